@@ -1,0 +1,30 @@
+package dvfsmodel
+
+import "math"
+
+// The curve fc_max = g1(V) that the paper fitted to a GTX 1080 Ti (EDL §5.1.1),
+// g1(V) = sqrt((V−0.5)/2) + 0.5, and its inverse.
+const (
+	curveV0 = 0.5 // volts where the curve begins
+	curveF0 = 0.5 // clock where the curve begins
+	curveK  = 2   // curvature
+)
+
+// MaxCoreClock is g1: the highest normalised core clock that the normalised
+// core voltage carries. Below the start of the curve it is the clock there.
+func MaxCoreClock(v Volt) float64 {
+	if v <= curveV0 {
+		return curveF0
+	}
+	return math.Sqrt((float64(v)-curveV0)/curveK) + curveF0
+}
+
+// VoltageFor is the inverse of [MaxCoreClock]: the lowest normalised voltage
+// that carries the normalised core clock.
+func VoltageFor(fc float64) Volt {
+	if fc <= curveF0 {
+		return curveV0
+	}
+	x := fc - curveF0
+	return Volt(curveV0 + curveK*x*x)
+}

@@ -1,0 +1,3 @@
+module github.com/epplan/epplan
+
+go 1.26.8
