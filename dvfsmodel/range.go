@@ -41,8 +41,9 @@ func (r Range) Voltage(fc float64) Volt { return max(r.VMin, VoltageFor(fc)) }
 func (r Range) Contains(s Setting, tol float64) bool {
 	within := func(x, lo, hi float64) bool { return x >= lo*(1-tol) && x <= hi*(1+tol) }
 	return within(float64(s.V), float64(r.VMin), float64(r.VMax)) &&
-		within(s.Fc, r.FcMin, MaxCoreClock(s.V)) &&
-		within(s.Fm, r.FmMin, r.FmMax)
+		within(s.Fc, r.FcMin, r.FcMax()) &&
+		within(s.Fm, r.FmMin, r.FmMax) &&
+		s.V >= VoltageFor(s.Fc)*Volt(1-tol)
 }
 
 // Validate reports an empty or impossible range.

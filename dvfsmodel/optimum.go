@@ -1,0 +1,152 @@
+package dvfsmodel
+
+import "math"
+
+// MinTime is the shortest run time in the range, at its highest clocks.
+func (r Range) MinTime(p Params) float64 { return p.Time(r.FcMax(), r.FmMax) }
+
+// Optimum is the setting of the range that costs least under the objective
+// with a run time of at most limit seconds (+Inf: no limit). With the zero
+// objective it is the paper's optimum: EDL eq. (9) free, and the
+// deadline-constrained one of §4.1 when the limit binds; then Time is the
+// limit itself.
+//
+// It returns an [InfeasibleError] when the limit is below [Range.MinTime].
+//
+// Where the cost does not depend on a clock (γ = 0 and δ = 1, or c = 0 and
+// δ = 0), the lowest is chosen.
+func (r Range) Optimum(p Params, o Objective, limit float64) (Point, error) {
+	fcMax := r.FcMax()
+	if minTime := p.Time(fcMax, r.FmMax); !Fits(minTime, limit) {
+		return Point{}, &InfeasibleError{Limit: limit, MinTime: minTime}
+	}
+	pt := r.free(p, o)
+	if pt.Time <= limit {
+		return pt, nil
+	}
+	return r.Within(p, limit), nil
+}
+
+// Free is the setting of least energy when time does not matter: EDL eq. (9).
+func (r Range) Free(p Params) Point { return r.free(p, Objective{}) }
+
+func (r Range) free(p Params, o Objective) Point {
+	s := freeSearch{r: r, p: p, k: float64(o.DelayPower + 1)}
+	price := o.price()
+	if math.IsInf(price, 1) {
+		return r.fastest(p)
+	}
+	s.p.P0 += Watt(price)
+	s.core, s.mem = p.D*p.Delta, p.D*(1-p.Delta)
+	fc := root(s.slope, r.FcMin, r.FcMax())
+	return p.At(Setting{V: r.Voltage(fc), Fc: fc, Fm: s.bestFm(fc)})
+}
+
+// fastest is the cheapest setting among those of least time: clocks that the
+// time does not depend on stay low.
+func (r Range) fastest(p Params) Point {
+	s := Setting{Fc: r.FcMin, Fm: r.FmMin}
+	if p.D*p.Delta > 0 {
+		s.Fc = r.FcMax()
+	}
+	if p.D*(1-p.Delta) > 0 {
+		s.Fm = r.FmMax
+	}
+	s.V = r.Voltage(s.Fc)
+	return p.At(s)
+}
+
+// freeSearch minimises P·t^k over the range. For a fixed core clock the best
+// memory clock has a closed form, and what is left has one minimum: log P and
+// log t are convex in the logarithms of the clocks.
+type freeSearch struct {
+	r         Range
+	p         Params  // with the price of time added to P0
+	k         float64 // exponent of t: 1 for energy
+	core, mem float64 // D·δ and D·(1−δ), seconds
+}
+
+// slope has the sign of dlog(P·t^k)/dfc along the best memory clock.
+func (s *freeSearch) slope(fc float64) float64 {
+	fm := s.bestFm(fc)
+	w, dw := s.r.corePower(fc)
+	power := float64(s.p.P0) + float64(s.p.Gamma)*fm + float64(s.p.C)*w
+	time := s.p.T0 + s.core/fc + s.mem/fm
+	return float64(s.p.C)*dw*time*fc*fc - s.k*s.core*power
+}
+
+// bestFm is the cheapest memory clock at a core clock: the root of
+// γB·fm² + γa(1−k)·fm − k·a·A = 0 with A the power and B the time that the
+// memory clock does not change, a = D(1−δ). For k = 1 it is fξ of EDL §4.1.
+func (s *freeSearch) bestFm(fc float64) float64 {
+	gamma := float64(s.p.Gamma)
+	if s.mem == 0 {
+		return s.r.FmMin
+	}
+	if gamma == 0 {
+		return s.r.FmMax
+	}
+	w, _ := s.r.corePower(fc)
+	a := float64(s.p.P0) + float64(s.p.C)*w
+	b := s.p.T0 + s.core/fc
+	if s.k == 1 {
+		return clamp(math.Sqrt(a*s.mem/(gamma*b)), s.r.FmMin, s.r.FmMax)
+	}
+	// Positive root of x² − 2h·x − q = 0; it may be +Inf when b is 0.
+	h := s.mem * (s.k - 1) / (2 * b)
+	q := s.k * s.mem * a / (gamma * b)
+	return clamp(h+math.Sqrt(h*h+q), s.r.FmMin, s.r.FmMax)
+}
+
+// corePower is V²·fc at the cheapest voltage for fc, and its derivative.
+func (r Range) corePower(fc float64) (w, dw float64) {
+	v := float64(r.VMin)
+	x := fc - curveF0
+	if onCurve := curveV0 + curveK*x*x; x > 0 && onCurve > v {
+		return onCurve * onCurve * fc, onCurve * (onCurve + 4*curveK*x*fc)
+	}
+	if v < curveV0 {
+		v = curveV0
+	}
+	return v * v * fc, v * v
+}
+
+// Within is the cheapest setting whose run time is exactly limit seconds. The
+// caller has made sure that the limit is at least [Range.MinTime] and at most
+// the time of the free optimum. On the curve t(fc, fm) = limit the power is
+// convex in fc, whatever the objective, because the time is fixed.
+func (r Range) Within(p Params, limit float64) Point {
+	core, mem := p.D*p.Delta, p.D*(1-p.Delta)
+	scaled := limit - p.T0 // seconds left for the part that the clocks scale
+	fcMax := r.FcMax()
+	var s Setting
+	switch {
+	case mem == 0:
+		s.Fc = clamp(core/scaled, r.FcMin, fcMax)
+		s.Fm = r.FmMin
+	case core == 0:
+		s.Fc = r.FcMin
+		s.Fm = clamp(mem/scaled, r.FmMin, r.FmMax)
+	default:
+		lo, hi := r.FcMin, fcMax
+		if rest := scaled - mem/r.FmMax; rest > 0 {
+			lo = clamp(core/rest, lo, hi)
+		} else {
+			lo = hi
+		}
+		if rest := scaled - mem/r.FmMin; rest > 0 {
+			hi = clamp(core/rest, lo, hi)
+		}
+		slope := func(fc float64) float64 {
+			_, dw := r.corePower(fc)
+			fm := mem / (scaled - core/fc)
+			return float64(p.C)*dw - float64(p.Gamma)*fm*fm*core/(mem*fc*fc)
+		}
+		s.Fc = root(slope, lo, hi)
+		s.Fm = clamp(mem/(scaled-core/s.Fc), r.FmMin, r.FmMax)
+	}
+	s.V = r.Voltage(s.Fc)
+	return pointAt(p, s, limit)
+}
+
+func clamp(x, lo, hi float64) float64 { return min(max(x, lo), hi) }

@@ -1,0 +1,111 @@
+package dvfsmodel_test
+
+import (
+	"encoding/csv"
+	"errors"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/shareddata"
+)
+
+func TestSingleTaskOptimaMatchTheReferenceRows(t *testing.T) {
+	for _, interval := range []string{"wide", "narrow"} {
+		for _, limits := range []string{"free", "deadline"} {
+			t.Run(interval+"/"+limits, func(t *testing.T) {
+				checkSingleFile(t, interval, "edl/single_"+interval+"_"+limits+".csv")
+			})
+		}
+	}
+}
+
+func checkSingleFile(t *testing.T, interval, file string) {
+	t.Helper()
+	r, err := dvfsmodel.RangeByName(interval)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := readRows(t, shareddata.Path(t, file))
+	if len(rows) != 400 {
+		t.Fatalf("%d rows, want 400", len(rows))
+	}
+	for _, row := range rows {
+		checkSingleRow(t, r, row)
+	}
+}
+
+func checkSingleRow(t *testing.T, r dvfsmodel.Range, row map[string]string) {
+	t.Helper()
+	p := dvfsmodel.Params{
+		P0: dvfsmodel.Watt(num(t, row["P0"])), Gamma: dvfsmodel.Watt(num(t, row["gamma"])), C: dvfsmodel.Watt(num(t, row["c"])),
+		D: num(t, row["D"]), Delta: num(t, row["delta"]), T0: num(t, row["t0"]),
+	}
+	pt, err := r.Optimum(p, dvfsmodel.MinEnergy(), num(t, row["limit"]))
+	near(t, row, "t_min", r.MinTime(p), 1e-12)
+	if row["feasible"] == "0" {
+		var infeasible *dvfsmodel.InfeasibleError
+		if !errors.As(err, &infeasible) || !errors.Is(err, dvfsmodel.ErrInfeasible) {
+			t.Errorf("row %s (%s): got %v, want infeasible", row["id"], row["case"], err)
+			return
+		}
+		near(t, row, "t_min", infeasible.MinTime, 1e-12)
+		return
+	}
+	if err != nil {
+		t.Errorf("row %s (%s): %v", row["id"], row["case"], err)
+		return
+	}
+	near(t, row, "E", float64(pt.Energy), 1e-10)
+	near(t, row, "t", pt.Time, 1e-10)
+	near(t, row, "P", float64(pt.Power), 1e-10)
+	near(t, row, "fc", pt.Setting.Fc, 1e-8)
+	near(t, row, "Vc", float64(pt.Setting.V), 1e-8)
+	if row["clocks_unique"] == "1" {
+		near(t, row, "fm", pt.Setting.Fm, 1e-8)
+	}
+	if !r.Contains(pt.Setting, 1e-12) {
+		t.Errorf("row %s: setting %+v lies outside the range", row["id"], pt.Setting)
+	}
+}
+
+func near(t *testing.T, row map[string]string, column string, got, tol float64) {
+	t.Helper()
+	want := num(t, row[column])
+	if !(math.Abs(got-want) <= tol*math.Abs(want)) {
+		t.Errorf("row %s (%s): %s = %.15g, want %.15g", row["id"], row["case"], column, got, want)
+	}
+}
+
+func num(t *testing.T, s string) float64 {
+	t.Helper()
+	x, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+func readRows(t *testing.T, path string) []map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	records, err := csv.NewReader(strings.NewReader(string(text))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := make([]map[string]string, 0, len(records)-1)
+	for _, record := range records[1:] {
+		row := make(map[string]string, len(record))
+		for i, name := range records[0] {
+			row[name] = record[i]
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}

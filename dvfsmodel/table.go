@@ -1,0 +1,294 @@
+package dvfsmodel
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+)
+
+// ClockPair is one supported combination of core and memory clock.
+type ClockPair struct{ Core, Mem MHz }
+
+// Table is the discrete set of settings that a GPU model supports. It is
+// immutable and safe for concurrent use.
+type Table struct {
+	base Base
+	rows []tableRow // one per memory clock, ascending
+}
+
+// Base names the clocks that count as (1, 1): the GPU model's default.
+type Base struct{ Core, Mem MHz }
+
+// tableRow is one memory clock with its core clocks, ascending.
+type tableRow struct {
+	mem  MHz
+	fm   float64
+	core []coreStep
+	// convex: V²·fc, V² and 1/fc are convex in fc over this row, so that the
+	// energy at a fixed memory clock has no local minimum but the global one.
+	convex bool
+}
+
+// coreStep is one core clock with what the energy needs of it.
+type coreStep struct {
+	w   float64 // V²·fc
+	inv float64 // 1/fc
+	mhz MHz
+	fc  float64
+	v   Volt
+}
+
+// NewTable builds a table from supported clock pairs. Voltage gives the
+// normalised core voltage for a normalised core clock and must not fall as the
+// clock rises; nil means the paper's curve, [VoltageFor].
+func NewTable(base Base, pairs []ClockPair, voltage func(fc float64) Volt) (*Table, error) {
+	if !(base.Core > 0) || !(base.Mem > 0) {
+		return nil, fmt.Errorf("base clocks %v/%v MHz, want positive numbers", base.Core, base.Mem)
+	}
+	if len(pairs) == 0 {
+		return nil, fmt.Errorf("no supported clocks")
+	}
+	if voltage == nil {
+		voltage = VoltageFor
+	}
+	sorted := slices.Clone(pairs)
+	slices.SortFunc(sorted, func(a, b ClockPair) int {
+		return cmp.Or(cmp.Compare(a.Mem, b.Mem), cmp.Compare(a.Core, b.Core))
+	})
+	sorted = slices.Compact(sorted)
+	t := &Table{base: base}
+	for _, pair := range sorted {
+		if err := t.add(pair, voltage); err != nil {
+			return nil, err
+		}
+	}
+	for i := range t.rows {
+		t.rows[i].convex = isConvex(t.rows[i].core)
+	}
+	return t, nil
+}
+
+func (t *Table) add(pair ClockPair, voltage func(float64) Volt) error {
+	for _, clock := range []MHz{pair.Core, pair.Mem} {
+		if !(clock > 0) || math.IsInf(float64(clock), 0) {
+			return fmt.Errorf("clock %v MHz, want a positive number", float64(clock))
+		}
+	}
+	fc := float64(pair.Core / t.base.Core)
+	v := voltage(fc)
+	if !(v > 0) || math.IsInf(float64(v), 0) {
+		return fmt.Errorf("voltage %v at %v MHz, want a positive number", float64(v), float64(pair.Core))
+	}
+	if len(t.rows) == 0 || t.rows[len(t.rows)-1].mem != pair.Mem {
+		t.rows = append(t.rows, tableRow{mem: pair.Mem, fm: float64(pair.Mem / t.base.Mem)})
+	}
+	row := &t.rows[len(t.rows)-1]
+	if n := len(row.core); n > 0 && row.core[n-1].v > v {
+		return fmt.Errorf("voltage falls from %v to %v at %v MHz, want it not to fall as the clock rises",
+			float64(row.core[n-1].v), float64(v), float64(pair.Core))
+	}
+	row.core = append(row.core, coreStep{
+		w: float64(v) * float64(v) * fc, inv: 1 / fc, mhz: pair.Core, fc: fc, v: v,
+	})
+	return nil
+}
+
+// isConvex checks divided differences of the three terms that the energy at a
+// fixed memory clock is a non-negative combination of.
+func isConvex(steps []coreStep) bool {
+	terms := [...]func(coreStep) float64{
+		func(s coreStep) float64 { return s.w },
+		func(s coreStep) float64 { return float64(s.v) * float64(s.v) },
+	}
+	for _, term := range terms {
+		last := math.Inf(-1)
+		for i := 1; i < len(steps); i++ {
+			slope := (term(steps[i]) - term(steps[i-1])) / (steps[i].fc - steps[i-1].fc)
+			if slope < last {
+				return false
+			}
+			last = slope
+		}
+	}
+	return true
+}
+
+// Base is the clocks that count as (1, 1).
+func (t *Table) Base() Base { return t.base }
+
+// Len is the number of supported settings.
+func (t *Table) Len() int {
+	n := 0
+	for i := range t.rows {
+		n += len(t.rows[i].core)
+	}
+	return n
+}
+
+// Settings lists every supported setting, by memory clock and then core clock,
+// ascending.
+func (t *Table) Settings() []Setting {
+	all := make([]Setting, 0, t.Len())
+	for i := range t.rows {
+		for j := range t.rows[i].core {
+			all = append(all, t.rows[i].setting(j))
+		}
+	}
+	return all
+}
+
+func (row *tableRow) setting(j int) Setting {
+	c := &row.core[j]
+	return Setting{V: c.v, Fc: c.fc, Fm: row.fm}
+}
+
+// Clocks converts a normalised setting to MHz.
+func (t *Table) Clocks(s Setting) (core, mem MHz) {
+	return t.base.Core * MHz(s.Fc), t.base.Mem * MHz(s.Fm)
+}
+
+// Contains tells whether the clock pair is supported, and at which normalised
+// setting.
+func (t *Table) Contains(core, mem MHz) (Setting, bool) {
+	i, ok := slices.BinarySearchFunc(t.rows, mem, func(r tableRow, m MHz) int { return cmp.Compare(r.mem, m) })
+	if !ok {
+		return Setting{}, false
+	}
+	row := &t.rows[i]
+	j, ok := slices.BinarySearchFunc(row.core, core, func(c coreStep, m MHz) int { return cmp.Compare(c.mhz, m) })
+	if !ok {
+		return Setting{}, false
+	}
+	return row.setting(j), true
+}
+
+// Nearest is the supported setting closest to the given clocks: the nearest
+// memory clock first, then the nearest core clock there.
+func (t *Table) Nearest(core, mem MHz) Point {
+	row := &t.rows[nearest(len(t.rows), func(i int) float64 { return float64(t.rows[i].mem - mem) })]
+	j := nearest(len(row.core), func(j int) float64 { return float64(row.core[j].mhz - core) })
+	return Point{Setting: row.setting(j), Core: row.core[j].mhz, Mem: row.mem}
+}
+
+func nearest(n int, diff func(int) float64) int {
+	best := 0
+	for i := range n {
+		if math.Abs(diff(i)) < math.Abs(diff(best)) {
+			best = i
+		}
+	}
+	return best
+}
+
+// MinTime is the shortest run time over the table.
+func (t *Table) MinTime(p Params) float64 {
+	best := math.Inf(1)
+	for i := range t.rows {
+		row := &t.rows[i]
+		top := row.core[len(row.core)-1]
+		best = min(best, p.Time(top.fc, row.fm))
+	}
+	return best
+}
+
+// Optimum is the supported setting that costs least under the objective with a
+// run time of at most limit seconds (+Inf: no limit); among equal costs the
+// one with the lower clocks. It equals an exhaustive search. It returns an
+// [InfeasibleError] when the limit is below [Table.MinTime].
+func (t *Table) Optimum(p Params, o Objective, limit float64) (Point, error) {
+	price := o.price()
+	if o.DelayPower != 0 || math.IsInf(price, 1) {
+		return t.OptimumOf(p, o, limit)
+	}
+	allowed := limit * (1 + limitSlack)
+	best, bestRow, bestCore := math.Inf(1), -1, 0
+	dc, dm := p.D*p.Delta, p.D*(1-p.Delta)
+	for i := range t.rows {
+		row := &t.rows[i]
+		line := energyLine{
+			power: float64(p.P0) + price + float64(p.Gamma)*row.fm, c: float64(p.C),
+			time: p.T0 + dm/row.fm, d: dc,
+		}
+		if j, cost := row.cheapest(&line, allowed); cost < best {
+			best, bestRow, bestCore = cost, i, j
+		}
+	}
+	if bestRow < 0 {
+		return Point{}, &InfeasibleError{Limit: limit, MinTime: t.MinTime(p)}
+	}
+	return t.pointAt(p, bestRow, bestCore), nil
+}
+
+// energyLine is the energy along one row: (power + c·w)·(time + d·inv).
+type energyLine struct{ power, c, time, d float64 }
+
+func (l *energyLine) cost(s *coreStep) float64 {
+	return (l.power + l.c*s.w) * (l.time + l.d*s.inv)
+}
+
+// cheapest is the cheapest core clock of the row within the allowed time, and
+// its cost; +Inf when there is none.
+func (row *tableRow) cheapest(l *energyLine, allowed float64) (int, float64) {
+	core := row.core
+	first := 0
+	if l.time+l.d*core[0].inv > allowed {
+		first = sort.Search(len(core), func(j int) bool { return l.time+l.d*core[j].inv <= allowed })
+		if first == len(core) {
+			return 0, math.Inf(1)
+		}
+	}
+	if !row.convex {
+		return row.scan(l, first)
+	}
+	// The first step that isn't worth taking upwards ends the descent.
+	lo, hi := first, len(core)-1
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		if l.cost(&core[mid+1]) < l.cost(&core[mid]) {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo, l.cost(&core[lo])
+}
+
+func (row *tableRow) scan(l *energyLine, first int) (int, float64) {
+	best, cost := first, l.cost(&row.core[first])
+	for j := first + 1; j < len(row.core); j++ {
+		if c := l.cost(&row.core[j]); c < cost {
+			best, cost = j, c
+		}
+	}
+	return best, cost
+}
+
+// OptimumOf is [Table.Optimum] for any model, by exhaustive search.
+func (t *Table) OptimumOf(m Model, o Objective, limit float64) (Point, error) {
+	best, minTime := math.Inf(1), math.Inf(1)
+	var at Point
+	for i := range t.rows {
+		for j := range t.rows[i].core {
+			pt := t.pointAt(m, i, j)
+			minTime = min(minTime, pt.Time)
+			if cost := o.Cost(pt); Fits(pt.Time, limit) && cost < best {
+				best, at = cost, pt
+			}
+		}
+	}
+	if math.IsInf(best, 1) {
+		return Point{}, &InfeasibleError{Limit: limit, MinTime: minTime}
+	}
+	return at, nil
+}
+
+func (t *Table) pointAt(m Model, i, j int) Point {
+	row := &t.rows[i]
+	s := row.setting(j)
+	pt := Point{Setting: s, Core: row.core[j].mhz, Mem: row.mem}
+	pt.Time, pt.Power = m.Time(s.Fc, s.Fm), m.Power(s)
+	pt.Energy = pt.Power.Over(pt.Time)
+	return pt
+}
