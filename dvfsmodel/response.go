@@ -1,0 +1,184 @@
+package dvfsmodel
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Response is how one workload on one GPU model answers to clocks: everything
+// that planning asks of the model. Times are seconds, powers are of one GPU.
+type Response interface {
+	// Default is the point at the GPU's default clocks.
+	Default() Point
+	// MinTime is the shortest possible run time.
+	MinTime() float64
+	// Optimum is the cheapest point within the limit (+Inf: none), or an
+	// [InfeasibleError].
+	Optimum(o Objective, limit float64) (Point, error)
+	// Model is what predicts time and power.
+	Model() Model
+	// Allows tells whether the setting may be set, up to rounding.
+	Allows(s Setting) bool
+}
+
+// Compile-time checks of the four kinds of response.
+var (
+	_ Response = (*Continuous)(nil)
+	_ Response = (*Discrete)(nil)
+	_ Response = (*Frontier)(nil)
+	_ Response = (*Fixed)(nil)
+)
+
+// rangeTol is the relative tolerance of [Response.Allows] on a range.
+const rangeTol = 1e-9
+
+// Continuous responds by the paper's model in a continuous range.
+type Continuous struct {
+	Params Params
+	Range  *Range
+}
+
+// Default is the point at (1, 1, 1).
+func (c *Continuous) Default() Point { return c.Params.At(DefaultSetting()) }
+
+// MinTime is the run time at the highest clocks of the range.
+func (c *Continuous) MinTime() float64 { return c.Range.MinTime(c.Params) }
+
+// Optimum is [Range.Optimum].
+func (c *Continuous) Optimum(o Objective, limit float64) (Point, error) {
+	return c.Range.Optimum(c.Params, o, limit)
+}
+
+// Model is the paper's form with this workload's coefficients.
+func (c *Continuous) Model() Model { return c.Params }
+
+// Allows tells whether the setting lies in the range. The default setting is
+// always allowed: a GPU nobody touches runs at it.
+func (c *Continuous) Allows(s Setting) bool {
+	return s == DefaultSetting() || c.Range.Contains(s, rangeTol)
+}
+
+// Discrete responds by the paper's model on a table of supported clocks.
+type Discrete struct {
+	Params Params
+	Table  *Table
+	At     Point // the default clocks; only the setting is used
+}
+
+// Default is the point at the default clocks.
+func (d *Discrete) Default() Point { return evaluate(d.Params, d.At) }
+
+// MinTime is the shortest run time over the table.
+func (d *Discrete) MinTime() float64 { return d.Table.MinTime(d.Params) }
+
+// Optimum is [Table.Optimum].
+func (d *Discrete) Optimum(o Objective, limit float64) (Point, error) {
+	return d.Table.Optimum(d.Params, o, limit)
+}
+
+// Model is the paper's form with this workload's coefficients.
+func (d *Discrete) Model() Model { return d.Params }
+
+// Allows tells whether the table has the setting.
+func (d *Discrete) Allows(s Setting) bool { return tableAllows(d.Table, d.At, s) }
+
+func tableAllows(t *Table, at Point, s Setting) bool {
+	if s.Fc == at.Setting.Fc && s.Fm == at.Setting.Fm {
+		return true
+	}
+	pt := t.Nearest(t.Clocks(s))
+	return math.Abs(pt.Setting.Fc-s.Fc) <= rangeTol && math.Abs(pt.Setting.Fm-s.Fm) <= rangeTol
+}
+
+func evaluate(m Model, at Point) Point {
+	at.Time, at.Power = m.Time(at.Setting.Fc, at.Setting.Fm), m.Power(at.Setting)
+	at.Energy = at.Power.Over(at.Time)
+	return at
+}
+
+// Frontier responds by any model on a table: the settings that no other one
+// beats in both time and energy, fastest first.
+type Frontier struct {
+	model  Model
+	table  *Table
+	at     Point
+	points []Point
+}
+
+// NewFrontier evaluates the model at every setting of the table. The default
+// clocks are at.
+func NewFrontier(m Model, t *Table, at Point) *Frontier {
+	all := make([]Point, 0, t.Len())
+	for i := range t.rows {
+		for j := range t.rows[i].core {
+			all = append(all, t.pointAt(m, i, j))
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Point) int {
+		return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.Energy, b.Energy))
+	})
+	f := &Frontier{model: m, table: t, at: evaluate(m, at)}
+	for _, pt := range all {
+		if n := len(f.points); n == 0 || pt.Energy < f.points[n-1].Energy {
+			f.points = append(f.points, pt)
+		}
+	}
+	return f
+}
+
+// Default is the point at the default clocks.
+func (f *Frontier) Default() Point { return f.at }
+
+// MinTime is the shortest run time over the table.
+func (f *Frontier) MinTime() float64 { return f.points[0].Time }
+
+// Optimum searches the frontier: cost grows with both time and energy, so the
+// best setting is on it.
+func (f *Frontier) Optimum(o Objective, limit float64) (Point, error) {
+	best, cost := -1, math.Inf(1)
+	for i := range f.points {
+		if !Fits(f.points[i].Time, limit) {
+			break
+		}
+		if c := o.Cost(f.points[i]); c < cost {
+			best, cost = i, c
+		}
+	}
+	if best < 0 {
+		return Point{}, &InfeasibleError{Limit: limit, MinTime: f.MinTime()}
+	}
+	return f.points[best], nil
+}
+
+// Model is the model that was evaluated.
+func (f *Frontier) Model() Model { return f.model }
+
+// Allows tells whether the table has the setting.
+func (f *Frontier) Allows(s Setting) bool { return tableAllows(f.table, f.at, s) }
+
+// Fixed is a workload without a model: default clocks and the run time that
+// was given.
+type Fixed struct{ At Point }
+
+// Default is the only point.
+func (f *Fixed) Default() Point { return f.At }
+
+// MinTime is the given run time.
+func (f *Fixed) MinTime() float64 { return f.At.Time }
+
+// Optimum is the only point, if it meets the limit.
+func (f *Fixed) Optimum(_ Objective, limit float64) (Point, error) {
+	if !Fits(f.At.Time, limit) {
+		return Point{}, &InfeasibleError{Limit: limit, MinTime: f.At.Time}
+	}
+	return f.At, nil
+}
+
+// Model predicts the same time and power everywhere.
+func (f *Fixed) Model() Model {
+	return Params{P0: f.At.Power, T0: f.At.Time}
+}
+
+// Allows tells whether the setting is the default one.
+func (f *Fixed) Allows(s Setting) bool { return s == f.At.Setting }

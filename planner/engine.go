@@ -1,0 +1,315 @@
+package planner
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// engine runs a policy over a problem: the one event loop of offline and
+// online planning. Events are arrivals, times at which Pick wants to be asked,
+// and idle nodes going off.
+type engine struct {
+	problem *Problem
+	policy  *Policy
+	view    *View
+	placer  Placer
+	picker  Picker
+	plan    *Plan
+	order   []int // tasks by arrival
+	next    int   // index in order of the next arrival
+	parking parkingQueue
+}
+
+// newEngine prepares a run.
+func newEngine(p *Problem, policy *Policy) *engine {
+	e := &engine{
+		problem: p,
+		policy:  policy,
+		view:    newView(p, policy.Tune(p)),
+		plan:    &Plan{Policy: policy.Name, Assignments: make([]Assignment, len(p.Tasks))},
+		order:   make([]int, len(p.Tasks)),
+	}
+	for i := range e.order {
+		e.order[i] = i
+		e.plan.Assignments[i].Node = -1
+	}
+	if p.Mode == Online {
+		slices.SortStableFunc(e.order, func(a, b int) int {
+			return cmp.Compare(p.Tasks[a].Arrival, p.Tasks[b].Arrival)
+		})
+	}
+	e.view.single = policy.Map && e.view.Simple() && e.firstArrival() == 0
+	e.stages()
+	return e
+}
+
+// stages makes fresh Place and Pick stages for the nodes there are.
+func (e *engine) stages() {
+	e.placer = e.policy.Place(e.view)
+	e.picker = e.policy.Pick(e.view, e.placer)
+	for n := range e.view.nodes {
+		if e.view.nodes[n].on {
+			e.placer.Opened(n)
+		}
+	}
+}
+
+// run plays all events. Between two of them it looks whether the context has
+// ended.
+func (e *engine) run(ctx context.Context) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		now := min(e.nextArrival(), e.picker.Wake())
+		if math.IsInf(now, 1) {
+			break
+		}
+		e.switchOff(now)
+		e.view.Now = now
+		e.arrive(now)
+		e.offer()
+		if e.view.single {
+			e.mapToNodes()
+		}
+	}
+	e.finish()
+	return nil
+}
+
+func (e *engine) firstArrival() float64 {
+	if e.problem.Mode != Online {
+		return 0
+	}
+	return e.nextArrival()
+}
+
+// nextArrival is when the next batch is decided: at its arrival, or at the
+// next slot where starts are bound to slots.
+func (e *engine) nextArrival() float64 {
+	if e.next == len(e.order) {
+		return math.Inf(1)
+	}
+	if e.problem.Mode != Online {
+		return 0
+	}
+	return e.view.slotUp(e.problem.Tasks[e.order[e.next]].Arrival)
+}
+
+// arrive hands the tasks that are there by now to Pick, in input order. A task
+// that no clocks of any node can save is reported instead.
+func (e *engine) arrive(now float64) {
+	first := e.next
+	for e.next < len(e.order) && e.nextArrival() <= now {
+		e.next++
+	}
+	batch := e.order[first:e.next]
+	if e.problem.Mode == Online {
+		slices.Sort(batch)
+	}
+	possible := batch[:0:0]
+	for i, task := range batch {
+		if why, earliest, ok := e.problem.possible(task, e.view.slotUp(e.problem.Tasks[task].Arrival)); !ok {
+			if len(possible) == 0 {
+				possible = append(possible, batch[:i]...)
+			}
+			e.plan.Unplaced = append(e.plan.Unplaced, Unplaced{Task: task, Why: why, Earliest: earliest})
+		} else if len(e.plan.Unplaced) > 0 {
+			possible = append(possible, task)
+		}
+	}
+	if len(e.plan.Unplaced) == 0 {
+		possible = batch
+	}
+	e.picker.Arrive(possible)
+}
+
+// offer plays offers until Pick has none.
+func (e *engine) offer() {
+	for {
+		task, ok := e.picker.Next()
+		if !ok {
+			return
+		}
+		placement, verdict := e.placer.Place(task)
+		switch verdict {
+		case Start:
+			e.commit(task, &placement)
+		case Wait:
+			e.picker.Refused(task)
+		case Reject:
+			e.plan.Unplaced = append(e.plan.Unplaced, Unplaced{Task: task, Why: "no node has room for it", Earliest: math.Inf(1)})
+		}
+	}
+}
+
+// commit makes a placement effective.
+func (e *engine) commit(task int, pl *Placement) {
+	v := e.view
+	node := pl.Node
+	if node < 0 {
+		node = e.open(pl.Class)
+	}
+	n := &v.nodes[node]
+	end := pl.Start + pl.Point.Time
+	for s := pl.GPUs; s != 0; s &= s - 1 {
+		g := n.first + int32(s.First()) //nolint:gosec // below MaxGPUs
+		v.free[g] = max(v.free[g], end)
+	}
+	n.last = max(n.last, end)
+	if v.tight {
+		t := &e.problem.Tasks[task]
+		n.held = slices.DeleteFunc(n.held, func(r reservation) bool { return r.end <= v.Now })
+		n.held = append(n.held, reservation{end: end, cpus: t.CPUs, mem: t.MemGiB, share: t.Share, gpus: pl.GPUs})
+	}
+	a := &e.plan.Assignments[task]
+	*a = Assignment{
+		Node: int32(node), Option: int32(pl.Option), GPUs: pl.GPUs, //nolint:gosec // indexes of slices
+		Start: pl.Start, End: end, Point: pl.Point, Reason: pl.Reason,
+	}
+	e.placer.Committed(task, a)
+}
+
+// open switches a node of the class on: one that sleeps, or a new one.
+func (e *engine) open(class int) int {
+	v := e.view
+	k := &e.problem.Cluster.Classes[class]
+	node := len(v.nodes)
+	if asleep := v.asleep[class]; len(asleep) > 0 {
+		node = int(asleep[len(asleep)-1])
+		v.asleep[class] = asleep[:len(asleep)-1]
+	} else {
+		e.addNode(class)
+	}
+	n := &v.nodes[node]
+	ready := v.Now + k.TurnOnDelay
+	n.on, n.since, n.last, n.held = true, v.Now, ready, n.held[:0]
+	for g := n.first; g < n.first+n.gpus; g++ {
+		v.free[g] = ready
+	}
+	v.onByClass[class]++
+	e.placer.Opened(node)
+	if e.problem.Mode == Online && !v.single {
+		heap.Push(&e.parking, parked{at: e.policy.Park.OffAt(&e.problem.Cluster, n.last), node: node})
+	}
+	return node
+}
+
+func (e *engine) addNode(class int) {
+	v := e.view
+	gpus := e.problem.Cluster.Classes[class].GPUs
+	if v.single {
+		gpus = 1
+	}
+	node := int32(len(v.nodes)) //nolint:gosec // bounded by the number of tasks
+	v.nodes = append(v.nodes, nodeState{
+		class: int32(class), first: int32(len(v.free)), gpus: int32(gpus), //nolint:gosec // as above
+	})
+	for range gpus {
+		v.free = append(v.free, 0)
+		v.owner = append(v.owner, node)
+	}
+}
+
+// parked is a node that may go off at a time, unless it got another task.
+type parked struct {
+	at   float64
+	node int
+}
+
+// parkingQueue is a heap of nodes by the earliest time that they may go off.
+// Times are lower bounds: a node that got another task is put back.
+type parkingQueue []parked
+
+func (q parkingQueue) Len() int { return len(q) }
+func (q parkingQueue) Less(i, j int) bool {
+	return q[i].at < q[j].at || (q[i].at == q[j].at && q[i].node < q[j].node)
+}
+func (q parkingQueue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+
+// Push adds an entry; for container/heap.
+func (q *parkingQueue) Push(x any) { *q = append(*q, x.(parked)) } //nolint:forcetypeassert // heap.Push gets parked only
+
+// Pop takes the last entry; for container/heap.
+func (q *parkingQueue) Pop() any {
+	last := (*q)[len(*q)-1]
+	*q = (*q)[:len(*q)-1]
+	return last
+}
+
+// switchOff lets the nodes go that are due by now. One that is due in this
+// very moment is gone before a task that arrives in it is placed.
+func (e *engine) switchOff(now float64) {
+	for len(e.parking) > 0 && e.parking[0].at <= now {
+		top := e.parking[0]
+		n := &e.view.nodes[top.node]
+		if at := e.policy.Park.OffAt(&e.problem.Cluster, n.last); at > top.at {
+			e.parking[0].at = at
+			heap.Fix(&e.parking, 0)
+			continue
+		}
+		heap.Pop(&e.parking)
+		e.close(top.node, top.at)
+	}
+}
+
+func (e *engine) close(node int, at float64) {
+	n := &e.view.nodes[node]
+	n.on = false
+	n.past = append(n.past, Interval{From: n.since, To: at})
+	e.view.onByClass[n.class]--
+	if e.problem.Cluster.Classes[n.class].Count > 0 {
+		e.view.asleep[n.class] = append(e.view.asleep[n.class], int32(node)) //nolint:gosec // index of a slice
+	}
+	e.placer.Closed(node)
+}
+
+// finish closes what is on, and completes the plan.
+func (e *engine) finish() {
+	for n := range e.view.nodes {
+		if !e.view.nodes[n].on {
+			continue
+		}
+		at := e.view.nodes[n].last
+		if e.problem.Mode == Online {
+			at = e.policy.Park.OffAt(&e.problem.Cluster, at)
+		}
+		e.close(n, at)
+	}
+	for i := range e.view.nodes {
+		e.plan.Nodes = append(e.plan.Nodes, Node{Class: int(e.view.nodes[i].class), On: e.view.nodes[i].past})
+	}
+	e.plan.settle(e.problem, e.policy.Park)
+}
+
+// possible tells whether some node of the cluster, empty and on, could run the
+// task in time; if not, why, and when it would end at the earliest.
+func (p *Problem) possible(task int, start float64) (why string, earliest float64, ok bool) {
+	t := &p.Tasks[task]
+	shortest := math.Inf(1)
+	for i := range p.Cluster.Classes {
+		k := &p.Cluster.Classes[i]
+		option := t.Option(k.Model)
+		if option < 0 || t.Options[option].GPUs > k.GPUs || !k.holds(t) {
+			continue
+		}
+		shortest = min(shortest, t.Options[option].Response.MinTime())
+	}
+	room := min(t.Deadline-start, t.Limit)
+	switch {
+	case math.IsInf(shortest, 1):
+		return "no node has the GPUs, CPUs and memory that it asks for", shortest, false
+	case room >= shortest*(1-feasibleSlack):
+		return "", 0, true
+	case t.Limit < shortest && t.Limit <= t.Deadline-start:
+		return fmt.Sprintf("needs %.6g s at the fastest clocks, its limit is %.6g s", shortest, t.Limit), start + shortest, false
+	}
+	return fmt.Sprintf("needs %.6g s at the fastest clocks, %.6g s remain to its deadline", shortest, t.Deadline-start), start + shortest, false
+}
+
+// feasibleSlack lets a limit equal to the shortest time count as feasible.
+const feasibleSlack = 1e-12

@@ -1,0 +1,73 @@
+package planner
+
+import (
+	"github.com/epplan/epplan/dvfsmodel"
+)
+
+// Ledger is the energy that a plan takes, by cause. The totals are the sums of
+// the nodes' rows, in their order: they add up exactly.
+type Ledger struct {
+	Run    dvfsmodel.Joule // GPUs that run tasks
+	Idle   dvfsmodel.Joule // GPUs of nodes that are on and run nothing
+	Host   dvfsmodel.Joule // host power of nodes that are on
+	TurnOn dvfsmodel.Joule // switching nodes on
+	Sleep  dvfsmodel.Joule // nodes that are off, until the plan ends
+	Nodes  []NodeEnergy    // by node number
+	End    float64         // when the last node goes off, seconds
+}
+
+// NodeEnergy is one node's row of the ledger.
+type NodeEnergy struct{ Run, Idle, Host, TurnOn, Sleep dvfsmodel.Joule }
+
+// Total is the energy of everything.
+func (l *Ledger) Total() dvfsmodel.Joule { return l.Run + l.Idle + l.Host + l.TurnOn + l.Sleep }
+
+// GPU is the energy of the GPUs alone, without host power.
+func (l *Ledger) GPU() dvfsmodel.Joule { return l.Total() - l.Host }
+
+// Account computes the ledger of a plan from its assignments and the intervals
+// in which its nodes are on. Costs are those of EDL eq. (6) and (7), with host
+// and sleep power added.
+func Account(p *Problem, plan *Plan) Ledger {
+	l := Ledger{Nodes: make([]NodeEnergy, len(plan.Nodes))}
+	busy := make([]float64, len(plan.Nodes)) // GPU-seconds
+	for i := range plan.Assignments {
+		a := &plan.Assignments[i]
+		if a.Node < 0 {
+			continue
+		}
+		w := weight(&p.Tasks[i], a)
+		busy[a.Node] += w * (a.End - a.Start)
+		l.Nodes[a.Node].Run += a.Point.Energy * dvfsmodel.Joule(w)
+	}
+	for i := range plan.Nodes {
+		for _, on := range plan.Nodes[i].On {
+			l.End = max(l.End, on.To)
+		}
+	}
+	payTurnOn := p.Mode != Offline || p.Cluster.OfflineTurnOn
+	for i := range plan.Nodes {
+		k := &p.Cluster.Classes[plan.Nodes[i].Class]
+		row, on := &l.Nodes[i], 0.0
+		for _, iv := range plan.Nodes[i].On {
+			on += iv.Len()
+		}
+		gpus := float64(k.GPUs)
+		row.Idle = k.IdleW.Over(max(0, gpus*on-busy[i]))
+		row.Host = k.HostW.Over(gpus * on)
+		row.Sleep = k.SleepW.Over(max(0, l.End-on))
+		if payTurnOn {
+			row.TurnOn = k.TurnOn * dvfsmodel.Joule(k.GPUs*len(plan.Nodes[i].On))
+		}
+		l.add(row)
+	}
+	return l
+}
+
+func (l *Ledger) add(row *NodeEnergy) {
+	l.Run += row.Run
+	l.Idle += row.Idle
+	l.Host += row.Host
+	l.TurnOn += row.TurnOn
+	l.Sleep += row.Sleep
+}

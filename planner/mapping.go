@@ -1,0 +1,61 @@
+package planner
+
+import (
+	"cmp"
+	"slices"
+)
+
+// mapToNodes is the server mapping of EDL algorithm 3: the single GPUs that
+// the batch at time 0 was placed on, sorted by falling finish time, become
+// nodes of l consecutive GPUs each. From here on whole nodes are opened.
+func (e *engine) mapToNodes() {
+	v := e.view
+	order := make([]int32, len(v.nodes))
+	for i := range order {
+		order[i] = int32(i) //nolint:gosec // index of a slice
+	}
+	// Equal finish times keep their opening order.
+	slices.SortFunc(order, func(a, b int32) int {
+		na, nb := &v.nodes[a], &v.nodes[b]
+		return cmp.Or(cmp.Compare(na.class, nb.class), cmp.Compare(nb.last, na.last), cmp.Compare(a, b))
+	})
+	old := v.nodes
+	home := make([]place, len(old))
+	v.single = false
+	v.nodes, v.free, v.owner = nil, nil, nil
+	clear(v.onByClass)
+	e.placer = unobserved{}
+	slot := 0
+	for i, single := range order {
+		class := int(old[single].class)
+		gpus := e.problem.Cluster.Classes[class].GPUs
+		if i == 0 || slot == gpus || v.nodes[len(v.nodes)-1].class != old[single].class {
+			e.open(class)
+			slot = 0
+		}
+		n := &v.nodes[len(v.nodes)-1]
+		home[single] = place{node: int32(len(v.nodes) - 1), gpus: 1 << uint(slot)} //nolint:gosec // as above
+		v.free[int(n.first)+slot] = old[single].last
+		n.last = max(n.last, old[single].last)
+		slot++
+	}
+	for i := range e.plan.Assignments {
+		if a := &e.plan.Assignments[i]; a.Node >= 0 {
+			to := home[a.Node]
+			a.Node, a.GPUs = to.node, to.gpus
+		}
+	}
+	e.stages()
+}
+
+// place is where a single GPU went.
+type place struct {
+	node int32
+	gpus GPUSet
+}
+
+// unobserved is a Placer for the time of the mapping, when no stage listens.
+type unobserved struct{ Placer }
+
+// Opened ignores the node.
+func (unobserved) Opened(int) {}

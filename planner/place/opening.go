@@ -1,0 +1,117 @@
+package place
+
+import (
+	"math"
+
+	"github.com/epplan/epplan/planner"
+)
+
+// opening answers what every method asks when no running node will do.
+type opening struct{ v *planner.View }
+
+// fresh places a task on a node that is off, of the class where that costs
+// least. ok is false when no more nodes can be switched on, or no clocks would
+// meet the due time there.
+func (o opening) fresh(task int) (pl planner.Placement, ok bool) {
+	p := o.v.Problem
+	best := math.Inf(1)
+	for class := range p.Cluster.Classes {
+		k := &p.Cluster.Classes[class]
+		option := p.Tasks[task].Option(k.Model)
+		if option < 0 || !o.v.CanOpen(task, option, class) {
+			continue
+		}
+		start := o.v.StartOnNew(task, class)
+		q, room, fits := o.quote(task, option, class, start)
+		if !fits {
+			continue
+		}
+		cost := taskCost(p, task, option, class, &q) + float64(k.TurnOn)*float64(p.Tasks[task].Options[option].GPUs)
+		if cost < best {
+			best, ok = cost, true
+			pl = placement(-1, class, option, planner.FirstGPUs(p.Tasks[task].Options[option].GPUs), start, &q, room, planner.PlaceOpened)
+		}
+	}
+	return pl, ok
+}
+
+// quote asks Tune for clocks that meet the due time from a start on, by force
+// if the room is shorter than the task wants.
+func (o opening) quote(task, option, class int, start float64) (q planner.Quote, room float64, ok bool) {
+	room = o.v.Problem.Tasks[task].RoomFrom(start)
+	if want, known := o.v.Want(task, class); known && want.Point.Time <= room {
+		return *want, room, true
+	}
+	q, ok = o.v.Tuner.Want(task, option, class, room)
+	return q, room, ok
+}
+
+// taskCost is what a task's run costs by the objective, per joule of energy.
+func taskCost(p *planner.Problem, task, option, class int, q *planner.Quote) float64 {
+	weight := float64(p.Tasks[task].Options[option].GPUs) * p.Tasks[task].Share
+	return p.Price(class).Cost(q.Point) * weight
+}
+
+func placement(node, class, option int, gpus planner.GPUSet, start float64, q *planner.Quote, room float64, why planner.PlaceReason) planner.Placement {
+	return planner.Placement{
+		Node: node, Class: class, Option: option, GPUs: gpus, Start: start, Point: q.Point,
+		Reason: planner.Reason{Clocks: q.Clocks, Place: why, Want: q.Want, Room: room},
+	}
+}
+
+// rescue places a task that no rule found room for and no fresh node will take:
+// where it still meets its due time with clocks that Tune didn't want, or else
+// where it ends first. Only a task that fits no node at all is rejected.
+func (o opening) rescue(task int) (planner.Placement, planner.Verdict) {
+	if pl, ok := o.fresh(task); ok {
+		return pl, planner.Start
+	}
+	var forced, late planner.Placement
+	cheapest, earliest := math.Inf(1), math.Inf(1)
+	o.each(task, func(node, class, option int, gpus planner.GPUSet, start float64) {
+		if q, room, ok := o.quote(task, option, class, start); ok {
+			if cost := taskCost(o.v.Problem, task, option, class, &q); cost < cheapest {
+				cheapest = cost
+				forced = placement(node, class, option, gpus, start, &q, room, planner.PlaceLate)
+			}
+		}
+		q := o.v.Tuner.Fastest(task, option, class)
+		if end := start + q.Point.Time; end < earliest {
+			earliest = end
+			late = placement(node, class, option, gpus, start, &q, o.v.Problem.Tasks[task].RoomFrom(start), planner.PlaceLate)
+		}
+	})
+	switch {
+	case !math.IsInf(cheapest, 1):
+		return forced, planner.Start
+	case !math.IsInf(earliest, 1):
+		return late, planner.Start
+	}
+	return planner.Placement{}, planner.Reject
+}
+
+// each visits every place where the task could start: the nodes that are on,
+// and a fresh one of each class.
+func (o opening) each(task int, visit func(node, class, option int, gpus planner.GPUSet, start float64)) {
+	p := o.v.Problem
+	for node := range o.v.Nodes() {
+		if !o.v.On(node) {
+			continue
+		}
+		class := o.v.ClassOf(node)
+		option := p.Tasks[task].Option(p.Cluster.Classes[class].Model)
+		if option < 0 {
+			continue
+		}
+		if start, gpus, ok := o.v.Earliest(task, option, node); ok {
+			visit(node, class, option, gpus, start)
+		}
+	}
+	for class := range p.Cluster.Classes {
+		option := p.Tasks[task].Option(p.Cluster.Classes[class].Model)
+		if option >= 0 && o.v.CanOpen(task, option, class) {
+			gpus := planner.FirstGPUs(p.Tasks[task].Options[option].GPUs)
+			visit(-1, class, option, gpus, o.v.StartOnNew(task, class))
+		}
+	}
+}

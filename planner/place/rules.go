@@ -1,0 +1,102 @@
+package place
+
+import "github.com/epplan/epplan/planner"
+
+// loadSlack is the rounding that a sum of utilisations may carry.
+const loadSlack = 1e-12
+
+// LightestRule takes the place with the earliest start, or none (EDL).
+type LightestRule struct{}
+
+// Better prefers the earlier start.
+func (LightestRule) Better(a, b *Candidate) bool { return a.Start < b.Start }
+
+// Fits leaves the answer to Tune.
+func (LightestRule) Fits(*Candidate) bool { return true }
+
+// Only is true: the lightest place has the most room.
+func (LightestRule) Only() bool { return true }
+
+// Reason is that it is free first.
+func (LightestRule) Reason() planner.PlaceReason { return planner.PlaceLightest }
+
+// FirstRule takes the first place in opening order where the task fits.
+type FirstRule struct{}
+
+// Better keeps the order of the places.
+func (FirstRule) Better(_, _ *Candidate) bool { return false }
+
+// Fits asks for the run time that the task wants.
+func (FirstRule) Fits(c *Candidate) bool { return c.Want.Point.Time <= c.Room }
+
+// Only is false: every place is tried.
+func (FirstRule) Only() bool { return false }
+
+// Reason is that it is the first that fits.
+func (FirstRule) Reason() planner.PlaceReason { return planner.PlaceFirst }
+
+// BestRule takes the fullest place by utilisation that has enough left (EDF-BF);
+// WorstRule the emptiest (EDF-WF).
+type (
+	BestRule  struct{}
+	WorstRule struct{}
+)
+
+// Better prefers the fuller place.
+func (BestRule) Better(a, b *Candidate) bool { return a.Load > b.Load }
+
+// Fits wants utilisations to add up to 1 at most, and the due time met.
+func (BestRule) Fits(c *Candidate) bool { return fitsLoad(c) }
+
+// Only is false: a fuller place may have too little left.
+func (BestRule) Only() bool { return false }
+
+// Reason is that it is the fullest that fits.
+func (BestRule) Reason() planner.PlaceReason { return planner.PlaceFullest }
+
+// Better prefers the emptier place.
+func (WorstRule) Better(a, b *Candidate) bool { return a.Load < b.Load }
+
+// Fits wants utilisations to add up to 1 at most, and the due time met.
+func (WorstRule) Fits(c *Candidate) bool { return fitsLoad(c) }
+
+// Only is false.
+func (WorstRule) Only() bool { return false }
+
+// Reason is that it is the emptiest.
+func (WorstRule) Reason() planner.PlaceReason { return planner.PlaceEmptiest }
+
+// fitsLoad is the utilisation test. In EDF order it implies that the due time
+// is met; the second test guards other orders.
+func fitsLoad(c *Candidate) bool {
+	return c.Load+c.Need <= 1+loadSlack && c.Want.Point.Time <= c.Room
+}
+
+// LatestRule takes the place that is free last and where the task still fits.
+type LatestRule struct{}
+
+// Better prefers the later start.
+func (LatestRule) Better(a, b *Candidate) bool { return a.Start > b.Start }
+
+// Fits asks for the run time that the task wants.
+func (LatestRule) Fits(c *Candidate) bool { return c.Want.Point.Time <= c.Room }
+
+// Only is false: a later start has less room.
+func (LatestRule) Only() bool { return false }
+
+// Reason is that it is free last.
+func (LatestRule) Reason() planner.PlaceReason { return planner.PlaceLatest }
+
+// With makes a Place stage of a rule.
+func With(rule Rule) func(*planner.View) planner.Placer {
+	return func(v *planner.View) planner.Placer { return Scan(v, rule) }
+}
+
+// Bin is the Place stage of the paper's bin-packing heuristic (algorithm 6):
+// worst fit by utilisation for the batch at time 0, first fit after it.
+func Bin(v *planner.View) planner.Placer {
+	if v.Single() {
+		return Scan(v, WorstRule{})
+	}
+	return Scan(v, FirstRule{})
+}

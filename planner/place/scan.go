@@ -1,0 +1,163 @@
+package place
+
+import (
+	"slices"
+
+	"github.com/epplan/epplan/planner"
+)
+
+// Rule chooses among the places of a task.
+type Rule interface {
+	// Better tells whether place a is to be preferred to place b.
+	Better(a, b *Candidate) bool
+	// Fits tells whether the task may go to the place as it wants to run.
+	Fits(c *Candidate) bool
+	// Only tells that the best of all places is taken if Tune can make the
+	// task fit there, and no other is tried; Fits isn't asked.
+	Only() bool
+	// Reason is recorded with the assignment.
+	Reason() planner.PlaceReason
+}
+
+// Candidate is a place where a task could start, on a node that is on.
+type Candidate struct {
+	Node   int
+	Class  int
+	Option int
+	GPUs   planner.GPUSet
+	Start  float64
+	Load   float64       // sum of the shares of time that tasks on its fullest GPU need: Σ t̂/(d−a)
+	Need   float64       // what the task would add to it
+	Want   planner.Quote // what the task wants on this class
+	Room   float64       // seconds from Start to the due time, capped by the limit
+}
+
+// Scan looks at each place of every node that is on and takes the best by the
+// rule. It takes time linear in the number of GPUs for each task.
+func Scan(v *planner.View, rule Rule) planner.Placer {
+	return &scan{opening: opening{v}, rule: rule}
+}
+
+type scan struct {
+	opening
+	rule  Rule
+	nodes []int // that are on, in opening order
+	load  []float64
+	found []Candidate
+}
+
+func (s *scan) Opened(node int) {
+	s.nodes = append(s.nodes, node)
+	first, count := s.v.GPUs(node)
+	if need := first + count - len(s.load); need > 0 {
+		s.load = append(s.load, make([]float64, need)...)
+	}
+	clear(s.load[first : first+count])
+}
+
+func (s *scan) Closed(node int) {
+	s.nodes = slices.DeleteFunc(s.nodes, func(n int) bool { return n == node })
+}
+
+func (s *scan) Committed(task int, a *planner.Assignment) {
+	class := s.v.ClassOf(int(a.Node))
+	first, _ := s.v.GPUs(int(a.Node))
+	need := 1.0
+	if want, ok := s.v.Want(task, class); ok {
+		need = utilisation(&s.v.Problem.Tasks[task], want)
+	}
+	for g := a.GPUs; g != 0; g &= g - 1 {
+		s.load[first+g.First()] += need
+	}
+}
+
+// utilisation is the share of the time to its due time that a task needs: 1
+// for a deadline-prior task, which fills its GPU.
+func utilisation(t *planner.Task, want *planner.Quote) float64 {
+	return want.Point.Time / (t.Due - t.Arrival)
+}
+
+func (s *scan) Place(task int) (planner.Placement, planner.Verdict) {
+	if s.v.Now == 0 && s.bound(task) {
+		return s.rescue(task)
+	}
+	s.collect(task)
+	best := -1
+	for i := range s.found {
+		c := &s.found[i]
+		if best >= 0 && !s.rule.Better(c, &s.found[best]) {
+			continue
+		}
+		if s.rule.Only() || s.rule.Fits(c) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return s.rescue(task)
+	}
+	c := &s.found[best]
+	q, ok := s.v.Tuner.Fit(task, c.Option, c.Class, c.Want, c.Room)
+	if !ok {
+		return s.rescue(task)
+	}
+	return placement(c.Node, c.Class, c.Option, c.GPUs, c.Start, &q, c.Room, s.rule.Reason()), planner.Start
+}
+
+// bound tells whether the task is deadline-prior on every class.
+func (s *scan) bound(task int) bool {
+	for class := range s.v.Problem.Cluster.Classes {
+		if q, ok := s.v.Want(task, class); ok && q.Clocks != planner.ClocksDeadline {
+			return false
+		}
+	}
+	return true
+}
+
+// collect lists the places of a task: each GPU for a task of one GPU, the best
+// GPUs of each node for the others.
+func (s *scan) collect(task int) {
+	s.found = s.found[:0]
+	p := s.v.Problem
+	t := &p.Tasks[task]
+	for _, node := range s.nodes {
+		class := s.v.ClassOf(node)
+		option := t.Option(p.Cluster.Classes[class].Model)
+		if option < 0 {
+			continue
+		}
+		want, ok := s.v.Want(task, class)
+		if !ok {
+			continue
+		}
+		c := Candidate{Node: node, Class: class, Option: option, Want: *want, Need: utilisation(t, want)}
+		if t.Options[option].GPUs == 1 && s.v.Untight() {
+			s.eachGPU(task, c)
+			continue
+		}
+		if start, gpus, ok := s.v.Earliest(task, option, node); ok {
+			c.GPUs, c.Start, c.Room = gpus, start, t.RoomFrom(start)
+			c.Load = s.fullest(node, gpus)
+			s.found = append(s.found, c)
+		}
+	}
+}
+
+func (s *scan) eachGPU(task int, c Candidate) {
+	first, count := s.v.GPUs(c.Node)
+	for g := range count {
+		c.GPUs = 1 << uint(g)
+		c.Start = s.v.StartFor(task, s.v.Free(first+g))
+		c.Room = s.v.Problem.Tasks[task].RoomFrom(c.Start)
+		c.Load = s.load[first+g]
+		s.found = append(s.found, c)
+	}
+}
+
+func (s *scan) fullest(node int, gpus planner.GPUSet) float64 {
+	first, _ := s.v.GPUs(node)
+	load := 0.0
+	for ; gpus != 0; gpus &= gpus - 1 {
+		load = max(load, s.load[first+gpus.First()])
+	}
+	return load
+}

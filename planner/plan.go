@@ -1,0 +1,82 @@
+package planner
+
+import (
+	"github.com/epplan/epplan/dvfsmodel"
+)
+
+// Status says how far a plan covers its batch.
+type Status int
+
+// Complete: every task is placed and meets its deadline. Missed: every task is
+// placed, but some end after their deadlines. Partial: some tasks cannot be
+// placed at all.
+const (
+	Complete Status = iota
+	Missed
+	Partial
+)
+
+// String is the status in JSON.
+func (s Status) String() string { return [...]string{"complete", "missed", "partial"}[s] }
+
+// Plan is a schedule for a problem: one assignment for each task, the nodes
+// that are on and when, and the energy that all of it takes.
+type Plan struct {
+	Policy      string
+	Status      Status
+	Assignments []Assignment // by task; Node is -1 where a task isn't placed
+	Nodes       []Node       // by node number
+	Unplaced    []Unplaced   // tasks that cannot be placed, by task
+	Misses      []int        // tasks that end after their deadlines, by task
+	Ledger      Ledger
+	Warnings    []error
+}
+
+// Assignment is where, when and at which clocks a task runs.
+type Assignment struct {
+	Node   int32  // index in Plan.Nodes; -1: not placed
+	Option int32  // index in Task.Options
+	GPUs   GPUSet // GPUs of the node
+	Start  float64
+	End    float64
+	Point  dvfsmodel.Point // setting, run time, power and energy of one GPU
+	Reason Reason
+}
+
+// Node is a server that the plan uses, and when it is on.
+type Node struct {
+	Class int // index in Cluster.Classes
+	On    []Interval
+}
+
+// Interval is a span of time, seconds.
+type Interval struct{ From, To float64 }
+
+// Len is the interval's length.
+func (iv Interval) Len() float64 { return iv.To - iv.From }
+
+// Unplaced is a task that cannot be placed and why.
+type Unplaced struct {
+	Task     int
+	Why      string
+	Earliest float64 // earliest possible finish, seconds; +Inf: never on this cluster
+}
+
+// Power is the mean power of the whole job without its host share, watts: all
+// its GPUs, or its share of one.
+func (a *Assignment) Power(t *Task) dvfsmodel.Watt {
+	return a.Point.Power * dvfsmodel.Watt(weight(t, a))
+}
+
+// Energy is the run energy of the whole job without its host share, joules.
+func (a *Assignment) Energy(t *Task) dvfsmodel.Joule {
+	return a.Point.Energy * dvfsmodel.Joule(weight(t, a))
+}
+
+// weight is how many GPUs' worth the task occupies.
+func weight(t *Task, a *Assignment) float64 {
+	if t.Share < 1 {
+		return t.Share
+	}
+	return float64(a.GPUs.Len())
+}

@@ -1,0 +1,106 @@
+package planner
+
+import (
+	"context"
+	"math/rand/v2"
+
+	"github.com/epplan/epplan/dvfsmodel"
+)
+
+// Policy is one choice for each question that a scheduler answers. The stages
+// are constructors: each run of the engine gets its own, so a Policy is
+// immutable and can be used by many goroutines.
+type Policy struct {
+	Name  string
+	Tune  func(*Problem) Tuner
+	Place func(*View) Placer
+	Pick  func(*View, Placer) Picker
+	Park  Parker
+	// Map groups the GPUs that a batch at time 0 uses into nodes after it was
+	// placed on single GPUs (EDL algorithm 3), where the tasks allow it.
+	Map bool
+	// Improve reworks a finished offline plan; nil leaves it as it is.
+	Improve Improver
+}
+
+// Tuner decides clocks. Its answers depend on nothing but the question.
+type Tuner interface {
+	// Want is the point that the task would have with room seconds to run: its
+	// own optimum, free or limited. ok is false when no clocks that the tuner
+	// would set meet the room.
+	Want(task, option, class int, room float64) (q Quote, ok bool)
+	// Fit answers a room shorter than what the task wants. ok is false when
+	// the tuner would rather have the task elsewhere.
+	Fit(task, option, class int, want Quote, room float64) (q Quote, ok bool)
+	// Fastest is the quickest point that the tuner would set, for a task that
+	// is late anyway.
+	Fastest(task, option, class int) Quote
+}
+
+// Quote is an offer by Tune: a setting with its run time and energy, and why.
+type Quote struct {
+	Point  dvfsmodel.Point
+	Clocks ClockReason
+	Want   float64 // run time at the task's own optimum, seconds
+}
+
+// Picker decides which waiting task is offered next.
+type Picker interface {
+	// Arrive hands over the tasks that arrived at this instant, in input order.
+	Arrive(tasks []int)
+	// Next is the task to offer now; ok is false when nothing more is to be
+	// offered before the next event.
+	Next() (task int, ok bool)
+	// Refused returns a task whose offer Place wants to answer later.
+	Refused(task int)
+	// Wake is when the picker wants to be asked again if nothing else happens;
+	// +Inf: not at all.
+	Wake() float64
+}
+
+// Placer decides where an offered task runs.
+type Placer interface {
+	// Opened tells that a node is on; all its GPUs are free from View.Free.
+	Opened(node int)
+	// Closed tells that a node is off.
+	Closed(node int)
+	// Place answers an offer.
+	Place(task int) (Placement, Verdict)
+	// Committed tells that a placement took effect.
+	Committed(task int, a *Assignment)
+}
+
+// Verdict is Place's answer to an offer.
+type Verdict uint8
+
+// Start commits the placement, now or as a reservation. Wait returns the task
+// to Pick. Reject gives it up: it fits nowhere.
+const (
+	Start Verdict = iota
+	Wait
+	Reject
+)
+
+// Placement is a place and clocks for a task.
+type Placement struct {
+	Node   int // a node that is on, or -1 to switch one of Class on
+	Class  int
+	Option int
+	GPUs   GPUSet
+	Start  float64
+	Point  dvfsmodel.Point
+	Reason Reason
+}
+
+// Parker decides when an idle node goes to sleep.
+type Parker interface {
+	// OffAt is when a node goes off whose last task ends at the given time;
+	// +Inf: never.
+	OffAt(c *Cluster, lastEnd float64) float64
+}
+
+// Improver reworks a complete plan into one that costs less and that [Check]
+// accepts. It returns the plan it was given when it finds nothing better.
+type Improver interface {
+	Improve(ctx context.Context, p *Problem, plan *Plan, rng *rand.Rand) (*Plan, error)
+}

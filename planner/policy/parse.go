@@ -1,0 +1,169 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/park"
+	"github.com/epplan/epplan/planner/pick"
+	"github.com/epplan/epplan/planner/place"
+	"github.com/epplan/epplan/planner/tune"
+)
+
+// SyntaxError is a policy string that cannot be read, with the place of the
+// fault in it.
+type SyntaxError struct {
+	Text   string // the whole policy string
+	Offset int    // of the fault, bytes
+	Msg    string
+}
+
+// Error states what is wrong, under a caret that shows where.
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("policy: %s\n    %s\n    %s^", e.Msg, e.Text, strings.Repeat(" ", e.Offset))
+}
+
+// Names lists the registered policies in the order of the registry.
+func Names() []string {
+	names := make([]string, len(entries))
+	for i := range entries {
+		names[i] = entries[i].name
+	}
+	return names
+}
+
+// Describe is the registry's line on a policy; empty for an unknown name.
+func Describe(name string) string {
+	for i := range entries {
+		if entries[i].name == name {
+			return entries[i].doc
+		}
+	}
+	return ""
+}
+
+// Parse reads a policy string:
+//
+//	NAME[:THETA][,KEY=VALUE]…
+//
+// NAME is a registered policy. The keys are theta and rho, clocks (default or
+// optimum: with and without DVFS), and pick, place and park to exchange a
+// stage. Defaults for theta and rho are those given.
+func Parse(text string, defaults Params) (*planner.Policy, error) {
+	q := defaults
+	name, rest, _ := strings.Cut(text, ",")
+	name, theta, hasTheta := strings.Cut(name, ":")
+	entry := slices.IndexFunc(entries, func(e entry) bool { return e.name == name })
+	if entry < 0 {
+		return nil, &SyntaxError{text, 0, fmt.Sprintf("unknown policy %q, want one of %s", name, strings.Join(Names(), ", "))}
+	}
+	if hasTheta {
+		if err := setNumber(&q.Theta, theta, 1); err != nil {
+			return nil, &SyntaxError{text, len(name) + 1, "theta: " + err.Error()}
+		}
+	}
+	swaps, err := parseOptions(text, len(text)-len(rest), rest, &q)
+	if err != nil {
+		return nil, err
+	}
+	if !(q.Theta > 0 && q.Theta <= 1) || !(q.Rho >= 0) {
+		return nil, &SyntaxError{text, 0, fmt.Sprintf("theta %v and rho %v, want 0 < theta ≤ 1 and rho ≥ 0", q.Theta, q.Rho)}
+	}
+	p := entries[entry].build(q)
+	for _, swap := range swaps {
+		swap(&p, q)
+	}
+	p.Name = text
+	return &p, nil
+}
+
+type swap func(*planner.Policy, Params)
+
+// parseOptions reads the KEY=VALUE list that begins at an offset of text.
+func parseOptions(text string, offset int, rest string, q *Params) ([]swap, error) {
+	var swaps []swap
+	for rest != "" {
+		option, more, _ := strings.Cut(rest, ",")
+		key, value, ok := strings.Cut(option, "=")
+		if !ok {
+			return nil, &SyntaxError{text, offset, fmt.Sprintf("%q, want key=value", option)}
+		}
+		switch key {
+		case "theta":
+			if err := setNumber(&q.Theta, value, 1); err != nil {
+				return nil, &SyntaxError{text, offset + len(key) + 1, "theta: " + err.Error()}
+			}
+		case "rho":
+			if err := setNumber(&q.Rho, value, 1e9); err != nil {
+				return nil, &SyntaxError{text, offset + len(key) + 1, "rho: " + err.Error()}
+			}
+		default:
+			s, err := stageSwap(key, value)
+			if err != nil {
+				return nil, &SyntaxError{text, offset, err.Error()}
+			}
+			swaps = append(swaps, s)
+		}
+		offset += len(option) + 1
+		rest = more
+	}
+	return swaps, nil
+}
+
+func setNumber(to *float64, value string, most float64) error {
+	x, err := strconv.ParseFloat(value, 64)
+	if err != nil || !(x >= 0 && x <= most) {
+		return fmt.Errorf("%q, want a number from 0 to %v", value, most)
+	}
+	*to = x
+	return nil
+}
+
+// stages are the exchangeable stages by key and name.
+var stages = map[string]map[string]swap{
+	"clocks": {
+		"default": func(p *planner.Policy, _ Params) { p.Tune = tune.None },
+		"optimum": func(p *planner.Policy, q Params) { p.Tune = tune.Optimum(q.Theta) },
+	},
+	"pick": {
+		"fcfs":           func(p *planner.Policy, _ Params) { p.Pick = pick.FCFS },
+		"edf":            func(p *planner.Policy, _ Params) { p.Pick = pick.EDF },
+		"deadline-first": func(p *planner.Policy, _ Params) { p.Pick = pick.DeadlineFirst },
+		"lpt":            func(p *planner.Policy, _ Params) { p.Pick = pick.LongestFirst },
+	},
+	"place": {
+		"lightest":  func(p *planner.Policy, _ Params) { p.Place = place.Lightest },
+		"first-fit": func(p *planner.Policy, _ Params) { p.Place = place.With(place.FirstRule{}) },
+		"best-fit":  func(p *planner.Policy, _ Params) { p.Place = place.With(place.BestRule{}) },
+		"worst-fit": func(p *planner.Policy, _ Params) { p.Place = place.With(place.WorstRule{}) },
+		"latest":    func(p *planner.Policy, _ Params) { p.Place = place.With(place.LatestRule{}) },
+	},
+	"park": {
+		"drs":   func(p *planner.Policy, q Params) { p.Park = park.DRS{Rho: q.Rho} },
+		"never": func(p *planner.Policy, _ Params) { p.Park = park.Never{} },
+	},
+}
+
+func stageSwap(key, value string) (swap, error) {
+	values, ok := stages[key]
+	if !ok {
+		return nil, fmt.Errorf("unknown key %q, want theta, rho, clocks, pick, place or park", key)
+	}
+	s, ok := values[value]
+	if !ok {
+		return nil, fmt.Errorf("unknown %s %q, want one of %s", key, value, strings.Join(sortedKeys(values), ", "))
+	}
+	return s, nil
+}
+
+func sortedKeys(m map[string]swap) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,265 @@
+package planner
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+
+	"github.com/epplan/epplan/dvfsmodel"
+)
+
+// MaxGPUs is the most GPUs that a node may have: a [GPUSet] is a word.
+const MaxGPUs = 64
+
+// GPUSet is a set of GPUs of one node, bit i for GPU i.
+type GPUSet uint64
+
+// Len is the number of GPUs in the set.
+func (s GPUSet) Len() int { return bits.OnesCount64(uint64(s)) }
+
+// First is the lowest GPU in the set; 64 when it is empty.
+func (s GPUSet) First() int { return bits.TrailingZeros64(uint64(s)) }
+
+// Has tells whether GPU i is in the set.
+func (s GPUSet) Has(i int) bool { return s>>uint(i)&1 == 1 }
+
+// Indexes lists the GPUs in the set, ascending.
+func (s GPUSet) Indexes() []int {
+	all := make([]int, 0, s.Len())
+	for ; s != 0; s &= s - 1 {
+		all = append(all, s.First())
+	}
+	return all
+}
+
+// Cluster is the machines that a problem may use: classes of equal nodes.
+type Cluster struct {
+	Name    string
+	Classes []NodeClass
+	// Slot is the length of a scheduling slot in seconds: the granularity of
+	// the slot start rule, and of switching nodes off. 0 means continuous.
+	Slot float64
+	// OfflineTurnOn tells whether offline plans pay for switching nodes on.
+	// The EDL paper doesn't count it (eq. 6).
+	OfflineTurnOn bool
+}
+
+// NodeClass is a kind of node.
+type NodeClass struct {
+	Name        string
+	Model       string          // GPU model
+	Count       int             // nodes of this class; 0: as many as wanted
+	GPUs        int             // l, GPUs per node, 1..MaxGPUs
+	CPUs        float64         // cores per node; 0: not limited
+	MemGiB      float64         // memory per node; 0: not limited
+	IdleW       dvfsmodel.Watt  // one idle GPU of a node that is on
+	HostW       dvfsmodel.Watt  // host power by GPU of a node that is on: CPUs, fans, memory
+	SleepW      dvfsmodel.Watt  // a whole node that is off
+	TurnOn      dvfsmodel.Joule // switching a node on, by GPU: Δ
+	TurnOnDelay float64         // seconds from switching on until GPUs can be used
+}
+
+// Task is a job joined with its models: what the planner knows of it.
+type Task struct {
+	ID       string
+	Arrival  float64 // seconds; nothing about the task may be used before, online
+	Deadline float64 // absolute, seconds; +Inf: none
+	Due      float64 // the time to plan for: the deadline, or an earlier or implied one
+	Limit    float64 // longest run time, seconds; +Inf: none
+	Share    float64 // part of one GPU, 0 < Share ≤ 1; below 1 clocks stay at default
+	CPUs     float64
+	MemGiB   float64
+	Options  []Option // the GPU models it can run on, at least one
+}
+
+// Option is one GPU model that a task can run on.
+type Option struct {
+	Model    string
+	GPUs     int // GPUs it needs there
+	Response dvfsmodel.Response
+}
+
+// StartRule says when a queued task may start on a GPU that became free.
+type StartRule int
+
+// The start rules of the EDL reference: right at the end of the task before,
+// or at the next whole slot.
+const (
+	StartContinuous StartRule = iota
+	StartSlot
+)
+
+// String is the rule's name on the command line.
+func (r StartRule) String() string {
+	if r == StartSlot {
+		return "slot"
+	}
+	return "continuous"
+}
+
+// ParseStartRule reads "slot" or "continuous".
+func ParseStartRule(s string) (StartRule, error) {
+	switch s {
+	case "slot":
+		return StartSlot, nil
+	case "continuous":
+		return StartContinuous, nil
+	}
+	return 0, fmt.Errorf("unknown start rule %q, want slot or continuous", s)
+}
+
+// Mode tells how a plan was made.
+type Mode int
+
+// Offline: everything is known at time 0. Online: nothing about a task is used
+// before it arrives. Clairvoyant: tasks arrive over time but all are known.
+const (
+	Offline Mode = iota
+	Online
+	Clairvoyant
+)
+
+// String is the mode's name in JSON.
+func (m Mode) String() string {
+	return [...]string{"offline", "online", "clairvoyant"}[m]
+}
+
+// Problem is what a policy has to plan.
+type Problem struct {
+	Cluster   Cluster
+	Tasks     []Task
+	Start     StartRule
+	Mode      Mode
+	Objective dvfsmodel.Objective // zero: energy alone
+}
+
+// ModeOf is the mode that suits the arrivals: Offline when every task is there
+// at time 0, Online otherwise.
+func ModeOf(tasks []Task) Mode {
+	for i := range tasks {
+		if tasks[i].Arrival > 0 {
+			return Online
+		}
+	}
+	return Offline
+}
+
+// Option is the task's option on a GPU model, or -1.
+func (t *Task) Option(model string) int {
+	for i := range t.Options {
+		if t.Options[i].Model == model {
+			return i
+		}
+	}
+	return -1
+}
+
+// Room is the time between arrival and due time, capped by the run-time limit:
+// the longest that the task may take if it starts at once.
+func (t *Task) Room() float64 { return min(t.Due-t.Arrival, t.Limit) }
+
+// RoomFrom is the longest that the task may take if it starts then.
+func (t *Task) RoomFrom(start float64) float64 { return min(t.Due-start, t.Limit) }
+
+// Price is what one GPU's second costs beside the energy that its model knows,
+// watts: the objective's price of time and the class's host power.
+func (p *Problem) Price(class int) dvfsmodel.Objective {
+	o := p.Objective
+	if o.EnergyWeight == 0 && o.TimeWeight == 0 {
+		o.EnergyWeight = 1
+	}
+	o.TimeWeight += o.EnergyWeight * float64(p.Cluster.Classes[class].HostW)
+	return o
+}
+
+// Validate reports the first thing that makes the problem meaningless. Tasks
+// that merely cannot be planned are not errors.
+func (p *Problem) Validate() error {
+	if len(p.Tasks) == 0 {
+		return fmt.Errorf("the batch has no jobs")
+	}
+	if err := p.Cluster.Validate(); err != nil {
+		return err
+	}
+	if err := p.Objective.Validate(); err != nil {
+		return err
+	}
+	if p.Start == StartSlot && p.Cluster.Slot <= 0 {
+		return fmt.Errorf("start rule slot needs a slot length above 0")
+	}
+	for i := range p.Tasks {
+		if err := p.Tasks[i].validate(); err != nil {
+			return fmt.Errorf("job %q: %w", p.Tasks[i].ID, err)
+		}
+		if p.Mode == Offline && p.Tasks[i].Arrival > 0 {
+			return fmt.Errorf("job %q arrives at %v s: not an offline problem", p.Tasks[i].ID, p.Tasks[i].Arrival)
+		}
+	}
+	return nil
+}
+
+// Validate reports the first class that makes no sense.
+func (c *Cluster) Validate() error {
+	if len(c.Classes) == 0 {
+		return fmt.Errorf("the cluster has no nodes")
+	}
+	if !(c.Slot >= 0) || math.IsInf(c.Slot, 0) {
+		return fmt.Errorf("slot length %v s, want 0 or more", c.Slot)
+	}
+	for i := range c.Classes {
+		if err := c.Classes[i].validate(); err != nil {
+			return fmt.Errorf("node class %q: %w", c.Classes[i].Name, err)
+		}
+	}
+	return nil
+}
+
+func (k *NodeClass) validate() error {
+	if k.GPUs < 1 || k.GPUs > MaxGPUs {
+		return fmt.Errorf("%d GPUs per node, want 1 to %d", k.GPUs, MaxGPUs)
+	}
+	if k.Count < 0 {
+		return fmt.Errorf("%d nodes, want 0 (unlimited) or more", k.Count)
+	}
+	for _, f := range [...]struct {
+		name  string
+		value float64
+	}{
+		{"CPUs", k.CPUs},
+		{"memory", k.MemGiB},
+		{"idle power", float64(k.IdleW)},
+		{"host power", float64(k.HostW)},
+		{"sleep power", float64(k.SleepW)},
+		{"turn-on energy", float64(k.TurnOn)},
+		{"turn-on delay", k.TurnOnDelay},
+	} {
+		if !(f.value >= 0) || math.IsInf(f.value, 0) {
+			return fmt.Errorf("%s is %v, want a finite number of 0 or more", f.name, f.value)
+		}
+	}
+	return nil
+}
+
+func (t *Task) validate() error {
+	if len(t.Options) == 0 {
+		return fmt.Errorf("no GPU model to run on")
+	}
+	if !(t.Arrival >= 0) || math.IsInf(t.Arrival, 0) {
+		return fmt.Errorf("arrival %v s, want a finite number of 0 or more", t.Arrival)
+	}
+	if !(t.Deadline > t.Arrival) || !(t.Due > t.Arrival) {
+		return fmt.Errorf("deadline %v s (due %v s), want it after the arrival, %v s", t.Deadline, t.Due, t.Arrival)
+	}
+	if !(t.Limit > 0) || !(t.Share > 0) || t.Share > 1 {
+		return fmt.Errorf("limit %v s and share %v, want a positive limit and a share in (0, 1]", t.Limit, t.Share)
+	}
+	if !(t.CPUs >= 0) || !(t.MemGiB >= 0) {
+		return fmt.Errorf("%v CPUs and %v GiB, want 0 or more", t.CPUs, t.MemGiB)
+	}
+	for i := range t.Options {
+		if o := &t.Options[i]; o.GPUs < 1 || o.Response == nil || (t.Share < 1 && o.GPUs != 1) {
+			return fmt.Errorf("option %q: %d GPUs (share %v) or no model", o.Model, o.GPUs, t.Share)
+		}
+	}
+	return nil
+}

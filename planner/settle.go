@@ -1,0 +1,118 @@
+package planner
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// deadlineSlack is the relative rounding that a finish at the deadline may
+// carry.
+const deadlineSlack = 1e-9
+
+// late tells whether an end time misses a deadline by more than rounding.
+func late(end, deadline float64) bool {
+	return end > deadline+deadlineSlack*max(1, math.Abs(deadline))
+}
+
+// settle completes a plan whose assignments and nodes are final: idle gaps are
+// cut where switching off pays and the future is known, nodes that are always
+// on stay on to the end, and status, misses and ledger are computed.
+func (plan *Plan) settle(p *Problem, park Parker) {
+	if p.Mode == Clairvoyant {
+		plan.cutIdle(p)
+	}
+	plan.keepOn(p, park)
+	plan.addSleepers(p)
+	plan.Misses = plan.Misses[:0]
+	for i := range plan.Assignments {
+		if a := &plan.Assignments[i]; a.Node >= 0 && late(a.End, p.Tasks[i].Deadline) {
+			plan.Misses = append(plan.Misses, i)
+		}
+	}
+	slices.SortFunc(plan.Unplaced, func(a, b Unplaced) int { return cmp.Compare(a.Task, b.Task) })
+	switch {
+	case len(plan.Unplaced) > 0:
+		plan.Status = Partial
+	case len(plan.Misses) > 0:
+		plan.Status = Missed
+	default:
+		plan.Status = Complete
+	}
+	plan.Ledger = Account(p, plan)
+}
+
+// cutIdle sets each node's intervals from what runs on it: on from its first
+// start to its last end, off in gaps where sleeping and switching on again
+// takes less than idling.
+func (plan *Plan) cutIdle(p *Problem) {
+	byNode := make([][]Interval, len(plan.Nodes))
+	for i := range plan.Assignments {
+		if a := &plan.Assignments[i]; a.Node >= 0 {
+			byNode[a.Node] = append(byNode[a.Node], Interval{From: a.Start, To: a.End})
+		}
+	}
+	for n := range plan.Nodes {
+		plan.Nodes[n].On = onIntervals(&p.Cluster.Classes[plan.Nodes[n].Class], byNode[n])
+	}
+}
+
+// onIntervals joins runs whose gaps are too short to sleep in.
+func onIntervals(k *NodeClass, runs []Interval) []Interval {
+	slices.SortFunc(runs, func(a, b Interval) int { return cmp.Compare(a.From, b.From) })
+	var on []Interval
+	for _, run := range runs {
+		run.From = max(0, run.From-k.TurnOnDelay)
+		if n := len(on); n > 0 && !k.worthSleeping(run.From-on[n-1].To) {
+			on[n-1].To = max(on[n-1].To, run.To)
+			continue
+		}
+		on = append(on, run)
+	}
+	return on
+}
+
+// worthSleeping tells whether a gap costs more idling than switching off and
+// on again.
+func (k *NodeClass) worthSleeping(gap float64) bool {
+	saved := float64(k.GPUs)*float64(k.IdleW+k.HostW) - float64(k.SleepW)
+	return gap > 0 && saved*gap > float64(k.TurnOn)*float64(k.GPUs)+saved*k.TurnOnDelay
+}
+
+// keepOn leaves every node on from the start to the end of the plan if nodes
+// never sleep.
+func (plan *Plan) keepOn(p *Problem, park Parker) {
+	if !math.IsInf(park.OffAt(&p.Cluster, 0), 1) {
+		return
+	}
+	end := 0.0
+	for i := range plan.Assignments {
+		if plan.Assignments[i].Node >= 0 {
+			end = max(end, plan.Assignments[i].End)
+		}
+	}
+	plan.addUnused(p)
+	for n := range plan.Nodes {
+		plan.Nodes[n].On = []Interval{{From: 0, To: end}}
+	}
+}
+
+// addSleepers adds the nodes of limited classes that nothing runs on, where
+// sleeping takes energy.
+func (plan *Plan) addSleepers(p *Problem) {
+	if slices.ContainsFunc(p.Cluster.Classes, func(k NodeClass) bool { return k.SleepW > 0 }) {
+		plan.addUnused(p)
+	}
+}
+
+func (plan *Plan) addUnused(p *Problem) {
+	used := make([]int, len(p.Cluster.Classes))
+	for i := range plan.Nodes {
+		used[plan.Nodes[i].Class]++
+	}
+	for class := range p.Cluster.Classes {
+		for range p.Cluster.Classes[class].Count - used[class] {
+			plan.Nodes = append(plan.Nodes, Node{Class: class})
+		}
+	}
+}

@@ -1,0 +1,40 @@
+// Package tune decides clocks: none at all, each task's own optimum, or the
+// optimum with θ-readjustment of the EDL paper.
+package tune
+
+import (
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner"
+)
+
+// None leaves every task at its default clocks.
+func None(p *planner.Problem) planner.Tuner { return none{p} }
+
+type none struct{ p *planner.Problem }
+
+func (n none) Want(task, option, _ int, room float64) (planner.Quote, bool) {
+	q := defaultQuote(n.p, task, option)
+	return q, q.Point.Time <= room
+}
+
+func (n none) Fit(_, _, _ int, want planner.Quote, room float64) (planner.Quote, bool) {
+	return want, want.Point.Time <= room
+}
+
+func (n none) Fastest(task, option, _ int) planner.Quote { return defaultQuote(n.p, task, option) }
+
+// defaultQuote is the default clocks, for a reason that is in the task itself
+// where there is one.
+func defaultQuote(p *planner.Problem, task, option int) planner.Quote {
+	t := &p.Tasks[task]
+	response := t.Options[option].Response
+	q := planner.Quote{Point: response.Default(), Clocks: planner.ClocksDefault}
+	q.Want = q.Point.Time
+	if _, fixed := response.(*dvfsmodel.Fixed); fixed {
+		q.Clocks = planner.ClocksNoModel
+	}
+	if t.Share < 1 {
+		q.Clocks = planner.ClocksShared
+	}
+	return q
+}

@@ -1,0 +1,290 @@
+package planner
+
+import (
+	"math"
+	"slices"
+)
+
+// View is what a policy may see of a running plan: the problem as far as it is
+// known, the time, and the nodes that are on with the time from which each of
+// their GPUs is free. It answers in constant time unless a method says
+// otherwise.
+type View struct {
+	Problem *Problem
+	Now     float64
+	Tuner   Tuner
+
+	wants     []wanted // by task and class, once asked for
+	single    bool     // GPUs are placed one by one and mapped to nodes later
+	tight     bool     // some task needs CPUs, memory or a share: reservations count
+	nodes     []nodeState
+	free      []float64 // by GPU: when its last task ends
+	owner     []int32   // by GPU: its node
+	onByClass []int     // nodes on, by class
+	asleep    [][]int32 // nodes off again that can be woken, by class: limited classes only
+}
+
+// wanted is the remembered answer of Tuner.Want for a task on a class.
+type wanted struct {
+	quote Quote
+	state wantState
+}
+
+type wantState uint8
+
+const (
+	wantUnknown wantState = iota
+	wantNone
+	wantKnown
+)
+
+// nodeState is a node as the engine keeps it.
+type nodeState struct {
+	class int32
+	first int32 // index of its first GPU
+	gpus  int32
+	on    bool
+	since float64 // when it was switched on
+	last  float64 // when its last task ends
+	past  []Interval
+	held  []reservation // what runs or will run there; only when View.tight
+}
+
+// reservation is the part of a node that a task holds until it ends.
+type reservation struct {
+	end, cpus, mem, share float64
+	gpus                  GPUSet
+}
+
+func newView(p *Problem, tuner Tuner) *View {
+	v := &View{
+		Problem:   p,
+		Tuner:     tuner,
+		wants:     make([]wanted, len(p.Tasks)*len(p.Cluster.Classes)),
+		onByClass: make([]int, len(p.Cluster.Classes)),
+		asleep:    make([][]int32, len(p.Cluster.Classes)),
+	}
+	for i := range p.Tasks {
+		if t := &p.Tasks[i]; t.Share < 1 || t.CPUs > 0 || t.MemGiB > 0 {
+			v.tight = true
+			break
+		}
+	}
+	return v
+}
+
+// Simple tells whether every task needs one whole GPU and nothing else that
+// runs out, so that GPUs can be indexed one by one.
+func (v *View) Simple() bool {
+	if v.tight {
+		return false
+	}
+	for i := range v.Problem.Tasks {
+		for j := range v.Problem.Tasks[i].Options {
+			if v.Problem.Tasks[i].Options[j].GPUs != 1 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Single tells whether GPUs are placed one by one now, to be mapped to nodes
+// later: every node has one GPU then.
+func (v *View) Single() bool { return v.single }
+
+// Untight tells whether GPUs are all that a node can run out of: no task asks
+// for CPUs, memory or part of a GPU.
+func (v *View) Untight() bool { return !v.tight }
+
+// Want is what the task wants on a class if it starts as soon as it can after
+// its arrival: [Tuner.Want] with all the room there is. The answer is
+// remembered. ok is false when the class doesn't suit the task or no clocks
+// meet its due time.
+func (v *View) Want(task, class int) (q *Quote, ok bool) {
+	w := &v.wants[task*len(v.Problem.Cluster.Classes)+class]
+	if w.state == wantUnknown {
+		w.state = wantNone
+		t := &v.Problem.Tasks[task]
+		if option := t.Option(v.Problem.Cluster.Classes[class].Model); option >= 0 {
+			start := v.slotUp(t.Arrival)
+			if w.quote, ok = v.Tuner.Want(task, option, class, t.RoomFrom(start)); ok {
+				w.state = wantKnown
+			}
+		}
+	}
+	return &w.quote, w.state == wantKnown
+}
+
+// Nodes is the number of nodes ever used; some may be off.
+func (v *View) Nodes() int { return len(v.nodes) }
+
+// On tells whether the node is on.
+func (v *View) On(node int) bool { return v.nodes[node].on }
+
+// Since is when the node was last switched on.
+func (v *View) Since(node int) float64 { return v.nodes[node].since }
+
+// LastEnd is when the node's last task ends; the time it was switched on when
+// it has none.
+func (v *View) LastEnd(node int) float64 { return v.nodes[node].last }
+
+// ClassOf is the node's class.
+func (v *View) ClassOf(node int) int { return int(v.nodes[node].class) }
+
+// GPUs is the node's range of GPU numbers: from first, count of them. GPU
+// numbers are unique over all nodes.
+func (v *View) GPUs(node int) (first, count int) {
+	n := &v.nodes[node]
+	return int(n.first), int(n.gpus)
+}
+
+// Owner is the node that a GPU belongs to.
+func (v *View) Owner(gpu int) int { return int(v.owner[gpu]) }
+
+// Free is when the last task of the GPU ends; no task is queued behind it.
+func (v *View) Free(gpu int) float64 { return v.free[gpu] }
+
+// FreeTimes is Free for every GPU. The caller must not change it.
+func (v *View) FreeTimes() []float64 { return v.free }
+
+// StartAfter is the earliest start on a GPU that is free from the given time
+// on: not before now, and at a whole slot where the start rule says so.
+func (v *View) StartAfter(free float64) float64 {
+	return v.slotUp(max(v.Now, free))
+}
+
+func (v *View) slotUp(t float64) float64 {
+	if v.Problem.Start == StartContinuous {
+		return t
+	}
+	slot := v.Problem.Cluster.Slot
+	return math.Ceil(t/slot) * slot
+}
+
+// StartFor is the earliest start of a task on a GPU that is free from the
+// given time on. It isn't before the task arrives.
+func (v *View) StartFor(task int, free float64) float64 {
+	return v.slotUp(max(v.Now, free, v.Problem.Tasks[task].Arrival))
+}
+
+// StartOnNew is the earliest start of a task on a node of the class that is
+// off.
+func (v *View) StartOnNew(task, class int) float64 {
+	return v.StartFor(task, v.Now+v.Problem.Cluster.Classes[class].TurnOnDelay)
+}
+
+// CanOpen tells whether another node of the class can be switched on that has
+// room for the option.
+func (v *View) CanOpen(task, option, class int) bool {
+	k, t := &v.Problem.Cluster.Classes[class], &v.Problem.Tasks[task]
+	if t.Options[option].Model != k.Model || t.Options[option].GPUs > k.GPUs || !k.holds(t) {
+		return false
+	}
+	return v.room(class) > 0
+}
+
+// room is how many more nodes of a class can be switched on.
+func (v *View) room(class int) int {
+	k := &v.Problem.Cluster.Classes[class]
+	if k.Count == 0 {
+		return math.MaxInt
+	}
+	count := k.Count
+	if v.single {
+		count *= k.GPUs
+	}
+	return count - v.onByClass[class]
+}
+
+// holds tells whether an empty node has the CPUs and the memory for the task.
+func (k *NodeClass) holds(t *Task) bool {
+	return (k.CPUs == 0 || t.CPUs <= k.CPUs) && (k.MemGiB == 0 || t.MemGiB <= k.MemGiB)
+}
+
+// FirstGPUs is the set of the n lowest GPUs, as a task gets them on a fresh
+// node.
+func FirstGPUs(n int) GPUSet { return GPUSet(1)<<uint(n) - 1 }
+
+// Earliest is the earliest start of a task on a node that is on and suits the
+// option, and the GPUs it would get: those that are free first, the lowest
+// ones among equals. ok is false when the node doesn't suit. It takes time
+// linear in the node's GPUs and reservations.
+func (v *View) Earliest(task, option, node int) (start float64, gpus GPUSet, ok bool) {
+	n, t := &v.nodes[node], &v.Problem.Tasks[task]
+	k := &v.Problem.Cluster.Classes[n.class]
+	o := &t.Options[option]
+	if o.Model != k.Model || o.GPUs > int(n.gpus) || !k.holds(t) {
+		return 0, 0, false
+	}
+	if !v.tight {
+		gpus, free := v.firstFree(n, o.GPUs)
+		return v.StartFor(task, free), gpus, true
+	}
+	return v.earliestTight(task, o.GPUs, n, k)
+}
+
+// firstFree is the count GPUs of a node that are free first, and from when all
+// of them are.
+func (v *View) firstFree(n *nodeState, count int) (gpus GPUSet, free float64) {
+	all := v.free[n.first : n.first+n.gpus]
+	for range count {
+		best := -1
+		for g := range all {
+			if !gpus.Has(g) && (best < 0 || all[g] < all[best]) {
+				best = g
+			}
+		}
+		gpus |= 1 << uint(best)
+		free = max(free, all[best])
+	}
+	return gpus, free
+}
+
+// earliestTight tries the moments at which the node gives something back. What
+// is reserved counts until it ends, whenever it starts.
+func (v *View) earliestTight(task, count int, n *nodeState, k *NodeClass) (float64, GPUSet, bool) {
+	t := &v.Problem.Tasks[task]
+	moments := make([]float64, 0, len(n.held)+1)
+	moments = append(moments, n.since)
+	for i := range n.held {
+		moments = append(moments, n.held[i].end)
+	}
+	slices.Sort(moments)
+	for _, m := range moments {
+		start := v.StartFor(task, m)
+		if gpus, ok := n.fits(t, count, k, start); ok {
+			return start, gpus, true
+		}
+	}
+	return 0, 0, false
+}
+
+// fits finds GPUs for the task from start on, if the node has enough of all.
+func (n *nodeState) fits(t *Task, count int, k *NodeClass, start float64) (GPUSet, bool) {
+	var used [MaxGPUs]float64
+	cpus, mem := t.CPUs, t.MemGiB
+	for i := range n.held {
+		h := &n.held[i]
+		if h.end <= start {
+			continue
+		}
+		cpus, mem = cpus+h.cpus, mem+h.mem
+		for s := h.gpus; s != 0; s &= s - 1 {
+			used[s.First()] += h.share
+		}
+	}
+	if (k.CPUs > 0 && cpus > k.CPUs) || (k.MemGiB > 0 && mem > k.MemGiB) {
+		return 0, false
+	}
+	var gpus GPUSet
+	for g := 0; g < int(n.gpus) && gpus.Len() < count; g++ {
+		if used[g]+t.Share <= 1+shareSlack {
+			gpus |= 1 << uint(g)
+		}
+	}
+	return gpus, gpus.Len() == count
+}
+
+// shareSlack lets shares that add up to 1 up to rounding share a GPU.
+const shareSlack = 1e-9
