@@ -1,0 +1,83 @@
+# Needs Go (the version in go.mod), make and a POSIX shell; `make help` lists
+# the targets. Tools that Go can't build on the fly go to .cache/.
+
+GO       ?= go
+CACHE    := $(CURDIR)/.cache
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS  := -s -w -X main.version=$(VERSION)
+
+GOLANGCI_VERSION := v2.15.0
+GOLANGCI         := $(CACHE)/bin/$(GOLANGCI_VERSION)/golangci-lint
+
+# What `make demo` plans, and how.
+DEMO := plan testdata/demo/batch.csv \
+	--cluster testdata/demo/cluster.toml \
+	--models testdata/demo/models.toml
+
+# Further flags for go test, such as TESTFLAGS=-v; which benchmarks, how often;
+# how long each fuzz target runs; what runs under the race detector.
+TESTFLAGS ?=
+BENCH     ?= .
+BENCHPKGS ?= ./...
+COUNT     ?= 1
+FUZZTIME  ?= 10s
+RACEPKGS  ?= ./...
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: build
+build: ## compile bin/epplan, static and without cgo
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/epplan ./cmd/epplan
+
+.PHONY: demo
+demo: build ## plan the demo batch
+	bin/epplan $(DEMO)
+
+.PHONY: test
+test: ## go vet and every test
+	$(GO) vet ./...
+	$(GO) test -timeout 15m $(TESTFLAGS) ./...
+
+.PHONY: race
+race: ## the short tests under the race detector (needs a C compiler)
+	CGO_ENABLED=1 $(GO) test -race -short -timeout 15m $(TESTFLAGS) $(RACEPKGS)
+
+.PHONY: lint
+lint: $(GOLANGCI) ## golangci-lint, formatting, go.mod and go.sum
+	GOLANGCI_LINT_CACHE=$(CACHE)/golangci-lint $(GOLANGCI) run ./...
+	GOLANGCI_LINT_CACHE=$(CACHE)/golangci-lint $(GOLANGCI) fmt --diff
+	$(GO) mod tidy -diff
+	$(GO) mod verify
+
+.PHONY: fmt
+fmt: $(GOLANGCI) ## format the code
+	$(GOLANGCI) fmt
+
+$(GOLANGCI):
+	GOBIN=$(@D) GOFLAGS= CGO_ENABLED=0 $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+
+.PHONY: bench
+bench: ## the benchmarks (BENCH=regexp BENCHPKGS=packages COUNT=n)
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(BENCHPKGS)
+
+.PHONY: cover
+cover: ## test coverage, in coverage.out and by package
+	$(GO) test -coverprofile=coverage.out -coverpkg=./... ./...
+	$(GO) tool cover -func=coverage.out | tail -n 1
+
+# go test -list prints a package's targets, then "ok <package>".
+.PHONY: fuzz
+fuzz: ## each fuzz target for FUZZTIME (10s)
+	@set -e; mkdir -p $(CACHE); $(GO) test -list '^Fuzz' ./... > $(CACHE)/fuzz.list; \
+	awk '/^Fuzz/ {names[n++] = $$1} /^ok/ {for (i = 0; i < n; i++) print $$2, names[i]; n = 0}' $(CACHE)/fuzz.list | \
+	while read -r pkg name; do \
+		$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$pkg" || exit 1; \
+	done
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin coverage.out .cache

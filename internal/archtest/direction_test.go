@@ -1,0 +1,207 @@
+package archtest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// storeys ranks the rooms: a package imports only what is on its own storey or
+// below. A room that isn't in this list is a violation: docs/architecture.md
+// and this table say together what the rooms are.
+var storeys = map[string]int{
+	"cmd":       4,
+	"internal":  3,
+	"slurm":     3,
+	"config":    3,
+	"planner":   2,
+	"queue":     1,
+	"dvfsmodel": 1,
+}
+
+// ban says who must not import what, beyond the order of the storeys. The room
+// of an import that isn't the module's own is "".
+type ban struct {
+	what   string
+	from   func(room string) bool
+	target func(importPath, room string) bool
+}
+
+// bans are the rules of direction between rooms and about libraries.
+var bans = []ban{
+	{
+		"queue and dvfsmodel don't know each other",
+		func(room string) bool { return inRoom(room, "queue") },
+		func(_, room string) bool { return inRoom(room, "dvfsmodel") },
+	},
+	{
+		"queue and dvfsmodel don't know each other",
+		func(room string) bool { return inRoom(room, "dvfsmodel") },
+		func(_, room string) bool { return inRoom(room, "queue") },
+	},
+	{
+		"stages import planner and nothing imports back",
+		func(room string) bool { return room == "planner" },
+		func(_, room string) bool { return strings.HasPrefix(room, "planner/") },
+	},
+	{
+		"the registry knows the stages, not they it",
+		func(room string) bool {
+			return strings.HasPrefix(room, "planner/") && !inRoom(room, "planner/policy")
+		},
+		func(_, room string) bool { return inRoom(room, "planner/policy") },
+	},
+	{
+		"TOML is parsed in config only",
+		func(room string) bool { return !inRoom(room, "config") },
+		func(importPath, room string) bool {
+			return room == "" && strings.Contains(strings.ToLower(importPath), "toml")
+		},
+	},
+	{
+		"the command line is parsed in cmd only",
+		func(room string) bool { return !inRoom(room, "cmd") },
+		func(importPath, _ string) bool {
+			return strings.HasPrefix(importPath, "github.com/urfave/cli") || importPath == "flag"
+		},
+	},
+	{
+		"shared data is for tests only",
+		func(string) bool { return true },
+		func(_, room string) bool { return inRoom(room, "internal/shareddata") },
+	},
+}
+
+// wrongImports names each import that goes up a storey, lies in no known room,
+// or is banned.
+func wrongImports(m module) []string {
+	var found []string
+	for _, p := range m.own {
+		from := m.room(p.ImportPath)
+		storey, known := storeys[topRoom(from)]
+		if !known {
+			found = append(found, from+" is in no known room: add it to docs/architecture.md and to storeys")
+			continue
+		}
+		for _, imported := range p.Imports {
+			to := m.room(imported)
+			if target, ok := storeys[topRoom(to)]; ok && target > storey {
+				found = append(found, fmt.Sprintf("%s imports %s, which is above it", from, to))
+			}
+			for _, b := range bans {
+				if b.from(from) && b.target(imported, to) {
+					found = append(found, fmt.Sprintf("%s imports %s: %s", from, imported, b.what))
+				}
+			}
+		}
+	}
+	return found
+}
+
+// topRoom is a room's first folder.
+func topRoom(room string) string {
+	top, _, _ := strings.Cut(room, "/")
+	return top
+}
+
+// heavyDeps names what cmd/epplan must not reach: SQLite, NVML, and anything
+// outside the standard library that uses cgo.
+func heavyDeps(m module) []string {
+	var found []string
+	for _, dep := range m.all[m.path+"/cmd/epplan"].Deps {
+		lower := strings.ToLower(dep)
+		switch p := m.all[dep]; {
+		case strings.Contains(lower, "sqlite"), strings.Contains(lower, "go-nvml"), dep == "database/sql":
+			found = append(found, "cmd/epplan reaches "+dep)
+		case !p.Standard && len(p.CgoFiles) > 0:
+			found = append(found, fmt.Sprintf("cmd/epplan reaches %s, which uses cgo", dep))
+		}
+	}
+	return found
+}
+
+func TestImportsPointOneWay(t *testing.T) {
+	m := thisModule(t)
+	requireRooms(t, m, "cmd/epplan", "config", "planner", "planner/policy", "queue", "dvfsmodel")
+	report(t, wrongImports(m))
+}
+
+func TestNothingReachableFromTheCLIIsHeavy(t *testing.T) {
+	m := thisModule(t)
+	requireRooms(t, m, "cmd/epplan")
+	report(t, heavyDeps(m))
+}
+
+func TestAnImportInTheWrongDirectionIsFound(t *testing.T) {
+	for _, c := range []struct{ from, to, want string }{
+		{"planner", "config", "which is above it"},
+		{"queue", "planner", "which is above it"},
+		{"dvfsmodel", "internal/report", "which is above it"},
+		{"internal/report", "cmd/epplan", "which is above it"},
+		{"queue", "dvfsmodel", "don't know each other"},
+		{"dvfsmodel", "queue", "don't know each other"},
+		{"planner", "planner/pick", "nothing imports back"},
+		{"planner/tune", "planner/policy", "not they it"},
+		{"cmd/epplan", "internal/shareddata", "tests only"},
+		{"attic", "queue", "no known room"},
+	} {
+		t.Run(c.from+" to "+c.to, func(t *testing.T) {
+			m := newModule(fixturePath, "", []pkg{{
+				ImportPath: fixturePath + "/" + c.from,
+				Imports:    []string{fixturePath + "/" + c.to},
+			}})
+			wantViolations(t, wrongImports(m), c.want)
+		})
+	}
+}
+
+func TestALibraryInTheWrongRoomIsFound(t *testing.T) {
+	m := newModule(fixturePath, "", []pkg{
+		{ImportPath: fixturePath + "/config", Imports: []string{"github.com/BurntSushi/toml"}},
+		{ImportPath: fixturePath + "/queue", Imports: []string{"github.com/BurntSushi/toml"}},
+		{ImportPath: fixturePath + "/cmd/epplan", Imports: []string{"github.com/urfave/cli/v2"}},
+		{ImportPath: fixturePath + "/config", Imports: []string{"github.com/urfave/cli/v2"}},
+		{ImportPath: fixturePath + "/planner", Imports: []string{"flag"}},
+	})
+	wantViolations(t, wrongImports(m),
+		"queue imports github.com/BurntSushi/toml: TOML is parsed in config only",
+		"config imports github.com/urfave/cli/v2: the command line",
+		"planner imports flag: the command line")
+}
+
+func TestImportsInTheRightDirectionPass(t *testing.T) {
+	m := newModule(fixturePath, "", []pkg{
+		{ImportPath: fixturePath + "/cmd/epplan", Imports: own("config", "internal/report", "planner/policy", "queue")},
+		{ImportPath: fixturePath + "/config", Imports: own("planner", "planner/policy", "dvfsmodel")},
+		{ImportPath: fixturePath + "/internal/report", Imports: own("planner", "slurm")},
+		{ImportPath: fixturePath + "/planner/policy", Imports: own("planner", "planner/pick", "planner/tune")},
+		{ImportPath: fixturePath + "/planner/pick", Imports: own("planner", "queue", "dvfsmodel")},
+		{ImportPath: fixturePath + "/planner", Imports: own("queue", "dvfsmodel")},
+	})
+	wantViolations(t, wrongImports(m))
+}
+
+// own makes import paths of the fixture's rooms.
+func own(rooms ...string) []string {
+	paths := slices.Clone(rooms)
+	for i, room := range paths {
+		paths[i] = fixturePath + "/" + room
+	}
+	return paths
+}
+
+func TestAHeavyDependencyOfTheCLIIsFound(t *testing.T) {
+	m := newModule(fixturePath, "", []pkg{
+		{
+			ImportPath: fixturePath + "/cmd/epplan",
+			Deps: []string{
+				"net", "fmt", "github.com/mattn/go-sqlite3", "github.com/NVIDIA/go-nvml/pkg/nvml", "database/sql", "example.org/c",
+			},
+		},
+		{ImportPath: fixturePath + "/cmd/epd", Deps: []string{"github.com/mattn/go-sqlite3"}},
+		{ImportPath: "net", Standard: true, CgoFiles: []string{"cgo_linux.go"}},
+		{ImportPath: "example.org/c", CgoFiles: []string{"c.go"}},
+	})
+	wantViolations(t, heavyDeps(m), "go-sqlite3", "go-nvml", "database/sql", "example.org/c, which uses cgo")
+}

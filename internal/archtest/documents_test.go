@@ -1,0 +1,104 @@
+package archtest
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// unnamedRooms are the packages that a document doesn't name by their folder.
+func unnamedRooms(m module, document string) []string {
+	named := make(map[string]bool)
+	for _, word := range regexp.MustCompile(`[\w./-]+`).FindAllString(document, -1) {
+		named[strings.TrimRight(word, "/.")] = true
+	}
+	var found []string
+	for _, p := range m.own {
+		if room := m.room(p.ImportPath); !named[room] {
+			found = append(found, "docs/architecture.md doesn't name "+room)
+		}
+	}
+	return found
+}
+
+func TestTheArchitecturePageNamesEveryPackage(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(rootDir(t), "docs", "architecture.md"))
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skip("there is no docs/architecture.md yet")
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	report(t, unnamedRooms(thisModule(t), string(page)))
+}
+
+func TestAPackageThatThePageForgetsIsFound(t *testing.T) {
+	m := newModule(fixturePath, "", []pkg{
+		{ImportPath: fixturePath + "/queue"},
+		{ImportPath: fixturePath + "/planner"},
+		{ImportPath: fixturePath + "/planner/pick"},
+		{ImportPath: fixturePath + "/planner/place"},
+	})
+	wantViolations(t, unnamedRooms(m, "The `queue/` and planner/pick, of planners. See planner/places."),
+		"name planner", "name planner/place")
+}
+
+// machinePath matches the absolute paths of one machine, which have no place in
+// the project. It is written so that it doesn't match itself.
+var machinePath = regexp.MustCompile(`(^|[^\w.])/(wor[k]|roo[t]|tmp/bash_job[s])(/|\b)`)
+
+// machinePaths names each line of a file with the path of some machine.
+func machinePaths(name, text string) []string {
+	var found []string
+	for i, line := range strings.Split(text, "\n") {
+		if match := machinePath.FindString(line); match != "" {
+			found = append(found, fmt.Sprintf("%s:%d: the path of a machine: %s", name, i+1, strings.TrimSpace(match)))
+		}
+	}
+	return found
+}
+
+// projectFiles are the files that git tracks, or would with `git add .`.
+func projectFiles(t *testing.T, root string) []string {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(root, ".git")); err != nil {
+		t.Skip("this is no git checkout")
+	}
+	cmd := exec.CommandContext(t.Context(), "git", "-c", "safe.directory=*",
+		"ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 })
+}
+
+func TestNoFileNamesThePathOfAMachine(t *testing.T) {
+	root := rootDir(t)
+	for _, name := range projectFiles(t, root) {
+		text, err := fs.ReadFile(os.DirFS(root), name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // removed, and not committed yet
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		report(t, machinePaths(name, string(text)))
+	}
+}
+
+func TestThePathOfAMachineIsFound(t *testing.T) {
+	text := strings.ReplaceAll(`a: fine
+see ^work/main/x.go
+cd ^work
+"^tmp/bash_jobs.0/1"
+HOME=^root/.cache
+../work/x and homework/x and /workers and //host/path
+idle/work`, "^", "/")
+	wantViolations(t, machinePaths("x.md", text), "x.md:2:", "x.md:3:", "x.md:4:", "x.md:5:")
+}
