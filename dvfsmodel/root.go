@@ -5,8 +5,8 @@ import "math"
 // root finds where f, which changes sign at most once and from − to +, crosses
 // zero in [lo, hi]: lo when it is not negative there, hi when it is not
 // positive there. The method is Ridders' false position, which keeps its
-// bracket and converges quadratically on smooth functions; it ends when the
-// bracket is as narrow as rounding allows.
+// bracket and converges quadratically on smooth functions: when a step is below
+// rootTol, what is left is in the order of its square.
 func root(f func(float64) float64, lo, hi float64) float64 {
 	flo := f(lo)
 	if flo >= 0 || lo >= hi {
@@ -41,7 +41,7 @@ func root(f func(float64) float64, lo, hi float64) float64 {
 		default:
 			hi, fhi = x, fx
 		}
-		if hi-lo <= rootTol*hi {
+		if hi-lo <= bracketTol*hi {
 			return 0.5 * (lo + hi)
 		}
 	}
@@ -49,6 +49,7 @@ func root(f func(float64) float64, lo, hi float64) float64 {
 }
 
 const (
-	rootSteps = 60
-	rootTol   = 4e-16
+	rootSteps  = 60
+	rootTol    = 1e-9
+	bracketTol = 4e-16
 )

@@ -13,15 +13,28 @@ import (
 // online planning. Events are arrivals, times at which Pick wants to be asked,
 // and idle nodes going off.
 type engine struct {
-	problem *Problem
-	policy  *Policy
-	view    *View
-	placer  Placer
-	picker  Picker
-	plan    *Plan
-	order   []int // tasks by arrival
-	next    int   // index in order of the next arrival
-	parking parkingQueue
+	problem   *Problem
+	policy    *Policy
+	view      *View
+	placer    Placer
+	picker    Picker
+	plan      *Plan
+	order     []int // tasks by arrival
+	next      int   // index in order of the next arrival
+	parking   parkingQueue
+	intervals slab
+}
+
+// slab hands out room for single intervals; most nodes are on once.
+type slab []Interval
+
+func (s *slab) one() []Interval {
+	if len(*s) == 0 {
+		*s = make([]Interval, 256)
+	}
+	iv := (*s)[:0:1]
+	*s = (*s)[1:]
+	return iv
 }
 
 // newEngine prepares a run.
@@ -260,6 +273,9 @@ func (e *engine) switchOff(now float64) {
 func (e *engine) close(node int, at float64) {
 	n := &e.view.nodes[node]
 	n.on = false
+	if n.past == nil {
+		n.past = e.intervals.one()
+	}
 	n.past = append(n.past, Interval{From: n.since, To: at})
 	e.view.onByClass[n.class]--
 	if e.problem.Cluster.Classes[n.class].Count > 0 {
@@ -280,6 +296,7 @@ func (e *engine) finish() {
 		}
 		e.close(n, at)
 	}
+	e.plan.Nodes = make([]Node, 0, len(e.view.nodes))
 	for i := range e.view.nodes {
 		e.plan.Nodes = append(e.plan.Nodes, Node{Class: int(e.view.nodes[i].class), On: e.view.nodes[i].past})
 	}

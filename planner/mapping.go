@@ -22,7 +22,7 @@ func (e *engine) mapToNodes() {
 	old := v.nodes
 	home := make([]place, len(old))
 	v.single = false
-	v.nodes, v.free, v.owner = nil, nil, nil
+	v.nodes, v.free, v.owner = make([]nodeState, 0, len(old)), nil, nil
 	clear(v.onByClass)
 	e.placer = unobserved{}
 	slot := 0

@@ -17,7 +17,6 @@ func Optimum(theta float64) func(*planner.Problem) planner.Tuner {
 		for class := range o.objectives {
 			o.objectives[class] = p.Price(class)
 		}
-		o.shapes = make(map[shape]dvfsmodel.Setting)
 		return o
 	}
 }
@@ -26,9 +25,13 @@ type optimum struct {
 	p          *planner.Problem
 	theta      float64
 	objectives []dvfsmodel.Objective // by class
-	shapes     map[shape]dvfsmodel.Setting
-	last       shape // of the latest look-up, with its answer
-	lastFree   dvfsmodel.Setting
+	shapes     [shapeSlots]sharedOptimum
+}
+
+// sharedOptimum is the free optimum of a shape that was asked for lately.
+type sharedOptimum struct {
+	shape   shape
+	setting dvfsmodel.Setting
 }
 
 // shape is what the free optimum depends on: the same work repeated more often
@@ -42,9 +45,19 @@ type shape struct {
 	delta, constant float64
 }
 
-// maxShapes bounds the memory for shared optima; with more distinct shapes
-// than that, sharing doesn't pay.
-const maxShapes = 1 << 10
+// shapeSlots is the number of shapes remembered, a power of two; a newer shape
+// with the same hash takes an older one's slot.
+const shapeSlots = 1 << 8
+
+// slot is the shape's hash.
+func (s *shape) slot() int {
+	h := uint64(s.class) //nolint:gosec // any bits will do
+	for _, x := range [...]float64{float64(s.p0), float64(s.gamma), float64(s.c), s.delta, s.constant} {
+		h = (h ^ math.Float64bits(x)) * 0x9e3779b97f4a7c15
+		h ^= h >> 32
+	}
+	return int(h % shapeSlots) //nolint:gosec // below shapeSlots
+}
 
 func (o *optimum) Want(task, option, class int, room float64) (planner.Quote, bool) {
 	t := &o.p.Tasks[task]
@@ -90,22 +103,15 @@ func (o *optimum) free(response dvfsmodel.Response, class int) (dvfsmodel.Point,
 	}
 	p := &c.Params
 	key := shape{r: c.Range, class: class, p0: p.P0, gamma: p.Gamma, c: p.C, delta: p.Delta, constant: roundRatio(p.T0 / p.D)}
-	if key == o.last {
-		return p.At(o.lastFree), true
-	}
-	s, known := o.shapes[key]
-	if !known {
+	slot := &o.shapes[key.slot()]
+	if slot.shape != key {
 		pt, err := c.Optimum(o.objectives[class], math.Inf(1))
 		if err != nil {
 			return pt, false
 		}
-		s = pt.Setting
-		if len(o.shapes) < maxShapes {
-			o.shapes[key] = s
-		}
+		*slot = sharedOptimum{shape: key, setting: pt.Setting}
 	}
-	o.last, o.lastFree = key, s
-	return p.At(s), true
+	return p.At(slot.setting), true
 }
 
 // roundRatio drops the bits of a ratio that rounding may have touched.
