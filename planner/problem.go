@@ -69,7 +69,7 @@ type Task struct {
 	Share    float64 // part of one GPU, 0 < Share ≤ 1; below 1 clocks stay at default
 	CPUs     float64
 	MemGiB   float64
-	Options  []Option // the GPU models it can run on, at least one
+	Options  []Option // the GPU models it can run on; none: it can't be placed
 }
 
 // Option is one GPU model that a task can run on.
@@ -241,14 +241,11 @@ func (k *NodeClass) validate() error {
 }
 
 func (t *Task) validate() error {
-	if len(t.Options) == 0 {
-		return fmt.Errorf("no GPU model to run on")
-	}
 	if !(t.Arrival >= 0) || math.IsInf(t.Arrival, 0) {
 		return fmt.Errorf("arrival %v s, want a finite number of 0 or more", t.Arrival)
 	}
-	if !(t.Deadline > t.Arrival) || !(t.Due > t.Arrival) {
-		return fmt.Errorf("deadline %v s (due %v s), want it after the arrival, %v s", t.Deadline, t.Due, t.Arrival)
+	if !(t.Deadline >= t.Arrival) || math.IsNaN(t.Due) {
+		return fmt.Errorf("deadline %v s (due %v s), want it not before the arrival, %v s", t.Deadline, t.Due, t.Arrival)
 	}
 	if !(t.Limit > 0) || !(t.Share > 0) || t.Share > 1 {
 		return fmt.Errorf("limit %v s and share %v, want a positive limit and a share in (0, 1]", t.Limit, t.Share)

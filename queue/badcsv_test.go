@@ -1,0 +1,195 @@
+package queue_test
+
+import "strings"
+
+// badCSV are CSV batches with one fault each.
+var badCSV = []badInput{
+	{
+		"unknown column near a known one", "id,deadlin_s,runtime_s\n",
+		`batch:1:4: unknown column "deadlin_s", want "deadline_s" (or a name that begins with x_)`,
+	},
+	{
+		"unknown column without its unit", "id,arrival,runtime_s\n",
+		`batch:1:4: unknown column "arrival", want "arrival_s" (or a name that begins with x_)`,
+	},
+	{
+		"unknown column near none", "id,colour,runtime_s\n",
+		`batch:1:4: unknown column "colour", want one of id, name, user, workload, arrival_s, deadline_s, limit_s, runtime_s, power_w, gpus, share, cpus, mem_gib, p0_w, gamma_w, c_w, d_s, delta, t0_s, or a name that begins with x_`,
+	},
+	{
+		"column twice", "id,runtime_s,id\n",
+		`batch:1:14: column "id" is there twice, want each once`,
+	},
+	{
+		"no id column", "name,runtime_s\n",
+		"batch:1:1: no column id, want one for the jobs' unique ids",
+	},
+	{
+		"no column with a run time", "id,name\n",
+		"batch:1:1: no column says how long a job runs, want runtime_s, workload, or all of p0_w, gamma_w, c_w, d_s, delta, t0_s",
+	},
+	{
+		"semicolons", "id;runtime_s\na;1\n",
+		`batch:1:1: unknown column "id;runtime_s", want a header with commas between the columns`,
+	},
+	{
+		"EDL without a coefficient", "id,app,P0,gamma,c,D,delta\n",
+		"batch:1:1: no column t0, want all of P0, gamma, c, D, delta, t0",
+	},
+	{
+		"EDL unknown column", "id,app,P0,gamma,c,D,delta,T0\n",
+		`batch:1:27: unknown column "T0", want "t0" (or a name that begins with x_)`,
+	},
+	{
+		"too few cells", "id,runtime_s\na\n",
+		"batch:2:1: cells in this row: 1, want 2 as in the header",
+	},
+	{
+		"too many cells", "id,runtime_s\na,1,2\n",
+		"batch:2:5: cells in this row: 3, want 2 as in the header",
+	},
+	{
+		"duplicate id", "id,runtime_s\na,1\nb,1\n a,2\n",
+		`batch:4:2: id "a" is used twice, first at batch:2:1, want unique ids`,
+	},
+	{
+		"empty id", "id,runtime_s\n,1\n",
+		"batch:2:1: id is empty, want a unique name for the job",
+	},
+	{
+		"id with an escape sequence", "id,runtime_s\n\x1b[2Ja,1\n",
+		`batch:2:1: id "\x1b[2Ja" has a control character, want printable text`,
+	},
+	{
+		"id too long", "id,runtime_s\n" + strings.Repeat("a", 257) + ",1\n",
+		"batch:2:1: id is 257 bytes long, want at most 256",
+	},
+	{
+		"no number", "id,runtime_s\na,soon\n",
+		`batch:2:3: runtime_s "soon" is not a number, want one such as 12.5`,
+	},
+	{
+		"hexadecimal number", "id,runtime_s\na,0x10\n",
+		`batch:2:3: runtime_s "0x10" is not a number, want one such as 12.5`,
+	},
+	{
+		"number too large", "id,runtime_s\na,1e999\n",
+		`batch:2:3: runtime_s "1e999" is too large, want a number up to 1e15`,
+	},
+	{
+		"NaN", "id,runtime_s\na,NaN\n",
+		"batch:2:3: runtime_s is NaN, want a number from 0 to 1e15",
+	},
+	{
+		"infinite run time", "id,runtime_s\na,inf\n",
+		"batch:2:3: runtime_s is inf, want a number from 0 to 1e15",
+	},
+	{
+		"negative run time", "id,name,runtime_s\na,n,-1\n",
+		"batch:2:5: runtime_s is -1, want a number from 0 to 1e15",
+	},
+	{
+		"negative power", "id,runtime_s,power_w\na,1,-0.5\n",
+		"batch:2:5: power_w is -0.5, want a number from 0 to 1e15",
+	},
+	{
+		"negative deadline", "id,runtime_s,deadline_s\na,1,-inf\n",
+		"batch:2:5: deadline_s is -inf, want a number from 0 to 1e15, or inf for none",
+	},
+	{
+		"deadline before arrival", "id,runtime_s,arrival_s,deadline_s\na,1,10,9.5\n",
+		"batch:2:8: deadline_s is 9.5, before the arrival at 10, want a later one",
+	},
+	{
+		"limit 0", "id,runtime_s,limit_s\na,1,0\n",
+		"batch:2:5: limit_s is 0, want a number above 0, up to 1e15, or inf for none",
+	},
+	{
+		"share 0", "id,runtime_s,share\na,1,0\n",
+		"batch:2:5: share is 0, want a number above 0, up to 1",
+	},
+	{
+		"share above 1", "id,runtime_s,share\na,1,1.5\n",
+		"batch:2:5: share is 1.5, want a number above 0, up to 1",
+	},
+	{
+		"share of several GPUs", "id,runtime_s,share,gpus\na,1,.5,V100:1;*:2\n",
+		"batch:2:5: share is 0.5 for a job of 2 GPUs, want a share of one GPU, or whole GPUs",
+	},
+	{
+		"no GPU", "id,runtime_s,gpus\na,1,0\n",
+		"batch:2:5: gpus is 0, want 1 to 1024",
+	},
+	{
+		"too many GPUs", "id,runtime_s,gpus\na,1,V100:1025\n",
+		"batch:2:5: gpus is 1025, want 1 to 1024",
+	},
+	{
+		"half a GPU", "id,runtime_s,gpus\na,1,1.5\n",
+		`batch:2:5: gpus "1.5" is not a whole number, want 1 to 1024`,
+	},
+	{
+		"GPU count without a model", "id,runtime_s,gpus\na,1,:2\n",
+		"batch:2:5: gpus has a count without a GPU model, want a model, or * for any other",
+	},
+	{
+		"GPU model without a count", "id,runtime_s,gpus\na,1,V100:2;K80\n",
+		`batch:2:5: gpus "V100:2;K80" is not a list of GPU counts, want one such as V100:2;*:4`,
+	},
+	{
+		"GPU model twice", "id,runtime_s,gpus\na,1,V100:2;V100:1\n",
+		`batch:2:5: gpus names GPU model "V100" twice, want each once`,
+	},
+	{
+		"part of a model", "id,p0_w,gamma_w,c_w,d_s,delta,t0_s\na,1,,3,4,0,0\n",
+		"batch:2:3: the job's model has no gamma_w, want all of p0_w, gamma_w, c_w, d_s, delta, t0_s",
+	},
+	{
+		"delta above 1", "id,p0_w,gamma_w,c_w,d_s,delta,t0_s\na,1,2,3,4,1.1,0\n",
+		"batch:2:11: delta is 1.1, want a number from 0 to 1",
+	},
+	{
+		"EDL negative power", "id,app,arrival,deadline,P0,gamma,c,D,delta,t0\na,x,0,inf,-1,2,3,4,0,0\n",
+		"batch:2:11: P0 is -1, want a number from 0 to 1e15",
+	},
+	{
+		"model without a run time", "id,p0_w,gamma_w,c_w,d_s,delta,t0_s\na,1,2,3,0,0,0\n",
+		"batch:2:9: d_s is 0 and the constant time is 0 too, want a positive run time",
+	},
+	{
+		"nothing says how long", "id,runtime_s\na,0\n",
+		`batch:2:1: nothing says how long job "a" runs, want a run time, a workload or a model`,
+	},
+	{
+		"bare quote", "id,runtime_s\na\"b,1\n",
+		`batch:2:2: a " inside a cell that does not begin with one, want "…" around such a cell and "" for each quote inside`,
+	},
+	{
+		"open quote", "id,runtime_s\n\"a,1\nb,2\n",
+		`batch:3:5: a quoted cell that does not end with " and a comma or line end, in the row that begins on line 2, want "…" around such a cell and "" for each quote inside`,
+	},
+	{
+		"text after a quote", "id,runtime_s\n\"a\"b,1\n",
+		`batch:2:3: a quoted cell that does not end with " and a comma or line end, want "…" around such a cell and "" for each quote inside`,
+	},
+	{
+		"NUL byte", "id,runtime_s\na,1\nb,\x00",
+		"batch:3:3: byte 0x00 is not text, want a file in UTF-8",
+	},
+	{
+		"not UTF-8", "id,runtime_s\na,1\nb\xff,1\n",
+		"batch:3:2: byte 0xff is not text, want a file in UTF-8",
+	},
+	{
+		"carriage return in a name", "id,runtime_s,name\na,1,x\ry\n",
+		`batch:2:5: name "x\ry" has a control character, want printable text`,
+	},
+	{
+		"x_ column with an escape sequence", "id,runtime_s,x_a\na,1,\x1b[1m\n",
+		`batch:2:5: x_a "\x1b[1m" has a control character, want printable text`,
+	},
+	{
+		"x_ name with a control character", "id,runtime_s,x_\x07\n",
+		`batch:1:14: column name "x_\a" has a control character, want printable text`,
+	},
+}

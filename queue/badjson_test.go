@@ -1,0 +1,165 @@
+package queue_test
+
+// badJSON are JSON batches with one fault each.
+var badJSON = []badInput{
+	{
+		"JSON array of numbers", "[\n  17]",
+		`batch:2:3: unexpected number 17, want a job, such as {"id":"a","runtime_s":60}`,
+	},
+	{
+		"JSON junk", `[{"id":@}]`,
+		`batch:1:8: "@" is not a JSON value, want text in quotes, a number, true, false or null`,
+	},
+	{
+		"JSON NaN", "[{\"id\":\"a\",\n \"runtime_s\": NaN}]",
+		`batch:2:15: "NaN" is not a JSON value, want text in quotes, a number, true, false or null`,
+	},
+	{
+		"JSON cut off", `{"jobs":[{"id":"a","runtime_s":1}`,
+		`batch:1:34: unexpected end of file, want "," or "]"`,
+	},
+	{
+		"JSON string without an end", `[{"id":"a`,
+		`batch:1:8: string without an end, want a closing "`,
+	},
+	{
+		"JSON line end in a string", "[{\"id\":\"a\n\"}]",
+		`batch:1:8: string with a control character or line end inside, want \n and the like, or a closing "`,
+	},
+	{
+		"JSON wrong escape", "[{\"id\":\"\\x\"}]",
+		`batch:1:8: string with a wrong escape, want one of \" \\ \/ \b \f \n \r \t \u0000`,
+	},
+	{
+		"JSON missing comma", `[{"id":"a" "runtime_s":1}]`,
+		`batch:1:12: unexpected string "runtime_s", want "," or "}"`,
+	},
+	{
+		"JSON missing colon", `[{"id" "a"}]`,
+		`batch:1:8: unexpected string "a", want ":" after the key`,
+	},
+	{
+		"JSON trailing comma", `[{"id":"a","runtime_s":1},]`,
+		`batch:1:27: unexpected "]", want a job, such as {"id":"a","runtime_s":60}`,
+	},
+	{
+		"JSON key without quotes", `[{id:"a"}]`,
+		`batch:1:3: "id" is not a JSON value, want text in quotes, a number, true, false or null`,
+	},
+	{
+		"JSON more after the array", `[{"id":"a","runtime_s":1}] 1`,
+		"batch:1:28: unexpected number 1, want nothing more",
+	},
+	{
+		"JSON more after the object", `{"jobs":[{"id":"a","runtime_s":1}],"version":1}`,
+		`batch:1:35: unexpected ",", want "}" after the jobs`,
+	},
+	{
+		"JSON jobs is no array", `{"jobs":{"id":"a"}}`,
+		`batch:1:9: unexpected "{", want an array of jobs`,
+	},
+	{
+		"JSON late jobs key", `{"version":1,"jobs":[]}`,
+		`batch:1:2: unknown key "version", want one of id, name, user, workload, arrival_s, deadline_s, limit_s, runtime_s, power_w, gpus, share, cpus, mem_gib, model, or a name that begins with x_`,
+	},
+	{
+		"JSON jobs key in a job", `[{"id":"a","jobs":[]}]`,
+		`batch:1:12: unknown key "jobs", want it first in the file, with nothing else beside it`,
+	},
+	{
+		"JSON unknown key", "[{\"id\":\"a\",\n\"runtime\":1}]",
+		`batch:2:1: unknown key "runtime", want "runtime_s" (or a name that begins with x_)`,
+	},
+	{
+		"JSON coefficient outside the model", `[{"id":"a","p0_w":1}]`,
+		`batch:1:12: unknown key "p0_w", want it in an object "model"`,
+	},
+	{
+		"JSON unknown coefficient", `[{"id":"a","model":{"p0":1}}]`,
+		`batch:1:21: unknown key "p0" in a model, want one of p0_w, gamma_w, c_w, d_s, delta, t0_s`,
+	},
+	{
+		"JSON key twice", `[{"id":"a","id":"b"}]`,
+		`batch:1:12: key "id" is there twice, want each once`,
+	},
+	{
+		"JSON x_ key twice", `[{"id":"a","x_a":1,"x_a":2}]`,
+		`batch:1:20: key "x_a" is there twice, want each once`,
+	},
+	{
+		"JSON model twice", `[{"id":"a","model":null,"model":null}]`,
+		`batch:1:25: key "model" is there twice, want each once`,
+	},
+	{
+		"JSON empty model", `[{"id":"a","model":{}}]`,
+		"batch:1:20: the job's model is empty, want all of p0_w, gamma_w, c_w, d_s, delta, t0_s",
+	},
+	{
+		"JSON model is a string", `[{"id":"a","model":"big"}]`,
+		`batch:1:20: unexpected string "big", want an object with the model's coefficients`,
+	},
+	{
+		"JSON half a model", `[{"id":"a","model":{"d_s":1,"p0_w":2}}]`,
+		"batch:1:36: the job's model has no gamma_w, want all of p0_w, gamma_w, c_w, d_s, delta, t0_s",
+	},
+	{
+		"JSON number in quotes", `[{"id":"a","runtime_s":"5"}]`,
+		`batch:1:24: runtime_s is string "5", want a number`,
+	},
+	{
+		"JSON word for a number", `[{"id":"a","runtime_s":true}]`,
+		"batch:1:24: runtime_s is true, want a number",
+	},
+	{
+		"JSON array for a text", `[{"id":"a","name":[1]}]`,
+		`batch:1:19: name is "[", want a string`,
+	},
+	{
+		"JSON number for a name", `[{"id":"a","name":1}]`,
+		"batch:1:19: name is number 1, want a string",
+	},
+	{
+		"JSON number too large", `[{"id":"a","runtime_s":1e999}]`,
+		`batch:1:24: runtime_s "1e999" is too large, want a number up to 1e15`,
+	},
+	{
+		"JSON wrong number", `[{"id":"a","runtime_s":01}]`,
+		`batch:1:24: "01" is not a JSON value, want text in quotes, a number, true, false or null`,
+	},
+	{
+		"JSON no id", "[\n {\"runtime_s\":1}]",
+		"batch:2:2: id is empty, want a unique name for the job",
+	},
+	{
+		"JSON duplicate id", "{\"id\":\"a\",\"runtime_s\":1}\n{\"runtime_s\":1, \"id\":\"a\"}",
+		`batch:2:22: id "a" is used twice, first at batch:1:1, want unique ids`,
+	},
+	{
+		"JSON deadline before arrival", `[{"id":"a","runtime_s":1,"deadline_s":3,"arrival_s":4}]`,
+		"batch:1:39: deadline_s is 3, before the arrival at 4, want a later one",
+	},
+	{
+		"JSON no GPU models", `[{"id":"a","runtime_s":1,"gpus":{}}]`,
+		`batch:1:33: gpus is an empty object, want counts such as {"V100":2,"*":4}`,
+	},
+	{
+		"JSON GPU count in quotes", `[{"id":"a","runtime_s":1,"gpus":{"V100":"2"}}]`,
+		`batch:1:41: gpus is string "2", want a number`,
+	},
+	{
+		"JSON GPU model twice", `[{"id":"a","runtime_s":1,"gpus":{"V100":2,"V100":2}}]`,
+		`batch:1:33: gpus names GPU model "V100" twice, want each once`,
+	},
+	{
+		"JSON x_ object", `[{"id":"a","x_a":{}}]`,
+		`batch:1:18: unexpected "{", want a string or a number for "x_a"`,
+	},
+	{
+		"JSON NUL byte", "[{\"id\":\"a\x00\"}]",
+		"batch:1:10: byte 0x00 is not text, want a file in UTF-8",
+	},
+	{
+		"JSON control character in an id", "[{\"id\":\"a\\u001b[2J\",\"runtime_s\":1}]",
+		`batch:1:8: id "a\x1b[2J" has a control character, want printable text`,
+	},
+}

@@ -1,0 +1,153 @@
+package queue
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// builder collects the jobs of a file.
+type builder struct {
+	out    Batch
+	names  *columnNames
+	ids    map[string]int
+	extras map[string]string // the x_ names seen, each one string
+
+	where func(column) Position // of a field of the current record
+
+	models []ModelParams // room for the next models
+	counts []GPUCount    // room for the next GPU counts
+
+	doubled      int // jobs with both a model and a workload
+	firstDoubled Position
+}
+
+func newBuilder(name string) *builder {
+	return &builder{
+		out:    Batch{Name: name},
+		names:  &nativeNames,
+		ids:    map[string]int{},
+		extras: map[string]string{},
+	}
+}
+
+// slab is how many small values are allocated at once.
+const slab = 256
+
+// add completes the draft of the current record and takes its job.
+func (b *builder) add(d *draft) error {
+	job := &d.job
+	if len(job.GPUs) == 0 {
+		job.GPUs = b.oneGPU()
+	}
+	if d.given.hasAny(modelColumns) {
+		if !d.given.hasAll(modelColumns) {
+			return b.partialModel(d.given)
+		}
+		job.Model = b.model(d.model)
+	}
+	slices.SortFunc(job.Extra, func(x, y Field) int { return strings.Compare(x.Name, y.Name) })
+	if problem := job.check(); problem != nil {
+		return b.fault(problem)
+	}
+	if first, ok := b.ids[job.ID]; ok {
+		return &SyntaxError{
+			Pos:  b.where(colID),
+			Msg:  "id " + quoted(job.ID) + " is used twice, first at " + b.out.Jobs[first].Pos.String(),
+			Want: "unique ids",
+		}
+	}
+	if job.Model != nil && job.Workload != "" {
+		if b.doubled++; b.doubled == 1 {
+			b.firstDoubled = job.Pos
+		}
+	}
+	b.ids[job.ID] = len(b.out.Jobs)
+	if len(b.out.Jobs) == cap(b.out.Jobs) {
+		b.out.Jobs = slices.Grow(b.out.Jobs, len(b.out.Jobs)+slab) // append would copy more often
+	}
+	b.out.Jobs = append(b.out.Jobs, *job)
+	return nil
+}
+
+// fault is a problem of the current record as an error with its position.
+func (b *builder) fault(p *FieldError) error { return b.faultAt(b.where(p.col), p) }
+
+func (b *builder) faultAt(pos Position, p *FieldError) error {
+	msg := p.Msg
+	if name := b.names.name(p.col); name != "" {
+		msg = name + " " + msg
+	}
+	return &SyntaxError{Pos: pos, Msg: msg, Want: p.Want}
+}
+
+func (b *builder) partialModel(given columnSet) error {
+	missing := b.names.name((modelColumns &^ given).first())
+	return &SyntaxError{
+		Pos:  b.where((given & modelColumns).first()),
+		Msg:  "the job's model has no " + missing,
+		Want: "all of " + strings.Join(b.names[firstModelColumn:], ", "),
+	}
+}
+
+// extraName is the one copy of an x_ name.
+func (b *builder) extraName(name string) (string, *FieldError) {
+	if known, ok := b.extras[name]; ok {
+		return known, nil
+	}
+	if msg, want := extraNameFault(name); msg != "" {
+		return "", faulty(colExtra, "column name "+msg, want)
+	}
+	if len(b.extras) == maxExtraNames {
+		return "", faulty(colExtra, quoted(name)+" is one x_ column too many", "at most "+strconv.Itoa(maxExtraNames))
+	}
+	b.extras[name] = name
+	return name, nil
+}
+
+// addExtra keeps an x_ column that has a value.
+func (d *draft) addExtra(name, value string) *FieldError {
+	if value == "" {
+		return nil
+	}
+	if msg, want := extraValueFault(value); msg != "" {
+		return faulty(colExtra, name+" "+msg, want)
+	}
+	d.job.Extra = append(d.job.Extra, Field{Name: name, Value: value})
+	return nil
+}
+
+func (b *builder) model(m ModelParams) *ModelParams {
+	if len(b.models) == 0 {
+		b.models = make([]ModelParams, slab)
+	}
+	place := &b.models[0]
+	b.models = b.models[1:]
+	*place = m
+	return place
+}
+
+func (b *builder) oneGPU() []GPUCount {
+	if len(b.counts) == 0 {
+		b.counts = make([]GPUCount, slab)
+	}
+	place := b.counts[:1:1]
+	b.counts = b.counts[1:]
+	place[0] = GPUCount{Count: 1}
+	return place
+}
+
+// batch is what was collected.
+func (b *builder) batch() (*Batch, error) {
+	if len(b.out.Jobs) == 0 {
+		return nil, fmt.Errorf("%s: %w, want at least one", Printable(b.out.Name), ErrEmpty)
+	}
+	if b.doubled > 0 {
+		b.out.Warnings = append(b.out.Warnings, &SyntaxError{
+			Pos: b.firstDoubled,
+			Msg: fmt.Sprintf("%d jobs have both a model and a workload: the model is used", b.doubled),
+		})
+	}
+	return &b.out, nil
+}

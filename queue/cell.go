@@ -1,0 +1,181 @@
+package queue
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// draft is a job while its fields are being read.
+type draft struct {
+	job   Job
+	model ModelParams
+	given columnSet
+}
+
+func (d *draft) reset() { *d = draft{job: blankJob()} }
+
+// set parses the text of a field into the draft.
+func (d *draft) set(c column, text string) *FieldError {
+	d.given = d.given.with(c)
+	switch c {
+	case colID:
+		d.job.ID = text
+	case colName:
+		d.job.Name = text
+	case colUser:
+		d.job.User = text
+	case colWorkload:
+		d.job.Workload = text
+	case colGPUs:
+		gpus, problem := parseGPUs(text)
+		d.job.GPUs = gpus
+		return problem
+	default:
+		value, problem := parseNumber(c, text)
+		*d.number(c) = value
+		return problem
+	}
+	return nil
+}
+
+// number is where a numeric column of the draft lives.
+func (d *draft) number(c column) *float64 {
+	if c >= firstModelColumn {
+		return d.model.coefficient(c)
+	}
+	return d.job.number(c)
+}
+
+// number is where a numeric column of the job lives, the model's apart.
+func (j *Job) number(c column) *float64 {
+	switch c {
+	case colArrival:
+		return &j.Arrival
+	case colDeadline:
+		return &j.Deadline
+	case colLimit:
+		return &j.Limit
+	case colRuntime:
+		return &j.Runtime
+	case colPower:
+		return &j.Power
+	case colShare:
+		return &j.Share
+	case colCPUs:
+		return &j.CPUs
+	default:
+		return &j.MemGiB
+	}
+}
+
+// coefficient is where a model column lives.
+func (m *ModelParams) coefficient(c column) *float64 {
+	switch c {
+	case colP0:
+		return &m.P0
+	case colGamma:
+		return &m.Gamma
+	case colC:
+		return &m.C
+	case colD:
+		return &m.D
+	case colDelta:
+		return &m.Delta
+	default:
+		return &m.T0
+	}
+}
+
+// isText tells whether a column holds words and not a number.
+func isText(c column) bool { return c <= colWorkload }
+
+// parseNumber reads a decimal number, inf or nan; whether the value makes sense
+// is for [Job.Validate] to say.
+func parseNumber(c column, text string) (float64, *FieldError) {
+	value, err := strconv.ParseFloat(text, 64)
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return 0, faulty(c, quoted(text)+" is too large", "a number up to 1e15")
+	case err != nil || isHexadecimal(text):
+		return 0, faulty(c, quoted(text)+" is not a number", "one such as 12.5")
+	}
+	return value + 0, nil // −0 becomes 0
+}
+
+// isHexadecimal finds the numbers that only programmers write.
+func isHexadecimal(number string) bool {
+	return strings.IndexByte(number, 'x') >= 0 || strings.IndexByte(number, 'X') >= 0
+}
+
+// parseGPUs reads "2", or counts by GPU model as in "V100:2;GTX1080Ti:4;*:4".
+func parseGPUs(text string) ([]GPUCount, *FieldError) {
+	if !strings.Contains(text, ":") {
+		count, problem := parseCount(text)
+		return []GPUCount{{Count: count}}, problem
+	}
+	var gpus []GPUCount
+	for part := range strings.SplitSeq(text, ";") {
+		model, count, ok := strings.Cut(part, ":")
+		if !ok {
+			return nil, faulty(colGPUs, quoted(text)+" is not a list of GPU counts", `one such as V100:2;*:4`)
+		}
+		g, problem := parseGPUCount(model, strings.TrimSpace(count))
+		if problem != nil {
+			return nil, problem
+		}
+		if gpus = append(gpus, g); len(gpus) > maxGPUModels {
+			break // for Validate to refuse
+		}
+	}
+	return gpus, nil
+}
+
+func parseGPUCount(model, count string) (GPUCount, *FieldError) {
+	model = strings.TrimSpace(model)
+	if model == "" {
+		return GPUCount{}, faulty(colGPUs, "has a count without a GPU model", `a model, or * for any other`)
+	}
+	if model == anyModel {
+		model = ""
+	} else if msg, want := gpuModelFault(model); msg != "" {
+		return GPUCount{}, faulty(colGPUs, "model "+msg, want)
+	}
+	n, problem := parseCount(count)
+	return GPUCount{Model: model, Count: n}, problem
+}
+
+// parseCount reads a whole number, which may be written 2.0.
+func parseCount(text string) (int, *FieldError) {
+	value, err := strconv.ParseFloat(text, 64)
+	if err != nil || value != math.Trunc(value) || isHexadecimal(text) || math.Abs(value) > maxNumber {
+		return 0, faulty(colGPUs, quoted(text)+" is not a whole number", "1 to "+strconv.Itoa(maxGPUs))
+	}
+	return int(value), nil
+}
+
+// anyModel is how a file names every GPU model that a job doesn't list.
+const anyModel = "*"
+
+func gpuModelText(model string) string {
+	if model == "" {
+		return anyModel
+	}
+	return model
+}
+
+// formatNumber is the shortest text that reads back as the same number.
+func formatNumber(v float64) string { return string(appendNumber(nil, v)) }
+
+func appendNumber(dst []byte, v float64) []byte {
+	switch a := math.Abs(v); {
+	case math.IsInf(v, 1):
+		return append(dst, "inf"...)
+	case math.IsInf(v, -1):
+		return append(dst, "-inf"...)
+	case a != 0 && (a < 1e-6 || a >= 1e16):
+		return strconv.AppendFloat(dst, v, 'e', -1, 64)
+	}
+	return strconv.AppendFloat(dst, v, 'f', -1, 64)
+}

@@ -1,0 +1,157 @@
+package queue
+
+import "strings"
+
+// column is a field of a job that has a name in a file. The order is the one
+// in which writers put them.
+type column uint8
+
+const (
+	colID column = iota
+	colName
+	colUser
+	colWorkload
+	colArrival
+	colDeadline
+	colLimit
+	colRuntime
+	colPower
+	colGPUs
+	colShare
+	colCPUs
+	colMem
+	colP0
+	colGamma
+	colC
+	colD
+	colDelta
+	colT0
+	numColumns
+
+	colJob   = numColumns     // the job as a whole
+	colExtra = numColumns + 1 // any x_ column
+)
+
+const (
+	firstModelColumn = colP0
+	extraPrefix      = "x_"
+)
+
+// columnNames are the names of the columns in a format; "" where it has none.
+type columnNames [numColumns]string
+
+var nativeNames = columnNames{
+	"id", "name", "user", "workload", "arrival_s", "deadline_s", "limit_s",
+	"runtime_s", "power_w", "gpus", "share", "cpus", "mem_gib",
+	"p0_w", "gamma_w", "c_w", "d_s", "delta", "t0_s",
+}
+
+var edlNames = columnNames{
+	colID: "id", colName: "app", colArrival: "arrival", colDeadline: "deadline",
+	colLimit: "limit", colGPUs: "gpus",
+	colP0: "P0", colGamma: "gamma", colC: "c", colD: "D", colDelta: "delta", colT0: "t0",
+}
+
+// find returns the column of a name in a file.
+func (n *columnNames) find(name string) (column, bool) {
+	for c := range numColumns {
+		if n[c] == name && name != "" {
+			return c, true
+		}
+	}
+	return 0, false
+}
+
+// name is the column's name in a file, "" for the job as a whole.
+func (n *columnNames) name(c column) string {
+	if c >= numColumns {
+		return ""
+	}
+	return n[c]
+}
+
+// known are the names of the format in order.
+func (n *columnNames) known() []string {
+	names := make([]string, 0, numColumns)
+	for _, name := range n {
+		if name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// columnSet is a set of columns.
+type columnSet uint32
+
+const modelColumns columnSet = (1<<numColumns - 1) &^ (1<<firstModelColumn - 1)
+
+func (s columnSet) has(c column) bool           { return s&(1<<c) != 0 }
+func (s columnSet) with(c column) columnSet     { return s | 1<<c }
+func (s columnSet) hasAny(other columnSet) bool { return s&other != 0 }
+func (s columnSet) hasAll(other columnSet) bool { return s&other == other }
+
+// first is the first column of the set, numColumns when it is empty.
+func (s columnSet) first() column {
+	for c := range numColumns {
+		if s.has(c) {
+			return c
+		}
+	}
+	return numColumns
+}
+
+// isExtra tells whether a name is that of an uninterpreted column.
+func isExtra(name string) bool {
+	return len(name) > len(extraPrefix) && strings.HasPrefix(name, extraPrefix)
+}
+
+// unknownWant is what a message about an unknown name suggests: the nearest
+// known one, or all of them.
+func unknownWant(name string, known []string) string {
+	if best, ok := nearest(name, known); ok {
+		return quoted(best) + " (or a name that begins with x_)"
+	}
+	return "one of " + strings.Join(known, ", ") + ", or a name that begins with x_"
+}
+
+// nearest is the known name that was probably meant: the one that only lacks
+// its unit here, or else the one at the least edit distance within a third of
+// the length.
+func nearest(name string, known []string) (string, bool) {
+	if len(name) > 2*maxQuoted {
+		return "", false
+	}
+	lower := strings.ToLower(name)
+	best, found := 1+len(lower)/3, ""
+	for _, k := range known {
+		if strings.HasPrefix(k, lower+"_") {
+			return k, true
+		}
+		d := editDistance(lower, strings.ToLower(k))
+		if d < best || d == best && found == "" {
+			best, found = d, k
+		}
+	}
+	return found, found != ""
+}
+
+// editDistance is the Levenshtein distance of two short strings in bytes.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost = 1 + min(diagonal, row[j], row[j+1])
+			}
+			diagonal, row[j+1] = row[j+1], cost
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,40 @@
+// Package queue holds what is known of GPU jobs before they run: [Job],
+// [Batch], the [Stream] in which they arrive, and readers and writers of batch
+// files.
+//
+// A batch file is CSV or JSON. Both use the same names, which end in the unit:
+//
+//	id                       required, unique, 1 to 256 bytes
+//	name, user               for people
+//	workload                 a name in a models file
+//	arrival_s                when the job is submitted (0)
+//	deadline_s               when it must have ended, on the same clock (none)
+//	limit_s                  the longest it may run (none)
+//	runtime_s                run time at default clocks (unknown)
+//	power_w                  mean power of one GPU at default clocks (unknown)
+//	gpus                     2, or per GPU model V100:2;GTX1080Ti:4;*:4 (1)
+//	share                    part of one GPU, above 0 and up to 1 (1)
+//	cpus, mem_gib            CPU cores and memory (0)
+//	p0_w, gamma_w, c_w, d_s, delta, t0_s
+//	                         the job's own DVFS model: all six or none
+//	x_…                      kept with the job, never interpreted
+//
+// In CSV these are columns, found by the header in any order; an empty cell is
+// the default. In JSON they are the keys of a job, gpus may also be an object
+// {"V100":2,"*":4}, and the six coefficients are the keys of an object "model".
+// A JSON file is {"jobs":[…]}, a bare array of jobs, or one job after another
+// (JSON lines). An unknown name is an error unless it begins with x_. Each job
+// must say how long it runs: by a model, a workload or a run time. A deadline
+// or a limit may be written inf.
+//
+// The third format, "edl", is CSV with the columns of the EDL paper's
+// notation: id, app, arrival, deadline, P0, gamma, c, D, delta, t0, and
+// optionally limit and gpus.
+//
+// Bad input is a [SyntaxError] with file, line and column of the first
+// offending value, and nothing is half-loaded. Text is UTF-8, with or without a
+// byte order mark, with either kind of line end. Memory for one record is
+// bounded, so that a huge line ends in an error and not in a full memory.
+//
+// The package is pure: no files, no clocks, no global random numbers.
+package queue

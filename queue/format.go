@@ -1,0 +1,113 @@
+package queue
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Format is how a batch is written in a file.
+type Format int
+
+// The formats of batch files. Auto takes the end of the file's name, or else
+// the first character of the file, and tells the EDL columns by the header.
+const (
+	Auto Format = iota
+	CSV
+	JSON
+	EDL
+)
+
+var formatNames = [...]string{Auto: "auto", CSV: "csv", JSON: "json", EDL: "edl"}
+
+// String is the name that [ParseFormat] takes.
+func (f Format) String() string {
+	if f < 0 || int(f) >= len(formatNames) {
+		return fmt.Sprintf("format(%d)", int(f))
+	}
+	return formatNames[f]
+}
+
+// ParseFormat returns the format called auto, csv, json or edl. The name jsonl
+// is another one for json, which covers both.
+func ParseFormat(name string) (Format, error) {
+	switch name {
+	case "", "auto":
+		return Auto, nil
+	case "csv":
+		return CSV, nil
+	case "json", "jsonl":
+		return JSON, nil
+	case "edl":
+		return EDL, nil
+	}
+	return Auto, fmt.Errorf("unknown format %s, want auto, csv, json or edl", quoted(name))
+}
+
+const byteOrderMark = "\uFEFF"
+
+// Read reads a batch. The name is that of the file in messages. An error is a
+// [SyntaxError], [ErrEmpty], or what r returned; no batch comes with it. Every
+// job of the batch is valid.
+func Read(r io.Reader, name string, format Format) (*Batch, error) {
+	in := newGuard(r, name)
+	buffered := bufio.NewReaderSize(in, bufferSize)
+	if format == Auto {
+		format = detect(name, buffered)
+	}
+	b := newBuilder(name)
+	var err error
+	switch format {
+	case JSON:
+		err = readJSON(buffered, b)
+	case EDL:
+		err = readCSV(buffered, in, b, &edlNames)
+	case CSV:
+		err = readCSV(buffered, in, b, &nativeNames)
+	default:
+		err = readCSV(buffered, in, b, nil)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b.batch()
+}
+
+// detect takes the format from the end of the file's name, or else from the
+// first character. It leaves Auto for a kind of CSV that the header will tell.
+func detect(name string, in *bufio.Reader) Format {
+	name = strings.ToLower(name)
+	for _, suffix := range [...]string{".json", ".jsonl", ".ndjson"} {
+		if strings.HasSuffix(name, suffix) {
+			return JSON
+		}
+	}
+	if strings.HasSuffix(name, ".csv") {
+		return Auto
+	}
+	return sniff(in)
+}
+
+// sniff takes the format from the first character that is not a space: JSON,
+// or Auto for a kind of CSV that the header will tell.
+func sniff(in *bufio.Reader) Format {
+	for n := 1; n <= in.Size(); n++ {
+		start, err := in.Peek(n)
+		if err != nil {
+			return Auto
+		}
+		switch start[n-1] {
+		case ' ', '\t', '\r', '\n':
+		case '{', '[':
+			return JSON
+		default:
+			return Auto
+		}
+	}
+	return Auto
+}
+
+// isEOF tells the end of the input from a fault.
+func isEOF(err error) bool { return err != nil && errors.Is(err, io.EOF) }

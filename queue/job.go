@@ -1,0 +1,86 @@
+package queue
+
+import "math"
+
+// Job is a request: what is known of it before it runs. Times are in seconds
+// on the batch's own clock; +Inf stands for none. [NewJob] has the defaults.
+type Job struct {
+	ID         string // unique in its batch
+	Name, User string
+	Workload   string       // a name in a models file, or ""
+	Model      *ModelParams // the job's own model, or nil; goes before Workload
+	Arrival    float64      // s
+	Deadline   float64      // s, on the same clock as Arrival
+	Limit      float64      // s, the longest it may run
+	// Runtime is the run time at default clocks in seconds, 0 when unknown. A
+	// job with neither Model nor Workload must have it; with a Workload it
+	// scales the workload's times to this run time; with a Model it is unused.
+	Runtime float64
+	Power   float64    // W, mean of one GPU at default clocks; 0 = unknown
+	GPUs    []GPUCount // alternatives by GPU model
+	Share   float64    // part of one GPU, 0 < Share ≤ 1
+	CPUs    float64    // cores
+	MemGiB  float64    // GiB of host memory
+	Extra   []Field    // x_ columns with a value, by name
+	Pos     Position   // where it was read
+}
+
+// ModelParams are the coefficients of the EDL paper's time and power model,
+// eq. (1) and (2), on one GPU.
+type ModelParams struct {
+	P0    float64 // W that no clock changes
+	Gamma float64 // W per normalised memory clock
+	C     float64 // W per V²·fc
+	D     float64 // s that scale with the clocks
+	Delta float64 // share of D that follows the core clock, 0..1
+	T0    float64 // s that no clock changes
+}
+
+// GPUCount is how many GPUs a job takes when they are of one model. The empty
+// model stands for every model that the job doesn't list.
+type GPUCount struct {
+	Model string
+	Count int
+}
+
+// Field is a column that is kept with a job and never interpreted. Its name
+// begins with x_.
+type Field struct {
+	Name, Value string
+}
+
+// Batch is a set of jobs that are planned together.
+type Batch struct {
+	Name     string  // of the file
+	Jobs     []Job   // in the file's order
+	Warnings []error // about input that is valid but probably not meant
+}
+
+// NewJob is a job that arrives at 0, takes one whole GPU of any model, and has
+// neither deadline nor limit. Its run time is still to be filled in.
+func NewJob(id string) Job {
+	job := blankJob()
+	job.ID = id
+	job.GPUs = []GPUCount{{Count: 1}}
+	return job
+}
+
+// blankJob has the defaults of the plain fields.
+func blankJob() Job {
+	return Job{Deadline: math.Inf(1), Limit: math.Inf(1), Share: 1}
+}
+
+// GPUsOn is the number of GPUs that the job takes on the given GPU model, and
+// false when it can't run there.
+func (j *Job) GPUsOn(model string) (int, bool) {
+	count, ok := 0, false
+	for _, g := range j.GPUs {
+		if g.Model == model {
+			return g.Count, true
+		}
+		if g.Model == "" {
+			count, ok = g.Count, true
+		}
+	}
+	return count, ok
+}

@@ -1,0 +1,347 @@
+package queue
+
+import (
+	"bufio"
+	"strings"
+)
+
+// Keys of a JSON batch that are not columns.
+const (
+	keyJobs  = "jobs"
+	keyModel = "model"
+)
+
+// jsonReader reads the jobs of a JSON document into a builder. Every nesting
+// is spelled out, so that no input makes it recurse.
+type jsonReader struct {
+	lex lexer
+	b   *builder
+	d   draft
+	at  [numColumns]Position // of the values of the current job
+}
+
+// readJSON reads an object with jobs, an array of jobs, or JSON lines.
+func readJSON(in *bufio.Reader, b *builder) error {
+	r := &jsonReader{b: b, lex: lexer{in: in, pos: Position{File: b.out.Name, Line: 1, Column: 1}, known: map[string]string{}}}
+	for _, name := range append(nativeNames.known(), keyModel) {
+		r.lex.known[name] = name
+	}
+	b.where = r.position
+	for first := true; ; first = false {
+		if err := r.lex.next(); err != nil {
+			return err
+		}
+		switch {
+		case r.lex.kind == endToken:
+			return nil
+		case r.lex.kind == '[' && first:
+			if err := r.jobs(); err != nil {
+				return err
+			}
+			return r.end()
+		case r.lex.kind != '{':
+			return r.lex.unexpected(`{"jobs":[…]}, an array of jobs, or a job on each line`)
+		}
+		whole, err := r.document(first)
+		if err != nil {
+			return err
+		}
+		if whole {
+			return r.end()
+		}
+	}
+}
+
+func (r *jsonReader) end() error { return r.lex.expect(endToken, "nothing more") }
+
+// document reads an object at the top level after its brace: a job, or, when
+// its first key is "jobs", the whole batch.
+func (r *jsonReader) document(first bool) (whole bool, err error) {
+	start := r.lex.at
+	if err := r.lex.next(); err != nil {
+		return false, err
+	}
+	if !first || r.lex.kind != stringToken || r.lex.text != keyJobs {
+		return false, r.job(start)
+	}
+	if err := r.lex.expect(':', `":"`); err != nil {
+		return false, err
+	}
+	if err := r.lex.expect('[', "an array of jobs"); err != nil {
+		return false, err
+	}
+	if err := r.jobs(); err != nil {
+		return false, err
+	}
+	return true, r.lex.expect('}', `"}" after the jobs`)
+}
+
+// jobs reads an array of jobs after its bracket.
+func (r *jsonReader) jobs() error {
+	for first := true; ; first = false {
+		if err := r.lex.next(); err != nil {
+			return err
+		}
+		if first && r.lex.kind == ']' {
+			return nil
+		}
+		if r.lex.kind != '{' {
+			return r.lex.unexpected(`a job, such as {"id":"a","runtime_s":60}`)
+		}
+		start := r.lex.at
+		if err := r.lex.next(); err != nil {
+			return err
+		}
+		if err := r.job(start); err != nil {
+			return err
+		}
+		if more, err := r.comma(']'); err != nil || !more {
+			return err
+		}
+	}
+}
+
+// comma reads what stands after an element: a comma, or the end of the list.
+func (r *jsonReader) comma(end tokenKind) (more bool, err error) {
+	if err := r.lex.next(); err != nil {
+		return false, err
+	}
+	switch r.lex.kind {
+	case ',':
+		return true, nil
+	case end:
+		return false, nil
+	default:
+		return false, r.lex.unexpected(`"," or "` + string(end) + `"`)
+	}
+}
+
+// job reads a job, whose first key is the current token.
+func (r *jsonReader) job(start Position) error {
+	r.d.reset()
+	r.at = [numColumns]Position{}
+	r.d.job.Pos = start
+	model := false
+	err := r.object(func(key string, at Position) error {
+		if key != keyModel {
+			return r.field(key, at)
+		}
+		if model {
+			return &SyntaxError{Pos: at, Msg: "key " + quoted(key) + " is there twice", Want: "each once"}
+		}
+		model = true
+		return r.model()
+	})
+	if err != nil {
+		return err
+	}
+	return r.b.add(&r.d)
+}
+
+// object reads the members of an object from the current token, which is the
+// first key or the closing brace. The function is called with the lexer on the
+// first token of a value and must leave it on the last.
+func (r *jsonReader) object(member func(key string, at Position) error) error {
+	if r.lex.kind == '}' {
+		return nil
+	}
+	for {
+		if r.lex.kind != stringToken {
+			return r.lex.unexpected("a key in quotes")
+		}
+		key, at := r.lex.text, r.lex.at
+		if err := r.lex.expect(':', `":" after the key`); err != nil {
+			return err
+		}
+		if err := r.lex.next(); err != nil {
+			return err
+		}
+		if err := member(key, at); err != nil {
+			return err
+		}
+		if more, err := r.comma('}'); err != nil || !more {
+			return err
+		}
+		if err := r.lex.next(); err != nil {
+			return err
+		}
+	}
+}
+
+// nested reads the members of an object whose brace is the current token.
+func (r *jsonReader) nested(member func(key string, at Position) error) error {
+	if err := r.lex.next(); err != nil {
+		return err
+	}
+	return r.object(member)
+}
+
+// field reads a member of a job other than its model.
+func (r *jsonReader) field(key string, at Position) error {
+	if isExtra(key) {
+		return r.extra(key, at)
+	}
+	col, ok := nativeNames.find(key)
+	if !ok || col >= firstModelColumn {
+		return r.unknown(key, at, ok)
+	}
+	if err := r.once(col, at); err != nil {
+		return err
+	}
+	if col == colGPUs && r.lex.kind == '{' {
+		return r.gpus()
+	}
+	return r.value(col)
+}
+
+// once notes where a column's value stands, and refuses a second one.
+func (r *jsonReader) once(col column, at Position) error {
+	if r.at[col].Line > 0 {
+		return &SyntaxError{Pos: at, Msg: "key " + quoted(nativeNames[col]) + " is there twice", Want: "each once"}
+	}
+	r.at[col] = r.lex.at
+	return nil
+}
+
+func (r *jsonReader) unknown(key string, at Position, inModel bool) error {
+	fault := &SyntaxError{Pos: at, Msg: "unknown key " + quoted(key)}
+	if inModel {
+		fault.Want = `it in an object "model"`
+		return fault
+	}
+	if key == keyJobs {
+		fault.Want = "it first in the file, with nothing else beside it"
+		return fault
+	}
+	fault.Want = unknownWant(key, append(nativeNames[:firstModelColumn:firstModelColumn], keyModel))
+	return fault
+}
+
+// value reads a plain value of a column; null keeps the default.
+func (r *jsonReader) value(col column) error {
+	text := strings.TrimSpace(r.lex.text)
+	switch r.lex.kind {
+	case stringToken:
+		if !isText(col) && col != colGPUs && !isInf(text) {
+			return r.unfit(col, wanted(col))
+		}
+		if text == "" {
+			return nil
+		}
+	case numberToken:
+		if isText(col) && col != colID {
+			return r.unfit(col, wanted(col))
+		}
+	case wordToken:
+		if text == "null" {
+			return nil
+		}
+		return r.unfit(col, wanted(col))
+	default:
+		return r.unfit(col, wanted(col))
+	}
+	if problem := r.d.set(col, text); problem != nil {
+		return r.b.fault(problem)
+	}
+	return nil
+}
+
+// isInf is the one number that JSON has to write as a string.
+func isInf(text string) bool { return strings.EqualFold(text, "inf") }
+
+// wanted is what a column holds in JSON.
+func wanted(col column) string {
+	if isText(col) {
+		return "a string"
+	}
+	return "a number"
+}
+
+func (r *jsonReader) unfit(col column, want string) error {
+	return r.lex.fault(nativeNames[col]+" is "+r.lex.describe(), want)
+}
+
+// gpus reads counts by GPU model.
+func (r *jsonReader) gpus() error {
+	r.d.given = r.d.given.with(colGPUs)
+	counts := []GPUCount{}
+	err := r.nested(func(model string, at Position) error {
+		if r.lex.kind != numberToken {
+			return r.unfit(colGPUs, "a number")
+		}
+		count, problem := parseGPUCount(model, r.lex.text)
+		if problem != nil {
+			return r.b.faultAt(r.lex.at, problem)
+		}
+		if len(counts) == maxGPUModels {
+			return &SyntaxError{Pos: at, Msg: "one GPU model too many", Want: "at most 64"}
+		}
+		counts = append(counts, count)
+		return nil
+	})
+	if err == nil && len(counts) == 0 {
+		return r.b.fault(faulty(colGPUs, "is an empty object", `counts such as {"V100":2,"*":4}`))
+	}
+	r.d.job.GPUs = counts
+	return err
+}
+
+// model reads the object with a job's coefficients.
+func (r *jsonReader) model() error {
+	if r.lex.kind == wordToken && r.lex.text == "null" {
+		return nil
+	}
+	if r.lex.kind != '{' {
+		return r.lex.unexpected("an object with the model's coefficients")
+	}
+	start := r.lex.at
+	err := r.nested(func(key string, at Position) error {
+		col, ok := nativeNames.find(key)
+		if !ok || col < firstModelColumn {
+			return &SyntaxError{Pos: at, Msg: "unknown key " + quoted(key) + " in a model", Want: "one of " + strings.Join(nativeNames[firstModelColumn:], ", ")}
+		}
+		if err := r.once(col, at); err != nil {
+			return err
+		}
+		return r.value(col)
+	})
+	if err == nil && !r.d.given.hasAny(modelColumns) {
+		return &SyntaxError{Pos: start, Msg: "the job's model is empty", Want: "all of " + strings.Join(nativeNames[firstModelColumn:], ", ")}
+	}
+	return err
+}
+
+// extra reads an x_ member: a string, a number, true, false or null.
+func (r *jsonReader) extra(key string, at Position) error {
+	name, problem := r.b.extraName(key)
+	if problem != nil {
+		return r.b.faultAt(at, problem)
+	}
+	for _, f := range r.d.job.Extra {
+		if f.Name == name {
+			return &SyntaxError{Pos: at, Msg: "key " + quoted(name) + " is there twice", Want: "each once"}
+		}
+	}
+	value := strings.ReplaceAll(r.lex.text, "\r\n", "\n")
+	switch r.lex.kind {
+	case stringToken, numberToken:
+	case wordToken:
+		if value == "null" {
+			return nil
+		}
+	default:
+		return r.lex.unexpected("a string or a number for " + quoted(name))
+	}
+	if problem := r.d.addExtra(name, value); problem != nil {
+		return r.b.faultAt(r.lex.at, problem)
+	}
+	return nil
+}
+
+// position is that of a column's value in the current job, or of the job.
+func (r *jsonReader) position(col column) Position {
+	if col < numColumns && r.at[col].Line > 0 {
+		return r.at[col]
+	}
+	return r.d.job.Pos
+}

@@ -1,0 +1,238 @@
+package queue
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Bounds of what a valid job holds. They keep sums finite and messages short,
+// and make every valid job fit one record of a file.
+const (
+	maxNumber     = 1e15
+	maxGPUs       = 1024
+	maxGPUModels  = 64
+	maxText       = 256  // bytes of an id, user, workload or GPU model
+	maxLongText   = 4096 // bytes of a name or an x_ value
+	maxExtraNames = 64   // x_ columns in a batch
+)
+
+// Validate reports what is wrong with the job as a [FieldError], or nil.
+func (j *Job) Validate() error {
+	if problem := j.check(); problem != nil {
+		problem.ID, problem.Field = j.ID, nativeNames.name(problem.col)
+		return problem
+	}
+	return nil
+}
+
+// Validate reports the first invalid job, two jobs with one id, or a batch
+// without jobs ([ErrEmpty]).
+func (b *Batch) Validate() error {
+	if len(b.Jobs) == 0 {
+		return ErrEmpty
+	}
+	ids := make(map[string]int, len(b.Jobs))
+	extras := map[string]bool{}
+	for i := range b.Jobs {
+		job := &b.Jobs[i]
+		if err := job.Validate(); err != nil {
+			return err
+		}
+		if first, ok := ids[job.ID]; ok {
+			return fmt.Errorf("job %s: the id is used by jobs number %d and %d", quoted(job.ID), first+1, i+1)
+		}
+		ids[job.ID] = i
+		for _, f := range job.Extra {
+			extras[f.Name] = true
+		}
+		if len(extras) > maxExtraNames {
+			return fmt.Errorf("job %s: more than %d different x_ columns in the batch", quoted(job.ID), maxExtraNames)
+		}
+	}
+	return nil
+}
+
+func faulty(c column, msg, want string) *FieldError {
+	return &FieldError{col: c, Msg: msg, Want: want}
+}
+
+// check is Validate without names for job and field.
+func (j *Job) check() *FieldError {
+	for _, step := range [...]func(*Job) *FieldError{
+		(*Job).checkTexts, (*Job).checkNumbers, (*Job).checkGPUs,
+		(*Job).checkModel, (*Job).checkExtras, (*Job).checkTogether,
+	} {
+		if problem := step(j); problem != nil {
+			return problem
+		}
+	}
+	return nil
+}
+
+func (j *Job) checkTexts() *FieldError {
+	if j.ID == "" {
+		return faulty(colID, "is empty", "a unique name for the job")
+	}
+	for _, t := range [...]struct {
+		col  column
+		text string
+	}{{colID, j.ID}, {colUser, j.User}, {colWorkload, j.Workload}} {
+		if msg, want := textFault(t.text, maxText, false); msg != "" {
+			return faulty(t.col, msg, want)
+		}
+	}
+	if msg, want := textFault(j.Name, maxLongText, true); msg != "" {
+		return faulty(colName, msg, want)
+	}
+	return nil
+}
+
+// textFault says what is wrong with a text, if anything.
+func textFault(s string, limit int, multiline bool) (msg, want string) {
+	if len(s) > limit {
+		return "is " + strconv.Itoa(len(s)) + " bytes long", "at most " + strconv.Itoa(limit)
+	}
+	if !utf8.ValidString(s) {
+		return "is not valid UTF-8", "text"
+	}
+	for _, r := range s {
+		if unicode.IsControl(r) && (!multiline || r != '\n' && r != '\t') {
+			return quoted(s) + " has a control character", "printable text"
+		}
+	}
+	if strings.TrimSpace(s) != s {
+		return quoted(s) + " begins or ends with a space", "text without"
+	}
+	return "", ""
+}
+
+func (j *Job) checkNumbers() *FieldError {
+	for _, n := range [...]struct {
+		col   column
+		value float64
+	}{
+		{colArrival, j.Arrival},
+		{colRuntime, j.Runtime},
+		{colPower, j.Power},
+		{colCPUs, j.CPUs},
+		{colMem, j.MemGiB},
+	} {
+		if !inRange(n.value) {
+			return faulty(n.col, "is "+formatNumber(n.value), "a number from 0 to 1e15")
+		}
+	}
+	if !inRange(j.Deadline) && !math.IsInf(j.Deadline, 1) {
+		return faulty(colDeadline, "is "+formatNumber(j.Deadline), "a number from 0 to 1e15, or inf for none")
+	}
+	if !(inRange(j.Limit) && j.Limit > 0) && !math.IsInf(j.Limit, 1) {
+		return faulty(colLimit, "is "+formatNumber(j.Limit), "a number above 0, up to 1e15, or inf for none")
+	}
+	if !(j.Share > 0 && j.Share <= 1) {
+		return faulty(colShare, "is "+formatNumber(j.Share), "a number above 0, up to 1")
+	}
+	return nil
+}
+
+// inRange is false for NaN and infinities too.
+func inRange(v float64) bool { return v >= 0 && v <= maxNumber }
+
+func (j *Job) checkGPUs() *FieldError {
+	if n := len(j.GPUs); n == 0 || n > maxGPUModels {
+		return faulty(colGPUs, "lists "+strconv.Itoa(n)+" GPU models", "1 to "+strconv.Itoa(maxGPUModels))
+	}
+	for i, g := range j.GPUs {
+		if g.Count < 1 || g.Count > maxGPUs {
+			return faulty(colGPUs, "is "+strconv.Itoa(g.Count), "1 to "+strconv.Itoa(maxGPUs))
+		}
+		if msg, want := gpuModelFault(g.Model); msg != "" {
+			return faulty(colGPUs, "model "+msg, want)
+		}
+		for _, earlier := range j.GPUs[:i] {
+			if earlier.Model == g.Model {
+				return faulty(colGPUs, "names GPU model "+quoted(gpuModelText(g.Model))+" twice", "each once")
+			}
+		}
+	}
+	return nil
+}
+
+func gpuModelFault(model string) (msg, want string) {
+	if strings.ContainsAny(model, ":;*") {
+		return quoted(model) + " has one of : ; *", "a name without"
+	}
+	return textFault(model, maxText, false)
+}
+
+func (j *Job) checkModel() *FieldError {
+	if j.Model == nil {
+		return nil
+	}
+	for c := firstModelColumn; c < numColumns; c++ {
+		if v := *j.Model.coefficient(c); !inRange(v) {
+			return faulty(c, "is "+formatNumber(v), "a number from 0 to 1e15")
+		}
+	}
+	if j.Model.Delta > 1 {
+		return faulty(colDelta, "is "+formatNumber(j.Model.Delta), "a number from 0 to 1")
+	}
+	if j.Model.D+j.Model.T0 <= 0 {
+		return faulty(colD, "is 0 and the constant time is 0 too", "a positive run time")
+	}
+	return nil
+}
+
+func (j *Job) checkExtras() *FieldError {
+	if len(j.Extra) > maxExtraNames {
+		return faulty(colExtra, "job has "+strconv.Itoa(len(j.Extra))+" x_ columns", "at most "+strconv.Itoa(maxExtraNames))
+	}
+	for i, f := range j.Extra {
+		if msg, want := extraNameFault(f.Name); msg != "" {
+			return faulty(colExtra, "column name "+msg, want)
+		}
+		if msg, want := extraValueFault(f.Value); msg != "" {
+			return faulty(colExtra, f.Name+" "+msg, want)
+		}
+		if i > 0 && j.Extra[i-1].Name >= f.Name {
+			return faulty(colExtra, "column "+quoted(f.Name)+" comes after "+quoted(j.Extra[i-1].Name), "x_ columns by name, each once")
+		}
+	}
+	return nil
+}
+
+func extraNameFault(name string) (msg, want string) {
+	if !isExtra(name) {
+		return quoted(name), "one that begins with x_"
+	}
+	return textFault(name, maxText, false)
+}
+
+// extraValueFault allows spaces at the ends, unlike other texts.
+func extraValueFault(value string) (msg, want string) {
+	if value == "" {
+		return "is empty", "a value, or no such column"
+	}
+	trimmed := strings.Trim(value, " \t\n")
+	if len(value) <= maxLongText && trimmed == strings.TrimSpace(trimmed) {
+		value = trimmed
+	}
+	return textFault(value, maxLongText, true)
+}
+
+func (j *Job) checkTogether() *FieldError {
+	if j.Model == nil && j.Workload == "" && j.Runtime == 0 {
+		return faulty(colJob, "nothing says how long job "+quoted(j.ID)+" runs", "a run time, a workload or a model")
+	}
+	if j.Deadline < j.Arrival {
+		return faulty(colDeadline, "is "+formatNumber(j.Deadline)+", before the arrival at "+formatNumber(j.Arrival), "a later one")
+	}
+	for _, g := range j.GPUs {
+		if j.Share < 1 && g.Count > 1 {
+			return faulty(colShare, "is "+formatNumber(j.Share)+" for a job of "+strconv.Itoa(g.Count)+" GPUs", "a share of one GPU, or whole GPUs")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,247 @@
+package queue
+
+import (
+	"bufio"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// WriteCSV writes a valid batch as CSV with the columns that its jobs use.
+// [Read] returns the same jobs.
+func WriteCSV(w io.Writer, b *Batch) error { return writeCSV(w, b, &nativeNames) }
+
+// WriteEDL writes a valid batch with the EDL columns. It is an error when a job
+// has no model or a field that the format lacks.
+func WriteEDL(w io.Writer, b *Batch) error { return writeCSV(w, b, &edlNames) }
+
+func writeCSV(w io.Writer, b *Batch, names *columnNames) error {
+	if err := b.Validate(); err != nil {
+		return fmt.Errorf("write batch: %w", err)
+	}
+	used, extras := usedColumns(b)
+	if names == &edlNames {
+		used |= modelColumns.with(colName).with(colArrival).with(colDeadline)
+	}
+	cols, header, err := names.header(used)
+	if err != nil {
+		return err
+	}
+	out := csv.NewWriter(w)
+	// A csv.Writer keeps its first error for the end.
+	_ = out.Write(append(header, extras...))
+	row := make([]string, len(cols)+len(extras))
+	for i := range b.Jobs {
+		job := &b.Jobs[i]
+		if names == &edlNames && job.Model == nil {
+			return fmt.Errorf("write batch: job %s has no model, which the format needs", quoted(job.ID))
+		}
+		for k, c := range cols {
+			row[k] = names.cell(job, c)
+		}
+		fillExtras(row[len(cols):], extras, job.Extra)
+		_ = out.Write(row)
+	}
+	out.Flush()
+	if err := out.Error(); err != nil {
+		return fmt.Errorf("write batch: %w", err)
+	}
+	return nil
+}
+
+// header are the used columns in order with their names in the format.
+func (n *columnNames) header(used columnSet) ([]column, []string, error) {
+	cols := make([]column, 0, numColumns)
+	header := make([]string, 0, numColumns)
+	for c := range numColumns {
+		if !used.has(c) {
+			continue
+		}
+		if n[c] == "" {
+			return nil, nil, fmt.Errorf("write batch: the format has no column for %s", nativeNames[c])
+		}
+		cols, header = append(cols, c), append(header, n[c])
+	}
+	return cols, header, nil
+}
+
+// cell is the text of a job's column. EDL files say arrival and deadline of
+// every job.
+func (n *columnNames) cell(j *Job, c column) string {
+	if n == &edlNames && (c == colArrival || c == colDeadline) {
+		return formatNumber(*j.number(c))
+	}
+	return j.cell(c)
+}
+
+// usedColumns are the columns in which some job is not at the default, and the
+// names of the x_ columns.
+func usedColumns(b *Batch) (columnSet, []string) {
+	var used columnSet
+	extras := map[string]bool{}
+	for i := range b.Jobs {
+		for c := range numColumns {
+			if !used.has(c) && b.Jobs[i].cell(c) != "" {
+				used = used.with(c)
+			}
+		}
+		for _, f := range b.Jobs[i].Extra {
+			extras[f.Name] = true
+		}
+	}
+	return used, slices.Sorted(maps.Keys(extras))
+}
+
+// fillExtras puts a job's x_ values, which are by name, under their columns.
+func fillExtras(row, columns []string, extra []Field) {
+	clear(row)
+	for i, name := range columns {
+		if len(extra) > 0 && extra[0].Name == name {
+			row[i] = extra[0].Value
+			extra = extra[1:]
+		}
+	}
+}
+
+// cell is the text of a column in CSV, "" for the default.
+func (j *Job) cell(c column) string {
+	switch c {
+	case colID:
+		return j.ID
+	case colName:
+		return j.Name
+	case colUser:
+		return j.User
+	case colWorkload:
+		return j.Workload
+	case colGPUs:
+		return gpusText(j.GPUs)
+	default:
+		value, given := j.value(c)
+		if !given {
+			return ""
+		}
+		return formatNumber(value)
+	}
+}
+
+// value is a number of the job, and whether it is other than the default.
+func (j *Job) value(c column) (float64, bool) {
+	if c >= firstModelColumn {
+		if j.Model == nil {
+			return 0, false
+		}
+		return *j.Model.coefficient(c), true
+	}
+	value := *j.number(c)
+	switch c {
+	case colDeadline, colLimit:
+		return value, !math.IsInf(value, 1)
+	case colShare:
+		return value, value != 1
+	default:
+		return value, value != 0
+	}
+}
+
+// gpusText is "" for the default of one GPU of any model.
+func gpusText(gpus []GPUCount) string {
+	if len(gpus) == 1 && gpus[0].Model == "" {
+		if gpus[0].Count == 1 {
+			return ""
+		}
+		return strconv.Itoa(gpus[0].Count)
+	}
+	parts := make([]string, len(gpus))
+	for i, g := range gpus {
+		parts[i] = gpuModelText(g.Model) + ":" + strconv.Itoa(g.Count)
+	}
+	return strings.Join(parts, ";")
+}
+
+// WriteJSON writes a valid batch as {"jobs":[…]} with one job on each line and
+// without fields at their default. [Read] returns the same jobs.
+func WriteJSON(w io.Writer, b *Batch) error {
+	if err := b.Validate(); err != nil {
+		return fmt.Errorf("write batch: %w", err)
+	}
+	out := bufio.NewWriter(w)
+	// A bufio.Writer keeps its first error for Flush.
+	_, _ = out.WriteString("{\"jobs\":[\n")
+	var line []byte
+	for i := range b.Jobs {
+		line = appendJob(line[:0], &b.Jobs[i])
+		if i < len(b.Jobs)-1 {
+			line = append(line, ',')
+		}
+		_, _ = out.Write(append(line, '\n'))
+	}
+	_, _ = out.WriteString("]}\n")
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("write batch: %w", err)
+	}
+	return nil
+}
+
+func appendJob(dst []byte, j *Job) []byte {
+	dst = append(dst, '{')
+	for c := range firstModelColumn {
+		switch {
+		case c == colGPUs:
+			dst = appendGPUs(dst, j.GPUs)
+		case isText(c):
+			if text := j.cell(c); text != "" {
+				dst = appendString(appendKey(dst, nativeNames[c]), text)
+			}
+		default:
+			if value, given := j.value(c); given {
+				dst = appendNumber(appendKey(dst, nativeNames[c]), value)
+			}
+		}
+	}
+	if j.Model != nil {
+		dst = append(appendKey(dst, keyModel), '{')
+		for c := firstModelColumn; c < numColumns; c++ {
+			dst = appendNumber(appendKey(dst, nativeNames[c]), *j.Model.coefficient(c))
+		}
+		dst = append(dst, '}')
+	}
+	for _, f := range j.Extra {
+		dst = appendString(appendKey(dst, f.Name), f.Value)
+	}
+	return append(dst, '}')
+}
+
+func appendGPUs(dst []byte, gpus []GPUCount) []byte {
+	if gpusText(gpus) == "" {
+		return dst
+	}
+	dst = appendKey(dst, nativeNames[colGPUs])
+	if len(gpus) == 1 && gpus[0].Model == "" {
+		return strconv.AppendInt(dst, int64(gpus[0].Count), 10)
+	}
+	dst = append(dst, '{')
+	for _, g := range gpus {
+		dst = strconv.AppendInt(appendKey(dst, gpuModelText(g.Model)), int64(g.Count), 10)
+	}
+	return append(dst, '}')
+}
+
+// appendKey appends a key of an object, after a comma unless it is the first.
+func appendKey(dst []byte, key string) []byte {
+	if dst[len(dst)-1] != '{' {
+		dst = append(dst, ',')
+	}
+	return append(appendString(dst, key), ':')
+}
+
+func appendString(dst []byte, s string) []byte {
+	text, _ := json.Marshal(s) // a string has no way to go wrong
+	return append(dst, text...)
+}
