@@ -80,15 +80,16 @@ func (d *Discrete) Optimum(o Objective, limit float64) (Point, error) {
 // Model is the paper's form with this workload's coefficients.
 func (d *Discrete) Model() Model { return d.Params }
 
-// Allows tells whether the table has the setting.
+// Allows tells whether the table has the setting, voltage included.
 func (d *Discrete) Allows(s Setting) bool { return tableAllows(d.Table, d.At, s) }
 
 func tableAllows(t *Table, at Point, s Setting) bool {
-	if s.Fc == at.Setting.Fc && s.Fm == at.Setting.Fm {
-		return true
-	}
-	pt := t.Nearest(t.Clocks(s))
-	return math.Abs(pt.Setting.Fc-s.Fc) <= rangeTol && math.Abs(pt.Setting.Fm-s.Fm) <= rangeTol
+	return sameSetting(s, at.Setting) || sameSetting(s, t.Nearest(t.Clocks(s)).Setting)
+}
+
+func sameSetting(a, b Setting) bool {
+	same := func(x, y float64) bool { return math.Abs(x-y) <= rangeTol*y }
+	return same(float64(a.V), float64(b.V)) && same(a.Fc, b.Fc) && same(a.Fm, b.Fm)
 }
 
 func evaluate(m Model, at Point) Point {
@@ -154,7 +155,7 @@ func (f *Frontier) Optimum(o Objective, limit float64) (Point, error) {
 // Model is the model that was evaluated.
 func (f *Frontier) Model() Model { return f.model }
 
-// Allows tells whether the table has the setting.
+// Allows tells whether the table has the setting, voltage included.
 func (f *Frontier) Allows(s Setting) bool { return tableAllows(f.table, f.at, s) }
 
 // Fixed is a workload without a model: default clocks and the run time that

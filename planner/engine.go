@@ -1,7 +1,6 @@
 package planner
 
 import (
-	"cmp"
 	"container/heap"
 	"context"
 	"fmt"
@@ -51,11 +50,11 @@ func newEngine(p *Problem, policy *Policy) *engine {
 		e.plan.Assignments[i].Node = -1
 	}
 	if p.Mode == Online {
-		slices.SortStableFunc(e.order, func(a, b int) int {
-			return cmp.Compare(p.Tasks[a].Arrival, p.Tasks[b].Arrival)
-		})
+		Order(e.order, func(task int) float64 { return p.Tasks[task].Arrival })
 	}
-	e.view.single = policy.Map && e.view.Simple() && e.firstArrival() == 0
+	if e.view.single = policy.Map && e.view.Simple() && e.firstArrival() == 0; e.view.single {
+		e.view.reserve(len(p.Tasks) / 2)
+	}
 	e.stages()
 	return e
 }
@@ -124,19 +123,14 @@ func (e *engine) arrive(now float64) {
 	if e.problem.Mode == Online {
 		slices.Sort(batch)
 	}
-	possible := batch[:0:0]
-	for i, task := range batch {
-		if why, earliest, ok := e.problem.possible(task, e.view.slotUp(e.problem.Tasks[task].Arrival)); !ok {
-			if len(possible) == 0 {
-				possible = append(possible, batch[:i]...)
-			}
+	possible := batch[:0]
+	for _, task := range batch {
+		why, earliest, ok := e.problem.possible(task, e.view.slotUp(e.problem.Tasks[task].Arrival))
+		if !ok {
 			e.plan.Unplaced = append(e.plan.Unplaced, Unplaced{Task: task, Why: why, Earliest: earliest})
-		} else if len(e.plan.Unplaced) > 0 {
-			possible = append(possible, task)
+			continue
 		}
-	}
-	if len(e.plan.Unplaced) == 0 {
-		possible = batch
+		possible = append(possible, task)
 	}
 	e.picker.Arrive(possible)
 }
@@ -155,7 +149,7 @@ func (e *engine) offer() {
 		case Wait:
 			e.picker.Refused(task)
 		case Reject:
-			e.plan.Unplaced = append(e.plan.Unplaced, Unplaced{Task: task, Why: "no node has room for it", Earliest: math.Inf(1)})
+			e.plan.Unplaced = append(e.plan.Unplaced, Unplaced{Task: task, Why: "no node has room for it within its limit at the clocks that the policy sets", Earliest: math.Inf(1)})
 		}
 	}
 }

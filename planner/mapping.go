@@ -1,10 +1,5 @@
 package planner
 
-import (
-	"cmp"
-	"slices"
-)
-
 // mapToNodes is the server mapping of EDL algorithm 3: the single GPUs that
 // the batch at time 0 was placed on, sorted by falling finish time, become
 // nodes of l consecutive GPUs each. From here on whole nodes are opened.
@@ -14,11 +9,11 @@ func (e *engine) mapToNodes() {
 	for i := range order {
 		order[i] = int32(i) //nolint:gosec // index of a slice
 	}
-	// Equal finish times keep their opening order.
-	slices.SortFunc(order, func(a, b int32) int {
-		na, nb := &v.nodes[a], &v.nodes[b]
-		return cmp.Or(cmp.Compare(na.class, nb.class), cmp.Compare(nb.last, na.last), cmp.Compare(a, b))
-	})
+	// By class, then by falling finish time; equal ones keep their opening order.
+	Order(order, func(n int32) float64 { return -v.nodes[n].last })
+	if len(e.problem.Cluster.Classes) > 1 {
+		Order(order, func(n int32) float64 { return float64(v.nodes[n].class) })
+	}
 	old := v.nodes
 	home := make([]place, len(old))
 	v.single = false

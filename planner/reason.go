@@ -45,6 +45,7 @@ const (
 	PlaceMoved                       // moved by Improve
 	PlaceLate                        // nothing fits: the earliest finish
 	PlaceHeld                        // held back until a GPU came free
+	PlaceSoonest                     // the earliest start
 )
 
 // String is the reason as a sentence without a full stop.
@@ -98,6 +99,8 @@ func (r Reason) place() string {
 		return "moved there to save energy"
 	case PlaceLate:
 		return "nothing fits in time: earliest finish"
+	case PlaceSoonest:
+		return "as soon as a GPU is free"
 	case PlaceHeld:
 		return "held back until a GPU came free"
 	default:

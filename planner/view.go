@@ -73,6 +73,13 @@ func newView(p *Problem, tuner Tuner) *View {
 	return v
 }
 
+// reserve makes room for nodes of one GPU.
+func (v *View) reserve(nodes int) {
+	v.nodes = make([]nodeState, 0, nodes)
+	v.free = make([]float64, 0, nodes)
+	v.owner = make([]int32, 0, nodes)
+}
+
 // Simple tells whether every task needs one whole GPU and nothing else that
 // runs out, so that GPUs can be indexed one by one.
 func (v *View) Simple() bool {
@@ -246,7 +253,7 @@ func (v *View) firstFree(n *nodeState, count int) (gpus GPUSet, free float64) {
 func (v *View) earliestTight(task, count int, n *nodeState, k *NodeClass) (float64, GPUSet, bool) {
 	t := &v.Problem.Tasks[task]
 	moments := make([]float64, 0, len(n.held)+1)
-	moments = append(moments, n.since)
+	moments = append(moments, n.since+k.TurnOnDelay)
 	for i := range n.held {
 		moments = append(moments, n.held[i].end)
 	}

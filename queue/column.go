@@ -28,8 +28,9 @@ const (
 	colT0
 	numColumns
 
-	colJob   = numColumns     // the job as a whole
-	colExtra = numColumns + 1 // any x_ column
+	colJob     = numColumns     // the job as a whole
+	colExtra   = numColumns + 1 // any x_ column
+	colIgnored = numColumns + 2 // any other column of the params format
 )
 
 const (
@@ -49,6 +50,12 @@ var nativeNames = columnNames{
 var edlNames = columnNames{
 	colID: "id", colName: "app", colArrival: "arrival", colDeadline: "deadline",
 	colLimit: "limit", colGPUs: "gpus",
+	colP0: "P0", colGamma: "gamma", colC: "c", colD: "D", colDelta: "delta", colT0: "t0",
+}
+
+// paramsNames are the columns of the params format; it ignores all others.
+var paramsNames = columnNames{
+	colID: "id", colLimit: "limit",
 	colP0: "P0", colGamma: "gamma", colC: "c", colD: "D", colDelta: "delta", colT0: "t0",
 }
 

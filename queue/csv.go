@@ -151,6 +151,13 @@ func (c *csvReader) header(header []string) error {
 }
 
 func (c *csvReader) headerCell(i int, name string, cells int) error {
+	if c.b.names == &paramsNames {
+		c.cols[i] = colIgnored
+		if col, ok := c.b.names.find(name); ok {
+			c.cols[i], c.cells[col] = col, i
+		}
+		return nil
+	}
 	if isExtra(name) {
 		known, problem := c.b.extraName(name)
 		if problem != nil {
@@ -183,7 +190,7 @@ func (c *csvReader) required() error {
 	switch {
 	case !have.has(colID):
 		return &SyntaxError{Pos: c.cellAt(0), Msg: "no column " + names[colID], Want: "one for the jobs' unique ids"}
-	case names == &edlNames && !have.hasAll(modelColumns):
+	case names != &nativeNames && !have.hasAll(modelColumns):
 		missing := names.name((modelColumns &^ have).first())
 		return &SyntaxError{Pos: c.cellAt(0), Msg: "no column " + missing, Want: "all of " + strings.Join(names[firstModelColumn:], ", ")}
 	case !have.hasAny(modelColumns) && !have.has(colRuntime) && !have.has(colWorkload):
@@ -218,7 +225,10 @@ func (c *csvReader) job(cells []string) error {
 
 // cell takes one cell; an empty one keeps the default.
 func (c *csvReader) cell(i int, text string) *FieldError {
-	if c.cols[i] == colExtra {
+	switch c.cols[i] {
+	case colIgnored:
+		return nil
+	case colExtra:
 		return c.d.addExtra(c.extra[i], text)
 	}
 	if text = strings.TrimSpace(text); text == "" {

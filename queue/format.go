@@ -13,14 +13,17 @@ type Format int
 
 // The formats of batch files. Auto takes the end of the file's name, or else
 // the first character of the file, and tells the EDL columns by the header.
+// Params is EDL without arrivals and deadlines: id, the six coefficients and
+// an optional limit; all other columns are ignored.
 const (
 	Auto Format = iota
 	CSV
 	JSON
 	EDL
+	Params
 )
 
-var formatNames = [...]string{Auto: "auto", CSV: "csv", JSON: "json", EDL: "edl"}
+var formatNames = [...]string{Auto: "auto", CSV: "csv", JSON: "json", EDL: "edl", Params: "params"}
 
 // String is the name that [ParseFormat] takes.
 func (f Format) String() string {
@@ -42,6 +45,8 @@ func ParseFormat(name string) (Format, error) {
 		return JSON, nil
 	case "edl":
 		return EDL, nil
+	case "params":
+		return Params, nil
 	}
 	return Auto, fmt.Errorf("unknown format %s, want auto, csv, json or edl", quoted(name))
 }
@@ -64,6 +69,8 @@ func Read(r io.Reader, name string, format Format) (*Batch, error) {
 		err = readJSON(buffered, b)
 	case EDL:
 		err = readCSV(buffered, in, b, &edlNames)
+	case Params:
+		err = readCSV(buffered, in, b, &paramsNames)
 	case CSV:
 		err = readCSV(buffered, in, b, &nativeNames)
 	default:

@@ -2,9 +2,7 @@
 package pick
 
 import (
-	"cmp"
 	"math"
-	"slices"
 
 	"github.com/epplan/epplan/planner"
 )
@@ -41,14 +39,14 @@ func (q *queue) Wake() float64 { return math.Inf(1) }
 func FCFS(v *planner.View, _ planner.Placer) planner.Picker {
 	tasks := v.Problem.Tasks
 	return &queue{sort: func(batch []int) {
-		slices.SortStableFunc(batch, func(a, b int) int { return cmp.Compare(tasks[a].Arrival, tasks[b].Arrival) })
+		planner.Order(batch, func(task int) float64 { return tasks[task].Arrival })
 	}}
 }
 
 // EDF offers the task with the earliest due time first; equal ones in input
 // order.
 func EDF(v *planner.View, _ planner.Placer) planner.Picker {
-	return &queue{sort: func(batch []int) { sortBy(batch, dueOf(v)) }}
+	return &queue{sort: func(batch []int) { planner.Order(batch, dueOf(v)) }}
 }
 
 // DeadlineFirst is the order of the EDL paper. While GPUs are placed one by one
@@ -56,7 +54,7 @@ func EDF(v *planner.View, _ planner.Placer) planner.Picker {
 // in input order, for each needs a GPU of its own; then the others, earliest
 // due time first. Later batches come in EDF order.
 func DeadlineFirst(v *planner.View, _ planner.Placer) planner.Picker {
-	return deadlineFirst(v, func(rest []int) { sortBy(rest, dueOf(v)) })
+	return deadlineFirst(v, func(rest []int) { planner.Order(rest, dueOf(v)) })
 }
 
 // LongestFirst is DeadlineFirst with the others by falling run time, equal ones
@@ -64,15 +62,15 @@ func DeadlineFirst(v *planner.View, _ planner.Placer) planner.Picker {
 func LongestFirst(v *planner.View, _ planner.Placer) planner.Picker {
 	due := dueOf(v)
 	return deadlineFirst(v, func(rest []int) {
-		sortBy(rest, due)
-		slices.SortStableFunc(rest, func(a, b int) int { return cmp.Compare(wanted(v, b), wanted(v, a)) })
+		planner.Order(rest, due)
+		planner.Order(rest, func(task int) float64 { return -wanted(v, task) })
 	})
 }
 
 func deadlineFirst(v *planner.View, sortRest func([]int)) *queue {
 	return &queue{sort: func(batch []int) {
 		if v.Now > 0 {
-			sortBy(batch, dueOf(v))
+			planner.Order(batch, dueOf(v))
 			return
 		}
 		rest := make([]int, 0, len(batch))
@@ -113,22 +111,4 @@ func wanted(v *planner.View, task int) float64 {
 
 func dueOf(v *planner.View) func(int) float64 {
 	return func(task int) float64 { return v.Problem.Tasks[task].Due }
-}
-
-// sortBy sorts tasks by a rising key; equal keys in input order.
-func sortBy(tasks []int, key func(int) float64) {
-	type keyed struct {
-		key  float64
-		task int
-	}
-	keys := make([]keyed, len(tasks))
-	for i, task := range tasks {
-		keys[i] = keyed{key(task), task}
-	}
-	slices.SortFunc(keys, func(a, b keyed) int {
-		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.task, b.task))
-	})
-	for i := range keys {
-		tasks[i] = keys[i].task
-	}
 }

@@ -139,6 +139,7 @@ var stages = map[string]map[string]swap{
 		"first-fit": func(p *planner.Policy, _ Params) { p.Place = place.With(place.FirstRule{}) },
 		"best-fit":  func(p *planner.Policy, _ Params) { p.Place = place.With(place.BestRule{}) },
 		"worst-fit": func(p *planner.Policy, _ Params) { p.Place = place.With(place.WorstRule{}) },
+		"soonest":   func(p *planner.Policy, _ Params) { p.Place = place.Soonest },
 		"latest":    func(p *planner.Policy, _ Params) { p.Place = place.With(place.LatestRule{}) },
 	},
 	"park": {

@@ -28,8 +28,8 @@ type entry struct {
 
 // entries lists every policy, in the order in which they are shown.
 var entries = []entry{
-	{"baseline", "default clocks, first come first served", func(q Params) planner.Policy {
-		return planner.Policy{Tune: tune.None, Place: place.Lightest, Pick: pick.FCFS, Park: park.DRS{Rho: q.Rho}, Map: true}
+	{"baseline", "default clocks, first come first served, as soon as a GPU is free", func(q Params) planner.Policy {
+		return planner.Policy{Tune: tune.None, Place: place.Soonest, Pick: pick.FCFS, Park: park.DRS{Rho: q.Rho}, Map: true}
 	}},
 	{"edl", "EDL θ-readjustment, offline and online (algorithms 1–5)", func(q Params) planner.Policy {
 		return planner.Policy{Tune: tune.Optimum(q.Theta), Place: place.Lightest, Pick: pick.DeadlineFirst, Park: park.DRS{Rho: q.Rho}, Map: true}

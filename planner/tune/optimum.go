@@ -87,9 +87,17 @@ func noModel(response dvfsmodel.Response, q planner.Quote) planner.Quote {
 
 // within shortens a quote to a room below its run time.
 func (o *optimum) within(response dvfsmodel.Response, class int, q planner.Quote, room float64, why planner.ClockReason) (planner.Quote, bool) {
-	pt, err := response.Optimum(o.objectives[class], room)
-	if err != nil {
-		return planner.Quote{}, false
+	var pt dvfsmodel.Point
+	if c, ok := response.(*dvfsmodel.Continuous); ok {
+		if !dvfsmodel.Fits(c.MinTime(), room) {
+			return planner.Quote{}, false
+		}
+		pt = c.Range.Within(c.Params, room) // the free optimum is known to be too slow
+	} else {
+		var err error
+		if pt, err = response.Optimum(o.objectives[class], room); err != nil {
+			return planner.Quote{}, false
+		}
 	}
 	return planner.Quote{Point: pt, Clocks: why, Want: q.Want}, true
 }

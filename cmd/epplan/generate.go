@@ -1,0 +1,58 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/taskset"
+	"github.com/epplan/epplan/queue"
+)
+
+func (t *terminal) generateCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "generate",
+		Usage: "generate a random task set like the EDL paper's",
+		Description: "Tasks repeat the applications of the paper's library; their deadlines follow from a random\n" +
+			"utilisation. The same seed gives the same set.\n" +
+			"Example: epplan generate --offline 0.4 --online 1.6 --seed 7 > tasks.csv",
+		Flags: []cli.Flag{
+			&cli.Float64Flag{Name: "offline", Usage: "utilisation of the tasks that are there at slot 0"},
+			&cli.Float64Flag{Name: "online", Usage: "utilisation of the tasks that arrive over the day"},
+			&cli.IntFlag{Name: "slots", Usage: "length of the day in slots", Value: taskset.Day},
+			&cli.IntFlag{Name: "pairs", Usage: "CPU-GPU pairs that a utilisation of 1 keeps busy", Value: taskset.ReferencePairs},
+			seedFlag(),
+			&cli.StringFlag{Name: "format", Usage: "edl, csv or json", Value: "edl"},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "file to write", Value: "-"},
+		},
+		Action: t.generate,
+	}
+}
+
+func seedFlag() *cli.Uint64Flag {
+	return &cli.Uint64Flag{Name: "seed", Usage: "seed of the random numbers", Value: 1}
+}
+
+func (t *terminal) generate(c *cli.Context) error {
+	if err := arguments(c, 0, 0, "none"); err != nil {
+		return err
+	}
+	writers := map[string]func(io.Writer, *queue.Batch) error{"edl": queue.WriteEDL, "csv": queue.WriteCSV, "json": queue.WriteJSON}
+	write, ok := writers[c.String("format")]
+	if !ok {
+		return usagef("unknown format %q, want edl, csv or json", c.String("format"))
+	}
+	spec := taskset.Spec{Offline: c.Float64("offline"), Online: c.Float64("online"), Slots: c.Int("slots"), Pairs: c.Int("pairs")}
+	seed := c.Uint64("seed")
+	batch, err := taskset.Generate(spec, rand.New(rand.NewPCG(seed, seed))) //nolint:gosec // repeatable on purpose
+	if err != nil {
+		return &usageError{msg: err.Error(), hint: "for example --offline 0.4 --online 1.6"}
+	}
+	if err := t.write(c.String("output"), func(w io.Writer) error { return write(w, batch) }); err != nil {
+		return err
+	}
+	t.message("note", fmt.Sprintf("%d tasks, seed %d", len(batch.Jobs), seed))
+	return nil
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/queue"
+)
+
+// Results go to stdout, everything else to stderr: errors as "error: …"
+// followed by "hint: …" where there is one, warnings as "warning: …", and
+// progress only where stderr is a terminal.
+type terminal struct {
+	stdin    io.Reader
+	stdout   io.Writer
+	stderr   io.Writer
+	progress bool
+}
+
+// The exit statuses.
+const (
+	exitDone        = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitInfeasible  = 3
+	exitInterrupted = 130
+)
+
+// usageError is a mistake on the command line.
+type usageError struct {
+	msg  string
+	hint string
+}
+
+func (e *usageError) Error() string { return e.msg }
+
+// usagef is a usage error without a hint.
+func usagef(format string, args ...any) error { return &usageError{msg: fmt.Sprintf(format, args...)} }
+
+// hintedError is a failure with advice.
+type hintedError struct {
+	err  error
+	hint string
+}
+
+func (e *hintedError) Error() string { return e.err.Error() }
+func (e *hintedError) Unwrap() error { return e.err }
+
+// errIncomplete says that a plan was printed but doesn't cover every job in
+// time; what is wrong is part of the output.
+var errIncomplete = errors.New("the plan leaves jobs out or late")
+
+// finish prints the error, if there is one, and tells the exit status.
+func (t *terminal) finish(ctx context.Context, err error) int {
+	var usage *usageError
+	var hinted *hintedError
+	switch {
+	case err == nil:
+		return exitDone
+	case ctx.Err() != nil:
+		t.message("error", "interrupted")
+		return exitInterrupted
+	case errors.Is(err, syscall.EPIPE):
+		return exitFailed
+	case errors.Is(err, errIncomplete):
+		t.message("warning", err.Error())
+		return exitInfeasible
+	case errors.As(err, &usage):
+		t.message("error", usage.msg)
+		if usage.hint == "" {
+			usage.hint = "epplan --help lists the commands, epplan COMMAND --help its flags"
+		}
+		t.message("hint", usage.hint)
+		return exitUsage
+	}
+	t.message("error", err.Error())
+	if errors.As(err, &hinted) {
+		t.message("hint", hinted.hint)
+	}
+	if errors.Is(err, dvfsmodel.ErrInfeasible) {
+		return exitInfeasible
+	}
+	return exitFailed
+}
+
+// message prints a line on stderr that no input can use to control the
+// terminal.
+func (t *terminal) message(kind, text string) {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = queue.Printable(lines[i])
+	}
+	_, _ = fmt.Fprintf(t.stderr, "%s: %s\n", kind, strings.Join(lines, "\n"))
+}
+
+// warn prints at most a handful of warnings and how many there are.
+func (t *terminal) warn(warnings []error) {
+	const most = 5
+	for i, w := range warnings {
+		if i == most {
+			t.message("warning", fmt.Sprintf("… and %d more", len(warnings)-most))
+			return
+		}
+		t.message("warning", w.Error())
+	}
+}
+
+// print writes results, buffered; nothing is on stdout when f fails early.
+func (t *terminal) print(f func(io.Writer) error) error {
+	w := bufio.NewWriterSize(t.stdout, 1<<16)
+	if err := f(w); err != nil {
+		return err
+	}
+	return w.Flush()
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
+}

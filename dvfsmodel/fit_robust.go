@@ -1,0 +1,134 @@
+package dvfsmodel
+
+import (
+	"fmt"
+	"math"
+)
+
+// Outliers are looked for where enough settings remain to tell them from the
+// behaviour of the GPU. A setting that lies further off than outlierSigmas
+// standard deviations of the others, and by more than outlierFloor, counts for
+// less by the square of the excess.
+const (
+	outlierMinSettings = 8
+	outlierShare       = 5 // at most one setting in five
+	outlierSigmas      = 6
+	outlierFloor       = 0.1
+	leastTrust         = 1e-6
+)
+
+// OutlierError says that a measured setting counted for less because it does
+// not agree with the others.
+type OutlierError struct {
+	Core, Mem MHz
+	Quantity  string  // "time" or "power"
+	Ratio     float64 // predicted from the other settings, over measured
+	Weight    float64 // 0..1
+}
+
+// Error states the setting and how far off it is.
+func (w *OutlierError) Error() string {
+	return fmt.Sprintf("%s at %g/%g MHz is %.2f times what the other settings predict: counted with weight %.2g",
+		w.Quantity, float64(w.Core), float64(w.Mem), 1/w.Ratio, w.Weight)
+}
+
+// suspect is an observation that others disagree with: by how much (relative,
+// studentised), and the most that they would let pass.
+type suspect struct {
+	index       int
+	size, limit float64
+}
+
+// judge lowers the trust in outliers. It takes away the worst observation again
+// and again, and distrusts all up to the last that was too far off when its turn
+// came, so that one outlier doesn't hide another (the generalised ESD procedure
+// of Rosner, Technometrics 25, 1983).
+func (o *observations) judge(shapes []*shape) {
+	if o.len() < outlierMinSettings {
+		return
+	}
+	var taken []suspect
+	outliers := 0
+	for range o.len() / outlierShare {
+		s, ok := o.worst(shapes)
+		if !ok {
+			break
+		}
+		taken = append(taken, s)
+		o.trust[s.index] = leastTrust
+		if s.size > s.limit {
+			outliers = len(taken)
+		}
+	}
+	for _, s := range taken[outliers:] {
+		o.trust[s.index] = 1
+	}
+	if outliers > 0 {
+		o.weigh(taken[:outliers], shapes)
+	}
+}
+
+// worst finds the trusted observation without which the others agree best with
+// one shape.
+func (o *observations) worst(shapes []*shape) (suspect, bool) {
+	var found suspect
+	least := math.Inf(1)
+	for _, s := range shapes {
+		f, ok := o.fitCurve(s, coarseSteps)
+		freedom := o.kept() - s.size(o.oneMem) - 1
+		if !ok || freedom < 1 {
+			continue
+		}
+		for i, loss := range f.lossWithout {
+			spread := math.Sqrt(loss / float64(freedom))
+			if o.trust[i] < 1 || !(spread < least) {
+				continue
+			}
+			least = spread
+			found = suspect{index: i, size: math.Abs(f.studentised[i]), limit: limitFor(spread)}
+		}
+	}
+	return found, !math.IsInf(least, 1)
+}
+
+func limitFor(spread float64) float64 { return max(outlierSigmas*spread, outlierFloor) }
+
+// weigh sets the trust in outliers by how far they lie from what the shape that
+// suits the others best says without them.
+func (o *observations) weigh(outliers []suspect, shapes []*shape) {
+	least := math.Inf(1)
+	for _, s := range shapes {
+		f, ok := o.fitCurve(s, coarseSteps)
+		freedom := o.kept() - s.size(o.oneMem)
+		if !ok || freedom < 1 {
+			continue
+		}
+		spread := math.Sqrt(f.solution.loss / float64(freedom))
+		if spread >= least {
+			continue
+		}
+		least = spread
+		for j := range outliers {
+			outliers[j].size = math.Abs(f.studentised[outliers[j].index])
+			outliers[j].limit = limitFor(spread)
+		}
+	}
+	for _, x := range outliers {
+		excess := max(1, x.size/x.limit)
+		o.trust[x.index] = clamp(1/(excess*excess), leastTrust, 0.5)
+	}
+}
+
+// warnings lists the outliers of one quantity.
+func (o *observations) warnings(settings []Sample, quantity string, f *curveFit) []error {
+	var list []error
+	for i, w := range o.trust {
+		if w < 1 {
+			list = append(list, &OutlierError{
+				Core: settings[i].Core, Mem: settings[i].Mem,
+				Quantity: quantity, Ratio: f.unseen[i], Weight: w,
+			})
+		}
+	}
+	return list
+}

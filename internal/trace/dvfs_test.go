@@ -1,0 +1,98 @@
+package trace_test
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/trace"
+)
+
+const header = "app,core_mhz,mem_mhz,time_ms,power_w\n"
+
+func TestMeasuredTableIsReadInOrderAndInSeconds(t *testing.T) {
+	in := "\ufeffpower_w, app,time_ms,mem_mhz,core_mhz\r\n100,b,2000,877,1380\r\n\r\n90,a,500,877,1005\r\n80,b,2500,877,1005"
+	apps, err := trace.ReadDVFS(strings.NewReader(in), "t.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(apps) != 2 || apps[0].App != "b" || apps[1].App != "a" || len(apps[0].Samples) != 2 {
+		t.Fatalf("applications %+v", apps)
+	}
+	want := dvfsmodel.Sample{Core: 1380, Mem: 877, Time: 2, Power: 100}
+	if got := apps[0].Samples[0]; got != want {
+		t.Errorf("sample %+v, want %+v", got, want)
+	}
+}
+
+func TestBadTableIsAnErrorWithItsPosition(t *testing.T) {
+	for name, c := range map[string]struct {
+		in           string
+		line, column int
+		says         string
+	}{
+		"empty":            {"", 1, 0, "no measurements"},
+		"header only":      {header, 1, 0, "no measurements"},
+		"unknown column":   {"app,core_mhz,mem_mhz,time_ms,power_w,volts\na,1,1,1,1,1\n", 1, 6, "volts"},
+		"missing column":   {"app,core_mhz,mem_mhz,time_ms\na,1,1,1\n", 1, 0, "power_w"},
+		"repeated column":  {"app,app,mem_mhz,time_ms,power_w\n", 1, 2, "twice"},
+		"too few fields":   {header + "a,1,1,1\n", 2, 0, "4 fields"},
+		"negative":         {header + "a,1,1,-1,1\n", 2, 4, "time_ms"},
+		"zero":             {header + "a,0,1,1,1\n", 2, 2, "core_mhz"},
+		"not a number":     {header + "a,1,1,1,NaN\n", 2, 5, "NaN"},
+		"infinite":         {header + "a,1,1,1,inf\n", 2, 5, "inf"},
+		"text":             {header + "a,1,fast,1,1\n", 2, 3, "fast"},
+		"no name":          {header + ",1,1,1,1\n", 2, 1, "name"},
+		"same setting":     {header + "a,1,1,1,1\nb,1,1,1,1\na,1,1,2,2\n", 4, 0, "line 2"},
+		"binary":           {"\x00\x01\xff\n\x00", 1, 1, "unknown column"},
+		"long line":        {header + "a,1,1,1,1\n" + strings.Repeat("x", 2<<20), 3, 0, "1 MiB"},
+		"long header line": {strings.Repeat("x", 2<<20), 1, 0, "1 MiB"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := trace.ReadDVFS(strings.NewReader(c.in), "t.csv")
+			var at *trace.PositionError
+			if !errors.As(err, &at) {
+				t.Fatalf("error %v, want a PositionError", err)
+			}
+			if at.File != "t.csv" || at.Line != c.line || at.Column != c.column {
+				t.Errorf("position %s:%d:%d, want t.csv:%d:%d", at.File, at.Line, at.Column, c.line, c.column)
+			}
+			if !strings.Contains(err.Error(), c.says) || len(err.Error()) > 400 {
+				t.Errorf("message %.500q, want it short and with %q", err, c.says)
+			}
+		})
+	}
+}
+
+type brokenReader struct{}
+
+var errBroken = errors.New("disk on fire")
+
+func (brokenReader) Read([]byte) (int, error) { return 0, errBroken }
+
+func TestReadErrorsKeepTheirCauseAndName(t *testing.T) {
+	_, err := trace.ReadDVFS(io.MultiReader(strings.NewReader(header), brokenReader{}), "t.csv")
+	if !errors.Is(err, errBroken) || !strings.Contains(err.Error(), "t.csv") {
+		t.Errorf("error %v, want the cause and the name", err)
+	}
+}
+
+func FuzzReadDVFSReturnsSamplesOrAnError(f *testing.F) {
+	f.Add(header + "a,1,1,1,1\n")
+	f.Add("app\n")
+	f.Fuzz(func(t *testing.T, in string) {
+		apps, err := trace.ReadDVFS(strings.NewReader(in), "t.csv")
+		if err != nil {
+			return
+		}
+		for _, a := range apps {
+			for _, s := range a.Samples {
+				if !(s.Core > 0 && s.Mem > 0 && s.Time >= 0 && s.Power > 0) || a.App == "" {
+					t.Errorf("application %q has sample %+v", a.App, s)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,38 @@
+package policy
+
+import (
+	"context"
+	"math"
+
+	"github.com/epplan/epplan/planner"
+)
+
+// ImplyDue gives every task without a due time one that follows from what
+// users get today: when first come, first served at default clocks on the same
+// cluster would end it, with its time in the system stretched by the given
+// factor, at least 1. Without that, saving energy could put such tasks off for
+// ever. Deadlines are not touched, and so such a task never counts as missed.
+func ImplyDue(ctx context.Context, p *planner.Problem, stretch float64) error {
+	open := false
+	for i := range p.Tasks {
+		open = open || math.IsInf(p.Tasks[i].Due, 1)
+	}
+	if !open {
+		return nil
+	}
+	baseline, err := Parse("baseline", DefaultParams())
+	if err != nil {
+		return err
+	}
+	plan, err := planner.Solve(ctx, p, baseline, nil)
+	if err != nil {
+		return err
+	}
+	for i := range p.Tasks {
+		t := &p.Tasks[i]
+		if a := &plan.Assignments[i]; math.IsInf(t.Due, 1) && a.Node >= 0 {
+			t.Due = t.Arrival + max(1, stretch)*(a.End-t.Arrival)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,112 @@
+package policy_test
+
+import (
+	"context"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/epplan/epplan/internal/shareddata"
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/park"
+	"github.com/epplan/epplan/planner/pick"
+	"github.com/epplan/epplan/planner/place"
+	"github.com/epplan/epplan/planner/tune"
+)
+
+func TestTryHold(t *testing.T) {
+	for _, kv := range strings.Fields(os.Getenv("HP")) {
+		k, v, _ := strings.Cut(kv, "=")
+		x, _ := strconv.ParseFloat(v, 64)
+		switch k {
+		case "Tau":
+			place.HP.Tau = x
+		case "Phi":
+			place.HP.Phi = x
+		case "OpenW":
+			place.HP.OpenW = x
+		case "RateH":
+			place.HP.RateH = x
+		case "RateTau":
+			place.HP.RateTau = x
+		case "FitBase":
+			place.HP.FitBase = x
+		case "FitSlope":
+			place.HP.FitSlope = x
+		case "Accept":
+			place.HP.Accept = x
+		case "OpenFit":
+			place.HP.OpenFit = x
+		case "Trace":
+			place.HP.Trace = true
+		case "Margin":
+			place.HP.Margin = x
+		case "Eta":
+			place.HP.Eta = x
+		case "Lack":
+			place.HP.Lack = x
+		case "Horizon":
+			place.HP.Horizon = x
+		case "Near":
+			place.HP.Near = x
+		case "PhiOpen":
+			place.HP.PhiOpen = x
+		case "Soon":
+			place.HP.Soon = x
+		case "SoonW":
+			place.HP.SoonW = x
+		case "NewIdle":
+			place.HP.NewIdle = x
+		}
+	}
+	bound := map[string]float64{}
+	for _, row := range readTable(t, shareddata.Path(t, "edl/bounds.csv")) {
+		bound[row["set"]+row["interval"]] = num(t, row["lower_bound"])
+	}
+	sets := os.Getenv("SETS")
+	ls := os.Getenv("LS")
+	pol := &planner.Policy{Name: "hold", Tune: tune.Optimum(1), Place: place.Hold, Pick: pick.Held, Park: park.DRS{Rho: 2}}
+	score, n := 0.0, 0
+	for _, row := range readTable(t, shareddata.Path(t, "edl/results.csv")) {
+		if row["algorithm"] != "greedy" || (sets != "" && !strings.Contains(row["set"]+"/"+row["interval"]+"/"+row["start_rule"], sets)) || (ls != "" && !strings.Contains(ls, ","+row["l"]+",")) {
+			continue
+		}
+		start, _ := planner.ParseStartRule(row["start_rule"])
+		p := paperProblem(t, row["set"], row["interval"], int(num(t, row["l"])), start)
+		began := time.Now()
+		plan, err := planner.Solve(context.Background(), p, pol, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		took := time.Since(began)
+		b := bound[row["set"]+row["interval"]]
+		opens := 0
+		for i := range plan.Nodes {
+			opens += len(plan.Nodes[i].On)
+		}
+		pct := func(e float64) float64 { return math.Round(e/b*1e6) / 1e4 }
+		gap, ref := pct(float64(plan.Ledger.Total())-b), num(t, row["over_bound_pct"])
+		score += gap / ref
+		n++
+		flag := ""
+		if gap >= ref {
+			flag = "WORSE"
+		}
+		if place.HP.Trace {
+			busy := make([]float64, len(plan.Nodes))
+			for _, a := range plan.Assignments {
+				busy[a.Node] += a.End - a.Start
+			}
+			for n := range plan.Nodes {
+				o := plan.Nodes[n].On[0]
+				t.Logf("node %d on %.0f off %.0f idle %.0f = %.4f%%", n, o.From, o.To, o.Len()*float64(p.Cluster.Classes[0].GPUs)-busy[n], (o.Len()*float64(p.Cluster.Classes[0].GPUs)-busy[n])*37/b*100)
+			}
+		}
+		t.Logf("%-13s %-6s %-10s l=%2s gap %8.4f ref %8.4f (%.2f) run %7.4f idle %7.4f on %7.4f nodes %d misses %d unplaced %d %v %s", row["set"], row["interval"], row["start_rule"], row["l"],
+			gap, ref, gap/ref, pct(float64(plan.Ledger.Run)-b), pct(float64(plan.Ledger.Idle)), pct(float64(plan.Ledger.TurnOn)), opens, len(plan.Misses), len(plan.Unplaced), took.Round(time.Millisecond), flag)
+	}
+	t.Logf("score %.4f", score/float64(n))
+}

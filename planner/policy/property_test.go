@@ -1,0 +1,176 @@
+package policy_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"reflect"
+	"strconv"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/policy"
+)
+
+// checkMany is rapid.Check with so many random cases.
+func checkMany(t *testing.T, cases int, property func(*rapid.T)) {
+	t.Helper()
+	checks := flag.Lookup("rapid.checks")
+	before := checks.Value.String()
+	if err := checks.Value.Set(strconv.Itoa(cases)); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := checks.Value.Set(before); err != nil {
+			t.Fatal(err)
+		}
+	}()
+	rapid.Check(t, property)
+}
+
+// drawVariant draws what is exchanged in each policy: θ, ρ, clocks and parking.
+func drawVariant(t *rapid.T) string {
+	return oneOf(&drawer{T: t}, "variant", "", ":0.8", "", ":0.8", ",clocks=default", ":0.5,rho=0", ",park=never", ",rho=7.5")
+}
+
+// solve plans a problem by a policy string.
+func solve(t *rapid.T, p *planner.Problem, text string) *planner.Plan {
+	pol, err := policy.Parse(text, policy.DefaultParams())
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := planner.Solve(context.Background(), p, pol, nil)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return plan
+}
+
+// seen counts what random plans showed, so that a property isn't true because
+// nothing ever happened.
+type seen map[string]int
+
+func (s seen) note(p *planner.Problem, plan *planner.Plan) {
+	s[plan.Status.String()]++
+	s[p.Mode.String()]++
+	s[p.Start.String()]++
+	for n := range plan.Nodes {
+		if len(plan.Nodes[n].On) > 1 {
+			s["woken node"]++
+		}
+	}
+	type gpu struct {
+		node int32
+		set  planner.GPUSet
+	}
+	shares := map[gpu]int{}
+	for i := range plan.Assignments {
+		a := &plan.Assignments[i]
+		switch {
+		case a.Node < 0:
+			continue
+		case a.GPUs.Len() > 1:
+			s["several GPUs"]++
+		case p.Tasks[i].Share < 1:
+			if shares[gpu{a.Node, a.GPUs}]++; shares[gpu{a.Node, a.GPUs}] == 2 {
+				s["shared GPU"]++
+			}
+		}
+		if a.Point.Core > 0 {
+			s["clock table"]++
+		}
+		s["clocks: "+strconv.Itoa(int(a.Reason.Clocks))]++
+		s["place: "+strconv.Itoa(int(a.Reason.Place))]++
+	}
+}
+
+func TestEveryPolicysPlansPassCheckOnRandomProblems(t *testing.T) {
+	const problems = 10_000
+	found, plans := seen{}, map[string]int{}
+	checkMany(t, problems, func(t *rapid.T) {
+		p, variant := drawProblem(t), drawVariant(t)
+		for _, name := range policy.Names() {
+			plan := solve(t, p, name+variant)
+			if err := planner.Check(p, plan); err != nil {
+				t.Fatalf("%s: %v", name+variant, err)
+			}
+			plans[name]++
+			found.note(p, plan)
+		}
+	})
+	for name, n := range plans {
+		if n < problems {
+			t.Errorf("%s: %d plans checked, want %d", name, n, problems)
+		}
+	}
+	for _, what := range []string{
+		"complete", "missed", "partial", "offline", "online", "clairvoyant", "slot", "continuous",
+		"woken node", "several GPUs", "shared GPU", "clock table",
+	} {
+		if found[what] < problems/10 {
+			t.Errorf("%s: seen %d times in %d problems, want it more often", what, found[what], problems)
+		}
+	}
+	t.Logf("seen: %v", found)
+}
+
+func TestPlansAreTheSameEachTime(t *testing.T) {
+	checkMany(t, 500, func(t *rapid.T) {
+		p, variant := drawProblem(t), drawVariant(t)
+		for _, name := range policy.Names() {
+			if a, b := solve(t, p, name+variant), solve(t, p, name+variant); !reflect.DeepEqual(a, b) {
+				t.Fatalf("%s: two answers\n%+v\n%+v", name+variant, a, b)
+			}
+		}
+	})
+}
+
+// TestOnlinePlansUseNothingOfJobsThatHaveNotArrived leaves out the jobs that
+// arrive after some time. What was started before then must not change.
+func TestOnlinePlansUseNothingOfJobsThatHaveNotArrived(t *testing.T) {
+	compared := 0
+	checkMany(t, 2_000, func(t *rapid.T) {
+		p, variant := drawProblem(t), drawVariant(t)
+		p.Mode = planner.Online
+		slot := max(1, p.Cluster.Slot)
+		until := slot * float64(rapid.IntRange(0, 50).Draw(t, "until slot"))
+		past, kept := *p, []int{}
+		past.Tasks = nil
+		for i := range p.Tasks {
+			if p.Tasks[i].Arrival <= until {
+				past.Tasks = append(past.Tasks, p.Tasks[i])
+				kept = append(kept, i)
+			}
+		}
+		if len(kept) == 0 || len(kept) == len(p.Tasks) {
+			return
+		}
+		for _, name := range policy.Names() {
+			full, prefix := solve(t, p, name+variant), solve(t, &past, name+variant)
+			for i, task := range kept {
+				a, b := decision(full, task, until), decision(prefix, i, until)
+				if a != b {
+					t.Fatalf("%s: job %q of %d, jobs up to %v s\n all known: %s\nnot later: %s", name+variant, p.Tasks[task].ID, len(p.Tasks), until, a, b)
+				}
+				if a != "" {
+					compared++
+				}
+			}
+		}
+	})
+	if compared < 10_000 {
+		t.Errorf("%d decisions compared, want 10,000 or more", compared)
+	}
+}
+
+// decision is what was decided about a task that started before a time; empty
+// for any other.
+func decision(plan *planner.Plan, task int, before float64) string {
+	a := &plan.Assignments[task]
+	if a.Node < 0 || a.Start >= before {
+		return ""
+	}
+	return fmt.Sprintf("%+v", *a)
+}
