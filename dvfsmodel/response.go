@@ -184,50 +184,35 @@ func (f *Fixed) Model() Model {
 // Allows tells whether the setting is the default one.
 func (f *Fixed) Allows(s Setting) bool { return s == f.At.Setting }
 
-// Scaled is a model whose times are k times those of m and whose powers are the
-// same: the workload repeated k times.
-func Scaled(m Model, k float64) Model {
-	if p, ok := m.(Params); ok {
-		return p.Scale(k)
+// Repeat is the response of a workload repeated k times: times and energies
+// grow k-fold, powers stay.
+func Repeat(r Response, k float64) Response {
+	switch r := r.(type) {
+	case *Continuous:
+		return &Continuous{Params: r.Params.Scale(k), Range: r.Range}
+	case *Discrete:
+		return &Discrete{Params: r.Params.Scale(k), Table: r.Table, At: r.At}
+	case *Frontier:
+		repeated := &Frontier{model: repeatedModel{r.model, k}, table: r.table, at: r.at.repeat(k), points: make([]Point, len(r.points))}
+		for i := range r.points {
+			repeated.points[i] = r.points[i].repeat(k)
+		}
+		return repeated
+	case *Fixed:
+		return &Fixed{At: r.At.repeat(k)}
 	}
-	return scaled{m, k}
+	return r
 }
 
-type scaled struct {
+func (p Point) repeat(k float64) Point {
+	p.Time *= k
+	p.Energy = p.Power.Over(p.Time)
+	return p
+}
+
+type repeatedModel struct {
 	Model
 	k float64
 }
 
-func (s scaled) Time(fc, fm float64) float64 { return s.k * s.Model.Time(fc, fm) }
-
-// Rebased is a model that was normalised to the clocks of its own base, seen
-// from another base: setting (1, 1) is then the clocks of to.
-func Rebased(m Model, own, to Base) Model {
-	if own == to {
-		return m
-	}
-	return rebased{m, float64(to.Core / own.Core), float64(to.Mem / own.Mem)}
-}
-
-type rebased struct {
-	Model
-	core, mem float64
-}
-
-func (r rebased) Time(fc, fm float64) float64 { return r.Model.Time(fc*r.core, fm*r.mem) }
-
-// Power takes the voltage as a multiple of the one at the model's own base.
-func (r rebased) Power(s Setting) Watt {
-	fc := s.Fc * r.core
-	return r.Model.Power(Setting{V: VoltageFor(fc), Fc: fc, Fm: s.Fm * r.mem})
-}
-
-// Respond is the response of a model on supported clocks, whose default
-// setting is at. The paper's form is searched directly, any other by its
-// frontier.
-func Respond(m Model, t *Table, at Point) Response {
-	if p, ok := m.(Params); ok {
-		return &Discrete{Params: p, Table: t, At: at}
-	}
-	return NewFrontier(m, t, at)
-}
+func (m repeatedModel) Time(fc, fm float64) float64 { return m.k * m.Model.Time(fc, fm) }

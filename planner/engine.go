@@ -52,14 +52,16 @@ func newEngine(p *Problem, policy *Policy) *engine {
 	if p.Mode == Online {
 		Order(e.order, func(task int) float64 { return p.Tasks[task].Arrival })
 	}
-	if e.view.single = policy.Map && e.view.Simple() && e.firstArrival() == 0; e.view.single {
+	e.view.learn(e.order[:e.arrived(e.nextArrival())])
+	if e.view.single = policy.Map && e.view.Simple() && e.nextArrival() == 0; e.view.single {
 		e.view.reserve(len(p.Tasks) / 2)
 	}
 	e.stages()
 	return e
 }
 
-// stages makes fresh Place and Pick stages for the nodes there are.
+// stages makes fresh Place and Pick stages for the nodes there are and the
+// tasks that wait.
 func (e *engine) stages() {
 	e.placer = e.policy.Place(e.view)
 	e.picker = e.policy.Pick(e.view, e.placer)
@@ -68,6 +70,25 @@ func (e *engine) stages() {
 			e.placer.Opened(n)
 		}
 	}
+	if waiting := e.waiting(); len(waiting) > 0 {
+		e.picker.Arrive(waiting)
+	}
+}
+
+// waiting lists the tasks that arrived and are neither placed nor given up, by
+// arrival.
+func (e *engine) waiting() []int {
+	gone := make(map[int]bool, len(e.plan.Unplaced))
+	for _, u := range e.plan.Unplaced {
+		gone[u.Task] = true
+	}
+	var tasks []int
+	for _, task := range e.order[:e.next] {
+		if e.plan.Assignments[task].Node < 0 && !gone[task] {
+			tasks = append(tasks, task)
+		}
+	}
+	return tasks
 }
 
 // run plays all events. Between two of them it looks whether the context has
@@ -93,37 +114,45 @@ func (e *engine) run(ctx context.Context) error {
 	return nil
 }
 
-func (e *engine) firstArrival() float64 {
-	if e.problem.Mode != Online {
-		return 0
-	}
-	return e.nextArrival()
-}
-
 // nextArrival is when the next batch is decided: at its arrival, or at the
 // next slot where starts are bound to slots.
 func (e *engine) nextArrival() float64 {
 	if e.next == len(e.order) {
 		return math.Inf(1)
 	}
+	return e.decided(e.next)
+}
+
+// decided is when the task at an index of the arrival order is decided.
+func (e *engine) decided(i int) float64 {
 	if e.problem.Mode != Online {
 		return 0
 	}
-	return e.view.slotUp(e.problem.Tasks[e.order[e.next]].Arrival)
+	return e.view.slotUp(e.problem.Tasks[e.order[i]].Arrival)
+}
+
+// arrived is how many tasks are there by now.
+func (e *engine) arrived(now float64) int {
+	n := e.next
+	for n < len(e.order) && e.decided(n) <= now {
+		n++
+	}
+	return n
 }
 
 // arrive hands the tasks that are there by now to Pick, in input order. A task
 // that no clocks of any node can save is reported instead.
 func (e *engine) arrive(now float64) {
-	first := e.next
-	for e.next < len(e.order) && e.nextArrival() <= now {
-		e.next++
-	}
-	batch := e.order[first:e.next]
+	last := e.arrived(now)
+	batch := e.order[e.next:last]
 	if e.problem.Mode == Online {
 		slices.Sort(batch)
 	}
-	possible := batch[:0]
+	if e.view.learn(batch) {
+		e.stages()
+	}
+	e.next = last
+	possible := make([]int, 0, len(batch))
 	for _, task := range batch {
 		why, earliest, ok := e.problem.possible(task, e.view.slotUp(e.problem.Tasks[task].Arrival))
 		if !ok {
@@ -168,11 +197,7 @@ func (e *engine) commit(task int, pl *Placement) {
 		v.free[g] = max(v.free[g], end)
 	}
 	n.last = max(n.last, end)
-	if v.tight {
-		t := &e.problem.Tasks[task]
-		n.held = slices.DeleteFunc(n.held, func(r reservation) bool { return r.end <= v.Now })
-		n.held = append(n.held, reservation{end: end, cpus: t.CPUs, mem: t.MemGiB, share: t.Share, gpus: pl.GPUs})
-	}
+	v.book(n, &e.problem.Tasks[task], pl.GPUs, end)
 	a := &e.plan.Assignments[task]
 	*a = Assignment{
 		Node: int32(node), Option: int32(pl.Option), GPUs: pl.GPUs, //nolint:gosec // indexes of slices
@@ -289,6 +314,9 @@ func (e *engine) finish() {
 			at = e.policy.Park.OffAt(&e.problem.Cluster, at)
 		}
 		e.close(n, at)
+	}
+	for _, task := range e.waiting() {
+		e.plan.Unplaced = append(e.plan.Unplaced, Unplaced{Task: task, Why: "the policy kept it waiting to the end", Earliest: math.Inf(1)})
 	}
 	e.plan.Nodes = make([]Node, 0, len(e.view.nodes))
 	for i := range e.view.nodes {

@@ -21,9 +21,9 @@ type Hardware struct {
 type Catalog interface {
 	// Hardware describes a GPU model.
 	Hardware(gpuModel string) (Hardware, error)
-	// Model is a workload's model on a GPU model, normalised to the hardware's
-	// base clocks; ok is false when there is none.
-	Model(workload, gpuModel string) (m dvfsmodel.Model, ok bool)
+	// Workload is how a workload responds on a GPU model; nil when there is no
+	// model of it there.
+	Workload(workload, gpuModel string) (dvfsmodel.Response, error)
 	// Known returns an error that names what is known if the workload has no
 	// model on any GPU model.
 	Known(workload string) error
@@ -111,8 +111,11 @@ func (j *joiner) options(t *Task, job *queue.Job) error {
 		if !ok {
 			continue
 		}
-		response, ok := j.response(job, model, &j.hardware[i], &scale)
-		if ok {
+		response, err := j.response(job, model, &j.hardware[i], &scale)
+		if err != nil {
+			return fmt.Errorf("%s: job %q: %w", job.Pos, job.ID, err)
+		}
+		if response != nil {
 			t.Options = append(t.Options, Option{Model: model, GPUs: gpus, Response: response})
 		}
 	}
@@ -120,26 +123,17 @@ func (j *joiner) options(t *Task, job *queue.Job) error {
 }
 
 // response is how the job responds on a GPU model: by its own coefficients, by
-// its workload's model, or not at all.
-func (j *joiner) response(job *queue.Job, model string, h *Hardware, scale *float64) (dvfsmodel.Response, bool) {
+// its workload's model, or not at all. It is nil where the workload has no
+// model.
+func (j *joiner) response(job *queue.Job, model string, h *Hardware, scale *float64) (dvfsmodel.Response, error) {
 	if m := job.Model; m != nil {
 		return h.respond(dvfsmodel.Params{
 			P0: dvfsmodel.Watt(m.P0), Gamma: dvfsmodel.Watt(m.Gamma), C: dvfsmodel.Watt(m.C),
 			D: m.D, Delta: m.Delta, T0: m.T0,
-		}), true
+		}), nil
 	}
 	if job.Workload != "" {
-		m, ok := j.catalog.Model(job.Workload, model)
-		if !ok {
-			return nil, false
-		}
-		if *scale == 0 {
-			*scale = 1
-			if job.Runtime > 0 {
-				*scale = job.Runtime / m.Time(h.Default.Setting.Fc, h.Default.Setting.Fm)
-			}
-		}
-		return h.respond(dvfsmodel.Scaled(m, *scale)), true
+		return j.workload(job, model, scale)
 	}
 	at := h.Default
 	at.Time, at.Power = job.Runtime, dvfsmodel.Watt(job.Power)
@@ -148,18 +142,29 @@ func (j *joiner) response(job *queue.Job, model string, h *Hardware, scale *floa
 		j.warnings = append(j.warnings, fmt.Errorf("%s: job %q states no power: %.4g W assumed on %s", job.Pos, job.ID, float64(at.Power), model))
 	}
 	at.Energy = at.Power.Over(at.Time)
-	return &dvfsmodel.Fixed{At: at}, true
+	return &dvfsmodel.Fixed{At: at}, nil
 }
 
-func (h *Hardware) respond(m dvfsmodel.Model) dvfsmodel.Response {
+// workload scales the workload's response to the job's run time. On further
+// GPU models the same number of repetitions runs.
+func (j *joiner) workload(job *queue.Job, model string, scale *float64) (dvfsmodel.Response, error) {
+	response, err := j.catalog.Workload(job.Workload, model)
+	if err != nil || response == nil {
+		return nil, err
+	}
+	if *scale == 0 {
+		*scale = 1
+		if job.Runtime > 0 {
+			*scale = job.Runtime / response.Default().Time
+		}
+	}
+	return dvfsmodel.Repeat(response, *scale), nil
+}
+
+// respond is the response to a job's own coefficients.
+func (h *Hardware) respond(p dvfsmodel.Params) dvfsmodel.Response {
 	if h.Table != nil {
-		return dvfsmodel.Respond(m, h.Table, h.Default)
+		return &dvfsmodel.Discrete{Params: p, Table: h.Table, At: h.Default}
 	}
-	if p, ok := m.(dvfsmodel.Params); ok {
-		return &dvfsmodel.Continuous{Params: p, Range: h.Range}
-	}
-	at := h.Default
-	at.Time, at.Power = m.Time(at.Setting.Fc, at.Setting.Fm), m.Power(at.Setting)
-	at.Energy = at.Power.Over(at.Time)
-	return &dvfsmodel.Fixed{At: at}
+	return &dvfsmodel.Continuous{Params: p, Range: h.Range}
 }

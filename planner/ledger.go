@@ -71,3 +71,16 @@ func (l *Ledger) add(row *NodeEnergy) {
 	l.TurnOn += row.TurnOn
 	l.Sleep += row.Sleep
 }
+
+// DefaultEnergy is what the plan's tasks take at default clocks while they
+// run: the baseline of the EDL paper, which has no idle energy.
+func DefaultEnergy(p *Problem, plan *Plan) dvfsmodel.Joule {
+	var sum dvfsmodel.Joule
+	for i := range plan.Assignments {
+		if a := &plan.Assignments[i]; a.Node >= 0 {
+			pt := p.Tasks[i].Options[a.Option].Response.Default()
+			sum += pt.Energy * dvfsmodel.Joule(weight(&p.Tasks[i], a))
+		}
+	}
+	return sum
+}

@@ -38,6 +38,7 @@ func (e *engine) mapToNodes() {
 		if a := &e.plan.Assignments[i]; a.Node >= 0 {
 			to := home[a.Node]
 			a.Node, a.GPUs = to.node, to.gpus
+			v.book(&v.nodes[to.node], &e.problem.Tasks[i], a.GPUs, a.End)
 		}
 	}
 	e.stages()

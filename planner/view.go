@@ -16,7 +16,9 @@ type View struct {
 
 	wants     []wanted // by task and class, once asked for
 	single    bool     // GPUs are placed one by one and mapped to nodes later
-	tight     bool     // some task needs CPUs, memory or a share: reservations count
+	simple    bool     // every known task needs one whole GPU and nothing else
+	tight     bool     // some known task needs CPUs, memory or a share: reservations count
+	books     bool     // some task, known or not yet, does: reservations are kept
 	nodes     []nodeState
 	free      []float64 // by GPU: when its last task ends
 	owner     []int32   // by GPU: its node
@@ -47,7 +49,7 @@ type nodeState struct {
 	since float64 // when it was switched on
 	last  float64 // when its last task ends
 	past  []Interval
-	held  []reservation // what runs or will run there; only when View.tight
+	held  []reservation // what runs or will run there; only when View.books
 }
 
 // reservation is the part of a node that a task holds until it ends.
@@ -60,17 +62,36 @@ func newView(p *Problem, tuner Tuner) *View {
 	v := &View{
 		Problem:   p,
 		Tuner:     tuner,
+		simple:    true,
+		books:     slices.ContainsFunc(p.Tasks, func(t Task) bool { return t.tight() }),
 		wants:     make([]wanted, len(p.Tasks)*len(p.Cluster.Classes)),
 		onByClass: make([]int, len(p.Cluster.Classes)),
 		asleep:    make([][]int32, len(p.Cluster.Classes)),
 	}
-	for i := range p.Tasks {
-		if t := &p.Tasks[i]; t.Share < 1 || t.CPUs > 0 || t.MemGiB > 0 {
-			v.tight = true
-			break
-		}
-	}
 	return v
+}
+
+// tight tells whether the task needs something that isn't a whole GPU.
+func (t *Task) tight() bool { return t.Share < 1 || t.CPUs > 0 || t.MemGiB > 0 }
+
+// learn notes what kind of tasks there are. It tells whether they were simple
+// before and are no longer.
+func (v *View) learn(tasks []int) bool {
+	before := v.simple
+	for _, i := range tasks {
+		t := &v.Problem.Tasks[i]
+		v.tight = v.tight || t.tight()
+		v.simple = v.simple && !v.tight && !slices.ContainsFunc(t.Options, func(o Option) bool { return o.GPUs != 1 })
+	}
+	return before && !v.simple
+}
+
+// book keeps a reservation until it ends.
+func (v *View) book(n *nodeState, t *Task, gpus GPUSet, end float64) {
+	if v.books {
+		n.held = slices.DeleteFunc(n.held, func(r reservation) bool { return r.end <= v.Now })
+		n.held = append(n.held, reservation{end: end, cpus: t.CPUs, mem: t.MemGiB, share: t.Share, gpus: gpus})
+	}
 }
 
 // reserve makes room for nodes of one GPU.
@@ -80,28 +101,17 @@ func (v *View) reserve(nodes int) {
 	v.owner = make([]int32, 0, nodes)
 }
 
-// Simple tells whether every task needs one whole GPU and nothing else that
-// runs out, so that GPUs can be indexed one by one.
-func (v *View) Simple() bool {
-	if v.tight {
-		return false
-	}
-	for i := range v.Problem.Tasks {
-		for j := range v.Problem.Tasks[i].Options {
-			if v.Problem.Tasks[i].Options[j].GPUs != 1 {
-				return false
-			}
-		}
-	}
-	return true
-}
+// Simple tells whether every task so far needs one whole GPU and nothing else
+// that runs out, so that GPUs can be indexed one by one. When that ends, the
+// stages are made anew.
+func (v *View) Simple() bool { return v.simple }
 
 // Single tells whether GPUs are placed one by one now, to be mapped to nodes
 // later: every node has one GPU then.
 func (v *View) Single() bool { return v.single }
 
-// Untight tells whether GPUs are all that a node can run out of: no task asks
-// for CPUs, memory or part of a GPU.
+// Untight tells whether GPUs are all that a node can run out of: no task so far
+// asks for CPUs, memory or part of a GPU.
 func (v *View) Untight() bool { return !v.tight }
 
 // Want is what the task wants on a class if it starts as soon as it can after

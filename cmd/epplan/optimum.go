@@ -1,13 +1,9 @@
 package main
 
 import (
-	"encoding/csv"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"strconv"
 
 	"github.com/urfave/cli/v2"
 
@@ -34,18 +30,12 @@ func (t *terminal) optimumCommand() *cli.Command {
 	}
 }
 
-// optimumRow is one workload's answer. A limit that can't be met leaves the
-// setting out.
+// optimumRow is one workload's answer.
 type optimumRow struct {
-	ID       string  `json:"id"`
-	Feasible int     `json:"feasible"`
-	V        float64 `json:"v,omitempty"`
-	Fc       float64 `json:"fc,omitempty"`
-	Fm       float64 `json:"fm,omitempty"`
-	Time     float64 `json:"time_s,omitempty"`
-	Power    float64 `json:"power_w,omitempty"`
-	Energy   float64 `json:"energy_j,omitempty"`
-	MinTime  float64 `json:"min_time_s"`
+	id       string
+	feasible bool
+	point    dvfsmodel.Point
+	minTime  float64
 }
 
 func (t *terminal) optimum(c *cli.Context) error {
@@ -76,7 +66,7 @@ func (t *terminal) optimum(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return t.print(func(w io.Writer) error { return writeOptima(w, rows, c.Bool("json"), c.Bool("csv")) })
+	return t.printTable(c, optimumTable(rows))
 }
 
 // optima answers each row; an infeasible limit is an answer.
@@ -89,60 +79,52 @@ func optima(batch *queue.Batch, r *dvfsmodel.Range, o dvfsmodel.Objective) ([]op
 			P0: dvfsmodel.Watt(m.P0), Gamma: dvfsmodel.Watt(m.Gamma), C: dvfsmodel.Watt(m.C),
 			D: m.D, Delta: m.Delta, T0: m.T0,
 		}
-		rows[i] = optimumRow{ID: job.ID, MinTime: r.MinTime(p)}
+		rows[i] = optimumRow{id: job.ID, minTime: r.MinTime(p)}
 		pt, err := r.Optimum(p, o, job.Limit)
-		switch {
-		case errors.Is(err, dvfsmodel.ErrInfeasible):
-			continue
-		case err != nil:
+		if err != nil && !errors.Is(err, dvfsmodel.ErrInfeasible) {
 			return nil, fmt.Errorf("%s: %w", job.Pos, err)
 		}
-		rows[i] = optimumRow{
-			ID: job.ID, Feasible: 1, V: float64(pt.Setting.V), Fc: pt.Setting.Fc, Fm: pt.Setting.Fm,
-			Time: pt.Time, Power: float64(pt.Power), Energy: float64(pt.Energy), MinTime: rows[i].MinTime,
-		}
+		rows[i].feasible, rows[i].point = err == nil, pt
 	}
 	return rows, nil
 }
 
-var optimumColumns = []string{"id", "feasible", "v", "fc", "fm", "time_s", "power_w", "energy_j", "min_time_s"}
-
-func writeOptima(w io.Writer, rows []optimumRow, asJSON, asCSV bool) error {
-	switch {
-	case asJSON:
-		return json.NewEncoder(w).Encode(rows)
-	case asCSV:
-		out := csv.NewWriter(w)
-		if err := out.Write(optimumColumns); err != nil {
-			return err
-		}
-		for i := range rows {
-			if err := out.Write(rows[i].cells()); err != nil {
-				return err
+// optimumTable is the rows as a table.
+func optimumTable(rows []optimumRow) *report.Table {
+	return &report.Table{
+		Columns: []report.Column{
+			{Key: "id", Head: "id", Left: true, Max: 32},
+			{Key: "feasible", Head: "feasible"},
+			{Key: "v", Head: "V"},
+			{Key: "fc", Head: "fc"},
+			{Key: "fm", Head: "fm"},
+			{Key: "time_s", Head: "time", Unit: report.Seconds},
+			{Key: "power_w", Head: "power", Unit: report.Watts},
+			{Key: "energy_j", Head: "energy", Unit: report.Joules},
+			{Key: "min_time_s", Head: "shortest", Unit: report.Seconds},
+		},
+		Len: len(rows),
+		Rows: func(yield func([]report.Value) bool) {
+			for i := range rows {
+				if !yield(rows[i].values()) {
+					return
+				}
 			}
+		},
+	}
+}
+
+// values are the cells of a row; an infeasible one has no setting.
+func (r *optimumRow) values() []report.Value {
+	row := []report.Value{report.Text(r.id), report.Count(0), {}, {}, {}, {}, {}, {}, report.Number(r.minTime)}
+	if r.feasible {
+		pt := &r.point
+		row[1] = report.Count(1)
+		for i, x := range []float64{
+			float64(pt.Setting.V), pt.Setting.Fc, pt.Setting.Fm, pt.Time, float64(pt.Power), float64(pt.Energy),
+		} {
+			row[2+i] = report.Number(x)
 		}
-		out.Flush()
-		return out.Error()
 	}
-	return optimumTable(rows).WriteText(w)
-}
-
-// cells are the row in the order of optimumColumns, exact.
-func (r *optimumRow) cells() []string {
-	exact := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
-	if r.Feasible == 0 {
-		return []string{r.ID, "0", "", "", "", "", "", "", exact(r.MinTime)}
-	}
-	return []string{
-		r.ID, "1", exact(r.V), exact(r.Fc), exact(r.Fm),
-		exact(r.Time), exact(r.Power), exact(r.Energy), exact(r.MinTime),
-	}
-}
-
-// orNothing is a value that is left out where there is none.
-func (r *optimumRow) orNothing(x float64) float64 {
-	if r.Feasible == 0 {
-		return math.NaN()
-	}
-	return x
+	return row
 }

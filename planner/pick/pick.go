@@ -13,11 +13,12 @@ type queue struct {
 	sort    func([]int)
 	waiting []int
 	next    int
+	refused []int
 }
 
 func (q *queue) Arrive(tasks []int) {
-	q.waiting = append(q.waiting[:0], q.waiting[q.next:]...)
-	q.next = 0
+	q.waiting = append(q.refused, q.waiting[q.next:]...)
+	q.next, q.refused = 0, nil
 	first := len(q.waiting)
 	q.waiting = append(q.waiting, tasks...)
 	q.sort(q.waiting[first:])
@@ -31,7 +32,7 @@ func (q *queue) Next() (int, bool) {
 	return q.waiting[q.next-1], true
 }
 
-func (q *queue) Refused(int) {}
+func (q *queue) Refused(task int) { q.refused = append(q.refused, task) }
 
 func (q *queue) Wake() float64 { return math.Inf(1) }
 

@@ -3,6 +3,7 @@ package place
 import (
 	"math"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
 )
 
@@ -61,7 +62,7 @@ func placement(node, class, option int, gpus planner.GPUSet, start float64, q *p
 
 // rescue places a task that no rule found room for and no fresh node will take:
 // where it still meets its due time with clocks that Tune didn't want, or else
-// where it ends first. Only a task that fits no node at all is rejected.
+// where it ends first. Only a task that can run on no node at all is rejected.
 func (o opening) rescue(task int) (planner.Placement, planner.Verdict) {
 	if pl, ok := o.fresh(task); ok {
 		return pl, planner.Start
@@ -99,7 +100,7 @@ func (o opening) each(task int, visit func(node, class, option int, gpus planner
 			continue
 		}
 		class := o.v.ClassOf(node)
-		option := p.Tasks[task].Option(p.Cluster.Classes[class].Model)
+		option := o.option(task, class)
 		if option < 0 {
 			continue
 		}
@@ -108,10 +109,21 @@ func (o opening) each(task int, visit func(node, class, option int, gpus planner
 		}
 	}
 	for class := range p.Cluster.Classes {
-		option := p.Tasks[task].Option(p.Cluster.Classes[class].Model)
+		option := o.option(task, class)
 		if option >= 0 && o.v.CanOpen(task, option, class) {
 			gpus := planner.FirstGPUs(p.Tasks[task].Options[option].GPUs)
 			visit(-1, class, option, gpus, o.v.StartOnNew(task, class))
 		}
 	}
+}
+
+// option is the task's option on a class, or -1: the class doesn't suit it, or
+// the task would exceed its limit there at the fastest clocks that Tune sets.
+func (o opening) option(task, class int) int {
+	t := &o.v.Problem.Tasks[task]
+	option := t.Option(o.v.Problem.Cluster.Classes[class].Model)
+	if option < 0 || math.IsInf(t.Limit, 1) || dvfsmodel.Fits(o.v.Tuner.Fastest(task, option, class).Point.Time, t.Limit) {
+		return option
+	}
+	return -1
 }

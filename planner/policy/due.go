@@ -36,3 +36,11 @@ func ImplyDue(ctx context.Context, p *planner.Problem, stretch float64) error {
 	}
 	return nil
 }
+
+// Best names the policy that takes the least energy of those we have.
+func Best(mode planner.Mode) string {
+	if mode == planner.Online {
+		return "edl:0.9"
+	}
+	return "edl"
+}

@@ -58,6 +58,8 @@ func TestTryHold(t *testing.T) {
 			place.HP.Soon = x
 		case "SoonW":
 			place.HP.SoonW = x
+		case "KeepMargin":
+			place.HP.KeepMargin = x
 		case "NewIdle":
 			place.HP.NewIdle = x
 		}
@@ -70,6 +72,7 @@ func TestTryHold(t *testing.T) {
 	ls := os.Getenv("LS")
 	pol := &planner.Policy{Name: "hold", Tune: tune.Optimum(1), Place: place.Hold, Pick: pick.Held, Park: park.DRS{Rho: 2}}
 	score, n := 0.0, 0
+	byL := map[string]float64{}
 	for _, row := range readTable(t, shareddata.Path(t, "edl/results.csv")) {
 		if row["algorithm"] != "greedy" || (sets != "" && !strings.Contains(row["set"]+"/"+row["interval"]+"/"+row["start_rule"], sets)) || (ls != "" && !strings.Contains(ls, ","+row["l"]+",")) {
 			continue
@@ -90,6 +93,7 @@ func TestTryHold(t *testing.T) {
 		pct := func(e float64) float64 { return math.Round(e/b*1e6) / 1e4 }
 		gap, ref := pct(float64(plan.Ledger.Total())-b), num(t, row["over_bound_pct"])
 		score += gap / ref
+		byL[row["interval"]+row["start_rule"]+row["l"]] += gap / ref
 		n++
 		flag := ""
 		if gap >= ref {
@@ -107,6 +111,9 @@ func TestTryHold(t *testing.T) {
 		}
 		t.Logf("%-13s %-6s %-10s l=%2s gap %8.4f ref %8.4f (%.2f) run %7.4f idle %7.4f on %7.4f nodes %d misses %d unplaced %d %v %s", row["set"], row["interval"], row["start_rule"], row["l"],
 			gap, ref, gap/ref, pct(float64(plan.Ledger.Run)-b), pct(float64(plan.Ledger.Idle)), pct(float64(plan.Ledger.TurnOn)), opens, len(plan.Misses), len(plan.Unplaced), took.Round(time.Millisecond), flag)
+	}
+	for _, l := range []string{"1", "2", "4", "8", "16"} {
+		t.Logf("SUM l=%s wide slot %.3f cont %.3f narrow slot %.3f cont %.3f", l, byL["wideslot"+l], byL["widecontinuous"+l], byL["narrowslot"+l], byL["narrowcontinuous"+l])
 	}
 	t.Logf("score %.4f", score/float64(n))
 }

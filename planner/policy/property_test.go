@@ -90,7 +90,7 @@ func TestEveryPolicysPlansPassCheckOnRandomProblems(t *testing.T) {
 	const problems = 10_000
 	found, plans := seen{}, map[string]int{}
 	checkMany(t, problems, func(t *rapid.T) {
-		p, variant := drawProblem(t), drawVariant(t)
+		p, variant := drawProblem(t, atZero, atZero, atWholeSeconds, atAnyTime), drawVariant(t)
 		for _, name := range policy.Names() {
 			plan := solve(t, p, name+variant)
 			if err := planner.Check(p, plan); err != nil {
@@ -118,7 +118,7 @@ func TestEveryPolicysPlansPassCheckOnRandomProblems(t *testing.T) {
 
 func TestPlansAreTheSameEachTime(t *testing.T) {
 	checkMany(t, 500, func(t *rapid.T) {
-		p, variant := drawProblem(t), drawVariant(t)
+		p, variant := drawProblem(t, atZero, atZero, atWholeSeconds, atAnyTime), drawVariant(t)
 		for _, name := range policy.Names() {
 			if a, b := solve(t, p, name+variant), solve(t, p, name+variant); !reflect.DeepEqual(a, b) {
 				t.Fatalf("%s: two answers\n%+v\n%+v", name+variant, a, b)
@@ -131,11 +131,11 @@ func TestPlansAreTheSameEachTime(t *testing.T) {
 // arrive after some time. What was started before then must not change.
 func TestOnlinePlansUseNothingOfJobsThatHaveNotArrived(t *testing.T) {
 	compared := 0
-	checkMany(t, 2_000, func(t *rapid.T) {
-		p, variant := drawProblem(t), drawVariant(t)
+	checkMany(t, 5_000, func(t *rapid.T) {
+		p, variant := drawProblem(t, atWholeSeconds, atAnyTime), drawVariant(t)
 		p.Mode = planner.Online
 		slot := max(1, p.Cluster.Slot)
-		until := slot * float64(rapid.IntRange(0, 50).Draw(t, "until slot"))
+		until := slot * float64((&drawer{T: t}).bits(5, "until slot"))
 		past, kept := *p, []int{}
 		past.Tasks = nil
 		for i := range p.Tasks {

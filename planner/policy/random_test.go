@@ -20,7 +20,7 @@ type drawer struct {
 	simple  bool // one whole GPU, no cores, no memory
 	tables  map[string]*dvfsmodel.Table
 	ranges  map[string]*dvfsmodel.Range
-	arrive  int // 0: all at 0, 1: over time, whole seconds, 2: over time, any
+	arrive  int
 	longest float64
 }
 
@@ -48,11 +48,19 @@ func oneOf[V any](d *drawer, label string, values ...V) V {
 	return values[d.bits(6, label)%len(values)]
 }
 
-// drawProblem draws a valid problem of 1 to 12 tasks and 1 to 3 node classes.
-func drawProblem(t *rapid.T) *planner.Problem {
+// The ways in which random tasks arrive.
+const (
+	atZero = iota
+	atWholeSeconds
+	atAnyTime
+)
+
+// drawProblem draws a valid problem of 1 to 12 tasks and 1 to 3 node classes,
+// whose tasks arrive in one of the ways.
+func drawProblem(t *rapid.T, arrivals ...int) *planner.Problem {
 	d := &drawer{T: t, simple: rapid.Bool().Draw(t, "simple")}
 	d.tables, d.ranges = map[string]*dvfsmodel.Table{}, map[string]*dvfsmodel.Range{}
-	d.arrive = oneOf(d, "arrivals", 0, 1, 2)
+	d.arrive = oneOf(d, "arrivals", arrivals...)
 	p := &planner.Problem{
 		Start:     oneOf(d, "start", planner.StartContinuous, planner.StartSlot),
 		Objective: oneOf(d, "objective", dvfsmodel.Objective{}, dvfsmodel.Objective{}, dvfsmodel.PricedTime(40), dvfsmodel.Objective{EnergyWeight: 1, DelayPower: 1}),
@@ -62,7 +70,7 @@ func drawProblem(t *rapid.T) *planner.Problem {
 		p.Tasks = append(p.Tasks, d.task(i))
 	}
 	p.Mode = planner.ModeOf(p.Tasks)
-	if other := oneOf(d, "mode", planner.Offline, planner.Online, planner.Clairvoyant); other != planner.Offline {
+	if other := oneOf(d, "mode", planner.Offline, planner.Clairvoyant, planner.Offline, planner.Online); other != planner.Offline {
 		p.Mode = other
 	}
 	return p
@@ -92,9 +100,9 @@ func (d *drawer) cluster(start planner.StartRule) planner.Cluster {
 func (d *drawer) task(i int) planner.Task {
 	t := planner.Task{ID: fmt.Sprint("job", i), Share: 1, Limit: math.Inf(1)}
 	switch d.arrive {
-	case 1:
+	case atWholeSeconds:
 		t.Arrival = float64(d.bits(5, "arrival"))
-	case 2:
+	case atAnyTime:
 		t.Arrival = d.number(0, 60, "arrival")
 	}
 	if !d.simple && d.oneIn(3, "shares") {

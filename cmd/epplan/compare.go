@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/policy"
+)
+
+func (t *terminal) compareCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "compare",
+		Usage:     "plan a batch by several policies and show a row for each",
+		ArgsUsage: "BATCH",
+		Description: "Policies are NAME[:THETA][,KEY=VALUE]… with the keys theta, rho, clocks (default, optimum), pick,\n" +
+			"place and park. Registered are:\n" + policyList() +
+			"Every policy is tried with every θ, ρ and l given; with several, each runs in parallel.\n" +
+			"Example: epplan compare batch.csv --cluster paper --policy edl --policy edf-bf --theta 1,0.9 --gpus-per-node 1,4,16",
+		Flags: append(problemFlags(),
+			&cli.StringSliceFlag{Name: "policy", Aliases: []string{"p"}, Usage: "a policy; repeat it for more (default: all)"},
+			&cli.StringFlag{Name: "theta", Usage: "θ values, separated by commas"},
+			&cli.StringFlag{Name: "rho", Usage: "ρ values, separated by commas"},
+			&cli.StringFlag{Name: "gpus-per-node", Usage: "l values of --cluster paper, separated by commas", Value: "1"},
+			jsonFlag(), csvFlag(),
+		),
+		Action: t.compare,
+	}
+}
+
+func policyList() string {
+	var b strings.Builder
+	for _, name := range policy.Names() {
+		fmt.Fprintf(&b, "  %-14s%s\n", name, policy.Describe(name))
+	}
+	return b.String()
+}
+
+// variant is one row of a comparison before it is computed.
+type variant struct {
+	setup  *setup
+	policy *planner.Policy
+	params []report.Param
+}
+
+func (t *terminal) compare(c *cli.Context) error {
+	if err := arguments(c, 1, 1, "one batch file"); err != nil {
+		return err
+	}
+	s, err := t.setup(c, c.Args().First())
+	if err != nil {
+		return err
+	}
+	variants, err := s.variants(t, c)
+	if err != nil {
+		return err
+	}
+	progress := report.NewProgress(t.stderr, t.progress, time.Now, "compare", len(variants))
+	runs, err := compareAll(c.Context, variants, progress)
+	progress.Finish()
+	if err != nil {
+		return err
+	}
+	return t.printTable(c, report.Comparison(runs))
+}
+
+// variants combines clusters, policies and their numbers.
+func (s *setup) variants(t *terminal, c *cli.Context) ([]variant, error) {
+	sizes, err := numbers("gpus-per-node", c.String("gpus-per-node"))
+	if err != nil {
+		return nil, err
+	}
+	if len(sizes) > 1 && !s.paper {
+		return nil, usagef("--gpus-per-node has several values, want --cluster paper with it")
+	}
+	var all []variant
+	for i, l := range sizes {
+		sized := *s
+		quiet := &terminal{stderr: io.Discard} // the batch's warnings come once
+		if i == 0 {
+			quiet = t
+		}
+		if err := sized.join(quiet, c, int(l)); err != nil {
+			return nil, err
+		}
+		some, err := sized.policies(c, l)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
+// policies are the variants on one cluster.
+func (s *setup) policies(c *cli.Context, l float64) ([]variant, error) {
+	names := c.StringSlice("policy")
+	if len(names) == 0 {
+		names = policy.Names()
+	}
+	thetas, err := numbers("theta", c.String("theta"))
+	if err != nil {
+		return nil, err
+	}
+	rhos, err := numbers("rho", c.String("rho"))
+	if err != nil {
+		return nil, err
+	}
+	var all []variant
+	for _, name := range names {
+		for _, theta := range orDefault(thetas, s.params.Theta) {
+			for _, rho := range orDefault(rhos, s.params.Rho) {
+				q := *s
+				q.params = policy.Params{Theta: theta, Rho: rho}
+				pol, err := q.policy(name)
+				if err != nil {
+					return nil, err
+				}
+				v := variant{setup: &q, policy: pol}
+				if s.paper {
+					v.params = append(v.params, report.Param{Key: "gpus_per_node", Value: report.Count(int(l))})
+				}
+				if len(thetas) > 0 {
+					v.params = append(v.params, report.Param{Key: "theta", Value: report.Number(theta)})
+				}
+				if len(rhos) > 0 {
+					v.params = append(v.params, report.Param{Key: "rho", Value: report.Number(rho)})
+				}
+				all = append(all, v)
+			}
+		}
+	}
+	return all, nil
+}
+
+func orDefault(values []float64, fallback float64) []float64 {
+	if len(values) == 0 {
+		return []float64{fallback}
+	}
+	return values
+}
+
+// numbers reads a list of numbers separated by commas.
+func numbers(flag, text string) ([]float64, error) {
+	if text == "" {
+		return nil, nil
+	}
+	parts := strings.Split(text, ",")
+	all := make([]float64, len(parts))
+	for i, part := range parts {
+		x, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
+		if err != nil {
+			return nil, usagef("--%s: %q, want numbers separated by commas", flag, part)
+		}
+		all[i] = x
+	}
+	return all, nil
+}
+
+// compareAll plans every variant, as many at a time as there are processors.
+// Rows come in the order of the variants.
+func compareAll(ctx context.Context, variants []variant, progress *report.Progress) ([]report.Run, error) {
+	runs := make([]report.Run, len(variants))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range variants {
+		group.Go(func() error {
+			defer progress.Add(1)
+			var err error
+			runs[i], err = variants[i].run(ctx)
+			return err
+		})
+	}
+	return runs, group.Wait()
+}
+
+func (v *variant) run(ctx context.Context) (report.Run, error) {
+	started := time.Now()
+	plan, err := planner.Solve(ctx, v.setup.problem, v.policy, &planner.Options{Seed: v.setup.seed})
+	took := time.Since(started)
+	if err != nil {
+		return report.Run{}, fmt.Errorf("policy %s: %w", v.policy.Name, err)
+	}
+	if err := planner.Check(v.setup.problem, plan); err != nil {
+		return report.Run{}, fmt.Errorf("the plan of policy %s is wrong, please report this: %w", v.policy.Name, err)
+	}
+	baseline, err := v.setup.baseline(ctx, plan)
+	if err != nil {
+		return report.Run{}, err
+	}
+	result := report.Result{
+		Problem: v.setup.problem, Plan: plan, Baseline: baseline, Bound: planner.LowerBound(v.setup.problem).Value,
+	}
+	return report.Run{Params: v.params, Summary: report.Summarise(&result), Planning: took}, nil
+}
+
+// printTable writes a table as the flags ask.
+func (t *terminal) printTable(c *cli.Context, table *report.Table) error {
+	return t.print(func(w io.Writer) error {
+		switch {
+		case c.Bool("json"):
+			return table.WriteJSON(w)
+		case c.Bool("csv"):
+			return table.WriteCSV(w)
+		}
+		return table.WriteText(w, &report.TextOptions{Rows: -1})
+	})
+}

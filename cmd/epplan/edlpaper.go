@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/taskset"
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/policy"
+)
+
+// edlPaper computes the figures of the EDL paper (arXiv:2104.00486).
+type edlPaper struct {
+	sets int
+	seed uint64
+}
+
+func (e *edlPaper) experiments(section string) ([]experiment, error) {
+	switch section {
+	case "single":
+		return e.single()
+	case "table3":
+		return e.table3(), nil
+	case "offline":
+		return e.offline(), nil
+	default:
+		return e.online(), nil
+	}
+}
+
+// single is the mean saving of the library's applications on their own (§5.2).
+func (e *edlPaper) single() ([]experiment, error) {
+	apps, err := taskset.Library()
+	if err != nil {
+		return nil, err
+	}
+	saving := func(r dvfsmodel.Range) func(context.Context) (float64, error) {
+		return func(context.Context) (float64, error) {
+			sum := 0.0
+			for _, app := range apps {
+				p := paramsOf(&app)
+				sum += 1 - float64(r.Free(p).Energy/p.At(dvfsmodel.DefaultSetting()).Energy)
+			}
+			return 100 * sum / float64(len(apps)), nil
+		}
+	}
+	return []experiment{
+		{finding{section: "single", what: "mean saving, wide interval", unit: "%", paper: 36.4}, saving(dvfsmodel.Wide())},
+		{finding{section: "single", what: "mean saving, narrow interval", unit: "%"}, saving(dvfsmodel.Narrow())},
+	}, nil
+}
+
+func paramsOf(app *taskset.App) dvfsmodel.Params {
+	m := app.Model
+	return dvfsmodel.Params{
+		P0: dvfsmodel.Watt(m.P0), Gamma: dvfsmodel.Watt(m.Gamma), C: dvfsmodel.Watt(m.C), D: m.D, Delta: m.Delta, T0: m.T0,
+	}
+}
+
+// table3 is the paper's five-task example: optimal times and powers.
+func (e *edlPaper) table3() []experiment {
+	rows := []struct{ delta, deadline, power, time float64 }{
+		{0, 50, 125.23, 25.83},
+		{1, 36, 176.31, 36},
+		{0.5, 60, 135.20, 35.44},
+		{0.8, 100, 141.39, 39.10},
+		{0.2, 300, 127.60, 30.86},
+	}
+	var all []experiment
+	for i, row := range rows {
+		solve := func() (dvfsmodel.Point, error) {
+			p := dvfsmodel.Params{P0: 100, C: 200, D: 25, Delta: row.delta, T0: 5}
+			return dvfsmodel.Wide().Optimum(p, dvfsmodel.MinEnergy(), row.deadline)
+		}
+		name := fmt.Sprintf("J%d (δ %g, deadline %g)", i+1, row.delta, row.deadline)
+		all = append(all,
+			experiment{finding{section: "table3", what: name + " power", unit: "W", paper: row.power}, func(context.Context) (float64, error) {
+				pt, err := solve()
+				return float64(pt.Power), err
+			}},
+			experiment{finding{section: "table3", what: name + " time", unit: "slots", paper: row.time}, func(context.Context) (float64, error) {
+				pt, err := solve()
+				return pt.Time, err
+			}})
+	}
+	return all
+}
+
+// The figures that the paper's text states for its offline and online runs.
+const (
+	paperOfflineSaving = 33.5   // % at l = 1, mean over utilisations (§5.3.2)
+	paperRunDefault    = 120.22 // MJ (§5.4.1)
+	paperRunDVFS       = 79.87  // MJ (§5.4.2)
+)
+
+// offline is the saving over utilisation, l and θ (figures 5, 8 and 9), and the
+// normalised energy without DVFS (figure 6).
+func (e *edlPaper) offline() []experiment {
+	var all []experiment
+	for _, u := range []float64{0.2, 0.6, 1, 1.6} {
+		for _, l := range []int{1, 4, 16} {
+			for _, name := range []string{"edl:1", "edl:0.9", "edl:0.8", "edf-bf", "edf-wf", "lpt-ff"} {
+				f := finding{section: "offline", unit: "% saved", what: fmt.Sprintf("%s, U %g, l %d", name, u, l)}
+				if l == 1 && name == "edl:1" {
+					f.paper = paperOfflineSaving
+				}
+				all = append(all, e.planned(f, taskset.Spec{Offline: u}, l, name, func(p *planner.Problem, plan *planner.Plan) float64 {
+					return 100 * (1 - float64(plan.Ledger.Total()/planner.DefaultEnergy(p, plan)))
+				}))
+			}
+		}
+	}
+	for _, name := range []string{"edl", "lpt-ff"} {
+		f := finding{section: "offline", unit: "% idle", what: name + " without DVFS, U 0.2, l 16"}
+		if name == "lpt-ff" {
+			f.paper = 31
+		}
+		all = append(all, e.planned(f, taskset.Spec{Offline: 0.2}, 16, name+",clocks=default", func(p *planner.Problem, plan *planner.Plan) float64 {
+			return 100 * float64(plan.Ledger.Idle/planner.DefaultEnergy(p, plan))
+		}))
+	}
+	return all
+}
+
+// online is the energy of the paper's day, by l, θ and ρ (figures 10 to 13).
+func (e *edlPaper) online() []experiment {
+	day := taskset.Spec{Offline: 0.4, Online: 1.6}
+	mega := func(energy func(*planner.Ledger) dvfsmodel.Joule) func(*planner.Problem, *planner.Plan) float64 {
+		return func(_ *planner.Problem, plan *planner.Plan) float64 { return float64(energy(&plan.Ledger)) / 1e6 }
+	}
+	run := mega(func(l *planner.Ledger) dvfsmodel.Joule { return l.Run })
+	total := mega(func(l *planner.Ledger) dvfsmodel.Joule { return l.Total() })
+	idle := mega(func(l *planner.Ledger) dvfsmodel.Joule { return l.Idle })
+	at := func(what, unit string, paper float64) finding {
+		return finding{section: "online", what: what, unit: unit, paper: paper}
+	}
+	all := []experiment{
+		e.planned(at("run energy at default clocks", "MJ", paperRunDefault), day, 1, "edl,clocks=default", run),
+		e.planned(at("run energy with DVFS", "MJ", paperRunDVFS), day, 1, "edl", run),
+		e.planned(at("total, edl:1, l 16", "MJ", 102.49), day, 16, "edl:1", total),
+		e.planned(at("total, edl:0.9, l 16", "MJ", 99.73), day, 16, "edl:0.9", total),
+		e.planned(at("total, edl-bin, l 16", "MJ", 85.27), day, 16, "edl-bin", total),
+		e.planned(at("idle, edl without DVFS, l 16", "MJ", 18.44), day, 16, "edl,clocks=default", idle),
+		e.planned(at("idle, edl:1, l 16", "MJ", 22.61), day, 16, "edl:1", idle),
+		e.planned(at("idle, edl:0.9, l 16", "MJ", 19.82), day, 16, "edl:0.9", idle),
+	}
+	for _, l := range []int{1, 2, 4, 8, 16} {
+		for _, theta := range []float64{0.8, 0.85, 0.9, 0.95, 1} {
+			name := fmt.Sprintf("edl:%g", theta)
+			all = append(all, e.planned(at(fmt.Sprintf("total, %s, l %d", name, l), "MJ", 0), day, l, name, total))
+		}
+		for _, rho := range []float64{0, 10} {
+			name := fmt.Sprintf("edl,rho=%g", rho)
+			all = append(all, e.planned(at(fmt.Sprintf("total, %s, l %d", name, l), "MJ", 0), day, l, name, total))
+		}
+	}
+	return all
+}
+
+// planned is the mean of a quantity over the task sets, planned by a policy.
+func (e *edlPaper) planned(f finding, spec taskset.Spec, l int, name string, measure func(*planner.Problem, *planner.Plan) float64) experiment {
+	return experiment{f, func(ctx context.Context) (float64, error) {
+		sum := 0.0
+		for set := range e.sets {
+			problem, err := e.problem(spec, l, e.seed+uint64(set)) //nolint:gosec // a count
+			if err != nil {
+				return 0, err
+			}
+			pol, err := policy.Parse(name, policy.DefaultParams())
+			if err != nil {
+				return 0, err
+			}
+			plan, err := planner.Solve(ctx, problem, pol, nil)
+			if err != nil {
+				return 0, err
+			}
+			if plan.Status != planner.Complete {
+				return 0, fmt.Errorf("policy %s: plan is %v", name, plan.Status)
+			}
+			sum += measure(problem, plan)
+		}
+		return sum / float64(e.sets), nil
+	}}
+}
+
+func (e *edlPaper) problem(spec taskset.Spec, l int, seed uint64) (*planner.Problem, error) {
+	batch, err := taskset.Generate(spec, rand.New(rand.NewPCG(seed, seed))) //nolint:gosec // repeatable on purpose
+	if err != nil {
+		return nil, err
+	}
+	wide := dvfsmodel.Wide()
+	cluster := config.PaperCluster(l)
+	tasks, _, err := planner.Join(batch, &cluster, newCatalog(config.BuiltinProfiles(), nil, &wide), planner.Margins{})
+	if err != nil {
+		return nil, err
+	}
+	p := &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks)}
+	if p.Mode == planner.Online {
+		p.Start = planner.StartSlot
+	}
+	return p, nil
+}

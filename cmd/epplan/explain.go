@@ -1,0 +1,215 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/queue"
+)
+
+func (t *terminal) explainCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "explain",
+		Usage:     "why one job of a batch runs where, when and at which clocks",
+		ArgsUsage: "JOB BATCH",
+		Description: "Plans the batch like plan does and shows what was known of the job, what it could have had, and why\n" +
+			"it got what it got.\n" +
+			"Example: epplan explain train-7 batch.csv --cluster cluster.toml --models models.toml",
+		Flags:  append(planningFlags(), jsonFlag()),
+		Action: t.explain,
+	}
+}
+
+// explanation is what explain tells of a job. Values that don't exist are left
+// out.
+type explanation struct {
+	ID       string   `json:"id"`
+	Policy   string   `json:"policy"`
+	Arrival  float64  `json:"arrival_s"`
+	Deadline *float64 `json:"deadline_s"`
+	Limit    *float64 `json:"limit_s"`
+	Options  []choice `json:"options"`
+	Node     *int32   `json:"node"`
+	GPUs     []int    `json:"gpus"`
+	Start    *float64 `json:"start_s"`
+	End      *float64 `json:"end_s"`
+	Chosen   *setting `json:"chosen"`
+	Reason   string   `json:"reason"`
+}
+
+// choice is a GPU model that the job could run on.
+type choice struct {
+	GPUModel string   `json:"gpu_model"`
+	GPUs     int      `json:"gpus"`
+	MinTime  float64  `json:"min_time_s"`
+	Default  setting  `json:"default"`
+	Free     *setting `json:"free_optimum"`
+	Limited  *setting `json:"within_deadline"`
+}
+
+// setting is a point of the job as a whole: all its GPUs.
+type setting struct {
+	V      float64 `json:"v"`
+	Fc     float64 `json:"fc"`
+	Fm     float64 `json:"fm"`
+	Core   float64 `json:"core_mhz,omitempty"`
+	Mem    float64 `json:"mem_mhz,omitempty"`
+	Time   float64 `json:"time_s"`
+	Power  float64 `json:"power_w"`
+	Energy float64 `json:"energy_j"`
+}
+
+func newSetting(pt dvfsmodel.Point, weight float64) setting {
+	return setting{
+		V: float64(pt.Setting.V), Fc: pt.Setting.Fc, Fm: pt.Setting.Fm, Core: float64(pt.Core), Mem: float64(pt.Mem),
+		Time: pt.Time, Power: float64(pt.Power) * weight, Energy: float64(pt.Energy) * weight,
+	}
+}
+
+func (t *terminal) explain(c *cli.Context) error {
+	if err := arguments(c, 2, 2, "a job's id and a batch file"); err != nil {
+		return err
+	}
+	s, err := t.plannable(c, c.Args().Get(1))
+	if err != nil {
+		return err
+	}
+	id := c.Args().First()
+	task := slices.IndexFunc(s.problem.Tasks, func(t planner.Task) bool { return t.ID == id })
+	if task < 0 {
+		return &hintedError{
+			err:  fmt.Errorf("%s has no job %q", c.Args().Get(1), id),
+			hint: fmt.Sprintf("its first job is %q", s.problem.Tasks[0].ID),
+		}
+	}
+	result, err := s.solve(c.Context, c.String("policy"))
+	if err != nil {
+		return err
+	}
+	e := s.explanation(task, result)
+	return t.print(func(w io.Writer) error {
+		if c.Bool("json") {
+			encoder := json.NewEncoder(w)
+			encoder.SetIndent("", "  ")
+			return encoder.Encode(e)
+		}
+		return e.write(w)
+	})
+}
+
+func (s *setup) explanation(task int, r *report.Result) *explanation {
+	t, a := &s.problem.Tasks[task], &r.Plan.Assignments[task]
+	e := &explanation{
+		ID: t.ID, Policy: r.Plan.Policy, Arrival: t.Arrival,
+		Deadline: finite(t.Deadline), Limit: finite(t.Limit), GPUs: []int{}, Options: []choice{},
+	}
+	for i := range t.Options {
+		e.Options = append(e.Options, s.choice(t, &t.Options[i]))
+	}
+	if a.Node < 0 {
+		for _, u := range r.Plan.Unplaced {
+			if u.Task == task {
+				e.Reason = u.Why
+			}
+		}
+		return e
+	}
+	chosen := newSetting(a.Point, weight(t, a.GPUs.Len()))
+	e.Node, e.GPUs, e.Start, e.End, e.Chosen = &a.Node, a.GPUs.Indexes(), &a.Start, &a.End, &chosen
+	e.Reason = a.Reason.String()
+	return e
+}
+
+// choice is what the job would have on a GPU model, free and in time.
+func (s *setup) choice(t *planner.Task, o *planner.Option) choice {
+	w := weight(t, o.GPUs)
+	class := slices.IndexFunc(s.problem.Cluster.Classes, func(k planner.NodeClass) bool { return k.Model == o.Model })
+	objective := s.problem.Price(class)
+	c := choice{GPUModel: o.Model, GPUs: o.GPUs, MinTime: o.Response.MinTime(), Default: newSetting(o.Response.Default(), w)}
+	if pt, err := o.Response.Optimum(objective, math.Inf(1)); err == nil {
+		free := newSetting(pt, w)
+		c.Free = &free
+	}
+	if pt, err := o.Response.Optimum(objective, t.Room()); err == nil {
+		limited := newSetting(pt, w)
+		c.Limited = &limited
+	}
+	return c
+}
+
+// weight is how many GPUs' worth the job takes.
+func weight(t *planner.Task, gpus int) float64 {
+	if t.Share < 1 {
+		return t.Share
+	}
+	return float64(gpus)
+}
+
+func finite(x float64) *float64 {
+	if math.IsInf(x, 0) {
+		return nil
+	}
+	return &x
+}
+
+// write is the explanation for people.
+func (e *explanation) write(w io.Writer) error {
+	_, err := fmt.Fprintf(w, "Job       %s\nPolicy    %s\nArrives   %s\nDeadline  %s\nLimit     %s\n",
+		queue.Printable(e.ID), queue.Printable(e.Policy), report.FormatSeconds(e.Arrival), seconds(e.Deadline), seconds(e.Limit))
+	for i := 0; i < len(e.Options) && err == nil; i++ {
+		err = e.Options[i].write(w)
+	}
+	if err != nil {
+		return err
+	}
+	if e.Node == nil {
+		_, err = fmt.Fprintf(w, "\nNot planned: %s\n", e.Reason)
+		return err
+	}
+	_, err = fmt.Fprintf(w, "\nRuns on node %d, GPUs %v, from %s to %s\n  %-16s%s\nWhy: %s\n",
+		*e.Node, e.GPUs, report.FormatSeconds(*e.Start), report.FormatSeconds(*e.End), "chosen", e.Chosen, e.Reason)
+	return err
+}
+
+func (c *choice) write(w io.Writer) error {
+	_, err := fmt.Fprintf(w, "\nOn %d × %s, at least %s:\n  %-16s%s\n", c.GPUs, queue.Printable(c.GPUModel), report.FormatSeconds(c.MinTime), "default clocks", &c.Default)
+	for _, row := range []struct {
+		name string
+		at   *setting
+	}{{"least energy", c.Free}, {"within deadline", c.Limited}} {
+		if err != nil {
+			return err
+		}
+		text := "impossible"
+		if row.at != nil {
+			text = row.at.String()
+		}
+		_, err = fmt.Fprintf(w, "  %-16s%s\n", row.name, text)
+	}
+	return err
+}
+
+// String is the setting on a line.
+func (s *setting) String() string {
+	clocks := fmt.Sprintf("core ×%.3f, memory ×%.3f", s.Fc, s.Fm)
+	if s.Core > 0 {
+		clocks = fmt.Sprintf("core %.0f MHz, memory %.0f MHz", s.Core, s.Mem)
+	}
+	return fmt.Sprintf("%s: %s at %s = %s", clocks, report.FormatSeconds(s.Time),
+		report.FormatWatts(dvfsmodel.Watt(s.Power)), report.FormatJoules(dvfsmodel.Joule(s.Energy)))
+}
+
+func seconds(x *float64) string {
+	if x == nil {
+		return "none"
+	}
+	return report.FormatSeconds(*x)
+}

@@ -1,0 +1,288 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/trace"
+)
+
+func (t *terminal) modelCommand() *cli.Command {
+	return &cli.Command{
+		Name:        "model",
+		Usage:       "fit, show and use models of how workloads respond to clocks",
+		Description: "Example: epplan model fit measured.csv --gpu-model V100 > models.toml",
+		Subcommands: []*cli.Command{t.fitCommand(), t.showCommand(), t.optimumCommand()},
+		Action:      func(c *cli.Context) error { return cli.ShowSubcommandHelp(c) },
+	}
+}
+
+func (t *terminal) fitCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "fit",
+		Usage:     "fit models to measured settings",
+		ArgsUsage: "FILE.csv",
+		Description: "FILE has the columns app, core_mhz, mem_mhz, time_ms and power_w: a line for each application and\n" +
+			"setting, at least 4 settings of each application. The result is a models file for plan --models.\n" +
+			"With --evaluate it is how well such fits predict, and what choosing clocks by them costs.\n" +
+			"Fits are best near the least energy; --focus inf weighs all settings alike, which suits tight deadlines.\n" +
+			"Example: epplan model fit measured.csv --gpu-model V100 -o models.toml",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "gpu-model", Usage: "whose clocks these are (default: the known GPU model that has them all)"},
+			&cli.StringFlag{Name: "profiles", Usage: "TOML `FILE` with further GPU models"},
+			&cli.StringFlag{Name: "form", Usage: "best, by leave-one-setting-out error, or paper", Value: "best"},
+			&cli.Float64Flag{Name: "focus", Usage: "excess energy at which a setting counts half", Value: dvfsmodel.DefaultFocus},
+			&cli.BoolFlag{Name: "evaluate", Usage: "report errors and regret instead of models"},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "file to write", Value: "-"},
+			jsonFlag(), csvFlag(),
+		},
+		Action: t.fit,
+	}
+}
+
+func (t *terminal) fit(c *cli.Context) error {
+	if err := arguments(c, 1, 1, "one file"); err != nil {
+		return err
+	}
+	opts := &dvfsmodel.FitOptions{Focus: c.Float64("focus")}
+	switch form := c.String("form"); form {
+	case "best":
+	case "paper":
+		opts.Forms = []dvfsmodel.Form{dvfsmodel.PaperForm()}
+	default:
+		return usagef("--form %q, want best or paper", form)
+	}
+	if !(opts.Focus > 0) {
+		return usagef("--focus %v, want a number above 0 or inf", opts.Focus)
+	}
+	profiles, err := readProfiles(c.String("profiles"))
+	if err != nil {
+		return err
+	}
+	var apps []dvfsmodel.AppSamples
+	err = t.read(c.Args().First(), func(r io.Reader, name string) error {
+		apps, err = trace.ReadDVFS(r, name)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("read measurements: %w", err)
+	}
+	profile, err := t.measuredOn(apps, profiles, c.String("gpu-model"))
+	if err != nil {
+		return err
+	}
+	if c.Bool("evaluate") {
+		return t.evaluate(c, apps, profile, opts)
+	}
+	return t.writeFits(c, apps, profile, opts)
+}
+
+func readProfiles(name string) (*config.Profiles, error) {
+	if name == "" {
+		return config.BuiltinProfiles(), nil
+	}
+	extra, err := config.ReadProfilesFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("read profiles: %w", err)
+	}
+	return config.BuiltinProfiles().With(extra), nil
+}
+
+// measuredOn is the GPU model of the measurements: the one named, or the known
+// one with the fewest clocks that has all of theirs.
+func (t *terminal) measuredOn(apps []dvfsmodel.AppSamples, profiles *config.Profiles, name string) (*config.Profile, error) {
+	if name != "" {
+		return profiles.Lookup(name)
+	}
+	var best *config.Profile
+	for _, name := range profiles.Names() {
+		p, err := profiles.Lookup(name)
+		if err != nil {
+			return nil, err
+		}
+		if hasAll(p.Pairs(), apps) && (best == nil || len(p.Pairs()) < len(best.Pairs())) {
+			best = p
+		}
+	}
+	if best == nil {
+		return nil, &hintedError{
+			err:  fmt.Errorf("no known GPU model has all the clocks that were measured"),
+			hint: "name one with --gpu-model, and describe it with --profiles if it is new",
+		}
+	}
+	t.message("note", fmt.Sprintf("clocks of a %s: %.0f/%.0f MHz count as default", best.Name, float64(best.Default.Core), float64(best.Default.Mem)))
+	return best, nil
+}
+
+func hasAll(pairs []dvfsmodel.ClockPair, apps []dvfsmodel.AppSamples) bool {
+	known := make(map[dvfsmodel.ClockPair]bool, len(pairs))
+	for _, pair := range pairs {
+		known[pair] = true
+	}
+	for _, app := range apps {
+		for _, s := range app.Samples {
+			if !known[dvfsmodel.ClockPair{Core: s.Core, Mem: s.Mem}] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (t *terminal) evaluate(c *cli.Context, apps []dvfsmodel.AppSamples, profile *config.Profile, opts *dvfsmodel.FitOptions) error {
+	result, err := dvfsmodel.EvaluateAll(apps, profile.Default, opts)
+	if err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		return t.print(func(w io.Writer) error {
+			encoder := json.NewEncoder(w)
+			encoder.SetIndent("", "  ")
+			return encoder.Encode(result)
+		})
+	}
+	return t.printTable(c, evaluationTable(result))
+}
+
+func evaluationTable(result *dvfsmodel.EvaluationReport) *report.Table {
+	overall := result.Overall
+	overall.App = "(all)"
+	rows := append(slices.Clone(result.Apps), overall)
+	return &report.Table{
+		Columns: []report.Column{
+			{Key: "app", Head: "application", Left: true, Max: 32},
+			{Key: "settings", Head: "settings"},
+			{Key: "form", Head: "form", Left: true},
+			{Key: "time_mape", Head: "time error", Unit: report.Fraction},
+			{Key: "power_mape", Head: "power error", Unit: report.Fraction},
+			{Key: "full_fit_regret", Head: "regret", Note: "full fit", Unit: report.Fraction},
+			{Key: "loso_regret", Head: "regret", Note: "left out", Unit: report.Fraction},
+		},
+		Len: len(rows),
+		Rows: func(yield func([]report.Value) bool) {
+			for i := range rows {
+				e := &rows[i]
+				if !yield([]report.Value{
+					report.Text(e.App), report.Count(e.Settings), report.Text(e.Form), report.Number(e.TimeMAPE), report.Number(e.PowerMAPE),
+					report.Number(e.FullFit.Mean), report.Number(e.LOSO.Mean),
+				}) {
+					return
+				}
+			}
+		},
+	}
+}
+
+// writeFits fits every application and writes a models file. Applications that
+// can't be fitted are named; the others are written all the same.
+func (t *terminal) writeFits(c *cli.Context, apps []dvfsmodel.AppSamples, profile *config.Profile, opts *dvfsmodel.FitOptions) error {
+	list := make([]config.Model, 0, len(apps))
+	var failed error
+	for _, app := range apps {
+		fitted, err := dvfsmodel.Fit(app.Samples, profile.Default, opts)
+		if err != nil {
+			failed = fmt.Errorf("application %q: %w", app.App, err)
+			t.message("error", failed.Error())
+			continue
+		}
+		for _, w := range fitted.Warnings {
+			t.message("warning", fmt.Sprintf("application %q: %v", app.App, w))
+		}
+		m := config.NewModel(app.App, profile.Name, fitted)
+		m.Source = c.Args().First()
+		list = append(list, m)
+	}
+	if len(list) > 0 {
+		models, err := config.NewModels(list...)
+		if err != nil {
+			return err
+		}
+		if err := t.write(c.String("output"), func(w io.Writer) error { return config.WriteModels(w, models) }); err != nil {
+			return err
+		}
+	}
+	return failed
+}
+
+func (t *terminal) showCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "show",
+		Usage:     "what a models file says, and the clocks that it leads to",
+		ArgsUsage: "MODELS.toml",
+		Description: "For each model: run time, power and energy at default clocks and at the least energy.\n" +
+			"Example: epplan model show models.toml",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "profiles", Usage: "TOML `FILE` with further GPU models"},
+			jsonFlag(), csvFlag(),
+		},
+		Action: t.show,
+	}
+}
+
+func (t *terminal) show(c *cli.Context) error {
+	if err := arguments(c, 1, 1, "one models file"); err != nil {
+		return err
+	}
+	models, err := config.ReadModelsFile(c.Args().First())
+	if err != nil {
+		return fmt.Errorf("read models: %w", err)
+	}
+	profiles, err := readProfiles(c.String("profiles"))
+	if err != nil {
+		return err
+	}
+	rows := make([][]report.Value, 0, len(models.All()))
+	for _, m := range models.All() {
+		row, err := modelRow(&m, profiles)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, row)
+	}
+	return t.printTable(c, &report.Table{
+		Columns: []report.Column{
+			{Key: "workload", Head: "workload", Left: true, Max: 32},
+			{Key: "gpu_model", Head: "GPU", Left: true},
+			{Key: "form", Head: "form", Left: true},
+			{Key: "default_time_s", Head: "time", Unit: report.Seconds, Note: "default"},
+			{Key: "default_power_w", Head: "power", Unit: report.Watts, Note: "default"},
+			{Key: "default_energy_j", Head: "energy", Unit: report.Joules, Note: "default"},
+			{Key: "core_mhz", Head: "core", Note: "MHz, best"},
+			{Key: "mem_mhz", Head: "memory", Note: "MHz, best"},
+			{Key: "time_s", Head: "time", Unit: report.Seconds, Note: "best"},
+			{Key: "energy_j", Head: "energy", Unit: report.Joules, Note: "best"},
+			{Key: "saving", Head: "saving", Unit: report.Fraction},
+		},
+		Len: len(rows), Rows: slices.Values(rows),
+	})
+}
+
+func modelRow(m *config.Model, profiles *config.Profiles) ([]report.Value, error) {
+	profile, err := profiles.Lookup(m.GPUModel)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Pos, err)
+	}
+	response, err := m.Response(profile)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Pos, err)
+	}
+	best, err := response.Optimum(dvfsmodel.MinEnergy(), math.Inf(1))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Pos, err)
+	}
+	def := response.Default()
+	return []report.Value{
+		report.Text(m.Workload), report.Text(profile.Name), report.Text(m.Form.String()),
+		report.Number(def.Time), report.Number(def.Power), report.Number(def.Energy),
+		report.Number(best.Core), report.Number(best.Mem), report.Number(best.Time), report.Number(best.Energy),
+		report.Number(1 - float64(best.Energy/def.Energy)),
+	}, nil
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/planner"
+)
+
+func (t *terminal) planCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "plan",
+		Usage:     "plan a batch of jobs: who runs where, when, at which clocks, and why",
+		ArgsUsage: "BATCH",
+		Description: "BATCH is a CSV or JSON file, - is standard input. A batch with arrivals after 0 is planned online:\n" +
+			"nothing about a job is used before it arrives. Jobs that can't be planned are listed with their\n" +
+			"earliest finish; the rest is planned, and the exit status is 3.\n" +
+			"Example: epplan plan batch.csv --cluster cluster.toml --models models.toml --svg plan.svg",
+		Flags: append(planningFlags(),
+			jsonFlag(), csvFlag(),
+			&cli.StringFlag{Name: "svg", Usage: "draw the plan to `FILE`"},
+			&cli.IntFlag{Name: "rows", Usage: "jobs in the table; -1: all", Value: report.DefaultRows},
+		),
+		Action: t.plan,
+	}
+}
+
+func (t *terminal) plan(c *cli.Context) error {
+	if err := arguments(c, 1, 1, "one batch file"); err != nil {
+		return err
+	}
+	if c.Bool("json") && c.Bool("csv") {
+		return usagef("--json and --csv are both given, want one")
+	}
+	s, err := t.plannable(c, c.Args().First())
+	if err != nil {
+		return err
+	}
+	result, err := s.solve(c.Context, c.String("policy"))
+	if err != nil {
+		return err
+	}
+	if err := t.printPlan(c, result); err != nil {
+		return err
+	}
+	if result.Plan.Status != planner.Complete {
+		return fmt.Errorf("%w: %d can't be planned, %d end late", errIncomplete, len(result.Plan.Unplaced), len(result.Plan.Misses))
+	}
+	return nil
+}
+
+// solve plans the batch, checks the plan, and computes what it is measured
+// against.
+func (s *setup) solve(ctx context.Context, policyText string) (*report.Result, error) {
+	pol, err := s.policy(policyText)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := planner.Solve(ctx, s.problem, pol, &planner.Options{Seed: s.seed})
+	if err != nil {
+		return nil, fmt.Errorf("plan: %w", err)
+	}
+	if err := planner.Check(s.problem, plan); err != nil {
+		return nil, fmt.Errorf("the plan of policy %s is wrong, please report this: %w", pol.Name, err)
+	}
+	baseline, err := s.baseline(ctx, plan)
+	if err != nil {
+		return nil, err
+	}
+	result := &report.Result{Problem: s.problem, Plan: plan, Baseline: baseline, Bound: planner.LowerBound(s.problem).Value}
+	if pol.Improve != nil && s.problem.Mode != planner.Online {
+		result.Seed = &s.seed
+	}
+	return result, nil
+}
+
+// printPlan writes the picture first: a picture that can't be written fails
+// the command before there is any output.
+func (t *terminal) printPlan(c *cli.Context, r *report.Result) error {
+	if name := c.String("svg"); name != "" {
+		if err := t.write(name, func(w io.Writer) error { return report.WriteSVG(w, r, nil) }); err != nil {
+			return err
+		}
+	}
+	return t.print(func(w io.Writer) error {
+		switch {
+		case c.Bool("json"):
+			return report.WritePlanJSON(w, r)
+		case c.Bool("csv"):
+			return report.WritePlanCSV(w, r)
+		}
+		return report.WritePlanTable(w, r, &report.TextOptions{Rows: c.Int("rows")})
+	})
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/epplan/epplan/internal/report"
+)
+
+func (t *terminal) reproduceCommand() *cli.Command {
+	return &cli.Command{
+		Name:        "reproduce",
+		Usage:       "compute the papers' tables anew, ours beside theirs",
+		Description: "Example: epplan reproduce edl --only table3",
+		Action:      func(c *cli.Context) error { return cli.ShowSubcommandHelp(c) },
+		Subcommands: []*cli.Command{{
+			Name:  "edl",
+			Usage: "the EDL paper: single tasks, Table 3, offline and online savings",
+			Description: "Task sets are generated like the paper's; it publishes none, so its averages over 100 sets and ours\n" +
+				"over --sets sets differ by tenths of a per cent. docs/papers.md says where readings differ.\n" +
+				"Example: epplan reproduce edl --only single,table3",
+			Flags: []cli.Flag{
+				&cli.StringFlag{Name: "only", Usage: "sections, separated by commas: " + strings.Join(edlSections, ", ")},
+				&cli.IntFlag{Name: "sets", Usage: "random task sets to average over", Value: 1},
+				seedFlag(), jsonFlag(), csvFlag(),
+			},
+			Action: t.reproduceEDL,
+		}},
+	}
+}
+
+// finding is one figure of a paper, computed anew.
+type finding struct {
+	section, what string
+	unit          string
+	ours          float64
+	paper         float64 // 0: the paper gives none
+}
+
+var edlSections = []string{"single", "table3", "offline", "online"}
+
+func (t *terminal) reproduceEDL(c *cli.Context) error {
+	if err := arguments(c, 0, 0, "none"); err != nil {
+		return err
+	}
+	sections := edlSections
+	if only := c.String("only"); only != "" {
+		sections = strings.Split(only, ",")
+	}
+	for _, s := range sections {
+		if !slices.Contains(edlSections, s) {
+			return usagef("--only %q, want some of %s", s, strings.Join(edlSections, ", "))
+		}
+	}
+	if c.Int("sets") < 1 {
+		return usagef("--sets %d, want 1 or more", c.Int("sets"))
+	}
+	e := edlPaper{sets: c.Int("sets"), seed: c.Uint64("seed")}
+	findings, err := e.reproduce(c.Context, t, sections)
+	if err != nil {
+		return err
+	}
+	t.message("note", fmt.Sprintf("%d task sets, seed %d", e.sets, e.seed))
+	return t.printTable(c, findingsTable(findings))
+}
+
+func findingsTable(findings []finding) *report.Table {
+	return &report.Table{
+		Columns: []report.Column{
+			{Key: "section", Head: "section", Left: true},
+			{Key: "what", Head: "what", Left: true},
+			{Key: "ours", Head: "ours", Digits: 5},
+			{Key: "paper", Head: "paper", Digits: 5},
+			{Key: "unit", Head: "unit", Left: true},
+		},
+		Len: len(findings),
+		Rows: func(yield func([]report.Value) bool) {
+			for _, f := range findings {
+				paper := report.Value{}
+				if f.paper != 0 {
+					paper = report.Number(f.paper)
+				}
+				if !yield([]report.Value{report.Text(f.section), report.Text(f.what), report.Number(f.ours), paper, report.Text(f.unit)}) {
+					return
+				}
+			}
+		},
+	}
+}
+
+// experiment computes one figure of a section.
+type experiment struct {
+	finding
+	run func(ctx context.Context) (float64, error)
+}
+
+// reproduce runs the experiments of the sections, in parallel.
+func (e *edlPaper) reproduce(ctx context.Context, t *terminal, sections []string) ([]finding, error) {
+	var all []experiment
+	for _, section := range sections {
+		some, err := e.experiments(section)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	progress := report.NewProgress(t.stderr, t.progress, time.Now, "reproduce", len(all))
+	defer progress.Finish()
+	findings := make([]finding, len(all))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range all {
+		group.Go(func() error {
+			defer progress.Add(1)
+			value, err := all[i].run(ctx)
+			if err != nil {
+				return fmt.Errorf("%s: %w", all[i].what, err)
+			}
+			findings[i] = all[i].finding
+			findings[i].ours = value
+			return nil
+		})
+	}
+	return findings, group.Wait()
+}

@@ -1,0 +1,142 @@
+package config
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner"
+)
+
+// Cluster is the machines to plan for. Node classes name their GPU model as its
+// profile does.
+func (c *Config) Cluster() planner.Cluster {
+	cluster := c.cluster
+	cluster.Classes = slices.Clone(cluster.Classes)
+	return cluster
+}
+
+// Start is when a queued task may start, for plans of the given mode. Unless
+// the file says so, online plans start at whole slots if the cluster has any.
+func (c *Config) Start(mode planner.Mode) planner.StartRule {
+	slots := mode == planner.Online && c.cluster.Slot > 0
+	if c.start == startSlot || c.start == startAuto && slots {
+		return planner.StartSlot
+	}
+	return planner.StartContinuous
+}
+
+// PaperModel is the GPU model of [PaperCluster].
+const PaperModel = "paper"
+
+// PaperCluster is the cluster of the EDL paper (§5.1.2): as many nodes as
+// wanted with 1 to [planner.MaxGPUs] CPU-GPU pairs each, 37 W per idle pair,
+// 90 J to switch a pair on, which offline plans don't count, and slots of 1 s.
+func PaperCluster(gpusPerNode int) planner.Cluster {
+	return planner.Cluster{
+		Name: "paper",
+		Classes: []planner.NodeClass{{
+			Name: "paper", Model: PaperModel, GPUs: gpusPerNode, IdleW: 37, TurnOn: 90,
+		}},
+		Slot: 1,
+	}
+}
+
+func (c *Config) clusterFields() []field {
+	k := &c.cluster
+	return []field{
+		line("name", "Name of the cluster.", &k.Name),
+		number("slot_s", "Length of a scheduling slot in seconds; 0: none.", &k.Slot, nonNegative),
+		choice("start", "When a queued job starts: continuous (right after the one before), slot (at the next\n"+
+			"whole slot), or auto: slot for online plans if there are slots.", &c.start, startAuto, startContinuous, startSlot),
+		yesNo("offline_turn_on", "Whether offline plans count the energy of switching nodes on.", &k.OfflineTurnOn),
+	}
+}
+
+// newClass is a node class before it is read. Values that its GPU model's
+// profile can give are NaN.
+func newClass() planner.NodeClass {
+	const paperTurnOn = 90 // joules per GPU: EDL §5.1.2
+	unset := dvfsmodel.Watt(math.NaN())
+	return planner.NodeClass{IdleW: unset, HostW: unset, TurnOn: paperTurnOn}
+}
+
+// complete fills in what the profile of the class's GPU model gives.
+func complete(k *planner.NodeClass, profiles *Profiles) error {
+	p, err := profiles.Lookup(k.Model)
+	if err != nil {
+		return err
+	}
+	k.Model = p.Name
+	if k.Name == "" {
+		k.Name = strings.ToLower(p.Name)
+	}
+	if math.IsNaN(float64(k.IdleW)) {
+		k.IdleW = p.IdleW
+	}
+	if math.IsNaN(float64(k.HostW)) {
+		k.HostW = p.HostW
+	}
+	return nil
+}
+
+func classFields(k *planner.NodeClass) []field {
+	const profile = "the GPU model's profile"
+	return []field{
+		derived(line("name", "Name of this kind of node.", &k.Name), "the GPU model's name"),
+		whole("count", "How many nodes; 0: as many as wanted.", &k.Count, 0, 1e9),
+		required(line("gpu_model", "A GPU model of epplan or of a [[gpu]] table.", &k.Model)),
+		required(whole("gpus", "GPUs per node.", &k.GPUs, 1, planner.MaxGPUs)),
+		number("cpus", "CPU cores per node; 0: not limited.", &k.CPUs, nonNegative),
+		number("mem_gib", "Memory per node in GiB; 0: not limited.", &k.MemGiB, nonNegative),
+		derived(number("idle_w_per_gpu", "Watts of one idle GPU of a node that is on.", &k.IdleW, nonNegative), profile),
+		derived(number("host_w_per_gpu", "Watts of everything else in a node that is on (CPUs, fans, memory), by GPU.",
+			&k.HostW, nonNegative), profile),
+		number("sleep_w", "Watts of a whole node that is off.", &k.SleepW, nonNegative),
+		number("turn_on_j_per_gpu", "Joules to switch a node on, by GPU.", &k.TurnOn, nonNegative),
+		number("turn_on_delay_s", "Seconds from switching on until the GPUs can be used.", &k.TurnOnDelay, nonNegative),
+	}
+}
+
+// takeNodes reads [[cluster.nodes]]. Faulty [[gpu]] tables excuse unknown GPU
+// models.
+func (c *Config) takeNodes(d *document, path string, v any, excused bool) {
+	var classes []planner.NodeClass
+	first := make(map[string]string) // path by name
+	d.tables(path, v, func(at string, values map[string]any) {
+		k := newClass()
+		d.read("[[cluster.nodes]]", at, values, classFields(&k))
+		if k.Model == "" {
+			return
+		}
+		if err := complete(&k, c.profiles); err != nil {
+			if !excused {
+				d.faultAt(join(at, "gpu_model"), "%v", err)
+			}
+			return
+		}
+		if other, twice := first[k.Name]; twice {
+			d.faultAt(join(at, "name"), "nodes %s are already on line %d, want another name", quoted(k.Name), d.atKey(other).Line)
+		}
+		first[k.Name] = at
+		classes = append(classes, k)
+	})
+	if len(classes) == 0 && len(d.faults) == 0 {
+		d.faultAt(path, "cluster.nodes is empty, want at least one kind of node")
+	}
+	c.cluster.Classes = classes
+}
+
+// defaultClass is the nodes of a configuration that lists none.
+func defaultClass(profiles *Profiles) planner.NodeClass {
+	k := newClass()
+	k.Model, k.GPUs = "V100", 4
+	if complete(&k, profiles) == nil {
+		return k
+	}
+	if err := complete(&k, BuiltinProfiles()); err != nil {
+		panic(err) // part of the program, and tested
+	}
+	return k
+}

@@ -1,0 +1,219 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/policy"
+	"github.com/epplan/epplan/queue"
+)
+
+// Config is a configuration: what to optimise, by which policy, how safely, on
+// which cluster. [Default] has the defaults; a file changes what it names.
+type Config struct {
+	Policy Policy
+	Safety Safety
+
+	goal     goal
+	start    string
+	cluster  planner.Cluster
+	gpus     []Profile                 // of the file itself
+	profiles *Profiles                 // all that nodes may name
+	origin   map[string]queue.Position // of the keys that the file set
+}
+
+// Best is the policy that stands for the best one there is.
+const Best = "best"
+
+// Policy says how to plan. Offline and Online are policy strings, or [Best].
+type Policy struct {
+	Offline, Online string
+	Theta           float64 // θ of policies that readjust, 0 < θ ≤ 1
+	Rho             float64 // ρ: slots (seconds without slots) until an idle node goes off
+}
+
+// Params are the numbers for [policy.Parse].
+func (p Policy) Params() policy.Params { return policy.Params{Theta: p.Theta, Rho: p.Rho} }
+
+// Safety keeps plans away from limits and deadlines that predictions could
+// miss.
+type Safety struct {
+	LimitMargin    float64 // predicted run time × (1 + LimitMargin) must meet the limit
+	DeadlineMargin float64 // seconds by which a job must end before its deadline
+	// Stretch is the longest that a job without a deadline may take, as a
+	// multiple of when it would end first come first served at default clocks.
+	Stretch float64
+}
+
+// goal is the objective as a file has it.
+type goal struct {
+	name                     string
+	energyWeight, timeWeight float64
+}
+
+// Words of the start rule.
+const (
+	startAuto       = "auto"
+	startContinuous = "continuous"
+	startSlot       = "slot"
+)
+
+// Default is the configuration without a file.
+func Default() *Config {
+	c := blank(nil)
+	c.cluster.Classes = []planner.NodeClass{defaultClass(c.profiles)}
+	return c
+}
+
+// blank is Default without nodes.
+func blank(profiles *Profiles) *Config {
+	if profiles == nil {
+		profiles = BuiltinProfiles()
+	}
+	return &Config{
+		Policy:   Policy{Offline: Best, Online: Best, Theta: 1, Rho: 2},
+		Safety:   Safety{LimitMargin: 0.1, Stretch: 1.5},
+		goal:     goal{name: "energy", energyWeight: 1},
+		start:    startAuto,
+		cluster:  planner.Cluster{Name: "cluster", OfflineTurnOn: true},
+		profiles: profiles,
+	}
+}
+
+// Load reads a configuration. What the file doesn't say has the value of
+// [Default]; a file that lists nodes replaces all of the default ones. Nodes
+// may name the given GPU models (nil: [BuiltinProfiles]) and those of the
+// file's own [[gpu]] tables. The error is a [FileError] unless the file can't
+// be read at all.
+func Load(r io.Reader, name string, profiles *Profiles) (*Config, error) {
+	d, err := parse(r, name)
+	if err != nil {
+		return nil, err
+	}
+	c := blank(profiles)
+	d.read("", "", d.root, c.fields())
+	if len(c.cluster.Classes) == 0 {
+		c.cluster.Classes = []planner.NodeClass{defaultClass(c.profiles)}
+	}
+	c.checkTogether(d)
+	if err := d.err(); err != nil {
+		return nil, err
+	}
+	c.origin = make(map[string]queue.Position, len(d.places))
+	for path, at := range d.places {
+		c.origin[path] = d.position(at.key)
+	}
+	return c, nil
+}
+
+// LoadFile is [Load] of a file.
+func LoadFile(path string, profiles *Profiles) (*Config, error) {
+	return parseFile(path, func(r io.Reader, name string) (*Config, error) { return Load(r, name, profiles) })
+}
+
+// checkTogether notes values that are fine alone but not with each other.
+func (c *Config) checkTogether(d *document) {
+	if c.start == startSlot && c.cluster.Slot == 0 {
+		d.faultAt("cluster.start", `cluster.start is "slot", want slot_s above 0 with it`)
+	}
+	g := &c.goal
+	if g.name == "time" {
+		if _, set := d.places["objective.energy_weight"]; set && g.energyWeight != 0 {
+			d.faultAt("objective.energy_weight", `objective.energy_weight is %v, want 0 when name is "time"`, g.energyWeight)
+		}
+		g.energyWeight = 0
+		if _, set := d.places["objective.time_weight"]; !set {
+			g.timeWeight = 1
+		}
+	}
+	if g.energyWeight == 0 && g.timeWeight == 0 {
+		d.faultAt("objective", "the weights of energy and time are both 0, want one above 0")
+	}
+}
+
+// fields are the keys of a configuration file. GPU models come before the
+// nodes that name them.
+func (c *Config) fields() []field {
+	gpu, nodes := field{key: "gpu"}, field{key: "nodes"}
+	faulty := false
+	gpu.take = func(d *document, path string, v any) {
+		c.gpus = takeProfiles(d, path, v)
+		c.profiles = c.profiles.With(&Profiles{list: c.gpus})
+		faulty = len(d.faults) > 0
+	}
+	nodes.take = func(d *document, path string, v any) { c.takeNodes(d, path, v, faulty) }
+	return []field{
+		gpu,
+		section("objective", c.goal.fields()),
+		section("policy", c.Policy.fields()),
+		section("safety", c.Safety.fields()),
+		section("cluster", append(c.clusterFields(), nodes)),
+	}
+}
+
+func (g *goal) fields() []field {
+	return []field{
+		choice("name", "What clocks are chosen for: energy, edp (energy × time), ed2p (energy × time²) or time.",
+			&g.name, "energy", "edp", "ed2p", "time"),
+		number("energy_weight", "Weight of a joule. Only the ratio to time_weight matters.", &g.energyWeight, nonNegative),
+		number("time_weight", "Weight of a second of a GPU's time: above 0, faster clocks are worth some energy.", &g.timeWeight, nonNegative),
+	}
+}
+
+func (p *Policy) fields() []field {
+	return []field{
+		checked(line("offline", "The policy for batches whose jobs are all there: best, or a policy such as edl:0.9.", &p.Offline), checkPolicy),
+		checked(line("online", "The policy for jobs that arrive over time.", &p.Online), checkPolicy),
+		number("theta", "How far a job may be sped up to fit a gap, as a part of the time it wants: 1 not at all.",
+			&p.Theta, span{max: 1, above: true}),
+		number("rho", "How many slots (seconds, if slot_s is 0) an idle node waits before it goes off.", &p.Rho, span{max: 1e9}),
+	}
+}
+
+func (s *Safety) fields() []field {
+	return []field{
+		number("limit_margin", "A job's predicted run time × (1 + this) must meet its time limit.", &s.LimitMargin, span{max: 100}),
+		number("deadline_margin_s", "Seconds by which a job must end before its deadline.", &s.DeadlineMargin, nonNegative),
+		number("stretch", "A job without a deadline must end within this multiple of when it would end\n"+
+			"first come first served at default clocks.", &s.Stretch, span{min: 1, max: 1e6}),
+	}
+}
+
+// checkPolicy accepts what [policy.Parse] does, and [Best].
+func checkPolicy(text string) error {
+	if text == Best {
+		return nil
+	}
+	_, err := policy.Parse(text, policy.DefaultParams())
+	wrong, ok := errors.AsType[*policy.SyntaxError](err)
+	if !ok {
+		return err
+	}
+	known := append([]string{Best}, policy.Names()...)
+	name, _, _ := strings.Cut(text, ",")
+	name, _, _ = strings.Cut(name, ":")
+	if near := nearest(name, known); near != "" && !slices.Contains(known, name) {
+		return fmt.Errorf("unknown policy %s, did you mean %s?", quoted(name), quoted(near))
+	}
+	return errors.New(wrong.Msg)
+}
+
+// Objective is what clocks are chosen for.
+func (c *Config) Objective() dvfsmodel.Objective {
+	o := dvfsmodel.Objective{EnergyWeight: c.goal.energyWeight, TimeWeight: c.goal.timeWeight}
+	switch c.goal.name {
+	case "edp":
+		o.DelayPower = 1
+	case "ed2p":
+		o.DelayPower = 2
+	}
+	return o
+}
+
+// Profiles are the GPU models that the configuration knows.
+func (c *Config) Profiles() *Profiles { return c.profiles }

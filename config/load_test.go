@@ -1,0 +1,262 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner"
+)
+
+func load(t *testing.T, text string) *Config {
+	t.Helper()
+	c, err := Load(strings.NewReader(text), "c.toml", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// gpuTable is a complete [[gpu]] table of ten lines.
+const gpuTable = `[[gpu]]
+name = "H100"
+aliases = ["NVIDIA H100"]
+default_core_mhz = 1500
+default_mem_mhz = 2619
+clocks = [{ mem_mhz = [2619], core_mhz = { from = 300, to = 1980, step = 15 } }]
+idle_w = 60
+host_w_per_gpu = 80
+voltage = [[300, 0.7], [1200, 0.8], [1980, 1.1]]
+source = "a test"
+`
+
+func TestEachFaultIsNamedWithItsPositionAndWhatWasMeant(t *testing.T) {
+	nodes := "[[cluster.nodes]]\ngpu_model = \"V100\"\ngpus = 4\n"
+	for _, c := range []struct{ name, text, want string }{
+		{"unknown key", "[policy]\nthetta = 1\n", "c.toml:2:1: unknown key thetta in [policy], did you mean theta?"},
+		{"unknown key in other case", "[policy]\nTheta = 1\n", "c.toml:2:1: unknown key Theta in [policy], did you mean theta?"},
+		{"unknown key like no other", "[policy]\nzzz = 1\n", "c.toml:2:1: unknown key zzz in [policy], want one of offline, online, theta, rho"},
+		{"unknown table", "\n[clutser]\n", "c.toml:2:1: unknown key clutser, did you mean cluster?"},
+		{"unknown dotted key", "policy.teta = 1\n", "c.toml:1:1: unknown key teta in [policy], did you mean theta?"},
+		{"unknown key in the second node", nodes + nodes + "name = \"b\"\nidle_w = 3\n", "c.toml:8:1: unknown key idle_w in [[cluster.nodes]], did you mean idle_w_per_gpu?"},
+		{"unknown quoted key", "\"a b\\n\" = 1\n", `c.toml:1:1: unknown key "a b\n", want one of`},
+		{"text for a number", "[policy]\ntheta = \"x\"\n", `c.toml:2:9: policy.theta is "x", want a number above 0, up to 1`},
+		{"date for a number", "[policy]\ntheta = 2020-01-01\n", "policy.theta is a date or time, want"},
+		{"table for a number", "[policy.theta]\n", "c.toml:1:1: policy.theta is a table, want a number"},
+		{"number for a table", "policy = 3\n", "c.toml:1:10: policy is 3, want a table that begins with [policy]"},
+		{"number for a text", "[cluster]\nname = 5\n", "c.toml:2:8: cluster.name is 5, want a line of text"},
+		{"empty text", "[cluster]\nname = \"\"\n", `cluster.name is "", want a line of text`},
+		{"text of two lines", "[cluster]\nname = \"\"\"a\nb\"\"\"\n", `c.toml:2:8: cluster.name is "a\nb", want a line of text`},
+		{"number for yes or no", "[cluster]\noffline_turn_on = 1\n", "cluster.offline_turn_on is 1, want true or false"},
+		{"fraction for a whole number", nodes + "count = 1.5\n", "c.toml:4:9: cluster.nodes.count is 1.5, want a whole number from 0 to 1000000000"},
+		{"theta 0", "[policy]\ntheta = 0\n", "policy.theta is 0, want a number above 0, up to 1"},
+		{"theta above 1", "[policy]\ntheta = 1.01\n", "policy.theta is 1.01, want"},
+		{"negative", "[policy]\nrho = -1\n", "policy.rho is -1, want a number from 0 to 1e+09"},
+		{"not a number", "[safety]\nlimit_margin = nan\n", "c.toml:2:16: safety.limit_margin is nan, want a number from 0 to 100"},
+		{"infinite", "[safety]\ndeadline_margin_s = inf\n", "safety.deadline_margin_s is +inf, want a number from 0 to 1e+15"},
+		{"stretch below 1", "[safety]\nstretch = 0.9\n", "safety.stretch is 0.9, want a number from 1 to 1e+06"},
+		{"no GPUs", "[[cluster.nodes]]\ngpu_model = \"V100\"\ngpus = 0\n", "c.toml:3:8: cluster.nodes.gpus is 0, want a whole number from 1 to 64"},
+		{"too many GPUs", "[[cluster.nodes]]\ngpu_model = \"V100\"\ngpus = 65\n", "cluster.nodes.gpus is 65, want a whole number from 1 to 64"},
+		{"GPUs missing", "\n[[cluster.nodes]]\ngpu_model = \"V100\"\n", "c.toml:2:1: [[cluster.nodes]] has no gpus, want a whole number from 1 to 64"},
+		{"unknown GPU model", "[[cluster.nodes]]\ngpu_model = \"V10\"\ngpus = 1\n", `c.toml:2:13: unknown GPU model "V10", did you mean "V100"?`},
+		{"unknown GPU model of the second node", nodes + "[[cluster.nodes]]\ngpu_model = \"GTX1080\"\ngpus = 1\n", `c.toml:5:13: unknown GPU model "GTX1080", did you mean "GTX1080Ti"?`},
+		{"two nodes of one name", nodes + nodes + "name = \"v100\"\n", `c.toml:7:8: nodes "v100" are already on line 1, want another name`},
+		{"nodes as one table", "[cluster.nodes]\n", "c.toml:1:1: cluster.nodes is a table, want an array of tables: [[cluster.nodes]]"},
+		{"nodes as numbers", "[cluster]\nnodes = [1]\n", "c.toml:2:10: cluster.nodes has 1, want tables"},
+		{"no nodes", "[cluster]\nnodes = []\n", "c.toml:2:9: cluster.nodes is empty, want at least one kind of node"},
+		{"unknown policy", "[policy]\noffline = \"eddl\"\n", `c.toml:2:11: policy.offline: unknown policy "eddl", did you mean "edl"?`},
+		{"policy with a wrong option", "[policy]\nonline = \"edl,rho=x\"\n", `c.toml:2:10: policy.online: rho: "x", want a number from 0 to 1e+09`},
+		{"unknown start rule", "[cluster]\nstart = \"slots\"\n", `cluster.start is "slots", want one of auto, continuous, slot; did you mean "slot"?`},
+		{"start at slots without any", "[cluster]\nstart = \"slot\"\n", `c.toml:2:9: cluster.start is "slot", want slot_s above 0 with it`},
+		{"unknown objective", "[objective]\nname = \"speed\"\n", `objective.name is "speed", want one of energy, edp, ed2p, time`},
+		{"no weight", "[objective]\nenergy_weight = 0\n", "c.toml:1:1: the weights of energy and time are both 0, want one above 0"},
+		{"energy weighed in time", "[objective]\nname = \"time\"\nenergy_weight = 2\n", `c.toml:3:17: objective.energy_weight is 2, want 0 when name is "time"`},
+		{"key twice", "[policy]\nrho = 1\nrho = 2\n", "c.toml:3:1: Key 'policy.rho' has already been defined."},
+		{"syntax", "[policy]\nrho = = 1\n", "c.toml:2:7: expected value but found '=' instead"},
+		{"table header left open", "[policy\n", "c.toml:1:8: "},
+		{"text left open", "[cluster]\nname = \"x\n", "c.toml:2:10: "},
+		{"not UTF-8", "a = 1\nb = \"\xff\"\n", "c.toml:2:6: byte 0xff, want UTF-8 text"},
+		{"UTF-16", "\xff\xfea\x00", "c.toml:1:1: byte 0xff, want UTF-8 text"},
+		{"zero bytes", "\x00\x01\x02", "c.toml:1:1: "},
+		{"too deep", "a = " + strings.Repeat("[", 100_000), "c.toml:1:1: keys or values are nested too deeply, want at most 32 levels"},
+		{"too long a key", strings.Repeat("a.", 100_000) + "a = 1", "nested too deeply"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := Load(strings.NewReader(c.text), "c.toml", nil)
+			if err == nil || got != nil {
+				t.Fatalf("loaded %+v, want an error", got)
+			}
+			if first, _, _ := strings.Cut(err.Error(), "\n"); !strings.Contains(first, c.want) {
+				t.Errorf("error  %s\nwants  %s", first, c.want)
+			}
+			if _, ok := errors.AsType[*FileError](err); !ok {
+				t.Errorf("error is a %T, want a FileError", err)
+			}
+		})
+	}
+}
+
+func TestAllFaultsAreReportedInTheOrderOfTheFile(t *testing.T) {
+	_, err := Load(strings.NewReader("[safety]\nstretch = 0\nx = 1\n[policy]\nrho = -1\n[objective]\nname = 1\n"), "c.toml", nil)
+	file, ok := errors.AsType[*FileError](err)
+	if !ok {
+		t.Fatalf("error %v", err)
+	}
+	lines := make([]int, 0, len(file.Faults))
+	for _, fault := range file.Faults {
+		lines = append(lines, fault.Pos.Line)
+	}
+	if want := []int{2, 3, 5, 7}; !reflect.DeepEqual(lines, want) {
+		t.Errorf("faults on lines %v, want %v", lines, want)
+	}
+}
+
+func TestALongListOfFaultsIsCut(t *testing.T) {
+	_, err := Load(strings.NewReader(strings.Repeat("[[cluster.nodes]]\n", 20)), "c.toml", nil)
+	text := err.Error()
+	if n := strings.Count(text, "\n"); n != 10 || !strings.HasSuffix(text, "\nand 30 more") {
+		t.Errorf("message has %d line ends: %s", n, text)
+	}
+}
+
+func TestAMessageCannotActOnATerminal(t *testing.T) {
+	_, err := Load(strings.NewReader("\"\\u001b[2J\" = 1\n[cluster]\nname = \"\\u001b[2J\"\n"), "\x1b.toml", nil)
+	if strings.Contains(err.Error(), "\x1b") {
+		t.Errorf("message %q", err)
+	}
+}
+
+func TestAFileThatCannotBeReadIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := LoadFile(dir, nil); err == nil || !strings.Contains(err.Error(), "is a directory, want a TOML file") {
+		t.Errorf("directory: %v", err)
+	}
+	if _, err := LoadFile(filepath.Join(dir, "none.toml"), nil); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("missing file: %v", err)
+	}
+	big := filepath.Join(dir, "big.toml")
+	if err := os.WriteFile(big, []byte(strings.Repeat("#", maxBytes+1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := LoadFile(big, nil); err == nil || !strings.Contains(err.Error(), "big.toml is larger than 4 MiB") {
+		t.Errorf("big file: %v", err)
+	}
+}
+
+func TestAnEmptyFileIsTheDefault(t *testing.T) {
+	if c := load(t, ""); !sameConfig(c, Default()) {
+		t.Errorf("loaded %+v, want %+v", c, Default())
+	}
+}
+
+// sameConfig leaves out where values come from.
+func sameConfig(a, b *Config) bool {
+	x, y := *a, *b
+	x.origin, y.origin = nil, nil
+	return reflect.DeepEqual(x, y)
+}
+
+func TestAFileChangesWhatItNames(t *testing.T) {
+	c := load(t, `
+policy.theta = 0.9
+[objective]
+name = "edp"
+time_weight = 2
+[safety]
+deadline_margin_s = 30
+[cluster]
+slot_s = 60
+nodes = [{ gpu_model = "tesla v100", gpus = 8, idle_w_per_gpu = 0 }, { name = "old", gpu_model = "gtx-1080-ti", gpus = 1, count = 3, host_w_per_gpu = 7 }]
+`)
+	if want := (Policy{Offline: Best, Online: Best, Theta: 0.9, Rho: 2}); c.Policy != want {
+		t.Errorf("policy %+v, want %+v", c.Policy, want)
+	}
+	if want := (Safety{LimitMargin: 0.1, DeadlineMargin: 30, Stretch: 1.5}); c.Safety != want {
+		t.Errorf("safety %+v, want %+v", c.Safety, want)
+	}
+	if want := (dvfsmodel.Objective{EnergyWeight: 1, TimeWeight: 2, DelayPower: 1}); c.Objective() != want {
+		t.Errorf("objective %+v, want %+v", c.Objective(), want)
+	}
+	want := planner.Cluster{Name: "cluster", Slot: 60, OfflineTurnOn: true, Classes: []planner.NodeClass{
+		{Name: "v100", Model: "V100", GPUs: 8, HostW: 25, TurnOn: 90},
+		{Name: "old", Model: "GTX1080Ti", Count: 3, GPUs: 1, IdleW: 13, HostW: 7, TurnOn: 90},
+	}}
+	got := c.Cluster()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("cluster %+v, want %+v", got, want)
+	}
+	if err := got.Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTheObjectiveTimeWeighsNoEnergy(t *testing.T) {
+	want, err := dvfsmodel.ObjectiveByName("time")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := load(t, `objective.name = "time"`).Objective(); got != want {
+		t.Errorf("objective %+v, want %+v", got, want)
+	}
+}
+
+func TestTheStartRuleFollowsTheModeUnlessGiven(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		mode planner.Mode
+		want planner.StartRule
+	}{
+		{"", planner.Online, planner.StartContinuous},
+		{"cluster.slot_s = 60", planner.Online, planner.StartSlot},
+		{"cluster.slot_s = 60", planner.Offline, planner.StartContinuous},
+		{"cluster.slot_s = 60\ncluster.start = 'slot'", planner.Offline, planner.StartSlot},
+		{"cluster.slot_s = 60\ncluster.start = 'continuous'", planner.Online, planner.StartContinuous},
+	} {
+		if got := load(t, c.text).Start(c.mode); got != c.want {
+			t.Errorf("%q, %v: %v, want %v", c.text, c.mode, got, c.want)
+		}
+	}
+}
+
+func TestNodesMayNameGPUModelsOfTheSameFile(t *testing.T) {
+	c := load(t, "[[cluster.nodes]]\ngpu_model = \"nvidia h100\"\ngpus = 8\n"+gpuTable)
+	k := c.Cluster().Classes[0]
+	if k.Model != "H100" || k.IdleW != 60 || k.HostW != 80 {
+		t.Errorf("node class %+v", k)
+	}
+	if _, err := c.Profiles().Lookup("V100"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAFaultyGPUModelIsReportedOnce(t *testing.T) {
+	faulty := strings.Replace(gpuTable, "idle_w = 60", "idle_w = -60", 1)
+	_, err := Load(strings.NewReader(faulty+"[[cluster.nodes]]\ngpu_model = \"H100\"\ngpus = 8\n"), "c.toml", nil)
+	if want := "c.toml:7:10: gpu.idle_w is -60, want a number from 0 to 1e+15"; err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
+func TestThePaperClusterIsValidAndItsModelKnown(t *testing.T) {
+	for _, gpus := range []int{1, 16, planner.MaxGPUs} {
+		cluster := PaperCluster(gpus)
+		if err := cluster.Validate(); err != nil {
+			t.Error(err)
+		}
+		k := cluster.Classes[0]
+		p, err := BuiltinProfiles().Lookup(k.Model)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if k.GPUs != gpus || k.IdleW != 37 || k.TurnOn != 90 || k.HostW != 0 || k.Count != 0 || p.IdleW != k.IdleW {
+			t.Errorf("node class %+v", k)
+		}
+		if cluster.Slot != 1 || cluster.OfflineTurnOn {
+			t.Errorf("cluster %+v", cluster)
+		}
+	}
+}

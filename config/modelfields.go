@@ -1,0 +1,137 @@
+package config
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/epplan/epplan/dvfsmodel"
+)
+
+// take reads one [[model]] table.
+func (s *Models) take(d *document, path string, values map[string]any) {
+	m := Model{Pos: d.atKey(path)}
+	before := len(d.faults)
+	d.read("[[model]]", path, values, m.fields(values))
+	if len(d.faults) > before {
+		return
+	}
+	if err := m.validate(); err != nil {
+		d.fault(m.Pos, "model of workload %s on %s: %v", quoted(m.Workload), quoted(m.GPUModel), err)
+		return
+	}
+	if other, twice := s.Lookup(m.Workload, m.GPUModel); twice {
+		d.fault(m.Pos, "a model of workload %s on %s is already on line %d", quoted(m.Workload), quoted(m.GPUModel), other.Pos.Line)
+		return
+	}
+	s.index[m.key()] = len(s.list)
+	s.list = append(s.list, m)
+}
+
+// fields are the keys of a model. Which coefficients it has depends on the
+// form.
+func (m *Model) fields(values map[string]any) []field {
+	var form string
+	list := []field{
+		required(line("workload", "", &m.Workload)),
+		required(line("gpu_model", "", &m.GPUModel)),
+		required(checked(line("form", "", &form), m.setForm)),
+		required(number("base_core_mhz", "", &m.Base.Core, positive)),
+		required(number("base_mem_mhz", "", &m.Base.Mem, positive)),
+		whole("settings", "", &m.Settings, 0, 1e9),
+		number("time_mape", "", &m.TimeMAPE, nonNegative),
+		number("power_mape", "", &m.PowerMAPE, nonNegative),
+		line("source", "", &m.Source),
+	}
+	if text, ok := values["form"].(string); ok && m.setForm(text) == nil {
+		list = append(list, m.coefficientFields()...)
+	}
+	return list
+}
+
+// setForm reads a form; "paper" alone stands for both quantities.
+func (m *Model) setForm(text string) error {
+	if text == formText(dvfsmodel.PaperForm()) {
+		m.Form = dvfsmodel.PaperForm()
+		return nil
+	}
+	var err error
+	m.Form, err = dvfsmodel.ParseForm(text)
+	return err
+}
+
+// formText is what setForm reads.
+func formText(f dvfsmodel.Form) string {
+	if f == dvfsmodel.PaperForm() {
+		return f.Time
+	}
+	return f.String()
+}
+
+// coefficientFields takes the six coefficients of the paper's form, or a table
+// of them for any other.
+func (m *Model) coefficientFields() []field {
+	deviations := field{key: "std_errors", want: "a table", take: func(d *document, path string, v any) {
+		d.coefficients(path, v, nonNegative, func(name string, x float64) bool { return m.setError(name, x) })
+	}}
+	if m.Form != dvfsmodel.PaperForm() {
+		table := field{key: "coefficients", want: "a table", take: func(d *document, path string, v any) {
+			d.coefficients(path, v, anyNumber, func(name string, x float64) bool {
+				m.Coefficients = append(m.Coefficients, dvfsmodel.Coefficient{Name: name, Value: x})
+				return true
+			})
+		}}
+		return []field{required(table), deviations}
+	}
+	m.Coefficients = paperCoefficients(dvfsmodel.Params{})
+	list := make([]field, 0, len(paperNames)+1)
+	for i, name := range paperNames {
+		in := nonNegative
+		if name == "delta" {
+			in.max = 1
+		}
+		list = append(list, required(number(name, "", &m.Coefficients[i].Value, in)))
+	}
+	return append(list, deviations)
+}
+
+// setError sets a coefficient's standard error, if there is such a coefficient.
+func (m *Model) setError(name string, x float64) bool {
+	for i := range m.Coefficients {
+		if m.Coefficients[i].Name == name {
+			m.Coefficients[i].StdErr = x
+			return true
+		}
+	}
+	return false
+}
+
+// coefficients reads a table of numbers; time.t0_s is a key t0_s in a table
+// time. They are taken in the order of their names.
+func (d *document) coefficients(path string, v any, in span, take func(name string, x float64) bool) {
+	values, ok := v.(map[string]any)
+	if !ok {
+		d.wrong(path, v, "a table")
+		return
+	}
+	flat := make(map[string]any)
+	for key, value := range values {
+		quantity, ok := value.(map[string]any)
+		if !ok {
+			flat[key] = value
+			continue
+		}
+		for name, x := range quantity {
+			flat[key+"."+name] = x
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(flat)) {
+		at := path + "." + name
+		x, isNumber := toNumber(flat[name])
+		switch {
+		case !isNumber || !in.has(x):
+			d.wrong(at, flat[name], in.String())
+		case !take(name, x):
+			d.fault(d.atKey(at), "%s: the model has no coefficient of this name", withoutIndexes(at))
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// Models is a set of models, at most one for each workload on each GPU model.
+// It is immutable.
+type Models struct {
+	list  []Model
+	index map[modelKey]int
+}
+
+type modelKey struct{ workload, gpuModel string }
+
+func (m *Model) key() modelKey { return modelKey{m.Workload, fold(m.GPUModel)} }
+
+// NewModels makes a set of models after checking each of them.
+func NewModels(list ...Model) (*Models, error) {
+	set := &Models{list: slices.Clone(list), index: make(map[modelKey]int, len(list))}
+	for i := range set.list {
+		m := &set.list[i]
+		if err := m.validate(); err != nil {
+			return nil, fmt.Errorf("model of workload %s on %s: %w", quoted(m.Workload), quoted(m.GPUModel), err)
+		}
+		if _, twice := set.index[m.key()]; twice {
+			return nil, fmt.Errorf("two models of workload %s on %s", quoted(m.Workload), quoted(m.GPUModel))
+		}
+		set.index[m.key()] = i
+	}
+	return set, nil
+}
+
+// ReadModels reads a file of [[model]] tables, such as `epplan model fit`
+// writes. The error is a [FileError] unless the file can't be read at all.
+func ReadModels(r io.Reader, name string) (*Models, error) {
+	d, err := parse(r, name)
+	if err != nil {
+		return nil, err
+	}
+	set := &Models{index: make(map[modelKey]int)}
+	model := field{key: "model"}
+	model.take = func(d *document, path string, v any) {
+		d.tables(path, v, func(at string, values map[string]any) { set.take(d, at, values) })
+	}
+	d.read("", "", d.root, []field{model})
+	if len(d.root) == 0 {
+		d.faultAt("", "no model, want [[model]] tables")
+	}
+	if err := d.err(); err != nil {
+		return nil, err
+	}
+	return set, nil
+}
+
+// ReadModelsFile is [ReadModels] of a file.
+func ReadModelsFile(path string) (*Models, error) { return parseFile(path, ReadModels) }
+
+// All lists the models in the order of the file.
+func (s *Models) All() []Model { return slices.Clone(s.list) }
+
+// Workloads lists the workloads that have a model, ascending.
+func (s *Models) Workloads() []string {
+	names := make([]string, len(s.list))
+	for i := range s.list {
+		names[i] = s.list[i].Workload
+	}
+	return sortedUnique(names)
+}
+
+// GPUModels lists the GPU models that a workload has a model for.
+func (s *Models) GPUModels(workload string) []string {
+	var names []string
+	for i := range s.list {
+		if s.list[i].Workload == workload {
+			names = append(names, s.list[i].GPUModel)
+		}
+	}
+	return sortedUnique(names)
+}
+
+// Lookup finds the model of a workload on a GPU model, named as in its profile.
+func (s *Models) Lookup(workload, gpuModel string) (*Model, bool) {
+	i, ok := s.index[modelKey{workload, fold(gpuModel)}]
+	if !ok {
+		return nil, false
+	}
+	return &s.list[i], true
+}
+
+// Check returns an [UnknownError] for a workload that has no model at all.
+func (s *Models) Check(workload string) error {
+	names := s.Workloads()
+	if _, ok := slices.BinarySearch(names, workload); ok {
+		return nil
+	}
+	return unknown("workload", workload, names)
+}
+
+// validate reports what a file of this model could not say, or what makes it
+// useless.
+func (m *Model) validate() error {
+	switch {
+	case !isLine(m.Workload) || !isLine(m.GPUModel):
+		return fmt.Errorf("want names of 1 to %d printable bytes", maxText)
+	case m.Source != "" && !isLine(m.Source):
+		return errors.New("the source is no line of text")
+	case m.Settings < 0 || !nonNegative.has(m.TimeMAPE) || !nonNegative.has(m.PowerMAPE):
+		return fmt.Errorf("%d settings and errors %v and %v, want 0 or more", m.Settings, m.TimeMAPE, m.PowerMAPE)
+	}
+	if !positive.has(float64(m.Base.Core)) || !positive.has(float64(m.Base.Mem)) {
+		return fmt.Errorf("base clocks %v/%v MHz, want %v", float64(m.Base.Core), float64(m.Base.Mem), positive)
+	}
+	for _, c := range m.Coefficients {
+		if !anyNumber.has(c.Value) || !nonNegative.has(c.StdErr) {
+			return fmt.Errorf("coefficient %s is %v ± %v, want numbers up to 1e15", c.Name, c.Value, c.StdErr)
+		}
+	}
+	_, err := m.Fitted()
+	return err
+}

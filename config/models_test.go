@@ -1,0 +1,339 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/queue"
+)
+
+const paperModel = `[[model]]
+workload = "solver"
+gpu_model = "GTX1080Ti"
+form = "paper"
+base_core_mhz = 1800
+base_mem_mhz = 5000
+p0_w = 60
+gamma_w = 20
+c_w = 100
+d_s = 5
+delta = 0.5
+t0_s = 0.25
+`
+
+const modelsText = paperModel + `settings = 20
+time_mape = 0.01
+power_mape = 0.02
+source = "made up"
+std_errors = { p0_w = 1.5, delta = 0.01 }
+[[model]]
+workload = "solver"
+gpu_model = "V100"
+form = "log-quadratic+paper"
+base_core_mhz = 1380
+base_mem_mhz = 877
+[model.coefficients]
+time = { log_t = 0.3, log_fc = -0.8, log_fc2 = 0.1 }
+power.p0_w = 40
+power.c_w = 160
+[model.std_errors]
+power.p0_w = 2
+[[model]]
+workload = "stencil"
+gpu_model = "V100"
+form = "paper+voltage-knee"
+base_core_mhz = 1380
+base_mem_mhz = 877
+coefficients = { time.t0_s = 0, time.core_s = 2, power.p0_w = 50, power.core_w = 100, power.above_knee_w = 30, power.knee = 0.9 }
+`
+
+func readModels(t *testing.T, text string) *Models {
+	t.Helper()
+	models, err := ReadModels(strings.NewReader(text), "m.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return models
+}
+
+// sameModels leaves out where the models were read.
+func sameModels(a, b *Models) bool {
+	plain := func(s *Models) []Model {
+		list := s.All()
+		for i := range list {
+			list[i].Pos = queue.Position{}
+		}
+		return list
+	}
+	return reflect.DeepEqual(plain(a), plain(b))
+}
+
+func builtin(t *testing.T, name string) *Profile {
+	t.Helper()
+	p, err := BuiltinProfiles().Lookup(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestModelsAreReadWrittenAndReadAgain(t *testing.T) {
+	models := readModels(t, modelsText)
+	var out bytes.Buffer
+	if err := WriteModels(&out, models); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "testdata/models.toml", out.String())
+	if again := readModels(t, out.String()); !sameModels(models, again) {
+		t.Errorf("read %+v, want %+v", again, models)
+	}
+}
+
+func TestModelsAreFoundByWorkloadAndGPUModel(t *testing.T) {
+	models := readModels(t, modelsText)
+	m, ok := models.Lookup("solver", "v100")
+	if !ok || m.Form.Time != "log-quadratic" || m.Pos.String() != "m.toml:18:1" {
+		t.Errorf("found %+v, %v", m, ok)
+	}
+	if _, ok := models.Lookup("stencil", "GTX1080Ti"); ok {
+		t.Error("found a model that isn't there")
+	}
+	if got, want := models.Workloads(), []string{"solver", "stencil"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("workloads %v, want %v", got, want)
+	}
+	if got, want := models.GPUModels("solver"), []string{"GTX1080Ti", "V100"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("GPU models %v, want %v", got, want)
+	}
+	if err := models.Check("stencil"); err != nil {
+		t.Error(err)
+	}
+	err := models.Check("sovler")
+	wrong, ok := errors.AsType[*UnknownError](err)
+	if !ok || wrong.Nearest != "solver" || err.Error() != `unknown workload "sovler", did you mean "solver"?` {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestAFaultyModelIsNamedWithItsPosition(t *testing.T) {
+	with := func(old, text string) string { return strings.Replace(modelsText, old, text, 1) }
+	for _, c := range []struct{ name, text, want string }{
+		{"nothing", "", "m.toml:1:1: no model, want [[model]] tables"},
+		{"unknown table", "[[modell]]\n", "m.toml:1:1: unknown key modell, did you mean model?"},
+		{"unknown key", with("p0_w", "p_w"), "m.toml:7:1: unknown key p_w in [[model]], did you mean p0_w?"},
+		{"missing coefficient", with("delta = 0.5\n", ""), "m.toml:1:1: [[model]] has no delta, want a number from 0 to 1"},
+		{"delta above 1", with("delta = 0.5", "delta = 1.5"), "m.toml:11:9: model.delta is 1.5, want a number from 0 to 1"},
+		{"negative power", with("c_w = 100", "c_w = -1"), "m.toml:9:7: model.c_w is -1, want a number from 0 to 1e+15"},
+		{"no run time", strings.NewReplacer("d_s = 5", "d_s = 0", "t0_s = 0.25", "t0_s = 0").Replace(paperModel), `m.toml:1:1: model of workload "solver" on "GTX1080Ti": D and t0 are both 0`},
+		{"unknown form", with(`"paper"`, `"papre+paper"`), `m.toml:4:8: model.form: unknown time form "papre", want paper, knee`},
+		{"form of one part", with(`"paper"`, `"knee"`), `m.toml:4:8: model.form: form "knee", want time+power`},
+		{"no base clock", with("base_core_mhz = 1800\n", ""), "m.toml:1:1: [[model]] has no base_core_mhz, want a number above 0"},
+		{"base clock 0", with("1800", "0"), "m.toml:5:17: model.base_core_mhz is 0, want a number above 0"},
+		{"twice", modelsText + strings.Replace(paperModel, "GTX1080Ti", "gtx 1080 ti", 1), `a model of workload "solver" on "gtx 1080 ti" is already on line 1`},
+		{"coefficient as text", with("log_t = 0.3", "log_t = '0.3'"), `m.toml:25:18: model.coefficients.time.log_t is "0.3", want a number from -1e+15 to 1e+15`},
+		{"coefficient missing", with("log_t = 0.3, ", ""), `m.toml:18:1: model of workload "solver" on "V100": coefficient time.log_t is missing`},
+		{"coefficient unknown", with("log_t = 0.3", "log_t = 0.3, log_x = 1"), `m.toml:18:1: model of workload "solver" on "V100": `},
+		{"coefficients not a table", with("coefficients = {", "coefficients = 1 #"), "model.coefficients is 1, want a table"},
+		{"coefficients nested further", with("log_t = 0.3", "log_t.x = 0.3"), "model.coefficients.time.log_t is a table, want a number"},
+		{"standard error unknown", with("{ p0_w = 1.5", "{ p0 = 1.5"), "model.std_errors.p0: the model has no coefficient of this name"},
+		{"standard error negative", with("{ p0_w = 1.5", "{ p0_w = -1.5"), "m.toml:17:23: model.std_errors.p0_w is -1.5, want a number from 0"},
+		{"settings of a fraction", with("settings = 20", "settings = 0.5"), "m.toml:13:12: model.settings is 0.5, want a whole number"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := ReadModels(strings.NewReader(c.text), "m.toml")
+			if err == nil || got != nil {
+				t.Fatalf("read %+v, want an error", got)
+			}
+			if first, _, _ := strings.Cut(err.Error(), "\n"); !strings.Contains(first, c.want) {
+				t.Errorf("error  %s\nwants  %s", first, c.want)
+			}
+		})
+	}
+}
+
+func TestModelsThatNoFileCanHoldAreRefused(t *testing.T) {
+	good := readModels(t, paperModel).All()[0]
+	for name, change := range map[string]func(*Model){
+		"control character": func(m *Model) { m.Workload = "a\x1bb" },
+		"no GPU model":      func(m *Model) { m.GPUModel = "" },
+		"two-line source":   func(m *Model) { m.Source = "a\nb" },
+		"infinite clock":    func(m *Model) { m.Base.Core = dvfsmodel.MHz(math.Inf(1)) },
+		"NaN coefficient":   func(m *Model) { m.Coefficients[0].Value = math.NaN() },
+		"no coefficients":   func(m *Model) { m.Coefficients = nil },
+		"negative error":    func(m *Model) { m.TimeMAPE = -1 },
+	} {
+		m := good
+		m.Coefficients = append([]dvfsmodel.Coefficient(nil), good.Coefficients...)
+		change(&m)
+		if _, err := NewModels(m); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if _, err := NewModels(good, good); err == nil {
+		t.Error("two equal models: no error")
+	}
+}
+
+func TestTheDefaultPointOfAModelIsAtTheProfilesDefaultClocks(t *testing.T) {
+	p := builtin(t, "GTX1080Ti")
+	for _, core := range []dvfsmodel.MHz{1800, 2000, 1600, 1500} {
+		m := readModels(t, paperModel).All()[0]
+		m.Base.Core = core
+		response, err := m.Response(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := response.Default()
+		fitted, err := m.Fitted()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := fitted.At(1800, 5000)
+		if at.Core != 1800 || at.Mem != 5000 || !near(at.Time, want.Time) || !near(float64(at.Power), float64(want.Power)) {
+			t.Errorf("base %v MHz: %+v, want %+v", core, at, want)
+		}
+		best, err := response.Optimum(dvfsmodel.MinEnergy(), math.Inf(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, pair := range p.Pairs() {
+			if e := fitted.At(pair.Core, pair.Mem).Energy; e < best.Energy*(1-1e-12) {
+				t.Errorf("base %v MHz: %v J at %v, optimum has %v J", core, e, pair, best.Energy)
+			}
+		}
+	}
+}
+
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-12*math.Abs(b) }
+
+func TestEachFormHasAResponse(t *testing.T) {
+	models := readModels(t, modelsText)
+	for _, m := range models.All() {
+		response, err := m.Response(builtin(t, m.GPUModel))
+		if err != nil {
+			t.Fatal(err)
+		}
+		best, err := response.Optimum(dvfsmodel.MinEnergy(), math.Inf(1))
+		if err != nil || !(best.Energy > 0) || best.Energy > response.Default().Energy || best.Time < response.MinTime() {
+			t.Errorf("%s: optimum %+v, %v", m.Form, best, err)
+		}
+	}
+}
+
+func TestAModelInARangeMustHaveThePapersForm(t *testing.T) {
+	models := readModels(t, modelsText)
+	paper := models.All()[0]
+	response, err := paper.Response(builtin(t, "paper-narrow"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if best, err := response.Optimum(dvfsmodel.MinEnergy(), math.Inf(1)); err != nil || best.Setting.Fc < 0.89 {
+		t.Errorf("optimum %+v, %v", best, err)
+	}
+	other := models.All()[1]
+	if _, err := other.Response(builtin(t, "paper")); err == nil || !strings.Contains(err.Error(), "the form must be the paper's") {
+		t.Errorf("error %v", err)
+	}
+	fixed := *builtin(t, "paper")
+	fixed.Default = dvfsmodel.Base{Core: 1000, Mem: 1000}
+	if _, err := paper.Response(&fixed); err == nil || !strings.Contains(err.Error(), "range around 1000/1000 MHz") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestAModelThatPredictsNothingSomewhereIsRefused(t *testing.T) {
+	text := strings.Replace(modelsText, "power.p0_w = 50, power.core_w = 100", "power.p0_w = 0, power.core_w = 0", 1)
+	m, ok := readModels(t, text).Lookup("stencil", "V100")
+	if !ok {
+		t.Fatal("no model")
+	}
+	if _, err := m.Response(builtin(t, "V100")); err == nil || !strings.Contains(err.Error(), "0 W at 802/877 MHz, want positive") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// samplesOf are noisy samples of a model at the clocks of a profile.
+func samplesOf(p *Profile, params dvfsmodel.Params, noise func() float64) []dvfsmodel.Sample {
+	pairs := p.Pairs()
+	samples := make([]dvfsmodel.Sample, 0, len(pairs))
+	for _, pair := range pairs {
+		fc, fm := float64(pair.Core/p.Default.Core), float64(pair.Mem/p.Default.Mem)
+		at := params.At(dvfsmodel.Setting{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: fm})
+		samples = append(samples, dvfsmodel.Sample{
+			Core: pair.Core, Mem: pair.Mem,
+			Time: at.Time * (1 + noise()), Power: at.Power * dvfsmodel.Watt(1+noise()),
+		})
+	}
+	return samples
+}
+
+func TestAFittedModelPredictsTheSameAfterAFile(t *testing.T) {
+	profiles := BuiltinProfiles()
+	rapid.Check(t, func(rt *rapid.T) {
+		p, err := profiles.Lookup(rapid.SampledFrom([]string{"GTX1080Ti", "V100", "V100-2022", "GTX980"}).Draw(rt, "GPU"))
+		if err != nil {
+			rt.Fatal(err)
+		}
+		draw := func(name string, low, high float64) float64 { return rapid.Float64Range(low, high).Draw(rt, name) }
+		params := dvfsmodel.Params{
+			P0: dvfsmodel.Watt(draw("P0", 10, 100)), Gamma: dvfsmodel.Watt(draw("gamma", 0, 50)), C: dvfsmodel.Watt(draw("c", 10, 200)),
+			D: draw("D", 1, 10), Delta: draw("delta", 0, 1), T0: draw("t0", 0.1, 1),
+		}
+		samples := samplesOf(p, params, func() float64 { return draw("noise", -0.01, 0.01) })
+		form := rapid.SampledFrom(dvfsmodel.Forms()).Draw(rt, "form")
+		fitted, err := dvfsmodel.Fit(samples, p.Default, &dvfsmodel.FitOptions{Forms: []dvfsmodel.Form{form}})
+		if err != nil {
+			rt.Skip(err.Error())
+		}
+		models, err := NewModels(NewModel("w", p.Name, fitted))
+		if err != nil {
+			rt.Fatal(err)
+		}
+		var out bytes.Buffer
+		if err := WriteModels(&out, models); err != nil {
+			rt.Fatal(err)
+		}
+		again, err := ReadModels(&out, "m.toml")
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if !sameModels(models, again) {
+			rt.Fatalf("read %+v, want %+v", again.All(), models.All())
+		}
+		m, _ := again.Lookup("w", p.Name)
+		rebuilt, err := m.Fitted()
+		if err != nil {
+			rt.Fatal(err)
+		}
+		for _, s := range samples {
+			a, b := fitted.At(s.Core, s.Mem), rebuilt.At(s.Core, s.Mem)
+			if !near(a.Time, b.Time) || !near(float64(a.Power), float64(b.Power)) {
+				rt.Fatalf("%v/%v MHz: %+v, want %+v", s.Core, s.Mem, b, a)
+			}
+		}
+	})
+}
+
+func TestStandardErrorsOfThePapersCoefficientsCoverTheTruth(t *testing.T) {
+	p := builtin(t, "GTX1080Ti")
+	params := dvfsmodel.Params{P0: 60, Gamma: 20, C: 100, D: 5, Delta: 0.5, T0: 0.25}
+	rng := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a reproducible test
+	noise := func() float64 { return 0.002 * rng.NormFloat64() }
+	fitted, err := dvfsmodel.Fit(samplesOf(p, params, noise), p.Default, &dvfsmodel.FitOptions{Forms: []dvfsmodel.Form{dvfsmodel.PaperForm()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	truth := paperCoefficients(params)
+	for i, c := range NewModel("w", p.Name, fitted).Coefficients {
+		if miss := math.Abs(c.Value - truth[i].Value); !(c.StdErr > 0) || miss > 4*c.StdErr {
+			t.Errorf("%s is %v ± %v, truth %v", c.Name, c.Value, c.StdErr, truth[i].Value)
+		}
+	}
+}

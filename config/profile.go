@@ -1,0 +1,121 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/epplan/epplan/dvfsmodel"
+)
+
+// Profile is what is known of a GPU model: its clocks and its power when idle.
+type Profile struct {
+	Name    string
+	Aliases []string
+	// Default is the default clocks, 0 where only a range is known.
+	Default dvfsmodel.Base
+	// Clocks are the supported clocks; empty for a model with a Range.
+	Clocks []ClockGroup
+	// Range names the continuous range (wide, narrow) of a model without a
+	// clock list.
+	Range string
+	IdleW dvfsmodel.Watt // one idle GPU
+	HostW dvfsmodel.Watt // by GPU: CPUs, fans and memory of a node that is on
+	// Voltage is the core voltage over the core clock, ascending; between the
+	// points it is linear, beyond them flat. Empty means the paper's curve.
+	Voltage []VoltagePoint
+	Source  string // where the values come from
+}
+
+// ClockGroup is the core clocks that each of some memory clocks supports.
+type ClockGroup struct{ Mem, Core []dvfsmodel.MHz }
+
+// VoltagePoint is the core voltage that a core clock needs, in any unit: only
+// the ratio to the one at the default clock counts.
+type VoltagePoint struct {
+	Core  dvfsmodel.MHz
+	Volts dvfsmodel.Volt
+}
+
+// Pairs lists the supported clocks one by one.
+func (p *Profile) Pairs() []dvfsmodel.ClockPair {
+	var pairs []dvfsmodel.ClockPair
+	for _, g := range p.Clocks {
+		for _, mem := range g.Mem {
+			for _, core := range g.Core {
+				pairs = append(pairs, dvfsmodel.ClockPair{Core: core, Mem: mem})
+			}
+		}
+	}
+	return pairs
+}
+
+// Table builds the table of supported clocks, normalised to the default ones.
+// It fails for a profile without a clock list.
+func (p *Profile) Table() (*dvfsmodel.Table, error) {
+	return p.table(p.Default, p.curve(p.Default))
+}
+
+func (p *Profile) table(base dvfsmodel.Base, curve func(float64) dvfsmodel.Volt) (*dvfsmodel.Table, error) {
+	t, err := dvfsmodel.NewTable(base, p.Pairs(), curve)
+	if err != nil {
+		return nil, fmt.Errorf("GPU model %s: %w", p.Name, err)
+	}
+	return t, nil
+}
+
+// DefaultPoint is the setting at the default clocks, without time and power.
+func (p *Profile) DefaultPoint() dvfsmodel.Point {
+	return dvfsmodel.Point{Setting: dvfsmodel.DefaultSetting(), Core: p.Default.Core, Mem: p.Default.Mem}
+}
+
+// curve is the normalised core voltage over the core clock, both relative to
+// base; nil stands for the paper's curve.
+func (p *Profile) curve(base dvfsmodel.Base) func(fc float64) dvfsmodel.Volt {
+	if len(p.Voltage) == 0 {
+		return nil
+	}
+	one := p.volts(base.Core)
+	return func(fc float64) dvfsmodel.Volt { return p.volts(base.Core*dvfsmodel.MHz(fc)) / one }
+}
+
+// volts interpolates the voltage points.
+func (p *Profile) volts(core dvfsmodel.MHz) dvfsmodel.Volt {
+	last := p.Voltage[0]
+	for _, next := range p.Voltage {
+		if core <= next.Core {
+			if next.Core == last.Core {
+				return next.Volts
+			}
+			share := dvfsmodel.Volt((core - last.Core) / (next.Core - last.Core))
+			return last.Volts + share*(next.Volts-last.Volts)
+		}
+		last = next
+	}
+	return last.Volts
+}
+
+// validate reports the key that doesn't go with the others, and why.
+func (p *Profile) validate() (key string, err error) {
+	if p.Range != "" {
+		if len(p.Clocks) > 0 {
+			return "range", errors.New("a GPU model has clocks or a range, not both")
+		}
+		if _, err := dvfsmodel.RangeByName(p.Range); err != nil {
+			return "range", err
+		}
+		return "", nil
+	}
+	if len(p.Clocks) == 0 {
+		return "name", fmt.Errorf("GPU model %s has no clocks", quoted(p.Name))
+	}
+	table, err := p.Table()
+	if err != nil {
+		return "clocks", err
+	}
+	if _, ok := table.Contains(p.Default.Core, p.Default.Mem); !ok {
+		near := table.Nearest(p.Default.Core, p.Default.Mem)
+		return "default_core_mhz", fmt.Errorf("default clocks %v/%v MHz aren't in the clock list, the nearest there are %v/%v",
+			float64(p.Default.Core), float64(p.Default.Mem), float64(near.Core), float64(near.Mem))
+	}
+	return "", nil
+}

@@ -1,0 +1,285 @@
+package config
+
+import (
+	_ "embed"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/epplan/epplan/dvfsmodel"
+)
+
+//go:embed profiles.toml
+var builtinProfiles string
+
+// Profiles is a set of GPU models. It is immutable.
+type Profiles struct{ list []Profile }
+
+// BuiltinProfiles are the GPU models that need no file.
+func BuiltinProfiles() *Profiles {
+	p, err := ReadProfiles(strings.NewReader(builtinProfiles), "profiles.toml")
+	if err != nil {
+		panic(err) // part of the program, and tested
+	}
+	return p
+}
+
+// ReadProfiles reads a file of [[gpu]] tables. The error is a [FileError]
+// unless the file can't be read at all.
+func ReadProfiles(r io.Reader, name string) (*Profiles, error) {
+	d, err := parse(r, name)
+	if err != nil {
+		return nil, err
+	}
+	p := &Profiles{}
+	gpu := field{key: "gpu", take: func(d *document, path string, v any) { p.list = takeProfiles(d, path, v) }}
+	d.read("", "", d.root, []field{gpu})
+	if len(p.list) == 0 && len(d.faults) == 0 {
+		d.faultAt("", "no GPU model, want at least one [[gpu]] table")
+	}
+	if err := d.err(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// ReadProfilesFile is [ReadProfiles] of a file.
+func ReadProfilesFile(path string) (*Profiles, error) { return parseFile(path, ReadProfiles) }
+
+// With is the set with others added; one of the same name replaces the old one.
+func (p *Profiles) With(more *Profiles) *Profiles {
+	sum := &Profiles{list: slices.Clone(more.list)}
+	for i := range p.list {
+		if sum.byName(p.list[i].Name) == nil {
+			sum.list = append(sum.list, p.list[i])
+		}
+	}
+	return sum
+}
+
+// Names lists the GPU models, ascending.
+func (p *Profiles) Names() []string {
+	names := make([]string, len(p.list))
+	for i := range p.list {
+		names[i] = p.list[i].Name
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Lookup finds a GPU model by its name or an alias; letter case, spaces and
+// dashes don't matter. The error is an [UnknownError].
+func (p *Profiles) Lookup(name string) (*Profile, error) {
+	if found := p.byName(name); found != nil {
+		return found, nil
+	}
+	wanted := fold(name)
+	for i := range p.list {
+		for _, alias := range p.list[i].Aliases {
+			if fold(alias) == wanted {
+				return &p.list[i], nil
+			}
+		}
+	}
+	return nil, unknown("GPU model", name, p.Names())
+}
+
+func (p *Profiles) byName(name string) *Profile {
+	wanted := fold(name)
+	for i := range p.list {
+		if fold(p.list[i].Name) == wanted {
+			return &p.list[i]
+		}
+	}
+	return nil
+}
+
+// takeProfiles reads [[gpu]] tables; of those with faults nothing is returned.
+func takeProfiles(d *document, path string, v any) []Profile {
+	var list []Profile
+	first := make(map[string]string) // path by folded name or alias
+	d.tables(path, v, func(at string, values map[string]any) {
+		p := Profile{HostW: defaultHostW}
+		before := len(d.faults)
+		d.read("[[gpu]]", at, values, p.fields())
+		if len(d.faults) > before {
+			return
+		}
+		if key, err := p.validate(); err != nil {
+			d.faultAt(join(at, key), "%v", err)
+			return
+		}
+		for _, name := range sortedUnique(append(foldAll(p.Aliases), fold(p.Name))) {
+			if other, twice := first[name]; twice {
+				d.faultAt(join(at, "name"), "GPU model %s, or an alias of it, is already on line %d", quoted(p.Name), d.atKey(other).Line)
+				return
+			}
+			first[name] = at
+		}
+		list = append(list, p)
+	})
+	return list
+}
+
+func foldAll(names []string) []string {
+	folded := make([]string, len(names))
+	for i, name := range names {
+		folded[i] = fold(name)
+	}
+	return folded
+}
+
+// defaultHostW is the host power of a GPU model that doesn't say: that of a
+// busy two-socket server without GPUs, about 200 W, by its eight GPUs.
+const defaultHostW dvfsmodel.Watt = 25
+
+func (p *Profile) fields() []field {
+	name := required(line("name", "", &p.Name))
+	core := number("default_core_mhz", "", &p.Default.Core, positive)
+	mem := number("default_mem_mhz", "", &p.Default.Mem, positive)
+	clocks := field{key: "clocks", want: "tables with mem_mhz and core_mhz", take: p.takeClocks, text: p.clocksText}
+	voltage := field{key: "voltage", want: `"paper" or pairs [MHz, volts]`, take: p.takeVoltage, text: p.voltageText}
+	return []field{
+		name,
+		lines("aliases", "", &p.Aliases),
+		core, mem, clocks,
+		choice("range", "", &p.Range, "wide", "narrow"),
+		required(number("idle_w", "", &p.IdleW, nonNegative)),
+		number("host_w_per_gpu", "", &p.HostW, nonNegative),
+		voltage,
+		line("source", "", &p.Source),
+	}
+}
+
+// Bounds of clock lists: boards have up to a few hundred core clocks and a
+// handful of memory clocks.
+const (
+	maxClocks = 2000
+	maxPairs  = 100_000
+)
+
+func (p *Profile) takeClocks(d *document, path string, v any) {
+	pairs := 0
+	d.tables(path, v, func(at string, values map[string]any) {
+		var g ClockGroup
+		d.read("gpu.clocks", at, values, []field{
+			required(clockList("mem_mhz", &g.Mem)), required(clockList("core_mhz", &g.Core)),
+		})
+		p.Clocks = append(p.Clocks, g)
+		pairs += len(g.Mem) * len(g.Core)
+	})
+	if pairs > maxPairs {
+		d.faultAt(path, "gpu.clocks has %d pairs of clocks, want at most %d", pairs, maxPairs)
+	}
+}
+
+// clockList is a field with an array of clocks, or with {from, to, step}.
+func clockList(key string, to *[]dvfsmodel.MHz) field {
+	f := field{key: key, want: fmt.Sprintf("an array of 1 to %d clocks, or {from, to, step}", maxClocks)}
+	f.take = func(d *document, path string, v any) {
+		switch x := v.(type) {
+		case map[string]any:
+			*to = takeSteps(d, path, x)
+			return
+		case []any:
+			if n := len(x); n == 0 || n > maxClocks {
+				break
+			}
+			*to = make([]dvfsmodel.MHz, len(x))
+			for i, element := range x {
+				number("", "", &(*to)[i], positive).take(d, fmt.Sprintf("%s[%d]", path, i), element)
+			}
+			return
+		}
+		d.wrong(path, v, f.want)
+	}
+	return f
+}
+
+// takeSteps reads {from, to, step}; both ends belong to the list.
+func takeSteps(d *document, path string, values map[string]any) []dvfsmodel.MHz {
+	var from, to, step dvfsmodel.MHz
+	before := len(d.faults)
+	d.read(withoutIndexes(path), path, values, []field{
+		required(number("from", "", &from, positive)),
+		required(number("to", "", &to, positive)),
+		required(number("step", "", &step, positive)),
+	})
+	if len(d.faults) > before {
+		return nil
+	}
+	const rounding = 1e-9
+	steps := float64((to-from)/step) + rounding
+	if steps < 0 || steps >= maxClocks {
+		d.faultAt(path, "%s is from %v to %v by %v, want 1 to %d clocks",
+			withoutIndexes(path), float64(from), float64(to), float64(step), maxClocks)
+		return nil
+	}
+	clocks := make([]dvfsmodel.MHz, int(steps)+1)
+	for i := range clocks {
+		clocks[i] = from + dvfsmodel.MHz(i)*step
+	}
+	return clocks
+}
+
+func (p *Profile) takeVoltage(d *document, path string, v any) {
+	const want = `"paper" or pairs [MHz, volts] with clocks that rise and voltages that don't fall`
+	if v == "paper" {
+		return
+	}
+	list, ok := v.([]any)
+	if !ok || len(list) == 0 || len(list) > maxClocks {
+		d.wrong(path, v, want)
+		return
+	}
+	for i, element := range list {
+		pt, ok := voltagePoint(element)
+		if n := len(p.Voltage); ok && n > 0 {
+			ok = pt.Core > p.Voltage[n-1].Core && pt.Volts >= p.Voltage[n-1].Volts
+		}
+		if !ok {
+			d.wrong(fmt.Sprintf("%s[%d]", path, i), element, want)
+			return
+		}
+		p.Voltage = append(p.Voltage, pt)
+	}
+}
+
+func voltagePoint(v any) (VoltagePoint, bool) {
+	pair, ok := v.([]any)
+	if !ok || len(pair) != 2 {
+		return VoltagePoint{}, false
+	}
+	core, ok1 := toNumber(pair[0])
+	volts, ok2 := toNumber(pair[1])
+	pt := VoltagePoint{Core: dvfsmodel.MHz(core), Volts: dvfsmodel.Volt(volts)}
+	return pt, ok1 && ok2 && positive.has(core) && positive.has(volts)
+}
+
+func (p *Profile) clocksText() string {
+	groups := make([]string, len(p.Clocks))
+	for i, g := range p.Clocks {
+		groups[i] = "{ mem_mhz = " + numbersText(g.Mem) + ", core_mhz = " + numbersText(g.Core) + " }"
+	}
+	return "[" + strings.Join(groups, ", ") + "]"
+}
+
+func (p *Profile) voltageText() string {
+	if len(p.Voltage) == 0 {
+		return `"paper"`
+	}
+	points := make([]string, len(p.Voltage))
+	for i, pt := range p.Voltage {
+		points[i] = "[" + numberText(float64(pt.Core)) + ", " + numberText(float64(pt.Volts)) + "]"
+	}
+	return "[" + strings.Join(points, ", ") + "]"
+}
+
+func numbersText[T ~float64](list []T) string {
+	texts := make([]string, len(list))
+	for i, x := range list {
+		texts[i] = numberText(float64(x))
+	}
+	return "[" + strings.Join(texts, ", ") + "]"
+}

@@ -1,0 +1,145 @@
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/epplan/epplan/dvfsmodel"
+)
+
+const configHead = `# Configuration of epplan. Every key may be left out; the values below are the
+# defaults. A line that begins with "# key =" is a default that comes from
+# somewhere else.
+`
+
+const showHead = "# Effective configuration of epplan. Each comment says where the value comes from.\n"
+
+// DefaultText is the default configuration as a file with comments. Loading
+// it gives [Default].
+func DefaultText() string {
+	c := Default()
+	var out bytes.Buffer
+	out.WriteString(configHead)
+	c.write(&out, explain)
+	return out.String()
+}
+
+// Show writes the effective configuration as TOML, each value with a comment
+// that says where it comes from. It can be loaded again.
+func (c *Config) Show(w io.Writer) error {
+	var out bytes.Buffer
+	out.WriteString(showHead)
+	c.write(&out, c.trace)
+	_, err := w.Write(out.Bytes())
+	return err
+}
+
+// annotate writes one field of a table at a path.
+type annotate func(out *bytes.Buffer, path string, f field)
+
+func (c *Config) write(out *bytes.Buffer, show annotate) {
+	writeTable(out, "objective", "[objective]", c.goal.fields(), show)
+	writeTable(out, "policy", "[policy]", c.Policy.fields(), show)
+	writeTable(out, "safety", "[safety]", c.Safety.fields(), show)
+	writeTable(out, "cluster", "[cluster]", c.clusterFields(), show)
+	for i := range c.cluster.Classes {
+		path := "cluster.nodes[" + strconv.Itoa(i) + "]"
+		writeTable(out, path, "[[cluster.nodes]]", classFields(&c.cluster.Classes[i]), show)
+	}
+	for i := range c.gpus {
+		path := "gpu[" + strconv.Itoa(i) + "]"
+		writeTable(out, path, "[[gpu]]", c.gpus[i].writtenFields(), show)
+	}
+}
+
+func writeTable(out *bytes.Buffer, path, header string, fields []field, show annotate) {
+	out.WriteString("\n" + header + "\n")
+	for _, f := range fields {
+		show(out, path, f)
+	}
+}
+
+// explain puts a field's meaning above it.
+func explain(out *bytes.Buffer, _ string, f field) {
+	if f.doc != "" {
+		out.WriteString("# " + strings.ReplaceAll(f.doc, "\n", "\n# ") + "\n")
+	}
+	if f.derived {
+		fmt.Fprintf(out, "# %s = %s # from %s\n", f.key, f.text(), f.from)
+		return
+	}
+	fmt.Fprintf(out, "%s = %s\n", f.key, f.text())
+}
+
+// trace puts behind a field where its value comes from.
+func (c *Config) trace(out *bytes.Buffer, path string, f field) {
+	from := "default"
+	if f.derived {
+		from = f.from
+	}
+	if pos, ok := c.origin[join(path, f.key)]; ok {
+		from = pos.String()
+	}
+	fmt.Fprintf(out, "%s = %s # %s\n", f.key, f.text(), from)
+}
+
+// writtenFields are the fields that a profile has values for.
+func (p *Profile) writtenFields() []field {
+	absent := map[string]bool{
+		"aliases":          len(p.Aliases) == 0,
+		"default_core_mhz": p.Default.Core == 0,
+		"default_mem_mhz":  p.Default.Mem == 0,
+		"clocks":           len(p.Clocks) == 0,
+		"range":            p.Range == "",
+		"source":           p.Source == "",
+	}
+	return slices.DeleteFunc(p.fields(), func(f field) bool { return absent[f.key] })
+}
+
+// WriteModels writes models as a file that [ReadModels] reads.
+func WriteModels(w io.Writer, models *Models) error {
+	var out bytes.Buffer
+	out.WriteString("# Models of workloads. Coefficients are relative to the base clocks.\n")
+	for i := range models.list {
+		models.list[i].write(&out)
+	}
+	_, err := w.Write(out.Bytes())
+	return err
+}
+
+func (m *Model) write(out *bytes.Buffer) {
+	out.WriteString("\n[[model]]\n")
+	put := func(key, text string, given bool) {
+		if given {
+			out.WriteString(key + " = " + text + "\n")
+		}
+	}
+	put("workload", strconv.Quote(m.Workload), true)
+	put("gpu_model", strconv.Quote(m.GPUModel), true)
+	put("form", strconv.Quote(formText(m.Form)), true)
+	put("base_core_mhz", numberText(float64(m.Base.Core)), true)
+	put("base_mem_mhz", numberText(float64(m.Base.Mem)), true)
+	put("settings", strconv.Itoa(m.Settings), m.Settings > 0)
+	put("time_mape", numberText(m.TimeMAPE), m.TimeMAPE > 0)
+	put("power_mape", numberText(m.PowerMAPE), m.PowerMAPE > 0)
+	put("source", strconv.Quote(m.Source), m.Source != "")
+	if m.Form != dvfsmodel.PaperForm() {
+		out.WriteString("[model.coefficients]\n")
+	}
+	known := false
+	for _, c := range m.Coefficients {
+		put(c.Name, numberText(c.Value), true)
+		known = known || c.StdErr > 0
+	}
+	if !known {
+		return
+	}
+	out.WriteString("[model.std_errors]\n")
+	for _, c := range m.Coefficients {
+		put(c.Name, numberText(c.StdErr), c.StdErr > 0)
+	}
+}

@@ -1,0 +1,186 @@
+package report
+
+import (
+	"bufio"
+	"io"
+	"slices"
+	"strconv"
+
+	"github.com/epplan/epplan/planner"
+)
+
+// field is a member of a JSON object.
+type field struct {
+	key   string
+	value Value
+}
+
+// fields are the totals of a plan in the order of its JSON.
+func (r *Result) fields() []field {
+	s := Summarise(r)
+	out := []field{
+		{"policy", Text(s.Policy)},
+		{"status", Text(s.Status.String())},
+		{"mode", Text(s.Mode.String())},
+		{"start", Text(s.Start.String())},
+	}
+	if r.Seed != nil {
+		out = append(out, field{"seed", Value{kind: literal, text: strconv.FormatUint(*r.Seed, 10)}})
+	}
+	return append(out,
+		field{"jobs_total", Count(s.JobsTotal)},
+		field{"misses", Count(s.Misses)},
+		field{"energy_j", Number(s.Energy)},
+		field{"run_j", Number(s.Run)},
+		field{"idle_j", Number(s.Idle)},
+		field{"turn_on_j", Number(s.TurnOn)},
+		field{"host_j", Number(s.Host)},
+		field{"sleep_j", Number(s.Sleep)},
+		field{"baseline_energy_j", nonZero(s.Baseline)},
+		field{"saving", Number(s.Saving())},
+		field{"bound_j", nonZero(s.Bound)},
+		field{"gap", Number(s.Gap())},
+		field{"nodes_used", Count(s.NodesUsed)},
+		field{"gpus_used", Count(s.GPUsUsed)},
+		field{"end_s", Number(s.End)},
+	)
+}
+
+// WritePlanJSON writes a plan as one JSON object: its totals, the jobs that
+// can't be planned, warnings, and then every planned job on a line of its own.
+func WritePlanJSON(w io.Writer, r *Result) error {
+	out := bufio.NewWriterSize(w, 1<<16)
+	line := []byte("{\n")
+	for _, f := range r.fields() {
+		line = append(appendQuoted(append(line, "  "...), f.key), ": "...)
+		line = append(f.value.appendJSON(line), ",\n"...)
+	}
+	line = append(line, `  "infeasible": `...)
+	_, _ = out.Write(line)
+	if err := r.infeasibleTable().writeArray(out, "  "); err != nil {
+		return err
+	}
+	line = append(line[:0], ",\n  \"warnings\": ["...)
+	for i, warning := range r.Plan.Warnings {
+		if i > 0 {
+			line = append(line, ", "...)
+		}
+		line = appendQuoted(line, warning.Error())
+	}
+	line = append(line, "],\n  \"jobs\": "...)
+	_, _ = out.Write(line)
+	if err := r.jobTable(false).writeArray(out, "  "); err != nil {
+		return err
+	}
+	_, _ = out.WriteString("\n}\n")
+	return out.Flush()
+}
+
+// WritePlanCSV writes one row for each job of the batch, in its order. A job
+// that can't be planned has no node, and its reason says why.
+func WritePlanCSV(w io.Writer, r *Result) error {
+	return r.jobTable(true).WriteCSV(w)
+}
+
+// infeasibleTable lists the jobs that can't be planned.
+func (r *Result) infeasibleTable() *Table {
+	return &Table{
+		Columns: []Column{
+			{Key: "id", Head: "job", Left: true, Max: maxName},
+			{Key: "why", Head: "why", Left: true},
+			{Key: "earliest_finish_s", Head: "earliest finish", Unit: Seconds},
+		},
+		Rows: func(yield func([]Value) bool) {
+			for _, u := range r.Plan.Unplaced {
+				if !yield([]Value{Text(r.Problem.Tasks[u.Task].ID), Text(u.Why), Number(u.Earliest)}) {
+					return
+				}
+			}
+		},
+		Len: len(r.Plan.Unplaced),
+	}
+}
+
+// jobColumns are those of a job in JSON and CSV.
+func jobColumns() []Column {
+	return []Column{
+		{Key: "id"},
+		{Key: "node"},
+		{Key: "gpus"},
+		{Key: "start_s"},
+		{Key: "end_s"},
+		{Key: "deadline_s"},
+		{Key: "v"},
+		{Key: "fc"},
+		{Key: "fm"},
+		{Key: "core_mhz", Optional: true},
+		{Key: "mem_mhz", Optional: true},
+		{Key: "power_w"},
+		{Key: "energy_j"},
+		{Key: "reason"},
+	}
+}
+
+// jobTable has a row for each planned job, and for the other ones too if they
+// are wanted.
+func (r *Result) jobTable(unplaced bool) *Table {
+	columns := jobColumns()
+	return &Table{Columns: columns, Rows: func(yield func([]Value) bool) {
+		row := make([]Value, len(columns))
+		left := r.Plan.Unplaced // by task, ascending
+		for i := range r.Plan.Assignments {
+			t := &r.Problem.Tasks[i]
+			why := ""
+			if len(left) > 0 && left[0].Task == i {
+				why, left = left[0].Why, left[1:]
+			}
+			if r.Plan.Assignments[i].Node < 0 {
+				if !unplaced {
+					continue
+				}
+				clear(row)
+				row[0], row[5], row[len(row)-1] = Text(t.ID), Number(t.Deadline), Text("not planned: "+why)
+			} else {
+				fillJob(row, t, &r.Plan.Assignments[i])
+			}
+			if !yield(row) {
+				return
+			}
+		}
+	}}
+}
+
+// fillJob sets the values of jobColumns.
+func fillJob(row []Value, t *planner.Task, a *planner.Assignment) {
+	copy(row, []Value{
+		Text(t.ID),
+		Count(int(a.Node)),
+		GPUs(a.GPUs),
+		Number(a.Start),
+		Number(a.End),
+		Number(t.Deadline),
+		Number(a.Point.Setting.V),
+		Number(a.Point.Setting.Fc),
+		Number(a.Point.Setting.Fm),
+		nonZero(a.Point.Core),
+		nonZero(a.Point.Mem),
+		Number(a.Power(t)),
+		Number(a.Energy(t)),
+		Text(a.Reason.String()),
+	})
+}
+
+// placed yields the planned tasks in the order of the batch.
+func (r *Result) placed(yield func(task int, a *planner.Assignment) bool) {
+	for i := range r.Plan.Assignments {
+		if a := &r.Plan.Assignments[i]; a.Node >= 0 && !yield(i, a) {
+			return
+		}
+	}
+}
+
+// isLate tells whether a task ends after its deadline.
+func (r *Result) isLate(task int) bool {
+	_, late := slices.BinarySearch(r.Plan.Misses, task)
+	return late
+}

@@ -1,0 +1,226 @@
+package report
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/queue"
+)
+
+// maxName is how much of a job's id a table shows.
+const maxName = 24
+
+// WritePlanTable writes a plan for people: its totals, what went wrong, and a
+// line for each of the first jobs.
+func WritePlanTable(w io.Writer, r *Result, opts *TextOptions) error {
+	s := Summarise(r)
+	out := bufio.NewWriter(w)
+	for _, line := range s.header(opts) {
+		writeLines(out, line)
+	}
+	for _, warning := range r.Plan.Warnings {
+		writeLines(out, opts.paint(bold, "Warning")+"  "+queue.Printable(warning.Error()))
+	}
+	for _, section := range []struct {
+		title string
+		table *Table
+	}{
+		{counting(s.Infeasible, "job", "jobs") + " can't be planned:", r.infeasibleTable()},
+		{counting(s.Misses, "job ends", "jobs end") + " after the deadline:", r.lateTable()},
+	} {
+		if section.table.Len == 0 {
+			continue
+		}
+		writeLines(out, "", opts.paint(alarm, section.title))
+		if err := section.table.WriteText(out, opts); err != nil {
+			return err
+		}
+	}
+	if s.JobsTotal > s.Infeasible {
+		writeLines(out, "")
+		if err := r.peopleTable(s.JobsTotal-s.Infeasible).WriteText(out, opts); err != nil {
+			return err
+		}
+	}
+	return out.Flush()
+}
+
+// header is the block of totals.
+func (s *Summary) header(opts *TextOptions) []string {
+	scale := CommonScale(Joules, 5, float64(s.Energy))
+	line := func(label, text string) string { return opts.paint(bold, fmt.Sprintf("%-7s", label)) + "  " + text }
+	seed := ""
+	if s.Seed != nil {
+		seed = ", seed " + strconv.FormatUint(*s.Seed, 10)
+	}
+	lines := []string{
+		line("Plan", fmt.Sprintf("%s, %s, %s start: %s", queue.Printable(s.Policy), s.Mode, s.Start, s.Status)+seed),
+		line("Jobs", s.coverage()),
+		line("Energy", s.breakdown(scale)),
+	}
+	if s.Baseline > 0 {
+		lines = append(lines, line("Saving", FormatPercent(s.Saving())+" of "+scale.With(float64(s.Baseline))+" at default clocks"))
+	}
+	if s.Bound > 0 {
+		lines = append(lines, line("Gap", FormatPercent(s.Gap())+" above "+scale.With(float64(s.Bound))+", which no schedule can beat"))
+	}
+	return lines
+}
+
+// coverage says how many jobs are planned, on what, and whether in time.
+func (s *Summary) coverage() string {
+	planned := FormatCount(s.JobsTotal - s.Infeasible)
+	deadlines := "all deadlines are met"
+	if s.Infeasible == s.JobsTotal {
+		return "none of " + FormatCount(s.JobsTotal) + " can be planned"
+	}
+	if s.Infeasible > 0 {
+		planned += " of " + FormatCount(s.JobsTotal)
+		deadlines = "their deadlines are met"
+	}
+	if s.Misses > 0 {
+		deadlines = counting(s.Misses, "misses its deadline", "miss their deadlines")
+	}
+	return fmt.Sprintf("%s on %s with %s; the last one ends at %s; %s", planned,
+		counting(s.NodesUsed, "node", "nodes"), counting(s.GPUsUsed, "GPU", "GPUs"), FormatSeconds(s.End), deadlines)
+}
+
+// breakdown is the total energy and its parts, all in one unit.
+func (s *Summary) breakdown(scale Scale) string {
+	var parts []string
+	for _, p := range s.energies() {
+		if p.energy != 0 {
+			parts = append(parts, p.name+" "+scale.Format(float64(p.energy)))
+		}
+	}
+	total := scale.With(float64(s.Energy)) + " (" + FormatKWh(s.Energy) + ")"
+	if len(parts) == 0 {
+		return total
+	}
+	return total + " = " + strings.Join(parts, " + ")
+}
+
+// counting is a number with the noun that suits it.
+func counting(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return FormatCount(n) + " " + many
+}
+
+// lateTable lists the jobs that miss their deadlines.
+func (r *Result) lateTable() *Table {
+	return &Table{
+		Columns: []Column{
+			{Head: "job", Left: true, Max: maxName},
+			{Head: "deadline", Unit: Seconds, Group: 1},
+			{Head: "earliest finish", Unit: Seconds, Group: 1},
+			{Head: "late by", Unit: Seconds, Group: 1},
+		},
+		Rows: func(yield func([]Value) bool) {
+			for _, task := range r.Plan.Misses {
+				t, a := &r.Problem.Tasks[task], &r.Plan.Assignments[task]
+				if !yield([]Value{Text(t.ID), Number(t.Deadline), Number(a.End), Number(a.End - t.Deadline)}) {
+					return
+				}
+			}
+		},
+		Len: len(r.Plan.Misses),
+	}
+}
+
+// peopleTable has a line for each planned job, of which there are count.
+func (r *Result) peopleTable(count int) *Table {
+	inMHz := r.inMHz()
+	clocks := Column{Head: "core/mem", Note: "× default"}
+	if inMHz {
+		clocks.Note = "MHz"
+	}
+	columns := []Column{
+		{Head: "job", Left: true, Max: maxName},
+		{Head: "node"},
+		{Head: "GPU"},
+		{Head: "start", Unit: Seconds, Group: 1},
+		{Head: "end", Unit: Seconds, Group: 1},
+		clocks,
+		{Head: "power", Unit: Watts},
+		{Head: "energy", Unit: Joules},
+		{Head: "slack", Unit: Seconds, Group: 1},
+		{Head: "why", Left: true},
+	}
+	return &Table{Columns: columns, Len: count, Rows: func(yield func([]Value) bool) {
+		for task, a := range r.placed {
+			t := &r.Problem.Tasks[task]
+			if !yield([]Value{
+				Text(t.ID), Text(r.nodeName(int(a.Node))), GPUs(a.GPUs), Number(a.Start), Number(a.End),
+				Text(clockText(a, inMHz)), Number(a.Power(t)), Number(a.Energy(t)), Number(t.Deadline - a.End), Text(inShort(a.Reason)),
+			}) {
+				return
+			}
+		}
+	}}
+}
+
+// inMHz tells whether every planned job has clocks in MHz.
+func (r *Result) inMHz() bool {
+	for _, a := range r.placed {
+		if a.Point.Core == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// clockText is core and memory clock.
+func clockText(a *planner.Assignment, inMHz bool) string {
+	if inMHz {
+		return fmt.Sprintf("%.0f/%.0f", float64(a.Point.Core), float64(a.Point.Mem))
+	}
+	return fmt.Sprintf("%.3f/%.3f", a.Point.Setting.Fc, a.Point.Setting.Fm)
+}
+
+// nodeName is the node's number, with its class where there are several.
+func (r *Result) nodeName(node int) string {
+	number := strconv.Itoa(node)
+	if classes := r.Problem.Cluster.Classes; len(classes) > 1 {
+		return classes[r.Plan.Nodes[node].Class].Name + "/" + number
+	}
+	return number
+}
+
+// clockWords and placeWords are the reasons in a word or two.
+var (
+	clockWords = map[planner.ClockReason]string{
+		planner.ClocksDefault:   "default",
+		planner.ClocksNoModel:   "no model",
+		planner.ClocksShared:    "shares a GPU",
+		planner.ClocksFree:      "optimum",
+		planner.ClocksDeadline:  "deadline",
+		planner.ClocksReadjust:  "readjusted",
+		planner.ClocksStretched: "stretched",
+		planner.ClocksShrunk:    "shortened",
+		planner.ClocksLate:      "too late",
+	}
+	placeWords = map[planner.PlaceReason]string{
+		planner.PlaceOpened:   "new GPU",
+		planner.PlaceLightest: "free first",
+		planner.PlaceFirst:    "first fit",
+		planner.PlaceFullest:  "fullest",
+		planner.PlaceEmptiest: "emptiest",
+		planner.PlaceLatest:   "latest fit",
+		planner.PlaceMarginal: "least added",
+		planner.PlaceMoved:    "moved",
+		planner.PlaceLate:     "earliest finish",
+		planner.PlaceHeld:     "held back",
+		planner.PlaceSoonest:  "soonest",
+	}
+)
+
+// inShort is a reason in a few words; Reason.String is the whole sentence.
+func inShort(r planner.Reason) string {
+	return clockWords[r.Clocks] + ", " + placeWords[r.Place]
+}

@@ -1,0 +1,82 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/epplan/epplan/queue"
+)
+
+// Progress is a line on a terminal that says how far long work is. It writes
+// nothing where there is no terminal. All methods may be called by several
+// goroutines.
+type Progress struct {
+	mu      sync.Mutex
+	w       io.Writer
+	now     func() time.Time
+	label   string
+	total   int
+	done    int
+	started time.Time
+	drawn   time.Time
+	shown   bool
+}
+
+// progressEvery is the shortest time between two updates, and how long work
+// takes before there is a line at all.
+const progressEvery = 200 * time.Millisecond
+
+// barWidth is the length of the bar in characters.
+const barWidth = 30
+
+// NewProgress starts a line for total steps of work. Unless terminal is true it
+// stays silent.
+func NewProgress(w io.Writer, terminal bool, now func() time.Time, label string, total int) *Progress {
+	p := &Progress{now: now, label: queue.Printable(label), total: max(1, total)}
+	if terminal {
+		p.w, p.started = w, now()
+		p.drawn = p.started
+	}
+	return p
+}
+
+// Add counts steps that are done.
+func (p *Progress) Add(steps int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done = min(p.total, p.done+steps)
+	if p.w == nil {
+		return
+	}
+	if now := p.now(); now.Sub(p.drawn) >= progressEvery {
+		p.drawn, p.shown = now, true
+		p.draw(now)
+	}
+}
+
+// draw writes the line over the one before. That it can't be written is no
+// reason to stop the work.
+func (p *Progress) draw(now time.Time) {
+	part := float64(p.done) / float64(p.total)
+	filled := int(part * barWidth)
+	left := ""
+	if p.done > 0 && p.done < p.total {
+		rest := time.Duration(float64(now.Sub(p.started)) * (1 - part) / part)
+		left = "  " + rest.Round(time.Second).String() + " left"
+	}
+	_, _ = fmt.Fprintf(p.w, "\r%s  [%s%s] %s/%s%s\x1b[K", p.label,
+		strings.Repeat("#", filled), strings.Repeat(".", barWidth-filled), FormatCount(p.done), FormatCount(p.total), left)
+}
+
+// Finish removes the line.
+func (p *Progress) Finish() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.shown {
+		_, _ = io.WriteString(p.w, "\r\x1b[K")
+	}
+	p.w, p.shown = nil, false
+}

@@ -1,0 +1,205 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/epplan/epplan/planner"
+)
+
+// bar is a job, or several that are too short to be seen alone, on
+// neighbouring GPUs of a node.
+type bar struct {
+	group, gpu, gpus int     // lanes: from gpu, gpus of them
+	offset, share    float64 // part of the lane, from its top
+	start, end       float64
+	task             int // the first one
+	jobs             int
+	clock            float64 // core clock, mean over time
+	busy             float64 // seconds that the clock stands for
+}
+
+const (
+	minBar  = 0.6   // least width of a bar, pixels
+	maxBars = 20000 // with more of them, short means longer than what can't be seen
+)
+
+// bars draws what runs.
+func (p *picture) bars() {
+	all := p.collect()
+	slices.SortFunc(all, func(a, b bar) int {
+		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.gpu, b.gpu), cmp.Compare(a.start, b.start), cmp.Compare(a.task, b.task))
+	})
+	stackShares(all)
+	all = p.merge(all)
+	for i := range all {
+		p.draw(&all[i])
+	}
+}
+
+// collect makes a bar for each run of neighbouring GPUs of each job.
+func (p *picture) collect() []bar {
+	groupOf := make([]int, len(p.result.Plan.Nodes))
+	for i := range groupOf {
+		groupOf[i] = -1
+	}
+	for i := range p.groups {
+		groupOf[p.groups[i].node] = i
+	}
+	bars := make([]bar, 0, len(p.result.Plan.Assignments))
+	for task, a := range p.result.placed {
+		if groupOf[a.Node] < 0 {
+			continue
+		}
+		one := bar{
+			group: groupOf[a.Node], share: p.result.Problem.Tasks[task].Share, start: a.Start, end: a.End,
+			task: task, jobs: 1, clock: a.Point.Setting.Fc, busy: a.End - a.Start,
+		}
+		for s := a.GPUs; s != 0; {
+			one.gpu, one.gpus = s.First(), 0
+			for g := one.gpu; g < planner.MaxGPUs && s.Has(g); g++ {
+				s &= s - 1
+				one.gpus++
+			}
+			bars = append(bars, one)
+		}
+	}
+	return bars
+}
+
+// stackShares puts jobs that share a GPU on top of each other. The bars are
+// sorted by lane and start.
+func stackShares(bars []bar) {
+	var active []*bar // on the same lane, by offset
+	for i := range bars {
+		b := &bars[i]
+		if b.share >= 1 {
+			continue
+		}
+		active = slices.DeleteFunc(active, func(a *bar) bool {
+			return a.group != b.group || a.gpu != b.gpu || a.end <= b.start
+		})
+		at := 0
+		for at < len(active) && active[at].offset < b.offset+b.share-1e-9 {
+			b.offset = active[at].offset + active[at].share
+			at++
+		}
+		b.offset = min(b.offset, 1-b.share)
+		active = slices.Insert(active, at, b)
+	}
+}
+
+// merge joins neighbours on a lane that are too short to be told apart. Late
+// jobs stay alone.
+func (p *picture) merge(bars []bar) []bar {
+	short := minBar * p.perPixel()
+	if len(bars) > maxBars {
+		short = max(short, p.end*float64(p.lanes)/maxBars)
+	}
+	out := bars[:0]
+	for _, b := range bars {
+		if n := len(out) - 1; n >= 0 && b.end-b.start < short && !p.result.isLate(b.task) {
+			last := &out[n]
+			if last.joins(&b) && b.end-last.start < short && !p.result.isLate(last.task) {
+				last.add(&b)
+				continue
+			}
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+// joins tells whether two bars lie on the same lanes.
+func (b *bar) joins(next *bar) bool {
+	return b.group == next.group && b.gpu == next.gpu && b.gpus == next.gpus && b.share == 1 && next.share == 1
+}
+
+func (b *bar) add(next *bar) {
+	total := b.busy + next.busy
+	if total > 0 {
+		b.clock = (b.clock*b.busy + next.clock*next.busy) / total
+	}
+	b.busy, b.end, b.jobs = total, max(b.end, next.end), b.jobs+next.jobs
+}
+
+// draw draws one bar with its tooltip, its name where it fits, and its
+// deadline if it is missed.
+func (p *picture) draw(b *bar) {
+	x, wide := p.x(b.start), max(minBar, (b.end-b.start)/p.perPixel())
+	above, below := p.inset()
+	y := p.groups[b.group].lane(&p.grid, b.gpu) + above
+	high := p.lane*float64(b.gpus) - above - below
+	y, high = y+b.offset*high, high*b.share
+	late := b.jobs == 1 && p.result.isLate(b.task)
+	class, round := "b", ""
+	switch {
+	case late:
+		class = "l"
+	case p.lane < 4:
+		class = "n"
+		if wide > 4 {
+			wide-- // keeps neighbours apart
+		}
+	}
+	if p.lane >= 12 && wide >= 6 {
+		round = ` rx="2"`
+	}
+	color := clockColor(b.clock)
+	p.printf(`<rect class="%s" x="%s" y="%s" width="%s" height="%s"%s fill="%s"><title>%s</title></rect>`+"\n",
+		class, px(x), px(y), px(wide), px(max(minBar, high)), round, color.hex(), escapeLines(p.tooltip(b)))
+	if b.jobs > 1 {
+		return
+	}
+	if late {
+		p.deadline(p.x(p.result.Problem.Tasks[b.task].Deadline), y, high)
+	}
+	id := p.result.Problem.Tasks[b.task].ID
+	if high >= 10 && wide >= 10+6.8*float64(utf8.RuneCountInString(id)) {
+		p.text(x+5, y+high/2+4, color.ink(), id)
+	}
+}
+
+// deadline marks the time at which a late job should have ended.
+func (p *picture) deadline(x, y, high float64) {
+	p.printf(`<path fill="#b3001b" d="M%s %sh2v%sh-2z"/>`, px(x-1), px(y), px(max(2, high)))
+	if high >= smallText {
+		p.printf(`<path fill="#b3001b" d="M%s %sh10l-5 5z"/>`, px(x-5), px(y-1))
+	}
+	p.printf("\n")
+}
+
+// tooltip is what there is to know of a bar, in lines.
+func (p *picture) tooltip(b *bar) []string {
+	if b.jobs > 1 {
+		return []string{FormatCount(b.jobs) + " jobs", fmt.Sprintf("core %.3g× on average", b.clock)}
+	}
+	t, a := &p.result.Problem.Tasks[b.task], &p.result.Plan.Assignments[b.task]
+	set := &a.Point.Setting
+	clocks := fmt.Sprintf("core %.4g×, memory %.4g×", set.Fc, set.Fm)
+	if a.Point.Core > 0 {
+		clocks = fmt.Sprintf("core %.0f MHz, memory %.0f MHz", float64(a.Point.Core), float64(a.Point.Mem))
+	}
+	times := CommonScale(Seconds, significantDigits, p.end)
+	lines := []string{
+		t.ID + " on node " + strconv.Itoa(int(a.Node)) + ", GPU " + ranges(a.GPUs),
+		clocks,
+		times.Format(a.Start) + " – " + times.With(a.End) + ", " + FormatWatts(a.Power(t)) + ", " + FormatJoules(a.Energy(t)),
+	}
+	if p.result.isLate(b.task) {
+		lines = append(lines, "late by "+times.With(a.End-t.Deadline))
+	}
+	return append(lines, a.Reason.String())
+}
+
+// escapeLines joins lines so that each stays one.
+func escapeLines(lines []string) string {
+	for i := range lines {
+		lines[i] = escape(lines[i])
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,204 @@
+package report
+
+import (
+	"math"
+	"strconv"
+	"unicode/utf8"
+)
+
+// grid says where lanes and times lie in a picture.
+type grid struct {
+	width  float64
+	left   float64 // of the lanes
+	top    float64
+	lane   float64 // height of a lane
+	gap    float64 // between two nodes
+	end    float64 // seconds that the width of the lanes stands for
+	groups []laneGroup
+	lanes  int // drawn
+	hidden int // not drawn for want of room
+}
+
+// laneGroup is the lanes of one node.
+type laneGroup struct {
+	node, gpus int
+	y          float64
+}
+
+// maxLane is the height of a lane where there is room enough.
+const maxLane = 22
+
+// layOutGrid gives a lane to each GPU of each node that is ever on, as far as
+// the height reaches.
+func layOutGrid(r *Result, width, height float64) grid {
+	g := grid{width: width, top: headingHeight, end: lastSecond(r)}
+	all := 0
+	for node := range r.Plan.Nodes {
+		if n := &r.Plan.Nodes[node]; len(n.On) > 0 {
+			gpus := r.Problem.Cluster.Classes[n.Class].GPUs
+			g.groups = append(g.groups, laneGroup{node: node, gpus: gpus})
+			all += gpus
+		}
+	}
+	g.fit(all, height)
+	if g.tall(all) {
+		g.top += topAxisHeight
+	}
+	y := g.top
+	for i := range g.groups {
+		below := y + g.lane*float64(g.groups[i].gpus)
+		if below > g.top+height+1e-6 && i > 0 {
+			g.groups = g.groups[:i]
+			break
+		}
+		g.groups[i].y, y = y, below+g.gap
+		g.lanes += g.groups[i].gpus
+	}
+	g.hidden = all - g.lanes
+	g.left = 24 + 6.6*float64(g.labelLength(r))
+	return g
+}
+
+// lastSecond is the end of all that is drawn, and never 0.
+func lastSecond(r *Result) float64 {
+	end := r.Plan.Ledger.End
+	for _, a := range r.placed {
+		end = max(end, a.End)
+	}
+	if !(end > 0) {
+		return 1
+	}
+	return end
+}
+
+// fit chooses the heights of lanes and gaps.
+func (g *grid) fit(lanes int, height float64) {
+	g.lane = maxLane
+	if lanes == 0 {
+		return
+	}
+	nodes := float64(len(g.groups))
+	for _, gap := range [...]float64{5, 2, 1, 0} {
+		g.gap = gap
+		g.lane = min(maxLane, (height-gap*(nodes-1))/float64(lanes))
+		if g.lane >= 2*gap {
+			break
+		}
+	}
+	if g.lane < smallText {
+		g.lane = max(1, math.Floor(g.lane)) // whole pixels: no blurred edges
+	}
+}
+
+// tall tells whether so many lanes have ticks above them too.
+func (g *grid) tall(lanes int) bool {
+	return g.lane*float64(lanes)+g.gap*float64(len(g.groups)) > 600
+}
+
+// inset is the part of a lane above and below its bars.
+func (g *grid) inset() (above, below float64) {
+	switch {
+	case g.lane >= smallText:
+		return 1, 1
+	case g.lane >= 4:
+		return 0, 1
+	}
+	return 0, 0
+}
+
+// labelLength is how many characters the labels of the lanes take.
+func (g *grid) labelLength(r *Result) int {
+	longest := 4
+	for _, group := range g.groups {
+		longest = max(longest, utf8.RuneCountInString(g.nodeLabel(r, group.node)))
+	}
+	if g.gpuLabels() {
+		longest += 4
+	}
+	return longest
+}
+
+// nodeLabel is the name of a node beside its lanes.
+func (g *grid) nodeLabel(r *Result, node int) string {
+	if len(r.Problem.Cluster.Classes) == 1 {
+		return "node " + strconv.Itoa(node)
+	}
+	return shortened(r.nodeName(node), 20)
+}
+
+// smallText is the least height at which a lane has text of its own.
+const smallText = 8
+
+// gpuLabels tells whether each GPU has a label.
+func (g *grid) gpuLabels() bool {
+	if g.lane < smallText {
+		return false
+	}
+	for _, group := range g.groups {
+		if group.gpus > 1 {
+			return true
+		}
+	}
+	return false
+}
+
+func (g *grid) plotWidth() float64                 { return g.width - g.left - rightMargin }
+func (g *grid) x(t float64) float64                { return g.left + t/g.end*g.plotWidth() }
+func (g *grid) height() float64                    { return g.bottom() + axisHeight }
+func (g *grid) perPixel() float64                  { return g.end / g.plotWidth() }
+func (l *laneGroup) lane(g *grid, gpu int) float64 { return l.y + g.lane*float64(gpu) }
+
+// bottom is where the lanes end.
+func (g *grid) bottom() float64 {
+	if len(g.groups) == 0 {
+		return g.top + maxLane
+	}
+	last := &g.groups[len(g.groups)-1]
+	return last.lane(g, last.gpus)
+}
+
+// laneLabels names nodes, and GPUs where there is room.
+func (p *picture) laneLabels() {
+	nodeX := p.left - 8
+	if p.gpuLabels() {
+		nodeX = p.left - 32
+	}
+	next := math.Inf(-1)
+	for i := range p.groups {
+		group := &p.groups[i]
+		middle := group.y + p.lane*float64(group.gpus)/2
+		if middle >= next {
+			p.text(nodeX, middle+4, "e", p.nodeLabel(p.result, group.node))
+			next = middle + 14
+		}
+		if p.lane < smallText || group.gpus == 1 {
+			continue
+		}
+		for gpu := range group.gpus {
+			if p.lane >= 11 || gpu%2 == 0 {
+				p.text(p.left-8, group.lane(&p.grid, gpu)+p.lane/2+4, "e f", strconv.Itoa(gpu))
+			}
+		}
+	}
+}
+
+// idle draws the spans in which nodes are on: what no bar covers is idle.
+func (p *picture) idle() {
+	for i := range p.groups {
+		group := &p.groups[i]
+		for _, on := range p.result.Plan.Nodes[group.node].On {
+			x, wide := px(p.x(on.From)), px(max(minBar, on.Len()/p.perPixel()))
+			if above, below := p.inset(); above+below > 0 {
+				for gpu := range group.gpus {
+					p.idleRect(x, group.lane(&p.grid, gpu)+above, wide, p.lane-above-below)
+				}
+				continue
+			}
+			p.idleRect(x, group.y, wide, p.lane*float64(group.gpus))
+		}
+	}
+}
+
+func (p *picture) idleRect(x string, y float64, wide string, high float64) {
+	p.printf(`<rect x="%s" y="%s" width="%s" height="%s" fill="url(#idle)"/>`+"\n", x, px(y), wide, px(high))
+}

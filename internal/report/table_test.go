@@ -1,0 +1,140 @@
+package report_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/planner"
+)
+
+func comparison(t *testing.T) *report.Table {
+	t.Helper()
+	names := []string{"edl", "edl:0.8", "lpt-ff,clocks=default"}
+	runs := make([]report.Run, 0, len(names))
+	for _, name := range names {
+		r := rounded(solve(t, smallProblem(t), name))
+		run := report.Run{Summary: report.Summarise(r), Planning: 1234 * time.Microsecond}
+		if theta, ok := strings.CutPrefix(name, "edl:"); ok {
+			run.Params = append(run.Params, report.Param{Key: "theta", Value: report.Text(theta)})
+		}
+		run.Params = append(run.Params, report.Param{Key: "l", Value: report.Count(2)})
+		runs = append(runs, run)
+	}
+	return report.Comparison(runs)
+}
+
+func TestComparisonsLookLikeTheirGoldenFiles(t *testing.T) {
+	compared := comparison(t)
+	var text, asJSON, asCSV bytes.Buffer
+	if err := compared.WriteText(&text, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := compared.WriteJSON(&asJSON); err != nil {
+		t.Fatal(err)
+	}
+	if err := compared.WriteCSV(&asCSV); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "compare.txt", text.Bytes())
+	golden(t, "compare.json", asJSON.Bytes())
+	golden(t, "compare.csv", asCSV.Bytes())
+}
+
+func TestColumnsAreAlignedWithOneUnitEach(t *testing.T) {
+	rows := [][]report.Value{
+		{report.Text("a"), report.Number(1500.0), report.Number(.5), report.GPUs(0b1011), report.Value{}},
+		{report.Text("longer"), report.Number(2.5e6), report.Number(math.Inf(1)), report.GPUs(1), report.Value{}},
+	}
+	tab := report.Table{Rows: slices.Values(rows), Columns: []report.Column{
+		{Key: "id", Head: "id", Left: true, Max: 4},
+		{Key: "energy_j", Head: "energy", Unit: report.Joules},
+		{Key: "saving", Head: "saving", Unit: report.Fraction},
+		{Key: "gpus", Head: "GPUs"},
+		{Key: "empty", Head: "empty", Optional: true},
+	}}
+	var text, asJSON, asCSV bytes.Buffer
+	if err := tab.WriteText(&text, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := tab.WriteJSON(&asJSON); err != nil {
+		t.Fatal(err)
+	}
+	if err := tab.WriteCSV(&asCSV); err != nil {
+		t.Fatal(err)
+	}
+	check := func(got, want string) {
+		t.Helper()
+		if got != want {
+			t.Errorf("got:\n%s\nwant:\n%s", got, want)
+		}
+	}
+	check(text.String(), `
+id      energy  saving   GPUs
+            kJ       %
+a         1.50    50.0  0-1,3
+lon…  2,500.00       –      0
+`[1:])
+	check(asJSON.String(), `
+[
+  {"id": "a", "energy_j": 1500, "saving": 0.5, "gpus": [0, 1, 3]},
+  {"id": "longer", "energy_j": 2500000, "saving": null, "gpus": [0]}
+]
+`[1:])
+	check(asCSV.String(), "id,energy_j,saving,gpus,empty\na,1500,0.5,0 1 3,\nlonger,2500000,,0,\n")
+}
+
+func TestATableWithoutRowsIsStillWellFormed(t *testing.T) {
+	tab := report.Table{Rows: slices.Values([][]report.Value(nil)), Columns: []report.Column{{Key: "id", Head: "id"}}}
+	var asJSON, asCSV bytes.Buffer
+	if err := tab.WriteJSON(&asJSON); err != nil || asJSON.String() != "[]\n" {
+		t.Errorf("%q, %v", asJSON.String(), err)
+	}
+	if err := tab.WriteCSV(&asCSV); err != nil || asCSV.String() != "id\n" {
+		t.Errorf("%q, %v", asCSV.String(), err)
+	}
+}
+
+func TestEveryValueReadsBackTheSame(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.String().Draw(t, "text")
+		number := rapid.Float64().Draw(t, "number")
+		set := planner.GPUSet(rapid.Uint64().Draw(t, "set"))
+		tab := report.Table{
+			Rows:    slices.Values([][]report.Value{{report.Text(text), report.Number(number), report.GPUs(set)}}),
+			Columns: []report.Column{{Key: "text_" + text}, {Key: "number_" + text}, {Key: "set_" + text}},
+		}
+		var asJSON, asCSV bytes.Buffer
+		if err := tab.WriteJSON(&asJSON); err != nil {
+			t.Fatal(err)
+		}
+		if strings.ContainsAny(asJSON.String(), "\x1b\u202e\u0085") {
+			t.Fatalf("control characters in %q", asJSON.String())
+		}
+		var back []map[string]any
+		if err := json.Unmarshal(asJSON.Bytes(), &back); err != nil {
+			t.Fatalf("%v in %s", err, asJSON.String())
+		}
+		finite := !math.IsNaN(number) && !math.IsInf(number, 0)
+		got, isNumber := back[0]["number_"+text].(float64)
+		list, _ := back[0]["set_"+text].([]any)
+		if back[0]["text_"+text] != text || isNumber != finite || (finite && got != number) || len(list) != set.Len() {
+			t.Fatalf("%q, %v and %b became %v", text, number, set, back)
+		}
+		if err := tab.WriteCSV(&asCSV); err != nil {
+			t.Fatal(err)
+		}
+		rows, err := csv.NewReader(&asCSV).ReadAll()
+		if err != nil || rows[1][0] != strings.ReplaceAll(text, "\r\n", "\n") {
+			t.Fatalf("%q became %q, %v", text, rows, err)
+		}
+	})
+}

@@ -1,0 +1,202 @@
+package report
+
+import (
+	"bufio"
+	"cmp"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/epplan/epplan/queue"
+)
+
+// TextOptions change how text for people looks; nil means the defaults.
+type TextOptions struct {
+	// Rows is the most rows of a table that are shown. 0 means [DefaultRows],
+	// a negative number all of them.
+	Rows int
+	// Color emphasises headings and trouble with terminal colours.
+	Color bool
+}
+
+// DefaultRows is how many rows of a long table people get to see.
+const DefaultRows = 25
+
+// The emphasis that a terminal with colours gets.
+const (
+	bold  = "1"
+	alarm = "1;31"
+)
+
+func (o *TextOptions) rows() int {
+	if o == nil || o.Rows == 0 {
+		return DefaultRows
+	}
+	return o.Rows
+}
+
+// paint emphasises text where colours are wanted.
+func (o *TextOptions) paint(style, text string) string {
+	if o == nil || !o.Color || text == "" {
+		return text
+	}
+	return "\x1b[" + style + "m" + text + "\x1b[0m"
+}
+
+// WriteText writes the table in aligned columns. Columns without any value are
+// left out, and long tables are cut with a line that counts the rest.
+func (t *Table) WriteText(w io.Writer, opts *TextOptions) error {
+	out := bufio.NewWriter(w)
+	rows, more := t.head(opts.rows())
+	var columns []textColumn
+	for _, c := range t.columns(func(c *Column) bool { return c.Head != "" }) {
+		if col := t.Columns[c].layOut(rows, c, t.scale(rows, c)); col.filled {
+			columns = append(columns, col)
+		}
+	}
+	writeAligned(out, columns, opts, func(c *textColumn) string { return c.head })
+	if slices.ContainsFunc(columns, func(c textColumn) bool { return c.note != "" }) {
+		writeAligned(out, columns, opts, func(c *textColumn) string { return c.note })
+	}
+	for i := range rows {
+		writeAligned(out, columns, nil, func(c *textColumn) string { return c.cells[i] })
+	}
+	if more > 0 {
+		writeLines(out, "… "+FormatCount(more)+" more; --json or --csv shows all")
+	}
+	return out.Flush()
+}
+
+// head is the first rows of the table, at most limit of them unless that is
+// negative, and how many more there are.
+func (t *Table) head(limit int) (rows [][]Value, more int) {
+	for row := range t.Rows {
+		if limit < 0 || len(rows) < limit {
+			rows = append(rows, slices.Clone(row))
+			continue
+		}
+		if t.Len > 0 {
+			return rows, t.Len - len(rows)
+		}
+		more++
+	}
+	return rows, more
+}
+
+// textColumn is a column ready to be printed.
+type textColumn struct {
+	head, note string
+	cells      []string
+	width      int
+	left       bool
+	filled     bool // some cell has a value
+}
+
+func (c *Column) layOut(rows [][]Value, index int, scale Scale) textColumn {
+	out := textColumn{head: c.Head, note: c.Note, left: c.Left, cells: make([]string, len(rows))}
+	if out.note == "" {
+		out.note = scale.Symbol()
+	}
+	out.width = max(width(out.head), width(out.note))
+	for i := range rows {
+		v := &rows[i][index]
+		out.filled = out.filled || v.kind != none
+		out.cells[i] = shortened(v.people(scale, c.Unit), c.Max)
+		out.width = max(out.width, width(out.cells[i]))
+	}
+	return out
+}
+
+// scale is the one that suits all numbers of a column and of its group.
+func (t *Table) scale(rows [][]Value, column int) Scale {
+	c := &t.Columns[column]
+	var numbers []float64
+	for other := range t.Columns {
+		if o := &t.Columns[other]; o.Head == "" || (other != column && (c.Group == 0 || o.Group != c.Group)) {
+			continue
+		}
+		for i := range rows {
+			if v := &rows[i][other]; v.kind == numeric {
+				numbers = append(numbers, v.number)
+			}
+		}
+	}
+	return CommonScale(c.Unit, cmp.Or(c.Digits, columnDigits), numbers...)
+}
+
+// columnDigits is how many significant digits the smallest number of a column
+// has unless the column says otherwise.
+const columnDigits = 3
+
+// people is the value as people read it.
+func (v *Value) people(scale Scale, unit Unit) string {
+	switch v.kind {
+	case textual, literal:
+		return queue.Printable(v.text)
+	case numeric:
+		if unit == Plain {
+			return strconv.FormatFloat(v.number, 'g', 6, 64)
+		}
+		return scale.Format(v.number)
+	case counted:
+		return FormatCount(int(v.number))
+	case gpuSet:
+		return ranges(v.set)
+	default:
+		return missing
+	}
+}
+
+// between is the space between two columns.
+const between = "  "
+
+func writeAligned(out *bufio.Writer, columns []textColumn, opts *TextOptions, cell func(*textColumn) string) {
+	var line strings.Builder
+	for i := range columns {
+		c := &columns[i]
+		text := cell(c)
+		pad := strings.Repeat(" ", max(0, c.width-width(text)))
+		if i > 0 {
+			line.WriteString(between)
+		}
+		if c.left {
+			line.WriteString(text + pad)
+		} else {
+			line.WriteString(pad + text)
+		}
+	}
+	writeLines(out, opts.paint(bold, strings.TrimRight(line.String(), " ")))
+}
+
+// writeLines writes lines of text. The writer keeps its first error until it
+// is flushed.
+func writeLines(out *bufio.Writer, lines ...string) {
+	for _, line := range lines {
+		_, _ = out.WriteString(line)
+		_ = out.WriteByte('\n')
+	}
+}
+
+// width is how many columns of a terminal a text takes; wide scripts count as
+// narrow.
+func width(s string) int {
+	n := utf8.RuneCountInString(s)
+	for _, r := range s {
+		if r >= 0x300 && unicode.In(r, unicode.Mn, unicode.Me) {
+			n--
+		}
+	}
+	return n
+}
+
+// shortened cuts a text to at most n characters; 0 leaves it alone.
+func shortened(s string, n int) string {
+	if n == 0 || utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	runes := []rune(s)
+	return string(runes[:n-1]) + "…"
+}

@@ -1,0 +1,159 @@
+package report
+
+import (
+	"math"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/epplan/epplan/planner"
+)
+
+// Value is a cell of a [Table]. The zero Value is a missing one: null in JSON,
+// empty in CSV.
+type Value struct {
+	kind   valueKind
+	number float64
+	text   string
+	set    planner.GPUSet
+}
+
+type valueKind uint8
+
+const (
+	none valueKind = iota
+	textual
+	numeric
+	counted
+	gpuSet
+	literal // text that is valid JSON
+)
+
+// Text is a cell with a string.
+func Text(s string) Value { return Value{kind: textual, text: s} }
+
+// Number is a cell with a number in its base unit. One that isn't finite is a
+// missing value.
+func Number[T ~float64](x T) Value {
+	if v := float64(x); !math.IsNaN(v) && !math.IsInf(v, 0) {
+		return Value{kind: numeric, number: v}
+	}
+	return Value{}
+}
+
+// Count is a cell with a whole number below 2⁵³.
+func Count(n int) Value { return Value{kind: counted, number: float64(n)} }
+
+// GPUs is a cell with a set of GPUs: a list in JSON, the numbers with spaces
+// between them in CSV, and ranges for people.
+func GPUs(s planner.GPUSet) Value { return Value{kind: gpuSet, set: s} }
+
+// nonZero is a cell with a number, missing when it is 0.
+func nonZero[T ~float64](x T) Value {
+	if x == 0 {
+		return Value{}
+	}
+	return Number(x)
+}
+
+// appendJSON appends the value as JSON.
+func (v *Value) appendJSON(dst []byte) []byte {
+	switch v.kind {
+	case textual:
+		return appendQuoted(dst, v.text)
+	case literal:
+		return append(dst, v.text...)
+	case numeric:
+		return appendNumber(dst, v.number)
+	case counted:
+		return strconv.AppendInt(dst, int64(v.number), 10)
+	case gpuSet:
+		return append(appendSet(append(dst, '['), v.set, ", "), ']')
+	default:
+		return append(dst, "null"...)
+	}
+}
+
+// csv is the value as a cell of a CSV file.
+func (v *Value) csv() string {
+	switch v.kind {
+	case textual, literal:
+		return v.text
+	case numeric:
+		return string(appendNumber(nil, v.number))
+	case counted:
+		return strconv.FormatInt(int64(v.number), 10)
+	case gpuSet:
+		return string(appendSet(nil, v.set, " "))
+	default:
+		return ""
+	}
+}
+
+// appendNumber writes the shortest text that reads back as the same number, in
+// the notation that encoding/json uses.
+func appendNumber(dst []byte, x float64) []byte {
+	if a := math.Abs(x); a != 0 && (a < 1e-6 || a >= 1e21) {
+		return strconv.AppendFloat(dst, x, 'e', -1, 64)
+	}
+	return strconv.AppendFloat(dst, x, 'f', -1, 64)
+}
+
+func appendSet(dst []byte, s planner.GPUSet, between string) []byte {
+	for first := true; s != 0; s &= s - 1 {
+		if !first {
+			dst = append(dst, between...)
+		}
+		dst, first = strconv.AppendInt(dst, int64(s.First()), 10), false
+	}
+	return dst
+}
+
+// ranges is the set as people write it: "0-3,6".
+func ranges(s planner.GPUSet) string {
+	var out []byte
+	for s != 0 {
+		from := s.First()
+		to := from
+		for to+1 < planner.MaxGPUs && s.Has(to+1) {
+			to++
+		}
+		for g := from; g <= to; g++ {
+			s &= s - 1
+		}
+		if len(out) > 0 {
+			out = append(out, ',')
+		}
+		out = strconv.AppendInt(out, int64(from), 10)
+		if to > from {
+			out = append(out, '-')
+			out = strconv.AppendInt(out, int64(to), 10)
+		}
+	}
+	return string(out)
+}
+
+// appendQuoted writes a JSON string in which everything that could act on a
+// terminal is escaped.
+func appendQuoted(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			dst = append(dst, '\\', byte(r))
+		case r != utf8.RuneError && strconv.IsPrint(r):
+			dst = utf8.AppendRune(dst, r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			dst = appendEscape(appendEscape(dst, high), low)
+		default:
+			dst = appendEscape(dst, r)
+		}
+	}
+	return append(dst, '"')
+}
+
+func appendEscape(dst []byte, r rune) []byte {
+	const hex = "0123456789abcdef"
+	return append(dst, '\\', 'u', hex[r>>12&15], hex[r>>8&15], hex[r>>4&15], hex[r&15])
+}

@@ -1,0 +1,196 @@
+package planner
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// Check tells whether a plan is a valid answer to a problem. It computes all it
+// needs from the two of them and shares no code with what made the plan. Where
+// rules are broken the error is a [CheckError] that names every place.
+//
+// Rounding is allowed for: 1e-9 relative, of the larger of the value and 1.
+//
+// It takes time in n·log n for n tasks.
+func Check(p *Problem, plan *Plan) error {
+	c := &checker{p: p, plan: plan}
+	if c.shape() {
+		c.listing()
+		c.checkNodes()
+		c.checkTasks()
+		c.checkCapacity()
+		c.checkLedger()
+	}
+	if len(c.found) == 0 {
+		return nil
+	}
+	return &CheckError{Violations: c.found}
+}
+
+// ViolationKind is the rule that a violation breaks.
+type ViolationKind string
+
+// The rules of a plan.
+const (
+	ViolatesShape     ViolationKind = "shape"     // lists are as long as they must be, and indexes exist
+	ViolatesListing   ViolationKind = "listing"   // a task is either placed or listed as unplaced
+	ViolatesStatus    ViolationKind = "status"    // the status says what the lists say
+	ViolatesPlace     ViolationKind = "place"     // GPU model, number of GPUs and GPUs suit the task and the node
+	ViolatesArrival   ViolationKind = "arrival"   // no task starts before it arrives
+	ViolatesSlot      ViolationKind = "slot"      // with the slot rule, tasks start at whole slots
+	ViolatesPower     ViolationKind = "power"     // a task's node is on and ready from start to end
+	ViolatesEnd       ViolationKind = "end"       // a task ends its run time after its start
+	ViolatesModel     ViolationKind = "model"     // run time, power and energy are the model's
+	ViolatesClocks    ViolationKind = "clocks"    // the GPU supports the setting, and the MHz are the setting's
+	ViolatesLimit     ViolationKind = "limit"     // no task runs longer than its limit
+	ViolatesDeadline  ViolationKind = "deadline"  // a task that ends late is listed as a miss
+	ViolatesMisses    ViolationKind = "misses"    // nothing else is
+	ViolatesOverlap   ViolationKind = "overlap"   // a whole GPU runs one task at a time
+	ViolatesShares    ViolationKind = "shares"    // shares of a GPU add up to 1 at most
+	ViolatesSettings  ViolationKind = "settings"  // who shares a GPU runs at the same clocks
+	ViolatesCPUs      ViolationKind = "cpus"      // a node's cores are never overbooked
+	ViolatesMemory    ViolationKind = "memory"    // nor is its memory
+	ViolatesCount     ViolationKind = "count"     // a class has only so many nodes
+	ViolatesIntervals ViolationKind = "intervals" // times of being on are finite, in order and apart
+	ViolatesLedger    ViolationKind = "ledger"    // every joule is accounted for, and sums are sums
+)
+
+// Violation is one place where a plan breaks a rule.
+type Violation struct {
+	Kind ViolationKind
+	Task int // index in Problem.Tasks; -1: no task is to blame
+	Node int // index in Plan.Nodes; -1: no node is to blame
+	Msg  string
+}
+
+// CheckError lists what [Check] found, at least one violation.
+type CheckError struct{ Violations []Violation }
+
+// Error quotes the first few violations.
+func (e *CheckError) Error() string {
+	const most = 5
+	var b strings.Builder
+	fmt.Fprintf(&b, "the plan is invalid in %d places: ", len(e.Violations))
+	for i, v := range e.Violations {
+		if i == most {
+			fmt.Fprintf(&b, "; and %d more", len(e.Violations)-most)
+			break
+		}
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		fmt.Fprintf(&b, "%s: %s", v.Kind, v.Msg)
+	}
+	return b.String()
+}
+
+// checkTol is the relative rounding that a number of a plan may carry.
+const checkTol = 1e-9
+
+// checker collects violations. The bool slices say which tasks and nodes can be
+// looked at without leaving a slice.
+type checker struct {
+	p      *Problem
+	plan   *Plan
+	found  []Violation
+	placed []bool // tasks on a known node of a known class, by a known option
+	known  []bool // nodes of a known class
+}
+
+// blame records a violation. Task and node are -1 where they play no part.
+func (c *checker) blame(kind ViolationKind, task, node int, format string, args ...any) {
+	msg := fmt.Sprintf(format, args...)
+	if node >= 0 {
+		msg = fmt.Sprintf("node %d: %s", node, msg)
+	}
+	if task >= 0 {
+		msg = fmt.Sprintf("job %q: %s", c.p.Tasks[task].ID, msg)
+	}
+	c.found = append(c.found, Violation{Kind: kind, Task: task, Node: node, Msg: msg})
+}
+
+// shape tells whether the plan has an assignment for each task, and notes the
+// tasks and nodes whose indexes are sound.
+func (c *checker) shape() bool {
+	if len(c.plan.Assignments) != len(c.p.Tasks) {
+		c.blame(ViolatesShape, -1, -1, "%d assignments for %d jobs", len(c.plan.Assignments), len(c.p.Tasks))
+		return false
+	}
+	c.known = make([]bool, len(c.plan.Nodes))
+	for n := range c.plan.Nodes {
+		class := c.plan.Nodes[n].Class
+		c.known[n] = class >= 0 && class < len(c.p.Cluster.Classes)
+		if !c.known[n] {
+			c.blame(ViolatesShape, -1, n, "class %d doesn't exist", class)
+		}
+	}
+	c.placed = make([]bool, len(c.p.Tasks))
+	for i := range c.plan.Assignments {
+		c.placed[i] = c.sound(i)
+	}
+	return true
+}
+
+// sound tells whether a task is placed by indexes that exist.
+func (c *checker) sound(task int) bool {
+	a := &c.plan.Assignments[task]
+	switch {
+	case a.Node == -1:
+		return false
+	case a.Node < 0 || int(a.Node) >= len(c.plan.Nodes):
+		c.blame(ViolatesShape, task, int(a.Node), "there is no such node")
+		return false
+	case a.Option < 0 || int(a.Option) >= len(c.p.Tasks[task].Options):
+		c.blame(ViolatesShape, task, int(a.Node), "option %d doesn't exist", a.Option)
+		return false
+	}
+	return c.known[a.Node]
+}
+
+// listing checks that each task is accounted for once, and that the status
+// agrees with the lists. Misses are checked with the deadlines.
+func (c *checker) listing() {
+	unplaced := make([]bool, len(c.p.Tasks))
+	last := -1
+	for _, u := range c.plan.Unplaced {
+		if u.Task < 0 || u.Task >= len(unplaced) {
+			c.blame(ViolatesShape, -1, -1, "unplaced job %d doesn't exist", u.Task)
+			continue
+		}
+		if u.Task <= last {
+			c.blame(ViolatesListing, u.Task, -1, "out of order or twice among the unplaced")
+		}
+		last = u.Task
+		unplaced[u.Task] = true
+	}
+	for i := range c.plan.Assignments {
+		switch node := c.plan.Assignments[i].Node; {
+		case node == -1 && !unplaced[i]:
+			c.blame(ViolatesListing, i, -1, "no node, and not listed as unplaced")
+		case node >= 0 && unplaced[i]:
+			c.blame(ViolatesListing, i, int(node), "placed, and listed as unplaced")
+		}
+	}
+	want := Complete
+	if len(c.plan.Misses) > 0 {
+		want = Missed
+	}
+	if len(c.plan.Unplaced) > 0 {
+		want = Partial
+	}
+	if c.plan.Status != want {
+		c.blame(ViolatesStatus, -1, -1, "status %d with %d jobs unplaced and %d late, want %d",
+			c.plan.Status, len(c.plan.Unplaced), len(c.plan.Misses), want)
+	}
+}
+
+// exceeds tells whether a is above b by more than rounding. NaN always is.
+func exceeds(a, b float64) bool { return !(a <= b+rounding(b)) }
+
+// rounding is the error that a value may carry.
+func rounding(x float64) float64 { return checkTol * max(1, math.Abs(x)) }
+
+// differs tells whether two values differ by more than rounding at the given
+// scale. NaN always does.
+func differs(a, b, scale float64) bool { return !(math.Abs(a-b) <= checkTol*scale) }

@@ -1,0 +1,185 @@
+package planner
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/epplan/epplan/dvfsmodel"
+)
+
+// checkNodes checks the intervals of each node and the number of nodes of each
+// class. Intervals of one node don't overlap, so that a class never has more
+// nodes on than are listed.
+func (c *checker) checkNodes() {
+	used := make([]int, len(c.p.Cluster.Classes))
+	for n := range c.plan.Nodes {
+		if c.known[n] {
+			used[c.plan.Nodes[n].Class]++
+		}
+		last := 0.0
+		for _, on := range c.plan.Nodes[n].On {
+			if !(on.From >= last) || !(on.To >= on.From) || math.IsInf(on.To, 1) {
+				c.blame(ViolatesIntervals, -1, n, "on from %v s to %v s after %v s", on.From, on.To, last)
+			}
+			last = on.To
+		}
+	}
+	for class := range used {
+		if k := &c.p.Cluster.Classes[class]; k.Count > 0 && used[class] > k.Count {
+			c.blame(ViolatesCount, -1, -1, "class %q: %d nodes used, %d exist", k.Name, used[class], k.Count)
+		}
+	}
+}
+
+// checkCapacity plays the starts and ends of each node's tasks and checks that
+// GPUs, cores and memory suffice at every moment.
+func (c *checker) checkCapacity() {
+	begin := make([]int, len(c.plan.Nodes)+1)
+	for i, placed := range c.placed {
+		if placed {
+			begin[c.plan.Assignments[i].Node+1]++
+		}
+	}
+	for n := range c.plan.Nodes {
+		begin[n+1] += begin[n]
+	}
+	tasks := make([]int, begin[len(c.plan.Nodes)])
+	fill := slices.Clone(begin)
+	for i, placed := range c.placed {
+		if placed {
+			n := c.plan.Assignments[i].Node
+			tasks[fill[n]] = i
+			fill[n]++
+		}
+	}
+	u := usage{checker: c}
+	for n, known := range c.known {
+		if known {
+			u.node, u.class = n, &c.p.Cluster.Classes[c.plan.Nodes[n].Class]
+			u.play(tasks[begin[n]:begin[n+1]])
+		}
+	}
+}
+
+// moment is a task's start or end.
+type moment struct {
+	at   float64
+	task int
+	ends bool
+}
+
+// play checks one node. Each start is followed by its end, so that nothing is
+// in use afterwards.
+func (u *usage) play(tasks []int) {
+	moments := u.moments[:0]
+	for _, i := range tasks {
+		a := &u.plan.Assignments[i]
+		// Ends that are late by rounding don't count; a run that is all
+		// rounding takes nothing.
+		if end := a.End - rounding(a.End); end > a.Start {
+			moments = append(moments, moment{at: a.Start, task: i}, moment{at: end, task: i, ends: true})
+		}
+	}
+	slices.SortFunc(moments, func(a, b moment) int {
+		if order := cmp.Compare(a.at, b.at); order != 0 {
+			return order
+		}
+		if a.ends != b.ends {
+			if a.ends {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(a.task, b.task)
+	})
+	for _, m := range moments {
+		if m.ends {
+			u.release(m.task)
+		} else {
+			u.take(m.task)
+		}
+	}
+	u.moments = moments
+}
+
+// usage is what the running tasks of a node hold.
+type usage struct {
+	*checker
+	node      int
+	class     *NodeClass
+	moments   []moment // buffer
+	running   int
+	cpus, mem float64
+	gpus      [MaxGPUs]gpuUsage
+}
+
+// gpuUsage is what the running tasks of a GPU hold.
+type gpuUsage struct {
+	running int
+	whole   int
+	shares  float64
+	setting dvfsmodel.Setting // of the one that started last
+}
+
+// take adds a task that starts.
+func (u *usage) take(task int) {
+	t, a := &u.p.Tasks[task], &u.plan.Assignments[task]
+	for s := uint64(a.GPUs); s != 0; s &= s - 1 {
+		u.takeGPU(bits.TrailingZeros64(s), task, t, a)
+	}
+	u.running++
+	u.cpus += t.CPUs
+	u.mem += t.MemGiB
+	if u.class.CPUs > 0 && exceeds(u.cpus, u.class.CPUs) {
+		u.blame(ViolatesCPUs, task, u.node, "from %v s on %v cores are in use, the node has %v", a.Start, u.cpus, u.class.CPUs)
+	}
+	if u.class.MemGiB > 0 && exceeds(u.mem, u.class.MemGiB) {
+		u.blame(ViolatesMemory, task, u.node, "from %v s on %v GiB are in use, the node has %v", a.Start, u.mem, u.class.MemGiB)
+	}
+}
+
+func (u *usage) takeGPU(gpu, task int, t *Task, a *Assignment) {
+	g := &u.gpus[gpu]
+	whole := t.Share == 1
+	switch {
+	case g.running == 0:
+	case whole || g.whole > 0:
+		u.blame(ViolatesOverlap, task, u.node, "starts at %v s on GPU %d, which is in use", a.Start, gpu)
+	case exceeds(g.shares+t.Share, 1):
+		u.blame(ViolatesShares, task, u.node, "from %v s on GPU %d is shared out to %v", a.Start, gpu, g.shares+t.Share)
+	}
+	if g.running > 0 && unlike(a.Point.Setting, g.setting) {
+		u.blame(ViolatesSettings, task, u.node, "runs at %+v on GPU %d, another at %+v", a.Point.Setting, gpu, g.setting)
+	}
+	g.running++
+	g.shares += t.Share
+	g.setting = a.Point.Setting
+	if whole {
+		g.whole++
+	}
+}
+
+// release takes a task back that ends. What nothing holds is exactly free
+// again, so that rounding doesn't add up over many tasks.
+func (u *usage) release(task int) {
+	t, a := &u.p.Tasks[task], &u.plan.Assignments[task]
+	for s := uint64(a.GPUs); s != 0; s &= s - 1 {
+		g := &u.gpus[bits.TrailingZeros64(s)]
+		g.running--
+		g.shares -= t.Share
+		if t.Share == 1 {
+			g.whole--
+		}
+		if g.running == 0 {
+			g.shares = 0
+		}
+	}
+	u.running--
+	u.cpus -= t.CPUs
+	u.mem -= t.MemGiB
+	if u.running == 0 {
+		u.cpus, u.mem = 0, 0
+	}
+}

@@ -1,0 +1,165 @@
+package planner
+
+import (
+	"math"
+	"math/bits"
+	"sort"
+
+	"github.com/epplan/epplan/dvfsmodel"
+)
+
+// checkTasks checks what each assignment says of itself.
+func (c *checker) checkTasks() {
+	late := make([]bool, len(c.p.Tasks))
+	for i, placed := range c.placed {
+		if !placed {
+			continue
+		}
+		a, t := &c.plan.Assignments[i], &c.p.Tasks[i]
+		c.checkPlace(i, t, a)
+		c.checkStart(i, t, a)
+		c.checkOn(i, a)
+		c.checkSetting(i, t, a)
+		c.checkModel(i, t, a)
+		c.checkEnd(i, t, a)
+		late[i] = exceeds(a.End, t.Deadline)
+	}
+	c.checkMisses(late)
+}
+
+// checkPlace checks that the node has the GPUs that the task needs.
+func (c *checker) checkPlace(i int, t *Task, a *Assignment) {
+	node := int(a.Node)
+	k := &c.p.Cluster.Classes[c.plan.Nodes[node].Class]
+	o := &t.Options[a.Option]
+	if o.Model != k.Model {
+		c.blame(ViolatesPlace, i, node, "runs on %q, the node has %q", o.Model, k.Model)
+	}
+	count := bits.OnesCount64(uint64(a.GPUs))
+	if count != o.GPUs || (t.Share < 1 && count != 1) {
+		c.blame(ViolatesPlace, i, node, "has %d GPUs, needs %d (share %v)", count, o.GPUs, t.Share)
+	}
+	if highest := bits.Len64(uint64(a.GPUs)); highest > k.GPUs {
+		c.blame(ViolatesPlace, i, node, "uses GPU %d of %d", highest-1, k.GPUs)
+	}
+}
+
+// checkStart checks the start against arrival and slots.
+func (c *checker) checkStart(i int, t *Task, a *Assignment) {
+	if exceeds(t.Arrival, a.Start) {
+		c.blame(ViolatesArrival, i, int(a.Node), "starts at %v s, arrives at %v s", a.Start, t.Arrival)
+	}
+	if c.p.Start != StartSlot {
+		return
+	}
+	slots := a.Start / c.p.Cluster.Slot
+	if differs(slots, math.Round(slots), max(1, math.Abs(slots))) {
+		c.blame(ViolatesSlot, i, int(a.Node), "starts at %v s, want a multiple of %v s", a.Start, c.p.Cluster.Slot)
+	}
+}
+
+// checkOn checks that one interval of the node being on covers the run and the
+// delay of switching on before it.
+func (c *checker) checkOn(i int, a *Assignment) {
+	node := &c.plan.Nodes[a.Node]
+	delay := c.p.Cluster.Classes[node.Class].TurnOnDelay
+	after := sort.Search(len(node.On), func(j int) bool { return exceeds(node.On[j].From, a.Start) })
+	if after == 0 {
+		c.blame(ViolatesPower, i, int(a.Node), "starts at %v s, before it is on", a.Start)
+		return
+	}
+	on := node.On[after-1]
+	if exceeds(on.From+delay, a.Start) {
+		c.blame(ViolatesPower, i, int(a.Node), "starts at %v s, on at %v s and ready %v s later", a.Start, on.From, delay)
+	}
+	if exceeds(a.End, on.To) {
+		c.blame(ViolatesPower, i, int(a.Node), "ends at %v s, off at %v s", a.End, on.To)
+	}
+}
+
+// checkSetting checks the setting against the GPU.
+func (c *checker) checkSetting(i int, t *Task, a *Assignment) {
+	response, pt := t.Options[a.Option].Response, &a.Point
+	if !response.Allows(pt.Setting) {
+		c.blame(ViolatesClocks, i, int(a.Node), "setting %+v isn't supported", pt.Setting)
+	}
+	if t.Share < 1 && unlike(pt.Setting, response.Default().Setting) {
+		c.blame(ViolatesClocks, i, int(a.Node), "setting %+v on a part of a GPU, want the default clocks", pt.Setting)
+	}
+	if !clocksAgree(response, pt) {
+		c.blame(ViolatesClocks, i, int(a.Node), "%v/%v MHz don't agree with the setting %+v", pt.Core, pt.Mem, pt.Setting)
+	}
+}
+
+// unlike tells whether two settings differ by more than rounding.
+func unlike(a, b dvfsmodel.Setting) bool {
+	return differs(float64(a.V), float64(b.V), float64(b.V)) || differs(a.Fc, b.Fc, b.Fc) || differs(a.Fm, b.Fm, b.Fm)
+}
+
+// clocksAgree tells whether the MHz of a point are its setting's; 0 for a GPU
+// without a clock table.
+func clocksAgree(response dvfsmodel.Response, pt *dvfsmodel.Point) bool {
+	at := response.Default()
+	if pt.Setting == at.Setting && pt.Core == at.Core && pt.Mem == at.Mem {
+		return true
+	}
+	if at.Core == 0 && pt.Core != 0 {
+		if fastest, err := response.Optimum(dvfsmodel.Objective{TimeWeight: 1}, math.Inf(1)); err == nil {
+			at = fastest
+		}
+	}
+	core := float64(at.Core) * pt.Setting.Fc / at.Setting.Fc
+	mem := float64(at.Mem) * pt.Setting.Fm / at.Setting.Fm
+	return !differs(float64(pt.Core), core, core) && !differs(float64(pt.Mem), mem, mem)
+}
+
+// checkModel checks run time, power and energy against the model.
+func (c *checker) checkModel(i int, t *Task, a *Assignment) {
+	model, pt := t.Options[a.Option].Response.Model(), &a.Point
+	seconds, power := model.Time(pt.Setting.Fc, pt.Setting.Fm), model.Power(pt.Setting)
+	if differs(pt.Time, seconds, seconds) {
+		c.blame(ViolatesModel, i, int(a.Node), "takes %v s, the model says %v s", pt.Time, seconds)
+	}
+	if differs(float64(pt.Power), float64(power), float64(power)) {
+		c.blame(ViolatesModel, i, int(a.Node), "draws %v W, the model says %v W", pt.Power, power)
+	}
+	energy := float64(power) * seconds
+	if differs(float64(pt.Energy), energy, energy) {
+		c.blame(ViolatesModel, i, int(a.Node), "takes %v J, the model says %v J", pt.Energy, energy)
+	}
+}
+
+// checkEnd checks the end against start, run time and limit.
+func (c *checker) checkEnd(i int, t *Task, a *Assignment) {
+	if end := a.Start + a.Point.Time; differs(a.End, end, max(a.Point.Time, math.Abs(end)/1000)) {
+		c.blame(ViolatesEnd, i, int(a.Node), "ends at %v s, start and run time say %v s", a.End, end)
+	}
+	if exceeds(a.Point.Time, t.Limit) {
+		c.blame(ViolatesLimit, i, int(a.Node), "runs for %v s, its limit is %v s", a.Point.Time, t.Limit)
+	}
+}
+
+// checkMisses checks that exactly the late tasks are listed as such, in order.
+func (c *checker) checkMisses(late []bool) {
+	listed := make([]bool, len(late))
+	last := -1
+	for _, i := range c.plan.Misses {
+		switch {
+		case i < 0 || i >= len(late):
+			c.blame(ViolatesShape, -1, -1, "missed job %d doesn't exist", i)
+			continue
+		case i <= last:
+			c.blame(ViolatesMisses, i, -1, "out of order or twice among the misses")
+		case !late[i]:
+			c.blame(ViolatesMisses, i, -1, "listed as a miss, but not late")
+		}
+		last = i
+		listed[i] = true
+	}
+	for i := range late {
+		if late[i] && !listed[i] {
+			a := &c.plan.Assignments[i]
+			c.blame(ViolatesDeadline, i, int(a.Node), "ends at %v s, its deadline is %v s", a.End, c.p.Tasks[i].Deadline)
+		}
+	}
+}

@@ -1,0 +1,213 @@
+package improve
+
+import (
+	"math"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner"
+)
+
+// nodes is the number of prices at which every task's answer is tabulated.
+const nodes = 24
+
+// priceSteps are those prices in units of the idle power, ascending: from
+// nearly the fastest clocks to where running on costs as much as idling.
+var priceSteps = [nodes]float64{
+	-1000, -160, -90, -56, -36, -22, -13, -8, -5, -3, -1.7, -0.9, -0.4, -0.15,
+	0, 0.08, 0.16, 0.25, 0.35, 0.46, 0.58, 0.71, 0.85, 1,
+}
+
+// natural is the index of price 0 in priceSteps: each task at its own optimum.
+const natural = 14
+
+// curve is how run time answers to the price λ of time, watts: at node g it is
+// the time that minimises cost − λ·time, and what that costs above the
+// task's own optimum. The curve of several tasks on one GPU is their sum.
+type curve struct {
+	time [nodes]float64
+	cost [nodes]float64
+}
+
+// plus adds sign times another curve.
+func (c *curve) plus(o *curve, sign float64) {
+	for g := range c.time {
+		c.time[g] += sign * o.time[g]
+		c.cost[g] += sign * o.cost[g]
+	}
+}
+
+// between is the run time at a price between two nodes.
+func (c *curve) between(n int, frac float64) float64 {
+	if frac == 0 {
+		return c.time[n]
+	}
+	return c.time[n] + frac*(c.time[n+1]-c.time[n])
+}
+
+// pricing is what time costs on a class of nodes.
+type pricing struct {
+	objective dvfsmodel.Objective // of a task by itself, host power included
+	idle      float64             // one idle GPU, host included, watts
+	retune    bool                // clocks may leave the objective's optimum
+}
+
+func pricingOf(p *planner.Problem, class int) pricing {
+	k := &p.Cluster.Classes[class]
+	pr := pricing{objective: p.Price(class), idle: float64(k.IdleW + k.HostW)}
+	pr.retune = pr.objective.DelayPower == 0 && pr.objective.EnergyWeight > 0 && pr.idle > 0
+	return pr
+}
+
+// at is the objective when time is worth λ watts.
+func (pr *pricing) at(lambda float64) dvfsmodel.Objective {
+	o := pr.objective
+	o.TimeWeight -= o.EnergyWeight * lambda
+	return o
+}
+
+// cost is what running to a point costs, in joules.
+func (pr *pricing) cost(pt *dvfsmodel.Point) float64 {
+	return pr.objective.Cost(*pt) / pr.objective.EnergyWeight
+}
+
+// point is the best point within the room at node g. Where the model gives
+// none that moves in the direction of the price, it is the one before.
+func (pr *pricing) point(r dvfsmodel.Response, room float64, g int, last *dvfsmodel.Point) dvfsmodel.Point {
+	direction := 1.0
+	if g < natural {
+		direction = -1
+	}
+	pt, err := r.Optimum(pr.at(priceSteps[g]*pr.idle), room)
+	if err != nil || math.IsNaN(float64(pt.Energy)) || !((pt.Time-last.Time)*direction > 0) {
+		return *last
+	}
+	return pt
+}
+
+// points is the whole curve of a response as points.
+func (pr *pricing) points(r dvfsmodel.Response, room float64) (all [nodes]dvfsmodel.Point, ok bool) {
+	own, err := r.Optimum(pr.objective, room)
+	if err != nil {
+		return all, false
+	}
+	for g := range all {
+		all[g] = own
+	}
+	if !pr.retune {
+		return all, true
+	}
+	for g := natural + 1; g < nodes; g++ {
+		all[g] = pr.point(r, room, g, &all[g-1])
+	}
+	for g := natural - 1; g >= 0; g-- {
+		all[g] = pr.point(r, room, g, &all[g+1])
+	}
+	return all, true
+}
+
+// stepped tells whether a response has no times between those at two prices.
+func stepped(r dvfsmodel.Response) bool {
+	switch r.(type) {
+	case *dvfsmodel.Continuous, *dvfsmodel.Fixed:
+		return false
+	}
+	return true
+}
+
+// tracer makes curves. Equal shapes share the settings at the prices: the same
+// work repeated more often has the same ones.
+type tracer struct {
+	pricing
+	shapes map[shape]*[nodes]dvfsmodel.Setting
+}
+
+// shape is what the optimum without a limit depends on.
+type shape struct {
+	r               *dvfsmodel.Range
+	p0, gamma, c    dvfsmodel.Watt
+	delta, constant float64
+}
+
+// maxShapes bounds the memory for shared settings.
+const maxShapes = 1 << 10
+
+func newTracer(pr pricing) *tracer {
+	return &tracer{pricing: pr, shapes: map[shape]*[nodes]dvfsmodel.Setting{}}
+}
+
+// trace tabulates a response. ok is false when it cannot meet the room.
+func (tr *tracer) trace(r dvfsmodel.Response, room float64) (c curve, ok bool) {
+	if paper, is := r.(*dvfsmodel.Continuous); is && tr.retune && paper.Params.D > 0 {
+		return tr.scale(paper, room)
+	}
+	all, ok := tr.points(r, room)
+	if ok {
+		c.fill(&all, &tr.pricing)
+	}
+	return c, ok
+}
+
+// scale is trace by the settings of the response's shape. At the prices where
+// the free optimum takes too long, the room is the best time.
+func (tr *tracer) scale(r *dvfsmodel.Continuous, room float64) (c curve, ok bool) {
+	shortest := r.MinTime()
+	if !dvfsmodel.Fits(shortest, room) {
+		return c, false
+	}
+	settings := tr.settings(r)
+	if settings == nil {
+		return c, false
+	}
+	var all [nodes]dvfsmodel.Point
+	limited := false
+	for g := range all {
+		if limited {
+			all[g] = all[g-1]
+			continue
+		}
+		all[g] = r.Params.At(settings[g])
+		if all[g].Time > room {
+			all[g], ok = r.Range.ForTime(r.Params, max(room, shortest))
+			if !ok {
+				return c, false
+			}
+			limited = true
+		}
+	}
+	c.fill(&all, &tr.pricing)
+	return c, true
+}
+
+func (tr *tracer) settings(r *dvfsmodel.Continuous) *[nodes]dvfsmodel.Setting {
+	p := &r.Params
+	key := shape{r: r.Range, p0: p.P0, gamma: p.Gamma, c: p.C, delta: p.Delta, constant: math.Round(p.T0 / p.D * (1 << 40))}
+	if known := tr.shapes[key]; known != nil {
+		return known
+	}
+	all, ok := tr.points(r, math.Inf(1))
+	if !ok {
+		return nil
+	}
+	s := new([nodes]dvfsmodel.Setting)
+	for g := range s {
+		s[g] = all[g].Setting
+	}
+	if len(tr.shapes) < maxShapes {
+		tr.shapes[key] = s
+	}
+	return s
+}
+
+// fill takes times and costs from points.
+func (c *curve) fill(all *[nodes]dvfsmodel.Point, pr *pricing) {
+	base := 0.0
+	if pr.retune {
+		base = pr.cost(&all[natural])
+	}
+	for g := range all {
+		c.time[g] = all[g].Time
+		if pr.retune {
+			c.cost[g] = pr.cost(&all[g]) - base
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package improve
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner"
+)
+
+// plan writes the schedule down, with exact clocks. Nodes are numbered by
+// falling end. Nodes without a task are left out.
+func (s *state) plan(p *planner.Problem, old *planner.Plan, class int) *planner.Plan {
+	better := &planner.Plan{
+		Policy: old.Policy, Status: planner.Complete, Warnings: old.Warnings,
+		Assignments: make([]planner.Assignment, len(p.Tasks)),
+	}
+	e := emitter{s: s, p: p, plan: better, class: class, pricing: pricingOf(p, class)}
+	order := make([]int, len(s.servers))
+	for j := range order {
+		order[j] = j
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(s.servers[b].end, s.servers[a].end), cmp.Compare(a, b))
+	})
+	for _, j := range order {
+		e.node(&s.servers[j])
+	}
+	better.Ledger = planner.Account(p, better)
+	return better
+}
+
+// emitter turns a state into a plan.
+type emitter struct {
+	pricing
+	s     *state
+	p     *planner.Problem
+	plan  *planner.Plan
+	class int
+}
+
+// node adds one node with all its tasks.
+func (e *emitter) node(v *server) {
+	delay := e.p.Cluster.Classes[e.class].TurnOnDelay
+	last := delay
+	for slot, g := range v.gpus {
+		start := delay
+		tasks := e.s.gpus[g].tasks
+		for i, pr := range e.s.prices(tasks, v.end) {
+			a := e.assignment(int(tasks[i]), pr)
+			a.GPUs = 1 << uint(slot)
+			a.Start, a.End = start, start+a.Point.Time
+			start = a.End
+		}
+		last = max(last, start)
+	}
+	if last > delay {
+		e.plan.Nodes = append(e.plan.Nodes, planner.Node{Class: e.class, On: []planner.Interval{{From: 0, To: last}}})
+	}
+}
+
+// assignment fills in a task's clocks for a price of time.
+func (e *emitter) assignment(task int, at price) *planner.Assignment {
+	t, it := &e.p.Tasks[task], &e.s.items[task]
+	option := t.Option(e.p.Cluster.Classes[e.class].Model)
+	response := t.Options[option].Response
+	a := &e.plan.Assignments[task]
+	*a = planner.Assignment{Node: int32(len(e.plan.Nodes)), Option: int32(option)} //nolint:gosec // indexes of slices
+	own := it.time[natural]
+	a.Point = e.pointFor(response, it, at)
+	a.Reason = planner.Reason{Place: planner.PlaceMoved, Want: own, Room: a.Point.Time}
+	switch {
+	case a.Point.Time > own*(1+narrow):
+		a.Reason.Clocks = planner.ClocksStretched
+	case a.Point.Time < own*(1-narrow):
+		a.Reason.Clocks = planner.ClocksShrunk
+	default:
+		a.Reason.Clocks, a.Reason.Want, a.Reason.Room = e.ownReason(response, it)
+	}
+	return a
+}
+
+// ownReason explains the clocks of a task at its own optimum.
+func (e *emitter) ownReason(r dvfsmodel.Response, it *item) (why planner.ClockReason, want, room float64) {
+	if _, fixed := r.(*dvfsmodel.Fixed); fixed {
+		return planner.ClocksNoModel, it.time[natural], it.room
+	}
+	if free, err := r.Optimum(e.objective, math.Inf(1)); err == nil && free.Time > it.room {
+		return planner.ClocksDeadline, free.Time, it.room
+	}
+	return planner.ClocksFree, it.time[natural], it.room
+}
+
+// pointFor is the cheapest point for a price: of exactly the time there if the
+// clocks are continuous.
+func (e *emitter) pointFor(r dvfsmodel.Response, it *item, at price) dvfsmodel.Point {
+	paper, ok := r.(*dvfsmodel.Continuous)
+	if ok && e.retune {
+		time := it.between(at.node, at.frac)
+		time = min(max(time, paper.MinTime()), paper.Range.MaxTime(paper.Params))
+		if pt, ok := paper.Range.ForTime(paper.Params, time); ok {
+			return pt
+		}
+	}
+	all, _ := e.points(r, it.room)
+	return all[at.node]
+}
+
+// price is a price of time between two nodes of the table.
+type price struct {
+	node int
+	frac float64
+}
+
+func (a price) less(b price) bool {
+	return a.node < b.node || (a.node == b.node && a.frac < b.frac)
+}
+
+// prices is the price of time for each of a GPU's tasks so that the last ends at
+// the given time, as cheaply as due times allow. Without due times all have the
+// same price, at which the run times add up to the end. Where a due time comes
+// too early for that, the tasks up to it share the lower price that meets it;
+// the one that asks for the lowest price is taken first, and the rest of the
+// tasks start again from there. At the optimum prices never fall along the GPU.
+func (s *state) prices(tasks []int32, end float64) []price {
+	all := make([]price, 0, len(tasks))
+	start := 0.0
+	for len(all) < len(tasks) {
+		rest := tasks[len(all):]
+		low, count := price{node: nodes - 1}, len(rest)
+		var sum curve
+		for k, i := range rest {
+			sum.plus(&s.items[i].curve, 1)
+			until := s.items[i].due
+			if k == len(rest)-1 {
+				until = min(until, end)
+			}
+			if at := s.priceOf(&sum, until-start); at.less(low) {
+				low, count = at, k+1
+			}
+		}
+		for range count {
+			all = append(all, low)
+		}
+		for _, i := range rest[:count] {
+			start += s.items[i].between(low.node, low.frac)
+		}
+	}
+	return all
+}
+
+// priceOf is the highest price at which the sum's run time fits.
+func (s *state) priceOf(sum *curve, room float64) price {
+	n := 0
+	for n < nodes-1 && sum.time[n+1] <= room*(1+roundOff) {
+		n++
+	}
+	if n == nodes-1 || s.stepped {
+		return price{node: n}
+	}
+	return price{node: n, frac: max(0, room-sum.time[n]) / (sum.time[n+1] - sum.time[n])}
+}

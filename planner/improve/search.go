@@ -1,0 +1,178 @@
+package improve
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// Temperatures of the annealing, in parts of what idling for the mean run time
+// costs.
+const (
+	hottest = 1e-2
+	warm    = 5e-3
+	coldest = 1e-5
+)
+
+// search is simulated annealing over the places of tasks. A move is judged with
+// the ends of the nodes as they are; once taken, they move to their optimum.
+type search struct {
+	s      *state
+	rng    *rand.Rand
+	byTime []int32 // items by natural run time
+	scale  float64 // of the temperature, joules
+	limit  float64 // most that the move under test may add, joules
+	spread int     // how far from the ideal partner for a swap to look
+}
+
+func newSearch(s *state, rng *rand.Rand) *search {
+	a := &search{s: s, rng: rng, byTime: make([]int32, len(s.items)-1)}
+	sum := 0.0
+	for i := range a.byTime {
+		a.byTime[i] = int32(i) //nolint:gosec // few tasks
+		sum += s.items[i].time[natural]
+	}
+	a.scale = s.idle * sum / float64(len(a.byTime))
+	slices.SortFunc(a.byTime, func(i, j int32) int {
+		return cmp.Or(cmp.Compare(s.items[i].time[natural], s.items[j].time[natural]), cmp.Compare(i, j))
+	})
+	return a
+}
+
+// anneal tries moves while the temperature falls from hot to cold.
+func (a *search) anneal(ctx context.Context, moves int, hot, cold float64) error {
+	const (
+		coolEvery  = 1 << 8
+		checkEvery = 1 << 12
+	)
+	if len(a.s.gpus) < 2 {
+		return ctx.Err()
+	}
+	temperature := hot * a.scale
+	cool := math.Pow(cold/hot, coolEvery/float64(max(moves, coolEvery)))
+	for m := range moves {
+		if m%coolEvery == 0 {
+			temperature *= cool
+			a.spread = 1 + int(float64(len(a.byTime))*spreadPart*(1-float64(m)/float64(moves)))
+		}
+		if m%checkEvery == 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+		}
+		a.limit = temperature * a.rng.ExpFloat64()
+		a.try()
+	}
+	for j := range a.s.servers {
+		a.s.settle(int32(j), settleFully) //nolint:gosec // few nodes
+	}
+	return nil
+}
+
+const spreadPart = 1.0 / 32
+
+// try tests a random move.
+func (a *search) try() {
+	i, q := a.item(), a.gpu()
+	switch a.rng.IntN(16) {
+	case 0:
+		a.move(i, q)
+	case 1:
+		a.trade(a.gpu(), q)
+	case 2, 3:
+		a.swap(i, a.item())
+	default:
+		a.swap(i, a.partner(i))
+	}
+}
+
+func (a *search) item() int32 { return int32(a.rng.IntN(len(a.byTime))) } //nolint:gosec // few tasks
+func (a *search) gpu() int32  { return int32(a.rng.IntN(len(a.s.gpus))) } //nolint:gosec // few GPUs
+
+// partner is a task that takes about as much longer than i as the GPU of i has
+// room to its node's end.
+func (a *search) partner(i int32) int32 {
+	s := a.s
+	u := &s.gpus[s.where[i]]
+	want := s.items[i].time[natural] + s.servers[u.server].end - u.time[natural]
+	r, _ := slices.BinarySearchFunc(a.byTime, want, func(j int32, t float64) int {
+		return cmp.Compare(s.items[j].time[natural], t)
+	})
+	r += a.rng.IntN(2*a.spread+1) - a.spread
+	return a.byTime[min(max(r, 0), len(a.byTime)-1)]
+}
+
+// pays tests an exchange of item i on GPU p for item j on GPU q, where either
+// may be the stand-in for no task.
+func (a *search) pays(p, q, i, j int32) bool {
+	s := a.s
+	u, v := &s.gpus[p], &s.gpus[q]
+	most := u.excess + v.excess + a.limit
+	fu, ok := s.fitTo(u, i, j, s.servers[u.server].end)
+	if !ok || fu.excess > most {
+		return false
+	}
+	fv, ok := s.fitTo(v, j, i, s.servers[v.server].end)
+	return ok && fu.excess+fv.excess < most
+}
+
+// move puts item i on GPU q.
+func (a *search) move(i, q int32) {
+	s := a.s
+	p := s.where[i]
+	if p == q || !a.pays(p, q, i, s.none()) {
+		return
+	}
+	s.take(i)
+	s.put(i, q)
+	a.settle(p, q)
+}
+
+// swap exchanges two items.
+func (a *search) swap(i, j int32) {
+	s := a.s
+	p, q := s.where[i], s.where[j]
+	if p == q || !a.pays(p, q, i, j) {
+		return
+	}
+	s.take(i)
+	s.take(j)
+	s.put(i, q)
+	s.put(j, p)
+	a.settle(p, q)
+}
+
+// trade exchanges two GPUs of different nodes with all their tasks.
+func (a *search) trade(p, q int32) {
+	s := a.s
+	u, v := &s.gpus[p], &s.gpus[q]
+	if u.server == v.server {
+		return
+	}
+	none := s.none()
+	fu, ok := s.fitTo(u, none, none, s.servers[v.server].end)
+	if !ok {
+		return
+	}
+	fv, ok := s.fitTo(v, none, none, s.servers[u.server].end)
+	if !ok || fu.excess+fv.excess >= u.excess+v.excess+a.limit {
+		return
+	}
+	hu, hv := s.servers[u.server].gpus, s.servers[v.server].gpus
+	hu[slices.Index(hu, p)] = q
+	hv[slices.Index(hv, q)] = p
+	u.server, v.server = v.server, u.server
+	a.settle(p, q)
+}
+
+// settle updates the nodes of two GPUs.
+func (a *search) settle(p, q int32) {
+	s := a.s
+	j, k := s.gpus[p].server, s.gpus[q].server
+	s.settle(j, settleQuick)
+	if k != j {
+		s.settle(k, settleQuick)
+	}
+}

@@ -1,0 +1,193 @@
+package improve
+
+import (
+	"cmp"
+	"slices"
+)
+
+// state is a schedule under work: which tasks run on which GPU, in order of
+// due times, which GPUs form a node, and until when each node is on. Times
+// count from when the GPUs can be used.
+type state struct {
+	items   []item // by task; the last one is a stand-in for "no task"
+	gpus    []gpu
+	servers []server
+	where   []int32 // by item: its GPU
+	l       int     // GPUs of a node
+	idle    float64 // price of an idle GPU, watts
+	perNode float64 // what a node costs besides, joules
+	stepped bool    // times between two prices cannot be had
+}
+
+// item is a task: its curve, its due time and its longest run time, which is
+// the due time or the limit.
+type item struct {
+	curve
+	due  float64
+	room float64
+}
+
+// gpu is one GPU with the sum of its tasks' curves.
+type gpu struct {
+	curve
+	tasks  []int32 // items by due time
+	server int32
+	node   int     // index of the price at which it ends with its server, from below
+	excess float64 // cost above the tasks' own optima then
+}
+
+// server is a node: its GPUs, and when it goes off.
+type server struct {
+	end  float64
+	gpus []int32
+}
+
+// fit is a GPU's best answer to a given end.
+type fit struct {
+	excess float64 // cost above the tasks' own optima, joules
+	node   int     // the price: between that of node and that of node+1
+	frac   float64
+	slope  float64 // d excess / d end, watts
+	bend   float64 // its derivative, roughly
+}
+
+const (
+	// roundOff is the relative rounding that sums of times may carry.
+	roundOff = 1e-12
+	// narrow is the relative difference of times that counts as none.
+	narrow = 1e-9
+)
+
+// none is the index of the stand-in for "no task".
+func (s *state) none() int32 { return int32(len(s.items) - 1) } //nolint:gosec // few tasks
+
+// fitTo is how GPU g would do with one task less and another one more if all
+// had to end by end. ok is false when that time or some due time is missed at
+// any clocks.
+func (s *state) fitTo(g *gpu, minus, plus int32, end float64) (f fit, ok bool) {
+	a, b := &s.items[minus].curve, &s.items[plus].curve
+	n := g.node
+	for n > 0 && g.time[n]-a.time[n]+b.time[n] > end {
+		n--
+	}
+	for n < nodes-1 && g.time[n+1]-a.time[n+1]+b.time[n+1] <= end {
+		n++
+	}
+	low := g.time[n] - a.time[n] + b.time[n]
+	if low > end*(1+roundOff) {
+		return f, false
+	}
+	f.node = n
+	cost := g.cost[n] - a.cost[n] + b.cost[n]
+	if n < nodes-1 && !s.stepped {
+		step := g.time[n+1] - a.time[n+1] + b.time[n+1] - low
+		f.frac = max(0, end-low) / step
+		if step > narrow*end && f.frac > 0 && s.onTime(g, minus, plus, n, f.frac) {
+			rise := g.cost[n+1] - a.cost[n+1] + b.cost[n+1] - cost
+			f.bridge(cost, rise, step, priceSteps[n]*s.idle, priceSteps[n+1]*s.idle)
+			return f, true
+		}
+		f.frac = 0
+	}
+	if !s.onTime(g, minus, plus, n, 0) {
+		if n = s.lastOnTime(g, minus, plus, n); n < 0 {
+			return f, false
+		}
+		f.node = n
+		low, cost = g.time[n]-a.time[n]+b.time[n], g.cost[n]-a.cost[n]+b.cost[n]
+	}
+	f.slope = s.idle
+	f.excess = cost + s.idle*max(0, end-low)
+	return f, true
+}
+
+// bridge interpolates the cost between two nodes whose values and slopes are
+// known by a convex rational function: the chord less a hyperbola that has the
+// right slopes at both ends.
+func (f *fit) bridge(cost, rise, step, lower, upper float64) {
+	x := f.frac
+	below, above := max(0, rise-lower*step), max(0, upper*step-rise)
+	f.bend = (upper - lower) / step
+	f.slope = rise / step
+	f.excess = cost + x*rise
+	if d := above*(1-x) + below*x; d > 0 {
+		f.excess -= x * (1 - x) * below * above / d
+		f.slope -= below * above * ((1-2*x)*d - x*(1-x)*(below-above)) / (d * d * step)
+	}
+}
+
+// onTime tells whether the tasks meet their due times one after the other, at
+// the price between two nodes.
+func (s *state) onTime(g *gpu, minus, plus int32, n int, frac float64) bool {
+	now := 0.0
+	pending := plus
+	if plus == s.none() {
+		pending = -1
+	}
+	for _, i := range g.tasks {
+		if i == minus {
+			continue
+		}
+		t := &s.items[i]
+		if pending >= 0 && s.items[pending].due <= t.due {
+			if now += s.items[pending].between(n, frac); now > s.items[pending].due*(1+roundOff) {
+				return false
+			}
+			pending = -1
+		}
+		if now += t.between(n, frac); now > t.due*(1+roundOff) {
+			return false
+		}
+	}
+	return pending < 0 || now+s.items[pending].between(n, frac) <= s.items[pending].due*(1+roundOff)
+}
+
+// lastOnTime is the highest node below n at which all due times are met, or -1.
+func (s *state) lastOnTime(g *gpu, minus, plus int32, n int) int {
+	if !s.onTime(g, minus, plus, 0, 0) {
+		return -1
+	}
+	low, high := 0, n // low is on time, high is not
+	for high-low > 1 {
+		if mid := (low + high) / 2; s.onTime(g, minus, plus, mid, 0) {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	return low
+}
+
+// total is the cost above the sum of the tasks' own optima.
+func (s *state) total() float64 {
+	sum := s.perNode * float64(len(s.servers))
+	for i := range s.gpus {
+		sum += s.gpus[i].excess
+	}
+	return sum
+}
+
+// put places an item on a GPU.
+func (s *state) put(i, g int32) {
+	u := &s.gpus[g]
+	at, _ := slices.BinarySearchFunc(u.tasks, i, s.byDue)
+	u.tasks = slices.Insert(u.tasks, at, i)
+	u.plus(&s.items[i].curve, 1)
+	s.where[i] = g
+}
+
+// take removes an item from its GPU.
+func (s *state) take(i int32) {
+	u := &s.gpus[s.where[i]]
+	at := slices.Index(u.tasks, i)
+	u.tasks = slices.Delete(u.tasks, at, at+1)
+	if len(u.tasks) == 0 {
+		u.curve = curve{} // no rounding is left behind
+		return
+	}
+	u.plus(&s.items[i].curve, -1)
+}
+
+func (s *state) byDue(a, b int32) int {
+	return cmp.Or(cmp.Compare(s.items[a].due, s.items[b].due), cmp.Compare(a, b))
+}

@@ -1,0 +1,13 @@
+package pick
+
+import "github.com/epplan/epplan/planner"
+
+// Held leaves the choice to a Placer that holds tasks back itself, as
+// [place.Hold] does: which task starts and on which GPU is one decision there.
+// With any other Placer it is [EDF].
+func Held(v *planner.View, pl planner.Placer) planner.Picker {
+	if holder, ok := pl.(planner.Picker); ok {
+		return holder
+	}
+	return EDF(v, pl)
+}
