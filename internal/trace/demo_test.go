@@ -3,52 +3,81 @@ package trace_test
 import (
 	"bytes"
 	"flag"
-	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 )
 
-var update = flag.Bool("update", false, "write testdata/demo/workloads.csv anew")
+var update = flag.Bool("update", false, "write testdata/demo/models.toml anew")
 
-const demoHeader = "workload,gpu_model,p0_w,gamma_w,c_w,d_s,delta,t0_s\n"
-
-func demoRow(buf *bytes.Buffer, app, gpu string, p dvfsmodel.Params) {
-	num := func(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }
-	fmt.Fprintf(buf, "%s,%s,%s,%s,%s,%s,%s,%s\n", app, gpu, num(float64(p.P0)), num(float64(p.Gamma)),
-		num(float64(p.C)), num(p.D), num(p.Delta), num(p.T0))
-}
-
-func fitApp(t *testing.T, app dvfsmodel.AppSamples, base dvfsmodel.Base) dvfsmodel.Params {
+// demoModel is a fit of the paper's form as a models file has it, with six
+// digits.
+func demoModel(t *testing.T, app dvfsmodel.AppSamples, gpuModel, table string, base dvfsmodel.Base) config.Model {
 	t.Helper()
 	fit, err := dvfsmodel.FitPaper(app.Samples, base)
 	if err != nil {
 		t.Fatalf("%s: %v", app.App, err)
 	}
-	if err := fit.Params.Validate(); err != nil {
+	p := fit.Params
+	if err := p.Validate(); err != nil {
 		t.Fatalf("%s: %v", app.App, err)
 	}
-	return fit.Params
+	m := config.Model{Workload: app.App, GPUModel: gpuModel, Form: dvfsmodel.PaperForm(), Base: base, Settings: len(app.Samples), Source: "own fit to " + table}
+	for _, c := range []struct {
+		name  string
+		value float64
+	}{
+		{"p0_w", float64(p.P0)},
+		{"gamma_w", float64(p.Gamma)},
+		{"c_w", float64(p.C)},
+		{"d_s", p.D},
+		{"delta", p.Delta},
+		{"t0_s", p.T0},
+	} {
+		m.Coefficients = append(m.Coefficients, dvfsmodel.Coefficient{Name: c.name, Value: sixDigits(t, c.value)})
+	}
+	return m
 }
 
-func TestDemoWorkloadsAreTheFitsOfTheMeasuredTables(t *testing.T) {
+func sixDigits(t *testing.T, x float64) float64 {
+	t.Helper()
+	if math.Abs(x) < 1e-12 {
+		return 0
+	}
+	y, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 6, 64), 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return y
+}
+
+func TestDemoModelsAreTheFitsOfTheMeasuredTables(t *testing.T) {
 	v100 := make(map[string]dvfsmodel.AppSamples)
 	for _, app := range readTable(t, "v100_2022") {
 		v100[app.App] = app
 	}
-	buf := bytes.NewBufferString(demoHeader)
+	var list []config.Model
 	for _, app := range readTable(t, "gtx1080ti") {
-		other, both := v100[app.App]
-		if !both {
-			continue
+		if other, both := v100[app.App]; both {
+			list = append(list,
+				demoModel(t, app, "GTX1080Ti", "gtx1080ti.csv", dvfsmodel.Base{Core: 1800, Mem: 5000}),
+				demoModel(t, other, "V100", "v100_2022.csv", dvfsmodel.Base{Core: 1380, Mem: 877}))
 		}
-		demoRow(buf, app.App, "GTX1080Ti", fitApp(t, app, dvfsmodel.Base{Core: 1800, Mem: 5000}))
-		demoRow(buf, app.App, "V100", fitApp(t, other, dvfsmodel.Base{Core: 1380, Mem: 877}))
 	}
-	path := filepath.Join("..", "..", "testdata", "demo", "workloads.csv")
+	models, err := config.NewModels(list...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var buf bytes.Buffer
+	if err := config.WriteModels(&buf, models); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join("..", "..", "testdata", "demo", "models.toml")
 	if *update {
 		if err := os.WriteFile(path, buf.Bytes(), 0o600); err != nil {
 			t.Fatal(err)
