@@ -6,7 +6,7 @@ import "math"
 // zero in [lo, hi]: lo when it is not negative there, hi when it is not
 // positive there. The method is Ridders' false position, which keeps its
 // bracket and converges quadratically on smooth functions: when a step is below
-// rootTol, what is left is in the order of its square.
+// rootTol, what is left is below rounding.
 func root(f func(float64) float64, lo, hi float64) float64 {
 	flo := f(lo)
 	if flo >= 0 || lo >= hi {
@@ -50,6 +50,6 @@ func root(f func(float64) float64, lo, hi float64) float64 {
 
 const (
 	rootSteps  = 60
-	rootTol    = 1e-9
+	rootTol    = 1e-13
 	bracketTol = 4e-16
 )

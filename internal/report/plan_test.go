@@ -51,7 +51,7 @@ func TestPlansLookLikeTheirGoldenFiles(t *testing.T) {
 		{"small.txt", table(nil), small},
 		{"small.svg", picture(nil), small},
 		{"late.txt", table(nil), late},
-		{"late.svg", picture(&report.SVGOptions{Width: 700}), late},
+		{"late.svg", picture(&report.SVGOptions{Width: 1000}), late},
 		{"many.txt", table(nil), rounded(solve(t, manyProblem(t, 200), "edl:0.8"))},
 	} {
 		t.Run(c.file, func(t *testing.T) { golden(t, c.file, written(t, c.write, c.result)) })

@@ -140,10 +140,11 @@ func (s Scale) Format(v float64) string {
 
 // With writes one value with its unit.
 func (s Scale) With(v float64) string {
-	if s.symbol == "" || s.symbol == "h:mm:ss" {
-		return s.Format(v)
+	text := s.Format(v)
+	if text == missing || s.symbol == "" || s.symbol == "h:mm:ss" {
+		return text
 	}
-	return s.Format(v) + " " + s.symbol
+	return text + " " + s.symbol
 }
 
 // missing stands for a value that there isn't.

@@ -60,7 +60,7 @@ func TestSingleFiguresCarryTheirUnit(t *testing.T) {
 		{report.FormatSeconds(7322.4), "2:02:02"},
 		{report.FormatSeconds(360000), "100:00:00"},
 		{report.FormatSeconds(1e18), "1e+18"},
-		{report.FormatSeconds(math.Inf(1)), "– s"},
+		{report.FormatSeconds(math.Inf(1)), "–"},
 		{report.FormatPercent(.3346), "33.5 %"},
 		{report.FormatPercent(.00091), "0.091 %"},
 		{report.FormatCount(-1234567), "-1,234,567"},

@@ -14,7 +14,7 @@ import (
 // SVGOptions change the picture of a plan; nil means the defaults. Lengths are
 // pixels.
 type SVGOptions struct {
-	// Width of the picture. 0 means 1200; less than 600 counts as 600.
+	// Width of the picture. 0 means 1200; less than 1000 counts as 1000.
 	Width float64
 	// MaxHeight bounds the lanes. 0 means 1600; less than 100 counts as 100.
 	MaxHeight float64
@@ -49,7 +49,7 @@ type picture struct {
 }
 
 const (
-	defaultWidth, minWidth   = 1200, 600
+	defaultWidth, minWidth   = 1200, 1000
 	defaultHeight, minHeight = 1600, 100
 	headingHeight            = 112 // title, totals and legend
 	topAxisHeight            = 18  // above tall lanes
@@ -114,7 +114,7 @@ func (p *picture) heading() {
 
 func (p *picture) title() string {
 	s := &p.summary
-	return fmt.Sprintf("%s: %s on %s, %s", s.Policy, counting(s.JobsTotal-s.Infeasible, "job", "jobs"),
+	return fmt.Sprintf("%s: %s on %s, %s", shortened(queue.Printable(s.Policy), 50), counting(s.JobsTotal-s.Infeasible, "job", "jobs"),
 		counting(s.NodesUsed, "node", "nodes"), counting(s.GPUsUsed, "GPU", "GPUs"))
 }
 
@@ -136,6 +136,7 @@ func (p *picture) totals() string {
 	return strings.Join(parts, "  ·  ")
 }
 
+// trouble is what the reader must not overlook.
 func (p *picture) trouble() string {
 	var parts []string
 	if n := p.summary.Misses; n > 0 {
@@ -143,6 +144,9 @@ func (p *picture) trouble() string {
 	}
 	if n := p.summary.Infeasible; n > 0 {
 		parts = append(parts, counting(n, "job", "jobs")+" can't be planned")
+	}
+	if p.hidden > 0 {
+		parts = append(parts, FormatCount(p.lanes)+" of "+FormatCount(p.lanes+p.hidden)+" GPUs drawn")
 	}
 	return strings.Join(parts, ", ")
 }
@@ -170,10 +174,10 @@ func (p *picture) legend(x, y float64) {
 	if p.summary.Misses > 0 {
 		p.printf(`<rect class="l" x="%s" y="%s" width="22" height="12" fill="%s"/>`, px(x), px(y-6), clockColor(1).hex())
 		p.deadline(x+10, y-6, 12)
-		p.text(x+28, y+4, "", "ends late, deadline marked")
-	}
-	if p.hidden > 0 {
-		p.text(p.width-rightMargin, y+4, "e bad", "the first "+FormatCount(p.lanes)+" GPUs; "+FormatCount(p.hidden)+" more not drawn")
+		p.text(x+28, y+4, "", "late: the line is the deadline")
+		x += 215
+		p.overdue(x, y-6, 12)
+		p.text(x+12, y+4, "", "deadline before the start")
 	}
 }
 

@@ -156,7 +156,11 @@ func (p *picture) draw(b *bar) {
 		return
 	}
 	if late {
-		p.deadline(p.x(p.result.Problem.Tasks[b.task].Deadline), y, high)
+		if due := p.result.Problem.Tasks[b.task].Deadline; due > b.start {
+			p.deadline(p.x(due), y, high)
+		} else {
+			p.overdue(x, y, high)
+		}
 	}
 	id := p.result.Problem.Tasks[b.task].ID
 	if high >= 10 && wide >= 10+6.8*float64(utf8.RuneCountInString(id)) {
@@ -171,6 +175,11 @@ func (p *picture) deadline(x, y, high float64) {
 		p.printf(`<path fill="#b3001b" d="M%s %sh10l-5 5z"/>`, px(x-5), px(y-1))
 	}
 	p.printf("\n")
+}
+
+// overdue marks a job that starts after its deadline.
+func (p *picture) overdue(x, y, high float64) {
+	p.printf(`<path fill="#b3001b" d="M%s %sl6 %sv-%sz"/>`+"\n", px(x), px(y+high/2), px(high/2), px(high))
 }
 
 // tooltip is what there is to know of a bar, in lines.

@@ -70,11 +70,15 @@ func (t *Table) WriteJSON(w io.Writer) error {
 // indentation. A bufio.Writer keeps its first error, so the last one tells.
 func (t *Table) writeArray(out *bufio.Writer, indent string) error {
 	keyed := t.keyed()
+	members := make([][]byte, len(keyed))
+	for i, c := range keyed {
+		members[i] = append(appendQuoted(nil, t.Columns[c].Key), ": "...)
+	}
 	var line []byte
 	_, err := out.WriteString("[")
 	before := "\n" + indent + "  "
 	for values := range t.Rows {
-		line = t.appendObject(append(line[:0], before...), keyed, values)
+		line = t.appendObject(append(line[:0], before...), keyed, members, values)
 		if _, err = out.Write(line); err != nil {
 			return err
 		}
@@ -89,10 +93,10 @@ func (t *Table) writeArray(out *bufio.Writer, indent string) error {
 	return out.WriteByte(']')
 }
 
-func (t *Table) appendObject(dst []byte, keyed []int, values []Value) []byte {
+func (t *Table) appendObject(dst []byte, keyed []int, members [][]byte, values []Value) []byte {
 	dst = append(dst, '{')
 	first := true
-	for _, c := range keyed {
+	for i, c := range keyed {
 		if t.Columns[c].Optional && values[c].kind == none {
 			continue
 		}
@@ -100,8 +104,7 @@ func (t *Table) appendObject(dst []byte, keyed []int, values []Value) []byte {
 			dst = append(dst, ", "...)
 		}
 		first = false
-		dst = append(appendQuoted(dst, t.Columns[c].Key), ": "...)
-		dst = values[c].appendJSON(dst)
+		dst = values[c].appendJSON(append(dst, members[i]...))
 	}
 	return append(dst, '}')
 }

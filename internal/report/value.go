@@ -141,6 +141,8 @@ func appendQuoted(dst []byte, s string) []byte {
 		switch {
 		case r == '"' || r == '\\':
 			dst = append(dst, '\\', byte(r))
+		case ' ' <= r && r < 0x7f:
+			dst = append(dst, byte(r))
 		case r != utf8.RuneError && strconv.IsPrint(r):
 			dst = utf8.AppendRune(dst, r)
 		case r > 0xffff:

@@ -1,16 +1,125 @@
 package improve
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/epplan/epplan/planner"
 )
 
-// Retune keeps the order.
-type Retune struct{}
+// Retune improves a finished offline plan of any problem in small steps, each
+// of which saves energy. First [relist] moves and swaps single tasks between
+// nodes and lets each node's tasks run faster or slower together; this needs
+// tasks that take whole GPUs and nothing else that runs out. Then every task is
+// stretched into the idle time that follows it, where that saves energy; starts,
+// places and the time that nodes are on stay as they are then.
+type Retune struct {
+	// Moves is how many moves are tried; 0 means 50 a task, at most 50,000.
+	Moves int
+}
 
 // Improve is [planner.Improver].
-func (Retune) Improve(ctx context.Context, p *planner.Problem, plan *planner.Plan, rng *rand.Rand) (*planner.Plan, error) {
-	return plan, ctx.Err()
+func (r Retune) Improve(ctx context.Context, p *planner.Problem, plan *planner.Plan, rng *rand.Rand) (*planner.Plan, error) {
+	best := plan
+	if p.Objective.DelayPower != 0 {
+		return best, ctx.Err()
+	}
+	moved, err := relist(ctx, p, plan, r.Moves, rng)
+	if err != nil {
+		return nil, err
+	}
+	if moved != nil && moved.Ledger.Total() < best.Ledger.Total() {
+		best = moved
+	}
+	if stretched := stretch(p, best); stretched.Ledger.Total() < best.Ledger.Total() {
+		best = stretched
+	}
+	return best, nil
+}
+
+// stretch gives each task the clocks that suit the time until something else
+// needs its GPUs, with idling as the alternative.
+func stretch(p *planner.Problem, plan *planner.Plan) *planner.Plan {
+	better := *plan
+	better.Assignments = slices.Clone(plan.Assignments)
+	for node, tasks := range byNode(plan) {
+		follow := make([]float64, p.Cluster.Classes[plan.Nodes[node].Class].GPUs)
+		for g := range follow {
+			follow[g] = offTime(plan, node)
+		}
+		for k := len(tasks) - 1; k >= 0; k-- {
+			a := &better.Assignments[tasks[k]]
+			until := onUntil(&plan.Nodes[node], a.Start)
+			for _, g := range a.GPUs.Indexes() {
+				until = min(until, follow[g])
+				follow[g] = min(follow[g], a.Start)
+			}
+			stretchTask(p, &better, tasks[k], until)
+		}
+	}
+	better.Ledger = planner.Account(p, &better)
+	return &better
+}
+
+// byNode lists the tasks of each node by start.
+func byNode(plan *planner.Plan) [][]int {
+	tasks := make([][]int, len(plan.Nodes))
+	for i := range plan.Assignments {
+		if n := plan.Assignments[i].Node; n >= 0 {
+			tasks[n] = append(tasks[n], i)
+		}
+	}
+	for n := range tasks {
+		slices.SortStableFunc(tasks[n], func(a, b int) int {
+			return cmp.Compare(plan.Assignments[a].Start, plan.Assignments[b].Start)
+		})
+	}
+	return tasks
+}
+
+// offTime is when a node goes off for the last time.
+func offTime(plan *planner.Plan, node int) float64 {
+	if on := plan.Nodes[node].On; len(on) > 0 {
+		return on[len(on)-1].To
+	}
+	return 0
+}
+
+// onUntil is the end of the time of being on that a moment falls into.
+func onUntil(n *planner.Node, at float64) float64 {
+	for _, on := range n.On {
+		if at < on.To {
+			return on.To
+		}
+	}
+	return at
+}
+
+// stretchTask lengthens one task towards the time until which its GPUs would be
+// idle after it. Tasks that hold CPUs, memory or a part of a GPU, whose clocks
+// belong to others too, stay as they are, and so do late ones.
+func stretchTask(p *planner.Problem, plan *planner.Plan, task int, until float64) {
+	t, a := &p.Tasks[task], &plan.Assignments[task]
+	if t.Share < 1 || t.CPUs > 0 || t.MemGiB > 0 || a.End > t.Due {
+		return
+	}
+	room := min(min(until, t.Due)-a.Start, t.Limit)
+	if room <= a.Point.Time*(1+narrow) {
+		return
+	}
+	class := plan.Nodes[a.Node].Class
+	pr := pricingOf(p, class)
+	if pr.objective.EnergyWeight == 0 {
+		return
+	}
+	// Host power is paid whether the GPU idles or not.
+	pt, err := t.Options[a.Option].Response.Optimum(pr.at(pr.idle), room)
+	if err != nil || !(pr.cost(&pt)-pr.idle*pt.Time < pr.cost(&a.Point)-pr.idle*a.Point.Time) || pt.Time <= a.Point.Time || pt.Time > room*(1+roundOff) {
+		return
+	}
+	a.Reason.Clocks, a.Reason.Want, a.Reason.Room = planner.ClocksStretched, a.Point.Time, pt.Time
+	a.Point = pt
+	a.End = a.Start + pt.Time
 }

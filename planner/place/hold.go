@@ -12,9 +12,9 @@ import (
 // HP are the tunables.
 var HP = struct {
 	Tau, Phi, OpenW, RateH, RateTau, FitBase, FitSlope, Accept, OpenFit, NewIdle float64
-	Margin, Eta, Lack, Horizon, KeepMargin, Near, PhiOpen, Soon, SoonW float64
+	Margin, Eta, Lack, Horizon, KeepMargin, LongW, Later, Near, PhiOpen, Soon, SoonW float64
 	Trace bool
-}{Tau: 300, Phi: 1, OpenW: 1, RateH: 200, RateTau: 40, FitBase: 15, FitSlope: 0.05, Accept: 0.9, OpenFit: 5, NewIdle: 1, Margin: 1.05, Eta: 0.8, Lack: 0.5, Horizon: 3, KeepMargin: 1.05, Near: 10, PhiOpen: 0.1, Soon: 100, SoonW: 10}
+}{Tau: 300, Phi: 1, OpenW: 1, RateH: 200, RateTau: 40, FitBase: 15, FitSlope: 0.05, Accept: 0.9, OpenFit: 5, NewIdle: 1, Margin: 1.05, Eta: 0.8, Lack: 0.5, Horizon: 3, KeepMargin: 1.5, LongW: 0.02, Later: 1, Near: 10, PhiOpen: 0.1, Soon: 100, SoonW: 10}
 
 func Hold(v *planner.View) planner.Placer {
 	if !v.Simple() || len(v.Problem.Cluster.Classes) > 1 {
@@ -22,7 +22,7 @@ func Hold(v *planner.View) planner.Placer {
 	}
 	k := &v.Problem.Cluster.Classes[0]
 	h := &hold{opening: opening{v}, idle: float64(k.IdleW + k.HostW), l: float64(k.GPUs), turnOn: float64(k.TurnOn)}
-	h.now = -1
+	h.now, h.asked = -1, -1
 	return h
 }
 
@@ -32,6 +32,8 @@ type hold struct {
 	l      float64
 	turnOn float64
 	now, lastTrace    float64
+	asked, lack float64
+	keep, nodesAsked int
 	pool   []held // by latest start
 	nodes  []nodeRow
 	spans []span
@@ -266,7 +268,11 @@ func (h *hold) Next() (int, bool) {
 	gaps, frees := h.scan()
 	x := h.surplus(gaps)
 	slices.SortStableFunc(h.nodes, func(a, b nodeRow) int { return cmp.Compare(b.end, a.end) })
-	keep, lack := h.demand()
+	if h.asked != h.v.Now || h.nodesAsked != len(h.nodes) {
+		h.asked, h.nodesAsked = h.v.Now, len(h.nodes)
+		h.keep, h.lack = h.demand()
+	}
+	keep, lack := h.keep, h.lack
 	if HP.Trace && h.lastTrace+20 <= h.v.Now {
 		h.lastTrace = h.v.Now
 		println("T", int(h.v.Now), "pool", len(h.pool), "work", int(h.work), "rate", int(h.rate*100), "gaps", int(gaps), "x", int(x), "keep", keep, "nodes", len(h.nodes), "frees", frees, "lack", int(lack))
@@ -513,7 +519,7 @@ func (h *hold) fill(x float64) (int, bool) {
 		best, row, run := math.Inf(1), -1, 0.0
 		for n := range h.nodes {
 			if r := &h.nodes[n]; r.frees > 0 && r.open {
-				if t, w := h.score(j, r); w < best {
+				if t, w := h.score(j, r, x); w < best {
 					best, row, run = w, n, t
 				}
 			}
@@ -530,7 +536,7 @@ func (h *hold) fill(x float64) (int, bool) {
 		}
 		best, waste, run := -1, math.Inf(1), 0.0
 		for i := range h.pool {
-			if t, w := h.score(&h.pool[i], r); w < waste {
+			if t, w := h.score(&h.pool[i], r, x); w < waste {
 				best, waste, run = i, w, t
 			}
 		}
@@ -544,7 +550,7 @@ func (h *hold) fill(x float64) (int, bool) {
 
 // score is the least cost of running j on a free GPU of the node beyond what
 // it takes at its own pace, and the run time for it.
-func (h *hold) score(j *held, r *nodeRow) (run, waste float64) {
+func (h *hold) score(j *held, r *nodeRow, x float64) (run, waste float64) {
 	g := r.end - h.v.Now
 	room := h.room(j, h.v.Now)
 	if room < j.min {
@@ -561,7 +567,7 @@ func (h *hold) score(j *held, r *nodeRow) (run, waste float64) {
 		} else if r.open {
 			w += h.idle * HP.PhiOpen * (h.l - 1) * (t - g)
 		} else {
-			w += h.idle * (h.l - 1) * (t - g)
+			w += h.idle * max(0, (h.l-1)*(t-g)-max(0, x-j.want))
 		}
 		if w < waste {
 			run, waste = t, w
@@ -571,6 +577,7 @@ func (h *hold) score(j *held, r *nodeRow) (run, waste float64) {
 	if g > 0 {
 		try(min(g, j.max))
 	}
+	waste -= h.idle*HP.LongW*run + HP.Later*h.idle*max(0, (h.l-1)*j.want-max(0, x-j.want))
 	if d := j.latest - h.v.Now; d < HP.Soon {
 		waste -= h.idle * HP.SoonW * (1 - d/HP.Soon)
 	}

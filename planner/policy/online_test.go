@@ -60,6 +60,10 @@ func TestTryHold(t *testing.T) {
 			place.HP.SoonW = x
 		case "KeepMargin":
 			place.HP.KeepMargin = x
+		case "LongW":
+			place.HP.LongW = x
+		case "Later":
+			place.HP.Later = x
 		case "NewIdle":
 			place.HP.NewIdle = x
 		}

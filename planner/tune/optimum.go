@@ -124,7 +124,7 @@ func (o *optimum) free(response dvfsmodel.Response, class int) (dvfsmodel.Point,
 
 // roundRatio drops the bits of a ratio that rounding may have touched.
 func roundRatio(x float64) float64 {
-	const drop = 16
+	const drop = 6
 	return math.Float64frombits(math.Float64bits(x) >> drop << drop)
 }
 

@@ -1,0 +1,218 @@
+package planner
+
+import (
+	"math"
+	"slices"
+
+	"github.com/epplan/epplan/dvfsmodel"
+)
+
+// Bound is an energy that no plan of a problem can go below if it places every
+// task that can be placed and meets every deadline that can be met. It holds
+// for offline, online and clairvoyant plans alike.
+type Bound struct {
+	Value dvfsmodel.Joule // Run + Extra
+	Run   dvfsmodel.Joule // the sum of the tasks' own minima, host power included
+	Extra dvfsmodel.Joule // what is proved beyond it, the sum of Terms
+	Terms []BoundTerm
+}
+
+// BoundTerm is one part of [Bound.Extra].
+type BoundTerm struct {
+	Name  string
+	Value dvfsmodel.Joule
+}
+
+// Names of the terms of a bound.
+const (
+	TermIdle   = "idle"    // of the node that runs the longest task
+	TermTurnOn = "turn-on" // of the nodes that must be on at once
+)
+
+// Gap is how far an energy lies above the bound, as a fraction of the bound.
+func (b *Bound) Gap(energy dvfsmodel.Joule) float64 {
+	return float64(energy/b.Value) - 1
+}
+
+// LowerBound proves a lower bound for a problem.
+//
+// Run: a plan's run and host energy is at least the sum over tasks of the least
+// that each can take by itself, on any GPU model, within its limit and the time
+// between arrival and deadline; host power counts for as long as the task
+// occupies its GPUs. Everything else that a plan pays is not negative. Tasks
+// that nothing can place or finish in time add nothing.
+//
+// Idle: the node of the longest task is on for at least that task's run time M,
+// all its l GPUs. Together the tasks fill at most their run times of it, so at
+// least l·M − Σt GPU-seconds are idle if that is positive. For any price β
+// between 0 and the idle power the plan costs at least
+//
+//	min over M of β·l·M + Σ min over t ≤ M of (cost of t − β·t)
+//
+// (weak duality); the term is the excess of the best β over Run. See idleBound.
+//
+// Turn-on: tasks that must be running at the same moment, whatever their
+// clocks, need that many GPUs at once; every node that is on then was switched
+// on once, and its GPUs waited for the switching. See turnOnBound.
+func LowerBound(p *Problem) Bound {
+	tasks := boundTasks(p)
+	var b Bound
+	for i := range tasks {
+		b.Run += dvfsmodel.Joule(tasks[i].least)
+	}
+	b.add(TermIdle, idleBound(p, tasks))
+	b.add(TermTurnOn, turnOnBound(p, tasks))
+	b.Value = b.Run + b.Extra
+	return b
+}
+
+func (b *Bound) add(name string, value float64) {
+	if value > 0 {
+		b.Terms = append(b.Terms, BoundTerm{Name: name, Value: dvfsmodel.Joule(value)})
+		b.Extra += dvfsmodel.Joule(value)
+	}
+}
+
+// boundTask is what the bound needs of a task that can be done in time.
+type boundTask struct {
+	task     int
+	room     float64 // longest run time: limit, or deadline − arrival
+	least    float64 // least cost by itself, joules
+	time     float64 // run time then
+	weight   float64 // GPUs then
+	shortest float64 // shortest possible run time
+	gpus     float64 // fewest GPUs, or the share of one
+}
+
+// boundTasks finds each task's own optimum.
+func boundTasks(p *Problem) []boundTask {
+	tasks := make([]boundTask, 0, len(p.Tasks))
+	for i := range p.Tasks {
+		t := &p.Tasks[i]
+		b := boundTask{
+			task: i, room: min(t.Deadline-p.earliestStart(t), t.Limit) * (1 + deadlineSlack),
+			least: math.Inf(1), shortest: math.Inf(1), gpus: math.Inf(1),
+		}
+		for class := range p.Cluster.Classes {
+			b.consider(p, class)
+		}
+		if !math.IsInf(b.least, 1) {
+			tasks = append(tasks, b)
+		}
+	}
+	return tasks
+}
+
+// earliestStart is the first moment at which the start rule lets a task start.
+func (p *Problem) earliestStart(t *Task) float64 {
+	if p.Start != StartSlot {
+		return t.Arrival
+	}
+	return math.Ceil(t.Arrival/p.Cluster.Slot) * p.Cluster.Slot
+}
+
+// consider adds what the task could do on nodes of a class.
+func (b *boundTask) consider(p *Problem, class int) {
+	t, k := &p.Tasks[b.task], &p.Cluster.Classes[class]
+	o := t.Option(k.Model)
+	if o < 0 || t.Options[o].GPUs > k.GPUs || !k.holds(t) {
+		return
+	}
+	weight := taskWeight(t, o)
+	pt, ok := cheapest(t, o, dvfsmodel.PricedTime(k.HostW), b.room)
+	if !ok {
+		return
+	}
+	if cost := weight * float64(pt.Energy+k.HostW.Over(pt.Time)); cost < b.least {
+		b.least, b.time, b.weight = cost, pt.Time, weight
+	}
+	b.gpus = min(b.gpus, weight)
+	if t.Share < 1 {
+		b.shortest = min(b.shortest, pt.Time)
+		return
+	}
+	b.shortest = min(b.shortest, t.Options[o].Response.MinTime(), t.Options[o].Response.Default().Time)
+}
+
+// taskWeight is how many GPUs' worth a task occupies by an option.
+func taskWeight(t *Task, option int) float64 {
+	if t.Share < 1 {
+		return t.Share
+	}
+	return float64(t.Options[option].GPUs)
+}
+
+// cheapest is the best point of a task within a room: of those that clocks can
+// be set to, and of the default, which needs no setting.
+func cheapest(t *Task, option int, o dvfsmodel.Objective, room float64) (best dvfsmodel.Point, ok bool) {
+	response := t.Options[option].Response
+	if t.Share == 1 {
+		pt, err := response.Optimum(o, room)
+		best, ok = pt, err == nil
+	}
+	if at := response.Default(); dvfsmodel.Fits(at.Time, room) && (!ok || o.Cost(at) < o.Cost(best)) {
+		best, ok = at, true
+	}
+	return best, ok
+}
+
+// turnOnBound is the least energy of switching nodes on, and of their GPUs while
+// they do. A task that arrives at a, is due at d and takes at least s runs during
+// all of [d−s, a+s] if that isn't empty, whatever the plan. At any moment the
+// nodes that are on have GPUs for all tasks that run.
+func turnOnBound(p *Problem, tasks []boundTask) float64 {
+	if len(tasks) == 0 {
+		return 0
+	}
+	perGPU, perNode := math.Inf(1), math.Inf(1)
+	for i := range p.Cluster.Classes {
+		k := &p.Cluster.Classes[i]
+		cost := float64(k.IdleW+k.HostW) * k.TurnOnDelay
+		if p.Mode != Offline || p.Cluster.OfflineTurnOn {
+			cost += float64(k.TurnOn)
+		}
+		perGPU, perNode = min(perGPU, cost), min(perNode, cost*float64(k.GPUs))
+	}
+	if perGPU == 0 {
+		return 0
+	}
+	atOnce := mostAtOnce(p, tasks)
+	if len(p.Cluster.Classes) == 1 {
+		l := float64(p.Cluster.Classes[0].GPUs)
+		atOnce = l * math.Ceil(atOnce/l-deadlineSlack)
+	}
+	return max(perNode, perGPU*atOnce)
+}
+
+// mostAtOnce is the most GPUs that are in use at one moment in every plan.
+func mostAtOnce(p *Problem, tasks []boundTask) float64 {
+	type change struct{ at, gpus float64 }
+	changes := make([]change, 0, 2*len(tasks))
+	for i := range tasks {
+		b := &tasks[i]
+		t := &p.Tasks[b.task]
+		// Rounding must not make intervals longer.
+		from := t.Deadline + deadlineSlack*max(1, math.Abs(t.Deadline)) - b.shortest
+		to := p.earliestStart(t) + b.shortest*(1-deadlineSlack)
+		if from < to {
+			changes = append(changes, change{from, b.gpus}, change{to, -b.gpus})
+		}
+	}
+	slices.SortFunc(changes, func(a, b change) int {
+		switch {
+		case a.at != b.at && a.at < b.at:
+			return -1
+		case a.at != b.at:
+			return 1
+		case a.gpus < b.gpus: // ends before starts
+			return -1
+		}
+		return 1
+	})
+	now, most := 0.0, 0.0
+	for _, c := range changes {
+		now += c.gpus
+		most = max(most, now)
+	}
+	return most
+}

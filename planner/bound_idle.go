@@ -1,0 +1,197 @@
+package planner
+
+import (
+	"container/heap"
+	"math"
+
+	"github.com/epplan/epplan/dvfsmodel"
+)
+
+// idleBound is how far the idle time of the node that runs the longest task
+// lifts the bound above the sum of the tasks' own minima.
+//
+// Let M be the longest run time, w_i the GPUs of task i and t_i its run time. The
+// node of the longest task is on for at least M, all nodes together for at least
+// the work Σw_i·t_i; so idle ≥ l·M − Σw_i·t_i, and idle ≥ 0. With idle power x,
+// any β in [0, x] and c_i(t) the cost of task i at run time t,
+//
+//	cost ≥ Σc_i(t_i) + β·(l·M − Σw_i·t_i) ≥ min_M β·l·M + Σ min_{t ≤ M} (c_i(t) − β·w_i·t).
+//
+// The right side is concave in β and 0 above Run at β = 0, where its slope is
+// l·M − Σw_i·t_i at the tasks' own optima: where that isn't positive, nothing is
+// to be gained. Any β proves a bound; the best one is searched for.
+func idleBound(p *Problem, tasks []boundTask) float64 {
+	d := newIdleDual(p, tasks)
+	if d == nil {
+		return 0
+	}
+	low, high := 0.0, d.idle
+	best := 0.0
+	const golden = 0.6180339887498949
+	at := [2]float64{high - golden*(high-low), low + golden*(high-low)}
+	value := [2]float64{d.value(at[0]), d.value(at[1])}
+	for range 16 {
+		best = max(best, value[0], value[1])
+		if value[0] < value[1] {
+			low = at[0]
+			at[0], value[0] = at[1], value[1]
+			at[1] = low + golden*(high-low)
+			value[1] = d.value(at[1])
+		} else {
+			high = at[1]
+			at[1], value[1] = at[0], value[0]
+			at[0] = high - golden*(high-low)
+			value[0] = d.value(at[0])
+		}
+	}
+	return max(best, d.value(d.idle))
+}
+
+// idleDual is the dual function of idleBound.
+type idleDual struct {
+	p     *Problem
+	tasks []boundTask
+	l     float64 // fewest GPUs of a node that can run the tasks
+	idle  float64 // least price of an idle GPU, watts
+	run   float64 // sum of the tasks' own minima
+}
+
+// newIdleDual is nil where the bound cannot be lifted.
+func newIdleDual(p *Problem, tasks []boundTask) *idleDual {
+	d := &idleDual{p: p, tasks: tasks, l: math.Inf(1), idle: math.Inf(1)}
+	for i := range p.Cluster.Classes {
+		k := &p.Cluster.Classes[i]
+		d.l, d.idle = min(d.l, float64(k.GPUs)), min(d.idle, float64(k.IdleW+k.HostW))
+	}
+	longest, work := 0.0, 0.0
+	for i := range tasks {
+		longest = max(longest, tasks[i].time)
+		work += tasks[i].weight * tasks[i].time
+		d.run += tasks[i].least
+	}
+	if d.idle == 0 || d.l*longest <= work {
+		return nil
+	}
+	return d
+}
+
+// value is the dual function at a price β, less Run, rounded down. The minimum
+// over M is found by halving intervals: on [a, b] the function is at least
+// β·l·a plus the tasks' minima for M = b, which fall as M grows.
+func (d *idleDual) value(beta float64) float64 {
+	s := dualSlice{idleDual: d, beta: beta, free: make([]freeMinimum, len(d.tasks))}
+	low, high := 0.0, 0.0
+	for i := range d.tasks {
+		s.free[i] = d.minimum(&d.tasks[i], beta, math.Inf(1))
+		low, high = max(low, d.tasks[i].shortest), max(high, s.free[i].time)
+	}
+	high = max(low, high) // beyond it, nothing falls any more
+	q := spans{{low, high, beta*d.l*low + s.sum(high)}}
+	for range 400 {
+		top := q[0]
+		if top.to-top.from <= 1e-7*top.to {
+			break
+		}
+		mid := 0.5 * (top.from + top.to)
+		q[0] = span{top.from, mid, beta*d.l*top.from + s.sum(mid)}
+		heap.Fix(&q, 0)
+		heap.Push(&q, span{mid, top.to, top.least - beta*d.l*(top.from-mid)})
+	}
+	least := q[0].least
+	return least - d.run - 1e-9*math.Abs(least)
+}
+
+// dualSlice is the dual function at one price.
+type dualSlice struct {
+	*idleDual
+	beta float64
+	free []freeMinimum // by task
+}
+
+// freeMinimum is the least of c(t) − β·w·t over all t that the task allows, and
+// a run time from which on a longer one allowed doesn't lower it.
+type freeMinimum struct{ value, time float64 }
+
+// sum adds up the tasks' minima over t ≤ m.
+func (s *dualSlice) sum(m float64) float64 {
+	total := 0.0
+	for i := range s.tasks {
+		if s.free[i].time <= m {
+			total += s.free[i].value
+		} else {
+			total += s.minimum(&s.tasks[i], s.beta, m).value
+		}
+	}
+	return total
+}
+
+// minimum is the least of c(t) − β·w·t over t ≤ m and the task's room, on any
+// class.
+func (d *idleDual) minimum(b *boundTask, beta, m float64) freeMinimum {
+	t := &d.p.Tasks[b.task]
+	least := freeMinimum{value: math.Inf(1)}
+	room := min(b.room, m)
+	for i := range d.p.Cluster.Classes {
+		k := &d.p.Cluster.Classes[i]
+		o := t.Option(k.Model)
+		if o < 0 || t.Options[o].GPUs > k.GPUs || !k.holds(t) {
+			continue
+		}
+		weight := taskWeight(t, o)
+		price := min(beta, priceable(t, o, k))
+		pt, ok := cheapest(t, o, dvfsmodel.PricedTime(k.HostW-dvfsmodel.Watt(price)), room)
+		if !ok {
+			continue
+		}
+		value := float64(pt.Energy) + (float64(k.HostW)-price)*pt.Time
+		until := pt.Time
+		if beta > price {
+			value -= (beta - price) * room
+			until = room
+		}
+		if value *= weight; value < least.value {
+			least.value = value
+		}
+		least.time = max(least.time, until)
+	}
+	return least
+}
+
+// priceable is the highest price of time, subtracted from a task's power, at
+// which its response is known to find the true minimum: for the paper's model
+// P0 and the host's power; for a fixed point any. Other models answer on their
+// time-energy frontier, which holds the minimum only for prices ≤ 0.
+func priceable(t *Task, option int, k *NodeClass) float64 {
+	if t.Share < 1 {
+		return math.Inf(1)
+	}
+	switch r := t.Options[option].Response.(type) {
+	case *dvfsmodel.Continuous:
+		return float64(r.Params.P0 + k.HostW)
+	case *dvfsmodel.Discrete:
+		return float64(r.Params.P0 + k.HostW)
+	case *dvfsmodel.Fixed:
+		return math.Inf(1)
+	}
+	return float64(k.HostW)
+}
+
+// span is an interval of M with a lower bound of the dual function there.
+type span struct{ from, to, least float64 }
+
+// spans is a heap of intervals, the one with the lowest bound on top.
+type spans []span
+
+func (q spans) Len() int           { return len(q) }
+func (q spans) Less(i, j int) bool { return q[i].least < q[j].least }
+func (q spans) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+
+// Push adds an interval; for container/heap.
+func (q *spans) Push(x any) { *q = append(*q, x.(span)) } //nolint:forcetypeassert // spans only
+
+// Pop takes the last interval; for container/heap.
+func (q *spans) Pop() any {
+	last := (*q)[len(*q)-1]
+	*q = (*q)[:len(*q)-1]
+	return last
+}

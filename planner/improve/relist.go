@@ -1,0 +1,343 @@
+package improve
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner"
+)
+
+// levels are the prices, as indexes of priceSteps, that relist tries for the
+// tasks of a node together.
+var levels = [...]int{natural, 9, 11, 13, 16, 18, 20, 23}
+
+// lister holds a plan as lists: a node runs its tasks in their order, each on
+// the GPUs that are free first.
+type lister struct {
+	p       *planner.Problem
+	old     *planner.Plan
+	key     []float64                         // by task: order within a node
+	points  [][len(levels)]dvfsmodel.Point    // by task and class
+	nodes   []listed
+	home    []int // by task: its node
+	pricing []pricing
+	free    []float64 // buffer of timing
+	count   []int     // nodes in use, by class
+}
+
+// listed is a node as a list.
+type listed struct {
+	class   int
+	tasks   []int
+	level   int     // index in levels
+	cost    float64 // joules, as timed at that level
+	changed bool    // differs from the plan that was given
+	frozen  bool    // cannot be had as a list
+}
+
+// relist tries to move and swap tasks between nodes, and to change the clocks
+// of each node's tasks together. It returns nil where lists cannot describe the
+// plan, or nothing was found.
+func relist(ctx context.Context, p *planner.Problem, plan *planner.Plan, moves int, rng *rand.Rand) (*planner.Plan, error) {
+	if !listable(p, plan) {
+		return nil, ctx.Err()
+	}
+	l := newLister(p, plan)
+	if moves <= 0 {
+		moves = min(50*len(p.Tasks), 50_000)
+	}
+	for m := range moves {
+		if m%64 == 0 {
+			if err := ctx.Err(); err != nil {
+				return nil, fmt.Errorf("retune: %w", err)
+			}
+		}
+		task := rng.IntN(len(p.Tasks))
+		if rng.IntN(2) == 0 {
+			l.move(task, rng.IntN(len(l.nodes)+1))
+		} else {
+			l.swap(task, rng.IntN(len(p.Tasks)))
+		}
+	}
+	return l.plan(), nil
+}
+
+// mostListed bounds the tasks for which relist is worth its time.
+const mostListed = 20_000
+
+// listable tells whether the plan is one of whole GPUs that start at any time,
+// on nodes that are on for as long as their tasks need.
+func listable(p *planner.Problem, plan *planner.Plan) bool {
+	if p.Mode != planner.Offline || p.Start != planner.StartContinuous || plan.Status != planner.Complete || len(p.Tasks) > mostListed {
+		return false
+	}
+	for i := range p.Tasks {
+		if t := &p.Tasks[i]; t.Share < 1 || t.CPUs > 0 || t.MemGiB > 0 {
+			return false
+		}
+	}
+	for i := range p.Cluster.Classes {
+		if p.Cluster.Classes[i].SleepW > 0 {
+			return false
+		}
+	}
+	last := make([]float64, len(plan.Nodes))
+	for i := range plan.Assignments {
+		a := &plan.Assignments[i]
+		last[a.Node] = max(last[a.Node], a.End)
+	}
+	for n := range plan.Nodes {
+		if on := plan.Nodes[n].On; len(on) != 1 || on[0].From != 0 || on[0].To > last[n]*(1+roundOff) {
+			return false
+		}
+	}
+	return true
+}
+
+func newLister(p *planner.Problem, plan *planner.Plan) *lister {
+	l := &lister{
+		p: p, old: plan, key: make([]float64, len(p.Tasks)), home: make([]int, len(p.Tasks)),
+		points: make([][len(levels)]dvfsmodel.Point, len(p.Tasks)*len(p.Cluster.Classes)),
+		free:   make([]float64, planner.MaxGPUs), count: make([]int, len(p.Cluster.Classes)),
+	}
+	for class := range p.Cluster.Classes {
+		l.pricing = append(l.pricing, pricingOf(p, class))
+		for i := range p.Tasks {
+			l.tabulate(i, class)
+		}
+	}
+	for i := range p.Tasks {
+		l.key[i], l.home[i] = plan.Assignments[i].Start, int(plan.Assignments[i].Node)
+	}
+	for n, tasks := range byNode(plan) {
+		class := plan.Nodes[n].Class
+		v := listed{class: class, tasks: tasks, cost: nodeCost(&plan.Ledger.Nodes[n])}
+		l.count[class]++
+		if level, cost, ok := l.best(class, tasks); !ok {
+			v.frozen = true
+		} else if cost < v.cost {
+			v.level, v.cost, v.changed = level, cost, true
+		}
+		l.nodes = append(l.nodes, v)
+	}
+	return l
+}
+
+func nodeCost(e *planner.NodeEnergy) float64 {
+	return float64(e.Run + e.Idle + e.Host + e.TurnOn + e.Sleep)
+}
+
+// tabulate finds a task's points on a class; their times are 0 where there are
+// none.
+func (l *lister) tabulate(task, class int) {
+	t, k := &l.p.Tasks[task], &l.p.Cluster.Classes[class]
+	o := t.Option(k.Model)
+	if o < 0 || t.Options[o].GPUs > k.GPUs {
+		return
+	}
+	pr := &l.pricing[class]
+	room := min(t.Due-t.Arrival-k.TurnOnDelay, t.Limit)
+	for i, g := range levels {
+		objective := pr.objective
+		if pr.retune {
+			objective = pr.at(priceSteps[g] * pr.idle)
+		}
+		pt, err := t.Options[o].Response.Optimum(objective, room)
+		if err != nil || math.IsNaN(float64(pt.Energy)) {
+			pt = l.points[task*len(l.p.Cluster.Classes)+class][0]
+		}
+		l.points[task*len(l.p.Cluster.Classes)+class][i] = pt
+	}
+}
+
+func (l *lister) point(task, class, level int) *dvfsmodel.Point {
+	return &l.points[task*len(l.p.Cluster.Classes)+class][level]
+}
+
+// timing plays a list at a level and returns its cost. Each placement is handed
+// to visit unless that is nil. ok is false when a task is late or doesn't suit.
+func (l *lister) timing(class int, tasks []int, level int, visit func(task int, gpus planner.GPUSet, start float64)) (cost float64, ok bool) {
+	k := &l.p.Cluster.Classes[class]
+	free := l.free[:k.GPUs]
+	for g := range free {
+		free[g] = k.TurnOnDelay
+	}
+	off, busy, run := k.TurnOnDelay, 0.0, 0.0
+	for _, task := range tasks {
+		t, pt := &l.p.Tasks[task], l.point(task, class, level)
+		if pt.Time == 0 {
+			return 0, false
+		}
+		count := t.Options[t.Option(k.Model)].GPUs
+		gpus, start := firstFree(free, count)
+		start = max(start, t.Arrival)
+		end := start + pt.Time
+		if end > t.Due*(1+roundOff) {
+			return 0, false
+		}
+		for s := gpus; s != 0; s &= s - 1 {
+			free[s.First()] = end
+		}
+		if visit != nil {
+			visit(task, gpus, start)
+		}
+		off = max(off, end)
+		busy += float64(count) * pt.Time
+		run += float64(count) * float64(pt.Energy)
+	}
+	if len(tasks) == 0 {
+		return 0, true
+	}
+	area := float64(k.GPUs) * off
+	cost = run + float64(k.IdleW)*(area-busy) + float64(k.HostW)*area
+	if l.p.Mode != planner.Offline || l.p.Cluster.OfflineTurnOn {
+		cost += float64(k.TurnOn) * float64(k.GPUs)
+	}
+	return cost, true
+}
+
+// firstFree is the count GPUs that are free first, and when all of them are.
+func firstFree(free []float64, count int) (gpus planner.GPUSet, from float64) {
+	for range count {
+		best := -1
+		for g := range free {
+			if !gpus.Has(g) && (best < 0 || free[g] < free[best]) {
+				best = g
+			}
+		}
+		gpus |= 1 << uint(best)
+		from = max(from, free[best])
+	}
+	return gpus, from
+}
+
+// best is the level at which a list costs least.
+func (l *lister) best(class int, tasks []int) (level int, cost float64, ok bool) {
+	cost = math.Inf(1)
+	for i := range levels {
+		if c, fits := l.timing(class, tasks, i, nil); fits && c < cost {
+			level, cost, ok = i, c, true
+		}
+	}
+	return level, cost, ok
+}
+
+// move puts a task on a node; the number after the last one is a new node.
+func (l *lister) move(task, to int) {
+	from := l.home[task]
+	if from == to || l.nodes[from].frozen {
+		return
+	}
+	fresh := to == len(l.nodes)
+	if fresh {
+		class := l.nodes[from].class
+		if n := l.p.Cluster.Classes[class].Count; n > 0 && l.count[class] >= n {
+			return
+		}
+		l.nodes = append(l.nodes, listed{class: class})
+		l.count[class]++
+	}
+	if l.nodes[to].frozen || !l.adopt(from, to, l.without(from, task), l.with(l.nodes[to].tasks, task)) {
+		if fresh {
+			l.count[l.nodes[to].class]--
+			l.nodes = l.nodes[:to]
+		}
+		return
+	}
+	l.home[task] = to
+}
+
+// swap exchanges two tasks of different nodes.
+func (l *lister) swap(i, j int) {
+	a, b := l.home[i], l.home[j]
+	if a == b || l.nodes[a].frozen || l.nodes[b].frozen {
+		return
+	}
+	if l.adopt(a, b, l.with(l.without(a, i), j), l.with(l.without(b, j), i)) {
+		l.home[i], l.home[j] = b, a
+	}
+}
+
+// adopt gives two nodes new lists if that saves energy.
+func (l *lister) adopt(a, b int, listA, listB []int) bool {
+	u, v := &l.nodes[a], &l.nodes[b]
+	now := u.cost + v.cost
+	levelA, costA, ok := l.best(u.class, listA)
+	if !ok || costA >= now {
+		return false
+	}
+	levelB, costB, ok := l.best(v.class, listB)
+	if !ok || costA+costB >= now*(1-roundOff) {
+		return false
+	}
+	*u = listed{class: u.class, tasks: listA, level: levelA, cost: costA, changed: true}
+	*v = listed{class: v.class, tasks: listB, level: levelB, cost: costB, changed: true}
+	return true
+}
+
+// without is a node's list less one task; with is a list and one task more.
+func (l *lister) without(node, task int) []int {
+	tasks := slices.Clone(l.nodes[node].tasks)
+	return slices.DeleteFunc(tasks, func(i int) bool { return i == task })
+}
+
+func (l *lister) with(list []int, task int) []int {
+	at, _ := slices.BinarySearchFunc(list, task, func(a, b int) int {
+		return cmp.Or(cmp.Compare(l.key[a], l.key[b]), cmp.Compare(a, b))
+	})
+	return slices.Insert(slices.Clone(list), at, task)
+}
+
+// plan writes the lists down. Nodes that kept their list keep their assignments;
+// empty ones are left out.
+func (l *lister) plan() *planner.Plan {
+	better := *l.old
+	better.Assignments = slices.Clone(l.old.Assignments)
+	better.Nodes = nil
+	for n := range l.nodes {
+		v := &l.nodes[n]
+		if len(v.tasks) == 0 {
+			continue
+		}
+		node := int32(len(better.Nodes)) //nolint:gosec // few nodes
+		off := 0.0
+		if v.changed {
+			l.write(v, better.Assignments)
+		}
+		for _, task := range v.tasks {
+			better.Assignments[task].Node = node
+			off = max(off, better.Assignments[task].End)
+		}
+		better.Nodes = append(better.Nodes, planner.Node{Class: v.class, On: []planner.Interval{{From: 0, To: off}}})
+	}
+	better.Ledger = planner.Account(l.p, &better)
+	return &better
+}
+
+// write times a list into assignments.
+func (l *lister) write(v *listed, all []planner.Assignment) {
+	l.timing(v.class, v.tasks, v.level, func(task int, gpus planner.GPUSet, start float64) {
+		t, old := &l.p.Tasks[task], all[task]
+		pt := l.point(task, v.class, v.level)
+		own := l.point(task, v.class, 0).Time
+		a := planner.Assignment{
+			Option: int32(t.Option(l.p.Cluster.Classes[v.class].Model)), //nolint:gosec // index of a slice
+			GPUs:   gpus, Start: start, End: start + pt.Time, Point: *pt, Reason: old.Reason,
+		}
+		a.Reason.Place = planner.PlaceMoved
+		switch {
+		case pt.Time > own*(1+narrow):
+			a.Reason.Clocks, a.Reason.Want, a.Reason.Room = planner.ClocksStretched, own, pt.Time
+		case pt.Time < own*(1-narrow):
+			a.Reason.Clocks, a.Reason.Want, a.Reason.Room = planner.ClocksShrunk, own, pt.Time
+		case math.Abs(old.Point.Time-pt.Time) > narrow*own:
+			a.Reason.Clocks, a.Reason.Want, a.Reason.Room = planner.ClocksFree, own, t.Due-start
+		}
+		all[task] = a
+	})
+}
