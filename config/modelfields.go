@@ -23,8 +23,7 @@ func (s *Models) take(d *document, path string, values map[string]any) {
 		d.fault(m.Pos, "a model of workload %s on %s is already on line %d", quoted(m.Workload), quoted(m.GPUModel), other.Pos.Line)
 		return
 	}
-	s.index[m.key()] = len(s.list)
-	s.list = append(s.list, m)
+	s.add(m)
 }
 
 // fields are the keys of a model. Which coefficients it has depends on the

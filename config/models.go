@@ -4,14 +4,33 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 )
 
 // Models is a set of models, at most one for each workload on each GPU model.
 // It is immutable.
 type Models struct {
-	list  []Model
-	index map[modelKey]int
+	list      []Model
+	index     map[modelKey]int
+	workloads map[string]bool
+}
+
+func newModels(size int) *Models {
+	return &Models{
+		list: make([]Model, 0, size), index: make(map[modelKey]int, size), workloads: make(map[string]bool),
+	}
+}
+
+// add adds a valid model, unless there is one with its key.
+func (s *Models) add(m Model) bool {
+	if _, twice := s.index[m.key()]; twice {
+		return false
+	}
+	s.index[m.key()] = len(s.list)
+	s.workloads[m.Workload] = true
+	s.list = append(s.list, m)
+	return true
 }
 
 type modelKey struct{ workload, gpuModel string }
@@ -20,16 +39,14 @@ func (m *Model) key() modelKey { return modelKey{m.Workload, fold(m.GPUModel)} }
 
 // NewModels makes a set of models after checking each of them.
 func NewModels(list ...Model) (*Models, error) {
-	set := &Models{list: slices.Clone(list), index: make(map[modelKey]int, len(list))}
-	for i := range set.list {
-		m := &set.list[i]
+	set := newModels(len(list))
+	for _, m := range list {
 		if err := m.validate(); err != nil {
 			return nil, fmt.Errorf("model of workload %s on %s: %w", quoted(m.Workload), quoted(m.GPUModel), err)
 		}
-		if _, twice := set.index[m.key()]; twice {
+		if !set.add(m) {
 			return nil, fmt.Errorf("two models of workload %s on %s", quoted(m.Workload), quoted(m.GPUModel))
 		}
-		set.index[m.key()] = i
 	}
 	return set, nil
 }
@@ -41,7 +58,7 @@ func ReadModels(r io.Reader, name string) (*Models, error) {
 	if err != nil {
 		return nil, err
 	}
-	set := &Models{index: make(map[modelKey]int)}
+	set := newModels(0)
 	model := field{key: "model"}
 	model.take = func(d *document, path string, v any) {
 		d.tables(path, v, func(at string, values map[string]any) { set.take(d, at, values) })
@@ -64,11 +81,7 @@ func (s *Models) All() []Model { return slices.Clone(s.list) }
 
 // Workloads lists the workloads that have a model, ascending.
 func (s *Models) Workloads() []string {
-	names := make([]string, len(s.list))
-	for i := range s.list {
-		names[i] = s.list[i].Workload
-	}
-	return sortedUnique(names)
+	return slices.Sorted(maps.Keys(s.workloads))
 }
 
 // GPUModels lists the GPU models that a workload has a model for.
@@ -93,11 +106,10 @@ func (s *Models) Lookup(workload, gpuModel string) (*Model, bool) {
 
 // Check returns an [UnknownError] for a workload that has no model at all.
 func (s *Models) Check(workload string) error {
-	names := s.Workloads()
-	if _, ok := slices.BinarySearch(names, workload); ok {
+	if s.workloads[workload] {
 		return nil
 	}
-	return unknown("workload", workload, names)
+	return unknown("workload", workload, s.Workloads())
 }
 
 // validate reports what a file of this model could not say, or what makes it

@@ -1,14 +1,18 @@
 package config
 
 import (
+	"encoding/csv"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/shareddata"
 )
 
 func readProfiles(t *testing.T, text string) *Profiles {
@@ -48,6 +52,47 @@ func TestEachBuiltinProfileHasItsDefaultInItsTable(t *testing.T) {
 	}
 	if n := len(profiles.Names()); n != len(settings)+2 {
 		t.Errorf("%d profiles, want %d with clocks and 2 with a range", n, len(settings))
+	}
+}
+
+// measuredPairs are the distinct clocks of a measured table.
+func measuredPairs(t *testing.T, path string) map[dvfsmodel.ClockPair]bool {
+	t.Helper()
+	file, err := os.Open(path) //nolint:gosec // a name in a test
+	if err != nil {
+		t.Fatal(err)
+	}
+	records, err := csv.NewReader(file).ReadAll()
+	if err := errors.Join(err, file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	pairs := make(map[dvfsmodel.ClockPair]bool)
+	for _, r := range records[1:] {
+		core, err1 := strconv.ParseFloat(r[1], 64)
+		mem, err2 := strconv.ParseFloat(r[2], 64)
+		if err := errors.Join(err1, err2); err != nil {
+			t.Fatal(err)
+		}
+		pairs[dvfsmodel.ClockPair{Core: dvfsmodel.MHz(core), Mem: dvfsmodel.MHz(mem)}] = true
+	}
+	return pairs
+}
+
+func TestTheClocksOfProfilesAreThoseThatWereMeasured(t *testing.T) {
+	for name, table := range map[string]string{
+		"GTX1080Ti": "gtx1080ti", "RTX2070S": "rtx2070s", "GTX980": "gtx980_high", "GTX980-low": "gtx980_low",
+		"V100": "v100", "V100-2022": "v100_2022",
+	} {
+		want := measuredPairs(t, shareddata.Path(t, "dvfs/"+table+".csv"))
+		pairs := builtin(t, name).Pairs()
+		for _, pair := range pairs {
+			if !want[pair] {
+				t.Errorf("%s has %v, which was not measured", name, pair)
+			}
+		}
+		if len(pairs) != len(want) {
+			t.Errorf("%s has %d settings, %d were measured", name, len(pairs), len(want))
+		}
 	}
 }
 

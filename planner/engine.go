@@ -154,7 +154,7 @@ func (e *engine) arrive(now float64) {
 	e.next = last
 	possible := make([]int, 0, len(batch))
 	for _, task := range batch {
-		why, earliest, ok := e.problem.possible(task, e.view.slotUp(e.problem.Tasks[task].Arrival))
+		why, earliest, ok := e.view.possible(task)
 		if !ok {
 			e.plan.Unplaced = append(e.plan.Unplaced, Unplaced{Task: task, Why: why, Earliest: earliest})
 			continue
@@ -327,17 +327,22 @@ func (e *engine) finish() {
 
 // possible tells whether some node of the cluster, empty and on, could run the
 // task in time; if not, why, and when it would end at the earliest.
-func (p *Problem) possible(task int, start float64) (why string, earliest float64, ok bool) {
+func (v *View) possible(task int) (why string, earliest float64, ok bool) {
+	p := v.Problem
 	t := &p.Tasks[task]
 	shortest := math.Inf(1)
-	for i := range p.Cluster.Classes {
-		k := &p.Cluster.Classes[i]
+	for class := range p.Cluster.Classes {
+		k := &p.Cluster.Classes[class]
 		option := t.Option(k.Model)
 		if option < 0 || t.Options[option].GPUs > k.GPUs || !k.holds(t) {
 			continue
 		}
+		if _, ok := v.Want(task, class); ok {
+			return "", 0, true
+		}
 		shortest = min(shortest, t.Options[option].Response.MinTime())
 	}
+	start := v.slotUp(t.Arrival)
 	room := min(t.Deadline-start, t.Limit)
 	switch {
 	case math.IsInf(shortest, 1):

@@ -63,10 +63,12 @@ func newView(p *Problem, tuner Tuner) *View {
 		Problem:   p,
 		Tuner:     tuner,
 		simple:    true,
-		books:     slices.ContainsFunc(p.Tasks, func(t Task) bool { return t.tight() }),
 		wants:     make([]wanted, len(p.Tasks)*len(p.Cluster.Classes)),
 		onByClass: make([]int, len(p.Cluster.Classes)),
 		asleep:    make([][]int32, len(p.Cluster.Classes)),
+	}
+	for i := range p.Tasks {
+		v.books = v.books || p.Tasks[i].tight()
 	}
 	return v
 }
@@ -81,7 +83,10 @@ func (v *View) learn(tasks []int) bool {
 	for _, i := range tasks {
 		t := &v.Problem.Tasks[i]
 		v.tight = v.tight || t.tight()
-		v.simple = v.simple && !v.tight && !slices.ContainsFunc(t.Options, func(o Option) bool { return o.GPUs != 1 })
+		v.simple = v.simple && !v.tight
+		for j := range t.Options {
+			v.simple = v.simple && t.Options[j].GPUs == 1
+		}
 	}
 	return before && !v.simple
 }

@@ -16,26 +16,23 @@ import (
 // tasks; it is repeatable for a seed. Other problems, and plans that miss
 // deadlines, go to [Retune].
 type Align struct {
-	// Moves is how many moves are tried in all; 0 means 1,200 a task, from
-	// 100,000 to 500,000, which takes less than a second.
+	// Moves is how many moves are tried in all; 0 means 800·n² for n tasks, at
+	// most 500,000, which takes less than a second.
 	Moves int
 }
 
 // Limits of the work that Align does unasked.
 const (
-	movesPerTask = 1200
-	leastMoves   = 100_000
-	mostMoves    = 500_000
-	leastTrial   = 15_000
-	smallBatch   = 200 // tasks; below that, the search starts several times
-	mostRounds   = 8
-	mostTasks    = 20_000 // larger batches are only retuned
+	mostMoves  = 500_000
+	mostTasks  = 20_000 // larger batches are only retuned
+	smallBatch = 200    // tasks; below that, the search starts several times
+	mostRounds = 8
 )
 
 // Improve is [planner.Improver].
 func (al Align) Improve(ctx context.Context, p *planner.Problem, plan *planner.Plan, rng *rand.Rand) (*planner.Plan, error) {
 	class, ok := alignable(p, plan)
-	if !ok {
+	if !ok || !weighsEnergy(p) {
 		return Retune{}.Improve(ctx, p, plan, rng)
 	}
 	template, ok := newState(p, class)
@@ -44,7 +41,7 @@ func (al Align) Improve(ctx context.Context, p *planner.Problem, plan *planner.P
 	}
 	moves := al.Moves
 	if moves <= 0 {
-		moves = min(max(movesPerTask*len(p.Tasks), leastMoves), mostMoves)
+		moves = min(800*len(p.Tasks)*len(p.Tasks), mostMoves)
 	}
 	best, err := template.explore(ctx, nodeCounts(p, plan, class), moves, rng)
 	if err != nil {
@@ -135,15 +132,17 @@ func newState(p *planner.Problem, class int) (s *state, ok bool) {
 	return s, true
 }
 
-// explore anneals briefly for each number of nodes and at length for the best.
-// Small batches are tried several times, from higher temperatures: their moves
-// are large. It returns nil when no number of nodes can be.
+// explore anneals briefly for each number of nodes and, with the moves that are
+// left, the best of them. Small batches are tried several times, from higher
+// temperatures: their moves are large. It returns nil when no number of nodes
+// can be.
 func (s *state) explore(ctx context.Context, counts []int, moves int, rng *rand.Rand) (*state, error) {
 	n := len(s.items) - 1
-	trial := max(moves/20, leastTrial)
+	rounds := min(max(smallBatch/n, 1), mostRounds)
+	trial := moves / 2 / max(rounds*len(counts), 1)
 	hot := hottest * (1 + smallBatch/float64(n))
 	var best *state
-	for range min(max(smallBatch/n, 1), mostRounds) {
+	for range rounds {
 		for _, count := range counts {
 			candidate, ok := s.construct(count)
 			if !ok {
@@ -161,6 +160,5 @@ func (s *state) explore(ctx context.Context, counts []int, moves int, rng *rand.
 	if best == nil {
 		return nil, nil
 	}
-	err := newSearch(best, rng).anneal(ctx, max(moves, 0), warm, coldest)
-	return best, err
+	return best, newSearch(best, rng).anneal(ctx, moves, warm, coldest)
 }

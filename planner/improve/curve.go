@@ -48,21 +48,26 @@ func (c *curve) between(n int, frac float64) float64 {
 type pricing struct {
 	objective dvfsmodel.Objective // of a task by itself, host power included
 	idle      float64             // one idle GPU, host included, watts
-	retune    bool                // clocks may leave the objective's optimum
+	retune    bool                // idling costs something: clocks may leave the objective's optimum
 }
 
 func pricingOf(p *planner.Problem, class int) pricing {
 	k := &p.Cluster.Classes[class]
 	pr := pricing{objective: p.Price(class), idle: float64(k.IdleW + k.HostW)}
-	pr.retune = pr.objective.DelayPower == 0 && pr.objective.EnergyWeight > 0 && pr.idle > 0
+	pr.retune = pr.idle > 0
 	return pr
 }
 
-// at is the objective when time is worth λ watts.
-func (pr *pricing) at(lambda float64) dvfsmodel.Objective {
+// optimum is the best point within the room when time is worth λ watts: the one
+// of least cost − λ·time. What time is worth is capped at the power that no
+// clock changes, beyond which the paper's model has no optimum in closed form.
+func (pr *pricing) optimum(r dvfsmodel.Response, lambda, room float64) (dvfsmodel.Point, error) {
 	o := pr.objective
+	if paper, ok := r.(*dvfsmodel.Continuous); ok {
+		lambda = min(lambda, float64(paper.Params.P0)+o.TimeWeight/o.EnergyWeight)
+	}
 	o.TimeWeight -= o.EnergyWeight * lambda
-	return o
+	return r.Optimum(o, room)
 }
 
 // cost is what running to a point costs, in joules.
@@ -77,8 +82,8 @@ func (pr *pricing) point(r dvfsmodel.Response, room float64, g int, last *dvfsmo
 	if g < natural {
 		direction = -1
 	}
-	pt, err := r.Optimum(pr.at(priceSteps[g]*pr.idle), room)
-	if err != nil || math.IsNaN(float64(pt.Energy)) || !((pt.Time-last.Time)*direction > 0) {
+	pt, err := pr.optimum(r, priceSteps[g]*pr.idle, room)
+	if err != nil || (pt.Time-last.Time)*direction <= 0 {
 		return *last
 	}
 	return pt
@@ -200,14 +205,8 @@ func (tr *tracer) settings(r *dvfsmodel.Continuous) *[nodes]dvfsmodel.Setting {
 
 // fill takes times and costs from points.
 func (c *curve) fill(all *[nodes]dvfsmodel.Point, pr *pricing) {
-	base := 0.0
-	if pr.retune {
-		base = pr.cost(&all[natural])
-	}
+	base := pr.cost(&all[natural])
 	for g := range all {
-		c.time[g] = all[g].Time
-		if pr.retune {
-			c.cost[g] = pr.cost(&all[g]) - base
-		}
+		c.time[g], c.cost[g] = all[g].Time, pr.cost(&all[g])-base
 	}
 }

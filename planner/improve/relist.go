@@ -22,7 +22,7 @@ type lister struct {
 	p       *planner.Problem
 	old     *planner.Plan
 	key     []float64                         // by task: order within a node
-	points  [][len(levels)]dvfsmodel.Point    // by task and class
+	points  [][len(levels)]dvfsmodel.Point // by task and class
 	nodes   []listed
 	home    []int // by task: its node
 	pricing []pricing
@@ -116,7 +116,7 @@ func newLister(p *planner.Problem, plan *planner.Plan) *lister {
 	}
 	for n, tasks := range byNode(plan) {
 		class := plan.Nodes[n].Class
-		v := listed{class: class, tasks: tasks, cost: nodeCost(&plan.Ledger.Nodes[n])}
+		v := listed{class: class, tasks: tasks, cost: l.planned(n, tasks)}
 		l.count[class]++
 		if level, cost, ok := l.best(class, tasks); !ok {
 			v.frozen = true
@@ -126,10 +126,6 @@ func newLister(p *planner.Problem, plan *planner.Plan) *lister {
 		l.nodes = append(l.nodes, v)
 	}
 	return l
-}
-
-func nodeCost(e *planner.NodeEnergy) float64 {
-	return float64(e.Run + e.Idle + e.Host + e.TurnOn + e.Sleep)
 }
 
 // tabulate finds a task's points on a class; their times are 0 where there are
@@ -142,16 +138,13 @@ func (l *lister) tabulate(task, class int) {
 	}
 	pr := &l.pricing[class]
 	room := min(t.Due-t.Arrival-k.TurnOnDelay, t.Limit)
+	points := &l.points[task*len(l.p.Cluster.Classes)+class]
 	for i, g := range levels {
-		objective := pr.objective
-		if pr.retune {
-			objective = pr.at(priceSteps[g] * pr.idle)
+		pt, err := pr.optimum(t.Options[o].Response, priceSteps[g]*pr.idle, room)
+		if err != nil {
+			return
 		}
-		pt, err := t.Options[o].Response.Optimum(objective, room)
-		if err != nil || math.IsNaN(float64(pt.Energy)) {
-			pt = l.points[task*len(l.p.Cluster.Classes)+class][0]
-		}
-		l.points[task*len(l.p.Cluster.Classes)+class][i] = pt
+		points[i] = pt
 	}
 }
 
@@ -188,17 +181,36 @@ func (l *lister) timing(class int, tasks []int, level int, visit func(task int, 
 		}
 		off = max(off, end)
 		busy += float64(count) * pt.Time
-		run += float64(count) * float64(pt.Energy)
+		run += float64(count) * l.pricing[class].cost(pt)
 	}
-	if len(tasks) == 0 {
-		return 0, true
+	return l.cost(class, run, busy, off), true
+}
+
+// cost is what a node costs whose tasks cost run joules and hold GPUs for busy
+// seconds until it goes off.
+func (l *lister) cost(class int, run, busy, off float64) float64 {
+	if busy == 0 {
+		return 0
 	}
-	area := float64(k.GPUs) * off
-	cost = run + float64(k.IdleW)*(area-busy) + float64(k.HostW)*area
-	if l.p.Mode != planner.Offline || l.p.Cluster.OfflineTurnOn {
+	k := &l.p.Cluster.Classes[class]
+	cost := run + l.pricing[class].idle*(float64(k.GPUs)*off-busy)
+	if l.p.Cluster.OfflineTurnOn {
 		cost += float64(k.TurnOn) * float64(k.GPUs)
 	}
-	return cost, true
+	return cost
+}
+
+// planned is what a node costs in the plan that was given.
+func (l *lister) planned(node int, tasks []int) float64 {
+	run, busy := 0.0, 0.0
+	class := l.old.Nodes[node].Class
+	for _, task := range tasks {
+		a := &l.old.Assignments[task]
+		gpus := float64(a.GPUs.Len())
+		run += gpus * l.pricing[class].cost(&a.Point)
+		busy += gpus * a.Point.Time
+	}
+	return l.cost(class, run, busy, offTime(l.old, node))
 }
 
 // firstFree is the count GPUs that are free first, and when all of them are.
@@ -307,7 +319,7 @@ func (l *lister) plan() *planner.Plan {
 		node := int32(len(better.Nodes)) //nolint:gosec // few nodes
 		off := 0.0
 		if v.changed {
-			l.write(v, better.Assignments)
+			l.write(n, better.Assignments)
 		}
 		for _, task := range v.tasks {
 			better.Assignments[task].Node = node
@@ -319,8 +331,9 @@ func (l *lister) plan() *planner.Plan {
 	return &better
 }
 
-// write times a list into assignments.
-func (l *lister) write(v *listed, all []planner.Assignment) {
+// write times a node's list into assignments.
+func (l *lister) write(n int, all []planner.Assignment) {
+	v := &l.nodes[n]
 	l.timing(v.class, v.tasks, v.level, func(task int, gpus planner.GPUSet, start float64) {
 		t, old := &l.p.Tasks[task], all[task]
 		pt := l.point(task, v.class, v.level)
@@ -329,7 +342,9 @@ func (l *lister) write(v *listed, all []planner.Assignment) {
 			Option: int32(t.Option(l.p.Cluster.Classes[v.class].Model)), //nolint:gosec // index of a slice
 			GPUs:   gpus, Start: start, End: start + pt.Time, Point: *pt, Reason: old.Reason,
 		}
-		a.Reason.Place = planner.PlaceMoved
+		if int(l.old.Assignments[task].Node) != n {
+			a.Reason.Place = planner.PlaceMoved
+		}
 		switch {
 		case pt.Time > own*(1+narrow):
 			a.Reason.Clocks, a.Reason.Want, a.Reason.Room = planner.ClocksStretched, own, pt.Time

@@ -23,8 +23,8 @@ type Retune struct {
 // Improve is [planner.Improver].
 func (r Retune) Improve(ctx context.Context, p *planner.Problem, plan *planner.Plan, rng *rand.Rand) (*planner.Plan, error) {
 	best := plan
-	if p.Objective.DelayPower != 0 {
-		return best, ctx.Err()
+	if !weighsEnergy(p) {
+		return plan, ctx.Err()
 	}
 	moved, err := relist(ctx, p, plan, r.Moves, rng)
 	if err != nil {
@@ -37,6 +37,13 @@ func (r Retune) Improve(ctx context.Context, p *planner.Problem, plan *planner.P
 		best = stretched
 	}
 	return best, nil
+}
+
+// weighsEnergy tells whether costs are sums of energy and priced time, so that
+// idle energy can be weighed against them.
+func weighsEnergy(p *planner.Problem) bool {
+	o := p.Price(0)
+	return o.DelayPower == 0 && o.EnergyWeight > 0
 }
 
 // stretch gives each task the clocks that suit the time until something else
@@ -111,11 +118,8 @@ func stretchTask(p *planner.Problem, plan *planner.Plan, task int, until float64
 	}
 	class := plan.Nodes[a.Node].Class
 	pr := pricingOf(p, class)
-	if pr.objective.EnergyWeight == 0 {
-		return
-	}
 	// Host power is paid whether the GPU idles or not.
-	pt, err := t.Options[a.Option].Response.Optimum(pr.at(pr.idle), room)
+	pt, err := pr.optimum(t.Options[a.Option].Response, pr.idle, room)
 	if err != nil || !(pr.cost(&pt)-pr.idle*pt.Time < pr.cost(&a.Point)-pr.idle*a.Point.Time) || pt.Time <= a.Point.Time || pt.Time > room*(1+roundOff) {
 		return
 	}

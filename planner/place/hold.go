@@ -12,9 +12,9 @@ import (
 // HP are the tunables.
 var HP = struct {
 	Tau, Phi, OpenW, RateH, RateTau, FitBase, FitSlope, Accept, OpenFit, NewIdle float64
-	Margin, Eta, Lack, Horizon, KeepMargin, LongW, Later, Near, PhiOpen, Soon, SoonW float64
+	Margin, Eta, Lack, Horizon, KeepMargin, LongW, Later, Comp, Lindy, Near, PhiOpen, Soon, SoonW float64
 	Trace bool
-}{Tau: 300, Phi: 1, OpenW: 1, RateH: 200, RateTau: 40, FitBase: 15, FitSlope: 0.05, Accept: 0.9, OpenFit: 5, NewIdle: 1, Margin: 1.05, Eta: 0.8, Lack: 0.5, Horizon: 3, KeepMargin: 1.5, LongW: 0.02, Later: 1, Near: 10, PhiOpen: 0.1, Soon: 100, SoonW: 10}
+}{Tau: 300, Phi: 1, OpenW: 1, RateH: 200, RateTau: 40, FitBase: 15, FitSlope: 0.05, Accept: 0.9, OpenFit: 5, NewIdle: 1, Margin: 1.05, Eta: 0.8, Lack: 0.5, Horizon: 3, KeepMargin: 1.5, LongW: 0.02, Later: 1, Comp: 0.5, Lindy: 1, Near: 10, PhiOpen: 0.1, Soon: 100, SoonW: 10}
 
 func Hold(v *planner.View) planner.Placer {
 	if !v.Simple() || len(v.Problem.Cluster.Classes) > 1 {
@@ -34,6 +34,7 @@ type hold struct {
 	now, lastTrace    float64
 	asked, lack float64
 	keep, nodesAsked int
+	share [bins]float64
 	pool   []held // by latest start
 	nodes  []nodeRow
 	spans []span
@@ -257,7 +258,7 @@ func (h *hold) scan() (gaps float64, frees int) {
 
 func (h *hold) surplus(gaps float64) float64 {
 	h.decay()
-	return h.work + h.rate*HP.RateH - gaps
+	return h.work + h.rate*min(h.ahead(), HP.RateH) - gaps
 }
 
 // Next decides what starts now.
@@ -325,12 +326,18 @@ func (h *hold) demand() (keep int, lack float64) {
 		}
 	}
 	// forecast
-	fc, frac := 0.0, 0.0
+	fc, arrived := 0.0, 0.0
+	h.shares(width)
 	level, rise := 0.0, 0.0
 	for b := range bins {
 		sum += need[b]
-		frac += h.windows(width*float64(b), width*float64(b+1))
-		fc += h.rate * width * frac
+		if width*float64(b) < h.ahead() {
+			arrived = float64(b + 1)
+		}
+		fc = 0
+		cum := 0.0
+		_ = cum
+		fc = h.forecast(width, b, arrived)
 		rise += slope[b]
 		level += base[b]
 		_ = rise
@@ -361,6 +368,28 @@ func (h *hold) demand() (keep int, lack float64) {
 		keep++
 	}
 	return keep, lack
+}
+
+// ahead is how long the stream is expected to go on: as long as it has.
+func (h *hold) ahead() float64 { return HP.Lindy * h.v.Now }
+
+// shares notes the share of work whose window ends in each bin, cumulated.
+func (h *hold) shares(width float64) {
+	sum := 0.0
+	for b := range bins {
+		sum += h.windows(width*float64(b), width*float64(b+1))
+		h.share[b] = sum
+	}
+}
+
+// forecast is the work that will arrive in the first bins and be due by the
+// end of bin b.
+func (h *hold) forecast(width float64, b int, arriving float64) float64 {
+	sum := 0.0
+	for i := 0; i <= b && float64(i) < arriving; i++ {
+		sum += h.share[b-i]
+	}
+	return sum * width * h.rate
 }
 
 // ramp adds the capacity that a GPU gives between two times to each bin.
@@ -567,7 +596,7 @@ func (h *hold) score(j *held, r *nodeRow, x float64) (run, waste float64) {
 		} else if r.open {
 			w += h.idle * HP.PhiOpen * (h.l - 1) * (t - g)
 		} else {
-			w += h.idle * max(0, (h.l-1)*(t-g)-max(0, x-j.want))
+			w += h.idle * (h.l - 1) * (t - g)
 		}
 		if w < waste {
 			run, waste = t, w
@@ -577,7 +606,7 @@ func (h *hold) score(j *held, r *nodeRow, x float64) (run, waste float64) {
 	if g > 0 {
 		try(min(g, j.max))
 	}
-	waste -= h.idle*HP.LongW*run + HP.Later*h.idle*max(0, (h.l-1)*j.want-max(0, x-j.want))
+	waste -= h.idle*HP.LongW*run + HP.Later*h.idle*max(0, (h.l-1)*j.want-HP.Comp*(h.work-j.want+h.rate*min(max(0, j.latest-h.v.Now), h.ahead(), HP.RateH)))
 	if d := j.latest - h.v.Now; d < HP.Soon {
 		waste -= h.idle * HP.SoonW * (1 - d/HP.Soon)
 	}

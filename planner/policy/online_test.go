@@ -64,6 +64,10 @@ func TestTryHold(t *testing.T) {
 			place.HP.LongW = x
 		case "Later":
 			place.HP.Later = x
+		case "Comp":
+			place.HP.Comp = x
+		case "Lindy":
+			place.HP.Lindy = x
 		case "NewIdle":
 			place.HP.NewIdle = x
 		}

@@ -174,3 +174,39 @@ func decision(plan *planner.Plan, task int, before float64) string {
 	}
 	return fmt.Sprintf("%+v", *a)
 }
+
+// TestCheckRefusesPlansWithOneNumberChanged spoils one number of a random plan
+// by a millionth.
+func TestCheckRefusesPlansWithOneNumberChanged(t *testing.T) {
+	spoiled := seen{}
+	checkMany(t, 2_000, func(t *rapid.T) {
+		p, variant := drawProblem(t, atZero, atWholeSeconds, atAnyTime), drawVariant(t)
+		d := &drawer{T: t}
+		plan := solve(t, p, oneOf(d, "policy", policy.Names()...)+variant)
+		i := d.bits(6, "job") % len(plan.Assignments)
+		a, l := &plan.Assignments[i], &plan.Ledger
+		if a.Node < 0 {
+			return
+		}
+		row := &l.Nodes[a.Node]
+		what := oneOf(d, "number", "start", "end", "time", "power", "energy", "volt", "run", "idle", "host", "turn-on", "sleep", "total", "last")
+		for name, number := range map[string]*float64{
+			"start": &a.Start, "end": &a.End, "time": &a.Point.Time,
+			"power": (*float64)(&a.Point.Power), "energy": (*float64)(&a.Point.Energy), "volt": (*float64)(&a.Point.Setting.V),
+			"run": (*float64)(&row.Run), "idle": (*float64)(&row.Idle), "host": (*float64)(&row.Host),
+			"turn-on": (*float64)(&row.TurnOn), "sleep": (*float64)(&row.Sleep), "total": (*float64)(&l.Run), "last": &l.End,
+		} {
+			if name != what || *number < 1e-3 {
+				continue
+			}
+			*number *= 1 + oneOf(d, "sign", 1e-6, -1e-6)
+			spoiled[what]++
+			if planner.Check(p, plan) == nil {
+				t.Fatalf("%s of job %q changed to %v: Check finds nothing", what, p.Tasks[i].ID, *number)
+			}
+		}
+	})
+	if len(spoiled) != 13 {
+		t.Errorf("spoiled %v, want all 13 numbers", spoiled)
+	}
+}

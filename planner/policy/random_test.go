@@ -131,11 +131,14 @@ func (d *drawer) task(i int) planner.Task {
 func (d *drawer) times(t *planner.Task) {
 	t.Deadline = math.Inf(1)
 	if room := d.longest * oneOf(d, "room", 0, 0.9, 1.2, 1.7, 2.5, 3, 4, 10); room > 0 {
-		t.Deadline = t.Arrival + room*d.number(0.7, 1.3, "room factor")
+		t.Deadline = t.Arrival + room*oneOf(d, "room factor", 1, 0.7, 1.3, 1.111, 0.9)
+	}
+	if d.oneIn(50, "no room") {
+		t.Deadline = t.Arrival
 	}
 	t.Due = t.Deadline
 	if d.oneIn(4, "due earlier") {
-		t.Due = min(t.Deadline, t.Arrival+d.longest*d.number(0.5, 3, "due factor"))
+		t.Due = min(t.Deadline, t.Arrival+d.longest*d.number(-0.5, 3, "due factor"))
 	}
 	if d.oneIn(6, "limited") {
 		t.Limit = d.longest * d.number(0.6, 2, "limit factor")
