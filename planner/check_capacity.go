@@ -118,7 +118,7 @@ type usage struct {
 // gpuUsage is what the running tasks of a GPU hold.
 type gpuUsage struct {
 	running int
-	whole   int
+	whole   bool
 	shares  float64
 	setting dvfsmodel.Setting // of the one that started last
 }
@@ -145,7 +145,7 @@ func (u *usage) takeGPU(gpu, task int, t *Task, a *Assignment) {
 	whole := t.Share == 1
 	switch {
 	case g.running == 0:
-	case whole || g.whole > 0:
+	case whole || g.whole:
 		u.blame(ViolatesOverlap, task, u.node, "starts at %v s on GPU %d, which is in use", a.Start, gpu)
 	case exceeds(g.shares+t.Share, 1):
 		u.blame(ViolatesShares, task, u.node, "from %v s on GPU %d is shared out to %v", a.Start, gpu, g.shares+t.Share)
@@ -156,9 +156,7 @@ func (u *usage) takeGPU(gpu, task int, t *Task, a *Assignment) {
 	g.running++
 	g.shares += t.Share
 	g.setting = a.Point.Setting
-	if whole {
-		g.whole++
-	}
+	g.whole = whole
 }
 
 // release takes a task back that ends. What nothing holds is exactly free
@@ -169,11 +167,8 @@ func (u *usage) release(task int) {
 		g := &u.gpus[bits.TrailingZeros64(s)]
 		g.running--
 		g.shares -= t.Share
-		if t.Share == 1 {
-			g.whole--
-		}
 		if g.running == 0 {
-			g.shares = 0
+			g.shares, g.whole = 0, false
 		}
 	}
 	u.running--

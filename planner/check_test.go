@@ -127,7 +127,7 @@ var placeCorruptions = []corruption{
 	{"a start before the job in front ends", func(s *spoiler) { s.move("rush3", 37) }, kinds(planner.ViolatesOverlap, planner.ViolatesSettings)},
 	{"a whole job on a shared GPU", func(s *spoiler) { s.move("later", 31) }, kinds(planner.ViolatesOverlap, planner.ViolatesSettings)},
 	{"a share on a whole job's GPU", func(s *spoiler) { s.on("half").GPUs = 1 }, kinds(planner.ViolatesOverlap, planner.ViolatesSettings)},
-	{"shares above a GPU", func(s *spoiler) { s.task("half").Share = 0.71 }, kinds(planner.ViolatesShares)},
+	{"shares above a GPU", func(s *spoiler) { s.task("half").Share = 0.61 }, kinds(planner.ViolatesShares)},
 	{"cores above the node's", func(s *spoiler) { s.task("later").CPUs = 10.1 }, kinds(planner.ViolatesCPUs)},
 	{"memory above the node's", func(s *spoiler) { s.task("half").MemGiB = 39.1 }, kinds(planner.ViolatesMemory)},
 	{"more nodes than there are", func(s *spoiler) {
@@ -244,7 +244,7 @@ func TestCheckErrorNamesTheJobAndTheNode(t *testing.T) {
 	err := planner.Check(s.p, s.plan)
 	var invalid *planner.CheckError
 	if want := (planner.Violation{
-		Kind: planner.ViolatesArrival, Task: 3, Node: 0, Msg: `job "later": node 0: starts at 32 s, arrives at 33 s`,
+		Kind: planner.ViolatesArrival, Task: 4, Node: 0, Msg: `job "later": node 0: starts at 32 s, arrives at 33 s`,
 	}); !errors.As(err, &invalid) || !slices.Equal(invalid.Violations, []planner.Violation{want}) {
 		t.Errorf("got %v, want %v alone", err, want)
 	}

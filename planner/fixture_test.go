@@ -117,6 +117,7 @@ func mixed(tb testing.TB) *planner.Problem {
 	add(three, 6, 20)
 	add(share(job("half", fixed(30)), 0.5), 2, 5)
 	add(share(job("third", &dvfsmodel.Continuous{Params: scalable(25), Range: &wide}), 0.3), 2, 5)
+	add(share(job("tenth", fixed(30)), 0.1), 2, 5)
 	add(at(job("later", &dvfsmodel.Continuous{Params: scalable(40), Range: &wide}), 5, 100), 2, 5)
 	add(at(onB(job("table", &dvfsmodel.Discrete{Params: scalable(50), Table: table, At: base})), 1, 200), 0, 0)
 	add(at(onB(job("frontier", dvfsmodel.NewFrontier(scalable(30), table, base))), 1, 200), 0, 0)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,10 +29,10 @@ func (t *terminal) compareCommand() *cli.Command {
 			"Every policy is tried with every θ, ρ and l given; with several, each runs in parallel.\n" +
 			"Example: epplan compare batch.csv --cluster paper --policy edl --policy edf-bf --theta 1,0.9 --gpus-per-node 1,4,16",
 		Flags: append(problemFlags(),
-			&cli.StringSliceFlag{Name: "policy", Aliases: []string{"p"}, Usage: "a policy; repeat it for more (default: all)"},
-			&cli.StringFlag{Name: "theta", Usage: "θ values, separated by commas"},
-			&cli.StringFlag{Name: "rho", Usage: "ρ values, separated by commas"},
-			&cli.StringFlag{Name: "gpus-per-node", Usage: "l values of --cluster paper, separated by commas", Value: "1"},
+			&cli.StringSliceFlag{Name: "policy", Aliases: []string{"p"}, DefaultText: "all", Usage: "a `POLICY`; repeat it for more"},
+			&cli.StringFlag{Name: "theta", DefaultText: "1", Usage: "θ `VALUES`, separated by commas"},
+			&cli.StringFlag{Name: "rho", DefaultText: "2", Usage: "ρ `VALUES`, separated by commas"},
+			&cli.StringFlag{Name: "gpus-per-node", Usage: "l `VALUES` of --cluster paper, separated by commas", Value: "1"},
 			jsonFlag(), csvFlag(),
 		),
 		Action: t.compare,
@@ -53,7 +55,7 @@ type variant struct {
 }
 
 func (t *terminal) compare(c *cli.Context) error {
-	if err := arguments(c, 1, 1, "one batch file"); err != nil {
+	if err := takes(c, 1, 1, "one batch file"); err != nil {
 		return err
 	}
 	s, err := t.setup(c, c.Args().First())
@@ -79,8 +81,8 @@ func (s *setup) variants(t *terminal, c *cli.Context) ([]variant, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(sizes) > 1 && !s.paper {
-		return nil, usagef("--gpus-per-node has several values, want --cluster paper with it")
+	if i := slices.IndexFunc(sizes, func(l float64) bool { return l != math.Trunc(l) }); i >= 0 {
+		return nil, usagef("--gpus-per-node %v, want whole numbers", sizes[i])
 	}
 	var all []variant
 	for i, l := range sizes {
@@ -119,13 +121,10 @@ func (s *setup) policies(c *cli.Context, l float64) ([]variant, error) {
 	for _, name := range names {
 		for _, theta := range orDefault(thetas, s.params.Theta) {
 			for _, rho := range orDefault(rhos, s.params.Rho) {
-				q := *s
-				q.params = policy.Params{Theta: theta, Rho: rho}
-				pol, err := q.policy(name)
+				v, err := s.variant(name, policy.Params{Theta: theta, Rho: rho})
 				if err != nil {
 					return nil, err
 				}
-				v := variant{setup: &q, policy: pol}
 				if s.paper {
 					v.params = append(v.params, report.Param{Key: "gpus_per_node", Value: report.Count(int(l))})
 				}
@@ -140,6 +139,17 @@ func (s *setup) policies(c *cli.Context, l float64) ([]variant, error) {
 		}
 	}
 	return all, nil
+}
+
+// variant is a policy with its numbers.
+func (s *setup) variant(name string, params policy.Params) (variant, error) {
+	if err := checkParams(params); err != nil {
+		return variant{}, err
+	}
+	own := *s
+	own.params = params
+	pol, err := own.policy(name)
+	return variant{setup: &own, policy: pol}, err
 }
 
 func orDefault(values []float64, fallback float64) []float64 {
@@ -158,7 +168,7 @@ func numbers(flag, text string) ([]float64, error) {
 	all := make([]float64, len(parts))
 	for i, part := range parts {
 		x, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
-		if err != nil {
+		if err != nil || math.IsNaN(x) {
 			return nil, usagef("--%s: %q, want numbers separated by commas", flag, part)
 		}
 		all[i] = x
@@ -212,6 +222,6 @@ func (t *terminal) printTable(c *cli.Context, table *report.Table) error {
 		case c.Bool("csv"):
 			return table.WriteCSV(w)
 		}
-		return table.WriteText(w, &report.TextOptions{Rows: -1})
+		return table.WriteText(w, t.text(-1))
 	})
 }

@@ -3,24 +3,43 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 )
 
-// completions are scripts that ask the program itself what may follow.
+// completionFlag is what the scripts add to a command line to ask what may
+// come next.
+const completionFlag = "--generate-bash-completion"
+
+// completions are scripts that ask the program itself what may follow: a
+// command, or a flag once its first dash is there. After a flag come files.
 var completions = map[string]string{
 	"bash": `_epplan() {
-  local words
-  words=("${COMP_WORDS[@]:0:$COMP_CWORD}")
-  COMPREPLY=($(compgen -W "$("${words[@]}" --generate-bash-completion 2>/dev/null)" -- "${COMP_WORDS[$COMP_CWORD]}"))
+  local cur=${COMP_WORDS[COMP_CWORD]} line=("${COMP_WORDS[@]:0:COMP_CWORD}")
+  COMPREPLY=()
+  if [[ $cur == -* ]]; then
+    line+=("${cur/%--/-}")
+  elif [[ ${line[COMP_CWORD - 1]} == -* ]]; then
+    return
+  fi
+  COMPREPLY=($(compgen -W "$("${line[@]}" --generate-bash-completion 2>/dev/null)" -- "$cur"))
 }
 complete -o default -F _epplan epplan
 `,
 	"zsh": `#compdef epplan
 _epplan() {
-  local -a opts
-  opts=("${(@f)$("${words[@]:0:#words[@]-1}" --generate-bash-completion 2>/dev/null)}")
-  if [[ -n "${opts[1]}" ]]; then _describe 'values' opts; else _files; fi
+  local cur=${words[CURRENT]}
+  local -a line opts
+  line=("${(@)words[1,CURRENT-1]}")
+  if [[ $cur == -* ]]; then
+    line+=("${cur/%--/-}")
+  elif [[ ${line[-1]} == -* ]]; then
+    _files
+    return
+  fi
+  opts=("${(@f)$("${line[@]}" --generate-bash-completion 2>/dev/null)}")
+  if [[ -n ${opts[1]} ]]; then _describe 'values' opts; else _files; fi
 }
 compdef _epplan epplan
 `,
@@ -28,12 +47,13 @@ compdef _epplan epplan
 
 func (t *terminal) completionCommand() *cli.Command {
 	return &cli.Command{
-		Name:        "completion",
-		Usage:       "print a shell completion script",
-		ArgsUsage:   "bash|zsh|fish",
-		Description: "Example: epplan completion bash > /etc/bash_completion.d/epplan",
+		Name:      "completion",
+		Usage:     "print a shell completion script",
+		ArgsUsage: "bash|zsh|fish",
+		Description: "Source what is printed from the shell's start-up file: . epplan.bash\n" +
+			"Example: epplan completion bash > epplan.bash",
 		Action: func(c *cli.Context) error {
-			if err := arguments(c, 1, 1, "one: bash, zsh or fish"); err != nil {
+			if err := takes(c, 1, 1, "a shell: bash, zsh or fish"); err != nil {
 				return err
 			}
 			script, err := t.completion(c.Args().First())
@@ -57,7 +77,7 @@ func (t *terminal) completion(shell string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("fish completion: %w", err)
 		}
-		return script, nil
+		return strings.ReplaceAll(script, "`", ""), nil // quotes of placeholders in flags' usage
 	}
 	return "", usagef("unknown shell %q, want bash, zsh or fish", shell)
 }

@@ -22,7 +22,7 @@ func (t *terminal) explainCommand() *cli.Command {
 		ArgsUsage: "JOB BATCH",
 		Description: "Plans the batch like plan does and shows what was known of the job, what it could have had, and why\n" +
 			"it got what it got.\n" +
-			"Example: epplan explain train-7 batch.csv --cluster cluster.toml --models models.toml",
+			"Example: epplan explain cfd-18 batch.csv --cluster cluster.toml --models models.toml",
 		Flags:  append(planningFlags(), jsonFlag()),
 		Action: t.explain,
 	}
@@ -43,6 +43,8 @@ type explanation struct {
 	End      *float64 `json:"end_s"`
 	Chosen   *setting `json:"chosen"`
 	Reason   string   `json:"reason"`
+
+	class string // of the node, for people
 }
 
 // choice is a GPU model that the job could run on.
@@ -75,7 +77,7 @@ func newSetting(pt dvfsmodel.Point, weight float64) setting {
 }
 
 func (t *terminal) explain(c *cli.Context) error {
-	if err := arguments(c, 2, 2, "a job's id and a batch file"); err != nil {
+	if err := takes(c, 2, 2, "a job's id and a batch file"); err != nil {
 		return err
 	}
 	s, err := t.plannable(c, c.Args().Get(1))
@@ -85,10 +87,7 @@ func (t *terminal) explain(c *cli.Context) error {
 	id := c.Args().First()
 	task := slices.IndexFunc(s.problem.Tasks, func(t planner.Task) bool { return t.ID == id })
 	if task < 0 {
-		return &hintedError{
-			err:  fmt.Errorf("%s has no job %q", c.Args().Get(1), id),
-			hint: fmt.Sprintf("its first job is %q", s.problem.Tasks[0].ID),
-		}
+		return s.noSuchJob(c.Args().Get(1), id)
 	}
 	result, err := s.solve(c.Context, c.String("policy"))
 	if err != nil {
@@ -103,6 +102,18 @@ func (t *terminal) explain(c *cli.Context) error {
 		}
 		return e.write(w)
 	})
+}
+
+func (s *setup) noSuchJob(name, id string) error {
+	ids := make([]string, len(s.problem.Tasks))
+	for i := range s.problem.Tasks {
+		ids[i] = s.problem.Tasks[i].ID
+	}
+	hint := fmt.Sprintf("its first job is %q", ids[0])
+	if near := nearest(id, ids); near != "" {
+		hint = fmt.Sprintf("did you mean %q?", near)
+	}
+	return &hintedError{err: fmt.Errorf("%s has no job %q", name, id), hint: hint}
 }
 
 func (s *setup) explanation(task int, r *report.Result) *explanation {
@@ -125,6 +136,7 @@ func (s *setup) explanation(task int, r *report.Result) *explanation {
 	chosen := newSetting(a.Point, weight(t, a.GPUs.Len()))
 	e.Node, e.GPUs, e.Start, e.End, e.Chosen = &a.Node, a.GPUs.Indexes(), &a.Start, &a.End, &chosen
 	e.Reason = a.Reason.String()
+	e.class = s.problem.Cluster.Classes[r.Plan.Nodes[a.Node].Class].Name
 	return e
 }
 
@@ -174,13 +186,13 @@ func (e *explanation) write(w io.Writer) error {
 		_, err = fmt.Fprintf(w, "\nNot planned: %s\n", e.Reason)
 		return err
 	}
-	_, err = fmt.Fprintf(w, "\nRuns on node %d, GPUs %v, from %s to %s\n  %-16s%s\nWhy: %s\n",
-		*e.Node, e.GPUs, report.FormatSeconds(*e.Start), report.FormatSeconds(*e.End), "chosen", e.Chosen, e.Reason)
+	_, err = fmt.Fprintf(w, "\nRuns on node %s/%d, GPUs %v, from %s to %s\n  %-17s%s\nWhy: %s\n",
+		queue.Printable(e.class), *e.Node, e.GPUs, report.FormatSeconds(*e.Start), report.FormatSeconds(*e.End), "chosen", e.Chosen, e.Reason)
 	return err
 }
 
 func (c *choice) write(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "\nOn %d × %s, at least %s:\n  %-16s%s\n", c.GPUs, queue.Printable(c.GPUModel), report.FormatSeconds(c.MinTime), "default clocks", &c.Default)
+	_, err := fmt.Fprintf(w, "\nOn %d × %s, at least %s:\n  %-17s%s\n", c.GPUs, queue.Printable(c.GPUModel), report.FormatSeconds(c.MinTime), "default clocks", &c.Default)
 	for _, row := range []struct {
 		name string
 		at   *setting
@@ -192,7 +204,7 @@ func (c *choice) write(w io.Writer) error {
 		if row.at != nil {
 			text = row.at.String()
 		}
-		_, err = fmt.Fprintf(w, "  %-16s%s\n", row.name, text)
+		_, err = fmt.Fprintf(w, "  %-17s%s\n", row.name, text)
 	}
 	return err
 }

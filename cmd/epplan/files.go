@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/google/renameio/v2"
 )
@@ -13,42 +14,105 @@ import (
 // read opens the named file, or standard input for "-", hands it over, and
 // closes it.
 func (t *terminal) read(name string, f func(r io.Reader, name string) error) error {
-	if name == "-" {
+	switch {
+	case name == "":
+		return usagef("the name of a file is empty")
+	case name == "-" && t.stdinTaken:
+		return usagef("standard input is read twice, want one - only")
+	case name == "-":
+		t.stdinTaken = true
 		return f(t.stdin, "stdin")
 	}
 	file, err := os.Open(name) //nolint:gosec // the user names the file to read
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%s: no such file", name)
-		}
-		return fmt.Errorf("read: %w", err)
+		return fmt.Errorf("%s: %w", name, cause(err))
 	}
-	defer func() { _ = file.Close() }()
-	info, err := file.Stat()
-	if err != nil {
-		return fmt.Errorf("read: %w", err)
-	}
-	if info.IsDir() {
+	defer func() { _ = file.Close() }() // only read
+	if isDir(name) {
 		return fmt.Errorf("%s: is a directory, want a file", name)
 	}
 	return f(file, name)
 }
 
+// parse reads a file with one of the packages' readers.
+func parse[T any](t *terminal, name string, reader func(io.Reader, string) (T, error)) (parsed T, err error) {
+	err = t.read(name, func(r io.Reader, name string) error {
+		parsed, err = reader(r, name)
+		return err
+	})
+	return parsed, err
+}
+
 // write puts a file in place as a whole or not at all; "-" is standard output.
-func (t *terminal) write(name string, f func(io.Writer) error) (err error) {
-	if name == "-" {
+// What is no regular file, such as a pipe, is written to.
+func (t *terminal) write(name string, f func(io.Writer) error) error {
+	var err error
+	switch mode := modeOf(name); {
+	case name == "-":
 		return t.print(f)
+	case mode.IsDir():
+		return fmt.Errorf("write %s: is a directory, want a file", name)
+	case mode.IsRegular():
+		err = replace(name, f)
+	default:
+		err = writeThrough(name, f)
 	}
-	file, err := renameio.NewPendingFile(name, renameio.WithPermissions(0o644))
+	if errors.Is(err, fs.ErrNotExist) {
+		return &hintedError{err: fmt.Errorf("write %s: %w", name, cause(err)), hint: "make its folder first"}
+	}
 	if err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
+		return fmt.Errorf("write %s: %w", name, cause(err))
+	}
+	return nil
+}
+
+// replace writes a new file beside the old one and renames it.
+func replace(name string, f func(io.Writer) error) (err error) {
+	if target, err := filepath.EvalSymlinks(name); err == nil {
+		name = target // a link stays one
+	}
+	file, err := renameio.NewPendingFile(name, renameio.WithPermissions(0o644), renameio.WithExistingPermissions())
+	if err != nil {
+		return err
 	}
 	defer func() { err = errors.Join(err, file.Cleanup()) }()
 	if err := f(file); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
+		return err
 	}
-	if err := file.CloseAtomicallyReplace(); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
+	return file.CloseAtomicallyReplace()
+}
+
+// writeThrough writes to what can't be replaced.
+func writeThrough(name string, f func(io.Writer) error) error {
+	file, err := os.OpenFile(name, os.O_WRONLY, 0) //nolint:gosec // the user names the file to write
+	if err != nil {
+		return err
 	}
-	return nil
+	return errors.Join(f(file), file.Close())
+}
+
+// modeOf is the kind of file that a name leads to; what isn't there is going
+// to be a regular one.
+func modeOf(name string) fs.FileMode {
+	info, err := os.Stat(name)
+	if err != nil {
+		return 0
+	}
+	return info.Mode()
+}
+
+func isDir(name string) bool { return modeOf(name).IsDir() }
+
+// cause is what an operation on a file failed of, without the name of the
+// file, which may be a temporary one.
+func cause(err error) error {
+	var path *fs.PathError
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &path):
+		return path.Err
+	case errors.As(err, &link):
+		return link.Err
+	}
+	return err
 }

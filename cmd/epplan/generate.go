@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/taskset"
+	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/queue"
 )
 
@@ -19,24 +20,28 @@ func (t *terminal) generateCommand() *cli.Command {
 			"utilisation. The same seed gives the same set.\n" +
 			"Example: epplan generate --offline 0.4 --online 1.6 --seed 7 > tasks.csv",
 		Flags: []cli.Flag{
-			&cli.Float64Flag{Name: "offline", Usage: "utilisation of the tasks that are there at slot 0"},
-			&cli.Float64Flag{Name: "online", Usage: "utilisation of the tasks that arrive over the day"},
-			&cli.IntFlag{Name: "slots", Usage: "length of the day in slots", Value: taskset.Day},
-			&cli.IntFlag{Name: "pairs", Usage: "CPU-GPU pairs that a utilisation of 1 keeps busy", Value: taskset.ReferencePairs},
+			&cli.Float64Flag{Name: "offline", Usage: "`UTILISATION` by the tasks that are there at slot 0"},
+			&cli.Float64Flag{Name: "online", Usage: "`UTILISATION` by the tasks that arrive over the day"},
+			&cli.IntFlag{Name: "slots", Usage: "`COUNT` of slots in the day", Value: taskset.Day},
+			&cli.IntFlag{Name: "pairs", Usage: "`COUNT` of CPU-GPU pairs that a utilisation of 1 keeps busy", Value: taskset.ReferencePairs},
 			seedFlag(),
-			&cli.StringFlag{Name: "format", Usage: "edl, csv or json", Value: "edl"},
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "file to write", Value: "-"},
+			&cli.StringFlag{Name: "format", Usage: "`FORMAT` of the task set: edl, csv or json", Value: "edl"},
+			outputFlag(),
 		},
 		Action: t.generate,
 	}
 }
 
 func seedFlag() *cli.Uint64Flag {
-	return &cli.Uint64Flag{Name: "seed", Usage: "seed of the random numbers", Value: 1}
+	return &cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` from which the random ones follow", Value: planner.DefaultSeed}
+}
+
+func outputFlag() *cli.StringFlag {
+	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FILE` to write; -: standard output", Value: "-"}
 }
 
 func (t *terminal) generate(c *cli.Context) error {
-	if err := arguments(c, 0, 0, "none"); err != nil {
+	if err := takes(c, 0, 0, "none"); err != nil {
 		return err
 	}
 	writers := map[string]func(io.Writer, *queue.Batch) error{"edl": queue.WriteEDL, "csv": queue.WriteCSV, "json": queue.WriteJSON}
@@ -45,6 +50,9 @@ func (t *terminal) generate(c *cli.Context) error {
 		return usagef("unknown format %q, want edl, csv or json", c.String("format"))
 	}
 	spec := taskset.Spec{Offline: c.Float64("offline"), Online: c.Float64("online"), Slots: c.Int("slots"), Pairs: c.Int("pairs")}
+	if spec.Slots < 1 || spec.Pairs < 1 {
+		return usagef("--slots %d and --pairs %d, want 1 or more of each", spec.Slots, spec.Pairs)
+	}
 	seed := c.Uint64("seed")
 	batch, err := taskset.Generate(spec, rand.New(rand.NewPCG(seed, seed))) //nolint:gosec // repeatable on purpose
 	if err != nil {

@@ -8,10 +8,12 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	code := run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
@@ -20,6 +22,33 @@ func main() {
 // run is the whole program: it reads and writes what it is given and returns
 // the exit status.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	t := &terminal{stdin: stdin, stdout: stdout, stderr: stderr, progress: isTerminal(stderr)}
-	return t.finish(ctx, t.execute(ctx, args))
+	t := &terminal{
+		stdin: stdin, stdout: stdout, stderr: stderr,
+		progress: isTerminal(stderr), color: isTerminal(stdout) && os.Getenv("NO_COLOR") == "",
+	}
+	done := make(chan error, 1)
+	go func() { done <- t.execute(ctx, args) }()
+	return t.finish(ctx, await(ctx, done))
+}
+
+// grace is how long an interrupted command may take to stop by itself.
+const grace = 500 * time.Millisecond
+
+// await waits for a command. One that was interrupted and doesn't stop within
+// the grace period, because it waits for input for example, is given up: files
+// are put in place as a whole, so that none is left half-written.
+func await(ctx context.Context, done <-chan error) error {
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-timer.C:
+		return ctx.Err()
+	}
 }

@@ -21,7 +21,6 @@ func (t *terminal) modelCommand() *cli.Command {
 		Usage:       "fit, show and use models of how workloads respond to clocks",
 		Description: "Example: epplan model fit measured.csv --gpu-model V100 > models.toml",
 		Subcommands: []*cli.Command{t.fitCommand(), t.showCommand(), t.optimumCommand()},
-		Action:      func(c *cli.Context) error { return cli.ShowSubcommandHelp(c) },
 	}
 }
 
@@ -36,12 +35,12 @@ func (t *terminal) fitCommand() *cli.Command {
 			"Fits are best near the least energy; --focus inf weighs all settings alike, which suits tight deadlines.\n" +
 			"Example: epplan model fit measured.csv --gpu-model V100 -o models.toml",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "gpu-model", Usage: "whose clocks these are (default: the known GPU model that has them all)"},
-			&cli.StringFlag{Name: "profiles", Usage: "TOML `FILE` with further GPU models"},
-			&cli.StringFlag{Name: "form", Usage: "best, by leave-one-setting-out error, or paper", Value: "best"},
-			&cli.Float64Flag{Name: "focus", Usage: "excess energy at which a setting counts half", Value: dvfsmodel.DefaultFocus},
-			&cli.BoolFlag{Name: "evaluate", Usage: "report errors and regret instead of models"},
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "file to write", Value: "-"},
+			&cli.StringFlag{Name: "gpu-model", DefaultText: "the known one that has all the clocks", Usage: "GPU `MODEL` that was measured"},
+			profilesFlag(),
+			&cli.StringFlag{Name: "form", Usage: "`FORM` to fit: best, by leave-one-setting-out error, or paper", Value: "best"},
+			&cli.Float64Flag{Name: "focus", Usage: "`EXCESS` of energy, a fraction, at which a setting counts half; inf: never", Value: dvfsmodel.DefaultFocus},
+			boolFlag("evaluate", "report errors and regret instead of models"),
+			outputFlag(),
 			jsonFlag(), csvFlag(),
 		},
 		Action: t.fit,
@@ -49,7 +48,7 @@ func (t *terminal) fitCommand() *cli.Command {
 }
 
 func (t *terminal) fit(c *cli.Context) error {
-	if err := arguments(c, 1, 1, "one file"); err != nil {
+	if err := takes(c, 1, 1, "one file"); err != nil {
 		return err
 	}
 	opts := &dvfsmodel.FitOptions{Focus: c.Float64("focus")}
@@ -63,15 +62,11 @@ func (t *terminal) fit(c *cli.Context) error {
 	if !(opts.Focus > 0) {
 		return usagef("--focus %v, want a number above 0 or inf", opts.Focus)
 	}
-	profiles, err := readProfiles(c.String("profiles"))
+	profiles, err := t.profiles(c.String("profiles"))
 	if err != nil {
 		return err
 	}
-	var apps []dvfsmodel.AppSamples
-	err = t.read(c.Args().First(), func(r io.Reader, name string) error {
-		apps, err = trace.ReadDVFS(r, name)
-		return err
-	})
+	apps, err := parse(t, c.Args().First(), trace.ReadDVFS)
 	if err != nil {
 		return fmt.Errorf("read measurements: %w", err)
 	}
@@ -85,11 +80,12 @@ func (t *terminal) fit(c *cli.Context) error {
 	return t.writeFits(c, apps, profile, opts)
 }
 
-func readProfiles(name string) (*config.Profiles, error) {
+// profiles are the known GPU models, with those of a file if it is named.
+func (t *terminal) profiles(name string) (*config.Profiles, error) {
 	if name == "" {
 		return config.BuiltinProfiles(), nil
 	}
-	extra, err := config.ReadProfilesFile(name)
+	extra, err := parse(t, name, config.ReadProfiles)
 	if err != nil {
 		return nil, fmt.Errorf("read profiles: %w", err)
 	}
@@ -185,12 +181,10 @@ func evaluationTable(result *dvfsmodel.EvaluationReport) *report.Table {
 // can't be fitted are named; the others are written all the same.
 func (t *terminal) writeFits(c *cli.Context, apps []dvfsmodel.AppSamples, profile *config.Profile, opts *dvfsmodel.FitOptions) error {
 	list := make([]config.Model, 0, len(apps))
-	var failed error
 	for _, app := range apps {
 		fitted, err := dvfsmodel.Fit(app.Samples, profile.Default, opts)
 		if err != nil {
-			failed = fmt.Errorf("application %q: %w", app.App, err)
-			t.message("error", failed.Error())
+			t.message("error", fmt.Sprintf("application %q: %v", app.App, err))
 			continue
 		}
 		for _, w := range fitted.Warnings {
@@ -209,7 +203,10 @@ func (t *terminal) writeFits(c *cli.Context, apps []dvfsmodel.AppSamples, profil
 			return err
 		}
 	}
-	return failed
+	if failed := len(apps) - len(list); failed > 0 {
+		return fmt.Errorf("%d of %d applications have no model", failed, len(apps))
+	}
+	return nil
 }
 
 func (t *terminal) showCommand() *cli.Command {
@@ -217,10 +214,11 @@ func (t *terminal) showCommand() *cli.Command {
 		Name:      "show",
 		Usage:     "what a models file says, and the clocks that it leads to",
 		ArgsUsage: "MODELS.toml",
-		Description: "For each model: run time, power and energy at default clocks and at the least energy.\n" +
+		Description: "For each model: run time, power and energy of one repetition at default clocks, and the clocks, run time\n" +
+			"and energy where it uses the least.\n" +
 			"Example: epplan model show models.toml",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "profiles", Usage: "TOML `FILE` with further GPU models"},
+			profilesFlag(),
 			jsonFlag(), csvFlag(),
 		},
 		Action: t.show,
@@ -228,14 +226,14 @@ func (t *terminal) showCommand() *cli.Command {
 }
 
 func (t *terminal) show(c *cli.Context) error {
-	if err := arguments(c, 1, 1, "one models file"); err != nil {
+	if err := takes(c, 1, 1, "one models file"); err != nil {
 		return err
 	}
-	models, err := config.ReadModelsFile(c.Args().First())
+	models, err := parse(t, c.Args().First(), config.ReadModels)
 	if err != nil {
 		return fmt.Errorf("read models: %w", err)
 	}
-	profiles, err := readProfiles(c.String("profiles"))
+	profiles, err := t.profiles(c.String("profiles"))
 	if err != nil {
 		return err
 	}

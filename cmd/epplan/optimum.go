@@ -21,9 +21,9 @@ func (t *terminal) optimumCommand() *cli.Command {
 			"limit, the longest run time (inf: none); other columns are ignored. - is standard input.\n" +
 			"Example: epplan model optimum --range wide params.csv --csv",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "range", Usage: "scaling interval: wide or narrow", Value: "wide"},
-			&cli.StringFlag{Name: "objective", Usage: "what to minimise: energy, edp, ed2p or time", Value: "energy"},
-			&cli.Float64Flag{Name: "time-price", Usage: "watts that a second of run time costs beside its energy"},
+			&cli.StringFlag{Name: "range", Usage: "scaling `INTERVAL`: wide or narrow", Value: "wide"},
+			&cli.StringFlag{Name: "objective", Usage: "`GOAL` to minimise: energy, edp, ed2p or time", Value: "energy"},
+			&cli.Float64Flag{Name: "time-price", Usage: "`WATTS`, the joules that a second of run time costs beside its own"},
 			csvFlag(), jsonFlag(),
 		},
 		Action: t.optimum,
@@ -39,7 +39,7 @@ type optimumRow struct {
 }
 
 func (t *terminal) optimum(c *cli.Context) error {
-	if err := arguments(c, 1, 1, "one file"); err != nil {
+	if err := takes(c, 1, 1, "one file"); err != nil {
 		return err
 	}
 	r, err := dvfsmodel.RangeByName(c.String("range"))

@@ -23,18 +23,18 @@ func (t *terminal) planCommand() *cli.Command {
 		Flags: append(planningFlags(),
 			jsonFlag(), csvFlag(),
 			&cli.StringFlag{Name: "svg", Usage: "draw the plan to `FILE`"},
-			&cli.IntFlag{Name: "rows", Usage: "jobs in the table; -1: all", Value: report.DefaultRows},
+			&cli.IntFlag{Name: "rows", Usage: "`COUNT` of jobs in the table; -1: all", Value: report.DefaultRows},
 		),
 		Action: t.plan,
 	}
 }
 
 func (t *terminal) plan(c *cli.Context) error {
-	if err := arguments(c, 1, 1, "one batch file"); err != nil {
+	if err := takes(c, 1, 1, "one batch file"); err != nil {
 		return err
 	}
-	if c.Bool("json") && c.Bool("csv") {
-		return usagef("--json and --csv are both given, want one")
+	if rows := c.Int("rows"); rows < 1 && rows != -1 {
+		return usagef("--rows %d, want 1 or more, or -1 for all", rows)
 	}
 	s, err := t.plannable(c, c.Args().First())
 	if err != nil {
@@ -48,7 +48,7 @@ func (t *terminal) plan(c *cli.Context) error {
 		return err
 	}
 	if result.Plan.Status != planner.Complete {
-		return fmt.Errorf("%w: %d can't be planned, %d end late", errIncomplete, len(result.Plan.Unplaced), len(result.Plan.Misses))
+		return &incompleteError{unplanned: len(result.Plan.Unplaced), late: len(result.Plan.Misses)}
 	}
 	return nil
 }
@@ -93,6 +93,6 @@ func (t *terminal) printPlan(c *cli.Context, r *report.Result) error {
 		case c.Bool("csv"):
 			return report.WritePlanCSV(w, r)
 		}
-		return report.WritePlanTable(w, r, &report.TextOptions{Rows: c.Int("rows")})
+		return report.WritePlanTable(w, r, t.text(c.Int("rows")))
 	})
 }

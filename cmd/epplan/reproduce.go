@@ -19,7 +19,6 @@ func (t *terminal) reproduceCommand() *cli.Command {
 		Name:        "reproduce",
 		Usage:       "compute the papers' tables anew, ours beside theirs",
 		Description: "Example: epplan reproduce edl --only table3",
-		Action:      func(c *cli.Context) error { return cli.ShowSubcommandHelp(c) },
 		Subcommands: []*cli.Command{{
 			Name:  "edl",
 			Usage: "the EDL paper: single tasks, Table 3, offline and online savings",
@@ -27,8 +26,8 @@ func (t *terminal) reproduceCommand() *cli.Command {
 				"over --sets sets differ by tenths of a per cent. docs/papers.md says where readings differ.\n" +
 				"Example: epplan reproduce edl --only single,table3",
 			Flags: []cli.Flag{
-				&cli.StringFlag{Name: "only", Usage: "sections, separated by commas: " + strings.Join(edlSections, ", ")},
-				&cli.IntFlag{Name: "sets", Usage: "random task sets to average over", Value: 1},
+				&cli.StringFlag{Name: "only", DefaultText: "all", Usage: "`SECTIONS`, separated by commas: " + strings.Join(edlSections, ", ")},
+				&cli.IntFlag{Name: "sets", Usage: "`COUNT` of random task sets to average over", Value: 1},
 				seedFlag(), jsonFlag(), csvFlag(),
 			},
 			Action: t.reproduceEDL,
@@ -47,7 +46,7 @@ type finding struct {
 var edlSections = []string{"single", "table3", "offline", "online"}
 
 func (t *terminal) reproduceEDL(c *cli.Context) error {
-	if err := arguments(c, 0, 0, "none"); err != nil {
+	if err := takes(c, 0, 0, "none"); err != nil {
 		return err
 	}
 	sections := edlSections
@@ -67,7 +66,7 @@ func (t *terminal) reproduceEDL(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	t.message("note", fmt.Sprintf("%d task sets, seed %d", e.sets, e.seed))
+	t.message("note", fmt.Sprintf("random task sets per figure: %d, seed %d", e.sets, e.seed))
 	return t.printTable(c, findingsTable(findings))
 }
 

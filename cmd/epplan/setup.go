@@ -17,32 +17,38 @@ import (
 // planningFlags are the flags of every command that plans a batch.
 func planningFlags() []cli.Flag {
 	return append(problemFlags(),
-		&cli.IntFlag{Name: "gpus-per-node", Usage: "pairs per node of --cluster paper", Value: 1},
-		&cli.StringFlag{Name: "policy", Aliases: []string{"p"}, Usage: "NAME[:THETA][,KEY=VALUE]…; epplan compare --help lists them (default: the best one)"},
-		&cli.Float64Flag{Name: "theta", Usage: "shortest time by θ-readjustment, as part of the optimum's (default 1)"},
-		&cli.Float64Flag{Name: "rho", Usage: "slots that an idle node waits before it goes off (default 2)"},
+		&cli.IntFlag{Name: "gpus-per-node", Usage: "`COUNT` of pairs on a node of --cluster paper", Value: 1},
+		&cli.StringFlag{Name: "policy", Aliases: []string{"p"}, DefaultText: "the best one", Usage: "`POLICY`: NAME[:THETA][,KEY=VALUE]…; epplan compare --help lists them"},
+		&cli.Float64Flag{Name: "theta", DefaultText: "1", Usage: "`PART` of its optimal time to which θ-readjustment may shorten a job"},
+		&cli.Float64Flag{Name: "rho", DefaultText: "2", Usage: "`SLOTS` (seconds where there are none) that an idle node waits before it goes off"},
 	)
 }
 
 // problemFlags are the flags that say what is to be planned.
 func problemFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "format", Usage: "of the batch: auto, csv, json or edl", Value: "auto"},
+		&cli.StringFlag{Name: "format", Usage: "`FORMAT` of the batch: auto, csv, json or edl", Value: "auto"},
 		&cli.StringFlag{Name: "config", Usage: "TOML `FILE` with cluster, objective, policy and safety margins"},
 		&cli.StringFlag{Name: "cluster", Usage: "TOML `FILE` with the cluster, or paper: the EDL paper's"},
 		&cli.StringFlag{Name: "models", Usage: "TOML `FILE` with fitted workload models"},
-		&cli.StringFlag{Name: "profiles", Usage: "TOML `FILE` with further GPU models"},
-		&cli.StringFlag{Name: "range", Usage: "scaling interval of --cluster paper: wide or narrow", Value: "wide"},
-		&cli.StringFlag{Name: "start", Usage: "when queued jobs start: slot or continuous (default: slot online)"},
-		&cli.BoolFlag{Name: "clairvoyant", Usage: "use all jobs from the start, also those that arrive later"},
-		&cli.Float64Flag{Name: "stretch", Usage: "jobs without deadline end within this multiple of first come, first served (default 1.5)"},
+		profilesFlag(),
+		&cli.StringFlag{Name: "range", DefaultText: "wide", Usage: "scaling `INTERVAL` of --cluster paper: wide or narrow"},
+		&cli.StringFlag{Name: "start", DefaultText: "slot online, else continuous", Usage: "`RULE` by which queued jobs start: slot or continuous"},
+		boolFlag("clairvoyant", "use all jobs from the start, also those that arrive later"),
+		&cli.Float64Flag{Name: "stretch", DefaultText: "1.5", Usage: "`FACTOR` over first come, first served within which jobs without deadline end"},
 		seedFlag(),
 	}
+}
+
+func profilesFlag() cli.Flag {
+	return &cli.StringFlag{Name: "profiles", Usage: "TOML `FILE` with further GPU models"}
 }
 
 // setup is what a planning command works on.
 type setup struct {
 	config  *config.Config
+	models  *config.Models // nil: none
+	scaling dvfsmodel.Range
 	problem *planner.Problem
 	batch   *queue.Batch
 	paper   bool // --cluster paper
@@ -53,22 +59,51 @@ type setup struct {
 // setup reads the batch and everything that it is planned with.
 func (t *terminal) setup(c *cli.Context, name string) (*setup, error) {
 	s := &setup{paper: c.String("cluster") == "paper", seed: c.Uint64("seed")}
-	if err := s.configure(c); err != nil {
+	if err := s.checkPaperFlags(c); err != nil {
 		return nil, err
 	}
 	format, err := queue.ParseFormat(c.String("format"))
 	if err != nil {
 		return nil, usagef("--format: %v", err)
 	}
-	err = t.read(name, func(r io.Reader, name string) error {
-		s.batch, err = queue.Read(r, name, format)
-		return err
+	if err := s.configure(t, c); err != nil {
+		return nil, err
+	}
+	if name := c.String("models"); name != "" {
+		if s.models, err = parse(t, name, config.ReadModels); err != nil {
+			return nil, fmt.Errorf("read models: %w", err)
+		}
+	}
+	s.batch, err = parse(t, name, func(r io.Reader, name string) (*queue.Batch, error) {
+		return queue.Read(r, name, format)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read batch: %w", err)
 	}
+	if c.String("config") == "" && c.String("cluster") == "" {
+		k := s.config.Cluster().Classes[0]
+		t.message("note", fmt.Sprintf("no --cluster: as many nodes as it takes, each with %d %s", k.GPUs, k.Model))
+	}
 	t.warn(s.batch.Warnings)
 	return s, nil
+}
+
+// checkPaperFlags reads the flags of the paper's cluster, which mean nothing
+// on another one.
+func (s *setup) checkPaperFlags(c *cli.Context) (err error) {
+	for _, flag := range []string{"range", "gpus-per-node"} {
+		if c.IsSet(flag) && !s.paper {
+			return usagef("--%s is a property of --cluster paper, want that too", flag)
+		}
+	}
+	name := c.String("range")
+	if name == "" {
+		name = "wide"
+	}
+	if s.scaling, err = dvfsmodel.RangeByName(name); err != nil {
+		return usagef("--range: %v", err)
+	}
+	return nil
 }
 
 // plannable is setup with the problem joined, for commands with one cluster.
@@ -83,35 +118,44 @@ func (t *terminal) plannable(c *cli.Context, name string) (*setup, error) {
 	if c.IsSet("rho") {
 		s.params.Rho = c.Float64("rho")
 	}
-	if !(s.params.Theta > 0 && s.params.Theta <= 1) {
-		return nil, usagef("--theta %v, want a number above 0 and up to 1", s.params.Theta)
-	}
-	if !(s.params.Rho >= 0) {
-		return nil, usagef("--rho %v, want 0 or more", s.params.Rho)
+	if err := checkParams(s.params); err != nil {
+		return nil, err
 	}
 	return s, s.join(t, c, c.Int("gpus-per-node"))
 }
 
+func checkParams(p policy.Params) error {
+	if !(p.Theta > 0 && p.Theta <= 1) {
+		return usagef("--theta %v, want a number above 0 and up to 1", p.Theta)
+	}
+	if !(p.Rho >= 0) {
+		return usagef("--rho %v, want 0 or more", p.Rho)
+	}
+	return nil
+}
+
 // configure reads configuration and cluster, and takes the policy's numbers.
-func (s *setup) configure(c *cli.Context) error {
-	profiles, err := readProfiles(c.String("profiles"))
+func (s *setup) configure(t *terminal, c *cli.Context) error {
+	profiles, err := t.profiles(c.String("profiles"))
 	if err != nil {
 		return err
 	}
-	s.config = config.Default()
-	for _, flag := range []string{"config", "cluster"} {
-		name := c.String(flag)
-		if name == "" || (flag == "cluster" && s.paper) {
-			continue
-		}
-		if flag == "cluster" && c.IsSet("config") {
+	name := c.String("config")
+	if cluster := c.String("cluster"); cluster != "" && !s.paper {
+		if name != "" {
 			return usagef("--config and --cluster FILE are both given, want one: a configuration has its cluster in it")
 		}
-		loaded, err := config.LoadFile(name, profiles)
+		name = cluster
+	}
+	if name == "" {
+		s.config = config.Default()
+	} else {
+		s.config, err = parse(t, name, func(r io.Reader, name string) (*config.Config, error) {
+			return config.Load(r, name, profiles)
+		})
 		if err != nil {
 			return fmt.Errorf("read configuration: %w", err)
 		}
-		s.config = loaded
 	}
 	s.params = s.config.Policy.Params()
 	return nil
@@ -119,10 +163,6 @@ func (s *setup) configure(c *cli.Context) error {
 
 // join makes the problem of batch, cluster and models.
 func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
-	scaling, err := dvfsmodel.RangeByName(c.String("range"))
-	if err != nil {
-		return usagef("--range: %v", err)
-	}
 	cluster, margins := s.config.Cluster(), planner.Margins{Limit: s.config.Safety.LimitMargin, Deadline: s.config.Safety.DeadlineMargin}
 	if s.paper {
 		if gpusPerNode < 1 || gpusPerNode > planner.MaxGPUs {
@@ -130,13 +170,14 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 		}
 		cluster, margins = config.PaperCluster(gpusPerNode), planner.Margins{}
 	}
-	var models *config.Models
-	if name := c.String("models"); name != "" {
-		if models, err = config.ReadModelsFile(name); err != nil {
-			return fmt.Errorf("read models: %w", err)
-		}
+	stretch := s.config.Safety.Stretch
+	if c.IsSet("stretch") {
+		stretch = c.Float64("stretch")
 	}
-	tasks, warnings, err := planner.Join(s.batch, &cluster, newCatalog(s.config.Profiles(), models, &scaling), margins)
+	if !(stretch >= 1) {
+		return usagef("--stretch %v, want 1 or more", stretch)
+	}
+	tasks, warnings, err := planner.Join(s.batch, &cluster, newCatalog(s.config.Profiles(), s.models, &s.scaling), margins)
 	if err != nil {
 		return err
 	}
@@ -147,13 +188,6 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 	}
 	if err := s.setStart(c.String("start")); err != nil {
 		return err
-	}
-	stretch := s.config.Safety.Stretch
-	if c.IsSet("stretch") {
-		stretch = c.Float64("stretch")
-	}
-	if !(stretch >= 1) {
-		return usagef("--stretch %v, want 1 or more", stretch)
 	}
 	return policy.ImplyDue(c.Context, s.problem, stretch)
 }

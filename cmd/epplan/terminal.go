@@ -11,17 +11,21 @@ import (
 	"syscall"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/queue"
 )
 
 // Results go to stdout, everything else to stderr: errors as "error: …"
 // followed by "hint: …" where there is one, warnings as "warning: …", and
-// progress only where stderr is a terminal.
+// progress only where stderr is a terminal. Colours need a terminal, too, and no
+// NO_COLOR in the environment.
 type terminal struct {
-	stdin    io.Reader
-	stdout   io.Writer
-	stderr   io.Writer
-	progress bool
+	stdin      io.Reader
+	stdinTaken bool
+	stdout     io.Writer
+	stderr     io.Writer
+	progress   bool
+	color      bool
 }
 
 // The exit statuses.
@@ -53,14 +57,26 @@ type hintedError struct {
 func (e *hintedError) Error() string { return e.err.Error() }
 func (e *hintedError) Unwrap() error { return e.err }
 
-// errIncomplete says that a plan was printed but doesn't cover every job in
+// incompleteError says that a plan was printed but doesn't cover every job in
 // time; what is wrong is part of the output.
-var errIncomplete = errors.New("the plan leaves jobs out or late")
+type incompleteError struct{ unplanned, late int }
+
+func (e *incompleteError) Error() string {
+	var parts []string
+	if e.unplanned > 0 {
+		parts = append(parts, fmt.Sprintf("%d can't be planned", e.unplanned))
+	}
+	if e.late > 0 {
+		parts = append(parts, fmt.Sprintf("%d end late", e.late))
+	}
+	return "not every job is done in time: " + strings.Join(parts, ", ")
+}
 
 // finish prints the error, if there is one, and tells the exit status.
 func (t *terminal) finish(ctx context.Context, err error) int {
 	var usage *usageError
 	var hinted *hintedError
+	var incomplete *incompleteError
 	switch {
 	case err == nil:
 		return exitDone
@@ -69,14 +85,11 @@ func (t *terminal) finish(ctx context.Context, err error) int {
 		return exitInterrupted
 	case errors.Is(err, syscall.EPIPE):
 		return exitFailed
-	case errors.Is(err, errIncomplete):
+	case errors.As(err, &incomplete):
 		t.message("warning", err.Error())
 		return exitInfeasible
 	case errors.As(err, &usage):
 		t.message("error", usage.msg)
-		if usage.hint == "" {
-			usage.hint = "epplan --help lists the commands, epplan COMMAND --help its flags"
-		}
 		t.message("hint", usage.hint)
 		return exitUsage
 	}
@@ -90,14 +103,16 @@ func (t *terminal) finish(ctx context.Context, err error) int {
 	return exitFailed
 }
 
-// message prints a line on stderr that no input can use to control the
-// terminal.
+// message prints lines on stderr that no input can use to control the
+// terminal. Each says what it is, unless it is indented, which continues the
+// line before.
 func (t *terminal) message(kind, text string) {
-	lines := strings.Split(text, "\n")
-	for i := range lines {
-		lines[i] = queue.Printable(lines[i])
+	for line := range strings.SplitSeq(text, "\n") {
+		if !strings.HasPrefix(line, " ") {
+			line = kind + ": " + line
+		}
+		_, _ = fmt.Fprintln(t.stderr, queue.Printable(line))
 	}
-	_, _ = fmt.Fprintf(t.stderr, "%s: %s\n", kind, strings.Join(lines, "\n"))
 }
 
 // warn prints at most a handful of warnings and how many there are.
@@ -119,6 +134,11 @@ func (t *terminal) print(f func(io.Writer) error) error {
 		return err
 	}
 	return w.Flush()
+}
+
+// text is how tables look; negative rows are all of them.
+func (t *terminal) text(rows int) *report.TextOptions {
+	return &report.TextOptions{Rows: rows, Color: t.color}
 }
 
 func isTerminal(w io.Writer) bool {

@@ -19,7 +19,7 @@ func (t *terminal) versionCommand() *cli.Command {
 		Description: "Example: epplan version --json",
 		Flags:       []cli.Flag{jsonFlag()},
 		Action: func(c *cli.Context) error {
-			if err := arguments(c, 0, 0, "none"); err != nil {
+			if err := takes(c, 0, 0, "none"); err != nil {
 				return err
 			}
 			return t.printVersion(c.Bool("json"))
@@ -40,6 +40,6 @@ func (t *terminal) printVersion(asJSON bool) error {
 	})
 }
 
-func jsonFlag() *cli.BoolFlag { return &cli.BoolFlag{Name: "json", Usage: "print JSON"} }
+func jsonFlag() *cli.BoolFlag { return boolFlag("json", "print JSON") }
 
-func csvFlag() *cli.BoolFlag { return &cli.BoolFlag{Name: "csv", Usage: "print CSV"} }
+func csvFlag() *cli.BoolFlag { return boolFlag("csv", "print CSV") }

@@ -63,9 +63,12 @@ func CommonScale(unit Unit, significant int, values ...float64) Scale {
 		s.symbol, s.factor = "%", 0.01
 	case Seconds:
 		s.symbol = "s"
-		if largest >= clockFrom {
+		switch {
+		case largest >= clockFrom:
 			s.symbol = "h:mm:ss"
 			return s
+		case 0 < largest && largest < 1:
+			s.symbol, s.factor = "ms", 1e-3
 		}
 	case Plain:
 	}

@@ -16,8 +16,9 @@ import (
 // tasks; it is repeatable for a seed. Other problems, and plans that miss
 // deadlines, go to [Retune].
 type Align struct {
-	// Moves is how many moves are tried in all; 0 means 800·n² for n tasks, at
-	// most 500,000, which takes less than a second.
+	// Moves is how many moves are tried in all. The default, 0, means 800·n² for
+	// n tasks and at most 500,000, which takes less than a second; from 4,000
+	// tasks on, fewer, since each makes less of a difference.
 	Moves int
 }
 
@@ -26,11 +27,15 @@ const (
 	mostMoves  = 500_000
 	mostTasks  = 20_000 // larger batches are only retuned
 	smallBatch = 200    // tasks; below that, the search starts several times
+	largeBatch = 4_000  // tasks; above that, it is shorter
 	mostRounds = 8
 )
 
 // Improve is [planner.Improver].
 func (al Align) Improve(ctx context.Context, p *planner.Problem, plan *planner.Plan, rng *rand.Rand) (*planner.Plan, error) {
+	if optimal(p, plan) {
+		return plan, nil
+	}
 	class, ok := alignable(p, plan)
 	if !ok || !weighsEnergy(p) {
 		return Retune{}.Improve(ctx, p, plan, rng)
@@ -41,7 +46,7 @@ func (al Align) Improve(ctx context.Context, p *planner.Problem, plan *planner.P
 	}
 	moves := al.Moves
 	if moves <= 0 {
-		moves = min(800*len(p.Tasks)*len(p.Tasks), mostMoves)
+		moves = defaultMoves(len(p.Tasks))
 	}
 	best, err := template.explore(ctx, nodeCounts(p, plan, class), moves, rng)
 	if err != nil {
@@ -53,6 +58,13 @@ func (al Align) Improve(ctx context.Context, p *planner.Problem, plan *planner.P
 		}
 	}
 	return Retune{}.Improve(ctx, p, plan, rng)
+}
+
+func defaultMoves(tasks int) int {
+	if tasks > largeBatch {
+		return mostMoves * largeBatch / tasks
+	}
+	return min(800*tasks*tasks, mostMoves)
 }
 
 // alignable tells whether all tasks are alike in what they need, and the plan's
@@ -97,7 +109,11 @@ func nodeCounts(p *planner.Problem, plan *planner.Plan, class int) []int {
 	}
 	var counts []int
 	last := 0
-	for _, n := range []int{used - 2, used - 1, used, used + 1, used + 2, used + 2 + used/20, used + 2 + used/8} {
+	tries := []int{used - 2, used - 1, used, used + 1, used + 2, used + 2 + used/20, used + 2 + used/8}
+	if len(p.Tasks) > largeBatch {
+		tries = []int{used, used + 2 + used/20}
+	}
+	for _, n := range tries {
 		if n > last && n <= most {
 			counts = append(counts, n)
 			last = n
@@ -129,6 +145,7 @@ func newState(p *planner.Problem, class int) (s *state, ok bool) {
 		s.stepped = s.stepped || stepped(response)
 	}
 	s.items[len(p.Tasks)].due = math.Inf(1)
+	s.order = s.inOrder()
 	return s, true
 }
 

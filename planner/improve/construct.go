@@ -33,29 +33,35 @@ func (s *state) construct(count int) (c *state, ok bool) {
 		}
 	}
 	c.gpus = append(c.gpus, make([]gpu, most-len(c.gpus))...)
+	for g := range c.gpus {
+		for _, i := range c.gpus[g].tasks {
+			c.gpus[g].plus(&c.items[i].curve, 1)
+		}
+	}
 	c.group()
 	return c, true
 }
 
 // spread is algorithm 2 with some GPUs open from the start and at most so many
-// in the end. It is nil when those don't suffice.
+// in the end. It is nil when those don't suffice. The GPUs' curves are left for
+// later.
 func (s *state) spread(open, most int) *state {
 	c := &state{
-		items: s.items, where: make([]int32, len(s.items)), gpus: make([]gpu, open),
+		items: s.items, order: s.order, where: make([]int32, len(s.items)), gpus: make([]gpu, open),
 		l: s.l, idle: s.idle, perNode: s.perNode, stepped: s.stepped,
 	}
 	h := make(lengths, open)
 	for g := range h {
 		h[g].gpu = int32(g) //nolint:gosec // few GPUs
 	}
-	for _, i := range c.inOrder() {
+	for _, i := range c.order {
 		at := 0
 		if len(h) == 0 || h[0].end+s.items[i].time[natural] > s.items[i].due*(1+roundOff) {
 			if at = c.another(&h, i, most); at < 0 {
 				return nil
 			}
 		}
-		c.put(i, h[at].gpu)
+		c.list(i, h[at].gpu)
 		h[at].end += s.items[i].time[natural]
 		heap.Fix(&h, at)
 	}
@@ -69,9 +75,20 @@ func (s *state) inOrder() []int32 {
 		order[i] = int32(i) //nolint:gosec // few tasks
 	}
 	slices.SortFunc(order, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(s.rank(a), s.rank(b)), s.byDue(a, b))
+		if x, y := s.fills(a), s.fills(b); x != y {
+			if x {
+				return -1
+			}
+			return 1
+		}
+		return s.byDue(a, b)
 	})
 	return order
+}
+
+// fills tells whether an item takes all of its time.
+func (s *state) fills(i int32) bool {
+	return s.items[i].time[natural] >= s.items[i].room*(1-roundOff)
 }
 
 // another opens a GPU, or else finds the shortest one that can take the item at
@@ -92,14 +109,6 @@ func (s *state) another(h *lengths, i int32, most int) int {
 		}
 	}
 	return best
-}
-
-// rank puts tasks that fill all of their time before the others.
-func (s *state) rank(i int32) int {
-	if s.items[i].time[natural] >= s.items[i].room*(1-roundOff) {
-		return 0
-	}
-	return 1
 }
 
 // group forms nodes of l GPUs of falling natural length.

@@ -22,10 +22,10 @@ type Retune struct {
 
 // Improve is [planner.Improver].
 func (r Retune) Improve(ctx context.Context, p *planner.Problem, plan *planner.Plan, rng *rand.Rand) (*planner.Plan, error) {
-	best := plan
-	if !weighsEnergy(p) {
+	if !weighsEnergy(p) || optimal(p, plan) {
 		return plan, ctx.Err()
 	}
+	best := plan
 	moved, err := relist(ctx, p, plan, r.Moves, rng)
 	if err != nil {
 		return nil, err
@@ -37,6 +37,12 @@ func (r Retune) Improve(ctx context.Context, p *planner.Problem, plan *planner.P
 		best = stretched
 	}
 	return best, nil
+}
+
+// optimal tells whether a plan meets the lower bound up to rounding.
+func optimal(p *planner.Problem, plan *planner.Plan) bool {
+	bound := planner.LowerBound(p)
+	return bound.Gap(plan.Ledger.Total()) <= narrow
 }
 
 // weighsEnergy tells whether costs are sums of energy and priced time, so that

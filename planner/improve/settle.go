@@ -4,7 +4,7 @@ import "math"
 
 // Steps to find a node's best end: while the search runs, and at last.
 const (
-	settleQuick = 8
+	settleQuick = 6
 	settleFully = 80
 )
 

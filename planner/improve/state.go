@@ -9,7 +9,8 @@ import (
 // due times, which GPUs form a node, and until when each node is on. Times
 // count from when the GPUs can be used.
 type state struct {
-	items   []item // by task; the last one is a stand-in for "no task"
+	items   []item  // by task; the last one is a stand-in for "no task"
+	order   []int32 // items in the order of EDL algorithm 2
 	gpus    []gpu
 	servers []server
 	where   []int32 // by item: its GPU
@@ -169,10 +170,15 @@ func (s *state) total() float64 {
 
 // put places an item on a GPU.
 func (s *state) put(i, g int32) {
+	s.list(i, g)
+	s.gpus[g].plus(&s.items[i].curve, 1)
+}
+
+// list enters an item into a GPU's list and leaves the GPU's curve alone.
+func (s *state) list(i, g int32) {
 	u := &s.gpus[g]
 	at, _ := slices.BinarySearchFunc(u.tasks, i, s.byDue)
 	u.tasks = slices.Insert(u.tasks, at, i)
-	u.plus(&s.items[i].curve, 1)
 	s.where[i] = g
 }
 

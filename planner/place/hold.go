@@ -12,9 +12,9 @@ import (
 // HP are the tunables.
 var HP = struct {
 	Tau, Phi, OpenW, RateH, RateTau, FitBase, FitSlope, Accept, OpenFit, NewIdle float64
-	Margin, Eta, Lack, Horizon, KeepMargin, LongW, Later, Comp, Lindy, Near, PhiOpen, Soon, SoonW float64
+	Margin, Eta, Lack, Horizon, KeepMargin, LongW, Later, Comp, Lindy, Silence, Tail, Near, PhiOpen, Soon, SoonW float64
 	Trace bool
-}{Tau: 300, Phi: 1, OpenW: 1, RateH: 200, RateTau: 40, FitBase: 15, FitSlope: 0.05, Accept: 0.9, OpenFit: 5, NewIdle: 1, Margin: 1.05, Eta: 0.8, Lack: 0.5, Horizon: 3, KeepMargin: 1.5, LongW: 0.02, Later: 1, Comp: 0.5, Lindy: 1, Near: 10, PhiOpen: 0.1, Soon: 100, SoonW: 10}
+}{Tau: 300, Phi: 1, OpenW: 1, RateH: 200, RateTau: 40, FitBase: 15, FitSlope: 0.05, Accept: 0.9, OpenFit: 5, NewIdle: 1, Margin: 1.05, Eta: 0.8, Lack: 0.5, Horizon: 3, KeepMargin: 1.5, LongW: 0.02, Later: 0.5, Comp: 0.5, Lindy: 1, Silence: 0.25, Tail: 0.1, Near: 10, PhiOpen: 0.1, Soon: 100, SoonW: 10}
 
 func Hold(v *planner.View) planner.Placer {
 	if !v.Simple() || len(v.Problem.Cluster.Classes) > 1 {
@@ -34,6 +34,7 @@ type hold struct {
 	now, lastTrace    float64
 	asked, lack float64
 	keep, nodesAsked int
+	count, lastArrival, flowNow float64
 	share [bins]float64
 	pool   []held // by latest start
 	nodes  []nodeRow
@@ -95,13 +96,24 @@ func (h *hold) Arrive(tasks []int) {
 		h.spans = slices.Insert(h.spans, k, w)
 		if h.v.Now > 0 {
 			h.rate += j.want / HP.RateTau
+			h.count += 1 / HP.RateTau
+			h.lastArrival = h.v.Now
 		}
 	}
 }
 
 func (h *hold) decay() {
 	h.rate *= math.Exp(-(h.v.Now - h.rateAt) / HP.RateTau)
+	h.count *= math.Exp(-(h.v.Now - h.rateAt) / HP.RateTau)
 	h.rateAt = h.v.Now
+}
+
+// flow is the work per second that is expected to arrive. It fades fast when
+// nothing comes for much longer than usual.
+func (h *hold) flow() float64 {
+	h.decay()
+	silent := h.v.Now - h.lastArrival
+	return h.rate * math.Exp(-HP.Silence*silent*h.count)
 }
 
 func (h *hold) price(task int, pt dvfsmodel.Point) float64 { return h.v.Problem.Price(0).Cost(pt) }
@@ -258,7 +270,7 @@ func (h *hold) scan() (gaps float64, frees int) {
 
 func (h *hold) surplus(gaps float64) float64 {
 	h.decay()
-	return h.work + h.rate*min(h.ahead(), HP.RateH) - gaps
+	return h.work + h.flow()*min(h.ahead(), HP.RateH) - gaps
 }
 
 // Next decides what starts now.
@@ -274,7 +286,7 @@ func (h *hold) Next() (int, bool) {
 		h.keep, h.lack = h.demand()
 	}
 	keep, lack := h.keep, h.lack
-	if HP.Trace && h.lastTrace+20 <= h.v.Now {
+	if HP.Trace && (h.lastTrace+20 <= h.v.Now || len(h.spans) < 100) {
 		h.lastTrace = h.v.Now
 		println("T", int(h.v.Now), "pool", len(h.pool), "work", int(h.work), "rate", int(h.rate*100), "gaps", int(gaps), "x", int(x), "keep", keep, "nodes", len(h.nodes), "frees", frees, "lack", int(lack))
 	}
@@ -290,6 +302,13 @@ func (h *hold) Next() (int, bool) {
 			h.startFresh(j, min(j.want, h.room(j, h.v.Now)))
 			return h.take(0), true
 		}
+	}
+	if frees > 0 && h.l > 1 && h.lastArrival > 0 && len(h.pool) < 400 &&
+		h.flow()*min(1, h.ahead()*h.seen/h.seenWork) < HP.Tail*h.l*float64(len(h.nodes)) {
+		if i, ok := h.drain(); ok {
+			return h.take(i), true
+		}
+		return 0, false
 	}
 	if frees > 0 {
 		if i, ok := h.fill(x); ok {
@@ -328,6 +347,7 @@ func (h *hold) demand() (keep int, lack float64) {
 	// forecast
 	fc, arrived := 0.0, 0.0
 	h.shares(width)
+	h.flowNow = h.flow()
 	level, rise := 0.0, 0.0
 	for b := range bins {
 		sum += need[b]
@@ -389,7 +409,7 @@ func (h *hold) forecast(width float64, b int, arriving float64) float64 {
 	for i := 0; i <= b && float64(i) < arriving; i++ {
 		sum += h.share[b-i]
 	}
-	return sum * width * h.rate
+	return sum * width * h.flowNow
 }
 
 // ramp adds the capacity that a GPU gives between two times to each bin.
@@ -541,6 +561,121 @@ func (h *hold) set(j *held, node int, gpus planner.GPUSet, t float64, why planne
 		Reason: planner.Reason{Clocks: clocks, Place: why, Want: want.Point.Time, Room: room}}
 }
 
+// drain plans the whole pool as if nothing more came, longest task first, each
+// where it makes a node end later by least, and starts what the plan starts now.
+func (h *hold) drain() (int, bool) {
+	now := h.v.Now
+	order := make([]int, len(h.pool))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(h.pool[b].want, h.pool[a].want), cmp.Compare(a, b))
+	})
+	type gpu struct {
+		row, set int
+		free     float64
+		first    int // pool index planned to start now
+		n        int
+	}
+	var gpus []gpu
+	ends := make([]float64, len(h.nodes))
+	for n := range h.nodes {
+		first, count := h.v.GPUs(h.nodes[n].node)
+		ends[n] = h.nodes[n].end
+		for g := range count {
+			gpus = append(gpus, gpu{row: n, set: g, free: h.v.StartAfter(h.v.Free(first + g)), first: -1})
+		}
+	}
+	opened := 0
+	for _, i := range order {
+		j := &h.pool[i]
+		best, at, run := math.Inf(1), -1, 0.0
+		for k := range gpus {
+			u := &gpus[k]
+			t := min(j.want, h.room(j, u.free))
+			if t < j.min {
+				continue
+			}
+			cost := j.extra(t)
+			if d := u.free + t - ends[u.row]; d > 0 {
+				cost += h.idle * h.l * d
+			} else {
+				cost -= d * 0.01 * h.idle
+			}
+			if cost < best {
+				best, at, run = cost, k, t
+			}
+		}
+		if fresh := h.l * (h.turnOn + h.idle*(2+j.want)); fresh < best && h.v.CanOpen(j.task, j.option, 0) {
+			// a node that will be opened when its first task must start
+			opened++
+			base := max(now, j.latest)
+			ends = append(ends, base+j.want)
+			for g := range int(h.l) {
+				u := gpu{row: len(ends) - 1, set: g, free: base, first: -1}
+				if g == 0 {
+					u.free, u.n = base+j.want, 1
+				}
+				gpus = append(gpus, u)
+			}
+			continue
+		}
+		if at < 0 {
+			continue
+		}
+		u := &gpus[at]
+		if u.n == 0 && u.free <= now && u.row < len(h.nodes) {
+			u.first = i
+		}
+		u.n++
+		u.free += run
+		ends[u.row] = max(ends[u.row], u.free)
+	}
+	for k := range gpus {
+		u := &gpus[k]
+		if u.first < 0 {
+			continue
+		}
+		j := &h.pool[u.first]
+		r := &h.nodes[u.row]
+		run := min(j.want, h.room(j, now))
+		if u.n == 1 {
+			w := j.extra(run) + h.idle*max(0, ends[u.row]-now-run)
+			other := r.end
+			for m := range gpus {
+				if m != k && gpus[m].row == u.row {
+					other = max(other, gpus[m].free)
+				}
+			}
+			for _, t := range [...]float64{min(other-now, j.max, h.room(j, now)), run * 0.97, run * 0.94, run * 0.9} {
+				if h.v.Problem.Start == planner.StartSlot {
+					t = math.Floor(t)
+				}
+				if t < j.min || t > h.room(j, now) {
+					continue
+				}
+				c := j.extra(t)
+				if e := now + t; e > other {
+					c += h.idle * h.l * (e - other)
+				} else {
+					c += h.idle * (other - e)
+				}
+				base := w
+				if now+run > other {
+					base = j.extra(run) + h.idle*h.l*(now+run-other)
+				}
+				if c < base {
+					w, run = c, t
+				}
+			}
+		}
+		h.set(j, r.node, planner.GPUSet(1)<<uint(u.set), run, planner.PlaceHeld)
+		return u.first, true
+	}
+	return 0, false
+}
+
 // fill gives a free GPU a task of the pool.
 func (h *hold) fill(x float64) (int, bool) {
 	now := h.v.Now
@@ -606,7 +741,7 @@ func (h *hold) score(j *held, r *nodeRow, x float64) (run, waste float64) {
 	if g > 0 {
 		try(min(g, j.max))
 	}
-	waste -= h.idle*HP.LongW*run + HP.Later*h.idle*max(0, (h.l-1)*j.want-HP.Comp*(h.work-j.want+h.rate*min(max(0, j.latest-h.v.Now), h.ahead(), HP.RateH)))
+	waste -= h.idle*HP.LongW*run + HP.Later*h.idle*max(0, (h.l-1)*j.want-HP.Comp*(h.work-j.want+h.flow()*min(max(0, j.latest-h.v.Now), h.ahead(), HP.RateH)))
 	if d := j.latest - h.v.Now; d < HP.Soon {
 		waste -= h.idle * HP.SoonW * (1 - d/HP.Soon)
 	}

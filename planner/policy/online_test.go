@@ -68,6 +68,10 @@ func TestTryHold(t *testing.T) {
 			place.HP.Comp = x
 		case "Lindy":
 			place.HP.Lindy = x
+		case "Silence":
+			place.HP.Silence = x
+		case "Tail":
+			place.HP.Tail = x
 		case "NewIdle":
 			place.HP.NewIdle = x
 		}
@@ -108,6 +112,12 @@ func TestTryHold(t *testing.T) {
 			flag = "WORSE"
 		}
 		if place.HP.Trace {
+			if len(plan.Assignments) < 100 {
+				for i, a := range plan.Assignments {
+					tk := &p.Tasks[i]
+					t.Logf("A task %d arr %.1f due %.1f node %d gpu %d start %.1f end %.1f want %.1f", i, tk.Arrival, tk.Due, a.Node, a.GPUs.First(), a.Start, a.End, a.Reason.Want)
+				}
+			}
 			busy := make([]float64, len(plan.Nodes))
 			for _, a := range plan.Assignments {
 				busy[a.Node] += a.End - a.Start

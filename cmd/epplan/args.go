@@ -1,0 +1,197 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+	"github.com/xrash/smetrics"
+)
+
+// The library stops looking for flags at the first positional argument, answers
+// unknown commands with help and success, and takes a flag for the value of
+// another one. So the arguments are taken apart here and handed over in the
+// order that it expects.
+
+// arguments is a command line taken apart.
+type arguments struct {
+	path       []string // of commands, the program first
+	commands   []*cli.Command
+	flags      []cli.Flag // of the last command
+	options    []string   // flags, each followed by its value
+	positional []string
+}
+
+// arrange takes the arguments of the program apart.
+func arrange(app *cli.App, args []string) (*arguments, error) {
+	a := &arguments{path: []string{app.Name}, commands: app.Commands, flags: app.Flags}
+	if len(args) == 0 {
+		return a, nil
+	}
+	rest, err := a.takeCommands(args[1:])
+	if err != nil {
+		return a, err
+	}
+	return a, a.takeFlags(rest)
+}
+
+// line is the command line as the library expects it.
+func (a *arguments) line() []string {
+	line := slices.Concat(a.path, a.options)
+	if len(a.positional) > 0 {
+		line = append(append(line, "--"), a.positional...)
+	}
+	return line
+}
+
+// name is the command as it is typed.
+func (a *arguments) name() string { return strings.Join(a.path, " ") }
+
+// takeCommands takes the commands at the beginning. "help" among them asks for
+// the help of the last one.
+func (a *arguments) takeCommands(args []string) (rest []string, err error) {
+	help := false
+	for len(args) > 0 && len(a.commands) > 0 && !strings.HasPrefix(args[0], "-") {
+		name := args[0]
+		args = args[1:]
+		if name == "help" {
+			help = true
+			continue
+		}
+		i := slices.IndexFunc(a.commands, func(c *cli.Command) bool { return c.HasName(name) })
+		if i < 0 {
+			return nil, a.unknownCommand(name)
+		}
+		a.path = append(a.path, a.commands[i].Name)
+		a.commands, a.flags = a.commands[i].Subcommands, a.commands[i].Flags
+	}
+	if help {
+		return []string{"--help"}, nil
+	}
+	return args, nil
+}
+
+// takeFlags separates flags, with their values, from positional arguments.
+func (a *arguments) takeFlags(args []string) error {
+	for len(args) > 0 {
+		arg := args[0]
+		args = args[1:]
+		switch {
+		case arg == "--":
+			a.positional = append(a.positional, args...)
+			return nil
+		case arg == "-" || !strings.HasPrefix(arg, "-"):
+			a.positional = append(a.positional, arg)
+		case arg == "-h" || strings.TrimLeft(arg, "-") == "help":
+			a.options = append(a.options, "--help")
+		default:
+			var err error
+			if args, err = a.takeFlag(arg, args); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// takeFlag takes a flag and the value that it needs.
+func (a *arguments) takeFlag(arg string, rest []string) ([]string, error) {
+	name, value, hasValue := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+	flag := a.find(name)
+	if flag == nil {
+		return nil, a.unknownFlag(arg)
+	}
+	a.options = append(a.options, arg)
+	if _, isBool := flag.(*cli.BoolFlag); isBool {
+		return rest, nil
+	}
+	if !hasValue {
+		if len(rest) == 0 || a.isFlag(rest[0]) {
+			return nil, usagef("%s has no value, want one after it", arg)
+		}
+		value, rest = rest[0], rest[1:]
+		a.options = append(a.options, value)
+	}
+	return rest, checkValue(flag, value)
+}
+
+func (a *arguments) find(name string) cli.Flag {
+	i := slices.IndexFunc(a.flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), name) })
+	if i < 0 {
+		return nil
+	}
+	return a.flags[i]
+}
+
+// isFlag tells whether an argument is one of the command's flags.
+func (a *arguments) isFlag(arg string) bool {
+	name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+	return strings.HasPrefix(arg, "-") && name != "" && a.find(name) != nil
+}
+
+// checkValue tells whether a flag can have a value.
+func checkValue(flag cli.Flag, value string) error {
+	var err error
+	want := ""
+	switch flag.(type) {
+	case *cli.Float64Flag:
+		want = "a number"
+		var x float64
+		if x, err = strconv.ParseFloat(value, 64); math.IsNaN(x) {
+			err = strconv.ErrSyntax
+		}
+	case *cli.IntFlag:
+		want = "a whole number"
+		_, err = strconv.Atoi(value)
+	case *cli.Uint64Flag:
+		want = "a whole number, 0 or more"
+		_, err = strconv.ParseUint(value, 10, 64)
+	}
+	if err != nil {
+		return usagef("--%s is %q, want %s", flag.Names()[0], value, want)
+	}
+	return nil
+}
+
+func (a *arguments) unknownCommand(name string) error {
+	names := make([]string, 0, len(a.commands))
+	for _, c := range a.commands {
+		names = append(names, c.Name)
+	}
+	hint := fmt.Sprintf("the commands of %s are %s", a.name(), strings.Join(names, ", "))
+	if near := nearest(name, names); near != "" {
+		hint = fmt.Sprintf("did you mean %s %s?", a.name(), near)
+	}
+	return &usageError{msg: fmt.Sprintf("unknown command %q", name), hint: hint}
+}
+
+func (a *arguments) unknownFlag(arg string) error {
+	given, _, _ := strings.Cut(arg, "=")
+	names := make([]string, 0, len(a.flags))
+	for _, f := range a.flags {
+		names = append(names, f.Names()[0])
+	}
+	hint := ""
+	switch near := nearest(strings.TrimLeft(given, "-"), names); {
+	case near != "":
+		hint = fmt.Sprintf("did you mean --%s?", near)
+	case len(a.commands) > 0:
+		hint = fmt.Sprintf("flags come after the command; %s --help lists the commands", a.name())
+	}
+	return &usageError{msg: fmt.Sprintf("%s has no flag %s", a.name(), given), hint: hint}
+}
+
+// nearest is the name that a wrong one was probably meant to be, or "" when
+// none is near.
+func nearest(wrong string, names []string) string {
+	best, likeness := "", 0.8 // the least that counts as near
+	for _, name := range names {
+		if l := smetrics.JaroWinkler(strings.ToLower(wrong), strings.ToLower(name), 0.7, 4); l > likeness {
+			best, likeness = name, l
+		}
+	}
+	return best
+}
