@@ -26,10 +26,10 @@ type Candidate struct {
 	Option int
 	GPUs   planner.GPUSet
 	Start  float64
-	Load   float64       // sum of the shares of time that tasks on its fullest GPU need: Σ t̂/(d−a)
-	Need   float64       // what the task would add to it
-	Want   planner.Quote // what the task wants on this class
-	Room   float64       // seconds from Start to the due time, capped by the limit
+	Load   float64        // sum of the shares of time that tasks on its fullest GPU need: Σ t̂/(d−a)
+	Need   float64        // what the task would add to it
+	Want   *planner.Quote // what the task wants on this class
+	Room   float64        // seconds from Start to the due time, capped by the limit
 }
 
 // Scan looks at each place of every node that is on and takes the best by the
@@ -43,7 +43,8 @@ type scan struct {
 	rule  Rule
 	nodes []int // that are on, in opening order
 	load  []float64
-	found []Candidate
+	best  Candidate
+	now   Candidate // that is being considered
 }
 
 func (s *scan) Opened(node int) {
@@ -81,22 +82,11 @@ func (s *scan) Place(task int) (planner.Placement, planner.Verdict) {
 	if s.v.Now == 0 && s.bound(task) {
 		return s.rescue(task)
 	}
-	s.collect(task)
-	best := -1
-	for i := range s.found {
-		c := &s.found[i]
-		if best >= 0 && !s.rule.Better(c, &s.found[best]) {
-			continue
-		}
-		if s.rule.Only() || s.rule.Fits(c) {
-			best = i
-		}
-	}
-	if best < 0 {
+	if !s.search(task) {
 		return s.rescue(task)
 	}
-	c := &s.found[best]
-	q, ok := s.v.Tuner.Fit(task, c.Option, c.Class, c.Want, c.Room)
+	c := &s.best
+	q, ok := s.v.Tuner.Fit(task, c.Option, c.Class, *c.Want, c.Room)
 	if !ok {
 		return s.rescue(task)
 	}
@@ -113,10 +103,9 @@ func (s *scan) bound(task int) bool {
 	return true
 }
 
-// collect lists the places of a task: each GPU for a task of one GPU, the best
-// GPUs of each node for the others.
-func (s *scan) collect(task int) {
-	s.found = s.found[:0]
+// search finds the best place of a task by the rule. Places are each GPU for a
+// task of one GPU, the GPUs that are free first of each node for the others.
+func (s *scan) search(task int) (found bool) {
 	p := s.v.Problem
 	t := &p.Tasks[task]
 	for _, node := range s.nodes {
@@ -129,28 +118,43 @@ func (s *scan) collect(task int) {
 		if !ok {
 			continue
 		}
-		c := Candidate{Node: node, Class: class, Option: option, Want: *want, Need: utilisation(t, want)}
+		s.now = Candidate{Node: node, Class: class, Option: option, Want: want, Need: utilisation(t, want)}
 		if t.Options[option].GPUs == 1 && s.v.Untight() {
-			s.eachGPU(task, c)
+			found = s.eachGPU(t, task, found)
 			continue
 		}
 		if start, gpus, ok := s.v.Earliest(task, option, node); ok {
+			c := &s.now
 			c.GPUs, c.Start, c.Room = gpus, start, t.RoomFrom(start)
 			c.Load = s.fullest(node, gpus)
-			s.found = append(s.found, c)
+			found = s.consider(found)
 		}
 	}
+	return found
 }
 
-func (s *scan) eachGPU(task int, c Candidate) {
+func (s *scan) eachGPU(t *planner.Task, task int, found bool) bool {
+	c := &s.now
 	first, count := s.v.GPUs(c.Node)
 	for g := range count {
 		c.GPUs = 1 << uint(g)
 		c.Start = s.v.StartFor(task, s.v.Free(first+g))
-		c.Room = s.v.Problem.Tasks[task].RoomFrom(c.Start)
+		c.Room = t.RoomFrom(c.Start)
 		c.Load = s.load[first+g]
-		s.found = append(s.found, c)
+		found = s.consider(found)
 	}
+	return found
+}
+
+// consider keeps the present place if it is better than the best so far.
+func (s *scan) consider(found bool) bool {
+	if found && !s.rule.Better(&s.now, &s.best) {
+		return true
+	}
+	if s.rule.Only() || s.rule.Fits(&s.now) {
+		s.best, found = s.now, true
+	}
+	return found
 }
 
 func (s *scan) fullest(node int, gpus planner.GPUSet) float64 {
