@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -198,16 +199,8 @@ func mostAtOnce(p *Problem, tasks []boundTask) float64 {
 			changes = append(changes, change{from, b.gpus}, change{to, -b.gpus})
 		}
 	}
-	slices.SortFunc(changes, func(a, b change) int {
-		switch {
-		case a.at != b.at && a.at < b.at:
-			return -1
-		case a.at != b.at:
-			return 1
-		case a.gpus < b.gpus: // ends before starts
-			return -1
-		}
-		return 1
+	slices.SortFunc(changes, func(a, b change) int { // ends before starts
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.gpus, b.gpus))
 	})
 	now, most := 0.0, 0.0
 	for _, c := range changes {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -90,11 +91,18 @@ func (t *terminal) execute(ctx context.Context, args []string) error {
 	return err
 }
 
-// takes checks how many positional arguments there are, and that at most one
-// output format is asked for.
+// takes checks how many positional arguments there are, that at most one output
+// format is asked for, and that standard input is read once.
 func takes(c *cli.Context, least, most int, want string) error {
 	if c.Bool("json") && c.Bool("csv") {
 		return usagef("--json and --csv are both given, want one")
+	}
+	inputs := c.Args().Slice()
+	for _, flag := range []string{"config", "cluster", "models", "profiles"} {
+		inputs = append(inputs, c.String(flag))
+	}
+	if first := slices.Index(inputs, "-"); first >= 0 && slices.Contains(inputs[first+1:], "-") {
+		return usagef("standard input is read twice, want one - only")
 	}
 	switch n := c.NArg(); {
 	case n == 0 && least > 0:

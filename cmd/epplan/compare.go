@@ -27,7 +27,8 @@ func (t *terminal) compareCommand() *cli.Command {
 		Description: "Policies are NAME[:THETA][,KEY=VALUE]… with the keys theta, rho, clocks (default, optimum), pick,\n" +
 			"place and park. Registered are:\n" + policyList() +
 			"Every policy is tried with every θ, ρ and l given; with several, each runs in parallel.\n" +
-			"Example: epplan compare batch.csv --cluster paper --policy edl --policy edf-bf --theta 1,0.9 --gpus-per-node 1,4,16",
+			"Example: epplan compare batch.csv --cluster cluster.toml --models models.toml --policy baseline --policy edl\n" +
+			"Example: epplan compare tasks.csv --cluster paper --policy edl --policy edf-bf --theta 1,0.9 --gpus-per-node 1,4,16",
 		Flags: append(problemFlags(),
 			&cli.StringSliceFlag{Name: "policy", Aliases: []string{"p"}, DefaultText: "all", Usage: "a `POLICY`; repeat it for more"},
 			&cli.StringFlag{Name: "theta", DefaultText: "1", Usage: "θ `VALUES`, separated by commas"},

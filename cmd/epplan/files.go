@@ -17,10 +17,7 @@ func (t *terminal) read(name string, f func(r io.Reader, name string) error) err
 	switch {
 	case name == "":
 		return usagef("the name of a file is empty")
-	case name == "-" && t.stdinTaken:
-		return usagef("standard input is read twice, want one - only")
 	case name == "-":
-		t.stdinTaken = true
 		return f(t.stdin, "stdin")
 	}
 	file, err := os.Open(name) //nolint:gosec // the user names the file to read

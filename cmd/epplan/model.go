@@ -19,7 +19,7 @@ func (t *terminal) modelCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "model",
 		Usage:       "fit, show and use models of how workloads respond to clocks",
-		Description: "Example: epplan model fit measured.csv --gpu-model V100 > models.toml",
+		Description: "Example: epplan model show models.toml",
 		Subcommands: []*cli.Command{t.fitCommand(), t.showCommand(), t.optimumCommand()},
 	}
 }
@@ -33,7 +33,7 @@ func (t *terminal) fitCommand() *cli.Command {
 			"setting, at least 4 settings of each application. The result is a models file for plan --models.\n" +
 			"With --evaluate it is how well such fits predict, and what choosing clocks by them costs.\n" +
 			"Fits are best near the least energy; --focus inf weighs all settings alike, which suits tight deadlines.\n" +
-			"Example: epplan model fit measured.csv --gpu-model V100 -o models.toml",
+			"Example: epplan model fit measured.csv --gpu-model GTX1080Ti -o fitted.toml",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "gpu-model", DefaultText: "the known one that has all the clocks", Usage: "GPU `MODEL` that was measured"},
 			profilesFlag(),
@@ -159,8 +159,8 @@ func evaluationTable(result *dvfsmodel.EvaluationReport) *report.Table {
 			{Key: "form", Head: "form", Left: true},
 			{Key: "time_mape", Head: "time error", Unit: report.Fraction},
 			{Key: "power_mape", Head: "power error", Unit: report.Fraction},
-			{Key: "full_fit_regret", Head: "regret", Note: "full fit", Unit: report.Fraction},
-			{Key: "loso_regret", Head: "regret", Note: "left out", Unit: report.Fraction},
+			{Key: "full_fit_regret", Head: "regret, full fit", Unit: report.Fraction},
+			{Key: "loso_regret", Head: "regret, left out", Unit: report.Fraction},
 		},
 		Len: len(rows),
 		Rows: func(yield func([]report.Value) bool) {
@@ -250,13 +250,13 @@ func (t *terminal) show(c *cli.Context) error {
 			{Key: "workload", Head: "workload", Left: true, Max: 32},
 			{Key: "gpu_model", Head: "GPU", Left: true},
 			{Key: "form", Head: "form", Left: true},
-			{Key: "default_time_s", Head: "time", Unit: report.Seconds, Note: "default"},
-			{Key: "default_power_w", Head: "power", Unit: report.Watts, Note: "default"},
-			{Key: "default_energy_j", Head: "energy", Unit: report.Joules, Note: "default"},
-			{Key: "core_mhz", Head: "core", Note: "MHz, best"},
-			{Key: "mem_mhz", Head: "memory", Note: "MHz, best"},
-			{Key: "time_s", Head: "time", Unit: report.Seconds, Note: "best"},
-			{Key: "energy_j", Head: "energy", Unit: report.Joules, Note: "best"},
+			{Key: "default_time_s", Head: "default time", Unit: report.Seconds},
+			{Key: "default_power_w", Head: "power", Unit: report.Watts},
+			{Key: "default_energy_j", Head: "energy", Unit: report.Joules},
+			{Key: "core_mhz", Head: "best core", Note: "MHz"},
+			{Key: "mem_mhz", Head: "memory", Note: "MHz"},
+			{Key: "time_s", Head: "time", Unit: report.Seconds},
+			{Key: "energy_j", Head: "energy", Unit: report.Joules},
 			{Key: "saving", Head: "saving", Unit: report.Fraction},
 		},
 		Len: len(rows), Rows: slices.Values(rows),

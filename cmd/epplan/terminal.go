@@ -20,12 +20,11 @@ import (
 // progress only where stderr is a terminal. Colours need a terminal, too, and no
 // NO_COLOR in the environment.
 type terminal struct {
-	stdin      io.Reader
-	stdinTaken bool
-	stdout     io.Writer
-	stderr     io.Writer
-	progress   bool
-	color      bool
+	stdin    io.Reader
+	stdout   io.Writer
+	stderr   io.Writer
+	progress bool
+	color    bool
 }
 
 // The exit statuses.

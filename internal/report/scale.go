@@ -172,7 +172,8 @@ func FormatWatts(p dvfsmodel.Watt) string {
 	return CommonScale(Watts, significantDigits, float64(p)).With(float64(p))
 }
 
-// FormatSeconds writes a time: seconds below ten minutes, h:mm:ss from there.
+// FormatSeconds writes a time: milliseconds below a second, seconds below ten
+// minutes, h:mm:ss from there.
 func FormatSeconds(s float64) string {
 	return CommonScale(Seconds, significantDigits, s).With(s)
 }

@@ -1,13 +1,13 @@
 package improve_test
 
 import (
-	"errors"
-	"reflect"
 	"context"
 	"encoding/csv"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"os"
+	"reflect"
 	"strconv"
 	"testing"
 
@@ -75,8 +75,6 @@ func num(tb testing.TB, s string) float64 {
 	}
 	return x
 }
-
-
 
 // edl plans a problem by the EDL paper's policy.
 func edl(tb testing.TB, p *planner.Problem) *planner.Plan {

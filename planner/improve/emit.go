@@ -9,14 +9,24 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
-// plan writes the schedule down, with exact clocks. Nodes are numbered by
-// falling end. Nodes without a task are left out.
-func (s *state) plan(p *planner.Problem, old *planner.Plan, class int) *planner.Plan {
-	better := &planner.Plan{
-		Policy: old.Policy, Status: planner.Complete, Warnings: old.Warnings,
-		Assignments: make([]planner.Assignment, len(p.Tasks)),
+// plan writes the schedule down in place of an island of a plan, with exact
+// clocks. The island's nodes come last, by falling end; those without a task are
+// left out.
+func (s *state) plan(p *planner.Problem, old *planner.Plan, isle *island) *planner.Plan {
+	better := *old
+	better.Assignments = slices.Clone(old.Assignments)
+	better.Nodes = nil
+	number := make([]int32, len(old.Nodes))
+	for n := range old.Nodes {
+		number[n] = int32(len(better.Nodes)) //nolint:gosec // few nodes
+		if !isle.nodes[n] {
+			better.Nodes = append(better.Nodes, old.Nodes[n])
+		}
 	}
-	e := emitter{s: s, p: p, plan: better, class: class, pricing: pricingOf(p, class)}
+	for i := range better.Assignments {
+		better.Assignments[i].Node = number[better.Assignments[i].Node]
+	}
+	e := emitter{s: s, p: p, plan: &better, isle: isle, pricing: pricingOf(p, isle.class)}
 	order := make([]int, len(s.servers))
 	for j := range order {
 		order[j] = j
@@ -27,28 +37,29 @@ func (s *state) plan(p *planner.Problem, old *planner.Plan, class int) *planner.
 	for _, j := range order {
 		e.node(&s.servers[j])
 	}
-	better.Ledger = planner.Account(p, better)
-	return better
+	better.Ledger = planner.Account(p, &better)
+	return &better
 }
 
-// emitter turns a state into a plan.
+// emitter turns a state into the part of a plan that an island is.
 type emitter struct {
 	pricing
-	s     *state
-	p     *planner.Problem
-	plan  *planner.Plan
-	class int
+	s    *state
+	p    *planner.Problem
+	plan *planner.Plan
+	isle *island
 }
 
 // node adds one node with all its tasks.
 func (e *emitter) node(v *server) {
-	delay := e.p.Cluster.Classes[e.class].TurnOnDelay
+	class := e.isle.class
+	delay := e.p.Cluster.Classes[class].TurnOnDelay
 	last := delay
 	for slot, g := range v.gpus {
 		start := delay
 		tasks := e.s.gpus[g].tasks
 		for i, pr := range e.s.prices(tasks, v.end) {
-			a := e.assignment(int(tasks[i]), pr)
+			a := e.assignment(tasks[i], pr)
 			a.GPUs = 1 << uint(slot)
 			a.Start, a.End = start, start+a.Point.Time
 			start = a.End
@@ -56,14 +67,15 @@ func (e *emitter) node(v *server) {
 		last = max(last, start)
 	}
 	if last > delay {
-		e.plan.Nodes = append(e.plan.Nodes, planner.Node{Class: e.class, On: []planner.Interval{{From: 0, To: last}}})
+		e.plan.Nodes = append(e.plan.Nodes, planner.Node{Class: class, On: []planner.Interval{{From: 0, To: last}}})
 	}
 }
 
-// assignment fills in a task's clocks for a price of time.
-func (e *emitter) assignment(task int, at price) *planner.Assignment {
-	t, it := &e.p.Tasks[task], &e.s.items[task]
-	option := t.Option(e.p.Cluster.Classes[e.class].Model)
+// assignment fills in an item's clocks for a price of time.
+func (e *emitter) assignment(i int32, at price) *planner.Assignment {
+	task, it := e.isle.tasks[i], &e.s.items[i]
+	t := &e.p.Tasks[task]
+	option := t.Option(e.p.Cluster.Classes[e.isle.class].Model)
 	response := t.Options[option].Response
 	a := &e.plan.Assignments[task]
 	*a = planner.Assignment{Node: int32(len(e.plan.Nodes)), Option: int32(option)} //nolint:gosec // indexes of slices

@@ -21,13 +21,14 @@ var levels = [...]int{natural, 9, 11, 13, 16, 18, 20, 23}
 type lister struct {
 	p       *planner.Problem
 	old     *planner.Plan
-	key     []float64                         // by task: order within a node
+	key     []float64                      // by task: order within a node
 	points  [][len(levels)]dvfsmodel.Point // by task and class
 	nodes   []listed
 	home    []int // by task: its node
 	pricing []pricing
 	free    []float64 // buffer of timing
 	count   []int     // nodes in use, by class
+	steps   int       // work done: placements times GPUs to choose from
 }
 
 // listed is a node as a list.
@@ -48,10 +49,14 @@ func relist(ctx context.Context, p *planner.Problem, plan *planner.Plan, moves i
 		return nil, ctx.Err()
 	}
 	l := newLister(p, plan)
+	most := math.MaxInt
 	if moves <= 0 {
-		moves = min(50*len(p.Tasks), 50_000)
+		moves, most = movesPerTask*len(p.Tasks), mostSteps
 	}
 	for m := range moves {
+		if l.steps > most {
+			break
+		}
 		if m%64 == 0 {
 			if err := ctx.Err(); err != nil {
 				return nil, fmt.Errorf("retune: %w", err)
@@ -67,8 +72,12 @@ func relist(ctx context.Context, p *planner.Problem, plan *planner.Plan, moves i
 	return l.plan(), nil
 }
 
-// mostListed bounds the tasks for which relist is worth its time.
-const mostListed = 20_000
+// Limits of the work that relist does unasked.
+const (
+	movesPerTask = 100
+	mostSteps    = 100_000_000 // placements of a task on one of a node's GPUs
+	mostListed   = 20_000      // larger batches keep their places
+)
 
 // listable tells whether the plan is one of whole GPUs that start at any time,
 // on nodes that are on for as long as their tasks need.
@@ -160,6 +169,7 @@ func (l *lister) timing(class int, tasks []int, level int, visit func(task int, 
 	for g := range free {
 		free[g] = k.TurnOnDelay
 	}
+	l.steps += len(tasks) * (k.GPUs + 4)
 	off, busy, run := k.TurnOnDelay, 0.0, 0.0
 	for _, task := range tasks {
 		t, pt := &l.p.Tasks[task], l.point(task, class, level)

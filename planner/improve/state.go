@@ -9,7 +9,7 @@ import (
 // due times, which GPUs form a node, and until when each node is on. Times
 // count from when the GPUs can be used.
 type state struct {
-	items   []item  // by task; the last one is a stand-in for "no task"
+	items   []item  // by task of the island; the last one is a stand-in for "no task"
 	order   []int32 // items in the order of EDL algorithm 2
 	gpus    []gpu
 	servers []server

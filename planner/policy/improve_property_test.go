@@ -16,7 +16,7 @@ import (
 func TestImproveNeverMakesAPlanWorse(t *testing.T) {
 	improvers := []planner.Improver{improve.Align{Moves: 2000}, improve.Retune{}}
 	better := make([]int, len(improvers))
-	const problems = 10_000
+	const problems = 3_000
 	checkMany(t, problems, func(t *rapid.T) {
 		p, variant := drawProblem(t, atZero, atZero, atWholeSeconds, atAnyTime), drawVariant(t)
 		if p.Mode == planner.Online {
@@ -49,7 +49,7 @@ func TestImproveNeverMakesAPlanWorse(t *testing.T) {
 
 func TestNoPlanCostsLessThanTheBound(t *testing.T) {
 	complete, tight, extra := 0, 0, 0
-	checkMany(t, 5_000, func(t *rapid.T) {
+	checkMany(t, 2_000, func(t *rapid.T) {
 		p, variant := drawProblem(t, atZero, atZero, atWholeSeconds, atAnyTime), drawVariant(t)
 		bound := planner.LowerBound(p)
 		for _, name := range policy.Names() {

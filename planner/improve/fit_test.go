@@ -1,0 +1,142 @@
+package improve
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner"
+)
+
+// drawCurve tabulates a random workload of the paper's kind in a random room.
+func drawCurve(t *rapid.T, r *dvfsmodel.Range) (item, *dvfsmodel.Continuous) {
+	number := func(low, high float64, label string) float64 { return rapid.Float64Range(low, high).Draw(t, label) }
+	response := &dvfsmodel.Continuous{Range: r, Params: dvfsmodel.Params{
+		P0: dvfsmodel.Watt(number(40, 90, "P0")), Gamma: dvfsmodel.Watt(number(5, 40, "gamma")), C: dvfsmodel.Watt(number(80, 120, "c")),
+		D: number(20, 300, "D"), Delta: number(0.05, 0.95, "delta"), T0: number(0, 40, "t0"),
+	}}
+	it := item{due: response.MinTime() * number(1.01, 3, "room")}
+	it.room = it.due
+	var ok bool
+	if it.curve, ok = newTracer(pricing{objective: dvfsmodel.MinEnergy(), idle: 37, retune: true}).trace(response, it.room); !ok {
+		t.Fatal("no curve")
+	}
+	return it, response
+}
+
+func TestACurveRisesInTimeAndItsCostsAreConvexAroundTheOwnOptimum(t *testing.T) {
+	wide, narrow := dvfsmodel.Wide(), dvfsmodel.Narrow()
+	rapid.Check(t, func(t *rapid.T) {
+		it, response := drawCurve(t, rapid.SampledFrom([]*dvfsmodel.Range{&wide, &narrow}).Draw(t, "range"))
+		own, err := response.Optimum(dvfsmodel.MinEnergy(), it.room)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if it.cost[natural] != 0 || math.Abs(it.time[natural]/own.Time-1) > 1e-9 {
+			t.Fatalf("at price 0: %v s at cost %v, want %v s", it.time[natural], it.cost[natural], own.Time)
+		}
+		for g := 1; g < nodes; g++ {
+			step, rise := it.time[g]-it.time[g-1], it.cost[g]-it.cost[g-1]
+			low, high := priceSteps[g-1]*37*step, priceSteps[g]*37*step
+			if slack := 1e-9 * float64(own.Energy); step < -1e-9 || rise < low-slack || rise > high+slack {
+				t.Fatalf("from price %v to %v: %v s more cost %v J, want %v to %v J", priceSteps[g-1], priceSteps[g], step, rise, low, high)
+			}
+		}
+	})
+}
+
+func TestAGPUIsPricedAsItsTasksCostWhenTheyEndThen(t *testing.T) {
+	wide := dvfsmodel.Wide()
+	rapid.Check(t, func(t *rapid.T) {
+		s := &state{l: 1, idle: 37, gpus: make([]gpu, 1)}
+		var responses []*dvfsmodel.Continuous
+		before := 0.0
+		for range rapid.IntRange(1, 4).Draw(t, "tasks") {
+			it, response := drawCurve(t, &wide)
+			it.due += before // on time at its own pace
+			before += it.room
+			s.items, responses = append(s.items, it), append(responses, response)
+		}
+		s.items = append(s.items, item{due: math.Inf(1)})
+		s.where = make([]int32, len(s.items))
+		for i := range responses {
+			s.put(int32(i), 0)
+		}
+		g := &s.gpus[0]
+		end := g.time[0] + rapid.Float64Range(0.2, 1.2).Draw(t, "end")*(g.time[nodes-1]-g.time[0]) + 1
+		f, ok := s.fitTo(g, s.none(), s.none(), end)
+		if !ok {
+			t.Fatalf("no fit to %v s, the shortest is %v s", end, g.time[0])
+		}
+		cost, now := 0.0, 0.0
+		for k, pr := range s.prices(g.tasks, end) {
+			i := g.tasks[k]
+			pt, ok := responses[i].Range.ForTime(responses[i].Params, s.items[i].between(pr.node, pr.frac))
+			own, err := responses[i].Optimum(dvfsmodel.MinEnergy(), s.items[i].room)
+			if !ok || err != nil {
+				t.Fatalf("no clocks for %v s", s.items[i].between(pr.node, pr.frac))
+			}
+			cost += float64(pt.Energy - own.Energy)
+			if now += pt.Time; now > s.items[i].due*(1+1e-9) || now > end*(1+1e-9) {
+				t.Fatalf("ends at %v s, due at %v s, the node at %v s", now, s.items[i].due, end)
+			}
+		}
+		cost += 37 * (end - now)
+		if math.Abs(cost-f.excess) > 0.02*cost+0.5 {
+			t.Fatalf("priced at %v J, costs %v J", f.excess, cost)
+		}
+	})
+}
+
+func TestMovesKeepTheSumsOfTheirGPUs(t *testing.T) {
+	wide := dvfsmodel.Wide()
+	rng := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // not for secrets
+	p := &planner.Problem{Cluster: planner.Cluster{Classes: []planner.NodeClass{{Name: "node", Model: "A", GPUs: 4, IdleW: 37}}}}
+	isle := &island{}
+	for i := range 60 {
+		params := dvfsmodel.Params{P0: 50, Gamma: 30, C: 110, D: 20 + 200*rng.Float64(), Delta: rng.Float64(), T0: 5}
+		due := params.Time(1, 1) * (1 + 5*rng.Float64())
+		p.Tasks = append(p.Tasks, planner.Task{
+			Deadline: due, Due: due, Limit: math.Inf(1), Share: 1,
+			Options: []planner.Option{{Model: "A", GPUs: 1, Response: &dvfsmodel.Continuous{Params: params, Range: &wide}}},
+		})
+		isle.tasks = append(isle.tasks, i)
+	}
+	template, ok := newState(p, isle)
+	if !ok {
+		t.Fatal("no curves")
+	}
+	s, ok := template.construct(11)
+	if !ok {
+		t.Fatal("eleven nodes don't suffice")
+	}
+	before := s.total()
+	if err := newSearch(s, rng).anneal(t.Context(), 50_000, hottest, coldest); err != nil {
+		t.Fatal(err)
+	}
+	if after := s.total(); after >= before {
+		t.Errorf("%v J above the tasks' own optima, %v J before the search", after, before)
+	}
+	placed := 0
+	for g := range s.gpus {
+		var sum curve
+		for _, i := range s.gpus[g].tasks {
+			sum.plus(&s.items[i].curve, 1)
+			placed++
+			if s.where[i] != int32(g) {
+				t.Errorf("item %d is on GPU %d, listed on %d", i, s.where[i], g)
+			}
+		}
+		for n := range sum.time {
+			if math.Abs(sum.time[n]-s.gpus[g].time[n]) > 1e-6 || math.Abs(sum.cost[n]-s.gpus[g].cost[n]) > 1e-3 {
+				t.Fatalf("GPU %d at price %d: %v s, %v J, its tasks add up to %v s, %v J", g, n, s.gpus[g].time[n], s.gpus[g].cost[n], sum.time[n], sum.cost[n])
+			}
+		}
+	}
+	if placed != len(p.Tasks) {
+		t.Errorf("%d tasks placed, want %d", placed, len(p.Tasks))
+	}
+}
