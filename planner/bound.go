@@ -30,8 +30,12 @@ const (
 	TermTurnOn = "turn-on" // of the nodes that must be on at once
 )
 
-// Gap is how far an energy lies above the bound, as a fraction of the bound.
+// Gap is how far an energy lies above the bound, as a fraction of the bound;
+// +Inf where the bound is 0 and the energy isn't.
 func (b *Bound) Gap(energy dvfsmodel.Joule) float64 {
+	if energy == b.Value {
+		return 0
+	}
 	return float64(energy/b.Value) - 1
 }
 
@@ -104,12 +108,13 @@ func boundTasks(p *Problem) []boundTask {
 	return tasks
 }
 
-// earliestStart is the first moment at which the start rule lets a task start.
+// earliestStart is the first moment at which the start rule lets a task start,
+// arrivals rounded down.
 func (p *Problem) earliestStart(t *Task) float64 {
 	if p.Start != StartSlot {
 		return t.Arrival
 	}
-	return math.Ceil(t.Arrival/p.Cluster.Slot) * p.Cluster.Slot
+	return math.Ceil(t.Arrival/p.Cluster.Slot-deadlineSlack) * p.Cluster.Slot
 }
 
 // consider adds what the task could do on nodes of a class.

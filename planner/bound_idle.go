@@ -87,7 +87,7 @@ func (d *idleDual) value(beta float64) float64 {
 	}
 	high = max(low, high) // beyond it, nothing falls any more
 	q := spans{{low, high, beta*d.l*low + s.sum(high)}}
-	for range 400 {
+	for range mostHalvings {
 		top := q[0]
 		if top.to-top.from <= 1e-7*top.to {
 			break
@@ -100,6 +100,9 @@ func (d *idleDual) value(beta float64) float64 {
 	least := q[0].least
 	return least - d.run - 1e-9*math.Abs(least)
 }
+
+// mostHalvings leaves about 1e-5 of the dual function unproved.
+const mostHalvings = 400
 
 // dualSlice is the dual function at one price.
 type dualSlice struct {

@@ -158,6 +158,39 @@ func (t *Task) Option(model string) int {
 // the longest that the task may take if it starts at once.
 func (t *Task) Room() float64 { return min(t.Due-t.Arrival, t.Limit) }
 
+// Binds tells whether a task can use up something of a node before the node's
+// GPUs are used up: part of a GPU, or more CPUs or memory by GPU than the node
+// has by GPU. Tasks that don't are bound by GPUs alone.
+func (p *Problem) Binds(task int) bool {
+	t := &p.Tasks[task]
+	if t.Share < 1 {
+		return true
+	}
+	if t.CPUs == 0 && t.MemGiB == 0 {
+		return false
+	}
+	for i := range p.Cluster.Classes {
+		k := &p.Cluster.Classes[i]
+		if option := t.Option(k.Model); option >= 0 {
+			nodes := float64(k.GPUs) / float64(t.Options[option].GPUs) // how many such tasks the GPUs would hold
+			if (k.CPUs > 0 && t.CPUs*nodes > k.CPUs) || (k.MemGiB > 0 && t.MemGiB*nodes > k.MemGiB) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// AnyBinds tells whether one of the tasks does.
+func (p *Problem) AnyBinds() bool {
+	for i := range p.Tasks {
+		if p.Binds(i) {
+			return true
+		}
+	}
+	return false
+}
+
 // RoomFrom is the longest that the task may take if it starts then.
 func (t *Task) RoomFrom(start float64) float64 { return min(t.Due-start, t.Limit) }
 

@@ -44,6 +44,7 @@ const (
 	PlaceMarginal                    // least added energy over all places
 	PlaceMoved                       // moved by Improve
 	PlaceLate                        // nothing fits: the earliest finish
+	PlaceForced                      // no GPU has the room it wants: the cheapest that meets the due time
 	PlaceHeld                        // held back until a GPU came free
 	PlaceSoonest                     // the earliest start
 )
@@ -97,6 +98,8 @@ func (r Reason) place() string {
 		return "where it adds the least energy"
 	case PlaceMoved:
 		return "moved there to save energy"
+	case PlaceForced:
+		return "no used GPU has the room it wants: the cheapest place in time"
 	case PlaceLate:
 		return "nothing fits in time: earliest finish"
 	case PlaceSoonest:

@@ -17,7 +17,7 @@ type View struct {
 	wants     []wanted // by task and class, once asked for
 	single    bool     // GPUs are placed one by one and mapped to nodes later
 	simple    bool     // every known task needs one whole GPU and nothing else
-	tight     bool     // some known task needs CPUs, memory or a share: reservations count
+	tight     bool     // some known task binds: reservations count
 	books     bool     // some task, known or not yet, does: reservations are kept
 	nodes     []nodeState
 	free      []float64 // by GPU: when its last task ends
@@ -68,13 +68,10 @@ func newView(p *Problem, tuner Tuner) *View {
 		asleep:    make([][]int32, len(p.Cluster.Classes)),
 	}
 	for i := range p.Tasks {
-		v.books = v.books || p.Tasks[i].tight()
+		v.books = v.books || p.Binds(i)
 	}
 	return v
 }
-
-// tight tells whether the task needs something that isn't a whole GPU.
-func (t *Task) tight() bool { return t.Share < 1 || t.CPUs > 0 || t.MemGiB > 0 }
 
 // learn notes what kind of tasks there are. It tells whether they were simple
 // before and are no longer.
@@ -82,7 +79,7 @@ func (v *View) learn(tasks []int) bool {
 	before := v.simple
 	for _, i := range tasks {
 		t := &v.Problem.Tasks[i]
-		v.tight = v.tight || t.tight()
+		v.tight = v.tight || v.Problem.Binds(i)
 		v.simple = v.simple && !v.tight
 		for j := range t.Options {
 			v.simple = v.simple && t.Options[j].GPUs == 1

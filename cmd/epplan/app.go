@@ -12,11 +12,14 @@ import (
 
 // command gives a command the manners of this program: its usage line is what
 // one types, and usage errors are returned, not printed.
-func command(parent string, c *cli.Command) *cli.Command {
+func command(parent string, c *cli.Command) {
 	name := parent + " " + c.Name
 	c.HideHelpCommand = true
 	c.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return &usageError{msg: err.Error()} }
-	c.UsageText = strings.Join(strings.Fields(name+" "+c.ArgsUsage+" [OPTIONS]"), " ")
+	c.UsageText = strings.TrimSpace(name + " " + c.ArgsUsage)
+	if len(c.Flags) > 0 {
+		c.UsageText += " [OPTIONS]"
+	}
 	if len(c.Subcommands) > 0 {
 		c.UsageText = name + " COMMAND"
 		c.Action = cli.ShowSubcommandHelp
@@ -24,7 +27,6 @@ func command(parent string, c *cli.Command) *cli.Command {
 	for _, sub := range c.Subcommands {
 		command(name, sub)
 	}
-	return c
 }
 
 // boolFlag is a flag without a value.

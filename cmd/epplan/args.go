@@ -86,7 +86,8 @@ func (a *arguments) takeFlags(args []string) error {
 		case arg == "-" || !strings.HasPrefix(arg, "-"):
 			a.positional = append(a.positional, arg)
 		case arg == "-h" || strings.TrimLeft(arg, "-") == "help":
-			a.options = append(a.options, "--help")
+			a.options, a.positional = []string{"--help"}, nil // nothing else counts
+			return nil
 		default:
 			var err error
 			if args, err = a.takeFlag(arg, args); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
@@ -69,7 +70,7 @@ func (e *edlPaper) table3() []experiment {
 		{0.8, 100, 141.39, 39.10},
 		{0.2, 300, 127.60, 30.86},
 	}
-	var all []experiment
+	all := make([]experiment, 0, 2*len(rows))
 	for i, row := range rows {
 		solve := func() (dvfsmodel.Point, error) {
 			p := dvfsmodel.Params{P0: 100, C: 200, D: 25, Delta: row.delta, T0: 5}
@@ -134,27 +135,29 @@ func (e *edlPaper) online() []experiment {
 	run := mega(func(l *planner.Ledger) dvfsmodel.Joule { return l.Run })
 	total := mega(func(l *planner.Ledger) dvfsmodel.Joule { return l.Total() })
 	idle := mega(func(l *planner.Ledger) dvfsmodel.Joule { return l.Idle })
-	at := func(what, unit string, paper float64) finding {
-		return finding{section: "online", what: what, unit: unit, paper: paper}
+	at := func(what string, paper float64) finding {
+		return finding{section: "online", what: what, unit: "MJ", paper: paper}
 	}
-	all := []experiment{
-		e.planned(at("run energy at default clocks", "MJ", paperRunDefault), day, 1, "edl,clocks=default", run),
-		e.planned(at("run energy with DVFS", "MJ", paperRunDVFS), day, 1, "edl", run),
-		e.planned(at("total, edl:1, l 16", "MJ", 102.49), day, 16, "edl:1", total),
-		e.planned(at("total, edl:0.9, l 16", "MJ", 99.73), day, 16, "edl:0.9", total),
-		e.planned(at("total, edl-bin, l 16", "MJ", 85.27), day, 16, "edl-bin", total),
-		e.planned(at("idle, edl without DVFS, l 16", "MJ", 18.44), day, 16, "edl,clocks=default", idle),
-		e.planned(at("idle, edl:1, l 16", "MJ", 22.61), day, 16, "edl:1", idle),
-		e.planned(at("idle, edl:0.9, l 16", "MJ", 19.82), day, 16, "edl:0.9", idle),
+	stated := []experiment{
+		e.planned(at("run energy at default clocks", paperRunDefault), day, 1, "edl,clocks=default", run),
+		e.planned(at("run energy with DVFS", paperRunDVFS), day, 1, "edl", run),
+		e.planned(at("total, edl:1, l 16", 102.49), day, 16, "edl:1", total),
+		e.planned(at("total, edl:0.9, l 16", 99.73), day, 16, "edl:0.9", total),
+		e.planned(at("total, edl-bin, l 16", 85.27), day, 16, "edl-bin", total),
+		e.planned(at("idle, edl without DVFS, l 16", 18.44), day, 16, "edl,clocks=default", idle),
+		e.planned(at("idle, edl:1, l 16", 22.61), day, 16, "edl:1", idle),
+		e.planned(at("idle, edl:0.9, l 16", 19.82), day, 16, "edl:0.9", idle),
 	}
-	for _, l := range []int{1, 2, 4, 8, 16} {
-		for _, theta := range []float64{0.8, 0.85, 0.9, 0.95, 1} {
+	sizes, thetas, rhos := []int{1, 2, 4, 8, 16}, []float64{0.8, 0.85, 0.9, 0.95, 1}, []float64{0, 10}
+	all := slices.Grow(stated, len(sizes)*(len(thetas)+len(rhos)))
+	for _, l := range sizes {
+		for _, theta := range thetas {
 			name := fmt.Sprintf("edl:%g", theta)
-			all = append(all, e.planned(at(fmt.Sprintf("total, %s, l %d", name, l), "MJ", 0), day, l, name, total))
+			all = append(all, e.planned(at(fmt.Sprintf("total, %s, l %d", name, l), 0), day, l, name, total))
 		}
-		for _, rho := range []float64{0, 10} {
+		for _, rho := range rhos {
 			name := fmt.Sprintf("edl,rho=%g", rho)
-			all = append(all, e.planned(at(fmt.Sprintf("total, %s, l %d", name, l), "MJ", 0), day, l, name, total))
+			all = append(all, e.planned(at(fmt.Sprintf("total, %s, l %d", name, l), 0), day, l, name, total))
 		}
 	}
 	return all
@@ -165,7 +168,7 @@ func (e *edlPaper) planned(f finding, spec taskset.Spec, l int, name string, mea
 	return experiment{f, func(ctx context.Context) (float64, error) {
 		sum := 0.0
 		for set := range e.sets {
-			problem, err := e.problem(spec, l, e.seed+uint64(set)) //nolint:gosec // a count
+			problem, err := e.problem(spec, l, e.seed+uint64(set))
 			if err != nil {
 				return 0, err
 			}

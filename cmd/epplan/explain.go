@@ -21,21 +21,24 @@ func (t *terminal) explainCommand() *cli.Command {
 		Usage:     "why one job of a batch runs where, when and at which clocks",
 		ArgsUsage: "JOB BATCH",
 		Description: "Plans the batch like plan does and shows what was known of the job, what it could have had, and why\n" +
-			"it got what it got.\n" +
+			"it got what it got. Due is when the plan wants it to end: its deadline less the margin, or what --stretch\n" +
+			"implies for a job without one.\n" +
 			"Example: epplan explain cfd-18 batch.csv --cluster cluster.toml --models models.toml",
 		Flags:  append(planningFlags(), jsonFlag()),
 		Action: t.explain,
 	}
 }
 
-// explanation is what explain tells of a job. Values that don't exist are left
-// out.
+// explanation is what explain tells of a job. Values that don't exist are null.
+// The limit is the job's own, without the safety margin. Due is when the plan
+// wants it to end: the deadline less its margin, or what the stretch implies.
 type explanation struct {
 	ID       string   `json:"id"`
 	Policy   string   `json:"policy"`
 	Arrival  float64  `json:"arrival_s"`
 	Deadline *float64 `json:"deadline_s"`
 	Limit    *float64 `json:"limit_s"`
+	Due      *float64 `json:"due_s"`
 	Options  []choice `json:"options"`
 	Node     *int32   `json:"node"`
 	GPUs     []int    `json:"gpus"`
@@ -54,7 +57,7 @@ type choice struct {
 	MinTime  float64  `json:"min_time_s"`
 	Default  setting  `json:"default"`
 	Free     *setting `json:"free_optimum"`
-	Limited  *setting `json:"within_deadline"`
+	Limited  *setting `json:"in_time"`
 }
 
 // setting is a point of the job as a whole: all its GPUs.
@@ -120,7 +123,7 @@ func (s *setup) explanation(task int, r *report.Result) *explanation {
 	t, a := &s.problem.Tasks[task], &r.Plan.Assignments[task]
 	e := &explanation{
 		ID: t.ID, Policy: r.Plan.Policy, Arrival: t.Arrival,
-		Deadline: finite(t.Deadline), Limit: finite(t.Limit), GPUs: []int{}, Options: []choice{},
+		Deadline: finite(t.Deadline), Limit: finite(s.batch.Jobs[task].Limit), Due: finite(t.Due), GPUs: []int{}, Options: []choice{},
 	}
 	for i := range t.Options {
 		e.Options = append(e.Options, s.choice(t, &t.Options[i]))
@@ -174,8 +177,8 @@ func finite(x float64) *float64 {
 
 // write is the explanation for people.
 func (e *explanation) write(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "Job       %s\nPolicy    %s\nArrives   %s\nDeadline  %s\nLimit     %s\n",
-		queue.Printable(e.ID), queue.Printable(e.Policy), report.FormatSeconds(e.Arrival), seconds(e.Deadline), seconds(e.Limit))
+	_, err := fmt.Fprintf(w, "Job       %s\nPolicy    %s\nArrives   %s\nDeadline  %s\nDue       %s\nLimit     %s\n",
+		queue.Printable(e.ID), queue.Printable(e.Policy), report.FormatSeconds(e.Arrival), seconds(e.Deadline), seconds(e.Due), seconds(e.Limit))
 	for i := 0; i < len(e.Options) && err == nil; i++ {
 		err = e.Options[i].write(w)
 	}
@@ -196,7 +199,7 @@ func (c *choice) write(w io.Writer) error {
 	for _, row := range []struct {
 		name string
 		at   *setting
-	}{{"least energy", c.Free}, {"within deadline", c.Limited}} {
+	}{{"least energy", c.Free}, {"in time", c.Limited}} {
 		if err != nil {
 			return err
 		}

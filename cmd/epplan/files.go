@@ -14,10 +14,10 @@ import (
 // read opens the named file, or standard input for "-", hands it over, and
 // closes it.
 func (t *terminal) read(name string, f func(r io.Reader, name string) error) error {
-	switch {
-	case name == "":
+	switch name {
+	case "":
 		return usagef("the name of a file is empty")
-	case name == "-":
+	case "-":
 		return f(t.stdin, "stdin")
 	}
 	file, err := os.Open(name) //nolint:gosec // the user names the file to read

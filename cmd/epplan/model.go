@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -41,7 +42,8 @@ func (t *terminal) fitCommand() *cli.Command {
 			&cli.Float64Flag{Name: "focus", Usage: "`EXCESS` of energy, a fraction, at which a setting counts half; inf: never", Value: dvfsmodel.DefaultFocus},
 			boolFlag("evaluate", "report errors and regret instead of models"),
 			outputFlag(),
-			jsonFlag(), csvFlag(),
+			boolFlag("json", "print JSON, with --evaluate"),
+			boolFlag("csv", "print CSV, with --evaluate"),
 		},
 		Action: t.fit,
 	}
@@ -50,6 +52,12 @@ func (t *terminal) fitCommand() *cli.Command {
 func (t *terminal) fit(c *cli.Context) error {
 	if err := takes(c, 1, 1, "one file"); err != nil {
 		return err
+	}
+	switch evaluate := c.Bool("evaluate"); {
+	case evaluate && c.IsSet("output"):
+		return usagef("--evaluate prints a table, want no --output with it")
+	case !evaluate && (c.Bool("json") || c.Bool("csv")):
+		return usagef("models are written as TOML, want --evaluate with --json or --csv")
 	}
 	opts := &dvfsmodel.FitOptions{Focus: c.Float64("focus")}
 	switch form := c.String("form"); form {
@@ -110,7 +118,7 @@ func (t *terminal) measuredOn(apps []dvfsmodel.AppSamples, profiles *config.Prof
 	}
 	if best == nil {
 		return nil, &hintedError{
-			err:  fmt.Errorf("no known GPU model has all the clocks that were measured"),
+			err:  errors.New("no known GPU model has all the clocks that were measured"),
 			hint: "name one with --gpu-model, and describe it with --profiles if it is new",
 		}
 	}

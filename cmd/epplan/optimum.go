@@ -116,15 +116,13 @@ func optimumTable(rows []optimumRow) *report.Table {
 
 // values are the cells of a row; an infeasible one has no setting.
 func (r *optimumRow) values() []report.Value {
-	row := []report.Value{report.Text(r.id), report.Count(0), {}, {}, {}, {}, {}, {}, report.Number(r.minTime)}
-	if r.feasible {
-		pt := &r.point
-		row[1] = report.Count(1)
-		for i, x := range []float64{
-			float64(pt.Setting.V), pt.Setting.Fc, pt.Setting.Fm, pt.Time, float64(pt.Power), float64(pt.Energy),
-		} {
-			row[2+i] = report.Number(x)
-		}
+	if !r.feasible {
+		return []report.Value{report.Text(r.id), report.Count(0), {}, {}, {}, {}, {}, {}, report.Number(r.minTime)}
 	}
-	return row
+	pt := &r.point
+	return []report.Value{
+		report.Text(r.id), report.Count(1),
+		report.Number(pt.Setting.V), report.Number(pt.Setting.Fc), report.Number(pt.Setting.Fm),
+		report.Number(pt.Time), report.Number(pt.Power), report.Number(pt.Energy), report.Number(r.minTime),
+	}
 }

@@ -66,7 +66,9 @@ func (t *terminal) reproduceEDL(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	t.message("note", fmt.Sprintf("random task sets per figure: %d, seed %d", e.sets, e.seed))
+	if slices.Contains(sections, "offline") || slices.Contains(sections, "online") {
+		t.message("note", fmt.Sprintf("random task sets per figure: %d, seed %d", e.sets, e.seed))
+	}
 	return t.printTable(c, findingsTable(findings))
 }
 

@@ -74,7 +74,6 @@ func (e *incompleteError) Error() string {
 // finish prints the error, if there is one, and tells the exit status.
 func (t *terminal) finish(ctx context.Context, err error) int {
 	var usage *usageError
-	var hinted *hintedError
 	var incomplete *incompleteError
 	switch {
 	case err == nil:
@@ -93,7 +92,7 @@ func (t *terminal) finish(ctx context.Context, err error) int {
 		return exitUsage
 	}
 	t.message("error", err.Error())
-	if errors.As(err, &hinted) {
+	if hinted, ok := errors.AsType[*hintedError](err); ok {
 		t.message("hint", hinted.hint)
 	}
 	if errors.Is(err, dvfsmodel.ErrInfeasible) {

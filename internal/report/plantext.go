@@ -214,6 +214,7 @@ var (
 		planner.PlaceLatest:   "latest fit",
 		planner.PlaceMarginal: "least added",
 		planner.PlaceMoved:    "moved",
+		planner.PlaceForced:   "still in time",
 		planner.PlaceLate:     "earliest finish",
 		planner.PlaceHeld:     "held back",
 		planner.PlaceSoonest:  "soonest",

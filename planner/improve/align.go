@@ -34,7 +34,7 @@ const (
 
 // Improve is [planner.Improver].
 func (al Align) Improve(ctx context.Context, p *planner.Problem, plan *planner.Plan, rng *rand.Rand) (*planner.Plan, error) {
-	if !weighsEnergy(p) || optimal(p, plan) {
+	if !improvable(p, plan) {
 		return plan, ctx.Err()
 	}
 	moves := al.Moves

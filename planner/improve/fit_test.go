@@ -63,7 +63,7 @@ func TestAGPUIsPricedAsItsTasksCostWhenTheyEndThen(t *testing.T) {
 		s.items = append(s.items, item{due: math.Inf(1)})
 		s.where = make([]int32, len(s.items))
 		for i := range responses {
-			s.put(int32(i), 0)
+			s.put(int32(i), 0) //nolint:gosec // few tasks
 		}
 		g := &s.gpus[0]
 		end := g.time[0] + rapid.Float64Range(0.2, 1.2).Draw(t, "end")*(g.time[nodes-1]-g.time[0]) + 1
@@ -71,7 +71,7 @@ func TestAGPUIsPricedAsItsTasksCostWhenTheyEndThen(t *testing.T) {
 		if !ok {
 			t.Fatalf("no fit to %v s, the shortest is %v s", end, g.time[0])
 		}
-		cost, now := 0.0, 0.0
+		cost, now, run := 0.0, 0.0, 0.0
 		for k, pr := range s.prices(g.tasks, end) {
 			i := g.tasks[k]
 			pt, ok := responses[i].Range.ForTime(responses[i].Params, s.items[i].between(pr.node, pr.frac))
@@ -80,12 +80,14 @@ func TestAGPUIsPricedAsItsTasksCostWhenTheyEndThen(t *testing.T) {
 				t.Fatalf("no clocks for %v s", s.items[i].between(pr.node, pr.frac))
 			}
 			cost += float64(pt.Energy - own.Energy)
+			run += float64(own.Energy)
 			if now += pt.Time; now > s.items[i].due*(1+1e-9) || now > end*(1+1e-9) {
 				t.Fatalf("ends at %v s, due at %v s, the node at %v s", now, s.items[i].due, end)
 			}
 		}
 		cost += 37 * (end - now)
-		if math.Abs(cost-f.excess) > 0.02*cost+0.5 {
+		// The search interpolates; its plans are priced exactly in the end.
+		if math.Abs(cost-f.excess) > 0.02*cost+2e-4*run {
 			t.Fatalf("priced at %v J, costs %v J", f.excess, cost)
 		}
 	})
@@ -126,7 +128,7 @@ func TestMovesKeepTheSumsOfTheirGPUs(t *testing.T) {
 		for _, i := range s.gpus[g].tasks {
 			sum.plus(&s.items[i].curve, 1)
 			placed++
-			if s.where[i] != int32(g) {
+			if s.where[i] != int32(g) { //nolint:gosec // few GPUs
 				t.Errorf("item %d is on GPU %d, listed on %d", i, s.where[i], g)
 			}
 		}

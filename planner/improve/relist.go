@@ -85,10 +85,8 @@ func listable(p *planner.Problem, plan *planner.Plan) bool {
 	if p.Mode != planner.Offline || p.Start != planner.StartContinuous || plan.Status != planner.Complete || len(p.Tasks) > mostListed {
 		return false
 	}
-	for i := range p.Tasks {
-		if t := &p.Tasks[i]; t.Share < 1 || t.CPUs > 0 || t.MemGiB > 0 {
-			return false
-		}
+	if p.AnyBinds() {
+		return false
 	}
 	for i := range p.Cluster.Classes {
 		if p.Cluster.Classes[i].SleepW > 0 {

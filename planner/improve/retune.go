@@ -23,7 +23,7 @@ type Retune struct {
 
 // Improve is [planner.Improver].
 func (r Retune) Improve(ctx context.Context, p *planner.Problem, plan *planner.Plan, rng *rand.Rand) (*planner.Plan, error) {
-	if !weighsEnergy(p) || optimal(p, plan) {
+	if !improvable(p, plan) {
 		return plan, ctx.Err()
 	}
 	best := plan
@@ -40,17 +40,15 @@ func (r Retune) Improve(ctx context.Context, p *planner.Problem, plan *planner.P
 	return best, nil
 }
 
-// optimal tells whether a plan meets the lower bound up to rounding.
-func optimal(p *planner.Problem, plan *planner.Plan) bool {
+// improvable tells whether there is something to gain: everything is known in
+// advance, costs are sums of energy and priced time, so that idle energy can be
+// weighed against them, and the plan doesn't meet the lower bound yet.
+func improvable(p *planner.Problem, plan *planner.Plan) bool {
+	if o := p.Price(0); p.Mode == planner.Online || o.DelayPower != 0 || o.EnergyWeight <= 0 {
+		return false
+	}
 	bound := planner.LowerBound(p)
-	return bound.Gap(plan.Ledger.Total()) <= narrow
-}
-
-// weighsEnergy tells whether costs are sums of energy and priced time, so that
-// idle energy can be weighed against them.
-func weighsEnergy(p *planner.Problem) bool {
-	o := p.Price(0)
-	return o.DelayPower == 0 && o.EnergyWeight > 0
+	return bound.Gap(plan.Ledger.Total()) > narrow
 }
 
 // stretch gives each task the clocks that suit the time until something else
@@ -58,6 +56,7 @@ func weighsEnergy(p *planner.Problem) bool {
 func stretch(p *planner.Problem, plan *planner.Plan) *planner.Plan {
 	better := *plan
 	better.Assignments = slices.Clone(plan.Assignments)
+	binds := p.AnyBinds()
 	for node, tasks := range byNode(plan) {
 		follow := make([]float64, p.Cluster.Classes[plan.Nodes[node].Class].GPUs)
 		for g := range follow {
@@ -70,7 +69,7 @@ func stretch(p *planner.Problem, plan *planner.Plan) *planner.Plan {
 				until = min(until, follow[g])
 				follow[g] = min(follow[g], a.Start)
 			}
-			stretchTask(p, &better, tasks[k], until)
+			stretchTask(p, &better, tasks[k], until, binds)
 		}
 	}
 	better.Ledger = planner.Account(p, &better)
@@ -112,11 +111,12 @@ func onUntil(n *planner.Node, at float64) float64 {
 }
 
 // stretchTask lengthens one task towards the time until which its GPUs would be
-// idle after it. Tasks that hold CPUs, memory or a part of a GPU, whose clocks
-// belong to others too, stay as they are, and so do late ones.
-func stretchTask(p *planner.Problem, plan *planner.Plan, task int, until float64) {
+// idle after it. A part of a GPU, whose clocks belong to others too, stays as
+// it is; so do late tasks, and those that hold CPUs or memory that others may
+// wait for.
+func stretchTask(p *planner.Problem, plan *planner.Plan, task int, until float64, binds bool) {
 	t, a := &p.Tasks[task], &plan.Assignments[task]
-	if t.Share < 1 || t.CPUs > 0 || t.MemGiB > 0 || a.End > t.Due {
+	if t.Share < 1 || a.End > t.Due || (binds && (t.CPUs > 0 || t.MemGiB > 0)) {
 		return
 	}
 	room := min(min(until, t.Due)-a.Start, t.Limit)

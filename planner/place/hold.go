@@ -12,9 +12,9 @@ import (
 // HP are the tunables.
 var HP = struct {
 	Tau, Phi, OpenW, RateH, RateTau, FitBase, FitSlope, Accept, OpenFit, NewIdle float64
-	Margin, Eta, Lack, Horizon, KeepMargin, LongW, Later, Comp, Lindy, Silence, Tail, Near, PhiOpen, Soon, SoonW float64
+	Margin, Eta, Lack, Horizon, KeepMargin, LongW, Later, Comp, Lindy, Silence, Tail, Crowd, Near, PhiOpen, Soon, SoonW float64
 	Trace bool
-}{Tau: 300, Phi: 1, OpenW: 1, RateH: 200, RateTau: 40, FitBase: 15, FitSlope: 0.05, Accept: 0.9, OpenFit: 5, NewIdle: 1, Margin: 1.05, Eta: 0.8, Lack: 0.5, Horizon: 3, KeepMargin: 1.5, LongW: 0.02, Later: 0.5, Comp: 0.5, Lindy: 1, Silence: 0.25, Tail: 0.1, Near: 10, PhiOpen: 0.1, Soon: 100, SoonW: 10}
+}{Tau: 300, Phi: 1, OpenW: 1, RateH: 200, RateTau: 40, FitBase: 15, FitSlope: 0.05, Accept: 0.9, OpenFit: 5, NewIdle: 1, Margin: 1.05, Eta: 0.8, Lack: 0.5, Horizon: 3, KeepMargin: 1.5, LongW: 0.02, Later: 0.5, Comp: 0.5, Lindy: 1, Silence: 0.25, Tail: 0.7, Crowd: 0.5, Near: 10, PhiOpen: 0.1, Soon: 100, SoonW: 10}
 
 func Hold(v *planner.View) planner.Placer {
 	if !v.Simple() || len(v.Problem.Cluster.Classes) > 1 {
@@ -134,7 +134,7 @@ func (h *hold) newHeld(task int) held {
 	j.max = j.want
 	if c, ok := t.Options[j.option].Response.(*dvfsmodel.Continuous); ok && j.stretch {
 		j.max = c.Range.MaxTime(c.Params)
-		j.down, j.up = h.curveOf(&j, c, 0.97, 0.88), h.curveOf(&j, c, 1.04, 1.2)
+		j.down, j.up = h.curveOf(&j, c, 0.96, 0.84), h.curveOf(&j, c, 1.04, 1.2)
 	}
 	j.latest = t.Due - j.want
 	if math.IsInf(t.Due, 1) {
@@ -199,6 +199,19 @@ func (j *held) extra(t float64) float64 {
 	default:
 		return (j.up.square*r + j.up.slope) * r
 	}
+}
+
+// paced is the run time at which shortening stops paying when every second of
+// it costs price.
+func (j *held) paced(price float64) float64 {
+	if j.down.square <= 0 {
+		if j.down.slope < price*j.want {
+			return j.min
+		}
+		return j.want
+	}
+	r := (price*j.want - j.down.slope) / (2 * j.down.square)
+	return max(j.min, j.want*(1-max(0, r)))
 }
 
 // curve is the added cost of a relative change r of the run time, one way:
@@ -303,7 +316,7 @@ func (h *hold) Next() (int, bool) {
 			return h.take(0), true
 		}
 	}
-	if frees > 0 && h.l > 1 && h.lastArrival > 0 && len(h.pool) < 400 &&
+	if frees > 0 && h.l > 1 && h.lastArrival > 0 && float64(len(h.pool)) < min(400, HP.Crowd*h.l*float64(len(h.nodes))) &&
 		h.flow()*min(1, h.ahead()*h.seen/h.seenWork) < HP.Tail*h.l*float64(len(h.nodes)) {
 		if i, ok := h.drain(); ok {
 			return h.take(i), true
@@ -597,6 +610,9 @@ func (h *hold) drain() (int, bool) {
 			if t < j.min {
 				continue
 			}
+			if over := u.free + t - ends[u.row]; over > 0 && h.l > 1 {
+				t = max(j.min, min(t, max(t-over, h.slots(j.paced(h.idle*h.l)))))
+			}
 			cost := j.extra(t)
 			if d := u.free + t - ends[u.row]; d > 0 {
 				cost += h.idle * h.l * d
@@ -641,32 +657,26 @@ func (h *hold) drain() (int, bool) {
 		r := &h.nodes[u.row]
 		run := min(j.want, h.room(j, now))
 		if u.n == 1 {
-			w := j.extra(run) + h.idle*max(0, ends[u.row]-now-run)
 			other := r.end
 			for m := range gpus {
 				if m != k && gpus[m].row == u.row {
 					other = max(other, gpus[m].free)
 				}
 			}
-			for _, t := range [...]float64{min(other-now, j.max, h.room(j, now)), run * 0.97, run * 0.94, run * 0.9} {
-				if h.v.Problem.Start == planner.StartSlot {
-					t = math.Floor(t)
+			cost := func(t float64) float64 {
+				if over := now + t - other; over > 0 {
+					return j.extra(t) + h.idle*h.l*over
+				} else {
+					return j.extra(t) - h.idle*over
 				}
-				if t < j.min || t > h.room(j, now) {
+			}
+			best := cost(run)
+			for _, t := range [...]float64{other - now, h.slots(j.paced(h.idle * h.l)), j.want} {
+				if t < j.min || t > min(j.max, h.room(j, now)) {
 					continue
 				}
-				c := j.extra(t)
-				if e := now + t; e > other {
-					c += h.idle * h.l * (e - other)
-				} else {
-					c += h.idle * (other - e)
-				}
-				base := w
-				if now+run > other {
-					base = j.extra(run) + h.idle*h.l*(now+run-other)
-				}
-				if c < base {
-					w, run = c, t
+				if c := cost(t); c < best {
+					best, run = c, t
 				}
 			}
 		}
@@ -738,6 +748,13 @@ func (h *hold) score(j *held, r *nodeRow, x float64) (run, waste float64) {
 		}
 	}
 	try(j.want)
+	if j.want > g {
+		phi := 1.0
+		if r.open {
+			phi = HP.PhiOpen
+		}
+		try(max(g, h.slots(j.paced(h.idle*phi*(h.l-1)))))
+	}
 	if g > 0 {
 		try(min(g, j.max))
 	}
@@ -746,6 +763,15 @@ func (h *hold) score(j *held, r *nodeRow, x float64) (run, waste float64) {
 		waste -= h.idle * HP.SoonW * (1 - d/HP.Soon)
 	}
 	return run, waste
+}
+
+// slots rounds a run time down to whole slots where starts are.
+func (h *hold) slots(t float64) float64 {
+	if h.v.Problem.Start != planner.StartSlot {
+		return t
+	}
+	s := h.v.Problem.Cluster.Slot
+	return max(s, math.Floor(t/s)*s)
 }
 
 func (h *hold) rest(g float64) float64 {

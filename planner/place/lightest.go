@@ -89,7 +89,7 @@ func (l *lightest) open(task, gpu int, found bool) (planner.Placement, planner.V
 	option := l.v.Problem.Tasks[task].Option(l.v.Problem.Cluster.Classes[0].Model)
 	start := l.v.StartFor(task, l.v.Free(gpu))
 	if q, room, ok := l.quote(task, option, 0, start); ok {
-		return l.on(gpu, option, start, &q, room, planner.PlaceLate), planner.Start
+		return l.on(gpu, option, start, &q, room, planner.PlaceForced), planner.Start
 	}
 	return l.rescue(task)
 }

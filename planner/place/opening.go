@@ -73,7 +73,7 @@ func (o opening) rescue(task int) (planner.Placement, planner.Verdict) {
 		if q, room, ok := o.quote(task, option, class, start); ok {
 			if cost := taskCost(o.v.Problem, task, option, class, &q); cost < cheapest {
 				cheapest = cost
-				forced = placement(node, class, option, gpus, start, &q, room, planner.PlaceLate)
+				forced = placement(node, class, option, gpus, start, &q, room, planner.PlaceForced)
 			}
 		}
 		q := o.v.Tuner.Fastest(task, option, class)

@@ -42,5 +42,5 @@ func Best(mode planner.Mode) string {
 	if mode == planner.Online {
 		return "edl:0.9"
 	}
-	return "edl"
+	return "edl-align"
 }

@@ -72,6 +72,8 @@ func TestTryHold(t *testing.T) {
 			place.HP.Silence = x
 		case "Tail":
 			place.HP.Tail = x
+		case "Crowd":
+			place.HP.Crowd = x
 		case "NewIdle":
 			place.HP.NewIdle = x
 		}
@@ -112,7 +114,7 @@ func TestTryHold(t *testing.T) {
 			flag = "WORSE"
 		}
 		if place.HP.Trace {
-			if len(plan.Assignments) < 100 {
+			if len(plan.Assignments) < 3000 {
 				for i, a := range plan.Assignments {
 					tk := &p.Tasks[i]
 					t.Logf("A task %d arr %.1f due %.1f node %d gpu %d start %.1f end %.1f want %.1f", i, tk.Arrival, tk.Due, a.Node, a.GPUs.First(), a.Start, a.End, a.Reason.Want)

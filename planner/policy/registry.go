@@ -4,6 +4,7 @@ package policy
 
 import (
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/improve"
 	"github.com/epplan/epplan/planner/park"
 	"github.com/epplan/epplan/planner/pick"
 	"github.com/epplan/epplan/planner/place"
@@ -49,4 +50,19 @@ var entries = []entry{
 	{"lpt-ff", "longest processing time first, first fit", func(q Params) planner.Policy {
 		return planner.Policy{Tune: tune.Optimum(1), Place: place.With(place.FirstRule{}), Pick: pick.LongestFirst, Park: park.DRS{Rho: q.Rho}, Map: true}
 	}},
+	{"edl-align", "our best offline: the best of several starts, nodes realigned, tasks moved and swapped", edlAlign},
 }
+
+// edlAlign improves on EDL and, where nodes or tasks differ, on other starts.
+func edlAlign(q Params) planner.Policy {
+	edl := planner.Policy{Tune: tune.Optimum(1), Place: place.Lightest, Pick: pick.DeadlineFirst, Park: park.DRS{Rho: q.Rho}, Map: true}
+	readjusted, greedy, latest := edl, edl, edl
+	readjusted.Tune = tune.Optimum(readjust)
+	greedy.Place, greedy.Map = place.Marginal, false
+	latest.Place = place.With(place.LatestRule{})
+	edl.Improve = improve.Portfolio{Others: []planner.Policy{readjusted, greedy, latest}, Then: improve.Align{}}
+	return edl
+}
+
+// readjust is the θ of the second start of edl-align.
+const readjust = 0.8

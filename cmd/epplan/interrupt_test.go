@@ -1,0 +1,106 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// soon is how fast an interrupted command must have stopped.
+const soon = time.Second
+
+func wantInterrupted(ctx context.Context, t *testing.T, stdin io.Reader, args ...string) (stdout string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	<-ctx.Done()
+	started := time.Now()
+	code := run(ctx, append([]string{"epplan"}, args...), stdin, &out, &errs)
+	if took := time.Since(started); took > soon {
+		t.Errorf("stopped after %v, want at most %v", took, soon)
+	}
+	if code != exitInterrupted || errs.String() != "error: interrupted\n" {
+		t.Errorf("exit status %d, %q, want %d and that it was interrupted", code, errs.String(), exitInterrupted)
+	}
+	return out.String()
+}
+
+func cancelled(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}
+
+func TestAnInterruptedPlanLeavesTheOldPictureAlone(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	picture := filepath.Join(dir, "plan.svg")
+	if err := os.WriteFile(picture, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stdout := wantInterrupted(cancelled(t), t, strings.NewReader(""), "plan", "testdata/tasks.csv", "--cluster", "paper", "--svg", picture)
+	text, err := os.ReadFile(picture) //nolint:gosec // in the test's own folder
+	if stdout != "" || err != nil || string(text) != "old" {
+		t.Errorf("printed %q, picture %q, %v", stdout, text, err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("files left: %v, %v", left, err)
+	}
+}
+
+func TestAnInterruptedComparisonPrintsNothing(t *testing.T) {
+	if stdout := wantInterrupted(cancelled(t), t, strings.NewReader(""), "compare", "testdata/tasks.csv", "--cluster", "paper"); stdout != "" {
+		t.Errorf("printed %q", stdout)
+	}
+}
+
+func TestInputThatNeverComesCanBeInterrupted(t *testing.T) {
+	in, silent := io.Pipe()
+	t.Cleanup(func() { _ = silent.Close() })
+	wantInterrupted(cancelled(t), t, in, "plan", "-", "--cluster", "paper")
+}
+
+// unread is more than a pipe holds: once it is written, somebody reads it.
+const unread = 1 << 20
+
+func TestCtrlCEndsTheProgramWithinASecond(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), "epplan", "plan", "-", "--cluster", "paper")
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(in, "id,runtime_s\n"); err != nil {
+		t.Fatal(err)
+	}
+	for i := range unread / len("100000,1\n") {
+		if _, err := fmt.Fprintf(in, "%d,1\n", 100000+i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	started := time.Now()
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	err = cmd.Wait()
+	took := time.Since(started)
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != exitInterrupted || took > soon {
+		t.Errorf("ended after %v with %v: %s", took, err, &stderr)
+	}
+	if stdout.Len() > 0 {
+		t.Errorf("printed %q", &stdout)
+	}
+}
