@@ -104,3 +104,22 @@ func TestCtrlCEndsTheProgramWithinASecond(t *testing.T) {
 		t.Errorf("printed %q", &stdout)
 	}
 }
+
+func TestWorkInProgressStopsWithinASecond(t *testing.T) {
+	tasks := filepath.Join(t.TempDir(), "tasks.csv")
+	if code, _, stderr := inProcess(t, "generate", "--offline", "8", "-o", tasks); code != exitDone {
+		t.Fatal(stderr)
+	}
+	const before = 50 * time.Millisecond
+	ctx, cancel := context.WithTimeout(t.Context(), before)
+	defer cancel()
+	var out, errs bytes.Buffer
+	started := time.Now()
+	code := run(ctx, []string{"epplan", "compare", tasks, "--cluster", "paper", "--gpus-per-node", "1,2,4,8,16"}, strings.NewReader(""), &out, &errs)
+	if took := time.Since(started); took > before+soon {
+		t.Errorf("stopped after %v", took)
+	}
+	if code != exitInterrupted || out.Len() > 0 {
+		t.Errorf("exit status %d, %q, %q", code, &out, &errs)
+	}
+}

@@ -63,7 +63,7 @@ func (al Align) Improve(ctx context.Context, p *planner.Problem, plan *planner.P
 
 func defaultMoves(tasks int) int {
 	if tasks > largeBatch {
-		return mostMoves * largeBatch / tasks
+		return mostMoves * largeBatch / tasks * largeBatch / tasks
 	}
 	return min(800*tasks*tasks, mostMoves)
 }
