@@ -345,6 +345,8 @@ func (v *View) possible(task int) (why string, earliest float64, ok bool) {
 	start := v.slotUp(t.Arrival)
 	room := min(t.Deadline-start, t.Limit)
 	switch {
+	case len(t.Options) == 0:
+		return "no GPU model of the cluster suits it: it names others, or its workload has no model there", shortest, false
 	case math.IsInf(shortest, 1):
 		return "no node has the GPUs, CPUs and memory that it asks for", shortest, false
 	case room >= shortest*(1-feasibleSlack):

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -22,11 +23,11 @@ import (
 func (t *terminal) compareCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "compare",
-		Usage:     "plan a batch by several policies and show a row for each",
-		ArgsUsage: "BATCH",
+		Usage:     "plan batches by several policies and show a row for each",
+		ArgsUsage: "BATCH...",
 		Description: "Policies are NAME[:THETA][,KEY=VALUE]… with the keys theta, rho, clocks (default, optimum), pick,\n" +
 			"place and park. Registered are:\n" + policyList() +
-			"Every policy is tried with every θ, ρ and l given; with several, each runs in parallel.\n" +
+			"Every batch is planned by every policy with every θ, ρ and l given, as many in parallel as there are processors.\n" +
 			"Example: epplan compare batch.csv --cluster cluster.toml --models models.toml --policy baseline --policy edl\n" +
 			"Example: epplan compare tasks.csv --cluster paper --policy edl --policy edf-bf --theta 1,0.9 --gpus-per-node 1,4,16",
 		Flags: append(problemFlags(),
@@ -48,6 +49,9 @@ func policyList() string {
 	return b.String()
 }
 
+// mostBatches is how many batches one call compares.
+const mostBatches = 1000
+
 // variant is one row of a comparison before it is computed.
 type variant struct {
 	setup  *setup
@@ -56,16 +60,23 @@ type variant struct {
 }
 
 func (t *terminal) compare(c *cli.Context) error {
-	if err := takes(c, 1, 1, "one batch file"); err != nil {
+	if err := takes(c, 1, mostBatches, "one batch file or several"); err != nil {
 		return err
 	}
-	s, err := t.setup(c, c.Args().First())
-	if err != nil {
-		return err
-	}
-	variants, err := s.variants(t, c)
-	if err != nil {
-		return err
+	var variants []variant
+	for _, name := range c.Args().Slice() {
+		s, err := t.setup(c, name)
+		if err != nil {
+			return err
+		}
+		if c.NArg() > 1 {
+			s.label = strings.TrimSuffix(filepath.Base(name), filepath.Ext(name))
+		}
+		some, err := s.variants(t, c)
+		if err != nil {
+			return err
+		}
+		variants = append(variants, some...)
 	}
 	progress := report.NewProgress(t.stderr, t.progress, time.Now, "compare", len(variants))
 	runs, err := compareAll(c.Context, variants, progress)
@@ -125,6 +136,9 @@ func (s *setup) policies(c *cli.Context, l float64) ([]variant, error) {
 				v, err := s.variant(name, policy.Params{Theta: theta, Rho: rho})
 				if err != nil {
 					return nil, err
+				}
+				if s.label != "" {
+					v.params = append(v.params, report.Param{Key: "batch", Value: report.Text(s.label)})
 				}
 				if s.paper {
 					v.params = append(v.params, report.Param{Key: "gpus_per_node", Value: report.Count(int(l))})

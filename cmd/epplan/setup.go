@@ -51,7 +51,8 @@ type setup struct {
 	scaling dvfsmodel.Range
 	problem *planner.Problem
 	batch   *queue.Batch
-	paper   bool // --cluster paper
+	paper   bool   // --cluster paper
+	label   string // of the batch in a comparison of several
 	params  policy.Params
 	seed    uint64
 }

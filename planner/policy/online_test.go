@@ -74,6 +74,10 @@ func TestTryHold(t *testing.T) {
 			place.HP.Tail = x
 		case "Crowd":
 			place.HP.Crowd = x
+		case "KeepLow":
+			place.HP.KeepLow = x
+		case "KeepC":
+			place.HP.KeepC = x
 		case "NewIdle":
 			place.HP.NewIdle = x
 		}
