@@ -75,10 +75,28 @@ func (e *engine) stages() {
 	}
 }
 
+// recount tells fresh stages of the tasks that still run or are reserved, by
+// start.
+func (e *engine) recount() {
+	var tasks []int
+	for _, task := range e.order[:e.next] {
+		if a := &e.plan.Assignments[task]; a.Node >= 0 && a.End > e.view.Now {
+			tasks = append(tasks, task)
+		}
+	}
+	Order(tasks, func(task int) float64 { return e.plan.Assignments[task].Start })
+	for _, task := range tasks {
+		e.placer.Committed(task, &e.plan.Assignments[task])
+	}
+}
+
 // waiting lists the tasks that arrived and are neither placed nor given up, by
 // arrival.
 func (e *engine) waiting() []int {
-	gone := make(map[int]bool, len(e.plan.Unplaced))
+	var gone map[int]bool
+	if len(e.plan.Unplaced) > 0 {
+		gone = make(map[int]bool, len(e.plan.Unplaced))
+	}
 	for _, u := range e.plan.Unplaced {
 		gone[u.Task] = true
 	}
@@ -150,6 +168,7 @@ func (e *engine) arrive(now float64) {
 	}
 	if e.view.learn(batch) {
 		e.stages()
+		e.recount()
 	}
 	e.next = last
 	possible := make([]int, 0, len(batch))

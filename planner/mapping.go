@@ -41,7 +41,9 @@ func (e *engine) mapToNodes() {
 			v.book(&v.nodes[to.node], &e.problem.Tasks[i], a.GPUs, a.End)
 		}
 	}
-	e.stages()
+	if e.next < len(e.order) || len(e.waiting()) > 0 {
+		e.stages()
+	}
 }
 
 // place is where a single GPU went.
@@ -50,8 +52,12 @@ type place struct {
 	gpus GPUSet
 }
 
-// unobserved is a Placer for the time of the mapping, when no stage listens.
+// unobserved is a Placer for the time of the mapping, and after it if nothing
+// is left to be placed: no stage listens.
 type unobserved struct{ Placer }
 
 // Opened ignores the node.
 func (unobserved) Opened(int) {}
+
+// Closed ignores the node.
+func (unobserved) Closed(int) {}

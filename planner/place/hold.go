@@ -14,7 +14,7 @@ var HP = struct {
 	Tau, Phi, OpenW, RateH, RateTau, FitBase, FitSlope, Accept, OpenFit, NewIdle float64
 	Margin, Eta, Lack, Horizon, KeepMargin, KeepLow, KeepC, LongW, Later, Comp, Lindy, Silence, Tail, Crowd, Near, PhiOpen, Soon, SoonW float64
 	Trace bool
-}{Tau: 300, Phi: 1, OpenW: 1, RateH: 200, RateTau: 40, FitBase: 15, FitSlope: 0.05, Accept: 0.9, OpenFit: 5, NewIdle: 1, Margin: 1.05, Eta: 0.8, Lack: 0.5, Horizon: 3, KeepMargin: 1.5, KeepLow: 1.5, KeepC: 0.5, LongW: 0.02, Later: 0.5, Comp: 0.5, Lindy: 1, Silence: 0.25, Tail: 0.7, Crowd: 0.5, Near: 10, PhiOpen: 0.1, Soon: 100, SoonW: 10}
+}{Tau: 300, Phi: 1, OpenW: 1, RateH: 200, RateTau: 40, FitBase: 15, FitSlope: 0.05, Accept: 0.9, OpenFit: 5, NewIdle: 1, Margin: 1.05, Eta: 0.8, Lack: 0.5, Horizon: 3, KeepMargin: 1.5, KeepLow: 0.7, KeepC: 0.5, LongW: 0.02, Later: 0.3, Comp: 0.5, Lindy: 1, Silence: 0.25, Tail: 0.7, Crowd: 0.5, Near: 10, PhiOpen: 0.1, Soon: 100, SoonW: 10}
 
 func Hold(v *planner.View) planner.Placer {
 	if !v.Simple() || len(v.Problem.Cluster.Classes) > 1 {
@@ -591,6 +591,7 @@ func (h *hold) drain() (int, bool) {
 		free     float64
 		first    int // pool index planned to start now
 		n        int
+		run float64
 	}
 	var gpus []gpu
 	ends := make([]float64, len(h.nodes))
@@ -643,7 +644,7 @@ func (h *hold) drain() (int, bool) {
 		}
 		u := &gpus[at]
 		if u.n == 0 && u.free <= now && u.row < len(h.nodes) {
-			u.first = i
+			u.first, u.run = i, run
 		}
 		u.n++
 		u.free += run
@@ -656,7 +657,7 @@ func (h *hold) drain() (int, bool) {
 		}
 		j := &h.pool[u.first]
 		r := &h.nodes[u.row]
-		run := min(j.want, h.room(j, now))
+		run := u.run
 		if u.n == 1 {
 			other := r.end
 			for m := range gpus {

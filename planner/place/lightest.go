@@ -12,7 +12,7 @@ func Lightest(v *planner.View) planner.Placer {
 	if !v.Simple() || len(v.Problem.Cluster.Classes) > 1 {
 		return Scan(v, LightestRule{})
 	}
-	return &lightest{opening: opening{v}}
+	return &lightest{opening: opening{v}, heap: make([]freeGPU, 0, min(len(v.Problem.Tasks), mostReserved))}
 }
 
 // lightest keeps the GPUs in a heap by (free time, number).
@@ -20,6 +20,9 @@ type lightest struct {
 	opening
 	heap []freeGPU
 }
+
+// mostReserved bounds the room that the heap has from the start.
+const mostReserved = 1 << 12
 
 type freeGPU struct {
 	free float64
