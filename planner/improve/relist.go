@@ -51,7 +51,7 @@ func relist(ctx context.Context, p *planner.Problem, plan *planner.Plan, moves i
 	l := newLister(p, plan)
 	most := math.MaxInt
 	if moves <= 0 {
-		moves, most = movesPerTask*len(p.Tasks), mostSteps
+		moves, most = max(movesPerTask*len(p.Tasks), leastMoves), mostSteps
 	}
 	for m := range moves {
 		if l.steps > most {
@@ -75,6 +75,7 @@ func relist(ctx context.Context, p *planner.Problem, plan *planner.Plan, moves i
 // Limits of the work that relist does unasked.
 const (
 	movesPerTask = 100
+	leastMoves   = 40_000
 	mostSteps    = 100_000_000 // placements of a task on one of a node's GPUs
 	mostListed   = 20_000      // larger batches keep their places
 )

@@ -16,8 +16,8 @@ import (
 // stretched into the idle time that follows it, where that saves energy; starts,
 // places and the time that nodes are on stay as they are then.
 type Retune struct {
-	// Moves is how many moves are tried; 0 means 100 a task, and
-	// no more than some tenths of a second take.
+	// Moves is how many moves are tried; 0 means 100 a task, but at
+	// least 40,000 and no more than some tenths of a second take.
 	Moves int
 }
 

@@ -2,6 +2,7 @@ package place
 
 import (
 	"math"
+	"slices"
 
 	"github.com/epplan/epplan/planner"
 )
@@ -15,35 +16,123 @@ const (
 )
 
 // Marginal places a task at once where it adds the least energy: what the run
-// takes at the clocks for that place, the idle time before it, and the idle
-// time to be expected because the node stays on longer. A node that is
-// switched on adds its turn-on energy and its wait to go off again. Idle time
-// that the task fills counts in its favour.
+// takes at the clocks for that place, and the idle time to be expected because
+// the node stays on longer. A node that is switched on adds its turn-on energy
+// and its wait to go off again. Idle time that the task fills counts in its
+// favour.
 //
-// It works for every problem: several classes, tasks of many GPUs, shares.
+// It works for every problem: several classes, tasks of many GPUs, shares. It
+// takes time linear in the number of GPUs for each task.
 func Marginal(v *planner.View) planner.Placer { return &marginal{opening: opening{v}} }
 
 type marginal struct {
 	opening
 	nodes []int // that are on
+	cheap planner.Placement
+	least float64
 }
 
 func (m *marginal) Opened(node int) { m.nodes = append(m.nodes, node) }
 
 func (m *marginal) Closed(node int) {
-	for i, n := range m.nodes {
-		if n == node {
-			m.nodes = append(m.nodes[:i], m.nodes[i+1:]...)
-			return
-		}
-	}
+	m.nodes = slices.DeleteFunc(m.nodes, func(n int) bool { return n == node })
 }
 
 func (m *marginal) Committed(int, *planner.Assignment) {}
 
 func (m *marginal) Place(task int) (planner.Placement, planner.Verdict) {
-	best, found := math.Inf(1), false
-	_ = best
-	_ = found
-	return m.rescue(task)
+	m.least = math.Inf(1)
+	for class := range m.v.Problem.Cluster.Classes {
+		m.tryFresh(task, class)
+	}
+	for _, node := range m.nodes {
+		m.tryNode(task, node)
+	}
+	if math.IsInf(m.least, 1) {
+		return m.rescue(task)
+	}
+	return m.cheap, planner.Start
+}
+
+// tryFresh weighs a node of the class that is off.
+func (m *marginal) tryFresh(task, class int) {
+	option := m.option(task, class)
+	if option < 0 || !m.v.CanOpen(task, option, class) {
+		return
+	}
+	p := m.v.Problem
+	k := &p.Cluster.Classes[class]
+	start := m.v.StartOnNew(task, class)
+	q, room, ok := m.quote(task, option, class, start)
+	if !ok {
+		return
+	}
+	gpus := p.Tasks[task].Options[option].GPUs
+	cost := taskCost(p, task, option, class, &q)
+	cost += freshIdle * m.idle(class) * float64(k.GPUs-gpus) * q.Point.Time
+	if p.Mode != planner.Offline || p.Cluster.OfflineTurnOn {
+		// The wait until it goes off again is worth about the turn-on energy.
+		cost += 2*float64(k.TurnOn)*float64(k.GPUs) + m.idle(class)*float64(k.GPUs)*k.TurnOnDelay
+	}
+	if cost < m.least {
+		m.least = cost
+		m.cheap = placement(-1, class, option, planner.FirstGPUs(gpus), start, &q, room, planner.PlaceOpened)
+	}
+}
+
+// idle is what an idle GPU's second costs.
+func (m *marginal) idle(class int) float64 {
+	k := &m.v.Problem.Cluster.Classes[class]
+	return float64(k.IdleW + k.HostW)
+}
+
+// tryNode weighs the places on a node that is on: each GPU for a task of one
+// GPU, those that are free first for the others.
+func (m *marginal) tryNode(task, node int) {
+	class := m.v.ClassOf(node)
+	option := m.option(task, class)
+	if option < 0 {
+		return
+	}
+	if m.v.Problem.Tasks[task].Options[option].GPUs > 1 || !m.v.Untight() {
+		if start, gpus, ok := m.v.Earliest(task, option, node); ok {
+			m.try(task, node, class, option, gpus, start)
+		}
+		return
+	}
+	first, count := m.v.GPUs(node)
+	for g := range count {
+		m.try(task, node, class, option, 1<<uint(g), m.v.StartFor(task, m.v.Free(first+g)))
+	}
+}
+
+// try weighs one place.
+func (m *marginal) try(task, node, class, option int, gpus planner.GPUSet, start float64) {
+	p := m.v.Problem
+	want, ok := m.v.Want(task, class)
+	if !ok {
+		return
+	}
+	end := m.v.LastEnd(node)
+	least := taskCost(p, task, option, class, want) + m.waiting(class, gpus, start, want.Point.Time, end)
+	if want.Point.Time > p.Tasks[task].RoomFrom(start) && least-m.idle(class)*want.Point.Time >= m.least {
+		return // clocks for less room cost more still
+	}
+	q, room, ok := m.quote(task, option, class, start)
+	if !ok {
+		return
+	}
+	cost := taskCost(p, task, option, class, &q) + m.waiting(class, gpus, start, q.Point.Time, end)
+	if cost < m.least {
+		m.least = cost
+		m.cheap = placement(node, class, option, gpus, start, &q, room, planner.PlaceMarginal)
+	}
+}
+
+// waiting is the idle energy that a run adds on a node that is on until end:
+// the node may end later, and idle time up to its end is used.
+func (m *marginal) waiting(class int, gpus planner.GPUSet, start, time, end float64) float64 {
+	later := max(0, start+time-end) * float64(m.v.Problem.Cluster.Classes[class].GPUs)
+	used := max(0, min(start+time, end)-start) * float64(gpus.Len())
+	return m.idle(class) * (laterIdle*later - used)
 }

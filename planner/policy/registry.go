@@ -50,6 +50,9 @@ var entries = []entry{
 	{"lpt-ff", "longest processing time first, first fit", func(q Params) planner.Policy {
 		return planner.Policy{Tune: tune.Optimum(1), Place: place.With(place.FirstRule{}), Pick: pick.LongestFirst, Park: park.DRS{Rho: q.Rho}, Map: true}
 	}},
+	{"greedy", "each task where it adds the least energy, idle time and turning on counted", func(q Params) planner.Policy {
+		return planner.Policy{Tune: tune.Optimum(1), Place: place.Marginal, Pick: pick.EDF, Park: park.DRS{Rho: q.Rho}}
+	}},
 	{"edl-align", "our best offline: the best of several starts, nodes realigned, tasks moved and swapped", edlAlign},
 }
 
