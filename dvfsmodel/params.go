@@ -1,6 +1,7 @@
 package dvfsmodel
 
 import (
+	"errors"
 	"fmt"
 	"math"
 )
@@ -99,7 +100,7 @@ func (p Params) Validate() error {
 		return fmt.Errorf("delta is %v, want 0 to 1", p.Delta)
 	}
 	if p.D+p.T0 <= 0 {
-		return fmt.Errorf("D and t0 are both 0, want a positive run time")
+		return errors.New("coefficients D and t0 are both 0, want a positive run time")
 	}
 	return nil
 }

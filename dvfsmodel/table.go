@@ -2,6 +2,7 @@ package dvfsmodel
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -48,7 +49,7 @@ func NewTable(base Base, pairs []ClockPair, voltage func(fc float64) Volt) (*Tab
 		return nil, fmt.Errorf("base clocks %v/%v MHz, want positive numbers", base.Core, base.Mem)
 	}
 	if len(pairs) == 0 {
-		return nil, fmt.Errorf("no supported clocks")
+		return nil, errors.New("no supported clocks")
 	}
 	if voltage == nil {
 		voltage = VoltageFor

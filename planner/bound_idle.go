@@ -190,7 +190,7 @@ func (q spans) Less(i, j int) bool { return q[i].least < q[j].least }
 func (q spans) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
 
 // Push adds an interval; for container/heap.
-func (q *spans) Push(x any) { *q = append(*q, x.(span)) } //nolint:forcetypeassert // spans only
+func (q *spans) Push(x any) { *q = append(*q, x.(span)) } //nolint:errcheck // spans only
 
 // Pop takes the last interval; for container/heap.
 func (q *spans) Pop() any {

@@ -19,7 +19,7 @@ func boundRows(tb testing.TB, name string) []map[string]string {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	records, err := csv.NewReader(f).ReadAll()
 	if err != nil {
 		tb.Fatal(err)

@@ -1,8 +1,8 @@
 package planner_test
 
 import (
-	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -12,7 +12,7 @@ import (
 // BenchmarkCheck checks EDL's offline plans for nodes of four GPUs.
 func BenchmarkCheck(b *testing.B) {
 	for _, n := range []int{1_000, 10_000, 100_000, 1_000_000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			rng := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // not for secrets
 			p := &planner.Problem{Cluster: planner.Cluster{Slot: 1, Classes: []planner.NodeClass{
 				{Name: "pair", Model: "A", GPUs: 4, IdleW: 37, TurnOn: 90},

@@ -104,8 +104,10 @@ var placeCorruptions = []corruption{
 	}, kinds(planner.ViolatesPlace, planner.ViolatesOverlap, planner.ViolatesSettings)},
 	{"a start before the arrival", func(s *spoiler) { s.task("later").Arrival = 33 }, kinds(planner.ViolatesArrival)},
 	{"a start between slots", func(s *spoiler) { s.move("again", 502.5) }, kinds(planner.ViolatesSlot)},
-	{"a start that isn't a number", func(s *spoiler) { s.move("again", math.NaN()) },
-		kinds(planner.ViolatesArrival, planner.ViolatesSlot, planner.ViolatesPower, planner.ViolatesEnd, planner.ViolatesDeadline)},
+	{
+		"a start that isn't a number", func(s *spoiler) { s.move("again", math.NaN()) },
+		kinds(planner.ViolatesArrival, planner.ViolatesSlot, planner.ViolatesPower, planner.ViolatesEnd, planner.ViolatesDeadline),
+	},
 	{"a node switched on too late", func(s *spoiler) { s.plan.Nodes[1].On[0].From = 2 }, kinds(planner.ViolatesPower)},
 	{"a node not ready yet", func(s *spoiler) { s.move("again", 501) }, kinds(planner.ViolatesPower)},
 	{"a node off before the end", func(s *spoiler) { s.plan.Nodes[2].On[0].To = 101 }, kinds(planner.ViolatesPower)},
@@ -134,8 +136,10 @@ var placeCorruptions = []corruption{
 		s.plan.Nodes = append(s.plan.Nodes, planner.Node{Class: 1, On: []planner.Interval{{From: 500, To: 501}}})
 	}, kinds(planner.ViolatesCount)},
 	{"a node on before it was switched off", func(s *spoiler) { s.plan.Nodes[0].On[1].From = 80 }, kinds(planner.ViolatesIntervals)},
-	{"intervals out of order", func(s *spoiler) { slices.Reverse(s.plan.Nodes[0].On) },
-		kinds(planner.ViolatesIntervals, planner.ViolatesPower)},
+	{
+		"intervals out of order", func(s *spoiler) { slices.Reverse(s.plan.Nodes[0].On) },
+		kinds(planner.ViolatesIntervals, planner.ViolatesPower),
+	},
 	{"a node on before time 0", func(s *spoiler) { s.plan.Nodes[1].On[0].From = -1 }, kinds(planner.ViolatesIntervals)},
 	{"a node off before it is on", func(s *spoiler) {
 		s.plan.Nodes[3].On = []planner.Interval{{From: 9, To: 8}}
@@ -151,29 +155,43 @@ var clockCorruptions = []corruption{
 	}, kinds(planner.ViolatesModel)},
 	{"a power that isn't the model's", func(s *spoiler) { s.on("later").Point.Power *= 1 + 1e-8 }, kinds(planner.ViolatesModel)},
 	{"an energy that isn't the model's", func(s *spoiler) { s.on("later").Point.Energy *= 1 - 1e-8 }, kinds(planner.ViolatesModel)},
-	{"a core clock below the range", func(s *spoiler) { s.set("three", dvfsmodel.Setting{V: 0.6, Fc: 0.49, Fm: 1}) },
-		kinds(planner.ViolatesClocks)},
-	{"a memory clock above the range", func(s *spoiler) { s.set("later", dvfsmodel.Setting{V: 0.7, Fc: 0.8, Fm: 1.21}) },
-		kinds(planner.ViolatesClocks)},
-	{"a voltage below the curve", func(s *spoiler) { s.set("later", dvfsmodel.Setting{V: 0.67, Fc: 0.8, Fm: 1}) },
-		kinds(planner.ViolatesClocks)},
-	{"a voltage above the range", func(s *spoiler) { s.set("later", dvfsmodel.Setting{V: 1.3, Fc: 1, Fm: 1}) },
-		kinds(planner.ViolatesClocks)},
+	{
+		"a core clock below the range", func(s *spoiler) { s.set("three", dvfsmodel.Setting{V: 0.6, Fc: 0.49, Fm: 1}) },
+		kinds(planner.ViolatesClocks),
+	},
+	{
+		"a memory clock above the range", func(s *spoiler) { s.set("later", dvfsmodel.Setting{V: 0.7, Fc: 0.8, Fm: 1.21}) },
+		kinds(planner.ViolatesClocks),
+	},
+	{
+		"a voltage below the curve", func(s *spoiler) { s.set("later", dvfsmodel.Setting{V: 0.67, Fc: 0.8, Fm: 1}) },
+		kinds(planner.ViolatesClocks),
+	},
+	{
+		"a voltage above the range", func(s *spoiler) { s.set("later", dvfsmodel.Setting{V: 1.3, Fc: 1, Fm: 1}) },
+		kinds(planner.ViolatesClocks),
+	},
 	{"a core clock that the table doesn't have", func(s *spoiler) {
 		s.set("table", dvfsmodel.Setting{V: dvfsmodel.VoltageFor(1300. / 1400), Fc: 1300. / 1400, Fm: 1})
 	}, kinds(planner.ViolatesClocks)},
-	{"a voltage that isn't the table's", func(s *spoiler) { s.set("table", dvfsmodel.Setting{V: 0.9, Fc: 1, Fm: 1}) },
-		kinds(planner.ViolatesClocks)},
-	{"a voltage that isn't the frontier's", func(s *spoiler) { s.set("frontier", dvfsmodel.Setting{V: 0.9, Fc: 1, Fm: 1}) },
-		kinds(planner.ViolatesClocks)},
+	{
+		"a voltage that isn't the table's", func(s *spoiler) { s.set("table", dvfsmodel.Setting{V: 0.9, Fc: 1, Fm: 1}) },
+		kinds(planner.ViolatesClocks),
+	},
+	{
+		"a voltage that isn't the frontier's", func(s *spoiler) { s.set("frontier", dvfsmodel.Setting{V: 0.9, Fc: 1, Fm: 1}) },
+		kinds(planner.ViolatesClocks),
+	},
 	{"core MHz that aren't the setting's", func(s *spoiler) { s.on("table").Point.Core = 1400 }, kinds(planner.ViolatesClocks)},
 	{"memory MHz that aren't the setting's", func(s *spoiler) { s.on("frontier").Point.Mem = 2500 }, kinds(planner.ViolatesClocks)},
 	{"MHz without a table", func(s *spoiler) { s.on("later").Point.Core = 1400 }, kinds(planner.ViolatesClocks)},
 	{"other clocks on a part of a GPU", func(s *spoiler) {
 		s.set("third", dvfsmodel.Setting{V: 1.05, Fc: 1, Fm: 1})
 	}, kinds(planner.ViolatesClocks, planner.ViolatesSettings)},
-	{"a setting that isn't a number", func(s *spoiler) { s.on("later").Point.Setting.V = dvfsmodel.Volt(math.NaN()) },
-		kinds(planner.ViolatesClocks, planner.ViolatesModel)},
+	{
+		"a setting that isn't a number", func(s *spoiler) { s.on("later").Point.Setting.V = dvfsmodel.Volt(math.NaN()) },
+		kinds(planner.ViolatesClocks, planner.ViolatesModel),
+	},
 	{"another default clock on a shared GPU", func(s *spoiler) {
 		s.task("half").Options[0].Response = &dvfsmodel.Fixed{At: dvfsmodel.Params{P0: 100, T0: 30}.At(dvfsmodel.Setting{V: 1, Fc: 0.9, Fm: 1})}
 		s.on("half").Point.Setting.Fc = 0.9

@@ -283,7 +283,7 @@ func (q parkingQueue) Less(i, j int) bool {
 func (q parkingQueue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
 
 // Push adds an entry; for container/heap.
-func (q *parkingQueue) Push(x any) { *q = append(*q, x.(parked)) } //nolint:forcetypeassert // heap.Push gets parked only
+func (q *parkingQueue) Push(x any) { *q = append(*q, x.(parked)) } //nolint:errcheck // heap.Push gets parked only
 
 // Pop takes the last entry; for container/heap.
 func (q *parkingQueue) Pop() any {

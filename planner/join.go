@@ -3,6 +3,7 @@ package planner
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/queue"
@@ -63,10 +64,8 @@ type joiner struct {
 }
 
 func (j *joiner) addClass(k *NodeClass) error {
-	for _, known := range j.models {
-		if known == k.Model {
-			return nil
-		}
+	if slices.Contains(j.models, k.Model) {
+		return nil
 	}
 	h, err := j.catalog.Hardware(k.Model)
 	if err != nil {

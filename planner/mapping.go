@@ -7,7 +7,7 @@ func (e *engine) mapToNodes() {
 	v := e.view
 	order := make([]int32, len(v.nodes))
 	for i := range order {
-		order[i] = int32(i) //nolint:gosec // index of a slice
+		order[i] = int32(i)
 	}
 	// By class, then by falling finish time; equal ones keep their opening order.
 	Order(order, func(n int32) float64 { return -v.nodes[n].last })

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/bits"
@@ -209,7 +210,7 @@ func (p *Problem) Price(class int) dvfsmodel.Objective {
 // that merely cannot be planned are not errors.
 func (p *Problem) Validate() error {
 	if len(p.Tasks) == 0 {
-		return fmt.Errorf("the batch has no jobs")
+		return errors.New("the batch has no jobs")
 	}
 	if err := p.Cluster.Validate(); err != nil {
 		return err
@@ -218,7 +219,7 @@ func (p *Problem) Validate() error {
 		return err
 	}
 	if p.Start == StartSlot && p.Cluster.Slot <= 0 {
-		return fmt.Errorf("start rule slot needs a slot length above 0")
+		return errors.New("start rule slot needs a slot length above 0")
 	}
 	for i := range p.Tasks {
 		if err := p.Tasks[i].validate(); err != nil {
@@ -234,7 +235,7 @@ func (p *Problem) Validate() error {
 // Validate reports the first class that makes no sense.
 func (c *Cluster) Validate() error {
 	if len(c.Classes) == 0 {
-		return fmt.Errorf("the cluster has no nodes")
+		return errors.New("the cluster has no nodes")
 	}
 	if !(c.Slot >= 0) || math.IsInf(c.Slot, 0) {
 		return fmt.Errorf("slot length %v s, want 0 or more", c.Slot)

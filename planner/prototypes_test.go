@@ -149,7 +149,7 @@ func valuePolicy(worth func(task int) float64) *planner.Policy {
 		Name: "value", Tune: tune.Optimum(1), Park: park.DRS{Rho: 2},
 		Place: func(v *planner.View) planner.Placer { return &valuePlace{residents: newResidents(v)} },
 		Pick: func(_ *planner.View, place planner.Placer) planner.Picker {
-			return &value{valuePlace: place.(*valuePlace), worth: worth, wake: math.Inf(1)} //nolint:forcetypeassert // its own
+			return &value{valuePlace: place.(*valuePlace), worth: worth, wake: math.Inf(1)} //nolint:errcheck // its own
 		},
 	}
 }
@@ -163,7 +163,7 @@ type fifo struct {
 }
 
 func newFIFO(_ *planner.View, place planner.Placer) planner.Picker {
-	return &fifo{place: place.(interface{ nextEnd() float64 })} //nolint:forcetypeassert // of this file
+	return &fifo{place: place.(interface{ nextEnd() float64 })} //nolint:errcheck // of this file
 }
 
 func (f *fifo) Arrive(tasks []int) {

@@ -225,10 +225,10 @@ func (c *csvReader) job(cells []string) error {
 
 // cell takes one cell; an empty one keeps the default.
 func (c *csvReader) cell(i int, text string) *FieldError {
-	switch c.cols[i] {
-	case colIgnored:
+	if c.cols[i] == colIgnored {
 		return nil
-	case colExtra:
+	}
+	if c.cols[i] == colExtra {
 		return c.d.addExtra(c.extra[i], text)
 	}
 	if text = strings.TrimSpace(text); text == "" {

@@ -137,23 +137,22 @@ func (s *setup) policies(c *cli.Context, l float64) ([]variant, error) {
 				if err != nil {
 					return nil, err
 				}
-				if s.label != "" {
-					v.params = append(v.params, report.Param{Key: "batch", Value: report.Text(s.label)})
-				}
-				if s.paper {
-					v.params = append(v.params, report.Param{Key: "gpus_per_node", Value: report.Count(int(l))})
-				}
-				if len(thetas) > 0 {
-					v.params = append(v.params, report.Param{Key: "theta", Value: report.Number(theta)})
-				}
-				if len(rhos) > 0 {
-					v.params = append(v.params, report.Param{Key: "rho", Value: report.Number(rho)})
-				}
+				v.describe("batch", report.Text(s.label), s.label != "")
+				v.describe("gpus_per_node", report.Number(l), s.paper)
+				v.describe("theta", report.Number(theta), len(thetas) > 0)
+				v.describe("rho", report.Number(rho), len(rhos) > 0)
 				all = append(all, v)
 			}
 		}
 	}
 	return all, nil
+}
+
+// describe gives the row a column if it tells rows apart.
+func (v *variant) describe(key string, value report.Value, tells bool) {
+	if tells {
+		v.params = append(v.params, report.Param{Key: key, Value: value})
+	}
 }
 
 // variant is a policy with its numbers.

@@ -52,7 +52,7 @@ func (s *state) spread(open, most int) *state {
 	}
 	h := make(lengths, open)
 	for g := range h {
-		h[g].gpu = int32(g) //nolint:gosec // few GPUs
+		h[g].gpu = int32(g)
 	}
 	for _, i := range c.order {
 		at := 0
@@ -72,7 +72,7 @@ func (s *state) spread(open, most int) *state {
 func (s *state) inOrder() []int32 {
 	order := make([]int32, len(s.items)-1)
 	for i := range order {
-		order[i] = int32(i) //nolint:gosec // few tasks
+		order[i] = int32(i)
 	}
 	slices.SortFunc(order, func(a, b int32) int {
 		if x, y := s.fills(a), s.fills(b); x != y {
@@ -115,7 +115,7 @@ func (s *state) another(h *lengths, i int32, most int) int {
 func (s *state) group() {
 	order := make([]int32, len(s.gpus))
 	for i := range order {
-		order[i] = int32(i) //nolint:gosec // few GPUs
+		order[i] = int32(i)
 	}
 	slices.SortFunc(order, func(a, b int32) int {
 		return cmp.Or(cmp.Compare(s.gpus[b].time[natural], s.gpus[a].time[natural]), cmp.Compare(a, b))
@@ -125,10 +125,10 @@ func (s *state) group() {
 		v := &s.servers[j]
 		v.gpus = order[j*s.l : (j+1)*s.l]
 		for _, g := range v.gpus {
-			s.gpus[g].server = int32(j) //nolint:gosec // few nodes
+			s.gpus[g].server = int32(j)
 			v.end = max(v.end, s.gpus[g].time[natural])
 		}
-		s.settle(int32(j), settleFully) //nolint:gosec // as above
+		s.settle(int32(j), settleFully)
 	}
 }
 
@@ -148,7 +148,7 @@ func (h lengths) Less(i, j int) bool {
 func (h lengths) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 
 // Push adds an entry; for container/heap.
-func (h *lengths) Push(x any) { *h = append(*h, x.(length)) } //nolint:forcetypeassert // lengths only
+func (h *lengths) Push(x any) { *h = append(*h, x.(length)) } //nolint:errcheck // lengths only
 
 // Pop takes the last entry; for container/heap.
 func (h *lengths) Pop() any {

@@ -166,8 +166,8 @@ func (tr *tracer) scale(r *dvfsmodel.Continuous, room float64) (c curve, ok bool
 	var all [nodes]dvfsmodel.Point
 	limited := false
 	for g := range all {
-		if limited {
-			all[g] = all[g-1]
+		if limited { // never at the first
+			all[g] = all[max(g, 1)-1]
 			continue
 		}
 		all[g] = r.Params.At(settings[g])

@@ -52,9 +52,10 @@ func TestAGPUIsPricedAsItsTasksCostWhenTheyEndThen(t *testing.T) {
 	wide := dvfsmodel.Wide()
 	rapid.Check(t, func(t *rapid.T) {
 		s := &state{l: 1, idle: 37, gpus: make([]gpu, 1)}
-		var responses []*dvfsmodel.Continuous
+		tasks := rapid.IntRange(1, 4).Draw(t, "tasks")
+		responses := make([]*dvfsmodel.Continuous, 0, tasks)
 		before := 0.0
-		for range rapid.IntRange(1, 4).Draw(t, "tasks") {
+		for range tasks {
 			it, response := drawCurve(t, &wide)
 			it.due += before // on time at its own pace
 			before += it.room
@@ -63,7 +64,7 @@ func TestAGPUIsPricedAsItsTasksCostWhenTheyEndThen(t *testing.T) {
 		s.items = append(s.items, item{due: math.Inf(1)})
 		s.where = make([]int32, len(s.items))
 		for i := range responses {
-			s.put(int32(i), 0) //nolint:gosec // few tasks
+			s.put(int32(i), 0)
 		}
 		g := &s.gpus[0]
 		end := g.time[0] + rapid.Float64Range(0.2, 1.2).Draw(t, "end")*(g.time[nodes-1]-g.time[0]) + 1
@@ -129,7 +130,7 @@ func TestMovesKeepTheSumsOfTheirGPUs(t *testing.T) {
 		for _, i := range s.gpus[g].tasks {
 			sum.plus(&s.items[i].curve, 1)
 			placed++
-			if s.where[i] != int32(g) { //nolint:gosec // few GPUs
+			if s.where[i] != int32(g) {
 				t.Errorf("item %d is on GPU %d, listed on %d", i, s.where[i], g)
 			}
 		}

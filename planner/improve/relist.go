@@ -75,7 +75,7 @@ func relist(ctx context.Context, p *planner.Problem, plan *planner.Plan, moves i
 // Limits of the work that relist does unasked.
 const (
 	movesPerTask = 100
-	leastMoves   = 40_000
+	leastMoves   = 10_000
 	mostSteps    = 100_000_000 // placements of a task on one of a node's GPUs
 	mostListed   = 20_000      // larger batches keep their places
 )

@@ -17,7 +17,7 @@ import (
 // places and the time that nodes are on stay as they are then.
 type Retune struct {
 	// Moves is how many moves are tried; 0 means 100 a task, but at
-	// least 40,000 and no more than some tenths of a second take.
+	// least 10,000 and no more than some tenths of a second take.
 	Moves int
 }
 
@@ -62,14 +62,14 @@ func stretch(p *planner.Problem, plan *planner.Plan) *planner.Plan {
 		for g := range follow {
 			follow[g] = offTime(plan, node)
 		}
-		for k := len(tasks) - 1; k >= 0; k-- {
-			a := &better.Assignments[tasks[k]]
+		for _, task := range slices.Backward(tasks) {
+			a := &better.Assignments[task]
 			until := onUntil(&plan.Nodes[node], a.Start)
 			for _, g := range a.GPUs.Indexes() {
 				until = min(until, follow[g])
 				follow[g] = min(follow[g], a.Start)
 			}
-			stretchTask(p, &better, tasks[k], until, binds)
+			stretchTask(p, &better, task, until, binds)
 		}
 	}
 	better.Ledger = planner.Account(p, &better)

@@ -3,6 +3,7 @@ package improve_test
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"testing"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -18,7 +19,7 @@ func scalable(seconds float64) dvfsmodel.Params {
 // clockTable is 40 core by 2 memory clocks.
 func clockTable(tb testing.TB) *dvfsmodel.Table {
 	tb.Helper()
-	var pairs []dvfsmodel.ClockPair
+	pairs := make([]dvfsmodel.ClockPair, 0, 80)
 	for _, mem := range []dvfsmodel.MHz{2500, 5000} {
 		for i := range 40 {
 			pairs = append(pairs, dvfsmodel.ClockPair{Core: dvfsmodel.MHz(700 + 20*i), Mem: mem})
@@ -125,7 +126,7 @@ func TestAShortTaskIsStretchedWhileItsNodeIsOn(t *testing.T) {
 	p := &planner.Problem{Cluster: planner.Cluster{Classes: []planner.NodeClass{{Name: "node", Model: "A", GPUs: 2, IdleW: 37}}}}
 	for i, seconds := range []float64{100, 90} {
 		p.Tasks = append(p.Tasks, planner.Task{
-			ID: fmt.Sprint(i), Deadline: 1000, Due: 1000, Limit: math.Inf(1), Share: 1,
+			ID: strconv.Itoa(i), Deadline: 1000, Due: 1000, Limit: math.Inf(1), Share: 1,
 			Options: []planner.Option{{Model: "A", GPUs: 1, Response: &dvfsmodel.Continuous{Params: scalable(seconds), Range: &wide}}},
 		})
 	}

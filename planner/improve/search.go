@@ -31,7 +31,7 @@ func newSearch(s *state, rng *rand.Rand) *search {
 	a := &search{s: s, rng: rng, byTime: make([]int32, len(s.items)-1)}
 	sum := 0.0
 	for i := range a.byTime {
-		a.byTime[i] = int32(i) //nolint:gosec // few tasks
+		a.byTime[i] = int32(i)
 		sum += s.items[i].time[natural]
 	}
 	a.scale = s.idle * sum / float64(len(a.byTime))
@@ -66,7 +66,7 @@ func (a *search) anneal(ctx context.Context, moves int, hot, cold float64) error
 		a.try()
 	}
 	for j := range a.s.servers {
-		a.s.settle(int32(j), settleFully) //nolint:gosec // few nodes
+		a.s.settle(int32(j), settleFully)
 	}
 	return nil
 }

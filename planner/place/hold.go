@@ -11,9 +11,9 @@ import (
 
 // HP are the tunables.
 var HP = struct {
-	Tau, Phi, OpenW, RateH, RateTau, FitBase, FitSlope, Accept, OpenFit, NewIdle float64
+	Tau, Phi, OpenW, RateH, RateTau, FitBase, FitSlope, Accept, OpenFit, NewIdle                                                        float64
 	Margin, Eta, Lack, Horizon, KeepMargin, KeepLow, KeepC, LongW, Later, Comp, Lindy, Silence, Tail, Crowd, Near, PhiOpen, Soon, SoonW float64
-	Trace bool
+	Trace                                                                                                                               bool
 }{Tau: 300, Phi: 1, OpenW: 1, RateH: 200, RateTau: 40, FitBase: 15, FitSlope: 0.05, Accept: 0.9, OpenFit: 5, NewIdle: 1, Margin: 1.05, Eta: 0.8, Lack: 0.5, Horizon: 3, KeepMargin: 1.5, KeepLow: 1.5, KeepC: 0.5, LongW: 0.02, Later: 0, Comp: 0.5, Lindy: 1, Silence: 0.25, Tail: 0.7, Crowd: 0.5, Near: 10, PhiOpen: 0.1, Soon: 100, SoonW: 10}
 
 func Hold(v *planner.View) planner.Placer {
@@ -28,22 +28,22 @@ func Hold(v *planner.View) planner.Placer {
 
 type hold struct {
 	opening
-	idle   float64 // cost of an idle GPU's second
-	l      float64
-	turnOn float64
-	now, lastTrace    float64
-	asked, lack float64
-	keep, nodesAsked int
+	idle                        float64 // cost of an idle GPU's second
+	l                           float64
+	turnOn                      float64
+	now, lastTrace              float64
+	asked, lack                 float64
+	keep, nodesAsked            int
 	count, lastArrival, flowNow float64
-	share [bins]float64
-	pool   []held // by latest start
-	nodes  []nodeRow
-	spans []span
-	seen, seenWork float64
-	work   float64 // Σ want over pool
-	rate   float64 // arriving work per second
-	rateAt float64
-	ready  planner.Placement
+	share                       [bins]float64
+	pool                        []held // by latest start
+	nodes                       []nodeRow
+	spans                       []span
+	seen, seenWork              float64
+	work                        float64 // Σ want over pool
+	rate                        float64 // arriving work per second
+	rateAt                      float64
+	ready                       planner.Placement
 }
 
 type held struct {
@@ -222,7 +222,7 @@ type curve struct{ slope, square float64 }
 func (h *hold) curveOf(j *held, c *dvfsmodel.Continuous, near, far float64) curve {
 	rise := func(t float64) (r, e float64, ok bool) {
 		p, ok := c.Range.ForTime(c.Params, min(max(t, j.min), j.max))
-		return math.Abs(p.Time/j.want - 1), max(0, h.price(j.task, p) - j.cost), ok
+		return math.Abs(p.Time/j.want - 1), max(0, h.price(j.task, p)-j.cost), ok
 	}
 	r1, e1, ok1 := rise(near * j.want)
 	r2, e2, ok2 := rise(far * j.want)
@@ -571,8 +571,10 @@ func (h *hold) set(j *held, node int, gpus planner.GPUSet, t float64, why planne
 	} else if pt.Time < want.Point.Time*(1-1e-12) && clocks == planner.ClocksFree {
 		clocks = planner.ClocksShrunk
 	}
-	h.ready = planner.Placement{Node: node, Option: j.option, GPUs: gpus, Start: now, Point: pt,
-		Reason: planner.Reason{Clocks: clocks, Place: why, Want: want.Point.Time, Room: room}}
+	h.ready = planner.Placement{
+		Node: node, Option: j.option, GPUs: gpus, Start: now, Point: pt,
+		Reason: planner.Reason{Clocks: clocks, Place: why, Want: want.Point.Time, Room: room},
+	}
 }
 
 // drain plans the whole pool as if nothing more came, longest task first, each
@@ -591,7 +593,7 @@ func (h *hold) drain() (int, bool) {
 		free     float64
 		first    int // pool index planned to start now
 		n        int
-		run float64
+		run      float64
 	}
 	var gpus []gpu
 	ends := make([]float64, len(h.nodes))

@@ -56,7 +56,7 @@ func (s *shape) slot() int {
 		h = (h ^ math.Float64bits(x)) * 0x9e3779b97f4a7c15
 		h ^= h >> 32
 	}
-	return int(h % shapeSlots) //nolint:gosec // below shapeSlots
+	return int(h % shapeSlots)
 }
 
 func (o *optimum) Want(task, option, class int, room float64) (planner.Quote, bool) {
@@ -138,7 +138,7 @@ func (o *optimum) Fit(task, option, class int, want planner.Quote, room float64)
 	return o.within(o.p.Tasks[task].Options[option].Response, class, want, room, planner.ClocksReadjust)
 }
 
-func (o *optimum) Fastest(task, option, class int) planner.Quote {
+func (o *optimum) Fastest(task, option, _ int) planner.Quote {
 	q := defaultQuote(o.p, task, option)
 	if o.p.Tasks[task].Share < 1 {
 		return q
