@@ -131,7 +131,7 @@ func TestAFaultyModelIsNamedWithItsPosition(t *testing.T) {
 		{"missing coefficient", with("delta = 0.5\n", ""), "m.toml:1:1: [[model]] has no delta, want a number from 0 to 1"},
 		{"delta above 1", with("delta = 0.5", "delta = 1.5"), "m.toml:11:9: model.delta is 1.5, want a number from 0 to 1"},
 		{"negative power", with("c_w = 100", "c_w = -1"), "m.toml:9:7: model.c_w is -1, want a number from 0 to 1e+15"},
-		{"no run time", strings.NewReplacer("d_s = 5", "d_s = 0", "t0_s = 0.25", "t0_s = 0").Replace(paperModel), `m.toml:1:1: model of workload "solver" on "GTX1080Ti": D and t0 are both 0`},
+		{"no run time", strings.NewReplacer("d_s = 5", "d_s = 0", "t0_s = 0.25", "t0_s = 0").Replace(paperModel), `m.toml:1:1: model of workload "solver" on "GTX1080Ti": coefficients D and t0 are both 0`},
 		{"unknown form", with(`"paper"`, `"papre+paper"`), `m.toml:4:8: model.form: unknown time form "papre", want paper, knee`},
 		{"form of one part", with(`"paper"`, `"knee"`), `m.toml:4:8: model.form: form "knee", want time+power`},
 		{"no base clock", with("base_core_mhz = 1800\n", ""), "m.toml:1:1: [[model]] has no base_core_mhz, want a number above 0"},

@@ -14,7 +14,7 @@ var HP = struct {
 	Tau, Phi, OpenW, RateH, RateTau, FitBase, FitSlope, Accept, OpenFit, NewIdle                                                        float64
 	Margin, Eta, Lack, Horizon, KeepMargin, KeepLow, KeepC, LongW, Later, Comp, Lindy, Silence, Tail, Crowd, Near, PhiOpen, Soon, SoonW float64
 	Trace                                                                                                                               bool
-}{Tau: 300, Phi: 1, OpenW: 1, RateH: 200, RateTau: 40, FitBase: 15, FitSlope: 0.05, Accept: 0.9, OpenFit: 5, NewIdle: 1, Margin: 1.05, Eta: 0.8, Lack: 0.5, Horizon: 3, KeepMargin: 1.5, KeepLow: 1.5, KeepC: 0.5, LongW: 0.02, Later: 0, Comp: 0.5, Lindy: 1, Silence: 0.25, Tail: 0.7, Crowd: 0.5, Near: 10, PhiOpen: 0.1, Soon: 100, SoonW: 10}
+}{Tau: 300, Phi: 1, OpenW: 1, RateH: 200, RateTau: 40, FitBase: 15, FitSlope: 0.05, Accept: 0.9, OpenFit: 5, NewIdle: 1, Margin: 1.05, Eta: 0.8, Lack: 1e9, Horizon: 3, KeepMargin: 1.5, KeepLow: 1.5, KeepC: 0.5, LongW: 0, Later: 0, Comp: 0.5, Lindy: 0.5, Silence: 0.25, Tail: 0.7, Crowd: 0.5, Near: 10, PhiOpen: 0.1, Soon: 100, SoonW: 30}
 
 func Hold(v *planner.View) planner.Placer {
 	if !v.Simple() || len(v.Problem.Cluster.Classes) > 1 {

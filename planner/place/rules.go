@@ -35,12 +35,8 @@ func (FirstRule) Only() bool { return false }
 // Reason is that it is the first that fits.
 func (FirstRule) Reason() planner.PlaceReason { return planner.PlaceFirst }
 
-// BestRule takes the fullest place by utilisation that has enough left (EDF-BF);
-// WorstRule the emptiest (EDF-WF).
-type (
-	BestRule  struct{}
-	WorstRule struct{}
-)
+// BestRule takes the fullest place by utilisation that has enough left (EDF-BF).
+type BestRule struct{}
 
 // Better prefers the fuller place.
 func (BestRule) Better(a, b *Candidate) bool { return a.Load > b.Load }
@@ -53,6 +49,9 @@ func (BestRule) Only() bool { return false }
 
 // Reason is that it is the fullest that fits.
 func (BestRule) Reason() planner.PlaceReason { return planner.PlaceFullest }
+
+// WorstRule takes the emptiest place by utilisation (EDF-WF).
+type WorstRule struct{}
 
 // Better prefers the emptier place.
 func (WorstRule) Better(a, b *Candidate) bool { return a.Load < b.Load }

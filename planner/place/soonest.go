@@ -8,7 +8,7 @@ import (
 
 // Soonest starts every task as early as it can, opening a GPU rather than
 // waiting: what a batch system does that knows nothing of energy. Among equal
-// starts it takes a GPU that is on, the lowest one.
+// starts it takes a GPU that is on.
 func Soonest(v *planner.View) planner.Placer {
 	if !v.Simple() || len(v.Problem.Cluster.Classes) > 1 {
 		return &soonest{opening{v}}
