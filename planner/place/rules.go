@@ -5,11 +5,11 @@ import "github.com/epplan/epplan/planner"
 // loadSlack is the rounding that a sum of utilisations may carry.
 const loadSlack = 1e-12
 
-// LightestRule takes the place with the earliest start, or none (EDL).
+// LightestRule takes the place that is free first, or none (EDL).
 type LightestRule struct{}
 
-// Better prefers the earlier start.
-func (LightestRule) Better(a, b *Candidate) bool { return a.Start < b.Start }
+// Better prefers the place that is free earlier.
+func (LightestRule) Better(a, b *Candidate) bool { return a.Free < b.Free }
 
 // Fits leaves the answer to Tune.
 func (LightestRule) Fits(*Candidate) bool { return true }

@@ -26,6 +26,7 @@ type Candidate struct {
 	Option int
 	GPUs   planner.GPUSet
 	Start  float64
+	Free   float64        // when the last task on its GPUs ends; Start where that isn't known
 	Load   float64        // sum of the shares of time that tasks on its fullest GPU need: Σ t̂/(d−a)
 	Need   float64        // what the task would add to it
 	Want   *planner.Quote // what the task wants on this class
@@ -125,7 +126,7 @@ func (s *scan) search(task int) (found bool) {
 		}
 		if start, gpus, ok := s.v.Earliest(task, option, node); ok {
 			c := &s.now
-			c.GPUs, c.Start, c.Room = gpus, start, t.RoomFrom(start)
+			c.GPUs, c.Start, c.Free, c.Room = gpus, start, start, t.RoomFrom(start)
 			c.Load = s.fullest(node, gpus)
 			found = s.consider(found)
 		}
@@ -138,7 +139,8 @@ func (s *scan) eachGPU(t *planner.Task, task int, found bool) bool {
 	first, count := s.v.GPUs(c.Node)
 	for g := range count {
 		c.GPUs = 1 << uint(g)
-		c.Start = s.v.StartFor(task, s.v.Free(first+g))
+		c.Free = s.v.Free(first + g)
+		c.Start = s.v.StartFor(task, c.Free)
 		c.Room = t.RoomFrom(c.Start)
 		c.Load = s.load[first+g]
 		found = s.consider(found)
