@@ -26,6 +26,7 @@ type optimum struct {
 	theta      float64
 	objectives []dvfsmodel.Objective // by class
 	shapes     [shapeSlots]sharedOptimum
+	evict      int
 }
 
 // sharedOptimum is the free optimum of a shape that was asked for lately.
@@ -45,9 +46,12 @@ type shape struct {
 	delta, constant float64
 }
 
-// shapeSlots is the number of shapes remembered, a power of two; a newer shape
-// with the same hash takes an older one's slot.
-const shapeSlots = 1 << 8
+// shapeSlots is the number of shapes remembered; each may be in one of a few
+// slots, and a newer shape takes an older one's.
+const (
+	shapeSlots = 1 << 8
+	shapeWays  = 4
+)
 
 // slot is the shape's hash.
 func (s *shape) slot() int {
@@ -111,15 +115,26 @@ func (o *optimum) free(response dvfsmodel.Response, class int) (dvfsmodel.Point,
 	}
 	p := &c.Params
 	key := shape{r: c.Range, class: class, p0: p.P0, gamma: p.Gamma, c: p.C, delta: p.Delta, constant: roundRatio(p.T0 / p.D)}
-	slot := &o.shapes[key.slot()]
-	if slot.shape != key {
-		pt, err := c.Optimum(o.objectives[class], math.Inf(1))
-		if err != nil {
-			return pt, false
+	setting, ok := o.sharedSetting(&key, c)
+	return p.At(setting), ok
+}
+
+// sharedSetting is the free optimum of a shape, computed when it isn't among
+// those remembered.
+func (o *optimum) sharedSetting(key *shape, c *dvfsmodel.Continuous) (dvfsmodel.Setting, bool) {
+	home := key.slot()
+	for i := range shapeWays {
+		if slot := &o.shapes[(home+i)%shapeSlots]; slot.shape == *key {
+			return slot.setting, true
 		}
-		*slot = sharedOptimum{shape: key, setting: pt.Setting}
 	}
-	return p.At(slot.setting), true
+	pt, err := c.Optimum(o.objectives[key.class], math.Inf(1))
+	if err != nil {
+		return pt.Setting, false
+	}
+	o.evict++
+	o.shapes[(home+o.evict%shapeWays)%shapeSlots] = sharedOptimum{shape: *key, setting: pt.Setting}
+	return pt.Setting, true
 }
 
 // roundRatio drops the bits of a ratio that rounding may have touched.
