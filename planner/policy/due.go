@@ -40,7 +40,7 @@ func ImplyDue(ctx context.Context, p *planner.Problem, stretch float64) error {
 // Best names the policy that takes the least energy of those we have.
 func Best(mode planner.Mode) string {
 	if mode == planner.Online {
-		return "edl:0.9"
+		return "late-binding"
 	}
 	return "edl-align"
 }

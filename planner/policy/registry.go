@@ -53,6 +53,9 @@ var entries = []entry{
 	{"greedy", "each task where it adds the least energy, idle time and turning on counted", func(q Params) planner.Policy {
 		return planner.Policy{Tune: tune.Optimum(1), Place: place.Marginal, Pick: pick.EDF, Park: park.DRS{Rho: q.Rho}}
 	}},
+	{"late-binding", "our best online: tasks wait until they must start, GPUs of a node end together", func(q Params) planner.Policy {
+		return planner.Policy{Tune: tune.Optimum(1), Place: place.Hold, Pick: pick.Held, Park: park.DRS{Rho: q.Rho}}
+	}},
 	{"edl-align", "our best offline: the best of several starts, nodes realigned, tasks moved and swapped", edlAlign},
 }
 

@@ -1,0 +1,169 @@
+package place
+
+import (
+	"math"
+	"slices"
+)
+
+const (
+	// few is the number of waiting tasks, for each GPU that is on, below which
+	// all of them are planned; fewAtMost bounds the time for it.
+	few, fewAtMost = 0.5, 400
+	// trickle is the flow of work, in GPUs for each GPU that is on, below which
+	// what is still to come is left out of account.
+	trickle = 0.7
+	// tighter prefers the smaller of two gaps that a task fits.
+	tighter = 0.01
+)
+
+// ending tells whether little waits and little is expected.
+func (h *hold) ending() bool {
+	gpus := h.l * float64(len(h.rows))
+	now := h.v.Now
+	if h.l == 1 || h.last == h.begun || float64(len(h.pool)) >= min(fewAtMost, few*gpus) {
+		return false
+	}
+	return h.flow(now)*min(1, h.ahead(now)/h.mean()) < trickle*gpus
+}
+
+// lane is a GPU in a plan for what waits.
+type lane struct {
+	row, gpu int     // row is beyond the rows for a node to be opened
+	free     float64 // when the last task planned so far ends
+	tasks    int     // planned
+	first    int     // the task that would start now, in the pool; -1: none
+	run      float64 // its run time
+}
+
+// drain plans what waits as if nothing more came, and starts a task that the
+// plan starts now. Longest tasks first, each goes where it makes a node end
+// later by least; the first of a node that isn't on yet waits for its latest
+// start.
+func (h *hold) drain() (i int, ok bool) {
+	lanes, ends := h.lanes()
+	for _, i := range h.longestFirst() {
+		j := &h.pool[i]
+		at, run, cost := h.bestLane(j, lanes, ends)
+		if h.l*(2*h.turnOn+h.idle*j.want) < cost && h.v.CanOpen(j.task, j.option, 0) {
+			lanes, ends = h.addNode(j, lanes, ends)
+			continue
+		}
+		if at < 0 {
+			continue
+		}
+		u := &lanes[at]
+		if u.tasks == 0 && u.free <= h.v.Now && u.row < len(h.rows) {
+			u.first, u.run = i, run
+		}
+		u.tasks++
+		u.free += run
+		ends[u.row] = max(ends[u.row], u.free)
+	}
+	for k := range lanes {
+		if u := &lanes[k]; u.first >= 0 {
+			h.start(&h.pool[u.first], h.rows[u.row].node, u.gpu, h.aligned(k, lanes))
+			return u.first, true
+		}
+	}
+	return 0, false
+}
+
+// lanes are the GPUs that are on, with their nodes' ends.
+func (h *hold) lanes() (lanes []lane, ends []float64) {
+	ends = make([]float64, len(h.rows))
+	for r := range h.rows {
+		ends[r] = h.rows[r].end
+	}
+	lanes = make([]lane, 0, len(h.rows)*int(h.l))
+	h.eachGPU(func(r, gpu int, free float64) {
+		lanes = append(lanes, lane{row: r, gpu: gpu, free: free, first: -1})
+	})
+	return lanes, ends
+}
+
+// longestFirst is the pool by falling run time.
+func (h *hold) longestFirst() []int {
+	order := make([]int, len(h.pool))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		switch {
+		case h.pool[a].want > h.pool[b].want:
+			return -1
+		case h.pool[a].want < h.pool[b].want:
+			return 1
+		}
+		return 0
+	})
+	return order
+}
+
+// bestLane is where a task costs least: by what it is shortened, and by what
+// its node ends later.
+func (h *hold) bestLane(j *held, lanes []lane, ends []float64) (best int, run, least float64) {
+	best, least = -1, math.Inf(1)
+	shortest := h.slots(j.paced(h.idle * h.l))
+	for k := range lanes {
+		u := &lanes[k]
+		t := min(j.want, j.room(u.free))
+		if t < j.min {
+			continue
+		}
+		if over := u.free + t - ends[u.row]; over > 0 {
+			t = max(j.min, min(t, max(t-over, shortest)))
+		}
+		cost := j.extra(t)
+		if over := u.free + t - ends[u.row]; over > 0 {
+			cost += h.idle * h.l * over
+		} else {
+			cost -= h.idle * tighter * over
+		}
+		if cost < least {
+			best, run, least = k, t, cost
+		}
+	}
+	return best, run, least
+}
+
+// addNode plans a node that is opened for a task when that must start.
+func (h *hold) addNode(j *held, lanes []lane, ends []float64) ([]lane, []float64) {
+	start := max(h.v.Now, j.latest) + h.delay
+	for g := range int(h.l) {
+		u := lane{row: len(ends), gpu: g, free: start, first: -1}
+		if g == 0 {
+			u.free, u.tasks = start+j.want, 1
+		}
+		lanes = append(lanes, u)
+	}
+	return lanes, append(ends, start+j.want)
+}
+
+// aligned is the run time of a lane's first task. If it is the only one there
+// it is stretched or shortened towards the end of the other GPUs of its node.
+func (h *hold) aligned(k int, lanes []lane) float64 {
+	u := &lanes[k]
+	if u.tasks > 1 {
+		return u.run
+	}
+	j, now := &h.pool[u.first], h.v.Now
+	end := h.rows[u.row].end
+	for m := range lanes {
+		if m != k && lanes[m].row == u.row {
+			end = max(end, lanes[m].free)
+		}
+	}
+	cost := func(t float64) float64 {
+		if over := now + t - end; over > 0 {
+			return j.extra(t) + h.idle*h.l*over
+		}
+		return j.extra(t) + h.idle*(end-now-t)
+	}
+	run := u.run
+	for _, t := range [...]float64{end - now, h.slots(j.paced(h.idle * h.l)), j.want} {
+		if t >= j.min && t <= min(j.max, j.room(now)) && cost(t) < cost(run) {
+			run = t
+		}
+	}
+	return run
+}

@@ -1,0 +1,179 @@
+package place
+
+import (
+	"math"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner"
+)
+
+type objective = dvfsmodel.Objective
+
+// held is a task that waits, with what another run time would cost.
+type held struct {
+	task, option int
+	due, limit   float64
+	latest       float64 // when it must be started at the latest to run as it wants
+	want, cost   float64 // its own run time and what it costs
+	min, max     float64 // run times that it can have
+	down, up     curve   // cost of running shorter or longer
+	stretch      bool    // can be made to take a given time exactly
+}
+
+// room is the longest that the task may run from a start on.
+func (j *held) room(start float64) float64 { return min(j.due-start, j.limit) }
+
+// curve is the added cost of a relative change r of the run time, one way:
+// slope·r + square·r².
+type curve struct{ slope, square float64 }
+
+func (c curve) at(r float64) float64 { return (c.slope + c.square*r) * r }
+
+// The changes of the run time through which the curves are laid.
+const (
+	shortNear, shortFar = 0.04, 0.16
+	longNear, longFar   = 0.04, 0.2
+)
+
+// newHeld weighs a task that arrived. One that can't be done in time as the
+// tuner would set it must start at once.
+func (h *hold) newHeld(task int) held {
+	t := &h.v.Problem.Tasks[task]
+	j := held{task: task, due: t.Due, limit: t.Limit, option: t.Option(h.v.Problem.Cluster.Classes[0].Model), latest: math.Inf(-1)}
+	want, ok := h.v.Want(task, 0)
+	if !ok {
+		return j
+	}
+	start := h.v.StartFor(task, h.v.Now)
+	c, continuous := t.Options[j.option].Response.(*dvfsmodel.Continuous)
+	set := want.Clocks == planner.ClocksFree || want.Clocks == planner.ClocksDeadline
+	j.stretch = continuous && set
+	pt := h.rounded(&j, want.Point, j.room(start))
+	j.want, j.cost = pt.Time, h.price.Cost(pt)
+	j.min, j.max = j.want, j.want
+	if set {
+		j.min = min(j.min, t.Options[j.option].Response.MinTime())
+		j.down = h.curve(&j, -shortNear, -shortFar)
+	}
+	if j.stretch {
+		j.max = max(j.max, c.Range.MaxTime(c.Params))
+		j.up = h.curve(&j, longNear, longFar)
+	}
+	j.latest = t.Due - j.want - h.delay
+	if math.IsInf(t.Due, 1) {
+		j.latest = start + j.want // nothing presses, but it shall not wait for ever
+	}
+	j.latest = h.slots(j.latest)
+	return j
+}
+
+// slots rounds down to whole slots where starts are bound to them.
+func (h *hold) slots(t float64) float64 {
+	if h.v.Problem.Start != planner.StartSlot {
+		return t
+	}
+	const slack = 1e-9
+	s := h.v.Problem.Cluster.Slot
+	return math.Floor(t/s+slack) * s
+}
+
+// curve lays a curve through two relative changes of the run time.
+func (h *hold) curve(j *held, near, far float64) curve {
+	rise := func(change float64) (r, cost float64) {
+		t := min(max(j.want*(1+change), j.min), j.max)
+		pt := h.point(j, t, j.room(h.v.Now))
+		return math.Abs(t/j.want - 1), max(0, h.price.Cost(pt)-j.cost)
+	}
+	r1, cost1 := rise(near)
+	r2, cost2 := rise(far)
+	const apart = 1e-9
+	switch {
+	case r1 < apart:
+		return curve{}
+	case r2 < r1*(1+apart):
+		return curve{slope: cost1 / r1}
+	}
+	square := max(0, (cost2/r2-cost1/r1)/(r2-r1))
+	return curve{slope: max(0, cost1/r1-square*r1), square: square}
+}
+
+// extra estimates what running for t costs more than running as the task wants.
+func (j *held) extra(t float64) float64 {
+	r := t/j.want - 1
+	switch {
+	case t < j.min || t > j.max:
+		return math.Inf(1)
+	case r < 0:
+		return j.down.at(-r)
+	default:
+		return j.up.at(r)
+	}
+}
+
+// paced is the run time below which shortening doesn't pay when each second
+// costs price.
+func (j *held) paced(price float64) float64 {
+	gain := price*j.want - j.down.slope
+	switch {
+	case gain <= 0:
+		return j.want
+	case j.down.square == 0:
+		return j.min
+	}
+	return max(j.min, j.want*(1-gain/(2*j.down.square)))
+}
+
+// point is the cheapest point that takes t seconds; where only some times can
+// be had, at most t. If none can it is what ends in the room, or the fastest.
+func (h *hold) point(j *held, t, room float64) dvfsmodel.Point {
+	if c, ok := h.v.Problem.Tasks[j.task].Options[j.option].Response.(*dvfsmodel.Continuous); ok && j.stretch {
+		if pt, ok := c.Range.ForTime(c.Params, t); ok {
+			return pt
+		}
+	}
+	for _, limit := range [...]float64{t, room} {
+		if q, ok := h.v.Tuner.Want(j.task, j.option, 0, limit); ok {
+			return q.Point
+		}
+	}
+	return h.v.Tuner.Fastest(j.task, j.option, 0).Point
+}
+
+// rounded is a point near the given one with a run time of whole slots, if
+// that costs less than idling to the end of the last slot.
+func (h *hold) rounded(j *held, pt dvfsmodel.Point, room float64) dvfsmodel.Point {
+	c, ok := h.v.Problem.Tasks[j.task].Options[j.option].Response.(*dvfsmodel.Continuous)
+	if !ok || !j.stretch || h.v.Problem.Start != planner.StartSlot {
+		return pt
+	}
+	s := h.v.Problem.Cluster.Slot
+	down := math.Floor(pt.Time/s) * s
+	cost := h.price.Cost(pt) + h.idle*(math.Ceil(pt.Time/s)*s-pt.Time)
+	for _, t := range [...]float64{down, down + s} {
+		if whole, ok := c.Range.ForTime(c.Params, t); ok && t <= room && h.price.Cost(whole) < cost {
+			pt, cost = whole, h.price.Cost(whole)
+		}
+	}
+	return pt
+}
+
+// placed is a start of a task that runs for t seconds.
+func (h *hold) placed(j *held, node, gpu int, start, t float64, why planner.PlaceReason) planner.Placement {
+	want, _ := h.v.Want(j.task, 0)
+	room := j.room(start)
+	pt := h.point(j, min(t, room), room)
+	if t >= room {
+		pt = h.rounded(j, pt, room)
+	}
+	q := planner.Quote{Point: pt, Clocks: want.Clocks, Want: want.Want}
+	const same = 1e-12
+	switch {
+	case pt.Time > want.Point.Time*(1+same):
+		q.Clocks, room = planner.ClocksStretched, pt.Time
+	case pt.Time < want.Point.Time*(1-same) && room < want.Want:
+		q.Clocks = planner.ClocksDeadline
+	case pt.Time < want.Point.Time*(1-same):
+		q.Clocks, room = planner.ClocksShrunk, pt.Time
+	}
+	return placement(node, 0, j.option, planner.GPUSet(1)<<uint(gpu), start, &q, room, why) //nolint:gosec // below MaxGPUs
+}
