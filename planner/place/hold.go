@@ -60,6 +60,7 @@ type hold struct {
 
 	pool []held  // by latest start, then number
 	work float64 // run time that waits in the pool, seconds
+	rush []int   // tasks that can't be done in time as they want: they don't wait
 	rows []row   // nodes that are on; while asked, those that end last come first
 
 	asked float64 // when the nodes to keep were counted, for how many nodes on
@@ -67,8 +68,9 @@ type hold struct {
 	keep  int     // nodes that go on taking tasks
 	lack  float64 // GPUs that are needed beyond those that are on
 
-	task  int // the next start that Place is asked for; -1: none
-	ready planner.Placement
+	task    int // that Place is asked for next; -1: none
+	ready   planner.Placement
+	verdict planner.Verdict
 }
 
 // row is a node that is on, as it is now.
@@ -95,7 +97,7 @@ func (h *hold) Place(task int) (planner.Placement, planner.Verdict) {
 		return h.marginal.Place(task)
 	}
 	h.task = -1
-	return h.ready, planner.Start
+	return h.ready, h.verdict
 }
 
 // Refused is never called: what Next offers starts.
@@ -104,6 +106,10 @@ func (h *hold) Refused(int) {}
 // Arrive puts tasks into the pool.
 func (h *hold) Arrive(tasks []int) {
 	for _, task := range tasks {
+		if _, ok := h.v.Want(task, 0); !ok {
+			h.rush = append(h.rush, task)
+			continue
+		}
 		j := h.newHeld(task)
 		i, _ := slices.BinarySearchFunc(h.pool, j, func(a, b held) int {
 			return cmp.Or(cmp.Compare(a.latest, b.latest), cmp.Compare(a.task, b.task))
@@ -151,6 +157,10 @@ func (h *hold) eachGPU(visit func(r, gpu int, free float64)) {
 
 // Next decides what starts now and where; Place repeats it.
 func (h *hold) Next() (task int, ok bool) {
+	if n := len(h.rush); n > 0 {
+		task, h.rush = h.rush[0], h.rush[1:]
+		return task, true // where Marginal says
+	}
 	if len(h.pool) == 0 {
 		return 0, false
 	}
@@ -204,7 +214,7 @@ func (h *hold) look() (frees int, gaps float64) {
 
 // start runs a task now for t seconds on a GPU of a node.
 func (h *hold) start(j *held, node, gpu int, t float64) {
-	h.ready = h.placed(j, node, gpu, h.v.Now, t, planner.PlaceHeld)
+	h.ready, h.verdict = h.placed(j, node, gpu, h.v.Now, t, planner.PlaceHeld), planner.Start
 }
 
 // startOn runs a task now for t seconds on the first free GPU of a row's node.
@@ -226,6 +236,6 @@ func (h *hold) startFresh(j *held) bool {
 	if t < j.min || !h.v.CanOpen(j.task, j.option, 0) {
 		return false
 	}
-	h.ready = h.placed(j, -1, 0, start, t, planner.PlaceOpened)
+	h.ready, h.verdict = h.placed(j, -1, 0, start, t, planner.PlaceOpened), planner.Start
 	return true
 }

@@ -40,8 +40,14 @@ func (s *stream) saw(now, window, want float64) {
 	}
 }
 
+// windowBin is the class of a window; one that is over before it begins is in
+// the lowest.
 func windowBin(window float64) int {
-	x := windowBins/2 + windowSteps*math.Log2(window)
+	if !(window > 0) {
+		return 0
+	}
+	const shortest = 1e-9 // a due time may have passed already
+	x := windowBins/2 + windowSteps*math.Log2(max(shortest, window))
 	return int(min(max(0, x), windowBins-1))
 }
 
@@ -86,7 +92,7 @@ const (
 	horizon, bins = 3, 32
 	// keepMargin times the demand is what the nodes must be able to do before
 	// one of them closes; with less than openMargin times, one is opened.
-	keepMargin, openMargin = 1.5, 1.05
+	keepMargin, openMargin = 1.6, 1.05
 	// usable is the part of the gaps of closing nodes that tasks will fit.
 	usable = 0.8
 	// lackOpens is the part of a node that must be lacking to open one.

@@ -59,11 +59,11 @@ func (h *hold) newHeld(task int) held {
 		j.max = max(j.max, c.Range.MaxTime(c.Params))
 		j.up = h.curve(&j, longNear, longFar)
 	}
-	j.latest = t.Due - j.want - h.delay
+	latest := t.Due - j.want
 	if math.IsInf(t.Due, 1) {
-		j.latest = start + j.want // nothing presses, but it shall not wait for ever
+		latest = start + j.want // nothing presses, but it shall not wait for ever
 	}
-	j.latest = h.slots(j.latest)
+	j.latest = h.slots(h.slots(latest) - h.delay)
 	return j
 }
 
@@ -175,5 +175,5 @@ func (h *hold) placed(j *held, node, gpu int, start, t float64, why planner.Plac
 	case pt.Time < want.Point.Time*(1-same):
 		q.Clocks, room = planner.ClocksShrunk, pt.Time
 	}
-	return placement(node, 0, j.option, planner.GPUSet(1)<<uint(gpu), start, &q, room, why) //nolint:gosec // below MaxGPUs
+	return placement(node, 0, j.option, planner.GPUSet(1)<<uint(gpu), start, &q, room, why)
 }

@@ -3,8 +3,6 @@ package place
 import (
 	"math"
 	"slices"
-
-	"github.com/epplan/epplan/planner"
 )
 
 const (
@@ -29,7 +27,8 @@ func (h *hold) urgent(gaps float64) (i int, ok bool) {
 		if j.latest > h.v.Now && !crowded {
 			break
 		}
-		if h.forced(j) {
+		if math.IsInf(j.latest, -1) {
+			h.save(j)
 			return i, true
 		}
 		if soon == nil {
@@ -43,9 +42,8 @@ func (h *hold) urgent(gaps float64) (i int, ok bool) {
 		fresh := h.fresh(j, gaps)
 		switch {
 		case math.IsInf(min(here, fresh, later), 1):
-			if h.saved(j) {
-				return i, true
-			}
+			h.save(j)
+			return i, true
 		case here <= min(later, fresh) || crowded && r >= 0:
 			h.startOn(j, &h.rows[r], min(j.want, j.room(h.v.Now)))
 			return i, true
@@ -74,15 +72,9 @@ func (h *hold) crowded() bool {
 	return float64(busy) > spare*float64(count)*h.l
 }
 
-// forced starts a task that the tuner can't do in time.
-func (h *hold) forced(j *held) bool { return math.IsInf(j.latest, -1) && h.saved(j) }
-
-// saved starts a task wherever it still ends in time, or else first.
-func (h *hold) saved(j *held) bool {
-	pl, verdict := h.rescue(j.task)
-	h.ready = pl
-	return verdict == planner.Start
-}
+// save starts a task wherever it still ends in time, or else first, or gives
+// it up.
+func (h *hold) save(j *held) { h.ready, h.verdict = h.rescue(j.task) }
 
 // soon lists when the GPUs that are busy come free.
 func (h *hold) soon() []float64 {

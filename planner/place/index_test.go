@@ -72,9 +72,9 @@ func twoClasses(p *planner.Problem) *planner.Problem {
 func TestLightestPlacesLikeTheScanItStandsFor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawSimple(t, rapid.Bool().Draw(t, "online"))
-		fast, clear := planWith(t, p, place.Lightest), planWith(t, p, place.With(place.LightestRule{}))
+		fast, slow := planWith(t, p, place.Lightest), planWith(t, p, place.With(place.LightestRule{}))
 		for i := range fast.Assignments {
-			a, b := &fast.Assignments[i], &clear.Assignments[i]
+			a, b := &fast.Assignments[i], &slow.Assignments[i]
 			if a.Node != b.Node || a.GPUs != b.GPUs || a.Start != b.Start || a.Point != b.Point {
 				t.Fatalf("task %d: index %+v, scan %+v", i, a, b)
 			}
@@ -87,9 +87,9 @@ func TestLightestPlacesLikeTheScanItStandsFor(t *testing.T) {
 func TestSoonestByIndexStartsLikeSoonestBySearch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawSimple(t, false)
-		fast, clear := planWith(t, p, place.Soonest), planWith(t, twoClasses(p), place.Soonest)
+		fast, slow := planWith(t, p, place.Soonest), planWith(t, twoClasses(p), place.Soonest)
 		for i := range fast.Assignments {
-			if a, b := &fast.Assignments[i], &clear.Assignments[i]; a.Start != b.Start || a.Point != b.Point {
+			if a, b := &fast.Assignments[i], &slow.Assignments[i]; a.Start != b.Start || a.Point != b.Point {
 				t.Fatalf("task %d: index %+v, search %+v", i, a, b)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -43,7 +44,7 @@ func randomProblem(n, shapes int) *planner.Problem {
 		responses[i] = dvfsmodel.Continuous{Params: params, Range: &r}
 		options[i] = planner.Option{Model: "paper", GPUs: 1, Response: &responses[i]}
 		deadline := params.Time(1, 1) / (0.001 + 0.999*rng.Float64())
-		p.Tasks[i] = planner.Task{ID: fmt.Sprint(i), Deadline: deadline, Due: deadline, Limit: math.Inf(1), Share: 1, Options: options[i : i+1]}
+		p.Tasks[i] = planner.Task{ID: strconv.Itoa(i), Deadline: deadline, Due: deadline, Limit: math.Inf(1), Share: 1, Options: options[i : i+1]}
 	}
 	return p
 }
