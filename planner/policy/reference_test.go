@@ -51,7 +51,7 @@ func readTable(tb testing.TB, path string) []map[string]string {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	records, err := csv.NewReader(f).ReadAll()
 	if err != nil {
 		tb.Fatal(err)
