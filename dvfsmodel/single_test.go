@@ -1,12 +1,8 @@
 package dvfsmodel_test
 
 import (
-	"encoding/csv"
 	"errors"
 	"math"
-	"os"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -29,7 +25,7 @@ func checkSingleFile(t *testing.T, interval, file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := readRows(t, shareddata.Path(t, file))
+	rows := shareddata.Rows(t, shareddata.Path(t, file))
 	if len(rows) != 400 {
 		t.Fatalf("%d rows, want 400", len(rows))
 	}
@@ -41,10 +37,10 @@ func checkSingleFile(t *testing.T, interval, file string) {
 func checkSingleRow(t *testing.T, r dvfsmodel.Range, row map[string]string) {
 	t.Helper()
 	p := dvfsmodel.Params{
-		P0: dvfsmodel.Watt(num(t, row["P0"])), Gamma: dvfsmodel.Watt(num(t, row["gamma"])), C: dvfsmodel.Watt(num(t, row["c"])),
-		D: num(t, row["D"]), Delta: num(t, row["delta"]), T0: num(t, row["t0"]),
+		P0: dvfsmodel.Watt(shareddata.Number(t, row["P0"])), Gamma: dvfsmodel.Watt(shareddata.Number(t, row["gamma"])), C: dvfsmodel.Watt(shareddata.Number(t, row["c"])),
+		D: shareddata.Number(t, row["D"]), Delta: shareddata.Number(t, row["delta"]), T0: shareddata.Number(t, row["t0"]),
 	}
-	pt, err := r.Optimum(p, dvfsmodel.MinEnergy(), num(t, row["limit"]))
+	pt, err := r.Optimum(p, dvfsmodel.MinEnergy(), shareddata.Number(t, row["limit"]))
 	near(t, row, "t_min", r.MinTime(p), 1e-12)
 	if row["feasible"] == "0" {
 		var infeasible *dvfsmodel.InfeasibleError
@@ -74,38 +70,8 @@ func checkSingleRow(t *testing.T, r dvfsmodel.Range, row map[string]string) {
 
 func near(t *testing.T, row map[string]string, column string, got, tol float64) {
 	t.Helper()
-	want := num(t, row[column])
+	want := shareddata.Number(t, row[column])
 	if !(math.Abs(got-want) <= tol*math.Abs(want)) {
 		t.Errorf("row %s (%s): %s = %.15g, want %.15g", row["id"], row["case"], column, got, want)
 	}
-}
-
-func num(t *testing.T, s string) float64 {
-	t.Helper()
-	x, err := strconv.ParseFloat(s, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return x
-}
-
-func readRows(t *testing.T, path string) []map[string]string {
-	t.Helper()
-	text, err := os.ReadFile(path) //nolint:gosec // a fixture
-	if err != nil {
-		t.Fatal(err)
-	}
-	records, err := csv.NewReader(strings.NewReader(string(text))).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows := make([]map[string]string, 0, len(records)-1)
-	for _, record := range records[1:] {
-		row := make(map[string]string, len(record))
-		for i, name := range records[0] {
-			row[name] = record[i]
-		}
-		rows = append(rows, row)
-	}
-	return rows
 }

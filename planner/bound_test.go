@@ -4,7 +4,6 @@ import (
 	"encoding/csv"
 	"math"
 	"os"
-	"strconv"
 	"testing"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -35,15 +34,6 @@ func boundRows(tb testing.TB, name string) []map[string]string {
 	return rows
 }
 
-func boundNumber(tb testing.TB, s string) float64 {
-	tb.Helper()
-	x, err := strconv.ParseFloat(s, 64)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return x
-}
-
 // boundProblem joins a task set of the reference with the paper's cluster.
 func boundProblem(tb testing.TB, set, interval string, l int) *planner.Problem {
 	tb.Helper()
@@ -55,13 +45,13 @@ func boundProblem(tb testing.TB, set, interval string, l int) *planner.Problem {
 		{Name: "pair", Model: "paper", GPUs: l, IdleW: 37, TurnOn: 90},
 	}}}
 	for _, row := range boundRows(tb, "tasksets/"+set+".csv") {
-		watt := func(column string) dvfsmodel.Watt { return dvfsmodel.Watt(boundNumber(tb, row[column])) }
+		watt := func(column string) dvfsmodel.Watt { return dvfsmodel.Watt(shareddata.Number(tb, row[column])) }
 		p.Tasks = append(p.Tasks, planner.Task{
-			ID: row["id"], Arrival: boundNumber(tb, row["arrival"]), Deadline: boundNumber(tb, row["deadline"]),
-			Due: boundNumber(tb, row["deadline"]), Limit: math.Inf(1), Share: 1,
+			ID: row["id"], Arrival: shareddata.Number(tb, row["arrival"]), Deadline: shareddata.Number(tb, row["deadline"]),
+			Due: shareddata.Number(tb, row["deadline"]), Limit: math.Inf(1), Share: 1,
 			Options: []planner.Option{{Model: "paper", GPUs: 1, Response: &dvfsmodel.Continuous{Range: &r, Params: dvfsmodel.Params{
 				P0: watt("P0"), Gamma: watt("gamma"), C: watt("c"),
-				D: boundNumber(tb, row["D"]), Delta: boundNumber(tb, row["delta"]), T0: boundNumber(tb, row["t0"]),
+				D: shareddata.Number(tb, row["D"]), Delta: shareddata.Number(tb, row["delta"]), T0: shareddata.Number(tb, row["t0"]),
 			}}}},
 		})
 	}
@@ -71,7 +61,7 @@ func boundProblem(tb testing.TB, set, interval string, l int) *planner.Problem {
 
 func TestRunBoundEqualsTheReference(t *testing.T) {
 	for _, row := range boundRows(t, "bounds.csv") {
-		want := boundNumber(t, row["lower_bound"])
+		want := shareddata.Number(t, row["lower_bound"])
 		for _, l := range []int{1, 16} {
 			b := planner.LowerBound(boundProblem(t, row["set"], row["interval"], l))
 			if off := math.Abs(float64(b.Run)/want - 1); off > 1e-9 {

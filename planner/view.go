@@ -135,6 +135,17 @@ func (v *View) Want(task, class int) (q *Quote, ok bool) {
 	return &w.quote, w.state == wantKnown
 }
 
+// DeadlinePrior tells whether the task's own optimum would take too long on
+// every class (EDL definition 1).
+func (v *View) DeadlinePrior(task int) bool {
+	for class := range v.Problem.Cluster.Classes {
+		if q, ok := v.Want(task, class); ok && q.Clocks != ClocksDeadline {
+			return false
+		}
+	}
+	return true
+}
+
 // Nodes is the number of nodes ever used; some may be off.
 func (v *View) Nodes() int { return len(v.nodes) }
 

@@ -3,9 +3,11 @@
 package shareddata
 
 import (
+	"encoding/csv"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"testing"
 )
 
@@ -36,4 +38,37 @@ func root(tb testing.TB) string {
 		tb.Fatal("shared data: no caller information")
 	}
 	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
+}
+
+// Rows reads a CSV file: for each row its cells by the header's names.
+func Rows(tb testing.TB, path string) []map[string]string {
+	tb.Helper()
+	f, err := os.Open(path) //nolint:gosec // a fixture
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	records, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	rows := make([]map[string]string, 0, len(records)-1)
+	for _, record := range records[1:] {
+		row := make(map[string]string, len(record))
+		for i, name := range records[0] {
+			row[name] = record[i]
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// Number is a cell as a number; inf is one.
+func Number(tb testing.TB, cell string) float64 {
+	tb.Helper()
+	x, err := strconv.ParseFloat(cell, 64)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return x
 }

@@ -2,13 +2,10 @@ package improve_test
 
 import (
 	"context"
-	"encoding/csv"
 	"errors"
 	"math"
 	"math/rand/v2"
-	"os"
 	"reflect"
-	"strconv"
 	"testing"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -31,49 +28,18 @@ func paperProblem(tb testing.TB, set, interval string, l int) *planner.Problem {
 	p := &planner.Problem{Cluster: planner.Cluster{Name: "paper", Slot: 1, Classes: []planner.NodeClass{
 		{Name: "pair", Model: "paper", GPUs: l, IdleW: 37, TurnOn: 90},
 	}}}
-	for _, row := range readTable(tb, shareddata.Path(tb, "edl/tasksets/"+set+".csv")) {
+	for _, row := range shareddata.Rows(tb, shareddata.Path(tb, "edl/tasksets/"+set+".csv")) {
 		p.Tasks = append(p.Tasks, planner.Task{
-			ID: row["id"], Arrival: num(tb, row["arrival"]), Deadline: num(tb, row["deadline"]), Due: num(tb, row["deadline"]),
+			ID: row["id"], Arrival: shareddata.Number(tb, row["arrival"]), Deadline: shareddata.Number(tb, row["deadline"]), Due: shareddata.Number(tb, row["deadline"]),
 			Limit: math.Inf(1), Share: 1,
 			Options: []planner.Option{{Model: "paper", GPUs: 1, Response: &dvfsmodel.Continuous{Range: &r, Params: dvfsmodel.Params{
-				P0: dvfsmodel.Watt(num(tb, row["P0"])), Gamma: dvfsmodel.Watt(num(tb, row["gamma"])), C: dvfsmodel.Watt(num(tb, row["c"])),
-				D: num(tb, row["D"]), Delta: num(tb, row["delta"]), T0: num(tb, row["t0"]),
+				P0: dvfsmodel.Watt(shareddata.Number(tb, row["P0"])), Gamma: dvfsmodel.Watt(shareddata.Number(tb, row["gamma"])), C: dvfsmodel.Watt(shareddata.Number(tb, row["c"])),
+				D: shareddata.Number(tb, row["D"]), Delta: shareddata.Number(tb, row["delta"]), T0: shareddata.Number(tb, row["t0"]),
 			}}}},
 		})
 	}
 	p.Mode = planner.ModeOf(p.Tasks)
 	return p
-}
-
-func readTable(tb testing.TB, path string) []map[string]string {
-	tb.Helper()
-	f, err := os.Open(path) //nolint:gosec // a fixture
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer func() { _ = f.Close() }()
-	records, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	rows := make([]map[string]string, 0, len(records)-1)
-	for _, record := range records[1:] {
-		row := make(map[string]string, len(record))
-		for i, name := range records[0] {
-			row[name] = record[i]
-		}
-		rows = append(rows, row)
-	}
-	return rows
-}
-
-func num(tb testing.TB, s string) float64 {
-	tb.Helper()
-	x, err := strconv.ParseFloat(s, 64)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return x
 }
 
 // edl plans a problem by the EDL paper's policy.

@@ -77,7 +77,7 @@ func deadlineFirst(v *planner.View, sortRest func([]int)) *queue {
 		rest := make([]int, 0, len(batch))
 		prior := batch[:0]
 		for _, task := range batch {
-			if bound(v, task) {
+			if v.DeadlinePrior(task) {
 				prior = append(prior, task)
 			} else {
 				rest = append(rest, task)
@@ -86,17 +86,6 @@ func deadlineFirst(v *planner.View, sortRest func([]int)) *queue {
 		sortRest(rest)
 		copy(batch[len(prior):], rest)
 	}}
-}
-
-// bound tells whether the task is deadline-prior (EDL definition 1): its own
-// optimum would take too long on every class.
-func bound(v *planner.View, task int) bool {
-	for class := range v.Problem.Cluster.Classes {
-		if q, ok := v.Want(task, class); ok && q.Clocks != planner.ClocksDeadline {
-			return false
-		}
-	}
-	return true
 }
 
 // wanted is the shortest run time that the task wants on any class.

@@ -80,7 +80,7 @@ func utilisation(t *planner.Task, want *planner.Quote) float64 {
 }
 
 func (s *scan) Place(task int) (planner.Placement, planner.Verdict) {
-	if s.v.Now == 0 && s.bound(task) {
+	if s.v.Now == 0 && s.v.DeadlinePrior(task) {
 		return s.rescue(task)
 	}
 	if !s.search(task) {
@@ -92,16 +92,6 @@ func (s *scan) Place(task int) (planner.Placement, planner.Verdict) {
 		return s.rescue(task)
 	}
 	return placement(c.Node, c.Class, c.Option, c.GPUs, c.Start, &q, c.Room, s.rule.Reason()), planner.Start
-}
-
-// bound tells whether the task is deadline-prior on every class.
-func (s *scan) bound(task int) bool {
-	for class := range s.v.Problem.Cluster.Classes {
-		if q, ok := s.v.Want(task, class); ok && q.Clocks != planner.ClocksDeadline {
-			return false
-		}
-	}
-	return true
 }
 
 // search finds the best place of a task by the rule. Places are each GPU for a

@@ -20,11 +20,11 @@ var onlineGoal = map[string]float64{"1": 0.2, "2": 0.45, "4": 0.8, "8": 1.3, "16
 // its gaps beside those of the reference.
 func TestLateBindingTakesLessThanTheReferenceGreedyOnEveryOnlineSet(t *testing.T) {
 	bound := map[string]float64{}
-	for _, row := range readTable(t, shareddata.Path(t, "edl/bounds.csv")) {
-		bound[row["set"]+row["interval"]] = num(t, row["lower_bound"])
+	for _, row := range shareddata.Rows(t, shareddata.Path(t, "edl/bounds.csv")) {
+		bound[row["set"]+row["interval"]] = shareddata.Number(t, row["lower_bound"])
 	}
 	compared := 0
-	for _, row := range readTable(t, shareddata.Path(t, "edl/results.csv")) {
+	for _, row := range shareddata.Rows(t, shareddata.Path(t, "edl/results.csv")) {
 		if row["algorithm"] != "greedy" {
 			continue
 		}
@@ -33,9 +33,9 @@ func TestLateBindingTakesLessThanTheReferenceGreedyOnEveryOnlineSet(t *testing.T
 		if err != nil {
 			t.Fatal(err)
 		}
-		plan := planPaper(t, paperProblem(t, row["set"], row["interval"], int(num(t, row["l"])), start), "late-binding")
+		plan := planPaper(t, paperProblem(t, row["set"], row["interval"], int(shareddata.Number(t, row["l"])), start), "late-binding")
 		gap := 100 * (float64(plan.Ledger.Total())/bound[row["set"]+row["interval"]] - 1)
-		reference := num(t, row["over_bound_pct"])
+		reference := shareddata.Number(t, row["over_bound_pct"])
 		name := row["set"] + " " + row["interval"] + " " + row["start_rule"] + " l=" + row["l"]
 		t.Logf("%-38s %8.4f %%, reference %8.4f %%", name, gap, reference)
 		if plan.Status != planner.Complete {

@@ -2,13 +2,10 @@ package policy_test
 
 import (
 	"context"
-	"encoding/csv"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"testing"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -31,49 +28,18 @@ func paperProblem(tb testing.TB, set, interval string, l int, start planner.Star
 	if set == "table3" {
 		file = "edl/table3.csv"
 	}
-	for _, row := range readTable(tb, shareddata.Path(tb, file)) {
+	for _, row := range shareddata.Rows(tb, shareddata.Path(tb, file)) {
 		p.Tasks = append(p.Tasks, planner.Task{
-			ID: row["id"], Arrival: num(tb, row["arrival"]), Deadline: num(tb, row["deadline"]), Due: num(tb, row["deadline"]),
+			ID: row["id"], Arrival: shareddata.Number(tb, row["arrival"]), Deadline: shareddata.Number(tb, row["deadline"]), Due: shareddata.Number(tb, row["deadline"]),
 			Limit: math.Inf(1), Share: 1,
 			Options: []planner.Option{{Model: "paper", GPUs: 1, Response: &dvfsmodel.Continuous{Range: &r, Params: dvfsmodel.Params{
-				P0: dvfsmodel.Watt(num(tb, row["P0"])), Gamma: dvfsmodel.Watt(num(tb, row["gamma"])), C: dvfsmodel.Watt(num(tb, row["c"])),
-				D: num(tb, row["D"]), Delta: num(tb, row["delta"]), T0: num(tb, row["t0"]),
+				P0: dvfsmodel.Watt(shareddata.Number(tb, row["P0"])), Gamma: dvfsmodel.Watt(shareddata.Number(tb, row["gamma"])), C: dvfsmodel.Watt(shareddata.Number(tb, row["c"])),
+				D: shareddata.Number(tb, row["D"]), Delta: shareddata.Number(tb, row["delta"]), T0: shareddata.Number(tb, row["t0"]),
 			}}}},
 		})
 	}
 	p.Mode = planner.ModeOf(p.Tasks)
 	return p
-}
-
-func readTable(tb testing.TB, path string) []map[string]string {
-	tb.Helper()
-	f, err := os.Open(path) //nolint:gosec // a fixture
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer func() { _ = f.Close() }()
-	records, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	rows := make([]map[string]string, 0, len(records)-1)
-	for _, record := range records[1:] {
-		row := make(map[string]string, len(record))
-		for i, name := range records[0] {
-			row[name] = record[i]
-		}
-		rows = append(rows, row)
-	}
-	return rows
-}
-
-func num(tb testing.TB, s string) float64 {
-	tb.Helper()
-	x, err := strconv.ParseFloat(s, 64)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return x
 }
 
 // policyOf is our name of an algorithm of results.csv; empty: not the paper's.
@@ -90,7 +56,7 @@ func policyOf(row map[string]string) string {
 
 func TestPaperPoliciesReproduceTheReferenceResults(t *testing.T) {
 	bySet := map[string][]map[string]string{}
-	for _, row := range readTable(t, shareddata.Path(t, "edl/results.csv")) {
+	for _, row := range shareddata.Rows(t, shareddata.Path(t, "edl/results.csv")) {
 		if policyOf(row) != "" {
 			bySet[row["set"]+"/"+row["interval"]] = append(bySet[row["set"]+"/"+row["interval"]], row)
 		}
@@ -119,10 +85,10 @@ func checkRows(t *testing.T, rows []map[string]string) {
 		}
 		key := row["l"] + row["start_rule"]
 		if problems[key] == nil {
-			problems[key] = paperProblem(t, row["set"], row["interval"], int(num(t, row["l"])), start)
+			problems[key] = paperProblem(t, row["set"], row["interval"], int(shareddata.Number(t, row["l"])), start)
 		}
 		plan := planPaper(t, problems[key], policyOf(row))
-		off := math.Abs(float64(plan.Ledger.Total())/num(t, row["e_total"]) - 1)
+		off := math.Abs(float64(plan.Ledger.Total())/shareddata.Number(t, row["e_total"]) - 1)
 		worst = max(worst, off)
 		if off > 1e-8 || plan.Status != planner.Complete {
 			t.Errorf("%s l=%s %s: %.10g J, reference %s (off by %.3g), status %v; run %.10g/%s idle %.8g/%s on %.6g/%s",
@@ -179,16 +145,16 @@ func checkSchedule(t *testing.T, file string, parts []string) {
 		t.Fatal(err)
 	}
 	name := policyOf(map[string]string{"algorithm": algorithm, "theta": theta, "dvfs": "1"})
-	p := paperProblem(t, set, "wide", int(num(t, l)), start)
+	p := paperProblem(t, set, "wide", int(shareddata.Number(t, l)), start)
 	plan := planPaper(t, p, name)
 	partner := map[string]string{} // our GPU by the reference's pair: labels differ, tasks on one pair don't
-	for _, row := range readTable(t, file) {
-		a := &plan.Assignments[int(num(t, row["task"]))]
+	for _, row := range shareddata.Rows(t, file) {
+		a := &plan.Assignments[int(shareddata.Number(t, row["task"]))]
 		for column, got := range map[string]float64{
 			"start": a.Start, "finish": a.End, "Vc": float64(a.Point.Setting.V), "fc": a.Point.Setting.Fc,
 			"fm": a.Point.Setting.Fm, "P": float64(a.Point.Power), "E": float64(a.Point.Energy),
 		} {
-			if want := num(t, row[column]); math.Abs(got-want) > 1e-7*max(1, math.Abs(want)) {
+			if want := shareddata.Number(t, row[column]); math.Abs(got-want) > 1e-7*max(1, math.Abs(want)) {
 				t.Errorf("task %s: %s = %.12g, want %.12g", row["task"], column, got, want)
 			}
 		}
