@@ -137,16 +137,61 @@ func (r Range) Within(p Params, limit float64) Point {
 		if rest := scaled - mem/r.FmMin; rest > 0 {
 			hi = clamp(core/rest, lo, hi)
 		}
-		slope := func(fc float64) float64 {
-			_, dw := r.corePower(fc)
-			fm := mem / (scaled - core/fc)
-			return float64(p.C)*dw - float64(p.Gamma)*fm*fm*core/(mem*fc*fc)
-		}
-		s.Fc = root(slope, lo, hi)
+		s.Fc = r.cheapestCore(p, scaled, lo, hi)
 		s.Fm = clamp(mem/(scaled-core/s.Fc), r.FmMin, r.FmMax)
 	}
 	s.V = r.Voltage(s.Fc)
 	return pointAt(p, s, limit)
 }
+
+// cheapestCore is the core clock in [lo, hi] of least power along the curve
+// t(fc, fm) = limit, where scaled is the limit less t0. With W = V²·fc of
+// [Range.corePower], A = D·δ and B = D(1−δ), the power falls as long as
+//
+//	√W′·(scaled·fc − A) < √(γ·A·B/c).
+//
+// At the lowest voltage W′ is constant. Above it, on the V(f) curve, the left
+// side rises and is convex: wherever Newton's method starts, its steps come
+// down to the root from the second one on.
+func (r Range) cheapestCore(p Params, scaled, lo, hi float64) float64 {
+	core, mem := p.D*p.Delta, p.D*(1-p.Delta)
+	turn := float64(p.Gamma) * core * mem
+	_, dw := r.corePower(lo)
+	if rest := scaled*lo - core; float64(p.C)*dw*rest*rest >= turn {
+		return lo
+	}
+	if p.C == 0 {
+		return hi
+	}
+	turn = math.Sqrt(turn / float64(p.C))
+	fc := lo
+	if kink := MaxCoreClock(r.VMin); lo < kink { // up to here the lowest voltage will do
+		if flat := (core + turn/math.Sqrt(dw)) / scaled; flat <= kink {
+			return min(flat, hi)
+		}
+		lo = min(kink, hi)
+		fc = lo
+	}
+	for range newtonSteps {
+		x := fc - curveF0
+		v := curveV0 + curveK*x*x
+		dw := v * (v + 4*curveK*x*fc)
+		ddw := 4 * curveK * (v*(2*x+fc) + 2*curveK*x*x*fc)
+		root := math.Sqrt(dw)
+		rest := scaled*fc - core
+		last := fc
+		fc = clamp(fc-2*root*(root*rest-turn)/(2*dw*scaled+ddw*rest), lo, hi)
+		if math.Abs(fc-last) <= newtonTol*fc {
+			break
+		}
+	}
+	return fc
+}
+
+// newtonTol ends Newton's method: the error after a step is about its square.
+const (
+	newtonSteps = 60
+	newtonTol   = 1e-8
+)
 
 func clamp(x, lo, hi float64) float64 { return min(max(x, lo), hi) }

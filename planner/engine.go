@@ -10,7 +10,7 @@ import (
 
 // engine runs a policy over a problem: the one event loop of offline and
 // online planning. Events are arrivals, times at which Pick wants to be asked,
-// and idle nodes going off.
+// idle nodes going off, and, for a [Finisher], ends of tasks.
 type engine struct {
 	problem   *Problem
 	policy    *Policy
@@ -20,12 +20,21 @@ type engine struct {
 	plan      *Plan
 	order     []int // tasks by arrival
 	next      int   // index in order of the next arrival
-	parking   parkingQueue
+	parking   agenda
+	finisher  Finisher // the Placer, if it is one
+	ends      agenda   // tasks that run or will, if there is a finisher
 	intervals slab
 }
 
 // slab hands out room for single intervals; most nodes are on once.
 type slab []Interval
+
+// reserve makes sure of the room for as many.
+func (s *slab) reserve(intervals int) {
+	if len(*s) < intervals {
+		*s = make([]Interval, intervals)
+	}
+}
 
 func (s *slab) one() []Interval {
 	if len(*s) == 0 {
@@ -42,7 +51,7 @@ func newEngine(p *Problem, policy *Policy) *engine {
 		problem: p,
 		policy:  policy,
 		view:    newView(p, policy.Tune(p)),
-		plan:    &Plan{Policy: policy.Name, Assignments: make([]Assignment, len(p.Tasks))},
+		plan:    &Plan{Policy: policy.Name, Assignments: make([]Assignment, len(p.Tasks)), Nodes: []Node{}},
 		order:   make([]int, len(p.Tasks)),
 	}
 	for i := range e.order {
@@ -64,6 +73,7 @@ func newEngine(p *Problem, policy *Policy) *engine {
 // tasks that wait.
 func (e *engine) stages() {
 	e.placer = e.policy.Place(e.view)
+	e.finisher, _ = e.placer.(Finisher) //nolint:errcheck // nil is an answer
 	e.picker = e.policy.Pick(e.view, e.placer)
 	for n := range e.view.nodes {
 		if e.view.nodes[n].on {
@@ -78,6 +88,7 @@ func (e *engine) stages() {
 // recount tells fresh stages of the tasks that still run or are reserved, by
 // start.
 func (e *engine) recount() {
+	e.ends = e.ends[:0]
 	var tasks []int
 	for _, task := range e.order[:e.next] {
 		if a := &e.plan.Assignments[task]; a.Node >= 0 && a.End > e.view.Now {
@@ -86,7 +97,7 @@ func (e *engine) recount() {
 	}
 	Order(tasks, func(task int) float64 { return e.plan.Assignments[task].Start })
 	for _, task := range tasks {
-		e.placer.Committed(task, &e.plan.Assignments[task])
+		e.committed(task)
 	}
 }
 
@@ -116,12 +127,11 @@ func (e *engine) run(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		now := min(e.nextArrival(), e.picker.Wake())
+		now := min(e.nextArrival(), e.picker.Wake(), e.ends.first())
 		if math.IsInf(now, 1) {
 			break
 		}
-		e.switchOff(now)
-		e.view.Now = now
+		e.advance(now)
 		e.arrive(now)
 		e.offer()
 		if e.view.single {
@@ -216,13 +226,24 @@ func (e *engine) commit(task int, pl *Placement) {
 		v.free[g] = max(v.free[g], end)
 	}
 	n.last = max(n.last, end)
-	v.book(n, &e.problem.Tasks[task], pl.GPUs, end)
+	if v.books {
+		v.book(node, &e.problem.Tasks[task], pl.GPUs, end)
+	}
 	a := &e.plan.Assignments[task]
 	*a = Assignment{
 		Node: int32(node), Option: int32(pl.Option), GPUs: pl.GPUs, //nolint:gosec // indexes of slices
 		Start: pl.Start, End: end, Point: pl.Point, Reason: pl.Reason,
 	}
+	e.committed(task)
+}
+
+// committed tells Place of a placement and notes its end if Place cares.
+func (e *engine) committed(task int) {
+	a := &e.plan.Assignments[task]
 	e.placer.Committed(task, a)
+	if e.finisher != nil {
+		heap.Push(&e.ends, entry{at: a.End, what: task})
+	}
 }
 
 // open switches a node of the class on: one that sleeps, or a new one.
@@ -238,14 +259,17 @@ func (e *engine) open(class int) int {
 	}
 	n := &v.nodes[node]
 	ready := v.Now + k.TurnOnDelay
-	n.on, n.since, n.last, n.held = true, v.Now, ready, n.held[:0]
+	n.on, n.since, n.last = true, v.Now, ready
+	if v.books {
+		v.held[node] = v.held[node][:0]
+	}
 	for g := n.first; g < n.first+n.gpus; g++ {
 		v.free[g] = ready
 	}
 	v.onByClass[class]++
 	e.placer.Opened(node)
 	if e.problem.Mode == Online && !v.single {
-		heap.Push(&e.parking, parked{at: e.policy.Park.OffAt(&e.problem.Cluster, n.last), node: node})
+		heap.Push(&e.parking, entry{at: e.policy.Park.OffAt(&e.problem.Cluster, n.last), what: node})
 	}
 	return node
 }
@@ -255,6 +279,11 @@ func (e *engine) addNode(class int) {
 	gpus := e.problem.Cluster.Classes[class].GPUs
 	if v.single {
 		gpus = 1
+	} else {
+		e.plan.Nodes = append(e.plan.Nodes, Node{Class: class})
+	}
+	if v.books {
+		v.held = append(v.held, nil)
 	}
 	node := int32(len(v.nodes)) //nolint:gosec // bounded by the number of tasks
 	v.nodes = append(v.nodes, nodeState{
@@ -266,55 +295,47 @@ func (e *engine) addNode(class int) {
 	}
 }
 
-// parked is a node that may go off at a time, unless it got another task.
-type parked struct {
-	at   float64
-	node int
-}
-
-// parkingQueue is a heap of nodes by the earliest time that they may go off.
-// Times are lower bounds: a node that got another task is put back.
-type parkingQueue []parked
-
-func (q parkingQueue) Len() int { return len(q) }
-func (q parkingQueue) Less(i, j int) bool {
-	return q[i].at < q[j].at || (q[i].at == q[j].at && q[i].node < q[j].node)
-}
-func (q parkingQueue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-
-// Push adds an entry; for container/heap.
-func (q *parkingQueue) Push(x any) { *q = append(*q, x.(parked)) } //nolint:errcheck // heap.Push gets parked only
-
-// Pop takes the last entry; for container/heap.
-func (q *parkingQueue) Pop() any {
-	last := (*q)[len(*q)-1]
-	*q = (*q)[:len(*q)-1]
-	return last
-}
-
-// switchOff lets the nodes go that are due by now. One that is due in this
-// very moment is gone before a task that arrives in it is placed.
-func (e *engine) switchOff(now float64) {
-	for len(e.parking) > 0 && e.parking[0].at <= now {
-		top := e.parking[0]
-		n := &e.view.nodes[top.node]
-		if at := e.policy.Park.OffAt(&e.problem.Cluster, n.last); at > top.at {
-			e.parking[0].at = at
-			heap.Fix(&e.parking, 0)
-			continue
+// advance plays what happens by itself until now: tasks end, and nodes that are
+// due go off. One that is due in this very moment is gone before a task that
+// arrives in it is placed.
+func (e *engine) advance(now float64) {
+	for {
+		end, off := e.ends.first(), e.parking.first()
+		if min(end, off) > now {
+			break
 		}
-		heap.Pop(&e.parking)
-		e.close(top.node, top.at)
+		e.view.Now = min(end, off)
+		if end <= off {
+			task := heap.Pop(&e.ends).(entry).what //nolint:errcheck // holds entries only
+			e.finisher.Finished(task, &e.plan.Assignments[task])
+		} else {
+			e.switchOff()
+		}
 	}
+	e.view.Now = now
+}
+
+// switchOff lets the node go that is due next, unless it got another task.
+func (e *engine) switchOff() {
+	top := e.parking[0]
+	n := &e.view.nodes[top.what]
+	if at := e.policy.Park.OffAt(&e.problem.Cluster, n.last); at > top.at {
+		e.parking[0].at = at
+		heap.Fix(&e.parking, 0)
+		return
+	}
+	heap.Pop(&e.parking)
+	e.close(top.what, top.at)
 }
 
 func (e *engine) close(node int, at float64) {
 	n := &e.view.nodes[node]
 	n.on = false
-	if n.past == nil {
-		n.past = e.intervals.one()
+	on := &e.plan.Nodes[node].On
+	if *on == nil {
+		*on = e.intervals.one()
 	}
-	n.past = append(n.past, Interval{From: n.since, To: at})
+	*on = append(*on, Interval{From: n.since, To: at})
 	e.view.onByClass[n.class]--
 	if e.problem.Cluster.Classes[n.class].Count > 0 {
 		e.view.asleep[n.class] = append(e.view.asleep[n.class], int32(node)) //nolint:gosec // index of a slice
@@ -324,6 +345,7 @@ func (e *engine) close(node int, at float64) {
 
 // finish closes what is on, and completes the plan.
 func (e *engine) finish() {
+	e.intervals.reserve(len(e.view.nodes))
 	for n := range e.view.nodes {
 		if !e.view.nodes[n].on {
 			continue
@@ -337,10 +359,6 @@ func (e *engine) finish() {
 	for _, task := range e.waiting() {
 		e.plan.Unplaced = append(e.plan.Unplaced, Unplaced{Task: task, Why: "the policy kept it waiting to the end", Earliest: math.Inf(1)})
 	}
-	e.plan.Nodes = make([]Node, 0, len(e.view.nodes))
-	for i := range e.view.nodes {
-		e.plan.Nodes = append(e.plan.Nodes, Node{Class: int(e.view.nodes[i].class), On: e.view.nodes[i].past})
-	}
 	e.plan.settle(e.problem, e.policy.Park)
 }
 
@@ -352,7 +370,7 @@ func (v *View) possible(task int) (why string, earliest float64, ok bool) {
 	shortest := math.Inf(1)
 	for class := range p.Cluster.Classes {
 		k := &p.Cluster.Classes[class]
-		option := t.Option(k.Model)
+		option := v.Option(task, class)
 		if option < 0 || t.Options[option].GPUs > k.GPUs || !k.holds(t) {
 			continue
 		}

@@ -5,19 +5,19 @@ package planner
 // nodes of l consecutive GPUs each. From here on whole nodes are opened.
 func (e *engine) mapToNodes() {
 	v := e.view
-	order := make([]int32, len(v.nodes))
+	old := v.renew()
+	order := make([]int32, len(old))
 	for i := range order {
 		order[i] = int32(i)
 	}
 	// By class, then by falling finish time; equal ones keep their opening order.
-	Order(order, func(n int32) float64 { return -v.nodes[n].last })
+	Order(order, func(n int32) float64 { return -old[n].last })
 	if len(e.problem.Cluster.Classes) > 1 {
-		Order(order, func(n int32) float64 { return float64(v.nodes[n].class) })
+		Order(order, func(n int32) float64 { return float64(old[n].class) })
 	}
-	old := v.nodes
 	home := make([]place, len(old))
 	v.single = false
-	v.nodes, v.free, v.owner = make([]nodeState, 0, len(old)), nil, nil
+	v.held, e.plan.Nodes = nil, make([]Node, 0, len(old))
 	clear(v.onByClass)
 	e.placer = unobserved{}
 	slot := 0
@@ -38,7 +38,9 @@ func (e *engine) mapToNodes() {
 		if a := &e.plan.Assignments[i]; a.Node >= 0 {
 			to := home[a.Node]
 			a.Node, a.GPUs = to.node, to.gpus
-			v.book(&v.nodes[to.node], &e.problem.Tasks[i], a.GPUs, a.End)
+			if v.books {
+				v.book(int(to.node), &e.problem.Tasks[i], a.GPUs, a.End)
+			}
 		}
 	}
 	if e.next < len(e.order) || len(e.waiting()) > 0 {

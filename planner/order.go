@@ -1,6 +1,11 @@
 package planner
 
-import "math"
+import (
+	"math"
+	"math/bits"
+	"slices"
+	"sync"
+)
 
 // Order sorts items by a rising key; items with equal keys keep their order.
 // It is a radix sort: linear in the number of items, which a plan's speed for
@@ -9,47 +14,95 @@ func Order[T int | int32](items []T, key func(T) float64) {
 	if len(items) < 2 {
 		return
 	}
-	from, to := make([]ordered[T], len(items)), make([]ordered[T], len(items))
-	var counts [radixPasses][radixSize]int32
+	room := orderRooms.Get().(*[]ordered) //nolint:errcheck // nothing else is put there
+	defer orderRooms.Put(room)
+	*room = slices.Grow((*room)[:0], 2*len(items))
+	all, spare := (*room)[:len(items)], (*room)[len(items):2*len(items)]
 	for i, item := range items {
-		bits := sortable(key(item))
-		from[i] = ordered[T]{bits, item}
-		for pass := range radixPasses {
-			counts[pass][bits>>(pass*radixBits)&radixMask]++
-		}
+		all[i] = ordered{sortable(key(item)), int(item)}
 	}
-	for pass := range radixPasses {
-		shift := pass * radixBits
-		count := &counts[pass]
-		if int(count[from[0].bits>>shift&radixMask]) == len(items) {
-			continue // all the same here
-		}
-		next := int32(0)
-		for digit := range count {
-			count[digit], next = next, next+count[digit]
-		}
-		for i := range from {
-			digit := from[i].bits >> shift & radixMask
-			to[count[digit]] = from[i]
-			count[digit]++
-		}
-		from, to = to, from
-	}
+	radixSort(all, spare)
 	for i := range items {
-		items[i] = from[i].item
+		items[i] = T(all[i].item)
 	}
 }
 
 const (
-	radixBits   = 11
-	radixSize   = 1 << radixBits
-	radixMask   = radixSize - 1
-	radixPasses = (64 + radixBits - 1) / radixBits
+	radixBits = 11
+	radixSize = 1 << radixBits
+	radixMask = radixSize - 1
+	fewItems  = 64 // so few are sorted sooner by insertion
 )
 
-type ordered[T int | int32] struct {
+type ordered struct {
 	bits uint64
-	item T
+	item int
+}
+
+// orderRooms keeps the room that Order needs from one call for the next.
+var orderRooms = sync.Pool{New: func() any { return new([]ordered) }}
+
+// radixSort sorts by the two leading digits of what a key is above the least
+// one, and then those by themselves that are equal so far: mostly none.
+func radixSort(all, spare []ordered) {
+	if len(all) < fewItems {
+		insertionSort(all)
+		return
+	}
+	least, most := all[0].bits, all[0].bits
+	for i := range all {
+		least, most = min(least, all[i].bits), max(most, all[i].bits)
+	}
+	if least == most {
+		return
+	}
+	shift := max(0, bits.Len64(most-least)-2*radixBits)
+	var low, high [radixSize]int32
+	for i := range all {
+		digits := (all[i].bits - least) >> shift
+		low[digits&radixMask]++
+		high[digits>>radixBits&radixMask]++
+	}
+	spare = spare[:len(all)]
+	spread(all, spare, &low, least, shift)
+	spread(spare, all, &high, least, shift+radixBits)
+	if shift == 0 {
+		return
+	}
+	first := 0
+	for i := range all {
+		if (all[i].bits-least)>>shift != (all[first].bits-least)>>shift {
+			if i-first > 1 {
+				radixSort(all[first:i], spare)
+			}
+			first = i
+		}
+	}
+	radixSort(all[first:], spare)
+}
+
+// spread moves items to where they belong by one digit, which occurs as often
+// as count says.
+func spread(from, to []ordered, count *[radixSize]int32, least uint64, shift int) {
+	next := int32(0)
+	for digit := range count {
+		count[digit], next = next, next+count[digit]
+	}
+	for i := range from {
+		digit := (from[i].bits - least) >> shift & radixMask
+		to[count[digit]] = from[i]
+		count[digit]++
+	}
+}
+
+func insertionSort(all []ordered) {
+	for i := 1; i < len(all); i++ {
+		x, j := all[i], i
+		for ; j > 0 && all[j-1].bits > x.bits; j-- {
+			all[j] = all[j-1]
+		}
+		all[j] = x
+	}
 }
 
 // sortable maps floats to integers of the same order.

@@ -2,6 +2,8 @@ package planner_test
 
 import (
 	"cmp"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -26,4 +28,30 @@ func TestOrderIsAStableSort(t *testing.T) {
 			t.Fatalf("got %v, want %v for %v", got, want, keys)
 		}
 	})
+}
+
+func TestOrderSortsLongListsOfAnySpread(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 1)) //nolint:gosec // repeatable on purpose
+	for name, draw := range map[string]func() float64{
+		"wide":         func() float64 { return rng.NormFloat64() * math.Exp(40*rng.Float64()) },
+		"one second":   func() float64 { return 1.7e9 + rng.Float64() },
+		"few values":   func() float64 { return float64(rng.IntN(5) - 2) },
+		"all the same": func() float64 { return 7 },
+		"two clusters": func() float64 { return float64(rng.IntN(2))*1e300 + rng.Float64() },
+		"some endless": func() float64 { return 1 / float64(rng.IntN(3)) },
+	} {
+		for _, n := range []int{63, 64, 65, 3000} {
+			keys, got := make([]float64, n), make([]int32, n)
+			for i := range keys {
+				keys[i], got[i] = draw(), int32(n-i-1) //nolint:gosec // below n
+			}
+			key := func(i int32) float64 { return keys[i] }
+			want := slices.Clone(got)
+			slices.SortStableFunc(want, func(a, b int32) int { return cmp.Compare(key(a), key(b)) })
+			planner.Order(got, key)
+			if !slices.Equal(got, want) {
+				t.Errorf("%d keys, %s: not sorted stably", n, name)
+			}
+		}
+	}
 }

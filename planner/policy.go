@@ -72,6 +72,15 @@ type Placer interface {
 	Committed(task int, a *Assignment)
 }
 
+// Finisher is a Placer that also wants to be told when tasks end. Only for such
+// a one are ends events: what waits is offered again after each.
+type Finisher interface {
+	Placer
+	// Finished tells that a task has ended, before anything else happens at
+	// that time.
+	Finished(task int, a *Assignment)
+}
+
 // Verdict is Place's answer to an offer.
 type Verdict uint8
 

@@ -47,6 +47,7 @@ const (
 	PlaceForced                      // no GPU has the room it wants: the cheapest that meets the due time
 	PlaceHeld                        // held back until a GPU came free
 	PlaceSoonest                     // the earliest start
+	PlaceScored                      // the node with the best score among those with room
 )
 
 // String is the reason as a sentence without a full stop.
@@ -104,6 +105,8 @@ func (r Reason) place() string {
 		return "nothing fits in time: earliest finish"
 	case PlaceSoonest:
 		return "as soon as a GPU is free"
+	case PlaceScored:
+		return "on the node with the best score of those with room"
 	case PlaceHeld:
 		return "held back until a GPU came free"
 	default:

@@ -28,6 +28,7 @@ func Solve(ctx context.Context, p *Problem, policy *Policy, opts *Options) (*Pla
 		return nil, err
 	}
 	e := newEngine(p, policy)
+	defer e.view.release()
 	if err := e.run(ctx); err != nil {
 		return nil, err
 	}

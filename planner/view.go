@@ -8,28 +8,26 @@ import (
 // View is what a policy may see of a running plan: the problem as far as it is
 // known, the time, and the nodes that are on with the time from which each of
 // their GPUs is free. It answers in constant time unless a method says
-// otherwise.
+// otherwise. It ends with the run: stages don't keep it, nor what it points to.
 type View struct {
 	Problem *Problem
 	Now     float64
 	Tuner   Tuner
 
-	wants     []wanted // by task and class, once asked for
-	single    bool     // GPUs are placed one by one and mapped to nodes later
-	simple    bool     // every known task needs one whole GPU and nothing else
-	tight     bool     // some known task binds: reservations count
-	books     bool     // some task, known or not yet, does: reservations are kept
-	nodes     []nodeState
-	free      []float64 // by GPU: when its last task ends
-	owner     []int32   // by GPU: its node
-	onByClass []int     // nodes on, by class
-	asleep    [][]int32 // nodes off again that can be woken, by class: limited classes only
+	workspace
+	single    bool            // GPUs are placed one by one and mapped to nodes later
+	simple    bool            // every known task needs one whole GPU and nothing else
+	tight     bool            // some known task binds: reservations count
+	books     bool            // some task, known or not yet, does: reservations are kept
+	held      [][]reservation // by node: what runs or will run there; only when books
+	onByClass []int           // nodes on, by class
+	asleep    [][]int32       // nodes off again that can be woken, by class: limited classes only
 }
 
 // wanted is the remembered answer of Tuner.Want for a task on a class.
 type wanted struct {
-	quote Quote
-	state wantState
+	quote  Quote
+	option int // of the task on the class, or -1
 }
 
 type wantState uint8
@@ -48,8 +46,6 @@ type nodeState struct {
 	on    bool
 	since float64 // when it was switched on
 	last  float64 // when its last task ends
-	past  []Interval
-	held  []reservation // what runs or will run there; only when View.books
 }
 
 // reservation is the part of a node that a task holds until it ends.
@@ -63,7 +59,7 @@ func newView(p *Problem, tuner Tuner) *View {
 		Problem:   p,
 		Tuner:     tuner,
 		simple:    true,
-		wants:     make([]wanted, len(p.Tasks)*len(p.Cluster.Classes)),
+		workspace: takeWorkspace(len(p.Tasks) * len(p.Cluster.Classes)),
 		onByClass: make([]int, len(p.Cluster.Classes)),
 		asleep:    make([][]int32, len(p.Cluster.Classes)),
 	}
@@ -79,7 +75,7 @@ func (v *View) learn(tasks []int) bool {
 	before := v.simple
 	for _, i := range tasks {
 		t := &v.Problem.Tasks[i]
-		v.tight = v.tight || v.Problem.Binds(i)
+		v.tight = v.tight || (v.books && v.Problem.Binds(i))
 		v.simple = v.simple && !v.tight
 		for j := range t.Options {
 			v.simple = v.simple && t.Options[j].GPUs == 1
@@ -88,19 +84,10 @@ func (v *View) learn(tasks []int) bool {
 	return before && !v.simple
 }
 
-// book keeps a reservation until it ends.
-func (v *View) book(n *nodeState, t *Task, gpus GPUSet, end float64) {
-	if v.books {
-		n.held = slices.DeleteFunc(n.held, func(r reservation) bool { return r.end <= v.Now })
-		n.held = append(n.held, reservation{end: end, cpus: t.CPUs, mem: t.MemGiB, share: t.Share, gpus: gpus})
-	}
-}
-
-// reserve makes room for nodes of one GPU.
-func (v *View) reserve(nodes int) {
-	v.nodes = make([]nodeState, 0, nodes)
-	v.free = make([]float64, 0, nodes)
-	v.owner = make([]int32, 0, nodes)
+// book keeps a reservation until it ends, and drops those that have ended.
+func (v *View) book(node int, t *Task, gpus GPUSet, end float64) {
+	held := slices.DeleteFunc(v.held[node], func(r reservation) bool { return r.end <= v.Now })
+	v.held[node] = append(held, reservation{end: end, cpus: t.CPUs, mem: t.MemGiB, share: t.Share, gpus: gpus})
 }
 
 // Simple tells whether every task so far needs one whole GPU and nothing else
@@ -121,18 +108,35 @@ func (v *View) Untight() bool { return !v.tight }
 // remembered. ok is false when the class doesn't suit the task or no clocks
 // meet its due time.
 func (v *View) Want(task, class int) (q *Quote, ok bool) {
-	w := &v.wants[task*len(v.Problem.Cluster.Classes)+class]
-	if w.state == wantUnknown {
-		w.state = wantNone
-		t := &v.Problem.Tasks[task]
-		if option := t.Option(v.Problem.Cluster.Classes[class].Model); option >= 0 {
-			start := v.slotUp(t.Arrival)
-			if w.quote, ok = v.Tuner.Want(task, option, class, t.RoomFrom(start)); ok {
-				w.state = wantKnown
-			}
-		}
+	i := v.ask(task, class)
+	return &v.wants[i].quote, v.asked[i] == wantKnown
+}
+
+// Option is the task's option on a class, or -1: [Task.Option], remembered.
+func (v *View) Option(task, class int) int { return v.wants[v.ask(task, class)].option }
+
+// ask makes sure that it is known what the task wants, and tells where.
+func (v *View) ask(task, class int) (i int) {
+	i = task*len(v.Problem.Cluster.Classes) + class
+	if v.asked[i] == wantUnknown {
+		v.asked[i] = v.tune(&v.wants[i], task, class)
 	}
-	return &w.quote, w.state == wantKnown
+	return i
+}
+
+// tune asks Tune what the task wants.
+func (v *View) tune(w *wanted, task, class int) wantState {
+	t := &v.Problem.Tasks[task]
+	w.option = t.Option(v.Problem.Cluster.Classes[class].Model)
+	if w.option < 0 {
+		w.quote = Quote{}
+		return wantNone
+	}
+	var ok bool
+	if w.quote, ok = v.Tuner.Want(task, w.option, class, t.RoomFrom(v.slotUp(t.Arrival))); !ok {
+		return wantNone
+	}
+	return wantKnown
 }
 
 // DeadlinePrior tells whether the task's own optimum would take too long on
@@ -251,7 +255,7 @@ func (v *View) Earliest(task, option, node int) (start float64, gpus GPUSet, ok 
 		gpus, free := v.firstFree(n, o.GPUs)
 		return v.StartFor(task, free), gpus, true
 	}
-	return v.earliestTight(task, o.GPUs, n, k)
+	return v.earliestTight(task, o.GPUs, node)
 }
 
 // firstFree is the count GPUs of a node that are free first, and from when all
@@ -273,29 +277,31 @@ func (v *View) firstFree(n *nodeState, count int) (gpus GPUSet, free float64) {
 
 // earliestTight tries the moments at which the node gives something back. What
 // is reserved counts until it ends, whenever it starts.
-func (v *View) earliestTight(task, count int, n *nodeState, k *NodeClass) (float64, GPUSet, bool) {
-	t := &v.Problem.Tasks[task]
-	moments := make([]float64, 0, len(n.held)+1)
+func (v *View) earliestTight(task, count, node int) (float64, GPUSet, bool) {
+	n, held := &v.nodes[node], v.held[node]
+	k := &v.Problem.Cluster.Classes[n.class]
+	moments := make([]float64, 0, len(held)+1)
 	moments = append(moments, n.since+k.TurnOnDelay)
-	for i := range n.held {
-		moments = append(moments, n.held[i].end)
+	for i := range held {
+		moments = append(moments, held[i].end)
 	}
 	slices.Sort(moments)
 	for _, m := range moments {
 		start := v.StartFor(task, m)
-		if gpus, ok := n.fits(t, count, k, start); ok {
+		if gpus, ok := k.fits(&v.Problem.Tasks[task], count, held, start); ok {
 			return start, gpus, true
 		}
 	}
 	return 0, 0, false
 }
 
-// fits finds GPUs for the task from start on, if the node has enough of all.
-func (n *nodeState) fits(t *Task, count int, k *NodeClass, start float64) (GPUSet, bool) {
+// fits finds GPUs for the task from start on, if a node of the class with these
+// reservations has enough of all.
+func (k *NodeClass) fits(t *Task, count int, held []reservation, start float64) (GPUSet, bool) {
 	var used [MaxGPUs]float64
 	cpus, mem := t.CPUs, t.MemGiB
-	for i := range n.held {
-		h := &n.held[i]
+	for i := range held {
+		h := &held[i]
 		if h.end <= start {
 			continue
 		}
@@ -308,7 +314,7 @@ func (n *nodeState) fits(t *Task, count int, k *NodeClass, start float64) (GPUSe
 		return 0, false
 	}
 	var gpus GPUSet
-	for g := 0; g < int(n.gpus) && gpus.Len() < count; g++ {
+	for g := 0; g < k.GPUs && gpus.Len() < count; g++ {
 		if used[g]+t.Share <= 1+shareSlack {
 			gpus |= 1 << uint(g)
 		}

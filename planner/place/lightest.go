@@ -15,10 +15,13 @@ func Lightest(v *planner.View) planner.Placer {
 	return &lightest{opening: opening{v}, heap: make([]freeGPU, 0, min(len(v.Problem.Tasks), mostReserved))}
 }
 
-// lightest keeps the GPUs in a heap by (free time, number).
+// lightest keeps the GPUs in a heap by (free time, number). Those of a node
+// that was opened just now wait behind it: the task that it was opened for is
+// about to change when one of them is free.
 type lightest struct {
 	opening
 	heap []freeGPU
+	size int // of the heap; what follows isn't in it yet
 }
 
 // mostReserved bounds the room that the heap has from the start.
@@ -37,7 +40,6 @@ func (l *lightest) Opened(node int) {
 	first, count := l.v.GPUs(node)
 	for g := first; g < first+count; g++ {
 		l.heap = append(l.heap, freeGPU{l.v.Free(g), int32(g)}) //nolint:gosec // index of a slice
-		l.up(len(l.heap) - 1)
 	}
 }
 
@@ -47,15 +49,17 @@ func (l *lightest) Closed(int) {}
 func (l *lightest) Committed(_ int, a *planner.Assignment) {
 	first, _ := l.v.GPUs(int(a.Node))
 	gpu := int32(first + a.GPUs.First()) //nolint:gosec // as above
-	if len(l.heap) > 0 && l.heap[0].gpu == gpu {
+	if l.size > 0 && l.heap[0].gpu == gpu {
 		l.heap[0].free = a.End
 		l.down(0)
 		return
 	}
-	for i := range l.heap {
-		if j := len(l.heap) - 1 - i; l.heap[j].gpu == gpu { // opened just now: near the end
-			l.heap[j].free = a.End
-			l.down(j)
+	for i := len(l.heap) - 1; i >= 0; i-- {
+		if l.heap[i].gpu == gpu { // opened just now: near the end
+			l.heap[i].free = a.End
+			if i < l.size {
+				l.down(i)
+			}
 			return
 		}
 	}
@@ -72,9 +76,12 @@ func (l *lightest) Place(task int) (planner.Placement, planner.Verdict) {
 	if !found || (l.v.Now == 0 && want.Clocks == planner.ClocksDeadline) {
 		return l.open(task, gpu, found)
 	}
-	option := t.Option(l.v.Problem.Cluster.Classes[class].Model)
+	option := l.v.Option(task, class)
 	start := l.v.StartFor(task, l.v.Free(gpu))
 	room := t.RoomFrom(start)
+	if want.Point.Time <= room {
+		return l.on(gpu, option, start, want, room, planner.PlaceLightest), planner.Start
+	}
 	if q, fits := l.v.Tuner.Fit(task, option, class, *want, room); fits {
 		return l.on(gpu, option, start, &q, room, planner.PlaceLightest), planner.Start
 	}
@@ -89,7 +96,7 @@ func (l *lightest) open(task, gpu int, found bool) (planner.Placement, planner.V
 	if !found {
 		return l.rescue(task)
 	}
-	option := l.v.Problem.Tasks[task].Option(l.v.Problem.Cluster.Classes[0].Model)
+	option := l.v.Option(task, 0)
 	start := l.v.StartFor(task, l.v.Free(gpu))
 	if q, room, ok := l.quote(task, option, 0, start); ok {
 		return l.on(gpu, option, start, &q, room, planner.PlaceForced), planner.Start
@@ -105,14 +112,18 @@ func (l *lightest) on(gpu, option int, start float64, q *planner.Quote, room flo
 
 // top is the GPU that is free first and whose node is on.
 func (l *lightest) top() (gpu int, ok bool) {
+	for l.size < len(l.heap) {
+		l.size++
+		l.up(l.size - 1)
+	}
 	for len(l.heap) > 0 {
 		e := l.heap[0]
 		if gpu = int(e.gpu); l.v.On(l.v.Owner(gpu)) && e.free == l.v.Free(gpu) {
 			return gpu, true
 		}
-		last := len(l.heap) - 1
-		l.heap[0] = l.heap[last]
-		l.heap = l.heap[:last]
+		l.size--
+		l.heap[0] = l.heap[l.size]
+		l.heap = l.heap[:l.size]
 		l.down(0)
 	}
 	return 0, false
@@ -132,23 +143,24 @@ func (l *lightest) up(i int) {
 }
 
 func (l *lightest) down(i int) {
-	if i >= len(l.heap) {
+	heap := l.heap[:l.size]
+	if i >= len(heap) {
 		return
 	}
-	e := l.heap[i]
+	e := heap[i]
 	for {
 		child := 2*i + 1
-		if child >= len(l.heap) {
+		if child >= len(heap) {
 			break
 		}
-		if child+1 < len(l.heap) && l.heap[child+1].before(l.heap[child]) {
+		if child+1 < len(heap) && heap[child+1].before(heap[child]) {
 			child++
 		}
-		if !l.heap[child].before(e) {
+		if !heap[child].before(e) {
 			break
 		}
-		l.heap[i] = l.heap[child]
+		heap[i] = heap[child]
 		i = child
 	}
-	l.heap[i] = e
+	heap[i] = e
 }

@@ -15,25 +15,40 @@ type opening struct{ v *planner.View }
 // meet the due time there.
 func (o opening) fresh(task int) (pl planner.Placement, ok bool) {
 	p := o.v.Problem
+	if len(p.Cluster.Classes) == 1 {
+		return o.freshOf(task, 0)
+	}
 	best := math.Inf(1)
 	for class := range p.Cluster.Classes {
-		k := &p.Cluster.Classes[class]
-		option := p.Tasks[task].Option(k.Model)
-		if option < 0 || !o.v.CanOpen(task, option, class) {
-			continue
-		}
-		start := o.v.StartOnNew(task, class)
-		q, room, fits := o.quote(task, option, class, start)
+		there, fits := o.freshOf(task, class)
 		if !fits {
 			continue
 		}
-		cost := taskCost(p, task, option, class, &q) + float64(k.TurnOn)*float64(p.Tasks[task].Options[option].GPUs)
+		gpus := float64(there.GPUs.Len())
+		cost := p.Price(class).Cost(there.Point)*(gpus*p.Tasks[task].Share) + float64(p.Cluster.Classes[class].TurnOn)*gpus
 		if cost < best {
-			best, ok = cost, true
-			pl = placement(-1, class, option, planner.FirstGPUs(p.Tasks[task].Options[option].GPUs), start, &q, room, planner.PlaceOpened)
+			best, pl, ok = cost, there, true
 		}
 	}
 	return pl, ok
+}
+
+// freshOf places a task on a node of the class that is off.
+func (o opening) freshOf(task, class int) (pl planner.Placement, ok bool) {
+	option := o.v.Option(task, class)
+	if option < 0 || !o.v.CanOpen(task, option, class) {
+		return pl, false
+	}
+	t := &o.v.Problem.Tasks[task]
+	gpus, start := planner.FirstGPUs(t.Options[option].GPUs), o.v.StartOnNew(task, class)
+	room := t.RoomFrom(start)
+	if want, known := o.v.Want(task, class); known && want.Point.Time <= room {
+		return placement(-1, class, option, gpus, start, want, room, planner.PlaceOpened), true
+	}
+	if q, fits := o.v.Tuner.Want(task, option, class, room); fits {
+		return placement(-1, class, option, gpus, start, &q, room, planner.PlaceOpened), true
+	}
+	return pl, false
 }
 
 // quote asks Tune for clocks that meet the due time from a start on, by force
@@ -121,7 +136,7 @@ func (o opening) each(task int, visit func(node, class, option int, gpus planner
 // the task would exceed its limit there at the fastest clocks that Tune sets.
 func (o opening) option(task, class int) int {
 	t := &o.v.Problem.Tasks[task]
-	option := t.Option(o.v.Problem.Cluster.Classes[class].Model)
+	option := o.v.Option(task, class)
 	if option < 0 || math.IsInf(t.Limit, 1) || dvfsmodel.Fits(o.v.Tuner.Fastest(task, option, class).Point.Time, t.Limit) {
 		return option
 	}

@@ -49,18 +49,20 @@ type shape struct {
 // shapeSlots is the number of shapes remembered; each may be in one of a few
 // slots, and a newer shape takes an older one's.
 const (
-	shapeSlots = 1 << 8
+	shapeBits  = 8
+	shapeSlots = 1 << shapeBits
 	shapeWays  = 4
 )
 
-// slot is the shape's hash.
+// slot is the shape's hash: each number counts by an odd factor of its own.
 func (s *shape) slot() int {
-	h := uint64(s.class) //nolint:gosec // any bits will do
-	for _, x := range [...]float64{float64(s.p0), float64(s.gamma), float64(s.c), s.delta, s.constant} {
-		h = (h ^ math.Float64bits(x)) * 0x9e3779b97f4a7c15
-		h ^= h >> 32
-	}
-	return int(h % shapeSlots)
+	h := uint64(s.class)*0x9e3779b97f4a7c15 + //nolint:gosec // any bits will do
+		math.Float64bits(float64(s.p0))*0xbf58476d1ce4e5b9 +
+		math.Float64bits(float64(s.gamma))*0x94d049bb133111eb +
+		math.Float64bits(float64(s.c))*0xd6e8feb86659fd93 +
+		math.Float64bits(s.delta)*0xa0761d6478bd642f +
+		math.Float64bits(s.constant)*0xe7037ed1a0b428db
+	return int((h ^ h>>32) * 0x9e3779b97f4a7c15 >> (64 - shapeBits))
 }
 
 func (o *optimum) Want(task, option, class int, room float64) (planner.Quote, bool) {
@@ -70,27 +72,18 @@ func (o *optimum) Want(task, option, class int, room float64) (planner.Quote, bo
 		return q, q.Point.Time <= room
 	}
 	response := t.Options[option].Response
-	free, ok := o.free(response, class)
-	if !ok {
+	free, clocks, ok := o.free(response, class)
+	switch {
+	case !ok:
 		return planner.Quote{}, false
+	case free.Time <= room:
+		return planner.Quote{Point: free, Clocks: clocks, Want: free.Time}, true
 	}
-	q := planner.Quote{Point: free, Clocks: planner.ClocksFree, Want: free.Time}
-	if free.Time <= room {
-		return noModel(response, q), true
-	}
-	return o.within(response, class, q, room, planner.ClocksDeadline)
+	return o.within(response, class, free.Time, room, planner.ClocksDeadline)
 }
 
-// noModel corrects the reason of a task whose clocks nobody chose.
-func noModel(response dvfsmodel.Response, q planner.Quote) planner.Quote {
-	if _, fixed := response.(*dvfsmodel.Fixed); fixed {
-		q.Clocks = planner.ClocksNoModel
-	}
-	return q
-}
-
-// within shortens a quote to a room below its run time.
-func (o *optimum) within(response dvfsmodel.Response, class int, q planner.Quote, room float64, why planner.ClockReason) (planner.Quote, bool) {
+// within shortens a task to a room below the run time that it wants.
+func (o *optimum) within(response dvfsmodel.Response, class int, want, room float64, why planner.ClockReason) (planner.Quote, bool) {
 	var pt dvfsmodel.Point
 	if c, ok := response.(*dvfsmodel.Continuous); ok {
 		if !dvfsmodel.Fits(c.MinTime(), room) {
@@ -103,29 +96,40 @@ func (o *optimum) within(response dvfsmodel.Response, class int, q planner.Quote
 			return planner.Quote{}, false
 		}
 	}
-	return planner.Quote{Point: pt, Clocks: why, Want: q.Want}, true
+	return planner.Quote{Point: pt, Clocks: why, Want: want}, true
 }
 
-// free is the optimum without a limit, shared among equal shapes.
-func (o *optimum) free(response dvfsmodel.Response, class int) (dvfsmodel.Point, bool) {
-	c, ok := response.(*dvfsmodel.Continuous)
-	if !ok {
-		pt, err := response.Optimum(o.objectives[class], math.Inf(1))
-		return pt, err == nil
+// free is the optimum without a limit, shared among equal shapes, and why the
+// clocks are so.
+func (o *optimum) free(response dvfsmodel.Response, class int) (dvfsmodel.Point, planner.ClockReason, bool) {
+	if c, ok := response.(*dvfsmodel.Continuous); ok {
+		p := &c.Params
+		key := shape{r: c.Range, class: class, p0: p.P0, gamma: p.Gamma, c: p.C, delta: p.Delta, constant: roundRatio(p.T0 / p.D)}
+		setting, ok := o.sharedSetting(&key, c)
+		return p.At(setting), planner.ClocksFree, ok
 	}
-	p := &c.Params
-	key := shape{r: c.Range, class: class, p0: p.P0, gamma: p.Gamma, c: p.C, delta: p.Delta, constant: roundRatio(p.T0 / p.D)}
-	setting, ok := o.sharedSetting(&key, c)
-	return p.At(setting), ok
+	clocks := planner.ClocksFree
+	if _, fixed := response.(*dvfsmodel.Fixed); fixed {
+		clocks = planner.ClocksNoModel // nobody chose them
+	}
+	pt, err := response.Optimum(o.objectives[class], math.Inf(1))
+	return pt, clocks, err == nil
 }
 
 // sharedSetting is the free optimum of a shape, computed when it isn't among
 // those remembered.
 func (o *optimum) sharedSetting(key *shape, c *dvfsmodel.Continuous) (dvfsmodel.Setting, bool) {
 	home := key.slot()
+	into := (home + o.evict%shapeWays) % shapeSlots
 	for i := range shapeWays {
-		if slot := &o.shapes[(home+i)%shapeSlots]; slot.shape == *key {
+		at := (home + i) % shapeSlots
+		slot := &o.shapes[at]
+		if slot.shape == *key {
 			return slot.setting, true
+		}
+		if slot.shape.r == nil {
+			into = at
+			break // it would have been put here
 		}
 	}
 	pt, err := c.Optimum(o.objectives[key.class], math.Inf(1))
@@ -133,7 +137,7 @@ func (o *optimum) sharedSetting(key *shape, c *dvfsmodel.Continuous) (dvfsmodel.
 		return pt.Setting, false
 	}
 	o.evict++
-	o.shapes[(home+o.evict%shapeWays)%shapeSlots] = sharedOptimum{shape: *key, setting: pt.Setting}
+	o.shapes[into] = sharedOptimum{shape: *key, setting: pt.Setting}
 	return pt.Setting, true
 }
 
@@ -150,7 +154,7 @@ func (o *optimum) Fit(task, option, class int, want planner.Quote, room float64)
 	if o.theta >= 1 || o.p.Tasks[task].Share < 1 || room < o.theta*want.Point.Time {
 		return planner.Quote{}, false
 	}
-	return o.within(o.p.Tasks[task].Options[option].Response, class, want, room, planner.ClocksReadjust)
+	return o.within(o.p.Tasks[task].Options[option].Response, class, want.Want, room, planner.ClocksReadjust)
 }
 
 func (o *optimum) Fastest(task, option, _ int) planner.Quote {

@@ -1,0 +1,37 @@
+package planner
+
+import "math"
+
+// agenda is a heap of what is to happen, by time and then by number.
+type agenda []entry
+
+// entry is a node that may go off at a time, unless it got another task, or a
+// task that ends then.
+type entry struct {
+	at   float64
+	what int
+}
+
+// first is when the first entry is due; +Inf when there is none.
+func (q agenda) first() float64 {
+	if len(q) == 0 {
+		return math.Inf(1)
+	}
+	return q[0].at
+}
+
+func (q agenda) Len() int { return len(q) }
+func (q agenda) Less(i, j int) bool {
+	return q[i].at < q[j].at || (q[i].at == q[j].at && q[i].what < q[j].what)
+}
+func (q agenda) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+
+// Push adds an entry; for container/heap.
+func (q *agenda) Push(x any) { *q = append(*q, x.(entry)) } //nolint:errcheck // heap.Push gets entries only
+
+// Pop takes the last entry; for container/heap.
+func (q *agenda) Pop() any {
+	last := (*q)[len(*q)-1]
+	*q = (*q)[:len(*q)-1]
+	return last
+}

@@ -1,0 +1,60 @@
+package planner
+
+import (
+	"slices"
+	"sync"
+)
+
+// workspace is the memory that a [View] needs for as long as a run lasts. One
+// run leaves it to the next: with a few thousand tasks, getting and clearing
+// fresh memory would take a good part of the planning.
+type workspace struct {
+	wants []wanted    // by task and class, once asked for
+	asked []wantState // as wants
+	nodes []nodeState
+	free  []float64   // by GPU: when its last task ends
+	owner []int32     // by GPU: its node
+	spare []nodeState // for the nodes that single GPUs are mapped to
+}
+
+var workspaces sync.Pool
+
+// takeWorkspace has room for so many wants and no nodes. What is wanted isn't
+// cleared: nothing has been asked yet.
+func takeWorkspace(wants int) workspace {
+	r, ok := workspaces.Get().(*workspace)
+	if !ok {
+		r = &workspace{}
+	}
+	return workspace{
+		wants: slices.Grow(r.wants[:0], wants)[:wants],
+		asked: make([]wantState, wants),
+		nodes: r.nodes[:0],
+		free:  r.free[:0],
+		owner: r.owner[:0],
+		spare: r.spare[:0],
+	}
+}
+
+// release leaves the memory to other runs; the view is of no use any more.
+func (w *workspace) release() {
+	left := *w
+	*w = workspace{}
+	workspaces.Put(&left)
+}
+
+// reserve makes sure of the room for so many nodes of one GPU.
+func (w *workspace) reserve(nodes int) {
+	w.nodes = slices.Grow(w.nodes, nodes)
+	w.free = slices.Grow(w.free, nodes)
+	w.owner = slices.Grow(w.owner, nodes)
+}
+
+// renew drops all nodes and returns them; they stay as they are until the run
+// ends.
+func (w *workspace) renew() (old []nodeState) {
+	old = w.nodes
+	w.nodes, w.spare = slices.Grow(w.spare[:0], len(old)), old
+	w.free, w.owner = w.free[:0], w.owner[:0]
+	return old
+}
