@@ -20,8 +20,19 @@
 //	range                instead of clocks: "wide" or "narrow", a range of the
 //	                     EDL paper
 //	idle_w               required: watts of one idle GPU
+//	busy_w               watts of one GPU with anything allocated on it; with it,
+//	                     clocks aren't needed for placing tasks
 //	host_w_per_gpu       watts of CPUs, fans and memory, by GPU (25)
 //	voltage              core voltage as [[MHz, volts], …] ("paper": its curve)
+//	source               where the values come from
+//
+// A [[cpu]] table is a CPU model; the first one is that of nodes that don't say:
+//
+//	name, cores          required: cores of a package
+//	threads_per_core     vCPUs of a core (1)
+//	idle_w, busy_w       required: watts of a package with no core in use, and
+//	                     with any in use
+//	sleep_w              watts of a whole node when it sleeps (0)
 //	source               where the values come from
 //
 // A [[model]] table is a workload on a GPU model:

@@ -46,22 +46,23 @@ func suggestion(near string, known []string, show func(string) string) string {
 
 // nearest is the name that a misspelt one is probably meant to be, or "" when
 // none is near: at most a third of its characters, or one, differ, letter case
-// and separators aside, or one name is the beginning of the other.
+// and separators aside, or one name is the beginning of the other, which is
+// nearer than any that differs.
 func nearest(name string, known []string) string {
 	const longest = 64 // of a name that is worth comparing
 	wrong := fold(name)
 	if len(wrong) < 2 || len(wrong) > longest {
 		return ""
 	}
-	best, least := "", max(1, len(wrong)/3)+1
+	best, least := "", 2*max(1, len(wrong)/3)+1 // in halves of a character
 	for _, candidate := range known {
 		right := fold(candidate)
 		if len(right) > longest {
 			continue
 		}
-		d := distance(wrong, right)
+		d := 2 * distance(wrong, right)
 		if shorter := min(len(wrong), len(right)); shorter >= 3 && wrong[:shorter] == right[:shorter] {
-			d = min(d, 1)
+			d = min(d, 1) // V10 is V100 rather than A10
 		}
 		if d < least {
 			best, least = candidate, d

@@ -7,18 +7,21 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 )
 
-// Profile is what is known of a GPU model: its clocks and its power when idle.
+// Profile is what is known of a GPU model: its clocks and its power when idle,
+// or what it draws when tasks are placed on it, or both.
 type Profile struct {
 	Name    string
 	Aliases []string
 	// Default is the default clocks, 0 where only a range is known.
 	Default dvfsmodel.Base
-	// Clocks are the supported clocks; empty for a model with a Range.
+	// Clocks are the supported clocks; empty for a model with a Range, and for
+	// one of which only the power is known.
 	Clocks []ClockGroup
 	// Range names the continuous range (wide, narrow) of a model without a
 	// clock list.
 	Range string
 	IdleW dvfsmodel.Watt // one idle GPU
+	BusyW dvfsmodel.Watt // one GPU with anything allocated on it, whatever it runs; 0: not known
 	HostW dvfsmodel.Watt // by GPU: CPUs, fans and memory of a node that is on
 	// Voltage is the core voltage over the core clock, ascending; between the
 	// points it is linear, beyond them flat. Empty means the paper's curve.
@@ -52,6 +55,9 @@ func (p *Profile) Pairs() []dvfsmodel.ClockPair {
 // Table builds the table of supported clocks, normalised to the default ones.
 // It fails for a profile without a clock list.
 func (p *Profile) Table() (*dvfsmodel.Table, error) {
+	if len(p.Clocks) == 0 && p.Range == "" {
+		return nil, fmt.Errorf("GPU model %s has no clocks: tasks can be placed on it, but not planned with clocks", p.Name)
+	}
 	return p.table(p.Default, p.curve(p.Default))
 }
 
@@ -96,6 +102,9 @@ func (p *Profile) volts(core dvfsmodel.MHz) dvfsmodel.Volt {
 
 // validate reports the key that doesn't go with the others, and why.
 func (p *Profile) validate() (key string, err error) {
+	if p.BusyW > 0 && p.BusyW < p.IdleW {
+		return "busy_w", fmt.Errorf("gpu.busy_w is %v, want at least idle_w, %v", float64(p.BusyW), float64(p.IdleW))
+	}
 	if p.Range != "" {
 		if len(p.Clocks) > 0 {
 			return "range", errors.New("a GPU model has clocks or a range, not both")
@@ -106,7 +115,10 @@ func (p *Profile) validate() (key string, err error) {
 		return "", nil
 	}
 	if len(p.Clocks) == 0 {
-		return "name", fmt.Errorf("GPU model %s has no clocks", quoted(p.Name))
+		if p.BusyW == 0 {
+			return "name", fmt.Errorf("GPU model %s has no clocks and no busy_w, want clocks, a range or busy_w", quoted(p.Name))
+		}
+		return "", nil
 	}
 	table, err := p.Table()
 	if err != nil {

@@ -13,10 +13,13 @@ import (
 //go:embed profiles.toml
 var builtinProfiles string
 
-// Profiles is a set of GPU models. It is immutable.
-type Profiles struct{ list []Profile }
+// Profiles is a set of GPU models and CPU models. It is immutable.
+type Profiles struct {
+	list []Profile
+	cpus []CPU
+}
 
-// BuiltinProfiles are the GPU models that need no file.
+// BuiltinProfiles are the GPU and CPU models that need no file.
 func BuiltinProfiles() *Profiles {
 	p, err := ReadProfiles(strings.NewReader(builtinProfiles), "profiles.toml")
 	if err != nil {
@@ -25,7 +28,7 @@ func BuiltinProfiles() *Profiles {
 	return p
 }
 
-// ReadProfiles reads a file of [[gpu]] tables. The error is a [FileError]
+// ReadProfiles reads a file of [[gpu]] and [[cpu]] tables. The error is a [FileError]
 // unless the file can't be read at all.
 func ReadProfiles(r io.Reader, name string) (*Profiles, error) {
 	d, err := parse(r, name)
@@ -34,9 +37,10 @@ func ReadProfiles(r io.Reader, name string) (*Profiles, error) {
 	}
 	p := &Profiles{}
 	gpu := field{key: "gpu", take: func(d *document, path string, v any) { p.list = takeProfiles(d, path, v) }}
-	d.read("", "", d.root, []field{gpu})
-	if len(p.list) == 0 && len(d.faults) == 0 {
-		d.faultAt("", "no GPU model, want at least one [[gpu]] table")
+	cpu := field{key: "cpu", take: func(d *document, path string, v any) { p.cpus = takeCPUs(d, path, v) }}
+	d.read("", "", d.root, []field{gpu, cpu})
+	if len(p.list) == 0 && len(p.cpus) == 0 && len(d.faults) == 0 {
+		d.faultAt("", "no GPU model, want at least one [[gpu]] or [[cpu]] table")
 	}
 	if err := d.err(); err != nil {
 		return nil, err
@@ -49,10 +53,15 @@ func ReadProfilesFile(path string) (*Profiles, error) { return parseFile(path, R
 
 // With is the set with others added; one of the same name replaces the old one.
 func (p *Profiles) With(more *Profiles) *Profiles {
-	sum := &Profiles{list: slices.Clone(more.list)}
+	sum := &Profiles{list: slices.Clone(more.list), cpus: slices.Clone(more.cpus)}
 	for i := range p.list {
 		if sum.byName(p.list[i].Name) == nil {
 			sum.list = append(sum.list, p.list[i])
+		}
+	}
+	for i := range p.cpus {
+		if _, err := more.CPU(p.cpus[i].Name); err != nil {
+			sum.cpus = append(sum.cpus, p.cpus[i])
 		}
 	}
 	return sum
@@ -146,6 +155,7 @@ func (p *Profile) fields() []field {
 		core, mem, clocks,
 		choice("range", "", &p.Range, "wide", "narrow"),
 		required(number("idle_w", "", &p.IdleW, nonNegative)),
+		number("busy_w", "", &p.BusyW, positive),
 		number("host_w_per_gpu", "", &p.HostW, nonNegative),
 		voltage,
 		line("source", "", &p.Source),

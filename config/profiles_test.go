@@ -27,6 +27,7 @@ func readProfiles(t *testing.T, text string) *Profiles {
 func TestEachBuiltinProfileHasItsDefaultInItsTable(t *testing.T) {
 	settings := map[string]int{"GTX1080Ti": 20, "RTX2070S": 20, "GTX980": 25, "GTX980-low": 36, "V100": 5, "V100-2022": 10}
 	profiles := BuiltinProfiles()
+	others := 0
 	for _, name := range profiles.Names() {
 		p, err := profiles.Lookup(name)
 		if err != nil {
@@ -35,7 +36,8 @@ func TestEachBuiltinProfileHasItsDefaultInItsTable(t *testing.T) {
 		if p.Source == "" {
 			t.Errorf("%s says nothing of its source", name)
 		}
-		if p.Range != "" {
+		if p.Range != "" || len(p.Clocks) == 0 {
+			others++
 			continue
 		}
 		table, err := p.Table()
@@ -50,8 +52,8 @@ func TestEachBuiltinProfileHasItsDefaultInItsTable(t *testing.T) {
 			t.Errorf("%s has %d settings, want %d", name, table.Len(), settings[name])
 		}
 	}
-	if n := len(profiles.Names()); n != len(settings)+2 {
-		t.Errorf("%d profiles, want %d with clocks and 2 with a range", n, len(settings))
+	if n := len(profiles.Names()); n != len(settings)+others || others != 6 {
+		t.Errorf("%d profiles, want %d with clocks, 2 with a range and 4 with their power alone", n, len(settings))
 	}
 }
 
@@ -112,13 +114,13 @@ func TestAFaultyGPUModelIsNamedWithItsPosition(t *testing.T) {
 	with := func(old, text string) string { return strings.Replace(gpuTable, old, text, 1) }
 	const clocks = "{ from = 300, to = 1980, step = 15 }"
 	for _, c := range []struct{ name, text, want string }{
-		{"nothing", "", "g.toml:1:1: no GPU model, want at least one [[gpu]] table"},
+		{"nothing", "", "g.toml:1:1: no GPU model, want at least one [[gpu]] or [[cpu]] table"},
 		{"not an array", "[gpu]\n", "g.toml:1:1: gpu is a table, want an array of tables: [[gpu]]"},
 		{"missing key", with("idle_w = 60\n", ""), "g.toml:1:1: [[gpu]] has no idle_w, want a number from 0 to 1e+15"},
 		{"unknown key", with("idle_w", "idel_w"), "g.toml:7:1: unknown key idel_w in [[gpu]], did you mean idle_w?"},
 		{"default not in the list", with("1500", "1501"), "g.toml:4:20: default clocks 1501/2619 MHz aren't in the clock list, the nearest there are 1500/2619"},
 		{"no default", with("default_core_mhz = 1500\n", ""), "base clocks 0/2619 MHz, want positive"},
-		{"no clocks", with("clocks", "#"), `GPU model "H100" has no clocks`},
+		{"no clocks", with("clocks", "#"), `GPU model "H100" has no clocks and no busy_w, want clocks, a range or busy_w`},
 		{"clocks and range", with("idle_w", "range = \"wide\"\nidle_w"), "g.toml:7:9: a GPU model has clocks or a range, not both"},
 		{"unknown range", with("clocks", "range = \"wid\" #"), `g.toml:6:9: gpu.range is "wid", want one of wide, narrow; did you mean "wide"?`},
 		{"clocks as one table", with("[{ mem_mhz", "{ mem_mhz = 1 } #"), "g.toml:6:10: gpu.clocks is a table, want an array of tables"},
@@ -136,6 +138,8 @@ func TestAFaultyGPUModelIsNamedWithItsPosition(t *testing.T) {
 		{"voltage of three numbers", with("0.8]", "0.8, 1]"), "gpu.voltage has an array, want"},
 		{"alias as a number", with(`["NVIDIA H100"]`, "[1]"), "g.toml:3:12: gpu.aliases has 1, want a line of text"},
 		{"aliases as a text", with(`["NVIDIA H100"]`, "'x'"), `g.toml:3:11: gpu.aliases is "x", want an array of texts`},
+		{"busy below idle", with("idle_w = 60\n", "idle_w = 60\nbusy_w = 59\n"), "g.toml:8:10: gpu.busy_w is 59, want at least idle_w, 60"},
+		{"busy at 0 W", with("idle_w = 60\n", "idle_w = 60\nbusy_w = 0\n"), "g.toml:8:10: gpu.busy_w is 0, want a number above 0"},
 		{"two of one name", gpuTable + with(`name = "H100"`, `name = "h-100"`), `g.toml:12:8: GPU model "h-100", or an alias of it, is already on line 1`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

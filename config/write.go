@@ -95,6 +95,7 @@ func (p *Profile) writtenFields() []field {
 		"default_mem_mhz":  p.Default.Mem == 0,
 		"clocks":           len(p.Clocks) == 0,
 		"range":            p.Range == "",
+		"busy_w":           p.BusyW == 0,
 		"source":           p.Source == "",
 	}
 	return slices.DeleteFunc(p.fields(), func(f field) bool { return absent[f.key] })

@@ -20,7 +20,7 @@ func command(parent string, c *cli.Command) {
 	if len(c.Flags) > 0 {
 		c.UsageText += " [OPTIONS]"
 	}
-	if len(c.Subcommands) > 0 {
+	if len(c.Subcommands) > 0 && c.Action == nil {
 		c.UsageText = name + " COMMAND"
 		c.Action = cli.ShowSubcommandHelp
 	}
@@ -64,6 +64,8 @@ func (t *terminal) app() *cli.App {
 			t.explainCommand(),
 			t.modelCommand(),
 			t.generateCommand(),
+			t.importCommand(),
+			t.replayCommand(),
 			t.reproduceCommand(),
 			t.configCommand(),
 			t.completionCommand(),
@@ -100,7 +102,7 @@ func takes(c *cli.Context, least, most int, want string) error {
 		return usagef("--json and --csv are both given, want one")
 	}
 	inputs := c.Args().Slice()
-	for _, flag := range []string{"config", "cluster", "models", "profiles"} {
+	for _, flag := range []string{"config", "cluster", "models", "profiles", "pods", "nodes", "power", "arrivals", "node-order"} {
 		inputs = append(inputs, c.String(flag))
 	}
 	if first := slices.Index(inputs, "-"); first >= 0 && slices.Contains(inputs[first+1:], "-") {

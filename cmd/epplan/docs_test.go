@@ -29,7 +29,7 @@ func leaves(commands []*cli.Command, parent string) map[string]*cli.Command {
 	found := make(map[string]*cli.Command)
 	for _, c := range commands {
 		name := parent + " " + c.Name
-		if len(c.Subcommands) == 0 {
+		if len(c.Subcommands) == 0 || len(c.Flags) > 0 {
 			found[name] = c
 		}
 		maps.Copy(found, leaves(c.Subcommands, name))

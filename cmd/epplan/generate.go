@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/taskset"
+	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/queue"
 )
@@ -28,8 +31,52 @@ func (t *terminal) generateCommand() *cli.Command {
 			&cli.StringFlag{Name: "format", Usage: "`FORMAT` of the task set: edl, csv or json", Value: "edl"},
 			outputFlag(),
 		},
-		Action: t.generate,
+		Action:      t.generate,
+		Subcommands: []*cli.Command{t.generateOpenbCommand()},
 	}
+}
+
+func (t *terminal) generateOpenbCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "openb",
+		Usage:     "generate a cluster and a list of tasks like those of Alibaba's openb trace",
+		ArgsUsage: "FOLDER",
+		Description: "Writes nodes.csv and pods.csv into FOLDER, in the format of that trace. Kinds of nodes, sizes of tasks and\n" +
+			"the times when they are there are distributed like the trace's. The same seed gives the same files.\n" +
+			"Example: epplan generate openb --nodes 100 --seed 1 demo",
+		Flags: []cli.Flag{
+			&cli.IntFlag{Name: "nodes", Usage: "`COUNT` of nodes", Value: taskset.OpenbNodes},
+			&cli.IntFlag{Name: "tasks", DefaultText: "as many for each node as the trace has", Usage: "`COUNT` of tasks"},
+			seedFlag(),
+		},
+		Action: t.generateOpenb,
+	}
+}
+
+func (t *terminal) generateOpenb(c *cli.Context) error {
+	if err := takes(c, 1, 1, "one folder to write to"); err != nil {
+		return err
+	}
+	spec, seed := taskset.OpenbSpec{Nodes: c.Int("nodes"), Tasks: c.Int("tasks")}, c.Uint64("seed")
+	if spec.Nodes < 1 || (c.IsSet("tasks") && spec.Tasks < 1) {
+		return usagef("--nodes %d and --tasks %d, want 1 or more of each", spec.Nodes, spec.Tasks)
+	}
+	o, err := taskset.GenerateOpenb(spec, rand.New(rand.NewPCG(seed, seed))) //nolint:gosec // repeatable on purpose
+	if err != nil {
+		return &usageError{msg: err.Error()}
+	}
+	dir := c.Args().First()
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // a folder that everybody may read, as its files
+		return fmt.Errorf("write %s: %w", dir, cause(err))
+	}
+	if err := t.write(filepath.Join(dir, "nodes.csv"), func(w io.Writer) error { return trace.WriteNodes(w, o.Nodes) }); err != nil {
+		return err
+	}
+	if err := t.write(filepath.Join(dir, "pods.csv"), func(w io.Writer) error { return trace.WritePods(w, o.Pods) }); err != nil {
+		return err
+	}
+	t.message("note", fmt.Sprintf("%d nodes and %d tasks in %s, seed %d", len(o.Nodes), len(o.Pods), dir, seed))
+	return nil
 }
 
 func seedFlag() *cli.Uint64Flag {

@@ -218,6 +218,7 @@ var (
 		planner.PlaceLate:     "earliest finish",
 		planner.PlaceHeld:     "held back",
 		planner.PlaceSoonest:  "soonest",
+		planner.PlaceScored:   "best score",
 	}
 )
 

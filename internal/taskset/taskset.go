@@ -1,5 +1,5 @@
-// Package taskset generates the EDL paper's random task sets (§5.1.3), with a
-// seed.
+// Package taskset generates, with a seed, the EDL paper's random task sets
+// (§5.1.3), and clusters with tasks like those of the openb trace.
 package taskset
 
 import (

@@ -1,0 +1,320 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/trace"
+	"github.com/epplan/epplan/planner/fleet"
+	"github.com/epplan/epplan/queue"
+)
+
+func (t *terminal) importCommand() *cli.Command {
+	return &cli.Command{
+		Name:        "import",
+		Usage:       "check traces of clusters and tell what is in them",
+		Description: "Example: epplan import openb --pods demo/pods.csv --nodes demo/nodes.csv",
+		Subcommands: []*cli.Command{{
+			Name:  "openb",
+			Usage: "check a trace in the format of Alibaba's openb and tell what is in it",
+			Description: "Files may be compressed by gzip. Tasks have the columns cpu_milli, memory_mib, num_gpu and gpu_milli, and\n" +
+				"may have name, gpu_spec, creation_time, deletion_time and scheduled_time. Nodes have cpu_milli,\n" +
+				"memory_mib, gpu and model, and may have sn and rank. Power comes from [[gpu]] and [[cpu]] tables: busy_w\n" +
+				"and idle_w of each GPU model that a node has, and the CPU model that is named first.\n" +
+				"Example: epplan import openb --pods demo/pods.csv --nodes demo/nodes.csv --workload demo/workload.csv",
+			Flags: append(traceFlags(),
+				&cli.StringFlag{Name: "workload", Usage: "CSV `FILE` to write with the target workload: how likely which task is"},
+				jsonFlag(),
+			),
+			Action: t.importOpenb,
+		}},
+	}
+}
+
+// traceFlags are the flags that name a trace in the openb format.
+func traceFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "pods", Usage: "CSV `FILE` with the tasks"},
+		&cli.StringFlag{Name: "nodes", Usage: "CSV `FILE` with the nodes"},
+		&cli.StringFlag{Name: "power", Usage: "TOML `FILE` with further GPU models, and CPU models"},
+	}
+}
+
+// clusterTrace is a trace as its files have it.
+type clusterTrace struct {
+	pods  []trace.Pod
+	rows  []trace.NodeRow
+	kinds []*fleet.Kind // of each node
+}
+
+// clusterTrace reads the trace that the flags name.
+func (t *terminal) clusterTrace(c *cli.Context) (*clusterTrace, error) {
+	for _, flag := range []string{"pods", "nodes"} {
+		if c.String(flag) == "" {
+			return nil, usagef("no --%s, want a file with the trace's %s", flag, map[string]string{"pods": "tasks", "nodes": "nodes"}[flag])
+		}
+	}
+	return t.readTrace(c.String("pods"), c.String("nodes"), c.String("power"))
+}
+
+// readTrace reads the files of a trace; power is optional.
+func (t *terminal) readTrace(pods, nodes, power string) (*clusterTrace, error) {
+	profiles, err := t.profiles(power)
+	if err != nil {
+		return nil, err
+	}
+	loaded := &clusterTrace{}
+	if loaded.pods, err = parsePacked(t, pods, trace.ReadPods); err != nil {
+		return nil, fmt.Errorf("read tasks: %w", err)
+	}
+	if loaded.rows, err = parsePacked(t, nodes, trace.ReadNodes); err != nil {
+		return nil, fmt.Errorf("read nodes: %w", err)
+	}
+	if loaded.kinds, err = trace.Kinds(loaded.rows, nodes, profiles); err != nil {
+		return nil, &hintedError{err: fmt.Errorf("read nodes: %w", err), hint: "describe GPU models in [[gpu]] tables of a file for --power: name, idle_w and busy_w"}
+	}
+	return loaded, nil
+}
+
+// parsePacked is parse for files that may be compressed.
+func parsePacked[T any](t *terminal, name string, reader func(io.Reader, string) (T, error)) (T, error) {
+	return parse(t, name, func(r io.Reader, name string) (T, error) {
+		plain, err := trace.Decompress(r, name)
+		if err != nil {
+			var none T
+			return none, err
+		}
+		return reader(plain, name)
+	})
+}
+
+func (t *terminal) importOpenb(c *cli.Context) error {
+	if err := takes(c, 0, 0, "none"); err != nil {
+		return err
+	}
+	loaded, err := t.clusterTrace(c)
+	if err != nil {
+		return err
+	}
+	workload := fleet.NewWorkload(trace.Demands(loaded.pods), fleet.PaperCover)
+	if name := c.String("workload"); name == "-" {
+		return usagef("--workload is -, want a file: what is in the trace goes to standard output")
+	} else if name != "" {
+		err := t.write(name, func(w io.Writer) error { return trace.WriteWorkload(w, workload) })
+		if err != nil {
+			return err
+		}
+	}
+	s := newTraceSummary(loaded, workload)
+	return t.print(func(w io.Writer) error {
+		if c.Bool("json") {
+			encoder := json.NewEncoder(w)
+			encoder.SetIndent("", "  ")
+			return encoder.Encode(s)
+		}
+		return s.write(w, t.text(-1))
+	})
+}
+
+// traceSummary is what is in a trace.
+type traceSummary struct {
+	Nodes    int            `json:"nodes"`
+	GPUs     float64        `json:"gpus"`
+	VCPUs    float64        `json:"vcpus"`
+	Memory   float64        `json:"memory_gib"`
+	CPUPower dvfsmodel.Watt `json:"empty_cpu_w"`
+	GPUPower dvfsmodel.Watt `json:"empty_gpu_w"`
+	Kinds    []kindSummary  `json:"kinds"`
+
+	Tasks        int            `json:"tasks"`
+	Shapes       []shapeSummary `json:"shapes"`
+	GPUDemand    float64        `json:"gpu_demand_by_capacity"`
+	CPUDemand    float64        `json:"cpu_demand_by_capacity"`
+	MemoryDemand float64        `json:"memory_demand_by_capacity"`
+	Workload     int            `json:"workload_entries"`
+	AllKinds     int            `json:"distinct_tasks"`
+	Impossible   []impossible   `json:"never_placed"`
+}
+
+type kindSummary struct {
+	Model  string         `json:"gpu_model"`
+	GPUs   int            `json:"gpus"`
+	VCPUs  float64        `json:"vcpus"`
+	Memory float64        `json:"memory_gib"`
+	Empty  dvfsmodel.Watt `json:"empty_w"`
+	Nodes  int            `json:"nodes"`
+}
+
+type shapeSummary struct {
+	Shape  string  `json:"shape"`
+	Tasks  int     `json:"tasks"`
+	Share  float64 `json:"share_of_tasks"`
+	Demand float64 `json:"gpu_demand"`
+	Part   float64 `json:"share_of_gpu_demand"`
+	VCPUs  float64 `json:"mean_vcpus"`
+	Memory float64 `json:"mean_memory_gib"`
+}
+
+// impossible is tasks that no empty node has room for.
+type impossible struct {
+	Why   string   `json:"why"`
+	Tasks int      `json:"tasks"`
+	First []string `json:"first"`
+}
+
+func newTraceSummary(loaded *clusterTrace, workload fleet.Workload) *traceSummary {
+	v := trace.NewSurvey(loaded.pods, loaded.kinds)
+	s := &traceSummary{
+		Nodes: v.Nodes.Count, GPUs: whole(v.Nodes.GPUMilli), VCPUs: whole(v.Nodes.CPU), Memory: gib(v.Nodes.Mem),
+		CPUPower: v.CPUPower, GPUPower: v.GPUPower, Tasks: v.Tasks.Count,
+		GPUDemand: part(v.Tasks.GPUMilli, v.Nodes.GPUMilli), CPUDemand: part(v.Tasks.CPU, v.Nodes.CPU), MemoryDemand: part(v.Tasks.Mem, v.Nodes.Mem),
+		Workload: len(workload), AllKinds: len(fleet.NewWorkload(trace.Demands(loaded.pods), 1)), Impossible: []impossible{},
+	}
+	for _, k := range v.Kinds {
+		empty := fleet.NewNode(k.Kind)
+		cpu, gpu := empty.Power()
+		s.Kinds = append(s.Kinds, kindSummary{
+			Model: k.Kind.Model, GPUs: k.Kind.GPUs, VCPUs: whole(k.Kind.CPU), Memory: gib(k.Kind.Mem), Empty: cpu + gpu, Nodes: k.Count,
+		})
+	}
+	for i := range v.Shapes {
+		shape := &v.Shapes[i]
+		s.Shapes = append(s.Shapes, shapeSummary{
+			Shape: shapeName(shape), Tasks: shape.Count, Share: part(int64(shape.Count), int64(v.Tasks.Count)),
+			Demand: whole(shape.GPUMilli), Part: part(shape.GPUMilli, v.Tasks.GPUMilli),
+			VCPUs: whole(shape.CPU) / float64(shape.Count), Memory: gib(shape.Mem) / float64(shape.Count),
+		})
+	}
+	for _, m := range v.Misfits {
+		none := impossible{Why: m.Why.String(), Tasks: m.Count}
+		for _, pod := range m.First {
+			none.First = append(none.First, podName(loaded.pods, pod))
+		}
+		s.Impossible = append(s.Impossible, none)
+	}
+	return s
+}
+
+// shapeName is the number of GPUs as people call it.
+func shapeName(s *trace.ShapeCount) string {
+	switch {
+	case s.GPUs == 0:
+		return "no GPU"
+	case s.Shared:
+		return "a part of a GPU"
+	case s.GPUs == 1:
+		return "1 GPU"
+	}
+	return fmt.Sprintf("%d GPUs", s.GPUs)
+}
+
+// podName is a task's name, or its row where the list has no names.
+func podName(pods []trace.Pod, pod int) string {
+	if name := pods[pod].Name; name != "" {
+		return name
+	}
+	return fmt.Sprintf("row %d", pod)
+}
+
+func whole(milli int64) float64 { return float64(milli) / 1000 }
+
+func gib(mib int64) float64 { return float64(mib) / 1024 }
+
+// part is a as a fraction of b; 0 of nothing.
+func part(a, b int64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return float64(a) / float64(b)
+}
+
+// write is the summary for people.
+func (s *traceSummary) write(w io.Writer, opts *report.TextOptions) error {
+	_, err := fmt.Fprintf(w, "%s nodes with %s GPUs and %s vCPUs; empty, they draw %s\n\n",
+		report.FormatCount(s.Nodes), report.FormatCount(int(s.GPUs)), report.FormatCount(int(s.VCPUs)), report.FormatWatts(s.CPUPower+s.GPUPower))
+	if err != nil {
+		return err
+	}
+	if err := s.kindTable().WriteText(w, opts); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "\n%s tasks: they ask for %s of all GPUs, %s of all vCPUs and %s of all memory\n\n", report.FormatCount(s.Tasks),
+		report.FormatPercent(s.GPUDemand), report.FormatPercent(s.CPUDemand), report.FormatPercent(s.MemoryDemand))
+	if err != nil {
+		return err
+	}
+	if err := s.shapeTable().WriteText(w, opts); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "\nTarget workload: %d of %d kinds of tasks make up %.0f %% of them\n", s.Workload, s.AllKinds, 100*fleet.PaperCover)
+	for i := 0; i < len(s.Impossible) && err == nil; i++ {
+		_, err = fmt.Fprintln(w, s.Impossible[i].line())
+	}
+	return err
+}
+
+// line names the tasks for people.
+func (m *impossible) line() string {
+	names := strings.Join(m.First, ", ")
+	if more := m.Tasks - len(m.First); more > 0 {
+		names += fmt.Sprintf(" and %s more", report.FormatCount(more))
+	}
+	return fmt.Sprintf("Never placed: %s tasks, %s: %s", report.FormatCount(m.Tasks), m.Why, queue.Printable(names))
+}
+
+func (s *traceSummary) kindTable() *report.Table {
+	rows := make([][]report.Value, len(s.Kinds))
+	for i := range s.Kinds {
+		k := &s.Kinds[i]
+		rows[i] = []report.Value{
+			report.Text(k.Model), report.Count(k.GPUs), report.Number(k.VCPUs), report.Number(k.Memory),
+			report.Number(k.Empty), report.Count(k.Nodes), report.Count(k.Nodes * k.GPUs),
+		}
+	}
+	return &report.Table{
+		Columns: []report.Column{
+			{Head: "GPU model", Left: true, Max: 30},
+			{Head: "GPUs"},
+			{Head: "vCPUs"},
+			{Head: "GiB"},
+			{Head: "empty", Unit: report.Watts},
+			{Head: "nodes"},
+			{Head: "all GPUs"},
+		},
+		Len: len(rows), Rows: slices.Values(rows),
+	}
+}
+
+// tenths is a number that people need no more digits of.
+func tenths(x float64) report.Value { return report.Number(math.Round(10*x) / 10) }
+
+func (s *traceSummary) shapeTable() *report.Table {
+	rows := make([][]report.Value, len(s.Shapes))
+	for i := range s.Shapes {
+		shape := &s.Shapes[i]
+		rows[i] = []report.Value{
+			report.Text(shape.Shape), report.Count(shape.Tasks), report.Number(shape.Share), tenths(shape.Demand),
+			report.Number(shape.Part), tenths(shape.VCPUs), tenths(shape.Memory),
+		}
+	}
+	return &report.Table{
+		Columns: []report.Column{
+			{Head: "tasks with", Left: true},
+			{Head: "tasks"},
+			{Head: "of all", Unit: report.Fraction},
+			{Head: "GPUs asked for"},
+			{Head: "of all", Unit: report.Fraction},
+			{Head: "vCPUs each"},
+			{Head: "GiB each"},
+		},
+		Len: len(rows), Rows: slices.Values(rows),
+	}
+}

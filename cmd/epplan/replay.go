@@ -1,0 +1,210 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/planner/policy"
+	"github.com/epplan/epplan/planner/replay"
+)
+
+func (t *terminal) replayCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "replay",
+		Usage:     "fill a cluster with a trace's tasks by placement policies and compare their power",
+		ArgsUsage: "[TRACE]",
+		Description: "Tasks arrive one by one, are placed at once or dropped for good, and never leave. TRACE is a folder with\n" +
+			"nodes.csv and pods.csv, as epplan generate openb writes them, or with openb_node_list_gpu_node.csv and\n" +
+			"openb_pod_list_FAMILY.csv; --pods and --nodes name other files. All may be compressed by gzip. Without\n" +
+			"--arrivals the whole list arrives in random order, then tasks drawn from it up to --load, and nodes are in\n" +
+			"random order, just as the paper's simulator makes them of a seed; with --seeds so many times, and the table\n" +
+			"has means ± standard deviations. GRAR is the part of the GPUs asked for that was allocated. Policies:\n" + placementList() +
+			"Example: epplan replay demo --policy fgd,pwr,pwr+fgd:0.1 --seeds 2",
+		Flags: append(traceFlags(),
+			&cli.StringFlag{Name: "family", Usage: "`FAMILY` of the task list in TRACE", Value: "default"},
+			&cli.StringFlag{Name: "arrivals", Usage: "CSV `FILE` with the order in which tasks arrive"},
+			&cli.StringFlag{Name: "node-order", Usage: "CSV `FILE` with the nodes' ranks: of equally good ones the first is taken"},
+			streamSeedFlag(),
+			&cli.IntFlag{Name: "seeds", Usage: "`COUNT` of streams, by consecutive seeds", Value: 1},
+			&cli.Float64Flag{Name: "load", Usage: "`LOAD` at which streams end, in parts of the cluster's GPUs", Value: replay.PaperLoad},
+			&cli.StringSliceFlag{Name: "policy", Aliases: []string{"p"}, DefaultText: "the paper's", Usage: "`POLICIES`, separated by commas; repeat it for more"},
+			&cli.StringFlag{Name: "base", DefaultText: "fgd where there are several policies, else none", Usage: "`POLICY` against which savings are stated, or none"},
+			&cli.StringFlag{Name: "loads", Usage: "arrived `LOADS` at which savings are stated, separated by commas", Value: "0.2,0.4,0.6,0.8,0.9,1.0"},
+			&cli.StringFlag{Name: "curve", Usage: "CSV `FILE` to write with a run's curve; several runs: a folder"},
+			&cli.StringFlag{Name: "decisions", Usage: "CSV `FILE` to write with what became of each arrival; several runs: a folder"},
+			&cli.StringFlag{Name: "svg", Usage: "`FILE` to draw saving, allocation and fragmentation to; a folder: a file for each"},
+			&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, DefaultText: "as many as processors", Usage: "`COUNT` of runs at a time"},
+			jsonFlag(), csvFlag(),
+		),
+		Action: t.replay,
+	}
+}
+
+// streamSeedFlag is a flag for the seed of streams.
+func streamSeedFlag() *cli.Uint64Flag {
+	return &cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` of the first stream; the paper averages 42 to 51", Value: paperFirstSeed}
+}
+
+// paperFirstSeed is the first seed of the paper's averages.
+const paperFirstSeed = 42
+
+func placementList() string {
+	var b strings.Builder
+	for _, name := range policy.PlacementNames() {
+		usage, doc := policy.DescribePlacement(name)
+		fmt.Fprintf(&b, "  %-20s%s\n", usage, doc)
+	}
+	return b.String()
+}
+
+func (t *terminal) replay(c *cli.Context) error {
+	if err := takes(c, 0, 1, "a folder with a trace, or none"); err != nil {
+		return err
+	}
+	in, err := t.inflation(c)
+	if err != nil {
+		return err
+	}
+	out, err := newReplayFiles(c, in)
+	if err != nil {
+		return err
+	}
+	progress := report.NewProgress(t.stderr, t.progress, time.Now, "replay", in.runs())
+	runs, err := in.all(c.Context, c.Int("jobs"), progress)
+	progress.Finish()
+	if err != nil {
+		return err
+	}
+	t.warn(in.hopeless(runs))
+	if err := out.write(c.Context, t, in, runs); err != nil {
+		return err
+	}
+	return t.printTable(c, in.table(runs))
+}
+
+// inflation reads what the flags ask for.
+func (t *terminal) inflation(c *cli.Context) (*inflation, error) {
+	in := &inflation{until: c.Float64("load"), log: c.String("decisions") != ""}
+	if !(in.until > 0 && in.until <= mostLoad) {
+		return nil, usagef("--load %v, want above 0 and up to %d", in.until, mostLoad)
+	}
+	if c.Int("seeds") < 1 || c.Int("seeds") > mostSeeds {
+		return nil, usagef("--seeds %d, want 1 to %d", c.Int("seeds"), mostSeeds)
+	}
+	if c.IsSet("jobs") && c.Int("jobs") < 1 {
+		return nil, usagef("--jobs %d, want 1 or more", c.Int("jobs"))
+	}
+	for i := range c.Int("seeds") {
+		in.seeds = append(in.seeds, c.Uint64("seed")+uint64(i))
+	}
+	if err := in.readPolicies(c); err != nil {
+		return nil, err
+	}
+	var err error
+	if in.loads, err = readLoads(c.String("loads")); err != nil {
+		return nil, err
+	}
+	names, err := traceNamesOf(c)
+	if err != nil {
+		return nil, err
+	}
+	return in, in.read(t, names)
+}
+
+// Bounds that keep a typing error from filling the memory.
+const (
+	mostLoad  = 100
+	mostSeeds = 10_000
+)
+
+// paperPlacements are the policies that the paper compares.
+func paperPlacements() []string {
+	return []string{
+		"fgd", "pwr", "pwr+fgd:0.05", "pwr+fgd:0.1", "pwr+fgd:0.2",
+		"bestfit", "dotprod", "gpupacking", "gpuclustering", "random",
+	}
+}
+
+// readPolicies reads the flags that name policies.
+func (in *inflation) readPolicies(c *cli.Context) error {
+	names := paperPlacements()
+	if c.IsSet("policy") {
+		names = splitPlacements(c.StringSlice("policy"))
+	}
+	base := strings.ToLower(c.String("base"))
+	if base == "" && len(names) > 1 {
+		base = "fgd"
+	}
+	return in.usePolicies(names, base)
+}
+
+// usePolicies reads policies and finds, or puts in front, the base; none is none.
+func (in *inflation) usePolicies(names []string, base string) error {
+	in.base = -1
+	if base != "" && base != "none" {
+		if in.base = slices.IndexFunc(names, func(name string) bool { return strings.EqualFold(name, base) }); in.base < 0 {
+			names, in.base = slices.Insert(slices.Clone(names), 0, base), 0
+		}
+	}
+	for _, name := range names {
+		p, err := policy.ParsePlacement(name)
+		if err != nil {
+			return &usageError{msg: err.Error(), hint: "epplan replay --help lists the policies"}
+		}
+		if slices.ContainsFunc(in.policies, func(q *policy.Placement) bool { return strings.EqualFold(q.Name, p.Name) }) {
+			return usagef("policy %s is given twice", name)
+		}
+		in.policies = append(in.policies, p)
+	}
+	return nil
+}
+
+// splitPlacements separates policies at commas that don't belong to the
+// arguments of one: what follows a colon and isn't a policy's name does.
+func splitPlacements(texts []string) []string {
+	var names []string
+	for _, text := range texts {
+		for i, piece := range strings.Split(text, ",") {
+			name, _, _ := strings.Cut(strings.ToLower(piece), ":")
+			last := len(names) - 1
+			if i > 0 && strings.Contains(names[last], ":") && !slices.Contains(policy.PlacementNames(), name) {
+				names[last] += "," + piece
+				continue
+			}
+			names = append(names, strings.TrimSpace(piece))
+		}
+	}
+	return names
+}
+
+// readLoads reads the loads at which savings are stated, ascending.
+func readLoads(text string) ([]float64, error) {
+	loads, err := numbers("loads", text)
+	if err != nil {
+		return nil, err
+	}
+	if len(loads) == 0 {
+		return nil, usagef("--loads is empty, want numbers separated by commas")
+	}
+	for _, load := range loads {
+		if !(load > 0 && load <= mostLoad) {
+			return nil, usagef("--loads %v, want each above 0 and up to %d", load, mostLoad)
+		}
+	}
+	slices.Sort(loads)
+	return slices.Compact(loads), nil
+}
+
+// workers is how many runs go on at a time.
+func workers(asked int) int {
+	if asked > 0 {
+		return asked
+	}
+	return runtime.GOMAXPROCS(0)
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/epplan/epplan/internal/shareddata"
+	"github.com/epplan/epplan/internal/trace"
+)
+
+func TestPoliciesAreSeparatedAtCommasThatArentTheirArguments(t *testing.T) {
+	for _, c := range []struct {
+		given []string
+		want  []string
+	}{
+		{[]string{"fgd"}, []string{"fgd"}},
+		{[]string{"fgd,pwr", "bestfit"}, []string{"fgd", "pwr", "bestfit"}},
+		{[]string{"fgd, pwr+fgd:0.1,Random"}, []string{"fgd", "pwr+fgd:0.1", "Random"}},
+		{[]string{"priced:1,2,3,fgd"}, []string{"priced:1,2,3", "fgd"}},
+		{[]string{"mix:pwr=1,fgd=2,mix:fgd=1,random=2"}, []string{"mix:pwr=1,fgd=2", "mix:fgd=1,random=2"}},
+		{[]string{"fgd,nosuch"}, []string{"fgd", "nosuch"}},
+		{[]string{","}, []string{"", ""}},
+	} {
+		if got := splitPlacements(c.given); !slices.Equal(got, c.want) {
+			t.Errorf("%q: %q, want %q", c.given, got, c.want)
+		}
+	}
+}
+
+// madeTrace is a folder with a synthetic trace.
+func madeTrace(t *testing.T, nodes string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "demo")
+	if code, _, stderr := inProcess(t, "generate", "openb", "--nodes", nodes, dir); code != exitDone {
+		t.Fatal(stderr)
+	}
+	return dir
+}
+
+func TestAnInterruptedReplayLeavesTheOldCurveAlone(t *testing.T) {
+	dir := madeTrace(t, "10")
+	curve := filepath.Join(dir, "curve.csv")
+	if err := os.WriteFile(curve, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout := wantInterrupted(cancelled(t), t, strings.NewReader(""), "replay", dir, "-p", "pwr", "--curve", curve)
+	text, err := os.ReadFile(curve) //nolint:gosec // in the test's own folder
+	if stdout != "" || err != nil || string(text) != "old" {
+		t.Errorf("printed %q, curve %q, %v", stdout, text, err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != len(before) {
+		t.Errorf("files left: %v, %v", left, err)
+	}
+}
+
+func TestALongReplayStopsWithinASecond(t *testing.T) {
+	dir := madeTrace(t, "1213")
+	const before = 300 * time.Millisecond
+	ctx, cancel := context.WithTimeout(t.Context(), before)
+	defer cancel()
+	var out, errs bytes.Buffer
+	started := time.Now()
+	code := run(ctx, []string{"epplan", "replay", dir, "--seeds", "1000"}, strings.NewReader(""), &out, &errs)
+	if took := time.Since(started); took > before+soon {
+		t.Errorf("stopped after %v", took)
+	}
+	if code != exitInterrupted || out.Len() > 0 {
+		t.Errorf("exit status %d, %q, %q", code, &out, &errs)
+	}
+}
+
+func TestSpreadsAreMeansAndSampleDeviations(t *testing.T) {
+	values := []float64{1, 2, 6}
+	s := spreadOf(len(values), func(i int) float64 { return values[i] })
+	if s.mean != 3 || s.sd*s.sd < 6.999999 || s.sd*s.sd > 7.000001 {
+		t.Errorf("%+v", s)
+	}
+	if one := spreadOf(1, func(int) float64 { return 5 }); one != (spread{mean: 5}) {
+		t.Errorf("%+v", one)
+	}
+	if got := fixed(-0.04, 1); got != "0.0" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestAReplayOfAGivenStreamWritesTheReferencesFiles(t *testing.T) {
+	data := shareddata.Path(t, "openb")
+	for _, c := range []struct{ family, policy, reference string }{
+		{"default", "pwr+fgd:0.1", "default_PWR100_FGD900_42.csv"},
+		{"default", "FGD", "default_FGD_42.csv"},
+		{"gpuspec10", "dotprod", "gpuspec10_DotProd_42.csv"},
+		{"multigpu20", "random", "multigpu20_Random_42.csv"},
+	} {
+		dir := t.TempDir()
+		curve, decisions := filepath.Join(dir, "curve.csv"), filepath.Join(dir, "decisions.csv.gz")
+		code, _, stderr := inProcess(t, "replay", "--pods", filepath.Join(data, "openb_pod_list_"+c.family+".csv"),
+			"--nodes", filepath.Join(data, "openb_node_list_gpu_node.csv"),
+			"--arrivals", filepath.Join(data, "arrivals_"+c.family+"_42.csv.gz"),
+			"--node-order", filepath.Join(data, "nodes_"+c.family+"_42.csv"),
+			"--policy", c.policy, "--curve", curve, "--decisions", decisions)
+		if code != exitDone {
+			t.Fatalf("exit status %d: %s", code, stderr)
+		}
+		wantSameText(t, curve, filepath.Join(data, "curves", c.reference))
+		if c.policy != "dotprod" && c.policy != "random" {
+			wantSameText(t, decisions, filepath.Join(data, "decisions", c.reference+".gz"))
+		}
+	}
+}
+
+func TestASeedAloneLeadsToTheReferencesCurve(t *testing.T) {
+	data := shareddata.Path(t, "openb")
+	curve := filepath.Join(t.TempDir(), "curve.csv.gz")
+	if code, _, stderr := inProcess(t, "replay", data, "--family", "gpushare40", "--policy", "pwr", "--curve", curve); code != exitDone {
+		t.Fatalf("exit status %d: %s", code, stderr)
+	}
+	wantSameText(t, curve, filepath.Join(data, "curves", "gpushare40_PWR_42.csv"))
+}
+
+// wantSameText compares two files, which may be compressed.
+func wantSameText(t *testing.T, got, want string) {
+	t.Helper()
+	texts := make([][]byte, 2)
+	for i, name := range []string{got, want} {
+		in, err := trace.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[i], err = io.ReadAll(in)
+		if err := errors.Join(err, in.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(texts[0], texts[1]) {
+		t.Errorf("%s differs from %s: %s", filepath.Base(got), filepath.Base(want), firstDifference(string(texts[0]), string(texts[1])))
+	}
+}

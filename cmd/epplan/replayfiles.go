@@ -1,0 +1,182 @@
+package main
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/report"
+)
+
+// replayFiles are the files that a replay writes; empty names: none.
+type replayFiles struct{ curve, decisions, svg string }
+
+// newReplayFiles checks, before anything runs, where files go.
+func newReplayFiles(c *cli.Context, in *inflation) (*replayFiles, error) {
+	f := &replayFiles{c.String("curve"), c.String("decisions"), c.String("svg")}
+	for _, out := range []struct{ flag, name string }{{"curve", f.curve}, {"decisions", f.decisions}, {"svg", f.svg}} {
+		if out.name == "-" {
+			return nil, usagef("--%s is -, want a file: the table goes to standard output", out.flag)
+		}
+		if out.name != "" && in.runs() > 1 && out.flag != "svg" && !isDir(out.name) {
+			return nil, usagef("--%s %s with %d runs, want a folder that is there", out.flag, out.name, in.runs())
+		}
+	}
+	return f, nil
+}
+
+// write writes them.
+func (f *replayFiles) write(ctx context.Context, t *terminal, in *inflation, runs [][]inflated) error {
+	for p := range runs {
+		for s := range runs[p] {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := f.writeRun(t, in, &runs[p][s], p, s); err != nil {
+				return err
+			}
+		}
+	}
+	if f.svg == "" {
+		return nil
+	}
+	return f.draw(t, in, runs)
+}
+
+func (f *replayFiles) writeRun(t *terminal, in *inflation, run *inflated, p, s int) error {
+	name := fmt.Sprintf("%s_%s_%d.csv", in.label, fileName(in.policies[p].Name), in.seeds[s])
+	if f.curve != "" {
+		err := t.writePacked(within(f.curve, name), func(w io.Writer) error { return report.WriteCurve(w, run.curve) })
+		if err != nil {
+			return err
+		}
+	}
+	if f.decisions == "" {
+		return nil
+	}
+	d, err := in.draw(in.seeds[s])
+	if err != nil {
+		return err
+	}
+	node := func(i int) string {
+		if d.order != nil {
+			i = d.order[i]
+		}
+		return in.trace.rows[i].Name
+	}
+	task := func(i int) string { return in.trace.pods[d.rows[i]].Name }
+	return t.writePacked(within(f.decisions, name), func(w io.Writer) error {
+		return report.WriteDecisions(w, run.log.Decisions, task, node)
+	})
+}
+
+// fileName is a policy's name as a part of a file's name.
+func fileName(policy string) string {
+	return strings.NewReplacer(":", "-", "/", "-", "\\", "-", ",", "_").Replace(policy)
+}
+
+// within is a file in a folder, or the name itself if it isn't one.
+func within(name, file string) string {
+	if isDir(name) {
+		return filepath.Join(name, file)
+	}
+	return name
+}
+
+// writePacked is write, compressed if the name says so.
+func (t *terminal) writePacked(name string, f func(io.Writer) error) error {
+	if !strings.HasSuffix(name, ".gz") {
+		return t.write(name, f)
+	}
+	return t.write(name, func(w io.Writer) error {
+		z := gzip.NewWriter(w)
+		return errors.Join(f(z), z.Close())
+	})
+}
+
+// draw draws the charts into one picture, or a folder.
+func (f *replayFiles) draw(t *terminal, in *inflation, runs [][]inflated) error {
+	charts := in.charts(runs)
+	title := in.label + ": " + in.streams()
+	if !isDir(f.svg) {
+		all := make([]report.Chart, len(charts))
+		for i := range charts {
+			all[i] = charts[i].Chart
+		}
+		return t.write(f.svg, func(w io.Writer) error { return report.WriteCharts(w, title, all) })
+	}
+	for i := range charts {
+		name := filepath.Join(f.svg, charts[i].file)
+		err := t.write(name, func(w io.Writer) error { return report.WriteCharts(w, title, []report.Chart{charts[i].Chart}) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// streams says what was run.
+func (in *inflation) streams() string {
+	switch {
+	case in.given != nil:
+		return "a given stream"
+	case len(in.seeds) == 1:
+		return fmt.Sprintf("one stream, seed %d", in.seeds[0])
+	}
+	return fmt.Sprintf("means over %d streams, seeds %d to %d", len(in.seeds), in.seeds[0], in.seeds[len(in.seeds)-1])
+}
+
+// namedChart is a chart and the file that it has in a folder.
+type namedChart struct {
+	report.Chart
+	file string
+}
+
+// charts are the paper's plots: saving, or power where there is no base,
+// allocation ratio and fragmentation over the arrived load.
+func (in *inflation) charts(runs [][]inflated) []namedChart {
+	first := namedChart{report.Chart{Title: "Power", Y: "EOPC, kW"}, "power.svg"}
+	if in.base >= 0 {
+		first = namedChart{report.Chart{Title: "Power saved", Y: "EOPC saved, % of " + in.policies[in.base].Name}, "saving.svg"}
+	}
+	ratio := namedChart{report.Chart{Title: "GPU allocation ratio", Y: "GRAR"}, "grar.svg"}
+	fragmented := namedChart{report.Chart{Title: "Expected fragmentation", Y: "F, GPUs"}, "fragmentation.svg"}
+	for p := range runs {
+		line := func(c *namedChart, at func(seed, row int) float64) {
+			c.X = "arrived load, GPUs asked for / GPUs"
+			c.Lines = append(c.Lines, in.line(runs, p, at))
+		}
+		line(&first, func(s, row int) float64 {
+			power := float64(runs[p][s].curve[row].Power())
+			if in.base < 0 {
+				return power / 1000
+			}
+			return 100 * (1 - power/float64(runs[in.base][s].curve[row].Power()))
+		})
+		line(&ratio, func(s, row int) float64 { return runs[p][s].curve[row].Ratio })
+		line(&fragmented, func(s, row int) float64 { return runs[p][s].curve[row].Fragmented })
+	}
+	return []namedChart{first, ratio, fragmented}
+}
+
+// line is the mean over the streams of a quantity at each point that all curves
+// have.
+func (in *inflation) line(runs [][]inflated, p int, at func(seed, row int) float64) report.Series {
+	rows := math.MaxInt
+	for s := range runs[p] {
+		rows = min(rows, len(runs[p][s].curve))
+	}
+	line := report.Series{Name: in.policies[p].Name, X: make([]float64, rows), Y: make([]float64, rows)}
+	for row := range rows {
+		line.X[row] = spreadOf(len(in.seeds), func(s int) float64 { return runs[p][s].curve[row].Load }).mean
+		line.Y[row] = spreadOf(len(in.seeds), func(s int) float64 { return at(s, row) }).mean
+	}
+	return line
+}

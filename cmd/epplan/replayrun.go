@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/planner/fleet"
+	"github.com/epplan/epplan/planner/policy"
+	"github.com/epplan/epplan/planner/replay"
+)
+
+// inflation is a comparison of placement policies on streams of one trace.
+type inflation struct {
+	trace    *clusterTrace
+	label    string // of the trace
+	demands  []fleet.Demand
+	workload fleet.Workload
+	given    []int32 // the stream; nil: drawn by seed
+	ordered  bool    // the order of the nodes is given
+	policies []*policy.Placement
+	base     int // savings are against this policy; -1: none
+	seeds    []uint64
+	loads    []float64 // at which savings are stated, ascending
+	until    float64   // load at which streams end
+	log      bool      // keep decisions
+}
+
+// The loads at which the allocation ratio is stated, as the paper reads it.
+const (
+	nearFull = 0.95
+	full     = 1.0
+)
+
+// allLoads are those at which runs are read.
+func (in *inflation) allLoads() []float64 {
+	loads := append(slices.Clone(in.loads), nearFull, full)
+	slices.Sort(loads)
+	return slices.Compact(loads)
+}
+
+func (in *inflation) runs() int { return len(in.policies) * len(in.seeds) }
+
+// inflated is a run.
+type inflated struct {
+	curve    []replay.Point
+	readings []replay.Reading // at all loads
+	tally    replay.Tally
+	log      *replay.Log // nil unless it was asked for
+}
+
+// all runs every policy on every stream, some at a time; runs are by policy,
+// then by seed.
+func (in *inflation) all(ctx context.Context, jobs int, progress *report.Progress) ([][]inflated, error) {
+	runs := make([][]inflated, len(in.policies))
+	for i := range runs {
+		runs[i] = make([]inflated, len(in.seeds))
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(workers(jobs))
+	for s, seed := range in.seeds {
+		for p := range in.policies {
+			group.Go(func() (err error) {
+				defer progress.Add(1)
+				if runs[p][s], err = in.run(ctx, in.policies[p], seed); err != nil {
+					return fmt.Errorf("policy %s, seed %d: %w", in.policies[p].Name, seed, err)
+				}
+				return nil
+			})
+		}
+	}
+	return runs, group.Wait()
+}
+
+// run is one policy on the stream of one seed.
+func (in *inflation) run(ctx context.Context, p *policy.Placement, seed uint64) (inflated, error) {
+	if err := ctx.Err(); err != nil {
+		return inflated{}, err
+	}
+	d, err := in.draw(seed)
+	if err != nil {
+		return inflated{}, err
+	}
+	state := fleet.NewState(d.kinds(in.trace.kinds))
+	sampler, gauge := replay.NewSampler(in.workload, state), replay.NewGauge(state, in.allLoads())
+	observers := []replay.Observer{sampler, gauge}
+	out := inflated{}
+	if in.log {
+		out.log = &replay.Log{Decisions: make([]replay.Decision, 0, len(d.rows))}
+		observers = append(observers, out.log)
+	}
+	chooser := p.Chooser(in.workload, state, seed)
+	if out.tally, err = replay.Inflate(ctx, chooser, replay.NewStream(in.demands, d.rows), observers...); err != nil {
+		return inflated{}, err
+	}
+	out.curve, out.readings = sampler.Points(), gauge.Readings()
+	return out, nil
+}
+
+// hopeless tells of arrivals that no policy could place.
+func (in *inflation) hopeless(runs [][]inflated) []error {
+	var warnings []error
+	for _, reason := range []replay.Drop{replay.NoModel, replay.TooLarge} {
+		dropped, arrived := 0, 0
+		for i := range runs[0] {
+			dropped += runs[0][i].tally.By[reason]
+			arrived += runs[0][i].tally.Arrived
+		}
+		if dropped > 0 {
+			warnings = append(warnings, fmt.Errorf("%s: %s of %s arrivals are dropped by every policy: %s",
+				in.label, report.FormatCount(dropped), report.FormatCount(arrived), reason))
+		}
+	}
+	return warnings
+}

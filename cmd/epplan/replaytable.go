@@ -1,0 +1,178 @@
+package main
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/planner/replay"
+)
+
+// spread is a mean and the standard deviation around it.
+type spread struct{ mean, sd float64 }
+
+// spreadOf is that of a quantity over runs, NaN where there is none.
+func spreadOf(count int, quantity func(i int) float64) spread {
+	sum := 0.0
+	for i := range count {
+		sum += quantity(i)
+	}
+	s := spread{mean: sum / float64(count)}
+	if count > 1 {
+		squares := 0.0
+		for i := range count {
+			d := quantity(i) - s.mean
+			squares += d * d
+		}
+		s.sd = math.Sqrt(squares / float64(count-1))
+	}
+	return s
+}
+
+// text is the spread for people, times a factor; the deviation only where there
+// are several runs.
+func (s spread) text(runs, decimals int, factor float64) report.Value {
+	if math.IsNaN(s.mean) {
+		return report.Value{}
+	}
+	text := fixed(s.mean*factor, decimals)
+	if runs > 1 {
+		text += " ± " + fixed(s.sd*factor, decimals)
+	}
+	return report.Text(text)
+}
+
+// fixed is a number with so many decimals and never a minus before zeros.
+func fixed(x float64, decimals int) string {
+	half := 0.5 * math.Pow(10, -float64(decimals))
+	if math.Abs(x) < half {
+		x = 0
+	}
+	return strconv.FormatFloat(x, 'f', decimals, 64)
+}
+
+// saving is the part of the base's power that a policy saves at a load, by its
+// index in all loads; NaN without base.
+func (in *inflation) saving(runs [][]inflated, policy, load int) spread {
+	return spreadOf(len(in.seeds), func(seed int) float64 {
+		if in.base < 0 {
+			return math.NaN()
+		}
+		base := runs[in.base][seed].readings[load].Power
+		return 1 - float64(runs[policy][seed].readings[load].Power/base)
+	})
+}
+
+// ratio is GRAR at a load.
+func (in *inflation) ratio(runs []inflated, load int) spread {
+	return spreadOf(len(runs), func(seed int) float64 { return runs[seed].readings[load].Ratio })
+}
+
+// power is EOPC at a load.
+func (in *inflation) power(runs []inflated, load int) spread {
+	return spreadOf(len(runs), func(seed int) float64 { return float64(runs[seed].readings[load].Power) })
+}
+
+// fragmented is the fragmentation at the first point of the curves at a load.
+func (in *inflation) fragmented(runs []inflated, load float64) spread {
+	return spreadOf(len(runs), func(seed int) float64 {
+		if p, ok := replay.At(runs[seed].curve, load); ok {
+			return p.Fragmented
+		}
+		return math.NaN()
+	})
+}
+
+// table is a row for each policy. People see savings, ratios, and power and
+// fragmentation at the highest load; machines see everything at all loads.
+func (in *inflation) table(runs [][]inflated) *report.Table {
+	t := &inflationTable{inflation: in, all: in.allLoads()}
+	table := &report.Table{Len: len(in.policies)}
+	rows := make([][]report.Value, len(runs))
+	for policy := range runs {
+		t.columns, t.cells = nil, nil
+		t.people(runs, policy)
+		t.machines(runs, policy)
+		rows[policy] = t.cells
+	}
+	table.Columns, table.Rows = t.columns, slices.Values(rows)
+	return table
+}
+
+// inflationTable is the row that is being made, and its columns.
+type inflationTable struct {
+	*inflation
+	all     []float64
+	columns []report.Column
+	cells   []report.Value
+}
+
+func (t *inflationTable) add(c report.Column, v report.Value) {
+	t.columns, t.cells = append(t.columns, c), append(t.cells, v)
+}
+
+// loadText is a load as it stands in headings: with one decimal at least.
+func loadText(load float64) string {
+	text := strconv.FormatFloat(load, 'f', -1, 64)
+	if load == math.Trunc(load) {
+		text += ".0"
+	}
+	return text
+}
+
+// people adds the columns for people.
+func (t *inflationTable) people(runs [][]inflated, policy int) {
+	n := len(t.seeds)
+	t.add(report.Column{Key: "policy", Head: "policy", Left: true}, report.Text(t.policies[policy].Name))
+	for _, load := range t.loads {
+		if t.base >= 0 {
+			t.add(report.Column{Head: "saved", Note: "% at " + loadText(load)}, t.saving(runs, policy, slices.Index(t.all, load)).text(n, 1, 100))
+		}
+	}
+	for _, load := range []float64{nearFull, full} {
+		t.add(report.Column{Head: "GRAR", Note: "at " + loadText(load)}, t.ratio(runs[policy], slices.Index(t.all, load)).text(n, 4, 1))
+	}
+	highest := t.loads[len(t.loads)-1]
+	t.add(report.Column{Head: "EOPC", Note: "kW at " + loadText(highest)}, t.power(runs[policy], slices.Index(t.all, highest)).text(n, 1, 1e-3))
+	t.add(report.Column{Head: "fragmented", Note: "GPUs at " + loadText(highest)}, t.fragmented(runs[policy], highest).text(n, 0, 1))
+	t.add(report.Column{Head: "placed"}, spreadOf(n, func(i int) float64 { return float64(runs[policy][i].tally.Placed()) }).text(n, 0, 1))
+	t.add(report.Column{Head: "dropped"}, spreadOf(n, func(i int) float64 { return float64(runs[policy][i].tally.Dropped()) }).text(n, 0, 1))
+}
+
+// number adds a column for machines, and one for the deviation where there are
+// several runs.
+func (t *inflationTable) number(key string, s spread) {
+	t.add(report.Column{Key: key}, report.Number(s.mean))
+	if len(t.seeds) > 1 {
+		t.add(report.Column{Key: key + "_sd"}, report.Number(s.sd))
+	}
+}
+
+// machines adds the columns for machines.
+func (t *inflationTable) machines(runs [][]inflated, policy int) {
+	own := runs[policy]
+	t.add(report.Column{Key: "trace"}, report.Text(t.label))
+	t.add(report.Column{Key: "seed"}, report.Count(int(t.seeds[0]))) //nolint:gosec // for people to repeat the run
+	t.add(report.Column{Key: "seeds"}, report.Count(len(t.seeds)))
+	for i, load := range t.all {
+		at := "_at_" + loadText(load)
+		if t.base >= 0 {
+			t.number("saving"+at, t.saving(runs, policy, i))
+		}
+		t.number("eopc_w"+at, t.power(own, i))
+		t.number("grar"+at, t.ratio(own, i))
+		t.number("fragmented_gpu"+at, t.fragmented(own, load))
+	}
+	count := func(key string, of func(*replay.Tally) int) {
+		t.number(key, spreadOf(len(own), func(i int) float64 { return float64(of(&own[i].tally)) }))
+	}
+	count("arrived_pods", func(y *replay.Tally) int { return y.Arrived })
+	count("placed_pods", (*replay.Tally).Placed)
+	count("dropped_no_model", func(y *replay.Tally) int { return y.By[replay.NoModel] })
+	count("dropped_too_large", func(y *replay.Tally) int { return y.By[replay.TooLarge] })
+	count("dropped_full", func(y *replay.Tally) int { return y.By[replay.Full] })
+	last := func(i int) *replay.Point { return &own[i].curve[len(own[i].curve)-1] }
+	t.number("final_eopc_w", spreadOf(len(own), func(i int) float64 { return float64(last(i).Power()) }))
+	t.number("final_grar", spreadOf(len(own), func(i int) float64 { return last(i).Ratio }))
+}

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/taskset"
+	"github.com/epplan/epplan/internal/trace"
+	"github.com/epplan/epplan/planner/fleet"
+	"github.com/epplan/epplan/planner/replay"
+)
+
+var pwrSections = []string{"power", "savings", "grar"}
+
+func (t *terminal) reproducePWRCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "pwr",
+		Usage: "the PWR+FGD paper: power, savings against FGD and allocation ratios of figures 1 to 10",
+		Description: "Every trace family of the paper that the folder of --data has (openb_pod_list_FAMILY.csv and the node list)\n" +
+			"is replayed by all the paper's policies on --seeds streams; the paper averages ten. What its text states comes\n" +
+			"first. Without --data the trace is a synthetic one, marked as such: its figures are only roughly the paper's.\n" +
+			"Example: epplan reproduce pwr --only savings --seeds 1",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "data", DefaultText: "a synthetic trace", Usage: "`FOLDER` with the trace's lists"},
+			&cli.StringFlag{Name: "only", DefaultText: "all", Usage: "`SECTIONS`, separated by commas: " + strings.Join(pwrSections, ", ")},
+			&cli.IntFlag{Name: "seeds", Usage: "`COUNT` of streams to average over", Value: paperSeeds},
+			streamSeedFlag(),
+			&cli.StringFlag{Name: "svg", Usage: "`FOLDER` to draw each family's figures to"},
+			&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, DefaultText: "as many as processors", Usage: "`COUNT` of runs at a time"},
+			jsonFlag(), csvFlag(),
+		},
+		Action: t.reproducePWR,
+	}
+}
+
+// paperSeeds is how many streams the paper averages over.
+const paperSeeds = 10
+
+func (t *terminal) reproducePWR(c *cli.Context) error {
+	if err := takes(c, 0, 0, "none"); err != nil {
+		return err
+	}
+	sections := pwrSections
+	if only := c.String("only"); only != "" {
+		sections = strings.Split(only, ",")
+	}
+	for _, s := range sections {
+		if !slices.Contains(pwrSections, s) {
+			return usagef("--only %q, want some of %s", s, strings.Join(pwrSections, ", "))
+		}
+	}
+	if c.Int("seeds") < 1 || c.Int("seeds") > mostSeeds {
+		return usagef("--seeds %d, want 1 to %d", c.Int("seeds"), mostSeeds)
+	}
+	if dir := c.String("svg"); dir != "" && !isDir(dir) {
+		return usagef("--svg %s, want a folder that is there", dir)
+	}
+	families, err := t.paperFamilies(c)
+	if err != nil {
+		return err
+	}
+	findings, err := t.replayFamilies(c, families, sections)
+	if err != nil {
+		return err
+	}
+	t.message("note", fmt.Sprintf("streams per figure: %d, seeds from %d", c.Int("seeds"), c.Uint64("seed")))
+	return t.printTable(c, findingsTable(findings))
+}
+
+// replayFamilies runs the families one after another: each takes all
+// processors.
+func (t *terminal) replayFamilies(c *cli.Context, families []*inflation, sections []string) ([]finding, error) {
+	total := 0
+	for _, in := range families {
+		total += in.runs()
+	}
+	progress := report.NewProgress(t.stderr, t.progress, time.Now, "reproduce", total)
+	defer progress.Finish()
+	all := make([]finding, 0, 64*len(families))
+	var warnings []error
+	for _, in := range families {
+		runs, err := in.all(c.Context, c.Int("jobs"), progress)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", in.label, err)
+		}
+		all = append(all, in.paperFindings(runs, sections)...)
+		warnings = append(warnings, in.hopeless(runs)...)
+		if dir := c.String("svg"); dir != "" {
+			if err := drawFamily(c.Context, t, dir, in, runs); err != nil {
+				return nil, err
+			}
+		}
+	}
+	progress.Finish()
+	t.warn(warnings)
+	slices.SortStableFunc(all, func(a, b finding) int {
+		return slices.Index(pwrSections, a.section) - slices.Index(pwrSections, b.section)
+	})
+	return all, nil
+}
+
+func drawFamily(ctx context.Context, t *terminal, dir string, in *inflation, runs [][]inflated) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	charts := in.charts(runs)
+	all := make([]report.Chart, len(charts))
+	for i := range charts {
+		all[i] = charts[i].Chart
+	}
+	return t.write(filepath.Join(dir, fileName(in.label)+".svg"), func(w io.Writer) error {
+		return report.WriteCharts(w, in.label+": "+in.streams(), all)
+	})
+}
+
+// paperFamilies are the inflations of all trace families that are there, or of
+// a synthetic trace.
+func (t *terminal) paperFamilies(c *cli.Context) ([]*inflation, error) {
+	dir := c.String("data")
+	if dir == "" {
+		in, err := syntheticFamily(c.Uint64("seed"))
+		if err != nil {
+			return nil, err
+		}
+		t.message("note", "no --data: a synthetic trace in place of Alibaba's")
+		return []*inflation{in}, in.likePaper(c)
+	}
+	if !isDir(dir) {
+		return nil, usagef("--data %s, want a folder", dir)
+	}
+	var families []*inflation
+	for _, name := range paperFamilyNames {
+		names := &traceNames{}
+		if err := names.find(dir, name); errors.Is(err, errNoSuchFile) {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		in := &inflation{}
+		if err := in.read(t, names); err != nil {
+			return nil, err
+		}
+		if err := in.likePaper(c); err != nil {
+			return nil, err
+		}
+		families = append(families, in)
+	}
+	if len(families) == 0 {
+		return nil, fmt.Errorf("%s: no lists of any family, want openb_pod_list_default.csv or others and openb_node_list_gpu_node.csv", dir)
+	}
+	return families, nil
+}
+
+// paperFamilyNames are the traces that the paper replays, as their lists are
+// called.
+var paperFamilyNames = []string{
+	"default",
+	"gpushare40", "gpushare60", "gpushare80", "gpushare100",
+	"multigpu20", "multigpu30", "multigpu40", "multigpu50",
+	"gpuspec10", "gpuspec20", "gpuspec25", "gpuspec33",
+}
+
+// syntheticFamily is a trace like the default one.
+func syntheticFamily(seed uint64) (*inflation, error) {
+	made, err := taskset.GenerateOpenb(taskset.OpenbSpec{}, rand.New(rand.NewPCG(seed, seed))) //nolint:gosec // repeatable on purpose
+	if err != nil {
+		return nil, err
+	}
+	loaded := &clusterTrace{pods: made.Pods, rows: made.Nodes}
+	if loaded.kinds, err = trace.Kinds(loaded.rows, "synthetic", config.BuiltinProfiles()); err != nil {
+		return nil, err
+	}
+	in := &inflation{trace: loaded, label: "synthetic", demands: trace.Demands(loaded.pods)}
+	in.workload = fleet.NewWorkload(in.demands, fleet.PaperCover)
+	return in, nil
+}
+
+// likePaper makes it the paper's comparison.
+func (in *inflation) likePaper(c *cli.Context) error {
+	in.until = replay.PaperLoad
+	for i := range c.Int("seeds") {
+		in.seeds = append(in.seeds, c.Uint64("seed")+uint64(i))
+	}
+	in.loads = []float64{0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1}
+	return in.usePolicies(paperPlacements(), "fgd")
+}
+
+// extremes are the least and the greatest of a quantity of some policies at the
+// points of the mean curves within loads.
+func (in *inflation) extremes(from, to float64, policies []string, at func(policy, row int) float64) (low, high float64) {
+	low, high = math.Inf(1), math.Inf(-1)
+	for row := int(math.Round(100 * from)); row <= int(math.Round(100*to)); row++ {
+		for _, name := range policies {
+			p := slices.IndexFunc(in.policies, in.named(name))
+			v := at(p, row)
+			low, high = min(low, v), max(high, v)
+		}
+	}
+	return low, high
+}

@@ -1,0 +1,95 @@
+package config
+
+import (
+	"fmt"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner/fleet"
+)
+
+// CPU is what is known of a CPU model.
+type CPU struct {
+	Name    string
+	Cores   int            // physical cores of a package
+	Threads int            // vCPUs of a core
+	IdleW   dvfsmodel.Watt // a package of which no core is in use
+	BusyW   dvfsmodel.Watt // a package of which any core is in use
+	SleepW  dvfsmodel.Watt // a whole node with such CPUs when it sleeps
+	Source  string         // where the values come from
+}
+
+// maxCores bounds the cores of a package and the threads of a core.
+const maxCores = 100_000
+
+func (c *CPU) fields() []field {
+	return []field{
+		required(line("name", "", &c.Name)),
+		required(whole("cores", "", &c.Cores, 1, maxCores)),
+		whole("threads_per_core", "", &c.Threads, 1, maxCores),
+		required(number("idle_w", "", &c.IdleW, nonNegative)),
+		required(number("busy_w", "", &c.BusyW, nonNegative)),
+		number("sleep_w", "", &c.SleepW, nonNegative),
+		line("source", "", &c.Source),
+	}
+}
+
+// takeCPUs reads [[cpu]] tables; of those with faults nothing is returned.
+func takeCPUs(d *document, path string, v any) []CPU {
+	var list []CPU
+	first := make(map[string]string) // path by folded name
+	d.tables(path, v, func(at string, values map[string]any) {
+		c := CPU{Threads: 1}
+		before := len(d.faults)
+		d.read("[[cpu]]", at, values, c.fields())
+		if len(d.faults) > before {
+			return
+		}
+		if c.BusyW < c.IdleW {
+			d.faultAt(join(at, "busy_w"), "cpu.busy_w is %v, want at least idle_w, %v", float64(c.BusyW), float64(c.IdleW))
+			return
+		}
+		if other, twice := first[fold(c.Name)]; twice {
+			d.faultAt(join(at, "name"), "CPU model %s is already on line %d", quoted(c.Name), d.atKey(other).Line)
+			return
+		}
+		first[fold(c.Name)] = at
+		list = append(list, c)
+	})
+	return list
+}
+
+// CPU finds a CPU model; letter case, spaces and dashes don't matter. The empty
+// name is the first model of the file that was added last: that of nodes that
+// don't say. The error is an [UnknownError].
+func (p *Profiles) CPU(name string) (*CPU, error) {
+	names := make([]string, len(p.cpus))
+	for i := range p.cpus {
+		if name == "" || fold(p.cpus[i].Name) == fold(name) {
+			return &p.cpus[i], nil
+		}
+		names[i] = p.cpus[i].Name
+	}
+	return nil, unknown("CPU model", name, sortedUnique(names))
+}
+
+// Power is what a node draws that has GPUs of a model, and the CPUs of nodes
+// that don't say theirs. The model of a node without GPUs doesn't matter.
+func (p *Profiles) Power(gpuModel string, gpus int) (fleet.Power, error) {
+	cpu, err := p.CPU("")
+	if err != nil {
+		return fleet.Power{}, err
+	}
+	power := fleet.Power{CPUIdle: cpu.IdleW, CPUBusy: cpu.BusyW, Cores: cpu.Cores, Threads: cpu.Threads, Sleep: cpu.SleepW}
+	if gpus == 0 {
+		return power, nil
+	}
+	gpu, err := p.Lookup(gpuModel)
+	if err != nil {
+		return fleet.Power{}, err
+	}
+	if gpu.BusyW == 0 {
+		return fleet.Power{}, fmt.Errorf("GPU model %s has no busy_w, which placing tasks needs", quoted(gpu.Name))
+	}
+	power.GPUIdle, power.GPUBusy = gpu.IdleW, gpu.BusyW
+	return power, nil
+}

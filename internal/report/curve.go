@@ -1,0 +1,59 @@
+package report
+
+import (
+	"bufio"
+	"encoding/csv"
+	"io"
+	"strconv"
+
+	"github.com/epplan/epplan/planner/replay"
+)
+
+// curveHeader is the columns of a curve.
+const curveHeader = "arrived_load,eopc_w,gpu_alloc_ratio,fragmented_gpu,arrived_pods,placed_pods,cpu_w,gpu_w\n"
+
+// WriteCurve writes a curve as CSV with the columns and the number formats of
+// data/openb/curves.
+func WriteCurve(w io.Writer, points []replay.Point) error {
+	out := bufio.NewWriter(w)
+	// A bufio.Writer keeps its first error until it is flushed.
+	_, _ = out.WriteString(curveHeader)
+	var line []byte
+	for i := range points {
+		p := &points[i]
+		line = strconv.AppendFloat(line[:0], p.Load, 'f', 6, 64)
+		line = appendNumber(append(line, ','), float64(p.Power()))
+		line = strconv.AppendFloat(append(line, ','), p.Ratio, 'f', 6, 64)
+		line = strconv.AppendFloat(append(line, ','), p.Fragmented, 'f', 3, 64)
+		line = strconv.AppendInt(append(line, ','), int64(p.Arrived), 10)
+		line = strconv.AppendInt(append(line, ','), int64(p.Placed), 10)
+		line = appendNumber(append(line, ','), float64(p.CPU))
+		line = appendNumber(append(line, ','), float64(p.GPU))
+		_, _ = out.Write(append(line, '\n'))
+	}
+	return out.Flush()
+}
+
+// WriteDecisions writes what became of each arrival as CSV with the columns of
+// data/openb/decisions: a dropped task has no node. Names are by arrival and by
+// node.
+func WriteDecisions(w io.Writer, decisions []replay.Decision, task, node func(i int) string) error {
+	out := csv.NewWriter(w)
+	row := []string{"seq", "name", "node", "gpus"}
+	if err := out.Write(row); err != nil {
+		return err
+	}
+	var set []byte
+	for i, d := range decisions {
+		row[0], row[1], row[2], row[3] = strconv.Itoa(i), task(i), "", ""
+		if d.Node >= 0 {
+			set = appendSet(set[:0], d.GPUs, "-")
+			row[2], row[3] = node(int(d.Node)), string(set)
+		}
+		if err := out.Write(row); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	return out.Error()
+}

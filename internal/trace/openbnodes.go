@@ -1,0 +1,141 @@
+package trace
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/planner/fleet"
+)
+
+// NodeRow is a node of a list in the openb format.
+type NodeRow struct {
+	Name, Model string
+	CPU, Mem    int64 // milli-vCPU, MiB
+	GPUs        int
+	Line        int // of the list
+}
+
+// ReadNodes reads a list of nodes in the openb format: CSV with a header that
+// names the columns cpu_milli, memory_mib, gpu and model and may name sn, the
+// node's name, and rank. Nodes come back in the order of their ranks, which
+// count from 0; without ranks in the order of the list. The name stands for the
+// input in errors; every one is a [PositionError] but those of the reader
+// itself.
+func ReadNodes(r io.Reader, name string) ([]NodeRow, error) {
+	t, err := openTable(r, name)
+	if err != nil {
+		return nil, err
+	}
+	found, err := t.need("cpu_milli", "memory_mib", "gpu", "model")
+	if err != nil {
+		return nil, err
+	}
+	n := nodeList{table: t, columns: found, name: t.find("sn"), rank: t.find("rank"), byName: make(map[string]int)}
+	for {
+		if ok, err := t.next(); err != nil {
+			return nil, err
+		} else if !ok {
+			break
+		}
+		if err := n.add(); err != nil {
+			return nil, err
+		}
+	}
+	if len(n.rows) == 0 {
+		return nil, t.bad(-1, "no nodes, want at least one line after the header")
+	}
+	if n.rank < 0 {
+		return n.rows, nil
+	}
+	return n.byRank()
+}
+
+// nodeList is the nodes read so far.
+type nodeList struct {
+	*table
+	columns    []int
+	name, rank int // columns, -1 where there is none
+	rows       []NodeRow
+	ranks      []int
+	byName     map[string]int // line of each name
+}
+
+// maxNodes bounds ranks.
+const maxNodes = 1e9
+
+// add reads the current record.
+func (n *nodeList) add() (err error) {
+	row := NodeRow{Name: n.text(n.name), Model: n.shared(n.columns[3]), Line: n.line}
+	if row.CPU, err = n.whole(n.columns[0], maxQuantity); err != nil {
+		return err
+	}
+	if row.Mem, err = n.whole(n.columns[1], maxQuantity); err != nil {
+		return err
+	}
+	gpus, err := n.whole(n.columns[2], fleet.MaxGPUs)
+	if err != nil {
+		return err
+	}
+	row.GPUs = int(gpus)
+	if row.GPUs > 0 && row.Model == "" {
+		return n.bad(n.columns[3], "no GPU model, want one for %d GPUs", row.GPUs)
+	}
+	if row.Name != "" {
+		if line, twice := n.byName[row.Name]; twice {
+			return n.bad(n.name, "node %.40q is on line %d already", row.Name, line)
+		}
+		n.byName[row.Name] = n.line
+	}
+	if n.rank >= 0 {
+		rank, err := n.whole(n.rank, maxNodes)
+		if err != nil {
+			return err
+		}
+		n.ranks = append(n.ranks, int(rank))
+	}
+	n.rows = append(n.rows, row)
+	return nil
+}
+
+// byRank puts the nodes in order.
+func (n *nodeList) byRank() ([]NodeRow, error) {
+	sorted := make([]NodeRow, len(n.rows))
+	for i, rank := range n.ranks {
+		n.line = n.rows[i].Line
+		if rank >= len(sorted) {
+			return nil, n.bad(n.rank, "rank is %d, want each from 0 to %d once", rank, len(sorted)-1)
+		}
+		if line := sorted[rank].Line; line > 0 {
+			return nil, n.bad(n.rank, "rank %d is on line %d already", rank, line)
+		}
+		sorted[rank] = n.rows[i]
+	}
+	return sorted, nil
+}
+
+// Kinds is the kind of each node; equal nodes share one. What they draw comes
+// from the profiles: that of the GPU model, and the default CPU's. An error
+// names the line of the list, whose name stands in it.
+func Kinds(rows []NodeRow, name string, profiles *config.Profiles) ([]*fleet.Kind, error) {
+	kinds := make([]*fleet.Kind, len(rows))
+	known := make(map[NodeRow]*fleet.Kind)
+	for i := range rows {
+		key := rows[i]
+		key.Name, key.Line = "", 0
+		kind, ok := known[key]
+		if !ok {
+			power, err := profiles.Power(key.Model, key.GPUs)
+			if err != nil {
+				return nil, &PositionError{File: name, Line: rows[i].Line, Err: err}
+			}
+			kind = &fleet.Kind{Model: key.Model, CPU: key.CPU, Mem: key.Mem, GPUs: key.GPUs, Power: power}
+			if err := kind.Validate(); err != nil {
+				return nil, &PositionError{File: name, Line: rows[i].Line, Err: fmt.Errorf("node %.40q: %w", rows[i].Name, err)}
+			}
+			known[key] = kind
+		}
+		kinds[i] = kind
+	}
+	return kinds, nil
+}

@@ -1,0 +1,89 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Whole is a whole GPU in milli-GPU.
+const Whole = 1000
+
+// Demand is what a task asks of one node. Demands can be compared with ==.
+type Demand struct {
+	CPU   int64  // milli-vCPU
+	Mem   int64  // MiB
+	GPUs  int    // k; 0: the task runs on CPUs alone
+	Milli int    // milli-GPU on each of them: Whole, or below it on one GPU; 0 without GPUs
+	Spec  string // accepted GPU models joined by "|"; empty: any
+}
+
+// GPUMilli is D, the whole GPU demand, milli-GPU.
+func (d *Demand) GPUMilli() int { return d.GPUs * d.Milli }
+
+// Shared tells whether the task wants a part of one GPU.
+func (d *Demand) Shared() bool { return d.GPUs == 1 && d.Milli < Whole }
+
+// Accepts tells whether the task may run on nodes of a GPU model.
+func (d *Demand) Accepts(model string) bool {
+	if d.Spec == "" {
+		return true
+	}
+	for name := range strings.SplitSeq(d.Spec, "|") {
+		if name == model {
+			return true
+		}
+	}
+	return false
+}
+
+// Validate reports the first thing that makes the demand meaningless: a
+// quantity below 0, a part of more than one GPU, a share of no GPU.
+func (d *Demand) Validate() error {
+	switch {
+	case d.CPU < 0 || d.Mem < 0:
+		return fmt.Errorf("%d milli-vCPU and %d MiB, want 0 or more", d.CPU, d.Mem)
+	case d.GPUs < 0 || d.GPUs > MaxGPUs:
+		return fmt.Errorf("%d GPUs, want 0 to %d", d.GPUs, MaxGPUs)
+	case d.GPUs == 0 && d.Milli != 0:
+		return fmt.Errorf("%d milli-GPU on no GPU, want 0", d.Milli)
+	case d.GPUs > 0 && (d.Milli < 1 || d.Milli > Whole):
+		return fmt.Errorf("%d milli-GPU, want 1 to %d", d.Milli, Whole)
+	case d.GPUs > 1 && d.Milli != Whole:
+		return fmt.Errorf("%d milli-GPU on each of %d GPUs: only one GPU can be shared", d.Milli, d.GPUs)
+	}
+	return nil
+}
+
+// Kind is a kind of node: what a node has when nothing runs on it. Nodes of
+// one kind share a *Kind.
+type Kind struct {
+	Model string // GPU model
+	CPU   int64  // milli-vCPU
+	Mem   int64  // MiB
+	GPUs  int    // 0..MaxGPUs
+	Power Power
+}
+
+// Validate reports the first thing that makes the kind meaningless.
+func (k *Kind) Validate() error {
+	if k.CPU < 0 || k.Mem < 0 {
+		return fmt.Errorf("%d milli-vCPU and %d MiB, want 0 or more", k.CPU, k.Mem)
+	}
+	if k.GPUs < 0 || k.GPUs > MaxGPUs {
+		return fmt.Errorf("%d GPUs, want 0 to %d", k.GPUs, MaxGPUs)
+	}
+	return k.Power.validate()
+}
+
+func (p *Power) validate() error {
+	for _, w := range [...]float64{float64(p.GPUIdle), float64(p.GPUBusy), float64(p.CPUIdle), float64(p.CPUBusy), float64(p.Sleep)} {
+		if !(w >= 0) || w > 1e9 {
+			return fmt.Errorf("power %v W, want 0 or more", w)
+		}
+	}
+	if p.Cores < 0 || p.Threads < 0 {
+		return errors.New("a CPU package has no negative number of cores or threads")
+	}
+	return nil
+}

@@ -1,0 +1,179 @@
+package fleet
+
+import "slices"
+
+// Meter computes F_n(M) as [Fragmentation] does, to the last bit and faster: it
+// sorts out once per kind of node what each class can't use, and remembers
+// states that it met. It is not safe for concurrent use.
+type Meter struct {
+	workload Workload
+	shares   []uint16                   // asked of one GPU, each once, ascending
+	below    []struct{ count, sum int } // GPUs of the state at hand with less than each share
+	charts   map[*Kind]*chart
+	last     *chart
+	memory   []reading
+}
+
+// readings is the number of states that a Meter remembers, a power of two.
+const readings = 1 << 13
+
+// reading is F of a state: all that F depends on, and GPUs in ascending order.
+type reading struct {
+	chart *chart
+	cpu   int64
+	gpu   [MaxGPUs]uint16
+	f     float64
+}
+
+// chart is the target workload as the nodes of a kind see it. Each list keeps
+// the workload's order.
+type chart struct {
+	kind   *Kind
+	seed   uint64
+	cpu    []need // classes without GPUs
+	gpu    []need
+	others []float64 // probabilities of the classes that want other models
+}
+
+// need is a class.
+type need struct {
+	p     float64
+	cpu   int64
+	share int // place in Meter.shares
+	gpus  int
+}
+
+// NewMeter prepares F for a target workload.
+func NewMeter(m Workload) *Meter {
+	f := &Meter{workload: m, charts: make(map[*Kind]*chart), memory: make([]reading, readings)}
+	for i := range m {
+		if m[i].GPUs > 0 {
+			f.shares = append(f.shares, uint16(m[i].Milli)) //nolint:gosec // 1..Whole
+		}
+	}
+	slices.Sort(f.shares)
+	f.shares = slices.Compact(f.shares)
+	f.below = make([]struct{ count, sum int }, len(f.shares))
+	return f
+}
+
+// chart is the workload for a kind of node.
+func (f *Meter) chart(k *Kind) *chart {
+	if f.last != nil && f.last.kind == k {
+		return f.last
+	}
+	c := f.charts[k]
+	if c == nil {
+		c = f.draw(k)
+		f.charts[k] = c
+	}
+	f.last = c
+	return c
+}
+
+func (f *Meter) draw(k *Kind) *chart {
+	c := &chart{kind: k, seed: uint64(len(f.charts)+1) * 0x9e3779b97f4a7c15}
+	for i := range f.workload {
+		m := &f.workload[i]
+		switch {
+		case m.GPUs == 0:
+			c.cpu = append(c.cpu, need{p: m.P, cpu: m.CPU})
+		case m.Accepts(k.Model):
+			share, _ := slices.BinarySearch(f.shares, uint16(m.Milli)) //nolint:gosec // 1..Whole
+			c.gpu = append(c.gpu, need{p: m.P, cpu: m.CPU, share: share, gpus: m.GPUs})
+		default:
+			c.others = append(c.others, m.P)
+		}
+	}
+	return c
+}
+
+// Of is F_n(M) of a node, milli-GPU.
+func (f *Meter) Of(n *Node) float64 {
+	c := f.chart(n.Kind)
+	state := reading{chart: c, cpu: n.CPU, gpu: n.GPU}
+	sortShares(state.gpu[:n.Kind.GPUs])
+	hash := c.seed ^ uint64(n.CPU)*0xbf58476d1ce4e5b9 //nolint:gosec // a hash
+	for _, g := range state.gpu[:n.Kind.GPUs] {
+		hash = (hash ^ uint64(g)) * 0x94d049bb133111eb
+	}
+	known := &f.memory[hash>>40&(readings-1)]
+	if known.chart == c && known.cpu == n.CPU && known.gpu == state.gpu {
+		return known.f
+	}
+	state.f = f.of(c, n.CPU, state.gpu[:n.Kind.GPUs])
+	*known = state
+	return state.f
+}
+
+// of adds up in the order of [Fragmentation.Of]: the six sums are independent.
+func (f *Meter) of(c *chart, cpu int64, sorted []uint16) float64 {
+	left := 0
+	for _, g := range sorted {
+		left += int(g)
+	}
+	if left == 0 {
+		return 0
+	}
+	at, sum := 0, 0
+	for i, share := range f.shares {
+		for at < len(sorted) && sorted[at] < share {
+			sum += int(sorted[at])
+			at++
+		}
+		f.below[i].count, f.below[i].sum = at, sum
+	}
+	var sums [6]float64
+	whole := float64(left)
+	for i := range c.gpu {
+		m := &c.gpu[i]
+		b := &f.below[m.share]
+		enoughGPU, enoughCPU := len(sorted)-b.count >= m.gpus, m.cpu <= cpu
+		switch {
+		case enoughGPU && enoughCPU:
+			sums[lacksGPU] += float64(m.p * float64(b.sum))
+		case enoughGPU:
+			sums[lacksCPU] += float64(m.p * whole)
+		case enoughCPU:
+			sums[lacksGPU] += float64(m.p * whole)
+		default:
+			sums[lacksBoth] += float64(m.p * whole)
+		}
+	}
+	for i := range c.cpu {
+		m := &c.cpu[i]
+		if m.cpu <= cpu {
+			sums[cpuTask] += float64(m.p * whole)
+		} else {
+			sums[cpuTaskLacksCPU] += float64(m.p * whole)
+		}
+	}
+	for _, p := range c.others {
+		sums[wrongModel] += float64(p * whole)
+	}
+	total := 0.0
+	for _, s := range sums {
+		total += s
+	}
+	return total
+}
+
+// sortShares sorts a node's few GPU shares ascending.
+func sortShares(shares []uint16) {
+	for i := 1; i < len(shares); i++ {
+		x := shares[i]
+		j := i
+		for ; j > 0 && shares[j-1] > x; j-- {
+			shares[j] = shares[j-1]
+		}
+		shares[j] = x
+	}
+}
+
+// Sorted is a node of which only the GPUs' order differs: ascending by what is
+// left. Nodes that differ in nothing else have the same power and F.
+func (n *Node) Sorted() Node {
+	sorted := *n
+	sortShares(sorted.GPU[:n.Kind.GPUs])
+	return sorted
+}

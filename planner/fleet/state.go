@@ -1,0 +1,105 @@
+package fleet
+
+import (
+	"fmt"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner"
+)
+
+// State is the nodes of a cluster, in the order in which equally good ones are
+// taken, and what is allocated on all of them together. Its methods cost the
+// same for any number of nodes, but for [NewState].
+type State struct {
+	nodes     []Node
+	capacity  int64 // milli-GPU
+	allocated int64 // milli-GPU
+	cpu, gpu  dvfsmodel.Watt
+}
+
+// NewState is a cluster of empty nodes of the kinds given, one for each entry.
+func NewState(kinds []*Kind) *State {
+	s := &State{nodes: make([]Node, len(kinds))}
+	for i, k := range kinds {
+		s.nodes[i] = NewNode(k)
+		s.capacity += int64(k.GPUs) * Whole
+		s.count(&s.nodes[i], 1)
+	}
+	return s
+}
+
+// count adds or takes away a node's power.
+func (s *State) count(n *Node, sign dvfsmodel.Watt) {
+	cpu, gpu := n.Power()
+	s.cpu += sign * cpu
+	s.gpu += sign * gpu
+}
+
+// Len is the number of nodes.
+func (s *State) Len() int { return len(s.nodes) }
+
+// Node is a node's state. The caller must not change it.
+func (s *State) Node(node int) *Node { return &s.nodes[node] }
+
+// Capacity is the milli-GPU of all nodes.
+func (s *State) Capacity() int64 { return s.capacity }
+
+// Allocated is the milli-GPU that running tasks hold.
+func (s *State) Allocated() int64 { return s.allocated }
+
+// Power is the estimated overall power consumption (EOPC, PWR+FGD paper,
+// equation 3) by CPUs and GPUs. It is exact while the kinds' powers are whole
+// watts.
+func (s *State) Power() (cpu, gpu dvfsmodel.Watt) { return s.cpu, s.gpu }
+
+// Place puts a task on GPUs of a node. It is an error, and nothing is changed,
+// if the task doesn't fit there.
+func (s *State) Place(node int, d *Demand, gpus planner.GPUSet) error {
+	n := &s.nodes[node]
+	if !n.Fits(d) || gpus.Len() != d.GPUs || gpus&^n.Room(d.Milli) != 0 {
+		return fmt.Errorf("node %d has no room for %+v on GPUs %v", node, *d, gpus.Indexes())
+	}
+	s.count(n, -1)
+	n.Place(d, gpus)
+	s.count(n, 1)
+	s.allocated += int64(d.GPUMilli())
+	return nil
+}
+
+// Release takes a task away from where it was placed.
+func (s *State) Release(node int, d *Demand, gpus planner.GPUSet) {
+	n := &s.nodes[node]
+	s.count(n, -1)
+	n.Release(d, gpus)
+	s.count(n, 1)
+	s.allocated -= int64(d.GPUMilli())
+}
+
+// Sleep switches an empty node off; Place wakes it.
+func (s *State) Sleep(node int) {
+	n := &s.nodes[node]
+	if !n.Empty() {
+		return
+	}
+	s.count(n, -1)
+	n.Asleep = true
+	s.count(n, 1)
+}
+
+// Wake switches a node on.
+func (s *State) Wake(node int) {
+	n := &s.nodes[node]
+	s.count(n, -1)
+	n.Asleep = false
+	s.count(n, 1)
+}
+
+// Fragmented is F of the whole cluster, in GPUs (PWR+FGD paper, equation 4):
+// the sum over nodes in order. It takes time linear in the nodes.
+func (s *State) Fragmented(f *Fragmentation) float64 {
+	sum := 0.0
+	for i := range s.nodes {
+		sum += f.Of(&s.nodes[i])
+	}
+	return sum / Whole
+}

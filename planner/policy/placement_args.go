@@ -1,0 +1,95 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/epplan/epplan/planner/fleet"
+	"github.com/epplan/epplan/planner/score"
+)
+
+func readPriced(args string) (Placement, *argError) {
+	prices := score.DefaultPrices()
+	to := []*float64{&prices.Fragment, &prices.Strand, &prices.CPUsPerGPU}
+	offset, count := 0, 0
+	for value := range strings.SplitSeq(args, ",") {
+		if args == "" {
+			break
+		}
+		if count == len(to) {
+			return Placement{}, &argError{offset, "want at most three numbers"}
+		}
+		x, err := strconv.ParseFloat(value, 64)
+		if err != nil || !(x >= 0 && x <= mostPrice) {
+			return Placement{}, &argError{offset, fmt.Sprintf("%q, want a number from 0 to %d", value, mostPrice)}
+		}
+		*to[count] = x
+		if prices.CPUsPerGPU == 0 {
+			return Placement{}, &argError{offset, "0 vCPU a GPU, want more"}
+		}
+		offset += len(value) + 1
+		count++
+	}
+	return Placement{rule: func(m fleet.Workload) score.Rule {
+		return score.Rule{Parts: []score.Part{{Scorer: score.NewPriced(m, prices), Weight: 1}}}
+	}}, nil
+}
+
+// mostPrice is the highest price or weight that can be written.
+const mostPrice = 1_000_000
+
+// ingredient is a placement in a mix.
+type ingredient struct {
+	rule   func(fleet.Workload) score.Rule
+	weight float64
+}
+
+// readMix reads NAME=WEIGHT, separated by commas.
+func readMix(args string) (Placement, *argError) {
+	var mix []ingredient
+	offset := 0
+	for item := range strings.SplitSeq(args, ",") {
+		in, fault := readIngredient(item)
+		if fault != nil {
+			return Placement{}, &argError{offset + fault.offset, fault.msg}
+		}
+		if in.weight > 0 {
+			mix = append(mix, in)
+		}
+		offset += len(item) + 1
+	}
+	if len(mix) == 0 {
+		return Placement{}, &argError{0, "every weight is 0"}
+	}
+	return Placement{rule: func(m fleet.Workload) score.Rule {
+		var r score.Rule
+		for _, in := range mix {
+			r.Parts = append(r.Parts, score.Part{Scorer: in.rule(m).Parts[0].Scorer, Weight: paperWeight * in.weight})
+		}
+		return r
+	}}, nil
+}
+
+func readIngredient(item string) (ingredient, *argError) {
+	name, value, ok := strings.Cut(item, "=")
+	if !ok {
+		return ingredient{}, &argError{0, fmt.Sprintf("%q, want name=weight", item)}
+	}
+	weight, err := strconv.ParseFloat(value, 64)
+	if err != nil || !(weight >= 0 && weight <= mostPrice) {
+		return ingredient{}, &argError{len(name) + 1, fmt.Sprintf("weight %q, want a number from 0 to %d", value, mostPrice)}
+	}
+	if !slices.Contains(ingredients, name) {
+		return ingredient{}, &argError{0, fmt.Sprintf("unknown part %q, want one of %s", name, strings.Join(ingredients, ", "))}
+	}
+	p, err := ParsePlacement(name)
+	if err != nil {
+		return ingredient{}, &argError{0, err.Error()}
+	}
+	return ingredient{p.rule, weight}, nil
+}
+
+// ingredients are the placements of one scorer.
+var ingredients = []string{"pwr", "fgd", "bestfit", "dotprod", "gpupacking", "gpuclustering", "epwr", "priced"}

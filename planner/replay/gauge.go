@@ -1,0 +1,63 @@
+package replay
+
+import (
+	"math"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner/fleet"
+)
+
+// Reading is a run at a load: halfway between the last state below it and the
+// first one above, where states are told apart by their arrived loads and the
+// first of each counts. It is how the paper's plots are read.
+type Reading struct {
+	Load  float64
+	Power dvfsmodel.Watt // EOPC
+	Ratio float64        // GRAR
+}
+
+// Gauge reads a run at fixed loads.
+type Gauge struct {
+	loads    []float64 // in milli-GPU
+	readings []Reading
+	next     int
+	before   snapshot
+}
+
+type snapshot struct {
+	power               dvfsmodel.Watt
+	demanded, allocated int64
+}
+
+// NewGauge prepares readings of a cluster at loads in ascending order.
+func NewGauge(s *fleet.State, loads []float64) *Gauge {
+	g := &Gauge{loads: make([]float64, len(loads)), readings: make([]Reading, len(loads))}
+	for i, load := range loads {
+		g.loads[i] = load * float64(s.Capacity())
+		g.readings[i] = Reading{Load: load, Power: dvfsmodel.Watt(math.NaN()), Ratio: math.NaN()}
+	}
+	cpu, gpu := s.Power()
+	g.before.power = cpu + gpu
+	return g
+}
+
+// Observe takes the readings that an arrival allows.
+func (g *Gauge) Observe(e *Event) {
+	if e.Demand.GPUs == 0 || g.next == len(g.loads) {
+		return
+	}
+	cpu, gpu := e.State.Power()
+	now := snapshot{cpu + gpu, e.Tally.Demanded, e.Tally.Allocated}
+	for g.next < len(g.loads) && float64(now.demanded) > g.loads[g.next] {
+		r := &g.readings[g.next]
+		r.Power = (g.before.power + now.power) / 2
+		r.Ratio = float64(g.before.allocated+now.allocated) / float64(g.before.demanded+now.demanded)
+		g.next++
+	}
+	if g.next < len(g.loads) && float64(now.demanded) < g.loads[g.next] {
+		g.before = now
+	}
+}
+
+// Readings are one for each load; NaN where the run ended before.
+func (g *Gauge) Readings() []Reading { return g.readings }

@@ -1,0 +1,243 @@
+package score
+
+import (
+	"iter"
+
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/fleet"
+)
+
+// maxParts is how many parts a rule may have for an Index.
+const maxParts = 8
+
+// Index applies a rule as [Plain] does, and finds the same node, at a cost
+// that grows little with the number of nodes. For each distinct demand it
+// keeps a [shelf] with what the rule's scorers said of every node. Before a
+// choice the shelf catches up with the nodes that changed since its last one.
+type Index struct {
+	tracker
+	mix     mixture
+	limits  limits
+	shelves map[fleet.Demand]shelf
+	memo    memo
+	classes classes
+	class   []uint32 // by node
+	own     view     // how far class has read the journal
+	shapes  map[fleet.Demand]uint32
+	epoch   int // counts the times that scorers changed their minds
+}
+
+// shelf is the nodes that a demand fits on, sorted by score.
+type shelf interface {
+	view() *view
+	// restart comes before all nodes are put anew.
+	restart()
+	// put notes a node's scores; none: it doesn't fit any more.
+	put(m *mixture, node int32, scores []float64)
+	// best is the node to choose; below 0 if there is none.
+	best(m *mixture) int32
+}
+
+// NewIndex is a chooser for a cluster, which it owns from now on.
+func NewIndex(r Rule, s *fleet.State) Chooser {
+	if len(r.Parts) > maxParts {
+		return NewPlain(r, s)
+	}
+	return newIndex(r, s, limits{shelves: 64 + 1<<24/max(s.Len(), 1), classes: 2*s.Len() + 1<<14, memo: 1 << 15})
+}
+
+// limits are how much an Index remembers before it starts afresh.
+type limits struct{ shelves, classes, memo int }
+
+func newIndex(r Rule, s *fleet.State, l limits) *Index {
+	return &Index{
+		tracker: newTracker(s), mix: newMixture(r), limits: l,
+		shelves: make(map[fleet.Demand]shelf), shapes: make(map[fleet.Demand]uint32),
+		memo: newMemo(len(r.Parts), l.memo), classes: newClasses(l.classes), class: make([]uint32, s.Len()),
+	}
+}
+
+// classify brings the classes that nodes are in up to date.
+func (c *Index) classify() {
+	if c.classes.full() {
+		c.classes = newClasses(c.limits.classes)
+		c.memo.forget()
+		c.own.filled = false
+	}
+	for i := range c.changed(&c.own, 0) {
+		c.class[i] = c.classes.of(&c.nodes[i])
+	}
+}
+
+// Choose looks again at the nodes that changed since a task like this one was
+// last asked about.
+func (c *Index) Choose(d *fleet.Demand) (node int, gpus planner.GPUSet, ok bool) {
+	if c.mix.adapt(c.state) {
+		c.epoch++
+		c.memo.forget()
+	}
+	c.classify()
+	s := c.shelves[*d]
+	if s == nil {
+		if len(c.shelves) >= c.limits.shelves {
+			clear(c.shelves)
+			clear(c.shapes)
+			c.memo.forget()
+		}
+		s = c.newShelf(d)
+		c.shelves[*d] = s
+	}
+	c.refresh(s)
+	best := s.best(&c.mix)
+	if best < 0 {
+		return 0, 0, false
+	}
+	node = int(best)
+	return node, c.mix.gpus(d, c.state.Node(node)), true
+}
+
+func (c *Index) newShelf(d *fleet.Demand) shelf {
+	v := c.newView(d)
+	shape := *d
+	shape.Mem = 0
+	v.shape = c.shapes[shape]
+	if v.shape == 0 {
+		v.shape = uint32(len(c.shapes) + 1) //nolint:gosec // one for each distinct demand
+		c.shapes[shape] = v.shape
+	}
+	if c.mix.ranked {
+		return newRanking(v, len(c.nodes))
+	}
+	return newGrouping(v, len(c.nodes), len(c.mix.parts))
+}
+
+// refresh brings a shelf up to date.
+func (c *Index) refresh(s shelf) {
+	v := s.view()
+	if !v.filled || v.epoch != c.epoch {
+		s.restart()
+	}
+	for i := range c.changed(v, c.epoch) {
+		c.judge(s, v, i)
+	}
+}
+
+// judge scores a node for a shelf.
+func (c *Index) judge(s shelf, v *view, node int32) {
+	n := &c.nodes[node]
+	if !v.fits(n, c.kinds[node]) {
+		s.put(&c.mix, node, nil)
+		return
+	}
+	scores, known := c.memo.at(v.shape, c.class[node])
+	if !known {
+		c.mix.score(&v.demand, n, scores)
+	}
+	s.put(&c.mix, node, scores)
+}
+
+// tracker keeps the state, the nodes with their GPUs sorted, and the journal
+// of changes.
+type tracker struct {
+	keeper
+	journal journal
+	nodes   []fleet.Node
+	kinds   []int32 // by node: its kind
+	all     []*fleet.Kind
+}
+
+func newTracker(s *fleet.State) tracker {
+	t := tracker{keeper: keeper{s}, journal: newJournal(s.Len()), nodes: make([]fleet.Node, s.Len()), kinds: make([]int32, s.Len())}
+	numbers := make(map[*fleet.Kind]int32)
+	for i := range t.nodes {
+		t.nodes[i] = s.Node(i).Sorted()
+		k := t.nodes[i].Kind
+		number, known := numbers[k]
+		if !known {
+			number = int32(len(t.all)) //nolint:gosec // kinds fit
+			numbers[k] = number
+			t.all = append(t.all, k)
+		}
+		t.kinds[i] = number
+	}
+	return t
+}
+
+func (t *tracker) touch(node int) {
+	t.nodes[node] = t.state.Node(node).Sorted()
+	t.journal.touch(node)
+}
+
+// Place puts a task on GPUs of a node.
+func (t *tracker) Place(node int, d *fleet.Demand, gpus planner.GPUSet) error {
+	if err := t.state.Place(node, d, gpus); err != nil {
+		return err
+	}
+	t.touch(node)
+	return nil
+}
+
+// Release takes a task away again.
+func (t *tracker) Release(node int, d *fleet.Demand, gpus planner.GPUSet) {
+	t.state.Release(node, d, gpus)
+	t.touch(node)
+}
+
+// Sleep switches an empty node off.
+func (t *tracker) Sleep(node int) {
+	t.state.Sleep(node)
+	t.touch(node)
+}
+
+// Wake switches a node on.
+func (t *tracker) Wake(node int) {
+	t.state.Wake(node)
+	t.touch(node)
+}
+
+// view is a demand, and how far who serves it has read the journal.
+type view struct {
+	demand  fleet.Demand
+	shape   uint32 // the demand without its memory
+	accepts []bool // by kind
+	seen    uint64
+	epoch   int
+	filled  bool
+}
+
+// changed is the nodes to look at again; all at first and in a new epoch.
+func (t *tracker) changed(v *view, epoch int) iter.Seq[int32] {
+	return func(yield func(int32) bool) {
+		if v.filled && v.epoch == epoch {
+			for i := t.journal.head; i >= 0 && t.journal.stamps[i] > v.seen; i = t.journal.next[i] {
+				if !yield(i) {
+					return
+				}
+			}
+		} else {
+			for i := range t.nodes {
+				if !yield(int32(i)) {
+					return
+				}
+			}
+		}
+		v.epoch, v.filled, v.seen = epoch, true, t.journal.now
+	}
+}
+
+func (t *tracker) newView(d *fleet.Demand) view {
+	v := view{demand: *d, accepts: make([]bool, len(t.all))}
+	for i, k := range t.all {
+		v.accepts[i] = d.Accepts(k.Model) && k.GPUs >= d.GPUs
+	}
+	return v
+}
+
+// fits is [fleet.Node.Fits] for a node with sorted GPUs.
+func (v *view) fits(n *fleet.Node, kind int32) bool {
+	d := &v.demand
+	if d.CPU > n.CPU || d.Mem > n.Mem || !v.accepts[kind] {
+		return false
+	}
+	return d.GPUs == 0 || int(n.GPU[n.Kind.GPUs-d.GPUs]) >= d.Milli
+}

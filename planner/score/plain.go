@@ -1,0 +1,77 @@
+package score
+
+import (
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/fleet"
+)
+
+// Plain applies a rule by scoring every node for every task.
+type Plain struct {
+	keeper
+	mix    mixture
+	nodes  []int     // that the task fits on
+	scores []float64 // one for each node and part
+	bounds []bound
+}
+
+// NewPlain is a chooser for a cluster, which it owns from now on.
+func NewPlain(r Rule, s *fleet.State) *Plain {
+	return &Plain{keeper: keeper{s}, mix: newMixture(r), bounds: make([]bound, len(r.Parts))}
+}
+
+// Choose scores every node.
+func (c *Plain) Choose(d *fleet.Demand) (node int, gpus planner.GPUSet, ok bool) {
+	c.mix.adapt(c.state)
+	c.nodes, c.scores = c.nodes[:0], c.scores[:0]
+	parts := len(c.mix.parts)
+	for i := range c.state.Len() {
+		n := c.state.Node(i)
+		if !n.Fits(d) {
+			continue
+		}
+		c.nodes = append(c.nodes, i)
+		for range parts {
+			c.scores = append(c.scores, 0)
+		}
+		scores := c.scores[len(c.scores)-parts:]
+		c.mix.score(d, n, scores)
+		for p, x := range scores {
+			if len(c.nodes) == 1 {
+				c.bounds[p] = bound{x, x}
+			}
+			c.bounds[p] = bound{min(c.bounds[p].lowest, x), max(c.bounds[p].highest, x)}
+		}
+	}
+	best := 0.0
+	for i, candidate := range c.nodes {
+		if total := c.mix.total(c.scores[i*parts:(i+1)*parts], c.bounds); i == 0 || total > best {
+			node, best = candidate, total
+		}
+	}
+	if len(c.nodes) == 0 {
+		return 0, 0, false
+	}
+	return node, c.mix.gpus(d, c.state.Node(node)), true
+}
+
+// keeper passes changes of the state on.
+type keeper struct{ state *fleet.State }
+
+// Place puts a task on GPUs of a node.
+func (k *keeper) Place(node int, d *fleet.Demand, gpus planner.GPUSet) error {
+	return k.state.Place(node, d, gpus)
+}
+
+// Release takes a task away again.
+func (k *keeper) Release(node int, d *fleet.Demand, gpus planner.GPUSet) {
+	k.state.Release(node, d, gpus)
+}
+
+// Sleep switches an empty node off.
+func (k *keeper) Sleep(node int) { k.state.Sleep(node) }
+
+// Wake switches a node on.
+func (k *keeper) Wake(node int) { k.state.Wake(node) }
+
+// State is the cluster.
+func (k *keeper) State() *fleet.State { return k.state }

@@ -1,0 +1,41 @@
+package score
+
+import (
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/fleet"
+)
+
+// Prices turn what a placement does to a node into watts.
+type Prices struct {
+	Fragment   float64 // W for each GPU of expected fragmentation added
+	Strand     float64 // W for each free GPU more than the node's free CPU can serve
+	CPUsPerGPU float64 // vCPU that a GPU needs to be of use
+}
+
+// DefaultPrices are those of no trace in particular.
+func DefaultPrices() Prices { return Prices{Fragment: 200, Strand: 100, CPUsPerGPU: 13} }
+
+// Priced scores by one cost: the watts added, fragmentation and stranded GPUs
+// at their prices.
+type Priced struct {
+	Absolute
+	prices Prices
+	meter  *fleet.Meter
+}
+
+// NewPriced measures fragmentation for a target workload.
+func NewPriced(m fleet.Workload, p Prices) *Priced {
+	return &Priced{prices: p, meter: fleet.NewMeter(m)}
+}
+
+// Score is minus the cost in watts, of the cheapest GPU that a task can share.
+func (p *Priced) Score(d *fleet.Demand, n *fleet.Node) (float64, planner.GPUSet) {
+	before := p.worth(n)
+	return bestGPU(d, n, func(after fleet.Node) float64 { return before - p.worth(&after) })
+}
+
+// worth is what a node's state costs.
+func (p *Priced) worth(n *fleet.Node) float64 {
+	stranded := max(0, float64(n.Left())/fleet.Whole-float64(n.CPU)/1000/p.prices.CPUsPerGPU)
+	return watts(n) + float64(p.prices.Fragment*(p.meter.Of(n)/fleet.Whole)) + float64(p.prices.Strand*stranded)
+}
