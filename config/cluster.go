@@ -78,7 +78,24 @@ func complete(k *planner.NodeClass, profiles *Profiles) error {
 	if math.IsNaN(float64(k.HostW)) {
 		k.HostW = p.HostW
 	}
+	k.Steps = steps(k, p, profiles)
 	return nil
+}
+
+// boardW is what a GPU is taken to draw under load when its profile doesn't
+// say: placement scores compare nodes by it and nothing is accounted with it.
+const boardW = 250
+
+// steps is the class's power as placement scores reckon it.
+func steps(k *planner.NodeClass, p *Profile, profiles *Profiles) planner.StepPower {
+	s := planner.StepPower{GPUIdle: k.IdleW, GPUBusy: max(k.IdleW, boardW), Sleep: k.SleepW}
+	if p.BusyW > 0 {
+		s.GPUBusy = max(k.IdleW, p.BusyW)
+	}
+	if cpu, err := profiles.CPU(""); err == nil && k.CPUs > 0 {
+		s.CPUIdle, s.CPUBusy, s.Cores, s.Threads = cpu.IdleW, cpu.BusyW, cpu.Cores, cpu.Threads
+	}
+	return s
 }
 
 func classFields(k *planner.NodeClass) []field {

@@ -194,7 +194,7 @@ func checkPolicy(text string) error {
 	if !ok {
 		return err
 	}
-	known := append([]string{Best}, policy.Names()...)
+	known := slices.Concat([]string{Best}, policy.Names(), policy.PlacementNames())
 	name, _, _ := strings.Cut(text, ",")
 	name, _, _ = strings.Cut(name, ":")
 	if near := nearest(name, known); near != "" && !slices.Contains(known, name) {

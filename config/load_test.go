@@ -182,8 +182,8 @@ nodes = [{ gpu_model = "tesla v100", gpus = 8, idle_w_per_gpu = 0 }, { name = "o
 		t.Errorf("objective %+v, want %+v", c.Objective(), want)
 	}
 	want := planner.Cluster{Name: "cluster", Slot: 60, OfflineTurnOn: true, Classes: []planner.NodeClass{
-		{Name: "v100", Model: "V100", GPUs: 8, HostW: 25, TurnOn: 90},
-		{Name: "old", Model: "GTX1080Ti", Count: 3, GPUs: 1, IdleW: 13, HostW: 7, TurnOn: 90},
+		{Name: "v100", Model: "V100", GPUs: 8, HostW: 25, TurnOn: 90, Steps: planner.StepPower{GPUBusy: 300}},
+		{Name: "old", Model: "GTX1080Ti", Count: 3, GPUs: 1, IdleW: 13, HostW: 7, TurnOn: 90, Steps: planner.StepPower{GPUIdle: 13, GPUBusy: 250}},
 	}}
 	got := c.Cluster()
 	if !reflect.DeepEqual(got, want) {

@@ -20,29 +20,11 @@ type engine struct {
 	plan      *Plan
 	order     []int // tasks by arrival
 	next      int   // index in order of the next arrival
+	placed    int   // tasks that are placed
 	parking   agenda
 	finisher  Finisher // the Placer, if it is one
 	ends      agenda   // tasks that run or will, if there is a finisher
 	intervals slab
-}
-
-// slab hands out room for single intervals; most nodes are on once.
-type slab []Interval
-
-// reserve makes sure of the room for as many.
-func (s *slab) reserve(intervals int) {
-	if len(*s) < intervals {
-		*s = make([]Interval, intervals)
-	}
-}
-
-func (s *slab) one() []Interval {
-	if len(*s) == 0 {
-		*s = make([]Interval, 256)
-	}
-	iv := (*s)[:0:1]
-	*s = (*s)[1:]
-	return iv
 }
 
 // newEngine prepares a run.
@@ -52,11 +34,11 @@ func newEngine(p *Problem, policy *Policy) *engine {
 		policy:  policy,
 		view:    newView(p, policy.Tune(p)),
 		plan:    &Plan{Policy: policy.Name, Assignments: make([]Assignment, len(p.Tasks)), Nodes: []Node{}},
-		order:   make([]int, len(p.Tasks)),
 	}
+	e.view.resident = math.IsInf(policy.Park.OffAt(&p.Cluster, 0), 1)
+	e.order = e.view.order
 	for i := range e.order {
 		e.order[i] = i
-		e.plan.Assignments[i].Node = -1
 	}
 	if p.Mode == Online {
 		Order(e.order, func(task int) float64 { return p.Tasks[task].Arrival })
@@ -73,7 +55,7 @@ func newEngine(p *Problem, policy *Policy) *engine {
 // tasks that wait.
 func (e *engine) stages() {
 	e.placer = e.policy.Place(e.view)
-	e.finisher, _ = e.placer.(Finisher) //nolint:errcheck // nil is an answer
+	e.finisher, _ = e.placer.(Finisher)
 	e.picker = e.policy.Pick(e.view, e.placer)
 	for n := range e.view.nodes {
 		if e.view.nodes[n].on {
@@ -91,7 +73,7 @@ func (e *engine) recount() {
 	e.ends = e.ends[:0]
 	var tasks []int
 	for _, task := range e.order[:e.next] {
-		if a := &e.plan.Assignments[task]; a.Node >= 0 && a.End > e.view.Now {
+		if e.view.taken[task] && e.plan.Assignments[task].End > e.view.Now {
 			tasks = append(tasks, task)
 		}
 	}
@@ -104,6 +86,9 @@ func (e *engine) recount() {
 // waiting lists the tasks that arrived and are neither placed nor given up, by
 // arrival.
 func (e *engine) waiting() []int {
+	if e.placed+len(e.plan.Unplaced) == e.next {
+		return nil
+	}
 	var gone map[int]bool
 	if len(e.plan.Unplaced) > 0 {
 		gone = make(map[int]bool, len(e.plan.Unplaced))
@@ -113,7 +98,7 @@ func (e *engine) waiting() []int {
 	}
 	var tasks []int
 	for _, task := range e.order[:e.next] {
-		if e.plan.Assignments[task].Node < 0 && !gone[task] {
+		if !e.view.taken[task] && !gone[task] {
 			tasks = append(tasks, task)
 		}
 	}
@@ -161,6 +146,9 @@ func (e *engine) decided(i int) float64 {
 
 // arrived is how many tasks are there by now.
 func (e *engine) arrived(now float64) int {
+	if e.problem.Mode != Online {
+		return len(e.order)
+	}
 	n := e.next
 	for n < len(e.order) && e.decided(n) <= now {
 		n++
@@ -180,8 +168,8 @@ func (e *engine) arrive(now float64) {
 		e.stages()
 		e.recount()
 	}
+	possible := e.view.ready[e.next:e.next:last] // the picker may keep it
 	e.next = last
-	possible := make([]int, 0, len(batch))
 	for _, task := range batch {
 		why, earliest, ok := e.view.possible(task)
 		if !ok {
@@ -223,17 +211,21 @@ func (e *engine) commit(task int, pl *Placement) {
 	end := pl.Start + pl.Point.Time
 	for s := pl.GPUs; s != 0; s &= s - 1 {
 		g := n.first + int32(s.First()) //nolint:gosec // below MaxGPUs
-		v.free[g] = max(v.free[g], end)
+		if end > v.free[g] {
+			v.free[g] = end
+		}
 	}
-	n.last = max(n.last, end)
+	if end > n.last {
+		n.last = end
+	}
 	if v.books {
 		v.book(node, &e.problem.Tasks[task], pl.GPUs, end)
 	}
 	a := &e.plan.Assignments[task]
-	*a = Assignment{
-		Node: int32(node), Option: int32(pl.Option), GPUs: pl.GPUs, //nolint:gosec // indexes of slices
-		Start: pl.Start, End: end, Point: pl.Point, Reason: pl.Reason,
-	}
+	a.Node, a.Option, a.GPUs = int32(node), int32(pl.Option), pl.GPUs //nolint:gosec // indexes of slices
+	a.Start, a.End = pl.Start, end
+	a.Point, a.Reason = pl.Point, pl.Reason
+	e.placed, v.taken[task] = e.placed+1, true
 	e.committed(task)
 }
 
@@ -359,6 +351,9 @@ func (e *engine) finish() {
 	for _, task := range e.waiting() {
 		e.plan.Unplaced = append(e.plan.Unplaced, Unplaced{Task: task, Why: "the policy kept it waiting to the end", Earliest: math.Inf(1)})
 	}
+	for _, u := range e.plan.Unplaced {
+		e.plan.Assignments[u.Task].Node = -1
+	}
 	e.plan.settle(e.problem, e.policy.Park)
 }
 
@@ -370,11 +365,12 @@ func (v *View) possible(task int) (why string, earliest float64, ok bool) {
 	shortest := math.Inf(1)
 	for class := range p.Cluster.Classes {
 		k := &p.Cluster.Classes[class]
-		option := v.Option(task, class)
+		i := v.ask(task, class)
+		option := v.wants[i].option
 		if option < 0 || t.Options[option].GPUs > k.GPUs || !k.holds(t) {
 			continue
 		}
-		if _, ok := v.Want(task, class); ok {
+		if v.asked[i] == wantKnown {
 			return "", 0, true
 		}
 		shortest = min(shortest, t.Options[option].Response.MinTime())

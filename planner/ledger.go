@@ -29,12 +29,22 @@ func (l *Ledger) GPU() dvfsmodel.Joule { return l.Total() - l.Host }
 // in which its nodes are on. Costs are those of EDL eq. (6) and (7), with host
 // and sleep power added.
 func Account(p *Problem, plan *Plan) Ledger {
+	l, _ := account(p, plan, nil)
+	return l
+}
+
+// account is Account. As it looks at every task anyway, it also adds those to
+// misses that end after their deadlines.
+func account(p *Problem, plan *Plan, misses []int) (Ledger, []int) {
 	l := Ledger{Nodes: make([]NodeEnergy, len(plan.Nodes))}
 	busy := make([]float64, len(plan.Nodes)) // GPU-seconds
 	for i := range plan.Assignments {
 		a := &plan.Assignments[i]
 		if a.Node < 0 {
 			continue
+		}
+		if late(a.End, p.Tasks[i].Deadline) {
+			misses = append(misses, i)
 		}
 		w := weight(&p.Tasks[i], a)
 		busy[a.Node] += w * (a.End - a.Start)
@@ -61,7 +71,7 @@ func Account(p *Problem, plan *Plan) Ledger {
 		}
 		l.add(row)
 	}
-	return l
+	return l, misses
 }
 
 func (l *Ledger) add(row *NodeEnergy) {

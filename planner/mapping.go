@@ -1,12 +1,15 @@
 package planner
 
+import "slices"
+
 // mapToNodes is the server mapping of EDL algorithm 3: the single GPUs that
 // the batch at time 0 was placed on, sorted by falling finish time, become
 // nodes of l consecutive GPUs each. From here on whole nodes are opened.
 func (e *engine) mapToNodes() {
 	v := e.view
 	old := v.renew()
-	order := make([]int32, len(old))
+	v.falls = slices.Grow(v.falls[:0], len(old))[:len(old)]
+	order := v.falls
 	for i := range order {
 		order[i] = int32(i)
 	}
@@ -15,7 +18,7 @@ func (e *engine) mapToNodes() {
 	if len(e.problem.Cluster.Classes) > 1 {
 		Order(order, func(n int32) float64 { return float64(old[n].class) })
 	}
-	home := make([]place, len(old))
+	v.homes = slices.Grow(v.homes[:0], len(old))[:len(old)]
 	v.single = false
 	v.held, e.plan.Nodes = nil, make([]Node, 0, len(old))
 	clear(v.onByClass)
@@ -29,14 +32,14 @@ func (e *engine) mapToNodes() {
 			slot = 0
 		}
 		n := &v.nodes[len(v.nodes)-1]
-		home[single] = place{node: int32(len(v.nodes) - 1), gpus: 1 << uint(slot)} //nolint:gosec // as above
+		v.homes[single] = place{node: int32(len(v.nodes) - 1), gpus: 1 << uint(slot)} //nolint:gosec // as above
 		v.free[int(n.first)+slot] = old[single].last
 		n.last = max(n.last, old[single].last)
 		slot++
 	}
 	for i := range e.plan.Assignments {
-		if a := &e.plan.Assignments[i]; a.Node >= 0 {
-			to := home[a.Node]
+		if a := &e.plan.Assignments[i]; v.taken[i] {
+			to := v.homes[a.Node]
 			a.Node, a.GPUs = to.node, to.gpus
 			if v.books {
 				v.book(int(to.node), &e.problem.Tasks[i], a.GPUs, a.End)

@@ -27,11 +27,33 @@ func Order[T int | int32](items []T, key func(T) float64) {
 	}
 }
 
+// Front moves the items that come first to the front, and tells how many they
+// are. Both they and the others keep their order.
+func Front(items []int, first func(int) bool) (count int) {
+	room := orderRooms.Get().(*[]ordered) //nolint:errcheck // nothing else is put there
+	defer orderRooms.Put(room)
+	*room = slices.Grow((*room)[:0], len(items))
+	others := *room
+	for _, item := range items {
+		if first(item) {
+			items[count] = item
+			count++
+		} else {
+			others = append(others, ordered{item: item})
+		}
+	}
+	for i := range others {
+		items[count+i] = others[i].item
+	}
+	return count
+}
+
 const (
 	radixBits = 11
 	radixSize = 1 << radixBits
 	radixMask = radixSize - 1
-	fewItems  = 64 // so few are sorted sooner by insertion
+	fewItems  = 64   // so few are sorted sooner by insertion
+	oneDigit  = 4096 // so few are mostly told apart by one digit
 )
 
 type ordered struct {
@@ -42,8 +64,9 @@ type ordered struct {
 // orderRooms keeps the room that Order needs from one call for the next.
 var orderRooms = sync.Pool{New: func() any { return new([]ordered) }}
 
-// radixSort sorts by the two leading digits of what a key is above the least
-// one, and then those by themselves that are equal so far: mostly none.
+// radixSort sorts by the leading digits of what a key is above the least one,
+// and then those by themselves that are equal so far: mostly none. One digit
+// will do for a few thousand items; more take two.
 func radixSort(all, spare []ordered) {
 	if len(all) < fewItems {
 		insertionSort(all)
@@ -56,16 +79,22 @@ func radixSort(all, spare []ordered) {
 	if least == most {
 		return
 	}
-	shift := max(0, bits.Len64(most-least)-2*radixBits)
-	var low, high [radixSize]int32
-	for i := range all {
-		digits := (all[i].bits - least) >> shift
-		low[digits&radixMask]++
-		high[digits>>radixBits&radixMask]++
-	}
 	spare = spare[:len(all)]
-	spread(all, spare, &low, least, shift)
-	spread(spare, all, &high, least, shift+radixBits)
+	width := bits.Len64(most - least)
+	var shift int
+	if len(all) <= oneDigit {
+		shift = max(0, width-radixBits)
+		largest := spread(all, spare, least, shift)
+		copy(all, spare)
+		if largest <= fewItems {
+			insertionSort(all) // nothing has far to go any more
+			return
+		}
+	} else {
+		shift = max(0, width-2*radixBits)
+		spread(all, spare, least, shift)
+		spread(spare, all, least, shift+radixBits)
+	}
 	if shift == 0 {
 		return
 	}
@@ -81,18 +110,24 @@ func radixSort(all, spare []ordered) {
 	radixSort(all[first:], spare)
 }
 
-// spread moves items to where they belong by one digit, which occurs as often
-// as count says.
-func spread(from, to []ordered, count *[radixSize]int32, least uint64, shift int) {
-	next := int32(0)
-	for digit := range count {
-		count[digit], next = next, next+count[digit]
+// spread moves items to where they belong by one digit. It tells how many have
+// the same one at most.
+func spread(from, to []ordered, least uint64, shift int) (largest int) {
+	var slots [radixSize]int32
+	for i := range from {
+		slots[(from[i].bits-least)>>shift&radixMask]++
+	}
+	next, most := int32(0), int32(0)
+	for digit, count := range slots {
+		slots[digit], next = next, next+count
+		most = max(most, count)
 	}
 	for i := range from {
 		digit := (from[i].bits - least) >> shift & radixMask
-		to[count[digit]] = from[i]
-		count[digit]++
+		to[slots[digit]] = from[i]
+		slots[digit]++
 	}
+	return int(most)
 }
 
 func insertionSort(all []ordered) {

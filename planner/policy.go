@@ -47,8 +47,9 @@ type Quote struct {
 // Picker decides which waiting task is offered next.
 type Picker interface {
 	// Arrive hands over the tasks that arrived at this instant, in input order;
-	// none when the picker is woken. Stages that are made anew in the middle of
-	// a run are first handed the tasks that wait.
+	// none when the picker is woken. The picker may reorder and keep the slice.
+	// Stages that are made anew in the middle of a run are first handed the
+	// tasks that wait.
 	Arrive(tasks []int)
 	// Next is the task to offer now; ok is false when nothing more is to be
 	// offered before the next event.

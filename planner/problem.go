@@ -58,6 +58,7 @@ type NodeClass struct {
 	SleepW      dvfsmodel.Watt  // a whole node that is off
 	TurnOn      dvfsmodel.Joule // switching a node on, by GPU: Δ
 	TurnOnDelay float64         // seconds from switching on until GPUs can be used
+	Steps       StepPower       // power by what is allocated, as placement scores reckon it
 }
 
 // Task is a job joined with its models: what the planner knows of it.
@@ -76,7 +77,7 @@ type Task struct {
 // Option is one GPU model that a task can run on.
 type Option struct {
 	Model    string
-	GPUs     int // GPUs it needs there
+	GPUs     int // GPUs it needs there; 0: it runs on CPUs alone
 	Response dvfsmodel.Response
 }
 
@@ -271,7 +272,7 @@ func (k *NodeClass) validate() error {
 			return fmt.Errorf("%s is %v, want a finite number of 0 or more", f.name, f.value)
 		}
 	}
-	return nil
+	return k.Steps.Validate()
 }
 
 func (t *Task) validate() error {
@@ -288,7 +289,7 @@ func (t *Task) validate() error {
 		return fmt.Errorf("%v CPUs and %v GiB, want 0 or more", t.CPUs, t.MemGiB)
 	}
 	for i := range t.Options {
-		if o := &t.Options[i]; o.GPUs < 1 || o.Response == nil || (t.Share < 1 && o.GPUs != 1) {
+		if o := &t.Options[i]; o.GPUs < 0 || o.Response == nil || (t.Share < 1 && o.GPUs != 1) {
 			return fmt.Errorf("option %q: %d GPUs (share %v) or no model", o.Model, o.GPUs, t.Share)
 		}
 	}

@@ -12,7 +12,7 @@ const deadlineSlack = 1e-9
 
 // late tells whether an end time misses a deadline by more than rounding.
 func late(end, deadline float64) bool {
-	return end > deadline+deadlineSlack*max(1, math.Abs(deadline))
+	return end > deadline && end > deadline+deadlineSlack*max(1, math.Abs(deadline))
 }
 
 // settle completes a plan whose assignments and nodes are final: idle gaps are
@@ -24,12 +24,7 @@ func (plan *Plan) settle(p *Problem, park Parker) {
 	}
 	plan.keepOn(p, park)
 	plan.addSleepers(p)
-	plan.Misses = plan.Misses[:0]
-	for i := range plan.Assignments {
-		if a := &plan.Assignments[i]; a.Node >= 0 && late(a.End, p.Tasks[i].Deadline) {
-			plan.Misses = append(plan.Misses, i)
-		}
-	}
+	plan.Ledger, plan.Misses = account(p, plan, plan.Misses[:0])
 	slices.SortFunc(plan.Unplaced, func(a, b Unplaced) int { return cmp.Compare(a.Task, b.Task) })
 	switch {
 	case len(plan.Unplaced) > 0:
@@ -39,7 +34,6 @@ func (plan *Plan) settle(p *Problem, park Parker) {
 	default:
 		plan.Status = Complete
 	}
-	plan.Ledger = Account(p, plan)
 }
 
 // cutIdle sets each node's intervals from what runs on it: on from its first

@@ -15,10 +15,13 @@ type View struct {
 	Tuner   Tuner
 
 	workspace
+	resident  bool            // nodes never sleep
+	classes   int             // of the cluster
 	single    bool            // GPUs are placed one by one and mapped to nodes later
 	simple    bool            // every known task needs one whole GPU and nothing else
 	tight     bool            // some known task binds: reservations count
 	books     bool            // some task, known or not yet, does: reservations are kept
+	spans     bool            // some task, known or not yet, needs more than one GPU
 	held      [][]reservation // by node: what runs or will run there; only when books
 	onByClass []int           // nodes on, by class
 	asleep    [][]int32       // nodes off again that can be woken, by class: limited classes only
@@ -59,27 +62,38 @@ func newView(p *Problem, tuner Tuner) *View {
 		Problem:   p,
 		Tuner:     tuner,
 		simple:    true,
-		workspace: takeWorkspace(len(p.Tasks) * len(p.Cluster.Classes)),
+		classes:   len(p.Cluster.Classes),
+		workspace: takeWorkspace(len(p.Tasks), len(p.Tasks)*len(p.Cluster.Classes)),
 		onByClass: make([]int, len(p.Cluster.Classes)),
 		asleep:    make([][]int32, len(p.Cluster.Classes)),
 	}
 	for i := range p.Tasks {
 		v.books = v.books || p.Binds(i)
+		v.spans = v.spans || p.Tasks[i].spans()
 	}
 	return v
+}
+
+// spans tells whether the task needs more than one GPU of some model.
+func (t *Task) spans() bool {
+	for i := range t.Options {
+		if t.Options[i].GPUs != 1 {
+			return true
+		}
+	}
+	return false
 }
 
 // learn notes what kind of tasks there are. It tells whether they were simple
 // before and are no longer.
 func (v *View) learn(tasks []int) bool {
+	if !v.books && !v.spans {
+		return false // they all are, now and later
+	}
 	before := v.simple
 	for _, i := range tasks {
-		t := &v.Problem.Tasks[i]
 		v.tight = v.tight || (v.books && v.Problem.Binds(i))
-		v.simple = v.simple && !v.tight
-		for j := range t.Options {
-			v.simple = v.simple && t.Options[j].GPUs == 1
-		}
+		v.simple = v.simple && !v.tight && !v.Problem.Tasks[i].spans()
 	}
 	return before && !v.simple
 }
@@ -112,31 +126,37 @@ func (v *View) Want(task, class int) (q *Quote, ok bool) {
 	return &v.wants[i].quote, v.asked[i] == wantKnown
 }
 
+// Wanted is [View.Want] and [View.Option] in one.
+func (v *View) Wanted(task, class int) (q *Quote, option int, ok bool) {
+	i := v.ask(task, class)
+	return &v.wants[i].quote, v.wants[i].option, v.asked[i] == wantKnown
+}
+
 // Option is the task's option on a class, or -1: [Task.Option], remembered.
 func (v *View) Option(task, class int) int { return v.wants[v.ask(task, class)].option }
 
 // ask makes sure that it is known what the task wants, and tells where.
 func (v *View) ask(task, class int) (i int) {
-	i = task*len(v.Problem.Cluster.Classes) + class
+	i = task*v.classes + class
 	if v.asked[i] == wantUnknown {
-		v.asked[i] = v.tune(&v.wants[i], task, class)
+		v.tune(i, task, class)
 	}
 	return i
 }
 
-// tune asks Tune what the task wants.
-func (v *View) tune(w *wanted, task, class int) wantState {
-	t := &v.Problem.Tasks[task]
+// tune asks Tune what the task wants, and remembers it.
+func (v *View) tune(i, task, class int) {
+	t, w := &v.Problem.Tasks[task], &v.wants[i]
+	v.asked[i] = wantNone
 	w.option = t.Option(v.Problem.Cluster.Classes[class].Model)
 	if w.option < 0 {
 		w.quote = Quote{}
-		return wantNone
+		return
 	}
 	var ok bool
-	if w.quote, ok = v.Tuner.Want(task, w.option, class, t.RoomFrom(v.slotUp(t.Arrival))); !ok {
-		return wantNone
+	if w.quote, ok = v.Tuner.Want(task, w.option, class, t.RoomFrom(v.slotUp(t.Arrival))); ok {
+		v.asked[i] = wantKnown
 	}
-	return wantKnown
 }
 
 // DeadlinePrior tells whether the task's own optimum would take too long on
@@ -152,6 +172,10 @@ func (v *View) DeadlinePrior(task int) bool {
 
 // Nodes is the number of nodes ever used; some may be off.
 func (v *View) Nodes() int { return len(v.nodes) }
+
+// NeverSleeps tells whether the policy keeps all nodes on, those that nothing
+// ran on yet included.
+func (v *View) NeverSleeps() bool { return v.resident }
 
 // On tells whether the node is on.
 func (v *View) On(node int) bool { return v.nodes[node].on }
@@ -199,7 +223,15 @@ func (v *View) slotUp(t float64) float64 {
 // StartFor is the earliest start of a task on a GPU that is free from the
 // given time on. It isn't before the task arrives.
 func (v *View) StartFor(task int, free float64) float64 {
-	return v.slotUp(max(v.Now, free, v.Problem.Tasks[task].Arrival))
+	return v.slotUp(later(later(v.Now, free), v.Problem.Tasks[task].Arrival))
+}
+
+// later is max for times: there is no NaN to look for.
+func later(a, b float64) float64 {
+	if a > b {
+		return a
+	}
+	return b
 }
 
 // StartOnNew is the earliest start of a task on a node of the class that is
@@ -211,6 +243,9 @@ func (v *View) StartOnNew(task, class int) float64 {
 // CanOpen tells whether another node of the class can be switched on that has
 // room for the option.
 func (v *View) CanOpen(task, option, class int) bool {
+	if v.simple && option == v.Option(task, class) {
+		return v.room(class) > 0 // it takes no more of a node than its GPU's part
+	}
 	k, t := &v.Problem.Cluster.Classes[class], &v.Problem.Tasks[task]
 	if t.Options[option].Model != k.Model || t.Options[option].GPUs > k.GPUs || !k.holds(t) {
 		return false

@@ -15,13 +15,18 @@ type workspace struct {
 	free  []float64   // by GPU: when its last task ends
 	owner []int32     // by GPU: its node
 	spare []nodeState // for the nodes that single GPUs are mapped to
+	order []int       // tasks by arrival
+	taken []bool      // by task: whether it is placed
+	ready []int       // by place in order: tasks handed to Pick, batch after batch
+	homes []place     // by single GPU: where it was mapped to
+	falls []int32     // single GPUs by falling finish time
 }
 
 var workspaces sync.Pool
 
-// takeWorkspace has room for so many wants and no nodes. What is wanted isn't
-// cleared: nothing has been asked yet.
-func takeWorkspace(wants int) workspace {
+// takeWorkspace has room for so many tasks and wants and no nodes. Most
+// of it isn't cleared: nothing has been asked yet, and no task has arrived.
+func takeWorkspace(tasks, wants int) workspace {
 	r, ok := workspaces.Get().(*workspace)
 	if !ok {
 		r = &workspace{}
@@ -33,6 +38,11 @@ func takeWorkspace(wants int) workspace {
 		free:  r.free[:0],
 		owner: r.owner[:0],
 		spare: r.spare[:0],
+		taken: make([]bool, tasks),
+		order: slices.Grow(r.order[:0], tasks)[:tasks],
+		ready: slices.Grow(r.ready[:0], tasks)[:tasks],
+		homes: r.homes[:0],
+		falls: r.falls[:0],
 	}
 }
 
@@ -57,4 +67,23 @@ func (w *workspace) renew() (old []nodeState) {
 	w.nodes, w.spare = slices.Grow(w.spare[:0], len(old)), old
 	w.free, w.owner = w.free[:0], w.owner[:0]
 	return old
+}
+
+// slab hands out room for single intervals; most nodes are on once.
+type slab []Interval
+
+// reserve makes sure of the room for as many.
+func (s *slab) reserve(intervals int) {
+	if len(*s) < intervals {
+		*s = make([]Interval, intervals)
+	}
+}
+
+func (s *slab) one() []Interval {
+	if len(*s) == 0 {
+		*s = make([]Interval, 256)
+	}
+	iv := (*s)[:0:1]
+	*s = (*s)[1:]
+	return iv
 }

@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 )
@@ -73,17 +72,5 @@ func (k *Kind) Validate() error {
 	if k.GPUs < 0 || k.GPUs > MaxGPUs {
 		return fmt.Errorf("%d GPUs, want 0 to %d", k.GPUs, MaxGPUs)
 	}
-	return k.Power.validate()
-}
-
-func (p *Power) validate() error {
-	for _, w := range [...]float64{float64(p.GPUIdle), float64(p.GPUBusy), float64(p.CPUIdle), float64(p.CPUBusy), float64(p.Sleep)} {
-		if !(w >= 0) || w > 1e9 {
-			return fmt.Errorf("power %v W, want 0 or more", w)
-		}
-	}
-	if p.Cores < 0 || p.Threads < 0 {
-		return errors.New("a CPU package has no negative number of cores or threads")
-	}
-	return nil
+	return k.Power.Validate()
 }

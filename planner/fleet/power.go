@@ -1,51 +1,6 @@
 package fleet
 
-import "github.com/epplan/epplan/dvfsmodel"
+import "github.com/epplan/epplan/planner"
 
 // Power is what the parts of a node draw.
-type Power struct {
-	GPUIdle, GPUBusy dvfsmodel.Watt // a GPU with nothing, and with anything at all, allocated on it
-	CPUIdle, CPUBusy dvfsmodel.Watt // a CPU package, likewise
-	Cores            int            // physical cores of a package; 0: CPUs draw nothing
-	Threads          int            // vCPUs of a core; 0: 1
-	Sleep            dvfsmodel.Watt // the whole node when it sleeps
-	// Literal charges CPU packages as equation 1 is printed, which loses the
-	// idle power of partly filled ones. The paper's simulator doesn't.
-	Literal bool
-}
-
-// CPU is the power of a node's CPU packages when left of its capacity, both in
-// milli-vCPU, is free. A package draws its busy power when one of its cores is
-// in use; cores in use are counted up from whole free cores (PWR+FGD paper,
-// equation 1, as its simulator computes it).
-func (p *Power) CPU(capacity, left int64) dvfsmodel.Watt {
-	if p.Cores == 0 {
-		return 0
-	}
-	thread := 1000 * int64(max(p.Threads, 1))
-	if p.Literal {
-		pack := thread * int64(p.Cores)
-		return p.CPUBusy*dvfsmodel.Watt(ceilDiv(capacity-left, pack)) + p.CPUIdle*dvfsmodel.Watt(left/pack)
-	}
-	var busy, packages int64
-	if p.Cores == 16 && thread == 2000 { // the usual ones: dividing by constants is faster
-		busy, packages = packs(capacity, left, 2000, 16)
-	} else {
-		busy, packages = packs(capacity, left, thread, int64(p.Cores))
-	}
-	return p.CPUBusy*dvfsmodel.Watt(busy) + p.CPUIdle*dvfsmodel.Watt(packages-busy)
-}
-
-// packs is how many CPU packages are busy, of how many.
-func packs(capacity, left, thread, cores int64) (busy, packages int64) {
-	all := ceilDiv(capacity, thread)
-	return ceilDiv(all-left/thread, cores), ceilDiv(all, cores)
-}
-
-// GPU is the power of count GPUs of which busy ones have something allocated
-// (PWR+FGD paper, equation 2).
-func (p *Power) GPU(count, busy int) dvfsmodel.Watt {
-	return p.GPUBusy*dvfsmodel.Watt(busy) + p.GPUIdle*dvfsmodel.Watt(count-busy)
-}
-
-func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
+type Power = planner.StepPower

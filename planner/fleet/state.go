@@ -15,17 +15,23 @@ type State struct {
 	capacity  int64 // milli-GPU
 	allocated int64 // milli-GPU
 	cpu, gpu  dvfsmodel.Watt
+	asleep    int
 }
 
 // NewState is a cluster of empty nodes of the kinds given, one for each entry.
 func NewState(kinds []*Kind) *State {
-	s := &State{nodes: make([]Node, len(kinds))}
-	for i, k := range kinds {
-		s.nodes[i] = NewNode(k)
-		s.capacity += int64(k.GPUs) * Whole
-		s.count(&s.nodes[i], 1)
+	s := &State{nodes: make([]Node, 0, len(kinds))}
+	for _, k := range kinds {
+		s.Add(k)
 	}
 	return s
+}
+
+// Add appends an empty node of a kind. Choosers made before don't know it.
+func (s *State) Add(k *Kind) {
+	s.nodes = append(s.nodes, NewNode(k))
+	s.capacity += int64(k.GPUs) * Whole
+	s.count(&s.nodes[len(s.nodes)-1], 1)
 }
 
 // count adds or takes away a node's power.
@@ -60,6 +66,7 @@ func (s *State) Place(node int, d *Demand, gpus planner.GPUSet) error {
 		return fmt.Errorf("node %d has no room for %+v on GPUs %v", node, *d, gpus.Indexes())
 	}
 	s.count(n, -1)
+	s.wake(n)
 	n.Place(d, gpus)
 	s.count(n, 1)
 	s.allocated += int64(d.GPUMilli())
@@ -82,7 +89,10 @@ func (s *State) Sleep(node int) {
 		return
 	}
 	s.count(n, -1)
-	n.Asleep = true
+	if !n.Asleep {
+		n.Asleep = true
+		s.asleep++
+	}
 	s.count(n, 1)
 }
 
@@ -90,9 +100,19 @@ func (s *State) Sleep(node int) {
 func (s *State) Wake(node int) {
 	n := &s.nodes[node]
 	s.count(n, -1)
-	n.Asleep = false
+	s.wake(n)
 	s.count(n, 1)
 }
+
+func (s *State) wake(n *Node) {
+	if n.Asleep {
+		n.Asleep = false
+		s.asleep--
+	}
+}
+
+// Asleep is the number of nodes that sleep.
+func (s *State) Asleep() int { return s.asleep }
 
 // Fragmented is F of the whole cluster, in GPUs (PWR+FGD paper, equation 4):
 // the sum over nodes in order. It takes time linear in the nodes.

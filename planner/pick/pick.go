@@ -17,11 +17,13 @@ type queue struct {
 }
 
 func (q *queue) Arrive(tasks []int) {
-	q.waiting = append(q.refused, q.waiting[q.next:]...)
+	q.sort(tasks)
+	if q.next == len(q.waiting) && len(q.refused) == 0 {
+		q.waiting, q.next = tasks, 0
+		return
+	}
+	q.waiting = append(append(q.refused, q.waiting[q.next:]...), tasks...)
 	q.next, q.refused = 0, nil
-	first := len(q.waiting)
-	q.waiting = append(q.waiting, tasks...)
-	q.sort(q.waiting[first:])
 }
 
 func (q *queue) Next() (int, bool) {
@@ -74,17 +76,8 @@ func deadlineFirst(v *planner.View, sortRest func([]int)) *queue {
 			planner.Order(batch, dueOf(v))
 			return
 		}
-		rest := make([]int, 0, len(batch))
-		prior := batch[:0]
-		for _, task := range batch {
-			if v.DeadlinePrior(task) {
-				prior = append(prior, task)
-			} else {
-				rest = append(rest, task)
-			}
-		}
-		sortRest(rest)
-		copy(batch[len(prior):], rest)
+		prior := planner.Front(batch, v.DeadlinePrior)
+		sortRest(batch[prior:])
 	}}
 }
 

@@ -1,6 +1,9 @@
 package place
 
 import (
+	"math"
+	"math/bits"
+
 	"github.com/epplan/epplan/planner"
 )
 
@@ -12,7 +15,7 @@ func Lightest(v *planner.View) planner.Placer {
 	if !v.Simple() || len(v.Problem.Cluster.Classes) > 1 {
 		return Scan(v, LightestRule{})
 	}
-	return &lightest{opening: opening{v}, heap: make([]freeGPU, 0, min(len(v.Problem.Tasks), mostReserved))}
+	return &lightest{opening: opening{v}, heap: make([]freeGPU, 0, min(len(v.Problem.Tasks)/2, mostReserved))}
 }
 
 // lightest keeps the GPUs in a heap by (free time, number). Those of a node
@@ -27,19 +30,29 @@ type lightest struct {
 // mostReserved bounds the room that the heap has from the start.
 const mostReserved = 1 << 12
 
+// freeGPU is a GPU by when it is free. As times aren't negative, their bits are
+// in the order of the times.
 type freeGPU struct {
-	free float64
-	gpu  int32
+	free uint64 // bits of the time
+	gpu  uint64
 }
 
-func (a freeGPU) before(b freeGPU) bool {
-	return a.free < b.free || (a.free == b.free && a.gpu < b.gpu)
+func freeFrom(time float64, gpu int) freeGPU {
+	return freeGPU{free: math.Float64bits(time), gpu: uint64(gpu)} //nolint:gosec // index of a slice
+}
+
+// before is 1 if a is free before b, and 0 otherwise. The pair is subtracted
+// like one long number: a branch would be guessed wrong every other time.
+func (a freeGPU) before(b freeGPU) int {
+	_, borrow := bits.Sub64(a.gpu, b.gpu, 0)
+	_, borrow = bits.Sub64(a.free, b.free, borrow)
+	return int(borrow) //nolint:gosec // 0 or 1
 }
 
 func (l *lightest) Opened(node int) {
 	first, count := l.v.GPUs(node)
 	for g := first; g < first+count; g++ {
-		l.heap = append(l.heap, freeGPU{l.v.Free(g), int32(g)}) //nolint:gosec // index of a slice
+		l.heap = append(l.heap, freeFrom(l.v.Free(g), g))
 	}
 }
 
@@ -48,15 +61,15 @@ func (l *lightest) Closed(int) {}
 
 func (l *lightest) Committed(_ int, a *planner.Assignment) {
 	first, _ := l.v.GPUs(int(a.Node))
-	gpu := int32(first + a.GPUs.First()) //nolint:gosec // as above
-	if l.size > 0 && l.heap[0].gpu == gpu {
-		l.heap[0].free = a.End
+	now := freeFrom(a.End, first+a.GPUs.First())
+	if l.size > 0 && l.heap[0].gpu == now.gpu {
+		l.heap[0] = now
 		l.down(0)
 		return
 	}
 	for i := len(l.heap) - 1; i >= 0; i-- {
-		if l.heap[i].gpu == gpu { // opened just now: near the end
-			l.heap[i].free = a.End
+		if l.heap[i].gpu == now.gpu { // opened just now: near the end
+			l.heap[i] = now
 			if i < l.size {
 				l.down(i)
 			}
@@ -67,47 +80,53 @@ func (l *lightest) Committed(_ int, a *planner.Assignment) {
 
 func (l *lightest) Place(task int) (planner.Placement, planner.Verdict) {
 	const class = 0
-	t := &l.v.Problem.Tasks[task]
-	want, ok := l.v.Want(task, class)
+	want, option, ok := l.v.Wanted(task, class)
 	if !ok {
 		return l.rescue(task)
 	}
-	gpu, found := l.top()
-	if !found || (l.v.Now == 0 && want.Clocks == planner.ClocksDeadline) {
-		return l.open(task, gpu, found)
+	if l.v.Now == 0 && want.Clocks == planner.ClocksDeadline {
+		return l.open(task)
 	}
-	option := l.v.Option(task, class)
+	gpu, found := l.top()
+	if !found {
+		return l.open(task)
+	}
 	start := l.v.StartFor(task, l.v.Free(gpu))
-	room := t.RoomFrom(start)
+	room := l.v.Problem.Tasks[task].RoomFrom(start)
 	if want.Point.Time <= room {
-		return l.on(gpu, option, start, want, room, planner.PlaceLightest), planner.Start
+		node, set := l.at(gpu)
+		return placement(node, class, option, set, start, want, room, planner.PlaceLightest), planner.Start
 	}
 	if q, fits := l.v.Tuner.Fit(task, option, class, *want, room); fits {
-		return l.on(gpu, option, start, &q, room, planner.PlaceLightest), planner.Start
+		node, set := l.at(gpu)
+		return placement(node, class, option, set, start, &q, room, planner.PlaceLightest), planner.Start
 	}
-	return l.open(task, gpu, true)
+	return l.open(task)
 }
 
 // open takes a fresh GPU, or, when there is none, the lightest one by force.
-func (l *lightest) open(task, gpu int, found bool) (planner.Placement, planner.Verdict) {
-	if pl, ok := l.fresh(task); ok {
+func (l *lightest) open(task int) (planner.Placement, planner.Verdict) {
+	if pl, ok := l.freshOf(task, 0); ok {
 		return pl, planner.Start
 	}
+	gpu, found := l.top()
 	if !found {
 		return l.rescue(task)
 	}
 	option := l.v.Option(task, 0)
 	start := l.v.StartFor(task, l.v.Free(gpu))
 	if q, room, ok := l.quote(task, option, 0, start); ok {
-		return l.on(gpu, option, start, &q, room, planner.PlaceForced), planner.Start
+		node, set := l.at(gpu)
+		return placement(node, 0, option, set, start, &q, room, planner.PlaceForced), planner.Start
 	}
 	return l.rescue(task)
 }
 
-func (l *lightest) on(gpu, option int, start float64, q *planner.Quote, room float64, why planner.PlaceReason) planner.Placement {
-	node := l.v.Owner(gpu)
+// at is a GPU by its node.
+func (l *lightest) at(gpu int) (node int, set planner.GPUSet) {
+	node = l.v.Owner(gpu)
 	first, _ := l.v.GPUs(node)
-	return placement(node, 0, option, planner.GPUSet(1)<<uint(gpu-first), start, q, room, why)
+	return node, 1 << uint(gpu-first)
 }
 
 // top is the GPU that is free first and whose node is on.
@@ -118,7 +137,8 @@ func (l *lightest) top() (gpu int, ok bool) {
 	}
 	for len(l.heap) > 0 {
 		e := l.heap[0]
-		if gpu = int(e.gpu); l.v.On(l.v.Owner(gpu)) && e.free == l.v.Free(gpu) {
+		gpu = int(e.gpu) //nolint:gosec // index of a slice
+		if l.v.On(l.v.Owner(gpu)) && e == freeFrom(l.v.Free(gpu), gpu) {
 			return gpu, true
 		}
 		l.size--
@@ -133,7 +153,7 @@ func (l *lightest) up(i int) {
 	e := l.heap[i]
 	for i > 0 {
 		parent := (i - 1) / 2
-		if !e.before(l.heap[parent]) {
+		if e.before(l.heap[parent]) == 0 {
 			break
 		}
 		l.heap[i] = l.heap[parent]
@@ -142,25 +162,24 @@ func (l *lightest) up(i int) {
 	l.heap[i] = e
 }
 
+// down moves an entry that became later to where it belongs: nearly always to
+// the bottom, so it goes there first, and then up again as far as it must.
 func (l *lightest) down(i int) {
 	heap := l.heap[:l.size]
 	if i >= len(heap) {
 		return
 	}
 	e := heap[i]
-	for {
-		child := 2*i + 1
-		if child >= len(heap) {
-			break
-		}
-		if child+1 < len(heap) && heap[child+1].before(heap[child]) {
-			child++
-		}
-		if !heap[child].before(e) {
-			break
-		}
+	child := 2*i + 1
+	for child+1 < len(heap) {
+		child += heap[child+1].before(heap[child])
+		heap[i] = heap[child]
+		i, child = child, 2*child+1
+	}
+	if child < len(heap) {
 		heap[i] = heap[child]
 		i = child
 	}
 	heap[i] = e
+	l.up(i)
 }

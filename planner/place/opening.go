@@ -35,14 +35,17 @@ func (o opening) fresh(task int) (pl planner.Placement, ok bool) {
 
 // freshOf places a task on a node of the class that is off.
 func (o opening) freshOf(task, class int) (pl planner.Placement, ok bool) {
-	option := o.v.Option(task, class)
+	want, option, known := o.v.Wanted(task, class)
 	if option < 0 || !o.v.CanOpen(task, option, class) {
 		return pl, false
 	}
-	t := &o.v.Problem.Tasks[task]
-	gpus, start := planner.FirstGPUs(t.Options[option].GPUs), o.v.StartOnNew(task, class)
+	t, count := &o.v.Problem.Tasks[task], 1
+	if !o.v.Simple() {
+		count = t.Options[option].GPUs
+	}
+	gpus, start := planner.FirstGPUs(count), o.v.StartOnNew(task, class)
 	room := t.RoomFrom(start)
-	if want, known := o.v.Want(task, class); known && want.Point.Time <= room {
+	if known && want.Point.Time <= room {
 		return placement(-1, class, option, gpus, start, want, room, planner.PlaceOpened), true
 	}
 	if q, fits := o.v.Tuner.Want(task, option, class, room); fits {

@@ -66,7 +66,8 @@ func (s *soonestGPU) Place(task int) (planner.Placement, planner.Verdict) {
 	if found {
 		if onGPU := s.v.StartFor(task, s.v.Free(gpu)); !fresh || onGPU <= start {
 			q, room, why := s.atOnce(task, option, class, onGPU)
-			return s.on(gpu, option, onGPU, &q, room, why), planner.Start
+			node, set := s.at(gpu)
+			return placement(node, class, option, set, onGPU, &q, room, why), planner.Start
 		}
 	}
 	q, room, why := s.atOnce(task, option, class, start)

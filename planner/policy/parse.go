@@ -49,22 +49,66 @@ func Describe(name string) string {
 //
 //	NAME[:THETA][,KEY=VALUE]…
 //
-// NAME is a registered policy. The keys are theta and rho, clocks (default or
-// optimum: with and without DVFS), and pick, place and park to exchange a
-// stage. Defaults for theta and rho are those given.
+// NAME is a registered policy, or a placement with its own arguments (see
+// [ParsePlacement]), which then places tasks by earliest due time at their
+// optimal clocks. The keys are theta and rho, clocks (default or optimum: with
+// and without DVFS), and pick, place and park to exchange a stage; place takes
+// placements too. Defaults for theta and rho are those given.
 func Parse(text string, defaults Params) (*planner.Policy, error) {
 	q := defaults
 	name, rest, _ := strings.Cut(text, ",")
 	name, theta, hasTheta := strings.Cut(name, ":")
 	entry := slices.IndexFunc(entries, func(e entry) bool { return e.name == name })
 	if entry < 0 {
-		return nil, &SyntaxError{text, 0, fmt.Sprintf("unknown policy %q, want one of %s", name, strings.Join(Names(), ", "))}
+		return parsePlaced(text, q)
 	}
 	if hasTheta {
 		if err := setNumber(&q.Theta, theta, 1); err != nil {
 			return nil, &SyntaxError{text, len(name) + 1, "theta: " + err.Error()}
 		}
 	}
+	return finish(text, rest, q, entries[entry].build)
+}
+
+// parsePlaced reads a policy that is named by its placement.
+func parsePlaced(text string, q Params) (*planner.Policy, error) {
+	name, _, _ := strings.Cut(text, ",")
+	name, _, _ = strings.Cut(name, ":")
+	if !slices.Contains(PlacementNames(), strings.ToLower(name)) {
+		all := append(Names(), PlacementNames()...)
+		return nil, &SyntaxError{text, 0, fmt.Sprintf("unknown policy %q, want one of %s", name, strings.Join(all, ", "))}
+	}
+	written, rest := cutPlacement(text)
+	placement, err := ParsePlacement(written)
+	if err != nil {
+		return nil, err
+	}
+	return finish(text, rest, q, func(q Params) planner.Policy {
+		return planner.Policy{Tune: tune.Optimum(q.Theta), Place: placement.Stage(), Pick: pick.EDF, Park: park.DRS{Rho: q.Rho}}
+	})
+}
+
+// cutPlacement splits a text before its first option. Arguments of a placement
+// may be separated by commas too.
+func cutPlacement(text string) (placement, options string) {
+	for at := 0; ; {
+		comma := strings.IndexByte(text[at:], ',')
+		if comma < 0 {
+			return text, ""
+		}
+		at += comma + 1
+		key, _, _ := strings.Cut(text[at:], "=")
+		if slices.Contains(optionKeys, key) {
+			return text[:at-1], text[at:]
+		}
+	}
+}
+
+// optionKeys are the keys of a policy string.
+var optionKeys = []string{"theta", "rho", "clocks", "pick", "place", "park"}
+
+// finish builds a policy after the options that end the text were read.
+func finish(text, rest string, q Params, build func(Params) planner.Policy) (*planner.Policy, error) {
 	swaps, err := parseOptions(text, len(text)-len(rest), rest, &q)
 	if err != nil {
 		return nil, err
@@ -72,7 +116,7 @@ func Parse(text string, defaults Params) (*planner.Policy, error) {
 	if !(q.Theta > 0 && q.Theta <= 1) || !(q.Rho >= 0) {
 		return nil, &SyntaxError{text, 0, fmt.Sprintf("theta %v and rho %v, want 0 < theta ≤ 1 and rho ≥ 0", q.Theta, q.Rho)}
 	}
-	p := entries[entry].build(q)
+	p := build(q)
 	for _, swap := range swaps {
 		swap(&p, q)
 	}
@@ -154,6 +198,13 @@ func stageSwap(key, value string) (swap, error) {
 		return nil, fmt.Errorf("unknown key %q, want theta, rho, clocks, pick, place or park", key)
 	}
 	s, ok := values[value]
+	if !ok && key == "place" {
+		if placement, err := ParsePlacement(value); err == nil {
+			return func(p *planner.Policy, _ Params) { p.Place, p.Map = placement.Stage(), false }, nil
+		}
+		return nil, fmt.Errorf("unknown place %q, want one of %s, or a placement: %s",
+			value, strings.Join(sortedKeys(values), ", "), strings.Join(PlacementNames(), ", "))
+	}
 	if !ok {
 		return nil, fmt.Errorf("unknown %s %q, want one of %s", key, value, strings.Join(sortedKeys(values), ", "))
 	}

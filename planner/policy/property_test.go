@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -32,7 +33,7 @@ func checkMany(t *testing.T, cases int, property func(*rapid.T)) {
 
 // drawVariant draws what is exchanged in each policy: θ, ρ, clocks and parking.
 func drawVariant(t *rapid.T) string {
-	return oneOf(&drawer{T: t}, "variant", "", ":0.8", "", ":0.8", ",clocks=default", ":0.5,rho=0", ",park=never", ",rho=7.5")
+	return oneOf(&drawer{T: t}, "variant", "", ",theta=0.8", "", ",theta=0.8", ",clocks=default", ",theta=0.5,rho=0", ",park=never", ",rho=7.5")
 }
 
 // solve plans a problem by a policy string.
@@ -91,7 +92,7 @@ func TestEveryPolicysPlansPassCheckOnRandomProblems(t *testing.T) {
 	found, plans := seen{}, map[string]int{}
 	checkMany(t, problems, func(t *rapid.T) {
 		p, variant := drawProblem(t, atZero, atZero, atWholeSeconds, atAnyTime), drawVariant(t)
-		for _, name := range policy.Names() {
+		for _, name := range drawPolicies(t) {
 			plan := solve(t, p, name+variant)
 			if err := planner.Check(p, plan); err != nil {
 				t.Fatalf("%s: %v", name+variant, err)
@@ -101,9 +102,16 @@ func TestEveryPolicysPlansPassCheckOnRandomProblems(t *testing.T) {
 		}
 	})
 	for name, n := range plans {
-		if n < problems {
-			t.Errorf("%s: %d plans checked, want %d", name, n, problems)
+		want := problems
+		if !slices.Contains(policy.Names(), name) {
+			want = problems / len(policy.PlacementNames())
 		}
+		if n < want {
+			t.Errorf("%s: %d plans checked, want %d", name, n, want)
+		}
+	}
+	if want := len(policy.Names()) + len(policy.PlacementNames()); len(plans) != want {
+		t.Errorf("%d policies, want %d", len(plans), want)
 	}
 	for _, what := range []string{
 		"complete", "missed", "partial", "offline", "online", "clairvoyant", "slot", "continuous",
@@ -119,7 +127,7 @@ func TestEveryPolicysPlansPassCheckOnRandomProblems(t *testing.T) {
 func TestPlansAreTheSameEachTime(t *testing.T) {
 	checkMany(t, 500, func(t *rapid.T) {
 		p, variant := drawProblem(t, atZero, atZero, atWholeSeconds, atAnyTime), drawVariant(t)
-		for _, name := range policy.Names() {
+		for _, name := range drawPolicies(t) {
 			if a, b := solve(t, p, name+variant), solve(t, p, name+variant); !reflect.DeepEqual(a, b) {
 				t.Fatalf("%s: two answers\n%+v\n%+v", name+variant, a, b)
 			}
@@ -147,7 +155,7 @@ func TestOnlinePlansUseNothingOfJobsThatHaveNotArrived(t *testing.T) {
 		if len(kept) == 0 || len(kept) == len(p.Tasks) {
 			return
 		}
-		for _, name := range policy.Names() {
+		for _, name := range drawPolicies(t) {
 			full, prefix := solve(t, p, name+variant), solve(t, &past, name+variant)
 			for i, task := range kept {
 				a, b := decision(full, task, until), decision(prefix, i, until)
@@ -182,7 +190,7 @@ func TestCheckRefusesPlansWithOneNumberChanged(t *testing.T) {
 	checkMany(t, 2_000, func(t *rapid.T) {
 		p, variant := drawProblem(t, atZero, atWholeSeconds, atAnyTime), drawVariant(t)
 		d := &drawer{T: t}
-		plan := solve(t, p, oneOf(d, "policy", policy.Names()...)+variant)
+		plan := solve(t, p, oneOf(d, "policy", drawPolicies(t)...)+variant)
 		i := d.bits(6, "job") % len(plan.Assignments)
 		a, l := &plan.Assignments[i], &plan.Ledger
 		if a.Node < 0 {
@@ -209,4 +217,19 @@ func TestCheckRefusesPlansWithOneNumberChanged(t *testing.T) {
 	if len(spoiled) != 13 {
 		t.Errorf("spoiled %v, want all 13 numbers", spoiled)
 	}
+}
+
+// drawPolicies lists the registered policies and two of those that are named
+// by their placements.
+func drawPolicies(t *rapid.T) []string {
+	d, placements := &drawer{T: t}, policy.PlacementNames()
+	names := policy.Names()
+	for range 2 {
+		name := oneOf(d, "placement", placements...)
+		if name == "mix" {
+			name = "mix:bestfit=1,fgd=2"
+		}
+		names = append(names, name)
+	}
+	return names
 }

@@ -26,13 +26,15 @@ type optimum struct {
 	theta      float64
 	objectives []dvfsmodel.Objective // by class
 	shapes     [shapeSlots]sharedOptimum
-	evict      int
+	evict      uint // the way of the next shape, when all are taken
 }
 
 // sharedOptimum is the free optimum of a shape that was asked for lately.
 type sharedOptimum struct {
 	shape   shape
 	setting dvfsmodel.Setting
+	power   dvfsmodel.Watt
+	stretch float64 // seconds that a second of D takes
 }
 
 // shape is what the free optimum depends on: the same work repeated more often
@@ -55,31 +57,55 @@ const (
 )
 
 // slot is the shape's hash: each number counts by an odd factor of its own.
-func (s *shape) slot() int {
+func (s *shape) slot() uint {
 	h := uint64(s.class)*0x9e3779b97f4a7c15 + //nolint:gosec // any bits will do
 		math.Float64bits(float64(s.p0))*0xbf58476d1ce4e5b9 +
 		math.Float64bits(float64(s.gamma))*0x94d049bb133111eb +
 		math.Float64bits(float64(s.c))*0xd6e8feb86659fd93 +
 		math.Float64bits(s.delta)*0xa0761d6478bd642f +
 		math.Float64bits(s.constant)*0xe7037ed1a0b428db
-	return int((h ^ h>>32) * 0x9e3779b97f4a7c15 >> (64 - shapeBits))
+	return uint((h ^ h>>32) * 0x9e3779b97f4a7c15 >> (64 - shapeBits))
 }
 
-func (o *optimum) Want(task, option, class int, room float64) (planner.Quote, bool) {
+func (o *optimum) Want(task, option, class int, room float64) (q planner.Quote, ok bool) {
 	t := &o.p.Tasks[task]
 	if t.Share < 1 {
-		q := defaultQuote(o.p, task, option)
+		q = defaultQuote(o.p, task, option)
 		return q, q.Point.Time <= room
 	}
 	response := t.Options[option].Response
-	free, clocks, ok := o.free(response, class)
-	switch {
-	case !ok:
-		return planner.Quote{}, false
-	case free.Time <= room:
-		return planner.Quote{Point: free, Clocks: clocks, Want: free.Time}, true
+	c, ok := response.(*dvfsmodel.Continuous)
+	if !ok {
+		return o.alone(response, class, room)
 	}
-	return o.within(response, class, free.Time, room, planner.ClocksDeadline)
+	free := o.free(c, class)
+	if free == nil {
+		return q, false
+	}
+	time := c.Params.T0 + c.Params.D*free.stretch
+	if time > room {
+		return o.within(c, class, time, room, planner.ClocksDeadline)
+	}
+	q.Point.Setting, q.Point.Time = free.setting, time
+	q.Point.Power, q.Point.Energy = free.power, free.power.Over(time)
+	q.Clocks, q.Want = planner.ClocksFree, time
+	return q, true
+}
+
+// alone is Want for a response that shares its optimum with no other.
+func (o *optimum) alone(response dvfsmodel.Response, class int, room float64) (planner.Quote, bool) {
+	free, err := response.Optimum(o.objectives[class], math.Inf(1))
+	switch {
+	case err != nil:
+		return planner.Quote{}, false
+	case free.Time > room:
+		return o.within(response, class, free.Time, room, planner.ClocksDeadline)
+	}
+	clocks := planner.ClocksFree
+	if _, fixed := response.(*dvfsmodel.Fixed); fixed {
+		clocks = planner.ClocksNoModel // nobody chose them
+	}
+	return planner.Quote{Point: free, Clocks: clocks, Want: free.Time}, true
 }
 
 // within shortens a task to a room below the run time that it wants.
@@ -99,46 +125,33 @@ func (o *optimum) within(response dvfsmodel.Response, class int, want, room floa
 	return planner.Quote{Point: pt, Clocks: why, Want: want}, true
 }
 
-// free is the optimum without a limit, shared among equal shapes, and why the
-// clocks are so.
-func (o *optimum) free(response dvfsmodel.Response, class int) (dvfsmodel.Point, planner.ClockReason, bool) {
-	if c, ok := response.(*dvfsmodel.Continuous); ok {
-		p := &c.Params
-		key := shape{r: c.Range, class: class, p0: p.P0, gamma: p.Gamma, c: p.C, delta: p.Delta, constant: roundRatio(p.T0 / p.D)}
-		setting, ok := o.sharedSetting(&key, c)
-		return p.At(setting), planner.ClocksFree, ok
-	}
-	clocks := planner.ClocksFree
-	if _, fixed := response.(*dvfsmodel.Fixed); fixed {
-		clocks = planner.ClocksNoModel // nobody chose them
-	}
-	pt, err := response.Optimum(o.objectives[class], math.Inf(1))
-	return pt, clocks, err == nil
-}
-
-// sharedSetting is the free optimum of a shape, computed when it isn't among
-// those remembered.
-func (o *optimum) sharedSetting(key *shape, c *dvfsmodel.Continuous) (dvfsmodel.Setting, bool) {
-	home := key.slot()
-	into := (home + o.evict%shapeWays) % shapeSlots
-	for i := range shapeWays {
-		at := (home + i) % shapeSlots
-		slot := &o.shapes[at]
-		if slot.shape == *key {
-			return slot.setting, true
+// free is the optimum without a limit of a response's shape, computed when it
+// isn't among those remembered; nil when there is none.
+func (o *optimum) free(c *dvfsmodel.Continuous, class int) *sharedOptimum {
+	p := &c.Params
+	key := shape{r: c.Range, class: class, p0: p.P0, gamma: p.Gamma, c: p.C, delta: p.Delta, constant: roundRatio(p.T0 / p.D)}
+	home, way := key.slot(), o.evict
+	for i := range uint(shapeWays) {
+		slot := &o.shapes[(home+i)%shapeSlots]
+		if slot.shape == key {
+			return slot
 		}
 		if slot.shape.r == nil {
-			into = at
+			way = i
 			break // it would have been put here
 		}
 	}
-	pt, err := c.Optimum(o.objectives[key.class], math.Inf(1))
+	pt, err := c.Optimum(o.objectives[class], math.Inf(1))
 	if err != nil {
-		return pt.Setting, false
+		return nil
 	}
-	o.evict++
-	o.shapes[into] = sharedOptimum{shape: *key, setting: pt.Setting}
-	return pt.Setting, true
+	o.evict = (o.evict + 1) % shapeWays
+	into := &o.shapes[(home+way)%shapeSlots]
+	*into = sharedOptimum{
+		shape: key, setting: pt.Setting, power: pt.Power,
+		stretch: dvfsmodel.Params{D: 1, Delta: p.Delta}.Time(pt.Setting.Fc, pt.Setting.Fm),
+	}
+	return into
 }
 
 // roundRatio drops the bits of a ratio that rounding may have touched.

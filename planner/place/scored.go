@@ -1,0 +1,258 @@
+package place
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/fleet"
+	"github.com/epplan/epplan/planner/score"
+)
+
+// Scoring places tasks by judging the nodes that have room now: each starts at
+// once on the best one, a sleeping node among them, or waits until a task ends.
+type Scoring struct {
+	// Chooser makes the chooser of a run for a target workload.
+	Chooser func(m fleet.Workload, s *fleet.State) score.Chooser
+	// Workload is the target workload; nil: what arrived so far.
+	Workload fleet.Workload
+	// Meter is told the cluster's state before each change; nil: nobody is.
+	Meter Meter
+}
+
+// Meter observes the state of a run's cluster.
+type Meter interface {
+	// Until tells that the cluster was in this state from the last call to now,
+	// seconds.
+	Until(now float64, s *fleet.State)
+}
+
+// New is the Place stage of one run.
+func (s Scoring) New(v *planner.View) planner.Placer {
+	p := &scored{opening: opening{v}, how: s, demands: make([]*fleet.Demand, len(v.Problem.Tasks))}
+	p.build()
+	return p
+}
+
+// scored keeps a fleet beside the engine's nodes: those, and nodes that are
+// off: all that there are of a limited class, some of an unlimited one.
+type scored struct {
+	opening
+	how     Scoring
+	chooser score.Chooser
+	demands []*fleet.Demand // by task, once it was offered; nil before
+	known   []fleet.Demand  // of the tasks offered so far
+	learned int             // how many of them the chooser knew when it was made
+	kinds   []*fleet.Kind   // by class
+	class   []int           // by fleet node
+	node    []int           // by fleet node: the engine's, or off
+	spares  []int           // by class: how many of its fleet nodes are off
+	fleet   []int           // by the engine's node: the fleet's
+	next    int             // the fleet node to be opened, or off: the first of the class that sleeps
+}
+
+// off marks a fleet node that no node of the engine stands for.
+const off = -1
+
+// firstSpares is how many sleeping nodes of an unlimited class there are at
+// first; when they are used up there will be as many again.
+const firstSpares = 4
+
+// build makes the fleet.
+func (p *scored) build() {
+	classes := p.v.Problem.Cluster.Classes
+	p.next = off
+	p.kinds = make([]*fleet.Kind, len(classes))
+	p.spares = make([]int, len(classes))
+	state := fleet.NewState(nil)
+	for class := range classes {
+		p.kinds[class] = kindOf(&classes[class])
+		count := classes[class].Count
+		if count == 0 {
+			count = firstSpares
+		}
+		p.add(state, class, count)
+	}
+	p.chooser = p.how.Chooser(p.how.Workload, state)
+}
+
+// add appends nodes that are off.
+func (p *scored) add(state *fleet.State, class, count int) {
+	resident := p.v.Problem.Cluster.Classes[class].Count > 0 && p.v.NeverSleeps()
+	for range count {
+		state.Add(p.kinds[class])
+		if !resident {
+			state.Sleep(state.Len() - 1)
+		}
+		p.class = append(p.class, class)
+		p.node = append(p.node, off)
+	}
+	p.spares[class] += count
+}
+
+// use takes a node from the spare ones and sees to it that some are left of an
+// unlimited class.
+func (p *scored) use(class int) {
+	p.spares[class]--
+	if p.spares[class] > 0 || p.v.Problem.Cluster.Classes[class].Count > 0 {
+		return
+	}
+	state, have := p.chooser.State(), 0
+	for _, c := range p.class {
+		if c == class {
+			have++
+		}
+	}
+	p.add(state, class, have)
+	p.remake()
+}
+
+// remake makes the chooser anew for the state as it is.
+func (p *scored) remake() {
+	m := p.how.Workload
+	if m == nil {
+		m = fleet.NewWorkload(p.known, fleet.PaperCover)
+	}
+	p.chooser = p.how.Chooser(m, p.chooser.State())
+}
+
+// unlimited is the milli-vCPU and MiB of nodes whose CPUs or memory aren't
+// counted.
+const unlimited = 1 << 40
+
+// kindOf is a node class as the fleet sees it.
+func kindOf(k *planner.NodeClass) *fleet.Kind {
+	kind := &fleet.Kind{Model: k.Model, CPU: unlimited, Mem: unlimited, GPUs: k.GPUs, Power: k.Steps}
+	if k.CPUs > 0 {
+		kind.CPU = int64(k.CPUs * 1000)
+	}
+	if k.MemGiB > 0 {
+		kind.Mem = int64(k.MemGiB * 1024)
+	}
+	return kind
+}
+
+// demandOf is what a task asks of a node of the fleet; ok is false when no
+// class suits it. All the GPU models that it may go to take as many GPUs as
+// the first that suits.
+func (p *scored) demandOf(task int) (d fleet.Demand, ok bool) {
+	t := &p.v.Problem.Tasks[task]
+	d = fleet.Demand{CPU: ceilMilli(t.CPUs), Mem: int64(math.Ceil(t.MemGiB*1024 - roundOff)), Milli: int(ceilMilli(t.Share))}
+	var models []string
+	for class := range p.kinds {
+		option := p.option(task, class)
+		if option < 0 || (ok && t.Options[option].GPUs != d.GPUs) {
+			continue
+		}
+		d.GPUs, ok = t.Options[option].GPUs, true
+		if model := p.kinds[class].Model; !slices.Contains(models, model) {
+			models = append(models, model)
+		}
+	}
+	if d.GPUs == 0 {
+		d.Milli = 0
+	}
+	d.Spec = strings.Join(models, "|")
+	return d, ok
+}
+
+// roundOff keeps a product that is whole but for rounding from being rounded up.
+const roundOff = 1e-6
+
+func ceilMilli(x float64) int64 { return int64(math.Ceil(x*1000 - roundOff)) }
+
+// learn makes the chooser anew for the tasks offered so far when they have
+// become half as many again, unless the target workload was given.
+func (p *scored) learn(d *fleet.Demand) {
+	if p.how.Workload != nil {
+		return
+	}
+	p.known = append(p.known, *d)
+	if 2*len(p.known) > 3*p.learned {
+		p.learned = len(p.known)
+		p.remake()
+	}
+}
+
+// demand is what a task asks for, remembered; nil when no class suits it.
+func (p *scored) demand(task int) *fleet.Demand {
+	if p.demands[task] == nil {
+		if d, ok := p.demandOf(task); ok {
+			p.demands[task] = &d
+			p.learn(&d)
+		}
+	}
+	return p.demands[task]
+}
+
+// advance tells the meter how long the fleet was as it is.
+func (p *scored) advance() {
+	if p.how.Meter != nil {
+		p.how.Meter.Until(p.v.Now, p.chooser.State())
+	}
+}
+
+func (p *scored) Opened(node int) {
+	p.advance()
+	f := p.next
+	if f == off { // opened before this stage was made
+		class := p.v.ClassOf(node)
+		for f = range p.node {
+			if p.class[f] == class && p.node[f] == off {
+				break
+			}
+		}
+	}
+	p.next = off
+	for len(p.fleet) <= node {
+		p.fleet = append(p.fleet, off)
+	}
+	p.node[f], p.fleet[node] = node, f
+	p.chooser.Wake(f)
+	p.use(p.class[f])
+}
+
+func (p *scored) Closed(node int) {
+	p.advance()
+	f := p.fleet[node]
+	p.node[f] = off
+	p.spares[p.class[f]]++
+	p.chooser.Sleep(f)
+}
+
+func (p *scored) Committed(task int, a *planner.Assignment) {
+	p.advance()
+	// The chooser gave the place, or the engine holds the task there already.
+	_ = p.chooser.Place(p.fleet[a.Node], p.demand(task), a.GPUs)
+}
+
+// Finished gives back what a task held.
+func (p *scored) Finished(task int, a *planner.Assignment) {
+	p.advance()
+	p.chooser.Release(p.fleet[a.Node], p.demand(task), a.GPUs)
+}
+
+func (p *scored) Place(task int) (planner.Placement, planner.Verdict) {
+	d := p.demand(task)
+	if d == nil {
+		return planner.Placement{}, planner.Reject
+	}
+	f, gpus, ok := p.chooser.Choose(d)
+	if !ok {
+		return planner.Placement{}, planner.Wait
+	}
+	class, node := p.class[f], p.node[f]
+	option := p.v.Option(task, class)
+	start := p.v.StartOnNew(task, class)
+	if node != off {
+		start = p.v.StartFor(task, p.v.Since(node)+p.v.Problem.Cluster.Classes[class].TurnOnDelay)
+	}
+	p.next = f
+	q, room, ok := p.quote(task, option, class, start)
+	if ok {
+		return placement(node, class, option, gpus, start, &q, room, planner.PlaceScored), planner.Start
+	}
+	q = p.v.Tuner.Fastest(task, option, class)
+	return placement(node, class, option, gpus, start, &q, room, planner.PlaceLate), planner.Start
+}

@@ -1,0 +1,236 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/fleet"
+	"github.com/epplan/epplan/planner/pick"
+	"github.com/epplan/epplan/planner/place"
+	"github.com/epplan/epplan/planner/score"
+	"github.com/epplan/epplan/planner/tune"
+)
+
+// Stay is a task and how long it ran, seconds.
+type Stay struct {
+	Demand  fleet.Demand
+	Seconds float64
+}
+
+// Traffic says how stays are resampled: as a Poisson stream of arrivals, each a
+// stay drawn from a list, at the rate that makes their mean GPU demand a part of
+// the cluster's capacity.
+type Traffic struct {
+	Load float64 // that part, above 0
+	// Horizon is for how long the cluster is observed, seconds. Longer stays are
+	// cut to it, and as much time goes before as warm-up: then all stays that
+	// could still be there have begun.
+	Horizon float64
+}
+
+// Arrivals draws a stream of tasks from stays for a cluster of kinds, one entry
+// for each node. Tasks arrive from 0 to twice the horizon. Stays of tasks that
+// no empty node could take are left out. It is an error if what is left asks
+// for no GPUs.
+func (t Traffic) Arrivals(stays []Stay, kinds []*fleet.Kind, rng *rand.Rand) ([]planner.Task, error) {
+	if !(t.Load > 0) || !(t.Horizon > 0) || math.IsInf(t.Load+t.Horizon, 0) {
+		return nil, fmt.Errorf("load %v and horizon %v s, want finite numbers above 0", t.Load, t.Horizon)
+	}
+	state := fleet.NewState(distinct(kinds))
+	var templates []planner.Task
+	mean := 0.0 // milli-GPU seconds of a stay
+	for i := range stays {
+		s := &stays[i]
+		if !(s.Seconds > 0) || hopelessness([]fleet.Demand{s.Demand}, state)[0] != Placed {
+			continue
+		}
+		seconds := min(s.Seconds, t.Horizon)
+		templates = append(templates, template(&s.Demand, seconds, state))
+		mean += float64(s.Demand.GPUMilli()) * seconds
+	}
+	if mean == 0 {
+		return nil, errors.New("no task that fits on a node stays and asks for GPUs")
+	}
+	mean /= float64(len(templates))
+	capacity := 0
+	for _, k := range kinds {
+		capacity += k.GPUs * fleet.Whole
+	}
+	rate := t.Load * float64(capacity) / mean
+	tasks := make([]planner.Task, 0, int(rate*2*t.Horizon*1.02))
+	for now := rng.ExpFloat64() / rate; now < 2*t.Horizon; now += rng.ExpFloat64() / rate {
+		task := templates[rng.IntN(len(templates))]
+		task.Arrival = now
+		tasks = append(tasks, task)
+	}
+	return tasks, nil
+}
+
+// distinct lists kinds once each, in the order of their first nodes.
+func distinct(kinds []*fleet.Kind) []*fleet.Kind {
+	var once []*fleet.Kind
+	for _, k := range kinds {
+		if !slices.Contains(once, k) {
+			once = append(once, k)
+		}
+	}
+	return once
+}
+
+// template is a task but for its arrival. It has an option for each GPU model
+// that it may run on.
+func template(d *fleet.Demand, seconds float64, kinds *fleet.State) planner.Task {
+	t := planner.Task{
+		ID: "task", Deadline: math.Inf(1), Due: math.Inf(1), Limit: math.Inf(1), Share: 1,
+		CPUs: float64(d.CPU) / 1000, MemGiB: float64(d.Mem) / 1024,
+	}
+	if d.Shared() {
+		t.Share = float64(d.Milli) / fleet.Whole
+	}
+	run := &dvfsmodel.Fixed{At: dvfsmodel.Point{Setting: dvfsmodel.DefaultSetting(), Time: seconds}}
+	for i := range kinds.Len() {
+		model := kinds.Node(i).Kind.Model
+		known := slices.ContainsFunc(t.Options, func(o planner.Option) bool { return o.Model == model })
+		if d.Accepts(model) && !known {
+			t.Options = append(t.Options, planner.Option{Model: model, GPUs: d.GPUs, Response: run})
+		}
+	}
+	return t
+}
+
+// Sojourn runs a stream of tasks that come and go.
+type Sojourn struct {
+	Kinds    []*fleet.Kind // one entry for each node
+	Chooser  func(fleet.Workload, *fleet.State) score.Chooser
+	Workload fleet.Workload
+	Park     planner.Parker
+	Pick     func(*planner.View, planner.Placer) planner.Picker // nil: first come, first served
+	Delay    float64                                            // seconds that waking a node takes
+	Horizon  float64                                            // as in [Traffic]
+}
+
+// Passage is what a run of tasks that come and go came to between the horizon
+// and twice the horizon.
+type Passage struct {
+	Power     dvfsmodel.Watt // mean EOPC
+	Allocated float64        // mean part of the GPUs that is allocated
+	Asleep    float64        // mean part of the nodes that sleeps
+	Arrived   int            // tasks that arrived in the time
+	Waited    int            // those that didn't start at once
+	MeanWait  float64        // seconds, over all that arrived and started
+	Wait95    float64        // the wait that 95 % of them don't exceed
+	Unplaced  int            // those that never started
+}
+
+// Run plays the tasks with the planner's engine.
+func (s *Sojourn) Run(ctx context.Context, tasks []planner.Task) (*Passage, error) {
+	p := &planner.Problem{Cluster: s.cluster(), Tasks: tasks, Mode: planner.Online}
+	meter := &mean{from: s.Horizon, to: 2 * s.Horizon}
+	policy := &planner.Policy{
+		Tune: tune.None, Pick: s.Pick, Park: s.Park,
+		Place: place.Scoring{Chooser: s.Chooser, Workload: s.Workload, Meter: meter}.New,
+	}
+	if policy.Pick == nil {
+		policy.Pick = pick.FCFS
+	}
+	plan, err := planner.Solve(ctx, p, policy, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := planner.Check(p, plan); err != nil {
+		return nil, fmt.Errorf("the replayed plan breaks a rule: %w", err)
+	}
+	result := &Passage{}
+	meter.read(result)
+	s.waits(p, plan, result)
+	return result, nil
+}
+
+// cluster is the nodes as classes, in the order of their first nodes.
+func (s *Sojourn) cluster() planner.Cluster {
+	var c planner.Cluster
+	for i, k := range distinct(s.Kinds) {
+		count := 0
+		for _, other := range s.Kinds {
+			if other == k {
+				count++
+			}
+		}
+		c.Classes = append(c.Classes, planner.NodeClass{
+			Name: fmt.Sprintf("%s-%d", k.Model, i), Model: k.Model, Count: count, GPUs: k.GPUs,
+			CPUs: float64(k.CPU) / 1000, MemGiB: float64(k.Mem) / 1024,
+			IdleW: k.Power.GPUIdle, SleepW: k.Power.Sleep, TurnOnDelay: s.Delay, Steps: k.Power,
+		})
+	}
+	return c
+}
+
+// waits measures how long tasks of the observed time waited.
+func (s *Sojourn) waits(p *planner.Problem, plan *planner.Plan, result *Passage) {
+	var waits []float64
+	total := 0.0
+	for i := range plan.Assignments {
+		if p.Tasks[i].Arrival < s.Horizon {
+			continue
+		}
+		result.Arrived++
+		a := &plan.Assignments[i]
+		if a.Node < 0 {
+			result.Unplaced++
+			continue
+		}
+		wait := a.Start - p.Tasks[i].Arrival
+		if wait > 0 {
+			result.Waited++
+		}
+		waits = append(waits, wait)
+		total += wait
+	}
+	if len(waits) == 0 {
+		return
+	}
+	slices.Sort(waits)
+	result.MeanWait = total / float64(len(waits))
+	result.Wait95 = waits[(len(waits)*19-1)/20]
+}
+
+// mean averages a cluster's state over a span of time.
+type mean struct {
+	from, to, last           float64
+	energy, allocated, sleep float64
+	capacity, nodes          float64
+}
+
+// Until adds the time since the last call.
+func (m *mean) Until(now float64, s *fleet.State) {
+	span := min(now, m.to) - max(m.last, m.from)
+	m.last = now
+	if span <= 0 {
+		return
+	}
+	cpu, gpu := s.Power()
+	m.energy += float64(cpu+gpu) * span
+	m.allocated += float64(s.Allocated()) * span
+	m.sleep += float64(s.Asleep()) * span
+	m.capacity, m.nodes = float64(s.Capacity()), float64(s.Len())
+}
+
+func (m *mean) read(p *Passage) {
+	span := m.to - m.from
+	p.Power = dvfsmodel.Watt(m.energy / span)
+	p.Allocated = part64(m.allocated, m.capacity*span)
+	p.Asleep = part64(m.sleep, m.nodes*span)
+}
+
+func part64(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return a / b
+}
