@@ -27,7 +27,7 @@ RACEPKGS  ?= ./...
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: build
 build: ## compile bin/epplan, static and without cgo
@@ -36,6 +36,12 @@ build: ## compile bin/epplan, static and without cgo
 .PHONY: demo
 demo: build ## plan the demo batch
 	bin/epplan $(DEMO)
+
+.PHONY: demo-replay
+demo-replay: build ## fill a synthetic cluster by several placements
+	rm -rf $(CACHE)/demo-replay
+	bin/epplan generate openb --seed 1 --nodes 300 --tasks 2000 $(CACHE)/demo-replay
+	bin/epplan replay $(CACHE)/demo-replay --policy fgd,pwr,pwr+fgd:0.1,bestfit,potential --svg $(CACHE)/demo-replay/curves.svg
 
 .PHONY: test
 test: ## go vet and every test

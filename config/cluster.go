@@ -88,7 +88,7 @@ const boardW = 250
 
 // steps is the class's power as placement scores reckon it.
 func steps(k *planner.NodeClass, p *Profile, profiles *Profiles) planner.StepPower {
-	s := planner.StepPower{GPUIdle: k.IdleW, GPUBusy: max(k.IdleW, boardW), Sleep: k.SleepW}
+	s := planner.StepPower{GPUIdle: k.IdleW, GPUBusy: max(k.IdleW, boardW), Sleep: k.SleepW, Weight: p.EnergyWeight}
 	if p.BusyW > 0 {
 		s.GPUBusy = max(k.IdleW, p.BusyW)
 	}

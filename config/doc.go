@@ -22,6 +22,8 @@
 //	idle_w               required: watts of one idle GPU
 //	busy_w               watts of one GPU with anything allocated on it; with it,
 //	                     clocks aren't needed for placing tasks
+//	energy_weight        what a watt of its nodes counts, by price or carbon for
+//	                     example, when places for tasks are compared (1)
 //	host_w_per_gpu       watts of CPUs, fans and memory, by GPU (25)
 //	voltage              core voltage as [[MHz, volts], …] ("paper": its curve)
 //	source               where the values come from

@@ -90,6 +90,6 @@ func (p *Profiles) Power(gpuModel string, gpus int) (fleet.Power, error) {
 	if gpu.BusyW == 0 {
 		return fleet.Power{}, fmt.Errorf("GPU model %s has no busy_w, which placing tasks needs", quoted(gpu.Name))
 	}
-	power.GPUIdle, power.GPUBusy = gpu.IdleW, gpu.BusyW
+	power.GPUIdle, power.GPUBusy, power.Weight = gpu.IdleW, gpu.BusyW, gpu.EnergyWeight
 	return power, nil
 }

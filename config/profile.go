@@ -22,7 +22,10 @@ type Profile struct {
 	Range string
 	IdleW dvfsmodel.Watt // one idle GPU
 	BusyW dvfsmodel.Watt // one GPU with anything allocated on it, whatever it runs; 0: not known
-	HostW dvfsmodel.Watt // by GPU: CPUs, fans and memory of a node that is on
+	// EnergyWeight is what a watt of a node with such GPUs counts when places for
+	// tasks are compared; 0: 1.
+	EnergyWeight float64
+	HostW        dvfsmodel.Watt // by GPU: CPUs, fans and memory of a node that is on
 	// Voltage is the core voltage over the core clock, ascending; between the
 	// points it is linear, beyond them flat. Empty means the paper's curve.
 	Voltage []VoltagePoint

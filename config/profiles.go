@@ -156,6 +156,7 @@ func (p *Profile) fields() []field {
 		choice("range", "", &p.Range, "wide", "narrow"),
 		required(number("idle_w", "", &p.IdleW, nonNegative)),
 		number("busy_w", "", &p.BusyW, positive),
+		number("energy_weight", "", &p.EnergyWeight, positive),
 		number("host_w_per_gpu", "", &p.HostW, nonNegative),
 		voltage,
 		line("source", "", &p.Source),

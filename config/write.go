@@ -96,6 +96,7 @@ func (p *Profile) writtenFields() []field {
 		"clocks":           len(p.Clocks) == 0,
 		"range":            p.Range == "",
 		"busy_w":           p.BusyW == 0,
+		"energy_weight":    p.EnergyWeight == 0,
 		"source":           p.Source == "",
 	}
 	return slices.DeleteFunc(p.fields(), func(f field) bool { return absent[f.key] })

@@ -19,6 +19,17 @@ type StepPower struct {
 	// Literal charges CPU packages as equation 1 is printed, which loses the
 	// idle power of partly filled ones. The paper's simulator doesn't.
 	Literal bool
+	// Weight is what a watt counts when places are compared, by price or carbon
+	// for example; 0: 1. Power itself stays in watts.
+	Weight float64
+}
+
+// Cost is a power as it counts.
+func (p *StepPower) Cost(w dvfsmodel.Watt) float64 {
+	if p.Weight == 0 {
+		return float64(w)
+	}
+	return p.Weight * float64(w)
 }
 
 // CPU is the power of a node's CPU packages when left of its capacity, both in
@@ -61,6 +72,9 @@ func (p *StepPower) Validate() error {
 		if !(w >= 0) || math.IsInf(float64(w), 0) {
 			return fmt.Errorf("power %v W, want a finite number of 0 or more", float64(w))
 		}
+	}
+	if !(p.Weight >= 0) || math.IsInf(p.Weight, 0) {
+		return fmt.Errorf("a watt counts %v, want a finite number above 0, or 0 for 1", p.Weight)
 	}
 	if p.Cores < 0 || p.Threads < 0 {
 		return errors.New("a CPU package has a negative number of cores or threads")

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 	"github.com/xrash/smetrics"
@@ -150,6 +151,9 @@ func checkValue(flag cli.Flag, value string) error {
 	case *cli.Uint64Flag:
 		want = "a whole number, 0 or more"
 		_, err = strconv.ParseUint(value, 10, 64)
+	case *cli.DurationFlag:
+		want = "a time such as 90s or 6h"
+		_, err = time.ParseDuration(value)
 	}
 	if err != nil {
 		return usagef("--%s is %q, want %s", flag.Names()[0], value, want)

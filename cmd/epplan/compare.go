@@ -46,6 +46,8 @@ func policyList() string {
 	for _, name := range policy.Names() {
 		fmt.Fprintf(&b, "  %-14s%s\n", name, policy.Describe(name))
 	}
+	b.WriteString("Placements are policies too: tasks by earliest due time at their optimal clocks, each at once on\n" +
+		"the best node with room (see epplan replay --help): " + strings.Join(policy.PlacementNames(), ", ") + ".\n")
 	return b.String()
 }
 

@@ -26,22 +26,23 @@ func (t *terminal) replayCommand() *cli.Command {
 			"random order, just as the paper's simulator makes them of a seed; with --seeds so many times, and the table\n" +
 			"has means ± standard deviations. GRAR is the part of the GPUs asked for that was allocated. Policies:\n" + placementList() +
 			"Example: epplan replay demo --policy fgd,pwr,pwr+fgd:0.1 --seeds 2",
-		Flags: append(traceFlags(),
+		Flags: slices.Concat(traceFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "family", Usage: "`FAMILY` of the task list in TRACE", Value: "default"},
 			&cli.StringFlag{Name: "arrivals", Usage: "CSV `FILE` with the order in which tasks arrive"},
 			&cli.StringFlag{Name: "node-order", Usage: "CSV `FILE` with the nodes' ranks: of equally good ones the first is taken"},
 			streamSeedFlag(),
 			&cli.IntFlag{Name: "seeds", Usage: "`COUNT` of streams, by consecutive seeds", Value: 1},
 			&cli.Float64Flag{Name: "load", Usage: "`LOAD` at which streams end, in parts of the cluster's GPUs", Value: replay.PaperLoad},
-			&cli.StringSliceFlag{Name: "policy", Aliases: []string{"p"}, DefaultText: "the paper's", Usage: "`POLICIES`, separated by commas; repeat it for more"},
+			&cli.StringSliceFlag{Name: "policy", Aliases: []string{"p"}, DefaultText: "the paper's and potential", Usage: "`POLICIES`, separated by commas; repeat it for more"},
 			&cli.StringFlag{Name: "base", DefaultText: "fgd where there are several policies, else none", Usage: "`POLICY` against which savings are stated, or none"},
 			&cli.StringFlag{Name: "loads", Usage: "arrived `LOADS` at which savings are stated, separated by commas", Value: "0.2,0.4,0.6,0.8,0.9,1.0"},
 			&cli.StringFlag{Name: "curve", Usage: "CSV `FILE` to write with a run's curve; several runs: a folder"},
 			&cli.StringFlag{Name: "decisions", Usage: "CSV `FILE` to write with what became of each arrival; several runs: a folder"},
 			&cli.StringFlag{Name: "svg", Usage: "`FILE` to draw saving, allocation and fragmentation to; a folder: a file for each"},
+			&cli.IntFlag{Name: "batch", Usage: "`COUNT` of arrivals that are placed together, the largest first", Value: 1},
 			&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, DefaultText: "as many as processors", Usage: "`COUNT` of runs at a time"},
 			jsonFlag(), csvFlag(),
-		),
+		}, departureFlags()),
 		Action: t.replay,
 	}
 }
@@ -67,6 +68,12 @@ func (t *terminal) replay(c *cli.Context) error {
 	if err := takes(c, 0, 1, "a folder with a trace, or none"); err != nil {
 		return err
 	}
+	if err := checkMode(c); err != nil {
+		return err
+	}
+	if c.Bool("departures") {
+		return t.replayStays(c)
+	}
 	in, err := t.inflation(c)
 	if err != nil {
 		return err
@@ -90,31 +97,30 @@ func (t *terminal) replay(c *cli.Context) error {
 
 // inflation reads what the flags ask for.
 func (t *terminal) inflation(c *cli.Context) (*inflation, error) {
-	in := &inflation{until: c.Float64("load"), log: c.String("decisions") != ""}
-	if !(in.until > 0 && in.until <= mostLoad) {
-		return nil, usagef("--load %v, want above 0 and up to %d", in.until, mostLoad)
+	names := append(paperPlacements(), policy.DefaultPlacement)
+	if c.IsSet("policy") {
+		names = splitPlacements(c.StringSlice("policy"))
 	}
-	if c.Int("seeds") < 1 || c.Int("seeds") > mostSeeds {
-		return nil, usagef("--seeds %d, want 1 to %d", c.Int("seeds"), mostSeeds)
-	}
-	if c.IsSet("jobs") && c.Int("jobs") < 1 {
-		return nil, usagef("--jobs %d, want 1 or more", c.Int("jobs"))
-	}
-	for i := range c.Int("seeds") {
-		in.seeds = append(in.seeds, c.Uint64("seed")+uint64(i))
-	}
-	if err := in.readPolicies(c); err != nil {
-		return nil, err
-	}
-	var err error
-	if in.loads, err = readLoads(c.String("loads")); err != nil {
-		return nil, err
-	}
-	names, err := traceNamesOf(c)
+	runs, err := readRuns(c, names)
 	if err != nil {
 		return nil, err
 	}
-	return in, in.read(t, names)
+	in := &runs
+	in.until, in.batch, in.log = c.Float64("load"), c.Int("batch"), c.String("decisions") != ""
+	if in.batch < 1 {
+		return nil, usagef("--batch %d, want 1 or more", in.batch)
+	}
+	if !(in.until > 0 && in.until <= mostLoad) {
+		return nil, usagef("--load %v, want above 0 and up to %d", in.until, mostLoad)
+	}
+	if in.loads, err = readLoads(c.String("loads")); err != nil {
+		return nil, err
+	}
+	files, err := traceNamesOf(c)
+	if err != nil {
+		return nil, err
+	}
+	return in, in.read(t, files)
 }
 
 // Bounds that keep a typing error from filling the memory.
@@ -131,17 +137,22 @@ func paperPlacements() []string {
 	}
 }
 
-// readPolicies reads the flags that name policies.
-func (in *inflation) readPolicies(c *cli.Context) error {
-	names := paperPlacements()
-	if c.IsSet("policy") {
-		names = splitPlacements(c.StringSlice("policy"))
+// readRuns reads seeds, and policies from their names.
+func readRuns(c *cli.Context, names []string) (in inflation, err error) {
+	if c.Int("seeds") < 1 || c.Int("seeds") > mostSeeds {
+		return in, usagef("--seeds %d, want 1 to %d", c.Int("seeds"), mostSeeds)
+	}
+	if c.IsSet("jobs") && c.Int("jobs") < 1 {
+		return in, usagef("--jobs %d, want 1 or more", c.Int("jobs"))
+	}
+	for i := range c.Int("seeds") {
+		in.seeds = append(in.seeds, c.Uint64("seed")+uint64(i))
 	}
 	base := strings.ToLower(c.String("base"))
 	if base == "" && len(names) > 1 {
 		base = "fgd"
 	}
-	return in.usePolicies(names, base)
+	return in, in.usePolicies(names, base)
 }
 
 // usePolicies reads policies and finds, or puts in front, the base; none is none.

@@ -26,6 +26,7 @@ type inflation struct {
 	seeds    []uint64
 	loads    []float64 // at which savings are stated, ascending
 	until    float64   // load at which streams end
+	batch    int       // arrivals that are placed together
 	log      bool      // keep decisions
 }
 
@@ -40,6 +41,11 @@ func (in *inflation) allLoads() []float64 {
 	loads := append(slices.Clone(in.loads), nearFull, full)
 	slices.Sort(loads)
 	return slices.Compact(loads)
+}
+
+// weighted tells whether watts count differently by node.
+func (in *inflation) weighted() bool {
+	return slices.ContainsFunc(in.trace.kinds, func(k *fleet.Kind) bool { return k.Power.Weight != 0 && k.Power.Weight != 1 })
 }
 
 func (in *inflation) runs() int { return len(in.policies) * len(in.seeds) }

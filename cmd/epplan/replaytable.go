@@ -55,13 +55,27 @@ func fixed(x float64, decimals int) string {
 // saving is the part of the base's power that a policy saves at a load, by its
 // index in all loads; NaN without base.
 func (in *inflation) saving(runs [][]inflated, policy, load int) spread {
+	return in.less(runs, policy, load, func(r *replay.Reading) float64 { return float64(r.Power) })
+}
+
+// costSaving is the same in weighted watts.
+func (in *inflation) costSaving(runs [][]inflated, policy, load int) spread {
+	return in.less(runs, policy, load, func(r *replay.Reading) float64 { return r.Cost })
+}
+
+// less is by how much less of something a policy takes than the base.
+func (in *inflation) less(runs [][]inflated, policy, load int, of func(*replay.Reading) float64) spread {
 	return spreadOf(len(in.seeds), func(seed int) float64 {
 		if in.base < 0 {
 			return math.NaN()
 		}
-		base := runs[in.base][seed].readings[load].Power
-		return 1 - float64(runs[policy][seed].readings[load].Power/base)
+		return 1 - of(&runs[policy][seed].readings[load])/of(&runs[in.base][seed].readings[load])
 	})
+}
+
+// cost is EOPC in weighted watts at a load.
+func (in *inflation) cost(runs []inflated, load int) spread {
+	return spreadOf(len(runs), func(seed int) float64 { return runs[seed].readings[load].Cost })
 }
 
 // ratio is GRAR at a load.
@@ -134,6 +148,14 @@ func (t *inflationTable) people(runs [][]inflated, policy int) {
 		t.add(report.Column{Head: "GRAR", Note: "at " + loadText(load)}, t.ratio(runs[policy], slices.Index(t.all, load)).text(n, 4, 1))
 	}
 	highest := t.loads[len(t.loads)-1]
+	if t.weighted() && t.base >= 0 {
+		for _, load := range t.loads {
+			t.add(report.Column{Head: "weighted", Note: "saved % at " + loadText(load)}, t.costSaving(runs, policy, slices.Index(t.all, load)).text(n, 1, 100))
+		}
+	}
+	if t.weighted() {
+		t.add(report.Column{Head: "weighted", Note: "kW at " + loadText(highest)}, t.cost(runs[policy], slices.Index(t.all, highest)).text(n, 1, 1e-3))
+	}
 	t.add(report.Column{Head: "EOPC", Note: "kW at " + loadText(highest)}, t.power(runs[policy], slices.Index(t.all, highest)).text(n, 1, 1e-3))
 	t.add(report.Column{Head: "fragmented", Note: "GPUs at " + loadText(highest)}, t.fragmented(runs[policy], highest).text(n, 0, 1))
 	t.add(report.Column{Head: "placed"}, spreadOf(n, func(i int) float64 { return float64(runs[policy][i].tally.Placed()) }).text(n, 0, 1))
@@ -161,6 +183,12 @@ func (t *inflationTable) machines(runs [][]inflated, policy int) {
 			t.number("saving"+at, t.saving(runs, policy, i))
 		}
 		t.number("eopc_w"+at, t.power(own, i))
+		if t.weighted() && t.base >= 0 {
+			t.number("weighted_saving"+at, t.costSaving(runs, policy, i))
+		}
+		if t.weighted() {
+			t.number("weighted_w"+at, t.cost(own, i))
+		}
 		t.number("grar"+at, t.ratio(own, i))
 		t.number("fragmented_gpu"+at, t.fragmented(own, load))
 	}

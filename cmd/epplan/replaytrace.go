@@ -157,13 +157,15 @@ type drawn struct {
 // draw takes the given stream and order, or draws them.
 func (in *inflation) draw(seed uint64) (d drawn, err error) {
 	if in.given != nil {
-		return drawn{rows: in.given}, nil
+		d.rows = slices.Clone(in.given)
+	} else if d.rows, d.order, err = replay.DrawPaper(seed, in.demands, len(in.trace.kinds), in.capacity(), in.until); err != nil {
+		return drawn{}, err
 	}
-	d.rows, d.order, err = replay.DrawPaper(seed, in.demands, len(in.trace.kinds), in.capacity(), in.until)
+	replay.Batch(d.rows, in.demands, in.batch)
 	if in.ordered {
 		d.order = nil
 	}
-	return d, err
+	return d, nil
 }
 
 func (in *inflation) capacity() int64 {

@@ -3,6 +3,7 @@ package trace
 import (
 	"fmt"
 	"io"
+	"strconv"
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/planner/fleet"
@@ -13,12 +14,13 @@ type NodeRow struct {
 	Name, Model string
 	CPU, Mem    int64 // milli-vCPU, MiB
 	GPUs        int
-	Line        int // of the list
+	Weight      float64 // what a watt of the node counts; 0: what its GPU model's does
+	Line        int     // of the list
 }
 
 // ReadNodes reads a list of nodes in the openb format: CSV with a header that
 // names the columns cpu_milli, memory_mib, gpu and model and may name sn, the
-// node's name, and rank. Nodes come back in the order of their ranks, which
+// node's name, energy_weight, and rank. Nodes come back in the order of their ranks, which
 // count from 0; without ranks in the order of the list. The name stands for the
 // input in errors; every one is a [PositionError] but those of the reader
 // itself.
@@ -31,7 +33,10 @@ func ReadNodes(r io.Reader, name string) ([]NodeRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := nodeList{table: t, columns: found, name: t.find("sn"), rank: t.find("rank"), byName: make(map[string]int)}
+	n := nodeList{
+		table: t, columns: found, name: t.find("sn"), rank: t.find("rank"),
+		weight: t.find("energy_weight"), byName: make(map[string]int),
+	}
 	for {
 		if ok, err := t.next(); err != nil {
 			return nil, err
@@ -54,11 +59,11 @@ func ReadNodes(r io.Reader, name string) ([]NodeRow, error) {
 // nodeList is the nodes read so far.
 type nodeList struct {
 	*table
-	columns    []int
-	name, rank int // columns, -1 where there is none
-	rows       []NodeRow
-	ranks      []int
-	byName     map[string]int // line of each name
+	columns            []int
+	name, rank, weight int // columns, -1 where there is none
+	rows               []NodeRow
+	ranks              []int
+	byName             map[string]int // line of each name
 }
 
 // maxNodes bounds ranks.
@@ -78,6 +83,9 @@ func (n *nodeList) add() (err error) {
 		return err
 	}
 	row.GPUs = int(gpus)
+	if row.Weight, err = n.energyWeight(); err != nil {
+		return err
+	}
 	if row.GPUs > 0 && row.Model == "" {
 		return n.bad(n.columns[3], "no GPU model, want one for %d GPUs", row.GPUs)
 	}
@@ -98,6 +106,19 @@ func (n *nodeList) add() (err error) {
 	return nil
 }
 
+// energyWeight reads what a watt counts, 0 where nothing says so.
+func (n *nodeList) energyWeight() (float64, error) {
+	if n.weight < 0 || len(n.field(n.weight)) == 0 {
+		return 0, nil
+	}
+	field := string(n.field(n.weight))
+	x, err := strconv.ParseFloat(field, 64)
+	if err != nil || !(x > 0 && x <= maxQuantity) {
+		return 0, n.bad(n.weight, "energy_weight is %.40q, want a number above 0, or nothing", field)
+	}
+	return x, nil
+}
+
 // byRank puts the nodes in order.
 func (n *nodeList) byRank() ([]NodeRow, error) {
 	sorted := make([]NodeRow, len(n.rows))
@@ -115,7 +136,8 @@ func (n *nodeList) byRank() ([]NodeRow, error) {
 }
 
 // Kinds is the kind of each node; equal nodes share one. What they draw comes
-// from the profiles: that of the GPU model, and the default CPU's. An error
+// from the profiles: that of the GPU model, and the default CPU's; what a watt
+// counts, from the row if it says so, else from the GPU model. An error
 // names the line of the list, whose name stands in it.
 func Kinds(rows []NodeRow, name string, profiles *config.Profiles) ([]*fleet.Kind, error) {
 	kinds := make([]*fleet.Kind, len(rows))
@@ -128,6 +150,9 @@ func Kinds(rows []NodeRow, name string, profiles *config.Profiles) ([]*fleet.Kin
 			power, err := profiles.Power(key.Model, key.GPUs)
 			if err != nil {
 				return nil, &PositionError{File: name, Line: rows[i].Line, Err: err}
+			}
+			if key.Weight > 0 {
+				power.Weight = key.Weight
 			}
 			kind = &fleet.Kind{Model: key.Model, CPU: key.CPU, Mem: key.Mem, GPUs: key.GPUs, Power: power}
 			if err := kind.Validate(); err != nil {

@@ -190,3 +190,10 @@ func (n *Node) Power() (cpu, gpu dvfsmodel.Watt) {
 	}
 	return p.CPU(n.Kind.CPU, n.CPU), p.GPU(n.Kind.GPUs, n.Busy())
 }
+
+// Cost is the node's power as it counts when nodes are compared: in watts, by
+// the weight of its kind.
+func (n *Node) Cost() float64 {
+	cpu, gpu := n.Power()
+	return n.Kind.Power.Cost(cpu + gpu)
+}

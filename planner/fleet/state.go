@@ -15,6 +15,7 @@ type State struct {
 	capacity  int64 // milli-GPU
 	allocated int64 // milli-GPU
 	cpu, gpu  dvfsmodel.Watt
+	cost      float64
 	asleep    int
 }
 
@@ -39,6 +40,7 @@ func (s *State) count(n *Node, sign dvfsmodel.Watt) {
 	cpu, gpu := n.Power()
 	s.cpu += sign * cpu
 	s.gpu += sign * gpu
+	s.cost += n.Kind.Power.Cost(sign * (cpu + gpu))
 }
 
 // Len is the number of nodes.
@@ -57,6 +59,9 @@ func (s *State) Allocated() int64 { return s.allocated }
 // equation 3) by CPUs and GPUs. It is exact while the kinds' powers are whole
 // watts.
 func (s *State) Power() (cpu, gpu dvfsmodel.Watt) { return s.cpu, s.gpu }
+
+// Cost is the estimated overall power as it counts: the sum of [Node.Cost].
+func (s *State) Cost() float64 { return s.cost }
 
 // Place puts a task on GPUs of a node. It is an error, and nothing is changed,
 // if the task doesn't fit there.

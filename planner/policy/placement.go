@@ -11,6 +11,10 @@ import (
 	"github.com/epplan/epplan/planner/score"
 )
 
+// DefaultPlacement is the placement that wins by power and by allocation
+// (docs/papers.md).
+const DefaultPlacement = "potential"
+
 // Placement is a way to choose nodes and GPUs, read by [ParsePlacement].
 type Placement struct {
 	Name   string // as it was written
@@ -79,6 +83,7 @@ func placements() []placement {
 		{"random", "[:SEED]", "any node and GPU with room", readRandom},
 		{"epwr", "", "least added power, of this task and expected of the next", only(newExpected)},
 		{"priced", "[:F[,S[,C]]]", "watts + F a GPU fragmented + S a GPU stranded below C vCPU (200,100,13)", readPriced},
+		{"potential", "[:P=V[,…]]", "least watts, of this task and the next, with room spoilt at its price: epplan's default", readPotential},
 		{"mix", ":NAME=WEIGHT[,…]", "any of them by weight", readMix},
 	}
 }

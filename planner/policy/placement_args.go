@@ -92,4 +92,72 @@ func readIngredient(item string) (ingredient, *argError) {
 }
 
 // ingredients are the placements of one scorer.
-var ingredients = []string{"pwr", "fgd", "bestfit", "dotprod", "gpupacking", "gpuclustering", "epwr", "priced"}
+var ingredients = []string{"pwr", "fgd", "bestfit", "dotprod", "gpupacking", "gpuclustering", "epwr", "priced", "potential"}
+
+// readPotential reads PRICE=VALUE, separated by commas.
+func readPotential(args string) (Placement, *argError) {
+	prices := score.DefaultPotentialPrices()
+	offset := 0
+	for item := range strings.SplitSeq(args, ",") {
+		if args == "" {
+			break
+		}
+		if fault := setPrice(&prices, item); fault != nil {
+			return Placement{}, &argError{offset + fault.offset, fault.msg}
+		}
+		offset += len(item) + 1
+	}
+	return Placement{rule: func(m fleet.Workload) score.Rule {
+		return score.Rule{Parts: []score.Part{{Scorer: score.NewPotential(m, prices), Weight: 1}}}
+	}}, nil
+}
+
+// price is a price of the potential by its name.
+type price struct {
+	name  string
+	value *float64
+	ratio bool // vCPU for a GPU, above 0
+}
+
+func pricesOf(p *score.PotentialPrices) []price {
+	return []price{
+		{"next", &p.Next, false},
+		{"block", &p.Block, false},
+		{"spare", &p.Spare, false},
+		{"sparecpus", &p.SpareCPUs, true},
+		{"fragment", &p.Fragment, false},
+		{"hole", &p.Hole, false},
+		{"starve", &p.Starve, false},
+		{"starvecpus", &p.StarveCPUs, true},
+		{"strand", &p.Strand, false},
+		{"strandcpus", &p.StrandCPUs, true},
+		{"rise", &p.Rise, false},
+		{"from", &p.From, false},
+		{"to", &p.To, false},
+	}
+}
+
+func setPrice(prices *score.PotentialPrices, item string) *argError {
+	name, text, ok := strings.Cut(item, "=")
+	if !ok {
+		return &argError{0, fmt.Sprintf("%q, want price=value", item)}
+	}
+	all := pricesOf(prices)
+	i := slices.IndexFunc(all, func(p price) bool { return p.name == name })
+	if i < 0 {
+		names := make([]string, len(all))
+		for j := range all {
+			names[j] = all[j].name
+		}
+		return &argError{0, fmt.Sprintf("unknown price %q, want one of %s", name, strings.Join(names, ", "))}
+	}
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(x >= 0 && x <= mostPrice) {
+		return &argError{len(name) + 1, fmt.Sprintf("%q, want a number from 0 to %d", text, mostPrice)}
+	}
+	if all[i].ratio && x == 0 {
+		return &argError{len(name) + 1, "0 vCPU a GPU, want more"}
+	}
+	*all[i].value = x
+	return nil
+}

@@ -21,7 +21,7 @@ func small() (fleet.Workload, *fleet.State) {
 func TestEveryPlacementChoosesTheSameFastAndPlain(t *testing.T) {
 	for _, text := range []string{
 		"pwr", "FGD", "pwr+fgd", "pwr+fgd:0", "pwr+fgd:1", "PWR+FGD:0.05", "pwr+fgd:Auto", "bestfit", "dotprod", "gpupacking", "GpuClustering",
-		"random", "random:7", "epwr", "priced", "priced:300", "priced:300,50", "priced:300,50,14", "mix:pwr=0.1,fgd=0.9", "mix:BestFit=1", "mix:pwr=0,dotprod=2",
+		"random", "random:7", "epwr", "priced", "priced:300", "priced:300,50", "priced:300,50,14", "potential", "Potential:rise=3,strandcpus=12", "mix:pwr=0.1,fgd=0.9", "mix:BestFit=1", "mix:pwr=0,dotprod=2",
 	} {
 		p, err := policy.ParsePlacement(text)
 		if err != nil {
@@ -106,6 +106,10 @@ func TestFaultsOfPlacementsNameTheirPlace(t *testing.T) {
 		{"priced:100,x", 11, `"x", want a number from 0`},
 		{"priced:1,2,3,4", 13, "want at most three numbers"},
 		{"priced:1,2,0", 11, "0 vCPU a GPU"},
+		{"potential:next", 10, `"next", want price=value`},
+		{"potential:next=1,riser=2", 17, `unknown price "riser", want one of next, block`},
+		{"potential:next=1,rise=-2", 22, `"-2", want a number from 0`},
+		{"potential:starvecpus=0", 21, "0 vCPU a GPU"},
 		{"mix", 3, `"", want name=weight`},
 		{"mix:pwr=0.1,fgd", 12, `"fgd", want name=weight`},
 		{"mix:pwr=0.1,fgd=-1", 16, `weight "-1", want a number from 0`},
@@ -121,6 +125,12 @@ func TestFaultsOfPlacementsNameTheirPlace(t *testing.T) {
 		if fault.Offset != c.offset || !strings.Contains(fault.Msg, c.msg) || fault.Text != c.text {
 			t.Errorf("%s: %q at %d, want %q at %d", c.text, fault.Msg, fault.Offset, c.msg, c.offset)
 		}
+	}
+}
+
+func TestTheDefaultPlacementIsOne(t *testing.T) {
+	if _, err := policy.ParsePlacement(policy.DefaultPlacement); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 type Reading struct {
 	Load  float64
 	Power dvfsmodel.Watt // EOPC
+	Cost  float64        // the same in weighted watts: [fleet.State.Cost]
 	Ratio float64        // GRAR
 }
 
@@ -26,6 +27,7 @@ type Gauge struct {
 
 type snapshot struct {
 	power               dvfsmodel.Watt
+	cost                float64
 	demanded, allocated int64
 }
 
@@ -34,10 +36,10 @@ func NewGauge(s *fleet.State, loads []float64) *Gauge {
 	g := &Gauge{loads: make([]float64, len(loads)), readings: make([]Reading, len(loads))}
 	for i, load := range loads {
 		g.loads[i] = load * float64(s.Capacity())
-		g.readings[i] = Reading{Load: load, Power: dvfsmodel.Watt(math.NaN()), Ratio: math.NaN()}
+		g.readings[i] = Reading{Load: load, Power: dvfsmodel.Watt(math.NaN()), Cost: math.NaN(), Ratio: math.NaN()}
 	}
 	cpu, gpu := s.Power()
-	g.before.power = cpu + gpu
+	g.before.power, g.before.cost = cpu+gpu, s.Cost()
 	return g
 }
 
@@ -47,10 +49,10 @@ func (g *Gauge) Observe(e *Event) {
 		return
 	}
 	cpu, gpu := e.State.Power()
-	now := snapshot{cpu + gpu, e.Tally.Demanded, e.Tally.Allocated}
+	now := snapshot{cpu + gpu, e.State.Cost(), e.Tally.Demanded, e.Tally.Allocated}
 	for g.next < len(g.loads) && float64(now.demanded) > g.loads[g.next] {
 		r := &g.readings[g.next]
-		r.Power = (g.before.power + now.power) / 2
+		r.Power, r.Cost = (g.before.power+now.power)/2, (g.before.cost+now.cost)/2
 		r.Ratio = float64(g.before.allocated+now.allocated) / float64(g.before.demanded+now.demanded)
 		g.next++
 	}

@@ -17,15 +17,16 @@ import (
 	"github.com/epplan/epplan/planner/tune"
 )
 
-// Stay is a task and how long it ran, seconds.
+// Stay is a task that came, and how long it ran.
 type Stay struct {
 	Demand  fleet.Demand
+	Arrived float64 // seconds
 	Seconds float64
 }
 
 // Traffic says how stays are resampled: as a Poisson stream of arrivals, each a
 // stay drawn from a list, at the rate that makes their mean GPU demand a part of
-// the cluster's capacity.
+// the cluster's capacity. When they arrived in the list doesn't matter.
 type Traffic struct {
 	Load float64 // that part, above 0
 	// Horizon is for how long the cluster is observed, seconds. Longer stays are
@@ -35,41 +36,87 @@ type Traffic struct {
 }
 
 // Arrivals draws a stream of tasks from stays for a cluster of kinds, one entry
-// for each node. Tasks arrive from 0 to twice the horizon. Stays of tasks that
-// no empty node could take are left out. It is an error if what is left asks
-// for no GPUs.
-func (t Traffic) Arrivals(stays []Stay, kinds []*fleet.Kind, rng *rand.Rand) ([]planner.Task, error) {
+// for each node. Tasks arrive from 0 to twice the horizon. Stays of no length
+// and of tasks that no empty node could take are left out; unfit is how many.
+// It is an error if what is left asks for no GPUs.
+func (t Traffic) Arrivals(stays []Stay, kinds []*fleet.Kind, rng *rand.Rand) (tasks []planner.Task, unfit int, err error) {
 	if !(t.Load > 0) || !(t.Horizon > 0) || math.IsInf(t.Load+t.Horizon, 0) {
-		return nil, fmt.Errorf("load %v and horizon %v s, want finite numbers above 0", t.Load, t.Horizon)
+		return nil, 0, fmt.Errorf("load %v and horizon %v s, want finite numbers above 0", t.Load, t.Horizon)
 	}
-	state := fleet.NewState(distinct(kinds))
-	var templates []planner.Task
+	templates := templates(stays, kinds, t.Horizon)
+	unfit = len(stays) - len(templates)
 	mean := 0.0 // milli-GPU seconds of a stay
-	for i := range stays {
-		s := &stays[i]
-		if !(s.Seconds > 0) || hopelessness([]fleet.Demand{s.Demand}, state)[0] != Placed {
-			continue
-		}
-		seconds := min(s.Seconds, t.Horizon)
-		templates = append(templates, template(&s.Demand, seconds, state))
-		mean += float64(s.Demand.GPUMilli()) * seconds
+	for i := range templates {
+		mean += templates[i].milli * templates[i].seconds
 	}
 	if mean == 0 {
-		return nil, errors.New("no task that fits on a node stays and asks for GPUs")
+		return nil, unfit, errNoStay
 	}
 	mean /= float64(len(templates))
-	capacity := 0
-	for _, k := range kinds {
-		capacity += k.GPUs * fleet.Whole
+	rate := t.Load * float64(fleet.NewState(kinds).Capacity()) / mean
+	if rate*2*t.Horizon > mostArrivals {
+		return nil, unfit, fmt.Errorf("load %v for %v s takes %.3g tasks, want at most %.3g", t.Load, t.Horizon, rate*2*t.Horizon, float64(mostArrivals))
 	}
-	rate := t.Load * float64(capacity) / mean
-	tasks := make([]planner.Task, 0, int(rate*2*t.Horizon*1.02))
+	tasks = make([]planner.Task, 0, int(rate*2*t.Horizon*1.02))
 	for now := rng.ExpFloat64() / rate; now < 2*t.Horizon; now += rng.ExpFloat64() / rate {
-		task := templates[rng.IntN(len(templates))]
+		task := templates[rng.IntN(len(templates))].task
 		task.Arrival = now
 		tasks = append(tasks, task)
 	}
-	return tasks, nil
+	return tasks, unfit, nil
+}
+
+var errNoStay = errors.New("no task that fits on a node stays and asks for GPUs")
+
+// Recorded is the stream of tasks as they came, from time 0, whole stays; unfit
+// is how many were left out, as in [Traffic.Arrivals]. The tasks arrived within
+// span seconds.
+func Recorded(stays []Stay, kinds []*fleet.Kind) (tasks []planner.Task, unfit int, span float64, err error) {
+	templates := templates(stays, kinds, math.Inf(1))
+	if len(templates) == 0 {
+		return nil, len(stays), 0, errNoStay
+	}
+	first := math.Inf(1)
+	for i := range templates {
+		first = min(first, templates[i].arrived)
+	}
+	tasks = make([]planner.Task, len(templates))
+	for i := range templates {
+		tasks[i] = templates[i].task
+		tasks[i].Arrival = templates[i].arrived - first
+		span = max(span, tasks[i].Arrival)
+	}
+	return tasks, len(stays) - len(templates), span, nil
+}
+
+// stayTemplate is a stay as a task, but for its arrival.
+type stayTemplate struct {
+	task                    planner.Task
+	arrived, seconds, milli float64
+}
+
+// templates are the stays that take time and fit on an empty node, cut to a
+// length.
+func templates(stays []Stay, kinds []*fleet.Kind, longest float64) []stayTemplate {
+	state := fleet.NewState(distinct(kinds))
+	demands := make([]fleet.Demand, len(stays))
+	for i := range stays {
+		demands[i] = stays[i].Demand
+	}
+	hopeless := hopelessness(demands, state)
+	list := make([]stayTemplate, 0, len(stays))
+	for i := range stays {
+		s := &stays[i]
+		if hopeless[i] != Placed || !(s.Seconds > 0) {
+			continue
+		}
+		seconds := min(s.Seconds, longest)
+		list = append(list, stayTemplate{
+			task: template(&s.Demand, seconds, state), arrived: s.Arrived,
+			seconds: seconds, milli: float64(s.Demand.GPUMilli()),
+		})
+	}
+	return list
 }
 
 // distinct lists kinds once each, in the order of their first nodes.
@@ -112,13 +159,13 @@ type Sojourn struct {
 	Park     planner.Parker
 	Pick     func(*planner.View, planner.Placer) planner.Picker // nil: first come, first served
 	Delay    float64                                            // seconds that waking a node takes
-	Horizon  float64                                            // as in [Traffic]
+	From, To float64                                            // the time that is observed, seconds
 }
 
-// Passage is what a run of tasks that come and go came to between the horizon
-// and twice the horizon.
+// Passage is what a run of tasks that come and go came to in the time observed.
 type Passage struct {
 	Power     dvfsmodel.Watt // mean EOPC
+	Cost      float64        // the same in weighted watts: see [fleet.Power]
 	Allocated float64        // mean part of the GPUs that is allocated
 	Asleep    float64        // mean part of the nodes that sleeps
 	Arrived   int            // tasks that arrived in the time
@@ -131,7 +178,7 @@ type Passage struct {
 // Run plays the tasks with the planner's engine.
 func (s *Sojourn) Run(ctx context.Context, tasks []planner.Task) (*Passage, error) {
 	p := &planner.Problem{Cluster: s.cluster(), Tasks: tasks, Mode: planner.Online}
-	meter := &mean{from: s.Horizon, to: 2 * s.Horizon}
+	meter := &mean{from: s.From, to: s.To}
 	policy := &planner.Policy{
 		Tune: tune.None, Pick: s.Pick, Park: s.Park,
 		Place: place.Scoring{Chooser: s.Chooser, Workload: s.Workload, Meter: meter}.New,
@@ -153,8 +200,13 @@ func (s *Sojourn) Run(ctx context.Context, tasks []planner.Task) (*Passage, erro
 }
 
 // cluster is the nodes as classes, in the order of their first nodes.
+// Nodes that never sleep needn't be waited for.
 func (s *Sojourn) cluster() planner.Cluster {
 	var c planner.Cluster
+	delay := s.Delay
+	if math.IsInf(s.Park.OffAt(&c, 0), 1) {
+		delay = 0
+	}
 	for i, k := range distinct(s.Kinds) {
 		count := 0
 		for _, other := range s.Kinds {
@@ -165,7 +217,7 @@ func (s *Sojourn) cluster() planner.Cluster {
 		c.Classes = append(c.Classes, planner.NodeClass{
 			Name: fmt.Sprintf("%s-%d", k.Model, i), Model: k.Model, Count: count, GPUs: k.GPUs,
 			CPUs: float64(k.CPU) / 1000, MemGiB: float64(k.Mem) / 1024,
-			IdleW: k.Power.GPUIdle, SleepW: k.Power.Sleep, TurnOnDelay: s.Delay, Steps: k.Power,
+			IdleW: k.Power.GPUIdle, SleepW: k.Power.Sleep, TurnOnDelay: delay, Steps: k.Power,
 		})
 	}
 	return c
@@ -176,7 +228,7 @@ func (s *Sojourn) waits(p *planner.Problem, plan *planner.Plan, result *Passage)
 	var waits []float64
 	total := 0.0
 	for i := range plan.Assignments {
-		if p.Tasks[i].Arrival < s.Horizon {
+		if p.Tasks[i].Arrival < s.From || p.Tasks[i].Arrival >= s.To {
 			continue
 		}
 		result.Arrived++
@@ -204,6 +256,7 @@ func (s *Sojourn) waits(p *planner.Problem, plan *planner.Plan, result *Passage)
 type mean struct {
 	from, to, last           float64
 	energy, allocated, sleep float64
+	cost                     float64
 	capacity, nodes          float64
 }
 
@@ -216,6 +269,7 @@ func (m *mean) Until(now float64, s *fleet.State) {
 	}
 	cpu, gpu := s.Power()
 	m.energy += float64(cpu+gpu) * span
+	m.cost += s.Cost() * span
 	m.allocated += float64(s.Allocated()) * span
 	m.sleep += float64(s.Asleep()) * span
 	m.capacity, m.nodes = float64(s.Capacity()), float64(s.Len())
@@ -223,7 +277,7 @@ func (m *mean) Until(now float64, s *fleet.State) {
 
 func (m *mean) read(p *Passage) {
 	span := m.to - m.from
-	p.Power = dvfsmodel.Watt(m.energy / span)
+	p.Power, p.Cost = dvfsmodel.Watt(m.energy/span), m.cost/span
 	p.Allocated = part64(m.allocated, m.capacity*span)
 	p.Asleep = part64(m.sleep, m.nodes*span)
 }

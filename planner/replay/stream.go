@@ -1,8 +1,10 @@
 package replay
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/epplan/epplan/planner/fleet"
 )
@@ -80,4 +82,25 @@ func Draw(dice Dice, list []fleet.Demand, capacity int64, load float64) ([]int32
 		asked += int64(list[row].GPUMilli())
 		rows = append(rows, int32(row)) //nolint:gosec // lists are shorter
 	}
+}
+
+// Batch reorders rows of a list, in the order in which they arrive, as if each
+// size arrivals in a row were placed together, the largest first: by GPUs asked
+// for, then by CPUs for each GPU, then by arrival. With a size of 1 nothing
+// changes.
+func Batch(rows []int32, list []fleet.Demand, size int) {
+	if size <= 1 {
+		return
+	}
+	for batch := range slices.Chunk(rows, size) {
+		slices.SortStableFunc(batch, func(a, b int32) int {
+			s, t := &list[a], &list[b]
+			return cmp.Or(cmp.Compare(t.GPUMilli(), s.GPUMilli()), cmp.Compare(density(t), density(s)))
+		})
+	}
+}
+
+// density is the CPUs that a task asks for with each GPU.
+func density(d *fleet.Demand) float64 {
+	return float64(d.CPU) / float64(max(1, d.GPUMilli()))
 }

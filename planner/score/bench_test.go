@@ -18,6 +18,9 @@ func ourRules(m fleet.Workload) map[string]func() score.Rule {
 		"Priced": func() score.Rule {
 			return score.Rule{Parts: []score.Part{{Scorer: score.NewPriced(m, score.DefaultPrices()), Weight: 1}}}
 		},
+		"Potential": func() score.Rule {
+			return score.Rule{Parts: []score.Part{{Scorer: score.NewPotential(m, score.DefaultPotentialPrices()), Weight: 1}}}
+		},
 		"ExpectedPWR+FGD": func() score.Rule {
 			return score.Rule{Parts: []score.Part{{Scorer: score.NewExpectedPWR(m), Weight: 100}, {Scorer: score.NewFGD(m), Weight: 900}}}
 		},
@@ -40,7 +43,7 @@ func BenchmarkDefaultRun(b *testing.B) {
 	m := o.workload()
 	rules := paperRules(m)
 	maps.Copy(rules, ourRules(m))
-	for _, name := range []string{"PWR100_FGD900", "PWR", "FGD", "BestFit", "GpuClustering", "Auto", "Priced", "ExpectedPWR"} {
+	for _, name := range []string{"PWR100_FGD900", "PWR", "FGD", "BestFit", "GpuClustering", "Auto", "Priced", "ExpectedPWR", "Potential"} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			start := cpuSeconds(b)
@@ -194,7 +197,7 @@ func (w *town) depart() {
 // BenchmarkDecision is one decision and placement in a cluster kept at 60 % of
 // its GPU capacity, and the departure that makes room for it.
 func BenchmarkDecision(b *testing.B) {
-	for _, rule := range []string{"PWR100_FGD900", "FGD", "Priced"} {
+	for _, rule := range []string{"PWR100_FGD900", "FGD", "Priced", "Potential"} {
 		for _, nodes := range []int{1000, 10_000, 100_000} {
 			b.Run(fmt.Sprintf("%s/%d", rule, nodes), func(b *testing.B) {
 				w := newTown(b, nodes, 0.6, func(m fleet.Workload, s *fleet.State) score.Chooser {

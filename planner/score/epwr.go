@@ -11,25 +11,18 @@ import (
 // room on the node afterwards counts nothing: that is a matter of
 // fragmentation.
 type ExpectedPWR struct {
-	classes fleet.Workload
-	outlook map[*fleet.Kind][]prospect
+	outlook outlook
 	now     []float64 // watts that each prospect adds before the placement
-}
-
-// prospect is a class of the target workload that a kind of node accepts.
-type prospect struct {
-	d fleet.Demand
-	p float64
 }
 
 // NewExpectedPWR looks ahead to a target workload.
 func NewExpectedPWR(m fleet.Workload) *ExpectedPWR {
-	return &ExpectedPWR{classes: m, outlook: make(map[*fleet.Kind][]prospect)}
+	return &ExpectedPWR{outlook: newOutlook(m)}
 }
 
 // Score is minus the watts, of the best GPU that a task can share.
 func (e *ExpectedPWR) Score(d *fleet.Demand, n *fleet.Node) (float64, planner.GPUSet) {
-	next := e.prospects(n.Kind)
+	next := e.outlook.of(n.Kind)
 	before := occupancyOf(n)
 	e.now = e.now[:0]
 	for i := range next {
@@ -56,18 +49,34 @@ func (*ExpectedPWR) Stretch(score, lowest, highest float64) float64 {
 	return (score - lowest) / (highest - lowest) * 100
 }
 
-// prospects is the part of the target workload that a kind of node accepts.
-func (e *ExpectedPWR) prospects(k *fleet.Kind) []prospect {
-	all, known := e.outlook[k]
+// outlook is the target workload as kinds of nodes see it.
+type outlook struct {
+	workload fleet.Workload
+	kinds    map[*fleet.Kind][]prospect
+}
+
+// prospect is a class of the target workload that a kind of node accepts.
+type prospect struct {
+	d fleet.Demand
+	p float64
+}
+
+func newOutlook(m fleet.Workload) outlook {
+	return outlook{workload: m, kinds: make(map[*fleet.Kind][]prospect)}
+}
+
+// of is the part of the target workload that a kind of node accepts.
+func (o *outlook) of(k *fleet.Kind) []prospect {
+	all, known := o.kinds[k]
 	if known {
 		return all
 	}
-	for i := range e.classes {
-		if c := &e.classes[i]; c.Accepts(k.Model) {
+	for i := range o.workload {
+		if c := &o.workload[i]; c.Accepts(k.Model) {
 			all = append(all, prospect{c.Demand, c.P})
 		}
 	}
-	e.outlook[k] = all
+	o.kinds[k] = all
 	return all
 }
 

@@ -6,3 +6,6 @@ import "github.com/epplan/epplan/planner/fleet"
 func NewForgetfulIndex(r Rule, s *fleet.State) *Index {
 	return newIndex(r, s, limits{shelves: 2, classes: s.Len() + 2, memo: 4})
 }
+
+// Factor is how many times their price scarce things cost.
+func (p *Potential) Factor() float64 { return p.factor }

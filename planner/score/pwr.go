@@ -19,7 +19,7 @@ func (PWR) Score(d *fleet.Demand, n *fleet.Node) (float64, planner.GPUSet) {
 	cpu := p.CPU(n.Kind.CPU, n.CPU-d.CPU)
 	busy := n.Busy()
 	if !d.Shared() {
-		return before - float64(cpu+p.GPU(n.Kind.GPUs, busy+d.GPUs)), 0
+		return before - p.Cost(cpu+p.GPU(n.Kind.GPUs, busy+d.GPUs)), 0
 	}
 	first := [2]int{-1, -1} // busy and idle GPUs with room
 	for g, left := range n.GPU[:n.Kind.GPUs] {
@@ -30,7 +30,7 @@ func (PWR) Score(d *fleet.Demand, n *fleet.Node) (float64, planner.GPUSet) {
 	}
 	best, gpu := math.Inf(-1), 0
 	for idle, g := range first {
-		x := before - float64(cpu+p.GPU(n.Kind.GPUs, busy+idle))
+		x := before - p.Cost(cpu+p.GPU(n.Kind.GPUs, busy+idle))
 		if g >= 0 && (x > best || (x == best && g < gpu)) {
 			best, gpu = x, g
 		}
@@ -51,8 +51,5 @@ func steps(score, lowest, highest float64) float64 {
 	return math.Trunc((score - lowest) * 100 / (highest - lowest))
 }
 
-// watts is a node's power.
-func watts(n *fleet.Node) float64 {
-	cpu, gpu := n.Power()
-	return float64(cpu + gpu)
-}
+// watts is a node's power as it counts.
+func watts(n *fleet.Node) float64 { return n.Cost() }

@@ -8,7 +8,7 @@ import (
 )
 
 func TestIndexAndPlainScanAgreeOverThousandsOfTurns(t *testing.T) {
-	for _, name := range []string{"PWR100_FGD900", "BestFit", "GpuClustering", "Priced", "ExpectedPWR+FGD"} {
+	for _, name := range []string{"PWR100_FGD900", "BestFit", "GpuClustering", "Priced", "ExpectedPWR+FGD", "Potential"} {
 		rule := func(m fleet.Workload) score.Rule {
 			rules := paperRules(m)
 			if rules[name] == nil {

@@ -1,0 +1,265 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/fleet"
+	"github.com/epplan/epplan/planner/park"
+	"github.com/epplan/epplan/planner/pick"
+	"github.com/epplan/epplan/planner/policy"
+	"github.com/epplan/epplan/planner/replay"
+	"github.com/epplan/epplan/planner/score"
+)
+
+// departureFlags are those that go with --departures only, and it.
+func departureFlags() []cli.Flag {
+	return []cli.Flag{
+		boolFlag("departures", "let tasks leave: stays of the trace, resampled as a Poisson stream for each of --loads"),
+		&cli.DurationFlag{Name: "horizon", Usage: "`TIME` that is observed after a warm-up as long; longer stays are cut to it", Value: 6 * time.Hour},
+		&cli.StringFlag{Name: "park", Usage: "after how many `SECONDS` without tasks nodes sleep, or never; several separated by commas", Value: "never,300"},
+		&cli.DurationFlag{Name: "wake-delay", Usage: "`TIME` that waking a node takes", Value: 2 * time.Minute},
+		&cli.StringFlag{Name: "pick", Usage: "`ORDER` in which tasks that wait are offered: fcfs or largest", Value: "fcfs"},
+		boolFlag("raw", "arrivals and stays just as the trace has them, instead of resampled ones"),
+	}
+}
+
+// departing are the flags that need --departures, and those that don't go with
+// it.
+var departing, inflating = []string{"horizon", "park", "wake-delay", "pick", "raw"},
+	[]string{"load", "arrivals", "curve", "decisions", "svg", "batch"}
+
+// checkMode refuses flags that mean nothing with or without --departures.
+func checkMode(c *cli.Context) error {
+	wrong, why := departing, "a property of --departures, want that too"
+	if c.Bool("departures") {
+		wrong, why = inflating, "for tasks that never leave, want no --departures"
+	}
+	for _, flag := range wrong {
+		if c.IsSet(flag) {
+			return usagef("--%s is %s", flag, why)
+		}
+	}
+	if c.Bool("raw") && (c.IsSet("loads") || c.IsSet("seeds") || c.IsSet("horizon")) {
+		return usagef("--raw is the trace as it is, want no --loads, --seeds and --horizon")
+	}
+	return nil
+}
+
+// departures is a comparison of placements and sleep on streams of tasks that
+// come and go.
+type departures struct {
+	inflation
+	stays   []replay.Stay
+	horizon float64
+	delay   float64
+	parks   []sleepRule
+	pick    func(*planner.View, planner.Placer) planner.Picker
+	raw     bool
+	runsOf  []stayRun // rows of the table, seeds inside
+}
+
+// sleepRule is when nodes sleep, as it was written.
+type sleepRule struct {
+	name string
+	rule planner.Parker
+}
+
+// never tells whether nodes never sleep.
+func (s *sleepRule) never() bool { return s.name == parkNever }
+
+const parkNever = "never"
+
+// stayRun is a placement at a load with a rule for sleep, run on every seed.
+type stayRun struct {
+	policy, load, park int
+	passages           []replay.Passage
+}
+
+// stayLoads are the loads of resampled streams unless others are asked for.
+const stayLoads = "0.5,0.8,0.95"
+
+// stayPlacements are the placements that are compared unless others are asked
+// for.
+func stayPlacements() []string {
+	return []string{"fgd", "pwr", "pwr+fgd:0.1", policy.DefaultPlacement}
+}
+
+func (t *terminal) replayStays(c *cli.Context) error {
+	d, err := t.departures(c)
+	if err != nil {
+		return err
+	}
+	progress := report.NewProgress(t.stderr, t.progress, time.Now, "replay", len(d.runsOf)*len(d.seeds))
+	err = d.all(c.Context, c.Int("jobs"), progress)
+	progress.Finish()
+	if err != nil {
+		return err
+	}
+	return t.printTable(c, d.table())
+}
+
+// departures reads what the flags ask for.
+func (t *terminal) departures(c *cli.Context) (*departures, error) {
+	d := &departures{horizon: c.Duration("horizon").Seconds(), delay: c.Duration("wake-delay").Seconds(), raw: c.Bool("raw")}
+	if !(d.horizon > 0) || d.delay < 0 {
+		return nil, usagef("--horizon %v and --wake-delay %v, want a horizon above 0 and no delay below", c.Duration("horizon"), c.Duration("wake-delay"))
+	}
+	names := stayPlacements()
+	if c.IsSet("policy") {
+		names = splitPlacements(c.StringSlice("policy"))
+	}
+	var err error
+	if d.inflation, err = readRuns(c, names); err != nil {
+		return nil, err
+	}
+	if err := d.readRules(c); err != nil {
+		return nil, err
+	}
+	files, err := traceNamesOf(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.read(t, files); err != nil {
+		return nil, err
+	}
+	d.plan()
+	return d, d.takeStays(t, files.pods)
+}
+
+// readRules reads loads, and how tasks are picked and nodes parked.
+func (d *departures) readRules(c *cli.Context) (err error) {
+	loads := stayLoads
+	if c.IsSet("loads") {
+		loads = c.String("loads")
+	}
+	if d.loads, err = readLoads(loads); err != nil {
+		return err
+	}
+	if d.raw {
+		d.loads = []float64{math.NaN()}
+	}
+	switch c.String("pick") {
+	case "fcfs":
+		d.pick = pick.FCFS
+	case "largest":
+		d.pick = pick.Largest{Bound: pick.HourBound}.New
+	default:
+		return usagef("--pick is %q, want fcfs or largest", c.String("pick"))
+	}
+	for text := range strings.SplitSeq(c.String("park"), ",") {
+		rule := sleepRule{strings.TrimSpace(text), park.Never{}}
+		if !rule.never() {
+			seconds, err := strconv.ParseFloat(rule.name, 64)
+			if err != nil || !(seconds >= 0) || math.IsInf(seconds, 0) {
+				return usagef("--park: %q, want seconds, 0 or more, or never", rule.name)
+			}
+			rule.rule = park.DRS{Rho: seconds}
+		}
+		if slices.ContainsFunc(d.parks, func(other sleepRule) bool { return other.name == rule.name }) {
+			return usagef("--park: %s is given twice", rule.name)
+		}
+		d.parks = append(d.parks, rule)
+	}
+	return nil
+}
+
+// plan lists the runs in the order of the table.
+func (d *departures) plan() {
+	for load := range d.loads {
+		for parked := range d.parks {
+			for p := range d.policies {
+				d.runsOf = append(d.runsOf, stayRun{p, load, parked, make([]replay.Passage, len(d.seeds))})
+			}
+		}
+	}
+}
+
+// takeStays takes the stays of the tasks that were scheduled.
+func (d *departures) takeStays(t *terminal, name string) error {
+	never := 0
+	for i := range d.trace.pods {
+		p := &d.trace.pods[i]
+		if math.IsNaN(p.Deleted - p.Scheduled + p.Created) {
+			never++
+			continue
+		}
+		d.stays = append(d.stays, replay.Stay{Demand: p.Demand, Arrived: p.Created, Seconds: p.Deleted - p.Scheduled})
+	}
+	if len(d.stays) == 0 {
+		return &hintedError{
+			err:  fmt.Errorf("%s: no task has creation_time, deletion_time and scheduled_time, which --departures needs", name),
+			hint: "without --departures times aren't needed",
+		}
+	}
+	_, unfit, _, err := replay.Recorded(d.stays, d.trace.kinds)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if never > 0 {
+		t.message("note", fmt.Sprintf("%s: %s of %s tasks were never scheduled, and are left out", d.label, report.FormatCount(never), report.FormatCount(len(d.trace.pods))))
+	}
+	if unfit > 0 {
+		t.message("note", fmt.Sprintf("%s: %s of %s tasks fit on no empty node or took no time, and are left out", d.label, report.FormatCount(unfit), report.FormatCount(len(d.stays))))
+	}
+	return nil
+}
+
+// all plays every run, some at a time.
+func (d *departures) all(ctx context.Context, jobs int, progress *report.Progress) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(workers(jobs))
+	for i := range d.runsOf {
+		for s := range d.seeds {
+			group.Go(func() error {
+				defer progress.Add(1)
+				r := &d.runsOf[i]
+				passage, err := d.play(ctx, r, d.seeds[s])
+				if err != nil {
+					return fmt.Errorf("policy %s, seed %d: %w", d.policies[r.policy].Name, d.seeds[s], err)
+				}
+				r.passages[s] = *passage
+				return nil
+			})
+		}
+	}
+	return group.Wait()
+}
+
+// play is one run. Runs of the same load and seed get the same stream.
+func (d *departures) play(ctx context.Context, r *stayRun, seed uint64) (*replay.Passage, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s := replay.Sojourn{
+		Kinds: d.trace.kinds, Workload: d.workload, Park: d.parks[r.park].rule, Pick: d.pick, Delay: d.delay,
+		Chooser: func(m fleet.Workload, state *fleet.State) score.Chooser {
+			return d.policies[r.policy].Chooser(m, state, seed)
+		},
+		From: d.horizon, To: 2 * d.horizon,
+	}
+	var tasks []planner.Task
+	var err error
+	if d.raw {
+		s.From = 0
+		tasks, _, s.To, err = replay.Recorded(d.stays, d.trace.kinds)
+	} else {
+		traffic := replay.Traffic{Load: d.loads[r.load], Horizon: d.horizon}
+		tasks, _, err = traffic.Arrivals(d.stays, d.trace.kinds, rand.New(rand.NewPCG(seed, seed))) //nolint:gosec // repeatable on purpose
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.Run(ctx, tasks)
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"math"
+	"slices"
+
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/planner/fleet"
+	"github.com/epplan/epplan/planner/replay"
+)
+
+// table is a row for each placement at each load with each rule for sleep.
+func (d *departures) table() *report.Table {
+	table := &report.Table{Len: len(d.runsOf)}
+	rows := make([][]report.Value, len(d.runsOf))
+	for i := range d.runsOf {
+		row := &stayRow{departures: d, run: &d.runsOf[i]}
+		row.fill()
+		table.Columns, rows[i] = row.columns, row.cells
+	}
+	table.Rows = slices.Values(rows)
+	return table
+}
+
+// stayRow is the row that is being made, and its columns.
+type stayRow struct {
+	*departures
+	run     *stayRun
+	columns []report.Column
+	cells   []report.Value
+}
+
+func (w *stayRow) add(c report.Column, v report.Value) {
+	w.columns, w.cells = append(w.columns, c), append(w.cells, v)
+}
+
+// number adds a column for people, in a factor of the unit, and one for
+// machines, with a deviation where there are several seeds.
+func (w *stayRow) number(key string, head report.Column, decimals int, factor float64, s spread) {
+	w.add(head, s.text(len(w.seeds), decimals, factor))
+	w.add(report.Column{Key: key}, report.Number(s.mean))
+	if len(w.seeds) > 1 {
+		w.add(report.Column{Key: key + "_sd"}, report.Number(s.sd))
+	}
+}
+
+// of is the spread of a quantity of the runs.
+func (w *stayRow) of(quantity func(*replay.Passage) float64) spread {
+	return spreadOf(len(w.seeds), func(s int) float64 { return quantity(&w.run.passages[s]) })
+}
+
+// against is by how much less the runs take than others on the same streams,
+// NaN where there are none.
+func (w *stayRow) against(other *stayRun, quantity func(*replay.Passage) float64) spread {
+	return spreadOf(len(w.seeds), func(s int) float64 {
+		if other == nil {
+			return math.NaN()
+		}
+		return 1 - quantity(&w.run.passages[s])/quantity(&other.passages[s])
+	})
+}
+
+// find is the runs of a placement at the row's load; nil if there are none.
+func (w *stayRow) find(policy int, parked func(*sleepRule) bool) *stayRun {
+	i := slices.IndexFunc(w.runsOf, func(r stayRun) bool {
+		return r.policy == policy && r.load == w.run.load && parked(&w.parks[r.park])
+	})
+	if i < 0 {
+		return nil
+	}
+	return &w.runsOf[i]
+}
+
+func watts(p *replay.Passage) float64 { return float64(p.Power) }
+
+// gpus is the mean number of GPUs that are allocated.
+func (w *stayRow) gpus(p *replay.Passage) float64 {
+	return p.Allocated * float64(w.capacity()) / fleet.Whole
+}
+
+func (w *stayRow) fill() {
+	load := w.loads[w.run.load]
+	if w.raw {
+		w.add(report.Column{Key: "load", Head: "load", Left: true}, report.Text("as it is"))
+	} else {
+		w.add(report.Column{Key: "load"}, report.Number(load))
+		w.add(report.Column{Head: "load", Left: true}, report.Text(loadText(load)))
+	}
+	w.add(report.Column{Key: "sleep_after_s", Head: "sleep", Note: "after s", Left: true}, report.Text(w.parks[w.run.park].name))
+	w.add(report.Column{Key: "policy", Head: "policy", Left: true}, report.Text(w.policies[w.run.policy].Name))
+	w.add(report.Column{Key: "trace"}, report.Text(w.label))
+	w.add(report.Column{Key: "seed"}, report.Count(int(w.seeds[0]))) //nolint:gosec // for people to repeat the run
+	w.add(report.Column{Key: "seeds"}, report.Count(len(w.seeds)))
+	w.power()
+	w.number("allocated_share", report.Column{Head: "allocated", Note: "% of GPUs"}, 1, 100, w.of(func(p *replay.Passage) float64 { return p.Allocated }))
+	w.number("allocated_gpu", report.Column{Head: "allocated", Note: "GPUs"}, 0, 1, w.of(w.gpus))
+	w.number("asleep_share", report.Column{Head: "asleep", Note: "% of nodes"}, 1, 100, w.of(func(p *replay.Passage) float64 { return p.Asleep }))
+	w.waits()
+}
+
+// power adds power and what is saved: against the base that parks alike, which
+// is what placement saves, and against the same placement on nodes that never
+// sleep, which is what sleep saves.
+func (w *stayRow) power() {
+	w.number("eopc_w", report.Column{Head: "EOPC", Note: "kW"}, 1, 1e-3, w.of(watts))
+	w.number("eopc_w_per_allocated_gpu", report.Column{Head: "EOPC", Note: "W a GPU"}, 1, 1, w.of(func(p *replay.Passage) float64 {
+		return watts(p) / w.gpus(p)
+	}))
+	var base *stayRun
+	if w.base >= 0 {
+		base = w.find(w.base, func(s *sleepRule) bool { return *s == w.parks[w.run.park] })
+		w.number("saving", report.Column{Head: "saved", Note: "% of " + w.policies[w.base].Name}, 1, 100, w.against(base, watts))
+	}
+	if len(w.parks) > 1 && slices.ContainsFunc(w.parks, func(s sleepRule) bool { return s.never() }) {
+		w.number("saving_by_sleep", report.Column{Head: "by sleep", Note: "% of never"}, 1, 100, w.against(w.find(w.run.policy, (*sleepRule).never), watts))
+	}
+	if !w.weighted() {
+		return
+	}
+	cost := func(p *replay.Passage) float64 { return p.Cost }
+	w.number("weighted_w", report.Column{Head: "weighted", Note: "kW"}, 1, 1e-3, w.of(cost))
+	if w.base >= 0 {
+		w.number("weighted_saving", report.Column{Head: "saved", Note: "% weighted"}, 1, 100, w.against(base, cost))
+	}
+}
+
+// waits adds how long tasks waited, and how many never started.
+func (w *stayRow) waits() {
+	w.number("mean_wait_s", report.Column{Head: "wait", Note: "mean s"}, 1, 1, w.of(func(p *replay.Passage) float64 { return p.MeanWait }))
+	w.number("wait_95_s", report.Column{Head: "wait", Note: "95 % s"}, 0, 1, w.of(func(p *replay.Passage) float64 { return p.Wait95 }))
+	w.number("waited_share", report.Column{Head: "waited", Note: "% of tasks"}, 1, 100, w.of(func(p *replay.Passage) float64 {
+		return float64(p.Waited) / float64(max(1, p.Arrived))
+	}))
+	w.number("arrived", report.Column{Head: "tasks"}, 0, 1, w.of(func(p *replay.Passage) float64 { return float64(p.Arrived) }))
+	w.number("never_started", report.Column{Head: "never", Note: "started"}, 0, 1, w.of(func(p *replay.Passage) float64 { return float64(p.Unplaced) }))
+}

@@ -1,0 +1,129 @@
+package score
+
+import (
+	"slices"
+
+	"github.com/epplan/epplan/planner/fleet"
+)
+
+// potentials remembers the potentials of states that were met: as many as
+// there is room for, the latest.
+type potentials struct {
+	kinds  map[*fleet.Kind]uint64 // a seed for the hash of each
+	last   *fleet.Kind
+	seed   uint64 // of the last
+	states []valued
+}
+
+// valued is a state and the two parts of its potential.
+type valued struct {
+	kind           *fleet.Kind
+	cpu            int64
+	gpu            [fleet.MaxGPUs]uint16 // ascending
+	asleep         bool
+	steady, scarce float64
+}
+
+// mostPotentials is how many states are remembered, a power of two.
+const mostPotentials = 1 << 14
+
+func newPotentials() potentials {
+	return potentials{kinds: make(map[*fleet.Kind]uint64), states: make([]valued, mostPotentials)}
+}
+
+// at is the place for the potential of a node's state, and whether it is there.
+// If not, the caller fills it in.
+func (p *potentials) at(n *fleet.Node) (v *valued, known bool) {
+	if p.last != n.Kind {
+		p.last, p.seed = n.Kind, p.seedOf(n.Kind)
+	}
+	sorted := n.Sorted()
+	hash := p.seed ^ uint64(n.CPU)*0xbf58476d1ce4e5b9 //nolint:gosec // a hash
+	for _, g := range sorted.GPU[:n.Kind.GPUs] {
+		hash = (hash ^ uint64(g)) * 0x94d049bb133111eb
+	}
+	v = &p.states[hash>>40&(mostPotentials-1)]
+	if v.kind == n.Kind && v.cpu == n.CPU && v.gpu == sorted.GPU && v.asleep == n.Asleep {
+		return v, true
+	}
+	v.kind, v.cpu, v.gpu, v.asleep = n.Kind, n.CPU, sorted.GPU, n.Asleep
+	return v, false
+}
+
+func (p *potentials) seedOf(k *fleet.Kind) uint64 {
+	seed, known := p.kinds[k]
+	if !known {
+		seed = uint64(len(p.kinds)+1) * 0x9e3779b97f4a7c15
+		p.kinds[k] = seed
+	}
+	return seed
+}
+
+// rest is what is left of a node, as the potential sees it.
+type rest struct {
+	kind        *fleet.Kind
+	cpu         int64    // milli-vCPU
+	gpu         []uint16 // milli-GPU, ascending: busy ones come first
+	left        int      // milli-GPU on all of them
+	idle        int      // GPUs
+	mostOfABusy int      // milli-GPU
+	watts       float64
+	gpuWatts    float64 // if it is awake
+}
+
+func restOf(k *fleet.Kind, v *valued) rest {
+	r := rest{kind: k, cpu: v.cpu, gpu: v.gpu[:k.GPUs]}
+	for _, g := range r.gpu {
+		r.left += int(g)
+		if g == fleet.Whole {
+			r.idle++
+		} else {
+			r.mostOfABusy = int(g)
+		}
+	}
+	r.gpuWatts = float64(k.Power.GPU(k.GPUs, k.GPUs-r.idle))
+	r.watts = float64(k.Power.CPU(k.CPU, r.cpu)) + r.gpuWatts
+	if v.asleep {
+		r.watts = float64(k.Power.Sleep)
+	}
+	return r
+}
+
+// added is the watts of a task more that makes some idle GPUs busy.
+func (r *rest) added(cpu int64, waking int) float64 {
+	p := &r.kind.Power
+	return float64(p.CPU(r.kind.CPU, r.cpu-cpu)) + r.gpuWatts + float64(float64(p.GPUBusy-p.GPUIdle)*float64(waking)) - r.watts
+}
+
+// target is the target workload as a kind of node sees it.
+type target struct {
+	classes []aim   // that it accepts, ascending by milli
+	barred  float64 // probability of the others
+}
+
+// aim is a class of the target workload.
+type aim struct {
+	p           float64
+	cpu         int64
+	milli, gpus int
+}
+
+// view is the target workload for a kind of node.
+func (p *Potential) view(k *fleet.Kind) *target {
+	t := p.views[k]
+	if t != nil {
+		return t
+	}
+	t = &target{}
+	for i := range p.workload {
+		c := &p.workload[i]
+		if !c.Accepts(k.Model) {
+			t.barred += c.P
+			continue
+		}
+		t.classes = append(t.classes, aim{p: c.P, cpu: c.CPU, milli: c.Milli, gpus: c.GPUs})
+	}
+	slices.SortStableFunc(t.classes, func(a, b aim) int { return a.milli - b.milli })
+	p.views[k] = t
+	return t
+}
