@@ -1,0 +1,69 @@
+package spool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+)
+
+// Report says what a delivery came to.
+type Report struct {
+	Delivered int
+	Aside     []Aside // what was moved aside
+}
+
+// Aside is an entry that was moved aside, and why.
+type Aside struct {
+	ID     string
+	Reason error
+}
+
+// Deliver hands the entries to send, oldest first, and removes each after send
+// returns nil: that is the acknowledgement. It stops at the first error of
+// send, except that an entry refused with ErrRejected is moved aside, as is one
+// that is damaged. Entries that are added meanwhile wait for the next delivery.
+func (s *Spool) Deliver(ctx context.Context, send func(ctx context.Context, id string, body []byte) error) (Report, error) {
+	s.delivering.Lock()
+	defer s.delivering.Unlock()
+	s.mu.Lock()
+	waiting := slices.Clone(s.entries)
+	s.mu.Unlock()
+	var report Report
+	for _, e := range waiting {
+		if err := ctx.Err(); err != nil {
+			return report, err
+		}
+		if err := s.deliver(ctx, e, send, &report); err != nil {
+			return report, fmt.Errorf("deliver spool entry %s: %w", e.id, err)
+		}
+	}
+	return report, nil
+}
+
+// deliver hands one entry over.
+func (s *Spool) deliver(
+	ctx context.Context, e entry, send func(context.Context, string, []byte) error, report *Report,
+) error {
+	body, err := s.read(e)
+	if errors.Is(err, os.ErrNotExist) { // somebody removed the file: there is nothing to move
+		report.Aside = append(report.Aside, Aside{ID: e.id, Reason: fmt.Errorf("%w: its file is gone", errDamaged)})
+		return s.remove(e)
+	}
+	if err == nil {
+		err = send(ctx, e.id, body)
+	} else if !errors.Is(err, errDamaged) {
+		return err
+	}
+	switch {
+	case err == nil:
+		report.Delivered++
+		return s.remove(e)
+	case errors.Is(err, errDamaged), errors.Is(err, ErrRejected):
+		report.Aside = append(report.Aside, Aside{ID: e.id, Reason: err})
+		return s.setAside(e)
+	default:
+		return err
+	}
+}

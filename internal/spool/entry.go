@@ -1,0 +1,70 @@
+package spool
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+const (
+	entrySuffix = ".entry"
+	partSuffix  = ".part"
+	magic       = "epplan-spool 1 "
+)
+
+// errDamaged tells that a file isn't what was written; it is wrapped with how.
+var errDamaged = errors.New("damaged entry")
+
+// ids are what may stand in a file name.
+var ids = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+
+// entry is an entry's place in the spool.
+type entry struct {
+	sequence uint64
+	id       string
+	size     int64 // of the file
+}
+
+// name is the entry's file name; names sort in the order of sequence.
+func (e entry) name() string { return fmt.Sprintf("%020d-%s%s", e.sequence, e.id, entrySuffix) }
+
+// parseName reads what name wrote.
+func parseName(name string) (entry, bool) {
+	stem, isEntry := strings.CutSuffix(name, entrySuffix)
+	number, id, cut := strings.Cut(stem, "-")
+	sequence, err := strconv.ParseUint(number, 10, 64)
+	e := entry{sequence: sequence, id: id}
+	return e, isEntry && cut && err == nil && ids.MatchString(id) && e.name() == name
+}
+
+// seal is a body with a first line that tells whether it is whole.
+func seal(body []byte) []byte {
+	header := fmt.Sprintf("%s%d %x\n", magic, len(body), sha256.Sum256(body))
+	return append([]byte(header), body...)
+}
+
+// unseal is the body of what seal made, or errDamaged.
+func unseal(data []byte) ([]byte, error) {
+	header, body, whole := bytes.Cut(data, []byte{'\n'})
+	if !whole || !bytes.HasPrefix(header, []byte(magic)) {
+		return nil, fmt.Errorf("%w: no header", errDamaged)
+	}
+	if want := seal(body); !bytes.Equal(want[:len(header)], header) {
+		return nil, fmt.Errorf("%w: its %d bytes aren't those that were written", errDamaged, len(body))
+	}
+	return body, nil
+}
+
+// read is the body of an entry.
+func (s *Spool) read(e entry) ([]byte, error) {
+	data, err := s.fs.Read(filepath.Join(s.dir, e.name()))
+	if err != nil {
+		return nil, err
+	}
+	return unseal(data)
+}

@@ -1,0 +1,87 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// PutDecision stores a decision and returns its id. Decisions are never
+// changed: the last one for a job on a node, or for a token, counts.
+func (s *Store) PutDecision(ctx context.Context, d *record.Decision) (int64, error) {
+	if d.Cluster == "" || (d.JobID <= 0 && d.Token == "") || d.Created.IsZero() {
+		return 0, fmt.Errorf("%w: a decision needs cluster, time, and job id or token", record.ErrInvalid)
+	}
+	args := []any{
+		record.Text(d.Cluster), d.JobID, record.Text(d.Node), record.Text(d.Token), record.Text(d.RunID),
+		record.Text(d.Workload), record.Text(d.GPUModel), float64(d.Setting.Core), float64(d.Setting.Mem),
+	}
+	for _, i := range []record.Interval{d.TimeS, d.PowerW, d.EnergyJ} {
+		args = append(args, number(i.Value), number(i.Low), number(i.High))
+	}
+	args = append(args, record.Text(d.Reason), record.Text(d.Mode), record.Text(d.ConfigVersion), d.ModelVersion,
+		record.Text(string(d.Arm)), record.Micro(d.Created).UnixMicro())
+	id, err := write(ctx, s, func(ctx context.Context, conn *sql.Conn) (int64, error) {
+		result, err := conn.ExecContext(ctx, `
+INSERT INTO decisions (cluster, job_id, node, token, run_id, workload, gpu_model, core_mhz, mem_mhz,
+	time_s, time_low_s, time_high_s, power_w, power_low_w, power_high_w, energy_j, energy_low_j, energy_high_j,
+	reason, mode, config_version, model_version, arm, created_us)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, args...)
+		if err != nil {
+			return 0, err
+		}
+		return result.LastInsertId()
+	})
+	if err != nil {
+		return 0, fmt.Errorf("store decision for job %d, token %q: %w", d.JobID, d.Token, err)
+	}
+	return id, nil
+}
+
+const selectDecisions = `
+SELECT decision_id, cluster, job_id, node, token, run_id, workload, gpu_model, core_mhz, mem_mhz,
+	time_s, time_low_s, time_high_s, power_w, power_low_w, power_high_w, energy_j, energy_low_j, energy_high_j,
+	reason, mode, config_version, model_version, arm, created_us
+FROM decisions `
+
+// Decision is the last decision for a job on a node, or ErrNotFound.
+func (s *Store) Decision(ctx context.Context, cluster string, jobID int64, node string) (record.Decision, error) {
+	d, err := scanDecision(s.read.QueryRowContext(ctx, selectDecisions+`
+WHERE cluster = ? AND job_id = ? AND job_id != 0 AND node = ? ORDER BY decision_id DESC LIMIT 1`, cluster, jobID, node))
+	return d, lookup(err, "decision for job %d on node %q", jobID, node)
+}
+
+// DecisionByToken is the last decision under a token, or ErrNotFound.
+func (s *Store) DecisionByToken(ctx context.Context, cluster, token string) (record.Decision, error) {
+	d, err := scanDecision(s.read.QueryRowContext(ctx, selectDecisions+`
+WHERE cluster = ? AND token = ? AND token != '' ORDER BY decision_id DESC LIMIT 1`, cluster, token))
+	return d, lookup(err, "decision for token %q", token)
+}
+
+// DecisionsOfJob lists the decisions under a job id on all nodes, oldest first.
+func (s *Store) DecisionsOfJob(ctx context.Context, cluster string, jobID int64) ([]record.Decision, error) {
+	rows, err := s.read.QueryContext(ctx, selectDecisions+
+		"WHERE cluster = ? AND job_id = ? AND job_id != 0 ORDER BY decision_id", cluster, jobID)
+	all, err := collect(rows, err, scanDecision)
+	if err != nil {
+		return nil, fmt.Errorf("decisions for job %d: %w", jobID, err)
+	}
+	return all, nil
+}
+
+// scanDecision reads a row of selectDecisions.
+func scanDecision(row scanner) (record.Decision, error) {
+	var d record.Decision
+	var numbers [9]sql.NullFloat64
+	var created sql.NullInt64
+	err := row.Scan(&d.ID, &d.Cluster, &d.JobID, &d.Node, &d.Token, &d.RunID, &d.Workload, &d.GPUModel,
+		&d.Setting.Core, &d.Setting.Mem, &numbers[0], &numbers[1], &numbers[2], &numbers[3], &numbers[4], &numbers[5],
+		&numbers[6], &numbers[7], &numbers[8], &d.Reason, &d.Mode, &d.ConfigVersion, &d.ModelVersion, &d.Arm, &created)
+	for i, interval := range []*record.Interval{&d.TimeS, &d.PowerW, &d.EnergyJ} {
+		*interval = record.Interval{Value: known(numbers[3*i]), Low: known(numbers[3*i+1]), High: known(numbers[3*i+2])}
+	}
+	d.Created = timeOf(created)
+	return d, err
+}

@@ -1,0 +1,131 @@
+package store
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// tables are what can be exported, in the order of docs/records.md.
+var tables = []string{
+	"jobs", "decisions", "outcomes", "outcome_details", "outcome_conflicts", "models", "outcome_months",
+	"pruned_runs", "holdouts",
+}
+
+// Tables are the names of the tables that [Store.Export] knows.
+func Tables() []string { return slices.Clone(tables) }
+
+// Export writes a table as JSON lines: one object per row, its keys the columns
+// in order. Bytes are in base64, except the utilisation series, which is an
+// object of its interval and its values, and job names, which are text with
+// other bytes replaced. Rows are streamed; all are of one moment.
+func (s *Store) Export(ctx context.Context, w io.Writer, table string) error {
+	if !slices.Contains(tables, table) {
+		return fmt.Errorf("export table %q: %w: it is one of %s", table, ErrNotFound, strings.Join(tables, ", "))
+	}
+	rows, err := s.read.QueryContext(ctx, "SELECT * FROM "+table) //nolint:gosec // one of our own names
+	if err != nil {
+		return fmt.Errorf("export table %s: %w", table, typed(err))
+	}
+	defer func() { _ = rows.Close() }()
+	if err := exportRows(w, rows); err != nil {
+		return fmt.Errorf("export table %s: %w", table, typed(err))
+	}
+	return nil
+}
+
+func exportRows(w io.Writer, rows *sql.Rows) error {
+	columns, err := rows.Columns()
+	if err != nil {
+		return err
+	}
+	values := make([]any, len(columns))
+	into := make([]any, len(columns))
+	for i := range values {
+		into[i] = &values[i]
+	}
+	out := bufio.NewWriter(w)
+	for rows.Next() {
+		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+		line, err := exportLine(columns, values)
+		if err != nil {
+			return err
+		}
+		if _, err := out.Write(line); err != nil {
+			return err
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+// exportLine is a row as a JSON object and a newline.
+func exportLine(columns []string, values []any) ([]byte, error) {
+	line := []byte{'{'}
+	for i, column := range columns {
+		value, err := exportValue(column, values[i])
+		if err != nil {
+			return nil, err
+		}
+		encoded, err := json.Marshal(value)
+		if err != nil {
+			return nil, fmt.Errorf("column %s: %w", column, err)
+		}
+		if i > 0 {
+			line = append(line, ',')
+		}
+		line = append(line, '"')
+		line = append(line, column...)
+		line = append(line, '"', ':')
+		line = append(line, encoded...)
+	}
+	return append(line, '}', '\n'), nil
+}
+
+// embedded are the columns that hold JSON.
+var embedded = []string{"gpus", "clocks", "throttled_s", "body", "coefficients", "covariance"}
+
+// exportValue is a column as a value for JSON.
+func exportValue(column string, value any) (any, error) {
+	switch v := value.(type) {
+	case string:
+		if slices.Contains(embedded, column) {
+			return json.RawMessage(v), nil
+		}
+	case []byte:
+		switch column {
+		case "name":
+			return record.Text(string(v)), nil
+		case "series":
+			return exportSeries(v)
+		}
+	}
+	return value, nil
+}
+
+// exportSeries is a series for people: unknown points are null.
+func exportSeries(blob []byte) (any, error) {
+	series, err := record.DecodeSeries(blob)
+	if err != nil {
+		return nil, err
+	}
+	points := make([]record.Number, series.Len())
+	for i := range points {
+		points[i] = series.At(i)
+	}
+	return struct {
+		IntervalS   float64         `json:"interval_s"`
+		Utilisation []record.Number `json:"utilisation"`
+	}{series.Interval().Seconds(), points}, nil
+}

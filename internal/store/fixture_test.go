@@ -1,0 +1,96 @@
+//go:build cgo
+
+package store_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/epplan/epplan/internal/store"
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// start is when everything in the tests begins.
+var start = time.Date(2026, 3, 14, 15, 9, 26, 535897000, time.UTC)
+
+// openNew opens a new database and closes it after the test.
+func openNew(tb testing.TB) (*store.Store, string) {
+	tb.Helper()
+	path := filepath.Join(tempDir(tb), "epd ?#%.db") // a path that a DSN must quote
+	return open(tb, path, nil), path
+}
+
+// tempDir is a folder for a test, in memory where there is such a place: most
+// tests need no disk, and syncing one takes most of their time.
+func tempDir(tb testing.TB) string {
+	tb.Helper()
+	parent := "/dev/shm"
+	if info, err := os.Stat(parent); err != nil || !info.IsDir() {
+		return tb.TempDir()
+	}
+	dir, err := os.MkdirTemp(parent, "epplan-store") //nolint:usetesting // TempDir is on disk
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// open opens a database and closes it after the test.
+func open(tb testing.TB, path string, options *store.Options) *store.Store {
+	tb.Helper()
+	if options == nil {
+		options = &store.Options{Now: func() time.Time { return start }}
+	}
+	s, err := store.Open(tb.Context(), path, options)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return s
+}
+
+// outcome is the outcome of run i, with all that an outcome can have.
+func outcome(i int) *record.Outcome {
+	series := record.NewSampler(time.Minute)
+	for minute := range 20 {
+		series.Add(time.Duration(minute)*time.Minute, float64((i+minute)%10)/10)
+	}
+	begin := start.Add(time.Duration(i) * time.Minute)
+	return &record.Outcome{
+		Cluster: "alpha", RunID: fmt.Sprintf("run-%06d", i), JobID: int64(1000 + i), Node: "n1", Restart: i % 2,
+		Workload: fmt.Sprintf("w%d", i%3), GPUModel: "V100", Arm: record.Treated,
+		Submitted: begin.Truncate(time.Second), Started: begin, Ended: begin.Add(20 * time.Minute),
+		GPUs: []string{"GPU-a", "GPU-b"}, ExitState: record.Completed,
+		Setting: record.Setting{Core: 1200, Mem: 877}, TimeS: record.Known(1200), Slowdown: record.Known(1.05),
+		GPUEnergyJ: record.Known(1e5 + float64(i)), GPUSource: record.Counter,
+		NodeEnergyJ: record.Known(2e5 + float64(i)), NodeSource: record.Modelled,
+		MeanPowerW: record.Known(83.5), PeakPowerW: record.Known(120), Utilisation: record.Known(0.7),
+		Clocks:     []record.ClockShare{{Setting: record.Setting{Core: 1200, Mem: 877}, Seconds: 1190}},
+		ThrottledS: map[string]float64{"power_cap": 12.5}, Series: series.Series(),
+	}
+}
+
+// put stores an outcome and wants a receipt.
+func put(tb testing.TB, s *store.Store, o *record.Outcome, want store.Receipt) {
+	tb.Helper()
+	got, err := s.PutOutcome(tb.Context(), o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if got != want {
+		tb.Fatalf("outcome of run %s was %s, not %s", o.RunID, got, want)
+	}
+}
+
+// workload is the key of outcome i's workload.
+func workload(i int) record.WorkloadKey {
+	return record.WorkloadKey{Cluster: "alpha", Workload: fmt.Sprintf("w%d", i%3), GPUModel: "V100"}
+}

@@ -1,0 +1,125 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+//go:embed migrations/*.sql
+var migrationFiles embed.FS
+
+// migration is one numbered step of the schema.
+type migration struct {
+	version int
+	script  string
+}
+
+// migrations are the steps in order. They are part of the program, so that a
+// wrong one is a fault that every test meets.
+func migrations() ([]migration, error) {
+	names, err := fs.Glob(migrationFiles, "migrations/*.sql")
+	if err != nil {
+		return nil, err
+	}
+	steps := make([]migration, 0, len(names))
+	for _, name := range names {
+		number, _, _ := strings.Cut(strings.TrimPrefix(name, "migrations/"), "_")
+		version, err := strconv.Atoi(number)
+		if err != nil {
+			return nil, fmt.Errorf("migration %s has no number: %w", name, err)
+		}
+		script, err := migrationFiles.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, migration{version, string(script)})
+	}
+	slices.SortFunc(steps, func(a, b migration) int { return cmp.Compare(a.version, b.version) })
+	for i, step := range steps {
+		if step.version != i+1 {
+			return nil, fmt.Errorf("migration %d is missing", i+1)
+		}
+	}
+	return steps, nil
+}
+
+// migrate brings a database to the newest schema, each step in a transaction.
+// One with records is copied beside itself first.
+func migrate(ctx context.Context, conn *sql.Conn, path string) error {
+	steps, err := migrations()
+	if err != nil {
+		return err
+	}
+	version, err := userVersion(ctx, conn)
+	if err != nil {
+		return err
+	}
+	if err := knownVersion(version, len(steps)); err != nil {
+		return err
+	}
+	if version == len(steps) {
+		return nil
+	}
+	if version > 0 {
+		err := BackupFile(ctx, path, fmt.Sprintf("%s.schema%d.bak", path, version))
+		if err != nil && !errors.Is(err, os.ErrExist) { // one of an earlier try is as good
+			return fmt.Errorf("backup before migrating: %w", err)
+		}
+	}
+	for _, step := range steps[version:] {
+		if err := step.apply(ctx, conn); err != nil {
+			return fmt.Errorf("migrate to schema %d: %w", step.version, err)
+		}
+	}
+	return nil
+}
+
+// apply runs a step in a transaction of its own; another process may have been
+// faster, which is no error.
+func (m migration) apply(ctx context.Context, conn *sql.Conn) error {
+	tx, err := conn.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // nothing after a commit
+	if version, err := userVersion(ctx, tx); err != nil || version >= m.version {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, m.script); err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, "PRAGMA user_version = "+strconv.Itoa(m.version)); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// knownVersion refuses the schema of a newer epd.
+func knownVersion(version, newest int) error {
+	if version > newest {
+		return fmt.Errorf("%w: it has schema %d, this epd knows up to %d: start the newer epd, or restore a backup",
+			ErrNewer, version, newest)
+	}
+	return nil
+}
+
+// userVersion is the schema that a database has; 0 is an empty one.
+func userVersion(ctx context.Context, db rowQuerier) (int, error) {
+	var version int
+	err := db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version)
+	return version, err
+}
+
+// rowQuerier is a database, a connection of it or a transaction.
+type rowQuerier interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}

@@ -1,0 +1,132 @@
+//go:build cgo
+
+package store_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/epplan/epplan/internal/store"
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// schema1 makes a database of schema 1.
+func schema1(t *testing.T) string {
+	t.Helper()
+	script, err := os.ReadFile("testdata/schema1.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(tempDir(t), "old.db")
+	execute(t, path, string(script))
+	return path
+}
+
+// execute runs statements on a database as another program would.
+func execute(tb testing.TB, path, script string) {
+	tb.Helper()
+	db := raw(tb, path)
+	if _, err := db.ExecContext(tb.Context(), script); err != nil {
+		tb.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// schemaVersion is the schema that a database has.
+func schemaVersion(t *testing.T, path string) (version int) {
+	t.Helper()
+	if err := raw(t, path).QueryRowContext(t.Context(), "PRAGMA user_version").Scan(&version); err != nil {
+		t.Fatal(err)
+	}
+	return version
+}
+
+func TestADatabaseOfSchema1IsMigratedWithItsRecordsAfterABackup(t *testing.T) {
+	path := schema1(t)
+	s := open(t, path, nil)
+	page, err := s.OutcomesOf(t.Context(), workload(0), 0, 10)
+	if err != nil || len(page.Outcomes) != 3 || page.Outcomes[0].Series.Len() != 3 {
+		t.Errorf("outcomes: %+v, %v", page, err)
+	}
+	if j, err := s.Job(t.Context(), "alpha", 1001); err != nil || j.Limit != 90*time.Minute {
+		t.Errorf("job: %+v, %v", j, err)
+	}
+	if d, err := s.DecisionByToken(t.Context(), "alpha", "token-1"); err != nil || d.ID != 7 {
+		t.Errorf("decision: %+v, %v", d, err)
+	}
+	if m, err := s.Model(t.Context(), workload(0)); err != nil || m.Version != 1 {
+		t.Errorf("model: %+v, %v", m, err)
+	}
+	if err := s.PutHoldout(t.Context(), record.Holdout{Cluster: "alpha", From: start}); err != nil {
+		t.Errorf("a table of schema 2: %v", err)
+	}
+	if got := schemaVersion(t, path); got != 2 {
+		t.Errorf("schema %d", got)
+	}
+	if got := schemaVersion(t, path+".schema1.bak"); got != 1 {
+		t.Errorf("the backup has schema %d", got)
+	}
+	found, err := store.Check(t.Context(), path+".schema1.bak")
+	if err != nil || len(found) > 0 {
+		t.Errorf("the backup: %q, %v", found, err)
+	}
+}
+
+func TestAnOpenedDatabaseIsMigratedOnce(t *testing.T) {
+	path := schema1(t)
+	for range 2 {
+		if err := open(t, path, nil).Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	backups, err := filepath.Glob(path + ".*")
+	if err != nil || len(backups) != 1 {
+		t.Errorf("beside the database lie %q, %v", backups, err)
+	}
+}
+
+func TestADatabaseOfANewerEpdIsRefusedAndNotTouched(t *testing.T) {
+	path := schema1(t)
+	execute(t, path, "PRAGMA user_version = 99")
+	before := contents(t, path)
+	_, err := store.Open(t.Context(), path, nil)
+	if !errors.Is(err, store.ErrNewer) || !strings.Contains(err.Error(), "schema 99") {
+		t.Errorf("got %v", err)
+	}
+	if !bytes.Equal(before, contents(t, path)) {
+		t.Error("the database was changed")
+	}
+}
+
+func TestAMigrationThatFailsLeavesTheDatabaseAsItWas(t *testing.T) {
+	path := schema1(t)
+	execute(t, path, "CREATE VIEW holdouts AS SELECT 1") // in the way of the last step
+	if _, err := store.Open(t.Context(), path, nil); err == nil || !strings.Contains(err.Error(), "migrate to schema 2") {
+		t.Fatalf("got %v", err)
+	}
+	if got := schemaVersion(t, path); got != 1 {
+		t.Errorf("schema %d", got)
+	}
+	for _, table := range tableNames(t, path) {
+		if table == "outcome_months" {
+			t.Error("half a migration was left")
+		}
+	}
+}
+
+// contents are a file's bytes.
+func contents(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Clean(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}

@@ -1,0 +1,163 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// PutModel stores a further version of a workload's model and returns its
+// number. If m.InUse, it takes the place of the one in use.
+func (s *Store) PutModel(ctx context.Context, m *record.Model) (int64, error) {
+	if m.Cluster == "" || m.Workload == "" || m.Form == "" || m.Created.IsZero() {
+		return 0, fmt.Errorf("%w: a model needs cluster, workload, form and time", record.ErrInvalid)
+	}
+	coefficients, err := text(m.Coefficients)
+	if err != nil {
+		return 0, err
+	}
+	covariance, err := text(m.Covariance)
+	if err != nil {
+		return 0, err
+	}
+	version, err := write(ctx, s, func(ctx context.Context, conn *sql.Conn) (int64, error) {
+		version, err := nextVersion(ctx, conn, m.WorkloadKey)
+		if err != nil {
+			return 0, err
+		}
+		if m.InUse {
+			if err := retire(ctx, conn, m.WorkloadKey); err != nil {
+				return 0, err
+			}
+		}
+		_, err = conn.ExecContext(ctx, `
+INSERT INTO models (cluster, workload, gpu_model, version, form, coefficients, covariance, samples, created_us, in_use,
+	note)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			m.Cluster, m.Workload, m.GPUModel, version, record.Text(m.Form), coefficients, covariance, m.Samples,
+			record.Micro(m.Created).UnixMicro(), flag(m.InUse), record.Text(m.Note))
+		return version, err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("store model of workload %s: %w", m.Workload, err)
+	}
+	return version, nil
+}
+
+// nextVersion is one more than the last version of a key.
+func nextVersion(ctx context.Context, conn *sql.Conn, key record.WorkloadKey) (version int64, err error) {
+	err = conn.QueryRowContext(ctx, `
+SELECT COALESCE(MAX(version), 0) + 1 FROM models WHERE cluster = ? AND workload = ? AND gpu_model = ?`,
+		key.Cluster, key.Workload, key.GPUModel).Scan(&version)
+	return version, err
+}
+
+// retire takes the model of a key out of use.
+func retire(ctx context.Context, conn *sql.Conn, key record.WorkloadKey) error {
+	_, err := conn.ExecContext(ctx, `
+UPDATE models SET in_use = 0 WHERE cluster = ? AND workload = ? AND gpu_model = ? AND in_use = 1`,
+		key.Cluster, key.Workload, key.GPUModel)
+	return err
+}
+
+// UseModel puts a version of a key in use and leaves a note on it. Version 0
+// takes the one in use out, so that the workload runs at default clocks.
+func (s *Store) UseModel(ctx context.Context, key record.WorkloadKey, version int64, note string) error {
+	err := s.do(ctx, func(ctx context.Context, conn *sql.Conn) error {
+		return useModel(ctx, conn, key, version, note)
+	})
+	if err != nil {
+		return fmt.Errorf("use model %d of workload %s: %w", version, key.Workload, err)
+	}
+	return nil
+}
+
+func useModel(ctx context.Context, conn *sql.Conn, key record.WorkloadKey, version int64, note string) error {
+	if err := retire(ctx, conn, key); err != nil || version == 0 {
+		return err
+	}
+	result, err := conn.ExecContext(ctx, `
+UPDATE models SET in_use = 1, note = ? WHERE cluster = ? AND workload = ? AND gpu_model = ? AND version = ?`,
+		record.Text(note), key.Cluster, key.Workload, key.GPUModel, version)
+	if err != nil {
+		return err
+	}
+	changed, err := result.RowsAffected()
+	if err == nil && changed == 0 {
+		return ErrNotFound
+	}
+	return err
+}
+
+// Rollback puts the version before the one in use into use, and returns its
+// number: 0 if there is none before it. With none in use it is ErrNotFound.
+func (s *Store) Rollback(ctx context.Context, key record.WorkloadKey, note string) (int64, error) {
+	version, err := write(ctx, s, func(ctx context.Context, conn *sql.Conn) (version int64, err error) {
+		err = conn.QueryRowContext(ctx, `
+SELECT COALESCE((SELECT MAX(version) FROM models AS older WHERE older.cluster = models.cluster
+	AND older.workload = models.workload AND older.gpu_model = models.gpu_model AND older.version < models.version), 0)
+FROM models WHERE cluster = ? AND workload = ? AND gpu_model = ? AND in_use = 1`,
+			key.Cluster, key.Workload, key.GPUModel).Scan(&version)
+		if errors.Is(err, sql.ErrNoRows) {
+			return 0, ErrNotFound
+		}
+		if err != nil {
+			return 0, err
+		}
+		return version, useModel(ctx, conn, key, version, note)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("roll back the model of workload %s: %w", key.Workload, err)
+	}
+	return version, nil
+}
+
+const selectModels = `
+SELECT cluster, workload, gpu_model, version, form, coefficients, covariance, samples, created_us, in_use, note
+FROM models WHERE cluster = ? AND workload = ? AND gpu_model = ? `
+
+// Model is the model in use for a key, or ErrNotFound.
+func (s *Store) Model(ctx context.Context, key record.WorkloadKey) (record.Model, error) {
+	m, err := scanModel(s.read.QueryRowContext(ctx, selectModels+"AND in_use = 1",
+		key.Cluster, key.Workload, key.GPUModel))
+	return m, lookup(err, "model in use for workload %s on %s", key.Workload, key.GPUModel)
+}
+
+// Models lists all versions of a key, newest first.
+func (s *Store) Models(ctx context.Context, key record.WorkloadKey) ([]record.Model, error) {
+	rows, err := s.read.QueryContext(ctx, selectModels+"ORDER BY version DESC", key.Cluster, key.Workload, key.GPUModel)
+	all, err := collect(rows, err, scanModel)
+	if err != nil {
+		return nil, fmt.Errorf("models of workload %s: %w", key.Workload, err)
+	}
+	return all, nil
+}
+
+// ModelsInUse lists the models in use on a cluster, by workload and GPU model.
+func (s *Store) ModelsInUse(ctx context.Context, cluster string) ([]record.Model, error) {
+	rows, err := s.read.QueryContext(ctx, `
+SELECT cluster, workload, gpu_model, version, form, coefficients, covariance, samples, created_us, in_use, note
+FROM models WHERE cluster = ? AND in_use = 1 ORDER BY workload, gpu_model`, cluster)
+	all, err := collect(rows, err, scanModel)
+	if err != nil {
+		return nil, fmt.Errorf("models in use: %w", err)
+	}
+	return all, nil
+}
+
+// scanModel reads a row of selectModels.
+func scanModel(row scanner) (record.Model, error) {
+	var m record.Model
+	var coefficients, covariance string
+	var created sql.NullInt64
+	err := row.Scan(&m.Cluster, &m.Workload, &m.GPUModel, &m.Version, &m.Form, &coefficients, &covariance, &m.Samples,
+		&created, &m.InUse, &m.Note)
+	if err != nil {
+		return m, err
+	}
+	m.Coefficients, m.Created = []byte(coefficients), timeOf(created)
+	return m, parse(sql.NullString{String: covariance, Valid: true}, &m.Covariance)
+}

@@ -1,0 +1,200 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Options change how a store works; nil means defaults.
+type Options struct {
+	// Busy is how long a write waits for another process. 0 means 2 s.
+	Busy time.Duration
+	// Now is the clock for when records were received. nil is time.Now.
+	Now func() time.Time
+}
+
+const (
+	defaultBusy = 2 * time.Second
+	readers     = 4
+)
+
+// Store is an open database. Its methods may be called by many goroutines.
+type Store struct {
+	path  string
+	now   func() time.Time
+	write *sql.DB
+	conn  *sql.Conn // the writer's only connection
+	read  *sql.DB
+
+	requests chan *request
+	mu       sync.RWMutex // held for reading while a request is handed over
+	closed   bool
+	done     chan struct{} // closed when the writer has ended
+	damage   atomic.Pointer[error]
+}
+
+// Open opens the database at a path, makes it if there is none, checks it
+// (quick_check) and brings its schema up to date after a backup beside it.
+// A damaged database is [ErrCorrupt] and isn't touched, one of a newer epd is
+// [ErrNewer], one that another process holds [ErrBusy].
+func Open(ctx context.Context, path string, options *Options) (*Store, error) {
+	settings := Options{}
+	if options != nil {
+		settings = *options
+	}
+	s := &Store{
+		path: path, now: settings.Now,
+		requests: make(chan *request, 4*maxBatch), done: make(chan struct{}),
+	}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	busy := cmp.Or(settings.Busy, defaultBusy)
+	if err := s.open(ctx, busy); err != nil {
+		return nil, errors.Join(fmt.Errorf("open database %s: %w", path, typed(err)), s.release())
+	}
+	go s.writeLoop() //nolint:contextcheck // it lives until Close, not as long as opening
+	return s, nil
+}
+
+func (s *Store) open(ctx context.Context, busy time.Duration) error {
+	fresh, err := ensureFile(s.path)
+	if err != nil {
+		return err
+	}
+	if !fresh {
+		if err := inspect(ctx, s.path, busy); err != nil {
+			return err
+		}
+	}
+	if s.write, err = sql.Open("sqlite3", dsn(s.path, busy, "_journal_mode", "WAL", "_txlock", "immediate")); err != nil {
+		return err
+	}
+	if s.conn, err = s.write.Conn(ctx); err != nil {
+		return err
+	}
+	if err := migrate(ctx, s.conn, s.path); err != nil {
+		return err
+	}
+	if s.read, err = sql.Open("sqlite3", dsn(s.path, busy, "_query_only", "true")); err != nil {
+		return err
+	}
+	s.read.SetMaxOpenConns(readers)
+	s.read.SetMaxIdleConns(readers)
+	return s.read.PingContext(ctx)
+}
+
+// ensureFile makes an empty file that only its owner can read, and tells
+// whether the database is empty. SQLite gives its other files the same mode.
+func ensureFile(path string) (fresh bool, err error) {
+	file, err := os.OpenFile(filepath.Clean(path), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return false, err
+	}
+	info, err := file.Stat()
+	if err := errors.Join(err, file.Close()); err != nil {
+		return false, err
+	}
+	return info.Size() == 0, nil
+}
+
+// dsn names a database with what holds for all connections, and further
+// parameters as pairs.
+func dsn(path string, busy time.Duration, pairs ...string) string {
+	values := url.Values{}
+	values.Set("_busy_timeout", strconv.FormatInt(busy.Milliseconds(), 10))
+	values.Set("_foreign_keys", "true")
+	values.Set("_synchronous", "FULL")
+	values.Set("_stmt_cache_size", "64")
+	for i := 0; i+1 < len(pairs); i += 2 {
+		values.Set(pairs[i], pairs[i+1])
+	}
+	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + values.Encode()
+}
+
+// inspect refuses a damaged database, and one of a newer epd, through a
+// connection of its own that writes nothing.
+func inspect(ctx context.Context, path string, busy time.Duration) error {
+	db, err := sql.Open("sqlite3", dsn(path, busy, "_query_only", "true"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	found, err := findings(ctx, db, "quick_check(1)")
+	if err != nil {
+		return err
+	}
+	if len(found) > 0 {
+		return fmt.Errorf("%w: %s", ErrCorrupt, strings.Join(found, "; "))
+	}
+	steps, err := migrations()
+	if err != nil {
+		return err
+	}
+	version, err := userVersion(ctx, db)
+	if err != nil {
+		return err
+	}
+	return knownVersion(version, len(steps))
+}
+
+// findings are what a check pragma has to say other than ok.
+func findings(ctx context.Context, db *sql.DB, check string) ([]string, error) {
+	rows, err := db.QueryContext(ctx, "PRAGMA "+check)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	var found []string
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			return nil, err
+		}
+		if line != "ok" {
+			found = append(found, line)
+		}
+	}
+	return found, rows.Err()
+}
+
+// Close waits for the writes that were handed in, commits them and closes the
+// database. Later calls are ErrClosed.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	close(s.requests)
+	s.mu.Unlock()
+	<-s.done
+	return s.release()
+}
+
+// release closes what is open, in reverse order.
+func (s *Store) release() error {
+	var errs []error
+	if s.read != nil {
+		errs = append(errs, s.read.Close())
+	}
+	if s.conn != nil {
+		errs = append(errs, s.conn.Close())
+	}
+	if s.write != nil {
+		errs = append(errs, s.write.Close())
+	}
+	return errors.Join(errs...)
+}

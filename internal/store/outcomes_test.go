@@ -1,0 +1,147 @@
+//go:build cgo
+
+package store_test
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/epplan/epplan/internal/store"
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+func TestAnOutcomeComesBackAsItWasStored(t *testing.T) {
+	s, _ := openNew(t)
+	bare := &record.Outcome{Cluster: "alpha", RunID: "bare", JobID: 77, Unmatched: true, Arm: record.Excluded}
+	for _, want := range []*record.Outcome{outcome(1), outcome(2), bare} {
+		put(t, s, want, store.Stored)
+		got, err := s.OutcomesOfJob(t.Context(), "alpha", want.JobID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got) != 1 || !reflect.DeepEqual(got[0], *want) {
+			t.Errorf("stored %+v\nread   %+v", *want, got)
+		}
+	}
+}
+
+func TestARepeatChangesNothingAndADifferentOneIsKeptAside(t *testing.T) {
+	s, _ := openNew(t)
+	first := outcome(1)
+	put(t, s, first, store.Stored)
+	put(t, s, outcome(1), store.Repeated)
+	other := outcome(1)
+	other.GPUEnergyJ = record.Known(7)
+	put(t, s, other, store.Conflicting)
+	put(t, s, other, store.Conflicting)
+	got, err := s.OutcomesOfJob(t.Context(), "alpha", first.JobID)
+	if err != nil || len(got) != 1 || got[0].GPUEnergyJ != first.GPUEnergyJ {
+		t.Errorf("after a conflict: %+v, %v", got, err)
+	}
+	conflicts := exported(t, s, "outcome_conflicts")
+	if len(conflicts) != 1 || !strings.Contains(conflicts[0], `"gpu_energy_j":7,`) {
+		t.Errorf("the conflict was kept as %q", conflicts)
+	}
+}
+
+func TestTheSameRunIDOnAnotherClusterIsAnotherRun(t *testing.T) {
+	s, _ := openNew(t)
+	put(t, s, outcome(1), store.Stored)
+	other := outcome(1)
+	other.Cluster = "beta"
+	put(t, s, other, store.Stored)
+}
+
+func TestAnUnmatchedOutcomeIsKeptButNeverCounted(t *testing.T) {
+	s, _ := openNew(t)
+	put(t, s, outcome(0), store.Stored)
+	stray := outcome(3) // the same workload
+	stray.Unmatched = true
+	put(t, s, stray, store.Stored)
+	page, err := s.OutcomesOf(t.Context(), workload(0), 0, 10)
+	if err != nil || len(page.Outcomes) != 1 || page.Outcomes[0].RunID != "run-000000" {
+		t.Errorf("outcomes of the workload: %+v, %v", page.Outcomes, err)
+	}
+	strata, err := s.Strata(t.Context(), "alpha", time.Time{})
+	if err != nil || len(strata) != 1 || strata[0].GPU.Runs != 1 {
+		t.Errorf("strata: %+v, %v", strata, err)
+	}
+	if all, err := s.OutcomesOfJob(t.Context(), "alpha", stray.JobID); err != nil || len(all) != 1 || !all[0].Unmatched {
+		t.Errorf("the unmatched outcome: %+v, %v", all, err)
+	}
+}
+
+func TestAnOutcomeWithoutKeyIsInvalid(t *testing.T) {
+	s, _ := openNew(t)
+	for name, spoil := range map[string]func(*record.Outcome){
+		"no cluster":      func(o *record.Outcome) { o.Cluster = "" },
+		"no run id":       func(o *record.Outcome) { o.RunID = "" },
+		"run id not text": func(o *record.Outcome) { o.RunID = "a\xff" },
+		"cluster with 0":  func(o *record.Outcome) { o.Cluster = "a\x00b" },
+	} {
+		o := outcome(1)
+		spoil(o)
+		if _, err := s.PutOutcome(t.Context(), o); !errors.Is(err, record.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestHostileTextIsKeptAsText(t *testing.T) {
+	s, _ := openNew(t)
+	o := outcome(1)
+	o.Node = "n'); DROP TABLE outcomes; --\x00\xff"
+	o.ExitState = strings.Repeat("é", record.MaxText)
+	put(t, s, o, store.Stored)
+	put(t, s, o, store.Repeated)
+	got, err := s.OutcomesOfJob(t.Context(), "alpha", o.JobID)
+	if err != nil || len(got) != 1 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if got[0].Node != "n'); DROP TABLE outcomes; --\uFFFD\uFFFD" || len(got[0].ExitState) != record.MaxText {
+		t.Errorf("node %q, state of %d bytes", got[0].Node, len(got[0].ExitState))
+	}
+}
+
+func TestOutcomesOfAWorkloadComeInPages(t *testing.T) {
+	s, _ := openNew(t)
+	for i := range 20 {
+		put(t, s, outcome(i), store.Stored)
+	}
+	var runs []string
+	pages := 0
+	for before := int64(0); ; pages++ {
+		page, err := s.OutcomesOf(t.Context(), workload(1), before, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range page.Outcomes {
+			runs = append(runs, strings.TrimPrefix(page.Outcomes[i].RunID, "run-0000"))
+		}
+		if before = page.Next; before == 0 {
+			break
+		}
+	}
+	if got := strings.Join(runs, " "); got != "19 16 13 10 07 04 01" || pages != 2 {
+		t.Errorf("runs %s on %d pages", got, pages+1)
+	}
+}
+
+func TestACallerThatLeavesGetsItsOwnReason(t *testing.T) {
+	s, _ := openNew(t)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.PutOutcome(gone, outcome(1)); !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled write: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.PutOutcome(t.Context(), outcome(1)); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("a write after Close: %v", err)
+	}
+}

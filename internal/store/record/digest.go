@@ -1,0 +1,81 @@
+package record
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"unicode/utf8"
+)
+
+// ErrInvalid tells that a record can't be kept as it is; it is wrapped with
+// what is wrong with it. Trying again doesn't help.
+var ErrInvalid = errors.New("invalid record")
+
+// MaxText is how many bytes a text field of a record may have.
+const MaxText = 64 << 10
+
+// Canonical is the outcome as it is kept: times in microseconds, texts in
+// UTF-8, empty lists absent. What can't be kept is [ErrInvalid].
+func (o *Outcome) Canonical() (Outcome, error) {
+	c := *o
+	if c.Cluster == "" || c.RunID == "" {
+		return c, fmt.Errorf("%w: an outcome needs a cluster and a run id", ErrInvalid)
+	}
+	if Text(c.Cluster) != c.Cluster || Text(c.RunID) != c.RunID {
+		return c, fmt.Errorf("%w: cluster %q or run id %q isn't text", ErrInvalid, c.Cluster, c.RunID)
+	}
+	for _, text := range []*string{
+		&c.Node, &c.Workload, &c.GPUModel, &c.ExitState,
+		(*string)(&c.Arm), (*string)(&c.GPUSource), (*string)(&c.NodeSource),
+	} {
+		*text = Text(*text)
+	}
+	if c.Arm == "" {
+		c.Arm = Excluded
+	}
+	c.Submitted, c.Started, c.Ended = Micro(c.Submitted), Micro(c.Started), Micro(c.Ended)
+	if len(c.GPUs) == 0 {
+		c.GPUs = nil
+	}
+	if len(c.Clocks) == 0 {
+		c.Clocks = nil
+	}
+	if len(c.ThrottledS) == 0 {
+		c.ThrottledS = nil
+	}
+	for reason, seconds := range c.ThrottledS {
+		if math.IsNaN(seconds) || math.IsInf(seconds, 0) {
+			return c, fmt.Errorf("%w: run %s: throttled for %g s because of %q", ErrInvalid, c.RunID, seconds, reason)
+		}
+	}
+	return c, nil
+}
+
+// Digest tells canonical outcomes apart: equal ones have equal digests.
+func (o *Outcome) Digest() ([sha256.Size]byte, error) {
+	text, err := json.Marshal(o)
+	if err != nil {
+		return [sha256.Size]byte{}, fmt.Errorf("%w: run %s: %w", ErrInvalid, o.RunID, err)
+	}
+	return sha256.Sum256(text), nil
+}
+
+// Text is a text as records keep it: invalid UTF-8 and NUL replaced, cut to
+// [MaxText] bytes.
+func Text(s string) string {
+	if utf8.ValidString(s) && !strings.ContainsRune(s, 0) && len(s) <= MaxText {
+		return s
+	}
+	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+	if len(s) <= MaxText {
+		return s
+	}
+	cut := MaxText
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut]
+}

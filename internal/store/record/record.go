@@ -1,0 +1,169 @@
+package record
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/epplan/epplan/dvfsmodel"
+)
+
+// Arm says in which group of the comparison with default clocks a run is.
+type Arm string
+
+// A run is treated, held out at default clocks by lot, or in neither group
+// because its owner fixed the clocks or opted out, or nothing was enforced.
+const (
+	Treated  Arm = "treated"
+	HeldOut  Arm = "held-out"
+	Excluded Arm = "excluded"
+)
+
+// Source says where an energy comes from.
+type Source string
+
+// Sources of energy, from the best to the worst.
+const (
+	Unmeasured Source = ""
+	Counter    Source = "counter"     // the GPU's energy counter
+	Integrated Source = "integrated"  // integrated samples of power
+	RAPL       Source = "rapl"        // the CPUs' energy counters
+	Accounting Source = "acct-gather" // Slurm's AcctGatherEnergy
+	Modelled   Source = "modelled"    // computed from host watts by share
+)
+
+// Setting is a pair of clocks; 0 leaves a clock at its default.
+type Setting struct {
+	Core dvfsmodel.MHz `json:"core_mhz"`
+	Mem  dvfsmodel.MHz `json:"mem_mhz"`
+}
+
+// Job is what Slurm knows of a job. Ids come again, so that a job is named by
+// cluster, id and submit time together.
+type Job struct {
+	Cluster    string        `json:"cluster"`
+	ID         int64         `json:"job_id"`
+	Submitted  time.Time     `json:"submitted"` // to the second, as Slurm has it
+	Token      string        `json:"token"`     // the prediction made at submission, "" without one
+	User       string        `json:"user"`
+	Account    string        `json:"account"`
+	Partition  string        `json:"partition"`
+	Name       []byte        `json:"name"` // as the user wrote it: any bytes
+	ScriptHash string        `json:"script_hash"`
+	Workload   string        `json:"workload"` // key of what repeats
+	Limit      time.Duration `json:"limit_ns"` // 0 is unlimited or unknown
+	Nodes      int           `json:"nodes"`
+	GPUs       int           `json:"gpus"`
+	State      string        `json:"state"`
+}
+
+// Decision is what was decided for a job, and why. One made at submission has
+// a token and no job id; one made in Prolog has job id and node.
+type Decision struct {
+	ID            int64     `json:"decision_id"` // given by the store
+	Cluster       string    `json:"cluster"`
+	JobID         int64     `json:"job_id"`
+	Node          string    `json:"node"`
+	Token         string    `json:"token"`
+	RunID         string    `json:"run_id"`
+	Workload      string    `json:"workload"`
+	GPUModel      string    `json:"gpu_model"`
+	Setting       Setting   `json:"setting"`
+	TimeS         Interval  `json:"time_s"`
+	PowerW        Interval  `json:"power_w"`
+	EnergyJ       Interval  `json:"energy_j"`
+	Reason        string    `json:"reason"`
+	Mode          string    `json:"mode"`
+	ConfigVersion string    `json:"config_version"`
+	ModelVersion  int64     `json:"model_version"` // 0 without a model
+	Arm           Arm       `json:"arm"`
+	Created       time.Time `json:"created"`
+}
+
+// ClockShare is how long a pair of clocks was seen.
+type ClockShare struct {
+	Setting
+	Seconds float64 `json:"seconds_s"`
+}
+
+// Outcome is what one run of a job on one node came to. The agent names the run
+// in Prolog; (Cluster, RunID) is its key, everything else an attribute.
+type Outcome struct {
+	Cluster         string             `json:"cluster"`
+	RunID           string             `json:"run_id"`
+	JobID           int64              `json:"job_id"`
+	Node            string             `json:"node"`
+	Restart         int                `json:"restart"`
+	DecisionID      int64              `json:"decision_id"` // 0 without one
+	Workload        string             `json:"workload"`
+	GPUModel        string             `json:"gpu_model"`
+	Arm             Arm                `json:"arm"`
+	Submitted       time.Time          `json:"submitted"`
+	Started         time.Time          `json:"started"`
+	Ended           time.Time          `json:"ended"`
+	GPUs            []string           `json:"gpus"` // UUIDs
+	ExitState       string             `json:"exit_state"`
+	Setting         Setting            `json:"setting"` // what was locked
+	TimeS           Number             `json:"time_s"`
+	Slowdown        Number             `json:"slowdown"` // against default clocks
+	GPUEnergyJ      Number             `json:"gpu_energy_j"`
+	GPUSource       Source             `json:"gpu_energy_source"`
+	NodeEnergyJ     Number             `json:"node_energy_j"`
+	NodeSource      Source             `json:"node_energy_source"`
+	MeanPowerW      Number             `json:"mean_power_w"`
+	PeakPowerW      Number             `json:"peak_power_w"`
+	Utilisation     Number             `json:"utilisation"` // mean, 0..1
+	PeakMemoryBytes Number             `json:"peak_memory_bytes"`
+	Clocks          []ClockShare       `json:"clocks"`
+	ThrottledS      map[string]float64 `json:"throttled_s"` // seconds by reason
+	Series          Series             `json:"series"`
+	// Unmatched marks an Epilog without an open run: kept, and in no statistics.
+	Unmatched bool `json:"unmatched"`
+}
+
+// Completed is the exit state of a run that did all its work; only such runs
+// are compared.
+const Completed = "COMPLETED"
+
+// WorkloadKey names a workload on a GPU model of a cluster: what a model is for.
+type WorkloadKey struct {
+	Cluster  string `json:"cluster"`
+	Workload string `json:"workload"`
+	GPUModel string `json:"gpu_model"`
+}
+
+// Model is one version of a workload's fitted model.
+type Model struct {
+	WorkloadKey
+	Version      int64           `json:"version"` // given by the store, from 1
+	Form         string          `json:"form"`
+	Coefficients json.RawMessage `json:"coefficients"`
+	Covariance   []float64       `json:"covariance"` // row by row
+	Samples      int             `json:"samples"`
+	Created      time.Time       `json:"created"`
+	InUse        bool            `json:"in_use"`
+	Note         string          `json:"note"`
+}
+
+// Holdout says which part of the jobs runs at default clocks from a time on.
+type Holdout struct {
+	Cluster  string    `json:"cluster"`
+	From     time.Time `json:"from"`
+	Fraction float64   `json:"fraction"` // 0..1
+	Note     string    `json:"note"`
+}
+
+// Stratum is what is known of the energy of the completed runs of one workload
+// on one GPU model in one arm. A run is one job on one node.
+type Stratum struct {
+	WorkloadKey
+	Arm  Arm        `json:"arm"`
+	GPU  EnergyMean `json:"gpu_energy"`
+	Node EnergyMean `json:"node_energy"`
+}
+
+// EnergyMean is the mean of energies with what its error needs.
+type EnergyMean struct {
+	Runs       int64   `json:"runs"` // those with a known energy
+	MeanJ      float64 `json:"mean_j"`
+	VarianceJ2 float64 `json:"variance_j2"` // of single runs, unbiased; 0 for fewer than two
+}

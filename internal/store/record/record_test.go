@@ -1,0 +1,202 @@
+package record_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+func TestAnUnknownNumberIsNullAndNeverZero(t *testing.T) {
+	for _, c := range []struct {
+		number record.Number
+		json   string
+	}{
+		{record.Number{}, "null"},
+		{record.Known(math.NaN()), "null"},
+		{record.Known(math.Inf(-1)), "null"},
+		{record.Known(0), "0"},
+		{record.Known(-1.5e300), "-1.5e+300"},
+	} {
+		text, err := json.Marshal(c.number)
+		if err != nil || string(text) != c.json {
+			t.Errorf("%s is %s in JSON, %v", c.number, text, err)
+		}
+		back := record.Known(42)
+		if err := json.Unmarshal(text, &back); err != nil || back != c.number {
+			t.Errorf("%s comes back as %s, %v", text, back, err)
+		}
+	}
+	var n record.Number
+	if err := json.Unmarshal([]byte(`"12"`), &n); err == nil {
+		t.Error("a text was read as a number")
+	}
+	if got := (record.Number{}).Or(3); got != 3 || record.Known(2).Or(3) != 2 {
+		t.Errorf("or: %g", got)
+	}
+}
+
+func TestASeriesThatOutgrowsItsPointsKeepsItsMean(t *testing.T) {
+	sampler := record.NewSampler(time.Second)
+	for second := range 2000 {
+		sampler.Add(time.Duration(second)*time.Second, float64(second%4)/4)
+	}
+	s := sampler.Series()
+	if s.Interval() != 8*time.Second || s.Len() != 250 {
+		t.Fatalf("%d points of %s", s.Len(), s.Interval())
+	}
+	for i := range s.Len() {
+		if s.At(i) != record.Known(0.375) {
+			t.Fatalf("point %d is %s", i, s.At(i))
+		}
+	}
+}
+
+func TestASeriesKnowsItsGaps(t *testing.T) {
+	sampler := record.NewSampler(time.Minute)
+	sampler.Add(3*time.Minute, 2)
+	sampler.Add(-time.Minute, 1)
+	sampler.Add(time.Minute, -1)
+	sampler.Add(2*time.Minute, math.NaN())
+	s := sampler.Series()
+	got := make([]string, 0, s.Len())
+	for i := range s.Len() {
+		got = append(got, s.At(i).String())
+	}
+	if text := strings.Join(got, " "); text != "unknown 0 unknown 1" {
+		t.Error(text)
+	}
+	sampler.Add(math.MaxInt64, 1) // 292 years
+	if s := sampler.Series(); s.Len() > record.MaxPoints || s.Interval() <= 0 || s.At(s.Len()-1) != record.Known(1) {
+		t.Errorf("%d points of %s", s.Len(), s.Interval())
+	}
+	var none record.Series
+	if none.Encode() != nil {
+		t.Error("no series has bytes")
+	}
+}
+
+func TestASeriesComesBackFromBytesAndJSON(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		interval := time.Duration(rapid.Int64Range(0, 1e12).Draw(t, "interval"))
+		sampler := record.NewSampler(interval)
+		for range rapid.IntRange(0, 50).Draw(t, "points") {
+			at := time.Duration(rapid.Int64Range(0, 600).Draw(t, "at")) * interval
+			sampler.Add(at, rapid.Float64Range(-1, 2).Draw(t, "utilisation"))
+		}
+		s := sampler.Series()
+		back, err := record.DecodeSeries(s.Encode())
+		if err != nil || !bytes.Equal(back.Encode(), s.Encode()) || back.Interval() != s.Interval() {
+			t.Fatalf("%v comes back as %v, %v", s, back, err)
+		}
+		text, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(text, &back); err != nil || !bytes.Equal(back.Encode(), s.Encode()) {
+			t.Fatalf("%s comes back as %v, %v", text, back, err)
+		}
+		if n := len(s.Encode()); n > record.MaxPoints+10 {
+			t.Fatalf("%d bytes", n)
+		}
+	})
+}
+
+func FuzzDecodeSeries(f *testing.F) {
+	sampler := record.NewSampler(time.Minute)
+	sampler.Add(5*time.Minute, 0.5)
+	good := sampler.Series()
+	for _, seed := range [][]byte{nil, {1}, {1, 0}, {2, 1, 1}, {1, 1, 201}, {1, 1, 255}, good.Encode(), bytes.Repeat([]byte{1}, 300)} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, blob []byte) {
+		s, err := record.DecodeSeries(blob)
+		if err != nil {
+			if !errors.Is(err, record.ErrSeries) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if s.Len() > record.MaxPoints || s.Interval() < 0 || (s.Len() > 0 && s.Interval() == 0) {
+			t.Fatalf("%d points of %s", s.Len(), s.Interval())
+		}
+		for i := range s.Len() {
+			if v, ok := s.At(i).Get(); ok && (v < 0 || v > 1) {
+				t.Fatalf("point %d is %g", i, v)
+			}
+		}
+		back, err := record.DecodeSeries(s.Encode())
+		if err != nil || !reflect.DeepEqual(back, s) {
+			t.Fatalf("%v comes back as %v, %v", s, back, err)
+		}
+	})
+}
+
+func FuzzText(f *testing.F) {
+	f.Add("plain")
+	f.Add("nul\x00 and \xff")
+	f.Add(strings.Repeat("é", record.MaxText))
+	f.Fuzz(func(t *testing.T, s string) {
+		got := record.Text(s)
+		if !utf8.ValidString(got) || strings.ContainsRune(got, 0) || len(got) > record.MaxText || record.Text(got) != got {
+			t.Fatalf("%q became %q", s, got)
+		}
+	})
+}
+
+func TestAnOutcomeComesBackFromJSONWithTheSameDigest(t *testing.T) {
+	series := record.NewSampler(time.Minute)
+	series.Add(0, 1)
+	o := record.Outcome{
+		Cluster: "a", RunID: "r", Started: time.Date(2026, 1, 2, 3, 4, 5, 678901234, time.FixedZone("east", 3600)),
+		GPUs: []string{}, ThrottledS: map[string]float64{"b": 1, "a": 2}, Series: series.Series(), TimeS: record.Known(0.1),
+	}
+	canonical, err := o.Canonical()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := canonical.Started.Format(time.RFC3339Nano); got != "2026-01-02T02:04:05.678901Z" {
+		t.Error(got)
+	}
+	text, err := json.Marshal(&o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read record.Outcome
+	if err := json.Unmarshal(text, &read); err != nil {
+		t.Fatal(err)
+	}
+	again, err := read.Canonical()
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err1 := canonical.Digest()
+	second, err2 := again.Digest()
+	if err1 != nil || err2 != nil || first != second {
+		t.Errorf("digests %x and %x, %v, %v", first, second, err1, err2)
+	}
+	again.Node = "other"
+	if third, err := again.Digest(); err != nil || third == first {
+		t.Errorf("another outcome has the same digest, %v", err)
+	}
+}
+
+func TestWhatJSONCannotHoldIsInvalid(t *testing.T) {
+	o := record.Outcome{Cluster: "a", RunID: "r", ThrottledS: map[string]float64{"x": math.NaN()}}
+	if _, err := o.Canonical(); !errors.Is(err, record.ErrInvalid) {
+		t.Errorf("got %v", err)
+	}
+	o = record.Outcome{Cluster: "a", RunID: "r", Clocks: []record.ClockShare{{Seconds: math.Inf(1)}}}
+	if _, err := o.Digest(); !errors.Is(err, record.ErrInvalid) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,76 @@
+package record
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// Sampler makes a [Series] of samples, in bounded memory: when a run outgrows
+// [MaxPoints], neighbours are joined and the interval doubles. Each point is the
+// mean of the samples in its interval.
+type Sampler struct {
+	interval time.Duration
+	points   []point
+}
+
+// point is the samples of one interval.
+type point struct {
+	sum float64
+	n   int
+}
+
+// NewSampler makes a sampler that begins with one point per interval, which is
+// rounded to whole milliseconds.
+func NewSampler(interval time.Duration) *Sampler {
+	return &Sampler{interval: max(interval.Truncate(time.Millisecond), time.Millisecond)}
+}
+
+// Add takes the utilisation, clamped to 0..1, at a time since the run's start.
+// NaN and times before the start are ignored.
+func (s *Sampler) Add(at time.Duration, utilisation float64) {
+	if at < 0 || math.IsNaN(utilisation) {
+		return
+	}
+	for at/s.interval >= MaxPoints {
+		s.halve()
+	}
+	i := int(at / s.interval)
+	if i >= len(s.points) {
+		s.points = append(s.points, make([]point, i+1-len(s.points))...)
+	}
+	s.points[i].sum += min(max(utilisation, 0), 1)
+	s.points[i].n++
+}
+
+// halve joins neighbours and doubles the interval. As a time is less than
+// 2^63 ns, so is the interval that holds it in MaxPoints points.
+func (s *Sampler) halve() {
+	half := make([]point, 0, MaxPoints)
+	for pair := range slices.Chunk(s.points, 2) {
+		var joined point
+		for _, p := range pair {
+			joined.sum += p.sum
+			joined.n += p.n
+		}
+		half = append(half, joined)
+	}
+	s.points, s.interval = half, 2*s.interval
+}
+
+// Series is what was sampled so far.
+func (s *Sampler) Series() Series {
+	points := make([]byte, len(s.points))
+	for i, p := range s.points {
+		points[i] = code(p)
+	}
+	return Series{interval: s.interval, points: points}
+}
+
+// code is a point as a byte.
+func code(p point) byte {
+	if p.n == 0 {
+		return gap
+	}
+	return byte(math.Round(p.sum / float64(p.n) * steps))
+}

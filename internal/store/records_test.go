@@ -1,0 +1,285 @@
+//go:build cgo
+
+package store_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/epplan/epplan/internal/store"
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// job is job i, whose name isn't text.
+func job(i int) *record.Job {
+	return &record.Job{
+		Cluster: "alpha", ID: int64(1000 + i), Submitted: start.Add(time.Duration(i) * time.Minute).Truncate(time.Second),
+		Token: fmt.Sprintf("token-%d", i), User: fmt.Sprintf("user%d", i%2), Account: "acc", Partition: "gpu",
+		Name: []byte("a\nb\x00\xff"), ScriptHash: "5ca1ab1e", Workload: "w0", Limit: 90 * time.Minute, Nodes: 1, GPUs: 2,
+		State: "PENDING",
+	}
+}
+
+// decision is a decision for job i.
+func decision(i int) *record.Decision {
+	interval := func(v float64) record.Interval {
+		return record.Interval{Value: record.Known(v), Low: record.Known(0.9 * v), High: record.Known(1.1 * v)}
+	}
+	return &record.Decision{
+		Cluster: "alpha", JobID: int64(1000 + i), Node: "n1", Token: fmt.Sprintf("token-%d", i), RunID: "r", Workload: "w0",
+		GPUModel: "V100", Setting: record.Setting{Core: 1200, Mem: 877}, TimeS: interval(100), PowerW: interval(80),
+		EnergyJ: record.Interval{Value: record.Known(8000)}, Reason: "deadline-bound", Mode: "enforce",
+		ConfigVersion: "c1", ModelVersion: 3, Arm: record.HeldOut, Created: start,
+	}
+}
+
+// fill gives every table a row.
+func fill(tb testing.TB, s *store.Store) {
+	tb.Helper()
+	ctx := tb.Context()
+	old, recent := outcome(1), outcome(2)
+	put(tb, s, old, store.Stored)
+	if _, err := s.Prune(ctx, start.Add(time.Hour)); err != nil {
+		tb.Fatal(err)
+	}
+	put(tb, s, recent, store.Stored)
+	other := *recent
+	other.Node = "elsewhere"
+	put(tb, s, &other, store.Conflicting)
+	if err := s.PutJob(ctx, job(1)); err != nil {
+		tb.Fatal(err)
+	}
+	if _, err := s.PutDecision(ctx, decision(1)); err != nil {
+		tb.Fatal(err)
+	}
+	if _, err := s.PutModel(ctx, model("first", true)); err != nil {
+		tb.Fatal(err)
+	}
+	if err := s.PutHoldout(ctx, record.Holdout{Cluster: "alpha", From: start, Fraction: 0.05}); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func TestAJobIsBroughtUpToDateAndKeepsItsToken(t *testing.T) {
+	s, _ := openNew(t)
+	want := job(1)
+	if err := s.PutJob(t.Context(), want); err != nil {
+		t.Fatal(err)
+	}
+	update := *want
+	update.Token, update.State, update.Limit = "", "RUNNING", 0
+	if err := s.PutJob(t.Context(), &update); err != nil {
+		t.Fatal(err)
+	}
+	update.Token = want.Token
+	got, err := s.Job(t.Context(), "alpha", want.ID)
+	if err != nil || !reflect.DeepEqual(got, update) {
+		t.Errorf("got %+v, %v, want %+v", got, err, update)
+	}
+}
+
+func TestAnIDThatComesAgainIsAnotherJob(t *testing.T) {
+	s, _ := openNew(t)
+	first, second := job(1), job(1)
+	second.Submitted = second.Submitted.Add(time.Hour)
+	for _, j := range []*record.Job{second, first} {
+		if err := s.PutJob(t.Context(), j); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := s.Job(t.Context(), "alpha", first.ID)
+	if err != nil || !got.Submitted.Equal(second.Submitted) {
+		t.Errorf("got the job of %s, %v", got.Submitted, err)
+	}
+	if page, err := s.Jobs(t.Context(), &store.JobFilter{}, 0, 10); err != nil || len(page.Jobs) != 2 {
+		t.Errorf("%d jobs, %v", len(page.Jobs), err)
+	}
+}
+
+func TestJobsAreFilteredAndPagesDontMoveWhenJobsCome(t *testing.T) {
+	s, _ := openNew(t)
+	for i := range 10 {
+		if err := s.PutJob(t.Context(), job(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		filter store.JobFilter
+		want   int
+	}{
+		{"all", store.JobFilter{}, 10},
+		{"cluster", store.JobFilter{Cluster: "beta"}, 0},
+		{"user", store.JobFilter{User: "user1"}, 5},
+		{"account and partition", store.JobFilter{Account: "acc", Partition: "gpu"}, 10},
+		{"workload", store.JobFilter{Workload: "w1"}, 0},
+		{"state", store.JobFilter{State: "PENDING"}, 10},
+		{"time", store.JobFilter{From: job(2).Submitted, Until: job(7).Submitted}, 5},
+	} {
+		page, err := s.Jobs(t.Context(), &c.filter, 0, 100)
+		if err != nil || len(page.Jobs) != c.want || page.Next != 0 {
+			t.Errorf("%s: %d jobs, next %d, %v", c.name, len(page.Jobs), page.Next, err)
+		}
+	}
+	first, err := s.Jobs(t.Context(), &store.JobFilter{}, 0, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.PutJob(t.Context(), job(99)); err != nil {
+		t.Fatal(err)
+	}
+	second, err := s.Jobs(t.Context(), &store.JobFilter{}, first.Next, 4)
+	if err != nil || len(second.Jobs) != 4 || second.Jobs[0].ID != first.Jobs[3].ID-1 {
+		t.Errorf("after %d comes %+v, %v", first.Jobs[3].ID, second.Jobs, err)
+	}
+}
+
+func TestTheLastDecisionCounts(t *testing.T) {
+	s, _ := openNew(t)
+	first, second := decision(1), decision(1)
+	second.Reason = "limit changed"
+	for _, d := range []*record.Decision{first, second, decision(2)} {
+		var err error
+		if d.ID, err = s.PutDecision(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	byJob, err := s.Decision(t.Context(), "alpha", second.JobID, "n1")
+	if err != nil || !reflect.DeepEqual(byJob, *second) {
+		t.Errorf("by job: %+v, %v", byJob, err)
+	}
+	byToken, err := s.DecisionByToken(t.Context(), "alpha", second.Token)
+	if err != nil || !reflect.DeepEqual(byToken, *second) {
+		t.Errorf("by token: %+v, %v", byToken, err)
+	}
+	all, err := s.DecisionsOfJob(t.Context(), "alpha", second.JobID)
+	if err != nil || len(all) != 2 || all[0].ID != first.ID {
+		t.Errorf("all: %+v, %v", all, err)
+	}
+}
+
+func TestWhatIsNotThereIsNotFound(t *testing.T) {
+	s, _ := openNew(t)
+	early := decision(1) // made at submission: no id, no node
+	early.JobID, early.Node = 0, ""
+	if _, err := s.PutDecision(t.Context(), early); err != nil {
+		t.Fatal(err)
+	}
+	for name, look := range map[string]func() error{
+		"job":              func() error { _, err := s.Job(t.Context(), "alpha", 1); return err },
+		"decision":         func() error { _, err := s.Decision(t.Context(), "alpha", 1001, "n1"); return err },
+		"decision, id 0":   func() error { _, err := s.Decision(t.Context(), "alpha", 0, ""); return err },
+		"token":            func() error { _, err := s.DecisionByToken(t.Context(), "alpha", "x"); return err },
+		"empty token":      func() error { _, err := s.DecisionByToken(t.Context(), "alpha", ""); return err },
+		"model":            func() error { _, err := s.Model(t.Context(), workload(0)); return err },
+		"version":          func() error { return s.UseModel(t.Context(), workload(0), 7, "") },
+		"roll back of nil": func() error { _, err := s.Rollback(t.Context(), workload(0), ""); return err },
+		"hold-out":         func() error { _, err := s.Holdout(t.Context(), "alpha", start); return err },
+	} {
+		if err := look(); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestRecordsWithoutTheirKeyAreInvalid(t *testing.T) {
+	s, _ := openNew(t)
+	for name, try := range map[string]func() error{
+		"job":      func() error { return s.PutJob(t.Context(), &record.Job{Cluster: "alpha"}) },
+		"decision": func() error { _, err := s.PutDecision(t.Context(), &record.Decision{Cluster: "alpha"}); return err },
+		"model":    func() error { _, err := s.PutModel(t.Context(), &record.Model{}); return err },
+		"model whose coefficients aren't JSON": func() error {
+			m := model("x", false)
+			m.Coefficients = json.RawMessage("{")
+			_, err := s.PutModel(t.Context(), m)
+			return err
+		},
+		"hold-out of NaN": func() error {
+			return s.PutHoldout(t.Context(), record.Holdout{Cluster: "a", From: start, Fraction: math.NaN()})
+		},
+	} {
+		if err := try(); !errors.Is(err, record.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// model is a model with a note.
+func model(note string, inUse bool) *record.Model {
+	return &record.Model{
+		WorkloadKey: workload(0), Form: "paper", Coefficients: json.RawMessage(`{"p0":1}`),
+		Covariance: []float64{1, 0.5, 0.5, 2}, Samples: 3, Created: start, InUse: inUse, Note: note,
+	}
+}
+
+func TestOneModelIsInUseAndCanBeRolledBack(t *testing.T) {
+	s, _ := openNew(t)
+	ctx := t.Context()
+	inUse := func() string {
+		m, err := s.Model(ctx, workload(0))
+		if errors.Is(err, store.ErrNotFound) {
+			return "none"
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(m.Version, " ", m.Note)
+	}
+	for i, m := range []*record.Model{model("one", true), model("two", true), model("three", false)} {
+		version, err := s.PutModel(ctx, m)
+		if err != nil || version != int64(i+1) {
+			t.Fatalf("version %d, %v", version, err)
+		}
+	}
+	changes := []func() error{
+		func() error { return s.UseModel(ctx, workload(0), 3, "by hand") },
+		func() error { _, err := s.Rollback(ctx, workload(0), "got worse"); return err },
+		func() error { _, err := s.Rollback(ctx, workload(0), "worse still"); return err },
+		func() error { _, err := s.Rollback(ctx, workload(0), "hopeless"); return err },
+	}
+	history := append(make([]string, 0, 1+len(changes)), inUse())
+	for _, change := range changes {
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		history = append(history, inUse())
+	}
+	if got := strings.Join(history, ", "); got != "2 two, 3 by hand, 2 got worse, 1 worse still, none" {
+		t.Error(got)
+	}
+	if err := s.UseModel(ctx, workload(0), 1, "back"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.UseModel(ctx, workload(0), 9, "none such"); !errors.Is(err, store.ErrNotFound) || inUse() != "1 back" {
+		t.Errorf("a version that isn't there: %v, in use %s", err, inUse())
+	}
+	all, err := s.Models(ctx, workload(0))
+	want := *model("back", true)
+	want.Version = 1
+	if err != nil || len(all) != 3 || !reflect.DeepEqual(all[2], want) {
+		t.Errorf("all: %+v, %v", all, err)
+	}
+	if used, err := s.ModelsInUse(ctx, "alpha"); err != nil || len(used) != 1 || used[0].Version != 1 {
+		t.Errorf("in use: %+v, %v", used, err)
+	}
+}
+
+func TestTheHoldoutInForceIsTheLastBefore(t *testing.T) {
+	s, _ := openNew(t)
+	for i, fraction := range []float64{0.05, 0.1, 0.2} {
+		h := record.Holdout{Cluster: "alpha", From: start.Add(time.Duration(i) * time.Hour), Fraction: fraction}
+		if err := s.PutHoldout(t.Context(), h); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h, err := s.Holdout(t.Context(), "alpha", start.Add(90*time.Minute))
+	if err != nil || h.Fraction != 0.1 || !h.From.Equal(start.Add(time.Hour)) {
+		t.Errorf("%+v, %v", h, err)
+	}
+}

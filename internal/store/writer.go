@@ -1,0 +1,179 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+)
+
+const (
+	// maxBatch is how many writes one transaction takes at most.
+	maxBatch = 512
+	// linger is how long a transaction that several callers share waits for
+	// more of them: far less than what the disk takes to make it durable.
+	linger = 500 * time.Microsecond
+)
+
+// request is a write on its way to the writer.
+type request struct {
+	ctx   context.Context //nolint:containedctx // the writer skips what nobody waits for
+	apply func(ctx context.Context, conn *sql.Conn) error
+	done  chan error // takes one answer
+	err   error      // of apply, until the commit
+}
+
+// do has the writer apply a change, and returns once it is committed. When ctx
+// ends first the change may still be made: all writes can be repeated.
+func (s *Store) do(ctx context.Context, apply func(context.Context, *sql.Conn) error) error {
+	r := &request{ctx: ctx, apply: apply, done: make(chan error, 1)}
+	if err := s.hand(r); err != nil {
+		return err
+	}
+	select {
+	case err := <-r.done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// write is do for a change with a result. The result is the change's alone
+// until do has its answer, so that a caller who leaves early races with nobody.
+func write[T any](ctx context.Context, s *Store, apply func(context.Context, *sql.Conn) (T, error)) (T, error) {
+	var result, none T
+	err := s.do(ctx, func(ctx context.Context, conn *sql.Conn) (err error) {
+		result, err = apply(ctx, conn)
+		return err
+	})
+	if err != nil {
+		return none, err
+	}
+	return result, nil
+}
+
+// hand puts a request into the queue.
+func (s *Store) hand(r *request) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.closed {
+		return ErrClosed
+	}
+	if damage := s.damage.Load(); damage != nil {
+		return *damage
+	}
+	select {
+	case s.requests <- r:
+		return nil
+	case <-r.ctx.Done():
+		return r.ctx.Err()
+	}
+}
+
+// writeLoop is the only goroutine that writes, until the queue is closed.
+func (s *Store) writeLoop() {
+	defer close(s.done)
+	batch := make([]*request, 0, maxBatch)
+	for first := range s.requests {
+		batch = s.gather(append(batch[:0], first))
+		err := s.commit(batch)
+		if errors.Is(err, ErrCorrupt) {
+			s.damage.Store(&err)
+		}
+		for i, r := range batch {
+			if err != nil {
+				r.err = err
+			}
+			r.done <- r.err
+			batch[i] = nil
+		}
+	}
+}
+
+// gather adds to a batch what else is waiting, and what comes soon after if
+// there is more than one caller.
+func (s *Store) gather(batch []*request) []*request {
+	batch = s.drain(batch)
+	if len(batch) == 1 || len(batch) == maxBatch {
+		return batch
+	}
+	timer := time.NewTimer(linger)
+	defer timer.Stop()
+	for len(batch) < maxBatch {
+		select {
+		case r, open := <-s.requests:
+			if !open {
+				return batch
+			}
+			batch = append(batch, r)
+		case <-timer.C:
+			return batch
+		}
+	}
+	return batch
+}
+
+// drain adds to a batch what is waiting now.
+func (s *Store) drain(batch []*request) []*request {
+	for len(batch) < maxBatch {
+		select {
+		case r, open := <-s.requests:
+			if !open {
+				return batch
+			}
+			batch = append(batch, r)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+// commit applies a batch in one transaction. A change that fails alone is
+// undone alone and has its error in the request; what it returns failed all.
+func (s *Store) commit(batch []*request) (err error) {
+	if damage := s.damage.Load(); damage != nil {
+		return *damage
+	}
+	ctx := context.Background() // half a batch must not end with one caller
+	if _, err := s.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return fmt.Errorf("begin: %w", typed(err))
+	}
+	defer func() {
+		if err != nil {
+			// SQLite may have rolled back by itself; then this has nothing to do.
+			_, _ = s.conn.ExecContext(ctx, "ROLLBACK")
+		}
+	}()
+	for _, r := range batch {
+		if r.err = r.ctx.Err(); r.err != nil {
+			continue
+		}
+		if err := s.applyOne(ctx, r); err != nil {
+			return err
+		}
+	}
+	if _, err := s.conn.ExecContext(ctx, "COMMIT"); err != nil {
+		return fmt.Errorf("commit: %w", typed(err))
+	}
+	return nil
+}
+
+// applyOne applies one change under a savepoint.
+func (s *Store) applyOne(ctx context.Context, r *request) error {
+	if _, err := s.conn.ExecContext(ctx, "SAVEPOINT one"); err != nil {
+		return typed(err)
+	}
+	if err := typed(r.apply(ctx, s.conn)); err != nil {
+		if breaksBatch(err) {
+			return err
+		}
+		r.err = err
+		if _, err := s.conn.ExecContext(ctx, "ROLLBACK TO one"); err != nil {
+			return typed(err)
+		}
+	}
+	_, err := s.conn.ExecContext(ctx, "RELEASE one")
+	return typed(err)
+}
