@@ -27,8 +27,8 @@ func (t *terminal) importCommand() *cli.Command {
 			Usage: "check a trace in the format of Alibaba's openb and tell what is in it",
 			Description: "Files may be compressed by gzip. Tasks have the columns cpu_milli, memory_mib, num_gpu and gpu_milli, and\n" +
 				"may have name, gpu_spec, creation_time, deletion_time and scheduled_time. Nodes have cpu_milli,\n" +
-				"memory_mib, gpu and model, and may have sn and rank. Power comes from [[gpu]] and [[cpu]] tables: busy_w\n" +
-				"and idle_w of each GPU model that a node has, and the CPU model that is named first.\n" +
+				"memory_mib, gpu and model, and may have sn, rank and energy_weight. Power comes from [[gpu]] and [[cpu]]\n" +
+				"tables: busy_w and idle_w of each GPU model that a node has, and the CPU model that is named first.\n" +
 				"Example: epplan import openb --pods demo/pods.csv --nodes demo/nodes.csv --workload demo/workload.csv",
 			Flags: append(traceFlags(),
 				&cli.StringFlag{Name: "workload", Usage: "CSV `FILE` to write with the target workload: how likely which task is"},

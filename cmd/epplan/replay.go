@@ -24,7 +24,8 @@ func (t *terminal) replayCommand() *cli.Command {
 			"openb_pod_list_FAMILY.csv; --pods and --nodes name other files. All may be compressed by gzip. Without\n" +
 			"--arrivals the whole list arrives in random order, then tasks drawn from it up to --load, and nodes are in\n" +
 			"random order, just as the paper's simulator makes them of a seed; with --seeds so many times, and the table\n" +
-			"has means ± standard deviations. GRAR is the part of the GPUs asked for that was allocated. Policies:\n" + placementList() +
+			"has means ± standard deviations. GRAR is the part of the GPUs asked for that was allocated. With\n" +
+			"--departures tasks leave as they did in the trace, and wait where there is no room. Policies:\n" + placementList() +
 			"Example: epplan replay demo --policy fgd,pwr,pwr+fgd:0.1 --seeds 2",
 		Flags: slices.Concat(traceFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "family", Usage: "`FAMILY` of the task list in TRACE", Value: "default"},

@@ -154,7 +154,7 @@ func (d *departures) readRules(c *cli.Context) (err error) {
 	case "fcfs":
 		d.pick = pick.FCFS
 	case "largest":
-		d.pick = pick.Largest{Bound: pick.HourBound}.New
+		d.pick = pick.Largest{Bound: pick.DayBound}.New
 	default:
 		return usagef("--pick is %q, want fcfs or largest", c.String("pick"))
 	}

@@ -15,11 +15,12 @@ import (
 // Tasks that have waited for longer than the bound come before all others,
 // oldest first. While one of them finds no room, no other task starts that
 // could take a node of a class that suits it: so it starts, at the latest, when
-// all tasks that run there have ended.
+// all tasks that run there have ended. That leaves much of a cluster idle, so
+// the bound had better be longer than most stays.
 type Largest struct{ Bound float64 } // seconds
 
-// HourBound is a bound of an hour.
-const HourBound = 3600
+// DayBound is a bound of a day.
+const DayBound = 24 * 3600
 
 // New is the Pick stage of one run.
 func (l Largest) New(v *planner.View, _ planner.Placer) planner.Picker {

@@ -177,7 +177,7 @@ var stages = map[string]map[string]swap{
 		"edf":            func(p *planner.Policy, _ Params) { p.Pick = pick.EDF },
 		"deadline-first": func(p *planner.Policy, _ Params) { p.Pick = pick.DeadlineFirst },
 		"lpt":            func(p *planner.Policy, _ Params) { p.Pick = pick.LongestFirst },
-		"largest":        func(p *planner.Policy, _ Params) { p.Pick = pick.Largest{Bound: pick.HourBound}.New },
+		"largest":        func(p *planner.Policy, _ Params) { p.Pick = pick.Largest{Bound: pick.DayBound}.New },
 	},
 	"place": {
 		"lightest":  func(p *planner.Policy, _ Params) { p.Place = place.Lightest },

@@ -177,7 +177,7 @@ type Passage struct {
 
 // Run plays the tasks with the planner's engine.
 func (s *Sojourn) Run(ctx context.Context, tasks []planner.Task) (*Passage, error) {
-	p := &planner.Problem{Cluster: s.cluster(), Tasks: tasks, Mode: planner.Online}
+	p := &planner.Problem{Cluster: s.cluster(), Tasks: append(slices.Clip(tasks), s.last()), Mode: planner.Online}
 	meter := &mean{from: s.From, to: s.To}
 	policy := &planner.Policy{
 		Tune: tune.None, Pick: s.Pick, Park: s.Park,
@@ -197,6 +197,14 @@ func (s *Sojourn) Run(ctx context.Context, tasks []planner.Task) (*Passage, erro
 	meter.read(result)
 	s.waits(p, plan, result)
 	return result, nil
+}
+
+// last is a task that asks for nothing and arrives when the time observed is
+// over: so all that happens before is played.
+func (s *Sojourn) last() planner.Task {
+	t := template(&fleet.Demand{}, 1, fleet.NewState(s.Kinds[:1]))
+	t.Arrival = s.To
+	return t
 }
 
 // cluster is the nodes as classes, in the order of their first nodes.

@@ -81,10 +81,10 @@ func restOf(k *fleet.Kind, v *valued) rest {
 			r.mostOfABusy = int(g)
 		}
 	}
-	r.gpuWatts = float64(k.Power.GPU(k.GPUs, k.GPUs-r.idle))
-	r.watts = float64(k.Power.CPU(k.CPU, r.cpu)) + r.gpuWatts
+	r.gpuWatts = k.Power.Cost(k.Power.GPU(k.GPUs, k.GPUs-r.idle))
+	r.watts = k.Power.Cost(k.Power.CPU(k.CPU, r.cpu)) + r.gpuWatts
 	if v.asleep {
-		r.watts = float64(k.Power.Sleep)
+		r.watts = k.Power.Cost(k.Power.Sleep)
 	}
 	return r
 }
@@ -92,7 +92,7 @@ func restOf(k *fleet.Kind, v *valued) rest {
 // added is the watts of a task more that makes some idle GPUs busy.
 func (r *rest) added(cpu int64, waking int) float64 {
 	p := &r.kind.Power
-	return float64(p.CPU(r.kind.CPU, r.cpu-cpu)) + r.gpuWatts + float64(float64(p.GPUBusy-p.GPUIdle)*float64(waking)) - r.watts
+	return p.Cost(p.CPU(r.kind.CPU, r.cpu-cpu)) + r.gpuWatts + float64(p.Cost(p.GPUBusy-p.GPUIdle)*float64(waking)) - r.watts
 }
 
 // target is the target workload as a kind of node sees it.
