@@ -3,6 +3,7 @@ package gpu
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -66,10 +67,8 @@ func (c *Clocks) Supports(core, mem dvfsmodel.MHz) bool {
 		if m != mem {
 			continue
 		}
-		for _, f := range c.Core[i] {
-			if f == core {
-				return true
-			}
+		if slices.Contains(c.Core[i], core) {
+			return true
 		}
 	}
 	return false
@@ -138,7 +137,9 @@ type Device interface {
 
 // Library finds the GPUs of a machine.
 type Library interface {
-	// Devices are the GPUs in NVML's order, which isn't that of gres.conf.
+	// Devices opens the GPUs, in NVML's order, which isn't that of gres.conf.
+	// One that can't be opened is left out and named in the error; the others
+	// come with it.
 	Devices() ([]Device, error)
 	Close() error
 }

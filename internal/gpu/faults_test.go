@@ -1,0 +1,255 @@
+package gpu
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func parse(t *testing.T, text string) *Faults {
+	t.Helper()
+	f, err := ParseFaults(text)
+	must(t, err)
+	return f
+}
+
+func TestFaultsHitTheCallsTheyName(t *testing.T) {
+	l, _ := openSim(t, "sim:2", SimOptions{Faults: parse(t, "lock:permission; 1/read:unsupported ;unlock:transient@1x2")})
+	list := sims(t, l)
+	if err := list[0].Lock(Core, 802); !errors.Is(err, ErrPermission) {
+		t.Errorf("lock: %v", err)
+	}
+	if f, _ := list[0].Locked(Core); f != 0 {
+		t.Errorf("locked at %v in spite of the error", f)
+	}
+	read(t, list[0])
+	if _, err := list[1].Read(); !errors.Is(err, ErrNotSupported) {
+		t.Errorf("read of the second GPU: %v", err)
+	}
+	var failed [4]bool
+	for i := range failed {
+		failed[i] = list[0].Unlock(Core) != nil
+	}
+	if failed[0] || !failed[1] || !failed[2] || failed[3] {
+		t.Errorf("unlock failed: %v, want only the second and third time", failed)
+	}
+}
+
+func TestATransientFaultIsNoneOfTheKnownErrors(t *testing.T) {
+	g, _ := oneSim(t, SimOptions{Faults: parse(t, "*:transientx1")})
+	_, err := g.Read()
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, known := range []error{ErrPermission, ErrNotSupported, ErrLost, ErrReloaded} {
+		if errors.Is(err, known) {
+			t.Errorf("%v is %v", err, known)
+		}
+	}
+	read(t, g)
+}
+
+func TestALostGPUStaysLostUntilAReboot(t *testing.T) {
+	dir := t.TempDir()
+	l, _ := openSim(t, "sim", SimOptions{Dir: dir, Faults: parse(t, "read:lost@1")})
+	g := sims(t, l)[0]
+	must(t, g.Lock(Core, 802))
+	read(t, g)
+	if _, err := g.Read(); !errors.Is(err, ErrLost) {
+		t.Errorf("read: %v", err)
+	}
+	if err := g.Unlock(Core); !errors.Is(err, ErrLost) {
+		t.Errorf("unlock: %v", err)
+	}
+	next, _ := openSim(t, "sim", SimOptions{Dir: dir})
+	again := sims(t, next)[0]
+	if _, err := again.Read(); !errors.Is(err, ErrLost) {
+		t.Errorf("read by another process: %v", err)
+	}
+	must(t, again.Reboot())
+	back := sims(t, next)[0]
+	if r := read(t, back); r.Throttle&ThrottleLocked != 0 {
+		t.Error("locked after a reboot")
+	}
+}
+
+func TestFaultsThatChangeTheGPULetTheCallGoOn(t *testing.T) {
+	g, clock := oneSim(t, SimOptions{Faults: parse(t, "read:reset@1;read:foreign@2")})
+	must(t, g.Lock(Core, 1380))
+	clock.advance(time.Minute)
+	if r := read(t, g); r.Energy == 0 {
+		t.Error("no energy before the reset")
+	}
+	if r := read(t, g); r.Energy != 0 {
+		t.Errorf("energy %v after the reset", r.Energy)
+	}
+	if r := read(t, g); r.Core != 802 {
+		t.Errorf("core clock %v after somebody else's change, want 802", r.Core)
+	}
+}
+
+func TestAReloadDuringALockLeavesNoLock(t *testing.T) {
+	l, _ := openSim(t, "sim", SimOptions{Faults: parse(t, "lock:reload@1")})
+	g := sims(t, l)[0]
+	must(t, g.Lock(Core, 802))
+	if err := g.Lock(Core, 945); !errors.Is(err, ErrReloaded) {
+		t.Errorf("lock: %v", err)
+	}
+	if f, _ := g.Locked(Core); f != 0 {
+		t.Errorf("locked at %v", f)
+	}
+	must(t, sims(t, l)[0].Lock(Core, 945))
+}
+
+func TestASlowCallHappensAtItsEndAndHoldsUpNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, err := OpenSim("sim", &SimOptions{Faults: parse(t, "lock:slow=3s")})
+		must(t, err)
+		g := sims(t, l)[0]
+		began := time.Now()
+		done := make(chan error)
+		go func() { done <- g.Lock(Core, 802) }()
+		synctest.Wait()
+		if r := read(t, g); r.Throttle&ThrottleLocked != 0 || time.Since(began) != 0 {
+			t.Errorf("locked %v after %v", r.Throttle, time.Since(began))
+		}
+		must(t, <-done)
+		if took := time.Since(began); took != 3*time.Second {
+			t.Errorf("took %v", took)
+		}
+		if f, _ := g.Locked(Core); f != 802 {
+			t.Errorf("locked at %v", f)
+		}
+	})
+}
+
+func TestAFaultOfAnyCallWaitsForOneOfAGPU(t *testing.T) {
+	l, _ := openSim(t, "sim", SimOptions{Faults: parse(t, "*:lost")})
+	devices, err := l.Devices()
+	must(t, err)
+	if _, err := devices[0].Sharing(); !errors.Is(err, ErrLost) {
+		t.Errorf("sharing: %v", err)
+	}
+}
+
+func TestOpeningCanFail(t *testing.T) {
+	faults := parse(t, "open:permissionx1")
+	l, _ := openSim(t, "sim", SimOptions{Faults: faults})
+	if _, err := l.Devices(); !errors.Is(err, ErrPermission) {
+		t.Errorf("first: %v", err)
+	}
+	if _, err := l.Devices(); err != nil {
+		t.Errorf("second: %v", err)
+	}
+	faults.Add(Fault{GPU: -1, Op: OpAny, Kind: FaultTransient})
+	if _, err := l.Devices(); err == nil {
+		t.Error("an added fault is not met")
+	}
+	faults.Clear()
+	if _, err := l.Devices(); err != nil {
+		t.Errorf("cleared: %v", err)
+	}
+}
+
+func TestWrongFaultsSayWhatIsWanted(t *testing.T) {
+	for text, want := range map[string]string{
+		"lock":                                  "operation:kind",
+		"look:lost":                             `operation "look"`,
+		"lock:broken":                           `kind "broken"`,
+		"read:slow":                             "slow=3s",
+		"read:slow=y":                           "duration",
+		"read:slow=-1s":                         "duration",
+		"read:lost=3s":                          "slow=3s",
+		"read:lostx0":                           "count",
+		"read:lost@-1":                          "calls before",
+		"a/read:lost":                           `GPU "a"`,
+		"open:lost":                             "open is of all",
+		"1/open:permission":                     "open is of all GPUs",
+		"read:lost;;x:y":                        `operation "x"`,
+		"read:transient@1x99999999999999999999": "count",
+	} {
+		_, err := ParseFaults(text)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q in it", text, err, want)
+		}
+	}
+	if _, err := ParseFaults(" ; "); err != nil {
+		t.Errorf("no faults: %v", err)
+	}
+}
+
+func TestWrongSpecsSayWhatIsWanted(t *testing.T) {
+	for spec, want := range map[string]string{
+		"": "want sim", "nvml": "want sim", "sim:0": "from 1 to", "sim:65": "from 1 to", "sim:x": "from 1 to",
+		"sim,colour=red": "simulator option", "sim,": "simulator option", "sim,model=": "simulator option",
+		"sim,model=V10": `did you mean "V100"`, "sim,model=A100": "no clocks", "sim,lock=some": "simulator option",
+	} {
+		_, err := OpenSim(spec, nil)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q in it", spec, err, want)
+		}
+	}
+}
+
+func FuzzParseFaults(f *testing.F) {
+	for _, s := range []string{"lock:permission;read:slow=3s;*:lost", "1/unlock:transient@2x3", "read:slow=1h2m@7x8;;", "x/y:z"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		list, err := parseFaults(text)
+		if err != nil {
+			return
+		}
+		for _, fault := range list {
+			again, err := parseFaults(fault.String())
+			if err != nil || len(again) != 1 || again[0] != fault {
+				t.Fatalf("%+v is written %q and read as %+v, %v", fault, fault.String(), again, err)
+			}
+		}
+	})
+}
+
+func FuzzParseSimSpec(f *testing.F) {
+	for _, s := range []string{"sim", "sim:4", "sim:4,model=V100", "sim:64,lock=both,energy=off,minor=reverse,mig,mps"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := parseSimSpec(text)
+		if err == nil && (s.count < 1 || s.count > MaxSims || s.model == "") {
+			t.Fatalf("%q gives %+v", text, s)
+		}
+	})
+}
+
+func FuzzSimState(f *testing.F) {
+	l, err := OpenSim("sim:2,model=GTX1080Ti", &SimOptions{Now: newClock().now})
+	if err != nil {
+		f.Fatal(err)
+	}
+	m := l.machine
+	m.states[1].Core, m.states[0].Work = 1800, []Work{{PID: 4, Model: someParams(), Done: 0.5, Mem: 1}}
+	good, err := m.encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good)
+	f.Add([]byte(strings.Replace(string(good), "0.5", "1e-300", 1)))
+	f.Add([]byte(`{"Version":1}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		states, err := m.decode(data)
+		if err != nil {
+			return
+		}
+		for i := range states {
+			states[i].settle(m.model, newClock().now().AddDate(10, 0, 0))
+			if r := states[i].reading(m.model, newClock().now()); !(r.Power >= 0) || !(r.Core > 0) {
+				t.Fatalf("reading %+v", r)
+			}
+			if err := states[i].validate(m.model); err != nil {
+				t.Fatalf("ten years on: %v", err)
+			}
+		}
+	})
+}

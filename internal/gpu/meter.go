@@ -1,0 +1,134 @@
+package gpu
+
+import (
+	"math"
+	"time"
+
+	"github.com/epplan/epplan/dvfsmodel"
+)
+
+// EnergySource says where an energy comes from.
+type EnergySource string
+
+// Sources, best first.
+const (
+	FromCounter    EnergySource = "counter"    // the GPU's own counter
+	FromBoth       EnergySource = "spliced"    // the counter, and power over time where it was reset or silent
+	FromPower      EnergySource = "integrated" // power over time, by trapezoids
+	FromNoMeasures EnergySource = "none"       // nothing was measured
+)
+
+// Energy is what a GPU used between the first and the last reading of a [Meter].
+type Energy struct {
+	Joules dvfsmodel.Joule // NaN when Source is FromNoMeasures
+	Source EnergySource
+	// Counter and Integrated are the same energy by either measure, over those
+	// steps only for which both are known: what the check compares.
+	Counter, Integrated dvfsmodel.Joule
+	// Disagree tells that the two differ by more than sampling explains.
+	Disagree  bool
+	Resets    int           // times the counter went back
+	Gap       time.Duration // the longest time between two readings
+	Span      time.Duration // from the first reading to the last
+	Uncovered time.Duration // of which neither measure tells
+}
+
+// Meter sums a GPU's energy over readings. The zero value is ready.
+type Meter struct {
+	last    Reading
+	started bool
+
+	counted, integrated dvfsmodel.Joule // parts of the sum by source
+	// The whole by power alone, for when the counter can't be trusted.
+	power                         dvfsmodel.Joule
+	powerUncovered                time.Duration
+	checkCounter, checkPower      dvfsmodel.Joule
+	rough                         dvfsmodel.Joule // how far trapezoids may be off over the checked steps
+	countedSteps, integratedSteps int
+	peak                          dvfsmodel.Watt
+	e                             Energy
+}
+
+// Steps longer than this say nothing about the counter: power may have been
+// anything in between.
+const longestChecked = 30 * time.Second
+
+// Besides what sampling explains, the two measures may differ by this part of
+// the energy, and by the energy of this time at the highest power: sensors show
+// a mean over up to a second, and counters lag behind.
+const (
+	tolerance = 0.1
+	lag       = 2 * time.Second
+)
+
+// Add takes the next reading. One that isn't later than the last is dropped.
+func (m *Meter) Add(r Reading) {
+	if !m.started {
+		m.last, m.started = r, true
+		return
+	}
+	d := r.At.Sub(m.last.At)
+	if d <= 0 {
+		return
+	}
+	m.e.Span += d
+	m.e.Gap = max(m.e.Gap, d)
+	m.step(r, d)
+	m.last = r
+}
+
+func (m *Meter) step(r Reading, d time.Duration) {
+	byPower := (m.last.Power + r.Power).Over(d.Seconds() / 2)
+	byCounter := r.Energy - m.last.Energy
+	powerKnown, counterKnown := isMeasured(float64(byPower)), isMeasured(float64(byCounter))
+	if counterKnown && byCounter < 0 {
+		m.e.Resets++
+		counterKnown = false
+	}
+	if powerKnown {
+		m.power += byPower
+		m.peak = max(m.peak, r.Power, m.last.Power)
+	} else {
+		m.powerUncovered += d
+	}
+	switch {
+	case counterKnown:
+		m.counted += byCounter
+		m.countedSteps++
+	case powerKnown:
+		m.integrated += byPower
+		m.integratedSteps++
+	default:
+		m.e.Uncovered += d
+	}
+	if counterKnown && powerKnown && d <= longestChecked {
+		m.checkCounter += byCounter
+		m.checkPower += byPower
+		m.rough += dvfsmodel.Joule(math.Abs(float64(r.Power-m.last.Power)) * d.Seconds() / 2)
+	}
+}
+
+func isMeasured(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+// Sum is the energy so far. The counter is believed unless power contradicts
+// it by more than sampling explains; then power is.
+func (m *Meter) Sum() Energy {
+	e := m.e
+	e.Counter, e.Integrated = m.checkCounter, m.checkPower
+	off := dvfsmodel.Joule(math.Abs(float64(e.Counter - e.Integrated)))
+	e.Disagree = off > m.rough+m.peak.Over(lag.Seconds())+tolerance*max(e.Counter, e.Integrated)
+	e.Joules = m.counted + m.integrated
+	switch {
+	case e.Disagree:
+		e.Source, e.Joules, e.Uncovered = FromPower, m.power, m.powerUncovered
+	case m.countedSteps > 0 && m.integratedSteps > 0:
+		e.Source = FromBoth
+	case m.countedSteps > 0:
+		e.Source = FromCounter
+	case m.integratedSteps > 0:
+		e.Source = FromPower
+	default:
+		e.Source, e.Joules = FromNoMeasures, dvfsmodel.Joule(math.NaN())
+	}
+	return e
+}

@@ -1,0 +1,202 @@
+//go:build cgo && linux
+
+package gpu
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+)
+
+// nvmlLibrary is the driver's management library, libnvidia-ml.so.1.
+type nvmlLibrary struct {
+	api nvml.Interface
+	// stale is set once a call said that the driver went away.
+	stale atomic.Bool
+}
+
+// OpenNVML finds the GPUs of this machine. Without the NVIDIA driver the error
+// says so, and is ErrNotSupported.
+func OpenNVML() (Library, error) { return openNVML() }
+
+func openNVML(opts ...nvml.LibraryOption) (*nvmlLibrary, error) {
+	l := &nvmlLibrary{api: nvml.New(opts...)}
+	if err := l.init(); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *nvmlLibrary) init() error {
+	switch ret := l.api.Init(); ret {
+	case nvml.SUCCESS:
+		return nil
+	case nvml.ERROR_LIBRARY_NOT_FOUND:
+		return fmt.Errorf("NVML: no libnvidia-ml.so.1 on this machine, is the NVIDIA driver installed? %w", ErrNotSupported)
+	case nvml.ERROR_DRIVER_NOT_LOADED:
+		return fmt.Errorf("NVML: the NVIDIA driver isn't loaded, or there is no NVIDIA GPU: %w", ErrNotSupported)
+	case nvml.ERROR_LIB_RM_VERSION_MISMATCH:
+		return fmt.Errorf("NVML: the loaded driver and the library of this process are of different versions, restart it: %w", ErrReloaded)
+	default:
+		return fmt.Errorf("NVML: init: %w", nvmlError(ret))
+	}
+}
+
+// has tells whether the driver's library knows a function. One that it doesn't
+// know must not be called: the dynamic linker would end the process.
+func (l *nvmlLibrary) has(symbol string) bool {
+	return l.api.Extensions().LookupSymbol(symbol) == nil
+}
+
+// Devices opens all GPUs anew, and the library too after the driver was
+// reloaded.
+func (l *nvmlLibrary) Devices() ([]Device, error) {
+	if l.stale.Load() {
+		_ = l.api.Shutdown() // of what is gone
+		if err := l.init(); err != nil {
+			return nil, err
+		}
+		l.stale.Store(false)
+	}
+	n, ret := l.api.DeviceGetCount()
+	if ret != nvml.SUCCESS {
+		return nil, fmt.Errorf("NVML: count GPUs: %w", l.failed(ret))
+	}
+	var devices []Device
+	var errs []error
+	for i := range n {
+		d, err := l.open(i)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("NVML: open GPU %d: %w", i, err))
+			continue
+		}
+		devices = append(devices, d)
+	}
+	return devices, errors.Join(errs...)
+}
+
+// Close gives the library back.
+func (l *nvmlLibrary) Close() error {
+	if ret := l.api.Shutdown(); ret != nvml.SUCCESS {
+		return fmt.Errorf("NVML: shutdown: %w", nvmlError(ret))
+	}
+	return nil
+}
+
+// failed is the error of a return code, and remembers what it says of the
+// library.
+func (l *nvmlLibrary) failed(ret nvml.Return) error {
+	err := nvmlError(ret)
+	if errors.Is(err, ErrReloaded) {
+		l.stale.Store(true)
+	}
+	return err
+}
+
+func (l *nvmlLibrary) open(i int) (*nvmlDevice, error) {
+	handle, ret := l.api.DeviceGetHandleByIndex(i)
+	if ret != nvml.SUCCESS {
+		return nil, l.failed(ret)
+	}
+	d := &nvmlDevice{library: l, handle: handle, now: time.Now}
+	if err := d.identify(); err != nil {
+		return nil, err
+	}
+	d.learn()
+	return d, nil
+}
+
+// nvmlDevice is a GPU behind NVML. What it can do follows from its
+// architecture, and from what it answers when asked for the first time.
+type nvmlDevice struct {
+	library *nvmlLibrary
+	handle  nvml.Device
+	id      Identity
+	now     func() time.Time
+
+	cantLockCore, cantLockMem, cantCount atomic.Bool
+
+	mu     sync.Mutex
+	clocks *Clocks // nil: not asked yet
+}
+
+func (d *nvmlDevice) identify() error {
+	uuid, ret := d.handle.GetUUID()
+	if ret != nvml.SUCCESS {
+		return fmt.Errorf("UUID: %w", d.library.failed(ret))
+	}
+	pci, ret := d.handle.GetPciInfo()
+	if ret != nvml.SUCCESS {
+		return fmt.Errorf("PCI bus id: %w", d.library.failed(ret))
+	}
+	name, ret := d.handle.GetName()
+	if ret != nvml.SUCCESS {
+		return fmt.Errorf("name: %w", d.library.failed(ret))
+	}
+	minor, ret := d.handle.GetMinorNumber()
+	if ret != nvml.SUCCESS {
+		return fmt.Errorf("minor number: %w", d.library.failed(ret))
+	}
+	d.id = Identity{UUID: uuid, Bus: text(pci.BusId[:]), Model: name, Minor: minor}
+	return nil
+}
+
+// text is a C string in a fixed field.
+func text(field []int8) string {
+	b := make([]byte, 0, len(field))
+	for _, c := range field {
+		if c == 0 {
+			break
+		}
+		b = append(b, byte(c)) //nolint:gosec // a char is a byte
+	}
+	return string(b)
+}
+
+// Functions that drivers in use don't all have.
+const (
+	fnArchitecture = "nvmlDeviceGetArchitecture"
+	fnLockCore     = "nvmlDeviceSetGpuLockedClocks"
+	fnUnlockCore   = "nvmlDeviceResetGpuLockedClocks"
+	fnLockMem      = "nvmlDeviceSetMemoryLockedClocks"
+	fnUnlockMem    = "nvmlDeviceResetMemoryLockedClocks"
+	fnEnergy       = "nvmlDeviceGetTotalEnergyConsumption"
+	fnReasons      = "nvmlDeviceGetCurrentClocksEventReasons"
+	fnReasonsOld   = "nvmlDeviceGetCurrentClocksThrottleReasons"
+	fnMIG          = "nvmlDeviceGetMigMode"
+	fnMPS          = "nvmlDeviceGetMPSComputeRunningProcesses"
+)
+
+// learn finds out what the GPU can do without changing it. An unknown
+// architecture is taken to be new.
+func (d *nvmlDevice) learn() {
+	arch := nvml.DeviceArchitecture(nvml.DEVICE_ARCH_UNKNOWN)
+	if d.library.has(fnArchitecture) {
+		if a, ret := d.handle.GetArchitecture(); ret == nvml.SUCCESS {
+			arch = a
+		}
+	}
+	d.cantLockCore.Store(arch < nvml.DEVICE_ARCH_VOLTA || !d.library.has(fnLockCore) || !d.library.has(fnUnlockCore))
+	d.cantLockMem.Store(arch < nvml.DEVICE_ARCH_AMPERE || !d.library.has(fnLockMem) || !d.library.has(fnUnlockMem))
+	d.cantCount.Store(true)
+	if d.library.has(fnEnergy) {
+		_, ret := d.handle.GetTotalEnergyConsumption()
+		d.cantCount.Store(errors.Is(nvmlError(ret), ErrNotSupported))
+	}
+}
+
+// Identity is what NVML said when the device was opened.
+func (d *nvmlDevice) Identity() Identity { return d.id }
+
+// Capability is by architecture, less what the GPU refused since.
+func (d *nvmlDevice) Capability() Capability {
+	return Capability{LockCore: !d.cantLockCore.Load(), LockMem: !d.cantLockMem.Load(), Energy: !d.cantCount.Load()}
+}
+
+func (d *nvmlDevice) failed(op Op, ret nvml.Return) error {
+	return fmt.Errorf("GPU %s: %v: %w", d.id.Bus, op, d.library.failed(ret))
+}

@@ -1,0 +1,258 @@
+//go:build cgo && linux
+
+package gpu
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"path"
+	"slices"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/epplan/epplan/dvfsmodel"
+)
+
+// Clocks asks the GPU once.
+func (d *nvmlDevice) Clocks() (Clocks, error) {
+	d.mu.Lock()
+	known := d.clocks
+	d.mu.Unlock()
+	if known == nil {
+		table, ret := nvmlClocks(d.id.UUID)
+		if ret != nvml.SUCCESS {
+			return Clocks{}, d.failed(OpClocks, ret)
+		}
+		known = &table
+		d.mu.Lock()
+		d.clocks = known
+		d.mu.Unlock()
+	}
+	return known.clone(), nil
+}
+
+// Lock fixes the range of a clock to one value. NVML rounds what a GPU doesn't
+// support to something near, so that it is refused here, as far as the table
+// can be read.
+func (d *nvmlDevice) Lock(domain Domain, f dvfsmodel.MHz) error {
+	clocks, err := d.Clocks()
+	switch {
+	case errors.Is(err, ErrNotSupported):
+		if !(f >= 1 && f <= math.MaxInt16) || f != dvfsmodel.MHz(math.Trunc(float64(f))) {
+			return fmt.Errorf("GPU %s: lock %v clock at %v MHz: not a clock", d.id.Bus, domain, float64(f))
+		}
+	case err != nil:
+		return err
+	case !clocks.supportsOne(domain, f):
+		return fmt.Errorf("GPU %s: lock %v clock at %v MHz: not in its table of clocks", d.id.Bus, domain, float64(f))
+	}
+	mhz := uint32(f)
+	if domain == Mem {
+		return d.change(OpLock, domain, func() nvml.Return { return d.handle.SetMemoryLockedClocks(mhz, mhz) })
+	}
+	return d.change(OpLock, domain, func() nvml.Return { return d.handle.SetGpuLockedClocks(mhz, mhz) })
+}
+
+// Unlock resets the range of a clock.
+func (d *nvmlDevice) Unlock(domain Domain) error {
+	if domain == Mem {
+		return d.change(OpUnlock, domain, d.handle.ResetMemoryLockedClocks)
+	}
+	return d.change(OpUnlock, domain, d.handle.ResetGpuLockedClocks)
+}
+
+// change makes a call that needs a capability, and remembers when the GPU
+// hasn't got it.
+func (d *nvmlDevice) change(op Op, domain Domain, call func() nvml.Return) error {
+	can := &d.cantLockCore
+	if domain == Mem {
+		can = &d.cantLockMem
+	}
+	ret := nvml.ERROR_NOT_SUPPORTED
+	if !can.Load() {
+		ret = call()
+	}
+	if ret == nvml.SUCCESS {
+		return nil
+	}
+	err := d.library.failed(ret)
+	if errors.Is(err, ErrNotSupported) {
+		can.Store(true)
+	}
+	return fmt.Errorf("GPU %s: %v %v clock: %w", d.id.Bus, op, domain, err)
+}
+
+// PowerLimit is the lowest of the limits that are set.
+func (d *nvmlDevice) PowerLimit() (dvfsmodel.Watt, error) {
+	mw, ret := d.handle.GetEnforcedPowerLimit()
+	if ret != nvml.SUCCESS {
+		return 0, d.failed(OpPowerLimit, ret)
+	}
+	return milliwatt(mw).watt(), nil
+}
+
+// Read asks for one value after the other. A value that can't be had is
+// missing in the reading; it is an error when the GPU or the driver is gone, or
+// when there is none at all.
+func (d *nvmlDevice) Read() (Reading, error) {
+	r := Reading{
+		At: d.now(), Power: dvfsmodel.Watt(math.NaN()), Energy: dvfsmodel.Joule(math.NaN()),
+		Core: dvfsmodel.MHz(math.NaN()), Mem: dvfsmodel.MHz(math.NaN()), Utilisation: math.NaN(), MemUsed: -1,
+	}
+	var first error
+	got := 0
+	for _, read := range []func(*Reading) nvml.Return{
+		d.readEnergy, d.readPower, d.readCore, d.readMem, d.readUtilisation, d.readMemory, d.readThrottle,
+	} {
+		ret := read(&r)
+		if ret == nvml.SUCCESS {
+			got++
+			continue
+		}
+		err := d.failed(OpRead, ret)
+		if errors.Is(err, ErrLost) || errors.Is(err, ErrReloaded) {
+			return Reading{}, err
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	if got == 0 {
+		return Reading{}, first
+	}
+	return r, nil
+}
+
+func (d *nvmlDevice) readEnergy(r *Reading) nvml.Return {
+	if d.cantCount.Load() {
+		return nvml.ERROR_NOT_SUPPORTED
+	}
+	mj, ret := d.handle.GetTotalEnergyConsumption()
+	if ret == nvml.SUCCESS {
+		r.Energy = dvfsmodel.Joule(mj) / 1000
+	}
+	return ret
+}
+
+func (d *nvmlDevice) readPower(r *Reading) nvml.Return {
+	mw, ret := d.handle.GetPowerUsage()
+	if ret == nvml.SUCCESS {
+		r.Power = milliwatt(mw).watt()
+	}
+	return ret
+}
+
+func (d *nvmlDevice) readCore(r *Reading) nvml.Return {
+	return d.readClock(nvml.CLOCK_GRAPHICS, &r.Core)
+}
+
+func (d *nvmlDevice) readMem(r *Reading) nvml.Return {
+	return d.readClock(nvml.CLOCK_MEM, &r.Mem)
+}
+
+func (d *nvmlDevice) readClock(which nvml.ClockType, f *dvfsmodel.MHz) nvml.Return {
+	mhz, ret := d.handle.GetClockInfo(which)
+	if ret == nvml.SUCCESS {
+		*f = dvfsmodel.MHz(mhz)
+	}
+	return ret
+}
+
+func (d *nvmlDevice) readUtilisation(r *Reading) nvml.Return {
+	u, ret := d.handle.GetUtilizationRates()
+	if ret == nvml.SUCCESS {
+		r.Utilisation = float64(u.Gpu) / 100
+	}
+	return ret
+}
+
+func (d *nvmlDevice) readMemory(r *Reading) nvml.Return {
+	m, ret := d.handle.GetMemoryInfo()
+	if ret == nvml.SUCCESS {
+		r.MemUsed = int64(min(m.Used, math.MaxInt64))
+	}
+	return ret
+}
+
+func (d *nvmlDevice) readThrottle(r *Reading) nvml.Return {
+	ask := d.handle.GetCurrentClocksEventReasons
+	switch {
+	case d.library.has(fnReasons):
+	case d.library.has(fnReasonsOld):
+		ask = d.handle.GetCurrentClocksThrottleReasons
+	default:
+		return nvml.ERROR_FUNCTION_NOT_FOUND
+	}
+	bits, ret := ask()
+	if ret == nvml.SUCCESS {
+		r.Throttle = nvmlThrottle(bits)
+	}
+	return ret
+}
+
+// Processes are those that compute, draw or are clients of MPS, by pid.
+func (d *nvmlDevice) Processes() ([]int, error) {
+	var pids []int
+	for _, list := range d.processLists() {
+		infos, ret := list()
+		if ret != nvml.SUCCESS && ret != nvml.ERROR_NOT_SUPPORTED {
+			return nil, d.failed(OpProcesses, ret)
+		}
+		for _, info := range infos {
+			pids = append(pids, int(info.Pid))
+		}
+	}
+	slices.Sort(pids)
+	return slices.Compact(pids), nil
+}
+
+func (d *nvmlDevice) processLists() []func() ([]nvml.ProcessInfo, nvml.Return) {
+	lists := []func() ([]nvml.ProcessInfo, nvml.Return){
+		d.handle.GetComputeRunningProcesses, d.handle.GetGraphicsRunningProcesses,
+	}
+	if d.hasMPS() {
+		lists = append(lists, d.handle.GetMPSComputeRunningProcesses)
+	}
+	return lists
+}
+
+// hasMPS tells whether the driver lists clients of MPS, by any version of the
+// function.
+func (d *nvmlDevice) hasMPS() bool {
+	return d.library.has(fnMPS) || d.library.has(fnMPS+"_v2") || d.library.has(fnMPS+"_v3")
+}
+
+// mpsServer is the process that runs the kernels of MPS clients.
+const mpsServer = "nvidia-cuda-mps-server"
+
+// Sharing tells MPS by its clients, or by its server among the processes.
+func (d *nvmlDevice) Sharing() (Sharing, error) {
+	var s Sharing
+	if d.library.has(fnMIG) {
+		mode, _, ret := d.handle.GetMigMode()
+		if ret != nvml.SUCCESS && ret != nvml.ERROR_NOT_SUPPORTED {
+			return s, d.failed(OpSharing, ret)
+		}
+		s.MIG = ret == nvml.SUCCESS && mode == nvml.DEVICE_MIG_ENABLE
+	}
+	if d.hasMPS() {
+		clients, ret := d.handle.GetMPSComputeRunningProcesses()
+		if ret != nvml.SUCCESS && ret != nvml.ERROR_NOT_SUPPORTED {
+			return s, d.failed(OpSharing, ret)
+		}
+		s.MPS = len(clients) > 0
+	}
+	if s.MPS {
+		return s, nil
+	}
+	infos, ret := d.handle.GetComputeRunningProcesses()
+	if ret != nvml.SUCCESS && ret != nvml.ERROR_NOT_SUPPORTED {
+		return s, d.failed(OpSharing, ret)
+	}
+	s.MPS = slices.ContainsFunc(infos, func(info nvml.ProcessInfo) bool {
+		name, ret := d.library.api.SystemGetProcessName(int(info.Pid))
+		return ret == nvml.SUCCESS && path.Base(name) == mpsServer
+	})
+	return s, nil
+}

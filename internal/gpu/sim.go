@@ -1,0 +1,341 @@
+package gpu
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
+)
+
+// SimOptions are the surroundings of simulated GPUs. Nil stands for the
+// defaults of all.
+type SimOptions struct {
+	// Now is the clock that the GPUs live by; nil means time.Now.
+	Now func() time.Time
+	// Wait is how a call that a fault makes slow waits; nil means in real time.
+	Wait func(time.Duration)
+	// Dir is the folder that holds what the GPUs remember, so that locks and
+	// work outlive the process; "" keeps it in memory.
+	Dir string
+	// Seed makes the UUIDs, with the index.
+	Seed uint64
+	// Profiles are the GPU models; nil means the built-in ones.
+	Profiles *config.Profiles
+	// Faults go wrong; nil means none.
+	Faults *Faults
+}
+
+// SimLibrary is a machine with simulated GPUs.
+type SimLibrary struct {
+	machine *simMachine
+	faults  *Faults
+	wait    func(time.Duration)
+}
+
+// OpenSim makes the simulated GPUs that a text such as "sim", "sim:4" or
+// "sim:4,model=GTX1080Ti,lock=core" asks for, or finds them as they were left
+// in the options' folder. Options after the count are model=NAME (default
+// V100), lock=none|core|both (default: the core clock, and the memory clock
+// where the model has several), energy=off, minor=reverse, mig and mps.
+func OpenSim(spec string, o *SimOptions) (*SimLibrary, error) {
+	s, err := parseSimSpec(spec)
+	if err != nil {
+		return nil, err
+	}
+	var opts SimOptions
+	if o != nil {
+		opts = *o
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	if opts.Wait == nil {
+		opts.Wait = waitReal
+	}
+	if opts.Profiles == nil {
+		opts.Profiles = config.BuiltinProfiles()
+	}
+	model, err := newSimModel(s, opts.Profiles)
+	if err != nil {
+		return nil, err
+	}
+	m := &simMachine{model: model, now: opts.Now, dir: opts.Dir}
+	for i := range s.count {
+		minor := i
+		if s.reversed {
+			minor = s.count - 1 - i
+		}
+		id := simIdentity(i, opts.Seed, model.name, minor)
+		m.ids = append(m.ids, id)
+		m.states = append(m.states, simState{UUID: id.UUID, Limit: model.limit, Sharing: s.sharing, Since: opts.Now()})
+	}
+	if m.dir != "" {
+		if err := os.MkdirAll(m.dir, 0o750); err != nil {
+			return nil, fmt.Errorf("simulator: %w", err)
+		}
+		// Reads the file, and writes the first one.
+		err := m.do(0, func(*simState, time.Time) (bool, error) { return true, nil })
+		if err != nil {
+			return nil, err
+		}
+	}
+	return &SimLibrary{machine: m, faults: opts.Faults, wait: opts.Wait}, nil
+}
+
+func waitReal(d time.Duration) { <-time.After(d) }
+
+// simIdentity depends on nothing but its arguments.
+func simIdentity(i int, seed uint64, model string, minor int) Identity {
+	h := sha256.Sum256(binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, seed), uint64(i))) //nolint:gosec // not negative
+	return Identity{
+		UUID:  fmt.Sprintf("GPU-%x-%x-%x-%x-%x", h[0:4], h[4:6], h[6:8], h[8:10], h[10:16]),
+		Bus:   fmt.Sprintf("00000000:%02X:00.0", 0x17+2*i),
+		Model: model,
+		Minor: minor,
+	}
+}
+
+// Devices opens all GPUs.
+func (l *SimLibrary) Devices() ([]Device, error) {
+	if _, err := l.faults.begin(-1, OpOpen, l.wait); err != nil {
+		return nil, fmt.Errorf("simulator: open: %w", err)
+	}
+	sims, err := l.Sims()
+	if err != nil {
+		return nil, err
+	}
+	devices := make([]Device, len(sims))
+	for i, s := range sims {
+		devices[i] = s
+	}
+	return devices, nil
+}
+
+// Sims opens all GPUs, for what only a simulator can do. No fault hinders it.
+func (l *SimLibrary) Sims() ([]*Sim, error) {
+	sims := make([]*Sim, len(l.machine.ids))
+	for i := range sims {
+		sims[i] = &Sim{library: l, index: i}
+		err := l.machine.do(i, func(s *simState, _ time.Time) (bool, error) {
+			sims[i].generation = s.Generation
+			return false, nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return sims, nil
+}
+
+// Close does nothing: the GPUs stay as they are.
+func (l *SimLibrary) Close() error { return nil }
+
+// Sim is a handle on a simulated GPU. It remembers locks, does [Work] at the
+// speed and power of a DVFS model, and counts energy exactly. As with a real
+// one, a reload of the driver makes the handle stale.
+type Sim struct {
+	library    *SimLibrary
+	index      int
+	generation uint64
+}
+
+var _ Device = (*Sim)(nil)
+
+// Identity is made of the index and the seed.
+func (g *Sim) Identity() Identity { return g.library.machine.ids[g.index] }
+
+// Capability is that of the spec.
+func (g *Sim) Capability() Capability { return g.library.machine.model.capability }
+
+// Clocks is the table of the model's profile.
+func (g *Sim) Clocks() (Clocks, error) {
+	var c Clocks
+	err := g.call(OpClocks, func(*simState, time.Time) (bool, error) {
+		c = g.library.machine.model.clocks.clone()
+		return false, nil
+	})
+	return c, err
+}
+
+// Lock fixes a clock until it is unlocked or the driver goes. The error for a
+// clock that isn't in the table is not one of this package's.
+func (g *Sim) Lock(d Domain, f dvfsmodel.MHz) error {
+	return g.call(OpLock, func(s *simState, _ time.Time) (bool, error) {
+		m := g.library.machine.model
+		if (d == Core && !m.capability.LockCore) || (d == Mem && !m.capability.LockMem) {
+			return false, fmt.Errorf("%v clock: %w", d, ErrNotSupported)
+		}
+		if !m.clocks.supportsOne(d, f) {
+			return false, fmt.Errorf("%v clock %v MHz: invalid argument", d, float64(f))
+		}
+		*s.lock(d) = f
+		return true, nil
+	})
+}
+
+// Unlock gives a clock back.
+func (g *Sim) Unlock(d Domain) error {
+	return g.call(OpUnlock, func(s *simState, _ time.Time) (bool, error) {
+		m := g.library.machine.model
+		if (d == Core && !m.capability.LockCore) || (d == Mem && !m.capability.LockMem) {
+			return false, fmt.Errorf("%v clock: %w", d, ErrNotSupported)
+		}
+		changed := *s.lock(d) != 0
+		*s.lock(d) = 0
+		return changed, nil
+	})
+}
+
+// PowerLimit is the limit in force.
+func (g *Sim) PowerLimit() (dvfsmodel.Watt, error) {
+	var limit dvfsmodel.Watt
+	err := g.call(OpPowerLimit, func(s *simState, _ time.Time) (bool, error) {
+		limit = s.Limit
+		return false, nil
+	})
+	return limit, err
+}
+
+// Read measures.
+func (g *Sim) Read() (Reading, error) {
+	var r Reading
+	err := g.call(OpRead, func(s *simState, now time.Time) (bool, error) {
+		r = s.reading(g.library.machine.model, now)
+		return false, nil
+	})
+	return r, err
+}
+
+// Processes are those whose work isn't done, by pid.
+func (g *Sim) Processes() ([]int, error) {
+	var pids []int
+	err := g.call(OpProcesses, func(s *simState, _ time.Time) (bool, error) {
+		for i := range s.Work {
+			pids = append(pids, s.Work[i].PID)
+		}
+		slices.Sort(pids)
+		pids = slices.Compact(pids)
+		return false, nil
+	})
+	return pids, err
+}
+
+// Sharing is that of the spec, or of [Sim.Share].
+func (g *Sim) Sharing() (Sharing, error) {
+	var shared Sharing
+	err := g.call(OpSharing, func(s *simState, _ time.Time) (bool, error) {
+		shared = s.Sharing
+		return false, nil
+	})
+	return shared, err
+}
+
+// call is a call through the driver: faults hinder it, and a lost GPU or a
+// stale handle ends it.
+func (g *Sim) call(op Op, f func(s *simState, now time.Time) (bool, error)) error {
+	l := g.library
+	effects, err := l.faults.begin(g.index, op, l.wait)
+	if len(effects) > 0 {
+		if err := g.change(func(s *simState, m *simModel) error { return s.suffer(m, effects) }); err != nil {
+			return err
+		}
+	}
+	if err == nil {
+		err = l.machine.do(g.index, func(s *simState, now time.Time) (bool, error) {
+			switch {
+			case s.Lost:
+				return false, ErrLost
+			case s.Generation != g.generation:
+				return false, ErrReloaded
+			}
+			return f(s, now)
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("GPU %s: %v: %w", g.Identity().Bus, op, err)
+	}
+	return nil
+}
+
+// change is what happens to a GPU beside the driver.
+func (g *Sim) change(f func(s *simState, m *simModel) error) error {
+	m := g.library.machine
+	return m.do(g.index, func(s *simState, _ time.Time) (bool, error) {
+		err := f(s, m.model)
+		return err == nil, err
+	})
+}
+
+// Run starts work beside whatever else runs. Done is where it starts.
+func (g *Sim) Run(w Work) error {
+	return g.change(func(s *simState, m *simModel) error {
+		s.Work = append(slices.Clone(s.Work), w)
+		return s.validate(m)
+	})
+}
+
+// Stop ends all work of a process.
+func (g *Sim) Stop(pid int) error {
+	return g.change(func(s *simState, _ *simModel) error {
+		s.Work = slices.DeleteFunc(slices.Clone(s.Work), func(w Work) bool { return w.PID == pid })
+		return nil
+	})
+}
+
+// Work is what still runs and how far it is, by pid.
+func (g *Sim) Work() ([]Work, error) {
+	var list []Work
+	err := g.library.machine.do(g.index, func(s *simState, _ time.Time) (bool, error) {
+		list = slices.Clone(s.Work)
+		return false, nil
+	})
+	slices.SortStableFunc(list, func(a, b Work) int { return cmp.Compare(a.PID, b.PID) })
+	return list, err
+}
+
+// Locked is where a clock is locked, 0 where it isn't. No real GPU tells.
+func (g *Sim) Locked(d Domain) (dvfsmodel.MHz, error) {
+	var f dvfsmodel.MHz
+	err := g.library.machine.do(g.index, func(s *simState, _ time.Time) (bool, error) {
+		f = *s.lock(d)
+		return false, nil
+	})
+	return f, err
+}
+
+// LimitPower sets the limit, as nvidia-smi -pl does.
+func (g *Sim) LimitPower(limit dvfsmodel.Watt) error {
+	return g.change(func(s *simState, m *simModel) error {
+		s.Limit = limit
+		return s.validate(m)
+	})
+}
+
+// Share says how the GPU is divided.
+func (g *Sim) Share(sharing Sharing) error {
+	return g.change(func(s *simState, _ *simModel) error {
+		s.Sharing = sharing
+		return nil
+	})
+}
+
+// Suffer makes the GPU suffer a fault at once: [FaultLost], [FaultReset],
+// [FaultReload] or [FaultForeign].
+func (g *Sim) Suffer(k FaultKind) error {
+	return g.change(func(s *simState, m *simModel) error { return s.suffer(m, []FaultKind{k}) })
+}
+
+// Reboot brings a lost GPU back, without locks and work.
+func (g *Sim) Reboot() error {
+	return g.change(func(s *simState, m *simModel) error {
+		s.unload(m)
+		s.Lost = false
+		return nil
+	})
+}

@@ -1,0 +1,124 @@
+package gpu
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
+)
+
+// MaxSims is how many simulated GPUs a machine has at most.
+const MaxSims = 64
+
+// simSpec is what a text such as "sim:4,model=V100" asks for.
+type simSpec struct {
+	count    int
+	model    string
+	lock     Capability // LockCore and LockMem; by the model when lockSet is false
+	lockSet  bool
+	noEnergy bool
+	reversed bool // minors run against NVML's order
+	sharing  Sharing
+}
+
+// parseSimSpec reads "sim", "sim:N" and options after commas:
+//
+//	model=NAME      a GPU model of the profiles (default V100)
+//	lock=none|core|both
+//	energy=off      no energy counter, as before Volta
+//	minor=reverse   /dev/nvidia0 is the last GPU in NVML's order
+//	mig, mps        the GPUs are shared so
+func parseSimSpec(text string) (simSpec, error) {
+	s := simSpec{count: 1, model: "V100"}
+	head, rest, more := strings.Cut(text, ",")
+	name, count, counted := strings.Cut(head, ":")
+	if name != "sim" {
+		return s, fmt.Errorf("GPU %q, want sim, sim:N or sim:N,option,…", text)
+	}
+	if counted {
+		n, err := strconv.Atoi(count)
+		if err != nil || n < 1 || n > MaxSims {
+			return s, fmt.Errorf("%q simulated GPUs, want a number from 1 to %d", count, MaxSims)
+		}
+		s.count = n
+	}
+	if !more {
+		return s, nil
+	}
+	for option := range strings.SplitSeq(rest, ",") {
+		if err := s.set(option); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+func (s *simSpec) set(option string) error {
+	switch key, value, _ := strings.Cut(option, "="); {
+	case key == "model" && value != "":
+		s.model = value
+	case option == "lock=none", option == "lock=core", option == "lock=both":
+		s.lockSet = true
+		s.lock = Capability{LockCore: value != "none", LockMem: value == "both"}
+	case option == "energy=off":
+		s.noEnergy = true
+	case option == "minor=reverse":
+		s.reversed = true
+	case option == "mig":
+		s.sharing.MIG = true
+	case option == "mps":
+		s.sharing.MPS = true
+	default:
+		return fmt.Errorf("simulator option %q, want model=NAME, lock=none|core|both, energy=off, minor=reverse, mig or mps", option)
+	}
+	return nil
+}
+
+// simModel is what all simulated GPUs of a machine have in common.
+type simModel struct {
+	name       string
+	table      *dvfsmodel.Table
+	clocks     Clocks
+	def        dvfsmodel.Base
+	idle       milliwatt
+	limit      dvfsmodel.Watt // as delivered
+	capability Capability
+}
+
+func newSimModel(s simSpec, profiles *config.Profiles) (*simModel, error) {
+	p, err := profiles.Lookup(s.model)
+	if err != nil {
+		return nil, fmt.Errorf("simulator: %w", err)
+	}
+	table, err := p.Table()
+	if err != nil {
+		return nil, fmt.Errorf("simulator: %w", err)
+	}
+	m := &simModel{
+		name: p.Name, table: table, clocks: clocksOf(p.Pairs()), def: p.Default,
+		idle: inMilliwatt(p.IdleW), limit: p.BusyW,
+	}
+	if m.limit == 0 {
+		m.limit = defaultLimit
+	}
+	m.capability = s.lock
+	if !s.lockSet {
+		m.capability = Capability{LockCore: true, LockMem: len(m.clocks.Mem) > 1}
+	}
+	m.capability.Energy = !s.noEnergy
+	return m, nil
+}
+
+// defaultLimit is the power limit of models of which none is known.
+const defaultLimit dvfsmodel.Watt = 250
+
+// clocksOf sorts pairs into a table, both clocks falling.
+func clocksOf(pairs []dvfsmodel.ClockPair) Clocks {
+	byMem := make(map[dvfsmodel.MHz][]dvfsmodel.MHz)
+	for _, p := range pairs {
+		byMem[p.Mem] = append(byMem[p.Mem], p.Core)
+	}
+	return newClocks(byMem)
+}

@@ -1,0 +1,246 @@
+package gpu
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+	"time"
+
+	"github.com/epplan/epplan/dvfsmodel"
+)
+
+// milliwatt is power as NVML tells it: whole milliwatts.
+type milliwatt uint64
+
+func inMilliwatt(p dvfsmodel.Watt) milliwatt {
+	if !(p > 0) {
+		return 0
+	}
+	return milliwatt(math.Round(min(float64(p), maxWatt) * 1000))
+}
+
+func (p milliwatt) watt() dvfsmodel.Watt { return dvfsmodel.Watt(p) / 1000 }
+
+// maxWatt bounds what a simulated GPU draws, so that no sum overflows.
+const maxWatt = 1e6
+
+// picojoules in a millijoule: a milliwatt over a nanosecond is a picojoule.
+const picoPerMilli = 1e9
+
+// Work is a kernel's worth of work that a simulated GPU does at the speed and
+// power of a DVFS model.
+type Work struct {
+	PID int
+	// Model takes Model.Time seconds of a GPU that does nothing else.
+	Model dvfsmodel.Params
+	// Mem is the device memory that it holds, in bytes.
+	Mem int64
+	// Done is the part of it that is done, 0..1.
+	Done float64
+}
+
+// simState is what a simulated GPU remembers. Nothing changes between Since
+// and now but by the clock: what is true now follows from it ([simState.settle]),
+// so that looking more often changes no sum.
+type simState struct {
+	UUID       string
+	Core, Mem  dvfsmodel.MHz // locked at; 0: not locked
+	Limit      dvfsmodel.Watt
+	Sharing    Sharing
+	Lost       bool
+	Generation uint64 // how often the driver was loaded
+	Since      time.Time
+	Milli      uint64 // energy at Since, millijoules
+	Pico       uint64 // and picojoules beyond them
+	Work       []Work // as of Since
+}
+
+func (s *simState) lock(d Domain) *dvfsmodel.MHz {
+	if d == Mem {
+		return &s.Mem
+	}
+	return &s.Core
+}
+
+// operation is how a simulated GPU runs at a moment.
+type operation struct {
+	core, mem dvfsmodel.MHz
+	setting   dvfsmodel.Setting
+	power     milliwatt
+	throttle  Throttle
+}
+
+// operation follows from the locks, the work and the power limit. Work that
+// shares the GPU takes turns in equal parts.
+func (s *simState) operation(m *simModel) operation {
+	core, mem := m.def.Core, m.def.Mem
+	var o operation
+	if s.Core > 0 {
+		core, o.throttle = s.Core, o.throttle|ThrottleLocked
+	}
+	if s.Mem > 0 {
+		mem, o.throttle = s.Mem, o.throttle|ThrottleLocked
+	}
+	if len(s.Work) == 0 {
+		if s.Core == 0 {
+			core = 0 // the lowest there is
+		}
+		o.throttle |= ThrottleIdle
+	}
+	near := m.table.Nearest(core, mem)
+	o.core, o.mem, o.setting, o.power = near.Core, near.Mem, near.Setting, m.idle
+	if len(s.Work) == 0 {
+		return o
+	}
+	o.power = s.busyPower(o.setting)
+	for o.power.watt() > s.Limit {
+		next, ok := m.below(o.core, o.mem)
+		if !ok {
+			break
+		}
+		o.throttle |= ThrottlePowerCap
+		o.core, o.setting = next.Core, next.Setting
+		o.power = s.busyPower(o.setting)
+	}
+	return o
+}
+
+func (s *simState) busyPower(at dvfsmodel.Setting) milliwatt {
+	var sum dvfsmodel.Watt
+	for i := range s.Work {
+		sum += s.Work[i].Model.Power(at)
+	}
+	return inMilliwatt(sum / dvfsmodel.Watt(len(s.Work)))
+}
+
+// below is the next lower core clock at a memory clock.
+func (m *simModel) below(core, mem dvfsmodel.MHz) (dvfsmodel.Point, bool) {
+	list := m.clocks.Core[slices.Index(m.clocks.Mem, mem)]
+	i := slices.Index(list, core) + 1
+	if i == len(list) {
+		return dvfsmodel.Point{}, false
+	}
+	return m.table.Nearest(list[i], mem), true
+}
+
+// longestStep bounds a step of the clock, so that no duration overflows.
+const longestStep = 100 * 365 * 24 * time.Hour
+
+// settle brings the state forward to now, through each end of work on the way.
+func (s *simState) settle(m *simModel, now time.Time) {
+	for {
+		elapsed := min(now.Sub(s.Since), longestStep)
+		if elapsed <= 0 {
+			return
+		}
+		o := s.operation(m)
+		next, i := s.firstEnd(o)
+		if i < 0 || next > elapsed {
+			s.pass(elapsed, o)
+			return
+		}
+		s.pass(next, o)
+		s.Work = slices.Delete(slices.Clone(s.Work), i, i+1)
+	}
+}
+
+// firstEnd is how long it takes until the first of the running work ends, and
+// its index; -1 where none does.
+func (s *simState) firstEnd(o operation) (after time.Duration, index int) {
+	index = -1
+	least := longestStep.Seconds()
+	for i := range s.Work {
+		if left := (1 - s.Work[i].Done) * s.seconds(i, o); left < least {
+			least, index = max(0, left), i
+		}
+	}
+	return time.Duration(math.Ceil(least * 1e9)), index
+}
+
+// seconds is how long the whole of a work takes at the clocks and the company
+// of now.
+func (s *simState) seconds(i int, o operation) float64 {
+	return s.Work[i].Model.Time(o.setting.Fc, o.setting.Fm) * float64(len(s.Work))
+}
+
+func (s *simState) pass(d time.Duration, o operation) {
+	hi, lo := bits.Mul64(uint64(o.power), uint64(d)) //nolint:gosec // d isn't negative
+	lo, carry := bits.Add64(lo, s.Pico, 0)
+	milli, pico := bits.Div64(hi+carry, lo, picoPerMilli)
+	s.Milli, s.Pico = s.Milli+milli, pico
+	work := slices.Clone(s.Work)
+	for i := range work {
+		work[i].Done = min(1, work[i].Done+d.Seconds()/s.seconds(i, o))
+	}
+	s.Work, s.Since = work, s.Since.Add(d)
+}
+
+// reading is what the GPU measures at the moment it was settled to.
+func (s *simState) reading(m *simModel, at time.Time) Reading {
+	o := s.operation(m)
+	r := Reading{
+		At: at, Power: o.power.watt(), Energy: dvfsmodel.Joule(math.NaN()),
+		Core: o.core, Mem: o.mem, Throttle: o.throttle,
+	}
+	if m.capability.Energy {
+		r.Energy = dvfsmodel.Joule(s.Milli) / 1000
+	}
+	if len(s.Work) > 0 {
+		r.Utilisation = 1
+	}
+	for i := range s.Work {
+		r.MemUsed += s.Work[i].Mem
+	}
+	return r
+}
+
+// unload is what is left of a GPU when its driver goes: no lock, no work, an
+// energy counter at zero. Handles opened before are stale.
+func (s *simState) unload(m *simModel) {
+	s.Core, s.Mem, s.Limit = 0, 0, m.limit
+	s.Milli, s.Pico, s.Work = 0, 0, nil
+	s.Generation++
+}
+
+// validate reports what can't be the state of a GPU of the model.
+func (s *simState) validate(m *simModel) error {
+	for _, d := range []Domain{Core, Mem} {
+		if f := *s.lock(d); f != 0 && !m.clocks.supportsOne(d, f) {
+			return fmt.Errorf("%v clock locked at %v MHz, which %s doesn't have", d, float64(f), m.name)
+		}
+	}
+	if !(s.Limit > 0) || s.Limit > maxWatt {
+		return fmt.Errorf("power limit %v W, want a positive number", float64(s.Limit))
+	}
+	if s.Pico >= picoPerMilli {
+		return fmt.Errorf("%d pJ beyond whole millijoules, want less than %d", s.Pico, uint64(picoPerMilli))
+	}
+	if len(s.Work) > maxWork {
+		return fmt.Errorf("%d pieces of work, want at most %d", len(s.Work), maxWork)
+	}
+	for i := range s.Work {
+		if err := s.Work[i].validate(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxWork is how much a GPU does at a time.
+const maxWork = 256
+
+func (w *Work) validate() error {
+	if err := w.Model.Validate(); err != nil {
+		return fmt.Errorf("work of pid %d: %w", w.PID, err)
+	}
+	switch {
+	case w.PID <= 0:
+		return fmt.Errorf("work of pid %d, want a positive number", w.PID)
+	case !(w.Done >= 0 && w.Done <= 1):
+		return fmt.Errorf("work of pid %d is %v done, want 0 to 1", w.PID, w.Done)
+	case w.Mem < 0:
+		return fmt.Errorf("work of pid %d holds %d bytes, want 0 or more", w.PID, w.Mem)
+	}
+	return nil
+}

@@ -1,0 +1,176 @@
+package gpu
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// simFile is the state file in a simulator's folder. Each change is in it
+// before the call that made it returns, because a real GPU's locks outlive the
+// process too; several processes may share it, as they share real GPUs.
+const simFile = "sim-gpus.json"
+
+const simFileVersion = 1
+
+// simStateLimit bounds the file: a GPU has few processes.
+const simStateLimit = 4 << 20
+
+// simMachine is the simulated hardware: what handles work on.
+type simMachine struct {
+	model *simModel
+	ids   []Identity
+	now   func() time.Time
+	dir   string // "": only in memory
+
+	mu     sync.Mutex
+	states []simState
+	latest time.Time // a clock that goes back stands still here
+}
+
+// do runs f on the state of one GPU as it is now. What f changes is kept when
+// it says so, and written where there is a folder.
+func (m *simMachine) do(i int, f func(s *simState, now time.Time) (changed bool, err error)) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.dir == "" {
+		_, err := m.apply(i, f)
+		return err
+	}
+	unlock, err := lockFile(filepath.Join(m.dir, simFile+".lock"))
+	if err != nil {
+		return fmt.Errorf("simulator: lock the state: %w", err)
+	}
+	defer unlock()
+	if err := m.load(); err != nil {
+		return err
+	}
+	changed, err := m.apply(i, f)
+	if changed {
+		err = errors.Join(err, m.save())
+	}
+	return err
+}
+
+func (m *simMachine) apply(i int, f func(s *simState, now time.Time) (bool, error)) (bool, error) {
+	now := m.now()
+	if now.Before(m.latest) {
+		now = m.latest
+	}
+	m.latest = now
+	s := m.states[i]
+	s.settle(m.model, now)
+	changed, err := f(&s, now)
+	if changed {
+		m.states[i] = s
+	}
+	return changed, err
+}
+
+// simDocument is the state file.
+type simDocument struct {
+	Version int
+	Model   string
+	GPUs    []simState
+}
+
+func (m *simMachine) load() error {
+	path := filepath.Join(m.dir, simFile)
+	file, err := os.Open(path) //nolint:gosec // the administrator names the folder
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // as m.states are
+	}
+	if err != nil {
+		return fmt.Errorf("simulator: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	data, err := io.ReadAll(io.LimitReader(file, simStateLimit+1))
+	if err != nil {
+		return fmt.Errorf("simulator: read %s: %w", path, err)
+	}
+	states, err := m.decode(data)
+	if err != nil {
+		return fmt.Errorf("simulator: %s: %w; delete the file to start with fresh GPUs", path, err)
+	}
+	m.states = states
+	return nil
+}
+
+// decode reads a state file, and refuses one of other GPUs.
+func (m *simMachine) decode(data []byte) ([]simState, error) {
+	if len(data) > simStateLimit {
+		return nil, fmt.Errorf("more than %d bytes", simStateLimit)
+	}
+	var d simDocument
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&d); err != nil {
+		return nil, fmt.Errorf("not a simulator's state: %w", err)
+	}
+	if decoder.More() {
+		return nil, errors.New("not a simulator's state: more after its end")
+	}
+	if d.Version != simFileVersion {
+		return nil, fmt.Errorf("version %d, want %d", d.Version, simFileVersion)
+	}
+	if d.Model != m.model.name || len(d.GPUs) != len(m.ids) {
+		return nil, fmt.Errorf("state of %d × %q, want %d × %q", len(d.GPUs), d.Model, len(m.ids), m.model.name)
+	}
+	for i := range d.GPUs {
+		if d.GPUs[i].UUID != m.ids[i].UUID {
+			return nil, fmt.Errorf("GPU %d is %q, want %s", i, d.GPUs[i].UUID, m.ids[i].UUID)
+		}
+		if err := d.GPUs[i].validate(m.model); err != nil {
+			return nil, fmt.Errorf("GPU %d: %w", i, err)
+		}
+	}
+	return d.GPUs, nil
+}
+
+func (m *simMachine) encode() ([]byte, error) {
+	return json.MarshalIndent(simDocument{Version: simFileVersion, Model: m.model.name, GPUs: m.states}, "", " ")
+}
+
+// save replaces the file whole; callers hold its lock. It isn't synced: it has to outlive the process,
+// not the machine, as locks do.
+func (m *simMachine) save() error {
+	data, err := m.encode()
+	if err != nil {
+		return fmt.Errorf("simulator: %w", err)
+	}
+	path := filepath.Join(m.dir, simFile)
+	err = os.WriteFile(path+".new", data, 0o600)
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		return fmt.Errorf("simulator: save the state: %w", err)
+	}
+	return nil
+}
+
+// lockFile waits for the file's lock, which falls with the process.
+func lockFile(path string) (unlock func(), err error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // the administrator names the folder
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX)
+		if !errors.Is(err, syscall.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return func() { _ = file.Close() }, nil
+}

@@ -1,0 +1,123 @@
+// A driver library for tests: two GPUs, the first like an A100 and the second
+// like a V100, that remember their locks. The variable FAKE_NVML makes
+// functions return a code: "nvmlDeviceGetPowerUsage=15,nvmlInit_v2=9".
+// Functions that newer drivers have are left out on purpose.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+	const char *uuid, *name, *bus;
+	unsigned minor, arch, core, mem, idle_core, idle_mem, mems, list;
+	unsigned long long energy;
+} gpu;
+
+static gpu gpus[2] = {
+	{"GPU-aaaaaaaa-0000-0000-0000-000000000000", "Fake A100", "00000000:3B:00.0", 1, 7, 0, 0, 210, 1215, 2, 300, 1000},
+	{"GPU-bbbbbbbb-0000-0000-0000-000000000000", "Fake V100", "00000000:86:00.0", 0, 5, 0, 0, 135, 877, 1, 3, 5000},
+};
+
+static int fails(const char *fn) {
+	const char *at = getenv("FAKE_NVML");
+	size_t n = strlen(fn);
+	while (at && *at) {
+		if (strncmp(at, fn, n) == 0 && at[n] == '=') return atoi(at + n + 1);
+		at = strchr(at, ',');
+		if (at) at++;
+	}
+	return 0;
+}
+
+#define ENTER do { int ret = fails(__func__); if (ret) return ret; } while (0)
+
+int nvmlInit_v2(void) { ENTER; return 0; }
+int nvmlShutdown(void) { ENTER; return 0; }
+const char *nvmlErrorString(int ret) { return ret == 999 ? "Unknown Error" : "some error"; }
+int nvmlDeviceGetCount_v2(unsigned *n) { ENTER; *n = 2; return 0; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned i, gpu **d) {
+	ENTER;
+	if (i == 1 && fails("second")) return fails("second");
+	*d = &gpus[i];
+	return 0;
+}
+int nvmlDeviceGetHandleByUUID(const char *uuid, gpu **d) {
+	ENTER;
+	for (int i = 0; i < 2; i++) if (strcmp(uuid, gpus[i].uuid) == 0) { *d = &gpus[i]; return 0; }
+	return 6;
+}
+int nvmlDeviceGetUUID(gpu *d, char *out, unsigned n) { ENTER; snprintf(out, n, "%s", d->uuid); return 0; }
+int nvmlDeviceGetName(gpu *d, char *out, unsigned n) { ENTER; snprintf(out, n, "%s", d->name); return 0; }
+int nvmlDeviceGetMinorNumber(gpu *d, unsigned *minor) { ENTER; *minor = d->minor; return 0; }
+int nvmlDeviceGetArchitecture(gpu *d, unsigned *arch) { ENTER; *arch = d->arch; return 0; }
+
+typedef struct { char legacy[16]; unsigned domain, bus, device, id, sub; char bus_id[32]; } pci;
+int nvmlDeviceGetPciInfo_v3(gpu *d, pci *p) {
+	ENTER;
+	memset(p, 0, sizeof *p);
+	snprintf(p->bus_id, sizeof p->bus_id, "%s", d->bus);
+	return 0;
+}
+
+static int fill(unsigned have, unsigned *count, unsigned *mhz, unsigned top, unsigned step) {
+	unsigned room = *count;
+	*count = have;
+	if (room < have) return 7;
+	for (unsigned i = 0; i < have; i++) mhz[i] = top - i * step;
+	return 0;
+}
+int nvmlDeviceGetSupportedMemoryClocks(gpu *d, unsigned *count, unsigned *mhz) {
+	ENTER;
+	return fill(d->mems, count, mhz, d->idle_mem, 405);
+}
+int nvmlDeviceGetSupportedGraphicsClocks(gpu *d, unsigned mem, unsigned *count, unsigned *mhz) {
+	ENTER;
+	(void)mem;
+	return fill(d->list, count, mhz, d->idle_core + 5 * (d->list - 1), 5);
+}
+
+int nvmlDeviceSetGpuLockedClocks(gpu *d, unsigned lo, unsigned hi) { ENTER; if (lo != hi) return 2; d->core = lo; return 0; }
+int nvmlDeviceResetGpuLockedClocks(gpu *d) { ENTER; d->core = 0; return 0; }
+int nvmlDeviceSetMemoryLockedClocks(gpu *d, unsigned lo, unsigned hi) { ENTER; if (lo != hi) return 2; d->mem = lo; return 0; }
+int nvmlDeviceResetMemoryLockedClocks(gpu *d) { ENTER; d->mem = 0; return 0; }
+int nvmlDeviceGetClockInfo(gpu *d, unsigned type, unsigned *mhz) {
+	ENTER;
+	if (type == 2) *mhz = d->mem ? d->mem : d->idle_mem;
+	else *mhz = d->core ? d->core : d->idle_core;
+	return 0;
+}
+
+int nvmlDeviceGetEnforcedPowerLimit(gpu *d, unsigned *mw) { ENTER; (void)d; *mw = 400000; return 0; }
+int nvmlDeviceGetPowerUsage(gpu *d, unsigned *mw) { ENTER; (void)d; *mw = 61234; return 0; }
+int nvmlDeviceGetTotalEnergyConsumption(gpu *d, unsigned long long *mj) { ENTER; *mj = d->energy += 7; return 0; }
+int nvmlDeviceGetUtilizationRates(gpu *d, unsigned *pair) { ENTER; (void)d; pair[0] = 37; pair[1] = 5; return 0; }
+int nvmlDeviceGetMemoryInfo(gpu *d, unsigned long long *three) {
+	ENTER;
+	(void)d;
+	three[0] = 1 << 30; three[1] = 1 << 29; three[2] = 123456789;
+	return 0;
+}
+int nvmlDeviceGetCurrentClocksThrottleReasons(gpu *d, unsigned long long *bits) { ENTER; (void)d; *bits = 0x1 | 0x4; return 0; }
+int nvmlDeviceGetMigMode(gpu *d, unsigned *now, unsigned *next) { ENTER; *now = *next = d->arch == 7; return d->arch == 7 ? 0 : 3; }
+
+typedef struct { unsigned pid; unsigned long long mem; unsigned gi, ci; } proc;
+int nvmlDeviceGetComputeRunningProcesses_v3(gpu *d, unsigned *n, proc *list) {
+	ENTER;
+	(void)d;
+	unsigned room = *n;
+	*n = 2;
+	if (room < 2) return 7;
+	list[0].pid = 4242; list[1].pid = 17;
+	return 0;
+}
+int nvmlDeviceGetGraphicsRunningProcesses_v3(gpu *d, unsigned *n, proc *list) {
+	ENTER;
+	(void)d;
+	list[0].pid = 17;
+	*n = 1;
+	return 0;
+}
+int nvmlSystemGetProcessName(unsigned pid, char *name, unsigned n) {
+	ENTER;
+	snprintf(name, n, "%s", pid == 17 && fails("mps") ? "/usr/bin/nvidia-cuda-mps-server" : "/usr/bin/python3");
+	return 0;
+}

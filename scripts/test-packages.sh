@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that the tests against a real Slurm need: Slurm
+# itself, munge, Lua, and a database for Slurm's accounting. Needs root. None of
+# them is started.
+set -euo pipefail
+
+packages=(
+	slurmctld slurmd slurm-client slurmdbd munge
+	lua5.1 lua-socket procps
+	mariadb-server-core mariadb-client-core
+)
+
+missing=()
+for p in "${packages[@]}"; do
+	dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'install ok installed' || missing+=("$p")
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+printf 'test-packages: installing %s\n' "${missing[*]}"
+
+# Packages must not start their services.
+guard=/usr/sbin/policy-rc.d
+if [ ! -e "$guard" ] && [ ! -d /run/systemd/system ]; then
+	printf '#!/bin/sh\nexit 101\n' >"$guard"
+	chmod 755 "$guard"
+	trap 'rm -f "$guard"' EXIT
+fi
+
+export DEBIAN_FRONTEND=noninteractive
+install=(apt-get -o DPkg::Lock::Timeout=300 -y -qq --no-install-recommends install "${missing[@]}")
+"${install[@]}" </dev/null >/dev/null 2>&1 || {
+	apt-get -o DPkg::Lock::Timeout=300 -qq update
+	"${install[@]}" </dev/null >/dev/null
+}

@@ -1,0 +1,269 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+)
+
+// Client reads Slurm through a Runner. Look-ups for the same thing that overlap
+// share one command. A Client is safe for concurrent use.
+type Client struct {
+	run     Runner
+	timeout time.Duration
+	flights singleflight.Group
+
+	mu      sync.Mutex
+	version Version // of the last answer that named it
+}
+
+// NewClient reads through run; timeout bounds a look-up that several callers
+// share (0 means 15 s).
+func NewClient(run Runner, timeout time.Duration) *Client {
+	if timeout <= 0 {
+		timeout = 15 * time.Second
+	}
+	return &Client{run: run, timeout: timeout}
+}
+
+// Jobs is the answer to Client.Jobs.
+type Jobs struct {
+	List []Job
+	Meta Meta
+}
+
+// shared runs work once for all callers that overlap under key. The work does
+// not end when the first of its callers gives up.
+func shared[T any](ctx context.Context, c *Client, key string, work func(context.Context) (T, error)) (T, error) {
+	var zero T
+	ch := c.flights.DoChan(key, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.timeout)
+		defer cancel()
+		return work(ctx)
+	})
+	select {
+	case <-ctx.Done():
+		return zero, fmt.Errorf("%s: %w", key, ctx.Err())
+	case r := <-ch:
+		if r.Err != nil {
+			return zero, r.Err
+		}
+		out, _ := r.Val.(T)
+		return out, nil
+	}
+}
+
+// command runs one of Slurm's commands and names the common failures.
+func (c *Client) command(ctx context.Context, name string, args ...string) ([]byte, error) {
+	out, err := c.run.Run(ctx, name, args...)
+	if err == nil {
+		return out, nil
+	}
+	return out, classify(err, name)
+}
+
+func classify(err error, name string) error {
+	var failed *CommandError
+	if !errors.As(err, &failed) {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	for _, c := range []struct {
+		words string
+		kind  error
+	}{
+		{"Invalid job id specified", ErrNotFound},
+		{" not found", ErrNotFound},
+		{"Unable to contact slurm", ErrUnreachable},
+		{"Connection refused", ErrUnreachable},
+		{"Socket timed out", ErrUnreachable},
+		{"accounting storage is disabled", ErrNoAccounting},
+		{"Job/step already completing or completed", ErrNotPending},
+		{"Job is no longer pending execution", ErrNotPending},
+	} {
+		if strings.Contains(failed.Stderr, c.words) {
+			return fmt.Errorf("%w: %w", c.kind, err)
+		}
+	}
+	return err
+}
+
+// Jobs gives every job that slurmctld remembers, ended ones too while MinJobAge lasts.
+func (c *Client) Jobs(ctx context.Context) (Jobs, error) {
+	return shared(ctx, c, "squeue", func(ctx context.Context) (Jobs, error) {
+		return c.jobs(ctx, "squeue", "--json", "--states=all")
+	})
+}
+
+func (c *Client) jobs(ctx context.Context, name string, args ...string) (Jobs, error) {
+	out, err := c.command(ctx, name, args...)
+	if err != nil {
+		return Jobs{}, err
+	}
+	list, meta, err := ParseJobs("squeue --json", out)
+	if err != nil {
+		return Jobs{}, err
+	}
+	if len(list) == 0 && len(meta.Errors) > 0 {
+		return Jobs{}, fmt.Errorf("squeue --json: %s", strings.Join(meta.Errors, "; "))
+	}
+	c.mu.Lock()
+	c.version = meta.Version
+	c.mu.Unlock()
+	return Jobs{List: list, Meta: meta}, nil
+}
+
+// Job gives one job by its plain number. squeue 22.05 answers --json with the
+// whole queue whatever job is asked for, so there all look-ups share one.
+func (c *Client) Job(ctx context.Context, id JobID) (Job, error) {
+	if err := validJob(id); err != nil {
+		return Job{}, err
+	}
+	c.mu.Lock()
+	filters := c.version.AtLeast(23, 2)
+	c.mu.Unlock()
+	var answer Jobs
+	var err error
+	if filters {
+		answer, err = shared(ctx, c, "squeue "+id.String(), func(ctx context.Context) (Jobs, error) {
+			return c.jobs(ctx, "squeue", "--json", "--states=all", "--jobs="+id.String())
+		})
+	} else {
+		answer, err = c.Jobs(ctx)
+	}
+	if err != nil {
+		return Job{}, fmt.Errorf("job %s: %w", id, err)
+	}
+	for _, j := range answer.List {
+		if j.ID == id {
+			return j, nil
+		}
+	}
+	return Job{}, fmt.Errorf("job %s: %w", id, ErrNotFound)
+}
+
+// JobText gives one job from scontrol show job -d: one small answer from any
+// version, without comments. A job whose text could forge it is ErrAmbiguous;
+// Job reads it.
+func (c *Client) JobText(ctx context.Context, id JobID) (Job, error) {
+	if err := validJob(id); err != nil {
+		return Job{}, err
+	}
+	return shared(ctx, c, "scontrol show job "+id.String(), func(ctx context.Context) (Job, error) {
+		out, err := c.command(ctx, "scontrol", "show", "job", "-d", id.String())
+		if err != nil {
+			return Job{}, fmt.Errorf("job %s: %w", id, err)
+		}
+		return ParseJobText("scontrol show job", out, id, time.UTC)
+	})
+}
+
+// Nodes gives every node with its state, weight, features and devices.
+func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
+	return shared(ctx, c, "scontrol show node", func(ctx context.Context) ([]Node, error) {
+		out, err := c.command(ctx, "scontrol", "show", "node", "-d")
+		if err != nil {
+			return nil, err
+		}
+		return ParseNodeText("scontrol show node", out, time.UTC)
+	})
+}
+
+// Node gives one node.
+func (c *Client) Node(ctx context.Context, name string) (Node, error) {
+	if err := ValidNode(name); err != nil {
+		return Node{}, err
+	}
+	return shared(ctx, c, "scontrol show node "+name, func(ctx context.Context) (Node, error) {
+		out, err := c.command(ctx, "scontrol", "show", "node", "-d", name)
+		if err != nil {
+			return Node{}, err
+		}
+		nodes, err := ParseNodeText("scontrol show node", out, time.UTC)
+		if err != nil {
+			return Node{}, err
+		}
+		if len(nodes) != 1 || nodes[0].Name != name {
+			return Node{}, fmt.Errorf("node %s: %w", name, ErrNotFound)
+		}
+		return nodes[0], nil
+	})
+}
+
+// Partitions gives every partition.
+func (c *Client) Partitions(ctx context.Context) ([]Partition, error) {
+	return shared(ctx, c, "scontrol show partition", func(ctx context.Context) ([]Partition, error) {
+		out, err := c.command(ctx, "scontrol", "show", "partition")
+		if err != nil {
+			return nil, err
+		}
+		return ParsePartitionText("scontrol show partition", out)
+	})
+}
+
+// Settings gives slurm.conf as slurmctld holds it, by name.
+func (c *Client) Settings(ctx context.Context) (map[string]string, error) {
+	return shared(ctx, c, "scontrol show config", func(ctx context.Context) (map[string]string, error) {
+		out, err := c.command(ctx, "scontrol", "show", "config")
+		if err != nil {
+			return nil, err
+		}
+		return ParseConfigText(out), nil
+	})
+}
+
+// Version gives the release of the client commands.
+func (c *Client) Version(ctx context.Context) (Version, error) {
+	out, err := c.command(ctx, "scontrol", "--version")
+	if err != nil {
+		return Version{}, err
+	}
+	return ParseVersion(string(out))
+}
+
+// Ping says whether a slurmctld answers; without one it is ErrUnreachable.
+func (c *Client) Ping(ctx context.Context) error {
+	out, err := c.command(ctx, "scontrol", "ping")
+	if strings.Contains(string(out), " is UP") {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	return fmt.Errorf("%w: %s", ErrUnreachable, Printable(strings.TrimSpace(string(out)), 200))
+}
+
+// Accounting is the answer to Client.Accounting.
+type Accounting struct {
+	Jobs     []Outcome // jobs only, no steps
+	Rejected []Rejected
+}
+
+// Accounting gives the jobs that were in any state since a time. A job that was
+// requeued has a line per run. Ask again from the start of the last answer
+// minus a minute or so: slurmdbd learns of ends with a delay.
+func (c *Client) Accounting(ctx context.Context, since time.Time) (Accounting, error) {
+	start := since.UTC().Format("2006-01-02T15:04:05")
+	return shared(ctx, c, "sacct "+start, func(ctx context.Context) (Accounting, error) {
+		out, err := c.command(ctx, "sacct", "--parsable2", "--allusers", "--duplicates", "--delimiter=\x1f",
+			"--starttime="+start, "--format="+strings.Join(AccountingColumns, ","))
+		if err != nil {
+			return Accounting{}, err
+		}
+		rows, rejected, err := ParseAccounting("sacct", out, "\x1f", time.UTC)
+		if err != nil {
+			return Accounting{}, err
+		}
+		answer := Accounting{Rejected: rejected}
+		for _, r := range rows {
+			if r.Step == "" {
+				answer.Jobs = append(answer.Jobs, r)
+			}
+		}
+		return answer, nil
+	})
+}

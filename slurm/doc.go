@@ -1,0 +1,12 @@
+// Package slurm speaks with Slurm: it reads what squeue, sinfo, scontrol and
+// sacct print (22.05 to 26.x), moves the few levers a planner may move and can
+// take back, and holds the wire types of the submit, Prolog and Epilog hooks.
+//
+// Whatever a user can write (job name, comment, working folder) is hostile
+// text: it is carried, never believed. JSON is the authority for a job. The
+// text forms are read so that free text can neither shift nor forge a field: a
+// record that is ambiguous is refused and named, not guessed at.
+//
+// The package starts no process by itself. Commands run through a Runner that
+// the caller hands in; ExecRunner is the one that does it for real.
+package slurm

@@ -1,0 +1,115 @@
+-- epplan.lua: asks the planner on its Unix socket what to note on a job that is
+-- being submitted. Loaded by one line in the site's own job_submit.lua:
+--   pcall(function() EPPLAN = EPPLAN or dofile("@DIR@/epplan.lua"); EPPLAN.submit(job_desc, submit_uid) end) -- epplan
+-- slurmctld submits nothing else meanwhile, so the bounds are small: 20 ms in
+-- all, and after a failure the socket is left alone for 5 s. No answer means no
+-- plan: the job goes on as it is. Nothing is started, no shell is used.
+local M = {}
+
+local SOCKET    = "@SOCKET@"
+local DEADLINE  = 0.020 -- seconds for connect, send and reply together
+local BREAKER   = 5     -- seconds without a try after a failure
+local MAXSCRIPT = 65536
+local MAXTEXT   = 8192
+local MAXREPLY  = 16384
+local NO_VAL    = slurm.NO_VAL or 4294967294
+local skip_until = 0
+
+local have_socket, socket = pcall(require, "socket")
+local have_unix, unix = pcall(require, "socket.unix")
+
+local function hex(s)
+  return (s:gsub(".", function(c) return string.format("%02x", c:byte()) end))
+end
+
+local function unhex(s)
+  if #s % 2 ~= 0 or s:find("[^0-9a-f]") then return nil end
+  return (s:gsub("..", function(h) return string.char(tonumber(h, 16)) end))
+end
+
+local TEXTS = { "name", "partition", "account", "qos", "comment", "admin_comment", "features", "prefer", "tres_per_node",
+  "tres_per_job", "tres_per_task", "tres_per_socket", "tres_freq", "array_inx", "work_dir" }
+local NUMBERS = { time_limit = "time_limit_min", min_nodes = "min_nodes", num_tasks = "num_tasks", cpus_per_task = "cpus_per_task", begin_time = "begin_unix_s" }
+
+-- get reads a field that this version of Slurm may not have.
+local function get(jd, key)
+  local ok, v = pcall(function() return jd[key] end)
+  if ok then return v end
+end
+
+local function encode(jd, uid)
+  local script = get(jd, "script")
+  local batch = type(script) == "string" and script ~= ""
+  local out = { '"v":1', string.format('"uid":%.0f', uid), '"kind":"' .. (batch and "batch" or "interactive") .. '"' }
+  for _, key in ipairs(TEXTS) do
+    local v = get(jd, key)
+    if type(v) == "string" and v ~= "" then out[#out + 1] = '"' .. key .. '_hex":"' .. hex(v:sub(1, MAXTEXT)) .. '"' end
+  end
+  for key, name in pairs(NUMBERS) do
+    local v = get(jd, key)
+    if type(v) == "number" and v > 0 and v < 4294967296 and v ~= NO_VAL and v ~= 65534 then out[#out + 1] = string.format('"%s":%.0f', name, v) end
+  end
+  if get(jd, "priority") == 0 then out[#out + 1] = '"held":true' end
+  if batch then out[#out + 1] = '"script_hex":"' .. hex(script:sub(1, MAXSCRIPT)) .. '"' end
+  return "{" .. table.concat(out, ",") .. "}"
+end
+
+-- ask sends one HTTP/1.0 request and gives the body of a 200 reply.
+local function ask(body)
+  if not (have_socket and have_unix) then return nil, "lua-socket is missing" end
+  local now = socket.gettime()
+  if now < skip_until and skip_until - now <= BREAKER then return nil end -- quiet while the breaker is open
+  local stop = now + DEADLINE
+  local conn = (type(unix) == "table" and (unix.stream or unix.tcp) or unix)()
+  local function fail(what, err)
+    pcall(function() conn:close() end)
+    skip_until = socket.gettime() + BREAKER
+    return nil, what .. ": " .. tostring(err)
+  end
+  local function bound()
+    local left = stop - socket.gettime()
+    conn:settimeout(left > 0.001 and left or 0.001, "t")
+    return left > 0
+  end
+  bound()
+  local ok, err = conn:connect(SOCKET)
+  if not ok then return fail("connect", err) end
+  if not bound() then return fail("send", "timeout") end
+  ok, err = conn:send("POST /v1/submit HTTP/1.0\r\nHost: epplan\r\nContent-Type: application/json\r\nContent-Length: " .. #body .. "\r\n\r\n" .. body)
+  if not ok then return fail("send", err) end
+  local reply = ""
+  repeat
+    if not bound() then return fail("receive", "timeout") end
+    local part, why, rest = conn:receive(1024)
+    reply = reply .. (part or rest or "")
+    if why and why ~= "closed" then return fail("receive", why) end
+    if #reply > MAXREPLY then return fail("receive", "reply too long") end
+  until why == "closed"
+  conn:close()
+  if not reply:match("^HTTP/1%.[01] 200 ") then return fail("reply", reply:sub(1, 40):gsub("%c.*", "")) end
+  return reply:match("\r\n\r\n(.*)$")
+end
+
+local function plan(jd, uid)
+  local body, err = ask(encode(jd, uid))
+  if not body then
+    if err then slurm.log_info("epplan: no plan (%s), job goes on as it is", err) end
+    return
+  end
+  local admin = unhex(body:match('"admin_comment_hex"%s*:%s*"(%x*)"') or "")
+  local before = get(jd, "admin_comment")
+  if admin and admin ~= "" and #admin <= 1024 then
+    -- never drop what others wrote there
+    if type(before) ~= "string" or before == "" or admin:sub(1, #before) == before then jd.admin_comment = admin end
+  end
+  local message = unhex(body:match('"message_hex"%s*:%s*"(%x*)"') or "")
+  if message and message ~= "" then slurm.log_user("%s", (message:sub(1, 300):gsub("%c", " "))) end
+end
+
+-- submit never raises and never refuses a job.
+function M.submit(jd, uid)
+  local ok, err = pcall(plan, jd, uid)
+  if not ok then pcall(slurm.log_info, "epplan: hook error, job goes on as it is: %s", tostring(err)) end
+end
+
+return M

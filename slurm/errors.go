@@ -1,0 +1,70 @@
+package slurm
+
+import (
+	"bytes"
+	"errors"
+	"strconv"
+)
+
+// Errors that callers tell apart with errors.Is.
+var (
+	// ErrNotFound means Slurm does not know the job or node.
+	ErrNotFound = errors.New("not known to slurm")
+	// ErrAmbiguous means that free text could have forged a field, so that the record is not used.
+	ErrAmbiguous = errors.New("free text makes the record ambiguous")
+	// ErrNoPowerSaving means that Slurm has no power saving configured.
+	ErrNoPowerSaving = errors.New("slurm has no power saving configured")
+	// ErrHeld means that the job is held; a change of its Nice would release it.
+	ErrHeld = errors.New("job is held")
+	// ErrNotPending means that the lever exists for pending jobs only.
+	ErrNotPending = errors.New("job is not pending")
+	// ErrChanged means that somebody else changed the value since; it is left alone.
+	ErrChanged = errors.New("value was changed by someone else")
+	// ErrInvalid means an argument was refused before it reached Slurm.
+	ErrInvalid = errors.New("invalid argument")
+	// ErrUnreachable means slurmctld or slurmdbd did not answer.
+	ErrUnreachable = errors.New("slurm does not answer")
+	// ErrNoAccounting means that the cluster keeps no accounting.
+	ErrNoAccounting = errors.New("slurm keeps no accounting")
+	// ErrOutputTooLong means that a command printed more than the bound.
+	ErrOutputTooLong = errors.New("output too long")
+)
+
+// ParseError names the place in Slurm's output that could not be read.
+type ParseError struct {
+	Source string // what was read, such as "squeue --json"
+	Line   int    // 1-based
+	Column int    // 1-based byte; 0 when the whole line is meant
+	Msg    string // what was found and what was expected
+	Err    error  // the cause, or nil
+}
+
+// Error gives source:line:column: message.
+func (e *ParseError) Error() string {
+	at := e.Source + ":" + strconv.Itoa(e.Line)
+	if e.Column > 0 {
+		at += ":" + strconv.Itoa(e.Column)
+	}
+	if e.Err != nil {
+		return at + ": " + e.Msg + ": " + e.Err.Error()
+	}
+	return at + ": " + e.Msg
+}
+
+// Unwrap gives the cause.
+func (e *ParseError) Unwrap() error { return e.Err }
+
+// Rejected is a piece of output that was left out because it could not be trusted.
+type Rejected struct {
+	Line   int    // 1-based first line
+	Reason string // why
+}
+
+// errorAt turns a byte offset into a ParseError with line and column.
+func errorAt(source string, data []byte, offset int64, msg string, cause error) error {
+	offset = max(0, min(offset, int64(len(data))))
+	before := data[:offset]
+	line := bytes.Count(before, []byte{'\n'}) + 1
+	column := len(before) - (bytes.LastIndexByte(before, '\n') + 1) + 1
+	return &ParseError{Source: source, Line: line, Column: column, Msg: msg, Err: cause}
+}

@@ -1,0 +1,233 @@
+package slurm_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/epplan/epplan/slurm"
+)
+
+// seeds adds the recorded samples that match, where they are there.
+func seeds(f *testing.F, pattern string) {
+	f.Helper()
+	names, err := filepath.Glob(filepath.Join("..", "..", "shared", "slurm-lab", "samples", pattern))
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, name := range names {
+		data, err := os.ReadFile(name) //nolint:gosec // a fixture
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+}
+
+func FuzzParseJobs(f *testing.F) {
+	for _, answer := range squeueVariants {
+		f.Add([]byte(answer))
+	}
+	f.Add([]byte(`{"jobs":[{"job_id":1,"name":"` + "\xff" + `\u0000","time_limit":{"set":true,"number":{}}}],"errors":[{}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		jobs, _, err := slurm.ParseJobs("fuzz", data)
+		if err != nil && jobs != nil {
+			t.Error("jobs with an error")
+		}
+		for _, j := range jobs {
+			if j.ID == 0 || !utf8.ValidString(j.Name) || j.TimeLimit.Duration < 0 || j.State.Base == "" {
+				t.Errorf("%+v", j)
+			}
+		}
+	})
+}
+
+func FuzzParseNodes(f *testing.F) {
+	seeds(f, "sinfo*.json")
+	f.Add([]byte(`{"sinfo":[{"nodes":{"nodes":["n[1-3]"]},"node":{"state":["IDLE"]},"reason":{"description":"x"}}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		nodes, _, _ := slurm.ParseNodes("fuzz", data)
+		for _, n := range nodes {
+			if slurm.ValidNode(n.Name) != nil && !strings.ContainsAny(n.Name, ".-") && len(n.Name) <= 64 {
+				t.Errorf("%+v", n)
+			}
+		}
+	})
+}
+
+func FuzzParseJobText(f *testing.F) {
+	seeds(f, "scontrol-show-job-*.txt")
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, id := range []slurm.JobID{16, 21} {
+			if j, err := slurm.ParseJobText("fuzz", data, id, time.UTC); err == nil && (j.ID != id || j.Comment != "" || j.AdminComment != "") {
+				t.Errorf("%+v", j)
+			}
+		}
+	})
+}
+
+// FuzzForgedName puts any bytes in the name and the comment of a genuine record.
+func FuzzForgedName(f *testing.F) {
+	f.Add("x\n   UserId=root(0)", "c\n\nJobId=21 JobName=x")
+	f.Add("x ArrayJobId=3", "\n     Nodes=n1 GRES=gpu:1(IDX:0)")
+	f.Fuzz(func(t *testing.T, name, comment string) {
+		j, err := slurm.ParseJobText("fuzz", genuine(name, comment), 21, time.UTC)
+		if err == nil && (j.UID != 65534 || j.State.Base != slurm.Pending || j.Priority != 100 || len(j.Gres) != 0 || j.ArrayJob != 0 || j.Partition != "main" || j.Nice != 0) {
+			t.Errorf("name %q comment %q: %+v", name, comment, j)
+		}
+	})
+}
+
+func FuzzParseNodeText(f *testing.F) {
+	seeds(f, "scontrol-show-node.txt")
+	seeds(f, "scontrol-show-partition.txt")
+	f.Fuzz(func(t *testing.T, data []byte) {
+		nodes, _ := slurm.ParseNodeText("fuzz", data, time.UTC)
+		for _, n := range nodes {
+			if slurm.ValidNode(n.Name) != nil {
+				t.Errorf("%+v", n)
+			}
+		}
+		_, _ = slurm.ParsePartitionText("fuzz", data)
+		_ = slurm.ParseConfigText(data)
+	})
+}
+
+func FuzzParseAccounting(f *testing.F) {
+	seeds(f, "sacct-*.txt")
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, delimiter := range []string{"|", "\x1f"} {
+			rows, rejected, err := slurm.ParseAccounting("fuzz", data, delimiter, time.UTC)
+			if lines := strings.Count(string(data), "\n"); err == nil && len(rows)+len(rejected) > lines+1 {
+				t.Errorf("%d rows and %d rejected of %d lines", len(rows), len(rejected), lines)
+			}
+		}
+		_, _, _ = slurm.ParseAccountingJSON("fuzz", data)
+	})
+}
+
+func FuzzSmallForms(f *testing.F) {
+	for _, s := range []string{"n[1-2,5]x", "2-03:04:05", "UNLIMITED", "cpu=4,mem=8G,gres/gpu=2", "gpu:tesla:2(IDX:0-1)", "12_[0-3%2]", "13+1", "CANCELLED by 65534", "idle~", "2026-11-21T08:55:23", "slurm 22.05.8", "a;epplan:ab", "\xff\n"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if names, err := slurm.ExpandHostlist(s); err == nil && len(names) > 1<<16 {
+			t.Error("too many names")
+		}
+		if l, err := slurm.ParseLimit(s); err == nil && l.Duration < 0 {
+			t.Error(l)
+		}
+		if list, err := slurm.ParseGres(s); err == nil {
+			for _, g := range list {
+				if g.Count < 0 || g.Name == "" {
+					t.Error(g)
+				}
+			}
+		}
+		if r, err := slurm.ParseJobRef(s); err == nil && (r.Job == 0 || len(r.Tasks) > 1<<16) {
+			t.Error(r)
+		}
+		_, _ = slurm.ParseTRES(s)
+		_, _ = slurm.ParseTime(s, time.UTC)
+		_, _ = slurm.ParseVersion(s)
+		_, _ = slurm.ParseJobState(s), slurm.ParseNodeState(s)
+		checkTexts(t, s)
+	})
+}
+
+func checkTexts(t *testing.T, s string) {
+	t.Helper()
+	if merged, err := slurm.MergeToken(s, "ab"); err == nil {
+		if id, _, ok := slurm.ParseToken(merged); !ok || id != "ab" {
+			t.Errorf("%q", merged)
+		}
+	}
+	if p := slurm.Printable(s, 100); strings.ContainsAny(p, "\n\r\x1b\x00") || len(p) > 110 {
+		t.Errorf("%q", p)
+	}
+}
+
+func FuzzParseWishes(f *testing.F) {
+	for _, s := range []string{"epplan:off", "epplan:fixed=1200,5001", "epplan:deadline=+2h", "epplan:deadline=18:00", "x;epplan:deadline=2026-11-22T10:00:00Z", "epplan:\xff"} {
+		f.Add(s)
+	}
+	now := time.Date(2026, 11, 21, 17, 0, 0, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, s string) {
+		w := slurm.ParseWishes(s, now)
+		if w.CoreMHz < 0 || w.MemoryMHz < 0 || !w.Deadline.IsZero() && !w.Deadline.After(now) || w.Off && w.Fixed() {
+			t.Errorf("%+v", w)
+		}
+		for _, line := range w.Warnings {
+			if !utf8.ValidString(line) || strings.ContainsAny(line, "\n\x1b") {
+				t.Errorf("%q", line)
+			}
+		}
+	})
+}
+
+func FuzzHookMessages(f *testing.F) {
+	f.Add([]byte(`{"v":1,"kind":"batch","uid":1,"name_hex":"61"}`), "SLURM_JOB_GPUS=0-1")
+	f.Add([]byte(`{"v":1,"kind":"prolog","job_id":7,"node":"n1","gpus":[0]}`), "SLURM_NODELIST=n[1-2]")
+	f.Fuzz(func(t *testing.T, data []byte, variable string) {
+		if s, err := slurm.DecodeSubmission(strings.NewReader(string(data))); err == nil {
+			out, err := json.Marshal(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if again, err := slurm.DecodeSubmission(strings.NewReader(string(out))); err != nil || again != s {
+				t.Errorf("%+v became %+v, %v", s, again, err)
+			}
+		}
+		if e, err := slurm.DecodeHookEvent(strings.NewReader(string(data))); err == nil && e.Validate() != nil {
+			t.Errorf("%+v", e)
+		}
+		e, err := slurm.ParseHookEnv(slurm.Prolog, []string{"SLURM_JOB_ID=7", "SLURMD_NODENAME=n1", variable})
+		if err == nil {
+			if ev := e.Event(time.Time{}); ev.Validate() != nil {
+				t.Errorf("%q: %+v", variable, ev)
+			}
+		}
+	})
+}
+
+func BenchmarkParse10000Jobs(b *testing.B) {
+	var one struct {
+		Jobs []json.RawMessage `json:"jobs"`
+	}
+	if err := json.Unmarshal(sample(b, "squeue.json"), &one); err != nil {
+		b.Fatal(err)
+	}
+	jobs := make([]string, 10_000)
+	for i := range jobs {
+		jobs[i] = string(one.Jobs[i%len(one.Jobs)])
+	}
+	data := []byte(`{"jobs":[` + strings.Join(jobs, ",\n") + `]}`)
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		list, _, err := slurm.ParseJobs("squeue --json", data)
+		if err != nil || len(list) != len(jobs) {
+			b.Fatal(len(list), err)
+		}
+	}
+}
+
+func BenchmarkParse10000AccountingRows(b *testing.B) {
+	head, rest, _ := strings.Cut(string(sample(b, "sacct-allocations.txt")), "\n")
+	rows := strings.Split(strings.TrimSpace(rest), "\n")
+	lines := make([]string, 10_000)
+	for i := range lines {
+		lines[i] = rows[i%len(rows)]
+	}
+	data := []byte(head + "\n" + strings.Join(lines, "\n") + "\n")
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		if out, rejected, err := slurm.ParseAccounting("sacct", data, "|", time.UTC); err != nil || len(out) != len(lines) {
+			b.Fatal(len(out), rejected, err)
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package slurm
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Hook is which of Slurm's hooks calls.
+type Hook string
+
+// The hooks of slurmd.
+const (
+	Prolog Hook = "prolog"
+	Epilog Hook = "epilog"
+)
+
+// HookEnv is the environment of a Prolog or Epilog, checked. There are no array
+// ids in it: each task comes with its own job number.
+type HookEnv struct {
+	Kind        Hook
+	Cluster     string
+	Job         JobID
+	HetJob      JobID // 0 when not heterogeneous; each component has a Prolog of its own
+	Node        string
+	Nodes       []string // all nodes of the job
+	UID         uint32
+	GID         uint32
+	User        string
+	Partition   string
+	Account     string
+	Comment     string // hostile text, cut at MaxText
+	Constraints string
+	GPUs        []int    // positions in the node's gres.conf list
+	GPUsKnown   bool     // false for a job without GPUs, and in an Epilog after slurmctld was away
+	MIG         []string // ids of CUDA_VISIBLE_DEVICES that are no numbers
+	Restarts    int      // the Epilog of a requeued run counts one more than its Prolog
+	Start, End  time.Time
+	Exit        Exit
+	Warnings    []string // fields that did not read; they are left empty
+}
+
+const (
+	maxEnvironment = 4 << 20
+	maxWarnings    = 16
+)
+
+// ParseHookEnv reads the environment of a hook as os.Environ gives it. Without
+// a job number and a node's name there is nothing to act on: that is an error.
+// Any other field that does not read is left empty and named in Warnings.
+func ParseHookEnv(kind Hook, environ []string) (HookEnv, error) {
+	v, err := hookVariables(environ)
+	if err != nil {
+		return HookEnv{}, err
+	}
+	if kind != Prolog && kind != Epilog {
+		return HookEnv{}, fmt.Errorf("hook %q: %w", Printable(string(kind), 40), ErrInvalid)
+	}
+	if context := v["SLURM_SCRIPT_CONTEXT"]; context != "" && !strings.HasPrefix(context, string(kind)+"_") {
+		return HookEnv{}, fmt.Errorf("called as %s, but SLURM_SCRIPT_CONTEXT is %q: %w", kind, Printable(context, 40), ErrInvalid)
+	}
+	e := HookEnv{Kind: kind, Node: v["SLURMD_NODENAME"]}
+	if e.Job, err = ParseJobID(v["SLURM_JOB_ID"]); err != nil {
+		return HookEnv{}, fmt.Errorf("SLURM_JOB_ID: %w", err)
+	}
+	if err = ValidNode(e.Node); err != nil {
+		return HookEnv{}, fmt.Errorf("SLURMD_NODENAME: %w", err)
+	}
+	e.read(v)
+	e.readDevices(v)
+	return e, nil
+}
+
+// hookVariables keeps Slurm's variables. The first of two with one name counts, as getenv has it.
+func hookVariables(environ []string) (map[string]string, error) {
+	out := map[string]string{}
+	total := 0
+	for _, line := range environ {
+		if total += len(line); total > maxEnvironment {
+			return nil, fmt.Errorf("environment of more than %d bytes: %w", maxEnvironment, ErrInvalid)
+		}
+		key, value, ok := strings.Cut(line, "=")
+		if !ok || !strings.HasPrefix(key, "SLURM") && key != "CUDA_VISIBLE_DEVICES" {
+			continue
+		}
+		if _, seen := out[key]; !seen {
+			out[key] = value
+		}
+	}
+	return out, nil
+}
+
+func (e *HookEnv) warn(key string, err error) {
+	if err != nil && len(e.Warnings) < maxWarnings {
+		e.Warnings = append(e.Warnings, key+": "+Printable(err.Error(), 200))
+	}
+}
+
+func (e *HookEnv) read(v map[string]string) {
+	short := func(key string) string {
+		s := v[key]
+		if len(s) > 256 {
+			e.warn(key, fmt.Errorf("%d bytes, want at most 256", len(s)))
+			return ""
+		}
+		return Lenient(s)
+	}
+	unsigned := func(key string) uint32 {
+		if v[key] == "" {
+			return 0
+		}
+		n, err := strconv.ParseUint(v[key], 10, 32)
+		e.warn(key, err)
+		return uint32(n)
+	}
+	e.Cluster, e.User = short("SLURM_CLUSTER_NAME"), short("SLURM_JOB_USER")
+	e.Partition, e.Account = short("SLURM_JOB_PARTITION"), short("SLURM_JOB_ACCOUNT")
+	e.Constraints = short("SLURM_JOB_CONSTRAINTS")
+	e.UID, e.GID = unsigned("SLURM_JOB_UID"), unsigned("SLURM_JOB_GID")
+	e.Restarts = int(min(unsigned("SLURM_JOB_RESTART_COUNT"), 1<<30))
+	e.Start = timeFromUnix(int64(unsigned("SLURM_JOB_START_TIME")))
+	e.End = timeFromUnix(int64(unsigned("SLURM_JOB_END_TIME")))
+	e.Comment = Lenient(v["SLURM_JOB_COMMENT"][:min(len(v["SLURM_JOB_COMMENT"]), MaxText)])
+	if id := v["SLURM_HET_JOB_ID"]; id != "" {
+		var err error
+		e.HetJob, err = ParseJobID(id)
+		e.warn("SLURM_HET_JOB_ID", err)
+	}
+	list := v["SLURM_JOB_NODELIST"]
+	if list == "" {
+		list = v["SLURM_NODELIST"] // before 23.11
+	}
+	var err error
+	e.Nodes, err = ExpandHostlist(list)
+	e.warn("SLURM_NODELIST", err)
+	e.Exit, err = parseExit(v["SLURM_JOB_EXIT_CODE2"])
+	e.warn("SLURM_JOB_EXIT_CODE2", err)
+}
+
+// readDevices reads "0,2-3". A list that does not read is not known, rather than half known.
+func (e *HookEnv) readDevices(v map[string]string) {
+	list, ok := v["SLURM_JOB_GPUS"]
+	if ok && list != "" {
+		gpus, err := parseIndices(list)
+		switch {
+		case err != nil:
+			e.warn("SLURM_JOB_GPUS", err)
+		case gpus[len(gpus)-1] >= maxGresIndex:
+			e.warn("SLURM_JOB_GPUS", fmt.Errorf("position %d, want below %d", gpus[len(gpus)-1], maxGresIndex))
+		default:
+			e.GPUs, e.GPUsKnown = slices.Compact(gpus), true
+		}
+	}
+	for part := range strings.SplitSeq(v["CUDA_VISIBLE_DEVICES"], ",") {
+		if (strings.HasPrefix(part, "MIG-") || strings.HasPrefix(part, "GPU-")) && len(part) <= 128 && len(e.MIG) < maxGresIndex &&
+			strings.IndexFunc(part, func(r rune) bool { return badHostRune(r) && r != '/' }) < 0 {
+			e.MIG = append(e.MIG, part)
+		}
+	}
+}
+
+// Event gives what goes on the wire; the hook stops waiting at deadline.
+func (e *HookEnv) Event(deadline time.Time) HookEvent {
+	out := HookEvent{
+		Version: ProtocolVersion, Kind: e.Kind, Cluster: Hex(e.Cluster), Job: e.Job, HetJob: e.HetJob, Node: e.Node, UID: e.UID,
+		User: Hex(e.User), Partition: Hex(e.Partition), Comment: Hex(e.Comment[:min(len(e.Comment), MaxText)]), GPUs: e.GPUs, GPUsKnown: e.GPUsKnown,
+		Restarts: e.Restarts, Code: e.Exit.Code, Signal: e.Exit.Signal,
+	}
+	for _, id := range e.MIG {
+		out.MIG = append(out.MIG, Hex(id))
+	}
+	if !deadline.IsZero() {
+		out.Deadline = deadline.UnixMilli()
+	}
+	return out
+}

@@ -1,0 +1,136 @@
+package slurm
+
+import "time"
+
+// Job is one job, array task or heterogeneous component as squeue or scontrol shows it.
+// Name, Comment and everything else a user typed is hostile text.
+type Job struct {
+	ID           JobID
+	ArrayJob     JobID  // 0 when not of an array
+	ArrayTask    int    // -1 when not one task
+	ArrayTasks   string // "2-4%2" of tasks not yet split off
+	HetJob       JobID  // 0 when not heterogeneous
+	HetOffset    int
+	Name         string
+	Comment      string
+	AdminComment string // only operators can set it; empty when read from text
+	User         string
+	UID          uint32
+	Account      string
+	Partition    string
+	QOS          string
+	State        JobState
+	Reason       string
+	Priority     uint32 // 0: held
+	Nice         int64
+	TimeLimit    Limit
+	Submit       time.Time
+	Eligible     time.Time
+	Start        time.Time // planned when pending
+	End          time.Time
+	Deadline     time.Time
+	Requeue      bool
+	Restarts     int
+	NodeList     string
+	Nodes        []string
+	NodeCount    int
+	Features     string
+	Prefer       string
+	GPUFreq      string // the user's own --gpu-freq
+	TRESPerNode  string
+	Requested    TRES
+	Allocated    TRES
+	Gres         []NodeGres // where known: which devices on which node
+	Exit         Exit
+}
+
+// Held says whether the job waits for a release.
+func (j *Job) Held() bool { return j.State.Base == Pending && j.Priority == 0 }
+
+// GPUCount gives the job's whole GPUs. Slurm counts them as TRES only where
+// AccountingStorageTRES names gres/gpu; otherwise the devices held count, and
+// before the start the request per node.
+func (j *Job) GPUCount() int {
+	if n := max(j.Allocated.GPUs(), j.Requested.GPUs()); n > 0 {
+		return n
+	}
+	held := 0
+	for _, n := range j.Gres {
+		held += countGPUs(n.Gres)
+	}
+	if held > 0 {
+		return held
+	}
+	perNode, err := ParseGres(j.TRESPerNode)
+	if err != nil {
+		return 0
+	}
+	return countGPUs(perNode) * max(j.NodeCount, 1)
+}
+
+func countGPUs(list []Gres) int {
+	n := int64(0)
+	for _, g := range list {
+		if g.Name == "gpu" {
+			n += g.Count
+		}
+	}
+	return int(min(n, maxHosts))
+}
+
+// NodeGres is what a job got on one node.
+type NodeGres struct {
+	Node string
+	Gres []Gres
+}
+
+// Exit is how a job ended.
+type Exit struct {
+	Code   int
+	Signal int
+}
+
+// exitFromWait reads a status as wait(2) gives it.
+func exitFromWait(status int64) Exit {
+	return Exit{Code: int(status >> 8 & 0xff), Signal: int(status & 0x7f)}
+}
+
+// Node is one node as sinfo or scontrol shows it.
+type Node struct {
+	Name       string
+	State      NodeState
+	Reason     string
+	Features   []string // available
+	Active     []string // in force
+	Weight     uint32
+	Partitions []string
+	CPUs       int
+	CPUsInUse  int
+	MemoryMB   int64
+	Gres       []Gres
+	GresUsed   []Gres
+	Version    string
+	Boot       time.Time
+}
+
+// Partition is one partition.
+type Partition struct {
+	Name     string
+	Default  bool
+	Up       bool
+	Nodes    []string
+	MaxTime  Limit
+	Standard Limit // DefaultTime
+	Tier     int   // PriorityTier
+}
+
+// Meta is what a JSON answer says about itself.
+type Meta struct {
+	Version Version
+	Errors  []string
+}
+
+// Version is a Slurm release such as 22.05.8.
+type Version struct {
+	Major, Minor, Micro int
+}

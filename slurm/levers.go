@@ -1,0 +1,202 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Lever names what was moved.
+type Lever string
+
+// The levers.
+const (
+	LeverNice   Lever = "nice"
+	LeverToken  Lever = "admin_comment"
+	LeverPrefer Lever = "prefer"
+	LeverWeight Lever = "weight"
+	LeverPower  Lever = "power"
+)
+
+// Undo is what it takes to take a lever back: written down before the change is
+// relied on, handed to Levers.Undo later. It survives as JSON.
+type Undo struct {
+	Lever  Lever  `json:"lever"`
+	Job    JobID  `json:"job,omitempty"`
+	Node   string `json:"node,omitempty"`
+	Before string `json:"before"`
+	After  string `json:"after"`
+}
+
+// Levers changes jobs and nodes with scontrol. Every argument is checked before
+// it gets there, every change gives an Undo. It needs to run as SlurmUser or root.
+type Levers struct {
+	client *Client
+}
+
+// NewLevers changes what client reads.
+func NewLevers(client *Client) *Levers { return &Levers{client: client} }
+
+// maxNice bounds the offset on top of the user's own nice.
+const maxNice = 1 << 20
+
+func (l *Levers) updateJob(ctx context.Context, id JobID, field, value string) error {
+	if err := validJob(id); err != nil {
+		return err
+	}
+	if _, err := l.client.command(ctx, "scontrol", "update", "jobid="+id.String(), field+"="+value); err != nil {
+		return fmt.Errorf("set %s of job %s: %w", field, id, err)
+	}
+	return nil
+}
+
+func (l *Levers) updateNode(ctx context.Context, node, field, value string) error {
+	if err := ValidNode(node); err != nil {
+		return err
+	}
+	if _, err := l.client.command(ctx, "scontrol", "update", "nodename="+node, field+"="+value); err != nil {
+		return fmt.Errorf("set %s of node %s: %w", field, node, err)
+	}
+	return nil
+}
+
+// pendingJob gives a job that waits and is not held: a change of a held job's
+// Nice would release it (measured on 22.05).
+func (l *Levers) pendingJob(ctx context.Context, id JobID) (Job, error) {
+	job, err := l.client.Job(ctx, id)
+	if err != nil {
+		return Job{}, err
+	}
+	if job.State.Base != Pending {
+		return Job{}, fmt.Errorf("job %s is %s: %w", id, job.State.Base, ErrNotPending)
+	}
+	return job, nil
+}
+
+// SetNice puts offset (0 or more) on top of the user's own nice. prior is the
+// Undo of the last call for this job, or nil: it tells our part from the
+// user's. A value changed by someone else since is taken as the user's own. A
+// held job is refused with ErrHeld.
+func (l *Levers) SetNice(ctx context.Context, id JobID, offset int, prior *Undo) (Undo, error) {
+	if offset < 0 || offset > maxNice {
+		return Undo{}, fmt.Errorf("nice offset %d: want 0 to %d: %w", offset, maxNice, ErrInvalid)
+	}
+	if prior != nil && (prior.Lever != LeverNice || prior.Job != id) {
+		return Undo{}, fmt.Errorf("prior change is not the nice of job %s: %w", id, ErrInvalid)
+	}
+	job, err := l.pendingJob(ctx, id)
+	if err != nil {
+		return Undo{}, err
+	}
+	if job.Held() {
+		return Undo{}, fmt.Errorf("job %s: %w", id, ErrHeld)
+	}
+	own := job.Nice
+	if prior != nil && prior.After == strconv.FormatInt(job.Nice, 10) {
+		if own, err = strconv.ParseInt(prior.Before, 10, 32); err != nil {
+			return Undo{}, fmt.Errorf("prior nice %q: %w", prior.Before, ErrInvalid)
+		}
+	}
+	u := Undo{Lever: LeverNice, Job: id, Before: strconv.FormatInt(own, 10), After: strconv.FormatInt(own+int64(offset), 10)}
+	if job.Nice == own+int64(offset) {
+		return u, nil
+	}
+	return u, l.updateJob(ctx, id, "Nice", u.After)
+}
+
+// SetToken puts epplan:id into the job's AdminComment and keeps what others
+// wrote there; an empty id takes it away.
+func (l *Levers) SetToken(ctx context.Context, id JobID, token string) (Undo, error) {
+	job, err := l.client.Job(ctx, id)
+	if err != nil {
+		return Undo{}, err
+	}
+	before, _, _ := ParseToken(job.AdminComment)
+	merged, err := MergeToken(job.AdminComment, token)
+	if err != nil {
+		return Undo{}, err
+	}
+	u := Undo{Lever: LeverToken, Job: id, Before: before, After: token}
+	if merged == job.AdminComment {
+		return u, nil
+	}
+	return u, l.updateJob(ctx, id, "AdminComment", merged)
+}
+
+// SetPrefer makes a pending job prefer nodes with all the features, each of
+// which must be one that Slurm knows: an unknown one would refuse the change.
+func (l *Levers) SetPrefer(ctx context.Context, id JobID, features []string) (Undo, error) {
+	if len(features) == 0 || len(features) > 16 {
+		return Undo{}, fmt.Errorf("%d features: want 1 to 16: %w", len(features), ErrInvalid)
+	}
+	nodes, err := l.client.Nodes(ctx)
+	if err != nil {
+		return Undo{}, err
+	}
+	for _, f := range features {
+		if err := ValidFeature(f); err != nil {
+			return Undo{}, err
+		}
+		if !slices.ContainsFunc(nodes, func(n Node) bool { return slices.Contains(n.Features, f) }) {
+			return Undo{}, fmt.Errorf("feature %q is on no node: %w", f, ErrInvalid)
+		}
+	}
+	job, err := l.pendingJob(ctx, id)
+	if err != nil {
+		return Undo{}, err
+	}
+	u := Undo{Lever: LeverPrefer, Job: id, Before: job.Prefer, After: strings.Join(features, "&")}
+	return u, l.updateJob(ctx, id, "Prefer", u.After)
+}
+
+// maxWeight bounds a node's scheduling weight; Slurm itself takes 32 bits.
+const maxWeight = 0xfffffff0
+
+// SetWeight sets a node's scheduling weight; nodes with lower ones are filled first.
+// scontrol reconfigure puts it back to slurm.conf's: see AssertWeights.
+func (l *Levers) SetWeight(ctx context.Context, node string, weight uint32) (Undo, error) {
+	if weight > maxWeight {
+		return Undo{}, fmt.Errorf("weight %d: want at most %d: %w", weight, uint32(maxWeight), ErrInvalid)
+	}
+	n, err := l.client.Node(ctx, node)
+	if err != nil {
+		return Undo{}, err
+	}
+	u := Undo{Lever: LeverWeight, Node: node, Before: formatWeight(n.Weight), After: formatWeight(weight)}
+	if n.Weight == weight {
+		return u, nil
+	}
+	return u, l.updateNode(ctx, node, "Weight", u.After)
+}
+
+func formatWeight(w uint32) string { return strconv.FormatUint(uint64(w), 10) }
+
+// AssertWeights sets again each weight that a reconfigure has put back, and
+// names the nodes it touched. A weight that is neither ours nor the one before
+// us was set by someone else and is left alone.
+func (l *Levers) AssertWeights(ctx context.Context, ours []Undo) ([]string, error) {
+	nodes, err := l.client.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now := make(map[string]string, len(nodes))
+	for _, n := range nodes {
+		now[n.Name] = formatWeight(n.Weight)
+	}
+	var set []string
+	var failed []error
+	for _, u := range ours {
+		if u.Lever != LeverWeight || now[u.Node] == u.After || now[u.Node] != u.Before {
+			continue
+		}
+		if err := l.updateNode(ctx, u.Node, "Weight", u.After); err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		set = append(set, u.Node)
+	}
+	return set, errors.Join(failed...)
+}

@@ -1,0 +1,187 @@
+package slurm
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// PowerSaving says whether slurmctld can suspend and resume nodes.
+func (l *Levers) PowerSaving(ctx context.Context) (bool, error) {
+	s, err := l.client.Settings(ctx)
+	if err != nil {
+		return false, err
+	}
+	if s["SuspendProgram"] == "" || s["ResumeProgram"] == "" {
+		return false, nil
+	}
+	// SuspendTime may be set per partition; INFINITE alone does not tell.
+	return true, nil
+}
+
+// PowerDown lets Slurm switch a node off once its jobs have ended. A node with
+// jobs is refused. Without power saving it is ErrNoPowerSaving.
+func (l *Levers) PowerDown(ctx context.Context, node string) (Undo, error) {
+	n, err := l.power(ctx, node)
+	if err != nil {
+		return Undo{}, err
+	}
+	if n.State.Base != "IDLE" {
+		return Undo{}, fmt.Errorf("node %s is %s, want IDLE: %w", node, n.State.Base, ErrInvalid)
+	}
+	if n.State.PoweredDown() || n.State.Is("POWERING_DOWN") || n.State.Is("POWER_DOWN") {
+		return Undo{Lever: LeverPower, Node: node, Before: "power_down", After: "power_down"}, nil
+	}
+	u := Undo{Lever: LeverPower, Node: node, Before: "power_up", After: "power_down"}
+	return u, l.setPower(ctx, node, "power_down")
+}
+
+// PowerUp wakes a sleeping node; a node that is up is left alone.
+func (l *Levers) PowerUp(ctx context.Context, node string) (Undo, error) {
+	n, err := l.power(ctx, node)
+	if err != nil {
+		return Undo{}, err
+	}
+	if !n.State.PoweredDown() {
+		return Undo{Lever: LeverPower, Node: node, Before: "power_up", After: "power_up"}, nil
+	}
+	u := Undo{Lever: LeverPower, Node: node, Before: "power_down", After: "power_up"}
+	return u, l.setPower(ctx, node, "power_up")
+}
+
+func (l *Levers) power(ctx context.Context, node string) (Node, error) {
+	if err := ValidNode(node); err != nil {
+		return Node{}, err
+	}
+	able, err := l.PowerSaving(ctx)
+	if err != nil {
+		return Node{}, err
+	}
+	if !able {
+		return Node{}, fmt.Errorf("node %s: %w", node, ErrNoPowerSaving)
+	}
+	return l.client.Node(ctx, node)
+}
+
+func (l *Levers) setPower(ctx context.Context, node, state string) error {
+	err := l.updateNode(ctx, node, "State", state)
+	if err != nil && strings.Contains(err.Error(), "Invalid node state") {
+		return fmt.Errorf("%w: %w", ErrNoPowerSaving, err)
+	}
+	return err
+}
+
+// Undo takes a change back. It does so only while the value is still the one
+// that was set: ErrChanged means that someone else moved it since, and it was
+// left alone. A job that has started or ended needs none of its levers back
+// but the token.
+func (l *Levers) Undo(ctx context.Context, u Undo) error {
+	if u.Before == u.After {
+		return nil
+	}
+	switch u.Lever {
+	case LeverNice, LeverPrefer:
+		return l.undoJob(ctx, u)
+	case LeverToken:
+		return l.undoToken(ctx, u)
+	case LeverWeight:
+		n, err := l.client.Node(ctx, u.Node)
+		if err != nil {
+			return err
+		}
+		if formatWeight(n.Weight) != u.After {
+			return changed("weight", u, formatWeight(n.Weight))
+		}
+		w, err := strconv.ParseUint(u.Before, 10, 32)
+		if err != nil || w > maxWeight {
+			return fmt.Errorf("weight %q: %w", Printable(u.Before, 40), ErrInvalid)
+		}
+		return l.updateNode(ctx, u.Node, "Weight", formatWeight(uint32(w)))
+	case LeverPower:
+		if u.Before == "power_up" {
+			_, err := l.PowerUp(ctx, u.Node)
+			return err
+		}
+		_, err := l.PowerDown(ctx, u.Node)
+		return err
+	default:
+		return fmt.Errorf("lever %q: %w", Printable(string(u.Lever), 40), ErrInvalid)
+	}
+}
+
+func changed(what string, u Undo, now string) error {
+	return fmt.Errorf("%s is %q, was set to %q: %w", what, Printable(now, 80), Printable(u.After, 80), ErrChanged)
+}
+
+func (l *Levers) undoJob(ctx context.Context, u Undo) error {
+	job, err := l.pendingJob(ctx, u.Job)
+	if err != nil {
+		return err
+	}
+	if u.Lever == LeverPrefer {
+		if job.Prefer != u.After {
+			return changed("prefer", u, job.Prefer)
+		}
+		if strings.ContainsFunc(u.Before, func(r rune) bool { return r <= ' ' || r > '~' }) || len(u.Before) > maxComment {
+			return fmt.Errorf("prefer %q: %w", Printable(u.Before, 80), ErrInvalid)
+		}
+		return l.updateJob(ctx, u.Job, "Prefer", u.Before)
+	}
+	if now := strconv.FormatInt(job.Nice, 10); now != u.After {
+		return changed("nice", u, now)
+	}
+	if job.Held() {
+		return fmt.Errorf("job %s: %w", u.Job, ErrHeld)
+	}
+	own, err := strconv.ParseInt(u.Before, 10, 32)
+	if err != nil {
+		return fmt.Errorf("nice %q: %w", Printable(u.Before, 40), ErrInvalid)
+	}
+	return l.updateJob(ctx, u.Job, "Nice", strconv.FormatInt(own, 10))
+}
+
+func (l *Levers) undoToken(ctx context.Context, u Undo) error {
+	job, err := l.client.Job(ctx, u.Job)
+	if err != nil {
+		return err
+	}
+	if now, _, _ := ParseToken(job.AdminComment); now != u.After {
+		return changed("token", u, now)
+	}
+	merged, err := MergeToken(job.AdminComment, u.Before)
+	if err != nil {
+		return err
+	}
+	return l.updateJob(ctx, u.Job, "AdminComment", merged)
+}
+
+// Advice is a time limit that would do, for the user to take or leave.
+type Advice struct {
+	Limit time.Duration // whole minutes
+	Text  string        // one sentence for the user
+}
+
+// AdviseLimit says which shorter limit would hold a job whose run is expected to
+// last at most upper, with margin on top (0.25 is a quarter more). There is none
+// when the job's own limit is unknown or already within twice of that: only
+// the user changes a limit, and only a large difference is worth the word.
+func AdviseLimit(asked Limit, upper time.Duration, margin float64) (Advice, bool) {
+	if !asked.Set || upper <= 0 || !(margin >= 0 && margin <= 10) {
+		return Advice{}, false
+	}
+	minutes := math.Ceil(upper.Minutes() * (1 + margin))
+	if minutes < 1 || minutes > maxDays*1440 {
+		return Advice{}, false
+	}
+	limit := time.Duration(minutes) * time.Minute
+	if !asked.Unlimited && asked.Duration < 2*limit {
+		return Advice{}, false
+	}
+	return Advice{
+		Limit: limit,
+		Text:  fmt.Sprintf("--time=%s would do and may start sooner: runs like this took at most %s", FormatLimit(limit), FormatLimit(upper)),
+	}, true
+}

@@ -1,0 +1,280 @@
+package slurm_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/epplan/epplan/internal/shareddata"
+	"github.com/epplan/epplan/slurm"
+)
+
+// lab is a real Slurm on this machine, for the length of a test.
+type lab struct {
+	dir, conf string
+	client    *slurm.Client
+	levers    *slurm.Levers
+}
+
+// startLab needs root and Slurm's packages, and skips without.
+func startLab(t *testing.T, options ...string) *lab {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("a real Slurm needs root")
+	}
+	for _, name := range []string{"/usr/sbin/slurmctld", "/usr/sbin/slurmd", "/usr/sbin/munged"} {
+		if _, err := os.Stat(name); err != nil {
+			t.Skip("Slurm is not installed: " + name + " is missing")
+		}
+	}
+	up := shareddata.Path(t, "../slurm-lab/up.sh")
+	dir, err := os.MkdirTemp("/tmp", "slurm-lever-") //nolint:usetesting // the slurm user must reach it, and socket paths are short
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // as above
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+		defer cancel()
+		if out, err := exec.CommandContext(ctx, filepath.Join(filepath.Dir(up), "down.sh"), "--dir", dir, "--purge").CombinedOutput(); err != nil { //nolint:gosec // the lab's script
+			t.Errorf("down.sh: %v: %s", err, out)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	defer cancel()
+	args := append([]string{"--nodes", "2", "--gpus", "4", "--dir", dir, "--no-install"}, options...)
+	if out, err := exec.CommandContext(ctx, up, args...).CombinedOutput(); err != nil { //nolint:gosec // the lab's script
+		t.Fatalf("up.sh: %v: %s", err, out)
+	}
+	conf := filepath.Join(dir, "etc", "slurm.conf")
+	client := slurm.NewClient(slurm.ExecRunner{Conf: conf}, 0)
+	return &lab{dir: dir, conf: conf, client: client, levers: slurm.NewLevers(client)}
+}
+
+func (l *lab) command(t *testing.T, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // the test's own words
+	cmd.Env = append(os.Environ(), "SLURM_CONF="+l.conf)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %v: %s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// submit gives the id of a job of a plain user that never starts by itself.
+func (l *lab) submit(t *testing.T, options ...string) slurm.JobID {
+	t.Helper()
+	args := append([]string{"runuser", "-u", "nobody", "--", "sbatch", "--parsable", "-D", "/tmp", "-o", "/dev/null"}, options...)
+	id, err := slurm.ParseJobID(l.command(t, append(args, "--wrap", "true")...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func (l *lab) job(t *testing.T, id slurm.JobID) slurm.Job {
+	t.Helper()
+	j, err := l.client.Job(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+func TestLeversOnARealSlurm(t *testing.T) {
+	l := startLab(t)
+	t.Run("answers are read", func(t *testing.T) { liveReads(t, l) })
+	t.Run("nice lowers the priority by as much and goes back", func(t *testing.T) { liveNice(t, l) })
+	t.Run("a held job stays held", func(t *testing.T) { liveHold(t, l, true) })
+	t.Run("the token keeps foreign text of any kind", func(t *testing.T) { liveToken(t, l) })
+	t.Run("prefer is set and taken back", func(t *testing.T) { livePrefer(t, l) })
+	t.Run("a weight is lost at reconfigure and asserted again", func(t *testing.T) { liveWeight(t, l) })
+	t.Run("power saving is not configured", func(t *testing.T) {
+		if _, err := l.levers.PowerDown(t.Context(), "n1"); !errors.Is(err, slurm.ErrNoPowerSaving) {
+			t.Error(err)
+		}
+		err := l.rawPowerDown(t)
+		var failed *slurm.CommandError
+		if !errors.As(err, &failed) || !strings.Contains(failed.Stderr, "Invalid node state specified") {
+			t.Errorf("slurm itself: %v", err)
+		}
+	})
+}
+
+func (l *lab) rawPowerDown(t *testing.T) error {
+	t.Helper()
+	_, err := (slurm.ExecRunner{Conf: l.conf}).Run(t.Context(), "scontrol", "update", "nodename=n1", "state=power_down")
+	return err
+}
+
+func liveReads(t *testing.T, l *lab) {
+	t.Helper()
+	ctx := t.Context()
+	if err := l.client.Ping(ctx); err != nil {
+		t.Error(err)
+	}
+	v, err := l.client.Version(ctx)
+	if err != nil || !v.AtLeast(22, 5) {
+		t.Error(v, err)
+	}
+	hostile := "x\n   UserId=root(0)\n\nJobId=999 JobName=\"|\x1f"
+	id := l.submit(t, "--begin=now+1day", "-t", "2-03:04:05", "--gres=gpu:2", "-J", hostile, "--comment", hostile)
+	j := l.job(t, id)
+	if j.Name != hostile || j.Comment != hostile || j.User != "nobody" || j.TimeLimit.Duration != 51*time.Hour+5*time.Minute || j.GPUCount() != 2 {
+		t.Errorf("%+v", j)
+	}
+	if text, err := l.client.JobText(ctx, id); !errors.Is(err, slurm.ErrAmbiguous) {
+		t.Errorf("%+v, %v", text, err)
+	}
+	account := l.submit(t, "--begin=now+1day", "-A", "a Nice=-5")
+	if text, err := l.client.JobText(ctx, account); err == nil && text.Nice != 0 {
+		t.Errorf("an account forged the nice: %+v", text)
+	}
+	plain := l.submit(t, "--begin=now+1day", "--gres=gpu:1", "-J", "plain")
+	text, err := l.client.JobText(ctx, plain)
+	if want := l.job(t, plain); err != nil || text.Priority != want.Priority || text.UID != want.UID || text.Reason != want.Reason || !text.Submit.Equal(want.Submit) {
+		t.Errorf("%+v, %v", text, err)
+	}
+	if _, err := l.client.Job(ctx, 4_000_000); !errors.Is(err, slurm.ErrNotFound) {
+		t.Error(err)
+	}
+	if _, err := l.client.JobText(ctx, 4_000_000); !errors.Is(err, slurm.ErrNotFound) {
+		t.Error(err)
+	}
+	nodes, err := l.client.Nodes(ctx)
+	if err != nil || len(nodes) != 2 || nodes[0].Gres[0].Count != 4 || !nodes[0].State.Usable() {
+		t.Error(nodes, err)
+	}
+	parts, err := l.client.Partitions(ctx)
+	if err != nil || len(parts) != 2 || !slices.Equal(parts[0].Nodes, []string{"n1", "n2"}) && parts[0].Nodes != nil {
+		t.Error(parts, err)
+	}
+	if _, err := l.client.Accounting(ctx, time.Now().Add(-time.Hour)); !errors.Is(err, slurm.ErrNoAccounting) {
+		t.Error(err)
+	}
+}
+
+func liveNice(t *testing.T, l *lab) {
+	t.Helper()
+	id := l.submit(t, "--begin=now+1day", "--nice=50")
+	before := l.job(t, id)
+	u, err := l.levers.SetNice(t.Context(), id, 100, nil)
+	after := l.job(t, id)
+	if err != nil || before.Nice != 50 || after.Nice != 150 || before.Priority-after.Priority != 100 {
+		t.Errorf("nice %d → %d, priority %d → %d, %v", before.Nice, after.Nice, before.Priority, after.Priority, err)
+	}
+	t.Logf("nice %d → %d: priority %d → %d", before.Nice, after.Nice, before.Priority, after.Priority)
+	if err := l.levers.Undo(t.Context(), u); err != nil {
+		t.Error(err)
+	}
+	if back := l.job(t, id); back.Nice != 50 || back.Priority != before.Priority {
+		t.Errorf("undone: nice %d priority %d, want 50 and %d", back.Nice, back.Priority, before.Priority)
+	}
+}
+
+func liveHold(t *testing.T, l *lab, releases bool) {
+	t.Helper()
+	id := l.submit(t, "-H", "--begin=now+1day")
+	if _, err := l.levers.SetNice(t.Context(), id, 10, nil); !errors.Is(err, slurm.ErrHeld) {
+		t.Error(err)
+	}
+	if j := l.job(t, id); !j.Held() {
+		t.Errorf("released: %+v", j)
+	}
+	// What the refusal guards against: under priority/basic Slurm itself releases the hold.
+	l.command(t, "scontrol", "update", "jobid="+id.String(), "Nice=10")
+	j := l.job(t, id)
+	t.Logf("scontrol update Nice=10 of a held job: priority 0 → %d", j.Priority)
+	if j.Held() == releases {
+		t.Errorf("held %v, measured before: %v", j.Held(), !releases)
+	}
+}
+
+func liveToken(t *testing.T, l *lab) {
+	t.Helper()
+	id := l.submit(t, "--begin=now+1day")
+	foreign := "site text; a=b \"q\" 'x'\nJobId=999 Nice=-5 $(x)"
+	l.command(t, "scontrol", "update", "jobid="+id.String(), "AdminComment="+foreign)
+	u, err := l.levers.SetToken(t.Context(), id, "ab12")
+	if got := l.job(t, id); err != nil || got.AdminComment != foreign+";epplan:ab12" || got.Nice != 0 {
+		t.Errorf("%q %v", got.AdminComment, err)
+	}
+	if err := l.levers.Undo(t.Context(), u); err != nil {
+		t.Error(err)
+	}
+	if got := l.job(t, id); got.AdminComment != foreign {
+		t.Errorf("%q", got.AdminComment)
+	}
+}
+
+func livePrefer(t *testing.T, l *lab) {
+	t.Helper()
+	id := l.submit(t, "--begin=now+1day")
+	u, err := l.levers.SetPrefer(t.Context(), id, []string{"h200", "lab"})
+	if got := l.job(t, id); err != nil || got.Prefer != "h200&lab" {
+		t.Errorf("%q %v", got.Prefer, err)
+	}
+	if err := l.levers.Undo(t.Context(), u); err != nil {
+		t.Error(err)
+	}
+	if got := l.job(t, id); got.Prefer != "" {
+		t.Errorf("%q", got.Prefer)
+	}
+}
+
+func liveWeight(t *testing.T, l *lab) {
+	t.Helper()
+	ctx := t.Context()
+	weight := func() uint32 {
+		n, err := l.client.Node(ctx, "n1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n.Weight
+	}
+	u, err := l.levers.SetWeight(ctx, "n1", 77)
+	if err != nil || weight() != 77 {
+		t.Fatal(weight(), err)
+	}
+	l.command(t, "scontrol", "reconfigure")
+	deadline := time.Now().Add(10 * time.Second)
+	for weight() == 77 && time.Now().Before(deadline) {
+		_ = l.command(t, "scontrol", "ping")
+	}
+	t.Logf("weight 77, after scontrol reconfigure %d", weight())
+	set, err := l.levers.AssertWeights(ctx, []slurm.Undo{u})
+	if err != nil || len(set) != 1 || weight() != 77 {
+		t.Error(set, weight(), err)
+	}
+	if err := l.levers.Undo(ctx, u); err != nil || weight() != 1 {
+		t.Error(weight(), err)
+	}
+}
+
+func TestNiceUnderMultifactorPriority(t *testing.T) {
+	l := startLab(t, "--conf", "PriorityType=priority/multifactor", "--conf", "PriorityWeightPartition=10000", "--conf", "PriorityCalcPeriod=1")
+	t.Run("nice", func(t *testing.T) { liveNice(t, l) })
+	t.Run("hold", func(t *testing.T) { liveHold(t, l, false) })
+	id := l.submit(t, "--begin=now+1day")
+	before := l.job(t, id)
+	u, err := l.levers.SetNice(t.Context(), id, 50_000, nil)
+	after := l.job(t, id)
+	t.Logf("nice 0 → 50000 with priority %d: priority %d, %v, %+v", before.Priority, after.Priority, err, u)
+	if err != nil || after.Held() || after.Priority == 0 {
+		t.Errorf("a large nice must not hold the job: %+v, %v", after, err)
+	}
+}

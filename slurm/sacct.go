@@ -1,0 +1,200 @@
+package slurm
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Outcome is one line of accounting: a job or one of its steps.
+type Outcome struct {
+	Ref          JobRef // as printed: 12_4, 13+1, 12.batch
+	ID           JobID  // the plain job number, also of a task
+	Step         string // "" for the job itself
+	Name         string // hostile text
+	User         string
+	Account      string
+	Partition    string
+	State        JobState
+	Exit         Exit
+	Submit       time.Time
+	Eligible     time.Time
+	Start        time.Time // zero when it never ran
+	End          time.Time // zero while it runs
+	Elapsed      time.Duration
+	TimeLimit    Limit
+	NodeList     string
+	Nodes        []string
+	Allocated    TRES
+	Requested    TRES
+	Energy       float64 // joules; 0 when Slurm does not measure
+	Restarts     int
+	Comment      string // hostile text
+	AdminComment string
+}
+
+// AccountingColumns is what Client.Accounting asks sacct for. None of them can
+// be written by a user, so that no name or comment can forge a line (an account
+// can be any text where accounts are not enforced); the one free text,
+// AdminComment, is an operator's and stands last.
+var AccountingColumns = []string{
+	"JobIDRaw", "JobID", "User", "Partition", "State", "ExitCode", "Submit", "Eligible", "Start", "End",
+	"ElapsedRaw", "TimelimitRaw", "NodeList", "AllocTRES", "ReqTRES", "ConsumedEnergyRaw", "AdminComment",
+}
+
+// maxSplitLines bounds how many lines one torn record may span.
+const maxSplitLines = 64
+
+// ParseAccounting reads sacct -P with its header line, whose columns may come
+// in any order. A line counts only when it has exactly the header's columns.
+// Where a free text was torn by a newline, everything between the torn ends is
+// left out too, since it may be forged; what was left out is named.
+func ParseAccounting(source string, data []byte, delimiter string, zone *time.Location) ([]Outcome, []Rejected, error) {
+	lines := strings.Split(strings.TrimSuffix(string(escapeInvalid(data, false)), "\n"), "\n")
+	if len(lines) == 0 || lines[0] == "" {
+		return nil, nil, nil
+	}
+	if delimiter == "" {
+		return nil, nil, fmt.Errorf("%s: no delimiter: %w", source, ErrInvalid)
+	}
+	columns := strings.Split(strings.TrimSuffix(lines[0], delimiter), delimiter)
+	if len(columns) < 2 || !hasColumn(columns, "jobid") && !hasColumn(columns, "jobidraw") {
+		return nil, nil, &ParseError{Source: source, Line: 1, Msg: "want a header with JobID or JobIDRaw"}
+	}
+	a := accountingReader{columns: columns, delimiter: delimiter, zone: zone}
+	for i, line := range lines[1:] {
+		a.line(i+2, line)
+	}
+	return a.out, a.rejected, nil
+}
+
+func hasColumn(columns []string, name string) bool {
+	for _, c := range columns {
+		if strings.EqualFold(c, name) {
+			return true
+		}
+	}
+	return false
+}
+
+type accountingReader struct {
+	columns   []string
+	delimiter string
+	zone      *time.Location
+	missing   int // delimiters a torn record still lacks; 0 outside one
+	spanned   int
+	out       []Outcome
+	rejected  []Rejected
+}
+
+func (a *accountingReader) reject(line int, reason string) {
+	a.rejected = append(a.rejected, Rejected{Line: line, Reason: reason})
+}
+
+func (a *accountingReader) line(number int, line string) {
+	cells := strings.Split(line, a.delimiter)
+	more, want := len(cells)-1, len(a.columns)-1 // delimiters
+	if a.missing > 0 && a.spanned < maxSplitLines {
+		a.spanned++
+		if more <= a.missing {
+			a.missing -= more
+		}
+		a.reject(number, "inside a record torn by a newline")
+		return
+	}
+	a.missing = 0
+	switch {
+	case more == 0:
+		a.reject(number, "rest of a text with a newline")
+		return
+	case more < want:
+		a.missing, a.spanned = want-more, 0
+		a.reject(number, fmt.Sprintf("%d columns, want %d: torn by a newline", more+1, want+1))
+		return
+	case more > want:
+		a.reject(number, fmt.Sprintf("%d columns, want %d", more+1, want+1))
+		return
+	}
+	o, err := a.outcome(cells)
+	if err != nil {
+		a.reject(number, err.Error())
+		return
+	}
+	a.out = append(a.out, o)
+}
+
+func (a *accountingReader) outcome(cells []string) (Outcome, error) {
+	v := make(map[string]string, len(cells))
+	for i, c := range cells {
+		v[strings.ToLower(a.columns[i])] = c
+	}
+	t := textFields{values: v, zone: a.zone}
+	o := Outcome{
+		Name: v["jobname"], User: v["user"], Account: t.known("account"), Partition: v["partition"], State: ParseJobState(v["state"]),
+		Exit: t.exit("exitcode"), Submit: t.time("submit"), Eligible: t.time("eligible"), Start: t.time("start"), End: t.time("end"),
+		Elapsed: t.seconds("elapsedraw"), TimeLimit: t.minutes("timelimitraw"), NodeList: t.known("nodelist"),
+		Allocated: t.tres("alloctres", ""), Requested: t.tres("reqtres", ""), Energy: t.float("consumedenergyraw"),
+		Restarts: t.integer("restarts"), Comment: v["comment"], AdminComment: v["admincomment"],
+	}
+	printed, raw := v["jobid"], v["jobidraw"]
+	if printed == "" {
+		printed = raw
+	}
+	var err error
+	o.Ref, err = ParseJobRef(printed)
+	t.problem(err)
+	o.ID, o.Step = o.Ref.Job, o.Ref.Step
+	if raw != "" {
+		ref, err := ParseJobRef(raw)
+		t.problem(err)
+		o.ID = ref.Job
+		if ref.Step != o.Step {
+			t.problem(fmt.Errorf("JobID %q and JobIDRaw %q name different steps", Printable(printed, 40), Printable(raw, 40)))
+		}
+	}
+	o.Nodes, err = ExpandHostlist(o.NodeList)
+	t.problem(err)
+	if o.NodeList == "" {
+		o.Start = time.Time{} // "None assigned": sacct prints the end as the start of a job that never ran
+	}
+	return o, t.err
+}
+
+func (t *textFields) seconds(key string) time.Duration {
+	return time.Duration(min(t.count(key), maxDays*86400)) * time.Second
+}
+
+func (t *textFields) count(key string) int64 {
+	s := t.known(key)
+	if s == "" {
+		return 0
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n < 0 {
+		t.problem(fmt.Errorf("%s: %q is not a count", key, Printable(s, 40)))
+		return 0
+	}
+	return n
+}
+
+func (t *textFields) minutes(key string) Limit {
+	l, err := ParseLimit(t.values[key])
+	t.problem(err)
+	return l
+}
+
+func (t *textFields) float(key string) float64 {
+	s := t.known(key)
+	if s == "" {
+		return 0
+	}
+	f, err := tresCount(s, false)
+	if err != nil {
+		t.problem(fmt.Errorf("%s: %w", key, err))
+	}
+	if f >= NoVal64 {
+		return 0
+	}
+	return f
+}

@@ -1,0 +1,181 @@
+package slurm
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// outcomeJSON is a job of sacct --json.
+type outcomeJSON struct {
+	Account text `json:"account"`
+	Comment struct {
+		Admin text `json:"administrator"`
+		Job   text `json:"job"`
+	} `json:"comment"`
+	Array struct {
+		Job  number `json:"job_id"`
+		Task number `json:"task_id"`
+	} `json:"array"`
+	Het struct {
+		Job    number `json:"job_id"`
+		Offset number `json:"job_offset"`
+	} `json:"het"`
+	Time struct {
+		Elapsed  number `json:"elapsed"`
+		Eligible number `json:"eligible"`
+		End      number `json:"end"`
+		Start    number `json:"start"`
+		Submit   number `json:"submission"`
+		Limit    number `json:"limit"`
+	} `json:"time"`
+	Exit      exitJSON `json:"exit_code"`
+	ID        number   `json:"job_id"`
+	Name      text     `json:"name"`
+	Nodes     text     `json:"nodes"`
+	Partition text     `json:"partition"`
+	Restarts  number   `json:"restart_cnt"`
+	State     struct {
+		Current words `json:"current"`
+	} `json:"state"`
+	Steps []stepJSON `json:"steps"`
+	TRES  struct {
+		Allocated []tresJSON `json:"allocated"`
+		Requested []tresJSON `json:"requested"`
+	} `json:"tres"`
+	User        text `json:"user"`
+	Association struct {
+		User text `json:"user"`
+	} `json:"association"`
+}
+
+type stepJSON struct {
+	Statistics struct {
+		Energy struct {
+			Consumed number `json:"consumed"`
+		} `json:"energy"`
+	} `json:"statistics"`
+}
+
+type tresJSON struct {
+	Type  text   `json:"type"`
+	Name  text   `json:"name"`
+	Count number `json:"count"`
+}
+
+// ParseAccountingJSON reads sacct --json: the jobs, without their steps; a
+// job's energy is the sum over its steps. It is the form to use where names and
+// comments matter, for they cannot forge anything in it. Slurm 22.05 states
+// return code 0 for every job here; the text form has the true one.
+func ParseAccountingJSON(source string, data []byte) ([]Outcome, Meta, error) {
+	a := newAnswer(source, data)
+	var out []Outcome
+	err := a.walk(map[string]func() error{"jobs": func() error {
+		var raw outcomeJSON
+		if err := a.dec.Decode(&raw); err != nil {
+			return err //nolint:wrapcheck // the walk adds the place
+		}
+		o, err := raw.outcome()
+		if err != nil {
+			return err
+		}
+		out = append(out, o)
+		return nil
+	}})
+	if err != nil {
+		return nil, Meta{}, err
+	}
+	return out, a.meta, nil
+}
+
+func (r *outcomeJSON) outcome() (Outcome, error) {
+	o := Outcome{
+		ID: r.ID.jobID(), Name: string(r.Name), User: r.User.known(), Account: r.Account.known(), Partition: string(r.Partition),
+		State: ParseJobState(r.State.Current...), Exit: r.Exit.Exit, Submit: timeFromUnix(r.Time.Submit.or(0)),
+		Eligible: timeFromUnix(r.Time.Eligible.or(0)), Start: timeFromUnix(r.Time.Start.or(0)), End: timeFromUnix(r.Time.End.or(0)),
+		Elapsed: time.Duration(max(0, min(r.Time.Elapsed.or(0), maxDays*86400))) * time.Second, TimeLimit: limitFromMinutes(r.Time.Limit),
+		NodeList: r.Nodes.known(), Allocated: tresFromJSON(r.TRES.Allocated), Requested: tresFromJSON(r.TRES.Requested),
+		Restarts: r.Restarts.bounded(0), Comment: string(r.Comment.Job), AdminComment: string(r.Comment.Admin),
+	}
+	if o.ID == 0 {
+		return Outcome{}, fmt.Errorf("job_id: want 1 to %d", maxJobID)
+	}
+	if o.User == "" {
+		o.User = r.Association.User.known()
+	}
+	o.Ref = JobRef{Job: o.ID, Task: -1}
+	if array := r.Array.Job.jobID(); array != 0 && r.Array.Task.set {
+		o.Ref.Job, o.Ref.Array, o.Ref.Task = array, true, r.Array.Task.bounded(-1)
+	}
+	if het := r.Het.Job.jobID(); het != 0 {
+		o.Ref.Job, o.Ref.Het, o.Ref.HetOffset = het, true, r.Het.Offset.bounded(0)
+	}
+	for _, s := range r.Steps {
+		if e := s.Statistics.Energy.Consumed.or(0); e > 0 && uint64(e) < NoVal {
+			o.Energy += float64(e)
+		}
+	}
+	var err error
+	if o.Nodes, err = ExpandHostlist(o.NodeList); err != nil {
+		return Outcome{}, fmt.Errorf("nodes: %w", err)
+	}
+	if o.NodeList == "" {
+		o.Start = time.Time{}
+	}
+	return o, nil
+}
+
+// tresFromJSON builds the same names as ParseTRES; memory comes in MiB.
+func tresFromJSON(list []tresJSON) TRES {
+	out := TRES{}
+	for _, t := range list {
+		if !t.Count.set || t.Type == "" {
+			continue
+		}
+		name := string(t.Type)
+		if t.Name != "" {
+			name += "/" + string(t.Name)
+		}
+		n := float64(t.Count.or(0))
+		if name == "mem" || name == "vmem" {
+			n *= 1 << 20
+		}
+		out[name] = n
+	}
+	return out
+}
+
+// String gives 22.05.8.
+func (v Version) String() string {
+	return fmt.Sprintf("%02d.%02d.%d", v.Major, v.Minor, v.Micro)
+}
+
+// AtLeast compares with a release such as 23.02.
+func (v Version) AtLeast(major, minor int) bool {
+	return v.Major > major || v.Major == major && v.Minor >= minor
+}
+
+// ParseVersion reads "slurm-wlm 22.05.8", "slurm 24.11.0-rc1" or "23.02".
+func ParseVersion(text string) (Version, error) {
+	words := strings.Fields(text)
+	if len(words) == 0 {
+		return Version{}, errors.New("no version in the answer")
+	}
+	release, _, _ := strings.Cut(words[len(words)-1], "-")
+	parts := strings.Split(release, ".")
+	bad := fmt.Errorf("%q is not a slurm version: want 22.05.8", Printable(text, 60))
+	if len(parts) == 2 {
+		parts = append(parts, "0")
+	}
+	if len(parts) != 3 {
+		return Version{}, bad
+	}
+	major, e1 := smallNumber(parts[0])
+	minor, e2 := smallNumber(parts[1])
+	micro, e3 := smallNumber(parts[2])
+	if errors.Join(e1, e2, e3) != nil {
+		return Version{}, bad
+	}
+	return Version{Major: major, Minor: minor, Micro: micro}, nil
+}

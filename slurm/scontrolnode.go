@@ -1,0 +1,81 @@
+package slurm
+
+import (
+	"strings"
+	"time"
+)
+
+// ParseNodeText reads scontrol show node -d.
+func ParseNodeText(source string, data []byte, zone *time.Location) ([]Node, error) {
+	records, err := splitRecords(source, data, "NodeName")
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Node, 0, len(records))
+	for _, r := range records {
+		v, err := r.collect(source, "Reason", "Comment", "Extra", "OS")
+		if err != nil {
+			return nil, err
+		}
+		t := textFields{values: v, zone: zone}
+		n := Node{
+			Name: v["NodeName"], State: ParseNodeState(v["State"]), Reason: t.known("Reason"),
+			Features: splitList(v["AvailableFeatures"]), Active: splitList(v["ActiveFeatures"]), Weight: t.unsigned(v["Weight"], "Weight"),
+			Partitions: splitList(v["Partitions"]), CPUs: t.integer("CPUTot"), CPUsInUse: t.integer("CPUAlloc"), MemoryMB: int64(t.integer("RealMemory")),
+			Version: t.known("Version"), Boot: t.time("BootTime"),
+		}
+		t.problem(ValidNode(n.Name))
+		t.problem(n.readGres(v["Gres"], v["GresUsed"]))
+		if t.err != nil {
+			return nil, &ParseError{Source: source, Line: r.line, Msg: "node " + Printable(n.Name, 60), Err: t.err}
+		}
+		out = append(out, n)
+	}
+	return out, nil
+}
+
+// ParsePartitionText reads scontrol show partition.
+func ParsePartitionText(source string, data []byte) ([]Partition, error) {
+	records, err := splitRecords(source, data, "PartitionName")
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Partition, 0, len(records))
+	for _, r := range records {
+		v, err := r.collect(source)
+		if err != nil {
+			return nil, err
+		}
+		t := textFields{values: v}
+		p := Partition{
+			Name: v["PartitionName"], Default: v["Default"] == "YES", Up: v["State"] == "UP",
+			MaxTime: t.limit("MaxTime"), Standard: t.limit("DefaultTime"), Tier: t.integer("PriorityTier"),
+		}
+		p.Nodes, err = ExpandHostlist(v["Nodes"])
+		t.problem(err)
+		if t.err != nil {
+			return nil, &ParseError{Source: source, Line: r.line, Msg: "partition " + Printable(p.Name, 60), Err: t.err}
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// ParseConfigText reads scontrol show config into its names and values.
+func ParseConfigText(data []byte) map[string]string {
+	out := map[string]string{}
+	for line := range strings.SplitSeq(string(escapeInvalid(data, false)), "\n") {
+		key, value, ok := strings.Cut(line, "=")
+		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+		if !ok || key == "" {
+			continue
+		}
+		if _, seen := out[key]; !seen {
+			if unset(value) {
+				value = ""
+			}
+			out[key] = value
+		}
+	}
+	return out
+}

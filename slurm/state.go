@@ -1,0 +1,136 @@
+package slurm
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// State is the base state of a job in Slurm's words, upper case.
+type State string
+
+// The job states of Slurm 22.05 to 26.x.
+const (
+	Pending     State = "PENDING"
+	Running     State = "RUNNING"
+	Suspended   State = "SUSPENDED"
+	Completing  State = "COMPLETING"
+	Configuring State = "CONFIGURING"
+	Completed   State = "COMPLETED"
+	Cancelled   State = "CANCELLED"
+	Failed      State = "FAILED"
+	Timeout     State = "TIMEOUT"
+	NodeFail    State = "NODE_FAIL"
+	Preempted   State = "PREEMPTED"
+	BootFail    State = "BOOT_FAIL"
+	Deadline    State = "DEADLINE"
+	OutOfMemory State = "OUT_OF_MEMORY"
+	Requeued    State = "REQUEUED"
+	Revoked     State = "REVOKED"
+	UnknownJob  State = "UNKNOWN"
+)
+
+var endStates = []State{Completed, Cancelled, Failed, Timeout, NodeFail, Preempted, BootFail, Deadline, OutOfMemory, Revoked}
+
+// Ended says whether the job will not run again under this record.
+func (s State) Ended() bool { return slices.Contains(endStates, s) }
+
+// JobState is a base state with Slurm's flags, such as COMPLETING, and who cancelled the job.
+type JobState struct {
+	Base         State
+	Flags        []State
+	CancelledBy  uint32 // a uid
+	HasCancelled bool   // CancelledBy is known
+}
+
+// Is says whether the base state or a flag is s.
+func (j JobState) Is(s State) bool { return j.Base == s || slices.Contains(j.Flags, s) }
+
+// Ended says whether the job is over: an end state and no longer completing.
+func (j JobState) Ended() bool { return j.Base.Ended() && !j.Is(Completing) }
+
+// ParseJobState reads "CANCELLED by 65534", "CANCELLED+", "RUNNING" or, as JSON
+// has it from 23.11, several words of which the first is the base state.
+func ParseJobState(words ...string) JobState {
+	var out JobState
+	for _, word := range words {
+		name, by, hasBy := strings.Cut(strings.TrimSpace(word), " by ")
+		name = strings.ToUpper(strings.TrimSuffix(name, "+"))
+		if hasBy {
+			if uid, err := strconv.ParseUint(by, 10, 32); err == nil {
+				out.CancelledBy, out.HasCancelled = uint32(uid), true
+			}
+		}
+		switch {
+		case name == "":
+		case out.Base == "":
+			out.Base = State(name)
+		default:
+			out.Flags = append(out.Flags, State(name))
+		}
+	}
+	if out.Base == "" {
+		out.Base = UnknownJob
+	}
+	return out
+}
+
+// NodeState is a node's base state (IDLE, MIXED, ALLOCATED, DOWN, …) with its flags.
+type NodeState struct {
+	Base  string
+	Flags []string
+}
+
+// Is says whether the base state or a flag is word, upper case.
+func (n NodeState) Is(word string) bool { return n.Base == word || slices.Contains(n.Flags, word) }
+
+// Usable says whether Slurm may start a job there, waking the node if need be.
+func (n NodeState) Usable() bool {
+	switch n.Base {
+	case "IDLE", "MIXED", "ALLOCATED", "COMPLETING":
+	default:
+		return false
+	}
+	return !slices.ContainsFunc([]string{"DRAIN", "DOWN", "NOT_RESPONDING", "FAIL", "MAINTENANCE", "REBOOT_ISSUED", "POWERING_DOWN", "INVALID_REG"}, n.Is)
+}
+
+// PoweredDown says whether the node sleeps.
+func (n NodeState) PoweredDown() bool { return n.Is("POWERED_DOWN") }
+
+// nodeMarks are the signs that sinfo puts behind a state.
+var nodeMarks = map[byte]string{
+	'*': "NOT_RESPONDING", '~': "POWERED_DOWN", '#': "POWERING_UP", '%': "POWERING_DOWN",
+	'!': "POWER_DOWN", '$': "MAINTENANCE", '@': "REBOOT_REQUESTED", '^': "REBOOT_ISSUED", '-': "PLANNED",
+}
+
+// ParseNodeState reads "IDLE+POWERED_DOWN", "idle~", "mixed" or several words.
+func ParseNodeState(words ...string) NodeState {
+	var out NodeState
+	add := func(word string) {
+		switch {
+		case word == "":
+		case out.Base == "":
+			out.Base = word
+		case !out.Is(word):
+			out.Flags = append(out.Flags, word)
+		}
+	}
+	for _, word := range words {
+		for w := range strings.SplitSeq(strings.ToUpper(strings.TrimSpace(word)), "+") {
+			mark := ""
+			if n := len(w); n > 1 {
+				mark = nodeMarks[w[n-1]]
+			}
+			if mark == "" {
+				add(w)
+				continue
+			}
+			add(w[:len(w)-1])
+			add(mark)
+		}
+	}
+	if out.Base == "" {
+		out.Base = "UNKNOWN"
+	}
+	return out
+}

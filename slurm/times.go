@@ -1,0 +1,126 @@
+package slurm
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Numbers that Slurm uses for "no value" and "infinite".
+const (
+	NoVal16    = 0xfffe
+	NoVal      = 0xfffffffe
+	Infinite   = 0xffffffff
+	NoVal64    = 0xfffffffffffffffe
+	Infinite64 = 0xffffffffffffffff
+)
+
+// Limit is a wall-time limit. The zero Limit says that none was stated, which
+// for a pending job means the partition's.
+type Limit struct {
+	Set       bool          // a limit or "unlimited" was stated
+	Unlimited bool          // no end
+	Duration  time.Duration // when Set and not Unlimited
+}
+
+// maxDays keeps a duration within time.Duration.
+const maxDays = 100_000
+
+// ParseLimit reads Slurm's time limits: "minutes", "minutes:seconds",
+// "hours:minutes:seconds", "days-hours[:minutes[:seconds]]", UNLIMITED, and
+// the words for none stated (Partition_Limit, NOT_SET, INVALID, N/A).
+func ParseLimit(text string) (Limit, error) {
+	text = strings.TrimSpace(text)
+	switch strings.ToUpper(text) {
+	case "UNLIMITED", "INFINITE":
+		return Limit{Set: true, Unlimited: true}, nil
+	case "", "PARTITION_LIMIT", "NOT_SET", "INVALID", "N/A", "NONE", "(NULL)":
+		return Limit{}, nil
+	}
+	d, err := ParseDuration(text)
+	if err != nil {
+		return Limit{}, err
+	}
+	return Limit{Set: true, Duration: d}, nil
+}
+
+// ParseDuration reads a Slurm time such as "2-03:04:05"; a bare number counts minutes.
+func ParseDuration(text string) (time.Duration, error) {
+	days, clock, hasDays := strings.Cut(text, "-")
+	if !hasDays {
+		days, clock = "0", text
+	}
+	parts := strings.Split(clock, ":")
+	var unit []time.Duration
+	switch {
+	case len(parts) > 3:
+		return 0, fmt.Errorf("%q is not a slurm time: want days-hours:minutes:seconds", text)
+	case hasDays || len(parts) == 3:
+		unit = []time.Duration{time.Hour, time.Minute, time.Second}
+	default:
+		unit = []time.Duration{time.Minute, time.Second}
+	}
+	n, err := smallNumber(days)
+	if err != nil || n > maxDays {
+		return 0, fmt.Errorf("%q is not a slurm time: bad days", text)
+	}
+	total := time.Duration(n) * 24 * time.Hour
+	for i, p := range parts {
+		n, err := smallNumber(p)
+		if err != nil || n > maxDays*1440 || total > maxDays*24*time.Hour {
+			return 0, fmt.Errorf("%q is not a slurm time: bad number %q", text, p)
+		}
+		total += time.Duration(n) * unit[i]
+	}
+	return total, nil
+}
+
+// FormatLimit writes a duration for scontrol as days-hours:minutes:seconds, rounded up to a minute.
+func FormatLimit(d time.Duration) string {
+	m := int64((d + time.Minute - 1) / time.Minute)
+	return fmt.Sprintf("%d-%02d:%02d:00", m/1440, m/60%24, m%60)
+}
+
+// limitFromMinutes reads a limit as JSON and sacct's TimelimitRaw state it.
+func limitFromMinutes(n number) Limit {
+	switch {
+	case n.infinite || n.set && n.value == Infinite:
+		return Limit{Set: true, Unlimited: true}
+	case !n.set || n.value == NoVal || n.value < 0 || n.value > maxDays*1440:
+		return Limit{}
+	}
+	return Limit{Set: true, Duration: time.Duration(n.value) * time.Minute}
+}
+
+// maxUnix is the year 9999.
+const maxUnix = 253402300799
+
+func timeFromUnix(seconds int64) time.Time {
+	if seconds <= 0 || seconds == NoVal || seconds == Infinite || seconds > maxUnix {
+		return time.Time{}
+	}
+	return time.Unix(seconds, 0).UTC()
+}
+
+// ParseTime reads a point in time as Slurm prints it: seconds since 1970
+// (SLURM_TIME_FORMAT=%s) or 2026-11-21T08:55:23 in the zone given. The words
+// for none give the zero time.
+func ParseTime(text string, zone *time.Location) (time.Time, error) {
+	text = strings.TrimSpace(text)
+	if unset(text) {
+		return time.Time{}, nil
+	}
+	if len(text) <= 12 && strings.IndexFunc(text, notDigit) < 0 {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return time.Time{}, fmt.Errorf("read time: %w", err)
+		}
+		return timeFromUnix(n), nil
+	}
+	t, err := time.ParseInLocation("2006-01-02T15:04:05", text, zone)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%q is not a time as slurm prints it", Printable(text, 40))
+	}
+	return t, nil
+}

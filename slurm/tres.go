@@ -1,0 +1,153 @@
+package slurm
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// TRES holds trackable resources by name: "cpu", "mem" (bytes), "node",
+// "billing", "gres/gpu", "gres/gpu:h200".
+type TRES map[string]float64
+
+// GPUs gives the number of whole GPUs: gres/gpu, or the sum over its types when only those are named.
+func (t TRES) GPUs() int {
+	if n, ok := t["gres/gpu"]; ok {
+		return int(n)
+	}
+	sum := 0.0
+	for name, n := range t {
+		if strings.HasPrefix(name, "gres/gpu:") {
+			sum += n
+		}
+	}
+	return int(sum)
+}
+
+// ParseTRES reads "cpu=4,mem=8G,gres/gpu:h200=2"; memory comes back in bytes.
+func ParseTRES(text string) (TRES, error) {
+	text = strings.TrimSpace(text)
+	if unset(text) {
+		return TRES{}, nil
+	}
+	out := TRES{}
+	for part := range strings.SplitSeq(text, ",") {
+		name, value, ok := strings.Cut(part, "=")
+		if !ok || name == "" {
+			return nil, fmt.Errorf("tres %q: want name=count", Printable(part, 60))
+		}
+		n, err := tresCount(value, name == "mem" || name == "vmem")
+		if err != nil {
+			return nil, fmt.Errorf("tres %q: %w", Printable(part, 60), err)
+		}
+		out[name] = n
+	}
+	return out, nil
+}
+
+// tresCount reads a count with Slurm's suffix. Bare memory counts MiB.
+func tresCount(text string, memory bool) (float64, error) {
+	if memory && text != "" && strings.IndexFunc(text, notDigit) < 0 {
+		text += "M"
+	}
+	scale := 1.0
+	if text != "" {
+		if i := strings.IndexByte("KMGTPE", text[len(text)-1]); i >= 0 {
+			scale = math.Pow(1024, float64(i+1))
+			text = text[:len(text)-1]
+		}
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(n) || n < 0 || n > 1e18 {
+		return 0, fmt.Errorf("%q is not a count", text)
+	}
+	return n * scale, nil
+}
+
+// Gres is one generic resource: of a node, of a job, or of a job on one node.
+type Gres struct {
+	Name  string // "gpu", "shard", "mps"
+	Type  string // "h200", or empty
+	Count int64
+	Index []int // positions in the node's gres.conf list, not minor numbers; nil when not stated
+}
+
+// maxGresIndex bounds a device position.
+const maxGresIndex = 1024
+
+// ParseGres reads "gpu:h200:2(IDX:0-1),shard:2(IDX:0)", "gres/gpu:4",
+// "gres:gpu:1", "gpu:tesla:2(S:0-1)" and "shard:0(IDX:N/A)".
+func ParseGres(text string) ([]Gres, error) {
+	text = strings.TrimSpace(text)
+	if unset(text) {
+		return nil, nil
+	}
+	var out []Gres
+	for _, part := range splitOutside(text) {
+		g, err := parseOneGres(part)
+		if err != nil {
+			return nil, fmt.Errorf("gres %q: %w", Printable(part, 60), err)
+		}
+		out = append(out, g)
+	}
+	return out, nil
+}
+
+// splitOutside splits at commas that are not inside parentheses.
+func splitOutside(text string) []string {
+	var out []string
+	depth, start := 0, 0
+	for i := range len(text) {
+		switch text[i] {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		case ',':
+			if depth == 0 {
+				out = append(out, text[start:i])
+				start = i + 1
+			}
+		}
+	}
+	return append(out, text[start:])
+}
+
+func parseOneGres(text string) (Gres, error) {
+	head, note, hasNote := strings.Cut(text, "(")
+	g := Gres{Count: 1}
+	head = strings.TrimPrefix(strings.TrimPrefix(head, "gres/"), "gres:")
+	words := strings.Split(strings.Replace(head, "=", ":", 1), ":")
+	if len(words) > 1 {
+		if n, err := tresCount(words[len(words)-1], false); err == nil {
+			g.Count = int64(n)
+			words = words[:len(words)-1]
+		}
+	}
+	g.Name = words[0]
+	if g.Name == "" || len(words) > 2 {
+		return Gres{}, errors.New("want name[:type][:count]")
+	}
+	if len(words) == 2 {
+		g.Type = words[1]
+	}
+	if !hasNote {
+		return g, nil
+	}
+	note, ok := strings.CutSuffix(note, ")")
+	if !ok || strings.ContainsAny(note, "()") {
+		return Gres{}, errors.New("unbalanced parentheses")
+	}
+	index, isIndex := strings.CutPrefix(note, "IDX:")
+	if !isIndex || index == "N/A" || index == "" {
+		return g, nil
+	}
+	var err error
+	g.Index, err = parseIndices(index)
+	if err == nil && len(g.Index) > 0 && g.Index[len(g.Index)-1] >= maxGresIndex {
+		err = fmt.Errorf("device position %d: want below %d", g.Index[len(g.Index)-1], maxGresIndex)
+	}
+	return g, err
+}

@@ -1,0 +1,208 @@
+package slurm
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+)
+
+// ProtocolVersion is the version of the hooks' wire format.
+const ProtocolVersion = 1
+
+// The bounds of a hook's message, in bytes.
+const (
+	MaxMessage = 512 << 10 // a whole request
+	MaxText    = 8 << 10   // one text
+	MaxScript  = 200 << 10 // the script of a submission
+)
+
+// Hex is text of a user: any bytes at all, hexadecimal on the wire, so that it
+// needs no quoting anywhere.
+type Hex string
+
+// MarshalJSON implements json.Marshaler.
+func (h Hex) MarshalJSON() ([]byte, error) {
+	out := make([]byte, 0, 2*len(h)+2)
+	out = append(out, '"')
+	out = hex.AppendEncode(out, []byte(h))
+	return append(out, '"'), nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (h *Hex) UnmarshalJSON(b []byte) error {
+	var s string
+	if err := json.Unmarshal(b, &s); err != nil {
+		return fmt.Errorf("hex text: %w", err)
+	}
+	raw, err := hex.DecodeString(s)
+	if err != nil {
+		return fmt.Errorf("hex text: %w", err)
+	}
+	*h = Hex(raw)
+	return nil
+}
+
+// Submission is what job_submit.lua says about a job that is being submitted.
+// It has no id yet. An array is one submission, each heterogeneous component is one.
+type Submission struct {
+	Version     int    `json:"v"`
+	Kind        string `json:"kind"` // "batch" or "interactive"
+	UID         uint32 `json:"uid"`
+	Name        Hex    `json:"name_hex,omitempty"`
+	Partition   Hex    `json:"partition_hex,omitempty"`
+	Account     Hex    `json:"account_hex,omitempty"`
+	QOS         Hex    `json:"qos_hex,omitempty"`
+	Comment     Hex    `json:"comment_hex,omitempty"`
+	Admin       Hex    `json:"admin_comment_hex,omitempty"`
+	Features    Hex    `json:"features_hex,omitempty"`
+	Prefer      Hex    `json:"prefer_hex,omitempty"`
+	TRESPerNode Hex    `json:"tres_per_node_hex,omitempty"`
+	TRESPerJob  Hex    `json:"tres_per_job_hex,omitempty"`
+	TRESPerTask Hex    `json:"tres_per_task_hex,omitempty"`
+	TRESPerSock Hex    `json:"tres_per_socket_hex,omitempty"`
+	TRESFreq    Hex    `json:"tres_freq_hex,omitempty"` // the user's own --gpu-freq
+	Array       Hex    `json:"array_inx_hex,omitempty"`
+	WorkDir     Hex    `json:"work_dir_hex,omitempty"`
+	Script      Hex    `json:"script_hex,omitempty"`
+	TimeLimit   uint32 `json:"time_limit_min,omitempty"`
+	MinNodes    uint32 `json:"min_nodes,omitempty"`
+	NumTasks    uint32 `json:"num_tasks,omitempty"`
+	CPUsPerTask uint32 `json:"cpus_per_task,omitempty"`
+	BeginTime   int64  `json:"begin_unix_s,omitempty"`
+	Held        bool   `json:"held,omitempty"`
+}
+
+// SubmitAnswer is what job_submit.lua may set. Empty fields leave the job as it is.
+type SubmitAnswer struct {
+	Version      int `json:"v"`
+	AdminComment Hex `json:"admin_comment_hex,omitempty"`
+	Message      Hex `json:"message_hex,omitempty"` // one line for the user
+}
+
+// HookEvent is what epplan prolog and epplan epilog say.
+type HookEvent struct {
+	Version   int    `json:"v"`
+	Kind      Hook   `json:"kind"`
+	Cluster   Hex    `json:"cluster_hex,omitempty"`
+	Job       JobID  `json:"job_id"`
+	HetJob    JobID  `json:"het_job_id,omitempty"`
+	Node      string `json:"node"`
+	UID       uint32 `json:"uid"`
+	User      Hex    `json:"user_hex,omitempty"`
+	Partition Hex    `json:"partition_hex,omitempty"`
+	Comment   Hex    `json:"comment_hex,omitempty"`
+	GPUs      []int  `json:"gpus,omitempty"` // positions in the node's gres.conf list
+	GPUsKnown bool   `json:"gpus_known"`     // false: Slurm did not say
+	MIG       []Hex  `json:"mig_hex,omitempty"`
+	Restarts  int    `json:"restarts"` // of no use to pair a Prolog with its Epilog
+	Code      int    `json:"exit_code,omitempty"`
+	Signal    int    `json:"exit_signal,omitempty"`
+	Deadline  int64  `json:"deadline_unix_ms,omitempty"` // when the hook stops waiting
+}
+
+// HookAnswer says what was done. A hook ends with status 0 whatever it holds.
+type HookAnswer struct {
+	Version int  `json:"v"`
+	Applied bool `json:"applied"`
+	Run     Hex  `json:"run_id_hex,omitempty"`
+	Reason  Hex  `json:"reason_hex,omitempty"`
+}
+
+// DecodeSubmission reads and checks a submission.
+func DecodeSubmission(r io.Reader) (Submission, error) {
+	var s Submission
+	if err := decodeWire(r, &s); err != nil {
+		return Submission{}, fmt.Errorf("submission: %w", err)
+	}
+	texts := []Hex{s.Name, s.Partition, s.Account, s.QOS, s.Comment, s.Admin, s.Features, s.Prefer, s.TRESPerNode, s.TRESPerJob, s.TRESPerTask, s.TRESPerSock, s.TRESFreq, s.Array, s.WorkDir}
+	for _, t := range texts {
+		if len(t) > MaxText {
+			return Submission{}, fmt.Errorf("submission: text of %d bytes: want at most %d: %w", len(t), MaxText, ErrInvalid)
+		}
+	}
+	switch {
+	case s.Version != ProtocolVersion:
+		return Submission{}, fmt.Errorf("submission: version %d: want %d: %w", s.Version, ProtocolVersion, ErrInvalid)
+	case s.Kind != "batch" && s.Kind != "interactive":
+		return Submission{}, fmt.Errorf("submission: kind %q: want batch or interactive: %w", Printable(s.Kind, 40), ErrInvalid)
+	case len(s.Script) > MaxScript:
+		return Submission{}, fmt.Errorf("submission: script of %d bytes: want at most %d: %w", len(s.Script), MaxScript, ErrInvalid)
+	}
+	return s, nil
+}
+
+// DecodeHookEvent reads and checks what a Prolog or Epilog says.
+func DecodeHookEvent(r io.Reader) (HookEvent, error) {
+	var e HookEvent
+	if err := decodeWire(r, &e); err != nil {
+		return HookEvent{}, fmt.Errorf("hook event: %w", err)
+	}
+	return e, e.Validate()
+}
+
+// Validate checks every field that selects a job, a node or a device.
+func (e *HookEvent) Validate() error {
+	if e.Version != ProtocolVersion || e.Kind != Prolog && e.Kind != Epilog {
+		return fmt.Errorf("hook event: version %d, kind %q: %w", e.Version, Printable(string(e.Kind), 40), ErrInvalid)
+	}
+	if err := errors.Join(validJob(e.Job), ValidNode(e.Node)); err != nil {
+		return fmt.Errorf("hook event: %w", err)
+	}
+	if e.HetJob > maxJobID || len(e.GPUs) > maxGresIndex || len(e.MIG) > maxGresIndex || len(e.Comment) > MaxText {
+		return fmt.Errorf("hook event: a field is too large: %w", ErrInvalid)
+	}
+	for _, g := range e.GPUs {
+		if g < 0 || g >= maxGresIndex {
+			return fmt.Errorf("hook event: GPU %d: want 0 to %d: %w", g, maxGresIndex-1, ErrInvalid)
+		}
+	}
+	return nil
+}
+
+// decodeWire reads one JSON value of at most MaxMessage bytes and nothing behind it.
+func decodeWire(r io.Reader, into any) error {
+	data, err := io.ReadAll(io.LimitReader(r, MaxMessage+1))
+	if err != nil {
+		return fmt.Errorf("read: %w", err)
+	}
+	if len(data) > MaxMessage {
+		return fmt.Errorf("more than %d bytes: %w", MaxMessage, ErrInvalid)
+	}
+	if err := json.Unmarshal(bytes.TrimSpace(data), into); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	return nil
+}
+
+// Limit gives the time limit that the user asked for.
+func (s *Submission) Limit() Limit {
+	if s.TimeLimit == 0 || s.TimeLimit == NoVal {
+		return Limit{}
+	}
+	if s.TimeLimit == Infinite || s.TimeLimit > math.MaxInt32 {
+		return Limit{Set: true, Unlimited: true}
+	}
+	return limitFromMinutes(number{value: int64(s.TimeLimit), set: true})
+}
+
+// WantsGPU says whether any of the requests names gpu, shard or mps.
+func (s *Submission) WantsGPU() bool {
+	for _, t := range []Hex{s.TRESPerNode, s.TRESPerJob, s.TRESPerTask, s.TRESPerSock} {
+		list, err := ParseGres(string(t))
+		if err != nil {
+			continue
+		}
+		for _, g := range list {
+			name := strings.TrimPrefix(g.Name, "gres/")
+			if g.Count > 0 && (name == "gpu" || name == "shard" || name == "mps") {
+				return true
+			}
+		}
+	}
+	return false
+}
