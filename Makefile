@@ -33,6 +33,10 @@ help: ## list the targets
 build: ## compile bin/epplan, static and without cgo
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/epplan ./cmd/epplan
 
+.PHONY: build-epd
+build-epd: ## compile bin/epd (needs a C compiler)
+	CGO_ENABLED=1 $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/epd ./cmd/epd
+
 .PHONY: demo
 demo: build ## plan the demo batch
 	bin/epplan $(DEMO)
@@ -47,6 +51,10 @@ demo-replay: build ## fill a synthetic cluster by several placements
 test: ## go vet and every test
 	$(GO) vet ./...
 	$(GO) test -timeout 15m $(TESTFLAGS) ./...
+
+.PHONY: test-live
+test-live: ## only the tests against a real Slurm (needs root and scripts/test-packages.sh)
+	EPPLAN_REQUIRE_SHARED=1 $(GO) test -count 1 -timeout 10m -v ./internal/live
 
 .PHONY: race
 race: ## the short tests under the race detector (needs a C compiler)

@@ -18,6 +18,7 @@ import (
 type Config struct {
 	Policy Policy
 	Safety Safety
+	Live   Live
 
 	goal     goal
 	start    string
@@ -78,6 +79,7 @@ func blank(profiles *Profiles) *Config {
 	return &Config{
 		Policy:   Policy{Offline: Best, Online: Best, Theta: 1, Rho: 2},
 		Safety:   Safety{LimitMargin: 0.1, Stretch: 1.5},
+		Live:     defaultLive(),
 		goal:     goal{name: "energy", energyWeight: 1},
 		start:    startAuto,
 		cluster:  planner.Cluster{Name: "cluster", OfflineTurnOn: true},
@@ -121,6 +123,7 @@ func (c *Config) checkTogether(d *document) {
 	if c.start == startSlot && c.cluster.Slot == 0 {
 		d.faultAt("cluster.start", `cluster.start is "slot", want slot_s above 0 with it`)
 	}
+	c.Live.checkTogether(d)
 	g := &c.goal
 	if g.name == "time" {
 		if _, set := d.places["objective.energy_weight"]; set && g.energyWeight != 0 {
@@ -152,6 +155,7 @@ func (c *Config) fields() []field {
 		section("objective", c.goal.fields()),
 		section("policy", c.Policy.fields()),
 		section("safety", c.Safety.fields()),
+		section("live", c.Live.fields()),
 		section("cluster", append(c.clusterFields(), nodes)),
 	}
 }

@@ -40,7 +40,7 @@ func (t *terminal) app() *cli.App {
 		Usage:     "plan batches of GPU jobs that use little energy and miss no deadline",
 		UsageText: "epplan COMMAND [ARGUMENTS] [OPTIONS]",
 		Description: "epplan help COMMAND tells more. Results go to standard output, everything else to standard error.\n" +
-			"Exit status: 0 done, 1 failed, 2 usage, 3 some jobs can't be planned in time, 130 interrupted.\n\n" +
+			"Exit status: 0 done, 1 failed, 2 usage, 3 some jobs can't be planned in time, 4 can't reach epd, 130 interrupted.\n\n" +
 			"Example: epplan plan batch.csv --cluster cluster.toml --models models.toml",
 		HideVersion:               true,
 		HideHelpCommand:           true,
@@ -67,6 +67,10 @@ func (t *terminal) app() *cli.App {
 			t.importCommand(),
 			t.replayCommand(),
 			t.reproduceCommand(),
+			t.statusCommand(),
+			t.restoreCommand(),
+			t.prologCommand(),
+			t.epilogCommand(),
 			t.configCommand(),
 			t.completionCommand(),
 			t.versionCommand(),
@@ -80,7 +84,7 @@ func (t *terminal) app() *cli.App {
 
 // execute runs the command line.
 func (t *terminal) execute(ctx context.Context, args []string) error {
-	app := t.app()
+	app := t.app() //nolint:contextcheck // commands get it by RunContext
 	if len(args) > 0 && args[len(args)-1] == completionFlag {
 		return app.RunContext(ctx, args)
 	}

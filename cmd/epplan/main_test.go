@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "rewrite the expected output")
 
 // TestMain lets scripts run the program as epplan.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"epplan": main})
+	testscript.Main(withEPD{m}, map[string]func(){"epplan": main})
 }
 
 func TestScripts(t *testing.T) {
@@ -32,6 +32,7 @@ func TestScripts(t *testing.T) {
 		UpdateScripts:       *update,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("ESC", "\x1b")
+			env.Setenv("EPPLAN_SOCKET", os.Getenv("EPPLAN_SOCKET"))
 			env.Setenv("RLO", "\u202e")
 			return copyExamples(env.WorkDir)
 		},

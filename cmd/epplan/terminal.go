@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/queue"
 )
@@ -95,8 +96,11 @@ func (t *terminal) finish(ctx context.Context, err error) int {
 	if hinted, ok := errors.AsType[*hintedError](err); ok {
 		t.message("hint", hinted.hint)
 	}
-	if errors.Is(err, dvfsmodel.ErrInfeasible) {
+	switch {
+	case errors.Is(err, dvfsmodel.ErrInfeasible):
 		return exitInfeasible
+	case errors.Is(err, epdapi.ErrUnreachable):
+		return exitUnreachable
 	}
 	return exitFailed
 }

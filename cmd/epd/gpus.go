@@ -1,0 +1,72 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/agent"
+	"github.com/epplan/epplan/internal/gpu"
+)
+
+// library opens the GPUs that the flags name.
+func library(c *cli.Context) (gpu.Library, error) {
+	which := c.String("gpu")
+	faults, err := gpu.ParseFaults(c.String("gpu-faults"))
+	if err != nil {
+		return nil, usagef("--gpu-faults: %w", err)
+	}
+	switch {
+	case which == "nvml":
+		return gpu.OpenNVML()
+	case which == "sim" || strings.HasPrefix(which, "sim:"):
+		l, err := gpu.OpenSim(which, &gpu.SimOptions{Dir: filepath.Join(c.String("state"), "sim"), Faults: faults})
+		if err != nil {
+			return nil, usagef("--gpu: %w", err)
+		}
+		return l, nil
+	}
+	return nil, usagef("--gpu %q, want nvml or sim[:COUNT]", which)
+}
+
+// bootID tells this boot of the machine from others; empty where the kernel
+// doesn't say.
+func bootID() string {
+	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return string(bytes.TrimSpace(text))
+}
+
+// driverID tells this load of the driver from others, as well as can be told.
+func driverID() string {
+	info, err := os.Stat("/sys/module/nvidia")
+	if err != nil {
+		return ""
+	}
+	return info.ModTime().UTC().Format("20060102T150405.000000000")
+}
+
+// agentOptions are those of an agent whose files lie below a folder.
+func agentOptions(journal, runs string, l gpu.Library) (agent.Options, error) {
+	o := agent.Options{Library: l, Boot: bootID(), Driver: driverID()}
+	folder, err := agent.OpenFolder(journal)
+	if err != nil {
+		return o, fmt.Errorf("journal: %w", err)
+	}
+	o.Journal = folder
+	if runs == "" {
+		return o, nil
+	}
+	folder, err = agent.OpenFolder(runs)
+	if err != nil {
+		return o, fmt.Errorf("open runs: %w", err)
+	}
+	o.Runs = folder
+	return o, nil
+}

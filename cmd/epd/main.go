@@ -1,0 +1,104 @@
+// Command epd decides, sets and restores the clocks of a machine's GPUs for
+// the jobs that Slurm runs there, and records what came of it. Run epd --help,
+// or read docs/epd.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/epdapi"
+)
+
+// version is set by the linker in make build.
+var version = "devel"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// The exit statuses.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// errUsage is a mistake on the command line.
+var errUsage = errors.New("usage")
+
+func usagef(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{errUsage}, args...)...)
+}
+
+// run is the whole program: it returns the exit status.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	err := application(stdout, stderr).RunContext(ctx, args) //nolint:contextcheck // commands get it from there
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.Is(err, errUsage):
+		_, _ = fmt.Fprintf(stderr, "error: %v\nhint: epd --help lists the flags\n", err)
+		return exitUsage
+	}
+	_, _ = fmt.Fprintf(stderr, "error: %v\n", err)
+	return exitFailed
+}
+
+func application(stdout, stderr io.Writer) *cli.App {
+	app := &cli.App{
+		Name:      "epd",
+		Usage:     "choose, lock and restore GPU clocks for Slurm's jobs",
+		UsageText: "epd [OPTIONS]\nepd restore --journal DIR",
+		Description: "Without a configuration file nothing is touched: every partition is observed. What was locked is given\n" +
+			"back at the start, at the end, and when jobs end; epd restore does so without a running epd.\n" +
+			"Example: epd --role both --gpu sim:4 --state /tmp/epd --socket /tmp/epd.sock",
+		Version:         version,
+		HideHelpCommand: true,
+		Writer:          stdout,
+		ErrWriter:       stderr,
+		ExitErrHandler:  func(*cli.Context, error) {},
+		OnUsageError:    func(_ *cli.Context, err error, _ bool) error { return usagef("%w", err) },
+		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "role", Usage: "`ROLE`: both, the controller and this node's agent in one process", Value: "both"},
+			&cli.StringFlag{Name: "socket", Usage: "`PATH` to listen at", Value: epdapi.DefaultSocket},
+			&cli.StringFlag{Name: "config", Usage: "TOML `FILE` with objective, safety margins and modes; SIGHUP reads it again"},
+			&cli.StringFlag{Name: "node", Usage: "`NAME` of this node in Slurm", DefaultText: "the host's name"},
+			&cli.StringFlag{Name: "cluster", Usage: "`NAME` of the cluster in the records", Value: "cluster"},
+			&cli.StringFlag{Name: "slurm", Usage: "whether to ask Slurm about jobs: `HOW` is auto, on or off", Value: "auto"},
+			&cli.StringFlag{Name: "gpu-order", Usage: "`UUIDS` in the order of gres.conf, separated by commas", DefaultText: "the order of the device files"},
+			&cli.Uint64SliceFlag{Name: "allow-uid", Usage: "further `UID` that may call hooks and restore"},
+		}, gpuFlags()...),
+		Action: func(c *cli.Context) error { return serve(c, stderr) },
+		Commands: []*cli.Command{{
+			Name:            "restore",
+			Usage:           "give clocks back by the journal alone",
+			UsageText:       "epd restore --journal DIR [OPTIONS]",
+			Description:     "Needs no configuration and no running epd, and ends within seconds.\nExample: epd restore --journal /var/lib/epplan/journal",
+			HideHelpCommand: true,
+			OnUsageError:    func(_ *cli.Context, err error, _ bool) error { return usagef("%w", err) },
+			Flags:           append([]cli.Flag{&cli.StringFlag{Name: "journal", Usage: "`DIR` of the journal", Value: "/var/lib/epplan/journal"}}, gpuFlags()...),
+			Action:          func(c *cli.Context) error { return restore(c, stderr) },
+		}},
+	}
+	return app
+}
+
+// gpuFlags say which GPUs there are.
+func gpuFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "gpu", EnvVars: []string{"EPD_GPU"}, Usage: "`WHICH` GPUs: nvml, or simulated ones: sim, sim:4, sim:4,model=V100", Value: "nvml"},
+		&cli.StringFlag{Name: "gpu-faults", Usage: "`FAULTS` of simulated GPUs, for tests, such as lock:permission;read:slow=3s"},
+		&cli.StringFlag{Name: "state", EnvVars: []string{"EPD_STATE"}, Usage: "`DIR` of journal, open runs, records, and simulated GPUs", Value: "/var/lib/epplan"},
+	}
+}

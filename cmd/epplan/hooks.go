@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/slurm"
+)
+
+// Slurm drains a node whose Prolog or Epilog fails or takes too long. So these
+// two commands end with status 0 whatever happens, and soon.
+const (
+	hookBound    = 1900 * time.Millisecond // of the whole command
+	hookPatience = 1200 * time.Millisecond // of waiting for epd
+)
+
+// isHook tells whether the arguments call one of the two.
+func isHook(args []string) bool {
+	return len(args) > 1 && (args[1] == string(slurm.Prolog) || args[1] == string(slurm.Epilog))
+}
+
+// hook runs a Prolog or an Epilog within its bound. What goes wrong is a line
+// on standard error, which slurmd logs.
+func (t *terminal) hook(ctx context.Context, args []string) int {
+	ctx, cancel := context.WithTimeout(ctx, hookBound)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		defer func() {
+			if r := recover(); r != nil {
+				done <- fmt.Errorf("panic: %v", r)
+			}
+		}()
+		done <- t.execute(ctx, args)
+	}()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.message("warning", err.Error()+": the job goes on at the clocks that it has")
+		}
+	case <-ctx.Done():
+		t.message("warning", "no answer in time: the job goes on at the clocks that it has")
+	}
+	return exitDone
+}
+
+func socketFlag() cli.Flag {
+	return &cli.StringFlag{Name: "socket", Usage: "`PATH` of epd's socket", Value: epdapi.DefaultSocket, EnvVars: []string{"EPPLAN_SOCKET"}}
+}
+
+func (t *terminal) prologCommand() *cli.Command {
+	return &cli.Command{
+		Name:  string(slurm.Prolog),
+		Usage: "Slurm's Prolog: have the job's clocks chosen and locked",
+		Description: "Reads the environment that slurmd gives a Prolog. Ends within 2 s and with status 0, whatever happens:\n" +
+			"no answer means default clocks. Install it with a line in the site's Prolog, or as a further one.\n" +
+			"Example: epplan prolog --socket /run/epplan/epd.sock",
+		Flags:  []cli.Flag{socketFlag()},
+		Action: func(c *cli.Context) error { return t.callHook(c, slurm.Prolog) },
+	}
+}
+
+func (t *terminal) epilogCommand() *cli.Command {
+	return &cli.Command{
+		Name:  string(slurm.Epilog),
+		Usage: "Slurm's Epilog: give the job's clocks back",
+		Description: "Reads the environment that slurmd gives an Epilog. When epd doesn't answer, epd restore gives all clocks\n" +
+			"of the node back by the journal alone. Ends within 2 s and with status 0, whatever happens.\n" +
+			"Example: epplan epilog --socket /run/epplan/epd.sock --journal /var/lib/epplan/journal",
+		Flags: append([]cli.Flag{socketFlag()}, restoreFlags()...),
+		Action: func(c *cli.Context) error {
+			err := t.callHook(c, slurm.Epilog)
+			if errors.Is(err, epdapi.ErrUnreachable) {
+				t.message("warning", err.Error())
+				return t.restoreByJournal(c)
+			}
+			return err
+		},
+	}
+}
+
+// callHook tells epd of a hook.
+func (t *terminal) callHook(c *cli.Context, kind slurm.Hook) error {
+	if err := takes(c, 0, 0, "none"); err != nil {
+		return err
+	}
+	env, err := slurm.ParseHookEnv(kind, os.Environ())
+	if err != nil {
+		return fmt.Errorf("not called by slurmd: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(c.Context, hookPatience)
+	defer cancel()
+	deadline, _ := ctx.Deadline()
+	event := env.Event(deadline)
+	answer, err := epdapi.New(c.String("socket")).Hook(ctx, &event)
+	if err != nil {
+		return err
+	}
+	if answer.Reason != "" {
+		t.message("note", fmt.Sprintf("job %d: %s", env.Job, slurm.Printable(string(answer.Reason), 400)))
+	}
+	return nil
+}
+
+// restoreFlags say how clocks are given back without a running epd.
+func restoreFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "journal", Usage: "`DIR` of epd's journal, for when epd doesn't run", Value: "/var/lib/epplan/journal"},
+		&cli.StringFlag{Name: "epd", Usage: "`PATH` of the program that restores then", DefaultText: "epd beside epplan"},
+	}
+}
+
+func (t *terminal) restoreCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "restore",
+		Usage: "give the clocks of this node's GPUs back to the driver",
+		Description: "Asks epd, and when it doesn't answer runs epd restore, which needs nothing but the journal.\n" +
+			"Jobs go on at default clocks.\n" +
+			"Example: epplan restore",
+		Flags:  append([]cli.Flag{socketFlag()}, restoreFlags()...),
+		Action: t.restore,
+	}
+}
+
+// restoreBound is how long people wait for a restore.
+const restoreBound = 20 * time.Second
+
+func (t *terminal) restore(c *cli.Context) error {
+	if err := takes(c, 0, 0, "none"); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(c.Context, restoreBound)
+	defer cancel()
+	answer, err := epdapi.New(c.String("socket")).Restore(ctx, &epdapi.RestoreRequest{})
+	if errors.Is(err, epdapi.ErrUnreachable) {
+		t.message("warning", err.Error())
+		return t.restoreByJournal(c)
+	}
+	if err != nil {
+		return err
+	}
+	for _, note := range answer.Notes {
+		t.message("warning", slurm.Printable(note, 400))
+	}
+	for _, g := range answer.GPUs {
+		t.message("note", fmt.Sprintf("%s: %s %s%s", g.UUID, g.Fate, slurm.Printable(g.Note, 200), slurm.Printable(g.Error, 200)))
+	}
+	if !answer.Clean {
+		return errors.New("some clocks could not be given back; epd tries again, and a reboot clears them")
+	}
+	return nil
+}
+
+// restoreByJournal runs epd restore.
+func (t *terminal) restoreByJournal(c *cli.Context) error {
+	path := c.String("epd")
+	if path == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return fmt.Errorf("find epd: %w", err)
+		}
+		path = filepath.Join(filepath.Dir(self), "epd")
+	}
+	run := exec.CommandContext(c.Context, path, "restore", "--journal", c.String("journal")) //nolint:gosec // root's own flags
+	run.Stdout, run.Stderr = t.stderr, t.stderr
+	run.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
+	for _, v := range os.Environ() {
+		if strings.HasPrefix(v, "EPD_") { // which GPUs, where simulated ones are
+			run.Env = append(run.Env, v)
+		}
+	}
+	run.WaitDelay = 100 * time.Millisecond
+	if err := run.Run(); err != nil {
+		return &hintedError{err: fmt.Errorf("epd restore: %w", err), hint: "clocks stay locked until epd runs again or the node boots"}
+	}
+	return nil
+}

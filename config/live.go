@@ -1,0 +1,131 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/epplan/epplan/dvfsmodel"
+)
+
+// Mode is what epd does to the jobs of a partition.
+type Mode string
+
+// Modes, in the order in which an administrator goes through them.
+const (
+	Observe Mode = "observe" // touch nothing
+	Advise  Mode = "advise"  // say what would be done
+	Enforce Mode = "enforce" // set clocks
+)
+
+// Live is how epd treats jobs of a running cluster.
+type Live struct {
+	// Mode is that of partitions which Modes doesn't name.
+	Mode    Mode
+	Modes   map[string]Mode // by partition
+	HoldOut float64         // part of the jobs that run at default clocks, for comparison
+	// TimeMargin is the least that a run may take longer than predicted, as a
+	// fraction: the interval of a prediction is never narrower.
+	TimeMargin float64
+	// MinCore and MaxCore are the core clocks that may be set, relative to the
+	// default one; MinMem and MaxMem the memory clocks.
+	MinCore, MaxCore, MinMem, MaxMem float64
+}
+
+// defaultLive touches nothing.
+func defaultLive() Live {
+	return Live{Mode: Observe, HoldOut: 0.05, TimeMargin: 0.1, MinCore: 0.4, MaxCore: 1.5, MinMem: 0.4, MaxMem: 1.5}
+}
+
+// Clone is a copy that shares nothing.
+func (l *Live) Clone() Live {
+	c := *l
+	c.Modes = maps.Clone(l.Modes)
+	return c
+}
+
+// ModeOf is the mode of a partition.
+func (l *Live) ModeOf(partition string) Mode {
+	if m, ok := l.Modes[partition]; ok {
+		return m
+	}
+	return l.Mode
+}
+
+// Allows tells whether a clock pair may be set on a GPU with such default
+// clocks.
+func (l *Live) Allows(core, mem dvfsmodel.MHz, base dvfsmodel.Base) bool {
+	within := func(f, one dvfsmodel.MHz, low, high float64) bool {
+		x := float64(f / one)
+		return x >= low*(1-clockRounding) && x <= high*(1+clockRounding)
+	}
+	return within(core, base.Core, l.MinCore, l.MaxCore) && within(mem, base.Mem, l.MinMem, l.MaxMem)
+}
+
+// clockRounding is the relative tolerance of a bound of clocks.
+const clockRounding = 1e-9
+
+func (l *Live) fields() []field {
+	part := span{max: 1}
+	share := span{max: 10, above: true}
+	return []field{
+		choice("mode", "What epd does to jobs: observe (touch nothing), advise (say what it would do) or\n"+
+			"enforce (set clocks).", (*string)(&l.Mode), modeWords...),
+		l.modesField(),
+		number("hold_out", "Part of the jobs, chosen by lot, that run at default clocks so that savings can be measured.", &l.HoldOut, part),
+		number("time_margin", "The least that a run may take longer than predicted, as a fraction.", &l.TimeMargin, span{max: 10}),
+		number("min_core", "The lowest core clock that may be set, relative to the default one.", &l.MinCore, share),
+		number("max_core", "The highest core clock that may be set, relative to the default one.", &l.MaxCore, share),
+		number("min_mem", "The lowest memory clock that may be set, relative to the default one.", &l.MinMem, share),
+		number("max_mem", "The highest memory clock that may be set, relative to the default one.", &l.MaxMem, share),
+	}
+}
+
+var modeWords = []string{string(Observe), string(Advise), string(Enforce)}
+
+// modesField has one key for each partition whose mode is its own.
+func (l *Live) modesField() field {
+	f := field{
+		key: "modes", doc: "Modes of single partitions, such as {gpu = \"enforce\", debug = \"observe\"}.",
+		want: "a table of partitions, each with a mode",
+	}
+	f.take = func(d *document, path string, v any) {
+		values, ok := v.(map[string]any)
+		if !ok {
+			d.wrong(path, v, f.want)
+			return
+		}
+		modes := make(map[string]Mode, len(values))
+		for _, name := range slices.Sorted(maps.Keys(values)) {
+			if !isLine(name) {
+				d.faultAt(path, "partition %s, want a name of 1 to %d printable bytes", quoted(name), maxText)
+				continue
+			}
+			var mode string
+			choice("", "", &mode, modeWords...).take(d, join(path, name), values[name])
+			modes[name] = Mode(mode)
+		}
+		if l.Modes = modes; len(modes) == 0 {
+			l.Modes = nil
+		}
+	}
+	f.text = func() string {
+		parts := make([]string, 0, len(l.Modes))
+		for _, name := range slices.Sorted(maps.Keys(l.Modes)) {
+			parts = append(parts, strconv.Quote(name)+" = "+strconv.Quote(string(l.Modes[name])))
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	}
+	return f
+}
+
+// checkTogether notes bounds of clocks that leave none, or not the default.
+func (l *Live) checkTogether(d *document) {
+	if l.MinCore > l.MaxCore {
+		d.faultAt("live.min_core", "live.min_core is %v, want at most max_core, %v", l.MinCore, l.MaxCore)
+	}
+	if l.MinMem > l.MaxMem {
+		d.faultAt("live.min_mem", "live.min_mem is %v, want at most max_mem, %v", l.MinMem, l.MaxMem)
+	}
+}

@@ -1,0 +1,241 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/gpu"
+)
+
+// Options are what an agent works with. Journal and Library are needed, Runs
+// too unless the agent only restores.
+type Options struct {
+	Journal FS // entries of GPUs
+	Runs    FS // open runs, and ended ones until [Agent.Forget]
+	Library gpu.Library
+	// Boot and Driver tell this boot of the machine and this load of the
+	// driver from others. Clocks that were locked in another boot are free.
+	Boot, Driver string
+	// Range is what the administrator allows on a GPU; nil means all that its
+	// table has.
+	Range func(gpu.Identity) Range
+	// CallTimeout bounds one call of a driver (default 500 ms).
+	CallTimeout time.Duration
+	// UndoTimeout bounds the wait for a GPU's turn when something is undone
+	// (default 5 s).
+	UndoTimeout time.Duration
+	// Margin is what the guard wants to be left of the limit (default 5 min).
+	Margin time.Duration
+	// Grace is how old a run is before it can be found gone (default 1 min).
+	Grace time.Duration
+}
+
+// Range is the span of clocks that an administrator allows; 0 is no bound.
+type Range struct{ MinCore, MaxCore, MinMem, MaxMem dvfsmodel.MHz }
+
+// within tells whether a clock is in the span; 0 is the default clock, which
+// always is.
+func (r Range) within(d gpu.Domain, f dvfsmodel.MHz) bool {
+	low, high := r.MinCore, r.MaxCore
+	if d == gpu.Mem {
+		low, high = r.MinMem, r.MaxMem
+	}
+	return f == 0 || f >= low && (high == 0 || f <= high)
+}
+
+// Agent locks and frees the clocks of a node's GPUs for runs of jobs. Its
+// methods may be called by several goroutines.
+type Agent struct {
+	options Options
+	journal journal
+	// atOnce is how many GPUs are settled at the same time.
+	atOnce int
+
+	// filing is held while an ended run's file is written or removed.
+	filing sync.Mutex
+
+	mu       sync.Mutex
+	cards    map[string]*card
+	runs     map[string]*openRun
+	replayed bool // the journal was read since the start
+}
+
+// openRun is a run with what became of it. The agent's mu guards it.
+type openRun struct {
+	Run
+	record   record
+	handsOff string // why its GPUs are at default clocks; "" while they aren't
+	sampler  *Sampler
+	ended    bool
+	kept     bool // its end is in a file
+}
+
+// wants is what the run wants of its GPUs.
+func (r *openRun) wants() Setting {
+	if r.handsOff != "" || r.Wish.OptOut {
+		return Setting{}
+	}
+	return r.Setting
+}
+
+// New makes an agent that knows nothing yet: [Agent.Start] is called before
+// anything else.
+func New(options Options) *Agent {
+	options.CallTimeout = cmp.Or(options.CallTimeout, 500*time.Millisecond)
+	options.UndoTimeout = cmp.Or(options.UndoTimeout, 5*time.Second)
+	options.Margin = cmp.Or(options.Margin, 5*time.Minute)
+	options.Grace = cmp.Or(options.Grace, time.Minute)
+	return &Agent{
+		options: options, journal: journal{options.Journal}, atOnce: gpu.MaxSims,
+		cards: make(map[string]*card), runs: make(map[string]*openRun),
+	}
+}
+
+// Start opens the GPUs, reads the open runs, and gives back every clock that
+// the journal names. Runs stay open at default clocks. The agent can be used
+// whatever the error is: it locks nothing until the journal could be read, and
+// sweeping tries again.
+func (a *Agent) Start(ctx context.Context) (Report, error) {
+	opening := a.open()
+	notes, reading := a.load()
+	report, replaying := a.replay(ctx, nil)
+	report.Notes = append(report.Notes, notes...)
+	return report, errors.Join(opening, reading, replaying)
+}
+
+// Stop gives every clock back. Runs stay open, on file.
+func (a *Agent) Stop(ctx context.Context) (Report, error) {
+	return a.Restore(ctx, "the agent stopped")
+}
+
+// open gets handles of all GPUs. Cards of GPUs that aren't found keep theirs.
+func (a *Agent) open() error {
+	answers := make(chan answer[[]gpu.Device], 1)
+	go func() {
+		found, err := a.options.Library.Devices()
+		answers <- answer[[]gpu.Device]{found, err}
+	}()
+	timer := time.NewTimer(a.options.UndoTimeout)
+	defer timer.Stop()
+	select {
+	case found := <-answers:
+		if found.err != nil {
+			return fmt.Errorf("open the GPUs: %w", found.err)
+		}
+		return a.adopt(found.value)
+	case <-timer.C:
+		return fmt.Errorf("open the GPUs: %w", ErrStuck)
+	}
+}
+
+// adopt makes GPUs known. One whose name can't be a file's can't be
+// journalled, and is left alone.
+func (a *Agent) adopt(found []gpu.Device) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var err error
+	for _, dev := range found {
+		uuid := dev.Identity().UUID
+		if !isFileName(uuid) {
+			err = errors.Join(err, fmt.Errorf("open the GPUs: no name to journal %q by", uuid))
+			continue
+		}
+		if c, ok := a.cards[uuid]; ok {
+			c.reopen(dev)
+			continue
+		}
+		a.cards[uuid] = newCard(dev, a.options.CallTimeout, a.late)
+	}
+	return err
+}
+
+// late settles a GPU whose driver has come back: what it was asked for in
+// vain has happened by now.
+func (a *Agent) late(c *card) {
+	_ = a.settleAll(context.Background(), []*card{c}) // what fails stays in the journal
+}
+
+// card is a GPU, nil where there is none of that name.
+func (a *Agent) card(uuid string) *card {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.cards[uuid]
+}
+
+// cardsOf are the GPUs of a list that are here, in order, each once.
+func (a *Agent) cardsOf(uuids []string) []*card {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var found []*card
+	for _, uuid := range slices.Compact(slices.Sorted(slices.Values(uuids))) {
+		if c, ok := a.cards[uuid]; ok {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// allCards are all GPUs, in order.
+func (a *Agent) allCards() []*card {
+	a.mu.Lock()
+	uuids := slices.Collect(maps.Keys(a.cards))
+	a.mu.Unlock()
+	return a.cardsOf(uuids)
+}
+
+// runsOn are the runs that aren't ended on a GPU, in the order of their ids.
+// The caller holds mu.
+func (a *Agent) runsOn(c *card) []*openRun {
+	var found []*openRun
+	for _, id := range slices.Sorted(maps.Keys(a.runs)) {
+		if r := a.runs[id]; !r.ended && slices.Contains(r.GPUs, c.id.UUID) {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// State is what an agent holds, for showing.
+type State struct {
+	GPUs []GPUState
+	Runs []RunState
+}
+
+// GPUState is a GPU with its journal's entry.
+type GPUState struct {
+	Identity gpu.Identity
+	Entry    *Entry // nil: at default clocks as far as this agent is concerned
+	Stuck    bool
+	Alien    string // why somebody else is thought to set its clocks
+}
+
+// RunState is a run with what it got.
+type RunState struct {
+	Run
+	HandsOff string // why its GPUs are at default clocks
+	Ended    bool   // but not yet forgotten
+}
+
+// State is what the agent holds now.
+func (a *Agent) State() State {
+	var s State
+	for _, c := range a.allCards() {
+		c.mu.Lock()
+		s.GPUs = append(s.GPUs, GPUState{Identity: c.id, Entry: c.entry, Stuck: c.hung > 0, Alien: c.alien})
+		c.mu.Unlock()
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(a.runs)) {
+		r := a.runs[id]
+		s.Runs = append(s.Runs, RunState{Run: r.Run, HandsOff: r.handsOff, Ended: r.ended})
+	}
+	return s
+}

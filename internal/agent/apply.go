@@ -1,0 +1,274 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/epplan/epplan/internal/gpu"
+)
+
+// Errors of [Agent.Apply], wrapped with what was found. After any of them but
+// ErrRun the run is open and its GPUs are at default clocks, or going there.
+var (
+	// ErrRun tells that the run itself is impossible: nothing was opened.
+	ErrRun = errors.New("not a run")
+	// ErrLate tells that the hook had gone when the clocks were locked.
+	ErrLate = errors.New("the hook's deadline passed")
+	// ErrShared tells that the GPU is divided in a way that has no clocks of
+	// its own.
+	ErrShared = errors.New("the GPU is divided (MIG)")
+	// ErrSetting tells that the GPU can't run at the setting, or must not.
+	ErrSetting = errors.New("clocks that this GPU may not be locked at")
+	// ErrNoGPU tells that there is no such GPU here.
+	ErrNoGPU = errors.New("no such GPU here")
+	// ErrAlien tells that somebody else sets the GPU's clocks.
+	ErrAlien = errors.New("somebody else sets the clocks")
+	// ErrJournal tells that the journal couldn't be read since the start.
+	ErrJournal = errors.New("the journal couldn't be read")
+)
+
+// Applied is what a run got.
+type Applied struct {
+	Locked   bool   // its GPUs are locked, at its setting or a faster one
+	HandsOff string // why they aren't
+}
+
+// Apply opens a run and locks all its GPUs, or none. It returns once they are
+// locked, or back at default clocks; the error says why not, and what couldn't
+// be undone. A run that is open already is settled again. An open run of the
+// same job is closed first: its Epilog never came.
+func (a *Agent) Apply(ctx context.Context, run Run) (Applied, error) {
+	if err := run.check(); err != nil {
+		return Applied{}, err
+	}
+	run.GPUs = slices.Compact(slices.Sorted(slices.Values(run.GPUs)))
+	if !run.Deadline.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadlineCause(ctx, run.Deadline, ErrLate)
+		defer cancel()
+	}
+	superseded := a.supersede(ctx, &run)
+	refusal := a.vet(ctx, &run)
+	keeping := a.begin(&run, refusal)
+	cards := a.cardsOf(run.GPUs)
+	settling := a.settleAll(ctx, cards)
+	if settling == nil && (ctx.Err() != nil || run.late(time.Now())) {
+		settling = a.undo(ctx, run.ID, ErrLate)
+	}
+	return a.applied(run.ID), errors.Join(superseded, refusal, keeping, settling)
+}
+
+// undo puts a run that completed too late to default clocks.
+func (a *Agent) undo(ctx context.Context, id string, reason error) error {
+	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.options.UndoTimeout)
+	defer cancel()
+	return errors.Join(reason, a.handsOff(undo, id, reason.Error()))
+}
+
+// applied is what a run has now.
+func (a *Agent) applied(id string) Applied {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r, ok := a.runs[id]
+	switch {
+	case !ok || r.ended:
+		return Applied{HandsOff: "it ended meanwhile"}
+	case r.handsOff != "":
+		return Applied{HandsOff: r.handsOff}
+	case len(r.GPUs) == 0:
+		return Applied{HandsOff: "it has no GPU"}
+	case r.wants() == (Setting{}):
+		return Applied{HandsOff: "default clocks are wanted"}
+	}
+	for _, uuid := range r.GPUs {
+		if c := a.cards[uuid]; c == nil || c.journalled() == nil {
+			return Applied{HandsOff: "another run on the GPU needs default clocks"}
+		}
+	}
+	return Applied{Locked: true}
+}
+
+// HandsOff puts a run to default clocks for the rest of its time.
+func (a *Agent) HandsOff(ctx context.Context, id, reason string) error {
+	return a.handsOff(ctx, id, reason)
+}
+
+func (a *Agent) handsOff(ctx context.Context, id, reason string) error {
+	a.mu.Lock()
+	r, ok := a.runs[id]
+	if !ok {
+		a.mu.Unlock()
+		return fmt.Errorf("run %s: %w", id, ErrNoRun)
+	}
+	if r.handsOff == "" {
+		r.handsOff = reason
+	}
+	uuids := r.GPUs
+	a.mu.Unlock()
+	return a.settleAll(ctx, a.cardsOf(uuids))
+}
+
+// begin registers a run and writes it down. One that can't be written down
+// gets default clocks: nobody would know of it after a crash.
+func (a *Agent) begin(run *Run, refusal error) error {
+	a.mu.Lock()
+	if r, ok := a.runs[run.ID]; ok {
+		if refusal != nil && r.handsOff == "" {
+			r.handsOff = refusal.Error()
+		}
+		a.mu.Unlock()
+		return nil
+	}
+	r := &openRun{Run: *run, record: record{Schema: schema, Run: *run}, sampler: NewSampler(*run)}
+	if refusal != nil {
+		r.handsOff = refusal.Error()
+	}
+	rec := r.record
+	a.mu.Unlock()
+	err := a.write(&rec)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err != nil && r.handsOff == "" {
+		r.handsOff = err.Error()
+	}
+	a.runs[run.ID] = r
+	return err
+}
+
+// vet says why the run's GPUs must not be locked at its setting, and takes out
+// of it what they can't lock but run at anyway.
+func (a *Agent) vet(ctx context.Context, run *Run) error {
+	if run.Wish.OptOut || run.Setting == (Setting{}) {
+		return nil
+	}
+	a.mu.Lock()
+	replayed := a.replayed
+	a.mu.Unlock()
+	if !replayed {
+		return ErrJournal
+	}
+	if run.Limit > 0 && run.Upper == 0 && !run.Wish.Fixed {
+		return fmt.Errorf("%w: a limit, and no bound of the run time", ErrSetting)
+	}
+	for _, uuid := range run.GPUs {
+		if ctx.Err() != nil {
+			return fmt.Errorf("check %s: %w", uuid, context.Cause(ctx))
+		}
+		c := a.card(uuid)
+		if c == nil {
+			return fmt.Errorf("%s: %w", uuid, ErrNoGPU)
+		}
+		if err := a.vetCard(c, run); err != nil {
+			return fmt.Errorf("%s: %w", uuid, err)
+		}
+	}
+	return nil
+}
+
+func (a *Agent) vetCard(c *card, run *Run) error {
+	if reason := c.disturbed(); reason != "" {
+		return fmt.Errorf("%w: %s", ErrAlien, reason)
+	}
+	table, err := c.clocks()
+	if errors.Is(err, gpu.ErrReloaded) {
+		if err = a.open(); err == nil {
+			table, err = c.clocks()
+		}
+	}
+	if err != nil {
+		return err
+	}
+	shared, err := call(c, gpu.Device.Sharing)
+	if errors.Is(err, gpu.ErrReloaded) { // the table was read before the reload
+		if err = a.open(); err == nil {
+			shared, err = call(c, gpu.Device.Sharing)
+		}
+	}
+	switch {
+	case err != nil:
+		return err
+	case shared.MIG:
+		return ErrShared
+	}
+	if err := c.able(run, table); err != nil {
+		return err
+	}
+	if !run.Setting.in(table) {
+		return fmt.Errorf("%w: %v,%v MHz is not in its table", ErrSetting, float64(run.Setting.Core), float64(run.Setting.Mem))
+	}
+	return a.allowed(c, run.Setting)
+}
+
+// able says which clock the card can't lock. A memory clock that can't be
+// locked but is the only one needn't be.
+func (c *card) able(run *Run, table *gpu.Clocks) error {
+	if !c.can(gpu.Mem) && len(table.Mem) == 1 && run.Setting.Mem == table.Mem[0] {
+		run.Setting.Mem = 0
+	}
+	for _, d := range domains {
+		if run.Setting.of(d) != 0 && !c.can(d) {
+			return fmt.Errorf("%w: %s clock: %w", ErrSetting, d, gpu.ErrNotSupported)
+		}
+	}
+	return nil
+}
+
+// allowed says which clock the administrator doesn't want.
+func (a *Agent) allowed(c *card, want Setting) error {
+	if a.options.Range == nil {
+		return nil
+	}
+	span := a.options.Range(c.id)
+	for _, d := range domains {
+		if !span.within(d, want.of(d)) {
+			return fmt.Errorf("%w: %s clock %v MHz is outside the administrator's range", ErrSetting, d, float64(want.of(d)))
+		}
+	}
+	return nil
+}
+
+// supersede closes an open run of the same job under another id.
+func (a *Agent) supersede(ctx context.Context, run *Run) error {
+	var err error
+	for _, old := range a.openRuns(func(r *Run) bool {
+		return r.Job == run.Job && r.Node == run.Node && r.ID != run.ID
+	}) {
+		_, ending := a.end(ctx, old, "superseded by another run of the job")
+		if !errors.Is(ending, ErrNoRun) { // else it ended meanwhile
+			err = errors.Join(err, ending)
+		}
+	}
+	return err
+}
+
+// check says what is impossible about a run.
+func (r *Run) check() error {
+	switch {
+	case !isFileName(r.ID):
+		return fmt.Errorf("%w: id %q", ErrRun, r.ID)
+	case r.Job == 0:
+		return fmt.Errorf("%w: no job", ErrRun)
+	case !(r.Setting.Core >= 0) || !(r.Setting.Mem >= 0):
+		return fmt.Errorf("%w: clocks %v", ErrRun, r.Setting)
+	case r.Limit < 0 || r.Upper < 0:
+		return fmt.Errorf("%w: limit %s, upper bound %s", ErrRun, r.Limit, r.Upper)
+	case len(r.GPUs) > maxGPUs || slices.ContainsFunc(r.GPUs, func(uuid string) bool { return len(uuid) > maxUUID }):
+		return fmt.Errorf("%w: GPUs", ErrRun)
+	}
+	if r.Started.IsZero() {
+		r.Started = time.Now()
+	}
+	return nil
+}
+
+// late tells whether the hook has given up.
+func (r *Run) late(now time.Time) bool { return !r.Deadline.IsZero() && now.After(r.Deadline) }
+
+// Bounds of what a run may name.
+const (
+	maxGPUs = 128
+	maxUUID = 200
+)

@@ -1,0 +1,378 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/agent"
+	"github.com/epplan/epplan/internal/gpu"
+)
+
+func TestASettingThatMustNotBeIsRefusedAndNothingIsTouched(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec string
+		run  func(h *host, r *agent.Run)
+		want error
+	}{
+		"not in the table":        {twoGPUs, func(_ *host, r *agent.Run) { r.Setting.Core = 1234 }, agent.ErrSetting},
+		"below the range":         {twoGPUs, func(_ *host, r *agent.Run) { r.Setting.Mem = 4000; r.Setting.Core = 1600 }, agent.ErrSetting},
+		"memory can't be locked":  {"sim:2,model=GTX1080Ti,lock=core", func(*host, *agent.Run) {}, gpu.ErrNotSupported},
+		"nothing can be locked":   {"sim:2,model=GTX1080Ti,lock=none", func(_ *host, r *agent.Run) { r.Setting.Mem = 0 }, gpu.ErrNotSupported},
+		"MIG":                     {twoGPUs + ",mig", func(*host, *agent.Run) {}, agent.ErrShared},
+		"no such GPU":             {twoGPUs, func(_ *host, r *agent.Run) { r.GPUs = append(r.GPUs, "MIG-1") }, agent.ErrNoGPU},
+		"a limit without a bound": {twoGPUs, func(_ *host, r *agent.Run) { r.Limit = time.Hour }, agent.ErrSetting},
+		"no job":                  {twoGPUs, func(_ *host, r *agent.Run) { r.Job = 0 }, agent.ErrRun},
+		"an id with a slash":      {twoGPUs, func(_ *host, r *agent.Run) { r.ID = "../r1" }, agent.ErrRun},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t, c.spec)
+			h.options = func(o *agent.Options) {
+				o.Range = func(gpu.Identity) agent.Range { return agent.Range{MinCore: 1650} }
+			}
+			a := h.started()
+			r := h.run("r1", 1, quick, 0, 1)
+			c.run(h, &r)
+			got, err := a.Apply(t.Context(), r)
+			if !errors.Is(err, c.want) {
+				t.Errorf("error %v, want %v", err, c.want)
+			}
+			if got.Locked {
+				t.Errorf("locked: %+v", got)
+			}
+			h.wantFree()
+		})
+	}
+}
+
+func TestTheOnlyMemoryClockNeedsNoLock(t *testing.T) {
+	h := newHost(t, "sim:1,model=V100,lock=core")
+	a := h.started()
+	got, err := a.Apply(t.Context(), h.run("r1", 1, agent.Setting{Core: 945, Mem: 877}, 0))
+	if err != nil || !got.Locked {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	h.wantLocked(agent.Setting{Core: 945})
+}
+
+func TestTheFirstEpilogLeavesTheOtherShardItsClocksAndTheLastRestores(t *testing.T) {
+	h := newHost(t, twoGPUs)
+	a := h.started()
+	for i, want := range []agent.Setting{slow, quick} {
+		if got, err := a.Apply(t.Context(), h.run(fmt.Sprint("r", i), uint32(i+1), want, 0)); err != nil || !got.Locked {
+			t.Fatalf("apply %d: %+v, %v", i, got, err)
+		}
+	}
+	h.wantLocked(quick, free)
+	for job, want := range []agent.Setting{quick, free} {
+		if _, err := a.End(t.Context(), uint32(job+1), "n1"); err != nil {
+			t.Fatal(err)
+		}
+		h.wantLocked(want, free)
+	}
+	h.wantFree()
+}
+
+func TestARunOfTheSameJobReplacesOneWhoseEpilogNeverCame(t *testing.T) {
+	h := newHost(t, twoGPUs)
+	a := h.started()
+	apply(h, a, "first", 1, slow, 0)
+	apply(h, a, "second", 1, quick, 1)
+	h.wantLocked(free, quick)
+	ended := a.Ended()
+	if len(ended) != 1 || ended[0].Run.ID != "first" {
+		t.Errorf("ended: %+v", ended)
+	}
+	other := h.run("third", 1, slow, 0)
+	other.Node = "n2" // another node that this machine plays
+	if _, err := a.Apply(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	h.wantLocked(slow, quick)
+}
+
+func TestApplyingARunTwiceChangesNothing(t *testing.T) {
+	h := newHost(t, twoGPUs)
+	a := h.started()
+	for range 2 {
+		if got, err := a.Apply(t.Context(), h.run("r1", 1, slow, 0)); err != nil || !got.Locked {
+			t.Fatalf("%+v, %v", got, err)
+		}
+	}
+	end(a, 1)
+	h.wantFree()
+}
+
+func TestALockOverALockKeepsWhatWasBeforeTheFirst(t *testing.T) {
+	h := newHost(t, twoGPUs)
+	a := h.started()
+	prior := func() agent.Held { return a.State().GPUs[entryOf(a)].Entry.Domains["core"] }
+	apply(h, a, "r1", 1, slow, 0)
+	first := prior()
+	if first.Prior != agent.PriorUnknown || first.Run != "r1" || first.Job != 1 || first.MHz != 1600 {
+		t.Errorf("first lock: %+v", first)
+	}
+	apply(h, a, "r2", 2, quick, 0)
+	if second := prior(); second.Prior != agent.PriorUnknown || !second.Since.Equal(first.Since) || second.Run != "r2" || second.MHz != 1800 {
+		t.Errorf("second lock: %+v", second)
+	}
+	end(a, 1)
+	end(a, 2)
+	apply(h, a, "r3", 3, slow, 0)
+	if third := prior(); third.Prior != agent.PriorUnlocked {
+		t.Errorf("lock of what this agent freed: %+v", third)
+	}
+}
+
+// entryOf is the index of the only GPU with an entry.
+func entryOf(a *agent.Agent) int {
+	for i, g := range a.State().GPUs {
+		if g.Entry != nil {
+			return i
+		}
+	}
+	return -1
+}
+
+func TestEveryErrorOfADeviceDuringApplyLeavesAllGPUsOfTheJobAtDefault(t *testing.T) {
+	kinds := []gpu.FaultKind{gpu.FaultPermission, gpu.FaultUnsupported, gpu.FaultTransient, gpu.FaultLost, gpu.FaultReload}
+	for _, op := range []gpu.Op{gpu.OpClocks, gpu.OpSharing, gpu.OpLock, gpu.OpRead} {
+		for _, kind := range kinds {
+			for after := range 2 {
+				fault := gpu.Fault{GPU: 1, Op: op, Kind: kind, After: after}
+				t.Run(fault.String(), func(t *testing.T) { applyWithFault(t, fault) })
+			}
+		}
+	}
+}
+
+// applyWithFault applies a run of two GPUs while something goes wrong with the
+// second, and ends it when all is well again.
+func applyWithFault(t *testing.T, fault gpu.Fault) {
+	t.Helper()
+	h := newHost(t, twoGPUs)
+	a := h.started()
+	a.SettleOneByOne()
+	h.faults.Add(fault)
+	got, err := a.Apply(t.Context(), h.run("r1", 1, slow, 0, 1))
+	if got.Locked != (err == nil) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if err == nil { // the fault hit nothing, or was mended
+		h.wantLocked(slow, slow)
+	} else if h.locked(0) != free {
+		t.Errorf("the other GPU is locked at %v", h.locked(0))
+	}
+	h.faults.Clear()
+	if fault.Kind == gpu.FaultLost {
+		h.reboot(false)
+		_, err = h.agent(nil).Start(t.Context())
+	} else {
+		_, err = a.End(t.Context(), 1, "n1")
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	h.wantFree()
+}
+
+func TestALockThatIsRefusedLeavesNoEntryEvenIfUnlockingIsRefusedToo(t *testing.T) {
+	h := newHost(t, twoGPUs)
+	a := h.started()
+	h.faults.Add(gpu.Fault{GPU: -1, Op: gpu.OpLock, Kind: gpu.FaultPermission}, gpu.Fault{GPU: -1, Op: gpu.OpUnlock, Kind: gpu.FaultPermission})
+	if _, err := a.Apply(t.Context(), h.run("r1", 1, slow, 0, 1)); !errors.Is(err, gpu.ErrPermission) {
+		t.Errorf("error %v", err)
+	}
+	h.wantFree()
+}
+
+func TestAnApplyThatCompletesAfterTheHooksDeadlineIsUndone(t *testing.T) {
+	for _, delay := range []time.Duration{150 * time.Millisecond, 300 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHost(t, twoGPUs)
+			a := h.started()
+			h.faults.Add(gpu.Fault{GPU: 1, Op: gpu.OpLock, Kind: gpu.FaultSlow, Delay: delay})
+			r := h.run("r1", 1, slow, 0, 1)
+			r.Deadline = time.Now().Add(200 * time.Millisecond)
+			got, err := a.Apply(t.Context(), r)
+			if !errors.Is(err, agent.ErrLate) || got.Locked {
+				t.Errorf("%+v, %v", got, err)
+			}
+			h.wantFree()
+		})
+	}
+}
+
+func TestAnApplyWhoseCallerHasGoneIsUndone(t *testing.T) {
+	h := newHost(t, twoGPUs)
+	a := h.started()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got, err := a.Apply(ctx, h.run("r1", 1, slow, 0)); err == nil || got.Locked {
+		t.Errorf("%+v, %v", got, err)
+	}
+	h.wantFree()
+}
+
+func TestACallThatHangsHoldsNobodyUpAndIsUndoneWhenItComesBack(t *testing.T) {
+	for _, op := range []gpu.Op{gpu.OpLock, gpu.OpRead, gpu.OpSharing, gpu.OpClocks} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHost(t, twoGPUs)
+			a := h.started()
+			h.faults.Add(gpu.Fault{GPU: 1, Op: op, Kind: gpu.FaultSlow, Delay: time.Hour, Count: 1})
+			began := time.Now()
+			if _, err := a.Apply(t.Context(), h.run("r1", 1, slow, 0, 1)); !errors.Is(err, agent.ErrStuck) {
+				t.Errorf("%s: %v", op, err)
+			}
+			if _, err := a.Apply(t.Context(), h.run("r2", 2, slow, 1)); !errors.Is(err, agent.ErrStuck) {
+				t.Errorf("%s: another run: %v", op, err)
+			}
+			if got, err := a.Apply(t.Context(), h.run("r3", 3, quick, 0)); err != nil || got.Locked {
+				t.Errorf("%s: a run beside it: %+v, %v", op, got, err)
+			}
+			end(a, 1)
+			end(a, 2)
+			if took := time.Since(began); took > 2*time.Second {
+				t.Errorf("%s: took %s", op, took)
+			}
+			h.wantLocked(quick)
+			time.Sleep(2 * time.Hour) //nolint:forbidigo // in a bubble
+			synctest.Wait()
+			end(a, 3)
+			h.wantFree()
+		})
+	}
+}
+
+func TestAnUnlockThatHangsKeepsTheEntryUntilItComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t, twoGPUs)
+		a := h.started()
+		apply(h, a, "r1", 1, slow, 0)
+		h.faults.Add(gpu.Fault{GPU: 0, Op: gpu.OpUnlock, Kind: gpu.FaultSlow, Delay: time.Minute, Count: 1})
+		if _, err := a.End(t.Context(), 1, "n1"); !errors.Is(err, agent.ErrStuck) {
+			t.Errorf("end: %v", err)
+		}
+		if len(h.journal.files(".json")) != 1 {
+			t.Error("the entry has gone")
+		}
+		time.Sleep(2 * time.Minute) //nolint:forbidigo // in a bubble
+		synctest.Wait()
+		h.wantFree()
+	})
+}
+
+func TestARunWithoutAPlaceInTheJournalIsToldWhy(t *testing.T) {
+	h := newHost(t, twoGPUs)
+	f := &fuse{}
+	a := h.agent(f)
+	if _, err := a.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f.fail, f.last = f.steps+1, 1<<30
+	got, err := a.Apply(t.Context(), h.run("r1", 1, slow, 0))
+	if !errors.Is(err, errFull) || got.Locked || !strings.Contains(got.HandsOff, "no space") {
+		t.Errorf("%+v, %v", got, err)
+	}
+	h.wantFree()
+}
+
+func BenchmarkApplyAndEndOnADisk(b *testing.B) {
+	for _, spec := range []string{"sim:1,model=GTX1080Ti", "sim:8,model=GTX1080Ti"} {
+		b.Run(spec, func(b *testing.B) {
+			a, uuids := onDisk(b, spec)
+			for b.Loop() {
+				r := agent.Run{ID: agent.NewRunID(), Job: 1, GPUs: uuids, Setting: slow}
+				_, err := a.Apply(b.Context(), r)
+				_, ending := a.End(b.Context(), 1, "")
+				if err := errors.Join(err, ending, a.Forget(r.ID)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// onDisk is an agent whose files are on a disk.
+func onDisk(b *testing.B, spec string) (a *agent.Agent, uuids []string) {
+	b.Helper()
+	library, err := gpu.OpenSim(spec, &gpu.SimOptions{Profiles: profiles()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	journal, err := agent.OpenFolder(b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	runs, err := agent.OpenFolder(b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	a = agent.New(agent.Options{Journal: journal, Runs: runs, Library: library})
+	if _, err := a.Start(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	for _, g := range a.State().GPUs {
+		uuids = append(uuids, g.Identity.UUID)
+	}
+	return a, uuids
+}
+
+func TestASweepSparesAGPUThatWasLockedForARunMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t, twoGPUs)
+		a := h.started()
+		apply(h, a, "r1", 1, slow, 0)
+		h.faults.Add(gpu.Fault{GPU: 0, Op: gpu.OpUnlock, Kind: gpu.FaultPermission})
+		end(a, 1) // the entry is kept, for a sweep to try again
+		h.faults.Clear()
+		h.faults.Add(gpu.Fault{GPU: -1, Op: gpu.OpOpen, Kind: gpu.FaultSlow, Delay: time.Second})
+		swept := make(chan error, 1)
+		go func() {
+			_, err := a.Sweep(t.Context(), alive, alive)
+			swept <- err
+		}()
+		synctest.Wait() // the sweep opens the GPUs
+		if got, err := a.Apply(t.Context(), h.run("r2", 2, quick, 0)); err != nil || !got.Locked {
+			t.Errorf("%+v, %v", got, err)
+		}
+		if err := <-swept; err != nil {
+			t.Error(err)
+		}
+		h.wantLocked(quick)
+	})
+}
+
+// deafLibrary has GPUs that take locks and don't heed them.
+type deafLibrary struct{ gpu.Library }
+
+type deafDevice struct{ gpu.Device }
+
+func (deafDevice) Lock(gpu.Domain, dvfsmodel.MHz) error { return nil }
+
+func (l deafLibrary) Devices() ([]gpu.Device, error) {
+	devices, err := l.Library.Devices()
+	for i := range devices {
+		devices[i] = deafDevice{devices[i]}
+	}
+	return devices, err
+}
+
+func TestAGPUThatRunsFasterThanItWasLockedAtIsGivenBack(t *testing.T) {
+	h := newHost(t, twoGPUs)
+	h.options = func(o *agent.Options) { o.Library = deafLibrary{h.library} }
+	if err := h.sims[0].Run(anyWork); err != nil {
+		t.Fatal(err)
+	}
+	a := h.started()
+	got, err := a.Apply(t.Context(), h.run("r1", 1, slow, 0))
+	if err == nil || got.Locked || !strings.Contains(got.HandsOff, "locked at 1600,4000 MHz") {
+		t.Errorf("%+v, %v", got, err)
+	}
+	h.wantFree()
+}

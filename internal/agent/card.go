@@ -1,0 +1,206 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/epplan/epplan/internal/gpu"
+)
+
+// ErrStuck tells that a call of a GPU's driver hasn't come back. The GPU is
+// left alone until it does.
+var ErrStuck = errors.New("the GPU's driver doesn't answer")
+
+// card is a GPU with what the agent knows of it.
+type card struct {
+	id      gpu.Identity
+	timeout time.Duration // of one call
+	// late is called after a call that hung has come back.
+	late func(*card)
+	// turn is held while the GPU's clocks and its journal are changed. It is
+	// never held longer than bounded calls and the journal's file take.
+	turn chan struct{}
+
+	mu     sync.Mutex
+	dev    gpu.Device
+	table  *gpu.Clocks // once read
+	hung   int         // calls that haven't come back in time
+	entry  *Entry      // nil: nothing is locked by us
+	sure   bool        // the clocks are as the entry says
+	freed  bool        // we unlocked it, and nobody of us locked it since
+	alien  string      // why somebody else is thought to set its clocks
+	strays int         // samples in a row that don't fit the lock
+	stray  time.Time   // the first of them
+	// sampled is when it was last read; the agent's mu guards it.
+	sampled time.Time
+}
+
+func newCard(dev gpu.Device, timeout time.Duration, late func(*card)) *card {
+	return &card{id: dev.Identity(), dev: dev, timeout: timeout, late: late, turn: make(chan struct{}, 1)}
+}
+
+// take waits for the card's turn.
+func (c *card) take(ctx context.Context) error {
+	select {
+	case c.turn <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case c.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for %s: %w", c.id.UUID, context.Cause(ctx))
+	}
+}
+
+func (c *card) yield() { <-c.turn }
+
+// reopen gives the card a new handle, after the driver was reloaded or the GPU
+// came back.
+func (c *card) reopen(dev gpu.Device) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dev, c.table = dev, nil
+}
+
+// journalled is the card's entry, nil where there is none.
+func (c *card) journalled() *Entry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.entry
+}
+
+// record notes what is journalled and whether the clocks are known to be so.
+func (c *card) record(e *Entry, sure bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.entry, c.sure, c.strays = e, sure, 0
+	c.freed = e == nil && sure
+	if e == nil {
+		c.alien = ""
+	}
+}
+
+// spare takes clocks out of the card's entry that weren't in the one before,
+// and weren't locked since.
+func (c *card) spare(before *Entry, free ...gpu.Domain) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, d := range free {
+		if _, locked := before.held(d); !locked {
+			c.entry = c.entry.without(d)
+		}
+	}
+}
+
+// is tells whether the card is known to be locked at a setting.
+func (c *card) is(want Setting) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sure && c.entry != nil && c.entry.setting() == want
+}
+
+// disturbed is why somebody else is thought to set the card's clocks.
+func (c *card) disturbed() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.alien
+}
+
+// reclaim forgets that somebody else is thought to set the clocks.
+func (c *card) reclaim() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.alien, c.strays = "", 0
+}
+
+// prior is what is known of a clock that isn't in the journal.
+func (c *card) prior() Prior {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.freed {
+		return PriorUnlocked
+	}
+	return PriorUnknown
+}
+
+// can tells whether a clock of the card can be locked.
+func (c *card) can(d gpu.Domain) bool {
+	c.mu.Lock()
+	dev := c.dev
+	c.mu.Unlock()
+	can := dev.Capability()
+	return d == gpu.Core && can.LockCore || d == gpu.Mem && can.LockMem
+}
+
+// clocks is the card's table, read once.
+func (c *card) clocks() (*gpu.Clocks, error) {
+	c.mu.Lock()
+	table := c.table
+	c.mu.Unlock()
+	if table != nil {
+		return table, nil
+	}
+	read, err := call(c, gpu.Device.Clocks)
+	if err != nil {
+		return nil, fmt.Errorf("clocks of %s: %w", c.id.UUID, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.table = &read
+	return c.table, nil
+}
+
+// answer is what a call of a driver returns.
+type answer[T any] struct {
+	value T
+	err   error
+}
+
+// call calls the card's driver and waits for it no longer than the card's
+// timeout. While a call hangs, no other is made.
+func call[T any](c *card, what func(gpu.Device) (T, error)) (T, error) {
+	var none T
+	c.mu.Lock()
+	dev, hung := c.dev, c.hung
+	c.mu.Unlock()
+	if hung > 0 {
+		return none, fmt.Errorf("%s: %w", c.id.UUID, ErrStuck)
+	}
+	answers := make(chan answer[T], 1)
+	go func() {
+		value, err := what(dev)
+		answers <- answer[T]{value, err}
+	}()
+	timer := time.NewTimer(c.timeout)
+	defer timer.Stop()
+	select {
+	case a := <-answers:
+		return a.value, a.err
+	case <-timer.C:
+	}
+	c.mu.Lock()
+	c.hung++
+	c.mu.Unlock()
+	go func() {
+		<-answers
+		c.mu.Lock()
+		c.hung--
+		free := c.hung == 0
+		c.mu.Unlock()
+		if free {
+			c.late(c)
+		}
+	}()
+	return none, fmt.Errorf("%s: %w within %s", c.id.UUID, ErrStuck, c.timeout)
+}
+
+// do is call for what returns an error alone.
+func (c *card) do(what func(gpu.Device) error) error {
+	_, err := call(c, func(dev gpu.Device) (struct{}, error) { return struct{}{}, what(dev) })
+	return err
+}

@@ -1,0 +1,267 @@
+package agent_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/epplan/epplan/internal/agent"
+	"github.com/epplan/epplan/internal/gpu"
+)
+
+// scenario is what a process does until it dies. Prepare comes before, by
+// another process.
+type scenario struct {
+	name    string
+	prepare func(h *host, a *agent.Agent)
+	play    func(h *host, a *agent.Agent)
+}
+
+func apply(h *host, a *agent.Agent, id string, job uint32, want agent.Setting, gpus ...int) {
+	_, _ = a.Apply(context.Background(), h.run(id, job, want, gpus...))
+}
+
+func end(a *agent.Agent, job uint32) { _, _ = a.End(context.Background(), job, "n1") }
+
+var scenarios = []scenario{
+	{name: "one GPU", play: func(h *host, a *agent.Agent) {
+		apply(h, a, "r1", 1, slow, 0)
+		end(a, 1)
+		_ = a.Forget("r1")
+	}},
+	{name: "two GPUs", play: func(h *host, a *agent.Agent) {
+		apply(h, a, "r1", 1, slow, 0, 1)
+		end(a, 1)
+	}},
+	{name: "one clock", play: func(h *host, a *agent.Agent) {
+		apply(h, a, "r1", 1, coreLow, 1)
+		end(a, 1)
+	}},
+	{name: "shards", play: func(h *host, a *agent.Agent) {
+		apply(h, a, "r1", 1, slow, 0)
+		apply(h, a, "r2", 2, quick, 0)
+		end(a, 1)
+		end(a, 2)
+	}},
+	{name: "a shard that leaves one clock", play: func(h *host, a *agent.Agent) {
+		apply(h, a, "r1", 1, slow, 0)
+		apply(h, a, "r2", 2, coreLow, 0)
+		end(a, 2)
+		end(a, 1)
+	}},
+	{name: "a shard that opts out", play: func(h *host, a *agent.Agent) {
+		apply(h, a, "r1", 1, slow, 0, 1)
+		apply(h, a, "r2", 2, free, 0)
+		end(a, 1)
+	}},
+	{name: "requeue without an Epilog", play: func(h *host, a *agent.Agent) {
+		apply(h, a, "r1", 1, slow, 0)
+		apply(h, a, "r2", 1, quick, 1)
+		end(a, 1)
+	}},
+	{name: "restore by hand", play: func(h *host, a *agent.Agent) {
+		apply(h, a, "r1", 1, slow, 0, 1)
+		_, _ = a.Restore(context.Background(), "by hand")
+		end(a, 1)
+	}},
+	{name: "hands off", play: func(h *host, a *agent.Agent) {
+		apply(h, a, "r1", 1, slow, 0, 1)
+		_ = a.HandsOff(context.Background(), "r1", "limit")
+	}},
+	{name: "sweep", play: func(h *host, a *agent.Agent) {
+		apply(h, a, "r1", 1, slow, 0)
+		_, _ = a.Sweep(context.Background(), gone, gone)
+	}},
+	{name: "stop", play: func(h *host, a *agent.Agent) {
+		apply(h, a, "r1", 1, slow, 0, 1)
+		_, _ = a.Stop(context.Background())
+	}},
+	{name: "rollback", play: func(h *host, a *agent.Agent) {
+		h.faults.Add(gpu.Fault{GPU: 1, Op: gpu.OpLock, Kind: gpu.FaultTransient, After: 1})
+		apply(h, a, "r1", 1, slow, 0, 1)
+		end(a, 1)
+	}},
+	{
+		name:    "start after a crash",
+		prepare: func(h *host, a *agent.Agent) { apply(h, a, "r1", 1, slow, 0, 1) },
+		play:    func(*host, *agent.Agent) {},
+	},
+	{
+		name: "start with a file that can't be read",
+		prepare: func(h *host, a *agent.Agent) {
+			apply(h, a, "r1", 1, slow, 0, 1)
+			h.journal.put(h.uuids[0]+".json", `{"schema":1,"uu`)
+			h.journal.put(h.uuids[1]+".json.tmp", `{`)
+			h.journal.put("notes.txt", "remember the milk")
+		},
+		play: func(*host, *agent.Agent) {},
+	},
+}
+
+// crash is what is lost when a process ends.
+type crash int
+
+const (
+	killed    crash = iota // nothing but the process
+	powerLost              // all that isn't durable
+	powerLostFolderKept
+)
+
+// playUntil plays a scenario on a fresh host until its fuse blows, and then
+// lets another process start. It returns how many steps were taken.
+func (s *scenario) playUntil(t *testing.T, f *fuse, how crash) int {
+	t.Helper()
+	h := newHost(t, twoGPUs)
+	h.options = func(o *agent.Options) { o.Grace = 1 }
+	if s.prepare != nil {
+		s.prepare(h, h.started())
+	}
+	a := h.agent(f)
+	a.SettleOneByOne()
+	_, _ = a.Start(t.Context())
+	s.play(h, a)
+	steps := f.steps
+	if f.at == 0 {
+		return steps
+	}
+	if !f.dead {
+		t.Fatalf("step %d of %d was never reached", f.at, steps)
+	}
+	before := a.Ended()
+	h.faults.Clear()
+	if how != killed {
+		h.reboot(how == powerLostFolderKept)
+	}
+	h.recover(before, how)
+	return steps
+}
+
+// recover starts a process after a crash and fails unless it finds everything
+// in order.
+func (h *host) recover(endedBefore []agent.Closed, how crash) {
+	h.t.Helper()
+	a := h.agent(nil)
+	report, err := a.Start(h.t.Context())
+	if err != nil || !report.Clean() {
+		h.t.Errorf("start after the crash: %v, %+v", err, report)
+	}
+	h.wantFree()
+	if left := append(h.journal.files(".tmp"), h.journal.files(".done")...); len(left) > 0 {
+		h.t.Errorf("left behind: %v", left)
+	}
+	swept, err := a.Sweep(h.t.Context(), gone, gone)
+	if err != nil {
+		h.t.Errorf("sweep after the crash: %v", err)
+	}
+	ended := a.Ended()
+	ids := make([]string, 0, len(ended))
+	for _, c := range ended {
+		ids = append(ids, c.Run.ID)
+	}
+	if len(slices.Compact(slices.Clone(ids))) != len(ids) || len(swept.Closed) > len(ids) {
+		h.t.Errorf("ended runs %v, just closed %d", ids, len(swept.Closed))
+	}
+	if how == killed { // an ended run that isn't forgotten is still known, at least as open
+		for _, c := range endedBefore {
+			if !slices.Contains(ids, c.Run.ID) && len(h.runs.files(c.Run.ID+".json")) > 0 {
+				h.t.Errorf("run %s is lost", c.Run.ID)
+			}
+		}
+	}
+	for _, id := range ids {
+		if err := a.Forget(id); err != nil {
+			h.t.Errorf("forget: %v", err)
+		}
+	}
+	if left := h.runs.files(""); len(left) > 0 {
+		h.t.Errorf("left of runs: %v", left)
+	}
+	if got, err := a.Apply(h.t.Context(), h.run("next", 9, slow, 0, 1)); err != nil || !got.Locked {
+		h.t.Errorf("the next run: %+v, %v", got, err)
+	}
+	if _, err := a.End(h.t.Context(), 9, "n1"); err != nil {
+		h.t.Errorf("the next run's end: %v", err)
+	}
+	h.wantFree()
+}
+
+func TestACrashAtAnyStepLeavesNoGPULockedAfterTheNextStart(t *testing.T) {
+	crashes := 0
+	for _, s := range scenarios {
+		t.Run(s.name, func(t *testing.T) {
+			steps := s.playUntil(t, &fuse{}, killed)
+			for n := 1; n <= steps; n++ {
+				for _, after := range []bool{false, true} {
+					for _, how := range []crash{killed, powerLost, powerLostFolderKept} {
+						s.playUntil(t, &fuse{at: n, after: after}, how)
+						if t.Failed() {
+							t.Fatalf("crash %d at step %d of %d, once it was done: %v", how, n, steps, after)
+						}
+						crashes++
+					}
+				}
+			}
+		})
+	}
+	t.Logf("%d crashes", crashes)
+	if crashes < 200 {
+		t.Errorf("%d crashes, want at least 200", crashes)
+	}
+}
+
+func TestADiskThatIsFullAtAnyStepLeavesNothingLockedAndNoRunAtOddClocks(t *testing.T) {
+	failures := 0
+	for _, s := range scenarios {
+		t.Run(s.name, func(t *testing.T) {
+			steps := s.playUntil(t, &fuse{}, killed)
+			for n := 1; n <= steps; n++ {
+				for _, last := range []int{n, n + 3, 1 << 30} {
+					s.playFull(t, n, last)
+					if t.Failed() {
+						t.Fatalf("disk full from step %d to %d of %d", n, last, steps)
+					}
+					failures++
+				}
+			}
+		})
+	}
+	t.Logf("%d full disks", failures)
+}
+
+// playFull plays a scenario while the disk is full from one step to another,
+// then lets the same process sweep with an empty disk.
+func (s *scenario) playFull(t *testing.T, from, to int) {
+	t.Helper()
+	h := newHost(t, twoGPUs)
+	h.options = func(o *agent.Options) { o.Grace = 1 }
+	if s.prepare != nil {
+		s.prepare(h, h.started())
+	}
+	f := &fuse{fail: from, last: to}
+	a := h.agent(f)
+	a.SettleOneByOne()
+	_, _ = a.Start(t.Context())
+	s.play(h, a)
+	for i := range h.sims { // what is locked is journalled, whatever the disk did
+		if h.locked(i) != free && len(h.journal.files(h.uuids[i]+".json")) == 0 {
+			t.Errorf("GPU %d is locked at %v without an entry", i, h.locked(i))
+		}
+	}
+	f.mu.Lock()
+	f.fail = 0
+	f.mu.Unlock()
+	h.faults.Clear()
+	swept, err := a.Sweep(t.Context(), gone, gone)
+	if err != nil || !swept.Report.Clean() {
+		t.Errorf("sweep with an empty disk: %v %+v", err, swept)
+	}
+	h.wantFree()
+	for _, c := range a.Ended() {
+		if err := a.Forget(c.Run.ID); err != nil {
+			t.Errorf("forget: %v", err)
+		}
+	}
+	if left := h.runs.files(".json"); len(left) > 0 && s.prepare == nil {
+		t.Errorf("left of runs: %v", left)
+	}
+}

@@ -1,0 +1,21 @@
+// Package agent is the node side of epd: it locks the clocks of a job's GPUs,
+// watches them while the job runs, and gives them back.
+//
+// An [Agent] holds three things that agree with each other at every moment, or
+// can be made to agree after a crash at any moment:
+//
+//   - the open runs, each with what it wants of its GPUs, one file per run;
+//   - the journal, one file per GPU whose clocks this agent may have locked,
+//     written before a clock is touched and removed after it was given back;
+//   - the GPUs themselves.
+//
+// What a GPU should be at follows from its open runs alone: the fastest of
+// what they want in each domain, and default clocks as soon as one of them
+// wants those or anything about it went wrong. Every change of a run ends in
+// [Agent] settling its GPUs to that, so that an Epilog, a failed Prolog, the
+// guard and a restore are the same step. Nothing is ever locked that isn't in
+// the journal, and a restart replays the journal before anything else.
+//
+// Time is the wall clock of package time; the file system, the GPUs and what
+// Slurm says are handed in.
+package agent

@@ -1,0 +1,355 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/agent"
+	"github.com/epplan/epplan/internal/gpu"
+)
+
+var (
+	errDead = errors.New("the process is dead")
+	errFull = errors.New("no space left on device")
+)
+
+// fuse counts the steps that a process takes outside of itself, and ends or
+// hinders it at one of them. A dead process does nothing any more.
+type fuse struct {
+	mu    sync.Mutex
+	steps int
+	at    int  // dies at this step; 0: never
+	after bool // once the step was done
+	dead  bool
+	fail  int // this step of a file system fails; 0: none
+	last  int // and all up to this one
+}
+
+// step takes a step, unless the process is dead.
+func (f *fuse) step(do func() error) error {
+	return f.take(do, false)
+}
+
+func (f *fuse) take(do func() error, disk bool) error {
+	f.mu.Lock()
+	f.steps++
+	n := f.steps
+	if n == f.at && !f.after {
+		f.dead = true
+	}
+	dead := f.dead
+	full := disk && f.fail > 0 && n >= f.fail && n <= f.last
+	f.mu.Unlock()
+	if dead {
+		return errDead
+	}
+	if full {
+		return errFull
+	}
+	err := do()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n == f.at {
+		f.dead = true
+	}
+	if f.dead {
+		return errDead
+	}
+	return err
+}
+
+// node is a file: what is in it, and what would survive a loss of power.
+type node struct{ data, synced []byte }
+
+// disk is a folder in memory that knows what is durable.
+type disk struct {
+	mu      sync.Mutex
+	names   map[string]*node
+	durable map[string]*node
+}
+
+func newDisk() *disk { return &disk{names: map[string]*node{}, durable: map[string]*node{}} }
+
+// losePower keeps what is durable; with folder, the folder as it was, too.
+func (d *disk) losePower(folder bool) {
+	if !folder {
+		d.names = maps.Clone(d.durable)
+	}
+	for _, n := range d.names {
+		n.data = slices.Clone(n.synced)
+	}
+	d.durable = maps.Clone(d.names)
+}
+
+// files are the names that end so.
+func (d *disk) files(ending string) []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var found []string
+	for _, name := range slices.Sorted(maps.Keys(d.names)) {
+		if strings.HasSuffix(name, ending) {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+func (d *disk) put(name, text string) {
+	n := &node{data: []byte(text), synced: []byte(text)}
+	d.names[name], d.durable[name] = n, n
+}
+
+// fused is a disk seen by a process that may die.
+type fused struct {
+	disk *disk
+	fuse *fuse
+}
+
+func (f fused) do(step func() error) error {
+	return f.fuse.take(func() error {
+		f.disk.mu.Lock()
+		defer f.disk.mu.Unlock()
+		return step()
+	}, true)
+}
+
+func (f fused) Create(name string) (agent.File, error) {
+	n := &node{}
+	err := f.do(func() error { f.disk.names[name] = n; return nil })
+	return &fusedFile{f, n}, err
+}
+
+func (f fused) ReadFile(name string) (data []byte, err error) {
+	err = f.do(func() error {
+		n, ok := f.disk.names[name]
+		if !ok {
+			return fs.ErrNotExist
+		}
+		data = slices.Clone(n.data)
+		return nil
+	})
+	return data, err
+}
+
+func (f fused) Rename(from, to string) error {
+	return f.do(func() error {
+		n, ok := f.disk.names[from]
+		if !ok {
+			return fs.ErrNotExist
+		}
+		delete(f.disk.names, from)
+		f.disk.names[to] = n
+		return nil
+	})
+}
+
+func (f fused) Remove(name string) error {
+	return f.do(func() error {
+		if _, ok := f.disk.names[name]; !ok {
+			return fs.ErrNotExist
+		}
+		delete(f.disk.names, name)
+		return nil
+	})
+}
+
+func (f fused) Names() (names []string, err error) {
+	err = f.do(func() error { names = slices.Sorted(maps.Keys(f.disk.names)); return nil })
+	return names, err
+}
+
+func (f fused) Sync() error {
+	return f.do(func() error { f.disk.durable = maps.Clone(f.disk.names); return nil })
+}
+
+type fusedFile struct {
+	fused
+	node *node
+}
+
+func (f *fusedFile) Write(data []byte) (int, error) {
+	err := f.do(func() error { f.node.data = append(f.node.data, data...); return nil })
+	return len(data), err
+}
+
+func (f *fusedFile) Sync() error {
+	return f.do(func() error { f.node.synced = slices.Clone(f.node.data); return nil })
+}
+
+func (f *fusedFile) Close() error { return f.do(func() error { return nil }) }
+
+// fusedLibrary is a machine's GPUs seen by a process that may die.
+type fusedLibrary struct {
+	gpu.Library
+	fuse *fuse
+}
+
+func (l fusedLibrary) Devices() (found []gpu.Device, err error) {
+	err = l.fuse.step(func() error {
+		devices, err := l.Library.Devices()
+		for _, dev := range devices {
+			found = append(found, fusedDevice{dev, l.fuse})
+		}
+		return err
+	})
+	return found, err
+}
+
+type fusedDevice struct {
+	gpu.Device
+	fuse *fuse
+}
+
+func (d fusedDevice) Lock(domain gpu.Domain, f dvfsmodel.MHz) error {
+	return d.fuse.step(func() error { return d.Device.Lock(domain, f) })
+}
+
+func (d fusedDevice) Unlock(domain gpu.Domain) error {
+	return d.fuse.step(func() error { return d.Device.Unlock(domain) })
+}
+
+func (d fusedDevice) Read() (r gpu.Reading, err error) {
+	err = d.fuse.step(func() error { r, err = d.Device.Read(); return err })
+	return r, err
+}
+
+func (d fusedDevice) Clocks() (c gpu.Clocks, err error) {
+	err = d.fuse.step(func() error { c, err = d.Device.Clocks(); return err })
+	return c, err
+}
+
+// host is a node with two GPUs, its disks, and the agents that come and go.
+type host struct {
+	t       *testing.T
+	library *gpu.SimLibrary
+	sims    []*gpu.Sim
+	uuids   []string
+	faults  *gpu.Faults
+	journal *disk
+	runs    *disk
+	boot    string
+	options func(*agent.Options)
+}
+
+// profiles are read once: hosts are many.
+var profiles = sync.OnceValue(config.BuiltinProfiles)
+
+const twoGPUs = "sim:2,model=GTX1080Ti"
+
+func newHost(t *testing.T, spec string) *host {
+	t.Helper()
+	h := &host{t: t, faults: gpu.NewFaults(), journal: newDisk(), runs: newDisk(), boot: "boot-1"}
+	var err error
+	if h.library, err = gpu.OpenSim(spec, &gpu.SimOptions{Faults: h.faults, Profiles: profiles()}); err != nil {
+		t.Fatal(err)
+	}
+	if h.sims, err = h.library.Sims(); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range h.sims {
+		h.uuids = append(h.uuids, s.Identity().UUID)
+	}
+	return h
+}
+
+// agent makes a process that may die by a fuse; nil never blows.
+func (h *host) agent(f *fuse) *agent.Agent {
+	if f == nil {
+		f = &fuse{}
+	}
+	o := agent.Options{
+		Journal: fused{h.journal, f}, Runs: fused{h.runs, f}, Library: fusedLibrary{h.library, f},
+		Boot: h.boot, Driver: "driver-1",
+	}
+	if h.options != nil {
+		h.options(&o)
+	}
+	return agent.New(o)
+}
+
+// started is an agent that started well.
+func (h *host) started() *agent.Agent {
+	h.t.Helper()
+	a := h.agent(nil)
+	if _, err := a.Start(h.t.Context()); err != nil {
+		h.t.Fatal(err)
+	}
+	return a
+}
+
+// reboot is a loss of power.
+func (h *host) reboot(folder bool) {
+	h.t.Helper()
+	h.journal.losePower(folder)
+	h.runs.losePower(folder)
+	h.boot += "+1"
+	for _, s := range h.sims {
+		if err := s.Reboot(); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+}
+
+// locked is what a GPU is really locked at.
+func (h *host) locked(i int) agent.Setting {
+	h.t.Helper()
+	core, err := h.sims[i].Locked(gpu.Core)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	mem, err := h.sims[i].Locked(gpu.Mem)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return agent.Setting{Core: core, Mem: mem}
+}
+
+func (h *host) wantLocked(want ...agent.Setting) {
+	h.t.Helper()
+	for i, w := range want {
+		if got := h.locked(i); got != w {
+			h.t.Errorf("GPU %d is locked at %v, want %v", i, got, w)
+		}
+	}
+}
+
+// wantFree fails unless all GPUs are free and the journal is empty.
+func (h *host) wantFree() {
+	h.t.Helper()
+	for i := range h.sims {
+		if got := h.locked(i); got != (agent.Setting{}) {
+			h.t.Errorf("GPU %d is left locked at %v", i, got)
+		}
+	}
+	if left := h.journal.files(".json"); len(left) > 0 {
+		h.t.Errorf("left in the journal: %v", left)
+	}
+}
+
+// run is a run of a job on GPUs by index.
+func (h *host) run(id string, job uint32, want agent.Setting, gpus ...int) agent.Run {
+	r := agent.Run{ID: id, Job: job, Node: "n1", Setting: want, Started: time.Now()}
+	for _, i := range gpus {
+		r.GPUs = append(r.GPUs, h.uuids[i])
+	}
+	return r
+}
+
+func gone(context.Context, agent.Run) (agent.Life, error)  { return agent.LifeGone, nil }
+func alive(context.Context, agent.Run) (agent.Life, error) { return agent.LifeAlive, nil }
+
+var (
+	free    = agent.Setting{}
+	slow    = agent.Setting{Core: 1600, Mem: 4000}
+	quick   = agent.Setting{Core: 1800, Mem: 4500}
+	coreLow = agent.Setting{Core: 1700}
+)

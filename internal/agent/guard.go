@@ -1,0 +1,85 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Outlook is what is known by now of a running run. Zero leaves what was known
+// before.
+type Outlook struct {
+	Limit time.Duration // wall time from the start
+	Upper time.Duration // how long it takes at most, from the start, at its setting
+}
+
+// limitPart is the part of a short limit that the guard wants to be left,
+// where that is less than its margin.
+const limitPart = 20
+
+// Guard asks for each run at lowered clocks what its limit is now, and puts
+// those to default clocks for which it is at risk. When nobody answers, what
+// was known before holds.
+func (a *Agent) Guard(ctx context.Context, ask func(context.Context, Run) (Outlook, error)) error {
+	var errs []error
+	for _, run := range a.lowered() {
+		now, err := ask(ctx, run)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("limit of job %d: %w", run.Job, err))
+			now = Outlook{}
+		}
+		run = a.look(run, now)
+		if reason := atRisk(&run, time.Since(run.Started), a.options.Margin); reason != "" {
+			errs = append(errs, a.handsOff(ctx, run.ID, reason))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// lowered are the runs at lowered clocks that the guard watches.
+func (a *Agent) lowered() []Run {
+	ids := a.openRuns(func(r *Run) bool { return !r.Wish.Fixed && r.Setting != (Setting{}) })
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var low []Run
+	for _, id := range ids {
+		if r, ok := a.runs[id]; ok && r.wants() != (Setting{}) {
+			low = append(low, r.Run)
+		}
+	}
+	return low
+}
+
+// look notes what is known by now and returns the run with it.
+func (a *Agent) look(run Run, now Outlook) Run {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if now.Limit > 0 {
+		run.Limit = now.Limit
+	}
+	if now.Upper > 0 {
+		run.Upper = now.Upper
+	}
+	if r, ok := a.runs[run.ID]; ok {
+		r.Limit, r.Upper = run.Limit, run.Upper
+	}
+	return run
+}
+
+// atRisk says why a run's limit is at risk at its setting; "" when it isn't.
+func atRisk(run *Run, elapsed, margin time.Duration) string {
+	if run.Limit <= 0 {
+		return ""
+	}
+	end := run.Limit - min(margin, run.Limit/limitPart)
+	switch {
+	case run.Upper <= 0:
+		return "nobody knows how long it takes at most"
+	case elapsed > run.Upper:
+		return fmt.Sprintf("runs longer than %s, its bound", run.Upper)
+	case run.Upper > end:
+		return fmt.Sprintf("may run for %s, too near to its limit of %s", run.Upper, run.Limit)
+	}
+	return ""
+}

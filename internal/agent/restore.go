@@ -1,0 +1,199 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Fate is what became of a journal entry.
+type Fate string
+
+// An entry whose clocks couldn't be given back is kept, and tried again.
+const (
+	FateRestored Fate = "restored" // clocks given back, entry removed
+	FateKept     Fate = "kept"     // not given back
+	FateDropped  Fate = "dropped"  // the machine was booted since: nothing is locked
+	FateAside    Fate = "aside"    // unreadable: clocks given back, file moved aside
+)
+
+// Restored is what became of one GPU's entry.
+type Restored struct {
+	UUID string
+	Fate Fate
+	Note string
+	Err  error // why it was kept
+}
+
+// Report is what a restore did.
+type Report struct {
+	GPUs  []Restored
+	Notes []string // beside GPUs: files that can't be read
+}
+
+// Clean tells whether no entry is left.
+func (r *Report) Clean() bool {
+	return !slices.ContainsFunc(r.GPUs, func(g Restored) bool { return g.Fate == FateKept })
+}
+
+// Err is why entries were kept; nil when none was.
+func (r *Report) Err() error {
+	errs := make([]error, 0, len(r.GPUs))
+	for _, g := range r.GPUs {
+		errs = append(errs, g.Err)
+	}
+	return errors.Join(errs...)
+}
+
+// Restore gives back the clocks of the named GPUs, of all where none is named,
+// by what the journal's files say. Open runs on them stay at default clocks
+// for the rest of their time, for the given reason. The error says what
+// prevented the journal from being read; what couldn't be given back is in the
+// report.
+func (a *Agent) Restore(ctx context.Context, reason string, uuids ...string) (Report, error) {
+	cards := a.allCards()
+	if len(uuids) > 0 {
+		cards = a.cardsOf(uuids)
+	}
+	affected := a.giveUp(cards, reason)
+	for _, c := range cards {
+		c.reclaim()
+	}
+	report, err := a.replay(ctx, uuids)
+	return report, errors.Join(err, a.settleAll(ctx, affected))
+}
+
+// RestoreJournal gives back all clocks that a journal names, without an agent
+// and its runs.
+func RestoreJournal(ctx context.Context, options Options) (Report, error) {
+	a := New(options)
+	opening := a.open()
+	report, err := a.replay(ctx, nil)
+	return report, errors.Join(opening, err)
+}
+
+// replay gives back what the journal's files name, of all GPUs or some.
+func (a *Agent) replay(ctx context.Context, uuids []string) (Report, error) {
+	a.mu.Lock()
+	first := !a.replayed
+	a.mu.Unlock()
+	names, foreign, err := liveFiles(a.journal.folder, first)
+	if err != nil && names == nil {
+		return Report{}, fmt.Errorf("read the journal: %w", err)
+	}
+	var report Report
+	for _, name := range foreign {
+		report.Notes = append(report.Notes, a.moveAside(name))
+	}
+	if err != nil {
+		report.Notes = append(report.Notes, err.Error())
+	}
+	for _, uuid := range names {
+		if len(uuids) == 0 || slices.Contains(uuids, uuid) {
+			report.GPUs = append(report.GPUs, a.replayOne(ctx, uuid, false))
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.replayed = true
+	return report, nil
+}
+
+// moveAside moves a file that isn't an entry aside and says so.
+func (a *Agent) moveAside(name string) string {
+	if err := setAside(a.journal.folder, name); err != nil {
+		return fmt.Sprintf("the journal's file %q is foreign and can't be moved aside: %v", name, err)
+	}
+	return fmt.Sprintf("the journal's file %q is foreign: moved aside", name)
+}
+
+// replayOne gives back what one entry names. With spare, it leaves a GPU alone
+// that is locked for a run, and says nothing.
+func (a *Agent) replayOne(ctx context.Context, uuid string, spare bool) Restored {
+	c := a.card(uuid)
+	if c != nil {
+		if err := c.take(ctx); err != nil {
+			return Restored{UUID: uuid, Fate: FateKept, Err: err}
+		}
+		defer c.yield()
+		if spare && a.untouchable(c) {
+			return Restored{}
+		}
+	}
+	entry, err := a.journal.read(uuid)
+	switch {
+	case err != nil && gone(err) == nil:
+		return Restored{UUID: uuid, Fate: FateRestored, Note: "meanwhile"}
+	case errors.Is(err, errForeign):
+		return a.replayUnreadable(c, uuid, err)
+	case err != nil:
+		return a.replayUnread(c, uuid, err)
+	case entry.Boot != "" && a.options.Boot != "" && entry.Boot != a.options.Boot:
+		return a.drop(c, uuid)
+	case c == nil:
+		err := fmt.Errorf("%s: %w: its clocks can't be given back before it is", uuid, ErrNoGPU)
+		return Restored{UUID: uuid, Fate: FateKept, Err: err}
+	}
+	c.record(entry, false)
+	note, err := a.release(c)
+	if err != nil {
+		return Restored{UUID: uuid, Fate: FateKept, Note: note, Err: err}
+	}
+	return Restored{UUID: uuid, Fate: FateRestored, Note: note}
+}
+
+// drop removes an entry of before the machine was booted.
+func (a *Agent) drop(c *card, uuid string) Restored {
+	const note = "the machine was booted since: nothing is locked"
+	if err := a.journal.retire(uuid); err != nil {
+		return Restored{UUID: uuid, Fate: FateKept, Note: note, Err: err}
+	}
+	if c != nil {
+		c.record(nil, false)
+	}
+	return Restored{UUID: uuid, Fate: FateDropped, Note: note}
+}
+
+// replayUnread gives a GPU's clocks back though the disk doesn't say what was
+// locked, and keeps the file.
+func (a *Agent) replayUnread(c *card, uuid string, err error) Restored {
+	if c != nil {
+		err = errors.Join(err, a.unlockAll(c))
+	}
+	return Restored{UUID: uuid, Fate: FateKept, Err: err}
+}
+
+// replayUnreadable treats an entry that can't be understood as one of all
+// clocks.
+func (a *Agent) replayUnreadable(c *card, uuid string, why error) Restored {
+	if c == nil && isGPU(uuid) {
+		err := fmt.Errorf("%s: %w: its clocks can't be given back before it is: %w", uuid, ErrNoGPU, why)
+		return Restored{UUID: uuid, Fate: FateKept, Err: err}
+	}
+	if c != nil {
+		if err := a.unlockAll(c); err != nil {
+			return Restored{UUID: uuid, Fate: FateKept, Note: why.Error(), Err: err}
+		}
+	}
+	if err := setAside(a.journal.folder, uuid+live); err != nil {
+		return Restored{UUID: uuid, Fate: FateKept, Note: why.Error(), Err: err}
+	}
+	if c != nil {
+		c.record(nil, true)
+	}
+	return Restored{UUID: uuid, Fate: FateAside, Note: why.Error()}
+}
+
+// unlockAll gives back whatever the card can lock.
+func (a *Agent) unlockAll(c *card) error {
+	var err error
+	for _, d := range domains {
+		_, unlocking := a.unlock(c, d)
+		err = errors.Join(err, unlocking)
+	}
+	return err
+}
+
+// isGPU tells whether a name looks like a GPU's.
+func isGPU(uuid string) bool { return len(uuid) > 4 && uuid[:4] == "GPU-" }

@@ -1,0 +1,260 @@
+package agent
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+)
+
+// ErrNoRun tells that no such run is open: its Prolog never came here, or its
+// end was seen before.
+var ErrNoRun = errors.New("no such run is open")
+
+// Wish is what the user asked for.
+type Wish struct {
+	OptOut bool `json:"opt_out,omitempty"` // default clocks
+	// Fixed clocks were chosen by the user, whom the guard leaves to it.
+	Fixed bool `json:"fixed,omitempty"`
+}
+
+// Run is one run of a job on this node. A job that is requeued runs again,
+// under another id.
+type Run struct {
+	ID      string        `json:"run"` // by [NewRunID]
+	Job     uint32        `json:"job"`
+	Node    string        `json:"node"`
+	GPUs    []string      `json:"gpus"` // by UUID
+	Setting Setting       `json:"setting"`
+	Wish    Wish          `json:"wish"`
+	Started time.Time     `json:"started"`
+	Limit   time.Duration `json:"limit_ns"` // wall time; 0: none
+	// Upper is what the run takes at most at the setting, by prediction; 0:
+	// not known.
+	Upper    time.Duration `json:"upper_ns"`
+	Learning bool          `json:"learning,omitempty"` // sampled ten times as often
+	// Deadline is when the hook that waits for [Agent.Apply] gives up; zero:
+	// never.
+	Deadline time.Time `json:"-"`
+}
+
+// NewRunID makes an id that no other run has.
+func NewRunID() string { return rand.Text() }
+
+// record is a run's file.
+type record struct {
+	Schema   int      `json:"schema"`
+	Run      Run      `json:"run"`
+	HandsOff string   `json:"hands_off,omitempty"`
+	Outcome  *Outcome `json:"outcome,omitempty"` // once it ended
+}
+
+// Closed is a run that ended.
+type Closed struct {
+	Run      Run
+	HandsOff string // why its GPUs were at default clocks at the end
+	Outcome  Outcome
+}
+
+// write keeps a run's file up to date.
+func (a *Agent) write(r *record) error {
+	data, err := json.Marshal(r)
+	if err == nil {
+		err = putFile(a.options.Runs, r.Run.ID, data)
+	}
+	if err != nil {
+		return fmt.Errorf("write down run %s: %w", r.Run.ID, err)
+	}
+	return nil
+}
+
+// load reads the runs of before the start. Files that can't be read are moved
+// aside and named: their clocks are the journal's business.
+func (a *Agent) load() (notes []string, err error) {
+	names, foreign, err := liveFiles(a.options.Runs, true)
+	if err != nil {
+		err = fmt.Errorf("read the open runs: %w", err)
+	}
+	for _, name := range foreign {
+		notes = append(notes, a.runAside(name, errForeign))
+	}
+	for _, id := range names {
+		data, reading := a.options.Runs.ReadFile(id + live)
+		if reading != nil && !errors.Is(reading, errForeign) {
+			err = errors.Join(err, fmt.Errorf("read run %s: %w", id, reading))
+			continue
+		}
+		r, decoding := decodeRecord(id, data)
+		if problem := errors.Join(reading, decoding); problem != nil {
+			notes = append(notes, a.runAside(id+live, problem))
+			continue
+		}
+		a.remember(r)
+	}
+	return notes, err
+}
+
+// remember makes a run of before the start known.
+func (a *Agent) remember(r *record) {
+	open := &openRun{Run: r.Run, record: *r, handsOff: r.HandsOff, sampler: NewSampler(r.Run)}
+	open.sampler.outcome.Partial = true
+	if r.Outcome != nil {
+		open.ended, open.kept = true, true
+	} else if open.wants() != (Setting{}) {
+		open.handsOff = "the agent was restarted"
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.runs[r.Run.ID] = open
+}
+
+func (a *Agent) runAside(name string, why error) string {
+	if err := setAside(a.options.Runs, name); err != nil {
+		return fmt.Sprintf("the run's file %q can't be read (%v) nor moved aside: %v", name, why, err)
+	}
+	return fmt.Sprintf("the run's file %q can't be read and was moved aside: %v", name, why)
+}
+
+func decodeRecord(id string, data []byte) (*record, error) {
+	var r record
+	in := json.NewDecoder(bytes.NewReader(data))
+	in.DisallowUnknownFields()
+	if err := in.Decode(&r); err != nil {
+		return nil, fmt.Errorf("run %s: %w: %w", id, errForeign, err)
+	}
+	if _, err := in.Token(); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("run %s: %w: more follows", id, errForeign)
+	}
+	if r.Schema != schema || r.Run.ID != id {
+		return nil, fmt.Errorf("run %s: %w: schema %d of run %q", id, errForeign, r.Schema, r.Run.ID)
+	}
+	if err := r.Run.check(); err != nil {
+		return nil, fmt.Errorf("run %s: %w: %w", id, errForeign, err)
+	}
+	return &r, nil
+}
+
+// openRuns are the ids of runs that aren't ended and that a rule takes, the
+// oldest first.
+func (a *Agent) openRuns(rule func(*Run) bool) []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	ids := slices.DeleteFunc(slices.Collect(maps.Keys(a.runs)), func(id string) bool {
+		r := a.runs[id]
+		return r.ended || !rule(&r.Run)
+	})
+	slices.SortFunc(ids, func(x, y string) int {
+		return cmp.Or(a.runs[x].Started.Compare(a.runs[y].Started), cmp.Compare(x, y))
+	})
+	return ids
+}
+
+// End closes the run of a job on a node and gives its GPUs back, unless others
+// run on them. What it returns stays on file until [Agent.Forget]. The error
+// is ErrNoRun, or says what couldn't be given back or written down; the run is
+// closed all the same.
+func (a *Agent) End(ctx context.Context, job uint32, node string) (Closed, error) {
+	ids := a.openRuns(func(r *Run) bool { return r.Job == job && r.Node == node })
+	if len(ids) == 0 {
+		return Closed{}, fmt.Errorf("job %d on %s: %w", job, node, ErrNoRun)
+	}
+	var last Closed
+	var errs []error
+	for _, id := range ids {
+		closed, err := a.end(ctx, id, "its job ended")
+		last, errs = closed, append(errs, err)
+	}
+	return last, errors.Join(errs...)
+}
+
+// end closes a run: first its clocks, then its file, so that a crash between
+// leaves an open run without clocks, which a sweep closes.
+func (a *Agent) end(ctx context.Context, id, reason string) (Closed, error) {
+	a.mu.Lock()
+	r, ok := a.runs[id]
+	if !ok || r.ended {
+		a.mu.Unlock()
+		return Closed{}, fmt.Errorf("run %s: %w", id, ErrNoRun)
+	}
+	uuids := r.GPUs
+	a.mu.Unlock()
+	cards := a.cardsOf(uuids)
+	_ = a.react(ctx, a.sample(cards)) // the last sample; what fails here fails below
+	a.mu.Lock()
+	if r.ended {
+		a.mu.Unlock()
+		return Closed{}, fmt.Errorf("run %s: %w", id, ErrNoRun)
+	}
+	r.ended = true
+	outcome := r.sampler.Close(time.Now())
+	outcome.Reason = reason
+	r.record.Outcome, r.record.HandsOff = &outcome, r.handsOff
+	rec := r.record
+	a.mu.Unlock()
+	settling := a.settleAll(ctx, cards)
+	return closedOf(&rec), errors.Join(settling, a.keep(id, &rec))
+}
+
+// keep writes an ended run's file, unless it was forgotten meanwhile.
+func (a *Agent) keep(id string, rec *record) error {
+	a.filing.Lock()
+	defer a.filing.Unlock()
+	a.mu.Lock()
+	r, ok := a.runs[id]
+	a.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	if err := a.write(rec); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r.kept = true
+	return nil
+}
+
+func closedOf(r *record) Closed {
+	return Closed{Run: r.Run, HandsOff: r.HandsOff, Outcome: *r.Outcome}
+}
+
+// Ended are the runs that ended and aren't forgotten, in the order of their
+// ids.
+func (a *Agent) Ended() []Closed {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var list []Closed
+	for _, id := range slices.Sorted(maps.Keys(a.runs)) {
+		if r := a.runs[id]; r.ended {
+			list = append(list, closedOf(&r.record))
+		}
+	}
+	return list
+}
+
+// Forget removes an ended run's file, once its outcome is safe elsewhere.
+func (a *Agent) Forget(id string) error {
+	a.filing.Lock()
+	defer a.filing.Unlock()
+	a.mu.Lock()
+	r, ok := a.runs[id]
+	ended := ok && r.ended
+	a.mu.Unlock()
+	if !ended {
+		return fmt.Errorf("forget run %s: %w", id, ErrNoRun)
+	}
+	if err := retireFile(a.options.Runs, id); err != nil {
+		return fmt.Errorf("forget run %s: %w", id, err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.runs, id)
+	return nil
+}

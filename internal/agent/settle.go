@@ -1,0 +1,316 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/gpu"
+)
+
+// Setting is a pair of clocks to lock; 0 leaves a clock at its default.
+type Setting struct {
+	Core dvfsmodel.MHz `json:"core_mhz"`
+	Mem  dvfsmodel.MHz `json:"mem_mhz"`
+}
+
+func (s Setting) of(d gpu.Domain) dvfsmodel.MHz {
+	if d == gpu.Mem {
+		return s.Mem
+	}
+	return s.Core
+}
+
+// faster is the pair of the faster clocks; the default is the fastest.
+func (s Setting) faster(t Setting) Setting {
+	return Setting{Core: fasterClock(s.Core, t.Core), Mem: fasterClock(s.Mem, t.Mem)}
+}
+
+func fasterClock(f, g dvfsmodel.MHz) dvfsmodel.MHz {
+	if f == 0 || g == 0 {
+		return 0
+	}
+	return max(f, g)
+}
+
+// in tells whether a table has the setting. A clock at its default goes with
+// any.
+func (s Setting) in(table *gpu.Clocks) bool {
+	for i, mem := range table.Mem {
+		if s.Mem != 0 && s.Mem != mem {
+			continue
+		}
+		if s.Core == 0 || slices.Contains(table.Core[i], s.Core) {
+			return true
+		}
+	}
+	return false
+}
+
+// target is what a card's open runs come to, and the run that is named in the
+// journal for it, the youngest.
+func (a *Agent) target(c *card) (want Setting, run Run) {
+	table, err := c.clocks()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i, r := range a.runsOn(c) {
+		if i == 0 {
+			want, run = r.wants(), r.Run
+			continue
+		}
+		want = want.faster(r.wants())
+		if r.Started.After(run.Started) {
+			run = r.Run
+		}
+	}
+	if err != nil || !want.in(table) {
+		want = Setting{}
+	}
+	return want, run
+}
+
+// settleAll brings cards to what their runs want. Where that fails, every run
+// on the card is put to default clocks, on all its GPUs.
+func (a *Agent) settleAll(ctx context.Context, cards []*card) error {
+	failed, err := a.settleEach(ctx, cards)
+	if len(failed) == 0 {
+		return nil
+	}
+	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.options.UndoTimeout)
+	defer cancel()
+	_, undoing := a.settleEach(undo, a.giveUp(failed, err.Error()))
+	return errors.Join(err, undoing)
+}
+
+// settleEach settles cards side by side and names those where it failed.
+func (a *Agent) settleEach(ctx context.Context, cards []*card) (failed []*card, err error) {
+	errs := make([]error, len(cards))
+	var group errgroup.Group
+	group.SetLimit(a.atOnce)
+	for i, c := range cards {
+		group.Go(func() error {
+			errs[i] = a.settle(ctx, c)
+			return nil
+		})
+	}
+	_ = group.Wait() // errors are in errs
+	for i, c := range cards {
+		if errs[i] != nil {
+			failed = append(failed, c)
+		}
+	}
+	return failed, errors.Join(errs...)
+}
+
+// giveUp puts the runs on cards to default clocks and returns all their cards
+// with the given ones.
+func (a *Agent) giveUp(cards []*card, reason string) []*card {
+	var uuids []string
+	a.mu.Lock()
+	for _, c := range cards {
+		uuids = append(uuids, c.id.UUID)
+		for _, r := range a.runsOn(c) {
+			if r.wants() != (Setting{}) {
+				r.handsOff = reason
+				uuids = append(uuids, r.GPUs...)
+			}
+		}
+	}
+	a.mu.Unlock()
+	return a.cardsOf(uuids)
+}
+
+// settle brings one card to what its runs want.
+func (a *Agent) settle(ctx context.Context, c *card) error {
+	if err := c.take(ctx); err != nil {
+		return err
+	}
+	defer c.yield()
+	want, run := a.target(c)
+	switch {
+	case c.disturbed() != "" && a.busy(c):
+		return nil // somebody else's clocks stay while the runs last
+	case want == (Setting{}):
+		_, err := a.release(c)
+		return err
+	case c.is(want):
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("lock %s: %w", c.id.UUID, context.Cause(ctx))
+	}
+	return a.hold(c, want, &run)
+}
+
+// untouchable tells whether the card is locked for a run, or was by somebody
+// else while runs last.
+func (a *Agent) untouchable(c *card) bool {
+	want, _ := a.target(c)
+	return want != (Setting{}) || c.disturbed() != "" && a.busy(c)
+}
+
+// busy tells whether a run is open on the card.
+func (a *Agent) busy(c *card) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.runsOn(c)) > 0
+}
+
+// hold journals a setting, locks the card at it and looks whether it runs so.
+// The caller has the card's turn, and releases the card after an error.
+func (a *Agent) hold(c *card, want Setting, run *Run) error {
+	entry := c.journalled()
+	if entry == nil {
+		entry = &Entry{
+			Schema: schema, UUID: c.id.UUID, Bus: c.id.Bus, Model: c.id.Model,
+			Boot: a.options.Boot, Driver: a.options.Driver,
+		}
+	}
+	next := entry.with(want, time.Now(), c.prior(), run)
+	if err := a.journal.put(next); err != nil {
+		return errors.Join(err, a.unput(c))
+	}
+	c.record(next, false)
+	for i, d := range domains {
+		if want.of(d) != 0 {
+			if err := a.lock(c, d, want.of(d), entry); err != nil {
+				c.spare(entry, domains[i+1:]...)
+				return err
+			}
+			continue
+		}
+		if _, locked := next.held(d); locked {
+			if _, err := a.unlock(c, d); err != nil {
+				return err
+			}
+			next = next.without(d)
+			if err := a.journal.put(next); err != nil {
+				return err
+			}
+			c.record(next, false)
+		}
+	}
+	if err := verify(c, want); err != nil {
+		return err
+	}
+	c.record(next, true)
+	return nil
+}
+
+// unput removes what a failed write may have left where nothing is locked.
+func (a *Agent) unput(c *card) error {
+	if c.journalled() != nil {
+		return nil
+	}
+	return a.journal.retire(c.id.UUID)
+}
+
+// lock locks one clock. A refusal leaves the clock as it was: where it wasn't
+// locked before, there is nothing to give back.
+func (a *Agent) lock(c *card, d gpu.Domain, f dvfsmodel.MHz, before *Entry) error {
+	err := c.do(func(dev gpu.Device) error { return dev.Lock(d, f) })
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, gpu.ErrPermission) || errors.Is(err, gpu.ErrNotSupported) {
+		c.spare(before, d)
+	}
+	return fmt.Errorf("lock the %s clock of %s at %v MHz: %w", d, c.id.UUID, float64(f), err)
+}
+
+// How long a GPU may take to come down to a lock, and how far above it a
+// running clock may read.
+const (
+	settling  = 40 * time.Millisecond
+	between   = 5 * time.Millisecond
+	tolerance = dvfsmodel.MHz(20)
+)
+
+// verify reads whether a card runs no faster than it was locked at. That is
+// all that can be read of a lock.
+func verify(c *card, want Setting) error {
+	last := time.Now().Add(settling)
+	for {
+		r, err := call(c, gpu.Device.Read)
+		if err != nil {
+			return fmt.Errorf("look at the clocks of %s: %w", c.id.UUID, err)
+		}
+		if !above(r.Core, want.Core) && !above(r.Mem, want.Mem) {
+			return nil
+		}
+		if !time.Now().Before(last) {
+			return fmt.Errorf("look at the clocks of %s: run at %v,%v MHz, locked at %v,%v MHz",
+				c.id.UUID, float64(r.Core), float64(r.Mem), float64(want.Core), float64(want.Mem))
+		}
+		<-time.After(between)
+	}
+}
+
+// above tells whether a running clock is above a locked one.
+func above(running, locked dvfsmodel.MHz) bool { return locked > 0 && running > locked+tolerance }
+
+// release gives back all clocks that the card's entry names, then removes the
+// entry. What can't be given back stays in it. The caller has the card's turn.
+func (a *Agent) release(c *card) (note string, err error) {
+	entry := c.journalled()
+	if entry == nil {
+		return "", nil
+	}
+	c.record(entry, false)
+	for _, d := range domains {
+		if _, locked := entry.held(d); !locked {
+			continue
+		}
+		said, unlocking := a.unlock(c, d)
+		note, err = joinNotes(note, said), errors.Join(err, unlocking)
+	}
+	if err != nil {
+		return note, err
+	}
+	if entry.Driver != "" && entry.Driver != a.options.Driver {
+		note = joinNotes(note, "the driver was reloaded since")
+	}
+	if err := a.journal.retire(c.id.UUID); err != nil {
+		return note, err
+	}
+	c.record(nil, true)
+	return note, nil
+}
+
+// unlock gives one clock back. One that the GPU can't lock is free. A stale
+// handle is opened anew, and a fault that may mend is tried once more.
+func (a *Agent) unlock(c *card, d gpu.Domain) (note string, err error) {
+	for range 2 {
+		err = c.do(func(dev gpu.Device) error { return dev.Unlock(d) })
+		switch {
+		case err == nil:
+			return note, nil
+		case errors.Is(err, gpu.ErrNotSupported) && !c.can(d):
+			return "its " + d.String() + " clock can't be locked", nil
+		case errors.Is(err, gpu.ErrReloaded):
+			note = "the driver was reloaded since"
+			if opening := a.open(); opening != nil {
+				return note, errors.Join(err, opening)
+			}
+		case errors.Is(err, gpu.ErrLost), errors.Is(err, gpu.ErrPermission), errors.Is(err, ErrStuck):
+			return "", fmt.Errorf("unlock the %s clock of %s: %w", d, c.id.UUID, err)
+		}
+	}
+	return note, fmt.Errorf("unlock the %s clock of %s: %w", d, c.id.UUID, err)
+}
+
+// joinNotes are two notes in one, without saying anything twice.
+func joinNotes(first, second string) string {
+	switch {
+	case first == "" || first == second:
+		return second
+	case second == "":
+		return first
+	}
+	return first + "; " + second
+}

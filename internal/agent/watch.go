@@ -1,0 +1,210 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/gpu"
+)
+
+// How often things are looked at.
+const (
+	sampleEvery = time.Second
+	learnEvery  = sampleEvery / 10
+	guardEvery  = 15 * time.Second
+	sweepEvery  = 30 * time.Second
+)
+
+// Clocks count as somebody else's after so many samples in a row, over such a
+// time.
+const (
+	alienSamples = 5
+	alienFor     = 4 * time.Second
+)
+
+// Watcher is what an agent is told while runs last.
+type Watcher struct {
+	Outlook   func(context.Context, Run) (Outlook, error)
+	Slurm     Probe
+	Processes Probe
+	// Closed is told of runs that a sweep closed, Trouble of what went wrong
+	// and is tried again; neither may wait for long.
+	Closed  func(Closed)
+	Trouble func(error)
+}
+
+// Watch samples, guards and sweeps until the context ends, and returns when
+// all three have stopped.
+func (a *Agent) Watch(ctx context.Context, w Watcher) {
+	var group sync.WaitGroup
+	group.Go(func() {
+		repeat(ctx, a.pace, func() { a.sampleDue(ctx, w.Trouble) })
+	})
+	group.Go(func() {
+		repeat(ctx, func() time.Duration { return guardEvery }, func() {
+			if err := a.Guard(ctx, w.Outlook); err != nil {
+				w.Trouble(err)
+			}
+		})
+	})
+	group.Go(func() {
+		repeat(ctx, func() time.Duration { return sweepEvery }, func() {
+			swept, err := a.Sweep(ctx, w.Slurm, w.Processes)
+			for _, c := range swept.Closed {
+				w.Closed(c)
+			}
+			if err != nil {
+				w.Trouble(err)
+			}
+		})
+	})
+	group.Wait()
+}
+
+// repeat does something again and again, with pauses.
+func repeat(ctx context.Context, pause func() time.Duration, do func()) {
+	for {
+		timer := time.NewTimer(pause())
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+			do()
+		}
+	}
+}
+
+// pace is how long until the next sample: as often as the run that learns
+// needs.
+func (a *Agent) pace() time.Duration {
+	if len(a.openRuns(func(r *Run) bool { return r.Learning })) > 0 {
+		return learnEvery
+	}
+	return sampleEvery
+}
+
+// sampleDue samples the GPUs whose time has come.
+func (a *Agent) sampleDue(ctx context.Context, trouble func(error)) {
+	now := time.Now()
+	var due []*card
+	a.mu.Lock()
+	for _, c := range a.cards {
+		runs := a.runsOn(c)
+		every := sampleEvery
+		if slices.ContainsFunc(runs, func(r *openRun) bool { return r.Learning }) {
+			every = learnEvery
+		}
+		if len(runs) > 0 && now.Sub(c.sampled) >= every-learnEvery/2 {
+			c.sampled = now
+			due = append(due, c)
+		}
+	}
+	a.mu.Unlock()
+	if err := a.react(ctx, a.sample(due)); err != nil {
+		trouble(err)
+	}
+}
+
+// Sample reads every GPU that has a run, once, and acts on what it finds: a
+// lost GPU, a reloaded driver and somebody else's clocks put the runs on it to
+// default clocks. [Agent.Watch] does this all the time.
+func (a *Agent) Sample(ctx context.Context) error {
+	busy := slices.DeleteFunc(a.allCards(), func(c *card) bool { return !a.busy(c) })
+	return a.react(ctx, a.sample(busy))
+}
+
+// finding is what a sample says about a card; nil says nothing.
+type finding struct {
+	card *card
+	err  error
+}
+
+// sample reads cards side by side and hands the readings to the runs on them.
+func (a *Agent) sample(cards []*card) []finding {
+	found := make([]finding, len(cards))
+	var group errgroup.Group
+	group.SetLimit(a.atOnce)
+	for i, c := range cards {
+		group.Go(func() error {
+			found[i] = finding{c, a.sampleOne(c)}
+			return nil
+		})
+	}
+	_ = group.Wait() // errors are in found
+	return found
+}
+
+func (a *Agent) sampleOne(c *card) error {
+	reading, err := call(c, gpu.Device.Read)
+	a.mu.Lock()
+	for _, r := range a.runsOn(c) {
+		if err != nil {
+			r.sampler.Miss(c.id.UUID)
+		} else {
+			r.sampler.Add(c.id.UUID, reading)
+		}
+	}
+	a.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return c.suspect(&reading)
+}
+
+// react puts the runs on cards to default clocks where a sample says so.
+func (a *Agent) react(ctx context.Context, found []finding) error {
+	var errs []error
+	for _, f := range found {
+		switch {
+		case f.err == nil:
+			continue
+		case errors.Is(f.err, gpu.ErrReloaded):
+			errs = append(errs, a.open())
+		case errors.Is(f.err, gpu.ErrLost), errors.Is(f.err, ErrAlien):
+		default:
+			errs = append(errs, f.err) // the next sample may go well
+			continue
+		}
+		errs = append(errs, a.settleAll(ctx, a.giveUp([]*card{f.card}, f.err.Error())))
+	}
+	return errors.Join(errs...)
+}
+
+// suspect says that somebody else sets the card's clocks, once enough samples
+// in a row don't fit what it is locked at.
+func (c *card) suspect(r *gpu.Reading) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.entry == nil || !c.sure || c.alien != "" {
+		return nil
+	}
+	want := c.entry.setting()
+	if !strange(r, r.Core, want.Core) && !strange(r, r.Mem, want.Mem) {
+		c.strays = 0
+		return nil
+	}
+	if c.strays++; c.strays == 1 {
+		c.stray = r.At
+	}
+	if c.strays < alienSamples || r.At.Sub(c.stray) < alienFor {
+		return nil
+	}
+	c.alien = fmt.Sprintf("%s runs at %v,%v MHz, was locked at %v,%v MHz",
+		c.id.UUID, float64(r.Core), float64(r.Mem), float64(want.Core), float64(want.Mem))
+	return fmt.Errorf("%w: %s", ErrAlien, c.alien)
+}
+
+// strange tells whether a running clock can't come from the lock: above it, or
+// below it under load without a reason to throttle.
+func strange(r *gpu.Reading, running, locked dvfsmodel.MHz) bool {
+	loaded := r.Utilisation > 0 && r.Throttle&(throttling|gpu.ThrottleIdle) == 0
+	return above(running, locked) || loaded && running > 0 && running < locked-tolerance
+}

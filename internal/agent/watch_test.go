@@ -1,0 +1,304 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/agent"
+	"github.com/epplan/epplan/internal/gpu"
+)
+
+var anyWork = gpu.Work{PID: 7, Model: dvfsmodel.Params{P0: 50, Gamma: 20, C: 100, T0: 0, D: 1e6, Delta: 0.5}, Mem: 1 << 30}
+
+func sleep(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // in a bubble
+	synctest.Wait()
+}
+
+// watched runs a test in a bubble, with an agent that watches as long as the
+// test lasts.
+func watched(t *testing.T, w agent.Watcher, test func(h *host, a *agent.Agent)) {
+	t.Helper()
+	if w.Outlook == nil {
+		w.Outlook = func(context.Context, agent.Run) (agent.Outlook, error) { return agent.Outlook{}, nil }
+	}
+	if w.Slurm == nil {
+		w.Slurm, w.Processes = alive, alive
+	}
+	if w.Closed == nil {
+		w.Closed = func(agent.Closed) {}
+	}
+	if w.Trouble == nil {
+		w.Trouble = func(error) {}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t, twoGPUs)
+		a := h.started()
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { a.Watch(ctx, w); close(done) }()
+		test(h, a)
+		cancel()
+		<-done // a goroutine that is left would end the bubble with a panic
+	})
+}
+
+func TestARunIsSampledOnceASecondAndTenTimesWhileItLearns(t *testing.T) {
+	for learning, want := range map[bool]int{false: 60, true: 600} {
+		watched(t, agent.Watcher{}, func(h *host, a *agent.Agent) {
+			t := h.t
+			if err := h.sims[0].Run(anyWork); err != nil {
+				t.Fatal(err)
+			}
+			r := h.run("r1", 1, slow, 0)
+			r.Learning = learning
+			if _, err := a.Apply(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+			sleep(time.Minute)
+			closed, err := a.End(t.Context(), 1, "n1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := closed.Outcome.GPUs[0]
+			if math.Abs(float64(got.Samples-want)) > 0.03*float64(want)+11 {
+				t.Errorf("learning %v: %d samples in a minute, want about %d", learning, got.Samples, want)
+			}
+			if got.Utilisation != 1 || got.EnergyFrom != agent.SourceCounter || math.Abs(float64(got.Counter-got.Integrated)) > 0.01*float64(got.Counter) {
+				t.Errorf("outcome: %+v", got)
+			}
+			if len(got.Clocks) != 1 || got.Clocks[0].Core != 1600 || got.Clocks[0].Mem != 4000 || got.PeakMem != 1<<30 {
+				t.Errorf("outcome: %+v", got)
+			}
+		})
+	}
+}
+
+func TestClocksThatSomebodyElseSetAreLeftToThemUntilTheRunEnds(t *testing.T) {
+	watched(t, agent.Watcher{}, func(h *host, a *agent.Agent) {
+		t := h.t
+		for _, s := range h.sims {
+			if err := s.Run(anyWork); err != nil {
+				t.Fatal(err)
+			}
+		}
+		apply(h, a, "r1", 1, quick, 0, 1)
+		sleep(10 * time.Second)
+		h.wantLocked(quick, quick)
+		if err := h.sims[0].Suffer(gpu.FaultForeign); err != nil { // down to 1600,4000
+			t.Fatal(err)
+		}
+		sleep(20 * time.Second)
+		h.wantLocked(slow, free)
+		if got, err := a.Apply(t.Context(), h.run("r2", 2, quick, 0)); !errors.Is(err, agent.ErrAlien) || got.Locked {
+			t.Errorf("another run: %+v, %v", got, err)
+		}
+		end(a, 2)
+		h.wantLocked(slow, free)
+		closed, err := a.End(t.Context(), 1, "n1")
+		if err != nil || !strings.Contains(closed.HandsOff, "somebody else") {
+			t.Errorf("%q, %v", closed.HandsOff, err)
+		}
+		h.wantFree()
+	})
+}
+
+func TestAnUnlockBySomebodyElseIsNoticedToo(t *testing.T) {
+	watched(t, agent.Watcher{}, func(h *host, a *agent.Agent) {
+		t := h.t
+		if err := h.sims[0].Run(anyWork); err != nil {
+			t.Fatal(err)
+		}
+		apply(h, a, "r1", 1, slow, 0)
+		if err := errors.Join(h.sims[0].Unlock(gpu.Core), h.sims[0].Unlock(gpu.Mem)); err != nil {
+			t.Fatal(err)
+		}
+		sleep(10 * time.Second)
+		if runs := a.State().Runs; !strings.Contains(runs[0].HandsOff, "somebody else") {
+			t.Errorf("%+v", runs)
+		}
+		end(a, 1)
+		h.wantFree()
+	})
+}
+
+func TestThrottledAndIdleClocksAreNobodyElses(t *testing.T) {
+	for name, prepare := range map[string]func(g *gpu.Sim) error{
+		"power cap": func(g *gpu.Sim) error { return errors.Join(g.Run(anyWork), g.LimitPower(1)) },
+		"idle":      func(*gpu.Sim) error { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			watched(t, agent.Watcher{}, func(h *host, a *agent.Agent) {
+				t := h.t
+				if err := prepare(h.sims[0]); err != nil {
+					t.Fatal(err)
+				}
+				apply(h, a, "r1", 1, quick, 0)
+				sleep(time.Minute)
+				h.wantLocked(quick)
+				end(a, 1)
+			})
+		})
+	}
+}
+
+func TestAReloadOrALossWhileARunLastsPutsItToDefaultClocks(t *testing.T) {
+	for _, kind := range []gpu.FaultKind{gpu.FaultReload, gpu.FaultLost} {
+		watched(t, agent.Watcher{}, func(h *host, a *agent.Agent) {
+			t := h.t
+			apply(h, a, "r1", 1, quick, 0, 1)
+			if err := h.sims[0].Suffer(kind); err != nil {
+				t.Fatal(err)
+			}
+			sleep(5 * time.Second)
+			if got := h.locked(1); got != free {
+				t.Errorf("%s: the run's other GPU is locked at %v", kind, got)
+			}
+			if left := len(h.journal.files(".json")); left != map[gpu.FaultKind]int{gpu.FaultLost: 1}[kind] {
+				t.Errorf("%s: %d entries", kind, left)
+			}
+			end(a, 1)
+		})
+	}
+}
+
+func TestTheGuardRestoresDefaultClocksWhenTheLimitIsAtRisk(t *testing.T) {
+	var mu sync.Mutex
+	limit, down := 2*time.Hour, error(nil)
+	say := func(d time.Duration, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		limit, down = d, err
+	}
+	w := agent.Watcher{Outlook: func(context.Context, agent.Run) (agent.Outlook, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return agent.Outlook{Limit: limit}, down
+	}}
+	watched(t, w, func(h *host, a *agent.Agent) {
+		t := h.t
+		for i, id := range []string{"r1", "r2"} {
+			r := h.run(id, uint32(i+1), quick, i)
+			r.Limit, r.Upper, r.Wish.Fixed = 2*time.Hour, time.Hour, i == 1
+			if got, err := a.Apply(t.Context(), r); err != nil || !got.Locked {
+				t.Fatalf("%+v, %v", got, err)
+			}
+		}
+		say(0, errors.New("slurmctld is away"))
+		sleep(10 * time.Minute)
+		h.wantLocked(quick, quick)
+		say(61*time.Minute, nil) // the user lowered it
+		sleep(time.Minute)
+		h.wantLocked(free, quick) // the other's clocks are its user's own
+	})
+}
+
+func TestTheGuardsRule(t *testing.T) {
+	const h = time.Hour
+	for name, c := range map[string]struct {
+		limit, upper, elapsed time.Duration
+		want                  bool
+	}{
+		"no limit":              {0, 0, 100 * h, false},
+		"far from it":           {10 * h, 5 * h, h, false},
+		"within the margin":     {10 * h, 10*h - 4*time.Minute, h, true},
+		"beyond it":             {10 * h, 11 * h, h, true},
+		"longer than its bound": {10 * h, 5 * h, 5*h + 1, true},
+		"no bound":              {10 * h, 0, 0, true},
+		"a short limit":         {10 * time.Minute, 9 * time.Minute, 0, false},
+	} {
+		reason := agent.AtRisk(&agent.Run{Limit: c.limit, Upper: c.upper}, c.elapsed, 5*time.Minute)
+		if (reason != "") != c.want {
+			t.Errorf("%s: %q", name, reason)
+		}
+	}
+}
+
+func TestASweepClosesOnlyRunsThatBothSlurmAndTheMachineSayAreGone(t *testing.T) {
+	unknown := func(context.Context, agent.Run) (agent.Life, error) { return agent.LifeUnknown, nil }
+	broken := func(context.Context, agent.Run) (agent.Life, error) {
+		return agent.LifeGone, errors.New("slurmctld is away")
+	}
+	for name, c := range map[string]struct {
+		slurm, processes agent.Probe
+		closed           int
+	}{
+		"both":              {gone, gone, 1},
+		"slurm only":        {gone, alive, 0},
+		"the machine only":  {alive, gone, 0},
+		"slurm is away":     {broken, gone, 0},
+		"slurm is unsure":   {unknown, gone, 0},
+		"machine is unsure": {gone, unknown, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var closed []agent.Closed
+			w := agent.Watcher{Slurm: c.slurm, Processes: c.processes, Closed: func(c agent.Closed) { closed = append(closed, c) }}
+			watched(t, w, func(h *host, a *agent.Agent) {
+				t := h.t
+				apply(h, a, "r1", 1, quick, 0)
+				sleep(45 * time.Second)
+				h.wantLocked(quick) // too young to be gone
+				sleep(5 * time.Minute)
+				if len(closed) != c.closed {
+					t.Errorf("closed %d runs, want %d", len(closed), c.closed)
+				}
+				if c.closed == 1 {
+					h.wantFree()
+				} else {
+					h.wantLocked(quick)
+				}
+			})
+		})
+	}
+}
+
+func TestAnEpilogWithoutAnOpenRunSaysSo(t *testing.T) {
+	h := newHost(t, twoGPUs)
+	a := h.started()
+	if _, err := a.End(t.Context(), 4711, "n1"); !errors.Is(err, agent.ErrNoRun) {
+		t.Errorf("%v", err)
+	}
+	if err := a.Forget("r1"); !errors.Is(err, agent.ErrNoRun) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAnOutcomeOutlivesTheProcessUntilItIsForgotten(t *testing.T) {
+	h := newHost(t, twoGPUs)
+	a := h.started()
+	apply(h, a, "r1", 1, quick, 0)
+	end(a, 1)
+	a = h.started()
+	ended := a.Ended()
+	if len(ended) != 1 || ended[0].Run.ID != "r1" || ended[0].Outcome.Reason != "its job ended" || len(ended[0].Outcome.GPUs) != 1 {
+		t.Fatalf("%+v", ended)
+	}
+	if err := a.Forget("r1"); err != nil {
+		t.Fatal(err)
+	}
+	if left := h.started().Ended(); len(left) != 0 {
+		t.Errorf("%+v", left)
+	}
+}
+
+func TestARunsFileThatCantBeReadIsMovedAsideAndNamed(t *testing.T) {
+	h := newHost(t, twoGPUs)
+	h.runs.put("r1.json", `{"schema":1,"run":{"run":"r2","job":1}}`)
+	h.runs.put("r3.json", `{`)
+	h.runs.put("notes", ``)
+	a := h.agent(nil)
+	report, err := a.Start(t.Context())
+	if err != nil || len(report.Notes) != 3 || len(a.State().Runs) != 0 {
+		t.Errorf("%+v, %v", report, err)
+	}
+	if len(h.runs.files(".aside")) != 3 {
+		t.Errorf("%v", h.runs.files(""))
+	}
+}

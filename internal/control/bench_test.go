@@ -1,0 +1,131 @@
+//go:build cgo
+
+package control
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/slurm"
+)
+
+// discard keeps nothing: what is measured is the controller.
+type discard struct {
+	Records
+	n atomic.Int64
+}
+
+func (d *discard) PutJob(context.Context, *record.Job) error { return nil }
+func (d *discard) PutDecision(context.Context, *record.Decision) (int64, error) {
+	return d.n.Add(1), nil
+}
+
+// knowMany makes a hundred thousand jobs of a thousand workloads known, each
+// workload with a model.
+func (r *rig) knowMany(jobs int) {
+	samples := make([]dvfsmodel.Sample, 0, 5)
+	truth := memoryBound()
+	for _, core := range ask(1).Clocks[0].Core {
+		fc := float64(core / base.Core)
+		pt := truth.At(dvfsmodel.Setting{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: 1})
+		samples = append(samples, dvfsmodel.Sample{Core: core, Mem: 877, Time: pt.Time, Power: pt.Power})
+	}
+	const workloads = 1000
+	for i := range workloads {
+		m, err := fitModel(samples, base)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		name := fmt.Sprintf("job-%d", i)
+		key := record.WorkloadKey{Cluster: "alpha", Workload: sourceOf(uint32(i%100), "", name).workload(1), GPUModel: "V100"}
+		r.models.change(key, func(st *standing) { st.model = m })
+	}
+	r.clock.move(time.Minute)
+	list := make([]slurm.Job, 0, 1000)
+	for i := range jobs {
+		list = append(list, slurm.Job{
+			ID: slurm.JobID(i + 1), Name: fmt.Sprintf("job-%d", i%workloads), User: fmt.Sprintf("user%d", i%100), UID: uint32(i % 100),
+			Account: "physics", Partition: "gpu", Submit: r.clock.read(), NodeCount: 1,
+			TimeLimit: slurm.Limit{Set: true, Duration: time.Hour}, Allocated: slurm.TRES{"gres/gpu": 1},
+		})
+		if len(list) == cap(list) {
+			r.Observe(list)
+			list = list[:0]
+		}
+	}
+	r.Observe(list)
+}
+
+// wideTable is as long as an H100's: 139 core clocks.
+func wideTable() []ClockGroup {
+	g := ClockGroup{Mem: 877}
+	for core := dvfsmodel.MHz(1380); core > 335; core -= 7.5 {
+		g.Core = append(g.Core, core)
+	}
+	return []ClockGroup{g}
+}
+
+const knownJobs = 100_000
+
+func BenchmarkDecide(b *testing.B) {
+	for name, clocks := range map[string][]ClockGroup{"5 clocks": ask(1).Clocks, "140 clocks": wideTable()} {
+		b.Run(name, func(b *testing.B) {
+			r := newRig(b, enforceAll, func(o *Options) { o.Store = &discard{Records: o.Store} })
+			before := heap()
+			r.knowMany(knownJobs)
+			known := heap() - before
+			request := ask(1)
+			request.Clocks = clocks
+			took := make([]time.Duration, 0, b.N)
+			applied := 0
+			b.ResetTimer()
+			for i := range b.N {
+				request.Job, request.RunID = slurm.JobID(i%knownJobs+1), fmt.Sprintf("%d", i)
+				begin := time.Now()
+				d, err := r.Decide(b.Context(), request)
+				took = append(took, time.Since(begin))
+				if err != nil {
+					b.Fatal(err)
+				}
+				if d.Apply {
+					applied++
+				}
+			}
+			b.StopTimer()
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Nanoseconds())/1e3, "µs-p50")
+			b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds())/1e3, "µs-p99")
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "decisions/s")
+			b.ReportMetric(float64(applied)/float64(b.N), "applied")
+			b.ReportMetric(float64(known)/1e6, "MB-known")
+			r.flush()
+			b.ReportMetric(float64(heap()-before)/1e6, "MB-decided")
+		})
+	}
+}
+
+// heap is what is in use after a collection.
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// The goals of the performance page, with room for a slow machine.
+func TestAHundredThousandJobsAreKnownInLittleMemory(t *testing.T) {
+	r := newRig(t, enforceAll, nil)
+	before := heap()
+	r.knowMany(knownJobs)
+	if used := heap() - before; used > 50e6 {
+		t.Errorf("%d MB for %d jobs, want at most 50", used/1e6, knownJobs)
+	}
+	runtime.KeepAlive(r)
+}

@@ -1,0 +1,231 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/slurm"
+)
+
+// chooser fills in one decision.
+type chooser struct {
+	settings *Settings
+	table    *table
+	model    modelView
+	request  *DecideRequest
+	job      *knownJob
+	doubt    error
+	now      time.Time
+	decision *Decision
+}
+
+// choose goes through the rules, the strongest first.
+func (ch *chooser) choose(wishes *slurm.Wishes) {
+	d := ch.decision
+	switch {
+	case ch.request.GPUs == 0:
+		d.Reason = "the job has no GPUs on this node"
+	case ch.request.Shared:
+		d.Reason = "the GPUs are shared: default clocks"
+	case wishes.Off:
+		d.Reason = "the user opted out: default clocks"
+	case ch.job.ownFreq:
+		d.Reason = reasonOwnFreq
+	case len(ch.table.pairs) == 0:
+		d.Reason = "the GPUs have no clocks to choose from"
+	case wishes.Fixed():
+		ch.fix(wishes)
+	default:
+		ch.byModel()
+	}
+}
+
+// fix takes the user's clocks if the device has them and the administrator
+// allows them.
+func (ch *chooser) fix(wishes *slurm.Wishes) {
+	d, t := ch.decision, ch.table
+	pair := dvfsmodel.ClockPair{Core: dvfsmodel.MHz(wishes.CoreMHz), Mem: dvfsmodel.MHz(wishes.MemoryMHz)}
+	asked := clock(pair.Core, pair.Mem)
+	if pair.Mem == 0 {
+		pair.Mem = t.base.Mem
+	}
+	switch {
+	case !t.supports(pair):
+		d.Reason = "the user fixed " + asked + ", which the GPU doesn't support: default clocks"
+		return
+	case !ch.settings.Live.Allows(pair.Core, pair.Mem, t.base):
+		d.Reason = "the user fixed " + asked + ", outside what the administrator allows: default clocks"
+		return
+	}
+	d.Core, d.Mem = pair.Core, pair.Mem
+	if m := ch.model.model; m != nil {
+		d.ModelVersion = m.version
+		ch.predict(ch.pointAt(pair.Core, pair.Mem))
+	}
+	if d.Mem == t.base.Mem {
+		d.Mem = 0
+	}
+	ch.act("the user fixed " + asked)
+}
+
+// byModel takes the cheapest clocks that are sure to keep the limit.
+func (ch *chooser) byModel() {
+	d, m := ch.decision, ch.model.model
+	switch {
+	case d.Workload == "":
+		d.Reason = "default clocks: " + describe(ch.doubt, "the workload isn't known")
+		return
+	case m == nil:
+		d.Reason = "default clocks: " + ch.model.why(d.GPUModel)
+		return
+	}
+	d.ModelVersion = m.version
+	standard := ch.pointAt(ch.table.base.Core, ch.table.base.Mem)
+	ch.predict(standard)
+	if ch.job.limit == limitUnknown {
+		d.Reason = "default clocks: " + describe(ch.doubt, "the time limit isn't known")
+		return
+	}
+	room, bound := ch.room()
+	best, found := ch.cheapest(&standard, room)
+	switch {
+	case !found:
+		d.Reason = fmt.Sprintf("default clocks: no others are sure to end within the %s of %s", bound, seconds(room))
+	case best.Core == standard.Core && best.Mem == standard.Mem:
+		d.Reason = "default clocks are the best ones"
+	default:
+		ch.predict(best)
+		if d.Core = best.Core; best.Mem != standard.Mem {
+			d.Mem = best.Mem
+		}
+		d.Arm = record.Treated
+		ch.act(fmt.Sprintf("%s: %.0f%% of the energy and %.0f%% of the time at default clocks, by %s",
+			clock(d.Core, d.Mem), 100*ch.cost(&best, false)/ch.cost(&standard, false),
+			100*best.Time/standard.Time, m))
+		if d.Mode != config.Enforce {
+			d.Arm = record.Excluded
+		}
+	}
+}
+
+// act says what is done by the mode.
+func (ch *chooser) act(what string) {
+	d := ch.decision
+	switch d.Mode {
+	case config.Enforce:
+		d.Apply, d.Reason = true, what
+	case config.Advise:
+		d.Reason = "advice: " + what
+	case config.Observe:
+		d.Reason = "only observed; else: " + what
+	default:
+		d.Reason = fmt.Sprintf("mode %q touches nothing; else: %s", d.Mode, what)
+	}
+}
+
+// standAside leaves the GPUs at default clocks after all.
+func (ch *chooser) standAside(why string, arm record.Arm) {
+	d := ch.decision
+	d.Reason = why + " " + clock(d.Core, d.Mem)
+	d.Apply, d.Core, d.Mem, d.Arm = false, 0, 0, arm
+	if ch.model.model != nil {
+		ch.predict(ch.pointAt(ch.table.base.Core, ch.table.base.Mem))
+	}
+}
+
+// room is how long the run may take at most, and what says so.
+func (ch *chooser) room() (limit float64, bound string) {
+	limit, bound = math.Inf(1), "limit"
+	if ch.job.limit != limitUnlimited {
+		limit = ch.job.limit.Seconds()
+	}
+	until := func(at time.Time) {
+		left := at.Sub(ch.now).Seconds() - ch.settings.Safety.DeadlineMargin
+		if left < limit {
+			limit, bound = left, "deadline"
+		}
+	}
+	if ch.job.deadline > 0 {
+		until(time.Unix(ch.job.deadline, 0))
+	}
+	if at := ch.decision.Wish.Deadline; !at.IsZero() {
+		until(at)
+	}
+	return max(0, limit), bound
+}
+
+// cheapest is the best of the settings that may be set and whose run is sure
+// to fit.
+func (ch *chooser) cheapest(standard *dvfsmodel.Point, room float64) (dvfsmodel.Point, bool) {
+	m, safety := ch.model.model, &ch.settings.Safety
+	stretched := m.upper(standard, ch.settings.Live.TimeMargin) * safety.Stretch
+	var best dvfsmodel.Point
+	least, found := math.Inf(1), false
+	consider := func(pt dvfsmodel.Point) {
+		if !m.covers(&pt) {
+			return
+		}
+		upper := max(m.upper(&pt, ch.settings.Live.TimeMargin), pt.Time*(1+safety.LimitMargin))
+		if !dvfsmodel.Fits(upper, min(room, stretched)) {
+			return
+		}
+		if cost := ch.cost(&pt, true); cost < least {
+			best, least, found = pt, cost, true
+		}
+	}
+	consider(*standard)
+	for i := range ch.table.points {
+		consider(m.at(ch.table.points[i]))
+	}
+	return best, found
+}
+
+// cost is the objective with the host's power; without delay it is the energy
+// that a report would state.
+func (ch *chooser) cost(pt *dvfsmodel.Point, delay bool) float64 {
+	host := ch.settings.hostPower(ch.decision.GPUModel)
+	if !delay {
+		return float64(pt.Energy + host.Over(pt.Time))
+	}
+	with := *pt
+	with.Energy += host.Over(pt.Time)
+	return ch.settings.Objective.Cost(with)
+}
+
+func (ch *chooser) pointAt(core, mem dvfsmodel.MHz) dvfsmodel.Point {
+	fc, fm := float64(core/ch.table.base.Core), float64(mem/ch.table.base.Mem)
+	return ch.model.model.at(dvfsmodel.Point{
+		Setting: dvfsmodel.Setting{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: fm}, Core: core, Mem: mem,
+	})
+}
+
+// predict notes what a point would take.
+func (ch *chooser) predict(pt dvfsmodel.Point) {
+	d := ch.decision
+	d.Predicted = record.Known(pt.Time)
+	d.Upper = record.Known(ch.model.model.upper(&pt, ch.settings.Live.TimeMargin))
+	d.PowerW = record.Known(float64(pt.Power))
+	d.EnergyJ = record.Known(float64(pt.Energy) * float64(ch.request.GPUs))
+}
+
+func describe(err error, otherwise string) string {
+	if err == nil {
+		return otherwise
+	}
+	if errors.Is(err, errUnknownJob) {
+		return "the job isn't known, nor is its time limit"
+	}
+	return otherwise + ": " + slurm.Printable(err.Error(), maxMessage)
+}
+
+func seconds(s float64) string {
+	if s > float64(math.MaxInt32) {
+		return "time"
+	}
+	return time.Duration(s * float64(time.Second)).Round(time.Second).String()
+}

@@ -1,0 +1,193 @@
+package control
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/store"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/slurm"
+)
+
+// Records is what a controller keeps; [store.Store] is one.
+type Records interface {
+	PutJob(ctx context.Context, j *record.Job) error
+	PutDecision(ctx context.Context, d *record.Decision) (int64, error)
+	PutOutcome(ctx context.Context, o *record.Outcome) (store.Receipt, error)
+	PutModel(ctx context.Context, m *record.Model) (int64, error)
+	UseModel(ctx context.Context, key record.WorkloadKey, version int64, note string) error
+	Rollback(ctx context.Context, key record.WorkloadKey, note string) (int64, error)
+	Job(ctx context.Context, cluster string, id int64) (record.Job, error)
+	Jobs(ctx context.Context, filter *store.JobFilter, before int64, limit int) (store.JobPage, error)
+	DecisionByToken(ctx context.Context, cluster, token string) (record.Decision, error)
+	DecisionsOfJob(ctx context.Context, cluster string, jobID int64) ([]record.Decision, error)
+	OutcomesOf(ctx context.Context, key record.WorkloadKey, before int64, limit int) (store.OutcomePage, error)
+	OutcomesOfJob(ctx context.Context, cluster string, jobID int64) ([]record.Outcome, error)
+	Models(ctx context.Context, key record.WorkloadKey) ([]record.Model, error)
+	ModelsInUse(ctx context.Context, cluster string) ([]record.Model, error)
+	Strata(ctx context.Context, cluster string, since time.Time) ([]record.Stratum, error)
+}
+
+var _ Records = (*store.Store)(nil)
+
+// Options are what a controller works with. Only Store and Cluster are needed.
+type Options struct {
+	Store   Records
+	Cluster string
+	// Settings are those to begin with; nil: [DefaultSettings].
+	Settings *Settings
+	// Resolve asks Slurm for a job that isn't known, or not lately; nil: what
+	// the request says must do. It is bounded by ResolveTimeout.
+	Resolve        func(ctx context.Context, id slurm.JobID) (slurm.Job, error)
+	ResolveTimeout time.Duration // default 500 ms
+	// Fresh is for how long what Slurm said of a job is believed, before it is
+	// asked again at the job's start (default 1 min).
+	Fresh time.Duration
+	// StoreWait is how long records may wait to be written before jobs are left
+	// at default clocks, and how long a look-up may take (default 250 ms).
+	StoreWait time.Duration
+	Clock     func() time.Time // nil: time.Now
+	Seed      uint64           // of the lot for the hold-out; keep it over restarts, and to yourself
+	Log       *slog.Logger     // nil: nothing is logged
+}
+
+// Controller decides. Its methods may be called by several goroutines.
+type Controller struct {
+	options  Options
+	settings atomic.Pointer[Settings]
+	started  time.Time
+	lot      [sha256.Size]byte // key of the lot
+	jobs     jobs
+	tables   tables
+	models   models
+	writer   *writer
+	refits   chan record.WorkloadKey
+	counters counters
+	evicted  atomic.Bool // decisions of open runs may be in the store only
+	stop     context.CancelFunc
+	running  sync.WaitGroup
+	pending  gauge // outcomes that a refit is due for
+
+	mu      sync.Mutex
+	decided map[decisionKey]*decided
+	queued  map[record.WorkloadKey]bool // refits
+	calls   map[slurm.JobID]*call       // questions to Slurm under way
+	bases   map[string]dvfsmodel.Base   // default clocks by GPU model, as agents said
+}
+
+type decisionKey struct {
+	job  slurm.JobID
+	node string
+}
+
+// decided is a decision with its place in the store.
+type decided struct {
+	Decision
+	run    string
+	at     time.Time
+	stored chan struct{} // closed when id is known, or never will be
+	id     int64         // in the store; read it after stored is closed
+}
+
+const (
+	defaultResolveTimeout = 500 * time.Millisecond
+	defaultFresh          = time.Minute
+	defaultStoreWait      = 250 * time.Millisecond
+	maxDecided            = 200_000
+	refitQueue            = 1024
+)
+
+// New makes a controller with the models in use. The context bounds that;
+// [Controller.Close] ends the controller.
+func New(ctx context.Context, options Options) (*Controller, error) {
+	if options.Store == nil || options.Cluster == "" {
+		return nil, errors.New("a controller needs a store and a cluster")
+	}
+	setDefaults(&options)
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	c := &Controller{
+		options: options, started: options.Clock(), stop: stop,
+		refits:  make(chan record.WorkloadKey, refitQueue),
+		decided: make(map[decisionKey]*decided), queued: make(map[record.WorkloadKey]bool),
+		calls: make(map[slurm.JobID]*call), bases: make(map[string]dvfsmodel.Base),
+	}
+	var seed [8]byte
+	binary.LittleEndian.PutUint64(seed[:], options.Seed)
+	c.lot = sha256.Sum256(append([]byte("hold-out "+options.Cluster+"\x00"), seed[:]...))
+	c.settings.Store(options.Settings)
+	c.jobs.init()
+	c.tables = tables{seed: maphash.MakeSeed(), kept: make(map[tableKey]*table)}
+	c.writer = newWriter(options.Store, options.Log)
+	if err := c.LoadModels(ctx); err != nil {
+		stop()
+		return nil, fmt.Errorf("start the controller: %w", err)
+	}
+	c.running.Go(func() { c.refitLoop(background) })
+	c.writer.start(background, &c.running)
+	return c, nil
+}
+
+func setDefaults(o *Options) {
+	if o.Settings == nil {
+		o.Settings = DefaultSettings()
+	}
+	if o.ResolveTimeout <= 0 {
+		o.ResolveTimeout = defaultResolveTimeout
+	}
+	if o.Fresh <= 0 {
+		o.Fresh = defaultFresh
+	}
+	if o.StoreWait <= 0 {
+		o.StoreWait = defaultStoreWait
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+}
+
+// Close waits for what is to be written until the context ends, and then stops
+// the controller. The store stays open.
+func (c *Controller) Close(ctx context.Context) error {
+	err := c.Flush(ctx)
+	c.stop()
+	c.running.Wait()
+	return err
+}
+
+// Flush waits until all decisions are in the store and models take account of
+// all outcomes recorded so far.
+func (c *Controller) Flush(ctx context.Context) error {
+	if err := c.writer.pending.wait(ctx); err != nil {
+		return err
+	}
+	return c.pending.wait(ctx)
+}
+
+// Settings are those in force.
+func (c *Controller) Settings() *Settings { return c.settings.Load() }
+
+// Reload puts other settings in force, if they can be loaded; else nothing
+// changes and the error says why. Decisions under way keep theirs.
+func (c *Controller) Reload(load func() (*Settings, error)) error {
+	s, err := load()
+	if err != nil {
+		return fmt.Errorf("the settings in force stay: %w", err)
+	}
+	if s == nil || s.Profiles == nil {
+		return errors.New("the settings in force stay: there are no others")
+	}
+	c.settings.Store(s)
+	return nil
+}

@@ -1,0 +1,221 @@
+package control
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/slurm"
+)
+
+const reasonOwnFreq = "the user asked for clocks with --gpu-freq: hands off"
+
+// Decide chooses the clocks of a job's GPUs on a node. Asked again for the same
+// run, or without a run, it gives the same answer. The error is [ErrRequest];
+// everything else that goes wrong is a decision for default clocks.
+func (c *Controller) Decide(ctx context.Context, r *DecideRequest) (Decision, error) {
+	begin := time.Now()
+	defer func() { c.counters.decideTook(time.Since(begin)) }()
+	if err := r.Validate(); err != nil {
+		c.counters.badRequests.Add(1)
+		return Decision{}, err
+	}
+	key := decisionKey{r.Job, r.Node}
+	c.mu.Lock()
+	earlier := c.decided[key]
+	c.mu.Unlock()
+	if earlier != nil && earlier.sameRun(r.RunID) {
+		return earlier.Decision, nil
+	}
+	job, doubt := c.find(ctx, r)
+	if earlier == nil && (job.submitted <= c.started.Unix() || c.evicted.Load()) {
+		if d, ok := c.storedDecision(ctx, r, job); ok {
+			return c.keep(key, d, nil).Decision, nil
+		}
+	}
+	fresh := &decided{Decision: c.decide(r, job, doubt), run: r.RunID, stored: make(chan struct{})}
+	fresh.at = fresh.Created
+	return c.keep(key, fresh, job).Decision, nil
+}
+
+// sameRun tells whether a decision is the one for a run. A run without an id
+// is any.
+func (d *decided) sameRun(run string) bool { return run == "" || d.run == "" || d.run == run }
+
+// keep makes a decision the one that counts, unless another came first, and
+// has it written. One that is in the store already comes without a job.
+func (c *Controller) keep(key decisionKey, d *decided, job *knownJob) *decided {
+	c.mu.Lock()
+	if other := c.decided[key]; other != nil && other.sameRun(d.run) {
+		c.mu.Unlock()
+		return other
+	}
+	if len(c.decided) >= maxDecided {
+		for old := range c.decided { // any: the store has them
+			delete(c.decided, old)
+			c.evicted.Store(true)
+			break
+		}
+	}
+	c.decided[key] = d
+	c.mu.Unlock()
+	if job == nil {
+		return d
+	}
+	c.counters.decided(&d.Decision)
+	if !c.writer.put(entry{job: c.jobRecord(d, job), decision: c.decisionRecord(d), decided: d}) {
+		c.options.Log.Error("too many decisions wait to be stored: one isn't", "job", d.Job)
+	}
+	return d
+}
+
+// decide applies the rules, the ones that leave the GPUs alone first.
+func (c *Controller) decide(r *DecideRequest, job *knownJob, doubt error) Decision {
+	s := c.settings.Load()
+	now := c.options.Clock()
+	asked := now
+	if job.submitted > 0 {
+		asked = time.Unix(job.submitted, 0).In(now.Location())
+	}
+	wishes := slurm.ParseWishes(job.comment.Value(), asked)
+	gpus := max(int(job.gpus), r.GPUs)
+	d := Decision{
+		Job: r.Job, Node: r.Node, Mode: s.Live.ModeOf(job.partition.Value()), GPUModel: s.modelName(r.GPUModel),
+		ConfigVersion: s.Version, Arm: record.Excluded, Created: now,
+		Wish: Wish{
+			OptOut: wishes.Off, Fixed: wishes.Fixed(), OwnFreq: job.ownFreq, Deadline: wishes.Deadline, Warnings: wishes.Warnings,
+		},
+	}
+	d.ID = c.decisionID(r, now)
+	if job.source != (source{}) && gpus > 0 {
+		d.Workload = job.source.workload(gpus)
+	}
+	if job.limit != limitUnknown && job.limit != limitUnlimited {
+		d.LimitS = record.Known(job.limit.Seconds())
+	}
+	t := c.tables.get(s, r)
+	c.noteBase(d.GPUModel, t)
+	ch := chooser{settings: s, table: t, request: r, job: job, decision: &d, doubt: doubt, now: now}
+	ch.model = c.models.get(record.WorkloadKey{Cluster: c.options.Cluster, Workload: d.Workload, GPUModel: d.GPUModel})
+	ch.choose(&wishes)
+	if d.Arm == record.Treated && c.drawn(r.Job, s.Live.HoldOut) {
+		ch.standAside("held out by lot, to compare with", record.HeldOut)
+		d.HoldOut = true
+	}
+	if err := c.writer.trouble(c.options.StoreWait); err != nil && d.Apply {
+		ch.standAside("records can't be written ("+err.Error()+"), else", record.Excluded)
+	}
+	return d
+}
+
+// drawn tells whether a job is held out. The lot depends on nothing that a user
+// can choose.
+func (c *Controller) drawn(job slurm.JobID, fraction float64) bool {
+	var text [sha256.Size + 8]byte
+	copy(text[:], c.lot[:])
+	binary.LittleEndian.PutUint64(text[sha256.Size:], uint64(job))
+	sum := sha256.Sum256(text[:])
+	return float64(binary.LittleEndian.Uint64(sum[:]))/math.Exp2(64) < fraction
+}
+
+// decisionID names a decision.
+func (c *Controller) decisionID(r *DecideRequest, at time.Time) string {
+	text := fmt.Appendf(nil, "%s\x00%d\x00%s\x00%s\x00%d", c.options.Cluster, r.Job, r.Node, r.RunID, at.UnixNano())
+	sum := sha256.Sum256(text)
+	const digits = 8
+	return fmt.Sprintf("%x", sum[:digits])
+}
+
+// noteBase remembers the default clocks of a GPU model, for fitting.
+func (c *Controller) noteBase(model string, t *table) {
+	if len(t.pairs) == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.bases[model] = t.base
+}
+
+// storedDecision is the decision that was made for a run before the
+// controller was restarted.
+func (c *Controller) storedDecision(ctx context.Context, r *DecideRequest, job *knownJob) (*decided, bool) {
+	all, err := bounded(ctx, c.options.StoreWait, func(ctx context.Context) ([]record.Decision, error) {
+		return c.options.Store.DecisionsOfJob(ctx, c.options.Cluster, int64(r.Job))
+	})
+	if err != nil {
+		return nil, false
+	}
+	for i := len(all) - 1; i >= 0; i-- {
+		d := &all[i]
+		if d.Node != r.Node || d.RunID != r.RunID && r.RunID != "" || d.Created.Unix() < job.submitted {
+			continue
+		}
+		if job.submitted == 0 && r.RunID == "" {
+			continue // it may be another job of the same id
+		}
+		return fromRecord(d), true
+	}
+	return nil, false
+}
+
+// fromRecord rebuilds a decision.
+func fromRecord(d *record.Decision) *decided {
+	old := &decided{run: d.RunID, at: d.Created, id: d.ID, stored: make(chan struct{})}
+	close(old.stored)
+	mode := config.Mode(d.Mode)
+	old.Decision = Decision{
+		ID: fmt.Sprintf("%d", d.ID), Job: slurm.JobID(d.JobID), Node: d.Node, //nolint:gosec // it was one when it was stored
+		Mode: mode, Core: d.Setting.Core, Mem: d.Setting.Mem, Predicted: d.TimeS.Value, Upper: d.TimeS.High,
+		PowerW: d.PowerW.Value, EnergyJ: d.EnergyJ.Value, Reason: d.Reason, Workload: d.Workload, GPUModel: d.GPUModel,
+		ModelVersion: d.ModelVersion, ConfigVersion: d.ConfigVersion, HoldOut: d.Arm == record.HeldOut, Arm: d.Arm,
+		Created: d.Created,
+	}
+	old.Apply = mode == config.Enforce && d.Setting != record.Setting{}
+	return old
+}
+
+// decisionRecord is a decision as it is stored.
+func (c *Controller) decisionRecord(d *decided) *record.Decision {
+	out := &record.Decision{
+		Cluster: c.options.Cluster, JobID: int64(d.Job), Node: d.Node, RunID: d.run, Workload: d.Workload,
+		GPUModel: d.GPUModel, Setting: record.Setting{Core: d.Core, Mem: d.Mem},
+		TimeS:  record.Interval{Value: d.Predicted, High: d.Upper},
+		PowerW: record.Interval{Value: d.PowerW}, EnergyJ: record.Interval{Value: d.EnergyJ},
+		Reason: d.Reason, Mode: string(d.Mode), ConfigVersion: d.ConfigVersion, ModelVersion: d.ModelVersion,
+		Arm: d.Arm, Created: d.Created,
+	}
+	return out
+}
+
+// jobRecord is a job as it is stored, nil where Slurm said too little of it.
+func (c *Controller) jobRecord(d *decided, job *knownJob) *record.Job {
+	if job.submitted == 0 {
+		return nil
+	}
+	j := &record.Job{
+		Cluster: c.options.Cluster, ID: int64(d.Job), Submitted: time.Unix(job.submitted, 0).UTC(), Token: job.token,
+		User: job.user.Value(), Account: job.account.Value(), Partition: job.partition.Value(), Name: []byte(job.name.Value()),
+		Workload: d.Workload, Nodes: int(job.nodes), GPUs: int(job.gpus), State: string(slurm.Running),
+	}
+	if job.limit != limitUnlimited {
+		j.Limit = job.limit
+	}
+	if job.scripted {
+		j.ScriptHash = job.source.String()
+	}
+	return j
+}
+
+// clock is a pair of clocks in a message.
+func clock(core, mem dvfsmodel.MHz) string {
+	if mem == 0 {
+		return fmt.Sprintf("core %v MHz", float64(core))
+	}
+	return fmt.Sprintf("core %v MHz, memory %v MHz", float64(core), float64(mem))
+}

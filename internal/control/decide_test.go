@@ -1,0 +1,417 @@
+//go:build cgo
+
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/slurm"
+)
+
+func TestEachRuleGivesItsDecision(t *testing.T) {
+	deadline := start.Add(24 * time.Hour)
+	cases := []struct {
+		name    string
+		text    string
+		job     func(*slurm.Job)
+		request func(*DecideRequest)
+		apply   bool
+		core    float64 // 0: default
+		arm     record.Arm
+		reason  string
+	}{
+		{name: "enforced", apply: true, core: -1, arm: record.Treated, reason: "of the energy"},
+		{name: "observed", text: mode(config.Observe), core: -1, arm: record.Excluded, reason: "only observed"},
+		{name: "advised", text: mode(config.Advise), core: -1, arm: record.Excluded, reason: "advice: "},
+		{
+			name: "mode of the partition", text: "[live]\nhold_out = 0\nmodes = {gpu = \"enforce\"}",
+			apply: true, core: -1, arm: record.Treated, reason: "of the energy",
+		},
+		{
+			name: "mode of another partition", text: "[live]\nhold_out = 0\nmode = \"enforce\"\nmodes = {gpu = \"observe\"}",
+			core: -1, arm: record.Excluded, reason: "only observed",
+		},
+		{
+			name: "opt-out", job: func(j *slurm.Job) { j.Comment = "epplan:off" },
+			arm: record.Excluded, reason: "opted out",
+		},
+		{
+			name: "own --gpu-freq", job: func(j *slurm.Job) { j.GPUFreq = "medium" },
+			arm: record.Excluded, reason: "hands off",
+		},
+		{
+			name: "fixed", job: func(j *slurm.Job) { j.Comment = "x epplan:fixed=945,877" },
+			apply: true, core: 945, arm: record.Excluded, reason: "the user fixed",
+		},
+		{
+			name: "fixed core only", job: func(j *slurm.Job) { j.Comment = "epplan:fixed=945" },
+			apply: true, core: 945, arm: record.Excluded, reason: "the user fixed",
+		},
+		{
+			name: "fixed but observed", text: mode(config.Observe), job: func(j *slurm.Job) { j.Comment = "epplan:fixed=945" },
+			core: 945, arm: record.Excluded, reason: "only observed",
+		},
+		{
+			name: "fixed outside the table", job: func(j *slurm.Job) { j.Comment = "epplan:fixed=946,877" },
+			arm: record.Excluded, reason: "doesn't support",
+		},
+		{
+			name: "fixed outside the administrator's range", text: enforceAll + "min_core = 0.8",
+			job: func(j *slurm.Job) { j.Comment = "epplan:fixed=945" },
+			arm: record.Excluded, reason: "outside what the administrator allows",
+		},
+		{
+			name: "a narrower range", text: enforceAll + "min_core = 0.85",
+			apply: true, core: 1237, arm: record.Treated, reason: "of the energy",
+		},
+		{
+			name: "shared", request: func(r *DecideRequest) { r.Shared = true },
+			arm: record.Excluded, reason: "shared",
+		},
+		{
+			name: "no GPUs", request: func(r *DecideRequest) { r.GPUs = 0 },
+			arm: record.Excluded, reason: "no GPUs",
+		},
+		{
+			name: "no table", request: func(r *DecideRequest) { r.Clocks = nil },
+			arm: record.Excluded, reason: "no clocks",
+		},
+		{
+			name: "another workload", job: func(j *slurm.Job) { j.Name = "other" },
+			arm: record.Excluded, reason: "no model of this workload",
+		},
+		{
+			name: "another user", job: func(j *slurm.Job) { j.UID = 1001 },
+			arm: record.Excluded, reason: "no model of this workload",
+		},
+		{
+			name: "more GPUs", job: func(j *slurm.Job) { j.Allocated = slurm.TRES{"gres/gpu": 2} },
+			arm: record.Excluded, reason: "no model of this workload",
+		},
+		{
+			name: "another GPU model", request: func(r *DecideRequest) { r.GPUModel = "H100" },
+			arm: record.Excluded, reason: "no model of this workload",
+		},
+		{
+			name: "limit unknown", job: func(j *slurm.Job) { j.TimeLimit = slurm.Limit{} },
+			arm: record.Excluded, reason: "limit isn't known",
+		},
+		{
+			name: "no limit", job: func(j *slurm.Job) { j.TimeLimit = slurm.Limit{Set: true, Unlimited: true} },
+			apply: true, core: -1, arm: record.Treated, reason: "of the energy",
+		},
+		{
+			name: "a limit too short for any clocks", job: func(j *slurm.Job) { j.TimeLimit.Duration = 5 * time.Minute },
+			arm: record.Excluded, reason: "no others are sure to end within the limit",
+		},
+		{
+			name: "the user's deadline", job: func(j *slurm.Job) { j.Comment = "epplan:deadline=+5m" },
+			arm: record.Excluded, reason: "within the deadline",
+		},
+		{
+			name: "Slurm's deadline", job: func(j *slurm.Job) { j.Deadline = j.Submit.Add(5 * time.Minute) },
+			arm: record.Excluded, reason: "within the deadline",
+		},
+		{
+			name: "a deadline far away", job: func(j *slurm.Job) { j.Deadline = deadline },
+			apply: true, core: -1, arm: record.Treated, reason: "of the energy",
+		},
+		{
+			name: "held out", text: "[live]\nmode = \"enforce\"\nhold_out = 1",
+			arm: record.HeldOut, reason: "held out",
+		},
+		{
+			name: "held out but observed", text: "[live]\nhold_out = 1",
+			core: -1, arm: record.Excluded, reason: "only observed",
+		},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			r := newRig(t, enforceAll, nil)
+			for id := range slurm.JobID(6) {
+				r.run(id+1, memoryBound())
+			}
+			if tc.text != "" {
+				if err := r.Reload(func() (*Settings, error) { return settings(t, tc.text), nil }); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r.job(100, tc.job)
+			request := ask(100)
+			if tc.request != nil {
+				tc.request(request)
+			}
+			d := r.decide(request)
+			if d.Apply != tc.apply || d.Arm != tc.arm || !strings.Contains(d.Reason, tc.reason) || d.HoldOut != (tc.arm == record.HeldOut) {
+				t.Errorf("apply %t, arm %s, reason %q; want %t, %s, %q", d.Apply, d.Arm, d.Reason, tc.apply, tc.arm, tc.reason)
+			}
+			switch core := float64(d.Core); {
+			case tc.core >= 0 && core != tc.core, tc.core < 0 && !(core > 0 && core < 1380):
+				t.Errorf("core %v MHz, want %v; %s", core, tc.core, d.Reason)
+			}
+			if d.ConfigVersion != r.Settings().Version {
+				t.Errorf("configuration %s, want %s", d.ConfigVersion, r.Settings().Version)
+			}
+		})
+	}
+}
+
+// The truth at the chosen clocks, and the upper bound that the decision
+// states, both keep the limit, whatever the limit is.
+func TestTheUpperTimeKeepsTheLimit(t *testing.T) {
+	for name, p := range map[string]dvfsmodel.Params{"memory bound": memoryBound(), "core bound": coreBound()} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, enforceAll, nil)
+			for id := range slurm.JobID(8) {
+				r.run(id+1, p)
+			}
+			applied := 0
+			for i := range slurm.JobID(60) {
+				limit := time.Duration(500+20*i) * time.Second
+				r.job(100+i, func(j *slurm.Job) { j.TimeLimit.Duration = limit })
+				d := r.decide(ask(100 + i))
+				if !d.Apply {
+					continue
+				}
+				applied++
+				took, _ := r.ran(d, "x", p).TimeS.Get()
+				upper, known := d.Upper.Get()
+				if !known || upper > limit.Seconds()*(1+1e-9) || took > upper || d.Predicted.Or(math.Inf(1))*1.1 > limit.Seconds()*(1+1e-9) {
+					t.Errorf("limit %s: upper %v s, took %v s, predicted %v s", limit, upper, took, d.Predicted)
+				}
+			}
+			if applied == 0 {
+				t.Error("nothing was ever applied")
+			}
+		})
+	}
+}
+
+func TestTheSameRunGetsTheSameAnswer(t *testing.T) {
+	r := newRig(t, enforceAll, nil)
+	for id := range slurm.JobID(6) {
+		r.run(id+1, memoryBound())
+	}
+	r.job(100, nil)
+	first := r.decide(ask(100))
+	if err := r.Reload(func() (*Settings, error) { return settings(t, mode(config.Observe)), nil }); err != nil {
+		t.Fatal(err)
+	}
+	again := r.decide(ask(100))
+	anyRun := ask(100)
+	anyRun.RunID = ""
+	if fmt.Sprint(again) != fmt.Sprint(first) || fmt.Sprint(r.decide(anyRun)) != fmt.Sprint(first) {
+		t.Errorf("asked again: %+v\nfirst: %+v", again, first)
+	}
+	other := ask(100)
+	other.RunID = "requeued"
+	if d := r.decide(other); d.Apply || d.ID == first.ID {
+		t.Errorf("another run has the old answer: %+v", d)
+	}
+	node := ask(100)
+	node.Node = "n2"
+	if d := r.decide(node); d.Apply || d.Node != "n2" {
+		t.Errorf("another node: %+v", d)
+	}
+	r.flush()
+	stored, err := r.store.DecisionsOfJob(context.Background(), "alpha", 100)
+	if err != nil || len(stored) != 3 {
+		t.Errorf("%d decisions stored (%v), want 3: the run, the other run, the other node", len(stored), err)
+	}
+}
+
+func TestARestartedControllerGivesTheSameAnswer(t *testing.T) {
+	r := newRig(t, enforceAll, nil)
+	for id := range slurm.JobID(6) {
+		r.run(id+1, memoryBound())
+	}
+	j := r.job(100, nil)
+	first := r.decide(ask(100))
+	r.flush()
+	r.clock.move(time.Second)
+	second := rigAt(t, r.path, r.clock, mode(config.Observe), nil)
+	second.Observe([]slurm.Job{j})
+	again := second.decide(ask(100))
+	if !again.Apply || again.Core != first.Core || again.Reason != first.Reason || again.ConfigVersion != first.ConfigVersion {
+		t.Errorf("after the restart: %+v\nbefore: %+v", again, first)
+	}
+	if o := second.ran(again, "run-100", memoryBound()); true {
+		second.record(o, 0)
+	}
+	page, err := second.store.OutcomesOfJob(context.Background(), "alpha", 100)
+	if err != nil || len(page) != 1 || page[0].DecisionID == 0 || page[0].Arm != record.Treated {
+		t.Errorf("outcome after the restart: %+v, %v", page, err)
+	}
+}
+
+func TestAnotherJobOfTheSameIDIsDecidedAnew(t *testing.T) {
+	r := newRig(t, enforceAll, nil)
+	for id := range slurm.JobID(6) {
+		r.run(id+1, memoryBound())
+	}
+	r.job(100, nil)
+	r.decide(ask(100))
+	r.flush()
+	second := rigAt(t, r.path, r.clock, mode(config.Observe), nil)
+	second.job(100, nil) // submitted later
+	request := ask(100)
+	request.RunID = "much later"
+	if d := second.decide(request); d.Apply {
+		t.Errorf("the old job's decision: %+v", d)
+	}
+}
+
+func TestTheLotIsFairAndNobodyCanInfluenceIt(t *testing.T) {
+	r := newRig(t, enforceAll, nil)
+	n := 0
+	const jobs = 20_000
+	for id := range slurm.JobID(jobs) {
+		if r.drawn(id+1, 0.05) {
+			n++
+		}
+	}
+	if part := float64(n) / jobs; part < 0.044 || part > 0.056 { // four standard deviations
+		t.Errorf("%.2f %% were held out, want 5 %%", 100*part)
+	}
+	other := newRig(t, enforceAll, func(o *Options) { o.Seed = 8 })
+	same := 0
+	for id := range slurm.JobID(1000) {
+		if r.drawn(id+1, 0.5) == other.drawn(id+1, 0.5) {
+			same++
+		}
+	}
+	if same < 400 || same > 600 {
+		t.Errorf("with another seed %d of 1000 draws are the same", same)
+	}
+	if r.drawn(5, 0) || !r.drawn(5, 1) {
+		t.Error("a part of 0 or 1 isn't none or all")
+	}
+}
+
+func TestAWrongConfigurationChangesNothing(t *testing.T) {
+	r := newRig(t, enforceAll, nil)
+	before := r.Settings()
+	for _, text := range []string{"[live]\nmode = \"enforced\"", "[live", "[live]\nmodes = {gpu = 1}", "[live]\nhold_out = 2", "[live]\nmin_core = 2\nmax_core = 1"} {
+		err := r.Reload(func() (*Settings, error) { return ReadSettings(strings.NewReader(text), "new.toml") })
+		if err == nil || !strings.Contains(err.Error(), "new.toml") {
+			t.Errorf("%q: error %v", text, err)
+		}
+		if r.Settings() != before {
+			t.Fatalf("%q changed the settings", text)
+		}
+	}
+	if err := r.Reload(func() (*Settings, error) { return nil, errors.New("no file") }); err == nil || r.Settings() != before {
+		t.Errorf("no settings: %v", err)
+	}
+	if err := r.Reload(func() (*Settings, error) { return settings(t, "[safety]\nstretch = 2"), nil }); err != nil || r.Settings() == before {
+		t.Errorf("right settings: %v", err)
+	}
+}
+
+func TestAWeightChangesTheNextDecisionWithoutARestart(t *testing.T) {
+	r := newRig(t, enforceAll, nil)
+	for id := range slurm.JobID(6) {
+		r.run(id+1, memoryBound())
+	}
+	r.job(100, nil)
+	if d := r.decide(ask(100)); !d.Apply {
+		t.Fatal(d.Reason)
+	}
+	err := r.Reload(func() (*Settings, error) { return settings(t, enforceAll+"[objective]\nname = \"time\""), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.job(101, nil)
+	if d := r.decide(ask(101)); d.Apply || !strings.Contains(d.Reason, "default clocks are the best") {
+		t.Errorf("when only time counts: %+v", d)
+	}
+}
+
+func TestAJobThatStartsBeforeTheFirstSyncIsAskedForOnce(t *testing.T) {
+	asked := make(chan slurm.JobID, 10)
+	hold := make(chan struct{})
+	r := newRig(t, enforceAll, func(o *Options) {
+		o.ResolveTimeout = 10 * time.Second
+		o.Resolve = func(_ context.Context, id slurm.JobID) (slurm.Job, error) {
+			asked <- id
+			<-hold
+			return slurm.Job{
+				ID: id, Name: "train", UID: 1000, Partition: "gpu", Submit: start.Add(time.Hour), Comment: "epplan:off",
+				TimeLimit: slurm.Limit{Set: true, Duration: time.Hour}, Allocated: slurm.TRES{"gres/gpu": 4},
+			}, nil
+		}
+	})
+	answers := make(chan Decision)
+	for i := range 4 {
+		go func() {
+			request := ask(9)
+			request.Node = fmt.Sprintf("n%d", i)
+			d, _ := r.Decide(context.Background(), request)
+			answers <- d
+		}()
+	}
+	<-asked
+	close(hold)
+	for range 4 {
+		if d := <-answers; !d.Wish.OptOut || !strings.Contains(d.Reason, "opted out") {
+			t.Errorf("%+v", d)
+		}
+	}
+	if more := len(asked); more > 3 {
+		t.Errorf("asked %d more times", more)
+	}
+}
+
+func TestASlurmThatHangsOrLiesLeavesDefaultClocks(t *testing.T) {
+	for name, resolve := range map[string]func(context.Context, slurm.JobID) (slurm.Job, error){
+		"hangs": func(ctx context.Context, _ slurm.JobID) (slurm.Job, error) {
+			<-ctx.Done()
+			return slurm.Job{}, ctx.Err()
+		},
+		"lies":  func(context.Context, slurm.JobID) (slurm.Job, error) { return slurm.Job{ID: 8}, nil },
+		"fails": func(context.Context, slurm.JobID) (slurm.Job, error) { return slurm.Job{}, errors.New("no slurmctld") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, enforceAll, func(o *Options) { o.Resolve, o.ResolveTimeout = resolve, 20*time.Millisecond })
+			if d := r.decide(ask(9)); d.Apply || !strings.Contains(d.Reason, "isn't known") {
+				t.Errorf("%+v", d)
+			}
+		})
+	}
+}
+
+func TestImpossibleRequestsAreRefused(t *testing.T) {
+	r := newRig(t, enforceAll, nil)
+	for name, change := range map[string]func(*DecideRequest){
+		"no job":         func(q *DecideRequest) { q.Job = 0 },
+		"no node":        func(q *DecideRequest) { q.Node = "" },
+		"node list":      func(q *DecideRequest) { q.Node = "n[1-2]" },
+		"NUL in node":    func(q *DecideRequest) { q.Node = "n\x00" },
+		"negative GPUs":  func(q *DecideRequest) { q.GPUs = -1 },
+		"many GPUs":      func(q *DecideRequest) { q.GPUs = 1 << 30 },
+		"model newline":  func(q *DecideRequest) { q.GPUModel = "V100\nforged" },
+		"model not text": func(q *DecideRequest) { q.GPUModel = "V\xff" },
+		"long model":     func(q *DecideRequest) { q.GPUModel = strings.Repeat("V", 1000) },
+		"NaN clock":      func(q *DecideRequest) { q.Clocks[0].Core[0] = dvfsNaN },
+		"zero clock":     func(q *DecideRequest) { q.Clocks[0].Core[0] = 0 },
+		"negative mem":   func(q *DecideRequest) { q.Clocks[0].Mem = -1 },
+		"infinite base":  func(q *DecideRequest) { q.Default.Core = dvfsInf },
+		"empty group":    func(q *DecideRequest) { q.Clocks[0].Core = nil },
+		"long comment":   func(q *DecideRequest) { q.Comment = slurm.Hex(strings.Repeat("x", slurm.MaxText+1)) },
+	} {
+		request := ask(1)
+		change(request)
+		if _, err := r.Decide(context.Background(), request); !errors.Is(err, ErrRequest) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}

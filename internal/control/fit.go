@@ -1,0 +1,215 @@
+package control
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// The usual response of a workload of which only the run time and power at one
+// setting are known: half of the time and half of the power follow the core
+// clock. The bounds of a share of the power keep the prior from saying that
+// clocks don't matter, or that nothing else does.
+const (
+	priorTimeShare  = 0.5
+	priorPowerShare = 0.5
+	minPowerShare   = 0.1
+	maxPowerShare   = 0.8
+)
+
+const (
+	window      = 64   // outcomes that a model is fitted to
+	offInARow   = 3    // missed predictions after which a model isn't used
+	maxMargin   = 0.5  // run times that scatter more aren't predicted
+	coverage    = 0.9  // of the residuals by the interval
+	maxThrottle = 0.1  // of the time; a run throttled for longer is no sample
+	maxFitError = 0.2  // of times at settings left out; a worse fit is no better than the prior
+	sameWithin  = 0.01 // predictions that differ less need no new version
+	looseFew    = 1.5  // margin of the largest residual where there are few
+)
+
+// sampleOf is what an outcome says of its workload; false: nothing.
+func sampleOf(o *record.Outcome, base dvfsmodel.Base) (dvfsmodel.Sample, bool) {
+	seconds, timed := o.TimeS.Get()
+	if o.Unmatched || o.ExitState != record.Completed || !timed || !(seconds > 0) {
+		return dvfsmodel.Sample{}, false
+	}
+	throttled := 0.0
+	for _, s := range o.ThrottledS {
+		throttled += s
+	}
+	power := o.MeanPowerW.Or(0)
+	if energy, ok := o.GPUEnergyJ.Get(); ok && len(o.GPUs) > 0 {
+		power = energy / seconds / float64(len(o.GPUs))
+	}
+	s := dvfsmodel.Sample{Core: o.Setting.Core, Mem: o.Setting.Mem, Time: seconds, Power: dvfsmodel.Watt(power)}
+	if s.Core == 0 {
+		s.Core = base.Core
+	}
+	if s.Mem == 0 {
+		s.Mem = base.Mem
+	}
+	good := s.Core > 0 && s.Mem > 0 && s.Core <= maxMHz && s.Mem <= maxMHz &&
+		s.Power > 0 && s.Power < 1e5 && seconds < 1e9 && throttled <= maxThrottle*seconds
+	return s, good
+}
+
+// fitModel makes a model of samples, the newest first: a fit where there are
+// enough settings and it is good, else the prior scaled to them. The error says
+// why there is none.
+func fitModel(samples []dvfsmodel.Sample, base dvfsmodel.Base) (*model, error) {
+	if len(samples) == 0 {
+		return nil, fmt.Errorf("no completed run says how long it took at which power: %w", dvfsmodel.ErrSamples)
+	}
+	m := &model{samples: len(samples), shape: shape{BaseCore: base.Core, BaseMem: base.Mem}}
+	fitted, err := dvfsmodel.Fit(samples, base, nil)
+	if err != nil || fitted.TimeError > maxFitError || !sane(fitted, samples) {
+		if fitted, err = scaledPrior(samples, base); err != nil {
+			return nil, err
+		}
+		m.shape.Prior = true
+	}
+	m.fitted = fitted
+	for _, c := range fitted.Coefficients() {
+		m.shape.Coefficients = append(m.shape.Coefficients, coefficient(c))
+	}
+	m.span(samples)
+	m.shape.Margin = m.residualMargin(samples)
+	if m.shape.Margin > maxMargin {
+		return nil, fmt.Errorf("run times scatter by more than %.0f%% around any model", 100*maxMargin)
+	}
+	for i := range min(offInARow, len(samples)) {
+		if !m.hits(&samples[i], 0) {
+			return nil, fmt.Errorf("the last %d runs differ from those before", offInARow)
+		}
+	}
+	return m, nil
+}
+
+// sane tells whether a fit predicts positive numbers at its own samples.
+func sane(f *dvfsmodel.Fitted, samples []dvfsmodel.Sample) bool {
+	for i := range samples {
+		pt := f.At(samples[i].Core, samples[i].Mem)
+		if !(pt.Time > 0) || !(pt.Power > 0) || math.IsInf(float64(pt.Energy), 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// scaledPrior is the usual response with the mean time and power of the
+// samples. Where they have several core clocks, the shares that follow the
+// clock are theirs.
+func scaledPrior(samples []dvfsmodel.Sample, base dvfsmodel.Base) (*dvfsmodel.Fitted, error) {
+	n := len(samples)
+	slow, volts := make([]float64, n), make([]float64, n)
+	times, powers := make([]float64, n), make([]float64, n)
+	for i, s := range samples {
+		fc := float64(s.Core / base.Core)
+		v := float64(dvfsmodel.VoltageFor(fc))
+		slow[i], volts[i] = 1/fc, v*v*fc
+		times[i], powers[i] = s.Time, float64(s.Power)
+	}
+	timeShare := share(slow, times, priorTimeShare, 0, 1)
+	powerShare := share(volts, powers, priorPowerShare, minPowerShare, maxPowerShare)
+	t, p := level(slow, times, timeShare), level(volts, powers, powerShare)
+	return dvfsmodel.NewFitted(dvfsmodel.PaperForm(), base, []dvfsmodel.Coefficient{
+		{Name: "time.t0_s", Value: t * (1 - timeShare)}, {Name: "time.core_s", Value: t * timeShare},
+		{Name: "power.p0_w", Value: p * (1 - powerShare)}, {Name: "power.c_w", Value: p * powerShare},
+	})
+}
+
+// share is the part b/(a+b) of y = a + b·x by least squares, or the prior one
+// where x doesn't vary.
+func share(x, y []float64, prior, low, high float64) float64 {
+	n := float64(len(x))
+	var mx, my, xx, xy float64
+	for i := range x {
+		mx, my = mx+x[i]/n, my+y[i]/n
+	}
+	for i := range x {
+		xx += (x[i] - mx) * (x[i] - mx)
+		xy += (x[i] - mx) * (y[i] - my)
+	}
+	const varies = 1e-4 // mean square deviation: a hundredth of the default clock
+	if xx/n < varies {
+		return prior
+	}
+	b := xy / xx
+	at1 := my + b*(1-mx)
+	if !(at1 > 0) {
+		return high
+	}
+	return min(max(b/at1, low), high)
+}
+
+// level is the value at default clocks that makes the mean ratio 1.
+func level(x, y []float64, part float64) float64 {
+	sum := 0.0
+	for i := range x {
+		sum += y[i] / (1 - part + part*x[i])
+	}
+	return sum / float64(len(x))
+}
+
+// span notes the clocks of the samples.
+func (m *model) span(samples []dvfsmodel.Sample) {
+	s := &m.shape
+	s.MinCore, s.MaxCore = samples[0].Core, samples[0].Core
+	s.MinMem, s.MaxMem = samples[0].Mem, samples[0].Mem
+	for _, x := range samples[1:] {
+		s.MinCore, s.MaxCore = min(s.MinCore, x.Core), max(s.MaxCore, x.Core)
+		s.MinMem, s.MaxMem = min(s.MinMem, x.Mem), max(s.MaxMem, x.Mem)
+	}
+}
+
+// residualMargin is the ratio, less 1, between run times and predictions that
+// a further run seldom exceeds: a quantile of the residuals, or with few of
+// them more than the largest.
+func (m *model) residualMargin(samples []dvfsmodel.Sample) float64 {
+	residuals := make([]float64, len(samples))
+	for i := range samples {
+		pt := m.at(dvfsmodel.Point{Core: samples[i].Core, Mem: samples[i].Mem})
+		residuals[i] = math.Abs(math.Log(samples[i].Time / pt.Time))
+	}
+	slices.Sort(residuals)
+	n := len(residuals)
+	rank := int(math.Ceil(coverage * float64(n+1)))
+	if rank > n {
+		return math.Expm1(looseFew * residuals[n-1])
+	}
+	return math.Expm1(residuals[rank-1])
+}
+
+// hits tells whether a run was within the prediction.
+func (m *model) hits(s *dvfsmodel.Sample, margin float64) bool {
+	const rounding = 1e-9
+	pt := m.at(dvfsmodel.Point{Core: s.Core, Mem: s.Mem})
+	return s.Time <= m.upper(&pt, margin)*(1+rounding) && s.Time >= m.lower(&pt, margin)*(1-rounding)
+}
+
+// like tells whether two models predict the same, nearly, for the samples and
+// at the default clocks, with nearly the same margin.
+func (m *model) like(o *model, samples []dvfsmodel.Sample) bool {
+	if m.shape.Prior != o.shape.Prior || m.shape.base() != o.shape.base() ||
+		m.shape.MinCore != o.shape.MinCore || m.shape.MaxCore != o.shape.MaxCore ||
+		m.shape.MinMem != o.shape.MinMem || m.shape.MaxMem != o.shape.MaxMem ||
+		math.Abs(m.shape.Margin-o.shape.Margin) > sameWithin {
+		return false
+	}
+	near := func(a, b float64) bool { return math.Abs(a-b) <= sameWithin*math.Abs(b) }
+	for i := -1; i < len(samples); i++ {
+		at := dvfsmodel.Point{Core: m.shape.BaseCore, Mem: m.shape.BaseMem}
+		if i >= 0 {
+			at.Core, at.Mem = samples[i].Core, samples[i].Mem
+		}
+		a, b := m.at(at), o.at(at)
+		if !near(a.Time, b.Time) || !near(float64(a.Power), float64(b.Power)) {
+			return false
+		}
+	}
+	return true
+}

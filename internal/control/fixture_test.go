@@ -1,0 +1,201 @@
+//go:build cgo
+
+package control
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/store"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/slurm"
+)
+
+// start is when everything in the tests begins.
+var start = time.Date(2026, 5, 4, 9, 0, 0, 0, time.UTC)
+
+// hand is a clock that only moves when told.
+type hand struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (h *hand) read() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.now
+}
+
+func (h *hand) move(d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.now = h.now.Add(d)
+}
+
+// bench is a controller on a real store.
+type rig struct {
+	*Controller
+	store *store.Store
+	path  string
+	clock *hand
+	t     testing.TB
+}
+
+const enforceAll = "[live]\nmode = \"enforce\"\nhold_out = 0\n"
+
+func settings(t testing.TB, text string) *Settings {
+	t.Helper()
+	s, err := ReadSettings(strings.NewReader(text), "test.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func newRig(t testing.TB, text string, change func(*Options)) *rig {
+	t.Helper()
+	return rigAt(t, filepath.Join(t.TempDir(), "epd.db"), &hand{now: start}, text, change)
+}
+
+func rigAt(t testing.TB, path string, clock *hand, text string, change func(*Options)) *rig {
+	t.Helper()
+	s, err := store.Open(context.Background(), path, &store.Options{Now: clock.read, Busy: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Store: s, Cluster: "alpha", Settings: settings(t, text), Clock: clock.read, Seed: 7}
+	if change != nil {
+		change(&o)
+	}
+	c, err := New(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{Controller: c, store: s, path: path, clock: clock, t: t}
+	t.Cleanup(func() { r.close() })
+	return r
+}
+
+func (r *rig) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := r.Controller.Close(ctx); err != nil {
+		r.t.Error(err)
+	}
+	if err := r.store.Close(); err != nil {
+		r.t.Error(err)
+	}
+}
+
+// job is a job as Slurm has it after the clock moved a minute.
+func (r *rig) job(id slurm.JobID, change func(*slurm.Job)) slurm.Job {
+	r.clock.move(time.Minute)
+	j := slurm.Job{
+		ID: id, Name: "train", User: "ada", UID: 1000, Partition: "gpu", Submit: r.clock.read(), NodeCount: 1,
+		TimeLimit: slurm.Limit{Set: true, Duration: time.Hour}, State: slurm.JobState{Base: slurm.Running},
+		Allocated: slurm.TRES{"gres/gpu": 1},
+	}
+	if change != nil {
+		change(&j)
+	}
+	r.Observe([]slurm.Job{j})
+	return j
+}
+
+// ask is a request for a job on a V100.
+func ask(id slurm.JobID) *DecideRequest {
+	return &DecideRequest{
+		Job: id, Node: "n1", RunID: fmt.Sprintf("run-%d", id), GPUModel: "Tesla V100-SXM2-16GB", GPUs: 1, UID: 1000,
+		Clocks: []ClockGroup{{Mem: 877, Core: []dvfsmodel.MHz{1380, 1237, 1087, 945, 802}}},
+	}
+}
+
+func (r *rig) decide(request *DecideRequest) Decision {
+	r.t.Helper()
+	d, err := r.Decide(context.Background(), request)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if d.Reason == "" || d.ConfigVersion == "" || d.ID == "" {
+		r.t.Errorf("decision without reason, configuration or id: %+v", d)
+	}
+	return d
+}
+
+func (r *rig) flush() {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := r.Flush(ctx); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// base are a V100's default clocks.
+var base = dvfsmodel.Base{Core: 1380, Mem: 877}
+
+// memoryBound is a workload that low core clocks hardly slow down.
+func memoryBound() dvfsmodel.Params {
+	return dvfsmodel.Params{P0: 60, Gamma: 20, C: 150, D: 500, Delta: 0.15, T0: 100}
+}
+
+// coreBound is one that follows the core clock.
+func coreBound() dvfsmodel.Params {
+	return dvfsmodel.Params{P0: 60, Gamma: 20, C: 150, D: 590, Delta: 1, T0: 10}
+}
+
+// ran is the outcome of a run at a decision's clocks, by the truth.
+func (r *rig) ran(d Decision, run string, truth dvfsmodel.Params) *record.Outcome {
+	core, mem := base.Core, base.Mem
+	o := &record.Outcome{
+		RunID: run, JobID: int64(d.Job), Node: d.Node, Workload: d.Workload, GPUModel: d.GPUModel, Arm: d.Arm,
+		GPUs: []string{"GPU-a"}, ExitState: record.Completed,
+	}
+	if d.Apply {
+		core, mem = d.Core, base.Mem
+		o.Setting = record.Setting{Core: d.Core, Mem: d.Mem}
+	}
+	fc, fm := float64(core/base.Core), float64(mem/base.Mem)
+	pt := truth.At(dvfsmodel.Setting{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: fm})
+	r.clock.move(time.Duration(pt.Time * float64(time.Second)))
+	o.Ended = r.clock.read()
+	o.TimeS, o.GPUEnergyJ, o.GPUSource = record.Known(pt.Time), record.Known(float64(pt.Energy)), record.Counter
+	o.MeanPowerW = record.Known(float64(pt.Power))
+	return o
+}
+
+// run submits, decides, runs and records a job of the workload "train".
+func (r *rig) run(id slurm.JobID, truth dvfsmodel.Params) Decision {
+	r.t.Helper()
+	r.job(id, nil)
+	d := r.decide(ask(id))
+	r.record(r.ran(d, ask(id).RunID, truth), store.Stored)
+	return d
+}
+
+func (r *rig) record(o *record.Outcome, want store.Receipt) {
+	r.t.Helper()
+	got, err := r.Record(context.Background(), o)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if got != want {
+		r.t.Fatalf("outcome of run %s was %s, not %s", o.RunID, got, want)
+	}
+	r.flush()
+}
+
+func mode(m config.Mode) string { return fmt.Sprintf("[live]\nmode = %q\nhold_out = 0\n", m) }
+
+var (
+	dvfsNaN = dvfsmodel.MHz(math.NaN())
+	dvfsInf = dvfsmodel.MHz(math.Inf(1))
+)

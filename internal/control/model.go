@@ -1,0 +1,213 @@
+package control
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// model is a version of a workload's model, ready to predict. It is immutable.
+type model struct {
+	version int64
+	fitted  *dvfsmodel.Fitted
+	shape   shape
+	samples int
+	created time.Time
+}
+
+// shape is what a stored model has beside its form. Clocks are the span in
+// which there were samples.
+type shape struct {
+	BaseCore     dvfsmodel.MHz `json:"base_core_mhz"`
+	BaseMem      dvfsmodel.MHz `json:"base_mem_mhz"`
+	Coefficients []coefficient `json:"coefficients"`
+	Margin       float64       `json:"time_margin"` // ratio of run time to prediction, less 1, that is seldom exceeded
+	Prior        bool          `json:"prior"`       // the GPU's usual response, scaled to a few samples
+	MinCore      dvfsmodel.MHz `json:"min_core_mhz"`
+	MaxCore      dvfsmodel.MHz `json:"max_core_mhz"`
+	MinMem       dvfsmodel.MHz `json:"min_mem_mhz"`
+	MaxMem       dvfsmodel.MHz `json:"max_mem_mhz"`
+}
+
+type coefficient struct {
+	Name   string  `json:"name"`
+	Value  float64 `json:"value"`
+	StdErr float64 `json:"std_err"`
+}
+
+// String names the model in reasons.
+func (m *model) String() string {
+	kind := "model"
+	if m.shape.Prior {
+		kind = "scaled prior"
+	}
+	return fmt.Sprintf("%s version %d of %d runs", kind, m.version, m.samples)
+}
+
+// at is the model's prediction at a point. The point's clocks are normalised
+// to the model's own base.
+func (m *model) at(pt dvfsmodel.Point) dvfsmodel.Point {
+	fc, fm := float64(pt.Core/m.shape.BaseCore), float64(pt.Mem/m.shape.BaseMem)
+	s := dvfsmodel.Setting{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: fm}
+	pt.Time, pt.Power = m.fitted.Time(fc, fm), m.fitted.Power(s)
+	pt.Energy = pt.Power.Over(pt.Time)
+	return pt
+}
+
+// covers tells whether a prediction can be used: no guess is made about memory
+// clocks beyond the measured ones.
+func (m *model) covers(pt *dvfsmodel.Point) bool {
+	return pt.Mem >= m.shape.MinMem && pt.Mem <= m.shape.MaxMem && pt.Time > 0 && pt.Power > 0 &&
+		pt.Energy > 0 && float64(pt.Energy) < maxEnergy
+}
+
+// maxEnergy is far above what any job takes; NaN and infinity aren't below it.
+const maxEnergy = 1e18
+
+// upper is the time that a run at a point takes at most. Below the measured
+// clocks it is that of a run that follows the clocks altogether: nothing can be
+// slowed down more by them.
+func (m *model) upper(pt *dvfsmodel.Point, margin float64) float64 {
+	edge := m.edge(pt)
+	slower := float64(max(1, edge.Core/pt.Core) * max(1, edge.Mem/pt.Mem))
+	return max(pt.Time, edge.Time*slower) * (1 + max(m.shape.Margin, margin))
+}
+
+// lower is the time that a run at a point takes at least.
+func (m *model) lower(pt *dvfsmodel.Point, margin float64) float64 {
+	edge := m.edge(pt)
+	faster := float64(min(1, edge.Core/pt.Core) * min(1, edge.Mem/pt.Mem))
+	return min(pt.Time, edge.Time*faster) / (1 + max(m.shape.Margin, margin))
+}
+
+// edge is the nearest point within the measured clocks.
+func (m *model) edge(pt *dvfsmodel.Point) dvfsmodel.Point {
+	s := &m.shape
+	core := min(max(pt.Core, s.MinCore), s.MaxCore)
+	mem := min(max(pt.Mem, s.MinMem), s.MaxMem)
+	if core == pt.Core && mem == pt.Mem {
+		return *pt
+	}
+	return m.at(dvfsmodel.Point{Core: core, Mem: mem})
+}
+
+// modelRecord is a model as it is stored.
+func modelRecord(key record.WorkloadKey, m *model) (*record.Model, error) {
+	text, err := json.Marshal(&m.shape)
+	if err != nil {
+		return nil, fmt.Errorf("model of workload %s: %w", key.Workload, err)
+	}
+	var covariance []float64
+	for _, row := range m.fitted.Covariance {
+		covariance = append(covariance, row...)
+	}
+	return &record.Model{
+		WorkloadKey: key, Form: m.fitted.Form.String(), Coefficients: text, Covariance: covariance,
+		Samples: m.samples, Created: m.created,
+	}, nil
+}
+
+// fromModelRecord rebuilds a model.
+func fromModelRecord(r *record.Model) (*model, error) {
+	m := &model{version: r.Version, samples: r.Samples, created: r.Created}
+	if err := json.Unmarshal(r.Coefficients, &m.shape); err != nil {
+		return nil, fmt.Errorf("model %d of workload %s: %w", r.Version, r.Workload, err)
+	}
+	form, err := dvfsmodel.ParseForm(r.Form)
+	if err == nil {
+		m.fitted, err = dvfsmodel.NewFitted(form, m.shape.base(), m.shape.list())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("model %d of workload %s: %w", r.Version, r.Workload, err)
+	}
+	if s := &m.shape; !(s.MinCore > 0) || !(s.MaxCore >= s.MinCore) || !(s.MinMem > 0) || !(s.MaxMem >= s.MinMem) || !(s.Margin >= 0) {
+		return nil, fmt.Errorf("model %d of workload %s: its measured clocks or its margin are impossible", r.Version, r.Workload)
+	}
+	return m, nil
+}
+
+func (s *shape) base() dvfsmodel.Base { return dvfsmodel.Base{Core: s.BaseCore, Mem: s.BaseMem} }
+
+func (s *shape) list() []dvfsmodel.Coefficient {
+	list := make([]dvfsmodel.Coefficient, len(s.Coefficients))
+	for i, c := range s.Coefficients {
+		list[i] = dvfsmodel.Coefficient(c)
+	}
+	return list
+}
+
+// standing is how a workload's model fares.
+type standing struct {
+	model  *model // nil: none is in use
+	off    int    // runs in a row that the prediction missed
+	pinned bool   // an administrator chose the version
+	note   string // why none is in use
+}
+
+// modelView is a standing at a moment.
+type modelView struct {
+	model *model
+	note  string
+}
+
+func (v modelView) why(gpuModel string) string {
+	if v.note != "" {
+		return v.note
+	}
+	return "there is no model of this workload on " + gpuModel + " yet"
+}
+
+// models are the standings of all workloads.
+type models struct {
+	mu    sync.RWMutex
+	byKey map[record.WorkloadKey]*standing
+}
+
+func (s *models) get(key record.WorkloadKey) modelView {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if found := s.byKey[key]; found != nil {
+		return modelView{found.model, found.note}
+	}
+	return modelView{}
+}
+
+// change changes a standing under the lock.
+func (s *models) change(key record.WorkloadKey, f func(*standing)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := s.byKey[key]
+	if found == nil {
+		found = &standing{}
+		s.byKey[key] = found
+	}
+	f(found)
+}
+
+func (s *models) inUse() int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	n := 0
+	for _, st := range s.byKey {
+		if st.model != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// keys are the workloads that have a standing, in order.
+func (s *models) keys() []record.WorkloadKey {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.SortedFunc(maps.Keys(s.byKey), func(a, b record.WorkloadKey) int {
+		return strings.Compare(a.Workload+"\x00"+a.GPUModel, b.Workload+"\x00"+b.GPUModel)
+	})
+}

@@ -1,0 +1,262 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/store"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/slurm"
+)
+
+// Record stores an outcome, once however often it comes, with what was decided
+// for its run, and has the workload's model take account of it. After an error
+// it wasn't stored, and whoever sends it keeps it; after
+// [record.ErrInvalid] it never will be.
+func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Receipt, error) {
+	o := *sent
+	o.Cluster = c.options.Cluster
+	if err := c.attribute(ctx, &o); err != nil {
+		return 0, err
+	}
+	receipt, err := c.options.Store.PutOutcome(ctx, &o)
+	if err != nil {
+		c.counters.outcomeErrors.Add(1)
+		return 0, err
+	}
+	c.counters.outcomes.Add(1)
+	if receipt == store.Stored && !o.Unmatched && o.Workload != "" {
+		key := record.WorkloadKey{Cluster: o.Cluster, Workload: o.Workload, GPUModel: o.GPUModel}
+		c.judge(ctx, key, &o)
+		c.refitSoon(key)
+	}
+	c.release(&o)
+	return receipt, nil
+}
+
+// attribute gives an outcome its decision: what the controller decided counts,
+// not what comes with the outcome.
+func (c *Controller) attribute(ctx context.Context, o *record.Outcome) error {
+	if o.JobID <= 0 || o.JobID > maxJob {
+		return nil
+	}
+	c.mu.Lock()
+	d := c.decided[decisionKey{slurm.JobID(o.JobID), o.Node}]
+	c.mu.Unlock()
+	if d != nil && d.sameRun(o.RunID) {
+		select {
+		case <-d.stored:
+		case <-ctx.Done():
+			return fmt.Errorf("the decision of run %s isn't stored yet: %w", o.RunID, context.Cause(ctx))
+		}
+		o.DecisionID, o.Workload, o.GPUModel, o.Arm = d.id, d.Workload, d.GPUModel, d.Arm
+		return nil
+	}
+	all, err := c.options.Store.DecisionsOfJob(ctx, o.Cluster, o.JobID)
+	if err != nil {
+		return fmt.Errorf("find the decision of run %s: %w", o.RunID, err)
+	}
+	for i := len(all) - 1; i >= 0; i-- {
+		if d := &all[i]; d.Node == o.Node && d.RunID == o.RunID {
+			o.DecisionID, o.Workload, o.GPUModel, o.Arm = d.ID, d.Workload, d.GPUModel, d.Arm
+			return nil
+		}
+	}
+	o.DecisionID = 0
+	return nil
+}
+
+const maxJob = 1<<31 - 1
+
+// release forgets the decision of a run that ended.
+func (c *Controller) release(o *record.Outcome) {
+	if o.JobID <= 0 || o.JobID > maxJob {
+		return
+	}
+	key := decisionKey{slurm.JobID(o.JobID), o.Node}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if d := c.decided[key]; d != nil && d.sameRun(o.RunID) {
+		delete(c.decided, key)
+	}
+}
+
+// judge compares a run with its prediction. After enough misses in a row the
+// model is taken out of use.
+func (c *Controller) judge(ctx context.Context, key record.WorkloadKey, o *record.Outcome) {
+	m := c.models.get(key).model
+	if m == nil {
+		return
+	}
+	s, ok := sampleOf(o, m.shape.base())
+	if !ok {
+		return
+	}
+	hit := m.hits(&s, c.settings.Load().Live.TimeMargin)
+	missed := 0
+	c.models.change(key, func(st *standing) {
+		if st.model != m {
+			return
+		}
+		if st.off++; hit {
+			st.off = 0
+		}
+		missed = st.off
+	})
+	if missed >= offInARow {
+		c.retire(ctx, key, m, fmt.Sprintf("missed the last %d runs", missed))
+	}
+}
+
+// retire takes a model out of use, one that an administrator chose too.
+func (c *Controller) retire(ctx context.Context, key record.WorkloadKey, m *model, why string) {
+	found := false
+	c.models.change(key, func(st *standing) {
+		if found = st.model == m; found {
+			*st = standing{note: fmt.Sprintf("model version %d %s and isn't used", m.version, why)}
+		}
+	})
+	if !found {
+		return
+	}
+	c.counters.retired.Add(1)
+	c.options.Log.Warn("a model isn't used any more: its predictions miss", "workload", key.Workload, "gpu_model", key.GPUModel, "version", m.version)
+	if err := c.options.Store.UseModel(ctx, key, 0, ""); err != nil {
+		c.options.Log.Error("a model can't be taken out of use in the store", "error", err)
+	}
+}
+
+// refitSoon has a model fitted in the background, once for many outcomes.
+func (c *Controller) refitSoon(key record.WorkloadKey) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.queued[key] {
+		return
+	}
+	c.pending.add()
+	select {
+	case c.refits <- key:
+		c.queued[key] = true
+	default: // the next outcome tries again
+		c.pending.done()
+	}
+}
+
+func (c *Controller) refitLoop(ctx context.Context) {
+	for {
+		select {
+		case key := <-c.refits:
+			c.mu.Lock()
+			delete(c.queued, key)
+			c.mu.Unlock()
+			if err := c.Refit(ctx, key); err != nil {
+				c.options.Log.Info("no new model", "workload", key.Workload, "gpu_model", key.GPUModel, "reason", err)
+			}
+			c.pending.done()
+		case <-ctx.Done():
+			for {
+				select {
+				case <-c.refits:
+					c.pending.done()
+				default:
+					return
+				}
+			}
+		}
+	}
+}
+
+// Refit fits a workload's model to its last outcomes and puts it in use, unless
+// it predicts what the one in use does or an administrator chose that one. The
+// error says why there is no model.
+func (c *Controller) Refit(ctx context.Context, key record.WorkloadKey) error {
+	old := c.models.get(key).model
+	base, ok := c.baseOf(key.GPUModel, old)
+	if !ok {
+		return errors.New("the GPU model's default clocks aren't known")
+	}
+	page, err := c.options.Store.OutcomesOf(ctx, key, 0, window)
+	if err != nil {
+		return fmt.Errorf("refit: %w", err)
+	}
+	var samples []dvfsmodel.Sample
+	for i := range page.Outcomes {
+		if s, ok := sampleOf(&page.Outcomes[i], base); ok {
+			samples = append(samples, s)
+		}
+	}
+	fresh, err := fitModel(samples, base)
+	if err != nil {
+		return c.without(ctx, key, old, samples, err)
+	}
+	if old != nil && fresh.like(old, samples) {
+		return nil
+	}
+	return c.adopt(ctx, key, fresh)
+}
+
+// without notes why a workload gets no new model. The one in use stays, unless
+// it missed half of the last runs.
+func (c *Controller) without(ctx context.Context, key record.WorkloadKey, old *model, samples []dvfsmodel.Sample, why error) error {
+	if old == nil {
+		c.models.change(key, func(st *standing) {
+			if st.model == nil && st.note == "" {
+				st.note = "this workload has no model: " + why.Error()
+			}
+		})
+		return why
+	}
+	last := samples[:min(len(samples), 2*offInARow)]
+	missed := 0
+	for i := range last {
+		if !old.hits(&last[i], c.settings.Load().Live.TimeMargin) {
+			missed++
+		}
+	}
+	if missed >= offInARow {
+		c.retire(ctx, key, old, fmt.Sprintf("missed %d of the last %d runs", missed, len(last)))
+	}
+	return why
+}
+
+// adopt stores a new version and puts it in use, unless one is pinned.
+func (c *Controller) adopt(ctx context.Context, key record.WorkloadKey, fresh *model) error {
+	fresh.created = c.options.Clock()
+	r, err := modelRecord(key, fresh)
+	if err != nil {
+		return err
+	}
+	pinned := false
+	c.models.change(key, func(st *standing) { pinned = st.pinned })
+	r.InUse = !pinned
+	version, err := c.options.Store.PutModel(ctx, r)
+	if err != nil {
+		return fmt.Errorf("refit: %w", err)
+	}
+	fresh.version = version
+	c.counters.refits.Add(1)
+	if !pinned {
+		c.models.change(key, func(st *standing) { st.model, st.note, st.off = fresh, "", 0 })
+	}
+	return nil
+}
+
+// baseOf is the default clocks of a GPU model: those that the last decision
+// saw, those of the model in use, or of the profile.
+func (c *Controller) baseOf(gpuModel string, m *model) (dvfsmodel.Base, bool) {
+	c.mu.Lock()
+	base, seen := c.bases[gpuModel]
+	c.mu.Unlock()
+	if seen {
+		return base, true
+	}
+	if m != nil {
+		return m.shape.base(), true
+	}
+	if p, err := c.settings.Load().Profiles.Lookup(gpuModel); err == nil && p.Default.Core > 0 && p.Default.Mem > 0 {
+		return p.Default, true
+	}
+	return dvfsmodel.Base{}, false
+}

@@ -1,0 +1,128 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/slurm"
+)
+
+// ErrRequest tells that a request can't be answered as it is; trying again
+// doesn't help.
+var ErrRequest = errors.New("bad request")
+
+// DecideRequest asks for the clocks of a job's GPUs on a node. The agent sends
+// it from the Prolog. Texts of users are hexadecimal on the wire.
+type DecideRequest struct {
+	Job       slurm.JobID  `json:"job_id"`
+	Node      string       `json:"node"`
+	RunID     string       `json:"run_id,omitempty"` // asking again with the same one gives the same answer
+	GPUModel  string       `json:"gpu_model"`
+	GPUs      int          `json:"gpus"`             // of the job on this node
+	Shared    bool         `json:"shared,omitempty"` // others may be on these GPUs: shards, MPS, MIG
+	Default   Clocks       `json:"default"`          // the GPU's default clocks; 0: from its profile, else the highest
+	Clocks    []ClockGroup `json:"clocks"`           // the device's table
+	UID       uint32       `json:"uid"`
+	User      slurm.Hex    `json:"user_hex,omitempty"`
+	Partition slurm.Hex    `json:"partition_hex,omitempty"`
+	Comment   slurm.Hex    `json:"comment_hex,omitempty"`
+}
+
+// Clocks are a pair of clocks; 0 is the default.
+type Clocks struct {
+	Core dvfsmodel.MHz `json:"core_mhz"`
+	Mem  dvfsmodel.MHz `json:"mem_mhz"`
+}
+
+// ClockGroup is the core clocks that a memory clock supports.
+type ClockGroup struct {
+	Mem  dvfsmodel.MHz   `json:"mem_mhz"`
+	Core []dvfsmodel.MHz `json:"core_mhz"`
+}
+
+// Bounds of what a request may name.
+const (
+	maxGPUs    = 1024
+	maxClocks  = 20_000 // pairs
+	maxMHz     = 20_000
+	maxModel   = 200 // bytes of a GPU model's name
+	maxRunID   = 200
+	maxUserHex = 1024
+)
+
+// Validate says what is impossible about a request.
+func (r *DecideRequest) Validate() error {
+	switch {
+	case r.Job == 0 || r.Job > math.MaxInt32:
+		return fmt.Errorf("%w: job id %d", ErrRequest, r.Job)
+	case slurm.ValidNode(r.Node) != nil:
+		return fmt.Errorf("%w: %w", ErrRequest, slurm.ValidNode(r.Node))
+	case r.GPUs < 0 || r.GPUs > maxGPUs:
+		return fmt.Errorf("%w: %d GPUs, want 0 to %d", ErrRequest, r.GPUs, maxGPUs)
+	case !isName(r.GPUModel, maxModel) || !isName(r.RunID, maxRunID):
+		return fmt.Errorf("%w: GPU model %s, run id %s", ErrRequest, slurm.Printable(r.GPUModel, 40), slurm.Printable(r.RunID, 40))
+	case len(r.User) > maxUserHex || len(r.Partition) > maxUserHex || len(r.Comment) > slurm.MaxText:
+		return fmt.Errorf("%w: a text is too long", ErrRequest)
+	case !isClock(r.Default.Core, 0) || !isClock(r.Default.Mem, 0):
+		return fmt.Errorf("%w: default clocks %v, %v MHz", ErrRequest, r.Default.Core, r.Default.Mem)
+	}
+	pairs := 0
+	for _, g := range r.Clocks {
+		pairs += len(g.Core)
+		if !isClock(g.Mem, 1) || len(g.Core) == 0 || pairs > maxClocks {
+			return fmt.Errorf("%w: %d core clocks at %v MHz of memory", ErrRequest, len(g.Core), g.Mem)
+		}
+		for _, core := range g.Core {
+			if !isClock(core, 1) {
+				return fmt.Errorf("%w: core clock %v MHz", ErrRequest, core)
+			}
+		}
+	}
+	return nil
+}
+
+func isClock(f, least dvfsmodel.MHz) bool { return f >= least && f <= maxMHz }
+
+// isName tells whether a text is printable and at most so long.
+func isName(text string, most int) bool {
+	return len(text) <= most && slurm.Printable(text, most+1) == text
+}
+
+// Decision is what a job's GPUs on a node are to do, and why.
+type Decision struct {
+	ID            string        `json:"decision_id"`
+	Job           slurm.JobID   `json:"job_id"`
+	Node          string        `json:"node"`
+	Mode          config.Mode   `json:"mode"`
+	Apply         bool          `json:"apply"` // lock the clocks; else leave the GPUs alone
+	Core          dvfsmodel.MHz `json:"core_mhz"`
+	Mem           dvfsmodel.MHz `json:"mem_mhz"` // 0: the default one
+	Predicted     record.Number `json:"predicted_s"`
+	Upper         record.Number `json:"upper_s"`  // the run takes at most so long, by prediction
+	PowerW        record.Number `json:"power_w"`  // of one GPU
+	EnergyJ       record.Number `json:"energy_j"` // of the job's GPUs on this node
+	LimitS        record.Number `json:"limit_s"`  // wall time; unknown: none, or none known
+	Reason        string        `json:"reason"`
+	Workload      string        `json:"workload"`
+	GPUModel      string        `json:"gpu_model"`
+	ModelVersion  int64         `json:"model_version"` // 0 without a model
+	ConfigVersion string        `json:"config_version"`
+	HoldOut       bool          `json:"hold_out"`
+	Arm           record.Arm    `json:"arm"`
+	Wish          Wish          `json:"wish"`
+	Created       time.Time     `json:"created"`
+}
+
+// Wish is what the user asked for.
+type Wish struct {
+	OptOut   bool      `json:"opt_out,omitempty"`
+	Fixed    bool      `json:"fixed,omitempty"`    // clocks of the user's choice
+	OwnFreq  bool      `json:"own_freq,omitempty"` // --gpu-freq
+	Deadline time.Time `json:"deadline,omitzero"`
+	Warnings []string  `json:"warnings,omitempty"`
+}

@@ -1,0 +1,80 @@
+package control
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
+)
+
+// Settings are the part of a configuration that decisions depend on. They are
+// never changed once in force: a reload puts others in their place.
+type Settings struct {
+	Version   string // on every decision that was made by them
+	Objective dvfsmodel.Objective
+	Safety    config.Safety
+	Live      config.Live
+	Profiles  *config.Profiles
+	hostW     map[string]dvfsmodel.Watt // by GPU model, of nodes that the configuration names
+}
+
+// NewSettings takes the settings from a configuration.
+func NewSettings(c *config.Config, version string) *Settings {
+	s := &Settings{
+		Version: version, Objective: c.Objective(), Safety: c.Safety, Live: c.Live.Clone(), Profiles: c.Profiles(),
+		hostW: make(map[string]dvfsmodel.Watt),
+	}
+	for _, class := range c.Cluster().Classes {
+		s.hostW[s.modelName(class.Model)] = class.HostW
+	}
+	return s
+}
+
+// maxConfig is more than config reads.
+const maxConfig = 4<<20 + 2
+
+// ReadSettings reads a configuration. Its version is the beginning of the
+// text's SHA-256, so that equal files have equal versions.
+func ReadSettings(r io.Reader, name string) (*Settings, error) {
+	text, err := io.ReadAll(io.LimitReader(r, maxConfig))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	c, err := config.Load(bytes.NewReader(text), name, nil)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(text)
+	const digits = 6
+	return NewSettings(c, hex.EncodeToString(sum[:digits])), nil
+}
+
+// DefaultSettings are those without a configuration file: nothing is touched.
+func DefaultSettings() *Settings { return NewSettings(config.Default(), "default") }
+
+// modelName is the name of a GPU model's profile, or the name as it is.
+func (s *Settings) modelName(name string) string {
+	if p, err := s.Profiles.Lookup(name); err == nil {
+		return p.Name
+	}
+	return name
+}
+
+// hostPower is the watts of the rest of a node for each of its GPUs.
+func (s *Settings) hostPower(model string) dvfsmodel.Watt {
+	if w, ok := s.hostW[model]; ok {
+		return w
+	}
+	if p, err := s.Profiles.Lookup(model); err == nil {
+		return p.HostW
+	}
+	return defaultHostW
+}
+
+// defaultHostW is the host power of GPU models that no profile names, as in
+// config's documentation of host_w_per_gpu.
+const defaultHostW dvfsmodel.Watt = 25

@@ -1,0 +1,59 @@
+package control
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/slurm"
+)
+
+// maxMessage is how long a line for the user may be.
+const maxMessage = 400
+
+// Submit takes a submission: it answers with a token for the job's
+// AdminComment, under which what the submission says is kept until the job
+// starts. Jobs without GPUs get none. It never waits for the store.
+func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.SubmitAnswer, error) {
+	answer := slurm.SubmitAnswer{Version: slurm.ProtocolVersion}
+	c.counters.submissions.Add(1)
+	if !s.WantsGPU() {
+		return answer, nil
+	}
+	now := c.options.Clock()
+	wishes := slurm.ParseWishes(string(s.Comment), now)
+	answer.Message = slurm.Hex(slurm.Printable(strings.Join(wishes.Warnings, "; "), maxMessage))
+	token := rand.Text()
+	comment, err := slurm.MergeToken(string(s.Admin), token)
+	if err != nil {
+		return answer, nil //nolint:nilerr // the comment of others isn't to be touched then, and the job goes by its name
+	}
+	from := sourceOf(s.UID, scriptHash(s.Script), string(s.Name))
+	own := s.TRESFreq != ""
+	kept := submitted{source: from, ownFreq: own, at: now.Unix()}
+	reason := "submitted"
+	if own {
+		reason = reasonOwnFreq
+	}
+	settings := c.settings.Load()
+	c.jobs.putToken(token, kept)
+	c.writer.put(entry{decision: &record.Decision{
+		Cluster: c.options.Cluster, Token: token, Workload: from.String(), Reason: reason,
+		Mode: string(settings.Live.ModeOf(string(s.Partition))), ConfigVersion: settings.Version,
+		Arm: record.Excluded, Created: now,
+	}})
+	answer.AdminComment = slurm.Hex(comment)
+	return answer, nil
+}
+
+// scriptHash is empty without a script.
+func scriptHash(script slurm.Hex) string {
+	if script == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(script))
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,88 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// pinnedNote begins the note of a version that an administrator chose.
+const pinnedNote = "pinned: "
+
+// LoadModels reads the models in use from the store, and forgets those that
+// were. Models that can't be read are left out and logged.
+func (c *Controller) LoadModels(ctx context.Context) error {
+	all, err := c.options.Store.ModelsInUse(ctx, c.options.Cluster)
+	if err != nil {
+		return fmt.Errorf("read the models: %w", err)
+	}
+	byKey := make(map[record.WorkloadKey]*standing, len(all))
+	for i := range all {
+		r := &all[i]
+		m, err := fromModelRecord(r)
+		if err != nil {
+			c.options.Log.Error("a model can't be used", "error", err)
+			byKey[r.WorkloadKey] = &standing{note: "the model in use can't be read"}
+			continue
+		}
+		byKey[r.WorkloadKey] = &standing{model: m, pinned: strings.HasPrefix(r.Note, pinnedNote)}
+	}
+	c.models.mu.Lock()
+	defer c.models.mu.Unlock()
+	c.models.byKey = byKey
+	return nil
+}
+
+// UseModel puts a version of a workload's model in use, and keeps later fits
+// from replacing it. Version 0 takes the one in use out.
+func (c *Controller) UseModel(ctx context.Context, key record.WorkloadKey, version int64, note string) error {
+	if err := c.options.Store.UseModel(ctx, key, version, pinnedNote+note); err != nil {
+		return err
+	}
+	return c.chosen(ctx, key)
+}
+
+// RollbackModel puts the version before the one in use into use, as [Controller.UseModel]
+// does, and returns it: 0 if there is none before.
+func (c *Controller) RollbackModel(ctx context.Context, key record.WorkloadKey, note string) (int64, error) {
+	version, err := c.options.Store.Rollback(ctx, key, pinnedNote+note)
+	if err != nil {
+		return 0, err
+	}
+	return version, c.chosen(ctx, key)
+}
+
+// FreeModel lets fits replace a workload's model again.
+func (c *Controller) FreeModel(ctx context.Context, key record.WorkloadKey) error {
+	m := c.models.get(key).model
+	c.models.change(key, func(st *standing) { st.pinned, st.note = false, "" })
+	if m == nil {
+		return nil
+	}
+	return c.options.Store.UseModel(ctx, key, m.version, "")
+}
+
+// chosen takes over what an administrator chose in the store.
+func (c *Controller) chosen(ctx context.Context, key record.WorkloadKey) error {
+	all, err := c.options.Store.Models(ctx, key)
+	if err != nil {
+		return err
+	}
+	var use *model
+	for i := range all {
+		if all[i].InUse {
+			if use, err = fromModelRecord(&all[i]); err != nil {
+				return err
+			}
+		}
+	}
+	c.models.change(key, func(st *standing) {
+		*st = standing{model: use, pinned: true}
+		if use == nil {
+			st.note = "an administrator took the model out of use"
+		}
+	})
+	return nil
+}

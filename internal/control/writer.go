@@ -1,0 +1,162 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/epplan/epplan/internal/store"
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// writer writes jobs and decisions behind. Several goroutines hand them to the
+// store, which commits them together.
+type writer struct {
+	store   Records
+	began   time.Time
+	log     *slog.Logger
+	queue   chan entry
+	pending gauge
+	waiting atomic.Int64 // entries not yet written
+	oldest  atomic.Int64 // when the store last answered, or the queue stopped being empty: since began
+	failed  atomic.Pointer[error]
+	lost    atomic.Int64
+}
+
+// entry is a decision to write, and the job that it is for; either may be nil.
+type entry struct {
+	job      *record.Job
+	decision *record.Decision
+	decided  *decided
+}
+
+const (
+	writeQueue = 1 << 14
+	writers    = 64
+	retryWrite = 200 * time.Millisecond
+)
+
+func newWriter(s Records, log *slog.Logger) *writer {
+	return &writer{store: s, log: log, queue: make(chan entry, writeQueue), began: time.Now()}
+}
+
+// tick notes that the store is not behind now.
+func (w *writer) tick() { w.oldest.Store(int64(time.Since(w.began))) }
+
+func (w *writer) start(ctx context.Context, running *sync.WaitGroup) {
+	for range writers {
+		running.Go(func() { w.run(ctx) })
+	}
+}
+
+// put hands an entry over, or says that there is no room.
+func (w *writer) put(e entry) bool {
+	w.pending.add()
+	if w.waiting.Add(1) == 1 {
+		w.tick()
+	}
+	select {
+	case w.queue <- e:
+		return true
+	default:
+		w.done(&e)
+		w.lost.Add(1)
+		return false
+	}
+}
+
+func (w *writer) done(e *entry) {
+	if e.decided != nil {
+		close(e.decided.stored)
+	}
+	w.waiting.Add(-1)
+	w.pending.done()
+}
+
+// trouble says why records aren't being written: nothing was for longer than
+// the bound, though something waits.
+func (w *writer) trouble(bound time.Duration) error {
+	if w.waiting.Load() == 0 {
+		return nil
+	}
+	if time.Since(w.began)-time.Duration(w.oldest.Load()) <= bound {
+		return nil
+	}
+	if why := w.failed.Load(); why != nil {
+		return *why
+	}
+	return errors.New("the store doesn't answer")
+}
+
+func (w *writer) run(ctx context.Context) {
+	for {
+		select {
+		case e := <-w.queue:
+			w.write(ctx, &e)
+			w.done(&e)
+		case <-ctx.Done():
+			w.drain()
+			return
+		}
+	}
+}
+
+// drain gives up what is left, so that nobody waits for it.
+func (w *writer) drain() {
+	for {
+		select {
+		case e := <-w.queue:
+			w.lost.Add(1)
+			w.done(&e)
+		default:
+			return
+		}
+	}
+}
+
+// write tries until the store takes the entry, refuses it, or the context ends.
+func (w *writer) write(ctx context.Context, e *entry) {
+	for {
+		err := w.once(ctx, e)
+		switch {
+		case err == nil:
+			w.tick()
+			w.failed.Store(nil)
+			return
+		case !errors.Is(err, store.ErrBusy) && !errors.Is(err, store.ErrFull):
+			w.failed.Store(&err)
+			w.lost.Add(1)
+			w.log.Error("a decision can't be stored", "error", err)
+			return
+		}
+		w.failed.Store(&err)
+		timer := time.NewTimer(retryWrite)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			w.lost.Add(1)
+			return
+		}
+	}
+}
+
+func (w *writer) once(ctx context.Context, e *entry) error {
+	if e.job != nil {
+		if err := w.store.PutJob(ctx, e.job); err != nil {
+			return err
+		}
+		e.job = nil
+	}
+	if e.decision == nil {
+		return nil
+	}
+	id, err := w.store.PutDecision(ctx, e.decision)
+	if err == nil && e.decided != nil {
+		e.decided.id = id
+	}
+	return err
+}

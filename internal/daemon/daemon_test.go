@@ -1,0 +1,363 @@
+package daemon_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/epplan/epplan/internal/agent"
+	"github.com/epplan/epplan/internal/daemon"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/slurm"
+)
+
+// judge is a controller that decides the same for all.
+type judge struct {
+	mu       sync.Mutex
+	decision daemon.Decision
+	refuse   error         // of Decide
+	wait     time.Duration // before it answers
+	full     error         // of Record
+	kept     map[string]agent.Closed
+	asked    []daemon.Question
+}
+
+func (j *judge) Decide(ctx context.Context, q *daemon.Question) (daemon.Decision, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.asked = append(j.asked, *q)
+	if j.wait > 0 {
+		timer := time.NewTimer(j.wait)
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+			return daemon.Decision{}, ctx.Err()
+		case <-timer.C:
+		}
+	}
+	return j.decision, j.refuse
+}
+
+func (j *judge) Record(_ context.Context, c *agent.Closed, _ slurm.State) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.full != nil {
+		return j.full
+	}
+	if j.kept == nil {
+		j.kept = make(map[string]agent.Closed)
+	}
+	j.kept[c.Run.ID] = *c
+	return nil
+}
+
+func (j *judge) Totals(context.Context) (epdapi.Totals, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return epdapi.Totals{Outcomes: int64(len(j.kept))}, nil
+}
+
+func (j *judge) count() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.kept)
+}
+
+// house is a machine with simulated GPUs and a daemon that serves a socket.
+type house struct {
+	*judge
+	sims   []*gpu.Sim
+	client *epdapi.Client
+	socket string
+	stop   func()
+}
+
+// slow are the lowest clocks of the simulated V100.
+func slow(t *testing.T, dev gpu.Device) agent.Setting {
+	t.Helper()
+	table, err := dev.Clocks()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cores := table.Core[0]
+	return agent.Setting{Core: cores[len(cores)-1]}
+}
+
+// open starts a daemon whose files lie in a folder.
+func open(t *testing.T, dir, spec, faults string, j *judge) *house {
+	t.Helper()
+	rules, err := gpu.ParseFaults(faults)
+	if err != nil {
+		t.Fatal(err)
+	}
+	library, err := gpu.OpenSim(spec, &gpu.SimOptions{Dir: filepath.Join(dir, "sim"), Faults: rules})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sims, err := library.Sims()
+	if err != nil {
+		t.Fatal(err)
+	}
+	journal, err := agent.OpenFolder(filepath.Join(dir, "journal"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs, err := agent.OpenFolder(filepath.Join(dir, "runs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := daemon.New(daemon.Options{
+		Version: "test", Role: "both", Node: "n1", Library: library, Controller: j,
+		Agent: agent.New(agent.Options{Journal: journal, Runs: runs, Library: library, Boot: "boot"}),
+	})
+	socket := filepath.Join(dir, "epd.sock")
+	l, err := daemon.Listen(t.Context(), socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	d.Start(ctx)
+	var group sync.WaitGroup
+	group.Go(func() {
+		if err := d.Serve(ctx, l); err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	group.Go(func() { d.Run(ctx) })
+	h := &house{judge: j, sims: sims, client: epdapi.New(socket), socket: socket, stop: sync.OnceFunc(func() {
+		cancel()
+		group.Wait()
+	})}
+	t.Cleanup(h.stop)
+	return h
+}
+
+// hook plays a Prolog or an Epilog.
+func (h *house) hook(t *testing.T, kind slurm.Hook, job slurm.JobID, gpus ...int) slurm.HookAnswer {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	deadline, _ := ctx.Deadline()
+	answer, err := h.client.Hook(ctx, &slurm.HookEvent{
+		Version: slurm.ProtocolVersion, Kind: kind, Job: job, Node: "n1", GPUs: gpus, GPUsKnown: gpus != nil,
+		Deadline: deadline.UnixMilli(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer
+}
+
+// core is what a GPU's core clock is locked at; 0: it isn't.
+func (h *house) core(t *testing.T, i int) float64 {
+	t.Helper()
+	f, err := h.sims[i].Locked(gpu.Core)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return float64(f)
+}
+
+// eventually waits for what other goroutines do.
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for !done() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within 10 s", what)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
+
+func TestAPrologLocksTheGPUsThatSlurmGaveAndTheEpilogRecordsTheRun(t *testing.T) {
+	j := &judge{}
+	h := open(t, t.TempDir(), "sim:4,minor=reverse", "", j)
+	j.decision = daemon.Decision{Setting: slow(t, h.sims[0]), Reason: "cheapest"}
+	answer := h.hook(t, slurm.Prolog, 7, 0, 2)
+	if !answer.Applied || answer.Reason != "cheapest" {
+		t.Fatalf("answer %+v", answer)
+	}
+	// Positions are those of the device files, which count the other way here.
+	for i, want := range []bool{false, true, false, true} {
+		if got := h.core(t, i) > 0; got != want {
+			t.Errorf("GPU %d locked: %v, want %v", i, got, want)
+		}
+	}
+	status, err := h.client.Status(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(status.GPUs) != 4 || len(status.Runs) != 1 || status.Runs[0].Job != 7 {
+		t.Errorf("status %+v", status)
+	}
+	h.hook(t, slurm.Epilog, 7) // without a list of GPUs
+	for i := range h.sims {
+		if h.core(t, i) != 0 {
+			t.Errorf("GPU %d is still locked", i)
+		}
+	}
+	eventually(t, "the outcome is recorded", func() bool { return j.count() == 1 })
+	eventually(t, "the run is forgotten", func() bool {
+		s, err := h.client.Status(context.Background())
+		return err == nil && len(s.Runs) == 0 && s.Totals.Outcomes == 1
+	})
+}
+
+func TestAControllerThatFailsOrHangsLeavesDefaultClocks(t *testing.T) {
+	for name, j := range map[string]*judge{
+		"fails": {refuse: errors.New("no idea")},
+		"hangs": {wait: time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := open(t, t.TempDir(), "sim", "", j)
+			j.decision = daemon.Decision{Setting: slow(t, h.sims[0])}
+			begin := time.Now()
+			if answer := h.hook(t, slurm.Prolog, 1, 0); answer.Applied || h.core(t, 0) != 0 {
+				t.Errorf("answer %+v, core %v", answer, h.core(t, 0))
+			}
+			if took := time.Since(begin); took > 1900*time.Millisecond {
+				t.Errorf("the Prolog took %v", took)
+			}
+			h.hook(t, slurm.Epilog, 1)
+			eventually(t, "the outcome is recorded", func() bool { return j.count() == 1 })
+		})
+	}
+}
+
+func TestOutcomesWaitWhileTheStoreFailsAlsoOverARestart(t *testing.T) {
+	j, dir := &judge{full: errors.New("disk full")}, t.TempDir()
+	h := open(t, dir, "sim", "", j)
+	h.hook(t, slurm.Prolog, 1, 0)
+	h.hook(t, slurm.Epilog, 1)
+	eventually(t, "trouble is shown", func() bool {
+		s, err := h.client.Status(context.Background())
+		return err == nil && s.Unrecorded == 1 && len(s.Troubles) > 0 && strings.Contains(s.Troubles[0].What, "disk full")
+	})
+	h.stop()
+	again := &judge{}
+	open(t, dir, "sim", "", again)
+	eventually(t, "the outcome is recorded after all", func() bool { return again.count() == 1 })
+}
+
+func TestStoppingGivesClocksBackAndStartingToo(t *testing.T) {
+	j, dir := &judge{}, t.TempDir()
+	h := open(t, dir, "sim:2", "", j)
+	j.decision = daemon.Decision{Setting: slow(t, h.sims[0])}
+	h.hook(t, slurm.Prolog, 1, 0)
+	if h.core(t, 0) == 0 {
+		t.Fatal("not locked")
+	}
+	h.stop()
+	if h.core(t, 0) != 0 {
+		t.Error("still locked after the stop")
+	}
+	h = open(t, dir, "sim:2", "", j)
+	s, err := h.client.Status(context.Background())
+	if err != nil || len(s.Runs) != 1 || s.Runs[0].HandsOff == "" {
+		t.Errorf("status %+v, error %v: want the run, at default clocks", s, err)
+	}
+	h.hook(t, slurm.Epilog, 1)
+	eventually(t, "the outcome is recorded", func() bool { return j.count() == 1 })
+}
+
+func TestRestoreGivesEveryClockBack(t *testing.T) {
+	j := &judge{}
+	h := open(t, t.TempDir(), "sim:2", "", j)
+	j.decision = daemon.Decision{Setting: slow(t, h.sims[0])}
+	h.hook(t, slurm.Prolog, 1, 0, 1)
+	answer, err := h.client.Restore(context.Background(), &epdapi.RestoreRequest{})
+	if err != nil || !answer.Clean || h.core(t, 0) != 0 || h.core(t, 1) != 0 {
+		t.Errorf("answer %+v, error %v, clocks %v %v", answer, err, h.core(t, 0), h.core(t, 1))
+	}
+}
+
+func TestDriversThatFailLeaveTheJobAlone(t *testing.T) {
+	for _, faults := range []string{"lock:permission", "lock:unsupported", "lock:lost", "clocks:lost", "lock:slow=2s"} {
+		t.Run(faults, func(t *testing.T) {
+			t.Parallel()
+			j := &judge{}
+			h := open(t, t.TempDir(), "sim", faults, j)
+			j.decision = daemon.Decision{Setting: agent.Setting{Core: 945}}
+			begin := time.Now()
+			if answer := h.hook(t, slurm.Prolog, 1, 0); answer.Applied {
+				t.Errorf("answer %+v", answer)
+			}
+			if took := time.Since(begin); took > 4*time.Second {
+				t.Errorf("the Prolog took %v", took)
+			}
+			h.hook(t, slurm.Epilog, 1, 0)
+			eventually(t, "the outcome is recorded", func() bool { return j.count() == 1 })
+			eventually(t, "the clock is free", func() bool {
+				f, err := h.sims[0].Locked(gpu.Core)
+				return err != nil || f == 0
+			})
+		})
+	}
+}
+
+func TestRequestsThatAreNoneAreRefused(t *testing.T) {
+	h := open(t, t.TempDir(), "sim", "", &judge{})
+	web := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", h.socket)
+	}}}
+	for name, test := range map[string]struct {
+		path, body string
+		want       int
+	}{
+		"garbage":         {epdapi.PathProlog, "\x00\xff", http.StatusBadRequest},
+		"wrong hook":      {epdapi.PathProlog, `{"v":1,"kind":"epilog","job_id":1,"node":"n1"}`, http.StatusBadRequest},
+		"no job":          {epdapi.PathEpilog, `{"v":1,"kind":"epilog","node":"n1"}`, http.StatusBadRequest},
+		"hostile node":    {epdapi.PathProlog, `{"v":1,"kind":"prolog","job_id":1,"node":"n1; rm -rf /"}`, http.StatusBadRequest},
+		"unknown key":     {epdapi.PathRestore, `{"gpu":"x"}`, http.StatusBadRequest},
+		"too much":        {epdapi.PathProlog, strings.Repeat("a", slurm.MaxMessage+1), http.StatusBadRequest},
+		"unknown path":    {"/v1/nothing", "{}", http.StatusNotFound},
+		"wrong method":    {epdapi.PathStatus, "{}", http.StatusMethodNotAllowed},
+		"GPU that is not": {epdapi.PathProlog, `{"v":1,"kind":"prolog","job_id":1,"node":"n1","gpus":[63],"gpus_known":true}`, http.StatusOK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://epd"+test.path, strings.NewReader(test.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			response, err := web.Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = response.Body.Close()
+			if response.StatusCode != test.want {
+				t.Errorf("status %d, want %d", response.StatusCode, test.want)
+			}
+		})
+	}
+	if h.core(t, 0) != 0 {
+		t.Error("locked")
+	}
+}
+
+func TestTheSocketIsForItsOwnerAndThereIsOne(t *testing.T) {
+	h := open(t, t.TempDir(), "sim", "", &judge{})
+	info, err := os.Stat(h.socket)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, error %v", info.Mode(), err)
+	}
+	if _, err := daemon.Listen(t.Context(), h.socket); err == nil || !strings.Contains(err.Error(), "another epd") {
+		t.Errorf("second listener: %v", err)
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := daemon.Listen(t.Context(), file); err == nil {
+		t.Error("took a file's place")
+	}
+}

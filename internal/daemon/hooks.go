@@ -1,0 +1,104 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/epplan/epplan/internal/agent"
+	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/slurm"
+)
+
+// decideBound is what a decision may take of a Prolog's time.
+const decideBound = 600 * time.Millisecond
+
+// prolog opens a run on the GPUs that Slurm gave the job, and locks their
+// clocks if that was decided. It always has an answer.
+func (d *Daemon) prolog(ctx context.Context, e *slurm.HookEvent) slurm.HookAnswer {
+	switch {
+	case !e.GPUsKnown || len(e.GPUs)+len(e.MIG) == 0:
+		return answer(false, "", "no GPUs: nothing to do")
+	case len(e.MIG) > 0:
+		return answer(false, "", "parts of a GPU (MIG) have no clocks of their own")
+	}
+	devices, err := d.at(e.GPUs)
+	if err != nil {
+		d.trouble(fmt.Errorf("job %d: %w", e.Job, err))
+		return answer(false, "", err.Error())
+	}
+	run := agent.Run{ID: agent.NewRunID(), Job: uint32(e.Job), Node: e.Node, Started: time.Now()}
+	for _, dev := range devices {
+		run.GPUs = append(run.GPUs, dev.Identity().UUID)
+	}
+	if e.Deadline > 0 {
+		run.Deadline = time.UnixMilli(e.Deadline)
+	}
+	reason := d.choose(ctx, e, devices, &run)
+	applied, err := d.options.Agent.Apply(ctx, run)
+	d.trouble(err)
+	if applied.HandsOff != "" && run.Setting != (agent.Setting{}) {
+		reason = applied.HandsOff
+	}
+	return answer(applied.Locked, run.ID, reason)
+}
+
+// choose asks the controller for the run's setting; without an answer it stays
+// at default clocks.
+func (d *Daemon) choose(ctx context.Context, e *slurm.HookEvent, devices []gpu.Device, run *agent.Run) (reason string) {
+	ctx, cancel := context.WithTimeout(ctx, decideBound)
+	defer cancel()
+	table, err := ask(devices[0], gpu.Device.Clocks)
+	if err != nil {
+		d.trouble(fmt.Errorf("job %d: %w", e.Job, err))
+		return "the GPU doesn't tell its clocks"
+	}
+	q := Question{Event: e, RunID: run.ID, Model: devices[0].Identity().Model, Clocks: table, GPUs: len(devices)}
+	for _, dev := range devices[1:] {
+		if dev.Identity().Model != q.Model {
+			return "GPUs of several models"
+		}
+	}
+	decision, err := d.options.Controller.Decide(ctx, &q)
+	if err != nil {
+		d.trouble(fmt.Errorf("job %d: decide: %w", e.Job, err))
+		return "no decision: default clocks"
+	}
+	run.Setting, run.Wish, run.Limit, run.Upper = decision.Setting, decision.Wish, decision.Limit, decision.Upper
+	return decision.Reason
+}
+
+// epilog closes the run of a job on this node and gives its clocks back. The
+// GPUs are those that the Prolog noted: Slurm doesn't always say them again.
+func (d *Daemon) epilog(ctx context.Context, e *slurm.HookEvent) slurm.HookAnswer {
+	closed, err := d.options.Agent.End(ctx, uint32(e.Job), e.Node)
+	switch {
+	case errors.Is(err, agent.ErrNoRun):
+		if len(e.GPUs) == 0 {
+			return answer(false, "", "no run of the job is open")
+		}
+		d.trouble(fmt.Errorf("job %d: an Epilog on GPUs whose Prolog never came here", e.Job))
+		return answer(false, "", "no run of the job is open")
+	case err != nil:
+		d.trouble(fmt.Errorf("job %d: %w", e.Job, err))
+	}
+	d.mu.Lock()
+	d.exits[closed.Run.ID] = exitOf(e)
+	d.mu.Unlock()
+	go d.Deliver(context.WithoutCancel(ctx))
+	return answer(false, closed.Run.ID, closed.HandsOff)
+}
+
+func answer(applied bool, run, reason string) slurm.HookAnswer {
+	return slurm.HookAnswer{Version: slurm.ProtocolVersion, Applied: applied, Run: slurm.Hex(run), Reason: slurm.Hex(reason)}
+}
+
+// exitOf is how a job ended by the status that its Epilog is told. Status 0
+// says nothing: a job that was cancelled or out of time has it too.
+func exitOf(e *slurm.HookEvent) slurm.State {
+	if e.Code != 0 || e.Signal != 0 {
+		return slurm.Failed
+	}
+	return ""
+}

@@ -1,0 +1,100 @@
+package epdapi
+
+import "time"
+
+// DefaultSocket is where epd listens unless told otherwise.
+const DefaultSocket = "/run/epplan/epd.sock"
+
+// Paths of the interface. Hooks and restoring are for root alone.
+const (
+	PathProlog  = "/v1/prolog"
+	PathEpilog  = "/v1/epilog"
+	PathRestore = "/v1/restore"
+	PathStatus  = "/v1/status"
+)
+
+// MaxMessage bounds an answer, bytes.
+const MaxMessage = 8 << 20
+
+// Status is what an epd is doing.
+type Status struct {
+	Version string    `json:"version"`
+	Role    string    `json:"role"`
+	Node    string    `json:"node"`
+	Started time.Time `json:"started"`
+	GPUs    []GPU     `json:"gpus"`
+	Runs    []Run     `json:"runs"`
+	// Unrecorded counts ended runs whose outcomes aren't in the store yet.
+	Unrecorded int `json:"unrecorded"`
+	// Totals count what the controller did since its start; nil where it
+	// can't be asked.
+	Totals   *Totals   `json:"totals,omitempty"`
+	Troubles []Trouble `json:"troubles"` // the latest ones, oldest first
+}
+
+// Totals count what a controller did.
+type Totals struct {
+	Decisions int64 `json:"decisions"`
+	Outcomes  int64 `json:"outcomes"`
+	Models    int64 `json:"models"` // of workloads, in use now
+}
+
+// GPU is a GPU of the node. Clocks are 0 where the default is in force, or
+// where nothing could be read.
+type GPU struct {
+	UUID       string  `json:"uuid"`
+	Bus        string  `json:"bus"`
+	Model      string  `json:"model"`
+	Minor      int     `json:"minor"`
+	LockedCore float64 `json:"locked_core_mhz"`
+	LockedMem  float64 `json:"locked_mem_mhz"`
+	Core       float64 `json:"core_mhz"`
+	Mem        float64 `json:"mem_mhz"`
+	Power      float64 `json:"power_w"`
+	Stuck      bool    `json:"stuck,omitempty"`
+	Alien      string  `json:"alien,omitempty"` // why somebody else is thought to set its clocks
+}
+
+// Run is a run of a job on the node.
+type Run struct {
+	ID       string    `json:"run"`
+	Job      uint32    `json:"job"`
+	GPUs     []string  `json:"gpus"`
+	Core     float64   `json:"core_mhz"` // wanted; 0: the default
+	Mem      float64   `json:"mem_mhz"`
+	Started  time.Time `json:"started"`
+	HandsOff string    `json:"hands_off,omitempty"`
+	Ended    bool      `json:"ended,omitempty"`
+}
+
+// Trouble is something that went wrong.
+type Trouble struct {
+	At   time.Time `json:"at"`
+	What string    `json:"what"`
+}
+
+// RestoreRequest asks for default clocks on some GPUs; on all where none is
+// named.
+type RestoreRequest struct {
+	GPUs []string `json:"gpus,omitempty"`
+}
+
+// RestoreAnswer says what became of each journal entry.
+type RestoreAnswer struct {
+	GPUs  []RestoredGPU `json:"gpus"`
+	Notes []string      `json:"notes,omitempty"`
+	Clean bool          `json:"clean"` // no clock is held any more
+}
+
+// RestoredGPU is one of them.
+type RestoredGPU struct {
+	UUID  string `json:"uuid"`
+	Fate  string `json:"fate"`
+	Note  string `json:"note,omitempty"`
+	Error string `json:"error,omitempty"`
+}
+
+// Fault is the answer to a request that failed.
+type Fault struct {
+	Error string `json:"error"`
+}

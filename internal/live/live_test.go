@@ -1,0 +1,180 @@
+package live_test
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+const enforce = "[live]\nmode = \"enforce\"\nhold_out = 0\n"
+
+// fixed is a comment that wishes for a core clock of the simulated V100.
+const fixed = "--comment=epplan:fixed=1087"
+
+func TestAJobsClocksAreLockedAndGivenBackAndItsOutcomeIsRecorded(t *testing.T) {
+	l := startLab(t, enforce)
+	job := l.submit("sleep 3", "--gres=gpu:2", "-w", "n1", fixed)
+	l.eventually("two GPUs are locked", func() bool { return len(l.locked("n1")) == 2 })
+	if got := slices.Sorted(maps.Values(l.locked("n1"))); !slices.Equal(got, []float64{1087, 1087}) {
+		t.Errorf("locked at %v MHz, want 1087", got)
+	}
+	if got := l.locked("n2"); len(got) != 0 {
+		t.Errorf("n2 has %v locked", got)
+	}
+	l.eventually("the job ends", func() bool { return l.state(job) == "COMPLETED" })
+	l.eventually("its outcome is recorded", func() bool { return l.status("n1").Totals.Outcomes == 1 })
+	if got := l.locked("n1"); len(got) != 0 {
+		t.Errorf("still locked: %v", got)
+	}
+	l.undrained()
+	list := l.outcomes("n1", job)
+	if len(list) != 1 {
+		t.Fatalf("%d outcomes, want 1", len(list))
+	}
+	o := list[0]
+	if o.ExitState != record.Completed || len(o.GPUs) != 2 || o.Setting.Core != 1087 || o.Node != "n1" {
+		t.Errorf("outcome %+v", o)
+	}
+	if seconds := o.TimeS.Or(0); seconds < 2 || seconds > 30 {
+		t.Errorf("took %v s, want about 3", seconds)
+	}
+	if joules := o.GPUEnergyJ.Or(0); joules <= 0 {
+		t.Errorf("energy %v J", joules)
+	}
+}
+
+func TestJobsThatDontWantItRunAtDefaultClocks(t *testing.T) {
+	l := startLab(t, enforce)
+	for _, args := range [][]string{{"--comment=epplan:off", "--gres=gpu:1"}, {"--gres=gpu:1"}, {fixed}} {
+		job := l.submit("sleep 1", append(args, "-w", "n1")...)
+		l.eventually("the job runs", func() bool { return l.state(job) != "PENDING" })
+		l.eventually("the job ends", func() bool {
+			if got := l.locked("n1"); len(got) != 0 {
+				t.Errorf("%q: locked %v", args, got)
+			}
+			return l.state(job) == "COMPLETED"
+		})
+	}
+	l.undrained()
+}
+
+func TestObservingTouchesNothingUntilTheConfigurationChanges(t *testing.T) {
+	l := startLab(t, "")
+	job := l.submit("sleep 2", "--gres=gpu:1", "-w", "n1", fixed)
+	l.eventually("the run is seen", func() bool { return len(l.status("n1").Runs) == 1 })
+	if got := l.locked("n1"); len(got) != 0 {
+		t.Errorf("observing, but %v is locked", got)
+	}
+	l.eventually("the job ends", func() bool { return l.state(job) == "COMPLETED" })
+
+	// A file that is wrong changes nothing; a right one counts for the next job.
+	for _, config := range []string{"[live]\nmode = \"enforced\"\n", enforce} {
+		l.write("config.toml", config, 0o644)
+		if err := l.epds["n1"].Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		wrong := config != enforce
+		l.eventually("epd says what it made of the file", func() bool {
+			log, err := os.ReadFile(l.dir + "/n1.log")
+			return err == nil && strings.Contains(string(log), map[bool]string{true: "not reloaded", false: "configuration reloaded"}[wrong])
+		})
+		job := l.submit("sleep 2", "--gres=gpu:1", "-w", "n1", fixed)
+		l.eventually("the run is seen", func() bool { return slices.ContainsFunc(l.runs("n1"), func(j int64) bool { return j == job }) })
+		if got := len(l.locked("n1")); (got == 0) != wrong {
+			t.Errorf("%q: %d GPUs locked", config, got)
+		}
+		l.eventually("the job ends", func() bool { return l.state(job) == "COMPLETED" })
+	}
+	l.undrained()
+}
+
+// runs are the jobs of a node's open runs.
+func (l *lab) runs(node string) []int64 {
+	var jobs []int64
+	for _, r := range l.status(node).Runs {
+		if !r.Ended {
+			jobs = append(jobs, int64(r.Job))
+		}
+	}
+	return jobs
+}
+
+func TestACancelledJobsClocksAreGivenBackAndItIsNotTakenForADoneOne(t *testing.T) {
+	l := startLab(t, enforce)
+	job := l.submit("sleep 60", "--gres=gpu:1", "-w", "n2", fixed)
+	l.eventually("a GPU is locked", func() bool { return len(l.locked("n2")) == 1 })
+	l.slurm("scancel", strconv.FormatInt(job, 10))
+	l.eventually("the job ends", func() bool { return l.state(job) == "CANCELLED" })
+	l.eventually("its outcome is recorded", func() bool { return l.status("n2").Totals.Outcomes == 1 })
+	if got := l.locked("n2"); len(got) != 0 {
+		t.Errorf("still locked: %v", got)
+	}
+	l.undrained()
+	if list := l.outcomes("n2", job); len(list) != 1 || list[0].ExitState != "CANCELLED" {
+		t.Errorf("outcomes %+v", list)
+	}
+}
+
+func TestAJobOnManyNodesIsARunOnEach(t *testing.T) {
+	l := startLab(t, enforce)
+	job := l.submit("sleep 3", "-N", "2", "--gres=gpu:3", fixed)
+	l.eventually("three GPUs of both nodes are locked", func() bool { return len(l.locked("n1")) == 3 && len(l.locked("n2")) == 3 })
+	l.eventually("the job ends", func() bool { return l.state(job) == "COMPLETED" })
+	for _, node := range []string{"n1", "n2"} {
+		l.eventually("its outcome is recorded on "+node, func() bool { return l.status(node).Totals.Outcomes == 1 })
+		if got := l.locked(node); len(got) != 0 {
+			t.Errorf("%s: still locked: %v", node, got)
+		}
+	}
+	l.undrained()
+}
+
+func TestAnEPDThatIsKilledLeavesNoClockLockedAndLosesNoOutcome(t *testing.T) {
+	l := startLab(t, enforce)
+	job := l.submit("sleep 4", "--gres=gpu:1", "-w", "n1", fixed)
+	l.eventually("a GPU is locked", func() bool { return len(l.locked("n1")) == 1 })
+	l.stopEPD("n1", syscall.SIGKILL)
+	l.eventually("the job ends without epd", func() bool { return l.state(job) == "COMPLETED" })
+	if text, err := os.ReadFile(l.dir + "/epilog.log"); err != nil || !strings.Contains(string(text), "can't reach epd") {
+		t.Errorf("epilog.log: %s, %v", text, err)
+	}
+	// The Epilog ran epd restore: the entry is gone before epd is back.
+	entries, err := os.ReadDir(l.dir + "/n1/journal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".json") {
+			t.Errorf("the journal still has %s", e.Name())
+		}
+	}
+	l.startEPD("n1")
+	if got := l.locked("n1"); len(got) != 0 {
+		t.Errorf("locked after the restart: %v", got)
+	}
+	l.undrained()
+}
+
+func TestWithoutEPDJobsRunAndNodesStay(t *testing.T) {
+	l := startLab(t, enforce)
+	l.stopEPD("n1", syscall.SIGTERM)
+	job := l.submit("true", "--gres=gpu:1", "-w", "n1", fixed)
+	l.eventually("the job ends", func() bool { return l.state(job) == "COMPLETED" })
+
+	// An epd that hangs: stopped, its socket still takes connections.
+	if err := l.epds["n2"].Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	job = l.submit("true", "--gres=gpu:1", "-w", "n2", fixed)
+	l.eventually("the job ends beside a hung epd", func() bool { return l.state(job) == "COMPLETED" })
+	if err := l.epds["n2"].Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	l.undrained()
+}
