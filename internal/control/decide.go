@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -35,7 +36,11 @@ func (c *Controller) Decide(ctx context.Context, r *DecideRequest) (Decision, er
 	}
 	job, doubt := c.find(ctx, r)
 	if earlier == nil && (job.submitted <= c.started.Unix() || c.evicted.Load()) {
-		if d, ok := c.storedDecision(ctx, r, job); ok {
+		d, err := c.storedDecision(ctx, r, job)
+		switch {
+		case err != nil: // what was answered before isn't known
+			job, doubt = job.stranger(), errors.Join(doubt, err)
+		case d != nil:
 			return c.keep(key, d, nil).Decision, nil
 		}
 	}
@@ -143,13 +148,13 @@ func (c *Controller) noteBase(model string, t *table) {
 }
 
 // storedDecision is the decision that was made for a run before the
-// controller was restarted.
-func (c *Controller) storedDecision(ctx context.Context, r *DecideRequest, job *knownJob) (*decided, bool) {
+// controller was restarted, nil without one.
+func (c *Controller) storedDecision(ctx context.Context, r *DecideRequest, job *knownJob) (*decided, error) {
 	all, err := bounded(ctx, c.options.StoreWait, func(ctx context.Context) ([]record.Decision, error) {
 		return c.options.Store.DecisionsOfJob(ctx, c.options.Cluster, int64(r.Job))
 	})
 	if err != nil {
-		return nil, false
+		return nil, fmt.Errorf("look up earlier decisions: %w", err)
 	}
 	for i := len(all) - 1; i >= 0; i-- {
 		d := &all[i]
@@ -159,9 +164,9 @@ func (c *Controller) storedDecision(ctx context.Context, r *DecideRequest, job *
 		if job.submitted == 0 && r.RunID == "" {
 			continue // it may be another job of the same id
 		}
-		return fromRecord(d), true
+		return fromRecord(d), nil
 	}
-	return nil, false
+	return nil, nil
 }
 
 // fromRecord rebuilds a decision.

@@ -71,7 +71,7 @@ func rigAt(t testing.TB, path string, clock *hand, text string, change func(*Opt
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Store: s, Cluster: "alpha", Settings: settings(t, text), Clock: clock.read, Seed: 7}
+	o := Options{Store: s, Cluster: "alpha", Settings: settings(t, text), Clock: clock.read, Seed: 7, StoreWait: 10 * time.Second}
 	if change != nil {
 		change(&o)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 	"unique"
 
+	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
@@ -271,17 +272,17 @@ func (c *Controller) find(ctx context.Context, r *DecideRequest) (*knownJob, err
 	now := c.options.Clock()
 	job := c.jobs.get(r.Job)
 	if job != nil && now.Unix()-job.asOf <= int64(c.options.Fresh/time.Second) {
-		return c.withToken(ctx, job), nil
+		return c.withToken(ctx, job, nil)
 	}
 	var err error
 	if c.options.Resolve != nil {
 		var fresh *knownJob
 		if fresh, err = c.resolve(ctx, r.Job); err == nil {
-			return c.withToken(ctx, fresh), nil
+			return c.withToken(ctx, fresh, nil)
 		}
 	}
 	if job != nil {
-		return c.withToken(ctx, job), err
+		return c.withToken(ctx, job, err)
 	}
 	return &knownJob{
 		uid: r.UID, user: kept(string(r.User)), partition: kept(string(r.Partition)), comment: keptComment(string(r.Comment)),
@@ -292,10 +293,12 @@ func (c *Controller) find(ctx context.Context, r *DecideRequest) (*knownJob, err
 var errUnknownJob = errors.New("the job isn't known")
 
 // withToken adds what the submission said to a job whose token isn't in memory:
-// the controller was restarted since.
-func (c *Controller) withToken(ctx context.Context, job *knownJob) *knownJob {
+// the controller was restarted since. When that can't be looked up, the job's
+// workload counts as unknown, so that its GPUs are left alone: the user may have
+// asked for that.
+func (c *Controller) withToken(ctx context.Context, job *knownJob, doubt error) (*knownJob, error) {
 	if job.scripted || job.token == "" {
-		return job
+		return job, doubt
 	}
 	s, inMemory := c.jobs.token(job.token)
 	if !inMemory {
@@ -303,15 +306,25 @@ func (c *Controller) withToken(ctx context.Context, job *knownJob) *knownJob {
 			return c.options.Store.DecisionByToken(ctx, c.options.Cluster, job.token)
 		})
 		from, ok := parseSource(d.Workload)
-		if err != nil || !ok {
-			return job
+		switch {
+		case errors.Is(err, store.ErrNotFound) || err == nil && !ok:
+			return job, doubt // nobody gave out this token
+		case err != nil:
+			return job.stranger(), errors.Join(doubt, fmt.Errorf("look up the submission: %w", err))
 		}
 		s = submitted{source: from, ownFreq: d.Reason == reasonOwnFreq, at: d.Created.Unix()}
 		c.jobs.putToken(job.token, s)
 	}
 	more := *job
 	more.source, more.scripted, more.ownFreq = s.source, true, job.ownFreq || s.ownFreq
-	return &more
+	return &more, doubt
+}
+
+// stranger is a job whose workload counts as unknown.
+func (k *knownJob) stranger() *knownJob {
+	other := *k
+	other.source = source{}
+	return &other
 }
 
 // bounded waits for an answer no longer than the bound, whatever the function
