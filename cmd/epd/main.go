@@ -72,12 +72,13 @@ func application(stdout, stderr io.Writer) *cli.App {
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "role", Usage: "`ROLE`: both, the controller and this node's agent in one process", Value: "both"},
 			&cli.StringFlag{Name: "socket", Usage: "`PATH` to listen at", Value: epdapi.DefaultSocket},
+			&cli.StringFlag{Name: "submit-socket", Usage: "`PATH` to answer job_submit.lua at", DefaultText: "none"},
 			&cli.StringFlag{Name: "config", Usage: "TOML `FILE` with objective, safety margins and modes; SIGHUP reads it again"},
 			&cli.StringFlag{Name: "node", Usage: "`NAME` of this node in Slurm", DefaultText: "the host's name"},
 			&cli.StringFlag{Name: "cluster", Usage: "`NAME` of the cluster in the records", Value: "cluster"},
 			&cli.StringFlag{Name: "slurm", Usage: "whether to ask Slurm about jobs: `HOW` is auto, on or off", Value: "auto"},
 			&cli.StringFlag{Name: "gpu-order", Usage: "`UUIDS` in the order of gres.conf, separated by commas", DefaultText: "the order of the device files"},
-			&cli.Uint64SliceFlag{Name: "allow-uid", Usage: "further `UID` that may call hooks and restore"},
+			&cli.Uint64SliceFlag{Name: "allow-uid", Usage: "further `UID` that may ask, beside root and the user slurm"},
 		}, gpuFlags()...),
 		Action: func(c *cli.Context) error { return serve(c, stderr) },
 		Commands: []*cli.Command{{

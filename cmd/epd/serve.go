@@ -11,7 +11,9 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -39,7 +41,7 @@ func serve(c *cli.Context, stderr io.Writer) error {
 	if err := os.MkdirAll(c.String("state"), 0o700); err != nil {
 		return err
 	}
-	l, err := node.Listen(c.Context, c.String("socket")) // first: it tells whether another epd runs
+	l, err := node.Listen(c.Context, c.String("socket"), 0o600) // first: it tells whether another epd runs
 	if err != nil {
 		return err
 	}
@@ -98,7 +100,7 @@ func withGPUs(c *cli.Context, log *slog.Logger, l net.Listener, local *node.Loca
 	}
 	d := node.New(node.Options{
 		Version: version, Role: c.String("role"), Node: nodeName(c), Agent: agent.New(options), Library: gpus,
-		Controller: local, Order: gpuOrder(c), Allowed: allowed(c), Log: log, Job: jobProbe(client),
+		Controller: local, Records: local.Control.Handler(), Order: gpuOrder(c), Allowed: allowed(c), Log: log, Job: jobProbe(client),
 	})
 	d.Start(c.Context)
 	var group sync.WaitGroup
@@ -107,6 +109,18 @@ func withGPUs(c *cli.Context, log *slog.Logger, l net.Listener, local *node.Loca
 	defer cancel()
 	group.Go(func() { d.Run(ctx) })
 	group.Go(func() { reload(ctx, c, local.Control, log) })
+	if path := c.String("submit-socket"); path != "" {
+		// Anybody may connect; the kernel says who it is, and slurmctld's user may ask.
+		submissions, err := node.Listen(ctx, path, 0o666)
+		if err != nil {
+			return err
+		}
+		group.Go(func() {
+			if err := d.ServeSubmissions(ctx, submissions); err != nil {
+				log.Error("submissions are not answered any more", "error", err)
+			}
+		})
+	}
 	notify(log, daemon.SdNotifyReady)
 	log.Info("ready", "socket", c.String("socket"), "gpu", c.String("gpu"))
 	err = d.Serve(ctx, l)
@@ -197,6 +211,11 @@ func gpuOrder(c *cli.Context) []string {
 
 func allowed(c *cli.Context) []uint32 {
 	var uids []uint32
+	if slurmUser, err := user.Lookup("slurm"); err == nil {
+		if uid, err := strconv.ParseUint(slurmUser.Uid, 10, 32); err == nil {
+			uids = append(uids, uint32(uid))
+		}
+	}
 	for _, uid := range c.Uint64Slice("allow-uid") {
 		if uid < math.MaxUint32 {
 			uids = append(uids, uint32(uid))

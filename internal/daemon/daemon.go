@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -59,6 +60,9 @@ type Options struct {
 	Agent      *agent.Agent
 	Library    gpu.Library
 	Controller Controller
+	// Records answers submissions and what is asked about jobs, models and
+	// savings; nil: nobody does.
+	Records http.Handler
 	// Order is the GPUs' UUIDs as gres.conf lists them, by position. Nil means
 	// the order of their device files.
 	Order []string

@@ -119,7 +119,7 @@ func open(t *testing.T, dir, spec, faults string, j *judge) *house {
 		Agent: agent.New(agent.Options{Journal: journal, Runs: runs, Library: library, Boot: "boot"}),
 	})
 	socket := filepath.Join(dir, "epd.sock")
-	l, err := daemon.Listen(t.Context(), socket)
+	l, err := daemon.Listen(t.Context(), socket, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -350,14 +350,14 @@ func TestTheSocketIsForItsOwnerAndThereIsOne(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, error %v", info.Mode(), err)
 	}
-	if _, err := daemon.Listen(t.Context(), h.socket); err == nil || !strings.Contains(err.Error(), "another epd") {
+	if _, err := daemon.Listen(t.Context(), h.socket, 0o600); err == nil || !strings.Contains(err.Error(), "another epd") {
 		t.Errorf("second listener: %v", err)
 	}
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := daemon.Listen(t.Context(), file); err == nil {
+	if _, err := daemon.Listen(t.Context(), file, 0o600); err == nil {
 		t.Error("took a file's place")
 	}
 }

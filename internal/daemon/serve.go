@@ -23,9 +23,9 @@ const (
 	requestBound = 15 * time.Second
 )
 
-// Listen opens the socket for root alone, in place of one that nobody serves
-// any more. It is an error if another daemon does.
-func Listen(ctx context.Context, path string) (net.Listener, error) {
+// Listen opens a socket with the permissions given, in place of one that nobody
+// serves any more. It is an error if another daemon does.
+func Listen(ctx context.Context, path string, mode os.FileMode) (net.Listener, error) {
 	var dialer net.Dialer
 	ctx, cancel := context.WithTimeout(ctx, headerBound)
 	defer cancel()
@@ -44,13 +44,31 @@ func Listen(ctx context.Context, path string) (net.Listener, error) {
 	old := unix.Umask(0o177)
 	l, err := new(net.ListenConfig).Listen(ctx, "unix", path)
 	unix.Umask(old)
-	return l, err
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
 }
 
-// Serve answers at a socket until the context ends.
+// Serve answers hooks and people at a socket until the context ends.
 func (d *Daemon) Serve(ctx context.Context, l net.Listener) error {
+	return d.serve(ctx, l, d.Handler())
+}
+
+// ServeSubmissions answers job_submit at a socket of its own: slurmctld runs as
+// Slurm's user, who may ask for nothing else.
+func (d *Daemon) ServeSubmissions(ctx context.Context, l net.Listener) error {
+	mux := http.NewServeMux()
+	mux.Handle("POST "+epdapi.PathSubmit, d.options.Records)
+	return d.serve(ctx, l, d.guarded(mux))
+}
+
+func (d *Daemon) serve(ctx context.Context, l net.Listener, handler http.Handler) error {
 	server := &http.Server{
-		Handler:           d.Handler(),
+		Handler:           handler,
 		ReadHeaderTimeout: headerBound,
 		ReadTimeout:       requestBound,
 		WriteTimeout:      requestBound,
@@ -117,12 +135,22 @@ func (d *Daemon) Handler() http.Handler {
 	mux.HandleFunc("GET "+epdapi.PathStatus, func(w http.ResponseWriter, r *http.Request) {
 		d.reply(w, http.StatusOK, d.Status(r.Context()))
 	})
+	if d.options.Records != nil {
+		for _, path := range []string{"jobs", "jobs/{id}", "models", "savings"} {
+			mux.Handle("GET /v1/"+path, d.options.Records)
+		}
+	}
+	return d.guarded(mux)
+}
+
+// guarded refuses everybody but those that are trusted.
+func (d *Daemon) guarded(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !d.trusted(r) {
 			d.reply(w, http.StatusForbidden, epdapi.Fault{Error: "only root and Slurm's user may ask"})
 			return
 		}
-		mux.ServeHTTP(w, r)
+		h.ServeHTTP(w, r)
 	})
 }
 

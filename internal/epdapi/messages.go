@@ -11,6 +11,7 @@ const (
 	PathEpilog  = "/v1/epilog"
 	PathRestore = "/v1/restore"
 	PathStatus  = "/v1/status"
+	PathSubmit  = "/v1/submit" // at a socket of its own
 )
 
 // MaxMessage bounds an answer, bytes.

@@ -16,6 +16,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/slurm"
 )
 
 // programs builds epplan and epd once for all tests.
@@ -83,6 +84,7 @@ func startLab(t *testing.T, config string) *lab {
 	l.write("hooks/prolog.sh", l.hook("prolog"), 0o755)
 	l.write("hooks/epilog.sh", l.hook("epilog"), 0o755)
 	l.write("config.toml", config, 0o644)
+	l.submitHook()
 	slurm := filepath.Join(dir, "slurm")
 	out, err := exec.CommandContext(t.Context(), up, "--nodes", "2", "--gpus", "4", "--dir", slurm, "--hooks", hooks, "--no-install").Output() //nolint:gosec // the lab's own
 	t.Cleanup(func() {
@@ -137,6 +139,33 @@ exit $?
 `, l.dir, l.bin, kind, fallback)
 }
 
+// submitHook adds our module to a site's job_submit.lua. The epd of n1 answers it.
+func (l *lab) submitHook() {
+	l.Helper()
+	hooks := filepath.Join(l.dir, "hooks")
+	plan, err := slurm.PlanInstall(slurm.Site{
+		Dir: hooks, Socket: filepath.Join(l.dir, "submit.sock"), Binary: filepath.Join(l.bin, "epplan"), HasScript: true,
+		Script: "function slurm_job_submit(desc, parts, uid)\n\treturn slurm.SUCCESS\nend\n" +
+			"function slurm_job_modify(desc, job, parts, uid)\n\treturn slurm.SUCCESS\nend\nreturn slurm.SUCCESS\n",
+		CheckLua: func(name, text string) error {
+			check := exec.CommandContext(l.Context(), "luac5.1", "-p", "-")
+			check.Stdin = strings.NewReader(text)
+			if out, err := check.CombinedOutput(); err != nil {
+				return fmt.Errorf("%s: %w: %s", name, err, out)
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		l.Fatal(err)
+	}
+	for _, s := range plan.Steps {
+		if strings.HasSuffix(s.File, ".lua") {
+			l.write(filepath.Join("hooks", filepath.Base(s.File)), s.Text, 0o644)
+		}
+	}
+}
+
 func (l *lab) socket(node string) string { return filepath.Join(l.dir, node+".sock") }
 
 func (l *lab) startEPD(node string) {
@@ -148,6 +177,9 @@ func (l *lab) startEPD(node string) {
 	defer log.Close()                                                                                                           //nolint:errcheck // the child has its own
 	cmd := exec.Command(filepath.Join(l.bin, "epd"), "--role", "both", "--gpu", "sim:4", "--state", filepath.Join(l.dir, node), //nolint:gosec,noctx // our own, stopped below
 		"--socket", l.socket(node), "--node", node, "--slurm", "on", "--config", filepath.Join(l.dir, "config.toml"))
+	if node == "n1" {
+		cmd.Args = append(cmd.Args, "--submit-socket", filepath.Join(l.dir, "submit.sock"))
+	}
 	cmd.Env = append(os.Environ(), "SLURM_CONF="+l.conf)
 	cmd.Stderr = log
 	if err := cmd.Start(); err != nil {
@@ -262,6 +294,12 @@ func (l *lab) undrained() {
 func (l *lab) outcomes(node string, job int64) []record.Outcome {
 	l.Helper()
 	l.stopEPD(node, os.Interrupt)
+	return l.recorded(node, job)
+}
+
+// recorded reads what the epd of a node, which was stopped, recorded of a job.
+func (l *lab) recorded(node string, job int64) []record.Outcome {
+	l.Helper()
 	s, err := store.Open(l.Context(), filepath.Join(l.dir, node, "records.db"), nil)
 	if err != nil {
 		l.Fatal(err)

@@ -178,3 +178,40 @@ func TestWithoutEPDJobsRunAndNodesStay(t *testing.T) {
 	}
 	l.undrained()
 }
+
+func TestASubmissionGetsATokenByWhichItsScriptIsKnownAtTheStart(t *testing.T) {
+	l := startLab(t, enforce)
+	first := l.submit("sleep 1", "--gres=gpu:1", "-w", "n1", "-J", "one name")
+	second := l.submit("sleep 1", "--gres=gpu:1", "-w", "n1", "-J", "another name\n|\"$(reboot)")
+	other := l.submit("sleep 2", "--gres=gpu:1", "-w", "n1", "-J", "one name")
+	cpus := l.submit("sleep 1", "-w", "n1")
+	workloads := make(map[int64]string)
+	for _, job := range []int64{first, second, other} {
+		l.eventually("the job ends", func() bool { return l.state(job) == "COMPLETED" })
+		if text := l.slurm("scontrol", "show", "job", strconv.FormatInt(job, 10)); !strings.Contains(text, "AdminComment=epplan:") {
+			t.Errorf("no token:\n%s", text)
+		}
+	}
+	l.eventually("the outcomes are recorded", func() bool { return l.status("n1").Totals.Outcomes == 3 })
+	if text := l.slurm("scontrol", "show", "job", strconv.FormatInt(cpus, 10)); strings.Contains(text, "epplan:") {
+		t.Errorf("a job without GPUs got a token:\n%s", text)
+	}
+	l.undrained()
+	l.stopEPD("n1", os.Interrupt)
+	for _, job := range []int64{first, second, other} {
+		for _, o := range l.recorded("n1", job) {
+			workloads[job] = o.Workload
+		}
+	}
+	if workloads[first] == "" || workloads[first] != workloads[second] || workloads[first] == workloads[other] {
+		t.Errorf("workloads %v: want the script to tell, whatever the name", workloads)
+	}
+}
+
+func TestWithoutAControllerSubmissionsGoThroughAsTheyAre(t *testing.T) {
+	l := startLab(t, enforce)
+	l.stopEPD("n1", os.Interrupt)
+	job := l.submit("true", "--gres=gpu:1", "-w", "n2")
+	l.eventually("the job ends", func() bool { return l.state(job) == "COMPLETED" })
+	l.undrained()
+}
