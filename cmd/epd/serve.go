@@ -2,9 +2,13 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"math"
 	"net"
@@ -20,6 +24,7 @@ import (
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
+	"github.com/google/renameio/v2"
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/agent"
@@ -68,7 +73,11 @@ func withStore(c *cli.Context, log *slog.Logger, l net.Listener) (err error) {
 	if err != nil {
 		return err
 	}
-	options := control.Options{Store: records, Cluster: c.String("cluster"), Settings: settings, Log: log}
+	seed, err := lotSeed(filepath.Join(c.String("state"), "seed"))
+	if err != nil {
+		return err
+	}
+	options := control.Options{Store: records, Cluster: c.String("cluster"), Settings: settings, Seed: seed, Log: log}
 	local := &node.Local{Cluster: options.Cluster}
 	if client != nil {
 		options.Resolve, local.Job = client.Job, client.Job
@@ -82,6 +91,27 @@ func withStore(c *cli.Context, log *slog.Logger, l net.Listener) (err error) {
 		err = errors.Join(err, local.Control.Close(ctx))
 	}()
 	return withGPUs(c, log, l, local, client)
+}
+
+// lotSeed is the number by which jobs are held out: made once and kept, so that
+// a restart draws the same lots, and known to nobody else.
+func lotSeed(path string) (uint64, error) {
+	text, err := os.ReadFile(path) //nolint:gosec // below the state folder
+	if err == nil {
+		seed, err := strconv.ParseUint(strings.TrimSpace(string(text)), 16, 64)
+		if err != nil {
+			return 0, fmt.Errorf("%s: want a hexadecimal number: %w", path, err)
+		}
+		return seed, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return 0, err
+	}
+	var fresh [8]byte
+	if _, err := rand.Read(fresh[:]); err != nil {
+		return 0, err
+	}
+	return binary.BigEndian.Uint64(fresh[:]), renameio.WriteFile(path, []byte(hex.EncodeToString(fresh[:])+"\n"), 0o600)
 }
 
 // closeBound is how long records may take to be written at the end.

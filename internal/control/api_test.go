@@ -84,7 +84,7 @@ func (c *caller) post(path string, v, into any) int {
 }
 
 func TestAJobGoesFromSubmissionToItsOutcomeOverASocket(t *testing.T) {
-	r := newRig(t, enforceAll, nil)
+	r := newRig(t, nil)
 	c := r.serve(t)
 	var answer slurm.SubmitAnswer
 	submission := slurm.Submission{
@@ -142,7 +142,7 @@ func TestAJobGoesFromSubmissionToItsOutcomeOverASocket(t *testing.T) {
 }
 
 func TestSavingsCompareTheArmsOfEachWorkload(t *testing.T) {
-	r := newRig(t, enforceAll, nil)
+	r := newRig(t, nil)
 	c := r.serve(t)
 	for i := range 8 {
 		arm, joules := record.Treated, 80.0
@@ -168,7 +168,7 @@ func TestSavingsCompareTheArmsOfEachWorkload(t *testing.T) {
 }
 
 func TestHostileRequestsAreRefusedAndChangeNothing(t *testing.T) {
-	r := newRig(t, enforceAll, nil)
+	r := newRig(t, nil)
 	c := r.serve(t)
 	good := `{"job_id":1,"node":"n1","gpu_model":"V100","gpus":1,"default":{"core_mhz":0,"mem_mhz":0},"clocks":[],"uid":1}`
 	if status := c.call(http.MethodPost, "/v1/decide", strings.NewReader(good), nil); status != http.StatusOK {
@@ -224,7 +224,7 @@ func TestHostileRequestsAreRefusedAndChangeNothing(t *testing.T) {
 
 // What a user can write reaches no further than that user's own job.
 func TestHostileTextsOfUsersHaveNoEffectButAWarning(t *testing.T) {
-	r := newRig(t, enforceAll, nil)
+	r := newRig(t, nil)
 	for id := range slurm.JobID(4) {
 		r.run(id+1, memoryBound())
 	}
@@ -262,7 +262,7 @@ func FuzzDecideRequests(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	r := newRig(f, enforceAll, nil)
+	r := newRig(f, nil)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var request DecideRequest
 		if err := DecodeJSON(bytes.NewReader(body), &request); err != nil {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"time"
 
 	"github.com/epplan/epplan/config"
@@ -134,7 +136,7 @@ func (c *Controller) decisionID(r *DecideRequest, at time.Time) string {
 	text := fmt.Appendf(nil, "%s\x00%d\x00%s\x00%s\x00%d", c.options.Cluster, r.Job, r.Node, r.RunID, at.UnixNano())
 	sum := sha256.Sum256(text)
 	const digits = 8
-	return fmt.Sprintf("%x", sum[:digits])
+	return hex.EncodeToString(sum[:digits])
 }
 
 // noteBase remembers the default clocks of a GPU model, for fitting.
@@ -175,7 +177,7 @@ func fromRecord(d *record.Decision) *decided {
 	close(old.stored)
 	mode := config.Mode(d.Mode)
 	old.Decision = Decision{
-		ID: fmt.Sprintf("%d", d.ID), Job: slurm.JobID(d.JobID), Node: d.Node, //nolint:gosec // it was one when it was stored
+		ID: strconv.FormatInt(d.ID, 10), Job: slurm.JobID(d.JobID), Node: d.Node, //nolint:gosec // it was one when it was stored
 		Mode: mode, Core: d.Setting.Core, Mem: d.Setting.Mem, Predicted: d.TimeS.Value, Upper: d.TimeS.High,
 		PowerW: d.PowerW.Value, EnergyJ: d.EnergyJ.Value, Reason: d.Reason, Workload: d.Workload, GPUModel: d.GPUModel,
 		ModelVersion: d.ModelVersion, ConfigVersion: d.ConfigVersion, HoldOut: d.Arm == record.HeldOut, Arm: d.Arm,

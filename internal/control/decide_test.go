@@ -17,160 +17,12 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-func TestEachRuleGivesItsDecision(t *testing.T) {
-	deadline := start.Add(24 * time.Hour)
-	cases := []struct {
-		name    string
-		text    string
-		job     func(*slurm.Job)
-		request func(*DecideRequest)
-		apply   bool
-		core    float64 // 0: default
-		arm     record.Arm
-		reason  string
-	}{
-		{name: "enforced", apply: true, core: -1, arm: record.Treated, reason: "of the energy"},
-		{name: "observed", text: mode(config.Observe), core: -1, arm: record.Excluded, reason: "only observed"},
-		{name: "advised", text: mode(config.Advise), core: -1, arm: record.Excluded, reason: "advice: "},
-		{
-			name: "mode of the partition", text: "[live]\nhold_out = 0\nmodes = {gpu = \"enforce\"}",
-			apply: true, core: -1, arm: record.Treated, reason: "of the energy",
-		},
-		{
-			name: "mode of another partition", text: "[live]\nhold_out = 0\nmode = \"enforce\"\nmodes = {gpu = \"observe\"}",
-			core: -1, arm: record.Excluded, reason: "only observed",
-		},
-		{
-			name: "opt-out", job: func(j *slurm.Job) { j.Comment = "epplan:off" },
-			arm: record.Excluded, reason: "opted out",
-		},
-		{
-			name: "own --gpu-freq", job: func(j *slurm.Job) { j.GPUFreq = "medium" },
-			arm: record.Excluded, reason: "hands off",
-		},
-		{
-			name: "fixed", job: func(j *slurm.Job) { j.Comment = "x epplan:fixed=945,877" },
-			apply: true, core: 945, arm: record.Excluded, reason: "the user fixed",
-		},
-		{
-			name: "fixed core only", job: func(j *slurm.Job) { j.Comment = "epplan:fixed=945" },
-			apply: true, core: 945, arm: record.Excluded, reason: "the user fixed",
-		},
-		{
-			name: "fixed but observed", text: mode(config.Observe), job: func(j *slurm.Job) { j.Comment = "epplan:fixed=945" },
-			core: 945, arm: record.Excluded, reason: "only observed",
-		},
-		{
-			name: "fixed outside the table", job: func(j *slurm.Job) { j.Comment = "epplan:fixed=946,877" },
-			arm: record.Excluded, reason: "doesn't support",
-		},
-		{
-			name: "fixed outside the administrator's range", text: enforceAll + "min_core = 0.8",
-			job: func(j *slurm.Job) { j.Comment = "epplan:fixed=945" },
-			arm: record.Excluded, reason: "outside what the administrator allows",
-		},
-		{
-			name: "a narrower range", text: enforceAll + "min_core = 0.85",
-			apply: true, core: 1237, arm: record.Treated, reason: "of the energy",
-		},
-		{
-			name: "shared", request: func(r *DecideRequest) { r.Shared = true },
-			arm: record.Excluded, reason: "shared",
-		},
-		{
-			name: "no GPUs", request: func(r *DecideRequest) { r.GPUs = 0 },
-			arm: record.Excluded, reason: "no GPUs",
-		},
-		{
-			name: "no table", request: func(r *DecideRequest) { r.Clocks = nil },
-			arm: record.Excluded, reason: "no clocks",
-		},
-		{
-			name: "another workload", job: func(j *slurm.Job) { j.Name = "other" },
-			arm: record.Excluded, reason: "no model of this workload",
-		},
-		{
-			name: "another user", job: func(j *slurm.Job) { j.UID = 1001 },
-			arm: record.Excluded, reason: "no model of this workload",
-		},
-		{
-			name: "more GPUs", job: func(j *slurm.Job) { j.Allocated = slurm.TRES{"gres/gpu": 2} },
-			arm: record.Excluded, reason: "no model of this workload",
-		},
-		{
-			name: "another GPU model", request: func(r *DecideRequest) { r.GPUModel = "H100" },
-			arm: record.Excluded, reason: "no model of this workload",
-		},
-		{
-			name: "limit unknown", job: func(j *slurm.Job) { j.TimeLimit = slurm.Limit{} },
-			arm: record.Excluded, reason: "limit isn't known",
-		},
-		{
-			name: "no limit", job: func(j *slurm.Job) { j.TimeLimit = slurm.Limit{Set: true, Unlimited: true} },
-			apply: true, core: -1, arm: record.Treated, reason: "of the energy",
-		},
-		{
-			name: "a limit too short for any clocks", job: func(j *slurm.Job) { j.TimeLimit.Duration = 5 * time.Minute },
-			arm: record.Excluded, reason: "no others are sure to end within the limit",
-		},
-		{
-			name: "the user's deadline", job: func(j *slurm.Job) { j.Comment = "epplan:deadline=+5m" },
-			arm: record.Excluded, reason: "within the deadline",
-		},
-		{
-			name: "Slurm's deadline", job: func(j *slurm.Job) { j.Deadline = j.Submit.Add(5 * time.Minute) },
-			arm: record.Excluded, reason: "within the deadline",
-		},
-		{
-			name: "a deadline far away", job: func(j *slurm.Job) { j.Deadline = deadline },
-			apply: true, core: -1, arm: record.Treated, reason: "of the energy",
-		},
-		{
-			name: "held out", text: "[live]\nmode = \"enforce\"\nhold_out = 1",
-			arm: record.HeldOut, reason: "held out",
-		},
-		{
-			name: "held out but observed", text: "[live]\nhold_out = 1",
-			core: -1, arm: record.Excluded, reason: "only observed",
-		},
-	}
-	for _, tc := range cases {
-		t.Run(tc.name, func(t *testing.T) {
-			r := newRig(t, enforceAll, nil)
-			for id := range slurm.JobID(6) {
-				r.run(id+1, memoryBound())
-			}
-			if tc.text != "" {
-				if err := r.Reload(func() (*Settings, error) { return settings(t, tc.text), nil }); err != nil {
-					t.Fatal(err)
-				}
-			}
-			r.job(100, tc.job)
-			request := ask(100)
-			if tc.request != nil {
-				tc.request(request)
-			}
-			d := r.decide(request)
-			if d.Apply != tc.apply || d.Arm != tc.arm || !strings.Contains(d.Reason, tc.reason) || d.HoldOut != (tc.arm == record.HeldOut) {
-				t.Errorf("apply %t, arm %s, reason %q; want %t, %s, %q", d.Apply, d.Arm, d.Reason, tc.apply, tc.arm, tc.reason)
-			}
-			switch core := float64(d.Core); {
-			case tc.core >= 0 && core != tc.core, tc.core < 0 && !(core > 0 && core < 1380):
-				t.Errorf("core %v MHz, want %v; %s", core, tc.core, d.Reason)
-			}
-			if d.ConfigVersion != r.Settings().Version {
-				t.Errorf("configuration %s, want %s", d.ConfigVersion, r.Settings().Version)
-			}
-		})
-	}
-}
-
 // The truth at the chosen clocks, and the upper bound that the decision
 // states, both keep the limit, whatever the limit is.
 func TestTheUpperTimeKeepsTheLimit(t *testing.T) {
 	for name, p := range map[string]dvfsmodel.Params{"memory bound": memoryBound(), "core bound": coreBound()} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, enforceAll, nil)
+			r := newRig(t, nil)
 			for id := range slurm.JobID(8) {
 				r.run(id+1, p)
 			}
@@ -197,7 +49,7 @@ func TestTheUpperTimeKeepsTheLimit(t *testing.T) {
 }
 
 func TestTheSameRunGetsTheSameAnswer(t *testing.T) {
-	r := newRig(t, enforceAll, nil)
+	r := newRig(t, nil)
 	for id := range slurm.JobID(6) {
 		r.run(id+1, memoryBound())
 	}
@@ -230,7 +82,7 @@ func TestTheSameRunGetsTheSameAnswer(t *testing.T) {
 }
 
 func TestARestartedControllerGivesTheSameAnswer(t *testing.T) {
-	r := newRig(t, enforceAll, nil)
+	r := newRig(t, nil)
 	for id := range slurm.JobID(6) {
 		r.run(id+1, memoryBound())
 	}
@@ -254,7 +106,7 @@ func TestARestartedControllerGivesTheSameAnswer(t *testing.T) {
 }
 
 func TestAnotherJobOfTheSameIDIsDecidedAnew(t *testing.T) {
-	r := newRig(t, enforceAll, nil)
+	r := newRig(t, nil)
 	for id := range slurm.JobID(6) {
 		r.run(id+1, memoryBound())
 	}
@@ -271,7 +123,7 @@ func TestAnotherJobOfTheSameIDIsDecidedAnew(t *testing.T) {
 }
 
 func TestTheLotIsFairAndNobodyCanInfluenceIt(t *testing.T) {
-	r := newRig(t, enforceAll, nil)
+	r := newRig(t, nil)
 	n := 0
 	const jobs = 20_000
 	for id := range slurm.JobID(jobs) {
@@ -282,7 +134,7 @@ func TestTheLotIsFairAndNobodyCanInfluenceIt(t *testing.T) {
 	if part := float64(n) / jobs; part < 0.044 || part > 0.056 { // four standard deviations
 		t.Errorf("%.2f %% were held out, want 5 %%", 100*part)
 	}
-	other := newRig(t, enforceAll, func(o *Options) { o.Seed = 8 })
+	other := newRig(t, func(o *Options) { o.Seed = 8 })
 	same := 0
 	for id := range slurm.JobID(1000) {
 		if r.drawn(id+1, 0.5) == other.drawn(id+1, 0.5) {
@@ -298,7 +150,7 @@ func TestTheLotIsFairAndNobodyCanInfluenceIt(t *testing.T) {
 }
 
 func TestAWrongConfigurationChangesNothing(t *testing.T) {
-	r := newRig(t, enforceAll, nil)
+	r := newRig(t, nil)
 	before := r.Settings()
 	for _, text := range []string{"[live]\nmode = \"enforced\"", "[live", "[live]\nmodes = {gpu = 1}", "[live]\nhold_out = 2", "[live]\nmin_core = 2\nmax_core = 1"} {
 		err := r.Reload(func() (*Settings, error) { return ReadSettings(strings.NewReader(text), "new.toml") })
@@ -318,7 +170,7 @@ func TestAWrongConfigurationChangesNothing(t *testing.T) {
 }
 
 func TestAWeightChangesTheNextDecisionWithoutARestart(t *testing.T) {
-	r := newRig(t, enforceAll, nil)
+	r := newRig(t, nil)
 	for id := range slurm.JobID(6) {
 		r.run(id+1, memoryBound())
 	}
@@ -339,7 +191,7 @@ func TestAWeightChangesTheNextDecisionWithoutARestart(t *testing.T) {
 func TestAJobThatStartsBeforeTheFirstSyncIsAskedForOnce(t *testing.T) {
 	asked := make(chan slurm.JobID, 10)
 	hold := make(chan struct{})
-	r := newRig(t, enforceAll, func(o *Options) {
+	r := newRig(t, func(o *Options) {
 		o.ResolveTimeout = 10 * time.Second
 		o.Resolve = func(_ context.Context, id slurm.JobID) (slurm.Job, error) {
 			asked <- id
@@ -381,7 +233,7 @@ func TestASlurmThatHangsOrLiesLeavesDefaultClocks(t *testing.T) {
 		"fails": func(context.Context, slurm.JobID) (slurm.Job, error) { return slurm.Job{}, errors.New("no slurmctld") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, enforceAll, func(o *Options) { o.Resolve, o.ResolveTimeout = resolve, 20*time.Millisecond })
+			r := newRig(t, func(o *Options) { o.Resolve, o.ResolveTimeout = resolve, 20*time.Millisecond })
 			if d := r.decide(ask(9)); d.Apply || !strings.Contains(d.Reason, "isn't known") {
 				t.Errorf("%+v", d)
 			}
@@ -390,7 +242,7 @@ func TestASlurmThatHangsOrLiesLeavesDefaultClocks(t *testing.T) {
 }
 
 func TestImpossibleRequestsAreRefused(t *testing.T) {
-	r := newRig(t, enforceAll, nil)
+	r := newRig(t, nil)
 	for name, change := range map[string]func(*DecideRequest){
 		"no job":         func(q *DecideRequest) { q.Job = 0 },
 		"no node":        func(q *DecideRequest) { q.Node = "" },

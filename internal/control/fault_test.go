@@ -39,7 +39,7 @@ func (r *rig) lock() (unlock func()) {
 }
 
 func TestWithALockedDatabaseDecisionsAreDefaultClocksAtOnceAndStoredLater(t *testing.T) {
-	r := newRig(t, enforceAll, func(o *Options) { o.StoreWait = 10 * time.Millisecond })
+	r := newRig(t, func(o *Options) { o.StoreWait = 10 * time.Millisecond })
 	for id := range slurm.JobID(4) {
 		r.run(id+1, memoryBound())
 	}
@@ -93,7 +93,7 @@ type hung struct{ Records }
 func (hung) DecisionsOfJob(context.Context, string, int64) ([]record.Decision, error) { select {} }
 
 func TestAStoreThatHangsDoesNotHoldAPrologUp(t *testing.T) {
-	r := newRig(t, enforceAll, func(o *Options) {
+	r := newRig(t, func(o *Options) {
 		o.Store, o.StoreWait = hung{o.Store}, 20*time.Millisecond
 	})
 	begin := time.Now()

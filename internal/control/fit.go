@@ -117,8 +117,10 @@ func scaledPrior(samples []dvfsmodel.Sample, base dvfsmodel.Base) (*dvfsmodel.Fi
 	powerShare := share(volts, powers, priorPowerShare, minPowerShare, maxPowerShare)
 	t, p := level(slow, times, timeShare), level(volts, powers, powerShare)
 	return dvfsmodel.NewFitted(dvfsmodel.PaperForm(), base, []dvfsmodel.Coefficient{
-		{Name: "time.t0_s", Value: t * (1 - timeShare)}, {Name: "time.core_s", Value: t * timeShare},
-		{Name: "power.p0_w", Value: p * (1 - powerShare)}, {Name: "power.c_w", Value: p * powerShare},
+		{Name: "time.t0_s", Value: t * (1 - timeShare)},
+		{Name: "time.core_s", Value: t * timeShare},
+		{Name: "power.p0_w", Value: p * (1 - powerShare)},
+		{Name: "power.c_w", Value: p * powerShare},
 	})
 }
 

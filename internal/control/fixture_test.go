@@ -40,7 +40,7 @@ func (h *hand) move(d time.Duration) {
 	h.now = h.now.Add(d)
 }
 
-// bench is a controller on a real store.
+// rig is a controller on a real store.
 type rig struct {
 	*Controller
 	store *store.Store
@@ -51,43 +51,43 @@ type rig struct {
 
 const enforceAll = "[live]\nmode = \"enforce\"\nhold_out = 0\n"
 
-func settings(t testing.TB, text string) *Settings {
-	t.Helper()
+func settings(tb testing.TB, text string) *Settings {
+	tb.Helper()
 	s, err := ReadSettings(strings.NewReader(text), "test.toml")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return s
 }
 
-func newRig(t testing.TB, text string, change func(*Options)) *rig {
-	t.Helper()
-	return rigAt(t, filepath.Join(t.TempDir(), "epd.db"), &hand{now: start}, text, change)
+func newRig(tb testing.TB, change func(*Options)) *rig {
+	tb.Helper()
+	return rigAt(tb, filepath.Join(tb.TempDir(), "epd.db"), &hand{now: start}, enforceAll, change)
 }
 
-func rigAt(t testing.TB, path string, clock *hand, text string, change func(*Options)) *rig {
-	t.Helper()
+func rigAt(tb testing.TB, path string, clock *hand, text string, change func(*Options)) *rig {
+	tb.Helper()
 	s, err := store.Open(context.Background(), path, &store.Options{Now: clock.read, Busy: 100 * time.Millisecond})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	o := Options{Store: s, Cluster: "alpha", Settings: settings(t, text), Clock: clock.read, Seed: 7, StoreWait: 10 * time.Second}
+	o := Options{Store: s, Cluster: "alpha", Settings: settings(tb, text), Clock: clock.read, Seed: 7, StoreWait: 10 * time.Second}
 	if change != nil {
 		change(&o)
 	}
 	c, err := New(context.Background(), o)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	r := &rig{Controller: c, store: s, path: path, clock: clock, t: t}
-	t.Cleanup(func() { r.close() })
+	r := &rig{Controller: c, store: s, path: path, clock: clock, t: tb}
+	tb.Cleanup(func() { r.close() })
 	return r
 }
 
 func (r *rig) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	if err := r.Controller.Close(ctx); err != nil {
+	if err := r.Close(ctx); err != nil {
 		r.t.Error(err)
 	}
 	if err := r.store.Close(); err != nil {

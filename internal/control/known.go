@@ -335,9 +335,9 @@ func bounded[T any](ctx context.Context, bound time.Duration, f func(context.Con
 		err   error
 	}
 	ctx, cancel := context.WithTimeout(ctx, bound)
+	defer cancel()
 	answers := make(chan answer, 1)
 	go func() {
-		defer cancel()
 		v, err := f(ctx)
 		answers <- answer{v, err}
 	}()

@@ -26,7 +26,7 @@ func (r *rig) key() record.WorkloadKey {
 }
 
 func TestAnOutcomeChangesTheNextDecisionOfTheSameWorkload(t *testing.T) {
-	r := newRig(t, enforceAll, nil)
+	r := newRig(t, nil)
 	first := r.run(1, memoryBound())
 	if first.Apply || first.ModelVersion != 0 || !strings.Contains(first.Reason, "no model") {
 		t.Fatalf("the first run: %+v", first)
@@ -46,7 +46,7 @@ func TestAnOutcomeChangesTheNextDecisionOfTheSameWorkload(t *testing.T) {
 func TestDecisionsComeNearTheOptimumOfTheTruth(t *testing.T) {
 	for name, truth := range map[string]dvfsmodel.Params{"memory bound": memoryBound(), "core bound": coreBound()} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, enforceAll, nil)
+			r := newRig(t, nil)
 			var last Decision
 			for id := range slurm.JobID(12) {
 				last = r.run(id+1, truth)
@@ -71,7 +71,7 @@ func TestDecisionsComeNearTheOptimumOfTheTruth(t *testing.T) {
 }
 
 func TestAModelWhosePredictionsMissIsNotUsedUntilRunsAgreeAgain(t *testing.T) {
-	r := newRig(t, enforceAll, nil)
+	r := newRig(t, nil)
 	for id := range slurm.JobID(5) {
 		r.run(id+1, memoryBound())
 	}
@@ -105,7 +105,7 @@ func TestAModelWhosePredictionsMissIsNotUsedUntilRunsAgreeAgain(t *testing.T) {
 }
 
 func TestRunTimesThatScatterGiveNoModel(t *testing.T) {
-	r := newRig(t, enforceAll, nil)
+	r := newRig(t, nil)
 	for id := range slurm.JobID(12) {
 		d := r.run(id+1, memoryBound().Scale([]float64{1, 5, 25}[id%3]))
 		if id > 6 && d.Apply {
@@ -143,7 +143,7 @@ func TestOnlyCompletedUnthrottledRunsAreSamples(t *testing.T) {
 }
 
 func TestARepeatedOutcomeTeachesNothing(t *testing.T) {
-	r := newRig(t, enforceAll, nil)
+	r := newRig(t, nil)
 	r.job(1, nil)
 	d := r.decide(ask(1))
 	o := r.ran(d, "run-1", memoryBound())
@@ -155,7 +155,7 @@ func TestARepeatedOutcomeTeachesNothing(t *testing.T) {
 }
 
 func TestAnAgentCannotMoveARunToAnotherArm(t *testing.T) {
-	r := newRig(t, enforceAll, nil)
+	r := newRig(t, nil)
 	r.job(1, nil)
 	o := r.ran(r.decide(ask(1)), "run-1", memoryBound())
 	o.Arm, o.Workload, o.DecisionID = record.Treated, "forged", 12345
@@ -167,7 +167,7 @@ func TestAnAgentCannotMoveARunToAnotherArm(t *testing.T) {
 }
 
 func TestARollbackHoldsUntilItIsFreed(t *testing.T) {
-	r := newRig(t, enforceAll, nil)
+	r := newRig(t, nil)
 	for id := range slurm.JobID(4) {
 		r.run(id+1, memoryBound())
 	}
@@ -204,7 +204,7 @@ func TestARollbackHoldsUntilItIsFreed(t *testing.T) {
 }
 
 func TestASubmissionsScriptIsItsWorkloadAlsoAfterARestart(t *testing.T) {
-	r := newRig(t, enforceAll, nil)
+	r := newRig(t, nil)
 	submit := func(script slurm.Hex, name string) string {
 		answer, err := r.Submit(context.Background(), &slurm.Submission{
 			Version: 1, Kind: "batch", UID: 1000, Name: slurm.Hex(name), TRESPerNode: "gres/gpu:1", Script: script, Admin: "other text",
@@ -237,7 +237,7 @@ func TestASubmissionsScriptIsItsWorkloadAlsoAfterARestart(t *testing.T) {
 }
 
 func TestOwnFrequenciesAtSubmissionOutliveARestart(t *testing.T) {
-	r := newRig(t, enforceAll, nil)
+	r := newRig(t, nil)
 	answer, err := r.Submit(context.Background(), &slurm.Submission{
 		Version: 1, Kind: "batch", TRESPerNode: "gres/gpu:1", TRESFreq: "gpu:low", Script: "x",
 	})
@@ -253,7 +253,7 @@ func TestOwnFrequenciesAtSubmissionOutliveARestart(t *testing.T) {
 }
 
 func TestASubmissionWithoutGPUsIsLeftAlone(t *testing.T) {
-	r := newRig(t, enforceAll, nil)
+	r := newRig(t, nil)
 	answer, err := r.Submit(context.Background(), &slurm.Submission{Version: 1, Kind: "batch", Script: "x", Admin: "y"})
 	if err != nil || answer.AdminComment != "" || answer.Message != "" {
 		t.Errorf("%+v, %v", answer, err)

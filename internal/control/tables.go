@@ -98,31 +98,30 @@ func newTable(s *Settings, r *DecideRequest) *table {
 	}
 	slices.SortFunc(t.pairs, comparePairs)
 	t.pairs = slices.Compact(t.pairs)
-	voltage := t.setBase(s, r)
+	t.setBase(s, r)
 	for _, pair := range t.pairs {
 		if !s.Live.Allows(pair.Core, pair.Mem, t.base) {
 			continue
 		}
 		fc, fm := float64(pair.Core/t.base.Core), float64(pair.Mem/t.base.Mem)
 		t.points = append(t.points, dvfsmodel.Point{
-			Setting: dvfsmodel.Setting{V: voltage(fc), Fc: fc, Fm: fm}, Core: pair.Core, Mem: pair.Mem,
+			Setting: dvfsmodel.Setting{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: fm}, Core: pair.Core, Mem: pair.Mem,
 		})
 	}
 	return t
 }
 
 // setBase finds the default clocks: those of the request, else of the profile,
-// else the highest. It returns the voltage curve.
-func (t *table) setBase(s *Settings, r *DecideRequest) func(float64) dvfsmodel.Volt {
+// else the highest.
+func (t *table) setBase(s *Settings, r *DecideRequest) {
 	top := t.pairs[len(t.pairs)-1]
-	t.base = dvfsmodel.Base{Core: top.Core, Mem: top.Mem}
+	t.base = dvfsmodel.Base(top)
 	p, err := s.Profiles.Lookup(r.GPUModel)
 	if err == nil && t.supports(dvfsmodel.ClockPair{Core: p.Default.Core, Mem: p.Default.Mem}) {
 		t.base = p.Default
 	}
 	asked := dvfsmodel.ClockPair{Core: cmp.Or(r.Default.Core, t.base.Core), Mem: cmp.Or(r.Default.Mem, t.base.Mem)}
 	if t.supports(asked) {
-		t.base = dvfsmodel.Base{Core: asked.Core, Mem: asked.Mem}
+		t.base = dvfsmodel.Base(asked)
 	}
-	return dvfsmodel.VoltageFor
 }

@@ -42,6 +42,7 @@ type Question struct {
 	Model  string     // GPU model
 	Clocks gpu.Clocks // that its GPUs support
 	GPUs   int
+	Shared bool // others may be on its GPUs
 }
 
 // Decision is the answer.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/epplan/epplan/internal/agent"
@@ -54,7 +55,7 @@ func (d *Daemon) choose(ctx context.Context, e *slurm.HookEvent, devices []gpu.D
 		d.trouble(fmt.Errorf("job %d: %w", e.Job, err))
 		return "the GPU doesn't tell its clocks"
 	}
-	q := Question{Event: e, RunID: run.ID, Model: devices[0].Identity().Model, Clocks: table, GPUs: len(devices)}
+	q := Question{Event: e, RunID: run.ID, Model: devices[0].Identity().Model, Clocks: table, GPUs: len(devices), Shared: d.shared(devices)}
 	for _, dev := range devices[1:] {
 		if dev.Identity().Model != q.Model {
 			return "GPUs of several models"
@@ -67,6 +68,25 @@ func (d *Daemon) choose(ctx context.Context, e *slurm.HookEvent, devices []gpu.D
 	}
 	run.Setting, run.Wish, run.Limit, run.Upper = decision.Setting, decision.Wish, decision.Limit, decision.Upper
 	return decision.Reason
+}
+
+// shared tells whether others may be on the GPUs: a run that is open, or MPS.
+// What can't be asked counts as not shared; the agent asks again before it
+// locks.
+func (d *Daemon) shared(devices []gpu.Device) bool {
+	state := d.options.Agent.State()
+	for _, dev := range devices {
+		uuid := dev.Identity().UUID
+		for i := range state.Runs {
+			if !state.Runs[i].Ended && slices.Contains(state.Runs[i].GPUs, uuid) {
+				return true
+			}
+		}
+		if s, err := ask(dev, gpu.Device.Sharing); err == nil && (s.MIG || s.MPS) {
+			return true
+		}
+	}
+	return false
 }
 
 // epilog closes the run of a job on this node and gives its clocks back. The

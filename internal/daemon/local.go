@@ -28,7 +28,7 @@ var _ Controller = (*Local)(nil)
 func (l *Local) Decide(ctx context.Context, q *Question) (Decision, error) {
 	e := q.Event
 	request := control.DecideRequest{
-		Job: e.Job, Node: e.Node, RunID: q.RunID, GPUModel: q.Model, GPUs: q.GPUs,
+		Job: e.Job, Node: e.Node, RunID: q.RunID, GPUModel: q.Model, GPUs: q.GPUs, Shared: q.Shared,
 		Clocks: groups(&q.Clocks), UID: e.UID, User: e.User, Partition: e.Partition, Comment: e.Comment,
 	}
 	answer, err := l.Control.Decide(ctx, &request)

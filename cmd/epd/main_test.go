@@ -1,0 +1,153 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/gpu"
+)
+
+// text is a stream that two goroutines use.
+type text struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (t *text) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.b.Write(p)
+}
+
+func (t *text) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.b.String()
+}
+
+// start runs epd until stop is called, which returns the exit status and what
+// it wrote.
+func start(t *testing.T, dir string, args ...string) (client *epdapi.Client, stop func() (int, string)) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	socket := filepath.Join(dir, "epd.sock")
+	args = append([]string{"epd", "--gpu", "sim:2", "--slurm", "off", "--state", filepath.Join(dir, "state"), "--socket", socket}, args...)
+	var out, log text
+	done := make(chan int, 1)
+	go func() { done <- run(ctx, args, &out, &log) }()
+	client = epdapi.New(socket)
+	for {
+		if _, err := client.Status(ctx); err == nil {
+			break
+		}
+		select {
+		case code := <-done:
+			t.Fatalf("epd ended with status %d: %s", code, &log)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	return client, func() (int, string) {
+		cancel()
+		return <-done, log.String()
+	}
+}
+
+func TestEPDStartsWithoutAConfigurationAndObserves(t *testing.T) {
+	dir := t.TempDir()
+	client, stop := start(t, dir)
+	s, err := client.Status(t.Context())
+	if err != nil || len(s.GPUs) != 2 || s.Role != "both" || len(s.Troubles) != 0 {
+		t.Errorf("status %+v, error %v", s, err)
+	}
+	if code, log := stop(); code != exitDone || strings.Contains(log, "level=ERROR") {
+		t.Errorf("status %d\n%s", code, log)
+	}
+	seed, err := os.ReadFile(filepath.Join(dir, "state", "seed")) //nolint:gosec // the test's own folder
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, stop = start(t, dir)
+	stop()
+	if again, err := os.ReadFile(filepath.Join(dir, "state", "seed")); err != nil || !bytes.Equal(again, seed) { //nolint:gosec // as above
+		t.Errorf("the lot changed: %q, then %q (%v)", seed, again, err)
+	}
+}
+
+func TestARestoreWithoutEPDGivesBackWhatTheJournalNames(t *testing.T) {
+	dir := t.TempDir()
+	_, stop := start(t, dir)
+	stop()
+	library, err := gpu.OpenSim("sim:2", &gpu.SimOptions{Dir: filepath.Join(dir, "state", "sim")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sims, err := library.Sims()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sims[0].Lock(gpu.Core, 945); err != nil {
+		t.Fatal(err)
+	}
+	// An entry as a crash leaves it, if even that: half written.
+	entry := filepath.Join(dir, "state", "journal", sims[0].Identity().UUID+".json")
+	if err := os.WriteFile(entry, []byte(`{"schema":1,"uuid":"`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, log text
+	args := []string{"epd", "restore", "--journal", filepath.Dir(entry), "--gpu", "sim:2", "--state", filepath.Join(dir, "state")}
+	if code := run(t.Context(), args, &out, &log); code != exitDone {
+		t.Errorf("status %d: %s", code, &log)
+	}
+	if f, err := sims[0].Locked(gpu.Core); err != nil || f != 0 {
+		t.Errorf("locked at %v, error %v: %s", f, err, &log)
+	}
+}
+
+func TestWhatCannotBeIsRefusedWithAReason(t *testing.T) {
+	dir := t.TempDir()
+	wrong := filepath.Join(dir, "wrong.toml")
+	if err := os.WriteFile(wrong, []byte("[live]\nmode = \"off\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	damaged := filepath.Join(dir, "damaged")
+	if err := os.MkdirAll(damaged, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(damaged, "records.db"), []byte(strings.Repeat("no database ", 1000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"unknown flag":   {[]string{"--nonsense"}, exitUsage, "nonsense"},
+		"argument":       {[]string{"extra"}, exitUsage, "extra"},
+		"role":           {[]string{"--role", "agent"}, exitUsage, "want both"},
+		"GPUs":           {[]string{"--gpu", "voodoo"}, exitUsage, "want nvml or sim"},
+		"number of GPUs": {[]string{"--gpu", "sim:-1"}, exitUsage, "--gpu"},
+		"faults":         {[]string{"--gpu-faults", "lock:badly"}, exitUsage, "--gpu-faults"},
+		"configuration":  {[]string{"--config", wrong}, exitFailed, "wrong.toml:2"},
+		"no such file":   {[]string{"--config", filepath.Join(dir, "none.toml")}, exitFailed, "none.toml"},
+		"database":       {[]string{"--state", damaged}, exitFailed, "records.db"},
+		"restore's word": {[]string{"restore", "now"}, exitUsage, "no arguments"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out, log text
+			args := []string{"epd"}
+			if test.args[0] != "restore" {
+				args = append(args, "--gpu", "sim", "--slurm", "off", "--state", filepath.Join(t.TempDir(), "s"), "--socket", filepath.Join(t.TempDir(), "x"))
+			}
+			if code := run(t.Context(), append(args, test.args...), &out, &log); code != test.code || !strings.Contains(log.String(), test.want) || out.String() != "" {
+				t.Errorf("status %d, want %d and %q: %s%s", code, test.code, test.want, &log, &out)
+			}
+		})
+	}
+}

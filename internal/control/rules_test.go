@@ -1,0 +1,168 @@
+//go:build cgo
+
+package control
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/slurm"
+)
+
+// ruleCases are jobs of a workload with a model, and what their decision is.
+var ruleCases = []struct {
+	name    string
+	text    string
+	job     func(*slurm.Job)
+	request func(*DecideRequest)
+	apply   bool
+	core    float64 // 0: default
+	arm     record.Arm
+	reason  string
+}{
+	{name: "enforced", apply: true, core: -1, arm: record.Treated, reason: "of the energy"},
+	{name: "observed", text: mode(config.Observe), core: -1, arm: record.Excluded, reason: "only observed"},
+	{name: "advised", text: mode(config.Advise), core: -1, arm: record.Excluded, reason: "advice: "},
+	{
+		name: "mode of the partition", text: "[live]\nhold_out = 0\nmodes = {gpu = \"enforce\"}",
+		apply: true, core: -1, arm: record.Treated, reason: "of the energy",
+	},
+	{
+		name: "mode of another partition", text: "[live]\nhold_out = 0\nmode = \"enforce\"\nmodes = {gpu = \"observe\"}",
+		core: -1, arm: record.Excluded, reason: "only observed",
+	},
+	{
+		name: "opt-out", job: func(j *slurm.Job) { j.Comment = "epplan:off" },
+		arm: record.Excluded, reason: "opted out",
+	},
+	{
+		name: "own --gpu-freq", job: func(j *slurm.Job) { j.GPUFreq = "medium" },
+		arm: record.Excluded, reason: "hands off",
+	},
+	{
+		name: "fixed", job: func(j *slurm.Job) { j.Comment = "x epplan:fixed=945,877" },
+		apply: true, core: 945, arm: record.Excluded, reason: "the user fixed",
+	},
+	{
+		name: "fixed core only", job: func(j *slurm.Job) { j.Comment = "epplan:fixed=945" },
+		apply: true, core: 945, arm: record.Excluded, reason: "the user fixed",
+	},
+	{
+		name: "fixed but observed", text: mode(config.Observe), job: func(j *slurm.Job) { j.Comment = "epplan:fixed=945" },
+		core: 945, arm: record.Excluded, reason: "only observed",
+	},
+	{
+		name: "fixed outside the table", job: func(j *slurm.Job) { j.Comment = "epplan:fixed=946,877" },
+		arm: record.Excluded, reason: "doesn't support",
+	},
+	{
+		name: "fixed outside the administrator's range", text: enforceAll + "min_core = 0.8",
+		job: func(j *slurm.Job) { j.Comment = "epplan:fixed=945" },
+		arm: record.Excluded, reason: "outside what the administrator allows",
+	},
+	{
+		name: "a narrower range", text: enforceAll + "min_core = 0.85",
+		apply: true, core: 1237, arm: record.Treated, reason: "of the energy",
+	},
+	{
+		name: "shared", request: func(r *DecideRequest) { r.Shared = true },
+		arm: record.Excluded, reason: "shared",
+	},
+	{
+		name: "no GPUs", request: func(r *DecideRequest) { r.GPUs = 0 },
+		arm: record.Excluded, reason: "no GPUs",
+	},
+	{
+		name: "no table", request: func(r *DecideRequest) { r.Clocks = nil },
+		arm: record.Excluded, reason: "no clocks",
+	},
+	{
+		name: "another workload", job: func(j *slurm.Job) { j.Name = "other" },
+		arm: record.Excluded, reason: "no model of this workload",
+	},
+	{
+		name: "another user", job: func(j *slurm.Job) { j.UID = 1001 },
+		arm: record.Excluded, reason: "no model of this workload",
+	},
+	{
+		name: "more GPUs", job: func(j *slurm.Job) { j.Allocated = slurm.TRES{"gres/gpu": 2} },
+		arm: record.Excluded, reason: "no model of this workload",
+	},
+	{
+		name: "another GPU model", request: func(r *DecideRequest) { r.GPUModel = "H100" },
+		arm: record.Excluded, reason: "no model of this workload",
+	},
+	{
+		name: "limit unknown", job: func(j *slurm.Job) { j.TimeLimit = slurm.Limit{} },
+		arm: record.Excluded, reason: "limit isn't known",
+	},
+	{
+		name: "no limit", job: func(j *slurm.Job) { j.TimeLimit = slurm.Limit{Set: true, Unlimited: true} },
+		apply: true, core: -1, arm: record.Treated, reason: "of the energy",
+	},
+	{
+		name: "a limit too short for any clocks", job: func(j *slurm.Job) { j.TimeLimit.Duration = 5 * time.Minute },
+		arm: record.Excluded, reason: "no others are sure to end within the limit",
+	},
+	{
+		name: "the user's deadline", job: func(j *slurm.Job) { j.Comment = "epplan:deadline=+5m" },
+		arm: record.Excluded, reason: "within the deadline",
+	},
+	{
+		name: "Slurm's deadline", job: func(j *slurm.Job) { j.Deadline = j.Submit.Add(5 * time.Minute) },
+		arm: record.Excluded, reason: "within the deadline",
+	},
+	{
+		name: "a deadline far away", job: func(j *slurm.Job) { j.Deadline = start.Add(24 * time.Hour) },
+		apply: true, core: -1, arm: record.Treated, reason: "of the energy",
+	},
+	{
+		name: "held out", text: "[live]\nmode = \"enforce\"\nhold_out = 1",
+		arm: record.HeldOut, reason: "held out",
+	},
+	{
+		name: "held out but observed", text: "[live]\nhold_out = 1",
+		core: -1, arm: record.Excluded, reason: "only observed",
+	},
+}
+
+func TestEachRuleGivesItsDecision(t *testing.T) {
+	for _, tc := range ruleCases {
+		t.Run(tc.name, func(t *testing.T) {
+			r := newRig(t, nil)
+			for id := range slurm.JobID(6) {
+				r.run(id+1, memoryBound())
+			}
+			if tc.text != "" {
+				if err := r.Reload(func() (*Settings, error) { return settings(t, tc.text), nil }); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r.job(100, tc.job)
+			request := ask(100)
+			if tc.request != nil {
+				tc.request(request)
+			}
+			d := r.decide(request)
+			if d.Apply != tc.apply || d.Arm != tc.arm || !strings.Contains(d.Reason, tc.reason) || d.HoldOut != (tc.arm == record.HeldOut) {
+				t.Errorf("apply %t, arm %s, reason %q; want %t, %s, %q", d.Apply, d.Arm, d.Reason, tc.apply, tc.arm, tc.reason)
+			}
+			wantCore(t, &d, tc.core)
+			if d.ConfigVersion != r.Settings().Version {
+				t.Errorf("configuration %s, want %s", d.ConfigVersion, r.Settings().Version)
+			}
+		})
+	}
+}
+
+// wantCore checks a decision's core clock; -1 is any but the default one.
+func wantCore(t *testing.T, d *Decision, want float64) {
+	t.Helper()
+	core := float64(d.Core)
+	if want >= 0 && core != want || want < 0 && !(core > 0 && core < 1380) {
+		t.Errorf("core %v MHz, want %v; %s", core, want, d.Reason)
+	}
+}
