@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -114,6 +115,9 @@ func (t *terminal) inflation(c *cli.Context) (*inflation, error) {
 	if !(in.until > 0 && in.until <= mostLoad) {
 		return nil, usagef("--load %v, want above 0 and up to %d", in.until, mostLoad)
 	}
+	if most := mostPoints / (100 * max(1, in.until)); float64(in.runs()) > most {
+		return nil, usagef("%d runs up to load %v, want at most %.0f", in.runs(), in.until, most)
+	}
 	if in.loads, err = readLoads(c.String("loads")); err != nil {
 		return nil, err
 	}
@@ -126,8 +130,9 @@ func (t *terminal) inflation(c *cli.Context) (*inflation, error) {
 
 // Bounds that keep a typing error from filling the memory.
 const (
-	mostLoad  = 100
-	mostSeeds = 10_000
+	mostLoad   = 100
+	mostSeeds  = 10_000
+	mostPoints = 10_000_000 // of all curves together, one for each hundredth of load
 )
 
 // paperPlacements are the policies that the paper compares.
@@ -142,6 +147,9 @@ func paperPlacements() []string {
 func readRuns(c *cli.Context, names []string) (in inflation, err error) {
 	if c.Int("seeds") < 1 || c.Int("seeds") > mostSeeds {
 		return in, usagef("--seeds %d, want 1 to %d", c.Int("seeds"), mostSeeds)
+	}
+	if last := uint64(math.MaxInt64 - c.Int("seeds") + 1); c.Uint64("seed") > last { //nolint:gosec // seeds are few
+		return in, usagef("--seed %d, want up to %d", c.Uint64("seed"), last)
 	}
 	if c.IsSet("jobs") && c.Int("jobs") < 1 {
 		return in, usagef("--jobs %d, want 1 or more", c.Int("jobs"))
@@ -183,7 +191,7 @@ func splitPlacements(texts []string) []string {
 	var names []string
 	for _, text := range texts {
 		for i, piece := range strings.Split(text, ",") {
-			name, _, _ := strings.Cut(strings.ToLower(piece), ":")
+			name, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(piece)), ":")
 			last := len(names) - 1
 			if i > 0 && strings.Contains(names[last], ":") && !slices.Contains(policy.PlacementNames(), name) {
 				names[last] += "," + piece

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"path/filepath"
 	"strings"
@@ -29,7 +30,17 @@ func newReplayFiles(c *cli.Context, in *inflation) (*replayFiles, error) {
 			return nil, usagef("--%s %s with %d runs, want a folder that is there", out.flag, out.name, in.runs())
 		}
 	}
+	for _, pair := range [][2]string{{f.curve, f.decisions}, {f.curve, f.svg}, {f.decisions, f.svg}} {
+		if clash(pair[0], pair[1]) && (pair[1] != f.svg || !isDir(f.svg)) {
+			return nil, usagef("%s is to be written twice, want names of their own for curves, decisions and pictures", pair[0])
+		}
+	}
 	return f, nil
+}
+
+// clash tells whether two names are of one file or folder, devices but.
+func clash(a, b string) bool {
+	return a != "" && b != "" && filepath.Clean(a) == filepath.Clean(b) && modeOf(a)&fs.ModeDevice == 0
 }
 
 // write writes them.

@@ -134,6 +134,12 @@ func (t *terminal) departures(c *cli.Context) (*departures, error) {
 	if err := d.read(t, files); err != nil {
 		return nil, err
 	}
+	if empty := countFunc(d.trace.kinds, func(k *fleet.Kind) bool { return k.GPUs == 0 }); empty > 0 {
+		return nil, &hintedError{
+			err:  fmt.Errorf("%s: %s of %s nodes have no GPU, want GPUs in all for --departures", files.nodes, report.FormatCount(empty), report.FormatCount(len(d.trace.kinds))),
+			hint: "without --departures nodes may have CPUs alone",
+		}
+	}
 	d.plan()
 	return d, d.takeStays(t, files.pods)
 }
@@ -203,9 +209,12 @@ func (d *departures) takeStays(t *terminal, name string) error {
 			hint: "without --departures times aren't needed",
 		}
 	}
-	_, unfit, _, err := replay.Recorded(d.stays, d.trace.kinds)
+	_, unfit, span, err := replay.Recorded(d.stays, d.trace.kinds)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
+	}
+	if d.raw && span == 0 {
+		return fmt.Errorf("%s: all tasks arrive at the same time, want some time between them for --raw", name)
 	}
 	if never > 0 {
 		t.message("note", fmt.Sprintf("%s: %s of %s tasks were never scheduled, and are left out", d.label, report.FormatCount(never), report.FormatCount(len(d.trace.pods))))

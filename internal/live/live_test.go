@@ -51,8 +51,12 @@ func TestAJobsClocksAreLockedAndGivenBackAndItsOutcomeIsRecorded(t *testing.T) {
 
 func TestJobsThatDontWantItRunAtDefaultClocks(t *testing.T) {
 	l := startLab(t, enforce)
-	for _, args := range [][]string{{"--comment=epplan:off", "--gres=gpu:1"}, {"--gres=gpu:1"}, {fixed}} {
-		job := l.submit("sleep 1", append(args, "-w", "n1")...)
+	for script, args := range map[string][]string{
+		"sleep 1":   {"--comment=epplan:off", "--gres=gpu:1"},
+		"sleep 1.1": {"--gres=gpu:1"}, // nothing is known of it yet
+		"sleep 1.2": {fixed},          // no GPU
+	} {
+		job := l.submit(script, append(args, "-w", "n1")...)
 		l.eventually("the job runs", func() bool { return l.state(job) != "PENDING" })
 		l.eventually("the job ends", func() bool {
 			if got := l.locked("n1"); len(got) != 0 {
@@ -61,6 +65,23 @@ func TestJobsThatDontWantItRunAtDefaultClocks(t *testing.T) {
 			return l.state(job) == "COMPLETED"
 		})
 	}
+	l.undrained()
+}
+
+func TestAWorkloadThatIsKnownGetsOtherClocks(t *testing.T) {
+	l := startLab(t, enforce)
+	first := l.submit("sleep 2", "--gres=gpu:1", "-w", "n1")
+	l.eventually("the job ends", func() bool { return l.state(first) == "COMPLETED" })
+	l.eventually("a model is made of its outcome", func() bool { return l.status("n1").Totals.Models == 1 })
+	second := l.submit("sleep 2", "--gres=gpu:1", "-w", "n1", "-J", "renamed")
+	l.eventually("its clocks are locked", func() bool { return len(l.locked("n1")) == 1 })
+	for _, core := range l.locked("n1") {
+		if core >= 1380 {
+			t.Errorf("locked at %v MHz, want less than the default", core)
+		}
+	}
+	l.eventually("the job ends", func() bool { return l.state(second) == "COMPLETED" })
+	l.eventually("both are recorded", func() bool { return l.status("n1").Totals.Outcomes == 2 })
 	l.undrained()
 }
 

@@ -35,6 +35,10 @@ type Traffic struct {
 	Horizon float64
 }
 
+// mostStays bounds how many tasks are resampled: the planner takes about 1 KB
+// for each.
+const mostStays = 4e6
+
 // Arrivals draws a stream of tasks from stays for a cluster of kinds, one entry
 // for each node. Tasks arrive from 0 to twice the horizon. Stays of no length
 // and of tasks that no empty node could take are left out; unfit is how many.
@@ -54,8 +58,8 @@ func (t Traffic) Arrivals(stays []Stay, kinds []*fleet.Kind, rng *rand.Rand) (ta
 	}
 	mean /= float64(len(templates))
 	rate := t.Load * float64(fleet.NewState(kinds).Capacity()) / mean
-	if rate*2*t.Horizon > mostArrivals {
-		return nil, unfit, fmt.Errorf("load %v for %v s takes %.3g tasks, want at most %.3g", t.Load, t.Horizon, rate*2*t.Horizon, float64(mostArrivals))
+	if rate*2*t.Horizon > mostStays {
+		return nil, unfit, fmt.Errorf("load %v for %v s takes %.3g tasks, want at most %.3g", t.Load, t.Horizon, rate*2*t.Horizon, float64(mostStays))
 	}
 	tasks = make([]planner.Task, 0, int(rate*2*t.Horizon*1.02))
 	for now := rng.ExpFloat64() / rate; now < 2*t.Horizon; now += rng.ExpFloat64() / rate {
