@@ -58,8 +58,8 @@ type lab struct {
 const scripts = "../../../shared/slurm-lab"
 
 // startLab starts a Slurm of two nodes with four GPUs each and epd on both, by
-// a configuration.
-func startLab(t *testing.T, config string) *lab {
+// a configuration, and with further arguments of the lab.
+func startLab(t *testing.T, config string, args ...string) *lab {
 	t.Helper()
 	_, err := exec.LookPath("slurmctld")
 	need(t, err == nil && os.Geteuid() == 0, "a real Slurm needs root and scripts/test-packages.sh")
@@ -86,7 +86,8 @@ func startLab(t *testing.T, config string) *lab {
 	l.write("config.toml", config, 0o644)
 	l.submitHook()
 	slurm := filepath.Join(dir, "slurm")
-	out, err := exec.CommandContext(t.Context(), up, "--nodes", "2", "--gpus", "4", "--dir", slurm, "--hooks", hooks, "--no-install").Output() //nolint:gosec // the lab's own
+	args = append([]string{"--nodes", "2", "--gpus", "4", "--dir", slurm, "--hooks", hooks, "--no-install"}, args...)
+	out, err := exec.CommandContext(t.Context(), up, args...).Output() //nolint:gosec // the lab's own
 	t.Cleanup(func() {
 		for node := range l.epds {
 			l.stopEPD(node, os.Interrupt)
@@ -267,6 +268,7 @@ func (l *lab) eventually(what string, done func() bool) {
 	for !done() {
 		if time.Now().After(deadline) {
 			l.dump()
+			l.Log(l.slurm("scontrol", "show", "job"), l.slurm("sinfo", "-N", "-o", "%N %T %E"))
 			l.Fatalf("%s: not within 45 s", what)
 		}
 		<-time.After(50 * time.Millisecond)

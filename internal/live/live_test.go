@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/epplan/epplan/internal/store/record"
 )
@@ -234,5 +235,75 @@ func TestWithoutAControllerSubmissionsGoThroughAsTheyAre(t *testing.T) {
 	l.stopEPD("n1", os.Interrupt)
 	job := l.submit("true", "--gres=gpu:1", "-w", "n2")
 	l.eventually("the job ends", func() bool { return l.state(job) == "COMPLETED" })
+	l.undrained()
+}
+
+func TestARequeuedJobIsTwoRuns(t *testing.T) {
+	l := startLab(t, enforce)
+	job := l.submit("sleep 4", "--gres=gpu:1", "-w", "n1", "--requeue", fixed)
+	l.eventually("a GPU is locked", func() bool { return len(l.locked("n1")) == 1 })
+	id := strconv.FormatInt(job, 10)
+	l.slurm("scontrol", "requeue", id)
+	l.eventually("the clocks are given back", func() bool { return len(l.locked("n1")) == 0 })
+	l.eventually("the job waits", func() bool { return l.state(job) == "PENDING" })
+	// slurmd runs no Prolog for a job that starts again in the very seconds in
+	// which it ended.
+	<-time.After(3 * time.Second)
+	l.slurm("scontrol", "update", "jobid="+id, "StartTime=now")
+	l.eventually("a GPU is locked again", func() bool { return len(l.locked("n1")) == 1 })
+	l.eventually("the job ends", func() bool { return l.state(job) == "COMPLETED" })
+	l.eventually("both runs are recorded", func() bool { return l.status("n1").Totals.Outcomes == 2 })
+	if got := l.locked("n1"); len(got) != 0 {
+		t.Errorf("still locked: %v", got)
+	}
+	l.undrained()
+	if list := l.outcomes("n1", job); len(list) != 2 || list[0].RunID == list[1].RunID {
+		t.Errorf("outcomes %+v, want two of different runs", list)
+	}
+}
+
+func TestTwoJobsOnOneGPURunAtDefaultClocks(t *testing.T) {
+	l := startLab(t, enforce, "--shards", "2", "--gpus", "1")
+	first := l.submit("sleep 3", "--gres=shard:1", "-w", "n1", fixed)
+	l.eventually("a GPU is locked", func() bool { return len(l.locked("n1")) == 1 })
+	second := l.submit("sleep 8", "--gres=shard:1", "-w", "n1", fixed)
+	l.eventually("both runs are open, at default clocks", func() bool { return len(l.runs("n1")) == 2 && len(l.locked("n1")) == 0 })
+	l.eventually("the first job ends", func() bool { return l.state(first) == "COMPLETED" && len(l.runs("n1")) == 1 })
+	l.eventually("the second job ends", func() bool { return l.state(second) == "COMPLETED" })
+	l.eventually("both are recorded", func() bool { return l.status("n1").Totals.Outcomes == 2 })
+	if got := l.locked("n1"); len(got) != 0 {
+		t.Errorf("still locked: %v", got)
+	}
+	l.undrained()
+}
+
+func TestEachTaskOfAnArrayAndEachPartOfAHetJobIsARun(t *testing.T) {
+	l := startLab(t, enforce)
+	array := l.submit("sleep 2", "--array=0-2", "--gres=gpu:1", "-w", "n1", fixed)
+	l.eventually("three GPUs are locked", func() bool { return len(l.locked("n1")) == 3 })
+	l.eventually("the array ends", func() bool { return l.state(array) == "COMPLETED" && len(l.runs("n1")) == 0 })
+	l.eventually("its outcomes are recorded", func() bool { return l.status("n1").Totals.Outcomes == 3 })
+	het := l.submit("sleep 2", "--gres=gpu:1", "-w", "n1", fixed, ":", "--gres=gpu:2", "-w", "n2")
+	l.eventually("the parts' GPUs are locked", func() bool { return len(l.locked("n1")) == 1 })
+	l.eventually("the job ends", func() bool { return l.state(het) == "COMPLETED" && len(l.runs("n1"))+len(l.runs("n2")) == 0 })
+	l.eventually("its outcomes are recorded", func() bool {
+		return l.status("n1").Totals.Outcomes == 4 && l.status("n2").Totals.Outcomes == 1
+	})
+	if got := len(l.locked("n1")) + len(l.locked("n2")); got != 0 {
+		t.Errorf("%d GPUs still locked", got)
+	}
+	l.undrained()
+}
+
+func TestSlurmMayBeReconfiguredUnderARun(t *testing.T) {
+	l := startLab(t, enforce)
+	job := l.submit("sleep 3", "--gres=gpu:1", "-w", "n1", fixed)
+	l.eventually("a GPU is locked", func() bool { return len(l.locked("n1")) == 1 })
+	l.slurm("scontrol", "reconfigure")
+	l.eventually("the job ends", func() bool { return l.state(job) == "COMPLETED" })
+	l.eventually("its outcome is recorded", func() bool { return l.status("n1").Totals.Outcomes == 1 })
+	if got := l.locked("n1"); len(got) != 0 {
+		t.Errorf("still locked: %v", got)
+	}
 	l.undrained()
 }
