@@ -26,6 +26,7 @@ func TestPoliciesAreSeparatedAtCommasThatArentTheirArguments(t *testing.T) {
 		{[]string{"fgd, pwr+fgd:0.1,Random"}, []string{"fgd", "pwr+fgd:0.1", "Random"}},
 		{[]string{"priced:1,2,3,fgd"}, []string{"priced:1,2,3", "fgd"}},
 		{[]string{"mix:pwr=1,fgd=2,mix:fgd=1,random=2"}, []string{"mix:pwr=1,fgd=2", "mix:fgd=1,random=2"}},
+		{[]string{"potential:hole=3, pwr", "pwr+fgd:0.1, Random"}, []string{"potential:hole=3", "pwr", "pwr+fgd:0.1", "Random"}},
 		{[]string{"fgd,nosuch"}, []string{"fgd", "nosuch"}},
 		{[]string{","}, []string{"", ""}},
 	} {
@@ -43,6 +44,42 @@ func madeTrace(t *testing.T, nodes string) string {
 		t.Fatal(stderr)
 	}
 	return dir
+}
+
+// wantRefused checks that a replay of a made trace isn't begun, and why.
+func wantRefused(t *testing.T, code int, why string, args ...string) {
+	t.Helper()
+	got, stdout, stderr := inProcess(t, append([]string{"replay"}, args...)...)
+	if got != code || stdout != "" || !strings.Contains(stderr, why) {
+		t.Errorf("%q: exit status %d, printed %q, %q, want %d and %q", args, got, stdout, stderr, code, why)
+	}
+}
+
+func TestWhatAReplayWritesHasNamesOfItsOwn(t *testing.T) {
+	dir := madeTrace(t, "2")
+	for _, flags := range [][]string{
+		{"--curve", dir, "--decisions", dir + "/"},
+		{"--curve", "one.csv", "--decisions", "./one.csv"},
+		{"--curve", "one", "--svg", "one"},
+		{"--decisions", "one", "--svg", "one"},
+	} {
+		wantRefused(t, exitUsage, "is to be written twice", append([]string{dir, "-p", "pwr"}, flags...)...)
+	}
+	for _, flags := range [][]string{{"--curve", dir, "--svg", dir}, {"--curve", os.DevNull, "--decisions", os.DevNull}} {
+		if code, _, stderr := inProcess(t, append([]string{"replay", dir, "-p", "pwr"}, flags...)...); code != exitDone {
+			t.Errorf("%q: exit status %d, %q", flags, code, stderr)
+		}
+	}
+}
+
+func TestReplaysThatFillTheMemoryOrRunOutOfSeedsAreRefused(t *testing.T) {
+	dir := madeTrace(t, "1")
+	wantRefused(t, exitUsage, "10000 runs up to load 100, want at most 1000", dir, "-p", "pwr", "--load", "100", "--seeds", "10000")
+	wantRefused(t, exitUsage, "want up to 9223372036854775807", dir, "-p", "pwr", "--seed", "9223372036854775808")
+	wantRefused(t, exitUsage, "want up to 9223372036854775806", dir, "-p", "pwr", "--seed", "9223372036854775807", "--seeds", "2")
+	if code, _, stderr := inProcess(t, "replay", dir, "-p", "pwr", "--seed", "9223372036854775806", "--seeds", "2"); code != exitDone {
+		t.Errorf("exit status %d, %q", code, stderr)
+	}
 }
 
 func TestAnInterruptedReplayLeavesTheOldCurveAlone(t *testing.T) {

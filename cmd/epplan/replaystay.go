@@ -134,9 +134,9 @@ func (t *terminal) departures(c *cli.Context) (*departures, error) {
 	if err := d.read(t, files); err != nil {
 		return nil, err
 	}
-	if empty := countFunc(d.trace.kinds, func(k *fleet.Kind) bool { return k.GPUs == 0 }); empty > 0 {
+	if i := slices.IndexFunc(d.trace.kinds, func(k *fleet.Kind) bool { return k.GPUs == 0 }); i >= 0 {
 		return nil, &hintedError{
-			err:  fmt.Errorf("%s: %s of %s nodes have no GPU, want GPUs in all for --departures", files.nodes, report.FormatCount(empty), report.FormatCount(len(d.trace.kinds))),
+			err:  fmt.Errorf("%s: node %.40q has no GPU, want GPUs in all nodes for --departures", files.nodes, d.trace.rows[i].Name),
 			hint: "without --departures nodes may have CPUs alone",
 		}
 	}

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -21,5 +23,27 @@ func TestALongReplayWithDeparturesStopsWithinASecond(t *testing.T) {
 	}
 	if code != exitInterrupted || out.Len() > 0 {
 		t.Errorf("exit status %d, %q, %q", code, &out, &errs)
+	}
+}
+
+func TestDeparturesNeedTimeAndNodesWithGPUs(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	const columns = "cpu_milli,memory_mib,num_gpu,gpu_milli,creation_time,deletion_time,scheduled_time\n"
+	once := file("once.csv", columns+"1000,1,1,1000,5,15,5\n1000,1,1,1000,5,20,6\n")
+	twice := file("twice.csv", columns+"1000,1,1,1000,5,15,5\n1000,1,1,1000,6,20,6\n")
+	nodes := file("nodes.csv", "sn,cpu_milli,memory_mib,gpu,model\na,96000,1000,8,T4\n")
+	mixed := file("mixed.csv", "sn,cpu_milli,memory_mib,gpu,model\na,96000,1000,8,T4\nb,96000,1000,0,\n")
+	flags := []string{"--departures", "-p", "pwr", "--nodes"}
+	wantRefused(t, exitFailed, "all tasks arrive at the same time", append(flags, nodes, "--pods", once, "--raw")...)
+	wantRefused(t, exitFailed, `mixed.csv: node "b" has no GPU`, append(flags, mixed, "--pods", twice)...)
+	if code, _, stderr := inProcess(t, append([]string{"replay"}, append(flags, nodes, "--pods", twice, "--raw")...)...); code != exitDone {
+		t.Errorf("exit status %d, %q", code, stderr)
 	}
 }

@@ -121,9 +121,13 @@ func (p *scored) remake() {
 // counted.
 const unlimited = 1 << 40
 
-// kindOf is a node class as the fleet sees it.
+// kindOf is a node class as the fleet sees it. Where its power by steps isn't
+// known, GPUs of nodes that are on draw what idle ones do, busy or not.
 func kindOf(k *planner.NodeClass) *fleet.Kind {
 	kind := &fleet.Kind{Model: k.Model, CPU: unlimited, Mem: unlimited, GPUs: k.GPUs, Power: k.Steps}
+	if k.Steps == (planner.StepPower{}) {
+		kind.Power = planner.StepPower{GPUIdle: k.IdleW, GPUBusy: k.IdleW, Sleep: k.SleepW}
+	}
 	if k.CPUs > 0 {
 		kind.CPU = int64(k.CPUs * 1000)
 	}

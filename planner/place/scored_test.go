@@ -164,3 +164,14 @@ func TestATaskGoesToTheModelItAcceptsOfTheLeastPower(t *testing.T) {
 		t.Errorf("weighted: on class %d, want 0", got)
 	}
 }
+
+func TestIdlePowerCountsWhereStepsAreNotKnown(t *testing.T) {
+	hot, cool := class("hot", 0, 2), class("cool", 0, 2)
+	hot.Steps, hot.IdleW = planner.StepPower{}, 50
+	cool.Steps, cool.IdleW = planner.StepPower{}, 10
+	anywhere := placed{seconds: 10, gpus: 1, models: []string{"hot", "cool"}}
+	plan := scoredPlan(t, park.DRS{Rho: 5}, []planner.NodeClass{hot, cool}, anywhere, anywhere)
+	if len(plan.Nodes) != 1 || plan.Nodes[0].Class != 1 {
+		t.Errorf("nodes %+v, want one that is cool", plan.Nodes)
+	}
+}

@@ -127,6 +127,7 @@ func TestAStreamThatCantBeDrawnIsAnError(t *testing.T) {
 		"no stays":      {replay.Traffic{Load: 1, Horizon: 1}, nil},
 		"no GPUs asked": {replay.Traffic{Load: 1, Horizon: 1}, []replay.Stay{stay(0, 1, fleet.Demand{CPU: 1})}},
 		"too many":      {replay.Traffic{Load: 1, Horizon: 1e9}, []replay.Stay{stay(0, 1e-3, whole(1))}},
+		"too large":     {replay.Traffic{Load: 1, Horizon: 1e6}, []replay.Stay{stay(0, 1, whole(1))}},
 	} {
 		if tasks, _, err := c.traffic.Arrivals(c.stays, twoKinds(), rng); err == nil {
 			t.Errorf("%s: %d tasks and no error", name, len(tasks))
