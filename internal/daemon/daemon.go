@@ -25,6 +25,8 @@ type Controller interface {
 	// The state is how its job ended, as far as the Epilog knew; empty: it
 	// didn't.
 	Record(ctx context.Context, c *agent.Closed, exit slurm.State) error
+	// Unmatched keeps that a job ended here whose start wasn't seen.
+	Unmatched(ctx context.Context, e *slurm.HookEvent, run string) error
 	// Totals count what was done since the start.
 	Totals(ctx context.Context) (epdapi.Totals, error)
 }

@@ -27,6 +27,7 @@ type judge struct {
 	wait     time.Duration // before it answers
 	full     error         // of Record
 	kept     map[string]agent.Closed
+	ends     []slurm.JobID // without a start
 	asked    []daemon.Question
 }
 
@@ -56,6 +57,13 @@ func (j *judge) Record(_ context.Context, c *agent.Closed, _ slurm.State) error 
 		j.kept = make(map[string]agent.Closed)
 	}
 	j.kept[c.Run.ID] = *c
+	return nil
+}
+
+func (j *judge) Unmatched(_ context.Context, e *slurm.HookEvent, _ string) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.ends = append(j.ends, e.Job)
 	return nil
 }
 
@@ -359,5 +367,20 @@ func TestTheSocketIsForItsOwnerAndThereIsOne(t *testing.T) {
 	}
 	if _, err := daemon.Listen(t.Context(), file, 0o600); err == nil {
 		t.Error("took a file's place")
+	}
+}
+
+func TestAnEndWithoutAStartIsKeptApart(t *testing.T) {
+	j := &judge{}
+	h := open(t, t.TempDir(), "sim", "", j)
+	h.hook(t, slurm.Epilog, 8) // a job without GPUs
+	h.hook(t, slurm.Epilog, 9, 0)
+	eventually(t, "the end is kept", func() bool {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		return len(j.ends) == 1 && j.ends[0] == 9
+	})
+	if j.count() != 0 {
+		t.Error("taken for an outcome")
 	}
 }

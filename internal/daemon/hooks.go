@@ -99,7 +99,9 @@ func (d *Daemon) epilog(ctx context.Context, e *slurm.HookEvent) slurm.HookAnswe
 			return answer(false, "", "no run of the job is open")
 		}
 		d.trouble(fmt.Errorf("job %d: an Epilog on GPUs whose Prolog never came here", e.Job))
-		return answer(false, "", "no run of the job is open")
+		run := agent.NewRunID()
+		go d.unmatched(context.WithoutCancel(ctx), e, run)
+		return answer(false, run, "no run of the job is open")
 	case err != nil:
 		d.trouble(fmt.Errorf("job %d: %w", e.Job, err))
 	}
@@ -112,6 +114,14 @@ func (d *Daemon) epilog(ctx context.Context, e *slurm.HookEvent) slurm.HookAnswe
 
 func answer(applied bool, run, reason string) slurm.HookAnswer {
 	return slurm.HookAnswer{Version: slurm.ProtocolVersion, Applied: applied, Run: slurm.Hex(run), Reason: slurm.Hex(reason)}
+}
+
+func (d *Daemon) unmatched(ctx context.Context, e *slurm.HookEvent, run string) {
+	ctx, cancel := context.WithTimeout(ctx, recordBound)
+	defer cancel()
+	if err := d.options.Controller.Unmatched(ctx, e, run); err != nil {
+		d.trouble(fmt.Errorf("job %d: an end without a start is not recorded: %w", e.Job, err))
+	}
 }
 
 // exitOf is how a job ended by the status that its Epilog is told. Status 0

@@ -86,6 +86,15 @@ func (l *Local) Record(ctx context.Context, c *agent.Closed, exit slurm.State) e
 	return err
 }
 
+// Unmatched records the end of a job whose start wasn't seen. It is in no
+// statistics.
+func (l *Local) Unmatched(ctx context.Context, e *slurm.HookEvent, run string) error {
+	_, err := l.Control.Record(ctx, &record.Outcome{
+		Cluster: l.Cluster, RunID: run, JobID: int64(e.Job), Node: e.Node, Ended: time.Now(), Arm: record.Excluded, Unmatched: true,
+	})
+	return err
+}
+
 // outcomeOf is what a run came to, in the store's terms.
 func outcomeOf(c *agent.Closed) *record.Outcome {
 	out := &record.Outcome{
