@@ -81,7 +81,7 @@ func application(stdout, stderr io.Writer) *cli.App {
 			&cli.Uint64SliceFlag{Name: "allow-uid", Usage: "further `UID` that may ask, beside root and the user slurm"},
 		}, gpuFlags()...),
 		Action: func(c *cli.Context) error { return serve(c, stderr) },
-		Commands: []*cli.Command{{
+		Commands: []*cli.Command{dbCommand(stdout), {
 			Name:            "restore",
 			Usage:           "give clocks back by the journal alone",
 			UsageText:       "epd restore --journal DIR [OPTIONS]",

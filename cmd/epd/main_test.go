@@ -34,11 +34,11 @@ func (t *text) String() string {
 
 // start runs epd until stop is called, which returns the exit status and what
 // it wrote.
-func start(t *testing.T, dir string, args ...string) (client *epdapi.Client, stop func() (int, string)) {
+func start(t *testing.T, dir string) (client *epdapi.Client, stop func() (int, string)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	socket := filepath.Join(dir, "epd.sock")
-	args = append([]string{"epd", "--gpu", "sim:2", "--slurm", "off", "--state", filepath.Join(dir, "state"), "--socket", socket}, args...)
+	args := []string{"epd", "--gpu", "sim:2", "--slurm", "off", "--state", filepath.Join(dir, "state"), "--socket", socket}
 	var out, log text
 	done := make(chan int, 1)
 	go func() { done <- run(ctx, args, &out, &log) }()
@@ -150,4 +150,36 @@ func TestWhatCannotBeIsRefusedWithAReason(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestTheRecordsCanBeCheckedCopiedAndReadWhileEPDRuns(t *testing.T) {
+	dir := t.TempDir()
+	_, stop := start(t, dir)
+	defer stop()
+	state := []string{"--state", filepath.Join(dir, "state")}
+	db := func(code int, words ...string) string {
+		t.Helper()
+		var out, log text
+		args := append([]string{"epd", "db", words[0]}, state...)
+		if got := run(t.Context(), append(args, words[1:]...), &out, &log); got != code {
+			t.Errorf("%q: status %d, want %d: %s", words, got, code, &log)
+		}
+		return out.String()
+	}
+	if out := db(exitDone, "check"); out != "" {
+		t.Errorf("damage: %s", out)
+	}
+	copied := filepath.Join(dir, "copy.db")
+	db(exitDone, "backup", copied)
+	if _, err := os.Stat(copied); err != nil {
+		t.Error(err)
+	}
+	db(exitFailed, "backup", copied) // what is there is never overwritten
+	db(exitDone, "export", "outcomes")
+	db(exitFailed, "export", "nonsense")
+	db(exitUsage, "export")
+	db(exitUsage, "check", "extra")
+	state = []string{"--state", filepath.Join(dir, "none")}
+	db(exitFailed, "check")
+	db(exitFailed, "export", "outcomes")
 }
