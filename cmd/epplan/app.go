@@ -67,6 +67,7 @@ func (t *terminal) app() *cli.App {
 			t.importCommand(),
 			t.replayCommand(),
 			t.reproduceCommand(),
+			t.installCommand(),
 			t.statusCommand(),
 			t.restoreCommand(),
 			t.prologCommand(),

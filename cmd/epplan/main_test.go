@@ -45,6 +45,13 @@ func TestScripts(t *testing.T) {
 
 // copyExamples puts the files that examples name into a folder.
 func copyExamples(dir string) error {
+	site := filepath.Join(dir, "site")
+	if err := os.MkdirAll(site, 0o700); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(site, "slurm.conf"), []byte("ClusterName=example\nPrologFlags=Contain\n"), 0o600); err != nil {
+		return err
+	}
 	for _, from := range []string{"testdata", "../../testdata/demo"} {
 		names, err := filepath.Glob(filepath.Join(from, "*.[ct][so][vm]*"))
 		if err != nil {
