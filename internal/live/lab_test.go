@@ -225,6 +225,13 @@ func (l *lab) slurm(name string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
+// pings tells whether slurmctld answers.
+func (l *lab) pings() bool {
+	cmd := exec.CommandContext(l.Context(), "scontrol", "ping")
+	cmd.Env = append(os.Environ(), "SLURM_CONF="+l.conf)
+	return cmd.Run() == nil
+}
+
 // submit runs a script of one line as nobody.
 func (l *lab) submit(line string, args ...string) int64 {
 	l.Helper()

@@ -307,3 +307,34 @@ func TestSlurmMayBeReconfiguredUnderARun(t *testing.T) {
 	}
 	l.undrained()
 }
+
+// Its Epilog comes only when slurmctld is back, and without a list of GPUs.
+func TestAJobThatEndsWhileSlurmctldIsAwayGivesItsClocksBack(t *testing.T) {
+	l := startLab(t, enforce)
+	job := l.submit("sleep 3", "--gres=gpu:2", "-w", "n1", fixed)
+	l.eventually("two GPUs are locked", func() bool { return len(l.locked("n1")) == 2 })
+	text, err := os.ReadFile(l.dir + "/slurm/run/slurmctld.pid")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	l.eventually("slurmctld is gone", func() bool {
+		_, err := os.Stat(l.dir + "/slurm/run/slurmctld.pid")
+		return err != nil || syscall.Kill(pid, 0) != nil
+	})
+	<-time.After(4 * time.Second) // the job ends
+	l.slurm("slurmctld", "-f", l.conf)
+	l.eventually("slurmctld is back", l.pings)
+	l.eventually("the job is known to have ended", func() bool { return l.state(job) == "COMPLETED" })
+	l.eventually("its outcome is recorded", func() bool { return l.status("n1").Totals.Outcomes == 1 })
+	if got := l.locked("n1"); len(got) != 0 {
+		t.Errorf("still locked: %v", got)
+	}
+	l.undrained()
+}
