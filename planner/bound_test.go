@@ -1,38 +1,13 @@
 package planner_test
 
 import (
-	"encoding/csv"
 	"math"
-	"os"
 	"testing"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/shareddata"
 	"github.com/epplan/epplan/planner"
 )
-
-// boundRows reads a table of the shared reference by column name.
-func boundRows(tb testing.TB, name string) []map[string]string {
-	tb.Helper()
-	f, err := os.Open(shareddata.Path(tb, "edl/"+name))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer func() { _ = f.Close() }()
-	records, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	rows := make([]map[string]string, 0, len(records)-1)
-	for _, record := range records[1:] {
-		row := make(map[string]string, len(record))
-		for i, column := range records[0] {
-			row[column] = record[i]
-		}
-		rows = append(rows, row)
-	}
-	return rows
-}
 
 // boundProblem joins a task set of the reference with the paper's cluster.
 func boundProblem(tb testing.TB, set, interval string, l int) *planner.Problem {
@@ -44,7 +19,7 @@ func boundProblem(tb testing.TB, set, interval string, l int) *planner.Problem {
 	p := &planner.Problem{Cluster: planner.Cluster{Slot: 1, Classes: []planner.NodeClass{
 		{Name: "pair", Model: "paper", GPUs: l, IdleW: 37, TurnOn: 90},
 	}}}
-	for _, row := range boundRows(tb, "tasksets/"+set+".csv") {
+	for _, row := range shareddata.Rows(tb, shareddata.Path(tb, "edl/tasksets/"+set+".csv")) {
 		watt := func(column string) dvfsmodel.Watt { return dvfsmodel.Watt(shareddata.Number(tb, row[column])) }
 		p.Tasks = append(p.Tasks, planner.Task{
 			ID: row["id"], Arrival: shareddata.Number(tb, row["arrival"]), Deadline: shareddata.Number(tb, row["deadline"]),
@@ -60,7 +35,7 @@ func boundProblem(tb testing.TB, set, interval string, l int) *planner.Problem {
 }
 
 func TestRunBoundEqualsTheReference(t *testing.T) {
-	for _, row := range boundRows(t, "bounds.csv") {
+	for _, row := range shareddata.Rows(t, shareddata.Path(t, "edl/bounds.csv")) {
 		want := shareddata.Number(t, row["lower_bound"])
 		for _, l := range []int{1, 16} {
 			b := planner.LowerBound(boundProblem(t, row["set"], row["interval"], l))

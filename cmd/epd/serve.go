@@ -129,7 +129,7 @@ func withGPUs(c *cli.Context, log *slog.Logger, l net.Listener, local *node.Loca
 		return err
 	}
 	d := node.New(node.Options{
-		Version: version, Role: c.String("role"), Node: nodeName(c), Agent: agent.New(options), Library: gpus,
+		Version: version, Role: c.String("role"), Node: nodeName(c), Agent: agent.New(options),
 		Controller: local, Records: local.Control.Handler(), Order: gpuOrder(c), Allowed: allowed(c), Log: log, Job: jobProbe(client),
 	})
 	d.Start(c.Context)

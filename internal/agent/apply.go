@@ -172,21 +172,12 @@ func (a *Agent) vetCard(c *card, run *Run) error {
 	if reason := c.disturbed(); reason != "" {
 		return fmt.Errorf("%w: %s", ErrAlien, reason)
 	}
-	table, err := c.clocks()
-	if errors.Is(err, gpu.ErrReloaded) {
-		if err = a.open(); err == nil {
-			table, err = c.clocks()
-		}
-	}
+	table, err := renewed(a, c.clocks)
 	if err != nil {
 		return err
 	}
-	shared, err := call(c, gpu.Device.Sharing)
-	if errors.Is(err, gpu.ErrReloaded) { // the table was read before the reload
-		if err = a.open(); err == nil {
-			shared, err = call(c, gpu.Device.Sharing)
-		}
-	}
+	// The table may have been read before a reload.
+	shared, err := renewed(a, func() (gpu.Sharing, error) { return call(c, gpu.Device.Sharing) })
 	switch {
 	case err != nil:
 		return err

@@ -199,6 +199,54 @@ func call[T any](c *card, what func(gpu.Device) (T, error)) (T, error) {
 	return none, fmt.Errorf("%s: %w within %s", c.id.UUID, ErrStuck, c.timeout)
 }
 
+// renewed asks a second time, with new handles of all GPUs, when the driver was
+// reloaded.
+func renewed[T any](a *Agent, ask func() (T, error)) (T, error) {
+	value, err := ask()
+	if !errors.Is(err, gpu.ErrReloaded) {
+		return value, err
+	}
+	if err := a.open(); err != nil {
+		return value, err
+	}
+	return ask()
+}
+
+// Ask calls the driver of a GPU in the way of the agent itself: it waits no
+// longer than the call timeout, makes no call while one hangs, and opens the
+// GPU anew when the driver was reloaded.
+func Ask[T any](a *Agent, uuid string, what func(gpu.Device) (T, error)) (T, error) {
+	c := a.card(uuid)
+	if c == nil {
+		var none T
+		return none, fmt.Errorf("%s: %w", uuid, ErrNoGPU)
+	}
+	return renewed(a, func() (T, error) { return call(c, what) })
+}
+
+// Clocks is the table of a GPU's clocks, read once.
+func (a *Agent) Clocks(uuid string) (gpu.Clocks, error) {
+	c := a.card(uuid)
+	if c == nil {
+		return gpu.Clocks{}, fmt.Errorf("%s: %w", uuid, ErrNoGPU)
+	}
+	table, err := renewed(a, c.clocks)
+	if err != nil {
+		return gpu.Clocks{}, err
+	}
+	return *table, nil
+}
+
+// GPUs are those that the agent has opened, in the order of their UUIDs.
+func (a *Agent) GPUs() []gpu.Identity {
+	cards := a.allCards()
+	ids := make([]gpu.Identity, len(cards))
+	for i, c := range cards {
+		ids[i] = c.id
+	}
+	return ids
+}
+
 // do is call for what returns an error alone.
 func (c *card) do(what func(gpu.Device) error) error {
 	_, err := call(c, func(dev gpu.Device) (struct{}, error) { return struct{}{}, what(dev) })

@@ -61,7 +61,6 @@ type Options struct {
 	Version, Role, Node string
 
 	Agent      *agent.Agent
-	Library    gpu.Library
 	Controller Controller
 	// Records answers submissions and what is asked about jobs, models and
 	// savings; nil: nobody does.
@@ -83,7 +82,6 @@ type Daemon struct {
 	started time.Time
 
 	mu       sync.Mutex
-	devices  []gpu.Device // by position in gres.conf
 	troubles []epdapi.Trouble
 	exits    map[string]slurm.State // by run, until it is recorded
 	hand     sync.Mutex             // one delivery of outcomes at a time
@@ -115,8 +113,8 @@ func (d *Daemon) trouble(err error) {
 	}
 }
 
-// Start gives back every clock that is still held from before, and finds the
-// GPUs. The daemon works whatever goes wrong here, with what there is.
+// Start finds the GPUs and gives back every clock that is still held from
+// before. The daemon works whatever goes wrong here, with what there is.
 func (d *Daemon) Start(ctx context.Context) {
 	report, err := d.options.Agent.Start(ctx)
 	d.trouble(errors.Join(err, report.Err()))
@@ -126,44 +124,26 @@ func (d *Daemon) Start(ctx context.Context) {
 	for _, g := range report.GPUs {
 		d.options.Log.Info("journal entry replayed", "gpu", g.UUID, "fate", string(g.Fate), "note", g.Note)
 	}
-	devices, err := d.options.Library.Devices()
-	if err != nil {
-		d.trouble(fmt.Errorf("find the GPUs: %w", err))
-		return
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.devices = inOrder(devices, d.options.Order)
 }
 
-// inOrder sorts devices by their positions in a list of UUIDs, or by their
-// device files where there is none. A UUID that isn't there leaves a hole.
-func inOrder(devices []gpu.Device, order []string) []gpu.Device {
-	if order == nil {
-		devices = slices.Clone(devices)
-		slices.SortFunc(devices, func(a, b gpu.Device) int { return a.Identity().Minor - b.Identity().Minor })
-		return devices
-	}
-	sorted := make([]gpu.Device, len(order))
-	for i, uuid := range order {
-		at := slices.IndexFunc(devices, func(d gpu.Device) bool { return d.Identity().UUID == uuid })
-		if at >= 0 {
-			sorted[i] = devices[at]
-		}
-	}
-	return sorted
-}
-
-// at is the devices at positions of gres.conf.
-func (d *Daemon) at(positions []int) ([]gpu.Device, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	found := make([]gpu.Device, 0, len(positions))
+// at is the GPUs at positions of gres.conf's list: that of the options, or the
+// order of the device files.
+func (d *Daemon) at(positions []int) ([]gpu.Identity, error) {
+	all := d.options.Agent.GPUs()
+	slices.SortFunc(all, func(a, b gpu.Identity) int { return a.Minor - b.Minor })
+	found := make([]gpu.Identity, 0, len(positions))
 	for _, i := range positions {
-		if i < 0 || i >= len(d.devices) || d.devices[i] == nil {
+		at := i
+		if order := d.options.Order; order != nil {
+			at = -1
+			if i >= 0 && i < len(order) {
+				at = slices.IndexFunc(all, func(id gpu.Identity) bool { return id.UUID == order[i] })
+			}
+		}
+		if at < 0 || at >= len(all) {
 			return nil, fmt.Errorf("GPU %d of Slurm's list: %w", i, agent.ErrNoGPU)
 		}
-		found = append(found, d.devices[i])
+		found = append(found, all[at])
 	}
 	return found, nil
 }
@@ -221,14 +201,8 @@ func (d *Daemon) job(ctx context.Context, r agent.Run) (agent.Life, error) {
 // processes tells whether anything runs on a run's GPUs. Nothing there is no
 // proof while GPUs can't be asked.
 func (d *Daemon) processes(_ context.Context, r agent.Run) (agent.Life, error) {
-	d.mu.Lock()
-	devices := slices.Clone(d.devices)
-	d.mu.Unlock()
-	for _, dev := range devices {
-		if dev == nil || !slices.Contains(r.GPUs, dev.Identity().UUID) {
-			continue
-		}
-		pids, err := ask(dev, gpu.Device.Processes)
+	for _, uuid := range r.GPUs {
+		pids, err := agent.Ask(d.options.Agent, uuid, gpu.Device.Processes)
 		if err != nil {
 			return agent.LifeUnknown, err
 		}
@@ -308,20 +282,7 @@ func (d *Daemon) gpu(state *agent.GPUState) epdapi.GPU {
 	if state.Entry != nil {
 		out.LockedCore, out.LockedMem = locked(state.Entry, gpu.Core), locked(state.Entry, gpu.Mem)
 	}
-	if state.Stuck {
-		return out
-	}
-	d.mu.Lock()
-	at := slices.IndexFunc(d.devices, func(dev gpu.Device) bool { return dev != nil && dev.Identity().UUID == id.UUID })
-	var dev gpu.Device
-	if at >= 0 {
-		dev = d.devices[at]
-	}
-	d.mu.Unlock()
-	if dev == nil {
-		return out
-	}
-	if r, err := ask(dev, gpu.Device.Read); err == nil {
+	if r, err := agent.Ask(d.options.Agent, id.UUID, gpu.Device.Read); err == nil {
 		out.Core, out.Mem, out.Power = clock(r.Core), clock(r.Mem), max(0, float64(r.Power))
 	}
 	return out
@@ -330,31 +291,6 @@ func (d *Daemon) gpu(state *agent.GPUState) epdapi.GPU {
 // locked is what the journal says that a clock is locked at; 0: it isn't.
 func locked(e *agent.Entry, domain gpu.Domain) float64 {
 	return float64(e.Domains[domain.String()].MHz)
-}
-
-// callBound is how long the daemon waits for a driver that it only asks.
-const callBound = 500 * time.Millisecond
-
-// ask bounds the wait for a device. A call that hangs goes on by itself.
-func ask[T any](dev gpu.Device, call func(gpu.Device) (T, error)) (T, error) {
-	type answer struct {
-		value T
-		err   error
-	}
-	done := make(chan answer, 1)
-	go func() {
-		value, err := call(dev)
-		done <- answer{value, err}
-	}()
-	timer := time.NewTimer(callBound)
-	defer timer.Stop()
-	select {
-	case a := <-done:
-		return a.value, a.err
-	case <-timer.C:
-		var zero T
-		return zero, fmt.Errorf("%s: %w", dev.Identity().UUID, agent.ErrStuck)
-	}
 }
 
 // clock is a clock that was read, 0 where it couldn't be.

@@ -123,7 +123,7 @@ func open(t *testing.T, dir, spec, faults string, j *judge) *house {
 		t.Fatal(err)
 	}
 	d := daemon.New(daemon.Options{
-		Version: "test", Role: "both", Node: "n1", Library: library, Controller: j,
+		Version: "test", Role: "both", Node: "n1", Controller: j,
 		Agent: agent.New(agent.Options{Journal: journal, Runs: runs, Library: library, Boot: "boot"}),
 	})
 	socket := filepath.Join(dir, "epd.sock")
@@ -382,5 +382,24 @@ func TestAnEndWithoutAStartIsKeptApart(t *testing.T) {
 	})
 	if j.count() != 0 {
 		t.Error("taken for an outcome")
+	}
+}
+
+func TestAReloadOfTheDriverCostsNoLaterJobItsClocks(t *testing.T) {
+	j := &judge{}
+	h := open(t, t.TempDir(), "sim", "", j)
+	j.decision = daemon.Decision{Setting: slow(t, h.sims[0])}
+	for job := range slurm.JobID(3) {
+		if err := h.sims[0].Suffer(gpu.FaultReload); err != nil {
+			t.Fatal(err)
+		}
+		if answer := h.hook(t, slurm.Prolog, job+1, 0); !answer.Applied {
+			t.Errorf("job %d: %+v", job+1, answer)
+		}
+		h.hook(t, slurm.Epilog, job+1)
+	}
+	s, err := h.client.Status(t.Context())
+	if err != nil || s.GPUs[0].Power <= 0 {
+		t.Errorf("status %+v, error %v", s, err)
 	}
 }

@@ -24,19 +24,19 @@ func (d *Daemon) prolog(ctx context.Context, e *slurm.HookEvent) slurm.HookAnswe
 	case len(e.MIG) > 0:
 		return answer(false, "", "parts of a GPU (MIG) have no clocks of their own")
 	}
-	devices, err := d.at(e.GPUs)
+	gpus, err := d.at(e.GPUs)
 	if err != nil {
 		d.trouble(fmt.Errorf("job %d: %w", e.Job, err))
 		return answer(false, "", err.Error())
 	}
 	run := agent.Run{ID: agent.NewRunID(), Job: uint32(e.Job), Node: e.Node, Started: time.Now()}
-	for _, dev := range devices {
-		run.GPUs = append(run.GPUs, dev.Identity().UUID)
+	for _, id := range gpus {
+		run.GPUs = append(run.GPUs, id.UUID)
 	}
 	if e.Deadline > 0 {
 		run.Deadline = time.UnixMilli(e.Deadline)
 	}
-	reason := d.choose(ctx, e, devices, &run)
+	reason := d.choose(ctx, e, gpus, &run)
 	applied, err := d.options.Agent.Apply(ctx, run)
 	d.trouble(err)
 	if applied.HandsOff != "" && run.Setting != (agent.Setting{}) {
@@ -47,17 +47,17 @@ func (d *Daemon) prolog(ctx context.Context, e *slurm.HookEvent) slurm.HookAnswe
 
 // choose asks the controller for the run's setting; without an answer it stays
 // at default clocks.
-func (d *Daemon) choose(ctx context.Context, e *slurm.HookEvent, devices []gpu.Device, run *agent.Run) (reason string) {
+func (d *Daemon) choose(ctx context.Context, e *slurm.HookEvent, gpus []gpu.Identity, run *agent.Run) (reason string) {
 	ctx, cancel := context.WithTimeout(ctx, decideBound)
 	defer cancel()
-	table, err := ask(devices[0], gpu.Device.Clocks)
+	table, err := d.options.Agent.Clocks(gpus[0].UUID)
 	if err != nil {
 		d.trouble(fmt.Errorf("job %d: %w", e.Job, err))
 		return "the GPU doesn't tell its clocks"
 	}
-	q := Question{Event: e, RunID: run.ID, Model: devices[0].Identity().Model, Clocks: table, GPUs: len(devices), Shared: d.shared(devices)}
-	for _, dev := range devices[1:] {
-		if dev.Identity().Model != q.Model {
+	q := Question{Event: e, RunID: run.ID, Model: gpus[0].Model, Clocks: table, GPUs: len(gpus), Shared: d.shared(run.GPUs)}
+	for _, id := range gpus[1:] {
+		if id.Model != q.Model {
 			return "GPUs of several models"
 		}
 	}
@@ -73,16 +73,15 @@ func (d *Daemon) choose(ctx context.Context, e *slurm.HookEvent, devices []gpu.D
 // shared tells whether others may be on the GPUs: a run that is open, or MPS.
 // What can't be asked counts as not shared; the agent asks again before it
 // locks.
-func (d *Daemon) shared(devices []gpu.Device) bool {
+func (d *Daemon) shared(uuids []string) bool {
 	state := d.options.Agent.State()
-	for _, dev := range devices {
-		uuid := dev.Identity().UUID
+	for _, uuid := range uuids {
 		for i := range state.Runs {
 			if !state.Runs[i].Ended && slices.Contains(state.Runs[i].GPUs, uuid) {
 				return true
 			}
 		}
-		if s, err := ask(dev, gpu.Device.Sharing); err == nil && (s.MIG || s.MPS) {
+		if s, err := agent.Ask(d.options.Agent, uuid, gpu.Device.Sharing); err == nil && (s.MIG || s.MPS) {
 			return true
 		}
 	}

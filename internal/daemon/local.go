@@ -113,7 +113,31 @@ func outcomeOf(c *agent.Closed) *record.Outcome {
 		sum.add(&c.Outcome.GPUs[i], out)
 	}
 	sum.fill(out, c.Outcome.Partial)
+	out.Series = seriesOf(c.Outcome.GPUs)
 	return out
+}
+
+// seriesOf is the mean utilisation of a run's GPUs over time, in the longest of
+// their steps.
+func seriesOf(gpus []agent.GPUOutcome) record.Series {
+	step := 0.0
+	for i := range gpus {
+		step = max(step, gpus[i].Series.Step)
+	}
+	if step == 0 {
+		return record.Series{}
+	}
+	at := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+	mean := record.NewSampler(at(step))
+	for i := range gpus {
+		s := &gpus[i].Series
+		for k, value := range s.Values {
+			if value >= 0 {
+				mean.Add(at((float64(k)+0.5)*s.Step), value)
+			}
+		}
+	}
+	return mean.Series()
 }
 
 // totals add up a run's GPUs.
