@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/spelling"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/queue"
@@ -16,9 +17,11 @@ import (
 // Config is a configuration: what to optimise, by which policy, how safely, on
 // which cluster. [Default] has the defaults; a file changes what it names.
 type Config struct {
-	Policy Policy
-	Safety Safety
-	Live   Live
+	Policy  Policy
+	Safety  Safety
+	Live    Live
+	Records Records
+	Factors Factors
 
 	goal     goal
 	start    string
@@ -80,6 +83,8 @@ func blank(profiles *Profiles) *Config {
 		Policy:   Policy{Offline: Best, Online: Best, Theta: 1, Rho: 2},
 		Safety:   Safety{LimitMargin: 0.1, Stretch: 1.5},
 		Live:     defaultLive(),
+		Records:  Records{KeepDays: 400},
+		Factors:  Factors{PUE: 1},
 		goal:     goal{name: "energy", energyWeight: 1},
 		start:    startAuto,
 		cluster:  planner.Cluster{Name: "cluster", OfflineTurnOn: true},
@@ -124,6 +129,7 @@ func (c *Config) checkTogether(d *document) {
 		d.faultAt("cluster.start", `cluster.start is "slot", want slot_s above 0 with it`)
 	}
 	c.Live.checkTogether(d)
+	c.Factors.checkTogether(d)
 	g := &c.goal
 	if g.name == "time" {
 		if _, set := d.places["objective.energy_weight"]; set && g.energyWeight != 0 {
@@ -156,6 +162,8 @@ func (c *Config) fields() []field {
 		section("policy", c.Policy.fields()),
 		section("safety", c.Safety.fields()),
 		section("live", c.Live.fields()),
+		section("records", c.Records.fields()),
+		section("factors", c.Factors.fields()),
 		section("cluster", append(c.clusterFields(), nodes)),
 	}
 }
@@ -201,7 +209,7 @@ func checkPolicy(text string) error {
 	known := slices.Concat([]string{Best}, policy.Names(), policy.PlacementNames())
 	name, _, _ := strings.Cut(text, ",")
 	name, _, _ = strings.Cut(name, ":")
-	if near := nearest(name, known); near != "" && !slices.Contains(known, name) {
+	if near := spelling.Nearest(name, known); near != "" && !slices.Contains(known, name) {
 		return fmt.Errorf("unknown policy %s, did you mean %s?", quoted(name), quoted(near))
 	}
 	return errors.New(wrong.Msg)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"github.com/epplan/epplan/internal/spelling"
 	"github.com/epplan/epplan/queue"
 )
 
@@ -142,7 +143,7 @@ func (d *document) read(name, path string, values map[string]any, fields []field
 	var meant []string
 	for key := range values {
 		if !slices.Contains(known, key) {
-			near := nearest(key, known)
+			near := spelling.Nearest(key, known)
 			meant = append(meant, near)
 			d.unknownKey(name, join(path, key), key, suggestion(near, known, strings.Clone))
 		}

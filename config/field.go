@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/epplan/epplan/internal/spelling"
 )
 
 // field is one key of a TOML table: how it is read, written and explained.
@@ -136,6 +138,19 @@ func line(key, doc string, to *string) field {
 	return f
 }
 
+// orEmpty lets a line of text be empty.
+func orEmpty(f field, to *string) field {
+	take := f.take
+	f.take = func(d *document, path string, v any) {
+		if v == "" {
+			*to = ""
+			return
+		}
+		take(d, path, v)
+	}
+	return f
+}
+
 // isLine tells whether a text is one line that can be written and read again.
 func isLine(s string) bool {
 	return s != "" && len(s) <= maxText && utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
@@ -149,8 +164,8 @@ func choice(key, doc string, to *string, words ...string) field {
 		switch {
 		case ok && slices.Contains(words, s):
 			*to = s
-		case ok && nearest(s, words) != "":
-			d.wrong(path, v, f.want+"; did you mean "+quoted(nearest(s, words))+"?")
+		case ok && spelling.Nearest(s, words) != "":
+			d.wrong(path, v, f.want+"; did you mean "+quoted(spelling.Nearest(s, words))+"?")
 		default:
 			d.wrong(path, v, f.want)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/spelling"
 	"github.com/epplan/epplan/planner/fleet"
 )
 
@@ -48,11 +49,11 @@ func takeCPUs(d *document, path string, v any) []CPU {
 			d.faultAt(join(at, "busy_w"), "cpu.busy_w is %v, want at least idle_w, %v", float64(c.BusyW), float64(c.IdleW))
 			return
 		}
-		if other, twice := first[fold(c.Name)]; twice {
+		if other, twice := first[spelling.Fold(c.Name)]; twice {
 			d.faultAt(join(at, "name"), "CPU model %s is already on line %d", quoted(c.Name), d.atKey(other).Line)
 			return
 		}
-		first[fold(c.Name)] = at
+		first[spelling.Fold(c.Name)] = at
 		list = append(list, c)
 	})
 	return list
@@ -64,7 +65,7 @@ func takeCPUs(d *document, path string, v any) []CPU {
 func (p *Profiles) CPU(name string) (*CPU, error) {
 	names := make([]string, len(p.cpus))
 	for i := range p.cpus {
-		if name == "" || fold(p.cpus[i].Name) == fold(name) {
+		if name == "" || spelling.Fold(p.cpus[i].Name) == spelling.Fold(name) {
 			return &p.cpus[i], nil
 		}
 		names[i] = p.cpus[i].Name

@@ -3,8 +3,6 @@ package config
 import (
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/epplan/epplan/dvfsmodel"
 )
@@ -31,17 +29,32 @@ type Live struct {
 	// MinCore and MaxCore are the core clocks that may be set, relative to the
 	// default one; MinMem and MaxMem the memory clocks.
 	MinCore, MaxCore, MinMem, MaxMem float64
+	// Reorder is that of partitions which Reorders doesn't name.
+	Reorder  Reorder
+	Reorders map[string]Reorder // by partition
+	// Weights tells whether nodes that draw less get lower weights in Slurm.
+	Weights bool
+	// Prefer tells whether jobs whose user named no kind of node get one to prefer.
+	Prefer bool
+	// SleepAfter is how many seconds a node must be idle before it may be powered
+	// down; 0: never.
+	SleepAfter float64
+	// Operators are the users who may see everybody's jobs.
+	Operators []string
 }
 
 // defaultLive touches nothing.
 func defaultLive() Live {
-	return Live{Mode: Observe, HoldOut: 0.05, TimeMargin: 0.1, MinCore: 0.4, MaxCore: 1.5, MinMem: 0.4, MaxMem: 1.5}
+	return Live{
+		Mode: Observe, HoldOut: 0.05, TimeMargin: 0.1, MinCore: 0.4, MaxCore: 1.5, MinMem: 0.4, MaxMem: 1.5,
+		Reorder: ReorderOwn,
+	}
 }
 
 // Clone is a copy that shares nothing.
 func (l *Live) Clone() Live {
 	c := *l
-	c.Modes = maps.Clone(l.Modes)
+	c.Modes, c.Reorders, c.Operators = maps.Clone(l.Modes), maps.Clone(l.Reorders), slices.Clone(l.Operators)
 	return c
 }
 
@@ -72,53 +85,26 @@ func (l *Live) fields() []field {
 	return []field{
 		choice("mode", "What epd does to jobs: observe (touch nothing), advise (say what it would do) or\n"+
 			"enforce (set clocks).", (*string)(&l.Mode), modeWords...),
-		l.modesField(),
+		byPartition("modes", "Modes of single partitions, such as {gpu = \"enforce\", debug = \"observe\"}.", "a mode", &l.Modes, modeWords),
 		number("hold_out", "Part of the jobs, chosen by lot, that run at default clocks so that savings can be measured.", &l.HoldOut, part),
 		number("time_margin", "The least that a run may take longer than predicted, as a fraction.", &l.TimeMargin, span{max: 10}),
 		number("min_core", "The lowest core clock that may be set, relative to the default one.", &l.MinCore, share),
 		number("max_core", "The highest core clock that may be set, relative to the default one.", &l.MaxCore, share),
 		number("min_mem", "The lowest memory clock that may be set, relative to the default one.", &l.MinMem, share),
 		number("max_mem", "The highest memory clock that may be set, relative to the default one.", &l.MaxMem, share),
+		choice("reorder", "Which pending jobs may be put later for one with a deadline, where mode is enforce: none (off),\n"+
+			"those of the same user (own) or all of the partition.", (*string)(&l.Reorder), reorderWords...),
+		byPartition("reorders", "The same for single partitions, such as {debug = \"off\"}.", "off, own or all", &l.Reorders, reorderWords),
+		yesNo("weights", "Whether Slurm is told to prefer nodes that draw less, by their weights.", &l.Weights),
+		yesNo("prefer", "Whether pending jobs whose users named no kind of node are told to prefer, by a feature, the\n"+
+			"GPU model on which they need clearly less energy.", &l.Prefer),
+		number("sleep_after_s", "Seconds after which an idle node may be powered down, where Slurm's power saving is\n"+
+			"configured; 0: never.", &l.SleepAfter, span{max: 1e9}),
+		l.operatorsField(),
 	}
 }
 
 var modeWords = []string{string(Observe), string(Advise), string(Enforce)}
-
-// modesField has one key for each partition whose mode is its own.
-func (l *Live) modesField() field {
-	f := field{
-		key: "modes", doc: "Modes of single partitions, such as {gpu = \"enforce\", debug = \"observe\"}.",
-		want: "a table of partitions, each with a mode",
-	}
-	f.take = func(d *document, path string, v any) {
-		values, ok := v.(map[string]any)
-		if !ok {
-			d.wrong(path, v, f.want)
-			return
-		}
-		modes := make(map[string]Mode, len(values))
-		for _, name := range slices.Sorted(maps.Keys(values)) {
-			if !isLine(name) {
-				d.faultAt(path, "partition %s, want a name of 1 to %d printable bytes", quoted(name), maxText)
-				continue
-			}
-			var mode string
-			choice("", "", &mode, modeWords...).take(d, join(path, name), values[name])
-			modes[name] = Mode(mode)
-		}
-		if l.Modes = modes; len(modes) == 0 {
-			l.Modes = nil
-		}
-	}
-	f.text = func() string {
-		parts := make([]string, 0, len(l.Modes))
-		for _, name := range slices.Sorted(maps.Keys(l.Modes)) {
-			parts = append(parts, strconv.Quote(name)+" = "+strconv.Quote(string(l.Modes[name])))
-		}
-		return "{" + strings.Join(parts, ", ") + "}"
-	}
-	return f
-}
 
 // checkTogether notes bounds of clocks that leave none, or not the default.
 func (l *Live) checkTogether(d *document) {

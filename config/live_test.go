@@ -48,6 +48,23 @@ func TestWrongLiveSettingsAreNamedWithTheirPosition(t *testing.T) {
 		"[live]\nmin_core = 1.2\nmax_core = 0.9":    "live.min_core is 1.2, want at most max_core, 0.9",
 		"[live]\nmin_mem = 1.2\nmax_mem = 0.9":      "live.min_mem is 1.2, want at most max_mem, 0.9",
 		"[live]\nholdout = 0.1":                     "unknown key holdout in [live]",
+		"[live]\nreorder = \"mine\"":                `2:11: live.reorder is "mine", want one of off, own, all`,
+		"[live]\nreorders = {gpu = 1}":              "live.reorders.gpu is 1",
+		"[live]\nreorders = \"all\"":                "2:12: live.reorders is",
+		"[live]\nweights = 1":                       "2:11: live.weights is 1, want true or false",
+		"[live]\nprefer = \"h200\"":                 "2:10: live.prefer is",
+		"[live]\nsleep_after_s = -1":                "2:17: live.sleep_after_s is -1",
+		"[live]\noperators = \"ann\"":               "2:13: live.operators is",
+		"[live]\noperators = [\"ann\", \"a b\"]":    `2:21: live.operators has "a b", want the name of a user`,
+		"[live]\noperators = [\"ann\", \"ann\"]":    `2:21: live.operators has "ann" twice`,
+		"[live]\noperators = [7]":                   "2:14: live.operators has 7",
+		"[records]\nkeep_days = -1":                 "2:13: records.keep_days is -1",
+		"[records]\nkeep_days = 1.5":                "2:13: records.keep_days is 1.5",
+		"[factors]\npue = 0.9":                      "2:7: factors.pue is 0.9",
+		"[factors]\ncarbon_g_per_kwh = -1":          "2:20: factors.carbon_g_per_kwh is -1",
+		"[factors]\ncarbon_kg_per_kwh = 1":          `did you mean carbon_g_per_kwh?`,
+		"[factors]\ncurrency = \"a\\nb\"":           "2:12: factors.currency is",
+		"[factors]\ncost_per_kwh = 0.3":             "2:16: factors.cost_per_kwh is 0.3, want currency with it",
 		"[live.modes]\n\"a\\u0000b\" = \"observe\"": "want a name",
 	} {
 		_, err := Load(strings.NewReader(text), "site.toml", nil)
@@ -67,5 +84,41 @@ func TestARangeOfClocksIsRelativeToTheDefaultOnes(t *testing.T) {
 	}
 	if l.Allows(1000, 850, base) {
 		t.Error("memory 850 MHz")
+	}
+}
+
+func TestSteeringSettingsAreReadAndClonedApart(t *testing.T) {
+	c := load(t, "[live]\nreorder = \"off\"\nreorders = {gpu = \"all\"}\nweights = true\nprefer = true\nsleep_after_s = 600\noperators = [\"ann\", \"Bob.2\"]")
+	l := &c.Live
+	if l.ReorderOf("gpu") != ReorderAll || l.ReorderOf("x") != ReorderOff || !l.Weights || !l.Prefer || l.SleepAfter != 600 {
+		t.Errorf("%+v", l)
+	}
+	if !l.Operator("ann") || !l.Operator("Bob.2") || l.Operator("bob") || l.Operator("") {
+		t.Errorf("operators %q", l.Operators)
+	}
+	copied := l.Clone()
+	copied.Reorders["gpu"], copied.Operators[0] = ReorderOff, "eve"
+	if l.ReorderOf("gpu") != ReorderAll || l.Operator("eve") {
+		t.Error("a change of the copy is seen in the original")
+	}
+	if d := Default().Live; d.ReorderOf("gpu") != ReorderOwn || d.Weights || d.Prefer || d.SleepAfter != 0 || d.Operator("ann") {
+		t.Errorf("default %+v", d)
+	}
+}
+
+func TestEnergyIsTurnedIntoWhatItCosts(t *testing.T) {
+	c := load(t, "[records]\nkeep_days = 30\n[factors]\ncarbon_g_per_kwh = 400\nwater_l_per_kwh = 2\ncost_per_kwh = 0.25\ncurrency = \"EUR\"\npue = 1.5")
+	if c.Records.KeepDays != 30 || c.Factors.Currency != "EUR" {
+		t.Errorf("%+v %+v", c.Records, c.Factors)
+	}
+	if got, want := c.Factors.Of(7.2e6), (Footprint{KWh: 3, Carbon: 1200, Water: 6, Cost: 0.75}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	d := Default()
+	if got, want := d.Factors.Of(3.6e6), (Footprint{KWh: 1}); got != want || d.Records.KeepDays != 400 {
+		t.Errorf("%+v, want %+v; %+v", got, want, d.Records)
+	}
+	if got, want := new(Factors).Of(-3.6e6), (Footprint{KWh: -1}); got != want {
+		t.Errorf("without a PUE %+v, want %+v", got, want)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"io"
 	"maps"
 	"slices"
+
+	"github.com/epplan/epplan/internal/spelling"
 )
 
 // Models is a set of models, at most one for each workload on each GPU model.
@@ -35,7 +37,7 @@ func (s *Models) add(m Model) bool {
 
 type modelKey struct{ workload, gpuModel string }
 
-func (m *Model) key() modelKey { return modelKey{m.Workload, fold(m.GPUModel)} }
+func (m *Model) key() modelKey { return modelKey{m.Workload, spelling.Fold(m.GPUModel)} }
 
 // NewModels makes a set of models after checking each of them.
 func NewModels(list ...Model) (*Models, error) {
@@ -97,7 +99,7 @@ func (s *Models) GPUModels(workload string) []string {
 
 // Lookup finds the model of a workload on a GPU model, named as in its profile.
 func (s *Models) Lookup(workload, gpuModel string) (*Model, bool) {
-	i, ok := s.index[modelKey{workload, fold(gpuModel)}]
+	i, ok := s.index[modelKey{workload, spelling.Fold(gpuModel)}]
 	if !ok {
 		return nil, false
 	}

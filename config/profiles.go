@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/spelling"
 )
 
 //go:embed profiles.toml
@@ -83,10 +84,10 @@ func (p *Profiles) Lookup(name string) (*Profile, error) {
 	if found := p.byName(name); found != nil {
 		return found, nil
 	}
-	wanted := fold(name)
+	wanted := spelling.Fold(name)
 	for i := range p.list {
 		for _, alias := range p.list[i].Aliases {
-			if fold(alias) == wanted {
+			if spelling.Fold(alias) == wanted {
 				return &p.list[i], nil
 			}
 		}
@@ -95,9 +96,9 @@ func (p *Profiles) Lookup(name string) (*Profile, error) {
 }
 
 func (p *Profiles) byName(name string) *Profile {
-	wanted := fold(name)
+	wanted := spelling.Fold(name)
 	for i := range p.list {
-		if fold(p.list[i].Name) == wanted {
+		if spelling.Fold(p.list[i].Name) == wanted {
 			return &p.list[i]
 		}
 	}
@@ -119,7 +120,7 @@ func takeProfiles(d *document, path string, v any) []Profile {
 			d.faultAt(join(at, key), "%v", err)
 			return
 		}
-		for _, name := range sortedUnique(append(foldAll(p.Aliases), fold(p.Name))) {
+		for _, name := range sortedUnique(append(foldAll(p.Aliases), spelling.Fold(p.Name))) {
 			if other, twice := first[name]; twice {
 				d.faultAt(join(at, "name"), "GPU model %s, or an alias of it, is already on line %d", quoted(p.Name), d.atKey(other).Line)
 				return
@@ -134,7 +135,7 @@ func takeProfiles(d *document, path string, v any) []Profile {
 func foldAll(names []string) []string {
 	folded := make([]string, len(names))
 	for i, name := range names {
-		folded[i] = fold(name)
+		folded[i] = spelling.Fold(name)
 	}
 	return folded
 }

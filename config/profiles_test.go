@@ -201,16 +201,3 @@ func TestAProfileWithARangeHasNoTable(t *testing.T) {
 		t.Error("no error")
 	}
 }
-
-func TestTheNearestNameIsWhatWasMeant(t *testing.T) {
-	known := []string{"theta", "rho", "offline", "online", "idle_w_per_gpu", "gpus"}
-	for name, want := range map[string]string{
-		"thteta": "theta", "teta": "theta", "THETA": "theta", "ofline": "offline", "onlien": "online",
-		"idle_w": "idle_w_per_gpu", "gpu": "gpus", "rh": "rho", "r": "", "xyz": "", "": "", "idle-w-per-gpu": "idle_w_per_gpu",
-		strings.Repeat("theta", 100): "",
-	} {
-		if got := nearest(name, known); got != want {
-			t.Errorf("%q: %q, want %q", name, got, want)
-		}
-	}
-}

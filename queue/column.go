@@ -1,6 +1,10 @@
 package queue
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/epplan/epplan/internal/spelling"
+)
 
 // column is a field of a job that has a name in a file. The order is the one
 // in which writers put them.
@@ -116,49 +120,8 @@ func isExtra(name string) bool {
 // unknownWant is what a message about an unknown name suggests: the nearest
 // known one, or all of them.
 func unknownWant(name string, known []string) string {
-	if best, ok := nearest(name, known); ok {
+	if best := spelling.Nearest(name, known); best != "" {
 		return quoted(best) + " (or a name that begins with x_)"
 	}
 	return "one of " + strings.Join(known, ", ") + ", or a name that begins with x_"
-}
-
-// nearest is the known name that was probably meant: the one that only lacks
-// its unit here, or else the one at the least edit distance within a third of
-// the length.
-func nearest(name string, known []string) (string, bool) {
-	if len(name) > 2*maxQuoted {
-		return "", false
-	}
-	lower := strings.ToLower(name)
-	best, found := 1+len(lower)/3, ""
-	for _, k := range known {
-		if strings.HasPrefix(k, lower+"_") {
-			return k, true
-		}
-		d := editDistance(lower, strings.ToLower(k))
-		if d < best || d == best && found == "" {
-			best, found = d, k
-		}
-	}
-	return found, found != ""
-}
-
-// editDistance is the Levenshtein distance of two short strings in bytes.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
 }

@@ -1,0 +1,62 @@
+package config
+
+import "github.com/epplan/epplan/dvfsmodel"
+
+// Records says what is kept of jobs that ended.
+type Records struct {
+	KeepDays int // 0: for ever
+}
+
+// joulesPerKWh is how many joules a kilowatt-hour has.
+const joulesPerKWh = 3.6e6
+
+// Factors turn energy into what it costs. A factor of 0 is one that wasn't
+// stated.
+type Factors struct {
+	CarbonPerKWh float64 // grams of CO2 equivalent
+	WaterPerKWh  float64 // litres
+	CostPerKWh   float64 // in Currency
+	Currency     string  // such as EUR; empty: not stated
+	// PUE is the energy of the whole site over that of its computers, at least 1.
+	PUE float64
+}
+
+// Footprint is what an amount of energy costs, by [Factors].
+type Footprint struct {
+	KWh    float64 // of the site: with PUE
+	Carbon float64 // grams of CO2 equivalent
+	Water  float64 // litres
+	Cost   float64 // in the factors' currency
+}
+
+// Of is what an amount of energy of the computers costs, or saves if it is
+// below 0. What no factor was stated for is 0.
+func (f *Factors) Of(energy dvfsmodel.Joule) Footprint {
+	kWh := float64(energy) / joulesPerKWh * max(1, f.PUE)
+	return Footprint{KWh: kWh, Carbon: kWh * f.CarbonPerKWh, Water: kWh * f.WaterPerKWh, Cost: kWh * f.CostPerKWh}
+}
+
+func (r *Records) fields() []field {
+	const most = 36_500
+	return []field{
+		whole("keep_days", "Days for which epd keeps what it knows of a job that ended; 0: for ever.", &r.KeepDays, 0, most),
+	}
+}
+
+func (f *Factors) fields() []field {
+	factor := span{max: 1e6}
+	return []field{
+		number("carbon_g_per_kwh", "Grams of CO2 equivalent for a kilowatt-hour; 0: not stated.", &f.CarbonPerKWh, factor),
+		number("water_l_per_kwh", "Litres of water for a kilowatt-hour; 0: not stated.", &f.WaterPerKWh, factor),
+		number("cost_per_kwh", "Price of a kilowatt-hour, in currency; 0: not stated.", &f.CostPerKWh, factor),
+		orEmpty(line("currency", "Currency of the price, such as \"EUR\".", &f.Currency), &f.Currency),
+		number("pue", "Energy of the whole site over that of its computers (PUE); 1: not stated.", &f.PUE, span{min: 1, max: 10}),
+	}
+}
+
+// checkTogether notes a price without a currency: nobody could tell what it is.
+func (f *Factors) checkTogether(d *document) {
+	if f.CostPerKWh > 0 && f.Currency == "" {
+		d.faultAt("factors.cost_per_kwh", "factors.cost_per_kwh is %v, want currency with it", f.CostPerKWh)
+	}
+}

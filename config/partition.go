@@ -1,0 +1,98 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// Reorder is which pending jobs of a partition may be put later for the sake of
+// one with a deadline.
+type Reorder string
+
+// The extents of reordering.
+const (
+	ReorderOff Reorder = "off" // none
+	ReorderOwn Reorder = "own" // those of the same user
+	ReorderAll Reorder = "all" // every user's
+)
+
+var reorderWords = []string{string(ReorderOff), string(ReorderOwn), string(ReorderAll)}
+
+// ReorderOf is how a partition's jobs may be reordered. It counts where
+// [Live.ModeOf] is [Enforce].
+func (l *Live) ReorderOf(partition string) Reorder {
+	if r, ok := l.Reorders[partition]; ok {
+		return r
+	}
+	return l.Reorder
+}
+
+// Operator tells whether a user may see everybody's jobs.
+func (l *Live) Operator(user string) bool { return slices.Contains(l.Operators, user) }
+
+// byPartition is a field with a table: one of several words for each of the
+// partitions that have their own.
+func byPartition[T ~string](key, doc, each string, to *map[string]T, words []string) field {
+	f := field{key: key, doc: doc, want: "a table of partitions, each with " + each}
+	f.take = func(d *document, path string, v any) {
+		values, ok := v.(map[string]any)
+		if !ok {
+			d.wrong(path, v, f.want)
+			return
+		}
+		all := make(map[string]T, len(values))
+		for _, name := range slices.Sorted(maps.Keys(values)) {
+			if !isLine(name) {
+				d.faultAt(path, "partition %s, want a name of 1 to %d printable bytes", quoted(name), maxText)
+				continue
+			}
+			var word string
+			choice("", "", &word, words...).take(d, join(path, name), values[name])
+			all[name] = T(word)
+		}
+		if *to = all; len(all) == 0 {
+			*to = nil
+		}
+	}
+	f.text = func() string {
+		parts := make([]string, 0, len(*to))
+		for _, name := range slices.Sorted(maps.Keys(*to)) {
+			parts = append(parts, strconv.Quote(name)+" = "+strconv.Quote(string((*to)[name])))
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	}
+	return f
+}
+
+// maxUserName is the longest user name, in bytes.
+const maxUserName = 256
+
+func (l *Live) operatorsField() field {
+	f := lines("operators", "Users who may see everybody's jobs, but change nothing.", &l.Operators)
+	take := f.take
+	f.take = func(d *document, path string, v any) {
+		before := len(d.faults)
+		take(d, path, v)
+		if len(l.Operators) == 0 {
+			l.Operators = nil
+		}
+		if len(d.faults) > before {
+			return
+		}
+		for i, name := range l.Operators {
+			at := path + "[" + strconv.Itoa(i) + "]"
+			switch {
+			case len(name) > maxUserName || strings.ContainsFunc(name, notOfUserName):
+				d.faultAt(at, "%s has %s, want the name of a user", withoutIndexes(path), quoted(name))
+			case slices.Index(l.Operators, name) < i:
+				d.faultAt(at, "%s has %s twice", withoutIndexes(path), quoted(name))
+			}
+		}
+	}
+	return f
+}
+
+func notOfUserName(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(",:/", r) }
