@@ -12,6 +12,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/internal/nodepower"
 )
 
 // Options are what an agent works with. Journal and Library are needed, Runs
@@ -20,6 +21,8 @@ type Options struct {
 	Journal FS // entries of GPUs
 	Runs    FS // open runs, and ended ones until [Agent.Forget]
 	Library gpu.Library
+	// Host measures what the node uses beside its GPUs; nil: nothing does.
+	Host *nodepower.Meter
 	// Boot and Driver tell this boot of the machine and this load of the
 	// driver from others. Clocks that were locked in another boot are free.
 	Boot, Driver string
@@ -58,19 +61,27 @@ type Agent struct {
 	// atOnce is how many GPUs are settled at the same time.
 	atOnce int
 
+	// metering is held while the node's energy is read and shared; it is taken
+	// before mu.
+	metering sync.Mutex
+
+	// opened tells the sampling of a new run, whose energy counts from its start.
+	opened chan struct{}
+
 	// filing is held while an ended run's file is written or removed.
 	filing sync.Mutex
 
-	mu       sync.Mutex
-	cards    map[string]*card
-	runs     map[string]*openRun
-	replayed bool // the journal was read since the start
+	mu        sync.Mutex
+	cards     map[string]*card
+	runs      map[string]*openRun
+	replayed  bool // the journal was read since the start
+	unmetered bool // the last sample of the node's energy failed
 }
 
 // openRun is a run with what became of it. The agent's mu guards it.
 type openRun struct {
 	Run
-	record   record
+	file     runFile
 	handsOff string // why its GPUs are at default clocks; "" while they aren't
 	sampler  *Sampler
 	ended    bool
@@ -94,7 +105,7 @@ func New(options Options) *Agent {
 	options.Grace = cmp.Or(options.Grace, time.Minute)
 	return &Agent{
 		options: options, journal: journal{options.Journal}, atOnce: gpu.MaxSims,
-		cards: make(map[string]*card), runs: make(map[string]*openRun),
+		cards: make(map[string]*card), runs: make(map[string]*openRun), opened: make(chan struct{}, 1),
 	}
 }
 

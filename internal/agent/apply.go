@@ -122,19 +122,24 @@ func (a *Agent) begin(run *Run, refusal error) error {
 		a.mu.Unlock()
 		return nil
 	}
-	r := &openRun{Run: *run, record: record{Schema: schema, Run: *run}, sampler: NewSampler(*run)}
+	r := &openRun{Run: *run, file: runFile{Schema: runSchema, Run: *run}, sampler: NewSampler(*run)}
 	if refusal != nil {
 		r.handsOff = refusal.Error()
 	}
-	rec := r.record
+	rec := r.file
 	a.mu.Unlock()
 	err := a.write(&rec)
+	_ = a.meterHost() // what was used up to now is others'; the next sample says what fails
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err != nil && r.handsOff == "" {
 		r.handsOff = err.Error()
 	}
 	a.runs[run.ID] = r
+	select {
+	case a.opened <- struct{}{}:
+	default: // it is told already
+	}
 	return err
 }
 

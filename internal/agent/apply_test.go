@@ -50,6 +50,29 @@ func TestASettingThatMustNotBeIsRefusedAndNothingIsTouched(t *testing.T) {
 	}
 }
 
+func TestAGPUThatMPSDividesIsLockedAsAWhole(t *testing.T) {
+	h := newHost(t, twoGPUs+",mps")
+	a := h.started()
+	if got, err := a.Apply(t.Context(), h.run("r1", 1, quick, 0, 1)); err != nil || !got.Locked {
+		t.Errorf("%+v, %v", got, err)
+	}
+	h.wantLocked(quick, quick)
+}
+
+func TestAGPUThatIsDividedMeanwhileIsNotLockedForTheNextRun(t *testing.T) {
+	h := newHost(t, twoGPUs)
+	a := h.started()
+	apply(h, a, "r1", 1, quick, 0)
+	end(a, 1)
+	if err := h.sims[0].Share(gpu.Sharing{MIG: true}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := a.Apply(t.Context(), h.run("r2", 2, quick, 0)); !errors.Is(err, agent.ErrShared) || got.Locked {
+		t.Errorf("%+v, %v", got, err)
+	}
+	h.wantFree()
+}
+
 func TestTheOnlyMemoryClockNeedsNoLock(t *testing.T) {
 	h := newHost(t, "sim:1,model=V100,lock=core")
 	a := h.started()

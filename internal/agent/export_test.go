@@ -11,5 +11,13 @@ func AtRisk(run *Run, elapsed, margin time.Duration) string { return atRisk(run,
 // DecodeEntry reads a journal's file.
 func DecodeEntry(uuid string, data []byte) (*Entry, error) { return decodeEntry(uuid, data) }
 
-// MaxPoints is the longest series.
-const MaxPoints = maxPoints
+// HostParts are the parts of the node that open runs have, by run.
+func (a *Agent) HostParts() map[string]float64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	parts := make(map[string]float64)
+	for r, part := range a.hostParts() {
+		parts[r.ID] = part
+	}
+	return parts
+}

@@ -1,11 +1,9 @@
 package agent
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"time"
 
@@ -13,7 +11,7 @@ import (
 	"github.com/epplan/epplan/internal/gpu"
 )
 
-// schema is the version of the journal's and the runs' files.
+// schema is the version of the journal's files.
 const schema = 1
 
 // errForeign tells that a file isn't one this version wrote.
@@ -104,13 +102,8 @@ func (e *Entry) setting() Setting {
 // decodeEntry reads the journal's file of a GPU.
 func decodeEntry(uuid string, data []byte) (*Entry, error) {
 	var e Entry
-	in := json.NewDecoder(bytes.NewReader(data))
-	in.DisallowUnknownFields()
-	if err := in.Decode(&e); err != nil {
+	if err := strictly(data, &e); err != nil {
 		return nil, fmt.Errorf("journal of %s: %w: %w", uuid, errForeign, err)
-	}
-	if _, err := in.Token(); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("journal of %s: %w: more follows", uuid, errForeign)
 	}
 	switch {
 	case e.Schema != schema:

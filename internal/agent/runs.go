@@ -1,14 +1,12 @@
 package agent
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"time"
@@ -48,14 +46,6 @@ type Run struct {
 // NewRunID makes an id that no other run has.
 func NewRunID() string { return rand.Text() }
 
-// record is a run's file.
-type record struct {
-	Schema   int      `json:"schema"`
-	Run      Run      `json:"run"`
-	HandsOff string   `json:"hands_off,omitempty"`
-	Outcome  *Outcome `json:"outcome,omitempty"` // once it ended
-}
-
 // Closed is a run that ended.
 type Closed struct {
 	Run      Run
@@ -64,7 +54,7 @@ type Closed struct {
 }
 
 // write keeps a run's file up to date.
-func (a *Agent) write(r *record) error {
+func (a *Agent) write(r *runFile) error {
 	data, err := json.Marshal(r)
 	if err == nil {
 		err = putFile(a.options.Runs, r.Run.ID, data)
@@ -91,7 +81,7 @@ func (a *Agent) load() (notes []string, err error) {
 			err = errors.Join(err, fmt.Errorf("read run %s: %w", id, reading))
 			continue
 		}
-		r, decoding := decodeRecord(id, data)
+		r, decoding := decodeRun(id, data)
 		if problem := errors.Join(reading, decoding); problem != nil {
 			notes = append(notes, a.runAside(id+live, problem))
 			continue
@@ -102,8 +92,8 @@ func (a *Agent) load() (notes []string, err error) {
 }
 
 // remember makes a run of before the start known.
-func (a *Agent) remember(r *record) {
-	open := &openRun{Run: r.Run, record: *r, handsOff: r.HandsOff, sampler: NewSampler(r.Run)}
+func (a *Agent) remember(r *runFile) {
+	open := &openRun{Run: r.Run, file: *r, handsOff: r.HandsOff, sampler: NewSampler(r.Run)}
 	open.sampler.outcome.Partial = true
 	if r.Outcome != nil {
 		open.ended, open.kept = true, true
@@ -120,25 +110,6 @@ func (a *Agent) runAside(name string, why error) string {
 		return fmt.Sprintf("the run's file %q can't be read (%v) nor moved aside: %v", name, why, err)
 	}
 	return fmt.Sprintf("the run's file %q can't be read and was moved aside: %v", name, why)
-}
-
-func decodeRecord(id string, data []byte) (*record, error) {
-	var r record
-	in := json.NewDecoder(bytes.NewReader(data))
-	in.DisallowUnknownFields()
-	if err := in.Decode(&r); err != nil {
-		return nil, fmt.Errorf("run %s: %w: %w", id, errForeign, err)
-	}
-	if _, err := in.Token(); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("run %s: %w: more follows", id, errForeign)
-	}
-	if r.Schema != schema || r.Run.ID != id {
-		return nil, fmt.Errorf("run %s: %w: schema %d of run %q", id, errForeign, r.Schema, r.Run.ID)
-	}
-	if err := r.Run.check(); err != nil {
-		return nil, fmt.Errorf("run %s: %w: %w", id, errForeign, err)
-	}
-	return &r, nil
 }
 
 // openRuns are the ids of runs that aren't ended and that a rule takes, the
@@ -187,6 +158,7 @@ func (a *Agent) end(ctx context.Context, id, reason string) (Closed, error) {
 	a.mu.Unlock()
 	cards := a.cardsOf(uuids)
 	_ = a.react(ctx, a.sample(cards)) // the last sample; what fails here fails below
+	_ = a.meterHost()
 	a.mu.Lock()
 	if r.ended {
 		a.mu.Unlock()
@@ -195,15 +167,15 @@ func (a *Agent) end(ctx context.Context, id, reason string) (Closed, error) {
 	r.ended = true
 	outcome := r.sampler.Close(time.Now())
 	outcome.Reason = reason
-	r.record.Outcome, r.record.HandsOff = &outcome, r.handsOff
-	rec := r.record
+	r.file.Outcome, r.file.HandsOff = &outcome, r.handsOff
+	rec := r.file
 	a.mu.Unlock()
 	settling := a.settleAll(ctx, cards)
 	return closedOf(&rec), errors.Join(settling, a.keep(id, &rec))
 }
 
 // keep writes an ended run's file, unless it was forgotten meanwhile.
-func (a *Agent) keep(id string, rec *record) error {
+func (a *Agent) keep(id string, rec *runFile) error {
 	a.filing.Lock()
 	defer a.filing.Unlock()
 	a.mu.Lock()
@@ -221,7 +193,7 @@ func (a *Agent) keep(id string, rec *record) error {
 	return nil
 }
 
-func closedOf(r *record) Closed {
+func closedOf(r *runFile) Closed {
 	return Closed{Run: r.Run, HandsOff: r.HandsOff, Outcome: *r.Outcome}
 }
 
@@ -233,7 +205,7 @@ func (a *Agent) Ended() []Closed {
 	var list []Closed
 	for _, id := range slices.Sorted(maps.Keys(a.runs)) {
 		if r := a.runs[id]; r.ended {
-			list = append(list, closedOf(&r.record))
+			list = append(list, closedOf(&r.file))
 		}
 	}
 	return list

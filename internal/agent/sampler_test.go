@@ -5,17 +5,16 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/internal/store/record"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 // sampled feeds a sampler one reading per second of a GPU.
-func sampled(n int, at func(i int) gpu.Reading) agent.GPUOutcome {
+func sampled(n int, at func(i int) gpu.Reading) agent.Outcome {
 	s := agent.NewSampler(agent.Run{GPUs: []string{"GPU-1"}, Started: noon})
 	for i := range n {
 		r := at(i)
@@ -23,19 +22,20 @@ func sampled(n int, at func(i int) gpu.Reading) agent.GPUOutcome {
 		s.Add("GPU-1", r)
 		s.Add("GPU-2", r) // not the run's
 	}
-	return s.Close(noon.Add(time.Duration(n) * time.Second)).GPUs[0]
+	return s.Close(noon.Add(time.Duration(n) * time.Second))
 }
 
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(a), math.Abs(b)) }
 
 func TestASteadyGPUGivesExactFigures(t *testing.T) {
-	got := sampled(101, func(i int) gpu.Reading {
+	outcome := sampled(101, func(i int) gpu.Reading {
 		return gpu.Reading{
 			Power: 200, Energy: dvfsmodel.Joule(1000 + 200*i), Core: 1400, Mem: 5000,
 			Utilisation: 0.5, MemUsed: int64(i), Throttle: gpu.ThrottlePowerCap | gpu.ThrottleLocked,
 		}
 	})
-	if got.Energy != 20000 || got.EnergyFrom != agent.SourceCounter || got.Integrated != 20000 || got.Samples != 101 || got.Covered != 100 {
+	got := outcome.GPUs[0]
+	if got.Energy != 20000 || got.EnergyFrom != gpu.FromCounter || got.Integrated != 20000 || got.Samples != 101 || got.Covered != 100 {
 		t.Errorf("energy: %+v", got)
 	}
 	if got.MeanPower != 200 || got.PeakPower != 200 || !near(got.Utilisation, 0.5) || got.PeakMem != 100 {
@@ -47,8 +47,8 @@ func TestASteadyGPUGivesExactFigures(t *testing.T) {
 	if len(got.Clocks) != 1 || got.Clocks[0] != (agent.ClockTime{Core: 1400, Mem: 5000, Seconds: 100}) {
 		t.Errorf("clocks: %+v", got.Clocks)
 	}
-	if v := got.Series.Values; got.Series.Step != 60 || len(v) != 2 || !near(v[0], 0.5) || !near(v[1], 0.5) {
-		t.Errorf("series: %+v", got.Series)
+	if series := &outcome.Series; series.Interval() != time.Minute || series.Len() != 2 || series.At(0) != record.Known(0.5) || series.At(1) != record.Known(0.5) {
+		t.Errorf("series: %+v", series)
 	}
 }
 
@@ -59,65 +59,70 @@ func TestEnergyIsTakenFromWhatCanBeBelieved(t *testing.T) {
 		power   dvfsmodel.Watt
 		counter func(i int) dvfsmodel.Joule
 		want    dvfsmodel.Joule
-		from    agent.Source
+		from    gpu.EnergySource
 	}{
-		"agreement":                {21, 100, func(i int) dvfsmodel.Joule { return dvfsmodel.Joule(101 * i) }, 2020, agent.SourceCounter},
-		"no counter":               {21, 100, func(int) dvfsmodel.Joule { return nan }, 2000, agent.SourceIntegrated},
-		"a counter in other units": {21, 100, func(i int) dvfsmodel.Joule { return dvfsmodel.Joule(i) / 10 }, 2000, agent.SourceIntegrated},
-		"a counter that is reset":  {21, 100, func(i int) dvfsmodel.Joule { return dvfsmodel.Joule(100 * (i % 11)) }, 2000, agent.SourceCounter},
-		"few samples":              {3, 100, func(i int) dvfsmodel.Joule { return dvfsmodel.Joule(300 * i) }, 600, agent.SourceCounter},
-		"no power":                 {21, dvfsmodel.Watt(math.NaN()), func(i int) dvfsmodel.Joule { return dvfsmodel.Joule(50 * i) }, 1000, agent.SourceCounter},
-		"nothing":                  {21, -1, func(int) dvfsmodel.Joule { return -1 }, -1, agent.SourceNone},
-		"one sample":               {1, 100, func(int) dvfsmodel.Joule { return 5 }, -1, agent.SourceNone},
+		"agreement":                {21, 100, func(i int) dvfsmodel.Joule { return dvfsmodel.Joule(101 * i) }, 2020, gpu.FromCounter},
+		"no counter":               {21, 100, func(int) dvfsmodel.Joule { return nan }, 2000, gpu.FromPower},
+		"a counter in other units": {21, 100, func(i int) dvfsmodel.Joule { return dvfsmodel.Joule(i) / 10 }, 2000, gpu.FromPower},
+		"a counter that is reset":  {21, 100, func(i int) dvfsmodel.Joule { return dvfsmodel.Joule(100 * (i % 11)) }, 2000, gpu.FromBoth},
+		"few samples":              {3, 100, func(i int) dvfsmodel.Joule { return dvfsmodel.Joule(200 * i) }, 400, gpu.FromCounter},
+		"no power":                 {21, dvfsmodel.Watt(math.NaN()), func(i int) dvfsmodel.Joule { return dvfsmodel.Joule(50 * i) }, 1000, gpu.FromCounter},
+		"nothing":                  {21, -1, func(int) dvfsmodel.Joule { return -1 }, -1, gpu.FromNoMeasures},
+		"one sample":               {1, 100, func(int) dvfsmodel.Joule { return 5 }, -1, gpu.FromNoMeasures},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := sampled(c.samples, func(i int) gpu.Reading {
+			outcome := sampled(c.samples, func(i int) gpu.Reading {
 				return gpu.Reading{Power: c.power, Energy: c.counter(i), Utilisation: math.NaN(), Core: -1}
 			})
+			got := outcome.GPUs[0]
 			if !near(float64(got.Energy), float64(c.want)) || got.EnergyFrom != c.from {
 				t.Errorf("%v J from %s, want %v from %s", float64(got.Energy), got.EnergyFrom, float64(c.want), c.from)
 			}
-			if got.Utilisation != -1 || len(got.Clocks) != 0 || len(got.Series.Values) != 0 {
+			if got.Utilisation != -1 || len(got.Clocks) != 0 || outcome.Series.Len() != 0 {
 				t.Errorf("made up: %+v", got)
 			}
 		})
 	}
 }
 
-// The series never outgrows its bound, and its time-weighted mean is that of
-// the samples however often it was halved.
-func TestASeriesHalvesItsResolutionAndKeepsItsMean(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		step := rapid.SampledFrom([]int{1, 7, 60, 600, 86400}).Draw(t, "step")
-		n := rapid.IntRange(2, 800).Draw(t, "samples")
-		usage := rapid.SliceOfN(rapid.Float64Range(0, 1), n, n).Draw(t, "usage")
-		s := agent.NewSampler(agent.Run{GPUs: []string{"GPU-1"}, Started: noon})
-		sum := 0.0
-		for i, u := range usage {
-			s.Add("GPU-1", gpu.Reading{At: noon.Add(time.Duration(i*step) * time.Second), Utilisation: u, Power: 1, Energy: -1})
-			if i > 0 {
-				sum += u
-			}
+func TestTheSeriesIsTheMeanOfTheRunsGPUs(t *testing.T) {
+	s := agent.NewSampler(agent.Run{GPUs: []string{"GPU-1", "GPU-2"}, Started: noon})
+	for i, u := range []float64{0, 1, 0.5, math.NaN(), 0.8} {
+		at := noon.Add(time.Duration(i) * time.Minute)
+		s.Add("GPU-1", gpu.Reading{At: at, Utilisation: u})
+		if i < 4 {
+			s.Add("GPU-2", gpu.Reading{At: at, Utilisation: u / 2})
 		}
-		got := s.Close(noon).GPUs[0]
-		total := float64((n - 1) * step)
-		if len(got.Series.Values) > agent.MaxPoints || got.Series.Step*float64(len(got.Series.Values)) < total {
-			t.Fatalf("%d points of %v s for %v s", len(got.Series.Values), got.Series.Step, total)
+	}
+	got := s.Close(noon.Add(5 * time.Minute)).Series
+	want := []record.Number{record.Known(0.75), record.Known(0.375), {}, record.Known(0.8)}
+	if got.Len() != len(want) {
+		t.Fatalf("%d points, want %d", got.Len(), len(want))
+	}
+	for i := range want {
+		if math.Abs(got.At(i).Or(-1)-want[i].Or(-1)) > 0.0026 {
+			t.Errorf("point %d is %s, want %s", i, got.At(i), want[i])
 		}
-		mean := 0.0
-		for i, v := range got.Series.Values {
-			mean += v * (min(total, float64(i+1)*got.Series.Step) - float64(i)*got.Series.Step)
+	}
+}
+
+func TestAnEnergyThatIsKnownForPartOfTheTimeSaysSo(t *testing.T) {
+	got := sampled(101, func(i int) gpu.Reading {
+		r := gpu.Reading{Power: 200, Energy: -1}
+		if i > 50 {
+			r.Power = -1
 		}
-		if math.Abs(mean/total-sum/float64(n-1)) > 1e-9 || math.Abs(got.Utilisation-sum/float64(n-1)) > 1e-9 {
-			t.Fatalf("means %v and %v, want %v", mean/total, got.Utilisation, sum/float64(n-1))
-		}
-	})
+		return r
+	}).GPUs[0]
+	if got.Energy != 10000 || got.Uncovered != 50 || got.MeanPower != 200 || got.PeakPower != 200 {
+		t.Errorf("%+v", got)
+	}
 }
 
 func TestTheClocksSeenAreBounded(t *testing.T) {
 	got := sampled(2000, func(i int) gpu.Reading {
 		return gpu.Reading{Power: 1, Core: dvfsmodel.MHz(i), Mem: 5000}
-	})
+	}).GPUs[0]
 	sum := got.OtherClocks
 	for _, c := range got.Clocks {
 		sum += c.Seconds
@@ -133,7 +138,7 @@ func TestReadingsThatArentLaterAreIgnored(t *testing.T) {
 		s.Add("GPU-1", gpu.Reading{At: noon.Add(d), Power: 10, Energy: -1})
 	}
 	s.Miss("GPU-1")
-	if got := s.Close(noon).GPUs[0]; got.Covered != 20 || got.Integrated != 200 || got.Missed != 1 {
+	if got := s.Close(noon).GPUs[0]; got.Covered != 20 || got.Energy != 200 || got.Missed != 1 {
 		t.Errorf("%+v", got)
 	}
 }

@@ -30,10 +30,14 @@ type Swept struct {
 // Sweep closes runs whose jobs are gone by the word of Slurm and of the
 // machine's processes alike, and tries again what went wrong before: entries
 // that were kept, ends that couldn't be written down, a journal that couldn't
-// be read. The error joins all that went wrong now.
+// be read, GPUs none of which could be opened. The error joins all that went
+// wrong now.
 func (a *Agent) Sweep(ctx context.Context, slurm, processes Probe) (Swept, error) {
 	var swept Swept
 	var errs []error
+	if len(a.allCards()) == 0 { // the driver may come after the agent
+		errs = append(errs, a.open())
+	}
 	young := time.Now().Add(-a.options.Grace)
 	for _, id := range a.openRuns(func(r *Run) bool { return !r.Started.After(young) }) {
 		gone, err := a.isGone(ctx, id, slurm, processes)
@@ -80,10 +84,10 @@ func (a *Agent) isGone(ctx context.Context, id string, probes ...Probe) (bool, e
 // keepAgain writes down ends that couldn't be before.
 func (a *Agent) keepAgain() error {
 	a.mu.Lock()
-	var left []record
+	var left []runFile
 	for _, r := range a.runs {
 		if r.ended && !r.kept {
-			left = append(left, r.record)
+			left = append(left, r.file)
 		}
 	}
 	a.mu.Unlock()

@@ -45,17 +45,17 @@ type Watcher struct {
 func (a *Agent) Watch(ctx context.Context, w Watcher) {
 	var group sync.WaitGroup
 	group.Go(func() {
-		repeat(ctx, a.pace, func() { a.sampleDue(ctx, w.Trouble) })
+		repeat(ctx, a.pace, a.opened, func() { a.sampleDue(ctx, w.Trouble) })
 	})
 	group.Go(func() {
-		repeat(ctx, func() time.Duration { return guardEvery }, func() {
+		repeat(ctx, func() time.Duration { return guardEvery }, nil, func() {
 			if err := a.Guard(ctx, w.Outlook); err != nil {
 				w.Trouble(err)
 			}
 		})
 	})
 	group.Go(func() {
-		repeat(ctx, func() time.Duration { return sweepEvery }, func() {
+		repeat(ctx, func() time.Duration { return sweepEvery }, nil, func() {
 			swept, err := a.Sweep(ctx, w.Slurm, w.Processes)
 			for _, c := range swept.Closed {
 				w.Closed(c)
@@ -68,8 +68,9 @@ func (a *Agent) Watch(ctx context.Context, w Watcher) {
 	group.Wait()
 }
 
-// repeat does something again and again, with pauses.
-func repeat(ctx context.Context, pause func() time.Duration, do func()) {
+// repeat does something again and again, with pauses that end early when there
+// is news.
+func repeat(ctx context.Context, pause func() time.Duration, news <-chan struct{}, do func()) {
 	for {
 		timer := time.NewTimer(pause())
 		select {
@@ -77,8 +78,10 @@ func repeat(ctx context.Context, pause func() time.Duration, do func()) {
 			timer.Stop()
 			return
 		case <-timer.C:
-			do()
+		case <-news:
+			timer.Stop()
 		}
+		do()
 	}
 }
 
@@ -108,7 +111,10 @@ func (a *Agent) sampleDue(ctx context.Context, trouble func(error)) {
 		}
 	}
 	a.mu.Unlock()
-	if err := a.react(ctx, a.sample(due)); err != nil {
+	if len(due) == 0 {
+		return
+	}
+	if err := errors.Join(a.react(ctx, a.sample(due)), a.hostTrouble()); err != nil {
 		trouble(err)
 	}
 }
@@ -118,7 +124,7 @@ func (a *Agent) sampleDue(ctx context.Context, trouble func(error)) {
 // default clocks. [Agent.Watch] does this all the time.
 func (a *Agent) Sample(ctx context.Context) error {
 	busy := slices.DeleteFunc(a.allCards(), func(c *card) bool { return !a.busy(c) })
-	return a.react(ctx, a.sample(busy))
+	return errors.Join(a.react(ctx, a.sample(busy)), a.hostTrouble())
 }
 
 // finding is what a sample says about a card; nil says nothing.

@@ -110,6 +110,10 @@ func TestSimulatedGPUsKeepTheContract(t *testing.T) {
 			for _, d := range devices {
 				checkReadOnly(t, d)
 				checkLocks(t, d)
+				want := Sharing{MIG: strings.HasSuffix(spec, ",mig"), MPS: strings.HasSuffix(spec, ",mps")}
+				if got, err := d.Sharing(); err != nil || got != want {
+					t.Errorf("%s: sharing %+v, %v", spec, got, err)
+				}
 			}
 			must(t, l.Close())
 		}

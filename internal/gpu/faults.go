@@ -31,7 +31,7 @@ var ops = []Op{OpOpen, OpClocks, OpLock, OpUnlock, OpPowerLimit, OpRead, OpProce
 // FaultKind is what goes wrong.
 type FaultKind string
 
-// Kinds of faults. The last four change the GPU, and the call goes on with
+// Kinds of faults. The last five change the GPU, and the call goes on with
 // what is left.
 const (
 	FaultPermission  FaultKind = "permission"  // the call returns ErrPermission
@@ -40,19 +40,20 @@ const (
 	FaultSlow        FaultKind = "slow"        // the call takes longer, and then happens
 	FaultLost        FaultKind = "lost"        // the GPU falls off the bus, until a reboot
 	FaultReset       FaultKind = "reset"       // the energy counter goes back to zero
+	FaultStuck       FaultKind = "stuck"       // the energy counter stands still until a reset or a reload
 	FaultReload      FaultKind = "reload"      // the driver is reloaded: no locks, stale handles
 	FaultForeign     FaultKind = "foreign"     // somebody else sets the lowest clocks
 )
 
 var faultKinds = []FaultKind{
 	FaultPermission, FaultUnsupported, FaultTransient, FaultSlow,
-	FaultLost, FaultReset, FaultReload, FaultForeign,
+	FaultLost, FaultReset, FaultStuck, FaultReload, FaultForeign,
 }
 
 // changesGPU tells which faults are of a GPU rather than of a call. They happen
 // once unless the rule says more, and never when all GPUs are opened.
 func (k FaultKind) changesGPU() bool {
-	return k == FaultLost || k == FaultReset || k == FaultReload || k == FaultForeign
+	return k == FaultLost || k == FaultReset || k == FaultStuck || k == FaultReload || k == FaultForeign
 }
 
 var errTransient = errors.New("unknown error of the driver")
@@ -131,8 +132,8 @@ func (f *Faults) Clear() {
 // such as "lock:permission;1/read:slow=3s;unlock:transient@2x3;*:lost". The
 // operations are open, clocks, lock, unlock, limit, read, processes, sharing
 // and * for any; the kinds are permission, unsupported, transient, slow=delay,
-// lost, reset, reload and foreign. The first calls go well where @after says
-// how many. The last four kinds happen once, the others at every call, unless
+// lost, reset, stuck, reload and foreign. The first calls go well where @after
+// says how many. The last five kinds happen once, the others at every call, unless
 // xcount says how often.
 func ParseFaults(text string) (*Faults, error) {
 	list, err := parseFaults(text)
@@ -301,7 +302,10 @@ func (s *simState) suffer(m *simModel, kinds []FaultKind) error {
 		case FaultLost:
 			s.Lost, s.Work = true, nil
 		case FaultReset:
-			s.Milli, s.Pico = 0, 0
+			s.Milli, s.Pico, s.Stuck = 0, 0, nil
+		case FaultStuck:
+			milli := s.Milli
+			s.Stuck = &milli
 		case FaultReload:
 			s.unload(m)
 		case FaultForeign:

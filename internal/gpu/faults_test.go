@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/epplan/epplan/dvfsmodel"
 )
 
 func parse(t *testing.T, text string) *Faults {
@@ -87,6 +89,26 @@ func TestFaultsThatChangeTheGPULetTheCallGoOn(t *testing.T) {
 	}
 	if r := read(t, g); r.Core != 802 {
 		t.Errorf("core clock %v after somebody else's change, want 802", r.Core)
+	}
+}
+
+func TestAStuckCounterGoesOnAfterAReload(t *testing.T) {
+	dir := t.TempDir()
+	l, clock := openSim(t, "sim", SimOptions{Dir: dir, Faults: parse(t, "read:stuck@1")})
+	g := sims(t, l)[0]
+	clock.advance(time.Minute)
+	first := read(t, g)
+	for range 3 {
+		clock.advance(time.Minute)
+		if r := read(t, g); r.Energy != first.Energy+dvfsmodel.Joule(60*float64(first.Power)) {
+			t.Errorf("energy %v, stuck one minute after %v", r.Energy, first.Energy)
+		}
+	}
+	must(t, g.Suffer(FaultReload))
+	back := sims(t, l)[0]
+	clock.advance(time.Minute)
+	if r := read(t, back); r.Energy != dvfsmodel.Joule(60*float64(r.Power)) {
+		t.Errorf("energy %v after a reload", r.Energy)
 	}
 }
 

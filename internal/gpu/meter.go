@@ -27,16 +27,27 @@ type Energy struct {
 	Counter, Integrated dvfsmodel.Joule
 	// Disagree tells that the two differ by more than sampling explains.
 	Disagree  bool
-	Resets    int           // times the counter went back
-	Gap       time.Duration // the longest time between two readings
-	Span      time.Duration // from the first reading to the last
-	Uncovered time.Duration // of which neither measure tells
+	Resets    int            // times the counter went back
+	Peak      dvfsmodel.Watt // the highest power of a reading; NaN when none is known
+	Gap       time.Duration  // the longest time between two readings
+	Span      time.Duration  // from the first reading to the last
+	Uncovered time.Duration  // of which neither measure tells
+}
+
+// Mean is the mean power over the time of which a measure tells; NaN without
+// such a time.
+func (e *Energy) Mean() dvfsmodel.Watt {
+	covered := e.Span - e.Uncovered
+	if covered <= 0 {
+		return dvfsmodel.Watt(math.NaN())
+	}
+	return dvfsmodel.Watt(float64(e.Joules) / covered.Seconds())
 }
 
 // Meter sums a GPU's energy over readings. The zero value is ready.
 type Meter struct {
-	last    Reading
-	started bool
+	last             Reading
+	started, powered bool
 
 	counted, integrated dvfsmodel.Joule // parts of the sum by source
 	// The whole by power alone, for when the counter can't be trusted.
@@ -63,12 +74,15 @@ const (
 
 // Add takes the next reading. One that isn't later than the last is dropped.
 func (m *Meter) Add(r Reading) {
-	if !m.started {
-		m.last, m.started = r, true
+	d := r.At.Sub(m.last.At)
+	if m.started && d <= 0 {
 		return
 	}
-	d := r.At.Sub(m.last.At)
-	if d <= 0 {
+	if Measured(r.Power) {
+		m.peak, m.powered = max(m.peak, r.Power), true
+	}
+	if !m.started {
+		m.last, m.started = r, true
 		return
 	}
 	m.e.Span += d
@@ -80,14 +94,14 @@ func (m *Meter) Add(r Reading) {
 func (m *Meter) step(r Reading, d time.Duration) {
 	byPower := (m.last.Power + r.Power).Over(d.Seconds() / 2)
 	byCounter := r.Energy - m.last.Energy
-	powerKnown, counterKnown := isMeasured(float64(byPower)), isMeasured(float64(byCounter))
+	powerKnown := Measured(m.last.Power) && Measured(r.Power)
+	counterKnown := Measured(m.last.Energy) && Measured(r.Energy)
 	if counterKnown && byCounter < 0 {
 		m.e.Resets++
 		counterKnown = false
 	}
 	if powerKnown {
 		m.power += byPower
-		m.peak = max(m.peak, r.Power, m.last.Power)
 	} else {
 		m.powerUncovered += d
 	}
@@ -108,7 +122,9 @@ func (m *Meter) step(r Reading, d time.Duration) {
 	}
 }
 
-func isMeasured(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+// Measured tells whether a value of a [Reading] is known: NaN, an infinity and
+// a negative value aren't.
+func Measured[T ~float64](v T) bool { return v >= 0 && !math.IsInf(float64(v), 1) }
 
 // Sum is the energy so far. The counter is believed unless power contradicts
 // it by more than sampling explains; then power is.
@@ -118,6 +134,9 @@ func (m *Meter) Sum() Energy {
 	off := dvfsmodel.Joule(math.Abs(float64(e.Counter - e.Integrated)))
 	e.Disagree = off > m.rough+m.peak.Over(lag.Seconds())+tolerance*max(e.Counter, e.Integrated)
 	e.Joules = m.counted + m.integrated
+	if e.Peak = m.peak; !m.powered {
+		e.Peak = dvfsmodel.Watt(math.NaN())
+	}
 	switch {
 	case e.Disagree:
 		e.Source, e.Joules, e.Uncovered = FromPower, m.power, m.powerUncovered

@@ -137,6 +137,30 @@ func TestAResetOfTheCounterIsBridgedByPower(t *testing.T) {
 	})
 }
 
+func TestACounterThatStandsStillIsFoundOutByPower(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g, clock := rapidSim(t)
+		if err := g.Run(Work{PID: 1, Model: someParams().Scale(100)}); err != nil {
+			t.Fatal(err)
+		}
+		var m Meter
+		good, bad := rapid.IntRange(1, 60).Draw(t, "good seconds"), rapid.IntRange(20, 120).Draw(t, "bad seconds")
+		for i := range good + bad {
+			if i == good {
+				if err := g.Suffer(FaultStuck); err != nil {
+					t.Fatal(err)
+				}
+			}
+			m.Add(rapidRead(t, g))
+			clock.advance(time.Second)
+		}
+		e := m.Sum()
+		if want := 180 * float64(good+bad-1); !e.Disagree || e.Source != FromPower || math.Abs(float64(e.Joules)-want) > 1e-6*want {
+			t.Fatalf("%+v, want %v J", e, want)
+		}
+	})
+}
+
 func TestACounterThatPowerContradictsIsNotBelieved(t *testing.T) {
 	for name, wrong := range map[string]func(dvfsmodel.Joule) dvfsmodel.Joule{
 		"stuck":  func(dvfsmodel.Joule) dvfsmodel.Joule { return 1e6 },
@@ -172,6 +196,9 @@ func TestTheMeterOfNothingSaysSo(t *testing.T) {
 	m.Add(blind)
 	m.Add(blind)                                // the same moment again
 	m.Add(Reading{At: at, Power: 1, Energy: 1}) // and an older one
+	if e := m.Sum(); !math.IsNaN(float64(e.Peak)) || !math.IsNaN(float64(e.Mean())) {
+		t.Errorf("%+v", e)
+	}
 	if e := m.Sum(); e.Source != FromNoMeasures || e.Uncovered != time.Minute || e.Span != time.Minute || e.Gap != time.Minute {
 		t.Errorf("%+v", e)
 	}
@@ -193,4 +220,17 @@ func TestTheCounterCarriesOverALongGapThatPowerCannot(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	near(t, "energy", float64(e.Joules), float64(last.Energy-first.Energy), 1e-9)
+}
+
+// A device may say -1 for what it can't measure, as well as NaN.
+func TestANegativeValueIsNoMeasure(t *testing.T) {
+	var m Meter
+	at := newClock().now()
+	for i := range 10 {
+		m.Add(Reading{At: at.Add(time.Duration(i) * time.Second), Power: 100, Energy: -1})
+	}
+	e := m.Sum()
+	if e.Source != FromPower || e.Joules != 900 || e.Peak != 100 || e.Mean() != 100 {
+		t.Errorf("%+v", e)
+	}
 }

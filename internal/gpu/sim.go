@@ -326,7 +326,7 @@ func (g *Sim) Share(sharing Sharing) error {
 }
 
 // Suffer makes the GPU suffer a fault at once: [FaultLost], [FaultReset],
-// [FaultReload] or [FaultForeign].
+// [FaultStuck], [FaultReload] or [FaultForeign].
 func (g *Sim) Suffer(k FaultKind) error {
 	return g.change(func(s *simState, m *simModel) error { return s.suffer(m, []FaultKind{k}) })
 }

@@ -53,7 +53,9 @@ type simState struct {
 	Since      time.Time
 	Milli      uint64 // energy at Since, millijoules
 	Pico       uint64 // and picojoules beyond them
-	Work       []Work // as of Since
+	// Stuck is what the counter shows for ever, in millijoules; nil: what was used.
+	Stuck *uint64 `json:",omitempty"`
+	Work  []Work  // as of Since
 }
 
 func (s *simState) lock(d Domain) *dvfsmodel.MHz {
@@ -184,7 +186,11 @@ func (s *simState) reading(m *simModel, at time.Time) Reading {
 		Core: o.core, Mem: o.mem, Throttle: o.throttle,
 	}
 	if m.capability.Energy {
-		r.Energy = dvfsmodel.Joule(s.Milli) / 1000
+		shown := s.Milli
+		if s.Stuck != nil {
+			shown = *s.Stuck
+		}
+		r.Energy = dvfsmodel.Joule(shown) / 1000
 	}
 	if len(s.Work) > 0 {
 		r.Utilisation = 1
@@ -199,7 +205,7 @@ func (s *simState) reading(m *simModel, at time.Time) Reading {
 // energy counter at zero. Handles opened before are stale.
 func (s *simState) unload(m *simModel) {
 	s.Core, s.Mem, s.Limit = 0, 0, m.limit
-	s.Milli, s.Pico, s.Work = 0, 0, nil
+	s.Milli, s.Pico, s.Stuck, s.Work = 0, 0, nil, nil
 	s.Generation++
 }
 

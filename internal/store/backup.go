@@ -16,7 +16,7 @@ func Check(ctx context.Context, path string) ([]string, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, fmt.Errorf("check database: %w", err)
 	}
-	db, err := sql.Open("sqlite3", dsn(path, defaultBusy, "_query_only", "true"))
+	db, err := sql.Open("sqlite3", readOnly(path, defaultBusy))
 	if err != nil {
 		return nil, fmt.Errorf("check database %s: %w", path, err)
 	}

@@ -15,7 +15,8 @@ import (
 
 // tables are what can be exported, in the order of docs/records.md.
 var tables = []string{
-	"jobs", "decisions", "outcomes", "outcome_details", "outcome_conflicts", "models", "outcome_months",
+	"jobs", "decisions", "outcomes", "outcome_details", "outcome_conflicts", "models", "models_out",
+	"outcome_months",
 	"pruned_runs", "holdouts",
 }
 

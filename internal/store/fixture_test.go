@@ -61,7 +61,7 @@ func open(tb testing.TB, path string, options *store.Options) *store.Store {
 func outcome(i int) *record.Outcome {
 	series := record.NewSampler(time.Minute)
 	for minute := range 20 {
-		series.Add(time.Duration(minute)*time.Minute, float64((i+minute)%10)/10)
+		series.Add(time.Duration(minute)*time.Minute, time.Duration(minute+1)*time.Minute, float64((i+minute)%10)/10)
 	}
 	begin := start.Add(time.Duration(i) * time.Minute)
 	return &record.Outcome{

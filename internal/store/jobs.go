@@ -48,6 +48,7 @@ ON CONFLICT (cluster, job_id, submitted_us) DO UPDATE SET
 // JobFilter says which jobs to list. Empty fields don't restrict.
 type JobFilter struct {
 	Cluster   string
+	ID        int64
 	User      string
 	Account   string
 	Partition string
@@ -80,6 +81,7 @@ func (s *Store) Jobs(ctx context.Context, filter *JobFilter, before int64, limit
 		}
 	}
 	restrict("cluster = ?", filter.Cluster, filter.Cluster != "")
+	restrict("job_id = ?", filter.ID, filter.ID != 0)
 	restrict("user = ?", filter.User, filter.User != "")
 	restrict("account = ?", filter.Account, filter.Account != "")
 	restrict("partition = ?", filter.Partition, filter.Partition != "")

@@ -67,7 +67,10 @@ func TestADatabaseOfSchema1IsMigratedWithItsRecordsAfterABackup(t *testing.T) {
 	if err := s.PutHoldout(t.Context(), record.Holdout{Cluster: "alpha", From: start}); err != nil {
 		t.Errorf("a table of schema 2: %v", err)
 	}
-	if got := schemaVersion(t, path); got != 2 {
+	if err := s.UseModel(t.Context(), workload(0), 0, "why"); err != nil {
+		t.Errorf("a table of schema 3: %v", err)
+	}
+	if got := schemaVersion(t, path); got != 3 {
 		t.Errorf("schema %d", got)
 	}
 	if got := schemaVersion(t, path+".schema1.bak"); got != 1 {

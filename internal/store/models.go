@@ -32,6 +32,9 @@ func (s *Store) PutModel(ctx context.Context, m *record.Model) (int64, error) {
 			if err := retire(ctx, conn, m.WorkloadKey); err != nil {
 				return 0, err
 			}
+			if err := backIn(ctx, conn, m.WorkloadKey); err != nil {
+				return 0, err
+			}
 		}
 		_, err = conn.ExecContext(ctx, `
 INSERT INTO models (cluster, workload, gpu_model, version, form, coefficients, covariance, samples, created_us, in_use,
@@ -63,11 +66,20 @@ UPDATE models SET in_use = 0 WHERE cluster = ? AND workload = ? AND gpu_model = 
 	return err
 }
 
+// backIn forgets why a key had no model in use.
+func backIn(ctx context.Context, conn *sql.Conn, key record.WorkloadKey) error {
+	_, err := conn.ExecContext(ctx, "DELETE FROM models_out WHERE cluster = ? AND workload = ? AND gpu_model = ?",
+		key.Cluster, key.Workload, key.GPUModel)
+	return err
+}
+
 // UseModel puts a version of a key in use and leaves a note on it. Version 0
-// takes the one in use out, so that the workload runs at default clocks.
+// takes the one in use out, so that the workload runs at default clocks; the
+// note, unless it is empty, then says why until another version is in use.
 func (s *Store) UseModel(ctx context.Context, key record.WorkloadKey, version int64, note string) error {
+	now := record.Micro(s.now()).UnixMicro()
 	err := s.do(ctx, func(ctx context.Context, conn *sql.Conn) error {
-		return useModel(ctx, conn, key, version, note)
+		return useModel(ctx, conn, key, version, note, now)
 	})
 	if err != nil {
 		return fmt.Errorf("use model %d of workload %s: %w", version, key.Workload, err)
@@ -75,8 +87,18 @@ func (s *Store) UseModel(ctx context.Context, key record.WorkloadKey, version in
 	return nil
 }
 
-func useModel(ctx context.Context, conn *sql.Conn, key record.WorkloadKey, version int64, note string) error {
-	if err := retire(ctx, conn, key); err != nil || version == 0 {
+func useModel(ctx context.Context, conn *sql.Conn, key record.WorkloadKey, version int64, note string, now int64) error {
+	if err := retire(ctx, conn, key); err != nil {
+		return err
+	}
+	if version == 0 && note != "" {
+		_, err := conn.ExecContext(ctx, `
+INSERT INTO models_out (cluster, workload, gpu_model, note, since_us) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET note = excluded.note, since_us = excluded.since_us`,
+			key.Cluster, key.Workload, key.GPUModel, record.Text(note), now)
+		return err
+	}
+	if err := backIn(ctx, conn, key); err != nil || version == 0 {
 		return err
 	}
 	result, err := conn.ExecContext(ctx, `
@@ -95,6 +117,7 @@ UPDATE models SET in_use = 1, note = ? WHERE cluster = ? AND workload = ? AND gp
 // Rollback puts the version before the one in use into use, and returns its
 // number: 0 if there is none before it. With none in use it is ErrNotFound.
 func (s *Store) Rollback(ctx context.Context, key record.WorkloadKey, note string) (int64, error) {
+	now := record.Micro(s.now()).UnixMicro()
 	version, err := write(ctx, s, func(ctx context.Context, conn *sql.Conn) (version int64, err error) {
 		err = conn.QueryRowContext(ctx, `
 SELECT COALESCE((SELECT MAX(version) FROM models AS older WHERE older.cluster = models.cluster
@@ -107,7 +130,7 @@ FROM models WHERE cluster = ? AND workload = ? AND gpu_model = ? AND in_use = 1`
 		if err != nil {
 			return 0, err
 		}
-		return version, useModel(ctx, conn, key, version, note)
+		return version, useModel(ctx, conn, key, version, note, now)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("roll back the model of workload %s: %w", key.Workload, err)
@@ -144,6 +167,24 @@ FROM models WHERE cluster = ? AND in_use = 1 ORDER BY workload, gpu_model`, clus
 	all, err := collect(rows, err, scanModel)
 	if err != nil {
 		return nil, fmt.Errorf("models in use: %w", err)
+	}
+	return all, nil
+}
+
+// ModelsOut lists the workloads of a cluster whose model was taken out of use
+// with a note, by workload and GPU model.
+func (s *Store) ModelsOut(ctx context.Context, cluster string) ([]record.ModelOut, error) {
+	rows, err := s.read.QueryContext(ctx, `
+SELECT cluster, workload, gpu_model, note, since_us FROM models_out WHERE cluster = ? ORDER BY workload, gpu_model`, cluster)
+	all, err := collect(rows, err, func(row scanner) (record.ModelOut, error) {
+		var o record.ModelOut
+		var since sql.NullInt64
+		err := row.Scan(&o.Cluster, &o.Workload, &o.GPUModel, &o.Note, &since)
+		o.Since = timeOf(since)
+		return o, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("models out of use: %w", err)
 	}
 	return all, nil
 }

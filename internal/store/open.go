@@ -123,10 +123,20 @@ func dsn(path string, busy time.Duration, pairs ...string) string {
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + values.Encode()
 }
 
+// readOnly names a database for looking at it: nothing is written, not even
+// what closing it would merge from its log. Only one that was interrupted while
+// it had no log yet can't be looked at that way.
+func readOnly(path string, busy time.Duration) string {
+	if info, err := os.Stat(path + "-journal"); err == nil && info.Size() > 0 {
+		return dsn(path, busy, "_query_only", "true")
+	}
+	return dsn(path, busy, "_query_only", "true", "mode", "ro")
+}
+
 // inspect refuses a damaged database, and one of a newer epd, through a
 // connection of its own that writes nothing.
 func inspect(ctx context.Context, path string, busy time.Duration) error {
-	db, err := sql.Open("sqlite3", dsn(path, busy, "_query_only", "true"))
+	db, err := sql.Open("sqlite3", readOnly(path, busy))
 	if err != nil {
 		return err
 	}

@@ -61,6 +61,10 @@ func fill(tb testing.TB, s *store.Store) {
 	if _, err := s.PutModel(ctx, model("first", true)); err != nil {
 		tb.Fatal(err)
 	}
+	out := workload(1)
+	if err := s.UseModel(ctx, out, 0, "why"); err != nil {
+		tb.Fatal(err)
+	}
 	if err := s.PutHoldout(ctx, record.Holdout{Cluster: "alpha", From: start, Fraction: 0.05}); err != nil {
 		tb.Fatal(err)
 	}

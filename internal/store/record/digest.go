@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -54,9 +55,18 @@ func (o *Outcome) Canonical() (Outcome, error) {
 	return c, nil
 }
 
-// Digest tells canonical outcomes apart: equal ones have equal digests.
+// Digest tells what nodes measured apart: it is of a canonical outcome without
+// what the controller adds to it (the decision, how the job ended), and without
+// a node energy that was computed from the settings in force. These may differ
+// when the same outcome is delivered again: Slurm has forgotten the job by then.
 func (o *Outcome) Digest() ([sha256.Size]byte, error) {
-	text, err := json.Marshal(o)
+	measured := *o
+	measured.DecisionID, measured.Workload, measured.GPUModel, measured.Arm = 0, "", "", ""
+	measured.Submitted, measured.Restart, measured.ExitState, measured.Slowdown = time.Time{}, 0, "", Number{}
+	if o.NodeSource == Modelled {
+		measured.NodeEnergyJ, measured.NodeSource = Number{}, Unmeasured
+	}
+	text, err := json.Marshal(&measured)
 	if err != nil {
 		return [sha256.Size]byte{}, fmt.Errorf("%w: run %s: %w", ErrInvalid, o.RunID, err)
 	}

@@ -144,6 +144,13 @@ type Model struct {
 	Note         string          `json:"note"`
 }
 
+// ModelOut is a workload whose model was taken out of use.
+type ModelOut struct {
+	WorkloadKey
+	Note  string    `json:"note"` // why
+	Since time.Time `json:"since"`
+}
+
 // Holdout says which part of the jobs runs at default clocks from a time on.
 type Holdout struct {
 	Cluster  string    `json:"cluster"`

@@ -48,7 +48,8 @@ func TestAnUnknownNumberIsNullAndNeverZero(t *testing.T) {
 func TestASeriesThatOutgrowsItsPointsKeepsItsMean(t *testing.T) {
 	sampler := record.NewSampler(time.Second)
 	for second := range 2000 {
-		sampler.Add(time.Duration(second)*time.Second, float64(second%4)/4)
+		at := time.Duration(second) * time.Second
+		sampler.Add(at, at+time.Second, float64(second%4)/4)
 	}
 	s := sampler.Series()
 	if s.Interval() != 8*time.Second || s.Len() != 250 {
@@ -61,12 +62,40 @@ func TestASeriesThatOutgrowsItsPointsKeepsItsMean(t *testing.T) {
 	}
 }
 
+// Whatever was sampled, and however often neighbours were joined: the series'
+// mean over time is that of the samples, to what a point is rounded by.
+func TestTheMeanOfASeriesIsThatOfWhatWasSampled(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		sampler := record.NewSampler(time.Duration(rapid.SampledFrom([]int{1, 7, 60}).Draw(t, "interval")) * time.Second)
+		want, at := 0.0, time.Duration(0)
+		for range rapid.IntRange(1, 800).Draw(t, "samples") {
+			d := time.Duration(rapid.Int64Range(1, 300_000).Draw(t, "ms")) * time.Millisecond
+			u := rapid.Float64Range(0, 1).Draw(t, "utilisation")
+			sampler.Add(at, at+d, u)
+			want, at = want+u*d.Seconds(), at+d
+		}
+		s := sampler.Series()
+		if s.Len() > record.MaxPoints || time.Duration(s.Len())*s.Interval() < at || time.Duration(s.Len()-1)*s.Interval() >= at {
+			t.Fatalf("%d points of %s for %s", s.Len(), s.Interval(), at)
+		}
+		sum := 0.0
+		for i := range s.Len() {
+			from := time.Duration(i) * s.Interval()
+			sum += s.At(i).Or(0) * min(at-from, s.Interval()).Seconds()
+		}
+		if mean := sum / at.Seconds(); math.Abs(mean-want/at.Seconds()) > 0.0026 {
+			t.Fatalf("mean %g, want %g", mean, want/at.Seconds())
+		}
+	})
+}
+
 func TestASeriesKnowsItsGaps(t *testing.T) {
 	sampler := record.NewSampler(time.Minute)
-	sampler.Add(3*time.Minute, 2)
-	sampler.Add(-time.Minute, 1)
-	sampler.Add(time.Minute, -1)
-	sampler.Add(2*time.Minute, math.NaN())
+	sampler.Add(3*time.Minute, 4*time.Minute, 2)
+	sampler.Add(-time.Minute, 0, 1)
+	sampler.Add(time.Minute, time.Minute, 1)
+	sampler.Add(time.Minute, time.Minute+time.Second, -1)
+	sampler.Add(2*time.Minute, 3*time.Minute, math.NaN())
 	s := sampler.Series()
 	got := make([]string, 0, s.Len())
 	for i := range s.Len() {
@@ -75,7 +104,7 @@ func TestASeriesKnowsItsGaps(t *testing.T) {
 	if text := strings.Join(got, " "); text != "unknown 0 unknown 1" {
 		t.Error(text)
 	}
-	sampler.Add(math.MaxInt64, 1) // 292 years
+	sampler.Add(math.MaxInt64-1, math.MaxInt64, 1) // 292 years
 	if s := sampler.Series(); s.Len() > record.MaxPoints || s.Interval() <= 0 || s.At(s.Len()-1) != record.Known(1) {
 		t.Errorf("%d points of %s", s.Len(), s.Interval())
 	}
@@ -91,7 +120,7 @@ func TestASeriesComesBackFromBytesAndJSON(t *testing.T) {
 		sampler := record.NewSampler(interval)
 		for range rapid.IntRange(0, 50).Draw(t, "points") {
 			at := time.Duration(rapid.Int64Range(0, 600).Draw(t, "at")) * interval
-			sampler.Add(at, rapid.Float64Range(-1, 2).Draw(t, "utilisation"))
+			sampler.Add(at, at+1, rapid.Float64Range(-1, 2).Draw(t, "utilisation"))
 		}
 		s := sampler.Series()
 		back, err := record.DecodeSeries(s.Encode())
@@ -113,7 +142,7 @@ func TestASeriesComesBackFromBytesAndJSON(t *testing.T) {
 
 func FuzzDecodeSeries(f *testing.F) {
 	sampler := record.NewSampler(time.Minute)
-	sampler.Add(5*time.Minute, 0.5)
+	sampler.Add(5*time.Minute, 6*time.Minute, 0.5)
 	good := sampler.Series()
 	for _, seed := range [][]byte{nil, {1}, {1, 0}, {2, 1, 1}, {1, 1, 201}, {1, 1, 255}, good.Encode(), bytes.Repeat([]byte{1}, 300)} {
 		f.Add(seed)
@@ -155,7 +184,7 @@ func FuzzText(f *testing.F) {
 
 func TestAnOutcomeComesBackFromJSONWithTheSameDigest(t *testing.T) {
 	series := record.NewSampler(time.Minute)
-	series.Add(0, 1)
+	series.Add(0, time.Minute, 1)
 	o := record.Outcome{
 		Cluster: "a", RunID: "r", Started: time.Date(2026, 1, 2, 3, 4, 5, 678901234, time.FixedZone("east", 3600)),
 		GPUs: []string{}, ThrottledS: map[string]float64{"b": 1, "a": 2}, Series: series.Series(), TimeS: record.Known(0.1),
@@ -187,6 +216,22 @@ func TestAnOutcomeComesBackFromJSONWithTheSameDigest(t *testing.T) {
 	again.Node = "other"
 	if third, err := again.Digest(); err != nil || third == first {
 		t.Errorf("another outcome has the same digest, %v", err)
+	}
+}
+
+func TestAModelledNodeEnergyMakesNoOtherOutcome(t *testing.T) {
+	digest := func(energy float64, source record.Source) [32]byte {
+		sum, err := (&record.Outcome{Cluster: "a", RunID: "r", NodeEnergyJ: record.Known(energy), NodeSource: source}).Digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sum
+	}
+	if digest(1, record.Modelled) != digest(2, record.Modelled) {
+		t.Error("two modelled energies, two outcomes")
+	}
+	if digest(1, record.RAPL) == digest(2, record.RAPL) || digest(1, record.RAPL) == digest(1, record.Modelled) {
+		t.Error("a measured energy isn't part of the digest")
 	}
 }
 

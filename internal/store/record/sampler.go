@@ -8,7 +8,7 @@ import (
 
 // Sampler makes a [Series] of samples, in bounded memory: when a run outgrows
 // [MaxPoints], neighbours are joined and the interval doubles. Each point is the
-// mean of the samples in its interval.
+// mean over the sampled time in its interval.
 type Sampler struct {
 	interval time.Duration
 	points   []point
@@ -16,8 +16,8 @@ type Sampler struct {
 
 // point is the samples of one interval.
 type point struct {
-	sum float64
-	n   int
+	sum     float64 // utilisation × seconds
+	seconds float64
 }
 
 // NewSampler makes a sampler that begins with one point per interval, which is
@@ -26,21 +26,28 @@ func NewSampler(interval time.Duration) *Sampler {
 	return &Sampler{interval: max(interval.Truncate(time.Millisecond), time.Millisecond)}
 }
 
-// Add takes the utilisation, clamped to 0..1, at a time since the run's start.
-// NaN and times before the start are ignored.
-func (s *Sampler) Add(at time.Duration, utilisation float64) {
-	if at < 0 || math.IsNaN(utilisation) {
+// Add takes the utilisation, clamped to 0..1, between two times since the run's
+// start. NaN and what lies before the start are ignored.
+func (s *Sampler) Add(from, to time.Duration, utilisation float64) {
+	from = max(0, from)
+	if from >= to || math.IsNaN(utilisation) {
 		return
 	}
-	for at/s.interval >= MaxPoints {
+	for (to-1)/s.interval >= MaxPoints {
 		s.halve()
 	}
-	i := int(at / s.interval)
-	if i >= len(s.points) {
-		s.points = append(s.points, make([]point, i+1-len(s.points))...)
+	last := int((to - 1) / s.interval)
+	if last >= len(s.points) {
+		s.points = append(s.points, make([]point, last+1-len(s.points))...)
 	}
-	s.points[i].sum += min(max(utilisation, 0), 1)
-	s.points[i].n++
+	value := min(max(utilisation, 0), 1)
+	for from < to {
+		p := &s.points[from/s.interval]
+		d := min(to-from, s.interval-from%s.interval)
+		p.sum += value * d.Seconds()
+		p.seconds += d.Seconds()
+		from += d
+	}
 }
 
 // halve joins neighbours and doubles the interval. As a time is less than
@@ -51,7 +58,7 @@ func (s *Sampler) halve() {
 		var joined point
 		for _, p := range pair {
 			joined.sum += p.sum
-			joined.n += p.n
+			joined.seconds += p.seconds
 		}
 		half = append(half, joined)
 	}
@@ -69,8 +76,8 @@ func (s *Sampler) Series() Series {
 
 // code is a point as a byte.
 func code(p point) byte {
-	if p.n == 0 {
+	if p.seconds == 0 {
 		return gap
 	}
-	return byte(math.Round(p.sum / float64(p.n) * steps))
+	return byte(math.Round(min(1, p.sum/p.seconds) * steps))
 }
