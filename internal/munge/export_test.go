@@ -1,0 +1,42 @@
+package munge
+
+import (
+	"net/http"
+	"time"
+)
+
+// For tests that look inside.
+var (
+	ReadMessage  = readMessage
+	ParseEncoded = parseEncoded
+	ParseDecoded = parseDecoded
+	Digest       = digest
+	LimitTo      = limit
+)
+
+// SetBase puts something between a transport and the network.
+func (t *Transport) SetBase(wrap func(http.RoundTripper) http.RoundTripper) { t.base = wrap(t.base) }
+
+// Impatient shortens what a body may take.
+func Impatient(h http.Handler, patience time.Duration) http.Handler {
+	if g, ok := h.(*guard); ok {
+		g.patient = patience
+	}
+	return h
+}
+
+// Nonces is a memory of nonces.
+type Nonces struct{ of nonces }
+
+// NewNonces remembers at least so many nonces, or for so long.
+func NewNonces(most int, keep time.Duration) *Nonces {
+	return &Nonces{nonces{most: most, keep: keep}}
+}
+
+// First tells whether a user's nonce is new.
+func (n *Nonces) First(uid uint32, number byte, now time.Time) bool {
+	return n.of.first(uid, nonce{number}, now)
+}
+
+// Len is how many are remembered.
+func (n *Nonces) Len() int { return len(n.of.young) + len(n.of.old) }

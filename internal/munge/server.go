@@ -1,0 +1,230 @@
+package munge
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+const (
+	contentType = "application/json"
+	admitTime   = 5 * time.Second // for munged and for the body to come
+	generation  = 32 << 10        // nonces
+	mostOfUser  = 16              // requests at once, of anybody but root
+)
+
+// Options say whom [Authenticate] lets through.
+type Options struct {
+	// Allow tells who may ask; nil: everybody with a credential.
+	Allow func(uid uint32) bool
+	// Refused hears of each refused request: where it came from and why.
+	// It must not block. It may be nil.
+	Refused func(remote string, err error)
+	// Clock is time.Now unless given.
+	Clock func() time.Time
+}
+
+// Peer is who sent a request.
+type Peer struct {
+	UID, GID uint32
+	Age      time.Duration // of the credential; negative: its clock is ahead
+}
+
+type peerKey struct{}
+
+// PeerOf is who sent the request with a context.
+func PeerOf(ctx context.Context) (Peer, bool) {
+	p, ok := ctx.Value(peerKey{}).(Peer)
+	return p, ok
+}
+
+// Authenticate lets a request through to next only if a munge credential binds
+// it, and signs what next answers. Next sees a request of which everything was
+// signed: method, path, query and body; [PeerOf] tells who sent it.
+//
+// Refusals are {"error": …}: 401 without a credential that counts, 403 for
+// somebody who may not ask, 408 and 413 for a body that comes too slowly or is
+// too long, 429 for too many requests at once, 503 without munged. They are
+// signed where the caller's nonce is known.
+func Authenticate(next http.Handler, m *Client, o Options) http.Handler {
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	return &guard{
+		next: next, munge: m, options: o,
+		// A credential counts for a lifetime before and after it was made.
+		nonces:  nonces{most: generation, keep: 2*lifetime + admitTime},
+		patient: admitTime,
+	}
+}
+
+type guard struct {
+	next    http.Handler
+	munge   *Client
+	options Options
+	nonces  nonces
+	load    load
+	patient time.Duration // with munged, and with bodies
+}
+
+// caller is what is known of who sent a request.
+type caller struct {
+	Peer
+	nonce nonce
+	known bool // the nonce, and that munge vouches for the user
+}
+
+func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var from caller
+	body, err := g.admit(w, r, &from)
+	if err == nil && !g.load.begin(from.UID) {
+		err = refusal{http.StatusTooManyRequests, fmt.Errorf("uid %d has %d requests under way", from.UID, mostOfUser)}
+	}
+	if err != nil {
+		g.refuse(w, r, &from, err)
+		return
+	}
+	defer g.load.end(from.UID)
+	a := &answer{header: make(http.Header), status: http.StatusOK}
+	g.next.ServeHTTP(a, bare(r, from.Peer, body))
+	if a.body.Len() > maxAnswer {
+		g.refuse(w, r, &from, refusal{http.StatusInternalServerError, errors.New("the answer is too long")})
+		return
+	}
+	g.send(w, r, &from, a.status, a.body.Bytes())
+}
+
+// admit checks a request and reads its body. The body of a stranger isn't read.
+func (g *guard) admit(w http.ResponseWriter, r *http.Request, from *caller) ([]byte, error) {
+	if r.Method != http.MethodGet && r.Method != http.MethodPost {
+		return nil, refusal{http.StatusMethodNotAllowed, fmt.Errorf("method %.20q isn't served", r.Method)}
+	}
+	text, err := onlyCredential(r.Header)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), g.patient)
+	defer cancel()
+	c, err := g.munge.Decode(ctx, text)
+	if err != nil && !stale(err) {
+		return nil, err
+	}
+	from.Peer = Peer{UID: c.UID, GID: c.GID, Age: c.Age()}
+	asked, unbound := openRequest(c.Payload, r)
+	from.nonce, from.known = asked.nonce, asked.known
+	switch {
+	case err != nil:
+		return nil, err
+	case unbound != nil:
+		return nil, unbound
+	}
+	if err := g.fresh(&c, asked.nonce); err != nil {
+		return nil, err
+	}
+	if g.options.Allow != nil && !g.options.Allow(c.UID) {
+		return nil, fmt.Errorf("uid %d is %w to ask", c.UID, ErrForbidden)
+	}
+	return g.readSigned(w, r, asked.body)
+}
+
+// fresh tells whether a credential is young enough and new. munged looks too,
+// but allows what the caller wished, and forgets when it is started anew.
+func (g *guard) fresh(c *Credential, n nonce) error {
+	switch age := c.Age(); {
+	case age > lifetime:
+		return tooOld(age, lifetime)
+	case age < -lifetime:
+		return fromFuture(age)
+	case !g.nonces.first(c.UID, n, g.options.Clock()):
+		return ErrReplayed
+	}
+	return nil
+}
+
+// readSigned reads a request's body within its time, and compares it.
+func (g *guard) readSigned(w http.ResponseWriter, r *http.Request, want string) ([]byte, error) {
+	in := http.NewResponseController(w)
+	_ = in.SetReadDeadline(time.Now().Add(g.patient)) // servers of tests can't
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
+	tooLarge := (*http.MaxBytesError)(nil)
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, refusal{http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes", maxRequest)}
+	case err != nil:
+		return nil, refusal{http.StatusRequestTimeout, fmt.Errorf("the body doesn't come: %w", err)}
+	case digest(body) != want:
+		return nil, fmt.Errorf("%w: its body is another one", ErrBinding)
+	}
+	_ = in.SetReadDeadline(time.Time{})
+	return body, nil
+}
+
+// bare is a request without anything that wasn't signed.
+func bare(r *http.Request, from Peer, body []byte) *http.Request {
+	q := r.Clone(context.WithValue(r.Context(), peerKey{}, from))
+	q.Header, q.Trailer, q.TransferEncoding = http.Header{"Content-Type": {contentType}}, nil, nil
+	q.Body, q.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	return q
+}
+
+// refusal is an error with the status that tells of it.
+type refusal struct {
+	status int
+	error
+}
+
+func (r refusal) Unwrap() error { return r.error }
+
+func statusOf(err error) int {
+	var r refusal
+	switch {
+	case errors.As(err, &r):
+		return r.status
+	case errors.Is(err, ErrForbidden):
+		return http.StatusForbidden
+	case errors.Is(err, ErrUnavailable):
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusUnauthorized
+}
+
+// refuse tells a caller why not.
+func (g *guard) refuse(w http.ResponseWriter, r *http.Request, to *caller, why error) {
+	if g.options.Refused != nil {
+		g.options.Refused(r.RemoteAddr, why)
+	}
+	// What is still to come of a body isn't waited for long.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(headerTime))
+	w.Header().Set("Connection", "close")
+	text := why.Error()
+	if errors.Is(why, ErrUnavailable) {
+		text = ErrUnavailable.Error() // where it should is nobody's business
+	}
+	body, err := json.Marshal(map[string]string{"error": text})
+	if err != nil {
+		body = []byte(`{"error":"refused"}`)
+	}
+	g.send(w, r, to, statusOf(why), body)
+}
+
+// send answers, signed if the caller is known.
+func (g *guard) send(w http.ResponseWriter, r *http.Request, to *caller, status int, body []byte) {
+	if to.known {
+		// A body that came too slowly has ended the context of its request.
+		ctx := context.WithoutCancel(r.Context())
+		credential, err := g.munge.Encode(ctx, replyStatement(to.nonce, status, body), Terms{TTL: lifetime, For: &to.UID})
+		if err != nil { // the caller trusts no answer now, only people read this one
+			status, body = http.StatusServiceUnavailable, []byte(`{"error":"the answer can't be signed: munged doesn't answer"}`)
+		} else {
+			w.Header().Set(Header, credential)
+		}
+	}
+	w.Header().Set("Content-Type", contentType)
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // the caller may have gone
+}

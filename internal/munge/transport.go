@@ -1,0 +1,148 @@
+package munge
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+)
+
+// Bounds of requests and answers.
+const (
+	maxRequest = 1 << 20 // bytes of a body
+	maxAnswer  = 8 << 20
+	maxHeaders = 16 << 10
+	tripTime   = 10 * time.Second
+	linkTime   = 3 * time.Second // to connect
+)
+
+// Transport sends requests with a credential and takes only answers with one.
+// It keeps no connections: a request that a broken one swallows can't be told
+// from one that was done, and its credential is good for once.
+type Transport struct {
+	munge   *Client
+	base    http.RoundTripper
+	trusted []uint32
+}
+
+// NewTransport is a transport that takes answers from root, and from the users
+// given, such as Slurm's.
+func NewTransport(m *Client, trusted ...uint32) *Transport {
+	dialer := net.Dialer{Timeout: linkTime}
+	return &Transport{munge: m, trusted: append([]uint32{0}, trusted...), base: &http.Transport{
+		DialContext:            dialer.DialContext,
+		DisableKeepAlives:      true,
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: maxHeaders,
+	}}
+}
+
+// RoundTrip sends a request. The body of the answer is in memory, its headers
+// are those that it is known to have. Errors are [ErrUnauthentic] for an answer
+// that must not be used, [ErrUnavailable] where this machine's munged is to
+// blame, [ErrTooLong], and those of the network.
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithTimeout(r.Context(), tripTime)
+	defer cancel()
+	body, err := readBody(r)
+	if err != nil {
+		return nil, err
+	}
+	n, method := newNonce(), cmp.Or(r.Method, http.MethodGet)
+	statement := requestStatement(n, method, digest([]byte(r.URL.RequestURI())), digest(body))
+	credential, err := t.munge.Encode(ctx, statement, Terms{TTL: lifetime})
+	if err != nil {
+		return nil, err
+	}
+	signed := r.Clone(ctx)
+	signed.Body, signed.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	if len(body) == 0 {
+		signed.Body = http.NoBody
+	}
+	signed.GetBody, signed.Method = nil, method
+	if signed.Header == nil {
+		signed.Header = make(http.Header)
+	}
+	signed.Header.Set(Header, credential)
+	response, err := t.base.RoundTrip(signed)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close() //nolint:errcheck // it was read
+	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("the answer breaks off: %w", err)
+	case len(answer) > maxAnswer:
+		return nil, fmt.Errorf("the answer is %w: it has more than %d bytes", ErrTooLong, maxAnswer)
+	}
+	if err := t.verify(ctx, response, n, answer); err != nil {
+		return nil, err
+	}
+	return genuine(r, response.StatusCode, answer), nil
+}
+
+// readBody reads a request's body, and closes it.
+func readBody(r *http.Request) ([]byte, error) {
+	if r.Body == nil {
+		return nil, nil
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxRequest+1))
+	_ = r.Body.Close()
+	switch {
+	case err != nil:
+		return nil, err
+	case len(body) > maxRequest:
+		return nil, fmt.Errorf("the request is %w: it has more than %d bytes", ErrTooLong, maxRequest)
+	}
+	return body, nil
+}
+
+// verify tells whether somebody trusted vouches for an answer to the request
+// with a nonce.
+func (t *Transport) verify(ctx context.Context, r *http.Response, n nonce, body []byte) error {
+	text, err := onlyCredential(r.Header)
+	if err != nil {
+		return fmt.Errorf("%w: with status %d: %w (is munge's key the same on both machines?)", ErrUnauthentic, r.StatusCode, err)
+	}
+	c, err := t.munge.Decode(ctx, text)
+	if err != nil {
+		return fmt.Errorf("%w: with status %d: %w", ErrUnauthentic, r.StatusCode, err)
+	}
+	if !slices.Contains(t.trusted, c.UID) {
+		return fmt.Errorf("%w: uid %d vouches for it, who isn't trusted", ErrUnauthentic, c.UID)
+	}
+	if err := compare(c.Payload, replyStatement(n, r.StatusCode, body), replyParts); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnauthentic, err)
+	}
+	return nil
+}
+
+// onlyCredential is the credential of a message, which has exactly one.
+func onlyCredential(h http.Header) (string, error) {
+	switch all := h.Values(Header); len(all) {
+	case 0:
+		return "", fmt.Errorf("%w: there is none", ErrInvalid)
+	case 1:
+		return all[0], nil
+	default:
+		return "", fmt.Errorf("%w: there are %d", ErrInvalid, len(all))
+	}
+}
+
+// genuine is an answer made of nothing but what was signed.
+func genuine(r *http.Request, status int, body []byte) *http.Response {
+	return &http.Response{
+		Status: fmt.Sprintf("%d %s", status, http.StatusText(status)), StatusCode: status,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header:        http.Header{"Content-Type": {contentType}},
+		Body:          io.NopCloser(bytes.NewReader(body)),
+		ContentLength: int64(len(body)),
+		Request:       r,
+	}
+}
