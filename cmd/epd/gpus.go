@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/internal/nodepower"
 )
 
 // library opens the GPUs that the flags name.
@@ -69,4 +71,23 @@ func agentOptions(journal, runs string, l gpu.Library) (agent.Options, error) {
 	}
 	o.Runs = folder
 	return o, nil
+}
+
+// hostMeter measures what the node uses beside its GPUs; nil where that can't
+// be read. Simulated GPUs have no host, unless the flags name one.
+func hostMeter(c *cli.Context, log *slog.Logger) *nodepower.Meter {
+	dir := c.String("powercap")
+	if dir == "" {
+		if c.String("gpu") != "nvml" {
+			return nil
+		}
+		dir = "/sys/class/powercap"
+	}
+	meter, err := nodepower.Open(os.DirFS(dir))
+	if err != nil {
+		log.Info("the node's energy is modelled, not measured", "powercap", dir, "reason", err)
+		return nil
+	}
+	log.Info("the node's energy is measured", "powercap", dir, "counters", strings.Join(meter.Domains(), ","))
+	return meter
 }

@@ -32,6 +32,8 @@ const (
 	exitDone   = 0
 	exitFailed = 1
 	exitUsage  = 2
+	// exitUnreachable is for questions that no epd answers.
+	exitUnreachable = 4
 )
 
 // errUsage is a mistake on the command line.
@@ -52,6 +54,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 	_, _ = fmt.Fprintf(stderr, "error: %v\n", err)
+	if errors.Is(err, epdapi.ErrUnreachable) {
+		return exitUnreachable
+	}
 	return exitFailed
 }
 
@@ -69,30 +74,52 @@ func application(stdout, stderr io.Writer) *cli.App {
 		ErrWriter:       stderr,
 		ExitErrHandler:  func(*cli.Context, error) {},
 		OnUsageError:    func(_ *cli.Context, err error, _ bool) error { return usagef("%w", err) },
-		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "role", Usage: "`ROLE`: both, the controller and this node's agent in one process", Value: "both"},
-			&cli.StringFlag{Name: "socket", Usage: "`PATH` to listen at", Value: epdapi.DefaultSocket},
-			&cli.StringFlag{Name: "submit-socket", Usage: "`PATH` to answer job_submit.lua at", DefaultText: "none"},
-			&cli.StringFlag{Name: "config", Usage: "TOML `FILE` with objective, safety margins and modes; SIGHUP reads it again"},
-			&cli.StringFlag{Name: "node", Usage: "`NAME` of this node in Slurm", DefaultText: "the host's name"},
-			&cli.StringFlag{Name: "cluster", Usage: "`NAME` of the cluster in the records", Value: "cluster"},
-			&cli.StringFlag{Name: "slurm", Usage: "whether to ask Slurm about jobs: `HOW` is auto, on or off", Value: "auto"},
-			&cli.StringFlag{Name: "gpu-order", Usage: "`UUIDS` in the order of gres.conf, separated by commas", DefaultText: "the order of the device files"},
-			&cli.Uint64SliceFlag{Name: "allow-uid", Usage: "further `UID` that may ask, beside root and the user slurm"},
-		}, gpuFlags()...),
-		Action: func(c *cli.Context) error { return serve(c, stderr) },
-		Commands: []*cli.Command{dbCommand(stdout), {
-			Name:            "restore",
-			Usage:           "give clocks back by the journal alone",
-			UsageText:       "epd restore --journal DIR [OPTIONS]",
-			Description:     "Needs no configuration and no running epd, and ends within seconds.\nExample: epd restore --journal /var/lib/epplan/journal",
-			HideHelpCommand: true,
-			OnUsageError:    func(_ *cli.Context, err error, _ bool) error { return usagef("%w", err) },
-			Flags:           append([]cli.Flag{&cli.StringFlag{Name: "journal", Usage: "`DIR` of the journal", Value: "/var/lib/epplan/journal"}}, gpuFlags()...),
-			Action:          func(c *cli.Context) error { return restore(c, stderr) },
-		}},
+		Flags:           append([]cli.Flag{&cli.StringFlag{Name: "role", Usage: "`ROLE`: controller, agent, or both in one process", Value: roleBoth}}, serveFlags()...),
+		Action:          func(c *cli.Context) error { return serve(c, c.String("role"), stderr) },
+		Commands: []*cli.Command{roleCommand(roleAgent, "choose nothing, obey a controller: epd --role agent", stderr),
+			roleCommand(roleController, "choose, record, touch no GPU: epd --role controller", stderr), dbCommand(stdout), modelCommand(stdout), {
+				Name:            "restore",
+				Usage:           "give clocks back by the journal alone",
+				UsageText:       "epd restore --journal DIR [OPTIONS]",
+				Description:     "Needs no configuration and no running epd, and ends within seconds.\nExample: epd restore --journal /var/lib/epplan/journal",
+				HideHelpCommand: true,
+				OnUsageError:    func(_ *cli.Context, err error, _ bool) error { return usagef("%w", err) },
+				Flags:           append([]cli.Flag{&cli.StringFlag{Name: "journal", Usage: "`DIR` of the journal", Value: "/var/lib/epplan/journal"}}, gpuFlags()...),
+				Action:          func(c *cli.Context) error { return restore(c, stderr) },
+			}},
 	}
 	return app
+}
+
+// roleCommand is a role as a command of its own.
+func roleCommand(role, usage string, stderr io.Writer) *cli.Command {
+	return &cli.Command{
+		Name: role, Usage: usage, UsageText: "epd " + role + " [OPTIONS]", HideHelpCommand: true,
+		OnUsageError: func(_ *cli.Context, err error, _ bool) error { return usagef("%w", err) },
+		Flags:        serveFlags(),
+		Action:       func(c *cli.Context) error { return serve(c, role, stderr) },
+	}
+}
+
+// serveFlags are those of every role.
+func serveFlags() []cli.Flag {
+	return append([]cli.Flag{
+		&cli.StringFlag{Name: "socket", Usage: "`PATH` to listen at for hooks and administrators", DefaultText: epdapi.AgentSocket + ", of a controller " + epdapi.ControllerSocket},
+		&cli.StringFlag{Name: "submit-socket", Usage: "`PATH` to answer job_submit.lua and users at", DefaultText: "none"},
+		&cli.StringFlag{Name: "listen", Usage: "`ADDRESS:PORT` where a controller answers agents and users, by munge", DefaultText: "none"},
+		&cli.StringFlag{Name: "controller", Usage: "`HOST:PORT` of an agent's controller; several, separated by commas, are tried in turn"},
+		&cli.StringFlag{Name: "munge-socket", Usage: "`PATH` of munged's socket", DefaultText: "munge's own"},
+		&cli.StringFlag{Name: "metrics", Usage: "`ADDRESS:PORT` for Prometheus, without any authentication", DefaultText: "none"},
+		&cli.StringFlag{Name: "config", Usage: "TOML `FILE` with objective, safety margins and modes; SIGHUP reads it again"},
+		&cli.StringFlag{Name: "node", Usage: "`NAME` of this node in Slurm", DefaultText: "the host's name"},
+		&cli.StringFlag{Name: "cluster", Usage: "`NAME` of the cluster in the records", Value: "cluster"},
+		&cli.StringFlag{Name: "slurm", Usage: "whether to ask Slurm about jobs: `HOW` is auto, on or off", Value: "auto"},
+		&cli.StringFlag{Name: "gpu-order", Usage: "`UUIDS` in the order of gres.conf, separated by commas", DefaultText: "the order of the device files"},
+		&cli.StringFlag{Name: "powercap", Usage: "`DIR` of the CPUs' energy counters", DefaultText: "/sys/class/powercap, none beside simulated GPUs"},
+		&cli.Float64Flag{Name: "min-core", Usage: "`MHZ` below which no GPU of this node is locked", DefaultText: "none"},
+		&cli.Float64Flag{Name: "min-mem", Usage: "`MHZ` below which no memory of this node's GPUs is locked", DefaultText: "none"},
+		&cli.Uint64SliceFlag{Name: "allow-uid", Usage: "further `UID` that may ask, beside root and the user slurm"},
+	}, gpuFlags()...)
 }
 
 // gpuFlags say which GPUs there are.

@@ -34,11 +34,11 @@ func (t *text) String() string {
 
 // start runs epd until stop is called, which returns the exit status and what
 // it wrote.
-func start(t *testing.T, dir string) (client *epdapi.Client, stop func() (int, string)) {
+func start(t *testing.T, dir string, flags ...string) (client *epdapi.Client, stop func() (int, string)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	socket := filepath.Join(dir, "epd.sock")
-	args := []string{"epd", "--gpu", "sim:2", "--slurm", "off", "--state", filepath.Join(dir, "state"), "--socket", socket}
+	args := append([]string{"epd", "--gpu", "sim:2", "--slurm", "off", "--state", filepath.Join(dir, "state"), "--socket", socket}, flags...)
 	var out, log text
 	done := make(chan int, 1)
 	go func() { done <- run(ctx, args, &out, &log) }()
@@ -130,7 +130,13 @@ func TestWhatCannotBeIsRefusedWithAReason(t *testing.T) {
 	}{
 		"unknown flag":   {[]string{"--nonsense"}, exitUsage, "nonsense"},
 		"argument":       {[]string{"extra"}, exitUsage, "extra"},
-		"role":           {[]string{"--role", "agent"}, exitUsage, "want both"},
+		"role":           {[]string{"--role", "boss"}, exitUsage, "want both, controller or agent"},
+		"lone agent":     {[]string{"--role", "agent"}, exitUsage, "--controller HOST:PORT"},
+		"deaf boss":      {[]string{"--role", "controller"}, exitUsage, "--listen"},
+		"two masters":    {[]string{"--controller", "a:1"}, exitUsage, "is for agents"},
+		"agent's port":   {[]string{"--role", "agent", "--controller", "a:1", "--listen", ":1"}, exitUsage, "no --listen"},
+		"lowest clock":   {[]string{"--min-core", "-5"}, exitUsage, "--min-core"},
+		"port":           {[]string{"--listen", "nowhere"}, exitFailed, "--listen"},
 		"GPUs":           {[]string{"--gpu", "voodoo"}, exitUsage, "want nvml or sim"},
 		"number of GPUs": {[]string{"--gpu", "sim:-1"}, exitUsage, "--gpu"},
 		"faults":         {[]string{"--gpu-faults", "lock:badly"}, exitUsage, "--gpu-faults"},

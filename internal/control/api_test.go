@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
@@ -115,18 +116,11 @@ func TestAJobGoesFromSubmissionToItsOutcomeOverASocket(t *testing.T) {
 		status.Outcomes != 6 || status.Models != 1 || status.Jobs != 3 || status.Decided != 0 {
 		t.Errorf("%+v", status)
 	}
-	var page struct {
-		Jobs []record.Job
-		Next int64
-	}
+	var page epdapi.JobPage
 	if c.call(http.MethodGet, "/v1/jobs?user=ada&limit=2", nil, &page) != http.StatusOK || len(page.Jobs) != 2 || page.Next == 0 {
 		t.Errorf("%+v", page)
 	}
-	var job struct {
-		Job       record.Job
-		Decisions []record.Decision
-		Outcomes  []record.Outcome
-	}
+	var job epdapi.JobView
 	if c.call(http.MethodGet, "/v1/jobs/2", nil, &job) != http.StatusOK || job.Job.User != "ada" || len(job.Decisions) != 1 || len(job.Outcomes) != 1 {
 		t.Errorf("%+v", job)
 	}

@@ -29,9 +29,9 @@ func (ch *chooser) choose(wishes *slurm.Wishes) {
 	d := ch.decision
 	switch {
 	case ch.request.GPUs == 0:
-		d.Reason = "the job has no GPUs on this node"
+		d.Reason = reasonNoGPUs
 	case ch.request.Shared:
-		d.Reason = "the GPUs are shared: default clocks"
+		d.Reason = reasonShared
 	case wishes.Off:
 		d.Reason = "the user opted out: default clocks"
 	case ch.job.ownFreq:
@@ -140,21 +140,27 @@ func (ch *chooser) standAside(why string, arm record.Arm) {
 
 // room is how long the run may take at most, and what says so.
 func (ch *chooser) room() (limit float64, bound string) {
+	return ch.job.room(ch.now, ch.decision.Wish.Deadline, ch.settings.Safety.DeadlineMargin)
+}
+
+// room is how long a run that begins at a time may take at most, and what says
+// so.
+func (k *knownJob) room(from, wish time.Time, margin float64) (limit float64, bound string) {
 	limit, bound = math.Inf(1), "limit"
-	if ch.job.limit != limitUnlimited {
-		limit = ch.job.limit.Seconds()
+	if k.limit != limitUnlimited && k.limit != limitUnknown {
+		limit = k.limit.Seconds()
 	}
 	until := func(at time.Time) {
-		left := at.Sub(ch.now).Seconds() - ch.settings.Safety.DeadlineMargin
+		left := at.Sub(from).Seconds() - margin
 		if left < limit {
 			limit, bound = left, "deadline"
 		}
 	}
-	if ch.job.deadline > 0 {
-		until(time.Unix(ch.job.deadline, 0))
+	if k.deadline > 0 {
+		until(time.Unix(k.deadline, 0))
 	}
-	if at := ch.decision.Wish.Deadline; !at.IsZero() {
-		until(at)
+	if !wish.IsZero() {
+		until(wish)
 	}
 	return max(0, limit), bound
 }

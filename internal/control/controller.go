@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
@@ -34,7 +33,9 @@ type Records interface {
 	OutcomesOfJob(ctx context.Context, cluster string, jobID int64) ([]record.Outcome, error)
 	Models(ctx context.Context, key record.WorkloadKey) ([]record.Model, error)
 	ModelsInUse(ctx context.Context, cluster string) ([]record.Model, error)
+	ModelsOut(ctx context.Context, cluster string) ([]record.ModelOut, error)
 	Strata(ctx context.Context, cluster string, since time.Time) ([]record.Stratum, error)
+	Prune(ctx context.Context, before time.Time) (store.Pruned, error)
 }
 
 var _ Records = (*store.Store)(nil)
@@ -49,6 +50,9 @@ type Options struct {
 	// the request says must do. It is bounded by ResolveTimeout.
 	Resolve        func(ctx context.Context, id slurm.JobID) (slurm.Job, error)
 	ResolveTimeout time.Duration // default 500 ms
+	// Account asks Slurm's accounting how jobs ended that Slurm itself doesn't
+	// know any more; nil: there is none.
+	Account Accounting
 	// Fresh is for how long what Slurm said of a job is believed, before it is
 	// asked again at the job's start (default 1 min).
 	Fresh time.Duration
@@ -56,8 +60,13 @@ type Options struct {
 	// at default clocks, and how long a look-up may take (default 250 ms).
 	StoreWait time.Duration
 	Clock     func() time.Time // nil: time.Now
-	Seed      uint64           // of the lot for the hold-out; keep it over restarts, and to yourself
-	Log       *slog.Logger     // nil: nothing is logged
+	// Load reads the configuration again; nil: it can't be.
+	Load func() (*Settings, error)
+	Seed uint64       // of the lot for the hold-out; keep it over restarts, and to yourself
+	Log  *slog.Logger // nil: nothing is logged
+	// OnDecide is told of each decision, for measurements; it must be quick, and
+	// may be called by several goroutines. Nil: nobody is.
+	OnDecide func(Observed)
 }
 
 // Controller decides. Its methods may be called by several goroutines.
@@ -76,12 +85,16 @@ type Controller struct {
 	stop     context.CancelFunc
 	running  sync.WaitGroup
 	pending  gauge // outcomes that a refit is due for
+	synced   synced
+	accounts accounts
+	waiting  waiting // outcomes
 
 	mu      sync.Mutex
 	decided map[decisionKey]*decided
+	leads   map[leadKey]*decided        // which the other nodes of a run follow
 	queued  map[record.WorkloadKey]bool // refits
 	calls   map[slurm.JobID]*call       // questions to Slurm under way
-	bases   map[string]dvfsmodel.Base   // default clocks by GPU model, as agents said
+	clocks  map[string]*table           // by GPU model, as agents said
 }
 
 type decisionKey struct {
@@ -96,6 +109,14 @@ type decided struct {
 	at     time.Time
 	stored chan struct{} // closed when id is known, or never will be
 	id     int64         // in the store; read it after stored is closed
+
+	// What the decision was asked for, and by what was known of the job then.
+	gpus      int
+	shared    bool
+	clocks    uint64 // hash of the device's table
+	submitted int64  // Unix seconds; 0: not known
+	restarts  uint32
+	fault     Fault
 }
 
 const (
@@ -117,14 +138,16 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 	c := &Controller{
 		options: options, started: options.Clock(), stop: stop,
 		refits:  make(chan record.WorkloadKey, refitQueue),
-		decided: make(map[decisionKey]*decided), queued: make(map[record.WorkloadKey]bool),
-		calls: make(map[slurm.JobID]*call), bases: make(map[string]dvfsmodel.Base),
+		decided: make(map[decisionKey]*decided), leads: make(map[leadKey]*decided), queued: make(map[record.WorkloadKey]bool),
+		calls: make(map[slurm.JobID]*call), clocks: make(map[string]*table),
 	}
 	var seed [8]byte
 	binary.LittleEndian.PutUint64(seed[:], options.Seed)
 	c.lot = sha256.Sum256(append([]byte("hold-out "+options.Cluster+"\x00"), seed[:]...))
 	c.settings.Store(options.Settings)
 	c.jobs.init()
+	c.accounts.turn = make(chan struct{}, 1)
+	c.synced.jobs.what, c.synced.nodes.what = "jobs", "nodes"
 	c.tables = tables{seed: maphash.MakeSeed(), kept: make(map[tableKey]*table)}
 	c.writer = newWriter(options.Store, options.Log)
 	if err := c.LoadModels(ctx); err != nil {
@@ -132,6 +155,7 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 		return nil, fmt.Errorf("start the controller: %w", err)
 	}
 	c.running.Go(func() { c.refitLoop(background) })
+	c.running.Go(func() { c.retain(background) })
 	c.writer.start(background, &c.running)
 	return c, nil
 }

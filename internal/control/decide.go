@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -17,38 +18,60 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-const reasonOwnFreq = "the user asked for clocks with --gpu-freq: hands off"
+// Reasons that are told apart later.
+const (
+	reasonOwnFreq = "the user asked for clocks with --gpu-freq: hands off"
+	reasonShared  = "the GPUs are shared: default clocks"
+	reasonNoGPUs  = "the job has no GPUs on this node"
+)
 
 // Decide chooses the clocks of a job's GPUs on a node. Asked again for the same
-// run, or without a run, it gives the same answer. The error is [ErrRequest];
-// everything else that goes wrong is a decision for default clocks.
+// run, or without a run, it gives the same answer; nodes of one run get the same
+// clocks. The error is [ErrRequest]; everything else that goes wrong is a
+// decision for default clocks.
 func (c *Controller) Decide(ctx context.Context, r *DecideRequest) (Decision, error) {
 	begin := time.Now()
-	defer func() { c.counters.decideTook(time.Since(begin)) }()
-	if err := r.Validate(); err != nil {
+	d, again, err := c.decideOnce(ctx, r)
+	took := time.Since(begin)
+	c.counters.decideTook(took)
+	if err != nil {
 		c.counters.badRequests.Add(1)
+		c.observed(Observed{Took: took, Fault: FaultRequest})
 		return Decision{}, err
+	}
+	c.observed(Observed{Took: took, Mode: d.Mode, Arm: d.Arm, Apply: d.Apply, Again: again, Fault: d.fault})
+	return d.Decision, nil
+}
+
+// decideOnce decides, or says that it did so before.
+func (c *Controller) decideOnce(ctx context.Context, r *DecideRequest) (d *decided, again bool, err error) {
+	if err := r.Validate(); err != nil {
+		return nil, false, err
 	}
 	key := decisionKey{r.Job, r.Node}
 	c.mu.Lock()
 	earlier := c.decided[key]
 	c.mu.Unlock()
 	if earlier != nil && earlier.sameRun(r.RunID) {
-		return earlier.Decision, nil
+		return earlier, true, nil
 	}
-	job, doubt := c.find(ctx, r)
+	job, doubt := c.find(ctx, r, earlier != nil)
+	var lead *decided
 	if earlier == nil && (job.submitted <= c.started.Unix() || c.evicted.Load()) {
-		d, err := c.storedDecision(ctx, r, job)
+		own, other, err := c.storedDecision(ctx, r, job)
 		switch {
 		case err != nil: // what was answered before isn't known
-			job, doubt = job.stranger(), errors.Join(doubt, err)
-		case d != nil:
-			return c.keep(key, d, nil).Decision, nil
+			job, doubt = job.stranger(), errors.Join(doubt, errStore, err)
+		case own != nil:
+			return c.keep(key, own, nil), true, nil
 		}
+		lead = other
 	}
-	fresh := &decided{Decision: c.decide(r, job, doubt), run: r.RunID, stored: make(chan struct{})}
-	fresh.at = fresh.Created
-	return c.keep(key, fresh, job).Decision, nil
+	fresh := c.decide(r, job, doubt)
+	if lead != nil {
+		fresh.follow(lead)
+	}
+	return c.keep(key, fresh, job), false, nil
 }
 
 // sameRun tells whether a decision is the one for a run. A run without an id
@@ -64,11 +87,14 @@ func (c *Controller) keep(key decisionKey, d *decided, job *knownJob) *decided {
 		return other
 	}
 	if len(c.decided) >= maxDecided {
-		for old := range c.decided { // any: the store has them
-			delete(c.decided, old)
+		for old, d := range c.decided { // any: the store has them
+			c.dropDecided(old, d)
 			c.evicted.Store(true)
 			break
 		}
+	}
+	if job != nil {
+		c.agree(d)
 	}
 	c.decided[key] = d
 	c.mu.Unlock()
@@ -83,22 +109,24 @@ func (c *Controller) keep(key decisionKey, d *decided, job *knownJob) *decided {
 }
 
 // decide applies the rules, the ones that leave the GPUs alone first.
-func (c *Controller) decide(r *DecideRequest, job *knownJob, doubt error) Decision {
+func (c *Controller) decide(r *DecideRequest, job *knownJob, doubt error) *decided {
 	s := c.settings.Load()
 	now := c.options.Clock()
-	asked := now
-	if job.submitted > 0 {
-		asked = time.Unix(job.submitted, 0).In(now.Location())
-	}
-	wishes := slurm.ParseWishes(job.comment.Value(), asked)
+	wishes := job.wishes(now)
 	gpus := max(int(job.gpus), r.GPUs)
-	d := Decision{
-		Job: r.Job, Node: r.Node, Mode: s.Live.ModeOf(job.partition.Value()), GPUModel: s.modelName(r.GPUModel),
-		ConfigVersion: s.Version, Arm: record.Excluded, Created: now,
-		Wish: Wish{
-			OptOut: wishes.Off, Fixed: wishes.Fixed(), OwnFreq: job.ownFreq, Deadline: wishes.Deadline, Warnings: wishes.Warnings,
+	t := c.tables.get(s, r)
+	made := &decided{
+		Decision: Decision{
+			Job: r.Job, Node: r.Node, Mode: s.Live.ModeOf(job.partition.Value()), GPUModel: s.modelName(r.GPUModel),
+			ConfigVersion: s.Version, Arm: record.Excluded, Created: now,
+			Wish: Wish{
+				OptOut: wishes.Off, Fixed: wishes.Fixed(), OwnFreq: job.ownFreq, Deadline: wishes.Deadline, Warnings: wishes.Warnings,
+			},
 		},
+		run: r.RunID, at: now, stored: make(chan struct{}), gpus: r.GPUs, shared: r.Shared, clocks: t.hash,
+		submitted: job.submitted, restarts: job.restarts, fault: faultOfDoubt(doubt),
 	}
+	d := &made.Decision
 	d.ID = c.decisionID(r, now)
 	if job.source != (source{}) && gpus > 0 {
 		d.Workload = job.source.workload(gpus)
@@ -106,19 +134,30 @@ func (c *Controller) decide(r *DecideRequest, job *knownJob, doubt error) Decisi
 	if job.limit != limitUnknown && job.limit != limitUnlimited {
 		d.LimitS = record.Known(job.limit.Seconds())
 	}
-	t := c.tables.get(s, r)
-	c.noteBase(d.GPUModel, t)
-	ch := chooser{settings: s, table: t, request: r, job: job, decision: &d, doubt: doubt, now: now}
+	c.noteClocks(d.GPUModel, t)
+	ch := chooser{settings: s, table: t, request: r, job: job, decision: d, doubt: doubt, now: now}
 	ch.model = c.models.get(record.WorkloadKey{Cluster: c.options.Cluster, Workload: d.Workload, GPUModel: d.GPUModel})
 	ch.choose(&wishes)
 	if d.Arm == record.Treated && c.drawn(r.Job, s.Live.HoldOut) {
 		ch.standAside("held out by lot, to compare with", record.HeldOut)
 		d.HoldOut = true
 	}
-	if err := c.writer.trouble(c.options.StoreWait); err != nil && d.Apply {
-		ch.standAside("records can't be written ("+err.Error()+"), else", record.Excluded)
+	if err := c.writer.trouble(c.options.StoreWait); err != nil {
+		made.fault = cmp.Or(made.fault, FaultRecords)
+		if d.Apply {
+			ch.standAside("records can't be written ("+err.Error()+"), else", record.Excluded)
+		}
 	}
-	return d
+	return made
+}
+
+// wishes are what the user asked for, by the job's submission.
+func (k *knownJob) wishes(now time.Time) slurm.Wishes {
+	asked := now
+	if k.submitted > 0 {
+		asked = time.Unix(k.submitted, 0).In(now.Location())
+	}
+	return slurm.ParseWishes(k.comment.Value(), asked)
 }
 
 // drawn tells whether a job is held out. The lot depends on nothing that a user
@@ -139,36 +178,42 @@ func (c *Controller) decisionID(r *DecideRequest, at time.Time) string {
 	return hex.EncodeToString(sum[:digits])
 }
 
-// noteBase remembers the default clocks of a GPU model, for fitting.
-func (c *Controller) noteBase(model string, t *table) {
+// noteClocks remembers the clocks of a GPU model, for fitting and estimates.
+func (c *Controller) noteClocks(model string, t *table) {
 	if len(t.pairs) == 0 {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.bases[model] = t.base
+	c.clocks[model] = t
 }
 
-// storedDecision is the decision that was made for a run before the
-// controller was restarted, nil without one.
-func (c *Controller) storedDecision(ctx context.Context, r *DecideRequest, job *knownJob) (*decided, error) {
+// storedDecision is the decision that was made for a run before the controller
+// was restarted, or else the one that was made for another node of the same
+// run; nil without them.
+func (c *Controller) storedDecision(ctx context.Context, r *DecideRequest, job *knownJob) (own, other *decided, err error) {
 	all, err := bounded(ctx, c.options.StoreWait, func(ctx context.Context) ([]record.Decision, error) {
 		return c.options.Store.DecisionsOfJob(ctx, c.options.Cluster, int64(r.Job))
 	})
 	if err != nil {
-		return nil, fmt.Errorf("look up earlier decisions: %w", err)
+		return nil, nil, fmt.Errorf("look up earlier decisions: %w", err)
 	}
+	s := c.settings.Load()
 	for i := len(all) - 1; i >= 0; i-- {
 		d := &all[i]
-		if d.Node != r.Node || d.RunID != r.RunID && r.RunID != "" || d.Created.Unix() < job.submitted {
-			continue
+		switch {
+		case d.Created.Unix() < job.submitted: // it was for another job of the same id, or an earlier run
+		case d.Node != r.Node:
+			if other == nil && job.submitted > 0 && leads(d, r, s) && c.tables.get(s, r).has(d.Setting) {
+				other = fromRecord(d)
+			}
+		case d.RunID != r.RunID && r.RunID != "":
+		case job.submitted == 0 && r.RunID == "": // it may be another job of the same id
+		default:
+			return fromRecord(d), nil, nil
 		}
-		if job.submitted == 0 && r.RunID == "" {
-			continue // it may be another job of the same id
-		}
-		return fromRecord(d), nil
 	}
-	return nil, nil
+	return nil, other, nil
 }
 
 // fromRecord rebuilds a decision.

@@ -12,6 +12,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
@@ -27,51 +29,86 @@ const (
 	maxPage        = 1000
 	contentType    = "application/json"
 	maxQueryLength = 4096
+	maxFaults      = 20 // of a configuration
 )
 
-// Handler is the JSON API. It doesn't ask who calls: whoever serves it does.
+// Handler is the JSON API. Who calls is what [As] put into the request's
+// context; whoever serves it sees to that.
 //
-//	POST /v1/submit      slurm.Submission → slurm.SubmitAnswer
-//	POST /v1/decide      DecideRequest → Decision
-//	POST /v1/outcome     record.Outcome → {"receipt": …}
+//	POST /v1/submit      slurm.Submission → slurm.SubmitAnswer (control)
+//	POST /v1/decide      DecideRequest → Decision (control)
+//	POST /v1/outcome     record.Outcome → {"receipt": …}; 425: not yet, see Retry-After (control)
+//	POST /v1/outlook     OutlookRequest → Outlook (control)
 //	GET  /v1/status      Status
-//	GET  /v1/jobs        jobs, newest first: user, account, partition, state, workload, before, limit
-//	GET  /v1/jobs/{id}   the job with its decisions and outcomes
-//	GET  /v1/models      models in use; with workload and gpu_model all versions
-//	GET  /v1/savings     treated against held-out runs; since (RFC 3339)
+//	GET  /v1/jobs        epdapi.JobPage, newest first: user, account, partition, state, workload, before, limit
+//	GET  /v1/jobs/{id}   epdapi.JobView
+//	GET  /v1/models      models in use; with workload and gpu_model all versions (operators)
+//	POST /v1/models/use  ModelChoice → ModelStanding (control)
+//	GET  /v1/savings     epdapi.Savings: treated against held-out runs; since (RFC 3339)
+//	POST /v1/estimate    slurm.Submission → epdapi.Estimate; gpu_model
+//	GET  /v1/queue       epdapi.Queue
+//	POST /v1/reload      epdapi.Reloaded (control)
+//	POST /v1/power       epdapi.PowerNews → {} (control)
 //
-// Errors are {"error": …}: 400 and 413 for a request that will never do, 404,
-// and 503 for one that may be tried again.
+// Users see their own jobs only; those of others look as if they weren't there.
+// Errors are {"error": …}: 400 and 413 for a request that will never do, 403,
+// 404, and 503 for one that may be tried again.
 func (c *Controller) Handler() http.Handler {
 	mux := http.NewServeMux()
-	handle := func(pattern string, limit time.Duration, answer func(*http.Request) (any, error)) {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { c.serve(w, r, limit, answer) })
+	for _, r := range c.routes() {
+		mux.HandleFunc(r.pattern, func(w http.ResponseWriter, request *http.Request) { c.serve(w, request, &r) })
 	}
-	handle("POST /v1/submit", submitTime, c.postSubmit)
-	handle("POST /v1/decide", decideTime, c.postDecide)
-	handle("POST /v1/outcome", requestTime, c.postOutcome)
-	handle("GET /v1/status", requestTime, func(r *http.Request) (any, error) { return c.Status(r.Context()), nil })
-	handle("GET /v1/jobs", requestTime, c.getJobs)
-	handle("GET /v1/jobs/{id}", requestTime, c.getJob)
-	handle("GET /v1/models", requestTime, c.getModels)
-	handle("GET /v1/savings", requestTime, c.getSavings)
 	return mux
 }
 
+// route is how a path is answered.
+type route struct {
+	pattern string
+	who     tier
+	limit   time.Duration
+	answer  func(*http.Request) (any, error)
+}
+
+func (c *Controller) routes() []route {
+	return []route{
+		{"POST /v1/submit", controllers, submitTime, c.postSubmit},
+		{"POST /v1/decide", controllers, decideTime, c.postDecide},
+		{"POST /v1/outcome", controllers, requestTime, c.postOutcome},
+		{"POST /v1/outlook", controllers, requestTime, c.postOutlook},
+		{"GET /v1/status", anybody, requestTime, c.getStatus},
+		{"GET /v1/jobs", anybody, requestTime, c.getJobs},
+		{"GET /v1/jobs/{id}", anybody, requestTime, c.getJob},
+		{"GET /v1/models", operators, requestTime, c.getModels},
+		{"POST /v1/models/use", controllers, requestTime, c.postModelsUse},
+		{"GET /v1/savings", anybody, requestTime, c.getSavings},
+		{"POST /v1/estimate", anybody, requestTime, c.postEstimate},
+		{"GET /v1/queue", anybody, queueTime, c.getQueue},
+		{"POST /v1/reload", controllers, requestTime, c.postReload},
+		{"POST /v1/power", controllers, requestTime, c.postPower},
+	}
+}
+
 // serve answers one request within its time.
-func (c *Controller) serve(w http.ResponseWriter, r *http.Request, limit time.Duration, answer func(*http.Request) (any, error)) {
+func (c *Controller) serve(w http.ResponseWriter, r *http.Request, to *route) {
 	// A body that comes slowly ends with the time too. Servers that can't do
 	// this (in tests) do without.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(limit))
-	ctx, cancel := context.WithTimeout(r.Context(), limit)
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(to.limit))
+	ctx, cancel := context.WithTimeout(r.Context(), to.limit)
 	defer cancel()
 	r = r.WithContext(ctx)
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-	v, err := answer(r)
+	var v any
+	err := to.who.admits(callerOf(ctx))
+	if err == nil {
+		v, err = to.answer(r)
+	}
 	status := http.StatusOK
 	if err != nil {
 		status = statusOf(err)
-		v = failure{slurm.Printable(err.Error(), maxMessage)}
+		v = faultOf(err)
+		if status == http.StatusTooEarly {
+			w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter.Seconds())))
+		}
 	}
 	var out bytes.Buffer
 	if err := json.NewEncoder(&out).Encode(v); err != nil {
@@ -84,8 +121,15 @@ func (c *Controller) serve(w http.ResponseWriter, r *http.Request, limit time.Du
 	_, _ = w.Write(out.Bytes()) // the caller may have gone
 }
 
-type failure struct {
-	Error string `json:"error"`
+// faultOf is an error for whoever asked.
+func faultOf(err error) epdapi.Fault {
+	fault := epdapi.Fault{Error: slurm.Printable(err.Error(), maxMessage)}
+	if wrong, ok := errors.AsType[*config.FileError](err); ok {
+		for _, each := range wrong.Faults[:min(len(wrong.Faults), maxFaults)] {
+			fault.Faults = append(fault.Faults, slurm.Printable(each.Error(), maxMessage))
+		}
+	}
+	return fault
 }
 
 func statusOf(err error) int {
@@ -95,8 +139,12 @@ func statusOf(err error) int {
 		return http.StatusRequestEntityTooLarge
 	case errors.Is(err, ErrRequest), errors.Is(err, record.ErrInvalid), errors.Is(err, slurm.ErrInvalid):
 		return http.StatusBadRequest
+	case errors.Is(err, ErrForbidden):
+		return http.StatusForbidden
 	case errors.Is(err, store.ErrNotFound):
 		return http.StatusNotFound
+	case errors.Is(err, ErrNotYet):
+		return http.StatusTooEarly
 	}
 	return http.StatusServiceUnavailable
 }
@@ -162,31 +210,12 @@ func (c *Controller) postOutcome(r *http.Request) (any, error) {
 	}{receipt.String()}, nil
 }
 
-func (c *Controller) getJobs(r *http.Request) (any, error) {
-	if len(r.URL.RawQuery) > maxQueryLength {
-		return nil, fmt.Errorf("%w: the query is too long", ErrRequest)
+func (c *Controller) getStatus(r *http.Request) (any, error) {
+	s := c.Status(r.Context())
+	if who := callerOf(r.Context()); !who.All && !who.Control {
+		s.Trouble, s.Queue.Trouble, s.Nodes.Trouble = "", "", "" // they may name other people's jobs
 	}
-	q := r.URL.Query()
-	before, err := number(q.Get("before"), 0, 1<<62)
-	if err != nil {
-		return nil, err
-	}
-	limit, err := number(q.Get("limit"), pageSize, maxPage)
-	if err != nil {
-		return nil, err
-	}
-	filter := store.JobFilter{
-		Cluster: c.options.Cluster, User: q.Get("user"), Account: q.Get("account"), Partition: q.Get("partition"),
-		Workload: q.Get("workload"), State: q.Get("state"),
-	}
-	page, err := c.options.Store.Jobs(r.Context(), &filter, before, int(max(1, limit)))
-	if err != nil {
-		return nil, err
-	}
-	return struct {
-		Jobs []record.Job `json:"jobs"`
-		Next int64        `json:"next"`
-	}{list(page.Jobs), page.Next}, nil
+	return s, nil
 }
 
 // number reads a parameter that may be missing.
@@ -209,36 +238,6 @@ func list[T any](of []T) []T {
 	return of
 }
 
-func (c *Controller) getJob(r *http.Request) (any, error) {
-	id, err := slurm.ParseJobID(r.PathValue("id"))
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrRequest, err)
-	}
-	var answer struct {
-		Job       *record.Job       `json:"job"`
-		Decisions []record.Decision `json:"decisions"`
-		Outcomes  []record.Outcome  `json:"outcomes"`
-	}
-	job, err := c.options.Store.Job(r.Context(), c.options.Cluster, int64(id))
-	switch {
-	case err == nil:
-		answer.Job = &job
-	case !errors.Is(err, store.ErrNotFound):
-		return nil, err
-	}
-	if answer.Decisions, err = c.options.Store.DecisionsOfJob(r.Context(), c.options.Cluster, int64(id)); err != nil {
-		return nil, err
-	}
-	if answer.Outcomes, err = c.options.Store.OutcomesOfJob(r.Context(), c.options.Cluster, int64(id)); err != nil {
-		return nil, err
-	}
-	if answer.Job == nil && len(answer.Decisions) == 0 && len(answer.Outcomes) == 0 {
-		return nil, fmt.Errorf("job %d: %w", id, store.ErrNotFound)
-	}
-	answer.Decisions, answer.Outcomes = list(answer.Decisions), list(answer.Outcomes)
-	return answer, nil
-}
-
 // ModelStanding is how a workload's model fares, for showing.
 type ModelStanding struct {
 	record.WorkloadKey
@@ -255,16 +254,21 @@ func (c *Controller) Standings() []ModelStanding {
 	keys := c.models.keys()
 	all := make([]ModelStanding, 0, len(keys))
 	for _, key := range keys {
-		s := ModelStanding{WorkloadKey: key}
-		c.models.change(key, func(st *standing) {
-			s.Missed, s.Pinned, s.Note = st.off, st.pinned, st.note
-			if m := st.model; m != nil {
-				s.Version, s.Prior, s.Samples = m.version, m.shape.Prior, m.samples
-			}
-		})
-		all = append(all, s)
+		all = append(all, c.standingOf(key))
 	}
 	return all
+}
+
+// standingOf is how a workload's model fares.
+func (c *Controller) standingOf(key record.WorkloadKey) ModelStanding {
+	s := ModelStanding{WorkloadKey: key}
+	c.models.change(key, func(st *standing) {
+		s.Missed, s.Pinned, s.Note = st.off, st.pinned, st.note
+		if m := st.model; m != nil {
+			s.Version, s.Prior, s.Samples = m.version, m.shape.Prior, m.samples
+		}
+	})
+	return s
 }
 
 func (c *Controller) getModels(r *http.Request) (any, error) {

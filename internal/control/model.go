@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -166,8 +167,9 @@ func (v modelView) why(gpuModel string) string {
 
 // models are the standings of all workloads.
 type models struct {
-	mu    sync.RWMutex
-	byKey map[record.WorkloadKey]*standing
+	mu     sync.RWMutex
+	byKey  map[record.WorkloadKey]*standing
+	loaded map[string]bool // GPU models; nil until somebody asks
 }
 
 func (s *models) get(key record.WorkloadKey) modelView {
@@ -207,7 +209,9 @@ func (s *models) inUse() int {
 func (s *models) keys() []record.WorkloadKey {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return slices.SortedFunc(maps.Keys(s.byKey), func(a, b record.WorkloadKey) int {
-		return strings.Compare(a.Workload+"\x00"+a.GPUModel, b.Workload+"\x00"+b.GPUModel)
-	})
+	return slices.SortedFunc(maps.Keys(s.byKey), compareKeys)
+}
+
+func compareKeys(a, b record.WorkloadKey) int {
+	return cmp.Or(strings.Compare(a.Workload, b.Workload), strings.Compare(a.GPUModel, b.GPUModel))
 }

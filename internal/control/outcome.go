@@ -12,15 +12,20 @@ import (
 )
 
 // Record stores an outcome, once however often it comes, with what was decided
-// for its run, and has the workload's model take account of it. After an error
-// it wasn't stored, and whoever sends it keeps it; after
-// [record.ErrInvalid] it never will be.
+// for its run and how its job ended, and has the workload's model take account
+// of it. After an error it wasn't stored, and whoever sends it keeps it; after
+// [record.ErrInvalid] it never will be. [ErrNotYet] tells that it came too early.
 func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Receipt, error) {
 	o := *sent
 	o.Cluster = c.options.Cluster
-	if err := c.attribute(ctx, &o); err != nil {
+	run, err := c.attribute(ctx, &o)
+	if err != nil {
 		return 0, err
 	}
+	if err := c.settle(ctx, &o, run); err != nil {
+		return 0, err
+	}
+	c.settings.Load().nodeEnergy(&o)
 	receipt, err := c.options.Store.PutOutcome(ctx, &o)
 	if err != nil {
 		c.counters.outcomeErrors.Add(1)
@@ -37,10 +42,10 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 }
 
 // attribute gives an outcome its decision: what the controller decided counts,
-// not what comes with the outcome.
-func (c *Controller) attribute(ctx context.Context, o *record.Outcome) error {
-	if o.JobID <= 0 || o.JobID > maxJob {
-		return nil
+// not what comes with the outcome. It returns when the run began.
+func (c *Controller) attribute(ctx context.Context, o *record.Outcome) (lap, error) {
+	if !hasJob(o) {
+		return lap{began: o.Started}, nil
 	}
 	c.mu.Lock()
 	d := c.decided[decisionKey{slurm.JobID(o.JobID), o.Node}]
@@ -49,37 +54,43 @@ func (c *Controller) attribute(ctx context.Context, o *record.Outcome) error {
 		select {
 		case <-d.stored:
 		case <-ctx.Done():
-			return fmt.Errorf("the decision of run %s isn't stored yet: %w", o.RunID, context.Cause(ctx))
+			return lap{}, fmt.Errorf("the decision of run %s isn't stored yet: %w", o.RunID, context.Cause(ctx))
 		}
 		o.DecisionID, o.Workload, o.GPUModel, o.Arm = d.id, d.Workload, d.GPUModel, d.Arm
-		return nil
+		if o.Submitted.IsZero() && d.submitted > 0 {
+			o.Submitted, o.Restart = timeOf(d.submitted), int(d.restarts)
+		}
+		return lap{d.at, d.submitted}, nil
 	}
 	all, err := c.options.Store.DecisionsOfJob(ctx, o.Cluster, o.JobID)
 	if err != nil {
-		return fmt.Errorf("find the decision of run %s: %w", o.RunID, err)
+		return lap{}, fmt.Errorf("find the decision of run %s: %w", o.RunID, err)
 	}
 	for i := len(all) - 1; i >= 0; i-- {
 		if d := &all[i]; d.Node == o.Node && d.RunID == o.RunID {
 			o.DecisionID, o.Workload, o.GPUModel, o.Arm = d.ID, d.Workload, d.GPUModel, d.Arm
-			return nil
+			return lap{began: d.Created}, nil
 		}
 	}
 	o.DecisionID = 0
-	return nil
+	return lap{began: o.Started}, nil
 }
+
+// hasJob tells whether an outcome names a job that there can be.
+func hasJob(o *record.Outcome) bool { return o.JobID > 0 && o.JobID <= maxJob }
 
 const maxJob = 1<<31 - 1
 
 // release forgets the decision of a run that ended.
 func (c *Controller) release(o *record.Outcome) {
-	if o.JobID <= 0 || o.JobID > maxJob {
+	if !hasJob(o) {
 		return
 	}
 	key := decisionKey{slurm.JobID(o.JobID), o.Node}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if d := c.decided[key]; d != nil && d.sameRun(o.RunID) {
-		delete(c.decided, key)
+		c.dropDecided(key, d)
 	}
 }
 
@@ -113,9 +124,10 @@ func (c *Controller) judge(ctx context.Context, key record.WorkloadKey, o *recor
 // retire takes a model out of use, one that an administrator chose too.
 func (c *Controller) retire(ctx context.Context, key record.WorkloadKey, m *model, why string) {
 	found := false
+	note := fmt.Sprintf("model version %d %s and isn't used", m.version, why)
 	c.models.change(key, func(st *standing) {
 		if found = st.model == m; found {
-			*st = standing{note: fmt.Sprintf("model version %d %s and isn't used", m.version, why)}
+			*st = standing{note: note}
 		}
 	})
 	if !found {
@@ -123,7 +135,7 @@ func (c *Controller) retire(ctx context.Context, key record.WorkloadKey, m *mode
 	}
 	c.counters.retired.Add(1)
 	c.options.Log.Warn("a model isn't used any more: its predictions miss", "workload", key.Workload, "gpu_model", key.GPUModel, "version", m.version)
-	if err := c.options.Store.UseModel(ctx, key, 0, ""); err != nil {
+	if err := c.options.Store.UseModel(ctx, key, 0, note); err != nil {
 		c.options.Log.Error("a model can't be taken out of use in the store", "error", err)
 	}
 }
@@ -247,10 +259,10 @@ func (c *Controller) adopt(ctx context.Context, key record.WorkloadKey, fresh *m
 // saw, those of the model in use, or of the profile.
 func (c *Controller) baseOf(gpuModel string, m *model) (dvfsmodel.Base, bool) {
 	c.mu.Lock()
-	base, seen := c.bases[gpuModel]
+	seen := c.clocks[gpuModel]
 	c.mu.Unlock()
-	if seen {
-		return base, true
+	if seen != nil {
+		return seen.base, true
 	}
 	if m != nil {
 		return m.shape.base(), true

@@ -5,27 +5,17 @@ import (
 	"math"
 	"time"
 
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store/record"
 )
 
-// Savings is what treated runs used less than held-out ones of the same
-// workload on the same GPU model. Workloads without both aren't in it.
-type Savings struct {
-	GPU       Saving `json:"gpu"`
-	Node      Saving `json:"node"`
-	Workloads int    `json:"workloads"` // on a GPU model each, that were compared at the GPU
-	Alone     int    `json:"alone"`     // that weren't: one of the arms has fewer than two runs
-}
+// Savings is what treated runs used less than held-out ones.
+type Savings = epdapi.Savings
 
-// Saving is an energy with the bounds of its 95 % interval.
-type Saving struct {
-	Runs      int64   `json:"runs"` // treated ones
-	SavedJ    float64 `json:"saved_j"`
-	LowJ      float64 `json:"low_j"`
-	HighJ     float64 `json:"high_j"`
-	BaselineJ float64 `json:"baseline_j"` // what these runs would have used
-	variance  float64
-}
+// leastRuns is how many runs an arm must have, so that its scatter is known.
+const leastRuns = 2
 
 // Savings compares runs that ended since a time.
 func (c *Controller) Savings(ctx context.Context, since time.Time) (Savings, error) {
@@ -35,51 +25,103 @@ func (c *Controller) Savings(ctx context.Context, since time.Time) (Savings, err
 	}
 	type arms struct{ treated, held record.Stratum }
 	pairs := make(map[record.WorkloadKey]*arms)
+	var order []record.WorkloadKey // sums of floats depend on it
 	for _, s := range strata {
+		if s.Arm == record.Excluded {
+			continue
+		}
 		if pairs[s.WorkloadKey] == nil {
 			pairs[s.WorkloadKey] = &arms{}
+			order = append(order, s.WorkloadKey)
 		}
-		switch s.Arm {
-		case record.Treated:
+		if s.Arm == record.Treated {
 			pairs[s.WorkloadKey].treated = s
-		case record.HeldOut:
+		} else {
 			pairs[s.WorkloadKey].held = s
-		case record.Excluded:
 		}
 	}
-	var sum Savings
-	for _, p := range pairs {
+	settings := c.settings.Load()
+	sum := Savings{Since: since, HoldOut: settings.Live.HoldOut, Factors: epdapi.NewFactors(&settings.Factors)}
+	var gpu, node tally
+	for _, key := range order {
+		p := pairs[key]
+		sum.Treated += p.treated.GPU.Runs
+		sum.HeldOut += p.held.GPU.Runs
 		if p.treated.GPU.Runs == 0 && p.held.GPU.Runs == 0 {
 			continue
 		}
-		if sum.GPU.add(&p.treated.GPU, &p.held.GPU) {
+		if gpu.add(&p.treated.GPU, &p.held.GPU) {
 			sum.Workloads++
 		} else {
 			sum.Alone++
 		}
-		sum.Node.add(&p.treated.Node, &p.held.Node)
+		node.add(&p.treated.Node, &p.held.Node)
 	}
-	sum.GPU.bound()
-	sum.Node.bound()
+	sum.GPU, sum.Node = gpu.saving(), node.saving()
 	return sum, nil
 }
 
-// add counts a workload that has at least two runs in each arm.
-func (s *Saving) add(treated, held *record.EnergyMean) bool {
-	const least = 2
-	if treated.Runs < least || held.Runs < least {
+// tally adds up the differences between the arms of workloads.
+type tally struct {
+	runs, held      int64
+	saved, baseline float64
+	variance        float64 // of saved
+	// weight and spread are Σ w and Σ w²/(n−1) over the terms w of the variance,
+	// with the workload's variance in place of each arm's: that of an arm with two
+	// runs says too little about how far it can be trusted.
+	weight, spread float64
+	missing        int64 // held-out runs of the workload that lacks the fewest; 0: none lacks any
+}
+
+// add counts a workload that has enough runs in each arm.
+func (t *tally) add(treated, held *record.EnergyMean) bool {
+	if treated.Runs < leastRuns || held.Runs < leastRuns {
+		if lack := leastRuns - held.Runs; treated.Runs > 0 && lack > 0 && (t.missing == 0 || lack < t.missing) {
+			t.missing = lack
+		}
 		return false
 	}
 	n := float64(treated.Runs)
-	s.Runs += treated.Runs
-	s.SavedJ += n * (held.MeanJ - treated.MeanJ)
-	s.BaselineJ += n * held.MeanJ
-	s.variance += n * n * (held.VarianceJ2/float64(held.Runs) + treated.VarianceJ2/n)
+	t.runs += treated.Runs
+	t.held += held.Runs
+	t.saved += n * (held.MeanJ - treated.MeanJ)
+	t.baseline += n * held.MeanJ
+	both := (float64(held.Runs-1)*held.VarianceJ2 + (n-1)*treated.VarianceJ2) / float64(held.Runs+treated.Runs-2)
+	for _, arm := range []*record.EnergyMean{held, treated} {
+		runs := float64(arm.Runs)
+		t.variance += n * n * arm.VarianceJ2 / runs
+		w := n * n * both / runs
+		t.weight += w
+		t.spread += w * w / (runs - 1)
+	}
 	return true
 }
 
-func (s *Saving) bound() {
-	const z = 1.96
-	half := z * math.Sqrt(s.variance)
-	s.LowJ, s.HighJ = s.SavedJ-half, s.SavedJ+half
+// saving is the sum with its interval: Student's, with degrees of freedom after
+// Welch and Satterthwaite.
+func (t *tally) saving() epdapi.Saving {
+	s := epdapi.Saving{Runs: t.runs, HeldOut: t.held, SavedJ: t.saved, BaselineJ: t.baseline}
+	half := 0.0
+	if t.variance > 0 {
+		freedom := t.weight * t.weight / t.spread
+		half = distuv.StudentsT{Sigma: 1, Nu: freedom}.Quantile(0.975) * math.Sqrt(t.variance)
+	}
+	s.LowJ, s.HighJ = t.saved-half, t.saved+half
+	s.Needed = t.needed(half)
+	return s
+}
+
+// needed is how many more held-out runs it takes until half the interval is
+// smaller than what was saved, when both arms grow alike: the saving grows with
+// the runs, its error with their root.
+func (t *tally) needed(half float64) int64 {
+	const most = 1e9
+	switch {
+	case t.runs == 0:
+		return t.missing
+	case half < math.Abs(t.saved) || t.saved == 0:
+		return 0
+	}
+	ratio := half / t.saved
+	return int64(math.Ceil(min(most, (ratio*ratio-1)*float64(t.held))))
 }

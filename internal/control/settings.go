@@ -18,6 +18,8 @@ type Settings struct {
 	Objective dvfsmodel.Objective
 	Safety    config.Safety
 	Live      config.Live
+	Factors   config.Factors
+	KeepDays  int // of records; 0: for ever
 	Profiles  *config.Profiles
 	hostW     map[string]dvfsmodel.Watt // by GPU model, of nodes that the configuration names
 }
@@ -25,8 +27,10 @@ type Settings struct {
 // NewSettings takes the settings from a configuration.
 func NewSettings(c *config.Config, version string) *Settings {
 	s := &Settings{
-		Version: version, Objective: c.Objective(), Safety: c.Safety, Live: c.Live.Clone(), Profiles: c.Profiles(),
-		hostW: make(map[string]dvfsmodel.Watt),
+		Version: version, Objective: c.Objective(), Safety: c.Safety, Live: c.Live.Clone(), Factors: c.Factors,
+		KeepDays: c.Records.KeepDays,
+		Profiles: c.Profiles(),
+		hostW:    make(map[string]dvfsmodel.Watt),
 	}
 	for _, class := range c.Cluster().Classes {
 		s.hostW[s.modelName(class.Model)] = class.HostW

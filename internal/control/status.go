@@ -6,12 +6,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/epdapi"
 )
 
 // counters count since the start.
 type counters struct {
 	submissions, badRequests atomic.Int64
+	scripts                  atomic.Int64 // submissions with a script
 	decisions, applied       atomic.Int64
 	heldOut                  atomic.Int64
 	outcomes, outcomeErrors  atomic.Int64
@@ -39,31 +40,7 @@ func (c *counters) decideTook(t time.Duration) {
 }
 
 // Status is how a controller fares. Counts are since its start.
-type Status struct {
-	Cluster        string                 `json:"cluster"`
-	Started        time.Time              `json:"started"`
-	ConfigVersion  string                 `json:"config_version"`
-	Mode           config.Mode            `json:"mode"`
-	Modes          map[string]config.Mode `json:"modes,omitempty"` // by partition
-	HoldOut        float64                `json:"hold_out"`
-	Jobs           int                    `json:"jobs"`    // that are known
-	Tokens         int                    `json:"tokens"`  // of submissions
-	Decided        int                    `json:"decided"` // of runs that didn't end yet
-	Models         int                    `json:"models"`  // in use
-	Submissions    int64                  `json:"submissions"`
-	Decisions      int64                  `json:"decisions"`
-	Applied        int64                  `json:"applied"`
-	HeldOut        int64                  `json:"held_out"`
-	BadRequests    int64                  `json:"bad_requests"`
-	Outcomes       int64                  `json:"outcomes"`
-	OutcomeErrors  int64                  `json:"outcome_errors"`
-	Refits         int64                  `json:"refits"`
-	Retired        int64                  `json:"models_retired"` // their predictions missed
-	Unwritten      int64                  `json:"unwritten"`      // records that wait for the store
-	Lost           int64                  `json:"lost"`           // records that the store refused or that had no room
-	Trouble        string                 `json:"trouble,omitempty"`
-	SlowestDecideS float64                `json:"slowest_decide_s"`
-}
+type Status = epdapi.ControllerStatus
 
 // Status is how the controller fares now. It asks nobody, and so always answers.
 func (c *Controller) Status(context.Context) Status {
@@ -82,6 +59,7 @@ func (c *Controller) Status(context.Context) Status {
 	c.mu.Lock()
 	status.Decided = len(c.decided)
 	c.mu.Unlock()
+	status.Queue, status.Nodes = c.synced.jobs.status(), c.synced.nodes.status()
 	if err := c.writer.trouble(c.options.StoreWait); err != nil {
 		status.Trouble = err.Error()
 	}

@@ -23,6 +23,9 @@ func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.Submi
 	if !s.WantsGPU() {
 		return answer, nil
 	}
+	if s.Script != "" {
+		c.counters.scripts.Add(1)
+	}
 	now := c.options.Clock()
 	wishes := slurm.ParseWishes(string(s.Comment), now)
 	answer.Message = slurm.Hex(slurm.Printable(strings.Join(wishes.Warnings, "; "), maxMessage))

@@ -13,6 +13,7 @@ import (
 
 // table is the clocks of a GPU that may be set, under some settings.
 type table struct {
+	hash   uint64 // tells GPUs with other clocks apart
 	base   dvfsmodel.Base
 	points []dvfsmodel.Point // settings and clocks only
 	pairs  []dvfsmodel.ClockPair
@@ -52,6 +53,7 @@ func (t *tables) get(s *Settings, r *DecideRequest) *table {
 		return found
 	}
 	fresh := newTable(s, r)
+	fresh.hash = key.clocks
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.kept) >= maxTables {

@@ -29,19 +29,40 @@ func (c *Controller) LoadModels(ctx context.Context) error {
 		}
 		byKey[r.WorkloadKey] = &standing{model: m, pinned: strings.HasPrefix(r.Note, pinnedNote)}
 	}
+	out, err := c.options.Store.ModelsOut(ctx, c.options.Cluster)
+	if err != nil {
+		return fmt.Errorf("read the models: %w", err)
+	}
+	for i := range out {
+		note, pinned := strings.CutPrefix(out[i].Note, pinnedNote)
+		if pinned {
+			note = outNote(note)
+		}
+		byKey[out[i].WorkloadKey] = &standing{pinned: pinned, note: note}
+	}
 	c.models.mu.Lock()
 	defer c.models.mu.Unlock()
-	c.models.byKey = byKey
+	c.models.byKey, c.models.loaded = byKey, nil
 	return nil
 }
 
+// outNote says why an administrator left a workload without a model.
+func outNote(why string) string {
+	const note = "an administrator took the model out of use"
+	if why == "" {
+		return note
+	}
+	return note + ": " + why
+}
+
 // UseModel puts a version of a workload's model in use, and keeps later fits
-// from replacing it. Version 0 takes the one in use out.
+// from replacing it. Version 0 takes the one in use out. Both are remembered
+// over restarts.
 func (c *Controller) UseModel(ctx context.Context, key record.WorkloadKey, version int64, note string) error {
 	if err := c.options.Store.UseModel(ctx, key, version, pinnedNote+note); err != nil {
 		return err
 	}
-	return c.chosen(ctx, key)
+	return c.chosen(ctx, key, note)
 }
 
 // RollbackModel puts the version before the one in use into use, as [Controller.UseModel]
@@ -51,21 +72,24 @@ func (c *Controller) RollbackModel(ctx context.Context, key record.WorkloadKey, 
 	if err != nil {
 		return 0, err
 	}
-	return version, c.chosen(ctx, key)
+	return version, c.chosen(ctx, key, note)
 }
 
 // FreeModel lets fits replace a workload's model again.
 func (c *Controller) FreeModel(ctx context.Context, key record.WorkloadKey) error {
-	m := c.models.get(key).model
-	c.models.change(key, func(st *standing) { st.pinned, st.note = false, "" })
-	if m == nil {
-		return nil
+	version := int64(0)
+	if m := c.models.get(key).model; m != nil {
+		version = m.version
 	}
-	return c.options.Store.UseModel(ctx, key, m.version, "")
+	if err := c.options.Store.UseModel(ctx, key, version, ""); err != nil {
+		return err
+	}
+	c.models.change(key, func(st *standing) { st.pinned, st.note = false, "" })
+	return nil
 }
 
 // chosen takes over what an administrator chose in the store.
-func (c *Controller) chosen(ctx context.Context, key record.WorkloadKey) error {
+func (c *Controller) chosen(ctx context.Context, key record.WorkloadKey, note string) error {
 	all, err := c.options.Store.Models(ctx, key)
 	if err != nil {
 		return err
@@ -81,7 +105,7 @@ func (c *Controller) chosen(ctx context.Context, key record.WorkloadKey) error {
 	c.models.change(key, func(st *standing) {
 		*st = standing{model: use, pinned: true}
 		if use == nil {
-			st.note = "an administrator took the model out of use"
+			st.note = outNote(note)
 		}
 	})
 	return nil

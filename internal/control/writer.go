@@ -20,9 +20,10 @@ type writer struct {
 	log     *slog.Logger
 	queue   chan entry
 	pending gauge
-	waiting atomic.Int64 // entries not yet written
-	oldest  atomic.Int64 // when the store last answered, or the queue stopped being empty: since began
-	failed  atomic.Pointer[error]
+	waiting atomic.Int64          // entries not yet written
+	oldest  atomic.Int64          // when the store last answered, or the queue stopped being empty: since began
+	failed  atomic.Pointer[error] // why the last write failed; nil: it didn't
+	broken  atomic.Bool           // it failed for good: the database is damaged
 	lost    atomic.Int64
 }
 
@@ -76,9 +77,14 @@ func (w *writer) done(e *entry) {
 	w.pending.done()
 }
 
-// trouble says why records aren't being written: nothing was for longer than
-// the bound, though something waits.
+// trouble says why records aren't being written: the last write failed for
+// good, or nothing was written for longer than the bound, though something waits.
 func (w *writer) trouble(bound time.Duration) error {
+	if w.broken.Load() {
+		if why := w.failed.Load(); why != nil {
+			return *why
+		}
+	}
 	if w.waiting.Load() == 0 {
 		return nil
 	}
@@ -125,11 +131,15 @@ func (w *writer) write(ctx context.Context, e *entry) {
 		case err == nil:
 			w.tick()
 			w.failed.Store(nil)
+			w.broken.Store(false)
 			return
 		case !errors.Is(err, store.ErrBusy) && !errors.Is(err, store.ErrFull):
-			w.failed.Store(&err)
 			w.lost.Add(1)
 			w.log.Error("a decision can't be stored", "error", err)
+			if !errors.Is(err, record.ErrInvalid) { // that is about this one alone
+				w.failed.Store(&err)
+				w.broken.Store(true)
+			}
 			return
 		}
 		w.failed.Store(&err)

@@ -12,65 +12,67 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/agent"
+	"github.com/epplan/epplan/internal/control"
 	"github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/internal/spool"
+	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
 
 // judge is a controller that decides the same for all.
 type judge struct {
-	mu       sync.Mutex
-	decision daemon.Decision
-	refuse   error         // of Decide
-	wait     time.Duration // before it answers
-	full     error         // of Record
-	kept     map[string]agent.Closed
-	ends     []slurm.JobID // without a start
-	asked    []daemon.Question
+	mu      sync.Mutex
+	setting agent.Setting // zero: default clocks
+	reason  string
+	refuse  error         // of Decide
+	wait    time.Duration // before it answers
+	full    error         // of Record
+	kept    map[string]record.Outcome
+	ends    []int64 // without a start
+	outlook control.Outlook
 }
 
-func (j *judge) Decide(ctx context.Context, q *daemon.Question) (daemon.Decision, error) {
+func (j *judge) Decide(ctx context.Context, _ *control.DecideRequest) (control.Decision, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.asked = append(j.asked, *q)
 	if j.wait > 0 {
 		timer := time.NewTimer(j.wait)
 		defer timer.Stop()
 		select {
 		case <-ctx.Done():
-			return daemon.Decision{}, ctx.Err()
+			return control.Decision{}, ctx.Err()
 		case <-timer.C:
 		}
 	}
-	return j.decision, j.refuse
+	return control.Decision{
+		Mode: config.Enforce, Apply: j.setting != agent.Setting{}, Core: j.setting.Core, Mem: j.setting.Mem, Reason: j.reason,
+	}, j.refuse
 }
 
-func (j *judge) Record(_ context.Context, c *agent.Closed, _ slurm.State) error {
+func (j *judge) Record(_ context.Context, o *record.Outcome) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.full != nil {
+	switch {
+	case j.full != nil:
 		return j.full
+	case o.Unmatched:
+		j.ends = append(j.ends, o.JobID)
+		return nil
+	case j.kept == nil:
+		j.kept = make(map[string]record.Outcome)
 	}
-	if j.kept == nil {
-		j.kept = make(map[string]agent.Closed)
-	}
-	j.kept[c.Run.ID] = *c
+	j.kept[o.RunID] = *o
 	return nil
 }
 
-func (j *judge) Unmatched(_ context.Context, e *slurm.HookEvent, _ string) error {
+func (j *judge) Outlook(context.Context, control.OutlookRequest) (control.Outlook, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.ends = append(j.ends, e.Job)
-	return nil
-}
-
-func (j *judge) Totals(context.Context) (epdapi.Totals, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return epdapi.Totals{Outcomes: int64(len(j.kept))}, nil
+	return j.outlook, nil
 }
 
 func (j *judge) count() int {
@@ -122,8 +124,13 @@ func open(t *testing.T, dir, spec, faults string, j *judge) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := daemon.New(daemon.Options{
-		Version: "test", Role: "both", Node: "n1", Controller: j,
+	outbox, err := spool.Open(filepath.Join(dir, "spool"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	access := &daemon.Access{}
+	d := daemon.NewNode(daemon.Options{
+		Version: "test", Role: "both", Node: "n1", Controller: j, Spool: outbox, Access: access,
 		Agent: agent.New(agent.Options{Journal: journal, Runs: runs, Library: library, Boot: "boot"}),
 	})
 	socket := filepath.Join(dir, "epd.sock")
@@ -134,8 +141,10 @@ func open(t *testing.T, dir, spec, faults string, j *judge) *house {
 	ctx, cancel := context.WithCancel(context.Background())
 	d.Start(ctx)
 	var group sync.WaitGroup
+	mux := http.NewServeMux()
+	d.Routes(mux)
 	group.Go(func() {
-		if err := d.Serve(ctx, l); err != nil {
+		if err := daemon.Serve(ctx, l, mux); err != nil {
 			t.Errorf("serve: %v", err)
 		}
 	})
@@ -189,9 +198,9 @@ func eventually(t *testing.T, what string, done func() bool) {
 func TestAPrologLocksTheGPUsThatSlurmGaveAndTheEpilogRecordsTheRun(t *testing.T) {
 	j := &judge{}
 	h := open(t, t.TempDir(), "sim:4,minor=reverse", "", j)
-	j.decision = daemon.Decision{Setting: slow(t, h.sims[0]), Reason: "cheapest"}
+	j.setting, j.reason = slow(t, h.sims[0]), "cheapest"
 	answer := h.hook(t, slurm.Prolog, 7, 0, 2)
-	if !answer.Applied || answer.Reason != "cheapest" {
+	if !answer.Applied || answer.Reason != "enforce: cheapest" {
 		t.Fatalf("answer %+v", answer)
 	}
 	// Positions are those of the device files, which count the other way here.
@@ -216,7 +225,7 @@ func TestAPrologLocksTheGPUsThatSlurmGaveAndTheEpilogRecordsTheRun(t *testing.T)
 	eventually(t, "the outcome is recorded", func() bool { return j.count() == 1 })
 	eventually(t, "the run is forgotten", func() bool {
 		s, err := h.client.Status(context.Background())
-		return err == nil && len(s.Runs) == 0 && s.Totals.Outcomes == 1
+		return err == nil && len(s.Runs) == 0
 	})
 }
 
@@ -228,7 +237,7 @@ func TestAControllerThatFailsOrHangsLeavesDefaultClocks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := open(t, t.TempDir(), "sim", "", j)
-			j.decision = daemon.Decision{Setting: slow(t, h.sims[0])}
+			j.setting = slow(t, h.sims[0])
 			begin := time.Now()
 			if answer := h.hook(t, slurm.Prolog, 1, 0); answer.Applied || h.core(t, 0) != 0 {
 				t.Errorf("answer %+v, core %v", answer, h.core(t, 0))
@@ -260,7 +269,7 @@ func TestOutcomesWaitWhileTheStoreFailsAlsoOverARestart(t *testing.T) {
 func TestStoppingGivesClocksBackAndStartingToo(t *testing.T) {
 	j, dir := &judge{}, t.TempDir()
 	h := open(t, dir, "sim:2", "", j)
-	j.decision = daemon.Decision{Setting: slow(t, h.sims[0])}
+	j.setting = slow(t, h.sims[0])
 	h.hook(t, slurm.Prolog, 1, 0)
 	if h.core(t, 0) == 0 {
 		t.Fatal("not locked")
@@ -281,7 +290,7 @@ func TestStoppingGivesClocksBackAndStartingToo(t *testing.T) {
 func TestRestoreGivesEveryClockBack(t *testing.T) {
 	j := &judge{}
 	h := open(t, t.TempDir(), "sim:2", "", j)
-	j.decision = daemon.Decision{Setting: slow(t, h.sims[0])}
+	j.setting = slow(t, h.sims[0])
 	h.hook(t, slurm.Prolog, 1, 0, 1)
 	answer, err := h.client.Restore(context.Background(), &epdapi.RestoreRequest{})
 	if err != nil || !answer.Clean || h.core(t, 0) != 0 || h.core(t, 1) != 0 {
@@ -295,7 +304,7 @@ func TestDriversThatFailLeaveTheJobAlone(t *testing.T) {
 			t.Parallel()
 			j := &judge{}
 			h := open(t, t.TempDir(), "sim", faults, j)
-			j.decision = daemon.Decision{Setting: agent.Setting{Core: 945}}
+			j.setting = agent.Setting{Core: 945}
 			begin := time.Now()
 			if answer := h.hook(t, slurm.Prolog, 1, 0); answer.Applied {
 				t.Errorf("answer %+v", answer)
@@ -388,7 +397,7 @@ func TestAnEndWithoutAStartIsKeptApart(t *testing.T) {
 func TestAReloadOfTheDriverCostsNoLaterJobItsClocks(t *testing.T) {
 	j := &judge{}
 	h := open(t, t.TempDir(), "sim", "", j)
-	j.decision = daemon.Decision{Setting: slow(t, h.sims[0])}
+	j.setting = slow(t, h.sims[0])
 	for job := range slurm.JobID(3) {
 		if err := h.sims[0].Suffer(gpu.FaultReload); err != nil {
 			t.Fatal(err)

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/agent"
+	"github.com/epplan/epplan/internal/control"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -17,7 +19,7 @@ const decideBound = 600 * time.Millisecond
 
 // prolog opens a run on the GPUs that Slurm gave the job, and locks their
 // clocks if that was decided. It always has an answer.
-func (d *Daemon) prolog(ctx context.Context, e *slurm.HookEvent) slurm.HookAnswer {
+func (d *Node) prolog(ctx context.Context, e *slurm.HookEvent) slurm.HookAnswer {
 	switch {
 	case !e.GPUsKnown || len(e.GPUs)+len(e.MIG) == 0:
 		return answer(false, "", "no GPUs: nothing to do")
@@ -47,7 +49,7 @@ func (d *Daemon) prolog(ctx context.Context, e *slurm.HookEvent) slurm.HookAnswe
 
 // choose asks the controller for the run's setting; without an answer it stays
 // at default clocks.
-func (d *Daemon) choose(ctx context.Context, e *slurm.HookEvent, gpus []gpu.Identity, run *agent.Run) (reason string) {
+func (d *Node) choose(ctx context.Context, e *slurm.HookEvent, gpus []gpu.Identity, run *agent.Run) (reason string) {
 	ctx, cancel := context.WithTimeout(ctx, decideBound)
 	defer cancel()
 	table, err := d.options.Agent.Clocks(gpus[0].UUID)
@@ -55,25 +57,45 @@ func (d *Daemon) choose(ctx context.Context, e *slurm.HookEvent, gpus []gpu.Iden
 		d.trouble(fmt.Errorf("job %d: %w", e.Job, err))
 		return "the GPU doesn't tell its clocks"
 	}
-	q := Question{Event: e, RunID: run.ID, Model: gpus[0].Model, Clocks: table, GPUs: len(gpus), Shared: d.shared(run.GPUs)}
 	for _, id := range gpus[1:] {
-		if id.Model != q.Model {
+		if id.Model != gpus[0].Model {
 			return "GPUs of several models"
 		}
 	}
-	decision, err := d.options.Controller.Decide(ctx, &q)
+	decision, err := d.options.Controller.Decide(ctx, &control.DecideRequest{
+		Job: e.Job, Node: e.Node, RunID: run.ID, GPUModel: gpus[0].Model, GPUs: len(gpus), Shared: d.shared(run.GPUs),
+		Clocks: groups(&table), UID: e.UID, User: e.User, Partition: e.Partition, Comment: e.Comment,
+	})
 	if err != nil {
 		d.trouble(fmt.Errorf("job %d: decide: %w", e.Job, err))
 		return "no decision: default clocks"
 	}
-	run.Setting, run.Wish, run.Limit, run.Upper = decision.Setting, decision.Wish, decision.Limit, decision.Upper
-	return decision.Reason
+	run.Wish = agent.Wish{OptOut: decision.Wish.OptOut, Fixed: decision.Wish.Fixed}
+	run.Limit, run.Upper = seconds(decision.LimitS), seconds(decision.Upper)
+	if decision.Apply {
+		run.Setting = agent.Setting{Core: decision.Core, Mem: decision.Mem}
+	}
+	return fmt.Sprintf("%s: %s", decision.Mode, decision.Reason)
+}
+
+func groups(table *gpu.Clocks) []control.ClockGroup {
+	list := make([]control.ClockGroup, len(table.Mem))
+	for i, mem := range table.Mem {
+		list[i] = control.ClockGroup{Mem: mem, Core: table.Core[i]}
+	}
+	return list
+}
+
+// seconds is a time that may be unknown; 0 then.
+func seconds(n record.Number) time.Duration {
+	const longest = 100 * 365 * 24 * 3600.0
+	return time.Duration(min(max(n.Or(0), 0), longest) * float64(time.Second))
 }
 
 // shared tells whether others may be on the GPUs: a run that is open, or MPS.
 // What can't be asked counts as not shared; the agent asks again before it
 // locks.
-func (d *Daemon) shared(uuids []string) bool {
+func (d *Node) shared(uuids []string) bool {
 	state := d.options.Agent.State()
 	for _, uuid := range uuids {
 		for i := range state.Runs {
@@ -90,10 +112,17 @@ func (d *Daemon) shared(uuids []string) bool {
 
 // epilog closes the run of a job on this node and gives its clocks back. The
 // GPUs are those that the Prolog noted: Slurm doesn't always say them again.
-func (d *Daemon) epilog(ctx context.Context, e *slurm.HookEvent) slurm.HookAnswer {
+func (d *Node) epilog(ctx context.Context, e *slurm.HookEvent) slurm.HookAnswer {
+	key := runOf{uint32(e.Job), e.Node}
+	d.mu.Lock()
+	d.exits[key] = exitOf(e) // first: the run may be delivered as soon as it ended
+	d.mu.Unlock()
 	closed, err := d.options.Agent.End(ctx, uint32(e.Job), e.Node)
 	switch {
 	case errors.Is(err, agent.ErrNoRun):
+		d.mu.Lock()
+		delete(d.exits, key)
+		d.mu.Unlock()
 		if len(e.GPUs) == 0 {
 			return answer(false, "", "no run of the job is open")
 		}
@@ -104,23 +133,12 @@ func (d *Daemon) epilog(ctx context.Context, e *slurm.HookEvent) slurm.HookAnswe
 	case err != nil:
 		d.trouble(fmt.Errorf("job %d: %w", e.Job, err))
 	}
-	d.mu.Lock()
-	d.exits[closed.Run.ID] = exitOf(e)
-	d.mu.Unlock()
 	go d.Deliver(context.WithoutCancel(ctx))
 	return answer(false, closed.Run.ID, closed.HandsOff)
 }
 
 func answer(applied bool, run, reason string) slurm.HookAnswer {
 	return slurm.HookAnswer{Version: slurm.ProtocolVersion, Applied: applied, Run: slurm.Hex(run), Reason: slurm.Hex(reason)}
-}
-
-func (d *Daemon) unmatched(ctx context.Context, e *slurm.HookEvent, run string) {
-	ctx, cancel := context.WithTimeout(ctx, recordBound)
-	defer cancel()
-	if err := d.options.Controller.Unmatched(ctx, e, run); err != nil {
-		d.trouble(fmt.Errorf("job %d: an end without a start is not recorded: %w", e.Job, err))
-	}
 }
 
 // exitOf is how a job ended by the status that its Epilog is told. Status 0

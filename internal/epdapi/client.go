@@ -9,6 +9,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
+	"strings"
+	"time"
 
 	"github.com/epplan/epplan/slurm"
 )
@@ -16,19 +19,53 @@ import (
 // ErrUnreachable tells that nobody answers at the socket.
 var ErrUnreachable = errors.New("can't reach epd")
 
-// Client asks an epd.
-type Client struct {
-	socket string
-	http   http.Client
+// RefusedError is the answer of an epd that wouldn't or couldn't do what was
+// asked.
+type RefusedError struct {
+	Path   string
+	Status int    // of HTTP
+	Fault  Fault  // what it said; empty texts: nothing that makes sense
+	answer string // the status in words
 }
 
-// New is a client of the epd that listens at a socket.
-func New(socket string) *Client {
+// Error says what epd said, as one line.
+func (e *RefusedError) Error() string {
+	if e.Fault.Error == "" {
+		return fmt.Sprintf("%s: epd answers %s", e.Path, slurm.Printable(e.answer, 80))
+	}
+	return fmt.Sprintf("%s: epd refuses: %s", e.Path, slurm.Printable(e.Fault.Error, 400))
+}
+
+// Client asks an epd.
+type Client struct {
+	sockets []string
+	http    http.Client
+}
+
+// New is a client of the epd that listens at a socket, or at the first of
+// several at which somebody listens that talks to this user.
+func New(sockets ...string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
-		return d.DialContext(ctx, "unix", socket)
+		var failed error
+		for _, path := range sockets {
+			c, err := d.DialContext(ctx, "unix", path)
+			if err == nil {
+				return c, nil
+			}
+			failed = errors.Join(failed, err)
+		}
+		return nil, failed
 	}
-	return &Client{socket: socket, http: http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
+	return &Client{sockets: sockets, http: http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
+}
+
+// unreachable names the sockets that were tried.
+func (c *Client) unreachable(err error) error {
+	if len(c.sockets) > 1 {
+		return fmt.Errorf("%w at any of %s", ErrUnreachable, strings.Join(c.sockets, ", "))
+	}
+	return fmt.Errorf("%w at %s: %w", ErrUnreachable, strings.Join(c.sockets, ""), err)
 }
 
 // Hook tells of a Prolog or an Epilog.
@@ -44,17 +81,71 @@ func (c *Client) Hook(ctx context.Context, e *slurm.HookEvent) (slurm.HookAnswer
 
 // Status asks what the epd is doing.
 func (c *Client) Status(ctx context.Context) (*Status, error) {
-	var s Status
-	if err := c.call(ctx, http.MethodGet, PathStatus, nil, &s); err != nil {
-		return nil, err
-	}
-	return &s, nil
+	return get[Status](ctx, c, PathStatus, nil)
 }
 
 // Restore gives clocks back.
 func (c *Client) Restore(ctx context.Context, r *RestoreRequest) (*RestoreAnswer, error) {
 	var answer RestoreAnswer
 	if err := c.call(ctx, http.MethodPost, PathRestore, r, &answer); err != nil {
+		return nil, err
+	}
+	return &answer, nil
+}
+
+// Jobs lists jobs; the query is that of the path.
+func (c *Client) Jobs(ctx context.Context, query url.Values) (*JobPage, error) {
+	return get[JobPage](ctx, c, PathJobs, query)
+}
+
+// Job tells everything that is known of a job.
+func (c *Client) Job(ctx context.Context, id slurm.JobID) (*JobView, error) {
+	return get[JobView](ctx, c, PathJobs+"/"+id.String(), nil)
+}
+
+// Savings asks what runs saved that ended since a time; the zero time: ever.
+func (c *Client) Savings(ctx context.Context, since time.Time) (*Savings, error) {
+	query := url.Values{}
+	if !since.IsZero() {
+		query.Set("since", since.UTC().Format(time.RFC3339))
+	}
+	return get[Savings](ctx, c, PathSavings, query)
+}
+
+// Queue asks for Slurm's queue.
+func (c *Client) Queue(ctx context.Context) (*Queue, error) {
+	return get[Queue](ctx, c, PathQueue, nil)
+}
+
+// Estimate asks what a submission would take, on one GPU model or, if that is
+// empty, on all.
+func (c *Client) Estimate(ctx context.Context, s *slurm.Submission, gpuModel string) (*Estimate, error) {
+	path := PathEstimate
+	if gpuModel != "" {
+		path += "?" + url.Values{"gpu_model": {gpuModel}}.Encode()
+	}
+	var answer Estimate
+	if err := c.call(ctx, http.MethodPost, path, s, &answer); err != nil {
+		return nil, err
+	}
+	return &answer, nil
+}
+
+// Reload has the configuration read again.
+func (c *Client) Reload(ctx context.Context) (*Reloaded, error) {
+	var answer Reloaded
+	if err := c.call(ctx, http.MethodPost, PathReload, nil, &answer); err != nil {
+		return nil, err
+	}
+	return &answer, nil
+}
+
+func get[T any](ctx context.Context, c *Client, path string, query url.Values) (*T, error) {
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	var answer T
+	if err := c.call(ctx, http.MethodGet, path, nil, &answer); err != nil {
 		return nil, err
 	}
 	return &answer, nil
@@ -77,28 +168,24 @@ func (c *Client) call(ctx context.Context, method, path string, message, answer 
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return fmt.Errorf("%w at %s: %w", ErrUnreachable, c.socket, err)
+		return c.unreachable(err)
 	}
 	defer response.Body.Close() //nolint:errcheck // nothing was written
 	data, err := io.ReadAll(io.LimitReader(response.Body, MaxMessage+1))
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w at %s: %w", ErrUnreachable, c.socket, err)
+		return c.unreachable(err)
 	case len(data) > MaxMessage:
 		return fmt.Errorf("%s: the answer has more than %d bytes", path, MaxMessage)
 	case response.StatusCode != http.StatusOK:
-		return refusal(path, response.Status, data)
+		refused := &RefusedError{Path: path, Status: response.StatusCode, answer: response.Status}
+		if err := json.Unmarshal(data, &refused.Fault); err != nil {
+			refused.Fault = Fault{}
+		}
+		return refused
 	}
 	if err := json.Unmarshal(data, answer); err != nil {
 		return fmt.Errorf("%s: the answer makes no sense: %w", path, err)
 	}
 	return nil
-}
-
-func refusal(path, status string, data []byte) error {
-	var f Fault
-	if err := json.Unmarshal(data, &f); err != nil || f.Error == "" {
-		return fmt.Errorf("%s: epd answers %s", path, slurm.Printable(status, 80))
-	}
-	return fmt.Errorf("%s: epd refuses: %s", path, slurm.Printable(f.Error, 400))
 }

@@ -2,8 +2,15 @@ package epdapi
 
 import "time"
 
-// DefaultSocket is where epd listens unless told otherwise.
-const DefaultSocket = "/run/epplan/epd.sock"
+// Where epd listens unless told otherwise.
+const (
+	// AgentSocket is that of the agent on a node, for root: hooks and restoring.
+	AgentSocket = "/run/epplan/agent.sock"
+	// ControllerSocket is that of the controller, for root and Slurm's user.
+	ControllerSocket = "/run/epplan/controller.sock"
+	// PublicSocket is the controller's for everybody: the kernel says who asks.
+	PublicSocket = "/run/epplan/submit.sock"
+)
 
 // Paths of the interface. Hooks and restoring are for root alone.
 const (
@@ -11,11 +18,17 @@ const (
 	PathEpilog  = "/v1/epilog"
 	PathRestore = "/v1/restore"
 	PathStatus  = "/v1/status"
-	PathSubmit  = "/v1/submit" // at a socket of its own
+
+	PathSubmit   = "/v1/submit"
+	PathJobs     = "/v1/jobs"
+	PathSavings  = "/v1/savings"
+	PathEstimate = "/v1/estimate"
+	PathQueue    = "/v1/queue"
+	PathReload   = "/v1/reload"
 )
 
 // MaxMessage bounds an answer, bytes.
-const MaxMessage = 8 << 20
+const MaxMessage = 32 << 20
 
 // Status is what an epd is doing.
 type Status struct {
@@ -29,8 +42,11 @@ type Status struct {
 	Unrecorded int `json:"unrecorded"`
 	// Totals count what the controller did since its start; nil where it
 	// can't be asked.
-	Totals   *Totals   `json:"totals,omitempty"`
-	Troubles []Trouble `json:"troubles"` // the latest ones, oldest first
+	Totals *Totals `json:"totals,omitempty"`
+	// Controller is how the controller fares; nil where it isn't this process
+	// and can't be asked.
+	Controller *ControllerStatus `json:"controller,omitempty"`
+	Troubles   []Trouble         `json:"troubles"` // the latest ones, oldest first
 }
 
 // Totals count what a controller did.
@@ -98,4 +114,13 @@ type RestoredGPU struct {
 // Fault is the answer to a request that failed.
 type Fault struct {
 	Error string `json:"error"`
+	// Faults are what is wrong with a configuration, each with file, line and
+	// column.
+	Faults []string `json:"faults,omitempty"`
+}
+
+// Reloaded is the answer to a reload.
+type Reloaded struct {
+	Version string `json:"version"` // of the configuration in force
+	Before  string `json:"before"`  // of the one that was
 }

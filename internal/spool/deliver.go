@@ -23,7 +23,8 @@ type Aside struct {
 // Deliver hands the entries to send, oldest first, and removes each after send
 // returns nil: that is the acknowledgement. It stops at the first error of
 // send, except that an entry refused with ErrRejected is moved aside, as is one
-// that is damaged. Entries that are added meanwhile wait for the next delivery.
+// that is damaged, and that one for which it is too early, ErrLater, stays and
+// holds up no other. Entries that are added meanwhile wait for the next delivery.
 func (s *Spool) Deliver(ctx context.Context, send func(ctx context.Context, id string, body []byte) error) (Report, error) {
 	s.delivering.Lock()
 	defer s.delivering.Unlock()
@@ -60,6 +61,8 @@ func (s *Spool) deliver(
 	case err == nil:
 		report.Delivered++
 		return s.remove(e)
+	case errors.Is(err, ErrLater):
+		return nil
 	case errors.Is(err, errDamaged), errors.Is(err, ErrRejected):
 		report.Aside = append(report.Aside, Aside{ID: e.id, Reason: err})
 		return s.setAside(e)

@@ -23,6 +23,9 @@ var (
 	// ErrRejected is what a receiver wraps to refuse an entry for good: it is
 	// moved aside instead of being delivered again.
 	ErrRejected = errors.New("rejected")
+	// ErrLater is what a receiver wraps when it can't take an entry yet but may
+	// take others.
+	ErrLater = errors.New("too early")
 )
 
 const (

@@ -5,101 +5,81 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
+	"github.com/epplan/epplan/internal/control"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/internal/spool"
+	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
 
 // Controller decides and records. Its methods keep to their context's time.
 type Controller interface {
 	// Decide chooses clocks for a run that is about to start.
-	Decide(ctx context.Context, q *Question) (Decision, error)
-	// Record keeps what became of a run. Recording a run twice keeps it once.
-	// The state is how its job ended, as far as the Epilog knew; empty: it
-	// didn't.
-	Record(ctx context.Context, c *agent.Closed, exit slurm.State) error
-	// Unmatched keeps that a job ended here whose start wasn't seen.
-	Unmatched(ctx context.Context, e *slurm.HookEvent, run string) error
-	// Totals count what was done since the start.
-	Totals(ctx context.Context) (epdapi.Totals, error)
+	Decide(ctx context.Context, r *control.DecideRequest) (control.Decision, error)
+	// Record keeps what became of a run, once however often it is told. The
+	// error is [control.ErrNotYet] when more must be known first, or
+	// [ErrRefused].
+	Record(ctx context.Context, o *record.Outcome) error
+	// Outlook is what is known by now of a run that isn't over.
+	Outlook(ctx context.Context, r control.OutlookRequest) (control.Outlook, error)
 }
-
-// ErrNotYet tells that an outcome can't be recorded before more is known.
-var ErrNotYet = errors.New("not yet")
 
 // ErrRefused tells that an outcome will never be recorded as it is.
 var ErrRefused = errors.New("refused for good")
 
-// Question is a run that is about to start on this node.
-type Question struct {
-	Event  *slurm.HookEvent
-	RunID  string
-	Model  string     // GPU model
-	Clocks gpu.Clocks // that its GPUs support
-	GPUs   int
-	Shared bool // others may be on its GPUs
-}
-
-// Decision is the answer.
-type Decision struct {
-	Setting agent.Setting // zero: default clocks
-	Wish    agent.Wish
-	Limit   time.Duration // wall time of the job; 0: not known
-	Upper   time.Duration // what the run takes at most at the setting; 0: not known
-	Reason  string
-}
-
-// Options are what a daemon joins.
+// Options are what an agent's daemon joins.
 type Options struct {
 	Version, Role, Node string
 
 	Agent      *agent.Agent
 	Controller Controller
-	// Records answers submissions and what is asked about jobs, models and
-	// savings; nil: nobody does.
-	Records http.Handler
+	// Spool holds outcomes until the controller has them.
+	Spool *spool.Spool
+	// Control is the controller if it runs in this process, for the status and
+	// for people's questions at the same socket; nil: it runs elsewhere.
+	Control *control.Controller
 	// Order is the GPUs' UUIDs as gres.conf lists them, by position. Nil means
 	// the order of their device files.
 	Order []string
-	// Allowed are the uids, beside root and the daemon's own, that may call
-	// hooks and restore.
-	Allowed []uint32
-	Log     *slog.Logger
-	// Job tells whether a job still exists, for the sweep; nil: not known.
-	Job agent.Probe
+	// Access tells who may ask.
+	Access *Access
+	Log    *slog.Logger
+	// Slurm tells whether Slurm can be asked about jobs, through the
+	// controller. Without it runs end by their Epilogs and processes alone.
+	Slurm bool
 }
 
-// Daemon is epd on one machine.
-type Daemon struct {
+// Node is epd on a machine with GPUs.
+type Node struct {
 	options Options
 	started time.Time
+	hand    sync.Mutex // one delivery of outcomes at a time
 
 	mu       sync.Mutex
 	troubles []epdapi.Trouble
-	exits    map[string]slurm.State // by run, until it is recorded
-	hand     sync.Mutex             // one delivery of outcomes at a time
+	exits    map[runOf]slurm.State // as their Epilogs know, until the outcomes are in the spool
 }
 
-// New makes a daemon; [Daemon.Start] comes next.
-func New(o Options) *Daemon {
+// NewNode makes an agent's daemon; [Node.Start] comes next.
+func NewNode(o Options) *Node {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Daemon{options: o, started: time.Now(), exits: make(map[string]slurm.State)}
+	return &Node{options: o, started: time.Now(), exits: make(map[runOf]slurm.State)}
 }
 
 // maxTroubles is how many of the latest troubles are shown.
 const maxTroubles = 20
 
 // trouble notes what went wrong, for the log and for people who ask.
-func (d *Daemon) trouble(err error) {
+func (d *Node) trouble(err error) {
 	if err == nil {
 		return
 	}
@@ -115,7 +95,7 @@ func (d *Daemon) trouble(err error) {
 
 // Start finds the GPUs and gives back every clock that is still held from
 // before. The daemon works whatever goes wrong here, with what there is.
-func (d *Daemon) Start(ctx context.Context) {
+func (d *Node) Start(ctx context.Context) {
 	report, err := d.options.Agent.Start(ctx)
 	d.trouble(errors.Join(err, report.Err()))
 	for _, note := range report.Notes {
@@ -128,7 +108,7 @@ func (d *Daemon) Start(ctx context.Context) {
 
 // at is the GPUs at positions of gres.conf's list: that of the options, or the
 // order of the device files.
-func (d *Daemon) at(positions []int) ([]gpu.Identity, error) {
+func (d *Node) at(positions []int) ([]gpu.Identity, error) {
 	all := d.options.Agent.GPUs()
 	slices.SortFunc(all, func(a, b gpu.Identity) int { return a.Minor - b.Minor })
 	found := make([]gpu.Identity, 0, len(positions))
@@ -148,20 +128,17 @@ func (d *Daemon) at(positions []int) ([]gpu.Identity, error) {
 	return found, nil
 }
 
-// How often outcomes that couldn't be recorded are offered again, and how long
-// one may take.
-const (
-	deliverEvery = 5 * time.Second
-	recordBound  = 5 * time.Second
-)
+// deliverEvery is how often outcomes that couldn't be recorded are offered
+// again.
+const deliverEvery = 5 * time.Second
 
 // Run watches the runs and delivers outcomes until the context ends; then it
 // gives all clocks back.
-func (d *Daemon) Run(ctx context.Context) {
+func (d *Node) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	group.Go(func() {
 		d.options.Agent.Watch(ctx, agent.Watcher{
-			Outlook:   func(context.Context, agent.Run) (agent.Outlook, error) { return agent.Outlook{}, nil },
+			Outlook:   d.outlook,
 			Slurm:     d.job,
 			Processes: d.processes,
 			Closed:    func(agent.Closed) { d.Deliver(ctx) },
@@ -191,16 +168,49 @@ func (d *Daemon) Run(ctx context.Context) {
 // restoreBound is how long giving back all clocks may take.
 const restoreBound = 10 * time.Second
 
-func (d *Daemon) job(ctx context.Context, r agent.Run) (agent.Life, error) {
-	if d.options.Job == nil {
+// outlook asks the controller for a run's limit and upper run time.
+func (d *Node) outlook(ctx context.Context, r agent.Run) (agent.Outlook, error) {
+	if !d.options.Slurm {
+		return agent.Outlook{}, nil
+	}
+	now, err := d.ask(ctx, &r)
+	if err != nil {
+		return agent.Outlook{}, err
+	}
+	return agent.Outlook{Limit: seconds(now.LimitS), Upper: seconds(now.UpperS)}, nil
+}
+
+// job asks the controller whether a run's job is still there.
+func (d *Node) job(ctx context.Context, r agent.Run) (agent.Life, error) {
+	if !d.options.Slurm {
 		return agent.LifeUnknown, nil
 	}
-	return d.options.Job(ctx, r)
+	now, err := d.ask(ctx, &r)
+	if err != nil {
+		return agent.LifeUnknown, err
+	}
+	switch now.Life {
+	case control.Alive:
+		return agent.LifeAlive, nil
+	case control.Gone:
+		return agent.LifeGone, nil
+	case control.Unknown:
+	}
+	return agent.LifeUnknown, nil
 }
+
+func (d *Node) ask(ctx context.Context, r *agent.Run) (control.Outlook, error) {
+	ctx, cancel := context.WithTimeout(ctx, askBound)
+	defer cancel()
+	return d.options.Controller.Outlook(ctx, control.OutlookRequest{Job: slurm.JobID(r.Job), Node: r.Node, RunID: r.ID})
+}
+
+// askBound is how long one question about a run may take.
+const askBound = 2 * time.Second
 
 // processes tells whether anything runs on a run's GPUs. Nothing there is no
 // proof while GPUs can't be asked.
-func (d *Daemon) processes(_ context.Context, r agent.Run) (agent.Life, error) {
+func (d *Node) processes(_ context.Context, r agent.Run) (agent.Life, error) {
 	for _, uuid := range r.GPUs {
 		pids, err := agent.Ask(d.options.Agent, uuid, gpu.Device.Processes)
 		if err != nil {
@@ -213,40 +223,8 @@ func (d *Daemon) processes(_ context.Context, r agent.Run) (agent.Life, error) {
 	return agent.LifeGone, nil
 }
 
-// Deliver offers the outcomes that wait to the controller. One goes from the
-// node's files only when the controller has it.
-func (d *Daemon) Deliver(ctx context.Context) {
-	d.hand.Lock()
-	defer d.hand.Unlock()
-	for _, closed := range d.options.Agent.Ended() {
-		bound, cancel := context.WithTimeout(ctx, recordBound)
-		err := d.options.Controller.Record(bound, &closed, d.exit(closed.Run.ID))
-		cancel()
-		if errors.Is(err, ErrNotYet) {
-			continue
-		}
-		switch {
-		case errors.Is(err, ErrRefused):
-			d.trouble(fmt.Errorf("run %s of job %d is not recorded: %w", closed.Run.ID, closed.Run.Job, err))
-		case err != nil:
-			d.trouble(fmt.Errorf("record run %s of job %d, will try again: %w", closed.Run.ID, closed.Run.Job, err))
-			return
-		}
-		d.trouble(d.options.Agent.Forget(closed.Run.ID))
-		d.mu.Lock()
-		delete(d.exits, closed.Run.ID)
-		d.mu.Unlock()
-	}
-}
-
-func (d *Daemon) exit(run string) slurm.State {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.exits[run]
-}
-
 // Status is what the daemon is doing.
-func (d *Daemon) Status(ctx context.Context) *epdapi.Status {
+func (d *Node) Status(ctx context.Context) *epdapi.Status {
 	s := &epdapi.Status{
 		Version: d.options.Version, Role: d.options.Role, Node: d.options.Node, Started: d.started,
 		GPUs: []epdapi.GPU{}, Runs: []epdapi.Run{}, Troubles: []epdapi.Trouble{},
@@ -256,6 +234,7 @@ func (d *Daemon) Status(ctx context.Context) *epdapi.Status {
 		s.GPUs = append(s.GPUs, d.gpu(&state.GPUs[i]))
 	}
 	slices.SortFunc(s.GPUs, func(a, b epdapi.GPU) int { return a.Minor - b.Minor })
+	s.Unrecorded = d.options.Spool.Len()
 	for i := range state.Runs {
 		r := &state.Runs[i]
 		s.Runs = append(s.Runs, epdapi.Run{
@@ -266,8 +245,9 @@ func (d *Daemon) Status(ctx context.Context) *epdapi.Status {
 			s.Unrecorded++
 		}
 	}
-	if totals, err := d.options.Controller.Totals(ctx); err == nil {
-		s.Totals = &totals
+	if c := d.options.Control; c != nil {
+		now := c.Status(ctx)
+		s.Totals, s.Controller = totalsOf(&now), &now
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -276,7 +256,7 @@ func (d *Daemon) Status(ctx context.Context) *epdapi.Status {
 }
 
 // gpu is one GPU with what it measures now, if it can.
-func (d *Daemon) gpu(state *agent.GPUState) epdapi.GPU {
+func (d *Node) gpu(state *agent.GPUState) epdapi.GPU {
 	id := state.Identity
 	out := epdapi.GPU{UUID: id.UUID, Bus: id.Bus, Model: id.Model, Minor: id.Minor, Stuck: state.Stuck, Alien: state.Alien}
 	if state.Entry != nil {

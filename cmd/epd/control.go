@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/google/renameio/v2"
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/control"
+	node "github.com/epplan/epplan/internal/daemon"
+	"github.com/epplan/epplan/internal/munge"
+	"github.com/epplan/epplan/internal/store"
+	"github.com/epplan/epplan/slurm"
+)
+
+// closeBound is how long records may take to be written at the end.
+const closeBound = 5 * time.Second
+
+// joinControl opens the records and starts the controller on them.
+func (p *program) joinControl() error {
+	records, err := store.Open(p.Context.Context, filepath.Join(p.String("state"), "records.db"), nil)
+	if err != nil {
+		return err
+	}
+	p.closers = append(p.closers, records.Close)
+	client, err := slurmClient(p.String("slurm"))
+	if err != nil {
+		return err
+	}
+	settings, err := settingsOf(p.Context)
+	if err != nil {
+		return err
+	}
+	seed, err := lotSeed(filepath.Join(p.String("state"), "seed"))
+	if err != nil {
+		return err
+	}
+	options := control.Options{
+		Store: records, Cluster: p.String("cluster"), Settings: settings, Seed: seed, Log: p.log,
+		Load: p.settings,
+	}
+	if client != nil {
+		options.Resolve, options.Account, p.slurm = client.Job, client.Accounting, true
+	}
+	if p.control, err = control.New(p.Context.Context, options); err != nil {
+		return err
+	}
+	p.closers = append(p.closers, func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.Context.Context), closeBound)
+		defer cancel()
+		return p.control.Close(ctx)
+	})
+	p.access.Operators = func() []string { return p.control.Settings().Live.Operators }
+	p.loops = append(p.loops, p.reload)
+	if client != nil {
+		p.loops = append(p.loops, func(ctx context.Context) { p.control.Sync(ctx, client, 0) })
+	}
+	return errors.Join(p.openPublic(), p.openRemote())
+}
+
+// desk answers what is asked of the controller.
+func (p *program) desk() *node.Desk {
+	return &node.Desk{Version: version, Role: p.role, Node: nodeName(p.Context), Control: p.control, Access: p.access, Started: p.started}
+}
+
+// openPublic listens where job_submit and users ask: anybody may connect, the
+// kernel says who it is.
+func (p *program) openPublic() error {
+	path := p.String("submit-socket")
+	if path == "" {
+		return nil
+	}
+	l, err := node.Listen(p.Context.Context, path, 0o666)
+	if err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	p.desk().Routes(mux, node.Peer)
+	p.desk().Status(mux, node.Peer)
+	p.serveAt(l, mux)
+	return nil
+}
+
+// openRemote listens where agents and users on other machines ask.
+func (p *program) openRemote() error {
+	if p.String("listen") == "" {
+		return nil
+	}
+	l, err := p.listen("listen")
+	if err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	p.desk().Routes(mux, signer)
+	p.desk().Status(mux, signer)
+	p.serveAt(l, munge.Authenticate(mux, p.munge(), munge.Options{Refused: func(remote string, err error) {
+		p.log.Warn("a request is refused", "from", remote, "error", slurm.Printable(err.Error(), 400))
+	}}))
+	return nil
+}
+
+// signer is the uid that munge vouches for.
+func signer(r *http.Request) int64 {
+	if peer, ok := munge.PeerOf(r.Context()); ok {
+		return int64(peer.UID)
+	}
+	return -1
+}
+
+// reload reads the configuration again at each SIGHUP. One that is wrong
+// changes nothing.
+func (p *program) reload(ctx context.Context) {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hangup:
+			if err := p.control.Reload(p.settings); err != nil {
+				p.log.Error("configuration not reloaded", "error", err)
+				continue
+			}
+			p.log.Info("configuration reloaded", "version", p.control.Settings().Version)
+		}
+	}
+}
+
+// settings reads the configuration again.
+func (p *program) settings() (*control.Settings, error) { return settingsOf(p.Context) }
+
+// settingsOf reads the configuration that the flags name.
+func settingsOf(c *cli.Context) (*control.Settings, error) {
+	path := c.String("config")
+	if path == "" {
+		return control.DefaultSettings(), nil
+	}
+	f, err := os.Open(path) //nolint:gosec // the administrator names it
+	if err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // read only
+	return control.ReadSettings(f, path)
+}
+
+// lotSeed is the number by which jobs are held out: made once and kept, so that
+// a restart draws the same lots, and known to nobody else.
+func lotSeed(path string) (uint64, error) {
+	text, err := os.ReadFile(path) //nolint:gosec // below the state folder
+	if err == nil {
+		seed, err := strconv.ParseUint(strings.TrimSpace(string(text)), 16, 64)
+		if err != nil {
+			return 0, fmt.Errorf("%s: want a hexadecimal number: %w", path, err)
+		}
+		return seed, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return 0, err
+	}
+	var fresh [8]byte
+	if _, err := rand.Read(fresh[:]); err != nil {
+		return 0, err
+	}
+	return binary.BigEndian.Uint64(fresh[:]), renameio.WriteFile(path, []byte(hex.EncodeToString(fresh[:])+"\n"), 0o600)
+}
+
+// slurmClient asks Slurm by its commands; nil: nobody is asked.
+func slurmClient(how string) (*slurm.Client, error) {
+	path, missing := exec.LookPath("scontrol")
+	switch {
+	case how != "on" && how != "auto" && how != "off":
+		return nil, usagef("--slurm %q, want auto, on or off", how)
+	case how == "off" || how == "auto" && missing != nil:
+		return nil, nil //nolint:nilnil,nilerr // nobody to ask is an answer
+	case missing != nil:
+		return nil, fmt.Errorf("--slurm on: %w", missing)
+	}
+	const patience = 500 * time.Millisecond
+	return slurm.NewClient(slurm.ExecRunner{Dir: filepath.Dir(path), Conf: os.Getenv("SLURM_CONF"), Timeout: patience}, patience), nil
+}

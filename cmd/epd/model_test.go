@@ -1,0 +1,99 @@
+package main
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// fakeEPD answers about models at a socket, and notes what was chosen.
+func fakeEPD(t *testing.T) (socket string, chosen *epdapi.ModelChoice) {
+	t.Helper()
+	chosen = &epdapi.ModelChoice{}
+	key := record.WorkloadKey{Workload: "u1-abc", GPUModel: "V100"}
+	answer := func(w http.ResponseWriter, v any) {
+		if err := json.NewEncoder(w).Encode(v); err != nil {
+			t.Error(err)
+		}
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+epdapi.PathModels, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Query().Get("workload") {
+		case "":
+			answer(w, epdapi.ModelList{Models: []epdapi.ModelStanding{
+				{WorkloadKey: key, Version: 4, Samples: 12, Missed: 1, Pinned: true, Note: "hostile \x1b[31m note"},
+				{WorkloadKey: record.WorkloadKey{Workload: "u2-def", GPUModel: "V100"}, Note: "missed the last 3 runs"},
+			}})
+		case key.Workload:
+			answer(w, epdapi.ModelVersions{Versions: []record.Model{{WorkloadKey: key, Version: 4, InUse: true}, {WorkloadKey: key, Version: 3}}})
+		default:
+			answer(w, epdapi.ModelVersions{})
+		}
+	})
+	mux.HandleFunc("POST "+epdapi.PathModelsUse, func(w http.ResponseWriter, r *http.Request) {
+		*chosen = epdapi.ModelChoice{}
+		if err := json.NewDecoder(r.Body).Decode(chosen); err != nil {
+			t.Error(err)
+		}
+		if chosen.Version > 4 {
+			w.WriteHeader(http.StatusNotFound)
+			answer(w, epdapi.Fault{Error: "there is no version 9"})
+			return
+		}
+		answer(w, epdapi.ModelStanding{WorkloadKey: key, Version: chosen.Version, Pinned: !chosen.Free})
+	})
+	socket = filepath.Join(t.TempDir(), "s")
+	l, err := new(net.ListenConfig).Listen(t.Context(), "unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(mux)
+	server.Listener = l
+	server.Start()
+	t.Cleanup(server.Close)
+	return socket, chosen
+}
+
+func TestModelsAreListedAndChosen(t *testing.T) {
+	socket, chosen := fakeEPD(t)
+	for _, test := range []struct {
+		args []string
+		code int
+		want []string
+	}{
+		{[]string{"list"}, exitDone, []string{"u1-abc", "its own runs", "yes", "missed the last 3 runs", "none"}},
+		{[]string{"list", "--json"}, exitDone, []string{`"models": [`, `"pinned": true`}},
+		{[]string{"list", "u1-abc", "V100"}, exitDone, []string{"version", "4", "3", "yes"}},
+		{[]string{"list", "u1-abc"}, exitUsage, []string{"takes a workload and a GPU model"}},
+		{[]string{"use", "--note", "it was better", "u1-abc", "V100", "3"}, exitDone, []string{"u1-abc", "3", "yes"}},
+		{[]string{"use", "u1-abc", "V100", "0"}, exitDone, []string{"none"}},
+		{[]string{"use", "--free", "u1-abc", "V100"}, exitDone, []string{"u1-abc"}},
+		{[]string{"use", "u1-abc", "V100", "9"}, exitFailed, []string{"no version 9"}},
+		{[]string{"use", "u1-abc", "V100", "-1"}, exitUsage, []string{"flag"}},
+		{[]string{"use", "u1-abc", "V100", "newest"}, exitUsage, []string{"newest"}},
+		{[]string{"use", "u1-abc", "V100"}, exitUsage, []string{"VERSION"}},
+	} {
+		var out, log text
+		args := append([]string{"epd", "model", test.args[0], "--socket", socket}, test.args[1:]...)
+		code := run(t.Context(), args, &out, &log)
+		for _, want := range test.want {
+			if all := out.String() + log.String(); code != test.code || !strings.Contains(all, want) || strings.Contains(all, "\x1b") {
+				t.Errorf("%q: status %d, want %d and %q:\n%s", test.args, code, test.code, want, all)
+			}
+		}
+	}
+	if want := (epdapi.ModelChoice{Workload: "u1-abc", GPUModel: "V100", Version: 9}); *chosen != want {
+		t.Errorf("chosen %+v, want %+v", *chosen, want)
+	}
+	var out, log text
+	if code := run(t.Context(), []string{"epd", "model", "list", "--socket", "/nowhere"}, &out, &log); code != exitUnreachable {
+		t.Errorf("status %d: %s", code, &log)
+	}
+}

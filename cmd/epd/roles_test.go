@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/munge/mungetest"
+	"github.com/epplan/epplan/slurm"
+)
+
+// running is an epd under test.
+type running struct {
+	*testing.T
+	client *epdapi.Client
+	log    *text
+	stop   func() int
+}
+
+// launch runs an epd by its flags until stop is called, or the test ends.
+func launch(t *testing.T, dir string, flags ...string) *running {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	socket := filepath.Join(dir, "epd.sock")
+	args := append([]string{"epd", "--slurm", "off", "--gpu", "sim:2", "--state", filepath.Join(dir, "state"), "--socket", socket}, flags...)
+	d := &running{T: t, client: epdapi.New(socket), log: &text{}}
+	done := make(chan int, 1)
+	go func() { done <- run(ctx, args, &text{}, d.log) }()
+	code := -1
+	d.stop = func() int {
+		cancel()
+		if code < 0 {
+			code = <-done
+		}
+		return code
+	}
+	t.Cleanup(func() { d.stop() })
+	d.eventually("epd answers", func() bool {
+		_, err := d.client.Status(ctx)
+		return err == nil
+	})
+	return d
+}
+
+func (d *running) eventually(what string, done func() bool) {
+	d.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for !done() {
+		if time.Now().After(deadline) {
+			d.Fatalf("%s: not within 20 s\n%s", what, d.log)
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+}
+
+func (d *running) status() *epdapi.Status {
+	d.Helper()
+	s, err := d.client.Status(context.Background())
+	if err != nil {
+		d.Fatal(err)
+	}
+	return s
+}
+
+// hook plays a Prolog or an Epilog on one GPU.
+func (d *running) hook(kind slurm.Hook, job slurm.JobID) slurm.HookAnswer {
+	d.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	a, err := d.client.Hook(ctx, &slurm.HookEvent{
+		Version: slurm.ProtocolVersion, Kind: kind, Job: job, Node: "n1", GPUs: []int{0}, GPUsKnown: true,
+		Comment: slurm.Hex("epplan:fixed=1087"), Partition: "main",
+	})
+	if err != nil {
+		d.Fatal(err)
+	}
+	return a
+}
+
+// freePort is an address at which nobody listens.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // it was open
+	return l.Addr().String()
+}
+
+// pair is a controller and an agent that asks it.
+func pair(t *testing.T, munged *mungetest.Munged, agentFlags ...string) (controller, agent *running) {
+	t.Helper()
+	config := filepath.Join(t.TempDir(), "epd.toml")
+	writeFile(t, config, "[live]\nmode = \"enforce\"\nhold_out = 0\n")
+	at := freePort(t)
+	controller = launch(t, t.TempDir(), "--role", "controller", "--listen", at, "--munge-socket", munged.Socket, "--config", config)
+	flags := append([]string{"--role", "agent", "--controller", at, "--munge-socket", munged.Socket, "--node", "n1"}, agentFlags...)
+	return controller, launch(t, t.TempDir(), flags...)
+}
+
+func TestAnAgentObeysTheControllerOnAnotherMachine(t *testing.T) {
+	controller, agent := pair(t, mungetest.Start(t, nil))
+	if a := agent.hook(slurm.Prolog, 7); !a.Applied {
+		t.Errorf("answer %+v\n%s%s", a, agent.log, controller.log)
+	}
+	if s := agent.status(); s.Role != roleAgent || s.GPUs[0].LockedCore != 1087 || s.Totals != nil || s.Controller != nil {
+		t.Errorf("agent %+v", s)
+	}
+	agent.hook(slurm.Epilog, 7)
+	controller.eventually("the outcome is recorded", func() bool { return controller.status().Totals.Outcomes == 1 })
+	agent.eventually("nothing waits", func() bool { return agent.status().Unrecorded == 0 })
+	if s := controller.status(); s.Role != roleController || len(s.GPUs) != 0 || s.Totals.Decisions != 1 {
+		t.Errorf("controller %+v", s)
+	}
+	if s := agent.status(); s.GPUs[0].LockedCore != 0 || len(s.Troubles) != 0 {
+		t.Errorf("agent %+v", s)
+	}
+	if code := agent.stop() + controller.stop(); code != exitDone {
+		t.Errorf("status %d", code)
+	}
+}
+
+func TestOutcomesWaitForAControllerThatIsAwayOverARestartToo(t *testing.T) {
+	munged := mungetest.Start(t, nil)
+	config := filepath.Join(t.TempDir(), "epd.toml")
+	writeFile(t, config, "[live]\nmode = \"enforce\"\n")
+	at, home := freePort(t), t.TempDir()
+	flags := []string{"--role", "agent", "--controller", at, "--munge-socket", munged.Socket, "--node", "n1"}
+	agent := launch(t, home, flags...)
+	if a := agent.hook(slurm.Prolog, 7); a.Applied {
+		t.Errorf("answer %+v", a)
+	}
+	agent.hook(slurm.Epilog, 7)
+	agent.hook(slurm.Epilog, 8) // whose Prolog never came
+	agent.eventually("both wait", func() bool { return agent.status().Unrecorded == 2 })
+	agent.stop()
+	agent = launch(t, home, flags...)
+	agent.eventually("both wait still", func() bool { return agent.status().Unrecorded == 2 })
+	controller := launch(t, t.TempDir(), "--role", "controller", "--listen", at, "--munge-socket", munged.Socket, "--config", config)
+	agent.eventually("nothing waits", func() bool { return agent.status().Unrecorded == 0 })
+	if got := controller.status().Totals.Outcomes; got != 2 {
+		t.Errorf("%d outcomes, want 2", got)
+	}
+}
+
+func TestWithoutMungeJobsRunAtDefaultClocksAndNothingIsLost(t *testing.T) {
+	munged := mungetest.Start(t, nil)
+	controller, agent := pair(t, munged)
+	munged.Stop(t)
+	if a := agent.hook(slurm.Prolog, 1); a.Applied || agent.status().GPUs[0].LockedCore != 0 {
+		t.Errorf("answer %+v", a)
+	}
+	agent.hook(slurm.Epilog, 1)
+	agent.eventually("trouble is shown", func() bool {
+		s := agent.status()
+		return s.Unrecorded == 1 && len(s.Troubles) > 0 && strings.Contains(s.Troubles[0].What, "munge")
+	})
+	munged.Again(t)
+	controller.eventually("the outcome is recorded", func() bool { return controller.status().Totals.Outcomes == 1 })
+}
+
+func TestANodesLowestClockHoldsWhateverTheControllerSays(t *testing.T) {
+	_, agent := pair(t, mungetest.Start(t, nil), "--min-core", "1200")
+	if a := agent.hook(slurm.Prolog, 1); a.Applied || agent.status().GPUs[0].LockedCore != 0 {
+		t.Errorf("answer %+v", a)
+	}
+}
+
+func TestAnotherMungeKeyIsAnothersCluster(t *testing.T) {
+	munged, other := mungetest.Start(t, nil), mungetest.Start(t, nil)
+	config := filepath.Join(t.TempDir(), "epd.toml")
+	writeFile(t, config, "[live]\nmode = \"enforce\"\n")
+	at := freePort(t)
+	controller := launch(t, t.TempDir(), "--role", "controller", "--listen", at, "--munge-socket", munged.Socket, "--config", config)
+	agent := launch(t, t.TempDir(), "--role", "agent", "--controller", at, "--munge-socket", other.Socket, "--node", "n1")
+	if a := agent.hook(slurm.Prolog, 1); a.Applied {
+		t.Errorf("answer %+v", a)
+	}
+	agent.hook(slurm.Epilog, 1)
+	agent.eventually("the outcome waits", func() bool { return agent.status().Unrecorded == 1 })
+	if s := controller.status(); s.Totals.Decisions != 0 || s.Totals.Outcomes != 0 || !strings.Contains(controller.log.String(), "refused") {
+		t.Errorf("controller %+v\n%s", s, controller.log)
+	}
+}
+
+func writeFile(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

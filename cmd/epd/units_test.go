@@ -1,0 +1,155 @@
+package main
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/urfave/cli/v2"
+)
+
+const unitFolder = "../../dist/systemd"
+
+// unit is a systemd unit: its settings by section and key, in order.
+type unit map[string][]string
+
+// readUnit reads a unit as systemd does, and fails at lines that are no settings.
+func readUnit(t *testing.T, path string) unit {
+	t.Helper()
+	text, err := os.ReadFile(path) //nolint:gosec // the project's own files
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, section := unit{}, ""
+	for number, line := range strings.Split(string(text), "\n") {
+		line = strings.TrimSpace(line)
+		key, value, setting := strings.Cut(line, "=")
+		switch {
+		case line == "" || line[0] == '#':
+		case strings.HasPrefix(line, "[") && strings.HasSuffix(line, "]"):
+			section = strings.Trim(line, "[]")
+		case setting && section != "":
+			u[section+"."+key] = append(u[section+"."+key], value)
+		default:
+			t.Errorf("%s:%d: %q is no setting", filepath.Base(path), number+1, line)
+		}
+	}
+	return u
+}
+
+func units(t *testing.T) map[string]unit {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(unitFolder, "*.service"))
+	if err != nil || len(paths) != 3 {
+		t.Fatalf("%q, %v: want three units", paths, err)
+	}
+	found := make(map[string]unit)
+	for _, path := range paths {
+		found[strings.TrimSuffix(filepath.Base(path), ".service")] = readUnit(t, path)
+	}
+	return found
+}
+
+// flagNames are the flags of a command.
+func flagNames(flags []cli.Flag) []string {
+	var names []string
+	for _, f := range flags {
+		names = append(names, f.Names()...)
+	}
+	return names
+}
+
+// checkCommand tells whether epd takes a command line.
+func checkCommand(t *testing.T, name, line string) {
+	t.Helper()
+	words := strings.Fields(line)
+	if words[0] != "/usr/bin/epd" {
+		t.Errorf("%s runs %s", name, words[0])
+	}
+	app := application(io.Discard, io.Discard)
+	flags := flagNames(app.Flags)
+	for _, c := range app.Commands {
+		if len(words) > 1 && c.Name == words[1] {
+			flags = flagNames(c.Flags)
+		}
+	}
+	for _, w := range words[1:] {
+		if flag, ok := strings.CutPrefix(w, "--"); ok && !slices.Contains(flags, flag) {
+			t.Errorf("%s: epd has no flag %s: %s", name, w, line)
+		}
+	}
+}
+
+func TestTheUnitsRunCommandsThatEPDTakes(t *testing.T) {
+	for name, u := range units(t) {
+		for _, key := range []string{"Service.ExecStart", "Service.ExecStopPost"} {
+			for _, line := range u[key] {
+				checkCommand(t, name, line)
+			}
+		}
+	}
+}
+
+func TestTheUnitsKeepEPDRunningAndGiveClocksBack(t *testing.T) {
+	for name, u := range units(t) {
+		want := map[string]string{
+			"Service.Restart": "always", "Service.Type": "notify", "Unit.StartLimitIntervalSec": "0", "Service.RuntimeDirectory": "epplan",
+			"Service.NoNewPrivileges": "yes", "Service.ProtectSystem": "strict", "Service.RuntimeDirectoryPreserve": "yes",
+		}
+		if name == "epd-controller" {
+			want["Service.PrivateDevices"] = "yes"
+		} else {
+			want["Service.ExecStopPost"] = "/usr/bin/epd restore --journal /var/lib/epplan/journal"
+			want["Service.StateDirectory"] = "epplan"
+			for _, key := range []string{"PrivateDevices", "ProtectClock", "DevicePolicy", "DeviceAllow", "ProtectKernelModules"} {
+				if got := u["Service."+key]; got != nil {
+					t.Errorf("%s: %s=%q keeps NVML from the GPUs", name, key, got)
+				}
+			}
+		}
+		for key, value := range want {
+			if got := u[key]; !slices.Equal(got, []string{value}) {
+				t.Errorf("%s: %s=%q, want %q", name, key, got, value)
+			}
+		}
+		// What epd writes to is given to it.
+		state := "/var/lib/" + strings.Join(u["Service.StateDirectory"], "")
+		if line := u["Service.ExecStart"][0]; !strings.Contains(line, "--state "+state+" ") {
+			t.Errorf("%s: %s, want the state in %s", name, line, state)
+		}
+	}
+}
+
+func TestSystemdAcceptsTheUnits(t *testing.T) {
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Log("there is no systemd-analyze: the other tests read the units")
+		return
+	}
+	dir := t.TempDir()
+	var copies []string
+	for name := range units(t) {
+		text, err := os.ReadFile(filepath.Join(unitFolder, name+".service")) //nolint:gosec // the project's own files
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, name+".service")
+		if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(text), "/usr/bin/epd", "/bin/true")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		copies = append(copies, path)
+	}
+	out, err := exec.CommandContext(t.Context(), analyze, append([]string{"verify", "--man=no"}, copies...)...).CombinedOutput() //nolint:gosec // systemd's own
+	for line := range strings.Lines(string(out)) {
+		if strings.Contains(line, dir) || strings.Contains(line, "epd") {
+			t.Errorf("%s", line)
+		}
+	}
+	if err != nil && len(out) == 0 {
+		t.Error(err)
+	}
+}

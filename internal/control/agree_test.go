@@ -1,0 +1,230 @@
+//go:build cgo
+
+package control
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/slurm"
+)
+
+// onNode is a request of a job's run on another node.
+func onNode(id slurm.JobID, node string) *DecideRequest {
+	request := ask(id)
+	request.Node, request.RunID = node, fmt.Sprintf("run-%d-%s", id, node)
+	return request
+}
+
+// spread starts a job on several nodes.
+func (r *rig) spread(id slurm.JobID) slurm.Job {
+	return r.job(id, func(j *slurm.Job) { j.NodeCount, j.Start = 3, r.clock.read() })
+}
+
+// taught is a controller that knows the workload of [rig.job].
+func taught(t *testing.T) *rig {
+	t.Helper()
+	r := newRig(t, nil)
+	for id := range slurm.JobID(3) {
+		r.run(id+1, memoryBound())
+	}
+	return r
+}
+
+func same(t *testing.T, what string, a, b Decision) {
+	t.Helper()
+	if a.Apply != b.Apply || a.Core != b.Core || a.Mem != b.Mem || a.Arm != b.Arm || a.ModelVersion != b.ModelVersion ||
+		a.Mode != b.Mode || a.ConfigVersion != b.ConfigVersion || a.Reason != b.Reason {
+		t.Errorf("%s: %+v\nthe first node: %+v", what, b, a)
+	}
+}
+
+func TestNodesOfOneRunAreDecidedAlikeWhateverHappensInBetween(t *testing.T) {
+	for name, between := range map[string]func(*rig){
+		"nothing": func(*rig) {},
+		"a refit": func(r *rig) {
+			before := r.models.get(r.key()).model.version
+			if r.run(50, memoryBound().Scale(1.05)); r.models.get(r.key()).model.version == before {
+				r.t.Error("there was no refit")
+			}
+		},
+		"no model": func(r *rig) { _ = r.UseModel(context.Background(), r.key(), 0, "") },
+		"a reload": func(r *rig) {
+			_ = r.Reload(func() (*Settings, error) { return settings(r.t, mode(config.Observe)), nil })
+		},
+		"a hour": func(r *rig) { r.clock.move(time.Hour) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := taught(t)
+			r.spread(100)
+			first := r.decide(onNode(100, "n1"))
+			if !first.Apply {
+				t.Fatal(first.Reason)
+			}
+			version := r.models.get(r.key()).model.version
+			between(r)
+			second, third := onNode(100, "n2"), onNode(100, "n3")
+			third.GPUs = 3
+			d2, d3 := r.decide(second), r.decide(third)
+			same(t, "the second node", first, d2)
+			same(t, "the third node", first, d3)
+			if d2.Node != "n2" || d2.ID == first.ID || first.ModelVersion != version {
+				t.Errorf("%+v", d2)
+			}
+			if one, three := first.EnergyJ.Or(0), d3.EnergyJ.Or(0); three < 2.999*one || three > 3.001*one {
+				t.Errorf("one GPU takes %v J, three take %v", one, three)
+			}
+			same(t, "asked again", first, r.decide(second))
+		})
+	}
+}
+
+func TestNodesThatAskAtOnceAreDecidedAlike(t *testing.T) {
+	r := taught(t)
+	r.spread(100)
+	const nodes = 16
+	answers := make([]Decision, nodes)
+	var all sync.WaitGroup
+	for i := range nodes {
+		all.Go(func() {
+			answers[i], _ = r.Decide(context.Background(), onNode(100, fmt.Sprintf("n%d", i)))
+		})
+		if i == nodes/2 {
+			all.Go(func() { _ = r.Reload(func() (*Settings, error) { return settings(t, mode(config.Observe)), nil }) })
+		}
+	}
+	all.Wait()
+	for i := range answers {
+		same(t, fmt.Sprintf("node %d", i), answers[0], answers[i])
+	}
+}
+
+func TestNodesOfOneRunAreDecidedAlikeOverARestart(t *testing.T) {
+	r := taught(t)
+	j := r.spread(100)
+	first := r.decide(onNode(100, "n1"))
+	r.flush()
+	again := rigAt(t, r.path, r.clock, mode(config.Observe), nil)
+	again.Observe([]slurm.Job{j})
+	same(t, "the second node", first, again.decide(onNode(100, "n2")))
+	other := onNode(100, "n3")
+	other.Clocks = []ClockGroup{{Mem: 877, Core: []dvfsmodel.MHz{1380, 1200}}} // without the first node's clocks
+	if d := again.decide(other); d.Apply || d.Mode != config.Observe {
+		t.Errorf("a device with other clocks: %+v", d)
+	}
+}
+
+func TestOtherRunsAndOtherGPUsAreDecidedOnTheirOwn(t *testing.T) {
+	for name, tc := range map[string]struct {
+		job     func(*rig)
+		request func(*DecideRequest)
+	}{
+		"another model":     {func(*rig) {}, func(q *DecideRequest) { q.GPUModel = "H100" }},
+		"other clocks":      {func(*rig) {}, func(q *DecideRequest) { q.Clocks[0].Core = q.Clocks[0].Core[:4] }},
+		"shared GPUs":       {func(*rig) {}, func(q *DecideRequest) { q.Shared = true }},
+		"no GPUs":           {func(*rig) {}, func(q *DecideRequest) { q.GPUs = 0 }},
+		"a run after it":    {func(r *rig) { r.spread(100) }, func(*DecideRequest) {}},
+		"another array job": {func(r *rig) { r.spread(101) }, func(q *DecideRequest) { q.Job = 101 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := taught(t)
+			r.spread(100)
+			first := r.decide(onNode(100, "n1"))
+			if err := r.Reload(func() (*Settings, error) { return settings(t, mode(config.Advise)), nil }); err != nil {
+				t.Fatal(err)
+			}
+			tc.job(r)
+			request := onNode(100, "n2")
+			tc.request(request)
+			if d := r.decide(request); d.Mode != config.Advise || !first.Apply {
+				t.Errorf("%+v", d)
+			}
+		})
+	}
+}
+
+func TestTasksOfAnArrayAreJobsOfTheirOwn(t *testing.T) {
+	r := taught(t)
+	task := func(id slurm.JobID, n int) *DecideRequest {
+		r.job(id, func(j *slurm.Job) { j.ArrayJob, j.ArrayTask = 203, n })
+		return ask(id)
+	}
+	first := r.decide(task(201, 0))
+	r.run(50, memoryBound().Scale(1.05))
+	second := r.decide(task(202, 1))
+	if second.ModelVersion == first.ModelVersion || first.Workload != second.Workload {
+		t.Errorf("%+v\nafter a refit: %+v", first, second)
+	}
+	if d := r.decide(task(203, 2)); d.ModelVersion != second.ModelVersion { // the last task has the array's id
+		t.Errorf("the last task: %+v", d)
+	}
+}
+
+func TestALeadIsForgottenWithItsRun(t *testing.T) {
+	r := taught(t)
+	r.spread(100)
+	for _, node := range []string{"n1", "n2"} {
+		d := r.decide(onNode(100, node))
+		r.record(r.ran(d, onNode(100, node).RunID, memoryBound()), 0)
+	}
+	if n, leads := r.Status(context.Background()).Decided, len(r.leads); n != 0 || leads != 0 {
+		t.Errorf("%d decisions and %d leads are kept", n, leads)
+	}
+	all, err := r.store.DecisionsOfJob(context.Background(), "alpha", 100)
+	if err != nil || len(all) != 2 || all[0].Setting != all[1].Setting || all[0].Arm != record.Treated || all[1].Arm != record.Treated {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+func TestAJobThatRanHereBeforeIsAskedForAnew(t *testing.T) {
+	r, s := newSlurmRig(t, false)
+	r.begin(s, 7)
+	before := s.asked
+	s.change(7, func(j *slurm.Job) {
+		j.Restarts, j.Comment, j.Submit, j.Start = 1, "epplan:off", r.clock.read(), r.clock.read()
+	})
+	request := ask(7)
+	request.RunID = "second"
+	if d := r.decide(request); !d.Wish.OptOut || s.asked != before+1 {
+		t.Errorf("asked %d times: %+v", s.asked-before, d)
+	}
+}
+
+func TestMeasurementsSeeEachDecisionAndWhatWasWrong(t *testing.T) {
+	var seen []Observed
+	s := &ctld{}
+	r := newRig(t, func(o *Options) {
+		o.Resolve = s.resolve
+		o.OnDecide = func(d Observed) { seen = append(seen, d) }
+	})
+	s.set(r.job(1, nil))
+	r.decide(ask(1))
+	r.decide(ask(1))
+	_, _ = r.Decide(context.Background(), &DecideRequest{})
+	r.decide(ask(2)) // nobody knows it
+	s.fail(slurm.ErrUnreachable)
+	s.set(r.job(3, nil))
+	r.clock.move(time.Hour)
+	r.decide(ask(3))
+	want := []Observed{
+		{Mode: config.Enforce, Arm: record.Excluded}, {Mode: config.Enforce, Arm: record.Excluded, Again: true}, {Fault: FaultRequest},
+		{Mode: config.Enforce, Arm: record.Excluded, Fault: FaultUnknown}, {Mode: config.Enforce, Arm: record.Excluded, Fault: FaultSlurm},
+	}
+	if len(seen) != len(want) {
+		t.Fatalf("%+v", seen)
+	}
+	for i, got := range seen {
+		if got.Took <= 0 {
+			t.Errorf("decision %d took %s", i, got.Took)
+		}
+		if got.Took = 0; got != want[i] {
+			t.Errorf("decision %d: %+v, want %+v", i, got, want[i])
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/slurm"
+)
+
+// ErrNotYet tells that an outcome can't be recorded before Slurm has said how
+// its job ended. Whoever sends it tries again.
+var ErrNotYet = errors.New("not yet")
+
+const (
+	// patience is how long an outcome waits, from when it first came, for Slurm
+	// to say how its job ended.
+	patience = time.Minute
+	// retryAfter is when to try again.
+	retryAfter = 5 * time.Second
+	// skew is how far apart the clocks of Slurm and of a run's node may be.
+	skew = 2 * time.Second
+	// maxWaiting is how many outcomes are known to wait; further ones begin to
+	// wait anew each time.
+	maxWaiting = 100_000
+)
+
+// ending is how a job's run ended.
+type ending struct {
+	state     slurm.State
+	submitted int64 // Unix seconds; 0: not known
+	restarts  uint32
+}
+
+// fate is what Slurm's answer about a job says of a run.
+type fate int
+
+const (
+	stillThere fate = iota // its Epilogs aren't done, or the answer is an old one
+	over
+	another // the answer is about another job: Slurm gives ids again
+)
+
+// lap is when a run of a job began.
+type lap struct {
+	began     time.Time // zero: not known
+	submitted int64     // Unix seconds, of the job, as far as was known then; 0: it wasn't
+}
+
+// fate tells what became of a run. Job ids come again, and restart counts differ
+// between Prolog and Epilog of one run, so that runs are told apart by time:
+// Slurm gives a job that is requeued another submit time.
+//
+// Of a run that was requeued Slurm's queue says no more than that: its state is
+// REQUEUED, whatever the reason was.
+func (k *knownJob) fate(run lap) (fate, ending) {
+	s := k.stateOf()
+	switch {
+	case run.before(k):
+		if k.restarts > 0 {
+			return over, ending{state: slurm.Requeued, restarts: k.restarts - 1}
+		}
+		return another, ending{}
+	case s.Ended():
+		return over, ending{s.Base, k.submitted, k.restarts}
+	}
+	return stillThere, ending{}
+}
+
+// before tells whether a run began before the job was submitted or started as
+// Slurm has it now.
+func (l lap) before(k *knownJob) bool {
+	if l.began.IsZero() {
+		return false
+	}
+	later := l.began.Add(skew).Unix()
+	return k.submitted > later || k.state.state() != slurm.Pending && k.start > later ||
+		l.submitted > 0 && k.submitted > l.submitted && k.submitted >= l.began.Unix()
+}
+
+// errGone tells that nobody can say how a job ended.
+var errGone = errors.New("Slurm doesn't know the job any more")
+
+// settle adds to an outcome how its job ended. The Epilog itself isn't told of
+// time limits and cancellations. Where nobody knows, what the Epilog knew
+// stands.
+func (c *Controller) settle(ctx context.Context, o *record.Outcome, run lap) error {
+	if o.Unmatched || !hasJob(o) || c.options.Resolve == nil && c.options.Account == nil {
+		return nil
+	}
+	end, err := c.endingOf(ctx, slurm.JobID(o.JobID), run, o.Ended)
+	switch {
+	case err == nil:
+		o.ExitState, o.Restart = string(end.state), int(end.restarts)
+		if end.submitted > 0 {
+			o.Submitted = timeOf(end.submitted)
+		}
+	case !errors.Is(err, errGone) && c.waiting.longer(o.RunID, c.options.Clock()):
+		return fmt.Errorf("%w: how job %d ended: %w", ErrNotYet, o.JobID, err)
+	default:
+		c.options.Log.Info("how a job ended isn't known", "job", o.JobID, "run", o.RunID, "reason", err)
+	}
+	c.waiting.end(o.RunID)
+	return nil
+}
+
+// endingOf is how a run ended: by Slurm's last list, by asking Slurm, or by its
+// accounting.
+func (c *Controller) endingOf(ctx context.Context, id slurm.JobID, run lap, ended time.Time) (ending, error) {
+	if h := c.jobs.over(id); h.job != nil {
+		if f, end := h.job.fate(run); f == over {
+			return end, nil
+		}
+	}
+	job, err := c.resolve(ctx, id)
+	if err == nil {
+		switch f, end := job.fate(run); f {
+		case over:
+			return end, nil
+		case stillThere:
+			return ending{}, fmt.Errorf("it is %s", job.state.state())
+		case another:
+		}
+	} else if !errors.Is(err, slurm.ErrNotFound) && !errors.Is(err, errNobody) {
+		return ending{}, err
+	}
+	return c.accounts.endingOf(ctx, c.options.Account, id, run, ended)
+}
+
+// waiting are the outcomes that wait, by run, with when they came first.
+type waiting struct {
+	mu    sync.Mutex
+	since map[string]time.Time
+}
+
+// longer tells whether an outcome has to wait still. It doesn't go by when the
+// run ended, since that is the time of another machine.
+func (w *waiting) longer(run string, now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	since, known := w.since[run]
+	switch {
+	case known:
+		return now.Sub(since) < patience
+	case w.since == nil:
+		w.since = make(map[string]time.Time)
+	case len(w.since) >= maxWaiting:
+		for old := range w.since {
+			delete(w.since, old)
+			break
+		}
+	}
+	w.since[run] = now
+	return true
+}
+
+func (w *waiting) end(run string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.since, run)
+}

@@ -1,0 +1,222 @@
+package control
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/slurm"
+)
+
+func (c *Controller) postEstimate(r *http.Request) (any, error) {
+	if len(r.URL.RawQuery) > maxQueryLength {
+		return nil, fmt.Errorf("%w: the query is too long", ErrRequest)
+	}
+	s, err := slurm.DecodeSubmission(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	if who := callerOf(r.Context()); !who.All && !who.Control {
+		s.UID = who.UID
+	}
+	return c.Estimate(&s, r.URL.Query().Get("gpu_model")), nil
+}
+
+// Estimate is what a submission would take if it ran now: on one GPU model, or,
+// if that is empty, on all on which its workload ran. Nothing of it is kept.
+func (c *Controller) Estimate(s *slurm.Submission, gpuModel string) *epdapi.Estimate {
+	gpus, shared := gpusOf(s)
+	job := &knownJob{
+		uid: s.UID, gpus: uint32(gpus), nodes: s.MinNodes, //nolint:gosec // at most maxGPUs
+		source: sourceOf(s.UID, scriptHash(s.Script), string(s.Name)), scripted: s.Script != "", ownFreq: s.TRESFreq != "",
+		limit: limitOf(s.Limit()), partition: kept(string(s.Partition)), comment: keptComment(string(s.Comment)),
+	}
+	e := c.estimate(job, shared, gpuModel)
+	if e.Known || !job.scripted || c.counters.scripts.Load() > 0 {
+		return e
+	}
+	// Where job_submit sends no scripts, jobs go by their names.
+	job.source, job.scripted = sourceOf(s.UID, "", string(s.Name)), false
+	if named := c.estimate(job, shared, gpuModel); named.Known {
+		return named
+	}
+	return e
+}
+
+// gpusOf is how many GPUs a submission asks for in all, and whether it asks for
+// parts of them.
+func gpusOf(s *slurm.Submission) (gpus int, shared bool) {
+	total := 0.0
+	for _, part := range []struct {
+		text  slurm.Hex
+		times uint32
+	}{
+		{s.TRESPerJob, 1}, {s.TRESPerNode, s.MinNodes}, {s.TRESPerTask, s.NumTasks}, {s.TRESPerSock, s.MinNodes},
+	} {
+		wanted, err := slurm.ParseGres(string(part.text))
+		if err != nil {
+			continue
+		}
+		n := 0.0
+		for _, g := range wanted {
+			switch g.Name {
+			case "gpu":
+				n += float64(g.Count)
+			case "shard", "mps":
+				shared = shared || g.Count > 0
+			}
+		}
+		total = max(total, n*float64(max(1, part.times)))
+	}
+	if shared && total == 0 {
+		return 1, true
+	}
+	return int(min(total, maxGPUs)), shared
+}
+
+// estimate goes through the rules of a decision on each GPU model. Without a
+// known time limit it goes by none.
+func (c *Controller) estimate(job *knownJob, shared bool, only string) *epdapi.Estimate {
+	s, now := c.settings.Load(), c.options.Clock()
+	wishes := slurm.ParseWishes(job.comment.Value(), now)
+	e := &epdapi.Estimate{
+		GPUs: int(job.gpus), Shared: shared, Scripted: job.scripted, Mode: string(s.Live.ModeOf(job.partition.Value())), Limited: job.limit != limitUnknown,
+		HoldOut: s.Live.HoldOut, ConfigVersion: s.Version, Wishes: wishesOf(&wishes, job.ownFreq),
+		Models: []epdapi.EstimateModel{}, Factors: epdapi.NewFactors(&s.Factors),
+	}
+	if e.GPUs == 0 {
+		e.Reason = "it asks for no GPUs"
+		return e
+	}
+	e.Workload = job.source.workload(e.GPUs)
+	if !e.Limited {
+		unlimited := *job
+		unlimited.limit = limitUnlimited
+		job = &unlimited
+	}
+	where := ""
+	for _, name := range c.gpuModels() {
+		if only != "" && name != s.modelName(only) {
+			continue
+		}
+		view := c.models.get(record.WorkloadKey{Cluster: c.options.Cluster, Workload: e.Workload, GPUModel: name})
+		if view.model == nil && view.note == "" {
+			continue
+		}
+		e.Models = append(e.Models, c.estimateOn(s, job, shared, name, view, &wishes, now))
+		e.Known = e.Known || view.model != nil
+	}
+	if only != "" {
+		where = " on " + slurm.Printable(only, maxModel)
+	}
+	switch {
+	case e.Known:
+	case len(e.Models) > 0:
+		e.Reason = e.Models[0].Reason
+	case job.scripted:
+		e.Reason = fmt.Sprintf("no run of this very script by this user with %d GPUs%s is known", e.GPUs, where)
+	default:
+		e.Reason = fmt.Sprintf("no run under this name by this user with %d GPUs%s is known", e.GPUs, where)
+	}
+	return e
+}
+
+// estimateOn is an estimate on one GPU model.
+func (c *Controller) estimateOn(s *Settings, job *knownJob, shared bool, name string, view modelView, wishes *slurm.Wishes, now time.Time) epdapi.EstimateModel {
+	request := &DecideRequest{GPUModel: name, GPUs: int(job.gpus), Shared: shared, Clocks: c.clocksOf(s, name, view.model)}
+	d := Decision{
+		GPUModel: name, Workload: job.source.workload(int(job.gpus)), Mode: s.Live.ModeOf(job.partition.Value()), Arm: record.Excluded,
+		Wish: Wish{Deadline: wishes.Deadline}, Created: now,
+	}
+	ch := chooser{settings: s, table: c.tables.get(s, request), model: view, request: request, job: job, now: now, decision: &d}
+	ch.choose(wishes)
+	e := epdapi.EstimateModel{GPUModel: name, Reason: d.Reason, Apply: d.Apply}
+	if view.model == nil {
+		return e
+	}
+	at := predictor{settings: s, model: view.model, gpuModel: name, gpus: float64(job.gpus)}
+	base := ch.table.base
+	e.Model, e.Default = modelOf(view.model), at.point(base.Core, base.Mem)
+	if e.Chosen = e.Default; d.Core > 0 {
+		mem := d.Mem
+		if mem == 0 {
+			mem = base.Mem
+		}
+		e.Chosen = at.point(d.Core, mem)
+	}
+	return e
+}
+
+// clocksOf is the clocks of a GPU model: those that an agent named since the
+// start, else those of its profile, else the default ones alone.
+func (c *Controller) clocksOf(s *Settings, name string, m *model) []ClockGroup {
+	c.mu.Lock()
+	seen := c.clocks[name]
+	c.mu.Unlock()
+	var pairs []dvfsmodel.ClockPair
+	if seen != nil {
+		pairs = seen.pairs
+	} else if p, err := s.Profiles.Lookup(name); err == nil {
+		pairs = p.Pairs()
+	}
+	if len(pairs) == 0 && m != nil {
+		pairs = []dvfsmodel.ClockPair{dvfsmodel.ClockPair(m.shape.base())}
+	}
+	return groupsOf(pairs)
+}
+
+// groupsOf is pairs of clocks by memory clock.
+func groupsOf(pairs []dvfsmodel.ClockPair) []ClockGroup {
+	byMem := make(map[dvfsmodel.MHz][]dvfsmodel.MHz)
+	for _, p := range pairs {
+		byMem[p.Mem] = append(byMem[p.Mem], p.Core)
+	}
+	groups := make([]ClockGroup, 0, len(byMem))
+	for _, mem := range slices.Sorted(maps.Keys(byMem)) {
+		groups = append(groups, ClockGroup{Mem: mem, Core: byMem[mem]})
+	}
+	return groups
+}
+
+// gpuModels are the GPU models of which anything is known, in order.
+func (c *Controller) gpuModels() []string {
+	names := c.models.gpuModels()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name := range c.clocks {
+		names[name] = true
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// gpuModels are the GPU models that any workload has a standing on. There may
+// be very many workloads and few GPU models, so that those are kept which there
+// were when models were loaded: others come with decisions.
+func (s *models) gpuModels() map[string]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.loaded == nil {
+		s.loaded = make(map[string]bool)
+		for key := range s.byKey {
+			s.loaded[key.GPUModel] = true
+		}
+	}
+	return maps.Clone(s.loaded)
+}
+
+// deadlineFrom is the seconds that remain to a time; unknown without one.
+func deadlineFrom(now time.Time, all ...time.Time) record.Number {
+	least := math.Inf(1)
+	for _, at := range all {
+		if !at.IsZero() {
+			least = min(least, at.Sub(now).Seconds())
+		}
+	}
+	return record.Known(least)
+}

@@ -1,0 +1,163 @@
+package control
+
+import (
+	"context"
+	"time"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/store"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/slurm"
+)
+
+// history is everything under a job id. Ids come again, and a job that is
+// requeued is submitted anew, so that there may be several jobs.
+type history struct {
+	jobs      []record.Job // the last submission first
+	decisions []record.Decision
+	outcomes  []record.Outcome
+}
+
+// maxSameID is how many submissions under one id are told apart.
+const maxSameID = 100
+
+// history reads what records there are under a job id.
+func (c *Controller) history(ctx context.Context, id int64) (*history, error) {
+	page, err := c.options.Store.Jobs(ctx, &store.JobFilter{Cluster: c.options.Cluster, ID: id}, 0, maxSameID)
+	if err != nil {
+		return nil, err
+	}
+	h := &history{jobs: page.Jobs}
+	if h.decisions, err = c.options.Store.DecisionsOfJob(ctx, c.options.Cluster, id); err != nil {
+		return nil, err
+	}
+	h.outcomes, err = c.options.Store.OutcomesOfJob(ctx, c.options.Cluster, id)
+	return h, err
+}
+
+// add puts a job that isn't in the records yet before the others.
+func (h *history) add(j *record.Job) {
+	if len(h.jobs) == 0 || j.Submitted.After(h.jobs[0].Submitted) {
+		h.jobs = append([]record.Job{*j}, h.jobs...)
+	}
+}
+
+// at is the index of the job that was submitted last before a time, or -1.
+func (h *history) at(t time.Time) int {
+	latest := -1
+	for i := range h.jobs {
+		s := h.jobs[i].Submitted
+		if !s.After(t) && (latest < 0 || s.After(h.jobs[latest].Submitted)) {
+			latest = i
+		}
+	}
+	return latest
+}
+
+// jobOf is the index of the job that an outcome belongs to, or -1. Its decision
+// tells better than the node's clock.
+func (h *history) jobOf(o *record.Outcome) int {
+	for i := range h.decisions {
+		if o.DecisionID != 0 && h.decisions[i].ID == o.DecisionID {
+			return h.at(h.decisions[i].Created)
+		}
+	}
+	if o.Started.IsZero() {
+		return h.at(o.Ended)
+	}
+	return h.at(o.Started)
+}
+
+// only keeps what belongs to jobs that are chosen by their index; -1 stands for
+// what belongs to none.
+func (h *history) only(chosen func(job int) bool) *history {
+	part := &history{}
+	for i := range h.jobs {
+		if chosen(i) {
+			part.jobs = append(part.jobs, h.jobs[i])
+		}
+	}
+	for i := range h.decisions {
+		if chosen(h.at(h.decisions[i].Created)) {
+			part.decisions = append(part.decisions, h.decisions[i])
+		}
+	}
+	for i := range h.outcomes {
+		if chosen(h.jobOf(&h.outcomes[i])) {
+			part.outcomes = append(part.outcomes, h.outcomes[i])
+		}
+	}
+	return part
+}
+
+// seenBy keeps what a caller may see.
+func (h *history) seenBy(who Caller) *history {
+	if who.All || who.Control {
+		return h
+	}
+	return h.only(func(job int) bool { return job >= 0 && who.sees(h.jobs[job].User) })
+}
+
+// submission keeps what belongs to the job that was submitted at a time.
+func (h *history) submission(at time.Time) *history {
+	return h.only(func(job int) bool { return job >= 0 && h.jobs[job].Submitted.Equal(at) })
+}
+
+// ended is how a job ended by its outcomes, and its record's state while a run
+// is open.
+func (h *history) ended(state string) string {
+	over := make(map[string]bool)
+	last := -1
+	for i := range h.outcomes {
+		over[h.outcomes[i].RunID] = true
+		if last < 0 || h.outcomes[i].Ended.After(h.outcomes[last].Ended) {
+			last = i
+		}
+	}
+	for i := range h.decisions {
+		if !over[h.decisions[i].RunID] {
+			return state
+		}
+	}
+	switch {
+	case last < 0:
+		return state
+	case h.outcomes[last].ExitState == "":
+		return "ENDED"
+	}
+	return h.outcomes[last].ExitState
+}
+
+// row is a job in a list, with what belongs to it.
+func (h *history) row(j *record.Job) epdapi.JobRow {
+	row := epdapi.JobRow{Job: *jobOf(j), Runs: len(h.outcomes)}
+	row.State = h.ended(j.State)
+	if n := len(h.decisions); n > 0 {
+		last := &h.decisions[n-1]
+		row.Mode, row.Arm, row.Setting = last.Mode, last.Arm, last.Setting
+	}
+	joules, all := 0.0, len(h.outcomes) > 0
+	for i := range h.outcomes {
+		if s, ok := h.outcomes[i].TimeS.Get(); ok {
+			row.TimeS = record.Known(max(s, row.TimeS.Or(0)))
+		}
+		e, ok := h.outcomes[i].GPUEnergyJ.Get()
+		joules, all = joules+e, all && ok
+	}
+	if all {
+		row.EnergyJ = record.Known(joules)
+	}
+	return row
+}
+
+// jobOf is a job's record for whoever asks.
+func jobOf(j *record.Job) *epdapi.Job {
+	out := &epdapi.Job{
+		ID: j.ID, Name: slurm.Lenient(string(j.Name)), User: j.User, Account: j.Account, Partition: j.Partition,
+		State: j.State, Submitted: j.Submitted, Nodes: j.Nodes, GPUs: j.GPUs, Workload: j.Workload, Scripted: j.ScriptHash != "",
+	}
+	if j.Limit > 0 {
+		out.LimitS = record.Known(j.Limit.Seconds())
+	}
+	return out
+}

@@ -1,0 +1,162 @@
+package control
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/epplan/epplan/slurm"
+)
+
+// Bounds of what is kept.
+const (
+	maxJobs    = 500_000
+	maxTokens  = 100_000
+	maxEnded   = 50_000
+	tokenTrust = 7 * 24 * time.Hour
+)
+
+// jobs are the jobs that are known, and submissions whose job id isn't.
+type jobs struct {
+	latest atomic.Int64 // the last question to Slurm, see question
+
+	mu     sync.RWMutex
+	byID   map[slurm.JobID]held
+	tokens map[string]submitted
+	// ended are the jobs of Slurm's last list that are over and that it still
+	// remembers.
+	ended map[slurm.JobID]held
+}
+
+// held is a job with the question that it answers.
+type held struct {
+	job   *knownJob
+	asked int64
+}
+
+// submitted is what a token stands for.
+type submitted struct {
+	source  source
+	ownFreq bool
+	at      int64
+}
+
+func (j *jobs) init() {
+	j.byID, j.tokens = make(map[slurm.JobID]held), make(map[string]submitted)
+}
+
+// question numbers a question to Slurm: by when it is asked, and later ones are
+// greater. An answer never replaces that to a later question, whichever comes
+// first.
+func (j *jobs) question(sinceStart time.Duration) int64 {
+	for {
+		latest := j.latest.Load()
+		asked := max(latest+1, int64(sinceStart))
+		if j.latest.CompareAndSwap(latest, asked) {
+			return asked
+		}
+	}
+}
+
+func (j *jobs) get(id slurm.JobID) *knownJob {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	return j.byID[id].job
+}
+
+// when is a job that is known, with the question that it answers.
+func (j *jobs) when(id slurm.JobID) held {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	return j.byID[id]
+}
+
+// over is a job that ended, as Slurm's last list says.
+func (j *jobs) over(id slurm.JobID) held {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	return j.ended[id]
+}
+
+func (j *jobs) token(token string) (submitted, bool) {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	s, ok := j.tokens[token]
+	return s, ok
+}
+
+// put keeps the answer to a question, and returns the latest that is known of
+// the job. Jobs beyond the bound aren't kept, and asked for each time.
+func (j *jobs) put(id slurm.JobID, job *knownJob, asked int64) *knownJob {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	old, known := j.byID[id]
+	switch {
+	case known && old.asked > asked:
+		return old.job
+	case known && *old.job == *job:
+		job = old.job // no garbage of what didn't change
+	case !known && len(j.byID) >= maxJobs:
+		return job
+	}
+	j.byID[id] = held{job, asked}
+	return job
+}
+
+// drop forgets a job, unless more is known of it since a question.
+func (j *jobs) drop(id slurm.JobID, asked int64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.byID[id].asked <= asked {
+		delete(j.byID, id)
+	}
+}
+
+// vanish forgets the jobs that a whole list of Slurm's doesn't name, and
+// takes over those that it names as ended. Decisions wait for a thousand jobs at
+// most.
+func (j *jobs) vanish(asked int64, ended map[slurm.JobID]held) {
+	var gone []slurm.JobID
+	j.mu.RLock()
+	for id, h := range j.byID {
+		if h.asked < asked {
+			gone = append(gone, id)
+		}
+	}
+	j.mu.RUnlock()
+	const atOnce = 1000
+	for chunk := range slices.Chunk(gone, atOnce) {
+		j.mu.Lock()
+		for _, id := range chunk {
+			if j.byID[id].asked < asked {
+				delete(j.byID, id)
+			}
+		}
+		j.mu.Unlock()
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.ended = ended
+}
+
+// putToken keeps a submission. When there are too many, old ones go: the store
+// has them.
+func (j *jobs) putToken(token string, s submitted) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.tokens) >= maxTokens {
+		for old, kept := range j.tokens {
+			if s.at-kept.at > int64(tokenTrust/time.Second) || len(j.tokens) >= maxTokens {
+				delete(j.tokens, old)
+			}
+		}
+	}
+	j.tokens[token] = s
+}
+
+func (j *jobs) len() (known, tokens int) {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	return len(j.byID), len(j.tokens)
+}

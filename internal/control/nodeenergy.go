@@ -1,0 +1,23 @@
+package control
+
+import (
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// nodeEnergy completes an outcome without a measured energy of its node: that
+// of its GPUs, and the host power of so many GPUs for as long as it ran. It is
+// marked as modelled. An outcome without time or GPU energy gets none.
+func (s *Settings) nodeEnergy(o *record.Outcome) {
+	if o.NodeSource != record.Unmeasured && o.NodeSource != record.Modelled {
+		return
+	}
+	o.NodeEnergyJ, o.NodeSource = record.Number{}, record.Unmeasured
+	gpus, measured := o.GPUEnergyJ.Get()
+	lasted, ended := o.TimeS.Get()
+	if !measured || !ended || len(o.GPUs) == 0 {
+		return
+	}
+	host := dvfsmodel.Watt(len(o.GPUs)) * s.hostPower(o.GPUModel)
+	o.NodeEnergyJ, o.NodeSource = record.Known(gpus+float64(host.Over(lasted))), record.Modelled
+}

@@ -1,0 +1,179 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"time"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/slurm"
+)
+
+// OutlookRequest asks what became of a run that was decided about.
+type OutlookRequest struct {
+	Job   slurm.JobID `json:"job_id"`
+	Node  string      `json:"node"`
+	RunID string      `json:"run_id"`
+}
+
+// Outlook is what is known now of a run that lasts.
+type Outlook struct {
+	Life   Life          `json:"life"`
+	LimitS record.Number `json:"limit_s"` // from the run's begin: time limit and deadlines; unknown: none, or none known
+	UpperS record.Number `json:"upper_s"` // the run takes at most so long at its clocks, by the model in use now
+}
+
+// Life tells whether a run still lasts, by Slurm.
+type Life string
+
+// A run is gone when its job ended, with all Epilogs, or was queued anew.
+// Unknown is also what Slurm can't be asked about.
+const (
+	Alive   Life = "alive"
+	Gone    Life = "gone"
+	Unknown Life = "unknown"
+)
+
+// young is the age of a run up to which a job that waits may be one of which
+// Slurm didn't say yet that it starts.
+const young = 30 * time.Second
+
+// Outlook says whether a run still lasts, how long it may, and how long it will
+// at most: limits, deadlines and models change while jobs run. The error is
+// [ErrRequest].
+func (c *Controller) Outlook(ctx context.Context, r OutlookRequest) (Outlook, error) {
+	if !knownJobID(r.Job) || slurm.ValidNode(r.Node) != nil || !isName(r.RunID, maxRunID) || r.RunID == "" {
+		return Outlook{}, fmt.Errorf("%w: an outlook is of a run: job id, node, run id", ErrRequest)
+	}
+	d := c.decisionOf(ctx, &r)
+	var run lap
+	if d != nil {
+		run = lap{d.at, d.submitted}
+	}
+	job, life := c.lifeOf(ctx, r.Job, run)
+	o := Outlook{Life: life}
+	if life == Alive {
+		o.LimitS = c.limitNow(job, run.began)
+	}
+	if life != Gone && d != nil {
+		o.UpperS = c.upperNow(d)
+	}
+	return o, nil
+}
+
+// knownJobID tells whether there can be such a job.
+func knownJobID(id slurm.JobID) bool { return id > 0 && id <= maxJob }
+
+// decisionOf is the decision for a run, nil if it isn't known.
+func (c *Controller) decisionOf(ctx context.Context, r *OutlookRequest) *decided {
+	key := decisionKey{r.Job, r.Node}
+	c.mu.Lock()
+	d := c.decided[key]
+	c.mu.Unlock()
+	if d != nil {
+		if d.sameRun(r.RunID) {
+			return d
+		}
+		return nil // a later run of the job has come
+	}
+	all, err := bounded(ctx, c.options.StoreWait, func(ctx context.Context) ([]record.Decision, error) {
+		return c.options.Store.DecisionsOfJob(ctx, c.options.Cluster, int64(r.Job))
+	})
+	if err != nil {
+		return nil // the run keeps what it knew
+	}
+	for i := len(all) - 1; i >= 0; i-- {
+		if d := &all[i]; d.Node == r.Node && d.RunID == r.RunID {
+			return c.keep(key, fromRecord(d), nil)
+		}
+	}
+	return nil
+}
+
+// lifeOf tells whether a run lasts, with what is known of its job. That it is
+// gone is believed of a new answer only.
+func (c *Controller) lifeOf(ctx context.Context, id slurm.JobID, run lap) (*knownJob, Life) {
+	if h := c.jobs.when(id); h.job != nil && c.fresh(h.asked) && h.job.runs(run) {
+		return h.job, Alive
+	}
+	job, err := c.resolve(ctx, id)
+	switch {
+	case errors.Is(err, slurm.ErrNotFound):
+		return nil, Gone
+	case err != nil:
+		return nil, Unknown
+	case job.runs(run):
+		return job, Alive
+	}
+	if f, _ := job.fate(run); f != stillThere {
+		return job, Gone
+	}
+	if job.state.state() == slurm.Pending && !run.began.IsZero() && c.options.Clock().Sub(run.began) > young {
+		return job, Gone
+	}
+	return job, Unknown
+}
+
+// runs tells whether a run lasts.
+func (k *knownJob) runs(run lap) bool {
+	if f, _ := k.fate(run); f != stillThere {
+		return false
+	}
+	switch k.state.state() { //nolint:exhaustive // the others don't run
+	case slurm.Running, slurm.Suspended, slurm.Completing, slurm.Configuring:
+		return true
+	}
+	return k.completing
+}
+
+// limitNow is how long a run may last from its begin.
+func (c *Controller) limitNow(job *knownJob, began time.Time) record.Number {
+	start := timeOf(job.start)
+	if began.IsZero() {
+		began = start
+	}
+	wishes := job.wishes(c.options.Clock())
+	limited := *job
+	if passed := began.Sub(start); !start.IsZero() && passed > 0 && job.limit != limitUnknown && job.limit != limitUnlimited {
+		limited.limit = max(job.limit-passed, 1) // Slurm's clock ticked before the Prolog
+	}
+	limit, _ := limited.room(began, wishes.Deadline, c.settings.Load().Safety.DeadlineMargin)
+	if math.IsInf(limit, 0) {
+		return record.Number{}
+	}
+	return record.Known(limit)
+}
+
+// upperNow is how long a run at a decision's clocks takes at most by the model
+// that is in use now.
+func (c *Controller) upperNow(d *decided) record.Number {
+	m := c.models.get(record.WorkloadKey{Cluster: c.options.Cluster, Workload: d.Workload, GPUModel: d.GPUModel}).model
+	if m == nil {
+		return record.Number{}
+	}
+	base, known := c.baseOf(d.GPUModel, m)
+	if !known {
+		return record.Number{}
+	}
+	at := dvfsmodel.Point{Core: base.Core, Mem: base.Mem}
+	if d.Apply && d.Core > 0 {
+		at.Core = d.Core
+	}
+	if d.Apply && d.Mem > 0 {
+		at.Mem = d.Mem
+	}
+	at = m.at(at)
+	return record.Known(m.upper(&at, c.settings.Load().Live.TimeMargin))
+}
+
+func (c *Controller) postOutlook(r *http.Request) (any, error) {
+	var request OutlookRequest
+	if err := DecodeJSON(r.Body, &request); err != nil {
+		return nil, err
+	}
+	return c.Outlook(r.Context(), request)
+}

@@ -1,0 +1,199 @@
+//go:build cgo
+
+package control
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/slurm"
+)
+
+func (r *rig) outlook(id slurm.JobID) Outlook {
+	r.t.Helper()
+	o, err := r.Outlook(context.Background(), OutlookRequest{Job: id, Node: "n1", RunID: ask(id).RunID})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return o
+}
+
+// running is a controller with a running job at low clocks, just decided about.
+func running(t *testing.T) (*rig, *ctld, Decision) {
+	t.Helper()
+	r, s := newSlurmRig(t, false)
+	for id := range slurm.JobID(6) {
+		s.set(r.job(id+1, func(j *slurm.Job) { j.State.Base = slurm.Completed }))
+		r.record(r.ran(r.decide(ask(id+1)), ask(id+1).RunID, memoryBound()), 0)
+	}
+	now := r.clock.read()
+	r.clock.move(now.Truncate(time.Second).Add(time.Second).Sub(now)) // Slurm's times have no fractions
+	j := r.job(100, func(j *slurm.Job) { j.Start = r.clock.read() })
+	s.set(j)
+	d := r.decide(ask(100))
+	if !d.Apply {
+		t.Fatal(d.Reason)
+	}
+	return r, s, d
+}
+
+func near(t *testing.T, what string, got record.Number, want float64) {
+	t.Helper()
+	if v, ok := got.Get(); !ok || math.Abs(v-want) > 1e-6*want {
+		t.Errorf("%s is %s s, want %v", what, got, want)
+	}
+}
+
+func TestALimitThatAnAdministratorShortenedIsSeen(t *testing.T) {
+	r, s, d := running(t)
+	first := r.outlook(100)
+	if first.Life != Alive {
+		t.Errorf("%+v", first)
+	}
+	near(t, "the limit", first.LimitS, 3600)
+	near(t, "the upper time", first.UpperS, d.Upper.Or(0))
+	s.change(100, func(j *slurm.Job) { j.TimeLimit.Duration = 10 * time.Minute })
+	near(t, "what was asked less than a minute ago", r.outlook(100).LimitS, 3600)
+	if err := r.syncJobs(context.Background(), s); err != nil {
+		t.Fatal(err)
+	}
+	near(t, "the shortened limit", r.outlook(100).LimitS, 600)
+	s.change(100, func(j *slurm.Job) { j.TimeLimit.Duration = 20 * time.Minute })
+	r.clock.move(2 * time.Minute) // no sync: Slurm is asked
+	near(t, "the limit that is asked for", r.outlook(100).LimitS, 1200)
+	s.change(100, func(j *slurm.Job) { j.TimeLimit = slurm.Limit{Set: true, Unlimited: true} })
+	r.clock.move(2 * time.Minute)
+	if o := r.outlook(100); o.Life != Alive || o.LimitS != (record.Number{}) {
+		t.Errorf("without a limit: %+v", o)
+	}
+}
+
+func TestADeadlineShortensTheLimitFromTheRunsBegin(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*slurm.Job)
+		want   float64
+	}{
+		"none":             {func(*slurm.Job) {}, 3600},
+		"Slurm's":          {func(j *slurm.Job) { j.Deadline = j.Start.Add(30 * time.Minute) }, 1800},
+		"the user's":       {func(j *slurm.Job) { j.Comment = "epplan:deadline=+40m" }, 2400},
+		"far away":         {func(j *slurm.Job) { j.Deadline = j.Start.Add(30 * time.Hour) }, 3600},
+		"over":             {func(j *slurm.Job) { j.Deadline = j.Start.Add(-time.Minute) }, 0},
+		"a late Prolog":    {func(j *slurm.Job) { j.Start = j.Start.Add(-10 * time.Minute) }, 3000},
+		"another mode":     {func(j *slurm.Job) { j.Partition = "debug" }, 3600},
+		"other devices":    {func(j *slurm.Job) { j.Allocated = slurm.TRES{"gres/gpu": 4} }, 3600},
+		"opted out by now": {func(j *slurm.Job) { j.Comment = "epplan:off" }, 3600},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, s, _ := running(t)
+			margin := r.Settings().Safety.DeadlineMargin
+			s.change(100, tc.change)
+			r.clock.move(2 * time.Minute)
+			want := tc.want
+			if want < 3000 && want > 0 {
+				want -= margin
+			}
+			near(t, "the limit", r.outlook(100).LimitS, want)
+		})
+	}
+}
+
+func TestARunIsGoneWhenItsJobEndedOrWasQueuedAnew(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*rig, *ctld)
+		want   Life
+	}{
+		"running":   {func(*rig, *ctld) {}, Alive},
+		"suspended": {func(_ *rig, s *ctld) { s.change(100, func(j *slurm.Job) { j.State.Base = slurm.Suspended }) }, Alive},
+		"its Epilogs run": {func(_ *rig, s *ctld) {
+			s.change(100, func(j *slurm.Job) { j.State = slurm.ParseJobState("FAILED", "COMPLETING") })
+		}, Alive},
+		"ended":     {func(_ *rig, s *ctld) { s.change(100, func(j *slurm.Job) { j.State.Base = slurm.Failed }) }, Gone},
+		"forgotten": {func(_ *rig, s *ctld) { s.purge(100) }, Gone},
+		"requeued": {func(r *rig, s *ctld) {
+			s.change(100, func(j *slurm.Job) {
+				j.State.Base, j.Restarts, j.Submit, j.Start = slurm.Pending, 1, r.clock.read(), r.clock.read().Add(time.Hour)
+			})
+		}, Gone},
+		"running anew": {func(r *rig, s *ctld) {
+			s.change(100, func(j *slurm.Job) { j.Restarts, j.Submit, j.Start = 1, r.clock.read(), r.clock.read() })
+		}, Gone},
+		"another job": {func(r *rig, s *ctld) {
+			s.change(100, func(j *slurm.Job) { j.Name, j.Submit, j.Start = "other", r.clock.read(), r.clock.read() })
+		}, Gone},
+		"waits, says Slurm": {func(_ *rig, s *ctld) {
+			s.change(100, func(j *slurm.Job) { j.State.Base, j.Start = slurm.Pending, time.Time{} })
+		}, Gone},
+		"Slurm is away": {func(_ *rig, s *ctld) { s.fail(slurm.ErrUnreachable) }, Unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, s, d := running(t)
+			r.clock.move(10 * time.Minute)
+			tc.change(r, s)
+			o := r.outlook(100)
+			if o.Life != tc.want {
+				t.Errorf("%s, want %s", o.Life, tc.want)
+			}
+			if tc.want == Unknown {
+				near(t, "the upper time", o.UpperS, d.Upper.Or(0))
+			}
+			if _, known := o.LimitS.Get(); known != (tc.want == Alive) {
+				t.Errorf("%+v", o)
+			}
+		})
+	}
+}
+
+func TestARunThatJustBeganIsNotGoneBecauseOfAnOldAnswer(t *testing.T) {
+	r, s, _ := running(t)
+	s.change(100, func(j *slurm.Job) { j.State.Base, j.Start = slurm.Pending, time.Time{} })
+	r.Observe([]slurm.Job{s.jobs[100]})
+	r.clock.move(5 * time.Second)
+	if o := r.outlook(100); o.Life != Unknown {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestAnOutlookGoesByTheModelInUseNow(t *testing.T) {
+	r, s, _ := running(t)
+	before := r.outlook(100).UpperS.Or(0)
+	s.set(r.job(50, func(j *slurm.Job) { j.State.Base = slurm.Completed }))
+	r.record(r.ran(r.decide(ask(50)), ask(50).RunID, memoryBound().Scale(1.08)), 0)
+	after := r.outlook(100).UpperS.Or(0)
+	if !(after > before*1.001) {
+		t.Errorf("upper time %v s before, %v s after a longer run", before, after)
+	}
+	if err := r.UseModel(context.Background(), r.key(), 0, ""); err != nil {
+		t.Fatal(err)
+	}
+	if o := r.outlook(100); o.UpperS != (record.Number{}) {
+		t.Errorf("without a model: %+v", o)
+	}
+}
+
+func TestAnOutlookIsTheSameAfterARestart(t *testing.T) {
+	r, s, _ := running(t)
+	before := r.outlook(100)
+	r.flush()
+	again := rigAt(t, r.path, r.clock, enforceAll, func(o *Options) { o.Resolve = s.resolve })
+	if after := again.outlook(100); after != before {
+		t.Errorf("%+v, before the restart %+v", after, before)
+	}
+	c := again.serve(t)
+	var o Outlook
+	if status := c.post("/v1/outlook", OutlookRequest{Job: 100, Node: "n1", RunID: "run-100"}, &o); status != http.StatusOK || o != before {
+		t.Errorf("by HTTP: %d, %+v", status, o)
+	}
+	for name, q := range map[string]OutlookRequest{
+		"no job": {Node: "n1", RunID: "x"}, "no node": {Job: 1, RunID: "x"}, "no run": {Job: 1, Node: "n1"},
+		"newline": {Job: 1, Node: "n1", RunID: "x\n"}, "huge": {Job: math.MaxUint32, Node: "n1", RunID: "x"},
+	} {
+		if _, err := again.Outlook(context.Background(), q); !errors.Is(err, ErrRequest) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,271 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/spelling"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/slurm"
+)
+
+// Bounds of the queue.
+const (
+	queueTime = 10 * time.Second // it may be long
+	maxQueued = 20_000
+	maxTasks  = 10_000 // of an array's record
+)
+
+func (c *Controller) getQueue(r *http.Request) (any, error) { return c.Queue(r.Context()) }
+
+// Queue is Slurm's queue of GPU jobs at the last sync, as far as the caller of
+// the context may see it, with what is known of the jobs' workloads.
+func (c *Controller) Queue(ctx context.Context) (*epdapi.Queue, error) {
+	at := c.synced.jobs.status().At
+	if at.IsZero() || c.synced.nodes.status().At.IsZero() {
+		return nil, errors.New("Slurm's queue isn't known: epd doesn't ask for it, or has no answer yet") //nolint:staticcheck // a name
+	}
+	who, s, now := callerOf(ctx), c.settings.Load(), c.options.Clock()
+	q := &epdapi.Queue{At: at, Jobs: []epdapi.QueuedJob{}, Nodes: []epdapi.QueueNode{}}
+	gpuModels := c.gpuModels()
+	models := make(map[record.WorkloadKey]*model)
+	for _, known := range c.jobs.all() {
+		if !who.All && !who.Control && known.job.uid != who.UID {
+			continue
+		}
+		j := known.job.slurmJob(known.id)
+		gpus, shared := wanted(known.job, &j)
+		switch {
+		case gpus == 0:
+			continue
+		case len(q.Jobs) == maxQueued:
+			q.LeftOut++
+			continue
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		}
+		out := queuedJob(s, &j, gpuModels, now)
+		out.GPUs, out.Shared = gpus, shared
+		out.Workload = c.queuedWorkload(ctx, known.job, out, gpuModels, models)
+		q.Jobs = append(q.Jobs, *out)
+	}
+	c.synced.mu.Lock()
+	nodes := c.synced.nodeList
+	c.synced.mu.Unlock()
+	q.Nodes, q.Profiles = queueNodes(s, nodes, gpuModels), c.profilesText(s, gpuModels)
+	var err error
+	q.Models, err = c.modelsText(models)
+	return q, err
+}
+
+// wanted is how many GPUs a job has or asks for, and whether only parts of
+// them.
+func wanted(k *knownJob, j *slurm.Job) (gpus int, shared bool) {
+	if k.gpus > 0 {
+		return int(min(k.gpus, maxGPUs)), false
+	}
+	if perNode, err := slurm.ParseGres(j.TRESPerNode); err == nil {
+		for _, g := range perNode {
+			if (g.Name == "shard" || g.Name == "mps") && g.Count > 0 {
+				return 1, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// queuedJob is a job as the queue shows it, but for its size and workload.
+func queuedJob(s *Settings, j *slurm.Job, gpuModels []string, now time.Time) *epdapi.QueuedJob {
+	asked := now
+	if !j.Submit.IsZero() {
+		asked = j.Submit.In(now.Location())
+	}
+	wishes := slurm.ParseWishes(j.Comment, asked)
+	out := &epdapi.QueuedJob{
+		ID: int64(j.ID), Name: slurm.Lenient(j.Name), User: slurm.Lenient(j.User), Partition: slurm.Lenient(j.Partition),
+		State: string(j.State.Base), Held: j.Held(), Priority: j.Priority, Tasks: tasksOf(j), Nodes: j.NodeCount,
+		GPUModel: wantedModel(s, j, gpuModels), DeadlineS: deadlineFrom(now, j.Deadline, wishes.Deadline),
+		HandsOff: wishes.Off || wishes.Fixed() || j.GPUFreq != "",
+	}
+	if j.TimeLimit.Set && !j.TimeLimit.Unlimited {
+		out.LimitS = record.Known(j.TimeLimit.Duration.Seconds())
+		if !j.Start.IsZero() && j.State.Base != slurm.Pending {
+			out.EndsS = record.Known(max(0, j.Start.Add(j.TimeLimit.Duration).Sub(now).Seconds()))
+		}
+	}
+	return out
+}
+
+// tasksOf is how many tasks of an array a record stands for.
+func tasksOf(j *slurm.Job) int {
+	if j.ArrayTasks == "" {
+		return 1
+	}
+	ref, err := slurm.ParseJobRef(j.ID.String() + "_[" + j.ArrayTasks + "]")
+	if err != nil {
+		return 1
+	}
+	return min(max(1, len(ref.Tasks)), maxTasks)
+}
+
+// wantedModel is the GPU model that a job names as the type of its gres.
+func wantedModel(s *Settings, j *slurm.Job, gpuModels []string) string {
+	perNode, err := slurm.ParseGres(j.TRESPerNode)
+	if err != nil {
+		return ""
+	}
+	for _, g := range perNode {
+		if name, known := typedModel(s, g.Type, gpuModels); known && g.Name == "gpu" {
+			return name
+		}
+	}
+	return ""
+}
+
+// typedModel is the GPU model that a type of gres stands for: that of a
+// profile, else the only one that is known whose name holds the type.
+func typedModel(s *Settings, gres string, gpuModels []string) (string, bool) {
+	if gres == "" {
+		return "", false
+	}
+	if p, err := s.Profiles.Lookup(gres); err == nil {
+		return p.Name, true
+	}
+	var found []string
+	for _, name := range gpuModels {
+		if strings.Contains(spelling.Fold(name), spelling.Fold(gres)) {
+			found = append(found, name)
+		}
+	}
+	if len(found) == 1 {
+		return found[0], true
+	}
+	return gres, false
+}
+
+// queuedWorkload is the key of a job's workload if there is a model of it,
+// which is noted.
+func (c *Controller) queuedWorkload(ctx context.Context, job *knownJob, out *epdapi.QueuedJob, gpuModels []string, models map[record.WorkloadKey]*model) string {
+	known, err := c.withToken(ctx, job, nil)
+	if err != nil {
+		return ""
+	}
+	out.HandsOff = out.HandsOff || known.ownFreq || out.Shared
+	workload, found := known.source.workload(out.GPUs), ""
+	for _, name := range gpuModels {
+		key := record.WorkloadKey{Cluster: c.options.Cluster, Workload: workload, GPUModel: name}
+		if m := c.models.get(key).model; m != nil {
+			models[key], found = m, workload
+		}
+	}
+	return found
+}
+
+// queueNodes are the kinds of nodes that Slurm may start jobs on. GPUs without
+// a type are of the only GPU model that is known, if it is the only one.
+func queueNodes(s *Settings, nodes []slurm.Node, gpuModels []string) []epdapi.QueueNode {
+	kinds := []epdapi.QueueNode{}
+	for i := range nodes {
+		if !nodes[i].State.Usable() {
+			continue
+		}
+		kind := epdapi.QueueNode{}
+		for _, g := range nodes[i].Gres {
+			if g.Name != "gpu" || g.Count < 1 || kind.GPUs > 0 {
+				continue
+			}
+			kind.GPUs = int(min(g.Count, math.MaxInt16))
+			switch {
+			case g.Type != "":
+				kind.GPUModel, _ = typedModel(s, g.Type, gpuModels)
+			case len(gpuModels) == 1:
+				kind.GPUModel = gpuModels[0]
+			}
+		}
+		if kind.GPUs == 0 {
+			continue
+		}
+		at := slices.IndexFunc(kinds, func(k epdapi.QueueNode) bool { return k.GPUModel == kind.GPUModel && k.GPUs == kind.GPUs })
+		if at < 0 {
+			at = len(kinds)
+			kinds = append(kinds, kind)
+		}
+		kinds[at].Count++
+	}
+	return kinds
+}
+
+// modelsText is models as a models file; empty without any. A model that can't
+// be said so is left out.
+func (c *Controller) modelsText(models map[record.WorkloadKey]*model) (string, error) {
+	var all []config.Model
+	keys := slices.SortedFunc(maps.Keys(models), compareKeys)
+	for _, key := range keys {
+		m := config.NewModel(key.Workload, key.GPUModel, models[key].fitted)
+		if _, err := config.NewModels(m); err != nil {
+			c.options.Log.Warn("a model can't be listed", "error", err)
+			continue
+		}
+		all = append(all, m)
+	}
+	if len(all) == 0 {
+		return "", nil
+	}
+	set, err := config.NewModels(all...)
+	if err != nil {
+		return "", err
+	}
+	var text bytes.Buffer
+	err = config.WriteModels(&text, set)
+	return text.String(), err
+}
+
+// assumedIdleW is what an idle GPU of a model without a profile is taken to
+// draw, in plans of the queue.
+const assumedIdleW = 50
+
+// profilesText is GPU models whose clocks agents named and no profile does, as
+// a profiles file; empty without any.
+func (c *Controller) profilesText(s *Settings, gpuModels []string) string {
+	var b strings.Builder
+	for _, name := range gpuModels {
+		c.mu.Lock()
+		seen := c.clocks[name]
+		c.mu.Unlock()
+		p, err := s.Profiles.Lookup(name)
+		if seen == nil || err == nil && (len(p.Clocks) > 0 || p.Range != "") {
+			continue
+		}
+		idle, source := float64(assumedIdleW), "the device's own clocks; idle power assumed"
+		if err == nil {
+			idle, source = float64(p.IdleW), "the device's own clocks"
+		}
+		fmt.Fprintf(&b, "[[gpu]]\nname = %q\nidle_w = %v\nhost_w_per_gpu = %v\nsource = %q\n", name, idle, float64(s.hostPower(name)), source)
+		fmt.Fprintf(&b, "default_core_mhz = %v\ndefault_mem_mhz = %v\nclocks = [", float64(seen.base.Core), float64(seen.base.Mem))
+		for i, g := range groupsOf(seen.pairs) {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			fmt.Fprintf(&b, "{ mem_mhz = [%v], core_mhz = [", float64(g.Mem))
+			for k, core := range g.Core {
+				if k > 0 {
+					b.WriteString(", ")
+				}
+				fmt.Fprint(&b, float64(core))
+			}
+			b.WriteString("] }")
+		}
+		b.WriteString("]\n")
+	}
+	return b.String()
+}

@@ -1,0 +1,189 @@
+//go:build cgo
+
+package control
+
+import (
+	"context"
+	"math"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/store"
+	"github.com/epplan/epplan/slurm"
+)
+
+// fixedSlurm always says the same.
+type fixedSlurm struct {
+	jobs  []slurm.Job
+	nodes []slurm.Node
+}
+
+func (f fixedSlurm) Jobs(context.Context) (slurm.Jobs, error)    { return slurm.Jobs{List: f.jobs}, nil }
+func (f fixedSlurm) Nodes(context.Context) ([]slurm.Node, error) { return f.nodes, nil }
+
+// sync takes what Slurm says once.
+func (r *rig) sync(f fixedSlurm) {
+	r.t.Helper()
+	ctx := context.Background()
+	for _, err := range []error{r.syncJobs(ctx, f), r.syncNodes(ctx, f)} {
+		if err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	r.synced.jobs.note(r.clock.read(), nil, time.Minute, 0)
+	r.synced.nodes.note(r.clock.read(), nil, time.Minute, 0)
+}
+
+func (r *rig) queue(who *Caller) *epdapi.Queue {
+	r.t.Helper()
+	var q epdapi.Queue
+	if status := r.callAs(who, http.MethodGet, "/v1/queue", "", &q); status != http.StatusOK {
+		r.t.Fatal(status)
+	}
+	return &q
+}
+
+func gpuNode(name, gres, state string) slurm.Node {
+	g, err := slurm.ParseGres(gres)
+	if err != nil {
+		panic(err)
+	}
+	return slurm.Node{Name: name, Gres: g, State: slurm.ParseNodeState(state)}
+}
+
+func TestTheQueueHasJobsModelsAndNodes(t *testing.T) {
+	r := newRig(t, nil)
+	if status := r.callAs(nil, http.MethodGet, "/v1/queue", "", nil); status != http.StatusServiceUnavailable {
+		t.Errorf("before the first sync: status %d", status)
+	}
+	for id := range slurm.JobID(6) {
+		r.run(id+1, memoryBound())
+	}
+	now := r.clock.read()
+	pending := func(id slurm.JobID, change func(*slurm.Job)) slurm.Job {
+		j := slurm.Job{
+			ID: id, Name: "train", User: "ada", UID: 1000, Partition: "gpu", Submit: now, NodeCount: 1, Priority: 9, ArrayTask: -1,
+			TimeLimit: slurm.Limit{Set: true, Duration: time.Hour}, State: slurm.JobState{Base: slurm.Pending}, TRESPerNode: "gres/gpu:1",
+		}
+		if change != nil {
+			change(&j)
+		}
+		return j
+	}
+	r.sync(fixedSlurm{
+		jobs: []slurm.Job{
+			pending(10, nil),
+			pending(11, func(j *slurm.Job) { j.Name, j.User, j.UID = "bobs \x1b[2J", "bob", 1001 }),
+			pending(12, func(j *slurm.Job) { j.Comment = "epplan:off" }),
+			pending(13, func(j *slurm.Job) { j.Comment, j.TRESPerNode = "epplan:deadline=+2h", "gres/gpu:v100:1" }),
+			pending(14, func(j *slurm.Job) { j.TRESPerNode = "" }),
+			pending(15, func(j *slurm.Job) { j.TRESPerNode = "gres/shard:1" }),
+			pending(16, func(j *slurm.Job) { j.ArrayTasks, j.ArrayJob = "2-5%2", 16 }),
+			pending(17, func(j *slurm.Job) { j.Priority = 0 }),
+			pending(18, func(j *slurm.Job) {
+				j.State.Base, j.Start, j.Allocated = slurm.Running, now.Add(-20*time.Minute), slurm.TRES{"gres/gpu": 4}
+			}),
+			pending(19, func(j *slurm.Job) { j.State.Base = slurm.Completed }),
+		},
+		nodes: []slurm.Node{
+			gpuNode("a1", "gpu:v100:4", "IDLE"), gpuNode("a2", "gpu:v100:4", "MIXED"), gpuNode("a3", "gpu:v100:4", "DOWN"),
+			gpuNode("b1", "gpu:8", "IDLE"), gpuNode("c1", "gpu:mystery:2", "IDLE"), gpuNode("d1", "", "IDLE"),
+		},
+	})
+	q := r.queue(&operator)
+	byID := make(map[int64]epdapi.QueuedJob)
+	for _, j := range q.Jobs {
+		byID[j.ID] = j
+	}
+	if len(q.Jobs) != 8 || byID[14].ID != 0 || byID[19].ID != 0 {
+		t.Errorf("%d jobs, want 8: none without GPUs, none that ended: %+v", len(q.Jobs), q.Jobs)
+	}
+	if w := byID[10].Workload; w == "" || byID[12].Workload != w || byID[11].Workload != "" || !byID[12].HandsOff || byID[10].HandsOff {
+		t.Errorf("workloads: %+v", q.Jobs)
+	}
+	if d, ok := byID[13].DeadlineS.Get(); !ok || d < 7199 || d > 7200 || byID[13].GPUModel != "V100" {
+		t.Errorf("deadline: %+v", byID[13])
+	}
+	if !byID[15].Shared || byID[16].Tasks != 4 || !byID[17].Held || byID[18].GPUs != 4 || math.Abs(byID[18].EndsS.Or(0)-2400) > 1 {
+		t.Errorf("%+v", q.Jobs)
+	}
+	want := []epdapi.QueueNode{{GPUModel: "V100", GPUs: 4, Count: 2}, {GPUModel: "V100", GPUs: 8, Count: 1}, {GPUModel: "mystery", GPUs: 2, Count: 1}}
+	if len(q.Nodes) != 3 || q.Nodes[0] != want[0] || q.Nodes[1] != want[1] || q.Nodes[2] != want[2] {
+		t.Errorf("nodes %+v, want %+v", q.Nodes, want)
+	}
+	r.sameModel(q.Models, byID[10].Workload)
+	if own := r.queue(&ada); len(own.Jobs) != 7 || strings.Contains(string(must(ownText(own))), "bobs") {
+		t.Errorf("ada sees %+v", own.Jobs)
+	}
+	if none := r.queue(&Caller{UID: 5}); len(none.Jobs) != 0 || none.Models != "" || len(none.Nodes) != 3 {
+		t.Errorf("a stranger sees %+v", none)
+	}
+}
+
+func ownText(q *epdapi.Queue) ([]byte, error) {
+	var b strings.Builder
+	for _, j := range q.Jobs {
+		b.WriteString(j.Name)
+	}
+	return []byte(b.String()), nil
+}
+
+// sameModel wants that the models file predicts what the controller does.
+func (r *rig) sameModel(text, workload string) {
+	r.t.Helper()
+	models, err := config.ReadModels(strings.NewReader(text), "queue")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	m, ok := models.Lookup(workload, "V100")
+	if !ok || len(models.All()) != 1 {
+		r.t.Fatalf("models %+v", models.All())
+	}
+	profile, err := config.BuiltinProfiles().Lookup("V100")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	response, err := m.Response(profile)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	e := r.estimate(&knownJob{uid: 1000, gpus: 1, source: sourceOf(1000, "", "train"), partition: kept("gpu"), comment: kept("")}, false, "")
+	if got, want := response.Default(), e.Models[0].Default; got.Time != want.TimeS || float64(got.Energy) != want.EnergyJ {
+		r.t.Errorf("by the file %v s and %v J, by the controller %v s and %v J", got.Time, float64(got.Energy), want.TimeS, want.EnergyJ)
+	}
+}
+
+// GPUs that no profile describes are planned by the clocks that their agents
+// named.
+func TestTheQueueDescribesGPUsThatNoProfileDoes(t *testing.T) {
+	r := newRig(t, nil)
+	for id := range slurm.JobID(4) {
+		r.job(id+1, nil)
+		request := ask(id + 1)
+		request.GPUModel, request.Default = "NVIDIA X9000", Clocks{Core: 1237, Mem: 877}
+		r.record(r.ran(r.decide(request), request.RunID, memoryBound()), store.Stored)
+	}
+	r.sync(fixedSlurm{nodes: []slurm.Node{gpuNode("a", "gpu:x9000:8", "IDLE"), gpuNode("b", "gpu:8", "IDLE"), gpuNode("c", "gpu:x:1", "IDLE")}})
+	q := r.queue(nil)
+	if len(q.Nodes) != 2 || q.Nodes[0] != (epdapi.QueueNode{GPUModel: "NVIDIA X9000", GPUs: 8, Count: 2}) || q.Nodes[1].GPUModel != "NVIDIA X9000" {
+		t.Errorf("nodes %+v", q.Nodes)
+	}
+	profiles, err := config.ReadProfiles(strings.NewReader(q.Profiles), "queue")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, q.Profiles)
+	}
+	p, err := profiles.Lookup("NVIDIA X9000")
+	if err != nil || len(p.Pairs()) != 5 || p.Default.Core != 1237 || p.IdleW != assumedIdleW {
+		t.Errorf("%+v, %v", p, err)
+	}
+	known := newRig(t, nil)
+	known.run(1, memoryBound())
+	known.sync(fixedSlurm{})
+	if q := known.queue(nil); q.Profiles != "" {
+		t.Errorf("V100s are described again: %s", q.Profiles)
+	}
+}

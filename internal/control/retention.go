@@ -1,0 +1,68 @@
+package control
+
+import (
+	"context"
+	"time"
+)
+
+// When old records are removed.
+const (
+	pruneFirst = 10 * time.Minute // after the start, which has enough to do
+	pruneEvery = 24 * time.Hour
+	pruneRetry = time.Hour
+	pruneBound = 5 * time.Minute // of one go; the next one goes on
+)
+
+// retain removes old records every day until the context ends.
+func (c *Controller) retain(ctx context.Context) {
+	timer := time.NewTimer(pruneFirst)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+			c.tidy()
+			timer.Reset(c.prune(ctx))
+		}
+	}
+}
+
+// prune removes the records of longer ago than the settings say, and returns
+// when to do it again.
+func (c *Controller) prune(ctx context.Context) time.Duration {
+	days := c.settings.Load().KeepDays
+	if days <= 0 {
+		return pruneEvery
+	}
+	bound, cancel := context.WithTimeout(ctx, pruneBound)
+	defer cancel()
+	n, err := c.options.Store.Prune(bound, c.options.Clock().AddDate(0, 0, -days))
+	switch {
+	case ctx.Err() != nil: // closing
+		return pruneRetry
+	case err != nil:
+		c.options.Log.Warn("old records couldn't all be removed; tried again later", "error", err, "outcomes", n.Outcomes)
+		return pruneRetry
+	case n.Outcomes+n.Decisions+n.Jobs+n.Conflicts > 0:
+		c.options.Log.Info("old records removed", "older_than_days", days, "outcomes", n.Outcomes,
+			"decisions", n.Decisions, "jobs", n.Jobs, "conflicts", n.Conflicts)
+	}
+	return pruneEvery
+}
+
+// forgetAfter is how long a decision is kept in memory for an outcome when its
+// job isn't known any more. The store has it after that.
+const forgetAfter = 24 * time.Hour
+
+// tidy forgets decisions whose outcome never came.
+func (c *Controller) tidy() {
+	now := c.options.Clock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key, d := range c.decided {
+		if now.Sub(d.at) > forgetAfter && c.jobs.get(key.job) == nil {
+			c.dropDecided(key, d)
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/slurm"
+)
+
+// Source is what tells of all of a cluster's jobs and nodes; [slurm.Client] is
+// one.
+type Source interface {
+	Jobs(ctx context.Context) (slurm.Jobs, error)
+	Nodes(ctx context.Context) ([]slurm.Node, error)
+}
+
+var _ Source = (*slurm.Client)(nil)
+
+// How often Slurm is asked for everything.
+const (
+	syncEvery  = 10 * time.Second
+	nodesEvery = time.Minute
+	// syncRest is how long Slurm is left alone at least, in times of what it
+	// took to answer: a big queue is asked for less often.
+	syncRest = 9
+	// syncPause is the longest pause after failures.
+	syncPause = time.Minute
+	syncBound = time.Minute // of one question
+	// manyJobs is the length of a list from which on the memory that reading it
+	// took is given back at once.
+	manyJobs = 10_000
+)
+
+// synced is what the syncs found.
+type synced struct {
+	jobs, nodes syncing
+
+	mu       sync.Mutex
+	nodeList []slurm.Node
+}
+
+// syncing is how a sync fares.
+type syncing struct {
+	what string
+
+	mu       sync.Mutex
+	at       time.Time // of the last answer
+	failures int       // since then
+	err      error
+}
+
+// Sync keeps up with Slurm until the context ends: it asks for all jobs again
+// and again (0: every 10 s), and for the nodes every minute. When Slurm doesn't
+// answer it is asked less often, and what is known stays.
+func (c *Controller) Sync(ctx context.Context, source Source, every time.Duration) {
+	every = cmp.Or(max(0, every), syncEvery)
+	var both sync.WaitGroup
+	both.Go(func() {
+		c.again(ctx, &c.synced.jobs, every, func(ctx context.Context) error { return c.syncJobs(ctx, source) })
+	})
+	both.Go(func() {
+		c.again(ctx, &c.synced.nodes, max(every, nodesEvery), func(ctx context.Context) error { return c.syncNodes(ctx, source) })
+	})
+	both.Wait()
+}
+
+// again asks until the context ends.
+func (c *Controller) again(ctx context.Context, s *syncing, every time.Duration, ask func(context.Context) error) {
+	pause := time.Duration(0)
+	for {
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		begin := time.Now()
+		at := c.options.Clock()
+		bound, cancel := context.WithTimeout(ctx, syncBound)
+		err := ask(bound)
+		cancel()
+		if ctx.Err() != nil {
+			return
+		}
+		c.report(s, err)
+		pause = s.note(at, err, every, time.Since(begin))
+	}
+}
+
+// report logs what changed.
+func (c *Controller) report(s *syncing, err error) {
+	s.mu.Lock()
+	failures := s.failures
+	s.mu.Unlock()
+	switch {
+	case err != nil && failures == 0:
+		c.options.Log.Warn("Slurm doesn't say what there is; what is known stays", "of", s.what, "error", err)
+	case err == nil && failures > 0:
+		c.options.Log.Info("Slurm answers again", "of", s.what, "failures", failures)
+	}
+}
+
+// note keeps how a question went, and returns the pause until the next one.
+func (s *syncing) note(at time.Time, err error, every, took time.Duration) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		s.at, s.failures, s.err = at, 0, nil
+		return max(every, syncRest*took)
+	}
+	s.failures++
+	s.err = err
+	const doublings = 10
+	return max(every, min(every<<min(s.failures, doublings), syncPause), syncRest*took)
+}
+
+// status is how the sync fares, for showing.
+func (s *syncing) status() epdapi.SyncStatus {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	status := epdapi.SyncStatus{At: s.at, Failures: s.failures}
+	if s.err != nil {
+		status.Trouble = slurm.Printable(s.err.Error(), maxMessage)
+	}
+	return status
+}
+
+// syncJobs asks for all jobs. Those that Slurm doesn't name any more are
+// forgotten, unless they were asked for later than all.
+func (c *Controller) syncJobs(ctx context.Context, source Source) error {
+	asked := c.question()
+	answer, err := source.Jobs(ctx)
+	if err != nil {
+		return err
+	}
+	ended := make(map[slurm.JobID]held)
+	for i := range answer.List {
+		j := &answer.List[i]
+		job := c.observe(j, asked)
+		if j.State.Ended() && len(ended) < maxEnded {
+			ended[j.ID] = held{job, asked}
+		}
+	}
+	c.jobs.vanish(asked, ended)
+	if n := len(answer.List); n >= manyJobs {
+		answer = slurm.Jobs{} // the list is garbage from here on
+		debug.FreeOSMemory()
+	}
+	return nil
+}
+
+func (c *Controller) syncNodes(ctx context.Context, source Source) error {
+	nodes, err := source.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	c.synced.mu.Lock()
+	defer c.synced.mu.Unlock()
+	c.synced.nodeList = nodes
+	return nil
+}

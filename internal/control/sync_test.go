@@ -1,0 +1,331 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/epplan/epplan/internal/store"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/slurm"
+)
+
+// memory are records that are kept nowhere, for controllers in a bubble of
+// time.
+type memory struct {
+	Records
+	mu     sync.Mutex
+	pruned []time.Time // up to when
+	err    error
+}
+
+func (*memory) ModelsInUse(context.Context, string) ([]record.Model, error)  { return nil, nil }
+func (*memory) ModelsOut(context.Context, string) ([]record.ModelOut, error) { return nil, nil }
+func (*memory) PutJob(context.Context, *record.Job) error                    { return nil }
+func (*memory) PutDecision(context.Context, *record.Decision) (int64, error) { return 1, nil }
+func (*memory) DecisionsOfJob(context.Context, string, int64) ([]record.Decision, error) {
+	return nil, nil
+}
+
+func (m *memory) Prune(ctx context.Context, before time.Time) (store.Pruned, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pruned = append(m.pruned, before)
+	return store.Pruned{Outcomes: 1}, errors.Join(m.err, ctx.Err())
+}
+
+// bare is a controller without a database.
+func bare(t *testing.T, change func(*Options)) (*Controller, *memory) {
+	t.Helper()
+	m := &memory{}
+	o := Options{Store: m, Cluster: "alpha"}
+	if change != nil {
+		change(&o)
+	}
+	c, err := New(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, m
+}
+
+// squeue is a source that is asked in a bubble.
+type squeue struct {
+	mu     sync.Mutex
+	list   []slurm.Job
+	err    error
+	took   time.Duration
+	asked  []time.Time // for jobs
+	nodes  int         // questions for nodes
+	during func()
+}
+
+func (s *squeue) Jobs(ctx context.Context) (slurm.Jobs, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = append(s.asked, time.Now())
+	list := slices.Clone(s.list)
+	if s.during != nil {
+		s.during()
+	}
+	select {
+	case <-time.After(s.took):
+	case <-ctx.Done():
+		return slurm.Jobs{}, ctx.Err()
+	}
+	return slurm.Jobs{List: list}, s.err
+}
+
+func (s *squeue) Nodes(context.Context) ([]slurm.Node, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.nodes++
+	return []slurm.Node{{Name: "n1"}, {Name: "n2"}}, s.err
+}
+
+// pauses are those between questions for jobs.
+func (s *squeue) pauses() []time.Duration {
+	var all []time.Duration
+	for i := 1; i < len(s.asked); i++ {
+		all = append(all, s.asked[i].Sub(s.asked[i-1]))
+	}
+	return all
+}
+
+// bubble runs a sync for a time.
+func bubble(t *testing.T, s *squeue, every, lasts time.Duration, look func(*testing.T, *Controller)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := bare(t, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), lasts)
+		defer cancel()
+		c.Sync(ctx, s, every)
+		look(t, c)
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestASyncAsksForJobsEveryTenSecondsAndForNodesEveryMinute(t *testing.T) {
+	s := &squeue{list: []slurm.Job{{ID: 1, State: slurm.JobState{Base: slurm.Pending}}}}
+	bubble(t, s, 0, 95*time.Second, func(t *testing.T, c *Controller) {
+		if len(s.asked) != 10 || s.nodes != 2 || slices.Max(s.pauses()) != 10*time.Second {
+			t.Errorf("asked %d times for jobs, %d times for nodes, %v apart", len(s.asked), s.nodes, s.pauses())
+		}
+		snapshot, status := c.Snapshot(), c.Status(t.Context())
+		if !snapshot.At.Equal(s.asked[9]) || len(snapshot.Jobs) != 1 || len(snapshot.Nodes) != 2 || !status.Queue.At.Equal(snapshot.At) || status.Jobs != 1 {
+			t.Errorf("%+v %+v", snapshot, status)
+		}
+	})
+}
+
+func TestASlurmThatFailsIsAskedLessOftenAndShownAsTrouble(t *testing.T) {
+	s := &squeue{list: []slurm.Job{{ID: 1, State: slurm.JobState{Base: slurm.Running}}}}
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := bare(t, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		var syncing sync.WaitGroup
+		syncing.Go(func() { c.Sync(ctx, s, 10*time.Second) })
+		time.Sleep(time.Second)
+		s.mu.Lock()
+		s.err = slurm.ErrUnreachable
+		s.mu.Unlock()
+		time.Sleep(5 * time.Minute)
+		status := c.Status(ctx)
+		if status.Queue.Failures < 3 || status.Queue.Trouble == "" || status.Nodes.Failures == 0 || status.Jobs != 1 || time.Since(status.Queue.At) < 5*time.Minute {
+			t.Errorf("while Slurm is away: %+v", status)
+		}
+		want := []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, time.Minute, time.Minute}
+		if got := s.pauses()[:5]; !slices.Equal(got, want) {
+			t.Errorf("asked %v apart", got)
+		}
+		s.mu.Lock()
+		s.err = nil
+		s.mu.Unlock()
+		time.Sleep(75 * time.Second)
+		if status := c.Status(ctx); status.Queue.Failures != 0 || status.Queue.Trouble != "" || time.Since(status.Queue.At) > 15*time.Second {
+			t.Errorf("after it is back: %+v", status)
+		}
+		cancel()
+		syncing.Wait()
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestASlurmThatIsSlowIsLeftAloneForLonger(t *testing.T) {
+	s := &squeue{took: 4 * time.Second}
+	bubble(t, s, 10*time.Second, 3*time.Minute, func(t *testing.T, _ *Controller) {
+		if got := s.pauses()[0]; got != 40*time.Second {
+			t.Errorf("asked again after %s", got)
+		}
+	})
+	hung := &squeue{took: time.Hour}
+	bubble(t, hung, 10*time.Second, 90*time.Second, func(t *testing.T, c *Controller) {
+		if status := c.Status(t.Context()); status.Queue.Failures != 1 || status.Queue.Trouble == "" {
+			t.Errorf("%+v", status)
+		}
+	})
+}
+
+func TestAJobThatVanishedFromTheQueueIsForgotten(t *testing.T) {
+	job := func(id slurm.JobID, state slurm.State) slurm.Job {
+		return slurm.Job{ID: id, State: slurm.JobState{Base: state}}
+	}
+	s := &squeue{list: []slurm.Job{job(1, slurm.Running), job(2, slurm.Pending), job(3, slurm.Running), job(4, slurm.Completed)}}
+	bubble(t, s, 0, 5*time.Second, func(t *testing.T, c *Controller) {
+		s.list = []slurm.Job{job(2, slurm.Running), job(3, slurm.Failed), job(5, slurm.Pending)}
+		if err := c.syncJobs(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		var ids []slurm.JobID
+		for _, j := range c.Snapshot().Jobs {
+			ids = append(ids, j.ID)
+		}
+		if !slices.Equal(ids, []slurm.JobID{2, 5}) || c.jobs.over(3).job == nil || c.jobs.over(4).job != nil {
+			t.Errorf("known: %v", ids)
+		}
+		s.err = errors.New("no answer")
+		if err := c.syncJobs(t.Context(), s); err == nil || len(c.Snapshot().Jobs) != 2 {
+			t.Error("what is known doesn't stay without an answer")
+		}
+	})
+}
+
+func TestAnOldAnswerNeverReplacesANewerOne(t *testing.T) {
+	old := slurm.Job{ID: 1, State: slurm.JobState{Base: slurm.Pending}, TimeLimit: slurm.Limit{Set: true, Duration: time.Hour}}
+	young := old
+	young.State.Base, young.TimeLimit.Duration = slurm.Running, 10*time.Minute
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := bare(t, func(o *Options) {
+			o.Resolve = func(_ context.Context, id slurm.JobID) (slurm.Job, error) {
+				j := young
+				j.ID = id
+				return j, nil
+			}
+		})
+		s := &squeue{list: []slurm.Job{old}, took: 3 * time.Second}
+		s.during = func() { // asked for later than the list, and answered sooner
+			for _, id := range []slurm.JobID{1, 2} {
+				if _, err := c.resolve(t.Context(), id); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		if err := c.syncJobs(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		if j := c.jobs.get(1); j == nil || j.state.state() != slurm.Running || j.limit != 10*time.Minute {
+			t.Errorf("the list's answer: %+v", j)
+		}
+		if c.jobs.get(2) == nil {
+			t.Error("a job that came after the list is forgotten")
+		}
+		s.during = nil
+		if err := c.syncJobs(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		if j := c.jobs.get(1); j.state.state() != slurm.Pending || c.jobs.get(2) != nil {
+			t.Error("a newer list doesn't count")
+		}
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestASnapshotHasWhatSlurmSaid(t *testing.T) {
+	at := time.Date(2026, 5, 4, 9, 0, 0, 0, time.UTC)
+	want := slurm.Job{
+		ID: 12, ArrayJob: 10, ArrayTask: 4, ArrayTasks: "", HetJob: 9, HetOffset: 1, Name: "näme\nJobId=1", Comment: "epplan:off",
+		AdminComment: "epplan:abc", User: "ada", UID: 1000, Account: "physics", Partition: "gpu", QOS: "normal",
+		State: slurm.JobState{Base: slurm.Completed, Flags: []slurm.State{slurm.Completing}}, Reason: "None", Priority: 4294901751, Nice: -5,
+		TimeLimit: slurm.Limit{Set: true, Duration: 90 * time.Minute}, Submit: at, Start: at.Add(time.Hour), Deadline: at.Add(time.Hour * 24),
+		Restarts: 2, NodeList: "n[1-2]", Nodes: []string{"n1", "n2"}, NodeCount: 2, Features: "a&b", Prefer: "c", GPUFreq: "low",
+		TRESPerNode: "gres:gpu:h200:2", Requested: slurm.TRES{"cpu": 4, "gres/gpu": 4, "mem": 8 << 30, "gres/gpu:h200": 4},
+		Allocated: slurm.TRES{"cpu": 4, "billing": 0.5},
+	}
+	c, _ := bare(t, nil)
+	defer c.Close(t.Context()) //nolint:errcheck // nothing was written
+	c.Observe([]slurm.Job{want, {ID: 11, ArrayTask: -1, ArrayTasks: "2-4%2", State: slurm.JobState{Base: slurm.Pending}, Submit: at}})
+	got := c.Snapshot().Jobs
+	if len(got) != 2 || !reflect.DeepEqual(got[1], want) {
+		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+	if j := got[0]; j.ID != 11 || j.ArrayTasks != "2-4%2" || !j.Held() || j.TimeLimit.Set || !j.Start.IsZero() || j.GPUCount() != 0 {
+		t.Errorf("%+v", j)
+	}
+	for range c.Queued() {
+		break
+	}
+}
+
+func TestOldRecordsAreRemovedDailyAndNeverWhileClosing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		c, m := bare(t, nil)
+		time.Sleep(9 * time.Minute)
+		if len(m.pruned) != 0 {
+			t.Error("old records are removed right at the start")
+		}
+		time.Sleep(2*24*time.Hour + 2*time.Minute)
+		synctest.Wait()
+		if len(m.pruned) != 3 || !m.pruned[0].Equal(began.Add(10*time.Minute).AddDate(0, 0, -c.Settings().KeepDays)) || c.Settings().KeepDays != 400 {
+			t.Errorf("removed up to %v", m.pruned)
+		}
+		m.err = store.ErrBusy
+		time.Sleep(24*time.Hour + time.Minute)
+		before := len(m.pruned)
+		time.Sleep(5 * time.Hour)
+		if n := len(m.pruned) - before; n != 5 {
+			t.Errorf("tried %d times in 5 hours after a failure", n)
+		}
+		forever := *c.Settings()
+		forever.KeepDays = 0
+		if err := c.Reload(func() (*Settings, error) { return &forever, nil }); err != nil {
+			t.Fatal(err)
+		}
+		before = len(m.pruned)
+		time.Sleep(10 * 24 * time.Hour)
+		if len(m.pruned) != before {
+			t.Error("records that are kept for ever are removed")
+		}
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(10 * 24 * time.Hour)
+		if len(m.pruned) != before {
+			t.Error("records are removed after the end")
+		}
+	})
+}
+
+func TestDecisionsWhoseOutcomeNeverComesAreForgottenAfterADay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := bare(t, nil)
+		decide := func(id slurm.JobID) {
+			if _, err := c.Decide(t.Context(), &DecideRequest{Job: id, Node: "n1", RunID: "r", GPUModel: "V100", GPUs: 1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		decide(1)
+		decide(2)
+		c.Observe([]slurm.Job{{ID: 2, State: slurm.JobState{Base: slurm.Running}}})
+		time.Sleep(25 * time.Hour)
+		decide(3)
+		c.tidy()
+		if n := c.Status(t.Context()).Decided; n != 2 || c.decided[decisionKey{1, "n1"}] != nil || len(c.leads) != 2 {
+			t.Errorf("%d decisions are kept, %d lead", n, len(c.leads))
+		}
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}

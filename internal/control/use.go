@@ -1,0 +1,57 @@
+package control
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/epplan/epplan/internal/store"
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// ModelChoice says which version of a workload's model is used from now on.
+type ModelChoice struct {
+	Workload string `json:"workload"`
+	GPUModel string `json:"gpu_model"`
+	Version  int64  `json:"version"` // 0: none; the workload runs at default clocks
+	Note     string `json:"note"`    // why, for people
+	// Free lets fits replace the model again, whatever the version.
+	Free bool `json:"free,omitempty"`
+}
+
+const maxNote = 1000 // bytes
+
+func (m *ModelChoice) validate() error {
+	if m.Workload == "" || !isName(m.Workload, maxModel) || !isName(m.GPUModel, maxModel) || m.Version < 0 || !isName(m.Note, maxNote) {
+		return fmt.Errorf("%w: want workload, gpu_model, a version from 0, and a note of at most %d bytes", ErrRequest, maxNote)
+	}
+	return nil
+}
+
+// postModelsUse chooses a model and answers with how it stands then.
+func (c *Controller) postModelsUse(r *http.Request) (any, error) {
+	var m ModelChoice
+	if err := DecodeJSON(r.Body, &m); err != nil {
+		return nil, err
+	}
+	if err := m.validate(); err != nil {
+		return nil, err
+	}
+	ctx := r.Context()
+	key := record.WorkloadKey{Cluster: c.options.Cluster, Workload: m.Workload, GPUModel: c.settings.Load().modelName(m.GPUModel)}
+	versions, err := c.options.Store.Models(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	if len(versions) == 0 {
+		return nil, fmt.Errorf("a model of workload %s on %s: %w", key.Workload, key.GPUModel, store.ErrNotFound)
+	}
+	if m.Free {
+		err = c.FreeModel(ctx, key)
+	} else {
+		err = c.UseModel(ctx, key, m.Version, m.Note)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.standingOf(key), nil
+}

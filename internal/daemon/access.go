@@ -1,0 +1,106 @@
+package daemon
+
+import (
+	"net/http"
+	"os"
+	"os/user"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/epplan/epplan/internal/control"
+	"github.com/epplan/epplan/internal/epdapi"
+)
+
+// Access tells what a uid may do. Root, epd's own user and those named in
+// Control may do anything; operators may read everything; other users may ask
+// about their own jobs.
+type Access struct {
+	Control []uint32
+	// Operators are names of users; nil: there are none.
+	Operators func() []string
+
+	mu    sync.Mutex
+	names map[uint32]named
+}
+
+// named is a user's name, as it was at a time.
+type named struct {
+	name string
+	at   time.Time
+}
+
+// What is kept of users' names.
+const (
+	maxNames  = 10_000
+	namesLast = 10 * time.Minute
+)
+
+// Full tells whether a uid may do anything.
+func (a *Access) Full(uid int64) bool {
+	if uid == 0 || uid == int64(os.Geteuid()) {
+		return true
+	}
+	return uid > 0 && slices.ContainsFunc(a.Control, func(u uint32) bool { return int64(u) == uid })
+}
+
+// caller is a user with less than full access.
+func (a *Access) caller(uid uint32) control.Caller {
+	c := control.Caller{UID: uid, Name: a.name(uid)}
+	if a.Operators != nil && c.Name != "" {
+		c.All = slices.Contains(a.Operators(), c.Name)
+	}
+	return c
+}
+
+// name is a user's name; "" if the system knows none.
+func (a *Access) name(uid uint32) string {
+	a.mu.Lock()
+	known, ok := a.names[uid]
+	a.mu.Unlock()
+	if ok && time.Since(known.at) < namesLast {
+		return known.name
+	}
+	fresh := named{at: time.Now()}
+	if u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10)); err == nil {
+		fresh.name = u.Username
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.names == nil || len(a.names) >= maxNames {
+		a.names = make(map[uint32]named)
+	}
+	a.names[uid] = fresh
+	return fresh.name
+}
+
+// Only lets those pass who may do anything.
+func (a *Access) Only(who func(*http.Request) int64, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !a.Full(who(r)) {
+			reply(w, http.StatusForbidden, epdapi.Fault{Error: "only root and Slurm's user may ask"})
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// everybody lets users pass under their names, to a handler that knows what
+// they may ask.
+func (a *Access) everybody(who func(*http.Request) int64, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		uid := who(r)
+		switch {
+		case uid < 0:
+			reply(w, http.StatusForbidden, epdapi.Fault{Error: "who asks isn't known"})
+			return
+		}
+		c := control.Caller{UID: uint32(uid), Control: a.Full(uid)} //nolint:gosec // a uid
+		if !c.Control {
+			c = a.caller(c.UID)
+		}
+		r = r.WithContext(control.As(r.Context(), c))
+		h.ServeHTTP(w, r)
+	})
+}

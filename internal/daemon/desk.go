@@ -1,0 +1,34 @@
+package daemon
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/epplan/epplan/internal/control"
+	"github.com/epplan/epplan/internal/epdapi"
+)
+
+// Desk answers what agents, job_submit and people ask of a controller.
+type Desk struct {
+	Version, Role, Node string
+
+	Control *control.Controller
+	Access  *Access
+	Started time.Time
+}
+
+// Routes adds what may be asked, by whoever finds out who asks.
+func (d *Desk) Routes(mux *http.ServeMux, who func(*http.Request) int64) {
+	mux.Handle("/v1/", d.Access.everybody(who, d.Control.Handler()))
+}
+
+// Status adds how the controller fares, where no agent does.
+func (d *Desk) Status(mux *http.ServeMux, who func(*http.Request) int64) {
+	mux.Handle("GET "+epdapi.PathStatus, d.Access.everybody(who, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := d.Control.Status(r.Context())
+		reply(w, http.StatusOK, &epdapi.Status{
+			Version: d.Version, Role: d.Role, Node: d.Node, Started: d.Started,
+			GPUs: []epdapi.GPU{}, Runs: []epdapi.Run{}, Troubles: []epdapi.Trouble{}, Totals: totalsOf(&s), Controller: &s,
+		})
+	})))
+}

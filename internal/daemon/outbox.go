@@ -1,0 +1,97 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/epplan/epplan/internal/agent"
+	"github.com/epplan/epplan/internal/control"
+	"github.com/epplan/epplan/internal/spool"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/slurm"
+)
+
+// recordBound is how long recording one outcome may take.
+const recordBound = 5 * time.Second
+
+// runOf names what an Epilog is about.
+type runOf struct {
+	job  uint32
+	node string
+}
+
+// Deliver moves the outcomes of runs that ended into the spool and offers what
+// is there to the controller. A run's file goes when its outcome is in the
+// spool, an entry of the spool when the controller has it.
+func (d *Node) Deliver(ctx context.Context) {
+	d.hand.Lock()
+	defer d.hand.Unlock()
+	for _, closed := range d.options.Agent.Ended() {
+		d.trouble(d.collect(&closed))
+	}
+	report, err := d.options.Spool.Deliver(ctx, d.send)
+	for _, aside := range report.Aside {
+		d.trouble(fmt.Errorf("the outcome of run %s is not recorded, it lies in the spool's folder aside: %w", aside.ID, aside.Reason))
+	}
+	if err != nil && ctx.Err() == nil {
+		d.trouble(fmt.Errorf("%w, will try again", err))
+	}
+}
+
+// collect moves a run's outcome into the spool.
+func (d *Node) collect(c *agent.Closed) error {
+	o := outcomeOf(c)
+	key := runOf{c.Run.Job, c.Run.Node}
+	d.mu.Lock()
+	o.ExitState = string(d.exits[key])
+	d.mu.Unlock()
+	if err := d.put(o); err != nil {
+		return fmt.Errorf("run %s of job %d: %w", c.Run.ID, c.Run.Job, err)
+	}
+	if err := d.options.Agent.Forget(c.Run.ID); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.exits, key)
+	return nil
+}
+
+// put adds an outcome to the spool.
+func (d *Node) put(o *record.Outcome) error {
+	body, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	return d.options.Spool.Add(o.RunID, body)
+}
+
+// send offers an entry of the spool to the controller.
+func (d *Node) send(ctx context.Context, _ string, body []byte) error {
+	var o record.Outcome
+	if err := json.Unmarshal(body, &o); err != nil {
+		return fmt.Errorf("%w: %w", spool.ErrRejected, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, recordBound)
+	defer cancel()
+	err := d.options.Controller.Record(ctx, &o)
+	switch {
+	case errors.Is(err, control.ErrNotYet):
+		return fmt.Errorf("%w: %w", spool.ErrLater, err)
+	case errors.Is(err, ErrRefused):
+		return fmt.Errorf("%w: %w", spool.ErrRejected, err)
+	}
+	return err
+}
+
+// unmatched keeps that a job ended here whose start wasn't seen. It is in no
+// statistics.
+func (d *Node) unmatched(ctx context.Context, e *slurm.HookEvent, run string) {
+	d.trouble(d.put(&record.Outcome{
+		RunID: run, JobID: int64(e.Job), Node: e.Node, Ended: time.Now(), Arm: record.Excluded, Unmatched: true,
+	}))
+	d.Deliver(ctx)
+}

@@ -1,0 +1,81 @@
+package daemon
+
+import (
+	"github.com/epplan/epplan/internal/agent"
+	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// outcomeOf is what a run came to, in the store's terms.
+func outcomeOf(c *agent.Closed) *record.Outcome {
+	out := &record.Outcome{
+		RunID: c.Run.ID, JobID: int64(c.Run.Job), Node: c.Run.Node,
+		Started: c.Run.Started, Ended: c.Outcome.Ended, GPUs: c.Run.GPUs,
+		ThrottledS: map[string]float64{},
+	}
+	if c.HandsOff == "" {
+		out.Setting = record.Setting{Core: c.Run.Setting.Core, Mem: c.Run.Setting.Mem}
+	}
+	if !c.Outcome.Partial {
+		out.TimeS = record.Known(c.Outcome.Ended.Sub(c.Run.Started).Seconds())
+	}
+	sum := totals{source: record.Counter}
+	for i := range c.Outcome.GPUs {
+		sum.add(&c.Outcome.GPUs[i], out)
+	}
+	sum.fill(out, c.Outcome.Partial)
+	out.Series = c.Outcome.Series
+	if host, known := c.Outcome.Host(); known && out.GPUSource != record.Unmeasured {
+		out.NodeEnergyJ, out.NodeSource = record.Known(sum.energy+float64(host)), record.RAPL
+	}
+	return out
+}
+
+// mostUncovered is the part of a run without energy for which its energy still
+// counts.
+const mostUncovered = 0.1
+
+// totals add up a run's GPUs.
+type totals struct {
+	energy, power, peak, usage float64
+	memory                     int64
+	gpus                       int
+	source                     record.Source
+}
+
+func (t *totals) add(g *agent.GPUOutcome, out *record.Outcome) {
+	switch {
+	case g.EnergyFrom == gpu.FromNoMeasures || g.Uncovered > mostUncovered*g.Covered:
+		t.source = record.Unmeasured
+	case g.EnergyFrom != gpu.FromCounter && t.source == record.Counter:
+		t.source = record.Integrated
+	}
+	t.energy += float64(max(g.Energy, 0))
+	t.power += float64(max(g.MeanPower, 0))
+	t.peak += float64(max(g.PeakPower, 0))
+	t.usage += max(g.Utilisation, 0)
+	t.memory = max(t.memory, g.PeakMem)
+	t.gpus++
+	for _, clock := range g.Clocks {
+		out.Clocks = append(out.Clocks, record.ClockShare{Setting: record.Setting{Core: clock.Core, Mem: clock.Mem}, Seconds: clock.Seconds})
+	}
+	for reason, spent := range map[string]float64{"power-cap": g.PowerCapped, "thermal": g.Thermal, "hardware": g.Hardware} {
+		if spent > 0 {
+			out.ThrottledS[reason] += spent
+		}
+	}
+}
+
+func (t *totals) fill(out *record.Outcome, partial bool) {
+	if t.gpus == 0 || t.source == record.Unmeasured {
+		return
+	}
+	if !partial {
+		out.GPUEnergyJ, out.GPUSource = record.Known(t.energy), t.source
+	}
+	out.MeanPowerW, out.PeakPowerW = record.Known(t.power), record.Known(t.peak)
+	out.Utilisation = record.Known(t.usage / float64(t.gpus))
+	if t.memory >= 0 {
+		out.PeakMemoryBytes = record.Known(float64(t.memory))
+	}
+}

@@ -1,0 +1,58 @@
+package daemon
+
+import (
+	"testing"
+	"time"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/agent"
+	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+func TestAnOutcomeSaysWhereItsEnergyIsFrom(t *testing.T) {
+	begin := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	of := func(from gpu.EnergySource, uncovered float64) agent.GPUOutcome {
+		return agent.GPUOutcome{Samples: 100, Covered: 100, Uncovered: uncovered, Energy: 1000, EnergyFrom: from}
+	}
+	for name, c := range map[string]struct {
+		gpus            []agent.GPUOutcome
+		host, hostTime  float64
+		partial         bool
+		gpuJ, nodeJ     record.Number
+		source, hosting record.Source
+	}{
+		"counters": {
+			gpus: []agent.GPUOutcome{of(gpu.FromCounter, 0), of(gpu.FromCounter, 0)}, host: 500, hostTime: 100,
+			gpuJ: record.Known(2000), nodeJ: record.Known(2500), source: record.Counter, hosting: record.RAPL,
+		},
+		"a counter that was reset": {
+			gpus: []agent.GPUOutcome{of(gpu.FromCounter, 0), of(gpu.FromBoth, 0)},
+			gpuJ: record.Known(2000), source: record.Integrated,
+		},
+		"power, and a host that was seen for half of the time": {
+			gpus: []agent.GPUOutcome{of(gpu.FromPower, 9)}, host: 500, hostTime: 50,
+			gpuJ: record.Known(1000), source: record.Integrated,
+		},
+		"a GPU of which too little is known": {gpus: []agent.GPUOutcome{of(gpu.FromPower, 11), of(gpu.FromCounter, 0)}, host: 500, hostTime: 100},
+		"a GPU that wasn't seen":             {gpus: []agent.GPUOutcome{of(gpu.FromNoMeasures, 0)}, host: 500, hostTime: 100},
+		"no GPU":                             {host: 500, hostTime: 100},
+		"a part of the run":                  {gpus: []agent.GPUOutcome{of(gpu.FromCounter, 0)}, host: 500, hostTime: 100, partial: true},
+	} {
+		got := outcomeOf(&agent.Closed{Run: agent.Run{Started: begin}, Outcome: agent.Outcome{
+			Started: begin, Ended: begin.Add(100 * time.Second), GPUs: c.gpus, Partial: c.partial, HostEnergy: dvfsmodel.Joule(c.host), HostCovered: c.hostTime,
+		}})
+		if got.GPUEnergyJ != c.gpuJ || got.GPUSource != c.source || got.NodeEnergyJ != c.nodeJ || got.NodeSource != c.hosting {
+			t.Errorf("%s: %s J from %q, node %s J from %q", name, got.GPUEnergyJ, got.GPUSource, got.NodeEnergyJ, got.NodeSource)
+		}
+	}
+}
+
+func TestTheSeriesOfAnOutcomeIsTheRuns(t *testing.T) {
+	series := record.NewSampler(time.Minute)
+	series.Add(0, time.Minute, 0.5)
+	got := outcomeOf(&agent.Closed{Outcome: agent.Outcome{Series: series.Series()}}).Series
+	if got.Len() != 1 || got.At(0) != record.Known(0.5) || got.Interval() != time.Minute {
+		t.Errorf("%+v", got)
+	}
+}

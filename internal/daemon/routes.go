@@ -1,0 +1,64 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/slurm"
+)
+
+// Routes adds what hooks and administrators may ask an agent. Only those with
+// full access, by a Unix socket, get an answer.
+func (d *Node) Routes(mux *http.ServeMux) {
+	handle := func(pattern string, h http.HandlerFunc) { mux.Handle(pattern, d.options.Access.Only(Peer, h)) }
+	handle("POST "+epdapi.PathProlog, d.hook(slurm.Prolog, d.prolog))
+	handle("POST "+epdapi.PathEpilog, d.hook(slurm.Epilog, d.epilog))
+	handle("POST "+epdapi.PathRestore, d.restore)
+	handle("GET "+epdapi.PathStatus, func(w http.ResponseWriter, r *http.Request) {
+		reply(w, http.StatusOK, d.Status(r.Context()))
+	})
+}
+
+// hook answers a Prolog or an Epilog. One that its caller has given up goes on:
+// what it began must not stay half done.
+func (d *Node) hook(kind slurm.Hook, do func(context.Context, *slurm.HookEvent) slurm.HookAnswer) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		e, err := slurm.DecodeHookEvent(http.MaxBytesReader(w, r.Body, slurm.MaxMessage))
+		if err == nil && e.Kind != kind {
+			err = fmt.Errorf("a %s at the path of a %s", e.Kind, kind)
+		}
+		if err != nil {
+			reply(w, http.StatusBadRequest, epdapi.Fault{Error: err.Error()})
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), requestBound)
+		defer cancel()
+		reply(w, http.StatusOK, do(ctx, &e))
+	}
+}
+
+func (d *Node) restore(w http.ResponseWriter, r *http.Request) {
+	var q epdapi.RestoreRequest
+	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, slurm.MaxMessage))
+	in.DisallowUnknownFields()
+	if err := in.Decode(&q); err != nil {
+		reply(w, http.StatusBadRequest, epdapi.Fault{Error: err.Error()})
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), restoreBound)
+	defer cancel()
+	report, err := d.options.Agent.Restore(ctx, "an administrator gave the clocks back", q.GPUs...)
+	d.trouble(err)
+	a := epdapi.RestoreAnswer{GPUs: []epdapi.RestoredGPU{}, Notes: report.Notes, Clean: err == nil && report.Clean()}
+	for _, g := range report.GPUs {
+		one := epdapi.RestoredGPU{UUID: g.UUID, Fate: string(g.Fate), Note: g.Note}
+		if g.Err != nil {
+			one.Error = g.Err.Error()
+		}
+		a.GPUs = append(a.GPUs, one)
+	}
+	reply(w, http.StatusOK, a)
+}

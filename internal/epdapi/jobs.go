@@ -1,0 +1,115 @@
+package epdapi
+
+import (
+	"time"
+
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// Job is what is known of a job. Texts are its owner's, bytes that are no text
+// escaped.
+type Job struct {
+	ID        int64         `json:"job_id"`
+	Name      string        `json:"name"`
+	User      string        `json:"user"`
+	Account   string        `json:"account"`
+	Partition string        `json:"partition"`
+	State     string        `json:"state"` // as far as it is known; empty: it didn't start
+	Submitted time.Time     `json:"submitted"`
+	Nodes     int           `json:"nodes"`
+	GPUs      int           `json:"gpus"`
+	LimitS    record.Number `json:"limit_s"`  // unknown: none, or none known
+	Workload  string        `json:"workload"` // key of what repeats
+	Scripted  bool          `json:"scripted"` // the workload is a script's, not a name's
+}
+
+// JobRow is a job in a list, with what its runs came to.
+type JobRow struct {
+	Job
+	Mode    string         `json:"mode"`    // of its latest decision; empty: there is none
+	Arm     record.Arm     `json:"arm"`     // as above
+	Setting record.Setting `json:"setting"` // decided clocks; 0: the default
+	Runs    int            `json:"runs"`    // ended ones; a run is one job on one node
+	TimeS   record.Number  `json:"time_s"`  // of the longest run
+	EnergyJ record.Number  `json:"energy_j"`
+}
+
+// JobPage is a part of a list of jobs, newest first.
+type JobPage struct {
+	Jobs []JobRow `json:"jobs"`
+	Next int64    `json:"next"` // what to pass as before for the next page; 0: this is the last
+}
+
+// JobView is everything that is known of a job.
+type JobView struct {
+	Job        *Job             `json:"job"`        // nil: Slurm said nothing of it
+	Submission *record.Decision `json:"submission"` // what was noted then; nil: nothing
+	Wishes     *Wishes          `json:"wishes"`     // nil: the job is over, or has none
+	Decisions  []Decision       `json:"decisions"`
+	Outcomes   []Outcome        `json:"outcomes"`
+	// Estimate is what would be decided if the job started now; nil once it did.
+	Estimate *Estimate `json:"estimate"`
+	// ConfigVersion is the configuration in force now, Objective what it asks for.
+	ConfigVersion string    `json:"config_version"`
+	Objective     Objective `json:"objective"`
+}
+
+// Wishes are what a user asked for.
+type Wishes struct {
+	OptOut   bool      `json:"opt_out"`
+	OwnFreq  bool      `json:"own_freq"` // --gpu-freq
+	CoreMHz  int       `json:"core_mhz"` // fixed clocks; 0: not fixed
+	MemMHz   int       `json:"mem_mhz"`
+	Deadline time.Time `json:"deadline,omitzero"`
+	Warnings []string  `json:"warnings"`
+}
+
+// Objective is what clocks are chosen for: the least weighted sum, times the
+// run time to a power.
+type Objective struct {
+	EnergyWeight float64 `json:"energy_weight"`
+	TimeWeight   float64 `json:"time_weight"`
+	DelayPower   float64 `json:"delay_power"`
+}
+
+// Decision is a decision with what the choice was between.
+type Decision struct {
+	record.Decision
+	Model   *Model `json:"model"`          // nil: none, or one that is gone
+	Default *Point `json:"default_clocks"` // predicted; nil without a model
+	Chosen  *Point `json:"chosen_clocks"`  // of the clocks named by the decision or its reason
+}
+
+// Model is what a prediction goes by.
+type Model struct {
+	Version int64   `json:"version"`
+	Prior   bool    `json:"prior"` // the GPU's usual response, scaled to the runs seen
+	Samples int     `json:"samples"`
+	Margin  float64 `json:"margin"` // ratio of time to prediction, less 1, that is seldom exceeded
+	MinCore float64 `json:"min_core_mhz"`
+	MaxCore float64 `json:"max_core_mhz"` // of the runs seen
+}
+
+// Point is a prediction for a job's GPUs at a pair of clocks.
+type Point struct {
+	Core    float64 `json:"core_mhz"`
+	Mem     float64 `json:"mem_mhz"`
+	TimeS   float64 `json:"time_s"`
+	LowerS  float64 `json:"lower_s"`
+	UpperS  float64 `json:"upper_s"`
+	PowerW  float64 `json:"power_w"`  // of the GPUs
+	EnergyJ float64 `json:"energy_j"` // of the GPUs
+	HostJ   float64 `json:"host_j"`   // of their share of the node's other parts
+}
+
+// Outcome is what a run came to, with its series as numbers.
+type Outcome struct {
+	record.Outcome
+	Series Series `json:"series"`
+}
+
+// Series is utilisation over a run, from 0 to 1.
+type Series struct {
+	IntervalS float64         `json:"interval_s"`
+	Values    []record.Number `json:"values"`
+}

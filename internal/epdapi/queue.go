@@ -1,0 +1,49 @@
+package epdapi
+
+import (
+	"time"
+
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// Queue is Slurm's queue of GPU jobs with what is known of their workloads.
+type Queue struct {
+	At    time.Time   `json:"at"`
+	Jobs  []QueuedJob `json:"jobs"`  // pending and running ones, as Slurm lists them
+	Nodes []QueueNode `json:"nodes"` // kinds of nodes that jobs can be started on
+	// LeftOut counts jobs that are too many to list.
+	LeftOut int `json:"left_out"`
+	// Models are the models in use of the jobs' workloads, as a models file.
+	Models string `json:"models_toml"`
+	// Profiles are GPU models whose clocks epd knows and no profile of epplan's
+	// does, as a profiles file.
+	Profiles string `json:"profiles_toml"`
+}
+
+// QueuedJob is a job that waits or runs.
+type QueuedJob struct {
+	ID        int64         `json:"job_id"`
+	Name      string        `json:"name"`
+	User      string        `json:"user"`
+	Partition string        `json:"partition"`
+	State     string        `json:"state"`
+	Held      bool          `json:"held"`
+	Priority  uint32        `json:"priority"`
+	Tasks     int           `json:"tasks"` // of an array, that are this record; else 1
+	Nodes     int           `json:"nodes"`
+	GPUs      int           `json:"gpus"`
+	Shared    bool          `json:"shared"`    // it asks for parts of GPUs
+	GPUModel  string        `json:"gpu_model"` // that the job wants; empty: any
+	LimitS    record.Number `json:"limit_s"`
+	DeadlineS record.Number `json:"deadline_s"` // from now on
+	EndsS     record.Number `json:"ends_s"`     // a running job's limit, from now on
+	Workload  string        `json:"workload"`   // key of a model; empty: there is none
+	HandsOff  bool          `json:"hands_off"`  // the user wants default clocks, or chose others
+}
+
+// QueueNode is a kind of node.
+type QueueNode struct {
+	GPUModel string `json:"gpu_model"` // as in its profile; empty: not known
+	GPUs     int    `json:"gpus"`      // of each node
+	Count    int    `json:"count"`
+}
