@@ -2,29 +2,40 @@
 -- being submitted. Loaded by one line in the site's own job_submit.lua:
 --   pcall(function() EPPLAN = EPPLAN or dofile("@DIR@/epplan.lua"); EPPLAN.submit(job_desc, submit_uid) end) -- epplan
 -- slurmctld submits nothing else meanwhile, so the bounds are small: 20 ms in
--- all, and after a failure the socket is left alone for 5 s. No answer means no
--- plan: the job goes on as it is. Nothing is started, no shell is used.
+-- all, and after a failure nobody is asked for 5 s. No answer means no plan:
+-- the job goes on as it is. Written by epplan install slurm, which replaces it.
 local M = {}
 
 local SOCKET    = "@SOCKET@"
-local DEADLINE  = 0.020 -- seconds for connect, send and reply together
+local PROGRAM   = "@PROGRAM@" -- asks where lua-socket is missing; "": nobody does
+local DEADLINE  = 0.020 -- seconds for reading the job, connect, send and reply together
 local BREAKER   = 5     -- seconds without a try after a failure
 local MAXSCRIPT = 65536
 local MAXTEXT   = 8192
 local MAXREPLY  = 16384
+local MAXHEX    = 32768 -- of an argument of PROGRAM
 local NO_VAL    = slurm.NO_VAL or 4294967294
 local skip_until = 0
 
 local have_socket, socket = pcall(require, "socket")
 local have_unix, unix = pcall(require, "socket.unix")
 
+local HEX = {}
+for i = 0, 255 do HEX[string.char(i)] = string.format("%02x", i) end
+
 local function hex(s)
-  return (s:gsub(".", function(c) return string.format("%02x", c:byte()) end))
+  return (s:gsub(".", HEX))
 end
 
 local function unhex(s)
   if #s % 2 ~= 0 or s:find("[^0-9a-f]") then return nil end
   return (s:gsub("..", function(h) return string.char(tonumber(h, 16)) end))
+end
+
+-- clock gives seconds; whole ones without lua-socket.
+local function clock()
+  if have_socket then return socket.gettime() end
+  return os.time()
 end
 
 local TEXTS = { "name", "partition", "account", "qos", "comment", "admin_comment", "features", "prefer", "tres_per_node",
@@ -37,33 +48,30 @@ local function get(jd, key)
   if ok then return v end
 end
 
-local function encode(jd, uid)
+-- encode cuts each text at most_text bytes, and the script at most_script.
+local function encode(jd, uid, most_text, most_script)
   local script = get(jd, "script")
   local batch = type(script) == "string" and script ~= ""
   local out = { '"v":1', string.format('"uid":%.0f', uid), '"kind":"' .. (batch and "batch" or "interactive") .. '"' }
   for _, key in ipairs(TEXTS) do
     local v = get(jd, key)
-    if type(v) == "string" and v ~= "" then out[#out + 1] = '"' .. key .. '_hex":"' .. hex(v:sub(1, MAXTEXT)) .. '"' end
+    if type(v) == "string" and v ~= "" then out[#out + 1] = '"' .. key .. '_hex":"' .. hex(v:sub(1, most_text)) .. '"' end
   end
   for key, name in pairs(NUMBERS) do
     local v = get(jd, key)
     if type(v) == "number" and v > 0 and v < 4294967296 and v ~= NO_VAL and v ~= 65534 then out[#out + 1] = string.format('"%s":%.0f', name, v) end
   end
   if get(jd, "priority") == 0 then out[#out + 1] = '"held":true' end
-  if batch then out[#out + 1] = '"script_hex":"' .. hex(script:sub(1, MAXSCRIPT)) .. '"' end
+  if batch and most_script > 0 then out[#out + 1] = '"script_hex":"' .. hex(script:sub(1, most_script)) .. '"' end
   return "{" .. table.concat(out, ",") .. "}"
 end
 
 -- ask sends one HTTP/1.0 request and gives the body of a 200 reply.
-local function ask(body)
-  if not (have_socket and have_unix) then return nil, "lua-socket is missing" end
-  local now = socket.gettime()
-  if now < skip_until and skip_until - now <= BREAKER then return nil end -- quiet while the breaker is open
-  local stop = now + DEADLINE
+local function ask(jd, uid, stop)
+  local body = encode(jd, uid, MAXTEXT, MAXSCRIPT)
   local conn = (type(unix) == "table" and (unix.stream or unix.tcp) or unix)()
   local function fail(what, err)
     pcall(function() conn:close() end)
-    skip_until = socket.gettime() + BREAKER
     return nil, what .. ": " .. tostring(err)
   end
   local function bound()
@@ -71,7 +79,7 @@ local function ask(body)
     conn:settimeout(left > 0.001 and left or 0.001, "t")
     return left > 0
   end
-  bound()
+  if not bound() then return fail("connect", "timeout") end
   local ok, err = conn:connect(SOCKET)
   if not ok then return fail("connect", err) end
   if not bound() then return fail("send", "timeout") end
@@ -90,17 +98,47 @@ local function ask(body)
   return reply:match("\r\n\r\n(.*)$")
 end
 
+-- ask_program has a program ask, which ends within 100 ms by itself. Its command
+-- line is fixed but for one argument of the digits 0 to 9 and a to f, which says
+-- the same without the script.
+local function ask_program(jd, uid)
+  local data
+  for _, most in ipairs({ 2048, 512, 256 }) do
+    data = hex(encode(jd, uid, most, 0))
+    if #data <= MAXHEX then break end
+  end
+  if #data > MAXHEX or data:find("[^0-9a-f]") then return nil, "the job can't be told in an argument" end
+  local pipe = io.popen("exec " .. PROGRAM .. " submit --socket " .. SOCKET .. " --hex " .. data .. " 2>/dev/null", "r")
+  if not pipe then return nil, PROGRAM .. " can't be started" end
+  local reply = pipe:read(MAXREPLY)
+  pipe:close()
+  if not reply or not reply:match("^{.*}%s*$") then return nil, PROGRAM .. " has no answer" end
+  return reply
+end
+
 local function plan(jd, uid)
-  local body, err = ask(encode(jd, uid))
+  local now = clock()
+  if now < skip_until and skip_until - now <= BREAKER + 1 then return end -- quiet while the breaker is open
+  local body, err
+  if have_socket and have_unix then
+    body, err = ask(jd, uid, now + DEADLINE)
+  elseif PROGRAM ~= "" then
+    body, err = ask_program(jd, uid)
+  else
+    err = "lua-socket is missing"
+  end
   if not body then
-    if err then slurm.log_info("epplan: no plan (%s), job goes on as it is", err) end
+    skip_until = clock() + BREAKER + (have_socket and 0 or 1)
+    slurm.log_info("epplan: no plan (%s), job goes on as it is", tostring(err))
     return
   end
   local admin = unhex(body:match('"admin_comment_hex"%s*:%s*"(%x*)"') or "")
   local before = get(jd, "admin_comment")
   if admin and admin ~= "" and #admin <= 1024 then
     -- never drop what others wrote there
-    if type(before) ~= "string" or before == "" or admin:sub(1, #before) == before then jd.admin_comment = admin end
+    if type(before) ~= "string" then before = "" end
+    local ours = admin:sub(#before + 1) -- one line: another would look like a field to whoever reads Slurm's text
+    if admin:sub(1, #before) == before and not ours:find("%c") then jd.admin_comment = admin end
   end
   local message = unhex(body:match('"message_hex"%s*:%s*"(%x*)"') or "")
   if message and message ~= "" then slurm.log_user("%s", (message:sub(1, 300):gsub("%c", " "))) end

@@ -121,11 +121,11 @@ func (f *fakeSlurm) update(args []string) error {
 		}
 		return nil
 	}
-	id, err := slurm.ParseJobID(target)
+	ref, err := slurm.ParseJobRef(target)
 	if err != nil {
 		return err
 	}
-	j := f.jobs[id]
+	j := f.jobs[ref.Job]
 	switch field {
 	case "Nice":
 		n, err := strconv.Atoi(value)

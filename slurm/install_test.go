@@ -2,16 +2,11 @@ package slurm_test
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
-	"os"
+	"io/fs"
 	"os/exec"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -141,120 +136,136 @@ func TestSlurmConfIsExtendedAndNothingIsReplacedUnnamed(t *testing.T) {
 	}
 }
 
-// luaRun loads epplan.lua with a stand-in for slurmctld's slurm table, submits
-// twice and prints what came of it.
-func luaRun(t *testing.T, socket, prelude string) string {
-	t.Helper()
-	lua, err := exec.LookPath("lua5.1")
-	if err != nil {
-		t.Skip("lua5.1 is not installed")
-	}
-	if exec.CommandContext(t.Context(), lua, "-e", `require "socket.unix"`).Run() != nil { //nolint:gosec // a fixed name
-		t.Skip("lua-socket is not installed")
-	}
-	dir := t.TempDir()
-	module, err := slurm.LuaModule("/etc/slurm", socket)
+func TestACRLFScriptKeepsItsLineEnds(t *testing.T) {
+	s := site(luac(t))
+	s.Script, s.HasScript = strings.ReplaceAll(siteScript, "\n", "\r\n"), true
+	p, err := slurm.PlanInstall(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	writeFile(t, filepath.Join(dir, "epplan.lua"), module)
-	writeFile(t, filepath.Join(dir, "main.lua"), `
-slurm = { NO_VAL = 4294967294, SUCCESS = 0, log_info = function(f, ...) print("log", string.format(f, ...)) end, log_user = function(f, ...) print("user", string.format(f, ...)) end }
-local s = require "socket"
-`+prelude+`
-for i = 1, 2 do
-  local jd = { name = "a\n\"\255\0b", comment = "epplan:off", admin_comment = "site", script = "#!/bin/sh\n", time_limit = 90, tres_per_node = "gres:gpu:1", priority = 4294967294 }
-  local t = s.gettime()
-  local ok, err = pcall(function() EPPLAN = EPPLAN or dofile("`+dir+`/epplan.lua"); EPPLAN.submit(jd, 1000) end)
-  print(i, tostring(jd.admin_comment), s.gettime() - t < 0.5 and "bounded" or "slow", err)
-end`)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, lua, filepath.Join(dir, "main.lua")).CombinedOutput() //nolint:gosec // a fixed name
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
+	text := stepFor(t, p, "/etc/slurm/job_submit.lua", "EPPLAN").Text
+	if strings.Count(text, "\n") != strings.Count(text, "\r\n") {
+		t.Errorf("%q", text)
 	}
-	return string(out)
-}
-
-// serve answers on a Unix socket and counts the requests.
-func serve(t *testing.T, handler http.HandlerFunc) (string, func() int) {
-	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "epl") //nolint:usetesting // socket paths are short
+	before := s.Script
+	s.Script = text
+	back, err := slurm.PlanUndo(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	socket := filepath.Join(dir, "s")
-	var config net.ListenConfig
-	listener, err := config.Listen(t.Context(), "unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var mu sync.Mutex
-	n := 0
-	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		n++
-		mu.Unlock()
-		handler(w, r)
-	})}
-	done := make(chan struct{})
-	go func() { defer close(done); _ = server.Serve(listener) }()
-	t.Cleanup(func() { _ = server.Close(); <-done; _ = os.RemoveAll(dir) })
-	return socket, func() int { mu.Lock(); defer mu.Unlock(); return n }
-}
-
-func TestTheLuaHookCarriesAnyBytesAndSetsTheToken(t *testing.T) {
-	var got slurm.Submission
-	var failed error
-	socket, count := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		s, err := slurm.DecodeSubmission(r.Body)
-		got, failed = s, err
-		merged, _ := slurm.MergeToken(string(s.Admin), "ab12")
-		_, _ = fmt.Fprintf(w, `{"v":1,"admin_comment_hex":"%s","message_hex":"%s"}`, hex.EncodeToString([]byte(merged)), hex.EncodeToString([]byte("hello\nyou")))
-	})
-	out := luaRun(t, socket, "")
-	if failed != nil || got.Name != "a\n\"\xff\x00b" || got.UID != 1000 || got.Kind != "batch" || got.TimeLimit != 90 || !got.WantsGPU() || got.Comment != "epplan:off" || got.Held || got.Script != "#!/bin/sh\n" {
-		t.Errorf("%+v, %v", got, failed)
-	}
-	if strings.Count(out, "site;epplan:ab12\tbounded") != 2 || !strings.Contains(out, "user\thello you") || count() != 2 {
-		t.Errorf("%d requests: %s", count(), out)
+	if got := stepFor(t, back, "/etc/slurm/job_submit.lua", "").Text; got != before {
+		t.Errorf("%q, want %q", got, before)
 	}
 }
 
-func TestTheLuaHookFailsOpenWithABreaker(t *testing.T) {
-	hang := make(chan struct{})
-	defer close(hang)
-	hung, count := serve(t, func(_ http.ResponseWriter, r *http.Request) {
-		select {
-		case <-hang:
-		case <-r.Context().Done():
+func TestAFunctionInACommentIsNoPlaceForTheLine(t *testing.T) {
+	s := site(luac(t))
+	s.HasScript = true
+	for _, script := range []string{
+		"--[[\nfunction slurm_job_submit(a, b, c)\nend\n]]\nslurm_job_submit = require 'x'\n",
+		"local s = [[\nfunction slurm_job_submit(a, b, c)\n]]\nreturn 0\n",
+	} {
+		s.Script = script
+		if p, err := slurm.PlanInstall(s); err == nil || !strings.Contains(err.Error(), "comment") {
+			t.Errorf("%+v, %v", p.Steps, err)
 		}
-	})
-	if out := luaRun(t, hung, ""); strings.Count(out, "site\tbounded") != 2 || strings.Count(out, "log\t") != 1 || count() != 1 {
-		t.Errorf("hung: %d requests: %s", count(), out)
 	}
-	if out := luaRun(t, "/nonexistent/s", ""); strings.Count(out, "site\tbounded") != 2 || strings.Count(out, "log\t") != 1 {
-		t.Errorf("nobody there: %s", out)
+}
+
+func TestAFileOfOursThatWasChangedIsInTheWay(t *testing.T) {
+	s := site(func(string, string) error { return nil })
+	files := map[string]string{}
+	s.Read = func(file string) (string, error) {
+		if text, ok := files[file]; ok {
+			return text, nil
+		}
+		return "", fs.ErrNotExist
 	}
-	garbage, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte(`{"admin_comment_hex":"zz","message_hex":"6`))
-	})
-	if out := luaRun(t, garbage, ""); strings.Count(out, "site\tbounded") != 2 {
-		t.Errorf("garbage: %s", out)
+	first, err := slurm.PlanInstall(s)
+	if err != nil {
+		t.Fatal(err)
 	}
-	refusing, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
-	if out := luaRun(t, refusing, ""); strings.Count(out, "site\tbounded") != 2 || strings.Count(out, "log\t") != 1 {
-		t.Errorf("refused: %s", out)
+	for _, step := range first.Steps {
+		if step.New {
+			files[step.File] = step.Text
+		}
 	}
-	dropping, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"admin_comment_hex":"78"}`)) })
-	if out := luaRun(t, dropping, ""); strings.Count(out, "site\tbounded") != 2 {
-		t.Errorf("an answer that drops foreign text: %s", out)
+	s.Conf, s.Script, s.HasScript = first.Conf, files["/etc/slurm/job_submit.lua"], true
+	if again, err := slurm.PlanInstall(s); err != nil || len(again.Steps) != 0 {
+		t.Errorf("the second plan has %+v, %v", again.Steps, err)
 	}
-	if out := luaRun(t, hung, `package.loaded["socket.unix"] = nil; package.preload["socket.unix"] = function() error("not installed") end`); strings.Count(out, "site\tbounded") != 2 || !strings.Contains(out, "lua-socket is missing") {
-		t.Errorf("without lua-socket: %s", out)
+	s.Socket = "/run/other.sock" // an intact file is replaced
+	other, err := slurm.PlanInstall(s)
+	if err != nil || len(other.Steps) != 1 || other.Steps[0].Before != files["/etc/slurm/epplan.lua"] {
+		t.Errorf("%+v, %v", other.Steps, err)
 	}
-	if out := luaRun(t, hung, `local real = dofile; dofile = function() return real("/nonexistent/epplan.lua") end`); strings.Count(out, "site\tbounded") != 2 || !strings.Contains(out, "cannot open") {
-		t.Errorf("missing module: %s", out)
+	files["/etc/slurm/epplan-prolog.d/90-epplan"] += "# mine\n"
+	if _, err := slurm.PlanInstall(s); !errors.Is(err, slurm.ErrInvalid) {
+		t.Errorf("a file that was changed: %v", err)
+	}
+	back, err := slurm.PlanUndo(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Conf = back.Conf // slurm.conf is read again
+	back, err = slurm.PlanUndo(s)
+	if err != nil || !strings.Contains(strings.Join(back.Warnings, "\n"), "epplan-prolog.d/90-epplan was changed since") {
+		t.Errorf("%q, %v", back.Warnings, err)
+	}
+}
+
+// Edits of slurm.conf and taking them back, with what others did between.
+func TestSlurmConfIsEditedInMarkedLinesAndRestored(t *testing.T) {
+	s := site(func(string, string) error { return nil })
+	for name, conf := range map[string]string{
+		"nothing there": "ClusterName=c\n", "no line end": "ClusterName=c", "empty": "",
+		"all there":    "JobSubmitPlugins=defaults # ours\nProlog=/etc/slurm/prolog.sh\nEpilog=/etc/slurm/e.sh\nPrologFlags=X11\n",
+		"CRLF":         "ClusterName=c\r\nPrologFlags=X11\r\n",
+		"null":         "JobSubmitPlugins=(null)\nprologflags=Contain\n",
+		"odd spelling": "  JOBSUBMITPLUGINS=a,b\n# Prolog=/x\n",
+	} {
+		s.Conf = conf
+		p, err := slurm.PlanInstall(s)
+		if err != nil || p.ConfBlocked != "" {
+			t.Fatalf("%s: %v %s", name, err, p.ConfBlocked)
+		}
+		s.Conf = p.Conf
+		again, err := slurm.PlanInstall(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range again.Steps {
+			if strings.HasSuffix(step.File, "slurm.conf") {
+				t.Errorf("%s: a second edit of\n%s%+v", name, p.Conf, step)
+			}
+		}
+		back, err := slurm.PlanUndo(s)
+		if err != nil || back.Conf != conf {
+			t.Errorf("%s: %q came back as %q, %v", name, conf, back.Conf, err)
+		}
+		mine := "NodeName=later\n" + strings.Replace(p.Conf, "PrologFlags=Alloc ", "PrologFlags=Alloc,X11 ", 1)
+		s.Conf = mine
+		if back, err = slurm.PlanUndo(s); err != nil || !strings.HasPrefix(back.Conf, "NodeName=later\n") || strings.Contains(back.Conf, "epplan") || strings.Contains(back.Conf, "Alloc") {
+			t.Errorf("%s: %q became %q, %v", name, mine, back.Conf, err)
+		}
+		if strings.Contains(mine, "PrologFlags=Alloc,X11 ") && (!strings.Contains(back.Conf, "\nPrologFlags=X11") || len(back.Warnings) == 0) {
+			t.Errorf("%s: the site's own flag went: %q", name, back.Conf)
+		}
+	}
+}
+
+func TestWhatCannotBeEditedSafelyIsLeftToPeople(t *testing.T) {
+	s := site(func(string, string) error { return nil })
+	for name, conf := range map[string]string{"continued": "PrologFlags=X11\\\n\n", "include": "Include other.conf\n"} {
+		s.Conf = conf
+		if p, err := slurm.PlanInstall(s); err != nil || p.ConfBlocked == "" || p.Conf != conf {
+			t.Errorf("%s: %q %q %v", name, p.ConfBlocked, p.Conf, err)
+		}
+	}
+	for name, conf := range map[string]string{"two lines": "PrologFlags=X11,\\\nContain\n", "two settings": "PrologFlags=X11 Prolog=/x\n", "a shell's text": "Prolog=/x -v\n"} {
+		s.Conf = conf
+		if p, err := slurm.PlanInstall(s); err != nil || len(p.Warnings) == 0 || !strings.HasPrefix(p.Conf, conf) {
+			t.Errorf("%s: %q %q %v", name, p.Warnings, p.Conf, err)
+		}
 	}
 }

@@ -104,7 +104,7 @@ func (l *Levers) SetNice(ctx context.Context, id JobID, offset int, prior *Undo)
 	if job.Nice == own+int64(offset) {
 		return u, nil
 	}
-	return u, l.updateJob(ctx, id, "Nice", u.After)
+	return u, l.updatePending(ctx, &job, "Nice", u.After)
 }
 
 // SetToken puts epplan:id into the job's AdminComment and keeps what others
@@ -129,27 +129,35 @@ func (l *Levers) SetToken(ctx context.Context, id JobID, token string) (Undo, er
 // SetPrefer makes a pending job prefer nodes with all the features, each of
 // which must be one that Slurm knows: an unknown one would refuse the change.
 func (l *Levers) SetPrefer(ctx context.Context, id JobID, features []string) (Undo, error) {
-	if len(features) == 0 || len(features) > 16 {
-		return Undo{}, fmt.Errorf("%d features: want 1 to 16: %w", len(features), ErrInvalid)
-	}
-	nodes, err := l.client.Nodes(ctx)
-	if err != nil {
+	if err := l.knownFeatures(ctx, features); err != nil {
 		return Undo{}, err
-	}
-	for _, f := range features {
-		if err := ValidFeature(f); err != nil {
-			return Undo{}, err
-		}
-		if !slices.ContainsFunc(nodes, func(n Node) bool { return slices.Contains(n.Features, f) }) {
-			return Undo{}, fmt.Errorf("feature %q is on no node: %w", f, ErrInvalid)
-		}
 	}
 	job, err := l.pendingJob(ctx, id)
 	if err != nil {
 		return Undo{}, err
 	}
 	u := Undo{Lever: LeverPrefer, Job: id, Before: job.Prefer, After: strings.Join(features, "&")}
-	return u, l.updateJob(ctx, id, "Prefer", u.After)
+	return u, l.updatePending(ctx, &job, "Prefer", u.After)
+}
+
+// knownFeatures accepts 1 to 16 features that nodes have.
+func (l *Levers) knownFeatures(ctx context.Context, features []string) error {
+	if len(features) == 0 || len(features) > 16 {
+		return fmt.Errorf("%d features: want 1 to 16: %w", len(features), ErrInvalid)
+	}
+	nodes, err := l.client.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	for _, f := range features {
+		if err := ValidFeature(f); err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(nodes, func(n Node) bool { return slices.Contains(n.Features, f) }) {
+			return fmt.Errorf("feature %q is on no node: %w", f, ErrInvalid)
+		}
+	}
+	return nil
 }
 
 // maxWeight bounds a node's scheduling weight; Slurm itself takes 32 bits.

@@ -128,7 +128,7 @@ func (l *Levers) undoJob(ctx context.Context, u Undo) error {
 		if strings.ContainsFunc(u.Before, func(r rune) bool { return r <= ' ' || r > '~' }) || len(u.Before) > maxComment {
 			return fmt.Errorf("prefer %q: %w", Printable(u.Before, 80), ErrInvalid)
 		}
-		return l.updateJob(ctx, u.Job, "Prefer", u.Before)
+		return l.updatePending(ctx, &job, "Prefer", u.Before)
 	}
 	if now := strconv.FormatInt(job.Nice, 10); now != u.After {
 		return changed("nice", u, now)
@@ -140,7 +140,7 @@ func (l *Levers) undoJob(ctx context.Context, u Undo) error {
 	if err != nil {
 		return fmt.Errorf("nice %q: %w", Printable(u.Before, 40), ErrInvalid)
 	}
-	return l.updateJob(ctx, u.Job, "Nice", strconv.FormatInt(own, 10))
+	return l.updatePending(ctx, &job, "Nice", strconv.FormatInt(own, 10))
 }
 
 func (l *Levers) undoToken(ctx context.Context, u Undo) error {

@@ -24,6 +24,7 @@ import (
 	"github.com/epplan/epplan/internal/control"
 	node "github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/munge"
+	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/slurm"
 )
@@ -38,7 +39,7 @@ func (p *program) joinControl() error {
 		return err
 	}
 	p.closers = append(p.closers, records.Close)
-	client, err := slurmClient(p.String("slurm"))
+	runner, err := slurmRunner(p.String("slurm"))
 	if err != nil {
 		return err
 	}
@@ -52,10 +53,11 @@ func (p *program) joinControl() error {
 	}
 	options := control.Options{
 		Store: records, Cluster: p.String("cluster"), Settings: settings, Seed: seed, Log: p.log,
-		Load: p.settings,
+		Load: p.settings, OnDecide: p.decided,
 	}
-	if client != nil {
-		options.Resolve, options.Account, p.slurm = client.Job, client.Accounting, true
+	if runner != nil {
+		options.Resolve, p.slurm = slurm.NewClient(runner, patience).Job, true
+		options.Account = slurm.NewClient(runner, longPatience).Accounting
 	}
 	if p.control, err = control.New(p.Context.Context, options); err != nil {
 		return err
@@ -67,15 +69,48 @@ func (p *program) joinControl() error {
 	})
 	p.access.Operators = func() []string { return p.control.Settings().Live.Operators }
 	p.loops = append(p.loops, p.reload)
-	if client != nil {
+	if runner != nil {
+		client := slurm.NewClient(runner, longPatience)
 		p.loops = append(p.loops, func(ctx context.Context) { p.control.Sync(ctx, client, 0) })
+		if err := p.openLevers(runner, client); err != nil {
+			return err
+		}
 	}
 	return errors.Join(p.openPublic(), p.openRemote())
 }
 
+// steerEvery is how often Slurm's queue and nodes are steered.
+const steerEvery = 20 * time.Second
+
+// openLevers steers Slurm's queue and nodes.
+func (p *program) openLevers(runner slurm.Runner, client *slurm.Client) error {
+	var err error
+	p.steerer, err = steer.Open(&steer.Options{
+		Source: steer.FromSlurm(runner, time.Now), Levers: slurm.NewLevers(client), Settings: p.steering,
+		Dir: filepath.Join(p.String("state"), "levers"), Log: p.log,
+	})
+	if err != nil {
+		return err
+	}
+	p.loops = append(p.loops, func(ctx context.Context) { p.steerer.Run(ctx, steerEvery) })
+	return nil
+}
+
+// steering is what is to be steered by the settings in force.
+func (p *program) steering() *steer.Settings {
+	s := p.control.Settings()
+	return &steer.Settings{
+		Version: s.Version, Live: s.Live, Profiles: s.Profiles, Margin: s.Safety.LimitMargin,
+		Upper: p.control.Upper, Energy: p.control.Energy,
+	}
+}
+
 // desk answers what is asked of the controller.
 func (p *program) desk() *node.Desk {
-	return &node.Desk{Version: version, Role: p.role, Node: nodeName(p.Context), Control: p.control, Access: p.access, Started: p.started}
+	return &node.Desk{
+		Version: version, Role: p.role, Node: nodeName(p.Context), Control: p.control, Steerer: p.steerer,
+		Access: p.access, Started: p.started,
+	}
 }
 
 // openPublic listens where job_submit and users ask: anybody may connect, the
@@ -180,8 +215,15 @@ func lotSeed(path string) (uint64, error) {
 	return binary.BigEndian.Uint64(fresh[:]), renameio.WriteFile(path, []byte(hex.EncodeToString(fresh[:])+"\n"), 0o600)
 }
 
-// slurmClient asks Slurm by its commands; nil: nobody is asked.
-func slurmClient(how string) (*slurm.Client, error) {
+// How long one of Slurm's commands may take: while a Prolog waits, and when
+// everything is asked for.
+const (
+	patience     = 500 * time.Millisecond
+	longPatience = 30 * time.Second
+)
+
+// slurmRunner runs Slurm's commands; nil: nobody is asked.
+func slurmRunner(how string) (slurm.Runner, error) {
 	path, missing := exec.LookPath("scontrol")
 	switch {
 	case how != "on" && how != "auto" && how != "off":
@@ -191,6 +233,5 @@ func slurmClient(how string) (*slurm.Client, error) {
 	case missing != nil:
 		return nil, fmt.Errorf("--slurm on: %w", missing)
 	}
-	const patience = 500 * time.Millisecond
-	return slurm.NewClient(slurm.ExecRunner{Dir: filepath.Dir(path), Conf: os.Getenv("SLURM_CONF"), Timeout: patience}, patience), nil
+	return slurm.ExecRunner{Dir: filepath.Dir(path), Conf: os.Getenv("SLURM_CONF"), Timeout: longPatience}, nil
 }

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"math"
 	"os"
 	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -16,6 +18,7 @@ import (
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/munge"
 	"github.com/epplan/epplan/internal/spool"
+	"github.com/epplan/epplan/slurm"
 )
 
 // joinNode starts the agent of this machine's GPUs.
@@ -43,7 +46,7 @@ func (p *program) joinNode() error {
 	}
 	p.node = node.NewNode(node.Options{
 		Version: version, Role: p.role, Node: nodeName(p.Context), Agent: agent.New(options), Controller: p.controller(),
-		Control: p.control, Spool: outbox, Order: gpuOrder(p.Context), Access: p.access, Log: p.log, Slurm: p.slurm || p.control == nil,
+		Control: p.control, Spool: outbox, Order: gpuOrder(p.Context), Access: p.access, Log: p.log, Slurm: p.slurm || p.control == nil, Took: p.hooked,
 	})
 	p.node.Start(p.Context.Context)
 	p.loops = append(p.loops, p.node.Run)
@@ -92,17 +95,42 @@ func gpuOrder(c *cli.Context) []string {
 	return nil
 }
 
-func allowed(c *cli.Context) []uint32 {
+// allowed are the uids beside root that may do anything: Slurm's user, by what
+// Slurm says or else by the name slurm, and those of the flags.
+func (p *program) allowed() []uint32 {
 	var uids []uint32
-	if slurmUser, err := user.Lookup("slurm"); err == nil {
+	if uid, ok := p.slurmUser(); ok {
+		uids = append(uids, uid)
+	} else if slurmUser, err := user.Lookup("slurm"); err == nil {
 		if uid, err := strconv.ParseUint(slurmUser.Uid, 10, 32); err == nil {
 			uids = append(uids, uint32(uid))
 		}
 	}
-	for _, uid := range c.Uint64Slice("allow-uid") {
+	for _, uid := range p.Uint64Slice("allow-uid") {
 		if uid < math.MaxUint32 {
 			uids = append(uids, uint32(uid))
 		}
 	}
 	return uids
 }
+
+// slurmUser is Slurm's user, if Slurm says.
+func (p *program) slurmUser() (uint32, bool) {
+	runner, err := slurmRunner(p.String("slurm"))
+	if runner == nil || err != nil {
+		return 0, false
+	}
+	ctx, cancel := context.WithTimeout(p.Context.Context, askBound)
+	defer cancel()
+	settings, err := slurm.NewClient(runner, askBound).Settings(ctx)
+	if err != nil {
+		return 0, false
+	}
+	_, rest, _ := strings.Cut(settings["SlurmUser"], "(") // name(uid)
+	number, _, _ := strings.Cut(rest, ")")
+	uid, err := strconv.ParseUint(number, 10, 32)
+	return uint32(uid), err == nil
+}
+
+// askBound is how long a question to Slurm may take at the start.
+const askBound = 2 * time.Second

@@ -19,7 +19,9 @@ import (
 	"github.com/epplan/epplan/internal/control"
 	node "github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/metrics"
 	"github.com/epplan/epplan/internal/munge"
+	"github.com/epplan/epplan/internal/steer"
 )
 
 // The roles of an epd.
@@ -37,8 +39,10 @@ type program struct {
 	started time.Time
 	access  *node.Access
 	control *control.Controller // nil: it runs elsewhere
+	steerer *steer.Steerer      // nil: Slurm isn't steered from here
 	node    *node.Node          // nil: there are no GPUs here
-	slurm   bool                // somebody can ask Slurm
+	metrics *metrics.Metrics
+	slurm   bool // somebody can ask Slurm
 
 	loops   []func(context.Context) // run until the end
 	closers []func() error          // what is closed at the end, the last one first
@@ -104,7 +108,7 @@ func (p *program) run(l net.Listener) (err error) {
 			err = errors.Join(err, p.closers[i]())
 		}
 	}()
-	p.access = &node.Access{Control: allowed(p.Context)}
+	p.access, p.metrics = &node.Access{Control: p.allowed()}, p.newMetrics()
 	if p.role != roleAgent {
 		if err := p.joinControl(); err != nil {
 			return err
@@ -115,7 +119,7 @@ func (p *program) run(l net.Listener) (err error) {
 			return err
 		}
 	}
-	if err := p.joinMetrics(); err != nil {
+	if err := p.openMetrics(); err != nil {
 		return err
 	}
 	var group sync.WaitGroup
@@ -177,5 +181,3 @@ func (p *program) listen(flag string) (net.Listener, error) {
 	}
 	return l, nil
 }
-
-func (p *program) joinMetrics() error { return nil }

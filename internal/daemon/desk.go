@@ -6,6 +6,7 @@ import (
 
 	"github.com/epplan/epplan/internal/control"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/steer"
 )
 
 // Desk answers what agents, job_submit and people ask of a controller.
@@ -13,6 +14,7 @@ type Desk struct {
 	Version, Role, Node string
 
 	Control *control.Controller
+	Steerer *steer.Steerer // nil: nothing is steered
 	Access  *Access
 	Started time.Time
 }
@@ -20,6 +22,9 @@ type Desk struct {
 // Routes adds what may be asked, by whoever finds out who asks.
 func (d *Desk) Routes(mux *http.ServeMux, who func(*http.Request) int64) {
 	mux.Handle("/v1/", d.Access.everybody(who, d.Control.Handler()))
+	if d.Steerer != nil {
+		d.leverRoutes(mux, who)
+	}
 }
 
 // Status adds how the controller fares, where no agent does.

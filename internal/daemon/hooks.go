@@ -38,6 +38,9 @@ func (d *Node) prolog(ctx context.Context, e *slurm.HookEvent) slurm.HookAnswer 
 	if e.Deadline > 0 {
 		run.Deadline = time.UnixMilli(e.Deadline)
 	}
+	d.mu.Lock()
+	d.partitions[run.ID] = string(e.Partition)
+	d.mu.Unlock()
 	reason := d.choose(ctx, e, gpus, &run)
 	applied, err := d.options.Agent.Apply(ctx, run)
 	d.trouble(err)

@@ -51,6 +51,8 @@ type Options struct {
 	// Access tells who may ask.
 	Access *Access
 	Log    *slog.Logger
+	// Took is told what hooks took; nil: nobody is.
+	Took func(hook slurm.Hook, took time.Duration)
 	// Slurm tells whether Slurm can be asked about jobs, through the
 	// controller. Without it runs end by their Epilogs and processes alone.
 	Slurm bool
@@ -64,7 +66,10 @@ type Node struct {
 
 	mu       sync.Mutex
 	troubles []epdapi.Trouble
+	troubled int                   // how many there were
 	exits    map[runOf]slurm.State // as their Epilogs know, until the outcomes are in the spool
+	// partitions of runs whose Prologs came since the start.
+	partitions map[string]string
 }
 
 // NewNode makes an agent's daemon; [Node.Start] comes next.
@@ -72,7 +77,7 @@ func NewNode(o Options) *Node {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Node{options: o, started: time.Now(), exits: make(map[runOf]slurm.State)}
+	return &Node{options: o, started: time.Now(), exits: make(map[runOf]slurm.State), partitions: make(map[string]string)}
 }
 
 // maxTroubles is how many of the latest troubles are shown.
@@ -87,6 +92,7 @@ func (d *Node) trouble(err error) {
 	d.options.Log.Warn(what)
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.troubled++
 	d.troubles = append(d.troubles, epdapi.Trouble{At: time.Now(), What: what})
 	if len(d.troubles) > maxTroubles {
 		d.troubles = slices.Delete(d.troubles, 0, len(d.troubles)-maxTroubles)

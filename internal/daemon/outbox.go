@@ -57,6 +57,7 @@ func (d *Node) collect(c *agent.Closed) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.exits, key)
+	delete(d.partitions, c.Run.ID)
 	return nil
 }
 

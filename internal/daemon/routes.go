@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/slurm"
@@ -36,7 +37,12 @@ func (d *Node) hook(kind slurm.Hook, do func(context.Context, *slurm.HookEvent) 
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), requestBound)
 		defer cancel()
-		reply(w, http.StatusOK, do(ctx, &e))
+		begin := time.Now()
+		a := do(ctx, &e)
+		if d.options.Took != nil {
+			d.options.Took(kind, time.Since(begin))
+		}
+		reply(w, http.StatusOK, a)
 	}
 }
 

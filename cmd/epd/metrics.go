@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/epplan/epplan/internal/control"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/metrics"
+	"github.com/epplan/epplan/slurm"
+)
+
+// newMetrics are the metrics of the role, whose parts are asked once they are
+// there.
+func (p *program) newMetrics() *metrics.Metrics {
+	s := metrics.Sources{Version: version, Role: p.role}
+	if p.role != roleAgent {
+		s.Controller = func(ctx context.Context) epdapi.ControllerStatus { return p.control.Status(ctx) }
+		s.Savings = func(ctx context.Context) (epdapi.Savings, error) { return p.control.Savings(ctx, time.Time{}) }
+	}
+	if p.role != roleController {
+		s.Agent = func(ctx context.Context) metrics.Agent { return p.node.Measure(ctx) }
+	}
+	return metrics.New(s)
+}
+
+// decided counts a decision.
+func (p *program) decided(o control.Observed) {
+	p.metrics.Took(metrics.Decide, o.Took)
+	if o.Fault != control.NoFault {
+		p.metrics.Failed(string(o.Fault))
+	}
+	if !o.Again && o.Fault != control.FaultRequest {
+		p.metrics.Decided(metrics.Decision{Mode: string(o.Mode), Arm: string(o.Arm), Applied: o.Apply})
+	}
+}
+
+// hooked counts a hook.
+func (p *program) hooked(hook slurm.Hook, took time.Duration) {
+	switch hook {
+	case slurm.Prolog:
+		p.metrics.Took(metrics.Prolog, took)
+	case slurm.Epilog:
+		p.metrics.Took(metrics.Epilog, took)
+	}
+}
+
+// openMetrics listens for Prometheus.
+func (p *program) openMetrics() error {
+	if p.String("metrics") == "" {
+		return nil
+	}
+	l, err := p.listen("metrics")
+	if err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", p.metrics.Handler())
+	p.serveAt(l, mux)
+	return nil
+}

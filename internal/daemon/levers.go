@@ -1,0 +1,42 @@
+package daemon
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/steer"
+)
+
+// undoBound is how long taking back all levers may take at once; what is left
+// is taken back step by step.
+const undoBound = 10 * time.Second
+
+// leverRoutes adds what may be asked about what is steered in Slurm.
+func (d *Desk) leverRoutes(mux *http.ServeMux, who func(*http.Request) int64) {
+	mux.Handle("GET "+epdapi.PathLevers, d.Access.everybody(who, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		reply(w, http.StatusOK, d.levers(who(r)))
+	})))
+	mux.Handle("POST "+epdapi.PathLeversUndo, d.Access.Only(who, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), undoBound)
+		defer cancel()
+		report, err := d.Steerer.UndoAll(ctx)
+		answer := epdapi.LeversUndone{Undone: report.Undone, Failed: report.Failed, Waiting: report.Waiting}
+		if err != nil {
+			answer.Error = err.Error()
+		}
+		reply(w, http.StatusOK, answer)
+	})))
+}
+
+// levers are those in force, with the advice that a user may see.
+func (d *Desk) levers(uid int64) *epdapi.Levers {
+	s := d.Steerer.Status()
+	if !d.Access.Full(uid) && !d.Access.caller(uint32(uid)).All { //nolint:gosec // a uid
+		s.Advice = slices.DeleteFunc(s.Advice, func(a steer.Advice) bool { return a.Job == 0 || int64(a.UID) != uid })
+		s.Left, s.Notes, s.Trouble = nil, nil, ""
+	}
+	return &epdapi.Levers{Status: s}
+}

@@ -1,0 +1,58 @@
+package daemon
+
+import (
+	"context"
+
+	"github.com/epplan/epplan/internal/agent"
+	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/internal/metrics"
+)
+
+// Measure is what the agent holds now, for metrics.
+func (d *Node) Measure(context.Context) metrics.Agent {
+	state := d.options.Agent.State()
+	m := metrics.Agent{Waiting: d.options.Spool.Len()}
+	if aside, err := d.options.Spool.Aside(); err == nil {
+		m.Aside = len(aside)
+	}
+	users := make(map[string]string) // partitions by GPU
+	d.mu.Lock()
+	m.Trouble = d.troubled
+	for i := range state.Runs {
+		r := &state.Runs[i]
+		if r.Ended {
+			m.Waiting++
+			continue
+		}
+		m.Runs++
+		for _, uuid := range r.GPUs {
+			users[uuid] = d.partitions[r.ID]
+		}
+	}
+	d.mu.Unlock()
+	for i := range state.GPUs {
+		m.GPUs = append(m.GPUs, d.measure(&state.GPUs[i], users))
+		if state.GPUs[i].Entry != nil {
+			m.Journal++
+		}
+	}
+	return m
+}
+
+// measure is one GPU with what it measures now, if it can.
+func (d *Node) measure(state *agent.GPUState, partitions map[string]string) metrics.GPU {
+	id := state.Identity
+	out := metrics.GPU{
+		UUID: id.UUID, Model: id.Model, Partition: partitions[id.UUID], Stuck: state.Stuck, Alien: state.Alien != "",
+	}
+	if state.Entry != nil {
+		out.LockedCore, out.LockedMem = locked(state.Entry, gpu.Core), locked(state.Entry, gpu.Mem)
+	}
+	r, err := agent.Ask(d.options.Agent, id.UUID, gpu.Device.Read)
+	if err != nil {
+		return out
+	}
+	out.Read, out.Power, out.Energy = true, max(0, float64(r.Power)), max(0, float64(r.Energy))
+	out.Core, out.Mem, out.Utilisation = clock(r.Core), clock(r.Mem), max(0, r.Utilisation)
+	return out
+}

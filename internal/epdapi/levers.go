@@ -1,0 +1,40 @@
+package epdapi
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/epplan/epplan/internal/steer"
+)
+
+// Paths of levers; taking them back is for root and Slurm's user.
+const (
+	PathLevers     = "/v1/levers"
+	PathLeversUndo = "/v1/levers/undo"
+)
+
+// Levers are what is steered in Slurm beside clocks, and advice.
+type Levers struct{ steer.Status }
+
+// LeversUndone says what became of levers that were to be taken back.
+type LeversUndone struct {
+	Undone  int    `json:"undone"`
+	Failed  int    `json:"failed"`
+	Waiting int    `json:"waiting"` // of jobs that run or are held: taken back later
+	Error   string `json:"error,omitempty"`
+}
+
+// Levers asks what is steered.
+func (c *Client) Levers(ctx context.Context) (*Levers, error) {
+	return get[Levers](ctx, c, PathLevers, nil)
+}
+
+// UndoLevers takes back what was steered. Nothing is steered again before the
+// configuration is another one.
+func (c *Client) UndoLevers(ctx context.Context) (*LeversUndone, error) {
+	var answer LeversUndone
+	if err := c.call(ctx, http.MethodPost, PathLeversUndo, struct{}{}, &answer); err != nil {
+		return nil, err
+	}
+	return &answer, nil
+}

@@ -1,0 +1,182 @@
+package metrics
+
+import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Agent is what a node's agent holds now. Counts are since its start.
+type Agent struct {
+	GPUs    []GPU
+	Runs    int // open
+	Journal int // entries: GPUs whose clocks are, or may be, locked
+	Waiting int // outcomes that the controller hasn't acknowledged
+	Aside   int // outcomes that it refused for good
+	Trouble int // things that went wrong
+}
+
+// GPU is a GPU of the node.
+type GPU struct {
+	UUID, Model string
+	Partition   string  // of the run on it; "" without one
+	Read        bool    // it could be read: the next ones count
+	Power       float64 // watts
+	Energy      float64 // joules by its own counter; 0 without one
+	Core, Mem   float64 // MHz
+	Utilisation float64 // 0..1
+	LockedCore  float64 // MHz; 0: at default clocks
+	LockedMem   float64
+	Stuck       bool // its driver doesn't answer
+	Alien       bool // somebody else sets its clocks
+}
+
+const hertzPerMHz = 1e6
+
+// agentFigures are the figures of an agent, without labels.
+var agentFigures = []figure[Agent]{
+	gauge("epplan_journal_entries", "GPUs whose clocks are, or may be, locked.", func(a *Agent) float64 { return float64(a.Journal) }),
+	gauge("epplan_runs_open", "Runs of jobs on the node.", func(a *Agent) float64 { return float64(a.Runs) }),
+	gauge("epplan_outcomes_waiting", "Outcomes that the controller hasn't acknowledged yet.", func(a *Agent) float64 { return float64(a.Waiting) }),
+	gauge("epplan_outcomes_aside", "Outcomes that the controller refused for good.", func(a *Agent) float64 { return float64(a.Aside) }),
+	counter("epplan_agent_troubles_total", "Things that went wrong on the node.", func(a *Agent) float64 { return float64(a.Trouble) }),
+	gauge("epplan_gpus", "GPUs of the node.", func(a *Agent) float64 { return float64(len(a.GPUs)) }),
+}
+
+// gpuFigure is a metric of each GPU: one value, or one for each domain.
+type gpuFigure struct {
+	desc    *prometheus.Desc
+	kind    prometheus.ValueType
+	reading bool // it is left out without one
+	domains []string
+	values  func(*GPU) []float64
+}
+
+var domains = []string{"core", "memory"}
+
+// gpuFigures are the figures of a GPU.
+var gpuFigures = []gpuFigure{
+	{
+		desc: gpuDesc("epplan_gpu_power_watts", "Power of the GPU."), kind: prometheus.GaugeValue, reading: true,
+		values: func(g *GPU) []float64 { return []float64{g.Power} },
+	},
+	{
+		desc: gpuDesc("epplan_gpu_energy_joules_total", "Energy by the GPU's own counter, since its driver was loaded."),
+		kind: prometheus.CounterValue, reading: true,
+		values: func(g *GPU) []float64 {
+			if g.Energy > 0 {
+				return []float64{g.Energy}
+			}
+			return nil
+		},
+	},
+	{
+		desc: gpuDesc("epplan_gpu_utilisation_ratio", "Part of the time in which a kernel runs."),
+		kind: prometheus.GaugeValue, reading: true,
+		values: func(g *GPU) []float64 { return []float64{g.Utilisation} },
+	},
+	{
+		desc: gpuDesc("epplan_gpu_clock_hertz", "Clock that the GPU runs at.", "domain"),
+		kind: prometheus.GaugeValue, reading: true, domains: domains,
+		values: func(g *GPU) []float64 { return hertz(g.Core, g.Mem) },
+	},
+	{
+		desc: gpuDesc("epplan_gpu_locked_clock_hertz", "Clock that the GPU is locked at; 0 at default clocks.", "domain"),
+		kind: prometheus.GaugeValue, domains: domains,
+		values: func(g *GPU) []float64 { return hertz(g.LockedCore, g.LockedMem) },
+	},
+	{
+		desc: gpuDesc("epplan_gpu_stuck", "1 while the GPU's driver doesn't answer, else 0."), kind: prometheus.GaugeValue,
+		values: func(g *GPU) []float64 { return []float64{truth(g.Stuck)} },
+	},
+	{
+		desc: gpuDesc("epplan_gpu_alien", "1 while somebody else seems to set the GPU's clocks, else 0."), kind: prometheus.GaugeValue,
+		values: func(g *GPU) []float64 { return []float64{truth(g.Alien)} },
+	},
+}
+
+var powerDesc = prometheus.NewDesc("epplan_partition_power_watts",
+	"Power of the node's GPUs by the partition of the run on them; (none) without a run.", []string{"partition", "gpu_model"}, nil)
+
+func gpuDesc(name, help string, further ...string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, append([]string{"gpu", "gpu_model"}, further...), nil)
+}
+
+// hertz makes clocks of MHz.
+func hertz(clocks ...float64) []float64 {
+	for i := range clocks {
+		clocks[i] *= hertzPerMHz
+	}
+	return clocks
+}
+
+// agentCollector shows what an agent holds.
+type agentCollector struct {
+	ask    func(context.Context) Agent
+	groups *bounded[group]
+}
+
+func newAgentCollector(ask func(context.Context) Agent) *agentCollector {
+	return &agentCollector{ask: ask, groups: newBounded(maxGroups, group{overflow, overflow})}
+}
+
+// Describe lists the metrics.
+func (c *agentCollector) Describe(to chan<- *prometheus.Desc) {
+	for i := range agentFigures {
+		to <- agentFigures[i].desc
+	}
+	for i := range gpuFigures {
+		to <- gpuFigures[i].desc
+	}
+	to <- powerDesc
+}
+
+// Collect takes a snapshot. Of GPUs beyond the bound only the power counts.
+func (c *agentCollector) Collect(to chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
+	defer cancel()
+	a := c.ask(ctx)
+	for i := range agentFigures {
+		agentFigures[i].send(to, &a)
+	}
+	power := make(map[group]float64)
+	shown := make(map[string]bool)
+	for i := range a.GPUs {
+		g := &a.GPUs[i]
+		if g.Read {
+			power[c.groups.of(groupOf(g))] += g.Power
+		}
+		if uuid := clean(g.UUID); !shown[uuid] && len(shown) < maxGPUs {
+			shown[uuid] = true
+			sendGPU(to, g, uuid)
+		}
+	}
+	for of, watts := range power {
+		to <- prometheus.MustNewConstMetric(powerDesc, prometheus.GaugeValue, watts, of.partition, of.model)
+	}
+}
+
+// groupOf is whose power a GPU's is.
+func groupOf(g *GPU) group {
+	if g.Partition == "" {
+		return group{unused, clean(g.Model)}
+	}
+	return group{clean(g.Partition), clean(g.Model)}
+}
+
+func sendGPU(to chan<- prometheus.Metric, g *GPU, uuid string) {
+	model := clean(g.Model)
+	for i := range gpuFigures {
+		f := &gpuFigures[i]
+		if f.reading && !g.Read {
+			continue
+		}
+		for n, value := range f.values(g) {
+			labels := []string{uuid, model}
+			if f.domains != nil {
+				labels = append(labels, f.domains[n])
+			}
+			to <- prometheus.MustNewConstMetric(f.desc, f.kind, value, labels...)
+		}
+	}
+}

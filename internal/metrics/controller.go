@@ -1,0 +1,187 @@
+package metrics
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/epplan/epplan/internal/epdapi"
+)
+
+const (
+	savingsEvery = time.Minute
+	savingsTime  = 4 * time.Second
+)
+
+// figure is a metric of a status, without labels.
+type figure[S any] struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(*S) float64
+}
+
+func counter[S any](name, help string, value func(*S) float64) figure[S] {
+	return figure[S]{prometheus.NewDesc(name, help, nil, nil), prometheus.CounterValue, value}
+}
+
+func gauge[S any](name, help string, value func(*S) float64) figure[S] {
+	return figure[S]{prometheus.NewDesc(name, help, nil, nil), prometheus.GaugeValue, value}
+}
+
+// send gives a figure's value to a scrape.
+func (f *figure[S]) send(to chan<- prometheus.Metric, of *S) {
+	to <- prometheus.MustNewConstMetric(f.desc, f.kind, f.value(of))
+}
+
+type status = epdapi.ControllerStatus
+
+// statusFigures are the figures of a controller's status.
+var statusFigures = []figure[status]{
+	counter("epplan_submissions_total", "Submissions that job_submit told of.", func(s *status) float64 { return float64(s.Submissions) }),
+	counter("epplan_outcomes_total", "Ended runs that were recorded.", func(s *status) float64 { return float64(s.Outcomes) }),
+	counter("epplan_refits_total", "Models that were fitted anew.", func(s *status) float64 { return float64(s.Refits) }),
+	counter("epplan_models_retired_total", "Models that are no longer used because they predicted badly.", func(s *status) float64 { return float64(s.Retired) }),
+	gauge("epplan_models", "Models of workloads in use.", func(s *status) float64 { return float64(s.Models) }),
+	gauge("epplan_jobs", "Jobs of Slurm's that the controller knows.", func(s *status) float64 { return float64(s.Jobs) }),
+	gauge("epplan_submissions_waiting", "Submissions that no job was found for yet.", func(s *status) float64 { return float64(s.Tokens) }),
+	gauge("epplan_runs_decided", "Runs that were decided on and haven't ended.", func(s *status) float64 { return float64(s.Decided) }),
+	gauge("epplan_records_unwritten", "Records that wait to be written to the database.", func(s *status) float64 { return float64(s.Unwritten) }),
+	gauge("epplan_records_trouble", "1 while records can't be written, else 0.", func(s *status) float64 { return truth(s.Trouble != "") }),
+	gauge("epplan_holdout_ratio", "Part of the jobs that runs at default clocks to compare with.", func(s *status) float64 { return s.HoldOut }),
+}
+
+var (
+	configDesc = prometheus.NewDesc("epplan_config_info", "The configuration in force; always 1.", []string{"version"}, nil)
+	syncDesc   = prometheus.NewDesc("epplan_slurm_sync_timestamp_seconds",
+		"When Slurm last answered, in Unix time; missing until it did.", []string{"what"}, nil)
+	syncFailuresDesc = prometheus.NewDesc("epplan_slurm_sync_failures", "Questions to Slurm that failed since it last answered.", []string{"what"}, nil)
+	errorsDesc       = prometheus.NewDesc("epplan_errors_total", "Things that went wrong.", []string{"kind"}, nil)
+)
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// controllerCollector shows a controller's status.
+type controllerCollector struct {
+	ask func(context.Context) status
+}
+
+// Describe lists the metrics.
+func (controllerCollector) Describe(to chan<- *prometheus.Desc) {
+	for i := range statusFigures {
+		to <- statusFigures[i].desc
+	}
+	to <- configDesc
+	to <- syncDesc
+	to <- syncFailuresDesc
+}
+
+// Collect takes a snapshot.
+func (c controllerCollector) Collect(to chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
+	defer cancel()
+	s := c.ask(ctx)
+	for i := range statusFigures {
+		statusFigures[i].send(to, &s)
+	}
+	to <- prometheus.MustNewConstMetric(configDesc, prometheus.GaugeValue, 1, clean(s.ConfigVersion))
+	for what, sync := range map[string]*epdapi.SyncStatus{"jobs": &s.Queue, "nodes": &s.Nodes} {
+		if !sync.At.IsZero() {
+			to <- prometheus.MustNewConstMetric(syncDesc, prometheus.GaugeValue, float64(sync.At.UnixMilli())/1e3, what)
+		}
+		to <- prometheus.MustNewConstMetric(syncFailuresDesc, prometheus.GaugeValue, float64(sync.Failures), what)
+	}
+}
+
+// errorsCollector shows what went wrong, as told and as the controller counts.
+type errorsCollector struct {
+	told       *kinds
+	controller func(context.Context) status // nil: none
+}
+
+// Describe lists the metrics.
+func (e *errorsCollector) Describe(to chan<- *prometheus.Desc) { to <- errorsDesc }
+
+// Collect adds both up.
+func (e *errorsCollector) Collect(to chan<- prometheus.Metric) {
+	all := e.told.all()
+	if e.controller != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
+		defer cancel()
+		s := e.controller(ctx)
+		all["bad-request"] += float64(s.BadRequests)
+		all["outcome-refused"] += float64(s.OutcomeErrors)
+		all["record-lost"] += float64(s.Lost)
+	}
+	for kind, n := range all {
+		to <- prometheus.MustNewConstMetric(errorsDesc, prometheus.CounterValue, n, kind)
+	}
+}
+
+// savingFigures are the figures of a saving, by part of the machine.
+var savingFigures = []struct {
+	desc  *prometheus.Desc
+	value func(*epdapi.Saving) float64
+}{
+	{savingDesc("epplan_saved_energy_joules", "Estimate of what treated runs used less than they would have."), func(s *epdapi.Saving) float64 { return s.SavedJ }},
+	{savingDesc("epplan_saved_energy_low_joules", "Lower bound of the estimate (95 %)."), func(s *epdapi.Saving) float64 { return s.LowJ }},
+	{savingDesc("epplan_saved_energy_high_joules", "Upper bound of the estimate (95 %)."), func(s *epdapi.Saving) float64 { return s.HighJ }},
+	{savingDesc("epplan_saved_energy_baseline_joules", "What these runs would have used at default clocks."), func(s *epdapi.Saving) float64 { return s.BaselineJ }},
+	{savingDesc("epplan_saved_energy_runs", "Treated runs that the estimate is made of."), func(s *epdapi.Saving) float64 { return float64(s.Runs) }},
+}
+
+func savingDesc(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, []string{"part"}, nil)
+}
+
+// savingsCollector shows what was saved, as it was within a minute: it takes
+// reading all records.
+type savingsCollector struct {
+	ask   func(context.Context) (epdapi.Savings, error)
+	clock func() time.Time
+
+	mu    sync.Mutex
+	asked time.Time
+	last  epdapi.Savings
+	known bool
+}
+
+// Describe lists the metrics.
+func (c *savingsCollector) Describe(to chan<- *prometheus.Desc) {
+	for i := range savingFigures {
+		to <- savingFigures[i].desc
+	}
+}
+
+// Collect shows nothing while savings aren't known.
+func (c *savingsCollector) Collect(to chan<- prometheus.Metric) {
+	s, ok := c.savings()
+	if !ok {
+		return
+	}
+	for part, saving := range map[string]*epdapi.Saving{"gpu": &s.GPU, "node": &s.Node} {
+		for i := range savingFigures {
+			to <- prometheus.MustNewConstMetric(savingFigures[i].desc, prometheus.GaugeValue, savingFigures[i].value(saving), part)
+		}
+	}
+}
+
+// savings asks, unless it did a short while ago.
+func (c *savingsCollector) savings() (epdapi.Savings, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := c.clock(); c.asked.IsZero() || now.Sub(c.asked) >= savingsEvery {
+		c.asked = now
+		ctx, cancel := context.WithTimeout(context.Background(), savingsTime)
+		defer cancel()
+		s, err := c.ask(ctx)
+		c.last, c.known = s, err == nil
+	}
+	return c.last, c.known
+}

@@ -1,0 +1,226 @@
+package steer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/spool/spooltest"
+	"github.com/epplan/epplan/internal/steer"
+	"github.com/epplan/epplan/slurm"
+)
+
+// world is a Slurm in memory with the effects measured on 22.05: a nice lowers
+// the priority by as much, never below 1; a change of a held job's nice would
+// release it, which no test forgives.
+type world struct {
+	now    time.Time
+	jobs   map[slurm.JobID]*slurm.Job
+	base   map[slurm.JobID]int64 // priority at nice 0
+	nodes  map[string]*slurm.Node
+	saving bool
+
+	settings steer.Settings
+	disk     *spooltest.FS
+	calls    int
+	fail     func(u slurm.Undo) error // before a change
+	crash    int                      // the call at which the process ends; 0: none
+	after    bool                     // the crash comes after the call's effect
+}
+
+var start = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+
+var errCrash = errors.New("the process ended")
+
+func newWorld() *world {
+	w := &world{
+		now: start, jobs: map[slurm.JobID]*slurm.Job{}, base: map[slurm.JobID]int64{},
+		nodes: map[string]*slurm.Node{}, disk: spooltest.New(),
+	}
+	live := config.Default().Live
+	live.Mode = config.Enforce
+	w.settings = steer.Settings{Version: "1", Live: live, Profiles: config.BuiltinProfiles()}
+	return w
+}
+
+// job adds a pending job that could start now.
+func (w *world) job(id slurm.JobID, uid uint32, base int64, comment string) *slurm.Job {
+	j := &slurm.Job{
+		ID: id, UID: uid, User: "u" + strconv.Itoa(int(uid)), Partition: "gpu", ArrayTask: -1,
+		State: slurm.JobState{Base: slurm.Pending}, Comment: comment,
+		Submit: start.Add(-time.Hour), Eligible: start.Add(-time.Hour), Reason: "Priority",
+	}
+	w.jobs[id], w.base[id] = j, base
+	w.rank(j)
+	return j
+}
+
+func (w *world) rank(j *slurm.Job) {
+	if w.base[j.ID] == 0 {
+		j.Priority = 0
+		return
+	}
+	j.Priority = uint32(max(1, w.base[j.ID]-j.Nice)) //nolint:gosec // small in tests
+}
+
+func (w *world) setNice(id slurm.JobID, nice int64) {
+	w.jobs[id].Nice = nice
+	w.rank(w.jobs[id])
+}
+
+func (w *world) node(name, gpu string, partitions ...string) *slurm.Node {
+	n := &slurm.Node{
+		Name: name, State: slurm.NodeState{Base: "IDLE"}, Weight: 1, Partitions: partitions, Boot: start.Add(-24 * time.Hour),
+		Gres: []slurm.Gres{{Name: "gpu", Type: gpu, Count: 4}},
+	}
+	w.nodes[name] = n
+	return n
+}
+
+func (w *world) snapshot(context.Context) (*steer.Snapshot, error) {
+	w.now = w.now.Add(time.Second)
+	s := &steer.Snapshot{At: w.now}
+	for _, id := range slices.Sorted(maps.Keys(w.jobs)) {
+		s.Jobs = append(s.Jobs, *w.jobs[id])
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
+		s.Nodes = append(s.Nodes, *w.nodes[name])
+	}
+	return s, nil
+}
+
+// call counts a lever's call, and ends the process at the chosen one.
+func (w *world) call(u slurm.Undo, do func() error) error {
+	if w.fail != nil {
+		if err := w.fail(u); err != nil {
+			return err
+		}
+	}
+	w.calls++
+	if w.calls == w.crash && !w.after {
+		panic(errCrash)
+	}
+	err := do()
+	w.now = w.now.Add(time.Millisecond)
+	if w.calls == w.crash {
+		panic(errCrash)
+	}
+	return err
+}
+
+// PowerSaving is part of steer.Levers.
+func (w *world) PowerSaving(context.Context) (bool, error) { return w.saving, nil }
+
+// Change is part of steer.Levers.
+func (w *world) Change(_ context.Context, from string, u slurm.Undo) error {
+	return w.call(u, func() error { return w.set(u, from, u.After) })
+}
+
+// Undo is part of steer.Levers.
+func (w *world) Undo(_ context.Context, u slurm.Undo) error {
+	return w.call(u, func() error { return w.set(u, u.After, u.Before) })
+}
+
+func (w *world) set(u slurm.Undo, from, to string) error {
+	switch u.Lever {
+	case slurm.LeverNice:
+		j := w.jobs[u.Job]
+		switch {
+		case j == nil:
+			return slurm.ErrNotFound
+		case j.State.Base != slurm.Pending:
+			return slurm.ErrNotPending
+		case j.Held():
+			return slurm.ErrHeld
+		case strconv.FormatInt(j.Nice, 10) != from:
+			return slurm.ErrChanged
+		}
+		nice, err := strconv.ParseInt(to, 10, 64)
+		if err != nil {
+			return err
+		}
+		w.setNice(u.Job, nice)
+		return nil
+	case slurm.LeverWeight:
+		n := w.nodes[u.Node]
+		if strconv.FormatUint(uint64(n.Weight), 10) != from {
+			return slurm.ErrChanged
+		}
+		weight, err := strconv.ParseUint(to, 10, 32)
+		n.Weight = uint32(weight)
+		return err
+	case slurm.LeverPower:
+		w.nodes[u.Node].State.Flags = map[string][]string{"power_down": {"POWERED_DOWN"}, "power_up": nil}[to]
+		return nil
+	case slurm.LeverPrefer:
+		if w.jobs[u.Job].Prefer != from {
+			return slurm.ErrChanged
+		}
+		w.jobs[u.Job].Prefer = to
+		return nil
+	case slurm.LeverToken:
+	}
+	return fmt.Errorf("lever %s: %w", u.Lever, slurm.ErrInvalid)
+}
+
+// open is a steerer of this world, with what an earlier one left on its disk.
+func (w *world) open(tb rapid.TB) *steer.Steerer {
+	tb.Helper()
+	return w.steerer(tb, 1000)
+}
+
+// steerer is one that makes at most so many changes in a step.
+func (w *world) steerer(tb rapid.TB, most int) *steer.Steerer {
+	tb.Helper()
+	s, err := steer.Open(&steer.Options{
+		Source: w.snapshot, Levers: w, Settings: func() *steer.Settings { return &w.settings },
+		Dir: "levers", Disk: w.disk, Clock: func() time.Time { return w.now }, MaxChanges: most,
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
+func step(tb testing.TB, s *steer.Steerer) steer.Report {
+	tb.Helper()
+	r, err := s.Step(tb.Context())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return r
+}
+
+// queue is the jobs' numbers in the order in which Slurm would start them.
+func (w *world) queue(ids ...slurm.JobID) []slurm.JobID {
+	if len(ids) == 0 {
+		ids = slices.Collect(maps.Keys(w.jobs))
+	}
+	slices.SortFunc(ids, func(a, b slurm.JobID) int {
+		if p, q := w.jobs[a].Priority, w.jobs[b].Priority; p != q {
+			return int(int64(q) - int64(p))
+		}
+		return int(a) - int(b)
+	})
+	return ids
+}
+
+func (w *world) nices() map[slurm.JobID]int64 {
+	all := make(map[slurm.JobID]int64, len(w.jobs))
+	for id, j := range w.jobs {
+		all[id] = j.Nice
+	}
+	return all
+}
+
+func deadline(in time.Duration) string {
+	return "epplan:deadline=" + start.Add(in).Format(time.RFC3339)
+}

@@ -1,0 +1,229 @@
+package steer
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/epplan/epplan/internal/spool"
+	"github.com/epplan/epplan/slurm"
+)
+
+// phase is how far a change is.
+type phase string
+
+const (
+	intended phase = "intended" // about to be made: the value is Was or After
+	inForce  phase = "in_force" // the value is After
+	undoing  phase = "undoing"  // about to be taken back: the value is After or Before
+	left     phase = "left"     // somebody else changed the value: it's theirs
+	undone   phase = "undone"   // of an array: tasks that started before may still have former values
+)
+
+// entry is one value that was changed, or may have been.
+type entry struct {
+	slurm.Undo
+	Was   string    `json:"was,omitempty"`  // with intended
+	Past  []string  `json:"past,omitempty"` // values that were in force before After, oldest first
+	Phase phase     `json:"phase"`
+	At    time.Time `json:"at"` // what Slurm shows of times before says nothing
+}
+
+// maxPast is how many former values are kept: tasks of an array that start keep
+// the value of that time.
+const maxPast = 8
+
+// key is what has at most one entry.
+type key struct {
+	lever slurm.Lever
+	job   slurm.JobID
+	node  string
+}
+
+func keyOf(u *slurm.Undo) key { return key{u.Lever, u.Job, u.Node} }
+
+func (k key) String() string {
+	if k.job != 0 {
+		return string(k.lever) + " of job " + k.job.String()
+	}
+	return string(k.lever) + " of node " + k.node
+}
+
+func (k key) compare(o key) int {
+	return cmp.Or(strings.Compare(string(k.lever), string(o.lever)), cmp.Compare(k.job, o.job), strings.Compare(k.node, o.node))
+}
+
+// had tells whether a value other than the one before is or was our doing.
+func (e *entry) had(value string) bool {
+	return value != e.Before && (value == e.After || slices.Contains(e.Past, value))
+}
+
+// aim notes that a value is about to be set.
+func (e *entry) aim(from, to string) {
+	if from != e.Before {
+		e.Past = append(slices.DeleteFunc(e.Past, func(p string) bool { return p == from }), from)
+		e.Past = e.Past[max(0, len(e.Past)-maxPast):]
+	}
+	e.Was, e.After, e.Phase = from, to, intended
+}
+
+// ledger is the entries, and the file that has them.
+type ledger struct {
+	disk    spool.FS
+	dir     string
+	entries map[key]*entry
+	dirty   bool // the file has others
+}
+
+const (
+	ledgerFile   = "levers.json"
+	ledgerDraft  = ledgerFile + ".tmp"
+	ledgerAside  = ledgerFile + ".aside-"
+	ledgerSchema = 1
+)
+
+// errForeign tells that the file isn't one this version wrote.
+var errForeign = errors.New("not written by this version")
+
+// page is the ledger's file.
+type page struct {
+	Schema  int      `json:"schema"`
+	Entries []*entry `json:"entries"`
+}
+
+// openLedger reads the ledger of a folder. One that can't be understood is moved
+// aside and comes back as an error beside an empty ledger; only with no ledger
+// at all the error is one of the file system.
+func openLedger(disk spool.FS, dir string, now time.Time) (l *ledger, aside, err error) {
+	l = &ledger{disk: disk, dir: dir, entries: make(map[key]*entry)}
+	if err := disk.MakeDir(dir); err != nil {
+		return nil, nil, fmt.Errorf("open the ledger of levers: %w", err)
+	}
+	path := filepath.Join(dir, ledgerFile)
+	data, err := disk.Read(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return l, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("open the ledger of levers: %w", err)
+	}
+	if aside = l.decode(data); aside == nil {
+		return l, nil, nil
+	}
+	clear(l.entries)
+	err = disk.Rename(path, filepath.Join(dir, ledgerAside+strconv.FormatInt(now.Unix(), 10)))
+	if err == nil {
+		err = disk.SyncDir(dir)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("move the ledger of levers aside: %w", errors.Join(err, aside))
+	}
+	return l, aside, nil
+}
+
+func (l *ledger) decode(data []byte) error {
+	var p page
+	in := json.NewDecoder(bytes.NewReader(data))
+	in.DisallowUnknownFields()
+	if err := in.Decode(&p); err != nil {
+		return fmt.Errorf("ledger of levers: %w: %w", errForeign, err)
+	}
+	if _, err := in.Token(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("ledger of levers: %w: more follows", errForeign)
+	}
+	if p.Schema != ledgerSchema {
+		return fmt.Errorf("ledger of levers: %w: schema %d", errForeign, p.Schema)
+	}
+	for _, e := range p.Entries {
+		if e == nil || !e.valid() {
+			return fmt.Errorf("ledger of levers: %w: an entry", errForeign)
+		}
+		l.entries[keyOf(&e.Undo)] = e
+	}
+	return nil
+}
+
+func (e *entry) valid() bool {
+	switch e.Phase {
+	case intended, inForce, undoing, left, undone:
+	default:
+		return false
+	}
+	number := func(s string) bool {
+		_, err := strconv.ParseInt(s, 10, 64)
+		return err == nil
+	}
+	switch e.Lever {
+	case slurm.LeverNice:
+		return e.Job != 0 && e.Node == "" && number(e.Before) && number(e.After)
+	case slurm.LeverWeight:
+		return e.Job == 0 && slurm.ValidNode(e.Node) == nil && number(e.Before) && number(e.After)
+	case slurm.LeverPower:
+		return e.Job == 0 && slurm.ValidNode(e.Node) == nil && e.Undo == powerDown(e.Node)
+	case slurm.LeverPrefer:
+		return e.Job != 0 && e.Node == "" && e.After != ""
+	case slurm.LeverToken:
+	}
+	return false
+}
+
+// keys are the keys of the entries, in order.
+func (l *ledger) keys() []key { return slices.SortedFunc(maps.Keys(l.entries), key.compare) }
+
+func (l *ledger) drop(k key) {
+	delete(l.entries, k)
+	l.dirty = true
+}
+
+// save makes the entries durable. After an error the file has either the old or
+// the new ones.
+func (l *ledger) save() error {
+	if !l.dirty {
+		return nil
+	}
+	p := page{Schema: ledgerSchema, Entries: make([]*entry, 0, len(l.entries))}
+	for _, k := range l.keys() {
+		p.Entries = append(p.Entries, l.entries[k])
+	}
+	data, err := json.Marshal(&p)
+	if err == nil {
+		err = l.write(data)
+	}
+	if err != nil {
+		return fmt.Errorf("write the ledger of levers: %w", err)
+	}
+	l.dirty = false
+	return nil
+}
+
+func (l *ledger) write(data []byte) error {
+	draft := filepath.Join(l.dir, ledgerDraft)
+	if err := l.disk.Remove(draft); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := l.disk.Create(draft)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := l.disk.Rename(draft, filepath.Join(l.dir, ledgerFile)); err != nil {
+		return err
+	}
+	return l.disk.SyncDir(l.dir)
+}

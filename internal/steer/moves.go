@@ -1,0 +1,226 @@
+package steer
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/epplan/epplan/slurm"
+)
+
+// move is one change, or one taken back.
+type move struct {
+	key   key
+	undo  bool
+	array bool   // tasks may have started with former values
+	from  string // what is there
+	want  slurm.Undo
+}
+
+// moves are what must be done to get from the entries to the wants: first what
+// is taken back.
+func (s *Steerer) moves(x *index, wants []Want) ([]move, Report) {
+	var list []move
+	var report Report
+	wanted := make(map[key]bool, len(wants))
+	for i := range wants {
+		wanted[keyOf(&wants[i].Undo)] = true
+	}
+	for _, k := range s.ledger.keys() {
+		e := s.ledger.entries[k]
+		if wanted[k] || e.Phase == left || e.Phase == undone {
+			continue
+		}
+		if e.Phase == intended || !x.movable(k) {
+			report.Waiting++
+			continue
+		}
+		list = append(list, move{key: k, undo: true, array: x.arrays[k.job]})
+	}
+	for i := range wants {
+		u := wants[i].Undo
+		k := keyOf(&u)
+		if from, ok := s.start(k, &u); ok && s.failures[k] < maxFailures {
+			list = append(list, move{key: k, want: u, from: from})
+		}
+	}
+	return list, report
+}
+
+// start is what a wanted value is set from; not ok: nothing is to be done.
+func (s *Steerer) start(k key, u *slurm.Undo) (from string, ok bool) {
+	e := s.ledger.entries[k]
+	switch {
+	case e == nil, e.Phase == undone:
+		return u.Before, true
+	case e.Phase == left, e.Phase == intended:
+		return "", false
+	case e.After == u.After:
+		if e.Phase == undoing {
+			e.Phase, s.ledger.dirty = inForce, true
+		}
+		return "", false
+	}
+	return e.After, true
+}
+
+// movable tells whether a value can be taken back now.
+func (x *index) movable(k key) bool {
+	switch k.lever {
+	case slurm.LeverNice, slurm.LeverPrefer:
+		j := x.jobs[k.job]
+		return j != nil && j.State.Base == slurm.Pending && !j.Held()
+	case slurm.LeverPower:
+		n := x.nodes[k.node]
+		return n != nil && n.State.PoweredDown() && !n.State.Is("POWERING_DOWN")
+	case slurm.LeverWeight:
+		return x.nodes[k.node] != nil
+	case slurm.LeverToken:
+	}
+	return false
+}
+
+// prepare writes down what is about to be done.
+func (s *Steerer) prepare(moves []move) error {
+	for i := range moves {
+		m := &moves[i]
+		e := s.ledger.entries[m.key]
+		if m.undo {
+			e.Phase = undoing
+			continue
+		}
+		if e == nil {
+			e = &entry{Undo: m.want}
+			s.ledger.entries[m.key] = e
+		}
+		e.Before = m.want.Before
+		e.aim(m.from, m.want.After)
+	}
+	if len(moves) > 0 {
+		s.ledger.dirty = true
+	}
+	return s.ledger.save()
+}
+
+// carryOut does what was written down. It ends early only when Slurm doesn't
+// answer: then what is left stays written down, and the next snapshot tells.
+func (s *Steerer) carryOut(ctx context.Context, moves []move, report *Report) error {
+	for i := range moves {
+		m := &moves[i]
+		e := s.ledger.entries[m.key]
+		var err error
+		if m.undo {
+			err = s.options.Levers.Undo(ctx, e.Undo)
+		} else {
+			err = s.options.Levers.Change(ctx, m.from, e.Undo)
+		}
+		e.At = s.options.Clock()
+		s.ledger.dirty = true
+		switch {
+		case err == nil:
+			s.done(m, e, report)
+		case ctx.Err() != nil || errors.Is(err, slurm.ErrUnreachable):
+			report.More += len(moves) - i
+			return err
+		case errors.Is(err, slurm.ErrChanged), errors.Is(err, slurm.ErrHeld), errors.Is(err, slurm.ErrNotPending), errors.Is(err, slurm.ErrNotFound):
+			// It changed since the snapshot: the next one tells what to do.
+		default:
+			report.Failed++
+			if s.failures[m.key]++; s.failures[m.key] <= maxFailures {
+				s.log.Warn("a lever can't be moved", "lever", m.key.String(), "tries", s.failures[m.key], "error", err)
+			}
+		}
+	}
+	return nil
+}
+
+// done notes a move that was made.
+func (s *Steerer) done(m *move, e *entry, report *Report) {
+	delete(s.failures, m.key)
+	if !m.undo {
+		report.Set++
+		e.Phase, e.Was = inForce, ""
+		s.log.Debug("a lever was moved", "lever", m.key.String(), "from", m.from, "to", e.After)
+		return
+	}
+	report.Undone++
+	s.close(m.key, e, m.array)
+	s.log.Debug("a lever was moved back", "lever", m.key.String(), "to", e.Before)
+}
+
+// newPower tells whether a want is that a node be powered down which isn't yet.
+func (w *Want) newPower(o *Ours) bool { return w.Lever == slurm.LeverPower && !o.Asleep[w.Node] }
+
+// mentionsPower tells whether a plan needs power saving.
+func (p *Plan) mentionsPower(o *Ours) bool {
+	return slices.ContainsFunc(p.Wants, func(w Want) bool { return w.newPower(o) }) ||
+		slices.ContainsFunc(p.Advice, func(a Advice) bool { return a.Kind == KindSleep })
+}
+
+// dropPower leaves out what needs power saving, and says why. Nodes that sleep
+// already may go on.
+func (p *Plan) dropPower(o *Ours, why string) {
+	p.Wants = slices.DeleteFunc(p.Wants, func(w Want) bool { return w.newPower(o) })
+	p.Advice = slices.DeleteFunc(p.Advice, func(a Advice) bool { return a.Kind == KindSleep })
+	p.Notes = append(p.Notes, why)
+}
+
+// maxListed is how many jobs and notes a status lists.
+const maxListed = 100
+
+// show publishes how it went.
+func (s *Steerer) show(plan *Plan, report Report, err error) {
+	st := Status{At: s.options.Clock(), Paused: s.paused, Left: []slurm.JobID{}, Advice: []Advice{}, Notes: []string{}}
+	for _, k := range s.ledger.keys() {
+		switch e := s.ledger.entries[k]; {
+		case e.Phase == undone:
+		case e.Phase == left && k.job != 0:
+			if len(st.Left) < maxListed && !slices.Contains(st.Left, k.job) {
+				st.Left = append(st.Left, k.job)
+			}
+		case e.Phase == left:
+			st.Notes = append(st.Notes, k.String()+" was moved by someone else and is left alone")
+		case k.lever == slurm.LeverNice:
+			st.Nice++
+		case k.lever == slurm.LeverPrefer:
+			st.Prefer++
+		case k.lever == slurm.LeverWeight:
+			st.Weights++
+		case k.lever == slurm.LeverPower:
+			st.Asleep++
+		}
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(s.failures), key.compare) {
+		if n := s.failures[k]; n >= maxFailures {
+			st.Notes = append(st.Notes, k.String()+" can't be moved: tried "+strconv.Itoa(n)+" times")
+		}
+	}
+	if plan != nil {
+		st.Advice, st.More = append(st.Advice, plan.Advice...), plan.More
+		st.Notes = append(st.Notes, plan.Notes...)
+	}
+	st.Notes = st.Notes[:min(len(st.Notes), maxListed)]
+	if err != nil {
+		st.Trouble = slurm.Printable(err.Error(), 400)
+	}
+	s.shown.Lock()
+	defer s.shown.Unlock()
+	st.Set = s.status.Set + int64(report.Set)
+	st.Undone = s.status.Undone + int64(report.Undone)
+	st.Failed = s.status.Failed + int64(report.Failed)
+	if plan == nil { // what was found last still stands
+		st.Advice, st.More = append(st.Advice, s.status.Advice...), s.status.More
+	}
+	s.status = st
+}
+
+// Status is how it fares. It asks nobody, and so always answers at once.
+func (s *Steerer) Status() Status {
+	s.shown.Lock()
+	defer s.shown.Unlock()
+	st := s.status
+	st.Left, st.Advice, st.Notes = slices.Clone(st.Left), slices.Clone(st.Advice), slices.Clone(st.Notes)
+	return st
+}

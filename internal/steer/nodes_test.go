@@ -1,0 +1,184 @@
+package steer_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/steer"
+	"github.com/epplan/epplan/slurm"
+)
+
+func TestNodesThatDrawLessGetLowerWeights(t *testing.T) {
+	w := newWorld()
+	w.settings.Live.Weights = true
+	w.settings.Live.Modes = map[string]config.Mode{"advise": config.Advise, "observe": config.Observe}
+	w.node("t1", "t4", "gpu")
+	w.node("a1", "a100", "gpu")
+	w.node("v1", "", "gpu").Features = []string{"rack7", "V100"}
+	w.node("x1", "unheard-of", "gpu")
+	w.node("c1", "", "gpu").Gres = nil
+	w.node("o1", "a100", "gpu", "observe")
+	w.node("d1", "a100", "gpu", "advise")
+	w.nodes["a1"].Weight = 100
+	s := w.open(t)
+	if r := step(t, s); r.Set != 2 {
+		t.Errorf("%+v", r)
+	}
+	for name, want := range map[string]uint32{"t1": 1, "v1": 2, "a1": 102, "x1": 1, "c1": 1, "o1": 1, "d1": 1} {
+		if got := w.nodes[name].Weight; got != want {
+			t.Errorf("%s: weight %d, want %d", name, got, want)
+		}
+	}
+	if st := s.Status(); len(st.Advice) != 1 || st.Advice[0].Node != "d1" || !strings.HasPrefix(st.Advice[0].Text, "weight 3 instead of 1") || st.Weights != 2 {
+		t.Errorf("%+v", st)
+	}
+	w.nodes["a1"].Weight, w.nodes["v1"].Weight = 100, 55 // scontrol reconfigure; an administrator
+	if r := step(t, s); r.Set != 1 || w.nodes["a1"].Weight != 102 || w.nodes["v1"].Weight != 55 {
+		t.Errorf("%+v, a1 %d, v1 %d", r, w.nodes["a1"].Weight, w.nodes["v1"].Weight)
+	}
+	if st := s.Status(); len(st.Notes) != 1 || !strings.Contains(st.Notes[0], "weight of node v1 was moved by someone else") {
+		t.Errorf("%q", st.Notes)
+	}
+	w.settings.Live.Weights = false
+	if r := step(t, s); r.Undone != 1 || w.nodes["a1"].Weight != 100 || w.nodes["v1"].Weight != 55 {
+		t.Errorf("%+v, a1 %d, v1 %d", r, w.nodes["a1"].Weight, w.nodes["v1"].Weight)
+	}
+}
+
+// sleeper is a cluster of idle nodes whose nodes may sleep after a minute.
+func sleeper(names ...string) *world {
+	w := newWorld()
+	w.saving, w.settings.Live.SleepAfter = true, 60
+	for _, name := range names {
+		w.node(name, "v100", "gpu")
+	}
+	return w
+}
+
+// asleep are the nodes that sleep.
+func (w *world) asleep() []string {
+	var names []string
+	for name, n := range w.nodes {
+		if n.State.PoweredDown() {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func TestIdleNodesSleepButOneOfEachPartitionStaysAwake(t *testing.T) {
+	w := sleeper("n1", "n2", "n3")
+	w.node("m1", "v100", "gpu", "other")
+	w.node("p1", "v100", "gpu").State.Flags = []string{"PLANNED"}
+	w.node("d1", "v100", "gpu").State.Flags = []string{"DRAIN"}
+	w.node("b1", "v100", "gpu").CPUsInUse = 1
+	s := w.open(t)
+	step(t, s)
+	if got := w.asleep(); got != nil {
+		t.Errorf("%q sleep at once", got)
+	}
+	w.now = w.now.Add(30 * time.Second)
+	j := w.job(1, 10, 100, "")
+	j.State.Base, j.Nodes, j.End = slurm.Completed, []string{"n2"}, w.now // it ran on n2 between two steps
+	w.now = w.now.Add(40 * time.Second)
+	step(t, s)
+	if got := w.asleep(); !slices.Equal(got, []string{"n1", "n3"}) {
+		t.Errorf("%q sleep", got)
+	}
+	w.now = w.now.Add(time.Minute)
+	if r := step(t, s); r != (steer.Report{Set: 1}) || !slices.Equal(w.asleep(), []string{"n1", "n2", "n3"}) { // m1 is other's last
+		t.Errorf("%+v, %q sleep", r, w.asleep())
+	}
+	w.now = w.now.Add(time.Minute)
+	if r := step(t, s); r != (steer.Report{}) {
+		t.Errorf("%+v, %q sleep", r, w.asleep())
+	}
+	if st := s.Status(); st.Asleep != len(w.asleep()) {
+		t.Errorf("%+v, %q sleep", st, w.asleep())
+	}
+	w.nodes["n1"].State.Flags = nil // Slurm woke it for a job
+	w.nodes["n1"].State.Base = "ALLOCATED"
+	step(t, s)
+	if st := s.Status(); st.Asleep != len(w.asleep()) {
+		t.Errorf("%+v, %q sleep", st, w.asleep())
+	}
+	if r, err := s.UndoAll(t.Context()); err != nil || len(w.asleep()) != 0 || r.Waiting != 0 {
+		t.Errorf("%+v, %v, %q sleep", r, err, w.asleep())
+	}
+}
+
+// rest lets time pass, with steps.
+func (w *world) rest(tb testing.TB, s *steer.Steerer, d time.Duration) {
+	tb.Helper()
+	for end := w.now.Add(d); w.now.Before(end); step(tb, s) {
+		w.now = w.now.Add(2 * time.Minute)
+	}
+}
+
+func TestNoNodeSleepsWhileAJobWaitsForOne(t *testing.T) {
+	w := sleeper("n1", "n2", "n3")
+	j := w.job(1, 10, 100, "")
+	j.Partition = "other,gpu"
+	s := w.open(t)
+	step(t, s)
+	w.rest(t, s, time.Hour)
+	if got := w.asleep(); got != nil {
+		t.Errorf("%q sleep", got)
+	}
+	j.Eligible = w.now.Add(time.Hour)
+	step(t, s)
+	if got := w.asleep(); !slices.Equal(got, []string{"n1", "n2"}) {
+		t.Errorf("%q sleep", got)
+	}
+}
+
+func TestWithoutPowerSavingNoNodeSleepsAndItIsSaid(t *testing.T) {
+	w := sleeper("n1", "n2")
+	w.saving = false
+	s := w.open(t)
+	step(t, s)
+	w.now = w.now.Add(2 * time.Minute)
+	for range 3 {
+		if r := step(t, s); r != (steer.Report{}) {
+			t.Errorf("%+v", r)
+		}
+	}
+	if st := s.Status(); len(st.Notes) != 1 || !strings.Contains(st.Notes[0], slurm.ErrNoPowerSaving.Error()) {
+		t.Errorf("%q", st.Notes)
+	}
+	w.settings.Live.Mode, w.saving = config.Advise, true
+	w.rest(t, s, time.Hour)
+	if st := s.Status(); len(st.Advice) != 1 || st.Advice[0].Kind != steer.KindSleep || st.Advice[0].Node != "n1" || len(w.asleep()) != 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
+func TestWhatANodeDidWhileNobodyLookedIsntTakenForIdleness(t *testing.T) {
+	w := sleeper("n1", "n2")
+	s := w.open(t)
+	step(t, s)
+	w.now = w.now.Add(time.Hour)
+	if r := step(t, s); r.Set != 0 {
+		t.Errorf("%+v", r)
+	}
+	w.now = w.now.Add(time.Minute)
+	if r := step(t, s); r.Set != 1 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestANodeThatHasJustBootedHasJustBecomeIdle(t *testing.T) {
+	w := sleeper("n1", "n2")
+	s := w.open(t)
+	step(t, s)
+	w.now = w.now.Add(30 * time.Second)
+	w.nodes["n1"].Boot, w.nodes["n2"].Boot = w.now, w.now
+	w.now = w.now.Add(40 * time.Second)
+	if r := step(t, s); r.Set != 0 {
+		t.Errorf("%+v", r)
+	}
+}

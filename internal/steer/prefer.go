@@ -1,0 +1,119 @@
+package steer
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/slurm"
+)
+
+// clearly is how much less energy a job must need on one GPU model than on every
+// other to be told to prefer it: a preferred node may be a later start.
+const clearly = 0.2
+
+// prefer tells pending jobs to prefer nodes of the GPU model on which they need
+// clearly less energy. Where the user named a kind of node, nothing is done.
+func (p *Plan) prefer(s *Snapshot, set *Settings, ours *Ours) {
+	if !set.Live.Prefer || set.Energy == nil || set.Profiles == nil {
+		return
+	}
+	choices := make(map[string]map[string]string) // by partition: a feature for each GPU model
+	for i := range s.Jobs {
+		j := &s.Jobs[i]
+		mode := set.Live.ModeOf(j.Partition)
+		if mode == config.Observe || !mayWait(j, s.At) || !anywhere(j, ours) || wishesOf(j).Off {
+			continue
+		}
+		features, ok := choices[j.Partition]
+		if !ok {
+			features = featuresOf(s.Nodes, j.Partition, set.Profiles)
+			choices[j.Partition] = features
+		}
+		feature, why := frugal(j, features, set)
+		switch {
+		case feature == "":
+		case mode == config.Enforce:
+			p.Wants = append(p.Wants, Want{slurm.Undo{Lever: slurm.LeverPrefer, Job: j.ID, After: feature}, why})
+		default:
+			p.advise(Advice{
+				Kind: KindPrefer, Job: j.ID, UID: j.UID, User: j.User, Partition: j.Partition,
+				Text: "--prefer=" + feature + ": " + why,
+			})
+		}
+	}
+}
+
+// anywhere tells whether a job takes any GPU: its user named neither features
+// nor a type.
+func anywhere(j *slurm.Job, ours *Ours) bool {
+	if j.GPUCount() == 0 || j.Features != "" || j.Prefer != "" && !ours.Prefer[j.ID] {
+		return false
+	}
+	for name := range j.Requested {
+		if strings.HasPrefix(name, "gres/gpu:") {
+			return false
+		}
+	}
+	gres, err := slurm.ParseGres(j.TRESPerNode)
+	return err == nil && !slices.ContainsFunc(gres, func(g slurm.Gres) bool { return g.Name != "gpu" || g.Type != "" })
+}
+
+// featuresOf finds, for each GPU model of a partition's usable nodes, the first
+// feature that all of its nodes have and no others; "" where there is none. It is
+// nil if there are GPUs whose model isn't known.
+func featuresOf(nodes []slurm.Node, partition string, profiles *config.Profiles) map[string]string {
+	having := make(map[string][]*slurm.Node)
+	for i := range nodes {
+		n := &nodes[i]
+		gpu := slices.ContainsFunc(n.Gres, func(g slurm.Gres) bool { return g.Name == "gpu" && g.Count > 0 })
+		if !gpu || !slices.Contains(n.Partitions, partition) || !n.State.Usable() {
+			continue
+		}
+		p := profileOf(n, profiles)
+		if p == nil {
+			return nil
+		}
+		having[p.Name] = append(having[p.Name], n)
+	}
+	features := make(map[string]string, len(having))
+	for model, own := range having {
+		features[model] = ""
+		for _, f := range own[0].Features {
+			has := func(n *slurm.Node) bool { return slices.Contains(n.Features, f) }
+			everywhere := !slices.ContainsFunc(own, func(n *slurm.Node) bool { return !has(n) })
+			elsewhere := false
+			for other, list := range having {
+				elsewhere = elsewhere || other != model && slices.ContainsFunc(list, has)
+			}
+			if everywhere && !elsewhere && slurm.ValidFeature(f) == nil {
+				features[model] = f
+				break
+			}
+		}
+	}
+	return features
+}
+
+// frugal is the feature of the GPU model on which a job needs clearly less
+// energy than on each other one.
+func frugal(j *slurm.Job, features map[string]string, set *Settings) (feature, why string) {
+	best, least, second := "", 0.0, 0.0
+	for _, model := range slices.Sorted(maps.Keys(features)) {
+		energy, known := set.Energy(j, model)
+		switch {
+		case !known || energy <= 0:
+			return "", ""
+		case best == "" || energy < least:
+			best, least, second = model, energy, least
+		case second == 0 || energy < second:
+			second = energy
+		}
+	}
+	if second == 0 || least > (1-clearly)*second {
+		return "", ""
+	}
+	return features[best], fmt.Sprintf("on %s it needs %.0f %% less energy", best, 100*(1-least/second))
+}

@@ -1,0 +1,224 @@
+package steer
+
+import (
+	"maps"
+	"strconv"
+
+	"github.com/epplan/epplan/slurm"
+)
+
+// index finds what a snapshot has.
+type index struct {
+	snap   *Snapshot
+	jobs   map[slurm.JobID]*slurm.Job // that haven't ended
+	arrays map[slurm.JobID]bool       // that have tasks which haven't ended
+	nodes  map[string]*slurm.Node
+}
+
+func indexOf(s *Snapshot) *index {
+	x := &index{
+		snap: s, jobs: make(map[slurm.JobID]*slurm.Job, len(s.Jobs)), arrays: make(map[slurm.JobID]bool),
+		nodes: make(map[string]*slurm.Node, len(s.Nodes)),
+	}
+	for i := range s.Jobs {
+		if j := &s.Jobs[i]; !j.State.Base.Ended() {
+			x.jobs[j.ID] = j
+			if j.ArrayJob != 0 {
+				x.arrays[j.ArrayJob] = true
+			}
+		}
+	}
+	for i := range s.Nodes {
+		x.nodes[s.Nodes[i].Name] = &s.Nodes[i]
+	}
+	return x
+}
+
+// stale tells whether a snapshot may be from before an entry's last change. A
+// clock that was set back isn't waited for.
+func (s *Steerer) stale(snap *Snapshot) bool {
+	now, old := s.options.Clock(), false
+	for _, e := range s.ledger.entries {
+		if e.At.After(now) {
+			e.At = now
+		}
+		old = old || snap.At.Before(e.At)
+	}
+	return old
+}
+
+// settle learns from a snapshot what became of the entries.
+func (s *Steerer) settle(x *index) {
+	s.forget(x)
+	for i := range x.snap.Jobs {
+		s.adopt(&x.snap.Jobs[i], x)
+	}
+	for _, k := range s.ledger.keys() {
+		e := s.ledger.entries[k]
+		switch k.lever {
+		case slurm.LeverNice, slurm.LeverPrefer:
+			s.settleJob(k, e, x)
+		case slurm.LeverWeight:
+			s.settleWeight(k, e, x)
+		case slurm.LeverPower:
+			if n, ok := x.nodes[k.node]; len(x.nodes) > 0 && (!ok || !down(n)) {
+				s.ledger.drop(k) // Slurm woke it
+			} else if ok {
+				s.confirm(e)
+			}
+		case slurm.LeverToken:
+		}
+	}
+}
+
+// forget drops failures of what is gone.
+func (s *Steerer) forget(x *index) {
+	maps.DeleteFunc(s.failures, func(k key, _ int) bool {
+		return k.job != 0 && x.jobs[k.job] == nil || k.node != "" && x.nodes[k.node] == nil
+	})
+}
+
+// valueOf is what a lever has set, or would set, at a job.
+func valueOf(j *slurm.Job, lever slurm.Lever) string {
+	if lever == slurm.LeverPrefer {
+		return j.Prefer
+	}
+	return strconv.FormatInt(j.Nice, 10)
+}
+
+// adopt takes over an array's task that got a number of its own with a value of
+// ours: it keeps it when it's requeued.
+func (s *Steerer) adopt(j *slurm.Job, x *index) {
+	if j.ArrayJob == 0 || j.ArrayJob == j.ID || x.jobs[j.ID] == nil {
+		return
+	}
+	for _, lever := range []slurm.Lever{slurm.LeverNice, slurm.LeverPrefer} {
+		k := key{lever: lever, job: j.ID}
+		whole := s.ledger.entries[key{lever: lever, job: j.ArrayJob}]
+		value := valueOf(j, lever)
+		if whole == nil || s.ledger.entries[k] != nil || !whole.had(value) {
+			continue
+		}
+		s.ledger.entries[k] = &entry{
+			Undo:  slurm.Undo{Lever: lever, Job: j.ID, Before: whole.Before, After: value},
+			Phase: inForce, At: x.snap.At,
+		}
+		s.ledger.dirty = true
+	}
+}
+
+// confirm notes that the value is the one that was set.
+func (s *Steerer) confirm(e *entry) {
+	if e.Phase == intended {
+		e.Phase, e.Was = inForce, ""
+		s.ledger.dirty = true
+	}
+}
+
+// close ends an entry whose value is the one before again. An array's entry
+// stays for the tasks that started meanwhile.
+func (s *Steerer) close(k key, e *entry, array bool) {
+	if array {
+		e.Past = append(e.Past, e.After)
+		e.Past = e.Past[max(0, len(e.Past)-maxPast):]
+		e.Phase, e.Was = undone, ""
+		s.ledger.dirty = true
+		return
+	}
+	s.ledger.drop(k)
+}
+
+// settleJob: a job that runs keeps its entry, as it may be requeued.
+func (s *Steerer) settleJob(k key, e *entry, x *index) {
+	j := x.jobs[k.job]
+	if j == nil {
+		if !x.arrays[k.job] {
+			s.ledger.drop(k)
+		}
+		return
+	}
+	value := valueOf(j, k.lever)
+	switch {
+	case e.Phase == left, e.Phase == undone:
+	case value == e.After:
+		s.confirm(e)
+	case e.Phase == undoing && value == e.Before:
+		s.close(k, e, x.arrays[k.job])
+	case e.Phase == intended && value == e.Was:
+		s.unmade(k, e, x.arrays[k.job])
+	default:
+		e.Phase, e.Was = left, ""
+		s.ledger.dirty = true
+		s.log.Info("a lever was moved by someone else and is left alone", "lever", k.String(), "is", slurm.Printable(value, 80), "was_set_to", e.After)
+	}
+}
+
+// unmade notes that an intended change wasn't made.
+func (s *Steerer) unmade(k key, e *entry, array bool) {
+	if e.Was == e.Before {
+		s.close(k, e, array)
+		return
+	}
+	e.After, e.Phase, e.Was = e.Was, inForce, ""
+	s.ledger.dirty = true
+}
+
+// settleWeight: scontrol reconfigure puts back what was before, so that there
+// is nothing to take back.
+func (s *Steerer) settleWeight(k key, e *entry, x *index) {
+	n := x.nodes[k.node]
+	if n == nil {
+		if len(x.nodes) > 0 {
+			s.ledger.drop(k)
+		}
+		return
+	}
+	weight := strconv.FormatUint(uint64(n.Weight), 10)
+	switch {
+	case weight == e.After:
+		if e.Phase == left {
+			e.Phase, s.ledger.dirty = inForce, true
+		}
+		s.confirm(e)
+	case weight == e.Before:
+		s.ledger.drop(k)
+	case e.Phase == intended && weight == e.Was:
+		s.unmade(k, e, false)
+	case e.Phase != left:
+		e.Phase, e.Was = left, ""
+		s.ledger.dirty = true
+		s.log.Info("a lever was moved by someone else and is left alone", "lever", k.String(), "is", weight, "was_set_to", e.After)
+	}
+}
+
+// ours is what Wanted must know of the entries.
+func (s *Steerer) ours() *Ours {
+	o := &Ours{
+		Own: make(map[slurm.JobID]int64), Left: make(map[slurm.JobID]bool), Prefer: make(map[slurm.JobID]bool), Weights: make(map[string]uint32),
+		Asleep: make(map[string]bool), Idle: s.idle,
+	}
+	for k, e := range s.ledger.entries {
+		if e.Phase == undone {
+			continue
+		}
+		switch k.lever {
+		case slurm.LeverNice:
+			own, err := strconv.ParseInt(e.Before, 10, 64)
+			if err != nil || e.Phase == left || s.failures[k] >= maxFailures {
+				o.Left[k.job] = true
+				continue
+			}
+			o.Own[k.job] = own
+		case slurm.LeverWeight:
+			if own, err := strconv.ParseUint(e.Before, 10, 32); err == nil {
+				o.Weights[k.node] = uint32(own)
+			}
+		case slurm.LeverPower:
+			o.Asleep[k.node] = true
+		case slurm.LeverPrefer:
+			o.Prefer[k.job] = e.Phase != left
+		case slurm.LeverToken:
+		}
+	}
+	return o
+}

@@ -1,0 +1,131 @@
+package steer
+
+import (
+	"strings"
+	"time"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/slurm"
+)
+
+// Snapshot is what Slurm shows.
+type Snapshot struct {
+	// At is a time before Slurm was asked, so that changes since can be told: of
+	// an answer that several callers share, when the first of them asked.
+	At time.Time
+	// Jobs are all that Slurm knows and that haven't ended; ended ones may be there.
+	Jobs []slurm.Job
+	// Nodes may be missing as a whole: then no node is steered.
+	Nodes []slurm.Node
+}
+
+// Settings say what is to be steered.
+type Settings struct {
+	Version  string // of the configuration
+	Live     config.Live
+	Profiles *config.Profiles // nil: no weights
+	// Margin is what a time limit is advised to have beyond the longest
+	// run, as a fraction.
+	Margin float64
+	// Upper is how long a job runs at most, where that is known; nil: nowhere.
+	Upper func(*slurm.Job) (time.Duration, bool)
+	// Energy is how many joules a job is expected to need on a GPU model, by its
+	// profile's name, where that is known; nil: nowhere.
+	Energy func(j *slurm.Job, gpuModel string) (float64, bool)
+}
+
+// Ours is what was changed before a snapshot, as [Wanted] needs it: it must not
+// take our part for somebody else's.
+type Ours struct {
+	Own     map[slurm.JobID]int64 // the nice that is the user's own, of jobs whose nice was changed
+	Left    map[slurm.JobID]bool  // jobs whose nice isn't to be touched any more
+	Prefer  map[slurm.JobID]bool  // jobs whose preference is our doing
+	Weights map[string]uint32     // by node, before the change
+	Asleep  map[string]bool       // nodes that were powered down and haven't come back
+	Idle    map[string]time.Time  // since when nodes have been idle
+}
+
+// Want is a value that ought to be in force. Undoing it gives what was before.
+type Want struct {
+	slurm.Undo
+	Why string
+}
+
+// Kind is what an advice is about.
+type Kind string
+
+// The kinds of advice.
+const (
+	KindOrder  Kind = "order"  // a job would be put behind another
+	KindPrefer Kind = "prefer" // a job would prefer nodes with a feature
+	KindLimit  Kind = "limit"  // a shorter time limit would do
+	KindWeight Kind = "weight" // a node would get another weight
+	KindSleep  Kind = "sleep"  // a node would be powered down
+)
+
+// Advice is what would be done, or what a user might do.
+type Advice struct {
+	Kind      Kind        `json:"kind"`
+	Job       slurm.JobID `json:"job_id,omitempty"`
+	UID       uint32      `json:"uid"` // of the job; 0 with a node
+	User      string      `json:"user,omitempty"`
+	Partition string      `json:"partition,omitempty"`
+	Node      string      `json:"node,omitempty"`
+	Text      string      `json:"text"`
+}
+
+// Plan is what [Wanted] found.
+type Plan struct {
+	Wants  []Want   // those that matter most first
+	Advice []Advice // at most [MaxAdvice]
+	More   int      // advice beyond that
+	Notes  []string // what can't be done, and why
+}
+
+// MaxAdvice is how much advice a plan has at most.
+const MaxAdvice = 1000
+
+func (p *Plan) advise(a Advice) {
+	if len(p.Advice) >= MaxAdvice {
+		p.More++
+		return
+	}
+	p.Advice = append(p.Advice, a)
+}
+
+// Wanted is what ought to be in force. It depends on its arguments alone. Asked
+// again after the wanted values are in force, it wants the same ones.
+func Wanted(s *Snapshot, set *Settings, ours *Ours) Plan {
+	var p Plan
+	p.order(s, set, ours)
+	if len(s.Nodes) > 0 {
+		p.prefer(s, set, ours)
+		p.weights(s, set, ours)
+		p.sleep(s, set, ours)
+	}
+	p.limits(s, set)
+	return p
+}
+
+// limits advises shorter time limits.
+func (p *Plan) limits(s *Snapshot, set *Settings) {
+	if set.Upper == nil {
+		return
+	}
+	for i := range s.Jobs {
+		j := &s.Jobs[i]
+		if j.State.Base != slurm.Pending || modeOf(strings.Split(j.Partition, ","), &set.Live) == config.Observe || wishesOf(j).Off {
+			continue
+		}
+		upper, known := set.Upper(j)
+		if !known {
+			continue
+		}
+		if a, ok := slurm.AdviseLimit(j.TimeLimit, upper, set.Margin); ok {
+			p.advise(Advice{Kind: KindLimit, Job: j.ID, UID: j.UID, User: j.User, Partition: j.Partition, Text: a.Text})
+		}
+	}
+}
+
+// wishesOf reads a job's comment. Times count from its submission.
+func wishesOf(j *slurm.Job) slurm.Wishes { return slurm.ParseWishes(j.Comment, j.Submit.Local()) }

@@ -1,0 +1,257 @@
+package steer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/spool"
+	"github.com/epplan/epplan/slurm"
+)
+
+// Levers changes Slurm: [slurm.Levers].
+type Levers interface {
+	// Change sets what u says if the value still is from.
+	Change(ctx context.Context, from string, u slurm.Undo) error
+	// Undo goes back to what was before, unless someone else changed the value.
+	Undo(ctx context.Context, u slurm.Undo) error
+	// PowerSaving tells whether Slurm can power nodes down and wake them.
+	PowerSaving(ctx context.Context) (bool, error)
+}
+
+// Options are what a Steerer works with.
+type Options struct {
+	// Source asks Slurm. A snapshot from before the last change is of no use: see
+	// [ErrStale].
+	Source   func(context.Context) (*Snapshot, error)
+	Levers   Levers
+	Settings func() *Settings // those in force
+	Dir      string           // folder of the ledger, for this steerer alone
+	Disk     spool.FS         // nil: the operating system's
+	Clock    func() time.Time // nil: time.Now
+	Log      *slog.Logger     // nil: none
+	// MaxChanges is how many changes a step makes at most; 0: 50.
+	MaxChanges int
+}
+
+const (
+	defaultChanges = 50
+	maxFailures    = 3                // of one lever in a row, until it's left alone
+	maxGap         = 4 * time.Minute  // between snapshots, until what nodes did in between isn't known
+	savingFor      = 10 * time.Minute // how long it is believed whether there is power saving
+)
+
+// ErrStale tells that a snapshot is from before the last change, so that nothing
+// can be told from it.
+var ErrStale = errors.New("slurm's answer is older than the last change")
+
+// Steerer brings about what [Wanted] wants. It is safe for concurrent use.
+type Steerer struct {
+	options Options
+	log     *slog.Logger
+
+	mu       sync.Mutex // of a step
+	ledger   *ledger
+	failures map[key]int
+	idle     map[string]time.Time
+	seen     time.Time // the last snapshot
+	paused   bool
+	pausedBy string // version of the settings then
+	saving   struct {
+		able  bool
+		asked time.Time
+	}
+
+	shown  sync.Mutex
+	status Status
+}
+
+// Report is what a step did.
+type Report struct {
+	Set     int // values that were set
+	Undone  int // values that were taken back
+	Failed  int // levers that couldn't be moved
+	Waiting int // values that can't be taken back now: of jobs that run or are held, and of nodes on their way down
+	More    int // changes that are due but were left to later steps
+}
+
+// Status is how a Steerer fares. Counts are since its start.
+type Status struct {
+	At      time.Time     `json:"at"`                // of the last step
+	Paused  bool          `json:"paused"`            // everything was taken back, and nothing is set
+	Nice    int           `json:"nice"`              // jobs whose nice has a part of ours
+	Prefer  int           `json:"prefer"`            // jobs that prefer a feature by our doing
+	Weights int           `json:"weights"`           // nodes whose weight is ours
+	Asleep  int           `json:"asleep"`            // nodes that sleep by our doing
+	Left    []slurm.JobID `json:"left_alone"`        // jobs whose nice or preference someone else changed
+	Set     int64         `json:"set"`               // changes made
+	Undone  int64         `json:"undone"`            // changes taken back
+	Failed  int64         `json:"failed"`            // changes that failed
+	Advice  []Advice      `json:"advice"`            // what would be done, and what users might do
+	More    int           `json:"more"`              // advice that isn't listed
+	Notes   []string      `json:"notes"`             // what can't be done, and why
+	Trouble string        `json:"trouble,omitempty"` // why the last step failed
+}
+
+// Open makes a Steerer and reads what an earlier one left in force. A ledger that
+// can't be understood is moved aside and logged.
+func Open(o *Options) (*Steerer, error) {
+	s := &Steerer{options: *o, log: o.Log, failures: make(map[key]int)}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	if s.options.Disk == nil {
+		s.options.Disk = spool.Disk()
+	}
+	if s.options.Clock == nil {
+		s.options.Clock = time.Now
+	}
+	if s.options.MaxChanges <= 0 {
+		s.options.MaxChanges = defaultChanges
+	}
+	l, aside, err := openLedger(s.options.Disk, s.options.Dir, s.options.Clock())
+	if err != nil {
+		return nil, err
+	}
+	if aside != nil {
+		s.log.Error("the ledger of levers was moved aside: what it named stays as it is in Slurm", "error", aside)
+	}
+	s.ledger = l
+	s.show(nil, Report{}, aside)
+	return s, nil
+}
+
+// Run steps now and then every so often until the context ends. What is in force
+// then stays: a later Steerer goes on from it, or takes it back.
+func (s *Steerer) Run(ctx context.Context, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	said := ""
+	for ctx.Err() == nil {
+		_, err := s.Step(ctx)
+		switch {
+		case err == nil:
+			said = ""
+		case err.Error() != said && ctx.Err() == nil:
+			said = err.Error()
+			s.log.Warn("slurm's queue can't be steered", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+}
+
+// Step asks Slurm, takes back what isn't wanted any more, and sets what is
+// wanted, no more than MaxChanges together. What fails for one job or node
+// doesn't stop the others; the error says that Slurm or the disk doesn't answer.
+func (s *Steerer) Step(ctx context.Context) (Report, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	set := s.options.Settings()
+	if s.paused && set.Version != s.pausedBy {
+		s.paused = false
+	}
+	report, err := s.step(ctx, set, s.options.MaxChanges)
+	if errors.Is(err, ErrStale) {
+		return report, nil // there will be another one
+	}
+	return report, err
+}
+
+// UndoAll takes back everything that can be, however much it is. From then on
+// nothing is set until [Steerer.Resume], or until the settings have another
+// version. What is left is in the report; steps go on taking it back. With an
+// error, try again.
+func (s *Steerer) UndoAll(ctx context.Context) (Report, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	set := s.options.Settings()
+	s.paused, s.pausedBy = true, set.Version
+	return s.step(ctx, set, math.MaxInt)
+}
+
+// Resume lets steps set values again after [Steerer.UndoAll].
+func (s *Steerer) Resume() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.paused = false
+}
+
+// step is one round. While paused nothing is wanted.
+func (s *Steerer) step(ctx context.Context, set *Settings, most int) (Report, error) {
+	if len(s.ledger.entries) == 0 && onlyObserves(&set.Live) {
+		s.idle = nil
+		s.show(&Plan{}, Report{}, nil)
+		return Report{}, nil
+	}
+	snap, err := s.options.Source(ctx)
+	if err != nil {
+		err = fmt.Errorf("ask slurm for its queue: %w", err)
+		s.show(nil, Report{}, err)
+		return Report{}, err
+	}
+	if s.stale(snap) {
+		return Report{}, ErrStale
+	}
+	if snap.At.Sub(s.seen) > maxGap {
+		s.idle = nil
+	}
+	s.seen, s.idle = snap.At, idleSince(snap, s.idle)
+	x := indexOf(snap)
+	s.settle(x)
+	var plan Plan
+	if !s.paused {
+		ours := s.ours()
+		plan = Wanted(snap, set, ours)
+		s.checkSaving(ctx, &plan, ours)
+	}
+	moves, report := s.moves(x, plan.Wants)
+	report.More = max(0, len(moves)-most)
+	moves = moves[:len(moves)-report.More]
+	err = s.prepare(moves)
+	if err == nil || s.paused { // what is taken back needs no room on a disk
+		err = errors.Join(err, s.carryOut(ctx, moves, &report))
+	}
+	err = errors.Join(err, s.ledger.save())
+	s.show(&plan, report, err)
+	return report, err
+}
+
+// onlyObserves tells whether no partition is to be steered.
+func onlyObserves(live *config.Live) bool {
+	for _, mode := range live.Modes {
+		if mode != config.Observe {
+			return false
+		}
+	}
+	return live.Mode == config.Observe
+}
+
+// checkSaving drops power changes that Slurm would refuse, and says so.
+func (s *Steerer) checkSaving(ctx context.Context, plan *Plan, ours *Ours) {
+	if !plan.mentionsPower(ours) {
+		return
+	}
+	now := s.options.Clock()
+	if s.saving.asked.IsZero() || now.Sub(s.saving.asked) >= savingFor {
+		able, err := s.options.Levers.PowerSaving(ctx)
+		if err != nil {
+			plan.dropPower(ours, "whether slurm has power saving isn't known: "+err.Error())
+			return
+		}
+		if !able && s.saving.asked.IsZero() {
+			s.log.Warn("no node is powered down", "error", slurm.ErrNoPowerSaving)
+		}
+		s.saving.able, s.saving.asked = able, now
+	}
+	if !s.saving.able {
+		plan.dropPower(ours, "no node is powered down: "+slurm.ErrNoPowerSaving.Error())
+	}
+}

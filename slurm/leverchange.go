@@ -1,0 +1,116 @@
+package slurm
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// target names exactly the pending tasks of a job's record for scontrol. The
+// number of an array alone would mean all of its tasks, and would release those
+// that are held (measured on 22.05).
+func (j *Job) target() (string, error) {
+	if j.ArrayJob != j.ID {
+		return j.ID.String(), nil // not of an array, or one task with a number of its own
+	}
+	if j.ArrayTasks == "" {
+		if j.ArrayTask < 0 {
+			return "", fmt.Errorf("job %s: its tasks aren't stated: %w", j.ID, ErrInvalid)
+		}
+		return j.ID.String() + "_" + strconv.Itoa(j.ArrayTask), nil
+	}
+	if _, _, err := ParseArrayTasks(j.ArrayTasks); err != nil {
+		return "", fmt.Errorf("job %s: %w: %w", j.ID, ErrInvalid, err)
+	}
+	tasks, _, _ := strings.Cut(j.ArrayTasks, "%")
+	return j.ID.String() + "_[" + tasks + "]", nil
+}
+
+// updatePending changes the pending tasks of a job's record.
+func (l *Levers) updatePending(ctx context.Context, job *Job, field, value string) error {
+	target, err := job.target()
+	if err != nil {
+		return err
+	}
+	if _, err := l.client.command(ctx, "scontrol", "update", "jobid="+target, field+"="+value); err != nil {
+		return fmt.Errorf("set %s of job %s: %w", field, target, err)
+	}
+	return nil
+}
+
+// Change sets what u says, knowing what is there: nothing is done, and the error
+// is ErrChanged, unless the value still is from. So u can be written down before.
+// u.Before is what [Levers.Undo] goes back to, which may differ from from. Nice
+// is never set below u.Before.
+func (l *Levers) Change(ctx context.Context, from string, u Undo) error {
+	switch u.Lever {
+	case LeverNice:
+		return l.changeNice(ctx, from, u)
+	case LeverWeight:
+		return l.changeWeight(ctx, from, u)
+	case LeverPower:
+		if u.After != "power_down" {
+			return fmt.Errorf("power state %q: %w", Printable(u.After, 40), ErrInvalid)
+		}
+		_, err := l.PowerDown(ctx, u.Node)
+		return err
+	case LeverPrefer:
+		return l.changePrefer(ctx, from, u)
+	case LeverToken:
+	}
+	return fmt.Errorf("lever %q: %w", Printable(string(u.Lever), 40), ErrInvalid)
+}
+
+func (l *Levers) changeNice(ctx context.Context, from string, u Undo) error {
+	before, err1 := strconv.ParseInt(u.Before, 10, 32)
+	after, err2 := strconv.ParseInt(u.After, 10, 32)
+	if err1 != nil || err2 != nil || after < before || after-before > maxNice {
+		return fmt.Errorf("nice %q to %q: %w", Printable(u.Before, 40), Printable(u.After, 40), ErrInvalid)
+	}
+	job, err := l.pendingJob(ctx, u.Job)
+	switch {
+	case err != nil:
+		return err
+	case job.Held():
+		return fmt.Errorf("job %s: %w", u.Job, ErrHeld)
+	case job.Nice == after:
+		return nil
+	case strconv.FormatInt(job.Nice, 10) != from:
+		return changed("nice", Undo{After: from}, strconv.FormatInt(job.Nice, 10))
+	}
+	return l.updatePending(ctx, &job, "Nice", strconv.FormatInt(after, 10))
+}
+
+func (l *Levers) changeWeight(ctx context.Context, from string, u Undo) error {
+	after, err := strconv.ParseUint(u.After, 10, 32)
+	if err != nil || after > maxWeight {
+		return fmt.Errorf("weight %q: %w", Printable(u.After, 40), ErrInvalid)
+	}
+	n, err := l.client.Node(ctx, u.Node)
+	switch now := formatWeight(n.Weight); {
+	case err != nil:
+		return err
+	case uint64(n.Weight) == after:
+		return nil
+	case now != from:
+		return changed("weight", Undo{After: from}, now)
+	}
+	return l.updateNode(ctx, u.Node, "Weight", formatWeight(uint32(after)))
+}
+
+func (l *Levers) changePrefer(ctx context.Context, from string, u Undo) error {
+	if err := l.knownFeatures(ctx, strings.Split(u.After, "&")); err != nil {
+		return err
+	}
+	job, err := l.pendingJob(ctx, u.Job)
+	switch {
+	case err != nil:
+		return err
+	case job.Prefer == u.After:
+		return nil
+	case job.Prefer != from:
+		return changed("prefer", Undo{After: from}, job.Prefer)
+	}
+	return l.updatePending(ctx, &job, "Prefer", u.After)
+}
