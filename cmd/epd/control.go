@@ -34,7 +34,7 @@ const closeBound = 5 * time.Second
 
 // joinControl opens the records and starts the controller on them.
 func (p *program) joinControl() error {
-	records, err := store.Open(p.Context.Context, filepath.Join(p.String("state"), "records.db"), nil)
+	records, err := p.openRecords()
 	if err != nil {
 		return err
 	}
@@ -72,21 +72,37 @@ func (p *program) joinControl() error {
 	if runner != nil {
 		client := slurm.NewClient(runner, longPatience)
 		p.loops = append(p.loops, func(ctx context.Context) { p.control.Sync(ctx, client, 0) })
-		if err := p.openLevers(runner, client); err != nil {
+		if err := p.openLevers(runner); err != nil {
 			return err
 		}
 	}
 	return errors.Join(p.openPublic(), p.openRemote())
 }
 
+// openRecords opens the database. One that is damaged is moved aside, and a new
+// one begun: jobs don't wait for an administrator.
+func (p *program) openRecords() (*store.Store, error) {
+	path := filepath.Join(p.String("state"), "records.db")
+	records, err := store.Open(p.Context.Context, path, nil)
+	if !errors.Is(err, store.ErrCorrupt) {
+		return records, err
+	}
+	aside, moving := store.Salvage(path, time.Now())
+	if moving != nil {
+		return nil, errors.Join(err, moving)
+	}
+	p.log.Error("the records were damaged: they were moved aside, and new ones begun, without any model", "aside", aside, "error", err)
+	return store.Open(p.Context.Context, path, nil)
+}
+
 // steerEvery is how often Slurm's queue and nodes are steered.
 const steerEvery = 20 * time.Second
 
 // openLevers steers Slurm's queue and nodes.
-func (p *program) openLevers(runner slurm.Runner, client *slurm.Client) error {
+func (p *program) openLevers(runner slurm.Runner) error {
 	var err error
 	p.steerer, err = steer.Open(&steer.Options{
-		Source: steer.FromSlurm(runner, time.Now), Levers: slurm.NewLevers(client), Settings: p.steering,
+		Source: steer.FromSlurm(runner, time.Now), Levers: slurm.NewLevers(slurm.NewClient(runner, longPatience)), Settings: p.steering,
 		Dir: filepath.Join(p.String("state"), "levers"), Log: p.log,
 	})
 	if err != nil {

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -116,13 +118,6 @@ func TestWhatCannotBeIsRefusedWithAReason(t *testing.T) {
 	if err := os.WriteFile(wrong, []byte("[live]\nmode = \"off\"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	damaged := filepath.Join(dir, "damaged")
-	if err := os.MkdirAll(damaged, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(damaged, "records.db"), []byte(strings.Repeat("no database ", 1000)), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	for name, test := range map[string]struct {
 		args []string
 		code int
@@ -142,7 +137,6 @@ func TestWhatCannotBeIsRefusedWithAReason(t *testing.T) {
 		"faults":         {[]string{"--gpu-faults", "lock:badly"}, exitUsage, "--gpu-faults"},
 		"configuration":  {[]string{"--config", wrong}, exitFailed, "wrong.toml:2"},
 		"no such file":   {[]string{"--config", filepath.Join(dir, "none.toml")}, exitFailed, "none.toml"},
-		"database":       {[]string{"--state", damaged}, exitFailed, "records.db"},
 		"restore's word": {[]string{"restore", "now"}, exitUsage, "no arguments"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -188,4 +182,41 @@ func TestTheRecordsCanBeCheckedCopiedAndReadWhileEPDRuns(t *testing.T) {
 	state = []string{"--state", filepath.Join(dir, "none")}
 	db(exitFailed, "check")
 	db(exitFailed, "export", "outcomes")
+}
+
+func TestADamagedDatabaseIsMovedAsideAndANewOneBegun(t *testing.T) {
+	dir := t.TempDir()
+	state := filepath.Join(dir, "state")
+	if err := os.MkdirAll(state, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(state, "records.db"), strings.Repeat("no database ", 1000))
+	_, stop := start(t, dir)
+	if code, log := stop(); code != exitDone || !strings.Contains(log, "level=ERROR") || !strings.Contains(log, "moved aside") {
+		t.Errorf("status %d\n%s", code, log)
+	}
+	aside, err := filepath.Glob(filepath.Join(state, "records.db.damaged-*"))
+	if err != nil || len(aside) != 1 {
+		t.Fatalf("aside: %q, %v", aside, err)
+	}
+	if text, err := os.ReadFile(aside[0]); err != nil || !strings.HasPrefix(string(text), "no database") {
+		t.Errorf("%v, %.20q", err, text)
+	}
+}
+
+func TestPrometheusIsToldOfBothRoles(t *testing.T) {
+	at := freePort(t)
+	_, stop := start(t, t.TempDir(), "--metrics", at)
+	defer stop()
+	response, err := http.Get("http://" + at + "/metrics") //nolint:noctx,gosec // a test's own server
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close() //nolint:errcheck // only read
+	text, err := io.ReadAll(response.Body)
+	for _, want := range []string{"epplan_gpus 2", "epplan_journal_entries 0", "epplan_decisions_total", "epplan_gpu_power_watts"} {
+		if err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("no %q: %v\n%s", want, err, text)
+		}
+	}
 }

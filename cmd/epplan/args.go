@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
-	"github.com/xrash/smetrics"
+
+	"github.com/epplan/epplan/internal/spelling"
 )
 
 // The library stops looking for flags at the first positional argument, answers
@@ -167,7 +168,7 @@ func (a *arguments) unknownCommand(name string) error {
 		names = append(names, c.Name)
 	}
 	hint := fmt.Sprintf("the commands of %s are %s", a.name(), strings.Join(names, ", "))
-	if near := nearest(name, names); near != "" {
+	if near := spelling.Nearest(name, names); near != "" {
 		hint = fmt.Sprintf("did you mean %s %s?", a.name(), near)
 	}
 	return &usageError{msg: fmt.Sprintf("unknown command %q", name), hint: hint}
@@ -180,23 +181,11 @@ func (a *arguments) unknownFlag(arg string) error {
 		names = append(names, f.Names()[0])
 	}
 	hint := ""
-	switch near := nearest(strings.TrimLeft(given, "-"), names); {
+	switch near := spelling.Nearest(strings.TrimLeft(given, "-"), names); {
 	case near != "":
 		hint = fmt.Sprintf("did you mean --%s?", near)
 	case len(a.commands) > 0:
 		hint = fmt.Sprintf("flags come after the command; %s --help lists the commands", a.name())
 	}
 	return &usageError{msg: fmt.Sprintf("%s has no flag %s", a.name(), given), hint: hint}
-}
-
-// nearest is the name that a wrong one was probably meant to be, or "" when
-// none is near.
-func nearest(wrong string, names []string) string {
-	best, likeness := "", 0.8 // the least that counts as near
-	for _, name := range names {
-		if l := smetrics.JaroWinkler(strings.ToLower(wrong), strings.ToLower(name), 0.7, 4); l > likeness {
-			best, likeness = name, l
-		}
-	}
-	return best
 }

@@ -11,20 +11,25 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/spelling"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/queue"
+	"github.com/epplan/epplan/slurm"
 )
 
 func (t *terminal) explainCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "explain",
-		Usage:     "why one job of a batch runs where, when and at which clocks",
-		ArgsUsage: "JOB BATCH",
-		Description: "Plans the batch like plan does and shows what was known of the job, what it could have had, and why\n" +
+		Usage:     "why a job of a batch, or of Slurm, gets its clocks",
+		ArgsUsage: "JOB [BATCH]",
+		Description: "A number alone is a job of Slurm's: epd is asked what was decided for it and why, what was predicted at\n" +
+			"default clocks and at the chosen ones, and by which model. No other flags than --socket and --json then.\n" +
+			"With a batch: plans the batch like plan does and shows what was known of the job, what it could have had, and why\n" +
 			"it got what it got. Due is when the plan wants it to end: its deadline less the margin, or what --stretch\n" +
 			"implies for a job without one.\n" +
+			"Example: epplan explain 4711\n" +
 			"Example: epplan explain cfd-18 batch.csv --cluster cluster.toml --models models.toml",
-		Flags:  append(planningFlags(), jsonFlag()),
+		Flags:  append(planningFlags(), anySocketFlag(publicFirst), jsonFlag()),
 		Action: t.explain,
 	}
 }
@@ -80,8 +85,14 @@ func newSetting(pt dvfsmodel.Point, weight float64) setting {
 }
 
 func (t *terminal) explain(c *cli.Context) error {
-	if err := takes(c, 2, 2, "a job's id and a batch file"); err != nil {
+	if err := takes(c, 1, 2, "a job's id and a batch file"); err != nil {
 		return err
+	}
+	if c.NArg() == 1 {
+		if _, err := slurm.ParseJobID(c.Args().First()); err != nil {
+			return &usageError{msg: "1 arguments, want a job's id and a batch file", hint: "a job of Slurm's is a number alone"}
+		}
+		return t.explainLive(c)
 	}
 	s, err := t.plannable(c, c.Args().Get(1))
 	if err != nil {
@@ -113,7 +124,7 @@ func (s *setup) noSuchJob(name, id string) error {
 		ids[i] = s.problem.Tasks[i].ID
 	}
 	hint := fmt.Sprintf("its first job is %q", ids[0])
-	if near := nearest(id, ids); near != "" {
+	if near := spelling.Nearest(id, ids); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
 	return &hintedError{err: fmt.Errorf("%s has no job %q", name, id), hint: hint}

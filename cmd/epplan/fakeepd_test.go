@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/slurm"
 )
@@ -32,8 +33,10 @@ func (w withEPD) Run() int {
 	server := &http.Server{Handler: sayings(), ReadHeaderTimeout: time.Second}
 	go server.Serve(l)   //nolint:errcheck // ends with the tests
 	defer server.Close() //nolint:errcheck // as above
-	if err := os.Setenv("EPPLAN_SOCKET", socket); err != nil {
-		panic(err)
+	for _, name := range []string{"EPPLAN_SOCKET", "EPPLAN_SUBMIT_SOCKET"} {
+		if err := os.Setenv(name, socket); err != nil {
+			panic(err)
+		}
 	}
 	return w.m.Run()
 }
@@ -49,8 +52,13 @@ func sayings() http.Handler {
 				{UUID: uuid, Bus: "00000000:17:00.0", Model: "V100", LockedCore: 1087, Core: 1087, Mem: 877, Power: 143},
 				{UUID: "GPU-7c3ccd10-bb7e-c37b-46d3-7926ae627426", Bus: "00000000:19:00.0", Model: "V100", Minor: 1, Core: 802, Mem: 877, Power: 30},
 			},
-			Runs:     []epdapi.Run{{ID: "R1", Job: 4711, GPUs: []string{uuid}, Core: 1087, Started: since.Add(time.Hour)}},
-			Totals:   &epdapi.Totals{Decisions: 12, Outcomes: 11, Models: 3},
+			Runs:   []epdapi.Run{{ID: "R1", Job: 4711, GPUs: []string{uuid}, Core: 1087, Started: since.Add(time.Hour)}},
+			Totals: &epdapi.Totals{Decisions: 12, Outcomes: 11, Models: 3},
+			Controller: &epdapi.ControllerStatus{
+				Cluster: "alpha", Started: since, ConfigVersion: "5f1c09d2a7b3", Mode: config.Advise,
+				Modes: map[string]config.Mode{"gpu": config.Enforce}, HoldOut: 0.05, Jobs: 40, Tokens: 9, Decided: 1, Models: 3,
+				Decisions: 12, Applied: 7, HeldOut: 1, Outcomes: 11,
+			},
 			Troubles: []epdapi.Trouble{},
 		},
 		"POST " + epdapi.PathRestore: epdapi.RestoreAnswer{
@@ -58,8 +66,11 @@ func sayings() http.Handler {
 		},
 		"POST " + epdapi.PathProlog: slurm.HookAnswer{Version: slurm.ProtocolVersion, Applied: true, Run: "R1", Reason: "enforce: the cheapest in time"},
 		"POST " + epdapi.PathEpilog: slurm.HookAnswer{Version: slurm.ProtocolVersion, Run: "R1"},
+		"POST " + epdapi.PathSubmit: slurm.SubmitAnswer{Version: slurm.ProtocolVersion, AdminComment: "epplan:t1"},
+		"POST " + epdapi.PathPower:  struct{}{},
 	}
 	mux := http.NewServeMux()
+	liveSayings(mux)
 	for pattern, answer := range answers {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, _ *http.Request) {
 			_ = json.NewEncoder(w).Encode(answer)

@@ -54,7 +54,7 @@ func (t *terminal) hook(ctx context.Context, args []string) int {
 }
 
 func socketFlag() cli.Flag {
-	return &cli.StringFlag{Name: "socket", Usage: "`PATH` of epd's socket", Value: epdapi.DefaultSocket, EnvVars: []string{"EPPLAN_SOCKET"}}
+	return &cli.StringFlag{Name: "socket", Usage: "`PATH` of epd's socket", Value: epdapi.AgentSocket, EnvVars: []string{"EPPLAN_SOCKET"}}
 }
 
 func (t *terminal) prologCommand() *cli.Command {
@@ -63,7 +63,7 @@ func (t *terminal) prologCommand() *cli.Command {
 		Usage: "Slurm's Prolog: have the job's clocks chosen and locked",
 		Description: "Reads the environment that slurmd gives a Prolog. Ends within 2 s and with status 0, whatever happens:\n" +
 			"no answer means default clocks. Install it with a line in the site's Prolog, or as a further one.\n" +
-			"Example: epplan prolog --socket /run/epplan/epd.sock",
+			"Example: epplan prolog --socket /run/epplan/agent.sock",
 		Flags:  []cli.Flag{socketFlag()},
 		Action: func(c *cli.Context) error { return t.callHook(c, slurm.Prolog) },
 	}
@@ -75,7 +75,7 @@ func (t *terminal) epilogCommand() *cli.Command {
 		Usage: "Slurm's Epilog: give the job's clocks back",
 		Description: "Reads the environment that slurmd gives an Epilog. When epd doesn't answer, epd restore gives all clocks\n" +
 			"of the node back by the journal alone. Ends within 2 s and with status 0, whatever happens.\n" +
-			"Example: epplan epilog --socket /run/epplan/epd.sock --journal /var/lib/epplan/journal",
+			"Example: epplan epilog --socket /run/epplan/agent.sock --journal /var/lib/epplan/journal",
 		Flags: append([]cli.Flag{socketFlag()}, restoreFlags()...),
 		Action: func(c *cli.Context) error {
 			err := t.callHook(c, slurm.Epilog)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,30 +10,43 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/queue"
 	"github.com/epplan/epplan/slurm"
 )
 
+// defaultSubmitSocket is where epd answers slurmctld's user.
+const defaultSubmitSocket = epdapi.PublicSocket
+
 func (t *terminal) installCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "install",
-		Usage:       "say what to put where",
+		Usage:       "add epplan to a site's Slurm, and take it out again",
 		Description: "Example: epplan install slurm --dry-run --dir site",
 		Subcommands: []*cli.Command{{
 			Name:  "slurm",
-			Usage: "what to add to a site's Slurm, exactly, and how to undo it",
-			Description: "Reads slurm.conf and job_submit.lua of a folder and prints each change and how to undo it. Nothing is\n" +
-				"written. A script of the site gains one line, its Prolog and Epilog stay. Scripts are checked by luac5.1\n" +
-				"where it is installed, for one that doesn't load can end slurmctld.\n" +
+			Usage: "add the hooks to a site's Slurm, or take them out again",
+			Description: "Writes epplan.lua, a line in the site's own job_submit.lua, and a further Prolog and Epilog; prints what\n" +
+				"slurm.conf needs, or puts it there with --edit-conf. Scripts are read by Lua before they are put in place,\n" +
+				"for one that doesn't load can end slurmctld. All changes are made or none; what was is kept beside it\n" +
+				"(.before-epplan). Run again, it has nothing to do. --undo takes out what was put in, and nothing else.\n" +
+				"Slurm isn't told: scontrol reconfigure does that.\n" +
 				"Example: epplan install slurm --dry-run --dir site",
 			Flags: []cli.Flag{
-				boolFlag("dry-run", "print the changes; there is no other way yet"),
+				boolFlag("dry-run", "print the changes and make none"),
+				boolFlag("edit-conf", "change slurm.conf, too; each line says what it was"),
+				boolFlag("undo", "take the changes back"),
+				boolFlag("popen", "where slurmctld has no lua-socket, start epplan submit for each submission"),
+				boolFlag("no-lua-check", "write scripts that no Lua has read"),
 				&cli.StringFlag{Name: "dir", Usage: "`DIR` of slurm.conf", Value: "/etc/slurm"},
-				&cli.StringFlag{Name: "submit-socket", Usage: "`PATH` at which epd answers job_submit", Value: "/run/epplan/submit.sock"},
+				&cli.StringFlag{Name: "submit-socket", Usage: "`PATH` at which epd answers job_submit", Value: defaultSubmitSocket},
+				&cli.StringFlag{Name: "socket", Usage: "`PATH` at which epd answers hooks", DefaultText: epdapi.AgentSocket},
 				&cli.StringFlag{Name: "program", Usage: "`PATH` of epplan on the nodes", Value: "/usr/bin/epplan"},
 			},
 			Action: t.installSlurm,
@@ -44,38 +58,175 @@ func (t *terminal) installSlurm(c *cli.Context) error {
 	if err := takes(c, 0, 0, "none"); err != nil {
 		return err
 	}
-	if !c.Bool("dry-run") {
-		return usagef("epplan install changes nothing by itself yet: give --dry-run and make the changes that it prints")
-	}
-	dir, err := filepath.Abs(c.String("dir"))
+	site, err := t.site(c)
 	if err != nil {
 		return err
 	}
-	conf, err := os.ReadFile(filepath.Join(dir, "slurm.conf")) //nolint:gosec // the administrator names it
-	if err != nil {
-		return err
+	planned := slurm.PlanInstall
+	if c.Bool("undo") {
+		planned = slurm.PlanUndo
 	}
-	script, err := os.ReadFile(filepath.Join(dir, "job_submit.lua")) //nolint:gosec // as above
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	plan, err := slurm.PlanInstall(slurm.Site{
-		Dir: dir, Socket: c.String("submit-socket"), Binary: c.String("program"), Conf: string(conf),
-		Script: string(script), HasScript: err == nil, CheckLua: func(name, text string) error { return t.checkLua(c, name, text) },
-	})
+	plan, err := planned(site)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w; nothing is changed", err)
 	}
 	for _, warning := range plan.Warnings {
 		t.message("warning", warning)
 	}
+	if c.Bool("dry-run") || len(plan.Steps) == 0 {
+		return t.printSteps("", plan.Steps)
+	}
+	return t.install(c, &site, &plan)
+}
+
+// install makes the changes and says what is left to do.
+func (t *terminal) install(c *cli.Context, site *slurm.Site, plan *slurm.InstallPlan) error {
+	edit := c.Bool("edit-conf") && !c.Bool("undo")
+	if edit && plan.ConfBlocked != "" {
+		return &hintedError{
+			err:  fmt.Errorf("slurm.conf can't be edited: %s; nothing is changed", plan.ConfBlocked),
+			hint: "without --edit-conf the rest is installed, and the lines for slurm.conf are printed",
+		}
+	}
+	files := plan.Files(site.Conf, edit)
+	if err := slurm.WriteSteps(files); err != nil {
+		return fmt.Errorf("%w; nothing is changed", err)
+	}
+	script := filepath.Join(site.Dir, "job_submit.lua")
+	changed := func(name string) bool {
+		return slices.ContainsFunc(files, func(s slurm.Step) bool { return filepath.Base(s.File) == name })
+	}
+	if changed("epplan.lua") && !changed("job_submit.lua") && site.HasScript {
+		if err := slurm.TouchScript(script); err != nil {
+			t.message("warning", "slurmctld loads the new epplan.lua only after job_submit.lua has changed: "+err.Error())
+		}
+	}
+	for i := range files {
+		t.message("note", doneText(&files[i]))
+	}
+	left := slices.DeleteFunc(slices.Clone(plan.Steps), func(s slurm.Step) bool { return edit || s.Text != "" || s.Remove })
+	if len(left) > 0 {
+		return t.printSteps("To do by hand, or with --edit-conf; then scontrol reconfigure:\n", left)
+	}
+	if changed("slurm.conf") {
+		return t.printText(nextText(site, c.Bool("undo")))
+	}
+	return nil
+}
+
+// nextText says what is to be done after slurm.conf was changed.
+func nextText(site *slurm.Site, undone bool) string {
+	if undone {
+		return "Done. Now: scontrol reconfigure, then undo once more\n"
+	}
+	return fmt.Sprintf("Done. First every node needs slurm.conf and what it names: a node without %s is drained.\n"+
+		"Then: scontrol reconfigure\n", filepath.Join(site.Dir, "epplan-prolog.d"))
+}
+
+// doneText says what was done to a file.
+func doneText(s *slurm.Step) string {
+	switch {
+	case s.Remove:
+		return "removed " + s.File
+	case s.New:
+		return "wrote " + s.File
+	}
+	return "changed " + s.File + "; what it was is in " + filepath.Base(s.File) + slurm.BackupSuffix
+}
+
+// site reads what is there.
+func (t *terminal) site(c *cli.Context) (slurm.Site, error) {
+	dir, err := filepath.Abs(c.String("dir"))
+	if err != nil {
+		return slurm.Site{}, err
+	}
+	check, err := t.luaCheck(c)
+	if err != nil {
+		return slurm.Site{}, err
+	}
+	conf, err := readText(filepath.Join(dir, "slurm.conf"))
+	if err != nil {
+		return slurm.Site{}, err
+	}
+	script, err := readText(filepath.Join(dir, "job_submit.lua"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return slurm.Site{}, err
+	}
+	site := slurm.Site{
+		Dir: dir, Socket: c.String("submit-socket"), Binary: c.String("program"), Hooks: c.String("socket"), Popen: c.Bool("popen"),
+		Conf: conf, Script: script, HasScript: err == nil, Read: readText, CheckLua: check,
+	}
+	if check == nil {
+		site.Unchecked = true
+		site.CheckLua = func(string, string) error { return nil }
+	}
+	return site, nil
+}
+
+// readText reads a file of the site's.
+func readText(path string) (string, error) {
+	text, err := os.ReadFile(path) //nolint:gosec // the administrator names the folder
+	return string(text), err
+}
+
+// luaPrograms read a script without running it; the first that is there is taken.
+var luaPrograms = []string{"luac5.1", "luac", "lua5.1", "lua", "luac5.4", "luac5.3", "lua5.4", "lua5.3"}
+
+// luaReads is a Lua program that reads another one, and says what is wrong with it.
+const luaReads = `local ok, err = (loadstring or load)(io.read("*a"), "=script"); if not ok then io.stderr:write(err) os.exit(1) end`
+
+// luaBound is how long Lua may take.
+const luaBound = 10 * time.Second
+
+// luaCheck reads a script as Slurm's Lua does, without running it; nil: there
+// is no Lua, and none is asked for.
+func (t *terminal) luaCheck(c *cli.Context) (func(name, text string) error, error) {
+	if c.Bool("no-lua-check") {
+		return nil, nil //nolint:nilnil // as documented
+	}
+	i := slices.IndexFunc(luaPrograms, func(name string) bool { _, err := exec.LookPath(name); return err == nil })
+	switch {
+	case i < 0 && c.Bool("dry-run"):
+		t.message("warning", "scripts are not checked: neither luac nor lua is installed")
+		return nil, nil //nolint:nilnil // as documented
+	case i < 0:
+		return nil, &hintedError{
+			err:  errors.New("scripts can't be checked: neither luac nor lua is installed; nothing is changed"),
+			hint: "install lua5.1, or give --no-lua-check: from Slurm 23.02 a script that doesn't load ends slurmctld",
+		}
+	}
+	program, args := luaPrograms[i], []string{"-p", "-"}
+	if !strings.HasPrefix(program, "luac") {
+		args = []string{"-e", luaReads}
+	}
+	return func(name, text string) error { return readByLua(c.Context, program, args, name, text) }, nil
+}
+
+func readByLua(ctx context.Context, program string, args []string, name, text string) error {
+	ctx, cancel := context.WithTimeout(ctx, luaBound)
+	defer cancel()
+	check := exec.CommandContext(ctx, program, args...) //nolint:gosec // one of ours
+	check.Stdin = strings.NewReader(text)
+	var complaint bytes.Buffer
+	check.Stderr = &complaint
+	if err := check.Run(); err != nil {
+		return fmt.Errorf("%s: %w: %s", name, err, queue.Printable(strings.TrimSpace(complaint.String())))
+	}
+	return nil
+}
+
+// printSteps prints changes for people.
+func (t *terminal) printSteps(title string, steps []slurm.Step) error {
 	return t.print(func(w io.Writer) error {
-		if len(plan.Steps) == 0 {
-			_, err := fmt.Fprintln(w, "Everything is in place.")
+		if len(steps) == 0 {
+			_, err := io.WriteString(w, "Nothing to do.\n")
 			return err
 		}
-		for i := range plan.Steps {
-			if _, err := io.WriteString(w, stepText(i+1, &plan.Steps[i])); err != nil {
+		if _, err := io.WriteString(w, title); err != nil {
+			return err
+		}
+		for i := range steps {
+			if _, err := io.WriteString(w, stepText(i+1, &steps[i])); err != nil {
 				return err
 			}
 		}
@@ -83,39 +234,28 @@ func (t *terminal) installSlurm(c *cli.Context) error {
 	})
 }
 
-// checkLua reads a script as Slurm's Lua does, without running it.
-func (t *terminal) checkLua(c *cli.Context, name, text string) error {
-	check := exec.CommandContext(c.Context, "luac5.1", "-p", "-")
-	check.Stdin = strings.NewReader(text)
-	var complaint bytes.Buffer
-	check.Stderr = &complaint
-	err := check.Run()
-	if errors.Is(err, exec.ErrNotFound) {
-		t.message("warning", name+" is not checked: luac5.1 is not installed")
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %s", name, queue.Printable(strings.TrimSpace(complaint.String())))
-	}
-	return nil
-}
-
 // stepText is one change for people.
 func stepText(number int, s *slurm.Step) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d. %s: %s\n", number, s.File, s.Why)
-	if s.Drop != "" {
-		fmt.Fprintf(&b, "   instead of  %s\n", queue.Printable(s.Drop))
-	}
 	switch {
+	case s.Remove:
+		b.WriteString("   remove it\n")
 	case s.Add != "":
+		if s.Drop != "" {
+			fmt.Fprintf(&b, "   instead of  %s\n", queue.Printable(s.Drop))
+		}
 		fmt.Fprintf(&b, "   add         %s\n", queue.Printable(s.Add))
+	case s.Drop != "":
+		fmt.Fprintf(&b, "   delete      %s\n", queue.Printable(s.Drop))
 	case s.New:
 		fmt.Fprintf(&b, "   new file, mode %o:\n", s.Mode)
 		for line := range strings.SplitSeq(strings.TrimSuffix(s.Text, "\n"), "\n") {
 			fmt.Fprintf(&b, "   | %s\n", queue.Printable(line))
 		}
 	}
-	fmt.Fprintf(&b, "   to undo     %s\n", queue.Printable(s.Undo))
+	if s.Undo != "" {
+		fmt.Fprintf(&b, "   to undo     %s\n", queue.Printable(s.Undo))
+	}
 	return b.String()
 }

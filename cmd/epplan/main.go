@@ -26,8 +26,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		stdin: stdin, stdout: stdout, stderr: stderr,
 		progress: isTerminal(stderr), color: isTerminal(stdout) && os.Getenv("NO_COLOR") == "",
 	}
-	if isHook(args) {
+	switch {
+	case isHook(args):
 		return t.hook(ctx, args)
+	case isSubmit(args):
+		return t.submit(ctx, args)
 	}
 	done := make(chan error, 1)
 	go func() { done <- t.execute(ctx, args) }()

@@ -33,6 +33,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("ESC", "\x1b")
 			env.Setenv("EPPLAN_SOCKET", os.Getenv("EPPLAN_SOCKET"))
+			env.Setenv("EPPLAN_SUBMIT_SOCKET", os.Getenv("EPPLAN_SUBMIT_SOCKET"))
 			env.Setenv("RLO", "\u202e")
 			return copyExamples(env.WorkDir)
 		},
@@ -57,6 +58,11 @@ func copyExamples(dir string) error {
 		if err != nil {
 			return err
 		}
+		scripts, err := filepath.Glob(filepath.Join(from, "*.sh"))
+		if err != nil {
+			return err
+		}
+		names = append(names, scripts...)
 		for _, name := range names {
 			text, err := os.ReadFile(name) //nolint:gosec // the tests' own files
 			if err != nil {

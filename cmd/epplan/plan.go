@@ -19,8 +19,14 @@ func (t *terminal) planCommand() *cli.Command {
 		Description: "BATCH is a CSV or JSON file, - is standard input. A batch with arrivals after 0 is planned online:\n" +
 			"nothing about a job is used before it arrives. Jobs that can't be planned are listed with their\n" +
 			"earliest finish; the rest is planned, and the exit status is 3.\n" +
+			"With --from-slurm the batch is what waits in Slurm, and the cluster is its nodes unless --cluster says\n" +
+			"otherwise. Workloads that epd knows are planned with their models, others at default clocks for as long\n" +
+			"as their time limits. GPUs count, priorities don't; Slurm isn't told of the plan.\n" +
+			"Example: epplan plan --from-slurm --policy edl\n" +
 			"Example: epplan plan batch.csv --cluster cluster.toml --models models.toml --svg plan.svg",
 		Flags: append(planningFlags(),
+			boolFlag("from-slurm", "plan what waits in Slurm, as epd knows it"),
+			anySocketFlag(publicFirst),
 			jsonFlag(), csvFlag(),
 			&cli.StringFlag{Name: "svg", Usage: "draw the plan to `FILE`"},
 			&cli.IntFlag{Name: "rows", Usage: "`COUNT` of jobs in the table; -1: all", Value: report.DefaultRows},
@@ -30,14 +36,18 @@ func (t *terminal) planCommand() *cli.Command {
 }
 
 func (t *terminal) plan(c *cli.Context) error {
-	if err := takes(c, 1, 1, "one batch file"); err != nil {
+	files, want := 1, "one batch file"
+	if c.Bool("from-slurm") {
+		files, want = 0, "none with --from-slurm"
+	}
+	if err := takes(c, files, files, want); err != nil {
 		return err
 	}
 	if rows := c.Int("rows"); rows < 1 && rows != -1 {
 		return usagef("--rows %d, want 1 or more, or -1 for all", rows)
 	}
-	s, err := t.plannable(c, c.Args().First())
-	if err != nil {
+	s, err := t.planned(c)
+	if err != nil || s == nil {
 		return err
 	}
 	result, err := s.solve(c.Context, c.String("policy"))
@@ -51,6 +61,15 @@ func (t *terminal) plan(c *cli.Context) error {
 		return &incompleteError{unplanned: len(result.Plan.Unplaced), late: len(result.Plan.Misses)}
 	}
 	return nil
+}
+
+// planned is what is to be planned: a file, or Slurm's queue, where it may be
+// nothing.
+func (t *terminal) planned(c *cli.Context) (*setup, error) {
+	if c.Bool("from-slurm") {
+		return t.fromSlurm(c)
+	}
+	return t.plannable(c, c.Args().First())
 }
 
 // solve plans the batch, checks the plan, and computes what it is measured

@@ -46,15 +46,16 @@ func profilesFlag() cli.Flag {
 
 // setup is what a planning command works on.
 type setup struct {
-	config  *config.Config
-	models  *config.Models // nil: none
-	scaling dvfsmodel.Range
-	problem *planner.Problem
-	batch   *queue.Batch
-	paper   bool   // --cluster paper
-	label   string // of the batch in a comparison of several
-	params  policy.Params
-	seed    uint64
+	config   *config.Config
+	models   *config.Models   // nil: none
+	profiles *config.Profiles // that may be named; before configure, further ones or nil
+	scaling  dvfsmodel.Range
+	problem  *planner.Problem
+	batch    *queue.Batch
+	paper    bool   // --cluster paper
+	label    string // of the batch in a comparison of several
+	params   policy.Params
+	seed     uint64
 }
 
 // setup reads the batch and everything that it is planned with.
@@ -113,6 +114,11 @@ func (t *terminal) plannable(c *cli.Context, name string) (*setup, error) {
 	if err != nil {
 		return nil, err
 	}
+	return t.joined(c, s)
+}
+
+// joined adds the problem to a setup.
+func (t *terminal) joined(c *cli.Context, s *setup) (*setup, error) {
 	if c.IsSet("theta") {
 		s.params.Theta = c.Float64("theta")
 	}
@@ -141,6 +147,10 @@ func (s *setup) configure(t *terminal, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if s.profiles != nil {
+		profiles = profiles.With(s.profiles)
+	}
+	s.profiles = profiles
 	name := c.String("config")
 	if cluster := c.String("cluster"); cluster != "" && !s.paper {
 		if name != "" {
@@ -182,7 +192,9 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 	if err != nil {
 		return err
 	}
-	t.warn(warnings)
+	if !c.Bool("from-slurm") { // nobody states power there
+		t.warn(warnings)
+	}
 	s.problem = &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks), Objective: s.config.Objective()}
 	if s.problem.Mode == planner.Online && c.Bool("clairvoyant") {
 		s.problem.Mode = planner.Clairvoyant

@@ -2,10 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,22 +12,22 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/slurm"
 )
 
 // exitUnreachable is the status when epd doesn't answer.
 const exitUnreachable = 4
 
-// statusBound is how long status waits.
-const statusBound = 5 * time.Second
-
 func (t *terminal) statusCommand() *cli.Command {
 	return &cli.Command{
-		Name:        "status",
-		Usage:       "what epd is doing on this node: GPUs, locked clocks, runs",
-		Description: "Exit status 4: epd can't be reached.\nExample: epplan status --json",
-		Flags:       []cli.Flag{socketFlag(), jsonFlag()},
-		Action:      t.status,
+		Name:  "status",
+		Usage: "what epd is doing: GPUs, locked clocks, runs, decisions",
+		Description: "The agent's socket is asked first: on a node with GPUs, its GPUs and runs are shown. The controller's mode,\n" +
+			"configuration and counts are shown where they are known. Exit status 4: epd can't be reached.\n" +
+			"Example: epplan status --json",
+		Flags:  []cli.Flag{anySocketFlag(agentFirst), jsonFlag()},
+		Action: t.status,
 	}
 }
 
@@ -36,52 +35,111 @@ func (t *terminal) status(c *cli.Context) error {
 	if err := takes(c, 0, 0, "none"); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(c.Context, statusBound)
-	defer cancel()
-	s, err := epdapi.New(c.String("socket")).Status(ctx)
-	if errors.Is(err, epdapi.ErrUnreachable) {
-		return &hintedError{err: err, hint: "is epd running? --socket names another socket"}
-	}
+	s, err := ask(c, agentFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.Status, error) { return epd.Status(ctx) })
 	if err != nil {
 		return err
 	}
-	return t.print(func(w io.Writer) error {
-		if c.Bool("json") {
-			return json.NewEncoder(w).Encode(s)
-		}
-		_, err := io.WriteString(w, statusText(s))
-		return err
-	})
+	if c.Bool("json") {
+		return t.printJSON(s)
+	}
+	return t.printText(statusText(s))
 }
 
 // statusText is a status for people.
 func statusText(s *epdapi.Status) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "epd %s, role %s, on %s since %s\n", s.Version, s.Role, s.Node, s.Started.Local().Format(time.DateTime))
-	for _, g := range s.GPUs {
-		fmt.Fprintf(&b, "GPU %d  %s  %s  core %s, memory %s, %.0f W", g.Minor, g.Model, g.UUID, clockText(g.Core, g.LockedCore), clockText(g.Mem, g.LockedMem), g.Power)
-		if g.Stuck {
-			b.WriteString(", the driver doesn't answer")
-		}
-		if g.Alien != "" {
-			fmt.Fprintf(&b, ", left alone: %s", slurm.Printable(g.Alien, 200))
-		}
-		b.WriteByte('\n')
+	fmt.Fprintf(&b, "epd %s, role %s, on %s since %s\n", printable(s.Version), printable(s.Role), printable(s.Node), dateTime(s.Started))
+	for i := range s.GPUs {
+		writeGPU(&b, &s.GPUs[i])
 	}
-	for _, r := range s.Runs {
-		fmt.Fprintf(&b, "job %d  %d GPUs  since %s", r.Job, len(r.GPUs), r.Started.Local().Format(time.DateTime))
+	for i := range s.Runs {
+		r := &s.Runs[i]
+		fmt.Fprintf(&b, "job %d  %s  since %s", r.Job, counted(len(r.GPUs), "GPU"), dateTime(r.Started))
 		if r.HandsOff != "" {
-			fmt.Fprintf(&b, "  default clocks: %s", slurm.Printable(r.HandsOff, 200))
+			b.WriteString("  default clocks: " + printable(r.HandsOff))
 		}
 		b.WriteByte('\n')
 	}
-	if s.Totals != nil {
-		fmt.Fprintf(&b, "since the start: %d decisions, %d outcomes; %d models in use; %d outcomes wait to be recorded\n", s.Totals.Decisions, s.Totals.Outcomes, s.Totals.Models, s.Unrecorded)
+	switch {
+	case s.Controller != nil:
+		writeController(&b, s.Controller)
+	case s.Totals != nil:
+		fmt.Fprintf(&b, "since the start: %d decisions, %d outcomes; %d models in use\n", s.Totals.Decisions, s.Totals.Outcomes, s.Totals.Models)
+	}
+	if s.Unrecorded > 0 {
+		fmt.Fprintf(&b, "%s to be recorded\n", counted(s.Unrecorded, "outcome waits", "outcomes wait"))
 	}
 	for _, trouble := range s.Troubles {
-		fmt.Fprintf(&b, "%s  %s\n", trouble.At.Local().Format(time.DateTime), slurm.Printable(trouble.What, 400))
+		fmt.Fprintf(&b, "%s  %s\n", dateTime(trouble.At), slurm.Printable(trouble.What, 400))
 	}
 	return b.String()
+}
+
+func writeGPU(b *strings.Builder, g *epdapi.GPU) {
+	fmt.Fprintf(b, "GPU %d  %s  %s  core %s, memory %s, %.0f W", g.Minor, printable(g.Model), printable(g.UUID),
+		clockText(g.Core, g.LockedCore), clockText(g.Mem, g.LockedMem), g.Power)
+	if g.Stuck {
+		b.WriteString(", the driver doesn't answer")
+	}
+	if g.Alien != "" {
+		b.WriteString(", left alone: " + printable(g.Alien))
+	}
+	b.WriteByte('\n')
+}
+
+// writeController is how the controller fares.
+func writeController(b *strings.Builder, s *epdapi.ControllerStatus) {
+	fmt.Fprintf(b, "cluster %s: mode %s", printable(s.Cluster), printable(string(s.Mode)))
+	for _, name := range slices.Sorted(maps.Keys(s.Modes)) {
+		fmt.Fprintf(b, ", %s in %s", printable(string(s.Modes[name])), printable(name))
+	}
+	fmt.Fprintf(b, "; %s of the jobs held out; configuration %s\n", report.FormatPercent(s.HoldOut), printable(s.ConfigVersion))
+	fmt.Fprintf(b, "since %s: %s, %s with clocks set, %s held out; %s; %s in use\n", dateTime(s.Started),
+		counted(int(s.Decisions), "decision"), report.FormatCount(int(s.Applied)), report.FormatCount(int(s.HeldOut)),
+		counted(int(s.Outcomes), "outcome"), counted(s.Models, "model"))
+	fmt.Fprintf(b, "known now: %s, %s, %s\n", counted(s.Jobs, "job"), counted(s.Tokens, "submission"), counted(s.Decided, "open run"))
+	if s.Retired > 0 {
+		fmt.Fprintf(b, "%s out of use: they missed runs\n", counted(int(s.Retired), "model taken", "models taken"))
+	}
+	if s.Unwritten > 0 || s.Lost > 0 || s.OutcomeErrors > 0 {
+		fmt.Fprintf(b, "records: %d wait, %d lost, %d outcomes put off\n", s.Unwritten, s.Lost, s.OutcomeErrors)
+	}
+	writeSync(b, "jobs", &s.Queue)
+	writeSync(b, "nodes", &s.Nodes)
+	if s.Trouble != "" {
+		b.WriteString("trouble: " + slurm.Printable(s.Trouble, 400) + "\n")
+	}
+}
+
+// writeSync tells when Slurm doesn't answer.
+func writeSync(b *strings.Builder, what string, s *epdapi.SyncStatus) {
+	if s.Failures == 0 {
+		return
+	}
+	fmt.Fprintf(b, "Slurm didn't tell of its %s %s in a row, last %s: %s\n", what, counted(s.Failures, "time"), dateTime(s.At), slurm.Printable(s.Trouble, 400))
+}
+
+// counted is a number with what it counts, which gets an s unless its plural is
+// given.
+func counted(n int, one string, many ...string) string {
+	if n != 1 {
+		one += "s"
+		if len(many) > 0 {
+			one = many[0]
+		}
+	}
+	return report.FormatCount(n) + " " + one
+}
+
+// printable is somebody's text on a part of a line.
+func printable(text string) string { return slurm.Printable(text, 200) }
+
+// dateTime is a time on the clock of whoever reads it; a dash for none.
+func dateTime(at time.Time) string {
+	if at.IsZero() {
+		return "–"
+	}
+	return at.Local().Format(time.DateTime)
 }
 
 // clockText is a clock that runs, and what it is locked at.

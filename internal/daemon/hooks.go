@@ -126,8 +126,11 @@ func (d *Node) epilog(ctx context.Context, e *slurm.HookEvent) slurm.HookAnswer 
 		d.mu.Lock()
 		delete(d.exits, key)
 		d.mu.Unlock()
-		if len(e.GPUs) == 0 {
+		switch {
+		case len(e.GPUs) == 0:
 			return answer(false, "", "no run of the job is open")
+		case d.isOver(key):
+			return answer(false, "", "the job's run had ended before")
 		}
 		d.trouble(fmt.Errorf("job %d: an Epilog on GPUs whose Prolog never came here", e.Job))
 		run := agent.NewRunID()

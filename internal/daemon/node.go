@@ -70,6 +70,9 @@ type Node struct {
 	exits    map[runOf]slurm.State // as their Epilogs know, until the outcomes are in the spool
 	// partitions of runs whose Prologs came since the start.
 	partitions map[string]string
+	// over are runs that ended since the start: a late Epilog of theirs, from a
+	// node that comes back, is no end of another.
+	over map[runOf]struct{}
 }
 
 // NewNode makes an agent's daemon; [Node.Start] comes next.
@@ -77,7 +80,10 @@ func NewNode(o Options) *Node {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Node{options: o, started: time.Now(), exits: make(map[runOf]slurm.State), partitions: make(map[string]string)}
+	return &Node{
+		options: o, started: time.Now(), exits: make(map[runOf]slurm.State), partitions: make(map[string]string),
+		over: make(map[runOf]struct{}),
+	}
 }
 
 // maxTroubles is how many of the latest troubles are shown.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/epplan/epplan/internal/agent"
@@ -58,7 +59,27 @@ func (d *Node) collect(c *agent.Closed) error {
 	defer d.mu.Unlock()
 	delete(d.exits, key)
 	delete(d.partitions, c.Run.ID)
+	if len(d.over) >= maxOver {
+		for old := range d.over { // any
+			delete(d.over, old)
+			break
+		}
+	}
+	d.over[key] = struct{}{}
 	return nil
+}
+
+// maxOver is how many runs that ended are remembered.
+const maxOver = 4096
+
+// isOver tells whether a run ended here already.
+func (d *Node) isOver(key runOf) bool {
+	d.mu.Lock()
+	_, over := d.over[key]
+	d.mu.Unlock()
+	return over || slices.ContainsFunc(d.options.Agent.Ended(), func(c agent.Closed) bool {
+		return c.Run.Job == key.job && c.Run.Node == key.node
+	})
 }
 
 // put adds an outcome to the spool.

@@ -99,3 +99,21 @@ func BenchmarkSignedRequest(b *testing.B) {
 func BenchmarkUnsignedRequest(b *testing.B) {
 	benchmarkServer(b, decision, &http.Transport{DisableKeepAlives: true})
 }
+
+// Prologs of many nodes at once: how many a controller takes in a second.
+func BenchmarkSignedRequestsOfManyNodes(b *testing.B) {
+	here := mungetest.Start(b, nil)
+	there := mungetest.Start(b, here.Key)
+	url := serve(b, munge.NewServer(munge.Authenticate(decision, munge.New(there.Socket), munge.Options{})))
+	const nodes = 64
+	b.SetParallelism(nodes)
+	b.RunParallel(func(p *testing.PB) {
+		client := &http.Client{Transport: munge.NewTransport(munge.New(here.Socket), me())}
+		for p.Next() {
+			if err := post(b.Context(), client, url); err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	})
+}

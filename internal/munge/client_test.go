@@ -321,14 +321,21 @@ func TestAMungedWithAFullQueueIsWaitedFor(t *testing.T) {
 	}
 	const credential = "MUNGE:AAAA:"
 	answer := reply(4, 3, uint32(6+len(credential)), append([]byte{0, 0, 0, 0, 0, byte(len(credential))}, credential...)...)
+	served, over := make(chan struct{}), make(chan struct{})
 	time.AfterFunc(50*time.Millisecond, func() {
+		defer close(served)
 		for range waiting + 1 {
 			if c, _, err := syscall.Accept(queue); err == nil {
 				_, _ = syscall.Write(c, answer) // those who only waited don't read it
-				defer syscall.Close(c)          //nolint:errcheck // the test is over
+				defer syscall.Close(c)          //nolint:errcheck // nothing was buffered
 			}
 		}
+		<-over
 	})
+	defer func() {
+		close(over)
+		<-served
+	}()
 	if text, err := munge.New(path).Encode(t.Context(), []byte("x"), munge.Terms{}); err != nil || text != credential {
 		t.Errorf("got %q, %v", text, err)
 	}

@@ -11,7 +11,6 @@ var (
 	ParseEncoded = parseEncoded
 	ParseDecoded = parseDecoded
 	Digest       = digest
-	LimitTo      = limit
 )
 
 // SetBase puts something between a transport and the network.
@@ -40,3 +39,14 @@ func (n *Nonces) First(uid uint32, number byte, now time.Time) bool {
 
 // Len is how many are remembered.
 func (n *Nonces) Len() int { return len(n.of.young) + len(n.of.old) }
+
+// NewServer is a server with bounds for what strangers may send, as epd has
+// one. One request comes with each connection.
+func NewServer(h http.Handler) *http.Server {
+	const serveTime = 15 * time.Second
+	s := &http.Server{
+		Handler: h, ReadHeaderTimeout: headerTime, ReadTimeout: serveTime, WriteTimeout: serveTime, MaxHeaderBytes: maxHeaders,
+	}
+	s.SetKeepAlivesEnabled(false)
+	return s
+}

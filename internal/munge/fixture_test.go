@@ -57,7 +57,7 @@ func serve(tb testing.TB, server *http.Server) string {
 		tb.Fatal(err)
 	}
 	done := make(chan error)
-	go func() { done <- server.Serve(munge.Limit(l)) }()
+	go func() { done <- server.Serve(l) }()
 	tb.Cleanup(func() {
 		_ = server.Close()
 		if err := <-done; !errors.Is(err, http.ErrServerClosed) {

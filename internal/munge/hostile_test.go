@@ -255,55 +255,6 @@ func TestABodyThatCantBeReadIsNotSent(t *testing.T) {
 	}
 }
 
-func TestAListenerHasOnlySoManyConnectionsOpen(t *testing.T) {
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	bound := munge.LimitTo(l, 2)
-	accepted := make(chan net.Conn)
-	go func() {
-		defer close(accepted)
-		for {
-			c, err := bound.Accept()
-			if err != nil {
-				return
-			}
-			accepted <- c
-		}
-	}()
-	var d net.Dialer
-	for range 3 {
-		c, err := d.DialContext(t.Context(), "tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close() //nolint:errcheck // nothing was buffered
-	}
-	first, second := <-accepted, <-accepted
-	select {
-	case <-accepted:
-		t.Fatal("a third one at once")
-	case <-time.After(50 * time.Millisecond):
-	}
-	_ = first.Close()
-	_ = first.Close() // twice is once
-	third := <-accepted
-	select {
-	case <-accepted:
-		t.Fatal("room was made twice")
-	case <-time.After(50 * time.Millisecond):
-	}
-	if err := bound.Close(); err != nil {
-		t.Error(err)
-	}
-	if _, open := <-accepted; open {
-		t.Error("accepted after the end")
-	}
-	_ = second.Close()
-	_ = third.Close()
-}
-
 func TestNoncesAreRememberedForTheirTimeAndForgottenLater(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	n := munge.NewNonces(100, time.Minute)

@@ -14,8 +14,9 @@ import (
 const (
 	contentType = "application/json"
 	admitTime   = 5 * time.Second // for munged and for the body to come
-	generation  = 32 << 10        // nonces
-	mostOfUser  = 16              // requests at once, of anybody but root
+	headerTime  = time.Second
+	generation  = 32 << 10 // nonces
+	mostOfUser  = 16       // requests at once, of anybody but root
 )
 
 // Options say whom [Authenticate] lets through.

@@ -86,6 +86,7 @@ func (m *Munged) Again(tb testing.TB) {
 		"--key-file", file("key"), "--socket", m.Socket, "--pid-file", file("pid"),
 		"--log-file", file("log"), "--seed-file", file("seed"))
 	m.cmd.Stdout, m.cmd.Stderr = m.said, m.said
+	m.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} // of a test that is killed
 	if err := m.cmd.Start(); err != nil {
 		tb.Fatal(err)
 	}

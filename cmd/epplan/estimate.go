@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/slurm"
+)
+
+func (t *terminal) estimateCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "estimate",
+		Usage:     "what a submission would take and cost",
+		ArgsUsage: "SCRIPT",
+		Description: "SCRIPT is what sbatch would be given, - is standard input. Its #SBATCH lines count, and flags here go before\n" +
+			"those. All that is known comes from earlier runs of the very same script on as many GPUs. Nothing is\n" +
+			"submitted, and nothing is kept of the script.\n" +
+			"Example: epplan estimate job.sh --time 2:00:00",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "gpus", Aliases: []string{"G"}, Usage: "`COUNT` of GPUs, as sbatch has it"},
+			&cli.StringFlag{Name: "gres", Usage: "`LIST` of resources for each node, such as gpu:2"},
+			&cli.StringFlag{Name: "gpus-per-node", Usage: "`COUNT` of GPUs of each node"},
+			&cli.StringFlag{Name: "gpus-per-task", Usage: "`COUNT` of GPUs of each task"},
+			&cli.StringFlag{Name: "nodes", Aliases: []string{"N"}, Usage: "`COUNT` of nodes"},
+			&cli.StringFlag{Name: "ntasks", Aliases: []string{"n"}, Usage: "`COUNT` of tasks"},
+			&cli.StringFlag{Name: "time", Aliases: []string{"t"}, Usage: "time `LIMIT`"},
+			&cli.StringFlag{Name: "partition", Aliases: []string{"p"}, Usage: "`NAME` of the partition"},
+			&cli.StringFlag{Name: "job-name", Aliases: []string{"J"}, Usage: "`NAME` of the job"},
+			&cli.StringFlag{Name: "comment", Usage: "`TEXT` with wishes, such as epplan:off or epplan:deadline=18:00"},
+			&cli.StringFlag{Name: "gpu-model", Usage: "this GPU `MODEL` only", DefaultText: "all that it ran on"},
+			anySocketFlag(publicFirst), jsonFlag(),
+		},
+		Action: t.estimate,
+	}
+}
+
+func (t *terminal) estimate(c *cli.Context) error {
+	if err := takes(c, 1, 1, "one batch script"); err != nil {
+		return err
+	}
+	script, err := parse(t, c.Args().First(), func(r io.Reader, _ string) ([]byte, error) {
+		return io.ReadAll(io.LimitReader(r, slurm.HookScript))
+	})
+	if err != nil {
+		return err
+	}
+	s, err := t.submission(c, script)
+	if err != nil {
+		return err
+	}
+	e, err := ask(c, publicFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.Estimate, error) {
+		return epd.Estimate(ctx, s, c.String("gpu-model"))
+	})
+	if err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		return t.printJSON(e)
+	}
+	var b strings.Builder
+	if s.Array != "" {
+		b.WriteString("For each task of the array:\n")
+	}
+	writeEstimate(&b, e)
+	return t.printText(b.String())
+}
+
+// submission is what sbatch would submit, as far as it matters.
+func (t *terminal) submission(c *cli.Context, script []byte) (*slurm.Submission, error) {
+	name := c.Args().First()
+	s := &slurm.Submission{
+		Version: slurm.ProtocolVersion, Kind: "batch", UID: uint32(max(0, os.Getuid())), Script: slurm.Hex(script), //nolint:gosec // a uid
+	}
+	switch {
+	case len(script) == 0:
+		return nil, fmt.Errorf("%s: is empty, want a batch script", name)
+	case !bytes.HasPrefix(script, []byte("#!")):
+		t.message("warning", name+" doesn't begin with #!: sbatch refuses it")
+	case bytes.IndexByte(script, 0) >= 0 || bytes.Contains(script, []byte("\r\n")):
+		t.message("warning", name+" has zero bytes or line ends of DOS: sbatch refuses it")
+	}
+	perNode := uint32(0)
+	for _, o := range slurm.BatchOptions(string(script)) {
+		if o.Name == "ntasks-per-node" {
+			perNode = tasksPerNode(o.Value)
+		}
+		if err := s.Option(o.Name, o.Value); err != nil {
+			return nil, &hintedError{err: fmt.Errorf("%s:%d: %w", name, o.Line, err), hint: "sbatch would refuse it, too"}
+		}
+	}
+	for _, flag := range []string{"gpus", "gres", "gpus-per-node", "gpus-per-task", "nodes", "ntasks", "time", "partition", "job-name", "comment"} {
+		if !c.IsSet(flag) {
+			continue
+		}
+		if err := s.Option(flag, c.String(flag)); err != nil {
+			return nil, &usageError{msg: err.Error()}
+		}
+	}
+	if s.Name == "" && name != "-" {
+		s.Name = slurm.Hex(filepath.Base(name)) // as sbatch names it
+	}
+	if s.NumTasks == 0 && perNode > 0 {
+		s.NumTasks = perNode * min(max(1, s.MinNodes), math.MaxUint16)
+	}
+	return s, nil
+}
+
+// tasksPerNode is how many tasks a node has; 0: not stated.
+func tasksPerNode(text string) uint32 {
+	var s slurm.Submission
+	if s.Option("ntasks", text) != nil {
+		return 0
+	}
+	return min(s.NumTasks, math.MaxUint16)
+}
+
+// writeEstimate is an estimate for people.
+func writeEstimate(b *strings.Builder, e *epdapi.Estimate) {
+	size := counted(e.GPUs, "GPU")
+	if e.Shared {
+		size = "a part of a GPU"
+	}
+	row(b, "Workload", "%s, %s", orDash(e.Workload), size)
+	writeWishes(b, e.Wishes)
+	if !e.Known {
+		row(b, "Not known", "%s", slurm.Printable(e.Reason, 400))
+		b.WriteString("It would run at default clocks; what it takes is known once it ran.\n")
+		return
+	}
+	what := "of the same script"
+	if !e.Scripted {
+		what = "of the same name"
+	}
+	row(b, "Known from", "runs %s on as many GPUs, by the same user", what)
+	if !e.Limited {
+		row(b, "Time limit", "not known here: the partition's may call for faster clocks")
+	}
+	for i := range e.Models {
+		writeEstimateModel(b, e, &e.Models[i])
+	}
+}
+
+func writeEstimateModel(b *strings.Builder, e *epdapi.Estimate, m *epdapi.EstimateModel) {
+	fmt.Fprintf(b, "\nOn %s\n", orDash(m.GPUModel))
+	if m.Model == nil {
+		row(b, "  why", "%s", slurm.Printable(m.Reason, 400))
+		return
+	}
+	row(b, "  model", "%s", modelText(m.Model, m.GPUModel))
+	writePoints(b, m.Default, m.Chosen)
+	row(b, "  why", "%s", slurm.Printable(m.Reason, 400))
+	if m.Apply && e.HoldOut > 0 {
+		row(b, "", "%s of the jobs run at default clocks all the same, by lot", report.FormatPercent(e.HoldOut))
+	}
+	writeCost(b, e, m)
+}
+
+// writeCost is what a run comes to at default clocks and at chosen ones.
+func writeCost(b *strings.Builder, e *epdapi.Estimate, m *epdapi.EstimateModel) {
+	cost := func(p *epdapi.Point) string {
+		all := e.Factors.Of(p.EnergyJ + p.HostJ)
+		text := energyText(p.EnergyJ + p.HostJ)
+		if more := footprintText(&e.Factors, &all); more != "" {
+			text += ", " + more
+		}
+		return text
+	}
+	text := cost(m.Default)
+	if m.Chosen.Core != m.Default.Core || m.Chosen.Mem != m.Default.Mem {
+		text += "; at chosen clocks " + cost(m.Chosen)
+	}
+	row(b, "  costs", "%s, with its share of the node", text)
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/slurm"
+)
+
+// explainLive tells why a job of Slurm's has its clocks.
+func (t *terminal) explainLive(c *cli.Context) error {
+	for _, flag := range planningFlags() {
+		if name := flag.Names()[0]; c.IsSet(name) {
+			return usagef("--%s is about a batch, and none is named", name)
+		}
+	}
+	view, err := jobView(c, c.Args().First())
+	if err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		return t.printJSON(view)
+	}
+	return t.printText(explainText(view))
+}
+
+// explainText is why a job has its clocks, for people.
+func explainText(v *epdapi.JobView) string {
+	var b strings.Builder
+	writeJob(&b, v)
+	for i := range v.Decisions {
+		explainDecision(&b, v, &v.Decisions[i])
+	}
+	if e := v.Estimate; e != nil {
+		b.WriteString("\nNothing is decided before it starts. If it started now:\n")
+		writeEstimate(&b, e)
+	}
+	return b.String()
+}
+
+func explainDecision(b *strings.Builder, v *epdapi.JobView, d *epdapi.Decision) {
+	fmt.Fprintf(b, "\nOn %s, decided at %s: %s\n", orDash(d.Node), dateTime(d.Created), clocks(float64(d.Setting.Core), float64(d.Setting.Mem)))
+	row(b, "  why", "%s", slurm.Printable(d.Reason, 400))
+	row(b, "  mode", "%s", modeText(d))
+	config := printable(d.ConfigVersion)
+	if d.ConfigVersion == v.ConfigVersion {
+		row(b, "  aim", "%s (configuration %s)", objectiveText(&v.Objective), config)
+	} else {
+		row(b, "  aim", "that of configuration %s; now %s is in force", config, printable(v.ConfigVersion))
+	}
+	if d.Model == nil {
+		row(b, "  model", "none, or it is gone")
+		return
+	}
+	row(b, "  model", "%s", modelText(d.Model, d.GPUModel))
+	writePoints(b, d.Default, d.Chosen)
+	writeRoom(b, v, d)
+}
+
+// modeText says what the mode and the lot did to a decision.
+func modeText(d *epdapi.Decision) string {
+	mode := orDash(d.Mode)
+	switch d.Arm {
+	case record.HeldOut:
+		return mode + "; held out by lot: it runs at default clocks, so that savings can be measured"
+	case record.Treated:
+		return mode + "; its energy is compared with that of held-out runs"
+	case record.Excluded:
+	}
+	return mode + "; it is in no comparison"
+}
+
+// objectiveText says what clocks are chosen for.
+func objectiveText(o *epdapi.Objective) string {
+	text := "least energy"
+	switch {
+	case o.EnergyWeight == 0 && o.TimeWeight > 0:
+		text = "least time"
+	case o.TimeWeight > 0:
+		text = fmt.Sprintf("least %v × joules + %v × seconds", o.EnergyWeight, o.TimeWeight)
+	}
+	if o.DelayPower > 0 {
+		text += fmt.Sprintf(", times the run time to the power of %v", o.DelayPower)
+	}
+	return text + " that keeps the limits"
+}
+
+// modelText says what a prediction goes by.
+func modelText(m *epdapi.Model, gpuModel string) string {
+	kind := "fitted to"
+	if m.Prior {
+		kind = "the GPU's usual response, scaled to"
+	}
+	span := fmt.Sprintf("core %.0f to %.0f MHz", m.MinCore, m.MaxCore)
+	if m.MinCore == m.MaxCore {
+		span = fmt.Sprintf("core %.0f MHz", m.MinCore)
+	}
+	return fmt.Sprintf("version %d on %s, %s %s at %s; times within %s", m.Version, orDash(gpuModel), kind,
+		counted(m.Samples, "run"), span, report.FormatPercent(m.Margin))
+}
+
+// writePoints sets chosen clocks beside default ones.
+func writePoints(b *strings.Builder, standard, chosen *epdapi.Point) {
+	if standard == nil {
+		return
+	}
+	row(b, "  default", "%s", pointText(standard))
+	if chosen == nil || chosen.Core == standard.Core && chosen.Mem == standard.Mem {
+		return
+	}
+	row(b, "  chosen", "%s", pointText(chosen))
+	row(b, "", "%s of the time, %s of the GPUs' energy, %s with their share of the node",
+		report.FormatPercent(chosen.TimeS/standard.TimeS), report.FormatPercent(chosen.EnergyJ/standard.EnergyJ),
+		report.FormatPercent((chosen.EnergyJ+chosen.HostJ)/(standard.EnergyJ+standard.HostJ)))
+}
+
+// pointText is a prediction on a line.
+func pointText(p *epdapi.Point) string {
+	return fmt.Sprintf("%s: %s (%s to %s) at %s = %s", clocks(p.Core, p.Mem), report.FormatSeconds(p.TimeS),
+		report.FormatSeconds(p.LowerS), report.FormatSeconds(p.UpperS), report.FormatWatts(dvfsmodel.Watt(p.PowerW)), report.FormatJoules(dvfsmodel.Joule(p.EnergyJ)))
+}
+
+// writeRoom sets the prediction beside the time limit.
+func writeRoom(b *strings.Builder, v *epdapi.JobView, d *epdapi.Decision) {
+	if v.Job == nil {
+		return
+	}
+	limit, ok := v.Job.LimitS.Get()
+	upper, known := d.TimeS.High.Get()
+	if !ok || !known {
+		return
+	}
+	row(b, "  limit", "%s, %s above the most it should take", report.FormatSeconds(limit), report.FormatSeconds(limit-upper))
+}

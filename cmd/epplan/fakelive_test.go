@@ -1,0 +1,283 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/steer"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/slurm"
+)
+
+// fakeBegin is when the fake epd's jobs begin.
+var fakeBegin = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+
+const fakeWorkload = "bf7240b6c9ec9104bd17f3c6x2"
+
+// liveSayings are the fake's answers about jobs. Job 4711 is an ordinary one,
+// 4712 has a hostile name, 4713 waits; others aren't there.
+func liveSayings(mux *http.ServeMux) {
+	say := func(pattern string, answer func(*http.Request) any) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			v := answer(r)
+			if fault, wrong := v.(epdapi.Fault); wrong {
+				status := http.StatusBadRequest
+				if strings.Contains(fault.Error, "not found") {
+					status = http.StatusNotFound
+				}
+				w.WriteHeader(status)
+			}
+			_ = json.NewEncoder(w).Encode(v)
+		})
+	}
+	say("GET "+epdapi.PathJobs, fakeJobs)
+	say("GET "+epdapi.PathJobs+"/{id}", func(r *http.Request) any {
+		if view := fakeView(r.PathValue("id")); view != nil {
+			return view
+		}
+		return epdapi.Fault{Error: "job " + r.PathValue("id") + ": not found"}
+	})
+	say("GET "+epdapi.PathSavings, fakeSavings)
+	say("POST "+epdapi.PathEstimate, fakeEstimate)
+	say("GET "+epdapi.PathQueue, func(*http.Request) any { return fakeQueue() })
+	say("GET "+epdapi.PathLevers, func(*http.Request) any { return fakeLevers() })
+	say("POST "+epdapi.PathLeversUndo, func(*http.Request) any { return epdapi.LeversUndone{Undone: 3, Waiting: 1} })
+	say("POST "+epdapi.PathReload, func(*http.Request) any { return epdapi.Reloaded{Version: "77aa00c1d2e3", Before: "5f1c09d2a7b3"} })
+}
+
+// fakeLevers are a job that waits behind another, and an advice with a hostile
+// text.
+func fakeLevers() any {
+	return epdapi.Levers{Status: steer.Status{
+		At: fakeBegin, Nice: 1, Set: 1, Left: []slurm.JobID{4714}, Notes: []string{"this Slurm can't power nodes down: SuspendProgram isn't set"},
+		Advice: []steer.Advice{
+			{Kind: steer.KindLimit, Job: 4711, UID: 1000, User: "ada", Partition: "gpu", Text: "a limit of 40 minutes would do"},
+			{Kind: steer.KindSleep, Node: "n2", Text: "idle for an hour"},
+		},
+	}}
+}
+
+func fakeJobs(r *http.Request) any {
+	page := epdapi.JobPage{Jobs: []epdapi.JobRow{}}
+	for _, id := range []string{"4713", "4712", "4711"} {
+		v := fakeView(id)
+		row := epdapi.JobRow{Job: *v.Job, Runs: len(v.Outcomes)}
+		if len(v.Decisions) > 0 {
+			d := v.Decisions[0]
+			row.Mode, row.Arm, row.Setting = d.Mode, d.Arm, d.Setting
+		}
+		if len(v.Outcomes) > 0 {
+			row.TimeS, row.EnergyJ = v.Outcomes[0].TimeS, v.Outcomes[0].GPUEnergyJ
+		}
+		state, user := r.URL.Query().Get("state"), r.URL.Query().Get("user")
+		if (state == "" || state == row.State) && (user == "" || user == row.User) {
+			page.Jobs = append(page.Jobs, row)
+		}
+	}
+	if limit, err := strconv.Atoi(r.URL.Query().Get("limit")); err == nil && limit < len(page.Jobs) {
+		page.Jobs, page.Next = page.Jobs[:limit], 17
+	}
+	return page
+}
+
+// fakeView is a job of the fake's; nil: there is none.
+func fakeView(id string) *epdapi.JobView {
+	v := &epdapi.JobView{
+		Job: &epdapi.Job{
+			ID: 4711, Name: "train", User: "ada", Account: "physics", Partition: "gpu", State: record.Completed, Submitted: fakeBegin.Add(-time.Minute),
+			Nodes: 1, GPUs: 2, LimitS: record.Known(3600), Workload: fakeWorkload, Scripted: true,
+		},
+		Submission: &record.Decision{Mode: "enforce", Reason: "submitted", Created: fakeBegin.Add(-time.Minute)},
+		Decisions:  []epdapi.Decision{fakeDecision()}, Outcomes: []epdapi.Outcome{fakeOutcome()},
+		ConfigVersion: "5f1c09d2a7b3", Objective: epdapi.Objective{EnergyWeight: 1},
+	}
+	switch id {
+	case "4711":
+	case "4712":
+		v.Job.ID, v.Job.Name, v.Job.User = 4712, "evil\x1b[2J\nJob 1\u202e\u009b", "eve"
+		v.Wishes = &epdapi.Wishes{Warnings: []string{"epplan:\x1b]0;x\a"}}
+		v.Decisions[0].Arm, v.Decisions[0].Setting, v.Decisions[0].Chosen = record.HeldOut, record.Setting{}, nil
+		v.Decisions[0].Reason = "held out by lot, to compare with core 1087 MHz\x1b[2J"
+		v.Decisions[0].ConfigVersion = "000000000000"
+		v.Outcomes[0].ThrottledS = map[string]float64{"thermal\x1b[2J": 12}
+	case "4713":
+		v.Job.ID, v.Job.State = 4713, string(slurm.Pending)
+		v.Decisions, v.Outcomes = []epdapi.Decision{}, []epdapi.Outcome{}
+		v.Wishes = &epdapi.Wishes{Deadline: fakeBegin.Add(9 * time.Hour), Warnings: []string{}}
+		e := estimateOf(2)
+		v.Estimate = &e
+	default:
+		return nil
+	}
+	return v
+}
+
+func fakePoint(core, seconds, watts float64) *epdapi.Point {
+	return &epdapi.Point{
+		Core: core, Mem: 877, TimeS: seconds, LowerS: seconds / 1.1, UpperS: seconds * 1.1,
+		PowerW: 2 * watts, EnergyJ: 2 * watts * seconds, HostJ: 2 * 50 * seconds,
+	}
+}
+
+var (
+	fakeDefault = fakePoint(1380, 2400, 200)
+	fakeChosen  = fakePoint(1087, 2520, 143)
+	fakeModel   = &epdapi.Model{Version: 3, Samples: 12, Margin: 0.04, MinCore: 945, MaxCore: 1380}
+)
+
+func fakeDecision() epdapi.Decision {
+	known := func(x float64) record.Interval { return record.Interval{Value: record.Known(x)} }
+	d := epdapi.Decision{
+		Decision: record.Decision{
+			ID: 5, JobID: 4711, Node: "gpu01", RunID: "R1", Workload: fakeWorkload, GPUModel: "V100", Setting: record.Setting{Core: 1087},
+			TimeS: known(fakeChosen.TimeS), PowerW: known(143), EnergyJ: known(fakeChosen.EnergyJ),
+			Reason: "core 1087 MHz: 80% of the energy and 105% of the time at default clocks, by model version 3 of 12 runs",
+			Mode:   "enforce", ConfigVersion: "5f1c09d2a7b3", ModelVersion: 3, Arm: record.Treated, Created: fakeBegin,
+		},
+		Model: fakeModel, Default: fakeDefault, Chosen: fakeChosen,
+	}
+	d.TimeS.High = record.Known(fakeChosen.UpperS)
+	return d
+}
+
+func fakeOutcome() epdapi.Outcome {
+	const took = 2541
+	o := epdapi.Outcome{Outcome: record.Outcome{
+		RunID: "R1", JobID: 4711, Node: "gpu01", DecisionID: 5, Workload: fakeWorkload, GPUModel: "V100", Arm: record.Treated,
+		Started: fakeBegin, Ended: fakeBegin.Add(took * time.Second), GPUs: []string{"GPU-1", "GPU-2"}, ExitState: record.Completed,
+		Setting: record.Setting{Core: 1087}, TimeS: record.Known(took), GPUEnergyJ: record.Known(731000), GPUSource: record.Counter,
+		MeanPowerW: record.Known(287.7), PeakPowerW: record.Known(322), Utilisation: record.Known(0.81), PeakMemoryBytes: record.Known(11 << 30),
+		Clocks:     []record.ClockShare{{Setting: record.Setting{Core: 1087, Mem: 877}, Seconds: 2530}, {Setting: record.Setting{Core: 1380, Mem: 877}, Seconds: 11}},
+		ThrottledS: map[string]float64{"power-cap": 3},
+	}}
+	o.Series.IntervalS = 60
+	for i := range 43 {
+		v := record.Known(0.5 + 0.5*math.Sin(float64(i)/5))
+		if i == 20 {
+			v = record.Number{}
+		}
+		o.Series.Values = append(o.Series.Values, v)
+	}
+	return o
+}
+
+// fakeSavings are certain, or not for a recent time, or nothing for the future.
+func fakeSavings(r *http.Request) any {
+	s := epdapi.Savings{
+		GPU:       epdapi.Saving{Runs: 420, HeldOut: 23, SavedJ: 72e6, LowJ: 50e6, HighJ: 94e6, BaselineJ: 400e6},
+		Node:      epdapi.Saving{Runs: 420, HeldOut: 23, SavedJ: 60e6, LowJ: 31e6, HighJ: 89e6, BaselineJ: 600e6},
+		Workloads: 12, Alone: 31, Treated: 611, HeldOut: 40, HoldOut: 0.05,
+		Factors: epdapi.Factors{PUE: 1.2, CostPerKWh: 0.25, Currency: "EUR", CarbonPerKWh: 380},
+	}
+	since, err := time.Parse(time.RFC3339, r.URL.Query().Get("since"))
+	switch {
+	case err != nil:
+	case since.Year() == 2025:
+		s.Since, s.Node, s.Factors = since, epdapi.Saving{}, epdapi.Factors{PUE: 1}
+		s.GPU = epdapi.Saving{Runs: 30, HeldOut: 4, SavedJ: 1e6, LowJ: -2e6, HighJ: 4e6, BaselineJ: 9e6, Needed: 32}
+	case since.Year() == 2024:
+		s = epdapi.Savings{Since: since, Alone: 3, Treated: 5, HoldOut: 0.05, GPU: epdapi.Saving{Needed: 2}}
+	default:
+		s.Since = since
+	}
+	return s
+}
+
+// fakeEstimate knows every script that says train. It repeats what it was asked
+// as the workload if the comment wants it to.
+func fakeEstimate(r *http.Request) any {
+	s, err := slurm.DecodeSubmission(r.Body)
+	if err != nil {
+		return epdapi.Fault{Error: err.Error()}
+	}
+	e := estimateOf(2)
+	e.Limited = s.TimeLimit > 0
+	if !strings.Contains(string(s.Script), "train") || r.URL.Query().Get("gpu_model") == "A100" {
+		e.Known, e.Models, e.Reason = false, []epdapi.EstimateModel{}, "no run of this very script by this user with 2 GPUs is known"
+	}
+	if s.Comment != "echo" {
+		return e
+	}
+	e.Workload = strings.Join([]string{
+		string(s.Name), string(s.Partition), string(s.TRESPerNode), string(s.TRESPerJob), strconv.Itoa(int(s.MinNodes)),
+		strconv.Itoa(int(s.TimeLimit)), strconv.Itoa(len(s.Script)),
+	}, "|")
+	return e
+}
+
+func estimateOf(gpus int) epdapi.Estimate {
+	return epdapi.Estimate{
+		Workload: fakeWorkload, GPUs: gpus, Known: true, Scripted: true, Mode: "enforce", Limited: true, HoldOut: 0.05, ConfigVersion: "5f1c09d2a7b3",
+		Factors: epdapi.Factors{PUE: 1.2, CostPerKWh: 0.25, Currency: "EUR", CarbonPerKWh: 380},
+		Models: []epdapi.EstimateModel{
+			{
+				GPUModel: "V100", Apply: true, Model: fakeModel, Default: fakeDefault, Chosen: fakeChosen,
+				Reason: "core 1087 MHz: 80% of the energy and 105% of the time at default clocks, by model version 3 of 12 runs",
+			},
+			{GPUModel: "A100", Reason: "this workload has no model: run times scatter by more than 50% around any model"},
+		},
+	}
+}
+
+// fakeQueue has jobs of the demo's workloads, with its models.
+func fakeQueue() epdapi.Queue {
+	q := epdapi.Queue{At: fakeBegin, Models: fakeModelsText, Nodes: []epdapi.QueueNode{
+		{GPUModel: "V100", GPUs: 4, Count: 2}, {GPUModel: "mystery", GPUs: 8, Count: 1},
+	}}
+	add := func(n int, change func(*epdapi.QueuedJob)) {
+		for range n {
+			j := epdapi.QueuedJob{
+				ID: int64(5000 + len(q.Jobs)), Name: "evil\x1b[2J", User: "ada", Partition: "gpu", State: string(slurm.Pending), Priority: 1,
+				Tasks: 1, Nodes: 1, GPUs: 1, LimitS: record.Known(3 * 3600),
+			}
+			change(&j)
+			q.Jobs = append(q.Jobs, j)
+		}
+	}
+	add(6, func(j *epdapi.QueuedJob) { j.Workload = "known" })
+	add(1, func(j *epdapi.QueuedJob) { j.Workload, j.DeadlineS = "known", record.Known(4*3600) })
+	add(1, func(j *epdapi.QueuedJob) { j.Workload, j.HandsOff, j.GPUs = "known", true, 2 })
+	add(1, func(j *epdapi.QueuedJob) { j.Workload, j.Tasks = "known", 3 })
+	add(1, func(j *epdapi.QueuedJob) { j.GPUModel = "X1" })
+	add(1, func(*epdapi.QueuedJob) {})
+	add(1, func(j *epdapi.QueuedJob) { j.LimitS = record.Number{} })
+	add(1, func(j *epdapi.QueuedJob) { j.Held = true })
+	add(1, func(j *epdapi.QueuedJob) { j.Nodes, j.GPUs = 2, 8 })
+	add(2, func(j *epdapi.QueuedJob) { j.State, j.GPUs, j.EndsS = string(slurm.Running), 2, record.Known(60) })
+	q.Nodes = append(q.Nodes, epdapi.QueueNode{GPUModel: "X1", GPUs: 2, Count: 1})
+	q.Profiles = "[[gpu]]\nname = \"X1\"\nidle_w = 50\ndefault_core_mhz = 1000\ndefault_mem_mhz = 500\nclocks = [{ mem_mhz = [500], core_mhz = [800, 1000] }]\n"
+	return q
+}
+
+const fakeModelsText = `
+[[model]]
+workload = "known"
+gpu_model = "V100"
+form = "paper"
+base_core_mhz = 1380
+base_mem_mhz = 877
+p0_w = 60.0
+gamma_w = 20.0
+c_w = 150.0
+d_s = 5000.0
+delta = 0.15
+t0_s = 100.0
+
+[[model]]
+workload = "elsewhere"
+gpu_model = "no such GPU"
+form = "paper"
+base_core_mhz = 1
+base_mem_mhz = 1
+p0_w = 60.0
+gamma_w = 20.0
+c_w = 150.0
+d_s = 5000.0
+delta = 0.15
+t0_s = 100.0
+`

@@ -1,0 +1,308 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/slurm"
+)
+
+func (t *terminal) jobCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "job",
+		Usage:     "everything that is known of a job",
+		ArgsUsage: "ID",
+		Description: "What it asked for, what was decided and why, and what each of its runs took, beside what was predicted.\n" +
+			"A run is one job on one node. An array's tasks have ids of their own, as squeue -O JobID shows them.\n" +
+			"Example: epplan job 4711",
+		Flags:  []cli.Flag{anySocketFlag(publicFirst), jsonFlag()},
+		Action: t.job,
+	}
+}
+
+func (t *terminal) job(c *cli.Context) error {
+	if err := takes(c, 1, 1, "a job's number"); err != nil {
+		return err
+	}
+	view, err := jobView(c, c.Args().First())
+	if err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		return t.printJSON(view)
+	}
+	return t.printText(jobText(view))
+}
+
+// jobView asks for a job.
+func jobView(c *cli.Context, text string) (*epdapi.JobView, error) {
+	id, err := slurm.ParseJobID(text)
+	if err != nil {
+		return nil, &usageError{msg: err.Error()}
+	}
+	view, err := ask(c, publicFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.JobView, error) { return epd.Job(ctx, id) })
+	if refused(err, http.StatusNotFound) {
+		return nil, &hintedError{
+			err:  fmt.Errorf("job %d isn't known", id),
+			hint: "jobs without GPUs, and those that ended before epd was there, aren't; users see only their own",
+		}
+	}
+	return view, err
+}
+
+// jobText is a job for people.
+func jobText(v *epdapi.JobView) string {
+	var b strings.Builder
+	writeJob(&b, v)
+	for i := range v.Decisions {
+		writeDecision(&b, &v.Decisions[i])
+	}
+	if len(v.Decisions) == 0 {
+		b.WriteString("\nNothing is decided before it starts; epplan explain says what would be.\n")
+	}
+	for i := range v.Outcomes {
+		o := &v.Outcomes[i]
+		writeRun(&b, o, decisionOf(v, o))
+	}
+	return b.String()
+}
+
+// row writes a line with a name before it.
+func row(b *strings.Builder, name, format string, args ...any) {
+	fmt.Fprintf(b, "%-12s"+format+"\n", append([]any{name}, args...)...)
+}
+
+func writeJob(b *strings.Builder, v *epdapi.JobView) {
+	j := v.Job
+	if j == nil {
+		b.WriteString("Slurm said nothing of this job.\n")
+		return
+	}
+	row(b, "Job", "%d %s", j.ID, printable(j.Name))
+	row(b, "User", "%s, account %s", orDash(j.User), orDash(j.Account))
+	row(b, "Partition", "%s", orDash(j.Partition))
+	row(b, "State", "%s", orDash(j.State))
+	row(b, "Submitted", "%s", dateTime(j.Submitted))
+	limit := "no time limit"
+	if s, ok := j.LimitS.Get(); ok {
+		limit = "time limit " + report.FormatSeconds(s)
+	}
+	row(b, "Size", "%s, %s, %s", counted(j.GPUs, "GPU"), counted(j.Nodes, "node"), limit)
+	by := "user and name"
+	if j.Scripted {
+		by = "user and script"
+	}
+	row(b, "Workload", "%s, by %s", orDash(j.Workload), by)
+	if v.Submission != nil {
+		row(b, "Noted", "%s, mode %s: %s", dateTime(v.Submission.Created), printable(v.Submission.Mode), printable(v.Submission.Reason))
+	}
+	writeWishes(b, v.Wishes)
+}
+
+func writeWishes(b *strings.Builder, w *epdapi.Wishes) {
+	if w == nil {
+		return
+	}
+	var wishes []string
+	if w.OptOut {
+		wishes = append(wishes, "no other clocks (epplan:off)")
+	}
+	if w.OwnFreq {
+		wishes = append(wishes, "clocks of its own (--gpu-freq)")
+	}
+	if w.CoreMHz > 0 {
+		wishes = append(wishes, "fixed at "+clocks(float64(w.CoreMHz), float64(w.MemMHz)))
+	}
+	if !w.Deadline.IsZero() {
+		wishes = append(wishes, "to end by "+dateTime(w.Deadline))
+	}
+	for _, warning := range w.Warnings {
+		wishes = append(wishes, "not understood: "+printable(warning))
+	}
+	row(b, "Wishes", "%s", strings.Join(wishes, "; "))
+}
+
+func writeDecision(b *strings.Builder, d *epdapi.Decision) {
+	fmt.Fprintf(b, "\nDecided for %s at %s\n", orDash(d.Node), dateTime(d.Created))
+	row(b, "  clocks", "%s", clocks(float64(d.Setting.Core), float64(d.Setting.Mem)))
+	row(b, "  why", "%s", slurm.Printable(d.Reason, 400))
+	row(b, "  under", "mode %s, arm %s, configuration %s", orDash(d.Mode), orDash(string(d.Arm)), orDash(d.ConfigVersion))
+	if s, ok := d.TimeS.Value.Get(); ok {
+		row(b, "  predicted", "%s%s, %s", report.FormatSeconds(s), atMost(d.TimeS.High), joules(d.EnergyJ.Value))
+	}
+}
+
+func atMost(n record.Number) string {
+	s, ok := n.Get()
+	if !ok {
+		return ""
+	}
+	return ", at most " + report.FormatSeconds(s)
+}
+
+// decisionOf is the decision that a run was under, nil without one.
+func decisionOf(v *epdapi.JobView, o *epdapi.Outcome) *epdapi.Decision {
+	for i := range v.Decisions {
+		if o.DecisionID != 0 && v.Decisions[i].ID == o.DecisionID {
+			return &v.Decisions[i]
+		}
+	}
+	return nil
+}
+
+// writeRun is what a run came to, beside what was predicted.
+func writeRun(b *strings.Builder, o *epdapi.Outcome, d *epdapi.Decision) {
+	fmt.Fprintf(b, "\nRan on %s with %s of %s, from %s to %s: %s\n", orDash(o.Node), counted(len(o.GPUs), "GPU"), orDash(o.GPUModel),
+		dateTime(o.Started), dateTime(o.Ended), orDash(o.ExitState))
+	if o.Unmatched {
+		b.WriteString("  its start wasn't seen, so that nothing was measured\n")
+		return
+	}
+	var time, energy record.Number
+	if d != nil {
+		time, energy = d.TimeS.Value, d.EnergyJ.Value
+	}
+	row(b, "  locked", "%s", clocks(float64(o.Setting.Core), float64(o.Setting.Mem)))
+	if s, ok := o.TimeS.Get(); ok {
+		row(b, "  time", "%s%s", report.FormatSeconds(s), against(s, time, report.FormatSeconds))
+	}
+	if e, ok := o.GPUEnergyJ.Get(); ok {
+		row(b, "  energy", "%s%s by %s", joules(o.GPUEnergyJ), against(e, energy, func(j float64) string { return report.FormatJoules(dvfsmodel.Joule(j)) }), sourceText(o.GPUSource))
+	}
+	if _, ok := o.NodeEnergyJ.Get(); ok {
+		row(b, "  node", "%s by %s", joules(o.NodeEnergyJ), sourceText(o.NodeSource))
+	}
+	if w, ok := o.MeanPowerW.Get(); ok {
+		row(b, "  power", "%s, at most %s", report.FormatWatts(dvfsmodel.Watt(w)), report.FormatWatts(dvfsmodel.Watt(o.PeakPowerW.Or(w))))
+	}
+	writeUse(b, o)
+}
+
+// writeUse is how a run used its GPUs.
+func writeUse(b *strings.Builder, o *epdapi.Outcome) {
+	for _, share := range mostSeen(o.Clocks) {
+		row(b, "  ran at", "%s for %s", clocks(float64(share.Core), float64(share.Mem)), report.FormatSeconds(share.Seconds))
+	}
+	for _, reason := range slices.Sorted(maps.Keys(o.ThrottledS)) {
+		row(b, "  throttled", "%s for %s", printable(reason), report.FormatSeconds(o.ThrottledS[reason]))
+	}
+	if m, ok := o.PeakMemoryBytes.Get(); ok {
+		const gib = 1 << 30
+		row(b, "  memory", "at most %.1f GiB of a GPU", m/gib)
+	}
+	if u, ok := o.Utilisation.Get(); ok {
+		row(b, "  used", "%s of the time", report.FormatPercent(u))
+	}
+	if line, step := sparkline(&o.Series); line != "" {
+		row(b, "", "%s", line)
+		row(b, "", "%s", "each for "+report.FormatSeconds(step))
+	}
+}
+
+// mostSeen are the clocks that ran for longest, at most a handful of them.
+func mostSeen(all []record.ClockShare) []record.ClockShare {
+	const most = 3
+	sorted := slices.SortedStableFunc(slices.Values(all), func(a, b record.ClockShare) int {
+		switch {
+		case a.Seconds > b.Seconds:
+			return -1
+		case a.Seconds < b.Seconds:
+			return 1
+		}
+		return 0
+	})
+	return sorted[:min(len(sorted), most)]
+}
+
+// sparkline draws a series in at most 64 characters, and says for how long each
+// stands. A gap is a space.
+func sparkline(s *epdapi.Series) (line string, step float64) {
+	const most = 64
+	bars := []rune("▁▂▃▄▅▆▇█")
+	n := len(s.Values)
+	if n == 0 {
+		return "", 0
+	}
+	each := (n + most - 1) / most
+	var b strings.Builder
+	for part := range slices.Chunk(s.Values, each) {
+		sum, known := 0.0, 0
+		for _, v := range part {
+			if x, ok := v.Get(); ok {
+				sum, known = sum+x, known+1
+			}
+		}
+		if known == 0 {
+			b.WriteByte(' ')
+			continue
+		}
+		at := int(sum / float64(known) * float64(len(bars)))
+		b.WriteRune(bars[min(max(at, 0), len(bars)-1)])
+	}
+	return b.String(), float64(each) * s.IntervalS
+}
+
+// against is a prediction beside what was measured.
+func against(measured float64, predicted record.Number, format func(float64) string) string {
+	p, ok := predicted.Get()
+	if !ok || p <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%s predicted, %+.1f %%)", format(p), 100*(measured/p-1))
+}
+
+func joules(n record.Number) string {
+	e, ok := n.Get()
+	if !ok {
+		return "–"
+	}
+	return report.FormatJoules(dvfsmodel.Joule(e))
+}
+
+func sourceText(s record.Source) string {
+	switch s {
+	case record.Counter:
+		return "the GPUs' counters"
+	case record.Integrated:
+		return "samples of their power"
+	case record.RAPL:
+		return "the CPUs' counters"
+	case record.Accounting:
+		return "Slurm's accounting"
+	case record.Modelled:
+		return "a model, not measured"
+	case record.Unmeasured:
+	}
+	return "unknown means"
+}
+
+// clocks is a pair of clocks; 0 is a default one.
+func clocks(core, mem float64) string {
+	switch {
+	case core == 0 && mem == 0:
+		return "default clocks"
+	case mem == 0:
+		return fmt.Sprintf("core %.0f MHz", core)
+	case core == 0:
+		return fmt.Sprintf("memory %.0f MHz", mem)
+	}
+	return fmt.Sprintf("core %.0f MHz, memory %.0f MHz", core, mem)
+}
+
+// orDash is somebody's text, or a dash where there is none.
+func orDash(text string) string {
+	if text == "" {
+		return "–"
+	}
+	return printable(text)
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/report"
+)
+
+func (t *terminal) jobsCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "jobs",
+		Usage: "jobs with GPUs: clocks, time and energy",
+		Description: "The last that started come first. Users see their own; root, Slurm's user and operators see everybody's.\n" +
+			"A job's arm is treated (clocks chosen), held-out (default clocks by lot, for comparison) or excluded.\n" +
+			"Example: epplan jobs --state COMPLETED --limit 20",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "user", Usage: "`NAME` of the user"},
+			&cli.StringFlag{Name: "account", Usage: "`NAME` of the account"},
+			&cli.StringFlag{Name: "partition", Usage: "`NAME` of the partition"},
+			&cli.StringFlag{Name: "state", Usage: "`STATE` in Slurm's words, such as RUNNING or TIMEOUT"},
+			&cli.StringFlag{Name: "workload", Usage: "`KEY` of a workload, as epplan job shows it"},
+			&cli.IntFlag{Name: "limit", Usage: "`COUNT` of jobs, at most 1000", Value: report.DefaultRows},
+			&cli.Uint64Flag{Name: "before", Usage: "`PLACE` to go on from, as the end of a list says", DefaultText: "the newest"},
+			anySocketFlag(publicFirst), jsonFlag(), csvFlag(),
+		},
+		Action: t.jobs,
+	}
+}
+
+func (t *terminal) jobs(c *cli.Context) error {
+	if err := takes(c, 0, 0, "none"); err != nil {
+		return err
+	}
+	const most = 1000
+	if n := c.Int("limit"); n < 1 || n > most {
+		return usagef("--limit %d, want 1 to %d", n, most)
+	}
+	query := url.Values{"limit": {strconv.Itoa(c.Int("limit"))}}
+	for _, key := range []string{"user", "account", "partition", "state", "workload"} {
+		if text := c.String(key); text != "" {
+			query.Set(key, text)
+		}
+	}
+	if before := c.Uint64("before"); before > 0 {
+		query.Set("before", strconv.FormatUint(before, 10))
+	}
+	page, err := ask(c, publicFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.JobPage, error) { return epd.Jobs(ctx, query) })
+	if err != nil {
+		return err
+	}
+	if page.Next > 0 && !c.Bool("json") {
+		t.message("note", "there may be more: --before "+strconv.FormatInt(page.Next, 10))
+	}
+	if c.Bool("json") {
+		return t.printJSON(page)
+	}
+	if len(page.Jobs) == 0 && !c.Bool("csv") {
+		t.message("note", "no such job is known")
+		return nil
+	}
+	return t.printTable(c, jobTable(page.Jobs))
+}
+
+// jobTable is a list of jobs.
+func jobTable(jobs []epdapi.JobRow) *report.Table {
+	rows := make([][]report.Value, len(jobs))
+	for i := range jobs {
+		rows[i] = jobValues(&jobs[i])
+	}
+	return &report.Table{
+		Columns: []report.Column{
+			{Key: "job_id", Head: "job"},
+			{Key: "user", Head: "user", Left: true, Max: 16},
+			{Key: "partition", Head: "partition", Left: true, Max: 16},
+			{Key: "name", Head: "name", Left: true, Max: 20},
+			{Key: "state", Head: "state", Left: true, Max: 16},
+			{Key: "workload", Head: "workload", Left: true, Max: 12},
+			{Key: "gpus", Head: "GPUs"},
+			{Key: "mode", Head: "mode", Left: true},
+			{Key: "arm", Head: "arm", Left: true},
+			{Key: "core_mhz", Head: "core", Note: "MHz"},
+			{Key: "mem_mhz", Head: "memory", Note: "MHz"},
+			{Key: "time_s", Head: "time", Unit: report.Seconds},
+			{Key: "energy_j", Head: "energy", Unit: report.Joules},
+			{Key: "submitted", Head: "submitted", Left: true},
+		},
+		Len: len(rows), Rows: slices.Values(rows),
+	}
+}
+
+func jobValues(j *epdapi.JobRow) []report.Value {
+	text := func(s string) report.Value {
+		if s == "" {
+			return report.Value{}
+		}
+		return report.Text(s)
+	}
+	number := func(x float64, known bool) report.Value {
+		if !known {
+			return report.Value{}
+		}
+		return report.Number(x)
+	}
+	submitted := ""
+	if !j.Submitted.IsZero() {
+		submitted = j.Submitted.Local().Format(time.DateTime)
+	}
+	return []report.Value{
+		report.Text(strconv.FormatInt(j.ID, 10)), text(j.User), text(j.Partition), text(j.Name), text(j.State), text(j.Workload),
+		report.Count(j.GPUs), text(j.Mode), text(string(j.Arm)),
+		number(float64(j.Setting.Core), j.Setting.Core > 0), number(float64(j.Setting.Mem), j.Setting.Mem > 0),
+		number(j.TimeS.Get()), number(j.EnergyJ.Get()), text(submitted),
+	}
+}

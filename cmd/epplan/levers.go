@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/steer"
+)
+
+func (t *terminal) leversCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "levers",
+		Usage: "what epd changed in Slurm beside clocks, and its advice; or take it back",
+		Description: "Counts jobs whose nice or preference, and nodes whose weight or power has a part of epd's, and lists what\n" +
+			"it would do or what users might do. With --undo everything is taken back, and nothing is changed again\n" +
+			"before the configuration is another one.\n" +
+			"Example: epplan levers",
+		Flags: []cli.Flag{
+			anySocketFlag(publicFirst), jsonFlag(),
+			boolFlag("undo", "take everything back (for root and Slurm's user)"),
+		},
+		Action: t.levers,
+	}
+}
+
+func (t *terminal) levers(c *cli.Context) error {
+	if err := takes(c, 0, 0, "none"); err != nil {
+		return err
+	}
+	if c.Bool("undo") {
+		return t.undoLevers(c)
+	}
+	now, err := ask(c, publicFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.Levers, error) { return epd.Levers(ctx) })
+	if err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		return t.printJSON(now)
+	}
+	if err := t.printText(leverText(&now.Status)); err != nil || len(now.Advice) == 0 {
+		return err
+	}
+	return t.printTable(c, adviceTable(now.Advice))
+}
+
+// undoLevers takes everything back.
+func (t *terminal) undoLevers(c *cli.Context) error {
+	done, err := ask(c, controllerFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.LeversUndone, error) { return epd.UndoLevers(ctx) })
+	switch {
+	case err != nil:
+		return err
+	case c.Bool("json"):
+		err = t.printJSON(done)
+	default:
+		err = t.printText(fmt.Sprintf("%d taken back, %d failed, %d to be taken back later (jobs that run or are held)\n",
+			done.Undone, done.Failed, done.Waiting))
+	}
+	if done.Error != "" {
+		return errors.Join(err, errors.New(printable(done.Error)))
+	}
+	return err
+}
+
+// leverText says what is in force.
+func leverText(s *steer.Status) string {
+	var b strings.Builder
+	if s.Nice+s.Prefer+s.Weights+s.Asleep == 0 {
+		b.WriteString("nothing in Slurm is changed\n")
+	}
+	for _, part := range []struct {
+		count int
+		what  string
+	}{
+		{s.Nice, "jobs behind others by their nice"}, {s.Prefer, "jobs that prefer nodes with a feature"},
+		{s.Weights, "nodes with another weight"}, {s.Asleep, "nodes powered down"}, {len(s.Left), "jobs left alone, for somebody else changed them"},
+	} {
+		if part.count > 0 {
+			fmt.Fprintf(&b, "%s: %d\n", part.what, part.count)
+		}
+	}
+	if s.Paused {
+		b.WriteString("paused: everything was taken back, until the configuration is another one\n")
+	}
+	for _, note := range s.Notes {
+		b.WriteString("note: " + printable(note) + "\n")
+	}
+	if s.Trouble != "" {
+		b.WriteString("trouble: " + printable(s.Trouble) + "\n")
+	}
+	return b.String()
+}
+
+// adviceTable is what would be done, or what users might do.
+func adviceTable(list []steer.Advice) *report.Table {
+	rows := make([][]report.Value, len(list))
+	for i := range list {
+		a := &list[i]
+		about := a.Node
+		if a.Job > 0 {
+			about = "job " + a.Job.String()
+		}
+		rows[i] = []report.Value{report.Text(string(a.Kind)), report.Text(about), report.Text(a.User), report.Text(a.Partition), report.Text(a.Text)}
+	}
+	return &report.Table{
+		Columns: []report.Column{
+			{Key: "kind", Head: "advice", Left: true}, {Key: "about", Head: "about", Left: true}, {Key: "user", Head: "user", Left: true, Max: 16},
+			{Key: "partition", Head: "partition", Left: true, Max: 16}, {Key: "text", Head: "what", Left: true, Max: 100},
+		},
+		Len: len(rows), Rows: slices.Values(rows),
+	}
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/slurm"
+)
+
+// Slurm starts a SuspendProgram or ResumeProgram with a hostlist, as its own
+// user, and waits for neither; what the nodes do tells it whether they came.
+const (
+	powerAtOnce = 16                     // site's programs that run side by side
+	powerNode   = time.Minute            // of a node, unless --each says otherwise
+	powerTold   = 500 * time.Millisecond // of telling epd
+	maxComplain = 4 << 10                // bytes of what a site's program prints
+)
+
+func (t *terminal) suspendCommand() *cli.Command {
+	return t.powerCommand("suspend", "Slurm's SuspendProgram: switch nodes off by the site's own command")
+}
+
+func (t *terminal) resumeCommand() *cli.Command {
+	return t.powerCommand("resume", "Slurm's ResumeProgram: switch nodes on by the site's own command")
+}
+
+func (t *terminal) powerCommand(name, usage string) *cli.Command {
+	return &cli.Command{
+		Name:      name,
+		Usage:     usage,
+		ArgsUsage: "HOSTLIST",
+		Description: "Prints the nodes of a hostlist, one a line, runs a program for each with the node's name as its only\n" +
+			"argument, several side by side, and tells epd. One node that fails or takes too long keeps no other from\n" +
+			"it. Exit status 1: a node failed; Slurm logs that, and judges nodes by whether they come and go.\n" +
+			"Example: epplan " + name + " 'gpu[01-03]' --run /bin/true",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "run", Usage: "absolute `PATH` of the program that switches one node", DefaultText: "none: nodes are printed"},
+			&cli.DurationFlag{Name: "each", Usage: "`TIME` after which a node's program is ended", Value: powerNode},
+			&cli.StringFlag{Name: "socket", Usage: "`PATH` of the controller's socket", Value: defaultSubmitSocket, EnvVars: []string{"EPPLAN_SUBMIT_SOCKET"}},
+		},
+		Action: func(c *cli.Context) error { return t.power(c, name) },
+	}
+}
+
+func (t *terminal) power(c *cli.Context, what string) error {
+	if err := takes(c, 1, 1, "a hostlist such as gpu[01-03]"); err != nil {
+		return err
+	}
+	nodes, err := slurm.ExpandHostlist(c.Args().First())
+	if err != nil {
+		return err
+	}
+	if len(nodes) == 0 {
+		return usagef("%q names no node", c.Args().First())
+	}
+	for _, node := range nodes {
+		if err := slurm.ValidNode(node); err != nil {
+			return err
+		}
+	}
+	program := c.String("run")
+	if program != "" && !filepath.IsAbs(program) {
+		return usagef("--run is %q, want an absolute path", program)
+	}
+	if c.Duration("each") <= 0 {
+		return usagef("--each is %v, want more than 0", c.Duration("each"))
+	}
+	if err := t.print(func(w io.Writer) error {
+		_, err := io.WriteString(w, strings.Join(nodes, "\n")+"\n")
+		return err
+	}); err != nil {
+		return err
+	}
+	news := epdapi.PowerNews{What: what, Nodes: nodes}
+	if program != "" {
+		news.Failed = runEach(c.Context, program, nodes, c.Duration("each"))
+	}
+	t.tellPower(c, &news)
+	for _, node := range nodes {
+		if why, failed := news.Failed[node]; failed {
+			t.message("warning", node+": "+why)
+		}
+	}
+	if len(news.Failed) > 0 {
+		return fmt.Errorf("%s: %d of %d nodes failed", what, len(news.Failed), len(nodes))
+	}
+	return nil
+}
+
+// tellPower tells epd; one that isn't there is no reason to leave nodes on.
+func (t *terminal) tellPower(c *cli.Context, news *epdapi.PowerNews) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context), powerTold)
+	defer cancel()
+	if err := epdapi.New(c.String("socket")).Power(ctx, news); err != nil {
+		t.message("warning", "epd isn't told: "+err.Error())
+	}
+}
+
+// runEach runs a program for each node and says which failed, and why.
+func runEach(ctx context.Context, program string, nodes []string, bound time.Duration) map[string]string {
+	var mu sync.Mutex
+	failed := make(map[string]string)
+	var group errgroup.Group
+	group.SetLimit(powerAtOnce)
+	for _, node := range nodes {
+		group.Go(func() error {
+			if err := runNode(ctx, program, node, bound); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				failed[node] = err.Error()
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // no function has an error
+	return failed
+}
+
+// runNode runs a program for a node. It is ended with all that it started when
+// its time is over.
+func runNode(ctx context.Context, program, node string, bound time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, bound)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, node) //nolint:gosec // the administrator's own program, a node's name
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
+	for _, v := range os.Environ() {
+		if strings.HasPrefix(v, "SLURM") {
+			cmd.Env = append(cmd.Env, v)
+		}
+	}
+	said := &tail{}
+	cmd.Stdout, cmd.Stderr = said, said
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second
+	err := cmd.Run()
+	switch {
+	case err == nil, errors.Is(err, exec.ErrWaitDelay):
+		return nil // what it left in the background is its own affair
+	case ctx.Err() != nil:
+		return fmt.Errorf("%s took more than %v", filepath.Base(program), bound)
+	}
+	if text := said.String(); text != "" {
+		return fmt.Errorf("%w: %s", err, text)
+	}
+	return err
+}
+
+// tail keeps the end of what a program prints.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+// Write implements io.Writer.
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, p[max(0, len(p)-maxComplain):]...)
+	t.text = t.text[max(0, len(t.text)-maxComplain):]
+	return len(p), nil
+}
+
+// String is the last line.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text := bytes.TrimSpace(t.text)
+	return slurm.Printable(string(text[bytes.LastIndexByte(text, '\n')+1:]), 200)
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/epdapi"
+)
+
+func (t *terminal) reloadCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "reload",
+		Usage: "have epd read its configuration again",
+		Description: "Says which version is in force then. A configuration that is wrong changes nothing; each fault is named\n" +
+			"with file and line, and the exit status is 1. Decisions already made stay.\n" +
+			"Example: epplan reload",
+		Flags:  []cli.Flag{anySocketFlag(controllerFirst), jsonFlag()},
+		Action: t.reload,
+	}
+}
+
+func (t *terminal) reload(c *cli.Context) error {
+	if err := takes(c, 0, 0, "none"); err != nil {
+		return err
+	}
+	answer, err := ask(c, controllerFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.Reloaded, error) { return epd.Reload(ctx) })
+	if wrong, ok := errors.AsType[*epdapi.RefusedError](err); ok && len(wrong.Fault.Faults) > 0 {
+		faults := make([]string, len(wrong.Fault.Faults))
+		for i, fault := range wrong.Fault.Faults {
+			faults[i] = printable(fault)
+		}
+		return &hintedError{err: errors.New(strings.Join(faults, "\n")), hint: "nothing has changed: the configuration that was in force stays"}
+	}
+	switch {
+	case err != nil:
+		return err
+	case c.Bool("json"):
+		return t.printJSON(answer)
+	case answer.Version == answer.Before:
+		return t.printText("configuration " + printable(answer.Version) + " in force, as before\n")
+	}
+	return t.printText("configuration " + printable(answer.Version) + " in force, before it was " + printable(answer.Before) + "\n")
+}
+
+// refused tells whether epd answered with a status.
+func refused(err error, status int) bool {
+	refused, ok := errors.AsType[*epdapi.RefusedError](err)
+	return ok && refused.Status == status && status != http.StatusOK
+}

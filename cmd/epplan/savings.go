@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/report"
+)
+
+func (t *terminal) savingsCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "savings",
+		Usage: "what was saved, measured against held-out runs",
+		Description: "Runs at chosen clocks are compared with runs of the same workload on the same GPU model that a lot left at\n" +
+			"default clocks. The interval holds the true saving in 95 of 100 cases. Price, carbon and water follow from\n" +
+			"[factors] in epd's configuration.\n" +
+			"Example: epplan savings --since 30d",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "since", Usage: "`TIME` from which runs count: 30d, 12h, or a date such as 2026-01-31", DefaultText: "all that is known"},
+			anySocketFlag(publicFirst), jsonFlag(),
+		},
+		Action: t.savings,
+	}
+}
+
+// savingsReport is what savings prints as JSON.
+type savingsReport struct {
+	epdapi.Savings
+	GPUCost  footprint `json:"gpu_footprint"`
+	NodeCost footprint `json:"node_footprint"`
+}
+
+// footprint is what a saving comes to. What no factor was stated for is null.
+type footprint struct {
+	KWh      float64  `json:"kwh"`      // of the computers
+	SiteKWh  float64  `json:"site_kwh"` // with the PUE
+	Cost     *float64 `json:"cost"`
+	Currency string   `json:"currency"`
+	Carbon   *float64 `json:"carbon_g"`
+	Water    *float64 `json:"water_l"`
+}
+
+func footprintOf(f *epdapi.Factors, joules float64) footprint {
+	all := f.Of(joules)
+	stated := func(factor, value float64) *float64 {
+		if factor == 0 {
+			return nil
+		}
+		return &value
+	}
+	return footprint{
+		KWh: joules / joulesPerKWh, SiteKWh: all.KWh, Currency: f.Currency,
+		Cost: stated(f.CostPerKWh, all.Cost), Carbon: stated(f.CarbonPerKWh, all.Carbon), Water: stated(f.WaterPerKWh, all.Water),
+	}
+}
+
+const joulesPerKWh = 3.6e6
+
+func (t *terminal) savings(c *cli.Context) error {
+	if err := takes(c, 0, 0, "none"); err != nil {
+		return err
+	}
+	since, err := parseSince(c.String("since"), time.Now())
+	if err != nil {
+		return err
+	}
+	s, err := ask(c, publicFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.Savings, error) { return epd.Savings(ctx, since) })
+	if err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		return t.printJSON(savingsReport{Savings: *s, GPUCost: footprintOf(&s.Factors, s.GPU.SavedJ), NodeCost: footprintOf(&s.Factors, s.Node.SavedJ)})
+	}
+	return t.printText(savingsText(s))
+}
+
+// parseSince reads a duration before now, or a date.
+func parseSince(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		const most = 36_500
+		if n, err := strconv.Atoi(days); err == nil && n > 0 && n <= most {
+			return now.AddDate(0, 0, -n), nil
+		}
+	}
+	if d, err := time.ParseDuration(text); err == nil && d > 0 {
+		return now.Add(-d), nil
+	}
+	for _, layout := range []string{time.DateOnly, time.RFC3339} {
+		if at, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
+			return at, nil
+		}
+	}
+	return time.Time{}, usagef("--since %q, want a time such as 30d, 12h or 2026-01-31", text)
+}
+
+// savingsText is savings for people.
+func savingsText(s *epdapi.Savings) string {
+	var b strings.Builder
+	period := "since the first record"
+	if !s.Since.IsZero() {
+		period = "since " + dateTime(s.Since)
+	}
+	row(&b, "Runs", "%s at chosen clocks, %s held out, %s", report.FormatCount(int(s.Treated)), report.FormatCount(int(s.HeldOut)), period)
+	row(&b, "Compared", "%s of %s", report.FormatCount(s.Workloads), counted(s.Workloads+s.Alone, "workload"))
+	if s.GPU.Runs == 0 {
+		b.WriteString(tooLittle(s))
+		return b.String()
+	}
+	row(&b, "GPUs", "%s", savingText(&s.GPU))
+	if s.Node.Runs > 0 {
+		row(&b, "Nodes", "%s", savingText(&s.Node))
+	} else {
+		row(&b, "Nodes", "not measured")
+	}
+	if !s.GPU.Certain() {
+		row(&b, "", "%s", uncertain(&s.GPU))
+	}
+	best, of := &s.GPU, "GPUs"
+	if s.Node.Runs > 0 {
+		best, of = &s.Node, "nodes"
+	}
+	writeFootprint(&b, s, best.SavedJ, of)
+	return b.String()
+}
+
+// savingText is a saving with its interval.
+func savingText(s *epdapi.Saving) string {
+	share := func(x float64) string { return report.FormatPercent(x / s.BaselineJ) }
+	return fmt.Sprintf("%s (%s) saved by %s; between %s and %s, %s to %s", energyText(s.SavedJ), share(s.SavedJ),
+		counted(int(s.Runs), "run"), energyText(s.LowJ), energyText(s.HighJ), share(s.LowJ), share(s.HighJ))
+}
+
+// uncertain says what it takes until the interval tells something.
+func uncertain(s *epdapi.Saving) string {
+	if s.Needed > 0 {
+		return fmt.Sprintf("too few runs to be sure: about %s would do", counted(int(s.Needed), "more held-out run"))
+	}
+	return "too few runs to be sure"
+}
+
+// tooLittle says why nothing was compared.
+func tooLittle(s *epdapi.Savings) string {
+	switch {
+	case s.Treated == 0:
+		return "No run had chosen clocks yet: workloads must be known, and the mode must be enforce.\n"
+	case s.HoldOut == 0 && s.HeldOut == 0:
+		return "No run is held out (hold_out is 0 in [live]), so that there is nothing to compare with.\n"
+	case s.GPU.Needed > 0:
+		return fmt.Sprintf("Too little to compare: at least %s of a workload that runs at chosen clocks, two in each arm.\n",
+			counted(int(s.GPU.Needed), "more held-out run is needed", "more held-out runs are needed"))
+	}
+	return "Too little to compare: no workload has two runs in each arm.\n"
+}
+
+// writeFootprint is what a saving comes to by the factors that are stated.
+func writeFootprint(b *strings.Builder, s *epdapi.Savings, saved float64, of string) {
+	f := &s.Factors
+	if f.CostPerKWh == 0 && f.CarbonPerKWh == 0 && f.WaterPerKWh == 0 {
+		row(b, "Worth", "unknown: epd's configuration states no [factors]")
+		return
+	}
+	all := f.Of(saved)
+	row(b, "Worth", "%s, from %s of the %s with a PUE of %v", footprintText(f, &all), energyText(saved), of, max(1, f.PUE))
+}
+
+func footprintText(f *epdapi.Factors, all *config.Footprint) string {
+	var parts []string
+	if f.CostPerKWh > 0 {
+		parts = append(parts, amount(all.Cost)+" "+printable(f.Currency))
+	}
+	if f.CarbonPerKWh > 0 {
+		parts = append(parts, amount(all.Carbon/1000)+" kg of CO2")
+	}
+	if f.WaterPerKWh > 0 {
+		parts = append(parts, amount(all.Water)+" l of water")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// amount is a number with two decimals, or with two digits if it is small.
+func amount(x float64) string {
+	const small = 0.02
+	if x != 0 && math.Abs(x) < small {
+		return strconv.FormatFloat(x, 'g', 2, 64)
+	}
+	return strconv.FormatFloat(x, 'f', 2, 64)
+}
+
+// energyText is an energy in kilowatt-hours, or in joules if it is small.
+func energyText(joules float64) string {
+	const small = 0.01 * joulesPerKWh
+	if math.Abs(joules) < small {
+		return report.FormatJoules(dvfsmodel.Joule(joules))
+	}
+	return report.FormatKWh(dvfsmodel.Joule(joules))
+}

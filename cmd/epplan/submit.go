@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/slurm"
+)
+
+// slurmctld takes no other submission while job_submit.lua waits, so epplan
+// submit ends after submitBound, whatever happens.
+const (
+	submitBound = 80 * time.Millisecond // with the program's start less than 100 ms
+	submitMost  = 10 * time.Second      // of --within
+	maxHex      = 32 << 10              // of --hex
+)
+
+const submitName = "submit"
+
+// isSubmit tells whether the arguments call epplan submit.
+func isSubmit(args []string) bool { return len(args) > 1 && args[1] == submitName }
+
+// submitWithin is what --within says, before anything else is looked at.
+func submitWithin(args []string) time.Duration {
+	for i, arg := range args {
+		name, value, ok := strings.Cut(arg, "=")
+		if !ok && i+1 < len(args) {
+			value = args[i+1]
+		}
+		if d, err := time.ParseDuration(value); name == "--within" && err == nil && d > 0 && d <= submitMost {
+			return d
+		}
+	}
+	return submitBound
+}
+
+// submit runs epplan submit within its bound.
+func (t *terminal) submit(ctx context.Context, args []string) int {
+	ctx, cancel := context.WithTimeout(ctx, submitWithin(args))
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- t.execute(ctx, args) }()
+	select {
+	case err := <-done:
+		if errors.Is(err, context.DeadlineExceeded) {
+			ctx = context.WithoutCancel(ctx) // a failure of epd's, not of ours
+		}
+		return t.finish(ctx, err)
+	case <-ctx.Done():
+		t.message("error", "no answer in time: the job goes on as it is")
+		return exitUnreachable
+	}
+}
+
+func (t *terminal) submitCommand() *cli.Command {
+	return &cli.Command{
+		Name:  submitName,
+		Usage: "ask what to note on a job that is being submitted, for job_submit.lua",
+		Description: "Where slurmctld has no lua-socket, job_submit.lua starts this (epplan install slurm --popen). The argument\n" +
+			"is what the hook says, in hexadecimal digits; the answer is a line of JSON. Ends within 100 ms.\n" +
+			"Example: epplan submit --within 5s --hex 7b2276223a312c226b696e64223a226261746368222c22756964223a317d",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "hex", Usage: "the submission in `DIGITS` 0 to 9 and a to f"},
+			&cli.StringFlag{Name: "socket", Usage: "`PATH` at which epd answers job_submit", Value: defaultSubmitSocket, EnvVars: []string{"EPPLAN_SUBMIT_SOCKET"}},
+			&cli.DurationFlag{Name: "within", Usage: "`TIME` after which it ends, for tests", Value: submitBound},
+		},
+		Action: t.askSubmit,
+	}
+}
+
+func (t *terminal) askSubmit(c *cli.Context) error {
+	if err := takes(c, 0, 0, "none"); err != nil {
+		return err
+	}
+	digits := c.String("hex")
+	if digits == "" || len(digits) > maxHex || strings.Trim(digits, "0123456789abcdef") != "" {
+		return usagef("--hex has %d characters, want 2 to %d of 0 to 9 and a to f", len(digits), maxHex)
+	}
+	raw, err := hex.DecodeString(digits)
+	if err != nil {
+		return usagef("--hex: %v", err)
+	}
+	submission, err := slurm.DecodeSubmission(strings.NewReader(string(raw)))
+	if err != nil {
+		return err
+	}
+	answer, err := epdapi.New(c.String("socket")).Submit(c.Context, &submission)
+	if err != nil {
+		return fmt.Errorf("the job goes on as it is: %w", err)
+	}
+	return t.print(func(w io.Writer) error { return json.NewEncoder(w).Encode(answer) })
+}
