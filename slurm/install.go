@@ -183,12 +183,12 @@ func (s *Site) hookFolder(hook Hook) string { return path.Join(s.Dir, "epplan-"+
 
 // The names of our files in a folder of Prologs or Epilogs.
 const (
-	ownHook  = "90-epplan"
-	siteHook = "10-site"
+	ownHook  = "10-epplan"
+	siteHook = "90-site"
 )
 
 // hookSteps adds our hook as one more file; the site's own runs first. Slurm
-// runs all files of a pattern in the order of their names.
+// runs all files of a pattern, the last of their names first.
 func (s *Site) hookSteps(p *InstallPlan, hook Hook, settings map[string]confLine) error {
 	key := hookKey(hook)
 	old := settings[string(hook)]
@@ -205,7 +205,7 @@ func (s *Site) hookSteps(p *InstallPlan, hook Hook, settings map[string]confLine
 	if err := s.ownFile(p, ours); err != nil || old.text == pattern {
 		return err
 	}
-	setting := Step{File: s.confFile(), Add: key + "=" + pattern, Why: "every file of the folder runs, in the order of names", Undo: "delete " + key + "=" + pattern + ", then scontrol reconfigure"}
+	setting := Step{File: s.confFile(), Add: key + "=" + pattern, Why: "every file of the folder runs, the last name first", Undo: "delete " + key + "=" + pattern + ", then scontrol reconfigure"}
 	if old.text != "" {
 		own := Step{
 			File: path.Join(s.hookFolder(hook), siteHook), Text: signed("#", "#!/bin/sh\nexec "+old.text+"\n"), Mode: 0o755,

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	submitFunction = regexp.MustCompile(`(?m)^[ \t]*function[ \t]+slurm_job_submit[ \t]*\(([^)\n]*)\)[ \t]*(?:--[^\n]*)?\n`)
+	submitFunction = regexp.MustCompile(`(?m)^[ \t]*function[ \t]+slurm_job_submit[ \t]*\(([^)\n]*)\)[ \t]*(?:--[^\n]*?)?\r?\n`)
 	submitCall     = regexp.MustCompile(`^[ \t]*pcall\(function\(\) EPPLAN = EPPLAN or dofile\("[^"]*"\); EPPLAN\.submit\(\w+, \w+\) end\) -- epplan\r?\n?$`)
 	signature      = regexp.MustCompile(`(?m)^(?:#|--) epplan install: ([0-9a-f]{16})\n`)
 )

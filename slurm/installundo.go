@@ -109,7 +109,7 @@ func (s *Site) undoHook(p *InstallPlan, hook Hook, setting, inForce string) erro
 		}
 	}
 	if inForce == folder+"/*" {
-		p.Warnings = append(p.Warnings, fmt.Sprintf("%s stays until slurm.conf without it is read again: scontrol reconfigure, then undo once more", folder))
+		p.Warnings = append(p.Warnings, folder+" stays until slurm.conf without it is read again: scontrol reconfigure, then undo once more")
 		return nil
 	}
 	if err := s.removeOwn(p, path.Join(folder, ownHook), "our "+hookKey(hook)+" (on every node)"); err != nil {

@@ -74,7 +74,7 @@ func writeStep(s *Step) (undo []func() error, err error) {
 	case err != nil:
 		return nil, err
 	}
-	now, err := os.ReadFile(target) //nolint:gosec // the administrator names the folder
+	now, err := os.ReadFile(target)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func writeStep(s *Step) (undo []func() error, err error) {
 		return []func() error{again}, removeFile(s.File)
 	}
 	if !s.New {
-		old, missing := os.ReadFile(target + BackupSuffix) //nolint:gosec // as above
+		old, missing := os.ReadFile(target + BackupSuffix) //nolint:gosec // the administrator names the folder
 		if err := replaceFile(target+BackupSuffix, now, info); err != nil {
 			return nil, fmt.Errorf("keep the old %s: %w", filepath.Base(s.File), err)
 		}
@@ -155,8 +155,9 @@ func removeFile(path string) error {
 }
 
 // TouchScript makes slurmctld load job_submit.lua, and with it a new module,
-// at the next submission.
+// at the next submission. It compares whole seconds, and would miss a script
+// that is written in the second in which it loaded the old one.
 func TouchScript(file string) error {
-	now := time.Now()
-	return os.Chtimes(file, now, now)
+	soon := time.Now().Add(time.Second)
+	return os.Chtimes(file, soon, soon)
 }

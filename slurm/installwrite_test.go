@@ -19,13 +19,13 @@ import (
 func diskSite(t *testing.T, dir string) slurm.Site {
 	t.Helper()
 	s := slurm.Site{Dir: dir, Socket: "/run/epplan/submit.sock", Binary: "/usr/bin/epplan", CheckLua: luac(t), Read: func(file string) (string, error) {
-		text, err := os.ReadFile(file)
+		text, err := os.ReadFile(file) //nolint:gosec // below the test's own folder
 		return string(text), err
 	}}
-	if conf, err := os.ReadFile(filepath.Join(dir, "slurm.conf")); err == nil {
+	if conf, err := os.ReadFile(filepath.Join(dir, "slurm.conf")); err == nil { //nolint:gosec // as above
 		s.Conf = string(conf)
 	}
-	if script, err := os.ReadFile(filepath.Join(dir, "job_submit.lua")); err == nil {
+	if script, err := os.ReadFile(filepath.Join(dir, "job_submit.lua")); err == nil { //nolint:gosec // as above
 		s.Script, s.HasScript = string(script), true
 	}
 	return s
@@ -44,7 +44,7 @@ func tree(t *testing.T, dir string) map[string]string {
 			found[rel+"/"] = ""
 			return err
 		}
-		text, err := os.ReadFile(path)
+		text, err := os.ReadFile(path) //nolint:gosec // as above
 		found[rel] = string(text)
 		return err
 	})
@@ -79,7 +79,7 @@ func newSite(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil { //nolint:gosec // as a site has it
 			t.Fatal(err)
 		}
 		writeFile(t, filepath.Join(dir, name), text)
@@ -123,7 +123,7 @@ func TestUndoingKeepsWhatTheSiteChangedSince(t *testing.T) {
 	do(t, dir, slurm.PlanInstall)
 	edit := func(name, from, to string) {
 		t.Helper()
-		text, err := os.ReadFile(filepath.Join(dir, name))
+		text, err := os.ReadFile(filepath.Join(dir, name)) //nolint:gosec // as above
 		if err != nil || !strings.Contains(string(text), from) {
 			t.Fatalf("%s: %q, %v", name, text, err)
 		}
@@ -133,7 +133,7 @@ func TestUndoingKeepsWhatTheSiteChangedSince(t *testing.T) {
 	edit("slurm.conf", "Prolog=", "ReturnToService=2\nProlog=")
 	do(t, dir, slurm.PlanUndo)
 	// What slurm.conf named when Slurm read it last is there until it reads it again.
-	for _, name := range []string{"epplan-prolog.d/10-site", "epplan-prolog.d/90-epplan", "epplan-epilog.d/90-epplan"} {
+	for _, name := range []string{"epplan-prolog.d/90-site", "epplan-prolog.d/10-epplan", "epplan-epilog.d/10-epplan"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			t.Error(err)
 		}
@@ -156,7 +156,7 @@ func TestAScriptOfOursStaysUntilSlurmDoesNotAskForIt(t *testing.T) {
 	dir := newSite(t, map[string]string{"slurm.conf": "ClusterName=c\n"})
 	do(t, dir, slurm.PlanInstall)
 	do(t, dir, slurm.PlanUndo)
-	text, err := os.ReadFile(filepath.Join(dir, "job_submit.lua"))
+	text, err := os.ReadFile(filepath.Join(dir, "job_submit.lua")) //nolint:gosec // as above
 	if err != nil || strings.Contains(string(text), "EPPLAN") || luac(t)("", string(text)) != nil {
 		t.Errorf("%s, %v", text, err)
 	}
@@ -166,16 +166,16 @@ func TestAScriptOfOursStaysUntilSlurmDoesNotAskForIt(t *testing.T) {
 
 func TestALinkedScriptStaysALinkAndKeepsItsOwner(t *testing.T) {
 	dir := newSite(t, map[string]string{"slurm.conf": "JobSubmitPlugins=lua\n", "shared/real.lua": siteScript})
-	real := filepath.Join(dir, "shared", "real.lua")
-	if err := os.Chmod(real, 0o640); err != nil {
+	target := filepath.Join(dir, "shared", "real.lua")
+	if err := os.Chmod(target, 0o640); err != nil { //nolint:gosec // not the usual ones
 		t.Fatal(err)
 	}
 	if os.Geteuid() == 0 {
-		if err := os.Chown(real, 65534, 65534); err != nil {
+		if err := os.Chown(target, 65534, 65534); err != nil {
 			t.Fatal(err)
 		}
 	}
-	before, err := os.Stat(real)
+	before, err := os.Stat(target)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,15 +186,15 @@ func TestALinkedScriptStaysALinkAndKeepsItsOwner(t *testing.T) {
 	if to, err := os.Readlink(filepath.Join(dir, "job_submit.lua")); err != nil || to != "shared/real.lua" {
 		t.Error(to, err)
 	}
-	text, err := os.ReadFile(real)
+	text, err := os.ReadFile(target) //nolint:gosec // as above
 	if err != nil || !strings.Contains(string(text), "EPPLAN") {
 		t.Errorf("%s, %v", text, err)
 	}
-	after, err := os.Stat(real)
+	after, err := os.Stat(target)
 	if err != nil || after.Mode() != before.Mode() || owner(after) != owner(before) {
 		t.Errorf("%v %v, was %v %v", after.Mode(), owner(after), before.Mode(), owner(before))
 	}
-	if kept, err := os.ReadFile(real + slurm.BackupSuffix); err != nil || string(kept) != siteScript {
+	if kept, err := os.ReadFile(target + slurm.BackupSuffix); err != nil || string(kept) != siteScript { //nolint:gosec // as above
 		t.Errorf("%s, %v", kept, err)
 	}
 	dangling := newSite(t, map[string]string{"slurm.conf": ""})

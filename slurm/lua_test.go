@@ -205,7 +205,7 @@ func asker(t *testing.T, answer string) (program string, calls func() []string) 
 		t.Fatal(err)
 	}
 	return program, func() []string {
-		text, err := os.ReadFile(filepath.Join(dir, "calls"))
+		text, err := os.ReadFile(filepath.Join(dir, "calls")) //nolint:gosec // below the test's own folder
 		if err != nil {
 			return nil
 		}
@@ -215,8 +215,8 @@ func asker(t *testing.T, answer string) (program string, calls func() []string) 
 
 // withoutSocket is a Lua that has no luasocket.
 const withoutSocket = `
-local real = require
-require = function(name) if name:match("^socket") then error("not installed") end return real(name) end
+local loader = require
+require = function(name) if name:match("^socket") then error("not installed") end return loader(name) end
 `
 
 func TestWithoutLuaSocketAProgramIsAskedWithHexadecimalDigitsOnly(t *testing.T) {

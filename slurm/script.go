@@ -179,5 +179,5 @@ func limitMinutes(value string) (uint32, error) {
 	case limit.Duration <= 0:
 		return 0, errors.New("a time limit of 0")
 	}
-	return uint32(min(math.MaxInt32, (limit.Duration+time.Minute-1)/time.Minute)), nil //nolint:gosec // bounded
+	return uint32(min(math.MaxInt32, (limit.Duration+time.Minute-1)/time.Minute)), nil
 }

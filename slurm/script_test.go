@@ -3,6 +3,7 @@ package slurm
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -38,8 +39,18 @@ func TestOptionsOfAScriptAreRead(t *testing.T) {
 func TestOptionsBecomeASubmission(t *testing.T) {
 	var s Submission
 	for _, o := range [][2]string{
-		{"gpus", "v100:2,h200:1"}, {"gres", "gpu:1"}, {"gpus-per-task", "1"}, {"nodes", "2-4"}, {"ntasks", "8"}, {"time", "1-2:30"},
-		{"partition", "gpu"}, {"job-name", "n"}, {"comment", "epplan:off"}, {"gpu-freq", "high"}, {"array", "1-9"}, {"output", "x"},
+		{"gpus", "v100:2,h200:1"},
+		{"gres", "gpu:1"},
+		{"gpus-per-task", "1"},
+		{"nodes", "2-4"},
+		{"ntasks", "8"},
+		{"time", "1-2:30"},
+		{"partition", "gpu"},
+		{"job-name", "n"},
+		{"comment", "epplan:off"},
+		{"gpu-freq", "high"},
+		{"array", "1-9"},
+		{"output", "x"},
 	} {
 		if err := s.Option(o[0], o[1]); err != nil {
 			t.Errorf("--%s=%s: %v", o[0], o[1], err)
@@ -63,8 +74,15 @@ func TestOptionsBecomeASubmission(t *testing.T) {
 
 func TestOptionsThatSbatchWouldRefuseAreErrors(t *testing.T) {
 	for _, o := range [][2]string{
-		{"gpus", "many:of:them:3"}, {"gres", "gpu:1:2:3:4"}, {"nodes", "0"}, {"nodes", "-1"}, {"nodes", "few"}, {"ntasks", "99999999999"},
-		{"time", "soon"}, {"time", "0"}, {"gpus", "a(b"},
+		{"gpus", "many:of:them:3"},
+		{"gres", "gpu:1:2:3:4"},
+		{"nodes", "0"},
+		{"nodes", "-1"},
+		{"nodes", "few"},
+		{"ntasks", "99999999999"},
+		{"time", "soon"},
+		{"time", "0"},
+		{"gpus", "a(b"},
 	} {
 		var s Submission
 		if err := s.Option(o[0], o[1]); err == nil || !strings.HasPrefix(err.Error(), "--"+o[0]+": ") {
@@ -96,4 +114,14 @@ func FuzzBatchOptions(f *testing.F) {
 			t.Fatalf("limit %+v", l)
 		}
 	})
+}
+
+func TestTheHookSendsAsMuchOfAScriptAsCounts(t *testing.T) {
+	text, err := os.ReadFile("epplan.lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("local MAXSCRIPT = %d\n", HookScript); !strings.Contains(string(text), want) {
+		t.Errorf("epplan.lua has no %q", want)
+	}
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,9 +19,10 @@ import (
 // running is an epd under test.
 type running struct {
 	*testing.T
-	client *epdapi.Client
-	log    *text
-	stop   func() int
+	client  *epdapi.Client
+	address string // of a controller
+	log     *text
+	stop    func() int
 }
 
 // launch runs an epd by its flags until stop is called, or the test ends.
@@ -100,6 +103,7 @@ func pair(t *testing.T, munged *mungetest.Munged, agentFlags ...string) (control
 	writeFile(t, config, "[live]\nmode = \"enforce\"\nhold_out = 0\n")
 	at := freePort(t)
 	controller = launch(t, t.TempDir(), "--role", "controller", "--listen", at, "--munge-socket", munged.Socket, "--config", config)
+	controller.address = at
 	flags := append([]string{"--role", "agent", "--controller", at, "--munge-socket", munged.Socket, "--node", "n1"}, agentFlags...)
 	return controller, launch(t, t.TempDir(), flags...)
 }
@@ -193,5 +197,48 @@ func writeFile(t *testing.T, path, content string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestUsersOnOtherMachinesSeeTheirOwnJobsByMunge(t *testing.T) {
+	munged := mungetest.Start(t, nil)
+	controller, agent := pair(t, munged)
+	agent.hook(slurm.Prolog, 7)
+	agent.hook(slurm.Epilog, 7)
+	controller.eventually("the outcome is recorded", func() bool { return controller.status().Totals.Outcomes == 1 })
+	dir, err := os.MkdirTemp("", "epplan") //nolint:usetesting // t.TempDir's folders are closed to other users
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	epplan := filepath.Join(dir, "epplan")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", epplan, "../epplan")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // another user runs it
+		t.Fatal(err)
+	}
+	ask := func(uid uint32, words ...string) (string, error) {
+		cmd := exec.CommandContext(t.Context(), epplan, append(words, "--socket", controller.address)...) //nolint:gosec // the project's own
+		cmd.Env = append(os.Environ(), "EPPLAN_MUNGE_SOCKET="+munged.Socket)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+		cmd.Dir = "/"
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	const nobody = 65534
+	if out, err := ask(0, "job", "--json", "7"); err != nil || !strings.Contains(out, `"decisions"`) {
+		t.Errorf("root: %v\n%s", err, out)
+	}
+	if out, err := ask(nobody, "job", "--json", "7"); err == nil || !strings.Contains(out, "isn't known") {
+		t.Errorf("nobody: %v\n%s", err, out)
+	}
+	if out, err := ask(nobody, "savings"); err != nil {
+		t.Errorf("nobody: %v\n%s", err, out)
+	}
+	if out, err := ask(nobody, "reload"); err == nil || !strings.Contains(out, "not allowed") {
+		t.Errorf("nobody: %v\n%s", err, out)
 	}
 }

@@ -232,7 +232,7 @@ func fakeQueue() epdapi.Queue {
 	add := func(n int, change func(*epdapi.QueuedJob)) {
 		for range n {
 			j := epdapi.QueuedJob{
-				ID: int64(5000 + len(q.Jobs)), Name: "evil\x1b[2J", User: "ada", Partition: "gpu", State: string(slurm.Pending), Priority: 1,
+				ID: int64(5000 + len(q.Jobs)), Name: "evil\x1b[2J", User: "ada", Partition: "gpu", State: string(slurm.Pending),
 				Tasks: 1, Nodes: 1, GPUs: 1, LimitS: record.Known(3 * 3600),
 			}
 			change(&j)

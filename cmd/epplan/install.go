@@ -96,9 +96,9 @@ func (t *terminal) install(c *cli.Context, site *slurm.Site, plan *slurm.Install
 	changed := func(name string) bool {
 		return slices.ContainsFunc(files, func(s slurm.Step) bool { return filepath.Base(s.File) == name })
 	}
-	if changed("epplan.lua") && !changed("job_submit.lua") && site.HasScript {
-		if err := slurm.TouchScript(script); err != nil {
-			t.message("warning", "slurmctld loads the new epplan.lua only after job_submit.lua has changed: "+err.Error())
+	if changed("epplan.lua") || changed("job_submit.lua") {
+		if err := slurm.TouchScript(script); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.message("warning", "slurmctld loads the new script only after job_submit.lua has changed: "+err.Error())
 		}
 	}
 	for i := range files {

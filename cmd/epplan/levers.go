@@ -52,7 +52,9 @@ func (t *terminal) levers(c *cli.Context) error {
 
 // undoLevers takes everything back.
 func (t *terminal) undoLevers(c *cli.Context) error {
-	done, err := ask(c, controllerFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.LeversUndone, error) { return epd.UndoLevers(ctx) })
+	done, err := ask(c, controllerFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.LeversUndone, error) {
+		return epd.UndoLevers(ctx)
+	})
 	switch {
 	case err != nil:
 		return err

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
+	"os"
+	"os/user"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +18,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/munge"
 )
 
 // Sockets in the order in which commands try them: one for everybody comes
@@ -29,7 +33,7 @@ var (
 // anySocketFlag is --socket of commands that look for an epd themselves.
 func anySocketFlag(sockets []string) cli.Flag {
 	return &cli.StringFlag{
-		Name: "socket", Usage: "`PATH` of epd's socket", EnvVars: []string{"EPPLAN_SOCKET"},
+		Name: "socket", Usage: "`PATH` of epd's socket, or HOST:PORT of a controller", EnvVars: []string{"EPPLAN_SOCKET"},
 		DefaultText: "the first that answers, " + sockets[0] + " before others",
 	}
 }
@@ -41,10 +45,7 @@ const askBound = 15 * time.Second
 func ask[T any](c *cli.Context, sockets []string, question func(context.Context, *epdapi.Client) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(c.Context, askBound)
 	defer cancel()
-	if path := c.String("socket"); path != "" {
-		sockets = []string{path}
-	}
-	answer, err := question(ctx, epdapi.New(sockets...))
+	answer, err := question(ctx, clientAt(c.String("socket"), sockets))
 	if errors.Is(err, epdapi.ErrUnreachable) {
 		hint := "is epd running? --socket names another socket"
 		if errors.Is(err, fs.ErrPermission) {
@@ -53,6 +54,24 @@ func ask[T any](c *cli.Context, sockets []string, question func(context.Context,
 		return answer, &hintedError{err: err, hint: hint}
 	}
 	return answer, err
+}
+
+// clientAt is a client of the epd at a socket; of a controller, by munge, at
+// HOST:PORT; of the first of several sockets where neither is named.
+func clientAt(where string, sockets []string) *epdapi.Client {
+	if where == "" {
+		return epdapi.New(sockets...)
+	}
+	if _, _, err := net.SplitHostPort(where); err != nil || strings.Contains(where, "/") {
+		return epdapi.New(where)
+	}
+	var trusted []uint32 // beside root
+	if u, err := user.Lookup("slurm"); err == nil {
+		if uid, err := strconv.ParseUint(u.Uid, 10, 32); err == nil {
+			trusted = append(trusted, uint32(uid))
+		}
+	}
+	return epdapi.NewRemote(where, munge.NewTransport(munge.New(os.Getenv("EPPLAN_MUNGE_SOCKET")), trusted...))
 }
 
 // printJSON prints a value as JSON in which no text can act on a terminal.

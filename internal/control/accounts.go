@@ -62,7 +62,7 @@ func (a *accounts) endingOf(ctx context.Context, ask Accounting, id slurm.JobID,
 	runs := a.byID[id]
 	for i := len(runs) - 1; i >= 0; i-- { // as accounting lists them: the oldest first
 		r := &runs[i]
-		if run.before(&knownJob{submitted: r.submitted, start: r.start, state: r.state}) {
+		if run.before(&knownJob{submitted: r.submitted, state: r.state, rare: &rare{start: r.start}}) {
 			continue
 		}
 		state := r.state.state()

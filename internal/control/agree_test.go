@@ -15,10 +15,10 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// onNode is a request of a job's run on another node.
-func onNode(id slurm.JobID, node string) *DecideRequest {
-	request := ask(id)
-	request.Node, request.RunID = node, fmt.Sprintf("run-%d-%s", id, node)
+// onNode is a request of job 100's run on a node.
+func onNode(node string) *DecideRequest {
+	request := ask(100)
+	request.Node, request.RunID = node, "run-100-"+node
 	return request
 }
 
@@ -63,13 +63,13 @@ func TestNodesOfOneRunAreDecidedAlikeWhateverHappensInBetween(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := taught(t)
 			r.spread(100)
-			first := r.decide(onNode(100, "n1"))
+			first := r.decide(onNode("n1"))
 			if !first.Apply {
 				t.Fatal(first.Reason)
 			}
 			version := r.models.get(r.key()).model.version
 			between(r)
-			second, third := onNode(100, "n2"), onNode(100, "n3")
+			second, third := onNode("n2"), onNode("n3")
 			third.GPUs = 3
 			d2, d3 := r.decide(second), r.decide(third)
 			same(t, "the second node", first, d2)
@@ -93,7 +93,7 @@ func TestNodesThatAskAtOnceAreDecidedAlike(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range nodes {
 		all.Go(func() {
-			answers[i], _ = r.Decide(context.Background(), onNode(100, fmt.Sprintf("n%d", i)))
+			answers[i], _ = r.Decide(context.Background(), onNode(fmt.Sprintf("n%d", i)))
 		})
 		if i == nodes/2 {
 			all.Go(func() { _ = r.Reload(func() (*Settings, error) { return settings(t, mode(config.Observe)), nil }) })
@@ -108,12 +108,12 @@ func TestNodesThatAskAtOnceAreDecidedAlike(t *testing.T) {
 func TestNodesOfOneRunAreDecidedAlikeOverARestart(t *testing.T) {
 	r := taught(t)
 	j := r.spread(100)
-	first := r.decide(onNode(100, "n1"))
+	first := r.decide(onNode("n1"))
 	r.flush()
 	again := rigAt(t, r.path, r.clock, mode(config.Observe), nil)
 	again.Observe([]slurm.Job{j})
-	same(t, "the second node", first, again.decide(onNode(100, "n2")))
-	other := onNode(100, "n3")
+	same(t, "the second node", first, again.decide(onNode("n2")))
+	other := onNode("n3")
 	other.Clocks = []ClockGroup{{Mem: 877, Core: []dvfsmodel.MHz{1380, 1200}}} // without the first node's clocks
 	if d := again.decide(other); d.Apply || d.Mode != config.Observe {
 		t.Errorf("a device with other clocks: %+v", d)
@@ -135,12 +135,12 @@ func TestOtherRunsAndOtherGPUsAreDecidedOnTheirOwn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := taught(t)
 			r.spread(100)
-			first := r.decide(onNode(100, "n1"))
+			first := r.decide(onNode("n1"))
 			if err := r.Reload(func() (*Settings, error) { return settings(t, mode(config.Advise)), nil }); err != nil {
 				t.Fatal(err)
 			}
 			tc.job(r)
-			request := onNode(100, "n2")
+			request := onNode("n2")
 			tc.request(request)
 			if d := r.decide(request); d.Mode != config.Advise || !first.Apply {
 				t.Errorf("%+v", d)
@@ -170,8 +170,8 @@ func TestALeadIsForgottenWithItsRun(t *testing.T) {
 	r := taught(t)
 	r.spread(100)
 	for _, node := range []string{"n1", "n2"} {
-		d := r.decide(onNode(100, node))
-		r.record(r.ran(d, onNode(100, node).RunID, memoryBound()), 0)
+		d := r.decide(onNode(node))
+		r.record(r.ran(d, onNode(node).RunID, memoryBound()), 0)
 	}
 	if n, leads := r.Status(context.Background()).Decided, len(r.leads); n != 0 || leads != 0 {
 		t.Errorf("%d decisions and %d leads are kept", n, leads)
@@ -213,8 +213,11 @@ func TestMeasurementsSeeEachDecisionAndWhatWasWrong(t *testing.T) {
 	r.clock.move(time.Hour)
 	r.decide(ask(3))
 	want := []Observed{
-		{Mode: config.Enforce, Arm: record.Excluded}, {Mode: config.Enforce, Arm: record.Excluded, Again: true}, {Fault: FaultRequest},
-		{Mode: config.Enforce, Arm: record.Excluded, Fault: FaultUnknown}, {Mode: config.Enforce, Arm: record.Excluded, Fault: FaultSlurm},
+		{Mode: config.Enforce, Arm: record.Excluded},
+		{Mode: config.Enforce, Arm: record.Excluded, Again: true},
+		{Fault: FaultRequest},
+		{Mode: config.Enforce, Arm: record.Excluded, Fault: FaultUnknown},
+		{Mode: config.Enforce, Arm: record.Excluded, Fault: FaultSlurm},
 	}
 	if len(seen) != len(want) {
 		t.Fatalf("%+v", seen)

@@ -77,12 +77,12 @@ func (l lap) before(k *knownJob) bool {
 		return false
 	}
 	later := l.began.Add(skew).Unix()
-	return k.submitted > later || k.state.state() != slurm.Pending && k.start > later ||
+	return k.submitted > later || k.state.state() != slurm.Pending && k.unusual().start > later ||
 		l.submitted > 0 && k.submitted > l.submitted && k.submitted >= l.began.Unix()
 }
 
 // errGone tells that nobody can say how a job ended.
-var errGone = errors.New("Slurm doesn't know the job any more")
+var errGone = errors.New("slurm doesn't know the job any more")
 
 // settle adds to an outcome how its job ended. The Epilog itself isn't told of
 // time limits and cancellations. Where nobody knows, what the Epilog knew
@@ -91,7 +91,7 @@ func (c *Controller) settle(ctx context.Context, o *record.Outcome, run lap) err
 	if o.Unmatched || !hasJob(o) || c.options.Resolve == nil && c.options.Account == nil {
 		return nil
 	}
-	end, err := c.endingOf(ctx, slurm.JobID(o.JobID), run, o.Ended)
+	end, err := c.endingOf(ctx, keyOf(o).job, run, o.Ended)
 	switch {
 	case err == nil:
 		o.ExitState, o.Restart = string(end.state), int(end.restarts)

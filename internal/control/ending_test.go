@@ -169,7 +169,9 @@ var endings = []struct {
 	},
 	{
 		name: "the id is another job's", want: "FAILED",
-		slurm: func(j *slurm.Job) { j.Submit, j.Start, j.Name = j.Start.Add(time.Hour), j.Start.Add(time.Hour), "other" },
+		slurm: func(j *slurm.Job) {
+			j.Submit, j.Start, j.Name = j.Start.Add(time.Hour), j.Start.Add(time.Hour), "other"
+		},
 	},
 	{
 		name: "an old answer", later: "FAILED",
@@ -283,8 +285,9 @@ func TestAJobThatSlurmForgotIsLookedUpInAccounting(t *testing.T) {
 
 func TestManyOutcomesOfForgottenJobsAskAccountingOnce(t *testing.T) {
 	r, s := newSlurmRig(t, true)
-	var all []*record.Outcome
-	for id := range slurm.JobID(20) {
+	const jobs = 20
+	all := make([]*record.Outcome, 0, jobs)
+	for id := range slurm.JobID(jobs) {
 		j, o := r.begin(s, id+1)
 		s.purge(id + 1)
 		s.rows = append(s.rows, slurm.Outcome{ID: id + 1, State: slurm.JobState{Base: slurm.Completed}, Submit: j.Submit, Start: j.Start, End: o.Ended})

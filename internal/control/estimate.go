@@ -113,16 +113,16 @@ func (c *Controller) estimate(job *knownJob, shared bool, only string) *epdapi.E
 		e.Known = e.Known || view.model != nil
 	}
 	if only != "" {
-		where = " on " + slurm.Printable(only, maxModel)
+		where = " of model " + slurm.Printable(only, maxModel)
 	}
 	switch {
 	case e.Known:
 	case len(e.Models) > 0:
 		e.Reason = e.Models[0].Reason
 	case job.scripted:
-		e.Reason = fmt.Sprintf("no run of this very script by this user with %d GPUs%s is known", e.GPUs, where)
+		e.Reason = "no run of this very script by this user on as many GPUs" + where + " is known"
 	default:
-		e.Reason = fmt.Sprintf("no run under this name by this user with %d GPUs%s is known", e.GPUs, where)
+		e.Reason = "no run under this name by this user on as many GPUs" + where + " is known"
 	}
 	return e
 }

@@ -6,10 +6,14 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
@@ -106,5 +110,117 @@ func TestAStoreThatHangsDoesNotHoldAPrologUp(t *testing.T) {
 func TestAControllerNeedsAStoreAndACluster(t *testing.T) {
 	if _, err := New(context.Background(), Options{}); err == nil {
 		t.Error("no error")
+	}
+}
+
+// broken is a store whose writes fail while an error is set.
+type broken struct {
+	Records
+	why atomic.Pointer[error]
+}
+
+func (b *broken) fail(err error) { b.why.Store(&err) }
+
+func (b *broken) err() error {
+	if why := b.why.Load(); why != nil {
+		return *why
+	}
+	return nil
+}
+
+func (b *broken) PutJob(ctx context.Context, j *record.Job) error {
+	if err := b.err(); err != nil {
+		return err
+	}
+	return b.Records.PutJob(ctx, j)
+}
+
+func (b *broken) PutDecision(ctx context.Context, d *record.Decision) (int64, error) {
+	if err := b.err(); err != nil {
+		return 0, err
+	}
+	return b.Records.PutDecision(ctx, d)
+}
+
+func (b *broken) PutOutcome(ctx context.Context, o *record.Outcome) (store.Receipt, error) {
+	if err := b.err(); err != nil {
+		return 0, err
+	}
+	return b.Records.PutOutcome(ctx, o)
+}
+
+// untilDefault starts jobs until one is left at default clocks, and returns it.
+func (r *rig) untilDefault(id slurm.JobID) Decision {
+	r.t.Helper()
+	for until := time.Now().Add(5 * time.Second); time.Now().Before(until); id++ {
+		r.job(id, nil)
+		if d := r.decide(ask(id)); !d.Apply {
+			return d
+		}
+	}
+	r.t.Fatal("clocks are still set after 5 s without records")
+	return Decision{}
+}
+
+// Whatever keeps records from being written: jobs run at default clocks at
+// once, outcomes stay with whoever sends them, and when it is over nothing is
+// missing that can be had.
+func TestWithoutRecordsDecisionsAreDefaultClocksAndOutcomesAreRefusedForNow(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err  error
+		lost bool // decisions of meanwhile
+	}{
+		"full disk": {store.ErrFull, false}, "locked": {store.ErrBusy, false}, "damaged": {store.ErrCorrupt, true}, "closed": {store.ErrClosed, true},
+	} {
+		t.Run(name, func(t *testing.T) { withoutRecords(t, tc.err, tc.lost) })
+	}
+}
+
+func withoutRecords(t *testing.T, why error, lost bool) {
+	t.Helper()
+	b := &broken{}
+	r := newRig(t, func(o *Options) {
+		b.Records = o.Store
+		o.Store, o.StoreWait = b, 10*time.Millisecond
+	})
+	for id := range slurm.JobID(4) {
+		r.run(id+1, memoryBound())
+	}
+	r.job(50, nil)
+	before := r.decide(ask(50))
+	r.flush()
+	b.fail(fmt.Errorf("store: %w", why))
+	d := r.untilDefault(100)
+	if !strings.Contains(d.Reason, why.Error()) || d.Arm != record.Excluded {
+		t.Errorf("%+v", d)
+	}
+	if s := r.Status(context.Background()); !strings.Contains(s.Trouble, why.Error()) {
+		t.Errorf("%+v", s)
+	}
+	c := r.serve(t)
+	o := r.ran(before, "run-50", memoryBound())
+	for range 3 {
+		if status := c.post("/v1/outcome", o, nil); status != http.StatusServiceUnavailable {
+			t.Errorf("an outcome that can't be stored: status %d", status)
+		}
+	}
+	b.why.Store(nil)
+	if status := c.post("/v1/outcome", o, nil); status != http.StatusOK {
+		t.Errorf("afterwards: status %d", status)
+	}
+	r.job(90, nil)
+	r.decide(ask(90))
+	r.flush()
+	r.job(91, nil)
+	if d := r.decide(ask(91)); !d.Apply || r.Status(context.Background()).Trouble != "" {
+		t.Errorf("afterwards: %+v", d)
+	}
+	all, err := r.store.OutcomesOfJob(context.Background(), "alpha", 50)
+	if err != nil || len(all) != 1 || all[0].DecisionID == 0 {
+		t.Errorf("%+v, %v", all, err)
+	}
+	stored, err := r.store.DecisionsOfJob(context.Background(), "alpha", int64(d.Job))
+	if err != nil || len(stored) == 0 != lost || (r.Status(context.Background()).Lost > 0) != lost {
+		t.Errorf("%d decisions of meanwhile stored, %v; %+v", len(stored), err, r.Status(context.Background()))
 	}
 }

@@ -15,6 +15,9 @@ const (
 	maxTokens  = 100_000
 	maxEnded   = 50_000
 	tokenTrust = 7 * 24 * time.Hour
+	// tokenSettled is the age from which on a submission is in the store, and
+	// kept by its job alone.
+	tokenSettled = time.Minute
 )
 
 // jobs are the jobs that are known, and submissions whose job id isn't.
@@ -29,10 +32,12 @@ type jobs struct {
 	ended map[slurm.JobID]held
 }
 
-// held is a job with the question that it answers.
+// held is a job with the question that it answers. What changes all the time
+// is kept beside it.
 type held struct {
-	job   *knownJob
-	asked int64
+	job      *knownJob
+	asked    int64
+	priority uint32
 }
 
 // submitted is what a token stands for.
@@ -88,20 +93,18 @@ func (j *jobs) token(token string) (submitted, bool) {
 
 // put keeps the answer to a question, and returns the latest that is known of
 // the job. Jobs beyond the bound aren't kept, and asked for each time.
-func (j *jobs) put(id slurm.JobID, job *knownJob, asked int64) *knownJob {
+func (j *jobs) put(id slurm.JobID, now held) *knownJob {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	old, known := j.byID[id]
 	switch {
-	case known && old.asked > asked:
+	case known && old.asked > now.asked:
 		return old.job
-	case known && *old.job == *job:
-		job = old.job // no garbage of what didn't change
 	case !known && len(j.byID) >= maxJobs:
-		return job
+		return now.job
 	}
-	j.byID[id] = held{job, asked}
-	return job
+	j.byID[id] = now
+	return now.job
 }
 
 // drop forgets a job, unless more is known of it since a question.
@@ -138,6 +141,19 @@ func (j *jobs) vanish(asked int64, ended map[slurm.JobID]held) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.ended = ended
+}
+
+// settleToken forgets a submission whose job is known: the job has what it
+// said. One that came just now may be of further jobs, and isn't in the store
+// yet.
+func (j *jobs) settleToken(token string, now time.Time) {
+	s, ok := j.token(token)
+	if !ok || now.Unix()-s.at < int64(tokenSettled/time.Second) {
+		return
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.tokens, token)
 }
 
 // putToken keeps a submission. When there are too many, old ones go: the store

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unique"
 
 	"github.com/epplan/epplan/slurm"
@@ -53,26 +54,43 @@ type knownJob struct {
 	gpus                uint32 // on all nodes; 0: not known
 	nodes               uint32
 	restarts            uint32
-	priority            uint32
 	nice                int32
-	arrayJob, hetJob    slurm.JobID
-	arrayTask           int32
-	hetOffset           uint32
 	submitted, deadline int64 // Unix seconds; 0: not known, none
-	start               int64 // as above; of a pending job when it is planned to start
 	limit               time.Duration
 	user, account       unique.Handle[string]
 	partition, comment  unique.Handle[string]
 	about               unique.Handle[about]
-	name, nodeList      plain
+	rare                *rare // nil: it has nothing of that
+	name                plain
 	token               string
+}
+
+// rare is what most jobs don't have, since most of many jobs wait.
+type rare struct {
+	nodeList         string
+	arrayTasks       string
+	arrayJob, hetJob slurm.JobID
+	arrayTask        int
+	hetOffset        int
+	start            int64 // Unix seconds; of a pending job when it is planned to start
+}
+
+// noArray is a job that is rare in nothing.
+var noArray = rare{arrayTask: -1}
+
+// unusual is what is rare about a job.
+func (k *knownJob) unusual() *rare {
+	if k.rare == nil {
+		return &noArray
+	}
+	return k.rare
 }
 
 // about is what many jobs have in common. Most of it is for those who ask for
 // the queue.
 type about struct {
-	qos, reason, features, prefer, gpuFreq, perNode, arrayTasks string
-	requested, allocated                                        string // TRES
+	qos, reason, features, prefer, gpuFreq, perNode string
+	requested, allocated                            string // TRES
 }
 
 // plain is a text that few jobs share.
@@ -116,41 +134,84 @@ func (k *knownJob) stateOf() slurm.JobState {
 	return s
 }
 
-// known is a job as it is kept. What a token stands for is taken from memory,
-// or from what was known of the job before, if anything was.
+// known is a job as it is kept: what was known of it before, if nothing has
+// changed. What a token stands for is taken from memory, or from what was known
+// of the job before.
 func (c *Controller) known(j *slurm.Job, before *knownJob) *knownJob {
 	token, _, _ := slurm.ParseToken(j.AdminComment)
-	k := &knownJob{
+	// Not on the heap: most jobs don't change, and garbage between what stays
+	// would cost more memory than that.
+	k := knownJob{
 		state: codeOf(j.State.Base), completing: j.State.Is(slurm.Completing) && j.State.Base != slurm.Completing,
 		ownFreq: j.GPUFreq != "", uid: j.UID, gpus: small(j.Allocated.GPUs()), nodes: small(j.NodeCount),
-		restarts: small(j.Restarts), priority: j.Priority, nice: int32(min(max(j.Nice, math.MinInt32), math.MaxInt32)),
-		arrayJob: j.ArrayJob, hetJob: j.HetJob, arrayTask: int32(min(max(j.ArrayTask, -1), math.MaxInt32)), //nolint:gosec // bounded
-		hetOffset: small(j.HetOffset), submitted: unix(j.Submit), deadline: unix(j.Deadline), start: unix(j.Start),
+		restarts: small(j.Restarts), nice: int32(min(max(j.Nice, math.MinInt32), math.MaxInt32)),
+		submitted: unix(j.Submit), deadline: unix(j.Deadline),
 		limit: limitOf(j.TimeLimit), user: kept(j.User), account: kept(j.Account), partition: kept(j.Partition),
-		comment: keptComment(j.Comment), name: plain(strings.Clone(cut(j.Name))), nodeList: plain(strings.Clone(j.NodeList)),
-		token: strings.Clone(token),
+		comment: keptComment(j.Comment), name: plain(cut(j.Name)), token: token,
 		about: unique.Make(about{
 			qos: j.QOS, reason: j.Reason, features: j.Features, prefer: j.Prefer, gpuFreq: j.GPUFreq, perNode: j.TRESPerNode,
-			arrayTasks: j.ArrayTasks, requested: tresText(j.Requested), allocated: tresText(j.Allocated),
+			requested: tresText(j.Requested), allocated: tresText(j.Allocated),
 		}),
 	}
 	if k.gpus == 0 { // it didn't start yet, or Slurm doesn't count GPUs
 		k.gpus = small(j.GPUCount())
 	}
+	c.place(&k, j, before)
+	r := rare{j.NodeList, j.ArrayTasks, j.ArrayJob, j.HetJob, j.ArrayTask, j.HetOffset, unix(j.Start)}
+	if before != nil && before.is(&k, r) {
+		return before
+	}
+	return k.own(r, before)
+}
+
+// place says of which workload a job is.
+func (c *Controller) place(k *knownJob, j *slurm.Job, before *knownJob) {
+	if k.token != "" {
+		if s, ok := c.jobs.token(k.token); ok {
+			k.source, k.scripted, k.ownFreq = s.source, true, k.ownFreq || s.ownFreq
+			return
+		}
+		if before != nil && before.scripted && before.token == k.token && before.uid == k.uid {
+			k.source, k.scripted, k.ownFreq = before.source, true, k.ownFreq || before.ownFreq
+			return
+		}
+	}
 	k.source = sourceOf(j.UID, "", j.Name)
-	if token == "" {
-		return k
+}
+
+// is tells whether a job is as it is to be kept.
+func (k *knownJob) is(now *knownJob, r rare) bool {
+	a := *k
+	a.rare = now.rare
+	return a == *now && *k.unusual() == r
+}
+
+// own is a copy that keeps nothing else alive, and shares its texts with what
+// was known of the job before.
+func (k *knownJob) own(r rare, before *knownJob) *knownJob {
+	if before == nil {
+		before = &knownJob{}
 	}
-	if s, ok := c.jobs.token(token); ok {
-		k.source, k.scripted, k.ownFreq = s.source, true, k.ownFreq || s.ownFreq
-	} else if before != nil && before.scripted && before.token == token && before.uid == j.UID {
-		k.source, k.scripted, k.ownFreq = before.source, true, k.ownFreq || before.ownFreq
+	mine := *k
+	mine.name, mine.token = ours(k.name, before.name), ours(k.token, before.token)
+	if r != noArray {
+		r.nodeList, r.arrayTasks = ours(r.nodeList, before.unusual().nodeList), ours(r.arrayTasks, before.unusual().arrayTasks)
+		uncommon := r
+		mine.rare = &uncommon
 	}
-	return k
+	return &mine
+}
+
+// ours is a text that is kept already, or a copy.
+func ours[T ~string](text, kept T) T {
+	if text == kept {
+		return kept
+	}
+	return T(strings.Clone(string(text)))
 }
 
 // small is a count that can't be below 0.
-func small(n int) uint32 { return uint32(min(max(0, n), math.MaxInt32)) } //nolint:gosec // bounded
+func small(n int) uint32 { return uint32(min(max(0, n), math.MaxInt32)) }
 
 func unix(t time.Time) int64 {
 	if t.IsZero() {
@@ -171,14 +232,19 @@ func cut(text string) string { return text[:min(len(text), maxKept)] }
 
 func kept(text string) unique.Handle[string] { return unique.Make(cut(text)) }
 
-// keptComment keeps a comment that may hold wishes.
+// keptComment keeps the words of a comment that may be wishes.
 func keptComment(text string) unique.Handle[string] {
 	text = text[:min(len(text), slurm.MaxText)]
-	if !strings.Contains(text, "epplan:") {
-		text = ""
+	if !strings.Contains(text, wishPrefix) {
+		return unique.Make("")
 	}
-	return unique.Make(text)
+	words := strings.FieldsFunc(text, func(r rune) bool { return r == ';' || unicode.IsSpace(r) })
+	words = slices.DeleteFunc(words, func(w string) bool { return !strings.HasPrefix(w, wishPrefix) })
+	return unique.Make(strings.Join(words, " "))
 }
+
+// wishPrefix begins a wish of a user.
+const wishPrefix = "epplan:"
 
 func limitOf(l slurm.Limit) time.Duration {
 	switch {
@@ -192,13 +258,10 @@ func limitOf(l slurm.Limit) time.Duration {
 
 // slurmLimit is the reverse of limitOf.
 func slurmLimit(d time.Duration) slurm.Limit {
-	switch d {
-	case limitUnknown:
-		return slurm.Limit{}
-	case limitUnlimited:
+	if d == limitUnlimited {
 		return slurm.Limit{Set: true, Unlimited: true}
 	}
-	return slurm.Limit{Set: true, Duration: d}
+	return slurm.Limit{Set: d != limitUnknown, Duration: d}
 }
 
 // tresText is a count of resources as a text that is the same for the same

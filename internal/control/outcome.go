@@ -48,7 +48,7 @@ func (c *Controller) attribute(ctx context.Context, o *record.Outcome) (lap, err
 		return lap{began: o.Started}, nil
 	}
 	c.mu.Lock()
-	d := c.decided[decisionKey{slurm.JobID(o.JobID), o.Node}]
+	d := c.decided[keyOf(o)]
 	c.mu.Unlock()
 	if d != nil && d.sameRun(o.RunID) {
 		select {
@@ -79,6 +79,11 @@ func (c *Controller) attribute(ctx context.Context, o *record.Outcome) (lap, err
 // hasJob tells whether an outcome names a job that there can be.
 func hasJob(o *record.Outcome) bool { return o.JobID > 0 && o.JobID <= maxJob }
 
+// keyOf is the key of the decision for an outcome that has a job.
+func keyOf(o *record.Outcome) decisionKey {
+	return decisionKey{slurm.JobID(o.JobID), o.Node} //nolint:gosec // hasJob says so
+}
+
 const maxJob = 1<<31 - 1
 
 // release forgets the decision of a run that ended.
@@ -86,7 +91,7 @@ func (c *Controller) release(o *record.Outcome) {
 	if !hasJob(o) {
 		return
 	}
-	key := decisionKey{slurm.JobID(o.JobID), o.Node}
+	key := keyOf(o)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if d := c.decided[key]; d != nil && d.sameRun(o.RunID) {

@@ -132,7 +132,7 @@ func (k *knownJob) runs(run lap) bool {
 
 // limitNow is how long a run may last from its begin.
 func (c *Controller) limitNow(job *knownJob, began time.Time) record.Number {
-	start := timeOf(job.start)
+	start := timeOf(job.unusual().start)
 	if began.IsZero() {
 		began = start
 	}

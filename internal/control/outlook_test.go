@@ -14,9 +14,10 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-func (r *rig) outlook(id slurm.JobID) Outlook {
+// outlook is that of the job that [running] starts.
+func (r *rig) outlook() Outlook {
 	r.t.Helper()
-	o, err := r.Outlook(context.Background(), OutlookRequest{Job: id, Node: "n1", RunID: ask(id).RunID})
+	o, err := r.Outlook(context.Background(), OutlookRequest{Job: 100, Node: "n1", RunID: ask(100).RunID})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -51,24 +52,24 @@ func near(t *testing.T, what string, got record.Number, want float64) {
 
 func TestALimitThatAnAdministratorShortenedIsSeen(t *testing.T) {
 	r, s, d := running(t)
-	first := r.outlook(100)
+	first := r.outlook()
 	if first.Life != Alive {
 		t.Errorf("%+v", first)
 	}
 	near(t, "the limit", first.LimitS, 3600)
 	near(t, "the upper time", first.UpperS, d.Upper.Or(0))
 	s.change(100, func(j *slurm.Job) { j.TimeLimit.Duration = 10 * time.Minute })
-	near(t, "what was asked less than a minute ago", r.outlook(100).LimitS, 3600)
+	near(t, "what was asked less than a minute ago", r.outlook().LimitS, 3600)
 	if err := r.syncJobs(context.Background(), s); err != nil {
 		t.Fatal(err)
 	}
-	near(t, "the shortened limit", r.outlook(100).LimitS, 600)
+	near(t, "the shortened limit", r.outlook().LimitS, 600)
 	s.change(100, func(j *slurm.Job) { j.TimeLimit.Duration = 20 * time.Minute })
 	r.clock.move(2 * time.Minute) // no sync: Slurm is asked
-	near(t, "the limit that is asked for", r.outlook(100).LimitS, 1200)
+	near(t, "the limit that is asked for", r.outlook().LimitS, 1200)
 	s.change(100, func(j *slurm.Job) { j.TimeLimit = slurm.Limit{Set: true, Unlimited: true} })
 	r.clock.move(2 * time.Minute)
-	if o := r.outlook(100); o.Life != Alive || o.LimitS != (record.Number{}) {
+	if o := r.outlook(); o.Life != Alive || o.LimitS != (record.Number{}) {
 		t.Errorf("without a limit: %+v", o)
 	}
 }
@@ -97,7 +98,7 @@ func TestADeadlineShortensTheLimitFromTheRunsBegin(t *testing.T) {
 			if want < 3000 && want > 0 {
 				want -= margin
 			}
-			near(t, "the limit", r.outlook(100).LimitS, want)
+			near(t, "the limit", r.outlook().LimitS, want)
 		})
 	}
 }
@@ -134,7 +135,7 @@ func TestARunIsGoneWhenItsJobEndedOrWasQueuedAnew(t *testing.T) {
 			r, s, d := running(t)
 			r.clock.move(10 * time.Minute)
 			tc.change(r, s)
-			o := r.outlook(100)
+			o := r.outlook()
 			if o.Life != tc.want {
 				t.Errorf("%s, want %s", o.Life, tc.want)
 			}
@@ -153,34 +154,34 @@ func TestARunThatJustBeganIsNotGoneBecauseOfAnOldAnswer(t *testing.T) {
 	s.change(100, func(j *slurm.Job) { j.State.Base, j.Start = slurm.Pending, time.Time{} })
 	r.Observe([]slurm.Job{s.jobs[100]})
 	r.clock.move(5 * time.Second)
-	if o := r.outlook(100); o.Life != Unknown {
+	if o := r.outlook(); o.Life != Unknown {
 		t.Errorf("%+v", o)
 	}
 }
 
 func TestAnOutlookGoesByTheModelInUseNow(t *testing.T) {
 	r, s, _ := running(t)
-	before := r.outlook(100).UpperS.Or(0)
+	before := r.outlook().UpperS.Or(0)
 	s.set(r.job(50, func(j *slurm.Job) { j.State.Base = slurm.Completed }))
 	r.record(r.ran(r.decide(ask(50)), ask(50).RunID, memoryBound().Scale(1.08)), 0)
-	after := r.outlook(100).UpperS.Or(0)
+	after := r.outlook().UpperS.Or(0)
 	if !(after > before*1.001) {
 		t.Errorf("upper time %v s before, %v s after a longer run", before, after)
 	}
 	if err := r.UseModel(context.Background(), r.key(), 0, ""); err != nil {
 		t.Fatal(err)
 	}
-	if o := r.outlook(100); o.UpperS != (record.Number{}) {
+	if o := r.outlook(); o.UpperS != (record.Number{}) {
 		t.Errorf("without a model: %+v", o)
 	}
 }
 
 func TestAnOutlookIsTheSameAfterARestart(t *testing.T) {
 	r, s, _ := running(t)
-	before := r.outlook(100)
+	before := r.outlook()
 	r.flush()
 	again := rigAt(t, r.path, r.clock, enforceAll, func(o *Options) { o.Resolve = s.resolve })
-	if after := again.outlook(100); after != before {
+	if after := again.outlook(); after != before {
 		t.Errorf("%+v, before the restart %+v", after, before)
 	}
 	c := again.serve(t)

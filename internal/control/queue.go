@@ -93,7 +93,7 @@ func queuedJob(s *Settings, j *slurm.Job, gpuModels []string, now time.Time) *ep
 	wishes := slurm.ParseWishes(j.Comment, asked)
 	out := &epdapi.QueuedJob{
 		ID: int64(j.ID), Name: slurm.Lenient(j.Name), User: slurm.Lenient(j.User), Partition: slurm.Lenient(j.Partition),
-		State: string(j.State.Base), Held: j.Held(), Priority: j.Priority, Tasks: tasksOf(j), Nodes: j.NodeCount,
+		State: string(j.State.Base), Held: waits(j.Reason), Tasks: tasksOf(j), Nodes: j.NodeCount,
 		GPUModel: wantedModel(s, j, gpuModels), DeadlineS: deadlineFrom(now, j.Deadline, wishes.Deadline),
 		HandsOff: wishes.Off || wishes.Fixed() || j.GPUFreq != "",
 	}
@@ -104,6 +104,12 @@ func queuedJob(s *Settings, j *slurm.Job, gpuModels []string, now time.Time) *ep
 		}
 	}
 	return out
+}
+
+// waits tells by its reason that a pending job can't start whatever is free:
+// it is held, or not due yet.
+func waits(reason string) bool {
+	return strings.HasPrefix(reason, "JobHeld") || reason == "BeginTime" || strings.HasPrefix(reason, "Dependency")
 }
 
 // tasksOf is how many tasks of an array a record stands for.

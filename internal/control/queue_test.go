@@ -83,7 +83,7 @@ func TestTheQueueHasJobsModelsAndNodes(t *testing.T) {
 			pending(14, func(j *slurm.Job) { j.TRESPerNode = "" }),
 			pending(15, func(j *slurm.Job) { j.TRESPerNode = "gres/shard:1" }),
 			pending(16, func(j *slurm.Job) { j.ArrayTasks, j.ArrayJob = "2-5%2", 16 }),
-			pending(17, func(j *slurm.Job) { j.Priority = 0 }),
+			pending(17, func(j *slurm.Job) { j.Priority, j.Reason = 0, "JobHeldUser" }),
 			pending(18, func(j *slurm.Job) {
 				j.State.Base, j.Start, j.Allocated = slurm.Running, now.Add(-20*time.Minute), slurm.TRES{"gres/gpu": 4}
 			}),
@@ -108,7 +108,7 @@ func TestTheQueueHasJobsModelsAndNodes(t *testing.T) {
 	if d, ok := byID[13].DeadlineS.Get(); !ok || d < 7199 || d > 7200 || byID[13].GPUModel != "V100" {
 		t.Errorf("deadline: %+v", byID[13])
 	}
-	if !byID[15].Shared || byID[16].Tasks != 4 || !byID[17].Held || byID[18].GPUs != 4 || math.Abs(byID[18].EndsS.Or(0)-2400) > 1 {
+	if !byID[15].Shared || byID[16].Tasks != 4 || !byID[17].Held || byID[10].Held || byID[18].GPUs != 4 || math.Abs(byID[18].EndsS.Or(0)-2400) > 1 {
 		t.Errorf("%+v", q.Jobs)
 	}
 	want := []epdapi.QueueNode{{GPUModel: "V100", GPUs: 4, Count: 2}, {GPUModel: "V100", GPUs: 8, Count: 1}, {GPUModel: "mystery", GPUs: 2, Count: 1}}
@@ -116,7 +116,7 @@ func TestTheQueueHasJobsModelsAndNodes(t *testing.T) {
 		t.Errorf("nodes %+v, want %+v", q.Nodes, want)
 	}
 	r.sameModel(q.Models, byID[10].Workload)
-	if own := r.queue(&ada); len(own.Jobs) != 7 || strings.Contains(string(must(ownText(own))), "bobs") {
+	if own := r.queue(&ada); len(own.Jobs) != 7 || strings.Contains(namesOf(own), "bobs") {
 		t.Errorf("ada sees %+v", own.Jobs)
 	}
 	if none := r.queue(&Caller{UID: 5}); len(none.Jobs) != 0 || none.Models != "" || len(none.Nodes) != 3 {
@@ -124,12 +124,12 @@ func TestTheQueueHasJobsModelsAndNodes(t *testing.T) {
 	}
 }
 
-func ownText(q *epdapi.Queue) ([]byte, error) {
+func namesOf(q *epdapi.Queue) string {
 	var b strings.Builder
-	for _, j := range q.Jobs {
-		b.WriteString(j.Name)
+	for i := range q.Jobs {
+		b.WriteString(q.Jobs[i].Name)
 	}
-	return []byte(b.String()), nil
+	return b.String()
 }
 
 // sameModel wants that the models file predicts what the controller does.

@@ -100,7 +100,7 @@ func (c *Controller) observe(j *slurm.Job, asked int64) *knownJob {
 		c.jobs.drop(j.ID, asked)
 		return job
 	}
-	return c.jobs.put(j.ID, job, asked)
+	return c.jobs.put(j.ID, held{job, asked, j.Priority})
 }
 
 // find is what is known of a job: from Slurm lately, else from Slurm now, else

@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"gonum.org/v1/gonum/stat/distuv"
+	"gonum.org/v1/gonum/mathext"
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store/record"
@@ -104,11 +104,19 @@ func (t *tally) saving() epdapi.Saving {
 	half := 0.0
 	if t.variance > 0 {
 		freedom := t.weight * t.weight / t.spread
-		half = distuv.StudentsT{Sigma: 1, Nu: freedom}.Quantile(0.975) * math.Sqrt(t.variance)
+		half = studentsT(freedom) * math.Sqrt(t.variance)
 	}
 	s.LowJ, s.HighJ = t.saved-half, t.saved+half
 	s.Needed = t.needed(half)
 	return s
+}
+
+// studentsT is the quantile of Student's distribution between whose negative
+// and itself are 95 %.
+func studentsT(freedom float64) float64 {
+	const outside = 0.05
+	x := mathext.InvRegIncBeta(freedom/2, 0.5, outside)
+	return math.Sqrt(freedom * (1 - x) / x)
 }
 
 // needed is how many more held-out runs it takes until half the interval is

@@ -91,6 +91,14 @@ func TestTheIntervalOfSavingsHoldsTheTruth(t *testing.T) {
 	}
 }
 
+func TestTheQuantilesAreThoseOfTheTables(t *testing.T) {
+	for freedom, want := range map[float64]float64{1: 12.706, 2: 4.303, 5: 2.571, 30: 2.042, 1e6: 1.960} {
+		if got := studentsT(freedom); math.Abs(got-want) > 0.0006 {
+			t.Errorf("%v degrees of freedom: %v, want %v", freedom, got, want)
+		}
+	}
+}
+
 // meanOf is the mean of energies drawn from a normal distribution.
 func meanOf(random *rand.Rand, n int, mean float64) *record.EnergyMean {
 	sum, squares := 0.0, 0.0

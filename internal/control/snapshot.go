@@ -12,7 +12,7 @@ import (
 // Snapshot is what is known of the cluster.
 type Snapshot struct {
 	At      time.Time   // when Slurm was asked for the jobs; zero: it never answered
-	Jobs    []slurm.Job // pending and running ones, by id; without exit codes and devices
+	Jobs    []slurm.Job // pending and running ones, by id; without exit codes and devices, and of comments only the wishes
 	NodesAt time.Time   // as At
 	Nodes   []slurm.Node
 }
@@ -36,6 +36,7 @@ func (c *Controller) Queued() iter.Seq[*slurm.Job] {
 	return func(yield func(*slurm.Job) bool) {
 		for _, j := range c.jobs.all() {
 			job := j.job.slurmJob(j.id)
+			job.Priority = j.priority
 			if !yield(&job) {
 				return
 			}
@@ -45,8 +46,8 @@ func (c *Controller) Queued() iter.Seq[*slurm.Job] {
 
 // named is a job with its id.
 type named struct {
-	id  slurm.JobID
-	job *knownJob
+	id slurm.JobID
+	held
 }
 
 // all are the jobs that are known, by id.
@@ -54,7 +55,7 @@ func (j *jobs) all() []named {
 	j.mu.RLock()
 	list := make([]named, 0, len(j.byID))
 	for id, h := range j.byID {
-		list = append(list, named{id, h.job})
+		list = append(list, named{id, h})
 	}
 	j.mu.RUnlock()
 	slices.SortFunc(list, func(a, b named) int { return cmp.Compare(a.id, b.id) })
@@ -63,13 +64,13 @@ func (j *jobs) all() []named {
 
 // slurmJob is a job that is known as Slurm would have it.
 func (k *knownJob) slurmJob(id slurm.JobID) slurm.Job {
-	a := k.about.Value()
+	a, u := k.about.Value(), k.unusual()
 	j := slurm.Job{
-		ID: id, ArrayJob: k.arrayJob, ArrayTask: int(k.arrayTask), ArrayTasks: a.arrayTasks, HetJob: k.hetJob, HetOffset: int(k.hetOffset),
+		ID: id, ArrayJob: u.arrayJob, ArrayTask: u.arrayTask, ArrayTasks: u.arrayTasks, HetJob: u.hetJob, HetOffset: u.hetOffset,
 		Name: k.name.Value(), Comment: k.comment.Value(), User: k.user.Value(), UID: k.uid, Account: k.account.Value(),
-		Partition: k.partition.Value(), QOS: a.qos, State: k.stateOf(), Reason: a.reason, Priority: k.priority, Nice: int64(k.nice),
-		TimeLimit: slurmLimit(k.limit), Submit: timeOf(k.submitted), Start: timeOf(k.start), Deadline: timeOf(k.deadline),
-		Restarts: int(k.restarts), NodeList: k.nodeList.Value(), NodeCount: int(k.nodes), Features: a.features, Prefer: a.prefer,
+		Partition: k.partition.Value(), QOS: a.qos, State: k.stateOf(), Reason: a.reason, Nice: int64(k.nice),
+		TimeLimit: slurmLimit(k.limit), Submit: timeOf(k.submitted), Start: timeOf(u.start), Deadline: timeOf(k.deadline),
+		Restarts: int(k.restarts), NodeList: u.nodeList, NodeCount: int(k.nodes), Features: a.features, Prefer: a.prefer,
 		GPUFreq: a.gpuFreq, TRESPerNode: a.perNode, Requested: tresOf(a.requested), Allocated: tresOf(a.allocated),
 	}
 	if k.token != "" {

@@ -133,25 +133,34 @@ func (s *syncing) status() epdapi.SyncStatus {
 // syncJobs asks for all jobs. Those that Slurm doesn't name any more are
 // forgotten, unless they were asked for later than all.
 func (c *Controller) syncJobs(ctx context.Context, source Source) error {
+	n, err := c.takeJobs(ctx, source)
+	if n >= manyJobs {
+		debug.FreeOSMemory() // the list is garbage by now
+	}
+	return err
+}
+
+// takeJobs asks for all jobs and returns how many there are.
+func (c *Controller) takeJobs(ctx context.Context, source Source) (int, error) {
 	asked := c.question()
 	answer, err := source.Jobs(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	ended := make(map[slurm.JobID]held)
+	now := c.options.Clock()
 	for i := range answer.List {
 		j := &answer.List[i]
 		job := c.observe(j, asked)
+		if job.scripted {
+			c.jobs.settleToken(job.token, now)
+		}
 		if j.State.Ended() && len(ended) < maxEnded {
-			ended[j.ID] = held{job, asked}
+			ended[j.ID] = held{job, asked, 0}
 		}
 	}
 	c.jobs.vanish(asked, ended)
-	if n := len(answer.List); n >= manyJobs {
-		answer = slurm.Jobs{} // the list is garbage from here on
-		debug.FreeOSMemory()
-	}
-	return nil
+	return len(answer.List), nil
 }
 
 func (c *Controller) syncNodes(ctx context.Context, source Source) error {

@@ -67,9 +67,9 @@ type squeue struct {
 
 func (s *squeue) Jobs(ctx context.Context) (slurm.Jobs, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.asked = append(s.asked, time.Now())
-	list := slices.Clone(s.list)
+	list, err := slices.Clone(s.list), s.err
+	s.mu.Unlock() // what waits for a lock stops the bubble's time
 	if s.during != nil {
 		s.during()
 	}
@@ -78,7 +78,7 @@ func (s *squeue) Jobs(ctx context.Context) (slurm.Jobs, error) {
 	case <-ctx.Done():
 		return slurm.Jobs{}, ctx.Err()
 	}
-	return slurm.Jobs{List: list}, s.err
+	return slurm.Jobs{List: list}, err
 }
 
 func (s *squeue) Nodes(context.Context) ([]slurm.Node, error) {
@@ -87,6 +87,9 @@ func (s *squeue) Nodes(context.Context) ([]slurm.Node, error) {
 	s.nodes++
 	return []slurm.Node{{Name: "n1"}, {Name: "n2"}}, s.err
 }
+
+// pass lets a bubble's time pass.
+func pass(d time.Duration) { <-time.After(d) }
 
 // pauses are those between questions for jobs.
 func (s *squeue) pauses() []time.Duration {
@@ -115,6 +118,7 @@ func bubble(t *testing.T, s *squeue, every, lasts time.Duration, look func(*test
 func TestASyncAsksForJobsEveryTenSecondsAndForNodesEveryMinute(t *testing.T) {
 	s := &squeue{list: []slurm.Job{{ID: 1, State: slurm.JobState{Base: slurm.Pending}}}}
 	bubble(t, s, 0, 95*time.Second, func(t *testing.T, c *Controller) {
+		t.Helper()
 		if len(s.asked) != 10 || s.nodes != 2 || slices.Max(s.pauses()) != 10*time.Second {
 			t.Errorf("asked %d times for jobs, %d times for nodes, %v apart", len(s.asked), s.nodes, s.pauses())
 		}
@@ -132,11 +136,11 @@ func TestASlurmThatFailsIsAskedLessOftenAndShownAsTrouble(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var syncing sync.WaitGroup
 		syncing.Go(func() { c.Sync(ctx, s, 10*time.Second) })
-		time.Sleep(time.Second)
+		pass(time.Second)
 		s.mu.Lock()
 		s.err = slurm.ErrUnreachable
 		s.mu.Unlock()
-		time.Sleep(5 * time.Minute)
+		pass(5 * time.Minute)
 		status := c.Status(ctx)
 		if status.Queue.Failures < 3 || status.Queue.Trouble == "" || status.Nodes.Failures == 0 || status.Jobs != 1 || time.Since(status.Queue.At) < 5*time.Minute {
 			t.Errorf("while Slurm is away: %+v", status)
@@ -148,7 +152,7 @@ func TestASlurmThatFailsIsAskedLessOftenAndShownAsTrouble(t *testing.T) {
 		s.mu.Lock()
 		s.err = nil
 		s.mu.Unlock()
-		time.Sleep(75 * time.Second)
+		pass(75 * time.Second)
 		if status := c.Status(ctx); status.Queue.Failures != 0 || status.Queue.Trouble != "" || time.Since(status.Queue.At) > 15*time.Second {
 			t.Errorf("after it is back: %+v", status)
 		}
@@ -163,12 +167,14 @@ func TestASlurmThatFailsIsAskedLessOftenAndShownAsTrouble(t *testing.T) {
 func TestASlurmThatIsSlowIsLeftAloneForLonger(t *testing.T) {
 	s := &squeue{took: 4 * time.Second}
 	bubble(t, s, 10*time.Second, 3*time.Minute, func(t *testing.T, _ *Controller) {
+		t.Helper()
 		if got := s.pauses()[0]; got != 40*time.Second {
 			t.Errorf("asked again after %s", got)
 		}
 	})
 	hung := &squeue{took: time.Hour}
 	bubble(t, hung, 10*time.Second, 90*time.Second, func(t *testing.T, c *Controller) {
+		t.Helper()
 		if status := c.Status(t.Context()); status.Queue.Failures != 1 || status.Queue.Trouble == "" {
 			t.Errorf("%+v", status)
 		}
@@ -181,12 +187,14 @@ func TestAJobThatVanishedFromTheQueueIsForgotten(t *testing.T) {
 	}
 	s := &squeue{list: []slurm.Job{job(1, slurm.Running), job(2, slurm.Pending), job(3, slurm.Running), job(4, slurm.Completed)}}
 	bubble(t, s, 0, 5*time.Second, func(t *testing.T, c *Controller) {
+		t.Helper()
 		s.list = []slurm.Job{job(2, slurm.Running), job(3, slurm.Failed), job(5, slurm.Pending)}
 		if err := c.syncJobs(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
-		var ids []slurm.JobID
-		for _, j := range c.Snapshot().Jobs {
+		queued := c.Snapshot().Jobs
+		ids := make([]slurm.JobID, 0, len(queued))
+		for _, j := range queued {
 			ids = append(ids, j.ID)
 		}
 		if !slices.Equal(ids, []slurm.JobID{2, 5}) || c.jobs.over(3).job == nil || c.jobs.over(4).job != nil {
@@ -271,19 +279,19 @@ func TestOldRecordsAreRemovedDailyAndNeverWhileClosing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		c, m := bare(t, nil)
-		time.Sleep(9 * time.Minute)
+		pass(9 * time.Minute)
 		if len(m.pruned) != 0 {
 			t.Error("old records are removed right at the start")
 		}
-		time.Sleep(2*24*time.Hour + 2*time.Minute)
+		pass(2*24*time.Hour + 2*time.Minute)
 		synctest.Wait()
 		if len(m.pruned) != 3 || !m.pruned[0].Equal(began.Add(10*time.Minute).AddDate(0, 0, -c.Settings().KeepDays)) || c.Settings().KeepDays != 400 {
 			t.Errorf("removed up to %v", m.pruned)
 		}
 		m.err = store.ErrBusy
-		time.Sleep(24*time.Hour + time.Minute)
+		pass(24*time.Hour + time.Minute)
 		before := len(m.pruned)
-		time.Sleep(5 * time.Hour)
+		pass(5 * time.Hour)
 		if n := len(m.pruned) - before; n != 5 {
 			t.Errorf("tried %d times in 5 hours after a failure", n)
 		}
@@ -293,14 +301,14 @@ func TestOldRecordsAreRemovedDailyAndNeverWhileClosing(t *testing.T) {
 			t.Fatal(err)
 		}
 		before = len(m.pruned)
-		time.Sleep(10 * 24 * time.Hour)
+		pass(10 * 24 * time.Hour)
 		if len(m.pruned) != before {
 			t.Error("records that are kept for ever are removed")
 		}
 		if err := c.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-		time.Sleep(10 * 24 * time.Hour)
+		pass(10 * 24 * time.Hour)
 		if len(m.pruned) != before {
 			t.Error("records are removed after the end")
 		}
@@ -318,7 +326,7 @@ func TestDecisionsWhoseOutcomeNeverComesAreForgottenAfterADay(t *testing.T) {
 		decide(1)
 		decide(2)
 		c.Observe([]slurm.Job{{ID: 2, State: slurm.JobState{Base: slurm.Running}}})
-		time.Sleep(25 * time.Hour)
+		pass(25 * time.Hour)
 		decide(3)
 		c.tidy()
 		if n := c.Status(t.Context()).Decided; n != 2 || c.decided[decisionKey{1, "n1"}] != nil || len(c.leads) != 2 {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
@@ -38,7 +39,8 @@ func (e *RefusedError) Error() string {
 
 // Client asks an epd.
 type Client struct {
-	sockets []string
+	sockets []string // or the host alone
+	host    string
 	http    http.Client
 }
 
@@ -57,13 +59,23 @@ func New(sockets ...string) *Client {
 		}
 		return nil, failed
 	}
-	return &Client{sockets: sockets, http: http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
+	transport := &http.Transport{DialContext: dial, DisableKeepAlives: true}
+	return &Client{sockets: sockets, host: "epd", http: http.Client{Transport: transport}}
+}
+
+// NewRemote is a client of the controller at HOST:PORT, by a transport that
+// proves who asks and who answers.
+func NewRemote(host string, transport http.RoundTripper) *Client {
+	return &Client{sockets: []string{host}, host: host, http: http.Client{Transport: transport}}
 }
 
 // unreachable names the sockets that were tried.
 func (c *Client) unreachable(err error) error {
-	if len(c.sockets) > 1 {
-		return fmt.Errorf("%w at any of %s", ErrUnreachable, strings.Join(c.sockets, ", "))
+	switch all := strings.Join(c.sockets, ", "); {
+	case len(c.sockets) > 1 && errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w at any of %s: %w", ErrUnreachable, all, fs.ErrPermission)
+	case len(c.sockets) > 1:
+		return fmt.Errorf("%w at any of %s", ErrUnreachable, all)
 	}
 	return fmt.Errorf("%w at %s: %w", ErrUnreachable, strings.Join(c.sockets, ""), err)
 }
@@ -162,7 +174,7 @@ func (c *Client) call(ctx context.Context, method, path string, message, answer 
 		}
 		body = bytes.NewReader(data)
 	}
-	request, err := http.NewRequestWithContext(ctx, method, "http://epd"+path, body)
+	request, err := http.NewRequestWithContext(ctx, method, "http://"+c.host+path, body)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}

@@ -27,8 +27,7 @@ type QueuedJob struct {
 	User      string        `json:"user"`
 	Partition string        `json:"partition"`
 	State     string        `json:"state"`
-	Held      bool          `json:"held"`
-	Priority  uint32        `json:"priority"`
+	Held      bool          `json:"held"`  // or not due yet
 	Tasks     int           `json:"tasks"` // of an array, that are this record; else 1
 	Nodes     int           `json:"nodes"`
 	GPUs      int           `json:"gpus"`

@@ -28,7 +28,7 @@ func Salvage(path string, now time.Time) (moved string, err error) {
 	}
 	for _, ending := range sidecars {
 		err := os.Rename(path+ending, moved+ending)
-		if err != nil && !(ending != "" && errors.Is(err, os.ErrNotExist)) {
+		if err != nil && (ending == "" || !errors.Is(err, os.ErrNotExist)) {
 			return "", fmt.Errorf("move the damaged database aside: %w", err)
 		}
 	}
