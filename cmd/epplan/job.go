@@ -104,7 +104,11 @@ func writeJob(b *strings.Builder, v *epdapi.JobView) {
 	}
 	row(b, "Workload", "%s, by %s", orDash(j.Workload), by)
 	if v.Submission != nil {
-		row(b, "Noted", "%s, mode %s: %s", dateTime(v.Submission.Created), printable(v.Submission.Mode), printable(v.Submission.Reason))
+		mode := ""
+		if v.Submission.Mode != "" { // the partition was known
+			mode = ", mode " + printable(v.Submission.Mode)
+		}
+		row(b, "Noted", "%s%s: %s", dateTime(v.Submission.Created), mode, printable(v.Submission.Reason))
 	}
 	writeWishes(b, v.Wishes)
 }

@@ -55,7 +55,9 @@ func (a *Agent) Watch(ctx context.Context, w Watcher) {
 		})
 	})
 	group.Go(func() {
-		repeat(ctx, func() time.Duration { return sweepEvery }, nil, func() {
+		first := make(chan struct{}, 1)
+		first <- struct{}{} // at once: jobs may have ended while there was no agent
+		repeat(ctx, func() time.Duration { return sweepEvery }, first, func() {
 			swept, err := a.Sweep(ctx, w.Slurm, w.Processes)
 			for _, c := range swept.Closed {
 				w.Closed(c)

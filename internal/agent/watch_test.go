@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -405,4 +406,34 @@ func TestACounterThatFailsWhileARunLastsCostsNoEnergy(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestWhatEndedWhileThereWasNoAgentIsClosedAtOnceAtTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t, twoGPUs)
+		a := h.started()
+		if _, err := a.Apply(t.Context(), h.run("r1", 1, slow, 0)); err != nil {
+			t.Fatal(err)
+		}
+		sleep(2 * time.Minute) // beyond the grace
+		a = h.started()
+		var closed atomic.Int32
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		gone := func(context.Context, agent.Run) (agent.Life, error) { return agent.LifeGone, nil }
+		go func() {
+			a.Watch(ctx, agent.Watcher{
+				Outlook: func(context.Context, agent.Run) (agent.Outlook, error) { return agent.Outlook{}, nil },
+				Slurm:   gone, Processes: gone,
+				Closed: func(agent.Closed) { closed.Add(1) }, Trouble: func(err error) { t.Error(err) },
+			})
+			close(done)
+		}()
+		sleep(time.Second)
+		cancel()
+		<-done
+		if closed.Load() != 1 {
+			t.Errorf("%d runs closed within a second, want 1", closed.Load())
+		}
+	})
 }

@@ -86,12 +86,12 @@ var errGone = errors.New("slurm doesn't know the job any more")
 
 // settle adds to an outcome how its job ended. The Epilog itself isn't told of
 // time limits and cancellations. Where nobody knows, what the Epilog knew
-// stands.
-func (c *Controller) settle(ctx context.Context, o *record.Outcome, run lap) error {
+// stands. It returns the job if Slurm still knows it.
+func (c *Controller) settle(ctx context.Context, o *record.Outcome, run lap) (*knownJob, error) {
 	if o.Unmatched || !hasJob(o) || c.options.Resolve == nil && c.options.Account == nil {
-		return nil
+		return nil, nil //nolint:nilnil // nobody knows the job
 	}
-	end, err := c.endingOf(ctx, keyOf(o).job, run, o.Ended)
+	end, job, err := c.endingOf(ctx, keyOf(o).job, run, o.Ended)
 	switch {
 	case err == nil:
 		o.ExitState, o.Restart = string(end.state), int(end.restarts)
@@ -99,35 +99,36 @@ func (c *Controller) settle(ctx context.Context, o *record.Outcome, run lap) err
 			o.Submitted = timeOf(end.submitted)
 		}
 	case !errors.Is(err, errGone) && c.waiting.longer(o.RunID, c.options.Clock()):
-		return fmt.Errorf("%w: how job %d ended: %w", ErrNotYet, o.JobID, err)
+		return nil, fmt.Errorf("%w: how job %d ended: %w", ErrNotYet, o.JobID, err)
 	default:
 		c.options.Log.Info("how a job ended isn't known", "job", o.JobID, "run", o.RunID, "reason", err)
 	}
 	c.waiting.end(o.RunID)
-	return nil
+	return job, nil
 }
 
 // endingOf is how a run ended: by Slurm's last list, by asking Slurm, or by its
-// accounting.
-func (c *Controller) endingOf(ctx context.Context, id slurm.JobID, run lap, ended time.Time) (ending, error) {
+// accounting, which doesn't tell the job.
+func (c *Controller) endingOf(ctx context.Context, id slurm.JobID, run lap, ended time.Time) (ending, *knownJob, error) {
 	if h := c.jobs.over(id); h.job != nil {
 		if f, end := h.job.fate(run); f == over {
-			return end, nil
+			return end, h.job, nil
 		}
 	}
 	job, err := c.resolve(ctx, id)
 	if err == nil {
 		switch f, end := job.fate(run); f {
 		case over:
-			return end, nil
+			return end, job, nil
 		case stillThere:
-			return ending{}, fmt.Errorf("it is %s", job.state.state())
+			return ending{}, nil, fmt.Errorf("it is %s", job.state.state())
 		case another:
 		}
 	} else if !errors.Is(err, slurm.ErrNotFound) && !errors.Is(err, errNobody) {
-		return ending{}, err
+		return ending{}, nil, err
 	}
-	return c.accounts.endingOf(ctx, c.options.Account, id, run, ended)
+	end, err := c.accounts.endingOf(ctx, c.options.Account, id, run, ended)
+	return end, nil, err
 }
 
 // waiting are the outcomes that wait, by run, with when they came first.

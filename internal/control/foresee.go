@@ -11,31 +11,40 @@ import (
 // Upper is how long a queued job runs at most at default clocks, on the
 // slowest GPU model for which its workload has a model; false: there is none.
 func (c *Controller) Upper(j *slurm.Job) (time.Duration, bool) {
-	longest := 0.0
-	for _, name := range c.gpuModels() {
-		if m, pt, ok := c.foresee(j, name); ok {
-			longest = max(longest, m.upper(&pt, c.settings.Load().Live.TimeMargin))
-		}
+	workload := c.workloadOf(j.ID)
+	if workload == "" {
+		return 0, false
 	}
-	return time.Duration(longest * float64(time.Second)), longest > 0
+	longest := c.upperAtDefault(workload)
+	return longest, longest > 0
 }
 
 // Energy is what a queued job's GPUs are expected to use at default clocks on a
 // GPU model, in joules; false: its workload has no model there.
 func (c *Controller) Energy(j *slurm.Job, gpuModel string) (float64, bool) {
-	_, pt, ok := c.foresee(j, gpuModel)
-	return float64(pt.Energy) * float64(c.gpusOfJob(j.ID)), ok
+	workload := c.workloadOf(j.ID)
+	if workload == "" {
+		return 0, false
+	}
+	_, pt, ok := c.foresee(workload, gpuModel)
+	return float64(pt.Energy) * float64(c.jobs.get(j.ID).gpus), ok
 }
 
-// foresee is what a queued job's workload does at default clocks. It asks
-// nobody: a workload that isn't in memory isn't known.
-func (c *Controller) foresee(j *slurm.Job, gpuModel string) (*model, dvfsmodel.Point, bool) {
-	job, gpus := c.jobs.get(j.ID), c.gpusOfJob(j.ID)
-	if job == nil || gpus == 0 || job.source == (source{}) {
-		return nil, dvfsmodel.Point{}, false
+// upperAtDefault is how long a workload runs at most at default clocks on the
+// slowest GPU model for which it has a model; 0: there is none.
+func (c *Controller) upperAtDefault(workload string) time.Duration {
+	longest := 0.0
+	for _, name := range c.gpuModels() {
+		if m, pt, ok := c.foresee(workload, name); ok {
+			longest = max(longest, m.upper(&pt, c.settings.Load().Live.TimeMargin))
+		}
 	}
-	key := record.WorkloadKey{Cluster: c.options.Cluster, Workload: job.source.workload(gpus), GPUModel: gpuModel}
-	m := c.models.get(key).model
+	return time.Duration(longest * float64(time.Second))
+}
+
+// foresee is what a workload does at default clocks.
+func (c *Controller) foresee(workload, gpuModel string) (*model, dvfsmodel.Point, bool) {
+	m := c.models.get(record.WorkloadKey{Cluster: c.options.Cluster, Workload: workload, GPUModel: gpuModel}).model
 	if m == nil {
 		return nil, dvfsmodel.Point{}, false
 	}
@@ -44,10 +53,12 @@ func (c *Controller) foresee(j *slurm.Job, gpuModel string) (*model, dvfsmodel.P
 	return m, pt, m.covers(&pt)
 }
 
-// gpusOfJob is how many GPUs a job that is known wants.
-func (c *Controller) gpusOfJob(id slurm.JobID) int {
-	if job := c.jobs.get(id); job != nil {
-		return int(min(job.gpus, maxGPUs))
+// workloadOf is the workload of a queued job as far as memory tells; "" if it
+// doesn't.
+func (c *Controller) workloadOf(id slurm.JobID) string {
+	job := c.jobs.get(id)
+	if job == nil || job.gpus == 0 || job.gpus > maxGPUs || job.source == (source{}) {
+		return ""
 	}
-	return 0
+	return job.source.workload(int(job.gpus))
 }

@@ -22,8 +22,12 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 	if err != nil {
 		return 0, err
 	}
-	if err := c.settle(ctx, &o, run); err != nil {
+	job, err := c.settle(ctx, &o, run)
+	if err != nil {
 		return 0, err
+	}
+	if job != nil && o.DecisionID == 0 {
+		c.undecided(ctx, &o, job)
 	}
 	c.settings.Load().nodeEnergy(&o)
 	receipt, err := c.options.Store.PutOutcome(ctx, &o)
@@ -74,6 +78,26 @@ func (c *Controller) attribute(ctx context.Context, o *record.Outcome) (lap, err
 	}
 	o.DecisionID = 0
 	return lap{began: o.Started}, nil
+}
+
+// undecided says of a run that nobody decided about, as the controller was away,
+// what it ran: its job is known now, and the agent names the GPU model. It was
+// at default clocks, and is in no arm.
+func (c *Controller) undecided(ctx context.Context, o *record.Outcome, job *knownJob) {
+	known, err := c.withToken(ctx, job, nil)
+	if err != nil {
+		return
+	}
+	o.GPUModel, o.Arm = c.settings.Load().modelName(o.GPUModel), record.Excluded
+	gpus := max(int(known.gpus), len(o.GPUs))
+	if known.source != (source{}) && gpus > 0 && o.GPUModel != "" {
+		o.Workload = known.source.workload(gpus)
+	}
+	d := decided{Decision: Decision{Job: slurm.JobID(o.JobID), Workload: o.Workload}} //nolint:gosec // hasJob says so
+	if about := c.jobRecord(&d, known); about != nil {
+		about.State = o.ExitState
+		c.writer.put(entry{job: about})
+	}
 }
 
 // hasJob tells whether an outcome names a job that there can be.

@@ -22,7 +22,15 @@ type fixedSlurm struct {
 	nodes []slurm.Node
 }
 
-func (f fixedSlurm) Jobs(context.Context) (slurm.Jobs, error)    { return slurm.Jobs{List: f.jobs}, nil }
+func (f fixedSlurm) EachJob(_ context.Context, each func(*slurm.Job) error) error {
+	for i := range f.jobs {
+		if err := each(&f.jobs[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (f fixedSlurm) Nodes(context.Context) ([]slurm.Node, error) { return f.nodes, nil }
 
 // sync takes what Slurm says once.

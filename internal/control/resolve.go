@@ -91,16 +91,25 @@ func (c *Controller) Observe(list []slurm.Job) {
 // observe keeps what Slurm answered to a question about a job, and returns the
 // latest that is known of it.
 func (c *Controller) observe(j *slurm.Job, asked int64) *knownJob {
+	return c.keep(listed{c.seen(j), j.ID, j.Priority, j.State.Ended()}, asked)
+}
+
+// seen is a job of Slurm's as it is kept.
+func (c *Controller) seen(j *slurm.Job) *knownJob {
 	before := c.jobs.get(j.ID)
 	if before == nil && j.ArrayJob != 0 {
 		before = c.jobs.get(j.ArrayJob)
 	}
-	job := c.known(j, before)
-	if j.State.Ended() {
-		c.jobs.drop(j.ID, asked)
-		return job
+	return c.known(j, before)
+}
+
+// keep keeps a job unless it ended, and returns the latest that is known of it.
+func (c *Controller) keep(l listed, asked int64) *knownJob {
+	if l.ended {
+		c.jobs.drop(l.id, asked)
+		return l.job
 	}
-	return c.jobs.put(j.ID, held{job, asked, j.Priority})
+	return c.jobs.put(l.id, held{l.job, asked, l.priority})
 }
 
 // find is what is known of a job: from Slurm lately, else from Slurm now, else

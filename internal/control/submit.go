@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"strings"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
@@ -28,7 +29,6 @@ func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.Submi
 	}
 	now := c.options.Clock()
 	wishes := slurm.ParseWishes(string(s.Comment), now)
-	answer.Message = slurm.Hex(slurm.Printable(strings.Join(wishes.Warnings, "; "), maxMessage))
 	token := rand.Text()
 	comment, err := slurm.MergeToken(string(s.Admin), token)
 	if err != nil {
@@ -42,14 +42,35 @@ func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.Submi
 		reason = reasonOwnFreq
 	}
 	settings := c.settings.Load()
+	mode := config.Mode("") // where the user names no partition: Slurm chooses later
+	if s.Partition != "" {
+		mode = settings.Live.ModeOf(string(s.Partition))
+	}
+	said := wishes.Warnings
+	if advice := c.adviseLimit(s, from, mode); advice != "" {
+		said = append(said, advice)
+	}
+	answer.Message = slurm.Hex(slurm.Printable(strings.Join(said, "; "), maxMessage))
 	c.jobs.putToken(token, kept)
 	c.writer.put(entry{decision: &record.Decision{
 		Cluster: c.options.Cluster, Token: token, Workload: from.String(), Reason: reason,
-		Mode: string(settings.Live.ModeOf(string(s.Partition))), ConfigVersion: settings.Version,
+		Mode: string(mode), ConfigVersion: settings.Version,
 		Arm: record.Excluded, Created: now,
 	}})
 	answer.AdminComment = slurm.Hex(comment)
 	return answer, nil
+}
+
+// adviseLimit is a word to the user of a job whose limit is far longer than its
+// runs have been; "" without one.
+func (c *Controller) adviseLimit(s *slurm.Submission, from source, mode config.Mode) string {
+	gpus, shared := gpusOf(s)
+	if mode == config.Observe || shared || gpus == 0 || s.Limit().Unlimited {
+		return ""
+	}
+	longest := c.upperAtDefault(from.workload(gpus))
+	advice, _ := slurm.AdviseLimit(s.Limit(), longest, c.settings.Load().Safety.LimitMargin)
+	return advice.Text
 }
 
 // scriptHash is empty without a script.

@@ -14,7 +14,8 @@ import (
 // Source is what tells of all of a cluster's jobs and nodes; [slurm.Client] is
 // one.
 type Source interface {
-	Jobs(ctx context.Context) (slurm.Jobs, error)
+	// EachJob gives all jobs, one after the other, or says that some are missing.
+	EachJob(ctx context.Context, each func(*slurm.Job) error) error
 	Nodes(ctx context.Context) ([]slurm.Node, error)
 }
 
@@ -140,27 +141,40 @@ func (c *Controller) syncJobs(ctx context.Context, source Source) error {
 	return err
 }
 
-// takeJobs asks for all jobs and returns how many there are.
+// listed is a job as Slurm's list has it, until the whole list is there.
+type listed struct {
+	job      *knownJob
+	id       slurm.JobID
+	priority uint32
+	ended    bool
+}
+
+// takeJobs asks for all jobs and returns how many there are. A list that breaks
+// off changes nothing. Jobs as they were before are kept once.
 func (c *Controller) takeJobs(ctx context.Context, source Source) (int, error) {
 	asked := c.question()
-	answer, err := source.Jobs(ctx)
+	known, _ := c.jobs.len()
+	list := make([]listed, 0, known+known/8)
+	err := source.EachJob(ctx, func(j *slurm.Job) error {
+		list = append(list, listed{c.seen(j), j.ID, j.Priority, j.State.Ended()})
+		return nil
+	})
 	if err != nil {
-		return 0, err
+		return len(list), err
 	}
 	ended := make(map[slurm.JobID]held)
 	now := c.options.Clock()
-	for i := range answer.List {
-		j := &answer.List[i]
-		job := c.observe(j, asked)
-		if job.scripted {
-			c.jobs.settleToken(job.token, now)
+	for _, l := range list {
+		c.keep(l, asked)
+		if l.job.scripted {
+			c.jobs.settleToken(l.job.token, now)
 		}
-		if j.State.Ended() && len(ended) < maxEnded {
-			ended[j.ID] = held{job, asked, 0}
+		if l.ended && len(ended) < maxEnded {
+			ended[l.id] = held{l.job, asked, 0}
 		}
 	}
 	c.jobs.vanish(asked, ended)
-	return len(answer.List), nil
+	return len(list), nil
 }
 
 func (c *Controller) syncNodes(ctx context.Context, source Source) error {

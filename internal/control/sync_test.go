@@ -65,7 +65,7 @@ type squeue struct {
 	during func()
 }
 
-func (s *squeue) Jobs(ctx context.Context) (slurm.Jobs, error) {
+func (s *squeue) EachJob(ctx context.Context, each func(*slurm.Job) error) error {
 	s.mu.Lock()
 	s.asked = append(s.asked, time.Now())
 	list, err := slices.Clone(s.list), s.err
@@ -76,9 +76,14 @@ func (s *squeue) Jobs(ctx context.Context) (slurm.Jobs, error) {
 	select {
 	case <-time.After(s.took):
 	case <-ctx.Done():
-		return slurm.Jobs{}, ctx.Err()
+		return ctx.Err()
 	}
-	return slurm.Jobs{List: list}, err
+	for i := range list {
+		if err := each(&list[i]); err != nil {
+			return err
+		}
+	}
+	return err
 }
 
 func (s *squeue) Nodes(context.Context) ([]slurm.Node, error) {

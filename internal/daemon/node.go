@@ -242,9 +242,7 @@ func (d *Node) Status(ctx context.Context) *epdapi.Status {
 		GPUs: []epdapi.GPU{}, Runs: []epdapi.Run{}, Troubles: []epdapi.Trouble{},
 	}
 	state := d.options.Agent.State()
-	for i := range state.GPUs {
-		s.GPUs = append(s.GPUs, d.gpu(&state.GPUs[i]))
-	}
+	s.GPUs = append(s.GPUs, d.gpus(state.GPUs)...)
 	slices.SortFunc(s.GPUs, func(a, b epdapi.GPU) int { return a.Minor - b.Minor })
 	s.Unrecorded = d.options.Spool.Len()
 	for i := range state.Runs {
@@ -265,6 +263,17 @@ func (d *Node) Status(ctx context.Context) *epdapi.Status {
 	defer d.mu.Unlock()
 	s.Troubles = append(s.Troubles, d.troubles...)
 	return s
+}
+
+// gpus are all GPUs, read side by side: a driver may be slow.
+func (d *Node) gpus(states []agent.GPUState) []epdapi.GPU {
+	all := make([]epdapi.GPU, len(states))
+	var group sync.WaitGroup
+	for i := range states {
+		group.Go(func() { all[i] = d.gpu(&states[i]) })
+	}
+	group.Wait()
+	return all
 }
 
 // gpu is one GPU with what it measures now, if it can.

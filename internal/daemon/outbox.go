@@ -45,6 +45,7 @@ func (d *Node) Deliver(ctx context.Context) {
 // collect moves a run's outcome into the spool.
 func (d *Node) collect(c *agent.Closed) error {
 	o := outcomeOf(c)
+	o.GPUModel = d.modelOf(c.Run.GPUs) // a controller that decided knows better
 	key := runOf{c.Run.Job, c.Run.Node}
 	d.mu.Lock()
 	o.ExitState = string(d.exits[key])
@@ -80,6 +81,16 @@ func (d *Node) isOver(key runOf) bool {
 	return over || slices.ContainsFunc(d.options.Agent.Ended(), func(c agent.Closed) bool {
 		return c.Run.Job == key.job && c.Run.Node == key.node
 	})
+}
+
+// modelOf is the model of the first of some GPUs; "" if it isn't known any more.
+func (d *Node) modelOf(uuids []string) string {
+	for _, id := range d.options.Agent.GPUs() {
+		if len(uuids) > 0 && id.UUID == uuids[0] {
+			return id.Model
+		}
+	}
+	return ""
 }
 
 // put adds an outcome to the spool.

@@ -1,0 +1,128 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/epplan/epplan/internal/epdapi"
+)
+
+// What users may ask at the same time. Slurm's own questions and those of
+// agents aren't among it.
+const (
+	mostOfUser  = 4  // questions of one user
+	mostOfUsers = 64 // of all users
+	maxQuestion = 1 << 20
+	bodyBound   = 2 * time.Second // for a user's question to come
+	turnBound   = 3 * time.Second // for its turn
+)
+
+// crowd bounds what users ask at the same time, so that Slurm's questions find
+// a processor that is free: users' questions are worked on by half of them. A
+// question that comes slowly, and an answer that isn't fetched, hold up nobody
+// else.
+type crowd struct {
+	mu    sync.Mutex
+	all   int
+	of    map[uint32]int
+	turns chan struct{}
+}
+
+// enter tells whether a user may ask one more question.
+func (c *crowd) enter(uid uint32) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of == nil {
+		c.of, c.turns = make(map[uint32]int), make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
+	}
+	if c.all >= mostOfUsers || c.of[uid] >= mostOfUser {
+		return false
+	}
+	c.all++
+	c.of[uid]++
+	return true
+}
+
+func (c *crowd) leave(uid uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all--
+	if c.of[uid]--; c.of[uid] == 0 {
+		delete(c.of, uid)
+	}
+}
+
+// turn waits until a question may be worked on.
+func (c *crowd) turn(ctx context.Context) bool {
+	timer := time.NewTimer(turnBound)
+	defer timer.Stop()
+	select {
+	case c.turns <- struct{}{}:
+		return true
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// serve has a user's question answered; as is the request that the handler
+// gets, made once the user may ask.
+func (c *crowd) serve(w http.ResponseWriter, r *http.Request, uid uint32, h http.Handler, as func(*http.Request) *http.Request) {
+	if !c.enter(uid) {
+		reply(w, http.StatusTooManyRequests, epdapi.Fault{Error: "too many questions at once: wait for the answers"})
+		return
+	}
+	defer c.leave(uid)
+	body, err := readQuestion(w, r)
+	if err != nil {
+		status := http.StatusRequestTimeout
+		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+			status = http.StatusRequestEntityTooLarge
+		}
+		reply(w, status, epdapi.Fault{Error: err.Error()})
+		return
+	}
+	r = as(r)
+	if !c.turn(r.Context()) {
+		reply(w, http.StatusServiceUnavailable, epdapi.Fault{Error: "others ask too much now: try again"})
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	a := &keptAnswer{ResponseWriter: w, status: http.StatusOK}
+	func() {
+		defer func() { <-c.turns }()
+		h.ServeHTTP(a, r)
+	}()
+	a.send()
+}
+
+// readQuestion reads a user's question within its time.
+func readQuestion(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyBound)) // servers of tests can't
+	return io.ReadAll(http.MaxBytesReader(w, r.Body, maxQuestion))
+}
+
+// keptAnswer keeps an answer until it is sent.
+type keptAnswer struct {
+	http.ResponseWriter
+	status int
+	body   bytes.Buffer
+}
+
+// WriteHeader keeps the status.
+func (a *keptAnswer) WriteHeader(status int) { a.status = status }
+
+// Write keeps a part of the body.
+func (a *keptAnswer) Write(p []byte) (int, error) { return a.body.Write(p) }
+
+// send sends what was kept. The caller may have gone.
+func (a *keptAnswer) send() {
+	a.ResponseWriter.WriteHeader(a.status)
+	_, _ = a.ResponseWriter.Write(a.body.Bytes())
+}

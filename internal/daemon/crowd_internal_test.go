@@ -1,0 +1,167 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/epplan/epplan/internal/control"
+)
+
+// counter says in a header who asks.
+func counter(r *http.Request) int64 {
+	uid, err := strconv.ParseInt(r.Header.Get("Uid"), 10, 64)
+	if err != nil {
+		return nobody
+	}
+	return uid
+}
+
+// office answers everybody; users' questions wait until the office opens.
+type office struct {
+	url  string
+	open func()
+
+	mu       sync.Mutex
+	busy     int // users' questions that are worked on
+	mostBusy int
+}
+
+func newOffice(t *testing.T) *office {
+	t.Helper()
+	gate := make(chan struct{})
+	o := &office{open: sync.OnceFunc(func() { close(gate) })}
+	server := httptest.NewServer((&Access{}).everybody(counter, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if counter(r) > 0 {
+			o.work(1)
+			<-gate
+			o.work(-1)
+		}
+		body, _ := io.ReadAll(r.Body)
+		w.WriteHeader(http.StatusAccepted)
+		_, _ = fmt.Fprintf(w, "%d asked %s", counter(r), body)
+	})))
+	t.Cleanup(server.Close)
+	t.Cleanup(o.open)
+	o.url = server.URL
+	return o
+}
+
+func (o *office) work(change int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.busy += change
+	o.mostBusy = max(o.mostBusy, o.busy)
+}
+
+// ask asks as a user; status 0: there was no answer in time.
+func (o *office) ask(t *testing.T, uid int, question string, within time.Duration) (int, string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, o.url, strings.NewReader(question))
+	if err != nil {
+		t.Error(err)
+		return 0, ""
+	}
+	r.Header.Set("Uid", strconv.Itoa(uid))
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer response.Body.Close() //nolint:errcheck // nothing was written
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	return response.StatusCode, string(body)
+}
+
+func TestSlurmIsAnsweredAtOnceHoweverMuchUsersAsk(t *testing.T) {
+	o := newOffice(t)
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	statuses := make(map[int]int)
+	for uid := range 20 {
+		for range 5 {
+			group.Go(func() {
+				status, _ := o.ask(t, 1000+uid, "much", 20*time.Second)
+				mu.Lock()
+				defer mu.Unlock()
+				statuses[status]++
+			})
+		}
+	}
+	for { // one of each user's five is refused, and those beyond all users' share
+		mu.Lock()
+		refused := statuses[http.StatusTooManyRequests]
+		mu.Unlock()
+		if refused >= 20*5-mostOfUsers {
+			break
+		}
+		<-time.After(time.Millisecond)
+	}
+	if status, text := o.ask(t, 0, "submit", time.Second); status != http.StatusAccepted || text != "0 asked submit" {
+		t.Errorf("root: %d, %q", status, text)
+	}
+	o.open()
+	group.Wait()
+	if statuses[http.StatusAccepted]+statuses[http.StatusTooManyRequests] != 100 || statuses[http.StatusAccepted] == 0 {
+		t.Errorf("answers by status: %v", statuses)
+	}
+	if most := cap(make(chan struct{}, 1)) * max(1, maxTurns()); o.mostBusy > most {
+		t.Errorf("%d questions of users were worked on at once, want at most %d", o.mostBusy, most)
+	}
+}
+
+func TestAUsersQuestionThatComesSlowlyHoldsUpNobody(t *testing.T) {
+	o := newOffice(t)
+	o.open()
+	for uid := range 3 * maxTurns() {
+		c, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(o.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close() //nolint:errcheck // the test ends
+		if _, err := fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: epd\r\nUid: %d\r\nContent-Length: 10\r\n\r\nx", 1000+uid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if status, text := o.ask(t, 2000, "quick", time.Second); status != http.StatusAccepted || text != "2000 asked quick" {
+		t.Errorf("%d, %q", status, text)
+	}
+}
+
+func TestAUsersQuestionIsBounded(t *testing.T) {
+	o := newOffice(t)
+	o.open()
+	if status, text := o.ask(t, 1000, strings.Repeat("x", maxQuestion+1), time.Second); status != http.StatusRequestEntityTooLarge {
+		t.Errorf("%d, %.80q", status, text)
+	}
+}
+
+func TestWhoAsksIsPassedOnWithTheQuestion(t *testing.T) {
+	var got control.Caller
+	h := (&Access{}).everybody(counter, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		got = control.CallerOf(r.Context())
+	}))
+	for uid, want := range map[string]control.Caller{
+		"0":          {UID: 0, Control: true},
+		"4000000000": {UID: 4000000000},
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
+		r.Header.Set("Uid", uid)
+		h.ServeHTTP(httptest.NewRecorder(), r)
+		if got != want {
+			t.Errorf("uid %s: %+v, want %+v", uid, got, want)
+		}
+	}
+}
