@@ -11,11 +11,9 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/google/renameio/v2"
@@ -53,7 +51,7 @@ func (p *program) joinControl() error {
 	}
 	options := control.Options{
 		Store: records, Cluster: p.String("cluster"), Settings: settings, Seed: seed, Log: p.log,
-		Load: p.settings, OnDecide: p.decided,
+		Load: p.settings, OnDecide: p.decided, OnOutcome: p.recorded,
 	}
 	if runner != nil {
 		options.Resolve, p.slurm = slurm.NewClient(runner, patience).Job, true
@@ -68,7 +66,6 @@ func (p *program) joinControl() error {
 		return p.control.Close(ctx)
 	})
 	p.access.Operators = func() []string { return p.control.Settings().Live.Operators }
-	p.loops = append(p.loops, p.reload)
 	if runner != nil {
 		client := slurm.NewClient(runner, longPatience)
 		p.loops = append(p.loops, func(ctx context.Context) { p.control.Sync(ctx, client, 0) })
@@ -159,9 +156,8 @@ func (p *program) openRemote() error {
 	mux := http.NewServeMux()
 	p.desk().Routes(mux, signer)
 	p.desk().Status(mux, signer)
-	p.serveAt(l, munge.Authenticate(mux, p.munge(), munge.Options{Refused: func(remote string, err error) {
-		p.log.Warn("a request is refused", "from", remote, "error", slurm.Printable(err.Error(), 400))
-	}}))
+	refused := refusals{log: p.log}
+	p.serveAt(l, munge.Authenticate(mux, p.munge(), munge.Options{Refused: refused.note}))
 	return nil
 }
 
@@ -174,20 +170,19 @@ func signer(r *http.Request) int64 {
 }
 
 // reload reads the configuration again at each SIGHUP. One that is wrong
-// changes nothing.
+// changes nothing. An agent has none.
 func (p *program) reload(ctx context.Context) {
-	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, syscall.SIGHUP)
-	defer signal.Stop(hangup)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-hangup:
-			if err := p.control.Reload(p.settings); err != nil {
-				p.log.Error("configuration not reloaded", "error", err)
-				continue
-			}
+		case <-p.hangup:
+		}
+		if p.control == nil {
+			p.log.Info("nothing to reload: the controller has the configuration")
+		} else if err := p.control.Reload(p.settings); err != nil {
+			p.log.Error("configuration not reloaded", "error", err)
+		} else {
 			p.log.Info("configuration reloaded", "version", p.control.Settings().Version)
 		}
 	}

@@ -9,11 +9,13 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/slurm"
 )
 
 // text is a stream that two goroutines use.
@@ -206,17 +208,59 @@ func TestADamagedDatabaseIsMovedAsideAndANewOneBegun(t *testing.T) {
 
 func TestPrometheusIsToldOfBothRoles(t *testing.T) {
 	at := freePort(t)
-	_, stop := start(t, t.TempDir(), "--metrics", at)
-	defer stop()
+	d := launch(t, t.TempDir(), "--metrics", at)
+	d.hook(slurm.Prolog, 7)
+	d.hook(slurm.Epilog, 7)
+	d.eventually("the outcome is recorded", func() bool { return d.status().Totals.Outcomes == 1 })
 	response, err := http.Get("http://" + at + "/metrics") //nolint:noctx,gosec // a test's own server
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer response.Body.Close() //nolint:errcheck // only read
 	text, err := io.ReadAll(response.Body)
-	for _, want := range []string{"epplan_gpus 2", "epplan_journal_entries 0", "epplan_decisions_total", "epplan_gpu_power_watts"} {
+	for _, want := range []string{"epplan_gpus 2", "epplan_journal_entries 0", "epplan_decisions_total", "epplan_gpu_power_watts", `epplan_run_energy_joules_total{arm="excluded"`,
+		`epplan_request_duration_seconds_count{request="prolog"} 1`,
+	} {
 		if err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("no %q: %v\n%s", want, err, text)
 		}
+	}
+}
+
+func TestAStateFolderHasOneEPDAndASecondOneTouchesNothing(t *testing.T) {
+	dir := t.TempDir()
+	_, stop := start(t, dir)
+	defer stop()
+	var out, log text
+	args := []string{"epd", "--gpu", "sim:2", "--slurm", "off", "--state", filepath.Join(dir, "state"), "--socket", filepath.Join(dir, "other.sock")}
+	if code := run(t.Context(), args, &out, &log); code != exitFailed || !strings.Contains(log.String(), "another epd has the state folder") {
+		t.Errorf("status %d\n%s", code, &log)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "other.sock")); err == nil {
+		t.Error("it listened")
+	}
+	args = append(args, "--role", "agent", "--controller", "127.0.0.1:1")
+	if code := run(t.Context(), args, &out, &log); code != exitFailed {
+		t.Errorf("an agent beside: status %d\n%s", code, &log)
+	}
+}
+
+func TestAHangupEndsNoEPD(t *testing.T) {
+	for name, flags := range map[string][]string{
+		"both": nil, "agent": {"--role", "agent", "--controller", "127.0.0.1:1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client, stop := start(t, t.TempDir(), flags...)
+			if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(50 * time.Millisecond)
+			if _, err := client.Status(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if code, log := stop(); code != exitDone || !strings.Contains(log, "reload") {
+				t.Errorf("status %d\n%s", code, log)
+			}
+		})
 	}
 }

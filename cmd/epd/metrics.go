@@ -8,6 +8,7 @@ import (
 	"github.com/epplan/epplan/internal/control"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/metrics"
+	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -34,6 +35,18 @@ func (p *program) decided(o control.Observed) {
 	if !o.Again && o.Fault != control.FaultRequest {
 		p.metrics.Decided(metrics.Decision{Mode: string(o.Mode), Arm: string(o.Arm), Applied: o.Apply})
 	}
+}
+
+// recorded counts the energy of a run.
+func (p *program) recorded(o *record.Outcome, partition string) {
+	run := metrics.Run{Partition: partition, GPUModel: o.GPUModel, Arm: string(o.Arm)}
+	if joules, ok := o.GPUEnergyJ.Get(); ok {
+		run.GPU = &joules
+	}
+	if joules, ok := o.NodeEnergyJ.Get(); ok {
+		run.Node = &joules
+	}
+	p.metrics.Recorded(run)
 }
 
 // hooked counts a hook.

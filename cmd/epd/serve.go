@@ -9,8 +9,10 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -42,7 +44,8 @@ type program struct {
 	steerer *steer.Steerer      // nil: Slurm isn't steered from here
 	node    *node.Node          // nil: there are no GPUs here
 	metrics *metrics.Metrics
-	slurm   bool // somebody can ask Slurm
+	slurm   bool           // somebody can ask Slurm
+	hangup  chan os.Signal // has SIGHUPs
 
 	loops   []func(context.Context) // run until the end
 	closers []func() error          // what is closed at the end, the last one first
@@ -53,24 +56,55 @@ func serve(c *cli.Context, role string, stderr io.Writer) error {
 	if c.Args().Present() {
 		return usagef("no arguments are expected, got %q", c.Args().First())
 	}
-	p := &program{Context: c, log: slog.New(slog.NewTextHandler(stderr, nil)), role: role, started: time.Now()}
+	p := &program{Context: c, log: slog.New(slog.NewTextHandler(stderr, nil)), role: role, started: time.Now(), hangup: make(chan os.Signal, 1)}
 	if err := p.checkFlags(); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(c.String("state"), 0o700); err != nil {
 		return err
 	}
-	l, err := node.Listen(c.Context, p.socket(), 0o600) // first: it tells whether another epd runs
+	// First: these tell whether another epd runs, whose clocks aren't ours.
+	release, err := p.own()
 	if err != nil {
 		return err
 	}
-	defer l.Close() //nolint:errcheck // serving has closed it
+	defer release()
+	l, err := node.Listen(c.Context, p.socket(), 0o600)
+	if err != nil {
+		return err
+	}
+	defer l.Close()                         //nolint:errcheck // serving has closed it
+	signal.Notify(p.hangup, syscall.SIGHUP) // from now on: it ends nothing in any role
+	defer signal.Stop(p.hangup)
 	err = p.run(l)
 	if err != nil && role != roleController {
 		// The agent may not have come as far as giving back old clocks.
 		err = errors.Join(err, restoreJournal(c, filepath.Join(c.String("state"), "journal"), stderr))
 	}
 	return err
+}
+
+// own makes the state folder this process's own, in each part that it plays.
+func (p *program) own() (release func(), err error) {
+	parts := []string{p.role}
+	if p.role == roleBoth {
+		parts = []string{roleController, roleAgent}
+	}
+	var releases []func()
+	release = func() {
+		for _, each := range releases {
+			each()
+		}
+	}
+	for _, part := range parts {
+		one, err := node.Own(p.String("state"), part)
+		if err != nil {
+			release()
+			return nil, err
+		}
+		releases = append(releases, one)
+	}
+	return release, nil
 }
 
 // checkFlags refuses what doesn't go together.
@@ -109,6 +143,7 @@ func (p *program) run(l net.Listener) (err error) {
 		}
 	}()
 	p.access, p.metrics = &node.Access{Control: p.allowed()}, p.newMetrics()
+	p.loops = append(p.loops, p.reload)
 	if p.role != roleAgent {
 		if err := p.joinControl(); err != nil {
 			return err
@@ -131,7 +166,7 @@ func (p *program) run(l net.Listener) (err error) {
 	}
 	p.notify(daemon.SdNotifyReady)
 	p.log.Info("ready", "role", p.role, "socket", p.socket())
-	err = node.Serve(ctx, l, p.handler())
+	err = node.Serve(ctx, l, p.handler(), p.access.Full)
 	p.notify(daemon.SdNotifyStopping)
 	return err
 }
@@ -157,7 +192,7 @@ func (p *program) serveAt(l net.Listener, h http.Handler) {
 		return nil
 	})
 	p.loops = append(p.loops, func(ctx context.Context) {
-		if err := node.Serve(ctx, l, h); err != nil {
+		if err := node.Serve(ctx, l, h, p.access.Full); err != nil {
 			p.log.Error("nobody is answered any more", "at", l.Addr(), "error", err)
 		}
 	})

@@ -67,6 +67,9 @@ type Options struct {
 	// OnDecide is told of each decision, for measurements; it must be quick, and
 	// may be called by several goroutines. Nil: nobody is.
 	OnDecide func(Observed)
+	// OnOutcome is told of each outcome that is stored for the first time, and of
+	// the partition of its job, "" if that isn't known any more; as OnDecide.
+	OnOutcome func(o *record.Outcome, partition string)
 }
 
 // Controller decides. Its methods may be called by several goroutines.

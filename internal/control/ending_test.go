@@ -85,18 +85,19 @@ func (s *ctld) account(_ context.Context, since time.Time) (slurm.Accounting, er
 	return a, nil
 }
 
-// Jobs and Nodes make it a source.
-func (s *ctld) Jobs(context.Context) (slurm.Jobs, error) {
+// EachJob and Nodes make it a source.
+func (s *ctld) EachJob(_ context.Context, each func(*slurm.Job) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
-		return slurm.Jobs{}, s.err
+		return s.err
 	}
-	var a slurm.Jobs
 	for _, j := range s.jobs {
-		a.List = append(a.List, j)
+		if err := each(&j); err != nil {
+			return err
+		}
 	}
-	return a, nil
+	return nil
 }
 
 func (s *ctld) Nodes(context.Context) ([]slurm.Node, error) {

@@ -36,6 +36,9 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 		return 0, err
 	}
 	c.counters.outcomes.Add(1)
+	if receipt == store.Stored && c.options.OnOutcome != nil {
+		c.options.OnOutcome(&o, c.partitionOf(&o, job))
+	}
 	if receipt == store.Stored && !o.Unmatched && o.Workload != "" {
 		key := record.WorkloadKey{Cluster: o.Cluster, Workload: o.Workload, GPUModel: o.GPUModel}
 		c.judge(ctx, key, &o)
@@ -78,6 +81,17 @@ func (c *Controller) attribute(ctx context.Context, o *record.Outcome) (lap, err
 	}
 	o.DecisionID = 0
 	return lap{began: o.Started}, nil
+}
+
+// partitionOf is where a job ran; "" if nobody knows any more.
+func (c *Controller) partitionOf(o *record.Outcome, job *knownJob) string {
+	if job == nil && hasJob(o) {
+		job = c.jobs.get(keyOf(o).job)
+	}
+	if job == nil {
+		return ""
+	}
+	return job.partition.Value()
 }
 
 // undecided says of a run that nobody decided about, as the controller was away,

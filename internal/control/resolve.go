@@ -91,7 +91,7 @@ func (c *Controller) Observe(list []slurm.Job) {
 // observe keeps what Slurm answered to a question about a job, and returns the
 // latest that is known of it.
 func (c *Controller) observe(j *slurm.Job, asked int64) *knownJob {
-	return c.keep(listed{c.seen(j), j.ID, j.Priority, j.State.Ended()}, asked)
+	return c.remember(listed{c.seen(j), j.ID, j.Priority, j.State.Ended()}, asked)
 }
 
 // seen is a job of Slurm's as it is kept.
@@ -103,8 +103,8 @@ func (c *Controller) seen(j *slurm.Job) *knownJob {
 	return c.known(j, before)
 }
 
-// keep keeps a job unless it ended, and returns the latest that is known of it.
-func (c *Controller) keep(l listed, asked int64) *knownJob {
+// remember keeps a job unless it ended, and returns the latest that is known of it.
+func (c *Controller) remember(l listed, asked int64) *knownJob {
 	if l.ended {
 		c.jobs.drop(l.id, asked)
 		return l.job

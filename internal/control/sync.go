@@ -165,7 +165,7 @@ func (c *Controller) takeJobs(ctx context.Context, source Source) (int, error) {
 	ended := make(map[slurm.JobID]held)
 	now := c.options.Clock()
 	for _, l := range list {
-		c.keep(l, asked)
+		c.remember(l, asked)
 		if l.job.scripted {
 			c.jobs.settleToken(l.job.token, now)
 		}
