@@ -1,14 +1,14 @@
 -- epplan.lua: asks the planner on its Unix socket what to note on a job that is
 -- being submitted. Loaded by one line in the site's own job_submit.lua:
 --   pcall(function() EPPLAN = EPPLAN or dofile("@DIR@/epplan.lua"); EPPLAN.submit(job_desc, submit_uid) end) -- epplan
--- slurmctld submits nothing else meanwhile, so the bounds are small: 20 ms in
+-- slurmctld submits nothing else meanwhile, so the bounds are small: 15 ms in
 -- all, and after a failure nobody is asked for 5 s. No answer means no plan:
 -- the job goes on as it is. Written by epplan install slurm, which replaces it.
 local M = {}
 
 local SOCKET    = "@SOCKET@"
 local PROGRAM   = "@PROGRAM@" -- asks where lua-socket is missing; "": nobody does
-local DEADLINE  = 0.020 -- seconds for reading the job, connect, send and reply together
+local DEADLINE  = 0.015 -- seconds for reading the job, connect, send and reply together
 local BREAKER   = 5     -- seconds without a try after a failure
 local MAXSCRIPT = 65536
 local MAXTEXT   = 8192

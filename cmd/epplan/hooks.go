@@ -20,6 +20,7 @@ import (
 // two commands end with status 0 whatever happens, and soon.
 const (
 	hookBound    = 1900 * time.Millisecond // of the whole command
+	hookWork     = 1800 * time.Millisecond // of all but ending what it started
 	hookPatience = 1200 * time.Millisecond // of waiting for epd
 )
 
@@ -29,10 +30,13 @@ func isHook(args []string) bool {
 }
 
 // hook runs a Prolog or an Epilog within its bound. What goes wrong is a line
-// on standard error, which slurmd logs.
+// on standard error, which slurmd logs, and reads until nobody has it open: so
+// what was started is ended first.
 func (t *terminal) hook(ctx context.Context, args []string) int {
-	ctx, cancel := context.WithTimeout(ctx, hookBound)
+	ctx, cancel := context.WithTimeout(ctx, hookWork)
 	defer cancel()
+	bound := time.NewTimer(hookBound)
+	defer bound.Stop()
 	done := make(chan error, 1)
 	go func() {
 		defer func() {
@@ -47,7 +51,7 @@ func (t *terminal) hook(ctx context.Context, args []string) int {
 		if err != nil {
 			t.message("warning", err.Error()+": the job goes on at the clocks that it has")
 		}
-	case <-ctx.Done():
+	case <-bound.C:
 		t.message("warning", "no answer in time: the job goes on at the clocks that it has")
 	}
 	return exitDone
@@ -79,7 +83,7 @@ func (t *terminal) epilogCommand() *cli.Command {
 		Flags: append([]cli.Flag{socketFlag()}, restoreFlags()...),
 		Action: func(c *cli.Context) error {
 			err := t.callHook(c, slurm.Epilog)
-			if errors.Is(err, epdapi.ErrUnreachable) {
+			if errors.Is(err, errUndone) {
 				t.message("warning", err.Error())
 				return t.restoreByJournal(c)
 			}
@@ -87,6 +91,10 @@ func (t *terminal) epilogCommand() *cli.Command {
 		},
 	}
 }
+
+// errUndone tells that epd didn't do what a hook told: it isn't there, or its
+// answer is none.
+var errUndone = errors.New("epd did nothing")
 
 // callHook tells epd of a hook.
 func (t *terminal) callHook(c *cli.Context, kind slurm.Hook) error {
@@ -103,7 +111,7 @@ func (t *terminal) callHook(c *cli.Context, kind slurm.Hook) error {
 	event := env.Event(deadline)
 	answer, err := epdapi.New(c.String("socket")).Hook(ctx, &event)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", errUndone, err)
 	}
 	if answer.Reason != "" {
 		t.message("note", fmt.Sprintf("job %d: %s", env.Job, slurm.Printable(string(answer.Reason), 400)))

@@ -80,8 +80,11 @@ func leverText(s *steer.Status) string {
 		count int
 		what  string
 	}{
-		{s.Nice, "jobs behind others by their nice"}, {s.Prefer, "jobs that prefer nodes with a feature"},
-		{s.Weights, "nodes with another weight"}, {s.Asleep, "nodes powered down"}, {len(s.Left), "jobs left alone, for somebody else changed them"},
+		{s.Nice, "jobs behind others by their nice"},
+		{s.Prefer, "jobs that prefer nodes with a feature"},
+		{s.Weights, "nodes with another weight"},
+		{s.Asleep, "nodes powered down"},
+		{len(s.Left), "jobs left alone, for somebody else changed them"},
 	} {
 		if part.count > 0 {
 			fmt.Fprintf(&b, "%s: %d\n", part.what, part.count)
@@ -112,8 +115,11 @@ func adviceTable(list []steer.Advice) *report.Table {
 	}
 	return &report.Table{
 		Columns: []report.Column{
-			{Key: "kind", Head: "advice", Left: true}, {Key: "about", Head: "about", Left: true}, {Key: "user", Head: "user", Left: true, Max: 16},
-			{Key: "partition", Head: "partition", Left: true, Max: 16}, {Key: "text", Head: "what", Left: true, Max: 100},
+			{Key: "kind", Head: "advice", Left: true},
+			{Key: "about", Head: "about", Left: true},
+			{Key: "user", Head: "user", Left: true, Max: 16},
+			{Key: "partition", Head: "partition", Left: true, Max: 16},
+			{Key: "text", Head: "what", Left: true, Max: 100},
 		},
 		Len: len(rows), Rows: slices.Values(rows),
 	}

@@ -103,8 +103,8 @@ func asLua(t *testing.T, socket, further string) string {
 	}
 	main := `
 slurm = { NO_VAL = 4294967294, log_info = function(f, ...) print("log", string.format(f, ...)) end, log_user = function(f, ...) print("user", string.format(f, ...)) end }
-local loader = require
-require = function(name) if name:match("^socket") then error("not installed") end return loader(name) end
+local loader = _G.require
+_G.require = function(name) if name:match("^socket") then error("not installed") end return loader(name) end
 local hook = dofile("` + filepath.Join(dir, "epplan.lua") + `")
 for i = 1, 3 do
   local jd = { name = "a'\n\"\255\0b", comment = string.rep("$(reboot)\0\255", 100000), admin_comment = "site", script = "#!/bin/sh", tres_per_node = "gres:gpu:1" }

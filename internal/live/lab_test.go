@@ -1,23 +1,50 @@
 package live_test
 
 import (
-	"bytes"
-	"context"
+	"errors"
+	"flag"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/store"
-	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
+
+// atOnce is how many labs run side by side: two cores bear them. Those that
+// mostly wait aren't counted.
+const atOnce = 5
+
+var slots = make(chan struct{}, atOnce)
+
+func TestMain(m *testing.M) {
+	if asked := os.Getenv(askerVariable); asked != "" {
+		ask(asked)
+		return
+	}
+	flag.Parse()
+	// Labs are bounded by slots, and tests that wait for Slurm's minutes by nothing.
+	if err := flag.Set("test.parallel", "64"); err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	if built != "" {
+		_ = os.RemoveAll(built)
+	}
+	os.Exit(code)
+}
+
+// built is where programs are once they were built.
+var built string
 
 // programs builds epplan and epd once for all tests.
 var programs = sync.OnceValues(func() (string, error) {
@@ -25,6 +52,7 @@ var programs = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	built = dir
 	for name, cgo := range map[string]string{"epplan": "0", "epd": "1"} {
 		build := exec.Command("go", "build", "-o", filepath.Join(dir, name), "../../cmd/"+name) //nolint:gosec // the project's own
 		build.Env = append(os.Environ(), "CGO_ENABLED="+cgo)
@@ -36,84 +64,208 @@ var programs = sync.OnceValues(func() (string, error) {
 })
 
 // need ends a test that can't run here: as a failure where everything must.
-func need(t *testing.T, ok bool, what string) {
-	t.Helper()
+func need(tb testing.TB, ok bool, what string) {
+	tb.Helper()
 	switch {
 	case ok:
 	case os.Getenv("EPPLAN_REQUIRE_SHARED") == "1":
-		t.Fatal(what)
+		tb.Fatal(what)
 	default:
-		t.Skip(what)
+		tb.Skip(what)
 	}
-}
-
-// lab is a real Slurm with an epd for each node.
-type lab struct {
-	*testing.T
-	dir, conf, bin string
-	epds           map[string]*exec.Cmd
 }
 
 // scripts of the shared lab.
 const scripts = "../../../shared/slurm-lab"
 
+// setup says what a lab is like. Zero values are the usual ones.
+type setup struct {
+	config string              // of all epds
+	nodes  int                 // 2
+	gpus   int                 // of each node: 4
+	conf   []string            // further lines of slurm.conf
+	args   []string            // further arguments of up.sh
+	gpu    string              // epd's --gpu: sim:4
+	flags  map[string][]string // further flags of epds, by node
+	roles  bool                // a controller of its own, and agents on the nodes
+	waits  bool                // mostly waits: any number of such labs may run
+	alone  bool                // no other test runs beside it
+	lua    func(string) string // changes epplan.lua
+	site   string              // the body of the site's own slurm_job_submit, with CALL for our line
+}
+
+// lab is a real Slurm with an epd for each node.
+type lab struct {
+	testing.TB
+	*setup
+	dir, conf, bin string
+	names          []string // of nodes
+	port           int      // of the controller
+
+	mu   *sync.Mutex
+	epds map[string]*exec.Cmd
+}
+
+// controller names the epd that is one and no node's.
+const controller = "controller"
+
+// on is the lab in a subtest.
+func (l *lab) on(tb testing.TB) *lab {
+	tb.Helper()
+	other := *l
+	other.TB = tb
+	return &other
+}
+
 // startLab starts a Slurm of two nodes with four GPUs each and epd on both, by
 // a configuration, and with further arguments of the lab.
 func startLab(t *testing.T, config string, args ...string) *lab {
 	t.Helper()
+	return newLab(t, setup{config: config, args: args})
+}
+
+// newLab starts a Slurm with epd on all nodes, and takes it down with the test.
+func newLab(tb testing.TB, s setup) *lab {
+	tb.Helper()
 	_, err := exec.LookPath("slurmctld")
-	need(t, err == nil && os.Geteuid() == 0, "a real Slurm needs root and scripts/test-packages.sh")
+	need(tb, err == nil && os.Geteuid() == 0, "a real Slurm needs root and scripts/test-packages.sh")
 	up, err := filepath.Abs(filepath.Join(scripts, "up.sh"))
 	if err == nil {
 		_, err = os.Stat(up)
 	}
-	need(t, err == nil, "there is no ../shared/slurm-lab")
+	need(tb, err == nil, "there is no ../shared/slurm-lab")
+	if test, ok := tb.(*testing.T); ok && !s.alone {
+		test.Parallel()
+	}
+	if !s.waits {
+		slots <- struct{}{}
+		tb.Cleanup(func() { <-slots })
+	}
 	bin, err := programs()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("/tmp", "epplan-lab") //nolint:usetesting // sockets want short paths
-	if err != nil {
-		t.Fatal(err)
+	l := &lab{TB: tb, setup: &s, bin: bin, mu: new(sync.Mutex), epds: make(map[string]*exec.Cmd)}
+	s.nodes, s.gpus = max(s.nodes, 2), max(s.gpus, 4)
+	if s.gpu == "" {
+		s.gpu = "sim:4"
 	}
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // jobs run as nobody
-		t.Fatal(err)
+	for i := range s.nodes {
+		l.names = append(l.names, fmt.Sprintf("n%d", i+1))
 	}
-	l := &lab{T: t, dir: dir, bin: bin, epds: make(map[string]*exec.Cmd)}
-	hooks := filepath.Join(dir, "hooks")
-	l.write("hooks/prolog.sh", l.hook("prolog"), 0o755)
-	l.write("hooks/epilog.sh", l.hook("epilog"), 0o755)
-	l.write("config.toml", config, 0o644)
-	l.submitHook()
-	slurm := filepath.Join(dir, "slurm")
-	args = append([]string{"--nodes", "2", "--gpus", "4", "--dir", slurm, "--hooks", hooks, "--no-install"}, args...)
-	out, err := exec.CommandContext(t.Context(), up, args...).Output() //nolint:gosec // the lab's own
-	t.Cleanup(func() {
-		for node := range l.epds {
-			l.stopEPD(node, os.Interrupt)
-		}
-		down := exec.Command(filepath.Join(filepath.Dir(up), "down.sh"), "--dir", slurm, "--purge") //nolint:gosec,noctx // the lab's own
-		if text, err := down.CombinedOutput(); err != nil {
-			t.Errorf("take the lab down: %v\n%s", err, text)
-		}
-		_ = os.RemoveAll(dir)
-	})
-	if err != nil {
-		t.Fatalf("start the lab: %v\n%s", err, stderrOf(err))
+	l.makeFolder(filepath.Dir(up))
+	l.bringUp(up)
+	if l.roles {
+		l.startMunge()
+		l.startEPD(controller)
 	}
-	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	l.conf = strings.TrimPrefix(lines[len(lines)-1], "export SLURM_CONF=")
-	for _, node := range []string{"n1", "n2"} {
+	for _, node := range l.names {
 		l.startEPD(node)
 	}
 	return l
 }
 
-func stderrOf(err error) []byte {
-	if exit, ok := err.(*exec.ExitError); ok { //nolint:errorlint // as exec returns it
-		return exit.Stderr
+// makeFolder makes the lab's folder, and has all of it taken down when the test
+// ends, or the whole program.
+func (l *lab) makeFolder(scripts string) {
+	l.Helper()
+	dir, err := os.MkdirTemp("/tmp", "epplan-lab") // sockets want short paths
+	if err != nil {
+		l.Fatal(err)
 	}
-	return nil
+	l.dir = dir
+	// It waits until its input ends, as it does with us, however we end.
+	const script = `cat >/dev/null
+awk -v d="$1/" 'index($2, d) == 1 {print $2}' /proc/mounts | tac | xargs -r -n 1 umount -l
+"$2/down.sh" --dir "$1/slurm" --purge && rm -rf "$1"`
+	down := exec.Command("/bin/sh", "-c", script, "sh", dir, scripts) //nolint:gosec,noctx // the lab's own
+	down.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	var said strings.Builder
+	down.Stdout, down.Stderr = &said, &said
+	hold, err := down.StdinPipe()
+	if err == nil {
+		err = down.Start()
+	}
+	if err != nil {
+		l.Fatal(err)
+	}
+	l.Cleanup(func() {
+		for _, node := range append(slices.Clone(l.names), controller) {
+			l.stopEPD(node, os.Interrupt)
+		}
+		l.stopEPD(munge, os.Interrupt)
+		_ = hold.Close()
+		if err := down.Wait(); err != nil {
+			l.Errorf("take the lab down: %v\n%s", err, said.String())
+		}
+	})
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // jobs run as nobody
+		l.Fatal(err)
+	}
+}
+
+// bringUp starts Slurm with our hooks.
+func (l *lab) bringUp(up string) {
+	l.Helper()
+	l.write("hooks/prolog.sh", l.hook("prolog"), 0o755)
+	l.write("hooks/epilog.sh", l.hook("epilog"), 0o755)
+	l.write("config.toml", l.config, 0o644)
+	l.submitHook()
+	base := freePorts(l)
+	l.port = base + 90 // which up.sh leaves alone
+	args := []string{  //nolint:prealloc // once for a lab
+		"--nodes", strconv.Itoa(l.nodes), "--gpus", strconv.Itoa(l.gpus), "--dir", filepath.Join(l.dir, "slurm"),
+		"--hooks", filepath.Join(l.dir, "hooks"), "--no-install", "--port", strconv.Itoa(base),
+		// A job that comes back waits for credentials to expire.
+		"--conf", "SlurmdTimeout=10", "--conf", "AuthInfo=cred_expire=5,socket=" + l.dir + "/slurm/munge/socket",
+	}
+	for _, line := range l.setup.conf {
+		args = append(args, "--conf", line)
+	}
+	out, err := exec.CommandContext(l.Context(), up, append(args, l.args...)...).Output() //nolint:gosec // the lab's own
+	if err != nil {
+		exit := new(exec.ExitError)
+		errors.As(err, &exit)
+		l.Fatalf("start the lab: %v\n%s", err, exit.Stderr)
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	l.conf = strings.TrimPrefix(lines[len(lines)-1], "export SLURM_CONF=")
+}
+
+// Ports of labs: up.sh takes some of the hundred from a base on.
+var (
+	ports    sync.Mutex
+	nextBase = 10000 + os.Getpid()%190*100
+)
+
+// freePorts finds a base whose ports nobody listens at.
+func freePorts(l *lab) int {
+	ports.Lock()
+	defer ports.Unlock()
+	for range 200 {
+		base := nextBase
+		nextBase += 200
+		if nextBase >= 30000 {
+			nextBase = 10000
+		}
+		wanted := append(make([]int, 0, 3+l.nodes), base+17, base+19, base+90)
+		for i := range l.nodes {
+			wanted = append(wanted, base+101+i)
+		}
+		if !slices.ContainsFunc(wanted, taken) {
+			return base
+		}
+	}
+	l.Fatal("no ports are free")
+	return 0
+}
+
+func taken(port int) bool {
+	listener, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port)) //nolint:noctx // at once
+	if err != nil {
+		return true
+	}
+	return listener.Close() != nil
 }
 
 func (l *lab) write(name, text string, mode os.FileMode) {
@@ -127,26 +279,55 @@ func (l *lab) write(name, text string, mode os.FileMode) {
 	}
 }
 
-// hook is a site's Prolog or Epilog with our line in it.
+// read is a file of the lab's folder; empty where there is none.
+func (l *lab) read(name string) string {
+	text, err := os.ReadFile(filepath.Join(l.dir, name)) //nolint:gosec // the test's own folder
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// hook is a site's Prolog or Epilog with our line in it. It says what it was
+// told, and waits while a file of its node's is there.
 func (l *lab) hook(kind string) string {
 	fallback := ""
 	if kind == "epilog" {
 		fallback = fmt.Sprintf(" --journal %s/$SLURMD_NODENAME/journal", l.dir)
 	}
 	return fmt.Sprintf(`#!/bin/sh
-export EPD_GPU=sim:4 EPD_STATE=%[1]s/$SLURMD_NODENAME
+export EPD_GPU=%[5]s EPD_STATE=%[1]s/$SLURMD_NODENAME
+echo "$SLURM_JOB_ID on $SLURMD_NODENAME: gpus=$SLURM_JOB_GPUS restarts=$SLURM_JOB_RESTART_COUNT." >>%[1]s/%[3]s.seen
+begin=$(date +%%s%%N)
 %[2]s/epplan %[3]s --socket %[1]s/$SLURMD_NODENAME.sock%[4]s </dev/null >>%[1]s/%[3]s.log 2>&1
-exit $?
-`, l.dir, l.bin, kind, fallback)
+status=$?
+echo $(($(date +%%s%%N) - begin)) >>%[1]s/%[3]s.took
+echo "$SLURM_JOB_ID" >>%[1]s/%[3]s.done
+while [ -e %[1]s/%[3]s.$SLURMD_NODENAME ]; do sleep 0.1; done
+exit $status
+`, l.dir, l.bin, kind, fallback, l.gpu)
 }
 
-// submitHook adds our module to a site's job_submit.lua. The epd of n1 answers it.
+// holdHook has the hooks of a node wait, until what it returns is called.
+func (l *lab) holdHook(kind, node string) (release func()) {
+	l.Helper()
+	name := kind + "." + node
+	l.write(name, "", 0o644)
+	return func() {
+		if err := os.Remove(filepath.Join(l.dir, name)); err != nil {
+			l.Error(err)
+		}
+	}
+}
+
+// submitHook adds our module to a site's job_submit.lua. The epd of n1 answers
+// it, in a time that a machine busy with tests has too.
 func (l *lab) submitHook() {
 	l.Helper()
 	hooks := filepath.Join(l.dir, "hooks")
 	plan, err := slurm.PlanInstall(slurm.Site{
 		Dir: hooks, Socket: filepath.Join(l.dir, "submit.sock"), Binary: filepath.Join(l.bin, "epplan"), HasScript: true,
-		Script: "function slurm_job_submit(desc, parts, uid)\n\treturn slurm.SUCCESS\nend\n" +
+		Script: "function slurm_job_submit(desc, parts, uid)\n" + l.site + "\treturn slurm.SUCCESS\nend\n" +
 			"function slurm_job_modify(desc, job, parts, uid)\n\treturn slurm.SUCCESS\nend\nreturn slurm.SUCCESS\n",
 		CheckLua: func(name, text string) error {
 			check := exec.CommandContext(l.Context(), "luac5.1", "-p", "-")
@@ -160,163 +341,103 @@ func (l *lab) submitHook() {
 	if err != nil {
 		l.Fatal(err)
 	}
+	change := l.lua
+	if change == nil {
+		change = func(text string) string { return strings.ReplaceAll(text, "DEADLINE  = 0.020", "DEADLINE  = 1") }
+	}
 	for _, s := range plan.Steps {
 		if strings.HasSuffix(s.File, ".lua") {
-			l.write(filepath.Join("hooks", filepath.Base(s.File)), s.Text, 0o644)
+			l.write(filepath.Join("hooks", filepath.Base(s.File)), change(s.Text), 0o644)
 		}
 	}
 }
 
 func (l *lab) socket(node string) string { return filepath.Join(l.dir, node+".sock") }
 
-func (l *lab) startEPD(node string) {
+// startEPD starts the epd of a node, with further flags in place of the lab's
+// where there are any, and waits until it answers.
+func (l *lab) startEPD(node string, flags ...string) {
 	l.Helper()
+	l.launchEPD(node, flags...)
+	l.eventually("epd on "+node+" answers", func() bool { return l.status(node) != nil })
+}
+
+// launchEPD starts the epd of a node.
+func (l *lab) launchEPD(node string, flags ...string) {
+	l.Helper()
+	if len(flags) == 0 {
+		flags = l.flags[node]
+	}
 	log, err := os.OpenFile(filepath.Join(l.dir, node+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600) //nolint:gosec // the test's own folder
 	if err != nil {
 		l.Fatal(err)
 	}
-	defer log.Close()                                                                                                           //nolint:errcheck // the child has its own
-	cmd := exec.Command(filepath.Join(l.bin, "epd"), "--role", "both", "--gpu", "sim:4", "--state", filepath.Join(l.dir, node), //nolint:gosec,noctx // our own, stopped below
-		"--socket", l.socket(node), "--node", node, "--slurm", "on", "--config", filepath.Join(l.dir, "config.toml"))
-	if node == "n1" {
+	defer log.Close() //nolint:errcheck // the child has its own
+	role := "both"
+	switch {
+	case node == controller:
+		role = controller
+	case l.roles:
+		role = "agent"
+	}
+	cmd := exec.Command(filepath.Join(l.bin, "epd"), "--role", role, "--state", filepath.Join(l.dir, node), //nolint:gosec,noctx // our own, stopped below
+		"--socket", l.socket(node), "--slurm", "on")
+	if node != controller {
+		cmd.Args = append(cmd.Args, "--gpu", l.gpu, "--node", node)
+	}
+	at := "127.0.0.1:" + strconv.Itoa(l.port)
+	if role == "agent" {
+		cmd.Args = append(cmd.Args, "--controller", at, "--munge-socket", l.mungeSocket())
+	} else {
+		cmd.Args = append(cmd.Args, "--config", filepath.Join(l.dir, "config.toml"))
+	}
+	if role == controller {
+		cmd.Args = append(cmd.Args, "--listen", at, "--munge-socket", l.mungeSocket())
+	}
+	if role == controller || role == "both" && node == "n1" {
 		cmd.Args = append(cmd.Args, "--submit-socket", filepath.Join(l.dir, "submit.sock"))
 	}
+	cmd.Args = append(cmd.Args, flags...)
 	cmd.Env = append(os.Environ(), "SLURM_CONF="+l.conf)
 	cmd.Stderr = log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		l.Fatal(err)
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.epds[node] = cmd
-	l.eventually("epd on "+node+" answers", func() bool { return l.status(node) != nil })
 }
 
-// stopEPD stops an epd by a signal and waits for its end.
+// signal sends a signal to the epd of a node.
+func (l *lab) signal(node string, sig os.Signal) {
+	l.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.epds[node].Process.Signal(sig); err != nil {
+		l.Fatal(err)
+	}
+}
+
+// stopEPD stops an epd by a signal and waits for its end; one that doesn't end
+// is killed.
 func (l *lab) stopEPD(node string, sig os.Signal) {
 	l.Helper()
+	l.mu.Lock()
 	cmd := l.epds[node]
 	delete(l.epds, node)
+	l.mu.Unlock()
+	if cmd == nil {
+		return
+	}
 	_ = cmd.Process.Signal(sig)
+	_ = cmd.Process.Signal(syscall.SIGCONT)
+	timer := time.AfterFunc(20*time.Second, func() {
+		_ = cmd.Process.Signal(syscall.SIGQUIT) // says where it is
+		<-time.After(time.Second)
+		l.Errorf("epd on %s doesn't stop:\n%s", node, l.read(node+".log"))
+		_ = cmd.Process.Kill()
+	})
 	_ = cmd.Wait()
-}
-
-// status is what the epd of a node says; nil: nothing.
-func (l *lab) status(node string) *epdapi.Status {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-	defer cancel()
-	s, err := epdapi.New(l.socket(node)).Status(ctx)
-	if err != nil {
-		return nil
-	}
-	return s
-}
-
-// slurm runs one of Slurm's commands.
-func (l *lab) slurm(name string, args ...string) string {
-	l.Helper()
-	cmd := exec.CommandContext(l.Context(), name, args...) //nolint:gosec // Slurm's commands
-	cmd.Env = append(os.Environ(), "SLURM_CONF="+l.conf)
-	cmd.Dir = "/tmp"
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		l.Fatalf("%s %q: %v\n%s", name, args, err, &stderr)
-	}
-	return strings.TrimSpace(string(out))
-}
-
-// pings tells whether slurmctld answers.
-func (l *lab) pings() bool {
-	cmd := exec.CommandContext(l.Context(), "scontrol", "ping")
-	cmd.Env = append(os.Environ(), "SLURM_CONF="+l.conf)
-	return cmd.Run() == nil
-}
-
-// submit runs a script of one line as nobody.
-func (l *lab) submit(line string, args ...string) int64 {
-	l.Helper()
-	all := append([]string{"-u", "nobody", "--", "sbatch", "--parsable", "-D", "/tmp", "-o", "/dev/null", "--wrap", line}, args...)
-	id, err := strconv.ParseInt(l.slurm("runuser", all...), 10, 64)
-	if err != nil {
-		l.Fatal(err)
-	}
-	return id
-}
-
-// state is a job's state in Slurm's words.
-func (l *lab) state(job int64) string {
-	l.Helper()
-	text := l.slurm("scontrol", "show", "job", strconv.FormatInt(job, 10))
-	_, rest, _ := strings.Cut(text, "JobState=")
-	state, _, _ := strings.Cut(rest, " ")
-	return state
-}
-
-// locked lists the positions of GPUs whose core clock is locked, by what.
-func (l *lab) locked(node string) map[int]float64 {
-	l.Helper()
-	found := make(map[int]float64)
-	s := l.status(node)
-	if s == nil {
-		l.Fatalf("epd on %s doesn't answer", node)
-	}
-	for i, g := range s.GPUs {
-		if g.LockedCore > 0 {
-			found[i] = g.LockedCore
-		}
-	}
-	return found
-}
-
-// eventually waits for what others do.
-func (l *lab) eventually(what string, done func() bool) {
-	l.Helper()
-	deadline := time.Now().Add(45 * time.Second)
-	for !done() {
-		if time.Now().After(deadline) {
-			l.dump()
-			l.Log(l.slurm("scontrol", "show", "job"), l.slurm("sinfo", "-N", "-o", "%N %T %E"))
-			l.Fatalf("%s: not within 45 s", what)
-		}
-		<-time.After(50 * time.Millisecond)
-	}
-}
-
-// dump shows the logs of a test that fails.
-func (l *lab) dump() {
-	for _, name := range []string{"n1.log", "n2.log", "prolog.log", "epilog.log"} {
-		if text, err := os.ReadFile(filepath.Join(l.dir, name)); err == nil { //nolint:gosec // the test's own folder
-			l.Logf("%s:\n%s", name, text)
-		}
-	}
-}
-
-// undrained checks that no node was taken out of service.
-func (l *lab) undrained() {
-	l.Helper()
-	if states := l.slurm("sinfo", "-h", "-N", "-p", "main", "-o", "%T"); strings.Contains(states, "drain") || strings.Contains(states, "down") {
-		l.Errorf("nodes are %q", states)
-	}
-}
-
-// outcomes stops the epd of a node and reads what it recorded of a job.
-func (l *lab) outcomes(node string, job int64) []record.Outcome {
-	l.Helper()
-	l.stopEPD(node, os.Interrupt)
-	return l.recorded(node, job)
-}
-
-// recorded reads what the epd of a node, which was stopped, recorded of a job.
-func (l *lab) recorded(node string, job int64) []record.Outcome {
-	l.Helper()
-	s, err := store.Open(l.Context(), filepath.Join(l.dir, node, "records.db"), nil)
-	if err != nil {
-		l.Fatal(err)
-	}
-	defer s.Close() //nolint:errcheck // read only
-	list, err := s.OutcomesOfJob(l.Context(), "cluster", job)
-	if err != nil {
-		l.Fatal(err)
-	}
-	return list
+	timer.Stop()
 }

@@ -1,0 +1,352 @@
+package live_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// guide is the page that takes an administrator from nothing to enforce, and
+// back. Its console blocks are run as they are written, in order.
+const guide = "../../docs/slurm.md"
+
+// notRun is in the line before a block that needs systemd or root's packages.
+const notRun = "<!-- not run"
+
+// guideStep is a command of a block, and the lines that it shows.
+type guideStep struct {
+	line    int
+	prompt  string // "# " root, "$ " a user, "head# " and "node# " root on that machine
+	command string
+	want    []string
+}
+
+var guidePrompt = regexp.MustCompile(`^(# |\$ |head# |node# )(.*)$`)
+
+// guideSteps are the commands of all blocks that are run. A command that ends
+// with a backslash goes on in the next line.
+func guideSteps(t *testing.T, page string) []guideStep {
+	t.Helper()
+	var steps []guideStep
+	inside, before := false, ""
+	for number, line := range strings.Split(page, "\n") {
+		switch {
+		case !inside && strings.HasPrefix(line, "```console"):
+			inside = !strings.HasPrefix(before, notRun)
+		case strings.HasPrefix(line, "```"):
+			inside = false
+		case inside:
+			steps = addGuideLine(t, steps, number+1, line)
+		}
+		before = line
+	}
+	return steps
+}
+
+func addGuideLine(t *testing.T, steps []guideStep, number int, line string) []guideStep {
+	t.Helper()
+	if part := guidePrompt.FindStringSubmatch(line); part != nil {
+		return append(steps, guideStep{line: number, prompt: part[1], command: part[2]})
+	}
+	if len(steps) == 0 {
+		t.Fatalf("%s:%d: output without a command", guide, number)
+	}
+	last := &steps[len(steps)-1]
+	if strings.HasSuffix(last.command, `\`) && len(last.want) == 0 {
+		last.command = strings.TrimSuffix(last.command, `\`) + strings.TrimSpace(line)
+		return steps
+	}
+	last.want = append(last.want, line)
+	return steps
+}
+
+// shows tells whether output is what the page says. … stands for any text
+// within a line, alone on a line for any lines.
+func shows(got string, want []string) bool {
+	var pattern strings.Builder
+	pattern.WriteString(`(?s)^`)
+	for _, line := range want {
+		if strings.TrimSpace(line) == "…" {
+			pattern.WriteString(`(?:[^\n]*\n)*`)
+			continue
+		}
+		for i, part := range strings.Split(spaces.ReplaceAllString(strings.TrimSpace(line), " "), "…") {
+			if i > 0 {
+				pattern.WriteString(`[^\n]*`)
+			}
+			pattern.WriteString(regexp.QuoteMeta(part))
+		}
+		pattern.WriteString(`\n`)
+	}
+	var lines strings.Builder
+	for line := range strings.Lines(got) {
+		lines.WriteString(spaces.ReplaceAllString(strings.TrimSpace(line), " ") + "\n")
+	}
+	return regexp.MustCompile(pattern.String() + `$`).MatchString(lines.String())
+}
+
+var spaces = regexp.MustCompile(`[ \t]+`)
+
+// guideLab is the machine of the page.
+type guideLab struct {
+	*lab
+	real, page *strings.Replacer
+	env        map[string]string // by prompt: the socket at which epplan asks
+}
+
+// newGuideLab starts a Slurm of one node that has never heard of epplan, with a
+// site's own hooks, by name.
+func newGuideLab(t *testing.T, hooks map[string]string) *guideLab {
+	t.Helper()
+	_, err := exec.LookPath("slurmctld")
+	need(t, err == nil && os.Geteuid() == 0, "a real Slurm needs root and scripts/test-packages.sh")
+	up, err := filepath.Abs(filepath.Join(scripts, "up.sh"))
+	if err == nil {
+		_, err = os.Stat(up)
+	}
+	need(t, err == nil, "there is no ../shared/slurm-lab")
+	t.Parallel()
+	slots <- struct{}{}
+	t.Cleanup(func() { <-slots })
+	bin, err := programs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(bin, 0o755); err != nil { //nolint:gosec // users run epplan
+		t.Fatal(err)
+	}
+	l := &lab{TB: t, setup: &setup{nodes: 1, gpus: 4}, bin: bin, mu: new(sync.Mutex), epds: make(map[string]*exec.Cmd)}
+	l.makeFolder(filepath.Dir(up))
+	g := &guideLab{lab: l}
+	t.Cleanup(g.stopAll)
+	slurm := filepath.Join(l.dir, "slurm")
+	args := []string{"--nodes", "1", "--gpus", "4", "--dir", slurm, "--no-install", "--port", strconv.Itoa(freePorts(l))}
+	if hooks != nil {
+		for name, text := range hooks {
+			l.write("hooks/"+name, text, 0o755)
+		}
+		args = append(args, "--hooks", filepath.Join(l.dir, "hooks"))
+	}
+	if out, err := exec.CommandContext(t.Context(), up, args...).CombinedOutput(); err != nil { //nolint:gosec // the lab's own
+		t.Fatalf("start the lab: %v\n%s", err, out)
+	}
+	l.conf = filepath.Join(slurm, "etc", "slurm.conf")
+	port := freePorts(l)
+	g.names(map[string]string{
+		"/etc/slurm": slurm + "/etc", "/etc/epplan": l.dir + "/epplan", "/var/lib/epplan": l.dir + "/state", "/var/log/epplan": l.dir + "/log",
+		"/run/epplan": l.dir + "/run", "/run/munge/munge.socket.2": slurm + "/munge/socket", "/usr/bin": bin, "/usr/local/sbin": l.dir + "/site",
+		"head:6821": fmt.Sprintf("127.0.0.1:%d", port), "127.0.0.1:9821": fmt.Sprintf("127.0.0.1:%d", port+1),
+	})
+	g.site(up)
+	return g
+}
+
+// names are the paths of the page and what they are in the lab.
+func (g *guideLab) names(table map[string]string) {
+	there, back := make([]string, 0, 2*len(table)), make([]string, 0, 2*len(table))
+	for page, here := range table {
+		there, back = append(there, page, here), append(back, here, page)
+	}
+	g.real, g.page = strings.NewReplacer(there...), strings.NewReplacer(back...)
+	g.env = map[string]string{"# ": "agent", "node# ": "agent", "head# ": "controller", "$ ": "submit"}
+}
+
+// site is what a site has that wants its nodes to sleep: programs that switch
+// them off and on.
+func (g *guideLab) site(up string) {
+	g.Helper()
+	fifo := filepath.Join(g.dir, "slurm", "run", "power.fifo")
+	for name, word := range map[string]string{"node-off": "suspend", "node-on": "resume"} {
+		g.write("site/"+name, "#!/bin/sh\necho \""+word+" $1\" >"+fifo+"\n", 0o755)
+	}
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		g.Fatal(err)
+	}
+	if out, err := exec.CommandContext(g.Context(), "chown", "slurm:", fifo).CombinedOutput(); err != nil { //nolint:gosec // the test's own folder
+		g.Fatalf("%v: %s", err, out)
+	}
+	power := exec.Command(filepath.Join(filepath.Dir(up), "powerd.sh"), filepath.Join(g.dir, "slurm")) //nolint:gosec,noctx // the lab's own, ended below
+	power.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := power.Start(); err != nil {
+		g.Fatal(err)
+	}
+	g.Cleanup(func() {
+		_ = syscall.Kill(-power.Process.Pid, syscall.SIGKILL)
+		_ = power.Wait()
+	})
+}
+
+// stopAll ends the epds that the page started, by their pid files.
+func (g *guideLab) stopAll() {
+	files, _ := filepath.Glob(filepath.Join(g.dir, "run", "*.pid"))
+	for _, file := range files {
+		text, err := os.ReadFile(file) //nolint:gosec // the test's own folder
+		pid := 0
+		if _, scanned := fmt.Sscan(string(text), &pid); err != nil || scanned != nil || pid <= 1 {
+			continue
+		}
+		args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if err == nil && bytes.Contains(args, []byte(g.dir)) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+}
+
+// run runs a command of the page and returns what it shows, in the page's names.
+func (g *guideLab) run(s *guideStep) string {
+	g.Helper()
+	ctx, cancel := context.WithTimeout(g.Context(), time.Minute)
+	defer cancel()
+	line := g.real.Replace(strings.ReplaceAll(s.command, "gpu01", "n1"))
+	args := []string{"sh", "-c", line}
+	if s.prompt == "$ " {
+		args = append([]string{"runuser", "-u", "nobody", "--"}, args...)
+	}
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // the project's own page
+	cmd.Dir = "/tmp"
+	cmd.Env = append(os.Environ(), "PATH="+g.bin+":"+os.Getenv("PATH"), "SLURM_CONF="+g.conf, "EPD_GPU=sim:4", "EPD_STATE="+g.dir+"/state",
+		"EPPLAN_SOCKET="+g.dir+"/run/"+g.env[s.prompt]+".sock", "EPPLAN_SUBMIT_SOCKET="+g.dir+"/run/submit.sock")
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.WaitDelay = time.Second
+	if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
+		fmt.Fprintf(&out, "(%v)\n", err)
+	}
+	return regexp.MustCompile(`\bn1\b`).ReplaceAllString(g.page.Replace(out.String()), "gpu01")
+}
+
+// looks tells whether a command only looks at what comes by and by: it is
+// repeated until it shows what the page says.
+func (s *guideStep) looks() bool {
+	words := strings.Fields(s.command)
+	if len(words) > 1 && words[0] == "epplan" {
+		switch words[1] {
+		case "status", "jobs", "job", "explain", "savings", "estimate":
+			return true
+		}
+	}
+	return words[0] == "sinfo" || words[0] == "squeue" || words[0] == "curl"
+}
+
+func TestTheGuideWorksAsWritten(t *testing.T) {
+	page, err := os.ReadFile(guide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := guideSteps(t, string(page))
+	if len(steps) < 30 {
+		t.Fatalf("%d commands in %s", len(steps), guide)
+	}
+	g := newGuideLab(t, nil)
+	for i := range steps {
+		s := &steps[i]
+		got := g.run(s)
+		for deadline := time.Now().Add(30 * time.Second); !shows(got, s.want) && s.looks() && time.Now().Before(deadline); got = g.run(s) {
+			<-time.After(200 * time.Millisecond)
+		}
+		if !shows(got, s.want) {
+			log, _ := os.ReadFile(filepath.Join(g.dir, "log", "epd.log"))
+			t.Logf("epd.log: %s", log)
+			t.Fatalf("%s:%d: %s%s\nshows:\n%s\nwant:\n%s", guide, s.line, s.prompt, s.command, got, strings.Join(s.want, "\n"))
+		}
+		if os.Getenv("EPPLAN_GUIDE_SHOW") != "" {
+			t.Logf("%s%s\n%s", s.prompt, s.command, got)
+		}
+	}
+	g.undrained()
+}
+
+// siteHooks are those of a site that has all of its own.
+var siteHooks = map[string]string{
+	"prolog.sh": "#!/bin/sh\necho \"site prolog $SLURM_JOB_ID\" >>@LAB@/out/hooks\n",
+	"epilog.sh": "#!/bin/sh\necho \"site epilog $SLURM_JOB_ID\" >>@LAB@/out/hooks\n",
+	"job_submit.lua": "function slurm_job_submit(desc, parts, uid)\r\n\tdesc.comment = 'site'\r\n\treturn slurm.SUCCESS\r\nend\r\n" +
+		"function slurm_job_modify(desc, job, parts, uid)\r\n\treturn slurm.SUCCESS\r\nend\r\nreturn slurm.SUCCESS\r\n",
+}
+
+// answered is what stands for epplan answers a submission with.
+const answered = `{"v":1,"admin_comment_hex":"6570706c616e3a7431"}`
+
+func TestASitesOwnHooksRunBesideOursAndAreAsTheyWereAfterwards(t *testing.T) {
+	g := newGuideLab(t, siteHooks)
+	etc := filepath.Join(g.dir, "slurm", "etc")
+	hooks := filepath.Join(g.dir, "slurm", "out", "hooks")
+	g.write("site/epplan", "#!/bin/sh\n[ $1 = submit ] && echo '"+answered+"' && exit\necho \"our $1 $SLURM_JOB_ID\" >>"+hooks+"\n", 0o755)
+	before := make(map[string]string)
+	for _, name := range []string{"slurm.conf", "job_submit.lua", "prolog.sh"} {
+		before[name] = g.read("slurm/etc/" + name)
+	}
+	install := "epplan install slurm --dir " + etc + " --program " + g.dir + "/site/epplan --popen"
+	step := func(command string) string { return g.run(&guideStep{prompt: "# ", command: command}) }
+	if out := step(install + " --edit-conf && scontrol reconfigure"); !strings.Contains(out, "Then: scontrol reconfigure") || strings.Contains(out, "exit status") {
+		t.Fatal(out)
+	}
+	// As if slurmctld had no lua-socket.
+	g.write("slurm/etc/epplan.lua", strings.ReplaceAll(g.read("slurm/etc/epplan.lua"), "pcall(require,", "pcall(error,"), 0o644)
+	job := g.submit("true", "--gres=gpu:1")
+	g.ends(job, "COMPLETED")
+	id := name(job)
+	g.eventually("both Epilogs ran", func() bool { return strings.Contains(g.read("slurm/out/hooks"), "our epilog "+id) })
+	want := "site prolog " + id + "\nour prolog " + id + "\nsite epilog " + id + "\nour epilog " + id + "\n"
+	if got := g.read("slurm/out/hooks"); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if text := g.slurm("scontrol", "show", "job", id); !strings.Contains(text, "AdminComment=epplan:t1") || !strings.Contains(text, "Comment=site") {
+		t.Errorf("%s\n%s", text, g.read("slurm/log/slurmctld.log"))
+	}
+	g.write("slurm/etc/epplan.lua", strings.ReplaceAll(g.read("slurm/etc/epplan.lua"), "pcall(error,", "pcall(require,"), 0o644)
+	for range 2 {
+		if out := step(install + " --undo && scontrol reconfigure"); strings.Contains(out, "exit status") {
+			t.Fatal(out)
+		}
+	}
+	for name, text := range before {
+		if got := g.read("slurm/etc/" + name); got != text {
+			t.Errorf("%s is %q, was %q", name, got, text)
+		}
+	}
+	last := g.submit("true", "--gres=gpu:1")
+	g.ends(last, "COMPLETED")
+	g.eventually("the site's Epilog ran", func() bool { return strings.HasSuffix(g.read("slurm/out/hooks"), "site epilog "+name(last)+"\n") })
+	if got := g.read("slurm/out/hooks"); strings.Contains(got, "our prolog "+name(last)) {
+		t.Errorf("ours ran after it was uninstalled: %q", got)
+	}
+	g.undrained()
+}
+
+func TestTheGuidesOutputIsComparedByLine(t *testing.T) {
+	for _, c := range []struct {
+		got, want string
+		same      bool
+	}{
+		{"a\n", "a", true},
+		{"a\nb\n", "a", false},
+		{"", "a", false},
+		{"a  12 b\n", "a … b", true},
+		{"a\nx\ny\nb\n", "a\n…\nb", true},
+		{"a\nb\n", "a\n…\nb", true},
+		{"a\nb\n", "…", true},
+		{"a.c\n", "a.c", true},
+		{"abc\n", "a.c", false},
+		{"x\n", "", false},
+	} {
+		var want []string
+		if c.want != "" {
+			want = strings.Split(c.want, "\n")
+		}
+		if shows(c.got, want) != c.same {
+			t.Errorf("%q beside %q: want %v", c.got, c.want, c.same)
+		}
+	}
+}
