@@ -1,11 +1,15 @@
 package slurm
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -20,6 +24,7 @@ type Client struct {
 
 	mu      sync.Mutex
 	version Version // of the last answer that named it
+	wanted  map[JobID]int
 }
 
 // NewClient reads through run; timeout bounds a look-up that several callers
@@ -28,7 +33,7 @@ func NewClient(run Runner, timeout time.Duration) *Client {
 	if timeout <= 0 {
 		timeout = 15 * time.Second
 	}
-	return &Client{run: run, timeout: timeout}
+	return &Client{run: run, timeout: timeout, wanted: make(map[JobID]int)}
 }
 
 // Jobs is the answer to Client.Jobs.
@@ -92,29 +97,77 @@ func classify(err error, name string) error {
 	return err
 }
 
-// Jobs gives every job that slurmctld remembers, ended ones too while MinJobAge lasts.
+// allJobs is the question for every job that slurmctld remembers, ended ones
+// too while MinJobAge lasts.
+var allJobs = []string{"--json", "--states=all"}
+
+// EachJob gives every job that slurmctld remembers, ended ones too while
+// MinJobAge lasts, one after the other while squeue prints them: ScanJobs says
+// what each may keep. Nothing may be concluded from the jobs before EachJob
+// returned nil. Callers share nothing.
+func (c *Client) EachJob(ctx context.Context, each func(*Job) error) error {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	_, err := c.scan(ctx, each, allJobs...)
+	return err
+}
+
+// Jobs gives every job that slurmctld remembers, ended ones too while MinJobAge
+// lasts. Where there may be very many, EachJob is to be used.
 func (c *Client) Jobs(ctx context.Context) (Jobs, error) {
 	return shared(ctx, c, "squeue", func(ctx context.Context) (Jobs, error) {
-		return c.jobs(ctx, "squeue", "--json", "--states=all")
+		var list []Job
+		meta, err := c.scan(ctx, func(j *Job) error {
+			list = append(list, *j)
+			return nil
+		}, allJobs...)
+		if err != nil {
+			return Jobs{}, err
+		}
+		return Jobs{List: list, Meta: meta}, nil
 	})
 }
 
-func (c *Client) jobs(ctx context.Context, name string, args ...string) (Jobs, error) {
-	out, err := c.command(ctx, name, args...)
+// scan reads the jobs that squeue prints.
+func (c *Client) scan(ctx context.Context, each func(*Job) error, args ...string) (Meta, error) {
+	var meta Meta
+	jobs := 0
+	err := c.stream(ctx, func(r io.Reader) error {
+		var err error
+		meta, err = ScanJobs("squeue --json", r, func(j *Job) error {
+			jobs++
+			return each(j)
+		})
+		return err
+	}, "squeue", args...)
 	if err != nil {
-		return Jobs{}, err
+		return Meta{}, err
 	}
-	list, meta, err := ParseJobs("squeue --json", out)
-	if err != nil {
-		return Jobs{}, err
-	}
-	if len(list) == 0 && len(meta.Errors) > 0 {
-		return Jobs{}, fmt.Errorf("squeue --json: %s", strings.Join(meta.Errors, "; "))
+	if jobs == 0 && len(meta.Errors) > 0 {
+		return Meta{}, fmt.Errorf("squeue --json: %s", strings.Join(meta.Errors, "; "))
 	}
 	c.mu.Lock()
 	c.version = meta.Version
 	c.mu.Unlock()
-	return Jobs{List: list, Meta: meta}, nil
+	return meta, nil
+}
+
+// stream runs one of Slurm's commands, reads what it prints as it comes where
+// the runner can do that, and names the common failures.
+func (c *Client) stream(ctx context.Context, read func(io.Reader) error, name string, args ...string) error {
+	streamer, ok := c.run.(Streamer)
+	if !ok {
+		out, err := c.command(ctx, name, args...)
+		if err != nil {
+			return err
+		}
+		return read(bytes.NewReader(out))
+	}
+	err := streamer.Stream(ctx, read, name, args...)
+	if _, failed := errors.AsType[*CommandError](err); failed {
+		return classify(err, name)
+	}
+	return err //nolint:wrapcheck // the reader's own
 }
 
 // Job gives one job by its plain number. squeue 22.05 answers --json with the
@@ -126,24 +179,69 @@ func (c *Client) Job(ctx context.Context, id JobID) (Job, error) {
 	c.mu.Lock()
 	filters := c.version.AtLeast(23, 2)
 	c.mu.Unlock()
-	var answer Jobs
+	var found []Job
 	var err error
 	if filters {
-		answer, err = shared(ctx, c, "squeue "+id.String(), func(ctx context.Context) (Jobs, error) {
-			return c.jobs(ctx, "squeue", "--json", "--states=all", "--jobs="+id.String())
+		found, err = shared(ctx, c, "squeue "+id.String(), func(ctx context.Context) ([]Job, error) {
+			return c.pick(ctx, func(other JobID) bool { return other == id }, slices.Concat(allJobs, []string{"--jobs=" + id.String()}))
 		})
 	} else {
-		answer, err = c.Jobs(ctx)
+		found, err = c.wait(ctx, id)
 	}
 	if err != nil {
 		return Job{}, fmt.Errorf("job %s: %w", id, err)
 	}
-	for _, j := range answer.List {
-		if j.ID == id {
-			return j, nil
+	for i := range found {
+		if found[i].ID == id {
+			return found[i], nil
 		}
 	}
 	return Job{}, fmt.Errorf("job %s: %w", id, ErrNotFound)
+}
+
+// pick gives the jobs that are wanted.
+func (c *Client) pick(ctx context.Context, wanted func(JobID) bool, args []string) ([]Job, error) {
+	var found []Job
+	_, err := c.scan(ctx, func(j *Job) error {
+		if wanted(j.ID) {
+			found = append(found, *j)
+		}
+		return nil
+	}, args...)
+	return found, err
+}
+
+// wait looks for a job in the whole queue, of which only the jobs that somebody
+// waits for are kept.
+func (c *Client) wait(ctx context.Context, id JobID) ([]Job, error) {
+	c.want(id, 1)
+	defer c.want(id, -1)
+	for last := false; ; last = true {
+		var own atomic.Bool
+		found, err := shared(ctx, c, "squeue for jobs", func(ctx context.Context) ([]Job, error) {
+			own.Store(true)
+			return c.pick(ctx, c.isWanted, allJobs)
+		})
+		// A list that was under way may be past the job; the next one isn't.
+		if err != nil || last || own.Load() || slices.ContainsFunc(found, func(j Job) bool { return j.ID == id }) {
+			return found, err
+		}
+	}
+}
+
+func (c *Client) isWanted(id JobID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.wanted[id] > 0
+}
+
+// want counts who waits for a job.
+func (c *Client) want(id JobID, more int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.wanted[id] += more; c.wanted[id] <= 0 {
+		delete(c.wanted, id)
+	}
 }
 
 // JobText gives one job from scontrol show job -d: one small answer from any

@@ -1,7 +1,6 @@
 package slurm
 
 import (
-	"bytes"
 	"errors"
 	"strconv"
 )
@@ -58,13 +57,4 @@ func (e *ParseError) Unwrap() error { return e.Err }
 type Rejected struct {
 	Line   int    // 1-based first line
 	Reason string // why
-}
-
-// errorAt turns a byte offset into a ParseError with line and column.
-func errorAt(source string, data []byte, offset int64, msg string, cause error) error {
-	offset = max(0, min(offset, int64(len(data))))
-	before := data[:offset]
-	line := bytes.Count(before, []byte{'\n'}) + 1
-	column := len(before) - (bytes.LastIndexByte(before, '\n') + 1) + 1
-	return &ParseError{Source: source, Line: line, Column: column, Msg: msg, Err: cause}
 }

@@ -3,12 +3,12 @@ package slurm
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // number reads any form in which Slurm wrote a number: 4, null, "4",
@@ -113,15 +113,30 @@ func (t *text) UnmarshalJSON(b []byte) error {
 	if b[0] != '"' {
 		return nil
 	}
-	var s string
-	if err := json.Unmarshal(b, &s); err != nil {
-		return fmt.Errorf("read text: %w", err)
+	s, err := unquote(b)
+	if err != nil {
+		return err
 	}
 	*t = text(s)
 	return nil
 }
 
-// or gives the text, or nothing for Slurm's words for nothing.
+// unquote gives a string as JSON writes it.
+func unquote(b []byte) (string, error) {
+	if !bytes.ContainsRune(b, '\\') { // as nearly all
+		return string(b[1 : len(b)-1]), nil
+	}
+	if out, err := jsontext.AppendUnquote(nil, b); err == nil {
+		return string(out), nil
+	}
+	var s string // half a surrogate pair
+	if err := json.Unmarshal(b, &s); err != nil {
+		return "", fmt.Errorf("read text: %w", err)
+	}
+	return s, nil
+}
+
+// known gives the text, or nothing for Slurm's words for nothing.
 func (t text) known() string {
 	if unset(string(t)) {
 		return ""
@@ -137,12 +152,15 @@ func (w *words) UnmarshalJSON(b []byte) error {
 	*w = nil
 	switch b[0] {
 	case '"':
-		var s string
-		if err := json.Unmarshal(b, &s); err != nil {
-			return fmt.Errorf("read text: %w", err)
+		s, err := unquote(b)
+		if err != nil {
+			return err
 		}
 		*w = words{s}
 	case '[':
+		if len(bytes.TrimSpace(b[1:len(b)-1])) == 0 {
+			return nil
+		}
 		var list []text
 		if err := json.Unmarshal(b, &list); err != nil {
 			return fmt.Errorf("read list: %w", err)
@@ -170,109 +188,6 @@ func (f *flag) UnmarshalJSON(b []byte) error {
 			return err
 		}
 		*f = n.or(0) != 0
-	}
-	return nil
-}
-
-// jsonAnswer walks Slurm's outer object. For each element of the list named
-// key it calls each; the element is decoded into what fresh returns.
-type jsonAnswer struct {
-	source string
-	data   []byte
-	dec    *json.Decoder
-	meta   Meta
-}
-
-func newAnswer(source string, data []byte) *jsonAnswer {
-	data = escapeInvalid(data, true)
-	return &jsonAnswer{source: source, data: data, dec: json.NewDecoder(bytes.NewReader(data))}
-}
-
-func (a *jsonAnswer) fail(msg string, err error) error {
-	at := a.dec.InputOffset()
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) && syntax.Offset > 0 {
-		at = max(at, syntax.Offset-1)
-	}
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		at, err = int64(len(a.data)), errors.New("output ends in the middle")
-	}
-	return errorAt(a.source, a.data, at, msg, err)
-}
-
-// walk reads the whole answer; lists maps a key to what reads one element of its list.
-func (a *jsonAnswer) walk(lists map[string]func() error) error {
-	if err := a.delim('{', "an object"); err != nil {
-		return err
-	}
-	found := false
-	for a.dec.More() {
-		token, err := a.dec.Token()
-		if err != nil {
-			return a.fail("read a key", err)
-		}
-		key, _ := token.(string)
-		if each, ok := lists[key]; ok {
-			found = true
-			if err := a.list(key, each); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := a.other(key); err != nil {
-			return err
-		}
-	}
-	if err := a.delim('}', "the end of the object"); err != nil {
-		return err
-	}
-	if !found && len(a.meta.Errors) == 0 {
-		return a.fail("no list of records in the answer", nil)
-	}
-	return nil
-}
-
-func (a *jsonAnswer) delim(want json.Delim, name string) error {
-	token, err := a.dec.Token()
-	if err != nil {
-		return a.fail("want "+name, err)
-	}
-	if token != want {
-		return a.fail("want "+name, nil)
-	}
-	return nil
-}
-
-func (a *jsonAnswer) list(key string, each func() error) error {
-	token, err := a.dec.Token()
-	if err != nil {
-		return a.fail(key, err)
-	}
-	if token == nil {
-		return nil
-	}
-	if token != json.Delim('[') {
-		return a.fail(key+": want a list", nil)
-	}
-	for i := 0; a.dec.More(); i++ {
-		if err := each(); err != nil {
-			return a.fail(key+"["+strconv.Itoa(i)+"]", err)
-		}
-	}
-	return a.delim(']', "the end of "+key)
-}
-
-// other reads meta and errors, and skips every other key.
-func (a *jsonAnswer) other(key string) error {
-	var raw json.RawMessage
-	if err := a.dec.Decode(&raw); err != nil {
-		return a.fail(key, err)
-	}
-	switch key {
-	case "meta":
-		a.meta.Version = metaVersion(raw)
-	case "errors":
-		a.meta.Errors = append(a.meta.Errors, answerErrors(raw)...)
 	}
 	return nil
 }

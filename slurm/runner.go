@@ -1,10 +1,14 @@
 package slurm
 
 import (
+	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"math"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -17,6 +21,17 @@ import (
 // fails is an error that wraps *CommandError; its output comes along.
 type Runner interface {
 	Run(ctx context.Context, name string, args ...string) ([]byte, error)
+}
+
+// Streamer is a Runner that also hands on what a command prints while it runs,
+// for answers that don't fit in memory. When Stream returns, the command is gone.
+//
+// A command that fails is a *CommandError, whatever read made of its output: that
+// a part of it could be read says nothing. Otherwise the error is that of read;
+// one before the end of the output ends the command.
+type Streamer interface {
+	Runner
+	Stream(ctx context.Context, read func(io.Reader) error, name string, args ...string) error
 }
 
 // RunnerFunc is a function as a Runner.
@@ -54,41 +69,121 @@ type ExecRunner struct {
 	Dir       string        // absolute folder of the binaries; "" means /usr/bin
 	Conf      string        // SLURM_CONF, or "" for Slurm's own
 	Timeout   time.Duration // 0 means 10 s
-	MaxOutput int           // bytes; 0 means 256 MiB
+	MaxOutput int           // bytes of Run; 0 means 256 MiB
+	MaxStream int64         // bytes of Stream; 0 means 8 GiB
 }
+
+var _ Streamer = ExecRunner{}
 
 // Run starts Dir/name with args. Only squeue, sinfo, scontrol and sacct run.
 func (r ExecRunner) Run(ctx context.Context, name string, args ...string) ([]byte, error) {
-	dir := r.Dir
-	if dir == "" {
-		dir = "/usr/bin"
+	ctx, cancel := r.bound(ctx)
+	defer cancel()
+	cmd, complaint, err := r.command(ctx, name, args)
+	if err != nil {
+		return nil, err
 	}
-	if !slices.Contains(commands, name) || !filepath.IsAbs(dir) {
-		return nil, fmt.Errorf("run %q in %q: %w", name, dir, ErrInvalid)
-	}
-	for _, a := range args {
-		if strings.ContainsRune(a, 0) {
-			return nil, fmt.Errorf("run %s: NUL in an argument: %w", name, ErrInvalid)
-		}
-	}
-	timeout, limit := r.Timeout, r.MaxOutput
-	if timeout <= 0 {
-		timeout = 10 * time.Second
-	}
+	limit := r.MaxOutput
 	if limit <= 0 {
 		limit = 256 << 20
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
+	out := &boundedBuffer{limit: limit, stop: cancel}
+	cmd.Stdout = out
+	err = cmd.Run()
+	return out.buf.Bytes(), commandError(ctx, name, err, out.full.Load(), complaint)
+}
+
+// bound is the time that a command has.
+func (r ExecRunner) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, cmp.Or(max(0, r.Timeout), 10*time.Second))
+}
+
+// command is Dir/name with args, not started.
+func (r ExecRunner) command(ctx context.Context, name string, args []string) (*exec.Cmd, *boundedBuffer, error) {
+	dir := cmp.Or(r.Dir, "/usr/bin")
+	if !slices.Contains(commands, name) || !filepath.IsAbs(dir) {
+		return nil, nil, fmt.Errorf("run %q in %q: %w", name, dir, ErrInvalid)
+	}
+	for _, a := range args {
+		if strings.ContainsRune(a, 0) {
+			return nil, nil, fmt.Errorf("run %s: NUL in an argument: %w", name, ErrInvalid)
+		}
+	}
 	cmd := exec.CommandContext(ctx, filepath.Join(dir, name), args...) //nolint:gosec // one of four names in a fixed folder, no shell
 	cmd.Env = r.environment()
 	cmd.Dir = "/"
 	cmd.WaitDelay = time.Second
-	out := &boundedBuffer{limit: limit, stop: cancel}
 	complaint := &boundedBuffer{limit: 4096, drop: true}
-	cmd.Stdout, cmd.Stderr = out, complaint
-	err := cmd.Run()
-	return out.buf.Bytes(), commandError(ctx, name, err, out, complaint)
+	cmd.Stderr = complaint
+	return cmd, complaint, nil
+}
+
+// Stream starts Dir/name with args as Run does, and gives read what it prints.
+func (r ExecRunner) Stream(ctx context.Context, read func(io.Reader) error, name string, args ...string) error {
+	ctx, cancel := r.bound(ctx)
+	defer cancel()
+	cmd, complaint, err := r.command(ctx, name, args)
+	if err != nil {
+		return err
+	}
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		return &CommandError{Name: name, Status: -1, Err: err}
+	}
+	if err := cmd.Start(); err != nil {
+		return &CommandError{Name: name, Status: -1, Err: err}
+	}
+	// Who holds the other end open after the command's end must not hold this one.
+	defer context.AfterFunc(ctx, func() { _ = pipe.Close() })()
+	out := &boundedReader{from: pipe, room: cmp.Or(max(0, r.MaxStream), 8<<30)}
+	failed := read(bufio.NewReaderSize(out, streamBuffer))
+	rest := int64(math.MaxInt64) // what follows the answer; the bounds hold
+	if failed != nil {
+		rest = complaintBytes // a command that fails, and prints something else, ends soon
+	}
+	_, _ = io.CopyN(io.Discard, out, rest)
+	abandoned := failed != nil && !out.ended && !out.full && ctx.Err() == nil
+	if !out.ended {
+		cancel()
+	}
+	err = cmd.Wait()
+	switch {
+	case abandoned:
+		return failed
+	case err == nil && !out.ended:
+		err = ctx.Err()
+	}
+	if err := commandError(ctx, name, err, out.full, complaint); err != nil {
+		return err
+	}
+	return failed
+}
+
+const (
+	streamBuffer   = 64 << 10 // a pipe's
+	complaintBytes = 1 << 20
+)
+
+// boundedReader reads so many bytes at most.
+type boundedReader struct {
+	from  io.Reader
+	room  int64
+	full  bool // there was more
+	ended bool // that was all
+}
+
+// Read implements io.Reader.
+func (b *boundedReader) Read(p []byte) (int, error) {
+	if b.full {
+		return 0, ErrOutputTooLong
+	}
+	n, err := b.from.Read(p)
+	if int64(n) > b.room {
+		n, err, b.full = int(b.room), ErrOutputTooLong, true
+	}
+	b.room -= int64(n)
+	b.ended = b.ended || errors.Is(err, io.EOF)
+	return n, err //nolint:wrapcheck // a reader's error
 }
 
 // environment is all the command sees. SLURM_TIME_FORMAT stays unset: with it sacct --json fails.
@@ -100,8 +195,8 @@ func (r ExecRunner) environment() []string {
 	return env
 }
 
-func commandError(ctx context.Context, name string, err error, out, complaint *boundedBuffer) error {
-	if out.full.Load() {
+func commandError(ctx context.Context, name string, err error, full bool, complaint *boundedBuffer) error {
+	if full {
 		return &CommandError{Name: name, Status: -1, Err: ErrOutputTooLong}
 	}
 	if err == nil {

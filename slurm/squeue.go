@@ -1,8 +1,10 @@
 package slurm
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 )
 
 // jobJSON is a job of squeue --json. Fields that moved between versions appear
@@ -19,7 +21,7 @@ type jobJSON struct {
 	End          number        `json:"end_time"`
 	Exit         exitJSON      `json:"exit_code"`
 	Features     text          `json:"features"`
-	Gres         []text        `json:"gres_detail"`
+	Gres         words         `json:"gres_detail"`
 	HetJob       number        `json:"het_job_id"`
 	HetOffset    number        `json:"het_job_offset"`
 	ID           number        `json:"job_id"`
@@ -81,61 +83,76 @@ func (e *exitJSON) UnmarshalJSON(b []byte) error {
 }
 
 // resourcesJSON gives the node names in the order of gres_detail: a hostlist
-// (22.05 to 24.05) or an object with list (24.11 on).
-type resourcesJSON struct{ nodes string }
+// (22.05 to 24.05) or an object with list (24.11 on). The rest has a record for
+// each core of each node, and is passed over.
+type resourcesJSON struct{ nodes text }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (r *resourcesJSON) UnmarshalJSON(b []byte) error {
-	r.nodes = ""
-	if b[0] != '{' {
-		return nil
+// readJSON implements selfReading.
+func (r *resourcesJSON) readJSON(from jsonReader) error { return r.member(from, "nodes") }
+
+// member reads the node names, or an object that has them as its member.
+func (r *resourcesJSON) member(from jsonReader, name string) error {
+	if from.PeekKind() != '{' {
+		return from.SkipValue() //nolint:wrapcheck // the walk adds the place
 	}
-	var object struct {
-		Nodes json.RawMessage `json:"nodes"`
-	}
-	if err := json.Unmarshal(b, &object); err != nil {
-		return fmt.Errorf("job resources: %w", err)
-	}
-	if len(object.Nodes) == 0 {
-		return nil
-	}
-	var list struct {
-		List text `json:"list"`
-	}
-	switch object.Nodes[0] {
-	case '"':
-		return json.Unmarshal(object.Nodes, &r.nodes)
-	case '{':
-		if err := json.Unmarshal(object.Nodes, &list); err != nil {
-			return fmt.Errorf("job resources: %w", err)
+	return from.members(func(found []byte) any {
+		switch {
+		case string(found) != name:
+			return nil
+		case name == "nodes" && from.PeekKind() == '{':
+			return hostsJSON{r}
 		}
-		r.nodes = string(list.List)
-	}
-	return nil
+		return &r.nodes
+	})
 }
+
+// hostsJSON is the object with list.
+type hostsJSON struct{ *resourcesJSON }
+
+// readJSON implements selfReading.
+func (h hostsJSON) readJSON(from jsonReader) error { return h.member(from, "list") }
 
 // ParseJobs reads the answer of squeue --json. Bytes that are not UTF-8 are
 // kept as \xNN. A record that cannot be read ends it with a *ParseError.
 func ParseJobs(source string, data []byte) ([]Job, Meta, error) {
-	a := newAnswer(source, data)
 	var jobs []Job
-	var raw jobJSON
-	err := a.walk(map[string]func() error{"jobs": func() error {
-		raw = jobJSON{}
-		if err := a.dec.Decode(&raw); err != nil {
-			return err //nolint:wrapcheck // the walk adds the place
-		}
-		job, err := raw.job()
-		if err != nil {
-			return err
-		}
-		jobs = append(jobs, job)
+	meta, err := ScanJobs(source, bytes.NewReader(data), func(j *Job) error {
+		jobs = append(jobs, *j)
 		return nil
-	}})
+	})
 	if err != nil {
 		return nil, Meta{}, err
 	}
-	return jobs, a.meta, nil
+	return jobs, meta, nil
+}
+
+// ScanJobs is ParseJobs for answers that don't fit in memory: each job is given
+// as soon as it is read, and is the callee's for the call only; its texts, lists
+// and maps may be kept. An answer that breaks off or turns into something else is
+// an error after the jobs before that, so what they change must wait for the end.
+// An error of each ends it and comes back as it is.
+func ScanJobs(source string, r io.Reader, each func(*Job) error) (Meta, error) {
+	a := streamAnswer(source, r)
+	var raw jobJSON
+	var job Job
+	var refused error
+	named := membersOf(&raw)
+	err := a.walk(map[string]func() error{"jobs": func() error {
+		raw = jobJSON{}
+		if err := a.dec.members(func(name []byte) any { return named[string(name)] }); err != nil {
+			return err
+		}
+		var err error
+		if job, err = raw.job(); err != nil {
+			return err
+		}
+		refused = each(&job)
+		return refused
+	}})
+	if refused != nil {
+		return Meta{}, refused
+	}
+	return a.meta, err
 }
 
 func (r *jobJSON) job() (Job, error) {
@@ -184,9 +201,9 @@ func (j *Job) readDevices(r *jobJSON) error {
 		return nil
 	}
 	nodes := j.Nodes
-	if r.Resources.nodes != "" && r.Resources.nodes != j.NodeList {
+	if held := string(r.Resources.nodes); held != "" && held != j.NodeList {
 		var err error
-		if nodes, err = ExpandHostlist(r.Resources.nodes); err != nil {
+		if nodes, err = ExpandHostlist(held); err != nil {
 			return fmt.Errorf("job_resources.nodes: %w", err)
 		}
 	}
@@ -194,7 +211,7 @@ func (j *Job) readDevices(r *jobJSON) error {
 		return nil // which node has which devices is not said
 	}
 	for i, detail := range r.Gres {
-		gres, err := ParseGres(string(detail))
+		gres, err := ParseGres(detail)
 		if err != nil {
 			return fmt.Errorf("gres_detail: %w", err)
 		}

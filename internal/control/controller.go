@@ -74,23 +74,25 @@ type Options struct {
 
 // Controller decides. Its methods may be called by several goroutines.
 type Controller struct {
-	options  Options
-	settings atomic.Pointer[Settings]
-	started  time.Time
-	lot      [sha256.Size]byte // key of the lot
-	jobs     jobs
-	tables   tables
-	models   models
-	writer   *writer
-	refits   chan record.WorkloadKey
-	counters counters
-	evicted  atomic.Bool // decisions of open runs may be in the store only
-	stop     context.CancelFunc
-	running  sync.WaitGroup
-	pending  gauge // outcomes that a refit is due for
-	synced   synced
-	accounts accounts
-	waiting  waiting // outcomes
+	options   Options
+	settings  atomic.Pointer[Settings]
+	reloading sync.Mutex
+	started   time.Time
+	lot       [sha256.Size]byte // key of the lot
+	jobs      jobs
+	tables    tables
+	models    models
+	writer    *writer
+	refits    chan record.WorkloadKey
+	counters  counters
+	evicted   atomic.Bool // decisions of open runs may be in the store only
+	stop      context.CancelFunc
+	running   sync.WaitGroup
+	pending   gauge // outcomes that a refit is due for
+	synced    synced
+	accounts  accounts
+	waiting   waiting       // outcomes
+	asking    chan struct{} // questions to Slurm about one job
 
 	mu      sync.Mutex
 	decided map[decisionKey]*decided
@@ -140,7 +142,7 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c := &Controller{
 		options: options, started: options.Clock(), stop: stop,
-		refits:  make(chan record.WorkloadKey, refitQueue),
+		refits: make(chan record.WorkloadKey, refitQueue), asking: make(chan struct{}, maxAsking),
 		decided: make(map[decisionKey]*decided), leads: make(map[leadKey]*decided), queued: make(map[record.WorkloadKey]bool),
 		calls: make(map[slurm.JobID]*call), clocks: make(map[string]*table),
 	}
@@ -208,6 +210,8 @@ func (c *Controller) Settings() *Settings { return c.settings.Load() }
 // Reload puts other settings in force, if they can be loaded; else nothing
 // changes and the error says why. Decisions under way keep theirs.
 func (c *Controller) Reload(load func() (*Settings, error)) error {
+	c.reloading.Lock() // the one that read last wins
+	defer c.reloading.Unlock()
 	s, err := load()
 	if err != nil {
 		return fmt.Errorf("the settings in force stay: %w", err)

@@ -149,9 +149,13 @@ func statusOf(err error) int {
 	return http.StatusServiceUnavailable
 }
 
-// DecodeJSON reads one JSON value with known fields only, in UTF-8, and nothing
-// behind it. Its errors are [ErrRequest], or those of the reader.
-func DecodeJSON(r io.Reader, into any) error {
+// DecodeJSON reads one JSON value in UTF-8, and nothing behind it. Fields that
+// aren't known are passed over: agents may be newer than their controller. Its
+// errors are [ErrRequest], or those of the reader.
+func DecodeJSON(r io.Reader, into any) error { return decodeJSON(r, into, false) }
+
+// decodeJSON is [DecodeJSON]; strictly, there may be no unknown field.
+func decodeJSON(r io.Reader, into any, strictly bool) error {
 	text, err := io.ReadAll(r)
 	if err != nil {
 		return badJSON(err)
@@ -160,7 +164,9 @@ func DecodeJSON(r io.Reader, into any) error {
 		return fmt.Errorf("%w: it isn't UTF-8", ErrRequest)
 	}
 	in := json.NewDecoder(bytes.NewReader(text))
-	in.DisallowUnknownFields()
+	if strictly {
+		in.DisallowUnknownFields()
+	}
 	if err := in.Decode(into); err != nil {
 		return badJSON(err)
 	}

@@ -101,6 +101,10 @@ func resident(ctx context.Context, jobs int) error {
 			return err
 		}
 	}
+	peak, err := resource("VmHWM:")
+	if err != nil {
+		return err
+	}
 	scripted := 0
 	for _, j := range c.jobs.all() {
 		if j.job.scripted {
@@ -110,11 +114,8 @@ func resident(ctx context.Context, jobs int) error {
 	if n := c.Status(ctx); n.Jobs != jobs || n.Tokens != 0 || scripted != source.tokens() {
 		return fmt.Errorf("%d jobs, %d tokens and %d scripts are known", n.Jobs, n.Tokens, scripted)
 	}
+	debug.FreeOSMemory() // the product does it after a long list; here for what the test looked at
 	now, err := resource("VmRSS:")
-	if err != nil {
-		return err
-	}
-	peak, err := resource("VmHWM:")
 	if err != nil {
 		return err
 	}
@@ -198,20 +199,16 @@ func (q *longQueue) next(cycle int) error {
 
 // printQueue is squeue --json: the values of a recorded job are replaced.
 func printQueue(dir string) error {
-	sample, err := os.ReadFile(filepath.Join(dir, "sample.json"))
-	if err != nil {
-		return err
+	var texts [3][]byte
+	for i, name := range []string{"sample.json", "cycle", "admin"} {
+		var err error
+		if texts[i], err = os.ReadFile(filepath.Join(dir, name)); err != nil { //nolint:gosec // a test's own
+			return err
+		}
 	}
-	text, err := os.ReadFile(filepath.Join(dir, "cycle"))
-	if err != nil {
-		return err
-	}
+	sample, text, admin := texts[0], texts[1], texts[2]
 	var jobs, cycle int
 	if _, err := fmt.Sscan(string(text), &jobs, &cycle); err != nil {
-		return err
-	}
-	admin, err := os.ReadFile(filepath.Join(dir, "admin"))
-	if err != nil {
 		return err
 	}
 	head, rest, _ := bytes.Cut(sample, []byte("\"jobs\": [\n"))
@@ -221,7 +218,7 @@ func printQueue(dir string) error {
 	}
 	tokens := strings.Split(string(admin), "\n")
 	out := bufio.NewWriterSize(os.Stdout, 1<<18)
-	fmt.Fprintf(out, "%s\"jobs\": [\n", head)
+	_, _ = fmt.Fprintf(out, "%s\"jobs\": [\n", head)
 	record := templateOf(string(one))
 	for i := range jobs {
 		token := ""
@@ -229,12 +226,12 @@ func printQueue(dir string) error {
 			token = tokens[i]
 		}
 		if i > 0 {
-			out.WriteString(",\n") //nolint:errcheck // Flush tells
+			_, _ = out.WriteString(",\n")
 		}
 		record.print(out, longJob(i, cycle, token))
-		out.WriteString("\n    }") //nolint:errcheck // Flush tells
+		_, _ = out.WriteString("\n    }") // Flush tells
 	}
-	fmt.Fprint(out, "\n  ]\n}\n")
+	_, _ = fmt.Fprint(out, "\n  ]\n}\n")
 	return out.Flush()
 }
 
@@ -258,7 +255,7 @@ func templateOf(record string) template {
 // print writes a record with other values; those that aren't given stay.
 func (t template) print(out *bufio.Writer, values map[string]any) {
 	drop := 0
-	text := func(s string) { out.WriteString(s[drop:]) } //nolint:errcheck // Flush tells
+	text := func(s string) { _, _ = out.WriteString(s[drop:]) }
 	for i, name := range t.names {
 		text(t.before[i])
 		drop = 0
@@ -267,7 +264,7 @@ func (t template) print(out *bufio.Writer, values map[string]any) {
 			after = t.before[i+1]
 		}
 		if v, ok := values[name]; ok {
-			fmt.Fprintf(out, "%#v", v)
+			_, _ = fmt.Fprintf(out, "%#v", v)
 			drop = strings.IndexAny(after, "\n")
 			if drop > 0 && after[drop-1] == ',' {
 				drop--
@@ -355,7 +352,7 @@ func BenchmarkResident(b *testing.B) {
 
 // The goals of the performance page.
 func TestAControllerWithAHundredThousandJobsHasLessThanSixtyMegabytesResident(t *testing.T) {
-	if u := measureResident(t, knownJobs); u.resident >= 60 || u.peak >= 120 {
-		t.Errorf("%.1f MB, want less than 60; at most %.1f MB, want less than 120", u.resident, u.peak)
+	if u := measureResident(t, knownJobs); u.resident >= 60 || u.peak >= 100 {
+		t.Errorf("%.1f MB, want less than 60; at most %.1f MB, want less than 100", u.resident, u.peak)
 	}
 }

@@ -35,10 +35,10 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 		c.counters.outcomeErrors.Add(1)
 		return 0, err
 	}
-	c.counters.outcomes.Add(1)
 	if receipt == store.Stored && c.options.OnOutcome != nil {
 		c.options.OnOutcome(&o, c.partitionOf(&o, job))
 	}
+	c.counters.outcomes.Add(1) // last: who sees it finds the rest done
 	if receipt == store.Stored && !o.Unmatched && o.Workload != "" {
 		key := record.WorkloadKey{Cluster: o.Cluster, Workload: o.Workload, GPUModel: o.GPUModel}
 		c.judge(ctx, key, &o)

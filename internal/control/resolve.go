@@ -19,6 +19,10 @@ func (c *Controller) fresh(asked int64) bool {
 	return c.options.Clock().Sub(c.started)-time.Duration(asked) <= c.options.Fresh
 }
 
+// maxAsking is about how many jobs Slurm is asked at the same time, one by one:
+// each question is a process here and a request to slurmctld.
+const maxAsking = 16
+
 // call is a question to Slurm that several may wait for.
 type call struct {
 	done chan struct{}
@@ -64,6 +68,13 @@ func (c *Controller) ask(ctx context.Context, id slurm.JobID, q *call) {
 	}()
 	ctx, cancel := context.WithTimeout(ctx, c.options.ResolveTimeout)
 	defer cancel()
+	select {
+	case c.asking <- struct{}{}:
+		defer func() { <-c.asking }()
+	case <-ctx.Done():
+		q.err = errors.New("slurm is asked about too many jobs at once")
+		return
+	}
 	asked := c.question()
 	j, err := c.options.Resolve(ctx, id)
 	switch {

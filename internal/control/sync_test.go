@@ -5,6 +5,7 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -37,6 +38,19 @@ func (m *memory) Prune(ctx context.Context, before time.Time) (store.Pruned, err
 	defer m.mu.Unlock()
 	m.pruned = append(m.pruned, before)
 	return store.Pruned{Outcomes: 1}, errors.Join(m.err, ctx.Err())
+}
+
+// all is up to when records were removed.
+func (m *memory) all() []time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.pruned)
+}
+
+func (m *memory) fail(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.err = err
 }
 
 // bare is a controller without a database.
@@ -212,6 +226,46 @@ func TestAJobThatVanishedFromTheQueueIsForgotten(t *testing.T) {
 	})
 }
 
+// halfList is a source whose list breaks off.
+type halfList struct {
+	*squeue
+	err error
+}
+
+func (h halfList) EachJob(ctx context.Context, each func(*slurm.Job) error) error {
+	return errors.Join(h.squeue.EachJob(ctx, each), h.err)
+}
+
+func TestAListThatBreaksOffChangesNothing(t *testing.T) {
+	job := func(id slurm.JobID, state slurm.State) slurm.Job {
+		return slurm.Job{ID: id, ArrayTask: -1, State: slurm.JobState{Base: state}}
+	}
+	s := &squeue{list: []slurm.Job{job(1, slurm.Pending), job(2, slurm.Running), job(3, slurm.Running), job(4, slurm.Completed)}}
+	bubble(t, s, 0, 5*time.Second, func(t *testing.T, c *Controller) {
+		t.Helper()
+		token := strings.Repeat("a", 16)
+		c.jobs.putToken(token, submitted{at: time.Now().Add(-time.Hour).Unix()})
+		before := c.Snapshot()
+		scripted := job(1, slurm.Running)
+		scripted.AdminComment = "epplan:" + token
+		s.list = []slurm.Job{scripted, job(2, slurm.Failed), job(5, slurm.Pending)}
+		if err := c.syncJobs(t.Context(), halfList{s, slurm.ErrUnreachable}); !errors.Is(err, slurm.ErrUnreachable) {
+			t.Error(err)
+		}
+		_, kept := c.jobs.token(token)
+		if !reflect.DeepEqual(c.Snapshot().Jobs, before.Jobs) || c.jobs.over(2).job != nil || c.jobs.over(4).job == nil || !kept {
+			t.Errorf("before %+v\nafter %+v", before.Jobs, c.Snapshot().Jobs)
+		}
+		if err := c.syncJobs(t.Context(), s); err != nil {
+			t.Error(err)
+		}
+		_, kept = c.jobs.token(token)
+		if j := c.jobs.get(1); len(c.Snapshot().Jobs) != 2 || c.jobs.over(2).job == nil || kept || !j.scripted {
+			t.Errorf("the whole list: %+v", c.Snapshot().Jobs)
+		}
+	})
+}
+
 func TestAnOldAnswerNeverReplacesANewerOne(t *testing.T) {
 	old := slurm.Job{ID: 1, State: slurm.JobState{Base: slurm.Pending}, TimeLimit: slurm.Limit{Set: true, Duration: time.Hour}}
 	young := old
@@ -285,19 +339,19 @@ func TestOldRecordsAreRemovedDailyAndNeverWhileClosing(t *testing.T) {
 		began := time.Now()
 		c, m := bare(t, nil)
 		pass(9 * time.Minute)
-		if len(m.pruned) != 0 {
+		if len(m.all()) != 0 {
 			t.Error("old records are removed right at the start")
 		}
 		pass(2*24*time.Hour + 2*time.Minute)
 		synctest.Wait()
-		if len(m.pruned) != 3 || !m.pruned[0].Equal(began.Add(10*time.Minute).AddDate(0, 0, -c.Settings().KeepDays)) || c.Settings().KeepDays != 400 {
-			t.Errorf("removed up to %v", m.pruned)
+		if len(m.all()) != 3 || !m.all()[0].Equal(began.Add(10*time.Minute).AddDate(0, 0, -c.Settings().KeepDays)) || c.Settings().KeepDays != 400 {
+			t.Errorf("removed up to %v", m.all())
 		}
-		m.err = store.ErrBusy
+		m.fail(store.ErrBusy)
 		pass(24*time.Hour + time.Minute)
-		before := len(m.pruned)
+		before := len(m.all())
 		pass(5 * time.Hour)
-		if n := len(m.pruned) - before; n != 5 {
+		if n := len(m.all()) - before; n != 5 {
 			t.Errorf("tried %d times in 5 hours after a failure", n)
 		}
 		forever := *c.Settings()
@@ -305,16 +359,16 @@ func TestOldRecordsAreRemovedDailyAndNeverWhileClosing(t *testing.T) {
 		if err := c.Reload(func() (*Settings, error) { return &forever, nil }); err != nil {
 			t.Fatal(err)
 		}
-		before = len(m.pruned)
+		before = len(m.all())
 		pass(10 * 24 * time.Hour)
-		if len(m.pruned) != before {
+		if len(m.all()) != before {
 			t.Error("records that are kept for ever are removed")
 		}
 		if err := c.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
 		pass(10 * 24 * time.Hour)
-		if len(m.pruned) != before {
+		if len(m.all()) != before {
 			t.Error("records are removed after the end")
 		}
 	})

@@ -30,7 +30,7 @@ func (m *ModelChoice) validate() error {
 // postModelsUse chooses a model and answers with how it stands then.
 func (c *Controller) postModelsUse(r *http.Request) (any, error) {
 	var m ModelChoice
-	if err := DecodeJSON(r.Body, &m); err != nil {
+	if err := decodeJSON(r.Body, &m, true); err != nil { // people write it: a slip must not choose version 0
 		return nil, err
 	}
 	if err := m.validate(); err != nil {

@@ -1,0 +1,213 @@
+package slurm
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// jsonAnswer walks Slurm's outer object as it comes in, one record at a time.
+type jsonAnswer struct {
+	source string
+	in     *lineReader
+	dec    jsonReader
+	meta   Meta
+}
+
+func newAnswer(source string, data []byte) *jsonAnswer {
+	return streamAnswer(source, bytes.NewReader(data))
+}
+
+func streamAnswer(source string, r io.Reader) *jsonAnswer {
+	in := newLineReader(r)
+	// Bytes that are not UTF-8 are made visible value by value.
+	return &jsonAnswer{source: source, in: in, dec: jsonReader{
+		jsontext.NewDecoder(in, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)),
+	}}
+}
+
+// jsonReader reads values of any kind.
+type jsonReader struct{ *jsontext.Decoder }
+
+// value is the next value as it stands there, but in valid UTF-8. It holds
+// until the next one is read.
+func (r jsonReader) value() ([]byte, error) {
+	raw, err := r.ReadValue()
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the walk adds the place
+	}
+	return escapeInvalid(raw, true), nil
+}
+
+// Decode reads the next value into v.
+func (r jsonReader) Decode(v any) error {
+	raw, err := r.value()
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(raw, v) //nolint:wrapcheck // the walk adds the place
+}
+
+// selfReading is what reads itself from a stream.
+type selfReading interface{ readJSON(r jsonReader) error }
+
+// members reads an object's members into what is found for their names, and
+// passes over those for which nil is.
+func (r jsonReader) members(find func(name []byte) any) error {
+	if r.PeekKind() != '{' {
+		return cmp.Or(r.SkipValue(), errors.New("want an object"))
+	}
+	if _, err := r.ReadToken(); err != nil {
+		return err //nolint:wrapcheck // the walk adds the place
+	}
+	for r.PeekKind() == '"' {
+		name, err := r.ReadValue()
+		if err != nil {
+			return err //nolint:wrapcheck // the walk adds the place
+		}
+		if err := r.into(find(name[1 : len(name)-1])); err != nil {
+			return err
+		}
+	}
+	_, err := r.ReadToken()
+	return err //nolint:wrapcheck // the walk adds the place
+}
+
+// into reads the next value, or passes over it.
+func (r jsonReader) into(v any) error {
+	switch v := v.(type) {
+	case selfReading:
+		return v.readJSON(r) //nolint:wrapcheck // the walk adds the place
+	case json.Unmarshaler:
+		raw, err := r.value()
+		if err != nil {
+			return err
+		}
+		return v.UnmarshalJSON(raw) //nolint:wrapcheck // the walk adds the place
+	}
+	return r.SkipValue() //nolint:wrapcheck // the walk adds the place
+}
+
+// membersOf are pointers to the fields of a struct by their names in JSON.
+func membersOf(record any) map[string]any {
+	value := reflect.ValueOf(record).Elem()
+	named := make(map[string]any, value.NumField())
+	for i := range value.NumField() {
+		named[value.Type().Field(i).Tag.Get("json")] = value.Field(i).Addr().Interface()
+	}
+	return named
+}
+
+// fail gives an error its place in the answer. That the answer could not be had
+// is another error.
+func (a *jsonAnswer) fail(msg string, err error) error {
+	if a.in.err != nil {
+		return fmt.Errorf("%s: %w", a.source, a.in.err)
+	}
+	if _, placed := errors.AsType[*ParseError](err); placed {
+		return err
+	}
+	at := a.dec.InputOffset()
+	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		at, err = max(at, syntax.ByteOffset), syntax.Err
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		at, err = a.in.read, errors.New("output ends in the middle")
+	}
+	line, column := a.in.place(at)
+	return &ParseError{Source: a.source, Line: line, Column: column, Msg: msg, Err: err}
+}
+
+// walk reads the whole answer; lists maps a key to what reads one element of its list.
+func (a *jsonAnswer) walk(lists map[string]func() error) error {
+	if err := a.delim('{', "an object"); err != nil {
+		return err
+	}
+	found := false
+	for a.dec.PeekKind() == '"' {
+		token, err := a.dec.ReadToken()
+		if err != nil {
+			return a.fail("read a key", err)
+		}
+		key := token.String()
+		a.in.mark(a.dec.InputOffset())
+		if each, ok := lists[key]; ok {
+			found = true
+			if err := a.list(key, each); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := a.other(key); err != nil {
+			return a.fail(Printable(key, maxKey), err)
+		}
+	}
+	if err := a.delim('}', "the end of the object"); err != nil {
+		return err
+	}
+	if !found && len(a.meta.Errors) == 0 {
+		return a.fail("no list of records in the answer", nil)
+	}
+	return nil
+}
+
+// maxKey is how much of a key an error shows.
+const maxKey = 40
+
+func (a *jsonAnswer) delim(want jsontext.Kind, name string) error {
+	token, err := a.dec.ReadToken()
+	if err != nil {
+		return a.fail("want "+name, err)
+	}
+	if token.Kind() != want {
+		return a.fail("want "+name, nil)
+	}
+	return nil
+}
+
+func (a *jsonAnswer) list(key string, each func() error) error {
+	token, err := a.dec.ReadToken()
+	switch {
+	case err != nil:
+		return a.fail(key, err)
+	case token.Kind() == 'n':
+		return nil
+	case token.Kind() != '[':
+		return a.fail(key+": want a list", nil)
+	}
+	for i := 0; ; i++ {
+		kind := a.dec.PeekKind()
+		if kind == ']' {
+			break
+		}
+		a.in.mark(a.dec.InputOffset())
+		if err := each(); err != nil {
+			return a.fail(key+"["+strconv.Itoa(i)+"]", err)
+		}
+	}
+	return a.delim(']', "the end of "+key)
+}
+
+// other reads meta and errors, and passes over every other key.
+func (a *jsonAnswer) other(key string) error {
+	if key != "meta" && key != "errors" {
+		return a.dec.SkipValue() //nolint:wrapcheck // the walk adds the place
+	}
+	raw, err := a.dec.value()
+	switch {
+	case err != nil:
+		return err
+	case key == "meta":
+		a.meta.Version = metaVersion(raw)
+	default:
+		a.meta.Errors = append(a.meta.Errors, answerErrors(raw)...)
+	}
+	return nil
+}
