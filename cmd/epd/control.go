@@ -69,8 +69,10 @@ func (p *program) joinControl() error {
 	if runner != nil {
 		client := slurm.NewClient(runner, longPatience)
 		p.loops = append(p.loops, func(ctx context.Context) { p.control.Sync(ctx, client, 0) })
-		if err := p.openLevers(runner); err != nil {
-			return err
+		if !p.Bool("no-levers") {
+			if err := p.openLevers(runner); err != nil {
+				return err
+			}
 		}
 	}
 	return errors.Join(p.openPublic(), p.openRemote())
@@ -133,7 +135,7 @@ func (p *program) openPublic() error {
 	if path == "" {
 		return nil
 	}
-	l, err := node.Listen(p.Context.Context, path, 0o666)
+	l, err := node.Listen(p.Context.Context, path, publicMode)
 	if err != nil {
 		return err
 	}

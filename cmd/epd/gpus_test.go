@@ -83,8 +83,7 @@ func TestTheNodesEnergyIsMeasuredWhereItsCountersCanBeReadAndModelledOtherwise(t
 		"no counters":    {[]string{"--powercap", t.TempDir()}, record.Modelled, "no energy counters"},
 		"simulated GPUs": {nil, record.Modelled, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(name, func(t *testing.T) { // not in parallel: command lines share a flag of package cli
 			e, log := measured(t, c.source, c.flags...)
 			gpus, node := e.GPU.Or(-1), e.Node.Or(-1)
 			if e.Source != c.source || gpus < 0 || node < gpus || (c.source == record.RAPL) != (node == gpus) { // the counters stand still

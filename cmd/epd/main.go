@@ -76,8 +76,10 @@ func application(stdout, stderr io.Writer) *cli.App {
 		OnUsageError:    func(_ *cli.Context, err error, _ bool) error { return usagef("%w", err) },
 		Flags:           append([]cli.Flag{&cli.StringFlag{Name: "role", Usage: "`ROLE`: controller, agent, or both in one process", Value: roleBoth}}, serveFlags()...),
 		Action:          func(c *cli.Context) error { return serve(c, c.String("role"), stderr) },
-		Commands: []*cli.Command{roleCommand(roleAgent, "choose nothing, obey a controller: epd --role agent", stderr),
-			roleCommand(roleController, "choose, record, touch no GPU: epd --role controller", stderr), dbCommand(stdout), modelCommand(stdout), {
+		Commands: []*cli.Command{
+			roleCommand(roleAgent, "choose nothing, obey a controller: epd --role agent", stderr),
+			roleCommand(roleController, "choose, record, touch no GPU: epd --role controller", stderr), dbCommand(stdout), modelCommand(stdout),
+			{
 				Name:            "restore",
 				Usage:           "give clocks back by the journal alone",
 				UsageText:       "epd restore --journal DIR [OPTIONS]",
@@ -86,7 +88,8 @@ func application(stdout, stderr io.Writer) *cli.App {
 				OnUsageError:    func(_ *cli.Context, err error, _ bool) error { return usagef("%w", err) },
 				Flags:           append([]cli.Flag{&cli.StringFlag{Name: "journal", Usage: "`DIR` of the journal", Value: "/var/lib/epplan/journal"}}, gpuFlags()...),
 				Action:          func(c *cli.Context) error { return restore(c, stderr) },
-			}},
+			},
+		},
 	}
 	return app
 }
@@ -114,6 +117,7 @@ func serveFlags() []cli.Flag {
 		&cli.StringFlag{Name: "node", Usage: "`NAME` of this node in Slurm", DefaultText: "the host's name"},
 		&cli.StringFlag{Name: "cluster", Usage: "`NAME` of the cluster in the records", Value: "cluster"},
 		&cli.StringFlag{Name: "slurm", Usage: "whether to ask Slurm about jobs: `HOW` is auto, on or off", Value: "auto"},
+		&cli.BoolFlag{Name: "no-levers", Usage: "leave Slurm's queue and nodes alone: another epd of the cluster steers them"},
 		&cli.StringFlag{Name: "gpu-order", Usage: "`UUIDS` in the order of gres.conf, separated by commas", DefaultText: "the order of the device files"},
 		&cli.StringFlag{Name: "powercap", Usage: "`DIR` of the CPUs' energy counters", DefaultText: "/sys/class/powercap, none beside simulated GPUs"},
 		&cli.Float64Flag{Name: "min-core", Usage: "`MHZ` below which no GPU of this node is locked", DefaultText: "none"},

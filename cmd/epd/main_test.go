@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"flag"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -11,8 +13,12 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/slurm"
@@ -84,11 +90,15 @@ func TestEPDStartsWithoutAConfigurationAndObserves(t *testing.T) {
 	}
 }
 
-func TestARestoreWithoutEPDGivesBackWhatTheJournalNames(t *testing.T) {
+// crashed leaves a state folder as an epd does that died while it journalled a
+// lock: a GPU is locked, its entry half written.
+func crashed(t *testing.T) (state string, locked *gpu.Sim) {
+	t.Helper()
 	dir := t.TempDir()
 	_, stop := start(t, dir)
 	stop()
-	library, err := gpu.OpenSim("sim:2", &gpu.SimOptions{Dir: filepath.Join(dir, "state", "sim")})
+	state = filepath.Join(dir, "state")
+	library, err := gpu.OpenSim("sim:2", &gpu.SimOptions{Dir: filepath.Join(state, "sim")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,17 +109,32 @@ func TestARestoreWithoutEPDGivesBackWhatTheJournalNames(t *testing.T) {
 	if err := sims[0].Lock(gpu.Core, 945); err != nil {
 		t.Fatal(err)
 	}
-	// An entry as a crash leaves it, if even that: half written.
-	entry := filepath.Join(dir, "state", "journal", sims[0].Identity().UUID+".json")
-	if err := os.WriteFile(entry, []byte(`{"schema":1,"uuid":"`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, filepath.Join(state, "journal", sims[0].Identity().UUID+".json"), `{"schema":1,"uuid":"`)
+	return state, sims[0]
+}
+
+func TestARestoreWithoutEPDGivesBackWhatTheJournalNames(t *testing.T) {
+	state, sim := crashed(t)
 	var out, log text
-	args := []string{"epd", "restore", "--journal", filepath.Dir(entry), "--gpu", "sim:2", "--state", filepath.Join(dir, "state")}
+	args := []string{"epd", "restore", "--journal", filepath.Join(state, "journal"), "--gpu", "sim:2", "--state", state}
 	if code := run(t.Context(), args, &out, &log); code != exitDone {
 		t.Errorf("status %d: %s", code, &log)
 	}
-	if f, err := sims[0].Locked(gpu.Core); err != nil || f != 0 {
+	if f, err := sim.Locked(gpu.Core); err != nil || f != 0 {
+		t.Errorf("locked at %v, error %v: %s", f, err, &log)
+	}
+}
+
+func TestAnEPDThatCantListenGivesOldClocksBack(t *testing.T) {
+	state, sim := crashed(t)
+	path := filepath.Join(t.TempDir(), "in-the-way")
+	writeFile(t, path, "")
+	var out, log text
+	args := []string{"epd", "--gpu", "sim:2", "--slurm", "off", "--state", state, "--socket", path}
+	if code := run(t.Context(), args, &out, &log); code != exitFailed {
+		t.Errorf("status %d: %s", code, &log)
+	}
+	if f, err := sim.Locked(gpu.Core); err != nil || f != 0 {
 		t.Errorf("locked at %v, error %v: %s", f, err, &log)
 	}
 }
@@ -212,13 +237,14 @@ func TestPrometheusIsToldOfBothRoles(t *testing.T) {
 	d.hook(slurm.Prolog, 7)
 	d.hook(slurm.Epilog, 7)
 	d.eventually("the outcome is recorded", func() bool { return d.status().Totals.Outcomes == 1 })
-	response, err := http.Get("http://" + at + "/metrics") //nolint:noctx,gosec // a test's own server
+	response, err := http.Get("http://" + at + "/metrics") //nolint:noctx // a test's own server
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer response.Body.Close() //nolint:errcheck // only read
 	text, err := io.ReadAll(response.Body)
-	for _, want := range []string{"epplan_gpus 2", "epplan_journal_entries 0", "epplan_decisions_total", "epplan_gpu_power_watts", `epplan_run_energy_joules_total{arm="excluded"`,
+	for _, want := range []string{
+		"epplan_gpus 2", "epplan_journal_entries 0", "epplan_decisions_total", "epplan_gpu_power_watts", `epplan_run_energy_joules_total{arm="excluded"`,
 		`epplan_request_duration_seconds_count{request="prolog"} 1`,
 	} {
 		if err != nil || !strings.Contains(string(text), want) {
@@ -232,15 +258,18 @@ func TestAStateFolderHasOneEPDAndASecondOneTouchesNothing(t *testing.T) {
 	_, stop := start(t, dir)
 	defer stop()
 	var out, log text
-	args := []string{"epd", "--gpu", "sim:2", "--slurm", "off", "--state", filepath.Join(dir, "state"), "--socket", filepath.Join(dir, "other.sock")}
-	if code := run(t.Context(), args, &out, &log); code != exitFailed || !strings.Contains(log.String(), "another epd has the state folder") {
+	second := func(flags ...string) int {
+		return run(t.Context(), append([]string{
+			"epd", "--gpu", "sim:2", "--slurm", "off", "--state", filepath.Join(dir, "state"), "--socket", filepath.Join(dir, "other.sock"),
+		}, flags...), &out, &log)
+	}
+	if code := second(); code != exitFailed || !strings.Contains(log.String(), "another epd has the state folder") {
 		t.Errorf("status %d\n%s", code, &log)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "other.sock")); err == nil {
 		t.Error("it listened")
 	}
-	args = append(args, "--role", "agent", "--controller", "127.0.0.1:1")
-	if code := run(t.Context(), args, &out, &log); code != exitFailed {
+	if code := second("--role", "agent", "--controller", "127.0.0.1:1"); code != exitFailed {
 		t.Errorf("an agent beside: status %d\n%s", code, &log)
 	}
 }
@@ -263,4 +292,55 @@ func TestAHangupEndsNoEPD(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestOnlyOneEPDOfAClusterSteersSlurm(t *testing.T) {
+	commands := t.TempDir() // Slurm's, which all fail
+	for _, name := range []string{"scontrol", "squeue", "sinfo", "sacct"} {
+		if err := os.WriteFile(filepath.Join(commands, name), []byte("#!/bin/sh\nexit 1\n"), 0o700); err != nil { //nolint:gosec // a program
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", commands)
+	for _, c := range []struct {
+		flags  []string
+		steers bool
+	}{{[]string{"--slurm", "on"}, true}, {[]string{"--slurm", "on", "--no-levers"}, false}} {
+		dir := t.TempDir()
+		client, stop := start(t, dir, c.flags...)
+		if _, err := client.Levers(t.Context()); (err == nil) != c.steers {
+			t.Errorf("%q: levers answer %v", c.flags, err)
+		}
+		stop()
+		if _, err := os.Stat(filepath.Join(dir, "state", "levers")); (err == nil) != c.steers {
+			t.Errorf("%q: the levers' folder: %v", c.flags, err)
+		}
+	}
+}
+
+func TestSlurmsUserIsAllowedOnceSlurmSaysWhoThatIs(t *testing.T) {
+	commands := t.TempDir()
+	scontrol := filepath.Join(commands, "scontrol")
+	says := func(script string) {
+		if err := os.WriteFile(scontrol, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil { //nolint:gosec // a program
+			t.Fatal(err)
+		}
+	}
+	says("exit 1") // slurmctld doesn't run yet
+	t.Setenv("PATH", commands)
+	synctest.Test(t, func(t *testing.T) {
+		flags := flag.NewFlagSet("epd", flag.ContinueOnError)
+		flags.String("slurm", "on", "")
+		p := &program{Context: cli.NewContext(nil, flags, nil), log: slog.New(slog.DiscardHandler), access: &daemon.Access{}}
+		p.Context.Context = t.Context()
+		p.allow()
+		if len(p.loops) != 1 || p.access.Full(4711) {
+			t.Fatalf("%d loops, allowed: %v", len(p.loops), p.access.Full(4711))
+		}
+		says("echo 'SlurmUser               = slurmadm(4711)'")
+		p.loops[0](t.Context())
+		if !p.access.Full(4711) || p.access.Full(4712) {
+			t.Error("Slurm's user isn't allowed")
+		}
+	})
 }

@@ -138,8 +138,14 @@ func standingTable(list []epdapi.ModelStanding) *report.Table {
 	}
 	return &report.Table{
 		Columns: []report.Column{
-			{Head: "workload", Left: true}, {Head: "GPU model", Left: true}, {Head: "version"}, {Head: "made of", Left: true},
-			{Head: "runs"}, {Head: "missed"}, {Head: "pinned", Left: true}, {Head: "note", Left: true, Max: 60},
+			{Head: "workload", Left: true},
+			{Head: "GPU model", Left: true},
+			{Head: "version"},
+			{Head: "made of", Left: true},
+			{Head: "runs"},
+			{Head: "missed"},
+			{Head: "pinned", Left: true},
+			{Head: "note", Left: true, Max: 60},
 		},
 		Len: len(rows), Rows: slices.Values(rows),
 	}

@@ -67,7 +67,7 @@ func (p *program) controller() node.Controller {
 	if p.control != nil {
 		return node.Local{Controller: p.control}
 	}
-	return node.NewRemote(p.hosts(), munge.NewTransport(p.munge(), p.access.Control...))
+	return node.NewRemote(p.hosts(), munge.NewTransport(p.munge()).Trust(func(uid uint32) bool { return p.access.Full(int64(uid)) }))
 }
 
 // hosts are the controllers' addresses.
@@ -95,32 +95,53 @@ func gpuOrder(c *cli.Context) []string {
 	return nil
 }
 
-// allowed are the uids beside root that may do anything: Slurm's user, by what
-// Slurm says or else by the name slurm, and those of the flags.
-func (p *program) allowed() []uint32 {
-	var uids []uint32
-	if uid, ok := p.slurmUser(); ok {
-		uids = append(uids, uid)
-	} else if slurmUser, err := user.Lookup("slurm"); err == nil {
-		if uid, err := strconv.ParseUint(slurmUser.Uid, 10, 32); err == nil {
-			uids = append(uids, uint32(uid))
-		}
-	}
+// allow lets those beside root do anything who may: Slurm's user and those of the
+// flags. While Slurm doesn't say who its user is, that is the one named slurm;
+// it is asked again until it does.
+func (p *program) allow() {
 	for _, uid := range p.Uint64Slice("allow-uid") {
 		if uid < math.MaxUint32 {
-			uids = append(uids, uint32(uid))
+			p.access.Allow(uint32(uid))
 		}
 	}
-	return uids
+	if uid, ok := p.slurmUser(p.Context.Context); ok {
+		p.access.Allow(uid)
+		return
+	}
+	if named, err := user.Lookup("slurm"); err == nil {
+		if uid, err := strconv.ParseUint(named.Uid, 10, 32); err == nil {
+			p.access.Allow(uint32(uid))
+		}
+	}
+	if runner, err := slurmRunner(p.String("slurm")); runner != nil && err == nil {
+		p.loops = append(p.loops, p.allowSlurmUser)
+	}
+}
+
+// allowSlurmUser asks who Slurm's user is until Slurm says: it may be started
+// after epd.
+func (p *program) allowSlurmUser(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(askAgain):
+		}
+		if uid, ok := p.slurmUser(ctx); ok {
+			p.access.Allow(uid)
+			p.log.Info("Slurm says who its user is", "uid", uid)
+			return
+		}
+	}
 }
 
 // slurmUser is Slurm's user, if Slurm says.
-func (p *program) slurmUser() (uint32, bool) {
+func (p *program) slurmUser(ctx context.Context) (uint32, bool) {
 	runner, err := slurmRunner(p.String("slurm"))
 	if runner == nil || err != nil {
 		return 0, false
 	}
-	ctx, cancel := context.WithTimeout(p.Context.Context, askBound)
+	ctx, cancel := context.WithTimeout(ctx, askBound)
 	defer cancel()
 	settings, err := slurm.NewClient(runner, askBound).Settings(ctx)
 	if err != nil {
@@ -132,5 +153,8 @@ func (p *program) slurmUser() (uint32, bool) {
 	return uint32(uid), err == nil
 }
 
-// askBound is how long a question to Slurm may take at the start.
-const askBound = 2 * time.Second
+// How long a question to Slurm about itself may take, and when it is put again.
+const (
+	askBound = 2 * time.Second
+	askAgain = 15 * time.Second
+)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -47,6 +48,7 @@ type program struct {
 	slurm   bool           // somebody can ask Slurm
 	hangup  chan os.Signal // has SIGHUPs
 
+	fail    context.CancelCauseFunc // ends the program
 	loops   []func(context.Context) // run until the end
 	closers []func() error          // what is closed at the end, the last one first
 }
@@ -63,25 +65,37 @@ func serve(c *cli.Context, role string, stderr io.Writer) error {
 	if err := os.MkdirAll(c.String("state"), 0o700); err != nil {
 		return err
 	}
-	// First: these tell whether another epd runs, whose clocks aren't ours.
-	release, err := p.own()
-	if err != nil {
+	l, release, err := p.claim()
+	switch {
+	case errors.Is(err, node.ErrTaken): // by another epd, whose clocks aren't ours
 		return err
+	case err == nil:
+		defer release()
+		signal.Notify(p.hangup, syscall.SIGHUP) // from now on: it ends nothing in any role
+		defer signal.Stop(p.hangup)
+		err = p.run(l)
 	}
-	defer release()
-	l, err := node.Listen(c.Context, p.socket(), 0o600)
-	if err != nil {
-		return err
-	}
-	defer l.Close()                         //nolint:errcheck // serving has closed it
-	signal.Notify(p.hangup, syscall.SIGHUP) // from now on: it ends nothing in any role
-	defer signal.Stop(p.hangup)
-	err = p.run(l)
 	if err != nil && role != roleController {
 		// The agent may not have come as far as giving back old clocks.
 		err = errors.Join(err, restoreJournal(c, filepath.Join(c.String("state"), "journal"), stderr))
 	}
 	return err
+}
+
+// claim makes the state folder and the socket this process's own.
+func (p *program) claim() (l net.Listener, release func(), err error) {
+	disown, err := p.own()
+	if err != nil {
+		return nil, nil, err
+	}
+	if l, err = node.Listen(p.Context.Context, p.socket(), privateMode); err != nil {
+		disown()
+		return nil, nil, err
+	}
+	return l, func() {
+		_ = l.Close() // serving has closed it
+		disown()
+	}, nil
 }
 
 // own makes the state folder this process's own, in each part that it plays.
@@ -138,11 +152,12 @@ func (p *program) socket() string {
 // run joins the parts that the role has and serves until the context ends.
 func (p *program) run(l net.Listener) (err error) {
 	defer func() {
-		for i := len(p.closers) - 1; i >= 0; i-- {
-			err = errors.Join(err, p.closers[i]())
+		for _, closer := range slices.Backward(p.closers) {
+			err = errors.Join(err, closer())
 		}
 	}()
-	p.access, p.metrics = &node.Access{Control: p.allowed()}, p.newMetrics()
+	p.access, p.metrics = &node.Access{}, p.newMetrics()
+	p.allow()
 	p.loops = append(p.loops, p.reload)
 	if p.role != roleAgent {
 		if err := p.joinControl(); err != nil {
@@ -159,15 +174,19 @@ func (p *program) run(l net.Listener) (err error) {
 	}
 	var group sync.WaitGroup
 	defer group.Wait()
-	ctx, cancel := context.WithCancel(p.Context.Context)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(p.Context.Context)
+	defer cancel(nil)
+	p.fail = cancel
 	for _, loop := range p.loops {
 		group.Go(func() { loop(ctx) })
 	}
 	p.notify(daemon.SdNotifyReady)
 	p.log.Info("ready", "role", p.role, "socket", p.socket())
-	err = node.Serve(ctx, l, p.handler(), p.access.Full)
+	err = node.ServeSocket(ctx, l, privateMode, p.handler(), p.access.Full)
 	p.notify(daemon.SdNotifyStopping)
+	if cause := context.Cause(ctx); p.Err() == nil {
+		err = errors.Join(err, cause) // not told to end
+	}
 	return err
 }
 
@@ -185,6 +204,12 @@ func (p *program) handler() http.Handler {
 	return p.access.Only(node.Peer, mux)
 }
 
+// The permissions of the sockets: who asks is looked at besides.
+const (
+	privateMode = 0o600
+	publicMode  = 0o666
+)
+
 // serveAt adds a listener that is served until the end.
 func (p *program) serveAt(l net.Listener, h http.Handler) {
 	p.closers = append(p.closers, func() error {
@@ -192,8 +217,14 @@ func (p *program) serveAt(l net.Listener, h http.Handler) {
 		return nil
 	})
 	p.loops = append(p.loops, func(ctx context.Context) {
-		if err := node.Serve(ctx, l, h, p.access.Full); err != nil {
-			p.log.Error("nobody is answered any more", "at", l.Addr(), "error", err)
+		serve := node.Serve
+		if l.Addr().Network() == "unix" {
+			serve = func(ctx context.Context, l net.Listener, h http.Handler, full func(int64) bool) error {
+				return node.ServeSocket(ctx, l, publicMode, h, full)
+			}
+		}
+		if err := serve(ctx, l, h, p.access.Full); err != nil {
+			p.fail(fmt.Errorf("nobody is answered at %s any more: %w", l.Addr(), err))
 		}
 	})
 }

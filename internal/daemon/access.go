@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"errors"
+	"math"
 	"net/http"
 	"os"
 	"os/user"
@@ -13,16 +15,18 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 )
 
-// Access tells what a uid may do. Root, epd's own user and those named in
-// Control may do anything; operators may read everything; other users may ask
+// Access tells what a uid may do. Root, epd's own user and those that were
+// allowed to may do anything; operators may read everything; other users may ask
 // about their own jobs.
 type Access struct {
-	Control []uint32
 	// Operators are names of users; nil: there are none.
 	Operators func() []string
 
-	mu    sync.Mutex
-	names map[uint32]named
+	crowd crowd // of users who ask
+
+	mu      sync.Mutex
+	allowed []uint32
+	names   map[uint32]named
 }
 
 // named is a user's name, as it was at a time.
@@ -37,12 +41,21 @@ const (
 	namesLast = 10 * time.Minute
 )
 
+// Allow lets users do anything from now on.
+func (a *Access) Allow(uids ...uint32) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.allowed = append(a.allowed, uids...)
+}
+
 // Full tells whether a uid may do anything.
 func (a *Access) Full(uid int64) bool {
 	if uid == 0 || uid == int64(os.Geteuid()) {
 		return true
 	}
-	return uid > 0 && slices.ContainsFunc(a.Control, func(u uint32) bool { return int64(u) == uid })
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.ContainsFunc(a.allowed, func(u uint32) bool { return int64(u) == uid })
 }
 
 // caller is a user with less than full access.
@@ -54,7 +67,8 @@ func (a *Access) caller(uid uint32) control.Caller {
 	return c
 }
 
-// name is a user's name; "" if the system knows none.
+// name is a user's name; "" if the system knows none. That the system can't
+// say now isn't remembered.
 func (a *Access) name(uid uint32) string {
 	a.mu.Lock()
 	known, ok := a.names[uid]
@@ -63,8 +77,11 @@ func (a *Access) name(uid uint32) string {
 		return known.name
 	}
 	fresh := named{at: time.Now()}
-	if u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10)); err == nil {
+	u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10))
+	if err == nil {
 		fresh.name = u.Username
+	} else if _, stranger := errors.AsType[user.UnknownUserIdError](err); !stranger {
+		return known.name
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -87,20 +104,21 @@ func (a *Access) Only(who func(*http.Request) int64, h http.Handler) http.Handle
 }
 
 // everybody lets users pass under their names, to a handler that knows what
-// they may ask.
+// they may ask. What those with full access ask comes first, see [crowd].
 func (a *Access) everybody(who func(*http.Request) int64, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		uid := who(r)
-		switch {
-		case uid < 0:
+		if uid < 0 || uid > math.MaxUint32 {
 			reply(w, http.StatusForbidden, epdapi.Fault{Error: "who asks isn't known"})
 			return
 		}
-		c := control.Caller{UID: uint32(uid), Control: a.Full(uid)} //nolint:gosec // a uid
-		if !c.Control {
-			c = a.caller(c.UID)
+		user := uint32(uid)
+		if a.Full(uid) {
+			h.ServeHTTP(w, r.WithContext(control.As(r.Context(), control.Caller{UID: user, Control: true})))
+			return
 		}
-		r = r.WithContext(control.As(r.Context(), c))
-		h.ServeHTTP(w, r)
+		a.crowd.serve(w, r, user, h, func(r *http.Request) *http.Request {
+			return r.WithContext(control.As(r.Context(), a.caller(user)))
+		})
 	})
 }

@@ -34,12 +34,15 @@ type crowd struct {
 	turns chan struct{}
 }
 
+// userTurns is how many questions of users are worked on at once.
+func userTurns() int { return max(1, runtime.GOMAXPROCS(0)/2) }
+
 // enter tells whether a user may ask one more question.
 func (c *crowd) enter(uid uint32) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.of == nil {
-		c.of, c.turns = make(map[uint32]int), make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
+		c.of, c.turns = make(map[uint32]int), make(chan struct{}, userTurns())
 	}
 	if c.all >= mostOfUsers || c.of[uid] >= mostOfUser {
 		return false
@@ -82,7 +85,7 @@ func (c *crowd) serve(w http.ResponseWriter, r *http.Request, uid uint32, h http
 	body, err := readQuestion(w, r)
 	if err != nil {
 		status := http.StatusRequestTimeout
-		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 			status = http.StatusRequestEntityTooLarge
 		}
 		reply(w, status, epdapi.Fault{Error: err.Error()})
@@ -104,8 +107,13 @@ func (c *crowd) serve(w http.ResponseWriter, r *http.Request, uid uint32, h http
 
 // readQuestion reads a user's question within its time.
 func readQuestion(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyBound)) // servers of tests can't
-	return io.ReadAll(http.MaxBytesReader(w, r.Body, maxQuestion))
+	in := http.NewResponseController(w)
+	_ = in.SetReadDeadline(time.Now().Add(bodyBound)) // what serves munge can't
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxQuestion))
+	if err == nil {
+		_ = in.SetReadDeadline(time.Time{})
+	}
+	return body, err
 }
 
 // keptAnswer keeps an answer until it is sent.

@@ -34,9 +34,16 @@ type judge struct {
 	kept    map[string]record.Outcome
 	ends    []int64 // without a start
 	outlook control.Outlook
+
+	asked chan struct{} // hears of each Decide, unless nil
+	stuck chan struct{} // until it is closed Record doesn't answer, unless nil
+	tries int           // of Record
 }
 
 func (j *judge) Decide(ctx context.Context, _ *control.DecideRequest) (control.Decision, error) {
+	if j.asked != nil {
+		j.asked <- struct{}{}
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.wait > 0 {
@@ -53,9 +60,16 @@ func (j *judge) Decide(ctx context.Context, _ *control.DecideRequest) (control.D
 	}, j.refuse
 }
 
-func (j *judge) Record(_ context.Context, o *record.Outcome) error {
+func (j *judge) Record(ctx context.Context, o *record.Outcome) error {
+	if j.stuck != nil {
+		select {
+		case <-j.stuck:
+		case <-ctx.Done():
+		}
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.tries++
 	switch {
 	case j.full != nil:
 		return j.full
@@ -87,6 +101,7 @@ type house struct {
 	sims   []*gpu.Sim
 	client *epdapi.Client
 	socket string
+	node   *daemon.Node
 	stop   func()
 }
 
@@ -144,12 +159,12 @@ func open(t *testing.T, dir, spec, faults string, j *judge) *house {
 	mux := http.NewServeMux()
 	d.Routes(mux)
 	group.Go(func() {
-		if err := daemon.Serve(ctx, l, mux); err != nil {
+		if err := daemon.Serve(ctx, l, mux, access.Full); err != nil {
 			t.Errorf("serve: %v", err)
 		}
 	})
 	group.Go(func() { d.Run(ctx) })
-	h := &house{judge: j, sims: sims, client: epdapi.New(socket), socket: socket, stop: sync.OnceFunc(func() {
+	h := &house{judge: j, sims: sims, node: d, client: epdapi.New(socket), socket: socket, stop: sync.OnceFunc(func() {
 		cancel()
 		group.Wait()
 	})}

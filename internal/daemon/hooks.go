@@ -36,7 +36,7 @@ func (d *Node) prolog(ctx context.Context, e *slurm.HookEvent) slurm.HookAnswer 
 		run.GPUs = append(run.GPUs, id.UUID)
 	}
 	if e.Deadline > 0 {
-		run.Deadline = time.UnixMilli(e.Deadline)
+		run.Deadline = deadline(run.Started, time.UnixMilli(e.Deadline))
 	}
 	d.mu.Lock()
 	d.partitions[run.ID] = string(e.Partition)
@@ -44,11 +44,22 @@ func (d *Node) prolog(ctx context.Context, e *slurm.HookEvent) slurm.HookAnswer 
 	reason := d.choose(ctx, e, gpus, &run)
 	applied, err := d.options.Agent.Apply(ctx, run)
 	d.trouble(err)
+	if d.stopped() { // without waiting for this any longer
+		d.trouble(d.options.Agent.HandsOff(ctx, run.ID, stopping))
+		return answer(false, run.ID, stopping)
+	}
 	if applied.HandsOff != "" && run.Setting != (agent.Setting{}) {
 		reason = applied.HandsOff
 	}
 	return answer(applied.Locked, run.ID, reason)
 }
+
+// hookMost is more than a hook waits.
+const hookMost = 2 * time.Second
+
+// deadline is when a hook stops waiting, by what it says, and by the clock that
+// nobody sets.
+func deadline(now, said time.Time) time.Time { return now.Add(min(said.Sub(now), hookMost)) }
 
 // choose asks the controller for the run's setting; without an answer it stays
 // at default clocks.
@@ -134,12 +145,12 @@ func (d *Node) epilog(ctx context.Context, e *slurm.HookEvent) slurm.HookAnswer 
 		}
 		d.trouble(fmt.Errorf("job %d: an Epilog on GPUs whose Prolog never came here", e.Job))
 		run := agent.NewRunID()
-		go d.unmatched(context.WithoutCancel(ctx), e, run)
+		d.unmatched(e, run)
 		return answer(false, run, "no run of the job is open")
 	case err != nil:
 		d.trouble(fmt.Errorf("job %d: %w", e.Job, err))
 	}
-	go d.Deliver(context.WithoutCancel(ctx))
+	d.tell()
 	return answer(false, closed.Run.ID, closed.HandsOff)
 }
 

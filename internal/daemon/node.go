@@ -62,10 +62,12 @@ type Options struct {
 type Node struct {
 	options Options
 	started time.Time
-	hand    sync.Mutex // one delivery of outcomes at a time
+	news    chan struct{}  // there are outcomes to deliver
+	hooks   sync.WaitGroup // that are under way
 
 	mu       sync.Mutex
-	troubles []epdapi.Trouble
+	stopping bool                  // no Prolog is begun any more
+	troubles []trouble             // the latest ones, each once
 	troubled int                   // how many there were
 	exits    map[runOf]slurm.State // as their Epilogs know, until the outcomes are in the spool
 	// partitions of runs whose Prologs came since the start.
@@ -82,26 +84,43 @@ func NewNode(o Options) *Node {
 	}
 	return &Node{
 		options: o, started: time.Now(), exits: make(map[runOf]slurm.State), partitions: make(map[string]string),
-		over: make(map[runOf]struct{}),
+		over: make(map[runOf]struct{}), news: make(chan struct{}, 1),
 	}
 }
 
-// maxTroubles is how many of the latest troubles are shown.
-const maxTroubles = 20
+// Of troubles the latest ones are shown. One that goes on is logged again so
+// often.
+const (
+	maxTroubles = 20
+	loggedEvery = 10 * time.Minute
+)
+
+// trouble is what went wrong, with when that was logged.
+type trouble struct {
+	epdapi.Trouble
+	logged time.Time
+}
 
 // trouble notes what went wrong, for the log and for people who ask.
 func (d *Node) trouble(err error) {
 	if err == nil {
 		return
 	}
-	what := slurm.Printable(err.Error(), 1000)
-	d.options.Log.Warn(what)
+	now, silent := time.Now(), false
+	t := trouble{epdapi.Trouble{At: now, What: slurm.Printable(err.Error(), 1000)}, now}
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	d.troubled++
-	d.troubles = append(d.troubles, epdapi.Trouble{At: time.Now(), What: what})
-	if len(d.troubles) > maxTroubles {
-		d.troubles = slices.Delete(d.troubles, 0, len(d.troubles)-maxTroubles)
+	if i := slices.IndexFunc(d.troubles, func(old trouble) bool { return old.What == t.What }); i >= 0 {
+		if known := d.troubles[i].logged; now.Sub(known) < loggedEvery {
+			t.logged, silent = known, true
+		}
+		d.troubles = slices.Delete(d.troubles, i, i+1)
+	}
+	d.troubles = append(d.troubles, t)
+	d.troubles = slices.Delete(d.troubles, 0, max(0, len(d.troubles)-maxTroubles))
+	d.mu.Unlock()
+	if !silent {
+		d.options.Log.Warn(t.What)
 	}
 }
 
@@ -153,7 +172,7 @@ func (d *Node) Run(ctx context.Context) {
 			Outlook:   d.outlook,
 			Slurm:     d.job,
 			Processes: d.processes,
-			Closed:    func(agent.Closed) { d.Deliver(ctx) },
+			Closed:    func(agent.Closed) { d.tell() },
 			Trouble:   d.trouble,
 		})
 	})
@@ -161,20 +180,69 @@ func (d *Node) Run(ctx context.Context) {
 		ticker := time.NewTicker(deliverEvery)
 		defer ticker.Stop()
 		for {
-			d.Deliver(ctx)
+			d.deliver(ctx)
 			select {
 			case <-ctx.Done():
 				return
+			case <-d.news:
 			case <-ticker.C:
 			}
 		}
 	})
 	group.Wait()
-	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreBound)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopBound)
 	defer cancel()
-	report, err := d.options.Agent.Stop(stopping)
+	d.shut(ctx)
+	report, err := d.options.Agent.Stop(ctx)
 	d.trouble(errors.Join(err, report.Err()))
-	d.Deliver(stopping)
+	d.deliver(ctx)
+}
+
+// stopBound is how long giving everything back at the end may take.
+const stopBound = hookMost + restoreBound
+
+// stopping is why a Prolog is left at default clocks at the end.
+const stopping = "epd stops"
+
+// begin tells of a hook, which calls the function at its end. A Prolog isn't
+// begun any more when the daemon stops: false.
+func (d *Node) begin(kind slurm.Hook) (end func(), ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.stopping && kind == slurm.Prolog {
+		return nil, false
+	}
+	if d.stopping {
+		return func() {}, true
+	}
+	d.hooks.Add(1)
+	return d.hooks.Done, true
+}
+
+// stopped tells whether the daemon stops.
+func (d *Node) stopped() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.stopping
+}
+
+// shut begins no further Prolog and waits for the hooks under way, but not for
+// longer than hooks take: what comes later puts itself to default clocks.
+func (d *Node) shut(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, hookMost)
+	defer cancel()
+	d.mu.Lock()
+	d.stopping = true
+	d.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		d.hooks.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
 }
 
 // restoreBound is how long giving back all clocks may take.
@@ -261,7 +329,9 @@ func (d *Node) Status(ctx context.Context) *epdapi.Status {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s.Troubles = append(s.Troubles, d.troubles...)
+	for i := range d.troubles {
+		s.Troubles = append(s.Troubles, d.troubles[i].Trouble)
+	}
 	return s
 }
 

@@ -24,14 +24,26 @@ type runOf struct {
 	node string
 }
 
-// Deliver moves the outcomes of runs that ended into the spool and offers what
+// tell has outcomes delivered soon. It never waits: the controller may hang.
+func (d *Node) tell() {
+	select {
+	case d.news <- struct{}{}:
+	default: // it is told already
+	}
+}
+
+// deliver moves the outcomes of runs that ended into the spool and offers what
 // is there to the controller. A run's file goes when its outcome is in the
-// spool, an entry of the spool when the controller has it.
-func (d *Node) Deliver(ctx context.Context) {
-	d.hand.Lock()
-	defer d.hand.Unlock()
+// spool, an entry of the spool when the controller has it. Only [Node.Run]
+// calls it, once at a time.
+func (d *Node) deliver(ctx context.Context) {
 	for _, closed := range d.options.Agent.Ended() {
-		d.trouble(d.collect(&closed))
+		if err := d.collect(&closed); err != nil {
+			d.trouble(err)
+			if errors.Is(err, spool.ErrFull) {
+				break // the others don't fit either; they stay on file
+			}
+		}
 	}
 	report, err := d.options.Spool.Deliver(ctx, d.send)
 	for _, aside := range report.Aside {
@@ -122,9 +134,9 @@ func (d *Node) send(ctx context.Context, _ string, body []byte) error {
 
 // unmatched keeps that a job ended here whose start wasn't seen. It is in no
 // statistics.
-func (d *Node) unmatched(ctx context.Context, e *slurm.HookEvent, run string) {
+func (d *Node) unmatched(e *slurm.HookEvent, run string) {
 	d.trouble(d.put(&record.Outcome{
 		RunID: run, JobID: int64(e.Job), Node: e.Node, Ended: time.Now(), Arm: record.Excluded, Unmatched: true,
 	}))
-	d.Deliver(ctx)
+	d.tell()
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/epplan/epplan/internal/control"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/munge"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
@@ -54,16 +55,16 @@ func (r *Remote) Record(ctx context.Context, o *record.Outcome) error {
 		Receipt string `json:"receipt"`
 	}
 	err := r.ask(ctx, "/v1/outcome", o, &receipt)
-	var refusal *refusal
-	if errors.As(err, &refusal) {
-		switch refusal.status {
-		case http.StatusTooEarly:
-			return fmt.Errorf("%w: %w", control.ErrNotYet, err)
-		case http.StatusBadRequest, http.StatusRequestEntityTooLarge:
-			return fmt.Errorf("%w: %w", ErrRefused, err)
-		}
+	refused, answered := errors.AsType[*refusal](err)
+	switch {
+	case errors.Is(err, munge.ErrTooLong): // it never left
+		return fmt.Errorf("%w: %w", ErrRefused, err)
+	case !answered || !refused.lasts():
+		return err
+	case refused.status == http.StatusTooEarly:
+		return fmt.Errorf("%w: %w", control.ErrNotYet, err)
 	}
-	return err
+	return fmt.Errorf("%w: %w", ErrRefused, err)
 }
 
 // refusal is an authentic answer that isn't what was asked for.
@@ -74,6 +75,17 @@ type refusal struct {
 
 func (r *refusal) Error() string {
 	return fmt.Sprintf("the controller answers %d: %s", r.status, r.why)
+}
+
+// lasts tells whether it is about the question: another controller would say the
+// same. Otherwise it is about this controller, whose clock may be wrong or whose
+// store may be full.
+func (r *refusal) lasts() bool {
+	switch r.status {
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusTooEarly:
+		return true
+	}
+	return false
 }
 
 // ask asks one controller after the other, beginning with the one that
@@ -90,8 +102,8 @@ func (r *Remote) ask(ctx context.Context, path string, question, answer any) err
 		bound, cancel := part(ctx, len(r.hosts)-i)
 		err := r.askOne(bound, r.hosts[at], path, body, answer)
 		cancel()
-		var refusal *refusal
-		if err == nil || errors.As(err, &refusal) && refusal.status != http.StatusServiceUnavailable {
+		refused, answered := errors.AsType[*refusal](err)
+		if err == nil || answered && refused.lasts() {
 			r.last.Store(int64(at))
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/epplan/epplan/internal/control"
 	"github.com/epplan/epplan/internal/daemon"
+	"github.com/epplan/epplan/internal/munge"
 	"github.com/epplan/epplan/internal/store/record"
 )
 
@@ -59,6 +60,8 @@ func TestAnotherControllerIsAskedWhenOneDoesntAnswer(t *testing.T) {
 		"closed":  "127.0.0.1:1",
 		"silent":  silent(t),
 		"broken":  controllerAt(t, http.StatusServiceUnavailable, `{"error":"no store"}`),
+		"skewed":  controllerAt(t, http.StatusUnauthorized, `{"error":"the credential has expired"}`),
+		"older":   controllerAt(t, http.StatusNotFound, ``),
 		"garbage": controllerAt(t, http.StatusOK, "\x00{"),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -97,5 +100,17 @@ func TestWhatAControllerSaysOfAnOutcomeIsUnderstood(t *testing.T) {
 		if err == nil || errors.Is(err, daemon.ErrRefused) || errors.Is(err, control.ErrNotYet) {
 			t.Errorf("status %d: %v, want one that is tried again", status, err)
 		}
+	}
+}
+
+// tooLong refuses to send anything.
+type tooLong struct{}
+
+func (tooLong) RoundTrip(*http.Request) (*http.Response, error) { return nil, munge.ErrTooLong }
+
+func TestAnOutcomeThatCantBeSentHoldsUpNoOther(t *testing.T) {
+	r := daemon.NewRemote([]string{"controller:1"}, tooLong{})
+	if err := r.Record(t.Context(), &record.Outcome{RunID: "r"}); !errors.Is(err, daemon.ErrRefused) {
+		t.Errorf("%v, want one that is refused for good", err)
 	}
 }

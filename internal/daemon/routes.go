@@ -35,12 +35,18 @@ func (d *Node) hook(kind slurm.Hook, do func(context.Context, *slurm.HookEvent) 
 			reply(w, http.StatusBadRequest, epdapi.Fault{Error: err.Error()})
 			return
 		}
+		end, ok := d.begin(kind)
+		if !ok {
+			reply(w, http.StatusOK, answer(false, "", stopping))
+			return
+		}
+		defer end()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), requestBound)
 		defer cancel()
-		begin := time.Now()
+		began := time.Now()
 		a := do(ctx, &e)
 		if d.options.Took != nil {
-			d.options.Took(kind, time.Since(begin))
+			d.options.Took(kind, time.Since(began))
 		}
 		reply(w, http.StatusOK, a)
 	}

@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
+	"strconv"
 	"sync"
 	"time"
 
@@ -19,27 +22,26 @@ const (
 	headerBound  = time.Second
 	requestBound = 15 * time.Second
 	idleBound    = 2 * time.Minute
-	maxConns     = 4096 // in all
-	maxPerUser   = 256
+)
+
+// How many connections may be open at a listener.
+const (
+	maxConns  = 4096             // in all
+	maxOthers = maxConns * 3 / 4 // but for those with full access
+	maxOfOne  = 128              // of a user, or of an address of a network
 )
 
 // Listen opens a socket with the permissions given, in place of one that nobody
-// serves any more. It is an error if another daemon does.
+// serves any more. It is [ErrTaken] if another daemon does. The socket's folder
+// is made where there is none.
 func Listen(ctx context.Context, path string, mode os.FileMode) (net.Listener, error) {
-	var dialer net.Dialer
 	ctx, cancel := context.WithTimeout(ctx, headerBound)
 	defer cancel()
-	if c, err := dialer.DialContext(ctx, "unix", path); err == nil {
-		_ = c.Close()
-		return nil, fmt.Errorf("another epd listens at %s", path)
+	if err := vacate(ctx, path); err != nil {
+		return nil, err
 	}
-	if info, err := os.Lstat(path); err == nil {
-		if info.Mode()&os.ModeSocket == 0 {
-			return nil, fmt.Errorf("%s is in the way and no socket", path)
-		}
-		if err := os.Remove(path); err != nil {
-			return nil, err
-		}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // everybody may pass, the socket has its own permissions
+		return nil, err
 	}
 	old := unix.Umask(0o177)
 	l, err := new(net.ListenConfig).Listen(ctx, "unix", path)
@@ -53,9 +55,33 @@ func Listen(ctx context.Context, path string, mode os.FileMode) (net.Listener, e
 	return l, nil
 }
 
+// vacate removes a socket that nobody serves any more. One whose queue of
+// callers is full is served.
+func vacate(ctx context.Context, path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.Mode()&os.ModeSocket == 0:
+		return fmt.Errorf("%s is in the way and no socket", path)
+	}
+	c, err := new(net.Dialer).DialContext(ctx, "unix", path)
+	switch {
+	case err == nil:
+		_ = c.Close()
+		return fmt.Errorf("%w listens at %s", ErrTaken, path)
+	case errors.Is(err, unix.ECONNREFUSED):
+		return os.Remove(path)
+	}
+	return fmt.Errorf("%w seems to listen at %s: %w", ErrTaken, path, err)
+}
+
 // Serve answers requests at a listener until the context ends. Handlers learn
-// by [Peer] who asks, where the kernel tells.
-func Serve(ctx context.Context, l net.Listener, handler http.Handler) error {
+// by [Peer] who asks, where the kernel tells. Whom full names is let in also
+// when others have taken all connections that they may.
+func Serve(ctx context.Context, l net.Listener, handler http.Handler, full func(uid int64) bool) error {
 	server := &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: headerBound,
@@ -78,19 +104,22 @@ func Serve(ctx context.Context, l net.Listener, handler http.Handler) error {
 		}
 	})
 	defer stopped()
-	if err := server.Serve(&doorkeeper{Listener: l, open: make(map[int64]int)}); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(&doorkeeper{Listener: l, full: full, open: make(map[string]int)}); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
 }
 
 // doorkeeper bounds how many connections are open, and how many of them a user
-// may have: further ones are closed at once.
+// or a machine may have: further ones are closed at once.
 type doorkeeper struct {
 	net.Listener
-	mu   sync.Mutex
-	all  int
-	open map[int64]int // by uid
+	full func(uid int64) bool
+
+	mu     sync.Mutex
+	all    int
+	others int
+	open   map[string]int // of others: by user, or by address
 }
 
 // Accept is the next connection that may come in.
@@ -101,30 +130,56 @@ func (k *doorkeeper) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		p := &peerConn{Conn: c, uid: peerOf(c), keeper: k}
-		if k.enter(p.uid) {
+		if !k.full(p.uid) {
+			p.other = nameOf(c, p.uid)
+		}
+		if k.enter(p.other) {
 			return p, nil
 		}
 		_ = c.Close()
 	}
 }
 
-func (k *doorkeeper) enter(uid int64) bool {
+// nameOf is by what the connections of somebody are counted.
+func nameOf(c net.Conn, uid int64) string {
+	if uid >= 0 {
+		return strconv.FormatInt(uid, 10)
+	}
+	host, _, err := net.SplitHostPort(c.RemoteAddr().String())
+	if err != nil {
+		return "nobody"
+	}
+	return host
+}
+
+// enter lets a connection in; other is empty for those with full access.
+func (k *doorkeeper) enter(other string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.all >= maxConns || uid > 0 && k.open[uid] >= maxPerUser {
+	switch {
+	case k.all >= maxConns:
 		return false
+	case other == "":
+	case k.others >= maxOthers || k.open[other] >= maxOfOne:
+		return false
+	default:
+		k.others++
+		k.open[other]++
 	}
 	k.all++
-	k.open[uid]++
 	return true
 }
 
-func (k *doorkeeper) leave(uid int64) {
+func (k *doorkeeper) leave(other string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.all--
-	if k.open[uid]--; k.open[uid] == 0 {
-		delete(k.open, uid)
+	if other == "" {
+		return
+	}
+	k.others--
+	if k.open[other]--; k.open[other] == 0 {
+		delete(k.open, other)
 	}
 }
 
@@ -132,13 +187,14 @@ func (k *doorkeeper) leave(uid int64) {
 type peerConn struct {
 	net.Conn
 	uid    int64
+	other  string // by which it is counted; empty: it has full access
 	keeper *doorkeeper
 	once   sync.Once
 }
 
 // Close closes it.
 func (c *peerConn) Close() error {
-	c.once.Do(func() { c.keeper.leave(c.uid) })
+	c.once.Do(func() { c.keeper.leave(c.other) })
 	return c.Conn.Close()
 }
 

@@ -1,40 +1,67 @@
 package daemon
 
 import (
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
-func TestAUserHasOnlySoManyConnectionsOpen(t *testing.T) {
-	l, err := new(net.ListenConfig).Listen(t.Context(), "unix", filepath.Join(t.TempDir(), "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	k := &doorkeeper{Listener: l, open: make(map[int64]int)}
-	defer k.Close() //nolint:errcheck // it was open
-	const other = 4711
-	for range maxPerUser {
-		if !k.enter(other) {
+func TestUsersAndMachinesHaveOnlySoManyConnectionsOpen(t *testing.T) {
+	k := &doorkeeper{open: make(map[string]int)}
+	for range maxOfOne {
+		if !k.enter("4711") {
 			t.Fatal("not let in")
 		}
 	}
-	if k.enter(other) {
+	if k.enter("4711") {
 		t.Error("one more is let in")
 	}
-	if !k.enter(0) {
-		t.Error("root isn't let in")
+	if !k.enter("") {
+		t.Error("Slurm isn't let in")
 	}
-	k.leave(other)
-	if !k.enter(other) {
+	k.leave("4711")
+	if !k.enter("4711") {
 		t.Error("not let in again")
 	}
-	for k.all < maxConns {
-		k.enter(0)
+	for i := range maxConns { // others, as many as there can be
+		k.enter("10.0.0." + strconv.Itoa(i))
 	}
-	if k.enter(0) || k.enter(other+1) {
+	if k.others != maxOthers || !k.enter("") {
+		t.Errorf("%d others have left no room for Slurm", k.others)
+	}
+	for k.all < maxConns {
+		k.enter("")
+	}
+	if k.enter("") || k.enter("4711") {
 		t.Error("more than all are let in")
+	}
+}
+
+func TestASocketWhoseQueueIsFullIsServed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd) //nolint:errcheck // the test ends
+	if err := errors.Join(unix.Bind(fd, &unix.SockaddrUnix{Name: path}), unix.Listen(fd, 0)); err != nil {
+		t.Fatal(err)
+	}
+	for { // nobody accepts
+		c, err := new(net.Dialer).DialContext(t.Context(), "unix", path)
+		if err != nil {
+			break
+		}
+		defer c.Close() //nolint:errcheck // nothing was written
+	}
+	if l, err := Listen(t.Context(), path, 0o600); err == nil {
+		_ = l.Close()
+		t.Error("the socket of a busy epd was taken")
 	}
 }
 
@@ -44,7 +71,7 @@ func TestTheOtherEndOfAConnectionIsKnownAndCountedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &doorkeeper{Listener: l, open: make(map[int64]int)}
+	k := &doorkeeper{Listener: l, full: func(int64) bool { return false }, open: make(map[string]int)}
 	defer k.Close() //nolint:errcheck // it was open
 	caller, err := new(net.Dialer).DialContext(t.Context(), "unix", path)
 	if err != nil {

@@ -98,6 +98,26 @@ func TestAnAnswerThatIsntAuthenticReachesNobody(t *testing.T) {
 	}
 }
 
+func TestAUserWhoIsTrustedLaterMayAnswerFromThenOn(t *testing.T) {
+	const later = 1000
+	var i *impostor
+	i = newImpostor(t, func(w http.ResponseWriter, nonce, _ string) {
+		w.Header().Set(munge.Header, mungetest.Mint(i.here.Key, mungetest.Credential{
+			UID: later, Encoded: time.Now(), TTL: time.Minute, Payload: []byte(answerSays(nonce, 200, fakeBody)),
+		}))
+		_, _ = io.WriteString(w, fakeBody)
+	})
+	trusted := false
+	i.transport.Trust(func(uid uint32) bool { return trusted && uid == later })
+	if _, _, err := send(t, i.transport, "POST", i.url+"/v1/decide", "{}"); !errors.Is(err, munge.ErrUnauthentic) {
+		t.Errorf("before: %v", err)
+	}
+	trusted = true
+	if _, answer, err := send(t, i.transport, "POST", i.url+"/v1/decide", "{}"); err != nil || answer != fakeBody {
+		t.Errorf("then: %q, %v", answer, err)
+	}
+}
+
 func TestTheImpostorsAnswerWouldDoIfRootSignedIt(t *testing.T) {
 	var i *impostor
 	i = newImpostor(t, func(w http.ResponseWriter, nonce, _ string) {

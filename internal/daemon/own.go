@@ -1,0 +1,38 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrTaken tells that another epd has what this one needs.
+var ErrTaken = errors.New("another epd")
+
+// Own makes a state folder this process's own in a role, until release is
+// called or the process ends, however it ends. It is [ErrTaken] if another epd
+// has it in that role: two would give back each other's clocks, and deliver
+// each other's outcomes.
+func Own(dir, role string) (release func(), err error) {
+	path := filepath.Join(dir, role+".lock")
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // below the state folder
+	if errors.Is(err, unix.EROFS) {                           // clocks can be given back still
+		f, err = os.Open(path) //nolint:gosec // as above
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	switch {
+	case errors.Is(err, unix.EWOULDBLOCK):
+		err = fmt.Errorf("%w has the state folder %s as %s: stop it, or name another folder by --state", ErrTaken, dir, role)
+	case err != nil:
+		err = fmt.Errorf("lock %s: %w", path, err)
+	default:
+		return func() { _ = f.Close() }, nil // which unlocks it
+	}
+	return nil, errors.Join(err, f.Close())
+}
