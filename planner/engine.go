@@ -10,7 +10,7 @@ import (
 
 // engine runs a policy over a problem: the one event loop of offline and
 // online planning. Events are arrivals, times at which Pick wants to be asked,
-// idle nodes going off, and, for a [Finisher], ends of tasks.
+// idle nodes going off, and, for a [Finisher] or a [Watcher], ends of tasks.
 type engine struct {
 	problem   *Problem
 	policy    *Policy
@@ -23,17 +23,22 @@ type engine struct {
 	placed    int   // tasks that are placed
 	parking   agenda
 	finisher  Finisher // the Placer, if it is one
-	ends      agenda   // tasks that run or will, if there is a finisher
+	watcher   Watcher  // the Picker, if it is one
+	ends      agenda   // tasks that run or will, if there is a finisher or a watcher
+	truth     *truth   // nil: tasks run as predicted
 	intervals slab
 }
 
 // newEngine prepares a run.
-func newEngine(p *Problem, policy *Policy) *engine {
+func newEngine(p *Problem, policy *Policy, turnsOut *Problem) *engine {
 	e := &engine{
 		problem: p,
 		policy:  policy,
 		view:    newView(p, policy.Tune(p)),
 		plan:    &Plan{Policy: policy.Name, Assignments: make([]Assignment, len(p.Tasks)), Nodes: []Node{}},
+	}
+	if turnsOut != nil {
+		e.truth = newTruth(turnsOut)
 	}
 	e.view.resident = math.IsInf(policy.Park.OffAt(&p.Cluster, 0), 1)
 	e.order = e.view.order
@@ -44,7 +49,7 @@ func newEngine(p *Problem, policy *Policy) *engine {
 		Order(e.order, func(task int) float64 { return p.Tasks[task].Arrival })
 	}
 	e.view.learn(e.order[:e.arrived(e.nextArrival())])
-	if e.view.single = policy.Map && e.view.Simple() && e.nextArrival() == 0; e.view.single {
+	if e.view.single = policy.Map && e.truth == nil && e.view.Simple() && e.nextArrival() == 0; e.view.single {
 		e.view.reserve(len(p.Tasks) / 2)
 	}
 	e.stages()
@@ -57,6 +62,7 @@ func (e *engine) stages() {
 	e.placer = e.policy.Place(e.view)
 	e.finisher, _ = e.placer.(Finisher)
 	e.picker = e.policy.Pick(e.view, e.placer)
+	e.watcher, _ = e.picker.(Watcher)
 	for n := range e.view.nodes {
 		if e.view.nodes[n].on {
 			e.placer.Opened(n)
@@ -225,16 +231,44 @@ func (e *engine) commit(task int, pl *Placement) {
 	a.Node, a.Option, a.GPUs = int32(node), int32(pl.Option), pl.GPUs //nolint:gosec // indexes of slices
 	a.Start, a.End = pl.Start, end
 	a.Point, a.Reason = pl.Point, pl.Reason
+	if e.truth != nil {
+		e.truth.book(task, a)
+	}
+	if a.End > n.off {
+		n.off = a.End
+	}
 	e.placed, v.taken[task] = e.placed+1, true
 	e.committed(task)
 }
 
-// committed tells Place of a placement and notes its end if Place cares.
+// committed tells the stages of a placement and notes its end if one of them
+// cares.
 func (e *engine) committed(task int) {
 	a := &e.plan.Assignments[task]
-	e.placer.Committed(task, a)
-	if e.finisher != nil {
+	told := a
+	if e.truth != nil {
+		told = e.truth.predicted(task, a)
+	}
+	e.placer.Committed(task, told)
+	if e.watcher != nil {
+		e.watcher.Committed(task, told)
+	}
+	if e.finisher != nil || e.watcher != nil {
 		heap.Push(&e.ends, entry{at: a.End, what: task})
+	}
+}
+
+// finished tells the stages that a task has ended.
+func (e *engine) finished(task int) {
+	a := &e.plan.Assignments[task]
+	if e.truth != nil {
+		e.view.ended(a)
+	}
+	if e.finisher != nil {
+		e.finisher.Finished(task, a)
+	}
+	if e.watcher != nil {
+		e.watcher.Finished(task, a)
 	}
 }
 
@@ -251,7 +285,7 @@ func (e *engine) open(class int) int {
 	}
 	n := &v.nodes[node]
 	ready := v.Now + k.TurnOnDelay
-	n.on, n.since, n.last = true, v.Now, ready
+	n.on, n.since, n.last, n.off = true, v.Now, ready, ready
 	if v.books {
 		v.held[node] = v.held[node][:0]
 	}
@@ -261,7 +295,7 @@ func (e *engine) open(class int) int {
 	v.onByClass[class]++
 	e.placer.Opened(node)
 	if e.problem.Mode == Online && !v.single {
-		heap.Push(&e.parking, entry{at: e.policy.Park.OffAt(&e.problem.Cluster, n.last), what: node})
+		heap.Push(&e.parking, entry{at: e.policy.Park.OffAt(&e.problem.Cluster, n.off), what: node})
 	}
 	return node
 }
@@ -298,8 +332,7 @@ func (e *engine) advance(now float64) {
 		}
 		e.view.Now = min(end, off)
 		if end <= off {
-			task := heap.Pop(&e.ends).(entry).what //nolint:errcheck // holds entries only
-			e.finisher.Finished(task, &e.plan.Assignments[task])
+			e.finished(heap.Pop(&e.ends).(entry).what) //nolint:errcheck // holds entries only
 		} else {
 			e.switchOff()
 		}
@@ -311,7 +344,7 @@ func (e *engine) advance(now float64) {
 func (e *engine) switchOff() {
 	top := e.parking[0]
 	n := &e.view.nodes[top.what]
-	if at := e.policy.Park.OffAt(&e.problem.Cluster, n.last); at > top.at {
+	if at := e.policy.Park.OffAt(&e.problem.Cluster, n.off); at > top.at {
 		e.parking[0].at = at
 		heap.Fix(&e.parking, 0)
 		return
@@ -342,7 +375,7 @@ func (e *engine) finish() {
 		if !e.view.nodes[n].on {
 			continue
 		}
-		at := e.view.nodes[n].last
+		at := e.view.nodes[n].off
 		if e.problem.Mode == Online {
 			at = e.policy.Park.OffAt(&e.problem.Cluster, at)
 		}

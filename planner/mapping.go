@@ -35,6 +35,7 @@ func (e *engine) mapToNodes() {
 		v.homes[single] = place{node: int32(len(v.nodes) - 1), gpus: 1 << uint(slot)} //nolint:gosec // as above
 		v.free[int(n.first)+slot] = old[single].last
 		n.last = max(n.last, old[single].last)
+		n.off = max(n.off, old[single].off)
 		slot++
 	}
 	for i := range e.plan.Assignments {

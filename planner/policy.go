@@ -61,6 +61,18 @@ type Picker interface {
 	Wake() float64
 }
 
+// Watcher is a Picker that also wants to be told of starts and ends, whichever
+// way they came about. For such a one ends are events: it is asked again after
+// each.
+type Watcher interface {
+	Picker
+	// Committed tells that a placement took effect. The end is as predicted.
+	Committed(task int, a *Assignment)
+	// Finished tells that a task has ended, before anything else happens at
+	// that time.
+	Finished(task int, a *Assignment)
+}
+
 // Placer decides where an offered task runs.
 type Placer interface {
 	// Opened tells that a node is on; all its GPUs are free from View.Free.

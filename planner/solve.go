@@ -12,6 +12,11 @@ type Options struct {
 	Seed uint64
 	// NoImprove leaves out the policy's Improve pass.
 	NoImprove bool
+	// Truth is the problem as it turns out: the same tasks, with the run times
+	// and powers that they really have. The engine books it, the policy sees
+	// the problem that it is asked to solve. Nil: what is predicted is true.
+	// The plan is one for Truth, and isn't improved.
+	Truth *Problem
 }
 
 // DefaultSeed is the seed of randomised passes unless another one is given.
@@ -27,13 +32,21 @@ func Solve(ctx context.Context, p *Problem, policy *Policy, opts *Options) (*Pla
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
-	e := newEngine(p, policy)
+	if opts.Truth != nil {
+		if err := opts.Truth.turnsOut(p); err != nil {
+			return nil, err
+		}
+	}
+	e := newEngine(p, policy, opts.Truth)
 	defer e.view.release()
+	if e.truth != nil && e.finisher == nil {
+		return nil, fmt.Errorf("policy %s books GPUs before they are free: run times must be certain for that", policy.Name)
+	}
 	if err := e.run(ctx); err != nil {
 		return nil, err
 	}
 	plan := e.plan
-	if policy.Improve == nil || opts.NoImprove || p.Mode == Online {
+	if policy.Improve == nil || opts.NoImprove || opts.Truth != nil || p.Mode == Online {
 		return plan, nil
 	}
 	better, err := policy.Improve.Improve(ctx, p, plan, rand.New(rand.NewPCG(opts.Seed, opts.Seed))) //nolint:gosec // not for secrets

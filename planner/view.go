@@ -18,6 +18,7 @@ type View struct {
 	resident  bool            // nodes never sleep
 	classes   int             // of the cluster
 	single    bool            // GPUs are placed one by one and mapped to nodes later
+	confined  []int           // by task: the class that Pick offers it for, from 1; nil: any
 	simple    bool            // every known task needs one whole GPU and nothing else
 	tight     bool            // some known task binds: reservations count
 	books     bool            // some task, known or not yet, does: reservations are kept
@@ -48,7 +49,8 @@ type nodeState struct {
 	gpus  int32
 	on    bool
 	since float64 // when it was switched on
-	last  float64 // when its last task ends
+	last  float64 // when its last task ends, as predicted
+	off   float64 // when its last task ends, as the engine knows
 }
 
 // reservation is the part of a node that a task holds until it ends.
@@ -149,6 +151,9 @@ func (v *View) tune(i, task, class int) {
 	t, w := &v.Problem.Tasks[task], &v.wants[i]
 	v.asked[i] = wantNone
 	w.option = t.Option(v.Problem.Cluster.Classes[class].Model)
+	if v.Confined(task) != AnyClass && v.Confined(task) != class {
+		w.option = -1
+	}
 	if w.option < 0 {
 		w.quote = Quote{}
 		return
@@ -183,8 +188,8 @@ func (v *View) On(node int) bool { return v.nodes[node].on }
 // Since is when the node was last switched on.
 func (v *View) Since(node int) float64 { return v.nodes[node].since }
 
-// LastEnd is when the node's last task ends; the time it was switched on when
-// it has none.
+// LastEnd is when the node's last task ends, as predicted; the time it was
+// switched on when it has none.
 func (v *View) LastEnd(node int) float64 { return v.nodes[node].last }
 
 // ClassOf is the node's class.
@@ -200,7 +205,8 @@ func (v *View) GPUs(node int) (first, count int) {
 // Owner is the node that a GPU belongs to.
 func (v *View) Owner(gpu int) int { return int(v.owner[gpu]) }
 
-// Free is when the last task of the GPU ends; no task is queued behind it.
+// Free is when the last task of the GPU ends; no task is queued behind it. Where
+// run times aren't certain it is a prediction, in the past once a task overruns.
 func (v *View) Free(gpu int) float64 { return v.free[gpu] }
 
 // FreeTimes is Free for every GPU. The caller must not change it.

@@ -22,11 +22,16 @@ func (t *terminal) planCommand() *cli.Command {
 			"With --from-slurm the batch is what waits in Slurm, and the cluster is its nodes unless --cluster says\n" +
 			"otherwise. Workloads that epd knows are planned with their models, others at default clocks for as long\n" +
 			"as their time limits. GPUs count, priorities don't; Slurm isn't told of the plan.\n" +
+			"With --format knapsack BATCH is a queue for two GPU types whose jobs have predictions and turn out\n" +
+			"otherwise, --cluster is FILE:NAME, a table of clusters and which one it is. Without --policy the sum of\n" +
+			"energy and waiting, each against policy simple, is made as small as we can.\n" +
 			"Example: epplan plan --from-slurm --policy edl\n" +
+			"Example: epplan plan --format knapsack knapsack.csv --cluster clusters.csv:small\n" +
 			"Example: epplan plan batch.csv --cluster cluster.toml --models models.toml --svg plan.svg",
 		Flags: append(planningFlags(),
 			boolFlag("from-slurm", "plan what waits in Slurm, as epd knows it"),
 			anySocketFlag(publicFirst),
+			knapsackFlags()[0], knapsackFlags()[1],
 			jsonFlag(), csvFlag(),
 			&cli.StringFlag{Name: "svg", Usage: "draw the plan to `FILE`"},
 			&cli.IntFlag{Name: "rows", Usage: "`COUNT` of jobs in the table; -1: all", Value: report.DefaultRows},
@@ -45,6 +50,14 @@ func (t *terminal) plan(c *cli.Context) error {
 	}
 	if rows := c.Int("rows"); rows < 1 && rows != -1 {
 		return usagef("--rows %d, want 1 or more, or -1 for all", rows)
+	}
+	if c.String("format") == knapsackFormat {
+		return t.planKnapsack(c)
+	}
+	for _, flag := range []string{"energy-model", "kappa"} {
+		if c.IsSet(flag) {
+			return usagef("--%s is for queues, want --format %s too", flag, knapsackFormat)
+		}
 	}
 	s, err := t.planned(c)
 	if err != nil || s == nil {

@@ -30,7 +30,7 @@ type Meter interface {
 
 // New is the Place stage of one run.
 func (s Scoring) New(v *planner.View) planner.Placer {
-	p := &scored{opening: opening{v}, how: s, demands: make([]*fleet.Demand, len(v.Problem.Tasks))}
+	p := &scored{opening: opening{v}, how: s, demands: make([]*fleet.Demand, len(v.Problem.Tasks)), offered: make([]int, len(v.Problem.Tasks))}
 	p.build()
 	return p
 }
@@ -43,6 +43,7 @@ type scored struct {
 	chooser score.Chooser
 	demands []*fleet.Demand // by task, once it was offered; nil before
 	known   []fleet.Demand  // of the tasks offered so far
+	offered []int           // by task: the class that its demand is of
 	learned int             // how many of them the chooser knew when it was made
 	kinds   []*fleet.Kind   // by class
 	class   []int           // by fleet node
@@ -179,11 +180,20 @@ func (p *scored) learn(d *fleet.Demand) {
 	}
 }
 
-// demand is what a task asks for, remembered; nil when no class suits it.
+// demand is what a task asks for of the classes that it is offered for,
+// remembered; nil when no class suits it.
 func (p *scored) demand(task int) *fleet.Demand {
-	if p.demands[task] == nil {
+	asked := p.demands[task]
+	if class := p.v.Confined(task); asked != nil && class != p.offered[task] {
+		d, ok := p.demandOf(task)
+		if !ok {
+			return nil
+		}
+		*asked, p.offered[task] = d, class
+	}
+	if asked == nil {
 		if d, ok := p.demandOf(task); ok {
-			p.demands[task] = &d
+			p.demands[task], p.offered[task] = &d, p.v.Confined(task)
 			p.learn(&d)
 		}
 	}
@@ -239,6 +249,9 @@ func (p *scored) Finished(task int, a *planner.Assignment) {
 
 func (p *scored) Place(task int) (planner.Placement, planner.Verdict) {
 	d := p.demand(task)
+	if d == nil && p.v.Confined(task) != planner.AnyClass {
+		return planner.Placement{}, planner.Wait
+	}
 	if d == nil {
 		return planner.Placement{}, planner.Reject
 	}

@@ -1,0 +1,151 @@
+package report
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/queue"
+)
+
+// QueueResult is a plan of jobs that arrive over time, seen by how long they
+// wait.
+type QueueResult struct {
+	Plan    *planner.Plan
+	Problem *planner.Problem // as it turned out
+	Policy  string
+	Model   string    // of the energy
+	Energy  []float64 // by job: kWh
+	Simple  *QueueSum // the same queue by the paper's Simple rule; nil: not compared
+}
+
+// QueueSum is what a plan of a queue comes to.
+type QueueSum struct {
+	EnergyKWh    float64
+	TotalWait    float64 // seconds
+	MeanWait     float64 // seconds
+	LongestWait  float64 // seconds
+	Delayed      int     // jobs that waited
+	Running      float64 // seconds of all jobs
+	Makespan     float64 // seconds from 0 to the last end
+	Jobs, Placed int
+}
+
+// Sum adds the plan up; means are over the jobs that ran.
+func (r *QueueResult) Sum() *QueueSum {
+	s := &QueueSum{Jobs: len(r.Plan.Assignments)}
+	for i := range r.Plan.Assignments {
+		a := &r.Plan.Assignments[i]
+		if a.Node < 0 {
+			continue
+		}
+		wait := a.Start - r.Problem.Tasks[i].Arrival
+		s.Placed++
+		s.EnergyKWh += r.Energy[i]
+		s.TotalWait += wait
+		s.LongestWait = math.Max(s.LongestWait, wait)
+		if wait > 0 {
+			s.Delayed++
+		}
+		s.Running += a.End - a.Start
+		s.Makespan = math.Max(s.Makespan, a.End)
+	}
+	if s.Placed > 0 {
+		s.MeanWait = s.TotalWait / float64(s.Placed)
+	}
+	return s
+}
+
+// WriteQueueJSON writes the plan as one JSON object: its totals, and then every
+// job that ran on a line of its own.
+func WriteQueueJSON(w io.Writer, r *QueueResult) error {
+	out := bufio.NewWriter(w)
+	s := r.Sum()
+	fields := []field{
+		{"policy", Text(r.Policy)},
+		{"energy_model", Text(r.Model)},
+		{"energy_kwh", Number(s.EnergyKWh)},
+		{"total_wait_s", Number(s.TotalWait)},
+		{"mean_wait_s", Number(s.MeanWait)},
+		{"longest_wait_s", Number(s.LongestWait)},
+		{"delayed", Count(s.Delayed)},
+		{"running_s", Number(s.Running)},
+		{"makespan_s", Number(s.Makespan)},
+		{"jobs_total", Count(s.Jobs)},
+	}
+	if r.Simple != nil {
+		fields = append(fields,
+			field{"simple_energy_kwh", Number(r.Simple.EnergyKWh)},
+			field{"simple_total_wait_s", Number(r.Simple.TotalWait)},
+			field{"simple_longest_wait_s", Number(r.Simple.LongestWait)})
+	}
+	line := []byte("{\n")
+	for _, f := range fields {
+		line = append(appendQuoted(append(line, "  "...), f.key), ": "...)
+		line = append(f.value.appendJSON(line), ",\n"...)
+	}
+	line = append(line, `  "jobs": `...)
+	_, _ = out.Write(line)
+	if err := r.table(s.Placed).writeArray(out, "  "); err != nil {
+		return err
+	}
+	_, _ = out.WriteString("\n}\n")
+	return out.Flush()
+}
+
+// WriteQueueCSV writes one row for each job that ran, in the order of the queue.
+func WriteQueueCSV(w io.Writer, r *QueueResult) error {
+	return r.table(len(r.Plan.Assignments)).WriteCSV(w)
+}
+
+// table has a row for each job that ran.
+func (r *QueueResult) table(rows int) *Table {
+	return &Table{
+		Columns: []Column{
+			{Key: "id", Head: "job", Left: true, Max: maxName},
+			{Key: "type", Head: "GPUs", Left: true},
+			{Key: "start_s", Head: "start", Unit: Seconds},
+			{Key: "end_s", Head: "end", Unit: Seconds},
+			{Head: "wait", Unit: Seconds},
+		},
+		Rows: func(yield func([]Value) bool) {
+			for i := range r.Plan.Assignments {
+				a, t := &r.Plan.Assignments[i], &r.Problem.Tasks[i]
+				if a.Node >= 0 && !yield([]Value{
+					Text(t.ID), Text(t.Options[a.Option].Model), Number(a.Start), Number(a.End), Number(a.Start - t.Arrival),
+				}) {
+					return
+				}
+			}
+		},
+		Len: rows,
+	}
+}
+
+// WriteQueueTable writes the plan for people.
+func WriteQueueTable(w io.Writer, r *QueueResult, opts *TextOptions) error {
+	out := bufio.NewWriter(w)
+	s := r.Sum()
+	line := func(label, text string) { writeLines(out, opts.paint(bold, fmt.Sprintf("%-7s", label))+"  "+text) }
+	line("Plan", fmt.Sprintf("%s, %s energy", queue.Printable(r.Policy), r.Model))
+	line("Jobs", fmt.Sprintf("%s of %s ran; the last one ends at %s", FormatCount(s.Placed), FormatCount(s.Jobs), FormatSeconds(s.Makespan)))
+	line("Energy", fmt.Sprintf("%.4f kWh%s", s.EnergyKWh, r.against(s.EnergyKWh, func(q *QueueSum) float64 { return q.EnergyKWh })))
+	line("Wait", fmt.Sprintf("%s in all, %s on average%s; %s had to", FormatSeconds(s.TotalWait), FormatSeconds(s.MeanWait),
+		r.against(s.TotalWait, func(q *QueueSum) float64 { return q.TotalWait }), counting(s.Delayed, "job", "jobs")))
+	line("Longest", FormatSeconds(s.LongestWait)+r.against(s.LongestWait, func(q *QueueSum) float64 { return q.LongestWait }))
+	writeLines(out, "")
+	if err := r.table(s.Placed).WriteText(out, opts); err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+// against states a figure's change against the Simple rule, if that is known.
+func (r *QueueResult) against(x float64, of func(*QueueSum) float64) string {
+	if r.Simple == nil || of(r.Simple) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%+.1f %% against simple)", 100*(x/of(r.Simple)-1))
+}

@@ -1,0 +1,150 @@
+package taskset
+
+import (
+	"math"
+	"math/rand/v2"
+	"strconv"
+
+	"github.com/epplan/epplan/internal/trace"
+)
+
+// queueType is a job type of the queues for two GPU types, as the means by which
+// its runs are predicted.
+type queueType struct {
+	name    string
+	seconds [2]float64 // on A and B; the energy is drawn beside them
+	kWh     [2]float64
+	work    float64    // mean seconds on B in the coupled energy model
+	speed   float64    // of A over B there
+	perGPU  [2]float64 // mean kWh of one GPU there
+}
+
+// queueTypes are the eight of them.
+func queueTypes() []queueType {
+	return []queueType{
+		{"bert", [2]float64{68369, 73773}, [2]float64{2.89352, 1.06495}, 98819, 1.939, [2]float64{4.234, 4.219}},
+		{"diffusion", [2]float64{115459, 109912}, [2]float64{2.79977, 1.52866}, 153313, 1.786, [2]float64{5.954, 5.795}},
+		{"gan", [2]float64{163311, 179888}, [2]float64{3.95757, 1.61092}, 237215, 1.969, [2]float64{14.389, 14.919}},
+		{"gpt-finetune", [2]float64{119791, 127728}, [2]float64{2.20361, 0.97255}, 166789, 1.651, [2]float64{11.386, 11.112}},
+		{"lstm", [2]float64{86081, 87491}, [2]float64{3.85366, 1.95361}, 123982, 1.861, [2]float64{6.627, 6.733}},
+		{"resnet", [2]float64{116220, 123120}, [2]float64{4.20965, 2.06918}, 164824, 1.523, [2]float64{6.532, 6.735}},
+		{"vgg", [2]float64{51936, 54269}, [2]float64{3.00103, 1.68302}, 70964, 1.846, [2]float64{2.783, 2.904}},
+		{"vit", [2]float64{70237, 69689}, [2]float64{4.78299, 2.15887}, 96166, 1.634, [2]float64{5.335, 5.674}},
+	}
+}
+
+// The arrivals: a Poisson process of so many a day over 62 days, with day and
+// night, weekends, and busy spells of one and a half to three and a half days.
+const (
+	queueDays    = 62
+	perDay       = 1.81
+	busySpells   = 3
+	busyFactor   = 5
+	nightSwing   = 0.5
+	weekdayRate  = 1.16
+	weekendRate  = 0.6
+	timeSpread   = 0.35 // of run times, relative
+	energySpread = 0.40 // of energies in the independent model
+	secondsOfDay = 86400
+)
+
+// Queue draws a queue for two GPU types and their numbers of GPUs, like those of
+// the PREDICT paper's simulations: predictions are the means of the types.
+func Queue(rng *rand.Rand, model trace.EnergyModel) ([]trace.KnapsackJob, trace.KnapsackPool) {
+	pool := trace.KnapsackPool{Name: "drawn", GPUs: [2]int{10 + rng.IntN(11), 20 + rng.IntN(21)}}
+	types := queueTypes()
+	arrivals := queueArrivals(rng)
+	jobs := make([]trace.KnapsackJob, 0, len(arrivals))
+	for _, at := range arrivals {
+		kind := &types[rng.IntN(len(types))]
+		job := trace.KnapsackJob{ID: strconv.Itoa(len(jobs)), Type: kind.name, Arrival: at, GPUs: queueGPUs(rng)}
+		if model == trace.Coupled {
+			kind.coupled(rng, &job)
+		} else {
+			kind.independent(rng, &job)
+		}
+		jobs = append(jobs, job)
+	}
+	return jobs, pool
+}
+
+// queueArrivals thins a Poisson process, whole seconds.
+func queueArrivals(rng *rand.Rand) []float64 {
+	var busy [busySpells][2]float64
+	for i := range busy {
+		length := (1.5 + 2*rng.Float64()) * secondsOfDay
+		from := rng.Float64() * (queueDays*secondsOfDay - length)
+		busy[i] = [2]float64{from, from + length}
+	}
+	const most = perDay / secondsOfDay * busyFactor * (1 + nightSwing) * weekdayRate
+	var all []float64
+	for t := rng.ExpFloat64() / most; t < queueDays*secondsOfDay; t += rng.ExpFloat64() / most {
+		days := t / secondsOfDay
+		rate := perDay / secondsOfDay * (1 + nightSwing*math.Sin(2*math.Pi*(days-0.375)))
+		if int(days)%7 >= 5 {
+			rate *= weekendRate
+		} else {
+			rate *= weekdayRate
+		}
+		for _, spell := range busy {
+			if t >= spell[0] && t < spell[1] {
+				rate *= busyFactor
+				break
+			}
+		}
+		if rng.Float64()*most < rate {
+			all = append(all, math.Floor(t))
+		}
+	}
+	return all
+}
+
+// queueGPUs draws 1, 2, 4 or 8 GPUs of A, and of B as many or twice as many.
+func queueGPUs(rng *rand.Rand) [2]int {
+	a := 8
+	switch u := rng.Float64(); {
+	case u < 0.11:
+		a = 1
+	case u < 0.33:
+		a = 2
+	case u < 0.72:
+		a = 4
+	}
+	b := a
+	if a < 8 && rng.Float64() < 0.1 {
+		b *= 2
+	}
+	return [2]int{a, b}
+}
+
+// independent draws times and energies apart, from truncated normal
+// distributions.
+func (k *queueType) independent(rng *rand.Rand, job *trace.KnapsackJob) {
+	for i := range job.True {
+		job.Forecast[i] = trace.KnapsackRun{Seconds: k.seconds[i], KWh: k.kWh[i]}
+		job.True[i] = trace.KnapsackRun{
+			Seconds: max(1, math.Round(positive(rng, k.seconds[i], timeSpread))),
+			KWh:     positive(rng, k.kWh[i], energySpread),
+		}
+	}
+}
+
+// coupled draws the work of the job, of which everything else follows.
+func (k *queueType) coupled(rng *rand.Rand, job *trace.KnapsackJob) {
+	variance := math.Log(1 + timeSpread*timeSpread)
+	work := math.Exp(math.Sqrt(variance)*rng.NormFloat64() - variance/2)
+	onB := k.work * float64(job.GPUs[0]) / float64(job.GPUs[1])
+	for i, seconds := range [2]float64{k.work / k.speed, onB} {
+		job.Forecast[i] = trace.KnapsackRun{Seconds: seconds, KWh: k.perGPU[i] * float64(job.GPUs[0])}
+		job.True[i] = trace.KnapsackRun{Seconds: max(1, math.Round(work*seconds)), KWh: work * job.Forecast[i].KWh}
+	}
+}
+
+// positive draws from a normal distribution until the value is above 0.
+func positive(rng *rand.Rand, mean, spread float64) float64 {
+	for {
+		if x := mean * (1 + spread*rng.NormFloat64()); x > 0 {
+			return x
+		}
+	}
+}

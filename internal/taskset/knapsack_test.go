@@ -1,0 +1,53 @@
+package taskset_test
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	"github.com/epplan/epplan/internal/taskset"
+	"github.com/epplan/epplan/internal/trace"
+)
+
+func queueSeed(seed uint64) *rand.Rand {
+	return rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // repeatable on purpose
+}
+
+func TestDrawnQueuesAreLikeThoseOfThePaper(t *testing.T) {
+	const queues = 200
+	for _, model := range []trace.EnergyModel{trace.Independent, trace.Coupled} {
+		jobs, energy, forecast := 0, 0.0, 0.0
+		for seed := range uint64(queues) {
+			all, pool := taskset.Queue(queueSeed(seed), model)
+			if pool.GPUs[0] < 10 || pool.GPUs[0] > 20 || pool.GPUs[1] < 20 || pool.GPUs[1] > 40 {
+				t.Fatalf("%v GPUs, want 10 to 20 and 20 to 40", pool.GPUs)
+			}
+			jobs += len(all)
+			for i := range all {
+				if i > 0 && all[i].Arrival < all[i-1].Arrival {
+					t.Fatal("jobs out of order")
+				}
+				energy, forecast = energy+all[i].True[0].KWh, forecast+all[i].Forecast[0].KWh
+			}
+			if _, _, err := trace.KnapsackProblem(all, &pool); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if mean := float64(jobs) / queues; mean < 150 || mean > 180 {
+			t.Errorf("%v: %v jobs a queue, want about 165", model, mean)
+		}
+		if ratio := energy / forecast; ratio < 0.98 || ratio > 1.04 {
+			t.Errorf("%v: jobs take %v of their predicted energy, want about all of it", model, ratio)
+		}
+	}
+}
+
+func TestADrawnQueueFollowsFromItsSeed(t *testing.T) {
+	draw := func(seed uint64) []trace.KnapsackJob {
+		jobs, _ := taskset.Queue(queueSeed(seed), trace.Coupled)
+		return jobs
+	}
+	if !reflect.DeepEqual(draw(1), draw(1)) || reflect.DeepEqual(draw(1), draw(2)) {
+		t.Error("equal seeds give different queues, or different ones equal queues")
+	}
+}

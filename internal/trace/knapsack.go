@@ -1,0 +1,246 @@
+package trace
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner"
+)
+
+// EnergyModel says which of the two energies of a knapsack queue is meant.
+type EnergyModel int
+
+// Independent: the energy of a job has nothing to do with its run time, as in
+// the PREDICT paper's simulator. Coupled: it is run time times power.
+const (
+	Independent EnergyModel = iota
+	Coupled
+)
+
+// ParseEnergyModel reads "independent" or "coupled".
+func ParseEnergyModel(s string) (EnergyModel, error) {
+	switch s {
+	case "independent":
+		return Independent, nil
+	case "coupled":
+		return Coupled, nil
+	}
+	return 0, fmt.Errorf("unknown energy model %q, want independent or coupled", s)
+}
+
+// String is the name that [ParseEnergyModel] takes.
+func (m EnergyModel) String() string {
+	if m == Coupled {
+		return "coupled"
+	}
+	return "independent"
+}
+
+// KnapsackTypes are the names of the two GPU types of a knapsack queue, the more
+// powerful one first.
+var KnapsackTypes = [2]string{"A", "B"} //nolint:gochecknoglobals // constant
+
+// KnapsackJob is a job of a queue for two GPU types.
+type KnapsackJob struct {
+	ID, Type string
+	Arrival  float64 // seconds
+	GPUs     [2]int  // by GPU type
+	True     [2]KnapsackRun
+	Forecast [2]KnapsackRun // the prediction that decisions are made by
+}
+
+// KnapsackRun is what a run of a job takes.
+type KnapsackRun struct{ Seconds, KWh float64 }
+
+// KnapsackPool is the GPUs of both types that a queue has.
+type KnapsackPool struct {
+	Name string
+	GPUs [2]int
+}
+
+// ReadKnapsack reads a queue for two GPU types: CSV with a header that names
+// job_id, arrival_s, type, gpus_a, gpus_b and, for a and b, t_*_s, e_*_kwh,
+// pred_t_*_s and pred_e_*_kwh, those of the coupled energy model with c_ before
+// them. Other columns are skipped.
+func ReadKnapsack(r io.Reader, name string, model EnergyModel) ([]KnapsackJob, error) {
+	t, err := openTable(r, name)
+	if err != nil {
+		return nil, err
+	}
+	k := knapsack{table: t, ids: make(map[string]int)}
+	if err := k.locate(model); err != nil {
+		return nil, err
+	}
+	var jobs []KnapsackJob
+	for {
+		ok, err := t.next()
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			break
+		}
+		job, err := k.job()
+		if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, job)
+	}
+	if len(jobs) == 0 {
+		return nil, t.bad(-1, "no jobs after the header, want at least one")
+	}
+	return jobs, nil
+}
+
+// knapsack is a table with the places of its columns.
+type knapsack struct {
+	*table
+	ids                    map[string]int // lines
+	id, arrival, kind      int
+	gpus, time, kWh        [2]int
+	forecastTime, forecast [2]int
+}
+
+func (k *knapsack) locate(model EnergyModel) error {
+	prefix := ""
+	if model == Coupled {
+		prefix = "c_"
+	}
+	at, err := k.need("job_id", "arrival_s", "type", "gpus_a", "gpus_b",
+		prefix+"t_a_s", prefix+"t_b_s", prefix+"e_a_kwh", prefix+"e_b_kwh",
+		prefix+"pred_t_a_s", prefix+"pred_t_b_s", prefix+"pred_e_a_kwh", prefix+"pred_e_b_kwh")
+	if err != nil {
+		return err
+	}
+	k.id, k.arrival, k.kind = at[0], at[1], at[2]
+	for i, to := range []*[2]int{&k.gpus, &k.time, &k.kWh, &k.forecastTime, &k.forecast} {
+		to[0], to[1] = at[3+2*i], at[4+2*i]
+	}
+	return nil
+}
+
+func (k *knapsack) job() (job KnapsackJob, err error) {
+	job.ID, job.Type = k.text(k.id), k.shared(k.kind)
+	if job.ID == "" {
+		return job, k.bad(k.id, "job_id is empty, want a name")
+	}
+	if first, twice := k.ids[job.ID]; twice {
+		return job, k.bad(k.id, "job %.40q is on line %d already, want each once", job.ID, first)
+	}
+	k.ids[job.ID] = k.line
+	if job.Arrival, err = k.number(k.arrival, 0); err != nil {
+		return job, err
+	}
+	for i := range KnapsackTypes {
+		gpus, err := k.whole(k.gpus[i], planner.MaxGPUs)
+		if err != nil {
+			return job, err
+		}
+		if job.GPUs[i] = int(gpus); gpus == 0 {
+			return job, k.bad(k.gpus[i], "%s is 0, want 1 to %d", k.columns[k.gpus[i]], planner.MaxGPUs)
+		}
+		if job.True[i], err = k.run(k.time[i], k.kWh[i]); err != nil {
+			return job, err
+		}
+		if job.Forecast[i], err = k.run(k.forecastTime[i], k.forecast[i]); err != nil {
+			return job, err
+		}
+	}
+	return job, nil
+}
+
+func (k *knapsack) run(time, kWh int) (run KnapsackRun, err error) {
+	const shortest = 1e-3
+	if run.Seconds, err = k.number(time, shortest); err != nil {
+		return run, err
+	}
+	run.KWh, err = k.number(kWh, 0)
+	return run, err
+}
+
+// number is a field with a number that sums of many stay finite of.
+func (t *table) number(column int, least float64) (float64, error) {
+	const most = 1e12
+	field := t.field(column)
+	x, err := strconv.ParseFloat(string(field), 64)
+	if err != nil || !(x >= least && x <= most) {
+		return 0, t.bad(column, "%s is %.40q, want a number from %v to %v", t.columns[column], field, least, most)
+	}
+	return x, nil
+}
+
+// ReadKnapsackPools reads the GPUs of several queues: CSV with the columns
+// instance, gpus_type_a and gpus_type_b.
+func ReadKnapsackPools(r io.Reader, name string) ([]KnapsackPool, error) {
+	t, err := openTable(r, name)
+	if err != nil {
+		return nil, err
+	}
+	at, err := t.need("instance", "gpus_type_a", "gpus_type_b")
+	if err != nil {
+		return nil, err
+	}
+	var pools []KnapsackPool
+	for {
+		ok, err := t.next()
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			return pools, nil
+		}
+		pool := KnapsackPool{Name: t.text(at[0])}
+		for i := range pool.GPUs {
+			gpus, err := t.whole(at[1+i], planner.MaxGPUs)
+			if err != nil {
+				return nil, err
+			}
+			if pool.GPUs[i] = int(gpus); gpus == 0 {
+				return nil, t.bad(at[1+i], "%s is 0, want 1 to %d", t.columns[at[1+i]], planner.MaxGPUs)
+			}
+		}
+		pools = append(pools, pool)
+	}
+}
+
+// KnapsackProblem is the planning problem of a queue as it is predicted, and as
+// it turns out: all GPUs of a type are one node that is always on, and all that
+// they take is the jobs' energy.
+func KnapsackProblem(jobs []KnapsackJob, pool *KnapsackPool) (predicted, truth *planner.Problem, err error) {
+	if len(jobs) == 0 {
+		return nil, nil, errors.New("the queue has no jobs")
+	}
+	predicted, truth = &planner.Problem{}, &planner.Problem{}
+	for _, p := range []*planner.Problem{predicted, truth} {
+		p.Mode = planner.Online
+		p.Tasks = make([]planner.Task, len(jobs))
+		p.Cluster = planner.Cluster{Name: pool.Name, Classes: make([]planner.NodeClass, len(KnapsackTypes))}
+		for i, model := range KnapsackTypes {
+			p.Cluster.Classes[i] = planner.NodeClass{Name: model, Model: model, Count: 1, GPUs: pool.GPUs[i]}
+		}
+	}
+	for i := range jobs {
+		predicted.Tasks[i] = jobs[i].task(&jobs[i].Forecast)
+		truth.Tasks[i] = jobs[i].task(&jobs[i].True)
+	}
+	return predicted, truth, nil
+}
+
+func (job *KnapsackJob) task(runs *[2]KnapsackRun) planner.Task {
+	t := planner.Task{
+		ID: job.ID, Arrival: job.Arrival, Share: 1,
+		Deadline: math.Inf(1), Due: math.Inf(1), Limit: math.Inf(1), Options: make([]planner.Option, len(KnapsackTypes)),
+	}
+	for i, model := range KnapsackTypes {
+		const joules = 3.6e6
+		at := dvfsmodel.Point{Setting: dvfsmodel.DefaultSetting(), Time: runs[i].Seconds}
+		at.Power = dvfsmodel.Watt(runs[i].KWh * joules / float64(job.GPUs[i]) / at.Time)
+		at.Energy = at.Power.Over(at.Time)
+		t.Options[i] = planner.Option{Model: model, GPUs: job.GPUs[i], Response: &dvfsmodel.Fixed{At: at}}
+	}
+	return t
+}

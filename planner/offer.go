@@ -1,0 +1,68 @@
+package planner
+
+import (
+	"math"
+
+	"github.com/epplan/epplan/dvfsmodel"
+)
+
+// AnyClass is what [View.Confined] answers for a task that may go to every class
+// that suits it.
+const AnyClass = -1
+
+// Confine lets Pick offer a task for one node class only, or for [AnyClass]
+// again. Until it is confined otherwise, the view answers as if no other class
+// suited the task.
+func (v *View) Confine(task, class int) {
+	if v.Confined(task) == class {
+		return
+	}
+	if v.confined == nil {
+		v.confined = make([]int, len(v.Problem.Tasks))
+	}
+	v.confined[task] = class + 1
+	clear(v.asked[task*v.classes : (task+1)*v.classes])
+}
+
+// Confined is the class that a task is offered for, or [AnyClass].
+func (v *View) Confined(task int) int {
+	if v.confined == nil {
+		return AnyClass
+	}
+	return v.confined[task] - 1
+}
+
+// Suits tells whether an empty node of a class has room for a task, and the
+// task would keep its limit there.
+func (v *View) Suits(task, class int) bool {
+	option := v.Option(task, class)
+	if option < 0 {
+		return false
+	}
+	k, t := &v.Problem.Cluster.Classes[class], &v.Problem.Tasks[task]
+	if t.Options[option].GPUs > k.GPUs || !k.holds(t) {
+		return false
+	}
+	return math.IsInf(t.Limit, 1) || dvfsmodel.Fits(v.Tuner.Fastest(task, option, class).Point.Time, t.Limit)
+}
+
+// Prediction is what a task takes on a class at the clocks that Tune would set
+// if it started at its arrival.
+type Prediction struct {
+	Time   float64         // seconds
+	Energy dvfsmodel.Joule // of all its GPUs
+	GPUs   float64         // shares count as such
+}
+
+// Predict is what a task takes on a class that suits it: see [View.Suits]. Where
+// its due time can't be met the clocks are the fastest.
+func (v *View) Predict(task, class int) Prediction {
+	want, option, ok := v.Wanted(task, class)
+	q := *want
+	if !ok {
+		q = v.Tuner.Fastest(task, option, class)
+	}
+	t := &v.Problem.Tasks[task]
+	gpus := float64(t.Options[option].GPUs) * t.Share
+	return Prediction{Time: q.Point.Time, Energy: q.Point.Energy * dvfsmodel.Joule(gpus), GPUs: gpus}
+}

@@ -1,0 +1,245 @@
+package pick
+
+import (
+	"math"
+	"slices"
+)
+
+// draft is a plan for the tasks that wait, by predicted run times: each in turn
+// gets the class and the time where it costs least, its wait and its energy
+// counted, among what the running ones leave free and the earlier ones have
+// booked. Then tasks are moved to other classes one by one where that makes the
+// whole plan cheaper. What the draft starts now is started; the rest of it is
+// forgotten.
+type draft struct {
+	classes int
+	items   items
+	line    []int32 // items that wait, in order of their turns
+	running []occupant
+	start   []curve // by class: what is free as the running tasks end
+	curves  []curve // by class: as start, with what is booked
+	forced  []int32 // by place in line: the class, or any
+	chosen  []int32 // by place in line: the class
+	now     []bool  // by place in line: starts at once
+	flips   int     // how many tasks are tried on other classes
+	age     *ages
+}
+
+// any marks a task that the draft may put on every class.
+const anyClass = -1
+
+// items are tasks as a draft knows them; the slices with a place for each class
+// have C places for each task.
+type items struct {
+	arrival, work []float64
+	gpus, time    []float64 // by task and class: as predicted
+	cost          []float64 // by task and class: of the energy, in seconds of waiting; +Inf: doesn't suit
+	drawn         []float64 // by task and class: the run time in the future that is being played
+}
+
+// occupant is a task that runs.
+type occupant struct {
+	item, class int32
+	start, end  float64 // end is known in a drawn future only
+}
+
+// curve is how much of a class is free from each of some rising times on.
+type curve struct{ at, free []float64 }
+
+func newDraft(classes, flips int, age *ages) draft {
+	return draft{classes: classes, start: make([]curve, classes), curves: make([]curve, classes), flips: flips, age: age}
+}
+
+// at is the place of a task and a class in the slices of items.
+func (d *draft) at(item, class int32) int { return int(item)*d.classes + int(class) }
+
+// add appends a task.
+func (it *items) add(classes int, arrival float64, pairs []pair, perKWh float64) {
+	from := len(it.gpus)
+	for range classes {
+		it.gpus, it.time = append(it.gpus, 0), append(it.time, 0)
+		it.cost, it.drawn = append(it.cost, math.Inf(1)), append(it.drawn, 0)
+	}
+	work := math.Inf(1)
+	for i := range pairs {
+		p := &pairs[i]
+		at := from + p.class
+		it.gpus[at], it.time[at], it.cost[at] = p.GPUs, p.Time, perKWh*p.kWh()
+		work = min(work, p.work())
+	}
+	it.arrival, it.work = append(it.arrival, arrival), append(it.work, work)
+}
+
+// take appends a task of other items.
+func (it *items) take(classes int, other *items, item int) {
+	from, to := item*classes, (item+1)*classes
+	it.gpus, it.time = append(it.gpus, other.gpus[from:to]...), append(it.time, other.time[from:to]...)
+	it.cost, it.drawn = append(it.cost, other.cost[from:to]...), append(it.drawn, other.drawn[from:to]...)
+	it.arrival, it.work = append(it.arrival, other.arrival[item]), append(it.work, other.work[item])
+}
+
+// cut keeps the first tasks.
+func (it *items) cut(classes, count int) {
+	it.arrival, it.work = it.arrival[:count], it.work[:count]
+	count *= classes
+	it.gpus, it.time, it.cost, it.drawn = it.gpus[:count], it.time[:count], it.cost[:count], it.drawn[:count]
+}
+
+// enqueue puts a task into the line: little work first.
+func (d *draft) enqueue(item int32) {
+	d.line = append(d.line, item)
+	for i := len(d.line) - 1; i > 0 && d.items.work[d.line[i]] < d.items.work[d.line[i-1]]; i-- {
+		d.line[i], d.line[i-1] = d.line[i-1], d.line[i]
+	}
+}
+
+// make drafts the line at a time with so much of each class free. The answers
+// are in chosen and now.
+func (d *draft) make(now float64, free []float64) {
+	d.outlook(now, free)
+	n := len(d.line)
+	d.forced = slices.Grow(d.forced[:0], n)[:n]
+	d.chosen = slices.Grow(d.chosen[:0], n)[:n]
+	d.now = slices.Grow(d.now[:0], n)[:n]
+	for i := range d.forced {
+		d.forced[i], d.now[i] = anyClass, false
+	}
+	best := d.place(now, math.Inf(1))
+	stale := false // the answers are those of a draft that was no better
+	for i := range min(d.flips, n) {
+		if stale {
+			d.place(now, math.Inf(1))
+		}
+		stale = false
+		was, present := d.forced[i], d.chosen[i]
+		for class := range int32(d.classes) { //nolint:gosec // a few
+			if class == present || math.IsInf(d.items.cost[d.at(d.line[i], class)], 1) {
+				continue
+			}
+			d.forced[i] = class
+			if cost := d.place(now, best-leastGain); cost < best-leastGain {
+				best, was, stale = cost, class, false
+			} else {
+				d.forced[i], stale = was, true
+			}
+		}
+	}
+	if stale {
+		d.place(now, math.Inf(1))
+	}
+}
+
+// mostPlaced is how many tasks of the line a draft places: what starts now is
+// among the first ones.
+const mostPlaced = 12
+
+// leastGain is what a change must save to be made, seconds: more than rounding.
+const leastGain = 1e-3
+
+// outlook sets start: what is free now, and when the running tasks are expected
+// to end.
+func (d *draft) outlook(now float64, free []float64) {
+	for class := range d.start {
+		c := &d.start[class]
+		c.at, c.free = append(c.at[:0], now), append(c.free[:0], free[class])
+	}
+	for i := range d.running {
+		o := &d.running[i]
+		at := d.at(o.item, o.class)
+		d.start[o.class].gain(now+d.age.remaining(d.items.time[at], now-o.start), d.items.gpus[at])
+	}
+	for class := range d.start {
+		d.start[class].sumUp()
+	}
+}
+
+// gain notes an amount that comes free, before the curve is summed up.
+func (c *curve) gain(at, amount float64) {
+	c.at, c.free = append(c.at, at), append(c.free, amount)
+	i := len(c.at) - 1
+	for ; i > 1 && c.at[i-1] > at; i-- {
+		c.at[i], c.free[i] = c.at[i-1], c.free[i-1]
+	}
+	c.at[i], c.free[i] = at, amount
+}
+
+// sumUp makes a curve of what was noted.
+func (c *curve) sumUp() {
+	for i := 1; i < len(c.free); i++ {
+		c.free[i] += c.free[i-1]
+	}
+}
+
+// place puts the tasks in turn where each costs least, unless a class is forced,
+// and tells what all of them cost. It stops when that exceeds a bound.
+func (d *draft) place(now, bound float64) (cost float64) {
+	for class := range d.curves {
+		c, from := &d.curves[class], &d.start[class]
+		c.at, c.free = append(c.at[:0], from.at...), append(c.free[:0], from.free...)
+	}
+	for i, item := range d.line[:min(len(d.line), mostPlaced)] {
+		least, best, when := math.Inf(1), int32(0), -1
+		for class := range int32(d.classes) { //nolint:gosec // a few
+			if d.forced[i] != anyClass && d.forced[i] != class {
+				continue
+			}
+			at := d.at(item, class)
+			if math.IsInf(d.items.cost[at], 1) {
+				continue
+			}
+			c := &d.curves[class]
+			step := c.earliest(d.items.gpus[at], d.items.time[at])
+			if step < 0 {
+				continue
+			}
+			if x := c.at[step] - now + d.items.cost[at]; x < least {
+				least, best, when = x, class, step
+			}
+		}
+		d.chosen[i], d.now[i] = best, when == 0
+		if when < 0 {
+			continue
+		}
+		if cost += least; cost > bound {
+			return cost
+		}
+		at := d.at(item, best)
+		d.curves[best].book(when, d.items.gpus[at], d.items.time[at])
+	}
+	return cost
+}
+
+// earliest is the first step of the curve from which on an amount is free for so
+// long; below 0: never.
+func (c *curve) earliest(amount, seconds float64) int {
+	amount -= shareSlack
+	for i := 0; i < len(c.at); {
+		if c.free[i] < amount {
+			i++
+			continue
+		}
+		end, j := c.at[i]+seconds, i+1
+		for j < len(c.at) && c.at[j] < end && c.free[j] >= amount {
+			j++
+		}
+		if j == len(c.at) || c.at[j] >= end {
+			return i
+		}
+		i = j + 1
+	}
+	return -1
+}
+
+// book takes an amount for so long from a step of the curve on.
+func (c *curve) book(step int, amount, seconds float64) {
+	end, last := c.at[step]+seconds, step
+	for last < len(c.at) && c.at[last] < end {
+		last++
+	}
+	if last == len(c.at) || c.at[last] > end {
+		c.at, c.free = slices.Insert(c.at, last, end), slices.Insert(c.free, last, c.free[last-1])
+	}
+	for i := step; i < last; i++ {
+		c.free[i] -= amount
+	}
+}

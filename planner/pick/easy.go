@@ -1,0 +1,68 @@
+package pick
+
+import (
+	"github.com/epplan/epplan/planner"
+)
+
+// Easy is Simple with EASY backfilling: when the head of the queue finds no
+// room, the time and the class are reserved for it where it can start first by
+// prediction, and the tasks behind it start where they leave that alone.
+// Spread is how far run times stray from their predictions, relative.
+type Easy struct{ Spread float64 }
+
+// New is the Pick stage of one run.
+func (o Easy) New(v *planner.View, _ planner.Placer) planner.Picker {
+	return &easy{simple: simple{line: newLine(v), backfill: true}, age: newAges(o.Spread)}
+}
+
+type easy struct {
+	simple
+	crew
+	age  *ages
+	held *shadow // nil: the head may still start
+}
+
+func (e *easy) Arrive(tasks []int) {
+	e.simple.Arrive(tasks)
+	e.held = nil
+}
+
+func (e *easy) Next() (int, bool) {
+	for {
+		task, ok := e.simple.Next()
+		if !ok || e.offered == none {
+			return task, ok
+		}
+		if e.offered > 0 && e.held == nil {
+			e.hold()
+		}
+		if e.held == nil || e.held.spares(&e.known[task][e.pair-1]) {
+			return task, true
+		}
+		e.Refused(task)
+	}
+}
+
+// hold reserves for the head of the queue, which found no room.
+func (e *easy) hold() {
+	free := make([]float64, len(e.total))
+	for class := range free {
+		free[class] = e.total[class] - e.busy[class]
+	}
+	e.held = newShadow(e.v.Now, free, e.residents, e.age)
+	e.held.reserve(e.known[e.waiting[0]])
+}
+
+// Committed counts what a task takes and remembers that it runs; what is
+// reserved is reckoned anew.
+func (e *easy) Committed(task int, a *planner.Assignment) {
+	e.simple.Committed(task, a)
+	e.hire(e.v, task, a)
+	e.held = nil
+}
+
+// Finished forgets a task that ran.
+func (e *easy) Finished(task int, a *planner.Assignment) {
+	e.simple.Finished(task, a)
+	e.dismiss(task)
+}

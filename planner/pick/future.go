@@ -1,0 +1,295 @@
+package pick
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// future draws what may happen and plays decisions in it.
+type future struct {
+	how    Lookahead
+	draft  draft // of the time that is being played
+	rng    *rand.Rand
+	age    *ages
+	seen   items     // tasks that arrived, of which future ones are drawn
+	first  float64   // arrival
+	last   float64   // arrival
+	recent float64   // arrivals a second lately, by an exponential window that ends at last
+	total  float64   // seconds of the predicted run times of those seen, each on its first class
+	rooms  []float64 // free GPUs by class in the future being played
+	line   []int32   // as the future begins
+	runs   []occupant
+	count  int // items as the future begins
+}
+
+// Times in usual run times, and numbers of tasks.
+const (
+	horizonRuns = 0.8 // for so long arrivals are drawn
+	recentRuns  = 0.8 // so far back reaches what counts as lately
+	fadeRuns    = 1.6 // in so long a rush of arrivals fades away
+	mostDrawn   = 64  // arrivals in one future
+	mostSeen    = 4096
+)
+
+func newFuture(how Lookahead, classes int, age *ages) future {
+	return future{how: how, draft: newDraft(classes, mostFlips, age), rng: rngOf(how.Seed), age: age, rooms: make([]float64, classes)}
+}
+
+// learn notes a task that arrived.
+func (f *future) learn(arrival float64, pairs []pair) {
+	if len(pairs) == 0 {
+		return
+	}
+	if n := len(f.seen.arrival); n == 0 {
+		f.first = arrival
+	}
+	if len(f.seen.arrival) < mostSeen {
+		f.seen.add(f.draft.classes, arrival, pairs, f.how.PerKWh)
+		f.total += pairs[0].Time
+	}
+	window := recentRuns * f.usual()
+	f.recent = f.recent*math.Exp(-(arrival-f.last)/window) + 1/window
+	f.last = arrival
+}
+
+// usual is the mean of the predicted run times.
+func (f *future) usual() float64 { return f.total / float64(len(f.seen.arrival)) }
+
+// rates are arrivals a second: lately, and over all.
+func (f *future) rates(now float64) (lately, overall float64) {
+	const priorTasks, priorRuns = 3, 1.6
+	usual := f.usual()
+	lately = f.recent * math.Exp(-(now-f.last)/(recentRuns*usual))
+	overall = (float64(len(f.seen.arrival)) + priorTasks) / (now - f.first + priorRuns*usual)
+	return lately, overall
+}
+
+// trial is a choice and what it cost in the futures so far.
+type trial struct {
+	choice int   // index in choices; none: to wait
+	item   int32 // the task
+	class  int32
+	costs  []float64 // by future
+	sum    float64
+	out    bool // it can't be the best any more
+}
+
+// roundOfFutures is how many futures are played between two looks at which
+// choices have fallen behind, surely their distance in standard errors.
+const (
+	roundOfFutures = 25
+	surely         = 2.5
+)
+
+// best is the choice that costs least; ok is false when waiting does. Items of
+// the draft are the residents, and the waiting tasks after them.
+func (f *future) best(from *draft, now float64, free []float64, residents int, waiting []int, choices []pair) (best pair, ok bool) {
+	f.begin(from)
+	trials := make([]trial, 0, len(choices)+1)
+	if residents > 0 { // or else there is nothing to wait for
+		trials = append(trials, trial{choice: none, item: none})
+	}
+	for i := range choices {
+		item := residents + slices.Index(waiting, choices[i].task)
+		trials = append(trials, trial{choice: i, item: int32(item), class: int32(choices[i].class)}) //nolint:gosec // indexes of slices
+	}
+	lead := 0
+	for n := 1; n <= f.how.Futures; n++ {
+		f.imagine(now)
+		for i := range trials {
+			if t := &trials[i]; !t.out {
+				cost := f.play(now, free, t.item, t.class)
+				t.costs, t.sum = append(t.costs, cost), t.sum+cost
+			}
+		}
+		if n%roundOfFutures == 0 || n == f.how.Futures {
+			var decided bool
+			if lead, decided = weigh(trials); decided {
+				break
+			}
+		}
+	}
+	if trials[lead].choice == none {
+		return pair{}, false
+	}
+	return choices[trials[lead].choice], true
+}
+
+// weigh finds the trial that leads and takes those out that are surely worse.
+// It tells whether none is left.
+func weigh(trials []trial) (lead int, decided bool) {
+	for i := range trials {
+		if trials[lead].out || (!trials[i].out && trials[i].sum < trials[lead].sum) {
+			lead = i
+		}
+	}
+	decided = true
+	for i := range trials {
+		if t := &trials[i]; i != lead && !t.out {
+			t.out = t.behind(&trials[lead])
+			decided = decided && t.out
+		}
+	}
+	return lead, decided
+}
+
+// behind tells whether a trial costs surely more than another one in the same
+// futures.
+func (t *trial) behind(lead *trial) bool {
+	n := float64(len(t.costs))
+	mean, squares := (t.sum-lead.sum)/n, 0.0
+	for i := range t.costs {
+		d := t.costs[i] - lead.costs[i] - mean
+		squares += d * d
+	}
+	return mean > surely*math.Sqrt(squares/max(n-1, 1)/n)
+}
+
+// begin takes over what a draft knows.
+func (f *future) begin(from *draft) {
+	d := &f.draft
+	d.items.cut(d.classes, 0)
+	for i := range from.items.arrival {
+		d.items.take(d.classes, &from.items, i)
+	}
+	f.count = len(d.items.arrival)
+	f.line, f.runs = append(f.line[:0], from.line...), append(f.runs[:0], from.running...)
+}
+
+// imagine draws a future: when the running tasks end, how long the waiting ones
+// take, and what arrives.
+func (f *future) imagine(now float64) {
+	d := &f.draft
+	d.items.cut(d.classes, f.count)
+	for i := range f.runs {
+		o := &f.runs[i]
+		o.end = now + f.age.draw(f.rng, d.items.time[d.at(o.item, o.class)], now-o.start)
+	}
+	for _, item := range f.line {
+		f.drawTimes(int(item))
+	}
+	lately, overall := f.rates(now)
+	fade, most := fadeRuns*f.usual(), max(lately, overall)
+	end := now + horizonRuns*f.usual()
+	for at, n := now, 0; n < mostDrawn; n++ {
+		if at += f.rng.ExpFloat64() / most; at > end {
+			break
+		}
+		if rate := overall + (lately-overall)*math.Exp(-(at-now)/fade); f.rng.Float64()*most > rate {
+			continue
+		}
+		d.items.take(d.classes, &f.seen, f.rng.IntN(len(f.seen.arrival)))
+		item := len(d.items.arrival) - 1
+		d.items.arrival[item] = at
+		f.drawTimes(item)
+	}
+}
+
+// drawTimes draws how long a task takes on each class.
+func (f *future) drawTimes(item int) {
+	it := &f.draft.items
+	for at := item * f.draft.classes; at < (item+1)*f.draft.classes; at++ {
+		if !math.IsInf(it.cost[at], 1) {
+			it.drawn[at] = f.age.draw(f.rng, it.time[at], 0)
+		}
+	}
+}
+
+// play starts a task on a class, or none, and goes on by drafts until nothing
+// waits and nothing more arrives. It tells what that costs, seconds.
+func (f *future) play(now float64, free []float64, item, class int32) (cost float64) {
+	d := &f.draft
+	d.line, d.running = append(d.line[:0], f.line...), append(d.running[:0], f.runs...)
+	copy(f.rooms, free)
+	began, next := now, f.count
+	if item != none {
+		cost += f.begun(began, now, slices.Index(d.line, item), class)
+		cost += f.starts(began, now)
+	}
+	for len(d.line) > 0 || next < len(d.items.arrival) {
+		now = f.nextEvent(now, next)
+		d.running = slices.DeleteFunc(d.running, func(o occupant) bool {
+			if o.end > now {
+				return false
+			}
+			f.rooms[o.class] += d.items.gpus[d.at(o.item, o.class)]
+			return true
+		})
+		for next < len(d.items.arrival) && d.items.arrival[next] <= now {
+			d.enqueue(int32(next)) //nolint:gosec // index of a slice
+			next++
+		}
+		cost += f.starts(began, now)
+	}
+	return cost
+}
+
+// nextEvent is when the next task arrives or ends. Where neither happens, time
+// passes all the same.
+func (f *future) nextEvent(now float64, next int) float64 {
+	d, at := &f.draft, math.Inf(1)
+	if next < len(d.items.arrival) {
+		at = d.items.arrival[next]
+	}
+	for i := range d.running {
+		at = min(at, d.running[i].end)
+	}
+	if math.IsInf(at, 1) {
+		return now + wakeAfter*f.usual()
+	}
+	return at
+}
+
+// starts plays what a draft starts now and tells what that costs.
+func (f *future) starts(began, now float64) (cost float64) {
+	d := &f.draft
+	if !f.anyFits() {
+		return 0
+	}
+	d.make(now, f.rooms)
+	kept := 0
+	for i := range d.now {
+		if d.now[i] {
+			cost += f.begun(began, now, kept, d.chosen[i])
+		} else {
+			kept++
+		}
+	}
+	return cost
+}
+
+// anyFits tells whether some waiting task could start.
+func (f *future) anyFits() bool {
+	d := &f.draft
+	for _, item := range d.line {
+		for class := range int32(d.classes) { //nolint:gosec // a few
+			at := d.at(item, class)
+			if d.items.gpus[at] <= f.rooms[class]+shareSlack && !math.IsInf(d.items.cost[at], 1) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// begun starts the task at a place in the line and tells what that costs: its
+// energy, and its wait since the future began.
+func (f *future) begun(began, now float64, place int, class int32) (cost float64) {
+	d := &f.draft
+	item := d.line[place]
+	at := d.at(item, class)
+	f.rooms[class] -= d.items.gpus[at]
+	d.line = slices.Delete(d.line, place, place+1)
+	d.running = append(d.running, occupant{item: item, class: class, start: now, end: now + d.items.drawn[at]})
+	arrival := d.items.arrival[item]
+	return d.items.cost[at] + f.aged(now-arrival) - f.aged(max(began-arrival, 0))
+}
+
+// aged is what a wait costs.
+func (f *future) aged(wait float64) float64 {
+	if f.how.Ageing == 0 {
+		return wait
+	}
+	return wait + wait*wait/(2*f.how.Ageing)
+}

@@ -1,0 +1,105 @@
+package pick
+
+import (
+	"math"
+	"slices"
+
+	"github.com/epplan/epplan/planner"
+)
+
+// line is the tasks that wait, in order of arrival, of which a picker offers
+// one at a time for one node class.
+type line struct {
+	use
+	v       *planner.View
+	waiting []int
+	offered int      // index in waiting of the task that is being offered; none: nothing is
+	known   [][]pair // by task while it waits
+	lost    []int    // tasks that no class suits: Place is to give them up
+}
+
+// none marks that no task is being offered.
+const none = -1
+
+func newLine(v *planner.View) line {
+	return line{use: newUse(v), v: v, offered: none, known: make([][]pair, len(v.Problem.Tasks))}
+}
+
+// pair is a task on a node class that suits it.
+type pair struct {
+	task, class int
+	planner.Prediction
+	key float64 // what it is ranked by
+}
+
+// kWh is an energy in the unit that the PREDICT paper's weights count.
+func (p *pair) kWh() float64 { return float64(p.Energy) / joulesOfKWh }
+
+const joulesOfKWh = 3.6e6
+
+// work is GPU-seconds.
+func (p *pair) work() float64 { return p.GPUs * p.Time }
+
+// join adds tasks at the end of the line.
+func (l *line) join(tasks []int) {
+	l.settle()
+	for _, task := range tasks {
+		if l.known[task] = l.pairs(task); len(l.known[task]) > 0 {
+			l.waiting = append(l.waiting, task)
+		} else {
+			l.lost = append(l.lost, task)
+		}
+	}
+}
+
+// pairs are a task's pairs in the order of the classes.
+func (l *line) pairs(task int) []pair {
+	l.v.Confine(task, planner.AnyClass)
+	var all []pair
+	for class := range l.v.Problem.Cluster.Classes {
+		if l.v.Suits(task, class) {
+			all = append(all, pair{task: task, class: class, Prediction: l.v.Predict(task, class)})
+		}
+	}
+	return all
+}
+
+// settle takes the task out of the line that was offered last, unless it was
+// refused: it has started or was given up. It tells whether there was one.
+func (l *line) settle() bool {
+	if l.offered == none {
+		return false
+	}
+	l.known[l.waiting[l.offered]] = nil
+	l.waiting = slices.Delete(l.waiting, l.offered, l.offered+1)
+	l.offered = none
+	return true
+}
+
+// offer offers the task at a place in the line for a class.
+func (l *line) offer(at, class int) (int, bool) {
+	l.offered = at
+	l.v.Confine(l.waiting[at], class)
+	return l.waiting[at], true
+}
+
+// giveUp offers tasks that no class suits, once.
+func (l *line) giveUp() (task int, ok bool) {
+	if len(l.lost) == 0 {
+		return 0, false
+	}
+	task, l.lost = l.lost[0], l.lost[1:]
+	return task, true
+}
+
+// Refused leaves the task in its place.
+func (l *line) Refused(int) { l.offered = none }
+
+// Wake is never: starts and ends are all that changes an answer.
+func (l *line) Wake() float64 { return math.Inf(1) }
+
+// Committed counts what a task takes.
+func (l *line) Committed(task int, a *planner.Assignment) { l.take(task, a, 1) }
+
+// Finished counts what a task gives back.
+func (l *line) Finished(task int, a *planner.Assignment) { l.take(task, a, -1) }

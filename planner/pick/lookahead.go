@@ -1,0 +1,245 @@
+package pick
+
+import (
+	"cmp"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/epplan/epplan/planner"
+)
+
+// Lookahead weighs what can start now against waiting, by what follows. For each
+// decision it draws futures: how long the running and the waiting tasks really
+// take, and what else arrives. In each it plays every choice, a task on a class
+// or nothing at all, and goes on by a plan that is drafted anew at each end and
+// arrival. The choice that costs least on average is made: seconds of waiting,
+// and energy at a price in such seconds.
+//
+// It looks at predictions and at what has happened only. Futures are drawn from
+// a seed, so that a run can be repeated.
+type Lookahead struct {
+	PerKWh  float64 // seconds of waiting that a kWh is worth
+	Spread  float64 // standard deviation of a run time, as a part of its prediction; above 0
+	Futures int     // the most futures that are drawn for a decision; 0: the draft decides
+	Ageing  float64 // seconds of waiting after which another one counts twice; 0: never
+	// Patience bounds waits, as a multiple of the longest that Simple would
+	// have had so far by prediction: room is kept for a task that would exceed
+	// it otherwise. 0: no bound.
+	Patience float64
+	Seed     uint64
+}
+
+// New is the Pick stage of one run.
+func (o Lookahead) New(v *planner.View, _ planner.Placer) planner.Picker {
+	classes := len(v.Problem.Cluster.Classes)
+	age := newAges(o.Spread)
+	q := &lookahead{
+		line: newLine(v), how: o, draft: newDraft(classes, mostFlips, age), age: age, free: make([]float64, classes), window: mostWaiting,
+	}
+	q.future, q.fair = newFuture(o, classes, age), newYardstick(v)
+	return q
+}
+
+// The bounds of what is looked at: tasks that wait in a draft, and those of them
+// that are tried on other classes.
+const (
+	mostWaiting = 64
+	mostFlips   = 4
+)
+
+type lookahead struct {
+	line
+	how    Lookahead
+	draft  draft
+	future future
+	window int // waiting tasks that are looked at
+	crew
+	fair    *yardstick
+	age     *ages
+	free    []float64 // by class
+	barred  []pair    // refused since the last event
+	last    pair      // offered last
+	agreed  []pair    // what the draft starts, in order; only without futures
+	drafted bool
+	wake    float64
+}
+
+func (q *lookahead) Arrive(tasks []int) {
+	q.join(tasks)
+	q.barred, q.drafted = q.barred[:0], false
+	for _, task := range tasks {
+		q.future.learn(q.v.Problem.Tasks[task].Arrival, q.known[task])
+		q.fair.arrive(q.v.Problem.Tasks[task].Arrival, q.known[task])
+	}
+}
+
+func (q *lookahead) Next() (int, bool) {
+	q.settle()
+	if task, ok := q.giveUp(); ok {
+		return task, true
+	}
+	q.wake = math.Inf(1)
+	best, ok := q.choose()
+	if !ok {
+		if len(q.waiting) > 0 && len(q.residents) > 0 {
+			q.wake = q.v.Now + wakeAfter*q.future.usual()
+		}
+		return 0, false
+	}
+	q.last = best
+	return q.offer(slices.Index(q.waiting, best.task), best.class)
+}
+
+// wakeAfter is after which part of a usual run time the waiting tasks are looked
+// at again if nothing happens.
+const wakeAfter = 0.15
+
+// choose is the pair to start now; ok is false when waiting is better.
+func (q *lookahead) choose() (best pair, ok bool) {
+	for class := range q.free {
+		q.free[class] = q.total[class] - q.busy[class]
+	}
+	choices, urgent := q.choices()
+	switch {
+	case len(choices) == 0:
+		return pair{}, false
+	case urgent:
+		return choices[0], true
+	}
+	if q.how.Futures == 0 || len(q.waiting) > q.window {
+		return q.byDraft()
+	}
+	q.snapshot()
+	return q.future.best(&q.draft, q.v.Now, q.free, len(q.residents), q.waiting, choices)
+}
+
+// choices are the pairs that could start now, of equal ones the first. Once a
+// task has lost its patience they are those of the one that waits longest; if
+// that fits nowhere, the others' that don't put it off.
+func (q *lookahead) choices() (all []pair, urgent bool) {
+	var held *shadow
+	if at := q.impatient(); at != none {
+		if all = q.startable(nil, q.waiting[at]); len(all) > 0 {
+			slices.SortStableFunc(all, func(a, b pair) int { return cmp.Compare(a.Energy, b.Energy) })
+			return all, true
+		}
+		held = newShadow(q.v.Now, q.free, q.residents, q.age)
+		held.reserve(q.known[q.waiting[at]])
+	}
+	for _, task := range q.waiting[:min(len(q.waiting), q.window)] {
+		all = q.startable(all, task)
+	}
+	if held != nil {
+		all = slices.DeleteFunc(all, func(p pair) bool { return !held.spares(&p) })
+	}
+	return all, false
+}
+
+// impatient is the place in the line of the first task that will have waited for
+// too long even if the next room is kept for it, or none.
+func (q *lookahead) impatient() int {
+	if q.how.Patience == 0 || len(q.waiting) == 0 {
+		return none
+	}
+	bound := q.how.Patience * max(q.fair.longest, leastLongest*q.future.usual())
+	ahead := newShadow(q.v.Now, q.free, q.residents, q.age)
+	for at, task := range q.waiting {
+		if soonest := ahead.soonest(q.known[task]); soonest-q.v.Problem.Tasks[task].Arrival > bound {
+			return at
+		}
+	}
+	return none
+}
+
+// leastLongest is the longest wait under Simple, in usual run times, as long as
+// hardly anybody had to wait there.
+const leastLongest = 0.125
+
+// startable appends the pairs of a task that could start now and are like none
+// that is there already.
+func (q *lookahead) startable(all []pair, task int) []pair {
+	for _, p := range q.known[task] {
+		same := func(c pair) bool { return c.class == p.class && c.Prediction == p.Prediction }
+		if q.fits(&p) && !q.isBarred(&p) && !slices.ContainsFunc(all, same) {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// byDraft is the next pair that the draft starts.
+func (q *lookahead) byDraft() (best pair, ok bool) {
+	if !q.drafted {
+		q.snapshot()
+		q.draft.make(q.v.Now, q.free)
+		q.agreed, q.drafted = q.agreed[:0], true
+		for i, item := range q.draft.line {
+			task := q.waiting[int(item)-len(q.residents)]
+			for _, p := range q.known[task] {
+				if q.draft.now[i] && p.class == int(q.draft.chosen[i]) {
+					q.agreed = append(q.agreed, p)
+				}
+			}
+		}
+	}
+	for len(q.agreed) > 0 {
+		best, q.agreed = q.agreed[0], q.agreed[1:]
+		if q.fits(&best) && q.known[best.task] != nil {
+			return best, true
+		}
+	}
+	return pair{}, false
+}
+
+func (q *lookahead) isBarred(p *pair) bool {
+	return slices.ContainsFunc(q.barred, func(b pair) bool { return b.task == p.task && b.class == p.class })
+}
+
+// Refused bars the pair until the next event: its class has the GPUs, but not
+// together.
+func (q *lookahead) Refused(task int) {
+	q.line.Refused(task)
+	q.barred = append(q.barred, q.last)
+}
+
+func (q *lookahead) Wake() float64 {
+	if len(q.waiting) == 0 {
+		return math.Inf(1)
+	}
+	return q.wake
+}
+
+// Committed counts what a task takes and remembers that it runs.
+func (q *lookahead) Committed(task int, a *planner.Assignment) {
+	q.line.Committed(task, a)
+	q.hire(q.v, task, a)
+}
+
+// Finished forgets a task that ran.
+func (q *lookahead) Finished(task int, a *planner.Assignment) {
+	q.line.Finished(task, a)
+	q.dismiss(task)
+}
+
+// snapshot makes the draft know what runs and what waits, the first of it if
+// there is too much.
+func (q *lookahead) snapshot() {
+	d := &q.draft
+	d.items.cut(d.classes, 0)
+	d.line, d.running = d.line[:0], d.running[:0]
+	for i := range q.residents {
+		r := &q.residents[i]
+		d.items.add(d.classes, q.v.Problem.Tasks[r.pair.task].Arrival, []pair{r.pair}, q.how.PerKWh)
+		d.running = append(d.running, occupant{item: int32(i), class: int32(r.pair.class), start: r.start}) //nolint:gosec // indexes of slices
+	}
+	for _, task := range q.waiting[:min(len(q.waiting), q.window)] {
+		d.items.add(d.classes, q.v.Problem.Tasks[task].Arrival, q.known[task], q.how.PerKWh)
+		d.enqueue(int32(len(d.items.arrival) - 1)) //nolint:gosec // index of a slice
+	}
+}
+
+// rngOf is the random source of a run.
+func rngOf(seed uint64) *rand.Rand {
+	return rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // not for secrets
+}

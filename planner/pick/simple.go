@@ -1,0 +1,50 @@
+package pick
+
+import "github.com/epplan/epplan/planner"
+
+// Simple offers the head of the queue, in order of arrival, for each node class
+// in the order of the cluster, which should name the most powerful one first.
+// Until the head has started, nothing else does: the rule that the PREDICT paper
+// compares with.
+func Simple(v *planner.View, _ planner.Placer) planner.Picker {
+	return &simple{line: newLine(v)}
+}
+
+// SimpleBackfill is Simple that goes on to the next task when one finds no room.
+// Nothing is reserved for those that are passed.
+func SimpleBackfill(v *planner.View, _ planner.Placer) planner.Picker {
+	return &simple{line: newLine(v), backfill: true}
+}
+
+type simple struct {
+	line
+	backfill bool
+	at, pair int // what is offered next
+}
+
+func (s *simple) Arrive(tasks []int) {
+	s.join(tasks)
+	s.at, s.pair = 0, 0
+}
+
+func (s *simple) Next() (int, bool) {
+	if s.settle() {
+		s.pair = 0
+	}
+	if task, ok := s.giveUp(); ok {
+		return task, true
+	}
+	for s.at < len(s.waiting) {
+		for pairs := s.known[s.waiting[s.at]]; s.pair < len(pairs); {
+			s.pair++
+			if p := &pairs[s.pair-1]; s.fits(p) {
+				return s.offer(s.at, p.class)
+			}
+		}
+		if !s.backfill {
+			break
+		}
+		s.at, s.pair = s.at+1, 0
+	}
+	return 0, false
+}

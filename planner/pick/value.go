@@ -1,0 +1,57 @@
+package pick
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/epplan/epplan/planner"
+)
+
+// Value is PREDICT algorithm 2: all pairs of a waiting task and a node class are
+// ranked by 1/(GPUs·seconds) − Kappa·kWh and offered from the highest down, each
+// task until it has started. It never leaves free what some task fits on.
+type Value struct{ Kappa float64 }
+
+// New is the Pick stage of one run.
+func (o Value) New(v *planner.View, _ planner.Placer) planner.Picker {
+	return &value{line: newLine(v), kappa: o.Kappa}
+}
+
+type value struct {
+	line
+	kappa  float64
+	ranked []pair // of the tasks that wait, the highest first, equal ones by arrival
+	next   int
+}
+
+func (q *value) Arrive(tasks []int) {
+	q.join(tasks)
+	q.next = 0
+	q.ranked = slices.DeleteFunc(q.ranked, func(p pair) bool { return q.known[p.task] == nil })
+	if len(tasks) == 0 {
+		return
+	}
+	for _, task := range tasks {
+		q.ranked = append(q.ranked, q.known[task]...)
+	}
+	for i := range q.ranked {
+		p := &q.ranked[i]
+		p.key = 1/p.work() - q.kappa*p.kWh()
+	}
+	slices.SortStableFunc(q.ranked, func(a, b pair) int { return cmp.Compare(b.key, a.key) })
+}
+
+func (q *value) Next() (int, bool) {
+	q.settle()
+	if task, ok := q.giveUp(); ok {
+		return task, true
+	}
+	for q.next < len(q.ranked) {
+		p := &q.ranked[q.next]
+		q.next++
+		if q.known[p.task] != nil && q.fits(p) {
+			return q.offer(slices.Index(q.waiting, p.task), p.class)
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,154 @@
+package place
+
+import (
+	"math"
+
+	"github.com/epplan/epplan/planner"
+)
+
+// AtOnce starts a task at once where it costs least, on the node that has the
+// fewest GPUs left then, or leaves it waiting until a task ends. It books no
+// future, so that run times needn't be certain. Nodes that are on come before
+// sleeping ones.
+func AtOnce(v *planner.View) planner.Placer { return &atOnce{opening: opening{v}} }
+
+type atOnce struct {
+	opening
+	rooms []roomLeft // by node
+}
+
+// roomLeft is what is left of a node that is on.
+type roomLeft struct {
+	on        bool
+	free      planner.GPUSet // GPUs that nothing uses
+	cpus, mem float64
+	shares    map[int]float64 // used of a GPU that is shared
+}
+
+func (p *atOnce) Opened(node int) {
+	for len(p.rooms) <= node {
+		p.rooms = append(p.rooms, roomLeft{})
+	}
+	k := &p.v.Problem.Cluster.Classes[p.v.ClassOf(node)]
+	p.rooms[node] = roomLeft{on: true, free: allGPUs(k.GPUs), cpus: orInf(k.CPUs), mem: orInf(k.MemGiB)}
+}
+
+// allGPUs is the set of a node's GPUs.
+func allGPUs(count int) planner.GPUSet {
+	if count == planner.MaxGPUs {
+		return math.MaxUint64
+	}
+	return planner.FirstGPUs(count)
+}
+
+// orInf is what there is of something that 0 doesn't limit.
+func orInf(x float64) float64 {
+	if x == 0 {
+		return math.Inf(1)
+	}
+	return x
+}
+
+func (p *atOnce) Closed(node int) { p.rooms[node] = roomLeft{} }
+
+func (p *atOnce) Committed(task int, a *planner.Assignment) { p.take(task, a, 1) }
+
+// Finished gives back what a task held.
+func (p *atOnce) Finished(task int, a *planner.Assignment) { p.take(task, a, -1) }
+
+// take takes what a task holds from its node's room, or gives it back.
+func (p *atOnce) take(task int, a *planner.Assignment, sign float64) {
+	r, t := &p.rooms[a.Node], &p.v.Problem.Tasks[task]
+	r.cpus -= sign * t.CPUs
+	r.mem -= sign * t.MemGiB
+	if t.Share == 1 {
+		r.free ^= a.GPUs
+		return
+	}
+	if r.shares == nil {
+		r.shares = map[int]float64{}
+	}
+	gpu := a.GPUs.First()
+	if r.shares[gpu] += sign * t.Share; r.shares[gpu] > roundOff {
+		r.free &^= a.GPUs
+		return
+	}
+	delete(r.shares, gpu)
+	r.free |= a.GPUs
+}
+
+// gpus are those that a task would get, the lowest ones; for a share the fullest
+// GPU that has it.
+func (r *roomLeft) gpus(t *planner.Task, count int) (set planner.GPUSet, ok bool) {
+	if t.CPUs > r.cpus+roundOff || t.MemGiB > r.mem+roundOff {
+		return 0, false
+	}
+	if t.Share < 1 {
+		best, used := -1, -1.0
+		for gpu, share := range r.shares {
+			if share+t.Share <= 1+shareSlack && (share > used || (share == used && gpu < best)) {
+				best, used = gpu, share
+			}
+		}
+		if best >= 0 {
+			return 1 << uint(best), true
+		}
+	}
+	for left := r.free; left != 0 && set.Len() < count; left &= left - 1 {
+		set |= left & -left
+	}
+	return set, set.Len() == count
+}
+
+// shareSlack is the rounding that a sum of shares may carry.
+const shareSlack = 1e-9
+
+func (p *atOnce) Place(task int) (planner.Placement, planner.Verdict) {
+	var best planner.Placement
+	least, suits := math.Inf(1), false
+	for class := range p.v.Problem.Cluster.Classes {
+		option := p.option(task, class)
+		if option < 0 {
+			continue
+		}
+		suits = true
+		node, gpus, ok := p.room(task, option, class)
+		if !ok {
+			continue
+		}
+		start := p.v.StartOnNew(task, class)
+		if node >= 0 {
+			start = p.v.StartFor(task, p.v.Since(node)+p.v.Problem.Cluster.Classes[class].TurnOnDelay)
+		}
+		q, room, why := p.atOnce(task, option, class, start)
+		if cost := taskCost(p.v.Problem, task, option, class, &q); cost < least {
+			least, best = cost, placement(node, class, option, gpus, start, &q, room, why)
+		}
+	}
+	switch {
+	case !math.IsInf(least, 1):
+		return best, planner.Start
+	case suits || p.v.Confined(task) != planner.AnyClass:
+		return best, planner.Wait
+	}
+	return best, planner.Reject
+}
+
+// room is the node of a class with the fewest GPUs left once a task is there; -1
+// stands for one that sleeps.
+func (p *atOnce) room(task, option, class int) (node int, gpus planner.GPUSet, ok bool) {
+	t, fewest := &p.v.Problem.Tasks[task], math.MaxInt
+	for n := range p.rooms {
+		r := &p.rooms[n]
+		if !r.on || p.v.ClassOf(n) != class || r.free.Len() >= fewest {
+			continue
+		}
+		if set, fits := r.gpus(t, t.Options[option].GPUs); fits {
+			node, gpus, fewest = n, set, r.free.Len()
+		}
+	}
+	if fewest < math.MaxInt {
+		return node, gpus, true
+	}
+	return -1, planner.FirstGPUs(t.Options[option].GPUs), p.v.CanOpen(task, option, class)
+}

@@ -1,0 +1,202 @@
+package policy_test
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/epplan/epplan/internal/shareddata"
+	"github.com/epplan/epplan/internal/taskset"
+	"github.com/epplan/epplan/internal/trace"
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/policy"
+)
+
+// queueCase is a queue for two GPU types as predicted and as it turns out.
+type queueCase struct {
+	name             string
+	jobs             []trace.KnapsackJob
+	predicted, truth *planner.Problem
+	params           policy.Params
+}
+
+func newQueueCase(t *testing.T, jobs []trace.KnapsackJob, pool *trace.KnapsackPool, model trace.EnergyModel) *queueCase {
+	t.Helper()
+	q := &queueCase{name: pool.Name, jobs: jobs, params: policy.DefaultParams()}
+	if model == trace.Coupled {
+		q.params.Queue = policy.CoupledQueue()
+	}
+	var err error
+	if q.predicted, q.truth, err = trace.KnapsackProblem(jobs, pool); err != nil {
+		t.Fatal(err)
+	}
+	for i := range jobs {
+		q.params.Queue.Posted.Scale += float64(jobs[i].GPUs[0]) * jobs[i].Forecast[0].Seconds / float64(len(jobs))
+	}
+	return q
+}
+
+// givenQueues are the instances of the folder by name.
+func givenQueues(t *testing.T, model trace.EnergyModel) map[string]*queueCase {
+	t.Helper()
+	folder := shareddata.Path(t, "knapsack")
+	pools := readFile(t, filepath.Join(folder, "clusters.csv"), trace.ReadKnapsackPools)
+	all := make(map[string]*queueCase, len(pools))
+	for i := range pools {
+		jobs := readFile(t, filepath.Join(folder, pools[i].Name+".csv"), func(r io.Reader, name string) ([]trace.KnapsackJob, error) {
+			return trace.ReadKnapsack(r, name, model)
+		})
+		all[pools[i].Name] = newQueueCase(t, jobs, &pools[i], model)
+	}
+	return all
+}
+
+func readFile[T any](t *testing.T, name string, read func(io.Reader, string) (T, error)) T {
+	t.Helper()
+	f, err := os.Open(name) //nolint:gosec // a fixture
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	all, err := read(f, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// outcome is what a plan comes to.
+type outcome struct {
+	kWh, wait, running, makespan, longest float64
+	delayed                               int
+}
+
+// run plans a queue and checks the plan against the truth.
+func (q *queueCase) run(t *testing.T, text string, clairvoyant bool) outcome {
+	t.Helper()
+	pol, err := policy.Parse(text, q.params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	predicted := q.predicted
+	if clairvoyant {
+		predicted = q.truth
+	}
+	plan, err := planner.Solve(t.Context(), predicted, pol, &planner.Options{Truth: q.truth})
+	if err != nil {
+		t.Fatalf("%s: %s: %v", q.name, text, err)
+	}
+	if err := planner.Check(q.truth, plan); err != nil {
+		t.Errorf("%s: %s: %v", q.name, text, err)
+	}
+	var o outcome
+	for i := range plan.Assignments {
+		a := &plan.Assignments[i]
+		wait := a.Start - q.truth.Tasks[i].Arrival
+		o.kWh += q.jobs[i].True[a.Option].KWh
+		o.wait, o.longest = o.wait+wait, max(o.longest, wait)
+		o.running, o.makespan = o.running+a.End-a.Start, max(o.makespan, a.End)
+		if wait > 0 {
+			o.delayed++
+		}
+	}
+	if ledger := float64(plan.Ledger.Run) / 3.6e6; math.Abs(ledger-o.kWh) > 1e-9*o.kWh {
+		t.Errorf("%s: %s: the ledger has %v kWh, the jobs took %v", q.name, text, ledger, o.kWh)
+	}
+	return o
+}
+
+// TestThePaperAlgorithmsReproduceTheTable compares every figure of every row, as
+// it is printed.
+func TestThePaperAlgorithmsReproduceTheTable(t *testing.T) {
+	texts := map[string]string{"simple": "simple", "simple_backfill": "simple-backfill"}
+	clairvoyant := map[string]bool{}
+	for _, p := range shareddata.Rows(t, shareddata.Path(t, "knapsack/parameters.csv")) {
+		key := p["model"] + p["policy"]
+		clairvoyant[key] = p["clairvoyant"] == "true"
+		switch name, _, _ := strings.Cut(p["policy"], "_"); name {
+		case "simple":
+			texts[key] = texts[p["policy"]]
+		case "greedy":
+			texts[key] = "greedy,alpha=" + p["alpha"] + ",gamma=" + p["gamma"]
+		case "value":
+			texts[key] = "value,kappa=" + p["kappa"]
+		case "posted":
+			texts[key] = fmt.Sprintf("posted-price,base=%s,perday=%s,price=%s,steepness=%s", p["v0"], p["omega_per_day"], p["p0"], p["eta"])
+		}
+	}
+	queues := map[string]map[string]*queueCase{
+		"independent": givenQueues(t, trace.Independent), "coupled": givenQueues(t, trace.Coupled),
+	}
+	rows := shareddata.Rows(t, shareddata.Path(t, "knapsack/results.csv"))
+	for _, row := range rows {
+		key := row["model"] + row["policy"]
+		o := queues[row["model"]][row["instance"]].run(t, texts[key], clairvoyant[key])
+		got := fmt.Sprintf("%.4f %.0f %d %.0f %.0f", o.kWh, o.wait, o.delayed, o.running, o.makespan)
+		want := strings.Join([]string{row["total_energy_kwh"], row["total_wait_s"], row["delayed_tasks"], row["cumulative_running_s"], row["makespan_s"]}, " ")
+		if got != want {
+			t.Errorf("%s %s %s: %s, want %s", row["instance"], row["model"], row["policy"], got, want)
+		}
+	}
+	if len(rows) != 200 {
+		t.Errorf("%d rows, want 200", len(rows))
+	}
+}
+
+// against sums a policy's outcomes over queues, each as a part of Simple's, and
+// finds the longest wait as a multiple of Simple's longest there.
+func against(t *testing.T, queues []*queueCase, text string) (energy, wait, longest float64) {
+	t.Helper()
+	var ours, simple outcome
+	for _, q := range queues {
+		o, s := q.run(t, text, false), q.run(t, "simple", false)
+		ours.kWh, ours.wait = ours.kWh+o.kWh, ours.wait+o.wait
+		simple.kWh, simple.wait = simple.kWh+s.kWh, simple.wait+s.wait
+		if s.longest > 0 {
+			longest = max(longest, o.longest/s.longest)
+		}
+	}
+	t.Logf("%-40s energy %+.1f %%, waiting %+.1f %%, longest wait × %.2f", text, 100*(ours.kWh/simple.kWh-1), 100*(ours.wait/simple.wait-1), longest)
+	return ours.kWh / simple.kWh, ours.wait / simple.wait, longest
+}
+
+func TestOnDrawnQueuesLookaheadBeatsEachPaperAlgorithmInEnergyPlusWaiting(t *testing.T) {
+	const count = 12
+	for _, model := range []trace.EnergyModel{trace.Independent, trace.Coupled} {
+		queues := make([]*queueCase, count)
+		for seed := range queues {
+			rng := rand.New(rand.NewPCG(uint64(seed), 1)) //nolint:gosec // repeatable on purpose
+			jobs, pool := taskset.Queue(rng, model)
+			queues[seed] = newQueueCase(t, jobs, &pool, model)
+		}
+		energy, wait, _ := against(t, queues, "lookahead,futures=50")
+		for _, other := range []string{"simple", "simple-backfill", "easy", "greedy", "value", "posted-price"} {
+			if e, w, _ := against(t, queues, other); energy+wait >= e+w {
+				t.Errorf("%v: %v by lookahead, %v by %s", model, energy+wait, e+w, other)
+			}
+		}
+	}
+}
+
+// TestLookaheadBeatsTheTableOfTheGivenQueues holds the default policy against
+// the best rows that don't know the future (docs/performance.md).
+func TestLookaheadBeatsTheTableOfTheGivenQueues(t *testing.T) {
+	for _, c := range []struct {
+		model                 trace.EnergyModel
+		energy, wait, longest float64
+	}{{trace.Independent, 0.67, 0.58, 3.2}, {trace.Coupled, 1, 0.54, 3}} {
+		queues := slices.Collect(maps.Values(givenQueues(t, c.model)))
+		energy, wait, longest := against(t, queues, "lookahead")
+		if energy > c.energy || wait > c.wait || longest > c.longest {
+			t.Errorf("%v: energy %v, waiting %v and longest wait %v of simple's, want %v, %v and %v at most",
+				c.model, energy, wait, longest, c.energy, c.wait, c.longest)
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package planner
+
+import (
+	"errors"
+	"fmt"
+)
+
+// truth is how tasks turn out, and what was believed of those that started.
+type truth struct {
+	problem  *Problem
+	believed []Assignment // by task
+}
+
+func newTruth(p *Problem) *truth {
+	return &truth{problem: p, believed: make([]Assignment, len(p.Tasks))}
+}
+
+// book notes an assignment as it was decided and makes it what it turns out to
+// be: same place, start and clocks, true run time and power.
+func (t *truth) book(task int, a *Assignment) {
+	t.believed[task] = *a
+	model, s := t.problem.Tasks[task].Options[a.Option].Response.Model(), a.Point.Setting
+	a.Point.Time, a.Point.Power = model.Time(s.Fc, s.Fm), model.Power(s)
+	a.Point.Energy = a.Point.Power.Over(a.Point.Time)
+	a.End = a.Start + a.Point.Time
+}
+
+// predicted is the assignment as it was decided, on the node where it is now.
+func (t *truth) predicted(task int, a *Assignment) *Assignment {
+	b := &t.believed[task]
+	b.Node, b.GPUs = a.Node, a.GPUs
+	return b
+}
+
+// turnsOut reports the first thing in which the problem isn't the predicted one
+// but for run times and powers.
+func (p *Problem) turnsOut(predicted *Problem) error {
+	if err := p.Validate(); err != nil {
+		return fmt.Errorf("how the jobs turn out: %w", err)
+	}
+	if len(p.Tasks) != len(predicted.Tasks) || len(p.Cluster.Classes) != len(predicted.Cluster.Classes) {
+		return errors.New("how the jobs turn out: another number of jobs or node classes than predicted")
+	}
+	for i := range p.Tasks {
+		a, b := &p.Tasks[i], &predicted.Tasks[i]
+		same := a.ID == b.ID && a.Arrival == b.Arrival && len(a.Options) == len(b.Options)
+		for o := 0; same && o < len(a.Options); o++ {
+			same = a.Options[o].Model == b.Options[o].Model && a.Options[o].GPUs == b.Options[o].GPUs
+		}
+		if !same {
+			return fmt.Errorf("how the jobs turn out: job %q isn't the one that was predicted", a.ID)
+		}
+	}
+	return nil
+}
+
+// ended frees the GPUs of a task that ran shorter or longer than predicted.
+func (v *View) ended(a *Assignment) {
+	n := &v.nodes[a.Node]
+	for s := a.GPUs; s != 0; s &= s - 1 {
+		v.free[n.first+int32(s.First())] = a.End //nolint:gosec // below MaxGPUs
+	}
+	n.last = n.since
+	for _, free := range v.free[n.first : n.first+n.gpus] {
+		n.last = max(n.last, free)
+	}
+}
