@@ -30,27 +30,30 @@ func (c *Controller) Energy(j *slurm.Job, gpuModel string) (float64, bool) {
 	return float64(pt.Energy) * float64(c.jobs.get(j.ID).gpus), ok
 }
 
+// fewRuns are too few to give advice by.
+const fewRuns = 3
+
 // upperAtDefault is how long a workload runs at most at default clocks on the
-// slowest GPU model for which it has a model; 0: there is none.
+// slowest GPU model on which it ran more than a few times; 0: there is none.
 func (c *Controller) upperAtDefault(workload string) time.Duration {
 	longest := 0.0
 	for _, name := range c.gpuModels() {
-		if m, pt, ok := c.foresee(workload, name); ok {
-			longest = max(longest, m.upper(&pt, c.settings.Load().Live.TimeMargin))
+		if m, pt, ok := c.foresee(workload, name); ok && m.model.samples+m.right > fewRuns {
+			longest = max(longest, m.model.upper(&pt, c.settings.Load().Live.TimeMargin))
 		}
 	}
 	return time.Duration(longest * float64(time.Second))
 }
 
 // foresee is what a workload does at default clocks.
-func (c *Controller) foresee(workload, gpuModel string) (*model, dvfsmodel.Point, bool) {
-	m := c.models.get(record.WorkloadKey{Cluster: c.options.Cluster, Workload: workload, GPUModel: gpuModel}).model
-	if m == nil {
-		return nil, dvfsmodel.Point{}, false
+func (c *Controller) foresee(workload, gpuModel string) (modelView, dvfsmodel.Point, bool) {
+	m := c.models.get(record.WorkloadKey{Cluster: c.options.Cluster, Workload: workload, GPUModel: gpuModel})
+	if m.model == nil {
+		return m, dvfsmodel.Point{}, false
 	}
-	base := m.shape.base()
-	pt := m.at(dvfsmodel.Point{Core: base.Core, Mem: base.Mem})
-	return m, pt, m.covers(&pt)
+	base := m.model.shape.base()
+	pt := m.model.at(dvfsmodel.Point{Core: base.Core, Mem: base.Mem})
+	return m, pt, m.model.covers(&pt)
 }
 
 // workloadOf is the workload of a queued job as far as memory tells; "" if it

@@ -148,6 +148,7 @@ func (s *shape) list() []dvfsmodel.Coefficient {
 type standing struct {
 	model  *model // nil: none is in use
 	off    int    // runs in a row that the prediction missed
+	right  int    // runs that it didn't miss, since the start
 	pinned bool   // an administrator chose the version
 	note   string // why none is in use
 }
@@ -155,6 +156,7 @@ type standing struct {
 // modelView is a standing at a moment.
 type modelView struct {
 	model *model
+	right int
 	note  string
 }
 
@@ -176,7 +178,7 @@ func (s *models) get(key record.WorkloadKey) modelView {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if found := s.byKey[key]; found != nil {
-		return modelView{found.model, found.note}
+		return modelView{found.model, found.right, found.note}
 	}
 	return modelView{}
 }

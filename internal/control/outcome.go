@@ -156,6 +156,7 @@ func (c *Controller) judge(ctx context.Context, key record.WorkloadKey, o *recor
 		}
 		if st.off++; hit {
 			st.off = 0
+			st.right++
 		}
 		missed = st.off
 	})

@@ -70,7 +70,10 @@ func (c *Controller) adviseLimit(s *slurm.Submission, from source, mode config.M
 	}
 	longest := c.upperAtDefault(from.workload(gpus))
 	advice, _ := slurm.AdviseLimit(s.Limit(), longest, c.settings.Load().Safety.LimitMargin)
-	return advice.Text
+	if advice.Text == "" {
+		return ""
+	}
+	return "epplan: " + advice.Text
 }
 
 // scriptHash is empty without a script.

@@ -60,7 +60,10 @@ func TestAUserHearsOfALimitThatWouldDoOnlyWhereItIsFarTooLong(t *testing.T) {
 	if got := said(submission("gpu", 600)); got != "" {
 		t.Errorf("of a workload that isn't known: %q", got)
 	}
-	for id := range slurm.JobID(3) {
+	for id := range slurm.JobID(fewRuns + 1) {
+		if got := said(submission("gpu", 600)); got != "" {
+			t.Errorf("after %d runs: %q", id, got)
+		}
 		r.run(id+1, memoryBound()) // about 10 minutes each
 	}
 	if got := said(submission("gpu", 600)); !strings.Contains(got, "--time=") {
