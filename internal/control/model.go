@@ -148,7 +148,7 @@ func (s *shape) list() []dvfsmodel.Coefficient {
 type standing struct {
 	model  *model // nil: none is in use
 	off    int    // runs in a row that the prediction missed
-	right  int    // runs that it didn't miss, since the start
+	right  int    // runs since it was made, or since the start, that it did not miss
 	pinned bool   // an administrator chose the version
 	note   string // why none is in use
 }

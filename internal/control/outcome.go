@@ -294,7 +294,7 @@ func (c *Controller) adopt(ctx context.Context, key record.WorkloadKey, fresh *m
 	fresh.version = version
 	c.counters.refits.Add(1)
 	if !pinned {
-		c.models.change(key, func(st *standing) { st.model, st.note, st.off = fresh, "", 0 })
+		c.models.change(key, func(st *standing) { st.model, st.note, st.off, st.right = fresh, "", 0, 0 })
 	}
 	return nil
 }
