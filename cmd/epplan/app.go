@@ -73,6 +73,7 @@ func (t *terminal) app() *cli.App {
 			t.jobCommand(),
 			t.savingsCommand(),
 			t.estimateCommand(),
+			t.predictCommand(),
 			t.reloadCommand(),
 			t.leversCommand(),
 			t.restoreCommand(),
