@@ -1,0 +1,214 @@
+package main
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/predict"
+	"github.com/epplan/epplan/internal/predict/probe"
+	"github.com/epplan/epplan/internal/report"
+)
+
+func (t *terminal) predictCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "predict",
+		Usage: "predict what jobs take from what earlier ones took",
+		Description: "Each job of one table is predicted as if it had just been submitted: from jobs of both tables that had ended\n" +
+			"by then. Tables are CSV with job_id, submit_s, and what is known of user, job_name, gpus, requested_s and the\n" +
+			"like; runtime_s, energy_kwh and power_per_gpu_w are learnt from, and wait_s says when a job ended. Between lo\n" +
+			"and hi lie 90 % of the true values.\n" +
+			"With --code, jobs are predicted from their source code: tables have job_id, file, and to learn from time_a_s or\n" +
+			"energy_a_kwh for GPU type a. Then ood says whether a source is unlike all that was learnt from.\n" +
+			"Example: epplan predict --train history.csv --test waiting.csv --target time --csv",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "train", Usage: "`FILE` with jobs to learn from"},
+			&cli.StringFlag{Name: "test", Usage: "`FILE` with jobs to predict"},
+			&cli.StringFlag{Name: "target", Usage: "`WHAT` to predict: time (s), energy (kWh) or power (W per GPU)", Value: "time"},
+			&cli.StringFlag{Name: "owner", Usage: "`COLUMN` of who a job belongs to", DefaultText: "user, vc or task"},
+			&cli.StringFlag{Name: "name", Usage: "`COLUMN` of what a job is called", DefaultText: "job_name, model and dataset"},
+			&cli.StringFlag{Name: "code", Usage: "`FOLDER` that the column file of --train is relative to"},
+			&cli.StringFlag{Name: "code-test", Usage: "`FOLDER` that the column file of --test is relative to", DefaultText: "that of --code"},
+			&cli.StringFlag{Name: "gpu-type", Usage: "`TYPE` of GPU to predict for, with --code", Value: "a"},
+			&cli.StringFlag{Name: "probe", Usage: "`KIND` of probe: linear or mlp", Value: string(probe.Linear)},
+			&cli.StringFlag{Name: "embeddings", Usage: "`URL` of an embedding server, such as http://localhost:8080/v1/embeddings", DefaultText: "the built-in embedding"},
+			&cli.StringSliceFlag{Name: "allow-host", Usage: "`HOST` that source code may be sent to"},
+			&cli.StringFlag{Name: "embedding-model", Usage: "`MODEL` that the server is asked for"},
+			&cli.StringFlag{Name: "embedding-key", Usage: "`FILE` with the server's key"},
+			&cli.StringFlag{Name: "embedding-cache", Usage: "`FOLDER` that keeps embeddings, by the hash of what was sent"},
+			&cli.DurationFlag{Name: "embedding-timeout", Usage: "`TIME` that an answer may take", Value: 20 * time.Second},
+			csvFlag(), jsonFlag(),
+		},
+		Action: t.predict,
+	}
+}
+
+func (t *terminal) predict(c *cli.Context) error {
+	if err := takes(c, 0, 0, "none"); err != nil {
+		return err
+	}
+	for _, flag := range []string{"train", "test"} {
+		if c.String(flag) == "" {
+			return usagef("no --%s, want a file with jobs", flag)
+		}
+	}
+	target, err := predict.ParseTarget(c.String("target"))
+	if err != nil {
+		return usagef("--target %q, want time, energy or power", c.String("target"))
+	}
+	if c.IsSet("code") {
+		return t.predictCode(c, target)
+	}
+	for _, flag := range []string{"code-test", "gpu-type", "probe", "embeddings"} {
+		if c.IsSet(flag) {
+			return usagef("--%s goes with --code", flag)
+		}
+	}
+	return t.predictHistory(c, target)
+}
+
+// predictHistory predicts jobs from those that ended before.
+func (t *terminal) predictHistory(c *cli.Context, target predict.Target) error {
+	columns := predict.Columns{Owner: c.String("owner"), Name: c.String("name")}
+	train, err := parse(t, c.String("train"), func(r io.Reader, name string) (*predict.Table, error) {
+		return predict.ReadTable(r, name, columns, nil)
+	})
+	if err != nil {
+		return err
+	}
+	test, err := parse(t, c.String("test"), func(r io.Reader, name string) (*predict.Table, error) {
+		return predict.ReadTable(r, name, columns, &train.Layout)
+	})
+	if err != nil {
+		return err
+	}
+	if train.Measured(target) == 0 {
+		return fmt.Errorf("%s: no job has a value above 0 in column %s", train.Name, target.Column())
+	}
+	predictions, err := predict.Replay(c.Context, target, train, test, nil)
+	if err != nil {
+		return err
+	}
+	p := &predicted{target: target, predictions: predictions, truths: make([]float64, len(test.Jobs))}
+	for i := range test.Jobs {
+		p.ids = append(p.ids, test.Jobs[i].ID)
+		p.truths[i] = test.Outcomes[i].Of(target)
+	}
+	return t.printPredicted(c, p)
+}
+
+// predicted are predictions of jobs, to be printed.
+type predicted struct {
+	target      predict.Target
+	ids         []string
+	predictions []predict.Prediction
+	truths      []float64 // NaN: not known
+	strange     []probe.Strangeness
+}
+
+// predictedJob is one as JSON.
+type predictedJob struct {
+	ID    string   `json:"job_id"`
+	Value float64  `json:"value"`
+	Low   float64  `json:"lo"`
+	High  float64  `json:"hi"`
+	Rung  string   `json:"rung"`
+	Out   *bool    `json:"ood,omitempty"`
+	Score *float64 `json:"ood_score,omitempty"`
+}
+
+func (t *terminal) printPredicted(c *cli.Context, p *predicted) error {
+	switch {
+	case c.Bool("csv"):
+		return t.print(p.writeCSV)
+	case c.Bool("json"):
+		jobs := make([]predictedJob, len(p.ids))
+		for i := range jobs {
+			q := &p.predictions[i]
+			jobs[i] = predictedJob{ID: p.ids[i], Value: q.Value, Low: q.Low, High: q.High, Rung: string(q.Rung)}
+			if p.strange != nil {
+				jobs[i].Out, jobs[i].Score = &p.strange[i].Out, &p.strange[i].Score
+			}
+		}
+		return t.printJSON(struct {
+			Target string         `json:"target"`
+			Unit   string         `json:"unit"`
+			Jobs   []predictedJob `json:"jobs"`
+		}{p.target.String(), p.target.Unit(), jobs})
+	}
+	return t.printText(p.summary())
+}
+
+func (p *predicted) writeCSV(w io.Writer) error {
+	rows := csv.NewWriter(w)
+	header := []string{"job_id", "value", "lo", "hi", "rung"}
+	if p.strange != nil {
+		header = append(header, "ood", "ood_score")
+	}
+	_ = rows.Write(header) // Error reports it below
+	for i, id := range p.ids {
+		q := &p.predictions[i]
+		row := []string{id, significant(q.Value), significant(q.Low), significant(q.High), string(q.Rung)}
+		if p.strange != nil {
+			out := "0"
+			if p.strange[i].Out {
+				out = "1"
+			}
+			row = append(row, out, significant(p.strange[i].Score))
+		}
+		_ = rows.Write(row)
+	}
+	rows.Flush()
+	return rows.Error()
+}
+
+// significant is a number to more places than anybody can measure.
+func significant(v float64) string { return strconv.FormatFloat(v, 'g', 9, 64) }
+
+// summary is what the predictions amount to, for people.
+func (p *predicted) summary() string {
+	var b strings.Builder
+	row(&b, "Predicted", "%s of %s", p.target, counted(len(p.ids), "job"))
+	rungs := make(map[predict.Rung]int)
+	for i := range p.predictions {
+		rungs[p.predictions[i].Rung]++
+	}
+	for _, rung := range []predict.Rung{predict.Repeat, predict.Similar, predict.Code, predict.Prior} {
+		if n := rungs[rung]; n > 0 {
+			row(&b, "  "+string(rung), "%s", report.FormatCount(n))
+		}
+	}
+	if p.strange != nil {
+		out := 0
+		for i := range p.strange {
+			if p.strange[i].Out {
+				out++
+			}
+		}
+		row(&b, "Strange", "%d, unlike anything learnt from", out)
+	}
+	s := predict.Judge(p.predictions, p.truths)
+	if s.Jobs == 0 {
+		row(&b, "Truth", "not known")
+		return b.String()
+	}
+	row(&b, "Truth", "known of %s", counted(s.Jobs, "job"))
+	row(&b, "  mean", "%s %s off", fixed(s.MeanAbsoluteError, places(s.MeanAbsoluteError)), p.target.Unit())
+	row(&b, "  median", "%s of the truth off", report.FormatPercent(s.MedianRelativeError))
+	row(&b, "  inside", "%s of the truths lie within their interval", report.FormatPercent(s.Coverage))
+	return b.String()
+}
+
+// places is how many decimals show a number to four figures.
+func places(v float64) int {
+	if !(v > 0) {
+		return 0
+	}
+	return min(8, max(0, 3-int(math.Floor(math.Log10(v)))))
+}

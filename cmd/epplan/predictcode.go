@@ -1,0 +1,244 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/embed"
+	"github.com/epplan/epplan/internal/predict"
+	"github.com/epplan/epplan/internal/predict/probe"
+	"github.com/epplan/epplan/internal/predict/source"
+)
+
+// mostSource is how much of a source file is read.
+const mostSource = 1 << 20
+
+// codeTable are jobs by their source files.
+type codeTable struct {
+	name    string
+	ids     []string
+	texts   []string
+	binary  []bool
+	values  []float64 // NaN: not known
+	unusual []bool    // said to be out of distribution: not learnt from
+	lines   []int
+}
+
+// predictCode predicts jobs from their source code.
+func (t *terminal) predictCode(c *cli.Context, target predict.Target) error {
+	if target == predict.Power {
+		return usagef("--target power follows from histories only, want time or energy with --code")
+	}
+	other := c.String("code-test")
+	if other == "" {
+		other = c.String("code")
+	}
+	train, err := t.readCode(c, c.String("train"), c.String("code"), target, true)
+	if err != nil {
+		return err
+	}
+	test, err := t.readCode(c, c.String("test"), other, target, false)
+	if err != nil {
+		return err
+	}
+	set := &probe.Set{}
+	if err := t.embed(c, train, test, set); err != nil {
+		return err
+	}
+	return t.predictEmbedded(c, target, set, train, test)
+}
+
+// predictEmbedded fits and predicts; a set has the embeddings of both tables, those to
+// learn from first.
+func (t *terminal) predictEmbedded(c *cli.Context, target predict.Target, set *probe.Set, train, test *codeTable) error {
+	tested := set.Embeddings[len(train.ids):]
+	all := set.Embeddings[:len(train.ids)]
+	set.Embeddings = nil
+	for i, e := range all {
+		if !train.unusual[i] && !train.binary[i] {
+			set.Embeddings, set.Values = append(set.Embeddings, e), append(set.Values, train.values[i])
+		}
+	}
+	fitted, err := probe.Fit(c.Context, probe.Kind(c.String("probe")), set)
+	if err != nil {
+		return fmt.Errorf("%s: %w", train.name, err)
+	}
+	distances, err := probe.NewDistances(set)
+	if err != nil {
+		return fmt.Errorf("%s: %w", train.name, err)
+	}
+	p := &predicted{target: target, ids: test.ids, truths: test.values}
+	for i, e := range tested {
+		estimate := fitted.Estimate(e)
+		p.predictions = append(p.predictions, predict.Prediction{
+			Value: estimate.Value, Low: estimate.Low, High: estimate.High, Rung: predict.Code,
+		})
+		strange := distances.Of(e)
+		strange.Out = strange.Out || test.binary[i]
+		if q := &p.predictions[i]; strange.Out { // anything that was seen could happen
+			q.Low, q.High = min(q.Low, slices.Min(set.Values)), max(q.High, slices.Max(set.Values))
+		}
+		p.strange = append(p.strange, strange)
+	}
+	return t.printPredicted(c, p)
+}
+
+// embed puts the embeddings of two tables into a set: from a server where one is
+// asked, else the built-in ones.
+func (t *terminal) embed(c *cli.Context, train, test *codeTable, set *probe.Set) error {
+	texts := slices.Concat(train.texts, test.texts)
+	if !c.IsSet("embeddings") {
+		set.Style = source.Style
+		for _, text := range texts {
+			set.Embeddings = append(set.Embeddings, source.Embed(source.Read(text)))
+		}
+		return nil
+	}
+	client, err := embed.New(&embed.Options{
+		URL: c.String("embeddings"), Hosts: c.StringSlice("allow-host"), Model: c.String("embedding-model"),
+		KeyFile: c.String("embedding-key"), Cache: c.String("embedding-cache"),
+		Timeout: c.Duration("embedding-timeout"),
+	})
+	if err != nil {
+		return &hintedError{err: err, hint: "--allow-host names hosts that source code may be sent to"}
+	}
+	ctx := c.Context
+	set.Embeddings, err = client.Embed(ctx, texts)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	// The next best thing, rather than nothing.
+	t.message("warning", err.Error()+"; the built-in embedding is used")
+	set.Embeddings, set.Style = nil, source.Style
+	for _, text := range texts {
+		set.Embeddings = append(set.Embeddings, source.Embed(source.Read(text)))
+	}
+	return nil
+}
+
+// readCode reads a table with the columns job_id and file, and the source files.
+func (t *terminal) readCode(c *cli.Context, name, folder string, target predict.Target, values bool) (*codeTable, error) {
+	columns := []string{target.Column()}
+	gpu := c.String("gpu-type")
+	switch target {
+	case predict.Energy:
+		columns = []string{"energy_" + gpu + "_kwh", target.Column()}
+	default:
+		columns = []string{"time_" + gpu + "_s", target.Column()}
+	}
+	table, err := parse(t, name, func(r io.Reader, name string) (*codeTable, error) {
+		return readCodeTable(r, name, columns, values)
+	})
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", folder, cause(err))
+	}
+	defer func() { _ = root.Close() }() // only read
+	return table, t.readSources(c.Context, table, root)
+}
+
+// readSources replaces files' names by what is in them. Nothing outside the folder is
+// read.
+func (t *terminal) readSources(ctx context.Context, table *codeTable, root *os.Root) error {
+	cut := 0
+	for i, file := range table.texts {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		data, err := readSource(root, file)
+		if err != nil {
+			return fmt.Errorf("%s:%d: file %q: %w", table.name, table.lines[i], file, cause(err))
+		}
+		if len(data) > mostSource {
+			data = data[:mostSource]
+			cut++
+		}
+		if table.binary[i] = bytes.IndexByte(data, 0) >= 0; table.binary[i] {
+			t.message("warning", fmt.Sprintf("%s:%d: %s is binary, nothing is read from it", table.name, table.lines[i], file))
+			data = nil
+		}
+		table.texts[i] = string(data)
+	}
+	if cut > 0 {
+		t.message("warning", fmt.Sprintf("%s: of %s only the first %d bytes are read", table.name, counted(cut, "file"), mostSource))
+	}
+	return nil
+}
+
+// readSource reads a regular file, one byte more than is used at most.
+func readSource(root *os.Root, file string) ([]byte, error) {
+	info, err := root.Stat(filepath.FromSlash(file))
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("is no regular file")
+	}
+	f, err := root.Open(filepath.FromSlash(file))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // only read
+	return io.ReadAll(io.LimitReader(f, mostSource+1))
+}
+
+// readCodeTable reads a table; texts are files' names for now.
+func readCodeTable(r io.Reader, name string, valueColumns []string, values bool) (*codeTable, error) {
+	rows := csv.NewReader(r)
+	header, err := rows.Read()
+	if err != nil {
+		return nil, fmt.Errorf("%s: no header: %w", name, err)
+	}
+	id, file, ood := slices.Index(header, "job_id"), slices.Index(header, "file"), slices.Index(header, "ood")
+	value := slices.Index(header, valueColumns[0])
+	for _, column := range valueColumns[1:] {
+		if value < 0 {
+			value = slices.Index(header, column)
+		}
+	}
+	switch {
+	case id < 0 || file < 0:
+		return nil, fmt.Errorf("%s:1: want the columns job_id and file", name)
+	case value < 0 && values:
+		return nil, fmt.Errorf("%s:1: no column %s", name, valueColumns[0])
+	}
+	table := &codeTable{name: name}
+	for {
+		row, err := rows.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		line, _ := rows.FieldPos(0)
+		v := math.NaN()
+		if value >= 0 && row[value] != "" {
+			if v, err = strconv.ParseFloat(row[value], 64); err != nil || !(v > 0) || math.IsInf(v, 1) {
+				return nil, fmt.Errorf("%s:%d: column %s is %q, want a number above 0", name, line, header[value], row[value])
+			}
+		}
+		if math.IsNaN(v) && values {
+			return nil, fmt.Errorf("%s:%d: column %s is empty", name, line, header[value])
+		}
+		table.ids, table.texts, table.lines = append(table.ids, row[id]), append(table.texts, row[file]), append(table.lines, line)
+		table.values = append(table.values, v)
+		table.unusual = append(table.unusual, ood >= 0 && row[ood] == "1")
+	}
+	table.binary = make([]bool, len(table.ids))
+	return table, nil
+}

@@ -1,0 +1,324 @@
+package embed_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/epplan/epplan/internal/embed"
+)
+
+// server speaks the embeddings API: an embedding is a text's length, its number of
+// lines, and 1. What goes wrong can be chosen for each request in turn.
+type server struct {
+	*httptest.Server
+	mu       sync.Mutex
+	requests []request
+	faults   []http.HandlerFunc // for the first requests; nil is none
+}
+
+type request struct {
+	Model string   `json:"model"`
+	Input []string `json:"input"`
+	key   string
+}
+
+func newServer(t *testing.T, faults ...http.HandlerFunc) *server {
+	t.Helper()
+	s := &server{faults: faults}
+	s.Server = httptest.NewServer(s)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var q request
+	if r.URL.Path != "/v1/embeddings" || json.NewDecoder(r.Body).Decode(&q) != nil {
+		http.Error(w, "bad", http.StatusBadRequest)
+		return
+	}
+	q.key = r.Header.Get("Authorization")
+	s.mu.Lock()
+	s.requests = append(s.requests, q)
+	var fault http.HandlerFunc
+	if len(s.requests) <= len(s.faults) {
+		fault = s.faults[len(s.requests)-1]
+	}
+	s.mu.Unlock()
+	if fault != nil {
+		fault(w, r)
+		return
+	}
+	var rows []string
+	for i, text := range slices.Backward(q.Input) { // in no particular order
+		rows = append(rows, fmt.Sprintf(`{"index":%d,"embedding":[%d,%d,1]}`, i, len(text), strings.Count(text, "\n")))
+	}
+	_, _ = fmt.Fprintf(w, `{"data":[%s]}`, strings.Join(rows, ","))
+}
+
+func status(code int) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
+}
+
+func body(text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(text)) }
+}
+
+// client asks a server and notes how long it would have waited.
+func client(t *testing.T, s *server, change func(*embed.Options)) (*embed.Client, *[]time.Duration) {
+	t.Helper()
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var waits []time.Duration
+	o := &embed.Options{URL: s.URL, Hosts: []string{u.Hostname()}, Model: "m", Wait: func(_ context.Context, d time.Duration) error {
+		waits = append(waits, d)
+		return nil
+	}}
+	if change != nil {
+		change(o)
+	}
+	c, err := embed.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, &waits
+}
+
+func TestTextsAreAskedForInBatchesAndAnsweredInOrder(t *testing.T) {
+	s := newServer(t)
+	c, _ := client(t, s, func(o *embed.Options) { o.Batch = 2 })
+	got, err := c.Embed(t.Context(), []string{"a", "bb\n", "ccc", "a", ""})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "[[1 0 1] [3 1 1] [3 0 1] [1 0 1] [7 0 1]]"; fmt.Sprint(got) != want {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if n := len(s.requests); n != 2 {
+		t.Errorf("%d requests, want 2: the same text is sent once", n)
+	}
+	if s.requests[0].Model != "m" || s.requests[0].key != "" {
+		t.Errorf("model %q and key %q, want m and none", s.requests[0].Model, s.requests[0].key)
+	}
+}
+
+func TestOverloadIsWaitedOutLongerEachTime(t *testing.T) {
+	late := func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "7")
+		w.WriteHeader(http.StatusTooManyRequests)
+	}
+	s := newServer(t, status(http.StatusServiceUnavailable), status(http.StatusTooManyRequests), late)
+	c, waits := client(t, s, nil)
+	if _, err := c.Embed(t.Context(), []string{"a"}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "[500ms 1s 7s]"; fmt.Sprint(*waits) != want {
+		t.Errorf("waited %v, want %v", *waits, want)
+	}
+}
+
+func TestFailuresAreTold(t *testing.T) {
+	block := make(chan struct{})
+	t.Cleanup(func() { close(block) })
+	slow := func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-block:
+		case <-r.Context().Done():
+		}
+	}
+	long := `{"data":[{"index":0,"embedding":[` + strings.Repeat("1,", 4) + `1]}]}`
+	for _, c := range []struct {
+		name     string
+		fault    http.HandlerFunc
+		want     error
+		requests int
+	}{
+		{"429 for ever", status(http.StatusTooManyRequests), embed.ErrUnavailable, 3},
+		{"500 for ever", status(http.StatusInternalServerError), embed.ErrUnavailable, 3},
+		{"slow", slow, embed.ErrUnavailable, 3},
+		{"not allowed", status(http.StatusUnauthorized), embed.ErrAnswer, 1},
+		{"elsewhere", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "https://example.com/", http.StatusFound)
+		}, embed.ErrAnswer, 1},
+		{"garbage", body("<html>"), embed.ErrAnswer, 1},
+		{"nothing", body(`{"data":[]}`), embed.ErrAnswer, 1},
+		{"two for one", body(`{"data":[{"index":0,"embedding":[1,2,3]},{"index":0,"embedding":[1,2,3]}]}`), embed.ErrAnswer, 1},
+		{"another text's", body(`{"data":[{"index":5,"embedding":[1,2,3]}]}`), embed.ErrAnswer, 1},
+		{"empty", body(`{"data":[{"index":0,"embedding":[]}]}`), embed.ErrAnswer, 1},
+		{"wrong dimension", body(long), embed.ErrAnswer, 1},
+		{"absurd", body(`{"data":[{"index":0,"embedding":[1,2,1e300]}]}`), embed.ErrAnswer, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newServer(t, c.fault, c.fault, c.fault)
+			client, _ := client(t, s, func(o *embed.Options) {
+				o.Attempts, o.Dimensions, o.Timeout = 3, 3, 50*time.Millisecond
+			})
+			_, err := client.Embed(t.Context(), []string{"a"})
+			if !errors.Is(err, c.want) {
+				t.Errorf("error %v, want %v", err, c.want)
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if len(s.requests) != c.requests {
+				t.Errorf("%d requests, want %d", len(s.requests), c.requests)
+			}
+		})
+	}
+}
+
+func TestARefusedConnectionIsNoAnswer(t *testing.T) {
+	s := newServer(t)
+	c, waits := client(t, s, func(o *embed.Options) { o.Attempts = 2 })
+	s.Close()
+	if _, err := c.Embed(t.Context(), []string{"a"}); !errors.Is(err, embed.ErrUnavailable) {
+		t.Errorf("error %v, want that there is no answer", err)
+	}
+	if len(*waits) != 1 {
+		t.Errorf("waited %v, want once", *waits)
+	}
+}
+
+func TestBatchesOfOtherLengthAreRefused(t *testing.T) {
+	s := newServer(t, nil, body(`{"data":[{"index":0,"embedding":[1,2]}]}`))
+	c, _ := client(t, s, func(o *embed.Options) { o.Batch = 1 })
+	if _, err := c.Embed(t.Context(), []string{"a", "b"}); !errors.Is(err, embed.ErrAnswer) {
+		t.Errorf("error %v, want one about the answer", err)
+	}
+}
+
+func TestACancelledRequestIsNotRepeated(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s := newServer(t, func(http.ResponseWriter, *http.Request) { cancel() }, nil)
+	c, waits := client(t, s, nil)
+	if _, err := c.Embed(ctx, []string{"a"}); err == nil || len(*waits) != 0 {
+		t.Errorf("error %v after waiting %v, want one at once", err, *waits)
+	}
+}
+
+func TestEmbeddingsAreKeptByWhatWasSent(t *testing.T) {
+	folder := t.TempDir()
+	s := newServer(t)
+	kept := func(o *embed.Options) { o.Cache = folder }
+	for range 2 {
+		c, _ := client(t, s, kept)
+		if got, err := c.Embed(t.Context(), []string{"abc"}); err != nil || fmt.Sprint(got) != "[[3 0 1]]" {
+			t.Fatalf("got %v, %v", got, err)
+		}
+	}
+	if n := len(s.requests); n != 1 {
+		t.Errorf("%d requests, want 1", n)
+	}
+	files, err := filepath.Glob(filepath.Join(folder, "*", "*.json"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("files %v, %v, want one", files, err)
+	}
+	if info, err := os.Stat(files[0]); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v, want that only the owner reads it", info.Mode(), err)
+	}
+	if err := os.WriteFile(files[0], []byte("[1,"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, _ := client(t, s, kept)
+	if got, err := c.Embed(t.Context(), []string{"abc"}); err != nil || fmt.Sprint(got) != "[[3 0 1]]" || len(s.requests) != 2 {
+		t.Errorf("a damaged file: got %v, %v after %d requests, want it replaced", got, err, len(s.requests))
+	}
+	other, _ := client(t, s, func(o *embed.Options) { o.Cache, o.Model = folder, "another" })
+	if _, err := other.Embed(t.Context(), []string{"abc"}); err != nil || len(s.requests) != 3 {
+		t.Errorf("%v after %d requests, want another model's embedding asked for", err, len(s.requests))
+	}
+}
+
+func TestTheKeyIsSentAndInNoError(t *testing.T) {
+	key := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(key, []byte("k-12345\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := newServer(t, nil, status(http.StatusForbidden))
+	c, _ := client(t, s, func(o *embed.Options) { o.KeyFile = key })
+	if _, err := c.Embed(t.Context(), []string{"a"}); err != nil {
+		t.Fatal(err)
+	}
+	if s.requests[0].key != "Bearer k-12345" {
+		t.Errorf("key %q was sent", s.requests[0].key)
+	}
+	if _, err := c.Embed(t.Context(), []string{"b"}); err == nil || strings.Contains(err.Error(), "12345") {
+		t.Errorf("error %v, want one without the key", err)
+	}
+	if err := os.WriteFile(key, []byte("two lines\nsecret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := embed.New(&embed.Options{URL: s.URL, Hosts: []string{"127.0.0.1"}, KeyFile: key}); err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("error %v, want one that doesn't show the file", err)
+	}
+}
+
+func TestNobodyIsAskedWhoIsNotAllowed(t *testing.T) {
+	for _, c := range []struct {
+		url, want string
+		hosts     []string
+	}{
+		{"https://example.com", "not on the list", nil},
+		{"https://example.com", "not on the list", []string{"example.org"}},
+		{"http://example.com", "want https", []string{"example.com"}},
+		{"https://u:p@example.com", "has a password", []string{"example.com"}},
+		{"ftp://example.com", "want a URL", []string{"example.com"}},
+		{"localhost:8080", "want a URL", []string{"localhost"}},
+		{"", "want a URL", nil},
+	} {
+		_, err := embed.New(&embed.Options{URL: c.url, Hosts: c.hosts})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want %s", c.url, err, c.want)
+		}
+		if err != nil && strings.Contains(err.Error(), "u:p") {
+			t.Errorf("the password is in %v", err)
+		}
+	}
+	for _, u := range []string{"https://example.com/v1/embeddings", "https://example.com/v1/", "https://example.com:8443"} {
+		if _, err := embed.New(&embed.Options{URL: u, Hosts: []string{"example.com"}}); err != nil {
+			t.Errorf("%s: %v", u, err)
+		}
+	}
+}
+
+func TestSecretsAreNotSent(t *testing.T) {
+	s := newServer(t)
+	c, _ := client(t, s, nil)
+	if _, err := c.Embed(t.Context(), []string{"export HF_TOKEN=hf_abcdefghijklmnop\nepochs = 10"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.requests[0].Input[0]; strings.Contains(got, "abcdefgh") || !strings.Contains(got, "epochs = 10") {
+		t.Errorf("sent %q", got)
+	}
+}
+
+func TestSecretsAreScrubbed(t *testing.T) {
+	for _, text := range []string{
+		`password = "s3cr3tvalue"`, `os.environ["AWS_SECRET_ACCESS_KEY"] = "s3cr3tvalue"`, "export DB_PASSWORD=s3cr3tvalue",
+		"--api-key s3cr3tvalue", `{"token": "s3cr3tvalue"}`, "Authorization: Bearer s3cr3tvalue", "Authorization: Basic s3cr3tvalue",
+		"https://user:s3cr3tvalue@example.com/x.git", "wandb.login(key='wandb_s3cr3tvalue')", "sk-s3cr3tvalue",
+		"-----BEGIN RSA PRIVATE KEY-----\ns3cr3tvalue\n-----END RSA PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\ns3cr3tvalue",
+		"id = ghp_s3cr3tvalue", "glpat-s3cr3tvalue",
+	} {
+		if got := embed.Scrub(text); strings.Contains(got, "s3cr3t") {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+	for _, text := range []string{"epochs = 10", "tokens = 4096", "model = resnet50(weights=None)", "https://example.com/a:b"} {
+		if got := embed.Scrub(text); got != text {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+}

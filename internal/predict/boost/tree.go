@@ -1,0 +1,247 @@
+package boost
+
+import "math"
+
+// leastGain is what rounding alone may gain.
+const leastGain = 1e-12
+
+// node is a question, or a leaf where feature is -1.
+type node struct {
+	feature     int32
+	bin         uint8 // goes left up to it
+	missingLeft bool
+	left, right int32
+	cut         float64 // values up to it go left
+	value       float64
+}
+
+type tree struct{ nodes []node }
+
+// value is the leaf's that a row of features falls in.
+func (t *tree) value(x []float64) float64 {
+	n := &t.nodes[0]
+	for n.feature >= 0 {
+		v := x[n.feature]
+		if v <= n.cut || (n.missingLeft && math.IsNaN(v)) {
+			n = &t.nodes[n.left]
+		} else {
+			n = &t.nodes[n.right]
+		}
+	}
+	return n.value
+}
+
+func (t *tree) binnedValue(d *binned, row int) float64 {
+	n := &t.nodes[0]
+	for n.feature >= 0 {
+		if n.goesLeft(d.columns[n.feature][row]) {
+			n = &t.nodes[n.left]
+		} else {
+			n = &t.nodes[n.right]
+		}
+	}
+	return n.value
+}
+
+func (n *node) goesLeft(b uint8) bool {
+	if b == 0 {
+		return n.missingLeft
+	}
+	return b <= n.bin
+}
+
+// cell is what a histogram knows of one bin of one feature.
+type cell struct {
+	gradient, weight float64
+	rows             int
+}
+
+// histogram has a cell for each bin of each feature that a tree may ask for.
+type histogram [][maxBins + 1]cell
+
+// leaf is a leaf on its way: rows order[from:to], and its best split.
+type leaf struct {
+	node             int32
+	from, to         int
+	sums             histogram
+	gradient, weight float64
+	split            split
+}
+
+type split struct {
+	gain        float64
+	feature     int
+	bin         uint8
+	missingLeft bool
+}
+
+// grow grows a tree, the most promising leaf first, and gives leaves the quantile
+// of their residuals.
+func (g *grower) grow() tree {
+	t := tree{nodes: []node{{feature: -1}}}
+	root := leaf{to: len(g.order), sums: g.histogram()}
+	g.count(&root)
+	leaves := []leaf{root}
+	for len(leaves) < g.s.Leaves {
+		best := 0
+		for i := range leaves {
+			if leaves[i].split.gain > leaves[best].split.gain {
+				best = i
+			}
+		}
+		if leaves[best].split.gain <= 0 {
+			break
+		}
+		left, right := g.divide(&t, &leaves[best])
+		leaves[best] = left
+		leaves = append(leaves, right)
+	}
+	for i := range leaves {
+		l := &leaves[i]
+		rows := g.order[l.from:l.to]
+		n := float64(len(rows))
+		t.nodes[l.node].value = g.s.Rate * g.quantile(rows) * n / (n + g.s.Smoothing)
+		g.free = append(g.free, l.sums)
+	}
+	return t
+}
+
+func (g *grower) histogram() histogram {
+	if n := len(g.free); n > 0 {
+		h := g.free[n-1]
+		g.free = g.free[:n-1]
+		return h
+	}
+	return make(histogram, len(g.features))
+}
+
+// count fills a leaf's histogram and finds its best split.
+func (g *grower) count(l *leaf) {
+	clear(l.sums)
+	rows := g.order[l.from:l.to]
+	for k, f := range g.features {
+		column, cells := g.data.columns[f], &l.sums[k]
+		for _, i := range rows {
+			c := &cells[column[i]]
+			c.gradient += g.gradient[i]
+			c.weight += g.weights[i]
+			c.rows++
+		}
+	}
+	g.total(l)
+	g.choose(l)
+}
+
+func (g *grower) total(l *leaf) {
+	l.gradient, l.weight = 0, 0
+	for i := range l.sums[0] {
+		l.gradient += l.sums[0][i].gradient
+		l.weight += l.sums[0][i].weight
+	}
+}
+
+// divide carries a leaf's split out. The smaller part is counted, the other one is
+// what remains of the whole.
+func (g *grower) divide(t *tree, l *leaf) (left, right leaf) {
+	s := &l.split
+	n := &t.nodes[l.node]
+	n.feature, n.bin, n.missingLeft = int32(g.features[s.feature]), s.bin, s.missingLeft //nolint:gosec // few features
+	cuts := g.data.cuts[n.feature]
+	n.cut = math.Inf(1)
+	if int(s.bin) <= len(cuts) && s.bin > 0 {
+		n.cut = cuts[s.bin-1]
+	} else if s.bin == 0 {
+		n.cut = math.Inf(-1)
+	}
+	n.left, n.right = int32(len(t.nodes)), int32(len(t.nodes)+1) //nolint:gosec // few nodes
+	left = leaf{node: n.left, from: l.from, to: g.partition(l, n)}
+	right = leaf{node: n.right, from: left.to, to: l.to}
+	t.nodes = append(t.nodes, node{feature: -1}, node{feature: -1})
+
+	small, large := &left, &right
+	if right.to-right.from < left.to-left.from {
+		small, large = large, small
+	}
+	small.sums = g.histogram()
+	g.count(small)
+	large.sums = l.sums
+	for k := range large.sums {
+		for b := range large.sums[k] {
+			c, o := &large.sums[k][b], &small.sums[k][b]
+			c.gradient -= o.gradient
+			c.weight -= o.weight
+			c.rows -= o.rows
+		}
+	}
+	g.total(large)
+	g.choose(large)
+	return left, right
+}
+
+// partition brings a leaf's rows that go left before the others and says where
+// those begin.
+func (g *grower) partition(l *leaf, n *node) int {
+	column := g.data.columns[n.feature]
+	rows := g.order[l.from:l.to]
+	spare, k := g.spare[:0], 0
+	for _, i := range rows {
+		if n.goesLeft(column[i]) {
+			rows[k] = i
+			k++
+		} else {
+			spare = append(spare, i)
+		}
+	}
+	copy(rows[k:], spare)
+	return l.from + k
+}
+
+// choose finds the split that gains most; gain 0 where none is worth it.
+func (g *grower) choose(l *leaf) {
+	l.split = split{}
+	if l.to-l.from < 2*g.s.MinLeaf {
+		return
+	}
+	for k := range g.features {
+		cells := l.sums[k][:len(g.data.cuts[g.features[k]])+2]
+		g.chooseIn(l, k, cells)
+	}
+}
+
+// chooseIn looks for a better split in one feature's bins, with the rows where it
+// isn't known on either side.
+func (g *grower) chooseIn(l *leaf, feature int, cells []cell) {
+	missing := cells[0]
+	var sum cell
+	for b := range len(cells) - 1 {
+		if b > 0 {
+			sum.add(&cells[b])
+		}
+		g.consider(l, &sum, split{feature: feature, bin: uint8(b)})
+		if missing.rows > 0 {
+			with := sum
+			with.add(&missing)
+			g.consider(l, &with, split{feature: feature, bin: uint8(b), missingLeft: true})
+		}
+	}
+}
+
+func (c *cell) add(other *cell) {
+	c.gradient += other.gradient
+	c.weight += other.weight
+	c.rows += other.rows
+}
+
+// consider takes a split that sends some rows left, if it gains more than the best
+// one so far.
+func (g *grower) consider(l *leaf, left *cell, s split) {
+	if left.rows < g.s.MinLeaf || l.to-l.from-left.rows < g.s.MinLeaf {
+		return
+	}
+	right := l.gradient - left.gradient
+	s.gain = left.gradient*left.gradient/(left.weight+g.s.Smoothing) +
+		right*right/(l.weight-left.weight+g.s.Smoothing) - l.gradient*l.gradient/(l.weight+g.s.Smoothing)
+	if s.gain > l.split.gain+leastGain {
+		l.split = s
+	}
+}

@@ -1,0 +1,242 @@
+package predict
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/epplan/epplan/internal/predict/boost"
+)
+
+// Rung says what a prediction rests on.
+type Rung string
+
+// The rungs, the best one first.
+const (
+	Repeat  Rung = "repeat"  // runs of the same job
+	Similar Rung = "similar" // runs of similar jobs
+	Code    Rung = "code"    // what the source code says
+	Prior   Rung = "prior"   // nothing that ended
+)
+
+// Prediction is what a job is expected to take.
+type Prediction struct {
+	Value     float64 // in the target's unit
+	Low, High float64 // 90 % of the truths lie between
+	Rung      Rung
+}
+
+// Settings of a forecaster.
+type Settings struct {
+	Rows     int     // jobs that trees are fitted to, at most: the latest ones
+	Least    int     // jobs that trees are fitted to, at least
+	Growth   float64 // of the number of ended jobs that calls for another fit
+	Emphasis float64 // power of the target that jobs are weighed with
+	Trees    boost.Settings
+}
+
+// DefaultSettings do for some hundred to a million jobs.
+func DefaultSettings() Settings {
+	trees := boost.Defaults()
+	trees.Features, trees.Rows, trees.Leaves = 0.2, 0.5, 12
+	trees.Trees, trees.Rate = 300, 0.05
+	return Settings{Rows: 20000, Least: 200, Growth: 1.1, Emphasis: 0.3, Trees: trees}
+}
+
+// Forecaster predicts one target of jobs in the order of their submission and learns
+// from those that ended. Not for use by several goroutines at once.
+type Forecaster struct {
+	target      Target
+	settings    Settings
+	memory      *memory
+	ladder      *ladder
+	calibration *calibration
+	forest      *forest // nil: not fitted yet
+	rows        []*Ticket
+	submitted   int
+	ended       int
+	fitted      int // jobs that had ended at the last fit
+}
+
+// forest is what is fitted to jobs that ended: trees that weigh long jobs more, and a
+// line with trees on what it leaves.
+type forest struct {
+	trees *boost.Model
+	line  *line
+	rest  *boost.Model
+}
+
+// Ticket is a job on its way: what was known and predicted when it was submitted.
+type Ticket struct {
+	Job        *Job
+	Prediction Prediction
+
+	number    int // in the order of submission
+	features  []float64
+	guesses   [guesses]float64
+	situation situation
+	known     bool    // the memory had guesses
+	judged    bool    // the forest had some, too
+	value     float64 // logarithm of the prediction
+	truth     float64 // logarithm
+}
+
+// NewForecaster is one that knows nothing yet; nil settings are [DefaultSettings].
+func NewForecaster(t Target, s *Settings) *Forecaster {
+	f := &Forecaster{
+		target: t, settings: DefaultSettings(),
+		memory: newMemory(t), ladder: newLadder(), calibration: newCalibration(),
+	}
+	if s != nil {
+		f.settings = *s
+	}
+	return f
+}
+
+// Submit predicts a job from those that ended.
+func (f *Forecaster) Submit(j *Job) *Ticket {
+	f.submitted++
+	t := &Ticket{Job: j, number: f.submitted, features: make([]float64, 0, featureCount(j))}
+	t.features = f.memory.appendFeatures(t.features, j)
+	t.situation, t.known = f.memory.guess(j, &t.guesses)
+	if t.known && f.forest != nil {
+		f.forest.guess(t)
+	}
+	f.settle(t)
+	return t
+}
+
+func (r *forest) guess(t *Ticket) {
+	g := &t.guesses
+	g[guessTrees] = r.trees.Predict(t.features)
+	g[guessLine] = r.line.value(t.features)
+	g[guessLineAndTrees] = g[guessLine] + r.rest.Predict(t.features)
+	g[guessTreesAndLine] = (g[guessTrees] + g[guessLineAndTrees]) / 2
+	g[guessTreesAndRuns] = (g[guessTreesAndLine] + g[guessCentral]) / 2
+	t.judged = true
+}
+
+// settle chooses a guess and puts an interval around it.
+func (f *Forecaster) settle(t *Ticket) {
+	if !t.known {
+		t.Prediction = withoutHistory(f.target, t.Job)
+		return
+	}
+	chosen := f.ladder.choose(t.situation, t.judged)
+	t.value = t.guesses[chosen]
+	low, high := f.calibration.interval(t.situation, t.value)
+	t.Prediction = Prediction{Value: math.Exp(t.value), Low: math.Exp(low), High: math.Exp(high), Rung: Similar}
+	if t.situation[0] <= bySize && !ofTrees(chosen) {
+		t.Prediction.Rung = Repeat
+	}
+}
+
+// End learns from a job that ended. Jobs end in order. A job whose value wasn't
+// measured teaches nothing.
+func (f *Forecaster) End(t *Ticket, o *Outcome) {
+	v := o.Of(f.target)
+	if !usable(v) {
+		return
+	}
+	f.ended++
+	t.truth = math.Log(v)
+	f.memory.add(t.Job, o)
+	f.judge(t)
+	f.rows = append(f.rows, t)
+	if len(f.rows) >= f.settings.Rows*5/4 {
+		n := copy(f.rows, f.rows[len(f.rows)-f.settings.Rows:])
+		clear(f.rows[n:])
+		f.rows = f.rows[:n]
+	}
+}
+
+// judge books how good the guesses for a job were.
+func (f *Forecaster) judge(t *Ticket) {
+	if t.judged {
+		f.ladder.learn(t.situation, &t.guesses, t.truth)
+		f.calibration.learn(t.situation, t.truth-t.value, &t.Prediction, math.Exp(t.truth), f.submitted-t.number)
+	}
+}
+
+// Due tells whether enough jobs ended since the last fit for another one.
+func (f *Forecaster) Due() bool {
+	return len(f.rows) >= f.settings.Least && float64(f.ended) >= f.settings.Growth*float64(f.fitted)
+}
+
+// Fit fits trees to the jobs that ended. The first time it first rehearses.
+func (f *Forecaster) Fit(ctx context.Context) error {
+	if len(f.rows) < f.settings.Least {
+		return nil
+	}
+	if f.forest == nil {
+		if err := f.rehearse(ctx); err != nil {
+			return err
+		}
+	}
+	fitted, err := f.grow(ctx, f.rows)
+	if err != nil {
+		return err
+	}
+	f.forest, f.fitted = fitted, f.ended
+	return nil
+}
+
+// rehearse fits trees to the first two thirds of the jobs and judges all guesses on
+// the last one, so that the ladder and the intervals begin with errors made on jobs
+// that nothing was fitted to.
+func (f *Forecaster) rehearse(ctx context.Context) error {
+	cut := len(f.rows) * 65 / 100
+	first, err := f.grow(ctx, f.rows[:cut])
+	if err != nil {
+		return err
+	}
+	for _, t := range f.rows[cut:] {
+		if t.known {
+			first.guess(t)
+			f.settle(t)
+			f.judge(t)
+		}
+	}
+	return nil
+}
+
+// grow fits to jobs; the first twentieth, submitted when hardly anything was known,
+// is left out.
+func (f *Forecaster) grow(ctx context.Context, rows []*Ticket) (*forest, error) {
+	rows = rows[max(len(rows)/20, len(rows)-f.settings.Rows):]
+	x, y, w := make([][]float64, len(rows)), make([]float64, len(rows)), make([]float64, len(rows))
+	sum := 0.0
+	for i, t := range rows {
+		x[i], y[i], w[i] = t.features, t.truth, math.Exp(f.settings.Emphasis*t.truth)
+		sum += w[i]
+	}
+	for i := range w {
+		w[i] *= float64(len(w)) / sum
+	}
+	r := &forest{}
+	var err error
+	if r.trees, err = boost.Fit(x, y, w, f.settings.Trees, ctx.Err); err != nil {
+		return nil, fmt.Errorf("fitting trees to %d jobs: %w", len(rows), err)
+	}
+	if r.line, err = fitLine(x, y, w, askedFor(rows[0].Job)); err != nil {
+		return nil, err
+	}
+	for i := range y {
+		y[i] -= r.line.value(x[i])
+	}
+	if r.rest, err = boost.Fit(x, y, w, f.settings.Trees, ctx.Err); err != nil {
+		return nil, fmt.Errorf("fitting trees on a line to %d jobs: %w", len(rows), err)
+	}
+	return r, nil
+}
+
+// What is expected where nothing ended: round figures.
+var ignorance = [...]float64{Time: 3600, Energy: 1, Power: 200}
+
+func withoutHistory(target Target, j *Job) Prediction {
+	v := ignorance[target]
+	if target == Time && j.Requested > 0 {
+		v = j.Requested / 2
+	}
+	return Prediction{Value: v, Low: v * math.Exp(-farthest/2), High: v * math.Exp(farthest/2), Rung: Prior}
+}

@@ -1,0 +1,86 @@
+package predict
+
+import "math"
+
+// The guesses of a value that are weighed against each other.
+const (
+	guessLast         = iota // what the most similar job took, the last time
+	guessRecent              // median of its recent runs
+	guessMedian              // median of its kept runs
+	guessCentral             // mean of the middle half of its kept runs
+	guessMean                // mean of its last two runs
+	guessAnyTime             // median over runs that asked for another time
+	guessAnyCentral          // mean of their middle half
+	guessSmooth              // exponentially weighted mean of its runs
+	guessOwner               // what the owner's last job took
+	guessShape               // recent median of the owner's jobs of this size and requested time
+	guessTrees               // trees
+	guessLine                // a line of what the job asks for
+	guessLineAndTrees        // that, and trees on what it leaves
+	guessTreesAndLine        // between both kinds of trees
+	guessTreesAndRuns        // between that and the middle half of the runs
+	guesses                  // how many those are
+)
+
+// situation is what the guesses' worth depends on: how alike the most similar job
+// is, how many of them there are, and how much they differ.
+type situation [3]uint8
+
+// anything is a part of a situation that doesn't matter.
+const anything = 255
+
+var anySituation = situation{anything, anything, anything}
+
+// wider are the situations that a situation belongs to, itself first.
+func (s situation) wider() [4]situation {
+	return [4]situation{s, {s[0], anything, s[2]}, {s[0], anything, anything}, anySituation}
+}
+
+// ofTrees tells whether a guess needs fitted trees.
+func ofTrees(guess int) bool { return guess >= guessTrees }
+
+// guess fills in what the memory has to say of a job, and tells how things are;
+// false where nothing ended yet. The guesses of trees are left alone.
+func (m *memory) guess(j *Job, g *[guesses]float64) (situation, bool) {
+	m.keys = appendKeys(m.keys[:0], j)
+	var t *track
+	at := 0
+	for at < respects {
+		if t = m.tracks[m.keys[at]]; t != nil {
+			break
+		}
+		at++
+	}
+	if t == nil {
+		return situation{}, false
+	}
+	last := t.back(0)
+	g[guessLast], g[guessRecent], g[guessMedian], g[guessCentral], g[guessMean] = last, t.recent(), t.middle(), t.central(), last
+	g[guessSmooth] = t.smooth
+	if before := t.back(1); !math.IsNaN(before) {
+		g[guessMean] = math.Log((math.Exp(last) + math.Exp(before)) / 2)
+	}
+	g[guessAnyTime], g[guessAnyCentral], g[guessOwner], g[guessShape] = t.middle(), t.central(), last, t.recent()
+	if t := m.tracks[m.keys[bySize]]; t != nil {
+		g[guessAnyTime], g[guessAnyCentral] = t.middle(), t.central()
+	}
+	if t := m.tracks[m.keys[byOwner]]; t != nil {
+		g[guessOwner] = t.back(0)
+	}
+	if t := m.tracks[m.keys[byOwnerShape]]; t != nil {
+		g[guessShape] = t.recent()
+	}
+	return situation{
+		uint8(min(at, byShape)), bucket(float64(t.count), 2, 4, 8), bucket(t.spread(), 0.02, 0.1, 0.3, 1),
+	}, true
+}
+
+// bucket is how many of some ascending limits a value reaches.
+func bucket(v float64, limits ...float64) uint8 {
+	for i, limit := range limits {
+		if v < limit {
+			return uint8(i)
+		}
+	}
+	return uint8(len(limits)) //nolint:gosec // few
+}

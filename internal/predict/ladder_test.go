@@ -1,0 +1,104 @@
+package predict
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+func TestTheLadderTakesTheGuessThatWasBestInItsSituation(t *testing.T) {
+	l := newLadder()
+	random := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // reproducible
+	alikeRuns, otherRuns := situation{byAll, 3, 4}, situation{byOwner, 3, 4}
+	for range 500 {
+		v := random.NormFloat64() + 5
+		var g [guesses]float64
+		for k := range g {
+			g[k] = v + 1
+		}
+		g[guessLast] = v + 0.1
+		l.learn(alikeRuns, &g, v)
+		g[guessLast], g[guessTrees] = v+1, v+0.1
+		l.learn(otherRuns, &g, v)
+	}
+	if got := l.choose(alikeRuns, true); got != guessLast {
+		t.Errorf("guess %d, want the last run", got)
+	}
+	if got := l.choose(otherRuns, true); got != guessTrees {
+		t.Errorf("guess %d, want trees", got)
+	}
+	if got := l.choose(otherRuns, false); ofTrees(got) {
+		t.Errorf("guess %d, want one without trees", got)
+	}
+	if got := l.choose(situation{byShape, 0, 0}, true); got != guessTrees && got != guessLast {
+		t.Errorf("guess %d in a situation that was never seen, want one that is good elsewhere", got)
+	}
+	if got := newLadder().choose(alikeRuns, true); got != guessCentral {
+		t.Errorf("guess %d of a ladder that knows nothing, want the middle half", got)
+	}
+}
+
+func TestATrackForgetsTheOldest(t *testing.T) {
+	var tr track
+	for i := range 3 * kept {
+		tr.add(float64(i), float64(i), i%2 == 0)
+	}
+	if len(tr.sorted) != kept || tr.sorted[0] != 2*kept || tr.sorted[kept-1] != 3*kept-1 {
+		t.Errorf("%d values from %g to %g are kept", len(tr.sorted), tr.sorted[0], tr.sorted[len(tr.sorted)-1])
+	}
+	if got, want := tr.middle(), float64(2*kept)+float64(kept-1)/2; got != want {
+		t.Errorf("median %g, want %g", got, want)
+	}
+	if got, want := tr.recent(), float64(3*kept-1-recent/2); got != want {
+		t.Errorf("recent median %g, want %g", got, want)
+	}
+	if math.Abs(tr.central()-tr.middle()) > 1e-9 || tr.back(0) != 3*kept-1 || !math.IsNaN(tr.back(kept)) {
+		t.Errorf("middle half %g, last %g", tr.central(), tr.back(0))
+	}
+}
+
+func TestIntervalsWidenAfterMisses(t *testing.T) {
+	c := newCalibration()
+	random := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // reproducible
+	s := situation{byAll, 3, 1}
+	inside, asked := 0.0, 0.0
+	for i := range 3000 {
+		low, high := c.interval(s, 0)
+		err := random.NormFloat64()
+		if i > 1500 {
+			err *= 3 // the world changes
+		}
+		if i > 200 {
+			asked++
+			if low <= err && err <= high {
+				inside++
+			}
+		}
+		p := &Prediction{Low: math.Exp(low), High: math.Exp(high)}
+		c.learn(s, err, p, math.Exp(err), 0)
+	}
+	if part := inside / asked; math.Abs(part-Coverage) > 0.02 {
+		t.Errorf("%.3f of the truths lie inside, want %g", part, Coverage)
+	}
+}
+
+func TestALineReachesBeyondWhatWasSeen(t *testing.T) {
+	var x [][]float64
+	var y, w []float64
+	for i := range 200 {
+		v := float64(i) / 50
+		row := []float64{v, math.NaN()}
+		if i%20 == 0 {
+			x, y, w = append(x, row), append(y, 100), append(w, 1) // an outlier
+			continue
+		}
+		x, y, w = append(x, row), append(y, 2*v+1), append(w, 1)
+	}
+	l, err := fitLine(x, y, w, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := l.value([]float64{10, math.NaN()}); math.Abs(got-21) > 1 {
+		t.Errorf("at 10: %g, want about 21", got)
+	}
+}

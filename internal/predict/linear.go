@@ -1,0 +1,100 @@
+package predict
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+const (
+	roundsOfLine = 8   // of reweighting
+	leastError   = 0.1 // logarithm: smaller errors are taken for this one
+)
+
+// line is a sum of what a job asks for, in logarithms. Trees fitted to what it leaves
+// reach beyond what has been seen: a job with twice the requested time of any before
+// it is expected to run longer than those.
+type line struct {
+	mean, slope []float64
+	offset      float64
+}
+
+// fitLine fits a line to the first features by least absolute errors, as reweighted
+// least squares with a ridge of one row.
+func fitLine(x [][]float64, y, w []float64, terms int) (*line, error) {
+	l := &line{mean: make([]float64, terms), slope: make([]float64, terms)}
+	count := make([]float64, terms)
+	for _, row := range x {
+		for k := range terms {
+			if !math.IsNaN(row[k]) {
+				l.mean[k] += row[k]
+				count[k]++
+			}
+		}
+	}
+	for k := range l.mean {
+		l.mean[k] /= max(1, count[k])
+	}
+	weights := append([]float64(nil), w...)
+	for range roundsOfLine {
+		if err := l.solve(x, y, weights); err != nil {
+			return nil, err
+		}
+		for i := range x {
+			weights[i] = w[i] / max(leastError, math.Abs(y[i]-l.value(x[i])))
+		}
+	}
+	return l, nil
+}
+
+// solve solves the normal equations.
+func (l *line) solve(x [][]float64, y, w []float64) error {
+	n := len(l.slope) + 1
+	a, b := make([]float64, n*n), make([]float64, n)
+	row := make([]float64, n)
+	for i := range x {
+		row[n-1] = 1
+		for k := range n - 1 {
+			row[k] = l.centred(x[i], k)
+		}
+		for k, v := range row {
+			b[k] += w[i] * v * y[i]
+			for m := range k + 1 {
+				a[m*n+k] += w[i] * v * row[m] // the upper triangle
+			}
+		}
+	}
+	for k := range n - 1 {
+		a[k*n+k]++
+	}
+	var c mat.Cholesky
+	var s mat.VecDense
+	if !c.Factorize(mat.NewSymDense(n, a)) {
+		return fmt.Errorf("fitting a line of %d terms: the equations are not definite", n)
+	}
+	if err := c.SolveVecTo(&s, mat.NewVecDense(n, b)); err != nil {
+		return fmt.Errorf("fitting a line of %d terms: %w", n, err)
+	}
+	for k := range l.slope {
+		l.slope[k] = s.AtVec(k)
+	}
+	l.offset = s.AtVec(n - 1)
+	return nil
+}
+
+// centred is a feature less its mean; 0 where it isn't known.
+func (l *line) centred(x []float64, k int) float64 {
+	if math.IsNaN(x[k]) {
+		return 0
+	}
+	return x[k] - l.mean[k]
+}
+
+func (l *line) value(x []float64) float64 {
+	v := l.offset
+	for k := range l.slope {
+		v += l.slope[k] * l.centred(x, k)
+	}
+	return v
+}

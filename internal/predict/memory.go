@@ -1,0 +1,131 @@
+package predict
+
+import "math"
+
+// ratioRespects are those in which the target's ratio to the requested time is
+// remembered.
+var ratioRespects = [...]int{byLabels, byOwnerSize, byOwner}
+
+// memory is what is remembered of all ended jobs, for one target.
+type memory struct {
+	target Target
+	tracks map[hash]*track
+	ratios map[hash]*track
+	latest map[hash]shape // by owner: what ended last
+	keys   []hash
+}
+
+// shape is what a job looked like.
+type shape struct {
+	labels, sizes hash
+	requested     float64
+}
+
+func newMemory(t Target) *memory {
+	return &memory{target: t, tracks: map[hash]*track{}, ratios: map[hash]*track{}, latest: map[hash]shape{}}
+}
+
+// shapeOf is the look of a job, from its keys.
+func shapeOf(j *Job, keys []hash) shape {
+	return shape{labels: keys[byLabels], sizes: keys[byAnySize], requested: j.Requested}
+}
+
+func into(tracks map[hash]*track, k hash) *track {
+	t := tracks[k]
+	if t == nil {
+		t = &track{}
+		tracks[k] = t
+	}
+	return t
+}
+
+// add remembers a job that ended.
+func (m *memory) add(j *Job, o *Outcome) {
+	v := o.Of(m.target)
+	if !usable(v) {
+		return
+	}
+	m.keys = appendKeys(m.keys[:0], j)
+	v = math.Log(v)
+	for _, k := range m.keys {
+		into(m.tracks, k).add(v, o.End, o.Completed)
+	}
+	m.latest[m.keys[byOwner]] = shapeOf(j, m.keys)
+	if j.Requested > 0 {
+		for _, i := range ratioRespects {
+			into(m.ratios, m.keys[i]).add(v-math.Log(j.Requested), o.End, o.Completed)
+		}
+	}
+}
+
+const (
+	trackFeatures = 9
+	timeFeatures  = 3
+	afterFeatures = 3
+)
+
+// askedFor is how many features say what a job asks for; they come first.
+func askedFor(j *Job) int { return 1 + len(j.Sizes) }
+
+// featureCount is how many features a job has.
+func featureCount(j *Job) int {
+	return askedFor(j) + len(j.Conditions) + timeFeatures +
+		trackFeatures*(respects+labelRespects*len(j.Labels)) + 2*len(ratioRespects) + afterFeatures
+}
+
+// appendFeatures appends what the trees are told of a job: what it asks for, when,
+// and for each key what is remembered.
+func (m *memory) appendFeatures(x []float64, j *Job) []float64 {
+	m.keys = appendKeys(m.keys[:0], j)
+	x = append(x, logOf(j.Requested))
+	for _, s := range j.Sizes {
+		x = append(x, logOf(s))
+	}
+	x = append(x, j.Conditions...)
+	const day, hour = 86400, 3600
+	x = append(x, math.Mod(j.Submit, day)/hour, math.Mod(j.Submit/day, 7), math.Mod(j.Submit+j.Requested, hour))
+	for _, k := range m.keys {
+		x = describe(x, m.tracks[k], j.Submit)
+	}
+	for _, i := range ratioRespects {
+		t := m.ratios[m.keys[i]]
+		if t == nil || !(j.Requested > 0) {
+			x = append(x, math.NaN(), math.NaN())
+			continue
+		}
+		r := math.Log(j.Requested)
+		x = append(x, r+t.recent(), r+t.back(0))
+	}
+	before, known := m.latest[m.keys[byOwner]]
+	now := shapeOf(j, m.keys)
+	return append(x, same(known, before.labels == now.labels), same(known, before.sizes == now.sizes),
+		logOf(before.requested)-logOf(now.requested))
+}
+
+// same is 1 for yes, 0 for no, NaN where nothing is known.
+func same(known, yes bool) float64 {
+	switch {
+	case !known:
+		return math.NaN()
+	case yes:
+		return 1
+	}
+	return 0
+}
+
+func describe(x []float64, t *track, now float64) []float64 {
+	if t == nil {
+		nan := math.NaN()
+		return append(x, 0, nan, nan, nan, nan, nan, nan, nan, nan)
+	}
+	return append(x, math.Log1p(float64(t.count)), t.back(0), t.back(1), t.smooth, t.middle(), t.recent(), t.spread(),
+		math.Log1p(max(0, now-t.last)), t.completed)
+}
+
+// logOf is the logarithm of a positive number, else NaN.
+func logOf(v float64) float64 {
+	if v > 0 {
+		return math.Log(v)
+	}
+	return math.NaN()
+}

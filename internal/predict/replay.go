@@ -1,0 +1,87 @@
+package predict
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"math"
+	"slices"
+)
+
+// Replay predicts the jobs of a table as if each had just been submitted: from jobs
+// of both tables that had ended by then, and nothing else. The predictions are in
+// the table's order. Jobs without a run time never end.
+func Replay(ctx context.Context, target Target, train, test *Table, s *Settings) ([]Prediction, error) {
+	r := &replay{forecaster: NewForecaster(target, s), predictions: make([]Prediction, len(test.Jobs))}
+	steps := make([]step, 0, len(train.Jobs)+len(test.Jobs))
+	for i := range train.Jobs {
+		steps = append(steps, step{job: &train.Jobs[i], outcome: &train.Outcomes[i], at: -1})
+	}
+	for i := range test.Jobs {
+		steps = append(steps, step{job: &test.Jobs[i], outcome: &test.Outcomes[i], at: i})
+	}
+	slices.SortStableFunc(steps, func(a, b step) int { return cmp.Compare(a.job.Submit, b.job.Submit) })
+	for i := range steps {
+		if err := r.submit(ctx, &steps[i]); err != nil {
+			return nil, err
+		}
+	}
+	return r.predictions, nil
+}
+
+// step is a job of a replay.
+type step struct {
+	job     *Job
+	outcome *Outcome
+	at      int // in the predicted table; -1: in the other one
+	ticket  *Ticket
+}
+
+// replay is one on its way.
+type replay struct {
+	forecaster  *Forecaster
+	running     running
+	predictions []Prediction
+}
+
+func (r *replay) submit(ctx context.Context, s *step) error {
+	f := r.forecaster
+	for len(r.running) > 0 && r.running[0].outcome.End <= s.job.Submit {
+		ended, _ := heap.Pop(&r.running).(*step)
+		f.End(ended.ticket, ended.outcome)
+	}
+	if s.at >= 0 && f.Due() {
+		if err := f.Fit(ctx); err != nil {
+			return err
+		}
+	}
+	s.ticket = f.Submit(s.job)
+	if s.at >= 0 {
+		r.predictions[s.at] = s.ticket.Prediction
+	}
+	if !math.IsNaN(s.outcome.End) {
+		heap.Push(&r.running, s)
+	}
+	return ctx.Err()
+}
+
+// running are jobs by their end, a heap.
+type running []*step
+
+func (r running) Len() int           { return len(r) }
+func (r running) Less(i, j int) bool { return r[i].outcome.End < r[j].outcome.End }
+func (r running) Swap(i, j int)      { r[i], r[j] = r[j], r[i] }
+
+// Push is for container/heap.
+func (r *running) Push(x any) {
+	if s, ok := x.(*step); ok {
+		*r = append(*r, s)
+	}
+}
+
+// Pop is for container/heap.
+func (r *running) Pop() any {
+	last := (*r)[len(*r)-1]
+	*r = (*r)[:len(*r)-1]
+	return last
+}

@@ -1,0 +1,238 @@
+package predict
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Columns say which columns of a job table are the owner's and the name's; "" is
+// what is usual: user, vc or task, and all of job_name, model and dataset.
+type Columns struct{ Owner, Name string }
+
+// The columns that are understood. What says how a job ended or what it took is never
+// among what a job is predicted from.
+var (
+	usualOwners  = []string{"user", "vc", "task"}
+	usualNames   = []string{"job_name", "model", "dataset"}
+	places       = []string{"partition", "account", "qos"}
+	sizes        = []string{"gpus", "cpus", "nodes", "params_millions"}
+	conditions   = []string{"running_at_start"}
+	requests     = []string{"requested_s", "deadline_s"}
+	valueColumns = [...]string{Time: "runtime_s", Energy: "energy_kwh", Power: "power_per_gpu_w"}
+	outcomes     = []string{"runtime_s", "state", "wait_s", "energy_kwh", "power_per_gpu_w"}
+)
+
+// Layout is which columns jobs are read from. Tables of jobs that are predicted have
+// the layout of those that were learnt from.
+type Layout struct {
+	owner, request            string
+	labels, sizes, conditions []string
+}
+
+// Table is a job table as it was read.
+type Table struct {
+	Name     string
+	Layout   Layout
+	Jobs     []Job
+	Outcomes []Outcome // by job; End is NaN where the run time isn't stated
+	Lines    []int     // by job
+}
+
+// ReadTable reads a table of jobs as CSV with the columns job_id and submit_s at
+// least. A nil layout follows from the header and the wanted columns.
+func ReadTable(r io.Reader, name string, want Columns, layout *Layout) (*Table, error) {
+	rows := csv.NewReader(r)
+	header, err := rows.Read()
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil, fmt.Errorf("%s: is empty, want a header with job_id and submit_s", name)
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	rows.ReuseRecord = true
+	header[0] = strings.TrimPrefix(header[0], "\ufeff")
+	t := &tableReader{at: make(map[string]int, len(header)), table: &Table{Name: name}}
+	for i, column := range header {
+		if _, twice := t.at[column]; twice {
+			return nil, fmt.Errorf("%s:1: column %q is there twice", name, column)
+		}
+		t.at[column] = i
+	}
+	if err := t.arrange(want, layout); err != nil {
+		return nil, fmt.Errorf("%s:1: %w", name, err)
+	}
+	for {
+		t.row, err = rows.Read()
+		if errors.Is(err, io.EOF) {
+			return t.table, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		t.line, _ = rows.FieldPos(0)
+		if err := t.read(); err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", name, t.line, err)
+		}
+	}
+}
+
+// tableReader is a table on its way in.
+type tableReader struct {
+	table *Table
+	at    map[string]int
+	row   []string
+	line  int
+}
+
+// arrange finds the columns.
+func (t *tableReader) arrange(want Columns, layout *Layout) error {
+	for _, column := range []string{"job_id", "submit_s"} {
+		if _, ok := t.at[column]; !ok {
+			return fmt.Errorf("no column %s", column)
+		}
+	}
+	if layout != nil {
+		t.table.Layout = *layout
+		return nil
+	}
+	l := &t.table.Layout
+	for _, column := range []string{want.Owner, want.Name} {
+		if _, ok := t.at[column]; column != "" && !ok {
+			return fmt.Errorf("no column %q, it has %s", column, strings.Join(t.columns(), ", "))
+		}
+		if slices.Contains(outcomes, column) {
+			return fmt.Errorf("column %q says how jobs ended, they can't be predicted from it", column)
+		}
+	}
+	l.owner = want.Owner
+	if l.owner == "" {
+		l.owner = first(t.present(usualOwners))
+	}
+	if want.Name != "" {
+		l.labels = []string{want.Name}
+	} else {
+		l.labels = t.present(usualNames)
+	}
+	l.labels = slices.DeleteFunc(append(l.labels, t.present(places)...), func(c string) bool { return c == l.owner })
+	l.sizes, l.conditions, l.request = t.present(sizes), t.present(conditions), first(t.present(requests))
+	return nil
+}
+
+// columns are the header's names in order.
+func (t *tableReader) columns() []string {
+	names := make([]string, len(t.at))
+	for name, i := range t.at {
+		names[i] = name
+	}
+	return names
+}
+
+// present are those of some columns that the table has.
+func (t *tableReader) present(columns []string) []string {
+	var found []string
+	for _, c := range columns {
+		if _, ok := t.at[c]; ok {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+func first(of []string) string {
+	if len(of) == 0 {
+		return ""
+	}
+	return of[0]
+}
+
+// text is a cell; "" where there is no such column.
+func (t *tableReader) text(column string) string {
+	i, ok := t.at[column]
+	if !ok {
+		return ""
+	}
+	return t.row[i]
+}
+
+// number is a cell's; NaN where it is empty or there is no such column.
+func (t *tableReader) number(column string) (float64, error) {
+	text := strings.TrimSpace(t.text(column))
+	if text == "" {
+		return math.NaN(), nil
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
+		return 0, fmt.Errorf("column %s is %q, want a number of 0 or more", column, text)
+	}
+	return v, nil
+}
+
+// numbers are those of some columns.
+func (t *tableReader) numbers(columns []string) ([]float64, error) {
+	values := make([]float64, len(columns))
+	for i, c := range columns {
+		var err error
+		if values[i], err = t.number(c); err != nil {
+			return nil, err
+		}
+	}
+	return values, nil
+}
+
+// read reads a row.
+func (t *tableReader) read() error {
+	l := &t.table.Layout
+	numbers, err := t.numbers([]string{"submit_s", l.request, "wait_s"})
+	if err != nil {
+		return err
+	}
+	j := Job{ID: strings.Clone(t.text("job_id")), Submit: numbers[0], Owner: strings.Clone(t.text(l.owner)), Requested: numbers[1]}
+	wait := numbers[2]
+	switch {
+	case j.ID == "":
+		return errors.New("job_id is empty")
+	case math.IsNaN(j.Submit):
+		return errors.New("submit_s is empty, want seconds")
+	case math.IsNaN(wait):
+		wait = 0
+	}
+	for _, c := range l.labels {
+		j.Labels = append(j.Labels, strings.Clone(t.text(c)))
+	}
+	if j.Sizes, err = t.numbers(l.sizes); err != nil {
+		return err
+	}
+	if j.Conditions, err = t.numbers(l.conditions); err != nil {
+		return err
+	}
+	values, err := t.numbers(valueColumns[:])
+	if err != nil {
+		return err
+	}
+	_, stated := t.at["state"]
+	o := Outcome{End: j.Submit + wait + values[Time], Completed: !stated || strings.HasPrefix(t.text("state"), "COMPLETED"), Value: [3]float64(values)}
+	t.table.Jobs = append(t.table.Jobs, j)
+	t.table.Outcomes = append(t.table.Outcomes, o)
+	t.table.Lines = append(t.table.Lines, t.line)
+	return nil
+}
+
+// Measured is how many jobs have a value of a target.
+func (t *Table) Measured(target Target) int {
+	n := 0
+	for i := range t.Outcomes {
+		if usable(t.Outcomes[i].Of(target)) {
+			n++
+		}
+	}
+	return n
+}
+
+// Column is the column that a target is read from.
+func (t Target) Column() string { return valueColumns[t] }
