@@ -150,9 +150,19 @@ func (l *lab) costOfHang(b *testing.B, calls []call) {
 }
 
 // BenchmarkProlog says how long slurmd waits for Prologs and Epilogs of jobs that
-// run one after another on each of two nodes, a process for each hook included.
+// run one after another on one node, a process for each hook included: of jobs
+// that waited, so that epd knows them, and of jobs that it has to ask Slurm about.
+// The last one is on two nodes, which share this machine's processors.
 func BenchmarkProlog(b *testing.B) {
-	const each = 120
+	b.Run("known jobs", func(b *testing.B) { prologs(b, true, "n1") })
+	b.Run("new jobs", func(b *testing.B) { prologs(b, false, "n1") })
+	b.Run("known jobs on two nodes", func(b *testing.B) { prologs(b, true, "n1", "n2") })
+}
+
+func prologs(b *testing.B, known bool, nodes ...string) {
+	b.Helper()
+	const jobs = 240
+	each := jobs / len(nodes)
 	l := newLab(b, setup{config: enforce, waits: true})
 	took := func(kind string) []float64 {
 		fields := strings.Fields(l.read(kind + ".took"))
@@ -166,16 +176,21 @@ func BenchmarkProlog(b *testing.B) {
 		}
 		return millis
 	}
+	if known { // the sync comes every 10 s
+		for _, node := range nodes {
+			l.submit("sleep 30", "--gres=gpu:4", "-w", node)
+		}
+	}
 	for range each {
-		for _, node := range l.names {
+		for _, node := range nodes {
 			l.submit("true", "--gres=gpu:4", "-w", node, fixed)
 		}
 	}
-	l.within(5*time.Minute, "all jobs ended", func() bool { return len(took("epilog")) == each*len(l.names) })
-	warm := 10 * len(l.names)
+	l.within(5*time.Minute, "all jobs ended", func() bool { return len(took("epilog")) >= jobs })
+	warm := 10 * len(nodes)
 	spread(b, "prolog", took("prolog")[warm:])
 	spread(b, "epilog", took("epilog")[warm:])
-	if n := strings.Count(l.read("prolog.log"), "enforce: the user fixed core 1087 MHz"); n < each*len(l.names)*9/10 {
-		b.Errorf("%d Prologs locked clocks, of %d", n, each*len(l.names))
+	if n := strings.Count(l.read("prolog.log"), "enforce: the user fixed core 1087 MHz"); n < jobs*9/10 {
+		b.Errorf("%d Prologs locked clocks, of %d", n, jobs)
 	}
 }
