@@ -235,6 +235,7 @@ func TestPrometheusIsToldOfBothRoles(t *testing.T) {
 	at := freePort(t)
 	d := launch(t, t.TempDir(), "--metrics", at)
 	d.hook(slurm.Prolog, 7)
+	<-time.After(300 * time.Millisecond) // a run without time has no energy
 	d.hook(slurm.Epilog, 7)
 	d.eventually("the outcome is recorded", func() bool { return d.status().Totals.Outcomes == 1 })
 	response, err := http.Get("http://" + at + "/metrics") //nolint:noctx // a test's own server
