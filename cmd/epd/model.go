@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -115,6 +116,10 @@ func show(c *cli.Context, stdout io.Writer, result any, table *report.Table) err
 		out := json.NewEncoder(stdout)
 		out.SetIndent("", "  ")
 		return out.Encode(result)
+	}
+	if table.Len == 0 {
+		_, err := fmt.Fprintln(stdout, "no such model yet")
+		return err
 	}
 	return table.WriteText(stdout, &report.TextOptions{})
 }

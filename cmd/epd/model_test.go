@@ -71,6 +71,7 @@ func TestModelsAreListedAndChosen(t *testing.T) {
 		{[]string{"list"}, exitDone, []string{"u1-abc", "its own runs", "yes", "missed the last 3 runs", "none"}},
 		{[]string{"list", "--json"}, exitDone, []string{`"models": [`, `"pinned": true`}},
 		{[]string{"list", "u1-abc", "V100"}, exitDone, []string{"version", "4", "3", "yes"}},
+		{[]string{"list", "u9-xyz", "V100"}, exitDone, []string{"no such model yet"}},
 		{[]string{"list", "u1-abc"}, exitUsage, []string{"takes a workload and a GPU model"}},
 		{[]string{"use", "--note", "it was better", "u1-abc", "V100", "3"}, exitDone, []string{"u1-abc", "3", "yes"}},
 		{[]string{"use", "u1-abc", "V100", "0"}, exitDone, []string{"none"}},
