@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/internal/shareddata"
+	"github.com/epplan/epplan/internal/slurmlab"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -22,41 +22,9 @@ type lab struct {
 	levers    *slurm.Levers
 }
 
-// startLab needs root and Slurm's packages, and skips without.
 func startLab(t *testing.T, options ...string) *lab {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("a real Slurm needs root")
-	}
-	for _, name := range []string{"/usr/sbin/slurmctld", "/usr/sbin/slurmd", "/usr/sbin/munged"} {
-		if _, err := os.Stat(name); err != nil {
-			t.Skip("Slurm is not installed: " + name + " is missing")
-		}
-	}
-	up := shareddata.Path(t, "../slurm-lab/up.sh")
-	dir, err := os.MkdirTemp("/tmp", "slurm-lever-") //nolint:usetesting // the slurm user must reach it, and socket paths are short
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // as above
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
-		defer cancel()
-		if out, err := exec.CommandContext(ctx, filepath.Join(filepath.Dir(up), "down.sh"), "--dir", dir, "--purge").CombinedOutput(); err != nil { //nolint:gosec // the lab's script
-			t.Errorf("down.sh: %v: %s", err, out)
-		}
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
-	defer cancel()
-	args := append([]string{"--nodes", "2", "--gpus", "4", "--dir", dir, "--no-install"}, options...)
-	if out, err := exec.CommandContext(ctx, up, args...).CombinedOutput(); err != nil { //nolint:gosec // the lab's script
-		t.Fatalf("up.sh: %v: %s", err, out)
-	}
+	dir := slurmlab.Start(t, options...)
 	conf := filepath.Join(dir, "etc", "slurm.conf")
 	client := slurm.NewClient(slurm.ExecRunner{Conf: conf}, 0)
 	return &lab{dir: dir, conf: conf, client: client, levers: slurm.NewLevers(client)}

@@ -70,9 +70,9 @@ var bans = []ban{
 		},
 	},
 	{
-		"shared data is for tests only",
-		func(string) bool { return true },
-		func(_, room string) bool { return inRoom(room, "internal/shareddata") },
+		"shared data and labs are for tests only",
+		func(room string) bool { return room != "internal/slurmlab" },
+		func(_, room string) bool { return inRoom(room, "internal/shareddata") || inRoom(room, "internal/slurmlab") },
 	},
 }
 

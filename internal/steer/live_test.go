@@ -12,6 +12,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/shareddata"
+	"github.com/epplan/epplan/internal/slurmlab"
 	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/slurm"
 )
@@ -27,33 +28,7 @@ type lab struct {
 
 func startLab(t *testing.T, options ...string) *lab {
 	t.Helper()
-	up := shareddata.Path(t, "../slurm-lab/up.sh")
-	if os.Geteuid() != 0 {
-		if os.Getenv(shareddata.RequireEnv) == "1" {
-			t.Fatal("a real Slurm needs root")
-		}
-		t.Skip("a real Slurm needs root")
-	}
-	dir, err := os.MkdirTemp("/tmp", "epplan-steer-") //nolint:usetesting // the slurm user must reach it, and socket paths are short
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // as above
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		down := exec.Command(filepath.Join(filepath.Dir(up), "down.sh"), "--dir", dir, "--purge") //nolint:gosec,noctx // the lab's own
-		if out, err := down.CombinedOutput(); err != nil {
-			t.Errorf("down.sh: %v: %s", err, out)
-		}
-		_ = os.RemoveAll(dir)
-	})
-	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
-	defer cancel()
-	args := append([]string{"--nodes", "2", "--gpus", "4", "--dir", dir, "--no-install"}, options...)
-	if out, err := exec.CommandContext(ctx, up, args...).CombinedOutput(); err != nil { //nolint:gosec // the lab's own
-		t.Fatalf("up.sh: %v: %s", err, out)
-	}
+	dir := slurmlab.Start(t, options...)
 	l := &lab{T: t, dir: dir, run: slurm.ExecRunner{Conf: filepath.Join(dir, "etc", "slurm.conf")}}
 	l.client = slurm.NewClient(l.run, 0)
 	l.settings = steer.Settings{Version: "1", Live: config.Default().Live, Profiles: config.BuiltinProfiles()}
