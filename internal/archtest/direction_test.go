@@ -72,7 +72,9 @@ var bans = []ban{
 	{
 		"shared data and labs are for tests only",
 		func(room string) bool { return room != "internal/slurmlab" },
-		func(_, room string) bool { return inRoom(room, "internal/shareddata") || inRoom(room, "internal/slurmlab") },
+		func(_, room string) bool {
+			return inRoom(room, "internal/shareddata") || inRoom(room, "internal/slurmlab")
+		},
 	},
 }
 
