@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/epplan/epplan/internal/slurmlab"
 )
 
 // guide is the page that takes an administrator from nothing to enforce, and
@@ -109,13 +111,7 @@ type guideLab struct {
 // site's own hooks, by name.
 func newGuideLab(t *testing.T, hooks map[string]string) *guideLab {
 	t.Helper()
-	_, err := exec.LookPath("slurmctld")
-	need(t, err == nil && os.Geteuid() == 0, "a real Slurm needs root and scripts/test-packages.sh")
-	up, err := filepath.Abs(filepath.Join(scripts, "up.sh"))
-	if err == nil {
-		_, err = os.Stat(up)
-	}
-	need(t, err == nil, "there is no ../shared/slurm-lab")
+	up := slurmlab.Script(t)
 	t.Parallel()
 	slots <- struct{}{}
 	t.Cleanup(func() { <-slots })
@@ -131,7 +127,7 @@ func newGuideLab(t *testing.T, hooks map[string]string) *guideLab {
 	g := &guideLab{lab: l}
 	t.Cleanup(g.stopAll)
 	slurm := filepath.Join(l.dir, "slurm")
-	args := []string{"--nodes", "1", "--gpus", "4", "--dir", slurm, "--no-install", "--port", strconv.Itoa(freePorts(l))}
+	args := []string{"--nodes", "1", "--gpus", "4", "--dir", slurm, "--no-install", "--port", strconv.Itoa(slurmlab.Ports(l, 1))}
 	if hooks != nil {
 		for name, text := range hooks {
 			l.write("hooks/"+name, text, 0o755)
@@ -142,7 +138,7 @@ func newGuideLab(t *testing.T, hooks map[string]string) *guideLab {
 		t.Fatalf("start the lab: %v\n%s", err, out)
 	}
 	l.conf = filepath.Join(slurm, "etc", "slurm.conf")
-	port := freePorts(l)
+	port := slurmlab.Ports(l, 1)
 	g.names(map[string]string{
 		"/etc/slurm": slurm + "/etc", "/etc/epplan": l.dir + "/epplan", "/var/lib/epplan": l.dir + "/state", "/var/log/epplan": l.dir + "/log",
 		"/run/epplan": l.dir + "/run", "/run/munge/munge.socket.2": slurm + "/munge/socket", "/usr/bin": bin, "/usr/local/sbin": l.dir + "/site",

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/internal/slurmlab"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -62,21 +62,6 @@ var programs = sync.OnceValues(func() (string, error) {
 	}
 	return dir, nil
 })
-
-// need ends a test that can't run here: as a failure where everything must.
-func need(tb testing.TB, ok bool, what string) {
-	tb.Helper()
-	switch {
-	case ok:
-	case os.Getenv("EPPLAN_REQUIRE_SHARED") == "1":
-		tb.Fatal(what)
-	default:
-		tb.Skip(what)
-	}
-}
-
-// scripts of the shared lab.
-const scripts = "../../../shared/slurm-lab"
 
 // setup says what a lab is like. Zero values are the usual ones.
 type setup struct {
@@ -127,13 +112,7 @@ func startLab(t *testing.T, config string, args ...string) *lab {
 // newLab starts a Slurm with epd on all nodes, and takes it down with the test.
 func newLab(tb testing.TB, s setup) *lab {
 	tb.Helper()
-	_, err := exec.LookPath("slurmctld")
-	need(tb, err == nil && os.Geteuid() == 0, "a real Slurm needs root and scripts/test-packages.sh")
-	up, err := filepath.Abs(filepath.Join(scripts, "up.sh"))
-	if err == nil {
-		_, err = os.Stat(up)
-	}
-	need(tb, err == nil, "there is no ../shared/slurm-lab")
+	up := slurmlab.Script(tb)
 	if test, ok := tb.(*testing.T); ok && !s.alone {
 		test.Parallel()
 	}
@@ -211,9 +190,9 @@ func (l *lab) bringUp(up string) {
 	l.write("hooks/epilog.sh", l.hook("epilog"), 0o755)
 	l.write("config.toml", l.config, 0o644)
 	l.submitHook()
-	base := freePorts(l)
-	l.port = base + 90 // which up.sh leaves alone
-	args := []string{  //nolint:prealloc // once for a lab
+	base := slurmlab.Ports(l, l.nodes)
+	l.port = base + slurmlab.Spare
+	args := []string{ //nolint:prealloc // once for a lab
 		"--nodes", strconv.Itoa(l.nodes), "--gpus", strconv.Itoa(l.gpus), "--dir", filepath.Join(l.dir, "slurm"),
 		"--hooks", filepath.Join(l.dir, "hooks"), "--no-install", "--port", strconv.Itoa(base),
 		// A job that comes back waits for credentials to expire.
@@ -230,42 +209,6 @@ func (l *lab) bringUp(up string) {
 	}
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	l.conf = strings.TrimPrefix(lines[len(lines)-1], "export SLURM_CONF=")
-}
-
-// Ports of labs: up.sh takes some of the hundred from a base on.
-var (
-	ports    sync.Mutex
-	nextBase = 10000 + os.Getpid()%190*100
-)
-
-// freePorts finds a base whose ports nobody listens at.
-func freePorts(l *lab) int {
-	ports.Lock()
-	defer ports.Unlock()
-	for range 200 {
-		base := nextBase
-		nextBase += 200
-		if nextBase >= 30000 {
-			nextBase = 10000
-		}
-		wanted := append(make([]int, 0, 3+l.nodes), base+17, base+19, base+90)
-		for i := range l.nodes {
-			wanted = append(wanted, base+101+i)
-		}
-		if !slices.ContainsFunc(wanted, taken) {
-			return base
-		}
-	}
-	l.Fatal("no ports are free")
-	return 0
-}
-
-func taken(port int) bool {
-	listener, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port)) //nolint:noctx // at once
-	if err != nil {
-		return true
-	}
-	return listener.Close() != nil
 }
 
 func (l *lab) write(name, text string, mode os.FileMode) {

@@ -7,52 +7,52 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/epplan/epplan/internal/shareddata"
 )
 
-// Bounds of a start. Labs that start at once may choose the same ports: then
-// one of them doesn't come up, and is tried again.
+// Bounds of a start and an end.
 const (
-	tries    = 3
 	upTime   = 90 * time.Second
 	downTime = 60 * time.Second
 )
 
-// Start brings a Slurm of two nodes with four GPUs each up, with further options
-// of the scripts, and takes it down when the test ends. It returns its folder:
-// etc/slurm.conf is below it. It needs root and the packages of
-// scripts/test-packages.sh; without, the test is skipped, or fails where the
-// shared data are demanded.
-func Start(tb testing.TB, options ...string) (dir string) {
+// Script is the path of the script that brings a Slurm up; down.sh is beside it.
+// They need root and the packages of scripts/test-packages.sh; without, the
+// test is skipped, or fails where the shared data are demanded.
+func Script(tb testing.TB) string {
 	tb.Helper()
-	up := shareddata.Path(tb, "../slurm-lab/up.sh")
-	_, missing := exec.LookPath("slurmctld")
-	if os.Geteuid() != 0 || missing != nil {
-		const what = "a real Slurm needs root and scripts/test-packages.sh"
-		if os.Getenv(shareddata.RequireEnv) == "1" {
-			tb.Fatal(what)
-		}
-		tb.Skip(what)
+	up, err := filepath.Abs(shareddata.Path(tb, "../slurm-lab/up.sh"))
+	if err != nil {
+		tb.Fatal(err)
 	}
-	for try := 1; ; try++ {
-		dir, out, err := start(tb, up, options)
-		switch {
-		case err == nil:
-			return dir
-		case try == tries:
-			tb.Fatalf("up.sh: %v: %s", err, out)
-		}
-		tb.Logf("up.sh, try %d: %v: %s", try, err, out)
+	_, missing := exec.LookPath("slurmctld")
+	Need(tb, missing == nil && os.Geteuid() == 0, "a real Slurm needs root and scripts/test-packages.sh")
+	return up
+}
+
+// Need ends a test that can't run here: as a failure where everything must.
+func Need(tb testing.TB, ok bool, what string) {
+	tb.Helper()
+	switch {
+	case ok:
+	case os.Getenv(shareddata.RequireEnv) == "1":
+		tb.Fatal(what)
+	default:
+		tb.Skip(what)
 	}
 }
 
-// start tries it once.
-func start(tb testing.TB, up string, options []string) (dir string, out []byte, err error) {
+// Start brings a Slurm of two nodes with four GPUs each up, with further options
+// of the scripts, and takes it down when the test ends. It returns its folder:
+// etc/slurm.conf is below it.
+func Start(tb testing.TB, options ...string) string {
 	tb.Helper()
-	dir, err = os.MkdirTemp("/tmp", "epplan-slurm-") //nolint:usetesting // the slurm user must reach it, and socket paths are short
+	up := Script(tb)
+	dir, err := os.MkdirTemp("/tmp", "epplan-slurm-") //nolint:usetesting // the slurm user must reach it, and socket paths are short
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -72,7 +72,12 @@ func start(tb testing.TB, up string, options []string) (dir string, out []byte, 
 	})
 	ctx, cancel := context.WithTimeout(tb.Context(), upTime)
 	defer cancel()
-	args := append([]string{"--nodes", "2", "--gpus", "4", "--dir", dir, "--no-install"}, options...)
-	out, err = exec.CommandContext(ctx, up, args...).CombinedOutput() //nolint:gosec // the lab's script
-	return dir, out, err
+	const nodes = 2
+	args := append([]string{
+		"--nodes", strconv.Itoa(nodes), "--gpus", "4", "--dir", dir, "--no-install", "--port", strconv.Itoa(Ports(tb, nodes)),
+	}, options...)
+	if out, err := exec.CommandContext(ctx, up, args...).CombinedOutput(); err != nil { //nolint:gosec // the lab's script
+		tb.Fatalf("up.sh: %v: %s", err, out)
+	}
+	return dir
 }
