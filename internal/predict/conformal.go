@@ -1,7 +1,5 @@
 package predict
 
-import "slices"
-
 // Coverage is the part of true values that intervals are meant to hold.
 const Coverage = 0.9
 
@@ -28,11 +26,7 @@ type calibration struct {
 }
 
 // errorWindow is by how much truths lay above predictions, in logarithms.
-type errorWindow struct {
-	count  int
-	ring   []float64
-	sorted []float64 // the same, ascending
-}
+type errorWindow struct{ lately }
 
 func newCalibration() *calibration {
 	return &calibration{errors: map[situation]*errorWindow{}, below: outside, above: outside}
@@ -72,22 +66,8 @@ func (c *calibration) learn(s situation, err float64, p *Prediction, v float64, 
 			e = &errorWindow{}
 			c.errors[w] = e
 		}
-		e.add(err)
+		e.keep(err, window)
 	}
-}
-
-func (e *errorWindow) add(v float64) {
-	if len(e.ring) < window {
-		e.ring = append(e.ring, v)
-	} else {
-		old := &e.ring[e.count%window]
-		at, _ := slices.BinarySearch(e.sorted, *old)
-		e.sorted = slices.Delete(e.sorted, at, at+1)
-		*old = v
-	}
-	at, _ := slices.BinarySearch(e.sorted, v)
-	e.sorted = slices.Insert(e.sorted, at, v)
-	e.count++
 }
 
 func corrected(part float64, missed bool, rate float64) float64 {

@@ -14,14 +14,12 @@ const (
 // track is what is remembered of the ended jobs that share a key. Values are
 // logarithms of the target.
 type track struct {
-	count     int
-	ring      []float64 // the last ones, the latest at (count-1) % kept
-	sorted    []float64 // the same, ascending
-	smooth    float64   // exponentially weighted mean
-	completed float64   // exponentially weighted part that completed
-	last      float64   // s, the latest end
-	late      float64   // median of the recent ones
-	centre    float64   // mean of the middle half of the kept ones
+	lately
+	smooth    float64 // exponentially weighted mean
+	completed float64 // exponentially weighted part that completed
+	last      float64 // s, the latest end
+	late      float64 // median of the recent ones
+	centre    float64 // mean of the middle half of the kept ones
 }
 
 func (t *track) add(v, end float64, completed bool) {
@@ -35,17 +33,7 @@ func (t *track) add(v, end float64, completed bool) {
 		t.smooth += smoothing * (v - t.smooth)
 		t.completed += smoothing * (ok - t.completed)
 	}
-	if len(t.ring) < kept {
-		t.ring = append(t.ring, v)
-	} else {
-		old := &t.ring[t.count%kept]
-		at, _ := slices.BinarySearch(t.sorted, *old)
-		t.sorted = slices.Delete(t.sorted, at, at+1)
-		*old = v
-	}
-	at, _ := slices.BinarySearch(t.sorted, v)
-	t.sorted = slices.Insert(t.sorted, at, v)
-	t.count++
+	t.keep(v, kept)
 	t.last = end
 	t.centre, t.late = math.NaN(), math.NaN() // not computed yet
 }

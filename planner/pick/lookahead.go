@@ -35,7 +35,7 @@ func (o Lookahead) New(v *planner.View, _ planner.Placer) planner.Picker {
 	classes := len(v.Problem.Cluster.Classes)
 	age := newAges(o.Spread)
 	q := &lookahead{
-		line: newLine(v), how: o, draft: newDraft(classes, mostFlips, age), age: age, free: make([]float64, classes), window: mostWaiting,
+		chooser: newChooser(v), how: o, draft: newDraft(classes, mostFlips, age), age: age, free: make([]float64, classes), window: mostWaiting,
 	}
 	q.future, q.fair = newFuture(o, classes, age), newYardstick(v)
 	return q
@@ -49,7 +49,7 @@ const (
 )
 
 type lookahead struct {
-	line
+	chooser
 	how    Lookahead
 	draft  draft
 	future future
@@ -58,16 +58,14 @@ type lookahead struct {
 	fair    *yardstick
 	age     *ages
 	free    []float64 // by class
-	barred  []pair    // refused since the last event
-	last    pair      // offered last
 	agreed  []pair    // what the draft starts, in order; only without futures
 	drafted bool
-	wake    float64
 }
 
 func (q *lookahead) Arrive(tasks []int) {
 	q.join(tasks)
-	q.barred, q.drafted = q.barred[:0], false
+	q.unbar()
+	q.drafted = false
 	for _, task := range tasks {
 		q.future.learn(q.v.Problem.Tasks[task].Arrival, q.known[task])
 		q.fair.arrive(q.v.Problem.Tasks[task].Arrival, q.known[task])
@@ -87,8 +85,7 @@ func (q *lookahead) Next() (int, bool) {
 		}
 		return 0, false
 	}
-	q.last = best
-	return q.offer(slices.Index(q.waiting, best.task), best.class)
+	return q.propose(slices.Index(q.waiting, best.task), best)
 }
 
 // wakeAfter is after which part of a usual run time the waiting tasks are looked
@@ -190,24 +187,6 @@ func (q *lookahead) byDraft() (best pair, ok bool) {
 		}
 	}
 	return pair{}, false
-}
-
-func (q *lookahead) isBarred(p *pair) bool {
-	return slices.ContainsFunc(q.barred, func(b pair) bool { return b.task == p.task && b.class == p.class })
-}
-
-// Refused bars the pair until the next event: its class has the GPUs, but not
-// together.
-func (q *lookahead) Refused(task int) {
-	q.line.Refused(task)
-	q.barred = append(q.barred, q.last)
-}
-
-func (q *lookahead) Wake() float64 {
-	if len(q.waiting) == 0 {
-		return math.Inf(1)
-	}
-	return q.wake
 }
 
 // Committed counts what a task takes and remembers that it runs.

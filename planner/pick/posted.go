@@ -2,7 +2,6 @@ package pick
 
 import (
 	"math"
-	"slices"
 
 	"github.com/epplan/epplan/planner"
 )
@@ -23,7 +22,7 @@ type PostedPrice struct {
 
 // New is the Pick stage of one run.
 func (o PostedPrice) New(v *planner.View, _ planner.Placer) planner.Picker {
-	return &posted{line: newLine(v), how: o, wake: math.Inf(1)}
+	return &posted{chooser: newChooser(v), how: o}
 }
 
 const (
@@ -32,13 +31,10 @@ const (
 )
 
 type posted struct {
-	line
+	chooser
 	how     PostedPrice
 	work    float64 // GPU-seconds of the tasks that arrived, each on its first class
 	arrived float64
-	barred  []pair // refused since the last event
-	last    pair   // offered last
-	wake    float64
 }
 
 func (q *posted) Arrive(tasks []int) {
@@ -49,7 +45,7 @@ func (q *posted) Arrive(tasks []int) {
 			q.arrived++
 		}
 	}
-	q.barred = q.barred[:0]
+	q.unbar()
 }
 
 func (q *posted) Next() (int, bool) {
@@ -73,8 +69,7 @@ func (q *posted) Next() (int, bool) {
 		q.wake = q.nextSale()
 		return 0, false
 	}
-	q.last = best
-	return q.offer(at, best.class)
+	return q.propose(at, best)
 }
 
 // surplus is what a pair's bid at a time exceeds its price by.
@@ -96,10 +91,6 @@ func (q *posted) scale() float64 {
 		return q.how.Scale
 	}
 	return q.work / q.arrived
-}
-
-func (q *posted) isBarred(p *pair) bool {
-	return slices.ContainsFunc(q.barred, func(b pair) bool { return b.task == p.task && b.class == p.class })
 }
 
 // nextSale is the first whole hour from now at which a pair that fits has a
@@ -129,18 +120,4 @@ func (q *posted) hoursToSale(p *pair) float64 {
 		hours++
 	}
 	return hours
-}
-
-// Refused bars the pair until the next event: its class has the GPUs, but not
-// together.
-func (q *posted) Refused(task int) {
-	q.line.Refused(task)
-	q.barred = append(q.barred, q.last)
-}
-
-func (q *posted) Wake() float64 {
-	if len(q.waiting) == 0 {
-		return math.Inf(1)
-	}
-	return q.wake
 }
