@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 const (
@@ -20,8 +21,9 @@ const (
 // errDamaged tells that a file isn't what was written; it is wrapped with how.
 var errDamaged = errors.New("damaged entry")
 
-// ids are what may stand in a file name.
-var ids = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+// ids are what may stand in a file name. The hooks' program holds this package
+// and has no spool: it needn't compile them.
+var ids = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`) })
 
 // entry is an entry's place in the spool.
 type entry struct {
@@ -39,7 +41,7 @@ func parseName(name string) (entry, bool) {
 	number, id, cut := strings.Cut(stem, "-")
 	sequence, err := strconv.ParseUint(number, 10, 64)
 	e := entry{sequence: sequence, id: id}
-	return e, isEntry && cut && err == nil && ids.MatchString(id) && e.name() == name
+	return e, isEntry && cut && err == nil && ids().MatchString(id) && e.name() == name
 }
 
 // seal is a body with a first line that tells whether it is whole.

@@ -105,7 +105,7 @@ func (s *Spool) load() error {
 // Adding the same entry again is no error and changes nothing. After an error
 // the entry may be in the spool or not; adding it again is safe.
 func (s *Spool) Add(id string, body []byte) error {
-	if !ids.MatchString(id) {
+	if !ids().MatchString(id) {
 		return fmt.Errorf("spool entry %q: %w", id, ErrID)
 	}
 	s.mu.Lock()
