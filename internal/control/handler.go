@@ -71,20 +71,20 @@ type route struct {
 
 func (c *Controller) routes() []route {
 	return []route{
-		{"POST /v1/submit", controllers, submitTime, c.postSubmit},
-		{"POST /v1/decide", controllers, decideTime, c.postDecide},
-		{"POST /v1/outcome", controllers, requestTime, c.postOutcome},
-		{"POST /v1/outlook", controllers, requestTime, c.postOutlook},
-		{"GET /v1/status", anybody, requestTime, c.getStatus},
-		{"GET /v1/jobs", anybody, requestTime, c.getJobs},
-		{"GET /v1/jobs/{id}", anybody, requestTime, c.getJob},
-		{"GET /v1/models", operators, requestTime, c.getModels},
-		{"POST /v1/models/use", controllers, requestTime, c.postModelsUse},
-		{"GET /v1/savings", anybody, requestTime, c.getSavings},
-		{"POST /v1/estimate", anybody, requestTime, c.postEstimate},
-		{"GET /v1/queue", anybody, queueTime, c.getQueue},
-		{"POST /v1/reload", controllers, requestTime, c.postReload},
-		{"POST /v1/power", controllers, requestTime, c.postPower},
+		{"POST " + epdapi.PathSubmit, controllers, submitTime, c.postSubmit},
+		{"POST " + epdapi.PathDecide, controllers, decideTime, c.postDecide},
+		{"POST " + epdapi.PathOutcome, controllers, requestTime, c.postOutcome},
+		{"POST " + epdapi.PathOutlook, controllers, requestTime, c.postOutlook},
+		{"GET " + epdapi.PathStatus, anybody, requestTime, c.getStatus},
+		{"GET " + epdapi.PathJobs, anybody, requestTime, c.getJobs},
+		{"GET " + epdapi.PathJobs + "/{id}", anybody, requestTime, c.getJob},
+		{"GET " + epdapi.PathModels, operators, requestTime, c.getModels},
+		{"POST " + epdapi.PathModelsUse, controllers, requestTime, c.postModelsUse},
+		{"GET " + epdapi.PathSavings, anybody, requestTime, c.getSavings},
+		{"POST " + epdapi.PathEstimate, anybody, requestTime, c.postEstimate},
+		{"GET " + epdapi.PathQueue, anybody, queueTime, c.getQueue},
+		{"POST " + epdapi.PathReload, controllers, requestTime, c.postReload},
+		{"POST " + epdapi.PathPower, controllers, requestTime, c.postPower},
 	}
 }
 
@@ -239,15 +239,7 @@ func list[T any](of []T) []T {
 }
 
 // ModelStanding is how a workload's model fares, for showing.
-type ModelStanding struct {
-	record.WorkloadKey
-	Version int64  `json:"version"` // 0: none is in use
-	Prior   bool   `json:"prior"`
-	Samples int    `json:"samples"`
-	Missed  int    `json:"missed"` // runs in a row
-	Pinned  bool   `json:"pinned"`
-	Note    string `json:"note,omitempty"`
-}
+type ModelStanding = epdapi.ModelStanding
 
 // Standings are how all workloads' models fare.
 func (c *Controller) Standings() []ModelStanding {

@@ -4,23 +4,17 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 )
 
 // ModelChoice says which version of a workload's model is used from now on.
-type ModelChoice struct {
-	Workload string `json:"workload"`
-	GPUModel string `json:"gpu_model"`
-	Version  int64  `json:"version"` // 0: none; the workload runs at default clocks
-	Note     string `json:"note"`    // why, for people
-	// Free lets fits replace the model again, whatever the version.
-	Free bool `json:"free,omitempty"`
-}
+type ModelChoice = epdapi.ModelChoice
 
 const maxNote = 1000 // bytes
 
-func (m *ModelChoice) validate() error {
+func validChoice(m *ModelChoice) error {
 	if m.Workload == "" || !isName(m.Workload, maxModel) || !isName(m.GPUModel, maxModel) || m.Version < 0 || !isName(m.Note, maxNote) {
 		return fmt.Errorf("%w: want workload, gpu_model, a version from 0, and a note of at most %d bytes", ErrRequest, maxNote)
 	}
@@ -33,7 +27,7 @@ func (c *Controller) postModelsUse(r *http.Request) (any, error) {
 	if err := decodeJSON(r.Body, &m, true); err != nil { // people write it: a slip must not choose version 0
 		return nil, err
 	}
-	if err := m.validate(); err != nil {
+	if err := validChoice(&m); err != nil {
 		return nil, err
 	}
 	ctx := r.Context()

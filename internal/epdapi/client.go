@@ -66,7 +66,15 @@ func New(sockets ...string) *Client {
 // NewRemote is a client of the controller at HOST:PORT, by a transport that
 // proves who asks and who answers.
 func NewRemote(host string, transport http.RoundTripper) *Client {
-	return &Client{sockets: []string{host}, host: host, http: http.Client{Transport: transport}}
+	return &Client{sockets: []string{host}, host: host, http: http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("a controller never redirects") },
+	}}
+}
+
+// Post sends a message that isn't one of this package's, and reads the answer.
+func (c *Client) Post(ctx context.Context, path string, message, answer any) error {
+	return c.call(ctx, http.MethodPost, path, message, answer)
 }
 
 // unreachable names the sockets that were tried.
@@ -177,6 +185,9 @@ func (c *Client) call(ctx context.Context, method, path string, message, answer 
 	request, err := http.NewRequestWithContext(ctx, method, "http://"+c.host+path, body)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
+	}
+	if message != nil {
+		request.Header.Set("Content-Type", "application/json")
 	}
 	response, err := c.http.Do(request)
 	if err != nil {

@@ -25,6 +25,11 @@ const (
 	PathEstimate = "/v1/estimate"
 	PathQueue    = "/v1/queue"
 	PathReload   = "/v1/reload"
+
+	// Agents ask these; the messages are package control's.
+	PathDecide  = "/v1/decide"
+	PathOutcome = "/v1/outcome"
+	PathOutlook = "/v1/outlook"
 )
 
 // MaxMessage bounds an answer, bytes.
