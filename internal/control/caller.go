@@ -27,8 +27,9 @@ func As(ctx context.Context, c Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
-// callerOf is who asks.
-func callerOf(ctx context.Context) Caller {
+// CallerOf is who asks; without one in the context, this process, which may do
+// everything.
+func CallerOf(ctx context.Context) Caller {
 	if c, ok := ctx.Value(callerKey{}).(Caller); ok {
 		return c
 	}

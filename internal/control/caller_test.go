@@ -301,7 +301,7 @@ func TestCallersAreOfOneTier(t *testing.T) {
 			}
 		}
 	}
-	if who := callerOf(context.Background()); !who.Control {
+	if who := CallerOf(context.Background()); !who.Control {
 		t.Error("in its own process the controller refuses")
 	}
 }

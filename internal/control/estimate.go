@@ -22,7 +22,7 @@ func (c *Controller) postEstimate(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if who := callerOf(r.Context()); !who.All && !who.Control {
+	if who := CallerOf(r.Context()); !who.All && !who.Control {
 		s.UID = who.UID
 	}
 	return c.Estimate(&s, r.URL.Query().Get("gpu_model")), nil

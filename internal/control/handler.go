@@ -98,7 +98,7 @@ func (c *Controller) serve(w http.ResponseWriter, r *http.Request, to *route) {
 	r = r.WithContext(ctx)
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	var v any
-	err := to.who.admits(callerOf(ctx))
+	err := to.who.admits(CallerOf(ctx))
 	if err == nil {
 		v, err = to.answer(r)
 	}

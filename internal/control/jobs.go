@@ -47,7 +47,7 @@ func (c *Controller) jobFilter(ctx context.Context, q url.Values) (*store.JobFil
 	f := &store.JobFilter{
 		Cluster: c.options.Cluster, User: q.Get("user"), Account: q.Get("account"), Partition: q.Get("partition"), Workload: q.Get("workload"),
 	}
-	who := callerOf(ctx)
+	who := CallerOf(ctx)
 	if who.All || who.Control {
 		return f, true
 	}
@@ -109,7 +109,7 @@ func (c *Controller) Job(ctx context.Context, id slurm.JobID) (*epdapi.JobView, 
 			h.add(c.liveRecord(id, live))
 		}
 	}
-	who := callerOf(ctx)
+	who := CallerOf(ctx)
 	h = h.seenBy(who)
 	if len(h.jobs)+len(h.decisions)+len(h.outcomes) == 0 {
 		return nil, fmt.Errorf("job %d: %w", id, store.ErrNotFound)

@@ -35,7 +35,7 @@ func (c *Controller) Queue(ctx context.Context) (*epdapi.Queue, error) {
 	if at.IsZero() || c.synced.nodes.status().At.IsZero() {
 		return nil, errors.New("Slurm's queue isn't known: epd doesn't ask for it, or has no answer yet") //nolint:staticcheck // a name
 	}
-	who, s, now := callerOf(ctx), c.settings.Load(), c.options.Clock()
+	who, s, now := CallerOf(ctx), c.settings.Load(), c.options.Clock()
 	q := &epdapi.Queue{At: at, Jobs: []epdapi.QueuedJob{}, Nodes: []epdapi.QueueNode{}}
 	gpuModels := c.gpuModels()
 	models := make(map[record.WorkloadKey]*model)

@@ -64,7 +64,7 @@ func (c *Controller) Status(ctx context.Context) Status {
 	if err := c.writer.trouble(c.options.StoreWait); err != nil {
 		status.Trouble = err.Error()
 	}
-	if who := callerOf(ctx); !who.All && !who.Control { // it may name other people's jobs
+	if who := CallerOf(ctx); !who.All && !who.Control { // it may name other people's jobs
 		status.Trouble, status.Queue.Trouble, status.Nodes.Trouble = "", "", ""
 	}
 	return status

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/epplan/epplan/internal/control"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/steer"
 )
@@ -17,7 +18,7 @@ const undoBound = 10 * time.Second
 // leverRoutes adds what may be asked about what is steered in Slurm.
 func (d *Desk) leverRoutes(mux *http.ServeMux, who func(*http.Request) int64) {
 	mux.Handle("GET "+epdapi.PathLevers, d.Access.everybody(who, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		reply(w, http.StatusOK, d.levers(who(r)))
+		reply(w, http.StatusOK, d.levers(control.CallerOf(r.Context())))
 	})))
 	mux.Handle("POST "+epdapi.PathLeversUndo, d.Access.Only(who, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), undoBound)
@@ -31,11 +32,11 @@ func (d *Desk) leverRoutes(mux *http.ServeMux, who func(*http.Request) int64) {
 	})))
 }
 
-// levers are those in force, with the advice that a user may see.
-func (d *Desk) levers(uid int64) *epdapi.Levers {
+// levers are those in force, with the advice that a caller may see.
+func (d *Desk) levers(to control.Caller) *epdapi.Levers {
 	s := d.Steerer.Status()
-	if !d.Access.Full(uid) && !d.Access.caller(uint32(uid)).All { //nolint:gosec // a uid
-		s.Advice = slices.DeleteFunc(s.Advice, func(a steer.Advice) bool { return a.Job == 0 || int64(a.UID) != uid })
+	if !to.Control && !to.All {
+		s.Advice = slices.DeleteFunc(s.Advice, func(a steer.Advice) bool { return a.Job == 0 || a.UID != to.UID })
 		s.Left, s.Notes, s.Trouble = nil, nil, ""
 	}
 	return &epdapi.Levers{Status: s}
