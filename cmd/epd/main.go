@@ -122,7 +122,7 @@ func serveFlags() []cli.Flag {
 		&cli.StringFlag{Name: "powercap", Usage: "`DIR` of the CPUs' energy counters", DefaultText: "/sys/class/powercap, none beside simulated GPUs"},
 		&cli.Float64Flag{Name: "min-core", Usage: "`MHZ` below which no GPU of this node is locked", DefaultText: "none"},
 		&cli.Float64Flag{Name: "min-mem", Usage: "`MHZ` below which no memory of this node's GPUs is locked", DefaultText: "none"},
-		&cli.Uint64SliceFlag{Name: "allow-uid", Usage: "further `UID` that may ask, beside root and the user slurm"},
+		&cli.Uint64SliceFlag{Name: "allow-uid", Usage: "further `UID` that may ask, beside root and Slurm's user"},
 	}, gpuFlags()...)
 }
 
