@@ -80,7 +80,9 @@ func placement(node, class, option int, gpus planner.GPUSet, start float64, q *p
 
 // rescue places a task that no rule found room for and no fresh node will take:
 // where it still meets its due time with clocks that Tune didn't want, or else
-// where it ends first. Only a task that can run on no node at all is rejected.
+// where it ends first; of equal places the one that is free first, which tells
+// where starts wait for a slot. Only a task that can run on no node at all is
+// rejected.
 func (o opening) rescue(task int) (planner.Placement, planner.Verdict) {
 	if pl, ok := o.fresh(task); ok {
 		return pl, planner.Start
@@ -89,13 +91,13 @@ func (o opening) rescue(task int) (planner.Placement, planner.Verdict) {
 	cheapest, earliest := math.Inf(1), math.Inf(1)
 	o.each(task, func(node, class, option int, gpus planner.GPUSet, start float64) {
 		if q, room, ok := o.quote(task, option, class, start); ok {
-			if cost := taskCost(o.v.Problem, task, option, class, &q); cost < cheapest {
+			if cost := taskCost(o.v.Problem, task, option, class, &q); cost < cheapest || cost == cheapest && o.freeBefore(node, gpus, &forced) {
 				cheapest = cost
 				forced = placement(node, class, option, gpus, start, &q, room, planner.PlaceForced)
 			}
 		}
 		q := o.v.Tuner.Fastest(task, option, class)
-		if end := start + q.Point.Time; end < earliest {
+		if end := start + q.Point.Time; end < earliest || end == earliest && o.freeBefore(node, gpus, &late) {
 			earliest = end
 			late = placement(node, class, option, gpus, start, &q, o.v.Problem.Tasks[task].RoomFrom(start), planner.PlaceLate)
 		}
@@ -107,6 +109,22 @@ func (o opening) rescue(task int) (planner.Placement, planner.Verdict) {
 		return late, planner.Start
 	}
 	return planner.Placement{}, planner.Reject
+}
+
+// freeBefore tells whether GPUs of a node that is on are free before those of
+// another placement.
+func (o opening) freeBefore(node int, gpus planner.GPUSet, than *planner.Placement) bool {
+	return node >= 0 && than.Node >= 0 && o.freeFrom(node, gpus) < o.freeFrom(than.Node, than.GPUs)
+}
+
+// freeFrom is when the last task on GPUs of a node ends.
+func (o opening) freeFrom(node int, gpus planner.GPUSet) float64 {
+	first, _ := o.v.GPUs(node)
+	free := 0.0
+	for ; gpus != 0; gpus &= gpus - 1 {
+		free = max(free, o.v.Free(first+gpus.First()))
+	}
+	return free
 }
 
 // each visits every place where the task could start: the nodes that are on,
