@@ -184,7 +184,8 @@ func exampleFolder(t *testing.T) string {
 	return dir
 }
 
-// rerun runs the commands of a block that are epplan's, or write its input, // and returns the block with their output, as it was where only what is masked
+// rerun runs the commands of a block that are epplan's, or write its input, and
+// returns the block with their output, as it was where only what is masked
 // differs.
 func rerun(t *testing.T, dir, block string) string {
 	t.Helper()
@@ -196,10 +197,7 @@ func rerun(t *testing.T, dir, block string) string {
 		shown = strings.TrimSuffix(shown, "\n")
 		if program, _, _ := strings.Cut(command, " "); program == "epplan" || program == "printf" {
 			got := strings.TrimSuffix(shell(t, dir, command), "\n")
-			got = elide(got, shown)
-			if mask(command, got) != mask(command, shown) {
-				shown = got
-			}
+			shown = keepMasked(command, elide(got, shown), shown)
 		}
 		if shown != "" {
 			b.WriteString(shown + "\n")
@@ -230,6 +228,18 @@ func elide(got, shown string) string {
 	}
 	after := len(rest) - at - 1
 	return strings.Join(slices.Concat(lines[:at], []string{elision}, lines[len(lines)-after:]), "\n")
+}
+
+// keepMasked is what a command printed, with the lines as they are shown where
+// only what is masked differs.
+func keepMasked(command, got, shown string) string {
+	lines, before := strings.Split(got, "\n"), strings.Split(shown, "\n")
+	for i := range min(len(lines), len(before)) {
+		if mask(command, lines[i]) == mask(command, before[i]) {
+			lines[i] = before[i]
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 var (
