@@ -186,33 +186,52 @@ func (f *Fixed) Allows(s Setting) bool { return s == f.At.Setting }
 
 // Repeat is the response of a workload repeated k times: times and energies
 // grow k-fold, powers stay.
-func Repeat(r Response, k float64) Response {
+func Repeat(r Response, k float64) Response { return scaled(r, k, 1) }
+
+// Anchor is a response of the same shape that has such a run time, seconds, and
+// power at the default clocks.
+func Anchor(r Response, time float64, power Watt) Response {
+	at := r.Default()
+	return scaled(r, time/at.Time, float64(power/at.Power))
+}
+
+// scaled multiplies the times and the powers of a response.
+func scaled(r Response, time, power float64) Response {
 	switch r := r.(type) {
 	case *Continuous:
-		return &Continuous{Params: r.Params.Scale(k), Range: r.Range}
+		return &Continuous{Params: r.Params.scaled(time, power), Range: r.Range}
 	case *Discrete:
-		return &Discrete{Params: r.Params.Scale(k), Table: r.Table, At: r.At}
+		return &Discrete{Params: r.Params.scaled(time, power), Table: r.Table, At: r.At}
 	case *Frontier:
-		repeated := &Frontier{model: repeatedModel{r.model, k}, table: r.table, at: r.at.repeat(k), points: make([]Point, len(r.points))}
+		other := &Frontier{model: scaledModel{r.model, time, power}, table: r.table, at: r.at.scaled(time, power), points: make([]Point, len(r.points))}
 		for i := range r.points {
-			repeated.points[i] = r.points[i].repeat(k)
+			other.points[i] = r.points[i].scaled(time, power)
 		}
-		return repeated
+		return other
 	case *Fixed:
-		return &Fixed{At: r.At.repeat(k)}
+		return &Fixed{At: r.At.scaled(time, power)}
 	}
 	return r
 }
 
-func (p Point) repeat(k float64) Point {
-	p.Time *= k
+func (p Params) scaled(time, power float64) Params {
+	p = p.Scale(time)
+	p.P0, p.Gamma, p.C = p.P0*Watt(power), p.Gamma*Watt(power), p.C*Watt(power)
+	return p
+}
+
+func (p Point) scaled(time, power float64) Point {
+	p.Time *= time
+	p.Power *= Watt(power)
 	p.Energy = p.Power.Over(p.Time)
 	return p
 }
 
-type repeatedModel struct {
+type scaledModel struct {
 	Model
-	k float64
+	time, power float64
 }
 
-func (m repeatedModel) Time(fc, fm float64) float64 { return m.k * m.Model.Time(fc, fm) }
+func (m scaledModel) Time(fc, fm float64) float64 { return m.time * m.Model.Time(fc, fm) }
+
+func (m scaledModel) Power(s Setting) Watt { return Watt(m.power) * m.Model.Power(s) }

@@ -1,0 +1,244 @@
+package pooled
+
+import (
+	"math"
+	"slices"
+
+	"github.com/epplan/epplan/dvfsmodel"
+)
+
+// terms are the coefficients of one quantity: 1, x, x², u, u², x·u with the
+// logarithms x and u of the normalised core and memory clocks.
+const terms = 6
+
+// size is the number of coefficients of both quantities, those of time first.
+const size = 2 * terms
+
+// names are those of the log-quadratic form of dvfsmodel.
+var names = [size]string{
+	"time.log_t", "time.log_fc", "time.log_fc2", "time.log_fm", "time.log_fm2", "time.log_fc_fm",
+	"power.log_p", "power.log_fc", "power.log_fc2", "power.log_fm", "power.log_fm2", "power.log_fc_fm",
+}
+
+// Curves is what workloads have in common on a GPU model, or on several: the mean
+// and the covariance of the coefficients of ln time and ln power, each a
+// quadratic in the logarithms of the clocks over the default ones. Coefficients
+// are in the order of the log-quadratic form: 1, x, x², u, u², x·u, time first.
+// What runs take at default clocks is open: its variance is wide.
+type Curves struct {
+	Mean       []float64 `json:"mean"`
+	Covariance []float64 `json:"covariance"` // row by row
+	// TimeResidual and PowerResidual are the standard deviations of ln time and
+	// ln power around a workload's own quadratics.
+	TimeResidual  float64 `json:"time_residual"`
+	PowerResidual float64 `json:"power_residual"`
+	Workloads     int     `json:"workloads"` // learnt from so many
+}
+
+const (
+	openTime  = 1e4  // variance of ln time at default clocks
+	openPower = 1e4  // and of ln power
+	vague     = 0.5  // variance of other coefficients before anything is known
+	rounds    = 5    // of expectation and maximisation
+	minSpread = 1e-6 // variance of residuals, at least
+)
+
+// measure is one setting of a workload.
+type measure struct {
+	at          dvfsmodel.ClockPair
+	row         [terms]float64
+	time, power float64 // logarithms
+	runs        float64
+}
+
+// measures averages samples at the same setting. base is (1, 1).
+func measures(samples []dvfsmodel.Sample, base dvfsmodel.Base) []measure {
+	list := make([]measure, 0, 8)
+	for _, s := range samples {
+		pair := dvfsmodel.ClockPair{Core: s.Core, Mem: s.Mem}
+		i := indexOf(list, pair)
+		if i < 0 {
+			i = len(list)
+			list = append(list, measure{at: pair, row: rowAt(pair, base)})
+		}
+		m := &list[i]
+		m.runs++
+		m.time += (math.Log(s.Time) - m.time) / m.runs
+		m.power += (math.Log(float64(s.Power)) - m.power) / m.runs
+	}
+	return list
+}
+
+// indexOf is where a setting is; -1 if it isn't.
+func indexOf(list []measure, at dvfsmodel.ClockPair) int {
+	return slices.IndexFunc(list, func(m measure) bool { return m.at == at })
+}
+
+func rowAt(at dvfsmodel.ClockPair, base dvfsmodel.Base) [terms]float64 {
+	x, u := math.Log(float64(at.Core/base.Core)), math.Log(float64(at.Mem/base.Mem))
+	return [terms]float64{1, x, x * x, u, u * u, x * u}
+}
+
+// rows are the weights of all coefficients for ln time and ln power.
+func rows(row *[terms]float64) (time, power [size]float64) {
+	copy(time[:terms], row[:])
+	copy(power[terms:], row[:])
+	return time, power
+}
+
+// open is the distribution of coefficients of a workload of which nothing is
+// known: what it takes at default clocks is made vague.
+func (c *Curves) open() gaussian {
+	g := newGaussian(size)
+	copy(g.mean, c.Mean)
+	copy(g.cov, c.Covariance)
+	for _, level := range [...]int{0, terms} {
+		for i := range size {
+			g.cov[i*size+level], g.cov[level*size+i] = 0, 0
+		}
+	}
+	g.row(0)[0], g.row(terms)[terms] = openTime, openPower
+	return g
+}
+
+// condition is the distribution of a workload's coefficients after measures
+// whose single runs vary with these variances of ln time and ln power.
+func (c *Curves) condition(list []measure, noise [2]float64) gaussian {
+	g := c.open()
+	for i := range list {
+		m := &list[i]
+		time, power := rows(&m.row)
+		g.observe(time[:], m.time, sq(c.TimeResidual)+noise[0]/m.runs)
+		g.observe(power[:], m.power, sq(c.PowerResidual)+noise[1]/m.runs)
+	}
+	return g
+}
+
+// vagueCurves is what is known before anything is.
+func vagueCurves() *Curves {
+	c := &Curves{Mean: make([]float64, size), Covariance: make([]float64, size*size)}
+	for i := range size {
+		c.Covariance[i*size+i] = vague
+	}
+	c.TimeResidual, c.PowerResidual = 0.03, 0.03
+	return c
+}
+
+// LearnCurves learns what workloads on one GPU model have in common. before is
+// what was known without them, and counts as so many workloads more; nil and 0
+// leave everything to the data. Single runs vary with the given relative
+// standard deviations of time and power (0: samples are means of many).
+// Workloads with a single setting say nothing, and don't count.
+func LearnCurves(workloads [][]dvfsmodel.Sample, base dvfsmodel.Base, before *Curves, weight float64, noise Noise) *Curves {
+	all := make([][]measure, 0, len(workloads))
+	for _, samples := range workloads {
+		if list := measures(samples, base); len(list) > 1 {
+			all = append(all, list)
+		}
+	}
+	return learnCurves(all, before, weight, noise)
+}
+
+// Noise is how much runs at one setting differ: the standard deviations of
+// ln time and ln power.
+type Noise struct{ Time, Power float64 }
+
+func (n Noise) variances() [2]float64 { return [2]float64{n.Time * n.Time, n.Power * n.Power} }
+
+func learnCurves(all [][]measure, before *Curves, weight float64, noise Noise) *Curves {
+	start := before
+	if start == nil {
+		start, weight = vagueCurves(), 0
+	}
+	now := &Curves{
+		Mean: start.Mean, Covariance: start.Covariance,
+		TimeResidual: start.TimeResidual, PowerResidual: start.PowerResidual, Workloads: len(all),
+	}
+	if len(all) == 0 {
+		return now
+	}
+	for range rounds {
+		now = now.improve(all, start, weight, noise.variances())
+	}
+	return now
+}
+
+// improve is one round of expectation and maximisation.
+func (c *Curves) improve(all [][]measure, before *Curves, weight float64, noise [2]float64) *Curves {
+	next := &Curves{Mean: make([]float64, size), Covariance: make([]float64, size*size), Workloads: len(all)}
+	posts := make([]gaussian, len(all))
+	total := weight + float64(len(all))
+	for i, x := range before.Mean {
+		next.Mean[i] = weight * x
+	}
+	for j, list := range all {
+		posts[j] = c.condition(list, noise)
+		for i, x := range posts[j].mean {
+			next.Mean[i] += x
+		}
+	}
+	for i := range next.Mean {
+		next.Mean[i] /= total
+	}
+	spread(next.Covariance, before.Covariance, before.Mean, next.Mean, weight/total)
+	for j := range posts {
+		spread(next.Covariance, posts[j].cov, posts[j].mean, next.Mean, 1/total)
+	}
+	next.residuals(all, posts, before, weight, noise)
+	return next
+}
+
+// spread adds a covariance around another mean, with a weight.
+func spread(sum, cov, mean, around []float64, weight float64) {
+	if weight == 0 {
+		return
+	}
+	for i := range size {
+		for j := range size {
+			sum[i*size+j] += weight * (cov[i*size+j] + (mean[i]-around[i])*(mean[j]-around[j]))
+		}
+	}
+}
+
+// residuals are the mean squares around the workloads' own curves, less what the
+// runs' noise explains.
+func (c *Curves) residuals(all [][]measure, posts []gaussian, before *Curves, weight float64, noise [2]float64) {
+	const each = 4 // settings that a workload known before counts for
+	count := each * weight
+	time, power := count*sq(before.TimeResidual), count*sq(before.PowerResidual)
+	for j, list := range all {
+		for i := range list {
+			m := &list[i]
+			wt, wp := rows(&m.row)
+			time += max(0, posts[j].missed(wt[:], m.time)-noise[0]/m.runs)
+			power += max(0, posts[j].missed(wp[:], m.power)-noise[1]/m.runs)
+			count++
+		}
+	}
+	c.TimeResidual, c.PowerResidual = math.Sqrt(max(minSpread, time/count)), math.Sqrt(max(minSpread, power/count))
+}
+
+// missed is the expected square of the difference between a value and the sum of
+// the variables, each times its weight.
+func (g *gaussian) missed(weights []float64, value float64) float64 {
+	for i, w := range weights {
+		value -= w * g.mean[i]
+	}
+	return value*value + g.variance(weights)
+}
+
+// variance is that of the sum of the variables, each times its weight.
+func (g *gaussian) variance(weights []float64) float64 {
+	sum := 0.0
+	for i, w := range weights {
+		if w == 0 {
+			continue
+		}
+		for j, c := range g.row(i) {
+			sum += w * weights[j] * c
+		}
+	}
+	return sum
+}
+
+func sq(x float64) float64 { return x * x }

@@ -1,0 +1,128 @@
+package pooled
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/epplan/epplan/dvfsmodel"
+)
+
+// Posterior is what is known of a workload after some of its runs: the
+// distribution of its two curves. It is immutable.
+type Posterior struct {
+	curves   *Curves
+	base     dvfsmodel.Base
+	noise    [2]float64
+	measured []measure
+	joint    gaussian
+}
+
+// Form is that of a [Posterior]'s curves.
+func Form() dvfsmodel.Form { return dvfsmodel.Form{Time: "log-quadratic", Power: "log-quadratic"} }
+
+// Condition is what is known of a workload after runs that vary with the given
+// noise. base is what was (1, 1) when the curves were learnt: the GPU model's
+// default clocks. It returns a [dvfsmodel.SampleError] without samples, or for one
+// that isn't finite and positive.
+func (c *Curves) Condition(samples []dvfsmodel.Sample, base dvfsmodel.Base, noise Noise) (*Posterior, error) {
+	if len(samples) == 0 {
+		return nil, &dvfsmodel.SampleError{Reason: "no samples, want at least one"}
+	}
+	for i, s := range samples {
+		for _, x := range [...]float64{float64(s.Core), float64(s.Mem), s.Time, float64(s.Power)} {
+			if !(x > 0) || math.IsInf(x, 0) {
+				return nil, &dvfsmodel.SampleError{Reason: fmt.Sprintf("sample %d has %v, want positive finite numbers", i+1, x)}
+			}
+		}
+	}
+	p := &Posterior{curves: c, base: base, noise: noise.variances(), measured: measures(samples, base)}
+	p.joint = c.condition(p.measured, p.noise)
+	return p, nil
+}
+
+// Fitted is the mean of the curves as a model, with their covariance.
+func (p *Posterior) Fitted() (*dvfsmodel.Fitted, error) {
+	list := make([]dvfsmodel.Coefficient, size)
+	covariance := make([][]float64, size)
+	for i, name := range names {
+		list[i] = dvfsmodel.Coefficient{Name: name, Value: p.joint.mean[i]}
+		covariance[i] = slices.Clone(p.joint.row(i))
+		covariance[i][i] = max(0, covariance[i][i]) // rounding
+	}
+	f, err := dvfsmodel.NewFitted(Form(), p.base, list)
+	if err != nil {
+		return nil, fmt.Errorf("curves after %d settings: %w", len(p.measured), err)
+	}
+	f.Settings, f.Covariance = len(p.measured), covariance
+	return f, nil
+}
+
+// Settings is how many settings were measured.
+func (p *Posterior) Settings() int { return len(p.measured) }
+
+// Belief is what is known of the workload at some settings and at those that were
+// measured, what its curves leave open included. extra is power that counts with
+// that of the GPU, such as a host's.
+func (p *Posterior) Belief(settings []dvfsmodel.ClockPair, extra dvfsmodel.Watt) *Belief {
+	all := slices.Clone(settings)
+	for i := range p.measured {
+		all = append(all, p.measured[i].at)
+	}
+	slices.SortFunc(all, compare)
+	all = slices.Compact(all)
+	n := len(all)
+	list := make([]measure, n)
+	for i, at := range all {
+		list[i] = measure{at: at, row: rowAt(at, p.base)}
+	}
+	b := &Belief{settings: all, joint: p.curves.at(list)}
+	for i := range p.measured {
+		m := &p.measured[i]
+		k := slices.Index(all, m.at)
+		b.observe(k, m.time, p.noise[0]/m.runs)
+		b.observe(n+k, math.Log(math.Exp(m.power)+float64(extra)), p.noise[1]/m.runs)
+	}
+	return b
+}
+
+func compare(a, b dvfsmodel.ClockPair) int {
+	return cmp.Or(cmp.Compare(a.Mem, b.Mem), cmp.Compare(a.Core, b.Core))
+}
+
+// at is the distribution of ln time at settings, and then of ln power, of a
+// workload of which nothing is known.
+func (c *Curves) at(list []measure) gaussian {
+	n := len(list)
+	open := c.open()
+	g := newGaussian(2 * n)
+	g.cov = c.spreadAt(open.cov, list)
+	for i := range list {
+		g.mean[i], g.mean[n+i] = along(open.mean[:terms], &list[i].row), along(open.mean[terms:], &list[i].row)
+	}
+	return g
+}
+
+// spreadAt is the covariance at settings that a covariance of coefficients and
+// the residual give.
+func (c *Curves) spreadAt(coefficients []float64, list []measure) []float64 {
+	n := len(list)
+	cov := make([]float64, 4*n*n)
+	for a := range 2 * n {
+		var with [size]float64 // covariance of the curve at a with each coefficient
+		for i, x := range list[a%n].row {
+			for k := range size {
+				with[k] += x * coefficients[(a/n*terms+i)*size+k]
+			}
+		}
+		for b := range 2 * n {
+			sum := along(with[b/n*terms:][:terms], &list[b%n].row)
+			if a/n == b/n {
+				sum += c.residual(a/n, &list[a%n], &list[b%n])
+			}
+			cov[a*2*n+b] = sum
+		}
+	}
+	return cov
+}
