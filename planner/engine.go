@@ -26,19 +26,21 @@ type engine struct {
 	watcher   Watcher  // the Picker, if it is one
 	ends      agenda   // tasks that run or will, if there is a finisher or a watcher
 	truth     *truth   // nil: tasks run as predicted
+	from      float64  // when the plan begins
+	started   func(task int)
 	intervals slab
 }
 
 // newEngine prepares a run.
-func newEngine(p *Problem, policy *Policy, turnsOut *Problem) *engine {
+func newEngine(p *Problem, policy *Policy, opts *Options) *engine {
 	e := &engine{
 		problem: p,
 		policy:  policy,
 		view:    newView(p, policy.Tune(p)),
 		plan:    &Plan{Policy: policy.Name, Assignments: make([]Assignment, len(p.Tasks)), Nodes: []Node{}},
 	}
-	if turnsOut != nil {
-		e.truth = newTruth(turnsOut)
+	if opts.Truth != nil {
+		e.truth = newTruth(opts.Truth)
 	}
 	e.view.resident = math.IsInf(policy.Park.OffAt(&p.Cluster, 0), 1)
 	e.order = e.view.order
@@ -48,11 +50,19 @@ func newEngine(p *Problem, policy *Policy, turnsOut *Problem) *engine {
 	if p.Mode == Online {
 		Order(e.order, func(task int) float64 { return p.Tasks[task].Arrival })
 	}
+	if opts.Present != nil {
+		e.from = opts.Present.Now
+		opts.Present.arrivals(e.order)
+	}
 	e.view.learn(e.order[:e.arrived(e.nextArrival())])
-	if e.view.single = policy.Map && e.truth == nil && e.view.Simple() && e.nextArrival() == 0; e.view.single {
+	if e.view.single = policy.Map && e.truth == nil && opts.Present == nil && e.view.Simple() && e.nextArrival() == 0; e.view.single {
 		e.view.reserve(len(p.Tasks) / 2)
 	}
 	e.stages()
+	if opts.Present != nil {
+		e.begin(opts.Present)
+	}
+	e.started = opts.Started
 	return e
 }
 
@@ -147,7 +157,7 @@ func (e *engine) decided(i int) float64 {
 	if e.problem.Mode != Online {
 		return 0
 	}
-	return e.view.slotUp(e.problem.Tasks[e.order[i]].Arrival)
+	return e.view.slotUp(max(e.problem.Tasks[e.order[i]].Arrival, e.from))
 }
 
 // arrived is how many tasks are there by now.
@@ -238,6 +248,9 @@ func (e *engine) commit(task int, pl *Placement) {
 		n.off = a.End
 	}
 	e.placed, v.taken[task] = e.placed+1, true
+	if e.started != nil {
+		e.started(task)
+	}
 	e.committed(task)
 }
 

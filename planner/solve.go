@@ -2,6 +2,7 @@ package planner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 )
@@ -17,6 +18,12 @@ type Options struct {
 	// the problem that it is asked to solve. Nil: what is predicted is true.
 	// The plan is one for Truth, and isn't improved.
 	Truth *Problem
+	// Present is where the plan begins; nil: at 0, with nothing running. The plan
+	// isn't improved, and its tasks aren't told how they turn out.
+	Present *Present
+	// Started is told of each task as the policy decides about it, in that order;
+	// not of those that run already.
+	Started func(task int)
 }
 
 // DefaultSeed is the seed of randomised passes unless another one is given.
@@ -37,7 +44,15 @@ func Solve(ctx context.Context, p *Problem, policy *Policy, opts *Options) (*Pla
 			return nil, err
 		}
 	}
-	e := newEngine(p, policy, opts.Truth)
+	if opts.Present != nil {
+		if err := opts.Present.validate(p); err != nil {
+			return nil, err
+		}
+		if opts.Truth != nil {
+			return nil, errors.New("a plan from the present has no other truth than what is predicted")
+		}
+	}
+	e := newEngine(p, policy, opts)
 	defer e.view.release()
 	if e.truth != nil && e.finisher == nil {
 		return nil, fmt.Errorf("policy %s books GPUs before they are free: run times must be certain for that", policy.Name)

@@ -16,7 +16,9 @@ type chooser struct {
 	wake   float64 // when to look again if nothing happens
 }
 
-func newChooser(v *planner.View) chooser { return chooser{line: newLine(v), wake: math.Inf(1)} }
+func newChooser(v *planner.View, limit Fairness) chooser {
+	return chooser{line: newLine(v, limit), wake: math.Inf(1)}
+}
 
 // propose offers the task at a place of the line, on the pair's class.
 func (q *chooser) propose(at int, p pair) (int, bool) {
@@ -28,7 +30,9 @@ func (q *chooser) propose(at int, p pair) (int, bool) {
 // together.
 func (q *chooser) Refused(task int) {
 	q.line.Refused(task)
-	q.barred = append(q.barred, q.last)
+	if q.last.task == task {
+		q.barred = append(q.barred, q.last)
+	}
 }
 
 // unbar begins a new event.
@@ -42,5 +46,5 @@ func (q *chooser) Wake() float64 {
 	if len(q.waiting) == 0 {
 		return math.Inf(1)
 	}
-	return q.wake
+	return min(q.wake, q.line.Wake())
 }

@@ -36,13 +36,13 @@ func (c *crew) dismiss(task int) {
 type shadow struct{ curves []curve }
 
 // newShadow is the shadow of the tasks that run.
-func newShadow(now float64, free []float64, running []resident, age *ages) *shadow {
-	s := &shadow{curves: make([]curve, len(free))}
+func newShadow(l *line, age *ages) *shadow {
+	s, now := &shadow{curves: make([]curve, len(l.total))}, l.v.Now
 	for class := range s.curves {
-		s.curves[class] = curve{at: []float64{now}, free: []float64{free[class]}}
+		s.curves[class] = curve{at: []float64{now}, free: []float64{l.total[class] - l.busy[class]}}
 	}
-	for i := range running {
-		r := &running[i]
+	for i := range l.residents {
+		r := &l.residents[i]
 		s.curves[r.pair.class].gain(now+age.remaining(r.pair.Time, now-r.start), r.pair.GPUs)
 	}
 	for class := range s.curves {

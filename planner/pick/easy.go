@@ -12,12 +12,11 @@ type Easy struct{ Spread float64 }
 
 // New is the Pick stage of one run.
 func (o Easy) New(v *planner.View, _ planner.Placer) planner.Picker {
-	return &easy{simple: simple{line: newLine(v), backfill: true}, age: newAges(o.Spread)}
+	return &easy{simple: simple{line: newLine(v, Fairness{}), backfill: true}, age: newAges(o.Spread)}
 }
 
 type easy struct {
 	simple
-	crew
 	age  *ages
 	held *shadow // nil: the head may still start
 }
@@ -45,24 +44,12 @@ func (e *easy) Next() (int, bool) {
 
 // hold reserves for the head of the queue, which found no room.
 func (e *easy) hold() {
-	free := make([]float64, len(e.total))
-	for class := range free {
-		free[class] = e.total[class] - e.busy[class]
-	}
-	e.held = newShadow(e.v.Now, free, e.residents, e.age)
+	e.held = newShadow(&e.line, e.age)
 	e.held.reserve(e.known[e.waiting[0]])
 }
 
-// Committed counts what a task takes and remembers that it runs; what is
-// reserved is reckoned anew.
+// Committed notes a start; what is reserved is reckoned anew.
 func (e *easy) Committed(task int, a *planner.Assignment) {
 	e.simple.Committed(task, a)
-	e.hire(e.v, task, a)
 	e.held = nil
-}
-
-// Finished forgets a task that ran.
-func (e *easy) Finished(task int, a *planner.Assignment) {
-	e.simple.Finished(task, a)
-	e.dismiss(task)
 }

@@ -8,19 +8,21 @@ import (
 
 // future draws what may happen and plays decisions in it.
 type future struct {
-	how    Lookahead
-	draft  draft // of the time that is being played
-	rng    *rand.Rand
-	age    *ages
-	seen   items     // tasks that arrived, of which future ones are drawn
-	first  float64   // arrival
-	last   float64   // arrival
-	recent float64   // arrivals a second lately, by an exponential window that ends at last
-	total  float64   // seconds of the predicted run times of those seen, each on its first class
-	rooms  []float64 // free GPUs by class in the future being played
-	line   []int32   // as the future begins
-	runs   []occupant
-	count  int // items as the future begins
+	how     Lookahead
+	draft   draft // of the time that is being played
+	rng     *rand.Rand
+	age     *ages
+	seen    items     // tasks that arrived, of which future ones are drawn
+	first   float64   // arrival
+	last    float64   // arrival
+	recent  float64   // arrivals a second lately, by an exponential window that ends at last
+	total   float64   // seconds of the predicted run times of those seen, each on its first class
+	kWh     float64   // likewise of their energies
+	learned float64   // number of those seen
+	rooms   []float64 // free GPUs by class in the future being played
+	line    []int32   // as the future begins
+	runs    []occupant
+	count   int // items as the future begins
 }
 
 // Times in usual run times, and numbers of tasks.
@@ -45,8 +47,8 @@ func (f *future) learn(arrival float64, pairs []pair) {
 		f.first = arrival
 	}
 	if len(f.seen.arrival) < mostSeen {
-		f.seen.add(f.draft.classes, arrival, pairs, f.how.PerKWh)
-		f.total += pairs[0].Time
+		f.total, f.kWh, f.learned = f.total+pairs[0].Time, f.kWh+pairs[0].kWh(), f.learned+1
+		f.seen.add(f.draft.classes, arrival, pairs, f.perKWh())
 	}
 	window := recentRuns * f.usual()
 	f.recent = f.recent*math.Exp(-(arrival-f.last)/window) + 1/window
@@ -54,14 +56,22 @@ func (f *future) learn(arrival float64, pairs []pair) {
 }
 
 // usual is the mean of the predicted run times.
-func (f *future) usual() float64 { return f.total / float64(len(f.seen.arrival)) }
+func (f *future) usual() float64 { return f.total / f.learned }
+
+// perKWh is what a kWh is worth, seconds of waiting.
+func (f *future) perKWh() float64 {
+	if f.how.PerKWh == 0 && f.kWh > 0 {
+		return f.how.Weight * f.total / f.kWh
+	}
+	return f.how.PerKWh
+}
 
 // rates are arrivals a second: lately, and over all.
 func (f *future) rates(now float64) (lately, overall float64) {
 	const priorTasks, priorRuns = 3, 1.6
 	usual := f.usual()
 	lately = f.recent * math.Exp(-(now-f.last)/(recentRuns*usual))
-	overall = (float64(len(f.seen.arrival)) + priorTasks) / (now - f.first + priorRuns*usual)
+	overall = (f.learned + priorTasks) / (now - f.first + priorRuns*usual)
 	return lately, overall
 }
 

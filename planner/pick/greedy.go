@@ -4,12 +4,15 @@ import "github.com/epplan/epplan/planner"
 
 // Greedy is PREDICT algorithm 1: the head of the queue is offered for the node
 // class where Alpha·seconds + Gamma·kWh is least by prediction, whether that is
-// free or not. If it isn't, everybody waits.
-type Greedy struct{ Alpha, Gamma float64 }
+// free or not. If it isn't, everybody waits; who has lost patience starts on any.
+type Greedy struct {
+	Alpha, Gamma float64
+	Fairness
+}
 
 // New is the Pick stage of one run.
 func (g Greedy) New(v *planner.View, _ planner.Placer) planner.Picker {
-	return &greedy{line: newLine(v), weights: g}
+	return &greedy{line: newLine(v, g.Fairness), weights: g}
 }
 
 type greedy struct {
@@ -25,7 +28,7 @@ func (g *greedy) Arrive(tasks []int) {
 
 func (g *greedy) Next() (int, bool) {
 	g.settle()
-	if task, ok := g.giveUp(); ok {
+	if task, ok := g.before(); ok {
 		return task, true
 	}
 	if g.refused || len(g.waiting) == 0 {
@@ -38,6 +41,9 @@ func (g *greedy) Next() (int, bool) {
 		if p.key = g.weights.Alpha*p.Time + g.weights.Gamma*p.kWh(); p.key < best.key {
 			best = p
 		}
+	}
+	if g.fits(best) && !g.open(best) {
+		return 0, false
 	}
 	return g.offer(0, best.class)
 }

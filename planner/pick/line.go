@@ -1,7 +1,6 @@
 package pick
 
 import (
-	"math"
 	"slices"
 
 	"github.com/epplan/epplan/planner"
@@ -11,18 +10,20 @@ import (
 // one at a time for one node class.
 type line struct {
 	use
+	crew
 	v       *planner.View
 	waiting []int
 	offered int      // index in waiting of the task that is being offered; none: nothing is
 	known   [][]pair // by task while it waits
 	lost    []int    // tasks that no class suits: Place is to give them up
+	fair    *fairness
 }
 
 // none marks that no task is being offered.
 const none = -1
 
-func newLine(v *planner.View) line {
-	return line{use: newUse(v), v: v, offered: none, known: make([][]pair, len(v.Problem.Tasks))}
+func newLine(v *planner.View, limit Fairness) line {
+	return line{use: newUse(v), v: v, offered: none, known: make([][]pair, len(v.Problem.Tasks)), fair: newFairness(v, limit)}
 }
 
 // pair is a task on a node class that suits it.
@@ -40,12 +41,14 @@ const joulesOfKWh = 3.6e6
 // work is GPU-seconds.
 func (p *pair) work() float64 { return p.GPUs * p.Time }
 
-// join adds tasks at the end of the line.
+// join adds tasks at the end of the line. It begins a new event.
 func (l *line) join(tasks []int) {
 	l.settle()
+	l.fair.begin()
 	for _, task := range tasks {
 		if l.known[task] = l.pairs(task); len(l.known[task]) > 0 {
 			l.waiting = append(l.waiting, task)
+			l.fair.arrive(task, l.known[task])
 		} else {
 			l.lost = append(l.lost, task)
 		}
@@ -93,13 +96,21 @@ func (l *line) giveUp() (task int, ok bool) {
 }
 
 // Refused leaves the task in its place.
-func (l *line) Refused(int) { l.offered = none }
+func (l *line) Refused(task int) {
+	l.offered = none
+	l.fair.refused(task)
+}
 
-// Wake is never: starts and ends are all that changes an answer.
-func (l *line) Wake() float64 { return math.Inf(1) }
-
-// Committed counts what a task takes.
-func (l *line) Committed(task int, a *planner.Assignment) { l.take(task, a, 1) }
+// Committed counts what a task takes and remembers that it runs.
+func (l *line) Committed(task int, a *planner.Assignment) {
+	l.take(task, a, 1)
+	l.hire(l.v, task, a)
+	l.fair.committed(task, l.v.ClassOf(int(a.Node)), a)
+}
 
 // Finished counts what a task gives back.
-func (l *line) Finished(task int, a *planner.Assignment) { l.take(task, a, -1) }
+func (l *line) Finished(task int, a *planner.Assignment) {
+	l.take(task, a, -1)
+	l.dismiss(task)
+	l.fair.finished(task, a)
+}

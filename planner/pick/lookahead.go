@@ -1,7 +1,6 @@
 package pick
 
 import (
-	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -19,26 +18,26 @@ import (
 // It looks at predictions and at what has happened only. Futures are drawn from
 // a seed, so that a run can be repeated.
 type Lookahead struct {
-	PerKWh  float64 // seconds of waiting that a kWh is worth
-	Spread  float64 // standard deviation of a run time, as a part of its prediction; above 0
-	Futures int     // the most futures that are drawn for a decision; 0: the draft decides
-	Ageing  float64 // seconds of waiting after which another one counts twice; 0: never
-	// Patience bounds waits, as a multiple of the longest that Simple would
-	// have had so far by prediction: room is kept for a task that would exceed
-	// it otherwise. 0: no bound.
-	Patience float64
+	// Weight is what the energy of Simple is worth, as a multiple of the waiting
+	// there, so far as both are known; it counts by which part of the energy
+	// depends on the class at all.
+	Weight   float64
+	PerKWh   float64 // seconds of waiting that a kWh is worth; 0: by Weight
+	Spread   float64 // standard deviation of a run time, as a part of its prediction; above 0
+	Futures  int     // the most futures that are drawn for a decision; 0: the draft decides
+	Ageing   float64 // seconds of waiting after which another one counts twice; 0: never
+	Patience float64 // as in [Fairness]
 	Seed     uint64
 }
 
 // New is the Pick stage of one run.
 func (o Lookahead) New(v *planner.View, _ planner.Placer) planner.Picker {
-	classes := len(v.Problem.Cluster.Classes)
-	age := newAges(o.Spread)
-	q := &lookahead{
-		chooser: newChooser(v), how: o, draft: newDraft(classes, mostFlips, age), age: age, free: make([]float64, classes), window: mostWaiting,
+	classes, age := len(v.Problem.Cluster.Classes), newAges(o.Spread)
+	return &lookahead{
+		chooser: newChooser(v, Fairness{Patience: o.Patience, Spread: o.Spread}),
+		draft:   newDraft(classes, mostFlips, age), future: newFuture(o, classes, age),
+		how: o, window: mostWaiting, free: make([]float64, classes),
 	}
-	q.future, q.fair = newFuture(o, classes, age), newYardstick(v)
-	return q
 }
 
 // The bounds of what is looked at: tasks that wait in a draft, and those of them
@@ -50,13 +49,10 @@ const (
 
 type lookahead struct {
 	chooser
-	how    Lookahead
-	draft  draft
-	future future
-	window int // waiting tasks that are looked at
-	crew
-	fair    *yardstick
-	age     *ages
+	how     Lookahead
+	draft   draft
+	future  future
+	window  int       // waiting tasks that are looked at
 	free    []float64 // by class
 	agreed  []pair    // what the draft starts, in order; only without futures
 	drafted bool
@@ -68,16 +64,16 @@ func (q *lookahead) Arrive(tasks []int) {
 	q.drafted = false
 	for _, task := range tasks {
 		q.future.learn(q.v.Problem.Tasks[task].Arrival, q.known[task])
-		q.fair.arrive(q.v.Problem.Tasks[task].Arrival, q.known[task])
 	}
 }
 
 func (q *lookahead) Next() (int, bool) {
 	q.settle()
-	if task, ok := q.giveUp(); ok {
+	q.wake = math.Inf(1)
+	if task, ok := q.before(); ok {
+		q.drafted = false
 		return task, true
 	}
-	q.wake = math.Inf(1)
 	best, ok := q.choose()
 	if !ok {
 		if len(q.waiting) > 0 && len(q.residents) > 0 {
@@ -97,12 +93,12 @@ func (q *lookahead) choose() (best pair, ok bool) {
 	for class := range q.free {
 		q.free[class] = q.total[class] - q.busy[class]
 	}
-	choices, urgent := q.choices()
-	switch {
-	case len(choices) == 0:
+	var choices []pair
+	for _, task := range q.waiting[:min(len(q.waiting), q.window)] {
+		choices = q.startable(choices, task)
+	}
+	if len(choices) == 0 {
 		return pair{}, false
-	case urgent:
-		return choices[0], true
 	}
 	if q.how.Futures == 0 || len(q.waiting) > q.window {
 		return q.byDraft()
@@ -111,54 +107,12 @@ func (q *lookahead) choose() (best pair, ok bool) {
 	return q.future.best(&q.draft, q.v.Now, q.free, len(q.residents), q.waiting, choices)
 }
 
-// choices are the pairs that could start now, of equal ones the first. Once a
-// task has lost its patience they are those of the one that waits longest; if
-// that fits nowhere, the others' that don't put it off.
-func (q *lookahead) choices() (all []pair, urgent bool) {
-	var held *shadow
-	if at := q.impatient(); at != none {
-		if all = q.startable(nil, q.waiting[at]); len(all) > 0 {
-			slices.SortStableFunc(all, func(a, b pair) int { return cmp.Compare(a.Energy, b.Energy) })
-			return all, true
-		}
-		held = newShadow(q.v.Now, q.free, q.residents, q.age)
-		held.reserve(q.known[q.waiting[at]])
-	}
-	for _, task := range q.waiting[:min(len(q.waiting), q.window)] {
-		all = q.startable(all, task)
-	}
-	if held != nil {
-		all = slices.DeleteFunc(all, func(p pair) bool { return !held.spares(&p) })
-	}
-	return all, false
-}
-
-// impatient is the place in the line of the first task that will have waited for
-// too long even if the next room is kept for it, or none.
-func (q *lookahead) impatient() int {
-	if q.how.Patience == 0 || len(q.waiting) == 0 {
-		return none
-	}
-	bound := q.how.Patience * max(q.fair.longest, leastLongest*q.future.usual())
-	ahead := newShadow(q.v.Now, q.free, q.residents, q.age)
-	for at, task := range q.waiting {
-		if soonest := ahead.soonest(q.known[task]); soonest-q.v.Problem.Tasks[task].Arrival > bound {
-			return at
-		}
-	}
-	return none
-}
-
-// leastLongest is the longest wait under Simple, in usual run times, as long as
-// hardly anybody had to wait there.
-const leastLongest = 0.125
-
 // startable appends the pairs of a task that could start now and are like none
 // that is there already.
 func (q *lookahead) startable(all []pair, task int) []pair {
 	for _, p := range q.known[task] {
 		same := func(c pair) bool { return c.class == p.class && c.Prediction == p.Prediction }
-		if q.fits(&p) && !q.isBarred(&p) && !slices.ContainsFunc(all, same) {
+		if q.open(&p) && !q.isBarred(&p) && !slices.ContainsFunc(all, same) {
 			all = append(all, p)
 		}
 	}
@@ -182,23 +136,11 @@ func (q *lookahead) byDraft() (best pair, ok bool) {
 	}
 	for len(q.agreed) > 0 {
 		best, q.agreed = q.agreed[0], q.agreed[1:]
-		if q.fits(&best) && q.known[best.task] != nil {
+		if q.known[best.task] != nil && q.open(&best) && !q.isBarred(&best) {
 			return best, true
 		}
 	}
 	return pair{}, false
-}
-
-// Committed counts what a task takes and remembers that it runs.
-func (q *lookahead) Committed(task int, a *planner.Assignment) {
-	q.line.Committed(task, a)
-	q.hire(q.v, task, a)
-}
-
-// Finished forgets a task that ran.
-func (q *lookahead) Finished(task int, a *planner.Assignment) {
-	q.line.Finished(task, a)
-	q.dismiss(task)
 }
 
 // snapshot makes the draft know what runs and what waits, the first of it if
@@ -209,11 +151,11 @@ func (q *lookahead) snapshot() {
 	d.line, d.running = d.line[:0], d.running[:0]
 	for i := range q.residents {
 		r := &q.residents[i]
-		d.items.add(d.classes, q.v.Problem.Tasks[r.pair.task].Arrival, []pair{r.pair}, q.how.PerKWh)
+		d.items.add(d.classes, q.v.Problem.Tasks[r.pair.task].Arrival, []pair{r.pair}, q.future.perKWh())
 		d.running = append(d.running, occupant{item: int32(i), class: int32(r.pair.class), start: r.start}) //nolint:gosec // indexes of slices
 	}
 	for _, task := range q.waiting[:min(len(q.waiting), q.window)] {
-		d.items.add(d.classes, q.v.Problem.Tasks[task].Arrival, q.known[task], q.how.PerKWh)
+		d.items.add(d.classes, q.v.Problem.Tasks[task].Arrival, q.known[task], q.future.perKWh())
 		d.enqueue(int32(len(d.items.arrival) - 1)) //nolint:gosec // index of a slice
 	}
 }

@@ -18,11 +18,12 @@ type PostedPrice struct {
 	Base, PerDay     float64
 	Price, Steepness float64
 	Scale            float64 // GPU-seconds of a usual task; 0: mean of those that arrived, each on its first class
+	Fairness
 }
 
 // New is the Pick stage of one run.
 func (o PostedPrice) New(v *planner.View, _ planner.Placer) planner.Picker {
-	return &posted{chooser: newChooser(v), how: o}
+	return &posted{chooser: newChooser(v, o.Fairness), how: o}
 }
 
 const (
@@ -50,13 +51,13 @@ func (q *posted) Arrive(tasks []int) {
 
 func (q *posted) Next() (int, bool) {
 	q.settle()
-	if task, ok := q.giveUp(); ok {
+	if task, ok := q.before(); ok {
 		return task, true
 	}
 	best, at := pair{}, none
 	for i, task := range q.waiting {
 		for _, p := range q.known[task] {
-			if !q.fits(&p) {
+			if !q.open(&p) {
 				continue
 			}
 			surplus := q.surplus(&p, q.v.Now)
@@ -99,7 +100,7 @@ func (q *posted) nextSale() float64 {
 	first := math.Inf(1)
 	for _, task := range q.waiting {
 		for _, p := range q.known[task] {
-			if q.fits(&p) && !q.isBarred(&p) {
+			if q.open(&p) && !q.isBarred(&p) {
 				first = min(first, q.hoursToSale(&p))
 			}
 		}

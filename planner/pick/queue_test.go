@@ -153,12 +153,25 @@ func TestLookaheadWaitsForTheFrugalClassIfItIsFreeSoon(t *testing.T) {
 	for _, c := range []struct {
 		perKWh  float64
 		futures int
-		want    string
-	}{{1000, 0, "B0 B100 "}, {1000, 100, "B0 B100 "}, {1, 0, "B0 A10 "}, {1, 100, "B0 A10 "}} {
+		start   float64
+	}{{1000, 100, 100}, {1, 100, 10}, {1000, 0, 100}, {1, 0, 10}} {
 		o := pick.Lookahead{PerKWh: c.perKWh, Spread: 0.1, Futures: c.futures, Seed: 1}
-		if got := where(schedule(t, p, nil, o.New)); got != c.want {
-			t.Errorf("%v s a kWh, %d futures: %s, want %s", c.perKWh, c.futures, got, c.want)
+		made := schedule(t, p, nil, o.New)
+		if got := made.Assignments[1].Start; got != c.start {
+			t.Errorf("%v s a kWh, %d futures: %s, want the second at %v", c.perKWh, c.futures, where(made), c.start)
 		}
+	}
+}
+
+// fairRules are the rules that let small tasks pass large ones, with a limit.
+func fairRules(patience float64) map[string]stage {
+	limit := pick.Fairness{Patience: patience, Spread: 0.1}
+	return map[string]stage{
+		"backfill":  pick.Backfill{Fairness: limit}.New,
+		"value":     pick.Value{Fairness: limit}.New,
+		"posted":    pick.PostedPrice{Base: 3, Steepness: 1, Fairness: limit}.New,
+		"rule":      pick.Lookahead{PerKWh: 1, Spread: 0.1, Patience: patience, Seed: 1}.New,
+		"lookahead": pick.Lookahead{PerKWh: 1, Spread: 0.1, Futures: 25, Patience: patience, Seed: 1}.New,
 	}
 }
 
@@ -168,12 +181,44 @@ func TestPatienceKeepsRoomForATaskThatSmallOnesPass(t *testing.T) {
 		jobs = append(jobs, even(at, 2, 10))
 	}
 	p := pools(8, 1, jobs...)
-	wait := func(patience float64) float64 {
-		o := pick.Lookahead{PerKWh: 1, Spread: 0.1, Patience: patience, Seed: 1}
-		return schedule(t, p, nil, o.New).Assignments[1].Start - 1
+	for name := range fairRules(0) {
+		wait := func(patience float64) float64 {
+			return schedule(t, p, nil, fairRules(patience)[name]).Assignments[1].Start - 1
+		}
+		// Under Simple it waits for 9 s, and everybody else behind it.
+		if without, with := wait(0), wait(2); with > 80 || without < 2*with {
+			t.Errorf("%s: waits %v s without patience and %v s with", name, without, with)
+		}
 	}
-	if without, with := wait(0), wait(2); with > 80 || without < 2*with {
-		t.Errorf("waits %v s without patience and %v s with", without, with)
+}
+
+func TestGreedyThatLosesPatienceTakesAnyClass(t *testing.T) {
+	fast := func(at float64) bid { return bid{at, 2, [2]float64{100, 300}, [2]float64{1, 1}} }
+	p := pools(2, 4, fast(0), fast(1), fast(2))
+	if got := where(schedule(t, p, nil, pick.Greedy{Alpha: 1}.New)); got != "A0 A100 A200 " {
+		t.Errorf("without patience: %s", got)
+	}
+	limit := pick.Fairness{Patience: 1, Spread: 0.1}
+	made := schedule(t, p, nil, pick.Greedy{Alpha: 1, Fairness: limit}.New)
+	// Nobody would wait under Simple: it takes an eighth of a usual run time.
+	for i := range made.Assignments[1:] {
+		if a := &made.Assignments[1+i]; a.Option != 1 || math.Abs(a.Start-float64(1+i)-100.0/8) > 1e-6 {
+			t.Errorf("with patience: %s, want both others on B 12.5 s after they arrived", where(made))
+		}
+	}
+}
+
+func TestAgeingLetsALargeTaskPassSmallOnesThatCameLater(t *testing.T) {
+	jobs := []bid{even(0, 2, 10), even(1, 2, 30)}
+	for at := 2.0; at < 200; at += 9 { // a little more than there is room for
+		jobs = append(jobs, even(at, 2, 10))
+	}
+	p := pools(2, 1, jobs...)
+	if got := schedule(t, p, nil, pick.Value{}.New).Assignments[1].Start; got < 200 {
+		t.Errorf("without ageing it starts at %v, want after all small ones", got)
+	}
+	if got := schedule(t, p, nil, pick.Value{Ageing: 10}.New).Assignments[1].Start; got > 60 {
+		t.Errorf("with ageing it starts at %v, want before 60", got)
 	}
 }
 
@@ -195,9 +240,13 @@ func queueStages() map[string]stage {
 	return map[string]stage{
 		"simple": pick.Simple, "backfill": pick.SimpleBackfill, "easy": pick.Easy{Spread: 0.3}.New,
 		"greedy": pick.Greedy{Alpha: 1, Gamma: 10}.New, "value": pick.Value{Kappa: 1e-3}.New,
-		"posted": pick.PostedPrice{Base: 3, PerDay: 1000, Price: 0.3, Steepness: 4}.New,
-		"draft":  pick.Lookahead{PerKWh: 10, Spread: 0.3, Patience: 2}.New,
-		"ahead":  pick.Lookahead{PerKWh: 10, Spread: 0.3, Futures: 1, Patience: 1, Ageing: 50}.New,
+		"fair backfill": pick.Backfill{Fairness: pick.Fairness{Patience: 1}}.New,
+		"fair greedy":   pick.Greedy{Alpha: 1, Gamma: 10, Fairness: pick.Fairness{Patience: 1}}.New,
+		"fair value":    pick.Value{Kappa: 1e-3, Ageing: 20, Fairness: pick.Fairness{Patience: 1}}.New,
+		"fair posted":   pick.PostedPrice{Base: 3, PerDay: 1000, Price: 0.3, Steepness: 4, Fairness: pick.Fairness{Patience: 1}}.New,
+		"posted":        pick.PostedPrice{Base: 3, PerDay: 1000, Price: 0.3, Steepness: 4}.New,
+		"rule":          pick.Lookahead{PerKWh: 10, Spread: 0.3, Patience: 2}.New,
+		"ahead":         pick.Lookahead{PerKWh: 10, Spread: 0.3, Futures: 1, Patience: 1, Ageing: 50}.New,
 	}
 }
 

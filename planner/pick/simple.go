@@ -7,13 +7,19 @@ import "github.com/epplan/epplan/planner"
 // Until the head has started, nothing else does: the rule that the PREDICT paper
 // compares with.
 func Simple(v *planner.View, _ planner.Placer) planner.Picker {
-	return &simple{line: newLine(v)}
+	return &simple{line: newLine(v, Fairness{})}
 }
 
-// SimpleBackfill is Simple that goes on to the next task when one finds no room.
-// Nothing is reserved for those that are passed.
-func SimpleBackfill(v *planner.View, _ planner.Placer) planner.Picker {
-	return &simple{line: newLine(v), backfill: true}
+// SimpleBackfill is [Backfill] without a limit.
+func SimpleBackfill(v *planner.View, pl planner.Placer) planner.Picker { return Backfill{}.New(v, pl) }
+
+// Backfill is Simple that goes on to the next task when one finds no room.
+// Nothing is reserved for those that are passed, until they lose patience.
+type Backfill struct{ Fairness }
+
+// New is the Pick stage of one run.
+func (o Backfill) New(v *planner.View, _ planner.Placer) planner.Picker {
+	return &simple{line: newLine(v, o.Fairness), backfill: true}
 }
 
 type simple struct {
@@ -28,16 +34,19 @@ func (s *simple) Arrive(tasks []int) {
 }
 
 func (s *simple) Next() (int, bool) {
-	if s.settle() {
+	if offered := s.offered; s.settle() {
 		s.pair = 0
+		if offered < s.at { // it started out of turn
+			s.at--
+		}
 	}
-	if task, ok := s.giveUp(); ok {
+	if task, ok := s.before(); ok {
 		return task, true
 	}
 	for s.at < len(s.waiting) {
 		for pairs := s.known[s.waiting[s.at]]; s.pair < len(pairs); {
 			s.pair++
-			if p := &pairs[s.pair-1]; s.fits(p) {
+			if p := &pairs[s.pair-1]; s.open(p) {
 				return s.offer(s.at, p.class)
 			}
 		}

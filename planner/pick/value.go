@@ -9,17 +9,22 @@ import (
 
 // Value is PREDICT algorithm 2: all pairs of a waiting task and a node class are
 // ranked by 1/(GPUs·seconds) − Kappa·kWh and offered from the highest down, each
-// task until it has started. It never leaves free what some task fits on.
-type Value struct{ Kappa float64 }
+// task until it has started. It never leaves free what some task fits on, but for
+// one that has lost patience.
+type Value struct {
+	Kappa  float64
+	Ageing float64 // seconds of waiting after which the first term counts twice, and so on; 0: never
+	Fairness
+}
 
 // New is the Pick stage of one run.
 func (o Value) New(v *planner.View, _ planner.Placer) planner.Picker {
-	return &value{line: newLine(v), kappa: o.Kappa}
+	return &value{line: newLine(v, o.Fairness), how: o}
 }
 
 type value struct {
 	line
-	kappa  float64
+	how    Value
 	ranked []pair // of the tasks that wait, the highest first, equal ones by arrival
 	next   int
 }
@@ -28,7 +33,7 @@ func (q *value) Arrive(tasks []int) {
 	q.join(tasks)
 	q.next = 0
 	q.ranked = slices.DeleteFunc(q.ranked, func(p pair) bool { return q.known[p.task] == nil })
-	if len(tasks) == 0 {
+	if len(tasks) == 0 && q.how.Ageing == 0 {
 		return
 	}
 	for _, task := range tasks {
@@ -36,20 +41,29 @@ func (q *value) Arrive(tasks []int) {
 	}
 	for i := range q.ranked {
 		p := &q.ranked[i]
-		p.key = 1/p.work() - q.kappa*p.kWh()
+		p.key = q.worth(p)
 	}
 	slices.SortStableFunc(q.ranked, func(a, b pair) int { return cmp.Compare(b.key, a.key) })
 }
 
+// worth is a pair's value.
+func (q *value) worth(p *pair) float64 {
+	age := 1.0
+	if q.how.Ageing > 0 {
+		age += (q.v.Now - q.v.Problem.Tasks[p.task].Arrival) / q.how.Ageing
+	}
+	return age/p.work() - q.how.Kappa*p.kWh()
+}
+
 func (q *value) Next() (int, bool) {
 	q.settle()
-	if task, ok := q.giveUp(); ok {
+	if task, ok := q.before(); ok {
 		return task, true
 	}
 	for q.next < len(q.ranked) {
 		p := &q.ranked[q.next]
 		q.next++
-		if q.known[p.task] != nil && q.fits(p) {
+		if q.known[p.task] != nil && q.open(p) {
 			return q.offer(slices.Index(q.waiting, p.task), p.class)
 		}
 	}

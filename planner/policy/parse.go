@@ -52,8 +52,8 @@ func Describe(name string) string {
 // NAME is a registered policy, or a placement with its own arguments (see
 // [ParsePlacement]), which then places tasks by earliest due time at their
 // optimal clocks. The keys are theta and rho, clocks (default or optimum: with
-// and without DVFS), and pick, place and park to exchange a stage; place takes
-// placements too. The other keys are the numbers of the policies for queues: see
+// and without DVFS), stretch (see [Params]), and pick, place and park to exchange
+// a stage; place takes placements too. The other keys are the numbers of the policies for queues: see
 // [Queue]. Defaults are those given.
 func Parse(text string, defaults Params) (*planner.Policy, error) {
 	q := defaults.withQueue()
@@ -106,70 +106,7 @@ func cutPlacement(text string) (placement, options string) {
 }
 
 // optionKeys are the keys of a policy string.
-var optionKeys = append([]string{"theta", "rho", "clocks", "pick", "place", "park"}, numberKeys()...)
-
-// numberKeys are the keys of the numbers of queues, in the order in which help
-// shows them.
-func numberKeys() []string {
-	return []string{"alpha", "gamma", "kappa", "base", "perday", "price", "steepness", "scale", "perkwh", "spread", "futures", "ageing", "patience", "seed"}
-}
-
-// number is where a number of queues is kept, and the most that it may be.
-func (q *Queue) number(key string) (to *float64, most float64) {
-	const huge = 1e12
-	switch key {
-	case "alpha":
-		return &q.Greedy.Alpha, huge
-	case "gamma":
-		return &q.Greedy.Gamma, huge
-	case "kappa":
-		return &q.Value.Kappa, huge
-	case "base":
-		return &q.Posted.Base, huge
-	case "perday":
-		return &q.Posted.PerDay, huge
-	case "price":
-		return &q.Posted.Price, huge
-	case "steepness":
-		return &q.Posted.Steepness, 100
-	case "scale":
-		return &q.Posted.Scale, huge
-	case "perkwh":
-		return &q.Look.PerKWh, huge
-	case "spread":
-		return &q.Look.Spread, 2
-	case "patience":
-		return &q.Look.Patience, huge
-	case "ageing":
-		return &q.Look.Ageing, huge
-	}
-	return nil, 0
-}
-
-// set reads a number of queues; ok is false for an unknown key.
-func (q *Queue) set(key, value string) (ok bool, err error) {
-	if to, most := q.number(key); to != nil {
-		return true, setNumber(to, value, most)
-	}
-	const mostFutures = 10_000
-	switch key {
-	case "futures":
-		n, err := strconv.Atoi(value)
-		if err != nil || n < 0 || n > mostFutures {
-			return true, fmt.Errorf("%q, want a whole number from 0 to %d", value, mostFutures)
-		}
-		q.Look.Futures = n
-		return true, nil
-	case "seed":
-		n, err := strconv.ParseUint(value, 10, 64)
-		if err != nil {
-			return true, fmt.Errorf("%q, want a whole number from 0", value)
-		}
-		q.Look.Seed = n
-		return true, nil
-	}
-	return false, nil
-}
+var optionKeys = append([]string{"theta", "rho", "stretch", "clocks", "pick", "place", "park"}, numberKeys()...)
 
 // finish builds a policy after the options that end the text were read.
 func finish(text, rest string, q Params, build func(Params) planner.Policy) (*planner.Policy, error) {
@@ -211,6 +148,10 @@ func parseOptions(text string, offset int, rest string, q *Params) ([]swap, erro
 			if err := setNumber(&q.Rho, value, 1e9); err != nil {
 				return nil, &SyntaxError{text, offset + len(key) + 1, "rho: " + err.Error()}
 			}
+		case "stretch":
+			if err := setNumber(&q.Stretch, value, 1e9); err != nil {
+				return nil, &SyntaxError{text, offset + len(key) + 1, "stretch: " + err.Error()}
+			}
 		default:
 			if known, err := q.Queue.set(key, value); err != nil {
 				return nil, &SyntaxError{text, offset + len(key) + 1, key + ": " + err.Error()}
@@ -242,7 +183,7 @@ func setNumber(to *float64, value string, most float64) error {
 var stages = map[string]map[string]swap{
 	"clocks": {
 		"default": func(p *planner.Policy, _ Params) { p.Tune = tune.None },
-		"optimum": func(p *planner.Policy, q Params) { p.Tune = tune.Optimum(q.Theta) },
+		"optimum": func(p *planner.Policy, q Params) { p.Tune = q.optimum() },
 	},
 	"pick": {
 		"fcfs":           func(p *planner.Policy, _ Params) { p.Pick = pick.FCFS },
@@ -252,12 +193,12 @@ var stages = map[string]map[string]swap{
 		"largest":        func(p *planner.Policy, _ Params) { p.Pick = pick.Largest{Bound: pick.DayBound}.New },
 
 		"simple":          func(p *planner.Policy, _ Params) { p.Pick, p.Map = pick.Simple, false },
-		"simple-backfill": func(p *planner.Policy, _ Params) { p.Pick, p.Map = pick.SimpleBackfill, false },
-		"easy":            func(p *planner.Policy, q Params) { p.Pick, p.Map = pick.Easy{Spread: q.Queue.Look.Spread}.New, false },
-		"greedy":          func(p *planner.Policy, q Params) { p.Pick, p.Map = q.Queue.Greedy.New, false },
-		"value":           func(p *planner.Policy, q Params) { p.Pick, p.Map = q.Queue.Value.New, false },
-		"posted-price":    func(p *planner.Policy, q Params) { p.Pick, p.Map = q.Queue.Posted.New, false },
-		"lookahead":       func(p *planner.Policy, q Params) { p.Pick, p.Map = q.Queue.Look.New, false },
+		"simple-backfill": func(p *planner.Policy, q Params) { p.Pick, p.Map = q.Queue.backfill(), false },
+		"easy":            func(p *planner.Policy, q Params) { p.Pick, p.Map = q.Queue.easy(), false },
+		"greedy":          func(p *planner.Policy, q Params) { p.Pick, p.Map = q.Queue.greedy(), false },
+		"value":           func(p *planner.Policy, q Params) { p.Pick, p.Map = q.Queue.value(), false },
+		"posted-price":    func(p *planner.Policy, q Params) { p.Pick, p.Map = q.Queue.posted(), false },
+		"lookahead":       func(p *planner.Policy, q Params) { p.Pick, p.Map = q.Queue.lookahead(), false },
 	},
 	"place": {
 		"at-once":   func(p *planner.Policy, _ Params) { p.Place, p.Map = place.AtOnce, false },

@@ -15,44 +15,10 @@ import (
 type Params struct {
 	Theta float64 // θ of the θ-readjustment, 0 < θ ≤ 1
 	Rho   float64 // ρ: slots that an idle node waits before it goes off
-	Queue Queue   // zero: DefaultQueue
-}
-
-// Queue are the numbers of the policies that choose from a queue.
-type Queue struct {
-	Greedy pick.Greedy
-	Value  pick.Value
-	Posted pick.PostedPrice
-	Look   pick.Lookahead
-}
-
-// DefaultQueue are the numbers that were tuned on drawn queues of the PREDICT
-// paper's kind (docs/papers.md); Value has the paper's own.
-func DefaultQueue() Queue {
-	return Queue{
-		Greedy: pick.Greedy{Alpha: 1, Gamma: 1e4},
-		Value:  pick.Value{Kappa: 1e-6},
-		Posted: pick.PostedPrice{Base: 3, PerDay: 1, Price: 0.3, Steepness: 4},
-		Look:   pick.Lookahead{PerKWh: 13000, Spread: 0.35, Futures: 150, Patience: 2, Seed: planner.DefaultSeed},
-	}
-}
-
-// CoupledQueue are the numbers where a job's energy follows from its run time,
-// so that a kWh is worth less waiting.
-func CoupledQueue() Queue {
-	q := DefaultQueue()
-	q.Greedy.Gamma = 1e8
-	q.Posted = pick.PostedPrice{Base: 3, PerDay: 0.2, Price: 0, Steepness: 1}
-	q.Look.PerKWh = 650
-	return q
-}
-
-// withQueue fills in the default numbers of queues where there are none.
-func (q Params) withQueue() Params {
-	if q.Queue == (Queue{}) {
-		q.Queue = DefaultQueue()
-	}
-	return q
+	// Stretch is the most by which chosen clocks may lengthen a run of a
+	// queue's task, as a multiple of its time at default clocks; 0: any.
+	Stretch float64
+	Queue   Queue // zero: DefaultQueue
 }
 
 // DefaultParams are the paper's: no readjustment, two slots.
@@ -95,22 +61,28 @@ var entries = []entry{
 		return planner.Policy{Tune: tune.Optimum(1), Place: place.Hold, Pick: pick.Held, Park: park.DRS{Rho: q.Rho}}
 	}},
 	{"simple", "head of the queue, on the first class with room; until it starts everybody waits (PREDICT)", atOnce(func(Queue) pickStage { return pick.Simple })},
-	{"simple-backfill", "the same for every task of the queue", atOnce(func(Queue) pickStage { return pick.SimpleBackfill })},
-	{"easy", "simple with backfilling that keeps a reservation for the head of the queue", atOnce(func(q Queue) pickStage { return pick.Easy{Spread: q.Look.Spread}.New })},
-	{"greedy", "head of the queue, on the class with the least alpha·s + gamma·kWh, free or not (PREDICT algorithm 1)", atOnce(func(q Queue) pickStage { return q.Greedy.New })},
-	{"value", "the highest 1/(GPUs·s) − kappa·kWh of all tasks and classes with room (PREDICT algorithm 2)", atOnce(func(q Queue) pickStage { return q.Value.New })},
-	{"posted-price", "tasks bid for GPUs whose price rises with their use", atOnce(func(q Queue) pickStage { return q.Posted.New })},
-	{"lookahead", "our best for queues: what costs least in many drawn futures, waits and energy", atOnce(func(q Queue) pickStage { return q.Look.New })},
+	{"simple-backfill", "the same for every task of the queue", atOnce(Queue.backfill)},
+	{"easy", "simple with backfilling that keeps a reservation for the head of the queue", atOnce(Queue.easy)},
+	{"greedy", "head of the queue, on the class with the least alpha·s + gamma·kWh, free or not (PREDICT algorithm 1)", atOnce(Queue.greedy)},
+	{"value", "the highest 1/(GPUs·s) − kappa·kWh of all tasks and classes with room (PREDICT algorithm 2)", atOnce(Queue.value)},
+	{"posted-price", "tasks bid for GPUs whose price rises with their use", atOnce(Queue.posted)},
+	{"lookahead", "our best for queues: what costs least in many drawn futures, waits and energy", atOnce(Queue.lookahead)},
 	{"edl-align", "our best offline: the best of several starts, nodes realigned, tasks moved and swapped", edlAlign},
 }
-
-type pickStage = func(*planner.View, planner.Placer) planner.Picker
 
 // atOnce is a policy that starts what Pick chooses at once or leaves it waiting.
 func atOnce(stage func(Queue) pickStage) func(Params) planner.Policy {
 	return func(q Params) planner.Policy {
-		return planner.Policy{Tune: tune.Optimum(q.Theta), Place: place.AtOnce, Pick: stage(q.Queue), Park: park.DRS{Rho: q.Rho}}
+		return planner.Policy{Tune: q.optimum(), Place: place.AtOnce, Pick: stage(q.Queue), Park: park.DRS{Rho: q.Rho}}
 	}
+}
+
+// optimum is the Tune stage that chooses clocks.
+func (q Params) optimum() func(*planner.Problem) planner.Tuner {
+	if q.Stretch > 0 {
+		return tune.Stretched(q.Theta, q.Stretch)
+	}
+	return tune.Optimum(q.Theta)
 }
 
 // edlAlign improves on EDL and, where nodes or tasks differ, on other starts.

@@ -1,5 +1,5 @@
-// Package tune decides clocks: none at all, each task's own optimum, or the
-// optimum with θ-readjustment of the EDL paper.
+// Package tune decides clocks: none at all, each task's own optimum, the optimum
+// with θ-readjustment of the EDL paper, or one that doesn't take much longer.
 package tune
 
 import (

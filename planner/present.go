@@ -1,0 +1,108 @@
+package planner
+
+import (
+	"fmt"
+	"math"
+)
+
+// Present is a cluster at work: [Solve] goes on from there. Tasks that arrived
+// before Now wait since, or run.
+type Present struct {
+	Now     float64 // seconds
+	Running []Running
+}
+
+// Running is a task that runs: since when, on which node class, and until when by
+// what is believed now. Where it finds no room any more, it is taken not to be
+// there.
+type Running struct {
+	Task, Class int
+	Start, End  float64 // seconds; End is after the present
+}
+
+// validate reports the first thing that makes no sense of a problem.
+func (n *Present) validate(p *Problem) error {
+	if p.Mode != Online {
+		return fmt.Errorf("a plan from the present is online, not %s", p.Mode)
+	}
+	if !(n.Now >= 0) || math.IsInf(n.Now, 0) {
+		return fmt.Errorf("the present is at %v s, want a finite number of 0 or more", n.Now)
+	}
+	seen := make(map[int]bool, len(n.Running))
+	for _, r := range n.Running {
+		if r.Task < 0 || r.Task >= len(p.Tasks) || seen[r.Task] {
+			return fmt.Errorf("task %d runs, want one of %d, each once", r.Task, len(p.Tasks))
+		}
+		seen[r.Task] = true
+		t := &p.Tasks[r.Task]
+		if r.Class < 0 || r.Class >= len(p.Cluster.Classes) || t.Option(p.Cluster.Classes[r.Class].Model) < 0 {
+			return fmt.Errorf("job %q runs on node class %d, which doesn't suit it", t.ID, r.Class)
+		}
+		if !(r.Start >= t.Arrival) || !(r.Start <= n.Now) || !(r.End > n.Now) || math.IsInf(r.End, 0) {
+			return fmt.Errorf("job %q runs from %v to %v s, want it from its arrival, %v, or later, and beyond %v", t.ID, r.Start, r.End, t.Arrival, n.Now)
+		}
+	}
+	return nil
+}
+
+// arrivals puts the tasks that run before all others in the order of arrival.
+func (n *Present) arrivals(order []int) {
+	runs := make(map[int]bool, len(n.Running))
+	for _, r := range n.Running {
+		runs[r.Task] = true
+	}
+	Front(order, func(task int) bool { return runs[task] })
+}
+
+// begin places the tasks that run, by start.
+func (e *engine) begin(n *Present) {
+	running := make([]int, len(n.Running))
+	for i := range running {
+		running[i] = i
+	}
+	Order(running, func(i int) float64 { return n.Running[i].Start })
+	e.next = len(running) // they come first in the order
+	for _, i := range running {
+		r := &n.Running[i]
+		e.view.Now = r.Start
+		pl, ok := e.roomFor(r, n.Now)
+		if !ok {
+			e.plan.Unplaced = append(e.plan.Unplaced, Unplaced{Task: r.Task, Why: "nodes have no room for it though it runs", Earliest: math.Inf(1)})
+			continue
+		}
+		e.commit(r.Task, &pl)
+	}
+	e.view.Now = n.Now
+}
+
+// roomFor finds GPUs for a task that runs: on the first node of its class where
+// nothing else runs on them.
+func (e *engine) roomFor(r *Running, now float64) (pl Placement, ok bool) {
+	v, t := e.view, &e.problem.Tasks[r.Task]
+	option := v.Option(r.Task, r.Class)
+	if option < 0 {
+		return pl, false
+	}
+	pl = Placement{Node: -1, Class: r.Class, Option: option, Start: r.Start, Point: t.Options[option].Response.Default()}
+	pl.Point.Time = r.End - r.Start
+	pl.Point.Energy = pl.Point.Power.Over(pl.Point.Time)
+	count, k := t.Options[option].GPUs, &e.problem.Cluster.Classes[r.Class]
+	for node := range v.nodes {
+		if v.ClassOf(node) != r.Class || !v.On(node) {
+			continue
+		}
+		var free GPUSet
+		first, gpus := v.GPUs(node)
+		for g := 0; g < gpus && free.Len() < count; g++ {
+			if v.Free(first+g) <= max(now, v.Since(node)+k.TurnOnDelay) {
+				free |= 1 << uint(g)
+			}
+		}
+		if free.Len() == count {
+			pl.Node, pl.GPUs = node, free
+			return pl, true
+		}
+	}
+	pl.GPUs = FirstGPUs(count)
+	return pl, v.CanOpen(r.Task, option, r.Class)
+}

@@ -1,0 +1,150 @@
+package planner_test
+
+import (
+	"cmp"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/epplan/epplan/internal/taskset"
+	"github.com/epplan/epplan/internal/trace"
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/policy"
+)
+
+// queueProblem is a drawn queue of so many jobs.
+func queueProblem(tb rapid.TB, seed uint64, jobs int) *planner.Problem {
+	tb.Helper()
+	drawn, pool := taskset.Queue(rand.New(rand.NewPCG(seed, 1)), trace.Independent) //nolint:gosec // repeatable
+	predicted, _, err := trace.KnapsackProblem(drawn[:min(jobs, len(drawn))], &pool)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for i := range predicted.Tasks { // so near that they wait
+		predicted.Tasks[i].Arrival = math.Floor(predicted.Tasks[i].Arrival / 20)
+	}
+	return predicted
+}
+
+func policyOf(tb rapid.TB, text string) *planner.Policy {
+	tb.Helper()
+	p, err := policy.Parse(text, policy.DefaultParams())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return p
+}
+
+// rest is the problem that is left of a plan when a task arrives, and which
+// tasks those are.
+func rest(p *planner.Problem, plan *planner.Plan, at float64) (left *planner.Problem, present *planner.Present, tasks []int) {
+	left, present = &planner.Problem{Cluster: p.Cluster, Mode: p.Mode}, &planner.Present{Now: at}
+	for task := range p.Tasks {
+		a := &plan.Assignments[task]
+		if a.End <= at {
+			continue
+		}
+		if a.Start < at {
+			present.Running = append(present.Running, planner.Running{
+				Task: len(tasks), Class: plan.Nodes[a.Node].Class, Start: a.Start, End: a.End,
+			})
+		}
+		left.Tasks, tasks = append(left.Tasks, p.Tasks[task]), append(tasks, task)
+	}
+	return left, present, tasks
+}
+
+func TestAPlanFromThePresentGoesOnAsTheWholePlan(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := queueProblem(t, rapid.Uint64Range(1, 1000).Draw(t, "seed"), 60)
+		text := rapid.SampledFrom([]string{"simple", "simple-backfill", "easy", "greedy", "value,kappa=1e-5"}).Draw(t, "policy")
+		whole, err := planner.Solve(t.Context(), p, policyOf(t, text), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := p.Tasks[rapid.IntRange(0, len(p.Tasks)-1).Draw(t, "present")].Arrival
+		left, present, tasks := rest(p, whole, at)
+		var order []int
+		plan, err := planner.Solve(t.Context(), left, policyOf(t, text), &planner.Options{
+			Present: present, Started: func(task int) { order = append(order, task) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, task := range tasks {
+			if got, want := plan.Assignments[i].Start, whole.Assignments[task].Start; got != want {
+				t.Fatalf("%s from %v s: job %s starts at %v, want %v", text, at, left.Tasks[i].ID, got, want)
+			}
+		}
+		if len(order) != len(tasks)-len(present.Running) {
+			t.Fatalf("%d starts were told of %d waiting jobs", len(order), len(tasks)-len(present.Running))
+		}
+		if !slices.IsSortedFunc(order, func(a, b int) int { return cmp.Compare(plan.Assignments[a].Start, plan.Assignments[b].Start) }) {
+			t.Fatal("starts were not told in their order")
+		}
+		if err := planner.Check(left, plan); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestWhatRunsWithoutRoomIsLeftOut(t *testing.T) {
+	p := queueProblem(t, 3, 30)
+	p.Cluster.Classes[0].GPUs, p.Cluster.Classes[1].GPUs = 8, 8
+	present := &planner.Present{Now: p.Tasks[29].Arrival}
+	for task := range 20 {
+		present.Running = append(present.Running, planner.Running{Task: task, Class: 0, Start: p.Tasks[task].Arrival, End: present.Now + 10})
+	}
+	plan, err := planner.Solve(t.Context(), p, policyOf(t, "simple-backfill"), &planner.Options{Present: present})
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := 0
+	for task := range 20 {
+		if a := &plan.Assignments[task]; a.Node >= 0 {
+			used += a.GPUs.Len()
+		}
+	}
+	if len(plan.Unplaced) == 0 || used > 8 || used == 0 {
+		t.Errorf("%d GPUs of 8 are in use, %d jobs were left out", used, len(plan.Unplaced))
+	}
+	for task := 20; task < 30; task++ {
+		if plan.Assignments[task].Node < 0 || plan.Assignments[task].Start < present.Now {
+			t.Errorf("job %d: %+v", task, plan.Assignments[task])
+		}
+	}
+}
+
+func TestAPresentThatMakesNoSenseIsRefused(t *testing.T) {
+	for _, c := range []struct {
+		name, want string
+		change     func(p *planner.Problem, n *planner.Present, o *planner.Options)
+	}{
+		{"offline", "is online", func(p *planner.Problem, _ *planner.Present, _ *planner.Options) { p.Mode = planner.Clairvoyant }},
+		{"no time", "finite", func(_ *planner.Problem, n *planner.Present, _ *planner.Options) { n.Now = math.Inf(1) }},
+		{"no task", "task 99 runs", func(_ *planner.Problem, n *planner.Present, _ *planner.Options) { n.Running[0].Task = 99 }},
+		{"twice", "each once", func(_ *planner.Problem, n *planner.Present, _ *planner.Options) {
+			n.Running = append(n.Running, n.Running[0])
+		}},
+		{"no class", "doesn't suit", func(_ *planner.Problem, n *planner.Present, _ *planner.Options) { n.Running[0].Class = 2 }},
+		{"ended", "beyond", func(_ *planner.Problem, n *planner.Present, _ *planner.Options) { n.Running[0].End = n.Now }},
+		{"early", "from its arrival", func(_ *planner.Problem, n *planner.Present, _ *planner.Options) { n.Running[0].Start = -1 }},
+		{"truth", "no other truth", func(p *planner.Problem, _ *planner.Present, o *planner.Options) { o.Truth = p }},
+	} {
+		p := queueProblem(t, 1, 10)
+		n := &planner.Present{Now: p.Tasks[9].Arrival}
+		n.Running = []planner.Running{{Task: 0, Class: 1, Start: p.Tasks[0].Arrival, End: n.Now + 1}}
+		o := &planner.Options{Present: n}
+		if _, err := planner.Solve(t.Context(), p, policyOf(t, "simple"), o); err != nil {
+			t.Fatal(err)
+		}
+		c.change(p, n, o)
+		if _, err := planner.Solve(t.Context(), p, policyOf(t, "simple"), o); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+}
