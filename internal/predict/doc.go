@@ -3,8 +3,9 @@
 //
 // A [Forecaster] is told of jobs in the order in which they are submitted and end. It
 // remembers what jobs took that are alike in some respect (memory), makes guesses
-// from that and from trees fitted to it (guess), takes the guess that was best in
-// situations like this one (ladder), and puts an interval around it (calibration).
+// from that and from what is fitted to it (trees, effects, deviations), weighs them by
+// how good they were in situations like this one (ladder), and puts an interval around
+// what they come to (calibration).
 // All of it works on logarithms. [Replay] plays job tables through a forecaster so
 // that nothing is predicted from what hadn't ended. docs/prediction.md has the
 // figures. Pure.

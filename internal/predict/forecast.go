@@ -58,12 +58,14 @@ type Forecaster struct {
 	fitted      int // jobs that had ended at the last fit
 }
 
-// forest is what is fitted to jobs that ended: trees that weigh long jobs more, and a
-// line with trees on what it leaves.
+// forest is what is fitted to jobs that ended: trees that weigh long jobs more, a line
+// with trees on what it leaves, or with effects, and deviations of repeats.
 type forest struct {
-	trees *boost.Model
-	line  *line
-	rest  *boost.Model
+	trees      *boost.Model
+	line       *line
+	rest       *boost.Model
+	effects    *effects
+	deviations *deviations // nil: too few repeats
 }
 
 // Ticket is a job on its way: what was known and predicted when it was submitted.
@@ -75,6 +77,7 @@ type Ticket struct {
 	features  []float64
 	guesses   [guesses]float64
 	situation situation
+	repeat    *repeat // nil: not run before
 	known     bool    // the memory had guesses
 	judged    bool    // the forest had some, too
 	value     float64 // logarithm of the prediction
@@ -99,8 +102,11 @@ func (f *Forecaster) Submit(j *Job) *Ticket {
 	t := &Ticket{Job: j, number: f.submitted, features: make([]float64, 0, featureCount(j))}
 	t.features = f.memory.appendFeatures(t.features, j)
 	t.situation, t.known = f.memory.guess(j, &t.guesses)
-	if t.known && f.forest != nil {
-		f.forest.guess(t)
+	if t.known {
+		t.repeat = f.memory.repeat(j, t.situation)
+		if f.forest != nil {
+			f.forest.guess(t)
+		}
 	}
 	f.settle(t)
 	return t
@@ -113,20 +119,30 @@ func (r *forest) guess(t *Ticket) {
 	g[guessLineAndTrees] = g[guessLine] + r.rest.Predict(t.features)
 	g[guessTreesAndLine] = (g[guessTrees] + g[guessLineAndTrees]) / 2
 	g[guessTreesAndRuns] = (g[guessTreesAndLine] + g[guessCentral]) / 2
+	g[guessEffects] = r.effects.value(t)
+	g[guessEffectsAndTrees] = (g[guessEffects] + g[guessTreesAndLine]) / 2
+	g[guessEffectsAndRuns] = (g[guessEffects] + g[guessUsual]) / 2
+	r.deviations.guess(t)
 	t.judged = true
 }
 
-// settle chooses a guess and puts an interval around it.
+// settle weighs the guesses and puts an interval around what they come to.
 func (f *Forecaster) settle(t *Ticket) {
 	if !t.known {
 		t.Prediction = withoutHistory(f.target, t.Job)
 		return
 	}
-	chosen := f.ladder.choose(t.situation, t.judged)
-	t.value = t.guesses[chosen]
+	runs := 0.0 // the part of guesses that rest on runs alone
+	t.value = 0
+	for k, weight := range f.ladder.weigh(t.situation, t.repeat != nil && t.repeat.steady, t.judged) {
+		t.value += weight * t.guesses[k]
+		if ofRuns(k) {
+			runs += weight
+		}
+	}
 	low, high := f.calibration.interval(t.situation, t.value)
 	t.Prediction = Prediction{Value: math.Exp(t.value), Low: math.Exp(low), High: math.Exp(high), Rung: Similar}
-	if t.situation[0] <= bySize && !ofTrees(chosen) {
+	if t.situation[0] <= bySize && runs > 0.5 {
 		t.Prediction.Rung = Repeat
 	}
 }
@@ -141,6 +157,7 @@ func (f *Forecaster) End(t *Ticket, o *Outcome) {
 	f.ended++
 	t.truth = math.Log(v)
 	f.memory.add(t.Job, o)
+	f.memory.drift(t)
 	f.judge(t)
 	f.rows = append(f.rows, t)
 	if len(f.rows) >= f.settings.Rows*5/4 {
@@ -218,14 +235,18 @@ func (f *Forecaster) grow(ctx context.Context, rows []*Ticket) (*forest, error) 
 	if r.trees, err = boost.Fit(x, y, w, f.settings.Trees, ctx.Err); err != nil {
 		return nil, fmt.Errorf("fitting trees to %d jobs: %w", len(rows), err)
 	}
-	if r.line, err = fitLine(x, y, w, askedFor(rows[0].Job)); err != nil {
+	if r.line, err = fitLine(x, y, w, askedFor(rows[0].Job), 1); err != nil {
 		return nil, err
 	}
+	r.effects = fitEffects(rows, r.line)
 	for i := range y {
 		y[i] -= r.line.value(x[i])
 	}
 	if r.rest, err = boost.Fit(x, y, w, f.settings.Trees, ctx.Err); err != nil {
 		return nil, fmt.Errorf("fitting trees on a line to %d jobs: %w", len(rows), err)
+	}
+	if r.deviations, err = fitDeviations(ctx, rows, f.settings.Trees); err != nil {
+		return nil, err
 	}
 	return r, nil
 }

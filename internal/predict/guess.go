@@ -4,22 +4,32 @@ import "math"
 
 // The guesses of a value that are weighed against each other.
 const (
-	guessLast         = iota // what the most similar job took, the last time
-	guessRecent              // median of its recent runs
-	guessMedian              // median of its kept runs
-	guessCentral             // mean of the middle half of its kept runs
-	guessMean                // mean of its last two runs
-	guessAnyTime             // median over runs that asked for another time
-	guessAnyCentral          // mean of their middle half
-	guessSmooth              // exponentially weighted mean of its runs
-	guessOwner               // what the owner's last job took
-	guessShape               // recent median of the owner's jobs of this size and requested time
-	guessTrees               // trees
-	guessLine                // a line of what the job asks for
-	guessLineAndTrees        // that, and trees on what it leaves
-	guessTreesAndLine        // between both kinds of trees
-	guessTreesAndRuns        // between that and the middle half of the runs
-	guesses                  // how many those are
+	guessLast            = iota // what the most similar job took, the last time
+	guessRecent                 // median of its recent runs
+	guessMedian                 // median of its kept runs
+	guessCentral                // mean of the middle half of its kept runs
+	guessMean                   // mean of its last two runs
+	guessAnyTime                // median over runs that asked for another time
+	guessAnyCentral             // mean of their middle half
+	guessSmooth                 // exponentially weighted mean of its runs
+	guessOwner                  // what the owner's last job took
+	guessShape                  // recent median of the owner's jobs of this size and requested time
+	guessUsual                  // what its completed runs usually took
+	guessAnyUsual               // the same of runs that asked for another time
+	guessOwnerUsual             // median of the owner's completed jobs
+	guessAnything               // median of all completed jobs
+	guessDeviationTrees         // what is usual and how far from it, by trees
+	guessDeviationLine          // the same by a line
+	guessDeviation              // between both
+	guessTrees                  // trees
+	guessLine                   // a line of what the job asks for
+	guessLineAndTrees           // that, and trees on what it leaves
+	guessTreesAndLine           // between both kinds of trees
+	guessTreesAndRuns           // between that and the middle half of the runs
+	guessEffects                // what owner, names and sizes add to the line
+	guessEffectsAndTrees        // between that and both kinds of trees
+	guessEffectsAndRuns         // between that and what is usual
+	guesses                     // how many those are
 )
 
 // situation is what the guesses' worth depends on: how alike the most similar job
@@ -36,11 +46,27 @@ func (s situation) wider() [4]situation {
 	return [4]situation{s, {s[0], anything, s[2]}, {s[0], anything, anything}, anySituation}
 }
 
-// ofTrees tells whether a guess needs fitted trees.
-func ofTrees(guess int) bool { return guess >= guessTrees }
+// fitted tells whether a guess needs something fitted.
+func fitted(guess int) bool { return guess >= guessDeviationTrees }
+
+// ofRuns tells whether a guess rests on runs of the most similar job alone.
+func ofRuns(guess int) bool { return guess < guessTrees }
+
+// meant tells whether a guess is one of its own in a situation, and not another one's
+// double.
+func (s situation) meant(guess int) bool {
+	switch guess {
+	case guessAnyTime, guessAnyCentral, guessAnyUsual:
+		return s[0] == byAll
+	case guessDeviationTrees, guessDeviationLine, guessDeviation:
+		return s[0] <= bySize
+	default:
+		return true
+	}
+}
 
 // guess fills in what the memory has to say of a job, and tells how things are;
-// false where nothing ended yet. The guesses of trees are left alone.
+// false where nothing ended yet. The fitted guesses are left alone.
 func (m *memory) guess(j *Job, g *[guesses]float64) (situation, bool) {
 	m.keys = appendKeys(m.keys[:0], j)
 	var t *track
@@ -56,16 +82,18 @@ func (m *memory) guess(j *Job, g *[guesses]float64) (situation, bool) {
 	}
 	last := t.back(0)
 	g[guessLast], g[guessRecent], g[guessMedian], g[guessCentral], g[guessMean] = last, t.recent(), t.middle(), t.central(), last
-	g[guessSmooth] = t.smooth
+	g[guessSmooth], g[guessUsual], g[guessAnyUsual] = t.smooth, t.usual(), t.usual()
 	if before := t.back(1); !math.IsNaN(before) {
 		g[guessMean] = math.Log((math.Exp(last) + math.Exp(before)) / 2)
 	}
 	g[guessAnyTime], g[guessAnyCentral], g[guessOwner], g[guessShape] = t.middle(), t.central(), last, t.recent()
 	if t := m.tracks[m.keys[bySize]]; t != nil {
-		g[guessAnyTime], g[guessAnyCentral] = t.middle(), t.central()
+		g[guessAnyTime], g[guessAnyCentral], g[guessAnyUsual] = t.middle(), t.central(), t.usual()
 	}
+	g[guessAnything] = m.tracks[m.keys[byNothing]].usualMiddle()
+	g[guessOwnerUsual] = g[guessAnything]
 	if t := m.tracks[m.keys[byOwner]]; t != nil {
-		g[guessOwner] = t.back(0)
+		g[guessOwner], g[guessOwnerUsual] = t.back(0), t.usualMiddle()
 	}
 	if t := m.tracks[m.keys[byOwnerShape]]; t != nil {
 		g[guessShape] = t.recent()

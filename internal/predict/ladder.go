@@ -3,21 +3,27 @@ package predict
 import "math"
 
 const (
-	forgetting      = 0.998 // of what guesses cost, for each job that ends in a situation
+	forgetting      = 0.995 // of what guesses cost, for each job that ends in a situation
 	wideJobs        = 30    // jobs that a wider situation counts for in a narrower one
 	firstIndulgence = 0.3
 	leastIndulgence = 1e-4
 	indulging       = 0.05 // how fast the indulgence follows errors
-	several         = 1    // counts from this one on are those of several runs
-	alike           = 2    // spreads up to this one are those of runs that are alike
-	advantage       = 0.93 // what steady guesses' costs are multiplied by where runs are alike
+
+	// How fast a guess's weight falls with what it costs more than the cheapest one.
+	// Of jobs that were never run, fewer have been seen and guesses differ more: which
+	// one was best so far is mostly chance, and the mean of several is better.
+	repeatSharpness = 50.0
+	otherSharpness  = 10.0
 )
 
-// steady guesses rest on many runs. Where runs are alike all guesses of them are
-// about as good, and which one was best so far is mostly chance.
-var steady = [...]int{guessMedian, guessCentral, guessAnyTime, guessAnyCentral}
+// What costs are multiplied by where runs are alike: all guesses of them are about as
+// good, and which one was best so far is mostly chance; and where a job was never run.
+var (
+	alikeRuns = map[int]float64{guessUsual: 0.93, guessAnyUsual: 0.93, guessDeviationLine: 0.93}
+	neverRun  = map[int]float64{guessEffects: 0.7, guessEffectsAndTrees: 0.7, guessEffectsAndRuns: 0.7}
+)
 
-// ladder knows what each guess cost in each situation, and so which one to take.
+// ladder knows what each guess cost in each situation, and so which ones to take.
 type ladder struct {
 	costs map[situation]*costs
 }
@@ -66,14 +72,55 @@ func (c *costs) add(absolute, relative *[guesses]float64) {
 	}
 }
 
-// choose is the guess that costs least in a situation, those of trees only where
-// there are some. A cost is the sum of the absolute and the relative one, each
-// measured by the least one over all jobs. A situation that was seen too seldom is
-// judged by wider ones.
-func (l *ladder) choose(s situation, trees bool) int {
+// weigh are the weights of guesses in a situation, fitted ones only where there are
+// some; steady tells that the job was run before and its runs are alike. The less a
+// guess cost, the more it weighs.
+func (l *ladder) weigh(s situation, steady, fits bool) [guesses]float64 {
+	var weights [guesses]float64
 	all := l.costs[anySituation]
 	if all == nil {
-		return guessCentral
+		weights[guessUsual] = 1
+		return weights
+	}
+	cost := l.cost(s, all)
+	sharpness := repeatSharpness
+	if s[0] > bySize {
+		sharpness = otherSharpness
+		scale(&cost, neverRun)
+	}
+	if steady {
+		scale(&cost, alikeRuns)
+	}
+	best := math.Inf(1)
+	for k := range cost {
+		if !s.meant(k) || fitted(k) && !fits {
+			cost[k] = math.Inf(1)
+		}
+		best = min(best, cost[k])
+	}
+	sum := 0.0
+	for k := range cost {
+		weights[k] = math.Exp(sharpness * (1 - cost[k]/max(best, smallest)))
+		sum += weights[k]
+	}
+	for k := range weights {
+		weights[k] /= sum
+	}
+	return weights
+}
+
+func scale(cost *[guesses]float64, by map[int]float64) {
+	for k, v := range by {
+		cost[k] *= v
+	}
+}
+
+// cost is what guesses cost in a situation: the sum of the absolute and the relative
+// costs, each measured by the least one over all jobs, or over those that are as
+// little alike as this one. A situation that was seen too seldom is judged by wider ones.
+func (l *ladder) cost(s situation, all *costs) [guesses]float64 {
+	if c := l.costs[situation{s[0], anything, anything}]; c != nil && s[0] > bySize {
+		all = c
 	}
 	absoluteScale, relativeScale := least(&all.absolute)/all.jobs, least(&all.relative)/all.jobs
 	var cost [guesses]float64
@@ -89,24 +136,16 @@ func (l *ladder) choose(s situation, trees bool) int {
 		}
 		weight *= wideJobs / (c.jobs + wideJobs)
 	}
-	if s[1] >= several && s[2] <= alike {
-		for _, k := range steady {
-			cost[k] *= advantage
-		}
-	}
-	best := guessCentral
-	for k := range cost {
-		if (trees || !ofTrees(k)) && cost[k] < cost[best] {
-			best = k
-		}
-	}
-	return best
+	return cost
 }
 
+// smallest is what costs and scales are at least.
+const smallest = 1e-12
+
 func least(of *[guesses]float64) float64 {
-	smallest := math.Inf(1)
+	found := math.Inf(1)
 	for _, v := range of {
-		smallest = min(smallest, v)
+		found = min(found, v)
 	}
-	return max(smallest, 1e-12)
+	return max(found, smallest)
 }

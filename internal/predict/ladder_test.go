@@ -21,20 +21,34 @@ func TestTheLadderTakesTheGuessThatWasBestInItsSituation(t *testing.T) {
 		g[guessLast], g[guessTrees] = v+1, v+0.1
 		l.learn(otherRuns, &g, v)
 	}
-	if got := l.choose(alikeRuns, true); got != guessLast {
+	heaviest := func(l *ladder, s situation, fitted bool) int {
+		w := l.weigh(s, false, fitted)
+		sum, most := 0.0, 0
+		for k, v := range w {
+			if sum += v; v > w[most] {
+				most = k
+			}
+		}
+		if math.Abs(sum-1) > 1e-9 || w[most] < 0.9 {
+			t.Errorf("weights %v, want a sum of 1, and nearly all of it on one", w)
+		}
+		return most
+	}
+	if got := heaviest(l, alikeRuns, true); got != guessLast {
 		t.Errorf("guess %d, want the last run", got)
 	}
-	if got := l.choose(otherRuns, true); got != guessTrees {
+	if got := heaviest(l, otherRuns, true); got != guessTrees {
 		t.Errorf("guess %d, want trees", got)
 	}
-	if got := l.choose(otherRuns, false); ofTrees(got) {
-		t.Errorf("guess %d, want one without trees", got)
+	if w := l.weigh(otherRuns, false, false); w[guessTrees] != 0 || w[guessDeviation] != 0 {
+		t.Errorf("weights %v, want none of what needs a fit", w)
 	}
-	if got := l.choose(situation{byShape, 0, 0}, true); got != guessTrees && got != guessLast {
-		t.Errorf("guess %d in a situation that was never seen, want one that is good elsewhere", got)
+	w := l.weigh(situation{byShape, 0, 0}, false, true)
+	if best := w[guessTrees] + w[guessLast]; best < 0.9 {
+		t.Errorf("weights %v in a situation that was never seen, want those that are good elsewhere", w)
 	}
-	if got := newLadder().choose(alikeRuns, true); got != guessCentral {
-		t.Errorf("guess %d of a ladder that knows nothing, want the middle half", got)
+	if got := heaviest(newLadder(), alikeRuns, true); got != guessUsual {
+		t.Errorf("guess %d of a ladder that knows nothing, want what is usual", got)
 	}
 }
 
@@ -94,7 +108,7 @@ func TestALineReachesBeyondWhatWasSeen(t *testing.T) {
 		}
 		x, y, w = append(x, row), append(y, 2*v+1), append(w, 1)
 	}
-	l, err := fitLine(x, y, w, 2)
+	l, err := fitLine(x, y, w, 2, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,12 +18,13 @@ const (
 type line struct {
 	mean, slope []float64
 	offset      float64
+	ridge       float64 // rows of no slope, that each slope is judged with
 }
 
 // fitLine fits a line to the first features by least absolute errors, as reweighted
-// least squares with a ridge of one row.
-func fitLine(x [][]float64, y, w []float64, terms int) (*line, error) {
-	l := &line{mean: make([]float64, terms), slope: make([]float64, terms)}
+// least squares with a ridge of some rows.
+func fitLine(x [][]float64, y, w []float64, terms int, ridge float64) (*line, error) {
+	l := &line{mean: make([]float64, terms), slope: make([]float64, terms), ridge: ridge}
 	count := make([]float64, terms)
 	for _, row := range x {
 		for k := range terms {
@@ -66,7 +67,7 @@ func (l *line) solve(x [][]float64, y, w []float64) error {
 		}
 	}
 	for k := range n - 1 {
-		a[k*n+k]++
+		a[k*n+k] += l.ridge
 	}
 	var c mat.Cholesky
 	var s mat.VecDense

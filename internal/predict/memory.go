@@ -8,11 +8,13 @@ var ratioRespects = [...]int{byLabels, byOwnerSize, byOwner}
 
 // memory is what is remembered of all ended jobs, for one target.
 type memory struct {
-	target Target
-	tracks map[hash]*track
-	ratios map[hash]*track
-	latest map[hash]shape // by owner: what ended last
-	keys   []hash
+	target  Target
+	tracks  map[hash]*track
+	ratios  map[hash]*track
+	latest  map[hash]shape // by owner: what ended last
+	drifts  map[hash]*drift
+	scatter float64 // mean deviation of repeats from what is usual, in logarithms
+	keys    []hash
 }
 
 // shape is what a job looked like.
@@ -22,7 +24,10 @@ type shape struct {
 }
 
 func newMemory(t Target) *memory {
-	return &memory{target: t, tracks: map[hash]*track{}, ratios: map[hash]*track{}, latest: map[hash]shape{}}
+	return &memory{
+		target: t, tracks: map[hash]*track{}, ratios: map[hash]*track{},
+		latest: map[hash]shape{}, drifts: map[hash]*drift{},
+	}
 }
 
 // shapeOf is the look of a job, from its keys.

@@ -9,6 +9,9 @@ const (
 	kept      = 150 // values of a track that are kept
 	recent    = 7   // of them, those that count as recent
 	smoothing = 0.3 // weight of the latest value in exponentially weighted means
+
+	several      = 2   // runs
+	littleSpread = 0.3 // of runs that are alike
 )
 
 // track is what is remembered of the ended jobs that share a key. Values are
@@ -20,6 +23,8 @@ type track struct {
 	last      float64 // s, the latest end
 	late      float64 // median of the recent ones
 	centre    float64 // mean of the middle half of the kept ones
+	normal    float64 // what is usual
+	good      *lately // the kept ones that completed; nil: all
 }
 
 func (t *track) add(v, end float64, completed bool) {
@@ -33,9 +38,15 @@ func (t *track) add(v, end float64, completed bool) {
 		t.smooth += smoothing * (v - t.smooth)
 		t.completed += smoothing * (ok - t.completed)
 	}
+	if !completed && t.good == nil {
+		t.good = &lately{count: t.count, ring: slices.Clone(t.ring), sorted: slices.Clone(t.sorted)}
+	}
+	if completed && t.good != nil {
+		t.good.keep(v, kept)
+	}
 	t.keep(v, kept)
 	t.last = end
-	t.centre, t.late = math.NaN(), math.NaN() // not computed yet
+	t.centre, t.late, t.normal = math.NaN(), math.NaN(), math.NaN() // not computed yet
 }
 
 // back is the value k before the latest one; NaN where there is none.
@@ -51,8 +62,13 @@ func (t *track) middle() float64 { return middle(t.sorted) }
 
 // spread lies between the lower and the upper fifth of the kept values.
 func (t *track) spread() float64 {
-	n := len(t.sorted)
-	return t.sorted[n*4/5] - t.sorted[n/5]
+	return between(t.sorted)
+}
+
+// between lies between the lower and the upper fifth of ascending values.
+func between(sorted []float64) float64 {
+	n := len(sorted)
+	return sorted[n*4/5] - sorted[n/5]
 }
 
 // recent is the median of the recent values.
@@ -74,12 +90,7 @@ func (t *track) recent() float64 {
 func (t *track) central() float64 {
 	if math.IsNaN(t.centre) {
 		n := len(t.sorted)
-		values := t.sorted[n/4 : n-n/4]
-		sum := 0.0
-		for _, v := range values {
-			sum += v
-		}
-		t.centre = sum / float64(len(values))
+		t.centre = mean(t.sorted[n/4 : n-n/4])
 	}
 	return t.centre
 }
@@ -88,4 +99,39 @@ func (t *track) central() float64 {
 func middle(sorted []float64) float64 {
 	n := len(sorted)
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+// completedRuns are the kept values of runs that completed, ascending, or all where
+// most runs did not.
+func (t *track) completedRuns() []float64 {
+	if t.good != nil && 2*len(t.good.sorted) >= len(t.sorted) {
+		return t.good.sorted
+	}
+	return t.sorted
+}
+
+// usual is the mean of the middle three quarters of completed runs.
+func (t *track) usual() float64 {
+	if math.IsNaN(t.normal) {
+		runs := t.completedRuns()
+		t.normal = mean(runs[len(runs)/8 : len(runs)-len(runs)/8])
+	}
+	return t.normal
+}
+
+// usualMiddle is the median of completed runs.
+func (t *track) usualMiddle() float64 { return middle(t.completedRuns()) }
+
+// alike tells whether several completed runs differ little.
+func (t *track) alike() bool {
+	runs := t.completedRuns()
+	return t.count >= several && between(runs) < littleSpread
+}
+
+func mean(values []float64) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(len(values))
 }

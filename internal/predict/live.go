@@ -1,0 +1,271 @@
+package predict
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Past is a job that ended, with what it ran.
+type Past struct {
+	Job     Job // its first label is its name
+	Outcome Outcome
+	Script  uint64 // hash of what it ran, its owner's script; 0 is not known
+}
+
+// Script is the rung of what a batch script says alone, without the code that it runs.
+const Script Rung = "script only"
+
+// Forecast is what a job is expected to take, by target.
+type Forecast [Power + 1]Prediction
+
+// LiveSettings of [Live].
+func LiveSettings() Settings {
+	s := DefaultSettings()
+	s.Rows, s.Least = 8000, 60                        // three targets at once, and little at first
+	s.Trees.Trees, s.Trees.Rate = 150, 2*s.Trees.Rate // half the trees, twice the steps: submissions wait for them
+	return s
+}
+
+// Live predicts all targets while jobs come and go, for many goroutines at once. It
+// learns from each job that ends, and from all of them anew when it is trained, in
+// the background: meanwhile what was learnt before predicts.
+//
+// A job whose owner's script ran before on as many GPUs is looked up by that script,
+// others by their name. So the first run of a script is remembered under both.
+type Live struct {
+	settings Settings
+	turn     chan struct{} // full while the fields below are used, never for long
+
+	state     *learnt
+	training  bool
+	meanwhile []Past // ended since the training began
+	trained   int    // jobs of the last training
+	ended     int    // since then
+
+	one sync.Mutex // one training at a time
+}
+
+// learnt is what predicts.
+type learnt struct {
+	forecasters [Power + 1]*Forecaster
+	ran         map[hash]struct{} // scripts by owner and sizes, those that ended
+}
+
+// NewLive is one that knows nothing yet; nil settings are [LiveSettings].
+func NewLive(s *Settings) *Live {
+	l := &Live{settings: LiveSettings(), turn: make(chan struct{}, 1)}
+	if s != nil {
+		l.settings = *s
+	}
+	l.state = l.blank()
+	return l
+}
+
+func (l *Live) blank() *learnt {
+	s := &learnt{ran: make(map[hash]struct{})}
+	for t := range s.forecasters {
+		s.forecasters[t] = NewForecaster(Target(t), &l.settings)
+	}
+	return s
+}
+
+// Predict is what a job with a script (0: not known) is expected to take; false where
+// that can't be told within a time.
+func (l *Live) Predict(within time.Duration, j *Job, script uint64) (Forecast, bool) {
+	select {
+	case l.turn <- struct{}{}:
+	default:
+		timer := time.NewTimer(within)
+		defer timer.Stop()
+		select {
+		case l.turn <- struct{}{}:
+		case <-timer.C:
+			return Forecast{}, false
+		}
+	}
+	defer func() { <-l.turn }()
+	return l.state.predict(j, script), true
+}
+
+func (s *learnt) predict(j *Job, script uint64) Forecast {
+	_, known := s.ran[scriptKey(j, script)]
+	if known {
+		j = scripted(j, script)
+	}
+	var out Forecast
+	for t, f := range s.forecasters {
+		out[t] = f.Submit(j).Prediction
+		if out[t].Rung == Repeat && script != 0 && !known {
+			out[t].Rung = Similar // the name was there before, the script wasn't
+		}
+	}
+	return out
+}
+
+// scripted is a job under its script instead of its name.
+func scripted(j *Job, script uint64) *Job {
+	out := *j
+	out.Labels = append([]string{"\x00" + strconv.FormatUint(script, 16)}, j.Labels[min(1, len(j.Labels)):]...)
+	return &out
+}
+
+// scriptKey names a script of an owner on some resources; 0 where none is known.
+func scriptKey(j *Job, script uint64) hash {
+	if script == 0 {
+		return 0
+	}
+	h := emptyHash.text(j.Owner).word(script)
+	for _, s := range j.Sizes {
+		h = h.number(s)
+	}
+	return h
+}
+
+// End learns from a job that ended.
+func (l *Live) End(p *Past) {
+	l.turn <- struct{}{}
+	defer func() { <-l.turn }()
+	if l.training {
+		l.meanwhile = append(l.meanwhile, *p)
+	}
+	l.ended++
+	l.state.end(p)
+}
+
+func (s *learnt) end(p *Past) {
+	jobs := [...]*Job{&p.Job, nil}
+	n := 1
+	if key := scriptKey(&p.Job, p.Script); key != 0 {
+		if _, known := s.ran[key]; known {
+			jobs[0] = scripted(&p.Job, p.Script)
+		} else {
+			s.ran[key] = struct{}{}
+			jobs[1], n = scripted(&p.Job, p.Script), 2
+		}
+	}
+	for _, f := range s.forecasters {
+		var tickets [len(jobs)]*Ticket
+		for i, j := range jobs[:n] { // neither knows of the other
+			tickets[i] = f.Submit(j)
+		}
+		for _, t := range tickets[:n] {
+			f.End(t, &p.Outcome)
+		}
+	}
+}
+
+// Due tells whether enough jobs ended since the last training for another one.
+func (l *Live) Due() bool {
+	l.turn <- struct{}{}
+	defer func() { <-l.turn }()
+	return !l.training && l.ended >= l.settings.Least/3 && float64(l.trained+l.ended) >= l.settings.Growth*float64(l.trained)
+}
+
+// Train learns anew from the jobs that a function reads, and has that predict from
+// then on. It takes seconds for each ten thousand jobs. After an error everything is
+// as it was.
+func (l *Live) Train(ctx context.Context, read func(context.Context) ([]Past, error)) (jobs int, err error) {
+	l.one.Lock()
+	defer l.one.Unlock()
+	l.turn <- struct{}{}
+	l.training, l.meanwhile = true, nil
+	before := l.ended
+	<-l.turn
+	past, err := read(ctx)
+	var fresh *learnt
+	if err == nil {
+		fresh, err = l.learn(ctx, past)
+	}
+	if err == nil {
+		l.catchUp(fresh, past)
+	} else {
+		l.turn <- struct{}{}
+	}
+	defer func() { <-l.turn }()
+	l.training, l.meanwhile = false, nil
+	if err != nil {
+		return 0, fmt.Errorf("train on %d jobs: %w", len(past), err)
+	}
+	l.state, l.trained, l.ended = fresh, len(past), l.ended-before
+	return len(past), nil
+}
+
+// fewLeft is how many jobs are learnt from while nothing can be predicted, at most.
+const fewLeft = 8
+
+// catchUp learns from the jobs that ended during a training and weren't part of it.
+// It is its turn afterwards.
+func (l *Live) catchUp(fresh *learnt, past []Past) {
+	there := make(map[string]struct{}, len(past))
+	for i := range past {
+		there[past[i].Job.ID] = struct{}{}
+	}
+	for {
+		l.turn <- struct{}{}
+		left := l.meanwhile
+		l.meanwhile = nil
+		last := len(left) <= fewLeft
+		if !last {
+			<-l.turn
+		}
+		for i := range left {
+			if _, read := there[left[i].Job.ID]; !read {
+				fresh.end(&left[i])
+			}
+		}
+		if last {
+			return
+		}
+	}
+}
+
+// learn plays jobs as they were submitted and ended, for each target, and fits.
+func (l *Live) learn(ctx context.Context, past []Past) (*learnt, error) {
+	s := l.blank()
+	table := s.arrange(past)
+	for t := range s.forecasters {
+		var err error
+		if s.forecasters[t], err = Learn(ctx, Target(t), table, &l.settings); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// arrange is a table of jobs under their names or scripts, the first runs of scripts
+// under both.
+func (s *learnt) arrange(past []Past) *Table {
+	first := make(map[hash]float64) // end of the first run
+	for i := range past {
+		p := &past[i]
+		key := scriptKey(&p.Job, p.Script)
+		if end, known := first[key]; key != 0 && !math.IsNaN(p.Outcome.End) && (!known || p.Outcome.End < end) {
+			first[key] = p.Outcome.End
+		}
+	}
+	table := &Table{}
+	add := func(j *Job, o *Outcome) {
+		table.Jobs, table.Outcomes = append(table.Jobs, *j), append(table.Outcomes, *o)
+	}
+	for i := range past {
+		p := &past[i]
+		key := scriptKey(&p.Job, p.Script)
+		end, known := first[key]
+		switch {
+		case known && p.Job.Submit >= end:
+			add(scripted(&p.Job, p.Script), &p.Outcome)
+			continue
+		case known && p.Outcome.End == end:
+			if _, twice := s.ran[key]; !twice {
+				add(scripted(&p.Job, p.Script), &p.Outcome)
+			}
+			s.ran[key] = struct{}{}
+		}
+		add(&p.Job, &p.Outcome)
+	}
+	return table
+}
