@@ -19,6 +19,8 @@ type Factors struct {
 	Currency     string  // such as EUR; empty: not stated
 	// PUE is the energy of the whole site over that of its computers, at least 1.
 	PUE float64
+	// Series is a file with factors over time, see [ReadSeries]; "": there is none.
+	Series string
 }
 
 // Footprint is what an amount of energy costs, by [Factors].
@@ -51,6 +53,8 @@ func (f *Factors) fields() []field {
 		number("cost_per_kwh", "Price of a kilowatt-hour, in currency; 0: not stated.", &f.CostPerKWh, factor),
 		orEmpty(line("currency", "Currency of the price, such as \"EUR\".", &f.Currency), &f.Currency),
 		number("pue", "Energy of the whole site over that of its computers (PUE); 1: not stated.", &f.PUE, span{min: 1, max: 10}),
+		orEmpty(line("series", "File (CSV) with factors over time: the columns time (RFC 3339) and some of carbon_g_per_kwh,\n"+
+			"water_l_per_kwh and cost_per_kwh; empty: there is none.", &f.Series), &f.Series),
 	}
 }
 

@@ -20,6 +20,7 @@ type Config struct {
 	Policy  Policy
 	Safety  Safety
 	Live    Live
+	Predict Predict
 	Records Records
 	Factors Factors
 
@@ -83,6 +84,7 @@ func blank(profiles *Profiles) *Config {
 		Policy:   Policy{Offline: Best, Online: Best, Theta: 1, Rho: 2},
 		Safety:   Safety{LimitMargin: 0.1, Stretch: 1.5},
 		Live:     defaultLive(),
+		Predict:  defaultPredict(),
 		Records:  Records{KeepDays: 400},
 		Factors:  Factors{PUE: 1},
 		goal:     goal{name: "energy", energyWeight: 1},
@@ -129,6 +131,7 @@ func (c *Config) checkTogether(d *document) {
 		d.faultAt("cluster.start", `cluster.start is "slot", want slot_s above 0 with it`)
 	}
 	c.Live.checkTogether(d)
+	c.Predict.checkTogether(d)
 	c.Factors.checkTogether(d)
 	g := &c.goal
 	if g.name == "time" {
@@ -161,7 +164,8 @@ func (c *Config) fields() []field {
 		section("objective", c.goal.fields()),
 		section("policy", c.Policy.fields()),
 		section("safety", c.Safety.fields()),
-		section("live", c.Live.fields()),
+		section("live", append(c.Live.fields(), section("pick", c.Live.Pick.fields()))),
+		section("predict", c.Predict.fields()),
 		section("records", c.Records.fields()),
 		section("factors", c.Factors.fields()),
 		section("cluster", append(c.clusterFields(), nodes)),

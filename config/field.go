@@ -204,7 +204,10 @@ func lines(key, doc string, to *[]string) field {
 			d.wrong(path, v, f.want)
 			return
 		}
-		all := make([]string, len(list))
+		var all []string // none is nil, as by default
+		if len(list) > 0 {
+			all = make([]string, len(list))
+		}
 		for i, element := range list {
 			line("", "", &all[i]).take(d, fmt.Sprintf("%s[%d]", path, i), element)
 		}

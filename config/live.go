@@ -23,6 +23,9 @@ type Live struct {
 	Mode    Mode
 	Modes   map[string]Mode // by partition
 	HoldOut float64         // part of the jobs that run at default clocks, for comparison
+	// Explore is the part of the runs of known workloads at clocks where most can
+	// be learnt, and ExploreSlowdown the part by which they may take longer.
+	Explore, ExploreSlowdown float64
 	// TimeMargin is the least that a run may take longer than predicted, as a
 	// fraction: the interval of a prediction is never narrower.
 	TimeMargin float64
@@ -32,6 +35,7 @@ type Live struct {
 	// Reorder is that of partitions which Reorders doesn't name.
 	Reorder  Reorder
 	Reorders map[string]Reorder // by partition
+	Pick     LivePick
 	// Weights tells whether nodes that draw less get lower weights in Slurm.
 	Weights bool
 	// Prefer tells whether jobs whose user named no kind of node get one to prefer.
@@ -46,8 +50,8 @@ type Live struct {
 // defaultLive touches nothing.
 func defaultLive() Live {
 	return Live{
-		Mode: Observe, HoldOut: 0.05, TimeMargin: 0.1, MinCore: 0.4, MaxCore: 1.5, MinMem: 0.4, MaxMem: 1.5,
-		Reorder: ReorderOwn,
+		Mode: Observe, HoldOut: 0.05, Explore: 0.1, ExploreSlowdown: 0.1, TimeMargin: 0.1, MinCore: 0.4, MaxCore: 1.5, MinMem: 0.4, MaxMem: 1.5,
+		Reorder: ReorderOwn, Pick: defaultPick(),
 	}
 }
 
@@ -64,6 +68,16 @@ func (l *Live) ModeOf(partition string) Mode {
 		return m
 	}
 	return l.Mode
+}
+
+// OnlyObserves tells whether no partition is to be touched, nor advised about.
+func (l *Live) OnlyObserves() bool {
+	for _, mode := range l.Modes {
+		if mode != Observe {
+			return false
+		}
+	}
+	return l.Mode == Observe
 }
 
 // Allows tells whether a clock pair may be set on a GPU with such default
@@ -87,6 +101,10 @@ func (l *Live) fields() []field {
 			"enforce (set clocks).", (*string)(&l.Mode), modeWords...),
 		byPartition("modes", "Modes of single partitions, such as {gpu = \"enforce\", debug = \"observe\"}.", "a mode", &l.Modes, modeWords),
 		number("hold_out", "Part of the jobs, chosen by lot, that run at default clocks so that savings can be measured.", &l.HoldOut, part),
+		number("explore", "Part of the runs of workloads that ran before, chosen by lot, that run at the clocks where most can be learnt.",
+			&l.Explore, part),
+		number("explore_slowdown", "How much longer such a run may take than at default clocks or at those it would have had, as a fraction.",
+			&l.ExploreSlowdown, span{max: 1}),
 		number("time_margin", "The least that a run may take longer than predicted, as a fraction.", &l.TimeMargin, span{max: 10}),
 		number("min_core", "The lowest core clock that may be set, relative to the default one.", &l.MinCore, share),
 		number("max_core", "The highest core clock that may be set, relative to the default one.", &l.MaxCore, share),

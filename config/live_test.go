@@ -51,6 +51,15 @@ func TestWrongLiveSettingsAreNamedWithTheirPosition(t *testing.T) {
 		"[live]\nreorder = \"mine\"":                `2:11: live.reorder is "mine", want one of off, own, all`,
 		"[live]\nreorders = {gpu = 1}":              "live.reorders.gpu is 1",
 		"[live]\nreorders = \"all\"":                "2:12: live.reorders is",
+		"[live.pick]\npolicy = \"valeu\"":           `live.pick.policy: unknown policy "valeu", did you mean "value"?`,
+		"[live.pick]\npolicy = \"dedline\"":         `live.pick.policy: unknown policy "dedline", did you mean "deadline"?`,
+		"[live.pick]\npolicy = \"value,kappa=x\"":   `live.pick.policy: kappa: "x"`,
+		"[live.pick]\npolicy = \"best\"":            `2:10: live.pick.policy: "best" is for plans`,
+		"[live.pick]\nevery_s = 0":                  "2:11: live.pick.every_s is 0, want a number from 1",
+		"[live.pick]\nageing_s = -1":                "2:12: live.pick.ageing_s is -1",
+		"[live.pick]\nageing_factor = \"3\"":        "2:17: live.pick.ageing_factor is",
+		"[live.pick]\nwait_s = 3":                   "unknown key wait_s in [live.pick]",
+		"[live]\npick = \"value\"":                  "2:8: live.pick is \"value\", want a table",
 		"[live]\nweights = 1":                       "2:11: live.weights is 1, want true or false",
 		"[live]\nprefer = \"h200\"":                 "2:10: live.prefer is",
 		"[live]\nsleep_after_s = -1":                "2:17: live.sleep_after_s is -1",
@@ -120,5 +129,27 @@ func TestEnergyIsTurnedIntoWhatItCosts(t *testing.T) {
 	}
 	if got, want := new(Factors).Of(-3.6e6), (Footprint{KWh: -1}); got != want {
 		t.Errorf("without a PUE %+v, want %+v", got, want)
+	}
+}
+
+func TestTheOrderOfTheQueueIsADeadlineOrAPolicy(t *testing.T) {
+	c := load(t, "[live.pick]\npolicy = \"value,kappa=1e-5\"\nevery_s = 20\nageing_s = 3600\nageing_factor = 2.5")
+	if want := (LivePick{"value,kappa=1e-5", 20, 3600, 2.5}); c.Live.Pick != want {
+		t.Errorf("%+v", c.Live.Pick)
+	}
+	if p, err := c.Live.Pick.Parse(); err != nil || p == nil || p.Name != "value,kappa=1e-5" {
+		t.Errorf("%+v, %v", p, err)
+	}
+	c = load(t, "[live]\nmode = \"enforce\"")
+	if p, err := c.Live.Pick.Parse(); err != nil || p != nil || c.Live.Pick.Ageing != 86400 {
+		t.Errorf("without a policy: %+v, %v, %+v", p, err, c.Live.Pick)
+	}
+	c = load(t, "[live.pick]\npolicy = \"easy\"")
+	var text strings.Builder
+	if err := c.Show(&text); err != nil {
+		t.Fatal(err)
+	}
+	if again := load(t, text.String()); again.Live.Pick != c.Live.Pick || !strings.Contains(text.String(), `policy = "easy" # `) {
+		t.Errorf("shown and read again: %+v", again.Live.Pick)
 	}
 }

@@ -46,6 +46,8 @@ func (c *Config) write(out *bytes.Buffer, show annotate) {
 	writeTable(out, "policy", "[policy]", c.Policy.fields(), show)
 	writeTable(out, "safety", "[safety]", c.Safety.fields(), show)
 	writeTable(out, "live", "[live]", c.Live.fields(), show)
+	writeTable(out, "live.pick", "[live.pick]", c.Live.Pick.fields(), show)
+	writeTable(out, "predict", "[predict]", c.Predict.fields(), show)
 	writeTable(out, "records", "[records]", c.Records.fields(), show)
 	writeTable(out, "factors", "[factors]", c.Factors.fields(), show)
 	writeTable(out, "cluster", "[cluster]", c.clusterFields(), show)

@@ -135,7 +135,7 @@ func (e *HookEnv) read(v map[string]string) {
 	var err error
 	e.Nodes, err = ExpandHostlist(list)
 	e.warn("SLURM_NODELIST", err)
-	e.Exit, err = parseExit(v["SLURM_JOB_EXIT_CODE2"])
+	e.Exit, err = ParseExit(v["SLURM_JOB_EXIT_CODE2"])
 	e.warn("SLURM_JOB_EXIT_CODE2", err)
 }
 

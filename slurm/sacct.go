@@ -12,10 +12,12 @@ type Outcome struct {
 	Ref          JobRef // as printed: 12_4, 13+1, 12.batch
 	ID           JobID  // the plain job number, also of a task
 	Step         string // "" for the job itself
+	Cluster      string // "" where it isn't said
 	Name         string // hostile text
 	User         string
 	Account      string
 	Partition    string
+	QOS          string
 	State        JobState
 	Exit         Exit
 	Submit       time.Time
@@ -29,6 +31,7 @@ type Outcome struct {
 	Allocated    TRES
 	Requested    TRES
 	Energy       float64 // joules; 0 when Slurm does not measure
+	Utilisation  float64 // of the GPUs, mean, 0..1; 0 when Slurm does not measure
 	Restarts     int
 	Comment      string // hostile text
 	AdminComment string
@@ -131,7 +134,7 @@ func (a *accountingReader) outcome(cells []string) (Outcome, error) {
 	}
 	t := textFields{values: v, zone: a.zone}
 	o := Outcome{
-		Name: v["jobname"], User: v["user"], Account: t.known("account"), Partition: v["partition"], State: ParseJobState(v["state"]),
+		Cluster: t.known("cluster"), Name: v["jobname"], User: v["user"], Account: t.known("account"), QOS: t.known("qos"), Partition: v["partition"], State: ParseJobState(v["state"]),
 		Exit: t.exit("exitcode"), Submit: t.time("submit"), Eligible: t.time("eligible"), Start: t.time("start"), End: t.time("end"),
 		Elapsed: t.seconds("elapsedraw"), TimeLimit: t.minutes("timelimitraw"), NodeList: t.known("nodelist"),
 		Allocated: t.tres("alloctres", ""), Requested: t.tres("reqtres", ""), Energy: t.float("consumedenergyraw"),

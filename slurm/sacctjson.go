@@ -1,8 +1,11 @@
 package slurm
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 )
@@ -10,6 +13,8 @@ import (
 // outcomeJSON is a job of sacct --json.
 type outcomeJSON struct {
 	Account text `json:"account"`
+	Cluster text `json:"cluster"`
+	QOS     text `json:"qos"`
 	Comment struct {
 		Admin text `json:"administrator"`
 		Job   text `json:"job"`
@@ -51,6 +56,17 @@ type outcomeJSON struct {
 }
 
 type stepJSON struct {
+	Step struct {
+		ID text `json:"id"` // batch, or 12.batch
+	} `json:"step"`
+	Time struct {
+		Elapsed number `json:"elapsed"`
+	} `json:"time"`
+	TRES struct {
+		Consumed struct {
+			Average []tresJSON `json:"average"`
+		} `json:"consumed"`
+	} `json:"tres"`
 	Statistics struct {
 		Energy struct {
 			Consumed number `json:"consumed"`
@@ -64,34 +80,49 @@ type tresJSON struct {
 	Count number `json:"count"`
 }
 
-// ParseAccountingJSON reads sacct --json: the jobs, without their steps; a
-// job's energy is the sum over its steps. It is the form to use where names and
-// comments matter, for they cannot forge anything in it. Slurm 22.05 states
-// return code 0 for every job here; the text form has the true one.
+// ParseAccountingJSON is [ReadAccountingJSON] of a whole answer, in which every
+// job must make sense.
 func ParseAccountingJSON(source string, data []byte) ([]Outcome, Meta, error) {
-	a := newAnswer(source, data)
 	var out []Outcome
-	err := a.walk(map[string]func() error{"jobs": func() error {
-		var raw outcomeJSON
-		if err := a.dec.Decode(&raw); err != nil {
-			return err //nolint:wrapcheck // the walk adds the place
+	meta, err := ReadAccountingJSON(source, bytes.NewReader(data), func(_ int, o *Outcome, err error) error {
+		if err == nil {
+			out = append(out, *o)
 		}
-		o, err := raw.outcome()
-		if err != nil {
-			return err
-		}
-		out = append(out, o)
-		return nil
-	}})
+		return err
+	})
 	if err != nil {
 		return nil, Meta{}, err
 	}
-	return out, a.meta, nil
+	return out, meta, nil
+}
+
+// ReadAccountingJSON reads sacct --json job by job: the jobs, without their
+// steps; a job's energy is that of its steps, see [StepUse]. It is the form to
+// use where names and comments matter, for they cannot forge anything in it.
+// Slurm 22.05 states return code 0 for every job here; the text form has the
+// true one. Visit gets each job, or what is wrong with it, and the line where it
+// ends; its error ends the reading and comes back with its place.
+func ReadAccountingJSON(source string, r io.Reader, visit func(line int, o *Outcome, err error) error) (Meta, error) {
+	a := streamAnswer(source, r)
+	err := a.walk(map[string]func() error{"jobs": func() error {
+		raw, err := a.dec.value()
+		if err != nil {
+			return err
+		}
+		var job outcomeJSON
+		var o Outcome
+		if err = json.Unmarshal(raw, &job); err == nil {
+			o, err = job.outcome()
+		}
+		line, _ := a.in.place(a.dec.InputOffset())
+		return visit(line, &o, err)
+	}})
+	return a.meta, err
 }
 
 func (r *outcomeJSON) outcome() (Outcome, error) {
 	o := Outcome{
-		ID: r.ID.jobID(), Name: string(r.Name), User: r.User.known(), Account: r.Account.known(), Partition: string(r.Partition),
+		ID: r.ID.jobID(), Name: string(r.Name), Cluster: r.Cluster.known(), User: r.User.known(), Account: r.Account.known(), QOS: r.QOS.known(), Partition: string(r.Partition),
 		State: ParseJobState(r.State.Current...), Exit: r.Exit.Exit, Submit: timeFromUnix(r.Time.Submit.or(0)),
 		Eligible: timeFromUnix(r.Time.Eligible.or(0)), Start: timeFromUnix(r.Time.Start.or(0)), End: timeFromUnix(r.Time.End.or(0)),
 		Elapsed: time.Duration(max(0, min(r.Time.Elapsed.or(0), maxDays*86400))) * time.Second, TimeLimit: limitFromMinutes(r.Time.Limit),
@@ -111,11 +142,11 @@ func (r *outcomeJSON) outcome() (Outcome, error) {
 	if het := r.Het.Job.jobID(); het != 0 {
 		o.Ref.Job, o.Ref.Het, o.Ref.HetOffset = het, true, r.Het.Offset.bounded(0)
 	}
-	for _, s := range r.Steps {
-		if e := s.Statistics.Energy.Consumed.or(0); e > 0 && uint64(e) < NoVal {
-			o.Energy += float64(e)
-		}
+	var use StepUse
+	for i := range r.Steps {
+		r.Steps[i].add(&use)
 	}
+	o.Energy, o.Utilisation = use.Energy(), use.Utilisation()
 	var err error
 	if o.Nodes, err = ExpandHostlist(o.NodeList); err != nil {
 		return Outcome{}, fmt.Errorf("nodes: %w", err)
@@ -124,6 +155,17 @@ func (r *outcomeJSON) outcome() (Outcome, error) {
 		o.Start = time.Time{}
 	}
 	return o, nil
+}
+
+// add adds what the step used.
+func (s *stepJSON) add(to *StepUse) {
+	step := string(s.Step.ID)
+	step = step[strings.LastIndexByte(step, '.')+1:]
+	energy := float64(max(0, s.Statistics.Energy.Consumed.or(0)))
+	if energy >= NoVal {
+		energy = 0
+	}
+	to.Add(step, energy, float64(max(0, s.Time.Elapsed.or(0))), tresFromJSON(s.TRES.Consumed.Average))
 }
 
 // tresFromJSON builds the same names as ParseTRES; memory comes in MiB.

@@ -280,12 +280,13 @@ func (t *textFields) tres(key, other string) TRES {
 
 // exit reads "3:0": code and signal.
 func (t *textFields) exit(key string) Exit {
-	e, err := parseExit(t.values[key])
+	e, err := ParseExit(t.values[key])
 	t.problem(err)
 	return e
 }
 
-func parseExit(s string) (Exit, error) {
+// ParseExit reads an exit code as Slurm prints it, code:signal; nothing is 0:0.
+func ParseExit(s string) (Exit, error) {
 	if s == "" {
 		return Exit{}, nil
 	}

@@ -25,7 +25,7 @@ const batchMark = "#SBATCH"
 // shortNames are the options that [Submission.Option] knows by a letter.
 var shortNames = map[byte]string{
 	'A': "account", 'a': "array", 'C': "constraint", 'c': "cpus-per-task", 'G': "gpus", 'J': "job-name",
-	'N': "nodes", 'n': "ntasks", 'p': "partition", 'q': "qos", 't': "time",
+	'D': "chdir", 'N': "nodes", 'n': "ntasks", 'p': "partition", 'q': "qos", 't': "time",
 }
 
 // BatchOptions reads the #SBATCH lines of a script, as sbatch does: up to the
@@ -42,7 +42,7 @@ func BatchOptions(script string) []BatchOption {
 			}
 			continue
 		}
-		all = append(all, lineOptions(shellWords(rest), number)...)
+		all = append(all, lineOptions(ShellWords(rest), number)...)
 	}
 	return all
 }
@@ -72,9 +72,9 @@ func lineOptions(words []string, line int) []BatchOption {
 	return all
 }
 
-// shellWords parts a line at spaces. Quotes and backslashes keep them; a word
+// ShellWords parts a line at spaces. Quotes and backslashes keep them; a word
 // that begins with # ends the line.
-func shellWords(line string) []string {
+func ShellWords(line string) []string {
 	var words []string
 	var word strings.Builder
 	inWord, quote := false, byte(0)

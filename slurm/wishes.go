@@ -9,12 +9,13 @@ import (
 )
 
 // Wishes is what a user asked of the planner in --comment: epplan:off,
-// epplan:fixed=1200,5001, epplan:deadline=…. They bind that user's own job and
-// nothing else.
+// epplan:fixed=1200,5001, epplan:deadline=…, epplan:nocode. They bind that user's
+// own job and nothing else.
 type Wishes struct {
 	Off       bool
-	CoreMHz   int // 0: not fixed
-	MemoryMHz int // 0: the default
+	NoCode    bool // source code isn't to be looked at
+	CoreMHz   int  // 0: not fixed
+	MemoryMHz int  // 0: the default
 	Deadline  time.Time
 	Warnings  []string // words that begin with epplan: and mean nothing
 }
@@ -57,6 +58,9 @@ func (w *Wishes) add(wish string, now time.Time) error {
 	case wish == "off":
 		w.Off = true
 		return nil
+	case wish == "nocode":
+		w.NoCode = true
+		return nil
 	case key == "fixed" && w.Fixed(), key == "deadline" && !w.Deadline.IsZero():
 		return errTwice
 	case key == "fixed":
@@ -69,7 +73,7 @@ func (w *Wishes) add(wish string, now time.Time) error {
 		w.Deadline = at
 		return nil
 	}
-	return errors.New("want off, fixed=CORE,MEMORY or deadline=TIME")
+	return errors.New("want off, nocode, fixed=CORE,MEMORY or deadline=TIME")
 }
 
 func (w *Wishes) fix(value string) error {

@@ -137,9 +137,9 @@ func (c *Client) Queue(ctx context.Context) (*Queue, error) {
 	return get[Queue](ctx, c, PathQueue, nil)
 }
 
-// Estimate asks what a submission would take, on one GPU model or, if that is
-// empty, on all.
-func (c *Client) Estimate(ctx context.Context, s *slurm.Submission, gpuModel string) (*Estimate, error) {
+// Estimate asks what a submission would take, with what is known of its code, on one
+// GPU model or, if that is empty, on all.
+func (c *Client) Estimate(ctx context.Context, s *CodeRequest, gpuModel string) (*Estimate, error) {
 	path := PathEstimate
 	if gpuModel != "" {
 		path += "?" + url.Values{"gpu_model": {gpuModel}}.Encode()

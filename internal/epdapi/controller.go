@@ -31,6 +31,7 @@ type ControllerStatus struct {
 	Lost           int64                  `json:"lost"`           // records that the store refused or that had no room
 	Trouble        string                 `json:"trouble,omitempty"`
 	SlowestDecideS float64                `json:"slowest_decide_s"`
+	Forecasts      *ForecastStatus        `json:"forecasts,omitempty"`
 	Queue          SyncStatus             `json:"queue"` // Slurm's jobs
 	Nodes          SyncStatus             `json:"nodes"`
 }

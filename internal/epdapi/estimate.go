@@ -18,6 +18,11 @@ type Estimate struct {
 	Wishes        *Wishes         `json:"wishes"` // nil: none
 	Models        []EstimateModel `json:"gpu_models"`
 	Factors       Factors         `json:"factors"`
+	// Forecast is what it is expected to take, known or not; nil: nothing is
+	// predicted.
+	Forecast *Forecast `json:"forecast"`
+	// WantsText asks for the text of the code, see [CodeAnswer].
+	WantsText bool `json:"wants_text,omitempty"`
 }
 
 // EstimateModel is an estimate on one GPU model.

@@ -83,7 +83,7 @@ type Decision struct {
 // Model is what a prediction goes by.
 type Model struct {
 	Version int64   `json:"version"`
-	Prior   bool    `json:"prior"` // the GPU's usual response, scaled to the runs seen
+	Prior   bool    `json:"prior"` // what workloads have in common, after the runs seen
 	Samples int     `json:"samples"`
 	Margin  float64 `json:"margin"` // ratio of time to prediction, less 1, that is seldom exceeded
 	MinCore float64 `json:"min_core_mhz"`

@@ -32,12 +32,15 @@ type QueuedJob struct {
 	Nodes     int           `json:"nodes"`
 	GPUs      int           `json:"gpus"`
 	Shared    bool          `json:"shared"`    // it asks for parts of GPUs
-	GPUModel  string        `json:"gpu_model"` // that the job wants; empty: any
+	GPUModel  string        `json:"gpu_model"` // that the job wants, or runs on; empty: any, or not known
+	AgeS      record.Number `json:"age_s"`     // since its submission; of one that runs since its start
 	LimitS    record.Number `json:"limit_s"`
 	DeadlineS record.Number `json:"deadline_s"` // from now on
 	EndsS     record.Number `json:"ends_s"`     // a running job's limit, from now on
 	Workload  string        `json:"workload"`   // key of a model; empty: there is none
 	HandsOff  bool          `json:"hands_off"`  // the user wants default clocks, or chose others
+	RuntimeS  record.Number `json:"runtime_s"`  // predicted where there is no model, for so many jobs
+	PowerW    record.Number `json:"power_w"`    // of each GPU, likewise
 }
 
 // QueueNode is a kind of node.

@@ -1,26 +1,66 @@
 package epdapi
 
 import (
+	"math"
 	"time"
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 )
 
-// Savings is what treated runs used less than held-out ones of the same
-// workload on the same GPU model. Workloads without both aren't in it.
+// Savings is what treated jobs used less than held-out ones of the same workload
+// on the same GPU model. Workloads without both aren't in it.
 type Savings struct {
 	Since     time.Time `json:"since,omitzero"` // the zero time: all that is known
 	GPU       Saving    `json:"gpu"`
 	Node      Saving    `json:"node"`
 	Workloads int       `json:"workloads"` // on a GPU model each, that were compared at the GPU
-	Alone     int       `json:"alone"`     // that weren't: one of the arms has fewer than two runs
-	// Treated and HeldOut are all completed runs, compared or not.
-	Treated int64   `json:"treated_runs"`
-	HeldOut int64   `json:"held_out_runs"`
-	HoldOut float64 `json:"hold_out"` // part of the jobs that is held out now
+	Alone     int       `json:"alone"`     // that weren't: one of the arms has no run
+	// Treated and HeldOut are all completed jobs, compared or not.
+	Treated int64 `json:"treated_runs"`
+	HeldOut int64 `json:"held_out_runs"`
+	// TreatedEnded and HeldOutEnded are all jobs that ended and whose details
+	// aren't pruned. Only completed ones are compared.
+	TreatedEnded Ended `json:"treated_ended"`
+	HeldOutEnded Ended `json:"held_out_ended"`
+	// Modelled is what the models say that the treated jobs saved. Nothing
+	// measured stands behind its first term.
+	Modelled Modelled `json:"modelled"`
+	HoldOut  float64  `json:"hold_out"` // part of the jobs that is held out now
 	// Factors turn energy into what it costs.
 	Factors Factors `json:"factors"`
+}
+
+// Ended counts jobs that ended.
+type Ended struct {
+	Ended     int64 `json:"ended"`
+	Completed int64 `json:"completed"` // of those
+}
+
+// Modelled compares what treated jobs used with what the models in use when they
+// were decided said that they would at default clocks, at the GPUs.
+type Modelled struct {
+	Runs     int64   `json:"runs"` // with a prediction and a known energy
+	DefaultJ float64 `json:"default_energy_j"`
+	UsedJ    float64 `json:"used_j"`
+}
+
+// SavedJ is the difference.
+func (m *Modelled) SavedJ() float64 { return m.DefaultJ - m.UsedJ }
+
+// CompleteLess tells whether so many fewer treated jobs than held-out ones
+// completed that chance explains it once in 40 times at most: then what is
+// compared is a choice of the jobs.
+func (s *Savings) CompleteLess() bool {
+	t, h := s.TreatedEnded, s.HeldOutEnded
+	if t.Ended == 0 || h.Ended == 0 {
+		return false
+	}
+	const bound = 1.96
+	nt, nh := float64(t.Ended), float64(h.Ended)
+	pt, ph := float64(t.Completed)/nt, float64(h.Completed)/nh
+	both := (float64(t.Completed) + float64(h.Completed)) / (nt + nh)
+	return ph-pt > bound*math.Sqrt(both*(1-both)*(1/nt+1/nh))
 }
 
 // Saving is an energy with the bounds of its 95 % interval.
@@ -31,8 +71,9 @@ type Saving struct {
 	LowJ      float64 `json:"low_j"`
 	HighJ     float64 `json:"high_j"`
 	BaselineJ float64 `json:"baseline_j"` // what the treated runs would have used
-	// Needed is how many more held-out runs it takes, as the numbers are now,
-	// until the interval doesn't hold 0; 0: none, or nobody can tell.
+	// Needed is how many more held-out runs it takes, if both arms grow alike,
+	// until the interval doesn't hold 0 in four of five cases; 0: none, or
+	// nobody can tell.
 	Needed int64 `json:"needed_held_out_runs"`
 }
 

@@ -207,6 +207,7 @@ func TestWrongSpecsSayWhatIsWanted(t *testing.T) {
 		"": "want sim", "nvml": "want sim", "sim:0": "from 1 to", "sim:65": "from 1 to", "sim:x": "from 1 to",
 		"sim,colour=red": "simulator option", "sim,": "simulator option", "sim,model=": "simulator option",
 		"sim,model=V10": `did you mean "V100"`, "sim,model=A100": "no clocks", "sim,lock=some": "simulator option",
+		"sim,speed=0": "above 0", "sim,speed=fast": "above 0", "sim,speed=NaN": "above 0", "sim,speed=1e7": "above 0", "sim,speed": "above 0",
 	} {
 		_, err := OpenSim(spec, nil)
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -234,12 +235,12 @@ func FuzzParseFaults(f *testing.F) {
 }
 
 func FuzzParseSimSpec(f *testing.F) {
-	for _, s := range []string{"sim", "sim:4", "sim:4,model=V100", "sim:64,lock=both,energy=off,minor=reverse,mig,mps"} {
+	for _, s := range []string{"sim", "sim:4", "sim:4,model=V100", "sim:64,lock=both,energy=off,minor=reverse,mig,mps,speed=60"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		s, err := parseSimSpec(text)
-		if err == nil && (s.count < 1 || s.count > MaxSims || s.model == "") {
+		if err == nil && (s.count < 1 || s.count > MaxSims || s.model == "" || !(s.speed > 0)) {
 			t.Fatalf("%q gives %+v", text, s)
 		}
 	})

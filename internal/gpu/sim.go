@@ -42,7 +42,8 @@ type SimLibrary struct {
 // "sim:4,model=GTX1080Ti,lock=core" asks for, or finds them as they were left
 // in the options' folder. Options after the count are model=NAME (default
 // V100), lock=none|core|both (default: the core clock, and the memory clock
-// where the model has several), energy=off, minor=reverse, mig and mps.
+// where the model has several), energy=off, minor=reverse, mig, mps and speed=N:
+// work takes an Nth of its model's time, at the same power.
 func OpenSim(spec string, o *SimOptions) (*SimLibrary, error) {
 	s, err := parseSimSpec(spec)
 	if err != nil {

@@ -74,6 +74,46 @@ func near(t *testing.T, what string, got, want, tolerance float64) {
 	}
 }
 
+// A simulated GPU in compressed time does the same at the same power, sooner.
+func TestWorkAtASpeedTakesLessTimeAndEnergyBothByThatFactor(t *testing.T) {
+	seconds, joules := make(map[string]float64), make(map[string]float64)
+	for _, spec := range []string{"sim", "sim,speed=60"} {
+		l, clock := openSim(t, spec, SimOptions{Dir: t.TempDir()})
+		g := sims(t, l)[0]
+		must(t, g.Lock(Core, 945))
+		must(t, g.Run(Work{PID: 1, Model: someParams()}))
+		begin := read(t, g)
+		near(t, "power", float64(begin.Power), float64(someParams().Power(at(t, g, 945))), 0.001)
+		for work := []Work{{}}; len(work) > 0; {
+			clock.advance(10 * time.Millisecond)
+			var err error
+			work, err = g.Work()
+			must(t, err)
+		}
+		end := read(t, g)
+		seconds[spec], joules[spec] = end.At.Sub(begin.At).Seconds(), float64(end.Energy-begin.Energy)
+	}
+	near(t, "seconds", 60*seconds["sim,speed=60"], seconds["sim"], 1)
+	near(t, "joules", 60*joules["sim,speed=60"], joules["sim"], 180)
+	if speed, err := SimSpeed("sim:3,speed=60,mps"); err != nil || speed != 60 {
+		t.Errorf("speed %v, %v", speed, err)
+	}
+	if speed, err := SimSpeed("sim:3"); err != nil || speed != 1 {
+		t.Errorf("without one: speed %v, %v", speed, err)
+	}
+}
+
+// at is the setting of a core clock.
+func at(t *testing.T, g *Sim, core dvfsmodel.MHz) dvfsmodel.Setting {
+	t.Helper()
+	m := g.library.machine.model
+	s, ok := m.table.Contains(core, m.def.Mem)
+	if !ok {
+		t.Fatalf("%v MHz isn't in the table", float64(core))
+	}
+	return s
+}
+
 func TestWorkRunsAtTheSpeedAndPowerOfItsModel(t *testing.T) {
 	for _, core := range []dvfsmodel.MHz{802, 945, 1087, 1237, 1380} {
 		g, clock := oneSim(t, SimOptions{})

@@ -21,6 +21,7 @@ type simSpec struct {
 	noEnergy bool
 	reversed bool // minors run against NVML's order
 	sharing  Sharing
+	speed    float64 // work takes so much less time than its model says
 }
 
 // parseSimSpec reads "sim", "sim:N" and options after commas:
@@ -30,8 +31,9 @@ type simSpec struct {
 //	energy=off      no energy counter, as before Volta
 //	minor=reverse   /dev/nvidia0 is the last GPU in NVML's order
 //	mig, mps        the GPUs are shared so
+//	speed=60        work takes a sixtieth of its model's time
 func parseSimSpec(text string) (simSpec, error) {
-	s := simSpec{count: 1, model: "V100"}
+	s := simSpec{count: 1, model: "V100", speed: 1}
 	head, rest, more := strings.Cut(text, ",")
 	name, count, counted := strings.Cut(head, ":")
 	if name != "sim" {
@@ -70,10 +72,26 @@ func (s *simSpec) set(option string) error {
 		s.sharing.MIG = true
 	case option == "mps":
 		s.sharing.MPS = true
+	case key == "speed":
+		speed, err := strconv.ParseFloat(value, 64)
+		if err != nil || !(speed > 0 && speed <= mostSpeed) {
+			return fmt.Errorf("simulator option %q, want a number above 0, at most %v", option, float64(mostSpeed))
+		}
+		s.speed = speed
 	default:
-		return fmt.Errorf("simulator option %q, want model=NAME, lock=none|core|both, energy=off, minor=reverse, mig or mps", option)
+		return fmt.Errorf("simulator option %q, want model=NAME, lock=none|core|both, energy=off, minor=reverse, mig, mps or speed=N", option)
 	}
 	return nil
+}
+
+// mostSpeed bounds how much faster than their models simulated GPUs are.
+const mostSpeed = 1e6
+
+// SimSpeed is how much faster than its model the work of simulated GPUs is, by
+// the text that asks for them: by it a minute of Slurm's limits is shorter.
+func SimSpeed(spec string) (float64, error) {
+	s, err := parseSimSpec(spec)
+	return s.speed, err
 }
 
 // simModel is what all simulated GPUs of a machine have in common.
@@ -85,6 +103,7 @@ type simModel struct {
 	idle       milliwatt
 	limit      dvfsmodel.Watt // as delivered
 	capability Capability
+	speed      float64
 }
 
 func newSimModel(s simSpec, profiles *config.Profiles) (*simModel, error) {
@@ -98,7 +117,7 @@ func newSimModel(s simSpec, profiles *config.Profiles) (*simModel, error) {
 	}
 	m := &simModel{
 		name: p.Name, table: table, clocks: clocksOf(p.Pairs()), def: p.Default,
-		idle: inMilliwatt(p.IdleW), limit: p.BusyW,
+		idle: inMilliwatt(p.IdleW), limit: p.BusyW, speed: s.speed,
 	}
 	if m.limit == 0 {
 		m.limit = defaultLimit

@@ -137,23 +137,23 @@ func (s *simState) settle(m *simModel, now time.Time) {
 			return
 		}
 		o := s.operation(m)
-		next, i := s.firstEnd(o)
+		next, i := s.firstEnd(m, o)
 		if i < 0 || next > elapsed {
-			s.pass(elapsed, o)
+			s.pass(m, elapsed, o)
 			return
 		}
-		s.pass(next, o)
+		s.pass(m, next, o)
 		s.Work = slices.Delete(slices.Clone(s.Work), i, i+1)
 	}
 }
 
 // firstEnd is how long it takes until the first of the running work ends, and
 // its index; -1 where none does.
-func (s *simState) firstEnd(o operation) (after time.Duration, index int) {
+func (s *simState) firstEnd(m *simModel, o operation) (after time.Duration, index int) {
 	index = -1
 	least := longestStep.Seconds()
 	for i := range s.Work {
-		if left := (1 - s.Work[i].Done) * s.seconds(i, o); left < least {
+		if left := (1 - s.Work[i].Done) * s.seconds(m, i, o); left < least {
 			least, index = max(0, left), i
 		}
 	}
@@ -162,18 +162,18 @@ func (s *simState) firstEnd(o operation) (after time.Duration, index int) {
 
 // seconds is how long the whole of a work takes at the clocks and the company
 // of now.
-func (s *simState) seconds(i int, o operation) float64 {
-	return s.Work[i].Model.Time(o.setting.Fc, o.setting.Fm) * float64(len(s.Work))
+func (s *simState) seconds(m *simModel, i int, o operation) float64 {
+	return s.Work[i].Model.Time(o.setting.Fc, o.setting.Fm) * float64(len(s.Work)) / m.speed
 }
 
-func (s *simState) pass(d time.Duration, o operation) {
+func (s *simState) pass(m *simModel, d time.Duration, o operation) {
 	hi, lo := bits.Mul64(uint64(o.power), uint64(d)) //nolint:gosec // d isn't negative
 	lo, carry := bits.Add64(lo, s.Pico, 0)
 	milli, pico := bits.Div64(hi+carry, lo, picoPerMilli)
 	s.Milli, s.Pico = s.Milli+milli, pico
 	work := slices.Clone(s.Work)
 	for i := range work {
-		work[i].Done = min(1, work[i].Done+d.Seconds()/s.seconds(i, o))
+		work[i].Done = min(1, work[i].Done+d.Seconds()/s.seconds(m, i, o))
 	}
 	s.Work, s.Since = work, s.Since.Add(d)
 }

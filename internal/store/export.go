@@ -17,7 +17,7 @@ import (
 var tables = []string{
 	"jobs", "decisions", "outcomes", "outcome_details", "outcome_conflicts", "models", "models_out",
 	"outcome_months",
-	"pruned_runs", "holdouts",
+	"pruned_runs", "holdouts", "history", "features",
 }
 
 // Tables are the names of the tables that [Store.Export] knows.

@@ -70,7 +70,16 @@ func TestADatabaseOfSchema1IsMigratedWithItsRecordsAfterABackup(t *testing.T) {
 	if err := s.UseModel(t.Context(), workload(0), 0, "why"); err != nil {
 		t.Errorf("a table of schema 3: %v", err)
 	}
-	if got := schemaVersion(t, path); got != 3 {
+	if added, err := s.AddHistory(t.Context(), []record.Past{past(0)}); err != nil || added != 1 {
+		t.Errorf("a table of schema 4: %d, %v", added, err)
+	}
+	if strata, err := s.Strata(t.Context(), "alpha", time.Time{}); err != nil || len(strata) == 0 {
+		t.Errorf("a table of schema 5: %+v, %v", strata, err)
+	}
+	if err := s.PutFeatures(t.Context(), &record.Features{Cluster: "alpha", Source: "a", Seen: start}); err != nil {
+		t.Errorf("a table of schema 6: %v", err)
+	}
+	if got := schemaVersion(t, path); got != 6 {
 		t.Errorf("schema %d", got)
 	}
 	if got := schemaVersion(t, path+".schema1.bak"); got != 1 {

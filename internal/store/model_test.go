@@ -189,7 +189,7 @@ func (l *ledger) checkStrata(t *rapid.T) {
 	}
 	for _, stratum := range strata {
 		all := energies[stratum.Workload+string(stratum.Arm)]
-		want := record.EnergyMean{Runs: int64(len(all))}
+		want := record.EnergyMean{Runs: int64(len(all)), Freedom: int64(len(all) - 1)}
 		for _, e := range all {
 			want.MeanJ += e / float64(len(all))
 		}

@@ -65,7 +65,13 @@ func fill(tb testing.TB, s *store.Store) {
 	if err := s.UseModel(ctx, out, 0, "why"); err != nil {
 		tb.Fatal(err)
 	}
+	if _, err := s.AddHistory(ctx, []record.Past{past(1), past(2)}); err != nil {
+		tb.Fatal(err)
+	}
 	if err := s.PutHoldout(ctx, record.Holdout{Cluster: "alpha", From: start, Fraction: 0.05}); err != nil {
+		tb.Fatal(err)
+	}
+	if err := s.PutFeatures(ctx, &record.Features{Cluster: "alpha", Source: "a", Script: []float32{0, 1}, Seen: start}); err != nil {
 		tb.Fatal(err)
 	}
 }

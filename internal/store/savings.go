@@ -9,58 +9,135 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 )
 
-// Strata are the mean energies of completed runs by workload, GPU model and
-// arm: what savings are computed from. They cover runs that ended since a time;
-// of pruned ones, whose details are gone, the whole months from that time's
-// month on. Runs without a workload and unmatched ones aren't compared.
+// jobsOf begins a query whose rows are jobs, each on all its nodes, which end at
+// byJob: a job was drawn once, so that its nodes aren't compared one by one. The
+// energy of a job on all its nodes is known where it is known on each. Clocks and
+// hold-out are those of the decision.
+const (
+	jobsOf = `
+SELECT o.cluster, o.workload, o.gpu_model, o.arm, MAX(COALESCE(o.ended_us, o.received_us)) AS ended_us,
+	MIN(COALESCE(d.hold_out, -1)) AS hold_out,
+	MIN(COALESCE(d.core_mhz, o.core_mhz)) AS core_mhz, MIN(COALESCE(d.mem_mhz, o.mem_mhz)) AS mem_mhz,
+	COUNT(*) AS runs, TOTAL(o.time_s) AS time_s, TOTAL(o.gpu_energy_j) AS gpu_energy_j, TOTAL(o.node_energy_j) AS node_energy_j,
+	MIN(o.exit_state = 'COMPLETED') AS done,
+	CASE WHEN MIN(o.exit_state = 'COMPLETED') AND COUNT(o.gpu_energy_j) = COUNT(*) THEN SUM(o.gpu_energy_j) END AS gpu_j,
+	CASE WHEN MIN(o.exit_state = 'COMPLETED') AND COUNT(o.node_energy_j) = COUNT(*) THEN SUM(o.node_energy_j) END AS node_j,
+	CASE WHEN MIN(o.exit_state = 'COMPLETED') AND COUNT(o.gpu_energy_j) = COUNT(*) AND COUNT(d.default_energy_j) = COUNT(*)
+		THEN SUM(d.default_energy_j) END AS predicted_j
+FROM outcomes AS o LEFT JOIN decisions AS d ON d.decision_id = o.decision_id`
+	byJob = `
+GROUP BY o.job_id, CASE WHEN o.job_id > 0 THEN o.submitted_us END,
+	CASE WHEN o.job_id <= 0 OR o.submitted_us IS NULL THEN o.run_id END,
+	o.exit_state = 'REQUEUED', o.cluster, o.workload, o.gpu_model, o.arm`
+	jobSums = `
+	COUNT(gpu_j) AS gn, TOTAL(gpu_j) AS g, TOTAL(gpu_j * gpu_j) AS g2,
+	COUNT(node_j) AS nn, TOTAL(node_j) AS n, TOTAL(node_j * node_j) AS n2,
+	COUNT(predicted_j) AS pn, TOTAL(predicted_j) AS p, TOTAL(CASE WHEN predicted_j IS NOT NULL THEN gpu_j END) AS pg`
+	// Of those that run again the last run counts; how some ended nobody knows.
+	comparedJobs = jobsOf + `
+	WHERE o.cluster = ?1 AND COALESCE(o.ended_us, o.received_us) >= ?2
+		AND o.unmatched = 0 AND o.workload != '' AND o.arm != 'excluded' AND o.exit_state NOT IN ('', 'REQUEUED')` + byJob
+)
+
+// Strata are the mean energies of completed jobs by workload, GPU model,
+// hold-out and arm: what savings are computed from. They cover jobs that ended
+// since a time; of pruned ones, whose details are gone, the whole months from
+// that time's month on. Jobs without a workload, unmatched runs and those in
+// neither arm aren't compared.
 func (s *Store) Strata(ctx context.Context, cluster string, since time.Time) ([]record.Stratum, error) {
-	from := int64(0)
-	month := ""
-	if !since.IsZero() {
-		from, month = since.UnixMicro(), since.UTC().Format("2006-01")
-	}
+	from, month := beginning(since)
 	rows, err := s.read.QueryContext(ctx, `
-SELECT ?1, workload, gpu_model, arm, SUM(gn), SUM(g), SUM(g2), SUM(nn), SUM(n), SUM(n2) FROM (
-	SELECT workload, gpu_model, arm,
-		COUNT(gpu_energy_j) AS gn, TOTAL(gpu_energy_j) AS g, TOTAL(gpu_energy_j * gpu_energy_j) AS g2,
-		COUNT(node_energy_j) AS nn, TOTAL(node_energy_j) AS n, TOTAL(node_energy_j * node_energy_j) AS n2
-	FROM outcomes
-	WHERE cluster = ?1 AND unmatched = 0 AND exit_state = ?2 AND COALESCE(ended_us, received_us) >= ?3
-	GROUP BY workload, gpu_model, arm
+SELECT ?1, workload, gpu_model, hold_out, arm, core_mhz, mem_mhz,
+	SUM(ended), SUM(done), SUM(gn), SUM(g), SUM(g2), SUM(nn), SUM(n), SUM(n2), SUM(pn), SUM(p), SUM(pg) FROM (
+	SELECT workload, gpu_model, hold_out, arm, core_mhz, mem_mhz, COUNT(*) AS ended, SUM(done) AS done, `+jobSums+`
+	FROM (`+comparedJobs+`)
+	GROUP BY workload, gpu_model, hold_out, arm, core_mhz, mem_mhz
 	UNION ALL
-	SELECT workload, gpu_model, arm, done_gpu_runs, done_gpu_j, done_gpu_j2, done_node_runs, done_node_j, done_node_j2
-	FROM outcome_months WHERE cluster = ?1 AND month >= ?4)
-WHERE workload != ''
-GROUP BY workload, gpu_model, arm ORDER BY workload, gpu_model, arm`, cluster, record.Completed, from, month)
-	all, err := collect(rows, err, scanStratum)
+	SELECT workload, gpu_model, hold_out, arm, core_mhz, mem_mhz, 0, 0,
+		done_gpu_runs, done_gpu_j, done_gpu_j2, done_node_runs, done_node_j, done_node_j2,
+		predicted_runs, predicted_j, predicted_gpu_j
+	FROM outcome_months WHERE cluster = ?1 AND month >= ?3 AND workload != '' AND arm != 'excluded')
+GROUP BY workload, gpu_model, hold_out, arm, core_mhz, mem_mhz
+ORDER BY workload, gpu_model, hold_out, arm, core_mhz, mem_mhz`,
+		cluster, from, month)
+	all, err := collect(rows, err, scanSums)
 	if err != nil {
 		return nil, fmt.Errorf("mean energies: %w", err)
 	}
-	return all, nil
+	var strata []record.Stratum
+	for rest := all; len(rest) > 0; {
+		same := 1
+		for same < len(rest) && rest[same].Stratum == rest[0].Stratum {
+			same++
+		}
+		strata = append(strata, stratumOf(rest[:same]))
+		rest = rest[same:]
+	}
+	return strata, nil
 }
 
-// scanStratum reads counts, sums and sums of squares.
-func scanStratum(row scanner) (record.Stratum, error) {
-	var t record.Stratum
-	var gpuJ, gpuJ2, nodeJ, nodeJ2 float64
-	err := row.Scan(&t.Cluster, &t.Workload, &t.GPUModel, &t.Arm,
-		&t.GPU.Runs, &gpuJ, &gpuJ2, &t.Node.Runs, &nodeJ, &nodeJ2)
-	t.GPU = mean(t.GPU.Runs, gpuJ, gpuJ2)
-	t.Node = mean(t.Node.Runs, nodeJ, nodeJ2)
+// beginning is a time as runs and as months have it.
+func beginning(since time.Time) (micro int64, month string) {
+	if since.IsZero() {
+		return 0, ""
+	}
+	return since.UnixMicro(), since.UTC().Format("2006-01")
+}
+
+// sums are those of the runs of a stratum with the same clocks.
+type sums struct {
+	record.Stratum // without means
+
+	setting   record.Setting
+	gpu, node energySums
+	predicted record.Predicted
+	endings   record.Endings
+}
+
+type energySums struct {
+	runs      int64
+	j, square float64
+}
+
+func scanSums(row scanner) (sums, error) {
+	var t sums
+	err := row.Scan(&t.Cluster, &t.Workload, &t.GPUModel, &t.HoldOut, &t.Arm, &t.setting.Core, &t.setting.Mem,
+		&t.endings.Ended, &t.endings.Completed, &t.gpu.runs, &t.gpu.j, &t.gpu.square, &t.node.runs, &t.node.j, &t.node.square,
+		&t.predicted.Runs, &t.predicted.DefaultJ, &t.predicted.GPUJ)
 	return t, err
 }
 
-// mean is the mean of n energies with the variance of one, from their sum and
-// the sum of their squares.
-func mean(n int64, sum, squares float64) record.EnergyMean {
-	m := record.EnergyMean{Runs: n}
-	if n > 0 {
-		m.MeanJ = sum / float64(n)
+// stratumOf adds up the settings of a stratum.
+func stratumOf(parts []sums) record.Stratum {
+	out := parts[0].Stratum
+	for i := range parts {
+		p := &parts[i]
+		p.gpu.addTo(&out.GPU)
+		p.node.addTo(&out.Node)
+		out.Endings.Ended += p.endings.Ended
+		out.Endings.Completed += p.endings.Completed
+		out.Predicted.Runs += p.predicted.Runs
+		out.Predicted.DefaultJ += p.predicted.DefaultJ
+		out.Predicted.GPUJ += p.predicted.GPUJ
 	}
-	if n > 1 {
-		m.VarianceJ2 = max(0, (squares-sum*m.MeanJ)/float64(n-1))
+	return out
+}
+
+// addTo adds runs with the same clocks to a mean and its variance.
+func (e *energySums) addTo(m *record.EnergyMean) {
+	if e.runs == 0 {
+		return
 	}
-	return m
+	all := float64(m.Runs + e.runs)
+	m.MeanJ += (e.j - float64(e.runs)*m.MeanJ) / all
+	m.Runs += e.runs
+	if e.runs < 2 { //nolint:mnd // one run has no scatter
+		return
+	}
+	within := max(0, e.square-e.j*e.j/float64(e.runs))
+	freedom := m.Freedom + e.runs - 1
+	m.VarianceJ2 = (m.VarianceJ2*float64(m.Freedom) + within) / float64(freedom)
+	m.Freedom = freedom
 }
 
 // PutHoldout records which part of the jobs runs at default clocks from a time

@@ -71,11 +71,14 @@ type Decision struct {
 	TimeS         Interval  `json:"time_s"`
 	PowerW        Interval  `json:"power_w"`
 	EnergyJ       Interval  `json:"energy_j"`
+	DefaultJ      Number    `json:"default_energy_j"` // at default clocks
+	Rung          string    `json:"rung"`             // what predictions made at submission rest on
 	Reason        string    `json:"reason"`
 	Mode          string    `json:"mode"`
 	ConfigVersion string    `json:"config_version"`
 	ModelVersion  int64     `json:"model_version"` // 0 without a model
 	Arm           Arm       `json:"arm"`
+	HoldOut       Number    `json:"hold_out"` // part of the runs that the lot held out then
 	Created       time.Time `json:"created"`
 }
 
@@ -159,18 +162,37 @@ type Holdout struct {
 	Note     string    `json:"note"`
 }
 
-// Stratum is what is known of the energy of the completed runs of one workload
-// on one GPU model in one arm. A run is one job on one node.
+// Endings counts jobs whose details aren't pruned.
+type Endings struct {
+	Ended     int64 `json:"ended"`
+	Completed int64 `json:"completed"` // of those
+}
+
+// Stratum is what is known of the energy of the completed jobs of one workload
+// on one GPU model in one arm. A run is a job on all its nodes: it was drawn once.
 type Stratum struct {
 	WorkloadKey
-	Arm  Arm        `json:"arm"`
-	GPU  EnergyMean `json:"gpu_energy"`
-	Node EnergyMean `json:"node_energy"`
+	HoldOut   float64    `json:"hold_out"` // part of the runs that the lot held out; -1: not known
+	Arm       Arm        `json:"arm"`
+	GPU       EnergyMean `json:"gpu_energy"`
+	Node      EnergyMean `json:"node_energy"`
+	Predicted Predicted  `json:"predicted"`
+	Endings   Endings    `json:"endings"`
 }
 
 // EnergyMean is the mean of energies with what its error needs.
 type EnergyMean struct {
-	Runs       int64   `json:"runs"` // those with a known energy
-	MeanJ      float64 `json:"mean_j"`
-	VarianceJ2 float64 `json:"variance_j2"` // of single runs, unbiased; 0 for fewer than two
+	Runs  int64   `json:"runs"` // those with a known energy
+	MeanJ float64 `json:"mean_j"`
+	// VarianceJ2 is that of single runs around the mean of those with the same
+	// clocks, unbiased; Freedom are its degrees of freedom, 0: nothing is known.
+	VarianceJ2 float64 `json:"variance_j2"`
+	Freedom    int64   `json:"freedom"`
+}
+
+// Predicted compares runs with what was thought of them when they were decided.
+type Predicted struct {
+	Runs     int64   `json:"runs"`             // with a known energy and a prediction
+	DefaultJ float64 `json:"default_energy_j"` // what they were thought to take at default clocks
+	GPUJ     float64 `json:"gpu_energy_j"`     // what they took
 }

@@ -1,0 +1,91 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner"
+)
+
+// Catalog answers [planner.Join] from GPU profiles and models of workloads.
+type Catalog struct {
+	profiles  *Profiles
+	models    *Models
+	scaling   *dvfsmodel.Range // of the paper's GPU model
+	responses map[[2]string]dvfsmodel.Response
+}
+
+// ErrNoModels tells that a workload is named and there are no models at all.
+var ErrNoModels = errors.New("no models file was given")
+
+// NewCatalog is a catalog of profiles, models (nil: none) and the scaling range
+// of [PaperModel] (nil: it isn't asked for).
+func NewCatalog(profiles *Profiles, models *Models, scaling *dvfsmodel.Range) *Catalog {
+	return &Catalog{profiles: profiles, models: models, scaling: scaling, responses: make(map[[2]string]dvfsmodel.Response)}
+}
+
+// typicalOverIdle is the power assumed for a job that states none, as a
+// multiple of its GPU's idle power. It only weighs such jobs among others.
+const typicalOverIdle = 5
+
+// Hardware describes a GPU model by its profile; the paper's GPU model has the
+// range that the catalog was made with.
+func (c *Catalog) Hardware(gpuModel string) (planner.Hardware, error) {
+	if gpuModel == PaperModel && c.scaling != nil {
+		return planner.Hardware{Range: c.scaling, Default: dvfsmodel.Point{Setting: dvfsmodel.DefaultSetting()}, Typical: paperTypical}, nil
+	}
+	profile, err := c.profiles.Lookup(gpuModel)
+	if err != nil {
+		return planner.Hardware{}, err
+	}
+	h := planner.Hardware{Default: profile.DefaultPoint(), Typical: typicalOverIdle * profile.IdleW}
+	if profile.Range != "" {
+		r, err := dvfsmodel.RangeByName(profile.Range)
+		if err != nil {
+			return planner.Hardware{}, fmt.Errorf("GPU model %s: %w", gpuModel, err)
+		}
+		h.Range = &r
+		return h, nil
+	}
+	h.Table, err = profile.Table()
+	return h, err
+}
+
+// paperTypical is the middle of the paper's range of default powers (EDL
+// §5.1.3), watts.
+const paperTypical = 190
+
+// Workload is the workload's model on the GPU model's clocks; nil: there is
+// none.
+func (c *Catalog) Workload(workload, gpuModel string) (dvfsmodel.Response, error) {
+	key := [2]string{workload, gpuModel}
+	if response, ok := c.responses[key]; ok {
+		return response, nil
+	}
+	if c.models == nil {
+		return nil, nil
+	}
+	model, ok := c.models.Lookup(workload, gpuModel)
+	if !ok {
+		return nil, nil
+	}
+	profile, err := c.profiles.Lookup(gpuModel)
+	if err != nil {
+		return nil, err
+	}
+	response, err := model.Response(profile)
+	if err != nil {
+		return nil, err
+	}
+	c.responses[key] = response
+	return response, nil
+}
+
+// Known says which workloads there are when the given one is not among them.
+func (c *Catalog) Known(workload string) error {
+	if c.models == nil {
+		return fmt.Errorf("workload %q, but %w", workload, ErrNoModels)
+	}
+	return c.models.Check(workload)
+}

@@ -1,0 +1,82 @@
+package config
+
+import (
+	"net/url"
+	"slices"
+)
+
+// Predict says how epd predicts what jobs take, and which servers it may ask for that.
+type Predict struct {
+	Enabled bool
+	Jobs    int // ended jobs that are learnt from, the latest ones
+	// AllowHosts are the hosts that source code may be sent to.
+	AllowHosts []string
+	Cache      string // folder for embeddings; "": they aren't kept
+	Embedding  Endpoint
+	Align      Endpoint // a chat-completion server that rewrites code unlike any before
+	Rounds     int      // rewrites of a job's code at most
+}
+
+// Endpoint is a server that speaks OpenAI's API.
+type Endpoint struct {
+	URL      string // "": none is asked
+	Model    string
+	KeyFile  string // holds its key; "": none is sent
+	TimeoutS float64
+}
+
+func defaultPredict() Predict {
+	const jobs, patience, rounds = 20_000, 20, 3
+	return Predict{Enabled: true, Jobs: jobs, Embedding: Endpoint{TimeoutS: patience}, Align: Endpoint{TimeoutS: 2 * patience}, Rounds: rounds}
+}
+
+// Clone is a copy that shares nothing.
+func (p *Predict) Clone() Predict {
+	c := *p
+	c.AllowHosts = slices.Clone(p.AllowHosts)
+	return c
+}
+
+func (p *Predict) fields() []field {
+	const mostJobs, mostRounds = 200_000, 10
+	return slices.Concat([]field{
+		yesNo("enabled", "Whether epd predicts run time, energy and power of each job at its submission.", &p.Enabled),
+		whole("jobs", "Jobs that predictions learn from, of the records and of imported logs together: the latest ones.\n"+
+			"Each takes some 10 KB of memory, for a while twice that.", &p.Jobs, 100, mostJobs),
+		lines("allow_hosts", "Hosts that source code may be sent to, such as [\"llm.example.org\"]. Without one, no server is asked.",
+			&p.AllowHosts),
+		orEmpty(line("cache", "Folder that keeps embeddings, by the hash of what was sent; empty: none are kept.", &p.Cache), &p.Cache),
+	}, p.Embedding.fields("embedding", "embedding server (OpenAI's /v1/embeddings)"),
+		p.Align.fields("align", "chat-completion server (OpenAI's /v1/chat/completions), asked to\nrewrite code that is unlike all that was learnt from"),
+		[]field{whole("align_rounds", "Rewrites of a job's code at most.", &p.Rounds, 1, mostRounds)})
+}
+
+// fields are those of an endpoint, whose keys begin with a word.
+func (e *Endpoint) fields(word, what string) []field {
+	return []field{
+		orEmpty(line(word+"_url", "Address of an "+what+";\nempty: none is asked.", &e.URL), &e.URL),
+		orEmpty(line(word+"_model", "Model that it is asked for.", &e.Model), &e.Model),
+		orEmpty(line(word+"_key_file", "File with its key, readable by epd alone; empty: none is sent.", &e.KeyFile), &e.KeyFile),
+		number(word+"_timeout_s", "Seconds that an answer may take.", &e.TimeoutS, span{max: 3600, above: true}),
+	}
+}
+
+// checkTogether notes servers that aren't allowed to be asked.
+func (p *Predict) checkTogether(d *document) {
+	p.Embedding.check(d, "predict.embedding_url", p.AllowHosts)
+	p.Align.check(d, "predict.align_url", p.AllowHosts)
+}
+
+// check notes an address that can't be asked, or mustn't.
+func (e *Endpoint) check(d *document, key string, allowed []string) {
+	if e.URL == "" {
+		return
+	}
+	u, err := url.Parse(e.URL)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		d.faultAt(key, "%s is %s, want an address such as http://localhost:8080/v1", key, quoted(e.URL))
+	case !slices.Contains(allowed, u.Hostname()) && !slices.Contains(allowed, u.Host):
+		d.faultAt(key, "%s names the host %s, want it in allow_hosts, too", key, quoted(u.Host))
+	}
+}

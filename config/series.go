@@ -1,0 +1,166 @@
+package config
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/epplan/epplan/queue"
+)
+
+// Series are factors that change over time. Each holds from its time until the next
+// one's; the last one as long as the one before it.
+type Series struct {
+	times   []time.Time // ascending; one more than there are factors: the end
+	factors []momentary
+}
+
+// momentary are the factors of a time; NaN is not stated.
+type momentary struct{ carbon, water, cost float64 }
+
+// maxSeries is how many rows a series may have: ten years of quarters of an hour.
+const maxSeries = 400_000
+
+// The columns of a series beside time.
+var seriesColumns = []string{"carbon_g_per_kwh", "water_l_per_kwh", "cost_per_kwh"}
+
+// ReadSeries reads factors over time from CSV with the column time (RFC 3339) and one
+// or more of carbon_g_per_kwh, water_l_per_kwh and cost_per_kwh. An empty cell is not
+// stated. The first bad row is an error with its line.
+func ReadSeries(r io.Reader, name string) (*Series, error) {
+	rows := csv.NewReader(r)
+	header, err := rows.Read()
+	if err != nil {
+		return nil, fmt.Errorf("%s: want a header with time and factors: %w", queue.Printable(name), err)
+	}
+	at := slices.Index(header, "time")
+	columns := make([]int, len(seriesColumns))
+	known := 0
+	for i, c := range seriesColumns {
+		if columns[i] = slices.Index(header, c); columns[i] >= 0 {
+			known++
+		}
+	}
+	if at < 0 || known != len(header)-1 || known == 0 {
+		return nil, fmt.Errorf("%s:1: columns %q, want time and some of %q", queue.Printable(name), header, seriesColumns)
+	}
+	s := &Series{}
+	for {
+		row, err := rows.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", queue.Printable(name), err)
+		}
+		line, _ := rows.FieldPos(0)
+		if err := s.add(row, at, columns); err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", queue.Printable(name), line, err)
+		}
+	}
+	const fewest = 2
+	if n := len(s.times); n < fewest {
+		return nil, fmt.Errorf("%s: %d rows, want two or more", queue.Printable(name), n)
+	}
+	n := len(s.times)
+	s.times = append(s.times, s.times[n-1].Add(s.times[n-1].Sub(s.times[n-2])))
+	return s, nil
+}
+
+// ReadSeriesFile is [ReadSeries] of a file.
+func ReadSeriesFile(path string) (*Series, error) {
+	f, err := os.Open(path) //nolint:gosec // the administrator names it
+	if err != nil {
+		return nil, fmt.Errorf("factors over time: %w", err)
+	}
+	defer func() { _ = f.Close() }() // only read
+	return ReadSeries(f, path)
+}
+
+// add adds a row.
+func (s *Series) add(row []string, at int, columns []int) error {
+	when, err := time.Parse(time.RFC3339, row[at])
+	switch n := len(s.times); {
+	case err != nil:
+		return fmt.Errorf("time is %s, want one such as 2026-01-31T13:00:00Z", quoted(row[at]))
+	case n > 0 && !when.After(s.times[n-1]):
+		return fmt.Errorf("time %s isn't after the row before", quoted(row[at]))
+	case n == maxSeries:
+		return fmt.Errorf("more than %d rows", maxSeries)
+	}
+	var values [3]float64
+	for i, c := range columns {
+		values[i] = math.NaN()
+		if c < 0 || row[c] == "" {
+			continue
+		}
+		v, err := strconv.ParseFloat(row[c], 64)
+		if err != nil || !(v >= -maxFactor && v <= maxFactor) || v < 0 && seriesColumns[i] != "cost_per_kwh" { // prices are below 0 at times
+			return fmt.Errorf("%s is %s, want a number from 0 to %g", seriesColumns[i], quoted(row[c]), maxFactor)
+		}
+		values[i] = v
+	}
+	s.times, s.factors = append(s.times, when), append(s.factors, momentary{values[0], values[1], values[2]})
+	return nil
+}
+
+// maxFactor bounds factors, as those of a configuration.
+const maxFactor = 1e6
+
+// Over is the mean of factors from a time on for as long, by the series where it states
+// them, else by constant ones.
+func (s *Series) Over(from time.Time, long time.Duration, constant *Factors) Factors {
+	out := *constant
+	if s == nil {
+		return out
+	}
+	long = max(long, time.Second)
+	until := from.Add(long)
+	first := max(0, s.index(from))
+	for _, one := range []struct {
+		to *float64
+		of func(*momentary) float64
+	}{
+		{&out.CarbonPerKWh, func(m *momentary) float64 { return m.carbon }},
+		{&out.WaterPerKWh, func(m *momentary) float64 { return m.water }},
+		{&out.CostPerKWh, func(m *momentary) float64 { return m.cost }},
+	} {
+		sum, stated := 0.0, 0.0
+		for i := first; i < len(s.factors) && s.times[i].Before(until); i++ {
+			begin, end := latest(from, s.times[i]), s.times[i+1]
+			if end.After(until) {
+				end = until
+			}
+			if v := one.of(&s.factors[i]); !math.IsNaN(v) && end.After(begin) {
+				sum += v * end.Sub(begin).Seconds()
+				stated += end.Sub(begin).Seconds()
+			}
+		}
+		if stated > 0 {
+			*one.to = (sum + *one.to*(long.Seconds()-stated)) / long.Seconds()
+		}
+	}
+	return out
+}
+
+// index is the row that holds at a time; -1 before the first.
+func (s *Series) index(at time.Time) int {
+	i, exact := slices.BinarySearchFunc(s.times, at, time.Time.Compare)
+	if exact {
+		return i
+	}
+	return i - 1
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

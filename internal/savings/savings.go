@@ -1,0 +1,187 @@
+package savings
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mathext"
+
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// Stratum is what completed jobs of one kind used: of one workload on one GPU
+// model, under one part that is held out.
+type Stratum struct {
+	Treated, Held record.EnergyMean
+}
+
+// Compared tells whether both arms have a run.
+func (s *Stratum) Compared() bool {
+	return s.Treated.Runs > 0 && s.Held.Runs > 0 && s.Treated.MeanJ > 0 && s.Held.MeanJ > 0
+}
+
+// Estimate is what the treated runs of the compared strata saved, in joules, with
+// the bounds of its 95 % interval: the sum over these strata of the treated runs
+// times the difference between the expected energies of a held-out and a treated
+// run. Strata that lack an arm are in none of it.
+type Estimate struct {
+	Treated, Held int64 // runs in compared strata
+	Saved         float64
+	Low, High     float64
+	// Baseline is what the treated runs would have used at default clocks.
+	Baseline float64
+	// Needed is how many more held-out runs it takes, if both arms grow alike,
+	// until the interval is without 0 in four of five cases; 0: it is already,
+	// or nobody can tell.
+	Needed int64
+}
+
+// How scatter is learnt where an arm has few runs: from the other arm's, which
+// count for as much as these degrees of freedom, and from all strata's, which
+// count for less than one run does.
+const (
+	otherArm  = 10
+	allStrata = 0.5
+)
+
+// The scatter is relative to the mean, and the arms of a stratum are as far apart
+// as all strata's are; they aren't thought to be further apart than this.
+const mostApart = 2
+
+// Measure estimates what was saved.
+//
+// The difference of the means of the arms is unbiased whatever the energies are.
+// Its error comes from the held-out runs nearly alone, of which a stratum may have
+// one or two, and energies are skewed: their own variance tells too little, and is
+// too small just when their mean is. So the relative variance is taken from both
+// arms, each around the mean of the runs with the same clocks, and weakly from all
+// strata. The interval is Student's with degrees of freedom after Welch and
+// Satterthwaite.
+func Measure(strata []Stratum) Estimate {
+	var e Estimate
+	treated := 0.0
+	for i := range strata {
+		if s := &strata[i]; s.Compared() {
+			n := float64(s.Treated.Runs)
+			e.Treated += s.Treated.Runs
+			e.Held += s.Held.Runs
+			e.Baseline += n * s.Held.MeanJ
+			treated += n * s.Treated.MeanJ
+		}
+	}
+	if e.Treated == 0 {
+		return Estimate{Needed: first(strata)}
+	}
+	half, known := halfInterval(strata, min(max(e.Baseline/treated, 1.0/mostApart), mostApart))
+	if !known {
+		return Estimate{Needed: first(strata)}
+	}
+	e.Saved = e.Baseline - treated
+	e.Low, e.High = e.Saved-half, e.Saved+half
+	e.Needed = needed(e.Saved, half, e.Held)
+	return e
+}
+
+// first is how many held-out runs it takes until there is an estimate at all.
+func first(strata []Stratum) int64 {
+	for i := range strata {
+		if strata[i].Treated.Runs > 0 {
+			return 1
+		}
+	}
+	return 0
+}
+
+// scatter is that of a stratum, relative to the mean.
+type scatter struct {
+	treated, held         float64 // runs
+	meanTreated, meanHeld float64
+	ofTreated, ofHeld     variance
+}
+
+// variance is one with its degrees of freedom.
+type variance struct{ value, freedom float64 }
+
+// relative makes the arms comparable: the mean of each is taken from the runs of
+// both, at a ratio of held-out to treated energies.
+func relative(s *Stratum, ratio float64) scatter {
+	nt, nh := float64(s.Treated.Runs), float64(s.Held.Runs)
+	mean := (nt*s.Treated.MeanJ + nh*s.Held.MeanJ/ratio) / (nt + nh)
+	square := mean * mean
+	return scatter{
+		treated: nt, held: nh, meanTreated: mean, meanHeld: mean * ratio,
+		ofTreated: variance{s.Treated.VarianceJ2 / square, float64(s.Treated.Freedom)},
+		ofHeld:    variance{s.Held.VarianceJ2 / square / (ratio * ratio), float64(s.Held.Freedom)},
+	}
+}
+
+// with adds what others say to a variance, with so many degrees of freedom.
+func (v variance) with(o variance, freedom float64) variance {
+	freedom = min(freedom, o.freedom)
+	sum := v.freedom + freedom
+	if sum == 0 {
+		return v
+	}
+	return variance{(v.value*v.freedom + o.value*freedom) / sum, sum}
+}
+
+// halfInterval is half of the interval's width; not known where no stratum tells
+// how far runs scatter.
+func halfInterval(strata []Stratum, ratio float64) (half float64, known bool) {
+	var rows []scatter
+	var all variance
+	for i := range strata {
+		if strata[i].Compared() {
+			r := relative(&strata[i], ratio)
+			all = all.with(r.ofTreated, math.Inf(1)).with(r.ofHeld, math.Inf(1))
+			rows = append(rows, r)
+		}
+	}
+	if all.freedom == 0 {
+		return 0, false
+	}
+	// weight and spread are Σ w and Σ w²/f over the terms w of the variance, with
+	// one relative variance in place of each arm's: that of an arm with few runs
+	// says too little about how far it can be trusted.
+	var sum, weight, spread float64
+	for i := range rows {
+		r := &rows[i]
+		ofHeld := r.ofHeld.with(r.ofTreated, otherArm).with(all, allStrata)
+		ofTreated := r.ofTreated.with(r.ofHeld, otherArm).with(all, allStrata)
+		both := r.ofHeld.with(r.ofTreated, math.Inf(1)).with(all, allStrata)
+		term := func(mean, runs float64, own variance) {
+			w := r.treated * mean * r.treated * mean / runs
+			sum += w * own.value
+			weight += w * both.value
+			spread += w * both.value * w * both.value / own.freedom
+		}
+		term(r.meanHeld, r.held, ofHeld)
+		term(r.meanTreated, r.treated, ofTreated)
+	}
+	if !(spread > 0) {
+		return 0, true // all runs are alike
+	}
+	return studentsT(min(weight*weight/spread, all.freedom)) * math.Sqrt(sum), true
+}
+
+// studentsT is the quantile of Student's distribution between whose negative
+// and itself are 95 %.
+func studentsT(freedom float64) float64 {
+	const outside = 0.05
+	x := mathext.InvRegIncBeta(freedom/2, 0.5, outside)
+	return math.Sqrt(freedom * (1 - x) / x)
+}
+
+// needed is how many more held-out runs it takes: the saving grows with the runs,
+// its error with their root. It has to be larger than half the interval by the
+// error that is exceeded downwards once in five times.
+func needed(saved, half float64, held int64) int64 {
+	const (
+		most  = 1e9
+		power = 1 + 0.8416/1.9600
+	)
+	if half < math.Abs(saved) || saved == 0 {
+		return 0
+	}
+	ratio := power * half / saved
+	return int64(math.Ceil(min(most, (ratio*ratio-1)*float64(held))))
+}

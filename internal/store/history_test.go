@@ -1,0 +1,168 @@
+//go:build cgo
+
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/epplan/epplan/internal/store"
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// past is job i of a log, with all that one can have.
+func past(i int) record.Past {
+	at := start.Truncate(time.Second).Add(time.Duration(i) * time.Minute)
+	return record.Past{
+		Cluster: "alpha", JobID: fmt.Sprintf("%d_%d", 100+i/4, i%4), Submitted: at, Started: at.Add(time.Minute), Ended: at.Add(time.Hour),
+		User: "ada", Account: "physics", Partition: "gpu", QOS: "normal", Name: []byte("train\xff|\n"),
+		GPUs: record.Known(4), CPUs: record.Known(32), Nodes: record.Known(1), GPUModel: "V100", Limit: 2 * time.Hour,
+		State: record.Completed, ExitCode: record.Known(0), EnergyJ: record.Known(3.6e6), Utilisation: record.Known(0.5),
+	}
+}
+
+// historyOf is what a store has of a cluster's past since a time.
+func historyOf(tb interface {
+	Context() context.Context
+	Fatal(args ...any)
+}, s *store.Store, cluster string, after time.Time,
+) []record.Past {
+	var all []record.Past
+	err := s.History(tb.Context(), cluster, after, func(p record.Past) error {
+		all = append(all, p)
+		return nil
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return all
+}
+
+func TestPastJobsAreReadAsTheyWereStoredInTheOrderOfTheirSubmissions(t *testing.T) {
+	s, _ := openNew(t)
+	bare := record.Past{Cluster: "alpha", JobID: "7", Submitted: start.Truncate(time.Second).Add(-time.Hour), State: "CANCELLED"}
+	other := past(0)
+	other.Cluster = "beta"
+	added, err := s.AddHistory(t.Context(), []record.Past{past(2), past(1), bare, other})
+	if err != nil || added != 4 {
+		t.Fatalf("added %d, %v", added, err)
+	}
+	if got, want := historyOf(t, s, "alpha", time.Time{}), []record.Past{bare, past(1), past(2)}; !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	if got := historyOf(t, s, "alpha", past(2).Submitted); len(got) != 1 || got[0].JobID != past(2).JobID {
+		t.Errorf("since the last submission: %+v", got)
+	}
+	if got := historyOf(t, s, "gamma", time.Time{}); got != nil {
+		t.Errorf("of an unknown cluster: %+v", got)
+	}
+}
+
+func TestAddingPastJobsTwiceAddsNothing(t *testing.T) {
+	dir := tempDir(t)
+	files := 0
+	rapid.Check(t, func(t *rapid.T) {
+		files++
+		s, err := store.Open(t.Context(), filepath.Join(dir, fmt.Sprintf("%d.db", files)), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close() //nolint:errcheck // what was read is compared
+		picks := rapid.SliceOfN(rapid.IntRange(0, 20), 1, 30).Draw(t, "jobs")
+		jobs := make([]record.Past, len(picks))
+		distinct := map[int]bool{}
+		for i, pick := range picks {
+			jobs[i], distinct[pick] = past(pick), true
+		}
+		first, err := s.AddHistory(t.Context(), jobs)
+		if err != nil || first != len(distinct) {
+			t.Fatalf("added %d of %d, %v", first, len(distinct), err)
+		}
+		before := historyOf(t, s, "alpha", time.Time{})
+		if again, err := s.AddHistory(t.Context(), before); err != nil || again != 0 {
+			t.Fatalf("added %d again, %v", again, err)
+		}
+		if !reflect.DeepEqual(before, historyOf(t, s, "alpha", time.Time{})) {
+			t.Fatal("what was there changed")
+		}
+	})
+}
+
+func TestOfABatchWithAPastJobThatCannotBeNothingIsStored(t *testing.T) {
+	for name, spoil := range map[string]func(*record.Past){
+		"no cluster":         func(p *record.Past) { p.Cluster = "" },
+		"no id":              func(p *record.Past) { p.JobID = "" },
+		"no submission":      func(p *record.Past) { p.Submitted = time.Time{} },
+		"ended before start": func(p *record.Past) { p.Ended = p.Started.Add(-time.Second) },
+		"started too early":  func(p *record.Past) { p.Started = p.Submitted.Add(-time.Second) },
+		"negative limit":     func(p *record.Past) { p.Limit = -1 },
+		"negative energy":    func(p *record.Past) { p.EnergyJ = record.Known(-1) },
+	} {
+		s, _ := openNew(t)
+		wrong := past(1)
+		spoil(&wrong)
+		if _, err := s.AddHistory(t.Context(), []record.Past{past(0), wrong}); !errors.Is(err, record.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := historyOf(t, s, "alpha", time.Time{}); got != nil {
+			t.Errorf("%s: %d are stored", name, len(got))
+		}
+	}
+}
+
+func TestAVisitorEndsAHistory(t *testing.T) {
+	s, _ := openNew(t)
+	if _, err := s.AddHistory(t.Context(), []record.Past{past(0), past(1)}); err != nil {
+		t.Fatal(err)
+	}
+	enough, seen := errors.New("enough"), 0
+	err := s.History(t.Context(), "alpha", time.Time{}, func(record.Past) error {
+		seen++
+		return enough
+	})
+	if !errors.Is(err, enough) || seen != 1 {
+		t.Errorf("%d seen, %v", seen, err)
+	}
+}
+
+func TestPastJobsArePrunedByWhenTheyWereImported(t *testing.T) {
+	now := start.AddDate(3, 0, 0) // long after the jobs
+	s := open(t, filepath.Join(tempDir(t), "epd.db"), &store.Options{Now: func() time.Time { return now }})
+	const jobs = 1500 // more than a step
+	all := make([]record.Past, jobs)
+	for i := range all {
+		all[i] = past(i)
+	}
+	if _, err := s.AddHistory(t.Context(), all); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := s.Prune(t.Context(), now); err != nil || p.History != 0 {
+		t.Errorf("pruned %+v, %v", p, err)
+	}
+	if p, err := s.Prune(t.Context(), now.Add(time.Second)); err != nil || p.History != jobs {
+		t.Errorf("pruned %+v, %v", p, err)
+	}
+}
+
+func BenchmarkAddHistory(b *testing.B) {
+	s, _ := openNew(b)
+	const batch = 1000
+	jobs := make([]record.Past, batch)
+	for n := 0; b.Loop(); n++ {
+		for i := range jobs {
+			jobs[i] = past(n*batch + i)
+		}
+		if _, err := s.AddHistory(b.Context(), jobs); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(math.Round(float64(b.N)*batch/b.Elapsed().Seconds()), "jobs/s")
+}

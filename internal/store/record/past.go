@@ -1,0 +1,75 @@
+package record
+
+import (
+	"fmt"
+	"time"
+)
+
+// Past is a job of a log of the time before epd, or of another cluster: what an
+// accounting log says became of it. Ids come again, and a job that is requeued
+// is submitted anew, so that cluster, id and submit time together name one.
+type Past struct {
+	Cluster   string    `json:"cluster"` // "" in a request: the controller's own
+	JobID     string    `json:"job_id"`  // as the log has it: 12, 12_4 of an array, 13+1 of a heterogeneous job
+	Submitted time.Time `json:"submitted"`
+	Started   time.Time `json:"started,omitzero"` // zero: it never ran
+	Ended     time.Time `json:"ended,omitzero"`   // zero: not known
+	User      string    `json:"user,omitempty"`
+	Account   string    `json:"account,omitempty"`
+	Partition string    `json:"partition,omitempty"`
+	QOS       string    `json:"qos,omitempty"`
+	Name      []byte    `json:"name,omitempty"` // as the user wrote it: any bytes
+	// GPUs, CPUs and Nodes are what it was given, or asked for where it wasn't
+	// given any.
+	GPUs     Number `json:"gpus"`
+	CPUs     Number `json:"cpus"`
+	Nodes    Number `json:"nodes"`
+	GPUModel string `json:"gpu_model,omitempty"` // "" is not known
+	// Limit is the wall-time limit; 0 is unlimited or not known.
+	Limit time.Duration `json:"limit_ns,omitempty"`
+	// State is Slurm's word for how it ended, in upper case: COMPLETED, TIMEOUT.
+	State    string `json:"state"`
+	ExitCode Number `json:"exit_code"`
+	// EnergyJ is what Slurm measured, of whatever it measures: GPUs or whole
+	// nodes, by its AcctGatherEnergyType.
+	EnergyJ     Number `json:"energy_j"`
+	Utilisation Number `json:"utilisation"` // of its GPUs, mean, 0..1
+}
+
+// RunTime is how long the job ran; unknown if it didn't or that isn't known.
+func (p *Past) RunTime() Number {
+	if p.Started.IsZero() || p.Ended.IsZero() {
+		return Number{}
+	}
+	return Known(p.Ended.Sub(p.Started).Seconds())
+}
+
+// Canonical is the job as it is kept: times in microseconds, texts in UTF-8.
+// What can't be kept is [ErrInvalid].
+func (p *Past) Canonical() (Past, error) {
+	c := *p
+	if c.Cluster == "" || c.JobID == "" || c.Submitted.IsZero() {
+		return c, fmt.Errorf("%w: a past job needs cluster, id and submit time", ErrInvalid)
+	}
+	c.Submitted, c.Started, c.Ended = Micro(c.Submitted), Micro(c.Started), Micro(c.Ended)
+	switch {
+	case !c.Started.IsZero() && c.Started.Before(c.Submitted):
+		return c, fmt.Errorf("%w: past job %q started before it was submitted", ErrInvalid, Text(c.JobID))
+	case !c.Ended.IsZero() && c.Ended.Before(c.Submitted), !c.Ended.IsZero() && c.Ended.Before(c.Started):
+		return c, fmt.Errorf("%w: past job %q ended before it started", ErrInvalid, Text(c.JobID))
+	case c.Limit < 0:
+		return c, fmt.Errorf("%w: past job %q has a negative limit", ErrInvalid, Text(c.JobID))
+	}
+	for _, n := range []Number{c.GPUs, c.CPUs, c.Nodes, c.EnergyJ, c.Utilisation} {
+		if n.Or(0) < 0 {
+			return c, fmt.Errorf("%w: past job %q has a negative size", ErrInvalid, Text(c.JobID))
+		}
+	}
+	for _, text := range []*string{&c.Cluster, &c.JobID, &c.User, &c.Account, &c.Partition, &c.QOS, &c.GPUModel, &c.State} {
+		*text = Text(*text)
+	}
+	if c.Name = c.Name[:min(len(c.Name), MaxText)]; len(c.Name) == 0 {
+		c.Name = nil
+	}
+	return c, nil
+}

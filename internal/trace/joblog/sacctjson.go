@@ -1,0 +1,109 @@
+package joblog
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/slurm"
+)
+
+// readJSON reads what sacct --json prints.
+func readJSON(r io.Reader, name string, o *Options, visit Visit) (*Tally, error) {
+	t := newTally(name, o)
+	to := newSink(t, o, visit)
+	var stopped error // by the visit or because of strictness
+	meta, err := slurm.ReadAccountingJSON(name, r, func(line int, job *slurm.Outcome, err error) error {
+		switch {
+		case err != nil:
+			stopped = t.skip(line, badRecord, err)
+		case !over(job.State.Base):
+			stopped = t.unfinished(line, job.State.Base)
+		default:
+			stopped = to.add(t.pastOf(line, job), line)
+		}
+		return stopped
+	})
+	switch {
+	case stopped != nil:
+		return t, stopped
+	case err != nil:
+		return t, err
+	case len(meta.Errors) > 0:
+		return t, fmt.Errorf("%s: sacct failed: %s", name, strings.Join(meta.Errors, "; "))
+	}
+	return t, nil
+}
+
+// pastOf is a job as history keeps it.
+func (t *Tally) pastOf(line int, o *slurm.Outcome) *record.Past {
+	p := &record.Past{
+		Cluster: o.Cluster, JobID: refText(&o.Ref), Submitted: o.Submit, Started: o.Start, Ended: o.End,
+		User: o.User, Account: o.Account, Partition: o.Partition, QOS: o.QOS, Name: []byte(o.Name[:min(len(o.Name), maxName)]),
+		State: string(o.State.Base), ExitCode: record.Known(float64(o.Exit.Code)), Limit: t.limit(line, refText(&o.Ref), o.TimeLimit),
+		EnergyJ: measured(o.Energy), Utilisation: measured(o.Utilisation),
+	}
+	tres := o.Allocated
+	if len(tres) == 0 {
+		tres = o.Requested
+	}
+	useTRES(p, tres)
+	if p.Submitted.IsZero() {
+		t.noSubmit(line, p, o.Eligible)
+	}
+	return p
+}
+
+// noSubmit takes another time for a submit time that isn't there.
+func (t *Tally) noSubmit(line int, p *record.Past, eligible time.Time) {
+	p.Submitted = p.Started
+	if !eligible.IsZero() && !eligible.After(p.Started) {
+		p.Submitted = eligible
+	}
+	t.note(line, noSubmit, fmt.Errorf("job %s: taken as %s", p.JobID, at(p.Submitted)))
+}
+
+// limit is a job's time limit; 0 where there is none.
+func (t *Tally) limit(line int, job string, l slurm.Limit) time.Duration {
+	switch {
+	case l.Unlimited:
+		t.note(line, unlimited, fmt.Errorf("job %s: UNLIMITED", job))
+		return 0
+	case !l.Set:
+		t.note(line, noLimit, fmt.Errorf("job %s: neither a time nor UNLIMITED", job))
+		return 0
+	}
+	return l.Duration
+}
+
+// unfinished counts a job that isn't over, or whose state nobody knows.
+func (t *Tally) unfinished(line int, state slurm.State) error {
+	if !underway(state) {
+		return t.skip(line, unknownState, fmt.Errorf("%s, want one of Slurm's", printable(string(state))))
+	}
+	t.NotEnded++
+	return nil
+}
+
+// measured is a quantity of which 0 says that nothing was measured.
+func measured(v float64) record.Number {
+	if v > 0 {
+		return record.Known(v)
+	}
+	return record.Number{}
+}
+
+// refText is a job's id as sacct prints it.
+func refText(r *slurm.JobRef) string {
+	id := r.Job.String()
+	switch {
+	case r.Het:
+		return id + "+" + strconv.Itoa(r.HetOffset)
+	case r.Array && r.Task >= 0:
+		return id + "_" + strconv.Itoa(r.Task)
+	}
+	return id
+}

@@ -1,0 +1,187 @@
+package joblog
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// The fields of the Standard Workload Format (parallelworkloads, "The Standard
+// Workload Format", version 2.2), in order; -1 is not known.
+const (
+	swfJob = iota
+	swfSubmit
+	swfWait
+	swfRunTime
+	swfAllocated
+	swfCPUTime
+	swfMemory
+	swfRequested
+	swfLimit
+	swfLimitMemory
+	swfStatus
+	swfUser
+	swfGroup
+	swfProgram
+	swfQueue
+	swfPartition
+	swfBefore
+	swfThink
+	swfFields
+)
+
+// swfStates are the words for a status; 2 to 4 are parts of a job, which has a
+// line as a whole, too.
+var swfStates = map[float64]string{-1: "UNKNOWN", 0: "FAILED", 1: "COMPLETED", 5: "CANCELLED"}
+
+// ReadSWF reads a log in the Standard Workload Format. Times count from its
+// UnixStartTime, or from 1970 where it states none. Users, programs and queues
+// are the log's numbers; processors are CPUs, and of GPUs nothing is known.
+func ReadSWF(r io.Reader, name string, o *Options, visit Visit) (*Tally, error) {
+	t := newTally(name, o)
+	s := &swfReader{tally: t, sink: newSink(t, o, visit)}
+	in := newLineReader(r)
+	for {
+		line, long, err := in.next()
+		if err == nil {
+			t.Lines++
+			err = s.line(in.number, line, long)
+		} else if !errors.Is(err, io.EOF) {
+			err = readError(name, in.number, err)
+		}
+		switch {
+		case errors.Is(err, io.EOF) && !s.found && t.Left() == 0:
+			return t, fmt.Errorf("%s: is empty, want lines with %d numbers", name, swfFields)
+		case errors.Is(err, io.EOF):
+			return t, nil
+		case err != nil:
+			return t, err
+		}
+	}
+}
+
+type swfReader struct {
+	tally *Tally
+	sink  *sink
+	start int64 // Unix seconds
+	found bool
+}
+
+func (s *swfReader) line(number int, line []byte, long bool) error {
+	if long {
+		return s.tally.skip(number, tooLong, fmt.Errorf("more than %d bytes", maxLine))
+	}
+	if err := text(line); err != nil {
+		return s.tally.skip(number, notText, err)
+	}
+	line = bytes.TrimSpace(line)
+	switch {
+	case len(line) == 0:
+		return nil
+	case line[0] == ';':
+		return s.comment(number, string(line[1:]))
+	}
+	s.found = true
+	words := strings.Fields(string(line))
+	if len(words) != swfFields {
+		kind := truncated
+		if len(words) > swfFields {
+			kind = excess
+		}
+		return s.tally.skip(number, kind, fmt.Errorf("%d numbers, want %d", len(words), swfFields))
+	}
+	var f [swfFields]float64
+	for i, word := range words {
+		v, err := strconv.ParseFloat(word, 64)
+		if err != nil || math.IsNaN(v) || math.Abs(v) > maxUnix {
+			return s.tally.skip(number, badNumber, fmt.Errorf("field %d is %s, want a number", i+1, printable(word)))
+		}
+		f[i] = v
+	}
+	return s.job(number, &f)
+}
+
+// maxUnix is the year 9999, in seconds.
+const maxUnix = 253402300799
+
+// comment reads the header that says when the log began.
+func (s *swfReader) comment(number int, text string) error {
+	key, value, ok := strings.Cut(text, ":")
+	if !ok || !strings.EqualFold(strings.TrimSpace(key), "UnixStartTime") {
+		return nil
+	}
+	start, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+	if err != nil || start < 0 || start > maxUnix {
+		return s.tally.skip(number, badTime, fmt.Errorf("UnixStartTime is %s, want seconds", printable(value)))
+	}
+	s.start = start
+	return nil
+}
+
+func (s *swfReader) job(number int, f *[swfFields]float64) error {
+	state, whole := swfStates[f[swfStatus]]
+	id := swfText(f[swfJob])
+	switch {
+	case id == "" || f[swfJob] != math.Trunc(f[swfJob]):
+		return s.tally.skip(number, badID, fmt.Errorf("%v, want a number of 0 or more", f[swfJob]))
+	case f[swfStatus] >= 2 && f[swfStatus] <= 4:
+		s.tally.note(number, partOfJob, fmt.Errorf("status %v of job %s", f[swfStatus], id))
+		return nil
+	case !whole:
+		return s.tally.skip(number, unknownState, fmt.Errorf("status %v, want -1 to 5", f[swfStatus]))
+	case f[swfSubmit] < 0:
+		return s.tally.skip(number, negative, fmt.Errorf("job %s is submitted at %v s", id, f[swfSubmit]))
+	}
+	for _, field := range []int{swfWait, swfRunTime, swfLimit} {
+		if v := f[field]; v < 0 && v != -1 {
+			return s.tally.skip(number, negative, fmt.Errorf("job %s: field %d is %v, want -1, or 0 or more", id, field+1, v))
+		}
+	}
+	p := &record.Past{
+		JobID: id, Submitted: time.UnixMicro(s.start*1e6 + int64(math.Round(f[swfSubmit]*1e6))).UTC(),
+		User: swfText(f[swfUser]), Account: swfText(f[swfGroup]), Partition: swfText(f[swfPartition]), QOS: swfText(f[swfQueue]),
+		Name: []byte(swfText(f[swfProgram])), State: state, CPUs: swfCount(f[swfAllocated], f[swfRequested]),
+		Limit: secondsOf(max(0, f[swfLimit])),
+	}
+	if f[swfRunTime] >= 0 {
+		if f[swfWait] < 0 {
+			s.tally.note(number, noWait, fmt.Errorf("job %s: taken as none", id))
+		}
+		p.Started = p.Submitted.Add(secondsOf(max(0, f[swfWait])))
+		p.Ended = p.Started.Add(secondsOf(f[swfRunTime]))
+	}
+	return s.sink.add(p, number)
+}
+
+// swfText is a number as a name; "" if it isn't known.
+func swfText(v float64) string {
+	if v < 0 {
+		return ""
+	}
+	return strconv.FormatFloat(v, 'f', -1, 64)
+}
+
+// swfCount is the first of some numbers that is known.
+func swfCount(of ...float64) record.Number {
+	for _, v := range of {
+		if v > 0 {
+			return record.Known(v)
+		}
+	}
+	return record.Number{}
+}
+
+// maxSeconds keeps a duration within time.Duration.
+const maxSeconds = 100_000 * 86400
+
+// secondsOf is a duration of at most 100,000 days, to the microsecond.
+func secondsOf(seconds float64) time.Duration {
+	return time.Duration(math.Round(min(seconds, maxSeconds)*1e6)) * time.Microsecond
+}

@@ -1,0 +1,255 @@
+package joblog
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/slurm"
+)
+
+// tableColumns are those of a job table as it is written. submit_s is in
+// seconds since 1970, or since a log began that doesn't say when.
+var tableColumns = []string{
+	"job_id", "submit_s", "user", "account", "partition", "qos", "job_name", "gpus", "cpus", "nodes", "requested_s", "wait_s",
+	"runtime_s", "state", "energy_kwh", "power_per_gpu_w", "gpu_model", "gpu_utilisation", "exit_code", "cluster",
+}
+
+// joulesPerKWh are those of a kilowatt-hour.
+const joulesPerKWh = 3.6e6
+
+// TableWriter writes jobs as a job table.
+type TableWriter struct {
+	out *csv.Writer
+	row []string
+	// Hash replaces the names of users, accounts and jobs; nil: they are in clear.
+	Hash func(name string) string
+}
+
+// NewTableWriter writes the header.
+func NewTableWriter(w io.Writer) (*TableWriter, error) {
+	t := &TableWriter{out: csv.NewWriter(w)}
+	return t, t.out.Write(tableColumns)
+}
+
+// Write writes a job.
+func (t *TableWriter) Write(p *record.Past) error {
+	user, account, name := visible(p.User), visible(p.Account), visible(string(p.Name))
+	if t.Hash != nil {
+		user, account, name = t.Hash(user), t.Hash(account), t.Hash(name)
+	}
+	wait, limit := "", ""
+	if !p.Started.IsZero() {
+		wait = seconds(p.Started.Sub(p.Submitted))
+	}
+	if p.Limit > 0 {
+		limit = seconds(p.Limit)
+	}
+	runTime := ""
+	if _, ran := p.RunTime().Get(); ran {
+		runTime = seconds(p.Ended.Sub(p.Started))
+	}
+	t.row = append(t.row[:0], visible(p.JobID), micros(p.Submitted.UnixMicro()), user, account, visible(p.Partition), visible(p.QOS), name,
+		cell(p.GPUs), cell(p.CPUs), cell(p.Nodes), limit, wait, runTime, visible(p.State), kWh(p.EnergyJ), cell(PowerPerGPU(p)),
+		visible(p.GPUModel), cell(p.Utilisation), cell(p.ExitCode), visible(p.Cluster))
+	return t.out.Write(t.row)
+}
+
+// Flush writes what is buffered.
+func (t *TableWriter) Flush() error {
+	t.out.Flush()
+	return t.out.Error()
+}
+
+// PowerPerGPU is a job's mean power by GPU, in watts.
+func PowerPerGPU(p *record.Past) record.Number {
+	energy, measured := p.EnergyJ.Get()
+	runTime, ran := p.RunTime().Get()
+	gpus, counted := p.GPUs.Get()
+	if !measured || !ran || !counted || gpus == 0 || runTime == 0 {
+		return record.Number{}
+	}
+	return record.Known(energy / runTime / gpus)
+}
+
+// visible is a text in which nothing acts on a terminal, as on one line.
+func visible(text string) string {
+	for i := range len(text) {
+		if text[i] < ' ' || text[i] > '~' {
+			return slurm.Printable(text, maxVisible)
+		}
+	}
+	return text // as nearly all
+}
+
+// maxVisible is more than any text has when nothing in it can be printed.
+const maxVisible = 4*maxName + 1
+
+// cell is a number as a cell; "" if it isn't known.
+func cell(n record.Number) string {
+	v, ok := n.Get()
+	if !ok {
+		return ""
+	}
+	return strconv.FormatFloat(v, 'f', -1, 64)
+}
+
+func kWh(joules record.Number) string {
+	v, ok := joules.Get()
+	if !ok {
+		return ""
+	}
+	return strconv.FormatFloat(v/joulesPerKWh, 'f', -1, 64)
+}
+
+func seconds(d time.Duration) string { return micros(d.Microseconds()) }
+
+// micros are microseconds as seconds, without digits that say nothing.
+func micros(n int64) string {
+	sign := ""
+	if n < 0 {
+		sign, n = "-", -n
+	}
+	text := strconv.FormatInt(n/1e6, 10)
+	if rest := n % 1e6; rest != 0 {
+		text += strings.TrimRight(fmt.Sprintf(".%06d", rest), "0")
+	}
+	return sign + text
+}
+
+// ReadTable reads a job table with the columns job_id, submit_s, runtime_s and
+// what is known besides; the names of columns are those that epplan predict
+// knows. What can't be read as CSV at all ends the reading.
+func ReadTable(r io.Reader, name string, o *Options, visit Visit) (*Tally, error) {
+	t := newTally(name, o)
+	in := csv.NewReader(newLineReader(r).in)
+	in.ReuseRecord, in.FieldsPerRecord = true, -1
+	header, err := in.Read()
+	switch {
+	case errors.Is(err, io.EOF):
+		return t, fmt.Errorf("%s: is empty, want a header with job_id, submit_s and runtime_s", name)
+	case err != nil:
+		return t, fmt.Errorf("%s: %w", name, err)
+	}
+	table := &tableReader{tally: t, sink: newSink(t, o, visit), width: len(header), at: make(map[string]int, len(header))}
+	for i, column := range header {
+		if _, twice := table.at[column]; twice {
+			return t, fmt.Errorf("%s:1: column %s is there twice", name, printable(column))
+		}
+		table.at[column] = i
+	}
+	for _, column := range []string{"job_id", "submit_s", "runtime_s"} {
+		if _, ok := table.at[column]; !ok {
+			return t, fmt.Errorf("%s:1: no column %s", name, column)
+		}
+	}
+	for {
+		table.row, err = in.Read()
+		switch {
+		case errors.Is(err, io.EOF):
+			return t, nil
+		case err != nil:
+			return t, fmt.Errorf("%s: %w", name, err)
+		}
+		t.Lines++
+		line, _ := in.FieldPos(0)
+		if err := table.read(line); err != nil {
+			return t, err
+		}
+	}
+}
+
+type tableReader struct {
+	tally *Tally
+	sink  *sink
+	at    map[string]int
+	width int
+	row   []string
+	wrong error
+}
+
+// text is the first cell of some columns that isn't empty.
+func (t *tableReader) text(columns ...string) string {
+	for _, c := range columns {
+		if i, ok := t.at[c]; ok && t.row[i] != "" {
+			return strings.Clone(t.row[i])
+		}
+	}
+	return ""
+}
+
+// number is text's, if there is one.
+func (t *tableReader) number(columns ...string) record.Number {
+	text := strings.TrimSpace(t.text(columns...))
+	if text == "" {
+		return record.Number{}
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(v) || v < 0 || v > 1e15 {
+		t.wrong = fmt.Errorf("column %s is %s, want a number of 0 or more", columns[0], printable(text))
+	}
+	return record.Known(v)
+}
+
+func (t *tableReader) read(line int) error {
+	if len(t.row) != t.width {
+		kind := truncated
+		if len(t.row) > t.width {
+			kind = excess
+		}
+		return t.tally.skip(line, kind, fmt.Errorf("%d columns, want %d", len(t.row), t.width))
+	}
+	t.wrong = nil
+	p := &record.Past{
+		JobID: t.text("job_id"), User: t.text("user", "vc", "task"), Account: t.text("account"), Partition: t.text("partition"),
+		QOS: t.text("qos"), GPUs: t.number("gpus"), CPUs: t.number("cpus"), Nodes: t.number("nodes"), GPUModel: t.text("gpu_model"),
+		Limit: secondsOf(t.number("requested_s", "deadline_s").Or(0)), State: t.text("state"), ExitCode: t.number("exit_code"),
+		Utilisation: t.number("gpu_utilisation"), Cluster: t.text("cluster"),
+	}
+	if name := t.text("job_name", "model"); name != "" {
+		p.Name = []byte(name)
+	}
+	submit, submitted := t.number("submit_s").Get()
+	runTime, ran := t.number("runtime_s").Get()
+	p.Submitted = time.UnixMicro(int64(math.Round(min(submit, maxUnix) * 1e6))).UTC()
+	if ran {
+		p.Started = p.Submitted.Add(secondsOf(t.number("wait_s").Or(0)))
+		p.Ended = p.Started.Add(secondsOf(runTime))
+	}
+	t.energy(p)
+	switch {
+	case p.JobID == "":
+		return t.tally.skip(line, badID, errors.New("job_id is empty"))
+	case t.wrong != nil:
+		return t.tally.skip(line, badNumber, t.wrong)
+	case !submitted:
+		return t.tally.skip(line, badTime, errors.New("submit_s is empty"))
+	}
+	if _, stated := t.at["state"]; !stated {
+		p.State = record.Completed // as epplan predict takes it
+	}
+	return t.sink.add(p, line)
+}
+
+// energy is what the job used: stated, or by its power.
+func (t *tableReader) energy(p *record.Past) {
+	const milli = 1000 // as kilowatt-hours don't hold whole joules
+	if energy, ok := t.number("energy_kwh").Get(); ok {
+		p.EnergyJ = record.Known(math.Round(energy*joulesPerKWh*milli) / milli)
+		return
+	}
+	power, ok := t.number("power_per_gpu_w").Get()
+	if !ok {
+		return
+	}
+	runTime, ran := p.RunTime().Get()
+	if gpus, counted := p.GPUs.Get(); counted && ran {
+		p.EnergyJ = record.Known(power * gpus * runTime)
+	}
+}

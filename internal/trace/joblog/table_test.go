@@ -1,0 +1,136 @@
+package joblog_test
+
+import (
+	"bytes"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/internal/trace/joblog"
+)
+
+// failer is a test of either kind.
+type failer interface {
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// written is jobs as a table.
+func written(t failer, jobs []record.Past) string {
+	var text bytes.Buffer
+	w, err := joblog.NewTableWriter(&text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range jobs {
+		if err := w.Write(&jobs[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return text.String()
+}
+
+// checkTable writes jobs, reads them, and writes them: both tables are the same.
+func checkTable(t failer, jobs []record.Past) {
+	text := written(t, jobs)
+	var again []record.Past
+	tally, err := joblog.ReadTable(strings.NewReader(text), "table", &joblog.Options{}, keep(&again))
+	if err != nil || len(again) != len(jobs) {
+		t.Fatalf("%d of %d jobs, %+v, %v\n%s", len(again), len(jobs), tally, err, text)
+	}
+	if got := written(t, again); got != text {
+		t.Fatalf("got %s\nwant %s", got, text)
+	}
+}
+
+// drawn is a job as a log may have it.
+func drawn(t *rapid.T, i int) record.Past {
+	count := func(name string) record.Number {
+		if rapid.Bool().Draw(t, name+" known") {
+			return record.Known(float64(rapid.IntRange(0, 4096).Draw(t, name)))
+		}
+		return record.Number{}
+	}
+	word := rapid.StringMatching(`[a-z][a-z0-9_]{0,8}`)
+	submit := time.Unix(rapid.Int64Range(0, 4e9).Draw(t, "submit"), 0).UTC()
+	start := submit.Add(time.Duration(rapid.IntRange(0, 1e6).Draw(t, "wait")) * time.Second)
+	p := record.Past{
+		Cluster: "c", JobID: strconv.Itoa(1 + i), Submitted: submit, Started: start,
+		Ended: start.Add(time.Duration(rapid.IntRange(0, 1e6).Draw(t, "run time")) * time.Second),
+		User:  word.Draw(t, "user"), Account: word.Draw(t, "account"), Partition: word.Draw(t, "partition"), QOS: "normal",
+		GPUs: count("gpus"), CPUs: count("cpus"), Nodes: count("nodes"), GPUModel: rapid.SampledFrom([]string{"", "h200"}).Draw(t, "model"),
+		Limit: time.Duration(rapid.IntRange(0, 1e5).Draw(t, "limit")) * time.Minute, State: "FAILED",
+		ExitCode: count("exit"), EnergyJ: count("energy"),
+	}
+	if name := rapid.StringMatching(`[ -~äß∑]*`).Draw(t, "name"); name != "" {
+		p.Name = []byte(name)
+	}
+	return p
+}
+
+func TestATableIsReadAsItWasWritten(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		jobs := make([]record.Past, rapid.IntRange(0, 5).Draw(t, "jobs"))
+		for i := range jobs {
+			jobs[i] = drawn(t, i)
+		}
+		var again []record.Past
+		if _, err := joblog.ReadTable(strings.NewReader(written(t, jobs)), "table", &joblog.Options{}, keep(&again)); err != nil {
+			t.Fatal(err)
+		}
+		if len(again)+len(jobs) > 0 && !reflect.DeepEqual(again, jobs) {
+			t.Fatalf("got  %+v\nwant %+v", again, jobs)
+		}
+	})
+}
+
+func TestTextsInATableAreOnOneLineAndActOnNoTerminal(t *testing.T) {
+	jobs, _ := all(t, header+line("1", "a\x1b[2J\nb\xff", "User", "x\ay"))
+	text := written(t, jobs)
+	if len(jobs) != 1 || !strings.Contains(text, `,a\x1b[2J\x0ab\xff,`) || !strings.Contains(text, `,x\x07y,`) {
+		t.Errorf("%+v:\n%q", jobs, text)
+	}
+	checkTable(t, jobs)
+}
+
+func TestANameInATableIsHashedOnDemand(t *testing.T) {
+	var text bytes.Buffer
+	w, err := joblog.NewTableWriter(&text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Hash = func(string) string { return "0123" }
+	jobs, _ := all(t, header+line("1", "secret"))
+	if err := w.Write(&jobs[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"secret", "ada", "lab"} {
+		if strings.Contains(text.String(), name) {
+			t.Errorf("%s in %s", name, text.String())
+		}
+	}
+}
+
+func TestWrongRowsOfATableAreNamedAndCounted(t *testing.T) {
+	const text = "job_id,submit_s,vc,gpus,runtime_s\na,1,x,1,10\n,1,x,1,10\nb,1,x\nc,-1,x,1,10\nd,1,x,many,10\ne,1,x,1,\nf,1,x,1,10,9\na,1,x,1,10\n"
+	var jobs []record.Past
+	tally, err := joblog.ReadTable(strings.NewReader(text), "t.csv", &joblog.Options{}, keep(&jobs))
+	if err != nil || ids(jobs) != "a" || jobs[0].User != "x" || jobs[0].State != record.Completed {
+		t.Fatalf("%+v, %v", jobs, err)
+	}
+	want := map[string]int64{"job id": 1, "truncated line": 1, "number": 2, "more columns than the header": 1}
+	if got := kinds(tally.Skipped); !reflect.DeepEqual(got, want) || tally.NeverRan != 1 || tally.Repeated != 1 {
+		t.Errorf("%v, %+v", got, tally)
+	}
+}

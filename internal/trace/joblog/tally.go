@@ -1,0 +1,229 @@
+package joblog
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// Options say how a log is read; the zero value reads it leniently, with times
+// in UTC.
+type Options struct {
+	// Cluster is that of all jobs, whatever the log says; "" takes the log's.
+	Cluster string
+	// Zone is that of sacct's times; nil is UTC.
+	Zone *time.Location
+	// Strict refuses the log at the first line that makes no sense.
+	Strict bool
+}
+
+// Visit is handed each job of a log. It may keep the job; its error ends the
+// reading and comes back.
+type Visit func(*record.Past) error
+
+// Tally is what was found in a log.
+type Tally struct {
+	Lines int64 `json:"lines"` // 0 in JSON, which has none
+	Jobs  int64 `json:"jobs"`  // that were handed over
+	Steps int64 `json:"steps"` // that were folded into their jobs
+
+	NotEnded int64 `json:"not_ended"` // jobs that wait or run
+	NeverRan int64 `json:"never_ran"` // jobs that ended before they started
+	Repeated int64 `json:"repeated"`  // jobs that had come shortly before
+
+	From  time.Time `json:"from,omitzero"`  // the first submission
+	Until time.Time `json:"until,omitzero"` // the last end
+
+	// Skipped are lines that were left out, Noted those whose job was taken with
+	// something unknown.
+	Skipped []Kind `json:"skipped"`
+	Noted   []Kind `json:"noted"`
+
+	name   string
+	strict bool
+}
+
+// Kind is what is wrong with lines of one kind.
+type Kind struct {
+	Kind  string   `json:"kind"`
+	Count int64    `json:"count"`
+	First []string `json:"first"` // file:line: what was found
+}
+
+// named is how many lines of a kind are named.
+const named = 5
+
+// The kinds of what is wrong with a line.
+const (
+	truncated    = "truncated line"
+	excess       = "more columns than the header"
+	torn         = "inside a text with a newline"
+	notText      = "not text"
+	tooLong      = "line too long"
+	badID        = "job id"
+	unknownState = "unknown state"
+	badTime      = "time"
+	negative     = "negative time"
+	wrongOrder   = "ends before it starts, or starts before it is submitted"
+	badNumber    = "number"
+	badRecord    = "record"
+	orphan       = "step without its job"
+)
+
+// The kinds of what isn't known of a job that was taken.
+const (
+	unlimited  = "no time limit"
+	noLimit    = "time limit not stated"
+	noSubmit   = "submit time not stated"
+	noWait     = "wait not stated"
+	partOfJob  = "part of a job that is there as a whole"
+	mendedText = "text with the delimiter or a newline in it"
+)
+
+func newTally(name string, o *Options) *Tally {
+	return &Tally{Skipped: []Kind{}, Noted: []Kind{}, name: name, strict: o.Strict}
+}
+
+// Left is how many lines were left out because they make no sense.
+func (t *Tally) Left() int64 {
+	var n int64
+	for i := range t.Skipped {
+		n += t.Skipped[i].Count
+	}
+	return n
+}
+
+// LineError is what is wrong with a line of a log.
+type LineError struct {
+	Name string
+	Line int
+	Kind string
+	Err  error
+}
+
+// Error is file:line: what is wrong.
+func (e *LineError) Error() string {
+	return fmt.Sprintf("%s:%d: %s: %v", e.Name, e.Line, e.Kind, e.Err)
+}
+
+// Unwrap is what is wrong, without the place.
+func (e *LineError) Unwrap() error { return e.Err }
+
+// skip leaves a line out; its error refuses the log.
+func (t *Tally) skip(line int, kind string, err error) error {
+	if t.strict {
+		return &LineError{Name: t.name, Line: line, Kind: kind, Err: err}
+	}
+	t.Skipped = t.count(t.Skipped, line, kind, err)
+	return nil
+}
+
+// note says what isn't known of a job.
+func (t *Tally) note(line int, kind string, err error) {
+	t.Noted = t.count(t.Noted, line, kind, err)
+}
+
+func (t *Tally) count(kinds []Kind, line int, kind string, err error) []Kind {
+	at := -1
+	for i := range kinds {
+		if kinds[i].Kind == kind {
+			at = i
+		}
+	}
+	if at < 0 {
+		at, kinds = len(kinds), append(kinds, Kind{Kind: kind})
+	}
+	k := &kinds[at]
+	if k.Count++; k.Count <= named {
+		k.First = append(k.First, fmt.Sprintf("%s:%d: %v", t.name, line, err))
+	}
+	return kinds
+}
+
+// maxText bounds texts of a job, bytes.
+const maxText = 256
+
+// sink hands jobs over, each once.
+type sink struct {
+	tally   *Tally
+	seen    recent
+	visit   Visit
+	cluster string // of all jobs; "": as the log says
+}
+
+func newSink(t *Tally, o *Options, visit Visit) *sink {
+	return &sink{tally: t, visit: visit, cluster: o.Cluster, seen: recent{at: make(map[jobKey]struct{})}}
+}
+
+// add hands a job over that came from a line.
+func (s *sink) add(p *record.Past, line int) error {
+	if s.cluster != "" {
+		p.Cluster = s.cluster
+	}
+	for _, text := range []*string{&p.Cluster, &p.JobID, &p.User, &p.Account, &p.Partition, &p.QOS, &p.GPUModel, &p.State} {
+		*text = strings.ToValidUTF8((*text)[:min(len(*text), maxText)], "\uFFFD")
+	}
+	switch {
+	case p.Started.IsZero():
+		s.tally.NeverRan++
+		return nil
+	case p.Ended.IsZero():
+		return s.tally.skip(line, badTime, fmt.Errorf("job %s is %s, and has no end", p.JobID, printable(p.State)))
+	case p.Submitted.Unix() < 0:
+		return s.tally.skip(line, badTime, fmt.Errorf("job %s is submitted at %s, want 1970 or later", p.JobID, at(p.Submitted)))
+	case p.Ended.Before(p.Started):
+		return s.tally.skip(line, wrongOrder, fmt.Errorf("job %s ends at %s, and starts at %s", p.JobID, at(p.Ended), at(p.Started)))
+	case p.Started.Before(p.Submitted):
+		return s.tally.skip(line, wrongOrder, fmt.Errorf("job %s starts at %s, and is submitted at %s", p.JobID, at(p.Started), at(p.Submitted)))
+	case !s.seen.add(p):
+		s.tally.Repeated++
+		return nil
+	}
+	t := s.tally
+	t.Jobs++
+	if t.From.IsZero() || p.Submitted.Before(t.From) {
+		t.From = p.Submitted
+	}
+	if p.Ended.After(t.Until) {
+		t.Until = p.Ended
+	}
+	return s.visit(p)
+}
+
+func at(t time.Time) string { return t.Format("2006-01-02T15:04:05") }
+
+// jobKey names a job.
+type jobKey struct {
+	hash   uint64
+	submit int64
+}
+
+// window is how many jobs back one is known that comes again: logs of months in
+// a row both have the jobs that ran when one ended.
+const window = 1 << 18
+
+// recent are the latest jobs of a log.
+type recent struct {
+	at   map[jobKey]struct{}
+	ring []jobKey
+	next int
+}
+
+// add tells whether a job is new.
+func (r *recent) add(p *record.Past) bool {
+	key := jobKey{hash: hashOf(p.Cluster, p.JobID), submit: p.Submitted.UnixMicro()}
+	if _, again := r.at[key]; again {
+		return false
+	}
+	if len(r.ring) < window {
+		r.ring = append(r.ring, key)
+	} else {
+		delete(r.at, r.ring[r.next])
+		r.ring[r.next] = key
+		r.next = (r.next + 1) % window
+	}
+	r.at[key] = struct{}{}
+	return true
+}
