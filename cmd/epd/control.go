@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -19,9 +20,11 @@ import (
 	"github.com/google/renameio/v2"
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/control"
 	node "github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/munge"
+	"github.com/epplan/epplan/internal/slurmqueue"
 	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/slurm"
@@ -49,9 +52,14 @@ func (p *program) joinControl() error {
 	if err != nil {
 		return err
 	}
+	faster, err := speed(p.Context)
+	if err != nil {
+		return err
+	}
 	options := control.Options{
+		Speed: faster,
 		Store: records, Cluster: p.String("cluster"), Settings: settings, Seed: seed, Log: p.log,
-		Load: p.settings, OnDecide: p.decided, OnOutcome: p.recorded,
+		Load: p.settings, OnDecide: p.decided, OnOutcome: p.recorded, UserName: userName,
 	}
 	if runner != nil {
 		options.Resolve, p.slurm = slurm.NewClient(runner, patience).Job, true
@@ -76,6 +84,15 @@ func (p *program) joinControl() error {
 		}
 	}
 	return errors.Join(p.openPublic(), p.openRemote())
+}
+
+// userName is a user's name; "" if the system knows none, or can't say now.
+func userName(uid uint32) string {
+	u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10))
+	if err != nil {
+		return ""
+	}
+	return u.Username
 }
 
 // openRecords opens the database. One that is damaged is moved aside, and a new
@@ -107,7 +124,14 @@ func (p *program) openLevers(runner slurm.Runner) error {
 	if err != nil {
 		return err
 	}
-	p.loops = append(p.loops, func(ctx context.Context) { p.steerer.Run(ctx, steerEvery) })
+	p.orderer = &slurmqueue.Orderer{
+		Queue: p.control.Queue, Log: p.log,
+		Settings: func() (*config.Live, *config.Profiles) {
+			s := p.control.Settings()
+			return &s.Live, s.Profiles
+		},
+	}
+	p.loops = append(p.loops, p.orderer.Run, func(ctx context.Context) { p.steerer.Run(ctx, steerEvery) })
 	return nil
 }
 
@@ -116,7 +140,7 @@ func (p *program) steering() *steer.Settings {
 	s := p.control.Settings()
 	return &steer.Settings{
 		Version: s.Version, Live: s.Live, Profiles: s.Profiles, Margin: s.Safety.LimitMargin,
-		Upper: p.control.Upper, Energy: p.control.Energy,
+		Upper: p.control.Upper, Energy: p.control.Energy, Ranking: p.orderer.Ranking(),
 	}
 }
 

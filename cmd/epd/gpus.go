@@ -25,7 +25,7 @@ func library(c *cli.Context) (gpu.Library, error) {
 	switch {
 	case which == "nvml":
 		return gpu.OpenNVML()
-	case which == "sim" || strings.HasPrefix(which, "sim:"):
+	case simulated(which):
 		l, err := gpu.OpenSim(which, &gpu.SimOptions{Dir: filepath.Join(c.String("state"), "sim"), Faults: faults})
 		if err != nil {
 			return nil, usagef("--gpu: %w", err)
@@ -33,6 +33,25 @@ func library(c *cli.Context) (gpu.Library, error) {
 		return l, nil
 	}
 	return nil, usagef("--gpu %q, want nvml or sim[:COUNT]", which)
+}
+
+// simulated tells whether the GPUs are.
+func simulated(which string) bool {
+	name, _, _ := strings.Cut(which, ",")
+	return name == "sim" || strings.HasPrefix(name, "sim:")
+}
+
+// speed is how much faster than Slurm's clock the GPUs' time goes by.
+func speed(c *cli.Context) (float64, error) {
+	which := c.String("gpu")
+	if !simulated(which) {
+		return 1, nil
+	}
+	n, err := gpu.SimSpeed(which)
+	if err != nil {
+		return 0, usagef("--gpu: %w", err)
+	}
+	return n, nil
 }
 
 // bootID tells this boot of the machine from others; empty where the kernel

@@ -95,3 +95,22 @@ func TestTheNodesEnergyIsMeasuredWhereItsCountersCanBeReadAndModelledOtherwise(t
 		})
 	}
 }
+
+// Limits are shorter by the speed of simulated GPUs, also for a controller, which
+// has none; a wrong one is refused by every role.
+func TestAWrongSpeedOfSimulatedGPUsIsRefused(t *testing.T) {
+	for _, role := range []string{roleBoth, roleController} {
+		dir := t.TempDir()
+		args := []string{
+			"epd", "--role", role, "--gpu", "sim,speed=-1", "--slurm", "off", "--state", filepath.Join(dir, "state"),
+			"--socket", filepath.Join(dir, "epd.sock"),
+		}
+		if role == roleController {
+			args = append(args, "--listen", "127.0.0.1:0")
+		}
+		var out, failed text
+		if code := run(t.Context(), args, &out, &failed); code != exitUsage || !strings.Contains(failed.String(), `"speed=-1", want a number above 0`) {
+			t.Errorf("%s: status %d: %s", role, code, failed.String())
+		}
+	}
+}

@@ -24,6 +24,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/metrics"
 	"github.com/epplan/epplan/internal/munge"
+	"github.com/epplan/epplan/internal/slurmqueue"
 	"github.com/epplan/epplan/internal/steer"
 )
 
@@ -43,6 +44,7 @@ type program struct {
 	access  *node.Access
 	control *control.Controller // nil: it runs elsewhere
 	steerer *steer.Steerer      // nil: Slurm isn't steered from here
+	orderer *slurmqueue.Orderer // with a steerer
 	node    *node.Node          // nil: there are no GPUs here
 	metrics *metrics.Metrics
 	slurm   bool           // somebody can ask Slurm

@@ -61,6 +61,7 @@ func (t *terminal) app() *cli.App {
 		Commands: []*cli.Command{
 			t.planCommand(),
 			t.compareCommand(),
+			t.tuneCommand(),
 			t.explainCommand(),
 			t.modelCommand(),
 			t.generateCommand(),
@@ -72,6 +73,7 @@ func (t *terminal) app() *cli.App {
 			t.jobsCommand(),
 			t.jobCommand(),
 			t.savingsCommand(),
+			t.historyCommand(),
 			t.estimateCommand(),
 			t.predictCommand(),
 			t.reloadCommand(),

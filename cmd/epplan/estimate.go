@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/follow"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/slurm"
 )
@@ -23,7 +24,9 @@ func (t *terminal) estimateCommand() *cli.Command {
 		Usage:     "what a submission would take and cost",
 		ArgsUsage: "SCRIPT",
 		Description: "SCRIPT is what sbatch would be given, - is standard input. Its #SBATCH lines count, and flags here go before\n" +
-			"those. All that is known comes from earlier runs of the very same script on as many GPUs. Nothing is\n" +
+			"those. What is known on each GPU model comes from earlier runs of the very same script on as many GPUs; what\n" +
+			"is expected of others, from similar jobs and from the source code that the script runs, such as\n" +
+			"python train.py below this folder. Of that, epd is sent numbers that no text can be had from. Nothing is\n" +
 			"submitted, and nothing is kept of the script.\n" +
 			"Example: epplan estimate job.sh --time 2:00:00",
 		Flags: []cli.Flag{
@@ -38,7 +41,7 @@ func (t *terminal) estimateCommand() *cli.Command {
 			&cli.StringFlag{Name: "job-name", Aliases: []string{"J"}, Usage: "`NAME` of the job"},
 			&cli.StringFlag{Name: "comment", Usage: "`TEXT` with wishes, such as epplan:off or epplan:deadline=18:00"},
 			&cli.StringFlag{Name: "gpu-model", Usage: "this GPU `MODEL` only", DefaultText: "all that it ran on"},
-			anySocketFlag(publicFirst), jsonFlag(),
+			noCodeFlag(), anySocketFlag(publicFirst), jsonFlag(),
 		},
 		Action: t.estimate,
 	}
@@ -58,21 +61,42 @@ func (t *terminal) estimate(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	read := t.followCode(c, s, chdirOf(script))
+	request := &epdapi.CodeRequest{Submission: *s, Code: codeOf(read)}
 	e, err := ask(c, publicFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.Estimate, error) {
-		return epd.Estimate(ctx, s, c.String("gpu-model"))
+		e, err := epd.Estimate(ctx, request, c.String("gpu-model"))
+		if err == nil && e.WantsText && request.Code != nil {
+			request.Code = withText(request.Code, read)
+			_, err = epd.Announce(ctx, request)
+		}
+		return e, err
 	})
 	if err != nil {
 		return err
 	}
 	if c.Bool("json") {
-		return t.printJSON(e)
+		return t.printJSON(struct {
+			*epdapi.Estimate
+			Code *codeRead `json:"code"` // null: none was looked at
+		}{e, codeReadOf(read)})
 	}
 	var b strings.Builder
 	if s.Array != "" {
 		b.WriteString("For each task of the array:\n")
 	}
-	writeEstimate(&b, e)
+	writeEstimate(&b, e, read)
 	return t.printText(b.String())
+}
+
+// chdirOf is the folder that a script asks to be run in; "" is the one where it is
+// submitted.
+func chdirOf(script []byte) string {
+	for _, o := range slurm.BatchOptions(string(script)) {
+		if o.Name == "chdir" {
+			return o.Value
+		}
+	}
+	return ""
 }
 
 // submission is what sbatch would submit, as far as it matters.
@@ -125,13 +149,15 @@ func tasksPerNode(text string) uint32 {
 }
 
 // writeEstimate is an estimate for people.
-func writeEstimate(b *strings.Builder, e *epdapi.Estimate) {
+func writeEstimate(b *strings.Builder, e *epdapi.Estimate, read *follow.Sources) {
 	size := counted(e.GPUs, "GPU")
 	if e.Shared {
 		size = "a part of a GPU"
 	}
 	row(b, "Workload", "%s, %s", orDash(e.Workload), size)
 	writeWishes(b, e.Wishes)
+	writeCode(b, read)
+	writeForecast(b, e.Forecast, &e.Factors)
 	if !e.Known {
 		row(b, "Not known", "%s", slurm.Printable(e.Reason, 400))
 		b.WriteString("It would run at default clocks; what it takes is known once it ran.\n")

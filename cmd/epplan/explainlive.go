@@ -39,7 +39,7 @@ func explainText(v *epdapi.JobView) string {
 	}
 	if e := v.Estimate; e != nil {
 		b.WriteString("\nNothing is decided before it starts. If it started now:\n")
-		writeEstimate(&b, e)
+		writeEstimate(&b, e, nil)
 	}
 	return b.String()
 }
@@ -95,7 +95,7 @@ func objectiveText(o *epdapi.Objective) string {
 func modelText(m *epdapi.Model, gpuModel string) string {
 	kind := "fitted to"
 	if m.Prior {
-		kind = "the GPU's usual response, scaled to"
+		kind = "what workloads have in common, after"
 	}
 	span := fmt.Sprintf("core %.0f to %.0f MHz", m.MinCore, m.MaxCore)
 	if m.MinCore == m.MaxCore {

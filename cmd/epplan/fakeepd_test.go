@@ -71,6 +71,7 @@ func sayings() http.Handler {
 	}
 	mux := http.NewServeMux()
 	liveSayings(mux)
+	historySayings(mux)
 	for pattern, answer := range answers {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, _ *http.Request) {
 			_ = json.NewEncoder(w).Encode(answer)

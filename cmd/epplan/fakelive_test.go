@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"strconv"
@@ -44,6 +47,7 @@ func liveSayings(mux *http.ServeMux) {
 	})
 	say("GET "+epdapi.PathSavings, fakeSavings)
 	say("POST "+epdapi.PathEstimate, fakeEstimate)
+	say("POST "+epdapi.PathCode, fakeCode)
 	say("GET "+epdapi.PathQueue, func(*http.Request) any { return fakeQueue() })
 	say("GET "+epdapi.PathLevers, func(*http.Request) any { return fakeLevers() })
 	say("POST "+epdapi.PathLeversUndo, func(*http.Request) any { return epdapi.LeversUndone{Undone: 3, Waiting: 1} })
@@ -54,6 +58,7 @@ func liveSayings(mux *http.ServeMux) {
 // text.
 func fakeLevers() any {
 	return epdapi.Levers{Status: steer.Status{
+		Policy: "value", Order: []slurm.JobID{4711, 4713, 4712},
 		At: fakeBegin, Nice: 1, Set: 1, Left: []slurm.JobID{4714}, Notes: []string{"this Slurm can't power nodes down: SuspendProgram isn't set"},
 		Advice: []steer.Advice{
 			{Kind: steer.KindLimit, Job: 4711, UID: 1000, User: "ada", Partition: "gpu", Text: "a limit of 40 minutes would do"},
@@ -92,8 +97,13 @@ func fakeView(id string) *epdapi.JobView {
 			ID: 4711, Name: "train", User: "ada", Account: "physics", Partition: "gpu", State: record.Completed, Submitted: fakeBegin.Add(-time.Minute),
 			Nodes: 1, GPUs: 2, LimitS: record.Known(3600), Workload: fakeWorkload, Scripted: true,
 		},
-		Submission: &record.Decision{Mode: "enforce", Reason: "submitted", Created: fakeBegin.Add(-time.Minute)},
-		Decisions:  []epdapi.Decision{fakeDecision()}, Outcomes: []epdapi.Outcome{fakeOutcome()},
+		Submission: &record.Decision{
+			Mode: "enforce", Reason: "submitted", Created: fakeBegin.Add(-time.Minute), Rung: "repeat/repeat/similar",
+			TimeS:   record.Interval{Value: record.Known(2460), Low: record.Known(2300), High: record.Known(2700)},
+			EnergyJ: record.Interval{Value: record.Known(760e3), Low: record.Known(740e3), High: record.Known(850e3)},
+			PowerW:  record.Interval{Value: record.Known(155), Low: record.Known(140), High: record.Known(180)},
+		},
+		Decisions: []epdapi.Decision{fakeDecision()}, Outcomes: []epdapi.Outcome{fakeOutcome()},
 		ConfigVersion: "5f1c09d2a7b3", Objective: epdapi.Objective{EnergyWeight: 1},
 	}
 	switch id {
@@ -172,7 +182,9 @@ func fakeSavings(r *http.Request) any {
 		GPU:       epdapi.Saving{Runs: 420, HeldOut: 23, SavedJ: 72e6, LowJ: 50e6, HighJ: 94e6, BaselineJ: 400e6},
 		Node:      epdapi.Saving{Runs: 420, HeldOut: 23, SavedJ: 60e6, LowJ: 31e6, HighJ: 89e6, BaselineJ: 600e6},
 		Workloads: 12, Alone: 31, Treated: 611, HeldOut: 40, HoldOut: 0.05,
-		Factors: epdapi.Factors{PUE: 1.2, CostPerKWh: 0.25, Currency: "EUR", CarbonPerKWh: 380},
+		TreatedEnded: epdapi.Ended{Ended: 630, Completed: 611}, HeldOutEnded: epdapi.Ended{Ended: 41, Completed: 40},
+		Modelled: epdapi.Modelled{Runs: 598, DefaultJ: 560e6, UsedJ: 441.2e6},
+		Factors:  epdapi.Factors{PUE: 1.2, CostPerKWh: 0.25, Currency: "EUR", CarbonPerKWh: 380},
 	}
 	since, err := time.Parse(time.RFC3339, r.URL.Query().Get("since"))
 	switch {
@@ -180,8 +192,9 @@ func fakeSavings(r *http.Request) any {
 	case since.Year() == 2025:
 		s.Since, s.Node, s.Factors = since, epdapi.Saving{}, epdapi.Factors{PUE: 1}
 		s.GPU = epdapi.Saving{Runs: 30, HeldOut: 4, SavedJ: 1e6, LowJ: -2e6, HighJ: 4e6, BaselineJ: 9e6, Needed: 32}
+		s.TreatedEnded.Completed = 500
 	case since.Year() == 2024:
-		s = epdapi.Savings{Since: since, Alone: 3, Treated: 5, HoldOut: 0.05, GPU: epdapi.Saving{Needed: 2}}
+		s = epdapi.Savings{Since: since, Alone: 3, Treated: 5, HoldOut: 0.05, GPU: epdapi.Saving{Needed: 1}, Modelled: epdapi.Modelled{Runs: 5, DefaultJ: 5e6, UsedJ: 4e6}}
 	default:
 		s.Since = since
 	}
@@ -191,12 +204,20 @@ func fakeSavings(r *http.Request) any {
 // fakeEstimate knows every script that says train. It repeats what it was asked
 // as the workload if the comment wants it to.
 func fakeEstimate(r *http.Request) any {
-	s, err := slurm.DecodeSubmission(r.Body)
+	data, err := io.ReadAll(r.Body)
 	if err != nil {
 		return epdapi.Fault{Error: err.Error()}
 	}
+	s, err := slurm.DecodeSubmission(bytes.NewReader(data))
+	if err != nil {
+		return epdapi.Fault{Error: err.Error()}
+	}
+	code := codeIn(data)
 	e := estimateOf(2)
 	e.Limited = s.TimeLimit > 0
+	if s.Comment == "code" {
+		e.Forecast.Time.Rung = fmt.Sprintf("%d files, %d coordinates", code.Files, len(code.Vector))
+	}
 	if !strings.Contains(string(s.Script), "train") || r.URL.Query().Get("gpu_model") == "A100" {
 		e.Known, e.Models, e.Reason = false, []epdapi.EstimateModel{}, "no run of this very script by this user with 2 GPUs is known"
 	}
@@ -210,10 +231,32 @@ func fakeEstimate(r *http.Request) any {
 	return e
 }
 
+// codeIn is what a request tells of code, nothing without any.
+func codeIn(request []byte) epdapi.Code {
+	var r struct {
+		Code epdapi.Code `json:"code"`
+	}
+	if err := json.Unmarshal(request, &r); err != nil {
+		return epdapi.Code{Files: -1}
+	}
+	return r.Code
+}
+
+// fakeCode wants the text of code at once, and refuses it where it says so.
+func fakeCode(r *http.Request) any {
+	data, err := io.ReadAll(r.Body)
+	code := codeIn(data)
+	if err != nil || code.Files < 1 || len(code.Vector) != epdapi.CodeDimensions || strings.Contains(string(code.Text), "refuse") {
+		return epdapi.Fault{Error: "code of " + strconv.Itoa(code.Files) + " files"}
+	}
+	return epdapi.CodeAnswer{Kept: true, WantsText: code.Text == ""}
+}
+
 func estimateOf(gpus int) epdapi.Estimate {
 	return epdapi.Estimate{
 		Workload: fakeWorkload, GPUs: gpus, Known: true, Scripted: true, Mode: "enforce", Limited: true, HoldOut: 0.05, ConfigVersion: "5f1c09d2a7b3",
-		Factors: epdapi.Factors{PUE: 1.2, CostPerKWh: 0.25, Currency: "EUR", CarbonPerKWh: 380},
+		Factors:  epdapi.Factors{PUE: 1.2, CostPerKWh: 0.25, Currency: "EUR", CarbonPerKWh: 380},
+		Forecast: fakeForecast(),
 		Models: []epdapi.EstimateModel{
 			{
 				GPUModel: "V100", Apply: true, Model: fakeModel, Default: fakeDefault, Chosen: fakeChosen,
@@ -221,6 +264,14 @@ func estimateOf(gpus int) epdapi.Estimate {
 			},
 			{GPUModel: "A100", Reason: "this workload has no model: run times scatter by more than 50% around any model"},
 		},
+	}
+}
+
+func fakeForecast() *epdapi.Forecast {
+	return &epdapi.Forecast{
+		Time:   epdapi.Foreseen{Value: 2460, Low: 2300, High: 2700, Rung: "repeat"},
+		Energy: epdapi.Foreseen{Value: 760e3, Low: 690e3, High: 850e3, Rung: "repeat"},
+		Power:  epdapi.Foreseen{Value: 155, Low: 140, High: 180, Rung: "similar"},
 	}
 }
 

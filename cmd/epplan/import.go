@@ -20,9 +20,9 @@ import (
 func (t *terminal) importCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "import",
-		Usage:       "check traces of clusters and tell what is in them",
-		Description: "Example: epplan import openb --pods demo/pods.csv --nodes demo/nodes.csv",
-		Subcommands: []*cli.Command{{
+		Usage:       "import logs of jobs, and check traces of clusters",
+		Description: "Example: epplan import sacct sacct.txt --out imported.csv",
+		Subcommands: []*cli.Command{t.importSacctCommand(), t.importSWFCommand(), {
 			Name:  "openb",
 			Usage: "check a trace in the format of Alibaba's openb and tell what is in it",
 			Description: "Files may be compressed by gzip. Tasks have the columns cpu_milli, memory_mib, num_gpu and gpu_milli, and\n" +

@@ -109,8 +109,67 @@ func writeJob(b *strings.Builder, v *epdapi.JobView) {
 			mode = ", mode " + printable(v.Submission.Mode)
 		}
 		row(b, "Noted", "%s%s: %s", dateTime(v.Submission.Created), mode, printable(v.Submission.Reason))
+		writeNoted(b, v)
 	}
 	writeWishes(b, v.Wishes)
+}
+
+// writeNoted is what was expected of a job when it was submitted, beside what it took.
+func writeNoted(b *strings.Builder, v *epdapi.JobView) {
+	d := v.Submission
+	if d.Rung == "" {
+		return
+	}
+	took, used := jobTook(v)
+	expected := func(name string, p record.Interval, measured record.Number, format func(float64) string) {
+		value, ok := p.Value.Get()
+		if !ok {
+			return
+		}
+		text := fmt.Sprintf("%s (%s to %s)", format(value), format(p.Low.Or(value)), format(p.High.Or(value)))
+		if m, ok := measured.Get(); ok {
+			text += ", took " + format(m)
+			if m < p.Low.Or(m) || m > p.High.Or(m) {
+				text += ", outside"
+			}
+		}
+		row(b, name, "%s", text)
+	}
+	expected("Expected", d.TimeS, took, report.FormatSeconds)
+	expected("  energy", d.EnergyJ, used, func(j float64) string { return report.FormatJoules(dvfsmodel.Joule(j)) })
+	expected("  power", d.PowerW, record.Number{}, func(w float64) string { return report.FormatWatts(dvfsmodel.Watt(w)) })
+	row(b, "  by", "%s", strings.Join(rungsWords(d.Rung), "; "))
+}
+
+// rungsWords is what predictions of time, energy and power rest on.
+func rungsWords(rungs string) []string {
+	parts := strings.Split(rungs, "/")
+	if len(parts) == 1 {
+		return []string{rungWords(rungs)}
+	}
+	names := []string{"time", "energy", "power"}
+	for i := range parts {
+		parts[i] = names[min(i, len(names)-1)] + " by " + rungWords(parts[i])
+	}
+	return parts
+}
+
+// jobTook is what all runs of a job that ended came to: the longest one's time, the
+// sum of energies where all are known.
+func jobTook(v *epdapi.JobView) (took, used record.Number) {
+	sum, all := 0.0, len(v.Outcomes) > 0 && len(v.Outcomes) >= v.Job.Nodes
+	for i := range v.Outcomes {
+		o := &v.Outcomes[i]
+		if s, ok := o.TimeS.Get(); ok && s > took.Or(0) {
+			took = o.TimeS
+		}
+		e, ok := o.GPUEnergyJ.Get()
+		sum, all = sum+e, all && ok
+	}
+	if all {
+		used = record.Known(sum)
+	}
+	return took, used
 }
 
 func writeWishes(b *strings.Builder, w *epdapi.Wishes) {

@@ -12,6 +12,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/steer"
+	"github.com/epplan/epplan/slurm"
 )
 
 func (t *terminal) leversCommand() *cli.Command {
@@ -19,7 +20,8 @@ func (t *terminal) leversCommand() *cli.Command {
 		Name:  "levers",
 		Usage: "what epd changed in Slurm beside clocks, and its advice; or take it back",
 		Description: "Counts jobs whose nice or preference, and nodes whose weight or power has a part of epd's, and lists what\n" +
-			"it would do or what users might do. With --undo everything is taken back, and nothing is changed again\n" +
+			"it would do or what users might do. With a policy in [live.pick] it also shows the order that is wanted of the\n" +
+			"pending jobs. With --undo everything is taken back, and nothing is changed again\n" +
 			"before the configuration is another one.\n" +
 			"Example: epplan levers",
 		Flags: []cli.Flag{
@@ -93,11 +95,33 @@ func leverText(s *steer.Status) string {
 	if s.Paused {
 		b.WriteString("paused: everything was taken back, until the configuration is another one\n")
 	}
+	if s.Policy != "" {
+		b.WriteString("order of pending jobs by policy " + printable(s.Policy) + orderText(s.Order) + "\n")
+	}
 	for _, note := range s.Notes {
 		b.WriteString("note: " + printable(note) + "\n")
 	}
 	if s.Trouble != "" {
 		b.WriteString("trouble: " + printable(s.Trouble) + "\n")
+	}
+	return b.String()
+}
+
+// orderText lists jobs, the first first.
+func orderText(order []slurm.JobID) string {
+	const most = 20
+	var b strings.Builder
+	for i, id := range order {
+		switch i {
+		case 0:
+			b.WriteString(": ")
+		case most:
+			fmt.Fprintf(&b, " … (%d)", len(order))
+			return b.String()
+		default:
+			b.WriteString(", ")
+		}
+		b.WriteString(id.String())
 	}
 	return b.String()
 }

@@ -58,11 +58,13 @@ func copyExamples(dir string) error {
 		if err != nil {
 			return err
 		}
-		scripts, err := filepath.Glob(filepath.Join(from, "*.sh"))
-		if err != nil {
-			return err
+		for _, pattern := range []string{"*.sh", "sacct.txt", "*.swf"} {
+			others, err := filepath.Glob(filepath.Join(from, pattern))
+			if err != nil {
+				return err
+			}
+			names = append(names, others...)
 		}
-		names = append(names, scripts...)
 		for _, name := range names {
 			text, err := os.ReadFile(name) //nolint:gosec // the tests' own files
 			if err != nil {

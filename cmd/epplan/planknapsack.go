@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/planner"
@@ -45,8 +46,8 @@ func (t *terminal) planKnapsack(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if text != "simple" {
-		simple, err := q.solve(c.Context, "simple")
+	if simple := q.simple(); text != simple {
+		simple, err := q.solve(c.Context, simple)
 		if err != nil {
 			return err
 		}
@@ -76,10 +77,11 @@ type knapsackQueue struct {
 	jobs             []trace.KnapsackJob
 	predicted, truth *planner.Problem
 	params           policy.Params
+	clocked          bool // clocks may be chosen
 }
 
 func (t *terminal) knapsackQueue(c *cli.Context) (*knapsackQueue, error) {
-	for _, flag := range []string{"config", "models", "profiles", "range", "start", "stretch", "gpus-per-node", "svg", "from-slurm"} {
+	for _, flag := range []string{"config", "range", "start", "stretch", "gpus-per-node", "svg", "from-slurm"} {
 		if c.IsSet(flag) {
 			return nil, usagef("--%s means nothing with --format %s, want it left out", flag, knapsackFormat)
 		}
@@ -87,30 +89,80 @@ func (t *terminal) knapsackQueue(c *cli.Context) (*knapsackQueue, error) {
 	if strings.HasPrefix(c.String("cluster"), "-:") && c.Args().First() == "-" {
 		return nil, usagef("standard input is read twice, want one - only")
 	}
-	q := &knapsackQueue{params: policy.DefaultParams()}
-	var err error
-	if name := c.String("energy-model"); name != "" {
-		if q.model, err = trace.ParseEnergyModel(name); err != nil {
-			return nil, usagef("--energy-model: %v", err)
-		}
+	model, err := energyModel(c)
+	if err != nil {
+		return nil, err
 	}
 	pool, err := t.knapsackPool(c.String("cluster"))
 	if err != nil {
 		return nil, err
 	}
-	q.jobs, err = parse(t, c.Args().First(), func(r io.Reader, name string) ([]trace.KnapsackJob, error) {
-		return trace.ReadKnapsack(r, name, q.model)
+	jobs, err := parse(t, c.Args().First(), func(r io.Reader, name string) ([]trace.KnapsackJob, error) {
+		return trace.ReadKnapsack(r, name, model)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read queue: %w", err)
 	}
-	if q.predicted, q.truth, err = trace.KnapsackProblem(q.jobs, pool); err != nil {
+	q, err := newKnapsackQueue(model, jobs, pool)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.clock(c, q); err != nil {
 		return nil, err
 	}
 	if c.Bool("clairvoyant") {
 		q.predicted = q.truth
 	}
 	return q, q.setParams(c)
+}
+
+// clock lets clocks be chosen where --models says how the job types respond to
+// them.
+func (t *terminal) clock(c *cli.Context, q *knapsackQueue) error {
+	name := c.String("models")
+	if name == "" {
+		return nil
+	}
+	models, err := parse(t, name, config.ReadModels)
+	if err != nil {
+		return fmt.Errorf("read models: %w", err)
+	}
+	profiles, err := t.profiles(c.String("profiles"))
+	if err != nil {
+		return err
+	}
+	q.clocked = true
+	if err := trace.ClockKnapsack(q.jobs, q.predicted, q.truth, newCatalog(profiles, models, nil).Workload); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// energyModel is the one that --energy-model names, or independent.
+func energyModel(c *cli.Context) (trace.EnergyModel, error) {
+	name := c.String("energy-model")
+	if name == "" {
+		return trace.Independent, nil
+	}
+	model, err := trace.ParseEnergyModel(name)
+	if err != nil {
+		return 0, usagef("--energy-model: %v", err)
+	}
+	return model, nil
+}
+
+// newKnapsackQueue is a queue with the numbers that suit its energy model and
+// the usual GPU-seconds of its jobs.
+func newKnapsackQueue(model trace.EnergyModel, jobs []trace.KnapsackJob, pool *trace.KnapsackPool) (q *knapsackQueue, err error) {
+	q = &knapsackQueue{model: model, jobs: jobs, params: policy.DefaultParams()}
+	if model == trace.Coupled {
+		q.params.Queue = policy.CoupledQueue()
+	}
+	for i := range jobs {
+		q.params.Queue.Posted.Scale += float64(jobs[i].GPUs[0]) * jobs[i].Forecast[0].Seconds / float64(len(jobs))
+	}
+	q.predicted, q.truth, err = trace.KnapsackProblem(jobs, pool)
+	return q, err
 }
 
 // knapsackPool reads FILE:NAME.
@@ -133,17 +185,9 @@ func (t *terminal) knapsackPool(text string) (*trace.KnapsackPool, error) {
 	return nil, fmt.Errorf("%s: no cluster %q, want one of %s", file, name, strings.Join(names, ", "))
 }
 
-// setParams sets the policies' numbers: what suits the energy model, the usual
-// GPU-seconds of a job, and what the flags say.
+// setParams sets what the flags say.
 func (q *knapsackQueue) setParams(c *cli.Context) error {
 	numbers := &q.params.Queue
-	if q.model == trace.Coupled {
-		*numbers = policy.CoupledQueue()
-	}
-	for i := range q.jobs {
-		job := &q.jobs[i]
-		numbers.Posted.Scale += float64(job.GPUs[0]) * job.Forecast[0].Seconds / float64(len(q.jobs))
-	}
 	if c.IsSet("kappa") {
 		numbers.Value.Kappa = c.Float64("kappa")
 	}
@@ -154,6 +198,14 @@ func (q *knapsackQueue) setParams(c *cli.Context) error {
 		numbers.Look.Seed = c.Uint64("seed")
 	}
 	return nil
+}
+
+// simple is the policy that others are compared with: at default clocks.
+func (q *knapsackQueue) simple() string {
+	if q.clocked {
+		return "simple,clocks=default"
+	}
+	return "simple"
 }
 
 // solve plans the queue and checks the plan against how it turned out.
@@ -171,7 +223,16 @@ func (q *knapsackQueue) solve(ctx context.Context, text string) (*report.QueueRe
 	}
 	r := &report.QueueResult{Plan: plan, Problem: q.truth, Policy: text, Model: q.model.String(), Energy: make([]float64, len(q.jobs))}
 	for i := range q.jobs {
-		r.Energy[i] = q.jobs[i].True[plan.Assignments[i].Option].KWh
+		r.Energy[i] = q.kWh(i, &plan.Assignments[i])
 	}
 	return r, nil
+}
+
+// kWh is what a job took.
+func (q *knapsackQueue) kWh(job int, a *planner.Assignment) float64 {
+	if !q.clocked {
+		return q.jobs[job].True[a.Option].KWh
+	}
+	const joules = 3.6e6
+	return float64(a.Point.Energy) * float64(q.jobs[job].GPUs[a.Option]) / joules
 }

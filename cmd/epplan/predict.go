@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -43,6 +44,11 @@ func (t *terminal) predictCommand() *cli.Command {
 			&cli.StringFlag{Name: "embedding-key", Usage: "`FILE` with the server's key"},
 			&cli.StringFlag{Name: "embedding-cache", Usage: "`FOLDER` that keeps embeddings, by the hash of what was sent"},
 			&cli.DurationFlag{Name: "embedding-timeout", Usage: "`TIME` that an answer may take", Value: 20 * time.Second},
+			&cli.StringFlag{Name: "align", Usage: "`URL` of a chat-completion server that rewrites sources unlike any learnt from", DefaultText: "none is asked"},
+			&cli.StringFlag{Name: "align-model", Usage: "`MODEL` that it is asked for"},
+			&cli.StringFlag{Name: "align-key", Usage: "`FILE` with its key"},
+			&cli.IntFlag{Name: "align-rounds", Usage: "`COUNT` of rewrites of a source at most", Value: 3},
+			&cli.DurationFlag{Name: "align-timeout", Usage: "`TIME` that a rewrite may take", Value: 40 * time.Second},
 			csvFlag(), jsonFlag(),
 		},
 		Action: t.predict,
@@ -65,7 +71,7 @@ func (t *terminal) predict(c *cli.Context) error {
 	if c.IsSet("code") {
 		return t.predictCode(c, target)
 	}
-	for _, flag := range []string{"code-test", "gpu-type", "probe", "embeddings"} {
+	for _, flag := range []string{"code-test", "gpu-type", "probe", "embeddings", "align"} {
 		if c.IsSet(flag) {
 			return usagef("--%s goes with --code", flag)
 		}
@@ -110,6 +116,7 @@ type predicted struct {
 	predictions []predict.Prediction
 	truths      []float64 // NaN: not known
 	strange     []probe.Strangeness
+	aligned     []string // jobs that were predicted from a rewrite
 }
 
 // predictedJob is one as JSON.
@@ -121,6 +128,8 @@ type predictedJob struct {
 	Rung  string   `json:"rung"`
 	Out   *bool    `json:"ood,omitempty"`
 	Score *float64 `json:"ood_score,omitempty"`
+	// Aligned tells that it was predicted from a rewrite of its source.
+	Aligned bool `json:"aligned,omitempty"`
 }
 
 func (t *terminal) printPredicted(c *cli.Context, p *predicted) error {
@@ -134,6 +143,7 @@ func (t *terminal) printPredicted(c *cli.Context, p *predicted) error {
 			jobs[i] = predictedJob{ID: p.ids[i], Value: q.Value, Low: q.Low, High: q.High, Rung: string(q.Rung)}
 			if p.strange != nil {
 				jobs[i].Out, jobs[i].Score = &p.strange[i].Out, &p.strange[i].Score
+				jobs[i].Aligned = slices.Contains(p.aligned, p.ids[i])
 			}
 		}
 		return t.printJSON(struct {
@@ -192,6 +202,9 @@ func (p *predicted) summary() string {
 			}
 		}
 		row(&b, "Strange", "%d, unlike anything learnt from", out)
+		if n := len(p.aligned); n > 0 {
+			row(&b, "  aligned", "%d of them, predicted from a rewrite", n)
+		}
 	}
 	s := predict.Judge(p.predictions, p.truths)
 	if s.Jobs == 0 {

@@ -52,21 +52,38 @@ func (t *terminal) predictCode(c *cli.Context, target predict.Target) error {
 	if err != nil {
 		return err
 	}
-	set := &probe.Set{}
-	if err := t.embed(c, train, test, set); err != nil {
+	aligner, err := t.aligner(c)
+	if err != nil {
 		return err
 	}
-	return t.predictEmbedded(c, target, set, train, test)
+	set := &probe.Set{}
+	embedding, err := t.embed(c, train, test, set)
+	if err != nil {
+		return err
+	}
+	if aligner != nil {
+		aligner.embed = embedding
+	}
+	return t.predictEmbedded(c, target, set, train, test, aligner)
+}
+
+// embedOne is the embedding of a text.
+type embedOne func(ctx context.Context, text string) ([]float64, error)
+
+func builtIn(_ context.Context, text string) ([]float64, error) {
+	return source.Embed(source.Read(text)), nil
 }
 
 // predictEmbedded fits and predicts; a set has the embeddings of both tables, those to
 // learn from first.
-func (t *terminal) predictEmbedded(c *cli.Context, target predict.Target, set *probe.Set, train, test *codeTable) error {
+func (t *terminal) predictEmbedded(c *cli.Context, target predict.Target, set *probe.Set, train, test *codeTable, aligner *aligner) error {
 	tested := set.Embeddings[len(train.ids):]
 	all := set.Embeddings[:len(train.ids)]
 	set.Embeddings = nil
+	var learnt []string
 	for i, e := range all {
 		if !train.unusual[i] && !train.binary[i] {
+			learnt = append(learnt, train.texts[i])
 			set.Embeddings, set.Values = append(set.Embeddings, e), append(set.Values, train.values[i])
 		}
 	}
@@ -86,6 +103,18 @@ func (t *terminal) predictEmbedded(c *cli.Context, target predict.Target, set *p
 		})
 		strange := distances.Of(e)
 		strange.Out = strange.Out || test.binary[i]
+		if aligner != nil && strange.Out && !test.binary[i] {
+			rewritten, err := aligner.align(c.Context, test.ids[i], test.texts[i], e, distances, learnt)
+			if err != nil {
+				return err
+			}
+			if rewritten != nil {
+				estimate = fitted.Estimate(rewritten)
+				p.predictions[i].Value, p.predictions[i].Low, p.predictions[i].High = estimate.Value, estimate.Low, estimate.High
+				p.strange, p.aligned = append(p.strange, strange), append(p.aligned, test.ids[i])
+				continue
+			}
+		}
 		if q := &p.predictions[i]; strange.Out { // anything that was seen could happen
 			q.Low, q.High = min(q.Low, slices.Min(set.Values)), max(q.High, slices.Max(set.Values))
 		}
@@ -96,14 +125,14 @@ func (t *terminal) predictEmbedded(c *cli.Context, target predict.Target, set *p
 
 // embed puts the embeddings of two tables into a set: from a server where one is
 // asked, else the built-in ones.
-func (t *terminal) embed(c *cli.Context, train, test *codeTable, set *probe.Set) error {
+func (t *terminal) embed(c *cli.Context, train, test *codeTable, set *probe.Set) (embedOne, error) {
 	texts := slices.Concat(train.texts, test.texts)
 	if !c.IsSet("embeddings") {
 		set.Style = source.Style
 		for _, text := range texts {
 			set.Embeddings = append(set.Embeddings, source.Embed(source.Read(text)))
 		}
-		return nil
+		return builtIn, nil
 	}
 	client, err := embed.New(&embed.Options{
 		URL: c.String("embeddings"), Hosts: c.StringSlice("allow-host"), Model: c.String("embedding-model"),
@@ -111,12 +140,18 @@ func (t *terminal) embed(c *cli.Context, train, test *codeTable, set *probe.Set)
 		Timeout: c.Duration("embedding-timeout"),
 	})
 	if err != nil {
-		return &hintedError{err: err, hint: "--allow-host names hosts that source code may be sent to"}
+		return nil, &hintedError{err: err, hint: "--allow-host names hosts that source code may be sent to"}
 	}
 	ctx := c.Context
 	set.Embeddings, err = client.Embed(ctx, texts)
 	if err == nil || ctx.Err() != nil {
-		return err
+		return func(ctx context.Context, text string) ([]float64, error) {
+			found, err := client.Embed(ctx, []string{text})
+			if err != nil {
+				return nil, err
+			}
+			return found[0], nil
+		}, err
 	}
 	// The next best thing, rather than nothing.
 	t.message("warning", err.Error()+"; the built-in embedding is used")
@@ -124,7 +159,7 @@ func (t *terminal) embed(c *cli.Context, train, test *codeTable, set *probe.Set)
 	for _, text := range texts {
 		set.Embeddings = append(set.Embeddings, source.Embed(source.Read(text)))
 	}
-	return nil
+	return builtIn, nil
 }
 
 // readCode reads a table with the columns job_id and file, and the source files.

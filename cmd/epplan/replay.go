@@ -26,7 +26,11 @@ func (t *terminal) replayCommand() *cli.Command {
 			"--arrivals the whole list arrives in random order, then tasks drawn from it up to --load, and nodes are in\n" +
 			"random order, just as the paper's simulator makes them of a seed; with --seeds so many times, and the table\n" +
 			"has means ± standard deviations. GRAR is the part of the GPUs asked for that was allocated. With\n" +
-			"--departures tasks leave as they did in the trace, and wait where there is no room. Policies:\n" + placementList() +
+			"--departures tasks leave as they did in the trace, and wait where there is no room.\n" +
+			"With --format sacct or jobs TRACE is a history of jobs: what sacct printed, or a job table. It tells what\n" +
+			"they would have cost on --cluster by policies of epplan plan, with 90 % intervals over --draws of how\n" +
+			"workloads respond to clocks. Policies of placement:\n" + placementList() +
+			"Example: epplan replay history.csv --format jobs --cluster cluster.toml --policy baseline,clocks=optimum\n" +
 			"Example: epplan replay demo --policy fgd,pwr,pwr+fgd:0.1 --seeds 2",
 		Flags: slices.Concat(traceFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "family", Usage: "`FAMILY` of the task list in TRACE", Value: "default"},
@@ -44,7 +48,7 @@ func (t *terminal) replayCommand() *cli.Command {
 			&cli.IntFlag{Name: "batch", Usage: "`COUNT` of arrivals that are placed together, the largest first", Value: 1},
 			&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, DefaultText: "as many as processors", Usage: "`COUNT` of runs at a time"},
 			jsonFlag(), csvFlag(),
-		}, departureFlags()),
+		}, departureFlags(), historyFlags()),
 		Action: t.replay,
 	}
 }
@@ -67,6 +71,18 @@ func placementList() string {
 }
 
 func (t *terminal) replay(c *cli.Context) error {
+	switch format := c.String("format"); format {
+	case formatOpenb:
+	case formatSacct, formatJobs:
+		return t.replayHistory(c)
+	default:
+		return usagef("--format %q, want openb, sacct or jobs", format)
+	}
+	for _, flag := range []string{"cluster", "models", "workload", "profiles", "draws", "learning", "timezone"} {
+		if c.IsSet(flag) {
+			return usagef("--%s is of past jobs, want --format sacct or jobs too", flag)
+		}
+	}
 	if err := takes(c, 0, 1, "a folder with a trace, or none"); err != nil {
 		return err
 	}

@@ -21,8 +21,9 @@ func (t *terminal) savingsCommand() *cli.Command {
 		Name:  "savings",
 		Usage: "what was saved, measured against held-out runs",
 		Description: "Runs at chosen clocks are compared with runs of the same workload on the same GPU model that a lot left at\n" +
-			"default clocks. The interval holds the true saving in 95 of 100 cases. Price, carbon and water follow from\n" +
-			"[factors] in epd's configuration.\n" +
+			"default clocks. The interval holds the true saving of the compared workloads in 95 of 100 cases; those without a\n" +
+			"held-out run are in none of it. What the models believe is stated beside it. Price, carbon and water follow\n" +
+			"from [factors] in epd's configuration.\n" +
 			"Example: epplan savings --since 30d",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "since", Usage: "`TIME` from which runs count: 30d, 12h, or a date such as 2026-01-31", DefaultText: "all that is known"},
@@ -113,9 +114,10 @@ func savingsText(s *epdapi.Savings) string {
 		period = "since " + dateTime(s.Since)
 	}
 	row(&b, "Runs", "%s at chosen clocks, %s held out, %s", report.FormatCount(int(s.Treated)), report.FormatCount(int(s.HeldOut)), period)
-	row(&b, "Compared", "%s of %s", report.FormatCount(s.Workloads), counted(s.Workloads+s.Alone, "workload"))
+	row(&b, "Compared", "%s", comparedText(s))
 	if s.GPU.Runs == 0 {
 		b.WriteString(tooLittle(s))
+		writeModelled(&b, &s.Modelled)
 		return b.String()
 	}
 	row(&b, "GPUs", "%s", savingText(&s.GPU))
@@ -127,12 +129,40 @@ func savingsText(s *epdapi.Savings) string {
 	if !s.GPU.Certain() {
 		row(&b, "", "%s", uncertain(&s.GPU))
 	}
+	if s.CompleteLess() {
+		row(&b, "", "beware: fewer jobs complete at chosen clocks (%s) than held out (%s), and only these are compared",
+			endedText(s.TreatedEnded), endedText(s.HeldOutEnded))
+	}
+	writeModelled(&b, &s.Modelled)
 	best, of := &s.GPU, "GPUs"
 	if s.Node.Runs > 0 {
 		best, of = &s.Node, "nodes"
 	}
 	writeFootprint(&b, s, best.SavedJ, of)
 	return b.String()
+}
+
+// comparedText says which workloads the figures are about.
+func comparedText(s *epdapi.Savings) string {
+	text := report.FormatCount(s.Workloads) + " of " + counted(s.Workloads+s.Alone, "workload")
+	if s.Workloads > 0 && s.Alone > 0 {
+		text += "; the others have no run in one of the arms, and what they saved isn't measured"
+	}
+	return text
+}
+
+// endedText is how many of the jobs completed.
+func endedText(e epdapi.Ended) string {
+	return fmt.Sprintf("%s of %s", report.FormatCount(int(e.Completed)), report.FormatCount(int(e.Ended)))
+}
+
+// writeModelled is what the models believe.
+func writeModelled(b *strings.Builder, m *epdapi.Modelled) {
+	if m.Runs == 0 {
+		return
+	}
+	row(b, "Modelled", "%s (%s) at the GPUs by %s: believed, not measured", energyText(m.SavedJ()),
+		report.FormatPercent(m.SavedJ()/m.DefaultJ), counted(int(m.Runs), "run"))
 }
 
 // savingText is a saving with its interval.
@@ -157,11 +187,10 @@ func tooLittle(s *epdapi.Savings) string {
 		return "No run had chosen clocks yet: workloads must be known, and the mode must be enforce.\n"
 	case s.HoldOut == 0 && s.HeldOut == 0:
 		return "No run is held out (hold_out is 0 in [live]), so that there is nothing to compare with.\n"
-	case s.GPU.Needed > 0:
-		return fmt.Sprintf("Too little to compare: at least %s of a workload that runs at chosen clocks, two in each arm.\n",
-			counted(int(s.GPU.Needed), "more held-out run is needed", "more held-out runs are needed"))
+	case s.GPU.Needed > 0 && s.HeldOut == 0:
+		return "Too little to compare: no run was held out yet of a workload that runs at chosen clocks.\n"
 	}
-	return "Too little to compare: no workload has two runs in each arm.\n"
+	return "Too little to compare: no workload has runs in both arms, and two in one of them.\n"
 }
 
 // writeFootprint is what a saving comes to by the factors that are stated.

@@ -46,14 +46,19 @@ func ask[T any](c *cli.Context, sockets []string, question func(context.Context,
 	ctx, cancel := context.WithTimeout(c.Context, askBound)
 	defer cancel()
 	answer, err := question(ctx, clientAt(c.String("socket"), sockets))
-	if errors.Is(err, epdapi.ErrUnreachable) {
-		hint := "is epd running? --socket names another socket"
-		if errors.Is(err, fs.ErrPermission) {
-			hint = "that socket is for root; " + epdapi.PublicSocket + " is for everybody, where epd has --submit-socket"
-		}
-		return answer, &hintedError{err: err, hint: hint}
+	return answer, reached(err)
+}
+
+// reached adds a hint to the error of an epd that can't be reached.
+func reached(err error) error {
+	if !errors.Is(err, epdapi.ErrUnreachable) {
+		return err
 	}
-	return answer, err
+	hint := "is epd running? --socket names another socket"
+	if errors.Is(err, fs.ErrPermission) {
+		hint = "that socket is for root; " + epdapi.PublicSocket + " is for everybody, where epd has --submit-socket"
+	}
+	return &hintedError{err: err, hint: hint}
 }
 
 // clientAt is a client of the epd at a socket; of a controller, by munge, at

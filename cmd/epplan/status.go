@@ -98,6 +98,7 @@ func writeController(b *strings.Builder, s *epdapi.ControllerStatus) {
 		counted(int(s.Decisions), "decision"), report.FormatCount(int(s.Applied)), report.FormatCount(int(s.HeldOut)),
 		counted(int(s.Outcomes), "outcome"), counted(s.Models, "model"))
 	fmt.Fprintf(b, "known now: %s, %s, %s\n", counted(s.Jobs, "job"), counted(s.Tokens, "submission"), counted(s.Decided, "open run"))
+	writeForecasts(b, s.Forecasts)
 	if s.Retired > 0 {
 		fmt.Fprintf(b, "%s out of use: they missed runs\n", counted(int(s.Retired), "model taken", "models taken"))
 	}
@@ -109,6 +110,24 @@ func writeController(b *strings.Builder, s *epdapi.ControllerStatus) {
 	if s.Trouble != "" {
 		b.WriteString("trouble: " + slurm.Printable(s.Trouble, 400) + "\n")
 	}
+}
+
+// writeForecasts is how predictions at submission fare.
+func writeForecasts(b *strings.Builder, s *epdapi.ForecastStatus) {
+	if s == nil || !s.Enabled {
+		return
+	}
+	fmt.Fprintf(b, "predictions: learnt from %s", counted(s.Jobs, "ended job"))
+	if s.Imported > 0 {
+		fmt.Fprintf(b, " (%s imported)", report.FormatCount(s.Imported))
+	}
+	for i := range s.Scores {
+		if one := &s.Scores[i]; one.Rung == "" {
+			fmt.Fprintf(b, "; %s of %s within the interval, %s off in the median", report.FormatPercent(one.Coverage),
+				counted(one.Jobs, printable(one.Target)), report.FormatPercent(one.MedianError))
+		}
+	}
+	b.WriteByte('\n')
 }
 
 // writeSync tells when Slurm doesn't answer.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,8 +27,12 @@ const (
 
 const submitName = "submit"
 
-// isSubmit tells whether the arguments call epplan submit.
-func isSubmit(args []string) bool { return len(args) > 1 && args[1] == submitName }
+// isSubmit tells whether the arguments call epplan submit for job_submit.lua.
+func isSubmit(args []string) bool {
+	return len(args) > 1 && args[1] == submitName && slices.ContainsFunc(args[2:], func(arg string) bool {
+		return strings.HasPrefix(strings.TrimLeft(arg, "-"), "hex") && strings.HasPrefix(arg, "-")
+	})
+}
 
 // submitWithin is what --within says, before anything else is looked at.
 func submitWithin(args []string) time.Duration {
@@ -63,12 +68,17 @@ func (t *terminal) submit(ctx context.Context, args []string) int {
 
 func (t *terminal) submitCommand() *cli.Command {
 	return &cli.Command{
-		Name:  submitName,
-		Usage: "ask what to note on a job that is being submitted, for job_submit.lua",
-		Description: "Where slurmctld has no lua-socket, job_submit.lua starts this (epplan install slurm --popen). The argument\n" +
-			"is what the hook says, in hexadecimal digits; the answer is a line of JSON. Ends within 100 ms.\n" +
+		Name:      submitName,
+		Usage:     "submit a batch script by sbatch, after telling epd what its code looks like",
+		ArgsUsage: "SCRIPT",
+		Description: "The source code that the script runs, such as python train.py below this folder, is read, and epd is sent\n" +
+			"numbers that no text can be had from: so it can tell what to expect of a job that never ran. Then sbatch is\n" +
+			"started, whatever epd says, with the options that follow --; the exit status is sbatch's.\n" +
+			"With --hex, it asks what to note on a job, for job_submit.lua where slurmctld has no lua-socket (epplan install\n" +
+			"slurm --popen): what the hook says, in hexadecimal digits; the answer is a line of JSON within 100 ms.\n" +
 			"Example: epplan submit --within 5s --hex 7b2276223a312c226b696e64223a226261746368222c22756964223a317d",
 		Flags: []cli.Flag{
+			noCodeFlag(),
 			&cli.StringFlag{Name: "hex", Usage: "the submission in `DIGITS` 0 to 9 and a to f"},
 			&cli.StringFlag{Name: "socket", Usage: "`PATH` at which epd answers job_submit", Value: defaultSubmitSocket, EnvVars: []string{"EPPLAN_SUBMIT_SOCKET"}},
 			&cli.DurationFlag{Name: "within", Usage: "`TIME` after which it ends, for tests", Value: submitBound},
@@ -78,6 +88,9 @@ func (t *terminal) submitCommand() *cli.Command {
 }
 
 func (t *terminal) askSubmit(c *cli.Context) error {
+	if !c.IsSet("hex") {
+		return t.submitScript(c)
+	}
 	if err := takes(c, 0, 0, "none"); err != nil {
 		return err
 	}

@@ -92,6 +92,9 @@ func (t *terminal) finish(ctx context.Context, err error) int {
 		t.message("hint", usage.hint)
 		return exitUsage
 	}
+	if passed, ok := errors.AsType[*statusError](err); ok {
+		return passed.code
+	}
 	t.message("error", err.Error())
 	if hinted, ok := errors.AsType[*hintedError](err); ok {
 		t.message("hint", hinted.hint)

@@ -54,7 +54,7 @@ func (d *decided) leads(other *decided) bool {
 func (d *decided) follow(lead *decided) {
 	own := d.Decision
 	d.Decision = lead.Decision
-	d.ID, d.Node, d.Wish, d.Created = own.ID, own.Node, own.Wish, own.Created // a lead from the store has no wish
+	d.ID, d.Node, d.Wish, d.Created, d.DefaultJ = own.ID, own.Node, own.Wish, own.Created, own.DefaultJ // a lead from the store has no wish
 	if power, ok := d.PowerW.Get(); ok {
 		d.EnergyJ = record.Known(power * d.Predicted.Or(0) * float64(d.gpus))
 	}

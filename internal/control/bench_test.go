@@ -5,6 +5,8 @@ package control
 import (
 	"context"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strconv"
@@ -13,6 +15,8 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/dvfsmodel/pooled"
+	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
@@ -40,7 +44,7 @@ func (r *rig) knowMany(jobs int) {
 	}
 	const workloads = 1000
 	for i := range workloads {
-		m, err := fitModel(samples, base)
+		m, _, _, err := fitModel(samples, base, pooled.Builtin())
 		if err != nil {
 			r.t.Fatal(err)
 		}
@@ -129,4 +133,58 @@ func TestAHundredThousandJobsAreKnownInLittleMemory(t *testing.T) {
 		t.Errorf("%d MB for %d jobs, want at most 50", used/1e6, knownJobs)
 	}
 	runtime.KeepAlive(r)
+}
+
+// remembered answers with outcomes in memory, and keeps no models.
+type remembered struct {
+	discard
+	outcomes map[record.WorkloadKey][]record.Outcome // the newest first
+}
+
+func (m *remembered) OutcomesOf(_ context.Context, key record.WorkloadKey, _ int64, limit int) (store.OutcomePage, error) {
+	all := m.outcomes[key]
+	return store.OutcomePage{Outcomes: all[:min(limit, len(all))]}, nil
+}
+
+func (m *remembered) PutModel(context.Context, *record.Model) (int64, error) { return m.n.Add(1), nil }
+
+// BenchmarkRefit fits a thousand workloads anew, of which a hundred outcomes each
+// are in the records, and learns what they have in common on the way.
+func BenchmarkRefit(b *testing.B) {
+	const workloads, each = 1000, 100
+	kept := &remembered{outcomes: make(map[record.WorkloadKey][]record.Outcome, workloads)}
+	r := newRig(b, func(o *Options) { kept.Records, o.Store = o.Store, kept })
+	r.job(1, nil)
+	r.decide(ask(1))                      // its clocks are known from then on
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a simulation
+	noise := func() float64 { return math.Exp(0.02 * random.NormFloat64()) }
+	clocks := ask(1).Clocks[0].Core
+	keys := make([]record.WorkloadKey, workloads)
+	for i := range keys {
+		truth := memoryBound().Scale(0.5 + random.Float64())
+		truth.Delta = random.Float64()
+		keys[i] = record.WorkloadKey{Cluster: "alpha", Workload: fmt.Sprint("w", i), GPUModel: "V100"}
+		list := make([]record.Outcome, each)
+		for k := range list {
+			core := clocks[random.IntN(len(clocks))]
+			fc := float64(core / base.Core)
+			pt := truth.At(dvfsmodel.Setting{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: 1})
+			list[k] = record.Outcome{
+				ExitState: record.Completed, Setting: record.Setting{Core: core},
+				TimeS: record.Known(pt.Time * noise()), MeanPowerW: record.Known(float64(pt.Power) * noise()),
+			}
+		}
+		kept.outcomes[keys[i]] = list
+	}
+	for b.Loop() {
+		r.models.mu.Lock()
+		clear(r.models.byKey)
+		r.models.mu.Unlock()
+		for _, key := range keys {
+			if err := r.Refit(b.Context(), key); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	b.ReportMetric(float64(workloads*each)*float64(b.N)/b.Elapsed().Seconds(), "outcomes/s")
 }

@@ -67,7 +67,10 @@ func TestEveryRouteIsOpenToItsTiersAlone(t *testing.T) {
 		"POST /v1/models/use": all[:1],
 		"GET /v1/savings":     all,
 		"POST /v1/estimate":   all,
+		"POST /v1/code":       all,
 		"GET /v1/queue":       all,
+		"POST /v1/history":    all[:1],
+		"GET /v1/history":     all,
 		"POST /v1/reload":     all[:1],
 		"POST /v1/power":      all[:1],
 	}

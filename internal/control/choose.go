@@ -19,6 +19,7 @@ type chooser struct {
 	model    modelView
 	request  *DecideRequest
 	job      *knownJob
+	explores bool // drawn by lot
 	doubt    error
 	now      time.Time
 	decision *Decision
@@ -87,12 +88,19 @@ func (ch *chooser) byModel() {
 	d.ModelVersion = m.version
 	standard := ch.pointAt(ch.table.base.Core, ch.table.base.Mem)
 	ch.predict(standard)
+	d.DefaultJ = d.EnergyJ
 	if ch.job.limit == limitUnknown {
 		d.Reason = "default clocks: " + describe(ch.doubt, "the time limit isn't known")
 		return
 	}
 	room, bound := ch.room()
 	best, found := ch.cheapest(&standard, room)
+	if found {
+		if pt, learns := ch.probe(&best, &standard, room); learns {
+			ch.takeProbe(&pt, &standard)
+			return
+		}
+	}
 	switch {
 	case !found:
 		d.Reason = fmt.Sprintf("default clocks: no others are sure to end within the %s of %s", bound, seconds(room))
@@ -168,16 +176,11 @@ func (k *knownJob) room(from, wish time.Time, margin float64) (limit float64, bo
 // cheapest is the best of the settings that may be set and whose run is sure
 // to fit.
 func (ch *chooser) cheapest(standard *dvfsmodel.Point, room float64) (dvfsmodel.Point, bool) {
-	m, safety := ch.model.model, &ch.settings.Safety
-	stretched := m.upper(standard, ch.settings.Live.TimeMargin) * safety.Stretch
+	m := ch.model.model
 	var best dvfsmodel.Point
 	least, found := math.Inf(1), false
 	consider := func(pt dvfsmodel.Point) {
-		if !m.covers(&pt) {
-			return
-		}
-		upper := max(m.upper(&pt, ch.settings.Live.TimeMargin), pt.Time*(1+safety.LimitMargin))
-		if !dvfsmodel.Fits(upper, min(room, stretched)) {
+		if !m.covers(&pt) || !ch.fits(&pt, standard, room) {
 			return
 		}
 		if cost := ch.cost(&pt, true); cost < least {
@@ -186,9 +189,17 @@ func (ch *chooser) cheapest(standard *dvfsmodel.Point, room float64) (dvfsmodel.
 	}
 	consider(*standard)
 	for i := range ch.table.points {
-		consider(m.at(ch.table.points[i]))
+		consider(m.noFaster(ch.table.points[i], standard))
 	}
 	return best, found
+}
+
+// fits tells whether a run at a point is sure to end in time, and not much later
+// than at default clocks.
+func (ch *chooser) fits(pt, standard *dvfsmodel.Point, room float64) bool {
+	m, safety, margin := ch.model.model, &ch.settings.Safety, ch.settings.Live.TimeMargin
+	upper := max(m.upper(pt, margin), pt.Time*(1+safety.LimitMargin))
+	return dvfsmodel.Fits(upper, min(room, m.upper(standard, margin)*safety.Stretch))
 }
 
 // cost is the objective with the host's power; without delay it is the energy

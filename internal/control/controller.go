@@ -36,6 +36,13 @@ type Records interface {
 	ModelsOut(ctx context.Context, cluster string) ([]record.ModelOut, error)
 	Strata(ctx context.Context, cluster string, since time.Time) ([]record.Stratum, error)
 	Prune(ctx context.Context, before time.Time) (store.Pruned, error)
+	AddHistory(ctx context.Context, jobs []record.Past) (added int, err error)
+	History(ctx context.Context, cluster string, after time.Time, visit func(record.Past) error) error
+	VisitHistory(ctx context.Context, filter *store.HistoryFilter, visit func(record.Past) error) error
+	Ended(ctx context.Context, cluster string, latest int) ([]record.Ended, error)
+	EndedJob(ctx context.Context, cluster string, id int64, submitted time.Time) (record.Ended, error)
+	PutFeatures(ctx context.Context, f *record.Features) error
+	Features(ctx context.Context, cluster string, most int) ([]record.Features, error)
 }
 
 var _ Records = (*store.Store)(nil)
@@ -62,8 +69,14 @@ type Options struct {
 	Clock     func() time.Time // nil: time.Now
 	// Load reads the configuration again; nil: it can't be.
 	Load func() (*Settings, error)
-	Seed uint64       // of the lot for the hold-out; keep it over restarts, and to yourself
-	Log  *slog.Logger // nil: nothing is logged
+	// Speed is how much faster than Slurm's clock the GPUs' time goes by:
+	// simulated ones'. Limits are shorter by it. 0: 1.
+	Speed float64
+	Seed  uint64       // of the lot for the hold-out; keep it over restarts, and to yourself
+	Log   *slog.Logger // nil: nothing is logged
+	// UserName is a user's name, "" if there is none; it may take its time. Nil: names
+	// are known from jobs alone.
+	UserName func(uid uint32) string
 	// OnDecide is told of each decision, for measurements; it must be quick, and
 	// may be called by several goroutines. Nil: nobody is.
 	OnDecide func(Observed)
@@ -78,10 +91,14 @@ type Controller struct {
 	settings  atomic.Pointer[Settings]
 	reloading sync.Mutex
 	started   time.Time
-	lot       [sha256.Size]byte // key of the lot
+	lot       [sha256.Size]byte // key of the lot of those held out
+	exploring [sha256.Size]byte // and of those that explore
 	jobs      jobs
 	tables    tables
 	models    models
+	priors    priors
+	forecasts forecasts
+	askable   atomic.Pointer[servers]
 	writer    *writer
 	refits    chan record.WorkloadKey
 	counters  counters
@@ -122,6 +139,7 @@ type decided struct {
 	submitted int64  // Unix seconds; 0: not known
 	restarts  uint32
 	fault     Fault
+	lot       record.Number // part of the jobs that were held out then
 }
 
 const (
@@ -149,8 +167,10 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 	var seed [8]byte
 	binary.LittleEndian.PutUint64(seed[:], options.Seed)
 	c.lot = sha256.Sum256(append([]byte("hold-out "+options.Cluster+"\x00"), seed[:]...))
+	c.exploring = sha256.Sum256(append([]byte("explore "+options.Cluster+"\x00"), seed[:]...))
 	c.settings.Store(options.Settings)
 	c.jobs.init()
+	c.forecasts.init()
 	c.accounts.turn = make(chan struct{}, 1)
 	c.synced.jobs.what, c.synced.nodes.what = "jobs", "nodes"
 	c.tables = tables{seed: maphash.MakeSeed(), kept: make(map[tableKey]*table)}
@@ -162,6 +182,7 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 	c.running.Go(func() { c.refitLoop(background) })
 	c.running.Go(func() { c.retain(background) })
 	c.writer.start(background, &c.running)
+	c.startForecasts(background)
 	return c, nil
 }
 

@@ -124,7 +124,7 @@ func (c *Controller) decide(r *DecideRequest, job *knownJob, doubt error) *decid
 			},
 		},
 		run: r.RunID, at: now, stored: make(chan struct{}), gpus: r.GPUs, shared: r.Shared, clocks: t.hash,
-		submitted: job.submitted, restarts: job.restarts, fault: faultOfDoubt(doubt),
+		submitted: job.submitted, restarts: job.restarts, fault: faultOfDoubt(doubt), lot: record.Known(s.Live.HoldOut),
 	}
 	d := &made.Decision
 	d.ID = c.decisionID(r, now)
@@ -135,15 +135,18 @@ func (c *Controller) decide(r *DecideRequest, job *knownJob, doubt error) *decid
 		d.LimitS = record.Known(job.limit.Seconds())
 	}
 	c.noteClocks(d.GPUModel, t)
-	ch := chooser{settings: s, table: t, request: r, job: job, decision: d, doubt: doubt, now: now}
+	ch := chooser{settings: s, table: t, request: r, job: job, decision: d, doubt: doubt, now: now, explores: drawn(&c.exploring, r.Job, s.Live.Explore)}
 	ch.model = c.models.get(record.WorkloadKey{Cluster: c.options.Cluster, Workload: d.Workload, GPUModel: d.GPUModel})
 	ch.choose(&wishes)
-	if d.Arm == record.Treated && c.drawn(r.Job, s.Live.HoldOut) {
+	if d.Arm == record.Treated && drawn(&c.lot, r.Job, s.Live.HoldOut) {
 		ch.standAside("held out by lot, to compare with", record.HeldOut)
 		d.HoldOut = true
 	}
 	if err := c.writer.trouble(c.options.StoreWait); err != nil {
 		made.fault = cmp.Or(made.fault, FaultRecords)
+		if d.HoldOut {
+			d.HoldOut, d.Arm = false, record.Excluded // as the runs are that it would be compared with
+		}
 		if d.Apply {
 			ch.standAside("records can't be written ("+err.Error()+"), else", record.Excluded)
 		}
@@ -160,11 +163,11 @@ func (k *knownJob) wishes(now time.Time) slurm.Wishes {
 	return slurm.ParseWishes(k.comment.Value(), asked)
 }
 
-// drawn tells whether a job is held out. The lot depends on nothing that a user
-// can choose.
-func (c *Controller) drawn(job slurm.JobID, fraction float64) bool {
+// drawn tells whether a job is drawn: held out, or to explore. The lot depends
+// on nothing that a user can choose.
+func drawn(lot *[sha256.Size]byte, job slurm.JobID, fraction float64) bool {
 	var text [sha256.Size + 8]byte
-	copy(text[:], c.lot[:])
+	copy(text[:], lot[:])
 	binary.LittleEndian.PutUint64(text[sha256.Size:], uint64(job))
 	sum := sha256.Sum256(text[:])
 	return float64(binary.LittleEndian.Uint64(sum[:]))/math.Exp2(64) < fraction
@@ -240,7 +243,7 @@ func (c *Controller) decisionRecord(d *decided) *record.Decision {
 		TimeS:  record.Interval{Value: d.Predicted, High: d.Upper},
 		PowerW: record.Interval{Value: d.PowerW}, EnergyJ: record.Interval{Value: d.EnergyJ},
 		Reason: d.Reason, Mode: string(d.Mode), ConfigVersion: d.ConfigVersion, ModelVersion: d.ModelVersion,
-		Arm: d.Arm, Created: d.Created,
+		Arm: d.Arm, Created: d.Created, DefaultJ: d.DefaultJ, HoldOut: d.lot,
 	}
 	return out
 }

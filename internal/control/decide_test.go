@@ -127,7 +127,7 @@ func TestTheLotIsFairAndNobodyCanInfluenceIt(t *testing.T) {
 	n := 0
 	const jobs = 20_000
 	for id := range slurm.JobID(jobs) {
-		if r.drawn(id+1, 0.05) {
+		if drawn(&r.lot, id+1, 0.05) {
 			n++
 		}
 	}
@@ -137,14 +137,14 @@ func TestTheLotIsFairAndNobodyCanInfluenceIt(t *testing.T) {
 	other := newRig(t, func(o *Options) { o.Seed = 8 })
 	same := 0
 	for id := range slurm.JobID(1000) {
-		if r.drawn(id+1, 0.5) == other.drawn(id+1, 0.5) {
+		if drawn(&r.lot, id+1, 0.5) == drawn(&other.lot, id+1, 0.5) {
 			same++
 		}
 	}
 	if same < 400 || same > 600 {
 		t.Errorf("with another seed %d of 1000 draws are the same", same)
 	}
-	if r.drawn(5, 0) || !r.drawn(5, 1) {
+	if drawn(&r.lot, 5, 0) || !drawn(&r.lot, 5, 1) {
 		t.Error("a part of 0 or 1 isn't none or all")
 	}
 }

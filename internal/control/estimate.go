@@ -18,14 +18,17 @@ func (c *Controller) postEstimate(r *http.Request) (any, error) {
 	if len(r.URL.RawQuery) > maxQueryLength {
 		return nil, fmt.Errorf("%w: the query is too long", ErrRequest)
 	}
-	s, err := slurm.DecodeSubmission(r.Body)
+	s, code, err := decodeCode(r.Body)
 	if err != nil {
 		return nil, err
 	}
 	if who := CallerOf(r.Context()); !who.All && !who.Control {
 		s.UID = who.UID
 	}
-	return c.Estimate(&s, r.URL.Query().Get("gpu_model")), nil
+	c.announce(&s, code)
+	e := c.Estimate(&s, r.URL.Query().Get("gpu_model"))
+	e.WantsText = c.wantsText(&s, code)
+	return e, nil
 }
 
 // Estimate is what a submission would take if it ran now: on one GPU model, or,
@@ -35,15 +38,17 @@ func (c *Controller) Estimate(s *slurm.Submission, gpuModel string) *epdapi.Esti
 	job := &knownJob{
 		uid: s.UID, gpus: uint32(gpus), nodes: s.MinNodes, //nolint:gosec // at most maxGPUs
 		source: sourceOf(s.UID, scriptHash(s.Script), string(s.Name)), scripted: s.Script != "", ownFreq: s.TRESFreq != "",
-		limit: limitOf(s.Limit()), partition: kept(string(s.Partition)), comment: keptComment(string(s.Comment)),
+		limit: c.limitOf(s.Limit()), partition: kept(string(s.Partition)), comment: keptComment(string(s.Comment)),
 	}
 	e := c.estimate(job, shared, gpuModel)
+	e.Forecast = c.forecast(c.askedOf(s, job.source))
 	if e.Known || !job.scripted || c.counters.scripts.Load() > 0 {
 		return e
 	}
 	// Where job_submit sends no scripts, jobs go by their names.
 	job.source, job.scripted = sourceOf(s.UID, "", string(s.Name)), false
 	if named := c.estimate(job, shared, gpuModel); named.Known {
+		named.Forecast = e.Forecast
 		return named
 	}
 	return e

@@ -6,18 +6,8 @@ import (
 	"slices"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/internal/store/record"
-)
-
-// The usual response of a workload of which only the run time and power at one
-// setting are known: half of the time and half of the power follow the core
-// clock. The bounds of a share of the power keep the prior from saying that
-// clocks don't matter, or that nothing else does.
-const (
-	priorTimeShare  = 0.5
-	priorPowerShare = 0.5
-	minPowerShare   = 0.1
-	maxPowerShare   = 0.8
 )
 
 const (
@@ -58,16 +48,27 @@ func sampleOf(o *record.Outcome, base dvfsmodel.Base) (dvfsmodel.Sample, bool) {
 }
 
 // fitModel makes a model of samples, the newest first: a fit where there are
-// enough settings and it is good, else the prior scaled to them. The error says
-// why there is none.
-func fitModel(samples []dvfsmodel.Sample, base dvfsmodel.Base) (*model, error) {
+// enough settings and it is good, else what workloads have in common after these
+// samples. The error says why there is none.
+func fitModel(samples []dvfsmodel.Sample, base dvfsmodel.Base, prior *pooled.Curves) (*model, *pooled.Posterior, pooled.Noise, error) {
 	if len(samples) == 0 {
-		return nil, fmt.Errorf("no completed run says how long it took at which power: %w", dvfsmodel.ErrSamples)
+		return nil, nil, pooled.Noise{}, fmt.Errorf("no completed run says how long it took at which power: %w", dvfsmodel.ErrSamples)
 	}
+	noise := pooled.NoiseOf(samples)
+	known, err := prior.Condition(samples, base, noise)
+	if err != nil {
+		return nil, nil, pooled.Noise{}, err
+	}
+	m, err := bestModel(samples, base, known)
+	return m, known, noise, err
+}
+
+// bestModel is the model by which runs are predicted.
+func bestModel(samples []dvfsmodel.Sample, base dvfsmodel.Base, known *pooled.Posterior) (*model, error) {
 	m := &model{samples: len(samples), shape: shape{BaseCore: base.Core, BaseMem: base.Mem}}
 	fitted, err := dvfsmodel.Fit(samples, base, nil)
 	if err != nil || fitted.TimeError > maxFitError || !sane(fitted, samples) {
-		if fitted, err = scaledPrior(samples, base); err != nil {
+		if fitted, err = known.Fitted(); err != nil {
 			return nil, err
 		}
 		m.shape.Prior = true
@@ -81,10 +82,9 @@ func fitModel(samples []dvfsmodel.Sample, base dvfsmodel.Base) (*model, error) {
 	if m.shape.Margin > maxMargin {
 		return nil, fmt.Errorf("run times scatter by more than %.0f%% around any model", 100*maxMargin)
 	}
-	for i := range min(offInARow, len(samples)) {
-		if !m.hits(&samples[i], 0) {
-			return nil, fmt.Errorf("the last %d runs differ from those before", offInARow)
-		}
+	last := samples[:min(offInARow, len(samples))]
+	if !slices.ContainsFunc(last, func(s dvfsmodel.Sample) bool { return m.hits(&s, 0) }) {
+		return nil, fmt.Errorf("the last %d runs differ from those before", len(last))
 	}
 	return m, nil
 }
@@ -98,63 +98,6 @@ func sane(f *dvfsmodel.Fitted, samples []dvfsmodel.Sample) bool {
 		}
 	}
 	return true
-}
-
-// scaledPrior is the usual response with the mean time and power of the
-// samples. Where they have several core clocks, the shares that follow the
-// clock are theirs.
-func scaledPrior(samples []dvfsmodel.Sample, base dvfsmodel.Base) (*dvfsmodel.Fitted, error) {
-	n := len(samples)
-	slow, volts := make([]float64, n), make([]float64, n)
-	times, powers := make([]float64, n), make([]float64, n)
-	for i, s := range samples {
-		fc := float64(s.Core / base.Core)
-		v := float64(dvfsmodel.VoltageFor(fc))
-		slow[i], volts[i] = 1/fc, v*v*fc
-		times[i], powers[i] = s.Time, float64(s.Power)
-	}
-	timeShare := share(slow, times, priorTimeShare, 0, 1)
-	powerShare := share(volts, powers, priorPowerShare, minPowerShare, maxPowerShare)
-	t, p := level(slow, times, timeShare), level(volts, powers, powerShare)
-	return dvfsmodel.NewFitted(dvfsmodel.PaperForm(), base, []dvfsmodel.Coefficient{
-		{Name: "time.t0_s", Value: t * (1 - timeShare)},
-		{Name: "time.core_s", Value: t * timeShare},
-		{Name: "power.p0_w", Value: p * (1 - powerShare)},
-		{Name: "power.c_w", Value: p * powerShare},
-	})
-}
-
-// share is the part b/(a+b) of y = a + b·x by least squares, or the prior one
-// where x doesn't vary.
-func share(x, y []float64, prior, low, high float64) float64 {
-	n := float64(len(x))
-	var mx, my, xx, xy float64
-	for i := range x {
-		mx, my = mx+x[i]/n, my+y[i]/n
-	}
-	for i := range x {
-		xx += (x[i] - mx) * (x[i] - mx)
-		xy += (x[i] - mx) * (y[i] - my)
-	}
-	const varies = 1e-4 // mean square deviation: a hundredth of the default clock
-	if xx/n < varies {
-		return prior
-	}
-	b := xy / xx
-	at1 := my + b*(1-mx)
-	if !(at1 > 0) {
-		return high
-	}
-	return min(max(b/at1, low), high)
-}
-
-// level is the value at default clocks that makes the mean ratio 1.
-func level(x, y []float64, part float64) float64 {
-	sum := 0.0
-	for i := range x {
-		sum += y[i] / (1 - part + part*x[i])
-	}
-	return sum / float64(len(x))
 }
 
 // span notes the clocks of the samples.

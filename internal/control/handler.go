@@ -46,7 +46,10 @@ const (
 //	POST /v1/models/use  ModelChoice → ModelStanding (control)
 //	GET  /v1/savings     epdapi.Savings: treated against held-out runs; since (RFC 3339)
 //	POST /v1/estimate    slurm.Submission → epdapi.Estimate; gpu_model
+//	POST /v1/code        epdapi.CodeRequest → epdapi.CodeAnswer
 //	GET  /v1/queue       epdapi.Queue
+//	POST /v1/history     epdapi.History → epdapi.HistoryAdded (control)
+//	GET  /v1/history     epdapi.HistoryPage, by submission: since, after, after_id
 //	POST /v1/reload      epdapi.Reloaded (control)
 //	POST /v1/power       epdapi.PowerNews → {} (control)
 //
@@ -82,7 +85,10 @@ func (c *Controller) routes() []route {
 		{"POST " + epdapi.PathModelsUse, controllers, requestTime, c.postModelsUse},
 		{"GET " + epdapi.PathSavings, anybody, requestTime, c.getSavings},
 		{"POST " + epdapi.PathEstimate, anybody, requestTime, c.postEstimate},
+		{"POST " + epdapi.PathCode, anybody, requestTime, c.postCode},
 		{"GET " + epdapi.PathQueue, anybody, queueTime, c.getQueue},
+		{"POST " + epdapi.PathHistory, controllers, requestTime, c.postHistory},
+		{"GET " + epdapi.PathHistory, anybody, requestTime, c.getHistory},
 		{"POST " + epdapi.PathReload, controllers, requestTime, c.postReload},
 		{"POST " + epdapi.PathPower, controllers, requestTime, c.postPower},
 	}
@@ -247,6 +253,9 @@ func (c *Controller) Standings() []ModelStanding {
 	all := make([]ModelStanding, 0, len(keys))
 	for _, key := range keys {
 		all = append(all, c.standingOf(key))
+	}
+	if s, known := c.forecastStanding(); known {
+		all = append(all, s)
 	}
 	return all
 }

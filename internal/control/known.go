@@ -146,7 +146,7 @@ func (c *Controller) known(j *slurm.Job, before *knownJob) *knownJob {
 		ownFreq: j.GPUFreq != "", uid: j.UID, gpus: small(j.Allocated.GPUs()), nodes: small(j.NodeCount),
 		restarts: small(j.Restarts), nice: int32(min(max(j.Nice, math.MinInt32), math.MaxInt32)),
 		submitted: unix(j.Submit), deadline: unix(j.Deadline),
-		limit: limitOf(j.TimeLimit), user: kept(j.User), account: kept(j.Account), partition: kept(j.Partition),
+		limit: c.limitOf(j.TimeLimit), user: kept(j.User), account: kept(j.Account), partition: kept(j.Partition),
 		comment: keptComment(j.Comment), name: plain(cut(j.Name)), token: token,
 		about: unique.Make(about{
 			qos: j.QOS, reason: j.Reason, features: j.Features, prefer: j.Prefer, gpuFreq: j.GPUFreq, perNode: j.TRESPerNode,
@@ -161,6 +161,7 @@ func (c *Controller) known(j *slurm.Job, before *knownJob) *knownJob {
 	if before != nil && before.is(&k, r) {
 		return before
 	}
+	c.forecasts.people.note(&k)
 	return k.own(r, before)
 }
 
@@ -256,7 +257,16 @@ func limitOf(l slurm.Limit) time.Duration {
 	return max(l.Duration, time.Second)
 }
 
-// slurmLimit is the reverse of limitOf.
+// limitOf is a limit of Slurm's in the GPUs' time.
+func (c *Controller) limitOf(l slurm.Limit) time.Duration {
+	limit := limitOf(l)
+	if limit == limitUnknown || limit == limitUnlimited || c.options.Speed == 0 {
+		return limit
+	}
+	return max(time.Duration(float64(limit)/c.options.Speed), time.Second)
+}
+
+// slurmLimit is a limit as Slurm has it.
 func slurmLimit(d time.Duration) slurm.Limit {
 	if d == limitUnlimited {
 		return slurm.Limit{Set: true, Unlimited: true}

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
@@ -273,7 +274,7 @@ func TestAnyModelIsSaneAndStorable(t *testing.T) {
 				Power: dvfsmodel.Watt(rapid.Float64Range(50, 300).Draw(t, "power")),
 			}
 		}
-		m, err := fitModel(samples, base)
+		m, _, _, err := fitModel(samples, base, pooled.Builtin())
 		if err != nil {
 			return
 		}

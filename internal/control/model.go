@@ -30,7 +30,7 @@ type shape struct {
 	BaseMem      dvfsmodel.MHz `json:"base_mem_mhz"`
 	Coefficients []coefficient `json:"coefficients"`
 	Margin       float64       `json:"time_margin"` // ratio of run time to prediction, less 1, that is seldom exceeded
-	Prior        bool          `json:"prior"`       // the GPU's usual response, scaled to a few samples
+	Prior        bool          `json:"prior"`       // what workloads have in common, after a few samples
 	MinCore      dvfsmodel.MHz `json:"min_core_mhz"`
 	MaxCore      dvfsmodel.MHz `json:"max_core_mhz"`
 	MinMem       dvfsmodel.MHz `json:"min_mem_mhz"`
@@ -47,7 +47,7 @@ type coefficient struct {
 func (m *model) String() string {
 	kind := "model"
 	if m.shape.Prior {
-		kind = "scaled prior"
+		kind = "pooled prior"
 	}
 	return fmt.Sprintf("%s version %d of %d runs", kind, m.version, m.samples)
 }
@@ -62,11 +62,21 @@ func (m *model) at(pt dvfsmodel.Point) dvfsmodel.Point {
 	return pt
 }
 
+// noFaster is the model's prediction at a point. Whatever curves through a few
+// samples say, lower clocks make nothing faster than the standard ones.
+func (m *model) noFaster(at dvfsmodel.Point, standard *dvfsmodel.Point) dvfsmodel.Point {
+	pt := m.at(at)
+	if pt.Core <= standard.Core && pt.Mem <= standard.Mem && pt.Time < standard.Time {
+		pt.Time = standard.Time
+		pt.Energy = pt.Power.Over(pt.Time)
+	}
+	return pt
+}
+
 // covers tells whether a prediction can be used: no guess is made about memory
 // clocks beyond the measured ones.
 func (m *model) covers(pt *dvfsmodel.Point) bool {
-	return pt.Mem >= m.shape.MinMem && pt.Mem <= m.shape.MaxMem && pt.Time > 0 && pt.Power > 0 &&
-		pt.Energy > 0 && float64(pt.Energy) < maxEnergy
+	return pt.Mem >= m.shape.MinMem && pt.Mem <= m.shape.MaxMem && m.positive(pt)
 }
 
 // maxEnergy is far above what any job takes; NaN and infinity aren't below it.
@@ -146,18 +156,20 @@ func (s *shape) list() []dvfsmodel.Coefficient {
 
 // standing is how a workload's model fares.
 type standing struct {
-	model  *model // nil: none is in use
-	off    int    // runs in a row that the prediction missed
-	right  int    // runs since it was made, or since the start, that it did not miss
-	pinned bool   // an administrator chose the version
-	note   string // why none is in use
+	model   *model   // nil: none is in use
+	lessons []lesson // by the last fit
+	off     int      // runs in a row that the prediction missed
+	right   int      // runs since it was made, or since the start, that it did not miss
+	pinned  bool     // an administrator chose the version
+	note    string   // why none is in use
 }
 
 // modelView is a standing at a moment.
 type modelView struct {
-	model *model
-	right int
-	note  string
+	model   *model
+	right   int
+	note    string
+	lessons []lesson
 }
 
 func (v modelView) why(gpuModel string) string {
@@ -178,7 +190,7 @@ func (s *models) get(key record.WorkloadKey) modelView {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if found := s.byKey[key]; found != nil {
-		return modelView{found.model, found.right, found.note}
+		return modelView{found.model, found.right, found.note, found.lessons}
 	}
 	return modelView{}
 }

@@ -44,6 +44,9 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 		c.judge(ctx, key, &o)
 		c.refitSoon(key)
 	}
+	if receipt == store.Stored && !o.Unmatched && hasJob(&o) && !o.Submitted.IsZero() {
+		c.later(forecastWork{job: o.JobID, submitted: o.Submitted})
+	}
 	c.release(&o)
 	return receipt, nil
 }
@@ -201,6 +204,7 @@ func (c *Controller) refitSoon(key record.WorkloadKey) {
 }
 
 func (c *Controller) refitLoop(ctx context.Context) {
+	c.learnFromStore(ctx)
 	for {
 		select {
 		case key := <-c.refits:
@@ -233,24 +237,22 @@ func (c *Controller) Refit(ctx context.Context, key record.WorkloadKey) error {
 	if !ok {
 		return errors.New("the GPU model's default clocks aren't known")
 	}
-	page, err := c.options.Store.OutcomesOf(ctx, key, 0, window)
+	samples, err := c.lastRuns(ctx, key, base)
 	if err != nil {
 		return fmt.Errorf("refit: %w", err)
 	}
-	var samples []dvfsmodel.Sample
-	for i := range page.Outcomes {
-		if s, ok := sampleOf(&page.Outcomes[i], base); ok {
-			samples = append(samples, s)
-		}
-	}
-	fresh, err := fitModel(samples, base)
+	c.priors.note(key, samples, base)
+	c.priors.learn(key.GPUModel)
+	fresh, known, noise, err := fitModel(samples, base, c.priors.get(key.GPUModel, base))
 	if err != nil {
 		return c.without(ctx, key, old, samples, err)
 	}
+	learnable := c.learnable(key.GPUModel, known, noise)
 	if old != nil && fresh.like(old, samples) {
+		c.models.change(key, func(st *standing) { st.lessons = learnable })
 		return nil
 	}
-	return c.adopt(ctx, key, fresh)
+	return c.adopt(ctx, key, fresh, learnable)
 }
 
 // without notes why a workload gets no new model. The one in use stays, unless
@@ -278,7 +280,7 @@ func (c *Controller) without(ctx context.Context, key record.WorkloadKey, old *m
 }
 
 // adopt stores a new version and puts it in use, unless one is pinned.
-func (c *Controller) adopt(ctx context.Context, key record.WorkloadKey, fresh *model) error {
+func (c *Controller) adopt(ctx context.Context, key record.WorkloadKey, fresh *model, learnable []lesson) error {
 	fresh.created = c.options.Clock()
 	r, err := modelRecord(key, fresh)
 	if err != nil {
@@ -294,7 +296,10 @@ func (c *Controller) adopt(ctx context.Context, key record.WorkloadKey, fresh *m
 	fresh.version = version
 	c.counters.refits.Add(1)
 	if !pinned {
-		c.models.change(key, func(st *standing) { st.model, st.note, st.off, st.right = fresh, "", 0, 0 })
+		c.models.change(key, func(st *standing) {
+			st.model, st.note, st.off, st.right = fresh, "", 0, 0
+			st.lessons = learnable
+		})
 	}
 	return nil
 }

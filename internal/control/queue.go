@@ -2,6 +2,7 @@ package control
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,9 @@ const (
 	queueTime = 10 * time.Second // it may be long
 	maxQueued = 20_000
 	maxTasks  = 10_000 // of an array's record
+	// maxForeseen is how many jobs without a model are predicted, each of which
+	// may take some tenths of a millisecond.
+	maxForeseen = 2000
 )
 
 func (c *Controller) getQueue(r *http.Request) (any, error) { return c.Queue(r.Context()) }
@@ -39,6 +43,10 @@ func (c *Controller) Queue(ctx context.Context) (*epdapi.Queue, error) {
 	q := &epdapi.Queue{At: at, Jobs: []epdapi.QueuedJob{}, Nodes: []epdapi.QueueNode{}}
 	gpuModels := c.gpuModels()
 	models := make(map[record.WorkloadKey]*model)
+	c.synced.mu.Lock()
+	nodes := c.synced.nodeList
+	c.synced.mu.Unlock()
+	kinds, foreseen := kindsOf(s, nodes, gpuModels), 0
 	for _, known := range c.jobs.all() {
 		if !who.All && !who.Control && known.job.uid != who.UID {
 			continue
@@ -56,12 +64,16 @@ func (c *Controller) Queue(ctx context.Context) (*epdapi.Queue, error) {
 		}
 		out := queuedJob(s, &j, gpuModels, now)
 		out.GPUs, out.Shared = gpus, shared
+		if j.State.Base != slurm.Pending {
+			out.GPUModel = cmp.Or(kinds.under(&j), out.GPUModel)
+		}
 		out.Workload = c.queuedWorkload(ctx, known.job, out, gpuModels, models)
+		if out.Workload == "" && foreseen < maxForeseen {
+			foreseen++
+			c.foreseeQueued(&j, out)
+		}
 		q.Jobs = append(q.Jobs, *out)
 	}
-	c.synced.mu.Lock()
-	nodes := c.synced.nodeList
-	c.synced.mu.Unlock()
 	q.Nodes, q.Profiles = queueNodes(s, nodes, gpuModels), c.profilesText(s, gpuModels)
 	var err error
 	q.Models, err = c.modelsText(models)
@@ -97,6 +109,13 @@ func queuedJob(s *Settings, j *slurm.Job, gpuModels []string, now time.Time) *ep
 		GPUModel: wantedModel(s, j, gpuModels), DeadlineS: deadlineFrom(now, j.Deadline, wishes.Deadline),
 		HandsOff: wishes.Off || wishes.Fixed() || j.GPUFreq != "",
 	}
+	since := j.Submit
+	if j.State.Base != slurm.Pending {
+		since = j.Start
+	}
+	if !since.IsZero() {
+		out.AgeS = record.Known(max(0, now.Sub(since).Seconds()))
+	}
 	if j.TimeLimit.Set && !j.TimeLimit.Unlimited {
 		out.LimitS = record.Known(j.TimeLimit.Duration.Seconds())
 		if !j.Start.IsZero() && j.State.Base != slurm.Pending {
@@ -104,6 +123,14 @@ func queuedJob(s *Settings, j *slurm.Job, gpuModels []string, now time.Time) *ep
 		}
 	}
 	return out
+}
+
+// foreseeQueued adds what a job without a model is expected to take, if that is
+// known.
+func (c *Controller) foreseeQueued(j *slurm.Job, out *epdapi.QueuedJob) {
+	if f := c.Forecast(j); f != nil && f.Time.Value > 0 && f.Power.Value > 0 {
+		out.RuntimeS, out.PowerW = record.Known(f.Time.Value), record.Known(f.Power.Value)
+	}
 }
 
 // waits tells by its reason that a pending job can't start whatever is free:
@@ -182,23 +209,8 @@ func (c *Controller) queuedWorkload(ctx context.Context, job *knownJob, out *epd
 func queueNodes(s *Settings, nodes []slurm.Node, gpuModels []string) []epdapi.QueueNode {
 	kinds := []epdapi.QueueNode{}
 	for i := range nodes {
-		if !nodes[i].State.Usable() {
-			continue
-		}
-		kind := epdapi.QueueNode{}
-		for _, g := range nodes[i].Gres {
-			if g.Name != "gpu" || g.Count < 1 || kind.GPUs > 0 {
-				continue
-			}
-			kind.GPUs = int(min(g.Count, math.MaxInt16))
-			switch {
-			case g.Type != "":
-				kind.GPUModel, _ = typedModel(s, g.Type, gpuModels)
-			case len(gpuModels) == 1:
-				kind.GPUModel = gpuModels[0]
-			}
-		}
-		if kind.GPUs == 0 {
+		kind := kindOf(s, &nodes[i], gpuModels)
+		if kind.GPUs == 0 || !nodes[i].State.Usable() {
 			continue
 		}
 		at := slices.IndexFunc(kinds, func(k epdapi.QueueNode) bool { return k.GPUModel == kind.GPUModel && k.GPUs == kind.GPUs })
@@ -209,6 +221,47 @@ func queueNodes(s *Settings, nodes []slurm.Node, gpuModels []string) []epdapi.Qu
 		kinds[at].Count++
 	}
 	return kinds
+}
+
+// kindOf is what GPUs a node has; without any it has 0.
+func kindOf(s *Settings, n *slurm.Node, gpuModels []string) epdapi.QueueNode {
+	kind := epdapi.QueueNode{}
+	for _, g := range n.Gres {
+		if g.Name != "gpu" || g.Count < 1 || kind.GPUs > 0 {
+			continue
+		}
+		kind.GPUs = int(min(g.Count, math.MaxInt16))
+		switch {
+		case g.Type != "":
+			kind.GPUModel, _ = typedModel(s, g.Type, gpuModels)
+		case len(gpuModels) == 1:
+			kind.GPUModel = gpuModels[0]
+		}
+	}
+	return kind
+}
+
+// nodeKinds are the GPU models of nodes by name.
+type nodeKinds map[string]string
+
+func kindsOf(s *Settings, nodes []slurm.Node, gpuModels []string) nodeKinds {
+	kinds := make(nodeKinds, len(nodes))
+	for i := range nodes {
+		if kind := kindOf(s, &nodes[i], gpuModels); kind.GPUs > 0 {
+			kinds[nodes[i].Name] = kind.GPUModel
+		}
+	}
+	return kinds
+}
+
+// under is the GPU model of the first node that a job runs on; "" if it isn't
+// known.
+func (k nodeKinds) under(j *slurm.Job) string {
+	names, err := slurm.ExpandHostlist(j.NodeList)
+	if err != nil || len(names) == 0 {
+		return ""
+	}
+	return k[names[0]]
 }
 
 // modelsText is models as a models file; empty without any. A model that can't

@@ -94,6 +94,7 @@ func TestTheQueueHasJobsModelsAndNodes(t *testing.T) {
 			pending(17, func(j *slurm.Job) { j.Priority, j.Reason = 0, "JobHeldUser" }),
 			pending(18, func(j *slurm.Job) {
 				j.State.Base, j.Start, j.Allocated = slurm.Running, now.Add(-20*time.Minute), slurm.TRES{"gres/gpu": 4}
+				j.NodeList = "a[2-3]"
 			}),
 			pending(19, func(j *slurm.Job) { j.State.Base = slurm.Completed }),
 		},
@@ -112,6 +113,12 @@ func TestTheQueueHasJobsModelsAndNodes(t *testing.T) {
 	}
 	if w := byID[10].Workload; w == "" || byID[12].Workload != w || byID[11].Workload != "" || !byID[12].HandsOff || byID[10].HandsOff {
 		t.Errorf("workloads: %+v", q.Jobs)
+	}
+	if byID[18].GPUModel != "V100" || math.Abs(byID[18].AgeS.Or(0)-1200) > 60 || byID[10].GPUModel != "" || byID[10].AgeS.Or(99) > 60 {
+		t.Errorf("what runs where, and since when: %+v, %+v", byID[18], byID[10])
+	}
+	if _, ok := byID[10].RuntimeS.Get(); ok || byID[11].RuntimeS.Or(0) <= 0 || byID[11].PowerW.Or(0) <= 0 {
+		t.Errorf("predictions, of jobs without a model alone: %+v, %+v", byID[10], byID[11])
 	}
 	if d, ok := byID[13].DeadlineS.Get(); !ok || d < 7199 || d > 7200 || byID[13].GPUModel != "V100" {
 		t.Errorf("deadline: %+v", byID[13])

@@ -103,10 +103,11 @@ type Decision struct {
 	Core          dvfsmodel.MHz `json:"core_mhz"`
 	Mem           dvfsmodel.MHz `json:"mem_mhz"` // 0: the default one
 	Predicted     record.Number `json:"predicted_s"`
-	Upper         record.Number `json:"upper_s"`  // the run takes at most so long, by prediction
-	PowerW        record.Number `json:"power_w"`  // of one GPU
-	EnergyJ       record.Number `json:"energy_j"` // of the job's GPUs on this node
-	LimitS        record.Number `json:"limit_s"`  // wall time; unknown: none, or none known
+	Upper         record.Number `json:"upper_s"`          // the run takes at most so long, by prediction
+	PowerW        record.Number `json:"power_w"`          // of one GPU
+	EnergyJ       record.Number `json:"energy_j"`         // of the job's GPUs on this node
+	DefaultJ      record.Number `json:"default_energy_j"` // the same at default clocks
+	LimitS        record.Number `json:"limit_s"`          // wall time; unknown: none, or none known
 	Reason        string        `json:"reason"`
 	Workload      string        `json:"workload"`
 	GPUModel      string        `json:"gpu_model"`

@@ -44,9 +44,9 @@ func (c *Controller) prune(ctx context.Context) time.Duration {
 	case err != nil:
 		c.options.Log.Warn("old records couldn't all be removed; tried again later", "error", err, "outcomes", n.Outcomes)
 		return pruneRetry
-	case n.Outcomes+n.Decisions+n.Jobs+n.Conflicts > 0:
+	case n.Outcomes+n.Decisions+n.Jobs+n.Conflicts+n.History > 0:
 		c.options.Log.Info("old records removed", "older_than_days", days, "outcomes", n.Outcomes,
-			"decisions", n.Decisions, "jobs", n.Jobs, "conflicts", n.Conflicts)
+			"decisions", n.Decisions, "jobs", n.Jobs, "conflicts", n.Conflicts, "history", n.History)
 	}
 	return pruneEvery
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"path/filepath"
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
@@ -19,16 +20,18 @@ type Settings struct {
 	Safety    config.Safety
 	Live      config.Live
 	Factors   config.Factors
+	Predict   config.Predict
 	KeepDays  int // of records; 0: for ever
 	Profiles  *config.Profiles
 	hostW     map[string]dvfsmodel.Watt // by GPU model, of nodes that the configuration names
+	series    *config.Series            // factors over time; nil: they are constant
 }
 
 // NewSettings takes the settings from a configuration.
 func NewSettings(c *config.Config, version string) *Settings {
 	s := &Settings{
 		Version: version, Objective: c.Objective(), Safety: c.Safety, Live: c.Live.Clone(), Factors: c.Factors,
-		KeepDays: c.Records.KeepDays,
+		KeepDays: c.Records.KeepDays, Predict: c.Predict.Clone(),
 		Profiles: c.Profiles(),
 		hostW:    make(map[string]dvfsmodel.Watt),
 	}
@@ -54,7 +57,16 @@ func ReadSettings(r io.Reader, name string) (*Settings, error) {
 	}
 	sum := sha256.Sum256(text)
 	const digits = 6
-	return NewSettings(c, hex.EncodeToString(sum[:digits])), nil
+	s := NewSettings(c, hex.EncodeToString(sum[:digits]))
+	if path := c.Factors.Series; path != "" {
+		if !filepath.IsAbs(path) { // beside the configuration
+			path = filepath.Join(filepath.Dir(name), path)
+		}
+		if s.series, err = config.ReadSeriesFile(path); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
 }
 
 // DefaultSettings are those without a configuration file: nothing is touched.

@@ -17,6 +17,8 @@ type counters struct {
 	heldOut                  atomic.Int64
 	outcomes, outcomeErrors  atomic.Int64
 	refits, retired          atomic.Int64
+	trainings                atomic.Int64
+	aligned, askErrors       atomic.Int64 // codes that were rewritten; servers that failed
 	slowestDecide            atomic.Int64 // nanoseconds
 }
 
@@ -57,6 +59,7 @@ func (c *Controller) Status(ctx context.Context) Status {
 		SlowestDecideS: math.Round(float64(n.slowestDecide.Load())/1e3) / 1e6,
 	}
 	status.Jobs, status.Tokens = c.jobs.len()
+	status.Forecasts = c.forecastStatus()
 	c.mu.Lock()
 	status.Decided = len(c.decided)
 	c.mu.Unlock()

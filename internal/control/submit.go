@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
@@ -47,28 +49,33 @@ func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.Submi
 		mode = settings.Live.ModeOf(string(s.Partition))
 	}
 	said := wishes.Warnings
-	if advice := c.adviseLimit(s, from, mode); advice != "" {
+	asked := c.askedOf(s, from)
+	expected := c.forecast(asked)
+	if advice := c.adviseLimit(s, from, mode, expected); advice != "" {
 		said = append(said, advice)
 	}
 	answer.Message = slurm.Hex(slurm.Printable(strings.Join(said, "; "), maxMessage))
 	c.jobs.putToken(token, kept)
-	c.writer.put(entry{decision: &record.Decision{
+	noted := &record.Decision{
 		Cluster: c.options.Cluster, Token: token, Workload: from.String(), Reason: reason,
 		Mode: string(mode), ConfigVersion: settings.Version,
 		Arm: record.Excluded, Created: now,
-	}})
+	}
+	noteForecast(expected, noted)
+	c.writer.put(entry{decision: noted})
+	c.noteScript(asked, wishes.NoCode)
 	answer.AdminComment = slurm.Hex(comment)
 	return answer, nil
 }
 
 // adviseLimit is a word to the user of a job whose limit is far longer than its
-// runs have been; "" without one.
-func (c *Controller) adviseLimit(s *slurm.Submission, from source, mode config.Mode) string {
+// runs have been, by their model or else by what is expected; "" without one.
+func (c *Controller) adviseLimit(s *slurm.Submission, from source, mode config.Mode, expected *epdapi.Forecast) string {
 	gpus, shared := gpusOf(s)
 	if mode == config.Observe || shared || gpus == 0 || s.Limit().Unlimited {
 		return ""
 	}
-	longest := c.upperAtDefault(from.workload(gpus))
+	longest := cmp.Or(c.upperAtDefault(from.workload(gpus)), longestRun(expected))
 	advice, _ := slurm.AdviseLimit(s.Limit(), longest, c.settings.Load().Safety.LimitMargin)
 	if advice.Text == "" {
 		return ""

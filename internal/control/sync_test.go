@@ -33,6 +33,12 @@ func (*memory) DecisionsOfJob(context.Context, string, int64) ([]record.Decision
 	return nil, nil
 }
 
+func (*memory) Ended(context.Context, string, int) ([]record.Ended, error)       { return nil, nil }
+func (*memory) Features(context.Context, string, int) ([]record.Features, error) { return nil, nil }
+func (*memory) History(context.Context, string, time.Time, func(record.Past) error) error {
+	return nil
+}
+
 func (m *memory) Prune(ctx context.Context, before time.Time) (store.Pruned, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

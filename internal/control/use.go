@@ -30,6 +30,9 @@ func (c *Controller) postModelsUse(r *http.Request) (any, error) {
 	if err := validChoice(&m); err != nil {
 		return nil, err
 	}
+	if m.Workload == forecastWorkload {
+		return nil, fmt.Errorf("%w: %w", ErrRequest, errForecast)
+	}
 	ctx := r.Context()
 	key := record.WorkloadKey{Cluster: c.options.Cluster, Workload: m.Workload, GPUModel: c.settings.Load().modelName(m.GPUModel)}
 	versions, err := c.options.Store.Models(ctx, key)

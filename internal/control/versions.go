@@ -21,6 +21,9 @@ func (c *Controller) LoadModels(ctx context.Context) error {
 	byKey := make(map[record.WorkloadKey]*standing, len(all))
 	for i := range all {
 		r := &all[i]
+		if r.Form == forecastForm {
+			continue // it is made anew
+		}
 		m, err := fromModelRecord(r)
 		if err != nil {
 			c.options.Log.Error("a model can't be used", "error", err)

@@ -14,7 +14,7 @@ import (
 // path is where the embedding of a text is kept: by the hash of text, model and server.
 func (c *Client) path(text string) string {
 	h := sha256.New()
-	for _, part := range []string{c.endpoint, c.o.Model, text} {
+	for _, part := range []string{c.server.Endpoint(), c.o.Model, text} {
 		_, _ = fmt.Fprintf(h, "%d:%s", len(part), part) // never fails
 	}
 	name := hex.EncodeToString(h.Sum(nil))

@@ -1,21 +1,16 @@
 package embed
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"net"
-	"net/http"
-	"net/url"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/epplan/epplan/internal/openai"
 )
 
 // Options say whom to ask, and how.
@@ -39,17 +34,12 @@ type Options struct {
 const (
 	mostText   = 64 << 10
 	mostAnswer = 64 << 20
-	mostKey    = 4 << 10
-	firstWait  = 500 * time.Millisecond
-	mostWait   = 30 * time.Second
 )
 
 // Client asks one server. Its methods may be called from many goroutines.
 type Client struct {
-	o        Options
-	endpoint string
-	key      string
-	http     *http.Client
+	o      Options
+	server *openai.Server
 }
 
 // The ways in which a server fails.
@@ -62,36 +52,14 @@ var (
 
 // New is a client; nothing is sent yet.
 func New(o *Options) (*Client, error) {
-	u, err := url.Parse(o.URL)
-	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return nil, errors.New("embedding server: want a URL such as http://localhost:8080/v1/embeddings")
-	}
-	if u.User != nil {
-		return nil, errors.New("embedding server: the URL has a password in it, want the key in a file")
-	}
-	switch host := u.Hostname(); {
-	case !slices.Contains(o.Hosts, host) && !slices.Contains(o.Hosts, u.Host):
-		return nil, fmt.Errorf("embedding server %s is not on the list of allowed hosts", u.Host)
-	case u.Scheme == "http" && !local(host):
-		return nil, fmt.Errorf("embedding server %s: want https, source code would go over the network as it is", u.Host)
-	}
-	if !strings.HasSuffix(u.Path, "/embeddings") {
-		u.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/v1") + "/v1/embeddings"
-	}
-	c := &Client{o: *o, endpoint: u.String()}
-	if o.KeyFile != "" {
-		if c.key, err = readKey(o.KeyFile); err != nil {
-			return nil, err
-		}
-	}
+	c := &Client{o: *o}
 	c.defaults()
-	c.http = &http.Client{
-		Timeout: c.o.Timeout,
-		CheckRedirect: func(*http.Request, []*http.Request) error {
-			return http.ErrUseLastResponse // it could lead to a host that isn't allowed
-		},
-	}
-	return c, nil
+	var err error
+	c.server, err = openai.New(&openai.Options{
+		What: "embedding server", URL: o.URL, Path: "/embeddings", Hosts: o.Hosts, KeyFile: o.KeyFile, Attempts: c.o.Attempts,
+		Timeout: c.o.Timeout, Most: mostAnswer, Wait: o.Wait, Unavailable: ErrUnavailable, Senseless: ErrAnswer,
+	})
+	return c, err
 }
 
 func (c *Client) defaults() {
@@ -104,44 +72,6 @@ func (c *Client) defaults() {
 	if c.o.Timeout <= 0 {
 		c.o.Timeout = 20 * time.Second
 	}
-	if c.o.Wait == nil {
-		c.o.Wait = wait
-	}
-}
-
-// local tells whether a host is this machine.
-func local(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || (ip != nil && ip.IsLoopback())
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
-}
-
-// readKey reads a key. Errors name the file, never what is in it.
-func readKey(name string) (string, error) {
-	f, err := os.Open(name) //nolint:gosec // the administrator names it
-	if err != nil {
-		return "", fmt.Errorf("key of the embedding server: %w", err)
-	}
-	defer func() { _ = f.Close() }() // only read
-	data, err := io.ReadAll(io.LimitReader(f, mostKey+1))
-	if err != nil {
-		return "", fmt.Errorf("key of the embedding server: %w", err)
-	}
-	key := strings.TrimSpace(string(data))
-	if key == "" || len(data) > mostKey || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", fmt.Errorf("%s: want one line with the embedding server's key", name)
-	}
-	return key, nil
 }
 
 // Embed is an embedding for each text, all of the same length.
@@ -194,59 +124,17 @@ func prepare(text string) string {
 	return text
 }
 
-// request asks for a batch until there is an answer or hope is gone.
+// request asks for a batch.
 func (c *Client) request(ctx context.Context, texts []string) ([][]float64, error) {
 	body, err := json.Marshal(map[string]any{"model": c.o.Model, "input": texts, "encoding_format": "float"})
 	if err != nil {
 		return nil, fmt.Errorf("embedding request: %w", err)
 	}
-	pause := firstWait
-	for attempt := 1; ; attempt++ {
-		found, after, err := c.attempt(ctx, body, len(texts))
-		if err == nil || !errors.Is(err, ErrUnavailable) || attempt >= c.o.Attempts || ctx.Err() != nil {
-			return found, err
-		}
-		if err := c.o.Wait(ctx, min(mostWait, max(pause, after))); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
-		}
-		pause *= 2
-	}
-}
-
-// attempt asks once. Where the server said when to come back, that is told, too.
-func (c *Client) attempt(ctx context.Context, body []byte, want int) (found [][]float64, after time.Duration, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.endpoint, bytes.NewReader(body))
+	data, err := c.server.Ask(ctx, body)
 	if err != nil {
-		return nil, 0, fmt.Errorf("embedding request: %w", err)
+		return nil, err
 	}
-	r.Header.Set("Content-Type", "application/json")
-	if c.key != "" {
-		r.Header.Set("Authorization", "Bearer "+c.key)
-	}
-	answer, err := c.http.Do(r)
-	if err != nil {
-		if u, ok := errors.AsType[*url.Error](err); ok {
-			err = u.Err // without the URL
-		}
-		return nil, 0, fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	defer func() { _ = answer.Body.Close() }()
-	switch status := answer.StatusCode; {
-	case status == http.StatusTooManyRequests || status >= http.StatusInternalServerError:
-		seconds, _ := strconv.Atoi(answer.Header.Get("Retry-After"))
-		return nil, time.Duration(max(0, min(seconds, 3600))) * time.Second, fmt.Errorf("%w: it says %s", ErrUnavailable, http.StatusText(status))
-	case status != http.StatusOK:
-		return nil, 0, fmt.Errorf("%w: status %d %s", ErrAnswer, status, http.StatusText(status))
-	}
-	data, err := io.ReadAll(io.LimitReader(answer.Body, mostAnswer+1))
-	switch {
-	case err != nil:
-		return nil, 0, fmt.Errorf("%w: %w", ErrUnavailable, err)
-	case len(data) > mostAnswer:
-		return nil, 0, fmt.Errorf("%w: more than %d bytes", ErrAnswer, mostAnswer)
-	}
-	found, err = c.parse(data, want)
-	return found, 0, err
+	return c.parse(data, len(texts))
 }
 
 // parse reads an answer: one embedding for each text, in any order.

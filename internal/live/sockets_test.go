@@ -175,6 +175,8 @@ func everyPath(job int64) []question {
 		{Method: http.MethodGet, Path: "/metrics"},
 		{Method: http.MethodGet, Path: "/"},
 		{Method: http.MethodGet, Path: "/v1/queue"},
+		{Method: http.MethodPost, Path: epdapi.PathHistory, Body: `{"jobs":[{"job_id":"1","submitted":"2026-01-01T00:00:00Z","state":"COMPLETED"}]}`},
+		{Method: http.MethodGet, Path: epdapi.PathHistory + "?after_id=1"},
 		{Method: http.MethodGet, Path: "/v1/../v1/status"},
 	}
 }
@@ -185,7 +187,7 @@ func (l *lab) usersSee(job int64, paths []question) {
 	l.Helper()
 	const other = 65533
 	socket := filepath.Join(l.dir, "submit.sock")
-	may := map[string]bool{epdapi.PathStatus: true, "/v1/jobs": true, fmt.Sprintf("/v1/jobs/%d", job): true, "/v1/savings": true, "/v1/queue": true, "/v1/../v1/status": true}
+	may := map[string]bool{epdapi.PathStatus: true, "/v1/jobs": true, fmt.Sprintf("/v1/jobs/%d", job): true, "/v1/savings": true, "/v1/queue": true, epdapi.PathHistory + "?after_id=1": true, "/v1/../v1/status": true}
 	for _, q := range append(paths, question{Method: http.MethodPost, Path: epdapi.PathSubmit, Body: `{"v":1,"uid":0}`}) {
 		q.Socket = socket
 		got := l.asked(nobody, &q)

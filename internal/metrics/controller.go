@@ -80,6 +80,7 @@ func (controllerCollector) Describe(to chan<- *prometheus.Desc) {
 	to <- configDesc
 	to <- syncDesc
 	to <- syncFailuresDesc
+	describeForecasts(to)
 }
 
 // Collect takes a snapshot.
@@ -91,6 +92,7 @@ func (c controllerCollector) Collect(to chan<- prometheus.Metric) {
 		statusFigures[i].send(to, &s)
 	}
 	to <- prometheus.MustNewConstMetric(configDesc, prometheus.GaugeValue, 1, clean(s.ConfigVersion))
+	sendForecasts(to, s.Forecasts)
 	for what, sync := range map[string]*epdapi.SyncStatus{"jobs": &s.Queue, "nodes": &s.Nodes} {
 		if !sync.At.IsZero() {
 			to <- prometheus.MustNewConstMetric(syncDesc, prometheus.GaugeValue, float64(sync.At.UnixMilli())/1e3, what)
@@ -118,6 +120,9 @@ func (e *errorsCollector) Collect(to chan<- prometheus.Metric) {
 		all["bad-request"] += float64(s.BadRequests)
 		all["outcome-refused"] += float64(s.OutcomeErrors)
 		all["record-lost"] += float64(s.Lost)
+		if s.Forecasts != nil {
+			all["code-server"] += float64(s.Forecasts.AskErrors)
+		}
 	}
 	for kind, n := range all {
 		to <- prometheus.MustNewConstMetric(errorsDesc, prometheus.CounterValue, n, kind)

@@ -29,6 +29,9 @@ import (
 // controller is a controller that has something of everything.
 func controller(context.Context) epdapi.ControllerStatus {
 	return epdapi.ControllerStatus{
+		Forecasts: &epdapi.ForecastStatus{Enabled: true, Jobs: 40, Trainings: 2, Missed: 1, Aligned: 3, AskErrors: 4, Scores: []epdapi.ForecastScore{
+			{Target: "time", Jobs: 9, Coverage: 0.875, MedianError: 0.125}, {Target: "time", Rung: "script only", Jobs: 2, Coverage: 1, MedianError: 0.5},
+		}},
 		ConfigVersion: "a1b2c3", HoldOut: 0.05, Jobs: 9, Tokens: 2, Decided: 3, Models: 4, Submissions: 100,
 		BadRequests: 1, Outcomes: 50, OutcomeErrors: 2, Refits: 7, Retired: 1, Unwritten: 5, Lost: 6, Trouble: "disk full",
 		Queue: epdapi.SyncStatus{At: time.Unix(1.7e9, 5e8)}, Nodes: epdapi.SyncStatus{At: time.Unix(1.7e9, 0), Failures: 3},
@@ -94,6 +97,14 @@ epplan_runs_decided 3
 epplan_records_unwritten 5
 epplan_records_trouble 1
 epplan_holdout_ratio 0.05
+epplan_errors_total{kind="code-server"} 4
+epplan_prediction_learnt_jobs 40
+epplan_prediction_trainings_total 2
+epplan_prediction_missed_total 1
+epplan_prediction_aligned_total 3
+epplan_prediction_jobs{rung="any",target="time"} 9
+epplan_prediction_coverage_ratio{rung="any",target="time"} 0.875
+epplan_prediction_error_ratio{rung="script only",target="time"} 0.5
 epplan_config_info{version="a1b2c3"} 1
 epplan_slurm_sync_timestamp_seconds{what="jobs"} 1.7000000005e+09
 epplan_slurm_sync_failures{what="nodes"} 3
@@ -261,7 +272,7 @@ func TestThePageListsTheMetricsAsTheyAre(t *testing.T) {
 
 func TestNoLabelNamesAJobOrAUser(t *testing.T) {
 	allowed := []string{
-		"version", "goversion", "role", "request", "kind", "mode", "arm", "part", "partition", "gpu", "gpu_model", "domain", "what",
+		"version", "goversion", "role", "request", "kind", "mode", "arm", "part", "partition", "gpu", "gpu_model", "domain", "what", "target", "rung",
 	}
 	for name, all := range series(t, whole()) {
 		for _, labels := range all {

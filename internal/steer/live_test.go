@@ -120,17 +120,83 @@ func (l *lab) started(ids []slurm.JobID, running ...slurm.JobID) []slurm.JobID {
 	return order
 }
 
-func TestDeadlinesOnARealSlurm(t *testing.T) {
-	t.Parallel()
-	for name, options := range map[string][]string{
+// priorities are Slurm's two ways of giving jobs a priority.
+func priorities() map[string][]string {
+	return map[string][]string{
 		"priority/basic":       nil,
 		"priority/multifactor": {"--conf", "PriorityType=priority/multifactor", "--conf", "PriorityWeightPartition=10000", "--conf", "PriorityWeightAge=1000"},
-	} {
+	}
+}
+
+func TestDeadlinesOnARealSlurm(t *testing.T) {
+	t.Parallel()
+	for name, options := range priorities() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			liveDeadlines(startLab(t, options...))
+			l := startLab(t, options...)
+			liveOrder(l)
+			liveDeadlines(l)
 		})
 	}
+}
+
+// liveOrder puts a queue in a policy's order, the other way round than it was
+// submitted, and takes that back. Arrays move as a whole but for held tasks.
+func liveOrder(l *lab) {
+	const ann, bob = "nobody", "daemon"
+	full := []slurm.JobID{l.submit(bob), l.submit(bob)}
+	l.eventually("the cluster is full", func() bool {
+		jobs := l.jobs()
+		return jobs[full[0]].State.Base == slurm.Running && jobs[full[1]].State.Base == slurm.Running
+	})
+	plain, array, nice := l.submit(ann), l.submit(bob, "--array=0-3"), l.submit(ann, "--nice=3")
+	held := l.submit(bob, "-H")
+	l.command("scontrol", "hold", array.String()+"_3")
+	before := l.jobs()
+	l.settings.Live.Reorder = config.ReorderAll
+	l.settings.Ranking = &steer.Ranking{
+		Policy: "value", Until: time.Now().Add(time.Hour), Place: map[slurm.JobID]int{held: 0, nice: 1, array: 2, plain: 3},
+	}
+	s := l.steerer(filepath.Join(l.dir, "order"))
+	l.eventually("nothing more is to be done", func() bool { // Slurm looks at what was submitted first
+		r := step(l, s)
+		return r.Set == 0 && s.Status().Nice == 2
+	})
+	now := l.jobs()
+	for _, id := range []slurm.JobID{plain, array, nice, held} {
+		l.Logf("job %s: nice %d → %d, priority %d → %d", id, before[id].Nice, now[id].Nice, before[id].Priority, now[id].Priority)
+	}
+	if now[nice].Nice != 3 || now[array].Nice <= 0 || now[plain].Nice <= 0 ||
+		now[nice].Priority <= now[array].Priority || now[array].Priority <= now[plain].Priority || s.Status().Failed > 0 {
+		l.Errorf("%+v", s.Status())
+	}
+	third := slices.IndexFunc(taskOf(now, array), func(j slurm.Job) bool { return j.Held() && j.Nice == 0 })
+	if h := now[held]; !h.Held() || third < 0 {
+		l.Errorf("held jobs: %+v, %+v", h, taskOf(now, array))
+	}
+	if r := step(l, s); r.Set+r.Undone+r.Failed != 0 {
+		l.Errorf("a second step does something: %+v", r)
+	}
+	if r, err := s.UndoAll(l.Context()); err != nil || r.Failed+r.Waiting > 0 {
+		l.Errorf("%+v, %v", r, err)
+	}
+	for id, j := range l.jobs() {
+		if was, ok := before[id]; ok && (j.Nice != was.Nice || j.Held() != was.Held()) {
+			l.Errorf("job %s: nice %d, was %d; held %t, was %t", id, j.Nice, was.Nice, j.Held(), was.Held())
+		}
+	}
+	for id := range l.jobs() {
+		l.command("scancel", id.String())
+	}
+	l.eventually("the cluster is free", func() bool {
+		for _, j := range l.jobs() {
+			if !j.State.Base.Ended() || j.State.Is(slurm.Completing) {
+				return false
+			}
+		}
+		return true
+	})
+	l.settings.Ranking, l.settings.Live.Reorder = nil, config.ReorderOwn
 }
 
 func liveDeadlines(l *lab) {
@@ -160,9 +226,9 @@ func liveDeadlines(l *lab) {
 	if r.Failed > 0 || r.Set == 0 || jobs[other].Nice != 0 || jobs[early].Nice != 0 || jobs[plain].Nice < 5 || jobs[array].Nice == 0 {
 		l.Errorf("%+v", r)
 	}
-	third := slices.IndexFunc(taskOf(jobs, array, 3), func(j slurm.Job) bool { return j.Held() && j.Nice == 0 })
+	third := slices.IndexFunc(taskOf(jobs, array), func(j slurm.Job) bool { return j.Held() && j.Nice == 0 })
 	if h := jobs[held]; !h.Held() || h.Nice != 0 || third < 0 {
-		l.Errorf("held jobs: %+v, %+v", h, taskOf(jobs, array, 3))
+		l.Errorf("held jobs: %+v, %+v", h, taskOf(jobs, array))
 	}
 	if r := step(l, s); r.Set+r.Undone+r.Failed != 0 {
 		l.Errorf("a second step does something: %+v", r)
@@ -197,11 +263,11 @@ func liveDeadlines(l *lab) {
 	}
 }
 
-// taskOf are the records that have a task of an array alone.
-func taskOf(jobs map[slurm.JobID]slurm.Job, array slurm.JobID, task int) []slurm.Job {
+// taskOf are the records that have the last task of an array alone.
+func taskOf(jobs map[slurm.JobID]slurm.Job, array slurm.JobID) []slurm.Job {
 	var list []slurm.Job
 	for _, j := range jobs {
-		if j.ArrayJob == array && j.ArrayTask == task {
+		if j.ArrayJob == array && j.ArrayTask == 3 {
 			list = append(list, j)
 		}
 	}

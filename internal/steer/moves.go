@@ -200,6 +200,7 @@ func (s *Steerer) show(plan *Plan, report Report, err error) {
 	if plan != nil {
 		st.Advice, st.More = append(st.Advice, plan.Advice...), plan.More
 		st.Notes = append(st.Notes, plan.Notes...)
+		st.Policy, st.Order = plan.Policy, plan.Order[:min(len(plan.Order), maxListed)]
 	}
 	st.Notes = st.Notes[:min(len(st.Notes), maxListed)]
 	if err != nil {
@@ -212,6 +213,7 @@ func (s *Steerer) show(plan *Plan, report Report, err error) {
 	st.Failed = s.status.Failed + int64(report.Failed)
 	if plan == nil { // what was found last still stands
 		st.Advice, st.More = append(st.Advice, s.status.Advice...), s.status.More
+		st.Policy, st.Order = s.status.Policy, s.status.Order
 	}
 	s.status = st
 }
@@ -222,5 +224,6 @@ func (s *Steerer) Status() Status {
 	defer s.shown.Unlock()
 	st := s.status
 	st.Left, st.Advice, st.Notes = slices.Clone(st.Left), slices.Clone(st.Advice), slices.Clone(st.Notes)
+	st.Order = slices.Clone(st.Order)
 	return st
 }

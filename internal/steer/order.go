@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -20,7 +19,17 @@ type entrant struct {
 	have     int64     // our part of its nice
 	base     int64     // its priority without our part
 	deadline time.Time // zero: none
+	place    int       // in the order of a policy; unplaced: none
+	part     int       // of an offset that counts, in ageSteps: jobs that wait long come forward
 }
+
+// unplaced marks jobs that a policy's order doesn't name: they keep the order
+// that the queue has.
+const unplaced = -1
+
+// ageSteps is in how many steps a job that waits comes forward: each is a
+// command.
+const ageSteps = 8
 
 // Bounds of our part of a nice.
 const (
@@ -36,11 +45,13 @@ type group struct {
 	uid       uint32 // 0 where all users' jobs are in one group
 }
 
-// order puts jobs with a deadline first, the earliest first of all, by making
-// others less urgent. Nothing ever becomes more urgent than its user left it.
+// order puts jobs with a deadline first, the earliest first of all, and then
+// the others as a policy would start them, by making some less urgent. Nothing
+// ever becomes more urgent than its user left it.
 func (p *Plan) order(s *Snapshot, set *Settings, ours *Ours) {
+	places := p.places(s, set)
 	groups := make(map[group][]entrant)
-	urgent := make(map[group]bool)
+	moved := make(map[group]bool)
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
 		extent := set.Live.ReorderOf(j.Partition)
@@ -51,7 +62,7 @@ func (p *Plan) order(s *Snapshot, set *Settings, ours *Ours) {
 		if wishes.Off {
 			continue
 		}
-		e := entrant{job: j, own: j.Nice}
+		e := entrant{job: j, own: j.Nice, place: unplaced, part: partOf(j, s.At, &set.Live.Pick)}
 		if own, ok := ours.Own[j.ID]; ok {
 			e.own, e.have = own, j.Nice-own
 		}
@@ -60,15 +71,70 @@ func (p *Plan) order(s *Snapshot, set *Settings, ours *Ours) {
 		if extent == config.ReorderOwn {
 			key.uid = j.UID
 		}
+		if place, ok := places[j.ID]; ok {
+			e.place, moved[key] = place, true
+		}
 		if wishes.Deadline.After(s.At) {
 			e.deadline = wishes.Deadline
-			urgent[key] = true
+			moved[key] = true
 		}
 		groups[key] = append(groups[key], e)
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(urgent), group.compare) {
+	keys := slices.SortedFunc(maps.Keys(moved), group.compare)
+	for _, key := range keys {
 		p.orderGroup(key, groups[key], set.Live.ModeOf(key.partition) == config.Enforce)
 	}
+	if p.Policy != "" {
+		p.list(keys, groups)
+	}
+}
+
+// places are the places of a policy's order that says something yet.
+func (p *Plan) places(s *Snapshot, set *Settings) map[slurm.JobID]int {
+	r := set.Ranking
+	if r == nil {
+		return nil
+	}
+	p.Policy = r.Policy
+	if r.Trouble != "" {
+		p.Notes = append(p.Notes, "the order of policy "+r.Policy+" isn't renewed: "+slurm.Printable(r.Trouble, maxReason))
+	}
+	if s.At.After(r.Until) {
+		return nil
+	}
+	if r.Without > 0 {
+		p.Notes = append(p.Notes, fmt.Sprintf("policy %s: %d jobs have no place in its order: held, on several nodes, without model and time limit, or too many", r.Policy, r.Without))
+	}
+	return r.Place
+}
+
+// maxReason bounds a reason in a note.
+const maxReason = 200
+
+// list says which order is wanted.
+func (p *Plan) list(keys []group, groups map[group][]entrant) {
+	var all []entrant
+	for _, key := range keys {
+		all = append(all, groups[key]...)
+	}
+	all = slices.DeleteFunc(all, func(e entrant) bool { return e.deadline.IsZero() && e.place == unplaced })
+	slices.SortFunc(all, func(a, b entrant) int { return a.compare(&b) })
+	for i := range all {
+		p.Order = append(p.Order, all[i].job.ID)
+	}
+}
+
+// partOf is how much of an offset counts for a job that has waited for so long.
+func partOf(j *slurm.Job, now time.Time, limits *config.LivePick) int {
+	bound := limits.Ageing
+	if limits.AgeingFactor > 0 && j.TimeLimit.Set && !j.TimeLimit.Unlimited {
+		bound = min(bound, limits.AgeingFactor*j.TimeLimit.Duration.Seconds())
+	}
+	waited := now.Sub(j.Eligible).Seconds()
+	if waited >= bound {
+		return 0
+	}
+	return ageSteps - int(max(0, waited)/bound*ageSteps)
 }
 
 // mayWait tells whether a job may be put behind another, or before it: it could
@@ -102,98 +168,39 @@ func (g group) compare(h group) int {
 	return cmp.Or(strings.Compare(g.partition, h.partition), cmp.Compare(g.uid, h.uid))
 }
 
-// compare puts deadlines first, the earliest first, and else keeps the order
-// that the queue has without us.
+// compare puts deadlines first, the earliest first, then those that a policy's
+// order names, and else keeps the order that the queue has without us.
 func (e *entrant) compare(f *entrant) int {
 	switch {
 	case e.deadline.IsZero() != f.deadline.IsZero():
-		if e.deadline.IsZero() {
-			return 1
-		}
-		return -1
+		return first(!e.deadline.IsZero())
 	case !e.deadline.Equal(f.deadline):
 		return e.deadline.Compare(f.deadline)
+	case (e.place == unplaced) != (f.place == unplaced):
+		return first(e.place != unplaced)
+	case e.place != f.place:
+		return cmp.Compare(e.place, f.place)
 	}
 	return cmp.Or(cmp.Compare(f.base, e.base), cmp.Compare(e.job.ID, f.job.ID))
 }
 
+func first(yes bool) int {
+	if yes {
+		return -1
+	}
+	return 1
+}
+
 // offset is the least by which the entrant must be lowered to have at most a
-// priority of limit; one in force that is a little larger stays.
+// priority of limit, as far as its age lets it; one in force that is a little
+// larger stays.
 func (e *entrant) offset(limit int64) int64 {
 	need := e.base - limit
-	if need <= 0 {
+	if need <= 0 || e.part == 0 {
 		return 0
 	}
-	if e.have >= need && e.have-need <= slack {
+	if need = need * int64(e.part) / ageSteps; e.have >= need && e.have-need <= slack {
 		return e.have
 	}
 	return need
-}
-
-// orderGroup lowers what must be lowered so that the group is in order. Among
-// equal priorities Slurm takes the job of the lower number.
-func (p *Plan) orderGroup(key group, list []entrant, enforce bool) {
-	slices.SortFunc(list, func(a, b entrant) int { return a.compare(&b) })
-	first := &list[0]
-	limit, before := first.base, first.job.ID
-	behind, cramped := "", false
-	var urgent, others []Want
-	for i := range list {
-		e := &list[i]
-		if i > 0 && before > e.job.ID {
-			limit--
-		}
-		if limit < 1 {
-			limit, cramped = 1, true
-		}
-		offset := e.offset(limit)
-		if offset > maxOffset || e.own+offset > maxNice {
-			p.Notes = append(p.Notes, fmt.Sprintf("partition %s: job %s would have to be lowered by %d, more than is done", key.partition, e.job.ID, offset))
-			continue
-		}
-		if offset > 0 {
-			w := e.lowered(offset, behind)
-			switch {
-			case !enforce:
-				p.advise(Advice{
-					Kind: KindOrder, Job: e.job.ID, UID: e.job.UID, User: e.job.User, Partition: key.partition,
-					Text: "nice " + w.After + " instead of " + w.Before + ": " + w.Why,
-				})
-			case e.deadline.IsZero():
-				others = append(others, w)
-			default:
-				urgent = append(urgent, w)
-			}
-		}
-		limit, before = e.base-offset, e.job.ID
-		if !e.deadline.IsZero() {
-			behind = reason(key, e)
-		}
-	}
-	// In this order nothing urgent is ever put behind what isn't, while only some
-	// of it is done yet.
-	slices.Reverse(urgent)
-	p.Wants = append(append(p.Wants, others...), urgent...)
-	if cramped {
-		p.Notes = append(p.Notes, fmt.Sprintf("partition %s: priorities are too near 1 for jobs to be put in order", key.partition))
-	}
-}
-
-// maxNice is what Slurm takes.
-const maxNice = 1<<31 - 3
-
-// reason says behind what a job is put; of other users' jobs it says nothing.
-func reason(key group, e *entrant) string {
-	if key.uid != e.job.UID {
-		return "jobs of partition " + key.partition + " with a deadline go first"
-	}
-	return fmt.Sprintf("job %s has a deadline at %s", e.job.ID, e.deadline.Format(time.RFC3339))
-}
-
-// lowered is the want that an entrant have an offset.
-func (e *entrant) lowered(offset int64, why string) Want {
-	return Want{slurm.Undo{
-		Lever: slurm.LeverNice, Job: e.job.ID,
-		Before: strconv.FormatInt(e.own, 10), After: strconv.FormatInt(e.own+offset, 10),
-	}, why}
 }

@@ -32,6 +32,18 @@ type Settings struct {
 	// Energy is how many joules a job is expected to need on a GPU model, by its
 	// profile's name, where that is known; nil: nowhere.
 	Energy func(j *slurm.Job, gpuModel string) (float64, bool)
+	// Ranking is the order that a policy wants; nil: deadlines alone count.
+	Ranking *Ranking
+}
+
+// Ranking is the order in which a policy would start what waits.
+type Ranking struct {
+	Policy  string
+	At      time.Time           // of the queue that it was made of
+	Until   time.Time           // it says nothing any more then
+	Place   map[slurm.JobID]int // by job, the first 0
+	Without int                 // jobs of the queue that have no place
+	Trouble string              // why there is no newer one
 }
 
 // Ours is what was changed before a snapshot, as [Wanted] needs it: it must not
@@ -80,6 +92,8 @@ type Plan struct {
 	Advice []Advice // at most [MaxAdvice]
 	More   int      // advice beyond that
 	Notes  []string // what can't be done, and why
+	Policy string   // whose order it is; empty: deadlines alone count
+	Order  []slurm.JobID
 }
 
 // MaxAdvice is how much advice a plan has at most.

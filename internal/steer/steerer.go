@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/spool"
 	"github.com/epplan/epplan/slurm"
 )
@@ -96,6 +95,8 @@ type Status struct {
 	More    int           `json:"more"`              // advice that isn't listed
 	Notes   []string      `json:"notes"`             // what can't be done, and why
 	Trouble string        `json:"trouble,omitempty"` // why the last step failed
+	Policy  string        `json:"policy,omitempty"`  // whose order pending jobs are put in; empty: deadlines alone count
+	Order   []slurm.JobID `json:"order,omitempty"`   // the order that is wanted
 }
 
 // Open makes a Steerer and reads what an earlier one left in force. A ledger that
@@ -186,7 +187,7 @@ func (s *Steerer) Resume() {
 
 // step is one round. While paused nothing is wanted.
 func (s *Steerer) step(ctx context.Context, set *Settings, most int) (Report, error) {
-	if len(s.ledger.entries) == 0 && onlyObserves(&set.Live) {
+	if len(s.ledger.entries) == 0 && set.Live.OnlyObserves() {
 		s.idle = nil
 		s.show(&Plan{}, Report{}, nil)
 		return Report{}, nil
@@ -222,16 +223,6 @@ func (s *Steerer) step(ctx context.Context, set *Settings, most int) (Report, er
 	err = errors.Join(err, s.ledger.save())
 	s.show(&plan, report, err)
 	return report, err
-}
-
-// onlyObserves tells whether no partition is to be steered.
-func onlyObserves(live *config.Live) bool {
-	for _, mode := range live.Modes {
-		if mode != config.Observe {
-			return false
-		}
-	}
-	return live.Mode == config.Observe
 }
 
 // checkSaving drops power changes that Slurm would refuse, and says so.

@@ -322,6 +322,9 @@ func TestTheLedgerIsKeptOnTheRealDiskToo(t *testing.T) {
 		return s
 	}
 	w.now = time.Now().Add(time.Hour)
+	for _, j := range w.jobs {
+		j.Eligible = w.now
+	}
 	w.jobs[2].Comment = "epplan:deadline=" + w.now.Add(time.Hour).Format(time.RFC3339)
 	s := open()
 	if r := step(t, s); r.Set != 1 {

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/follow"
+	"github.com/epplan/epplan/internal/predict"
+	"github.com/epplan/epplan/internal/predict/source"
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/slurm"
+)
+
+// noCodeFlag keeps source code from being looked at.
+func noCodeFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "no-code", Usage: "look at no source code, tell only of the script (as epplan:nocode in --comment does)"}
+}
+
+// maxCodeText is how much text of a job's code is sent where an embedding server wants
+// it, in bytes.
+const maxCodeText = 64 << 10
+
+// followCode reads the source files that a script runs, below the working folder; nil
+// where the user doesn't want that, or there is no folder.
+func (t *terminal) followCode(c *cli.Context, s *slurm.Submission, chdir string) *follow.Sources {
+	wishes := slurm.ParseWishes(string(s.Comment), time.Now())
+	if c.Bool("no-code") || wishes.NoCode {
+		return nil
+	}
+	root, err := os.OpenRoot(".")
+	if err != nil {
+		t.message("warning", "no source code is looked at: "+cause(err).Error())
+		return nil
+	}
+	defer func() { _ = root.Close() }() // only read
+	return follow.Script(root, string(s.Script), chdir)
+}
+
+// codeOf is what epd is told of source code; nil: nothing.
+func codeOf(read *follow.Sources) *epdapi.Code {
+	if read == nil {
+		return nil
+	}
+	embedding := source.Embed(source.Read(read.Text))
+	code := &epdapi.Code{Files: len(read.Files) + 1, Vector: make([]float32, len(embedding)), Digest: slurm.Hex(read.Digest[:])}
+	for i, x := range embedding {
+		code.Vector[i] = float32(x)
+	}
+	return code
+}
+
+// withText is a code with the text that an embedding server is sent.
+func withText(code *epdapi.Code, read *follow.Sources) *epdapi.Code {
+	more := *code
+	more.Text = slurm.Hex(read.Text[:min(len(read.Text), maxCodeText)])
+	return &more
+}
+
+// codeRead says which source code was looked at.
+type codeRead struct {
+	Files   []string         `json:"files"`
+	Skipped []follow.Skipped `json:"skipped"`
+}
+
+// codeReadOf is for JSON; nil: none was looked at.
+func codeReadOf(read *follow.Sources) *codeRead {
+	if read == nil {
+		return nil
+	}
+	return &codeRead{append([]string{}, read.Files...), append([]follow.Skipped{}, read.Skipped...)}
+}
+
+func writeCode(b *strings.Builder, read *follow.Sources) {
+	if read == nil {
+		return
+	}
+	if len(read.Files) > 0 {
+		row(b, "Code", "%s", printable(strings.Join(read.Files, ", ")))
+	}
+	for _, s := range read.Skipped {
+		row(b, "Left out", "%s %s", printable(s.Name), printable(s.Why))
+	}
+}
+
+// writeForecast is what a job is expected to take.
+func writeForecast(b *strings.Builder, f *epdapi.Forecast, factors *epdapi.Factors) {
+	if f == nil {
+		return
+	}
+	row(b, "Expected", "%s (%s to %s), by %s", report.FormatSeconds(f.Time.Value), report.FormatSeconds(f.Time.Low), report.FormatSeconds(f.Time.High), rungWords(f.Time.Rung))
+	energy := func(j float64) string { return report.FormatJoules(dvfsmodel.Joule(j)) }
+	row(b, "  energy", "%s (%s to %s) of its GPUs, by %s", energy(f.Energy.Value), energy(f.Energy.Low), energy(f.Energy.High), rungWords(f.Energy.Rung))
+	watts := func(w float64) string { return report.FormatWatts(dvfsmodel.Watt(w)) }
+	row(b, "  power", "%s (%s to %s) of a GPU, by %s", watts(f.Power.Value), watts(f.Power.Low), watts(f.Power.High), rungWords(f.Power.Rung))
+	if text := footprints(f, factors); text != "" {
+		row(b, "  costs", "%s", text)
+	}
+	if f.Strange {
+		row(b, "  strange", "it is unlike all that was learnt from (%.1f times as far as usual)", f.Score)
+	}
+}
+
+// footprints is what a forecast comes to, by factors over time or by constant ones.
+func footprints(f *epdapi.Forecast, factors *epdapi.Factors) string {
+	if p := f.Footprint; p != nil {
+		var parts []string
+		for _, one := range []struct {
+			of   *epdapi.Foreseen
+			unit string
+		}{{&p.Cost, p.Currency}, {&p.Carbon, "g of CO2"}, {&p.Water, "l of water"}} {
+			if one.of.High > 0 {
+				parts = append(parts, fmt.Sprintf("%.2f %s (%.2f to %.2f)", one.of.Value, one.unit, one.of.Low, one.of.High))
+			}
+		}
+		return strings.Join(parts, ", ")
+	}
+	at := func(j float64) string {
+		all := factors.Of(j)
+		return footprintText(factors, &all)
+	}
+	text := at(f.Energy.Value)
+	if text == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s (%s to %s)", text, at(f.Energy.Low), at(f.Energy.High))
+}
+
+// rungWords is what a prediction rests on.
+func rungWords(rung string) string {
+	switch predict.Rung(rung) {
+	case predict.Repeat:
+		return "runs of the same job"
+	case predict.Similar:
+		return "runs of similar jobs"
+	case predict.Code:
+		return "its source code"
+	case predict.Script:
+		return "its script only"
+	case predict.Prior:
+		return "nothing known: a round figure"
+	}
+	return printable(rung)
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/internal/trace/joblog"
+)
+
+func (t *terminal) historyCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "history",
+		Usage: "show or export the jobs of imported logs",
+		Description: "Users see their own jobs, operators all of the cluster. The table is as epplan predict --train and epplan\n" +
+			"replay --format jobs read it.\n" +
+			"Example: epplan history --since 90d --out history.csv",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "since", Usage: "`TIME` from which submissions count: 30d, 12h, or a date such as 2026-01-31", DefaultText: "all that is known"},
+			&cli.StringFlag{Name: "out", Usage: "CSV `FILE` to write, - is standard output"},
+			anySocketFlag(publicFirst), jsonFlag(),
+		},
+		Action: t.history,
+	}
+}
+
+// historySummary is what is in a history.
+type historySummary struct {
+	Jobs    int64         `json:"jobs"`
+	From    time.Time     `json:"from,omitzero"`  // the first submission
+	Until   time.Time     `json:"until,omitzero"` // the last end
+	EnergyJ record.Number `json:"energy_j"`       // of jobs of which it is known
+	Out     string        `json:"out,omitempty"`
+}
+
+func (s *historySummary) add(p *record.Past) {
+	if s.Jobs++; s.Jobs == 1 {
+		s.From = p.Submitted // they come in this order
+	}
+	if p.Ended.After(s.Until) {
+		s.Until = p.Ended
+	}
+	if e, ok := p.EnergyJ.Get(); ok {
+		s.EnergyJ = record.Known(s.EnergyJ.Or(0) + e)
+	}
+}
+
+func (t *terminal) history(c *cli.Context) error {
+	if err := takes(c, 0, 0, "none"); err != nil {
+		return err
+	}
+	since, err := parseSince(c.String("since"), time.Now())
+	if err != nil {
+		return err
+	}
+	s := &historySummary{Out: c.String("out")}
+	if s.Out == "" {
+		err = t.eachPast(c, since, func(p *record.Past) error {
+			s.add(p)
+			return nil
+		})
+	} else {
+		err = t.write(s.Out, func(w io.Writer) error { return t.exportHistory(c, w, since, s) })
+	}
+	switch {
+	case err != nil || s.Out == "-":
+		return err
+	case c.Bool("json"):
+		return t.printJSON(s)
+	}
+	var b strings.Builder
+	row(&b, "Jobs", "%s, submitted from %s, ended until %s", counted(int(s.Jobs), "job"), dateTime(s.From), dateTime(s.Until))
+	if e, ok := s.EnergyJ.Get(); ok {
+		row(&b, "Energy", "%s, of the jobs of which it is known", energyText(e))
+	}
+	if s.Out != "" {
+		row(&b, "Written", "%s", printable(s.Out))
+	}
+	return t.printText(b.String())
+}
+
+// exportHistory writes a history as a table.
+func (t *terminal) exportHistory(c *cli.Context, w io.Writer, since time.Time, s *historySummary) error {
+	table, err := joblog.NewTableWriter(w)
+	if err != nil {
+		return err
+	}
+	err = t.eachPast(c, since, func(p *record.Past) error {
+		s.add(p)
+		return table.Write(p)
+	})
+	if err != nil {
+		return err
+	}
+	return table.Flush()
+}
+
+// eachPast reads a history page by page.
+func (t *terminal) eachPast(c *cli.Context, since time.Time, visit joblog.Visit) error {
+	var last *record.Past
+	for {
+		page, err := ask(c, publicFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.HistoryPage, error) {
+			return epd.HistoryAfter(ctx, since, last)
+		})
+		if err != nil {
+			return err
+		}
+		for i := range page.Jobs {
+			if err := visit(&page.Jobs[i]); err != nil {
+				return err
+			}
+		}
+		if !page.More || len(page.Jobs) == 0 {
+			return nil
+		}
+		next := &page.Jobs[len(page.Jobs)-1]
+		if last != nil && next.Submitted.Equal(last.Submitted) && next.JobID == last.JobID {
+			return fmt.Errorf("%s: epd answers the same page twice", epdapi.PathHistory)
+		}
+		last = next
+	}
+}

@@ -1,0 +1,383 @@
+package main
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/internal/trace"
+	"github.com/epplan/epplan/internal/trace/joblog"
+)
+
+// importSacctCommand reads sacct's output.
+func (t *terminal) importSacctCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "sacct",
+		Usage:     "import the history that sacct prints, into a job table or into epd",
+		ArgsUsage: "FILE",
+		Description: "FILE, - is standard input, is what sacct --parsable2, --parsable or --json prints, with its header and\n" +
+			"columns in any order; it may be compressed by gzip. Steps are folded into their jobs; jobs that run, wait or\n" +
+			"never ran are left out, and so are lines that make no sense, which are counted by what is wrong with\n" +
+			"them. Importing a log again adds nothing. Without --out and --socket the log is only checked.\n" +
+			"docs/history.md says what to ask sacct for.\n" +
+			"Example: epplan import sacct sacct.txt --out imported.csv",
+		Flags: append(logFlags(),
+			&cli.StringFlag{Name: "timezone", Usage: "`ZONE` of the log's times, such as Europe/Berlin", DefaultText: "this machine's"}),
+		Action: func(c *cli.Context) error {
+			zone, err := zoneOf(c.String("timezone"))
+			if err != nil {
+				return err
+			}
+			return t.importLog(c, "sacct", &joblog.Options{Zone: zone}, joblog.ReadSacct)
+		},
+	}
+}
+
+// importSWFCommand reads the Standard Workload Format.
+func (t *terminal) importSWFCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "swf",
+		Usage:     "import a log in the Standard Workload Format, into a job table or into epd",
+		ArgsUsage: "FILE",
+		Description: "FILE, - is standard input, is a log as the Parallel Workloads Archive has them; it may be compressed by gzip.\n" +
+			"Users, groups, programs and queues are its numbers. Lines that make no sense are left out and counted by what\n" +
+			"is wrong with them. Importing a log again adds nothing. Without --out and --socket the log is only checked.\n" +
+			"Example: epplan import swf log.swf --out parallel.csv",
+		Flags:  logFlags(),
+		Action: func(c *cli.Context) error { return t.importLog(c, "swf", &joblog.Options{}, joblog.ReadSWF) },
+	}
+}
+
+// logFlags are the flags of both.
+func logFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "out", Usage: "CSV `FILE` to write: a job table, as epplan predict --train reads it"},
+		&cli.StringFlag{Name: "socket", Usage: "`PATH` of epd's socket, or HOST:PORT of a controller, to store the log in epd"},
+		&cli.StringFlag{Name: "cluster", Usage: "`NAME` of the jobs' cluster", DefaultText: "what the log says, else epd's"},
+		boolFlag("strict", "refuse the log at the first line that makes no sense"),
+		boolFlag("hash-names", "write hashes in place of the names of users, accounts and jobs"),
+		&cli.StringFlag{Name: "hash-key", Usage: "`FILE` with the key of the hashes, to have the same ones in several tables", DefaultText: "a random key"},
+		jsonFlag(),
+	}
+}
+
+// zoneOf is a time zone by its name.
+func zoneOf(name string) (*time.Location, error) {
+	if name == "" {
+		return time.Local, nil
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, usagef("--timezone %q, want a name such as UTC or Europe/Berlin", name)
+	}
+	return zone, nil
+}
+
+// logReader is one of joblog's readers.
+type logReader func(io.Reader, string, *joblog.Options, joblog.Visit) (*joblog.Tally, error)
+
+// importReport is what import prints as JSON.
+type importReport struct {
+	File   string `json:"file"`
+	Format string `json:"format"`
+	*joblog.Tally
+	Out     string `json:"out,omitempty"`
+	Socket  string `json:"socket,omitempty"`
+	Cluster string `json:"cluster,omitempty"` // epd's
+	Stored  int64  `json:"stored"`            // jobs that epd has now
+	Added   int64  `json:"added"`             // of them, those that it hadn't
+	Foreign int64  `json:"other_clusters"`    // of them, those of other clusters than epd's
+}
+
+func (t *terminal) importLog(c *cli.Context, format string, o *joblog.Options, read logReader) error {
+	if err := takes(c, 1, 1, "a file, or - for standard input"); err != nil {
+		return err
+	}
+	o.Strict, o.Cluster = c.Bool("strict"), c.String("cluster")
+	in := &logImport{terminal: t, Context: c, name: c.Args().First(), options: o, read: read}
+	in.report = importReport{Format: format, Out: c.String("out"), Socket: c.String("socket")}
+	switch r := &in.report; {
+	case r.Out != "" && r.Socket != "":
+		return usagef("--out and --socket are both given, want one")
+	case r.Out == "-":
+		return usagef("--out is -, want a file: what was found goes to standard output")
+	case r.Out == "" && (c.Bool("hash-names") || c.IsSet("hash-key")):
+		return usagef("--hash-names is about a table, want --out too")
+	case c.IsSet("hash-key") && !c.Bool("hash-names"):
+		return usagef("--hash-key goes with --hash-names")
+	}
+	if err := in.run(); err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		return t.printJSON(&in.report)
+	}
+	for _, k := range in.report.Skipped {
+		t.message("warning", kindText(&k, "left out"))
+	}
+	return t.printText(in.report.text())
+}
+
+// logImport is an import on its way.
+type logImport struct {
+	*terminal
+	*cli.Context
+	name    string
+	options *joblog.Options
+	read    logReader
+	report  importReport
+}
+
+// run reads the log to where it goes.
+func (in *logImport) run() error {
+	switch {
+	case in.report.Out != "":
+		return in.toTable()
+	case in.report.Socket != "":
+		return in.toEpd()
+	}
+	return in.from(func(*record.Past) error { return nil })
+}
+
+// from reads the log.
+func (in *logImport) from(visit joblog.Visit) error {
+	return in.terminal.read(in.name, func(r io.Reader, name string) (err error) {
+		progress, ended := in.progress(name)
+		defer ended()
+		plain, err := trace.Decompress(&watched{Reader: r, ctx: in.Context.Context, progress: progress}, name)
+		if err != nil {
+			return err
+		}
+		in.report.File = name
+		if in.report.Tally, err = in.read(plain, name, in.options, visit); err != nil {
+			return err
+		}
+		if tally := in.report.Tally; tally.Jobs == 0 && tally.Left() > 0 {
+			return fmt.Errorf("%s: no line makes sense; %s", name, kindText(&tally.Skipped[0], "left out"))
+		}
+		return nil
+	})
+}
+
+// progress is a line on a terminal by the bytes of a file.
+func (in *logImport) progress(name string) (p *report.Progress, ended func()) {
+	info, err := os.Stat(in.name)
+	if err != nil || in.name == "-" || !info.Mode().IsRegular() {
+		return nil, func() {}
+	}
+	p = report.NewProgress(in.stderr, in.terminal.progress, time.Now, "import "+name, int(info.Size()))
+	return p, p.Finish
+}
+
+// watched is a reader that stops with a context and tells how far it is.
+type watched struct {
+	io.Reader
+	ctx      context.Context //nolint:containedctx // a reader has no other way to be stopped
+	progress *report.Progress
+}
+
+// Read implements io.Reader.
+func (w *watched) Read(p []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := w.Reader.Read(p)
+	if w.progress != nil {
+		w.progress.Add(n)
+	}
+	return n, err
+}
+
+// toTable writes a job table, as a whole or not at all.
+func (in *logImport) toTable() error {
+	hash, err := in.hash()
+	if err != nil {
+		return err
+	}
+	return in.write(in.report.Out, func(w io.Writer) error {
+		table, err := joblog.NewTableWriter(w)
+		if err != nil {
+			return err
+		}
+		table.Hash = hash
+		if err := in.from(table.Write); err != nil {
+			return err
+		}
+		return table.Flush()
+	})
+}
+
+// hash replaces names; nil leaves them in clear.
+func (in *logImport) hash() (func(string) string, error) {
+	if !in.Bool("hash-names") {
+		return nil, nil
+	}
+	const bytes, digits = 32, 10
+	key := make([]byte, bytes)
+	_, _ = rand.Read(key) // it never fails
+	if name := in.String("hash-key"); name != "" {
+		var err error
+		if key, err = os.ReadFile(name); err != nil { //nolint:gosec // the user names the file
+			return nil, fmt.Errorf("read key: %s: %w", name, cause(err))
+		}
+		if len(key) < bytes/2 {
+			return nil, fmt.Errorf("read key: %s: %d bytes, want %d at least", name, len(key), bytes/2)
+		}
+	}
+	return func(name string) string {
+		if name == "" {
+			return ""
+		}
+		h := hmac.New(sha256.New, key)
+		_, _ = io.WriteString(h, name) // a hash takes everything
+		return hex.EncodeToString(h.Sum(nil))[:digits]
+	}, nil
+}
+
+// toEpd stores the log, batch by batch, each acknowledged when it is on disk.
+func (in *logImport) toEpd() error {
+	if in.options.Strict { // nothing of a log that is refused
+		if in.name == "-" {
+			return usagef("--strict with --socket reads the log twice, want a file")
+		}
+		if err := in.from(func(*record.Past) error { return nil }); err != nil {
+			return err
+		}
+	}
+	batch := &epdBatch{ctx: in.Context.Context, epd: clientAt(in.report.Socket, nil), report: &in.report}
+	err := in.from(batch.add)
+	if err == nil {
+		err = batch.post()
+	}
+	if err == nil {
+		return nil
+	}
+	if in.report.Stored == 0 {
+		return reached(err)
+	}
+	hint := "import it again: what is stored isn't stored twice"
+	return &hintedError{err: fmt.Errorf("%s stored, then: %w", counted(int(in.report.Stored), "job was", "jobs were"), err), hint: hint}
+}
+
+// epdBatch gathers jobs for a message.
+type epdBatch struct {
+	ctx    context.Context //nolint:containedctx // a visit has no other way to be stopped
+	epd    *epdapi.Client
+	report *importReport
+	jobs   []record.Past
+	size   int // bound of the message, bytes
+}
+
+// maxBatchBytes keeps messages below what epd takes, 1 MiB.
+const maxBatchBytes = 900 << 10
+
+func (b *epdBatch) add(p *record.Past) error {
+	size := sizeOf(p)
+	if len(b.jobs) == epdapi.MaxHistory || b.size+size > maxBatchBytes {
+		if err := b.post(); err != nil {
+			return err
+		}
+	}
+	b.jobs, b.size = append(b.jobs, *p), b.size+size
+	return nil
+}
+
+// sizeOf bounds how long a job is in JSON.
+func sizeOf(p *record.Past) int {
+	const fixed, escaped = 600, 6 // keys, numbers and times; \u001f
+	size := fixed + 2*len(p.Name)
+	for _, text := range []string{p.Cluster, p.JobID, p.User, p.Account, p.Partition, p.QOS, p.GPUModel, p.State} {
+		for i := range len(text) {
+			if c := text[i]; c < ' ' || c >= 0x7f || strings.IndexByte(`"\<>&`, c) >= 0 {
+				size += escaped
+			} else {
+				size++
+			}
+		}
+	}
+	return size
+}
+
+// post stores what was gathered.
+func (b *epdBatch) post() error {
+	if len(b.jobs) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(b.ctx, askBound)
+	defer cancel()
+	answer, err := b.epd.AddHistory(ctx, &epdapi.History{Jobs: b.jobs})
+	if err != nil {
+		return err
+	}
+	b.report.Cluster = answer.Cluster
+	b.report.Stored += int64(len(b.jobs))
+	b.report.Added += int64(answer.Added)
+	for i := range b.jobs {
+		if name := b.jobs[i].Cluster; name != "" && name != answer.Cluster {
+			b.report.Foreign++
+		}
+	}
+	b.jobs, b.size = b.jobs[:0], 0
+	return nil
+}
+
+// kindText is what is wrong with lines, with the first of them.
+func kindText(k *joblog.Kind, what string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s, %s:", counted(int(k.Count), "line"), what, k.Kind)
+	for _, first := range k.First {
+		b.WriteString("\n  " + first)
+	}
+	if more := k.Count - int64(len(k.First)); more > 0 {
+		fmt.Fprintf(&b, "\n  … and %s more", report.FormatCount(int(more)))
+	}
+	return b.String()
+}
+
+// text is the report for people.
+func (r *importReport) text() string {
+	var b strings.Builder
+	jobs := counted(int(r.Jobs), "job")
+	if r.Jobs > 0 {
+		jobs += fmt.Sprintf(", submitted from %s, ended until %s", dateTime(r.From), dateTime(r.Until))
+	}
+	row(&b, "Read", "%s", jobs)
+	if r.Steps > 0 {
+		row(&b, "Steps", "%s, folded into their jobs", report.FormatCount(int(r.Steps)))
+	}
+	for _, left := range []struct {
+		n   int64
+		why string
+	}{{r.NotEnded, "wait or run"}, {r.NeverRan, "never ran"}, {r.Repeated, "came twice"}, {r.Left(), "make no sense"}} {
+		if left.n > 0 {
+			row(&b, "Left out", "%s that %s", report.FormatCount(int(left.n)), left.why)
+		}
+	}
+	for _, k := range r.Noted {
+		row(&b, "Noted", "%s: %s, the first at %s", report.FormatCount(int(k.Count)), k.Kind, printable(k.First[0]))
+	}
+	switch {
+	case r.Out != "":
+		row(&b, "Written", "%s", printable(r.Out))
+	case r.Socket != "":
+		row(&b, "Stored", "%s in epd of cluster %s, %s of them new", report.FormatCount(int(r.Stored)), orDash(r.Cluster), report.FormatCount(int(r.Added)))
+		if r.Foreign > 0 {
+			row(&b, "Noted", "%s of them of other clusters, from which epd doesn't learn: --cluster names theirs", report.FormatCount(int(r.Foreign)))
+		}
+	default:
+		row(&b, "Written", "nothing: --out or --socket say where to")
+	}
+	return b.String()
+}

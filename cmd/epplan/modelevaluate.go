@@ -1,0 +1,117 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/dvfsmodel/pooled"
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/trace"
+)
+
+const (
+	leaveOneOut   = "leave-one-workload-out"
+	defaultProbes = 3
+)
+
+func (t *terminal) evaluateCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "evaluate",
+		Usage:     "what clocks chosen from a few measured settings and other workloads would cost",
+		ArgsUsage: "FILE.csv",
+		Description: "FILE has the columns app, core_mhz, mem_mhz, time_ms and power_w: a line for each application and\n" +
+			"setting, the same settings for all. Each application in turn is left out: what the others have in common is\n" +
+			"learnt, --probes settings of it are measured, each where most is to be learnt, and clocks are chosen. The\n" +
+			"regret is its measured energy there above the least measured, in percent; errors are those at settings that\n" +
+			"weren't probed, in percent.\n" +
+			"Example: epplan model evaluate measured.csv --leave-one-workload-out --probes 3",
+		Flags: []cli.Flag{
+			boolFlag(leaveOneOut, "leave each workload out in turn; there is no other way yet"),
+			&cli.IntFlag{Name: "probes", Usage: "`COUNT` of settings that are measured of a left-out workload", Value: defaultProbes},
+			jsonFlag(), csvFlag(),
+		},
+		Action: t.evaluatePrior,
+	}
+}
+
+func (t *terminal) evaluatePrior(c *cli.Context) error {
+	if err := takes(c, 1, 1, "one file"); err != nil {
+		return err
+	}
+	if !c.Bool(leaveOneOut) {
+		return usagef("want --%s: a prior is judged by workloads that it didn't see", leaveOneOut)
+	}
+	probes := c.Int("probes")
+	if probes < 0 {
+		return usagef("--probes %d, want 0 or more", probes)
+	}
+	apps, err := parse(t, c.Args().First(), trace.ReadDVFS)
+	if err != nil {
+		return fmt.Errorf("read measurements: %w", err)
+	}
+	reports, err := pooled.Evaluate(apps, probes)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.Args().First(), err)
+	}
+	result := reports[probes]
+	if c.Bool("json") {
+		result.RegretMean, result.RegretMax = thousandths(result.RegretMean), thousandths(result.RegretMax)
+		return t.print(func(w io.Writer) error {
+			encoder := json.NewEncoder(w)
+			encoder.SetIndent("", "  ")
+			return encoder.Encode(result)
+		})
+	}
+	return t.printTable(c, priorTable(&result))
+}
+
+// thousandths rounds as tables of regrets are.
+func thousandths(x float64) float64 {
+	const digits = 1000
+	return math.Round(x*digits) / digits
+}
+
+func priorTable(r *pooled.Report) *report.Table {
+	const percent = 100
+	part := func(x float64) report.Value { return report.Number(x / percent) }
+	return &report.Table{
+		Columns: []report.Column{
+			{Key: "app", Head: "application", Left: true, Max: 32},
+			{Key: "probes", Head: "probes", Left: true, Note: "core/memory MHz"},
+			{Key: "chosen", Head: "chosen", Left: true},
+			{Key: "best", Head: "best", Left: true},
+			{Key: "regret", Head: "regret", Unit: report.Fraction},
+			{Key: "time_mape", Head: "time error", Unit: report.Fraction},
+			{Key: "power_mape", Head: "power error", Unit: report.Fraction},
+		},
+		Len: len(r.Workloads) + 1,
+		Rows: func(yield func([]report.Value) bool) {
+			for i := range r.Workloads {
+				o := &r.Workloads[i]
+				if !yield([]report.Value{
+					report.Text(o.App), report.Text(clockList(o.Probes...)), report.Text(clockList(o.Chosen)), report.Text(clockList(o.Best)),
+					part(o.Regret), part(o.TimeMAPE), part(o.PowerMAPE),
+				}) {
+					return
+				}
+			}
+			yield([]report.Value{
+				report.Text("(all)"), {}, {}, {}, part(r.RegretMean), part(r.TimeMAPE), part(r.PowerMAPE),
+			})
+		},
+	}
+}
+
+// clockList is clocks as core/memory MHz.
+func clockList(list ...pooled.Clocks) string {
+	texts := make([]string, len(list))
+	for i, c := range list {
+		texts[i] = fmt.Sprintf("%g/%g", float64(c.Core), float64(c.Mem))
+	}
+	return strings.Join(texts, " ")
+}

@@ -1,0 +1,274 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/internal/trace"
+	"github.com/epplan/epplan/internal/trace/joblog"
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/policy"
+	"github.com/epplan/epplan/queue"
+)
+
+// Formats of what is replayed.
+const (
+	formatOpenb = "openb"
+	formatSacct = "sacct"
+	formatJobs  = "jobs"
+)
+
+// historyFlags are the flags of replays of histories.
+func historyFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "format", Usage: "`FORMAT` of TRACE: openb; or of a history: sacct, or jobs for a job table", Value: formatOpenb},
+		&cli.StringFlag{Name: "cluster", Usage: "of a history: TOML `FILE` with the cluster"},
+		&cli.StringFlag{Name: "models", Usage: "of a history: TOML `FILE` with fitted workload models"},
+		&cli.StringSliceFlag{Name: "workload", Usage: "of a history: `NAMES=WORKLOAD`, jobs of such names, * in them is any text, are of a workload of --models"},
+		&cli.StringFlag{Name: "profiles", Usage: "of a history: TOML `FILE` with further GPU models"},
+		&cli.IntFlag{Name: "draws", Usage: "of a history: `COUNT` of draws of how workloads respond to clocks", Value: 20},
+		&cli.IntFlag{Name: "learning", Usage: "of a history: `COUNT` of jobs of each workload that run at default clocks until its response is known", Value: 3},
+		&cli.StringFlag{Name: "timezone", Usage: "of sacct's times: `ZONE`, such as Europe/Berlin", DefaultText: "this machine's"},
+	}
+}
+
+// history is a replay of past jobs on its way.
+type history struct {
+	*setup
+	terminal *terminal
+	name     string
+	tally    *joblog.Tally
+	begin    time.Time // the first submission of a job that is planned
+	past     []record.Past
+	kinds    map[string]*workloadKind
+	jobs     []historyJob // by task
+	left     historyLeft
+	measured float64 // J of planned jobs, where known
+	metered  int     // planned jobs with a known energy
+	policies []*planner.Policy
+	draws    int
+	learning int         // jobs of each workload at default clocks, before its response is known
+	names    [][2]string // patterns of job names, and their workloads
+}
+
+// historyLeft counts jobs that aren't planned, and those that are planned in
+// some special way.
+type historyLeft struct {
+	NoGPUs     int `json:"without_gpus"`
+	Elsewhere  int `json:"on_other_gpu_models"`
+	NoTime     int `json:"without_run_time"`
+	TooWide    int `json:"too_wide"`            // more GPUs by node than any node has
+	Several    int `json:"split_by_node"`       // planned as one job for each node
+	AtDefault  int `json:"at_default_clocks"`   // that were stopped at their limit
+	Learning   int `json:"learning"`            // at default clocks until their workload is known
+	NoPower    int `json:"power_assumed"`       // no energy in the log
+	KnownJobs  int `json:"jobs_by_models"`      // workload known
+	PriorJobs  int `json:"jobs_by_prior"`       // workload not known
+	KnownKinds int `json:"workloads_by_models"` //
+	PriorKinds int `json:"workloads_by_prior"`  //
+}
+
+// historyJob is what a task was.
+type historyJob struct {
+	past  int     // index
+	limit float64 // s, as it was asked for, +Inf: none
+	span  float64 // s it ran at default clocks
+}
+
+// workloadKind is jobs of one user and name, which respond alike to clocks.
+type workloadKind struct {
+	model   string  // its workload in the models file, or ""
+	energy  float64 // J, and
+	seconds float64 // s of GPUs that it was measured over
+	jobs    int
+}
+
+// replayHistory tells what a past month would have cost.
+func (t *terminal) replayHistory(c *cli.Context) error {
+	for _, f := range c.Command.Flags {
+		name := f.Names()[0]
+		if c.IsSet(name) && !slices.Contains(historyReplayFlags, name) {
+			return usagef("--%s is of replays in the openb format, want none with --format %s", name, c.String("format"))
+		}
+	}
+	if err := takes(c, 1, 1, "a file with past jobs, or - for standard input"); err != nil {
+		return err
+	}
+	h := &history{terminal: t, name: c.Args().First(), kinds: make(map[string]*workloadKind), draws: c.Int("draws"), learning: c.Int("learning")}
+	if h.draws < 3 || h.draws > mostSeeds {
+		return usagef("--draws %d, want 3 to %d", h.draws, mostSeeds)
+	}
+	if h.learning < 0 {
+		return usagef("--learning %d, want 0 or more", h.learning)
+	}
+	if err := h.prepare(c); err != nil {
+		return err
+	}
+	if err := h.read(c); err != nil {
+		return err
+	}
+	if err := h.join(c); err != nil {
+		return err
+	}
+	runs, err := h.run(c.Context)
+	if err != nil {
+		return err
+	}
+	return h.print(c, runs)
+}
+
+// historyReplayFlags are those that go with a history.
+var historyReplayFlags = []string{"format", "cluster", "models", "workload", "profiles", "draws", "learning", "timezone", "policy", "seed", "json", "csv"}
+
+// prepare reads what isn't the history.
+func (h *history) prepare(c *cli.Context) (err error) {
+	if c.String("cluster") == "" {
+		return usagef("no --cluster, want a file with the cluster that the jobs ran on")
+	}
+	h.setup = &setup{seed: c.Uint64("seed")}
+	if err := h.configure(h.terminal, c); err != nil {
+		return err
+	}
+	if name := c.String("models"); name != "" {
+		if h.models, err = parse(h.terminal, name, config.ReadModels); err != nil {
+			return fmt.Errorf("read models: %w", err)
+		}
+	}
+	for _, text := range c.StringSlice("workload") {
+		names, workload, ok := strings.Cut(text, "=")
+		if _, err := path.Match(names, ""); !ok || err != nil || names == "" {
+			return usagef("--workload %q, want names=workload, such as train-*=resnet50", text)
+		}
+		if h.models == nil {
+			return usagef("--workload %q is of no use without --models", text)
+		}
+		if err := h.models.Check(workload); err != nil {
+			return usagef("--workload %q: %v", text, err)
+		}
+		h.names = append(h.names, [2]string{names, workload})
+	}
+	return nil
+}
+
+// read reads the history.
+func (h *history) read(c *cli.Context) error {
+	zone, err := zoneOf(c.String("timezone"))
+	if err != nil {
+		return err
+	}
+	reader, o := joblog.ReadSacct, &joblog.Options{Zone: zone}
+	if c.String("format") == formatJobs {
+		reader = joblog.ReadTable
+	}
+	err = h.terminal.read(h.name, func(r io.Reader, name string) (err error) {
+		plain, err := trace.Decompress(&watched{Reader: r, ctx: c.Context}, name)
+		if err != nil {
+			return err
+		}
+		h.tally, err = reader(plain, name, o, func(p *record.Past) error {
+			if gpus, known := p.GPUs.Get(); !known || gpus < 1 {
+				h.left.NoGPUs++
+				return nil
+			}
+			h.past = append(h.past, *p)
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, k := range h.tally.Skipped {
+		h.terminal.message("warning", kindText(&k, "left out"))
+	}
+	slices.SortStableFunc(h.past, func(a, b record.Past) int { return a.Submitted.Compare(b.Submitted) })
+	return nil
+}
+
+// join makes tasks of the jobs.
+func (h *history) join(c *cli.Context) error {
+	cluster := h.config.Cluster()
+	batch := &queue.Batch{Name: h.name}
+	for i := range h.past {
+		h.add(batch, &cluster, i)
+	}
+	if len(batch.Jobs) == 0 {
+		return &hintedError{
+			err:  fmt.Errorf("%s: no job can be planned: %s", h.name, h.left.text()),
+			hint: "GPUs come from sacct's columns AllocTRES or ReqTRES, or from gpus in a table; --cluster names the GPU models",
+		}
+	}
+	for _, k := range h.kinds {
+		if k.model != "" {
+			h.left.KnownKinds++
+		} else {
+			h.left.PriorKinds++
+		}
+	}
+	h.batch = batch
+	var err error
+	if h.problem, err = h.problemFor(nil); err != nil {
+		return err
+	}
+	h.params = h.config.Policy.Params()
+	if err := policy.ImplyDue(c.Context, h.problem, h.config.Safety.Stretch); err != nil {
+		return err
+	}
+	names := splitPolicies(c.StringSlice("policy"))
+	if len(names) == 0 {
+		names = []string{"baseline,clocks=optimum"} // Slurm schedules, clocks are ours
+	}
+	for _, name := range names {
+		p, err := h.policy(name)
+		if err != nil {
+			return err
+		}
+		h.policies = append(h.policies, p)
+	}
+	return nil
+}
+
+// splitPolicies separates policies at commas that don't belong to the settings
+// of one, which are KEY=VALUE.
+func splitPolicies(texts []string) []string {
+	var names []string
+	for _, text := range texts {
+		for piece := range strings.SplitSeq(text, ",") {
+			if strings.Contains(piece, "=") && len(names) > 0 {
+				names[len(names)-1] += "," + piece
+				continue
+			}
+			names = append(names, strings.TrimSpace(piece))
+		}
+	}
+	return names
+}
+
+// problemFor is the problem with responses as they are expected, or as one draw
+// has them.
+func (h *history) problemFor(drawn *responseDraw) (*planner.Problem, error) {
+	cluster := h.config.Cluster()
+	catalog := &historyCatalog{Catalog: config.NewCatalog(h.config.Profiles(), h.models, &h.scaling), history: h, drawn: drawn}
+	catalog.shapes = make(map[[2]string]responseShape)
+	margins := planner.Margins{Limit: h.config.Safety.LimitMargin}
+	tasks, _, err := planner.Join(h.batch, &cluster, catalog, margins)
+	if err != nil {
+		return nil, err
+	}
+	p := &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks), Objective: h.config.Objective()}
+	p.Start = h.config.Start(p.Mode)
+	if drawn != nil {
+		for i := range tasks {
+			tasks[i].Due, tasks[i].Limit = h.problem.Tasks[i].Due, h.problem.Tasks[i].Limit
+		}
+	}
+	return p, nil
+}

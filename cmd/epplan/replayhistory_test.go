@@ -1,0 +1,188 @@
+package main
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/queue"
+)
+
+// v100 is the clocks of a GPU model.
+func v100(t *testing.T) planner.Hardware {
+	t.Helper()
+	h, err := config.NewCatalog(config.BuiltinProfiles(), nil, nil).Hardware("V100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func TestADrawnResponseIsExactAtDefaultClocksAndNeverBetterForFreeAtLowerOnes(t *testing.T) {
+	h := v100(t)
+	prior, err := newResponsePrior(h.Table.Base())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const power = 250
+	for seed := range uint64(200) {
+		m, err := prior.model(power, (&responseDraw{seed: seed}).weights("ada\x00train", "V100"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := h.Default.Setting
+		if time, watts := m.Time(at.Fc, at.Fm), float64(m.Power(at)); math.Abs(time-1) > 1e-9 || math.Abs(watts-power) > 1e-9*power {
+			t.Fatalf("seed %d: %v s and %v W at default clocks", seed, time, watts)
+		}
+		for _, s := range h.Table.Settings() {
+			if s.Fc <= 1 && s.Fm <= 1 && (m.Time(s.Fc, s.Fm) < 1 || m.Power(s) > power*(1+1e-9)) {
+				t.Fatalf("seed %d: %v s and %v W at %+v", seed, m.Time(s.Fc, s.Fm), m.Power(s), s)
+			}
+		}
+	}
+}
+
+func TestDrawsDifferByWorkloadAndBySeedAndAreRepeatable(t *testing.T) {
+	w := func(seed uint64, kind string) float64 { return (&responseDraw{seed: seed}).weights(kind, "V100")[3] }
+	if w(1, "a") != w(1, "a") || w(1, "a") == w(1, "b") || w(1, "a") == w(2, "a") {
+		t.Error("draws aren't what they should be")
+	}
+	if (*responseDraw)(nil).weights("a", "V100") != nil {
+		t.Error("what is expected has weights")
+	}
+}
+
+func TestTheSpreadOfDrawsIsThatOfThePrior(t *testing.T) {
+	h := v100(t)
+	prior, err := newResponsePrior(h.Table.Base())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const draws = 4000
+	var sum, squares float64
+	for seed := range uint64(draws) {
+		w := (&responseDraw{seed: seed}).weights("k", "V100")
+		v := 0.0
+		for j := range 2 { // time.log_fc is the second coefficient
+			v += prior.factor.At(1, j) * w[j]
+		}
+		sum, squares = sum+v, squares+v*v
+	}
+	want := math.Hypot(prior.factor.At(1, 0), prior.factor.At(1, 1))
+	if got := math.Sqrt(squares/draws - sum*sum/draws/draws); math.Abs(got/want-1) > 0.05 {
+		t.Errorf("standard deviation %v, want %v", got, want)
+	}
+}
+
+// planning is a history on two nodes with 4 V100 each, before any job.
+func planning(t *testing.T) *history {
+	t.Helper()
+	c, err := config.Load(strings.NewReader("[cluster]\nname = \"lab\"\n[[cluster.nodes]]\nname = \"n\"\ngpu_model = \"V100\"\ngpus = 4\ncount = 2\n"), "lab.toml", config.BuiltinProfiles())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &history{setup: &setup{config: c}, kinds: make(map[string]*workloadKind)}
+}
+
+func TestAJobOnSeveralNodesIsOneForEachOfThem(t *testing.T) {
+	for name, c := range map[string]struct {
+		gpus, nodes float64
+		want        []int // GPUs of each task
+	}{
+		"one node":      {4, 1, []int{4}},
+		"two nodes":     {8, 2, []int{4, 4}},
+		"uneven":        {3, 2, []int{2, 1}},
+		"too wide":      {8, 1, nil},
+		"nodes without": {1, 3, []int{1}},
+		"unknown nodes": {2, 0, []int{2}},
+	} {
+		h, batch := planning(t), &queue.Batch{}
+		begin := fakeBegin
+		h.past = []record.Past{{
+			JobID: "7", Submitted: begin, Started: begin, Ended: begin.Add(100), State: record.Completed,
+			GPUs: record.Known(c.gpus), Nodes: record.Known(c.nodes),
+		}}
+		cluster := h.config.Cluster()
+		h.add(batch, &cluster, 0)
+		got := make([]int, 0, len(batch.Jobs))
+		for i := range batch.Jobs {
+			got = append(got, batch.Jobs[i].GPUs[0].Count)
+		}
+		if len(got) != len(c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+			continue
+		}
+		for i := range got {
+			if got[i] != c.want[i] {
+				t.Errorf("%s: %v, want %v", name, got, c.want)
+			}
+		}
+	}
+}
+
+func TestAnInterruptedImportOrReplayLeavesTheOldTableAlone(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	table := filepath.Join(dir, "table.csv")
+	if err := os.WriteFile(table, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"import", "sacct", "testdata/sacct.txt", "--out", table},
+		{"import", "swf", "testdata/log.swf", "--out", table},
+		{"replay", "testdata/history.csv", "--format", "jobs", "--cluster", "../../testdata/demo/cluster.toml"},
+	} {
+		if stdout := wantInterrupted(cancelled(t), t, strings.NewReader(""), args...); stdout != "" {
+			t.Errorf("%s printed %q", args[0], stdout)
+		}
+	}
+	text, err := os.ReadFile(table) //nolint:gosec // in the test's own folder
+	if left, e := os.ReadDir(dir); err != nil || e != nil || string(text) != "old" || len(left) != 1 {
+		t.Errorf("table %q, %v; files left: %v, %v", text, err, left, e)
+	}
+}
+
+func TestTheMiddleOfAnIntervalLiesWithinIt(t *testing.T) {
+	i := intervalOf(21, func(draw int) float64 { return float64(20 - draw) })
+	if i != (interval{Value: 10, Low: 1, High: 19}) {
+		t.Errorf("got %+v", i)
+	}
+	if i := intervalOf(3, func(int) float64 { return math.NaN() }); i != (interval{}) {
+		t.Errorf("nothing of nothing: %+v", i)
+	}
+}
+
+func TestEnergyOfAWorkloadIsThatOfItsJobs(t *testing.T) {
+	h := planning(t)
+	h.learning = 0
+	for i := range 3 {
+		begin := fakeBegin
+		h.past = append(h.past, record.Past{
+			JobID: "7", Submitted: begin, Started: begin, Ended: begin.Add(3600e9), State: record.Completed, User: "ada", Name: []byte("train"),
+			GPUs: record.Known(2), Nodes: record.Known(1), EnergyJ: record.Known(float64(i+1) * 1e6),
+		})
+	}
+	h.batch = &queue.Batch{}
+	cluster := h.config.Cluster()
+	for i := range h.past {
+		h.add(h.batch, &cluster, i)
+	}
+	p, err := h.problemFor(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all dvfsmodel.Joule
+	for i := range p.Tasks {
+		o := &p.Tasks[i].Options[0]
+		all += o.Response.Default().Energy * dvfsmodel.Joule(o.GPUs)
+	}
+	if math.Abs(float64(all)/6e6-1) > 1e-9 {
+		t.Errorf("%v J at default clocks, want those of the log", all)
+	}
+}

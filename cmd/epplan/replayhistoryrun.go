@@ -1,0 +1,139 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/policy"
+)
+
+// historyRun is what a policy would have made of the history, by draw.
+type historyRun struct {
+	name  string
+	draws []historyCost
+}
+
+// historyCost is what one run comes to. Groups are by user and by partition.
+type historyCost struct {
+	jobs, total   float64 // J: of GPUs that run jobs; of the whole cluster
+	wait, longest float64 // s: mean and longest
+	stretch       float64 // run time by the one at default clocks, all jobs together
+	over          int     // jobs that would have broken their limit
+	unplaced      int
+	groups        [2]map[string]groupCost
+}
+
+// groupCost is what the jobs of a user or on a partition come to.
+type groupCost struct {
+	tasks  int
+	joules float64
+	wait   float64 // s, of all
+}
+
+// Groups of jobs.
+const (
+	byUser = iota
+	byPartition
+)
+
+// run plans the history by the baseline, which comes first, and by each policy
+// in each draw.
+func (h *history) run(ctx context.Context) ([]historyRun, error) {
+	progress := report.NewProgress(h.terminal.stderr, h.terminal.progress, time.Now, "replay", 1+len(h.policies)*h.draws)
+	defer progress.Finish()
+	baseline, err := policy.Parse("baseline", h.params)
+	if err != nil {
+		return nil, err
+	}
+	cost, err := h.planned(ctx, h.problem, baseline)
+	if err != nil {
+		return nil, err
+	}
+	progress.Add(1)
+	// Default clocks are the same in all draws.
+	runs := []historyRun{{name: baseline.Name, draws: slices.Repeat([]historyCost{*cost}, h.draws)}}
+	for _, p := range h.policies {
+		runs = append(runs, historyRun{name: p.Name})
+	}
+	for i := range h.draws {
+		p, err := h.problemFor(&responseDraw{seed: h.seed + uint64(i)})
+		if err != nil {
+			return nil, err
+		}
+		for k := range h.policies {
+			if cost, err = h.planned(ctx, p, h.policies[k]); err != nil {
+				return nil, err
+			}
+			runs[1+k].draws = append(runs[1+k].draws, *cost)
+			progress.Add(1)
+		}
+	}
+	return runs, nil
+}
+
+// planned is what a policy's plan costs.
+func (h *history) planned(ctx context.Context, problem *planner.Problem, p *planner.Policy) (*historyCost, error) {
+	plan, err := planner.Solve(ctx, problem, p, &planner.Options{Seed: h.seed, NoImprove: true})
+	if err != nil {
+		return nil, fmt.Errorf("policy %s: %w", p.Name, err)
+	}
+	if err := planner.Check(problem, plan); err != nil {
+		return nil, fmt.Errorf("the plan of policy %s is wrong, please report this: %w", p.Name, err)
+	}
+	return h.cost(problem, plan), nil
+}
+
+// cost adds a plan up.
+func (h *history) cost(p *planner.Problem, plan *planner.Plan) *historyCost {
+	c := &historyCost{total: float64(plan.Ledger.Total()), unplaced: len(plan.Unplaced)}
+	for g := range c.groups {
+		c.groups[g] = make(map[string]groupCost)
+	}
+	placed, took, would := 0, 0.0, 0.0
+	for i := range plan.Assignments {
+		a := &plan.Assignments[i]
+		if a.Node < 0 {
+			continue
+		}
+		placed++
+		j, past := &h.jobs[i], &h.past[h.jobs[i].past]
+		energy, wait := float64(a.Energy(&p.Tasks[i])), a.Start-p.Tasks[i].Arrival
+		took, would = took+a.End-a.Start, would+j.span
+		c.jobs += energy
+		c.wait += wait
+		c.longest = max(c.longest, wait)
+		if a.End-a.Start > j.limit*(1+rounding) {
+			c.over++
+		}
+		for g, name := range [...]string{byUser: past.User, byPartition: past.Partition} {
+			one := c.groups[g][name]
+			one.tasks++
+			one.joules += energy
+			one.wait += wait
+			c.groups[g][name] = one
+		}
+	}
+	c.wait /= float64(max(1, placed))
+	c.stretch = took / would
+	return c
+}
+
+// rounding is by how much times may differ that are the same.
+const rounding = 1e-9
+
+// quantile is that of a quantity over draws, between the two next to it.
+func quantile(values []float64, part float64) float64 {
+	sorted := slices.SortedFunc(slices.Values(values), cmp.Compare)
+	at := part * float64(len(sorted)-1)
+	i := int(at)
+	if i+1 >= len(sorted) {
+		return sorted[len(sorted)-1]
+	}
+	return sorted[i] + (at-math.Floor(at))*(sorted[i+1]-sorted[i])
+}

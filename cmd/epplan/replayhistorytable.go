@@ -1,0 +1,260 @@
+package main
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/report"
+)
+
+// historyReport is what a replay of a history prints as JSON. The baseline, at
+// default clocks and first come, first served, is the first policy.
+type historyReport struct {
+	File        string          `json:"file"`
+	Jobs        int             `json:"jobs"`
+	Tasks       int             `json:"tasks"` // a job on several nodes is one for each
+	Left        historyLeft     `json:"left_out"`
+	Draws       int             `json:"draws"`
+	Learning    int             `json:"learning_jobs"`     // of each workload, at default clocks
+	Measured    *float64        `json:"measured_energy_j"` // of the jobs below; null: of none
+	MeasuredOf  int             `json:"measured_jobs"`
+	LoggedWaitS float64         `json:"logged_mean_wait_s"`
+	Policies    []historyPolicy `json:"policies"`
+}
+
+// historyPolicy is what a policy would have made of the history.
+type historyPolicy struct {
+	Policy     string         `json:"policy"`
+	JobEnergy  interval       `json:"job_energy_j"` // of GPUs that run jobs
+	Energy     interval       `json:"energy_j"`     // of the cluster
+	Saved      interval       `json:"saved"`        // part of the baseline's energy of the cluster
+	JobSaved   interval       `json:"job_saved"`    // part of the baseline's energy of jobs
+	MeanWait   interval       `json:"mean_wait_s"`
+	Longest    interval       `json:"longest_wait_s"`
+	Stretch    interval       `json:"run_time_stretch"` // by run times at default clocks
+	OverLimit  interval       `json:"over_limit"`
+	NotPlaced  int            `json:"not_placed"`
+	Users      []historyGroup `json:"users"`
+	Partitions []historyGroup `json:"partitions"`
+}
+
+// historyGroup is the jobs of a user or on a partition.
+type historyGroup struct {
+	Name     string   `json:"name"`
+	Tasks    int      `json:"tasks"`
+	Energy   interval `json:"job_energy_j"`
+	Saved    interval `json:"job_saved"`
+	MeanWait interval `json:"mean_wait_s"`
+}
+
+// interval is a median and what lies between are 90 % of the draws.
+type interval struct {
+	Value float64 `json:"value"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
+}
+
+func intervalOf(draws int, quantity func(draw int) float64) interval {
+	values := make([]float64, draws)
+	for i := range values {
+		if values[i] = quantity(i); math.IsNaN(values[i]) {
+			values[i] = 0
+		}
+	}
+	const low, middle, high = 0.05, 0.5, 0.95
+	return interval{Value: quantile(values, middle), Low: quantile(values, low), High: quantile(values, high)}
+}
+
+func (h *history) report(runs []historyRun) *historyReport {
+	r := &historyReport{File: h.name, Tasks: len(h.jobs), Left: h.left, Draws: h.draws, Learning: h.learning, MeasuredOf: h.metered}
+	if h.metered > 0 {
+		r.Measured = &h.measured
+	}
+	seen := -1
+	for i := range h.jobs {
+		if p := h.jobs[i].past; p != seen {
+			seen = p
+			r.Jobs++
+			r.LoggedWaitS += h.past[p].Started.Sub(h.past[p].Submitted).Seconds()
+		}
+	}
+	r.LoggedWaitS /= float64(max(1, r.Jobs))
+	for i := range runs {
+		r.Policies = append(r.Policies, h.policyReport(&runs[i], &runs[0]))
+	}
+	return r
+}
+
+// policyReport is one policy's, against the baseline's.
+func (h *history) policyReport(run, base *historyRun) historyPolicy {
+	of := func(quantity func(c *historyCost) float64) interval {
+		return intervalOf(h.draws, func(i int) float64 { return quantity(&run.draws[i]) })
+	}
+	saved := func(quantity func(c *historyCost) float64) interval {
+		return intervalOf(h.draws, func(i int) float64 { return 1 - quantity(&run.draws[i])/quantity(&base.draws[i]) })
+	}
+	jobs, total := func(c *historyCost) float64 { return c.jobs }, func(c *historyCost) float64 { return c.total }
+	p := historyPolicy{
+		Policy: run.name, JobEnergy: of(jobs), Energy: of(total), Saved: saved(total), JobSaved: saved(jobs),
+		MeanWait: of(func(c *historyCost) float64 { return c.wait }), Longest: of(func(c *historyCost) float64 { return c.longest }),
+		Stretch:   of(func(c *historyCost) float64 { return c.stretch }),
+		OverLimit: of(func(c *historyCost) float64 { return float64(c.over) }), NotPlaced: run.draws[0].unplaced,
+	}
+	for g, list := range [...]*[]historyGroup{byUser: &p.Users, byPartition: &p.Partitions} {
+		for _, name := range slices.Sorted(maps.Keys(run.draws[0].groups[g])) {
+			*list = append(*list, h.group(run, base, g, name))
+		}
+		slices.SortStableFunc(*list, func(a, b historyGroup) int { return cmp.Compare(b.Energy.Value, a.Energy.Value) })
+	}
+	return p
+}
+
+// group is what jobs of a user or on a partition come to.
+func (h *history) group(run, base *historyRun, g int, name string) historyGroup {
+	at := func(r *historyRun, draw int) groupCost { return r.draws[draw].groups[g][name] }
+	return historyGroup{
+		Name: name, Tasks: at(run, 0).tasks,
+		Energy: intervalOf(h.draws, func(i int) float64 { return at(run, i).joules }),
+		Saved:  intervalOf(h.draws, func(i int) float64 { return 1 - at(run, i).joules/at(base, i).joules }),
+		MeanWait: intervalOf(h.draws, func(i int) float64 {
+			one := at(run, i)
+			return one.wait / float64(one.tasks)
+		}),
+	}
+}
+
+// print prints the report.
+func (h *history) print(c *cli.Context, runs []historyRun) error {
+	r := h.report(runs)
+	if c.Bool("json") {
+		return h.terminal.printJSON(r)
+	}
+	table := r.policyTable()
+	if c.Bool("csv") {
+		return h.terminal.printTable(c, table)
+	}
+	if err := h.terminal.printText(r.head()); err != nil {
+		return err
+	}
+	if err := h.terminal.printTable(c, table); err != nil {
+		return err
+	}
+	last := &r.Policies[len(r.Policies)-1]
+	for _, group := range []struct {
+		name string
+		list []historyGroup
+	}{{"user", last.Users}, {"partition", last.Partitions}} {
+		if err := h.terminal.printText("\nBy " + group.name + ", under " + last.Policy + ":\n"); err != nil {
+			return err
+		}
+		if err := h.terminal.printTable(c, groupTable(group.name, group.list)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// head says what was replayed.
+func (r *historyReport) head() string {
+	var b strings.Builder
+	row(&b, "History", "%s of %s; left out: %s", counted(r.Jobs, "job"), printable(r.File), r.Left.text())
+	row(&b, "Responses", "%s of %s by their models, %s of %s by what workloads have in common, %s and the first %d of each workload at default clocks",
+		counted(r.Left.KnownJobs, "job"), counted(r.Left.KnownKinds, "workload"), counted(r.Left.PriorJobs, "job"),
+		counted(r.Left.PriorKinds, "workload"), counted(r.Left.AtDefault, "job that hit its limit", "jobs that hit their limits"), r.Learning)
+	if r.Left.Several > 0 {
+		row(&b, "Split", "%s on several nodes, one for each node", counted(r.Left.Several, "job"))
+	}
+	measured := "not in the log"
+	if r.Measured != nil {
+		measured = energyText(*r.Measured) + " by the log, of " + counted(r.MeasuredOf, "job")
+	}
+	row(&b, "Energy", "%s; %s by the model, at default clocks", measured, energyText(r.Policies[0].JobEnergy.Value))
+	row(&b, "Waiting", "%s on average by the log", spanText(r.LoggedWaitS))
+	b.WriteString("\n")
+	return b.String()
+}
+
+// kilowattHours is an energy with its interval, for people.
+func kilowattHours(i interval) report.Value {
+	digits := 1
+	if i.High < 100*joulesPerKWh {
+		digits = 3
+	}
+	return report.Text(withBounds(i, 1/joulesPerKWh, digits))
+}
+
+// withBounds is a value and its bounds, in a factor of its unit.
+func withBounds(i interval, factor float64, digits int) string {
+	value, low, high := fixed(i.Value*factor, digits), fixed(i.Low*factor, digits), fixed(i.High*factor, digits)
+	if low == high {
+		return value
+	}
+	return value + " (" + low + " to " + high + ")"
+}
+
+// spanText is a time for people.
+func spanText(seconds float64) string { return report.FormatSeconds(seconds) }
+
+// policyTable is a row for each policy.
+func (r *historyReport) policyTable() *report.Table {
+	rows := make([][]report.Value, len(r.Policies))
+	for i := range r.Policies {
+		p := &r.Policies[i]
+		rows[i] = []report.Value{
+			report.Text(p.Policy), kilowattHours(p.Energy), report.Text(withBounds(p.Saved, 100, 1)), report.Text(withBounds(p.JobSaved, 100, 1)),
+			report.Text(withBounds(p.MeanWait, 1, 0)), report.Text(withBounds(p.Stretch, 1, 3)), report.Text(withBounds(p.OverLimit, 1, 0)), report.Count(p.NotPlaced),
+			report.Number(p.Energy.Value), report.Number(p.Energy.Low), report.Number(p.Energy.High),
+			report.Number(p.Saved.Value), report.Number(p.Saved.Low), report.Number(p.Saved.High),
+			report.Number(p.MeanWait.Value), report.Number(p.OverLimit.Value),
+		}
+	}
+	return &report.Table{
+		Columns: []report.Column{
+			{Key: "policy", Head: "policy", Left: true},
+			{Head: "energy", Note: "kWh"},
+			{Head: "saved", Note: "%"},
+			{Head: "by jobs", Note: "%"},
+			{Head: "mean wait", Note: "s"},
+			{Head: "run times", Note: "× default"},
+			{Head: "over limit", Note: "jobs"},
+			{Key: "not_placed", Head: "not placed", Note: "jobs"},
+			{Key: "energy_j"},
+			{Key: "energy_low_j"},
+			{Key: "energy_high_j"},
+			{Key: "saved"},
+			{Key: "saved_low"},
+			{Key: "saved_high"},
+			{Key: "mean_wait_s"},
+			{Key: "over_limit"},
+		},
+		Len: len(rows), Rows: slices.Values(rows),
+	}
+}
+
+// groupTable is a row for each user or partition.
+func groupTable(name string, list []historyGroup) *report.Table {
+	const most = 20
+	rows := make([][]report.Value, min(len(list), most))
+	for i := range rows {
+		g := &list[i]
+		rows[i] = []report.Value{
+			report.Text(orDash(g.Name)), report.Count(g.Tasks), kilowattHours(g.Energy), report.Text(withBounds(g.Saved, 100, 1)),
+			report.Text(withBounds(g.MeanWait, 1, 0)),
+		}
+	}
+	return &report.Table{
+		Columns: []report.Column{
+			{Head: name, Left: true, Max: 30},
+			{Head: "jobs"},
+			{Head: "energy", Note: "kWh"},
+			{Head: "saved", Note: "%"},
+			{Head: "mean wait", Note: "s"},
+		},
+		Len: len(rows), Rows: slices.Values(rows),
+	}
+}

@@ -1,0 +1,264 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/trace"
+)
+
+func (t *terminal) reproducePredictCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "predict",
+		Usage: "the PREDICT paper: waiting, running time and energy of tables 1 and 2, under its energy model and a physical one",
+		Description: "Queues for two GPU types are played by the Simple rule and by the value rule. They are drawn like the paper's,\n" +
+			"which publishes none, or read from the folder of --data (clusters.csv and a file for each of its rows).\n" +
+			"Table 2's weights are tuned on --tuning queues drawn apart. In the paper's model a job's energy has nothing to\n" +
+			"do with its run time (independent); in the physical one it follows from it (coupled). What the paper's text and\n" +
+			"numbers don't say alike is noted; docs/papers.md has more.\n" +
+			"Example: epplan reproduce predict --only table1 --instances 10",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "data", DefaultText: "drawn queues", Usage: "`FOLDER` with clusters.csv and the queues"},
+			&cli.StringFlag{Name: "only", DefaultText: "all", Usage: "`SECTIONS`, separated by commas: " + strings.Join(predictSections, ", ")},
+			&cli.IntFlag{Name: "instances", Usage: "`COUNT` of queues to draw", Value: paperInstances},
+			&cli.IntFlag{Name: "tuning", Usage: "`COUNT` of queues to tune table 2's weights on", Value: paperTuning},
+			seedFlag(), jsonFlag(), csvFlag(),
+		},
+		Action: t.reproducePredict,
+	}
+}
+
+// The paper's numbers of queues: to average over, and to tune on.
+const (
+	paperInstances = 100
+	paperTuning    = 50
+	mostInstances  = 10_000
+)
+
+var predictSections = []string{"table1", "table2", "figure4", "power"}
+
+func (t *terminal) reproducePredict(c *cli.Context) error {
+	if err := takes(c, 0, 0, "none"); err != nil {
+		return err
+	}
+	sections := predictSections
+	if only := c.String("only"); only != "" {
+		sections = strings.Split(only, ",")
+	}
+	for _, s := range sections {
+		if !slices.Contains(predictSections, s) {
+			return usagef("--only %q, want some of %s", s, strings.Join(predictSections, ", "))
+		}
+	}
+	for _, flag := range []string{"instances", "tuning"} {
+		if n := c.Int(flag); n < 1 || n > mostInstances {
+			return usagef("--%s %d, want 1 to %d", flag, n, mostInstances)
+		}
+	}
+	if c.String("data") != "" && c.IsSet("instances") {
+		return usagef("--instances counts drawn queues, want it left out with --data")
+	}
+	findings := predictFindings(sections)
+	var notes []string
+	for _, model := range []trace.EnergyModel{trace.Independent, trace.Coupled} {
+		p := predictPaper{model: model, seed: c.Uint64("seed"), tuning: c.Int("tuning")}
+		if err := p.queues(t, c); err != nil {
+			return err
+		}
+		if err := p.fill(c.Context, t, findings); err != nil {
+			return fmt.Errorf("%s energy: %w", model, err)
+		}
+		notes = append(notes, p.notes()...)
+	}
+	if err := t.printTable(c, predictTable(findings)); err != nil {
+		return err
+	}
+	for _, note := range append(notes, paperDisagreements(sections)...) {
+		t.message("note", note)
+	}
+	return nil
+}
+
+// predictPaper plays queues under one energy model.
+type predictPaper struct {
+	model  trace.EnergyModel
+	seed   uint64
+	tuning int
+	tests  []*knapsackQueue
+	kappas map[string]float64 // tuned, by what for
+}
+
+// queues draws the queues, or reads them.
+func (p *predictPaper) queues(t *terminal, c *cli.Context) (err error) {
+	dir := c.String("data")
+	if dir == "" {
+		p.tests, err = p.draw(c.Int("instances"), testStream)
+		return err
+	}
+	if !isDir(dir) {
+		return usagef("--data %s, want a folder", dir)
+	}
+	pools, err := parse(t, filepath.Join(dir, "clusters.csv"), trace.ReadKnapsackPools)
+	if err != nil {
+		return fmt.Errorf("read clusters: %w", err)
+	}
+	for i := range pools {
+		name := filepath.Join(dir, filepath.Base(pools[i].Name)+".csv")
+		jobs, err := parse(t, name, func(r io.Reader, name string) ([]trace.KnapsackJob, error) {
+			return trace.ReadKnapsack(r, name, p.model)
+		})
+		if err != nil {
+			return fmt.Errorf("read queue: %w", err)
+		}
+		q, err := newKnapsackQueue(p.model, jobs, &pools[i])
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		p.tests = append(p.tests, q)
+	}
+	if len(p.tests) == 0 {
+		return errors.New(filepath.Join(dir, "clusters.csv") + " names no cluster, want one for each queue")
+	}
+	return nil
+}
+
+// Streams of random numbers that follow from one seed.
+const (
+	testStream = iota + 1
+	tuningStream
+)
+
+// draw draws queues: from a seed and a stream always the same ones.
+func (p *predictPaper) draw(count int, stream uint64) ([]*knapsackQueue, error) {
+	list := make([]*knapsackQueue, count)
+	for i := range list {
+		const most = mostInstances
+		rng := rand.New(rand.NewPCG(p.seed, stream*most+uint64(i))) //nolint:gosec // repeatable on purpose
+		var err error
+		if list[i], err = drawQueue(rng, p.model); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// means plays queues by policies and returns each policy's mean over them.
+func means(ctx context.Context, queues []*knapsackQueue, policies []string, done func()) ([]predictMeans, error) {
+	sums, err := playAll(ctx, queues, policies, done)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]predictMeans, len(policies))
+	for i, s := range sums {
+		all[i/len(queues)].add(s, float64(len(queues)))
+	}
+	return all, nil
+}
+
+// predictMeans is what a queue comes to, by policy the mean over queues.
+type predictMeans struct{ wait, delayed, running, kWh float64 }
+
+func (m *predictMeans) add(s *report.QueueSum, of float64) {
+	m.wait += s.TotalWait / of
+	m.delayed += float64(s.Delayed) / of
+	m.running += s.Running / of
+	m.kWh += s.EnergyKWh / of
+}
+
+// tune finds, for each of the paper's three aims, the weight of a kWh with which
+// the value rule does best on queues of their own.
+func (p *predictPaper) tune(ctx context.Context, done func()) error {
+	queues, err := p.draw(p.tuning, tuningStream)
+	if err != nil {
+		return err
+	}
+	grid := kappaGrid()
+	policies := make([]string, len(grid))
+	for i, kappa := range grid {
+		policies[i] = valueWith(kappa)
+	}
+	found, err := means(ctx, queues, policies, done)
+	if err != nil {
+		return err
+	}
+	p.kappas = make(map[string]float64)
+	for aim, of := range map[string]func(*predictMeans) float64{
+		aimWait:    func(m *predictMeans) float64 { return m.wait },
+		aimRunning: func(m *predictMeans) float64 { return m.running },
+		aimEnergy:  func(m *predictMeans) float64 { return m.kWh },
+	} {
+		best := 0
+		for i := range found {
+			if of(&found[i]) < of(&found[best]) {
+				best = i
+			}
+		}
+		p.kappas[aim] = grid[best]
+	}
+	return nil
+}
+
+// kappaGrid is the weights that are tried: none, and thirty a factor of 1.6
+// apart around 1/(GPUs·s) per kWh.
+func kappaGrid() []float64 {
+	const tried, first, factor = 30, 1e-9, 1.6
+	grid := make([]float64, 1, tried+1)
+	for i := range tried {
+		grid = append(grid, first*math.Pow(factor, float64(i)))
+	}
+	return grid
+}
+
+func valueWith(kappa float64) string { return fmt.Sprintf("value,kappa=%.4g", kappa) }
+
+// fill computes our figures of the findings.
+func (p *predictPaper) fill(ctx context.Context, t *terminal, findings []predictFinding) error {
+	rules := make([]string, 0, len(findings))
+	tunes := false
+	for i := range findings {
+		rules = append(rules, findings[i].rule)
+		tunes = tunes || aimOf(findings[i].rule) != ""
+	}
+	rules = append(rules, ruleSimple)
+	slices.Sort(rules)
+	rules = slices.Compact(rules)
+	total := len(rules) * len(p.tests)
+	if tunes {
+		total += len(kappaGrid()) * p.tuning
+	}
+	progress := report.NewProgress(t.stderr, t.progress, time.Now, "reproduce, "+p.model.String()+" energy", total)
+	defer progress.Finish()
+	done := func() { progress.Add(1) }
+	if tunes {
+		if err := p.tune(ctx, done); err != nil {
+			return err
+		}
+	}
+	policies := make([]string, len(rules))
+	for i, rule := range rules {
+		if policies[i] = rule; aimOf(rule) != "" {
+			policies[i] = valueWith(p.kappas[aimOf(rule)])
+		}
+	}
+	found, err := means(ctx, p.tests, policies, done)
+	if err != nil {
+		return err
+	}
+	simple := &found[slices.Index(rules, ruleSimple)]
+	for i := range findings {
+		f := &findings[i]
+		f.ours[p.model] = f.of(&found[slices.Index(rules, f.rule)], simple)
+	}
+	return nil
+}

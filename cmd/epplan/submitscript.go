@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/follow"
+	"github.com/epplan/epplan/slurm"
+)
+
+// announceBound is how long a job waits for epd before it is submitted.
+const announceBound = 5 * time.Second
+
+// statusError ends the program as another one that it started did.
+type statusError struct{ code int }
+
+func (e *statusError) Error() string { return "exit status " + strconv.Itoa(e.code) }
+
+// submitScript tells epd of a script's code and has sbatch submit it.
+func (t *terminal) submitScript(c *cli.Context) error {
+	const most = 1000 // options
+	if err := takes(c, 1, most, "one batch script, and options of sbatch after --"); err != nil {
+		return err
+	}
+	name, options := c.Args().First(), c.Args().Tail()
+	if name == "-" || strings.HasPrefix(name, "-") {
+		return usagef("%q, want a batch script in a file before --", name)
+	}
+	script, err := parse(t, name, func(r io.Reader, _ string) ([]byte, error) {
+		return io.ReadAll(io.LimitReader(r, slurm.HookScript))
+	})
+	if err != nil {
+		return err
+	}
+	sbatch, err := exec.LookPath("sbatch")
+	if err != nil {
+		return &hintedError{err: errors.New("sbatch isn't there"), hint: "epplan submit runs where jobs are submitted"}
+	}
+	if err := t.announce(c, name, script, options); err != nil {
+		t.message("warning", "epd isn't told of the job's code: "+err.Error())
+	}
+	cmd := exec.CommandContext(c.Context, sbatch, append(options, name)...) //nolint:gosec // the user's own command
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = t.stdin, t.stdout, t.stderr
+	err = cmd.Run()
+	if ended, ok := errors.AsType[*exec.ExitError](err); ok && ended.ExitCode() > 0 {
+		return &statusError{ended.ExitCode()}
+	}
+	if err != nil {
+		return fmt.Errorf("sbatch: %w", err)
+	}
+	return nil
+}
+
+// announce tells epd what the code of a job looks like.
+func (t *terminal) announce(c *cli.Context, name string, script []byte, options []string) error {
+	s := &slurm.Submission{
+		Version: slurm.ProtocolVersion, Kind: "batch", UID: uint32(max(0, os.Getuid())), Name: slurm.Hex(filepath.Base(name)), //nolint:gosec // a uid
+		Script: slurm.Hex(script),
+	}
+	quoted := make([]string, len(options))
+	for i, o := range options {
+		quoted[i] = strconv.Quote(o)
+	}
+	chdir := ""
+	all := slurm.BatchOptions(string(script) + "\n")
+	all = append(all, slurm.BatchOptions("#SBATCH "+strings.Join(quoted, " "))...) // these go before the script's
+	for _, o := range all {
+		switch o.Name {
+		case "comment", "job-name":
+			if err := s.Option(o.Name, o.Value); err != nil {
+				return err
+			}
+		case "chdir":
+			chdir = o.Value
+		}
+	}
+	read := t.followCode(c, s, chdir)
+	if read == nil {
+		return nil
+	}
+	t.notRead(read)
+	ctx, cancel := context.WithTimeout(c.Context, announceBound)
+	defer cancel()
+	epd := epdapi.New(c.String("socket"))
+	request := &epdapi.CodeRequest{Submission: *s, Code: codeOf(read)}
+	answer, err := epd.Announce(ctx, request)
+	if err == nil && answer.WantsText {
+		request.Code = withText(request.Code, read)
+		_, err = epd.Announce(ctx, request)
+	}
+	return err
+}
+
+// notRead warns of source files that weren't read.
+func (t *terminal) notRead(read *follow.Sources) {
+	for _, s := range read.Skipped {
+		t.message("warning", "not read: "+s.Name+" "+s.Why)
+	}
+}

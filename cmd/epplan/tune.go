@@ -1,0 +1,298 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/planner/policy"
+)
+
+func (t *terminal) tuneCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "tune",
+		Usage:     "choose the numbers of a policy for queues: kappa, gamma, perkwh and so on",
+		ArgsUsage: "[QUEUE]",
+		Description: "Plays queues for two GPU types by a policy with each of several numbers and compares the sums with policy\n" +
+			"simple's. The queues are drawn like those of the PREDICT paper, or one is given (see epplan plan --format\n" +
+			"knapsack), and --cluster FILE:NAME says what it runs on. Without --try a usual list is tried for greedy, value,\n" +
+			"posted-price and lookahead.\n" +
+			"Example: epplan tune --policy value --energy-model independent --objective both\n" +
+			"Example: epplan tune --policy value knapsack.csv --cluster clusters.csv:small --try kappa=0,1e-7,1e-6,1e-5",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "policy", Aliases: []string{"p"}, Usage: "the `POLICY` to tune, with what isn't to change", Value: "value"},
+			&cli.StringSliceFlag{Name: "try", DefaultText: "a usual list", Usage: "`KEY=VALUE,VALUE…`; repeat it for more keys: all combinations are tried"},
+			&cli.StringFlag{Name: "objective", Usage: "`SUM` to be least: energy, wait, or both, each against simple", Value: "both"},
+			&cli.Float64Flag{Name: "longest", DefaultText: "any", Usage: "`FACTOR` by which no job may wait longer than the longest wait under simple, in any queue"},
+			knapsackFlags()[0],
+			&cli.IntFlag{Name: "draws", Usage: "`COUNT` of queues to draw", Value: drawsToTune},
+			&cli.StringFlag{Name: "cluster", Usage: "GPUs of QUEUE: `FILE:NAME`, a table of clusters and which one it is"},
+			&cli.StringFlag{Name: "models", DefaultText: "clocks aren't chosen", Usage: "`FILE` with models of the job types, for --try stretch=…"},
+			profilesFlag(),
+			seedFlag(), jsonFlag(),
+		},
+		Action: t.tune,
+	}
+}
+
+// The queues that are drawn unless told otherwise, and what may be asked for.
+const (
+	drawsToTune = 20
+	mostDraws   = 10_000
+	mostTried   = 10_000
+)
+
+func (t *terminal) tune(c *cli.Context) error {
+	if err := takes(c, 0, 1, "one queue or none"); err != nil {
+		return err
+	}
+	score, ok := objectives[c.String("objective")]
+	if !ok {
+		return usagef("--objective %q, want energy, wait or both", c.String("objective"))
+	}
+	if longest := c.Float64("longest"); c.IsSet("longest") && !(longest > 0) {
+		return usagef("--longest %v, want a number above 0", longest)
+	}
+	queues, err := t.queuesToTune(c)
+	if err != nil {
+		return err
+	}
+	tried, err := toTry(c)
+	if err != nil {
+		return err
+	}
+	progress := report.NewProgress(t.stderr, t.progress, time.Now, "tune", (len(tried)+1)*len(queues))
+	r := tuning{Policy: c.String("policy"), Objective: c.String("objective"), EnergyModel: queues[0].model.String(), Queues: len(queues)}
+	r.Tried, err = tryAll(c.Context, queues, tried, func() { progress.Add(1) })
+	progress.Finish()
+	if err != nil {
+		return err
+	}
+	if r.choose(score, c.Float64("longest")); r.Chosen == "" {
+		t.message("warning", fmt.Sprintf("with none of these does every job wait for less than %v times the longest wait under simple", c.Float64("longest")))
+	}
+	return t.print(func(w io.Writer) error {
+		if c.Bool("json") {
+			return r.writeJSON(w)
+		}
+		return r.writeText(w, t.text(-1))
+	})
+}
+
+// queuesToTune are the queue that is given, or drawn ones.
+func (t *terminal) queuesToTune(c *cli.Context) ([]*knapsackQueue, error) {
+	if c.NArg() == 1 {
+		if c.IsSet("draws") {
+			return nil, usagef("--draws counts drawn queues, want it left out with a queue of your own")
+		}
+		q, err := t.knapsackQueue(c)
+		return []*knapsackQueue{q}, err
+	}
+	if c.IsSet("cluster") {
+		return nil, usagef("--cluster is for a queue of your own, want a QUEUE too")
+	}
+	count := c.Int("draws")
+	if count < 1 || count > mostDraws {
+		return nil, usagef("--draws %d, want 1 to %d", count, mostDraws)
+	}
+	model, err := energyModel(c)
+	if err != nil {
+		return nil, err
+	}
+	queues := make([]*knapsackQueue, count)
+	for i := range queues {
+		rng := rand.New(rand.NewPCG(c.Uint64("seed"), uint64(i))) //nolint:gosec // repeatable on purpose
+		if queues[i], err = drawQueue(rng, model); err != nil {
+			return nil, err
+		}
+		if err := t.clock(c, queues[i]); err != nil {
+			return nil, err
+		}
+	}
+	return queues, nil
+}
+
+// usualTries are the numbers that are tried by policy, as --try takes them.
+var usualTries = map[string][]string{ //nolint:gochecknoglobals // constant
+	"greedy":       {"gamma=0,1e2,1e3,1e4,3e4,1e5,1e6,1e8"},
+	"value":        {"kappa=0,1e-9,3e-9,1e-8,3e-8,1e-7,3e-7,1e-6,3e-6,1e-5,1e-4"},
+	"posted-price": {"base=3,4,8", "perday=0,0.1,0.3,1,3", "price=0,0.1,0.3,1", "steepness=1,2,4"},
+	"lookahead":    {"weight=0.1,0.2,0.4,0.6,0.8,1.2"},
+}
+
+// toTry are the policies to try: the one that is named with all combinations of
+// the values of keys.
+func toTry(c *cli.Context) ([]string, error) {
+	base, lists := c.String("policy"), c.StringSlice("try")
+	if len(lists) == 0 {
+		name, _, _ := strings.Cut(base, ",")
+		if lists = usualTries[name]; lists == nil {
+			return nil, usagef("there is no usual list for policy %s, want --try KEY=VALUE,VALUE…", name)
+		}
+	} else {
+		lists = joinedTries(lists)
+	}
+	all := []string{base}
+	for _, list := range lists {
+		key, values, ok := strings.Cut(list, "=")
+		if !ok {
+			return nil, usagef("--try %q, want KEY=VALUE,VALUE…", list)
+		}
+		var next []string
+		for _, text := range all {
+			for value := range strings.SplitSeq(values, ",") {
+				next = append(next, text+","+key+"="+value)
+			}
+		}
+		if all = next; len(all) > mostTried {
+			return nil, usagef("more than %d combinations to try, want fewer", mostTried)
+		}
+	}
+	for _, text := range all {
+		if _, err := policy.Parse(text, policy.DefaultParams()); err != nil {
+			return nil, &usageError{msg: err.Error(), hint: "epplan compare --help lists the policies"}
+		}
+	}
+	return all, nil
+}
+
+// joinedTries undoes that the values of a repeatable flag are split at commas.
+func joinedTries(parts []string) (lists []string) {
+	for _, part := range parts {
+		if n := len(lists); n > 0 && !strings.Contains(part, "=") {
+			lists[n-1] += "," + part
+		} else {
+			lists = append(lists, part)
+		}
+	}
+	return lists
+}
+
+// tuning is what was tried on queues, and what is chosen.
+type tuning struct {
+	Policy      string  `json:"policy"`
+	Objective   string  `json:"objective"`
+	EnergyModel string  `json:"energy_model"`
+	Queues      int     `json:"queues"`
+	Chosen      string  `json:"chosen,omitempty"` // policy string; empty: none keeps the limit
+	Tried       []tried `json:"tried"`
+}
+
+// tried is a policy and what it comes to: sums over all queues as parts of
+// simple's, and the longest wait as a multiple of simple's in the same queue,
+// whichever is the largest.
+type tried struct {
+	Policy  string  `json:"policy"`
+	Energy  float64 `json:"energy_ratio"`
+	Wait    float64 `json:"wait_ratio"`
+	Longest float64 `json:"longest_wait_ratio"`
+}
+
+// objectives are the sums that are made least by name.
+var objectives = map[string]func(*tried) float64{ //nolint:gochecknoglobals // constant
+	"energy": func(x *tried) float64 { return x.Energy },
+	"wait":   func(x *tried) float64 { return x.Wait },
+	"both":   func(x *tried) float64 { return x.Energy + x.Wait },
+}
+
+// choose picks what scores least among what keeps the limit on the longest wait;
+// 0: no limit.
+func (r *tuning) choose(score func(*tried) float64, longest float64) {
+	least := math.Inf(1)
+	for i := range r.Tried {
+		x := &r.Tried[i]
+		if s := score(x); s < least && (longest == 0 || x.Longest <= longest) {
+			least, r.Chosen = s, x.Policy
+		}
+	}
+}
+
+// tryAll plays every queue by every policy and by simple, as many at a time as
+// there are processors.
+func tryAll(ctx context.Context, queues []*knapsackQueue, policies []string, done func()) ([]tried, error) {
+	policies = append([]string{queues[0].simple()}, policies...)
+	sums, err := playAll(ctx, queues, policies, done)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]tried, 0, len(policies)-1)
+	for list := range slices.Chunk(sums[len(queues):], len(queues)) {
+		all = append(all, againstSimple(policies[1+len(all)], list, sums[:len(queues)]))
+	}
+	return all, nil
+}
+
+func againstSimple(name string, ours, simple []*report.QueueSum) tried {
+	var a, b report.QueueSum
+	x := tried{Policy: name}
+	for i := range ours {
+		a.EnergyKWh, a.TotalWait = a.EnergyKWh+ours[i].EnergyKWh, a.TotalWait+ours[i].TotalWait
+		b.EnergyKWh, b.TotalWait = b.EnergyKWh+simple[i].EnergyKWh, b.TotalWait+simple[i].TotalWait
+		x.Longest = max(x.Longest, ratio(ours[i].LongestWait, simple[i].LongestWait))
+	}
+	x.Energy, x.Wait = ratio(a.EnergyKWh, b.EnergyKWh), ratio(a.TotalWait, b.TotalWait)
+	return x
+}
+
+// ratio is 1 where there is nothing to compare with.
+func ratio(ours, simple float64) float64 {
+	if simple == 0 {
+		return 1
+	}
+	return ours / simple
+}
+
+func (r *tuning) writeJSON(w io.Writer) error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(text, '\n'))
+	return err
+}
+
+// writeText writes a row for each policy, the best first, and the chosen one.
+func (r *tuning) writeText(w io.Writer, opts *report.TextOptions) error {
+	rows := slices.Clone(r.Tried)
+	score := objectives[r.Objective]
+	slices.SortStableFunc(rows, func(a, b tried) int { return cmp.Compare(score(&a), score(&b)) })
+	percent := func(x float64) report.Value { return report.Text(fmt.Sprintf("%+.1f %%", 100*(x-1))) }
+	table := &report.Table{
+		Columns: []report.Column{
+			{Head: "policy", Left: true},
+			{Head: "energy", Note: "against simple"},
+			{Head: "waiting", Note: "against simple"},
+			{Head: "longest wait", Note: "× simple's"},
+		},
+		Rows: func(yield func([]report.Value) bool) {
+			for _, x := range rows {
+				if !yield([]report.Value{report.Text(x.Policy), percent(x.Energy), percent(x.Wait), report.Text(strconv.FormatFloat(x.Longest, 'f', 2, 64))}) {
+					return
+				}
+			}
+		},
+		Len: len(rows),
+	}
+	if err := table.WriteText(w, opts); err != nil {
+		return err
+	}
+	if r.Chosen == "" {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "\nChosen   %s (least %s over %s, %s energy)\n", r.Chosen, objectiveNames[r.Objective], counted(r.Queues, "queue"), r.EnergyModel)
+	return err
+}
+
+// objectiveNames are the objectives in words.
+var objectiveNames = map[string]string{"energy": "energy", "wait": "waiting", "both": "energy and waiting together"} //nolint:gochecknoglobals // constant

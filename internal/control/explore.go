@@ -1,0 +1,112 @@
+package control
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/dvfsmodel/pooled"
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// Of the runs of a workload that has a model, a part explores: it runs at the
+// clocks after which the next choice is expected to be best, if it takes hardly
+// longer there and is as sure to keep its limit as any other run. Such a run
+// counts as treated: what exploring costs is part of what epd costs.
+
+// probeReason begins the reason of a decision that explores.
+const probeReason = "probe: "
+
+const (
+	probeGain  = 0.001 // part of the energy below which nothing is left to learn
+	maxChoices = 24    // settings among which a probe is chosen
+)
+
+// lesson is a setting at which something can be learnt: by what part the energy
+// of later runs is expected to fall.
+type lesson struct {
+	at   dvfsmodel.ClockPair
+	gain float64
+}
+
+// lessons are the settings of a GPU at which something can be learnt of a
+// workload, the most first.
+func lessons(known *pooled.Posterior, noise pooled.Noise, t *table, host dvfsmodel.Watt) []lesson {
+	step := max(1, (len(t.points)+maxChoices-1)/maxChoices)
+	settings := make([]dvfsmodel.ClockPair, 0, maxChoices+1)
+	for i := 0; i < len(t.points); i += step {
+		settings = append(settings, dvfsmodel.ClockPair{Core: t.points[i].Core, Mem: t.points[i].Mem})
+	}
+	b := known.Belief(settings, host)
+	all := b.Settings()
+	var list []lesson
+	for i, gain := range b.Gains(noise) {
+		if gain >= probeGain && !math.IsInf(gain, 0) {
+			list = append(list, lesson{all[i], gain})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b lesson) int { return cmp.Compare(b.gain, a.gain) })
+	return list
+}
+
+// learnable are the lessons of a workload, where some of the runs explore.
+func (c *Controller) learnable(gpuModel string, known *pooled.Posterior, noise pooled.Noise) []lesson {
+	s := c.settings.Load()
+	c.mu.Lock()
+	t := c.clocks[gpuModel]
+	c.mu.Unlock()
+	if t == nil || s.Live.Explore == 0 {
+		return nil
+	}
+	return lessons(known, noise, t, s.hostPower(gpuModel))
+}
+
+// probe is the point at which most can be learnt.
+func (ch *chooser) probe(best, standard *dvfsmodel.Point, room float64) (dvfsmodel.Point, bool) {
+	if !ch.explores || ch.decision.Mode != config.Enforce {
+		return dvfsmodel.Point{}, false
+	}
+	m := ch.model.model
+	longest := max(best.Time, standard.Time) * (1 + ch.settings.Live.ExploreSlowdown)
+	for _, l := range ch.model.lessons {
+		i := slices.IndexFunc(ch.table.points, func(p dvfsmodel.Point) bool { return p.Core == l.at.Core && p.Mem == l.at.Mem })
+		if i < 0 {
+			continue
+		}
+		pt := m.noFaster(ch.table.points[i], standard)
+		if m.positive(&pt) && m.guess(&pt) <= longest && ch.fits(&pt, standard, room) {
+			return pt, pt.Core != best.Core || pt.Mem != best.Mem
+		}
+	}
+	return dvfsmodel.Point{}, false
+}
+
+// takeProbe has the run explore.
+func (ch *chooser) takeProbe(pt, standard *dvfsmodel.Point) {
+	d := ch.decision
+	ch.predict(*pt)
+	d.Core, d.Mem = pt.Core, 0
+	if pt.Mem != standard.Mem {
+		d.Mem = pt.Mem
+	}
+	d.Arm = record.Treated
+	ch.act(fmt.Sprintf("%s%s, to learn how the workload responds: about %.0f%% of the time at default clocks, by %s",
+		probeReason, clock(d.Core, d.Mem), 100*pt.Time/standard.Time, ch.model.model))
+}
+
+// guess is how long a run at a point is thought to take. At memory clocks beyond
+// the measured ones that is the longest it can: a model may know one only.
+func (m *model) guess(pt *dvfsmodel.Point) float64 {
+	if m.covers(pt) {
+		return pt.Time
+	}
+	return m.upper(pt, 0) / (1 + m.shape.Margin)
+}
+
+// positive tells whether a prediction is a number that can be.
+func (m *model) positive(pt *dvfsmodel.Point) bool {
+	return pt.Time > 0 && pt.Power > 0 && pt.Energy > 0 && float64(pt.Energy) < maxEnergy
+}

@@ -1,0 +1,263 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/predict"
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// training is a version of what predicts: what it was made of. It is made anew from
+// the records at each start, so that only this is stored.
+type training struct {
+	Version  int64     `json:"-"`
+	Own      int       `json:"own_jobs"`
+	Imported int       `json:"imported_jobs"`
+	Scripts  int       `json:"scripts"` // features that probes are fitted to
+	Codes    int       `json:"codes"`
+	TookS    float64   `json:"took_s"`
+	At       time.Time `json:"-"`
+
+	Scores []epdapi.ForecastScore `json:"scores"`
+}
+
+// forecastKey is under which versions of what predicts are stored, among those of
+// workloads' models.
+const (
+	forecastWorkload = "forecast"
+	forecastForm     = "ladder"
+)
+
+func (c *Controller) forecastKey() record.WorkloadKey {
+	return record.WorkloadKey{Cluster: c.options.Cluster, Workload: forecastWorkload}
+}
+
+// trainAgain is how long after a training that failed the next one is tried.
+const trainAgain = time.Minute
+
+// trainLoop trains whenever that is due.
+func (c *Controller) trainLoop(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.forecasts.due:
+		}
+		if !c.settings.Load().Predict.Enabled {
+			continue
+		}
+		if err := c.Train(ctx); err != nil && ctx.Err() == nil {
+			c.options.Log.Warn("predictions weren't trained anew; tried again later", "error", err)
+			timer := time.NewTimer(trainAgain)
+			select {
+			case <-ctx.Done():
+				timer.Stop()
+				return
+			case <-timer.C:
+				c.forecasts.wantTraining()
+			}
+		}
+	}
+}
+
+// Train learns from all that the records have, and predicts by that from then on.
+// What was learnt before predicts meanwhile.
+func (c *Controller) Train(ctx context.Context) error {
+	began := time.Now()
+	version := &training{At: c.options.Clock()}
+	var ended []record.Ended
+	jobs, err := c.forecasts.live.Train(ctx, func(ctx context.Context) (all []predict.Past, err error) {
+		ended, all, err = c.readPast(ctx, version)
+		return all, err
+	})
+	if err != nil {
+		return err
+	}
+	c.forecasts.tally.reset(ended)
+	if err := c.fitProbes(ctx, ended, version); err != nil {
+		return err
+	}
+	version.TookS = time.Since(began).Seconds()
+	version.Scores = c.forecasts.tally.scores()
+	if jobs == 0 {
+		return nil
+	}
+	return c.keepTraining(ctx, version, jobs)
+}
+
+// readPast reads the latest jobs of the records and of imported logs.
+func (c *Controller) readPast(ctx context.Context, version *training) ([]record.Ended, []predict.Past, error) {
+	most := c.settings.Load().Predict.Jobs
+	ended, err := c.options.Store.Ended(ctx, c.options.Cluster, most)
+	if err != nil {
+		return nil, nil, err
+	}
+	ended = slices.DeleteFunc(ended, func(e record.Ended) bool { return e.GPUs <= 0 })
+	all := make([]predict.Past, 0, len(ended))
+	known := make(map[string]bool, len(ended))
+	for i := range ended {
+		all = append(all, pastOf(&ended[i]))
+		known[all[i].Job.ID] = true
+	}
+	version.Own = len(all)
+	var imported []predict.Past
+	err = c.options.Store.History(ctx, c.options.Cluster, time.Time{}, func(r record.Past) error {
+		if p, ok := pastFrom(&r); ok && !known[p.Job.ID] {
+			imported = append(imported, p)
+		}
+		if len(imported) >= 2*most { // in the order of submission
+			imported = append(imported[:0], imported[len(imported)-most:]...)
+		}
+		return ctx.Err()
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	all = newest(append(all, imported...), most)
+	version.Imported = max(0, len(all)-version.Own)
+	return ended, all, nil
+}
+
+// keepTraining stores what a version was made of.
+func (c *Controller) keepTraining(ctx context.Context, t *training, jobs int) error {
+	text, err := json.Marshal(t)
+	if err != nil {
+		return fmt.Errorf("store a training: %w", err)
+	}
+	t.Version, err = c.options.Store.PutModel(ctx, &record.Model{
+		WorkloadKey: c.forecastKey(), Form: forecastForm, Coefficients: text, Samples: jobs, Created: t.At, InUse: true,
+		Note: t.note(),
+	})
+	if err != nil {
+		return fmt.Errorf("store a training: %w", err)
+	}
+	c.forecasts.latest.Store(t)
+	c.counters.trainings.Add(1)
+	c.options.Log.Info("predictions trained", "version", t.Version, "own_jobs", t.Own, "imported_jobs", t.Imported, "took_s", t.TookS)
+	return nil
+}
+
+// note is a version for people.
+func (t *training) note() string {
+	text := fmt.Sprintf("%d own and %d imported jobs", t.Own, t.Imported)
+	for i := range t.Scores {
+		if s := &t.Scores[i]; s.Target == predict.Time.String() && s.Rung == "" && s.Jobs > 0 {
+			return fmt.Sprintf("%s; %.0f%% of %d times inside", text, 100*s.Coverage, s.Jobs)
+		}
+	}
+	return text
+}
+
+// forecastStanding is how predictions fare, among the models; false before the first
+// training.
+func (c *Controller) forecastStanding() (ModelStanding, bool) {
+	t := c.forecasts.latest.Load()
+	if t == nil {
+		return ModelStanding{}, false
+	}
+	return ModelStanding{WorkloadKey: c.forecastKey(), Version: t.Version, Samples: t.Own + t.Imported, Note: t.note()}, true
+}
+
+// errForecast tells that a version of predictions can't be chosen.
+var errForecast = errors.New("predictions are made anew from the records: [predict] enabled = false switches them off")
+
+// tally counts how predictions turned out, by target and rung.
+type tally struct {
+	mu sync.Mutex
+	of map[tallyKey]*tallied
+}
+
+type tallyKey struct {
+	target predict.Target
+	rung   string // "": any
+}
+
+// tallied are predictions whose truth is known.
+type tallied struct {
+	jobs, inside int
+	off          []float64 // relative errors of the last ones
+}
+
+const maxOff = 500 // errors of which the median is told
+
+// reset counts anew.
+func (t *tally) reset(ended []record.Ended) {
+	t.mu.Lock()
+	t.of = make(map[tallyKey]*tallied)
+	t.mu.Unlock()
+	for i := range ended {
+		t.add(&ended[i])
+	}
+}
+
+// add counts a job's predictions.
+func (t *tally) add(e *record.Ended) {
+	if e.Rung == "" {
+		return
+	}
+	const joules = 3.6e6
+	rungs, truths := rungsOf(e.Rung), truthOf(e)
+	truths[predict.Energy] *= joules
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for target, p := range map[predict.Target]*record.Interval{predict.Time: &e.PredictedS, predict.Energy: &e.PredictedJ, predict.Power: &e.PredictedPowerW} {
+		v, ok := p.Value.Get()
+		truth := truths[target]
+		if !ok || !(truth > 0) || math.IsInf(truth, 1) {
+			continue
+		}
+		inside := p.Low.Or(math.Inf(1)) <= truth && truth <= p.High.Or(0)
+		for _, rung := range []string{"", rungs[target]} {
+			t.count(tallyKey{target, rung}, inside, math.Abs(v-truth)/truth)
+		}
+	}
+}
+
+func (t *tally) count(key tallyKey, inside bool, off float64) {
+	if t.of == nil {
+		t.of = make(map[tallyKey]*tallied)
+	}
+	c := t.of[key]
+	if c == nil {
+		c = &tallied{}
+		t.of[key] = c
+	}
+	if len(c.off) < maxOff {
+		c.off = append(c.off, off)
+	} else {
+		c.off[c.jobs%maxOff] = off
+	}
+	c.jobs++
+	if inside {
+		c.inside++
+	}
+}
+
+// scores are by target, all rungs together first.
+func (t *tally) scores() []epdapi.ForecastScore {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := []epdapi.ForecastScore{}
+	for _, target := range []predict.Target{predict.Time, predict.Energy, predict.Power} {
+		for _, rung := range []predict.Rung{"", predict.Repeat, predict.Similar, predict.Code, predict.Script, predict.Prior} {
+			c := t.of[tallyKey{target, string(rung)}]
+			if c == nil {
+				continue
+			}
+			sorted := slices.Sorted(slices.Values(c.off))
+			out = append(out, epdapi.ForecastScore{
+				Target: target.String(), Rung: string(rung), Jobs: c.jobs, Coverage: float64(c.inside) / float64(c.jobs),
+				MedianError: sorted[len(sorted)/2],
+			})
+		}
+	}
+	return out
+}

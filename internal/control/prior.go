@@ -1,0 +1,155 @@
+package control
+
+import (
+	"context"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/dvfsmodel/pooled"
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// What workloads on a GPU model have in common is learnt from the last runs of
+// each, beginning with what is known of GPUs in general.
+const (
+	generalWeight = 8   // workloads that what is known in general counts for
+	maxEvidence   = 200 // workloads of a GPU model that are learnt from; any beyond
+	fewChanges    = 3   // workloads with new runs from which on it is learnt anew
+	changedPart   = 0.2 // and the part of all of them
+)
+
+// priors are what workloads have in common, by GPU model.
+type priors struct {
+	mu    sync.Mutex
+	byGPU map[string]*gpuPrior
+}
+
+type gpuPrior struct {
+	curves  *pooled.Curves
+	base    dvfsmodel.Base
+	samples map[record.WorkloadKey][]dvfsmodel.Sample
+	changed map[record.WorkloadKey]bool // since it was learnt
+}
+
+// get is what is known of workloads on a GPU model.
+func (p *priors) get(gpuModel string, base dvfsmodel.Base) *pooled.Curves {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if g := p.byGPU[gpuModel]; g != nil && g.curves != nil && g.base == base {
+		return g.curves
+	}
+	return pooled.Builtin()
+}
+
+// note keeps the last runs of a workload, for later ones.
+func (p *priors) note(key record.WorkloadKey, samples []dvfsmodel.Sample, base dvfsmodel.Base) {
+	if !severalSettings(samples) {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	g := p.byGPU[key.GPUModel]
+	if g == nil || g.base != base {
+		g = &gpuPrior{base: base, samples: make(map[record.WorkloadKey][]dvfsmodel.Sample), changed: make(map[record.WorkloadKey]bool)}
+		if p.byGPU == nil {
+			p.byGPU = make(map[string]*gpuPrior)
+		}
+		p.byGPU[key.GPUModel] = g
+	}
+	if _, known := g.samples[key]; !known && len(g.samples) >= maxEvidence {
+		for other := range g.samples {
+			delete(g.samples, other)
+			delete(g.changed, other)
+			break
+		}
+	}
+	g.samples[key], g.changed[key] = samples, true
+}
+
+func severalSettings(samples []dvfsmodel.Sample) bool {
+	for i := range samples {
+		if samples[i].Core != samples[0].Core || samples[i].Mem != samples[0].Mem {
+			return true
+		}
+	}
+	return false
+}
+
+// learn learns anew from workloads on a GPU model, if enough of them have new
+// runs.
+func (p *priors) learn(gpuModel string) {
+	p.mu.Lock()
+	g := p.byGPU[gpuModel]
+	if g == nil || float64(len(g.changed)) < max(fewChanges, changedPart*float64(len(g.samples))) {
+		p.mu.Unlock()
+		return
+	}
+	clear(g.changed)
+	workloads := make([][]dvfsmodel.Sample, 0, len(g.samples))
+	for _, key := range slices.SortedFunc(maps.Keys(g.samples), compareKeys) { // sums in one order give one result
+		workloads = append(workloads, g.samples[key])
+	}
+	base := g.base
+	p.mu.Unlock()
+	curves := pooled.LearnCurves(workloads, base, pooled.Builtin(), generalWeight, noiseOf(workloads))
+	if curves.Validate() != nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.byGPU[gpuModel] == g {
+		g.curves = curves
+	}
+}
+
+// noiseOf is the mean of how much runs of each workload differ.
+func noiseOf(workloads [][]dvfsmodel.Sample) pooled.Noise {
+	var time, power float64
+	for _, samples := range workloads {
+		n := pooled.NoiseOf(samples)
+		time, power = time+n.Time*n.Time, power+n.Power*n.Power
+	}
+	count := float64(len(workloads))
+	return pooled.Noise{Time: math.Sqrt(time / count), Power: math.Sqrt(power / count)}
+}
+
+// learnFromStore learns from the workloads whose models are in the store.
+func (c *Controller) learnFromStore(ctx context.Context) {
+	seen := make(map[string]int)
+	for _, key := range c.models.keys() {
+		if seen[key.GPUModel]++; seen[key.GPUModel] > maxEvidence {
+			continue
+		}
+		base, ok := c.baseOf(key.GPUModel, c.models.get(key).model)
+		if !ok {
+			continue
+		}
+		samples, err := c.lastRuns(ctx, key, base)
+		if err != nil {
+			c.options.Log.Warn("what workloads have in common can't be learnt from the records", "error", err)
+			return
+		}
+		c.priors.note(key, samples, base)
+	}
+	for gpuModel := range seen {
+		c.priors.learn(gpuModel)
+	}
+}
+
+// lastRuns are the samples of a workload's last outcomes, the newest first.
+func (c *Controller) lastRuns(ctx context.Context, key record.WorkloadKey, base dvfsmodel.Base) ([]dvfsmodel.Sample, error) {
+	page, err := c.options.Store.OutcomesOf(ctx, key, 0, window)
+	if err != nil {
+		return nil, err
+	}
+	samples := make([]dvfsmodel.Sample, 0, len(page.Outcomes))
+	for i := range page.Outcomes {
+		if s, ok := sampleOf(&page.Outcomes[i], base); ok {
+			samples = append(samples, s)
+		}
+	}
+	return samples, nil
+}

@@ -1,0 +1,157 @@
+package follow
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// Bounds of what is read beside the script itself.
+const (
+	MaxFile  = 64 << 10  // bytes of a file; larger ones are skipped
+	MaxAll   = 256 << 10 // bytes of all files
+	MaxFiles = 8
+	maxDepth = 4    // scripts that run scripts
+	maxLines = 5000 // of a script
+	maxNamed = 20   // files that are told to be skipped
+)
+
+// Sources are what a script runs.
+type Sources struct {
+	Files   []string // that were read, below the folder, in order
+	Skipped []Skipped
+	Text    string // the script, and then the files
+	Digest  [sha256.Size]byte
+}
+
+// Skipped is a file that wasn't read.
+type Skipped struct {
+	Name string `json:"file"`
+	Why  string `json:"why"`
+}
+
+// Script finds and reads what a script runs below the folder in which it is
+// submitted. Where begins names a folder in it, "" is itself, such as --chdir's.
+func Script(root *os.Root, script, begins string) *Sources {
+	f := &follower{root: root, found: &Sources{}}
+	if bytes.IndexByte([]byte(script), 0) >= 0 {
+		f.skip("the script", "is binary")
+		script = ""
+	}
+	f.text.WriteString(script)
+	s := &shell{dir: ".", vars: map[string]string{"PWD": ".", "SLURM_SUBMIT_DIR": "."}}
+	if begins != "" {
+		s.cd(begins)
+	}
+	f.shell(s, script, 0)
+	f.found.Text = f.text.String()
+	f.found.Digest = sha256.Sum256([]byte(f.found.Text))
+	return f.found
+}
+
+// follower is one on its way.
+type follower struct {
+	root  *os.Root
+	found *Sources
+	text  strings.Builder
+	all   int64 // bytes of files
+}
+
+func (f *follower) skip(name, why string) {
+	s := Skipped{name, why}
+	if len(f.found.Skipped) < maxNamed && !slices.Contains(f.found.Skipped, s) {
+		f.found.Skipped = append(f.found.Skipped, s)
+	}
+}
+
+// file reads a file that a script names, and returns its text; false where it is
+// none that can be read, or was read already.
+func (f *follower) file(name string) (string, bool) {
+	if name == "" || slices.Contains(f.found.Files, name) {
+		return "", false
+	}
+	text, err := f.read(name)
+	if err != nil {
+		f.skip(name, reason(err))
+		return "", false
+	}
+	f.found.Files = append(f.found.Files, name)
+	f.all += int64(len(text))
+	f.text.WriteString("\n")
+	f.text.WriteString(text)
+	return text, true
+}
+
+// reason is an error in few words, without the file's name.
+func reason(err error) string {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		err = p.Err
+	}
+	return err.Error()
+}
+
+// read reads a regular file within the bounds.
+func (f *follower) read(name string) (string, error) {
+	if len(f.found.Files) >= MaxFiles {
+		return "", fmt.Errorf("is one more than %d files", MaxFiles)
+	}
+	info, err := f.root.Stat(name)
+	if err != nil {
+		return "", err
+	}
+	if err := readable(info); err != nil {
+		return "", err
+	}
+	in, err := f.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may have become a pipe
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = in.Close() }() // only read
+	if info, err = in.Stat(); err != nil {
+		return "", err
+	}
+	if err := readable(info); err != nil {
+		return "", err
+	}
+	data, err := io.ReadAll(io.LimitReader(in, MaxFile+1))
+	switch {
+	case err != nil:
+		return "", err
+	case len(data) > MaxFile:
+		return "", fmt.Errorf("has more than %d bytes", MaxFile)
+	case f.all+int64(len(data)) > MaxAll:
+		return "", fmt.Errorf("would make it more than %d bytes in all", MaxAll)
+	case bytes.IndexByte(data, 0) >= 0:
+		return "", errors.New("is binary")
+	}
+	return string(data), nil
+}
+
+func readable(info fs.FileInfo) error {
+	switch {
+	case !info.Mode().IsRegular():
+		return errors.New("is no regular file")
+	case info.Size() > MaxFile:
+		return fmt.Errorf("has more than %d bytes", MaxFile)
+	}
+	return nil
+}
+
+// module reads what python -m runs.
+func (f *follower) module(dir, name string) {
+	base := path.Join(dir, strings.ReplaceAll(name, ".", "/"))
+	for _, candidate := range []string{base + ".py", path.Join(base, "__main__.py"), path.Join(base, "__init__.py")} {
+		if _, err := f.root.Stat(candidate); err == nil {
+			f.file(candidate)
+			return
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package slurmqueue
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/queue"
+	"github.com/epplan/epplan/slurm"
+)
+
+// Batch is what waits in Slurm's queue and can be planned. A record of an array
+// is a job for each of its tasks.
+type Batch struct {
+	Jobs    []queue.Job
+	Of      []Record // by job: of which record it is
+	Unknown int      // jobs without model and prediction: at default clocks for as long as their limit
+	Left    Left
+	Running Running
+
+	cluster *planner.Cluster
+	catalog planner.Catalog
+}
+
+// Record is a job of Slurm's as it lists it.
+type Record struct {
+	ID     slurm.JobID
+	Waited float64 // seconds since it was submitted
+}
+
+// Left counts jobs that can't be planned, by reason.
+type Left struct {
+	Held    int // held, or not due yet
+	Several int // on several nodes
+	Endless int // without model, prediction and time limit
+	Many    int // beyond what epd lists
+}
+
+// Running counts jobs that run, and the GPUs they hold.
+type Running struct{ Jobs, GPUs int }
+
+// NewBatch takes the jobs of a queue that wait, in its order.
+func NewBatch(q *epdapi.Queue, cluster *planner.Cluster, catalog planner.Catalog) *Batch {
+	b := &Batch{cluster: cluster, catalog: catalog}
+	for i := range q.Jobs {
+		b.add(&q.Jobs[i])
+	}
+	b.Left.Many += q.LeftOut
+	return b
+}
+
+// add takes a job if it can be planned.
+func (b *Batch) add(q *epdapi.QueuedJob) {
+	tasks := max(1, q.Tasks)
+	responses := b.responses(q)
+	_, limited := q.LimitS.Get()
+	_, predicted := q.RuntimeS.Get()
+	switch {
+	case q.State != string(slurm.Pending):
+		b.Running.Jobs++
+		b.Running.GPUs += q.GPUs
+		return
+	case q.Held:
+		b.Left.Held += tasks
+		return
+	case q.Nodes > 1:
+		b.Left.Several += tasks
+		return
+	case len(responses) == 0 && !predicted && !limited:
+		b.Left.Endless += tasks
+		return
+	case len(responses) == 0 && !predicted:
+		b.Unknown += tasks
+	}
+	job := jobOf(q, responses)
+	record := Record{ID: slurm.JobID(q.ID), Waited: q.AgeS.Or(0)} //nolint:gosec // it was one of Slurm's
+	for i := range tasks {
+		task := job
+		if q.Tasks > 1 {
+			task.ID = fmt.Sprintf("%d/%d", q.ID, i+1)
+		}
+		b.Jobs, b.Of = append(b.Jobs, task), append(b.Of, record)
+	}
+}
+
+// jobOf is a job as a batch file would have it.
+func jobOf(q *epdapi.QueuedJob, responses []dvfsmodel.Response) queue.Job {
+	job := queue.NewJob(strconv.FormatInt(q.ID, 10))
+	job.User, job.Name = q.User, q.Name
+	job.GPUs = []queue.GPUCount{{Model: q.GPUModel, Count: q.GPUs}}
+	limit, limited := q.LimitS.Get()
+	if limited {
+		job.Limit = limit
+	}
+	if d, ok := q.DeadlineS.Get(); ok {
+		job.Deadline = max(1, d) // one that is over can't be met
+	}
+	runtime, predicted := q.RuntimeS.Get()
+	switch {
+	case len(responses) == 0 && predicted:
+		job.Runtime, job.Power = min(runtime, job.Limit), q.PowerW.Or(0)
+	case len(responses) == 0:
+		job.Runtime = limit
+	case q.HandsOff:
+		at := responses[0].Default()
+		job.Runtime, job.Power = at.Time, float64(at.Power)
+	default:
+		job.Workload = q.Workload
+	}
+	return job
+}
+
+// responses are those of a job on the cluster's GPU models that it may use.
+func (b *Batch) responses(q *epdapi.QueuedJob) []dvfsmodel.Response {
+	if q.Workload == "" {
+		return nil
+	}
+	var all []dvfsmodel.Response
+	var seen []string
+	for i := range b.cluster.Classes {
+		name := b.cluster.Classes[i].Model
+		if slices.Contains(seen, name) || q.GPUModel != "" && q.GPUModel != name {
+			continue
+		}
+		seen = append(seen, name)
+		if r, err := b.catalog.Workload(q.Workload, name); err == nil && r != nil && !math.IsNaN(r.Default().Time) {
+			all = append(all, r)
+		}
+	}
+	return all
+}

@@ -1,0 +1,91 @@
+package slurmqueue
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/planner"
+)
+
+// ErrNoNodes tells that no node of Slurm's has GPUs of which a profile is known.
+var ErrNoNodes = errors.New("no node of Slurm's has GPUs of a known model")
+
+// Profiles are the GPU models that epd describes beside those of a site's
+// files; nil: none.
+func Profiles(q *epdapi.Queue) (*config.Profiles, error) {
+	if q.Profiles == "" {
+		return nil, nil
+	}
+	further, err := config.ReadProfiles(strings.NewReader(q.Profiles), "epd's profiles")
+	if err != nil {
+		return nil, fmt.Errorf("read profiles: %w", err)
+	}
+	return further, nil
+}
+
+// Cluster is a configuration with the nodes that Slurm reports. Warnings are
+// about kinds of nodes that are left out; [ErrNoNodes] is all of them.
+func Cluster(nodes []epdapi.QueueNode, profiles *config.Profiles) (c *config.Config, warnings []error, err error) {
+	var b strings.Builder
+	b.WriteString("[cluster]\nname = \"slurm\"\n")
+	found := false
+	for i := range nodes {
+		n := &nodes[i]
+		profile, err := profiles.Lookup(n.GPUModel)
+		if err == nil {
+			_, err = profile.Table()
+		}
+		if err == nil && (n.GPUs < 1 || n.GPUs > planner.MaxGPUs) {
+			err = fmt.Errorf("%d GPUs, want 1 to %d", n.GPUs, planner.MaxGPUs)
+		}
+		if err != nil {
+			warnings = append(warnings, fmt.Errorf("%s with %s of type %q left out: %w", counted(n.Count, "node"), counted(n.GPUs, "GPU"), n.GPUModel, err))
+			continue
+		}
+		found = true
+		fmt.Fprintf(&b, "[[cluster.nodes]]\nname = %q\ngpu_model = %q\ngpus = %d\ncount = %d\n",
+			strings.ToLower(profile.Name)+"x"+strconv.Itoa(n.GPUs), profile.Name, n.GPUs, max(1, n.Count))
+	}
+	if !found {
+		return nil, warnings, ErrNoNodes
+	}
+	c, err = config.Load(strings.NewReader(b.String()), "Slurm's nodes", profiles)
+	return c, warnings, err
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
+
+// Models reads epd's models; nil: there are none. Warnings are about those that
+// say nothing about clocks of their GPU model's profile: they are left out.
+func Models(text string, profiles *config.Profiles) (models *config.Models, warnings []error, err error) {
+	if text == "" {
+		return nil, nil, nil
+	}
+	all, err := config.ReadModels(strings.NewReader(text), "epd's models")
+	if err != nil {
+		return nil, nil, fmt.Errorf("read models: %w", err)
+	}
+	var usable []config.Model
+	for _, m := range all.All() {
+		profile, err := profiles.Lookup(m.GPUModel)
+		if err == nil {
+			_, err = m.Response(profile)
+		}
+		if err != nil {
+			warnings = append(warnings, fmt.Errorf("the model of workload %s is left out: %w", m.Workload, err))
+			continue
+		}
+		usable = append(usable, m)
+	}
+	models, err = config.NewModels(usable...)
+	return models, warnings, err
+}

@@ -1,0 +1,195 @@
+package slurmqueue
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/queue"
+	"github.com/epplan/epplan/slurm"
+)
+
+// Order is in which order a policy would start what waits, given what runs.
+type Order struct {
+	Jobs []slurm.JobID // the first first; a record of an array by the first of its tasks
+	// Without are tasks that have no place: they can't be planned, or are beyond
+	// those that were.
+	Without int
+}
+
+// MaxPlanned is how many tasks an order is made of at most: those that wait
+// longest.
+const MaxPlanned = 1000
+
+// NewOrder plays the queue by a policy, from the present on, until everything
+// has started, or the context ends. The cluster is the nodes that Slurm reports, all of them open to
+// all jobs; jobs that run end when their workload's model says so, else at their
+// limits.
+func NewOrder(ctx context.Context, q *epdapi.Queue, known *config.Profiles, policy *planner.Policy) (*Order, error) {
+	further, err := Profiles(q)
+	if err != nil {
+		return nil, err
+	}
+	if further != nil {
+		known = known.With(further)
+	}
+	nodes, known, err := assumed(q.Nodes, known)
+	if err != nil {
+		return nil, err
+	}
+	c, _, err := Cluster(nodes, known)
+	if err != nil {
+		return nil, err
+	}
+	models, _, err := Models(q.Models, c.Profiles())
+	if err != nil {
+		return nil, err
+	}
+	cluster, catalog := c.Cluster(), config.NewCatalog(c.Profiles(), models, nil)
+	s := scene{cluster: &cluster, waiting: NewBatch(q, &cluster, catalog), catalog: catalog}
+	if len(s.waiting.Jobs) == 0 {
+		return &Order{Without: s.waiting.Left.sum()}, nil
+	}
+	if err := s.set(q); err != nil {
+		return nil, err
+	}
+	return s.play(ctx, policy)
+}
+
+// assumed gives GPUs whose model or clocks aren't known one clock: for an order
+// it is enough how many there are.
+func assumed(nodes []epdapi.QueueNode, known *config.Profiles) ([]epdapi.QueueNode, *config.Profiles, error) {
+	nodes = slices.Clone(nodes)
+	var b strings.Builder
+	var made []string
+	for i := range nodes {
+		n := &nodes[i]
+		n.GPUModel = cmp.Or(n.GPUModel, "gpu")
+		if p, err := known.Lookup(n.GPUModel); err == nil {
+			if _, err := p.Table(); err == nil {
+				continue
+			}
+			n.GPUModel = p.Name
+		}
+		if slices.Contains(made, n.GPUModel) {
+			continue
+		}
+		made = append(made, n.GPUModel)
+		fmt.Fprintf(&b, "[[gpu]]\nname = %s\nidle_w = %d\ndefault_core_mhz = 1000\ndefault_mem_mhz = 1000\n"+
+			"clocks = [{mem_mhz = [1000], core_mhz = [1000]}]\n", strconv.QuoteToASCII(n.GPUModel), assumedIdleW)
+	}
+	if len(made) == 0 {
+		return nodes, known, nil
+	}
+	further, err := config.ReadProfiles(strings.NewReader(b.String()), "Slurm's GPUs")
+	if err != nil {
+		return nil, nil, fmt.Errorf("read profiles: %w", err)
+	}
+	return nodes, known.With(further), nil
+}
+
+// assumedIdleW only weighs jobs of unknown power among others.
+const assumedIdleW = 50
+
+func (l *Left) sum() int { return l.Held + l.Several + l.Endless + l.Many }
+
+// scene is a queue as a problem that goes on from the present.
+type scene struct {
+	cluster *planner.Cluster
+	waiting *Batch
+	catalog planner.Catalog
+	problem planner.Problem
+	present planner.Present
+	records []slurm.JobID // by task; those that run come first
+	left    int
+}
+
+// set makes the problem: time 0 is when the oldest job was submitted or
+// started.
+func (s *scene) set(q *epdapi.Queue) error {
+	running := s.running(q)
+	jobs := make([]queue.Job, 0, len(running)+min(len(s.waiting.Jobs), MaxPlanned))
+	for i := range running {
+		jobs = append(jobs, running[i].job)
+		s.records = append(s.records, 0)
+		s.present.Now = max(s.present.Now, running[i].ran)
+	}
+	waits := s.longest()
+	for _, i := range waits {
+		jobs = append(jobs, s.waiting.Jobs[i])
+		s.records = append(s.records, s.waiting.Of[i].ID)
+		s.present.Now = max(s.present.Now, s.waiting.Of[i].Waited)
+	}
+	tasks, _, err := planner.Join(&queue.Batch{Jobs: jobs}, s.cluster, s.catalog, planner.Margins{})
+	if err != nil {
+		return err
+	}
+	now := s.present.Now
+	for i := range tasks {
+		t := &tasks[i]
+		t.Deadline = math.Inf(1) // what can't meet its own has a place all the same
+		if i < len(running) {
+			r := &running[i]
+			t.Arrival, t.Due, t.Limit = now-r.ran, math.Inf(1), math.Inf(1)
+			s.present.Running = append(s.present.Running, planner.Running{Task: i, Class: r.class, Start: t.Arrival, End: now + r.rest})
+			continue
+		}
+		t.Arrival = now - s.waiting.Of[waits[i-len(running)]].Waited
+		if t.Due += now; t.Due-now < shortest(t) {
+			t.Due = math.Inf(1)
+		}
+	}
+	s.problem = planner.Problem{Cluster: *s.cluster, Tasks: tasks, Mode: planner.Online}
+	return nil
+}
+
+// shortest is the least that a task can take.
+func shortest(t *planner.Task) float64 {
+	least := math.Inf(1)
+	for i := range t.Options {
+		least = min(least, t.Options[i].Response.MinTime())
+	}
+	return least
+}
+
+// longest are the tasks that wait longest, in that order.
+func (s *scene) longest() []int {
+	all := make([]int, len(s.waiting.Jobs))
+	for i := range all {
+		all[i] = i
+	}
+	slices.SortStableFunc(all, func(a, b int) int { return cmp.Compare(s.waiting.Of[b].Waited, s.waiting.Of[a].Waited) })
+	s.left = s.waiting.Left.sum() + max(0, len(all)-MaxPlanned)
+	return all[:min(len(all), MaxPlanned)]
+}
+
+// play runs the policy and notes who starts when. If the context ends first, the
+// order is that of those who had started by then.
+func (s *scene) play(ctx context.Context, policy *planner.Policy) (*Order, error) {
+	var started []int
+	plan, err := planner.Solve(ctx, &s.problem, policy, &planner.Options{
+		Present: &s.present, Started: func(task int) { started = append(started, task) },
+	})
+	switch {
+	case err == nil:
+		slices.SortStableFunc(started, func(a, b int) int { return cmp.Compare(plan.Assignments[a].Start, plan.Assignments[b].Start) })
+	case ctx.Err() == nil || len(started) == 0:
+		return nil, fmt.Errorf("play the queue: %w", err)
+	}
+	o := &Order{Without: s.left + len(s.problem.Tasks) - len(s.present.Running) - len(started)}
+	seen := make(map[slurm.JobID]bool)
+	for _, task := range started {
+		if id := s.records[task]; !seen[id] {
+			seen[id] = true
+			o.Jobs = append(o.Jobs, id)
+		}
+	}
+	return o, nil
+}

@@ -1,0 +1,118 @@
+package slurmqueue
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/steer"
+	"github.com/epplan/epplan/slurm"
+)
+
+// Orderer keeps the order that the configured policy wants, for the levers. It
+// is safe for concurrent use.
+type Orderer struct {
+	Queue    func(context.Context) (*epdapi.Queue, error)
+	Settings func() (*config.Live, *config.Profiles) // those in force
+	Clock    func() time.Time                        // nil: time.Now
+	Log      *slog.Logger                            // nil: none
+
+	last atomic.Pointer[steer.Ranking]
+}
+
+// Bounds of an order's making.
+const (
+	orderTime = 10 * time.Second // to play the queue; what has started by then has a place
+	soon      = 5 * time.Second  // until another try after a failure
+	busy      = 9                // an order that takes long waits so many times as long: a tenth of a processor
+	oldest    = 10 * time.Minute // an order that isn't renewed is believed so long, or ten times as long as it is to be
+)
+
+// Ranking is the order at present; nil: no policy is asked.
+func (o *Orderer) Ranking() *steer.Ranking { return o.last.Load() }
+
+// Run makes the order anew every so often until the context ends. It never
+// delays whoever asks for it.
+func (o *Orderer) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		wait := time.NewTimer(o.Renew(ctx))
+		select {
+		case <-ctx.Done():
+		case <-wait.C:
+		}
+		wait.Stop()
+	}
+}
+
+// Renew makes the order anew and says when to do so again.
+func (o *Orderer) Renew(ctx context.Context) time.Duration {
+	begun := o.now()
+	again := o.renew(ctx)
+	return max(again, busy*o.now().Sub(begun))
+}
+
+func (o *Orderer) renew(ctx context.Context) time.Duration {
+	live, profiles := o.Settings()
+	every := time.Duration(live.Pick.Every * float64(time.Second))
+	policy, err := live.Pick.Parse()
+	if err == nil && (policy == nil || live.OnlyObserves()) {
+		o.last.Store(nil)
+		return min(every, soon) // the settings may change
+	}
+	before := o.last.Load()
+	next := &steer.Ranking{Policy: live.Pick.Policy, At: o.now()}
+	next.Until = next.At.Add(max(oldest, 10*every)) //nolint:mnd // see oldest
+	var order *Order
+	if err == nil {
+		var q *epdapi.Queue
+		bounded, cancel := context.WithTimeout(ctx, orderTime)
+		defer cancel()
+		if q, err = o.Queue(bounded); err == nil {
+			order, err = NewOrder(bounded, q, profiles, policy)
+		}
+	}
+	if err == nil {
+		next.Place, next.Without = order.places(), order.Without
+		o.last.Store(next)
+		return every
+	}
+	if ctx.Err() != nil {
+		return every
+	}
+	if before != nil && before.Policy == next.Policy {
+		kept := *before
+		next = &kept
+	}
+	if said := fmt.Sprint(err); next.Trouble != said {
+		next.Trouble = said
+		o.log().Warn("the order of pending jobs can't be made", "policy", next.Policy, "error", err)
+	}
+	o.last.Store(next)
+	return min(every, soon)
+}
+
+func (o *Order) places() map[slurm.JobID]int {
+	places := make(map[slurm.JobID]int, len(o.Jobs))
+	for place, id := range o.Jobs {
+		places[id] = place
+	}
+	return places
+}
+
+func (o *Orderer) now() time.Time {
+	if o.Clock == nil {
+		return time.Now()
+	}
+	return o.Clock()
+}
+
+func (o *Orderer) log() *slog.Logger {
+	if o.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return o.Log
+}

@@ -1,0 +1,309 @@
+package steer_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/steer"
+	"github.com/epplan/epplan/slurm"
+)
+
+// rankAs is the order that a policy wants from now on.
+func (w *world) rankAs(policy string, ids ...slurm.JobID) {
+	r := &steer.Ranking{Policy: policy, At: w.now, Until: w.now.Add(time.Hour), Place: make(map[slurm.JobID]int)}
+	for place, id := range ids {
+		r.Place[id] = place
+	}
+	w.settings.Ranking = r
+}
+
+func TestTheQueueIsPutInAPolicysOrder(t *testing.T) {
+	for extent, want := range map[config.Reorder][]slurm.JobID{
+		config.ReorderAll: {5, 3, 1, 2, 4},
+		// Of user 10 job 1 comes behind 3 and 5, of user 20 all stays as it is.
+		config.ReorderOwn: {2, 4, 5, 3, 1},
+		config.ReorderOff: {1, 2, 3, 4, 5},
+	} {
+		w := newWorld()
+		w.settings.Live.Reorder = extent
+		for id := range slurm.JobID(5) {
+			w.job(id+1, 10+10*uint32(id%2), 1000-int64(id), "")
+		}
+		w.rankAs("value", 5, 3, 1, 2, 4)
+		s := w.open(t)
+		step(t, s)
+		if got := w.queue(); !slices.Equal(got, want) {
+			t.Errorf("%s: order %v, want %v; nices %v", extent, got, want, w.nices())
+		}
+		if r := step(t, s); r != (steer.Report{}) {
+			t.Errorf("%s: again: %+v", extent, r)
+		}
+		if _, err := s.UndoAll(t.Context()); err != nil || slices.ContainsFunc(slices.Collect(maps.Values(w.nices())), func(n int64) bool { return n != 0 }) {
+			t.Errorf("%s: undone: %v, nices %v", extent, err, w.nices())
+		}
+	}
+}
+
+func TestAPromisedDeadlineComesBeforeAPolicysOrder(t *testing.T) {
+	w := newWorld()
+	w.settings.Live.Reorder = config.ReorderAll
+	w.job(1, 10, 1000, "")
+	w.job(2, 20, 990, "")
+	w.job(3, 10, 980, deadline(time.Hour))
+	w.job(4, 10, 970, "") // has no place, and only goes behind the deadline
+	w.job(5, 10, 1100, "")
+	w.rankAs("value", 2, 3, 1)
+	s := w.open(t)
+	step(t, s)
+	if got := w.queue(); !slices.Equal(got, []slurm.JobID{3, 5, 2, 1, 4}) {
+		t.Errorf("order %v, nices %v", got, w.nices())
+	}
+	if w.jobs[4].Nice != 0 || w.jobs[3].Nice != 0 {
+		t.Errorf("nices %v", w.nices())
+	}
+	if st := s.Status(); st.Policy != "value" || !slices.Equal(st.Order, []slurm.JobID{3, 2, 1}) {
+		t.Errorf("%+v", st)
+	}
+}
+
+func TestWhatAPolicyDoesntNameStaysWhereItIs(t *testing.T) {
+	w := newWorld()
+	w.settings.Live.Reorder = config.ReorderAll
+	w.job(1, 10, 1000, "")
+	w.job(2, 10, 995, "") // without GPUs, or on several nodes
+	w.job(3, 10, 990, "")
+	w.rankAs("value", 3, 1)
+	w.settings.Ranking.Without = 1
+	s := w.open(t)
+	step(t, s)
+	if w.jobs[2].Nice != 0 || w.jobs[1].Nice != 11 {
+		t.Errorf("nices %v", w.nices())
+	}
+	if st := s.Status(); len(st.Notes) != 1 || !strings.Contains(st.Notes[0], "1 jobs have no place") {
+		t.Errorf("%+v", st.Notes)
+	}
+}
+
+func TestInAdviseModeAPolicysOrderIsSaidOnly(t *testing.T) {
+	w := newWorld()
+	w.settings.Live.Mode = config.Advise
+	w.job(1, 10, 1000, "")
+	w.job(2, 10, 990, "")
+	w.rankAs("easy", 2, 1)
+	s := w.open(t)
+	if r := step(t, s); r != (steer.Report{}) || w.jobs[1].Nice != 0 {
+		t.Errorf("%+v, nices %v", r, w.nices())
+	}
+	st := s.Status()
+	if len(st.Advice) != 1 || st.Advice[0].Text != "nice 11 instead of 0: policy easy starts job 2 before" || !slices.Equal(st.Order, []slurm.JobID{2, 1}) {
+		t.Errorf("%+v", st)
+	}
+	w.settings.Live.Reorder = config.ReorderAll
+	step(t, s)
+	if st := s.Status(); len(st.Advice) != 1 || st.Advice[0].Text != "nice 11 instead of 0: policy easy starts others of partition gpu before" {
+		t.Errorf("of other users: %+v", st.Advice)
+	}
+}
+
+func TestAnOrderThatIsOutOfDateSaysNothing(t *testing.T) {
+	w := newWorld()
+	w.job(1, 10, 1000, "")
+	w.job(2, 10, 990, "")
+	w.rankAs("value", 2, 1)
+	w.settings.Ranking.Trouble = "slurm doesn't answer"
+	s := w.open(t)
+	step(t, s)
+	if st := s.Status(); w.jobs[1].Nice != 11 || len(st.Notes) != 1 || !strings.Contains(st.Notes[0], "isn't renewed: slurm doesn't answer") {
+		t.Errorf("%+v, nices %v", st, w.nices())
+	}
+	w.now = w.now.Add(2 * time.Hour)
+	step(t, s)
+	if st := s.Status(); w.jobs[1].Nice != 0 || len(st.Order) != 0 {
+		t.Errorf("%+v, nices %v", st, w.nices())
+	}
+}
+
+func TestAJobWhoseUserUndidItsNiceIsLeftOutOfAPolicysOrder(t *testing.T) {
+	w := newWorld()
+	for id := range slurm.JobID(3) {
+		w.job(id+1, 10, 1000-int64(id), "")
+	}
+	w.rankAs("value", 3, 2, 1)
+	s := w.open(t)
+	step(t, s)
+	w.setNice(1, 0)
+	step(t, s)
+	if w.jobs[1].Nice != 0 || w.jobs[2].Nice == 0 || !slices.Equal(s.Status().Left, []slurm.JobID{1}) {
+		t.Errorf("nices %v, %+v", w.nices(), s.Status())
+	}
+	w.rankAs("value", 2, 3, 1)
+	step(t, s)
+	if w.jobs[1].Nice != 0 || w.jobs[2].Nice != 0 || w.jobs[3].Nice != 0 {
+		t.Errorf("nices %v", w.nices())
+	}
+}
+
+func TestAJobThatWaitsComesForwardUntilItsOwnPlace(t *testing.T) {
+	w := newWorld()
+	w.settings.Live.Pick.Ageing = 8 * 3600
+	w.job(1, 10, 9000, "").Eligible = start
+	w.job(2, 10, 1000, "").Eligible = start
+	w.settings.Live.Pick.Policy = "value"
+	s := w.open(t)
+	for hour := range 10 {
+		w.now = start.Add(time.Duration(hour)*time.Hour + time.Minute)
+		w.rankAs("value", 2, 1)
+		step(t, s)
+		if want := int64(max(0, 8001*(8-hour)/8)); w.jobs[1].Nice != want || w.jobs[2].Nice != 0 {
+			t.Errorf("after %d h: nices %v, want %d", hour, w.nices(), want)
+		}
+	}
+	if st := s.Status(); st.Set != 8 || st.Undone != 1 {
+		t.Errorf("%d set, %d undone: one change a step", st.Set, st.Undone)
+	}
+}
+
+func TestAgeingMayBeByAJobsTimeLimit(t *testing.T) {
+	w := newWorld()
+	w.settings.Live.Pick.AgeingFactor = 2
+	w.job(1, 10, 1000, "").TimeLimit = slurm.Limit{Set: true, Duration: 29 * time.Minute} // has waited for an hour
+	w.job(2, 10, 1000, "").TimeLimit = slurm.Limit{Set: true, Duration: 10 * time.Hour}
+	w.job(3, 10, 1000, "").TimeLimit = slurm.Limit{Set: true, Unlimited: true}
+	w.job(4, 10, 900, "")
+	w.rankAs("value", 4, 3, 2, 1)
+	s := w.open(t)
+	step(t, s)
+	if w.jobs[1].Nice != 0 || w.jobs[2].Nice < 100 || w.jobs[3].Nice < 100 {
+		t.Errorf("nices %v", w.nices())
+	}
+}
+
+// crowd is a world with a queue in which nobody has waited for long, and the
+// order that a policy wants.
+func crowd(t *rapid.T) (w *world, wanted []slurm.JobID) {
+	w = newWorld()
+	w.settings.Live.Reorder = config.ReorderAll
+	for id := range slurm.JobID(rapid.Uint32Range(2, 12).Draw(t, "jobs")) {
+		j := w.job(id+1, rapid.Uint32Range(10, 12).Draw(t, "user"), rapid.Int64Range(1000, 1030).Draw(t, "base"), "")
+		j.Eligible = start.Add(-time.Duration(rapid.IntRange(0, 100).Draw(t, "waited")) * time.Minute)
+		if nice := rapid.IntRange(0, 3).Draw(t, "nice"); nice > 0 {
+			w.setNice(j.ID, int64(nice))
+		}
+		wanted = append(wanted, j.ID)
+	}
+	return w, rapid.Permutation(wanted).Draw(t, "wanted")
+}
+
+func TestOffsetsGiveAPolicysOrderAndAreNeverBelowTheUsersOwn(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, wanted := crowd(t)
+		own, before := w.nices(), w.queue()
+		w.rankAs("value", wanted...)
+		s := w.steerer(t, rapid.IntRange(1, 4).Draw(t, "changes in a step"))
+		for w.more(t, s) {
+			if now := w.queue(); overtaken(before, now, wanted) {
+				t.Fatalf("on the way a job falls behind another that it is to come before, and came: from %v to %v, wanted %v", before, now, wanted)
+			}
+		}
+		if got := w.queue(); !slices.Equal(got, wanted) {
+			t.Fatalf("order %v, wanted %v, nices %v", got, wanted, w.nices())
+		}
+		for id, nice := range w.nices() {
+			if nice < own[id] {
+				t.Fatalf("job %s: nice %d below its user's own, %d", id, nice, own[id])
+			}
+		}
+		if w.settings.Ranking = nil; rapid.Bool().Draw(t, "undo all") {
+			if _, err := s.UndoAll(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for w.more(t, s) {
+			continue
+		}
+		if !maps.Equal(w.nices(), own) {
+			t.Fatalf("nices %v, want the users' own: %v", w.nices(), own)
+		}
+	})
+}
+
+// overtaken tells whether a job came before another, is to come before it, and
+// doesn't now.
+func overtaken(before, now, wanted []slurm.JobID) bool {
+	for i, a := range wanted {
+		for _, b := range wanted[i+1:] {
+			if slices.Index(before, a) < slices.Index(before, b) && slices.Index(now, a) > slices.Index(now, b) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// more makes a step and tells whether there is more to do.
+func (w *world) more(t *rapid.T, s *steer.Steerer) bool {
+	r, err := s.Step(t.Context())
+	if err != nil || r.Failed > 0 {
+		t.Fatal(r, err)
+	}
+	return r.Set+r.Undone+r.More > 0
+}
+
+func TestNoJobIsPutBehindOthersForLongerThanConfigured(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, wanted := crowd(t)
+		limits := &w.settings.Live.Pick
+		limits.Ageing = float64(rapid.IntRange(0, 20_000).Draw(t, "ageing"))
+		limits.AgeingFactor = float64(rapid.IntRange(0, 3).Draw(t, "factor"))
+		for _, id := range wanted {
+			w.jobs[id].TimeLimit = slurm.Limit{Set: true, Duration: time.Duration(rapid.IntRange(1, 100).Draw(t, "limit")) * time.Minute}
+		}
+		own := w.nices()
+		s := w.steerer(t, 1000)
+		for range 10 {
+			w.now = w.now.Add(time.Duration(rapid.IntRange(1, 60).Draw(t, "pause")) * time.Minute)
+			w.rankAs("value", rapid.Permutation(wanted).Draw(t, "wanted anew")...)
+			for w.more(t, s) {
+				continue
+			}
+			for _, id := range wanted {
+				j := w.jobs[id]
+				bound := limits.Ageing
+				if limits.AgeingFactor > 0 {
+					bound = min(bound, limits.AgeingFactor*j.TimeLimit.Duration.Seconds())
+				}
+				if waited := w.now.Sub(j.Eligible).Seconds(); waited >= bound+60 && j.Nice != own[id] {
+					t.Fatalf("job %s waited for %v s of %v and has nice %d, its own is %d", id, waited, bound, j.Nice, own[id])
+				}
+			}
+		}
+	})
+}
+
+func BenchmarkAPolicysOrderOfALongQueue(b *testing.B) {
+	w := newWorld()
+	w.settings.Live.Reorder, w.settings.Live.Mode = config.ReorderAll, config.Advise
+	const jobs = 10_000
+	ids := make([]slurm.JobID, 0, jobs)
+	for id := range slurm.JobID(jobs) {
+		w.job(id+1, 10+uint32(id%50), 100_000-int64(id), "")
+		ids = append(ids, id+1)
+	}
+	slices.Reverse(ids)
+	w.rankAs("value", ids[:1000]...)
+	snap, err := w.snapshot(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if p := steer.Wanted(snap, &w.settings, &steer.Ours{}); len(p.Order) != 1000 {
+			b.Fatal(len(p.Order))
+		}
+	}
+}
