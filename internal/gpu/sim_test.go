@@ -114,6 +114,22 @@ func at(t *testing.T, g *Sim, core dvfsmodel.MHz) dvfsmodel.Setting {
 	return s
 }
 
+func TestABusyGPUDrawsWhatWorkDoesWithoutAny(t *testing.T) {
+	l, _ := openSim(t, "sim:2,busy", SimOptions{})
+	g := sims(t, l)[0]
+	full := g.library.machine.model.limit
+	near(t, "power", float64(read(t, g).Power), float64(full), 0.001)
+	if core := read(t, g).Core; core != 1380 {
+		t.Errorf("core %v MHz, want the default", float64(core))
+	}
+	must(t, g.Lock(Core, 802))
+	if locked := read(t, g).Power; locked >= full || locked <= 0.4*full {
+		t.Errorf("%v W at 802 MHz, %v W at default clocks", locked, full)
+	}
+	must(t, g.Run(Work{PID: 7, Model: someParams()}))
+	near(t, "power of work", float64(read(t, g).Power), float64(someParams().Power(at(t, g, 802))), 0.001)
+}
+
 func TestWorkRunsAtTheSpeedAndPowerOfItsModel(t *testing.T) {
 	for _, core := range []dvfsmodel.MHz{802, 945, 1087, 1237, 1380} {
 		g, clock := oneSim(t, SimOptions{})

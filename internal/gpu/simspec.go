@@ -22,6 +22,7 @@ type simSpec struct {
 	reversed bool // minors run against NVML's order
 	sharing  Sharing
 	speed    float64 // work takes so much less time than its model says
+	busy     bool    // at work always
 }
 
 // parseSimSpec reads "sim", "sim:N" and options after commas:
@@ -32,6 +33,7 @@ type simSpec struct {
 //	minor=reverse   /dev/nvidia0 is the last GPU in NVML's order
 //	mig, mps        the GPUs are shared so
 //	speed=60        work takes a sixtieth of its model's time
+//	busy            the GPUs draw what they do at work, whether there is any or not
 func parseSimSpec(text string) (simSpec, error) {
 	s := simSpec{count: 1, model: "V100", speed: 1}
 	head, rest, more := strings.Cut(text, ",")
@@ -72,6 +74,8 @@ func (s *simSpec) set(option string) error {
 		s.sharing.MIG = true
 	case option == "mps":
 		s.sharing.MPS = true
+	case option == "busy":
+		s.busy = true
 	case key == "speed":
 		speed, err := strconv.ParseFloat(value, 64)
 		if err != nil || !(speed > 0 && speed <= mostSpeed) {
@@ -79,7 +83,7 @@ func (s *simSpec) set(option string) error {
 		}
 		s.speed = speed
 	default:
-		return fmt.Errorf("simulator option %q, want model=NAME, lock=none|core|both, energy=off, minor=reverse, mig, mps or speed=N", option)
+		return fmt.Errorf("simulator option %q, want model=NAME, lock=none|core|both, energy=off, minor=reverse, mig, mps, speed=N or busy", option)
 	}
 	return nil
 }
@@ -104,6 +108,7 @@ type simModel struct {
 	limit      dvfsmodel.Watt // as delivered
 	capability Capability
 	speed      float64
+	always     dvfsmodel.Model // work that never ends; nil: none
 }
 
 func newSimModel(s simSpec, profiles *config.Profiles) (*simModel, error) {
@@ -122,12 +127,21 @@ func newSimModel(s simSpec, profiles *config.Profiles) (*simModel, error) {
 	if m.limit == 0 {
 		m.limit = defaultLimit
 	}
+	if s.busy {
+		m.always = workOf(m.limit)
+	}
 	m.capability = s.lock
 	if !s.lockSet {
 		m.capability = Capability{LockCore: true, LockMem: len(m.clocks.Mem) > 1}
 	}
 	m.capability.Energy = !s.noEnergy
 	return m, nil
+}
+
+// workOf is work that draws so much at default clocks, half of it as the core
+// clock and its voltage say.
+func workOf(power dvfsmodel.Watt) dvfsmodel.Params {
+	return dvfsmodel.Params{P0: 0.4 * power, Gamma: 0.1 * power, C: 0.5 * power, D: 1, Delta: 0.5}
 }
 
 // defaultLimit is the power limit of models of which none is known.

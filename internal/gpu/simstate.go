@@ -84,7 +84,8 @@ func (s *simState) operation(m *simModel) operation {
 	if s.Mem > 0 {
 		mem, o.throttle = s.Mem, o.throttle|ThrottleLocked
 	}
-	if len(s.Work) == 0 {
+	idle := len(s.Work) == 0 && m.always == nil
+	if idle {
 		if s.Core == 0 {
 			core = 0 // the lowest there is
 		}
@@ -92,10 +93,10 @@ func (s *simState) operation(m *simModel) operation {
 	}
 	near := m.table.Nearest(core, mem)
 	o.core, o.mem, o.setting, o.power = near.Core, near.Mem, near.Setting, m.idle
-	if len(s.Work) == 0 {
+	if idle {
 		return o
 	}
-	o.power = s.busyPower(o.setting)
+	o.power = s.busyPower(m, o.setting)
 	for o.power.watt() > s.Limit {
 		next, ok := m.below(o.core, o.mem)
 		if !ok {
@@ -103,12 +104,15 @@ func (s *simState) operation(m *simModel) operation {
 		}
 		o.throttle |= ThrottlePowerCap
 		o.core, o.setting = next.Core, next.Setting
-		o.power = s.busyPower(o.setting)
+		o.power = s.busyPower(m, o.setting)
 	}
 	return o
 }
 
-func (s *simState) busyPower(at dvfsmodel.Setting) milliwatt {
+func (s *simState) busyPower(m *simModel, at dvfsmodel.Setting) milliwatt {
+	if len(s.Work) == 0 {
+		return inMilliwatt(m.always.Power(at))
+	}
 	var sum dvfsmodel.Watt
 	for i := range s.Work {
 		sum += s.Work[i].Model.Power(at)

@@ -151,7 +151,7 @@ func TestThePlaceInGresConfIsNotTheGPUsNumber(t *testing.T) {
 	}
 	l := newLab(t, setup{config: enforce, flags: map[string][]string{
 		"n1": {"--gpu-order", strings.Join(uuids, ",")},
-		"n2": {"--gpu", "sim:4,minor=reverse"}, // /dev/nvidia0 is NVML's last
+		"n2": {"--gpu", "sim:4,busy,minor=reverse"}, // /dev/nvidia0 is NVML's last
 	}})
 	for node, want := range map[string][]int{"n1": {2, 3}, "n2": {2, 3}} {
 		job := l.lock(node, 2, "sleep 2")

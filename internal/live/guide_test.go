@@ -211,7 +211,7 @@ func (g *guideLab) run(s *guideStep) string {
 	}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // the project's own page
 	cmd.Dir = "/tmp"
-	cmd.Env = append(os.Environ(), "PATH="+g.bin+":"+os.Getenv("PATH"), "SLURM_CONF="+g.conf, "EPD_GPU=sim:4", "EPD_STATE="+g.dir+"/state",
+	cmd.Env = append(os.Environ(), "PATH="+g.bin+":"+os.Getenv("PATH"), "SLURM_CONF="+g.conf, "EPD_GPU=sim:4,busy", "EPD_STATE="+g.dir+"/state",
 		"EPPLAN_SOCKET="+g.dir+"/run/"+g.env[s.prompt]+".sock", "EPPLAN_SUBMIT_SOCKET="+g.dir+"/run/submit.sock")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

@@ -127,7 +127,7 @@ func newLab(tb testing.TB, s setup) *lab {
 	l := &lab{TB: tb, setup: &s, bin: bin, mu: new(sync.Mutex), epds: make(map[string]*exec.Cmd)}
 	s.nodes, s.gpus = max(s.nodes, 2), max(s.gpus, 4)
 	if s.gpu == "" {
-		s.gpu = "sim:4"
+		s.gpu = "sim:4,busy"
 	}
 	for i := range s.nodes {
 		l.names = append(l.names, fmt.Sprintf("n%d", i+1))
