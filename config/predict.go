@@ -42,7 +42,7 @@ func (p *Predict) fields() []field {
 	return slices.Concat([]field{
 		yesNo("enabled", "Whether epd predicts run time, energy and power of each job at its submission.", &p.Enabled),
 		whole("jobs", "Jobs that predictions learn from, of the records and of imported logs together: the latest ones.\n"+
-			"Each takes some 10 KB of memory, for a while twice that.", &p.Jobs, 100, mostJobs),
+			"Each takes some 1 KB of memory, and some 4 KB more while epd learns.", &p.Jobs, 100, mostJobs),
 		lines("allow_hosts", "Hosts that source code may be sent to, such as [\"llm.example.org\"]. Without one, no server is asked.",
 			&p.AllowHosts),
 		orEmpty(line("cache", "Folder that keeps embeddings, by the hash of what was sent; empty: none are kept.", &p.Cache), &p.Cache),

@@ -23,8 +23,9 @@ func (t *terminal) planCommand() *cli.Command {
 			"otherwise. Workloads that epd knows are planned with their models, others at default clocks for as long\n" +
 			"as their time limits. GPUs count, priorities don't; Slurm isn't told of the plan.\n" +
 			"With --format knapsack BATCH is a queue for two GPU types whose jobs have predictions and turn out\n" +
-			"otherwise, --cluster is FILE:NAME, a table of clusters and which one it is. Without --policy the sum of\n" +
-			"energy and waiting, each against policy simple, is made as small as we can.\n" +
+			"otherwise, --cluster is FILE:NAME, a table of clusters and which one it is. Without --policy the one\n" +
+			"with the least energy plus waiting, each against policy simple, is chosen on outcomes drawn around the\n" +
+			"predictions.\n" +
 			"Example: epplan plan --from-slurm --policy edl\n" +
 			"Example: epplan plan --format knapsack knapsack.csv --cluster clusters.csv:small\n" +
 			"Example: epplan plan batch.csv --cluster cluster.toml --models models.toml --svg plan.svg",

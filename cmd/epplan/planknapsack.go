@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/planner"
@@ -18,10 +19,6 @@ import (
 // knapsackFormat is the format of a queue for two GPU types, whose jobs have
 // predictions and turn out otherwise.
 const knapsackFormat = "knapsack"
-
-// knapsackPolicy is the policy of such a queue unless one is given: of ours the
-// one with the least sum of energy and waiting, each against Simple.
-const knapsackPolicy = "lookahead"
 
 // knapsackFlags are the flags of plan that only such a queue has.
 func knapsackFlags() []cli.Flag {
@@ -38,14 +35,17 @@ func (t *terminal) planKnapsack(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	text := c.String("policy")
+	text, among := c.String("policy"), 0
 	if text == "" {
-		text = knapsackPolicy
+		if text, among, err = t.choose(c, q); err != nil {
+			return err
+		}
 	}
 	result, err := q.solve(c.Context, text)
 	if err != nil {
 		return err
 	}
+	result.Among = among
 	if simple := q.simple(); text != simple {
 		simple, err := q.solve(c.Context, simple)
 		if err != nil {
@@ -75,10 +75,14 @@ func (t *terminal) planKnapsack(c *cli.Context) error {
 type knapsackQueue struct {
 	model            trace.EnergyModel
 	jobs             []trace.KnapsackJob
+	pool             *trace.KnapsackPool
 	predicted, truth *planner.Problem
 	params           policy.Params
-	clocked          bool // clocks may be chosen
+	response         clockResponse // nil: clocks aren't chosen
 }
+
+// clockResponse is how a job type responds to the clocks of a GPU model.
+type clockResponse = func(kind, gpuModel string) (dvfsmodel.Response, error)
 
 func (t *terminal) knapsackQueue(c *cli.Context) (*knapsackQueue, error) {
 	for _, flag := range []string{"config", "range", "start", "stretch", "gpus-per-node", "svg", "from-slurm"} {
@@ -131,8 +135,8 @@ func (t *terminal) clock(c *cli.Context, q *knapsackQueue) error {
 	if err != nil {
 		return err
 	}
-	q.clocked = true
-	if err := trace.ClockKnapsack(q.jobs, q.predicted, q.truth, newCatalog(profiles, models, nil).Workload); err != nil {
+	q.response = newCatalog(profiles, models, nil).Workload
+	if err := trace.ClockKnapsack(q.jobs, q.predicted, q.truth, q.response); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
@@ -154,7 +158,7 @@ func energyModel(c *cli.Context) (trace.EnergyModel, error) {
 // newKnapsackQueue is a queue with the numbers that suit its energy model and
 // the usual GPU-seconds of its jobs.
 func newKnapsackQueue(model trace.EnergyModel, jobs []trace.KnapsackJob, pool *trace.KnapsackPool) (q *knapsackQueue, err error) {
-	q = &knapsackQueue{model: model, jobs: jobs, params: policy.DefaultParams()}
+	q = &knapsackQueue{model: model, jobs: jobs, pool: pool, params: policy.DefaultParams()}
 	if model == trace.Coupled {
 		q.params.Queue = policy.CoupledQueue()
 	}
@@ -200,9 +204,12 @@ func (q *knapsackQueue) setParams(c *cli.Context) error {
 	return nil
 }
 
+// clocked is whether clocks may be chosen.
+func (q *knapsackQueue) clocked() bool { return q.response != nil }
+
 // simple is the policy that others are compared with: at default clocks.
 func (q *knapsackQueue) simple() string {
-	if q.clocked {
+	if q.clocked() {
 		return "simple,clocks=default"
 	}
 	return "simple"
@@ -230,7 +237,7 @@ func (q *knapsackQueue) solve(ctx context.Context, text string) (*report.QueueRe
 
 // kWh is what a job took.
 func (q *knapsackQueue) kWh(job int, a *planner.Assignment) float64 {
-	if !q.clocked {
+	if !q.clocked() {
 		return q.jobs[job].True[a.Option].KWh
 	}
 	const joules = 3.6e6

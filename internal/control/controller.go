@@ -98,6 +98,7 @@ type Controller struct {
 	models    models
 	priors    priors
 	forecasts forecasts
+	garbage   garbage
 	askable   atomic.Pointer[servers]
 	writer    *writer
 	refits    chan record.WorkloadKey

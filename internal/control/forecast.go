@@ -283,7 +283,7 @@ func (c *Controller) forecastLoop(ctx context.Context, from <-chan forecastWork)
 	for {
 		select {
 		case w := <-from:
-			c.learnFrom(ctx, &w)
+			_ = c.guarded(func() error { c.learnFrom(ctx, &w); return nil }) // it is in the log
 			c.pending.done()
 		case <-ctx.Done():
 			for {
@@ -299,10 +299,10 @@ func (c *Controller) forecastLoop(ctx context.Context, from <-chan forecastWork)
 }
 
 // later has something learnt from, unless there is too much: the next training has
-// it all.
-func (c *Controller) later(w forecastWork) {
+// it all. False: it isn't.
+func (c *Controller) later(w forecastWork) bool {
 	if !c.settings.Load().Predict.Enabled {
-		return
+		return false
 	}
 	to := c.forecasts.work
 	if w.uid > 0 || w.script != nil && w.script.text != "" {
@@ -311,8 +311,10 @@ func (c *Controller) later(w forecastWork) {
 	c.pending.add()
 	select {
 	case to <- w:
+		return true
 	default:
 		c.pending.done()
+		return false
 	}
 }
 

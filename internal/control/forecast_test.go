@@ -267,6 +267,44 @@ func TestAUserCanPushOnlyTheirOwnCodeOut(t *testing.T) {
 	}
 }
 
+func TestAUserCantFillTheQueueForServers(t *testing.T) {
+	var c codes
+	asked := 0
+	for range askQueue {
+		if c.ask(2) {
+			asked++
+		}
+	}
+	if asked != maxAsksOfUser || asked >= askQueue || !c.ask(1) {
+		t.Errorf("a user has %d texts wait", asked)
+	}
+	c.asked(2)
+	if !c.ask(2) || c.ask(2) {
+		t.Error("after an answer there is room for one")
+	}
+	for range maxAsksOfUser {
+		c.asked(2)
+	}
+	c.asked(1)
+	if len(c.asks) != 0 {
+		t.Errorf("%v is left", c.asks)
+	}
+}
+
+func TestOfALongScriptWhatPredictionsLookAtIsKept(t *testing.T) {
+	r := newRig(t, nil)
+	s := script(1000)
+	s.Script = slurm.Hex("#!/bin/sh\npython train.py --epochs 3\n" + strings.Repeat("# word\n", embedScript/7) + "python other.py --layers 9\n")
+	r.submitAs(s)
+	kept, err := r.store.Features(t.Context(), "alpha", 10)
+	if err != nil || len(kept) != 1 {
+		t.Fatal(kept, err)
+	}
+	if want := narrow(words.Embed(words.Read(string(s.Script[:embedScript])))); !slices.Equal(kept[0].Script, want) {
+		t.Error("features of a long script are not those that it is predicted by")
+	}
+}
+
 func TestFactorsOverTimeMakeAForecastsFootprint(t *testing.T) {
 	dir := t.TempDir()
 	series := "time,carbon_g_per_kwh\n2026-05-04T09:00:00Z,100\n2026-05-04T09:15:00Z,400\n2026-05-04T10:00:00Z,400\n"

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,18 +23,20 @@ import (
 // Bounds of what users may tell of their code.
 const (
 	maxCodesOfUser = 32
+	maxAsksOfUser  = 4 // texts that wait for a server, which may take minutes for each
 	maxCodes       = 4096
 	codeTrust      = 24 * time.Hour
 	maxCodeText    = 64 << 10 // bytes: what an embedding server is sent
 	maxCodeFiles   = 1000
 	maxCoordinate  = 1e3      // of a vector: logarithms and counts
-	embedScript    = 16 << 10 // bytes of a script that are looked at while a submission waits
+	embedScript    = 16 << 10 // bytes of a script that are looked at: a submission waits, and a thousand may be queued
 )
 
 // codes are what users told of the code of jobs that they didn't submit yet.
 type codes struct {
-	mu sync.Mutex
-	of map[source]*announced
+	mu   sync.Mutex
+	of   map[source]*announced
+	asks map[uint32]int // of users, that servers weren't asked yet
 }
 
 // announced is what was told of a job's code.
@@ -165,8 +168,10 @@ func (c *Controller) announce(s *slurm.Submission, code *epdapi.Code) bool {
 		}
 		c.forecasts.codes.put(key, a)
 	}
-	if code.Text != "" && c.servers().any() {
-		c.later(forecastWork{script: &scriptWork{source: keys[0], text: string(code.Text), announced: a}})
+	if code.Text != "" && c.servers().any() && c.forecasts.codes.ask(s.UID) {
+		if !c.later(forecastWork{script: &scriptWork{source: keys[0], text: string(code.Text), announced: a}}) {
+			c.forecasts.codes.asked(s.UID)
+		}
 	}
 	return true
 }
@@ -189,9 +194,9 @@ type scriptWork struct {
 	announced *announced
 }
 
-// noteScript has what a submitted script looks like kept.
+// noteScript has what a submitted script looks like kept, as far as predictions look.
 func (c *Controller) noteScript(a *asked, noCode bool) {
-	w := &scriptWork{source: a.source, script: a.script}
+	w := &scriptWork{source: a.source, script: strings.Clone(a.script[:min(len(a.script), embedScript)])}
 	if !noCode {
 		w.code, w.digest = c.forecasts.codes.get(a.source, c.options.Clock(), true)
 	}
@@ -204,6 +209,7 @@ func (c *Controller) noteScript(a *asked, noCode bool) {
 // keepFeatures stores what a script looks like, and asks an embedding server.
 func (c *Controller) keepFeatures(ctx context.Context, w *scriptWork) {
 	if w.text != "" {
+		defer c.forecasts.codes.asked(w.announced.uid)
 		c.askServers(ctx, w)
 		return
 	}

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/predict"
+	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 )
 
@@ -71,7 +73,13 @@ func (c *Controller) trainLoop(ctx context.Context) {
 // Train learns from all that the records have, and predicts by that from then on.
 // What was learnt before predicts meanwhile.
 func (c *Controller) Train(ctx context.Context) error {
+	return c.guarded(func() error { return c.train(ctx) })
+}
+
+func (c *Controller) train(ctx context.Context) error {
 	began := time.Now()
+	defer debug.FreeOSMemory() // what was read and fitted to is garbage by now
+	defer c.garbage.little()()
 	version := &training{At: c.options.Clock()}
 	var ended []record.Ended
 	jobs, err := c.forecasts.live.Train(ctx, func(ctx context.Context) (all []predict.Past, err error) {
@@ -93,7 +101,8 @@ func (c *Controller) Train(ctx context.Context) error {
 	return c.keepTraining(ctx, version, jobs)
 }
 
-// readPast reads the latest jobs of the records and of imported logs.
+// readPast reads the latest jobs of the records and of imported logs; of those that
+// teach nothing there may be three times as many among them.
 func (c *Controller) readPast(ctx context.Context, version *training) ([]record.Ended, []predict.Past, error) {
 	most := c.settings.Load().Predict.Jobs
 	ended, err := c.options.Store.Ended(ctx, c.options.Cluster, most)
@@ -109,7 +118,8 @@ func (c *Controller) readPast(ctx context.Context, version *training) ([]record.
 	}
 	version.Own = len(all)
 	var imported []predict.Past
-	err = c.options.Store.History(ctx, c.options.Cluster, time.Time{}, func(r record.Past) error {
+	filter := store.HistoryFilter{Cluster: c.options.Cluster, Latest: 4 * most}
+	err = c.options.Store.VisitHistory(ctx, &filter, func(r record.Past) error {
 		if p, ok := pastFrom(&r); ok && !known[p.Job.ID] {
 			imported = append(imported, p)
 		}

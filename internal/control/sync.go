@@ -34,9 +34,6 @@ const (
 	// manyJobs is the length of a list from which on the memory that reading it
 	// took is given back at once.
 	manyJobs = 10_000
-	// syncGarbage is how much garbage there may be while a list is read, in per
-	// cent of what is kept: most of what is read is garbage soon.
-	syncGarbage = 25
 )
 
 // synced is what the syncs found.
@@ -137,9 +134,9 @@ func (s *syncing) status() epdapi.SyncStatus {
 // syncJobs asks for all jobs. Those that Slurm doesn't name any more are
 // forgotten, unless they were asked for later than all.
 func (c *Controller) syncJobs(ctx context.Context, source Source) error {
-	usual := debug.SetGCPercent(syncGarbage)
+	end := c.garbage.little()
 	n, err := c.takeJobs(ctx, source)
-	debug.SetGCPercent(usual)
+	end()
 	if n >= manyJobs {
 		debug.FreeOSMemory() // the list is garbage by now
 	}

@@ -310,13 +310,13 @@ func TestSecretsAreScrubbed(t *testing.T) {
 		"--api-key s3cr3tvalue", `{"token": "s3cr3tvalue"}`, "Authorization: Bearer s3cr3tvalue", "Authorization: Basic s3cr3tvalue",
 		"https://user:s3cr3tvalue@example.com/x.git", "wandb.login(key='wandb_s3cr3tvalue')", "sk-s3cr3tvalue",
 		"-----BEGIN RSA PRIVATE KEY-----\ns3cr3tvalue\n-----END RSA PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\ns3cr3tvalue",
-		"id = ghp_s3cr3tvalue", "glpat-s3cr3tvalue",
+		"export DB_PASS=s3cr3tvalue", `os.environ["SLACK_WEBHOOK_URL"] = "https://example.com/s3cr3tvalue"`, "id = ghp_s3cr3tvalue", "glpat-s3cr3tvalue",
 	} {
 		if got := embed.Scrub(text); strings.Contains(got, "s3cr3t") {
 			t.Errorf("%q became %q", text, got)
 		}
 	}
-	for _, text := range []string{"epochs = 10", "tokens = 4096", "model = resnet50(weights=None)", "https://example.com/a:b"} {
+	for _, text := range []string{"epochs = 10", "tokens = 4096", "model = resnet50(weights=None)", "https://example.com/a:b", "def f():\n\tpass\n\treturn forward", "forward_pass = model(x)"} {
 		if got := embed.Scrub(text); got != text {
 			t.Errorf("%q became %q", text, got)
 		}

@@ -103,6 +103,9 @@ func (f *follower) read(name string) (string, error) {
 	if len(f.found.Files) >= MaxFiles {
 		return "", fmt.Errorf("is one more than %d files", MaxFiles)
 	}
+	if hidden(name) {
+		return "", errors.New("is hidden")
+	}
 	info, err := f.root.Stat(name)
 	if err != nil {
 		return "", err
@@ -133,6 +136,12 @@ func (f *follower) read(name string) (string, error) {
 		return "", errors.New("is binary")
 	}
 	return string(data), nil
+}
+
+// hidden tells whether a file is one, or in a folder that is: .env and the like have
+// secrets in them, and .venv nobody's source code.
+func hidden(name string) bool {
+	return slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return len(part) > 1 && part[0] == '.' })
 }
 
 func readable(info fs.FileInfo) error {

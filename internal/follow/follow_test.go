@@ -21,7 +21,7 @@ func folder(t *testing.T) *os.Root {
 	dir := filepath.Join(outer, "work")
 	for name, text := range map[string]string{
 		"../secret.py": "secret", "train.py": "epochs = 3", "src/model.py": "layers = 4", "src/pkg/__main__.py": "main = 1",
-		"src/run.sh": "python model.py --deep", "inner.sh": "cd src\n./run.sh\n", "env.sh": "CODE=src\n", "loop.sh": "bash loop.sh\n",
+		".env": "KEY=secret", ".venv/bin/activate.sh": "secret", "src/run.sh": "python model.py --deep", "inner.sh": "cd src\n./run.sh\n", "env.sh": "CODE=src\n", "loop.sh": "bash loop.sh\n",
 		"a.out": "\x7fELF\x00", "image.sif": "\x00", "big.py": strings.Repeat("x", follow.MaxFile+1), "full.py": strings.Repeat("y", follow.MaxFile),
 	} {
 		path := filepath.Join(dir, name)
@@ -115,7 +115,7 @@ func TestWhatIsNoPlainSourceIsNamedAndSkipped(t *testing.T) {
 	root := folder(t)
 	for file, why := range map[string]string{
 		"out.py": "path escapes from parent", "dev.py": "path escapes from parent", "pipe.py": "is no regular file", "big.py": "has more than 65536 bytes",
-		"missing.py": "no such file or directory", "src": "is no regular file",
+		".env": "is hidden", ".venv/bin/activate.sh": "is hidden", "missing.py": "no such file or directory", "src": "is no regular file",
 	} {
 		done := make(chan *follow.Sources, 1)
 		go func() { done <- follow.Script(root, "python "+file, "") }()
@@ -130,7 +130,7 @@ func TestWhatIsNoPlainSourceIsNamedAndSkipped(t *testing.T) {
 		}
 		cancel()
 	}
-	for script, want := range map[string]string{"srun ./a.out": "a.out is binary", "bash huge.sh": "huge.sh has more than 65536 bytes", "\x7fELF\x00": "the script is binary"} {
+	for script, want := range map[string]string{"srun ./a.out": "a.out is binary", "source .env": ".env is hidden", "bash huge.sh": "huge.sh has more than 65536 bytes", "\x7fELF\x00": "the script is binary"} {
 		got := follow.Script(root, script, "")
 		if len(got.Skipped) != 1 || got.Skipped[0].Name+" "+got.Skipped[0].Why != want || len(got.Files) != 0 {
 			t.Errorf("%q: %+v, want %s", script, got, want)

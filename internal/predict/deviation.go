@@ -55,14 +55,14 @@ const (
 // deviationTerms is how many features the line of deviations has; they come first.
 func deviationTerms(j *Job) int { return runTerms + driftTerms*(2+2*len(j.Labels)) }
 
-// repeat tells what is known of a job that was run before; nil where it was not.
-// The memory's keys are those of the job.
+// repeat tells what is known of the job at hand, which was run before; nil where it
+// was not.
 func (m *memory) repeat(j *Job, s situation) *repeat {
 	if s[0] > bySize {
 		return nil
 	}
-	t, anyTime := m.tracks[m.keys[s[0]]], m.tracks[m.keys[bySize]]
-	n := float64(len(t.sorted))
+	t, anyTime := m.tracks.track(m.keys[s[0]], &m.spares[0]), m.tracks.track(m.keys[bySize], &m.spares[1])
+	n := float64(len(t.ring))
 	r := &repeat{usual: t.usual(), steady: t.alike(), scale: max(leastScale, (n*t.spread()+fewRuns*m.scatter)/(n+fewRuns))}
 	drifts := driftRespects(len(j.Labels))
 	x := make([]float64, 0, deviationTerms(j)+len(j.Conditions)+4+len(drifts))
@@ -96,7 +96,7 @@ func (r *repeat) scales(v float64) float64 {
 	return max(-mostDeviation, min(mostDeviation, v/r.scale)) // NaN remains one
 }
 
-// drift learns how far a job that ended was from what was usual of it.
+// drift learns how far the job at hand, which ended, was from what was usual of it.
 func (m *memory) drift(t *Ticket) {
 	r := t.repeat
 	if r == nil {
@@ -105,7 +105,6 @@ func (m *memory) drift(t *Ticket) {
 	scales := max(-mostLearnt, min(mostLearnt, (t.truth-r.usual)/r.scale))
 	v := scales * r.scale
 	m.scatter += scattering * (math.Abs(v) - m.scatter)
-	m.keys = appendKeys(m.keys[:0], t.Job)
 	for _, k := range driftRespects(len(t.Job.Labels)) {
 		d := m.drifts[m.keys[k]]
 		if d == nil {

@@ -23,7 +23,7 @@ func TestFailedRunsAreNotWhatIsUsual(t *testing.T) {
 				if i < c.failed {
 					v = 2
 				}
-				tr.add(v, float64(i), i >= c.failed)
+				tr.add(v, float64(i), i >= c.failed, few)
 			}
 			if got := tr.usualMiddle(); got != c.want {
 				t.Errorf("median %g, want %g", got, c.want)
@@ -98,7 +98,7 @@ func TestEffectsSayWhatCombinationsNeverSeenTake(t *testing.T) {
 		for p := range 20 {
 			j := &Job{Owner: fmt.Sprint("o", o), Labels: []string{fmt.Sprint("p", p)}, Requested: math.NaN()}
 			want := 5 + effectOf(o) + 0.5*effectOf(100+p)
-			if got := e.value(&Ticket{Job: j}); left(o, p) && math.Abs(got-want) > 0.2 {
+			if got := e.value(&Ticket{Job: j}, appendKeys(nil, j)); left(o, p) && math.Abs(got-want) > 0.2 {
 				t.Errorf("owner %d, program %d: %.3f, want about %.3f", o, p, got, want)
 			}
 		}
@@ -115,7 +115,7 @@ func TestEffectsThatDoNotMatterAreDrawnToNone(t *testing.T) {
 			of += r.truth / 20
 		}
 		j := &Job{Owner: fmt.Sprint("o", o), Labels: []string{"never seen"}, Requested: math.NaN()}
-		drawn += math.Abs(e.value(&Ticket{Job: j}) - e.offset)
+		drawn += math.Abs(e.value(&Ticket{Job: j}, appendKeys(nil, j)) - e.offset)
 		undrawn += math.Abs(of - e.offset)
 	}
 	t.Logf("mean effect of an owner %.3f, their means deviate by %.3f", drawn/20, undrawn/20)

@@ -152,10 +152,8 @@ func (b *backfit) update(f *fitPart) {
 	}
 }
 
-// value is what line and effects say of a job.
-func (e *effects) value(t *Ticket) float64 {
-	var buffer [32]hash
-	keys := appendKeys(buffer[:0], t.Job)
+// value is what line and effects say of a job with some keys.
+func (e *effects) value(t *Ticket, keys []hash) float64 {
 	v := e.line.value(t.features) + e.offset
 	for i := range e.parts {
 		v += e.parts[i].levels[keys[e.parts[i].respect]]

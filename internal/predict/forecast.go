@@ -32,6 +32,8 @@ type Settings struct {
 	Least    int     // jobs that trees are fitted to, at least
 	Growth   float64 // of the number of ended jobs that calls for another fit
 	Emphasis float64 // power of the target that jobs are weighed with
+	Kept     int     // values that are remembered under a key, the latest ones
+	Once     int     // keys met once that are remembered, about, the latest ones; 0: all
 	Trees    boost.Settings
 }
 
@@ -40,7 +42,7 @@ func DefaultSettings() Settings {
 	trees := boost.Defaults()
 	trees.Features, trees.Rows, trees.Leaves = 0.2, 0.5, 12
 	trees.Trees, trees.Rate = 300, 0.05
-	return Settings{Rows: 20000, Least: 200, Growth: 1.1, Emphasis: 0.3, Trees: trees}
+	return Settings{Rows: 20000, Least: 200, Growth: 1.1, Emphasis: 0.3, Kept: 150, Trees: trees}
 }
 
 // Forecaster predicts one target of jobs in the order of their submission and learns
@@ -55,7 +57,8 @@ type Forecaster struct {
 	rows        []*Ticket
 	submitted   int
 	ended       int
-	fitted      int // jobs that had ended at the last fit
+	fitted      int  // jobs that had ended at the last fit
+	sealed      bool // not fitted any more
 }
 
 // forest is what is fitted to jobs that ended: trees that weigh long jobs more, a line
@@ -87,39 +90,45 @@ type Ticket struct {
 // NewForecaster is one that knows nothing yet; nil settings are [DefaultSettings].
 func NewForecaster(t Target, s *Settings) *Forecaster {
 	f := &Forecaster{
-		target: t, settings: DefaultSettings(),
-		memory: newMemory(t), ladder: newLadder(), calibration: newCalibration(),
+		target: t, settings: DefaultSettings(), ladder: newLadder(), calibration: newCalibration(),
 	}
 	if s != nil {
 		f.settings = *s
 	}
+	f.memory = newMemory(t, &f.settings)
 	return f
 }
 
 // Submit predicts a job from those that ended.
 func (f *Forecaster) Submit(j *Job) *Ticket {
+	f.memory.turnTo(j)
+	return f.submit(j)
+}
+
+// submit is Submit of the job at hand.
+func (f *Forecaster) submit(j *Job) *Ticket {
 	f.submitted++
 	t := &Ticket{Job: j, number: f.submitted, features: make([]float64, 0, featureCount(j))}
 	t.features = f.memory.appendFeatures(t.features, j)
-	t.situation, t.known = f.memory.guess(j, &t.guesses)
+	t.situation, t.known = f.memory.guess(&t.guesses)
 	if t.known {
 		t.repeat = f.memory.repeat(j, t.situation)
 		if f.forest != nil {
-			f.forest.guess(t)
+			f.forest.guess(t, f.memory.keys)
 		}
 	}
 	f.settle(t)
 	return t
 }
 
-func (r *forest) guess(t *Ticket) {
+func (r *forest) guess(t *Ticket, keys []hash) {
 	g := &t.guesses
 	g[guessTrees] = r.trees.Predict(t.features)
 	g[guessLine] = r.line.value(t.features)
 	g[guessLineAndTrees] = g[guessLine] + r.rest.Predict(t.features)
 	g[guessTreesAndLine] = (g[guessTrees] + g[guessLineAndTrees]) / 2
 	g[guessTreesAndRuns] = (g[guessTreesAndLine] + g[guessCentral]) / 2
-	g[guessEffects] = r.effects.value(t)
+	g[guessEffects] = r.effects.value(t, keys)
 	g[guessEffectsAndTrees] = (g[guessEffects] + g[guessTreesAndLine]) / 2
 	g[guessEffectsAndRuns] = (g[guessEffects] + g[guessUsual]) / 2
 	r.deviations.guess(t)
@@ -159,6 +168,9 @@ func (f *Forecaster) End(t *Ticket, o *Outcome) {
 	f.memory.add(t.Job, o)
 	f.memory.drift(t)
 	f.judge(t)
+	if f.sealed {
+		return
+	}
 	f.rows = append(f.rows, t)
 	if len(f.rows) >= f.settings.Rows*5/4 {
 		n := copy(f.rows, f.rows[len(f.rows)-f.settings.Rows:])
@@ -174,6 +186,9 @@ func (f *Forecaster) judge(t *Ticket) {
 		f.calibration.learn(t.situation, t.truth-t.value, &t.Prediction, math.Exp(t.truth), f.submitted-t.number)
 	}
 }
+
+// seal forgets what only another fit needs: there won't be one.
+func (f *Forecaster) seal() { f.rows, f.sealed = nil, true }
 
 // Due tells whether enough jobs ended since the last fit for another one.
 func (f *Forecaster) Due() bool {
@@ -209,7 +224,8 @@ func (f *Forecaster) rehearse(ctx context.Context) error {
 	}
 	for _, t := range f.rows[cut:] {
 		if t.known {
-			first.guess(t)
+			f.memory.turnTo(t.Job)
+			first.guess(t, f.memory.keys)
 			f.settle(t)
 			f.judge(t)
 		}

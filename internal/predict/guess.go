@@ -65,14 +65,13 @@ func (s situation) meant(guess int) bool {
 	}
 }
 
-// guess fills in what the memory has to say of a job, and tells how things are;
+// guess fills in what the memory has to say of the job at hand, and tells how things are;
 // false where nothing ended yet. The fitted guesses are left alone.
-func (m *memory) guess(j *Job, g *[guesses]float64) (situation, bool) {
-	m.keys = appendKeys(m.keys[:0], j)
+func (m *memory) guess(g *[guesses]float64) (situation, bool) {
 	var t *track
 	at := 0
 	for at < respects {
-		if t = m.tracks[m.keys[at]]; t != nil {
+		if t = m.tracks.track(m.keys[at], &m.spares[0]); t != nil {
 			break
 		}
 		at++
@@ -87,15 +86,15 @@ func (m *memory) guess(j *Job, g *[guesses]float64) (situation, bool) {
 		g[guessMean] = math.Log((math.Exp(last) + math.Exp(before)) / 2)
 	}
 	g[guessAnyTime], g[guessAnyCentral], g[guessOwner], g[guessShape] = t.middle(), t.central(), last, t.recent()
-	if t := m.tracks[m.keys[bySize]]; t != nil {
+	if t := m.tracks.track(m.keys[bySize], &m.spares[1]); t != nil {
 		g[guessAnyTime], g[guessAnyCentral], g[guessAnyUsual] = t.middle(), t.central(), t.usual()
 	}
-	g[guessAnything] = m.tracks[m.keys[byNothing]].usualMiddle()
+	g[guessAnything] = m.tracks.track(m.keys[byNothing], &m.spares[1]).usualMiddle()
 	g[guessOwnerUsual] = g[guessAnything]
-	if t := m.tracks[m.keys[byOwner]]; t != nil {
+	if t := m.tracks.track(m.keys[byOwner], &m.spares[1]); t != nil {
 		g[guessOwner], g[guessOwnerUsual] = t.back(0), t.usualMiddle()
 	}
-	if t := m.tracks[m.keys[byOwnerShape]]; t != nil {
+	if t := m.tracks.track(m.keys[byOwnerShape], &m.spares[1]); t != nil {
 		g[guessShape] = t.recent()
 	}
 	return situation{

@@ -53,12 +53,13 @@ func TestTheLadderTakesTheGuessThatWasBestInItsSituation(t *testing.T) {
 }
 
 func TestATrackForgetsTheOldest(t *testing.T) {
+	const kept = 150
 	var tr track
 	for i := range 3 * kept {
-		tr.add(float64(i), float64(i), i%2 == 0)
+		tr.add(float64(i), float64(i), i%2 == 0, kept)
 	}
-	if len(tr.sorted) != kept || tr.sorted[0] != 2*kept || tr.sorted[kept-1] != 3*kept-1 {
-		t.Errorf("%d values from %g to %g are kept", len(tr.sorted), tr.sorted[0], tr.sorted[len(tr.sorted)-1])
+	if len(tr.order.sorted) != kept || tr.order.sorted[0] != 2*kept || tr.order.sorted[kept-1] != 3*kept-1 {
+		t.Errorf("%d values from %g to %g are kept", len(tr.order.sorted), tr.order.sorted[0], tr.order.sorted[len(tr.order.sorted)-1])
 	}
 	if got, want := tr.middle(), float64(2*kept)+float64(kept-1)/2; got != want {
 		t.Errorf("median %g, want %g", got, want)

@@ -24,6 +24,7 @@ func Learn(ctx context.Context, target Target, table *Table, s *Settings) (*Fore
 	for len(r.running) > 0 {
 		if ended, ok := heap.Pop(&r.running).(*step); ok {
 			r.forecaster.End(ended.ticket, ended.outcome)
+			ended.ticket = nil
 		}
 	}
 	return r.forecaster, r.forecaster.Fit(ctx)

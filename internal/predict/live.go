@@ -26,6 +26,7 @@ type Forecast [Power + 1]Prediction
 func LiveSettings() Settings {
 	s := DefaultSettings()
 	s.Rows, s.Least = 8000, 60                        // three targets at once, and little at first
+	s.Kept, s.Once = 50, 50_000                       // of each target: some megabytes
 	s.Trees.Trees, s.Trees.Rate = 150, 2*s.Trees.Rate // half the trees, twice the steps: submissions wait for them
 	return s
 }
@@ -69,6 +70,7 @@ func (l *Live) blank() *learnt {
 	s := &learnt{ran: make(map[hash]struct{})}
 	for t := range s.forecasters {
 		s.forecasters[t] = NewForecaster(Target(t), &l.settings)
+		s.forecasters[t].seal()
 	}
 	return s
 }
@@ -97,8 +99,11 @@ func (s *learnt) predict(j *Job, script uint64) Forecast {
 		j = scripted(j, script)
 	}
 	var out Forecast
+	keys := s.forecasters[Time].memory
+	keys.turnTo(j)
 	for t, f := range s.forecasters {
-		out[t] = f.Submit(j).Prediction
+		f.memory.keys = append(f.memory.keys[:0], keys.keys...)
+		out[t] = f.submit(j).Prediction
 		if out[t].Rung == Repeat && script != 0 && !known {
 			out[t].Rung = Similar // the name was there before, the script wasn't
 		}
@@ -232,6 +237,7 @@ func (l *Live) learn(ctx context.Context, past []Past) (*learnt, error) {
 		if s.forecasters[t], err = Learn(ctx, Target(t), table, &l.settings); err != nil {
 			return nil, err
 		}
+		s.forecasters[t].seal() // it is trained anew, not fitted again
 	}
 	return s, nil
 }

@@ -9,12 +9,13 @@ var ratioRespects = [...]int{byLabels, byOwnerSize, byOwner}
 // memory is what is remembered of all ended jobs, for one target.
 type memory struct {
 	target  Target
-	tracks  map[hash]*track
-	ratios  map[hash]*track
+	tracks  *shelf
+	ratios  *shelf
 	latest  map[hash]shape // by owner: what ended last
 	drifts  map[hash]*drift
 	scatter float64 // mean deviation of repeats from what is usual, in logarithms
-	keys    []hash
+	keys    []hash  // of the job at hand
+	spares  [2]spare
 }
 
 // shape is what a job looked like.
@@ -23,9 +24,9 @@ type shape struct {
 	requested     float64
 }
 
-func newMemory(t Target) *memory {
+func newMemory(t Target, s *Settings) *memory {
 	return &memory{
-		target: t, tracks: map[hash]*track{}, ratios: map[hash]*track{},
+		target: t, tracks: newShelf(s), ratios: newShelf(s),
 		latest: map[hash]shape{}, drifts: map[hash]*drift{},
 	}
 }
@@ -35,30 +36,24 @@ func shapeOf(j *Job, keys []hash) shape {
 	return shape{labels: keys[byLabels], sizes: keys[byAnySize], requested: j.Requested}
 }
 
-func into(tracks map[hash]*track, k hash) *track {
-	t := tracks[k]
-	if t == nil {
-		t = &track{}
-		tracks[k] = t
-	}
-	return t
-}
+// turnTo makes a job the one at hand.
+func (m *memory) turnTo(j *Job) { m.keys = appendKeys(m.keys[:0], j) }
 
-// add remembers a job that ended.
+// add remembers a job that ended, which is at hand then.
 func (m *memory) add(j *Job, o *Outcome) {
 	v := o.Of(m.target)
 	if !usable(v) {
 		return
 	}
-	m.keys = appendKeys(m.keys[:0], j)
+	m.turnTo(j)
 	v = math.Log(v)
 	for _, k := range m.keys {
-		into(m.tracks, k).add(v, o.End, o.Completed)
+		m.tracks.add(k, v, o.End, o.Completed)
 	}
 	m.latest[m.keys[byOwner]] = shapeOf(j, m.keys)
 	if j.Requested > 0 {
 		for _, i := range ratioRespects {
-			into(m.ratios, m.keys[i]).add(v-math.Log(j.Requested), o.End, o.Completed)
+			m.ratios.add(m.keys[i], v-math.Log(j.Requested), o.End, o.Completed)
 		}
 	}
 }
@@ -78,10 +73,9 @@ func featureCount(j *Job) int {
 		trackFeatures*(respects+labelRespects*len(j.Labels)) + 2*len(ratioRespects) + afterFeatures
 }
 
-// appendFeatures appends what the trees are told of a job: what it asks for, when,
+// appendFeatures appends what the trees are told of the job at hand: what it asks for, when,
 // and for each key what is remembered.
 func (m *memory) appendFeatures(x []float64, j *Job) []float64 {
-	m.keys = appendKeys(m.keys[:0], j)
 	x = append(x, logOf(j.Requested))
 	for _, s := range j.Sizes {
 		x = append(x, logOf(s))
@@ -90,10 +84,10 @@ func (m *memory) appendFeatures(x []float64, j *Job) []float64 {
 	const day, hour = 86400, 3600
 	x = append(x, math.Mod(j.Submit, day)/hour, math.Mod(j.Submit/day, 7), math.Mod(j.Submit+j.Requested, hour))
 	for _, k := range m.keys {
-		x = describe(x, m.tracks[k], j.Submit)
+		x = describe(x, m.tracks.track(k, &m.spares[0]), j.Submit)
 	}
 	for _, i := range ratioRespects {
-		t := m.ratios[m.keys[i]]
+		t := m.ratios.track(m.keys[i], &m.spares[0])
 		if t == nil || !(j.Requested > 0) {
 			x = append(x, math.NaN(), math.NaN())
 			continue

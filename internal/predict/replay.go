@@ -49,6 +49,7 @@ func (r *replay) submit(ctx context.Context, s *step) error {
 	for len(r.running) > 0 && r.running[0].outcome.End <= s.job.Submit {
 		ended, _ := heap.Pop(&r.running).(*step)
 		f.End(ended.ticket, ended.outcome)
+		ended.ticket = nil
 	}
 	if s.at >= 0 && f.Due() {
 		if err := f.Fit(ctx); err != nil {

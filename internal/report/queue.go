@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/queue"
@@ -16,6 +17,7 @@ type QueueResult struct {
 	Plan    *planner.Plan
 	Problem *planner.Problem // as it turned out
 	Policy  string
+	Among   int       // policies of which this one was chosen on drawn outcomes; 0: it was given
 	Model   string    // of the energy
 	Energy  []float64 // by job: kWh
 	Simple  *QueueSum // the same queue by the paper's Simple rule; nil: not compared
@@ -75,6 +77,9 @@ func WriteQueueJSON(w io.Writer, r *QueueResult) error {
 		{"makespan_s", Number(s.Makespan)},
 		{"jobs_total", Count(s.Jobs)},
 	}
+	if r.Among > 0 {
+		fields = slices.Insert(fields, 1, field{"chosen_among", Count(r.Among)})
+	}
 	if r.Simple != nil {
 		fields = append(fields,
 			field{"simple_energy_kwh", Number(r.Simple.EnergyKWh)},
@@ -129,7 +134,11 @@ func WriteQueueTable(w io.Writer, r *QueueResult, opts *TextOptions) error {
 	out := bufio.NewWriter(w)
 	s := r.Sum()
 	line := func(label, text string) { writeLines(out, opts.paint(bold, fmt.Sprintf("%-7s", label))+"  "+text) }
-	line("Plan", fmt.Sprintf("%s, %s energy", queue.Printable(r.Policy), r.Model))
+	chosen := ""
+	if r.Among > 0 {
+		chosen = fmt.Sprintf(" (chosen among %d on drawn outcomes)", r.Among)
+	}
+	line("Plan", fmt.Sprintf("%s%s, %s energy", queue.Printable(r.Policy), chosen, r.Model))
 	line("Jobs", fmt.Sprintf("%s of %s ran; the last one ends at %s", FormatCount(s.Placed), FormatCount(s.Jobs), FormatSeconds(s.Makespan)))
 	line("Energy", fmt.Sprintf("%.4f kWh%s", s.EnergyKWh, r.against(s.EnergyKWh, func(q *QueueSum) float64 { return q.EnergyKWh })))
 	line("Wait", fmt.Sprintf("%s in all, %s on average%s; %s had to", FormatSeconds(s.TotalWait), FormatSeconds(s.MeanWait),

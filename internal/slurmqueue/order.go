@@ -11,6 +11,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/queue"
 	"github.com/epplan/epplan/slurm"
@@ -33,6 +34,7 @@ const MaxPlanned = 1000
 // all jobs; jobs that run end when their workload's model says so, else at their
 // limits.
 func NewOrder(ctx context.Context, q *epdapi.Queue, known *config.Profiles, policy *planner.Policy) (*Order, error) {
+	q = fewer(q)
 	further, err := Profiles(q)
 	if err != nil {
 		return nil, err
@@ -61,6 +63,45 @@ func NewOrder(ctx context.Context, q *epdapi.Queue, known *config.Profiles, poli
 		return nil, err
 	}
 	return s.play(ctx, policy)
+}
+
+// fewer is a queue without most of the tasks of arrays that an order has no room
+// for: those that wait longest have some, every array keeps one. What can't be said
+// of a job is taken as not known, so that it keeps no others from their places.
+func fewer(q *epdapi.Queue) *epdapi.Queue {
+	out := *q
+	out.Jobs = slices.Clone(q.Jobs)
+	oldest := make([]*epdapi.QueuedJob, len(out.Jobs))
+	for i := range out.Jobs {
+		j := &out.Jobs[i]
+		oldest[i] = j
+		j.AgeS, j.LimitS, j.RuntimeS, j.PowerW = possible(j.AgeS), possible(j.LimitS), possible(j.RuntimeS), possible(j.PowerW)
+		j.EndsS = possible(j.EndsS)
+	}
+	slices.SortStableFunc(oldest, func(a, b *epdapi.QueuedJob) int { return cmp.Compare(b.AgeS.Or(0), a.AgeS.Or(0)) })
+	room := MaxPlanned
+	for _, j := range oldest {
+		if j.State != string(slurm.Pending) || j.Held || j.Nodes > 1 {
+			continue
+		}
+		tasks := max(1, j.Tasks)
+		j.Tasks = max(1, min(tasks, room))
+		out.LeftOut += tasks - j.Tasks
+		room -= j.Tasks
+	}
+	out.Jobs = slices.DeleteFunc(out.Jobs, func(j epdapi.QueuedJob) bool { return j.GPUs < 1 })
+	return &out
+}
+
+// most is more seconds or watts than anything takes: a hundred years.
+const most = 3.2e9
+
+// possible is a number that can be of a job, else not known.
+func possible(n record.Number) record.Number {
+	if v, ok := n.Get(); !ok || !(v > 0) || v > most {
+		return record.Number{}
+	}
+	return n
 }
 
 // assumed gives GPUs whose model or clocks aren't known one clock: for an order

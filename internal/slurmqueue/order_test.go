@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -176,6 +177,27 @@ func TestAQueueThatIsTooLongIsOrderedByThoseThatWaitLongest(t *testing.T) {
 	o := orderOf(t, q, "simple")
 	if len(o.Jobs) != slurmqueue.MaxPlanned || o.Jobs[0] != slurmqueue.MaxPlanned+50 || o.Without != 50 {
 		t.Errorf("%d jobs, the first is %v, %d without", len(o.Jobs), o.Jobs[0], o.Without)
+	}
+}
+
+// An array has a million tasks in a line of Slurm's queue.
+func TestTasksOfArraysThatNoOrderHasRoomForTakeNoMemory(t *testing.T) {
+	const arrays, tasks = 200, 10_000
+	q := &epdapi.Queue{Nodes: v100s(8), LeftOut: 3}
+	for id := range int64(arrays) {
+		j := waits(id+1, 1, 100, float64(id))
+		j.Tasks, j.Held = tasks, id == 0
+		q.Jobs = append(q.Jobs, j)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	o := orderOf(t, q, "simple")
+	runtime.ReadMemStats(&after)
+	if want := arrays*tasks - slurmqueue.MaxPlanned + 3; len(o.Jobs) != 1 || o.Jobs[0] != arrays || o.Without != want || q.Jobs[1].Tasks != tasks {
+		t.Errorf("%v, %d without, want %d", o.Jobs, o.Without, want)
+	}
+	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 100 {
+		t.Errorf("%d MiB were allocated", took)
 	}
 }
 

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/steer"
+	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -68,12 +70,7 @@ func (o *Orderer) renew(ctx context.Context) time.Duration {
 	next.Until = next.At.Add(max(oldest, 10*every)) //nolint:mnd // see oldest
 	var order *Order
 	if err == nil {
-		var q *epdapi.Queue
-		bounded, cancel := context.WithTimeout(ctx, orderTime)
-		defer cancel()
-		if q, err = o.Queue(bounded); err == nil {
-			order, err = NewOrder(bounded, q, profiles, policy)
-		}
+		order, err = o.order(ctx, profiles, policy)
 	}
 	if err == nil {
 		next.Place, next.Without = order.places(), order.Without
@@ -93,6 +90,26 @@ func (o *Orderer) renew(ctx context.Context) time.Duration {
 	}
 	o.last.Store(next)
 	return min(every, soon)
+}
+
+// order makes the order. A policy that panics is one that failed: jobs are decided
+// without an order.
+func (o *Orderer) order(ctx context.Context, profiles *config.Profiles, policy *planner.Policy) (order *Order, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v", r)
+			if before := o.last.Load(); before == nil || before.Trouble != err.Error() { // else it is in the log
+				o.log().Error("a policy panicked", "error", err, "stack", string(debug.Stack()))
+			}
+		}
+	}()
+	bounded, cancel := context.WithTimeout(ctx, orderTime)
+	defer cancel()
+	q, err := o.Queue(bounded)
+	if err != nil {
+		return nil, err
+	}
+	return NewOrder(bounded, q, profiles, policy)
 }
 
 func (o *Order) places() map[slurm.JobID]int {

@@ -92,6 +92,21 @@ func TestAnOrderThatCantBeRenewedIsKeptForAWhile(t *testing.T) {
 	}
 }
 
+func TestAPolicyThatPanicsIsOneThatFailed(t *testing.T) {
+	s := newSite()
+	s.Renew(t.Context())
+	first := s.Ranking()
+	s.Queue = func(context.Context) (*epdapi.Queue, error) { panic("index out of range") }
+	for range 2 {
+		if again := s.Renew(t.Context()); again > 10*time.Second {
+			t.Errorf("again in %s", again)
+		}
+		if r := s.Ranking(); !maps.Equal(r.Place, first.Place) || r.Trouble != "panic: index out of range" {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
 func TestTheOrderIsMadeAnewEverySoOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite()

@@ -84,6 +84,7 @@ type HistoryFilter struct {
 	After   time.Time
 	AfterID string
 	Limit   int // how many at most; 0: all
+	Latest  int // about so many, those submitted last; 0: all
 }
 
 // History visits the jobs of imported logs of a cluster that were submitted at a
@@ -110,6 +111,8 @@ FROM history WHERE cluster = ?`
 	restrict(!f.From.IsZero(), " AND submitted_us >= ?", f.From.UnixMicro())
 	restrict(!f.After.IsZero(), " AND (submitted_us, job_id) > (?, ?)", f.After.UnixMicro(), f.AfterID)
 	restrict(f.User != "", " AND user = ?", f.User)
+	restrict(f.Latest > 0, ` AND submitted_us >= COALESCE((SELECT submitted_us FROM history WHERE cluster = ?
+	ORDER BY submitted_us DESC LIMIT 1 OFFSET ?), 0)`, f.Cluster, f.Latest-1)
 	query += " ORDER BY submitted_us, job_id"
 	restrict(f.Limit > 0, " LIMIT ?", f.Limit)
 	rows, err := s.read.QueryContext(ctx, query, args...)

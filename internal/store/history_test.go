@@ -166,3 +166,23 @@ func BenchmarkAddHistory(b *testing.B) {
 	}
 	b.ReportMetric(math.Round(float64(b.N)*batch/b.Elapsed().Seconds()), "jobs/s")
 }
+
+func TestTheLatestPastJobsAreThoseSubmittedLast(t *testing.T) {
+	s, _ := openNew(t)
+	other := past(9)
+	other.Cluster = "beta"
+	if _, err := s.AddHistory(t.Context(), []record.Past{past(2), past(0), past(1), past(3), other}); err != nil {
+		t.Fatal(err)
+	}
+	for latest, want := range map[int]int{0: 4, 1: 1, 3: 3, 4: 4, 5: 4} {
+		var got []string
+		err := s.VisitHistory(t.Context(), &store.HistoryFilter{Cluster: "alpha", Latest: latest}, func(p record.Past) error {
+			got = append(got, p.JobID)
+			return nil
+		})
+		last := past(3)
+		if err != nil || len(got) != want || got[want-1] != last.JobID {
+			t.Errorf("latest %d: %v, %v", latest, got, err)
+		}
+	}
+}

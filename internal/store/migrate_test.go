@@ -5,8 +5,10 @@ package store_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -88,6 +90,41 @@ func TestADatabaseOfSchema1IsMigratedWithItsRecordsAfterABackup(t *testing.T) {
 	found, err := store.Check(t.Context(), path+".schema1.bak")
 	if err != nil || len(found) > 0 {
 		t.Errorf("the backup: %q, %v", found, err)
+	}
+}
+
+// Nothing but these sums is left of what retention removed.
+func TestSumsOfOutcomesThatWerePrunedBySchema3OutliveTheMigration(t *testing.T) {
+	path := schema1(t)
+	for _, name := range []string{"0002_retention.sql", "0003_models_out.sql"} {
+		script, err := os.ReadFile(filepath.Clean(filepath.Join("migrations", name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		execute(t, path, string(script))
+	}
+	for _, arm := range []record.Arm{record.Treated, record.HeldOut} {
+		execute(t, path, fmt.Sprintf(`INSERT INTO outcome_months (cluster, workload, gpu_model, arm, month, runs, time_s, gpu_energy_j, node_energy_j,
+	done_gpu_runs, done_gpu_j, done_gpu_j2, done_node_runs, done_node_j, done_node_j2)
+VALUES ('alpha', 'pruned', 'V100', '%s', '2026-01', 9, 900, 9000, 9900, 8, 8000, 8000000, 7, 7000, 7000000)`, arm))
+	}
+	execute(t, path, "PRAGMA user_version = 3")
+	s := open(t, path, nil)
+	strata, err := s.Strata(t.Context(), "alpha", time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	strata = slices.DeleteFunc(strata, func(st record.Stratum) bool { return st.Workload != "pruned" })
+	if len(strata) != 2 {
+		t.Fatalf("%+v", strata)
+	}
+	for _, st := range strata {
+		if st.GPU.Runs != 8 || st.GPU.MeanJ != 1000 || st.Node.Runs != 7 {
+			t.Errorf("%+v", st)
+		}
+	}
+	if got := schemaVersion(t, path+".schema3.bak"); got != 3 {
+		t.Errorf("the backup has schema %d", got)
 	}
 }
 

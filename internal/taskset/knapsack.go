@@ -117,33 +117,56 @@ func queueGPUs(rng *rand.Rand) [2]int {
 	return [2]int{a, b}
 }
 
-// independent draws times and energies apart, from truncated normal
-// distributions.
+// independent predicts by the means of the type, and draws how the job turns out.
 func (k *queueType) independent(rng *rand.Rand, job *trace.KnapsackJob) {
-	for i := range job.True {
+	for i := range job.Forecast {
 		job.Forecast[i] = trace.KnapsackRun{Seconds: k.seconds[i], KWh: k.kWh[i]}
-		job.True[i] = trace.KnapsackRun{
-			Seconds: max(1, math.Round(positive(rng, k.seconds[i], timeSpread))),
-			KWh:     positive(rng, k.kWh[i], energySpread),
-		}
 	}
+	turnOut(rng, trace.Independent, job)
 }
 
-// coupled draws the work of the job, of which everything else follows.
+// coupled does the same by the work of a usual job of the type.
 func (k *queueType) coupled(rng *rand.Rand, job *trace.KnapsackJob) {
-	variance := math.Log(1 + timeSpread*timeSpread)
-	work := math.Exp(math.Sqrt(variance)*rng.NormFloat64() - variance/2)
 	onB := k.work * float64(job.GPUs[0]) / float64(job.GPUs[1])
 	for i, seconds := range [2]float64{k.work / k.speed, onB} {
 		job.Forecast[i] = trace.KnapsackRun{Seconds: seconds, KWh: k.perGPU[i] * float64(job.GPUs[0])}
-		job.True[i] = trace.KnapsackRun{Seconds: max(1, math.Round(work*seconds)), KWh: work * job.Forecast[i].KWh}
+	}
+	turnOut(rng, trace.Coupled, job)
+}
+
+// turnOut draws how a job turns out, in whole seconds.
+func turnOut(rng *rand.Rand, model trace.EnergyModel, job *trace.KnapsackJob) {
+	job.True = Outcome(rng, model, &job.Forecast)
+	for i := range job.True {
+		job.True[i].Seconds = max(1, math.Round(job.True[i].Seconds))
 	}
 }
 
-// positive draws from a normal distribution until the value is above 0.
-func positive(rng *rand.Rand, mean, spread float64) float64 {
+// Outcome draws how a job of a queue for two GPU types turns out that is
+// predicted like this: times and energies apart from normal distributions
+// without what is below 0, or, in the coupled model, one factor for all of them.
+func Outcome(rng *rand.Rand, model trace.EnergyModel, forecast *[2]trace.KnapsackRun) (runs [2]trace.KnapsackRun) {
+	const shortest = 1e-3 // as in queues that are read
+	factor := 0.0
+	if model == trace.Coupled {
+		variance := math.Log(1 + timeSpread*timeSpread)
+		factor = math.Exp(math.Sqrt(variance)*rng.NormFloat64() - variance/2)
+	}
+	for i, mean := range forecast {
+		if model == trace.Coupled {
+			runs[i] = trace.KnapsackRun{Seconds: factor * mean.Seconds, KWh: factor * mean.KWh}
+		} else {
+			runs[i] = trace.KnapsackRun{Seconds: mean.Seconds * positive(rng, timeSpread), KWh: mean.KWh * positive(rng, energySpread)}
+		}
+		runs[i].Seconds = max(shortest, runs[i].Seconds)
+	}
+	return runs
+}
+
+// positive draws from a normal distribution around 1 until the value is above 0.
+func positive(rng *rand.Rand, spread float64) float64 {
 	for {
-		if x := mean * (1 + spread*rng.NormFloat64()); x > 0 {
+		if x := 1 + spread*rng.NormFloat64(); x > 0 {
 			return x
 		}
 	}

@@ -1,6 +1,7 @@
 package taskset_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"testing"
@@ -49,5 +50,28 @@ func TestADrawnQueueFollowsFromItsSeed(t *testing.T) {
 	}
 	if !reflect.DeepEqual(draw(1), draw(1)) || reflect.DeepEqual(draw(1), draw(2)) {
 		t.Error("equal seeds give different queues, or different ones equal queues")
+	}
+}
+
+func TestOutcomesScatterAroundThePrediction(t *testing.T) {
+	const draws = 4000
+	forecast := [2]trace.KnapsackRun{{Seconds: 1000, KWh: 3}, {Seconds: 2000, KWh: 0}}
+	for _, model := range []trace.EnergyModel{trace.Independent, trace.Coupled} {
+		rng, seconds, together := queueSeed(7), 0.0, true
+		for range draws {
+			runs := taskset.Outcome(rng, model, &forecast)
+			seconds += runs[0].Seconds / draws
+			if runs[0].Seconds <= 0 || runs[0].KWh <= 0 || runs[1].KWh != 0 {
+				t.Fatalf("%v: %+v", model, runs)
+			}
+			factor := runs[0].Seconds / 1000
+			together = together && math.Abs(runs[1].Seconds/2000-factor) < 1e-9 && math.Abs(runs[0].KWh/3-factor) < 1e-9
+		}
+		if seconds < 980 || seconds > 1020 {
+			t.Errorf("%v: %v s on average, want about 1000", model, seconds)
+		}
+		if together != (model == trace.Coupled) {
+			t.Errorf("%v: one factor for all is %v", model, together)
+		}
 	}
 }

@@ -317,6 +317,6 @@ func (s *sacctReader) flush() error {
 	if _, known := p.EnergyJ.Get(); !known {
 		p.EnergyJ = measured(use.Energy())
 	}
-	p.Utilisation = measured(use.Utilisation())
+	p.Utilisation = share(use.Utilisation())
 	return s.sink.add(p, s.at)
 }

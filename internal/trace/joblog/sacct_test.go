@@ -95,6 +95,9 @@ func TestStepsAreFoldedIntoTheirJob(t *testing.T) {
 		"utilisation by time": {
 			"7.0|COMPLETED||||100|10|cpu=00:00:01,gres/gpumem=5M,gres/gpuutil=90\n7.1|COMPLETED||||300|20|gres/gpuutil=10\n", record.Known(30), record.Known(0.3),
 		},
+		"utilisation without what sums leave": {
+			"7.0|COMPLETED||||100||gres/gpuutil=77\n7.1|COMPLETED||||77||gres/gpuutil=77\n", record.Number{}, record.Known(0.77),
+		},
 		"not measured": {"7.batch|COMPLETED|||||18446744073709551614|\n", record.Number{}, record.Number{}},
 	} {
 		jobs, tally := all(t, head+job+c.steps)

@@ -3,6 +3,7 @@ package joblog
 import (
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -44,7 +45,7 @@ func (t *Tally) pastOf(line int, o *slurm.Outcome) *record.Past {
 		Cluster: o.Cluster, JobID: refText(&o.Ref), Submitted: o.Submit, Started: o.Start, Ended: o.End,
 		User: o.User, Account: o.Account, Partition: o.Partition, QOS: o.QOS, Name: []byte(o.Name[:min(len(o.Name), maxName)]),
 		State: string(o.State.Base), ExitCode: record.Known(float64(o.Exit.Code)), Limit: t.limit(line, refText(&o.Ref), o.TimeLimit),
-		EnergyJ: measured(o.Energy), Utilisation: measured(o.Utilisation),
+		EnergyJ: measured(o.Energy), Utilisation: share(o.Utilisation),
 	}
 	tres := o.Allocated
 	if len(tres) == 0 {
@@ -94,6 +95,12 @@ func measured(v float64) record.Number {
 		return record.Known(v)
 	}
 	return record.Number{}
+}
+
+// share is a measured part of 1, without what sums leave behind its sixth digit.
+func share(v float64) record.Number {
+	const digits = 1e6
+	return measured(math.Round(v*digits) / digits)
 }
 
 // refText is a job's id as sacct prints it.
