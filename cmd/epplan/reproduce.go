@@ -26,7 +26,7 @@ func (t *terminal) reproduceCommand() *cli.Command {
 				"over --sets sets differ by tenths of a per cent. docs/papers.md says where readings differ.\n" +
 				"Example: epplan reproduce edl --only single,table3",
 			Flags: []cli.Flag{
-				&cli.StringFlag{Name: "only", DefaultText: "all", Usage: "`SECTIONS`, separated by commas: " + strings.Join(edlSections, ", ")},
+				sectionsFlag(edlSections),
 				&cli.IntFlag{Name: "sets", Usage: "`COUNT` of random task sets to average over", Value: 1},
 				seedFlag(), jsonFlag(), csvFlag(),
 			},
@@ -49,14 +49,9 @@ func (t *terminal) reproduceEDL(c *cli.Context) error {
 	if err := takes(c, 0, 0, "none"); err != nil {
 		return err
 	}
-	sections := edlSections
-	if only := c.String("only"); only != "" {
-		sections = strings.Split(only, ",")
-	}
-	for _, s := range sections {
-		if !slices.Contains(edlSections, s) {
-			return usagef("--only %q, want some of %s", s, strings.Join(edlSections, ", "))
-		}
+	sections, err := chosenSections(c, edlSections)
+	if err != nil {
+		return err
 	}
 	if c.Int("sets") < 1 {
 		return usagef("--sets %d, want 1 or more", c.Int("sets"))
@@ -130,4 +125,24 @@ func (e *edlPaper) reproduce(ctx context.Context, t *terminal, sections []string
 		})
 	}
 	return findings, group.Wait()
+}
+
+// sectionsFlag is the flag for some of a paper's sections.
+func sectionsFlag(all []string) cli.Flag {
+	return &cli.StringFlag{Name: "only", DefaultText: "all", Usage: "`SECTIONS`, separated by commas: " + strings.Join(all, ", ")}
+}
+
+// chosenSections are those that the flag names, or all of them.
+func chosenSections(c *cli.Context, all []string) ([]string, error) {
+	only := c.String("only")
+	if only == "" {
+		return all, nil
+	}
+	sections := strings.Split(only, ",")
+	for _, s := range sections {
+		if !slices.Contains(all, s) {
+			return nil, usagef("--only %q, want some of %s", s, strings.Join(all, ", "))
+		}
+	}
+	return sections, nil
 }

@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -30,7 +29,7 @@ func (t *terminal) reproducePredictCommand() *cli.Command {
 			"Example: epplan reproduce predict --only table1 --instances 10",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "data", DefaultText: "drawn queues", Usage: "`FOLDER` with clusters.csv and the queues"},
-			&cli.StringFlag{Name: "only", DefaultText: "all", Usage: "`SECTIONS`, separated by commas: " + strings.Join(predictSections, ", ")},
+			sectionsFlag(predictSections),
 			&cli.IntFlag{Name: "instances", Usage: "`COUNT` of queues to draw", Value: paperInstances},
 			&cli.IntFlag{Name: "tuning", Usage: "`COUNT` of queues to tune table 2's weights on", Value: paperTuning},
 			seedFlag(), jsonFlag(), csvFlag(),
@@ -52,14 +51,9 @@ func (t *terminal) reproducePredict(c *cli.Context) error {
 	if err := takes(c, 0, 0, "none"); err != nil {
 		return err
 	}
-	sections := predictSections
-	if only := c.String("only"); only != "" {
-		sections = strings.Split(only, ",")
-	}
-	for _, s := range sections {
-		if !slices.Contains(predictSections, s) {
-			return usagef("--only %q, want some of %s", s, strings.Join(predictSections, ", "))
-		}
+	sections, err := chosenSections(c, predictSections)
+	if err != nil {
+		return err
 	}
 	for _, flag := range []string{"instances", "tuning"} {
 		if n := c.Int(flag); n < 1 || n > mostInstances {

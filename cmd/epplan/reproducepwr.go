@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -34,7 +33,7 @@ func (t *terminal) reproducePWRCommand() *cli.Command {
 			"Example: epplan reproduce pwr --only savings --seeds 1",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "data", DefaultText: "a synthetic trace", Usage: "`FOLDER` with the trace's lists"},
-			&cli.StringFlag{Name: "only", DefaultText: "all", Usage: "`SECTIONS`, separated by commas: " + strings.Join(pwrSections, ", ")},
+			sectionsFlag(pwrSections),
 			&cli.IntFlag{Name: "seeds", Usage: "`COUNT` of streams to average over", Value: paperSeeds},
 			streamSeedFlag(),
 			&cli.StringFlag{Name: "svg", Usage: "`FOLDER` to draw each family's figures to"},
@@ -52,14 +51,9 @@ func (t *terminal) reproducePWR(c *cli.Context) error {
 	if err := takes(c, 0, 0, "none"); err != nil {
 		return err
 	}
-	sections := pwrSections
-	if only := c.String("only"); only != "" {
-		sections = strings.Split(only, ",")
-	}
-	for _, s := range sections {
-		if !slices.Contains(pwrSections, s) {
-			return usagef("--only %q, want some of %s", s, strings.Join(pwrSections, ", "))
-		}
+	sections, err := chosenSections(c, pwrSections)
+	if err != nil {
+		return err
 	}
 	if c.Int("seeds") < 1 || c.Int("seeds") > mostSeeds {
 		return usagef("--seeds %d, want 1 to %d", c.Int("seeds"), mostSeeds)

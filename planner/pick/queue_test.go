@@ -93,7 +93,7 @@ func TestTheHeadOfTheQueueHoldsEverybodyUp(t *testing.T) {
 		want string
 	}{
 		{"simple", pick.Simple, "A0 A10 B10 "},
-		{"backfill", pick.SimpleBackfill, "A0 A10 B2 "},
+		{"backfill", pick.Backfill{}.New, "A0 A10 B2 "},
 		{"greedy waits for the class it wants", pick.Greedy{Alpha: 1}.New, "A0 A10 A20 "},
 	} {
 		if got := where(schedule(t, p, nil, c.s)); got != c.want {
@@ -117,7 +117,7 @@ func TestEasyKeepsTheReservationOfTheHead(t *testing.T) {
 	if got := where(schedule(t, p, nil, pick.Easy{Spread: 0.01}.New)); got != "A0 A10 A20 A3 " {
 		t.Errorf("%s", got)
 	}
-	if got := where(schedule(t, p, nil, pick.SimpleBackfill)); got != "A0 A22 A2 A10 " {
+	if got := where(schedule(t, p, nil, pick.Backfill{}.New)); got != "A0 A22 A2 A10 " {
 		t.Errorf("without reservation: %s", got)
 	}
 }
@@ -238,7 +238,7 @@ func TestDecisionsAreMadeByPredictionsAndBookedByTruth(t *testing.T) {
 // queueStages are all Pick stages for queues.
 func queueStages() map[string]stage {
 	return map[string]stage{
-		"simple": pick.Simple, "backfill": pick.SimpleBackfill, "easy": pick.Easy{Spread: 0.3}.New,
+		"simple": pick.Simple, "backfill": pick.Backfill{}.New, "easy": pick.Easy{Spread: 0.3}.New,
 		"greedy": pick.Greedy{Alpha: 1, Gamma: 10}.New, "value": pick.Value{Kappa: 1e-3}.New,
 		"fair backfill": pick.Backfill{Fairness: pick.Fairness{Patience: 1}}.New,
 		"fair greedy":   pick.Greedy{Alpha: 1, Gamma: 10, Fairness: pick.Fairness{Patience: 1}}.New,

@@ -10,9 +10,6 @@ func Simple(v *planner.View, _ planner.Placer) planner.Picker {
 	return &simple{line: newLine(v, Fairness{})}
 }
 
-// SimpleBackfill is [Backfill] without a limit.
-func SimpleBackfill(v *planner.View, pl planner.Placer) planner.Picker { return Backfill{}.New(v, pl) }
-
 // Backfill is Simple that goes on to the next task when one finds no room.
 // Nothing is reserved for those that are passed, until they lose patience.
 type Backfill struct{ Fairness }

@@ -24,7 +24,7 @@ func atOnce(t *testing.T, tasks ...planner.Task) *planner.Plan {
 		t.ID, t.Arrival, t.Deadline, t.Due, t.Limit = string(rune('a'+i)), float64(i), math.Inf(1), math.Inf(1), math.Inf(1)
 	}
 	plan, err := planner.Solve(t.Context(), p, &planner.Policy{
-		Tune: tune.None, Place: place.AtOnce, Pick: pick.SimpleBackfill, Park: park.Never{},
+		Tune: tune.None, Place: place.AtOnce, Pick: pick.Backfill{}.New, Park: park.Never{},
 	}, nil)
 	if err != nil {
 		t.Fatal(err)
