@@ -1,25 +1,33 @@
 package predict
 
+import "math"
+
 // Coverage is the part of true values that intervals are meant to hold.
 const Coverage = 0.9
 
 const (
-	window   = 400  // errors of a situation that are kept
+	window   = 1500 // errors of a situation that are kept
 	fewest   = 40   // of them that an interval takes
 	farthest = 7.0  // logarithm: wider intervals say nothing
 	nearest  = 1e-9 // logarithm: narrower ones are rounding
 
-	outside   = (1 - Coverage) / 2 // below an interval, and above it
-	haste     = 0.3                // of corrections, for each job that is submitted meanwhile
-	unhurried = 10                 // jobs
+	outside      = (1 - Coverage) / 2 // below an interval, and above it
+	leastOutside = -outside           // after corrections: below 0 until misses are made up for
+	mostOutside  = 4 * outside
+	leastPart    = 0.0003 // that is asked for
+	haste        = 0.4    // of corrections, for each job whose value isn't known yet
+	unhurried    = 10     // jobs
+	tail         = 10     // one in so many errors says how errors thin out
 )
 
 // calibration makes intervals of predictions from the errors that earlier ones had:
 // conformal prediction for each situation apart, on logarithms, below and above
 // apart, over a window that moves with the jobs that end. The part that may lie
 // outside is corrected by the misses that there were (adaptive conformal inference,
-// Gibbs and Candès 2021), but the slower, the more jobs were submitted before a miss
-// is known: what it teaches comes late, and then for a whole burst of jobs at once.
+// Gibbs and Candès 2021), to either side, but the slower, the more jobs are on their
+// way: what a miss teaches comes late, and then for a whole burst of jobs at once.
+// All jobs that end at a time count the same. If those counted less that ran long,
+// which tend to be those above their interval, upper ends would be too low for good.
 type calibration struct {
 	errors       map[situation]*errorWindow
 	below, above float64 // parts of truths that may lie outside
@@ -43,21 +51,30 @@ func (c *calibration) interval(s situation, v float64) (low, high float64) {
 	return v - farthest/2, v + farthest/2
 }
 
-// bound is the error beyond which a part of the next ones lies, by the rank of split
-// conformal prediction.
+// bound is the error beyond which a part of the next ones lies: the rank of split
+// conformal prediction, between two errors where it isn't whole. Beyond the last one
+// errors are taken to thin out exponentially, as fast as the last tenth does.
 func (e *errorWindow) bound(part float64, above bool) float64 {
-	n := len(e.sorted)
-	rank := min(n, max(1, int(part*float64(n+1))))
-	if above {
-		return e.sorted[n-rank]
+	last := len(e.sorted) - 1
+	at := func(rank int) float64 {
+		if above {
+			return e.sorted[last-rank]
+		}
+		return e.sorted[rank]
 	}
-	return e.sorted[rank-1]
+	share := max(leastPart, part) * float64(last+2)
+	if share < 1 {
+		k := len(e.sorted) / tail
+		return at(0) - (at(0)-at(k-1))/math.Log(float64(k))*math.Log(share)
+	}
+	rank := min(int(share)-1, last)
+	return at(rank) + (share-math.Floor(share))*(at(min(rank+1, last))-at(rank))
 }
 
 // learn books the error of a prediction, and by it corrects how much may lie outside;
-// meanwhile are the jobs that were submitted before it was known.
-func (c *calibration) learn(s situation, err float64, p *Prediction, v float64, meanwhile int) {
-	rate := haste / float64(unhurried+meanwhile)
+// so many jobs are on their way whose value isn't known.
+func (c *calibration) learn(s situation, err float64, p *Prediction, v float64, waiting int) {
+	rate := haste / float64(unhurried+waiting)
 	c.below = corrected(c.below, v < p.Low, rate)
 	c.above = corrected(c.above, v > p.High, rate)
 	for _, w := range s.wider() {
@@ -75,5 +92,5 @@ func corrected(part float64, missed bool, rate float64) float64 {
 	if missed {
 		part -= rate
 	}
-	return min(2*outside, max(outside/10, part))
+	return min(mostOutside, max(leastOutside, part))
 }

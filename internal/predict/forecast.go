@@ -42,7 +42,7 @@ func DefaultSettings() Settings {
 	trees := boost.Defaults()
 	trees.Features, trees.Rows, trees.Leaves = 0.2, 0.5, 12
 	trees.Trees, trees.Rate = 300, 0.05
-	return Settings{Rows: 20000, Least: 200, Growth: 1.1, Emphasis: 0.3, Kept: 150, Trees: trees}
+	return Settings{Rows: 20000, Least: 200, Growth: 1.05, Emphasis: 0.3, Kept: 150, Trees: trees}
 }
 
 // Forecaster predicts one target of jobs in the order of their submission and learns
@@ -55,7 +55,7 @@ type Forecaster struct {
 	calibration *calibration
 	forest      *forest // nil: not fitted yet
 	rows        []*Ticket
-	submitted   int
+	waiting     int // jobs that were submitted and haven't ended
 	ended       int
 	fitted      int  // jobs that had ended at the last fit
 	sealed      bool // not fitted any more
@@ -76,7 +76,7 @@ type Ticket struct {
 	Job        *Job
 	Prediction Prediction
 
-	number    int // in the order of submission
+	owner     hash
 	features  []float64
 	guesses   [guesses]float64
 	situation situation
@@ -101,14 +101,14 @@ func NewForecaster(t Target, s *Settings) *Forecaster {
 
 // Submit predicts a job from those that ended.
 func (f *Forecaster) Submit(j *Job) *Ticket {
+	f.waiting++
 	f.memory.turnTo(j)
 	return f.submit(j)
 }
 
-// submit is Submit of the job at hand.
+// submit is Submit of the job at hand, which may never run.
 func (f *Forecaster) submit(j *Job) *Ticket {
-	f.submitted++
-	t := &Ticket{Job: j, number: f.submitted, features: make([]float64, 0, featureCount(j))}
+	t := &Ticket{Job: j, owner: f.memory.keys[byOwner], features: make([]float64, 0, featureCount(j))}
 	t.features = f.memory.appendFeatures(t.features, j)
 	t.situation, t.known = f.memory.guess(&t.guesses)
 	if t.known {
@@ -142,13 +142,13 @@ func (f *Forecaster) settle(t *Ticket) {
 		return
 	}
 	runs := 0.0 // the part of guesses that rest on runs alone
-	t.value = 0
-	for k, weight := range f.ladder.weigh(t.situation, t.repeat != nil && t.repeat.steady, t.judged) {
-		t.value += weight * t.guesses[k]
+	weights := f.ladder.weigh(t.situation, t.owner, t.repeat != nil && t.repeat.steady, t.judged)
+	for k, weight := range weights {
 		if ofRuns(k) {
 			runs += weight
 		}
 	}
+	t.value = blend(t.situation, &weights, &t.guesses)
 	low, high := f.calibration.interval(t.situation, t.value)
 	t.Prediction = Prediction{Value: math.Exp(t.value), Low: math.Exp(low), High: math.Exp(high), Rung: Similar}
 	if t.situation[0] <= bySize && runs > 0.5 {
@@ -159,6 +159,7 @@ func (f *Forecaster) settle(t *Ticket) {
 // End learns from a job that ended. Jobs end in order. A job whose value wasn't
 // measured teaches nothing.
 func (f *Forecaster) End(t *Ticket, o *Outcome) {
+	f.waiting--
 	v := o.Of(f.target)
 	if !usable(v) {
 		return
@@ -182,8 +183,8 @@ func (f *Forecaster) End(t *Ticket, o *Outcome) {
 // judge books how good the guesses for a job were.
 func (f *Forecaster) judge(t *Ticket) {
 	if t.judged {
-		f.ladder.learn(t.situation, &t.guesses, t.truth)
-		f.calibration.learn(t.situation, t.truth-t.value, &t.Prediction, math.Exp(t.truth), f.submitted-t.number)
+		f.ladder.learn(t.situation, t.owner, &t.guesses, t.truth)
+		f.calibration.learn(t.situation, t.truth-t.value, &t.Prediction, math.Exp(t.truth), f.waiting)
 	}
 }
 

@@ -12,20 +12,30 @@ const (
 	// How fast a guess's weight falls with what it costs more than the cheapest one.
 	// Of jobs that were never run, fewer have been seen and guesses differ more: which
 	// one was best so far is mostly chance, and the mean of several is better.
-	repeatSharpness = 50.0
+	repeatSharpness = 35.0
 	otherSharpness  = 10.0
+
+	relativePart = 0.6 // of costs; the others are absolute ones
 )
 
 // What costs are multiplied by where runs are alike: all guesses of them are about as
 // good, and which one was best so far is mostly chance; and where a job was never run.
 var (
-	alikeRuns = map[int]float64{guessUsual: 0.93, guessAnyUsual: 0.93, guessDeviationLine: 0.93}
+	alikeRuns = map[int]float64{guessUsual: 0.97, guessAnyUsual: 0.97, guessDeviationLine: 0.97}
 	neverRun  = map[int]float64{guessEffects: 0.7, guessEffectsAndTrees: 0.7, guessEffectsAndRuns: 0.7}
 )
 
 // ladder knows what each guess cost in each situation, and so which ones to take.
 type ladder struct {
-	costs map[situation]*costs
+	costs  map[situation]*costs
+	owners map[habit]*costs
+}
+
+// habit is an owner's jobs that are alike as much, one of the respects: who always
+// runs the same knows best by the last run, who changes parameters by the trees.
+type habit struct {
+	owner hash
+	alike uint8
 }
 
 // costs of guesses, summed over jobs, the older ones less.
@@ -39,10 +49,12 @@ type costs struct {
 	indulgence float64
 }
 
-func newLadder() *ladder { return &ladder{costs: map[situation]*costs{}} }
+func newLadder() *ladder {
+	return &ladder{costs: map[situation]*costs{}, owners: map[habit]*costs{}}
+}
 
-// learn books what the guesses of a job cost, once its value is known.
-func (l *ladder) learn(s situation, g *[guesses]float64, v float64) {
+// learn books what the guesses of an owner's job cost, once its value is known.
+func (l *ladder) learn(s situation, owner hash, g *[guesses]float64, v float64) {
 	truth := math.Exp(v)
 	var absolute, relative [guesses]float64
 	for k := range g {
@@ -50,13 +62,19 @@ func (l *ladder) learn(s situation, g *[guesses]float64, v float64) {
 		relative[k] = absolute[k] / truth
 	}
 	for _, w := range s.wider() {
-		c := l.costs[w]
-		if c == nil {
-			c = &costs{indulgence: firstIndulgence}
-			l.costs[w] = c
-		}
-		c.add(&absolute, &relative)
+		costsOf(l.costs, w).add(&absolute, &relative)
 	}
+	costsOf(l.owners, habit{owner, s[0]}).add(&absolute, &relative)
+}
+
+// costsOf are the costs that something has, none at first.
+func costsOf[K comparable](all map[K]*costs, k K) *costs {
+	c := all[k]
+	if c == nil {
+		c = &costs{indulgence: firstIndulgence}
+		all[k] = c
+	}
+	return c
 }
 
 func (c *costs) add(absolute, relative *[guesses]float64) {
@@ -72,17 +90,17 @@ func (c *costs) add(absolute, relative *[guesses]float64) {
 	}
 }
 
-// weigh are the weights of guesses in a situation, fitted ones only where there are
-// some; steady tells that the job was run before and its runs are alike. The less a
-// guess cost, the more it weighs.
-func (l *ladder) weigh(s situation, steady, fits bool) [guesses]float64 {
+// weigh are the weights of guesses in an owner's situation, fitted ones only where
+// there are some; steady tells that the job was run before and its runs are alike.
+// The less a guess cost, the more it weighs.
+func (l *ladder) weigh(s situation, owner hash, steady, fits bool) [guesses]float64 {
 	var weights [guesses]float64
 	all := l.costs[anySituation]
 	if all == nil {
 		weights[guessUsual] = 1
 		return weights
 	}
-	cost := l.cost(s, all)
+	cost := l.cost(s, owner, all)
 	sharpness := repeatSharpness
 	if s[0] > bySize {
 		sharpness = otherSharpness
@@ -117,13 +135,23 @@ func scale(cost *[guesses]float64, by map[int]float64) {
 
 // cost is what guesses cost in a situation: the sum of the absolute and the relative
 // costs, each measured by the least one over all jobs, or over those that are as
-// little alike as this one. A situation that was seen too seldom is judged by wider ones.
-func (l *ladder) cost(s situation, all *costs) [guesses]float64 {
+// little alike as this one. A situation that was seen too seldom is judged by wider
+// ones. Relative costs are the owner's own, once there are enough; the absolute ones
+// of one owner would mostly be those of a few long jobs.
+func (l *ladder) cost(s situation, owner hash, all *costs) [guesses]float64 {
 	if c := l.costs[situation{s[0], anything, anything}]; c != nil && s[0] > bySize {
 		all = c
 	}
-	absoluteScale, relativeScale := least(&all.absolute)/all.jobs, least(&all.relative)/all.jobs
+	absolute := (1 - relativePart) * all.jobs / least(&all.absolute)
+	relative := relativePart * all.jobs / least(&all.relative)
 	var cost [guesses]float64
+	if c := l.owners[habit{owner, s[0]}]; c != nil {
+		share := relative / (c.jobs + wideJobs)
+		for k := range cost {
+			cost[k] = share * c.relative[k]
+		}
+		relative *= wideJobs / (c.jobs + wideJobs)
+	}
 	weight := 1.0
 	for _, w := range s.wider() {
 		c := l.costs[w]
@@ -132,7 +160,7 @@ func (l *ladder) cost(s situation, all *costs) [guesses]float64 {
 		}
 		share := weight / (c.jobs + wideJobs)
 		for k := range cost {
-			cost[k] += share * (c.absolute[k]/absoluteScale + c.relative[k]/relativeScale)
+			cost[k] += share * (absolute*c.absolute[k] + relative*c.relative[k])
 		}
 		weight *= wideJobs / (c.jobs + wideJobs)
 	}
@@ -148,4 +176,41 @@ func least(of *[guesses]float64) float64 {
 		found = min(found, v)
 	}
 	return max(found, smallest)
+}
+
+// blend is the mean of the middle half of guesses, by their weights. Where some say
+// one thing and some another, as of programs that either crash or run for hours, the
+// mean of all would be neither. Of guesses on runs of the job that say the same, as
+// all do after its first run, one counts.
+func blend(s situation, weights, g *[guesses]float64) float64 {
+	var order [guesses]int // by value, of equal ones the heaviest first
+	for k := range order {
+		i := k
+		for ; i > 0; i-- {
+			j := order[i-1]
+			if g[j] < g[k] || g[j] == g[k] && weights[j] >= weights[k] {
+				break
+			}
+			order[i] = j
+		}
+		order[i] = k
+	}
+	once, total, before := *weights, 0.0, math.NaN()
+	for _, k := range order {
+		if s[0] <= bySize && g[k] == before {
+			once[k] = 0
+		}
+		before = g[k]
+		total += once[k]
+	}
+	v, half, below := 0.0, 0.0, 0.0
+	for _, k := range order {
+		part := min(0.75*total, below+once[k]) - max(0.25*total, below)
+		below += once[k]
+		if part > 0 {
+			v += part * g[k]
+			half += part
+		}
+	}
+	return v / half
 }

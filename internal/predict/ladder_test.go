@@ -17,12 +17,12 @@ func TestTheLadderTakesTheGuessThatWasBestInItsSituation(t *testing.T) {
 			g[k] = v + 1
 		}
 		g[guessLast] = v + 0.1
-		l.learn(alikeRuns, &g, v)
+		l.learn(alikeRuns, 1, &g, v)
 		g[guessLast], g[guessTrees] = v+1, v+0.1
-		l.learn(otherRuns, &g, v)
+		l.learn(otherRuns, 1, &g, v)
 	}
 	heaviest := func(l *ladder, s situation, fitted bool) int {
-		w := l.weigh(s, false, fitted)
+		w := l.weigh(s, 1, false, fitted)
 		sum, most := 0.0, 0
 		for k, v := range w {
 			if sum += v; v > w[most] {
@@ -40,10 +40,10 @@ func TestTheLadderTakesTheGuessThatWasBestInItsSituation(t *testing.T) {
 	if got := heaviest(l, otherRuns, true); got != guessTrees {
 		t.Errorf("guess %d, want trees", got)
 	}
-	if w := l.weigh(otherRuns, false, false); w[guessTrees] != 0 || w[guessDeviation] != 0 {
+	if w := l.weigh(otherRuns, 1, false, false); w[guessTrees] != 0 || w[guessDeviation] != 0 {
 		t.Errorf("weights %v, want none of what needs a fit", w)
 	}
-	w := l.weigh(situation{byShape, 0, 0}, false, true)
+	w := l.weigh(situation{byShape, 0, 0}, 1, false, true)
 	if best := w[guessTrees] + w[guessLast]; best < 0.9 {
 		t.Errorf("weights %v in a situation that was never seen, want those that are good elsewhere", w)
 	}
@@ -72,28 +72,52 @@ func TestATrackForgetsTheOldest(t *testing.T) {
 	}
 }
 
-func TestIntervalsWidenAfterMisses(t *testing.T) {
-	c := newCalibration()
+func TestOwnersAreJudgedByTheirOwnJobs(t *testing.T) {
+	l := newLadder()
 	random := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // reproducible
-	s := situation{byAll, 3, 1}
-	inside, asked := 0.0, 0.0
-	for i := range 3000 {
-		low, high := c.interval(s, 0)
-		err := random.NormFloat64()
-		if i > 1500 {
-			err *= 3 // the world changes
+	s := situation{byAll, 3, 4}
+	const steady, changing = 1, 2
+	for range 500 {
+		v := random.NormFloat64() + 5
+		var g [guesses]float64
+		for k := range g {
+			g[k] = v + 1
 		}
-		if i > 200 {
-			asked++
-			if low <= err && err <= high {
-				inside++
-			}
-		}
-		p := &Prediction{Low: math.Exp(low), High: math.Exp(high)}
-		c.learn(s, err, p, math.Exp(err), 0)
+		g[guessLast] = v + 0.1
+		l.learn(s, steady, &g, v)
+		g[guessLast], g[guessTrees] = v+1, v+0.1
+		l.learn(s, changing, &g, v)
 	}
-	if part := inside / asked; math.Abs(part-Coverage) > 0.02 {
-		t.Errorf("%.3f of the truths lie inside, want %g", part, Coverage)
+	first, second := l.weigh(s, steady, false, true), l.weigh(s, changing, false, true)
+	if first[guessLast] < 2*first[guessTrees] || second[guessTrees] < 2*second[guessLast] {
+		t.Errorf("last run and trees weigh %g and %g for one owner, %g and %g for the other, want the last run first, then the trees",
+			first[guessLast], first[guessTrees], second[guessLast], second[guessTrees])
+	}
+	if w := l.weigh(s, 3, false, true); math.Abs(w[guessLast]-w[guessTrees]) > 0.15 {
+		t.Errorf("weights %g and %g for an owner never seen, want about the same", w[guessLast], w[guessTrees])
+	}
+}
+
+func TestABlendIsTheMeanOfTheMiddleHalf(t *testing.T) {
+	repeat, other := situation{byAll, 3, 4}, situation{byOwner, 3, 4}
+	var g, w [guesses]float64
+	g[0], g[1], g[2], g[3] = 8, 1, 2, -9
+	w[0], w[1], w[2], w[3] = 0.25, 0.25, 0.25, 0.25
+	if got := blend(other, &w, &g); math.Abs(got-1.5) > 1e-9 {
+		t.Errorf("%g, want the mean of 1 and 2", got)
+	}
+	w[0], w[1], w[2], w[3] = 0, 0.6, 0.4, 0
+	if got := blend(other, &w, &g); math.Abs(got-1.3) > 1e-9 {
+		t.Errorf("%g, want the part of 1 that lies in the middle half and of 2, 0.35 and 0.15", got)
+	}
+	// Three say 1, one says 2: of a job run before they count once each.
+	g[0], g[1], g[2], g[3] = 1, 1, 1, 2
+	w[0], w[1], w[2], w[3] = 0.2, 0.2, 0.2, 0.4
+	if got := blend(repeat, &w, &g); math.Abs(got-2) > 0.2 {
+		t.Errorf("%g, want about 2, which weighs twice what 1 does", got)
+	}
+	if got := blend(other, &w, &g); math.Abs(got-1.3) > 1e-9 {
+		t.Errorf("%g, want those that say 1 to weigh more together", got)
 	}
 }
 

@@ -25,7 +25,7 @@ type Forecast [Power + 1]Prediction
 // LiveSettings of [Live].
 func LiveSettings() Settings {
 	s := DefaultSettings()
-	s.Rows, s.Least = 8000, 60                        // three targets at once, and little at first
+	s.Rows, s.Least, s.Growth = 8000, 60, 1.1         // three targets at once, and little at first
 	s.Kept, s.Once = 50, 50_000                       // of each target: some megabytes
 	s.Trees.Trees, s.Trees.Rate = 150, 2*s.Trees.Rate // half the trees, twice the steps: submissions wait for them
 	return s
