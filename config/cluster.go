@@ -14,6 +14,9 @@ import (
 func (c *Config) Cluster() planner.Cluster {
 	cluster := c.cluster
 	cluster.Classes = slices.Clone(cluster.Classes)
+	if slices.ContainsFunc(cluster.Classes, func(k planner.NodeClass) bool { return k.SharedGB != nil }) {
+		cluster.Sharing = &planner.Sharing{Physics: c.sharedGPU.physics()}
+	}
 	return cluster
 }
 
@@ -120,10 +123,11 @@ func classFields(k *planner.NodeClass) []field {
 // models.
 func (c *Config) takeNodes(d *document, path string, v any, excused bool) {
 	var classes []planner.NodeClass
+	var shared []sharedClass
 	first := make(map[string]string) // path by name
 	d.tables(path, v, func(at string, values map[string]any) {
-		k := newClass()
-		d.read("[[cluster.nodes]]", at, values, classFields(&k))
+		k, s := newClass(), sharedClass{}
+		d.read("[[cluster.nodes]]", at, values, append(classFields(&k), s.fields()...))
 		if k.Model == "" {
 			return
 		}
@@ -137,12 +141,13 @@ func (c *Config) takeNodes(d *document, path string, v any, excused bool) {
 			d.faultAt(join(at, "name"), "nodes %s are already on line %d, want another name", quoted(k.Name), d.atKey(other).Line)
 		}
 		first[k.Name] = at
-		classes = append(classes, k)
+		s.complete(d, at, &k)
+		classes, shared = append(classes, k), append(shared, s)
 	})
 	if len(classes) == 0 && len(d.faults) == 0 {
 		d.faultAt(path, "cluster.nodes is empty, want at least one kind of node")
 	}
-	c.cluster.Classes = classes
+	c.cluster.Classes, c.shared = classes, shared
 }
 
 // defaultClass is the nodes of a configuration that lists none.

@@ -24,12 +24,14 @@ type Config struct {
 	Records Records
 	Factors Factors
 
-	goal     goal
-	start    string
-	cluster  planner.Cluster
-	gpus     []Profile                 // of the file itself
-	profiles *Profiles                 // all that nodes may name
-	origin   map[string]queue.Position // of the keys that the file set
+	goal      goal
+	start     string
+	cluster   planner.Cluster
+	sharedGPU sharedGPU
+	shared    []sharedClass             // by node class
+	gpus      []Profile                 // of the file itself
+	profiles  *Profiles                 // all that nodes may name
+	origin    map[string]queue.Position // of the keys that the file set
 }
 
 // Best is the policy that stands for the best one there is.
@@ -71,7 +73,7 @@ const (
 // Default is the configuration without a file.
 func Default() *Config {
 	c := blank(nil)
-	c.cluster.Classes = []planner.NodeClass{defaultClass(c.profiles)}
+	c.cluster.Classes, c.shared = []planner.NodeClass{defaultClass(c.profiles)}, make([]sharedClass, 1)
 	return c
 }
 
@@ -81,16 +83,17 @@ func blank(profiles *Profiles) *Config {
 		profiles = BuiltinProfiles()
 	}
 	return &Config{
-		Policy:   Policy{Offline: Best, Online: Best, Theta: 1, Rho: 2},
-		Safety:   Safety{LimitMargin: 0.1, Stretch: 1.5},
-		Live:     defaultLive(),
-		Predict:  defaultPredict(),
-		Records:  Records{KeepDays: 400},
-		Factors:  Factors{PUE: 1},
-		goal:     goal{name: "energy", energyWeight: 1},
-		start:    startAuto,
-		cluster:  planner.Cluster{Name: "cluster", OfflineTurnOn: true},
-		profiles: profiles,
+		Policy:    Policy{Offline: Best, Online: Best, Theta: 1, Rho: 2},
+		Safety:    Safety{LimitMargin: 0.1, Stretch: 1.5},
+		Live:      defaultLive(),
+		Predict:   defaultPredict(),
+		Records:   Records{KeepDays: 400},
+		Factors:   Factors{PUE: 1},
+		goal:      goal{name: "energy", energyWeight: 1},
+		start:     startAuto,
+		sharedGPU: defaultSharedGPU(),
+		cluster:   planner.Cluster{Name: "cluster", OfflineTurnOn: true},
+		profiles:  profiles,
 	}
 }
 
@@ -107,7 +110,7 @@ func Load(r io.Reader, name string, profiles *Profiles) (*Config, error) {
 	c := blank(profiles)
 	d.read("", "", d.root, c.fields())
 	if len(c.cluster.Classes) == 0 {
-		c.cluster.Classes = []planner.NodeClass{defaultClass(c.profiles)}
+		c.cluster.Classes, c.shared = []planner.NodeClass{defaultClass(c.profiles)}, make([]sharedClass, 1)
 	}
 	c.checkTogether(d)
 	if err := d.err(); err != nil {
@@ -133,6 +136,7 @@ func (c *Config) checkTogether(d *document) {
 	c.Live.checkTogether(d)
 	c.Predict.checkTogether(d)
 	c.Factors.checkTogether(d)
+	c.sharedGPU.checkTogether(d)
 	g := &c.goal
 	if g.name == "time" {
 		if _, set := d.places["objective.energy_weight"]; set && g.energyWeight != 0 {
@@ -164,11 +168,12 @@ func (c *Config) fields() []field {
 		section("objective", c.goal.fields()),
 		section("policy", c.Policy.fields()),
 		section("safety", c.Safety.fields()),
-		section("live", append(c.Live.fields(), section("pick", c.Live.Pick.fields()))),
+		section("live", append(c.Live.fields(), section("pick", c.Live.Pick.fields()), section("sharing", c.Live.Sharing.fields()),
+			section("adapt", c.Live.Adapt.fields()))),
 		section("predict", c.Predict.fields()),
 		section("records", c.Records.fields()),
 		section("factors", c.Factors.fields()),
-		section("cluster", append(c.clusterFields(), nodes)),
+		section("cluster", append(c.clusterFields(), section("sharing", c.sharedGPU.fields()), nodes)),
 	}
 }
 

@@ -38,11 +38,19 @@ type Live struct {
 	Pick     LivePick
 	// Weights tells whether nodes that draw less get lower weights in Slurm.
 	Weights bool
+	Sharing LiveSharing
+	Adapt   LiveAdapt
 	// Prefer tells whether jobs whose user named no kind of node get one to prefer.
 	Prefer bool
 	// SleepAfter is how many seconds a node must be idle before it may be powered
 	// down; 0: never.
 	SleepAfter float64
+	// SleepLearn tells whether it must be idle for longer where sleeping has to
+	// pay by how long nodes of its kind were idle, and took to wake.
+	SleepLearn bool
+	// WakeWait is how many seconds a job may wait for nodes that sleep: those that
+	// may take longer to come back stay awake.
+	WakeWait float64
 	// Operators are the users who may see everybody's jobs.
 	Operators []string
 }
@@ -51,13 +59,14 @@ type Live struct {
 func defaultLive() Live {
 	return Live{
 		Mode: Observe, HoldOut: 0.05, Explore: 0.1, ExploreSlowdown: 0.1, TimeMargin: 0.1, MinCore: 0.4, MaxCore: 1.5, MinMem: 0.4, MaxMem: 1.5,
-		Reorder: ReorderOwn, Pick: defaultPick(),
+		Reorder: ReorderOwn, Pick: defaultPick(), Sharing: defaultSharing(), Adapt: defaultAdapt(), SleepLearn: true, WakeWait: 300,
 	}
 }
 
 // Clone is a copy that shares nothing.
 func (l *Live) Clone() Live {
 	c := *l
+	c.Adapt = l.Adapt.Clone()
 	c.Modes, c.Reorders, c.Operators = maps.Clone(l.Modes), maps.Clone(l.Reorders), slices.Clone(l.Operators)
 	return c
 }
@@ -118,6 +127,10 @@ func (l *Live) fields() []field {
 			"GPU model on which they need clearly less energy.", &l.Prefer),
 		number("sleep_after_s", "Seconds after which an idle node may be powered down, where Slurm's power saving is\n"+
 			"configured; 0: never.", &l.SleepAfter, span{max: 1e9}),
+		yesNo("sleep_learn", "Whether it must be idle for as long as pays, by how long nodes like it were idle and took\n"+
+			"to wake. sleep_after_s is the least then.", &l.SleepLearn),
+		number("wake_wait_s", "The longest that a job may wait for nodes that sleep: nodes that may take longer to come back\n"+
+			"stay awake. Slurm's SuspendTimeout and ResumeTimeout count, and what was seen.", &l.WakeWait, span{max: 1e9}),
 		l.operatorsField(),
 	}
 }

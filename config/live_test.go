@@ -58,7 +58,18 @@ func TestWrongLiveSettingsAreNamedWithTheirPosition(t *testing.T) {
 		"[live.pick]\nevery_s = 0":                  "2:11: live.pick.every_s is 0, want a number from 1",
 		"[live.pick]\nageing_s = -1":                "2:12: live.pick.ageing_s is -1",
 		"[live.pick]\nageing_factor = \"3\"":        "2:17: live.pick.ageing_factor is",
+		"[live.adapt]\nmode = \"onn\"":              `2:8: live.adapt.mode is "onn", want one of off, on; did you mean "on"?`,
+		"[live.adapt]\nmodes = {gpu = true}":        "live.adapt.modes.gpu is true",
+		"[live.adapt]\nsla = 0.9":                   "2:7: live.adapt.sla is 0.9, want a number from 1",
+		"[live.adapt]\ntau_s = 1":                   "2:9: live.adapt.tau_s is 1, want a number from 0.02 to 0.15",
+		"[live.adapt]\nwrites_per_minute = 1.5":     "2:21: live.adapt.writes_per_minute is 1.5",
+		"[live]\nadapt = \"on\"":                    `2:9: live.adapt is "on", want a table`,
 		"[live.pick]\nwait_s = 3":                   "unknown key wait_s in [live.pick]",
+		"[live.sharing]\nruns = 1":                  "2:8: live.sharing.runs is 1, want",
+		"[live.sharing]\nspread = 0":                "2:10: live.sharing.spread is 0",
+		"[live.sharing]\nslowdown = 0.9":            "2:12: live.sharing.slowdown is 0.9, want a number from 1",
+		"[live.sharing]\nweights = 1":               "2:11: live.sharing.weights is 1",
+		"[live]\nsharing = true":                    "2:11: live.sharing is true, want a table",
 		"[live]\npick = \"value\"":                  "2:8: live.pick is \"value\", want a table",
 		"[live]\nweights = 1":                       "2:11: live.weights is 1, want true or false",
 		"[live]\nprefer = \"h200\"":                 "2:10: live.prefer is",
@@ -129,6 +140,26 @@ func TestEnergyIsTurnedIntoWhatItCosts(t *testing.T) {
 	}
 	if got, want := new(Factors).Of(-3.6e6), (Footprint{KWh: -1}); got != want {
 		t.Errorf("without a PUE %+v, want %+v", got, want)
+	}
+}
+
+func TestNothingIsSharedUnlessItIsAskedFor(t *testing.T) {
+	if s := Default().Live.Sharing; s != (LiveSharing{Runs: 3, Spread: 0.25, Slowdown: 1.2}) {
+		t.Errorf("%+v", s)
+	}
+	c := load(t, "[live.sharing]\nweights = true\nruns = 5\nspread = 0.1\nslowdown = 1.5")
+	if want := (LiveSharing{true, 5, 0.1, 1.5}); c.Live.Sharing != want {
+		t.Errorf("%+v", c.Live.Sharing)
+	}
+}
+
+func TestNoClockIsAdaptedUnlessItIsAskedFor(t *testing.T) {
+	if a := Default().Live.Adapt; a.ModeOf("any") != AdaptOff || a.SLA != 1.2 || a.Tau != 0.1 || a.Writes != 30 {
+		t.Errorf("%+v", a)
+	}
+	c := load(t, "[live.adapt]\nmodes = {gpu = \"on\"}\nsla = 1.5\ntau_s = 0.05\nwrites_per_minute = 12")
+	if a := c.Live.Adapt; a.ModeOf("gpu") != AdaptOn || a.ModeOf("other") != AdaptOff || a.SLA != 1.5 || a.Tau != 0.05 || a.Writes != 12 {
+		t.Errorf("%+v", a)
 	}
 }
 

@@ -68,6 +68,8 @@ func TestEachFaultIsNamedWithItsPositionAndWhatWasMeant(t *testing.T) {
 		{"nodes as one table", "[cluster.nodes]\n", "c.toml:1:1: cluster.nodes is a table, want an array of tables: [[cluster.nodes]]"},
 		{"nodes as numbers", "[cluster]\nnodes = [1]\n", "c.toml:2:10: cluster.nodes has 1, want tables"},
 		{"no nodes", "[cluster]\nnodes = []\n", "c.toml:2:9: cluster.nodes is empty, want at least one kind of node"},
+		{"shared GPUs of unknown memory", nodes + "share = true\n", "c.toml:4:9: share is true, want gpu_mem_gb above 0 with it"},
+		{"clocks of shared GPUs out of order", "[cluster.sharing]\nmin_mhz = 1400\n", "c.toml:1:1: cluster.sharing has clocks from 1400 to 1350 MHz in steps of 45, want at most 10000 of them, ascending"},
 		{"unknown policy", "[policy]\noffline = \"eddl\"\n", `c.toml:2:11: policy.offline: unknown policy "eddl", did you mean "edl"?`},
 		{"policy with a wrong option", "[policy]\nonline = \"edl,rho=x\"\n", `c.toml:2:10: policy.online: rho: "x", want a number from 0 to 1e+09`},
 		{"unknown start rule", "[cluster]\nstart = \"slots\"\n", `cluster.start is "slots", want one of auto, continuous, slot; did you mean "slot"?`},

@@ -47,13 +47,16 @@ func (c *Config) write(out *bytes.Buffer, show annotate) {
 	writeTable(out, "safety", "[safety]", c.Safety.fields(), show)
 	writeTable(out, "live", "[live]", c.Live.fields(), show)
 	writeTable(out, "live.pick", "[live.pick]", c.Live.Pick.fields(), show)
+	writeTable(out, "live.sharing", "[live.sharing]", c.Live.Sharing.fields(), show)
+	writeTable(out, "live.adapt", "[live.adapt]", c.Live.Adapt.fields(), show)
 	writeTable(out, "predict", "[predict]", c.Predict.fields(), show)
 	writeTable(out, "records", "[records]", c.Records.fields(), show)
 	writeTable(out, "factors", "[factors]", c.Factors.fields(), show)
 	writeTable(out, "cluster", "[cluster]", c.clusterFields(), show)
+	writeTable(out, "cluster.sharing", "[cluster.sharing]", c.sharedGPU.fields(), show)
 	for i := range c.cluster.Classes {
 		path := "cluster.nodes[" + strconv.Itoa(i) + "]"
-		writeTable(out, path, "[[cluster.nodes]]", classFields(&c.cluster.Classes[i]), show)
+		writeTable(out, path, "[[cluster.nodes]]", append(classFields(&c.cluster.Classes[i]), c.shared[i].fields()...), show)
 	}
 	for i := range c.gpus {
 		path := "gpu[" + strconv.Itoa(i) + "]"

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner/consolidate"
 )
 
 // Bound is an energy that no plan of a problem can go below if it places every
@@ -59,14 +60,18 @@ func (b *Bound) Gap(energy dvfsmodel.Joule) float64 {
 // Turn-on: tasks that must be running at the same moment, whatever their
 // clocks, need that many GPUs at once; every node that is on then was switched
 // on once, and its GPUs waited for the switching. See turnOnBound.
+//
+// Where GPUs may be shared by profile, Run alone is proved: see sharedCost.
 func LowerBound(p *Problem) Bound {
 	tasks := boundTasks(p)
 	var b Bound
 	for i := range tasks {
 		b.Run += dvfsmodel.Joule(tasks[i].least)
 	}
-	b.add(TermIdle, idleBound(p, tasks))
-	b.add(TermTurnOn, turnOnBound(p, tasks))
+	if !p.sharable() {
+		b.add(TermIdle, idleBound(p, tasks))
+		b.add(TermTurnOn, turnOnBound(p, tasks))
+	}
 	b.Value = b.Run + b.Extra
 	return b
 }
@@ -129,7 +134,11 @@ func (b *boundTask) consider(p *Problem, class int) {
 	if !ok {
 		return
 	}
-	if cost := weight * float64(pt.Energy+k.HostW.Over(pt.Time)); cost < b.least {
+	cost := weight * float64(pt.Energy+k.HostW.Over(pt.Time))
+	if t.Profile != nil && p.Shares(class) {
+		cost = min(cost, weight*p.sharedCost(t, o, class))
+	}
+	if cost < b.least {
 		b.least, b.time, b.weight = cost, pt.Time, weight
 	}
 	b.gpus = min(b.gpus, weight)
@@ -213,4 +222,20 @@ func mostAtOnce(p *Problem, tasks []boundTask) float64 {
 		most = max(most, now)
 	}
 	return most
+}
+
+// sharedCost is the least that a task can add by GPU where GPUs are shared.
+// However many tasks are on a GPU, in a second at frequency f it does at most
+// one second's work at full utilisation, divided by the stretch of f, for its
+// power and its part of the host's. That holds where contention is at least
+// [consolidate.Linear]; of other curves nothing is known.
+func (p *Problem) sharedCost(t *Task, option, class int) float64 {
+	if _, linear := p.Cluster.Contention().(consolidate.Linear); !linear {
+		return 0
+	}
+	ph, least := &p.Cluster.Sharing.Physics, math.Inf(1)
+	for _, mhz := range ph.LevelsMHz {
+		least = min(least, (ph.Power(mhz)+float64(p.Cluster.Classes[class].HostW))*ph.Stretch(mhz))
+	}
+	return least * t.Options[option].Response.Default().Time * mean(t.Profile.UtilPct) / 100
 }

@@ -18,6 +18,7 @@ func Check(p *Problem, plan *Plan) error {
 	if c.shape() {
 		c.listing()
 		c.checkNodes()
+		c.checkShared()
 		c.checkTasks()
 		c.checkCapacity()
 		c.checkLedger()
@@ -53,6 +54,9 @@ const (
 	ViolatesMemory    ViolationKind = "memory"    // nor is its memory
 	ViolatesCount     ViolationKind = "count"     // a class has only so many nodes
 	ViolatesIntervals ViolationKind = "intervals" // times of being on are finite, in order and apart
+	ViolatesSharing   ViolationKind = "sharing"   // only tasks with profiles share GPUs, which have clocks while they run
+	ViolatesRate      ViolationKind = "rate"      // a task that shares GPUs ends when its work is done
+	ViolatesSlowed    ViolationKind = "slowed"    // a task that takes longer than it tolerates is listed, and nothing else is
 	ViolatesLedger    ViolationKind = "ledger"    // every joule is accounted for, and sums are sums
 )
 
@@ -96,6 +100,7 @@ type checker struct {
 	found  []Violation
 	placed []bool // tasks on a known node of a known class, by a known option
 	known  []bool // nodes of a known class
+	apart  []bool // tasks that share GPUs by profile
 }
 
 // blame records a violation. Task and node are -1 where they play no part.

@@ -119,6 +119,7 @@ type usage struct {
 type gpuUsage struct {
 	running int
 	whole   bool
+	apart   int // those of the running that share it by profile
 	shares  float64
 	setting dvfsmodel.Setting // of the one that started last
 }
@@ -145,12 +146,15 @@ func (u *usage) takeGPU(gpu, task int, t *Task, a *Assignment) {
 	whole := t.Share == 1
 	switch {
 	case g.running == 0:
+	case u.apart[task] && g.apart == g.running:
 	case whole || g.whole:
 		u.blame(ViolatesOverlap, task, u.node, "starts at %v s on GPU %d, which is in use", a.Start, gpu)
 	case exceeds(g.shares+t.Share, 1):
 		u.blame(ViolatesShares, task, u.node, "from %v s on GPU %d is shared out to %v", a.Start, gpu, g.shares+t.Share)
 	}
-	if g.running > 0 && unlike(a.Point.Setting, g.setting) {
+	if u.apart[task] {
+		g.apart++
+	} else if g.running > 0 && unlike(a.Point.Setting, g.setting) {
 		u.blame(ViolatesSettings, task, u.node, "runs at %+v on GPU %d, another at %+v", a.Point.Setting, gpu, g.setting)
 	}
 	g.running++
@@ -166,6 +170,9 @@ func (u *usage) release(task int) {
 	for s := uint64(a.GPUs); s != 0; s &= s - 1 {
 		g := &u.gpus[bits.TrailingZeros64(s)]
 		g.running--
+		if u.apart[task] {
+			g.apart--
+		}
 		g.shares -= t.Share
 		if g.running == 0 {
 			g.shares, g.whole = 0, false

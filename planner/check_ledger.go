@@ -32,7 +32,7 @@ func (c *checker) checkLedger() {
 func (c *checker) work() (run, busy []float64) {
 	run, busy = make([]float64, len(c.plan.Nodes)), make([]float64, len(c.plan.Nodes))
 	for i, placed := range c.placed {
-		if !placed {
+		if !placed || c.apart[i] {
 			continue
 		}
 		t, a := &c.p.Tasks[i], &c.plan.Assignments[i]
@@ -42,6 +42,15 @@ func (c *checker) work() (run, busy []float64) {
 		}
 		run[a.Node] += gpus * float64(a.Point.Power) * a.Point.Time
 		busy[a.Node] += gpus * a.Point.Time
+	}
+	if c.plan.Shared == nil || c.p.Cluster.Sharing == nil {
+		return run, busy
+	}
+	for _, s := range c.plan.Shared.Spells {
+		if s.Node >= 0 && s.Node < len(run) {
+			run[s.Node] += (c.p.Cluster.Sharing.Physics.BaseW + c.p.Cluster.Sharing.Physics.WPerMHz*s.MHz) * (s.To - s.From)
+			busy[s.Node] += s.To - s.From
+		}
 	}
 	return run, busy
 }

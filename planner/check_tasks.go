@@ -19,8 +19,10 @@ func (c *checker) checkTasks() {
 		c.checkPlace(i, t, a)
 		c.checkStart(i, t, a)
 		c.checkOn(i, a)
-		c.checkSetting(i, t, a)
-		c.checkModel(i, t, a)
+		if !c.apart[i] {
+			c.checkSetting(i, t, a)
+			c.checkModel(i, t, a)
+		}
 		c.checkEnd(i, t, a)
 		late[i] = exceeds(a.End, t.Deadline)
 	}
@@ -134,7 +136,7 @@ func (c *checker) checkEnd(i int, t *Task, a *Assignment) {
 	if end := a.Start + a.Point.Time; differs(a.End, end, max(a.Point.Time, math.Abs(end)/1000)) {
 		c.blame(ViolatesEnd, i, int(a.Node), "ends at %v s, start and run time say %v s", a.End, end)
 	}
-	if exceeds(a.Point.Time, t.Limit) {
+	if !c.apart[i] && exceeds(a.Point.Time, t.Limit) {
 		c.blame(ViolatesLimit, i, int(a.Node), "runs for %v s, its limit is %v s", a.Point.Time, t.Limit)
 	}
 }

@@ -29,6 +29,8 @@ type engine struct {
 	from      float64  // when the plan begins
 	started   func(task int)
 	intervals slab
+	tenancy   *tenancy   // nil: no GPU is shared by profile
+	watchman  NodeParker // nil: the policy's Parker says it all
 }
 
 // newEngine prepares a run.
@@ -57,6 +59,12 @@ func newEngine(p *Problem, policy *Policy, opts *Options) *engine {
 	e.view.learn(e.order[:e.arrived(e.nextArrival())])
 	if e.view.single = policy.Map && e.truth == nil && opts.Present == nil && e.view.Simple() && e.nextArrival() == 0; e.view.single {
 		e.view.reserve(len(p.Tasks) / 2)
+	}
+	if policy.Share {
+		e.share()
+	}
+	if w, ok := policy.Park.(Watchman); ok {
+		e.watchman = w.Watch(e.view)
 	}
 	e.stages()
 	if opts.Present != nil {
@@ -128,7 +136,7 @@ func (e *engine) run(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		now := min(e.nextArrival(), e.picker.Wake(), e.ends.first())
+		now := min(e.nextArrival(), e.picker.Wake(), e.nextEnd())
 		if math.IsInf(now, 1) {
 			break
 		}
@@ -204,6 +212,9 @@ func (e *engine) offer() {
 		if !ok {
 			return
 		}
+		if e.tenancy != nil {
+			e.tenancy.offered(e.view, task)
+		}
 		placement, verdict := e.placer.Place(task)
 		switch verdict {
 		case Start:
@@ -222,6 +233,11 @@ func (e *engine) commit(task int, pl *Placement) {
 	node := pl.Node
 	if node < 0 {
 		node = e.open(pl.Class)
+	} else if !v.nodes[node].on {
+		e.wake(node)
+	}
+	if e.watchman != nil {
+		e.watchman.Busy(node)
 	}
 	n := &v.nodes[node]
 	end := pl.Start + pl.Point.Time
@@ -234,7 +250,7 @@ func (e *engine) commit(task int, pl *Placement) {
 	if end > n.last {
 		n.last = end
 	}
-	if v.books {
+	if v.books && !pl.Shared {
 		v.book(node, &e.problem.Tasks[task], pl.GPUs, end)
 	}
 	a := &e.plan.Assignments[task]
@@ -243,6 +259,9 @@ func (e *engine) commit(task int, pl *Placement) {
 	a.Point, a.Reason = pl.Point, pl.Reason
 	if e.truth != nil {
 		e.truth.book(task, a)
+	}
+	if e.tenancy != nil && e.tenancy.covers(node) {
+		e.tenancy.take(task, a, pl.Shared, v.Now)
 	}
 	if a.End > n.off {
 		n.off = a.End
@@ -267,7 +286,10 @@ func (e *engine) committed(task int) {
 		e.watcher.Committed(task, told)
 	}
 	if e.finisher != nil || e.watcher != nil {
-		heap.Push(&e.ends, entry{at: a.End, what: task})
+		heap.Push(&e.ends, entry{at: e.due(task, a), what: task})
+	}
+	if e.tenancy != nil {
+		e.reschedule()
 	}
 }
 
@@ -276,6 +298,9 @@ func (e *engine) finished(task int) {
 	a := &e.plan.Assignments[task]
 	if e.truth != nil {
 		e.view.ended(a)
+	}
+	if e.tenancy != nil && e.tenancy.covers(int(a.Node)) {
+		e.left(task, a)
 	}
 	if e.finisher != nil {
 		e.finisher.Finished(task, a)
@@ -288,7 +313,6 @@ func (e *engine) finished(task int) {
 // open switches a node of the class on: one that sleeps, or a new one.
 func (e *engine) open(class int) int {
 	v := e.view
-	k := &e.problem.Cluster.Classes[class]
 	node := len(v.nodes)
 	if asleep := v.asleep[class]; len(asleep) > 0 {
 		node = int(asleep[len(asleep)-1])
@@ -296,7 +320,16 @@ func (e *engine) open(class int) int {
 	} else {
 		e.addNode(class)
 	}
+	e.switchOn(node)
+	return node
+}
+
+// switchOn makes a node that is off and not listed as asleep go on.
+func (e *engine) switchOn(node int) {
+	v := e.view
 	n := &v.nodes[node]
+	class := n.class
+	k := &e.problem.Cluster.Classes[class]
 	ready := v.Now + k.TurnOnDelay
 	n.on, n.since, n.last, n.off = true, v.Now, ready, ready
 	if v.books {
@@ -308,9 +341,8 @@ func (e *engine) open(class int) int {
 	v.onByClass[class]++
 	e.placer.Opened(node)
 	if e.problem.Mode == Online && !v.single {
-		heap.Push(&e.parking, entry{at: e.policy.Park.OffAt(&e.problem.Cluster, n.off), what: node})
+		heap.Push(&e.parking, entry{at: e.offAt(node, n.off), what: node})
 	}
-	return node
 }
 
 func (e *engine) addNode(class int) {
@@ -339,13 +371,13 @@ func (e *engine) addNode(class int) {
 // arrives in it is placed.
 func (e *engine) advance(now float64) {
 	for {
-		end, off := e.ends.first(), e.parking.first()
+		end, off := e.nextEnd(), e.parking.first()
 		if min(end, off) > now {
 			break
 		}
 		e.view.Now = min(end, off)
 		if end <= off {
-			e.finished(heap.Pop(&e.ends).(entry).what) //nolint:errcheck // holds entries only
+			e.happens(heap.Pop(&e.ends).(entry).what) //nolint:errcheck // holds entries only
 		} else {
 			e.switchOff()
 		}
@@ -357,7 +389,11 @@ func (e *engine) advance(now float64) {
 func (e *engine) switchOff() {
 	top := e.parking[0]
 	n := &e.view.nodes[top.what]
-	if at := e.policy.Park.OffAt(&e.problem.Cluster, n.off); at > top.at {
+	if e.tenancy != nil && e.tenancy.inUse(top.what, n.on) {
+		heap.Pop(&e.parking)
+		return
+	}
+	if at := e.offAt(top.what, n.off); at > top.at {
 		e.parking[0].at = at
 		heap.Fix(&e.parking, 0)
 		return
@@ -375,7 +411,7 @@ func (e *engine) close(node int, at float64) {
 	}
 	*on = append(*on, Interval{From: n.since, To: at})
 	e.view.onByClass[n.class]--
-	if e.problem.Cluster.Classes[n.class].Count > 0 {
+	if e.problem.Cluster.Classes[n.class].Count > 0 || (e.tenancy != nil && e.tenancy.covers(node)) {
 		e.view.asleep[n.class] = append(e.view.asleep[n.class], int32(node)) //nolint:gosec // index of a slice
 	}
 	e.placer.Closed(node)
@@ -390,7 +426,7 @@ func (e *engine) finish() {
 		}
 		at := e.view.nodes[n].off
 		if e.problem.Mode == Online {
-			at = e.policy.Park.OffAt(&e.problem.Cluster, at)
+			at = e.offAt(n, at)
 		}
 		e.close(n, at)
 	}
@@ -399,6 +435,10 @@ func (e *engine) finish() {
 	}
 	for _, u := range e.plan.Unplaced {
 		e.plan.Assignments[u.Task].Node = -1
+	}
+	if e.tenancy != nil {
+		e.tenancy.complete()
+		e.plan.dropUnused()
 	}
 	e.plan.settle(e.problem, e.policy.Park)
 }

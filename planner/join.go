@@ -1,11 +1,13 @@
 package planner
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/queue"
 )
 
@@ -40,7 +42,7 @@ type Margins struct {
 // may run on, and its response there. Warnings are about assumptions made. A
 // job that names an unknown workload is an error, with its position.
 func Join(batch *queue.Batch, cluster *Cluster, catalog Catalog, margins Margins) (tasks []Task, warnings []error, err error) {
-	j := joiner{catalog: catalog, margins: margins}
+	j := joiner{catalog: catalog, margins: margins, cluster: cluster}
 	for i := range cluster.Classes {
 		if err := j.addClass(&cluster.Classes[i]); err != nil {
 			return nil, nil, err
@@ -58,6 +60,7 @@ func Join(batch *queue.Batch, cluster *Cluster, catalog Catalog, margins Margins
 type joiner struct {
 	catalog  Catalog
 	margins  Margins
+	cluster  *Cluster
 	models   []string   // GPU models of the cluster, each once
 	hardware []Hardware // by model
 	warnings []error
@@ -79,6 +82,9 @@ func (j *joiner) task(job *queue.Job) (Task, error) {
 	t := Task{
 		ID: job.ID, Arrival: job.Arrival, Deadline: job.Deadline, Due: job.Deadline - j.margins.Deadline,
 		Limit: job.Limit / (1 + j.margins.Limit), Share: job.Share, CPUs: job.CPUs, MemGiB: job.MemGiB,
+	}
+	if f := job.Profile; f != nil {
+		t.Profile = &Profile{UtilPct: f.UtilPct, SlotS: f.Slot, MemGB: f.MemGB, Kappa: cmp.Or(f.Kappa, consolidate.PaperSLA)}
 	}
 	if err := j.options(&t, job); err != nil {
 		return Task{}, err
@@ -136,12 +142,19 @@ func (j *joiner) response(job *queue.Job, model string, h *Hardware, scale *floa
 	}
 	at := h.Default
 	at.Time, at.Power = job.Runtime, dvfsmodel.Watt(job.Power)
-	if job.Power == 0 {
+	if shared := j.cluster.Sharing; job.Power == 0 && job.Profile != nil && shared != nil && j.shares(model) {
+		at.Power = dvfsmodel.Watt(shared.Physics.Power(shared.Physics.MaxMHz()))
+	} else if job.Power == 0 {
 		at.Power = h.Typical
 		j.warnings = append(j.warnings, fmt.Errorf("%s: job %q states no power: %.4g W assumed on %s", job.Pos, job.ID, float64(at.Power), model))
 	}
 	at.Energy = at.Power.Over(at.Time)
 	return &dvfsmodel.Fixed{At: at}, nil
+}
+
+// shares tells whether GPUs of a model may be shared by profile.
+func (j *joiner) shares(model string) bool {
+	return slices.ContainsFunc(j.cluster.Classes, func(k NodeClass) bool { return k.Model == model && k.SharedGB != nil })
 }
 
 // workload scales the workload's response to the job's run time. On further

@@ -38,6 +38,7 @@ func Account(p *Problem, plan *Plan) Ledger {
 func account(p *Problem, plan *Plan, misses []int) (Ledger, []int) {
 	l := Ledger{Nodes: make([]NodeEnergy, len(plan.Nodes))}
 	busy := make([]float64, len(plan.Nodes)) // GPU-seconds
+	apart := plan.Shared.tasks(len(plan.Assignments))
 	for i := range plan.Assignments {
 		a := &plan.Assignments[i]
 		if a.Node < 0 {
@@ -46,9 +47,19 @@ func account(p *Problem, plan *Plan, misses []int) (Ledger, []int) {
 		if late(a.End, p.Tasks[i].Deadline) {
 			misses = append(misses, i)
 		}
+		if apart != nil && apart[i] {
+			continue // counted by the GPU
+		}
 		w := weight(&p.Tasks[i], a)
 		busy[a.Node] += w * (a.End - a.Start)
 		l.Nodes[a.Node].Run += a.Point.Energy * dvfsmodel.Joule(w)
+	}
+	if plan.Shared != nil {
+		for i := range plan.Shared.Spells {
+			s := &plan.Shared.Spells[i]
+			busy[s.Node] += s.To - s.From
+			l.Nodes[s.Node].Run += dvfsmodel.Watt(p.Cluster.Sharing.Physics.Power(s.MHz)).Over(s.To - s.From)
+		}
 	}
 	for i := range plan.Nodes {
 		for _, on := range plan.Nodes[i].On {
@@ -72,6 +83,18 @@ func account(p *Problem, plan *Plan, misses []int) (Ledger, []int) {
 		l.add(row)
 	}
 	return l, misses
+}
+
+// tasks tells by task which ones share GPUs; nil where none does.
+func (s *Shared) tasks(count int) []bool {
+	if s == nil {
+		return nil
+	}
+	shares := make([]bool, count)
+	for _, task := range s.Tasks {
+		shares[task] = true
+	}
+	return shares
 }
 
 func (l *Ledger) add(row *NodeEnergy) {

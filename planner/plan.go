@@ -30,9 +30,12 @@ type Plan struct {
 	Misses      []int        // tasks that end after their deadlines, by task
 	Ledger      Ledger
 	Warnings    []error
+	Shared      *Shared // nil where no GPU is shared by profile
 }
 
-// Assignment is where, when and at which clocks a task runs.
+// Assignment is where, when and at which clocks a task runs. On a GPU that is
+// shared by profile, where clocks and speed change with who is beside it, the
+// point has means over its run, and its part of the GPU's energy.
 type Assignment struct {
 	Node   int32  // index in Plan.Nodes; -1: not placed
 	Option int32  // index in Task.Options

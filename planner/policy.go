@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner/consolidate"
 )
 
 // Policy is one choice for each question that a scheduler answers. The stages
@@ -19,6 +20,9 @@ type Policy struct {
 	// Map groups the GPUs that a batch at time 0 uses into nodes after it was
 	// placed on single GPUs (EDL algorithm 3), where the tasks allow it.
 	Map bool
+	// Share lets Place put tasks with profiles on GPUs together, on node classes
+	// that allow it. Such a Place is a [Finisher].
+	Share bool
 	// Improve reworks a finished offline plan; nil leaves it as it is.
 	Improve Improver
 }
@@ -35,6 +39,15 @@ type Tuner interface {
 	// Fastest is the quickest point that the tuner would set, for a task that
 	// is late anyway.
 	Fastest(task, option, class int) Quote
+}
+
+// Adapter is a Tuner that also sets the clock of GPUs that tasks share. Others
+// leave those at the highest frequency.
+type Adapter interface {
+	Tuner
+	// Clock is the frequency of a GPU with those tasks, MHz. It is asked again
+	// whenever one of them begins or ends.
+	Clock(running *consolidate.State, gpu int) float64
 }
 
 // Quote is an offer by Tune: a setting with its run time and energy, and why.
@@ -114,6 +127,9 @@ type Placement struct {
 	Start  float64
 	Point  dvfsmodel.Point
 	Reason Reason
+	// Shared lets the task run beside others on GPUs that are shared by profile.
+	// The node may then also be one that is off.
+	Shared bool
 }
 
 // Parker decides when an idle node goes to sleep.
@@ -121,6 +137,23 @@ type Parker interface {
 	// OffAt is when a node goes off whose last task ends at the given time;
 	// +Inf: never.
 	OffAt(c *Cluster, lastEnd float64) float64
+}
+
+// Watchman is a Parker that looks at the run: how long a node waits may depend
+// on its class and on what came before.
+type Watchman interface {
+	Parker
+	// Watch is the parker of one run.
+	Watch(v *View) NodeParker
+}
+
+// NodeParker decides when an idle node goes to sleep.
+type NodeParker interface {
+	// OffAt is when the node goes off whose last task ended at the given time;
+	// +Inf: never. It is asked until the node is off or gets another task.
+	OffAt(node int, lastEnd float64) float64
+	// Busy tells that a node gets a task now.
+	Busy(node int)
 }
 
 // Improver reworks a complete plan into one that costs less and that [Check]

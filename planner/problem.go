@@ -43,6 +43,8 @@ type Cluster struct {
 	// OfflineTurnOn tells whether offline plans pay for switching nodes on.
 	// The EDL paper doesn't count it (eq. 6).
 	OfflineTurnOn bool
+	// Sharing is how GPUs respond that tasks share by profile; nil: none are.
+	Sharing *Sharing
 }
 
 // NodeClass is a kind of node.
@@ -59,6 +61,7 @@ type NodeClass struct {
 	TurnOn      dvfsmodel.Joule // switching a node on, by GPU: Δ
 	TurnOnDelay float64         // seconds from switching on until GPUs can be used
 	Steps       StepPower       // power by what is allocated, as placement scores reckon it
+	SharedGB    []float64       // memory by GPU of a node, GB, where tasks with profiles may share GPUs; nil: they may not
 }
 
 // Task is a job joined with its models: what the planner knows of it.
@@ -72,6 +75,7 @@ type Task struct {
 	CPUs     float64
 	MemGiB   float64
 	Options  []Option // the GPU models it can run on; none: it can't be placed
+	Profile  *Profile // what it uses of a GPU; nil: not known, so that nothing else may be beside it
 }
 
 // Option is one GPU model that a task can run on.
@@ -230,7 +234,7 @@ func (p *Problem) Validate() error {
 			return fmt.Errorf("job %q arrives at %v s: not an offline problem", p.Tasks[i].ID, p.Tasks[i].Arrival)
 		}
 	}
-	return nil
+	return p.validateProfiles()
 }
 
 // Validate reports the first class that makes no sense.
@@ -244,6 +248,11 @@ func (c *Cluster) Validate() error {
 	for i := range c.Classes {
 		if err := c.Classes[i].validate(); err != nil {
 			return fmt.Errorf("node class %q: %w", c.Classes[i].Name, err)
+		}
+	}
+	if c.Sharing != nil {
+		if err := c.Sharing.Validate(); err != nil {
+			return fmt.Errorf("shared GPUs: %w", err)
 		}
 	}
 	return nil
@@ -270,6 +279,14 @@ func (k *NodeClass) validate() error {
 	} {
 		if !(f.value >= 0) || math.IsInf(f.value, 0) {
 			return fmt.Errorf("%s is %v, want a finite number of 0 or more", f.name, f.value)
+		}
+	}
+	if k.SharedGB != nil && len(k.SharedGB) != k.GPUs {
+		return fmt.Errorf("memory of %d shared GPUs, want it of each of %d", len(k.SharedGB), k.GPUs)
+	}
+	for _, gb := range k.SharedGB {
+		if !(gb > 0) || math.IsInf(gb, 0) {
+			return fmt.Errorf("a shared GPU has %v GB, want a finite number above 0", gb)
 		}
 	}
 	return k.Steps.Validate()

@@ -28,6 +28,7 @@ const (
 	ClocksStretched                    // Improve: lengthened into its node's idle time
 	ClocksShrunk                       // Improve: shortened so that its node ends earlier
 	ClocksLate                         // as fast as possible: the deadline is lost
+	ClocksAdapted                      // those of a GPU that is shared, set for all who are on it
 )
 
 // PlaceReason is why a task runs where it does.
@@ -48,6 +49,7 @@ const (
 	PlaceHeld                        // held back until a GPU came free
 	PlaceSoonest                     // the earliest start
 	PlaceScored                      // the node with the best score among those with room
+	PlaceBeside                      // beside others on a GPU that is shared
 )
 
 // String is the reason as a sentence without a full stop.
@@ -69,6 +71,8 @@ func (r Reason) clocks() string {
 		return fmt.Sprintf("stretched from %.6g s to %.6g s into its node's idle time", r.Want, r.Room)
 	case ClocksShrunk:
 		return fmt.Sprintf("shortened from %.6g s to %.6g s so that its node ends earlier", r.Want, r.Room)
+	case ClocksAdapted:
+		return fmt.Sprintf("clocks of a GPU that may be shared, set for all who are on it; alone it takes %.6g s", r.Want)
 	case ClocksLate:
 		return "fastest clocks: the deadline can't be met here"
 	default:
@@ -105,6 +109,8 @@ func (r Reason) place() string {
 		return "nothing fits in time: earliest finish"
 	case PlaceSoonest:
 		return "as soon as a GPU is free"
+	case PlaceBeside:
+		return "beside others on a GPU that is shared by what they use of it"
 	case PlaceScored:
 		return "on the node with the best score of those with room"
 	case PlaceHeld:

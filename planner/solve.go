@@ -52,6 +52,9 @@ func Solve(ctx context.Context, p *Problem, policy *Policy, opts *Options) (*Pla
 			return nil, errors.New("a plan from the present has no other truth than what is predicted")
 		}
 	}
+	if policy.Share && p.sharable() && (opts.Truth != nil || opts.Present != nil) {
+		return nil, fmt.Errorf("policy %s shares GPUs: such a plan begins at 0, and run times must be certain for it", policy.Name)
+	}
 	e := newEngine(p, policy, opts)
 	defer e.view.release()
 	if e.truth != nil && e.finisher == nil {

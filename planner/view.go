@@ -26,6 +26,7 @@ type View struct {
 	held      [][]reservation // by node: what runs or will run there; only when books
 	onByClass []int           // nodes on, by class
 	asleep    [][]int32       // nodes off again that can be woken, by class: limited classes only
+	tenancy   *tenancy        // who is on GPUs that are shared by profile; nil: there are none
 }
 
 // wanted is the remembered answer of Tuner.Want for a task on a class.

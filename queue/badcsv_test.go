@@ -14,7 +14,7 @@ var badCSV = []badInput{
 	},
 	{
 		"unknown column near none", "id,colour,runtime_s\n",
-		`batch:1:4: unknown column "colour", want one of id, name, user, workload, arrival_s, deadline_s, limit_s, runtime_s, power_w, gpus, share, cpus, mem_gib, p0_w, gamma_w, c_w, d_s, delta, t0_s, or a name that begins with x_`,
+		`batch:1:4: unknown column "colour", want one of id, name, user, workload, arrival_s, deadline_s, limit_s, runtime_s, power_w, gpus, share, cpus, mem_gib, util_pct, slot_s, gpu_mem_gb, kappa, p0_w, gamma_w, c_w, d_s, delta, t0_s, or a name that begins with x_`,
 	},
 	{
 		"column twice", "id,runtime_s,id\n",
@@ -39,6 +39,38 @@ var badCSV = []badInput{
 	{
 		"EDL unknown column", "id,app,P0,gamma,c,D,delta,T0\n",
 		`batch:1:27: unknown column "T0", want "t0" (or a name that begins with x_)`,
+	},
+	{
+		"utilisation above 100 %", "id,runtime_s,util_pct,slot_s,gpu_mem_gb\na,1,50 101,60,4\n",
+		"batch:2:5: util_pct has 101, want numbers from 0 to 100",
+	},
+	{
+		"utilisation that isn't a number", "id,runtime_s,util_pct,slot_s,gpu_mem_gb\na,1,50 many,60,4\n",
+		`batch:2:5: util_pct "many" is not a number, want one such as 12.5`,
+	},
+	{
+		"profile without its memory", "id,runtime_s,util_pct,slot_s\na,1,50,60\n",
+		"batch:2:1: gpu_mem_gb is 0, want a number above 0, up to 1e15, as a profile has all of util_pct, slot_s and gpu_mem_gb",
+	},
+	{
+		"profile without its series", "id,runtime_s,kappa\na,1,1.5\n",
+		"batch:2:1: util_pct has 0 slots, want 1 to 10000, as a profile has all of util_pct, slot_s and gpu_mem_gb",
+	},
+	{
+		"kappa below 1", "id,runtime_s,util_pct,slot_s,gpu_mem_gb,kappa\na,1,50,60,4,0.9\n",
+		"batch:2:13: kappa is 0.9, want a number from 1 to 1e15",
+	},
+	{
+		"profiles of other lengths", "id,runtime_s,util_pct,slot_s,gpu_mem_gb\nz,1,,,\na,1,50 60,60,4\nb,1,50,60,4\n",
+		`batch:4:5: util_pct has 1 slots, want 2 as that of job "a"`,
+	},
+	{
+		"profiles of other slots", "id,runtime_s,util_pct,slot_s,gpu_mem_gb\na,1,50,60,4\nb,1,50,30,4\n",
+		`batch:3:8: slot_s is 30, want 60 as that of job "a"`,
+	},
+	{
+		"profile and share", "id,runtime_s,share,util_pct,slot_s,gpu_mem_gb\na,1,0.5,50,60,4\n",
+		"batch:2:5: share is 0.5 for a job with a profile, want one of them",
 	},
 	{
 		"too few cells", "id,runtime_s\na\n",

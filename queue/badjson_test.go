@@ -35,6 +35,22 @@ var badJSON = []badInput{
 		`batch:1:12: unexpected string "runtime_s", want "," or "}"`,
 	},
 	{
+		"JSON utilisation with a text", `[{"id":"a","runtime_s":1,"util_pct":[50,"x"]}]`,
+		`batch:1:41: util_pct is string "x", want numbers`,
+	},
+	{
+		"JSON utilisation without an end", `[{"id":"a","runtime_s":1,"util_pct":[50}]`,
+		`batch:1:40: unexpected "}", want "," or "]"`,
+	},
+	{
+		"JSON utilisation that is empty", `[{"id":"a","runtime_s":1,"util_pct":[]}]`,
+		"batch:1:37: util_pct has 0 slots, want 1 to 10000, as a profile has all of util_pct, slot_s and gpu_mem_gb",
+	},
+	{
+		"JSON utilisation that is a number", `[{"id":"a","runtime_s":1,"util_pct":true}]`,
+		"batch:1:37: util_pct is true, want a list of numbers",
+	},
+	{
 		"JSON missing colon", `[{"id" "a"}]`,
 		`batch:1:8: unexpected string "a", want ":" after the key`,
 	},
@@ -60,7 +76,7 @@ var badJSON = []badInput{
 	},
 	{
 		"JSON late jobs key", `{"version":1,"jobs":[]}`,
-		`batch:1:2: unknown key "version", want one of id, name, user, workload, arrival_s, deadline_s, limit_s, runtime_s, power_w, gpus, share, cpus, mem_gib, model, or a name that begins with x_`,
+		`batch:1:2: unknown key "version", want one of id, name, user, workload, arrival_s, deadline_s, limit_s, runtime_s, power_w, gpus, share, cpus, mem_gib, util_pct, slot_s, gpu_mem_gb, kappa, model, or a name that begins with x_`,
 	},
 	{
 		"JSON jobs key in a job", `[{"id":"a","jobs":[]}]`,

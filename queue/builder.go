@@ -19,6 +19,9 @@ type builder struct {
 	models []ModelParams // room for the next models
 	counts []GPUCount    // room for the next GPU counts
 
+	profiled      bool // some job has a profile
+	firstProfiled int  // its number
+
 	doubled      int // jobs with both a model and a workload
 	firstDoubled Position
 }
@@ -58,6 +61,9 @@ func (b *builder) add(d *draft) error {
 			Want: "unique ids",
 		}
 	}
+	if err := b.alike(job); err != nil {
+		return err
+	}
 	if job.Model != nil && job.Workload != "" {
 		if b.doubled++; b.doubled == 1 {
 			b.firstDoubled = job.Pos
@@ -68,6 +74,21 @@ func (b *builder) add(d *draft) error {
 		b.out.Jobs = slices.Grow(b.out.Jobs, len(b.out.Jobs)+slab) // append would copy more often
 	}
 	b.out.Jobs = append(b.out.Jobs, *job)
+	return nil
+}
+
+// alike refuses a profile that can't be laid over those before it.
+func (b *builder) alike(job *Job) error {
+	if job.Profile == nil {
+		return nil
+	}
+	if !b.profiled {
+		b.profiled, b.firstProfiled = true, len(b.out.Jobs)
+		return nil
+	}
+	if problem := job.Profile.like(&b.out.Jobs[b.firstProfiled]); problem != nil {
+		return b.fault(problem)
+	}
 	return nil
 }
 

@@ -32,6 +32,10 @@ func (d *draft) set(c column, text string) *FieldError {
 		gpus, problem := parseGPUs(text)
 		d.job.GPUs = gpus
 		return problem
+	case colUtil:
+		series, problem := parseSeries(c, text)
+		d.profile().UtilPct = series
+		return problem
 	default:
 		value, problem := parseNumber(c, text)
 		*d.number(c) = value
@@ -44,6 +48,9 @@ func (d *draft) set(c column, text string) *FieldError {
 func (d *draft) number(c column) *float64 {
 	if c >= firstModelColumn {
 		return d.model.coefficient(c)
+	}
+	if profileColumns.has(c) {
+		return d.profile().number(c)
 	}
 	return d.job.number(c)
 }

@@ -24,6 +24,10 @@ const (
 	colShare
 	colCPUs
 	colMem
+	colUtil
+	colSlot
+	colGPUMem
+	colKappa
 	colP0
 	colGamma
 	colC
@@ -48,6 +52,7 @@ type columnNames [numColumns]string
 var nativeNames = columnNames{
 	"id", "name", "user", "workload", "arrival_s", "deadline_s", "limit_s",
 	"runtime_s", "power_w", "gpus", "share", "cpus", "mem_gib",
+	"util_pct", "slot_s", "gpu_mem_gb", "kappa",
 	"p0_w", "gamma_w", "c_w", "d_s", "delta", "t0_s",
 }
 

@@ -15,13 +15,17 @@
 //	gpus                     2, or per GPU model V100:2;GTX1080Ti:4;*:4 (1)
 //	share                    part of one GPU, above 0 and up to 1 (1)
 //	cpus, mem_gib            CPU cores and memory (0)
+//	util_pct, slot_s, gpu_mem_gb
+//	                         what it uses of each GPU: percent by slot, "40 60 35",
+//	                         seconds of a slot, GB: all three or none
+//	kappa                    how many times its run time alone it may take then (1.2)
 //	p0_w, gamma_w, c_w, d_s, delta, t0_s
 //	                         the job's own DVFS model: all six or none
 //	x_…                      kept with the job, never interpreted
 //
 // In CSV these are columns, found by the header in any order; an empty cell is
 // the default. In JSON they are the keys of a job, gpus may also be an object
-// {"V100":2,"*":4}, and the six coefficients are the keys of an object "model".
+// {"V100":2,"*":4}, util_pct an array, and the six coefficients are the keys of an object "model".
 // A JSON file is {"jobs":[…]}, a bare array of jobs, or one job after another
 // (JSON lines). An unknown name is an error unless it begins with x_. Each job
 // must say how long it runs: by a model, a workload or a run time. A deadline

@@ -16,13 +16,14 @@ type Job struct {
 	// job with neither Model nor Workload must have it; with a Workload it
 	// scales the workload's times to this run time; with a Model it is unused.
 	Runtime float64
-	Power   float64    // W, mean of one GPU at default clocks; 0 = unknown
-	GPUs    []GPUCount // alternatives by GPU model
-	Share   float64    // part of one GPU, 0 < Share ≤ 1
-	CPUs    float64    // cores
-	MemGiB  float64    // GiB of host memory
-	Extra   []Field    // x_ columns with a value, by name
-	Pos     Position   // where it was read
+	Power   float64     // W, mean of one GPU at default clocks; 0 = unknown
+	GPUs    []GPUCount  // alternatives by GPU model
+	Share   float64     // part of one GPU, 0 < Share ≤ 1
+	CPUs    float64     // cores
+	MemGiB  float64     // GiB of host memory
+	Profile *GPUProfile // what it uses of each GPU, or nil: unknown
+	Extra   []Field     // x_ columns with a value, by name
+	Pos     Position    // where it was read
 }
 
 // ModelParams are the coefficients of the EDL paper's time and power model,

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"bufio"
+	"strconv"
 	"strings"
 )
 
@@ -191,6 +192,9 @@ func (r *jsonReader) field(key string, at Position) error {
 	if col == colGPUs && r.lex.kind == '{' {
 		return r.gpus()
 	}
+	if col == colUtil && r.lex.kind == '[' {
+		return r.series()
+	}
 	return r.value(col)
 }
 
@@ -222,7 +226,7 @@ func (r *jsonReader) value(col column) error {
 	text := strings.TrimSpace(r.lex.text)
 	switch r.lex.kind {
 	case stringToken:
-		if !isText(col) && col != colGPUs && !isInf(text) {
+		if !isText(col) && col != colGPUs && col != colUtil && !isInf(text) {
 			return r.unfit(col, wanted(col))
 		}
 		if text == "" {
@@ -254,6 +258,9 @@ func wanted(col column) string {
 	if isText(col) {
 		return "a string"
 	}
+	if col == colUtil {
+		return "a list of numbers"
+	}
 	return "a number"
 }
 
@@ -284,6 +291,35 @@ func (r *jsonReader) gpus() error {
 	}
 	r.d.job.GPUs = counts
 	return err
+}
+
+// series reads the array of a profile.
+func (r *jsonReader) series() error {
+	r.d.given = r.d.given.with(colUtil)
+	series := r.d.profile().UtilPct
+	for first := true; ; first = false {
+		if err := r.lex.next(); err != nil {
+			return err
+		}
+		if first && r.lex.kind == ']' {
+			return nil
+		}
+		if r.lex.kind != numberToken {
+			return r.unfit(colUtil, "numbers")
+		}
+		value, problem := parseNumber(colUtil, r.lex.text)
+		if problem != nil {
+			return r.b.faultAt(r.lex.at, problem)
+		}
+		if len(series) == maxSlots {
+			return r.b.faultAt(r.lex.at, faulty(colUtil, "has one slot too many", "at most "+strconv.Itoa(maxSlots)))
+		}
+		series = append(series, value)
+		r.d.profile().UtilPct = series
+		if more, err := r.comma(']'); err != nil || !more {
+			return err
+		}
+	}
 }
 
 // model reads the object with a job's coefficients.

@@ -37,6 +37,7 @@ func (b *Batch) Validate() error {
 	}
 	ids := make(map[string]int, len(b.Jobs))
 	extras := map[string]bool{}
+	profiled := firstProfile(b.Jobs)
 	for i := range b.Jobs {
 		job := &b.Jobs[i]
 		if err := job.Validate(); err != nil {
@@ -46,6 +47,12 @@ func (b *Batch) Validate() error {
 			return fmt.Errorf("job %s: the id is used by jobs number %d and %d", quoted(job.ID), first+1, i+1)
 		}
 		ids[job.ID] = i
+		if job.Profile != nil {
+			if problem := job.Profile.like(profiled); problem != nil {
+				problem.ID, problem.Field = job.ID, nativeNames.name(problem.col)
+				return problem
+			}
+		}
 		for _, f := range job.Extra {
 			extras[f.Name] = true
 		}
@@ -64,7 +71,7 @@ func faulty(c column, msg, want string) *FieldError {
 func (j *Job) check() *FieldError {
 	for _, step := range [...]func(*Job) *FieldError{
 		(*Job).checkTexts, (*Job).checkNumbers, (*Job).checkGPUs,
-		(*Job).checkModel, (*Job).checkExtras, (*Job).checkTogether,
+		(*Job).checkModel, (*Job).checkProfile, (*Job).checkExtras, (*Job).checkTogether,
 	} {
 		if problem := step(j); problem != nil {
 			return problem

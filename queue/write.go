@@ -122,6 +122,11 @@ func (j *Job) cell(c column) string {
 		return j.Workload
 	case colGPUs:
 		return gpusText(j.GPUs)
+	case colUtil:
+		if j.Profile == nil {
+			return ""
+		}
+		return seriesText(j.Profile.UtilPct)
 	default:
 		value, given := j.value(c)
 		if !given {
@@ -138,6 +143,13 @@ func (j *Job) value(c column) (float64, bool) {
 			return 0, false
 		}
 		return *j.Model.coefficient(c), true
+	}
+	if profileColumns.has(c) {
+		if j.Profile == nil {
+			return 0, false
+		}
+		value := *j.Profile.number(c)
+		return value, value != 0
 	}
 	value := *j.number(c)
 	switch c {
@@ -195,7 +207,7 @@ func appendJob(dst []byte, j *Job) []byte {
 		switch {
 		case c == colGPUs:
 			dst = appendGPUs(dst, j.GPUs)
-		case isText(c):
+		case isText(c) || c == colUtil:
 			if text := j.cell(c); text != "" {
 				dst = appendString(appendKey(dst, nativeNames[c]), text)
 			}

@@ -59,6 +59,12 @@ func drawJob(t *rapid.T, id string) queue.Job {
 	case 3:
 		j.Share = rapid.Float64Range(1e-300, 1).Draw(t, "share")
 	}
+	if j.Share == 1 && rapid.Bool().Draw(t, "profile") {
+		j.Profile = &queue.GPUProfile{
+			UtilPct: rapid.SliceOfN(rapid.Float64Range(0, 100), 3, 3).Draw(t, "util"), Slot: 60,
+			MemGB: rapid.Float64Range(1e-300, 1e15).Draw(t, "GPU mem"), Kappa: rapid.OneOf(rapid.Just(0.0), rapid.Float64Range(1, 1e15)).Draw(t, "kappa"),
+		}
+	}
 	if rapid.Bool().Draw(t, "model") {
 		j.Model = &queue.ModelParams{
 			P0: number.Draw(t, "P0"), Gamma: number.Draw(t, "gamma"), C: number.Draw(t, "c"),

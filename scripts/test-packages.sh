@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that the tests against a real Slurm need: Slurm
-# itself, munge, Lua, and a database for Slurm's accounting. Needs root. None of
-# them is started.
+# itself, munge, Lua, and a database for Slurm's accounting; and the solver of
+# mixed-integer programs that exact answers are compared with. Needs root. None
+# of them is started.
 set -euo pipefail
 
 packages=(
 	slurmctld slurmd slurm-client slurmdbd munge
 	lua5.1 lua-socket procps
 	mariadb-server-core mariadb-client-core
+	glpk-utils
 )
 
 missing=()

@@ -9,17 +9,35 @@ import (
 	"time"
 )
 
-// PowerSaving says whether slurmctld can suspend and resume nodes.
-func (l *Levers) PowerSaving(ctx context.Context) (bool, error) {
+// PowerSaving is what slurmctld is set to do about nodes that sleep. Partitions
+// may have timeouts of their own, which are not looked at.
+type PowerSaving struct {
+	Able    bool          // it can suspend and resume nodes
+	Suspend time.Duration // SuspendTimeout: for so long a node can't be woken after it was told to sleep; 0: not known
+	Resume  time.Duration // ResumeTimeout: a node that isn't back by then is given up; 0: not known
+}
+
+// PowerSaving asks slurmctld for it.
+func (l *Levers) PowerSaving(ctx context.Context) (PowerSaving, error) {
 	s, err := l.client.Settings(ctx)
 	if err != nil {
-		return false, err
-	}
-	if s["SuspendProgram"] == "" || s["ResumeProgram"] == "" {
-		return false, nil
+		return PowerSaving{}, err
 	}
 	// SuspendTime may be set per partition; INFINITE alone does not tell.
-	return true, nil
+	return PowerSaving{
+		Able:    s["SuspendProgram"] != "" && s["ResumeProgram"] != "",
+		Suspend: settingSeconds(s["SuspendTimeout"]), Resume: settingSeconds(s["ResumeTimeout"]),
+	}, nil
+}
+
+// settingSeconds reads "60 sec"; 0 where it says something else.
+func settingSeconds(text string) time.Duration {
+	number, unit, _ := strings.Cut(strings.TrimSpace(text), " ")
+	n, err := strconv.ParseUint(number, 10, 31)
+	if err != nil || (unit != "sec" && unit != "") {
+		return 0
+	}
+	return time.Duration(n) * time.Second
 }
 
 // PowerDown lets Slurm switch a node off once its jobs have ended. A node with
@@ -56,11 +74,11 @@ func (l *Levers) power(ctx context.Context, node string) (Node, error) {
 	if err := ValidNode(node); err != nil {
 		return Node{}, err
 	}
-	able, err := l.PowerSaving(ctx)
+	saving, err := l.PowerSaving(ctx)
 	if err != nil {
 		return Node{}, err
 	}
-	if !able {
+	if !saving.Able {
 		return Node{}, fmt.Errorf("node %s: %w", node, ErrNoPowerSaving)
 	}
 	return l.client.Node(ctx, node)

@@ -24,6 +24,7 @@ import (
 	"github.com/epplan/epplan/internal/control"
 	node "github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/munge"
+	"github.com/epplan/epplan/internal/share"
 	"github.com/epplan/epplan/internal/slurmqueue"
 	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/internal/store"
@@ -141,6 +142,9 @@ func (p *program) steering() *steer.Settings {
 	return &steer.Settings{
 		Version: s.Version, Live: s.Live, Profiles: s.Profiles, Margin: s.Safety.LimitMargin,
 		Upper: p.control.Upper, Energy: p.control.Energy, Ranking: p.orderer.Ranking(),
+		Shared: func(cluster *share.Cluster, j *slurm.Job) share.Order {
+			return p.control.SharedNodes(p.Context.Context, cluster, j)
+		},
 	}
 }
 

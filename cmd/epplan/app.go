@@ -61,6 +61,7 @@ func (t *terminal) app() *cli.App {
 		Commands: []*cli.Command{
 			t.planCommand(),
 			t.compareCommand(),
+			t.consolidateCommand(),
 			t.tuneCommand(),
 			t.explainCommand(),
 			t.modelCommand(),
@@ -78,6 +79,7 @@ func (t *terminal) app() *cli.App {
 			t.predictCommand(),
 			t.reloadCommand(),
 			t.leversCommand(),
+			t.profileCommand(),
 			t.restoreCommand(),
 			t.prologCommand(),
 			t.epilogCommand(),

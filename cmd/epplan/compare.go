@@ -25,8 +25,10 @@ func (t *terminal) compareCommand() *cli.Command {
 		Name:      "compare",
 		Usage:     "plan batches by several policies and show a row for each",
 		ArgsUsage: "BATCH...",
-		Description: "Policies are NAME[:THETA][,KEY=VALUE]… with the keys theta, rho, clocks (default, optimum), pick,\n" +
-			"place and park. Registered are:\n" + policyList() +
+		Description: "Policies are NAME[:THETA][,KEY=VALUE]… with the keys theta, rho, clocks (default, optimum),\n" +
+			"pick, place and park. Registered are:\n" + policyList() +
+			"Policies that let jobs share GPUs take clocks adapted, lowest and cheapest too, place " + sharingPlaces() + ",\n" +
+			"and park periodic and break-even.\n" +
 			"Every batch is planned by every policy with every θ, ρ and l given, as many in parallel as there are processors.\n" +
 			"Example: epplan compare batch.csv --cluster cluster.toml --models models.toml --policy baseline --policy edl\n" +
 			"Example: epplan compare tasks.csv --cluster paper --policy edl --policy edf-bf --theta 1,0.9 --gpus-per-node 1,4,16",
@@ -41,10 +43,16 @@ func (t *terminal) compareCommand() *cli.Command {
 	}
 }
 
+// sharingPlaces are the Place stages of policies that let jobs share GPUs.
+func sharingPlaces() string {
+	names := slices.DeleteFunc(policy.PlaceNames(), func(name string) bool { return !strings.HasPrefix(name, "share-") })
+	return strings.Join(names, ", ")
+}
+
 func policyList() string {
 	var b strings.Builder
 	for _, name := range policy.Names() {
-		fmt.Fprintf(&b, "  %-14s%s\n", name, policy.Describe(name))
+		fmt.Fprintf(&b, "  %-17s%s\n", name, policy.Describe(name))
 	}
 	b.WriteString("Placements are policies too: tasks by earliest due time at their optimal clocks, each at once on\n" +
 		"the best node with room (see epplan replay --help): " + strings.Join(policy.PlacementNames(), ", ") + ".\n")

@@ -50,6 +50,7 @@ func liveSayings(mux *http.ServeMux) {
 	say("POST "+epdapi.PathCode, fakeCode)
 	say("GET "+epdapi.PathQueue, func(*http.Request) any { return fakeQueue() })
 	say("GET "+epdapi.PathLevers, func(*http.Request) any { return fakeLevers() })
+	say("GET "+epdapi.PathProfiles, fakeProfiles)
 	say("POST "+epdapi.PathLeversUndo, func(*http.Request) any { return epdapi.LeversUndone{Undone: 3, Waiting: 1} })
 	say("POST "+epdapi.PathReload, func(*http.Request) any { return epdapi.Reloaded{Version: "77aa00c1d2e3", Before: "5f1c09d2a7b3"} })
 }
@@ -58,6 +59,7 @@ func liveSayings(mux *http.ServeMux) {
 // text.
 func fakeLevers() any {
 	return epdapi.Levers{Status: steer.Status{
+		Shared: fakeShared(),
 		Policy: "value", Order: []slurm.JobID{4711, 4713, 4712},
 		At: fakeBegin, Nice: 1, Set: 1, Left: []slurm.JobID{4714}, Notes: []string{"this Slurm can't power nodes down: SuspendProgram isn't set"},
 		Advice: []steer.Advice{

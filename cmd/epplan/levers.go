@@ -11,6 +11,7 @@ import (
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/share"
 	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/slurm"
 )
@@ -21,7 +22,8 @@ func (t *terminal) leversCommand() *cli.Command {
 		Usage: "what epd changed in Slurm beside clocks, and its advice; or take it back",
 		Description: "Counts jobs whose nice or preference, and nodes whose weight or power has a part of epd's, and lists what\n" +
 			"it would do or what users might do. With a policy in [live.pick] it also shows the order that is wanted of the\n" +
-			"pending jobs. With --undo everything is taken back, and nothing is changed again\n" +
+			"pending jobs, and with weights in [live.sharing] how nodes suit the next job for a part of a GPU (for operators).\n" +
+			"With --undo everything is taken back, and nothing is changed again\n" +
 			"before the configuration is another one.\n" +
 			"Example: epplan levers",
 		Flags: []cli.Flag{
@@ -98,11 +100,37 @@ func leverText(s *steer.Status) string {
 	if s.Policy != "" {
 		b.WriteString("order of pending jobs by policy " + printable(s.Policy) + orderText(s.Order) + "\n")
 	}
+	b.WriteString(sharedText(s.Shared))
 	for _, note := range s.Notes {
 		b.WriteString("note: " + printable(note) + "\n")
 	}
 	if s.Trouble != "" {
 		b.WriteString("trouble: " + printable(s.Trouble) + "\n")
+	}
+	return b.String()
+}
+
+// sharedText is in which order nodes suit the next job for a part of a GPU.
+func sharedText(o *share.Order) string {
+	if o == nil {
+		return ""
+	}
+	if o.Note != "" {
+		return fmt.Sprintf("nodes with shared GPUs for job %s: as they were, %s\n", o.Job, printable(o.Note))
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "nodes with shared GPUs for job %s:\n", o.Job)
+	const most = 10
+	for i := range o.Nodes[:min(len(o.Nodes), most)] {
+		n := &o.Nodes[i]
+		what := fmt.Sprintf("a GPU alone, for %.0f W more", n.RisesW)
+		switch {
+		case !n.Fits:
+			what = "doesn't fit: " + printable(n.Why)
+		case len(n.Beside) > 0:
+			what = fmt.Sprintf("correlation %.2f, %.2f times the time alone, for %.0f W more", n.Correlation, n.Slowdown, n.RisesW)
+		}
+		fmt.Fprintf(&b, "  %s: %s\n", printable(n.Name), what)
 	}
 	return b.String()
 }

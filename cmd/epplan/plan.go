@@ -26,6 +26,9 @@ func (t *terminal) planCommand() *cli.Command {
 			"otherwise, --cluster is FILE:NAME, a table of clusters and which one it is. Without --policy the one\n" +
 			"with the least energy plus waiting, each against policy simple, is chosen on outcomes drawn around the\n" +
 			"predictions.\n" +
+			"Jobs with a profile (util_pct, slot_s, gpu_mem_gb) may share GPUs on nodes with share = true, by policies\n" +
+			"such as cats-safe; the table says who is beside whom.\n" +
+			"Example: epplan plan profiles.csv --cluster shared.toml --policy cats-safe\n" +
 			"Example: epplan plan --from-slurm --policy edl\n" +
 			"Example: epplan plan --format knapsack knapsack.csv --cluster clusters.csv:small\n" +
 			"Example: epplan plan batch.csv --cluster cluster.toml --models models.toml --svg plan.svg",

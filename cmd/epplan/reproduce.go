@@ -31,7 +31,7 @@ func (t *terminal) reproduceCommand() *cli.Command {
 				seedFlag(), jsonFlag(), csvFlag(),
 			},
 			Action: t.reproduceEDL,
-		}, t.reproducePWRCommand(), t.reproducePredictCommand()},
+		}, t.reproducePWRCommand(), t.reproducePredictCommand(), t.reproduceCATSCommand()},
 	}
 }
 

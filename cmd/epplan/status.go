@@ -58,6 +58,9 @@ func statusText(s *epdapi.Status) string {
 		if r.HandsOff != "" {
 			b.WriteString("  default clocks: " + printable(r.HandsOff))
 		}
+		if r.SLA > 0 {
+			fmt.Fprintf(&b, "  clock adapted: at most %.2f times as long so far, %.2f allowed", r.Slowdown, r.SLA)
+		}
 		b.WriteByte('\n')
 	}
 	switch {

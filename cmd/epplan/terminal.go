@@ -92,6 +92,10 @@ func (t *terminal) finish(ctx context.Context, err error) int {
 		t.message("hint", usage.hint)
 		return exitUsage
 	}
+	if broken, ok := errors.AsType[*brokenError](err); ok {
+		t.message("warning", broken.Error())
+		return exitInfeasible
+	}
 	if passed, ok := errors.AsType[*statusError](err); ok {
 		return passed.code
 	}

@@ -65,8 +65,9 @@ type Agent struct {
 	// before mu.
 	metering sync.Mutex
 
-	// opened tells the sampling of a new run, whose energy counts from its start.
-	opened chan struct{}
+	// opened tells the sampling of a new run, whose energy counts from its start,
+	// and adapts what adapts clocks.
+	opened, adapts chan struct{}
 
 	// filing is held while an ended run's file is written or removed.
 	filing sync.Mutex
@@ -75,6 +76,7 @@ type Agent struct {
 	cards     map[string]*card
 	runs      map[string]*openRun
 	replayed  bool // the journal was read since the start
+	steps     int  // clock changes by adaptation
 	unmetered bool // the last sample of the node's energy failed
 }
 
@@ -84,6 +86,7 @@ type openRun struct {
 	file     runFile
 	handsOff string // why its GPUs are at default clocks; "" while they aren't
 	sampler  *Sampler
+	adapter  *adapter // nil: it stays at its setting
 	ended    bool
 	kept     bool // its end is in a file
 }
@@ -92,6 +95,9 @@ type openRun struct {
 func (r *openRun) wants() Setting {
 	if r.handsOff != "" || r.Wish.OptOut {
 		return Setting{}
+	}
+	if r.adapter != nil {
+		return Setting{Core: r.adapter.core(), Mem: r.Setting.Mem}
 	}
 	return r.Setting
 }
@@ -105,7 +111,8 @@ func New(options Options) *Agent {
 	options.Grace = cmp.Or(options.Grace, time.Minute)
 	return &Agent{
 		options: options, journal: journal{options.Journal}, atOnce: gpu.MaxSims,
-		cards: make(map[string]*card), runs: make(map[string]*openRun), opened: make(chan struct{}, 1),
+		cards: make(map[string]*card), runs: make(map[string]*openRun),
+		opened: make(chan struct{}, 1), adapts: make(chan struct{}, 1),
 	}
 }
 
@@ -215,14 +222,16 @@ func (a *Agent) runsOn(c *card) []*openRun {
 
 // State is what an agent holds, for showing.
 type State struct {
-	GPUs []GPUState
-	Runs []RunState
+	GPUs  []GPUState
+	Runs  []RunState
+	Steps int // clock changes by adaptation since the agent began
 }
 
 // GPUState is a GPU with its journal's entry.
 type GPUState struct {
 	Identity gpu.Identity
 	Entry    *Entry // nil: at default clocks as far as this agent is concerned
+	Writes   int    // of its clocks since the agent began
 	Stuck    bool
 	Alien    string // why somebody else is thought to set its clocks
 }
@@ -230,8 +239,10 @@ type GPUState struct {
 // RunState is a run with what it got.
 type RunState struct {
 	Run
-	HandsOff string // why its GPUs are at default clocks
-	Ended    bool   // but not yet forgotten
+	Wants    Setting  // now
+	Adapted  *Adapted // nil: its clocks stay as they are
+	HandsOff string   // why its GPUs are at default clocks
+	Ended    bool     // but not yet forgotten
 }
 
 // State is what the agent holds now.
@@ -239,14 +250,15 @@ func (a *Agent) State() State {
 	var s State
 	for _, c := range a.allCards() {
 		c.mu.Lock()
-		s.GPUs = append(s.GPUs, GPUState{Identity: c.id, Entry: c.entry, Stuck: c.hung > 0, Alien: c.alien})
+		s.GPUs = append(s.GPUs, GPUState{Identity: c.id, Entry: c.entry, Writes: c.writes, Stuck: c.hung > 0, Alien: c.alien})
 		c.mu.Unlock()
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, id := range slices.Sorted(maps.Keys(a.runs)) {
 		r := a.runs[id]
-		s.Runs = append(s.Runs, RunState{Run: r.Run, HandsOff: r.handsOff, Ended: r.ended})
+		s.Runs = append(s.Runs, RunState{Run: r.Run, Wants: r.wants(), Adapted: r.adapted(), HandsOff: r.handsOff, Ended: r.ended})
 	}
+	s.Steps = a.steps
 	return s
 }

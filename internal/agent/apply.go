@@ -136,9 +136,12 @@ func (a *Agent) begin(run *Run, refusal error) error {
 		r.handsOff = err.Error()
 	}
 	a.runs[run.ID] = r
-	select {
-	case a.opened <- struct{}{}:
-	default: // it is told already
+	r.adapter = r.adaptation(time.Now())
+	for _, news := range []chan struct{}{a.opened, a.adapts} {
+		select {
+		case news <- struct{}{}:
+		default: // it is told already
+		}
 	}
 	return err
 }
@@ -170,7 +173,7 @@ func (a *Agent) vet(ctx context.Context, run *Run) error {
 			return fmt.Errorf("%s: %w", uuid, err)
 		}
 	}
-	return nil
+	return a.vetAdaptation(run)
 }
 
 func (a *Agent) vetCard(c *card, run *Run) error {

@@ -36,6 +36,8 @@ type card struct {
 	stray  time.Time   // the first of them
 	// sampled is when it was last read; the agent's mu guards it.
 	sampled time.Time
+	written writes // of its clocks, lately
+	writes  int    // since the agent began
 }
 
 func newCard(dev gpu.Device, timeout time.Duration, late func(*card)) *card {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/gpu"
@@ -71,6 +72,19 @@ var scenarios = []scenario{
 	{name: "sweep", play: func(h *host, a *agent.Agent) {
 		apply(h, a, "r1", 1, slow, 0)
 		_, _ = a.Sweep(context.Background(), gone, gone)
+	}},
+	{name: "adapted", play: func(h *host, a *agent.Agent) {
+		const ticks = 12
+		r := h.run("r1", 1, agent.Setting{Core: 1700}, 0, 1)
+		r.Adapt = stepped(1.2, 1800, 1700, 1600)
+		_, _ = a.Apply(context.Background(), r)
+		for i := range ticks { // nothing runs: down to the floor
+			_ = a.AdaptAt(context.Background(), r.Started.Add(time.Duration(i)*150*time.Millisecond))
+		}
+		apply(h, a, "r2", 2, quick, 1) // it shares a GPU: up to the ceiling
+		_ = a.AdaptAt(context.Background(), r.Started.Add(ticks*150*time.Millisecond))
+		end(a, 1)
+		end(a, 2)
 	}},
 	{name: "stop", play: func(h *host, a *agent.Agent) {
 		apply(h, a, "r1", 1, slow, 0, 1)

@@ -1,12 +1,20 @@
 package agent
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // SettleOneByOne makes the order of an agent's steps certain.
 func (a *Agent) SettleOneByOne() { a.atOnce = 1 }
 
 // AtRisk is the guard's rule.
 func AtRisk(run *Run, elapsed, margin time.Duration) string { return atRisk(run, elapsed, margin) }
+
+// AdaptAt looks at the runs whose clocks are adapted as if it were a certain time.
+func (a *Agent) AdaptAt(ctx context.Context, now time.Time) error {
+	return a.adapt(ctx, func() time.Time { return now })
+}
 
 // DecodeEntry reads a journal's file.
 func DecodeEntry(uuid string, data []byte) (*Entry, error) { return decodeEntry(uuid, data) }

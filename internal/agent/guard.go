@@ -62,6 +62,9 @@ func (a *Agent) look(run Run, now Outlook) Run {
 		run.Upper = now.Upper
 	}
 	if r, ok := a.runs[run.ID]; ok {
+		if r.Adapt != nil { // what is known now may be of one clock alone
+			run.Upper = max(run.Upper, r.Upper)
+		}
 		r.Limit, r.Upper = run.Limit, run.Upper
 	}
 	return run

@@ -32,7 +32,7 @@ type Held struct {
 	MHz   dvfsmodel.MHz `json:"locked_mhz"`
 	Prior Prior         `json:"prior"`
 	Since time.Time     `json:"since"` // when it was first locked
-	At    time.Time     `json:"at"`    // when it was locked at MHz
+	At    time.Time     `json:"at"`    // when it was locked at MHz; later changes for the same run aren't written down
 	Run   string        `json:"run"`
 	Job   uint32        `json:"job"`
 }
@@ -82,6 +82,18 @@ func (e *Entry) with(want Setting, at time.Time, prior Prior, run *Run) *Entry {
 		next.Domains[d.String()] = h
 	}
 	return &next
+}
+
+// names tells whether the entry is of just the clocks of a setting, locked for a
+// run. Then a restart finds all that it needs, whichever values they are at.
+func (e *Entry) names(want Setting, run *Run) bool {
+	for _, d := range domains {
+		h, locked := e.held(d)
+		if locked != (want.of(d) != 0) || locked && h.Run != run.ID {
+			return false
+		}
+	}
+	return true
 }
 
 // without is the entry less one clock.

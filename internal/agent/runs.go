@@ -38,6 +38,9 @@ type Run struct {
 	// not known.
 	Upper    time.Duration `json:"upper_ns"`
 	Learning bool          `json:"learning,omitempty"` // sampled ten times as often
+	// Adapt is how its core clock is stepped while it lasts, beginning with that
+	// of the setting; nil: not at all. Upper is then a bound at all of its levels.
+	Adapt *Adaptation `json:"adapt,omitempty"`
 	// Deadline is when the hook that waits for [Agent.Apply] gives up; zero:
 	// never.
 	Deadline time.Time `json:"-"`
@@ -167,6 +170,9 @@ func (a *Agent) end(ctx context.Context, id, reason string) (Closed, error) {
 	r.ended = true
 	outcome := r.sampler.Close(time.Now())
 	outcome.Reason = reason
+	if r.adapter != nil {
+		outcome.Lowest, outcome.Slowdown = Setting{Core: r.adapter.lowest(), Mem: r.Setting.Mem}, r.adapter.slowdown()
+	}
 	r.file.Outcome, r.file.HandsOff = &outcome, r.handsOff
 	rec := r.file
 	a.mu.Unlock()

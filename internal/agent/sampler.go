@@ -23,6 +23,14 @@ type Outcome struct {
 	GPUs    []GPUOutcome `json:"gpus"`
 	// Series is the mean utilisation of its GPUs over time.
 	Series record.Series `json:"series"`
+	// Profile is how it used each of its GPUs.
+	Profile record.Profile `json:"profile,omitzero"`
+	// Lowest is the lowest of the settings that the run was at while its clocks
+	// were adapted; zero where they weren't.
+	Lowest Setting `json:"lowest,omitzero"`
+	// Slowdown is how many times as long as at default clocks it took then, at
+	// most; 0 where they weren't adapted.
+	Slowdown float64 `json:"slowdown,omitzero"`
 	// HostEnergy is the run's part of what the node's CPUs and memory used
 	// during HostCovered, shared by the GPUs that were in use.
 	HostEnergy  dvfsmodel.Joule `json:"host_energy_j"`
@@ -87,6 +95,7 @@ type Sampler struct {
 	outcome Outcome
 	gpus    map[string]*tally
 	series  *record.Sampler
+	profile *profiler
 }
 
 // tally is a sampler's view of one GPU.
@@ -104,6 +113,7 @@ func NewSampler(run Run) *Sampler {
 	s := &Sampler{
 		outcome: Outcome{Started: run.Started},
 		gpus:    make(map[string]*tally, len(run.GPUs)), series: record.NewSampler(firstStep),
+		profile: newProfiler(run.GPUs),
 	}
 	for _, uuid := range run.GPUs {
 		s.gpus[uuid] = &tally{out: GPUOutcome{UUID: uuid, PeakMem: -1}, clocks: make(map[[2]dvfsmodel.MHz]float64)}
@@ -118,7 +128,9 @@ func (s *Sampler) Add(uuid string, r gpu.Reading) {
 	if !ok {
 		return
 	}
+	from := r.At // the first reading says nothing of the time before
 	if t.out.Samples > 0 {
+		from = t.last
 		d := r.At.Sub(t.last).Seconds()
 		if d <= 0 {
 			return
@@ -128,6 +140,7 @@ func (s *Sampler) Add(uuid string, r gpu.Reading) {
 			s.series.Add(t.last.Sub(s.outcome.Started), r.At.Sub(s.outcome.Started), r.Utilisation)
 		}
 	}
+	s.profile.add(uuid, from.Sub(s.outcome.Started), r.At.Sub(s.outcome.Started), &r)
 	t.energy.Add(r)
 	t.out.PeakMem = max(t.out.PeakMem, r.MemUsed)
 	t.out.Samples++
@@ -183,9 +196,11 @@ func (s *Sampler) Close(at time.Time) Outcome {
 	out := s.outcome
 	out.Ended = at
 	out.Series = s.series.Series()
-	for _, uuid := range slices.Sorted(maps.Keys(s.gpus)) {
+	uuids := slices.Sorted(maps.Keys(s.gpus))
+	for _, uuid := range uuids {
 		out.GPUs = append(out.GPUs, s.gpus[uuid].close())
 	}
+	out.Profile = s.profile.profile(uuids)
 	return out
 }
 

@@ -58,7 +58,9 @@ func (a *Agent) target(c *card) (want Setting, run Run) {
 	table, err := c.clocks()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for i, r := range a.runsOn(c) {
+	runs := a.runsOn(c)
+	meet(runs)
+	for i, r := range runs {
 		if i == 0 {
 			want, run = r.wants(), r.Run
 			continue
@@ -172,8 +174,10 @@ func (a *Agent) hold(c *card, want Setting, run *Run) error {
 		}
 	}
 	next := entry.with(want, time.Now(), c.prior(), run)
-	if err := a.journal.put(next); err != nil {
-		return errors.Join(err, a.unput(c))
+	if !entry.names(want, run) {
+		if err := a.journal.put(next); err != nil {
+			return errors.Join(err, a.unput(c))
+		}
 	}
 	c.record(next, false)
 	for i, d := range domains {
@@ -213,6 +217,7 @@ func (a *Agent) unput(c *card) error {
 // lock locks one clock. A refusal leaves the clock as it was: where it wasn't
 // locked before, there is nothing to give back.
 func (a *Agent) lock(c *card, d gpu.Domain, f dvfsmodel.MHz, before *Entry) error {
+	c.wrote()
 	err := c.do(func(dev gpu.Device) error { return dev.Lock(d, f) })
 	if err == nil {
 		return nil
@@ -286,6 +291,7 @@ func (a *Agent) release(c *card) (note string, err error) {
 // handle is opened anew, and a fault that may mend is tried once more.
 func (a *Agent) unlock(c *card, d gpu.Domain) (note string, err error) {
 	for range 2 {
+		c.wrote()
 		err = c.do(func(dev gpu.Device) error { return dev.Unlock(d) })
 		switch {
 		case err == nil:

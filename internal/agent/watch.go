@@ -40,12 +40,19 @@ type Watcher struct {
 	Trouble func(error)
 }
 
-// Watch samples, guards and sweeps until the context ends, and returns when
-// all three have stopped.
+// Watch samples, adapts, guards and sweeps until the context ends, and returns
+// when all four have stopped.
 func (a *Agent) Watch(ctx context.Context, w Watcher) {
 	var group sync.WaitGroup
 	group.Go(func() {
 		repeat(ctx, a.pace, a.opened, func() { a.sampleDue(ctx, w.Trouble) })
+	})
+	group.Go(func() {
+		repeat(ctx, a.adaptPace, a.adapts, func() {
+			if err := a.adapt(ctx, time.Now); err != nil {
+				w.Trouble(err)
+			}
+		})
 	})
 	group.Go(func() {
 		repeat(ctx, func() time.Duration { return guardEvery }, nil, func() {
@@ -129,9 +136,10 @@ func (a *Agent) Sample(ctx context.Context) error {
 	return errors.Join(a.react(ctx, a.sample(busy)), a.hostTrouble())
 }
 
-// finding is what a sample says about a card; nil says nothing.
+// finding is what a sample says about a card; a nil error says nothing.
 type finding struct {
 	card *card
+	util float64 // 0 where it couldn't be read
 	err  error
 }
 
@@ -142,7 +150,8 @@ func (a *Agent) sample(cards []*card) []finding {
 	group.SetLimit(a.atOnce)
 	for i, c := range cards {
 		group.Go(func() error {
-			found[i] = finding{c, a.sampleOne(c)}
+			util, err := a.sampleOne(c)
+			found[i] = finding{c, util, err}
 			return nil
 		})
 	}
@@ -150,10 +159,12 @@ func (a *Agent) sample(cards []*card) []finding {
 	return found
 }
 
-func (a *Agent) sampleOne(c *card) error {
+func (a *Agent) sampleOne(c *card) (util float64, err error) {
 	reading, err := call(c, gpu.Device.Read)
 	a.mu.Lock()
-	for _, r := range a.runsOn(c) {
+	runs := a.runsOn(c)
+	meet(runs)
+	for _, r := range runs {
 		if err != nil {
 			r.sampler.Miss(c.id.UUID)
 		} else {
@@ -162,9 +173,9 @@ func (a *Agent) sampleOne(c *card) error {
 	}
 	a.mu.Unlock()
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return c.suspect(&reading)
+	return reading.Utilisation, c.suspect(&reading)
 }
 
 // react puts the runs on cards to default clocks where a sample says so.

@@ -31,6 +31,13 @@ type ban struct {
 	target func(importPath, room string) bool
 }
 
+// belowPlanner tells whether a room is one that the planner itself stands on:
+// who is on a GPU that tasks share is the same for the engine and for the
+// problem of one moment.
+func belowPlanner(room string) bool {
+	return inRoom(room, "planner/consolidate") || inRoom(room, "planner/correlate")
+}
+
 // bans are the rules of direction between rooms and about libraries.
 var bans = []ban{
 	{
@@ -46,7 +53,12 @@ var bans = []ban{
 	{
 		"stages import planner and nothing imports back",
 		func(room string) bool { return room == "planner" },
-		func(_, room string) bool { return strings.HasPrefix(room, "planner/") },
+		func(_, room string) bool { return strings.HasPrefix(room, "planner/") && !belowPlanner(room) },
+	},
+	{
+		"consolidation and correlation are below the planner",
+		belowPlanner,
+		func(_, room string) bool { return inRoom(room, "planner") && !belowPlanner(room) },
 	},
 	{
 		"the registry knows the stages, not they it",

@@ -64,6 +64,7 @@ func TestEveryRouteIsOpenToItsTiersAlone(t *testing.T) {
 		"GET /v1/jobs":        all,
 		"GET /v1/jobs/{id}":   all,
 		"GET /v1/models":      all[:2],
+		"GET /v1/profiles":    all[:2],
 		"POST /v1/models/use": all[:1],
 		"GET /v1/savings":     all,
 		"POST /v1/estimate":   all,

@@ -101,6 +101,9 @@ func (ch *chooser) byModel() {
 			return
 		}
 	}
+	if ch.adapt(&standard, room) {
+		return
+	}
 	switch {
 	case !found:
 		d.Reason = fmt.Sprintf("default clocks: no others are sure to end within the %s of %s", bound, seconds(room))
@@ -140,7 +143,7 @@ func (ch *chooser) act(what string) {
 func (ch *chooser) standAside(why string, arm record.Arm) {
 	d := ch.decision
 	d.Reason = why + " " + clock(d.Core, d.Mem)
-	d.Apply, d.Core, d.Mem, d.Arm = false, 0, 0, arm
+	d.Apply, d.Core, d.Mem, d.Arm, d.Adapt = false, 0, 0, arm, nil
 	if ch.model.model != nil {
 		ch.predict(ch.pointAt(ch.table.base.Core, ch.table.base.Mem))
 	}

@@ -43,6 +43,8 @@ type Records interface {
 	EndedJob(ctx context.Context, cluster string, id int64, submitted time.Time) (record.Ended, error)
 	PutFeatures(ctx context.Context, f *record.Features) error
 	Features(ctx context.Context, cluster string, most int) ([]record.Features, error)
+	Profiles(ctx context.Context, key record.WorkloadKey, most int) ([]record.Profiled, error)
+	ProfileCounts(ctx context.Context, cluster, workload string, most int) ([]record.ProfileCount, error)
 }
 
 var _ Records = (*store.Store)(nil)
@@ -98,6 +100,7 @@ type Controller struct {
 	models    models
 	priors    priors
 	forecasts forecasts
+	profiles  profiled
 	garbage   garbage
 	askable   atomic.Pointer[servers]
 	writer    *writer
@@ -172,6 +175,7 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 	c.settings.Store(options.Settings)
 	c.jobs.init()
 	c.forecasts.init()
+	c.profiles.init()
 	c.accounts.turn = make(chan struct{}, 1)
 	c.synced.jobs.what, c.synced.nodes.what = "jobs", "nodes"
 	c.tables = tables{seed: maphash.MakeSeed(), kept: make(map[tableKey]*table)}

@@ -135,6 +135,7 @@ func (c *Controller) decide(r *DecideRequest, job *knownJob, doubt error) *decid
 		d.LimitS = record.Known(job.limit.Seconds())
 	}
 	c.noteClocks(d.GPUModel, t)
+	c.profiles.noteNode(r.Node, d.GPUModel)
 	ch := chooser{settings: s, table: t, request: r, job: job, decision: d, doubt: doubt, now: now, explores: drawn(&c.exploring, r.Job, s.Live.Explore)}
 	ch.model = c.models.get(record.WorkloadKey{Cluster: c.options.Cluster, Workload: d.Workload, GPUModel: d.GPUModel})
 	ch.choose(&wishes)

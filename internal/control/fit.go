@@ -15,6 +15,8 @@ const (
 	offInARow   = 3    // missed predictions after which a model isn't used
 	maxMargin   = 0.5  // run times that scatter more aren't predicted
 	coverage    = 0.9  // of the residuals by the interval
+	aboveBy     = 0.02 // a clock that is higher by this part isn't the one that was set
+	maxAbove    = 0.02 // of the time; a run whose clocks were adapted has none that says what it took
 	maxThrottle = 0.1  // of the time; a run throttled for longer is no sample
 	maxFitError = 0.2  // of times at settings left out; a worse fit is no better than the prior
 	sameWithin  = 0.01 // predictions that differ less need no new version
@@ -42,7 +44,13 @@ func sampleOf(o *record.Outcome, base dvfsmodel.Base) (dvfsmodel.Sample, bool) {
 	if s.Mem == 0 {
 		s.Mem = base.Mem
 	}
-	good := s.Core > 0 && s.Mem > 0 && s.Core <= maxMHz && s.Mem <= maxMHz &&
+	seen, above := 0.0, 0.0
+	for _, c := range o.Clocks {
+		if seen += c.Seconds; o.Setting.Core > 0 && c.Core > o.Setting.Core*(1+aboveBy) {
+			above += c.Seconds
+		}
+	}
+	good := above <= maxAbove*seen && s.Core > 0 && s.Mem > 0 && s.Core <= maxMHz && s.Mem <= maxMHz &&
 		s.Power > 0 && s.Power < 1e5 && seconds < 1e9 && throttled <= maxThrottle*seconds
 	return s, good
 }

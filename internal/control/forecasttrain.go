@@ -42,10 +42,16 @@ func (c *Controller) forecastKey() record.WorkloadKey {
 	return record.WorkloadKey{Cluster: c.options.Cluster, Workload: forecastWorkload}
 }
 
-// trainAgain is how long after a training that failed the next one is tried.
-const trainAgain = time.Minute
+const (
+	// trainAgain is how long after a training that failed the next one is tried.
+	trainAgain = time.Minute
+	// trainRest is how many times as long as a training took nothing is trained
+	// after it: an import hands over its jobs in many parts, each of which makes
+	// one due.
+	trainRest = 9
+)
 
-// trainLoop trains whenever that is due.
+// trainLoop trains whenever that is due, for a tenth of the time at most.
 func (c *Controller) trainLoop(ctx context.Context) {
 	for {
 		select {
@@ -56,16 +62,20 @@ func (c *Controller) trainLoop(ctx context.Context) {
 		if !c.settings.Load().Predict.Enabled {
 			continue
 		}
-		if err := c.Train(ctx); err != nil && ctx.Err() == nil {
+		began := time.Now()
+		err := c.Train(ctx)
+		rest := trainRest * time.Since(began)
+		if err != nil && ctx.Err() == nil {
 			c.options.Log.Warn("predictions weren't trained anew; tried again later", "error", err)
-			timer := time.NewTimer(trainAgain)
-			select {
-			case <-ctx.Done():
-				timer.Stop()
-				return
-			case <-timer.C:
-				c.forecasts.wantTraining()
-			}
+			c.forecasts.wantTraining()
+			rest = max(rest, trainAgain)
+		}
+		timer := time.NewTimer(rest)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
 		}
 	}
 }

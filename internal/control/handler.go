@@ -44,6 +44,7 @@ const (
 //	GET  /v1/jobs/{id}   epdapi.JobView
 //	GET  /v1/models      models in use; with workload and gpu_model all versions (operators)
 //	POST /v1/models/use  ModelChoice → ModelStanding (control)
+//	GET  /v1/profiles    epdapi.ProfileList: of one workload, or of those that ran last (operators)
 //	GET  /v1/savings     epdapi.Savings: treated against held-out runs; since (RFC 3339)
 //	POST /v1/estimate    slurm.Submission → epdapi.Estimate; gpu_model
 //	POST /v1/code        epdapi.CodeRequest → epdapi.CodeAnswer
@@ -83,6 +84,7 @@ func (c *Controller) routes() []route {
 		{"GET " + epdapi.PathJobs + "/{id}", anybody, requestTime, c.getJob},
 		{"GET " + epdapi.PathModels, operators, requestTime, c.getModels},
 		{"POST " + epdapi.PathModelsUse, controllers, requestTime, c.postModelsUse},
+		{"GET " + epdapi.PathProfiles, operators, requestTime, c.getProfiles},
 		{"GET " + epdapi.PathSavings, anybody, requestTime, c.getSavings},
 		{"POST " + epdapi.PathEstimate, anybody, requestTime, c.postEstimate},
 		{"POST " + epdapi.PathCode, anybody, requestTime, c.postCode},

@@ -162,6 +162,7 @@ type standing struct {
 	right   int      // runs since it was made, or since the start, that it did not miss
 	pinned  bool     // an administrator chose the version
 	note    string   // why none is in use
+	usage   float64  // part of their time at default clocks in which the last runs were at work, at least; 0: not known
 }
 
 // modelView is a standing at a moment.
@@ -170,6 +171,7 @@ type modelView struct {
 	right   int
 	note    string
 	lessons []lesson
+	usage   float64
 }
 
 func (v modelView) why(gpuModel string) string {
@@ -190,7 +192,7 @@ func (s *models) get(key record.WorkloadKey) modelView {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if found := s.byKey[key]; found != nil {
-		return modelView{found.model, found.right, found.note, found.lessons}
+		return modelView{found.model, found.right, found.note, found.lessons, found.usage}
 	}
 	return modelView{}
 }

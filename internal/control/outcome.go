@@ -41,6 +41,7 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 	c.counters.outcomes.Add(1) // last: who sees it finds the rest done
 	if receipt == store.Stored && !o.Unmatched && o.Workload != "" {
 		key := record.WorkloadKey{Cluster: o.Cluster, Workload: o.Workload, GPUModel: o.GPUModel}
+		c.profiles.forget(key)
 		c.judge(ctx, key, &o)
 		c.refitSoon(key)
 	}
@@ -237,10 +238,11 @@ func (c *Controller) Refit(ctx context.Context, key record.WorkloadKey) error {
 	if !ok {
 		return errors.New("the GPU model's default clocks aren't known")
 	}
-	samples, err := c.lastRuns(ctx, key, base)
+	samples, usage, err := c.lastRuns(ctx, key, base)
 	if err != nil {
 		return fmt.Errorf("refit: %w", err)
 	}
+	c.models.change(key, func(st *standing) { st.usage = usage })
 	c.priors.note(key, samples, base)
 	c.priors.learn(key.GPUModel)
 	fresh, known, noise, err := fitModel(samples, base, c.priors.get(key.GPUModel, base))

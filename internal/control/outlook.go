@@ -166,8 +166,13 @@ func (c *Controller) upperNow(d *decided) record.Number {
 	if d.Apply && d.Mem > 0 {
 		at.Mem = d.Mem
 	}
+	margin := c.settings.Load().Live.TimeMargin
+	if d.Apply && d.Adapt != nil {
+		at = m.at(dvfsmodel.Point{Core: base.Core, Mem: base.Mem})
+		return record.Known(m.upper(&at, margin) * d.Adapt.SLA)
+	}
 	at = m.at(at)
-	return record.Known(m.upper(&at, c.settings.Load().Live.TimeMargin))
+	return record.Known(m.upper(&at, margin))
 }
 
 func (c *Controller) postOutlook(r *http.Request) (any, error) {

@@ -127,7 +127,7 @@ func (c *Controller) learnFromStore(ctx context.Context) {
 		if !ok {
 			continue
 		}
-		samples, err := c.lastRuns(ctx, key, base)
+		samples, _, err := c.lastRuns(ctx, key, base)
 		if err != nil {
 			c.options.Log.Warn("what workloads have in common can't be learnt from the records", "error", err)
 			return
@@ -139,17 +139,21 @@ func (c *Controller) learnFromStore(ctx context.Context) {
 	}
 }
 
-// lastRuns are the samples of a workload's last outcomes, the newest first.
-func (c *Controller) lastRuns(ctx context.Context, key record.WorkloadKey, base dvfsmodel.Base) ([]dvfsmodel.Sample, error) {
+// lastRuns are the samples of a workload's last outcomes, the newest first, and the
+// part of their time at default clocks in which they were at work, at least; 0 where
+// that isn't known.
+func (c *Controller) lastRuns(ctx context.Context, key record.WorkloadKey, base dvfsmodel.Base) ([]dvfsmodel.Sample, float64, error) {
 	page, err := c.options.Store.OutcomesOf(ctx, key, 0, window)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	samples := make([]dvfsmodel.Sample, 0, len(page.Outcomes))
+	usage := 1.0
 	for i := range page.Outcomes {
 		if s, ok := sampleOf(&page.Outcomes[i], base); ok {
 			samples = append(samples, s)
+			usage = min(usage, usageOf(&page.Outcomes[i], base))
 		}
 	}
-	return samples, nil
+	return samples, usage, nil
 }

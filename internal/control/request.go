@@ -117,6 +117,9 @@ type Decision struct {
 	Arm           record.Arm    `json:"arm"`
 	Wish          Wish          `json:"wish"`
 	Created       time.Time     `json:"created"`
+	// Adapt is how the core clock is stepped while the run lasts, beginning with
+	// Core; nil: not at all. Upper is then a bound at all of its levels.
+	Adapt *Adaptation `json:"adapt,omitempty"`
 }
 
 // Wish is what the user asked for.

@@ -27,6 +27,7 @@ import (
 type judge struct {
 	mu      sync.Mutex
 	setting agent.Setting // zero: default clocks
+	adapt   *control.Adaptation
 	reason  string
 	refuse  error         // of Decide
 	wait    time.Duration // before it answers
@@ -56,7 +57,7 @@ func (j *judge) Decide(ctx context.Context, _ *control.DecideRequest) (control.D
 		}
 	}
 	return control.Decision{
-		Mode: config.Enforce, Apply: j.setting != agent.Setting{}, Core: j.setting.Core, Mem: j.setting.Mem, Reason: j.reason,
+		Mode: config.Enforce, Apply: j.setting != agent.Setting{}, Core: j.setting.Core, Mem: j.setting.Mem, Reason: j.reason, Adapt: j.adapt,
 	}, j.refuse
 }
 

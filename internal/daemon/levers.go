@@ -37,7 +37,7 @@ func (d *Desk) levers(to control.Caller) *epdapi.Levers {
 	s := d.Steerer.Status()
 	if !to.Control && !to.All {
 		s.Advice = slices.DeleteFunc(s.Advice, func(a steer.Advice) bool { return a.Job == 0 || a.UID != to.UID })
-		s.Left, s.Notes, s.Trouble, s.Order = nil, nil, "", nil
+		s.Left, s.Notes, s.Trouble, s.Order, s.Shared = nil, nil, "", nil, nil
 	}
 	return &epdapi.Levers{Status: s}
 }

@@ -17,7 +17,7 @@ func (d *Node) Measure(context.Context) metrics.Agent {
 	}
 	users := make(map[string]string) // partitions by GPU
 	d.mu.Lock()
-	m.Trouble = d.troubled
+	m.Trouble, m.Steps = d.troubled, state.Steps
 	for i := range state.Runs {
 		r := &state.Runs[i]
 		if r.Ended {
@@ -25,6 +25,9 @@ func (d *Node) Measure(context.Context) metrics.Agent {
 			continue
 		}
 		m.Runs++
+		if r.Adapted != nil {
+			m.Adapted++
+		}
 		for _, uuid := range r.GPUs {
 			users[uuid] = d.partitions[r.ID]
 		}
@@ -43,7 +46,7 @@ func (d *Node) Measure(context.Context) metrics.Agent {
 func (d *Node) measure(state *agent.GPUState, partitions map[string]string) metrics.GPU {
 	id := state.Identity
 	out := metrics.GPU{
-		UUID: id.UUID, Model: id.Model, Partition: partitions[id.UUID], Stuck: state.Stuck, Alien: state.Alien != "",
+		UUID: id.UUID, Model: id.Model, Partition: partitions[id.UUID], Stuck: state.Stuck, Alien: state.Alien != "", Writes: state.Writes,
 	}
 	if state.Entry != nil {
 		out.LockedCore, out.LockedMem = locked(state.Entry, gpu.Core), locked(state.Entry, gpu.Mem)

@@ -315,10 +315,14 @@ func (d *Node) Status(ctx context.Context) *epdapi.Status {
 	s.Unrecorded = d.options.Spool.Len()
 	for i := range state.Runs {
 		r := &state.Runs[i]
-		s.Runs = append(s.Runs, epdapi.Run{
+		run := epdapi.Run{
 			ID: r.ID, Job: r.Job, GPUs: r.GPUs, Core: float64(r.Setting.Core), Mem: float64(r.Setting.Mem),
 			Started: r.Started, HandsOff: r.HandsOff, Ended: r.Ended,
-		})
+		}
+		if a := r.Adapted; a != nil {
+			run.Core, run.SLA, run.Slowdown = float64(r.Wants.Core), a.SLA, a.Slowdown
+		}
+		s.Runs = append(s.Runs, run)
 		if r.Ended {
 			s.Unrecorded++
 		}

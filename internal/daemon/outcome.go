@@ -14,7 +14,10 @@ func outcomeOf(c *agent.Closed) *record.Outcome {
 		ThrottledS: map[string]float64{},
 	}
 	if c.HandsOff == "" {
-		out.Setting = record.Setting{Core: c.Run.Setting.Core, Mem: c.Run.Setting.Mem}
+		out.Setting = record.Setting(c.Run.Setting)
+	}
+	if low := c.Outcome.Lowest; out.Setting != (record.Setting{}) && low != (agent.Setting{}) {
+		out.Setting, out.Slowdown = record.Setting(low), record.Known(c.Outcome.Slowdown)
 	}
 	if !c.Outcome.Partial {
 		out.TimeS = record.Known(c.Outcome.Ended.Sub(c.Run.Started).Seconds())
@@ -24,7 +27,7 @@ func outcomeOf(c *agent.Closed) *record.Outcome {
 		sum.add(&c.Outcome.GPUs[i], out)
 	}
 	sum.fill(out, c.Outcome.Partial)
-	out.Series = c.Outcome.Series
+	out.Series, out.Profile = c.Outcome.Series, c.Outcome.Profile
 	if host, known := c.Outcome.Host(); known && out.GPUSource != record.Unmeasured {
 		out.NodeEnergyJ, out.NodeSource = record.Known(sum.energy+float64(host)), record.RAPL
 	}

@@ -87,6 +87,10 @@ type Run struct {
 	Started  time.Time `json:"started"`
 	HandsOff string    `json:"hands_off,omitempty"`
 	Ended    bool      `json:"ended,omitempty"`
+	// Slowdown is how many times as long as at default clocks it took so far, at
+	// most, and SLA how many it may, while its core clock is adapted; 0: it isn't.
+	Slowdown float64 `json:"slowdown,omitempty"`
+	SLA      float64 `json:"sla,omitempty"`
 }
 
 // Trouble is something that went wrong.

@@ -89,6 +89,7 @@ type Reading struct {
 	Core, Mem   dvfsmodel.MHz   // running now
 	Utilisation float64         // part of the last sample period in which a kernel ran, 0..1
 	MemUsed     int64           // bytes
+	MemTotal    int64           // of the GPU, bytes; 0: not known
 	Throttle    Throttle
 }
 

@@ -171,6 +171,7 @@ func (d *nvmlDevice) readMemory(r *Reading) nvml.Return {
 	m, ret := d.handle.GetMemoryInfo()
 	if ret == nvml.SUCCESS {
 		r.MemUsed = int64(min(m.Used, math.MaxInt64))
+		r.MemTotal = int64(min(m.Total, math.MaxInt64))
 	}
 	return ret
 }

@@ -42,8 +42,9 @@ type SimLibrary struct {
 // "sim:4,model=GTX1080Ti,lock=core" asks for, or finds them as they were left
 // in the options' folder. Options after the count are model=NAME (default
 // V100), lock=none|core|both (default: the core clock, and the memory clock
-// where the model has several), energy=off, minor=reverse, mig, mps and speed=N:
-// work takes an Nth of its model's time, at the same power.
+// where the model has several), energy=off, minor=reverse, mig, mps, speed=N
+// (work takes an Nth of its model's time, at the same power), busy, and
+// bursty=PERIOD/DUTY, load=FILE and wait=SHARE for a load that waits in between.
 func OpenSim(spec string, o *SimOptions) (*SimLibrary, error) {
 	s, err := parseSimSpec(spec)
 	if err != nil {
@@ -176,6 +177,7 @@ func (g *Sim) Lock(d Domain, f dvfsmodel.MHz) error {
 			return false, fmt.Errorf("%v clock %v MHz: invalid argument", d, float64(f))
 		}
 		*s.lock(d) = f
+		s.wrote()
 		return true, nil
 	})
 }
@@ -189,6 +191,9 @@ func (g *Sim) Unlock(d Domain) error {
 		}
 		changed := *s.lock(d) != 0
 		*s.lock(d) = 0
+		if changed {
+			s.wrote()
+		}
 		return changed, nil
 	})
 }
@@ -276,9 +281,24 @@ func (g *Sim) change(f func(s *simState, m *simModel) error) error {
 // Run starts work beside whatever else runs. Done is where it starts.
 func (g *Sim) Run(w Work) error {
 	return g.change(func(s *simState, m *simModel) error {
+		w.Began = s.Since
+		if len(w.Phases) == 0 {
+			w.Phases = m.load.phases
+		}
 		s.Work = append(slices.Clone(s.Work), w)
 		return s.validate(m)
 	})
+}
+
+// Ended are the last pieces of work that were done, in the order of their ends:
+// what they truly took and used. No real GPU tells.
+func (g *Sim) Ended() ([]Ended, error) {
+	var list []Ended
+	err := g.library.machine.do(g.index, func(s *simState, _ time.Time) (bool, error) {
+		list = slices.Clone(s.Ended)
+		return false, nil
+	})
+	return list, err
 }
 
 // Stop ends all work of a process.
@@ -287,6 +307,17 @@ func (g *Sim) Stop(pid int) error {
 		s.Work = slices.DeleteFunc(slices.Clone(s.Work), func(w Work) bool { return w.PID == pid })
 		return nil
 	})
+}
+
+// Writes are when clocks of the GPU were last locked or given back, in order. No
+// real GPU tells.
+func (g *Sim) Writes() ([]time.Time, error) {
+	var list []time.Time
+	err := g.library.machine.do(g.index, func(s *simState, _ time.Time) (bool, error) {
+		list = slices.Clone(s.Writes)
+		return false, nil
+	})
+	return list, err
 }
 
 // Work is what still runs and how far it is, by pid.

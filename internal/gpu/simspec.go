@@ -23,6 +23,7 @@ type simSpec struct {
 	sharing  Sharing
 	speed    float64 // work takes so much less time than its model says
 	busy     bool    // at work always
+	load     load
 }
 
 // parseSimSpec reads "sim", "sim:N" and options after commas:
@@ -34,8 +35,11 @@ type simSpec struct {
 //	mig, mps        the GPUs are shared so
 //	speed=60        work takes a sixtieth of its model's time
 //	busy            the GPUs draw what they do at work, whether there is any or not
+//	bursty          the same, by turns with waiting for the host; bursty=10/0.5: 5 of 10 seconds at work
+//	load=FILE       the same, by the phases of a file; it is read anew at each start
+//	wait=0.1        what waiting draws above idle power: this part of what the core clock costs at work
 func parseSimSpec(text string) (simSpec, error) {
-	s := simSpec{count: 1, model: "V100", speed: 1}
+	s := simSpec{count: 1, model: "V100", speed: 1, load: load{wait: waitShare}}
 	head, rest, more := strings.Cut(text, ",")
 	name, count, counted := strings.Cut(head, ":")
 	if name != "sim" {
@@ -59,7 +63,7 @@ func parseSimSpec(text string) (simSpec, error) {
 	return s, nil
 }
 
-func (s *simSpec) set(option string) error {
+func (s *simSpec) set(option string) (err error) {
 	switch key, value, _ := strings.Cut(option, "="); {
 	case key == "model" && value != "":
 		s.model = value
@@ -76,6 +80,17 @@ func (s *simSpec) set(option string) error {
 		s.sharing.MPS = true
 	case option == "busy":
 		s.busy = true
+	case option == "bursty", key == "bursty" && value != "":
+		s.busy = true
+		s.load.phases, err = parseBursts(value)
+	case key == "load" && value != "":
+		s.busy = true
+		s.load.phases, err = readLoad(value)
+	case key == "wait":
+		s.load.wait, err = strconv.ParseFloat(value, 64)
+		if err != nil || !(s.load.wait >= 0 && s.load.wait <= 1) {
+			return fmt.Errorf("simulator option %q, want a number from 0 to 1", option)
+		}
 	case key == "speed":
 		speed, err := strconv.ParseFloat(value, 64)
 		if err != nil || !(speed > 0 && speed <= mostSpeed) {
@@ -83,9 +98,9 @@ func (s *simSpec) set(option string) error {
 		}
 		s.speed = speed
 	default:
-		return fmt.Errorf("simulator option %q, want model=NAME, lock=none|core|both, energy=off, minor=reverse, mig, mps, speed=N or busy", option)
+		return fmt.Errorf("simulator option %q, want model=NAME, lock=none|core|both, energy=off, minor=reverse, mig, mps, speed=N, busy, bursty=PERIOD/DUTY, load=FILE or wait=SHARE", option)
 	}
-	return nil
+	return err
 }
 
 // mostSpeed bounds how much faster than their models simulated GPUs are.
@@ -109,6 +124,7 @@ type simModel struct {
 	capability Capability
 	speed      float64
 	always     dvfsmodel.Model // work that never ends; nil: none
+	load       load            // in which phases; none: without a pause
 }
 
 func newSimModel(s simSpec, profiles *config.Profiles) (*simModel, error) {
@@ -122,7 +138,7 @@ func newSimModel(s simSpec, profiles *config.Profiles) (*simModel, error) {
 	}
 	m := &simModel{
 		name: p.Name, table: table, clocks: clocksOf(p.Pairs()), def: p.Default,
-		idle: inMilliwatt(p.IdleW), limit: p.BusyW, speed: s.speed,
+		idle: inMilliwatt(p.IdleW), limit: p.BusyW, speed: s.speed, load: s.load,
 	}
 	if m.limit == 0 {
 		m.limit = defaultLimit

@@ -38,6 +38,17 @@ type Work struct {
 	Mem int64
 	// Done is the part of it that is done, 0..1.
 	Done float64
+	// Phases are gone through again and again until it is done; none: it never
+	// waits. Those of the GPU's load are taken where there are none.
+	Phases []Phase `json:",omitempty"`
+
+	// How far it is in its phases, and what it came to so far.
+	Phase  int       `json:",omitempty"`
+	Waits  bool      `json:",omitempty"` // it waits for the host
+	Spent  float64   `json:",omitempty"` // seconds of the part it is in, at default clocks
+	Waited float64   `json:",omitempty"` // seconds of the parts before
+	Energy float64   `json:",omitempty"` // joules of the GPU
+	Began  time.Time `json:",omitzero"`
 }
 
 // simState is what a simulated GPU remembers. Nothing changes between Since
@@ -56,6 +67,14 @@ type simState struct {
 	// Stuck is what the counter shows for ever, in millijoules; nil: what was used.
 	Stuck *uint64 `json:",omitempty"`
 	Work  []Work  // as of Since
+	Ended []Ended `json:",omitempty"` // the last ones
+	// Writes are when clocks were last locked or given back.
+	Writes []time.Time `json:",omitempty"`
+
+	// The utilisation that the driver shows, and how long the GPU was in use in
+	// the sample period of Since.
+	Shown float64       `json:",omitempty"`
+	Used  time.Duration `json:",omitempty"`
 }
 
 func (s *simState) lock(d Domain) *dvfsmodel.MHz {
@@ -71,6 +90,7 @@ type operation struct {
 	setting   dvfsmodel.Setting
 	power     milliwatt
 	throttle  Throttle
+	busy      bool // something runs
 }
 
 // operation follows from the locks, the work and the power limit. Work that
@@ -93,9 +113,15 @@ func (s *simState) operation(m *simModel) operation {
 	}
 	near := m.table.Nearest(core, mem)
 	o.core, o.mem, o.setting, o.power = near.Core, near.Mem, near.Setting, m.idle
-	if idle {
+	switch {
+	case idle:
+		return o
+	case len(s.Work) > 0 && s.active() == 0, s.idles(m):
+		o.throttle |= ThrottleIdle
+		o.power = s.waiting(m, o.setting)
 		return o
 	}
+	o.busy = true
 	o.power = s.busyPower(m, o.setting)
 	for o.power.watt() > s.Limit {
 		next, ok := m.below(o.core, o.mem)
@@ -115,9 +141,11 @@ func (s *simState) busyPower(m *simModel, at dvfsmodel.Setting) milliwatt {
 	}
 	var sum dvfsmodel.Watt
 	for i := range s.Work {
-		sum += s.Work[i].Model.Power(at)
+		if !s.Work[i].Waits {
+			sum += s.Work[i].Model.Power(at)
+		}
 	}
-	return inMilliwatt(sum / dvfsmodel.Watt(len(s.Work)))
+	return inMilliwatt(sum / dvfsmodel.Watt(s.active()))
 }
 
 // below is the next lower core clock at a memory clock.
@@ -133,51 +161,99 @@ func (m *simModel) below(core, mem dvfsmodel.MHz) (dvfsmodel.Point, bool) {
 // longestStep bounds a step of the clock, so that no duration overflows.
 const longestStep = 100 * 365 * 24 * time.Hour
 
-// settle brings the state forward to now, through each end of work on the way.
+// settle brings the state forward to now, through each end of work and of parts
+// of it on the way.
 func (s *simState) settle(m *simModel, now time.Time) {
+	s.skip(m, min(now.Sub(s.Since), longestStep))
 	for {
 		elapsed := min(now.Sub(s.Since), longestStep)
 		if elapsed <= 0 {
 			return
 		}
 		o := s.operation(m)
-		next, i := s.firstEnd(m, o)
-		if i < 0 || next > elapsed {
+		next, i, done := s.nextEvent(m, o)
+		if next > elapsed {
 			s.pass(m, elapsed, o)
 			return
 		}
 		s.pass(m, next, o)
-		s.Work = slices.Delete(slices.Clone(s.Work), i, i+1)
-	}
-}
-
-// firstEnd is how long it takes until the first of the running work ends, and
-// its index; -1 where none does.
-func (s *simState) firstEnd(m *simModel, o operation) (after time.Duration, index int) {
-	index = -1
-	least := longestStep.Seconds()
-	for i := range s.Work {
-		if left := (1 - s.Work[i].Done) * s.seconds(m, i, o); left < least {
-			least, index = max(0, left), i
+		switch {
+		case i < 0: // the load that never ends begins a part
+		case done:
+			s.end(m, &s.Work[i])
+			s.Work = slices.Delete(slices.Clone(s.Work), i, i+1)
+		default:
+			s.Work[i].turn() // pass made a copy
 		}
 	}
-	return time.Duration(math.Ceil(least * 1e9)), index
 }
+
+// nextEvent is how long it takes until the first of the running work ends, or
+// a part of it does, and its index; -1 where none does.
+func (s *simState) nextEvent(m *simModel, o operation) (after time.Duration, index int, done bool) {
+	index = -1
+	least := longestStep.Seconds()
+	if len(s.Work) == 0 && m.always != nil && len(m.load.phases) > 0 {
+		_, next := m.load.always(s.Since)
+		return next, index, false
+	}
+	for i := range s.Work {
+		w := &s.Work[i]
+		if w.Waits {
+			if left := (w.part() - w.Spent) / m.speed; left < least {
+				least, index, done = max(0, left), i, false
+			}
+			continue
+		}
+		whole := s.seconds(m, i, o)
+		left, ends := (1-w.Done)*whole, true
+		if len(w.Phases) > 0 {
+			if part := (w.part() - w.Spent) * whole / w.Model.Time(1, 1); part < left-10*nanosecond {
+				left, ends = part, false
+			}
+		}
+		if left < least {
+			least, index, done = max(0, left), i, ends
+		}
+	}
+	return time.Duration(math.Ceil(least * 1e9)), index, done
+}
+
+// nanosecond is within what the ends of work are rounded to.
+const nanosecond = 1e-9
 
 // seconds is how long the whole of a work takes at the clocks and the company
-// of now.
+// of now, without the parts in which it waits.
 func (s *simState) seconds(m *simModel, i int, o operation) float64 {
-	return s.Work[i].Model.Time(o.setting.Fc, o.setting.Fm) * float64(len(s.Work)) / m.speed
+	return s.Work[i].Model.Time(o.setting.Fc, o.setting.Fm) * float64(s.active()) / m.speed
 }
 
-func (s *simState) pass(m *simModel, d time.Duration, o operation) {
-	hi, lo := bits.Mul64(uint64(o.power), uint64(d)) //nolint:gosec // d isn't negative
+// use books energy.
+func (s *simState) use(power milliwatt, d time.Duration) {
+	hi, lo := bits.Mul64(uint64(power), uint64(d)) //nolint:gosec // d isn't negative
 	lo, carry := bits.Add64(lo, s.Pico, 0)
 	milli, pico := bits.Div64(hi+carry, lo, picoPerMilli)
 	s.Milli, s.Pico = s.Milli+milli, pico
+}
+
+func (s *simState) pass(m *simModel, d time.Duration, o operation) {
+	s.use(o.power, d)
+	if len(m.load.phases) > 0 {
+		s.show(d, o.busy)
+	}
 	work := slices.Clone(s.Work)
 	for i := range work {
-		work[i].Done = min(1, work[i].Done+d.Seconds()/s.seconds(m, i, o))
+		w := &work[i]
+		w.Energy += float64(o.power.watt()) * d.Seconds()
+		if w.Waits {
+			w.Spent += d.Seconds() * m.speed
+			continue
+		}
+		part := d.Seconds() / s.seconds(m, i, o)
+		w.Done = min(1, w.Done+part)
+		if len(w.Phases) > 0 {
+			w.Spent += part * w.Model.Time(1, 1)
+		}
 	}
 	s.Work, s.Since = work, s.Since.Add(d)
 }
@@ -187,7 +263,7 @@ func (s *simState) reading(m *simModel, at time.Time) Reading {
 	o := s.operation(m)
 	r := Reading{
 		At: at, Power: o.power.watt(), Energy: dvfsmodel.Joule(math.NaN()),
-		Core: o.core, Mem: o.mem, Throttle: o.throttle,
+		Core: o.core, Mem: o.mem, Throttle: o.throttle, MemTotal: simMemory,
 	}
 	if m.capability.Energy {
 		shown := s.Milli
@@ -196,7 +272,10 @@ func (s *simState) reading(m *simModel, at time.Time) Reading {
 		}
 		r.Energy = dvfsmodel.Joule(shown) / 1000
 	}
-	if len(s.Work) > 0 {
+	switch {
+	case len(m.load.phases) > 0:
+		r.Utilisation = s.Shown
+	case s.active() > 0:
 		r.Utilisation = 1
 	}
 	for i := range s.Work {
@@ -205,11 +284,14 @@ func (s *simState) reading(m *simModel, at time.Time) Reading {
 	return r
 }
 
+// simMemory is how much memory a simulated GPU has, whatever its model.
+const simMemory = 16 << 30
+
 // unload is what is left of a GPU when its driver goes: no lock, no work, an
 // energy counter at zero. Handles opened before are stale.
 func (s *simState) unload(m *simModel) {
 	s.Core, s.Mem, s.Limit = 0, 0, m.limit
-	s.Milli, s.Pico, s.Stuck, s.Work = 0, 0, nil, nil
+	s.Milli, s.Pico, s.Stuck, s.Work, s.Shown, s.Used = 0, 0, nil, nil, 0, 0
 	s.Generation++
 }
 
@@ -251,6 +333,13 @@ func (w *Work) validate() error {
 		return fmt.Errorf("work of pid %d is %v done, want 0 to 1", w.PID, w.Done)
 	case w.Mem < 0:
 		return fmt.Errorf("work of pid %d holds %d bytes, want 0 or more", w.PID, w.Mem)
+	case len(w.Phases) == 0 && w.Waits, w.Phase < 0, w.Phase >= max(1, len(w.Phases)), len(w.Phases) > mostPhases, !(w.Spent >= 0):
+		return fmt.Errorf("work of pid %d isn't anywhere in its %d phases", w.PID, len(w.Phases))
+	}
+	for i := range w.Phases {
+		if err := w.Phases[i].validate(); err != nil {
+			return fmt.Errorf("work of pid %d: %w", w.PID, err)
+		}
 	}
 	return nil
 }

@@ -25,6 +25,8 @@ type act struct {
 	name  string
 	truth dvfsmodel.Params // in the job's seconds
 	limit time.Duration
+	// phases of it, with waiting in between; nil: it never waits.
+	phases []gpu.Phase
 }
 
 // drawActs draws workloads of 5 to 10 minutes, from memory bound to core bound, with
@@ -112,12 +114,12 @@ func newStage(l *lab, acts []act, scatter float64, random *rand.Rand) *stage {
 	return s
 }
 
-// submit submits a job.
-func (s *stage) submit(a *act) int64 {
+// submit submits a job, with further arguments of sbatch.
+func (s *stage) submit(a *act, args ...string) int64 {
 	s.Helper()
 	line := fmt.Sprintf("d=%s; mkfifo $d/$SLURM_JOB_ID; echo %s $SLURM_JOB_ID $SLURMD_NODENAME $SLURM_JOB_GPUS >$d/entry; read x <$d/$SLURM_JOB_ID",
 		s.folder, a.name)
-	return s.lab.submit(line, "--gres=gpu:1", "-J", a.name, "-t", strconv.Itoa(int(a.limit.Minutes())))
+	return s.lab.submit(line, append(args, "--gres=gpu:1", "-J", a.name, "-t", strconv.Itoa(int(a.limit.Minutes())))...)
 }
 
 // enter starts a job's work.
@@ -138,7 +140,7 @@ func (s *stage) enter(said []string) error {
 	defer s.mu.Unlock()
 	s.on[said[2]+"/"+said[3]] = p
 	work := p.act.truth.Scale(math.Exp(s.scatter * s.random.NormFloat64()))
-	return p.gpu.Run(gpu.Work{PID: int(job), Model: work})
+	return p.gpu.Run(gpu.Work{PID: int(job), Model: work, Phases: p.act.phases})
 }
 
 // play lets the jobs go whose work is done, and returns how many did so far.

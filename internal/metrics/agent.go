@@ -14,6 +14,8 @@ type Agent struct {
 	Waiting int // outcomes that the controller hasn't acknowledged
 	Aside   int // outcomes that it refused for good
 	Trouble int // things that went wrong
+	Adapted int // of the runs: those whose clocks are stepped now
+	Steps   int // clock changes of such runs
 }
 
 // GPU is a GPU of the node.
@@ -27,6 +29,7 @@ type GPU struct {
 	Utilisation float64 // 0..1
 	LockedCore  float64 // MHz; 0: at default clocks
 	LockedMem   float64
+	Writes      int  // of its clocks
 	Stuck       bool // its driver doesn't answer
 	Alien       bool // somebody else sets its clocks
 }
@@ -40,6 +43,8 @@ var agentFigures = []figure[Agent]{
 	gauge("epplan_outcomes_waiting", "Outcomes that the controller hasn't acknowledged yet.", func(a *Agent) float64 { return float64(a.Waiting) }),
 	gauge("epplan_outcomes_aside", "Outcomes that the controller refused for good.", func(a *Agent) float64 { return float64(a.Aside) }),
 	counter("epplan_agent_troubles_total", "Things that went wrong on the node.", func(a *Agent) float64 { return float64(a.Trouble) }),
+	gauge("epplan_runs_adapted", "Runs whose clocks are adapted now.", func(a *Agent) float64 { return float64(a.Adapted) }),
+	counter("epplan_clock_steps_total", "Clock changes of runs whose clocks are adapted.", func(a *Agent) float64 { return float64(a.Steps) }),
 	gauge("epplan_gpus", "GPUs of the node.", func(a *Agent) float64 { return float64(len(a.GPUs)) }),
 }
 
@@ -84,6 +89,10 @@ var gpuFigures = []gpuFigure{
 		desc: gpuDesc("epplan_gpu_locked_clock_hertz", "Clock that the GPU is locked at; 0 at default clocks.", "domain"),
 		kind: prometheus.GaugeValue, domains: domains,
 		values: func(g *GPU) []float64 { return hertz(g.LockedCore, g.LockedMem) },
+	},
+	{
+		desc: gpuDesc("epplan_gpu_clock_writes_total", "Times that a clock of the GPU was locked or given back, or that was tried."),
+		kind: prometheus.CounterValue, values: func(g *GPU) []float64 { return []float64{float64(g.Writes)} },
 	},
 	{
 		desc: gpuDesc("epplan_gpu_stuck", "1 while the GPU's driver doesn't answer, else 0."), kind: prometheus.GaugeValue,

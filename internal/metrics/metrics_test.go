@@ -47,11 +47,11 @@ func savings(context.Context) (epdapi.Savings, error) {
 
 func agent(context.Context) metrics.Agent {
 	return metrics.Agent{
-		Runs: 1, Journal: 2, Waiting: 3, Aside: 4, Trouble: 5,
+		Runs: 1, Journal: 2, Waiting: 3, Aside: 4, Trouble: 5, Adapted: 1, Steps: 6,
 		GPUs: []metrics.GPU{
 			{
 				UUID: "GPU-1", Model: "NVIDIA H200", Partition: "gpu", Read: true, Power: 350, Energy: 1e7, Core: 1200,
-				Mem: 2619, Utilisation: 0.5, LockedCore: 1200,
+				Mem: 2619, Utilisation: 0.5, LockedCore: 1200, Writes: 8,
 			},
 			{UUID: "GPU-2", Model: "NVIDIA H200", Read: true, Power: 70, Core: 345, Mem: 2619},
 			{UUID: "GPU-3", Model: "NVIDIA H200", Stuck: true, Alien: true},
@@ -117,6 +117,10 @@ epplan_saved_energy_runs{part="gpu"} 30
 epplan_gpus 3
 epplan_journal_entries 2
 epplan_runs_open 1
+epplan_runs_adapted 1
+epplan_clock_steps_total 6
+epplan_gpu_clock_writes_total{gpu="GPU-1",gpu_model="NVIDIA H200"} 8
+epplan_gpu_clock_writes_total{gpu="GPU-3",gpu_model="NVIDIA H200"} 0
 epplan_outcomes_waiting 3
 epplan_outcomes_aside 4
 epplan_agent_troubles_total 5

@@ -27,6 +27,10 @@ type Param struct {
 func Comparison(runs []Run) *Table {
 	keys := paramKeys(runs)
 	figures := comparedColumns()
+	sharing := slices.ContainsFunc(runs, func(r Run) bool { return r.Summary.Shared > 0 })
+	if sharing {
+		figures = append(figures, Column{Key: "slowed", Head: "slowed"}, Column{Key: "worst_slowdown", Head: "worst slowdown", Digits: 4})
+	}
 	columns := make([]Column, 0, 1+len(keys)+len(figures))
 	columns = append(columns, Column{Key: "policy", Head: "policy", Left: true, Max: 40})
 	for _, key := range keys {
@@ -39,7 +43,11 @@ func Comparison(runs []Run) *Table {
 			for _, key := range keys {
 				row = append(row, runs[i].param(key))
 			}
-			if !yield(runs[i].appendCompared(row)) {
+			row = runs[i].appendCompared(row)
+			if sharing {
+				row = append(row, Count(runs[i].Summary.Slowed), nonZero(runs[i].Summary.WorstSlowdown))
+			}
+			if !yield(row) {
 				return
 			}
 		}

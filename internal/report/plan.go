@@ -27,6 +27,12 @@ func (r *Result) fields() []field {
 	if r.Seed != nil {
 		out = append(out, field{"seed", Value{kind: literal, text: strconv.FormatUint(*r.Seed, 10)}})
 	}
+	if s.Shared > 0 {
+		out = append(out,
+			field{"shared_jobs", Count(s.Shared)}, field{"shared_gpus", Count(s.SharedGPUs)},
+			field{"slowed", Count(s.Slowed)}, field{"worst_slowdown", Number(s.WorstSlowdown)},
+		)
+	}
 	return append(out,
 		field{"jobs_total", Count(s.JobsTotal)},
 		field{"misses", Count(s.Misses)},
@@ -71,6 +77,12 @@ func WritePlanJSON(w io.Writer, r *Result) error {
 	_, _ = out.Write(line)
 	if err := r.jobTable(false).writeArray(out, "  "); err != nil {
 		return err
+	}
+	if shared := r.sharedTable(); shared != nil {
+		_, _ = out.WriteString(",\n  \"shared\": ")
+		if err := shared.writeArray(out, "  "); err != nil {
+			return err
+		}
 	}
 	_, _ = out.WriteString("\n}\n")
 	return out.Flush()

@@ -46,6 +46,12 @@ func WritePlanTable(w io.Writer, r *Result, opts *TextOptions) error {
 			return err
 		}
 	}
+	if shared := r.sharedTable(); shared != nil {
+		writeLines(out, "", "GPUs that are shared:")
+		if err := shared.WriteText(out, opts); err != nil {
+			return err
+		}
+	}
 	return out.Flush()
 }
 
@@ -61,6 +67,10 @@ func (s *Summary) header(opts *TextOptions) []string {
 		line("Plan", fmt.Sprintf("%s, %s, %s start: %s", queue.Printable(s.Policy), s.Mode, s.Start, s.Status)+seed),
 		line("Jobs", s.coverage()),
 		line("Energy", s.breakdown(scale)),
+	}
+	if s.Shared > 0 {
+		lines = append(lines, line("Shared", fmt.Sprintf("%s on %s; at worst %.3f times as long as alone at the highest clock; %s more than tolerated",
+			counting(s.Shared, "job", "jobs"), counting(s.SharedGPUs, "GPU", "GPUs"), s.WorstSlowdown, counting(s.Slowed, "job is slowed", "jobs are slowed"))))
 	}
 	if s.Baseline > 0 {
 		lines = append(lines, line("Saving", FormatPercent(s.Saving())+" of "+scale.With(float64(s.Baseline))+" at default clocks"))
@@ -204,6 +214,7 @@ var (
 		planner.ClocksStretched: "stretched",
 		planner.ClocksShrunk:    "shortened",
 		planner.ClocksLate:      "too late",
+		planner.ClocksAdapted:   "adapted",
 	}
 	placeWords = map[planner.PlaceReason]string{
 		planner.PlaceOpened:   "new GPU",
@@ -219,6 +230,7 @@ var (
 		planner.PlaceHeld:     "held back",
 		planner.PlaceSoonest:  "soonest",
 		planner.PlaceScored:   "best score",
+		planner.PlaceBeside:   "beside others",
 	}
 )
 

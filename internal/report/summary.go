@@ -37,6 +37,12 @@ type Summary struct {
 	NodesUsed  int             // nodes that run a job
 	GPUsUsed   int             // GPUs that run a job
 	End        float64         // when the last job ends, seconds
+
+	// Of jobs on GPUs that are shared by profile; 0 where none are.
+	Shared        int     // such jobs
+	SharedGPUs    int     // such GPUs
+	Slowed        int     // those of the jobs that take longer than they tolerate
+	WorstSlowdown float64 // the longest of them, as a multiple of its time alone at the highest clock
 }
 
 // Saving is the part of the baseline's energy that the plan doesn't take; NaN
@@ -74,6 +80,7 @@ func Summarise(r *Result) Summary {
 		s.GPUsUsed += gpus.Len()
 		s.NodesUsed += min(1, gpus.Len())
 	}
+	s.addSharing(r)
 	return s
 }
 

@@ -22,11 +22,12 @@ import (
 // the priority by as much, never below 1; a change of a held job's nice would
 // release it, which no test forgives.
 type world struct {
-	now    time.Time
-	jobs   map[slurm.JobID]*slurm.Job
-	base   map[slurm.JobID]int64 // priority at nice 0
-	nodes  map[string]*slurm.Node
-	saving bool
+	now             time.Time
+	jobs            map[slurm.JobID]*slurm.Job
+	base            map[slurm.JobID]int64 // priority at nice 0
+	nodes           map[string]*slurm.Node
+	saving          bool
+	suspend, resume time.Duration
 
 	settings steer.Settings
 	disk     *spooltest.FS
@@ -117,7 +118,9 @@ func (w *world) call(u slurm.Undo, do func() error) error {
 }
 
 // PowerSaving is part of steer.Levers.
-func (w *world) PowerSaving(context.Context) (bool, error) { return w.saving, nil }
+func (w *world) PowerSaving(context.Context) (slurm.PowerSaving, error) {
+	return slurm.PowerSaving{Able: w.saving, Suspend: w.suspend, Resume: w.resume}, nil
+}
 
 // Change is part of steer.Levers.
 func (w *world) Change(_ context.Context, from string, u slurm.Undo) error {

@@ -149,7 +149,7 @@ func liveOrder(l *lab) {
 		jobs := l.jobs()
 		return jobs[full[0]].State.Base == slurm.Running && jobs[full[1]].State.Base == slurm.Running
 	})
-	plain, array, nice := l.submit(ann), l.submit(bob, "--array=0-3"), l.submit(ann, "--nice=3")
+	plain, array, nice := l.submit("nobody"), l.submit(bob, "--array=0-3"), l.submit(ann, "--nice=3")
 	held := l.submit(bob, "-H")
 	l.command("scontrol", "hold", array.String()+"_3")
 	before := l.jobs()
@@ -210,7 +210,7 @@ func liveDeadlines(l *lab) {
 	array := l.submit(ann, "--array=0-3%2")
 	other := l.submit(bob)
 	held := l.submit(ann, "-H")
-	undone := l.submit(ann)
+	undone := l.submit("nobody")
 	late := l.submit(ann, "--comment=epplan:deadline=+5h")
 	early := l.submit(ann, "--comment=site epplan:deadline=+2h")
 	l.command("scontrol", "hold", array.String()+"_3")
@@ -287,7 +287,8 @@ func TestNodesOnARealSlurmSleepAndWake(t *testing.T) {
 		}
 	}
 	l := startLab(t, "--hooks", hooks, "--power", "3600")
-	l.settings.Live.SleepAfter = 1
+	l.settings.Live.SleepAfter, l.settings.Live.SleepLearn = 1, false // the lab's timeouts would be a minute of idling
+	l.settings.Live.WakeWait = 70
 	s := l.steerer(filepath.Join(l.dir, "levers"))
 	step(l, s)
 	tick := time.NewTicker(1100 * time.Millisecond)
@@ -315,10 +316,40 @@ func TestNodesOnARealSlurmSleepAndWake(t *testing.T) {
 	if down := state("n2"); len(down.Flags) > 0 {
 		l.Errorf("the last node of the partition: %+v", down)
 	}
+	l.wake(s, state)
+	l.command("scancel", "-u", "nobody")
+	asked = time.Now()
+	l.eventually("n1 sleeps again", func() bool {
+		step(l, s)
+		return state("n1").PoweredDown() && !state("n1").Is("POWERING_DOWN")
+	})
 	l.eventually("everything is taken back", func() bool {
 		r, err := s.UndoAll(l.Context())
 		return err == nil && r.Undone == 1
 	})
 	l.eventually("n1 is up", func() bool { n := state("n1"); return n.Base == "IDLE" && len(n.Flags) == 0 })
 	l.Logf("up again after %.1f s", time.Since(asked).Seconds())
+}
+
+// wake submits jobs for both nodes, of which n1 sleeps: the second one waits for
+// it, and no longer than the bound allows.
+func (l *lab) wake(s *steer.Steerer, state func(string) slurm.NodeState) {
+	l.Helper()
+	l.submit("nobody")
+	asked := time.Now()
+	second := l.submit("nobody")
+	l.eventually("a job wakes n1", func() bool {
+		if r := step(l, s); r.Set+r.Failed > 0 {
+			l.Fatalf("%+v, %+v", r, s.Status())
+		}
+		n := state("n1")
+		return l.jobs()[second].State.Base == slurm.Running && !l.jobs()[second].State.Is("CONFIGURING") && !n.PoweredDown() && !n.Is("POWERING_UP")
+	})
+	waited := time.Since(asked).Seconds()
+	step(l, s)
+	st := s.Status()
+	l.Logf("the job waited %.1f s; %d wakes, the longest %.1f s", waited, st.Wakes, st.WakeS)
+	if waited > l.settings.Live.WakeWait || st.Wakes != 1 || st.WakeS <= 0 || st.WakeS > waited+5 || st.Asleep != 0 {
+		l.Errorf("the job waited %.1f s, the bound is %v s; %+v", waited, l.settings.Live.WakeWait, st)
+	}
 }

@@ -173,6 +173,7 @@ const maxListed = 100
 // show publishes how it went.
 func (s *Steerer) show(plan *Plan, report Report, err error) {
 	st := Status{At: s.options.Clock(), Paused: s.paused, Left: []slurm.JobID{}, Advice: []Advice{}, Notes: []string{}}
+	st.Wakes, st.WakeS = s.naps.woken()
 	for _, k := range s.ledger.keys() {
 		switch e := s.ledger.entries[k]; {
 		case e.Phase == undone:
@@ -201,6 +202,7 @@ func (s *Steerer) show(plan *Plan, report Report, err error) {
 		st.Advice, st.More = append(st.Advice, plan.Advice...), plan.More
 		st.Notes = append(st.Notes, plan.Notes...)
 		st.Policy, st.Order = plan.Policy, plan.Order[:min(len(plan.Order), maxListed)]
+		st.Shared = listed(plan.Shared)
 	}
 	st.Notes = st.Notes[:min(len(st.Notes), maxListed)]
 	if err != nil {

@@ -1,13 +1,10 @@
 package steer
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
-	"strings"
-	"time"
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/slurm"
@@ -67,13 +64,45 @@ func watts(p *config.Profile) float64 {
 	return math.Round(weight * float64(p.BusyW+p.HostW))
 }
 
-// weights makes Slurm fill frugal nodes first: to a node's own weight comes 0
-// for the kind that draws least, 1 for the next one, and so on. Nodes of which
-// nothing is known keep theirs.
+// heavier is by how much a node's weight is to exceed its own, and why.
+type heavier struct {
+	by  int64
+	why string
+}
+
+// weights makes Slurm fill some nodes first: frugal ones, and among those with
+// shared GPUs those that suit the next job that asks for a part of one.
 func (p *Plan) weights(s *Snapshot, set *Settings, ours *Ours) {
-	if !set.Live.Weights {
-		return
+	wanted := make(map[string]heavier)
+	if set.Live.Weights {
+		frugalFirst(s, set, wanted)
 	}
+	p.suitedFirst(s, set, wanted)
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		w := wanted[n.Name]
+		own, ok := ours.Weights[n.Name]
+		if !ok {
+			own = n.Weight
+		}
+		if w.by == 0 || own > math.MaxInt32 {
+			continue
+		}
+		u := slurm.Undo{
+			Lever: slurm.LeverWeight, Node: n.Name, Before: strconv.FormatInt(int64(own), 10),
+			After: strconv.FormatInt(int64(own)+w.by, 10),
+		}
+		if modeOf(n.Partitions, &set.Live) == config.Enforce {
+			p.Wants = append(p.Wants, Want{u, w.why})
+			continue
+		}
+		p.advise(Advice{Kind: KindWeight, Node: n.Name, Text: "weight " + u.After + " instead of " + u.Before + ": " + w.why})
+	}
+}
+
+// frugalFirst adds to a node's own weight 0 for the kind that draws least, 1 for
+// the next one, and so on. Nodes of which nothing is known keep theirs.
+func frugalFirst(s *Snapshot, set *Settings, wanted map[string]heavier) {
 	drawn := make([]float64, len(s.Nodes))
 	var levels []float64 // each once, ascending
 	for i := range s.Nodes {
@@ -86,160 +115,10 @@ func (p *Plan) weights(s *Snapshot, set *Settings, ours *Ours) {
 	slices.Sort(levels)
 	levels = slices.Compact(levels)
 	for i := range s.Nodes {
-		if drawn[i] == 0 {
-			continue
-		}
-		n := &s.Nodes[i]
-		level := int64(slices.Index(levels, drawn[i]))
-		own, ok := ours.Weights[n.Name]
-		if !ok {
-			own = n.Weight
-		}
-		if level == 0 || own > math.MaxInt32 {
-			continue
-		}
-		u := slurm.Undo{
-			Lever: slurm.LeverWeight, Node: n.Name, Before: strconv.FormatInt(int64(own), 10),
-			After: strconv.FormatInt(int64(own)+level, 10),
-		}
-		why := fmt.Sprintf("a GPU in use draws %v W there", drawn[i])
-		if modeOf(n.Partitions, &set.Live) == config.Enforce {
-			p.Wants = append(p.Wants, Want{u, why})
-			continue
-		}
-		p.advise(Advice{Kind: KindWeight, Node: n.Name, Text: "weight " + u.After + " instead of " + u.Before + ": " + why})
-	}
-}
-
-// spare is how many idle nodes of a partition stay awake.
-const spare = 1
-
-// free tells whether a node is awake and idle, and nobody has plans for it.
-func free(n *slurm.Node) bool {
-	for _, flag := range n.State.Flags {
-		switch flag {
-		case "CLOUD", "DYNAMIC_NORM", "DYNAMIC_FUTURE":
-		default:
-			return false
-		}
-	}
-	return n.State.Base == "IDLE" && n.CPUsInUse == 0
-}
-
-// down tells whether a node sleeps or is about to.
-func down(n *slurm.Node) bool {
-	return n.State.PoweredDown() || n.State.Is("POWERING_DOWN") || n.State.Is("POWER_DOWN")
-}
-
-// sleep powers down nodes that have been idle long enough, where no job waits
-// that could run there. Nodes that sleep by our doing may go on.
-func (p *Plan) sleep(s *Snapshot, set *Settings, ours *Ours) {
-	if set.Live.SleepAfter <= 0 {
-		return
-	}
-	after := time.Duration(set.Live.SleepAfter * float64(time.Second))
-	awake := make(map[string]int) // idle nodes by partition
-	var tired []*slurm.Node
-	for i := range s.Nodes {
-		n := &s.Nodes[i]
-		mode := modeOf(n.Partitions, &set.Live)
-		if ours.Asleep[n.Name] {
-			if mode == config.Enforce {
-				p.Wants = append(p.Wants, Want{powerDown(n.Name), "it sleeps already"})
-			}
-			continue
-		}
-		if !free(n) {
-			continue
-		}
-		for _, partition := range n.Partitions {
-			awake[partition]++
-		}
-		since, ok := ours.Idle[n.Name]
-		if mode != config.Observe && ok && s.At.Sub(since) >= after {
-			tired = append(tired, n)
-		}
-	}
-	wanted := demanded(s)
-	slices.SortStableFunc(tired, func(a, b *slurm.Node) int {
-		return cmp.Or(cmp.Compare(idleWatts(b, set.Profiles), idleWatts(a, set.Profiles)), strings.Compare(a.Name, b.Name))
-	})
-	for _, n := range tired {
-		if slices.ContainsFunc(n.Partitions, func(name string) bool { return awake[name] <= spare || wanted[name] }) {
-			continue
-		}
-		for _, partition := range n.Partitions {
-			awake[partition]--
-		}
-		why := "idle since " + ours.Idle[n.Name].Format(time.RFC3339)
-		if modeOf(n.Partitions, &set.Live) == config.Enforce {
-			p.Wants = append(p.Wants, Want{powerDown(n.Name), why})
-			continue
-		}
-		p.advise(Advice{Kind: KindSleep, Node: n.Name, Text: "power down: " + why})
-	}
-}
-
-func powerDown(node string) slurm.Undo {
-	return slurm.Undo{Lever: slurm.LeverPower, Node: node, Before: "power_up", After: "power_down"}
-}
-
-// demanded names the partitions in which a job waits that could run now.
-func demanded(s *Snapshot) map[string]bool {
-	names := make(map[string]bool)
-	for i := range s.Jobs {
-		if j := &s.Jobs[i]; j.State.Base == slurm.Pending && !j.Held() && runnable(j, s.At) {
-			for name := range strings.SplitSeq(j.Partition, ",") {
-				names[name] = true
+		if drawn[i] > 0 {
+			wanted[s.Nodes[i].Name] = heavier{
+				int64(slices.Index(levels, drawn[i])), fmt.Sprintf("a GPU in use draws %v W there", drawn[i]),
 			}
 		}
 	}
-	return names
-}
-
-// idleWatts is what an idle node draws, as far as is known.
-func idleWatts(n *slurm.Node, profiles *config.Profiles) float64 {
-	p := profileOf(n, profiles)
-	if p == nil {
-		return 0
-	}
-	gpus := int64(0)
-	for i := range n.Gres {
-		if n.Gres[i].Name == "gpu" {
-			gpus += n.Gres[i].Count
-		}
-	}
-	return float64(p.IdleW+p.HostW) * float64(gpus)
-}
-
-// idleSince is since when nodes have been idle, as far as snapshots tell: one
-// that was seen otherwise, or ran a job in between, counts from then.
-func idleSince(s *Snapshot, known map[string]time.Time) map[string]time.Time {
-	next := make(map[string]time.Time, len(known))
-	for i := range s.Nodes {
-		n := &s.Nodes[i]
-		if !free(n) {
-			continue
-		}
-		since, ok := known[n.Name]
-		if !ok {
-			since = s.At
-		}
-		if n.Boot.After(since) {
-			since = n.Boot
-		}
-		next[n.Name] = since
-	}
-	for i := range s.Jobs {
-		j := &s.Jobs[i]
-		if j.State.Base == slurm.Pending {
-			continue
-		}
-		for _, name := range j.Nodes {
-			if since, ok := next[name]; ok && j.End.After(since) && !j.End.After(s.At) {
-				next[name] = j.End
-			}
-		}
-	}
-	return next
 }

@@ -51,7 +51,7 @@ func TestNodesThatDrawLessGetLowerWeights(t *testing.T) {
 // sleeper is a cluster of idle nodes whose nodes may sleep after a minute.
 func sleeper(names ...string) *world {
 	w := newWorld()
-	w.saving, w.settings.Live.SleepAfter = true, 60
+	w.saving, w.settings.Live.SleepAfter, w.settings.Live.SleepLearn = true, 60, false
 	for _, name := range names {
 		w.node(name, "v100", "gpu")
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/share"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -32,6 +33,9 @@ type Settings struct {
 	// Energy is how many joules a job is expected to need on a GPU model, by its
 	// profile's name, where that is known; nil: nowhere.
 	Energy func(j *slurm.Job, gpuModel string) (float64, bool)
+	// Shared is in which order nodes with shared GPUs suit a pending job; nil: that
+	// isn't known.
+	Shared func(*share.Cluster, *slurm.Job) share.Order
 	// Ranking is the order that a policy wants; nil: deadlines alone count.
 	Ranking *Ranking
 }
@@ -55,6 +59,7 @@ type Ours struct {
 	Weights map[string]uint32     // by node, before the change
 	Asleep  map[string]bool       // nodes that were powered down and haven't come back
 	Idle    map[string]time.Time  // since when nodes have been idle
+	Naps    map[string]Nap        // what is known of nodes' sleep
 }
 
 // Want is a value that ought to be in force. Undoing it gives what was before.
@@ -94,6 +99,7 @@ type Plan struct {
 	Notes  []string // what can't be done, and why
 	Policy string   // whose order it is; empty: deadlines alone count
 	Order  []slurm.JobID
+	Shared *share.Order // of nodes, for the next job that asks for a part of a GPU; nil: there is none
 }
 
 // MaxAdvice is how much advice a plan has at most.

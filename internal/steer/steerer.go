@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/epplan/epplan/internal/share"
 	"github.com/epplan/epplan/internal/spool"
 	"github.com/epplan/epplan/slurm"
 )
@@ -20,7 +21,7 @@ type Levers interface {
 	// Undo goes back to what was before, unless someone else changed the value.
 	Undo(ctx context.Context, u slurm.Undo) error
 	// PowerSaving tells whether Slurm can power nodes down and wake them.
-	PowerSaving(ctx context.Context) (bool, error)
+	PowerSaving(ctx context.Context) (slurm.PowerSaving, error)
 }
 
 // Options are what a Steerer works with.
@@ -58,11 +59,14 @@ type Steerer struct {
 	ledger   *ledger
 	failures map[key]int
 	idle     map[string]time.Time
+	naps     naps
 	seen     time.Time // the last snapshot
+	shared   bool      // weights may be by what suits jobs that share GPUs
+	leaving  bool      // only weights move
 	paused   bool
 	pausedBy string // version of the settings then
 	saving   struct {
-		able  bool
+		slurm.PowerSaving
 		asked time.Time
 	}
 
@@ -87,6 +91,8 @@ type Status struct {
 	Prefer  int           `json:"prefer"`            // jobs that prefer a feature by our doing
 	Weights int           `json:"weights"`           // nodes whose weight is ours
 	Asleep  int           `json:"asleep"`            // nodes that sleep by our doing
+	Wakes   int64         `json:"wakes"`             // nodes that came back from sleep, whoever had put them there
+	WakeS   float64       `json:"longest_wake_s"`    // the longest that one took
 	Left    []slurm.JobID `json:"left_alone"`        // jobs whose nice or preference someone else changed
 	Set     int64         `json:"set"`               // changes made
 	Undone  int64         `json:"undone"`            // changes taken back
@@ -95,6 +101,7 @@ type Status struct {
 	More    int           `json:"more"`              // advice that isn't listed
 	Notes   []string      `json:"notes"`             // what can't be done, and why
 	Trouble string        `json:"trouble,omitempty"` // why the last step failed
+	Shared  *share.Order  `json:"shared,omitempty"`  // of nodes, for the next job that asks for a part of a GPU
 	Policy  string        `json:"policy,omitempty"`  // whose order pending jobs are put in; empty: deadlines alone count
 	Order   []slurm.JobID `json:"order,omitempty"`   // the order that is wanted
 }
@@ -128,7 +135,8 @@ func Open(o *Options) (*Steerer, error) {
 }
 
 // Run steps now and then every so often until the context ends. What is in force
-// then stays: a later Steerer goes on from it, or takes it back.
+// then stays: a later Steerer goes on from it, or takes it back. But the order of
+// nodes for jobs that share GPUs is of the moment, and is taken back.
 func (s *Steerer) Run(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -146,6 +154,9 @@ func (s *Steerer) Run(ctx context.Context, every time.Duration) {
 		case <-ctx.Done():
 		case <-tick.C:
 		}
+	}
+	if err := s.leave(ctx); err != nil {
+		s.log.Warn("the order of nodes with shared GPUs isn't taken back: the next start does it", "error", err)
 	}
 }
 
@@ -203,17 +214,25 @@ func (s *Steerer) step(ctx context.Context, set *Settings, most int) (Report, er
 	}
 	if snap.At.Sub(s.seen) > maxGap {
 		s.idle = nil
+		s.naps.lost()
 	}
 	s.seen, s.idle = snap.At, idleSince(snap, s.idle)
+	s.naps.see(snap, s.idle)
 	x := indexOf(snap)
 	s.settle(x)
 	var plan Plan
 	if !s.paused {
 		ours := s.ours()
+		cannot := s.checkSaving(ctx, set, snap)
+		ours.Naps = s.naps.judge(snap, &set.Live, &s.saving.PowerSaving)
 		plan = Wanted(snap, set, ours)
-		s.checkSaving(ctx, &plan, ours)
+		if cannot != "" && plan.mentionsPower(ours) {
+			plan.dropPower(ours, cannot)
+		}
 	}
 	moves, report := s.moves(x, plan.Wants)
+	moves = s.onlyWeights(moves)
+	s.shared = s.shared && !s.leaving || plan.Shared != nil && len(plan.Shared.Nodes) > 0
 	report.More = max(0, len(moves)-most)
 	moves = moves[:len(moves)-report.More]
 	err = s.prepare(moves)
@@ -225,24 +244,25 @@ func (s *Steerer) step(ctx context.Context, set *Settings, most int) (Report, er
 	return report, err
 }
 
-// checkSaving drops power changes that Slurm would refuse, and says so.
-func (s *Steerer) checkSaving(ctx context.Context, plan *Plan, ours *Ours) {
-	if !plan.mentionsPower(ours) {
-		return
+// checkSaving asks, now and then, whether Slurm has power saving; where nodes
+// can't be powered down it says why.
+func (s *Steerer) checkSaving(ctx context.Context, set *Settings, snap *Snapshot) (cannot string) {
+	if set.Live.SleepAfter <= 0 || len(snap.Nodes) == 0 {
+		return ""
 	}
 	now := s.options.Clock()
 	if s.saving.asked.IsZero() || now.Sub(s.saving.asked) >= savingFor {
-		able, err := s.options.Levers.PowerSaving(ctx)
+		saving, err := s.options.Levers.PowerSaving(ctx)
 		if err != nil {
-			plan.dropPower(ours, "whether slurm has power saving isn't known: "+err.Error())
-			return
+			return "whether slurm has power saving isn't known: " + err.Error()
 		}
-		if !able && s.saving.asked.IsZero() {
+		if !saving.Able && s.saving.asked.IsZero() {
 			s.log.Warn("no node is powered down", "error", slurm.ErrNoPowerSaving)
 		}
-		s.saving.able, s.saving.asked = able, now
+		s.saving.PowerSaving, s.saving.asked = saving, now
 	}
-	if !s.saving.able {
-		plan.dropPower(ours, "no node is powered down: "+slurm.ErrNoPowerSaving.Error())
+	if !s.saving.Able {
+		return "no node is powered down: " + slurm.ErrNoPowerSaving.Error()
 	}
+	return ""
 }

@@ -15,7 +15,7 @@ import (
 
 // tables are what can be exported, in the order of docs/records.md.
 var tables = []string{
-	"jobs", "decisions", "outcomes", "outcome_details", "outcome_conflicts", "models", "models_out",
+	"jobs", "decisions", "outcomes", "outcome_details", "outcome_profiles", "outcome_conflicts", "models", "models_out",
 	"outcome_months",
 	"pruned_runs", "holdouts", "history", "features",
 }
@@ -24,8 +24,8 @@ var tables = []string{
 func Tables() []string { return slices.Clone(tables) }
 
 // Export writes a table as JSON lines: one object per row, its keys the columns
-// in order. Bytes are in base64, except the utilisation series, which is an
-// object of its interval and its values, and job names, which are text with
+// in order. Bytes are in base64, except the utilisation series and the
+// profile, which are objects of their intervals and values, and job names, which are text with
 // other bytes replaced. Rows are streamed; all are of one moment.
 func (s *Store) Export(ctx context.Context, w io.Writer, table string) error {
 	if !slices.Contains(tables, table) {
@@ -110,9 +110,35 @@ func exportValue(column string, value any) (any, error) {
 			return record.Text(string(v)), nil
 		case "series":
 			return exportSeries(v)
+		case "profile":
+			return exportProfile(v)
 		}
 	}
 	return value, nil
+}
+
+// exportProfile is a profile for people: unknown points are null.
+func exportProfile(blob []byte) (any, error) {
+	p, err := record.DecodeProfile(blob)
+	if err != nil {
+		return nil, err
+	}
+	type one struct {
+		IntervalS       float64         `json:"interval_s"`
+		Utilisation     []record.Number `json:"utilisation"`
+		MemoryIntervalS float64         `json:"memory_interval_s"`
+		Memory          []record.Number `json:"memory"`
+		PeakMem         int64           `json:"peak_memory_bytes"`
+		MemTotal        int64           `json:"memory_bytes"`
+	}
+	gpus := make([]one, len(p.GPUs))
+	for i := range p.GPUs {
+		g := &p.GPUs[i]
+		gpus[i] = one{
+			g.Utilisation.Interval().Seconds(), numbers(&g.Utilisation), g.Memory.Interval().Seconds(), numbers(&g.Memory), g.PeakMem, g.MemTotal,
+		}
+	}
+	return gpus, nil
 }
 
 // exportSeries is a series for people: unknown points are null.
@@ -121,12 +147,17 @@ func exportSeries(blob []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	points := make([]record.Number, series.Len())
-	for i := range points {
-		points[i] = series.At(i)
-	}
 	return struct {
 		IntervalS   float64         `json:"interval_s"`
 		Utilisation []record.Number `json:"utilisation"`
-	}{series.Interval().Seconds(), points}, nil
+	}{series.Interval().Seconds(), numbers(&series)}, nil
+}
+
+// numbers are the points of a series.
+func numbers(s *record.Series) []record.Number {
+	points := make([]record.Number, s.Len())
+	for i := range points {
+		points[i] = s.At(i)
+	}
+	return points
 }

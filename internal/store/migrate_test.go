@@ -81,7 +81,13 @@ func TestADatabaseOfSchema1IsMigratedWithItsRecordsAfterABackup(t *testing.T) {
 	if err := s.PutFeatures(t.Context(), &record.Features{Cluster: "alpha", Source: "a", Seen: start}); err != nil {
 		t.Errorf("a table of schema 6: %v", err)
 	}
-	if got := schemaVersion(t, path); got != 6 {
+	profiled := outcome(0)
+	profiled.Profile = profile()
+	put(t, s, profiled, store.Stored)
+	if all, err := s.Profiles(t.Context(), workload(0), 10); err != nil || len(all) != 1 {
+		t.Errorf("a table of schema 7: %+v, %v", all, err)
+	}
+	if got := schemaVersion(t, path); got != 7 {
 		t.Errorf("schema %d", got)
 	}
 	if got := schemaVersion(t, path+".schema1.bak"); got != 1 {

@@ -97,7 +97,10 @@ func putOutcome(
 	_, err = conn.ExecContext(ctx,
 		"INSERT INTO outcome_details (outcome_id, gpus, clocks, throttled_s, series) VALUES (?, ?, ?, ?, ?)",
 		append([]any{id}, details...)...)
-	return Stored, err
+	if err != nil {
+		return 0, err
+	}
+	return Stored, putProfile(ctx, conn, id, o)
 }
 
 // compareOutcome tells a repeat from a conflict, and keeps the latter.

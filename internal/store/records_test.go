@@ -44,6 +44,7 @@ func fill(tb testing.TB, s *store.Store) {
 	tb.Helper()
 	ctx := tb.Context()
 	old, recent := outcome(1), outcome(2)
+	recent.Profile = profile()
 	put(tb, s, old, store.Stored)
 	if _, err := s.Prune(ctx, start.Add(time.Hour)); err != nil {
 		tb.Fatal(err)

@@ -10,6 +10,7 @@ import (
 type ages struct {
 	spread float64
 	table  []float64 // expected remaining time by age, both in predicted run times
+	fine   bool      // between two steps of the table it is read from both
 }
 
 // ageStep is the table's step, and agesKnown how many there are.
@@ -19,7 +20,18 @@ const (
 )
 
 func newAges(spread float64) *ages {
-	a := &ages{spread: spread, table: make([]float64, agesKnown)}
+	const least = 0.02 // never next to nothing
+	a := exactAges(spread)
+	for i := range a.table {
+		a.table[i] = max(a.table[i], least)
+	}
+	a.fine = false
+	return a
+}
+
+// exactAges are ages that are exact where run times are as predicted.
+func exactAges(spread float64) *ages {
+	a := &ages{spread: spread, table: make([]float64, agesKnown), fine: true}
 	for i := range a.table {
 		a.table[i] = meanRemaining(spread, float64(i)*ageStep)
 	}
@@ -27,21 +39,26 @@ func newAges(spread float64) *ages {
 }
 
 // meanRemaining is the mean of what is left of a run time around 1 that is known
-// to be longer than age; never next to nothing.
+// to be longer than age.
 func meanRemaining(spread, age float64) float64 {
-	const least, tail = 0.02, 6
+	const tail = 6
 	x := (age - 1) / spread
-	hazard := x + 1/x // of the normal distribution, far out
-	if x <= tail {
-		hazard = math.Exp(-x*x/2) / math.Sqrt(2*math.Pi) / (0.5 * math.Erfc(x/math.Sqrt2))
+	if x > tail { // of the normal distribution, far out
+		return spread / x
 	}
-	return max(1+spread*hazard-age, least)
+	hazard := math.Exp(-x*x/2) / math.Sqrt(2*math.Pi) / (0.5 * math.Erfc(x/math.Sqrt2))
+	return 1 + spread*hazard - age
 }
 
 // remaining is the expected rest of a run predicted to take so long.
 func (a *ages) remaining(predicted, age float64) float64 {
-	i := min(int(age/predicted/ageStep), agesKnown-1)
-	return predicted * a.table[max(i, 0)]
+	steps := min(max(age/predicted/ageStep, 0), agesKnown-1)
+	i := int(steps)
+	rest := a.table[i]
+	if a.fine && i+1 < agesKnown {
+		rest += (steps - float64(i)) * (a.table[i+1] - rest)
+	}
+	return predicted * rest
 }
 
 // draw is a random rest of such a run.

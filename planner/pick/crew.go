@@ -32,12 +32,15 @@ func (c *crew) dismiss(task int) {
 }
 
 // shadow is what is free of each class as the running tasks are expected to end,
-// and what is kept for a task that comes first.
-type shadow struct{ curves []curve }
+// and what is kept for tasks that come first.
+type shadow struct {
+	curves []curve
+	age    *ages
+}
 
 // newShadow is the shadow of the tasks that run.
 func newShadow(l *line, age *ages) *shadow {
-	s, now := &shadow{curves: make([]curve, len(l.total))}, l.v.Now
+	s, now := &shadow{curves: make([]curve, len(l.total)), age: age}, l.v.Now
 	for class := range s.curves {
 		s.curves[class] = curve{at: []float64{now}, free: []float64{l.total[class] - l.busy[class]}}
 	}
@@ -51,13 +54,35 @@ func newShadow(l *line, age *ages) *shadow {
 	return s
 }
 
+// copyTo makes another shadow like this one; nil: a new one.
+func (s *shadow) copyTo(to *shadow) *shadow {
+	if to == nil {
+		to = &shadow{curves: make([]curve, len(s.curves))}
+	}
+	to.age = s.age
+	for class := range s.curves {
+		to.curves[class].set(&s.curves[class])
+	}
+	return to
+}
+
+// pass lets time pass in which nothing starts.
+func (s *shadow) pass(until float64) {
+	for class := range s.curves {
+		s.curves[class].pass(until)
+	}
+}
+
+// runs is how long a pair's place is kept.
+func (s *shadow) runs(p *pair) float64 { return s.age.remaining(p.Time, 0) }
+
 // first is the pair that can start first, and the step of its class's curve at
 // which it does; none: no pair can.
 func (s *shadow) first(pairs []pair) (best, at int) {
 	best = none
 	for i := range pairs {
 		c := &s.curves[pairs[i].class]
-		if step := c.earliest(pairs[i].GPUs, pairs[i].Time); step >= 0 &&
+		if step := c.earliest(pairs[i].GPUs, s.runs(&pairs[i])); step >= 0 &&
 			(best == none || c.at[step] < s.curves[pairs[best].class].at[at]) {
 			best, at = i, step
 		}
@@ -65,21 +90,18 @@ func (s *shadow) first(pairs []pair) (best, at int) {
 	return best, at
 }
 
-// soonest is when the first of a task's pairs can start; +Inf: never.
-func (s *shadow) soonest(pairs []pair) float64 {
+// reserve keeps room for the pair that can start first, and tells when it can;
+// none and +Inf: no pair ever.
+func (s *shadow) reserve(pairs []pair) (start float64, best int) {
 	best, at := s.first(pairs)
 	if best == none {
-		return math.Inf(1)
+		return math.Inf(1), none
 	}
-	return s.curves[pairs[best].class].at[at]
-}
-
-// reserve keeps room for the pair that can start first.
-func (s *shadow) reserve(pairs []pair) {
-	if best, at := s.first(pairs); best != none {
-		s.curves[pairs[best].class].book(at, pairs[best].GPUs, pairs[best].Time)
-	}
+	c := &s.curves[pairs[best].class]
+	start = c.at[at]
+	c.book(at, pairs[best].GPUs, s.runs(&pairs[best]))
+	return start, best
 }
 
 // spares tells whether a pair that starts now leaves what is reserved.
-func (s *shadow) spares(p *pair) bool { return s.curves[p.class].earliest(p.GPUs, p.Time) == 0 }
+func (s *shadow) spares(p *pair) bool { return s.curves[p.class].earliest(p.GPUs, s.runs(p)) == 0 }

@@ -1,9 +1,27 @@
 package pick
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // curve is how much of a class is free from each of some rising times on.
 type curve struct{ at, free []float64 }
+
+// set makes the curve equal to another one.
+func (c *curve) set(from *curve) {
+	c.at, c.free = append(c.at[:0], from.at...), append(c.free[:0], from.free...)
+}
+
+// pass drops what is before a time.
+func (c *curve) pass(until float64) {
+	past := 0
+	for past+1 < len(c.at) && c.at[past+1] <= until {
+		past++
+	}
+	c.at, c.free = slices.Delete(c.at, 0, past), slices.Delete(c.free, 0, past)
+	c.at[0] = max(c.at[0], until)
+}
 
 // gain notes an amount that comes free, before the curve is summed up.
 func (c *curve) gain(at, amount float64) {
@@ -41,6 +59,36 @@ func (c *curve) earliest(amount, seconds float64) int {
 		i = j + 1
 	}
 	return -1
+}
+
+// split is the step that begins at a time, not before the first; it is made where
+// there is none.
+func (c *curve) split(at float64) (step int) {
+	step, found := slices.BinarySearch(c.at, at)
+	if !found {
+		c.at, c.free = slices.Insert(c.at, step, at), slices.Insert(c.free, step, c.free[step-1])
+	}
+	return step
+}
+
+// since is the first time, not before another one, from which an amount is free
+// for so long; +Inf: never.
+func (c *curve) since(at, amount, seconds float64) float64 {
+	amount -= shareSlack
+	at = max(at, c.at[0])
+	step, found := slices.BinarySearch(c.at, at)
+	if !found {
+		step--
+	}
+	for ; step < len(c.at) && c.at[step] < at+seconds; step++ {
+		if c.free[step] < amount {
+			if step+1 == len(c.at) {
+				return math.Inf(1)
+			}
+			at = c.at[step+1]
+		}
+	}
+	return at
 }
 
 // book takes an amount for so long from a step of the curve on.

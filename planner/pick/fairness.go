@@ -7,45 +7,59 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
-// Fairness bounds how long tasks wait. A task that would wait for more than
-// Patience times the longest wait that Simple would have had so far loses its
-// patience: it starts wherever it fits, and where it fits nowhere, room is kept
-// for it. How long tasks would have waited under Simple is played beside the real
-// run.
+// Fairness bounds how long tasks wait: by Patience times the longest wait that
+// Simple would have had so far, which is played beside the real run. A third of
+// that is kept in reserve, for Simple's true waits are known to nobody; the rest is
+// the bound. A rule with a limit keeps a plan of last resort: the tasks that wait,
+// by arrival, each where and when it can start first. Nothing starts, and nothing
+// is left waiting, that makes a task's start there later than its bound, or later
+// still where it is beyond the bound already.
+//
+// So, where run times are as predicted, a task waits beyond the bound only if it
+// would have even with nothing passing it from when it arrived. Where they aren't,
+// the plan is mended as far as it can be, and a task may wait longer. Among more
+// than 64 tasks that wait the first 64 have that promise.
 type Fairness struct {
 	Patience float64 // 0: waits aren't bounded
 	Spread   float64 // standard deviation of a run time, as a part of its prediction; 0: 0.35
 }
 
-// usualSpread is the spread where none is given.
-const usualSpread = 0.35
+// spread is Spread, or what is usual.
+func (f Fairness) spread() float64 {
+	const usual = 0.35
+	if f.Spread > 0 {
+		return f.Spread
+	}
+	return usual
+}
 
 // fairness keeps the bound during a run; nil keeps none.
 type fairness struct {
 	patience float64
-	age      *ages
 	beside   *yardstick
-	held     *shadow // what is kept for a task that has lost its patience; nil: nothing is
-	barred   []pair  // of such tasks, refused since the last event
-	last     pair    // of such a task, offered last
+	resort   resort
+	stale    bool    // the plan of last resort is of an earlier state
+	barred   []pair  // offered for it and refused since the last event
+	last     pair    // offered for it last
 	bound    float64 // seconds, as of when it was last reckoned
+	wake     float64 // when waiting has to be looked at again
 }
 
 func newFairness(v *planner.View, limit Fairness) *fairness {
 	if limit.Patience == 0 {
 		return nil
 	}
-	if limit.Spread == 0 {
-		limit.Spread = usualSpread
+	spread := limit.spread()
+	return &fairness{
+		patience: limit.Patience, beside: newYardstick(v, newAges(spread)), resort: resort{age: exactAges(spread)},
+		last: pair{task: none}, stale: true, wake: math.Inf(1),
 	}
-	age := newAges(limit.Spread)
-	return &fairness{patience: limit.Patience, age: age, beside: newYardstick(v, age), last: pair{task: none}}
 }
 
 // begin begins a new event.
 func (f *fairness) begin() {
 	if f != nil {
-		f.barred = f.barred[:0]
+		f.barred, f.last, f.stale, f.wake = f.barred[:0], pair{task: none}, true, math.Inf(1)
 	}
 }
 
@@ -58,89 +72,93 @@ func (f *fairness) arrive(task int, pairs []pair) {
 func (f *fairness) committed(task, class int, a *planner.Assignment) {
 	if f != nil {
 		f.beside.starts(task, class, a.Start)
+		f.stale = true
 	}
 }
 
 func (f *fairness) finished(task int, a *planner.Assignment) {
 	if f != nil {
 		f.beside.ends(task, a.End-a.Start)
+		f.stale = true
 	}
 }
 
-// refused bars the pair until the next event if it was offered out of turn: its
-// class has the GPUs, but not together.
+// refused bars the pair until the next event if it was offered as a last resort:
+// its class has the GPUs, but not together.
 func (f *fairness) refused(task int) {
 	if f != nil && f.last.task == task {
 		f.barred = append(f.barred, f.last)
 	}
 }
 
-// before offers what comes before all rules: tasks that no class suits, to be
-// given up, and one that has lost its patience, where it takes the least energy.
-// It is asked before each offer.
-func (l *line) before() (task int, ok bool) {
-	if task, ok = l.giveUp(); ok || l.fair == nil {
-		return task, ok
+// reckon makes the plan of last resort for the present state.
+func (f *fairness) reckon(l *line) {
+	if !f.stale {
+		return
 	}
+	f.stale = false
+	f.beside.reckon(l.v.Now)
+	f.bound = patiencePart * f.patience * max(leastLongest*f.beside.usual(), f.beside.longest)
+	f.resort.make(l, f.bound)
+}
+
+// patiencePart is the part of a factor that is planned with, and leastLongest the
+// longest wait under Simple, in usual run times, as long as hardly anybody had to
+// wait there.
+const (
+	patiencePart = 2.0 / 3
+	leastLongest = 0.25
+)
+
+// open tells whether a pair fits and makes nobody wait for too long.
+func (l *line) open(p *pair) bool {
+	if !l.fits(p) || l.fair == nil {
+		return l.fits(p)
+	}
+	l.fair.reckon(l)
+	return l.fair.resort.bears(l, p)
+}
+
+// overdue is asked when a rule leaves the rest waiting until a time, unless
+// something happens before. It offers what must not wait, where that takes the
+// least energy.
+func (l *line) overdue(until float64) (task int, ok bool) {
 	f := l.fair
-	f.held, f.last = nil, pair{task: none}
-	at := l.impatient()
-	if at == none {
+	if f == nil || len(l.waiting) == 0 {
 		return 0, false
 	}
-	pairs := l.known[l.waiting[at]]
-	for i := range pairs {
-		p := &pairs[i]
-		barred := slices.ContainsFunc(f.barred, func(b pair) bool { return b.task == p.task && b.class == p.class })
-		if l.fits(p) && !barred && (f.last.task == none || p.Energy < f.last.Energy) {
-			f.last = *p
+	f.reckon(l)
+	if f.wake = f.resort.rests(l, min(until, l.v.Now+wakeAfter*f.beside.usual())); f.wake > l.v.Now {
+		return 0, false
+	}
+	f.wake = math.Inf(1)
+	for _, b := range f.resort.due(l.v.Now) {
+		if f.last = f.frugal(l, l.known[b.task]); f.last.task != none {
+			return l.offer(slices.Index(l.waiting, b.task), f.last.class)
 		}
 	}
-	if f.last.task != none {
-		return l.offer(at, f.last.class)
-	}
-	f.held = newShadow(l, f.age)
-	f.held.reserve(pairs)
 	return 0, false
 }
 
-// open tells whether a pair fits and leaves what is kept for a task that has lost
-// its patience.
-func (l *line) open(p *pair) bool {
-	return l.fits(p) && (l.fair == nil || l.fair.held == nil || l.fair.held.spares(p))
-}
-
-// impatient is the place in the line of the first task that will have waited for
-// too long even if the next room is kept for it, or none.
-func (l *line) impatient() int {
-	if len(l.waiting) == 0 {
-		return none
-	}
-	f := l.fair
-	ahead := newShadow(l, f.age)
-	f.beside.reckon(l.v.Now)
-	f.bound = f.patience * max(leastLongest*f.beside.usual(), f.beside.longest)
-	return slices.IndexFunc(l.waiting, func(task int) bool {
-		wait := ahead.soonest(l.known[task]) - l.v.Problem.Tasks[task].Arrival
-		return wait >= f.bound*(1-1e-9) // rounding, where Wake asked for it
-	})
-}
-
-// Wake is when the next task loses its patience, for rules that leave room free;
-// apart from that, starts and ends are all that changes an answer.
-func (l *line) Wake() float64 {
-	at := math.Inf(1)
-	if l.fair == nil {
-		return at
-	}
-	for _, task := range l.waiting {
-		if out := l.v.Problem.Tasks[task].Arrival + l.fair.bound; out > l.v.Now {
-			at = min(at, out)
+// frugal is the one of a task's pairs that takes the least energy among those
+// that may start.
+func (f *fairness) frugal(l *line, pairs []pair) (best pair) {
+	best.task = none
+	for i := range pairs {
+		p := &pairs[i]
+		barred := slices.ContainsFunc(f.barred, func(b pair) bool { return b.task == p.task && b.class == p.class })
+		if !barred && (best.task == none || p.Energy < best.Energy) && l.open(p) {
+			best = *p
 		}
 	}
-	return at
+	return best
 }
 
-// leastLongest is the longest wait under Simple, in usual run times, as long as
-// hardly anybody had to wait there.
-const leastLongest = 0.125
+// Wake is when the rest may have waited for long enough, for rules that leave
+// room free; apart from that, starts and ends are all that changes an answer.
+func (l *line) Wake() float64 {
+	if l.fair == nil {
+		return math.Inf(1)
+	}
+	return l.fair.wake
+}

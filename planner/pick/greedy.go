@@ -1,6 +1,10 @@
 package pick
 
-import "github.com/epplan/epplan/planner"
+import (
+	"math"
+
+	"github.com/epplan/epplan/planner"
+)
 
 // Greedy is PREDICT algorithm 1: the head of the queue is offered for the node
 // class where Alpha·seconds + Gamma·kWh is least by prediction, whether that is
@@ -28,11 +32,11 @@ func (g *greedy) Arrive(tasks []int) {
 
 func (g *greedy) Next() (int, bool) {
 	g.settle()
-	if task, ok := g.before(); ok {
+	if task, ok := g.giveUp(); ok {
 		return task, true
 	}
 	if g.refused || len(g.waiting) == 0 {
-		return 0, false
+		return g.overdue(math.Inf(1))
 	}
 	pairs := g.known[g.waiting[0]]
 	best := &pairs[0]
@@ -42,8 +46,8 @@ func (g *greedy) Next() (int, bool) {
 			best = p
 		}
 	}
-	if g.fits(best) && !g.open(best) {
-		return 0, false
+	if !g.open(best) {
+		return g.overdue(math.Inf(1))
 	}
 	return g.offer(0, best.class)
 }

@@ -21,20 +21,19 @@ type Lookahead struct {
 	// Weight is what the energy of Simple is worth, as a multiple of the waiting
 	// there, so far as both are known; it counts by which part of the energy
 	// depends on the class at all.
-	Weight   float64
-	PerKWh   float64 // seconds of waiting that a kWh is worth; 0: by Weight
-	Spread   float64 // standard deviation of a run time, as a part of its prediction; above 0
-	Futures  int     // the most futures that are drawn for a decision; 0: the draft decides
-	Ageing   float64 // seconds of waiting after which another one counts twice; 0: never
-	Patience float64 // as in [Fairness]
-	Seed     uint64
+	Weight  float64
+	PerKWh  float64 // seconds of waiting that a kWh is worth; 0: by Weight
+	Futures int     // the most futures that are drawn for a decision; 0: the draft decides
+	Ageing  float64 // seconds of waiting after which another one counts twice; 0: never
+	Seed    uint64
+	Fairness
 }
 
 // New is the Pick stage of one run.
 func (o Lookahead) New(v *planner.View, _ planner.Placer) planner.Picker {
-	classes, age := len(v.Problem.Cluster.Classes), newAges(o.Spread)
+	classes, age := len(v.Problem.Cluster.Classes), newAges(o.spread())
 	return &lookahead{
-		chooser: newChooser(v, Fairness{Patience: o.Patience, Spread: o.Spread}),
+		chooser: newChooser(v, o.Fairness),
 		draft:   newDraft(classes, mostFlips, age), future: newFuture(o, classes, age),
 		how: o, window: mostWaiting, free: make([]float64, classes),
 	}
@@ -70,8 +69,7 @@ func (q *lookahead) Arrive(tasks []int) {
 func (q *lookahead) Next() (int, bool) {
 	q.settle()
 	q.wake = math.Inf(1)
-	if task, ok := q.before(); ok {
-		q.drafted = false
+	if task, ok := q.giveUp(); ok {
 		return task, true
 	}
 	best, ok := q.choose()
@@ -79,7 +77,8 @@ func (q *lookahead) Next() (int, bool) {
 		if len(q.waiting) > 0 && len(q.residents) > 0 {
 			q.wake = q.v.Now + wakeAfter*q.future.usual()
 		}
-		return 0, false
+		q.drafted = false
+		return q.overdue(q.wake)
 	}
 	return q.propose(slices.Index(q.waiting, best.task), best)
 }

@@ -51,7 +51,7 @@ func (q *posted) Arrive(tasks []int) {
 
 func (q *posted) Next() (int, bool) {
 	q.settle()
-	if task, ok := q.before(); ok {
+	if task, ok := q.giveUp(); ok {
 		return task, true
 	}
 	best, at := pair{}, none
@@ -68,7 +68,7 @@ func (q *posted) Next() (int, bool) {
 	}
 	if at == none {
 		q.wake = q.nextSale()
-		return 0, false
+		return q.overdue(q.wake)
 	}
 	return q.propose(at, best)
 }

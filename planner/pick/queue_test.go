@@ -155,7 +155,7 @@ func TestLookaheadWaitsForTheFrugalClassIfItIsFreeSoon(t *testing.T) {
 		futures int
 		start   float64
 	}{{1000, 100, 100}, {1, 100, 10}, {1000, 0, 100}, {1, 0, 10}} {
-		o := pick.Lookahead{PerKWh: c.perKWh, Spread: 0.1, Futures: c.futures, Seed: 1}
+		o := pick.Lookahead{PerKWh: c.perKWh, Futures: c.futures, Seed: 1, Fairness: pick.Fairness{Spread: 0.1}}
 		made := schedule(t, p, nil, o.New)
 		if got := made.Assignments[1].Start; got != c.start {
 			t.Errorf("%v s a kWh, %d futures: %s, want the second at %v", c.perKWh, c.futures, where(made), c.start)
@@ -170,8 +170,8 @@ func fairRules(patience float64) map[string]stage {
 		"backfill":  pick.Backfill{Fairness: limit}.New,
 		"value":     pick.Value{Fairness: limit}.New,
 		"posted":    pick.PostedPrice{Base: 3, Steepness: 1, Fairness: limit}.New,
-		"rule":      pick.Lookahead{PerKWh: 1, Spread: 0.1, Patience: patience, Seed: 1}.New,
-		"lookahead": pick.Lookahead{PerKWh: 1, Spread: 0.1, Futures: 25, Patience: patience, Seed: 1}.New,
+		"rule":      pick.Lookahead{PerKWh: 1, Seed: 1, Fairness: limit}.New,
+		"lookahead": pick.Lookahead{PerKWh: 1, Futures: 25, Seed: 1, Fairness: limit}.New,
 	}
 }
 
@@ -200,10 +200,11 @@ func TestGreedyThatLosesPatienceTakesAnyClass(t *testing.T) {
 	}
 	limit := pick.Fairness{Patience: 1, Spread: 0.1}
 	made := schedule(t, p, nil, pick.Greedy{Alpha: 1, Fairness: limit}.New)
-	// Nobody would wait under Simple: it takes an eighth of a usual run time.
+	// Nobody would wait under Simple: it takes two thirds of a quarter of a usual
+	// run time.
 	for i := range made.Assignments[1:] {
-		if a := &made.Assignments[1+i]; a.Option != 1 || math.Abs(a.Start-float64(1+i)-100.0/8) > 1e-6 {
-			t.Errorf("with patience: %s, want both others on B 12.5 s after they arrived", where(made))
+		if a := &made.Assignments[1+i]; a.Option != 1 || math.Abs(a.Start-float64(1+i)-100.0/6) > 1e-6 {
+			t.Errorf("with patience: %s, want both others on B 16.7 s after they arrived", where(made))
 		}
 	}
 }
@@ -245,8 +246,8 @@ func queueStages() map[string]stage {
 		"fair value":    pick.Value{Kappa: 1e-3, Ageing: 20, Fairness: pick.Fairness{Patience: 1}}.New,
 		"fair posted":   pick.PostedPrice{Base: 3, PerDay: 1000, Price: 0.3, Steepness: 4, Fairness: pick.Fairness{Patience: 1}}.New,
 		"posted":        pick.PostedPrice{Base: 3, PerDay: 1000, Price: 0.3, Steepness: 4}.New,
-		"rule":          pick.Lookahead{PerKWh: 10, Spread: 0.3, Patience: 2}.New,
-		"ahead":         pick.Lookahead{PerKWh: 10, Spread: 0.3, Futures: 1, Patience: 1, Ageing: 50}.New,
+		"rule":          pick.Lookahead{PerKWh: 10, Fairness: pick.Fairness{Patience: 2, Spread: 0.3}}.New,
+		"ahead":         pick.Lookahead{PerKWh: 10, Futures: 1, Ageing: 50, Fairness: pick.Fairness{Patience: 1, Spread: 0.3}}.New,
 	}
 }
 

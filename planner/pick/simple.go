@@ -1,6 +1,10 @@
 package pick
 
-import "github.com/epplan/epplan/planner"
+import (
+	"math"
+
+	"github.com/epplan/epplan/planner"
+)
 
 // Simple offers the head of the queue, in order of arrival, for each node class
 // in the order of the cluster, which should name the most powerful one first.
@@ -37,7 +41,7 @@ func (s *simple) Next() (int, bool) {
 			s.at--
 		}
 	}
-	if task, ok := s.before(); ok {
+	if task, ok := s.giveUp(); ok {
 		return task, true
 	}
 	for s.at < len(s.waiting) {
@@ -52,5 +56,5 @@ func (s *simple) Next() (int, bool) {
 		}
 		s.at, s.pair = s.at+1, 0
 	}
-	return 0, false
+	return s.overdue(math.Inf(1))
 }

@@ -2,6 +2,7 @@ package pick
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/epplan/epplan/planner"
@@ -57,7 +58,7 @@ func (q *value) worth(p *pair) float64 {
 
 func (q *value) Next() (int, bool) {
 	q.settle()
-	if task, ok := q.before(); ok {
+	if task, ok := q.giveUp(); ok {
 		return task, true
 	}
 	for q.next < len(q.ranked) {
@@ -67,5 +68,5 @@ func (q *value) Next() (int, bool) {
 			return q.offer(slices.Index(q.waiting, p.task), p.class)
 		}
 	}
-	return 0, false
+	return q.overdue(math.Inf(1))
 }

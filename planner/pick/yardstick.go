@@ -49,10 +49,10 @@ type besides struct {
 }
 
 // plays is how often Simple is played, and shortPlay which of the longest waits
-// counts, from the shortest.
+// counts, from the shortest: the true one is longer most of the time.
 const (
-	plays     = 8
-	shortPlay = 2
+	plays     = 16
+	shortPlay = 1
 )
 
 func newYardstick(v *planner.View, age *ages) *yardstick {

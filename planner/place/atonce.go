@@ -14,7 +14,8 @@ func AtOnce(v *planner.View) planner.Placer { return &atOnce{opening: opening{v}
 
 type atOnce struct {
 	opening
-	rooms []roomLeft // by node
+	rooms    []roomLeft // by node
+	unshared bool       // leave out classes whose GPUs may be shared
 }
 
 // roomLeft is what is left of a node that is on.
@@ -108,7 +109,7 @@ func (p *atOnce) Place(task int) (planner.Placement, planner.Verdict) {
 	least, suits := math.Inf(1), false
 	for class := range p.v.Problem.Cluster.Classes {
 		option := p.option(task, class)
-		if option < 0 {
+		if option < 0 || (p.unshared && p.v.Problem.Shares(class)) {
 			continue
 		}
 		suits = true

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/planner/park"
 	"github.com/epplan/epplan/planner/pick"
 	"github.com/epplan/epplan/planner/place"
@@ -52,7 +53,7 @@ func Describe(name string) string {
 // NAME is a registered policy, or a placement with its own arguments (see
 // [ParsePlacement]), which then places tasks by earliest due time at their
 // optimal clocks. The keys are theta and rho, clocks (default or optimum: with
-// and without DVFS), stretch (see [Params]), and pick, place and park to exchange
+// and without DVFS; adapted, lowest or cheapest on GPUs that tasks share), stretch (see [Params]), and pick, place and park to exchange
 // a stage; place takes placements too. The other keys are the numbers of the policies for queues: see
 // [Queue]. Defaults are those given.
 func Parse(text string, defaults Params) (*planner.Policy, error) {
@@ -184,6 +185,10 @@ var stages = map[string]map[string]swap{
 	"clocks": {
 		"default": func(p *planner.Policy, _ Params) { p.Tune = tune.None },
 		"optimum": func(p *planner.Policy, q Params) { p.Tune = q.optimum() },
+		"adapted": func(p *planner.Policy, _ Params) { p.Tune = tune.Clocked(tune.None, consolidate.Adapted) },
+		"lowest":  func(p *planner.Policy, q Params) { p.Tune = tune.Kept(q.optimum()) },
+
+		"cheapest": func(p *planner.Policy, q Params) { p.Tune = tune.Cheapest(q.optimum()) },
 	},
 	"pick": {
 		"fcfs":           func(p *planner.Policy, _ Params) { p.Pick = pick.FCFS },
@@ -193,12 +198,12 @@ var stages = map[string]map[string]swap{
 		"largest":        func(p *planner.Policy, _ Params) { p.Pick = pick.Largest{Bound: pick.DayBound}.New },
 
 		"simple":          func(p *planner.Policy, _ Params) { p.Pick, p.Map = pick.Simple, false },
-		"simple-backfill": func(p *planner.Policy, q Params) { p.Pick, p.Map = q.Queue.backfill(), false },
-		"easy":            func(p *planner.Policy, q Params) { p.Pick, p.Map = q.Queue.easy(), false },
-		"greedy":          func(p *planner.Policy, q Params) { p.Pick, p.Map = q.Queue.greedy(), false },
-		"value":           func(p *planner.Policy, q Params) { p.Pick, p.Map = q.Queue.value(), false },
-		"posted-price":    func(p *planner.Policy, q Params) { p.Pick, p.Map = q.Queue.posted(), false },
-		"lookahead":       func(p *planner.Policy, q Params) { p.Pick, p.Map = q.Queue.lookahead(), false },
+		"simple-backfill": func(p *planner.Policy, q Params) { p.Pick, p.Map = q.Queue.Backfill.New, false },
+		"easy":            func(p *planner.Policy, q Params) { p.Pick, p.Map = q.Queue.Easy.New, false },
+		"greedy":          func(p *planner.Policy, q Params) { p.Pick, p.Map = q.Queue.Greedy.New, false },
+		"value":           func(p *planner.Policy, q Params) { p.Pick, p.Map = q.Queue.Value.New, false },
+		"posted-price":    func(p *planner.Policy, q Params) { p.Pick, p.Map = q.Queue.Posted.New, false },
+		"lookahead":       func(p *planner.Policy, q Params) { p.Pick, p.Map = q.Queue.Look.New, false },
 	},
 	"place": {
 		"at-once":   func(p *planner.Policy, _ Params) { p.Place, p.Map = place.AtOnce, false },
@@ -212,7 +217,52 @@ var stages = map[string]map[string]swap{
 	"park": {
 		"drs":   func(p *planner.Policy, q Params) { p.Park = park.DRS{Rho: q.Rho} },
 		"never": func(p *planner.Policy, _ Params) { p.Park = park.Never{} },
+
+		"periodic":   func(p *planner.Policy, _ Params) { p.Park = park.Periodic{Tau: park.PaperTau} },
+		"break-even": func(p *planner.Policy, _ Params) { p.Park = park.BreakEven{} },
 	},
+}
+
+// sharePrefix begins the names of Place stages that let tasks share GPUs by a
+// rule of consolidation, each with the name of its rule.
+const sharePrefix = "share-"
+
+// otherClocks is a policy of consolidation that differs from another one in
+// clocks alone.
+const otherClocks = "hotcloud-lowest-f"
+
+// leastAdded is the Place stage of cats-safe; the others never wait for the sake
+// of an SLA.
+const leastAdded = "share-safe"
+
+// shareSwap is the Place stage of such a name.
+func shareSwap(name string) (swap, bool) {
+	if name == leastAdded {
+		return func(p *planner.Policy, _ Params) { p.Place, p.Map, p.Share = safely.New, false, true }, true
+	}
+	name, ok := strings.CutPrefix(name, sharePrefix)
+	if !ok {
+		return nil, false
+	}
+	all := consolidate.Policies()
+	i := slices.IndexFunc(all, func(n consolidate.Named) bool { return n.Name == name })
+	if i < 0 || name == otherClocks {
+		return nil, false
+	}
+	return func(p *planner.Policy, _ Params) {
+		p.Place, p.Map, p.Share = place.Beside{Rule: all[i].Rule}.New, false, true
+	}, true
+}
+
+// PlaceNames are the names of the Place stages, placements aside.
+func PlaceNames() []string {
+	names := append(sortedKeys(stages["place"]), leastAdded)
+	for _, rule := range consolidate.Policies() {
+		if rule.Name != otherClocks {
+			names = append(names, sharePrefix+rule.Name)
+		}
+	}
+	return names
 }
 
 func stageSwap(key, value string) (swap, error) {
@@ -220,18 +270,34 @@ func stageSwap(key, value string) (swap, error) {
 	if !ok {
 		return nil, fmt.Errorf("unknown key %q, want one of %s", key, strings.Join(optionKeys, ", "))
 	}
-	s, ok := values[value]
-	if !ok && key == "place" {
-		if placement, err := ParsePlacement(value); err == nil {
-			return func(p *planner.Policy, _ Params) { p.Place, p.Map = placement.Stage(), false }, nil
-		}
-		return nil, fmt.Errorf("unknown place %q, want one of %s, or a placement: %s",
-			value, strings.Join(sortedKeys(values), ", "), strings.Join(PlacementNames(), ", "))
+	if key == "place" {
+		return placeSwap(value)
 	}
+	s, ok := values[value]
 	if !ok {
 		return nil, fmt.Errorf("unknown %s %q, want one of %s", key, value, strings.Join(sortedKeys(values), ", "))
 	}
 	return s, nil
+}
+
+// placeSwap exchanges Place. Only some let tasks share GPUs by profile.
+func placeSwap(name string) (swap, error) {
+	if s, ok := shareSwap(name); ok {
+		return s, nil
+	}
+	s, ok := stages["place"][name]
+	if !ok {
+		placement, err := ParsePlacement(name)
+		if err != nil {
+			return nil, fmt.Errorf("unknown place %q, want one of %s, or a placement: %s",
+				name, strings.Join(PlaceNames(), ", "), strings.Join(PlacementNames(), ", "))
+		}
+		s = func(p *planner.Policy, _ Params) { p.Place, p.Map = placement.Stage(), false }
+	}
+	return func(p *planner.Policy, q Params) {
+		p.Share = false
+		s(p, q)
+	}, nil
 }
 
 func sortedKeys(m map[string]swap) []string {

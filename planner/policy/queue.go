@@ -8,35 +8,37 @@ import (
 	"github.com/epplan/epplan/planner/pick"
 )
 
-// Queue are the numbers of the policies that choose from a queue.
+// Queue are the policies that choose from a queue, with their numbers.
 type Queue struct {
-	Greedy pick.Greedy
-	Value  pick.Value
-	Posted pick.PostedPrice
-	Look   pick.Lookahead
-
-	// Patience is pick.Fairness's of simple-backfill, greedy, value and
-	// posted-price; lookahead has its own.
-	Patience float64
+	Backfill pick.Backfill
+	Easy     pick.Easy
+	Greedy   pick.Greedy
+	Value    pick.Value
+	Posted   pick.PostedPrice
+	Look     pick.Lookahead
 }
 
 // DefaultQueue are the numbers that were tuned on drawn queues of the PREDICT
 // paper's kind (docs/papers.md); Value has the paper's own.
 func DefaultQueue() Queue {
-	return Queue{
+	q := Queue{
 		Greedy: pick.Greedy{Alpha: 1, Gamma: 1e4},
 		Value:  pick.Value{Kappa: 1e-6},
 		Posted: pick.PostedPrice{Base: 3, PerDay: 1, Price: 0.3, Steepness: 4},
-		Look:   pick.Lookahead{Weight: 0.47, Spread: 0.35, Futures: 150, Patience: 2, Seed: planner.DefaultSeed},
+		Look:   pick.Lookahead{Weight: 0.47, Futures: 150, Seed: planner.DefaultSeed, Fairness: pick.Fairness{Spread: 0.35}},
 	}
+	q.share("spread")
+	return q
 }
 
 // CoupledQueue are the numbers where a job's energy follows from its run time,
-// so that a kWh is worth less waiting.
+// so that a kWh is worth less waiting, and choices are so much alike that it takes
+// more futures to tell them apart.
 func CoupledQueue() Queue {
 	q := DefaultQueue()
 	q.Greedy.Gamma = 1e8
-	q.Posted = pick.PostedPrice{Base: 3, PerDay: 0.2, Price: 0, Steepness: 1}
+	q.Posted.PerDay, q.Posted.Price, q.Posted.Steepness = 0.2, 0, 1
+	q.Look.Futures = 600
 	return q
 }
 
@@ -81,9 +83,9 @@ func (q *Queue) number(key string) (to *float64, most float64) {
 	case "spread":
 		return &q.Look.Spread, 2
 	case "patience":
-		return &q.Patience, huge
+		return &q.Look.Patience, huge
 	case "ageing":
-		return &q.Value.Ageing, huge
+		return &q.Look.Ageing, huge
 	}
 	return nil, 0
 }
@@ -92,12 +94,7 @@ func (q *Queue) number(key string) (to *float64, most float64) {
 func (q *Queue) set(key, value string) (ok bool, err error) {
 	if to, most := q.number(key); to != nil {
 		err = setNumber(to, value, most)
-		switch key { // lookahead's defaults differ from the others'
-		case "patience":
-			q.Look.Patience = q.Patience
-		case "ageing":
-			q.Look.Ageing = q.Value.Ageing
-		}
+		q.share(key)
 		return true, err
 	}
 	const mostFutures = 10_000
@@ -120,33 +117,22 @@ func (q *Queue) set(key, value string) (ok bool, err error) {
 	return false, nil
 }
 
+// share gives a number of lookahead to the other rules that have it.
+func (q *Queue) share(key string) {
+	limits := []*pick.Fairness{&q.Backfill.Fairness, &q.Greedy.Fairness, &q.Value.Fairness, &q.Posted.Fairness}
+	switch key {
+	case "patience":
+		for _, limit := range limits {
+			limit.Patience = q.Look.Patience
+		}
+	case "spread":
+		for _, limit := range limits {
+			limit.Spread = q.Look.Spread
+		}
+		q.Easy.Spread = q.Look.Spread
+	case "ageing":
+		q.Value.Ageing = q.Look.Ageing
+	}
+}
+
 type pickStage = func(*planner.View, planner.Placer) planner.Picker
-
-// fairness is the limit of the rules that have none by default.
-func (q Queue) fairness() pick.Fairness {
-	return pick.Fairness{Patience: q.Patience, Spread: q.Look.Spread}
-}
-
-func (q Queue) backfill() pickStage { return pick.Backfill{Fairness: q.fairness()}.New }
-
-func (q Queue) easy() pickStage { return pick.Easy{Spread: q.Look.Spread}.New }
-
-func (q Queue) greedy() pickStage {
-	rule := q.Greedy
-	rule.Fairness = q.fairness()
-	return rule.New
-}
-
-func (q Queue) value() pickStage {
-	rule := q.Value
-	rule.Fairness = q.fairness()
-	return rule.New
-}
-
-func (q Queue) posted() pickStage {
-	rule := q.Posted
-	rule.Fairness = q.fairness()
-	return rule.New
-}
-
-func (q Queue) lookahead() pickStage { return q.Look.New }

@@ -4,6 +4,7 @@ package policy
 
 import (
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/planner/improve"
 	"github.com/epplan/epplan/planner/park"
 	"github.com/epplan/epplan/planner/pick"
@@ -61,13 +62,42 @@ var entries = []entry{
 		return planner.Policy{Tune: tune.Optimum(1), Place: place.Hold, Pick: pick.Held, Park: park.DRS{Rho: q.Rho}}
 	}},
 	{"simple", "head of the queue, on the first class with room; until it starts everybody waits (PREDICT)", atOnce(func(Queue) pickStage { return pick.Simple })},
-	{"simple-backfill", "the same for every task of the queue", atOnce(Queue.backfill)},
-	{"easy", "simple with backfilling that keeps a reservation for the head of the queue", atOnce(Queue.easy)},
-	{"greedy", "head of the queue, on the class with the least alpha·s + gamma·kWh, free or not (PREDICT algorithm 1)", atOnce(Queue.greedy)},
-	{"value", "the highest 1/(GPUs·s) − kappa·kWh of all tasks and classes with room (PREDICT algorithm 2)", atOnce(Queue.value)},
-	{"posted-price", "tasks bid for GPUs whose price rises with their use", atOnce(Queue.posted)},
-	{"lookahead", "our best for queues: what costs least in many drawn futures, waits and energy", atOnce(Queue.lookahead)},
+	{"simple-backfill", "the same for every task of the queue", atOnce(func(q Queue) pickStage { return q.Backfill.New })},
+	{"easy", "simple with backfilling that keeps a reservation for the head of the queue", atOnce(func(q Queue) pickStage { return q.Easy.New })},
+	{"greedy", "head of the queue, on the class with the least alpha·s + gamma·kWh, free or not (PREDICT algorithm 1)", atOnce(func(q Queue) pickStage { return q.Greedy.New })},
+	{"value", "the highest 1/(GPUs·s) − kappa·kWh of all tasks and classes with room (PREDICT algorithm 2)", atOnce(func(q Queue) pickStage { return q.Value.New })},
+	{"posted-price", "tasks bid for GPUs whose price rises with their use", atOnce(func(q Queue) pickStage { return q.Posted.New })},
+	{"lookahead", "our best for queues: what costs least in many drawn futures, waits and energy", atOnce(func(q Queue) pickStage { return q.Look.New })},
+	{"cats", "tasks with profiles share GPUs with those unlike them, frequencies adapted (CATS algorithms 1–4)", func(Params) planner.Policy {
+		return sharing(consolidate.CATS{}, tune.Clocked(tune.None, consolidate.Adapted))
+	}},
+	{"cats-safe", "our best for sharing: where a task adds least energy and everybody keeps the SLA, contention counted", catsSafe},
+	{"hotcloud", "tasks with profiles share GPUs up to 100 % on average, at the highest frequency (HotCloud)", func(Params) planner.Policy {
+		return sharing(consolidate.HotCloud{}, tune.None)
+	}},
+	{"first", "the same by their utilisation at first", func(Params) planner.Policy {
+		return sharing(consolidate.First{}, tune.None)
+	}},
 	{"edl-align", "our best offline: the best of several starts, nodes realigned, tasks moved and swapped", edlAlign},
+}
+
+// sharing is a policy that lets tasks share GPUs by a rule, with periodic sleep.
+func sharing(rule consolidate.Rule, clocks func(*planner.Problem) planner.Tuner) planner.Policy {
+	return planner.Policy{
+		Tune: clocks, Place: place.Beside{Rule: rule}.New, Pick: pick.FCFS, Park: park.Periodic{Tau: park.PaperTau}, Share: true,
+	}
+}
+
+// safely places tasks on shared GPUs so that nobody is slowed down more than it
+// tolerates.
+var safely = place.Beside{Make: place.LeastAdded, Keep: true}
+
+// catsSafe slows nobody down more than it tolerates.
+func catsSafe(q Params) planner.Policy {
+	p := sharing(nil, tune.Cheapest(q.optimum()))
+	p.Place = safely.New
+	p.Park = park.BreakEven{}
+	return p
 }
 
 // atOnce is a policy that starts what Pick chooses at once or leaves it waiting.

@@ -52,6 +52,9 @@ func (o *Outcome) Canonical() (Outcome, error) {
 			return c, fmt.Errorf("%w: run %s: throttled for %g s because of %q", ErrInvalid, c.RunID, seconds, reason)
 		}
 	}
+	if _, err := DecodeProfile(c.Profile.Encode()); err != nil {
+		return c, fmt.Errorf("%w: run %s: %w", ErrInvalid, c.RunID, err)
+	}
 	return c, nil
 }
 

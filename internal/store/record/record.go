@@ -119,6 +119,9 @@ type Outcome struct {
 	Clocks          []ClockShare       `json:"clocks"`
 	ThrottledS      map[string]float64 `json:"throttled_s"` // seconds by reason
 	Series          Series             `json:"series"`
+	// Profile is how it used its GPUs, for what may share them; none from agents
+	// that don't tell.
+	Profile Profile `json:"profile,omitzero"`
 	// Unmatched marks an Epilog without an open run: kept, and in no statistics.
 	Unmatched bool `json:"unmatched"`
 }
@@ -126,6 +129,24 @@ type Outcome struct {
 // Completed is the exit state of a run that did all its work; only such runs
 // are compared.
 const Completed = "COMPLETED"
+
+// Profiled is the profile of a completed run that had its GPUs alone.
+type Profiled struct {
+	RunID    string
+	Ended    time.Time
+	TimeS    float64
+	Slowdown Number // against default clocks
+	Setting  Setting
+	Profile  Profile
+}
+
+// ProfileCount is how many profiles of completed runs a workload has.
+type ProfileCount struct {
+	WorkloadKey
+	Alone  int64     `json:"alone"`  // runs that had their GPUs alone
+	Shared int64     `json:"shared"` // and others
+	Last   time.Time `json:"last"`   // when the last of them was received
+}
 
 // WorkloadKey names a workload on a GPU model of a cluster: what a model is for.
 type WorkloadKey struct {

@@ -7,9 +7,10 @@ import (
 )
 
 // Sampler makes a [Series] of samples, in bounded memory: when a run outgrows
-// [MaxPoints], neighbours are joined and the interval doubles. Each point is the
+// its points ([MaxPoints]), neighbours are joined and the interval doubles. Each point is the
 // mean over the sampled time in its interval.
 type Sampler struct {
+	most     int // points
 	interval time.Duration
 	points   []point
 }
@@ -22,8 +23,16 @@ type point struct {
 
 // NewSampler makes a sampler that begins with one point per interval, which is
 // rounded to whole milliseconds.
-func NewSampler(interval time.Duration) *Sampler {
-	return &Sampler{interval: max(interval.Truncate(time.Millisecond), time.Millisecond)}
+func NewSampler(interval time.Duration) *Sampler { return newSampler(interval, MaxPoints) }
+
+// NewProfileSampler is a sampler of at most [MaxProfilePoints] points, for a
+// [Profile].
+func NewProfileSampler(interval time.Duration) *Sampler {
+	return newSampler(interval, MaxProfilePoints)
+}
+
+func newSampler(interval time.Duration, most int) *Sampler {
+	return &Sampler{most: most, interval: max(interval.Truncate(time.Millisecond), time.Millisecond)}
 }
 
 // Add takes the utilisation, clamped to 0..1, between two times since the run's
@@ -33,7 +42,7 @@ func (s *Sampler) Add(from, to time.Duration, utilisation float64) {
 	if from >= to || math.IsNaN(utilisation) {
 		return
 	}
-	for (to-1)/s.interval >= MaxPoints {
+	for (to-1)/s.interval >= time.Duration(s.most) {
 		s.halve()
 	}
 	last := int((to - 1) / s.interval)
@@ -51,9 +60,9 @@ func (s *Sampler) Add(from, to time.Duration, utilisation float64) {
 }
 
 // halve joins neighbours and doubles the interval. As a time is less than
-// 2^63 ns, so is the interval that holds it in MaxPoints points.
+// 2^63 ns, so is the interval that holds it in so many points.
 func (s *Sampler) halve() {
-	half := make([]point, 0, MaxPoints)
+	half := make([]point, 0, s.most)
 	for pair := range slices.Chunk(s.points, 2) {
 		var joined point
 		for _, p := range pair {

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/planner/consolidate"
+)
+
+func (t *terminal) consolidateCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "consolidate",
+		Usage:     "plan which tasks share which GPUs, at which clocks, and what sleeps",
+		ArgsUsage: "FILE",
+		Description: "FILE is an instance as JSON (docs/consolidation.md) or a log of GPU utilisation as CSV; - is standard input.\n" +
+			"All tasks run together over one window. Without --policy the plan is the one of exact, which improves first\n" +
+			"and then proves as much as the time limit allows; Ctrl-C prints the best so far. Problem safe counts what sharing a GPU costs in time, as-printed (the CATS paper's) doesn't.\n" +
+			"Where the plan breaks a limit it is printed, and the exit status is 3.\n" +
+			"A log has the columns time_s, gpu or job, util_pct and mem_gb, or is of nvidia-smi --query-gpu=timestamp,index,\n" +
+			"utilization.gpu,memory.used --format=csv. Its servers are those of --servers, or alike: as many as it takes.\n\n" +
+			"Policies:\n" + methodList() +
+			"\nExample: epplan consolidate consolidate.json --policy exact --json\n" +
+			"Example: epplan consolidate utilisation.csv --gpus-per-server 4 --gpu-mem-gb 32 --server-w 200",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "policy", Aliases: []string{"p"}, Usage: "`POLICY`, see above", Value: bestMethod},
+			&cli.StringFlag{Name: "problem", Usage: "`PROBLEM`: safe or as-printed", Value: consolidate.Safe.String()},
+			&cli.DurationFlag{Name: "time-limit", Usage: "the `TIME` that improve and exact may take", Value: usualLimit},
+			seedFlag(),
+			jsonFlag(),
+			&cli.IntFlag{Name: "rows", Usage: "`COUNT` of GPUs in the table; -1: all", Value: report.DefaultRows},
+			&cli.DurationFlag{Name: "slot", Usage: "`TIME` that a slot of a log lasts", Value: usualSlot},
+			&cli.Float64Flag{Name: "sla", Usage: "`FACTOR`: how many times its time alone a task of a log may take", Value: consolidate.PaperSLA},
+			&cli.StringFlag{Name: "servers", DefaultText: "alike", Usage: "`FILE` with a log's servers: a cluster as TOML, or an instance as JSON, whose clocks and watts count too"},
+			&cli.IntFlag{Name: "gpus-per-server", Usage: "`COUNT` of GPUs of servers that are alike", Value: usualGPUs},
+			&cli.Float64Flag{Name: "gpu-mem-gb", Usage: "`GB` of a GPU's memory", Value: usualMemGB},
+			&cli.Float64Flag{Name: "server-w", Usage: "`WATTS` of a server that is on, beside its GPUs", Value: usualServerW},
+			profilesFlag(),
+		},
+		Action: t.consolidate,
+	}
+}
+
+// usualLimit is how long the search for a plan takes at most unless told
+// otherwise.
+const usualLimit = time.Minute
+
+// consolidation is a plan of the command and what it is worth.
+type consolidation struct {
+	in      *consolidate.Instance
+	method  *method
+	problem consolidate.Problem
+	outcome
+	verdict consolidate.Verdict
+}
+
+func (t *terminal) consolidate(c *cli.Context) error {
+	if err := takes(c, 1, 1, "one file"); err != nil {
+		return err
+	}
+	if rows := c.Int("rows"); rows < 1 && rows != -1 {
+		return usagef("--rows %d, want 1 or more, or -1 for all", rows)
+	}
+	if limit := c.Duration("time-limit"); limit <= 0 {
+		return usagef("--time-limit %v, want more than 0", limit)
+	}
+	r := &consolidation{}
+	var err error
+	if r.method, err = methodByName(c.String("policy")); err != nil {
+		return err
+	}
+	if r.problem, err = problemByName(c.String("problem")); err != nil {
+		return err
+	}
+	if r.in, err = t.instance(c, c.Args().First()); err != nil {
+		return err
+	}
+	r.solve(c.Context, t, c.Duration("time-limit"), c.Uint64("seed"))
+	if err := t.printConsolidation(c, r); err != nil {
+		return err
+	}
+	if err := c.Err(); err != nil { // what was printed is the best so far
+		return err
+	}
+	if !r.verdict.FeasibleFor(r.problem) {
+		return &brokenError{r.broken()}
+	}
+	return nil
+}
+
+// brokenError says that a plan was printed that breaks limits.
+type brokenError struct{ what string }
+
+func (e *brokenError) Error() string { return "the plan isn't feasible: " + e.what }
+
+// problemByName is a problem of the command line.
+func problemByName(name string) (consolidate.Problem, error) {
+	for _, p := range []consolidate.Problem{consolidate.Safe, consolidate.AsPrinted} {
+		if p.String() == name {
+			return p, nil
+		}
+	}
+	return 0, usagef("--problem %q, want safe or as-printed", name)
+}
+
+func methodByName(name string) (*method, error) {
+	all := methods()
+	i := slices.IndexFunc(all, func(m method) bool { return m.name == name })
+	if i < 0 {
+		names := make([]string, len(all))
+		for i := range all {
+			names[i] = all[i].name
+		}
+		return nil, usagef("--policy %q, want one of %s", name, strings.Join(names, ", "))
+	}
+	return &all[i], nil
+}
+
+// methodList is the policies with what they do, for the help.
+func methodList() string {
+	var b strings.Builder
+	for _, m := range methods() {
+		fmt.Fprintf(&b, "  %-18s %s\n", m.name, m.about)
+	}
+	return b.String()
+}
+
+// utilisationFlags are those that only a log has a use for.
+var utilisationFlags = []string{"slot", "sla", "servers", "gpus-per-server", "gpu-mem-gb", "server-w"} //nolint:gochecknoglobals // constant
+
+// instance is what a file says, an instance or a log: the first character
+// tells which.
+func (t *terminal) instance(c *cli.Context, name string) (*consolidate.Instance, error) {
+	return parse(t, name, func(r io.Reader, name string) (*consolidate.Instance, error) {
+		text := bufio.NewReaderSize(r, 1<<16)
+		if !startsJSON(text) {
+			return t.instanceOfLog(c, text, name)
+		}
+		for _, flag := range utilisationFlags {
+			if c.IsSet(flag) {
+				return nil, usagef("--%s is for logs, but %s is an instance, want it left out", flag, name)
+			}
+		}
+		return consolidate.Read(text, name)
+	})
+}
+
+// startsJSON tells whether the first character that isn't space begins JSON.
+func startsJSON(r *bufio.Reader) bool {
+	for n := 1; n <= r.Size(); n++ {
+		text, err := r.Peek(n)
+		if err != nil {
+			return false
+		}
+		switch text[n-1] {
+		case ' ', '\t', '\r', '\n':
+		default:
+			return text[n-1] == '{' || text[n-1] == '['
+		}
+	}
+	return false
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/trace"
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/consolidate"
+)
+
+// What a log's servers are unless told otherwise: the paper's GPUs, eight on a
+// server as in its simulation.
+const (
+	usualSlot    = time.Minute
+	usualGPUs    = 8
+	usualMemGB   = 32.0
+	usualServerW = 200.0
+	mostServers  = 100_000
+	idleGB       = 0.5 // of memory that a GPU has in use without anybody on it
+)
+
+// instanceOfLog is the problem of what a log's GPUs or jobs used.
+func (t *terminal) instanceOfLog(c *cli.Context, r io.Reader, name string) (*consolidate.Instance, error) {
+	if slot := c.Duration("slot"); slot < time.Millisecond {
+		return nil, usagef("--slot %v, want 1ms or more", slot)
+	}
+	if sla := c.Float64("sla"); !(sla >= 1 && sla <= 1000) {
+		return nil, usagef("--sla %v, want 1 to 1000", sla)
+	}
+	log, err := trace.ReadUtilisation(r, name, c.Duration("slot").Seconds())
+	if err != nil {
+		return nil, err
+	}
+	in := &consolidate.Instance{Name: name, Physics: consolidate.PaperPhysics(), SLA: c.Float64("sla"), SlotS: log.SlotS}
+	pieces, idle := 0, 0
+	for i := range log.Series {
+		s := &log.Series[i]
+		if !log.Jobs && s.MemGB < idleGB && slices.Max(s.UtilPct) == 0 {
+			idle++
+			continue
+		}
+		in.Tasks = append(in.Tasks, consolidate.Task{ID: s.ID, MemGB: s.MemGB, GPUs: s.GPUs, Kappa: in.SLA, UtilPct: s.UtilPct})
+		pieces += s.GPUs
+	}
+	if len(in.Tasks) == 0 {
+		return nil, fmt.Errorf("%s: no GPU does anything, want a log of some that do", name)
+	}
+	if idle > 0 {
+		t.message("note", counted(idle, "GPU of the log is", "GPUs of the log are")+" idle: left out")
+	}
+	t.tellLog(log)
+	return in, t.serversOfLog(c, in, pieces)
+}
+
+// tellLog says what of a log was filled in or left out.
+func (t *terminal) tellLog(log *trace.UtilisationLog) {
+	held, absent, slots := 0, 0, 0
+	for i := range log.Series {
+		s := &log.Series[i]
+		held, absent, slots = held+s.Held, absent+s.Absent, slots+s.GPUs*len(s.UtilPct)
+	}
+	if held > 0 {
+		t.message("note", fmt.Sprintf("%d of %s have no sample: taken as the slot before", held, counted(slots, "slot")))
+	}
+	if absent > 0 {
+		t.message("note", fmt.Sprintf("%d of %s lie before the first or after the last sample: taken as idle", absent, counted(slots, "slot")))
+	}
+	if log.Unusable > 0 {
+		t.message("note", counted(log.Unusable, "sample")+" without a utilisation left out")
+	}
+	if log.Idle > 0 {
+		t.message("note", counted(log.Idle, "sample")+" without a job left out")
+	}
+}
+
+// serversOfLog gives a log's problem its servers.
+func (t *terminal) serversOfLog(c *cli.Context, in *consolidate.Instance, pieces int) error {
+	memGB, watts, gpus := c.Float64("gpu-mem-gb"), c.Float64("server-w"), c.Int("gpus-per-server")
+	if !(memGB > 0) || math.IsInf(memGB, 0) {
+		return usagef("--gpu-mem-gb %v, want more than 0", memGB)
+	}
+	if !(watts >= 0) || math.IsInf(watts, 0) {
+		return usagef("--server-w %v, want 0 or more", watts)
+	}
+	if gpus < 1 || gpus > planner.MaxGPUs {
+		return usagef("--gpus-per-server %d, want 1 to %d", gpus, planner.MaxGPUs)
+	}
+	if name := c.String("servers"); name != "" {
+		return t.serversOfFile(c, in, name, pieces)
+	}
+	for range (pieces + gpus - 1) / gpus {
+		in.Servers = append(in.Servers, alikeServer(gpus, memGB, watts))
+	}
+	t.message("note", fmt.Sprintf("no --servers: as many as it takes, each of %s W with %d GPUs of %s GB, the CATS paper's V100", trimmed(watts), gpus, trimmed(memGB)))
+	return nil
+}
+
+func alikeServer(gpus int, memGB, watts float64) consolidate.Server {
+	s := consolidate.Server{StaticW: watts}
+	for range gpus {
+		s.GPUMemGB = append(s.GPUMemGB, memGB)
+	}
+	return s
+}
+
+// serversOfFile takes the servers from an instance, with how its GPUs respond
+// to clocks, or from a cluster.
+func (t *terminal) serversOfFile(c *cli.Context, in *consolidate.Instance, name string, pieces int) error {
+	for _, flag := range []string{"gpus-per-server", "server-w"} {
+		if c.IsSet(flag) {
+			return usagef("--%s and --servers are both given, want one", flag)
+		}
+	}
+	profiles, err := t.profiles(c.String("profiles"))
+	if err != nil {
+		return err
+	}
+	_, err = parse(t, name, func(r io.Reader, name string) (bool, error) {
+		text := bufio.NewReaderSize(r, 1<<16)
+		if startsJSON(text) {
+			other, err := consolidate.Read(text, name)
+			if err != nil {
+				return false, err
+			}
+			in.Servers, in.Physics = other.Servers, other.Physics
+			return true, nil
+		}
+		cluster, err := config.Load(text, name, profiles)
+		if err != nil {
+			return false, err
+		}
+		return true, serversOfCluster(in, cluster.Cluster(), c.Float64("gpu-mem-gb"), pieces)
+	})
+	return err
+}
+
+// serversOfCluster takes over a cluster's nodes. Classes of any number of
+// nodes have as many as it takes.
+func serversOfCluster(in *consolidate.Instance, cluster planner.Cluster, memGB float64, pieces int) error {
+	for i := range cluster.Classes {
+		class := &cluster.Classes[i]
+		count := class.Count
+		if count == 0 {
+			count = (pieces + class.GPUs - 1) / class.GPUs
+		}
+		if len(in.Servers)+count > mostServers {
+			return fmt.Errorf("cluster %s has more than %d nodes, want fewer", cluster.Name, mostServers)
+		}
+		server := alikeServer(class.GPUs, memGB, float64(class.HostW)*float64(class.GPUs))
+		if class.SharedGB != nil {
+			server.GPUMemGB = class.SharedGB
+		}
+		for range count {
+			in.Servers = append(in.Servers, server)
+		}
+	}
+	return nil
+}

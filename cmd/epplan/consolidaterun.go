@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/planner/consolidate"
+)
+
+// bestMethod is the policy unless one is named.
+const bestMethod = "exact"
+
+// method is a policy of the command. Those that search get a context that ends
+// with their time.
+type method struct {
+	name, about string
+	place       func(ctx context.Context, r *consolidation, seed uint64) outcome
+}
+
+// outcome is what a policy found.
+type outcome struct {
+	placement consolidate.Placement
+	boundW    float64 // no plan that keeps the problem's limits draws less
+	proven    bool    // that nothing draws less than this
+}
+
+// methods are the policies, the simplest first.
+func methods() []method {
+	policies := consolidate.Policies()
+	all := make([]method, 0, len(policies)+2)
+	for _, policy := range policies {
+		all = append(all, method{policy.Name, policy.About, func(_ context.Context, r *consolidation, _ uint64) outcome {
+			return outcome{placement: policy.Place(r.in)}
+		}})
+	}
+	return append(all,
+		method{"improve", "groups of tasks taken apart and put together again and again, from online-sla's plan on", improved},
+		method{"exact", "improve, then branch and price: the least power of all, proven unless the time runs out", exactly},
+	)
+}
+
+// start is the plan that a search sets out from.
+func start(in *consolidate.Instance) consolidate.Placement {
+	return consolidate.Place(in, consolidate.OnlineSLA{}, consolidate.LowestKept)
+}
+
+// improved is the plan of local search.
+func improved(ctx context.Context, r *consolidation, seed uint64) outcome {
+	placement, _ := consolidate.Improve(ctx, r.in, r.problem, start(r.in), consolidate.ImproveOptions{Seed: seed})
+	return outcome{placement: placement}
+}
+
+// exactly is the plan that draws least.
+func exactly(ctx context.Context, r *consolidation, seed uint64) outcome {
+	found := consolidate.Exact(ctx, r.in, r.problem, consolidate.ExactOptions{Start: start(r.in), Seed: seed})
+	return outcome{placement: found.Placement, boundW: found.BoundW, proven: found.Proven}
+}
+
+// solve finds the plan and what it is worth.
+func (r *consolidation) solve(ctx context.Context, t *terminal, limit time.Duration, seed uint64) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	defer t.countdown(ctx, limit)()
+	r.outcome = r.method.place(ctx, r, seed)
+	r.verdict = consolidate.Judge(r.in, r.placement)
+	if r.boundW = max(r.boundW, consolidate.QuickBound(r.in, r.problem)); r.proven {
+		r.boundW = r.verdict.PowerW // both are sums, of the same watts in another order
+	}
+}
+
+// clockTick is how often the time that is spent is drawn.
+const clockTick = 200 * time.Millisecond
+
+// countdown shows on a terminal how much of its time a search has spent, until the
+// search is over.
+func (t *terminal) countdown(ctx context.Context, limit time.Duration) (over func()) {
+	progress := report.NewProgress(t.stderr, t.progress, time.Now, "consolidate", int(limit/clockTick))
+	ctx, cancel := context.WithCancel(ctx)
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		ticker := time.NewTicker(clockTick)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				progress.Finish()
+				return
+			case <-ticker.C:
+				progress.Add(1)
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-stopped
+	}
+}
+
+// gap is how much more than the bound the plan draws, as a part of the bound;
+// NaN where there is none.
+func (r *consolidation) gap() float64 {
+	if r.boundW <= 0 || math.IsInf(r.boundW, 1) {
+		return math.NaN()
+	}
+	return r.verdict.PowerW/r.boundW - 1
+}
+
+// broken says which limits the plan breaks.
+func (r *consolidation) broken() string {
+	v := &r.verdict
+	slow := v.Violations
+	if r.problem == consolidate.AsPrinted {
+		slow = v.TooSlow
+	}
+	var parts []string
+	for _, p := range []struct {
+		n         int
+		one, many string
+	}{
+		{v.Unplaced, "task has no place", "tasks have no place"},
+		{slow, "task is slowed down too much", "tasks are slowed down too much"},
+		{v.OverMemory, "GPU has too little memory", "GPUs have too little memory"},
+	} {
+		if p.n > 0 {
+			parts = append(parts, counted(p.n, p.one, p.many))
+		}
+	}
+	for _, fault := range v.Faults {
+		parts = append(parts, fault+", please report this")
+	}
+	return strings.Join(parts, ", ")
+}

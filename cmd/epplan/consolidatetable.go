@@ -1,0 +1,273 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/queue"
+)
+
+// consolidationJSON is the plan for machines. What has no number is null.
+type consolidationJSON struct {
+	Name          string    `json:"name,omitempty"`
+	Policy        string    `json:"policy"`
+	Problem       string    `json:"problem"`
+	PowerW        float64   `json:"power_w"`
+	Feasible      bool      `json:"feasible"`
+	BoundW        *float64  `json:"bound_w"`
+	Gap           *float64  `json:"gap"`
+	Proven        bool      `json:"proven"`
+	GPUsOn        int       `json:"gpus_on"`
+	ServersOn     int       `json:"servers_on"`
+	Place         [][]int   `json:"place"`
+	MHz           []float64 `json:"f_mhz"`
+	WorstSlowdown float64   `json:"worst_slowdown"`
+	Violations    int       `json:"sla_violations"`
+	Unplaced      int       `json:"unplaced"`
+	OverMemory    int       `json:"gpus_over_memory"`
+	Tasks         []string  `json:"tasks"`
+	Slowdown      []float64 `json:"slowdown"`
+}
+
+func (r *consolidation) json() *consolidationJSON {
+	out := &consolidationJSON{
+		Name: r.in.Name, Policy: r.method.name, Problem: r.problem.String(),
+		PowerW: r.verdict.PowerW, Feasible: r.verdict.FeasibleFor(r.problem),
+		Proven: r.proven,
+		GPUsOn: r.verdict.GPUsOn, ServersOn: r.verdict.ServersOn,
+		Place: make([][]int, len(r.in.Tasks)), MHz: r.placement.MHz,
+		WorstSlowdown: r.verdict.WorstSlowdown, Violations: r.verdict.Violations,
+		Unplaced: r.verdict.Unplaced, OverMemory: r.verdict.OverMemory,
+		Slowdown: r.verdict.Slowdown,
+	}
+	if gap := r.gap(); !math.IsNaN(gap) {
+		out.BoundW, out.Gap = &r.boundW, &gap
+	}
+	for i := range r.in.Tasks {
+		out.Tasks = append(out.Tasks, r.in.Tasks[i].ID)
+		if out.Place[i] = []int{}; i < len(r.placement.GPUs) {
+			out.Place[i] = append(out.Place[i], r.placement.GPUs[i]...)
+		}
+	}
+	return out
+}
+
+func (t *terminal) printConsolidation(c *cli.Context, r *consolidation) error {
+	return t.print(func(w io.Writer) error {
+		if c.Bool("json") {
+			return json.NewEncoder(w).Encode(r.json())
+		}
+		return r.writeText(w, t.text(c.Int("rows")))
+	})
+}
+
+// writeText writes the totals, a row for each GPU that is on, and what is
+// broken.
+func (r *consolidation) writeText(w io.Writer, opts *report.TextOptions) error {
+	out := bufio.NewWriter(w)
+	for _, line := range r.header() {
+		_, _ = out.WriteString(line + "\n")
+	}
+	if table := r.gpuTable(); table.Len > 0 {
+		_, _ = out.WriteString("\n")
+		if err := table.WriteText(out, opts); err != nil {
+			return err
+		}
+	}
+	for _, line := range r.complaints() {
+		_, _ = out.WriteString(line + "\n")
+	}
+	return out.Flush()
+}
+
+// header is the block of totals.
+func (r *consolidation) header() []string {
+	v := &r.verdict
+	gpus, servers, hosts := 0, len(r.in.Servers), 0.0
+	for i := range r.in.Servers {
+		gpus += len(r.in.Servers[i].GPUMemGB)
+	}
+	for i, on := range r.serversOn() {
+		if on {
+			hosts += r.in.Servers[i].HostW()
+		}
+	}
+	feasible := "feasible"
+	if !v.FeasibleFor(r.problem) {
+		feasible = "not feasible"
+	}
+	lines := []string{
+		fmt.Sprintf("Plan     %s, problem %s: %s", r.method.name, r.problem, feasible),
+		fmt.Sprintf("Tasks    %d over %s of %s s, worst slowdown %.3f", len(r.in.Tasks), counted(r.in.Slots(), "slot"), trimmed(r.in.SlotS), v.WorstSlowdown),
+		fmt.Sprintf("On       %d of %s, %d of %s; what isn't sleeps", v.GPUsOn, counted(gpus, "GPU"), v.ServersOn, counted(servers, "server")),
+		fmt.Sprintf("Power    %.2f W: %.2f W GPUs, %.2f W servers", v.PowerW, v.PowerW-hosts, hosts),
+	}
+	switch gap := r.gap(); {
+	case r.proven:
+		lines = append(lines, "Gap      none: proven that no feasible plan draws less")
+	case gap >= 0:
+		lines = append(lines, fmt.Sprintf("Gap      %.2f %% above %.2f W, which no feasible plan can beat", 100*gap, r.boundW))
+	case gap < 0:
+		lines = append(lines, fmt.Sprintf("Bound    %.2f W: a feasible plan draws at least that", r.boundW))
+	}
+	return lines
+}
+
+func (r *consolidation) serversOn() []bool {
+	on := make([]bool, len(r.in.Servers))
+	for gpu, where := range r.in.GPUs() {
+		on[where.Server] = on[where.Server] || r.placement.MHz[gpu] > 0
+	}
+	return on
+}
+
+// sharing is a GPU that is on.
+type sharing struct {
+	gpu      int
+	where    consolidate.GPU
+	tasks    []int
+	usedGB   float64
+	meanPct  float64
+	overload float64
+}
+
+// shared are the GPUs that are on, in order.
+func (r *consolidation) shared() []sharing {
+	s := consolidate.NewState(r.in)
+	for task, gpus := range r.placement.GPUs {
+		for _, gpu := range gpus {
+			s.Add(task, gpu)
+		}
+	}
+	var all []sharing
+	for gpu := range s.GPUs() {
+		if r.placement.MHz[gpu] > 0 {
+			where := s.GPU(gpu)
+			all = append(all, sharing{gpu, where, s.Tasks(gpu), where.MemGB - s.FreeGB(gpu), s.MeanPct(gpu), consolidate.Linear{}.Overload(s.Load(gpu))})
+		}
+	}
+	return all
+}
+
+// gpuTable has a row for each GPU that is on.
+func (r *consolidation) gpuTable() *report.Table {
+	rows := r.shared()
+	gpuW := make([]float64, len(r.in.Servers))
+	for i := range rows {
+		gpuW[rows[i].where.Server] += r.in.Physics.Power(r.placement.MHz[rows[i].gpu])
+	}
+	return &report.Table{
+		Len: len(rows),
+		Columns: []report.Column{
+			{Head: "server"},
+			{Head: "server", Note: "W"},
+			{Head: "GPU"},
+			{Head: "clock", Note: "MHz"},
+			{Head: "GPU", Note: "W"},
+			{Head: "load", Note: "%"},
+			{Head: "memory", Note: "GB"},
+			{Head: "slowdown"},
+			{Head: "tasks", Left: true, Max: maxTasksText},
+		},
+		Rows: func(yield func([]report.Value) bool) {
+			last := -1
+			for i := range rows {
+				s := &rows[i]
+				watts := report.Value{}
+				if s.where.Server != last {
+					last = s.where.Server
+					watts = report.Text(fixed(gpuW[last]+r.in.Servers[last].HostW(), 1))
+				}
+				mhz := r.placement.MHz[s.gpu]
+				if !yield([]report.Value{
+					report.Count(last), watts, report.Count(s.gpu), report.Text(trimmed(mhz)), report.Text(fixed(r.in.Physics.Power(mhz), 1)),
+					report.Text(fixed(s.meanPct, 0)), report.Text(fixed(s.usedGB, 1) + " of " + trimmed(s.where.MemGB)),
+					report.Text(fixed(s.overload*r.in.Physics.Stretch(mhz), 3)), report.Text(r.names(s.tasks)),
+				}) {
+					return
+				}
+			}
+		},
+	}
+}
+
+// maxTasksText is how much of the names of a GPU's tasks a table shows.
+const maxTasksText = 60
+
+func (r *consolidation) names(tasks []int) string {
+	names := make([]string, len(tasks))
+	for i, task := range tasks {
+		names[i] = r.in.Tasks[task].ID
+	}
+	return strings.Join(names, " ")
+}
+
+// mostComplaints is how many tasks are named that a plan slows down too much.
+const mostComplaints = 10
+
+// complaints say what the plan breaks, and why.
+func (r *consolidation) complaints() []string {
+	worst := make(map[int]*sharing) // by task: the GPU that slows it down most
+	all := r.shared()
+	for i := range all {
+		for _, task := range all[i].tasks {
+			if w := worst[task]; w == nil || r.slowdown(&all[i]) > r.slowdown(w) {
+				worst[task] = &all[i]
+			}
+		}
+	}
+	var lines []string
+	more := 0
+	for task := range r.in.Tasks {
+		line := ""
+		switch t, s := &r.in.Tasks[task], worst[task]; {
+		case s == nil:
+			line = fmt.Sprintf("task %s has no place: no GPU is left with %.1f GB", t.ID, t.MemGB)
+		case r.verdict.Slowdown[task] > t.Kappa+1e-7:
+			line = fmt.Sprintf("task %s takes %.3f times as long, allowed are %s: %s", t.ID, r.verdict.Slowdown[task], trimmed(t.Kappa), r.why(s))
+		}
+		switch {
+		case line == "":
+		case len(lines) < mostComplaints:
+			lines = append(lines, "  "+queue.Printable(line))
+		default:
+			more++
+		}
+	}
+	if len(lines) > 0 {
+		title := "Broken:"
+		if r.verdict.FeasibleFor(r.problem) {
+			title = "Not counted by problem " + r.problem.String() + ", but broken:"
+		}
+		lines = append([]string{"", title}, lines...)
+	}
+	if more > 0 {
+		lines = append(lines, fmt.Sprintf("  … and %d more", more))
+	}
+	return lines
+}
+
+// why is what makes the tasks of a GPU slow.
+func (r *consolidation) why(s *sharing) string {
+	clock := fmt.Sprintf("its clock makes it %.3f times as long", r.in.Physics.Stretch(r.placement.MHz[s.gpu]))
+	if r.placement.MHz[s.gpu] == r.in.Physics.MaxMHz() {
+		clock = "its clock is the highest"
+	}
+	return fmt.Sprintf("GPU %d has %.3f times the work that fits, and %s", s.gpu, s.overload, clock)
+}
+
+func (r *consolidation) slowdown(s *sharing) float64 {
+	return s.overload * r.in.Physics.Stretch(r.placement.MHz[s.gpu])
+}
+
+// trimmed is a number without zeros at its end.
+func trimmed(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }

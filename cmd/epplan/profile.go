@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/share"
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+func (t *terminal) profileCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "profile",
+		Usage:     "what workloads were seen to do on a GPU over time, by themselves",
+		ArgsUsage: "[WORKLOAD]",
+		Description: "Without a workload it lists those that ran last, at most 200. A workload's key is what epplan job shows.\n" +
+			"Only runs that had their GPUs alone from start to end teach a profile, the last 8 of them. Intervals are\n" +
+			"those in which the next run is expected, 90 %. What isn't known is never put beside another job.\n" +
+			"For root, Slurm's user and operators.\n" +
+			"Example: epplan profile",
+		Flags:  []cli.Flag{anySocketFlag(publicFirst), jsonFlag(), csvFlag()},
+		Action: t.profile,
+	}
+}
+
+func (t *terminal) profile(c *cli.Context) error {
+	if err := takes(c, 0, 1, "a workload at most"); err != nil {
+		return err
+	}
+	workload := c.Args().First()
+	if workload != "" && c.Bool("csv") {
+		return usagef("--csv is for the list, want --json with a workload")
+	}
+	list, err := ask(c, publicFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.ProfileList, error) {
+		return epd.Profiles(ctx, workload)
+	})
+	switch {
+	case err != nil:
+		return err
+	case c.Bool("json"):
+		return t.printJSON(list)
+	case len(list.Profiles) == 0 && workload != "":
+		return fmt.Errorf("no run of workload %s has a profile", printable(workload))
+	case len(list.Profiles) == 0 && !c.Bool("csv"):
+		t.message("note", "no run has a profile yet")
+		return nil
+	case workload == "":
+		return t.printTable(c, profileTable(list.Profiles))
+	}
+	var b strings.Builder
+	for i := range list.Profiles {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		writeProfile(&b, &list.Profiles[i])
+	}
+	return t.printText(b.String())
+}
+
+// profileTable lists profiles, each with its line.
+func profileTable(list []epdapi.WorkloadProfile) *report.Table {
+	rows := make([][]report.Value, len(list))
+	for i := range list {
+		p := &list[i]
+		line := profileLine(p.Mean, listedPoints)
+		known := func(x float64) report.Value {
+			if p.Runs == 0 {
+				return report.Value{}
+			}
+			return report.Number(x)
+		}
+		rows[i] = []report.Value{
+			report.Text(p.Workload), report.Text(p.GPUModel), report.Count(p.Runs), known(p.TimeS.Mean),
+			known(average(p.Mean)), known(p.PeakMem.Mean / perGiB), report.Text(line), report.Text(p.Unknown),
+		}
+	}
+	return &report.Table{
+		Columns: []report.Column{
+			{Key: "workload", Head: "workload", Left: true, Max: 28},
+			{Key: "gpu_model", Head: "GPU model", Left: true, Max: 16},
+			{Key: "runs", Head: "runs"},
+			{Key: "time_s", Head: "time", Unit: report.Seconds},
+			{Key: "utilisation", Head: "used", Unit: report.Fraction},
+			{Key: "peak_memory_gib", Head: "memory", Note: "GiB"},
+			{Head: "use over its run", Left: true},
+			{Key: "unknown", Head: "not known, for", Left: true, Max: 60},
+		},
+		Len: len(rows), Rows: slices.Values(rows),
+	}
+}
+
+// listedPoints is how many characters of a list a series takes.
+const listedPoints = 16
+
+const perGiB = 1 << 30
+
+// writeProfile is all that is known of a profile.
+func writeProfile(b *strings.Builder, p *epdapi.WorkloadProfile) {
+	fmt.Fprintf(b, "Workload %s on %s\n", printable(p.Workload), orDash(p.GPUModel))
+	row(b, "  rests on", "%s that had their GPUs alone; recorded: %d alone, %d beside others", counted(p.Runs, "run"), p.Alone, p.Shared)
+	if p.Unknown != "" {
+		row(b, "  not known", "%s", printable(p.Unknown))
+	}
+	if p.Runs == 0 {
+		return
+	}
+	row(b, "  time", "%s at default clocks%s", report.FormatSeconds(p.TimeS.Mean), nextRun(&p.TimeS, report.FormatSeconds))
+	inGiB := func(bytes float64) string { return fmt.Sprintf("%.1f GiB", bytes/perGiB) }
+	row(b, "  memory", "%s of %s%s", inGiB(p.PeakMem.Mean), inGiB(float64(p.MemTotal)), nextRun(&p.PeakMem, inGiB))
+	row(b, "  used", "%s of the time", report.FormatPercent(average(p.Mean)))
+	for _, part := range []struct {
+		head   string
+		values []float64
+	}{{"  at most", p.High}, {"  mean", p.Mean}, {"  at least", p.Low}} {
+		if line := profileLine(part.values, share.Slots); line != "" {
+			row(b, part.head, "%s", line)
+		}
+	}
+	row(b, "", "each for %s", report.FormatSeconds(p.TimeS.Mean/share.Slots))
+	for _, phase := range p.Phases {
+		row(b, "  phase", "%s to %s: %s", report.FormatPercent(phase.From), report.FormatPercent(phase.To), report.FormatPercent(phase.Utilisation))
+	}
+}
+
+// nextRun is an interval as text; empty where there is none.
+func nextRun(v *share.Interval, format func(float64) string) string {
+	low, known := v.Low.Get()
+	if !known {
+		return ""
+	}
+	return fmt.Sprintf(", the next run %s to %s", format(low), format(v.High.Or(low)))
+}
+
+// profileLine draws a series in so many characters.
+func profileLine(values []float64, points int) string {
+	var s epdapi.Series
+	for part := range slices.Chunk(values, max(1, (len(values)+points-1)/points)) {
+		s.Values = append(s.Values, record.Known(average(part)))
+	}
+	line, _ := sparkline(&s)
+	return line
+}
+
+// average is the mean of values; 0 of none.
+func average(values []float64) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(max(1, len(values)))
+}

@@ -1,0 +1,53 @@
+package config
+
+import "maps"
+
+// Adapt tells whether clocks are adapted while jobs run.
+type Adapt string
+
+// Clocks stay as they were chosen at a run's start, or follow its use of the GPU.
+const (
+	AdaptOff Adapt = "off"
+	AdaptOn  Adapt = "on"
+)
+
+var adaptWords = []string{string(AdaptOff), string(AdaptOn)}
+
+// LiveAdapt is how the core clocks of running jobs are adapted, in partitions
+// that are enforced.
+type LiveAdapt struct {
+	// Mode is that of partitions which Modes doesn't name.
+	Mode  Adapt
+	Modes map[string]Adapt // by partition
+	SLA   float64          // times that a run may take as long as at default clocks
+	Tau   float64          // seconds from one look at a GPU to the next
+	// Writes are the clock writes that a GPU may have in any minute.
+	Writes int
+}
+
+func defaultAdapt() LiveAdapt { return LiveAdapt{Mode: AdaptOff, SLA: 1.2, Tau: 0.1, Writes: 30} }
+
+// ModeOf is the mode of a partition.
+func (a *LiveAdapt) ModeOf(partition string) Adapt {
+	if m, ok := a.Modes[partition]; ok {
+		return m
+	}
+	return a.Mode
+}
+
+// Clone is a copy that shares nothing.
+func (a *LiveAdapt) Clone() LiveAdapt {
+	c := *a
+	c.Modes = maps.Clone(a.Modes)
+	return c
+}
+
+func (a *LiveAdapt) fields() []field {
+	return []field{
+		choice("mode", "Whether core clocks are adapted while jobs run, where mode is enforce: off or on.", (*string)(&a.Mode), adaptWords...),
+		byPartition("modes", "The same for single partitions, such as {gpu = \"on\"}.", "off or on", &a.Modes, adaptWords),
+		number("sla", "How many times as long as at default clocks such a run may take, at every moment of it.", &a.SLA, span{min: 1, max: 10}),
+		number("tau_s", "Seconds from one look at a GPU to the next.", &a.Tau, span{min: 0.02, max: 0.15}),
+		whole("writes_per_minute", "The most clock writes that a GPU has in any minute. Below 3 nothing is adapted.", &a.Writes, 0, 6000),
+	}
+}

@@ -1,0 +1,29 @@
+package config
+
+// LiveSharing says how jobs that ask for parts of GPUs are put beside each other.
+type LiveSharing struct {
+	// Weights tells whether the nodes with shared GPUs get weights by how well
+	// the next of these jobs fits beside what runs there.
+	Weights bool
+	// Runs is on how many runs that had their GPUs alone what is known of a
+	// workload must rest.
+	Runs int
+	// Spread is how far runs may be apart for their workload to be known:
+	// utilisation, 0 to 1, and part of the run time.
+	Spread float64
+	// Slowdown is how many times its time alone a job may take.
+	Slowdown float64
+}
+
+func defaultSharing() LiveSharing { return LiveSharing{Runs: 3, Spread: 0.25, Slowdown: 1.2} }
+
+func (s *LiveSharing) fields() []field {
+	const fewest, most = 2, 8
+	return []field{
+		yesNo("weights", "Whether Slurm is told, by nodes' weights, beside what the next job that asks for a part of a GPU\n"+
+			"(shard or mps) fits best.", &s.Weights),
+		whole("runs", "On how many runs that had their GPUs alone a workload's profile must rest, at least.", &s.Runs, fewest, most),
+		number("spread", "How far those may be apart: utilisation, from 0 to 1, and part of the run time.", &s.Spread, span{max: 1, above: true}),
+		number("slowdown", "How many times its time alone a job on a shared GPU may take.", &s.Slowdown, span{min: 1, max: 10}),
+	}
+}

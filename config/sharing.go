@@ -1,0 +1,80 @@
+package config
+
+import (
+	"slices"
+
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/consolidate"
+)
+
+// sharedGPU is how a GPU responds that jobs share by what they use of it. The
+// defaults are the CATS paper's V100.
+type sharedGPU struct {
+	baseW, wPerMHz, beta    float64
+	minMHz, maxMHz, stepMHz float64
+}
+
+func defaultSharedGPU() sharedGPU {
+	p := consolidate.PaperPhysics()
+	return sharedGPU{
+		baseW: p.BaseW, wPerMHz: p.WPerMHz, beta: p.Beta,
+		minMHz: p.LevelsMHz[0], maxMHz: p.MaxMHz(), stepMHz: p.StepMHz,
+	}
+}
+
+func (s *sharedGPU) fields() []field {
+	clock := span{max: 1e5, above: true}
+	return []field{
+		number("base_w", "Watts of a GPU that runs something, without the part that grows with its clock.", &s.baseW, nonNegative),
+		number("w_per_mhz", "Watts by MHz of its core clock.", &s.wPerMHz, nonNegative),
+		number("beta", "A job takes (max_mhz / clock) to the power of this as long as at max_mhz.", &s.beta, span{max: 10}),
+		number("min_mhz", "The lowest core clock.", &s.minMHz, clock),
+		number("max_mhz", "The highest one. Run times of jobs are those at it.", &s.maxMHz, clock),
+		number("step_mhz", "From one core clock to the next.", &s.stepMHz, clock),
+	}
+}
+
+// checkTogether notes clocks that aren't in order.
+func (s *sharedGPU) checkTogether(d *document) {
+	const most = 10_000
+	if s.minMHz > s.maxMHz || (s.maxMHz-s.minMHz)/s.stepMHz > most {
+		d.faultAt("cluster.sharing", "cluster.sharing has clocks from %v to %v MHz in steps of %v, want at most %d of them, ascending",
+			s.minMHz, s.maxMHz, s.stepMHz, most)
+	}
+}
+
+// physics are the power and the run times that the planner reckons with. The
+// highest clock is one of them whatever the step.
+func (s *sharedGPU) physics() consolidate.Physics {
+	p := consolidate.Physics{BaseW: s.baseW, WPerMHz: s.wPerMHz, Beta: s.beta, StepMHz: s.stepMHz}
+	for i := 0; s.minMHz+float64(i)*s.stepMHz < s.maxMHz; i++ {
+		p.LevelsMHz = append(p.LevelsMHz, s.minMHz+float64(i)*s.stepMHz)
+	}
+	p.LevelsMHz = append(p.LevelsMHz, s.maxMHz)
+	return p
+}
+
+// sharedClass is whether jobs may share the GPUs of a kind of node.
+type sharedClass struct {
+	share bool
+	memGB float64
+}
+
+func (s *sharedClass) fields() []field {
+	return []field{
+		yesNo("share", "Whether jobs with a profile (util_pct) may run on one GPU together, by policies such as cats-safe.", &s.share),
+		number("gpu_mem_gb", "Memory of one GPU in GB, where GPUs are shared; 0: not stated.", &s.memGB, nonNegative),
+	}
+}
+
+// complete lets a kind of node be shared.
+func (s *sharedClass) complete(d *document, at string, k *planner.NodeClass) {
+	if !s.share {
+		return
+	}
+	if s.memGB == 0 {
+		d.faultAt(join(at, "share"), "share is true, want gpu_mem_gb above 0 with it")
+		return
+	}
+	k.SharedGB = slices.Repeat([]float64{s.memGB}, k.GPUs)
+}

@@ -1,0 +1,353 @@
+package agent
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/gpu"
+)
+
+// Adaptation says between which core clocks a run is stepped while it lasts:
+// frequency adaptation as in the CATS paper (algorithm 4), but by what the run
+// has lost so far rather than by what it would lose at one clock for ever.
+type Adaptation struct {
+	// SLA is how many times as long as at default clocks the run may take, at
+	// every moment of it: the paper's γ.
+	SLA    float64       `json:"sla"`
+	Tau    time.Duration `json:"tau_ns"`            // from one look at the GPUs to the next
+	Writes int           `json:"writes_per_minute"` // clock writes of a GPU in any minute
+	// Levels are the clocks, falling. The first one is the ceiling, at which
+	// nothing is lost, and the last one the floor.
+	Levels []Level `json:"levels"`
+}
+
+// Level is a core clock at which a run may be.
+type Level struct {
+	Core dvfsmodel.MHz `json:"core_mhz"`
+	// Stretch is how long a second of work at default clocks takes at most.
+	Stretch float64 `json:"stretch"`
+	// Cost is what work costs in comparison to the ceiling.
+	Cost float64 `json:"cost"`
+}
+
+// Bounds of what an adaptation may ask for.
+const (
+	minTau, maxTau = 20 * time.Millisecond, time.Second
+	maxLevels      = 64
+	maxStretch     = 100
+	maxWrites      = 6000
+)
+
+// check says what is impossible about an adaptation.
+func (a *Adaptation) check() error {
+	if !(a.SLA >= 1 && a.SLA <= maxStretch) || a.Tau < minTau || a.Tau > maxTau || a.Writes < 0 || a.Writes > maxWrites ||
+		len(a.Levels) == 0 || len(a.Levels) > maxLevels || a.Levels[0].Stretch != 1 {
+		return fmt.Errorf("%w: adaptation by %v every %s over %d clocks", ErrSetting, a.SLA, a.Tau, len(a.Levels))
+	}
+	for i, l := range a.Levels {
+		if !(l.Core > 0) || !(l.Stretch >= 1 && l.Stretch <= maxStretch) || !(l.Cost > 0) || math.IsInf(l.Cost, 0) ||
+			i > 0 && (l.Core >= a.Levels[i-1].Core || l.Stretch < a.Levels[i-1].Stretch) {
+			return fmt.Errorf("%w: adaptation to %v MHz", ErrSetting, float64(l.Core))
+		}
+	}
+	return nil
+}
+
+// What a driver says of utilisation is the mean over its last sample period that
+// is over: between a sixth of a second and a second, by NVML's documentation.
+const (
+	shortestPeriod = time.Second / 6
+	longestPeriod  = time.Second
+)
+
+// How an adapter weighs what it sees.
+const (
+	// A run counts as one that was at work for so long before it began, so that
+	// its first pause doesn't stand for all of it.
+	priorBusy = 5.0
+	// What was gained is spent within this time, or within as long as the run has
+	// lasted.
+	leastHorizon = 10.0
+	// A clock at which the run loses is begun only if it can be kept so long.
+	dwell = 2.0
+	// Nothing must have run for so long before the floor is a good place.
+	patience = time.Second
+	// Clocks fall this long after the last change at the earliest.
+	calm = time.Second
+	// A clock is kept though another is as good by this part: the paper's 5 %.
+	hysteresis = 1.05
+	rounding   = 1e-9
+)
+
+// adapter chooses a run's core clock. It sees nothing but times and utilisations,
+// and the levels that are in force.
+//
+// The run's time so far, elapsed, is what it took; base is what the same work
+// would have taken at default clocks at least. The run is within its SLA while
+// elapsed ≤ SLA·base. What wasn't idle for sure counts as work, at the slowest
+// clock at which it may have been done; so does what the driver can't have shown
+// yet.
+type adapter struct {
+	rule  *Adaptation
+	gap   float64 // seconds that may pass until the next step takes effect
+	level int     // asked for
+
+	last    time.Time
+	seen    float64 // the last utilisation
+	elapsed float64
+	base    float64
+	charged float64 // of elapsed: what counts as work
+	worked  float64 // of base: the same at default clocks
+	stretch float64 // of the level in force; of both while a faster one is being set: the slower one
+	debts   []debt
+	unknown float64 // work before the last step that isn't booked by it, at most
+	shown   []shown
+	busyAt  time.Time // when something ran last
+	changed time.Time
+	deepest int // the lowest level so far
+}
+
+// debt is work that may have been done at a clock that isn't in force any more,
+// and isn't booked. By the time that it ends, the driver has shown all of it.
+// Those of an adapter are sorted by falling stretch, all slower than what is in
+// force.
+type debt struct {
+	stretch, seconds float64
+	until            time.Time
+}
+
+// shown is what the driver said at a time.
+type shown struct {
+	at   time.Time
+	util float64
+}
+
+// newAdapter begins with a run at a level of the rule.
+func newAdapter(rule *Adaptation, level int, now time.Time) *adapter {
+	const ticks = 5
+	return &adapter{
+		rule: rule, gap: ticks * rule.Tau.Seconds(), level: level, deepest: level,
+		last: now, busyAt: now, changed: now, seen: 1, stretch: rule.Levels[level].Stretch,
+	}
+}
+
+// core is the clock that is asked for.
+func (d *adapter) core() dvfsmodel.MHz { return d.rule.Levels[d.level].Core }
+
+// lowest is the lowest clock so far.
+func (d *adapter) lowest() dvfsmodel.MHz { return d.rule.Levels[d.deepest].Core }
+
+// step books what was seen since the last step and chooses the level from now
+// on. A utilisation that isn't known (NaN, or below 0) counts as work; left is
+// how many clock writes there may still be in this minute.
+func (d *adapter) step(now time.Time, util float64, left int) (changed bool) {
+	d.book(now, util)
+	want := d.target(now)
+	urgent := d.margin(d.level) < -rounding
+	if !d.affords(want, left, urgent) {
+		want = d.level
+		if safe := d.slowest(d.rule.SLA); urgent || safe < d.level && d.affords(safe, left, false) {
+			want = safe
+		}
+	}
+	if want > d.level && now.Sub(d.changed) < calm {
+		return false
+	}
+	return d.move(now, want)
+}
+
+// look is a step of a run that is alone on its GPUs. Another one goes to its
+// ceiling, whatever that costs.
+func (d *adapter) look(now time.Time, util float64, left int, alone bool) (changed bool) {
+	if alone {
+		return d.step(now, util, left)
+	}
+	d.book(now, 1)
+	return d.move(now, 0)
+}
+
+// move asks for a level. A slower one counts as in force at once, a faster one
+// from [adapter.settled] on.
+func (d *adapter) move(now time.Time, level int) bool {
+	if level == d.level {
+		return false
+	}
+	d.level, d.changed, d.deepest = level, now, max(d.deepest, level)
+	if stretch := d.rule.Levels[level].Stretch; stretch > d.stretch {
+		d.stretch = stretch
+		d.debts = slices.DeleteFunc(d.debts, func(x debt) bool { return x.stretch <= stretch })
+	}
+	return true
+}
+
+// settled tells that the level that was asked for is in force.
+func (d *adapter) settled(now time.Time) {
+	stretch := d.rule.Levels[d.level].Stretch
+	if stretch >= d.stretch {
+		return
+	}
+	open := min(d.unknown, d.unseen()) + max(0, now.Sub(d.last)).Seconds()
+	for _, x := range d.debts {
+		open -= x.seconds
+	}
+	if open > 0 {
+		d.debts = append(d.debts, debt{d.stretch, open, now.Add(2 * longestPeriod)})
+	}
+	d.stretch = stretch
+}
+
+// book counts the time since the last step.
+func (d *adapter) book(now time.Time, util float64) {
+	if !gpu.Measured(util) {
+		util = 1
+	}
+	util = min(1, util)
+	passed := max(0, now.Sub(d.last))
+	charge := max(util, d.seen)
+	if passed > shortestPeriod { // there may have been more that nobody saw
+		charge = 1
+	}
+	d.unknown = d.unseen() + (1-charge)*passed.Seconds()
+	d.debts = slices.DeleteFunc(d.debts, func(x debt) bool { return x.until.Before(d.last) })
+	t, work := passed.Seconds(), charge*passed.Seconds()
+	lost := d.lost(work, d.stretch, true)
+	d.elapsed += t
+	d.charged += work
+	d.worked += work - lost
+	d.base += t - lost
+	d.last, d.seen = now, util
+	if charge > 0 {
+		d.busyAt = now
+	}
+	d.shown = append(d.shown, shown{now, charge})
+	d.shown = slices.DeleteFunc(d.shown, func(s shown) bool { return s.at.Before(now.Add(-longestPeriod)) })
+}
+
+// lost is how much of so many seconds of work is lost at most: it may be debts
+// first, and the rest was done at a stretch, as are debts at a faster one. With
+// pay the debts are paid by it.
+func (d *adapter) lost(work, stretch float64, pay bool) float64 {
+	lost := 0.0
+	for i := range d.debts {
+		x := &d.debts[i]
+		part := min(work, x.seconds)
+		lost += part * (1 - 1/max(stretch, x.stretch))
+		if work -= part; pay {
+			x.seconds -= part
+		}
+	}
+	return lost + work*(1-1/stretch)
+}
+
+// unseen is for how long the run may have been at work without that being
+// booked: the sample period of now, and what isn't booked yet of the last one.
+func (d *adapter) unseen() float64 {
+	most := 0.0
+	for _, s := range d.shown {
+		most = max(most, s.util)
+	}
+	return max(0, min(longestPeriod.Seconds()*(1+most), d.elapsed-d.charged))
+}
+
+// spare is how many seconds the run is within its SLA for sure, were the level
+// in force, too.
+func (d *adapter) spare(level int) float64 {
+	stretch := max(d.stretch, d.rule.Levels[level].Stretch)
+	return d.rule.SLA*(d.base-d.lost(d.unseen(), stretch, false)) - d.elapsed
+}
+
+// loss is what a second of work at a level takes from the spare time at most.
+func (d *adapter) loss(level int) float64 {
+	return max(0, 1-d.rule.SLA/d.rule.Levels[level].Stretch)
+}
+
+// margin is what is left of the spare time if all is work until the step after
+// the next one; below 0 the level must not be.
+func (d *adapter) margin(level int) float64 { return d.spare(level) - d.gap*d.loss(level) }
+
+// target is the level that is best, were clock writes free.
+func (d *adapter) target(now time.Time) int {
+	floor := len(d.rule.Levels) - 1
+	if now.Sub(d.busyAt) >= patience && d.begins(floor) {
+		return floor
+	}
+	busy := (d.worked + priorBusy) / (d.base + priorBusy)
+	return d.slowest(1 + (d.rule.SLA-1+d.spare(d.level)/max(leastHorizon, d.elapsed))/busy)
+}
+
+// begins tells whether a level may be begun, or kept.
+func (d *adapter) begins(level int) bool {
+	if level == d.level {
+		return d.margin(level) >= -rounding
+	}
+	return d.margin(level) >= dwell*d.loss(level)-rounding
+}
+
+// slowest is the slowest level down to the cheapest one that stretches work no
+// more than this and may be begun; the ceiling where there is none.
+func (d *adapter) slowest(stretch float64) int {
+	levels := d.rule.Levels
+	cheapest := 0
+	for i := range levels {
+		if levels[i].Cost < levels[cheapest].Cost {
+			cheapest = i
+		}
+	}
+	for i := cheapest; i > 0; i-- {
+		most := stretch
+		if i == d.level {
+			most *= hysteresis
+		}
+		if levels[i].Stretch <= most+rounding && d.begins(i) {
+			return i
+		}
+	}
+	return 0
+}
+
+// affords tells whether there are writes for a level: for the change, for the
+// end of the run, and, where it loses there, for the way back.
+func (d *adapter) affords(level, left int, urgent bool) bool {
+	const change, end, back = 1, 1, 1
+	switch {
+	case level == d.level:
+		return true
+	case d.loss(level) > 0:
+		return left >= change+end+back
+	}
+	return urgent || left >= change+end
+}
+
+// slowdown is how many times as long as at default clocks the run has taken at
+// most; 1 before it began.
+func (d *adapter) slowdown() float64 {
+	base := d.base - d.lost(d.unseen(), d.stretch, false)
+	if !(base > 0) {
+		return 1
+	}
+	return d.elapsed / base
+}
+
+// writes are the times of a GPU's clock writes in the last minute.
+type writes []time.Time
+
+// counted is for how long writes are.
+const counted = time.Minute
+
+// add notes a write.
+func (w *writes) add(now time.Time) {
+	*w = append(slices.DeleteFunc(*w, func(at time.Time) bool { return now.Sub(at) >= counted }), now)
+}
+
+// left is how many of so many there may still be now.
+func (w *writes) left(now time.Time, most int) int {
+	for _, at := range *w {
+		if now.Sub(at) < counted {
+			most--
+		}
+	}
+	return max(0, most)
+}

@@ -1,0 +1,147 @@
+package control
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// Adaptation says between which core clocks the agent may step a run while it
+// lasts.
+type Adaptation struct {
+	SLA    float64      `json:"sla"` // times as long as at default clocks, at every moment
+	TauS   float64      `json:"tau_s"`
+	Writes int          `json:"writes_per_minute"`
+	Levels []AdaptLevel `json:"levels"` // falling; the first is the default clock
+}
+
+// AdaptLevel is one of the clocks.
+type AdaptLevel struct {
+	Core    dvfsmodel.MHz `json:"core_mhz"`
+	Stretch float64       `json:"stretch"` // of work, at most
+	Cost    float64       `json:"cost"`    // of work, to that at default clocks
+}
+
+// Bounds of an adaptation.
+const (
+	adaptLevels = 24   // clocks among which a run is stepped
+	leastSLA    = 1.02 // where less is left of the limit, clocks stay as they are
+	leastWrites = 3    // down, up, and the end
+)
+
+// adapt decides that a run's clock be adapted, if that is wanted and can be: on
+// one node, by a model, within the limit. What the run may take then is the SLA's
+// part of what it takes at default clocks at most.
+func (ch *chooser) adapt(standard *dvfsmodel.Point, room float64) bool {
+	rule, m, d := &ch.settings.Live.Adapt, ch.model.model, ch.decision
+	if rule.ModeOf(ch.job.partition.Value()) != config.AdaptOn || rule.Writes < leastWrites || ch.job.nodes != 1 || !m.covers(standard) {
+		return false
+	}
+	longest := m.upper(standard, ch.settings.Live.TimeMargin)
+	sla := min(rule.SLA, ch.settings.Safety.Stretch, room/longest)
+	if !(sla >= leastSLA) {
+		return false
+	}
+	levels := ch.levels(standard)
+	if len(levels) == 0 {
+		return false
+	}
+	first := ch.first(levels, sla)
+	at := m.noFaster(ch.pointAt(levels[first].Core, standard.Mem), standard)
+	ch.predict(at)
+	d.Upper = record.Known(longest * sla)
+	d.Core, d.Arm = levels[first].Core, record.Treated
+	d.Adapt = &Adaptation{SLA: sla, TauS: rule.Tau, Writes: rule.Writes, Levels: levels}
+	ch.act(fmt.Sprintf("adapted between core %v and %v MHz while it runs, at most %.2f times as long as at default clocks, by %s",
+		float64(levels[len(levels)-1].Core), float64(levels[0].Core), sla, m))
+	if d.Mode != config.Enforce {
+		d.Arm, d.Adapt = record.Excluded, nil
+	}
+	return true
+}
+
+// levels are the clocks among which a run may be stepped; none where there is
+// nothing to choose.
+func (ch *chooser) levels(standard *dvfsmodel.Point) []AdaptLevel {
+	m := ch.model.model
+	var all []AdaptLevel
+	for _, pt := range slices.Backward(ch.table.points) {
+		if pt.Mem != standard.Mem || pt.Core > standard.Core {
+			continue
+		}
+		at := m.noFaster(pt, standard)
+		cost := ch.cost(&at, false) / ch.cost(standard, false)
+		if !m.covers(&at) || !(cost > 0) || math.IsInf(cost, 0) {
+			continue
+		}
+		level := AdaptLevel{Core: pt.Core, Stretch: ch.stretch(&at, standard), Cost: cost}
+		if len(all) > 0 { // never less than at a higher clock
+			level.Stretch = max(level.Stretch, all[len(all)-1].Stretch)
+		}
+		all = append(all, level)
+	}
+	if len(all) < 2 || all[0].Core != standard.Core {
+		return nil
+	}
+	return thinned(all, adaptLevels)
+}
+
+// thinned is a list with at most so many of its entries, the first and the last
+// among them.
+func thinned(all []AdaptLevel, most int) []AdaptLevel {
+	if len(all) <= most {
+		return all
+	}
+	few := make([]AdaptLevel, most)
+	for i := range few {
+		few[i] = all[i*(len(all)-1)/(most-1)]
+	}
+	return few
+}
+
+// stretch is how many times as long work takes at most at a point as at default
+// clocks: no more than if all of it followed the core clock; and no more than
+// makes the whole run as long as its model's upper bound, if the run is at work
+// for the part of the time that it was before.
+func (ch *chooser) stretch(pt, standard *dvfsmodel.Point) float64 {
+	if pt.Core >= standard.Core {
+		return 1
+	}
+	follows := float64(standard.Core / pt.Core)
+	if ch.model.usage <= 0 {
+		return follows
+	}
+	whole := ch.model.model.upper(pt, ch.settings.Live.TimeMargin) / standard.Time
+	return min(follows, max(1, 1+(whole-1)/ch.model.usage))
+}
+
+// first is the level with which a run begins: the cheapest at which it keeps
+// its SLA though it never waits.
+func (ch *chooser) first(levels []AdaptLevel, sla float64) int {
+	best := 0
+	for i, l := range levels {
+		if l.Stretch <= sla && l.Cost < levels[best].Cost {
+			best = i
+		}
+	}
+	return best
+}
+
+// usageOf is the part of its time at default clocks in which a run was at work,
+// at least, by the part at the clocks that it had: there work took no longer than
+// if all of it followed the clock.
+func usageOf(o *record.Outcome, base dvfsmodel.Base) float64 {
+	usage := o.Utilisation.Or(0)
+	if !(usage > 0 && usage <= 1) {
+		return 0
+	}
+	slower := 1.0
+	if o.Setting.Core > 0 {
+		slower = max(1, float64(base.Core/o.Setting.Core))
+	}
+	return usage / (usage + slower*(1-usage))
+}

@@ -1,0 +1,169 @@
+//go:build cgo
+
+package control
+
+import (
+	"encoding/json"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/slurm"
+)
+
+const adaptAll = "[live]\nmode = \"enforce\"\nhold_out = 0\nexplore = 0\n[live.adapt]\nmode = \"on\"\n"
+
+// adaptRig knows a workload that ran once.
+func adaptRig(t *testing.T, text string, truth dvfsmodel.Params) *rig {
+	t.Helper()
+	r := newRig(t, func(o *Options) { o.Settings = settings(t, text) })
+	r.run(1, truth)
+	return r
+}
+
+func TestARunIsAdaptedBetweenItsSafeFloorAndItsCeiling(t *testing.T) {
+	r := adaptRig(t, adaptAll, coreBound())
+	r.job(2, nil)
+	d := r.decide(ask(2))
+	a := d.Adapt
+	if a == nil || !d.Apply || a.SLA != 1.2 || a.TauS != 0.1 || a.Writes != 30 || d.Arm != record.Treated || d.Mem != 0 {
+		t.Fatalf("%+v of %+v", a, d)
+	}
+	clocks := make([]dvfsmodel.MHz, 0, len(a.Levels))
+	for i, l := range a.Levels {
+		clocks = append(clocks, l.Core)
+		if want := float64(1380 / l.Core); l.Stretch > want+1e-9 || l.Stretch < 1 || i > 0 && l.Stretch < a.Levels[i-1].Stretch {
+			t.Errorf("%v MHz stretches by %v, want at most %v", float64(l.Core), l.Stretch, want)
+		}
+	}
+	if want := []dvfsmodel.MHz{1380, 1237, 1087, 945, 802}; !slices.Equal(clocks, want) || d.Core != 1237 {
+		t.Errorf("levels %v, begins with %v MHz", clocks, float64(d.Core))
+	}
+	if d.Upper.Or(0) < 1.2*600 || d.Upper.Or(0) > 3600 || !strings.Contains(d.Reason, "adapted between core 802 and 1380 MHz") {
+		t.Errorf("at most %v s: %s", d.Upper, d.Reason)
+	}
+	data, err := json.Marshal(&d)
+	var back Decision
+	if err != nil || json.Unmarshal(data, &back) != nil || !reflect.DeepEqual(back.Adapt, a) {
+		t.Errorf("%s, %v", data, err)
+	}
+	o, err := r.Outlook(t.Context(), OutlookRequest{Job: 2, Node: "n1", RunID: "run-2"})
+	if err != nil || math.Abs(o.UpperS.Or(0)-d.Upper.Or(0)) > 1e-6 {
+		t.Errorf("outlook %+v, %v, decided %v", o, err, d.Upper)
+	}
+}
+
+func TestTheLimitIsAboveTheSLA(t *testing.T) {
+	r := adaptRig(t, adaptAll, coreBound()) // ten minutes
+	for id, c := range map[slurm.JobID]struct{ minutes, low, high float64 }{
+		2: {60, 1.2, 1.2}, 3: {12.5, 1.02, 1.19}, 4: {10.5, 0, 0},
+	} {
+		r.job(id, func(j *slurm.Job) { j.TimeLimit.Duration = time.Duration(c.minutes * float64(time.Minute)) })
+		d := r.decide(ask(id))
+		sla := 0.0
+		if d.Adapt != nil {
+			sla = d.Adapt.SLA
+			if d.Upper.Or(math.Inf(1)) > c.minutes*60+1e-9 || d.Adapt.Levels[slices.IndexFunc(d.Adapt.Levels, func(l AdaptLevel) bool { return l.Core == d.Core })].Stretch > sla {
+				t.Errorf("%v min: at most %v, begins with %v MHz at SLA %v", c.minutes, d.Upper, float64(d.Core), sla)
+			}
+		}
+		if sla < c.low || sla > c.high {
+			t.Errorf("%v min: SLA %v, want %v to %v", c.minutes, sla, c.low, c.high)
+		}
+	}
+}
+
+func TestNothingIsAdaptedWhereThatIsNotWanted(t *testing.T) {
+	on := "[live.adapt]\nmode = \"on\"\n"
+	for name, c := range map[string]struct {
+		text   string
+		change func(*slurm.Job)
+		ask    func(*DecideRequest)
+	}{
+		"by default":       {text: enforceAll},
+		"other partitions": {text: enforceAll + "[live.adapt]\nmodes = {debug = \"on\"}\n"},
+		"this one":         {text: adaptAll + "modes = {gpu = \"off\"}\n"},
+		"too few writes":   {text: adaptAll + "writes_per_minute = 2\n"},
+		"advice":           {text: mode("advise") + on},
+		"observed":         {text: mode("observe") + on},
+		"held out":         {text: "[live]\nmode = \"enforce\"\nhold_out = 1\n" + on},
+		"explored":         {text: "[live]\nmode = \"enforce\"\nhold_out = 0\nexplore = 1\n" + on},
+		"opted out":        {text: adaptAll, ask: func(r *DecideRequest) { r.Comment = "epplan:off" }, change: func(j *slurm.Job) { j.Comment = "epplan:off" }},
+		"fixed":            {text: adaptAll, change: func(j *slurm.Job) { j.Comment = "epplan:fixed=1087" }},
+		"several nodes":    {text: adaptAll, change: func(j *slurm.Job) { j.NodeCount = 2 }},
+		"shared":           {text: adaptAll, ask: func(r *DecideRequest) { r.Shared = true }},
+	} {
+		r := adaptRig(t, c.text, coreBound())
+		r.job(2, c.change)
+		request := ask(2)
+		if c.ask != nil {
+			c.ask(request)
+		}
+		if d := r.decide(request); d.Adapt != nil {
+			t.Errorf("%s: %+v, %s", name, d.Adapt, d.Reason)
+		}
+	}
+}
+
+// What work costs at most is no less than it truly costs, for work that follows
+// the core clock by any part and waits for any part of the time, as long as runs
+// repeat and the model is right.
+func TestNoLevelStretchesWorkMoreThanItSays(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		usage := rapid.Float64Range(0.05, 1).Draw(rt, "usage")
+		delta := rapid.Float64Range(0, 1).Draw(rt, "delta")
+		whole := dvfsmodel.Params{P0: 60, Gamma: 20, C: 150, D: 600 * usage, Delta: delta, T0: 600 * (1 - usage)}
+		m := &model{shape: shape{BaseCore: 1380, BaseMem: 877, MinCore: 802, MaxCore: 1380, MinMem: 877, MaxMem: 877}}
+		cores := []dvfsmodel.MHz{802, 945, 1087, 1237, 1380}
+		samples := make([]dvfsmodel.Sample, 0, len(cores))
+		for _, core := range cores {
+			fc := float64(core) / 1380
+			pt := whole.At(dvfsmodel.Setting{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: 1})
+			samples = append(samples, dvfsmodel.Sample{Core: core, Mem: 877, Time: pt.Time, Power: pt.Power})
+		}
+		var err error
+		if m.fitted, err = dvfsmodel.Fit(samples, base, nil); err != nil {
+			rt.Skip(err)
+		}
+		ch := chooser{settings: settings(t, adaptAll), model: modelView{model: m, usage: usage}, table: &table{base: base}}
+		standard := ch.pointAt(1380, 877)
+		for _, s := range samples {
+			pt := ch.pointAt(s.Core, 877)
+			truth := delta*1380/float64(s.Core) + 1 - delta
+			if got := ch.stretch(&pt, &standard); got < truth*(1-1e-6) {
+				rt.Fatalf("%v MHz stretches by %v, truly by %v", float64(s.Core), got, truth)
+			}
+		}
+	})
+}
+
+func TestARunWhoseClockWasAdaptedIsNoSampleOfOneClock(t *testing.T) {
+	o := &record.Outcome{
+		ExitState: record.Completed, TimeS: record.Known(100), MeanPowerW: record.Known(150), Utilisation: record.Known(0.5),
+		Setting: record.Setting{Core: 690},
+		Clocks: []record.ClockShare{
+			{Setting: record.Setting{Core: 690, Mem: 877}, Seconds: 99}, {Setting: record.Setting{Core: 1380, Mem: 877}, Seconds: 1},
+		},
+	}
+	if s, ok := sampleOf(o, base); !ok || s.Core != 690 {
+		t.Errorf("nearly always at its lowest clock: %+v, %v", s, ok)
+	}
+	if got := usageOf(o, base); math.Abs(got-1.0/3) > 1e-9 { // half of 100 s: 25 s at default clocks at least, beside 50 s of waiting
+		t.Errorf("at work for %v of the time at default clocks", got)
+	}
+	o.Clocks[1].Seconds = 10
+	if _, ok := sampleOf(o, base); ok {
+		t.Error("a tenth of the time at a higher clock")
+	}
+	o.Setting.Core = 0
+	if _, ok := sampleOf(o, base); !ok {
+		t.Error("at default clocks")
+	}
+}

@@ -1,0 +1,132 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/share"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/slurm"
+)
+
+// SharedNodes is the order of the nodes on whose shared GPUs a pending job fits
+// best, by the recorded profiles of its workload and of those that run there.
+func (c *Controller) SharedNodes(ctx context.Context, cluster *share.Cluster, j *slurm.Job) share.Order {
+	s := c.settings.Load()
+	models := c.gpuModels()
+	order := share.Nodes(cluster, j, &share.Options{
+		Rules: s.sharing(), Speed: c.options.Speed,
+		Profile: func(j *slurm.Job, gpuModel string) (*share.Profile, float64) { return c.sharedUse(ctx, j, gpuModel) },
+		Model: func(n *slurm.Node) string {
+			return cmp.Or(c.profiles.modelOf(n.Name), kindOf(s, n, models).GPUModel)
+		},
+		GPU: s.sharedGPU,
+	})
+	return order
+}
+
+// sharedUse is the profile of a job's workload, nil if nothing is known of it,
+// and how fast it goes at its clocks.
+func (c *Controller) sharedUse(ctx context.Context, j *slurm.Job, gpuModel string) (*share.Profile, float64) {
+	job := c.jobs.get(j.ID)
+	if job == nil || gpuModel == "" {
+		return nil, 0
+	}
+	job, err := c.withToken(ctx, job, nil)
+	if err != nil || job.source == (source{}) {
+		return nil, 0
+	}
+	key := record.WorkloadKey{Cluster: c.options.Cluster, Workload: job.source.workload(1), GPUModel: gpuModel}
+	p, err := c.profileOf(ctx, key)
+	if err != nil || p.Runs == 0 {
+		return nil, 0
+	}
+	rate := 1.0
+	for _, node := range j.Nodes {
+		c.mu.Lock()
+		d := c.decided[decisionKey{j.ID, node}]
+		c.mu.Unlock()
+		if d != nil && d.Apply {
+			rate = 1 / c.slowdown(key, record.Setting{Core: d.Core, Mem: d.Mem})
+		}
+	}
+	return p, rate
+}
+
+// What a GPU draws whose profile doesn't tell, and how a task's time grows at
+// lower clocks: CATS eq. 3 and 5, a V100.
+const (
+	paperBaseW, paperWPerMHz, paperBeta = 23.3, 0.09, 0.91
+	paperMaxMHz, paperStepMHz           = 1350, 45
+	paperMinMHz                         = 135
+)
+
+// sharedGPU is what shared GPUs of a model draw: from idle_w to busy_w of its
+// profile, in proportion to the core clock.
+func (s *Settings) sharedGPU(gpuModel string) share.GPU {
+	p, err := s.Profiles.Lookup(gpuModel)
+	var levels []float64
+	if err == nil {
+		for _, pair := range p.Pairs() {
+			if pair.Mem == p.Default.Mem && pair.Core <= p.Default.Core {
+				levels = append(levels, float64(pair.Core))
+			}
+		}
+	}
+	if len(levels) == 0 || p.BusyW <= p.IdleW {
+		for mhz := paperMinMHz; mhz <= paperMaxMHz; mhz += paperStepMHz {
+			levels = append(levels, float64(mhz))
+		}
+		return share.GPU{
+			Physics: consolidate.Physics{BaseW: paperBaseW, WPerMHz: paperWPerMHz, Beta: paperBeta, LevelsMHz: levels, StepMHz: paperStepMHz},
+			IdleW:   paperBaseW,
+		}
+	}
+	slices.Sort(levels)
+	levels = slices.Compact(levels)
+	top := levels[len(levels)-1]
+	return share.GPU{
+		Physics: consolidate.Physics{BaseW: float64(p.IdleW), WPerMHz: float64(p.BusyW-p.IdleW) / top, Beta: paperBeta, LevelsMHz: levels},
+		IdleW:   float64(p.IdleW),
+	}
+}
+
+// maxListed is how many workloads a list of profiles has.
+const maxListed = 200
+
+// getProfiles lists the profiles of workloads, of one or of those that ran last.
+func (c *Controller) getProfiles(r *http.Request) (any, error) {
+	counts, err := c.options.Store.ProfileCounts(r.Context(), c.options.Cluster, r.URL.Query().Get("workload"), maxListed)
+	if err != nil {
+		return nil, err
+	}
+	answer := &epdapi.ProfileList{Rules: c.settings.Load().sharing(), Profiles: make([]epdapi.WorkloadProfile, 0, len(counts))}
+	for _, n := range counts {
+		p, err := c.profileOf(r.Context(), n.WorkloadKey)
+		if err != nil {
+			return nil, fmt.Errorf("profile of workload %s: %w", n.Workload, err)
+		}
+		told := *p
+		told.Mean, told.Low, told.High = rounded(p.Mean), rounded(p.Low), rounded(p.High)
+		answer.Profiles = append(answer.Profiles, epdapi.WorkloadProfile{
+			WorkloadKey: n.WorkloadKey, Alone: n.Alone, Shared: n.Shared, Last: n.Last, Profile: told,
+		})
+	}
+	return answer, nil
+}
+
+// rounded are parts to four digits, which is more than was measured.
+func rounded(values []float64) []float64 {
+	const digits = 1e4
+	out := make([]float64, len(values))
+	for i, v := range values {
+		out[i] = math.Round(v*digits) / digits
+	}
+	return out
+}

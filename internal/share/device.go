@@ -1,0 +1,159 @@
+package share
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/correlate"
+)
+
+// Use is a job's use of a GPU from a moment on.
+type Use struct {
+	Profile *Profile
+	DoneS   float64 // how much of its time at default clocks it has behind it
+	Rate    float64 // of its time at default clocks that passes in a second
+	// Kappa is how many times its time alone the rest may take: what the rules
+	// allow, or its time limit.
+	Kappa float64
+}
+
+// GPU is what shared GPUs of a model draw.
+type GPU struct {
+	Physics consolidate.Physics
+	IdleW   float64 // with nothing on it
+}
+
+// slotS is how long a slot of the job's own run time is, in seconds.
+func (u *Use) slotS() float64 { return u.Profile.TimeS.Mean / Slots }
+
+// maxDraws is how many combinations of the recorded runs of those who share a
+// GPU are looked at.
+const maxDraws = 64
+
+// verdict is how a job does beside others on one GPU.
+type verdict struct {
+	fits        bool
+	why         string  // why not
+	risesW      float64 // power with it less power without
+	correlation float64
+	slowdown    float64
+}
+
+// outlook is what a job does from now on, by slots of the time that the one that
+// is to be placed takes: percent, in each of its recorded runs and in their mean.
+type outlook struct {
+	*Use
+	runs [][]float64
+	mean []float64
+}
+
+// over is a use over slots of so many seconds.
+func (u *Use) over(slotS float64) outlook {
+	o := outlook{Use: u, runs: make([][]float64, len(u.Profile.runs)), mean: u.ahead(u.Profile.Mean, slotS)}
+	for i, series := range u.Profile.runs {
+		o.runs[i] = u.ahead(series, slotS)
+	}
+	return o
+}
+
+// beside judges a job that starts beside others on a GPU. All are known.
+func (g *GPU) beside(job *outlook, others []outlook) verdict {
+	v := verdict{risesW: -g.IdleW}
+	if len(others) > 0 {
+		mhz, _, _ := g.lowest(others)
+		v.risesW = -g.Physics.Power(mhz)
+		v.correlation = correlation(job, others)
+	}
+	all := append([]outlook{*job}, others...)
+	mhz, overload, ok := g.lowest(all)
+	v.risesW += g.Physics.Power(mhz)
+	v.slowdown = overload * g.Physics.Stretch(mhz)
+	switch short := shortOfMemory(all); {
+	case len(others) == 0:
+		v.fits = true
+	case short > 0:
+		v.why = fmt.Sprintf("%.1f GB of memory too little", short/(1<<30))
+	case !ok:
+		v.why = fmt.Sprintf("%.2f times the time alone", overload)
+	default:
+		v.fits = true
+	}
+	return v
+}
+
+// shortOfMemory is by how many bytes jobs may exceed a GPU's memory.
+func shortOfMemory(all []outlook) float64 {
+	need, total := 0.0, math.Inf(1)
+	for i := range all {
+		p := all[i].Profile
+		need += p.PeakMem.High.Or(math.Inf(1))
+		total = min(total, float64(p.MemTotal))
+	}
+	return max(0, need-total)
+}
+
+// lowest is the lowest level at which all jobs keep their slowdown, in the worst
+// combination of their recorded runs, and how many times longer that takes at
+// the highest one.
+func (g *GPU) lowest(all []outlook) (mhz, overload float64, ok bool) {
+	kappa, draws := math.Inf(1), 1
+	for i := range all {
+		kappa = min(kappa, all[i].Kappa)
+		draws = min(maxDraws, draws*len(all[i].runs))
+	}
+	contention := consolidate.Linear{}
+	load, worst := make([]float64, Slots), make([]float64, Slots)
+	for draw := range draws {
+		clear(load)
+		rest := draw
+		for i := range all {
+			runs := all[i].runs
+			floats.Add(load, runs[rest%len(runs)])
+			rest /= len(runs)
+		}
+		if o := contention.Overload(load); o > overload {
+			overload = o
+			copy(worst, load)
+		}
+	}
+	in := consolidate.Instance{Physics: g.Physics}
+	mhz, ok = in.Lowest(consolidate.Safe, worst, kappa, contention)
+	return mhz, overload, ok
+}
+
+// correlation is that of a job's utilisation with the sum of the others', in the
+// mean of their runs.
+func correlation(job *outlook, others []outlook) float64 {
+	sum := make([]float64, Slots)
+	for i := range others {
+		floats.Add(sum, others[i].mean)
+	}
+	return correlate.Pearson(job.mean, sum).OrZero()
+}
+
+// ahead is a series of the job's profile from now on, in percent by slot.
+func (u *Use) ahead(series []float64, slotS float64) []float64 {
+	scale := float64(len(series)) / u.Profile.TimeS.Mean
+	out := make([]float64, Slots)
+	for k := range out {
+		from := (u.DoneS + float64(k)*slotS*u.Rate) * scale
+		out[k] = 100 * between(series, from, from+slotS*u.Rate*scale)
+	}
+	return out
+}
+
+// between is the mean of a series between two places in it, in slots; beyond its
+// end it is 0.
+func between(series []float64, from, to float64) float64 {
+	if !(to > from) || from < 0 {
+		return 0
+	}
+	sum := 0.0
+	for i := int(min(from, float64(len(series)))); i < len(series) && float64(i) < to; i++ {
+		sum += series[i] * (min(to, float64(i+1)) - max(from, float64(i)))
+	}
+	return sum / (to - from)
+}

@@ -1,0 +1,172 @@
+package steer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/planner/park"
+	"github.com/epplan/epplan/slurm"
+)
+
+// Nap is what is known of a node's sleep.
+type Nap struct {
+	After time.Duration // how long it must be idle until sleeping pays
+	Stay  string        // why it must stay awake; empty: it need not
+}
+
+// naps is what snapshots told of sleep: since when each node has had no job, and
+// by kind of node how long its nodes had none and how long they took to wake.
+type naps struct {
+	resting map[string]time.Time // since when a node has had no job, asleep or not
+	asleep  map[string]time.Time // of nodes that sleep or wake: the last snapshot in which they slept
+	gaps    map[string][]float64 // by kind: seconds without a job, the latest last
+	wakes   map[string][]float64 // by kind: seconds until a node was back, the latest last
+	failed  map[string]bool      // nodes that didn't come back
+	longest float64              // of all wakes, seconds
+	count   int64                // of wakes
+}
+
+const (
+	maxGaps   = 200 // that are remembered of a kind
+	maxWakes  = 20
+	sureWakes = 3    // so many must have been seen before they count instead of ResumeTimeout
+	wakeSlack = 1.25 // of the longest wake that was seen
+)
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// lost forgets what is going on, as it wasn't watched.
+func (n *naps) lost() { n.resting, n.asleep = nil, nil }
+
+// see learns from a snapshot, given since when nodes have been idle.
+func (n *naps) see(s *Snapshot, idle map[string]time.Time) {
+	if len(s.Nodes) == 0 {
+		return
+	}
+	if n.gaps == nil {
+		n.gaps, n.wakes, n.failed = make(map[string][]float64), make(map[string][]float64), make(map[string]bool)
+	}
+	resting, asleep := make(map[string]time.Time, len(s.Nodes)), make(map[string]time.Time)
+	for i := range s.Nodes {
+		node := &s.Nodes[i]
+		if since, ok := n.rest(node, s.At, idle); ok {
+			resting[node.Name] = since
+		}
+		if since, ok := n.wake(node, s.At); ok {
+			asleep[node.Name] = since
+		}
+	}
+	n.resting, n.asleep = resting, asleep
+}
+
+// rest is since when a node has had no job. A gap that a job ends is noted.
+func (n *naps) rest(node *slurm.Node, at time.Time, idle map[string]time.Time) (since time.Time, ok bool) {
+	since, known := n.resting[node.Name]
+	if node.CPUsInUse > 0 || node.State.Base == "ALLOCATED" || node.State.Base == "MIXED" {
+		if known {
+			n.gaps[kindOf(node)] = latest(n.gaps[kindOf(node)], at.Sub(since).Seconds(), maxGaps)
+		}
+		return time.Time{}, false
+	}
+	switch began, seen := idle[node.Name]; {
+	case known && seen && began.After(since) && !began.Equal(node.Boot): // a job came and went between two snapshots
+		n.gaps[kindOf(node)] = latest(n.gaps[kindOf(node)], began.Sub(since).Seconds(), maxGaps)
+		return began, true
+	case known:
+		return since, true
+	default:
+		return began, seen
+	}
+}
+
+// wake is when a node was last seen asleep, while it sleeps or wakes. Once it's
+// back, how long that took is noted: rather too long than too short, as it began
+// after that.
+func (n *naps) wake(node *slurm.Node, at time.Time) (slept time.Time, ok bool) {
+	slept, known := n.asleep[node.Name]
+	waking := node.State.Is("POWERING_UP") || node.State.Is("POWER_UP") || node.State.Is("NOT_RESPONDING")
+	switch {
+	case node.State.Base == "DOWN" && known && !down(node):
+		n.failed[node.Name] = true
+	case waking:
+		return slept, known
+	case down(node):
+		return at, true
+	case known:
+		took := at.Sub(slept).Seconds()
+		n.wakes[kindOf(node)] = latest(n.wakes[kindOf(node)], took, maxWakes)
+		n.longest, n.count = max(n.longest, took), n.count+1
+	}
+	return time.Time{}, false
+}
+
+// latest adds to a list of at most so many.
+func latest(list []float64, value float64, most int) []float64 {
+	list = append(list, value)
+	return list[max(0, len(list)-most):]
+}
+
+// kindOf says which nodes are alike: those of the same partitions with the same
+// devices and CPUs.
+func kindOf(n *slurm.Node) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d", n.CPUs)
+	for i := range n.Gres {
+		fmt.Fprintf(&b, " %s:%s:%d", n.Gres[i].Name, n.Gres[i].Type, n.Gres[i].Count)
+	}
+	for _, partition := range slices.Sorted(slices.Values(n.Partitions)) {
+		b.WriteString(" " + partition)
+	}
+	return b.String()
+}
+
+// judge is what follows for each node.
+func (n *naps) judge(s *Snapshot, live *config.Live, saving *slurm.PowerSaving) map[string]Nap {
+	if live.SleepAfter <= 0 {
+		return nil
+	}
+	kinds, all := make(map[string]Nap), make(map[string]Nap, len(s.Nodes))
+	for i := range s.Nodes {
+		kind := kindOf(&s.Nodes[i])
+		nap, ok := kinds[kind]
+		if !ok {
+			nap = n.nap(kind, live, saving)
+			kinds[kind] = nap
+		}
+		if n.failed[s.Nodes[i].Name] {
+			nap.Stay = s.Nodes[i].Name + " went down instead of waking up"
+		}
+		all[s.Nodes[i].Name] = nap
+	}
+	return all
+}
+
+// nap judges a kind of node. What it costs to sleep once is to idle for as long
+// as going to sleep and waking take.
+func (n *naps) nap(kind string, live *config.Live, saving *slurm.PowerSaving) Nap {
+	var nap Nap
+	usual, upper := saving.Resume.Seconds(), saving.Resume.Seconds()
+	why := "slurm's SuspendTimeout and ResumeTimeout"
+	if wakes := n.wakes[kind]; len(wakes) >= sureWakes {
+		sorted := slices.Sorted(slices.Values(wakes))
+		usual, upper = sorted[len(sorted)/2], wakeSlack*sorted[len(sorted)-1]
+		why = "what was seen"
+	} else if len(wakes) > 0 && slices.Max(wakes) > upper {
+		usual, upper = slices.Max(wakes), slices.Max(wakes)
+		why = "what was seen"
+	}
+	down := saving.Suspend.Seconds()
+	if wait := down + upper; wait > live.WakeWait {
+		nap.Stay = fmt.Sprintf("a job might wait %.0f s for one by %s, wake_wait_s is %v", wait, why, live.WakeWait)
+	}
+	if live.SleepLearn {
+		nap.After = seconds(park.Threshold(n.gaps[kind], down+usual))
+	}
+	return nap
+}
+
+// woken says how many wakes were seen, and the longest of them, seconds.
+func (n *naps) woken() (count int64, longest float64) { return n.count, n.longest }

@@ -1,0 +1,108 @@
+package steer
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/share"
+	"github.com/epplan/epplan/slurm"
+)
+
+// suitedFirst puts nodes with shared GPUs in the order in which they suit the
+// next job that asks for a part of one. Nodes without are as they were, and so
+// are all while nothing is known of that job's workload.
+func (p *Plan) suitedFirst(s *Snapshot, set *Settings, wanted map[string]heavier) {
+	if !set.Live.Sharing.Weights || set.Shared == nil {
+		return
+	}
+	j := nextShared(s, set)
+	if j == nil {
+		return
+	}
+	steered := slices.DeleteFunc(slices.Clone(s.Nodes), func(n slurm.Node) bool {
+		return modeOf(n.Partitions, &set.Live) == config.Observe
+	})
+	order := set.Shared(&share.Cluster{At: s.At, Nodes: steered, Jobs: s.Jobs}, j)
+	p.Shared = &order
+	for i := range order.Nodes {
+		n := &order.Nodes[i]
+		wanted[n.Name] = heavier{int64(n.Rank), suits(n, j)}
+	}
+}
+
+// suits says how a node suits a job.
+func suits(n *share.Node, j *slurm.Job) string {
+	switch {
+	case !n.Fits:
+		return fmt.Sprintf("job %s doesn't fit beside what runs there: %s", j.ID, n.Why)
+	case len(n.Beside) == 0:
+		return fmt.Sprintf("job %s would have a GPU alone there, for %.0f W more", j.ID, n.RisesW)
+	}
+	return fmt.Sprintf("job %s fits beside what runs there: correlation %.2f, %.0f W more", j.ID, n.Correlation, n.RisesW)
+}
+
+// nextShared is the pending job for a part of a GPU that Slurm starts next, nil
+// without one, or if it isn't to be touched: what suits one behind it could be
+// wrong for it.
+func nextShared(s *Snapshot, set *Settings) *slurm.Job {
+	var next *slurm.Job
+	for i := range s.Jobs {
+		j := &s.Jobs[i]
+		if j.State.Base != slurm.Pending || j.Held() || !runnable(j, s.At) {
+			continue
+		}
+		if _, ok := share.WishOf(j); !ok || modeOf(strings.Split(j.Partition, ","), &set.Live) == config.Observe {
+			continue
+		}
+		if next == nil || j.Priority > next.Priority || j.Priority == next.Priority && j.ID < next.ID {
+			next = j
+		}
+	}
+	if next == nil || wishesOf(next).Off {
+		return nil
+	}
+	return next
+}
+
+// listed is as much of an order as a status shows.
+func listed(o *share.Order) *share.Order {
+	if o == nil {
+		return nil
+	}
+	short := *o
+	short.Nodes = o.Nodes[:min(len(o.Nodes), maxListed)]
+	return &short
+}
+
+// leaveBound is how long taking back weights at the end may take.
+const leaveBound = 10 * time.Second
+
+// leave takes back weights that are of the moment, when the steerer ends.
+func (s *Steerer) leave(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveBound)
+	defer cancel()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.shared {
+		return nil
+	}
+	set := *s.options.Settings()
+	set.Shared = nil
+	s.leaving = true
+	defer func() { s.leaving = false }()
+	_, err := s.step(ctx, &set, math.MaxInt)
+	return err
+}
+
+// onlyWeights leaves the moves of weights when the steerer ends, else all.
+func (s *Steerer) onlyWeights(moves []move) []move {
+	if !s.leaving {
+		return moves
+	}
+	return slices.DeleteFunc(moves, func(m move) bool { return m.key.lever != slurm.LeverWeight })
+}

@@ -1,0 +1,304 @@
+package trace
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// UtilisationLog is what GPUs or jobs used of GPUs, in slots of equal length
+// over one window.
+type UtilisationLog struct {
+	SlotS    float64 // length of a slot, seconds
+	Jobs     bool    // series are jobs, not GPUs
+	Series   []Utilisation
+	Unusable int // samples without a utilisation, left out
+	Idle     int // samples of GPUs without a job, left out, where the log names jobs
+}
+
+// Utilisation is a job, or what ran on a GPU, in a [UtilisationLog].
+type Utilisation struct {
+	ID      string
+	GPUs    int       // that it was on
+	MemGB   float64   // the most that it took on one of them, GiB
+	UtilPct []float64 // by slot, the mean over its GPUs, percent
+	Held    int       // slots of a GPU between others that have no sample: as the one before
+	Absent  int       // slots of a GPU before its first and after its last sample: nothing was used
+}
+
+// What a log of utilisation may have at most.
+const (
+	mostLogSlots = 1 << 20
+	mostLogCells = 1 << 26 // slots times GPUs of jobs
+)
+
+// logNames are the names of a column: those of nvidia-smi --query-gpu and of
+// DCGM's fields are known.
+var logNames = struct{ time, job, gpu, host, util, memGB, memMiB []string }{ //nolint:gochecknoglobals // constant
+	time:   []string{"time_s", "timestamp"},
+	job:    []string{"job", "job_id"},
+	gpu:    []string{"gpu", "gpu_id", "index", "uuid"},
+	host:   []string{"host", "hostname", "node"},
+	util:   []string{"util_pct", "utilization.gpu [%]", "DCGM_FI_DEV_GPU_UTIL"},
+	memGB:  []string{"mem_gb"},
+	memMiB: []string{"memory.used [MiB]", "DCGM_FI_DEV_FB_USED"},
+}
+
+// ReadUtilisation reads a log of GPU utilisation as CSV: a header, then a
+// sample a line, sorted by time for each GPU. Columns, in any order, others are
+// ignored: the time (time_s in seconds, or timestamp as nvidia-smi or RFC 3339
+// have it), gpu or job or both, host where GPUs are numbered by host, util_pct,
+// and mem_gb. Where there is a job, a series is a job, else a GPU.
+//
+// A slot is the mean of its samples. An empty utilisation, NaN or [N/A] is no
+// sample. A slot without samples between others is held at the one before; what
+// lies before the first sample and after the last is 0. Every error but those
+// of the reader itself is a [PositionError].
+func ReadUtilisation(r io.Reader, name string, slotS float64) (*UtilisationLog, error) {
+	t, err := openTable(r, name)
+	if err != nil {
+		return nil, err
+	}
+	l := &utilisationReader{table: t, slotS: slotS, index: make(map[string]int)}
+	if err := l.locate(); err != nil {
+		return nil, err
+	}
+	for {
+		ok, err := t.next()
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			return l.log()
+		}
+		if err := l.sample(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// utilisationReader reads a log of utilisation.
+type utilisationReader struct {
+	*table
+
+	slotS                                     float64
+	time, job, gpu, host, util, memGB, memMiB int // columns; -1: none
+	index                                     map[string]int
+	pieces                                    []piece
+	unusable, idle                            int
+}
+
+// piece is a series on one GPU.
+type piece struct {
+	id    string // of the series
+	memGB float64
+	cells []cell // by slot, ascending
+}
+
+// cell is the samples of a slot.
+type cell struct {
+	slot int64
+	sum  float64
+	n    float64
+}
+
+// locate finds the columns.
+func (l *utilisationReader) locate() error {
+	for _, c := range []struct {
+		at    *int
+		names []string
+	}{
+		{&l.time, logNames.time},
+		{&l.job, logNames.job},
+		{&l.gpu, logNames.gpu},
+		{&l.host, logNames.host},
+		{&l.util, logNames.util},
+		{&l.memGB, logNames.memGB},
+		{&l.memMiB, logNames.memMiB},
+	} {
+		*c.at = -1
+		for _, name := range c.names {
+			if *c.at < 0 {
+				*c.at = l.find(name)
+			}
+		}
+	}
+	switch {
+	case l.time < 0:
+		return l.bad(-1, "no column of times, want %s", strings.Join(logNames.time, " or "))
+	case l.util < 0:
+		return l.bad(-1, "no column of utilisation, want %s", strings.Join(logNames.util, " or "))
+	case l.memGB < 0 && l.memMiB < 0:
+		return l.bad(-1, "no column of memory, want %s", strings.Join(slices.Concat(logNames.memGB, logNames.memMiB), " or "))
+	case l.job < 0 && l.gpu < 0:
+		return l.bad(-1, "no column of jobs or GPUs, want job or gpu")
+	}
+	return nil
+}
+
+// sample takes over the current record.
+func (l *utilisationReader) sample() error {
+	p, err := l.piece()
+	if err != nil || p == nil {
+		return err
+	}
+	seconds, err := l.when()
+	if err != nil {
+		return err
+	}
+	if err := l.memory(p); err != nil {
+		return err
+	}
+	util, ok, err := l.amount(l.util, "%", 100)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		l.unusable++
+		return nil
+	}
+	slot := int64(math.Floor(seconds / l.slotS))
+	last := len(p.cells) - 1
+	switch {
+	case last < 0 || slot > p.cells[last].slot:
+		p.cells = append(p.cells, cell{slot, util, 1})
+	case slot == p.cells[last].slot:
+		p.cells[last].sum += util
+		p.cells[last].n++
+	default:
+		return l.bad(l.time, "time of %.40q goes back, want the samples of each GPU sorted by time", p.id)
+	}
+	return nil
+}
+
+// piece is the series of the current record on its GPU; nil: it belongs to no
+// job.
+func (l *utilisationReader) piece() (*piece, error) {
+	gpu := strings.Trim(l.text(l.host)+"/"+l.text(l.gpu), "/")
+	id := gpu
+	if l.job >= 0 {
+		if id = l.text(l.job); id == "" {
+			l.idle++
+			return nil, nil //nolint:nilnil // documented
+		}
+	}
+	if id == "" {
+		return nil, l.bad(l.gpu, "no GPU, want its number or its name")
+	}
+	key := id + "\x00" + gpu
+	i, known := l.index[key]
+	if !known {
+		i = len(l.pieces)
+		l.index[key] = i
+		l.pieces = append(l.pieces, piece{id: id, memGB: math.NaN()})
+	}
+	return &l.pieces[i], nil
+}
+
+// timeLayouts are how times are written, nvidia-smi's first.
+var timeLayouts = []string{"2006/01/02 15:04:05", time.RFC3339, time.DateTime} //nolint:gochecknoglobals // constant
+
+// when is the time of the current record, seconds.
+func (l *utilisationReader) when() (float64, error) {
+	const most = 1e12
+	field := l.text(l.time)
+	if x, err := strconv.ParseFloat(field, 64); err == nil && math.Abs(x) <= most {
+		return x, nil
+	}
+	for _, layout := range timeLayouts {
+		if at, err := time.Parse(layout, field); err == nil {
+			return float64(at.Unix()) + float64(at.Nanosecond())/1e9, nil
+		}
+	}
+	return 0, l.bad(l.time, "time is %.40q, want seconds, or such as 2026-11-22T01:20:00Z", field)
+}
+
+// memory takes over how much memory is used.
+func (l *utilisationReader) memory(p *piece) error {
+	const mostGB, inGB = 1e6, 1.0 / 1024
+	column, unit, factor := l.memGB, "GB", 1.0
+	if column < 0 {
+		column, unit, factor = l.memMiB, "MiB", inGB
+	}
+	mem, ok, err := l.amount(column, unit, mostGB/factor)
+	if err == nil && ok && !(mem*factor <= p.memGB) { // the first one is more than NaN
+		p.memGB = mem * factor
+	}
+	return err
+}
+
+// amount is a field with a number from 0 on, with or without its unit; false
+// where it says that there is none.
+func (l *utilisationReader) amount(column int, unit string, most float64) (x float64, ok bool, err error) {
+	field := strings.TrimSpace(strings.TrimSuffix(l.text(column), unit))
+	if field == "" || strings.EqualFold(field, "nan") || strings.HasPrefix(field, "[") {
+		return 0, false, nil
+	}
+	x, err = strconv.ParseFloat(field, 64)
+	if err != nil || !(x >= 0 && x <= most) {
+		return 0, false, l.bad(column, "%s is %.40q, want 0 to %g, or nothing", l.columns[column], field, most)
+	}
+	return x, true, nil
+}
+
+// log is all that was read, in equal slots.
+func (l *utilisationReader) log() (*UtilisationLog, error) {
+	first, last := int64(math.MaxInt64), int64(math.MinInt64)
+	for i := range l.pieces {
+		if cells := l.pieces[i].cells; len(cells) > 0 {
+			first, last = min(first, cells[0].slot), max(last, cells[len(cells)-1].slot)
+		}
+	}
+	if first > last {
+		return nil, l.bad(-1, "no samples, want lines with a utilisation")
+	}
+	if slots := last - first + 1; slots > mostLogSlots || slots*int64(len(l.pieces)) > mostLogCells {
+		return nil, l.bad(-1, "%d slots of %d series, want fewer: longer slots, or a shorter log", slots, len(l.pieces))
+	}
+	log := &UtilisationLog{SlotS: l.slotS, Jobs: l.job >= 0, Unusable: l.unusable, Idle: l.idle}
+	at := make(map[string]int)
+	for i := range l.pieces {
+		p := &l.pieces[i]
+		if len(p.cells) == 0 {
+			continue
+		}
+		if math.IsNaN(p.memGB) {
+			return nil, fmt.Errorf("%s: no sample of %.40q says how much memory it takes", l.name, p.id)
+		}
+		k, known := at[p.id]
+		if !known {
+			k = len(log.Series)
+			at[p.id] = k
+			log.Series = append(log.Series, Utilisation{ID: p.id, UtilPct: make([]float64, last-first+1)})
+		}
+		log.Series[k].add(p, first)
+	}
+	for i := range log.Series {
+		s := &log.Series[i]
+		for slot := range s.UtilPct {
+			s.UtilPct[slot] /= float64(s.GPUs)
+		}
+	}
+	return log, nil
+}
+
+// add adds up a piece's slots.
+func (s *Utilisation) add(p *piece, first int64) {
+	s.GPUs++
+	s.MemGB = max(s.MemGB, p.memGB)
+	s.Absent += len(s.UtilPct) - int(p.cells[len(p.cells)-1].slot-p.cells[0].slot+1)
+	for i, c := range p.cells {
+		until := c.slot + 1
+		if i+1 < len(p.cells) {
+			until = p.cells[i+1].slot
+		}
+		s.Held += int(until - c.slot - 1)
+		for slot := c.slot; slot < until; slot++ {
+			s.UtilPct[slot-first] += c.sum / c.n
+		}
+	}
+}

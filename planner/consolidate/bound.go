@@ -1,0 +1,382 @@
+package consolidate
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+)
+
+// cell is a number of groups by class, and what is known of answers with
+// exactly so many.
+type cell struct {
+	groups []int   // by class
+	above  []int   // by class: groups of it or a larger one
+	hostW  float64 // what the servers take
+	total  int
+	bound  float64 // no answer takes less, watts
+}
+
+const (
+	// mostBudget is how many sets one search for groups may look at.
+	mostBudget = 25_000_000
+	// mostRounds is how often groups are looked for to solve one relaxation.
+	mostRounds = 5000
+)
+
+// part is a part of a problem: bundles of pieces that are still to be put into
+// groups, beside groups that are settled, with so many groups in all as one of
+// the cells says.
+type part struct {
+	bundles []bundle
+	fixed   []int   // settled groups by class
+	fixedW  float64 // what they take
+	groups  [][]int // the settled groups
+	cells   []cell
+	bound   float64
+	depth   int
+	pool    []column
+	list    []column // all groups that an answer that counts can have; nil: any
+	cuts    []cut
+}
+
+// relaxation is the linear program of a part: each bundle in one group, as many
+// groups by class as a mix of cells has, at least cost. Groups are found as
+// they are needed (column generation).
+type relaxation struct {
+	p       *packing
+	part    *part
+	pricer  *pricer
+	top     []float64 // by class: the most that a group is worth more than it takes, by the last duals
+	low     float64   // the least that an answer takes, by the last duals
+	lp      *simplex
+	columns []column // of the program, from place first on
+	at      []int    // by column of the program: place in columns, or -1 minus that of a cell
+	inCell  []int    // by cell: column of the program; -1: none
+	bundle  []int    // by piece: its bundle; -1: settled
+	cuts    [][]int  // by piece: cuts that it is in
+	count   []int    // by cut, of one column
+	best    []float64
+	bestAt  float64 // bound by best
+	work    *int    // nodes of pricing left
+	budget  int     // of them, for one search
+}
+
+func newRelaxation(p *packing, n *part, work *int) *relaxation {
+	one := len(n.bundles) + len(p.hosts.sizes)
+	rows := one + 1 + len(n.cuts)
+	right, artificial := make([]float64, rows), make([]float64, rows)
+	most := p.mostW()
+	for r := range right {
+		artificial[r] = most
+		disturb := 1e-5 * (1 + float64((r*7919+13)%101)/101)
+		switch k := r - len(n.bundles); {
+		case k < 0:
+			right[r] = 1 + disturb
+		case k < len(p.hosts.sizes):
+			right[r] = disturb
+			for _, f := range n.fixed[k:] {
+				right[r] += float64(f)
+			}
+		case r == one:
+			right[r], artificial[r] = 1, most*float64(one)
+		default:
+			right[r] = 1 + disturb
+		}
+	}
+	x := &relaxation{
+		p: p, part: n, pricer: newPricer(p, n.bundles), lp: newSimplex(right, artificial), work: work,
+		top: make([]float64, len(p.hosts.sizes)), bundle: make([]int, len(p.pieces)), inCell: make([]int, len(n.cells)), bestAt: math.Inf(-1), budget: 100_000,
+	}
+	for i := range x.bundle {
+		x.bundle[i] = -1
+	}
+	for b := range n.bundles {
+		for _, i := range n.bundles[b].pieces {
+			x.bundle[i] = b
+		}
+		x.put([]entry{at(b, -1)}, 0, math.MinInt) // may be covered twice
+	}
+	x.indexCuts()
+	for c := range x.inCell {
+		x.inCell[c] = -1
+	}
+	for _, c := range n.pool {
+		x.addColumn(c)
+	}
+	if n.list != nil {
+		n.list = slices.DeleteFunc(slices.Clone(n.list), func(c column) bool { return !x.fits(&c) })
+	}
+	return x
+}
+
+func (x *relaxation) put(entries []entry, cost float64, what int) int {
+	j := x.lp.add(entries, cost)
+	for len(x.at) < j {
+		x.at = append(x.at, math.MinInt)
+	}
+	x.at = append(x.at, what)
+	return j
+}
+
+// addColumn takes in a group, unless it has settled pieces or a part of a
+// bundle, or pieces that may not meet.
+func (x *relaxation) addColumn(c column) {
+	var entries []entry
+	for _, i := range c.pieces {
+		b := x.bundle[i]
+		if b < 0 {
+			return
+		}
+		if len(x.part.bundles[b].pieces) > 1 {
+			if slices.ContainsFunc(x.part.bundles[b].pieces, func(j int) bool { return !slices.Contains(c.pieces, j) }) {
+				return
+			}
+			if i != x.part.bundles[b].pieces[0] {
+				continue
+			}
+		}
+		for _, e := range entries {
+			if x.part.bundles[b].apart.has(int(e.row)) {
+				return
+			}
+		}
+		entries = append(entries, at(b, 1))
+	}
+	for k := range c.class + 1 {
+		entries = append(entries, at(len(x.part.bundles)+k, -1))
+	}
+	x.eachCut(c.pieces, func(cut int) { entries = append(entries, at(x.one()+1+cut, 1)) })
+	x.put(entries, c.watts, len(x.columns))
+	x.columns = append(x.columns, c)
+}
+
+// addCell takes in a number of groups.
+func (x *relaxation) addCell(c int) {
+	n := len(x.part.bundles)
+	entries := []entry{at(x.one(), 1)}
+	for k, groups := range x.part.cells[c].above {
+		if groups > 0 {
+			entries = append(entries, at(n+k, groups))
+		}
+	}
+	x.inCell[c] = x.put(entries, x.part.cells[c].hostW, -1-c)
+}
+
+// solve finds the least of the relaxation, or stops once no cell can have an
+// answer that takes less than a limit. It is false where work or time ran out
+// before; cells' bounds hold in any case.
+func (x *relaxation) solve(ctx context.Context, limitW float64) bool {
+	smooth := 0.6
+	for range mostRounds {
+		if !x.master(ctx) || ctx.Err() != nil || *x.work <= 0 {
+			return false
+		}
+		added := x.generate(ctx, x.mixed(smooth))
+		switch {
+		case x.drop(limitW):
+			return true
+		case added > 0:
+		case x.pricer.cut() && x.budget < mostBudget:
+			x.budget *= 4
+		case smooth == 0:
+			return !x.pricer.cut()
+		default:
+			smooth = max(0, smooth-0.3)
+		}
+	}
+	return false
+}
+
+// mixed are the program's duals, with a share of those that gave the best bound
+// so far: they change less from round to round (Wentges, 1997).
+func (x *relaxation) mixed(share float64) []float64 {
+	if share == 0 || x.best == nil {
+		return x.lp.dual
+	}
+	mixed := make([]float64, len(x.lp.dual))
+	for r := range mixed {
+		mixed[r] = share*x.best[r] + (1-share)*x.lp.dual[r]
+	}
+	return mixed
+}
+
+// master solves the program over the groups so far and all cells.
+func (x *relaxation) master(ctx context.Context) bool {
+	for {
+		if !x.lp.solve(ctx, 20000) {
+			return false
+		}
+		x.lp.refresh()
+		n := len(x.part.bundles)
+		worst, least := -1, -1e-7
+		for c := range x.part.cells {
+			if x.inCell[c] >= 0 {
+				continue
+			}
+			d := x.part.cells[c].hostW - x.lp.dual[x.one()]
+			for k, groups := range x.part.cells[c].above {
+				d -= x.lp.dual[n+k] * float64(groups)
+			}
+			if d < least {
+				worst, least = c, d
+			}
+		}
+		if worst < 0 {
+			return true
+		}
+		x.addCell(worst)
+	}
+}
+
+// generate looks for groups that save something by the program's duals, at
+// some duals near them, and bounds what answers in each cell take by those. It
+// says how many groups it found.
+func (x *relaxation) generate(ctx context.Context, dual []float64) int {
+	p, n := x.p, len(x.part.bundles)
+	values := x.values(dual)
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	floor := make([]float64, len(p.hosts.sizes))
+	for k := range floor {
+		if k > 0 {
+			floor[k] = floor[k-1]
+		}
+		floor[k] += dual[n+k]
+	}
+	for k := range floor {
+		floor[k] += 1e-6
+	}
+	sum += x.cutDuals(dual)
+	if x.part.list != nil {
+		x.scan(values, dual, floor)
+	} else {
+		budget := min(*x.work, x.budget)
+		x.pricer.search(ctx, values, floor, budget, 0.6)
+		*x.work -= budget - max(0, x.pricer.nodes)
+	}
+	copy(x.top, x.pricer.top)
+	x.rate(sum, dual)
+	return x.take(x.pricer.found)
+}
+
+// values are what pieces are worth by some duals: a bundle's first piece is
+// worth all of it.
+func (x *relaxation) values(dual []float64) []float64 {
+	values := make([]float64, len(x.p.pieces))
+	for b := range x.part.bundles {
+		values[x.part.bundles[b].pieces[0]] = max(0, dual[b])
+	}
+	return values
+}
+
+// take adds the groups that save most by the program's duals, but only a few
+// of each bundle; it says how many.
+func (x *relaxation) take(found []column) int {
+	n := len(x.part.bundles)
+	type rated struct {
+		at int
+		d  float64
+	}
+	var all []rated
+	for at, c := range found {
+		d := x.reduced(&c)
+		if d < -1e-6 {
+			all = append(all, rated{at, d})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b rated) int { return cmp.Compare(a.d, b.d) })
+	const often = 6
+	times := make([]int, n)
+	added := 0
+	for _, r := range all {
+		c := found[r.at]
+		least := often
+		for _, i := range c.pieces {
+			least = min(least, times[x.bundle[i]])
+		}
+		if least == often {
+			continue
+		}
+		for _, i := range c.pieces {
+			times[x.bundle[i]]++
+		}
+		x.addColumn(c)
+		added++
+	}
+	return added
+}
+
+// reduced is what a group would save by the program's duals, negative where
+// it would.
+func (x *relaxation) reduced(c *column) float64 {
+	n := len(x.part.bundles)
+	d := c.watts
+	for _, i := range c.pieces {
+		if b := x.bundle[i]; i == x.part.bundles[b].pieces[0] {
+			d -= x.lp.dual[b]
+		}
+	}
+	for k := range c.class + 1 {
+		d += x.lp.dual[n+k]
+	}
+	x.eachCut(c.pieces, func(cut int) { d -= x.lp.dual[x.one()+1+cut] })
+	return d
+}
+
+// one is the row that says that cells are mixed to one.
+func (x *relaxation) one() int { return len(x.part.bundles) + len(x.p.hosts.sizes) }
+
+// rate bounds what answers in each cell take, by Lagrange: what the bundles
+// are worth together, less the most that so many groups can be worth more than
+// they take.
+func (x *relaxation) rate(sum float64, dual []float64) {
+	least := math.Inf(1)
+	for c := range x.part.cells {
+		cell := &x.part.cells[c]
+		bound := sum + cell.hostW + x.part.fixedW
+		for k, groups := range cell.groups {
+			if groups < x.part.fixed[k] {
+				bound = math.Inf(1)
+				break
+			}
+			bound -= (x.top[k] + 1e-9) * float64(groups-x.part.fixed[k])
+		}
+		least = min(least, bound)
+		cell.bound = max(cell.bound, x.p.ceil(bound, cell.hostW, cell.total))
+	}
+	x.low = least
+	if least > x.bestAt {
+		x.bestAt = least
+		x.best = slices.Clone(dual)
+	}
+}
+
+// drop leaves cells out that can't have an answer that takes less than a
+// limit; it tells whether none is left.
+func (x *relaxation) drop(limitW float64) bool {
+	left, changed := 0, false
+	for c := range x.part.cells {
+		if x.part.cells[c].bound < limitW-1e-6 {
+			x.part.cells[left] = x.part.cells[c]
+			x.inCell[left] = x.inCell[c]
+			if j := x.inCell[left]; j >= 0 {
+				x.at[j] = -1 - left
+			}
+			left++
+			continue
+		}
+		if j := x.inCell[c]; j >= 0 {
+			x.lp.cost[j] += x.p.mostW() * float64(x.lp.rows)
+			x.lp.skip[j] = true
+			changed = true
+		}
+	}
+	x.part.cells, x.inCell = x.part.cells[:left], x.inCell[:left]
+	if changed {
+		x.lp.refresh()
+	}
+	return left == 0
+}

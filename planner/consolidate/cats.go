@@ -1,0 +1,104 @@
+package consolidate
+
+import (
+	"math"
+	"slices"
+
+	"github.com/epplan/epplan/planner/correlate"
+)
+
+// CATS is the paper's placement (algorithms 1 and 2): of the GPUs with more
+// free memory than the task takes the one with the lowest score, which is low
+// where what runs there is unlike the task. An empty GPU correlates with
+// nothing (rho 0). The score has no limit on utilisation.
+type CATS struct {
+	Active bool // GPUs that sleep only where no running one has the memory: the reading that consolidates
+}
+
+// The weights of algorithm 2, which the paper sets equal.
+const lambdaRho, lambdaDistance = 0.5, 0.5
+
+// Choose is algorithms 1 and 2.
+func (c CATS) Choose(s *State, task int, taken []int) (int, bool) {
+	if c.Active {
+		if gpu, ok := s.least(taken, func(gpu int) bool { return s.Busy(gpu) && s.spare(task, gpu) }, s.dissimilar(task)); ok {
+			return gpu, true
+		}
+	}
+	return s.least(taken, func(gpu int) bool { return s.spare(task, gpu) }, s.dissimilar(task))
+}
+
+// CATSThresholds is the reading of CATS that uses the thresholds that
+// algorithm 1 lists (correlation 0, utilisation 100 percent) and no printed
+// line does: running GPUs within both by score, else one that sleeps.
+type CATSThresholds struct{}
+
+// Choose is algorithms 1 and 2 with thresholds.
+func (CATSThresholds) Choose(s *State, task int, taken []int) (int, bool) {
+	series := s.in.Tasks[task].UtilPct
+	within := func(gpu int) bool {
+		return s.Busy(gpu) && s.spare(task, gpu) && s.meanWith(task, gpu) <= fullPct+roundingPct &&
+			correlate.Pearson(s.Load(gpu), series).OrZero() <= 0
+	}
+	if gpu, ok := s.least(taken, within, s.dissimilar(task)); ok {
+		return gpu, true
+	}
+	return s.sleeping(task, taken)
+}
+
+// dissimilar is the score of algorithm 2.
+func (s *State) dissimilar(task int) func(gpu int) float64 {
+	series := s.in.Tasks[task].UtilPct
+	return func(gpu int) float64 {
+		load := s.Load(gpu)
+		distance := 0.0
+		for i, u := range series {
+			distance += math.Abs(load[i] - u)
+		}
+		distance /= fullPct * float64(len(series))
+		return lambdaRho*correlate.Pearson(load, series).OrZero() - lambdaDistance*distance
+	}
+}
+
+// spare tells whether a GPU has more free memory than a task takes, as
+// algorithm 1 asks for.
+func (s *State) spare(task, gpu int) bool { return s.in.Tasks[task].MemGB < s.FreeGB(gpu) }
+
+// meanWith is the mean load of a GPU with a task added, percent.
+func (s *State) meanWith(task, gpu int) float64 {
+	return s.MeanPct(gpu) + mean(s.in.Tasks[task].UtilPct)
+}
+
+// least is the GPU of the least score among those allowed and not taken; the
+// lowest number of equals.
+func (s *State) least(taken []int, allowed func(gpu int) bool, score func(gpu int) float64) (best int, ok bool) {
+	least := math.Inf(1)
+	for gpu := range s.gpus {
+		if slices.Contains(taken, gpu) || !allowed(gpu) {
+			continue
+		}
+		if x := score(gpu); !ok || x < least-roundingScore {
+			best, least, ok = gpu, x, true
+		}
+	}
+	return best, ok
+}
+
+// first is the first GPU that is allowed and not taken.
+func (s *State) first(taken []int, allowed func(gpu int) bool) (gpu int, ok bool) {
+	for gpu := range s.gpus {
+		if !slices.Contains(taken, gpu) && allowed(gpu) {
+			return gpu, true
+		}
+	}
+	return 0, false
+}
+
+// sleeping is the first GPU without tasks that has the memory, else any GPU
+// that has.
+func (s *State) sleeping(task int, taken []int) (gpu int, ok bool) {
+	if gpu, ok := s.first(taken, func(gpu int) bool { return !s.Busy(gpu) && s.Fits(task, gpu) }); ok {
+		return gpu, true
+	}
+	return s.first(taken, func(gpu int) bool { return s.Fits(task, gpu) })
+}

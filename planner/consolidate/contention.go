@@ -1,0 +1,284 @@
+package consolidate
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Curve is contention as it was measured: how many times as long as alone the
+// tasks of a GPU take,
+//
+//	mean over slots of max(1, load)^Exponent · (1 + ByTask·(n-1) + ByMemory·m),
+//
+// where n is how many tasks share the GPU and m the part of its memory that
+// they take, which counts where there is more than one. Its three parameters
+// are the three ways in which sharing costs time. Exponent 1 is a GPU that does
+// a slot's work in a slot whoever it is for; work that gets in its own way
+// when there is too much of it (caches, memory bandwidth) takes more. ByTask is
+// what every further task costs also while the GPU has time for all of them
+// (switching, launches that wait for each other), ByMemory what a full memory
+// costs (paging, smaller caches). The zero value isn't a curve; [LinearCurve]
+// is [Linear].
+type Curve struct {
+	Exponent float64 // of the load where it exceeds the GPU; 1: time is shared without loss
+	ByTask   float64 // by task beside the first
+	ByMemory float64 // by part of the memory taken, 0 to 1
+}
+
+// LinearCurve is the curve that is [Linear].
+func LinearCurve() Curve { return Curve{Exponent: 1} }
+
+// Sharing is what shares a GPU.
+type Sharing struct {
+	LoadPct []float64 // the sum of the tasks' utilisations alone by slot, percent
+	Tasks   int       // how many there are
+	Memory  float64   // the part of the GPU's memory that they take, 0 to 1
+}
+
+// Slowdown is how many times as long as alone the tasks of a GPU take at the
+// same frequency, at least 1.
+func (c Curve) Slowdown(s Sharing) float64 {
+	return c.overload(s.LoadPct) * c.beside(&s)
+}
+
+// beside is what sharing costs beside the overload.
+func (c *Curve) beside(s *Sharing) float64 { return 1 + c.ByTask*s.others() + c.ByMemory*s.pressure() }
+
+func (c Curve) overload(loadPct []float64) float64 {
+	if c.Exponent == 1 {
+		return Linear{}.Overload(loadPct)
+	}
+	if len(loadPct) == 0 {
+		return 1
+	}
+	sum := 0.0
+	for _, u := range loadPct {
+		sum += math.Pow(max(1, u/100), c.Exponent)
+	}
+	return sum / float64(len(loadPct))
+}
+
+func (s *Sharing) others() float64 { return float64(max(0, s.Tasks-1)) }
+
+func (s *Sharing) pressure() float64 {
+	if s.Tasks < 2 {
+		return 0
+	}
+	return s.Memory
+}
+
+// Among is the curve as [Contention] among so many tasks that take that part
+// of a GPU's memory.
+func (c Curve) Among(tasks int, memory float64) Contention {
+	return among{c, Sharing{Tasks: tasks, Memory: memory}}
+}
+
+type among struct {
+	curve Curve
+	of    Sharing
+}
+
+// Overload is the curve's slowdown by that load.
+func (a among) Overload(loadPct []float64) float64 {
+	a.of.LoadPct = loadPct
+	return a.curve.Slowdown(a.of)
+}
+
+// Observed is how much slower tasks were that shared a GPU.
+type Observed struct {
+	Sharing
+	Slowdown float64 // times as long as alone at the same frequency
+}
+
+// Fit is a curve with what it was fitted to.
+type Fit struct {
+	Curve
+	Samples  int     // how many there were
+	Outliers int     // how many of them are so far off the curve that they hardly count
+	Residual float64 // the typical difference from the curve, relative to the slowdown (1.4826 times the median)
+}
+
+// ErrSample says that a sample can't have been observed.
+var ErrSample = errors.New("no slowdown that can be observed")
+
+// What the fit believes before there are samples: [Linear], with these
+// standard deviations, and that a slowdown differs from the curve by priorNoise.
+const (
+	priorExponent = 0.5
+	priorByTask   = 0.05
+	priorByMemory = 0.1
+	priorNoise    = 0.05
+	maxExponent   = 4.0
+	noiseFloor    = 0.005
+	farOff        = 4.685 // residuals beyond so many times the typical one don't count (Tukey's biweight)
+)
+
+// FitCurve fits a curve to samples: the least squares of relative differences,
+// from which samples that are far off are taken out by and by (Tukey's
+// biweight), together with the distance from [Linear], which counts as much as
+// a few samples do: without any the fit is Linear. Parameters that would speed
+// tasks up are left at those of Linear. The exponent is found by a search, the
+// other two, in which the curve is linear, by solving for them.
+func FitCurve(samples []Observed) (Fit, error) {
+	for i := range samples {
+		if err := samples[i].check(); err != nil {
+			return Fit{}, fmt.Errorf("fit contention: sample %d: %w", i+1, err)
+		}
+	}
+	f := fitter{
+		samples: samples, noise: priorNoise,
+		weight: slices.Repeat([]float64{1}, len(samples)), overload: make([]float64, len(samples)),
+	}
+	const rounds, settled = 30, 1e-6
+	for moved := math.Inf(1); f.rounds < rounds && moved > settled; f.rounds++ {
+		before := f.curve
+		f.search()
+		f.reweigh()
+		moved = max(math.Abs(f.curve.Exponent-before.Exponent), math.Abs(f.curve.ByTask-before.ByTask), math.Abs(f.curve.ByMemory-before.ByMemory))
+	}
+	fit := Fit{Curve: f.curve, Samples: len(samples)}
+	for _, w := range f.weight {
+		if w < .1 {
+			fit.Outliers++
+		}
+	}
+	if len(samples) > 0 {
+		fit.Residual = f.typical()
+	}
+	return fit, nil
+}
+
+// check tells what is wrong with a sample.
+func (o *Observed) check() error {
+	bad := func(x, least float64) bool { return !(x >= least) || math.IsInf(x, 1) }
+	switch {
+	case bad(o.Slowdown, 0) || o.Slowdown == 0:
+		return fmt.Errorf("%w: slowdown %g, want more than 0", ErrSample, o.Slowdown)
+	case o.Tasks < 1:
+		return fmt.Errorf("%w: %d tasks, want at least 1", ErrSample, o.Tasks)
+	case bad(o.Memory, 0) || o.Memory > 1:
+		return fmt.Errorf("%w: part of the memory %g, want 0 to 1", ErrSample, o.Memory)
+	case len(o.LoadPct) == 0:
+		return fmt.Errorf("%w: no load", ErrSample)
+	case slices.ContainsFunc(o.LoadPct, func(u float64) bool { return bad(u, 0) }):
+		return fmt.Errorf("%w: a load that is negative or no number", ErrSample)
+	}
+	return nil
+}
+
+// fitter is a fit under way.
+type fitter struct {
+	samples  []Observed
+	weight   []float64
+	noise    float64 // the typical relative difference
+	curve    Curve
+	rounds   int
+	overload []float64 // of the samples by the exponent that is being looked at
+}
+
+// search finds the curve for these weights: golden sections over the exponent.
+func (f *fitter) search() {
+	const steps = 30
+	golden := (math.Sqrt(5) - 1) / 2
+	low, high := 1.0, maxExponent
+	a, b := f.at(high-golden*(high-low)), f.at(low+golden*(high-low))
+	for range steps {
+		if a.loss <= b.loss {
+			high, b = b.curve.Exponent, a
+			a = f.at(high - golden*(high-low))
+		} else {
+			low, a = a.curve.Exponent, b
+			b = f.at(low + golden*(high-low))
+		}
+	}
+	best := a
+	if linear := f.at(1); linear.loss <= best.loss {
+		best = linear
+	}
+	f.curve = best.curve
+}
+
+// trial is a curve and how badly it fits.
+type trial struct {
+	curve Curve
+	loss  float64
+}
+
+// at is the best curve with an exponent.
+func (f *fitter) at(exponent float64) trial {
+	c := Curve{Exponent: exponent}
+	for i := range f.samples {
+		f.overload[i] = c.overload(f.samples[i].LoadPct)
+	}
+	c = f.solved(c)
+	return trial{c, f.loss(c)}
+}
+
+// solved is the curve with its other two parameters: two normal equations, and
+// fewer where one would be negative.
+func (f *fitter) solved(c Curve) Curve {
+	tasks, memory := f.noise*f.noise/(priorByTask*priorByTask), f.noise*f.noise/(priorByMemory*priorByMemory)
+	var cross, byTask, byMemory float64
+	for i := range f.samples {
+		s := &f.samples[i]
+		overload := f.overload[i]
+		w := f.weight[i] * overload * overload / (s.Slowdown * s.Slowdown)
+		rest, n, m := s.Slowdown/overload-1, s.others(), s.pressure()
+		tasks += w * n * n
+		memory += w * m * m
+		cross += w * n * m
+		byTask += w * n * rest
+		byMemory += w * m * rest
+	}
+	det := tasks*memory - cross*cross
+	c.ByTask, c.ByMemory = (byTask*memory-byMemory*cross)/det, (byMemory*tasks-byTask*cross)/det
+	switch {
+	case c.ByTask < 0:
+		c.ByTask, c.ByMemory = 0, max(0, byMemory/memory)
+	case c.ByMemory < 0:
+		c.ByTask, c.ByMemory = max(0, byTask/tasks), 0
+	}
+	return c
+}
+
+// loss is the squares of the differences and of the distance from Linear.
+func (f *fitter) loss(c Curve) float64 {
+	sum := 0.0
+	for i := range f.samples {
+		s := &f.samples[i]
+		d := (f.overload[i]*c.beside(&s.Sharing)/s.Slowdown - 1) / f.noise
+		sum += f.weight[i] * d * d
+	}
+	e, t, m := (c.Exponent-1)/priorExponent, c.ByTask/priorByTask, c.ByMemory/priorByMemory
+	return sum + e*e + t*t + m*m
+}
+
+// reweigh lets samples count the less the farther off they are.
+func (f *fitter) reweigh() {
+	if len(f.samples) < 4 {
+		return
+	}
+	f.noise = max(noiseFloor, f.typical())
+	for i := range f.samples {
+		x := f.difference(i) / (farOff * f.noise)
+		f.weight[i] = max(0, 1-x*x) * max(0, 1-x*x)
+	}
+}
+
+// difference is how far off the curve a sample is, relative to it.
+func (f *fitter) difference(sample int) float64 {
+	s := &f.samples[sample]
+	return f.curve.Slowdown(s.Sharing)/s.Slowdown - 1
+}
+
+// typical is the typical relative difference, by the median.
+func (f *fitter) typical() float64 {
+	all := make([]float64, len(f.samples))
+	for i := range all {
+		all[i] = math.Abs(f.difference(i))
+	}
+	slices.Sort(all)
+	return 1.4826 * all[len(all)/2]
+}

@@ -1,0 +1,331 @@
+package consolidate
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// ExactOptions are how [Exact] searches.
+type ExactOptions struct {
+	Start Placement // an answer to set out from; may be empty
+	Seed  uint64
+}
+
+// Result is an answer and what is known of better ones.
+type Result struct {
+	Placement Placement
+	PowerW    float64 // what it takes; +Inf where there is no answer
+	BoundW    float64 // no answer takes less; +Inf where there is proof that there is none
+	Proven    bool    // no answer takes less than this one
+	Parts     int     // parts of the problem that were looked at
+}
+
+// mostDescents is how often [Exact] goes on from the best answer where it found
+// no proof.
+const mostDescents = 100
+
+// Exact looks for the placement that takes least and proves that nothing takes
+// less, until the context ends; what it has found and knows by then is the
+// result. The bound holds in any case: every sum that it rests on is rounded
+// towards less.
+//
+// It solves any problem of this form: pieces that don't divide, with memory and
+// a load over slots, go in groups onto GPUs. What a group takes depends on the
+// group alone and grows with it (here by the frequency that its overload and
+// the least kappa need), a group needs a GPU with its memory, pieces of one task
+// need different GPUs, and what the servers take depends on how many GPUs of
+// each size are needed (a knapsack). The answer is a set partition over groups,
+// whose linear relaxation is solved by column generation over a master problem
+// with a row for each piece and each size of GPU, and one that mixes numbers of
+// GPUs. Bounds by Lagrange leave numbers of GPUs out of account one by one; what
+// is left is split by them and by pairs of pieces (Ryan and Foster, 1981). Where
+// few enough groups can be part of a better answer, they are all listed, and
+// subset-row cuts (Jepsen et al., 2008) sharpen the relaxation.
+func Exact(ctx context.Context, in *Instance, problem Problem, opt ExactOptions) Result {
+	p, ok := newPacking(in, problem, false)
+	if !ok {
+		return Result{Placement: opt.Start, PowerW: math.Inf(1), BoundW: math.Inf(1)}
+	}
+	e := newExact(p, opt.Seed)
+	e.improve(ctx, opt.Start, ImproveOptions{Rounds: 100 + 60*len(p.pieces), Restarts: -1})
+	if p.hosts.coarse {
+		e.rooted, e.cut = true, QuickBound(in, problem)
+	} else {
+		e.prove(ctx)
+	}
+	for range mostDescents {
+		e.again(ctx, 20000)
+	}
+	r := Result{Placement: opt.Start, PowerW: e.watts, BoundW: e.bound(), Proven: e.proven() && !math.IsInf(e.watts, 1), Parts: e.parts}
+	if !math.IsInf(e.watts, 1) {
+		r.Placement = p.placement(e.best)
+	}
+	return r
+}
+
+// prove looks for a proof by sums, then for better answers, then for a proof
+// with some effort, then for better answers again, and then for a proof for as
+// long as it takes.
+func (e *exact) prove(ctx context.Context) {
+	const sets, rounds = 20_000_000, 4000
+	e.begin()
+	for _, work := range []int{sets, math.MaxInt} {
+		if e.proven() || ctx.Err() != nil {
+			return
+		}
+		if len(e.p.pieces) > fewPieces {
+			e.descend(ctx, nil, nil, rounds, hotW)
+			e.again(ctx, rounds)
+		}
+		if e.proven() {
+			return
+		}
+		e.work = work
+		e.run(ctx)
+	}
+}
+
+// fewPieces is up to how many pieces a short search finds a good answer.
+const fewPieces = 16
+
+// exact is a branch and price: parts of the problem, by the bound of their
+// relaxations, are split by the number of groups by class, and by whether two
+// pieces share a GPU (Ryan and Foster).
+type exact struct {
+	p        *packing
+	best     []group
+	watts    float64
+	seed     uint64
+	pool     []column // groups of good answers
+	known    map[string]bool
+	queue    parts
+	parts    int
+	pure     int     // those of them that had nothing to be split by but pairs
+	listAt   int     // how many of those there have to be for groups to be listed
+	descents uint64  // searches by ruin and recreate so far
+	limit    int     // of parts
+	rooted   bool    // the search for a proof has begun
+	work     int     // sets of pieces that may still be looked at
+	cut      float64 // least bound of parts that were given up
+}
+
+func newExact(p *packing, seed uint64) *exact {
+	return &exact{p: p, seed: seed, watts: math.Inf(1), known: map[string]bool{}, work: math.MaxInt, limit: math.MaxInt, cut: math.Inf(1)}
+}
+
+// keep notes a group of a good answer as one to begin the relaxation with.
+func (e *exact) keep(g *group) {
+	pieces := slices.Sorted(slices.Values(g.pieces))
+	key := make([]byte, 0, 4*len(pieces))
+	for _, i := range pieces {
+		key = append(strconv.AppendInt(key, int64(i), 36), ' ')
+	}
+	if !e.known[string(key)] {
+		e.known[string(key)] = true
+		e.pool = append(e.pool, column{pieces: pieces, watts: g.watts, class: g.class})
+	}
+}
+
+// bound is what no answer takes less than.
+func (e *exact) bound() float64 {
+	least := e.cut
+	for _, n := range e.queue {
+		least = min(least, n.bound)
+	}
+	if least >= e.watts-1e-6 {
+		return e.watts
+	}
+	return least
+}
+
+// proven tells whether no answer takes less than the best.
+func (e *exact) proven() bool { return e.rooted && e.bound() >= e.watts }
+
+// begin sets out from the whole problem.
+func (e *exact) begin() {
+	if e.rooted {
+		return
+	}
+	e.rooted = true
+	if len(e.p.pieces) > 0 {
+		e.queue = parts{e.p.root()}
+	}
+}
+
+// run looks at parts until none is left, or as long as there are work and time.
+func (e *exact) run(ctx context.Context) {
+	e.begin()
+	if e.parts == 0 && len(e.queue) > 0 {
+		e.queue[0].pool = e.pool
+	}
+	for len(e.queue) > 0 && ctx.Err() == nil && e.parts < e.limit && e.work > 0 {
+		n, ok := heap.Pop(&e.queue).(*part)
+		if !ok || n.bound >= e.watts-1e-6 {
+			continue
+		}
+		e.parts++
+		e.visit(ctx, n)
+	}
+}
+
+// visit solves the relaxation of a part and splits it where it is still open.
+func (e *exact) visit(ctx context.Context, n *part) {
+	x := newRelaxation(e.p, n, &e.work)
+	done := x.solve(ctx, e.watts)
+	for round := 0; done && n.list != nil && len(n.cells) > 0 && round < cutRounds; round++ {
+		cuts := x.violated(x.used())
+		if len(cuts) == 0 {
+			break
+		}
+		n.pool = x.keep(e.watts - n.bound)
+		n.cuts = append(x.binding(), cuts...)
+		before := x.low
+		x = newRelaxation(e.p, n, &e.work)
+		done = x.solve(ctx, e.watts)
+		if x.low < before+0.02 && round > 2 {
+			break
+		}
+	}
+	n.settle()
+	if len(n.cells) == 0 {
+		return
+	}
+	if !done || x.uncovered() {
+		if e.work <= 0 {
+			heap.Push(&e.queue, n) // until there is more work
+		} else {
+			e.cut = min(e.cut, n.bound)
+		}
+		e.dive(ctx, n, x)
+		return
+	}
+	used, shares := x.used()
+	e.answer(n, used, shares)
+	if n.bound >= e.watts-1e-6 {
+		return
+	}
+	children := e.split(ctx, x, used, shares)
+	if len(children) == 0 {
+		e.cut = min(e.cut, n.bound) // nothing left to cut, numerically
+	}
+	for _, child := range children {
+		child.settle()
+		if len(child.cells) > 0 {
+			heap.Push(&e.queue, child)
+		}
+	}
+}
+
+// binding lists the cuts that matter to the relaxation.
+func (x *relaxation) binding() []cut {
+	var cuts []cut
+	for at, c := range x.part.cuts {
+		if x.lp.dual[x.one()+1+at] < -1e-6 {
+			cuts = append(cuts, c)
+		}
+	}
+	return cuts
+}
+
+// settle works out the bound of a part from its cells.
+func (n *part) settle() {
+	n.bound = math.Inf(1)
+	for i := range n.cells {
+		n.bound = min(n.bound, n.cells[i].bound)
+	}
+}
+
+// answer takes the groups of a relaxation as an answer where they are whole.
+func (e *exact) answer(n *part, used []column, shares []float64) {
+	groups := slices.Clone(n.groups)
+	for i, c := range used {
+		if shares[i] > 0.99 {
+			groups = append(groups, c.pieces)
+		}
+	}
+	e.offer(groups)
+}
+
+// offer takes groups as an answer where they are one; a piece that is in more
+// than one group stays in the first.
+func (e *exact) offer(sets [][]int) {
+	seen := make([]bool, len(e.p.pieces))
+	covered := 0
+	var groups []group
+	for _, set := range sets {
+		var pieces []int
+		for _, i := range set {
+			if !seen[i] {
+				seen[i] = true
+				covered++
+				pieces = append(pieces, i)
+			}
+		}
+		var g group
+		if len(pieces) > 0 && g.set(e.p, pieces) {
+			groups = append(groups, g)
+		}
+	}
+	if covered < len(seen) {
+		return
+	}
+	if watts := e.p.total(groups); watts < e.watts-1e-9 {
+		e.best, e.watts = groups, watts
+	}
+}
+
+// uncovered tells whether the relaxation has no answer at all.
+func (x *relaxation) uncovered() bool {
+	for r := range x.lp.rows {
+		if row := x.lp.place[r]; row >= 0 && x.lp.value[row] > 1e-3 {
+			return true
+		}
+	}
+	return false
+}
+
+// used lists the groups that a relaxation uses, and how much of each.
+func (x *relaxation) used() (columns []column, shares []float64) {
+	for r, j := range x.lp.basis {
+		if at := x.what(j); at >= 0 && x.lp.value[r] > 1e-3 {
+			columns = append(columns, x.columns[at])
+			shares = append(shares, x.lp.value[r])
+		}
+	}
+	return columns, shares
+}
+
+func (x *relaxation) what(j int) int {
+	if j < len(x.at) {
+		return x.at[j]
+	}
+	return math.MinInt
+}
+
+// keep lists the groups that can be part of an answer that takes less than
+// watts more than the relaxation; the best ones where they are many.
+func (x *relaxation) keep(gapW float64) []column {
+	type rated struct {
+		at int
+		d  float64
+	}
+	var all []rated
+	for j := range x.lp.cost {
+		if at := x.what(j); at >= 0 {
+			if d := x.lp.reduced(j); d < gapW+1e-6 {
+				all = append(all, rated{at, d})
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b rated) int { return cmp.Compare(a.d, b.d) })
+	all = all[:min(len(all), 4000)]
+	out := make([]column, 0, len(all))
+	for _, r := range all {
+		out = append(out, x.columns[r.at])
+	}
+	return out
+}

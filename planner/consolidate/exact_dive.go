@@ -1,0 +1,78 @@
+package consolidate
+
+import (
+	"context"
+	"math"
+	"slices"
+)
+
+// dive settles the groups that the relaxation uses most, one or a few at a
+// time, until all are.
+func (e *exact) dive(ctx context.Context, n *part, x *relaxation) {
+	for len(n.bundles) > 0 && len(n.cells) > 0 && ctx.Err() == nil {
+		used, shares := x.used()
+		n.pool = x.keep(math.Inf(1))
+		next := n.settleGroups(e.p, used, shares)
+		if next == nil {
+			return
+		}
+		work := 3_000_000
+		x = newRelaxation(e.p, next, &work)
+		x.solve(ctx, math.Inf(1))
+		n = next
+	}
+	e.finish(ctx, n)
+}
+
+// finish makes an answer of the settled groups of a part: its bundles go where
+// they cost least, and what comes out is improved for a while.
+func (e *exact) finish(ctx context.Context, n *part) {
+	var groups []group
+	for _, pieces := range n.groups {
+		var g group
+		if g.set(e.p, pieces) {
+			groups = append(groups, g)
+		}
+	}
+	var loose []int
+	for i := range n.bundles {
+		loose = append(loose, n.bundles[i].pieces...)
+	}
+	e.descend(ctx, groups, loose, 100+20*len(e.p.pieces), hotW/4)
+}
+
+// settleGroups is the part with the groups that are used most settled; nil
+// where there are none.
+func (n *part) settleGroups(p *packing, used []column, shares []float64) *part {
+	if len(used) == 0 {
+		return nil
+	}
+	c := n.copy()
+	c.fixed, c.groups = slices.Clone(n.fixed), slices.Clone(n.groups)
+	most := slices.Max(shares)
+	gone := make([]bool, len(p.pieces))
+	for i := range used {
+		if shares[i] < min(most, 0.99) || slices.ContainsFunc(used[i].pieces, func(j int) bool { return gone[j] }) {
+			continue
+		}
+		for _, j := range used[i].pieces {
+			gone[j] = true
+		}
+		c.groups = append(c.groups, used[i].pieces)
+		c.fixed[used[i].class]++
+		c.fixedW += used[i].watts
+		if most < 0.99 {
+			break
+		}
+	}
+	c.bundles, c.list, c.cuts = nil, nil, nil
+	var from [][]int
+	for i := range n.bundles {
+		if !gone[n.bundles[i].pieces[0]] {
+			c.bundles = append(c.bundles, n.bundles[i])
+			from = append(from, []int{i})
+		}
+	}
+	c.keepApart(n, from)
+	return c
+}

@@ -1,0 +1,262 @@
+package consolidate
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+)
+
+const (
+	// mostListed is how many groups a part may have listed.
+	mostListed = 150_000
+	// cutsAtOnce is how many cuts are added before the relaxation is solved
+	// again, and cutRounds how often that is done for one part.
+	cutsAtOnce, cutRounds = 40, 12
+)
+
+// cut are three pieces: at most one group of an answer has two of them or more
+// (a subset-row inequality, Jepsen et al., 2008).
+type cut [3]int
+
+// indexCuts lists the cuts of each piece, and adds the columns for what the
+// cuts leave over.
+func (x *relaxation) indexCuts() {
+	x.cuts = make([][]int, len(x.p.pieces))
+	x.count = make([]int, len(x.part.cuts))
+	for c, pieces := range x.part.cuts {
+		for _, i := range pieces {
+			x.cuts[i] = append(x.cuts[i], c)
+		}
+		x.put([]entry{at(x.one()+1+c, 1)}, 0, math.MinInt)
+	}
+}
+
+// eachCut hands over the cuts that a group counts in.
+func (x *relaxation) eachCut(pieces []int, counts func(cut int)) {
+	if len(x.count) == 0 {
+		return
+	}
+	for _, i := range pieces {
+		for _, at := range x.cuts[i] {
+			if x.count[at]++; x.count[at] == 2 {
+				counts(at)
+			}
+		}
+	}
+	for _, i := range pieces {
+		for _, at := range x.cuts[i] {
+			x.count[at] = 0
+		}
+	}
+}
+
+// cutDuals is what the cuts are worth by some duals; none is worth more than 0.
+func (x *relaxation) cutDuals(dual []float64) float64 {
+	sum := 0.0
+	for at := range x.part.cuts {
+		sum += min(0, dual[x.one()+1+at])
+	}
+	return sum
+}
+
+// scan is [pricer.search] over the listed groups.
+func (x *relaxation) scan(values, dual, floor []float64) {
+	q := x.pricer
+	q.found, q.open = q.found[:0], math.Inf(-1)
+	copy(q.top, floor)
+	for at := range x.part.list {
+		c := &x.part.list[at]
+		worth := x.worth(c, values, dual)
+		if worth > floor[c.class] {
+			q.found = append(q.found, *c)
+			q.top[c.class] = max(q.top[c.class], worth)
+		}
+	}
+}
+
+// worth is how much more a group is worth than it takes.
+func (x *relaxation) worth(c *column, values, dual []float64) float64 {
+	worth := -c.watts
+	for _, i := range c.pieces {
+		worth += values[i]
+	}
+	x.eachCut(c.pieces, func(cut int) { worth += min(0, dual[x.one()+1+cut]) })
+	return worth
+}
+
+// below is the most that an answer of so many groups can take that takes less
+// than a limit.
+func (p *packing) below(limitW, hostW float64, groups int) float64 {
+	floor := hostW + p.base*float64(groups)
+	switch {
+	case p.step == 0:
+		return limitW
+	case math.IsInf(p.step, 1):
+		return floor
+	default:
+		return floor + p.step*math.Floor((limitW-1e-6-floor)/p.step)
+	}
+}
+
+// gap is how much more than the relaxation an answer may take that takes less
+// than a limit.
+func (x *relaxation) gap(limitW float64) float64 {
+	most := math.Inf(-1)
+	for i := range x.part.cells {
+		c := &x.part.cells[i]
+		most = max(most, x.p.below(limitW, c.hostW, c.total))
+	}
+	return most - x.low + rounding*(1+math.Abs(limitW))
+}
+
+// enumerate lists all groups that an answer that takes less than a limit can
+// have: those that lose less against the best by the program's duals than is
+// left between the relaxation and the limit. It is false where they are too
+// many.
+func (x *relaxation) enumerate(ctx context.Context, limitW float64) ([]column, bool) {
+	x.generate(ctx, x.lp.dual)
+	gap := x.gap(limitW)
+	values, dual := x.values(x.lp.dual), x.lp.dual
+	floor := make([]float64, len(x.top))
+	for k := range floor {
+		floor[k] = x.top[k] - gap - 1e-6
+	}
+	if x.part.list != nil {
+		var list []column
+		for at := range x.part.list {
+			c := &x.part.list[at]
+			if x.fits(c) && x.worth(c, values, dual) > floor[c.class] {
+				list = append(list, *c)
+			}
+		}
+		return list, true
+	}
+	x.pricer.search(ctx, values, floor, mostBudget, 0)
+	if x.pricer.cut() || len(x.pricer.found) >= mostListed {
+		return nil, false
+	}
+	return slices.Clone(x.pricer.found), true
+}
+
+// fits tells whether a group can be in an answer of the part.
+func (x *relaxation) fits(c *column) bool {
+	for at, i := range c.pieces {
+		b := x.bundle[i]
+		if b < 0 {
+			return false
+		}
+		bundle := &x.part.bundles[b]
+		if len(bundle.pieces) > 1 {
+			for _, j := range bundle.pieces {
+				if !slices.Contains(c.pieces, j) {
+					return false
+				}
+			}
+		}
+		for _, j := range c.pieces[:at] {
+			if bundle.apart.has(x.bundle[j]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// violated lists cuts that the relaxation doesn't keep, the worst ones.
+func (x *relaxation) violated(used []column, shares []float64) []cut {
+	together := newSharing(len(x.p.pieces), used, shares)
+	over := map[cut]float64{}
+	var found []cut
+	for a := range x.p.pieces {
+		for _, b := range together.next[a] {
+			for _, c := range together.next[b] {
+				t := cut{a, b, c}
+				slices.Sort(t[:])
+				if _, seen := over[t]; seen || a == c {
+					continue
+				}
+				over[t] = together.over(t)
+				if over[t] > 0.05 && !slices.Contains(x.part.cuts, t) {
+					found = append(found, t)
+				}
+			}
+		}
+	}
+	slices.SortFunc(found, func(s, t cut) int {
+		return cmp.Or(cmp.Compare(over[t], over[s]), slices.Compare(s[:], t[:]))
+	})
+	return spread(found, len(x.p.pieces))
+}
+
+// spread lists the first of some cuts, but only a few of each piece.
+func spread(found []cut, pieces int) []cut {
+	const often = 5
+	var cuts []cut
+	times := make([]int, pieces)
+	for _, t := range found {
+		if len(cuts) == cutsAtOnce {
+			break
+		}
+		if max(times[t[0]], times[t[1]], times[t[2]]) >= often {
+			continue
+		}
+		for _, i := range t {
+			times[i]++
+		}
+		cuts = append(cuts, t)
+	}
+	return cuts
+}
+
+// sharing is how much pieces share groups in a relaxation.
+type sharing struct {
+	pieces int
+	share  []float64 // by pair
+	next   [][]int   // by piece: those that it shares groups with
+	used   []column
+	shares []float64
+}
+
+func newSharing(pieces int, used []column, shares []float64) *sharing {
+	s := &sharing{pieces: pieces, share: make([]float64, pieces*pieces), next: make([][]int, pieces), used: used, shares: shares}
+	for i, c := range used {
+		for k, a := range c.pieces {
+			for _, b := range c.pieces[k+1:] {
+				if s.share[a*pieces+b] == 0 {
+					s.next[a] = append(s.next[a], b)
+					s.next[b] = append(s.next[b], a)
+				}
+				s.share[a*pieces+b] += shares[i]
+				s.share[b*pieces+a] = s.share[a*pieces+b]
+			}
+		}
+	}
+	return s
+}
+
+// over is by how much a cut isn't kept: groups with two of its pieces count, and
+// one with all three counts once.
+func (s *sharing) over(t cut) float64 {
+	n := s.pieces
+	over := s.share[t[0]*n+t[1]] + s.share[t[1]*n+t[2]] + s.share[t[0]*n+t[2]] - 1
+	if over <= 0 {
+		return over
+	}
+	for i := range s.used {
+		if hasAll(s.used[i].pieces, t) {
+			over -= 2 * s.shares[i]
+		}
+	}
+	return over
+}
+
+func hasAll(pieces []int, c cut) bool {
+	n := 0
+	for _, i := range pieces {
+		if i == c[0] || i == c[1] || i == c[2] {
+			n++
+		}
+	}
+	return n == 3
+}

@@ -1,0 +1,171 @@
+package consolidate_test
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/epplan/epplan/planner/consolidate"
+)
+
+// bests is what a file of the data says of the best answers.
+type bests struct {
+	Reference struct {
+		A best `json:"problem_a_as_printed"`
+		B best `json:"problem_b_with_utilisation_limit"`
+	} `json:"reference"`
+}
+
+type best struct {
+	W      float64 `json:"best_w"`
+	LowerW float64 `json:"lower_bound_w"`
+	Proven bool    `json:"proven_optimal"`
+}
+
+func readBests(tb testing.TB, file string) map[consolidate.Problem]best {
+	tb.Helper()
+	data, err := os.ReadFile(file) //nolint:gosec // a fixture
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var r bests
+	if err := json.Unmarshal(data, &r); err != nil {
+		tb.Fatal(err)
+	}
+	return map[consolidate.Problem]best{consolidate.AsPrinted: r.Reference.A, consolidate.Safe: r.Reference.B}
+}
+
+func TestExactProvesWhatTheReferenceProves(t *testing.T) {
+	for _, file := range instances(t) {
+		in := read(t, file)
+		for problem, want := range readBests(t, file) {
+			t.Run(filepath.Base(file)+" "+problem.String(), func(t *testing.T) {
+				quick := consolidate.QuickBound(in, problem)
+				if quick > want.W+1e-6 {
+					t.Errorf("quick bound %.3f W above the reference's answer, %.3f", quick, want.W)
+				}
+				if !want.Proven {
+					return
+				}
+				got := consolidate.Exact(context.Background(), in, problem, consolidate.ExactOptions{})
+				if !got.Proven || math.Abs(got.PowerW-want.W) > 1e-6 || math.Abs(got.BoundW-want.W) > 1e-6 {
+					t.Errorf("%.4f W, bound %.4f, proven %t; want %.4f", got.PowerW, got.BoundW, got.Proven, want.W)
+				}
+				verdict := consolidate.Judge(in, got.Placement)
+				if !verdict.FeasibleFor(problem) || math.Abs(verdict.PowerW-want.W) > 1e-6 {
+					t.Errorf("by the judge %+v", verdict)
+				}
+			})
+		}
+	}
+}
+
+// TestExactProvesMoreThanTheReference holds what better answers than the
+// reference's have to be: feasible by the judge, and not below a bound that was
+// found in another way.
+func TestExactProvesMoreThanTheReference(t *testing.T) {
+	for _, c := range []struct {
+		file    string
+		problem consolidate.Problem
+		watts   float64
+	}{
+		{"c20-medium-64", consolidate.Safe, 4333},
+		{"c21-heavy-64", consolidate.AsPrinted, 2735.35},
+		{"c23-membound-128", consolidate.AsPrinted, 9304.45},
+	} {
+		file := filepath.Join(filepath.Dir(instances(t)[0]), c.file+".json")
+		in, known := read(t, file), readBests(t, file)[c.problem]
+		got := consolidate.Exact(context.Background(), in, c.problem, consolidate.ExactOptions{})
+		if !got.Proven || math.Abs(got.PowerW-c.watts) > 1e-6 {
+			t.Errorf("%s, %s: %.4f W, proven %t; want %.4f", c.file, c.problem, got.PowerW, got.Proven, c.watts)
+		}
+		if got.PowerW > known.W+1e-6 || got.PowerW < known.LowerW-1e-6 {
+			t.Errorf("%s, %s: %.4f W; the reference has %.4f, and a bound of %.4f", c.file, c.problem, got.PowerW, known.W, known.LowerW)
+		}
+		verdict := consolidate.Judge(in, got.Placement)
+		if !verdict.FeasibleFor(c.problem) || math.Abs(verdict.PowerW-c.watts) > 1e-6 {
+			t.Errorf("%s, %s: by the judge %+v", c.file, c.problem, verdict)
+		}
+	}
+}
+
+func TestImproveComesCloseToTheReference(t *testing.T) {
+	sum, n := 0.0, 0
+	for _, file := range instances(t) {
+		in, want := read(t, file), readBests(t, file)[consolidate.Safe]
+		if len(in.Tasks) > 32 {
+			continue // see the benchmark and docs/performance.md
+		}
+		place, watts := consolidate.Improve(context.Background(), in, consolidate.Safe, consolidate.Placement{}, consolidate.ImproveOptions{})
+		verdict := consolidate.Judge(in, place)
+		if !verdict.Feasible() || math.Abs(verdict.PowerW-watts) > 1e-6 {
+			t.Errorf("%s: %.4f W by its own account, by the judge %+v", in.Name, watts, verdict)
+		}
+		sum += 100 * (watts/want.W - 1)
+		n++
+	}
+	if gap := sum / float64(n); gap > 0.1 {
+		t.Errorf("%.3f %% above the reference on average, want 0.1", gap)
+	}
+}
+
+// BenchmarkQuickBound, BenchmarkImprove and BenchmarkExact print what they find beside how long it
+// takes; see docs/performance.md.
+func BenchmarkImprove(b *testing.B) { benchmark(b, improve) }
+
+func BenchmarkQuickBound(b *testing.B) { benchmark(b, quickBound) }
+
+func BenchmarkExact(b *testing.B) { benchmark(b, exact) }
+
+func quickBound(_ context.Context, in *consolidate.Instance, problem consolidate.Problem) consolidate.Result {
+	bound := consolidate.QuickBound(in, problem)
+	return consolidate.Result{PowerW: bound, BoundW: bound}
+}
+
+func improve(ctx context.Context, in *consolidate.Instance, problem consolidate.Problem) consolidate.Result {
+	place, watts := consolidate.Improve(ctx, in, problem, consolidate.Placement{}, consolidate.ImproveOptions{})
+	return consolidate.Result{Placement: place, PowerW: watts}
+}
+
+func exact(ctx context.Context, in *consolidate.Instance, problem consolidate.Problem) consolidate.Result {
+	return consolidate.Exact(ctx, in, problem, consolidate.ExactOptions{})
+}
+
+func benchmark(b *testing.B, solve func(context.Context, *consolidate.Instance, consolidate.Problem) consolidate.Result) {
+	b.Helper()
+	for _, file := range instances(b) {
+		in := read(b, file)
+		for _, problem := range []consolidate.Problem{consolidate.Safe, consolidate.AsPrinted} {
+			want := readBests(b, file)[problem]
+			b.Run(problem.String()+"/"+in.Name, func(b *testing.B) {
+				var got consolidate.Result
+				start := cpuSeconds(b)
+				for b.Loop() {
+					ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
+					got = solve(ctx, in, problem)
+					cancel()
+				}
+				b.ReportMetric((cpuSeconds(b)-start)*1000/float64(b.N), "cpu-ms/op")
+				b.ReportMetric(got.PowerW, "W")
+				b.ReportMetric(got.BoundW, "bound-W")
+				b.ReportMetric(100*(got.PowerW/want.W-1), "%reference")
+			})
+		}
+	}
+}
+
+// cpuSeconds is the processor time of this process; neighbours slow it down
+// less than they slow down the clock.
+func cpuSeconds(b *testing.B) float64 {
+	b.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
+}

@@ -1,0 +1,333 @@
+package consolidate
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// rounding is the relative error allowed for in every comparison of sums of
+// watts and overloads that decides what is proven.
+const rounding = 1e-9
+
+// piece is a task's part on one of its GPUs. Pieces of one task may not share
+// a GPU.
+type piece struct {
+	task  int
+	memGB float64
+	load  []float64 // by slot, GPUs; empty where the problem doesn't count contention
+	mean  float64   // of the load over the slots
+	kappa int       // class of what the task allows, see packing.tiers
+}
+
+// tier is a frequency that a GPU may have to run at.
+type tier struct {
+	mhz, watts float64
+	stretch    float64
+	overload   float64 // the most at which the tier is fast enough
+}
+
+// packing is a consolidation problem in terms of groups: sets of pieces that
+// share a GPU. What a group takes depends on the group alone, by the least
+// kappa and the overload of its pieces; what the servers take depends on how
+// many groups need how large a GPU alone, see [hosts].
+type packing struct {
+	in      *Instance
+	problem Problem
+	slots   int
+	pieces  []piece
+	kappas  []float64 // ascending
+	tiers   [][]tier  // by class of kappa, ascending; those that an overload of 1 needs at least
+	hosts   *hosts
+	step    float64 // watts between groups of one GPU each differ by multiples of it; 0: by anything
+	base    float64 // watts of the cheapest tier of all
+}
+
+// newPacking is an instance in terms of groups; see [newHosts] for hopeful. It
+// is false where there are too few GPUs for a task, or no frequency keeps its
+// SLA, even alone.
+func newPacking(in *Instance, problem Problem, hopeful bool) (*packing, bool) {
+	p := &packing{in: in, problem: problem}
+	if problem == Safe {
+		p.slots = in.Slots()
+	}
+	for _, t := range in.Tasks {
+		p.kappas = append(p.kappas, t.Kappa)
+	}
+	slices.Sort(p.kappas)
+	p.kappas = slices.Compact(p.kappas)
+	for _, kappa := range p.kappas {
+		tiers := tiersOf(&in.Physics, kappa)
+		if problem == AsPrinted && len(tiers) > 0 {
+			tiers = tiers[:1]
+		}
+		p.tiers = append(p.tiers, tiers)
+	}
+	for t := range in.Tasks {
+		for range in.Tasks[t].GPUs {
+			p.pieces = append(p.pieces, p.newPiece(t))
+		}
+	}
+	p.hosts = newHosts(in, len(p.pieces), hopeful)
+	p.lattice()
+	for i := range p.pieces {
+		if len(p.tiers[p.pieces[i].kappa]) == 0 {
+			return p, false
+		}
+		if _, ok := p.cost([]int{i}); !ok || !p.enough(&in.Tasks[p.pieces[i].task]) {
+			return p, false
+		}
+	}
+	return p, true
+}
+
+// enough tells whether there are GPUs for all pieces of a task.
+func (p *packing) enough(t *Task) bool {
+	n := 0
+	for _, g := range p.in.GPUs() {
+		if t.MemGB <= g.MemGB+slackGB {
+			n++
+		}
+	}
+	return n >= t.GPUs
+}
+
+func (p *packing) newPiece(task int) piece {
+	t := &p.in.Tasks[task]
+	out := piece{task: task, memGB: t.MemGB}
+	out.kappa, _ = slices.BinarySearch(p.kappas, t.Kappa)
+	if p.slots > 0 {
+		out.load = make([]float64, p.slots)
+		for s, u := range t.UtilPct {
+			out.load[s] = u / 100
+		}
+		out.mean = mean(out.load)
+	}
+	return out
+}
+
+// tiersOf lists the frequencies that keep a kappa at some overload.
+func tiersOf(physics *Physics, kappa float64) []tier {
+	var tiers []tier
+	for _, mhz := range physics.LevelsMHz {
+		stretch := physics.Stretch(mhz)
+		if stretch <= kappa+tolerance {
+			tiers = append(tiers, tier{
+				mhz: mhz, watts: physics.Power(mhz), stretch: stretch,
+				overload: (kappa + tolerance) / stretch * (1 + 1e-13),
+			})
+		}
+	}
+	return tiers
+}
+
+// lattice finds the step by which the watts of groups differ.
+func (p *packing) lattice() {
+	var watts []float64
+	for _, tiers := range p.tiers {
+		for _, t := range tiers {
+			watts = append(watts, t.watts)
+		}
+	}
+	if len(watts) == 0 {
+		return
+	}
+	slices.Sort(watts)
+	p.base = watts[0]
+	if p.base == watts[len(watts)-1] {
+		p.step = math.Inf(1) // every group takes the same
+		return
+	}
+	p.step = watts[len(watts)-1] - p.base
+	for i, w := range watts[1:] {
+		if d := w - watts[i]; d > 1e-6 {
+			p.step = min(p.step, d)
+		}
+	}
+	for _, w := range watts {
+		if k := (w - p.base) / p.step; math.Abs(k-math.Round(k)) > 1e-9 {
+			p.step = 0
+			return
+		}
+	}
+}
+
+// tier is the place of the lowest tier that carries an overload; -1: none does.
+func (p *packing) tier(kappa int, overload float64) int {
+	for k := range p.tiers[kappa] {
+		if overload <= p.tiers[kappa][k].overload {
+			return k
+		}
+	}
+	return -1
+}
+
+// group is a set of pieces and what it comes to.
+type group struct {
+	pieces []int
+	load   []float64
+	memGB  float64
+	kappa  int
+	class  int // of memory, see hosts.sizes
+	over   float64
+	watts  float64
+}
+
+// overload is the mean over slots of what exceeds the slot.
+func overload(load []float64) float64 {
+	if len(load) == 0 {
+		return 1
+	}
+	sum := 0.0
+	for _, u := range load {
+		sum += max(1, u)
+	}
+	return sum / float64(len(load))
+}
+
+// set makes the group one of those pieces. It is false where they don't keep
+// what their tasks allow, or don't fit.
+func (g *group) set(p *packing, pieces []int) bool {
+	g.pieces = append(g.pieces[:0], pieces...)
+	if len(g.load) != p.slots {
+		g.load = make([]float64, p.slots)
+	}
+	clear(g.load)
+	g.memGB, g.kappa = 0, len(p.kappas)-1
+	for _, i := range pieces {
+		g.memGB += p.pieces[i].memGB
+		g.kappa = min(g.kappa, p.pieces[i].kappa)
+		for s, u := range p.pieces[i].load {
+			g.load[s] += u
+		}
+	}
+	g.over = overload(g.load)
+	g.class = p.hosts.class(g.memGB)
+	k := p.tier(g.kappa, g.over)
+	if k < 0 || g.class < 0 {
+		return false
+	}
+	g.watts = p.tiers[g.kappa][k].watts
+	return true
+}
+
+// cost is what a GPU takes for some pieces; false where they can't share one.
+func (p *packing) cost(pieces []int) (watts float64, ok bool) {
+	var g group
+	ok = g.set(p, pieces)
+	return g.watts, ok
+}
+
+// mostW is more than one group more or one bundle less can be worth.
+func (p *packing) mostW() float64 {
+	most := 1.0
+	for _, tiers := range p.tiers {
+		most = max(most, tiers[len(tiers)-1].watts)
+	}
+	host := 0.0
+	for i := range p.in.Servers {
+		host = max(host, p.in.Servers[i].HostW())
+	}
+	return 4 * (most + host)
+}
+
+// siblings tells whether two pieces are of one task.
+func (p *packing) siblings(i, j int) bool { return p.pieces[i].task == p.pieces[j].task }
+
+// total is what groups take together, with the cheapest servers for them.
+func (p *packing) total(groups []group) float64 {
+	sum := 0.0
+	need := make([]int, len(p.hosts.sizes))
+	for i := range groups {
+		sum += groups[i].watts
+		need[groups[i].class]++
+	}
+	return sum + p.hosts.watts(need)
+}
+
+// ceil is the least that an answer of so many groups can take, given that it
+// takes at least a bound and what its servers take.
+func (p *packing) ceil(bound, hostW float64, groups int) float64 {
+	floor := hostW + p.base*float64(groups)
+	slack := rounding * (1 + math.Abs(bound))
+	switch {
+	case p.step == 0:
+		return max(floor, bound-slack)
+	case math.IsInf(p.step, 1):
+		if bound-slack > floor {
+			return math.Inf(1)
+		}
+		return floor
+	default:
+		steps := math.Ceil((bound-slack-floor)/p.step - rounding)
+		return floor + p.step*max(0, steps)
+	}
+}
+
+// placement puts groups on GPUs and the GPUs to their frequencies.
+func (p *packing) placement(groups []group) Placement {
+	place := Placement{GPUs: make([][]int, len(p.in.Tasks)), MHz: make([]float64, len(p.in.GPUs()))}
+	need := make([]int, len(p.hosts.sizes))
+	order := make([]int, len(groups))
+	for i := range groups {
+		need[groups[i].class]++
+		order[i] = i
+	}
+	free := p.hosts.open(need)
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(groups[b].class, groups[a].class), cmp.Compare(groups[a].pieces[0], groups[b].pieces[0]))
+	})
+	for _, i := range order {
+		g := &groups[i]
+		k := g.class
+		for len(free[k]) == 0 {
+			k++
+		}
+		gpu := free[k][0]
+		free[k] = free[k][1:]
+		t := p.tiers[g.kappa][p.tier(g.kappa, g.over)]
+		place.MHz[gpu] = t.mhz
+		for _, j := range g.pieces {
+			task := p.pieces[j].task
+			place.GPUs[task] = append(place.GPUs[task], gpu)
+		}
+	}
+	for t := range place.GPUs {
+		slices.Sort(place.GPUs[t])
+	}
+	return place
+}
+
+// groupsOf is a placement in terms of groups; false where it isn't an answer.
+func (p *packing) groupsOf(place Placement) ([]group, bool) {
+	if len(place.GPUs) != len(p.in.Tasks) {
+		return nil, false
+	}
+	on := make([][]int, len(p.in.GPUs()))
+	i := 0
+	for t := range p.in.Tasks {
+		gpus := slices.Compact(slices.Sorted(slices.Values(place.GPUs[t])))
+		if len(gpus) != p.in.Tasks[t].GPUs {
+			return nil, false
+		}
+		for _, g := range gpus {
+			if g < 0 || g >= len(on) {
+				return nil, false
+			}
+			on[g] = append(on[g], i)
+			i++
+		}
+	}
+	var groups []group
+	for _, pieces := range on {
+		if len(pieces) == 0 {
+			continue
+		}
+		var g group
+		if !g.set(p, pieces) {
+			return nil, false
+		}
+		groups = append(groups, g)
+	}
+	return groups, !math.IsInf(p.total(groups), 1)
+}

@@ -1,0 +1,100 @@
+package consolidate
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+)
+
+// ImproveOptions are how long and from where [Improve] searches.
+type ImproveOptions struct {
+	Seed     uint64
+	Rounds   int // of ruin and recreate for each start; 0: 8000
+	Restarts int // starts beside the first; 0: 1, negative: none
+	Sets     int // sets of tasks that are looked at for groups; 0: 20 million, negative: none
+}
+
+func (o ImproveOptions) filled() ImproveOptions {
+	if o.Rounds <= 0 {
+		o.Rounds = 8000
+	}
+	if o.Restarts == 0 {
+		o.Restarts = 1
+	}
+	if o.Sets == 0 {
+		o.Sets = 20_000_000
+	}
+	return o
+}
+
+// mostParts is how many parts of a problem [Improve] looks at.
+const mostParts = 8
+
+// Improve looks for a placement that takes less than a start, which may be
+// empty or break what the problem asks for. First it takes a few groups of
+// tasks apart again and again and puts their pieces where they cost least;
+// what gets worse is kept with a chance that falls over the rounds (ruin and
+// recreate with simulated annealing). Then it settles the groups that the
+// linear relaxation of the problem uses most, as [Exact] does, and goes on
+// from there. Which servers are on for the groups is solved exactly each time.
+//
+// The answer keeps what the problem asks for and is never worse than a start
+// that does; watts are +Inf, and the start is handed back, where none was
+// found. It depends on the instance, the start and the options alone, unless
+// the context ends the search.
+func Improve(ctx context.Context, in *Instance, problem Problem, start Placement, opt ImproveOptions) (Placement, float64) {
+	p, ok := newPacking(in, problem, false)
+	if !ok {
+		return start, math.Inf(1)
+	}
+	opt = opt.filled()
+	e := newExact(p, opt.Seed)
+	e.improve(ctx, start, opt)
+	if opt.Sets > 0 {
+		e.work, e.limit = opt.Sets, mostParts
+		e.run(ctx)
+		e.again(ctx, opt.Rounds/2)
+	}
+	if math.IsInf(e.watts, 1) {
+		return start, e.watts
+	}
+	return p.placement(e.best), e.watts
+}
+
+// improve descends from the start and from scratch.
+func (e *exact) improve(ctx context.Context, start Placement, opt ImproveOptions) {
+	if groups, ok := e.p.groupsOf(start); ok {
+		e.best, e.watts = groups, e.p.total(groups)
+	}
+	for restart := range max(0, opt.Restarts) + 1 {
+		if ctx.Err() != nil {
+			return
+		}
+		var from []group
+		if restart == 0 {
+			from = e.best
+		}
+		e.descend(ctx, from, nil, opt.Rounds, hotW)
+	}
+}
+
+// again descends from the best answer, with little heat.
+func (e *exact) again(ctx context.Context, rounds int) {
+	if e.proven() || ctx.Err() != nil || math.IsInf(e.watts, 1) {
+		return
+	}
+	e.descend(ctx, e.best, nil, rounds, hotW/4)
+}
+
+// descend searches from groups and loose pieces, and keeps what takes less than
+// the best.
+func (e *exact) descend(ctx context.Context, from []group, loose []int, rounds int, hot float64) {
+	e.descents++
+	s := newSearch(e.p, rand.New(rand.NewPCG(e.seed, e.descents))) //nolint:gosec // a seeded search
+	s.keep, s.loose = e.keep, loose
+	s.start(from)
+	s.run(ctx, rounds, hot)
+	if s.bestW < e.watts-1e-9 {
+		e.best, e.watts = s.best, s.bestW
+	}
+}

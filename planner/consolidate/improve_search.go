@@ -1,0 +1,348 @@
+package consolidate
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+const (
+	// penaltyW is what a piece without a place counts as, watts.
+	penaltyW = 1000
+	// fullW is what a full group counts for beside what it takes: of answers
+	// that take the same, those are sought that are about to empty a group.
+	fullW = 6
+	// hotW and coldW are the first and the last temperature, watts.
+	hotW, coldW = 12, 0.4
+	// blink is the chance that a place isn't looked at.
+	blink = 0.03
+)
+
+// search is one descent of [Improve]: groups at places, of which some are
+// empty, and what a round changed of them.
+type search struct {
+	p     *packing
+	rng   *rand.Rand
+	keep  func(*group)
+	at    []group
+	need  []int // groups by class of memory
+	loose []int // pieces without a group
+	watts float64
+	score float64 // watts, penalties and how full the groups are
+
+	saved []group // by place, as before the round
+	dirty []int   // places saved in this round
+	stale []bool  // by place: it is in dirty
+	held  []int   // loose before the round
+
+	best  []group
+	bestW float64
+}
+
+func newSearch(p *packing, rng *rand.Rand) *search {
+	places := min(len(p.pieces), len(p.in.GPUs()))
+	s := &search{
+		p: p, rng: rng, bestW: math.Inf(1),
+		need: make([]int, len(p.hosts.sizes)),
+		at:   make([]group, places), saved: make([]group, places), stale: make([]bool, places),
+	}
+	for i := range s.at {
+		s.at[i].load = make([]float64, p.slots)
+	}
+	return s
+}
+
+// start sets out from groups; where there are none, from all pieces put
+// where they cost least.
+func (s *search) start(groups []group) {
+	for i := range groups {
+		copyGroup(&s.at[i], &groups[i])
+		s.need[groups[i].class]++
+	}
+	if len(groups)+len(s.loose) == 0 {
+		for i := range s.p.pieces {
+			s.loose = append(s.loose, i)
+		}
+	}
+	s.begin()
+	s.recreate()
+	s.sum()
+	s.note()
+}
+
+func copyGroup(dst, src *group) {
+	pieces, load := append(dst.pieces[:0], src.pieces...), append(dst.load[:0], src.load...)
+	*dst = *src
+	dst.pieces, dst.load = pieces, load
+}
+
+// run ruins and recreates, ever colder.
+func (s *search) run(ctx context.Context, rounds int, hot float64) {
+	for round := range rounds {
+		if round%64 == 0 && ctx.Err() != nil {
+			return
+		}
+		s.round(hot * math.Pow(coldW/hot, float64(round)/float64(rounds)))
+	}
+}
+
+// round takes some groups apart, puts their pieces somewhere, and keeps the
+// outcome or goes back.
+func (s *search) round(heat float64) {
+	watts, score := s.watts, s.score
+	s.begin()
+	s.ruin()
+	s.recreate()
+	s.sum()
+	if worse := s.score - score; worse > 0 && worse > -heat*math.Log(s.rng.Float64()) {
+		s.undo()
+		s.watts, s.score = watts, score
+		return
+	}
+	s.note()
+}
+
+// sum works out what the groups take and score.
+func (s *search) sum() {
+	s.watts = s.p.hosts.watts(s.need)
+	s.score = s.watts + penaltyW*float64(len(s.loose))
+	for i := range s.at {
+		if g := &s.at[i]; len(g.pieces) > 0 {
+			s.watts += g.watts
+			full := s.full(g)
+			s.score += g.watts - fullW*full*full
+		}
+	}
+}
+
+// full is how full a group is, as a fraction of the fullest.
+func (s *search) full(g *group) float64 {
+	x := g.memGB / s.p.hosts.sizes[len(s.p.hosts.sizes)-1]
+	if s.p.slots > 0 {
+		x = max(x, mean(g.load)/s.p.kappas[len(s.p.kappas)-1])
+	}
+	return x
+}
+
+// note keeps the best answer so far.
+func (s *search) note() {
+	if len(s.loose) > 0 || s.watts >= s.bestW-1e-9 {
+		return
+	}
+	s.best, s.bestW = s.best[:0], s.watts
+	for i := range s.at {
+		if len(s.at[i].pieces) == 0 {
+			continue
+		}
+		var g group
+		copyGroup(&g, &s.at[i])
+		s.best = append(s.best, g)
+		if s.keep != nil {
+			s.keep(&s.at[i])
+		}
+	}
+}
+
+// begin notes where a round sets out.
+func (s *search) begin() {
+	for _, i := range s.dirty {
+		s.stale[i] = false
+	}
+	s.dirty = s.dirty[:0]
+	s.held = append(s.held[:0], s.loose...)
+}
+
+// save keeps a group as it was before the round.
+func (s *search) save(i int) {
+	if !s.stale[i] {
+		s.stale[i] = true
+		s.dirty = append(s.dirty, i)
+		copyGroup(&s.saved[i], &s.at[i])
+	}
+}
+
+// undo goes back to where the round began.
+func (s *search) undo() {
+	for _, i := range s.dirty {
+		s.count(i, -1)
+		copyGroup(&s.at[i], &s.saved[i])
+		s.count(i, 1)
+	}
+	s.loose = append(s.loose[:0], s.held...)
+}
+
+func (s *search) count(i, by int) {
+	if len(s.at[i].pieces) > 0 {
+		s.need[s.at[i].class] += by
+	}
+}
+
+// ruin takes a few groups apart, and some pieces out of others.
+func (s *search) ruin() {
+	groups, pieces := s.rng.IntN(4), s.rng.IntN(6)
+	if groups == 0 {
+		pieces++
+	}
+	for range groups {
+		if i := s.used(); i >= 0 {
+			s.save(i)
+			s.loose = append(s.loose, s.at[i].pieces...)
+			s.refill(i, nil)
+		}
+	}
+	for range pieces {
+		if i := s.used(); i >= 0 {
+			s.save(i)
+			g := &s.at[i]
+			k := s.rng.IntN(len(g.pieces))
+			s.loose = append(s.loose, g.pieces[k])
+			s.refill(i, slices.Delete(slices.Clone(g.pieces), k, k+1))
+		}
+	}
+}
+
+// used is a place with a group, by chance; -1 where luck is bad.
+func (s *search) used() int {
+	for range 32 {
+		if i := s.rng.IntN(len(s.at)); len(s.at[i].pieces) > 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+// refill makes a group one of those pieces, which are part of it.
+func (s *search) refill(i int, pieces []int) {
+	s.count(i, -1)
+	s.at[i].set(s.p, pieces)
+	s.count(i, 1)
+}
+
+// recreate puts the loose pieces where each costs least.
+func (s *search) recreate() {
+	s.rng.Shuffle(len(s.loose), func(i, j int) { s.loose[i], s.loose[j] = s.loose[j], s.loose[i] })
+	switch s.rng.IntN(4) {
+	case 0: // in any order
+	case 1:
+		slices.SortStableFunc(s.loose, func(i, j int) int { return cmp.Compare(s.p.pieces[j].memGB, s.p.pieces[i].memGB) })
+	default:
+		slices.SortStableFunc(s.loose, func(i, j int) int { return cmp.Compare(s.p.pieces[j].mean, s.p.pieces[i].mean) })
+	}
+	left := s.loose[:0]
+	for _, i := range s.loose {
+		if !s.insert(i) {
+			left = append(left, i)
+		}
+	}
+	s.loose = left
+}
+
+// insert puts a piece where it costs least; false where it fits nowhere.
+func (s *search) insert(piece int) bool {
+	place, least, empty := -1, math.Inf(1), -1
+	before := s.p.hosts.watts(s.need)
+	for i := range s.at {
+		if len(s.at[i].pieces) == 0 {
+			empty = i
+			continue
+		}
+		if s.rng.Float64() < blink {
+			continue
+		}
+		if extra, ok := s.extra(i, piece, before); ok && extra < least {
+			place, least = i, extra
+		}
+	}
+	if empty >= 0 {
+		if extra, ok := s.alone(piece, before); ok && extra < least {
+			place = empty
+		}
+	}
+	if place < 0 {
+		return false
+	}
+	s.save(place)
+	s.add(place, piece)
+	return true
+}
+
+// extra is what a piece costs in a group, by score.
+func (s *search) extra(i, piece int, hostW float64) (float64, bool) {
+	g, x := &s.at[i], &s.p.pieces[piece]
+	class := s.p.hosts.class(g.memGB + x.memGB)
+	if class < 0 {
+		return 0, false
+	}
+	for _, j := range g.pieces {
+		if s.p.siblings(j, piece) {
+			return 0, false
+		}
+	}
+	over := 1.0
+	if len(x.load) > 0 {
+		sum := 0.0
+		for k, u := range x.load {
+			sum += max(1, g.load[k]+u)
+		}
+		over = sum / float64(len(x.load))
+	}
+	kappa := min(g.kappa, x.kappa)
+	k := s.p.tier(kappa, over)
+	if k < 0 {
+		return 0, false
+	}
+	extra := s.p.tiers[kappa][k].watts - g.watts
+	if class != g.class {
+		s.need[g.class]--
+		s.need[class]++
+		extra += s.p.hosts.watts(s.need) - hostW
+		s.need[g.class]++
+		s.need[class]--
+	}
+	return extra + s.tie(g, x, over), true
+}
+
+// tie tells places apart that cost the same: rather a full group, and one
+// whose overload rises little for what it gets.
+func (s *search) tie(g *group, x *piece, over float64) float64 {
+	if s.p.slots == 0 {
+		return -g.memGB / 32
+	}
+	return 20*(over-g.over) - x.mean*fullW*2*s.full(g)
+}
+
+// alone is what a piece costs in a group of its own.
+func (s *search) alone(piece int, hostW float64) (float64, bool) {
+	x := &s.p.pieces[piece]
+	class := s.p.hosts.class(x.memGB)
+	s.need[class]++
+	extra := s.p.hosts.watts(s.need) - hostW
+	s.need[class]--
+	if math.IsInf(extra, 1) || math.IsNaN(extra) {
+		return 0, false
+	}
+	return extra + s.p.tiers[x.kappa][s.p.tier(x.kappa, overload(x.load))].watts, true
+}
+
+// add puts a piece into a group that has room for it, or an empty one.
+func (s *search) add(i, piece int) {
+	s.count(i, -1)
+	g, x := &s.at[i], &s.p.pieces[piece]
+	if len(g.pieces) == 0 {
+		g.set(s.p, []int{piece})
+		s.count(i, 1)
+		return
+	}
+	g.pieces = append(g.pieces, piece)
+	g.memGB += x.memGB
+	for k, u := range x.load {
+		g.load[k] += u
+	}
+	g.over = overload(g.load)
+	g.kappa = min(g.kappa, x.kappa)
+	g.class = s.p.hosts.class(g.memGB)
+	g.watts = s.p.tiers[g.kappa][s.p.tier(g.kappa, g.over)].watts
+	s.count(i, 1)
+}

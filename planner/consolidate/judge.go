@@ -1,0 +1,197 @@
+package consolidate
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// tolerance is by how much a slowdown may exceed what a task allows before it
+// counts as a violation.
+const tolerance = 1e-7
+
+// Placement is an answer to an instance.
+type Placement struct {
+	GPUs [][]int   // by task: the GPUs that it runs on; nil where it has no place
+	MHz  []float64 // by GPU: its frequency; 0: asleep
+}
+
+// Verdict is what a placement takes and what it breaks, by contention as of
+// [Linear] whatever problem it was made for.
+type Verdict struct {
+	PowerW        float64
+	GPUsOn        int
+	ServersOn     int
+	Unplaced      int       // tasks without a place
+	Violations    int       // tasks that are slowed down more than they allow
+	WorstSlowdown float64   // the greatest slowdown of a task; 1 where nothing runs
+	OverMemory    int       // GPUs whose tasks need more memory than there is
+	Slowdown      []float64 // by task: the greatest of its GPUs; 0 where it has no place
+	TooSlow       int       // tasks that the frequency alone slows down more than they allow
+	Faults        []string  // what no placement may be: wrong GPUs, counts or frequencies
+}
+
+// Feasible tells whether all tasks have a place, memory holds and no task is
+// slowed down too much.
+func (v *Verdict) Feasible() bool { return v.FeasibleFor(Safe) }
+
+// FeasibleFor is [Verdict.Feasible] by what the problem counts as slowing a
+// task down.
+func (v *Verdict) FeasibleFor(problem Problem) bool {
+	slow := v.Violations
+	if problem == AsPrinted {
+		slow = v.TooSlow
+	}
+	return v.Unplaced == 0 && slow == 0 && v.OverMemory == 0 && len(v.Faults) == 0
+}
+
+// Judge says what a placement takes and what it breaks. It believes nothing
+// and shares no code with what places.
+func Judge(in *Instance, p Placement) Verdict {
+	j := judge{in: in, p: p, verdict: Verdict{WorstSlowdown: 1, Slowdown: make([]float64, len(in.Tasks))}}
+	for server := range in.Servers {
+		for _, mem := range in.Servers[server].GPUMemGB {
+			j.gpus = append(j.gpus, judged{server: server, memGB: mem})
+		}
+	}
+	j.tasks()
+	j.clocks()
+	j.slowdowns()
+	j.power()
+	return j.verdict
+}
+
+// judge is a placement being judged.
+type judge struct {
+	in      *Instance
+	p       Placement
+	gpus    []judged
+	verdict Verdict
+}
+
+type judged struct {
+	server int
+	memGB  float64
+	tasks  []int
+}
+
+func (j *judge) fault(format string, args ...any) {
+	j.verdict.Faults = append(j.verdict.Faults, fmt.Sprintf(format, args...))
+}
+
+// tasks finds out what runs where.
+func (j *judge) tasks() {
+	if len(j.p.GPUs) != len(j.in.Tasks) {
+		j.fault("places of %d tasks, want %d", len(j.p.GPUs), len(j.in.Tasks))
+	}
+	for l := range j.in.Tasks {
+		if l >= len(j.p.GPUs) || len(j.p.GPUs[l]) == 0 {
+			j.verdict.Unplaced++
+			continue
+		}
+		on := j.p.GPUs[l]
+		if len(on) != j.in.Tasks[l].GPUs {
+			j.fault("task %s is on %d GPUs, want %d", j.in.Tasks[l].ID, len(on), j.in.Tasks[l].GPUs)
+		}
+		for i, g := range on {
+			switch {
+			case g < 0 || g >= len(j.gpus):
+				j.fault("task %s is on GPU %d, want 0 to %d", j.in.Tasks[l].ID, g, len(j.gpus)-1)
+			case slices.Contains(on[:i], g):
+				j.fault("task %s is on GPU %d twice", j.in.Tasks[l].ID, g)
+			default:
+				j.gpus[g].tasks = append(j.gpus[g].tasks, l)
+			}
+		}
+	}
+}
+
+// clocks looks at the frequencies.
+func (j *judge) clocks() {
+	if len(j.p.MHz) != len(j.gpus) {
+		j.fault("frequencies of %d GPUs, want %d", len(j.p.MHz), len(j.gpus))
+	}
+	for g := range j.gpus {
+		switch f := j.mhz(g); {
+		case f == 0 && len(j.gpus[g].tasks) > 0:
+			j.fault("GPU %d sleeps, but has tasks", g)
+		case f != 0 && !slices.Contains(j.in.Physics.LevelsMHz, f):
+			j.fault("GPU %d runs at %g MHz, want one of the levels", g, f)
+		}
+	}
+}
+
+func (j *judge) mhz(gpu int) float64 {
+	if gpu >= len(j.p.MHz) {
+		return 0
+	}
+	return j.p.MHz[gpu]
+}
+
+// slowdowns works out by how much each task is slowed down: in a slot a GPU
+// does at most a slot's work, and slower than at f_max.
+func (j *judge) slowdowns() {
+	byFrequency := make([]float64, len(j.in.Tasks))
+	for g := range j.gpus {
+		f, tasks := j.mhz(g), j.gpus[g].tasks
+		if len(tasks) == 0 || f <= 0 {
+			continue
+		}
+		stretch := math.Pow(slices.Max(j.in.Physics.LevelsMHz)/f, j.in.Physics.Beta)
+		slowdown := stretch * j.work(tasks)
+		for _, l := range tasks {
+			j.verdict.Slowdown[l] = max(j.verdict.Slowdown[l], slowdown)
+			byFrequency[l] = max(byFrequency[l], stretch)
+		}
+	}
+	for l, slowdown := range j.verdict.Slowdown {
+		j.verdict.WorstSlowdown = max(j.verdict.WorstSlowdown, slowdown)
+		if slowdown > j.in.Tasks[l].Kappa+tolerance {
+			j.verdict.Violations++
+		}
+		if byFrequency[l] > j.in.Tasks[l].Kappa+tolerance {
+			j.verdict.TooSlow++
+		}
+	}
+}
+
+// work is how many slots a GPU needs for a slot of its tasks, on average.
+func (j *judge) work(tasks []int) float64 {
+	needed, slots := 0.0, len(j.in.Tasks[tasks[0]].UtilPct)
+	for slot := range slots {
+		percent := 0.0
+		for _, l := range tasks {
+			percent += j.in.Tasks[l].UtilPct[slot]
+		}
+		needed += math.Max(percent, 100) / 100
+	}
+	if slots == 0 {
+		return 1
+	}
+	return needed / float64(slots)
+}
+
+// power adds up what is on, and looks at memory.
+func (j *judge) power() {
+	on := make([]bool, len(j.in.Servers))
+	for g := range j.gpus {
+		need := 0.0
+		for _, l := range j.gpus[g].tasks {
+			need += j.in.Tasks[l].MemGB
+		}
+		if need > j.gpus[g].memGB+1e-9 {
+			j.verdict.OverMemory++
+		}
+		if f := j.mhz(g); f > 0 {
+			j.verdict.PowerW += j.in.Physics.BaseW + j.in.Physics.WPerMHz*f
+			j.verdict.GPUsOn++
+			on[j.gpus[g].server] = true
+		}
+	}
+	for server, is := range on {
+		if is {
+			j.verdict.PowerW += j.in.Servers[server].StaticW + j.in.Servers[server].OtherW
+			j.verdict.ServersOn++
+		}
+	}
+}

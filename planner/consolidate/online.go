@@ -1,0 +1,119 @@
+package consolidate
+
+import (
+	"cmp"
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// CATSSafe is our online policy for [Safe]: tasks one by one, none of those to
+// come known, and none moved once it is placed. It never breaks an SLA while a
+// GPU is left that keeps it. Where a task may run on several GPUs, or one may
+// wake for it, each choice is played on through the same imagined futures by a
+// simple rule (tightest fit), and the one with the least watts at their ends is
+// taken (rollouts; Bertsekas, Tsitsiklis and Wu 1997).
+//
+// A future is made of tasks like those seen so far, changed a little, and a
+// few of any kind; see [imagination]. How many tasks are to come isn't known
+// either: half of the futures suppose that the fleet is about as large as it has
+// to be, the others that any number up to that is as likely. What is chosen depends on the servers, the tasks so far and
+// the seed alone.
+type CATSSafe struct {
+	Seed    uint64
+	Futures int // how many are imagined for each choice; 0: 48 to 256, the fewer the more GPUs there are
+}
+
+const (
+	fewestFutures, mostFutures = 48, 256
+	futuresByGPU               = 6000 // so many over the number of GPUs, within those
+	// mostOptions is how many running GPUs are looked at, the tightest first.
+	mostOptions = 8
+	// caution is by how many standard errors a choice has to beat that of the
+	// simple rule.
+	caution = 0.5
+)
+
+// Choose is the GPU with the least watts at the ends of imagined futures.
+func (c CATSSafe) Choose(s *State, task int, taken []int) (int, bool) {
+	seen := s.seen(task)
+	now := newSketch(s, seen)
+	t := &seen[len(seen)-1]
+	options := now.options(t, taken)
+	switch len(options) {
+	case 0:
+		return s.first(taken, func(gpu int) bool { return s.Fits(task, gpu) })
+	case 1:
+		return options[0], true
+	}
+	futures := cmp.Or(max(0, c.Futures), min(mostFutures, max(fewestFutures, futuresByGPU/len(s.gpus))))
+	r := rand.New(rand.NewPCG(c.Seed, uint64(task)<<8+uint64(len(taken)))) //nolint:gosec // seeded, for outcomes that can be repeated
+	i := newImagination(r, s, seen)
+	outcomes := make([]outcome, len(options))
+	for n := range futures {
+		f := i.future(n%2 == 1)
+		base := 0.0
+		for o, gpu := range options {
+			watts := now.after(t, taken, gpu, f)
+			if o == 0 {
+				base = watts
+			}
+			outcomes[o].add(watts - base)
+		}
+	}
+	best, least := 0, 0.0
+	for o := range outcomes {
+		if x := outcomes[o].atMost(futures); x < least {
+			best, least = o, x
+		}
+	}
+	return options[best], true
+}
+
+// outcome is by how much a choice differs from the first one, over futures.
+type outcome struct{ sum, squares float64 }
+
+func (o *outcome) add(watts float64) { o.sum, o.squares = o.sum+watts, o.squares+watts*watts }
+
+// atMost is the mean with some caution.
+func (o *outcome) atMost(n int) float64 {
+	mean := o.sum / float64(n)
+	return mean + caution*math.Sqrt(max(0, o.squares/float64(n)-mean*mean)/float64(n))
+}
+
+// after is the watts at the end of a future if a piece of a task runs on a GPU
+// now. The sketch is as before afterwards.
+func (k *sketch) after(t *imagined, taken []int, gpu int, f *future) float64 {
+	k.begin()
+	defer k.rollback()
+	k.add(t, gpu)
+	for on := append(slices.Clone(taken), gpu); len(on) < t.gpus; {
+		next, ok := k.choose(t, on, f.load)
+		if !ok {
+			return unplacedW
+		}
+		k.add(t, next)
+		on = append(on, next)
+	}
+	left := f.load
+	for i := range f.tasks {
+		t := &f.tasks[i]
+		on := make([]int, 0, maxPieces)
+		for range t.gpus {
+			next, ok := k.choose(t, on, left)
+			if !ok {
+				return k.watts(f) + unplacedW
+			}
+			k.add(t, next)
+			on = append(on, next)
+		}
+		left -= t.load()
+	}
+	return k.watts(f)
+}
+
+// unplacedW is what a task without a place counts.
+const unplacedW = 1e4
+
+// maxPieces is how many pieces of a task are followed without allocating.
+const maxPieces = 8

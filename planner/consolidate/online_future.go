@@ -1,0 +1,165 @@
+package consolidate
+
+import (
+	"cmp"
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// imagined is a task as the imagination sees it.
+type imagined struct {
+	util  []float64 // by slot, percent
+	mean  float64   // 1 is a GPU
+	memGB float64
+	kappa float64
+	gpus  int
+}
+
+// load is how many GPUs' work it is.
+func (p *imagined) load() float64 { return p.mean * float64(p.gpus) }
+
+// mostSeen is how many of the latest tasks futures are made of.
+const mostSeen = 256
+
+// seen are the latest tasks up to one.
+func (s *State) seen(task int) []imagined {
+	tasks := s.in.Tasks[max(0, task+1-mostSeen) : task+1]
+	all := make([]imagined, len(tasks))
+	for i := range tasks {
+		t := &tasks[i]
+		all[i] = imagined{t.UtilPct[:s.slots], mean(t.UtilPct[:s.slots]) / fullPct, t.MemGB, t.Kappa, t.GPUs}
+	}
+	return all
+}
+
+// future is tasks that may come.
+type future struct {
+	tasks  []imagined // the next ones
+	load   float64    // GPUs' work that comes, beyond these too
+	beyond float64    // GPUs' work that comes after these
+	sample []imagined // of what may come after these
+}
+
+// What futures are made of. The numbers were set on instances drawn by the
+// README of data/cats, where neighbouring ones do as well.
+const (
+	// horizon is how many tasks of a future are placed one by one; what comes
+	// after them is a value of the room that is left for it.
+	horizon = 10
+	// anyTasks is how many of the tasks seen a task of any kind is worth: with
+	// so many seen half of those imagined are of any kind.
+	anyTasks = 2
+	// change is by how much at most an imagined task takes more or less than
+	// the one seen that it is made from.
+	change = 0.4
+	// samples is how many tasks stand for those beyond the horizon.
+	samples = 97
+)
+
+// imagination makes futures out of what was seen.
+type imagination struct {
+	r      *rand.Rand
+	in     *Instance
+	seen   []imagined
+	sizes  []float64 // memory of the GPUs by class, ascending
+	pieces int       // of the tasks so far
+	gpus   int
+	most   int // GPUs of the largest server
+	f      future
+	util   []float64
+}
+
+func newImagination(r *rand.Rand, s *State, seen []imagined) *imagination {
+	i := &imagination{r: r, in: s.in, seen: seen, gpus: len(s.gpus), util: make([]float64, horizon*s.slots)}
+	for _, g := range s.gpus {
+		i.sizes = append(i.sizes, g.MemGB)
+	}
+	slices.Sort(i.sizes)
+	i.sizes = slices.Compact(i.sizes)
+	for server := range s.in.Servers {
+		i.most = max(i.most, len(s.in.Servers[server].GPUMemGB))
+	}
+	for gpu := range s.tasks {
+		i.pieces += len(s.tasks[gpu])
+	}
+	i.pieces += seen[len(seen)-1].gpus
+	return i
+}
+
+// future draws one; in the order of size if asked to, which is how well tasks
+// could be placed by someone who knows them, else in that of their arrival.
+// It holds until the next one.
+func (i *imagination) future(bySize bool) *future {
+	count := i.count()
+	f := &i.f
+	f.tasks, f.load, f.beyond, f.sample = f.tasks[:0], 0, 0, f.sample[:0]
+	for n := range min(count, horizon) {
+		t := i.task(i.util[n*len(i.util)/horizon : (n+1)*len(i.util)/horizon])
+		f.tasks = append(f.tasks, t)
+		f.load += t.load()
+	}
+	if count > horizon {
+		f.beyond = f.load * (float64(count)/horizon - 1)
+		f.load += f.beyond
+		for range samples {
+			f.sample = append(f.sample, i.seen[i.r.IntN(len(i.seen))])
+		}
+	}
+	if bySize {
+		slices.SortStableFunc(f.tasks, func(a, b imagined) int { return cmp.Compare(b.load(), a.load()) })
+	}
+	return f
+}
+
+// count draws how many tasks are to come. As often as not they need nearly all
+// GPUs, a piece each, so that without a server of the largest size there would
+// be too few: a fleet that is as large as it has to be. Else any number up to
+// that is as likely.
+func (i *imagination) count() int {
+	left := max(0, i.gpus-1-i.pieces)
+	if i.r.IntN(2) == 0 {
+		return i.r.IntN(left + 1)
+	}
+	return max(0, left-i.r.IntN(i.most))
+}
+
+// task draws a task into util: one like those seen, at another time of its
+// period, or one of any kind.
+func (i *imagination) task(util []float64) imagined {
+	if i.r.Float64()*(float64(len(i.seen))+anyTasks) < anyTasks {
+		return i.anyTask(util)
+	}
+	t := i.seen[i.r.IntN(len(i.seen))]
+	shift, scale := 0, 1+change*(2*i.r.Float64()-1)
+	if len(util) > 0 {
+		shift = i.r.IntN(len(util))
+	}
+	for n := range util {
+		util[n] = min(fullPct, scale*t.util[(n+shift)%len(util)])
+	}
+	t.util, t.mean = util, mean(util)/fullPct
+	t.memGB = min(i.class(t.memGB), t.memGB*(1+change*(2*i.r.Float64()-1)))
+	return t
+}
+
+// class is the memory of the smallest GPUs that have so much.
+func (i *imagination) class(memGB float64) float64 {
+	for _, size := range i.sizes {
+		if memGB <= size+slackGB {
+			return size
+		}
+	}
+	return memGB
+}
+
+// anyTask draws a task that nothing is known of: a wave around any mean.
+func (i *imagination) anyTask(util []float64) imagined {
+	const least, most, swing, period = 10, 90, .4, 8
+	level, phase := least+(most-least)*i.r.Float64(), 2*math.Pi*i.r.Float64()
+	for n := range util {
+		util[n] = min(fullPct, level*(1+swing*math.Sin(2*math.Pi*float64(n)/period+phase)))
+	}
+	memory := i.sizes[0] * i.r.Float64() * i.r.Float64()
+	return imagined{util, mean(util) / fullPct, memory, i.in.SLA, 1}
+}

@@ -1,0 +1,296 @@
+package consolidate
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// sketch is a state that is quick to change and to change back.
+type sketch struct {
+	in      *Instance
+	gpus    []GPU
+	slots   int
+	load    []float64 // by GPU and slot, percent
+	on      []sketched
+	running []int // GPUs with tasks
+	busy    []int // by server: how many of them
+	limit   []float64
+	power   []float64
+	worth   [][]float64 // by server: the work that each of its GPUs may be expected to hold, falling
+	usual   float64     // the mean of it
+	hostW   float64     // the least that a server takes by GPU
+
+	undo     []undone
+	undoLoad []float64
+}
+
+// sketched is a GPU of a sketch.
+type sketched struct {
+	mean, freeGB, kappa float64
+	watts               float64 // 0: asleep
+}
+
+// undone is a GPU as it was.
+type undone struct {
+	gpu    int
+	before sketched
+}
+
+// newSketch is a state as a sketch, for tasks like those seen.
+func newSketch(s *State, seen []imagined) *sketch {
+	k := &sketch{
+		in: s.in, gpus: s.gpus, slots: s.slots, load: slices.Clone(s.load),
+		on: make([]sketched, len(s.gpus)), busy: slices.Clone(s.busy),
+	}
+	p := &s.in.Physics
+	for _, mhz := range p.LevelsMHz {
+		k.limit, k.power = append(k.limit, 1/p.Stretch(mhz)), append(k.power, p.Power(mhz))
+	}
+	for g := range k.on {
+		k.on[g] = sketched{mean: s.MeanPct(g) / fullPct, freeGB: s.freeGB[g], kappa: s.kappa[g]}
+		if s.Busy(g) {
+			k.running = append(k.running, g)
+			k.on[g].watts = k.lowestW(Linear{}.Overload(s.Load(g)), s.kappa[g])
+		}
+	}
+	k.expect(seen)
+	return k
+}
+
+// expect works out how much work GPUs may be expected to hold: as much as fits
+// their memory if tasks are like those seen, or their time.
+func (k *sketch) expect(seen []imagined) {
+	const byTime, byMemory, little = 1.05, 0.85, 0.05
+	memory, work := 0.0, 0.0
+	for i := range seen {
+		memory, work = memory+seen[i].memGB, work+seen[i].mean
+	}
+	k.hostW = math.Inf(1)
+	for i := range k.in.Servers {
+		server := &k.in.Servers[i]
+		worth := make([]float64, len(server.GPUMemGB))
+		for g, mem := range server.GPUMemGB {
+			worth[g] = byTime
+			if most := byMemory * mem * work / memory; most < byTime {
+				worth[g] = max(little, most)
+			}
+			k.usual += worth[g] / float64(len(k.gpus))
+		}
+		slices.Sort(worth)
+		slices.Reverse(worth)
+		k.worth = append(k.worth, worth)
+		k.hostW = min(k.hostW, server.HostW()/float64(max(1, len(worth))))
+	}
+}
+
+// lowestW is the power at the lowest level that keeps an SLA, watts.
+func (k *sketch) lowestW(overload, kappa float64) float64 {
+	level := len(k.limit) - 1
+	for level > 0 && overload <= (kappa+tolerance)*k.limit[level-1] {
+		level--
+	}
+	return k.power[level]
+}
+
+// overload is that of a GPU with another piece.
+func (k *sketch) overload(t *imagined, gpu int) float64 {
+	over := 0.0
+	util := t.util
+	for i, u := range k.load[gpu*k.slots:][:len(util)] {
+		over += max(0, u+util[i]-fullPct)
+	}
+	return 1 + over/(fullPct*float64(max(1, k.slots)))
+}
+
+// fits tells whether a GPU that runs keeps everybody's SLA with a piece, and
+// has the memory.
+func (k *sketch) fits(t *imagined, gpu int) bool {
+	g := &k.on[gpu]
+	kappa := min(g.kappa, t.kappa) + tolerance
+	return t.memGB <= g.freeGB+slackGB && g.mean+t.mean <= kappa && k.overload(t, gpu) <= kappa
+}
+
+// begin starts a stretch of changes that rollback takes back.
+func (k *sketch) begin() { k.undo, k.undoLoad = k.undo[:0], k.undoLoad[:0] }
+
+// rollback takes changes back.
+func (k *sketch) rollback() {
+	for i := len(k.undo) - 1; i >= 0; i-- {
+		u := &k.undo[i]
+		copy(k.load[u.gpu*k.slots:][:k.slots], k.undoLoad[i*k.slots:])
+		k.on[u.gpu] = u.before
+		if u.before.watts == 0 {
+			k.busy[k.gpus[u.gpu].Server]--
+			k.running = k.running[:len(k.running)-1]
+		}
+	}
+}
+
+// add puts a piece on a GPU.
+func (k *sketch) add(t *imagined, gpu int) {
+	g, load := &k.on[gpu], k.load[gpu*k.slots:][:k.slots]
+	k.undo, k.undoLoad = append(k.undo, undone{gpu, *g}), append(k.undoLoad, load...)
+	if g.watts == 0 {
+		k.busy[k.gpus[gpu].Server]++
+		k.running = append(k.running, gpu)
+	}
+	g.kappa = min(g.kappa, t.kappa)
+	g.watts = k.lowestW(k.overload(t, gpu), g.kappa)
+	g.freeGB -= t.memGB
+	g.mean += t.mean
+	for i, u := range t.util {
+		load[i] += u
+	}
+}
+
+// slack is what is left of a running GPU with a piece: time, and half of it
+// memory. The simple rule is to leave least.
+func (k *sketch) slack(t *imagined, gpu int) float64 {
+	const memory = 0.5
+	g := &k.on[gpu]
+	return memory*(g.freeGB-t.memGB)/k.gpus[gpu].MemGB - g.mean
+}
+
+// choose is the simple rule: the tightest running GPU, else one wakes, given
+// how much work is to come.
+func (k *sketch) choose(t *imagined, taken []int, load float64) (best int, ok bool) {
+	least := math.Inf(1)
+	for _, gpu := range k.running {
+		if x := k.slack(t, gpu); x < least && k.fits(t, gpu) && !slices.Contains(taken, gpu) {
+			best, least, ok = gpu, x, true
+		}
+	}
+	if ok {
+		return best, true
+	}
+	return k.wake(t, taken, load)
+}
+
+// wake is the GPU to wake by the simple rule: the largest of a server that is
+// on, else of the one that takes least for the work that is to come.
+func (k *sketch) wake(t *imagined, taken []int, load float64) (best int, ok bool) {
+	leastW, memGB := math.Inf(1), 0.0
+	for gpu := range k.on {
+		if k.on[gpu].watts > 0 || t.memGB > k.gpus[gpu].MemGB+slackGB || slices.Contains(taken, gpu) {
+			continue
+		}
+		watts := 0.0
+		if server := k.gpus[gpu].Server; k.busy[server] == 0 {
+			watts = k.wattsByWork(server, load)
+		}
+		if watts < leastW || watts == leastW && k.gpus[gpu].MemGB > memGB {
+			best, leastW, memGB, ok = gpu, watts, k.gpus[gpu].MemGB, true
+		}
+	}
+	return best, ok
+}
+
+// wattsByWork is what a server takes by GPUs' work, with as many of its GPUs
+// as the work that is to come needs.
+func (k *sketch) wattsByWork(server int, load float64) float64 {
+	const little = 0.2
+	load = max(little, load)
+	watts, work := k.in.Servers[server].HostW(), 0.0
+	for _, worth := range k.worth[server] {
+		watts += k.power[len(k.power)-1]
+		if work += worth; work >= load {
+			return watts / load
+		}
+	}
+	return watts / work
+}
+
+// options are the GPUs that come into question for a piece: running ones that
+// keep everybody's SLA, the tightest first, and one of each kind that sleeps.
+func (k *sketch) options(t *imagined, taken []int) []int {
+	var all []int
+	for _, gpu := range k.running {
+		if k.fits(t, gpu) && !slices.Contains(taken, gpu) {
+			all = append(all, gpu)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b int) int {
+		return cmp.Or(cmp.Compare(k.slack(t, a), k.slack(t, b)), cmp.Compare(a, b))
+	})
+	all = all[:min(len(all), mostOptions)]
+	var kinds []sleeping
+	for gpu := range k.on {
+		if k.on[gpu].watts > 0 || t.memGB > k.gpus[gpu].MemGB+slackGB || slices.Contains(taken, gpu) {
+			continue
+		}
+		kind := k.sleeping(gpu)
+		if !slices.ContainsFunc(kinds, kind.noBetter) {
+			kinds, all = append(kinds, kind), append(all, gpu)
+		}
+	}
+	return all
+}
+
+// sleeping is a kind of GPUs that sleep.
+type sleeping struct {
+	on                  bool // whether the server is
+	hostW, memGB, allGB float64
+	gpus                int
+}
+
+func (k *sketch) sleeping(gpu int) sleeping {
+	server := k.gpus[gpu].Server
+	kind := sleeping{on: k.busy[server] > 0, memGB: k.gpus[gpu].MemGB}
+	if kind.on {
+		return kind
+	}
+	kind.hostW, kind.gpus = k.in.Servers[server].HostW(), len(k.in.Servers[server].GPUMemGB)
+	for _, mem := range k.in.Servers[server].GPUMemGB {
+		kind.allGB += mem
+	}
+	return kind
+}
+
+// noBetter tells whether the kind is no better than another one in anything.
+func (s *sleeping) noBetter(other sleeping) bool {
+	if s.on || other.on {
+		return *s == other
+	}
+	return other.hostW <= s.hostW && other.gpus >= s.gpus && other.memGB >= s.memGB && other.allGB >= s.allGB
+}
+
+// watts is the power by then, less what the room that is left saves those
+// tasks of the future that come later: GPUs of servers that are on, and what
+// may still run on GPUs that do.
+func (k *sketch) watts(f *future) float64 {
+	sum, idle := 0.0, 0.0
+	for _, gpu := range k.running {
+		sum += k.on[gpu].watts
+	}
+	for server, busy := range k.busy {
+		if busy > 0 {
+			sum += k.in.Servers[server].HostW()
+			idle += float64(len(k.in.Servers[server].GPUMemGB) - busy)
+		}
+	}
+	if f.beyond == 0 {
+		return sum
+	}
+	const wattsByWork = 100 // less than a GPU and its part of a server: the room may not be used
+	return sum - k.hostW*min(idle, f.beyond/k.usual) - wattsByWork*min(k.room(f.sample), f.beyond)
+}
+
+// room is how much work of a sample of tasks the running GPUs still hold.
+func (k *sketch) room(sample []imagined) float64 {
+	const tries, nearly = 5, 0.98
+	work, next := 0.0, 0
+	for _, gpu := range k.running {
+		g := k.on[gpu]
+		for range tries {
+			t := &sample[next%len(sample)]
+			next++
+			if t.memGB <= g.freeGB+slackGB && g.mean+t.mean <= nearly*min(g.kappa, t.kappa) {
+				g.mean += t.mean
+				g.freeGB -= t.memGB
+				work += t.mean
+			}
+		}
+	}
+	return work
+}

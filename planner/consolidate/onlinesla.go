@@ -1,0 +1,86 @@
+package consolidate
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// OnlineSLA places a task on the running GPU whose frequency has to rise least
+// to keep everybody's SLA, contention counted; of equals on the fuller one.
+// Where none does it wakes the largest GPU of a server that is on, else the
+// largest of the server that takes least by GPU.
+type OnlineSLA struct{}
+
+// Choose is the GPU whose frequency rises least.
+func (OnlineSLA) Choose(s *State, task int, taken []int) (int, bool) {
+	t := &s.in.Tasks[task]
+	sum := make([]float64, s.slots)
+	rise := func(gpu int) (float64, bool) {
+		for i, u := range s.Load(gpu) {
+			sum[i] = u + t.UtilPct[i]
+		}
+		after, ok := s.in.Lowest(Safe, sum, min(s.Kappa(gpu), t.Kappa), Linear{})
+		before, _ := s.in.Lowest(Safe, s.Load(gpu), s.Kappa(gpu), Linear{})
+		return after - before, ok
+	}
+	best, least, ok := 0, math.Inf(1), false
+	for gpu := range s.gpus {
+		if !s.Busy(gpu) || !s.Fits(task, gpu) || slices.Contains(taken, gpu) {
+			continue
+		}
+		if x, keeps := rise(gpu); keeps && (x < least || x == least && s.MeanPct(gpu) > s.MeanPct(best)+roundingPct) {
+			best, least, ok = gpu, x, true
+		}
+	}
+	if ok {
+		return best, true
+	}
+	if gpu, ok := s.wake(task, taken); ok {
+		return gpu, true
+	}
+	return s.first(taken, func(gpu int) bool { return s.Fits(task, gpu) })
+}
+
+// wake is the sleeping GPU to wake for a task: the largest of a server that is
+// on, else the largest of the server that takes least by GPU.
+func (s *State) wake(task int, taken []int) (best int, ok bool) {
+	order := func(a, b int) int {
+		x, y := s.gpus[a], s.gpus[b]
+		if on := compareBool(s.ServerOn(y.Server), s.ServerOn(x.Server)); on != 0 {
+			return on
+		}
+		if !s.ServerOn(x.Server) {
+			if byHost := cmp.Compare(s.hostByGPU(x.Server), s.hostByGPU(y.Server)); byHost != 0 {
+				return byHost
+			}
+		}
+		return cmp.Compare(y.MemGB, x.MemGB)
+	}
+	for gpu := range s.gpus {
+		if s.Busy(gpu) || !s.Fits(task, gpu) || slices.Contains(taken, gpu) {
+			continue
+		}
+		if !ok || order(gpu, best) < 0 {
+			best, ok = gpu, true
+		}
+	}
+	return best, ok
+}
+
+// hostByGPU is what a server draws beside its GPUs, by GPU, watts.
+func (s *State) hostByGPU(server int) float64 {
+	host := &s.in.Servers[server]
+	return host.HostW() / float64(len(host.GPUMemGB))
+}
+
+// compareBool orders false before true.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}

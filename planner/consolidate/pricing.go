@@ -1,0 +1,329 @@
+package consolidate
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+)
+
+// bundle is what [pricer] puts into groups: one piece, or pieces that have to
+// stay together.
+type bundle struct {
+	piece
+	pieces []int
+	value  float64
+	weight float64
+	apart  bits // items that may not share its group
+}
+
+// bits is a set of small numbers.
+type bits []uint64
+
+func newBits(n int) bits { return make(bits, (n+63)/64) }
+
+func (b bits) set(i int)      { b[i/64] |= 1 << (i % 64) }
+func (b bits) has(i int) bool { return b[i/64]>>(i%64)&1 == 1 }
+
+// column is a group as the master problem knows it.
+type column struct {
+	pieces []int // ascending
+	watts  float64
+	class  int
+}
+
+// pricer finds groups that are worth most by the values of their pieces, less
+// what they take: a search over sets of items in the order of value by weight,
+// bounded by the fractional knapsack of what can still be added. The overload
+// of a set is at least its mean load, and grows by at least the sum of what
+// each item alone adds to the part that is already there.
+type pricer struct {
+	p     *packing
+	items []bundle
+	share float64 // of the load in an item's weight; the rest is memory
+	loads float64 // most overload of all, GPUs
+	sizes float64 // largest memory, GB
+
+	floor  []float64 // by class: groups have to be worth more
+	top    []float64 // by class: the most that a group was found worth
+	open   float64   // most that what was left out could be worth
+	nodes  int       // still to be looked at
+	look   int       // nodes at which the context is looked at
+	ctx    context.Context
+	greed  float64 // 0: all groups above the floor are found; 1: only better and better ones
+	found  []column
+	levels []level // by depth
+	chosen []int
+}
+
+// level is a part of a search: a set of items, and what can be added to it.
+type level struct {
+	load  []float64
+	over  float64
+	mean  float64
+	memGB float64
+	kappa int
+	value float64
+	next  []int     // items, in order
+	extra []float64 // by next: overload that it adds
+	rank  []int     // places in next, by value by extra
+}
+
+// newPricer is a search over items.
+func newPricer(p *packing, items []bundle) *pricer {
+	q := &pricer{p: p, items: items, top: make([]float64, len(p.hosts.sizes)), floor: make([]float64, len(p.hosts.sizes))}
+	load, mem := 0.0, 0.0
+	q.loads = 1
+	for _, tiers := range p.tiers {
+		q.loads = max(q.loads, tiers[len(tiers)-1].overload)
+	}
+	q.sizes = p.hosts.sizes[len(p.hosts.sizes)-1]
+	for i := range items {
+		load += items[i].mean / q.loads
+		mem += items[i].memGB / q.sizes
+	}
+	if load > 0 {
+		a, b := math.Pow(load, 4), math.Pow(mem, 4)
+		q.share = a / (a + b)
+	}
+	for i := range items {
+		items[i].weight = 1e-9 + q.share*items[i].mean/q.loads + (1-q.share)*items[i].memGB/q.sizes
+	}
+	return q
+}
+
+// level is the part of the search at a depth.
+func (q *pricer) level(depth int) *level {
+	for len(q.levels) <= depth {
+		q.levels = append(q.levels, level{load: make([]float64, q.p.slots)})
+	}
+	return &q.levels[depth]
+}
+
+// search finds groups worth more than floors by class, and bounds what a group
+// of each class can be worth (top).
+func (q *pricer) search(ctx context.Context, values, floor []float64, nodes int, greed float64) {
+	copy(q.floor, floor)
+	q.nodes, q.look, q.greed, q.open = nodes, nodes-20000, greed, math.Inf(-1)
+	q.found, q.ctx = q.found[:0], ctx
+	for k := range q.top {
+		q.top[k] = math.Inf(-1)
+	}
+	// An item that is worth nothing can only take a group to a larger class,
+	// which matters where that is worth it.
+	all := greed == 0 || !slices.IsSorted(q.floor)
+	root := q.level(0)
+	root.next = root.next[:0]
+	clear(root.load)
+	root.over, root.mean, root.memGB, root.value = 1, 0, 0, 0
+	root.kappa = len(q.p.kappas) - 1
+	for i := range q.items {
+		it := &q.items[i]
+		it.value = 0
+		for _, j := range it.pieces {
+			it.value += values[j]
+		}
+		if it.value > 0 || all {
+			root.next = append(root.next, i)
+		}
+	}
+	slices.SortStableFunc(root.next, func(a, b int) int {
+		return cmp.Compare(q.items[b].value*q.items[a].weight, q.items[a].value*q.items[b].weight)
+	})
+	q.chosen = q.chosen[:0]
+	q.levels = slices.Grow(q.levels, len(q.items)+2)
+	q.expand(0)
+	for k := range q.top {
+		q.top[k] = max(q.top[k], q.floor[k], q.open)
+		if k > 0 && !all {
+			q.top[k] = max(q.top[k], q.top[k-1])
+		}
+	}
+}
+
+// cut tells whether a part of the search was left out.
+func (q *pricer) cut() bool { return !math.IsInf(q.open, -1) }
+
+// bar is what a group of a class has to be worth for the search to go on.
+func (q *pricer) bar(class int) float64 {
+	if q.top[class] <= q.floor[class] {
+		return q.floor[class]
+	}
+	return q.floor[class] + q.greed*(q.top[class]-q.floor[class])
+}
+
+// lowBar is the least that a group of a class or a larger one has to be worth.
+func (q *pricer) lowBar(class int) float64 {
+	bar := math.Inf(1)
+	for k := class; k < len(q.floor); k++ {
+		bar = min(bar, q.bar(k))
+	}
+	return bar
+}
+
+// expand adds each item that can be added, one at a time.
+func (q *pricer) expand(depth int) {
+	q.level(depth + 1)
+	l, child := &q.levels[depth], &q.levels[depth+1]
+	for at, i := range l.next {
+		it := &q.items[i]
+		if !q.join(l, child, it) {
+			continue
+		}
+		class := q.p.hosts.class(child.memGB)
+		q.chosen = append(q.chosen, i)
+		q.offer(child, class)
+		bar := q.lowBar(class)
+		if worth := q.bound(child, l.next[at+1:]); worth > bar {
+			if q.nodes <= 0 {
+				q.open = max(q.open, worth)
+			} else if q.follow(child, l.next[at+1:], it) && q.tight(child) > bar {
+				q.expand(depth + 1)
+			}
+		}
+		q.chosen = q.chosen[:len(q.chosen)-1]
+	}
+}
+
+// join adds an item to a set; false where it can't.
+func (q *pricer) join(l, child *level, it *bundle) bool {
+	if q.nodes--; q.nodes <= q.look {
+		q.look = q.nodes - 20000
+		if q.ctx.Err() != nil {
+			q.nodes = 0
+		}
+	}
+	child.memGB = l.memGB + it.memGB
+	if child.memGB > q.sizes+slackGB {
+		return false
+	}
+	child.kappa = min(l.kappa, it.kappa)
+	child.mean = l.mean + it.mean
+	child.value = l.value + it.value
+	child.over = 1
+	if n := len(it.load); n > 0 {
+		sum := 0.0
+		load := child.load[:n]
+		for k, u := range l.load[:n] {
+			u += it.load[k]
+			load[k] = u
+			sum += max(1, u)
+		}
+		child.over = sum / float64(n)
+	}
+	tiers := q.p.tiers[child.kappa]
+	return child.over <= tiers[len(tiers)-1].overload
+}
+
+// offer takes the set as a group where it is worth enough.
+func (q *pricer) offer(l *level, class int) {
+	worth := l.value - q.p.tiers[l.kappa][q.p.tier(l.kappa, l.over)].watts
+	if worth > q.bar(class) && worth > q.floor[class] {
+		c := column{watts: l.value - worth, class: class}
+		for _, i := range q.chosen {
+			c.pieces = append(c.pieces, q.items[i].pieces...)
+		}
+		slices.Sort(c.pieces)
+		q.found = append(q.found, c)
+		switch {
+		case len(q.found) >= mostListed:
+			q.nodes = 0
+		case len(q.found) > 20000 && q.greed > 0:
+			q.greed = 1
+		}
+	}
+	q.top[class] = max(q.top[class], worth)
+}
+
+// bound is the most that a set can be worth once some of the items are added:
+// by their weight, in fractions.
+func (q *pricer) bound(l *level, next []int) float64 {
+	tiers := q.p.tiers[l.kappa]
+	k := q.p.tier(l.kappa, l.over)
+	free := (1 - q.share) * (q.sizes + slackGB - l.memGB) / q.sizes
+	room := func(k int) float64 {
+		if q.p.slots == 0 {
+			return free
+		}
+		return free + q.share*(tiers[k].overload-l.mean)/q.loads
+	}
+	value, weight, best := l.value, 0.0, l.value-tiers[k].watts
+	capacity := room(k) + 1e-9*float64(len(next))
+	for _, i := range next {
+		it := &q.items[i]
+		for weight+it.weight > capacity {
+			worth := value + it.value*max(0, capacity-weight)/it.weight - tiers[k].watts
+			best = max(best, worth)
+			if k++; k == len(tiers) || q.p.slots == 0 {
+				return best
+			}
+			capacity = room(k) + 1e-9*float64(len(next))
+		}
+		value += it.value
+		weight += it.weight
+	}
+	return max(best, value-tiers[k].watts)
+}
+
+// follow lists what can be added to a set beside an item; false: nothing.
+func (q *pricer) follow(child *level, next []int, it *bundle) bool {
+	child.next, child.extra = child.next[:0], child.extra[:0]
+	n := float64(len(child.load))
+	for _, j := range next {
+		other := &q.items[j]
+		if child.memGB+other.memGB > q.sizes+slackGB || it.apart.has(j) {
+			continue
+		}
+		tiers := q.p.tiers[min(child.kappa, other.kappa)]
+		most := tiers[len(tiers)-1].overload
+		extra := 0.0
+		q.nodes--
+		if n > 0 {
+			if child.mean+other.mean > most {
+				continue
+			}
+			sum := 0.0
+			for k, u := range other.load {
+				sum += max(1, child.load[k]+u)
+			}
+			over := sum / n
+			if over > most {
+				continue
+			}
+			extra = over - child.over
+		}
+		child.next = append(child.next, j)
+		child.extra = append(child.extra, extra)
+	}
+	return len(child.next) > 0
+}
+
+// tight is the most that a set can be worth once some of what can be added is:
+// by the overload that each adds at least, in fractions.
+func (q *pricer) tight(l *level) float64 {
+	if q.p.slots == 0 || len(l.next) == 1 {
+		return math.Inf(1)
+	}
+	l.rank = l.rank[:0]
+	for at := range l.next {
+		l.rank = append(l.rank, at)
+	}
+	slices.SortFunc(l.rank, func(a, b int) int {
+		return cmp.Compare(q.items[l.next[b]].value*l.extra[a], q.items[l.next[a]].value*l.extra[b])
+	})
+	tiers := q.p.tiers[l.kappa]
+	k := q.p.tier(l.kappa, l.over)
+	value, weight, best := l.value, l.over-1e-9, math.Inf(-1)
+	for _, at := range l.rank {
+		v, w := q.items[l.next[at]].value, l.extra[at]
+		for weight+w > tiers[k].overload {
+			best = max(best, value+v*max(0, tiers[k].overload-weight)/w-tiers[k].watts)
+			if k++; k == len(tiers) {
+				return best
+			}
+		}
+		value += v
+		weight += w
+	}
+	return max(best, value-tiers[k].watts)
+}

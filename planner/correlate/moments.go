@@ -1,0 +1,86 @@
+package correlate
+
+import "math"
+
+// Result is the correlation of two series.
+type Result struct {
+	R       float64 // Pearson's coefficient, -1 to 1; 0 where it is undefined
+	OK      bool    // false where the coefficient is undefined
+	Samples int     // how many samples count
+	Gaps    int     // how many samples were left out for a gap on either side
+}
+
+// OrZero is the coefficient, and 0 where it is undefined: a series that doesn't
+// vary counts as uncorrelated with everything. CATS ranks GPUs that nothing
+// runs on, and so never vary, by this rule.
+func (r Result) OrZero() float64 { return r.R }
+
+// moments are the count, the means and the sums of squared deviations and of
+// their products of a set of samples. Sets that are merged have their means
+// from one origin; one near the samples keeps their digits.
+type moments struct {
+	n                   float64
+	meanX, meanY        float64
+	sumXX, sumYY, sumXY float64
+}
+
+// add puts a sample in (Welford 1962). inverse is 1 over the count with it.
+func (m *moments) add(x, y, inverse float64) {
+	dx, dy := x-m.meanX, y-m.meanY
+	m.n++
+	m.meanX += dx * inverse
+	m.meanY += dy * inverse
+	ry := y - m.meanY
+	m.sumXX += dx * (x - m.meanX)
+	m.sumYY += dy * ry
+	m.sumXY += dx * ry
+}
+
+// remove takes a sample out again. inverse is 1 over the count without it.
+func (m *moments) remove(x, y, inverse float64) {
+	dx, dy := x-m.meanX, y-m.meanY
+	m.n--
+	m.meanX -= dx * inverse
+	m.meanY -= dy * inverse
+	ry := y - m.meanY
+	m.sumXX -= dx * (x - m.meanX)
+	m.sumYY -= dy * ry
+	m.sumXY -= dx * ry
+}
+
+// merged are the moments of two sets of samples together (Chan, Golub and
+// LeVeque 1983).
+func merged(a, b *moments) moments {
+	if a.n == 0 {
+		return *b
+	}
+	if b.n == 0 {
+		return *a
+	}
+	n := a.n + b.n
+	share := b.n / n
+	dx, dy := b.meanX-a.meanX, b.meanY-a.meanY
+	weight := a.n * share
+	return moments{
+		n:     n,
+		meanX: a.meanX + dx*share,
+		meanY: a.meanY + dy*share,
+		sumXX: a.sumXX + b.sumXX + dx*dx*weight,
+		sumYY: a.sumYY + b.sumYY + dy*dy*weight,
+		sumXY: a.sumXY + b.sumXY + dx*dy*weight,
+	}
+}
+
+// result is the coefficient of the samples, of which total-n had gaps.
+func (m *moments) result(total int) Result {
+	r := Result{Samples: int(m.n), Gaps: total - int(m.n)}
+	scale := math.Sqrt(m.sumXX) * math.Sqrt(m.sumYY)
+	coefficient := m.sumXY / scale
+	if m.n < 2 || m.sumXX <= 0 || m.sumYY <= 0 || !finite(scale) || !finite(coefficient) {
+		return r
+	}
+	r.R, r.OK = min(1, max(-1, coefficient)), true
+	return r
+}
+
+func finite(x float64) bool { return x-x == 0 }

@@ -1,0 +1,122 @@
+package correlate
+
+const (
+	// blockLen is the length of a block: two of them fit a first-level cache
+	// of 32 KB four times.
+	blockLen = 512
+	// vectorLen is how many samples a step of the vector loops takes.
+	vectorLen = 8
+)
+
+// Pearson is the correlation of two series (CATS eq. 15), cut to the shorter
+// one, without the samples where a side has a gap. With vector instructions it
+// reads the series from memory once: block by block, and each block from the
+// cache again for its deviations.
+func Pearson(x, y []float64) Result {
+	n := min(len(x), len(y))
+	x, y = x[:n], y[:n]
+	m, _ := momentsOf(x, y)
+	if !varies(x, y, m.sumXX) || !varies(y, x, m.sumYY) {
+		m.sumXX, m.sumYY = 0, 0
+	}
+	return m.result(n)
+}
+
+// point is a sample, or what samples are measured from.
+type point struct{ x, y float64 }
+
+// momentsOf are the moments of the samples without gaps of two series of one
+// length, their means from an origin near the first of them.
+func momentsOf(x, y []float64) (all moments, origin point) {
+	for hasVectors && len(x) >= vectorLen {
+		n := min(blockLen, len(x)/vectorLen*vectorLen)
+		block := momentsVector(x[:n], y[:n], &origin, all.n == 0)
+		all = merged(&all, &block)
+		x, y = x[n:], y[n:]
+	}
+	rest := momentsPlain(x, y, &origin, all.n == 0)
+	return merged(&all, &rest), origin
+}
+
+// momentsVector are the moments of a block in two passes. The first block puts
+// the origin into its centre.
+func momentsVector(x, y []float64, origin *point, first bool) moments {
+	sumX, sumY := sumsAVX(x, y)
+	if !finite(sumX) || !finite(sumY) {
+		return momentsPlain(x, y, origin, first)
+	}
+	n := float64(len(x))
+	centre := point{sumX / n, sumY / n}
+	if first {
+		*origin = centre
+	}
+	var sums moments
+	sums.n = n
+	sums.meanX, sums.meanY, sums.sumXX, sums.sumYY, sums.sumXY = deviationsAVX(x, y, centre.x, centre.y)
+	return sums.centred(centre, *origin)
+}
+
+// centred turns sums of deviations from a centre, their squares and products
+// into moments. The centre is the mean but for rounding, so that what is
+// subtracted is small.
+func (m *moments) centred(centre, origin point) moments {
+	dx, dy := m.meanX/m.n, m.meanY/m.n
+	return moments{
+		n:     m.n,
+		meanX: centre.x - origin.x + dx,
+		meanY: centre.y - origin.y + dy,
+		sumXX: m.sumXX - m.meanX*dx,
+		sumYY: m.sumYY - m.meanY*dy,
+		sumXY: m.sumXY - m.meanX*dy,
+	}
+}
+
+// momentsPlain is the clear version of momentsVector, for gaps, for processors
+// without vectors, and for tests to hold the other against.
+func momentsPlain(x, y []float64, origin *point, first bool) moments {
+	var sums moments
+	var centre point
+	for i, xi := range x {
+		if yi := y[i]; finite(xi) && finite(yi) {
+			sums.n++
+			centre.x += xi
+			centre.y += yi
+		}
+	}
+	if sums.n == 0 {
+		return moments{}
+	}
+	centre.x /= sums.n
+	centre.y /= sums.n
+	if first {
+		*origin = centre
+	}
+	for i, xi := range x {
+		if yi := y[i]; finite(xi) && finite(yi) {
+			dx, dy := xi-centre.x, yi-centre.y
+			sums.meanX += dx
+			sums.meanY += dy
+			sums.sumXX += dx * dx
+			sums.sumYY += dy * dy
+			sums.sumXY += dx * dy
+		}
+	}
+	return sums.centred(centre, *origin)
+}
+
+// varies tells whether the values of a series where neither it nor its partner
+// has a gap differ. It looks at most at those up to the first that differs
+// where their squared deviations aren't mere rounding.
+func varies(values, partner []float64, squares float64) bool {
+	var first *float64
+	for i, v := range values {
+		switch {
+		case !finite(v) || !finite(partner[i]):
+		case first == nil:
+			first = &values[i]
+		case v != *first:
+			return squares > 0
+		}
+	}
+	return false
+}

@@ -1,0 +1,86 @@
+package park
+
+import (
+	"math"
+
+	"github.com/epplan/epplan/planner"
+)
+
+// Periodic is the periodic sleep of the CATS paper (algorithm 3): every Tau
+// seconds whatever has nothing to do goes to sleep.
+type Periodic struct{ Tau float64 }
+
+// PaperTau is the paper's period, seconds.
+const PaperTau = 0.1
+
+// OffAt is the next time at which the rule looks.
+func (p Periodic) OffAt(_ *planner.Cluster, lastEnd float64) float64 {
+	return (math.Floor(lastEnd/p.Tau) + 1) * p.Tau
+}
+
+// BreakEven lets a node wait as long as [Threshold] says for the gaps between
+// tasks that were seen of nodes of its class so far.
+type BreakEven struct{}
+
+// OffAt is at once: what the nodes of one run do is said by Watch.
+func (BreakEven) OffAt(_ *planner.Cluster, lastEnd float64) float64 { return lastEnd }
+
+// Watch is the parker of one run.
+func (BreakEven) Watch(v *planner.View) planner.NodeParker {
+	return &breakEven{v: v, idle: map[int]float64{}, gaps: make([][]float64, len(v.Problem.Cluster.Classes))}
+}
+
+const (
+	mostGaps = 64   // so many are remembered
+	mostEven = 3600 // seconds at which a node breaks even at most
+	outlast  = 1e-9 // seconds that a node is on beyond a gap of the threshold
+)
+
+type breakEven struct {
+	v    *planner.View
+	idle map[int]float64 // by node that has nothing to do, or sleeps: since when
+	gaps [][]float64     // by class: how long nodes had nothing to do, the latest
+}
+
+// OffAt waits from the last end on.
+func (b *breakEven) OffAt(node int, lastEnd float64) float64 {
+	if since, known := b.idle[node]; known && lastEnd > since {
+		b.saw(node, b.v.Now-since) // it slept, and is switched on
+	}
+	b.idle[node] = lastEnd
+	class := b.v.ClassOf(node)
+	return lastEnd + Threshold(b.gaps[class], breakEvenOf(&b.v.Problem.Cluster.Classes[class])) + outlast
+}
+
+// Busy ends the gap of a node.
+func (b *breakEven) Busy(node int) {
+	if since, known := b.idle[node]; known {
+		b.saw(node, b.v.Now-since)
+		delete(b.idle, node)
+	}
+}
+
+func (b *breakEven) saw(node int, gap float64) {
+	if gap <= 0 {
+		return
+	}
+	gaps := &b.gaps[b.v.ClassOf(node)]
+	if len(*gaps) == mostGaps {
+		*gaps = append((*gaps)[:0], (*gaps)[1:]...)
+	}
+	*gaps = append(*gaps, gap)
+}
+
+// breakEvenOf is how long a node of a class idles for what sleeping and waking
+// up again costs, seconds.
+func breakEvenOf(k *planner.NodeClass) float64 {
+	wake := float64(k.TurnOn) * float64(k.GPUs)
+	saved := float64(k.GPUs)*float64(k.IdleW+k.HostW) - float64(k.SleepW)
+	if wake+k.TurnOnDelay == 0 {
+		return 0
+	}
+	if !(saved > 0) {
+		return mostEven
+	}
+	return min(mostEven, wake/saved+k.TurnOnDelay)
+}

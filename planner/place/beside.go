@@ -1,0 +1,277 @@
+package place
+
+import (
+	"math"
+
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/consolidate"
+)
+
+// Beside starts tasks with profiles at once on GPUs that they may share, as a
+// rule of consolidation chooses, or leaves them waiting until a task ends. Tasks
+// without a profile get GPUs for themselves, and so does everybody where no GPU
+// may be shared: see [AtOnce].
+type Beside struct {
+	Rule consolidate.Rule
+	// Make is a rule of one run, instead of Rule, that looks at more than loads.
+	Make func(*planner.View) consolidate.Rule
+	// Keep leaves a task waiting rather than let it, or who is there already, be
+	// slowed down more than they tolerate, contention counted.
+	Keep bool
+}
+
+// New is the Place stage of one run.
+func (b Beside) New(v *planner.View) planner.Placer {
+	state := v.Shared()
+	if state == nil {
+		return AtOnce(v)
+	}
+	if b.Make != nil {
+		b.Rule = b.Make(v)
+	}
+	return &beside{
+		atOnce: atOnce{opening: opening{v}, unshared: true}, how: b, state: state,
+		curve: v.Problem.Cluster.Contention(), used: make([]hostUse, len(state.Instance().Servers)),
+	}
+}
+
+// slowdownSlack is by how much a slowdown may exceed what is tolerated: the
+// rules' own rounding.
+const slowdownSlack = 1e-7
+
+type beside struct {
+	atOnce // for nodes whose GPUs are nobody's but one task's
+	how    Beside
+	state  *consolidate.State
+	curve  consolidate.Contention
+	used   []hostUse // by node
+}
+
+// hostUse is what the tasks of a node hold beside GPUs.
+type hostUse struct{ cpus, mem float64 }
+
+// shared tells whether a node is one of those whose GPUs may be shared.
+func (p *beside) shared(node int) bool { return node < len(p.used) }
+
+func (p *beside) Opened(node int) {
+	if !p.shared(node) {
+		p.atOnce.Opened(node)
+	}
+}
+
+func (p *beside) Closed(node int) {
+	if !p.shared(node) {
+		p.atOnce.Closed(node)
+		return
+	}
+	p.used[node] = hostUse{}
+}
+
+func (p *beside) Committed(task int, a *planner.Assignment) {
+	if !p.shared(int(a.Node)) {
+		p.atOnce.Committed(task, a)
+		return
+	}
+	p.used[a.Node].cpus += p.v.Problem.Tasks[task].CPUs
+	p.used[a.Node].mem += p.v.Problem.Tasks[task].MemGiB
+}
+
+// Finished gives back what a task held.
+func (p *beside) Finished(task int, a *planner.Assignment) {
+	if !p.shared(int(a.Node)) {
+		p.atOnce.Finished(task, a)
+		return
+	}
+	p.used[a.Node].cpus -= p.v.Problem.Tasks[task].CPUs
+	p.used[a.Node].mem -= p.v.Problem.Tasks[task].MemGiB
+}
+
+func (p *beside) Place(task int) (planner.Placement, planner.Verdict) {
+	alone, find := p.v.Problem.Tasks[task].Profile == nil, p.choose
+	if alone {
+		find = p.empty
+	}
+	if node, gpus, ok := find(task); ok {
+		return p.placement(task, node, gpus, !alone), planner.Start
+	}
+	pl, verdict := p.atOnce.Place(task)
+	if verdict == planner.Reject && p.mayCome(task) {
+		verdict = planner.Wait
+	}
+	return pl, verdict
+}
+
+// mayCome tells whether a task may find room among shared GPUs once others have
+// ended.
+func (p *beside) mayCome(task int) bool {
+	suits, busy := false, false
+	for node := range p.used {
+		suits = suits || p.suits(task, node)
+		busy = busy || p.state.ServerOn(node)
+	}
+	return suits && busy || p.v.Confined(task) != planner.AnyClass
+}
+
+// suits tells whether an empty node is one for the task.
+func (p *beside) suits(task, node int) bool { return p.room(task, node, hostUse{}) }
+
+// room tells whether a node is one for the task beside what is used of it.
+func (p *beside) room(task, node int, used hostUse) bool {
+	t, class := &p.v.Problem.Tasks[task], p.v.ClassOf(node)
+	k, option := &p.v.Problem.Cluster.Classes[class], p.v.Option(task, class)
+	if option < 0 || t.Options[option].GPUs > k.GPUs || t.Options[option].GPUs == 0 || t.Share < 1 {
+		return false
+	}
+	return t.CPUs+used.cpus <= orInf(k.CPUs)+roundOff && t.MemGiB+used.mem <= orInf(k.MemGiB)+roundOff
+}
+
+// choose is the node and the GPUs that the rule chooses among nodes with room.
+func (p *beside) choose(task int) (node int, gpus planner.GPUSet, ok bool) {
+	var barred []int
+	for n := range p.used {
+		if !p.room(task, n, p.used[n]) {
+			barred = p.bar(barred, n)
+		}
+	}
+	number := p.v.Tenant(task)
+	for {
+		first, found := p.how.Rule.Choose(p.state, number, barred)
+		if !found {
+			return 0, 0, false
+		}
+		node = p.state.GPU(first).Server
+		gpus, found = p.pieces(task, number, node, first)
+		switch {
+		case !found:
+			barred = p.bar(barred, node)
+		case p.how.Keep && !p.keeps(number, node, gpus):
+			return 0, 0, false // the rule breaks it only where nothing else is left
+		default:
+			return p.warm(task, node), gpus, true
+		}
+	}
+}
+
+// bar adds the GPUs of a node to a list.
+func (p *beside) bar(list []int, node int) []int {
+	first, count := p.v.GPUs(node)
+	for gpu := first; gpu < first+count; gpu++ {
+		list = append(list, gpu)
+	}
+	return list
+}
+
+// pieces are the GPUs of a node that the rule chooses for the pieces of a task,
+// the first one known.
+func (p *beside) pieces(task, number, node, gpu int) (gpus planner.GPUSet, ok bool) {
+	count := p.v.Problem.Tasks[task].Options[p.v.Option(task, p.v.ClassOf(node))].GPUs
+	first, _ := p.v.GPUs(node)
+	gpus = 1 << uint(gpu-first)
+	if count == 1 {
+		return gpus, true
+	}
+	var taken []int
+	for n := range p.used {
+		if n != node {
+			taken = p.bar(taken, n)
+		}
+	}
+	taken = append(taken, gpu)
+	for range count - 1 {
+		next, found := p.how.Rule.Choose(p.state, number, taken)
+		if !found {
+			return 0, false
+		}
+		taken, gpus = append(taken, next), gpus|1<<uint(next-first)
+	}
+	return gpus, true
+}
+
+// keeps tells whether everybody on some GPUs would still be as fast as they
+// have to be at the highest frequency.
+func (p *beside) keeps(number, node int, gpus planner.GPUSet) bool {
+	t := &p.state.Instance().Tasks[number]
+	first, _ := p.v.GPUs(node)
+	sum := make([]float64, len(t.UtilPct))
+	for ; gpus != 0; gpus &= gpus - 1 {
+		gpu := first + gpus.First()
+		for slot, u := range p.state.Load(gpu) {
+			sum[slot] = u + t.UtilPct[slot]
+		}
+		if p.curve.Overload(sum) > min(p.state.Kappa(gpu), t.Kappa)+slowdownSlack {
+			return false
+		}
+	}
+	return true
+}
+
+// warm is a node of the same class that is on and runs nothing, where the chosen
+// one is off and there is one.
+func (p *beside) warm(task, node int) int {
+	if p.v.On(node) {
+		return node
+	}
+	for n := range p.used {
+		if p.v.On(n) && p.v.ClassOf(n) == p.v.ClassOf(node) && !p.state.ServerOn(n) && p.room(task, n, p.used[n]) {
+			return n
+		}
+	}
+	return node
+}
+
+// empty is the node, one that is on before others, with the fewest GPUs that
+// nothing uses, if they suffice.
+func (p *beside) empty(task int) (node int, gpus planner.GPUSet, ok bool) {
+	fewest := math.MaxInt
+	for n := range p.used {
+		if !p.room(task, n, p.used[n]) {
+			continue
+		}
+		first, count := p.v.GPUs(n)
+		free := planner.GPUSet(0)
+		for g := range count {
+			if !p.state.Busy(first + g) {
+				free |= 1 << uint(g)
+			}
+		}
+		rank := free.Len()
+		if !p.v.On(n) {
+			rank += planner.MaxGPUs
+		}
+		want := p.v.Problem.Tasks[task].Options[p.v.Option(task, p.v.ClassOf(n))].GPUs
+		if free.Len() < want || rank >= fewest {
+			continue
+		}
+		for gpus = 0; gpus.Len() < want; free &= free - 1 {
+			gpus |= free & -free
+		}
+		node, fewest, ok = n, rank, true
+	}
+	return node, gpus, ok
+}
+
+// placement starts a task as soon as the node is ready.
+func (p *beside) placement(task, node int, gpus planner.GPUSet, shared bool) planner.Placement {
+	class := p.v.ClassOf(node)
+	option := p.v.Option(task, class)
+	start := p.v.StartOnNew(task, class)
+	if p.v.On(node) {
+		start = p.v.StartFor(task, p.v.Since(node)+p.v.Problem.Cluster.Classes[class].TurnOnDelay)
+	}
+	q, room, why := p.atOnce.atOnce(task, option, class, start)
+	if !shared {
+		return placement(node, class, option, gpus, start, &q, room, why)
+	}
+	q.Point = p.v.Problem.Tasks[task].Options[option].Response.Default()
+	q.Clocks, q.Want = planner.ClocksAdapted, q.Point.Time
+	why = planner.PlaceOpened
+	first, _ := p.v.GPUs(node)
+	for _, gpu := range gpus.Indexes() {
+		if p.state.Busy(first + gpu) {
+			why = planner.PlaceBeside
+		}
+	}
+	pl := placement(node, class, option, gpus, start, &q, room, why)
+	pl.Shared = true
+	return pl
+}

@@ -1,0 +1,84 @@
+package place
+
+import (
+	"math"
+	"slices"
+
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/consolidate"
+)
+
+// LeastAdded places a task on the GPU where that adds the least energy: for the
+// time by which the GPU is busy longer, and its node on, whoever is slowed down
+// for it. A short task goes beside long ones for nothing; a long one doesn't keep
+// a GPU from sleeping that would be done soon. Of equal ones it takes the
+// fullest. Only GPUs count on which everybody keeps what they tolerate.
+func LeastAdded(v *planner.View) consolidate.Rule {
+	return &leastAdded{v: v, curve: v.Problem.Cluster.Contention()}
+}
+
+type leastAdded struct {
+	v     *planner.View
+	curve consolidate.Contention
+	sum   []float64 // buffer
+	ends  []float64 // by node: when its last task ends, or now
+}
+
+// Choose is the GPU where the task adds least.
+func (r *leastAdded) Choose(s *consolidate.State, number int, taken []int) (best int, ok bool) {
+	r.endsOf(s)
+	least, fullest := math.Inf(1), 0.0
+	for gpu := range s.GPUs() {
+		if slices.Contains(taken, gpu) || !s.Fits(number, gpu) {
+			continue
+		}
+		cost, load, keeps := r.cost(s, number, gpu)
+		if keeps && (cost < least || cost == least && load > fullest) {
+			best, least, fullest, ok = gpu, cost, load, true
+		}
+	}
+	return best, ok
+}
+
+// endsOf notes when nodes have nothing to do any more, as predicted.
+func (r *leastAdded) endsOf(s *consolidate.State) {
+	r.ends = slices.Grow(r.ends[:0], len(s.Instance().Servers))[:len(s.Instance().Servers)]
+	for node := range r.ends {
+		r.ends[node] = r.v.Now
+	}
+	for gpu := range s.GPUs() {
+		if node := s.GPU(gpu).Server; s.Busy(gpu) {
+			r.ends[node] = max(r.ends[node], r.v.Free(gpu))
+		}
+	}
+}
+
+// cost is the energy that a task adds on a GPU, the load there then, and whether
+// everybody keeps what they tolerate.
+func (r *leastAdded) cost(s *consolidate.State, number, gpu int) (added, load float64, keeps bool) {
+	t, node := &s.Instance().Tasks[number], s.GPU(gpu).Server
+	r.sum = slices.Grow(r.sum[:0], len(t.UtilPct))[:len(t.UtilPct)]
+	for slot, u := range s.Load(gpu) {
+		r.sum[slot] = u + t.UtilPct[slot]
+		load += r.sum[slot]
+	}
+	slower := r.curve.Overload(r.sum)
+	if slower > min(s.Kappa(gpu), t.Kappa)+slowdownSlack {
+		return 0, 0, false
+	}
+	class, task := r.v.ClassOf(node), r.v.Offered(number)
+	k, start := &r.v.Problem.Cluster.Classes[class], r.v.Now
+	if !r.v.On(node) {
+		start += k.TurnOnDelay
+		added = float64(k.TurnOn) * float64(k.GPUs)
+	}
+	before, after := start, start+slower*r.v.Problem.Tasks[task].Options[r.v.Option(task, class)].Response.Default().Time
+	if s.Busy(gpu) {
+		before = max(start, r.v.Free(gpu))
+		after = max(after, start+(before-start)*slower/r.curve.Overload(s.Load(gpu)))
+	}
+	physics := &s.Instance().Physics
+	added += (physics.Power(physics.MaxMHz()) - float64(k.IdleW)) * (after - before)
+	added += float64(k.HostW+k.IdleW) * float64(k.GPUs) * max(0, after-r.ends[node])
+	return added, load, true
+}

@@ -1,0 +1,145 @@
+package planner
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/epplan/epplan/planner/consolidate"
+)
+
+// Sharing is how the GPUs of a cluster respond that tasks share by [Profile].
+type Sharing struct {
+	// Physics are power and run time by a GPU's frequency. A GPU draws its power
+	// while anything runs on it, whatever its tasks use of it. Run times at
+	// default clocks are those at the highest frequency.
+	Physics consolidate.Physics
+	// Contention is what sharing costs in time; nil: [consolidate.Linear].
+	Contention consolidate.Contention
+}
+
+// Profile is what a task uses of each of its GPUs while it runs alone at the
+// highest frequency.
+type Profile struct {
+	// UtilPct is the utilisation by slot, percent. Profiles are laid over each
+	// other slot by slot, whenever their tasks start, and repeat to the end.
+	UtilPct []float64
+	SlotS   float64 // length of a slot, seconds: the same for all tasks
+	MemGB   float64 // memory on each GPU, GB
+	Kappa   float64 // how many times its time alone at the highest frequency it may take
+}
+
+// Shared is what a plan says of tasks that share GPUs.
+type Shared struct {
+	Tasks  []int   // those that run on GPUs shared by profile, ascending
+	Spells []Spell // what each GPU's clock was while anything ran, by GPU and time
+	Slowed []int   // of Tasks: those that take longer than Kappa or their limits allow, ascending
+}
+
+// Spell is a time over which a GPU runs something at one frequency. Clocks
+// belong to GPUs, not to tasks.
+type Spell struct {
+	Node, GPU int
+	From, To  float64 // seconds
+	MHz       float64
+}
+
+// Contention is what sharing a GPU of the cluster costs in time.
+func (c *Cluster) Contention() consolidate.Contention {
+	if c.Sharing == nil || c.Sharing.Contention == nil {
+		return consolidate.Linear{}
+	}
+	return c.Sharing.Contention
+}
+
+// Shares tells whether tasks with profiles may share the GPUs of a class.
+func (p *Problem) Shares(class int) bool {
+	return p.Cluster.Sharing != nil && p.Cluster.Classes[class].SharedGB != nil
+}
+
+// SharedNodes are the classes of the nodes whose GPUs tasks may share, by node:
+// as many of an unlimited class as there are tasks.
+func (p *Problem) SharedNodes() []int {
+	var classes []int
+	for class := range p.Cluster.Classes {
+		if p.Shares(class) {
+			classes = append(classes, slices.Repeat([]int{class}, cmp.Or(p.Cluster.Classes[class].Count, len(p.Tasks)))...)
+		}
+	}
+	return classes
+}
+
+// sharable tells whether some class has GPUs that may be shared, and
+// some task a profile.
+func (p *Problem) sharable() bool {
+	for class := range p.Cluster.Classes {
+		if p.Shares(class) {
+			return slices.ContainsFunc(p.Tasks, func(t Task) bool { return t.Profile != nil })
+		}
+	}
+	return false
+}
+
+// Tolerates is how long a task with a profile may take that takes alone seconds
+// by itself: Kappa times that, within its limit.
+func (t *Task) Tolerates(alone float64) float64 { return min(t.Profile.Kappa*alone, t.Limit) }
+
+// Validate reports the first thing that makes no sense.
+func (s *Sharing) Validate() error {
+	ph := &s.Physics
+	if len(ph.LevelsMHz) == 0 || !(ph.LevelsMHz[0] > 0) || !slices.IsSorted(ph.LevelsMHz) || math.IsInf(ph.MaxMHz(), 0) {
+		return fmt.Errorf("frequencies %v MHz, want at least one, ascending and above 0", ph.LevelsMHz)
+	}
+	for _, x := range [...]float64{ph.BaseW, ph.WPerMHz, ph.Beta} {
+		if !(x >= 0) || math.IsInf(x, 0) {
+			return fmt.Errorf("power %v W + %v W/MHz and exponent %v, want finite numbers of 0 or more", ph.BaseW, ph.WPerMHz, ph.Beta)
+		}
+	}
+	return nil
+}
+
+// validateProfiles reports the first profile that makes no sense, or isn't laid
+// out as the first one is.
+func (p *Problem) validateProfiles() error {
+	var first *Task
+	for i := range p.Tasks {
+		t := &p.Tasks[i]
+		if t.Profile == nil {
+			continue
+		}
+		if first == nil {
+			first = t
+		}
+		if err := t.Profile.validate(); err != nil {
+			return fmt.Errorf("job %q: %w", t.ID, err)
+		}
+		if a, b := t.Profile, first.Profile; len(a.UtilPct) != len(b.UtilPct) || a.SlotS != b.SlotS {
+			return fmt.Errorf("job %q: its profile has %d slots of %v s, that of job %q %d of %v s: want the same for all",
+				t.ID, len(a.UtilPct), a.SlotS, first.ID, len(b.UtilPct), b.SlotS)
+		}
+		if t.Share < 1 {
+			return fmt.Errorf("job %q: a share of %v and a profile, want one of them", t.ID, t.Share)
+		}
+	}
+	return nil
+}
+
+func (f *Profile) validate() error {
+	if len(f.UtilPct) == 0 {
+		return errors.New("its profile has no slots")
+	}
+	for slot, u := range f.UtilPct {
+		if !(u >= 0 && u <= 100) {
+			return fmt.Errorf("utilisation %v %% in slot %d of its profile, want 0 to 100", u, slot+1)
+		}
+	}
+	if !(f.SlotS > 0) || math.IsInf(f.SlotS, 0) || !(f.MemGB > 0) || math.IsInf(f.MemGB, 0) {
+		return fmt.Errorf("slots of %v s and %v GB in its profile, want finite numbers above 0", f.SlotS, f.MemGB)
+	}
+	if !(f.Kappa >= 1) || math.IsInf(f.Kappa, 0) {
+		return fmt.Errorf("kappa %v in its profile, want a finite number of 1 or more", f.Kappa)
+	}
+	return nil
+}

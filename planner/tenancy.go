@@ -1,0 +1,319 @@
+package planner
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner/consolidate"
+)
+
+// tenancy is who is on the GPUs that tasks may share by profile, and how far
+// they are. A task has work left, in seconds alone at the highest frequency; it
+// does it at a rate that changes with who is beside it and with the clocks of
+// its GPUs. Clocks are set anew whenever a task begins or ends: a rule that
+// looks every few milliseconds would come to the same, as nothing else changes
+// what it sees.
+//
+// Nodes whose GPUs may be shared are the first ones of the engine and are the
+// servers of the instance: nodes and GPUs have the same numbers in both.
+type tenancy struct {
+	problem *Problem
+	plan    *Plan
+	curve   consolidate.Contention
+	clocks  consolidate.Clocks
+	in      *consolidate.Instance
+	number  []int              // by task: its number in the instance, which has those that were offered; -1: not yet
+	task    []int              // by number in the instance
+	all     []consolidate.Task // by task: what the instance is to know of it
+	booked  *consolidate.State // tasks with a place, until they end
+	present *consolidate.State // those of them that run
+	first   []int              // by server: its first GPU
+	gpus    []sharedGPU
+	tenants []tenant // by task
+	moved   []int    // tasks that end at another time since it was last looked at
+}
+
+// sharedGPU is a GPU at work.
+type sharedGPU struct {
+	mhz      float64 // 0: nothing runs
+	since    float64 // when the frequency was set
+	until    float64 // up to when energy is counted
+	slowdown float64 // of its tasks, now
+}
+
+// tenant is a task as it goes on.
+type tenant struct {
+	phase  phase
+	alone  float64 // run time alone at the highest frequency, seconds
+	left   float64 // of it, at
+	at     float64
+	rate   float64 // work done by second
+	energy float64 // its part of the energy of its GPUs so far, joules
+	cycles float64 // frequency over time of its GPUs, MHz·s
+}
+
+// slowdownSlack is the relative rounding that a run time may carry beyond what
+// a task tolerates: rules of consolidation allow for half of it.
+const slowdownSlack = 2e-7
+
+type phase uint8
+
+const (
+	elsewhere phase = iota // not on a GPU that is shared
+	reserved               // begins when its node is ready
+	running
+	ended
+)
+
+// newTenancy is the nodes that the policy may put tasks on together; nil where
+// there are none.
+func newTenancy(p *Problem, plan *Plan, tuner Tuner) *tenancy {
+	if !p.sharable() {
+		return nil
+	}
+	y := &tenancy{
+		problem: p, plan: plan, curve: p.Cluster.Contention(), in: p.instance(),
+		tenants: make([]tenant, len(p.Tasks)), number: slices.Repeat([]int{-1}, len(p.Tasks)),
+	}
+	y.clocks = func(*consolidate.State, int) float64 { return y.in.Physics.MaxMHz() }
+	if a, ok := tuner.(Adapter); ok {
+		y.clocks = a.Clock
+	}
+	y.booked, y.present = consolidate.NewState(y.in), consolidate.NewState(y.in)
+	y.all, y.in.Tasks = y.in.Tasks, nil // nothing about a task is used before it is offered
+	y.gpus = make([]sharedGPU, y.booked.GPUs())
+	first := 0
+	for server := range y.in.Servers {
+		y.first = append(y.first, first)
+		first += len(y.in.Servers[server].GPUMemGB)
+	}
+	plan.Shared = &Shared{}
+	return y
+}
+
+// instance is the tasks and the nodes that may be shared, as consolidation sees
+// them: as many nodes of an unlimited class as there are tasks. What isn't known
+// to be small is taken to fill a GPU.
+func (p *Problem) instance() *consolidate.Instance {
+	in := &consolidate.Instance{Name: p.Cluster.Name, Physics: p.Cluster.Sharing.Physics, Tasks: make([]consolidate.Task, len(p.Tasks))}
+	most := 0.0
+	for _, class := range p.SharedNodes() {
+		k := &p.Cluster.Classes[class]
+		most = max(most, slices.Max(k.SharedGB))
+		in.Servers = append(in.Servers, consolidate.Server{StaticW: float64(k.HostW) * float64(k.GPUs), GPUMemGB: k.SharedGB})
+	}
+	first := p.Tasks[slices.IndexFunc(p.Tasks, func(t Task) bool { return t.Profile != nil })].Profile
+	in.SlotS = first.SlotS
+	full := slices.Repeat([]float64{100}, len(first.UtilPct))
+	for i := range p.Tasks {
+		t := &p.Tasks[i]
+		c := consolidate.Task{ID: t.ID, Arrival: t.Arrival, GPUs: 1, MemGB: 2 * most, Kappa: 1, UtilPct: full}
+		if f := t.Profile; f != nil {
+			c.MemGB, c.Kappa, c.UtilPct = f.MemGB, f.Kappa, f.UtilPct
+		}
+		in.Tasks[i] = c
+	}
+	return in
+}
+
+// admit makes a task known to the instance that is offered for the first time.
+func (y *tenancy) admit(task int) {
+	if y.number[task] < 0 {
+		y.number[task] = len(y.task)
+		y.task = append(y.task, task)
+		y.in.Tasks = append(y.in.Tasks, y.all[task])
+	}
+}
+
+// covers tells whether a node's GPUs may be shared.
+func (y *tenancy) covers(node int) bool { return node < len(y.in.Servers) }
+
+// offered notes how much a task may be slowed down that is about to be offered,
+// so that it keeps its limit and its due time: no more than alone, where that
+// is too late.
+func (y *tenancy) offered(v *View, task int) {
+	t := &y.problem.Tasks[task]
+	y.admit(task)
+	if t.Profile == nil {
+		return
+	}
+	kappa := t.Profile.Kappa
+	for class := range y.problem.Cluster.Classes {
+		if option := v.Option(task, class); option >= 0 && y.problem.Shares(class) {
+			kappa = min(kappa, t.RoomFrom(v.StartOnNew(task, class))/t.Options[option].Response.Default().Time)
+		}
+	}
+	y.in.Tasks[y.number[task]].Kappa = max(1, kappa)
+}
+
+// each goes through the GPUs of a task.
+func (y *tenancy) each(a *Assignment, do func(gpu int)) {
+	for s := a.GPUs; s != 0; s &= s - 1 {
+		do(y.first[a.Node] + s.First())
+	}
+}
+
+// take books GPUs for a task, together with others or for itself.
+func (y *tenancy) take(task int, a *Assignment, shared bool, now float64) {
+	y.each(a, func(gpu int) { y.booked.Add(y.number[task], gpu) })
+	if !shared {
+		return
+	}
+	alone := y.problem.Tasks[task].Options[a.Option].Response.Default().Time
+	y.tenants[task] = tenant{phase: reserved, alone: alone, left: alone, at: a.Start}
+	if a.Start <= now {
+		y.begin(task, now)
+	}
+}
+
+// begin lets a task run.
+func (y *tenancy) begin(task int, now float64) {
+	y.tenants[task].phase, y.tenants[task].at = running, now
+	y.plan.Assignments[task].End = math.NaN() // unlike any, so that it counts as moved
+	y.change(task, now, y.present.Add)
+}
+
+// leave gives the GPUs of a task back that has ended, and completes what is
+// said of it.
+func (y *tenancy) leave(task int, now float64) {
+	a, n := &y.plan.Assignments[task], &y.tenants[task]
+	y.each(a, func(gpu int) { y.booked.Remove(y.number[task], gpu) })
+	if n.phase != running {
+		return
+	}
+	y.change(task, now, y.present.Remove)
+	n.phase = ended
+	gpus := float64(a.GPUs.Len())
+	pt := y.problem.Tasks[task].Options[a.Option].Response.Default()
+	pt.Time = a.End - a.Start
+	pt.Energy = dvfsmodel.Joule(n.energy / gpus)
+	pt.Power = dvfsmodel.Watt(n.energy / (gpus * pt.Time))
+	mean := n.cycles / (gpus * pt.Time)
+	pt.Core, pt.Setting.Fc = dvfsmodel.MHz(mean), mean/y.in.Physics.MaxMHz()
+	a.Point = pt
+}
+
+// change adds a task to its GPUs, or takes it off, and sets clocks and rates of
+// all that are beside it anew.
+func (y *tenancy) change(task int, now float64, move func(task, gpu int)) {
+	a := &y.plan.Assignments[task]
+	y.each(a, func(gpu int) { y.count(gpu, now) })
+	y.each(a, func(gpu int) {
+		move(y.number[task], gpu)
+		y.retune(gpu, now)
+	})
+	y.each(a, func(gpu int) {
+		for _, beside := range y.present.Tasks(gpu) {
+			y.rate(y.task[beside], now)
+		}
+	})
+}
+
+// count adds what a GPU took since it was last counted to its tasks, by what
+// they use of it on average.
+func (y *tenancy) count(gpu int, now float64) {
+	g := &y.gpus[gpu]
+	seconds := now - g.until
+	g.until = now
+	tasks := y.present.Tasks(gpu)
+	if len(tasks) == 0 || seconds <= 0 {
+		return
+	}
+	used := y.present.MeanPct(gpu)
+	for _, number := range tasks {
+		part := 1 / float64(len(tasks))
+		if used > 0 {
+			part = mean(y.in.Tasks[number].UtilPct) / used
+		}
+		n := &y.tenants[y.task[number]]
+		n.energy += part * seconds * y.in.Physics.Power(g.mhz)
+		n.cycles += seconds * g.mhz
+	}
+}
+
+func mean(series []float64) float64 {
+	sum := 0.0
+	for _, x := range series {
+		sum += x
+	}
+	return sum / float64(len(series))
+}
+
+// retune sets a GPU's frequency for who is on it now.
+func (y *tenancy) retune(gpu int, now float64) {
+	g, mhz := &y.gpus[gpu], 0.0
+	if y.present.Busy(gpu) {
+		mhz = y.clocks(y.present, gpu)
+		g.slowdown = y.curve.Overload(y.present.Load(gpu)) * y.in.Physics.Stretch(mhz)
+	}
+	if mhz == g.mhz {
+		return
+	}
+	y.close(gpu, now)
+	g.mhz, g.since = mhz, now
+}
+
+// close ends a spell of a GPU.
+func (y *tenancy) close(gpu int, now float64) {
+	g := &y.gpus[gpu]
+	if g.mhz == 0 || now <= g.since {
+		return
+	}
+	server := y.booked.GPU(gpu).Server
+	y.plan.Shared.Spells = append(y.plan.Shared.Spells, Spell{Node: server, GPU: gpu - y.first[server], From: g.since, To: now, MHz: g.mhz})
+}
+
+// rate settles what a task has done and says when it ends if nothing changes
+// any more: it is as slow as the slowest of its GPUs.
+func (y *tenancy) rate(task int, now float64) {
+	n, a := &y.tenants[task], &y.plan.Assignments[task]
+	n.left = max(0, n.left-n.rate*(now-n.at))
+	n.at = now
+	slowest := 0.0
+	y.each(a, func(gpu int) { slowest = max(slowest, y.gpus[gpu].slowdown) })
+	n.rate = 1 / slowest
+	if end := now + n.left*slowest; end != a.End {
+		a.End = end
+		y.moved = append(y.moved, task)
+	}
+}
+
+// lastEnd is when the last of a GPU's tasks ends if nothing changes any more.
+func (y *tenancy) lastEnd(gpu int) float64 {
+	last := 0.0
+	for _, number := range y.booked.Tasks(gpu) {
+		last = max(last, y.plan.Assignments[y.task[number]].End)
+	}
+	return last
+}
+
+// stale tells whether an entry of the agenda says nothing any more: its task has
+// ended or does so at another time.
+func (y *tenancy) stale(at entry) bool {
+	n, a := &y.tenants[at.what], &y.plan.Assignments[at.what]
+	return n.phase == ended || (n.phase == running && a.End != at.at)
+}
+
+// complete adds to the plan what it says of tasks that share GPUs.
+func (y *tenancy) complete() {
+	s := y.plan.Shared
+	for task := range y.tenants {
+		n, a := &y.tenants[task], &y.plan.Assignments[task]
+		if n.phase == elsewhere {
+			continue
+		}
+		s.Tasks = append(s.Tasks, task)
+		if a.End-a.Start > y.problem.Tasks[task].Tolerates(n.alone)*(1+slowdownSlack) {
+			s.Slowed = append(s.Slowed, task)
+		}
+	}
+	if len(s.Tasks) == 0 {
+		y.plan.Shared = nil
+		return
+	}
+	slices.SortFunc(s.Spells, func(a, b Spell) int {
+		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.GPU, b.GPU), cmp.Compare(a.From, b.From))
+	})
+}

@@ -1,0 +1,59 @@
+package tune
+
+import (
+	"math"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/consolidate"
+)
+
+// Clocked tunes as another does and sets the clocks of GPUs that tasks share by
+// a rule: [consolidate.Adapted] for the frequency adaptation of the CATS paper
+// (algorithm 4), which is where its steps of a few milliseconds come to rest.
+func Clocked(tuner func(*planner.Problem) planner.Tuner, rule consolidate.Clocks) func(*planner.Problem) planner.Tuner {
+	return func(p *planner.Problem) planner.Tuner { return &clocked{Tuner: tuner(p), rule: rule} }
+}
+
+// Kept is [Clocked] by the lowest frequency at which everybody on a GPU keeps
+// what it tolerates, contention counted.
+func Kept(tuner func(*planner.Problem) planner.Tuner) func(*planner.Problem) planner.Tuner {
+	return func(p *planner.Problem) planner.Tuner {
+		curve := p.Cluster.Contention()
+		return &clocked{Tuner: tuner(p), rule: func(s *consolidate.State, gpu int) float64 {
+			mhz, _ := s.Instance().Lowest(consolidate.Safe, s.Load(gpu), s.Kappa(gpu), curve)
+			return mhz
+		}}
+	}
+}
+
+// Cheapest is [Clocked] by the frequency at which work costs least of those at
+// which everybody on a GPU keeps what it tolerates, host power counted. Slower
+// clocks take less power, but by the CATS paper's own fits (equations 3 and 5)
+// more energy: the highest frequency is the cheapest then.
+func Cheapest(tuner func(*planner.Problem) planner.Tuner) func(*planner.Problem) planner.Tuner {
+	return func(p *planner.Problem) planner.Tuner {
+		curve, classes := p.Cluster.Contention(), p.SharedNodes()
+		return &clocked{Tuner: tuner(p), rule: func(s *consolidate.State, gpu int) float64 {
+			physics := &s.Instance().Physics
+			lowest, _ := s.Instance().Lowest(consolidate.Safe, s.Load(gpu), s.Kappa(gpu), curve)
+			price, best, least := p.Price(classes[s.GPU(gpu).Server]), physics.MaxMHz(), math.Inf(1)
+			for _, mhz := range physics.LevelsMHz {
+				pt := dvfsmodel.Point{Time: physics.Stretch(mhz), Power: dvfsmodel.Watt(physics.Power(mhz))}
+				pt.Energy = pt.Power.Over(pt.Time)
+				if cost := price.Cost(pt); mhz >= lowest && cost < least {
+					best, least = mhz, cost
+				}
+			}
+			return best
+		}}
+	}
+}
+
+type clocked struct {
+	planner.Tuner
+	rule consolidate.Clocks
+}
+
+// Clock is the rule's frequency.
+func (c *clocked) Clock(running *consolidate.State, gpu int) float64 { return c.rule(running, gpu) }
