@@ -21,6 +21,7 @@ type fakeSlurm struct {
 	weights map[string]int
 	power   map[string]string
 	saving  bool
+	resume  string // its ResumeTimeout
 	calls   []string
 	block   chan struct{} // when set, squeue waits for it
 	fail    error
@@ -77,7 +78,7 @@ func (f *fakeSlurm) Run(ctx context.Context, name string, args ...string) ([]byt
 		return f.nodes(args[3:])
 	case name == "scontrol" && args[1] == "config":
 		if f.saving {
-			return []byte("SuspendProgram = /s\nResumeProgram = /r\n"), nil
+			return []byte("SuspendProgram = /s\nResumeProgram = /r\nResumeTimeout = " + f.resume + "\n"), nil
 		}
 		return []byte("SuspendProgram = (null)\nResumeProgram = (null)\n"), nil
 	}

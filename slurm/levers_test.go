@@ -150,6 +150,19 @@ func TestPowerNeedsPowerSaving(t *testing.T) {
 	}
 }
 
+func TestATimeoutThatCannotBeReadIsALongOne(t *testing.T) {
+	f, _, l := levers(t)
+	f.saving = true
+	for text, want := range map[string]time.Duration{
+		"60 sec": time.Minute, "90": 90 * time.Second, "INFINITE": slurm.NoTimeout, "5 min": slurm.NoTimeout, "-1 sec": slurm.NoTimeout,
+	} {
+		f.resume = text
+		if got, err := l.PowerSaving(t.Context()); err != nil || !got.Able || got.Resume != want || got.Suspend != slurm.NoTimeout {
+			t.Errorf("%q: %+v, %v", text, got, err)
+		}
+	}
+}
+
 func TestNoHostileArgumentReachesScontrol(t *testing.T) {
 	f, c, l := levers(t)
 	f.saving = true

@@ -10,12 +10,17 @@ import (
 )
 
 // PowerSaving is what slurmctld is set to do about nodes that sleep. Partitions
-// may have timeouts of their own, which are not looked at.
+// may have timeouts of their own, which are not looked at. A timeout that can't
+// be read is [NoTimeout].
 type PowerSaving struct {
 	Able    bool          // it can suspend and resume nodes
-	Suspend time.Duration // SuspendTimeout: for so long a node can't be woken after it was told to sleep; 0: not known
-	Resume  time.Duration // ResumeTimeout: a node that isn't back by then is given up; 0: not known
+	Suspend time.Duration // SuspendTimeout: for so long a node can't be woken after it was told to sleep
+	Resume  time.Duration // ResumeTimeout: a node that isn't back by then is given up
 }
+
+// NoTimeout stands for a timeout of which nothing is known but that it ends: it
+// is longer than any that Slurm takes.
+const NoTimeout = 1 << 30 * time.Second
 
 // PowerSaving asks slurmctld for it.
 func (l *Levers) PowerSaving(ctx context.Context) (PowerSaving, error) {
@@ -30,12 +35,12 @@ func (l *Levers) PowerSaving(ctx context.Context) (PowerSaving, error) {
 	}, nil
 }
 
-// settingSeconds reads "60 sec"; 0 where it says something else.
+// settingSeconds reads "60 sec"; [NoTimeout] where it says something else.
 func settingSeconds(text string) time.Duration {
 	number, unit, _ := strings.Cut(strings.TrimSpace(text), " ")
-	n, err := strconv.ParseUint(number, 10, 31)
+	n, err := strconv.ParseUint(number, 10, 30)
 	if err != nil || (unit != "sec" && unit != "") {
-		return 0
+		return NoTimeout
 	}
 	return time.Duration(n) * time.Second
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -21,7 +22,8 @@ func (t *terminal) consolidateCommand() *cli.Command {
 		ArgsUsage: "FILE",
 		Description: "FILE is an instance as JSON (docs/consolidation.md) or a log of GPU utilisation as CSV; - is standard input.\n" +
 			"All tasks run together over one window. Without --policy the plan is the one of exact, which improves first\n" +
-			"and then proves as much as the time limit allows; Ctrl-C prints the best so far. Problem safe counts what sharing a GPU costs in time, as-printed (the CATS paper's) doesn't.\n" +
+			"and then proves as much as the time limit allows; Ctrl-C prints the best so far. Problem safe counts what\n" +
+			"sharing a GPU costs in time, as-printed (the CATS paper's) doesn't.\n" +
 			"Where the plan breaks a limit it is printed, and the exit status is 3.\n" +
 			"A log has the columns time_s, gpu or job, util_pct and mem_gb, or is of nvidia-smi --query-gpu=timestamp,index,\n" +
 			"utilization.gpu,memory.used --format=csv. Its servers are those of --servers, or alike: as many as it takes.\n\n" +
@@ -139,6 +141,9 @@ var utilisationFlags = []string{"slot", "sla", "servers", "gpus-per-server", "gp
 func (t *terminal) instance(c *cli.Context, name string) (*consolidate.Instance, error) {
 	return parse(t, name, func(r io.Reader, name string) (*consolidate.Instance, error) {
 		text := bufio.NewReaderSize(r, 1<<16)
+		if _, err := text.Peek(1); errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("%s: is empty, want an instance as JSON or a log as CSV", name)
+		}
 		if !startsJSON(text) {
 			return t.instanceOfLog(c, text, name)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/consolidate"
@@ -29,11 +30,8 @@ const (
 
 // instanceOfLog is the problem of what a log's GPUs or jobs used.
 func (t *terminal) instanceOfLog(c *cli.Context, r io.Reader, name string) (*consolidate.Instance, error) {
-	if slot := c.Duration("slot"); slot < time.Millisecond {
-		return nil, usagef("--slot %v, want 1ms or more", slot)
-	}
-	if sla := c.Float64("sla"); !(sla >= 1 && sla <= 1000) {
-		return nil, usagef("--sla %v, want 1 to 1000", sla)
+	if err := checkLogFlags(c); err != nil {
+		return nil, err
 	}
 	log, err := trace.ReadUtilisation(r, name, c.Duration("slot").Seconds())
 	if err != nil {
@@ -60,6 +58,34 @@ func (t *terminal) instanceOfLog(c *cli.Context, r io.Reader, name string) (*con
 	return in, t.serversOfLog(c, in, pieces)
 }
 
+// checkLogFlags checks what the flags for logs say before a log is read.
+func checkLogFlags(c *cli.Context) error {
+	if slot := c.Duration("slot"); slot < time.Millisecond {
+		return usagef("--slot %v, want 1ms or more", slot)
+	}
+	if sla := c.Float64("sla"); !(sla >= 1 && sla <= 1000) {
+		return usagef("--sla %v, want 1 to 1000", sla)
+	}
+	if memGB := c.Float64("gpu-mem-gb"); !(memGB > 0) || math.IsInf(memGB, 0) {
+		return usagef("--gpu-mem-gb %v, want more than 0", memGB)
+	}
+	if watts := c.Float64("server-w"); !(watts >= 0) || math.IsInf(watts, 0) {
+		return usagef("--server-w %v, want 0 or more", watts)
+	}
+	if gpus := c.Int("gpus-per-server"); gpus < 1 || gpus > planner.MaxGPUs {
+		return usagef("--gpus-per-server %d, want 1 to %d", gpus, planner.MaxGPUs)
+	}
+	if c.String("servers") == "" {
+		return nil
+	}
+	for _, flag := range []string{"gpus-per-server", "server-w"} {
+		if c.IsSet(flag) {
+			return usagef("--%s and --servers are both given, want one", flag)
+		}
+	}
+	return nil
+}
+
 // tellLog says what of a log was filled in or left out.
 func (t *terminal) tellLog(log *trace.UtilisationLog) {
 	held, absent, slots := 0, 0, 0
@@ -68,10 +94,10 @@ func (t *terminal) tellLog(log *trace.UtilisationLog) {
 		held, absent, slots = held+s.Held, absent+s.Absent, slots+s.GPUs*len(s.UtilPct)
 	}
 	if held > 0 {
-		t.message("note", fmt.Sprintf("%d of %s have no sample: taken as the slot before", held, counted(slots, "slot")))
+		t.message("note", fmt.Sprintf("%s of %s have no sample: taken as the slot before", report.FormatCount(held), counted(slots, "slot")))
 	}
 	if absent > 0 {
-		t.message("note", fmt.Sprintf("%d of %s lie before the first or after the last sample: taken as idle", absent, counted(slots, "slot")))
+		t.message("note", fmt.Sprintf("%s of %s lie before the first or after the last sample: taken as idle", report.FormatCount(absent), counted(slots, "slot")))
 	}
 	if log.Unusable > 0 {
 		t.message("note", counted(log.Unusable, "sample")+" without a utilisation left out")
@@ -84,15 +110,6 @@ func (t *terminal) tellLog(log *trace.UtilisationLog) {
 // serversOfLog gives a log's problem its servers.
 func (t *terminal) serversOfLog(c *cli.Context, in *consolidate.Instance, pieces int) error {
 	memGB, watts, gpus := c.Float64("gpu-mem-gb"), c.Float64("server-w"), c.Int("gpus-per-server")
-	if !(memGB > 0) || math.IsInf(memGB, 0) {
-		return usagef("--gpu-mem-gb %v, want more than 0", memGB)
-	}
-	if !(watts >= 0) || math.IsInf(watts, 0) {
-		return usagef("--server-w %v, want 0 or more", watts)
-	}
-	if gpus < 1 || gpus > planner.MaxGPUs {
-		return usagef("--gpus-per-server %d, want 1 to %d", gpus, planner.MaxGPUs)
-	}
 	if name := c.String("servers"); name != "" {
 		return t.serversOfFile(c, in, name, pieces)
 	}
@@ -114,11 +131,6 @@ func alikeServer(gpus int, memGB, watts float64) consolidate.Server {
 // serversOfFile takes the servers from an instance, with how its GPUs respond
 // to clocks, or from a cluster.
 func (t *terminal) serversOfFile(c *cli.Context, in *consolidate.Instance, name string, pieces int) error {
-	for _, flag := range []string{"gpus-per-server", "server-w"} {
-		if c.IsSet(flag) {
-			return usagef("--%s and --servers are both given, want one", flag)
-		}
-	}
 	profiles, err := t.profiles(c.String("profiles"))
 	if err != nil {
 		return err
@@ -126,6 +138,9 @@ func (t *terminal) serversOfFile(c *cli.Context, in *consolidate.Instance, name 
 	_, err = parse(t, name, func(r io.Reader, name string) (bool, error) {
 		text := bufio.NewReaderSize(r, 1<<16)
 		if startsJSON(text) {
+			if c.IsSet("gpu-mem-gb") {
+				return false, usagef("--gpu-mem-gb is for servers without it, but instance %s has it, want it left out", name)
+			}
 			other, err := consolidate.Read(text, name)
 			if err != nil {
 				return false, err

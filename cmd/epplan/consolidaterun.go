@@ -32,7 +32,10 @@ func methods() []method {
 	policies := consolidate.Policies()
 	all := make([]method, 0, len(policies)+2)
 	for _, policy := range policies {
-		all = append(all, method{policy.Name, policy.About, func(_ context.Context, r *consolidation, _ uint64) outcome {
+		all = append(all, method{policy.Name, policy.About, func(_ context.Context, r *consolidation, seed uint64) outcome {
+			if _, random := policy.Rule.(consolidate.CATSSafe); random {
+				policy.Rule = consolidate.CATSSafe{Seed: seed - 1} // by default the policy of the registry, whose seed is 0
+			}
 			return outcome{placement: policy.Place(r.in)}
 		}})
 	}
@@ -66,7 +69,9 @@ func (r *consolidation) solve(ctx context.Context, t *terminal, limit time.Durat
 	defer t.countdown(ctx, limit)()
 	r.outcome = r.method.place(ctx, r, seed)
 	r.verdict = consolidate.Judge(r.in, r.placement)
-	if r.boundW = max(r.boundW, consolidate.QuickBound(r.in, r.problem)); r.proven {
+	r.boundW = max(r.boundW, consolidate.QuickBound(r.in, r.problem))
+	reached := r.verdict.FeasibleFor(r.problem) && r.verdict.PowerW <= r.boundW*(1+rounding)
+	if r.proven = r.proven || reached; r.proven {
 		r.boundW = r.verdict.PowerW // both are sums, of the same watts in another order
 	}
 }

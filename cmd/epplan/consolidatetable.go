@@ -107,7 +107,7 @@ func (r *consolidation) header() []string {
 	}
 	lines := []string{
 		fmt.Sprintf("Plan     %s, problem %s: %s", r.method.name, r.problem, feasible),
-		fmt.Sprintf("Tasks    %d over %s of %s s, worst slowdown %.3f", len(r.in.Tasks), counted(r.in.Slots(), "slot"), trimmed(r.in.SlotS), v.WorstSlowdown),
+		fmt.Sprintf("Tasks    %s over %s of %s s, worst slowdown %.3f", report.FormatCount(len(r.in.Tasks)), counted(r.in.Slots(), "slot"), trimmed(r.in.SlotS), v.WorstSlowdown),
 		fmt.Sprintf("On       %d of %s, %d of %s; what isn't sleeps", v.GPUsOn, counted(gpus, "GPU"), v.ServersOn, counted(servers, "server")),
 		fmt.Sprintf("Power    %.2f W: %.2f W GPUs, %.2f W servers", v.PowerW, v.PowerW-hosts, hosts),
 	}

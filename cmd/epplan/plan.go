@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -74,10 +75,25 @@ func (t *terminal) plan(c *cli.Context) error {
 	if err := t.printPlan(c, result); err != nil {
 		return err
 	}
+	if !c.IsSet("policy") && result.Plan.Shared == nil && sharable(result.Problem) {
+		t.message("note", "jobs with a profile may share GPUs, this policy has each on its own: --policy cats-safe lets them share")
+	}
 	if result.Plan.Status != planner.Complete {
 		return &incompleteError{unplanned: len(result.Plan.Unplaced), late: len(result.Plan.Misses)}
 	}
 	return nil
+}
+
+// sharable tells whether there are jobs with profiles and GPUs that they may
+// share.
+func sharable(p *planner.Problem) bool {
+	profiled := slices.ContainsFunc(p.Tasks, func(t planner.Task) bool { return t.Profile != nil })
+	for class := range p.Cluster.Classes {
+		if profiled && p.Shares(class) {
+			return true
+		}
+	}
+	return false
 }
 
 // planned is what is to be planned: a file, or Slurm's queue, where it may be

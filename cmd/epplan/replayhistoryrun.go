@@ -124,7 +124,7 @@ func (h *history) cost(p *planner.Problem, plan *planner.Plan) *historyCost {
 	return c
 }
 
-// rounding is by how much times may differ that are the same.
+// rounding is by which part times or watts may differ that are the same.
 const rounding = 1e-9
 
 // quantile is that of a quantity over draws, between the two next to it.

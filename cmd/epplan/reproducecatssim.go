@@ -61,7 +61,7 @@ func (p *catsPaper) simulate(ctx context.Context, section string, spec taskset.S
 		p.add(section, q.name+": GPUs on", "", s.gpus, theirs.gpus)
 		p.add(section, q.name+": power", "W", s.powerW, theirs.powerW)
 		p.add(section, q.name+": energy of all tasks", "kWh", s.energyKWh, 0)
-		p.add(section, q.name+": completion time by cats's", "", s.jct/base.jct, theirs.jct)
+		p.add(section, q.name+": completion time, × cats's", "", s.jct/base.jct, theirs.jct)
 		p.add(section, q.name+": tasks beyond their SLA", "%", 100*s.slowed, 0)
 		p.progress.Add(1)
 	}

@@ -31,6 +31,7 @@ const (
 	adaptLevels = 24   // clocks among which a run is stepped
 	leastSLA    = 1.02 // where less is left of the limit, clocks stay as they are
 	leastWrites = 3    // down, up, and the end
+	guarded     = 0.95 // of the limit: where more is needed, the agent's guard ends the adaptation
 )
 
 // adapt decides that a run's clock be adapted, if that is wanted and can be: on
@@ -42,7 +43,8 @@ func (ch *chooser) adapt(standard *dvfsmodel.Point, room float64) bool {
 		return false
 	}
 	longest := m.upper(standard, ch.settings.Live.TimeMargin)
-	sla := min(rule.SLA, ch.settings.Safety.Stretch, room/longest)
+	surely := max(longest, standard.Time*(1+ch.settings.Safety.LimitMargin))
+	sla := min(rule.SLA, ch.settings.Safety.Stretch, guarded*room/surely)
 	if !(sla >= leastSLA) {
 		return false
 	}

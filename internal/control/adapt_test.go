@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
@@ -77,6 +78,63 @@ func TestTheLimitIsAboveTheSLA(t *testing.T) {
 		if sla < c.low || sla > c.high {
 			t.Errorf("%v min: SLA %v, want %v to %v", c.minutes, sla, c.low, c.high)
 		}
+	}
+}
+
+func TestAdaptationLeavesTheMarginOfTheLimitThatSettingsWant(t *testing.T) {
+	for name, c := range map[string]struct {
+		text    string
+		minutes int
+		adapted bool
+	}{
+		"as by default":    {minutes: 14, adapted: true},
+		"half of the time": {"[safety]\nlimit_margin = 0.5\n", 14, false}, // 15 min
+		"and there it is":  {"[safety]\nlimit_margin = 0.5\n", 18, true},
+	} {
+		r := adaptRig(t, c.text+adaptAll, coreBound()) // ten minutes
+		limit := time.Duration(c.minutes) * time.Minute
+		r.job(2, func(j *slurm.Job) { j.TimeLimit.Duration = limit })
+		d := r.decide(ask(2))
+		if d.Adapt != nil != c.adapted {
+			t.Errorf("%s: %+v, %s", name, d.Adapt, d.Reason)
+		}
+		if d.Adapt != nil && d.Upper.Or(math.Inf(1)) > 0.95*limit.Seconds()+1e-6 {
+			t.Errorf("%s: at most %v s of %s, which the guard ends at once", name, d.Upper, limit)
+		}
+	}
+}
+
+// Work that takes a third of the time is stretched more than the run.
+func TestHowMuchARunIsAtWorkIsRememberedWhileRunsAreAdapted(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.Settings = settings(t, adaptAll) })
+	truth := dvfsmodel.Params{P0: 60, Gamma: 20, C: 150, D: 200, Delta: 1, T0: 400}
+	outcome := func(id slurm.JobID) *record.Outcome {
+		r.job(id, nil)
+		o := r.ran(r.decide(ask(id)), ask(id).RunID, truth)
+		o.Utilisation = record.Known(1.0 / 3)
+		return o
+	}
+	r.record(outcome(1), store.Stored)
+	usage := func() float64 {
+		if err := r.Refit(t.Context(), r.key()); err != nil {
+			t.Log(err) // no new model
+		}
+		return r.models.get(r.key()).usage
+	}
+	before := usage()
+	if math.Abs(before-1.0/3) > 1e-9 {
+		t.Fatalf("at work for %v of the time", before)
+	}
+	for id := range slurm.JobID(window) {
+		o := outcome(id + 2)
+		o.Setting.Core = 802
+		o.Clocks = []record.ClockShare{
+			{Setting: record.Setting{Core: 802, Mem: 877}, Seconds: 300}, {Setting: record.Setting{Core: 1380, Mem: 877}, Seconds: 300},
+		}
+		r.record(o, store.Stored)
+	}
+	if after := usage(); after != before {
+		t.Errorf("at work for %v of the time after %d runs that were adapted, %v before", after, window, before)
 	}
 }
 

@@ -242,7 +242,9 @@ func (c *Controller) Refit(ctx context.Context, key record.WorkloadKey) error {
 	if err != nil {
 		return fmt.Errorf("refit: %w", err)
 	}
-	c.models.change(key, func(st *standing) { st.usage = usage })
+	if len(samples) > 0 { // else what was known holds, as does the model
+		c.models.change(key, func(st *standing) { st.usage = usage })
+	}
 	c.priors.note(key, samples, base)
 	c.priors.learn(key.GPUModel)
 	fresh, known, noise, err := fitModel(samples, base, c.priors.get(key.GPUModel, base))

@@ -155,5 +155,8 @@ func (c *Controller) lastRuns(ctx context.Context, key record.WorkloadKey, base 
 			usage = min(usage, usageOf(&page.Outcomes[i], base))
 		}
 	}
+	if len(samples) == 0 {
+		usage = 0
+	}
 	return samples, usage, nil
 }

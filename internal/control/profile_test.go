@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -103,6 +104,37 @@ func TestThePendingJobGoesBesideTheOneInAntiphaseOnceBothAreKnown(t *testing.T) 
 	r.settings.Store(settings(t, shareAll+"runs = 5\n"))
 	if o := r.SharedNodes(t.Context(), cluster, &next); len(o.Nodes) > 0 || !strings.Contains(o.Note, "3 of 5 runs") {
 		t.Errorf("%+v", o)
+	}
+}
+
+// unread counts questions for profiles, which fail.
+type unread struct {
+	Records
+	asked atomic.Int64
+}
+
+func (u *unread) Profiles(context.Context, record.WorkloadKey, int) ([]record.Profiled, error) {
+	u.asked.Add(1)
+	return nil, context.DeadlineExceeded
+}
+
+func TestRecordsThatCannotBeReadAreAskedForOneProfile(t *testing.T) {
+	u := &unread{}
+	r := rigAt(t, t.TempDir()+"/epd.db", &hand{now: start}, shareAll, func(o *Options) {
+		u.Records = o.Store
+		o.Store = u
+	})
+	cluster := r.nodes()
+	for id := range slurm.JobID(20) {
+		cluster.Jobs = append(cluster.Jobs, r.shared(id+1, fmt.Sprintf("job %d", id), "n1"))
+	}
+	next := r.shared(100, "next", "")
+	r.decide(ask(1)) // names n1's GPUs
+	if o := r.SharedNodes(t.Context(), cluster, &next); len(o.Nodes) > 0 || !strings.Contains(o.Note, "deadline exceeded") {
+		t.Errorf("%+v", o)
+	}
+	if asked := u.asked.Load(); asked != 1 {
+		t.Errorf("asked %d times", asked)
 	}
 }
 

@@ -3,6 +3,7 @@ package control
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -17,37 +18,52 @@ import (
 
 // SharedNodes is the order of the nodes on whose shared GPUs a pending job fits
 // best, by the recorded profiles of its workload and of those that run there.
+// While the records can't be read there is none, and only the first question
+// waits for them.
 func (c *Controller) SharedNodes(ctx context.Context, cluster *share.Cluster, j *slurm.Job) share.Order {
 	s := c.settings.Load()
 	models := c.gpuModels()
+	var failed error
 	order := share.Nodes(cluster, j, &share.Options{
 		Rules: s.sharing(), Speed: c.options.Speed,
-		Profile: func(j *slurm.Job, gpuModel string) (*share.Profile, float64) { return c.sharedUse(ctx, j, gpuModel) },
+		Profile: func(j *slurm.Job, gpuModel string) (p *share.Profile, rate float64) {
+			if failed == nil {
+				p, rate, failed = c.sharedUse(ctx, j, gpuModel)
+			}
+			return p, rate
+		},
 		Model: func(n *slurm.Node) string {
 			return cmp.Or(c.profiles.modelOf(n.Name), kindOf(s, n, models).GPUModel)
 		},
 		GPU: s.sharedGPU,
 	})
+	if failed != nil {
+		order.Note, order.Nodes = slurm.Printable(failed.Error(), maxMessage), []share.Node{}
+	}
 	return order
 }
 
 // sharedUse is the profile of a job's workload, nil if nothing is known of it,
-// and how fast it goes at its clocks.
-func (c *Controller) sharedUse(ctx context.Context, j *slurm.Job, gpuModel string) (*share.Profile, float64) {
+// and how fast it goes at its clocks. The error says that the records can't be
+// read.
+func (c *Controller) sharedUse(ctx context.Context, j *slurm.Job, gpuModel string) (p *share.Profile, rate float64, err error) {
 	job := c.jobs.get(j.ID)
 	if job == nil || gpuModel == "" {
-		return nil, 0
+		return nil, 0, nil
 	}
-	job, err := c.withToken(ctx, job, nil)
+	job, err = c.withToken(ctx, job, nil)
 	if err != nil || job.source == (source{}) {
-		return nil, 0
+		return nil, 0, err
 	}
 	key := record.WorkloadKey{Cluster: c.options.Cluster, Workload: job.source.workload(1), GPUModel: gpuModel}
-	p, err := c.profileOf(ctx, key)
-	if err != nil || p.Runs == 0 {
-		return nil, 0
+	p, err = c.profileOf(ctx, key)
+	switch {
+	case errors.Is(err, record.ErrProfile): // this one's alone
+		return nil, 0, nil
+	case err != nil || p.Runs == 0:
+		return nil, 0, err
 	}
-	rate := 1.0
+	rate = 1.0
 	for _, node := range j.Nodes {
 		c.mu.Lock()
 		d := c.decided[decisionKey{j.ID, node}]
@@ -56,7 +72,7 @@ func (c *Controller) sharedUse(ctx context.Context, j *slurm.Job, gpuModel strin
 			rate = 1 / c.slowdown(key, record.Setting{Core: d.Core, Mem: d.Mem})
 		}
 	}
-	return p, rate
+	return p, rate, nil
 }
 
 // What a GPU draws whose profile doesn't tell, and how a task's time grows at

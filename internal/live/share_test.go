@@ -18,7 +18,7 @@ import (
 
 // shareSeconds is how long the jobs of this test take: several rounds of what is
 // steered, and short enough to wait for.
-const shareSeconds = 180
+const shareSeconds = 120
 
 // halfDay are workloads that use a GPU in one half of their time.
 var halfDay = map[string][]gpu.Phase{
@@ -112,7 +112,7 @@ func TestTheNextSharedJobGoesBesideTheOneInAntiphase(t *testing.T) {
 	next := l.submitWork("first", "--gres=shard:1")
 	l.eventually("the node with its like is heavier", func() bool { return l.weights() == "2 1" })
 	if o := l.steered().Shared; o == nil || int64(o.Job) != next || len(o.Nodes) != 2 || o.Nodes[0].Name != "n2" || !slices.Equal(names(o.Nodes[0].Beside), []string{name(opposite)}) ||
-		!slices.Equal(names(o.Nodes[1].Beside), []string{name(alike)}) || !(o.Nodes[0].Correlation < -0.3 && o.Nodes[1].Correlation > 0.3) {
+		!slices.Equal(names(o.Nodes[1].Beside), []string{name(alike)}) || o.Nodes[0].Correlation > o.Nodes[1].Correlation-0.3 {
 		t.Errorf("%+v", o)
 	} else {
 		t.Logf("correlation %.2f beside its opposite, %.2f beside its like", o.Nodes[0].Correlation, o.Nodes[1].Correlation)

@@ -29,7 +29,8 @@ func Comparison(runs []Run) *Table {
 	figures := comparedColumns()
 	sharing := slices.ContainsFunc(runs, func(r Run) bool { return r.Summary.Shared > 0 })
 	if sharing {
-		figures = append(figures, Column{Key: "slowed", Head: "slowed"}, Column{Key: "worst_slowdown", Head: "worst slowdown", Digits: 4})
+		figures = append(figures, Column{Key: "slowed", Head: "slowed"},
+			Column{Key: "worst_slowdown"}, Column{Head: "worst slowdown", Note: "× alone"})
 	}
 	columns := make([]Column, 0, 1+len(keys)+len(figures))
 	columns = append(columns, Column{Key: "policy", Head: "policy", Left: true, Max: 40})
@@ -45,7 +46,8 @@ func Comparison(runs []Run) *Table {
 			}
 			row = runs[i].appendCompared(row)
 			if sharing {
-				row = append(row, Count(runs[i].Summary.Slowed), nonZero(runs[i].Summary.WorstSlowdown))
+				row = append(row, Count(runs[i].Summary.Slowed))
+				row = append(row, runs[i].Summary.slowdown()...)
 			}
 			if !yield(row) {
 				return

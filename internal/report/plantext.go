@@ -47,7 +47,7 @@ func WritePlanTable(w io.Writer, r *Result, opts *TextOptions) error {
 		}
 	}
 	if shared := r.sharedTable(); shared != nil {
-		writeLines(out, "", "GPUs that are shared:")
+		writeLines(out, "", "Jobs on GPUs that may be shared:")
 		if err := shared.WriteText(out, opts); err != nil {
 			return err
 		}
@@ -69,8 +69,11 @@ func (s *Summary) header(opts *TextOptions) []string {
 		line("Energy", s.breakdown(scale)),
 	}
 	if s.Shared > 0 {
-		lines = append(lines, line("Shared", fmt.Sprintf("%s on %s; at worst %.3f times as long as alone at the highest clock; %s more than tolerated",
+		lines = append(lines, line("Shared", fmt.Sprintf("%s on %s that may be shared; at worst %.3f times as long as alone at the highest clock; %s more than tolerated",
 			counting(s.Shared, "job", "jobs"), counting(s.SharedGPUs, "GPU", "GPUs"), s.WorstSlowdown, counting(s.Slowed, "job is slowed", "jobs are slowed"))))
+	}
+	if s.Infeasible == s.JobsTotal {
+		return lines // nothing is planned: there is nothing to save
 	}
 	if s.Baseline > 0 {
 		lines = append(lines, line("Saving", FormatPercent(s.Saving())+" of "+scale.With(float64(s.Baseline))+" at default clocks"))
@@ -214,7 +217,7 @@ var (
 		planner.ClocksStretched: "stretched",
 		planner.ClocksShrunk:    "shortened",
 		planner.ClocksLate:      "too late",
-		planner.ClocksAdapted:   "adapted",
+		planner.ClocksAdapted:   "shared clock",
 	}
 	placeWords = map[planner.PlaceReason]string{
 		planner.PlaceOpened:   "new GPU",

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/epplan/epplan/planner"
@@ -59,8 +60,10 @@ func (r *Result) sharedTable() *Table {
 			{Key: "id", Head: "job", Left: true, Max: maxName},
 			{Head: "node"},
 			{Head: "GPU"},
-			{Key: "slowdown", Head: "slowdown", Note: "× alone", Group: 1, Digits: 4},
-			{Key: "kappa", Head: "tolerates", Note: "× alone", Group: 1, Digits: 4},
+			{Key: "slowdown"},
+			{Head: "slowdown", Note: "× alone"},
+			{Key: "kappa"},
+			{Head: "tolerates", Note: "× alone"},
 			{Key: "slowed"},
 			{Head: "", Key: "beside"},
 			{Head: "beside", Left: true},
@@ -76,7 +79,8 @@ func (r *Result) sharedTable() *Table {
 				}
 				_, slowed := slices.BinarySearch(r.Plan.Shared.Slowed, task)
 				if !yield([]Value{
-					Text(r.Problem.Tasks[task].ID), Text(r.nodeName(int(a.Node))), GPUs(a.GPUs), Number(takes), Number(tolerates),
+					Text(r.Problem.Tasks[task].ID), Text(r.nodeName(int(a.Node))), GPUs(a.GPUs),
+					Number(takes), times(takes), Number(tolerates), times(tolerates),
 					yes(slowed), textList(names), Text(strings.Join(names, ", ")),
 				}) {
 					return
@@ -85,6 +89,9 @@ func (r *Result) sharedTable() *Table {
 		},
 	}
 }
+
+// times is how many times its time alone a job takes, for people.
+func times(factor float64) Value { return Text(strconv.FormatFloat(factor, 'f', 3, 64)) }
 
 // yes is a cell with true or false.
 func yes(b bool) Value {
@@ -121,4 +128,13 @@ func (s *Summary) addSharing(r *Result) {
 		gpus[planner.Spell{Node: spell.Node, GPU: spell.GPU}] = true
 	}
 	s.SharedGPUs = len(gpus)
+}
+
+// slowdown is the worst slowdown for machines and for people, missing where no
+// job may share a GPU.
+func (s *Summary) slowdown() []Value {
+	if s.WorstSlowdown == 0 {
+		return make([]Value, 2)
+	}
+	return []Value{Number(s.WorstSlowdown), times(s.WorstSlowdown)}
 }

@@ -21,12 +21,18 @@ type Nap struct {
 // by kind of node how long its nodes had none and how long they took to wake.
 type naps struct {
 	resting map[string]time.Time // since when a node has had no job, asleep or not
-	asleep  map[string]time.Time // of nodes that sleep or wake: the last snapshot in which they slept
+	asleep  map[string]doze      // nodes that sleep or wake
 	gaps    map[string][]float64 // by kind: seconds without a job, the latest last
 	wakes   map[string][]float64 // by kind: seconds until a node was back, the latest last
-	failed  map[string]bool      // nodes that didn't come back
+	failed  map[string]bool      // nodes that didn't come back when they were woken last
 	longest float64              // of all wakes, seconds
 	count   int64                // of wakes
+}
+
+// doze is what is known of a node that sleeps or wakes.
+type doze struct {
+	slept time.Time // the last snapshot in which it slept
+	wakes bool      // it was told to wake since
 }
 
 const (
@@ -49,14 +55,14 @@ func (n *naps) see(s *Snapshot, idle map[string]time.Time) {
 	if n.gaps == nil {
 		n.gaps, n.wakes, n.failed = make(map[string][]float64), make(map[string][]float64), make(map[string]bool)
 	}
-	resting, asleep := make(map[string]time.Time, len(s.Nodes)), make(map[string]time.Time)
+	resting, asleep := make(map[string]time.Time, len(s.Nodes)), make(map[string]doze)
 	for i := range s.Nodes {
 		node := &s.Nodes[i]
 		if since, ok := n.rest(node, s.At, idle); ok {
 			resting[node.Name] = since
 		}
-		if since, ok := n.wake(node, s.At); ok {
-			asleep[node.Name] = since
+		if d, ok := n.wake(node, s.At); ok {
+			asleep[node.Name] = d
 		}
 	}
 	n.resting, n.asleep = resting, asleep
@@ -82,25 +88,30 @@ func (n *naps) rest(node *slurm.Node, at time.Time, idle map[string]time.Time) (
 	}
 }
 
-// wake is when a node was last seen asleep, while it sleeps or wakes. Once it's
-// back, how long that took is noted: rather too long than too short, as it began
-// after that.
-func (n *naps) wake(node *slurm.Node, at time.Time) (slept time.Time, ok bool) {
-	slept, known := n.asleep[node.Name]
-	waking := node.State.Is("POWERING_UP") || node.State.Is("POWER_UP") || node.State.Is("NOT_RESPONDING")
+// wake is what is known of a node while it sleeps or wakes. Once it's back, how
+// long that took is noted: rather too long than too short, as it began after the
+// last snapshot in which it slept. One that isn't back by ResumeTimeout is DOWN,
+// and counts as powered down again.
+func (n *naps) wake(node *slurm.Node, at time.Time) (d doze, ok bool) {
+	d, known := n.asleep[node.Name]
 	switch {
-	case node.State.Base == "DOWN" && known && !down(node):
-		n.failed[node.Name] = true
-	case waking:
-		return slept, known
+	case node.State.Is("POWERING_UP") || node.State.Is("POWER_UP"):
+		return doze{d.slept, true}, known
+	case node.State.Base == "DOWN":
+		if known && (d.wakes || !down(node)) {
+			n.failed[node.Name] = true
+		}
 	case down(node):
-		return at, true
+		return doze{slept: at}, true
+	case node.State.Is("NOT_RESPONDING"):
+		return doze{d.slept, true}, known
 	case known:
-		took := at.Sub(slept).Seconds()
+		took := at.Sub(d.slept).Seconds()
 		n.wakes[kindOf(node)] = latest(n.wakes[kindOf(node)], took, maxWakes)
 		n.longest, n.count = max(n.longest, took), n.count+1
+		delete(n.failed, node.Name)
 	}
-	return time.Time{}, false
+	return doze{}, false
 }
 
 // latest adds to a list of at most so many.

@@ -125,10 +125,40 @@ func TestANodeThatWentDownInsteadOfWakingSleepsNoMore(t *testing.T) {
 		t.Fatalf("%q sleep", w.asleep())
 	}
 	w.nodes["n1"].State = slurm.NodeState{Base: "DOWN", Flags: []string{"NOT_RESPONDING"}}
+	w.nodes["n3"].State.Base = "ALLOCATED"
 	step(t, s)
 	w.nodes["n1"].State = slurm.NodeState{Base: "IDLE"} // an administrator brought it back
+	w.nodes["n3"].State.Base = "IDLE"
 	w.rest(t, s, time.Hour)
 	if !slices.Equal(w.asleep(), []string{"n2", "n3"}) {
 		t.Errorf("%q sleep", w.asleep())
+	}
+}
+
+// Slurm powers down again what isn't back by ResumeTimeout, and sets it DOWN.
+func TestANodeThatSlurmGaveUpSleepsNoMoreUntilItCameBackOnce(t *testing.T) {
+	w := learning("n1", "n2", "n3")
+	s := w.open(t)
+	step(t, s)
+	w.rest(t, s, 4*time.Minute)
+	state := func(base string, flags ...string) {
+		w.nodes["n1"].State = slurm.NodeState{Base: base, Flags: flags}
+		step(t, s)
+	}
+	w.nodes["n3"].State.Base = "ALLOCATED"
+	state("ALLOCATED", "POWERING_UP", "NOT_RESPONDING")
+	state("DOWN", "POWERED_DOWN")
+	state("DOWN", "POWERED_DOWN")
+	w.nodes["n3"].State.Base = "IDLE" // as long as n1
+	state("IDLE")
+	if w.rest(t, s, time.Hour); !slices.Equal(w.asleep(), []string{"n2", "n3"}) {
+		t.Errorf("%q sleep", w.asleep())
+	}
+	state("IDLE", "POWERED_DOWN")
+	state("IDLE", "POWERING_UP")
+	state("IDLE")
+	w.nodes["n3"].State = slurm.NodeState{Base: "IDLE"}
+	if w.rest(t, s, time.Hour); !slices.Equal(w.asleep(), []string{"n1", "n2"}) {
+		t.Errorf("%q sleep, although n1 came back", w.asleep())
 	}
 }

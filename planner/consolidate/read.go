@@ -65,8 +65,11 @@ func (n *number) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 		return fmt.Errorf("is %s, want a number", told(token))
 	}
 	x, err := token.Float()
+	if err != nil {
+		return fmt.Errorf("is %s, want a number below 1.8e308", told(token))
+	}
 	*n = number(x)
-	return err
+	return nil
 }
 
 // name is what a server or a task is called: a text or a number.
@@ -148,7 +151,7 @@ func located(data []byte, file string, err error) error {
 		line, at := lineAt(data, semantic.ByteOffset), fieldPath(semantic.JSONPointer)
 		switch {
 		case errors.Is(err, json.ErrUnknownName):
-			return fmt.Errorf("%s:%d: %s is no field of an instance", file, line, at)
+			return fmt.Errorf("%s:%d: %s is no field of an instance, want one of those in docs/consolidation.md", file, line, at)
 		case semantic.Err != nil:
 			return fmt.Errorf("%s:%d: %s %w", file, line, at, semantic.Err)
 		}

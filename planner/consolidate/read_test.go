@@ -42,7 +42,7 @@ func TestBadInstancesSayWhereAndWhatWasExpected(t *testing.T) {
 		{`"beta": 0.91`, `"beta": null`, `bad.json:1: the instance has no beta, want a number from 0 to 10`},
 		{`"beta": 0.91`, `"beta": NaN`, `bad.json:2: beta: `},
 		{`"beta": 0.91,`, ``, `bad.json:1: the instance has no beta, want a number from 0 to 10`},
-		{`"beta": 0.91`, `"beat": 0.91`, `bad.json:2: beat is no field of an instance`},
+		{`"beta": 0.91`, `"beat": 0.91`, `bad.json:2: beat is no field of an instance, want one of those in docs/consolidation.md`},
 		{`"beta": 0.91`, `"beta": 0.91, "beta": 0.91`, `bad.json:2: beta: duplicate object member name`},
 		{`[135, 180, 1350]`, `[135, 1350, 180]`, `bad.json:3: f_levels_mhz[2] is 180 after 1350, want the frequencies ascending`},
 		{`[135, 180, 1350]`, `[]`, `bad.json:3: f_levels_mhz has 0 frequencies, want 1 to 10000`},

@@ -78,6 +78,9 @@ func parsePlaced(text string, q Params) (*planner.Policy, error) {
 	name, _, _ = strings.Cut(name, ":")
 	if !slices.Contains(PlacementNames(), strings.ToLower(name)) {
 		all := append(Names(), PlacementNames()...)
+		if key, _, set := strings.Cut(name, "="); set && slices.Contains(optionKeys, key) {
+			return nil, &SyntaxError{text, 0, fmt.Sprintf("%s without a policy before it, want one of %s", key, strings.Join(all, ", "))}
+		}
 		return nil, &SyntaxError{text, 0, fmt.Sprintf("unknown policy %q, want one of %s", name, strings.Join(all, ", "))}
 	}
 	written, rest := cutPlacement(text)
