@@ -33,7 +33,7 @@ func (t *terminal) consolidateCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "policy", Aliases: []string{"p"}, Usage: "`POLICY`, see above", Value: bestMethod},
 			&cli.StringFlag{Name: "problem", Usage: "`PROBLEM`: safe or as-printed", Value: consolidate.Safe.String()},
-			&cli.DurationFlag{Name: "time-limit", Usage: "the `TIME` that improve and exact may take", Value: usualLimit},
+			&cli.DurationFlag{Name: "time-limit", Usage: "the `TIME` that improve, exact and cats-safe may take", Value: usualLimit},
 			seedFlag(),
 			jsonFlag(),
 			&cli.IntFlag{Name: "rows", Usage: "`COUNT` of GPUs in the table; -1: all", Value: report.DefaultRows},

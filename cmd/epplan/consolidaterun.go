@@ -32,17 +32,33 @@ func methods() []method {
 	policies := consolidate.Policies()
 	all := make([]method, 0, len(policies)+2)
 	for _, policy := range policies {
-		all = append(all, method{policy.Name, policy.About, func(_ context.Context, r *consolidation, seed uint64) outcome {
-			if _, random := policy.Rule.(consolidate.CATSSafe); random {
-				policy.Rule = consolidate.CATSSafe{Seed: seed - 1} // by default the policy of the registry, whose seed is 0
+		all = append(all, method{policy.Name, policy.About, func(ctx context.Context, r *consolidation, seed uint64) outcome {
+			p := policy
+			if _, random := p.Rule.(consolidate.CATSSafe); random {
+				p.Rule = hurried{ctx, consolidate.CATSSafe{Seed: seed - 1}} // by default the policy of the registry, whose seed is 0
 			}
-			return outcome{placement: policy.Place(r.in)}
+			return outcome{placement: p.Place(r.in)}
 		}})
 	}
 	return append(all,
 		method{"improve", "groups of tasks taken apart and put together again and again, from online-sla's plan on", improved},
 		method{"exact", "improve, then branch and price: the least power of all, proven unless the time runs out", exactly},
 	)
+}
+
+// hurried is a rule that takes its time until the context ends, and places the rest
+// as online-sla does.
+type hurried struct {
+	ctx  context.Context //nolint:containedctx // a rule is asked for one task after another
+	rule consolidate.Rule
+}
+
+// Choose is by the rule while there is time.
+func (h hurried) Choose(s *consolidate.State, task int, taken []int) (gpu int, ok bool) {
+	if h.ctx.Err() != nil {
+		return consolidate.OnlineSLA{}.Choose(s, task, taken)
+	}
+	return h.rule.Choose(s, task, taken)
 }
 
 // start is the plan that a search sets out from.
