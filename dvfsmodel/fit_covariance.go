@@ -77,7 +77,7 @@ func (o *observations) jacobian(f *curveFit) [][]float64 {
 // sandwich is the covariance for Jacobian rows; false when they are collinear.
 func (o *observations) sandwich(f *curveFit, rows [][]float64) (*square, bool) {
 	k := len(rows[0])
-	var bread, filling square
+	var bread, cov square
 	sum, freedom := 0.0, -float64(k)
 	for r, x := range rows {
 		w := o.trust[r] * o.focus[r]
@@ -86,7 +86,6 @@ func (o *observations) sandwich(f *curveFit, rows [][]float64) (*square, bool) {
 		for i := range k {
 			for j := range k {
 				bread[i][j] += w * x[i] * x[j]
-				filling[i][j] += w * w * x[i] * x[j]
 			}
 		}
 	}
@@ -94,27 +93,20 @@ func (o *observations) sandwich(f *curveFit, rows [][]float64) (*square, bool) {
 	if !ok || freedom <= 0 {
 		return nil, false
 	}
-	half := inverse.times(&filling, k)
-	cov := half.times(&inverse, k)
-	for i := range k {
-		for j := range k {
-			cov[i][j] *= sum / freedom
+	for r, x := range rows { // a sum of squares: no variance is below 0, however collinear the rows
+		var y [maxTerms]float64
+		for i := range k {
+			for j := range k {
+				y[i] += o.trust[r] * o.focus[r] * inverse[i][j] * x[j]
+			}
 		}
-	}
-	return &cov, true
-}
-
-// times is the product of the leading k rows and columns.
-func (m *square) times(b *square, k int) square {
-	var p square
-	for i := range k {
-		for j := range k {
-			for c := range k {
-				p[i][j] += m[i][c] * b[c][j]
+		for i := range k {
+			for j := range k {
+				cov[i][j] += y[i] * y[j] * sum / freedom
 			}
 		}
 	}
-	return p
+	return &cov, true
 }
 
 func blockDiagonal(a, b [][]float64) [][]float64 {
