@@ -32,6 +32,25 @@ func bursts() gpu.Work {
 	}
 }
 
+// watching has an agent watch, to which all runs are alive, until stop, which waits
+// for it.
+func watching(t *testing.T, a *agent.Agent, trouble func(error)) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		a.Watch(ctx, agent.Watcher{
+			Outlook: func(context.Context, agent.Run) (agent.Outlook, error) { return agent.Outlook{}, nil },
+			Slurm:   alive, Processes: alive, Closed: func(agent.Closed) {}, Trouble: trouble,
+		})
+		close(done)
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
 // adapting runs a test in a bubble, in which an adapted run with bursts of work is
 // on the GPUs, and an agent watches.
 func adapting(t *testing.T, trouble func(error), test func(h *host, a *agent.Agent, r agent.Run)) {
@@ -42,15 +61,7 @@ func adapting(t *testing.T, trouble func(error), test func(h *host, a *agent.Age
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t, "sim:2,model=V100-2022,bursty=20/0.4")
 		a := h.started()
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() {
-			a.Watch(ctx, agent.Watcher{
-				Outlook: func(context.Context, agent.Run) (agent.Outlook, error) { return agent.Outlook{}, nil },
-				Slurm:   alive, Processes: alive, Closed: func(agent.Closed) {}, Trouble: trouble,
-			})
-			close(done)
-		}()
+		stop := watching(t, a, trouble)
 		r := h.run("r1", 1, agent.Setting{Core: 1237}, 0)
 		r.Adapt = stepped(1.2, 1380, 1237, 1102, 945, 802, 705, 600)
 		if err := h.sims[0].Run(bursts()); err != nil {
@@ -61,8 +72,7 @@ func adapting(t *testing.T, trouble func(error), test func(h *host, a *agent.Age
 			t.Fatalf("%+v, %v", got, err)
 		}
 		test(h, a, r)
-		cancel()
-		<-done
+		stop()
 	})
 }
 

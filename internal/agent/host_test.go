@@ -1,7 +1,6 @@
 package agent_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -52,19 +51,10 @@ func metered(t *testing.T, trouble func(error), test func(h *host, a *agent.Agen
 		}
 		h.options = func(o *agent.Options) { o.Host = meter }
 		a := h.started()
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() {
-			a.Watch(ctx, agent.Watcher{
-				Outlook: func(context.Context, agent.Run) (agent.Outlook, error) { return agent.Outlook{}, nil },
-				Slurm:   alive, Processes: alive, Closed: func(agent.Closed) {}, Trouble: trouble,
-			})
-			close(done)
-		}()
+		stop := watching(t, a, trouble)
 		sleep(time.Hour) // nobody looks at the counters of an idle node
 		test(h, a, broken)
-		cancel()
-		<-done
+		stop()
 	})
 }
 

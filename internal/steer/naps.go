@@ -73,13 +73,13 @@ func (n *naps) rest(node *slurm.Node, at time.Time, idle map[string]time.Time) (
 	since, known := n.resting[node.Name]
 	if node.CPUsInUse > 0 || node.State.Base == "ALLOCATED" || node.State.Base == "MIXED" {
 		if known {
-			n.gaps[kindOf(node)] = latest(n.gaps[kindOf(node)], at.Sub(since).Seconds(), maxGaps)
+			note(n.gaps, node, at.Sub(since), maxGaps)
 		}
 		return time.Time{}, false
 	}
 	switch began, seen := idle[node.Name]; {
 	case known && seen && began.After(since) && !began.Equal(node.Boot): // a job came and went between two snapshots
-		n.gaps[kindOf(node)] = latest(n.gaps[kindOf(node)], began.Sub(since).Seconds(), maxGaps)
+		note(n.gaps, node, began.Sub(since), maxGaps)
 		return began, true
 	case known:
 		return since, true
@@ -106,18 +106,20 @@ func (n *naps) wake(node *slurm.Node, at time.Time) (d doze, ok bool) {
 	case node.State.Is("NOT_RESPONDING"):
 		return doze{d.slept, true}, known
 	case known:
-		took := at.Sub(d.slept).Seconds()
-		n.wakes[kindOf(node)] = latest(n.wakes[kindOf(node)], took, maxWakes)
-		n.longest, n.count = max(n.longest, took), n.count+1
+		took := at.Sub(d.slept)
+		note(n.wakes, node, took, maxWakes)
+		n.longest, n.count = max(n.longest, took.Seconds()), n.count+1
 		delete(n.failed, node.Name)
 	}
 	return doze{}, false
 }
 
-// latest adds to a list of at most so many.
-func latest(list []float64, value float64, most int) []float64 {
-	list = append(list, value)
-	return list[max(0, len(list)-most):]
+// note adds how long something took, in seconds, to those of the node's kind, of
+// which so many are kept at most.
+func note(of map[string][]float64, node *slurm.Node, took time.Duration, most int) {
+	kind := kindOf(node)
+	list := append(of[kind], took.Seconds())
+	of[kind] = list[max(0, len(list)-most):]
 }
 
 // kindOf says which nodes are alike: those of the same partitions with the same

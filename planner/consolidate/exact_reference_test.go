@@ -2,9 +2,7 @@ package consolidate_test
 
 import (
 	"context"
-	"encoding/json"
 	"math"
-	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -29,14 +27,7 @@ type best struct {
 
 func readBests(tb testing.TB, file string) map[consolidate.Problem]best {
 	tb.Helper()
-	data, err := os.ReadFile(file) //nolint:gosec // a fixture
-	if err != nil {
-		tb.Fatal(err)
-	}
-	var r bests
-	if err := json.Unmarshal(data, &r); err != nil {
-		tb.Fatal(err)
-	}
+	r := decoded[bests](tb, file)
 	return map[consolidate.Problem]best{consolidate.AsPrinted: r.Reference.A, consolidate.Safe: r.Reference.B}
 }
 

@@ -39,11 +39,17 @@ var keys = map[string]string{
 
 func readReference(tb testing.TB, file string) reference {
 	tb.Helper()
+	return decoded[reference](tb, file)
+}
+
+// decoded is what of a fixture a test looks at.
+func decoded[T any](tb testing.TB, file string) T {
+	tb.Helper()
 	data, err := os.ReadFile(file) //nolint:gosec // a fixture
 	if err != nil {
 		tb.Fatal(err)
 	}
-	var r reference
+	var r T
 	if err := json.Unmarshal(data, &r); err != nil {
 		tb.Fatal(err)
 	}
