@@ -2,6 +2,7 @@ package score
 
 import (
 	"iter"
+	"math/bits"
 
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/fleet"
@@ -43,7 +44,8 @@ func NewIndex(r Rule, s *fleet.State) Chooser {
 	if len(r.Parts) > maxParts {
 		return NewPlain(r, s)
 	}
-	return newIndex(r, s, limits{shelves: 64 + 1<<24/max(s.Len(), 1), classes: 2*s.Len() + 1<<14, memo: 1 << 15})
+	nodes := s.Len()
+	return newIndex(r, s, limits{shelves: 64 + 1<<24/max(nodes, 1), classes: 2*nodes + 1<<14, memo: 1 << min(8+bits.Len(uint(nodes)), 15)})
 }
 
 // limits are how much an Index remembers before it starts afresh.
