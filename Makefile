@@ -9,6 +9,10 @@ LDFLAGS  := -s -w -X main.version=$(VERSION)
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI         := $(CACHE)/bin/$(GOLANGCI_VERSION)/golangci-lint
 
+# The newest one whose modules all come from hosts that a closed network lets through.
+NFPM_VERSION := v2.45.2
+NFPM         := $(CACHE)/bin/nfpm-$(NFPM_VERSION)/nfpm
+
 # What `make demo` plans, and how.
 DEMO := plan testdata/demo/batch.csv \
 	--cluster testdata/demo/cluster.toml \
@@ -36,6 +40,21 @@ build: ## compile bin/epplan, static and without cgo
 .PHONY: build-epd
 build-epd: ## compile bin/epd (needs a C compiler)
 	CGO_ENABLED=1 $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/epd ./cmd/epd
+
+.PHONY: man
+man: build build-epd ## write the manual pages to bin/man
+	rm -rf bin/man
+	bin/epplan man bin/man
+	bin/epd man bin/man
+
+# The deb and rpm packages, for this machine's processor.
+.PHONY: packages
+packages: build build-epd $(NFPM) ## build deb and rpm packages into bin/packages
+	rm -rf bin/packages
+	GO='$(GO)' NFPM=$(NFPM) packaging/build.sh '$(VERSION)' bin/epplan bin/epd $(CACHE)/packages bin/packages
+
+$(NFPM):
+	GOBIN=$(@D) GOFLAGS= CGO_ENABLED=0 $(GO) install github.com/goreleaser/nfpm/v2/cmd/nfpm@$(NFPM_VERSION)
 
 .PHONY: demo
 demo: build ## plan the demo batch

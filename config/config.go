@@ -23,6 +23,7 @@ type Config struct {
 	Predict Predict
 	Records Records
 	Factors Factors
+	Web     Web
 
 	goal      goal
 	start     string
@@ -89,6 +90,7 @@ func blank(profiles *Profiles) *Config {
 		Predict:   defaultPredict(),
 		Records:   Records{KeepDays: 400},
 		Factors:   Factors{PUE: 1},
+		Web:       defaultWeb(),
 		goal:      goal{name: "energy", energyWeight: 1},
 		start:     startAuto,
 		sharedGPU: defaultSharedGPU(),
@@ -136,6 +138,7 @@ func (c *Config) checkTogether(d *document) {
 	c.Live.checkTogether(d)
 	c.Predict.checkTogether(d)
 	c.Factors.checkTogether(d)
+	c.Web.checkTogether(d)
 	c.sharedGPU.checkTogether(d)
 	g := &c.goal
 	if g.name == "time" {
@@ -173,6 +176,7 @@ func (c *Config) fields() []field {
 		section("predict", c.Predict.fields()),
 		section("records", c.Records.fields()),
 		section("factors", c.Factors.fields()),
+		section("web", c.Web.fields()),
 		section("cluster", append(c.clusterFields(), section("sharing", c.sharedGPU.fields()), nodes)),
 	}
 }

@@ -24,13 +24,13 @@ const maxCores = 100_000
 
 func (c *CPU) fields() []field {
 	return []field{
-		required(line("name", "", &c.Name)),
-		required(whole("cores", "", &c.Cores, 1, maxCores)),
-		whole("threads_per_core", "", &c.Threads, 1, maxCores),
-		required(number("idle_w", "", &c.IdleW, nonNegative)),
-		required(number("busy_w", "", &c.BusyW, nonNegative)),
-		number("sleep_w", "", &c.SleepW, nonNegative),
-		line("source", "", &c.Source),
+		required(line("name", "Name of the CPU model, as lists of nodes have it.", &c.Name)),
+		required(whole("cores", "Physical cores of a package.", &c.Cores, 1, maxCores)),
+		whole("threads_per_core", "vCPUs of a core.", &c.Threads, 1, maxCores),
+		required(number("idle_w", "Watts of a package of which no core is in use.", &c.IdleW, nonNegative)),
+		required(number("busy_w", "Watts of a package of which any core is in use; at least idle_w.", &c.BusyW, nonNegative)),
+		number("sleep_w", "Watts of a whole node with such CPUs when it sleeps.", &c.SleepW, nonNegative),
+		line("source", "Where the values come from.", &c.Source),
 	}
 }
 

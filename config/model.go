@@ -48,6 +48,13 @@ func NewModel(workload, gpuModel string, f *dvfsmodel.Fitted) Model {
 // Names of the paper's coefficients, in the order of the file.
 var paperNames = [...]string{"p0_w", "gamma_w", "c_w", "d_s", "delta", "t0_s"}
 
+// paperDocs say what they are.
+var paperDocs = [len(paperNames)]string{
+	"Watts that no clock changes.", "Watts by the memory clock, relative to its base.",
+	"Watts by V² and the core clock, both relative.", "Seconds that clocks change, at base clocks.",
+	"Part of them that the core clock changes, 0 to 1; the memory clock changes the rest.", "Seconds that no clock changes.",
+}
+
 func paperCoefficients(p dvfsmodel.Params) []dvfsmodel.Coefficient {
 	values := [...]float64{float64(p.P0), float64(p.Gamma), float64(p.C), p.D, p.Delta, p.T0}
 	list := make([]dvfsmodel.Coefficient, len(paperNames))

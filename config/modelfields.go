@@ -31,15 +31,15 @@ func (s *Models) take(d *document, path string, values map[string]any) {
 func (m *Model) fields(values map[string]any) []field {
 	var form string
 	list := []field{
-		required(line("workload", "", &m.Workload)),
-		required(line("gpu_model", "", &m.GPUModel)),
-		required(checked(line("form", "", &form), m.setForm)),
-		required(number("base_core_mhz", "", &m.Base.Core, positive)),
-		required(number("base_mem_mhz", "", &m.Base.Mem, positive)),
-		whole("settings", "", &m.Settings, 0, 1e9),
-		number("time_mape", "", &m.TimeMAPE, nonNegative),
-		number("power_mape", "", &m.PowerMAPE, nonNegative),
-		line("source", "", &m.Source),
+		required(line("workload", "The workload, as batches name it.", &m.Workload)),
+		required(line("gpu_model", "The GPU model that it was measured on.", &m.GPUModel)),
+		required(checked(line("form", "Form of the model: paper, or those of time and power, such as log-knee+log-quadratic.", &form), m.setForm)),
+		required(number("base_core_mhz", "Core clock to which coefficients are relative, MHz.", &m.Base.Core, positive)),
+		required(number("base_mem_mhz", "Memory clock to which they are relative, MHz.", &m.Base.Mem, positive)),
+		whole("settings", "How many clock settings it was fitted to.", &m.Settings, 0, 1e9),
+		number("time_mape", "Mean error of its times at settings left out, as a fraction.", &m.TimeMAPE, nonNegative),
+		number("power_mape", "The same of its powers.", &m.PowerMAPE, nonNegative),
+		line("source", "Where the measurements come from.", &m.Source),
 	}
 	if text, ok := values["form"].(string); ok && m.setForm(text) == nil {
 		list = append(list, m.coefficientFields()...)
@@ -69,11 +69,11 @@ func formText(f dvfsmodel.Form) string {
 // coefficientFields takes the six coefficients of the paper's form, or a table
 // of them for any other.
 func (m *Model) coefficientFields() []field {
-	deviations := field{key: "std_errors", want: "a table", take: func(d *document, path string, v any) {
+	deviations := field{key: "std_errors", doc: "Standard errors of the coefficients, by their names.", want: "a table", take: func(d *document, path string, v any) {
 		d.coefficients(path, v, nonNegative, func(name string, x float64) bool { return m.setError(name, x) })
 	}}
 	if m.Form != dvfsmodel.PaperForm() {
-		table := field{key: "coefficients", want: "a table", take: func(d *document, path string, v any) {
+		table := field{key: "coefficients", doc: "Coefficients of any other form, by their names: time.t0_s, power.p0_w.", want: "a table", take: func(d *document, path string, v any) {
 			d.coefficients(path, v, anyNumber, func(name string, x float64) bool {
 				m.Coefficients = append(m.Coefficients, dvfsmodel.Coefficient{Name: name, Value: x})
 				return true
@@ -88,7 +88,7 @@ func (m *Model) coefficientFields() []field {
 		if name == "delta" {
 			in.max = 1
 		}
-		list = append(list, required(number(name, "", &m.Coefficients[i].Value, in)))
+		list = append(list, required(number(name, paperDocs[i], &m.Coefficients[i].Value, in)))
 	}
 	return append(list, deviations)
 }

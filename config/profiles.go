@@ -145,22 +145,24 @@ func foldAll(names []string) []string {
 const defaultHostW dvfsmodel.Watt = 25
 
 func (p *Profile) fields() []field {
-	name := required(line("name", "", &p.Name))
-	core := number("default_core_mhz", "", &p.Default.Core, positive)
-	mem := number("default_mem_mhz", "", &p.Default.Mem, positive)
-	clocks := field{key: "clocks", want: "tables with mem_mhz and core_mhz", take: p.takeClocks, text: p.clocksText}
-	voltage := field{key: "voltage", want: `"paper" or pairs [MHz, volts]`, take: p.takeVoltage, text: p.voltageText}
+	name := required(line("name", "Name of the GPU model; one that epplan knows is replaced.", &p.Name))
+	core := number("default_core_mhz", "Default core clock, MHz.", &p.Default.Core, positive)
+	mem := number("default_mem_mhz", "Default memory clock, MHz.", &p.Default.Mem, positive)
+	clocks := field{key: "clocks", doc: "Supported clocks, MHz: each memory clock of a table goes with each of its core clocks.", want: "tables with mem_mhz and core_mhz", take: p.takeClocks, text: p.clocksText}
+	voltage := field{
+		key: "voltage", doc: "Core voltage over the core clock; only ratios to the one at the default clock count. Not said: the paper's curve.", want: `"paper" or pairs [MHz, volts]`, take: p.takeVoltage, text: p.voltageText,
+	}
 	return []field{
 		name,
-		lines("aliases", "", &p.Aliases),
+		lines("aliases", "Other names of it, such as those of its driver.", &p.Aliases),
 		core, mem, clocks,
-		choice("range", "", &p.Range, "wide", "narrow"),
-		required(number("idle_w", "", &p.IdleW, nonNegative)),
-		number("busy_w", "", &p.BusyW, positive),
-		number("energy_weight", "", &p.EnergyWeight, positive),
-		number("host_w_per_gpu", "", &p.HostW, nonNegative),
+		choice("range", "Continuous range of clocks of the EDL paper, for a model without a list of clocks.", &p.Range, "wide", "narrow"),
+		required(number("idle_w", "Watts of one idle GPU.", &p.IdleW, nonNegative)),
+		number("busy_w", "Watts of a GPU with anything allocated on it, for comparing places.", &p.BusyW, positive),
+		number("energy_weight", "What a watt of a node with such GPUs counts when places are compared; not said: 1.", &p.EnergyWeight, positive),
+		number("host_w_per_gpu", "Watts of everything else in a node that is on, by GPU.", &p.HostW, nonNegative),
 		voltage,
-		line("source", "", &p.Source),
+		line("source", "Where the values come from.", &p.Source),
 	}
 }
 

@@ -1,22 +1,31 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that the tests against a real Slurm need: Slurm
-# itself, munge, Lua, and a database for Slurm's accounting; and the solver of
-# mixed-integer programs that exact answers are compared with. Needs root. None
-# of them is started.
+# itself, munge, Lua, and a database for Slurm's accounting; the solver of
+# mixed-integer programs that exact answers are compared with; and the browser
+# that pages are looked at with, for which it fetches axe-core. Needs root. None
+# of them is started. With arguments it installs those packages alone.
 set -euo pipefail
 
 packages=(
 	slurmctld slurmd slurm-client slurmdbd munge
 	lua5.1 lua-socket procps
 	mariadb-server-core mariadb-client-core
-	glpk-utils
+	glpk-utils sqlite3
+	rpm busybox-static mandoc man-db zsh fish systemd
+	chromium fonts-dejavu-core
 )
+command -v npm >/dev/null || packages+=(npm)
+axe=$(dirname "${BASH_SOURCE[0]}")/axe.sh
+if [ $# -gt 0 ]; then
+	packages=("$@")
+	axe=true
+fi
 
 missing=()
 for p in "${packages[@]}"; do
 	dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'install ok installed' || missing+=("$p")
 done
-[ ${#missing[@]} -gt 0 ] || exit 0
+[ ${#missing[@]} -gt 0 ] || exec "$axe"
 printf 'test-packages: installing %s\n' "${missing[*]}"
 
 # Packages must not start their services.
@@ -33,3 +42,4 @@ install=(apt-get -o DPkg::Lock::Timeout=300 -y -qq --no-install-recommends insta
 	apt-get -o DPkg::Lock::Timeout=300 -qq update
 	"${install[@]}" </dev/null >/dev/null
 }
+"$axe"

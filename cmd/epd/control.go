@@ -84,7 +84,8 @@ func (p *program) joinControl() error {
 			}
 		}
 	}
-	return errors.Join(p.openPublic(), p.openRemote())
+	p.openSite()
+	return errors.Join(p.openPublic(), p.openRemote(), p.openWeb())
 }
 
 // userName is a user's name; "" if the system knows none, or can't say now.
@@ -152,31 +153,31 @@ func (p *program) steering() *steer.Settings {
 func (p *program) desk() *node.Desk {
 	return &node.Desk{
 		Version: version, Role: p.role, Node: nodeName(p.Context), Control: p.control, Steerer: p.steerer,
-		Access: p.access, Started: p.started,
+		Access: p.access, Started: p.started, Health: p.health(),
 	}
 }
 
 // openPublic listens where job_submit and users ask: anybody may connect, the
 // kernel says who it is.
 func (p *program) openPublic() error {
-	path := p.String("submit-socket")
-	if path == "" {
+	if !p.has("submit-socket") {
 		return nil
 	}
-	l, err := node.Listen(p.Context.Context, path, publicMode)
+	l, err := p.listenAt(p.Context.Context, "submit-socket", p.String("submit-socket"), publicMode)
 	if err != nil {
 		return err
 	}
 	mux := http.NewServeMux()
 	p.desk().Routes(mux, node.Peer)
 	p.desk().Status(mux, node.Peer)
-	p.serveAt(l, mux)
+	mux.Handle("/", p.pages())
+	p.serveAt(l, p.guarded(mux))
 	return nil
 }
 
 // openRemote listens where agents and users on other machines ask.
 func (p *program) openRemote() error {
-	if p.String("listen") == "" {
+	if !p.has("listen") {
 		return nil
 	}
 	l, err := p.listen("listen")

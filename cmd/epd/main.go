@@ -14,6 +14,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/cmd/internal/completion"
+	"github.com/epplan/epplan/cmd/internal/dryrun"
 	"github.com/epplan/epplan/internal/epdapi"
 )
 
@@ -45,7 +47,13 @@ func usagef(format string, args ...any) error {
 
 // run is the whole program: it returns the exit status.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	err := application(stdout, stderr).RunContext(ctx, args) //nolint:contextcheck // commands get it from there
+	app := application(stdout, stderr) //nolint:contextcheck // commands get it by RunContext
+	var err error
+	if completion.Asked(args) {
+		err = completion.Answer(stdout, app, args, completionValues())
+	} else {
+		err = app.RunContext(ctx, args)
+	}
 	switch {
 	case err == nil:
 		return exitDone
@@ -79,6 +87,7 @@ func application(stdout, stderr io.Writer) *cli.App {
 		Commands: []*cli.Command{
 			roleCommand(roleAgent, "choose nothing, obey a controller: epd --role agent", stderr),
 			roleCommand(roleController, "choose, record, touch no GPU: epd --role controller", stderr), dbCommand(stdout), modelCommand(stdout),
+			manCommand(stdout, stderr), completionCommand(stdout), workCommand(stdout),
 			{
 				Name:            "restore",
 				Usage:           "give clocks back by the journal alone",
@@ -86,7 +95,7 @@ func application(stdout, stderr io.Writer) *cli.App {
 				Description:     "Needs no configuration and no running epd, and ends within seconds.\nExample: epd restore --journal /var/lib/epplan/journal",
 				HideHelpCommand: true,
 				OnUsageError:    func(_ *cli.Context, err error, _ bool) error { return usagef("%w", err) },
-				Flags:           append([]cli.Flag{&cli.StringFlag{Name: "journal", Usage: "`DIR` of the journal", Value: "/var/lib/epplan/journal"}}, gpuFlags()...),
+				Flags:           append([]cli.Flag{dryrun.Flag(), &cli.StringFlag{Name: "journal", Usage: "`DIR` of the journal", Value: "/var/lib/epplan/journal"}}, gpuFlags()...),
 				Action:          func(c *cli.Context) error { return restore(c, stderr) },
 			},
 		},
@@ -107,12 +116,14 @@ func roleCommand(role, usage string, stderr io.Writer) *cli.Command {
 // serveFlags are those of every role.
 func serveFlags() []cli.Flag {
 	return append([]cli.Flag{
+		dryrun.Flag(),
 		&cli.StringFlag{Name: "socket", Usage: "`PATH` to listen at for hooks and administrators", DefaultText: epdapi.AgentSocket + ", of a controller " + epdapi.ControllerSocket},
 		&cli.StringFlag{Name: "submit-socket", Usage: "`PATH` to answer job_submit.lua and users at", DefaultText: "none"},
 		&cli.StringFlag{Name: "listen", Usage: "`ADDRESS:PORT` where a controller answers agents and users, by munge", DefaultText: "none"},
 		&cli.StringFlag{Name: "controller", Usage: "`HOST:PORT` of an agent's controller; several, separated by commas, are tried in turn"},
 		&cli.StringFlag{Name: "munge-socket", Usage: "`PATH` of munged's socket", DefaultText: "munge's own"},
 		&cli.StringFlag{Name: "metrics", Usage: "`ADDRESS:PORT` for Prometheus, without any authentication", DefaultText: "none"},
+		&cli.StringFlag{Name: "web", Usage: "`ADDRESS:PORT` for pages, where people log in with a token: docs/web.md", DefaultText: "none"},
 		&cli.StringFlag{Name: "config", Usage: "TOML `FILE` with objective, safety margins and modes; SIGHUP reads it again"},
 		&cli.StringFlag{Name: "node", Usage: "`NAME` of this node in Slurm", DefaultText: "the host's name"},
 		&cli.StringFlag{Name: "cluster", Usage: "`NAME` of the cluster in the records", Value: "cluster"},

@@ -20,10 +20,35 @@ func (p *program) newMetrics() *metrics.Metrics {
 		s.Controller = func(ctx context.Context) epdapi.ControllerStatus { return p.control.Status(ctx) }
 		s.Savings = func(ctx context.Context) (epdapi.Savings, error) { return p.control.Savings(ctx, time.Time{}) }
 	}
+	if p.role != roleAgent {
+		s.Power = func() epdapi.ClusterPower { return p.control.ClusterPower() }
+		s.Steering = p.steeringNow
+	}
 	if p.role != roleController {
 		s.Agent = func(ctx context.Context) metrics.Agent { return p.node.Measure(ctx) }
 	}
 	return metrics.New(s)
+}
+
+// steeringNow is what is steered in Slurm; nothing where nothing is.
+func (p *program) steeringNow() metrics.Steering {
+	if p.steerer == nil {
+		return metrics.Steering{}
+	}
+	s := p.steerer.Status()
+	out := metrics.Steering{
+		Nice: s.Nice, Prefer: s.Prefer, Weights: s.Weights, Asleep: s.Asleep, Wakes: s.Wakes, LongestWake: s.WakeS, Ranked: len(s.Order),
+	}
+	if s.Shared != nil {
+		for i := range s.Shared.Nodes {
+			if s.Shared.Nodes[i].Fits {
+				out.Suited++
+			} else {
+				out.Unsuited++
+			}
+		}
+	}
+	return out
 }
 
 // decided counts a decision.
@@ -61,7 +86,7 @@ func (p *program) hooked(hook slurm.Hook, took time.Duration) {
 
 // openMetrics listens for Prometheus.
 func (p *program) openMetrics() error {
-	if p.String("metrics") == "" {
+	if !p.has("metrics") {
 		return nil
 	}
 	l, err := p.listen("metrics")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/cmd/internal/dryrun"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/slurm"
@@ -38,7 +39,7 @@ func modelCommand(stdout io.Writer) *cli.Command {
 					"Example: epd model use --note 'before the driver changed' 3f2a V100 4",
 				HideHelpCommand: true, OnUsageError: usage,
 				Flags: []cli.Flag{
-					socket, asJSON,
+					socket, asJSON, dryrun.Flag(),
 					&cli.StringFlag{Name: "note", Usage: "`WHY`, for those who look later"},
 					&cli.BoolFlag{Name: "free", Usage: "let what is learnt replace the model again (without a VERSION)"},
 				},
@@ -101,6 +102,9 @@ func useModel(c *cli.Context, stdout io.Writer) error {
 		}
 		choice.Version = version
 	}
+	if stop, err := dryrun.Would(c, choiceStep(&choice)); stop {
+		return err
+	}
 	standing, err := askEPD(c, func(ctx context.Context, epd *epdapi.Client) (*epdapi.ModelStanding, error) {
 		return epd.UseModel(ctx, &choice)
 	})
@@ -108,6 +112,18 @@ func useModel(c *cli.Context, stdout io.Writer) error {
 		return err
 	}
 	return show(c, stdout, standing, standingTable([]epdapi.ModelStanding{*standing}))
+}
+
+// choiceStep is what a choice would do.
+func choiceStep(choice *epdapi.ModelChoice) string {
+	what := fmt.Sprintf("version %d of the model", choice.Version)
+	switch {
+	case choice.Free:
+		return fmt.Sprintf("let what is learnt replace the model of %s on %s again", choice.Workload, choice.GPUModel)
+	case choice.Version == 0:
+		what = "no model"
+	}
+	return fmt.Sprintf("have epd use %s for %s on %s, until it is freed", what, choice.Workload, choice.GPUModel)
 }
 
 // show prints a result.

@@ -47,6 +47,7 @@ func (p *program) joinNode() error {
 	p.node = node.NewNode(node.Options{
 		Version: version, Role: p.role, Node: nodeName(p.Context), Agent: agent.New(options), Controller: p.controller(),
 		Control: p.control, Spool: outbox, Order: gpuOrder(p.Context), Access: p.access, Log: p.log, Slurm: p.slurm || p.control == nil, Took: p.hooked,
+		Health: p.health(),
 	})
 	p.node.Start(p.Context.Context)
 	p.loops = append(p.loops, p.node.Run)

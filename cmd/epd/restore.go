@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/cmd/internal/dryrun"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/slurm"
 )
@@ -20,6 +21,14 @@ const restoreBound = 5 * time.Second
 func restore(c *cli.Context, stderr io.Writer) error {
 	if c.Args().Present() {
 		return usagef("restore takes no arguments, got %q", c.Args().First())
+	}
+	if dryrun.Asked(c) {
+		steps, err := restoreSteps(c.String("journal"))
+		if err != nil {
+			return err
+		}
+		_, err = dryrun.Would(c, steps...)
+		return err
 	}
 	return restoreJournal(c, c.String("journal"), stderr)
 }

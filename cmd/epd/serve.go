@@ -19,6 +19,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/cmd/internal/dryrun"
 	"github.com/epplan/epplan/internal/control"
 	node "github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/epdapi"
@@ -26,6 +27,7 @@ import (
 	"github.com/epplan/epplan/internal/munge"
 	"github.com/epplan/epplan/internal/slurmqueue"
 	"github.com/epplan/epplan/internal/steer"
+	"github.com/epplan/epplan/internal/web"
 )
 
 // The roles of an epd.
@@ -47,8 +49,10 @@ type program struct {
 	orderer *slurmqueue.Orderer // with a steerer
 	node    *node.Node          // nil: there are no GPUs here
 	metrics *metrics.Metrics
-	slurm   bool           // somebody can ask Slurm
-	hangup  chan os.Signal // has SIGHUPs
+	site    *web.Site               // nil: there is no controller here
+	passed  map[string]net.Listener // sockets that systemd opened, by the flag for which each stands
+	slurm   bool                    // somebody can ask Slurm
+	hangup  chan os.Signal          // has SIGHUPs
 
 	fail    context.CancelCauseFunc // ends the program
 	loops   []func(context.Context) // run until the end
@@ -61,7 +65,19 @@ func serve(c *cli.Context, role string, stderr io.Writer) error {
 		return usagef("no arguments are expected, got %q", c.Args().First())
 	}
 	p := &program{Context: c, log: slog.New(slog.NewTextHandler(stderr, nil)), role: role, started: time.Now(), hangup: make(chan os.Signal, 1)}
+	var err error
+	if p.passed, err = passed(); err != nil {
+		return err
+	}
 	if err := p.checkFlags(); err != nil {
+		return err
+	}
+	if dryrun.Asked(c) {
+		steps, err := p.steps()
+		if err != nil {
+			return err
+		}
+		_, err = dryrun.Would(c, steps...)
 		return err
 	}
 	if err := os.MkdirAll(c.String("state"), 0o700); err != nil {
@@ -90,7 +106,7 @@ func (p *program) claim() (l net.Listener, release func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if l, err = node.Listen(p.Context.Context, p.socket(), privateMode); err != nil {
+	if l, err = p.listenAt(p.Context.Context, "socket", p.socket(), privateMode); err != nil {
 		disown()
 		return nil, nil, err
 	}
@@ -132,9 +148,9 @@ func (p *program) checkFlags() error {
 		return usagef("an agent needs --controller HOST:PORT")
 	case p.role != roleAgent && p.String("controller") != "":
 		return usagef("--controller is for agents, this is --role %s", p.role)
-	case p.role == roleAgent && (p.String("listen") != "" || p.String("submit-socket") != ""):
-		return usagef("an agent has no --listen and no --submit-socket, it answers at its Unix socket alone")
-	case p.role == roleController && p.String("listen") == "":
+	case p.role == roleAgent && (p.has("listen") || p.has("submit-socket") || p.has("web")):
+		return usagef("an agent has no --listen, no --submit-socket and no --web, it answers at its Unix socket alone")
+	case p.role == roleController && !p.has("listen"):
 		return usagef("a controller needs --listen ADDRESS:PORT for its agents")
 	}
 	return nil
@@ -143,6 +159,8 @@ func (p *program) checkFlags() error {
 // socket is where hooks and administrators are answered.
 func (p *program) socket() string {
 	switch {
+	case p.passed["socket"] != nil:
+		return p.passed["socket"].Addr().String()
 	case p.String("socket") != "":
 		return p.String("socket")
 	case p.role == roleController:
@@ -197,13 +215,14 @@ func (p *program) handler() http.Handler {
 	mux := http.NewServeMux()
 	if p.control != nil {
 		p.desk().Routes(mux, node.Peer)
+		mux.Handle("/", p.pages())
 	}
 	if p.node != nil {
 		p.node.Routes(mux) // with a status that has the GPUs too
 	} else {
 		p.desk().Status(mux, node.Peer)
 	}
-	return p.access.Only(node.Peer, mux)
+	return p.guarded(p.access.Only(node.Peer, mux))
 }
 
 // The permissions of the sockets: who asks is looked at besides.
@@ -241,8 +260,11 @@ func (p *program) notify(state string) {
 // munge is the munged that vouches for requests and answers.
 func (p *program) munge() *munge.Client { return munge.New(p.String("munge-socket")) }
 
-// listen opens a TCP port.
+// listen opens a TCP port, or takes the one that systemd opened.
 func (p *program) listen(flag string) (net.Listener, error) {
+	if l := p.passed[flag]; l != nil {
+		return l, nil
+	}
 	l, err := new(net.ListenConfig).Listen(p.Context.Context, "tcp", p.String(flag))
 	if err != nil {
 		return nil, fmt.Errorf("--%s: %w", flag, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-const unitFolder = "../../dist/systemd"
+const unitFolder = "../../packaging/systemd"
 
 // unit is a systemd unit: its settings by section and key, in order.
 type unit map[string][]string
@@ -102,6 +102,11 @@ func TestTheUnitsKeepEPDRunningAndGiveClocksBack(t *testing.T) {
 		}
 		if name == "epd-controller" {
 			want["Service.PrivateDevices"] = "yes"
+			for _, key := range []string{"PrivateUsers", "RemoveIPC", "ProcSubset", "DynamicUser"} {
+				if got := u["Service."+key]; got != nil {
+					t.Errorf("%s: %s=%q: the unit says why not", name, key, got)
+				}
+			}
 		} else {
 			want["Service.ExecStopPost"] = "/usr/bin/epd restore --journal /var/lib/epplan/journal"
 			want["Service.StateDirectory"] = "epplan"
@@ -132,12 +137,16 @@ func TestSystemdAcceptsTheUnits(t *testing.T) {
 	}
 	dir := t.TempDir()
 	var copies []string
-	for name := range units(t) {
-		text, err := os.ReadFile(filepath.Join(unitFolder, name+".service")) //nolint:gosec // the project's own files
+	names, err := filepath.Glob(filepath.Join(unitFolder, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		text, err := os.ReadFile(name) //nolint:gosec // the project's own files
 		if err != nil {
 			t.Fatal(err)
 		}
-		path := filepath.Join(dir, name+".service")
+		path := filepath.Join(dir, filepath.Base(name))
 		if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(text), "/usr/bin/epd", "/bin/true")), 0o600); err != nil { //nolint:gosec // into the test's own folder
 			t.Fatal(err)
 		}
@@ -151,5 +160,57 @@ func TestSystemdAcceptsTheUnits(t *testing.T) {
 	}
 	if err != nil && len(out) == 0 {
 		t.Error(err)
+	}
+}
+
+// exposures are how exposed systemd-analyze finds each unit, from 0 to 10, and
+// what docs/packages.md says.
+var exposures = map[string]string{"epd-controller": "1.4", "epd-agent": "3.8", "epd": "3.8"}
+
+func TestTheUnitsAreNoMoreExposedThanTheDocumentationSays(t *testing.T) {
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Log("there is no systemd-analyze: the other tests read the units")
+		return
+	}
+	page, err := os.ReadFile("../../docs/packages.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range units(t) {
+		limit := exposures[name]
+		path, err := filepath.Abs(filepath.Join(unitFolder, name+".service"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		threshold := "--threshold=" + strings.ReplaceAll(limit, ".", "")                                                                   // in tenths
+		out, err := exec.CommandContext(t.Context(), analyze, "security", "--offline=yes", "--no-pager", threshold, path).CombinedOutput() //nolint:gosec // systemd's own
+		if err != nil {
+			t.Errorf("%s is more exposed than %s: %v\n%s", name, limit, err, out)
+		}
+		if want := "`" + name + ".service` | " + limit; !strings.Contains(string(page), want) {
+			t.Errorf("docs/packages.md doesn't say %q", want)
+		}
+	}
+}
+
+func TestTheSocketsStandForFlagsThatTheirServicesHave(t *testing.T) {
+	paths, err := filepath.Glob(filepath.Join(unitFolder, "*.socket"))
+	if err != nil || len(paths) < len(activated) {
+		t.Fatalf("%q, %v: want a socket for each of %q", paths, err, activated)
+	}
+	for _, path := range paths {
+		u := readUnit(t, path)
+		name, service := strings.Join(u["Socket.FileDescriptorName"], ""), strings.Join(u["Socket.Service"], "")
+		if !slices.Contains(activated, name) || !slices.Contains(flagNames(serveFlags()), name) {
+			t.Errorf("%s: epd takes no socket %q", path, name)
+		}
+		if _, err := os.Stat(filepath.Join(unitFolder, service)); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+		private := name == "socket"
+		if mode := strings.Join(u["Socket.SocketMode"], ""); private != (mode == "0600") {
+			t.Errorf("%s: everybody may ask there, or nobody: SocketMode=%q", path, mode)
+		}
 	}
 }

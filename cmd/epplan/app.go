@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/cmd/internal/completion"
 )
 
 // command gives a command the manners of this program: its usage line is what
@@ -44,7 +46,6 @@ func (t *terminal) app() *cli.App {
 			"Example: epplan plan batch.csv --cluster cluster.toml --models models.toml",
 		HideVersion:               true,
 		HideHelpCommand:           true,
-		EnableBashCompletion:      true,
 		DisableSliceFlagSeparator: true, // a policy may have commas in it
 		Reader:                    t.stdin,
 		Writer:                    t.stdout,
@@ -62,6 +63,7 @@ func (t *terminal) app() *cli.App {
 			t.planCommand(),
 			t.compareCommand(),
 			t.consolidateCommand(),
+			t.correlateCommand(),
 			t.tuneCommand(),
 			t.explainCommand(),
 			t.modelCommand(),
@@ -70,6 +72,7 @@ func (t *terminal) app() *cli.App {
 			t.replayCommand(),
 			t.reproduceCommand(),
 			t.installCommand(),
+			t.doctorCommand(),
 			t.statusCommand(),
 			t.jobsCommand(),
 			t.jobCommand(),
@@ -88,6 +91,7 @@ func (t *terminal) app() *cli.App {
 			t.resumeCommand(),
 			t.configCommand(),
 			t.completionCommand(),
+			t.manCommand(),
 			t.versionCommand(),
 		},
 	}
@@ -100,8 +104,9 @@ func (t *terminal) app() *cli.App {
 // execute runs the command line.
 func (t *terminal) execute(ctx context.Context, args []string) error {
 	app := t.app() //nolint:contextcheck // commands get it by RunContext
-	if len(args) > 0 && args[len(args)-1] == completionFlag {
-		return app.RunContext(ctx, args)
+	t.args = args
+	if completion.Asked(args) {
+		return completion.Answer(t.stdout, app, args, completionValues())
 	}
 	arranged, err := arrange(app, args)
 	if err == nil {
@@ -121,7 +126,7 @@ func takes(c *cli.Context, least, most int, want string) error {
 		return usagef("--json and --csv are both given, want one")
 	}
 	inputs := c.Args().Slice()
-	for _, flag := range []string{"config", "cluster", "models", "profiles", "pods", "nodes", "power", "arrivals", "node-order"} {
+	for _, flag := range []string{"config", "cluster", "models", "contention", "profiles", "pods", "nodes", "power", "arrivals", "node-order"} {
 		inputs = append(inputs, c.String(flag))
 	}
 	if first := slices.Index(inputs, "-"); first >= 0 && slices.Contains(inputs[first+1:], "-") {

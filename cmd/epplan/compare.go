@@ -37,7 +37,7 @@ func (t *terminal) compareCommand() *cli.Command {
 			&cli.StringFlag{Name: "theta", DefaultText: "1", Usage: "θ `VALUES`, separated by commas"},
 			&cli.StringFlag{Name: "rho", DefaultText: "2", Usage: "ρ `VALUES`, separated by commas"},
 			&cli.StringFlag{Name: "gpus-per-node", Usage: "l `VALUES` of --cluster paper, separated by commas", Value: "1"},
-			jsonFlag(), csvFlag(),
+			jsonFlag(), csvFlag(), htmlFlag(),
 		),
 		Action: t.compare,
 	}
@@ -73,6 +73,9 @@ func (t *terminal) compare(c *cli.Context) error {
 	if err := takes(c, 1, mostBatches, "one batch file or several"); err != nil {
 		return err
 	}
+	if err := checkHTML(c); err != nil {
+		return err
+	}
 	var variants []variant
 	for _, name := range c.Args().Slice() {
 		s, err := t.setup(c, name)
@@ -94,7 +97,9 @@ func (t *terminal) compare(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return t.printTable(c, report.Comparison(runs))
+	return t.withHTML(c, func(w io.Writer) error {
+		return report.WriteComparePage(w, t.comparePage(c, variants, runs))
+	}, func() error { return t.printTable(c, report.Comparison(runs)) })
 }
 
 // variants combines clusters, policies and their numbers.

@@ -1,49 +1,15 @@
 package main
 
 import (
-	"fmt"
 	"io"
-	"strings"
+	"slices"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/cmd/internal/completion"
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/planner/policy"
 )
-
-// completionFlag is what the scripts add to a command line to ask what may
-// come next.
-const completionFlag = "--generate-bash-completion"
-
-// completions are scripts that ask the program itself what may follow: a
-// command, or a flag once its first dash is there. After a flag come files.
-var completions = map[string]string{
-	"bash": `_epplan() {
-  local cur=${COMP_WORDS[COMP_CWORD]} line=("${COMP_WORDS[@]:0:COMP_CWORD}")
-  COMPREPLY=()
-  if [[ $cur == -* ]]; then
-    line+=("${cur/%--/-}")
-  elif [[ ${line[COMP_CWORD - 1]} == -* ]]; then
-    return
-  fi
-  COMPREPLY=($(compgen -W "$("${line[@]}" --generate-bash-completion 2>/dev/null)" -- "$cur"))
-}
-complete -o default -F _epplan epplan
-`,
-	"zsh": `#compdef epplan
-_epplan() {
-  local cur=${words[CURRENT]}
-  local -a line opts
-  line=("${(@)words[1,CURRENT-1]}")
-  if [[ $cur == -* ]]; then
-    line+=("${cur/%--/-}")
-  elif [[ ${line[-1]} == -* ]]; then
-    _files
-    return
-  fi
-  opts=("${(@f)$("${line[@]}" --generate-bash-completion 2>/dev/null)}")
-  if [[ -n ${opts[1]} ]]; then _describe 'values' opts; else _files; fi
-}
-compdef _epplan epplan
-`,
-}
 
 func (t *terminal) completionCommand() *cli.Command {
 	return &cli.Command{
@@ -56,9 +22,9 @@ func (t *terminal) completionCommand() *cli.Command {
 			if err := takes(c, 1, 1, "a shell: bash, zsh or fish"); err != nil {
 				return err
 			}
-			script, err := t.completion(c.Args().First())
-			if err != nil {
-				return err
+			script := completion.Script(c.Args().First(), "epplan")
+			if script == "" {
+				return usagef("unknown shell %q, want bash, zsh or fish", c.Args().First())
 			}
 			return t.print(func(w io.Writer) error {
 				_, err := io.WriteString(w, script)
@@ -68,16 +34,39 @@ func (t *terminal) completionCommand() *cli.Command {
 	}
 }
 
-func (t *terminal) completion(shell string) (string, error) {
-	if script, ok := completions[shell]; ok {
-		return script, nil
+// completionValues are the values of flags and arguments that have a few.
+func completionValues() completion.Values {
+	words := func(words ...string) func() []string { return func() []string { return words } }
+	models := func() []string { return config.BuiltinProfiles().Names() }
+	policies := func() []string { return slices.Concat(policy.Names(), policy.PlacementNames()) }
+	return completion.Values{
+		"completion":                completion.Shells,
+		"plan --policy":             policies,
+		"explain --policy":          policies,
+		"compare --policy":          policies,
+		"tune --policy":             policies,
+		"replay --policy":           policy.PlacementNames,
+		"replay --base":             policy.PlacementNames,
+		"--gpu-model":               models,
+		"plan --format":             words("auto", "csv", "json", "edl", "knapsack"),
+		"explain --format":          words("auto", "csv", "json", "edl"),
+		"compare --format":          words("auto", "csv", "json", "edl"),
+		"generate --format":         words("edl", "csv", "json"),
+		"replay --format":           words("openb", "sacct", "jobs"),
+		"replay --pick":             words("fcfs", "largest"),
+		"--range":                   words("wide", "narrow"),
+		"--start":                   words("slot", "continuous"),
+		"--energy-model":            words("independent", "coupled"),
+		"consolidate --problem":     words("safe", "as-printed"),
+		"tune --objective":          words("energy", "wait", "both"),
+		"model optimum --objective": words("energy", "edp", "ed2p", "time"),
+		"model fit --form":          words("best", "paper"),
+		"predict --target":          words("time", "energy", "power"),
+		"predict --probe":           words("linear", "mlp"),
+		"reproduce edl --only":      words("single", "table3", "offline", "online"),
+		"reproduce pwr --only":      words("power", "savings", "grar"),
+		"reproduce predict --only":  words("table1", "table2", "figure4", "power"),
+		"reproduce cats --only":     words("testbed", "table1", "table2", "pai", "philly"),
+		"jobs --state":              words("PENDING", "RUNNING", "COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY"),
 	}
-	if shell == "fish" {
-		script, err := t.app().ToFishCompletion()
-		if err != nil {
-			return "", fmt.Errorf("fish completion: %w", err)
-		}
-		return strings.ReplaceAll(script, "`", ""), nil // quotes of placeholders in flags' usage
-	}
-	return "", usagef("unknown shell %q, want bash, zsh or fish", shell)
 }

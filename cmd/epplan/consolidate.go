@@ -34,6 +34,7 @@ func (t *terminal) consolidateCommand() *cli.Command {
 			&cli.StringFlag{Name: "policy", Aliases: []string{"p"}, Usage: "`POLICY`, see above", Value: bestMethod},
 			&cli.StringFlag{Name: "problem", Usage: "`PROBLEM`: safe or as-printed", Value: consolidate.Safe.String()},
 			&cli.DurationFlag{Name: "time-limit", Usage: "the `TIME` that improve, exact and cats-safe may take", Value: usualLimit},
+			&cli.StringFlag{Name: "contention", DefaultText: "time is shared without loss", Usage: "`FILE` with what sharing costs, as epplan model contention writes it"},
 			seedFlag(),
 			jsonFlag(),
 			&cli.IntFlag{Name: "rows", Usage: "`COUNT` of GPUs in the table; -1: all", Value: report.DefaultRows},
@@ -81,6 +82,9 @@ func (t *terminal) consolidate(c *cli.Context) error {
 		return err
 	}
 	if r.in, err = t.instance(c, c.Args().First()); err != nil {
+		return err
+	}
+	if err := t.contention(c, r); err != nil {
 		return err
 	}
 	r.solve(c.Context, t, c.Duration("time-limit"), c.Uint64("seed"))

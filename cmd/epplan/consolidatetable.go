@@ -152,7 +152,7 @@ func (r *consolidation) shared() []sharing {
 	for gpu := range s.GPUs() {
 		if r.placement.MHz[gpu] > 0 {
 			where := s.GPU(gpu)
-			all = append(all, sharing{gpu, where, s.Tasks(gpu), where.MemGB - s.FreeGB(gpu), s.MeanPct(gpu), consolidate.Linear{}.Overload(s.Load(gpu))})
+			all = append(all, sharing{gpu, where, s.Tasks(gpu), where.MemGB - s.FreeGB(gpu), s.MeanPct(gpu), s.Overload(gpu)})
 		}
 	}
 	return all
@@ -261,6 +261,9 @@ func (r *consolidation) why(s *sharing) string {
 	clock := fmt.Sprintf("its clock makes it %.3f times as long", r.in.Physics.Stretch(r.placement.MHz[s.gpu]))
 	if r.placement.MHz[s.gpu] == r.in.Physics.MaxMHz() {
 		clock = "its clock is the highest"
+	}
+	if r.in.Contention != nil {
+		return fmt.Sprintf("on GPU %d tasks take %.3f times as long beside each other, and %s", s.gpu, s.overload, clock)
 	}
 	return fmt.Sprintf("GPU %d has %.3f times the work that fits, and %s", s.gpu, s.overload, clock)
 }

@@ -10,8 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -151,121 +149,6 @@ func descriptionText(c *cli.Command) string {
 	return b.String()
 }
 
-// consoleBlock is a console block: commands after "$ ", each with its output.
-var consoleBlock = regexp.MustCompile("(?s)(```console\n)(.*?)(```)")
-
-// Lines of a console block that stand for any others; a block that has one is
-// compared around it.
-const elision = "[…]"
-
-func TestConsoleBlocksShowWhatCommandsPrint(t *testing.T) {
-	for _, name := range []string{commandPage, "../../README.md"} {
-		page := readPage(t, name)
-		dir := exampleFolder(t)
-		want := consoleBlock.ReplaceAllStringFunc(page, func(block string) string {
-			part := consoleBlock.FindStringSubmatch(block)
-			return part[1] + rerun(t, dir, part[2]) + part[3]
-		})
-		wantPage(t, name, page, want)
-	}
-}
-
-// exampleFolder is a folder with the files that examples name, under their own
-// names and under their paths in the project.
-func exampleFolder(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	if err := copyExamples(dir); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.CopyFS(filepath.Join(dir, "testdata", "demo"), os.DirFS("../../testdata/demo")); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
-// rerun runs the commands of a block that are epplan's, or write its input, and
-// returns the block with their output, as it was where only what is masked
-// differs.
-func rerun(t *testing.T, dir, block string) string {
-	t.Helper()
-	var b strings.Builder
-	for _, step := range strings.SplitAfter("\n"+block, "\n$ ")[1:] {
-		step = strings.TrimSuffix(step, "\n$ ")
-		command, shown, _ := strings.Cut(step, "\n")
-		b.WriteString("$ " + command + "\n")
-		shown = strings.TrimSuffix(shown, "\n")
-		if program, _, _ := strings.Cut(command, " "); program == "epplan" || program == "printf" {
-			got := strings.TrimSuffix(shell(t, dir, command), "\n")
-			shown = keepMasked(command, elide(got, shown), shown)
-		}
-		if shown != "" {
-			b.WriteString(shown + "\n")
-		}
-	}
-	return b.String()
-}
-
-// shell runs a command line and returns all that it prints.
-func shell(t *testing.T, dir, line string) string {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", line) //nolint:gosec // examples of the project's own pages
-	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		t.Fatalf("%s: %v", line, err)
-	}
-	return string(out)
-}
-
-// elide leaves as many lines out of got as shown does, whatever they are.
-func elide(got, shown string) string {
-	lines, rest := strings.Split(got, "\n"), strings.Split(shown, "\n")
-	at := slices.Index(rest, elision)
-	if at < 0 || len(lines) < len(rest) {
-		return got
-	}
-	after := len(rest) - at - 1
-	return strings.Join(slices.Concat(lines[:at], []string{elision}, lines[len(lines)-after:]), "\n")
-}
-
-// keepMasked is what a command printed, with the lines as they are shown where
-// only what is masked differs.
-func keepMasked(command, got, shown string) string {
-	lines, before := strings.Split(got, "\n"), strings.Split(shown, "\n")
-	for i := range min(len(lines), len(before)) {
-		if mask(command, lines[i]) == mask(command, before[i]) {
-			lines[i] = before[i]
-		}
-	}
-	return strings.Join(lines, "\n")
-}
-
-var (
-	goVersion  = regexp.MustCompile(`\bgo1\.[\w.]+`)
-	longNumber = regexp.MustCompile(`\d+\.\d{7,}(e[-+]?\d+)?`)
-	lastCell   = regexp.MustCompile(`(?m)\s+(planning|m?s|[\d.]+)$`)
-)
-
-// mask hides what differs from run to run or from processor to processor: the
-// release of Go, digits after the sixth of long numbers, and the last column of
-// compare, which is how long planning took.
-func mask(command, output string) string {
-	output = goVersion.ReplaceAllString(output, "go1")
-	output = longNumber.ReplaceAllStringFunc(output, func(number string) string {
-		x, err := strconv.ParseFloat(number, 64)
-		if err != nil {
-			return number
-		}
-		return strconv.FormatFloat(x, 'g', 6, 64)
-	})
-	if strings.HasPrefix(command, "epplan compare ") {
-		output = lastCell.ReplaceAllString(output, "")
-	}
-	return output
-}
-
 // exampleMark begins the lines of a description that are examples.
 const exampleMark = "Example: "
 
@@ -292,7 +175,7 @@ func TestEveryExampleOfTheHelpWorksAsTyped(t *testing.T) {
 	}
 	for _, line := range lines {
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", line) //nolint:gosec // the program's own examples
-		cmd.Dir = dir
+		cmd.Dir, cmd.Env = dir, exampleEnv(dir)
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
 		if err := cmd.Run(); err != nil {

@@ -168,6 +168,9 @@ func (e *edlPaper) planned(f finding, spec taskset.Spec, l int, name string, mea
 	return experiment{f, func(ctx context.Context) (float64, error) {
 		sum := 0.0
 		for set := range e.sets {
+			if err := ctx.Err(); err != nil {
+				return 0, err
+			}
 			problem, err := e.problem(spec, l, e.seed+uint64(set))
 			if err != nil {
 				return 0, err

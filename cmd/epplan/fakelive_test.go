@@ -187,6 +187,10 @@ func fakeSavings(r *http.Request) any {
 		TreatedEnded: epdapi.Ended{Ended: 630, Completed: 611}, HeldOutEnded: epdapi.Ended{Ended: 41, Completed: 40},
 		Modelled: epdapi.Modelled{Runs: 598, DefaultJ: 560e6, UsedJ: 441.2e6},
 		Factors:  epdapi.Factors{PUE: 1.2, CostPerKWh: 0.25, Currency: "EUR", CarbonPerKWh: 380},
+		ByWorkload: []epdapi.WorkloadSaving{
+			{Workload: "resnet50", GPUModel: "V100", Saving: epdapi.Saving{Runs: 300, HeldOut: 15, SavedJ: 60e6, LowJ: 45e6, HighJ: 75e6, BaselineJ: 300e6}},
+			{Workload: "<b>evil", GPUModel: "V100", Saving: epdapi.Saving{Runs: 120, HeldOut: 8, SavedJ: 12e6, LowJ: -3e6, HighJ: 27e6, BaselineJ: 100e6, Needed: 9}},
+		},
 	}
 	since, err := time.Parse(time.RFC3339, r.URL.Query().Get("since"))
 	switch {

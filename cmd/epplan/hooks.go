@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/cmd/internal/dryrun"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/slurm"
 )
@@ -68,7 +69,7 @@ func (t *terminal) prologCommand() *cli.Command {
 		Description: "Reads the environment that slurmd gives a Prolog. Ends within 2 s and with status 0, whatever happens:\n" +
 			"no answer means default clocks. Install it with a line in the site's Prolog, or as a further one.\n" +
 			"Example: epplan prolog --socket /run/epplan/agent.sock",
-		Flags:  []cli.Flag{socketFlag()},
+		Flags:  []cli.Flag{socketFlag(), dryrun.Flag()},
 		Action: func(c *cli.Context) error { return t.callHook(c, slurm.Prolog) },
 	}
 }
@@ -80,7 +81,7 @@ func (t *terminal) epilogCommand() *cli.Command {
 		Description: "Reads the environment that slurmd gives an Epilog. When epd doesn't answer, epd restore gives all clocks\n" +
 			"of the node back by the journal alone. Ends within 2 s and with status 0, whatever happens.\n" +
 			"Example: epplan epilog --socket /run/epplan/agent.sock --journal /var/lib/epplan/journal",
-		Flags: append([]cli.Flag{socketFlag()}, restoreFlags()...),
+		Flags: append([]cli.Flag{socketFlag(), dryrun.Flag()}, restoreFlags()...),
 		Action: func(c *cli.Context) error {
 			err := t.callHook(c, slurm.Epilog)
 			if errors.Is(err, errUndone) {
@@ -109,6 +110,9 @@ func (t *terminal) callHook(c *cli.Context, kind slurm.Hook) error {
 	defer cancel()
 	deadline, _ := ctx.Deadline()
 	event := env.Event(deadline)
+	if stop, err := wouldHook(c, &event); stop {
+		return err
+	}
 	answer, err := epdapi.New(c.String("socket")).Hook(ctx, &event)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUndone, err)
@@ -134,7 +138,7 @@ func (t *terminal) restoreCommand() *cli.Command {
 		Description: "Asks epd, and when it doesn't answer runs epd restore, which needs nothing but the journal.\n" +
 			"Jobs go on at default clocks.\n" +
 			"Example: epplan restore",
-		Flags:  append([]cli.Flag{socketFlag()}, restoreFlags()...),
+		Flags:  append([]cli.Flag{socketFlag(), dryrun.Flag()}, restoreFlags()...),
 		Action: t.restore,
 	}
 }
@@ -148,6 +152,9 @@ func (t *terminal) restore(c *cli.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(c.Context, restoreBound)
 	defer cancel()
+	if stop, err := t.wouldRestore(ctx, c); stop {
+		return err
+	}
 	answer, err := epdapi.New(c.String("socket")).Restore(ctx, &epdapi.RestoreRequest{})
 	if errors.Is(err, epdapi.ErrUnreachable) {
 		t.message("warning", err.Error())
@@ -178,8 +185,15 @@ func (t *terminal) restoreByJournal(c *cli.Context) error {
 		}
 		path = filepath.Join(filepath.Dir(self), "epd")
 	}
-	run := exec.CommandContext(c.Context, path, "restore", "--journal", c.String("journal")) //nolint:gosec // root's own flags
+	args := []string{"restore", "--journal", c.String("journal")}
+	if dryrun.Asked(c) {
+		args = append(args, "--dry-run")
+	}
+	run := exec.CommandContext(c.Context, path, args...) //nolint:gosec // root's own flags
 	run.Stdout, run.Stderr = t.stderr, t.stderr
+	if dryrun.Asked(c) {
+		run.Stdout = t.stdout // it is the result
+	}
 	run.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
 	for _, v := range os.Environ() {
 		if strings.HasPrefix(v, "EPD_") { // which GPUs, where simulated ones are

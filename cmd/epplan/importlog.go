@@ -14,6 +14,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/cmd/internal/dryrun"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/store/record"
@@ -69,7 +70,7 @@ func logFlags() []cli.Flag {
 		boolFlag("strict", "refuse the log at the first line that makes no sense"),
 		boolFlag("hash-names", "write hashes in place of the names of users, accounts and jobs"),
 		&cli.StringFlag{Name: "hash-key", Usage: "`FILE` with the key of the hashes, to have the same ones in several tables", DefaultText: "a random key"},
-		jsonFlag(),
+		jsonFlag(), dryrun.Flag(),
 	}
 }
 
@@ -121,6 +122,9 @@ func (t *terminal) importLog(c *cli.Context, format string, o *joblog.Options, r
 	if err := in.run(); err != nil {
 		return err
 	}
+	if stop, err := dryrun.Would(c, in.steps()...); stop {
+		return err
+	}
 	if c.Bool("json") {
 		return t.printJSON(&in.report)
 	}
@@ -143,12 +147,25 @@ type logImport struct {
 // run reads the log to where it goes.
 func (in *logImport) run() error {
 	switch {
+	case dryrun.Asked(in.Context): // it is read, no more
 	case in.report.Out != "":
 		return in.toTable()
 	case in.report.Socket != "":
 		return in.toEpd()
 	}
 	return in.from(func(*record.Past) error { return nil })
+}
+
+// steps are what becomes of the log's jobs.
+func (in *logImport) steps() []string {
+	jobs := counted(int(in.report.Tally.Jobs), "job")
+	switch {
+	case in.report.Out != "":
+		return []string{"write " + jobs + " to " + in.report.Out}
+	case in.report.Socket != "":
+		return []string{"store " + jobs + " in epd at " + in.report.Socket}
+	}
+	return nil
 }
 
 // from reads the log.

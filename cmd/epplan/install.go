@@ -16,6 +16,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/cmd/internal/dryrun"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/queue"
 	"github.com/epplan/epplan/slurm"
@@ -39,7 +40,7 @@ func (t *terminal) installCommand() *cli.Command {
 				"Slurm isn't told: scontrol reconfigure does that.\n" +
 				"Example: epplan install slurm --dry-run --dir site",
 			Flags: []cli.Flag{
-				boolFlag("dry-run", "print the changes and make none"),
+				dryrun.Flag(),
 				boolFlag("edit-conf", "change slurm.conf, too; each line says what it was"),
 				boolFlag("undo", "take the changes back"),
 				boolFlag("popen", "where slurmctld has no lua-socket, start epplan submit for each submission"),
@@ -73,7 +74,7 @@ func (t *terminal) installSlurm(c *cli.Context) error {
 	for _, warning := range plan.Warnings {
 		t.message("warning", warning)
 	}
-	if c.Bool("dry-run") || len(plan.Steps) == 0 {
+	if dryrun.Asked(c) || len(plan.Steps) == 0 {
 		return t.printSteps("", plan.Steps)
 	}
 	return t.install(c, &site, &plan)
@@ -186,7 +187,7 @@ func (t *terminal) luaCheck(c *cli.Context) (func(name, text string) error, erro
 	}
 	i := slices.IndexFunc(luaPrograms, func(name string) bool { _, err := exec.LookPath(name); return err == nil })
 	switch {
-	case i < 0 && c.Bool("dry-run"):
+	case i < 0 && dryrun.Asked(c):
 		t.message("warning", "scripts are not checked: neither luac nor lua is installed")
 		return nil, nil //nolint:nilnil // as documented
 	case i < 0:

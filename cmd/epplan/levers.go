@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/cmd/internal/dryrun"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/share"
@@ -28,7 +29,7 @@ func (t *terminal) leversCommand() *cli.Command {
 			"Example: epplan levers",
 		Flags: []cli.Flag{
 			anySocketFlag(publicFirst), jsonFlag(),
-			boolFlag("undo", "take everything back (for root and Slurm's user)"),
+			boolFlag("undo", "take everything back (for root and Slurm's user)"), dryrun.Flag(),
 		},
 		Action: t.levers,
 	}
@@ -56,6 +57,9 @@ func (t *terminal) levers(c *cli.Context) error {
 
 // undoLevers takes everything back.
 func (t *terminal) undoLevers(c *cli.Context) error {
+	if stop, err := wouldUndo(c); stop {
+		return err
+	}
 	done, err := ask(c, controllerFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.LeversUndone, error) {
 		return epd.UndoLevers(ctx)
 	})

@@ -21,7 +21,7 @@ func (t *terminal) modelCommand() *cli.Command {
 		Name:        "model",
 		Usage:       "fit, show and use models of how workloads respond to clocks",
 		Description: "Example: epplan model show models.toml",
-		Subcommands: []*cli.Command{t.fitCommand(), t.evaluateCommand(), t.showCommand(), t.optimumCommand()},
+		Subcommands: []*cli.Command{t.fitCommand(), t.fitContentionCommand(), t.evaluateCommand(), t.showCommand(), t.optimumCommand()},
 	}
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"slices"
 
@@ -10,6 +9,7 @@ import (
 
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/policy"
 )
 
 func (t *terminal) planCommand() *cli.Command {
@@ -32,6 +32,7 @@ func (t *terminal) planCommand() *cli.Command {
 			"Example: epplan plan profiles.csv --cluster shared.toml --policy cats-safe\n" +
 			"Example: epplan plan --from-slurm --policy edl\n" +
 			"Example: epplan plan --format knapsack knapsack.csv --cluster clusters.csv:small\n" +
+			"Example: epplan plan batch.csv --cluster cluster.toml --models models.toml --html plan.html\n" +
 			"Example: epplan plan batch.csv --cluster cluster.toml --models models.toml --svg plan.svg",
 		Flags: append(planningFlags(),
 			boolFlag("from-slurm", "plan what waits in Slurm, as epd knows it"),
@@ -39,6 +40,7 @@ func (t *terminal) planCommand() *cli.Command {
 			knapsackFlags()[0], knapsackFlags()[1],
 			jsonFlag(), csvFlag(),
 			&cli.StringFlag{Name: "svg", Usage: "draw the plan to `FILE`"},
+			htmlFlag(),
 			&cli.IntFlag{Name: "rows", Usage: "`COUNT` of jobs in the table; -1: all", Value: report.DefaultRows},
 		),
 		Action: t.plan,
@@ -51,6 +53,9 @@ func (t *terminal) plan(c *cli.Context) error {
 		files, want = 0, "none with --from-slurm"
 	}
 	if err := takes(c, files, files, want); err != nil {
+		return err
+	}
+	if err := checkHTML(c, "svg"); err != nil {
 		return err
 	}
 	if rows := c.Int("rows"); rows < 1 && rows != -1 {
@@ -72,16 +77,27 @@ func (t *terminal) plan(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := t.printPlan(c, result); err != nil {
+	if err := t.printPlan(c, s, result); err != nil {
 		return err
 	}
 	if !c.IsSet("policy") && result.Plan.Shared == nil && sharable(result.Problem) {
 		t.message("note", "jobs with a profile may share GPUs, this policy has each on its own: --policy cats-safe lets them share")
 	}
 	if result.Plan.Status != planner.Complete {
-		return &incompleteError{unplanned: len(result.Plan.Unplaced), late: len(result.Plan.Misses)}
+		return &incompleteError{unplanned: len(result.Plan.Unplaced), late: len(result.Plan.Misses), slowed: slowed(result.Plan)}
+	}
+	if n := slowed(result.Plan); n > 0 {
+		return &incompleteError{slowed: n}
 	}
 	return nil
+}
+
+// slowed is how many jobs a plan slows down more than they tolerate.
+func slowed(p *planner.Plan) int {
+	if p.Shared == nil {
+		return 0
+	}
+	return len(p.Shared.Slowed)
 }
 
 // sharable tells whether there are jobs with profiles and GPUs that they may
@@ -112,12 +128,9 @@ func (s *setup) solve(ctx context.Context, policyText string) (*report.Result, e
 	if err != nil {
 		return nil, err
 	}
-	plan, err := planner.Solve(ctx, s.problem, pol, &planner.Options{Seed: s.seed})
+	plan, err := policy.Checked(ctx, s.problem, pol, &planner.Options{Seed: s.seed})
 	if err != nil {
-		return nil, fmt.Errorf("plan: %w", err)
-	}
-	if err := planner.Check(s.problem, plan); err != nil {
-		return nil, fmt.Errorf("the plan of policy %s is wrong, please report this: %w", pol.Name, err)
+		return nil, err
 	}
 	baseline, err := s.baseline(ctx, plan)
 	if err != nil {
@@ -130,21 +143,23 @@ func (s *setup) solve(ctx context.Context, policyText string) (*report.Result, e
 	return result, nil
 }
 
-// printPlan writes the picture first: a picture that can't be written fails
-// the command before there is any output.
-func (t *terminal) printPlan(c *cli.Context, r *report.Result) error {
+// printPlan writes files first: one that can't be written fails the command
+// before there is any output.
+func (t *terminal) printPlan(c *cli.Context, s *setup, r *report.Result) error {
 	if name := c.String("svg"); name != "" {
 		if err := t.write(name, func(w io.Writer) error { return report.WriteSVG(w, r, nil) }); err != nil {
 			return err
 		}
 	}
-	return t.print(func(w io.Writer) error {
-		switch {
-		case c.Bool("json"):
-			return report.WritePlanJSON(w, r)
-		case c.Bool("csv"):
-			return report.WritePlanCSV(w, r)
-		}
-		return report.WritePlanTable(w, r, t.text(c.Int("rows")))
+	return t.withHTML(c, func(w io.Writer) error { return t.writePlanPage(w, c, s, r) }, func() error {
+		return t.print(func(w io.Writer) error {
+			switch {
+			case c.Bool("json"):
+				return report.WritePlanJSON(w, r)
+			case c.Bool("csv"):
+				return report.WritePlanCSV(w, r)
+			}
+			return report.WritePlanTable(w, r, t.text(c.Int("rows")))
+		})
 	})
 }

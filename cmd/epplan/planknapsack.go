@@ -85,7 +85,7 @@ type knapsackQueue struct {
 type clockResponse = func(kind, gpuModel string) (dvfsmodel.Response, error)
 
 func (t *terminal) knapsackQueue(c *cli.Context) (*knapsackQueue, error) {
-	for _, flag := range []string{"config", "range", "start", "stretch", "gpus-per-node", "svg", "from-slurm"} {
+	for _, flag := range []string{"config", "range", "start", "stretch", "gpus-per-node", "svg", "html", "from-slurm"} {
 		if c.IsSet(flag) {
 			return nil, usagef("--%s means nothing with --format %s, want it left out", flag, knapsackFormat)
 		}

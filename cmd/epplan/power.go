@@ -17,6 +17,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/epplan/epplan/cmd/internal/dryrun"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/slurm"
 )
@@ -51,6 +52,7 @@ func (t *terminal) powerCommand(name, usage string) *cli.Command {
 			&cli.StringFlag{Name: "run", Usage: "absolute `PATH` of the program that switches one node", DefaultText: "none: nodes are printed"},
 			&cli.DurationFlag{Name: "each", Usage: "`TIME` after which a node's program is ended", Value: powerNode},
 			&cli.StringFlag{Name: "socket", Usage: "`PATH` of the controller's socket", Value: defaultSubmitSocket, EnvVars: []string{"EPPLAN_SUBMIT_SOCKET"}},
+			dryrun.Flag(),
 		},
 		Action: func(c *cli.Context) error { return t.power(c, name) },
 	}
@@ -79,6 +81,9 @@ func (t *terminal) power(c *cli.Context, what string) error {
 	if c.Duration("each") <= 0 {
 		return usagef("--each is %v, want more than 0", c.Duration("each"))
 	}
+	if stop, err := dryrun.Would(c, powerSteps(what, program, nodes)...); stop {
+		return err
+	}
 	if err := t.print(func(w io.Writer) error {
 		_, err := io.WriteString(w, strings.Join(nodes, "\n")+"\n")
 		return err
@@ -99,6 +104,17 @@ func (t *terminal) power(c *cli.Context, what string) error {
 		return fmt.Errorf("%s: %d of %d nodes failed", what, len(news.Failed), len(nodes))
 	}
 	return nil
+}
+
+// powerSteps are what is done for nodes.
+func powerSteps(what, program string, nodes []string) []string {
+	var steps []string
+	for _, node := range nodes {
+		if program != "" {
+			steps = append(steps, "run "+program+" "+node)
+		}
+	}
+	return append(steps, "tell epd of the "+what+" of "+strings.Join(nodes, ", "))
 }
 
 // tellPower tells epd; one that isn't there is no reason to leave nodes on.

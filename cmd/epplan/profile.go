@@ -22,9 +22,13 @@ func (t *terminal) profileCommand() *cli.Command {
 		Description: "Without a workload it lists those that ran last, at most 200. A workload's key is what epplan job shows.\n" +
 			"Only runs that had their GPUs alone from start to end teach a profile, the last 8 of them. Intervals are\n" +
 			"those in which the next run is expected, 90 %. What isn't known is never put beside another job.\n" +
+			"With --log they are written as a log that epplan consolidate and correlate read: what would share GPUs well.\n" +
 			"For root, Slurm's user and operators.\n" +
 			"Example: epplan profile",
-		Flags:  []cli.Flag{anySocketFlag(publicFirst), jsonFlag(), csvFlag()},
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "log", Usage: "CSV `FILE` to write with what known workloads use over time; -: standard output"},
+			anySocketFlag(publicFirst), jsonFlag(), csvFlag(),
+		},
 		Action: t.profile,
 	}
 }
@@ -37,12 +41,17 @@ func (t *terminal) profile(c *cli.Context) error {
 	if workload != "" && c.Bool("csv") {
 		return usagef("--csv is for the list, want --json with a workload")
 	}
+	if c.IsSet("log") && (c.Bool("json") || c.Bool("csv")) {
+		return usagef("--log writes a log, want it without --json and --csv")
+	}
 	list, err := ask(c, publicFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.ProfileList, error) {
 		return epd.Profiles(ctx, workload)
 	})
 	switch {
 	case err != nil:
 		return err
+	case c.String("log") != "":
+		return t.writeProfileLog(c.String("log"), list.Profiles)
 	case c.Bool("json"):
 		return t.printJSON(list)
 	case len(list.Profiles) == 0 && workload != "":

@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/cmd/internal/dryrun"
 	"github.com/epplan/epplan/internal/epdapi"
 )
 
@@ -18,13 +19,16 @@ func (t *terminal) reloadCommand() *cli.Command {
 		Description: "Says which version is in force then. A configuration that is wrong changes nothing; each fault is named\n" +
 			"with file and line, and the exit status is 1. Decisions already made stay.\n" +
 			"Example: epplan reload",
-		Flags:  []cli.Flag{anySocketFlag(controllerFirst), jsonFlag()},
+		Flags:  []cli.Flag{anySocketFlag(controllerFirst), jsonFlag(), dryrun.Flag()},
 		Action: t.reload,
 	}
 }
 
 func (t *terminal) reload(c *cli.Context) error {
 	if err := takes(c, 0, 0, "none"); err != nil {
+		return err
+	}
+	if stop, err := wouldReload(c); stop {
 		return err
 	}
 	answer, err := ask(c, controllerFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.Reloaded, error) { return epd.Reload(ctx) })

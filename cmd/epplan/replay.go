@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"math"
 	"runtime"
 	"slices"
@@ -47,7 +48,7 @@ func (t *terminal) replayCommand() *cli.Command {
 			&cli.StringFlag{Name: "svg", Usage: "`FILE` to draw saving, allocation and fragmentation to; a folder: a file for each"},
 			&cli.IntFlag{Name: "batch", Usage: "`COUNT` of arrivals that are placed together, the largest first", Value: 1},
 			&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, DefaultText: "as many as processors", Usage: "`COUNT` of runs at a time"},
-			jsonFlag(), csvFlag(),
+			jsonFlag(), csvFlag(), htmlFlag(),
 		}, departureFlags(), historyFlags()),
 		Action: t.replay,
 	}
@@ -86,6 +87,9 @@ func (t *terminal) replay(c *cli.Context) error {
 	if err := takes(c, 0, 1, "a folder with a trace, or none"); err != nil {
 		return err
 	}
+	if err := checkHTML(c, "curve", "decisions", "svg"); err != nil {
+		return err
+	}
 	if err := checkMode(c); err != nil {
 		return err
 	}
@@ -110,7 +114,9 @@ func (t *terminal) replay(c *cli.Context) error {
 	if err := out.write(c.Context, t, in, runs); err != nil {
 		return err
 	}
-	return t.printTable(c, in.table(runs))
+	return t.withHTML(c, func(w io.Writer) error { return t.writeInflationPage(w, in, runs) }, func() error {
+		return t.printTable(c, in.table(runs))
+	})
 }
 
 // inflation reads what the flags ask for.

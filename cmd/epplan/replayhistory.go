@@ -99,6 +99,9 @@ func (t *terminal) replayHistory(c *cli.Context) error {
 			return usagef("--%s is of replays in the openb format, want none with --format %s", name, c.String("format"))
 		}
 	}
+	if err := checkHTML(c); err != nil {
+		return err
+	}
 	if err := takes(c, 1, 1, "a file with past jobs, or - for standard input"); err != nil {
 		return err
 	}
@@ -126,7 +129,7 @@ func (t *terminal) replayHistory(c *cli.Context) error {
 }
 
 // historyReplayFlags are those that go with a history.
-var historyReplayFlags = []string{"format", "cluster", "models", "workload", "profiles", "draws", "learning", "timezone", "policy", "seed", "json", "csv"}
+var historyReplayFlags = []string{"format", "cluster", "models", "workload", "profiles", "draws", "learning", "timezone", "policy", "seed", "json", "csv", "html"}
 
 // prepare reads what isn't the history.
 func (h *history) prepare(c *cli.Context) (err error) {

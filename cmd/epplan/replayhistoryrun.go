@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -79,12 +78,9 @@ func (h *history) run(ctx context.Context) ([]historyRun, error) {
 
 // planned is what a policy's plan costs.
 func (h *history) planned(ctx context.Context, problem *planner.Problem, p *planner.Policy) (*historyCost, error) {
-	plan, err := planner.Solve(ctx, problem, p, &planner.Options{Seed: h.seed, NoImprove: true})
+	plan, err := policy.Checked(ctx, problem, p, &planner.Options{Seed: h.seed, NoImprove: true})
 	if err != nil {
-		return nil, fmt.Errorf("policy %s: %w", p.Name, err)
-	}
-	if err := planner.Check(problem, plan); err != nil {
-		return nil, fmt.Errorf("the plan of policy %s is wrong, please report this: %w", p.Name, err)
+		return nil, err
 	}
 	return h.cost(problem, plan), nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"io"
 	"maps"
 	"math"
 	"slices"
@@ -131,6 +132,10 @@ func (h *history) group(run, base *historyRun, g int, name string) historyGroup 
 // print prints the report.
 func (h *history) print(c *cli.Context, runs []historyRun) error {
 	r := h.report(runs)
+	return h.terminal.withHTML(c, func(w io.Writer) error { return h.writePage(w, c, r) }, func() error { return h.printReport(c, r) })
+}
+
+func (h *history) printReport(c *cli.Context, r *historyReport) error {
 	if c.Bool("json") {
 		return h.terminal.printJSON(r)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -107,7 +108,7 @@ func (t *terminal) replayStays(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return t.printTable(c, d.table())
+	return t.withHTML(c, func(w io.Writer) error { return t.writeStaysPage(w, d) }, func() error { return t.printTable(c, d.table()) })
 }
 
 // departures reads what the flags ask for.

@@ -50,14 +50,9 @@ func (t *terminal) reproduceCATS(c *cli.Context) error {
 		return usagef("--time-limit %v, want more than 0", limit)
 	}
 	p := &catsPaper{seed: c.Uint64("seed"), scale: c.Float64("scale"), limit: c.Duration("time-limit")}
-	p.progress = report.NewProgress(t.stderr, t.progress, time.Now, "reproduce", p.steps(sections))
-	for _, section := range sections {
-		if err := p.section(c.Context, section); err != nil {
-			p.progress.Finish()
-			return fmt.Errorf("%s: %w", section, err)
-		}
+	if err := p.reproduce(c.Context, t.counts("reproduce"), sections); err != nil {
+		return err
 	}
-	p.progress.Finish()
 	if err := t.printTable(c, findingsTable(p.findings)); err != nil {
 		return err
 	}
@@ -75,6 +70,18 @@ type catsPaper struct {
 	findings []finding
 	notes    []string
 	progress *report.Progress
+}
+
+// reproduce computes the figures of some sections.
+func (p *catsPaper) reproduce(ctx context.Context, count counting, sections []string) error {
+	p.progress = count("", p.steps(sections))
+	defer p.progress.Finish()
+	for _, section := range sections {
+		if err := p.section(ctx, section); err != nil {
+			return fmt.Errorf("%s: %w", section, err)
+		}
+	}
+	return nil
 }
 
 // steps is how many steps of progress some sections make.

@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -60,28 +59,48 @@ func (t *terminal) reproducePredict(c *cli.Context) error {
 			return usagef("--%s %d, want 1 to %d", flag, n, mostInstances)
 		}
 	}
+	if dir := c.String("data"); dir != "" && !isDir(dir) {
+		return usagef("--data %s, want a folder", dir)
+	}
 	if c.String("data") != "" && c.IsSet("instances") {
 		return usagef("--instances counts drawn queues, want it left out with --data")
 	}
-	findings := predictFindings(sections)
-	var notes []string
-	for _, model := range []trace.EnergyModel{trace.Independent, trace.Coupled} {
-		p := predictPaper{model: model, seed: c.Uint64("seed"), tuning: c.Int("tuning")}
-		if err := p.queues(t, c); err != nil {
-			return err
-		}
-		if err := p.fill(c.Context, t, findings); err != nil {
-			return fmt.Errorf("%s energy: %w", model, err)
-		}
-		notes = append(notes, p.notes()...)
+	q := predictQueues{dir: c.String("data"), seed: c.Uint64("seed"), instances: c.Int("instances"), tuning: c.Int("tuning")}
+	findings, notes, err := q.reproduce(c.Context, t, t.counts("reproduce"), sections)
+	if err != nil {
+		return err
 	}
 	if err := t.printTable(c, predictTable(findings)); err != nil {
 		return err
 	}
-	for _, note := range append(notes, paperDisagreements(sections)...) {
+	for _, note := range notes {
 		t.message("note", note)
 	}
 	return nil
+}
+
+// predictQueues are the queues that the paper's rules are to play.
+type predictQueues struct {
+	dir               string // to read them from; empty: draw them
+	seed              uint64
+	instances, tuning int
+}
+
+// reproduce computes the figures of some sections under both energy models.
+func (q *predictQueues) reproduce(ctx context.Context, t *terminal, count counting, sections []string) ([]predictFinding, []string, error) {
+	findings := predictFindings(sections)
+	var notes []string
+	for _, model := range []trace.EnergyModel{trace.Independent, trace.Coupled} {
+		p := predictPaper{model: model, seed: q.seed, tuning: q.tuning}
+		if err := p.queues(t, q); err != nil {
+			return nil, nil, err
+		}
+		if err := p.fill(ctx, count, findings); err != nil {
+			return nil, nil, fmt.Errorf("%s energy: %w", model, err)
+		}
+		notes = append(notes, p.notes()...)
+	}
+	return findings, append(notes, paperDisagreements(sections)...), nil
 }
 
 // predictPaper plays queues under one energy model.
@@ -94,14 +113,11 @@ type predictPaper struct {
 }
 
 // queues draws the queues, or reads them.
-func (p *predictPaper) queues(t *terminal, c *cli.Context) (err error) {
-	dir := c.String("data")
+func (p *predictPaper) queues(t *terminal, q *predictQueues) (err error) {
+	dir := q.dir
 	if dir == "" {
-		p.tests, err = p.draw(c.Int("instances"), testStream)
+		p.tests, err = p.draw(q.instances, testStream)
 		return err
-	}
-	if !isDir(dir) {
-		return usagef("--data %s, want a folder", dir)
 	}
 	pools, err := parse(t, filepath.Join(dir, "clusters.csv"), trace.ReadKnapsackPools)
 	if err != nil {
@@ -217,7 +233,7 @@ func kappaGrid() []float64 {
 func valueWith(kappa float64) string { return fmt.Sprintf("value,kappa=%.4g", kappa) }
 
 // fill computes our figures of the findings.
-func (p *predictPaper) fill(ctx context.Context, t *terminal, findings []predictFinding) error {
+func (p *predictPaper) fill(ctx context.Context, count counting, findings []predictFinding) error {
 	rules := make([]string, 0, len(findings))
 	tunes := false
 	for i := range findings {
@@ -231,7 +247,7 @@ func (p *predictPaper) fill(ctx context.Context, t *terminal, findings []predict
 	if tunes {
 		total += len(kappaGrid()) * p.tuning
 	}
-	progress := report.NewProgress(t.stderr, t.progress, time.Now, "reproduce, "+p.model.String()+" energy", total)
+	progress := count(p.model.String()+" energy", total)
 	defer progress.Finish()
 	done := func() { progress.Add(1) }
 	if tunes {

@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -61,38 +60,69 @@ func (t *terminal) reproducePWR(c *cli.Context) error {
 	if dir := c.String("svg"); dir != "" && !isDir(dir) {
 		return usagef("--svg %s, want a folder that is there", dir)
 	}
-	families, err := t.paperFamilies(c)
+	if dir := c.String("data"); dir != "" && !isDir(dir) {
+		return usagef("--data %s, want a folder", dir)
+	}
+	p := &pwrPaper{dir: c.String("data"), first: c.Uint64("seed"), seeds: c.Int("seeds"), jobs: c.Int("jobs")}
+	if p.dir == "" {
+		t.message("note", noTrace)
+	}
+	if dir := c.String("svg"); dir != "" {
+		p.draw = func(in *inflation, runs [][]inflated) error { return drawFamily(c.Context, t, dir, in, runs) }
+	}
+	findings, err := p.reproduce(c.Context, t, t.counts("reproduce"), sections)
 	if err != nil {
 		return err
 	}
-	findings, err := t.replayFamilies(c, families, sections)
-	if err != nil {
-		return err
-	}
-	t.message("note", fmt.Sprintf("streams per figure: %d, seeds from %d", c.Int("seeds"), c.Uint64("seed")))
+	t.message("note", p.note())
 	return t.printTable(c, findingsTable(findings))
 }
 
-// replayFamilies runs the families one after another: each takes all
-// processors.
-func (t *terminal) replayFamilies(c *cli.Context, families []*inflation, sections []string) ([]finding, error) {
+// noTrace says what stands for the paper's trace without its lists.
+const noTrace = "no --data: a synthetic trace in place of Alibaba's"
+
+// pwrPaper computes the figures of the PWR+FGD paper.
+type pwrPaper struct {
+	dir   string // with the trace's lists; empty: a synthetic trace
+	first uint64 // seed of the first stream
+	seeds int    // of streams
+	jobs  int    // runs at a time
+	draw  func(in *inflation, runs [][]inflated) error
+}
+
+// note says what was drawn.
+func (p *pwrPaper) note() string {
+	return fmt.Sprintf("streams per figure: %d, seeds from %d", p.seeds, p.first)
+}
+
+// reproduce computes the figures of some sections.
+func (p *pwrPaper) reproduce(ctx context.Context, t *terminal, count counting, sections []string) ([]finding, error) {
+	families, err := p.families(t)
+	if err != nil {
+		return nil, err
+	}
+	return p.replay(ctx, t, count, families, sections)
+}
+
+// replay runs the families one after another: each takes all processors.
+func (p *pwrPaper) replay(ctx context.Context, t *terminal, count counting, families []*inflation, sections []string) ([]finding, error) {
 	total := 0
 	for _, in := range families {
 		total += in.runs()
 	}
-	progress := report.NewProgress(t.stderr, t.progress, time.Now, "reproduce", total)
+	progress := count("", total)
 	defer progress.Finish()
 	all := make([]finding, 0, 64*len(families))
 	var warnings []error
 	for _, in := range families {
-		runs, err := in.all(c.Context, c.Int("jobs"), progress)
+		runs, err := in.all(ctx, p.jobs, progress)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", in.label, err)
 		}
 		all = append(all, in.paperFindings(runs, sections)...)
 		warnings = append(warnings, in.hopeless(runs)...)
-		if dir := c.String("svg"); dir != "" {
-			if err := drawFamily(c.Context, t, dir, in, runs); err != nil {
+		if p.draw != nil {
+			if err := p.draw(in, runs); err != nil {
 				return nil, err
 			}
 		}
@@ -119,25 +149,20 @@ func drawFamily(ctx context.Context, t *terminal, dir string, in *inflation, run
 	})
 }
 
-// paperFamilies are the inflations of all trace families that are there, or of
+// families are the inflations of all trace families that are there, or of
 // a synthetic trace.
-func (t *terminal) paperFamilies(c *cli.Context) ([]*inflation, error) {
-	dir := c.String("data")
-	if dir == "" {
-		in, err := syntheticFamily(c.Uint64("seed"))
+func (p *pwrPaper) families(t *terminal) ([]*inflation, error) {
+	if p.dir == "" {
+		in, err := syntheticFamily(p.first)
 		if err != nil {
 			return nil, err
 		}
-		t.message("note", "no --data: a synthetic trace in place of Alibaba's")
-		return []*inflation{in}, in.likePaper(c)
-	}
-	if !isDir(dir) {
-		return nil, usagef("--data %s, want a folder", dir)
+		return []*inflation{in}, in.likePaper(p)
 	}
 	var families []*inflation
 	for _, name := range paperFamilyNames {
 		names := &traceNames{}
-		if err := names.find(dir, name); errors.Is(err, errNoSuchFile) {
+		if err := names.find(p.dir, name); errors.Is(err, errNoSuchFile) {
 			continue
 		} else if err != nil {
 			return nil, err
@@ -146,13 +171,13 @@ func (t *terminal) paperFamilies(c *cli.Context) ([]*inflation, error) {
 		if err := in.read(t, names); err != nil {
 			return nil, err
 		}
-		if err := in.likePaper(c); err != nil {
+		if err := in.likePaper(p); err != nil {
 			return nil, err
 		}
 		families = append(families, in)
 	}
 	if len(families) == 0 {
-		return nil, fmt.Errorf("%s: no lists of any family, want openb_pod_list_default.csv or others and openb_node_list_gpu_node.csv", dir)
+		return nil, fmt.Errorf("%s: no lists of any family, want openb_pod_list_default.csv or others and openb_node_list_gpu_node.csv", p.dir)
 	}
 	return families, nil
 }
@@ -182,10 +207,10 @@ func syntheticFamily(seed uint64) (*inflation, error) {
 }
 
 // likePaper makes it the paper's comparison.
-func (in *inflation) likePaper(c *cli.Context) error {
+func (in *inflation) likePaper(p *pwrPaper) error {
 	in.until = replay.PaperLoad
-	for i := range c.Int("seeds") {
-		in.seeds = append(in.seeds, c.Uint64("seed")+uint64(i))
+	for i := range p.seeds {
+		in.seeds = append(in.seeds, p.first+uint64(i))
 	}
 	in.loads = []float64{0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1}
 	return in.usePolicies(paperPlacements(), "fgd")

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -24,10 +25,11 @@ func (t *terminal) savingsCommand() *cli.Command {
 			"default clocks. The interval holds the true saving of the compared workloads in 95 of 100 cases; those without a\n" +
 			"held-out run are in none of it. What the models believe is stated beside it. Price, carbon and water follow\n" +
 			"from [factors] in epd's configuration.\n" +
-			"Example: epplan savings --since 30d",
+			"Example: epplan savings --since 30d\n" +
+			"Example: epplan savings --html savings.html",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "since", Usage: "`TIME` from which runs count: 30d, 12h, or a date such as 2026-01-31", DefaultText: "all that is known"},
-			anySocketFlag(publicFirst), jsonFlag(),
+			anySocketFlag(publicFirst), jsonFlag(), htmlFlag(),
 		},
 		Action: t.savings,
 	}
@@ -70,6 +72,9 @@ func (t *terminal) savings(c *cli.Context) error {
 	if err := takes(c, 0, 0, "none"); err != nil {
 		return err
 	}
+	if err := checkHTML(c); err != nil {
+		return err
+	}
 	since, err := parseSince(c.String("since"), time.Now())
 	if err != nil {
 		return err
@@ -78,10 +83,12 @@ func (t *terminal) savings(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.Bool("json") {
-		return t.printJSON(savingsReport{Savings: *s, GPUCost: footprintOf(&s.Factors, s.GPU.SavedJ), NodeCost: footprintOf(&s.Factors, s.Node.SavedJ)})
-	}
-	return t.printText(savingsText(s))
+	return t.withHTML(c, func(w io.Writer) error { return t.writeSavingsPage(w, s) }, func() error {
+		if c.Bool("json") {
+			return t.printJSON(savingsReport{Savings: *s, GPUCost: footprintOf(&s.Factors, s.GPU.SavedJ), NodeCost: footprintOf(&s.Factors, s.Node.SavedJ)})
+		}
+		return t.printText(savingsText(s))
+	})
 }
 
 // parseSince reads a duration before now, or a date.

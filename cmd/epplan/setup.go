@@ -249,13 +249,5 @@ func (s *setup) baseline(ctx context.Context, plan *planner.Plan) (dvfsmodel.Jou
 	if s.paper {
 		return planner.DefaultEnergy(s.problem, plan), nil
 	}
-	fcfs, err := policy.Parse("baseline", s.params)
-	if err != nil {
-		return 0, err
-	}
-	base, err := planner.Solve(ctx, s.problem, fcfs, nil)
-	if err != nil {
-		return 0, fmt.Errorf("baseline: %w", err)
-	}
-	return base.Ledger.Total(), nil
+	return policy.Baseline(ctx, s.problem, s.params)
 }

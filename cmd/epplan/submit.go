@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/cmd/internal/dryrun"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/slurm"
 )
@@ -78,7 +79,7 @@ func (t *terminal) submitCommand() *cli.Command {
 			"slurm --popen): what the hook says, in hexadecimal digits; the answer is a line of JSON within 100 ms.\n" +
 			"Example: epplan submit --within 5s --hex 7b2276223a312c226b696e64223a226261746368222c22756964223a317d",
 		Flags: []cli.Flag{
-			noCodeFlag(),
+			noCodeFlag(), dryrun.Flag(),
 			&cli.StringFlag{Name: "hex", Usage: "the submission in `DIGITS` 0 to 9 and a to f"},
 			&cli.StringFlag{Name: "socket", Usage: "`PATH` at which epd answers job_submit", Value: defaultSubmitSocket, EnvVars: []string{"EPPLAN_SUBMIT_SOCKET"}},
 			&cli.DurationFlag{Name: "within", Usage: "`TIME` after which it ends, for tests", Value: submitBound},
@@ -104,6 +105,9 @@ func (t *terminal) askSubmit(c *cli.Context) error {
 	}
 	submission, err := slurm.DecodeSubmission(strings.NewReader(string(raw)))
 	if err != nil {
+		return err
+	}
+	if stop, err := dryrun.Would(c, "ask epd at "+c.String("socket")+" what to note on the job"); stop {
 		return err
 	}
 	answer, err := epdapi.New(c.String("socket")).Submit(c.Context, &submission)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/cmd/internal/dryrun"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/follow"
 	"github.com/epplan/epplan/slurm"
@@ -49,6 +50,9 @@ func (t *terminal) submitScript(c *cli.Context) error {
 	}
 	if err := t.announce(c, name, script, options); err != nil {
 		t.message("warning", "epd isn't told of the job's code: "+err.Error())
+	}
+	if stop, err := dryrun.Would(c, "run "+strings.Join(append([]string{sbatch}, append(options, name)...), " ")); stop {
+		return err
 	}
 	cmd := exec.CommandContext(c.Context, sbatch, append(options, name)...) //nolint:gosec // the user's own command
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = t.stdin, t.stdout, t.stderr
@@ -90,6 +94,9 @@ func (t *terminal) announce(c *cli.Context, name string, script []byte, options 
 		return nil
 	}
 	t.notRead(read)
+	if stop, err := dryrun.Would(c, fmt.Sprintf("tell epd at %s what the code in %s looks like", c.String("socket"), counted(len(read.Files), "file"))); stop {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(c.Context, announceBound)
 	defer cancel()
 	epd := epdapi.New(c.String("socket"))

@@ -26,6 +26,7 @@ type terminal struct {
 	stderr   io.Writer
 	progress bool
 	color    bool
+	args     []string // as they were given, the program first
 }
 
 // The exit statuses.
@@ -59,7 +60,7 @@ func (e *hintedError) Unwrap() error { return e.err }
 
 // incompleteError says that a plan was printed but doesn't cover every job in
 // time; what is wrong is part of the output.
-type incompleteError struct{ unplanned, late int }
+type incompleteError struct{ unplanned, late, slowed int }
 
 func (e *incompleteError) Error() string {
 	var parts []string
@@ -68,6 +69,9 @@ func (e *incompleteError) Error() string {
 	}
 	if e.late > 0 {
 		parts = append(parts, fmt.Sprintf("%d end late", e.late))
+	}
+	if e.slowed > 0 {
+		parts = append(parts, fmt.Sprintf("%d slowed down more than tolerated", e.slowed))
 	}
 	return "not every job is done in time: " + strings.Join(parts, ", ")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/nodepower"
+	"github.com/epplan/epplan/internal/store/record"
 )
 
 // Options are what an agent works with. Journal and Library are needed, Runs
@@ -77,6 +78,7 @@ type Agent struct {
 	runs      map[string]*openRun
 	replayed  bool // the journal was read since the start
 	steps     int  // clock changes by adaptation
+	guarded   int  // runs that the guard put to default clocks
 	unmetered bool // the last sample of the node's energy failed
 }
 
@@ -225,6 +227,9 @@ type State struct {
 	GPUs  []GPUState
 	Runs  []RunState
 	Steps int // clock changes by adaptation since the agent began
+	// Guarded counts runs that were put to default clocks because their limit was
+	// at risk, since then.
+	Guarded int
 }
 
 // GPUState is a GPU with its journal's entry.
@@ -234,6 +239,7 @@ type GPUState struct {
 	Writes   int    // of its clocks since the agent began
 	Stuck    bool
 	Alien    string // why somebody else is thought to set its clocks
+	Refused  string // why its last lock was refused
 }
 
 // RunState is a run with what it got.
@@ -243,6 +249,9 @@ type RunState struct {
 	Adapted  *Adapted // nil: its clocks stay as they are
 	HandsOff string   // why its GPUs are at default clocks
 	Ended    bool     // but not yet forgotten
+	// Readings are its GPUs' power and core clock until now; none of a run that
+	// ended.
+	Readings record.Readings
 }
 
 // State is what the agent holds now.
@@ -250,15 +259,19 @@ func (a *Agent) State() State {
 	var s State
 	for _, c := range a.allCards() {
 		c.mu.Lock()
-		s.GPUs = append(s.GPUs, GPUState{Identity: c.id, Entry: c.entry, Writes: c.writes, Stuck: c.hung > 0, Alien: c.alien})
+		s.GPUs = append(s.GPUs, GPUState{Identity: c.id, Entry: c.entry, Writes: c.writes, Stuck: c.hung > 0, Alien: c.alien, Refused: c.refused})
 		c.mu.Unlock()
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, id := range slices.Sorted(maps.Keys(a.runs)) {
 		r := a.runs[id]
-		s.Runs = append(s.Runs, RunState{Run: r.Run, Wants: r.wants(), Adapted: r.adapted(), HandsOff: r.handsOff, Ended: r.ended})
+		run := RunState{Run: r.Run, Wants: r.wants(), Adapted: r.adapted(), HandsOff: r.handsOff, Ended: r.ended}
+		if !r.ended {
+			run.Readings = r.sampler.readings.Readings()
+		}
+		s.Runs = append(s.Runs, run)
 	}
-	s.Steps = a.steps
+	s.Steps, s.Guarded = a.steps, a.guarded
 	return s
 }

@@ -24,16 +24,18 @@ type card struct {
 	// never held longer than bounded calls and the journal's file take.
 	turn chan struct{}
 
-	mu     sync.Mutex
-	dev    gpu.Device
-	table  *gpu.Clocks // once read
-	hung   int         // calls that haven't come back in time
-	entry  *Entry      // nil: nothing is locked by us
-	sure   bool        // the clocks are as the entry says
-	freed  bool        // we unlocked it, and nobody of us locked it since
-	alien  string      // why somebody else is thought to set its clocks
-	strays int         // samples in a row that don't fit the lock
-	stray  time.Time   // the first of them
+	mu    sync.Mutex
+	dev   gpu.Device
+	table *gpu.Clocks // once read
+	hung  int         // calls that haven't come back in time
+	entry *Entry      // nil: nothing is locked by us
+	sure  bool        // the clocks are as the entry says
+	freed bool        // we unlocked it, and nobody of us locked it since
+	alien string      // why somebody else is thought to set its clocks
+	// refused is why the driver refused the last lock; empty: it didn't.
+	refused string
+	strays  int       // samples in a row that don't fit the lock
+	stray   time.Time // the first of them
 	// sampled is when it was last read; the agent's mu guards it.
 	sampled time.Time
 	written writes // of its clocks, lately

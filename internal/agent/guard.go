@@ -32,6 +32,9 @@ func (a *Agent) Guard(ctx context.Context, ask func(context.Context, Run) (Outlo
 		run = a.look(run, now)
 		if reason := atRisk(&run, time.Since(run.Started), a.options.Margin); reason != "" {
 			errs = append(errs, a.handsOff(ctx, run.ID, reason))
+			a.mu.Lock()
+			a.guarded++
+			a.mu.Unlock()
 		}
 	}
 	return errors.Join(errs...)

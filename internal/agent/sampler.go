@@ -25,6 +25,8 @@ type Outcome struct {
 	Series record.Series `json:"series"`
 	// Profile is how it used each of its GPUs.
 	Profile record.Profile `json:"profile,omitzero"`
+	// Readings are its GPUs' power and core clock over time.
+	Readings record.Readings `json:"readings,omitzero"`
 	// Lowest is the lowest of the settings that the run was at while its clocks
 	// were adapted; zero where they weren't.
 	Lowest Setting `json:"lowest,omitzero"`
@@ -92,10 +94,11 @@ const (
 
 // Sampler makes a run's readings into its outcome, in bounded memory.
 type Sampler struct {
-	outcome Outcome
-	gpus    map[string]*tally
-	series  *record.Sampler
-	profile *profiler
+	outcome  Outcome
+	gpus     map[string]*tally
+	series   *record.Sampler
+	profile  *profiler
+	readings *record.ReadingsSampler
 }
 
 // tally is a sampler's view of one GPU.
@@ -113,7 +116,7 @@ func NewSampler(run Run) *Sampler {
 	s := &Sampler{
 		outcome: Outcome{Started: run.Started},
 		gpus:    make(map[string]*tally, len(run.GPUs)), series: record.NewSampler(firstStep),
-		profile: newProfiler(run.GPUs),
+		profile: newProfiler(run.GPUs), readings: record.NewReadingsSampler(len(run.GPUs), sampleEvery),
 	}
 	for _, uuid := range run.GPUs {
 		s.gpus[uuid] = &tally{out: GPUOutcome{UUID: uuid, PeakMem: -1}, clocks: make(map[[2]dvfsmodel.MHz]float64)}
@@ -141,6 +144,7 @@ func (s *Sampler) Add(uuid string, r gpu.Reading) {
 		}
 	}
 	s.profile.add(uuid, from.Sub(s.outcome.Started), r.At.Sub(s.outcome.Started), &r)
+	s.readings.Add(from.Sub(s.outcome.Started), r.At.Sub(s.outcome.Started), float64(r.Power), float64(r.Core))
 	t.energy.Add(r)
 	t.out.PeakMem = max(t.out.PeakMem, r.MemUsed)
 	t.out.Samples++
@@ -201,6 +205,7 @@ func (s *Sampler) Close(at time.Time) Outcome {
 		out.GPUs = append(out.GPUs, s.gpus[uuid].close())
 	}
 	out.Profile = s.profile.profile(uuids)
+	out.Readings = s.readings.Readings()
 	return out
 }
 

@@ -219,6 +219,7 @@ func (a *Agent) unput(c *card) error {
 func (a *Agent) lock(c *card, d gpu.Domain, f dvfsmodel.MHz, before *Entry) error {
 	c.wrote()
 	err := c.do(func(dev gpu.Device) error { return dev.Lock(d, f) })
+	c.answered(err)
 	if err == nil {
 		return nil
 	}
@@ -226,6 +227,16 @@ func (a *Agent) lock(c *card, d gpu.Domain, f dvfsmodel.MHz, before *Entry) erro
 		c.spare(before, d)
 	}
 	return fmt.Errorf("lock the %s clock of %s at %v MHz: %w", d, c.id.UUID, float64(f), err)
+}
+
+// answered notes what the driver said to a lock.
+func (c *card) answered(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refused = ""
+	if errors.Is(err, gpu.ErrPermission) {
+		c.refused = err.Error()
+	}
 }
 
 // How long a GPU may take to come down to a lock, and how far above it a

@@ -82,10 +82,10 @@ var bans = []ban{
 		},
 	},
 	{
-		"shared data and labs are for tests only",
-		func(room string) bool { return room != "internal/slurmlab" },
+		"shared data, labs and browsers are for tests only",
+		func(room string) bool { return room != "internal/slurmlab" && room != "internal/browsertest" },
 		func(_, room string) bool {
-			return inRoom(room, "internal/shareddata") || inRoom(room, "internal/slurmlab")
+			return inRoom(room, "internal/shareddata") || inRoom(room, "internal/slurmlab") || inRoom(room, "internal/browsertest")
 		},
 	},
 }
@@ -165,6 +165,7 @@ func TestAnImportInTheWrongDirectionIsFound(t *testing.T) {
 		{"planner", "planner/pick", "nothing imports back"},
 		{"planner/tune", "planner/policy", "not they it"},
 		{"cmd/epplan", "internal/shareddata", "tests only"},
+		{"internal/web", "internal/browsertest", "tests only"},
 		{"attic", "queue", "no known room"},
 		{"internal/spelling", "queue", "which is above it"},
 		{"queue", "internal/report", "which is above it"},

@@ -27,10 +27,15 @@ type Records interface {
 	Rollback(ctx context.Context, key record.WorkloadKey, note string) (int64, error)
 	Job(ctx context.Context, cluster string, id int64) (record.Job, error)
 	Jobs(ctx context.Context, filter *store.JobFilter, before int64, limit int) (store.JobPage, error)
+	JobRows(ctx context.Context, filter *store.JobFilter, before int64, limit int) (store.ListedPage, error)
+	LastDecisions(ctx context.Context, cluster, mode string, before int64, limit int) (store.DecisionPage, error)
+	LastDecisionsOf(ctx context.Context, cluster, user, mode string, most int) ([]record.JobDecision, error)
 	DecisionByToken(ctx context.Context, cluster, token string) (record.Decision, error)
 	DecisionsOfJob(ctx context.Context, cluster string, jobID int64) ([]record.Decision, error)
 	OutcomesOf(ctx context.Context, key record.WorkloadKey, before int64, limit int) (store.OutcomePage, error)
 	OutcomesOfJob(ctx context.Context, cluster string, jobID int64) ([]record.Outcome, error)
+	Readings(ctx context.Context, cluster string, jobID int64) (map[string]record.Readings, error)
+	RunDays(ctx context.Context, cluster string, from time.Time) ([]record.RunDay, error)
 	Models(ctx context.Context, key record.WorkloadKey) ([]record.Model, error)
 	ModelsInUse(ctx context.Context, cluster string) ([]record.Model, error)
 	ModelsOut(ctx context.Context, cluster string) ([]record.ModelOut, error)
@@ -101,6 +106,8 @@ type Controller struct {
 	priors    priors
 	forecasts forecasts
 	profiles  profiled
+	reports   reports
+	counted   counted
 	garbage   garbage
 	askable   atomic.Pointer[servers]
 	writer    *writer
@@ -176,6 +183,7 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 	c.jobs.init()
 	c.forecasts.init()
 	c.profiles.init()
+	c.reports.init()
 	c.accounts.turn = make(chan struct{}, 1)
 	c.synced.jobs.what, c.synced.nodes.what = "jobs", "nodes"
 	c.tables = tables{seed: maphash.MakeSeed(), kept: make(map[tableKey]*table)}

@@ -25,19 +25,30 @@ const (
 
 // sampleOf is what an outcome says of its workload; false: nothing.
 func sampleOf(o *record.Outcome, base dvfsmodel.Base) (dvfsmodel.Sample, bool) {
+	s, why := sampled(o, base)
+	return s, why == ""
+}
+
+// sampled is what an outcome says of its workload, or why that is nothing.
+func sampled(o *record.Outcome, base dvfsmodel.Base) (s dvfsmodel.Sample, why string) {
 	seconds, timed := o.TimeS.Get()
-	if o.Unmatched || o.ExitState != record.Completed || !timed || !(seconds > 0) {
-		return dvfsmodel.Sample{}, false
+	switch {
+	case o.Unmatched:
+		return s, "its start wasn't seen"
+	case o.ExitState != record.Completed:
+		return s, "it didn't complete"
+	case !timed || !(seconds > 0):
+		return s, "how long it took isn't known"
 	}
 	throttled := 0.0
-	for _, s := range o.ThrottledS {
-		throttled += s
+	for _, t := range o.ThrottledS {
+		throttled += t
 	}
 	power := o.MeanPowerW.Or(0)
 	if energy, ok := o.GPUEnergyJ.Get(); ok && len(o.GPUs) > 0 {
 		power = energy / seconds / float64(len(o.GPUs))
 	}
-	s := dvfsmodel.Sample{Core: o.Setting.Core, Mem: o.Setting.Mem, Time: seconds, Power: dvfsmodel.Watt(power)}
+	s = dvfsmodel.Sample{Core: o.Setting.Core, Mem: o.Setting.Mem, Time: seconds, Power: dvfsmodel.Watt(power)}
 	if s.Core == 0 {
 		s.Core = base.Core
 	}
@@ -50,9 +61,17 @@ func sampleOf(o *record.Outcome, base dvfsmodel.Base) (dvfsmodel.Sample, bool) {
 			above += c.Seconds
 		}
 	}
-	good := above <= maxAbove*seen && s.Core > 0 && s.Mem > 0 && s.Core <= maxMHz && s.Mem <= maxMHz &&
-		s.Power > 0 && s.Power < 1e5 && seconds < 1e9 && throttled <= maxThrottle*seconds
-	return s, good
+	switch {
+	case !(above <= maxAbove*seen):
+		why = "it ran at higher clocks than were set for part of the time"
+	case !(s.Core > 0) || !(s.Mem > 0) || s.Core > maxMHz || s.Mem > maxMHz:
+		why = "its clocks aren't known"
+	case !(s.Power > 0) || !(s.Power < 1e5):
+		why = "its power isn't known"
+	case !(seconds < 1e9) || !(throttled <= maxThrottle*seconds):
+		why = "it was throttled for part of the time"
+	}
+	return s, why
 }
 
 // fitModel makes a model of samples, the newest first: a fit where there are

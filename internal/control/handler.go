@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -40,9 +41,15 @@ const (
 //	POST /v1/outcome     record.Outcome → {"receipt": …}; 425: not yet, see Retry-After (control)
 //	POST /v1/outlook     OutlookRequest → Outlook (control)
 //	GET  /v1/status      Status
-//	GET  /v1/jobs        epdapi.JobPage, newest first: user, account, partition, state, workload, before, limit
+//	GET  /v1/overview    epdapi.Overview
+//	GET  /v1/jobs        epdapi.JobPage, newest first: user, account, partition, state, workload, since, before, limit
 //	GET  /v1/jobs/{id}   epdapi.JobView
+//	GET  /v1/jobs/{id}/series  epdapi.JobSeries
+//	GET  /v1/decisions   epdapi.DecisionList, newest first: mode, before, limit
+//	GET  /v1/nodes       epdapi.NodeList
+//	POST /v1/report      epdapi.NodeReport → epdapi.ReportAnswer (control)
 //	GET  /v1/models      models in use; with workload and gpu_model all versions (operators)
+//	GET  /v1/models/fit  epdapi.ModelFit: workload, gpu_model (operators)
 //	POST /v1/models/use  ModelChoice → ModelStanding (control)
 //	GET  /v1/profiles    epdapi.ProfileList: of one workload, or of those that ran last (operators)
 //	GET  /v1/savings     epdapi.Savings: treated against held-out runs; since (RFC 3339)
@@ -82,7 +89,13 @@ func (c *Controller) routes() []route {
 		{"GET " + epdapi.PathStatus, anybody, requestTime, c.getStatus},
 		{"GET " + epdapi.PathJobs, anybody, requestTime, c.getJobs},
 		{"GET " + epdapi.PathJobs + "/{id}", anybody, requestTime, c.getJob},
+		{"GET " + epdapi.PathJobs + "/{id}" + epdapi.SuffixSeries, anybody, requestTime, c.getSeries},
+		{"GET " + epdapi.PathOverview, anybody, requestTime, c.getOverview},
+		{"GET " + epdapi.PathDecisions, anybody, requestTime, c.getDecisions},
+		{"GET " + epdapi.PathNodes, anybody, requestTime, c.getNodes},
+		{"POST " + epdapi.PathReport, controllers, requestTime, c.postReport},
 		{"GET " + epdapi.PathModels, operators, requestTime, c.getModels},
+		{"GET " + epdapi.PathFit, operators, requestTime, c.getFit},
 		{"POST " + epdapi.PathModelsUse, controllers, requestTime, c.postModelsUse},
 		{"GET " + epdapi.PathProfiles, operators, requestTime, c.getProfiles},
 		{"GET " + epdapi.PathSavings, anybody, requestTime, c.getSavings},
@@ -269,6 +282,7 @@ func (c *Controller) standingOf(key record.WorkloadKey) ModelStanding {
 		s.Missed, s.Pinned, s.Note = st.off, st.pinned, st.note
 		if m := st.model; m != nil {
 			s.Version, s.Prior, s.Samples = m.version, m.shape.Prior, m.samples
+			s.Form, s.Created, s.Margin = m.fitted.Form.String(), m.created, m.shape.Margin
 		}
 	})
 	return s
@@ -279,21 +293,45 @@ func (c *Controller) getModels(r *http.Request) (any, error) {
 	if q.Get("workload") == "" {
 		return map[string]any{"models": c.Standings()}, nil
 	}
-	key := record.WorkloadKey{Cluster: c.options.Cluster, Workload: q.Get("workload"), GPUModel: q.Get("gpu_model")}
-	versions, err := c.options.Store.Models(r.Context(), key)
+	versions, err := c.Versions(r.Context(), c.keyOf(q))
 	if err != nil {
 		return nil, err
 	}
-	return map[string]any{"versions": list(versions)}, nil
+	return map[string]any{"versions": versions}, nil
+}
+
+// keyOf is the workload on a GPU model that a query names.
+func (c *Controller) keyOf(q url.Values) record.WorkloadKey {
+	return record.WorkloadKey{Cluster: c.options.Cluster, Workload: q.Get("workload"), GPUModel: q.Get("gpu_model")}
+}
+
+// Versions are all versions of a workload's model, the newest first. They are for
+// operators.
+func (c *Controller) Versions(ctx context.Context, key record.WorkloadKey) ([]record.Model, error) {
+	if err := operators.admits(CallerOf(ctx)); err != nil {
+		return nil, err
+	}
+	versions, err := c.options.Store.Models(ctx, key)
+	return list(versions), err
 }
 
 func (c *Controller) getSavings(r *http.Request) (any, error) {
-	var since time.Time
-	if text := r.URL.Query().Get("since"); text != "" {
-		var err error
-		if since, err = time.Parse(time.RFC3339, text); err != nil {
-			return nil, fmt.Errorf("%w: since is %s, want a time such as 2026-01-31T00:00:00Z", ErrRequest, slurm.Printable(text, 40))
-		}
+	since, err := sinceOf(r.URL.Query())
+	if err != nil {
+		return nil, err
 	}
 	return c.Savings(r.Context(), since)
+}
+
+// sinceOf is the time from which on a query asks; the zero time without one.
+func sinceOf(q url.Values) (time.Time, error) {
+	text := q.Get("since")
+	if text == "" {
+		return time.Time{}, nil
+	}
+	since, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%w: since is %s, want a time such as 2026-01-31T00:00:00Z", ErrRequest, slurm.Printable(text, 40))
+	}
+	return since, nil
 }

@@ -128,28 +128,6 @@ func (h *history) ended(state string) string {
 	return h.outcomes[last].ExitState
 }
 
-// row is a job in a list, with what belongs to it.
-func (h *history) row(j *record.Job) epdapi.JobRow {
-	row := epdapi.JobRow{Job: *jobOf(j), Runs: len(h.outcomes)}
-	row.State = h.ended(j.State)
-	if n := len(h.decisions); n > 0 {
-		last := &h.decisions[n-1]
-		row.Mode, row.Arm, row.Setting = last.Mode, last.Arm, last.Setting
-	}
-	joules, all := 0.0, len(h.outcomes) > 0
-	for i := range h.outcomes {
-		if s, ok := h.outcomes[i].TimeS.Get(); ok {
-			row.TimeS = record.Known(max(s, row.TimeS.Or(0)))
-		}
-		e, ok := h.outcomes[i].GPUEnergyJ.Get()
-		joules, all = joules+e, all && ok
-	}
-	if all {
-		row.EnergyJ = record.Known(joules)
-	}
-	return row
-}
-
 // jobOf is a job's record for whoever asks.
 func jobOf(j *record.Job) *epdapi.Job {
 	out := &epdapi.Job{

@@ -1,12 +1,12 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -16,73 +16,63 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// maxScan is how many jobs are looked at for one page of those in a state.
-const maxScan = 2000
-
 func (c *Controller) getJobs(r *http.Request) (any, error) {
 	if len(r.URL.RawQuery) > maxQueryLength {
 		return nil, fmt.Errorf("%w: the query is too long", ErrRequest)
 	}
 	q := r.URL.Query()
-	before, err := number(q.Get("before"), 0, 1<<62)
-	if err != nil {
+	asked := epdapi.JobQuery{
+		User: q.Get("user"), Account: q.Get("account"), Partition: q.Get("partition"), Workload: q.Get("workload"), State: q.Get("state"),
+	}
+	var err error
+	if asked.Before, err = number(q.Get("before"), 0, 1<<62); err != nil {
 		return nil, err
 	}
 	limit, err := number(q.Get("limit"), pageSize, maxPage)
 	if err != nil {
 		return nil, err
 	}
-	answer := &epdapi.JobPage{Jobs: []epdapi.JobRow{}, Next: before}
-	filter, ok := c.jobFilter(r.Context(), q)
-	if !ok {
-		answer.Next = 0
-		return answer, nil
+	asked.Limit = int(max(1, limit))
+	if asked.Since, err = sinceOf(q); err != nil {
+		return nil, err
 	}
-	return answer, c.fillPage(r.Context(), answer, filter, q.Get("state"), int(max(1, limit)))
+	return c.Jobs(r.Context(), &asked)
 }
 
-// jobFilter is what a query asks for, narrowed to what the caller may see;
-// false: to nothing.
-func (c *Controller) jobFilter(ctx context.Context, q url.Values) (*store.JobFilter, bool) {
-	f := &store.JobFilter{
-		Cluster: c.options.Cluster, User: q.Get("user"), Account: q.Get("account"), Partition: q.Get("partition"), Workload: q.Get("workload"),
+// Jobs lists the jobs that a query asks for and that the caller of the context
+// may see.
+func (c *Controller) Jobs(ctx context.Context, q *epdapi.JobQuery) (*epdapi.JobPage, error) {
+	answer := &epdapi.JobPage{Jobs: []epdapi.JobRow{}}
+	filter := &store.JobFilter{
+		Cluster: c.options.Cluster, User: q.User, Account: q.Account, Partition: q.Partition, Workload: q.Workload,
+		State: q.State, From: q.Since,
 	}
-	who := CallerOf(ctx)
-	if who.All || who.Control {
-		return f, true
+	if who := CallerOf(ctx); !who.All && !who.Control {
+		if filter.User == "" {
+			filter.User = who.own()
+		}
+		if filter.User == "" || !who.sees(filter.User) {
+			return answer, nil
+		}
 	}
-	if f.User == "" {
-		f.User = who.own()
+	page, err := c.options.Store.JobRows(ctx, filter, q.Before, min(cmp.Or(max(q.Limit, 0), pageSize), maxPage))
+	if err != nil {
+		return nil, err
 	}
-	return f, f.User != "" && who.sees(f.User)
+	for i := range page.Jobs {
+		answer.Jobs = append(answer.Jobs, rowOf(&page.Jobs[i]))
+	}
+	answer.Next = page.Next
+	return answer, nil
 }
 
-// fillPage adds jobs that pass a filter and are in a state (empty: any), from
-// before the page's Next on. How a job ended is known from its outcomes, so that
-// jobs are looked at one by one for it.
-func (c *Controller) fillPage(ctx context.Context, page *epdapi.JobPage, filter *store.JobFilter, state string, limit int) error {
-	for scanned := 0; scanned < maxScan; {
-		some, err := c.options.Store.Jobs(ctx, filter, page.Next, limit-len(page.Jobs))
-		if err != nil {
-			return err
-		}
-		for i := range some.Jobs {
-			j := &some.Jobs[i]
-			h, err := c.history(ctx, j.ID)
-			if err != nil {
-				return err
-			}
-			if row := h.submission(j.Submitted).row(j); state == "" || row.State == state {
-				page.Jobs = append(page.Jobs, row)
-			}
-		}
-		page.Next = some.Next
-		scanned += len(some.Jobs)
-		if page.Next == 0 || len(page.Jobs) == limit {
-			return nil
-		}
+// rowOf is a job of a list for whoever asks.
+func rowOf(j *store.ListedJob) epdapi.JobRow {
+	row := epdapi.JobRow{
+		Job: *jobOf(&j.Job), Mode: j.Mode, Arm: j.Arm, Setting: j.Setting, Runs: j.Runs, TimeS: j.TimeS, EnergyJ: j.EnergyJ,
 	}
-	return nil
+	row.State = j.Shown
+	return row
 }
 
 func (c *Controller) getJob(r *http.Request) (any, error) {
@@ -96,23 +86,9 @@ func (c *Controller) getJob(r *http.Request) (any, error) {
 // Job is everything that is known of a job and that the caller of the context
 // may see. The error is [store.ErrNotFound] if there is nothing.
 func (c *Controller) Job(ctx context.Context, id slurm.JobID) (*epdapi.JobView, error) {
-	h, err := c.history(ctx, int64(id))
+	h, live, err := c.visible(ctx, id)
 	if err != nil {
 		return nil, err
-	}
-	live := c.jobs.get(id)
-	if live != nil {
-		if live, err = c.withToken(ctx, live, nil); err != nil {
-			return nil, err
-		}
-		if live.submitted > 0 {
-			h.add(c.liveRecord(id, live))
-		}
-	}
-	who := CallerOf(ctx)
-	h = h.seenBy(who)
-	if len(h.jobs)+len(h.decisions)+len(h.outcomes) == 0 {
-		return nil, fmt.Errorf("job %d: %w", id, store.ErrNotFound)
 	}
 	s := c.settings.Load()
 	view := &epdapi.JobView{
@@ -135,6 +111,30 @@ func (c *Controller) Job(ctx context.Context, id slurm.JobID) (*epdapi.JobView, 
 		view.Outcomes = append(view.Outcomes, epdapi.Outcome{Outcome: h.outcomes[i], Series: seriesOf(&h.outcomes[i].Series)})
 	}
 	return view, nil
+}
+
+// visible is everything under a job id that the caller of the context may see, and
+// the job as Slurm has it now; nil: it doesn't. The error is [store.ErrNotFound] if
+// there is nothing.
+func (c *Controller) visible(ctx context.Context, id slurm.JobID) (*history, *knownJob, error) {
+	h, err := c.history(ctx, int64(id))
+	if err != nil {
+		return nil, nil, err
+	}
+	live := c.jobs.get(id)
+	if live != nil {
+		if live, err = c.withToken(ctx, live, nil); err != nil {
+			return nil, nil, err
+		}
+		if live.submitted > 0 {
+			h.add(c.liveRecord(id, live))
+		}
+	}
+	h = h.seenBy(CallerOf(ctx))
+	if len(h.jobs)+len(h.decisions)+len(h.outcomes) == 0 {
+		return nil, nil, fmt.Errorf("job %d: %w", id, store.ErrNotFound)
+	}
+	return h, live, nil
 }
 
 // viewLatest fills in the job that was submitted last. live is what Slurm says

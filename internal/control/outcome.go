@@ -35,6 +35,9 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 		c.counters.outcomeErrors.Add(1)
 		return 0, err
 	}
+	if receipt == store.Stored {
+		c.counters.ran(&o)
+	}
 	if receipt == store.Stored && c.options.OnOutcome != nil {
 		c.options.OnOutcome(&o, c.partitionOf(&o, job))
 	}

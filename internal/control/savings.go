@@ -3,6 +3,7 @@ package control
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
@@ -38,7 +39,30 @@ func (c *Controller) Savings(ctx context.Context, since time.Time) (Savings, err
 	}
 	sum.GPU, sum.Node = saving(gpu), saving(node)
 	sum.Workloads, sum.Alone = workloads(strata, sum.GPU.Runs > 0)
+	if operators.admits(CallerOf(ctx)) == nil {
+		sum.ByWorkload = byWorkload(strata)
+	}
 	return sum, nil
+}
+
+// byWorkload is what each workload on a GPU model saved at the GPUs, where both
+// arms have runs.
+func byWorkload(strata []record.Stratum) []epdapi.WorkloadSaving {
+	own := make(map[record.WorkloadKey][]savings.Stratum)
+	for p := range pairs(strata) {
+		key := cmp.Or(p.treated.WorkloadKey, p.held.WorkloadKey)
+		own[key] = append(own[key], savings.Stratum{Treated: p.treated.GPU, Held: p.held.GPU})
+	}
+	var all []epdapi.WorkloadSaving
+	for key, some := range own {
+		if s := saving(some); s.Runs > 0 {
+			all = append(all, epdapi.WorkloadSaving{Workload: key.Workload, GPUModel: key.GPUModel, Saving: s})
+		}
+	}
+	slices.SortFunc(all, func(a, b epdapi.WorkloadSaving) int {
+		return cmp.Or(cmp.Compare(b.BaselineJ, a.BaselineJ), cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.GPUModel, b.GPUModel))
+	})
+	return all[:min(len(all), epdapi.MostWorkloads)]
 }
 
 // pair is the two arms of a kind of runs.

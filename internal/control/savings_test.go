@@ -167,3 +167,23 @@ func (r *rig) savingsText() ([]byte, error) {
 	s, err := r.Savings(r.t.Context(), start.AddDate(-1, 0, 0))
 	return fmt.Appendf(nil, "%+v", s), err
 }
+
+func TestOnlyOperatorsAreToldOfSavingsByWorkload(t *testing.T) {
+	r := newRig(t, nil)
+	r.energies("small", record.Treated, 8, 9)
+	r.energies("small", record.HeldOut, 10, 11)
+	r.energies("large", record.Treated, 50, 51)
+	r.energies("large", record.HeldOut, 70, 71)
+	r.energies("alone", record.Treated, 1e6)
+	if s := r.savings(); len(s.ByWorkload) != 0 || s.Workloads != 2 {
+		t.Errorf("a user is told of %+v", s.ByWorkload)
+	}
+	var s epdapi.Savings
+	if status := r.callAs(&operator, http.MethodGet, "/v1/savings", "", &s); status != http.StatusOK || len(s.ByWorkload) != 2 {
+		t.Fatalf("status %d, %+v", status, s.ByWorkload)
+	}
+	large, small := s.ByWorkload[0], s.ByWorkload[1]
+	if large.Workload != "large" || large.SavedJ != 40 || large.Runs != 2 || small.Workload != "small" || small.SavedJ != 4 {
+		t.Errorf("by workload %+v", s.ByWorkload)
+	}
+}

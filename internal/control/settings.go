@@ -2,8 +2,6 @@ package control
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -21,6 +19,7 @@ type Settings struct {
 	Live      config.Live
 	Factors   config.Factors
 	Predict   config.Predict
+	Web       config.Web
 	KeepDays  int // of records; 0: for ever
 	Profiles  *config.Profiles
 	hostW     map[string]dvfsmodel.Watt // by GPU model, of nodes that the configuration names
@@ -32,7 +31,7 @@ func NewSettings(c *config.Config, version string) *Settings {
 	s := &Settings{
 		Version: version, Objective: c.Objective(), Safety: c.Safety, Live: c.Live.Clone(), Factors: c.Factors,
 		KeepDays: c.Records.KeepDays, Predict: c.Predict.Clone(),
-		Profiles: c.Profiles(),
+		Web: c.Web.Clone(), Profiles: c.Profiles(),
 		hostW:    make(map[string]dvfsmodel.Watt),
 	}
 	for _, class := range c.Cluster().Classes {
@@ -55,9 +54,7 @@ func ReadSettings(r io.Reader, name string) (*Settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256(text)
-	const digits = 6
-	s := NewSettings(c, hex.EncodeToString(sum[:digits]))
+	s := NewSettings(c, config.Digest(text))
 	if path := c.Factors.Series; path != "" {
 		if !filepath.IsAbs(path) { // beside the configuration
 			path = filepath.Join(filepath.Dir(name), path)

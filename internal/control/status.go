@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/store/record"
 )
 
 // counters count since the start.
@@ -17,6 +18,7 @@ type counters struct {
 	heldOut                  atomic.Int64
 	outcomes, outcomeErrors  atomic.Int64
 	refits, retired          atomic.Int64
+	adaptedRuns, sharedRuns  atomic.Int64
 	trainings                atomic.Int64
 	aligned, askErrors       atomic.Int64 // codes that were rewritten; servers that failed
 	slowestDecide            atomic.Int64 // nanoseconds
@@ -41,6 +43,33 @@ func (c *counters) decideTook(t time.Duration) {
 	}
 }
 
+// ran counts a run that was recorded for the first time.
+func (c *counters) ran(o *record.Outcome) {
+	if _, adapted := o.Slowdown.Get(); adapted {
+		c.adaptedRuns.Add(1)
+	}
+	if !o.Profile.IsZero() && !o.Profile.Alone {
+		c.sharedRuns.Add(1)
+	}
+}
+
+// sleepers counts the nodes with GPUs that sleep, and those that wake, when Slurm
+// was last asked.
+func (c *Controller) sleepers() (asleep, waking int) {
+	c.synced.mu.Lock()
+	defer c.synced.mu.Unlock()
+	for i := range c.synced.nodeList {
+		switch n := &c.synced.nodeList[i]; {
+		case gpusOfNode(n) == 0:
+		case n.State.Is("POWERING_UP") || n.State.Is("POWER_UP"):
+			waking++
+		case n.State.PoweredDown():
+			asleep++
+		}
+	}
+	return asleep, waking
+}
+
 // Status is how a controller fares. Counts are since its start.
 type Status = epdapi.ControllerStatus
 
@@ -55,10 +84,12 @@ func (c *Controller) Status(ctx context.Context) Status {
 		Submissions: n.submissions.Load(), Decisions: n.decisions.Load(), Applied: n.applied.Load(),
 		HeldOut: n.heldOut.Load(), BadRequests: n.badRequests.Load(), Outcomes: n.outcomes.Load(),
 		OutcomeErrors: n.outcomeErrors.Load(), Refits: n.refits.Load(), Retired: n.retired.Load(),
+		AdaptedRuns: n.adaptedRuns.Load(), SharedRuns: n.sharedRuns.Load(),
 		Unwritten: c.writer.waiting.Load(), Lost: c.writer.lost.Load(),
 		SlowestDecideS: math.Round(float64(n.slowestDecide.Load())/1e3) / 1e6,
 	}
 	status.Jobs, status.Tokens = c.jobs.len()
+	status.Asleep, status.Waking = c.sleepers()
 	status.Forecasts = c.forecastStatus()
 	c.mu.Lock()
 	status.Decided = len(c.decided)

@@ -39,6 +39,10 @@ type judge struct {
 	asked chan struct{} // hears of each Decide, unless nil
 	stuck chan struct{} // until it is closed Record doesn't answer, unless nil
 	tries int           // of Record
+
+	reported []epdapi.NodeReport
+	every    float64 // seconds until the next report; 0: the agent's own time
+	deaf     error   // of Report
 }
 
 func (j *judge) Decide(ctx context.Context, _ *control.DecideRequest) (control.Decision, error) {
@@ -88,6 +92,13 @@ func (j *judge) Outlook(context.Context, control.OutlookRequest) (control.Outloo
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.outlook, nil
+}
+
+func (j *judge) Report(_ context.Context, r *epdapi.NodeReport) (epdapi.ReportAnswer, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.reported = append(j.reported, *r)
+	return epdapi.ReportAnswer{EveryS: j.every}, j.deaf
 }
 
 func (j *judge) count() int {

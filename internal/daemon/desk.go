@@ -17,6 +17,7 @@ type Desk struct {
 	Steerer *steer.Steerer // nil: nothing is steered
 	Access  *Access
 	Started time.Time
+	Health  *epdapi.Health // what the status tells of this epd; nil: nothing
 }
 
 // Routes adds what may be asked, by whoever finds out who asks.
@@ -29,11 +30,17 @@ func (d *Desk) Routes(mux *http.ServeMux, who func(*http.Request) int64) {
 
 // Status adds how the controller fares, where no agent does.
 func (d *Desk) Status(mux *http.ServeMux, who func(*http.Request) int64) {
-	mux.Handle("GET "+epdapi.PathStatus, d.Access.everybody(who, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s := d.Control.Status(r.Context())
-		reply(w, http.StatusOK, &epdapi.Status{
-			Version: d.Version, Role: d.Role, Node: d.Node, Started: d.Started,
-			GPUs: []epdapi.GPU{}, Runs: []epdapi.Run{}, Troubles: []epdapi.Trouble{}, Totals: totalsOf(&s), Controller: &s,
-		})
-	})))
+	mux.Handle("GET "+epdapi.PathStatus, d.Access.everybody(who, http.HandlerFunc(d.status)))
+}
+
+func (d *Desk) status(w http.ResponseWriter, r *http.Request) {
+	s := d.Control.Status(r.Context())
+	status := &epdapi.Status{
+		Version: d.Version, Role: d.Role, Node: d.Node, Started: d.Started,
+		GPUs: []epdapi.GPU{}, Runs: []epdapi.Run{}, Troubles: []epdapi.Trouble{}, Totals: totalsOf(&s), Controller: &s,
+	}
+	if control.CallerOf(r.Context()).Control {
+		status.Health = d.Health
+	}
+	reply(w, http.StatusOK, status)
 }

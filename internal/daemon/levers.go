@@ -17,19 +17,23 @@ const undoBound = 10 * time.Second
 
 // leverRoutes adds what may be asked about what is steered in Slurm.
 func (d *Desk) leverRoutes(mux *http.ServeMux, who func(*http.Request) int64) {
-	mux.Handle("GET "+epdapi.PathLevers, d.Access.everybody(who, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		reply(w, http.StatusOK, d.levers(control.CallerOf(r.Context())))
-	})))
-	mux.Handle("POST "+epdapi.PathLeversUndo, d.Access.Only(who, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), undoBound)
-		defer cancel()
-		report, err := d.Steerer.UndoAll(ctx)
-		answer := epdapi.LeversUndone{Undone: report.Undone, Failed: report.Failed, Waiting: report.Waiting}
-		if err != nil {
-			answer.Error = err.Error()
-		}
-		reply(w, http.StatusOK, answer)
-	})))
+	mux.Handle("GET "+epdapi.PathLevers, d.Access.everybody(who, http.HandlerFunc(d.getLevers)))
+	mux.Handle("POST "+epdapi.PathLeversUndo, d.Access.Only(who, http.HandlerFunc(d.undoLevers)))
+}
+
+func (d *Desk) getLevers(w http.ResponseWriter, r *http.Request) {
+	reply(w, http.StatusOK, d.levers(control.CallerOf(r.Context())))
+}
+
+func (d *Desk) undoLevers(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), undoBound)
+	defer cancel()
+	report, err := d.Steerer.UndoAll(ctx)
+	answer := epdapi.LeversUndone{Undone: report.Undone, Failed: report.Failed, Waiting: report.Waiting}
+	if err != nil {
+		answer.Error = err.Error()
+	}
+	reply(w, http.StatusOK, answer)
 }
 
 // levers are those in force, with the advice that a caller may see.

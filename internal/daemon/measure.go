@@ -17,7 +17,7 @@ func (d *Node) Measure(context.Context) metrics.Agent {
 	}
 	users := make(map[string]string) // partitions by GPU
 	d.mu.Lock()
-	m.Trouble, m.Steps = d.troubled, state.Steps
+	m.Trouble, m.Steps, m.Guarded = d.troubled, state.Steps, state.Guarded
 	for i := range state.Runs {
 		r := &state.Runs[i]
 		if r.Ended {

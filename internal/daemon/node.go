@@ -29,6 +29,8 @@ type Controller interface {
 	Record(ctx context.Context, o *record.Outcome) error
 	// Outlook is what is known by now of a run that isn't over.
 	Outlook(ctx context.Context, r control.OutlookRequest) (control.Outlook, error)
+	// Report keeps how this node fares, and says when it is to be told again.
+	Report(ctx context.Context, r *epdapi.NodeReport) (epdapi.ReportAnswer, error)
 }
 
 // ErrRefused tells that an outcome will never be recorded as it is.
@@ -50,6 +52,8 @@ type Options struct {
 	Order []string
 	// Access tells who may ask.
 	Access *Access
+	// Health is what the status tells of this epd; nil: nothing.
+	Health *epdapi.Health
 	Log    *slog.Logger
 	// Took is told what hooks took; nil: nobody is.
 	Took func(hook slurm.Hook, took time.Duration)
@@ -189,6 +193,7 @@ func (d *Node) Run(ctx context.Context) {
 			}
 		}
 	})
+	group.Go(func() { d.reportOn(ctx) })
 	group.Wait()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopBound)
 	defer cancel()
@@ -307,7 +312,7 @@ func (d *Node) processes(_ context.Context, r agent.Run) (agent.Life, error) {
 func (d *Node) Status(ctx context.Context) *epdapi.Status {
 	s := &epdapi.Status{
 		Version: d.options.Version, Role: d.options.Role, Node: d.options.Node, Started: d.started,
-		GPUs: []epdapi.GPU{}, Runs: []epdapi.Run{}, Troubles: []epdapi.Trouble{},
+		GPUs: []epdapi.GPU{}, Runs: []epdapi.Run{}, Troubles: []epdapi.Trouble{}, Health: d.options.Health,
 	}
 	state := d.options.Agent.State()
 	s.GPUs = append(s.GPUs, d.gpus(state.GPUs)...)
@@ -315,14 +320,7 @@ func (d *Node) Status(ctx context.Context) *epdapi.Status {
 	s.Unrecorded = d.options.Spool.Len()
 	for i := range state.Runs {
 		r := &state.Runs[i]
-		run := epdapi.Run{
-			ID: r.ID, Job: r.Job, GPUs: r.GPUs, Core: float64(r.Setting.Core), Mem: float64(r.Setting.Mem),
-			Started: r.Started, HandsOff: r.HandsOff, Ended: r.Ended,
-		}
-		if a := r.Adapted; a != nil {
-			run.Core, run.SLA, run.Slowdown = float64(r.Wants.Core), a.SLA, a.Slowdown
-		}
-		s.Runs = append(s.Runs, run)
+		s.Runs = append(s.Runs, runOfStatus(r))
 		if r.Ended {
 			s.Unrecorded++
 		}
@@ -339,28 +337,46 @@ func (d *Node) Status(ctx context.Context) *epdapi.Status {
 	return s
 }
 
+// runOfStatus is a run as a status shows it.
+func runOfStatus(r *agent.RunState) epdapi.Run {
+	run := epdapi.Run{
+		ID: r.ID, Job: r.Job, GPUs: r.GPUs, Core: float64(r.Setting.Core), Mem: float64(r.Setting.Mem),
+		Started: r.Started, HandsOff: r.HandsOff, Ended: r.Ended,
+	}
+	if a := r.Adapted; a != nil {
+		run.Core, run.SLA, run.Slowdown = float64(r.Wants.Core), a.SLA, a.Slowdown
+	}
+	return run
+}
+
 // gpus are all GPUs, read side by side: a driver may be slow.
 func (d *Node) gpus(states []agent.GPUState) []epdapi.GPU {
 	all := make([]epdapi.GPU, len(states))
 	var group sync.WaitGroup
 	for i := range states {
-		group.Go(func() { all[i] = d.gpu(&states[i]) })
+		group.Go(func() { all[i], _, _ = d.look(&states[i]) })
 	}
 	group.Wait()
 	return all
 }
 
-// gpu is one GPU with what it measures now, if it can.
-func (d *Node) gpu(state *agent.GPUState) epdapi.GPU {
+// look is one GPU with what it measures now, whether it answered, and in which part
+// of the time it is used.
+func (d *Node) look(state *agent.GPUState) (out epdapi.GPU, read bool, utilisation record.Number) {
 	id := state.Identity
-	out := epdapi.GPU{UUID: id.UUID, Bus: id.Bus, Model: id.Model, Minor: id.Minor, Stuck: state.Stuck, Alien: state.Alien}
+	out = epdapi.GPU{UUID: id.UUID, Bus: id.Bus, Model: id.Model, Minor: id.Minor, Stuck: state.Stuck, Alien: state.Alien, Refused: state.Refused}
 	if state.Entry != nil {
 		out.LockedCore, out.LockedMem = locked(state.Entry, gpu.Core), locked(state.Entry, gpu.Mem)
 	}
-	if r, err := agent.Ask(d.options.Agent, id.UUID, gpu.Device.Read); err == nil {
-		out.Core, out.Mem, out.Power = clock(r.Core), clock(r.Mem), max(0, float64(r.Power))
+	r, err := agent.Ask(d.options.Agent, id.UUID, gpu.Device.Read)
+	if err != nil {
+		return out, false, utilisation
 	}
-	return out
+	out.Core, out.Mem, out.Power = clock(r.Core), clock(r.Mem), max(0, float64(r.Power))
+	if gpu.Measured(r.Utilisation) {
+		utilisation = record.Known(r.Utilisation)
+	}
+	return out, true, utilisation
 }
 
 // locked is what the journal says that a clock is locked at; 0: it isn't.

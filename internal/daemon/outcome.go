@@ -27,7 +27,7 @@ func outcomeOf(c *agent.Closed) *record.Outcome {
 		sum.add(&c.Outcome.GPUs[i], out)
 	}
 	sum.fill(out, c.Outcome.Partial)
-	out.Series, out.Profile = c.Outcome.Series, c.Outcome.Profile
+	out.Series, out.Profile, out.Readings = c.Outcome.Series, c.Outcome.Profile, c.Outcome.Readings
 	if host, known := c.Outcome.Host(); known && out.GPUSource != record.Unmeasured {
 		out.NodeEnergyJ, out.NodeSource = record.Known(sum.energy+float64(host)), record.RAPL
 	}

@@ -47,6 +47,13 @@ func (r *Remote) Outlook(ctx context.Context, q control.OutlookRequest) (control
 	return o, err
 }
 
+// Report tells how the node fares.
+func (r *Remote) Report(ctx context.Context, report *epdapi.NodeReport) (epdapi.ReportAnswer, error) {
+	var answer epdapi.ReportAnswer
+	err := r.ask(ctx, epdapi.PathReport, report, &answer)
+	return answer, err
+}
+
 // Record hands an outcome over.
 func (r *Remote) Record(ctx context.Context, o *record.Outcome) error {
 	var receipt struct {

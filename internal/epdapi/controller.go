@@ -27,6 +27,10 @@ type ControllerStatus struct {
 	OutcomeErrors  int64                  `json:"outcome_errors"`
 	Refits         int64                  `json:"refits"`
 	Retired        int64                  `json:"models_retired"` // their predictions missed
+	AdaptedRuns    int64                  `json:"adapted_runs"`   // ended ones whose clocks were adapted
+	SharedRuns     int64                  `json:"shared_runs"`    // ended ones that were placed beside others on a GPU
+	Asleep         int                    `json:"nodes_asleep"`   // GPU nodes, whoever put them to sleep
+	Waking         int                    `json:"nodes_waking"`   // GPU nodes that wake
 	Unwritten      int64                  `json:"unwritten"`      // records that wait for the store
 	Lost           int64                  `json:"lost"`           // records that the store refused or that had no room
 	Trouble        string                 `json:"trouble,omitempty"`

@@ -1,6 +1,8 @@
 package epdapi
 
 import (
+	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/epplan/epplan/internal/store/record"
@@ -34,10 +36,49 @@ type JobRow struct {
 	EnergyJ record.Number  `json:"energy_j"`
 }
 
-// JobPage is a part of a list of jobs, newest first.
+// JobPage is a part of a list of jobs, those that were submitted last first. It
+// may hold fewer than were asked for, or none, though there are more: then as many
+// were looked at as may be at once.
 type JobPage struct {
 	Jobs []JobRow `json:"jobs"`
 	Next int64    `json:"next"` // what to pass as before for the next page; 0: this is the last
+}
+
+// JobQuery says which jobs to list. Empty fields don't restrict.
+type JobQuery struct {
+	User      string
+	Account   string
+	Partition string
+	Workload  string
+	State     string    // as a [JobRow] has it
+	Since     time.Time // submitted then or later
+	Before    int64     // Next of the page before; 0: from the newest
+	Limit     int       // jobs of a page; 0: 100
+}
+
+// Values are the query of the path.
+func (q *JobQuery) Values() url.Values {
+	v := url.Values{}
+	set := func(key, value string) {
+		if value != "" {
+			v.Set(key, value)
+		}
+	}
+	set("user", q.User)
+	set("account", q.Account)
+	set("partition", q.Partition)
+	set("workload", q.Workload)
+	set("state", q.State)
+	if !q.Since.IsZero() {
+		v.Set("since", q.Since.UTC().Format(time.RFC3339))
+	}
+	if q.Before != 0 {
+		v.Set("before", strconv.FormatInt(q.Before, 10))
+	}
+	if q.Limit != 0 {
+		v.Set("limit", strconv.Itoa(q.Limit))
+	}
+	return v
 }
 
 // JobView is everything that is known of a job.

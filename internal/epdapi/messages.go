@@ -52,6 +52,8 @@ type Status struct {
 	// and can't be asked.
 	Controller *ControllerStatus `json:"controller,omitempty"`
 	Troubles   []Trouble         `json:"troubles"` // the latest ones, oldest first
+	// Health is for those with full access; nil for others.
+	Health *Health `json:"health,omitempty"`
 }
 
 // Totals count what a controller did.
@@ -75,6 +77,9 @@ type GPU struct {
 	Power      float64 `json:"power_w"`
 	Stuck      bool    `json:"stuck,omitempty"`
 	Alien      string  `json:"alien,omitempty"` // why somebody else is thought to set its clocks
+	// Refused is why its driver refused to lock a clock, the last time that it was
+	// told to; empty: it didn't, or wasn't told yet.
+	Refused string `json:"refused,omitempty"`
 }
 
 // Run is a run of a job on the node.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/epplan/epplan/internal/store/record"
 )
@@ -23,6 +24,11 @@ type ModelStanding struct {
 	Missed  int    `json:"missed"` // runs in a row that were outside of the prediction
 	Pinned  bool   `json:"pinned"` // chosen by an administrator: fits don't replace it
 	Note    string `json:"note,omitempty"`
+	// Of the model in use; empty without one: its form, when it was made, and the
+	// ratio of run times to predictions, less 1, that is seldom exceeded.
+	Form    string    `json:"form,omitempty"`
+	Created time.Time `json:"created,omitzero"`
+	Margin  float64   `json:"time_margin,omitempty"`
 }
 
 // ModelList is how all workloads' models fare.

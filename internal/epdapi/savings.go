@@ -29,6 +29,19 @@ type Savings struct {
 	HoldOut  float64  `json:"hold_out"` // part of the jobs that is held out now
 	// Factors turn energy into what it costs.
 	Factors Factors `json:"factors"`
+	// ByWorkload are those that were compared at the GPU, the ones with the most
+	// energy first, at most [MostWorkloads]. Operators alone are told.
+	ByWorkload []WorkloadSaving `json:"by_workload,omitempty"`
+}
+
+// MostWorkloads is how many workloads an answer tells apart.
+const MostWorkloads = 100
+
+// WorkloadSaving is what one workload on one GPU model saved at the GPUs.
+type WorkloadSaving struct {
+	Workload string `json:"workload"`
+	GPUModel string `json:"gpu_model"`
+	Saving
 }
 
 // Ended counts jobs that ended.

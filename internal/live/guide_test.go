@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,89 +17,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/internal/doctest"
 	"github.com/epplan/epplan/internal/slurmlab"
 )
 
 // guide is the page that takes an administrator from nothing to enforce, and
 // back. Its console blocks are run as they are written, in order.
-const guide = "../../docs/slurm.md"
-
-// notRun is in the line before a block that needs systemd or root's packages.
-const notRun = "<!-- not run"
-
-// guideStep is a command of a block, and the lines that it shows.
-type guideStep struct {
-	line    int
-	prompt  string // "# " root, "$ " a user, "head# " and "node# " root on that machine
-	command string
-	want    []string
-}
-
-var guidePrompt = regexp.MustCompile(`^(# |\$ |head# |node# )(.*)$`)
-
-// guideSteps are the commands of all blocks that are run. A command that ends
-// with a backslash goes on in the next line.
-func guideSteps(t *testing.T, page string) []guideStep {
-	t.Helper()
-	var steps []guideStep
-	inside, before := false, ""
-	for number, line := range strings.Split(page, "\n") {
-		switch {
-		case !inside && strings.HasPrefix(line, "```console"):
-			inside = !strings.HasPrefix(before, notRun)
-		case strings.HasPrefix(line, "```"):
-			inside = false
-		case inside:
-			steps = addGuideLine(t, steps, number+1, line)
-		}
-		before = line
-	}
-	return steps
-}
-
-func addGuideLine(t *testing.T, steps []guideStep, number int, line string) []guideStep {
-	t.Helper()
-	if part := guidePrompt.FindStringSubmatch(line); part != nil {
-		return append(steps, guideStep{line: number, prompt: part[1], command: part[2]})
-	}
-	if len(steps) == 0 {
-		t.Fatalf("%s:%d: output without a command", guide, number)
-	}
-	last := &steps[len(steps)-1]
-	if strings.HasSuffix(last.command, `\`) && len(last.want) == 0 {
-		last.command = strings.TrimSuffix(last.command, `\`) + strings.TrimSpace(line)
-		return steps
-	}
-	last.want = append(last.want, line)
-	return steps
-}
-
-// shows tells whether output is what the page says. … stands for any text
-// within a line, alone on a line for any lines.
-func shows(got string, want []string) bool {
-	var pattern strings.Builder
-	pattern.WriteString(`(?s)^`)
-	for _, line := range want {
-		if strings.TrimSpace(line) == "…" {
-			pattern.WriteString(`(?:[^\n]*\n)*`)
-			continue
-		}
-		for i, part := range strings.Split(spaces.ReplaceAllString(strings.TrimSpace(line), " "), "…") {
-			if i > 0 {
-				pattern.WriteString(`[^\n]*`)
-			}
-			pattern.WriteString(regexp.QuoteMeta(part))
-		}
-		pattern.WriteString(`\n`)
-	}
-	var lines strings.Builder
-	for line := range strings.Lines(got) {
-		lines.WriteString(spaces.ReplaceAllString(strings.TrimSpace(line), " ") + "\n")
-	}
-	return regexp.MustCompile(pattern.String() + `$`).MatchString(lines.String())
-}
-
-var spaces = regexp.MustCompile(`[ \t]+`)
+const guide = "docs/slurm.md"
 
 // guideLab is the machine of the page.
 type guideLab struct {
@@ -122,9 +47,11 @@ func newGuideLab(t *testing.T, hooks map[string]string) *guideLab {
 	if err := os.Chmod(bin, 0o755); err != nil { //nolint:gosec // users run epplan
 		t.Fatal(err)
 	}
-	l := &lab{TB: t, setup: &setup{nodes: 1, gpus: 4}, bin: bin, mu: new(sync.Mutex), epds: make(map[string]*exec.Cmd)}
+	l := &lab{TB: t, setup: &setup{nodes: 1, gpus: 4}, mu: new(sync.Mutex), epds: make(map[string]*exec.Cmd)}
 	l.makeFolder(filepath.Dir(up))
+	l.bin = filepath.Join(l.dir, "bin")
 	g := &guideLab{lab: l}
+	g.source(bin)
 	t.Cleanup(g.stopAll)
 	slurm := filepath.Join(l.dir, "slurm")
 	args := []string{"--nodes", "1", "--gpus", "4", "--dir", slurm, "--no-install", "--port", strconv.Itoa(slurmlab.Ports(l, 1))}
@@ -141,7 +68,7 @@ func newGuideLab(t *testing.T, hooks map[string]string) *guideLab {
 	port := slurmlab.Ports(l, 1)
 	g.names(map[string]string{
 		"/etc/slurm": slurm + "/etc", "/etc/epplan": l.dir + "/epplan", "/var/lib/epplan": l.dir + "/state", "/var/log/epplan": l.dir + "/log",
-		"/run/epplan": l.dir + "/run", "/run/munge/munge.socket.2": slurm + "/munge/socket", "/usr/bin": bin, "/usr/local/sbin": l.dir + "/site",
+		"/run/epplan": l.dir + "/run", "/run/munge/munge.socket.2": slurm + "/munge/socket", "/usr/bin": l.bin, "/etc/systemd/system": l.dir + "/systemd", "/etc/default": l.dir + "/default", "/usr/local/sbin": l.dir + "/site",
 		"head:6821": fmt.Sprintf("127.0.0.1:%d", port), "127.0.0.1:9821": fmt.Sprintf("127.0.0.1:%d", port+1),
 	})
 	g.site(up)
@@ -200,19 +127,19 @@ func (g *guideLab) stopAll() {
 }
 
 // run runs a command of the page and returns what it shows, in the page's names.
-func (g *guideLab) run(s *guideStep) string {
+func (g *guideLab) run(s *doctest.Step) string {
 	g.Helper()
 	ctx, cancel := context.WithTimeout(g.Context(), time.Minute)
 	defer cancel()
-	line := g.real.Replace(strings.ReplaceAll(s.command, "gpu01", "n1"))
+	line := g.real.Replace(strings.ReplaceAll(s.Command, "gpu01", "n1"))
 	args := []string{"sh", "-c", line}
-	if s.prompt == "$ " {
+	if s.Prompt == "$ " {
 		args = append([]string{"runuser", "-u", "nobody", "--"}, args...)
 	}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // the project's own page
-	cmd.Dir = "/tmp"
-	cmd.Env = append(os.Environ(), "PATH="+g.bin+":"+os.Getenv("PATH"), "SLURM_CONF="+g.conf, "EPD_GPU=sim:4,busy", "EPD_STATE="+g.dir+"/state",
-		"EPPLAN_SOCKET="+g.dir+"/run/"+g.env[s.prompt]+".sock", "EPPLAN_SUBMIT_SOCKET="+g.dir+"/run/submit.sock")
+	cmd.Dir = filepath.Join(g.dir, "src")
+	cmd.Env = append(os.Environ(), "PATH="+g.bin+":"+g.dir+"/standin:"+os.Getenv("PATH"), "SLURM_CONF="+g.conf, "EPD_GPU=sim:4,busy", "EPD_STATE="+g.dir+"/state",
+		"EPPLAN_SOCKET="+g.dir+"/run/"+g.env[s.Prompt]+".sock", "EPPLAN_SUBMIT_SOCKET="+g.dir+"/run/submit.sock")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.WaitDelay = time.Second
@@ -224,8 +151,8 @@ func (g *guideLab) run(s *guideStep) string {
 
 // looks tells whether a command only looks at what comes by and by: it is
 // repeated until it shows what the page says.
-func (s *guideStep) looks() bool {
-	words := strings.Fields(s.command)
+func looks(s *doctest.Step) bool {
+	words := strings.Fields(s.Command)
 	if len(words) > 1 && words[0] == "epplan" {
 		switch words[1] {
 		case "status", "jobs", "job", "explain", "savings", "estimate":
@@ -236,31 +163,79 @@ func (s *guideStep) looks() bool {
 }
 
 func TestTheGuideWorksAsWritten(t *testing.T) {
-	page, err := os.ReadFile(guide)
-	if err != nil {
-		t.Fatal(err)
-	}
-	steps := guideSteps(t, string(page))
-	if len(steps) < 30 {
-		t.Fatalf("%d commands in %s", len(steps), guide)
+	c := doctest.Claim(t, "slurm")
+	if len(c.Of(guide)) < len(c.Blocks) {
+		t.Fatalf("%v, want blocks of %s only", c.Pages(), guide)
 	}
 	g := newGuideLab(t, nil)
-	for i := range steps {
-		s := &steps[i]
-		got := g.run(s)
-		for deadline := time.Now().Add(30 * time.Second); !shows(got, s.want) && s.looks() && time.Now().Before(deadline); got = g.run(s) {
-			<-time.After(200 * time.Millisecond)
-		}
-		if !shows(got, s.want) {
-			log, _ := os.ReadFile(filepath.Join(g.dir, "log", "epd.log"))
-			t.Logf("epd.log: %s", log)
-			t.Fatalf("%s:%d: %s%s\nshows:\n%s\nwant:\n%s", guide, s.line, s.prompt, s.command, got, strings.Join(s.want, "\n"))
-		}
-		if os.Getenv("EPPLAN_GUIDE_SHOW") != "" {
-			t.Logf("%s%s\n%s", s.prompt, s.command, got)
+	for _, b := range c.Blocks {
+		for _, s := range b.Steps {
+			c.Ran(s)
+			g.step(t, s)
 		}
 	}
 	g.undrained()
+	g.startsUnits("epd", "epd-controller", "epd-agent")
+}
+
+// step runs a command of the page until it shows what the page says.
+func (g *guideLab) step(t *testing.T, s *doctest.Step) {
+	t.Helper()
+	got := g.run(s)
+	for deadline := time.Now().Add(30 * time.Second); !doctest.Shows(got, s.Shown) && looks(s) && time.Now().Before(deadline); got = g.run(s) {
+		<-time.After(200 * time.Millisecond)
+	}
+	if !doctest.Shows(got, s.Shown) {
+		log, _ := os.ReadFile(filepath.Join(g.dir, "log", "epd.log"))
+		t.Logf("epd.log: %s", log)
+		t.Fatalf("%s: %s%s\nshows:\n%s\nwant:\n%s", s.At(), s.Prompt, s.Command, got, strings.Join(s.Shown, "\n"))
+	}
+	if os.Getenv("EPPLAN_GUIDE_SHOW") != "" {
+		t.Logf("%s%s\n%s", s.Prompt, s.Command, got)
+	}
+}
+
+// standIns are what the machine of the page has, and the lab has not: programs
+// that keep record of what they are told, and want what they are told of to be
+// there.
+var standIns = map[string]string{
+	"make": "for target; do case $target in build) cp @BIN@/epplan bin/;; build-epd) cp @BIN@/epd bin/;; *) exit 2;; esac; done\n",
+	"scp":  "[ \"$1\" = -r ] && shift\nwhile [ $# -gt 1 ]; do [ -e \"$1\" ] || { echo \"scp: $1: No such file or directory\"; exit 1; }; shift; done\n",
+	"systemctl": "case $1 in\ndaemon-reload) ;;\nenable|disable|restart|start|stop)\n\tverb=$1; shift; [ \"$1\" = --now ] && shift\n" +
+		"\tfor unit; do grep -q ^ExecStart= \"@LAB@/systemd/${unit%.service}.service\" || { echo \"Unit $unit.service not found.\"; exit 1; }\n" +
+		"\techo \"$verb ${unit%.service}\" >>@LAB@/out/systemctl; done;;\n*) exit 1;;\nesac\n",
+}
+
+// source is the project's folder as the page has it, with what it builds.
+func (g *guideLab) source(built string) {
+	g.Helper()
+	for name, text := range standIns {
+		g.write("standin/"+name, "#!/bin/sh\n"+strings.NewReplacer("@BIN@", built, "@LAB@", g.dir).Replace(text), 0o755)
+	}
+	for _, folder := range []string{"src/bin", "bin", "systemd", "default", "out"} {
+		if err := os.MkdirAll(filepath.Join(g.dir, folder), 0o755); err != nil { //nolint:gosec // jobs run as nobody
+			g.Fatal(err)
+		}
+	}
+	for _, name := range []string{"epplan", "epd"} {
+		if out, err := exec.CommandContext(g.Context(), "install", "-m", "755", filepath.Join(built, name), g.bin).CombinedOutput(); err != nil { //nolint:gosec // the test's own folders
+			g.Fatalf("%v: %s", err, out)
+		}
+	}
+	if err := os.Symlink(filepath.Join(doctest.Root(g), "packaging"), filepath.Join(g.dir, "src", "packaging")); err != nil {
+		g.Fatal(err)
+	}
+}
+
+// startsUnits wants systemctl to have been told to start units.
+func (g *guideLab) startsUnits(units ...string) {
+	g.Helper()
+	told := strings.Split(g.read("out/systemctl"), "\n")
+	for _, unit := range units {
+		if !slices.Contains(told, "enable "+unit) {
+			g.Errorf("systemctl was told %q, and not to start %s", told, unit)
+		}
+	}
 }
 
 // siteHooks are those of a site that has all of its own.
@@ -284,7 +259,7 @@ func TestASitesOwnHooksRunBesideOursAndAreAsTheyWereAfterwards(t *testing.T) {
 		before[name] = g.read("slurm/etc/" + name)
 	}
 	install := "epplan install slurm --dir " + etc + " --program " + g.dir + "/site/epplan --popen"
-	step := func(command string) string { return g.run(&guideStep{prompt: "# ", command: command}) }
+	step := func(command string) string { return g.run(&doctest.Step{Prompt: "# ", Command: command}) }
 	if out := step(install + " --edit-conf && scontrol reconfigure"); !strings.Contains(out, "Then: scontrol reconfigure") || strings.Contains(out, "exit status") {
 		t.Fatal(out)
 	}
@@ -319,30 +294,4 @@ func TestASitesOwnHooksRunBesideOursAndAreAsTheyWereAfterwards(t *testing.T) {
 		t.Errorf("ours ran after it was uninstalled: %q", got)
 	}
 	g.undrained()
-}
-
-func TestTheGuidesOutputIsComparedByLine(t *testing.T) {
-	for _, c := range []struct {
-		got, want string
-		same      bool
-	}{
-		{"a\n", "a", true},
-		{"a\nb\n", "a", false},
-		{"", "a", false},
-		{"a  12 b\n", "a … b", true},
-		{"a\nx\ny\nb\n", "a\n…\nb", true},
-		{"a\nb\n", "a\n…\nb", true},
-		{"a\nb\n", "…", true},
-		{"a.c\n", "a.c", true},
-		{"abc\n", "a.c", false},
-		{"x\n", "", false},
-	} {
-		var want []string
-		if c.want != "" {
-			want = strings.Split(c.want, "\n")
-		}
-		if shows(c.got, want) != c.same {
-			t.Errorf("%q beside %q: want %v", c.got, c.want, c.same)
-		}
-	}
 }

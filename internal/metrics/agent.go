@@ -16,6 +16,7 @@ type Agent struct {
 	Trouble int // things that went wrong
 	Adapted int // of the runs: those whose clocks are stepped now
 	Steps   int // clock changes of such runs
+	Guarded int // runs that the guard put to default clocks
 }
 
 // GPU is a GPU of the node.
@@ -45,6 +46,7 @@ var agentFigures = []figure[Agent]{
 	counter("epplan_agent_troubles_total", "Things that went wrong on the node.", func(a *Agent) float64 { return float64(a.Trouble) }),
 	gauge("epplan_runs_adapted", "Runs whose clocks are adapted now.", func(a *Agent) float64 { return float64(a.Adapted) }),
 	counter("epplan_clock_steps_total", "Clock changes of runs whose clocks are adapted.", func(a *Agent) float64 { return float64(a.Steps) }),
+	counter("epplan_guard_acts_total", "Runs that were put back to default clocks because their time limit was at risk.", func(a *Agent) float64 { return float64(a.Guarded) }),
 	gauge("epplan_gpus", "GPUs of the node.", func(a *Agent) float64 { return float64(len(a.GPUs)) }),
 }
 
@@ -62,7 +64,7 @@ var domains = []string{"core", "memory"}
 // gpuFigures are the figures of a GPU.
 var gpuFigures = []gpuFigure{
 	{
-		desc: gpuDesc("epplan_gpu_power_watts", "Power of the GPU."), kind: prometheus.GaugeValue, reading: true,
+		desc: gpuDesc("epplan_gpu_power_watts", "Power of the GPU; gpu is its UUID."), kind: prometheus.GaugeValue, reading: true,
 		values: func(g *GPU) []float64 { return []float64{g.Power} },
 	},
 	{
@@ -81,7 +83,7 @@ var gpuFigures = []gpuFigure{
 		values: func(g *GPU) []float64 { return []float64{g.Utilisation} },
 	},
 	{
-		desc: gpuDesc("epplan_gpu_clock_hertz", "Clock that the GPU runs at.", "domain"),
+		desc: gpuDesc("epplan_gpu_clock_hertz", "Clock that the GPU runs at; domain is core or memory.", "domain"),
 		kind: prometheus.GaugeValue, reading: true, domains: domains,
 		values: func(g *GPU) []float64 { return hertz(g.Core, g.Mem) },
 	},

@@ -17,22 +17,23 @@ const (
 
 // figure is a metric of a status, without labels.
 type figure[S any] struct {
-	desc  *prometheus.Desc
-	kind  prometheus.ValueType
-	value func(*S) float64
+	desc   *prometheus.Desc
+	kind   prometheus.ValueType
+	value  func(*S) float64
+	labels []string // their values
 }
 
 func counter[S any](name, help string, value func(*S) float64) figure[S] {
-	return figure[S]{prometheus.NewDesc(name, help, nil, nil), prometheus.CounterValue, value}
+	return figure[S]{desc: prometheus.NewDesc(name, help, nil, nil), kind: prometheus.CounterValue, value: value}
 }
 
 func gauge[S any](name, help string, value func(*S) float64) figure[S] {
-	return figure[S]{prometheus.NewDesc(name, help, nil, nil), prometheus.GaugeValue, value}
+	return figure[S]{desc: prometheus.NewDesc(name, help, nil, nil), kind: prometheus.GaugeValue, value: value}
 }
 
 // send gives a figure's value to a scrape.
 func (f *figure[S]) send(to chan<- prometheus.Metric, of *S) {
-	to <- prometheus.MustNewConstMetric(f.desc, f.kind, f.value(of))
+	to <- prometheus.MustNewConstMetric(f.desc, f.kind, f.value(of), f.labels...)
 }
 
 type status = epdapi.ControllerStatus
@@ -43,21 +44,25 @@ var statusFigures = []figure[status]{
 	counter("epplan_outcomes_total", "Ended runs that were recorded.", func(s *status) float64 { return float64(s.Outcomes) }),
 	counter("epplan_refits_total", "Models that were fitted anew.", func(s *status) float64 { return float64(s.Refits) }),
 	counter("epplan_models_retired_total", "Models that are no longer used because they predicted badly.", func(s *status) float64 { return float64(s.Retired) }),
+	counter("epplan_adapted_runs_total", "Ended runs whose clocks were adapted while they ran.", func(s *status) float64 { return float64(s.AdaptedRuns) }),
+	counter("epplan_shared_runs_total", "Ended runs that were placed beside others on a GPU.", func(s *status) float64 { return float64(s.SharedRuns) }),
+	gauge("epplan_nodes_asleep", "Nodes with GPUs that sleep, whoever put them to sleep.", func(s *status) float64 { return float64(s.Asleep) }),
+	gauge("epplan_nodes_waking", "Nodes with GPUs that wake from sleep.", func(s *status) float64 { return float64(s.Waking) }),
 	gauge("epplan_models", "Models of workloads in use.", func(s *status) float64 { return float64(s.Models) }),
 	gauge("epplan_jobs", "Jobs of Slurm's that the controller knows.", func(s *status) float64 { return float64(s.Jobs) }),
 	gauge("epplan_submissions_waiting", "Submissions that no job was found for yet.", func(s *status) float64 { return float64(s.Tokens) }),
 	gauge("epplan_runs_decided", "Runs that were decided on and haven't ended.", func(s *status) float64 { return float64(s.Decided) }),
 	gauge("epplan_records_unwritten", "Records that wait to be written to the database.", func(s *status) float64 { return float64(s.Unwritten) }),
 	gauge("epplan_records_trouble", "1 while records can't be written, else 0.", func(s *status) float64 { return truth(s.Trouble != "") }),
-	gauge("epplan_holdout_ratio", "Part of the jobs that runs at default clocks to compare with.", func(s *status) float64 { return s.HoldOut }),
+	gauge("epplan_holdout_ratio", "Part of the jobs that runs at default clocks, to compare with.", func(s *status) float64 { return s.HoldOut }),
 }
 
 var (
 	configDesc = prometheus.NewDesc("epplan_config_info", "The configuration in force; always 1.", []string{"version"}, nil)
 	syncDesc   = prometheus.NewDesc("epplan_slurm_sync_timestamp_seconds",
-		"When Slurm last answered, in Unix time; missing until it did.", []string{"what"}, nil)
+		"When Slurm last answered about jobs and nodes, in Unix time; missing until it did.", []string{"what"}, nil)
 	syncFailuresDesc = prometheus.NewDesc("epplan_slurm_sync_failures", "Questions to Slurm that failed since it last answered.", []string{"what"}, nil)
-	errorsDesc       = prometheus.NewDesc("epplan_errors_total", "Things that went wrong.", []string{"kind"}, nil)
+	errorsDesc       = prometheus.NewDesc("epplan_errors_total", "Things that went wrong, by kind.", []string{"kind"}, nil)
 )
 
 func truth(b bool) float64 {
@@ -134,9 +139,10 @@ var savingFigures = []struct {
 	desc  *prometheus.Desc
 	value func(*epdapi.Saving) float64
 }{
-	{savingDesc("epplan_saved_energy_joules", "Estimate of what treated runs used less than they would have."), func(s *epdapi.Saving) float64 { return s.SavedJ }},
-	{savingDesc("epplan_saved_energy_low_joules", "Lower bound of the estimate (95 %)."), func(s *epdapi.Saving) float64 { return s.LowJ }},
-	{savingDesc("epplan_saved_energy_high_joules", "Upper bound of the estimate (95 %)."), func(s *epdapi.Saving) float64 { return s.HighJ }},
+	{savingDesc("epplan_saved_energy_joules", "Estimate of what treated runs used less than they would have, from held-out runs of the same workloads; "+
+		"at most a minute old, missing while it isn't known."), func(s *epdapi.Saving) float64 { return s.SavedJ }},
+	{savingDesc("epplan_saved_energy_low_joules", "Lower bound of its 95 % interval."), func(s *epdapi.Saving) float64 { return s.LowJ }},
+	{savingDesc("epplan_saved_energy_high_joules", "Upper bound of its 95 % interval."), func(s *epdapi.Saving) float64 { return s.HighJ }},
 	{savingDesc("epplan_saved_energy_baseline_joules", "What these runs would have used at default clocks."), func(s *epdapi.Saving) float64 { return s.BaselineJ }},
 	{savingDesc("epplan_saved_energy_runs", "Treated runs that the estimate is made of."), func(s *epdapi.Saving) float64 { return float64(s.Runs) }},
 }

@@ -57,7 +57,7 @@ type counted struct {
 func newCounted() counted {
 	c := counted{
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "epplan_request_duration_seconds", Help: "What requests took.", Buckets: buckets,
+			Name: "epplan_request_duration_seconds", Help: "What requests took: submit, decide and outcome at the controller, prolog and epilog at the agent.", Buckets: buckets,
 		}, []string{"request"}),
 		known: make(map[Request]prometheus.Observer),
 		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -67,7 +67,7 @@ func newCounted() counted {
 			Name: "epplan_decisions_applied_total", Help: "Decisions by which clocks are set.",
 		}, []string{"mode", "arm"}),
 		energy: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "epplan_run_energy_joules_total", Help: "Energy of runs that ended and were recorded.",
+			Name: "epplan_run_energy_joules_total", Help: "Energy of runs that ended and were recorded; part is gpu or node.",
 		}, []string{"partition", "gpu_model", "arm", "part"}),
 		groups: newBounded(maxGroups, group{overflow, overflow}),
 		failed: &kinds{names: newBounded(maxKinds, overflow), counts: make(map[string]float64)},

@@ -19,9 +19,9 @@ var scoreFigures = []struct {
 	desc  *prometheus.Desc
 	value func(*epdapi.ForecastScore) float64
 }{
-	{scoreDesc("epplan_prediction_jobs", "Ended jobs whose predictions are compared."), func(s *epdapi.ForecastScore) float64 { return float64(s.Jobs) }},
+	{scoreDesc("epplan_prediction_jobs", "Ended jobs whose predictions at submission are compared with what they took."), func(s *epdapi.ForecastScore) float64 { return float64(s.Jobs) }},
 	{scoreDesc("epplan_prediction_coverage_ratio", "Part of the truths within their interval, which is to be 0.9."), func(s *epdapi.ForecastScore) float64 { return s.Coverage }},
-	{scoreDesc("epplan_prediction_error_ratio", "Relative error in the median, of the last ones."), func(s *epdapi.ForecastScore) float64 { return s.MedianError }},
+	{scoreDesc("epplan_prediction_error_ratio", "Relative error in the median, of the last 500."), func(s *epdapi.ForecastScore) float64 { return s.MedianError }},
 }
 
 func scoreDesc(name, help string) *prometheus.Desc {

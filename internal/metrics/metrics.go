@@ -27,6 +27,9 @@ type Sources struct {
 	// Savings are asked for once a minute at most.
 	Savings func(context.Context) (epdapi.Savings, error)
 	Agent   func(context.Context) Agent
+	// Steering and Power are a controller's.
+	Steering func() Steering
+	Power    func() epdapi.ClusterPower
 }
 
 // Metrics are the metrics of an epd.
@@ -52,6 +55,12 @@ func New(s Sources) *Metrics {
 	}
 	if s.Savings != nil {
 		m.registry.MustRegister(&savingsCollector{ask: s.Savings, clock: time.Now})
+	}
+	if s.Steering != nil {
+		m.registry.MustRegister(&plainCollector[Steering]{steeringFigures, s.Steering})
+	}
+	if s.Power != nil {
+		m.registry.MustRegister(&plainCollector[epdapi.ClusterPower]{powerFigures, s.Power})
 	}
 	if s.Agent != nil {
 		m.registry.MustRegister(newAgentCollector(s.Agent))

@@ -14,6 +14,8 @@ type Result struct {
 	Baseline dvfsmodel.Joule // the batch at default clocks; 0: not known
 	Bound    dvfsmodel.Joule // no schedule takes less; 0: not known
 	Seed     *uint64         // of randomised passes; nil: there were none
+	// Reference is the plan that the baseline is the energy of; nil: not known.
+	Reference *planner.Plan
 }
 
 // Summary is a plan in a few numbers.
@@ -37,6 +39,7 @@ type Summary struct {
 	NodesUsed  int             // nodes that run a job
 	GPUsUsed   int             // GPUs that run a job
 	End        float64         // when the last job ends, seconds
+	MeanWait   float64         // from arrival to start, mean over planned jobs, seconds
 
 	// Of jobs on GPUs that are shared by profile; 0 where none are.
 	Shared        int     // such jobs
@@ -52,6 +55,14 @@ func (s *Summary) Saving() float64 { return 1 - ratio(s.Energy, s.Baseline) }
 // Gap is how far the plan is above the bound, as a fraction of the bound; NaN
 // when that isn't known.
 func (s *Summary) Gap() float64 { return ratio(s.Energy, s.Bound) - 1 }
+
+// against says how the plan's energy compares with the baseline's.
+func (s *Summary) against() string {
+	if saved := s.Saving(); saved < 0 {
+		return FormatPercent(-saved) + " more"
+	}
+	return FormatPercent(s.Saving()) + " less"
+}
 
 func ratio(a, b dvfsmodel.Joule) float64 {
 	if !(b > 0) {
@@ -74,6 +85,7 @@ func Summarise(r *Result) Summary {
 		if a := &r.Plan.Assignments[i]; a.Node >= 0 {
 			used[a.Node] |= a.GPUs
 			s.End = max(s.End, a.End)
+			s.MeanWait += (a.Start - r.Problem.Tasks[i].Arrival) / float64(len(r.Problem.Tasks)-len(r.Plan.Unplaced))
 		}
 	}
 	for _, gpus := range used {

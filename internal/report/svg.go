@@ -1,8 +1,6 @@
 package report
 
 import (
-	"bufio"
-	"encoding/xml"
 	"fmt"
 	"io"
 	"strconv"
@@ -18,6 +16,19 @@ type SVGOptions struct {
 	Width float64
 	// MaxHeight bounds the lanes. 0 means 1600; less than 100 counts as 100.
 	MaxHeight float64
+	// MaxBars is how many bars there are about at most: with more, neighbours
+	// that are short are joined. 0 means 20,000.
+	MaxBars int
+	// ID makes the picture a part of a page: what its ids begin with. It is
+	// without title and background then, and has the page's colours.
+	ID string
+}
+
+func (o *SVGOptions) bars() int {
+	if o.MaxBars <= 0 {
+		return maxBars
+	}
+	return o.MaxBars
 }
 
 // WriteSVG draws a plan: time to the right, a lane for each GPU of the nodes
@@ -29,22 +40,21 @@ type SVGOptions struct {
 // too short to be seen become one bar.
 func WriteSVG(w io.Writer, r *Result, opts *SVGOptions) error {
 	p := newPicture(w, r, opts)
-	p.open()
+	p.begin()
 	p.heading()
 	p.idle()
 	p.axis()
 	p.bars()
 	p.laneLabels()
-	p.printf("</svg>\n")
-	return p.out.Flush()
+	return p.close()
 }
 
-// picture is a plan being drawn. The writer keeps its first error until it is
-// flushed.
+// picture is a plan being drawn.
 type picture struct {
-	out     *bufio.Writer
-	result  *Result
-	summary Summary
+	canvas
+	result   *Result
+	summary  Summary
+	mostBars int
 	grid
 }
 
@@ -52,20 +62,24 @@ const (
 	defaultWidth, minWidth   = 1200, 1000
 	defaultHeight, minHeight = 1600, 100
 	headingHeight            = 112 // title, totals and legend
+	legendHeight             = 46  // legend alone
 	topAxisHeight            = 18  // above tall lanes
 	axisHeight               = 44
 	rightMargin              = 28
 )
 
 func newPicture(w io.Writer, r *Result, opts *SVGOptions) *picture {
-	width, height := 0.0, 0.0
-	if opts != nil {
-		width, height = opts.Width, opts.MaxHeight
+	if opts == nil {
+		opts = &SVGOptions{}
 	}
-	width, height = orDefault(width, defaultWidth, minWidth), orDefault(height, defaultHeight, minHeight)
+	width, height := orDefault(opts.Width, defaultWidth, minWidth), orDefault(opts.MaxHeight, defaultHeight, minHeight)
+	top := float64(headingHeight)
+	if opts.ID != "" {
+		top = legendHeight // the page says the rest
+	}
 	return &picture{
-		out: bufio.NewWriterSize(w, 1<<16), result: r, summary: Summarise(r),
-		grid: layOutGrid(r, width, height),
+		canvas: newCanvas(w, opts.ID), result: r, summary: Summarise(r), mostBars: opts.bars(),
+		grid: layOutGrid(r, width, top, height),
 	}
 }
 
@@ -76,34 +90,34 @@ func orDefault(given, usual, least float64) float64 {
 	return max(given, least)
 }
 
-func (p *picture) printf(format string, args ...any) { _, _ = fmt.Fprintf(p.out, format, args...) }
-
-// style is the whole look: the picture needs nothing from outside.
-const style = `<style>
-text{font-family:system-ui,-apple-system,"Segoe UI","DejaVu Sans",Arial,sans-serif;font-size:11px;fill:#3b4252}
-.t{font-size:17px;font-weight:600;fill:#1b1f27}.s{font-size:13px}.bad{fill:#b3001b;font-weight:600}
-.e{text-anchor:end}.m{text-anchor:middle}.g{stroke:#1b1f27;stroke-opacity:.12}.f{fill:#7b8494}
-.b{stroke:#fff;stroke-width:.5}.n{shape-rendering:crispEdges}.l{stroke:#b3001b;stroke-width:1.5}.d{fill:#1b1f27}.w{fill:#fff}
-.d,.w{pointer-events:none}.b:hover,.n:hover{stroke:#1b1f27;stroke-width:1}
-</style>
-`
-
-// open writes the head of the file, and what is drawn with.
-func (p *picture) open() {
-	p.printf(`<svg xmlns="http://www.w3.org/2000/svg" width="%s" height="%s" viewBox="0 0 %[1]s %[2]s" role="img" aria-label="%[3]s">`+"\n",
-		px(p.width), px(p.height()), escape(p.title()))
-	p.printf("%s", style)
-	p.printf(`<defs><pattern id="idle" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">` +
-		`<rect width="6" height="6" fill="#f1f2f5"/><rect width="1.6" height="6" fill="#cdd2da"/></pattern>`)
-	p.printf(`<linearGradient id="clock">`)
+// begin writes the head of the file, and what is drawn with.
+func (p *picture) begin() {
+	p.open(planPicture, p.width, p.height(), p.title(), p.description())
+	p.printf(`<defs><pattern id="%s" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">`+
+		`<rect class="ib" width="6" height="6"/><rect class="il" width="1.6" height="6"/></pattern>`, p.named("idle"))
+	p.printf(`<linearGradient id="%s">`, p.named("clock"))
 	for _, s := range clockColors {
 		p.printf(`<stop offset="%s" stop-color="%s"/>`, px((s.clock-slowest)/(fastest-slowest)), s.color.hex())
 	}
-	p.printf("</linearGradient></defs>\n<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n")
+	p.printf("</linearGradient></defs>\n")
+}
+
+// description says what is to be seen.
+func (p *picture) description() string {
+	text := "Time goes to the right. Each GPU has a lane, each job a bar in the colour of its core clock: blue is slower than the default, sand the default, red faster. " +
+		"Stripes are GPUs that are on and idle. " + p.totals()
+	if trouble := p.trouble(); trouble != "" {
+		text += ". " + trouble
+	}
+	return text
 }
 
 // heading is the title, the totals and the legend.
 func (p *picture) heading() {
+	if p.inPage() {
+		p.legend(4, 12)
+		return
+	}
 	p.text(20, 30, "t", p.title())
 	p.text(20, 52, "s", p.totals())
 	if trouble := p.trouble(); trouble != "" {
@@ -156,7 +170,7 @@ func (p *picture) legend(x, y float64) {
 	const bar = 180
 	p.text(x, y+4, "", "core clock")
 	x += 64
-	p.printf(`<rect x="%s" y="%s" width="%d" height="10" fill="url(#clock)"/>`+"\n", px(x), px(y-5), bar)
+	p.printf(`<rect x="%s" y="%s" width="%d" height="10" fill="url(#%s)"/>`+"\n", px(x), px(y-5), bar, p.named("clock"))
 	for _, s := range clockColors {
 		label := strconv.FormatFloat(s.clock, 'g', 3, 64) + "×"
 		if s.clock == 1 {
@@ -165,10 +179,10 @@ func (p *picture) legend(x, y float64) {
 		p.text(x+bar*(s.clock-slowest)/(fastest-slowest), y+17, "m f", label)
 	}
 	x += bar + 40
-	p.printf(`<rect x="%s" y="%s" width="22" height="12" fill="url(#idle)" stroke="#cdd2da"/>`+"\n", px(x), px(y-6))
+	p.printf(`<rect x="%s" y="%s" width="22" height="12" fill="url(#%s)" class="io"/>`+"\n", px(x), px(y-6), p.named("idle"))
 	p.text(x+28, y+4, "", "on, idle")
 	x += 90
-	p.printf(`<rect x="%s" y="%s" width="22" height="12" fill="#fff" stroke="#cdd2da"/>`+"\n", px(x), px(y-6))
+	p.printf(`<rect x="%s" y="%s" width="22" height="12" class="off"/>`+"\n", px(x), px(y-6))
 	p.text(x+28, y+4, "", "off")
 	x += 66
 	if p.summary.Misses > 0 {
@@ -179,30 +193,4 @@ func (p *picture) legend(x, y float64) {
 		p.overdue(x, y-6, 12)
 		p.text(x+12, y+4, "", "deadline before the start")
 	}
-}
-
-// text writes one line of text.
-func (p *picture) text(x, y float64, class, text string) {
-	if class != "" {
-		class = ` class="` + class + `"`
-	}
-	p.printf(`<text x="%s" y="%s"%s>%s</text>`+"\n", px(x), px(y), class, escape(text))
-}
-
-// px is a length with two decimals at most.
-func px(v float64) string {
-	text := strconv.FormatFloat(v, 'f', 2, 64)
-	text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
-	if text == "-0" {
-		return "0"
-	}
-	return text
-}
-
-// escape makes a text safe inside an element or an attribute.
-func escape(text string) string {
-	var out strings.Builder
-	// A strings.Builder takes everything.
-	_ = xml.EscapeText(&out, []byte(queue.Printable(text)))
-	return out.String()
 }

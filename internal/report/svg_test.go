@@ -60,6 +60,9 @@ func wellFormed(t *testing.T, svg []byte) *drawn {
 		case xml.CharData:
 			switch element {
 			case "title":
+				if len(d.rects) == 0 {
+					continue // the picture's own
+				}
 				d.rects[len(d.rects)-1].tip = string(e)
 			case "text":
 				d.texts = append(d.texts, string(e))

@@ -97,8 +97,8 @@ func stackShares(bars []bar) {
 // jobs stay alone.
 func (p *picture) merge(bars []bar) []bar {
 	short := minBar * p.perPixel()
-	if len(bars) > maxBars {
-		short = max(short, p.end*float64(p.lanes)/maxBars)
+	if len(bars) > p.mostBars {
+		short = max(short, p.end*float64(p.lanes)/float64(p.mostBars))
 	}
 	out := bars[:0]
 	for _, b := range bars {
@@ -141,7 +141,7 @@ func (p *picture) draw(b *bar) {
 	case late:
 		class = "l"
 	case p.lane < 4:
-		class = "n"
+		class = "u"
 		if wide > 4 {
 			wide-- // keeps neighbours apart
 		}
@@ -170,16 +170,16 @@ func (p *picture) draw(b *bar) {
 
 // deadline marks the time at which a late job should have ended.
 func (p *picture) deadline(x, y, high float64) {
-	p.printf(`<path fill="#b3001b" d="M%s %sh2v%sh-2z"/>`, px(x-1), px(y), px(max(2, high)))
+	p.printf(`<path class="x" d="M%s %sh2v%sh-2z"/>`, px(x-1), px(y), px(max(2, high)))
 	if high >= smallText {
-		p.printf(`<path fill="#b3001b" d="M%s %sh10l-5 5z"/>`, px(x-5), px(y-1))
+		p.printf(`<path class="x" d="M%s %sh10l-5 5z"/>`, px(x-5), px(y-1))
 	}
 	p.printf("\n")
 }
 
 // overdue marks a job that starts after its deadline.
 func (p *picture) overdue(x, y, high float64) {
-	p.printf(`<path fill="#b3001b" d="M%s %sl6 %sv-%sz"/>`+"\n", px(x), px(y+high/2), px(high/2), px(high))
+	p.printf(`<path class="x" d="M%s %sl6 %sv-%sz"/>`+"\n", px(x), px(y+high/2), px(high/2), px(high))
 }
 
 // tooltip is what there is to know of a bar, in lines.

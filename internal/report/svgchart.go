@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"math"
@@ -16,6 +15,11 @@ import (
 type Series struct {
 	Name string
 	X, Y []float64
+	// Low and High are the edges of a band around it; nil: none.
+	Low, High []float64
+	Mark      Mark
+	Color     int      // one of the ten; 0: by its place in the chart
+	Notes     []string // what each dot is, for the pointer; nil: the name
 }
 
 // Chart is lines over the same axes.
@@ -30,16 +34,21 @@ type Chart struct {
 // the names of the first chart's lines. The picture follows the viewer's choice
 // of light or dark.
 func WriteCharts(w io.Writer, title string, charts []Chart) error {
-	p := &chartPicture{out: bufio.NewWriterSize(w, 1<<16), title: queue.Printable(title)}
+	return drawCharts(w, "", title, charts)
+}
+
+// drawCharts is WriteCharts, of a picture that is part of a page if it has an
+// id.
+func drawCharts(w io.Writer, id, title string, charts []Chart) error {
+	p := &chartPicture{canvas: newCanvas(w, id), title: title}
 	if len(charts) > 0 {
 		p.layOutLegend(charts[0].Lines)
 	}
-	p.open(len(charts))
+	p.begin(charts)
 	for i := range charts {
 		p.chart(&charts[i], p.top+float64(i)*panelHeight)
 	}
-	p.printf("</svg>\n")
-	return p.out.Flush()
+	return p.close()
 }
 
 // Lengths in pixels.
@@ -54,24 +63,13 @@ const (
 	letter      = 6.7
 )
 
-// lineColors tell lines apart on light and on dark; from the eleventh on they
+// lineColors is how many colours tell lines apart; from the next line on they
 // return, dashed.
-var lineColors = []string{
-	"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#8a8a8a", "#a6761d", "#d62748",
-}
+const lineColors = 10
 
-const chartStyle = `<style>
-text{font-family:system-ui,-apple-system,"Segoe UI","DejaVu Sans",Arial,sans-serif;font-size:12px;fill:#3b4252}
-.t{font-size:17px;font-weight:600;fill:#1b1f27}.h{font-size:13px;font-weight:600;fill:#1b1f27}.e{text-anchor:end}.m{text-anchor:middle}
-.bg{fill:#fff}.g{stroke:#1b1f27;stroke-opacity:.12}.z{stroke:#1b1f27;stroke-opacity:.5}.l{fill:none;stroke-width:1.8;stroke-linejoin:round}
-@media(prefers-color-scheme:dark){text{fill:#c3c9d4}.t,.h{fill:#f1f3f7}.bg{fill:#14171d}.g,.z{stroke:#f1f3f7}}
-</style>
-`
-
-// chartPicture is charts being drawn. The writer keeps its first error until it
-// is flushed.
+// chartPicture is charts being drawn.
 type chartPicture struct {
-	out    *bufio.Writer
+	canvas
 	title  string
 	legend []legendKey
 	top    float64 // of the first panel
@@ -82,11 +80,12 @@ type legendKey struct {
 	x, y float64
 }
 
-func (p *chartPicture) printf(format string, args ...any) { _, _ = fmt.Fprintf(p.out, format, args...) }
-
 // layOutLegend puts the keys into rows.
 func (p *chartPicture) layOutLegend(lines []Series) {
 	x, y := 20.0, 56.0
+	if p.inPage() {
+		y = 20 // the page has the title
+	}
 	for i := range lines {
 		name := shortened(queue.Printable(lines[i].Name), 40)
 		wide := keyLength + 8 + letter*float64(utf8.RuneCountInString(name)) + 18
@@ -99,29 +98,38 @@ func (p *chartPicture) layOutLegend(lines []Series) {
 	p.top = y + legendRow
 }
 
-func (p *chartPicture) open(panels int) {
-	height := p.top + float64(panels)*panelHeight
-	p.printf(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%s" viewBox="0 0 %[1]d %[2]s" role="img" aria-label="%[3]s">`+"\n",
-		chartWidth, px(height), escape(p.title))
-	p.printf("%s<rect class=\"bg\" width=\"100%%\" height=\"100%%\"/>\n", chartStyle)
-	p.text(20, 30, "t", p.title)
-	for i, key := range p.legend {
-		p.printf(`<path class="l" %s d="M%s %sh%d"/>`, lineLook(i), px(key.x), px(key.y-4), keyLength)
-		p.text(key.x+keyLength+8, key.y, "", key.name)
+func (p *chartPicture) begin(charts []Chart) {
+	p.open(anyPicture, chartWidth, p.top+float64(len(charts))*panelHeight, p.title, chartsInWords(charts))
+	if !p.inPage() {
+		p.text(20, 30, "t", p.title)
 	}
+	for i, key := range p.legend {
+		p.key(&charts[0].Lines[i], i, key)
+		p.text(key.x+keyLength+8, key.y, "k", key.name)
+	}
+}
+
+// chartsInWords says what axes and lines there are.
+func chartsInWords(charts []Chart) string {
+	parts := make([]string, len(charts))
+	for i := range charts {
+		c := &charts[i]
+		names := make([]string, len(c.Lines))
+		for j := range names {
+			names[j] = c.Lines[j].Name
+		}
+		parts[i] = fmt.Sprintf("%s: %s over %s, a line for each of %s.", c.Title, c.Y, c.X, strings.Join(names, ", "))
+	}
+	return strings.Join(parts, " ")
 }
 
 // lineLook is the colour, and the dashes, of a line.
 func lineLook(i int) string {
-	look := `stroke="` + lineColors[i%len(lineColors)] + `"`
-	if round := i / len(lineColors); round > 0 {
+	look := `class="ln c` + strconv.Itoa(1+i%lineColors) + `"`
+	if round := i / lineColors; round > 0 {
 		look += ` stroke-dasharray="` + strconv.Itoa(2+5/round) + ` 3"`
 	}
 	return look
-}
-
-func (p *chartPicture) text(x, y float64, class, text string) {
-	p.printf(`<text x="%s" y="%s" class="%s">%s</text>`+"\n", px(x), px(y), class, escape(text))
 }
 
 // span is what an axis shows, from one tick to another.
@@ -151,16 +159,6 @@ func newSpan(ticks int, values func(yield func([]float64))) span {
 	return span{step * math.Floor(low/step+overshoot), step * math.Ceil(high/step-overshoot), step}
 }
 
-// ticks are the values with a label.
-func (s span) ticks() []float64 {
-	count := int(math.Round((s.to - s.from) / s.step))
-	all := make([]float64, 0, count+1)
-	for i := range count + 1 {
-		all = append(all, s.from+float64(i)*s.step)
-	}
-	return all
-}
-
 // label is a tick's value with as many decimals as the step has.
 func (s span) label(v float64) string {
 	decimals := max(0, -int(math.Floor(math.Log10(s.step)+1e-9)))
@@ -181,30 +179,21 @@ func (p *chartPicture) chart(c *Chart, top float64) {
 	up := newSpan(6, func(yield func([]float64)) {
 		for i := range c.Lines {
 			yield(c.Lines[i].Y)
+			yield(c.Lines[i].Low)
+			yield(c.Lines[i].High)
 		}
 	})
-	upper, lower := top+panelTop, top+panelHeight-panelFoot
-	right := float64(chartWidth - rightMargin)
-	x := func(v float64) float64 { return panelLeft + (v-across.from)/(across.to-across.from)*(right-panelLeft) }
-	y := func(v float64) float64 { return lower - (v-up.from)/(up.to-up.from)*(lower-upper) }
-
+	f := frame{
+		x: numbered(across, c.X), y: numbered(up, c.Y),
+		left: panelLeft, right: chartWidth - rightMargin, upper: top + panelTop, lower: top + panelHeight - panelFoot,
+	}
 	p.text(panelLeft, top+20, "h", c.Title)
-	for _, v := range across.ticks() {
-		p.printf(`<path class="g" d="M%s %sV%s"/>`, px(x(v)), px(upper), px(lower+5))
-		p.text(x(v), lower+19, "m", across.label(v))
-	}
-	for _, v := range up.ticks() {
-		class := "g"
-		if math.Abs(v) < up.step/1e6 {
-			class = "z"
-		}
-		p.printf(`<path class="%s" d="M%s %sH%s"/>`, class, px(panelLeft-5), px(y(v)), px(right))
-		p.text(panelLeft-10, y(v)+4, "e", up.label(v))
-	}
-	p.text((panelLeft+right)/2, lower+38, "m", c.X)
-	p.printf(`<text transform="translate(18 %s) rotate(-90)" class="m">%s</text>`+"\n", px((upper+lower)/2), escape(c.Y))
+	p.axes(&f)
 	for i := range c.Lines {
-		p.printf(`<path class="l" %s d="%s"><title>%s</title></path>`+"\n", lineLook(i), linePath(&c.Lines[i], x, y), escape(c.Lines[i].Name))
+		p.band(&c.Lines[i], i, &f)
+	}
+	for i := range c.Lines {
+		p.series(&c.Lines[i], i, &f)
 	}
 }
 

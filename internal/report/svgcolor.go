@@ -1,6 +1,9 @@
 package report
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // rgb is a colour.
 type rgb struct{ r, g, b float64 }
@@ -42,8 +45,20 @@ func (c rgb) hex() string { return fmt.Sprintf("#%02x%02x%02x", int(c.r+.5), int
 
 // ink is the class of text that reads well on the colour.
 func (c rgb) ink() string {
-	if .299*c.r+.587*c.g+.114*c.b < 130 {
+	const same = 0.179 // white and black contrast alike with it
+	if c.luminance() < same {
 		return "w"
 	}
 	return "d"
+}
+
+// luminance is the relative luminance, WCAG 2.2.
+func (c rgb) luminance() float64 {
+	linear := func(v float64) float64 {
+		if v /= 255; v > 0.04045 {
+			return math.Pow((v+0.055)/1.055, 2.4)
+		}
+		return v / 12.92
+	}
+	return 0.2126*linear(c.r) + 0.7152*linear(c.g) + 0.0722*linear(c.b)
 }

@@ -30,8 +30,8 @@ const maxLane = 22
 
 // layOutGrid gives a lane to each GPU of each node that is ever on, as far as
 // the height reaches.
-func layOutGrid(r *Result, width, height float64) grid {
-	g := grid{width: width, top: headingHeight, end: lastSecond(r)}
+func layOutGrid(r *Result, width, top, height float64) grid {
+	g := grid{width: width, top: top, end: lastSecond(r)}
 	all := 0
 	for node := range r.Plan.Nodes {
 		if n := &r.Plan.Nodes[node]; len(n.On) > 0 {
@@ -200,5 +200,5 @@ func (p *picture) idle() {
 }
 
 func (p *picture) idleRect(x string, y float64, wide string, high float64) {
-	p.printf(`<rect x="%s" y="%s" width="%s" height="%s" fill="url(#idle)"/>`+"\n", x, px(y), wide, px(high))
+	p.printf(`<rect x="%s" y="%s" width="%s" height="%s" fill="url(#%s)"/>`+"\n", x, px(y), wide, px(high), p.named("idle"))
 }

@@ -1,6 +1,7 @@
 package slurmqueue
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -131,5 +132,15 @@ func (b *Batch) responses(q *epdapi.QueuedJob) []dvfsmodel.Response {
 			all = append(all, r)
 		}
 	}
+	return all
+}
+
+// longest are the places of the jobs, those that have waited longest first.
+func (b *Batch) longest() []int {
+	all := make([]int, len(b.Jobs))
+	for i := range all {
+		all[i] = i
+	}
+	slices.SortStableFunc(all, func(x, y int) int { return cmp.Compare(b.Of[y].Waited, b.Of[x].Waited) })
 	return all
 }

@@ -200,13 +200,9 @@ func shortest(t *planner.Task) float64 {
 	return least
 }
 
-// longest are the tasks that wait longest, in that order.
+// longest are the tasks that have a place in an order: those that wait longest.
 func (s *scene) longest() []int {
-	all := make([]int, len(s.waiting.Jobs))
-	for i := range all {
-		all[i] = i
-	}
-	slices.SortStableFunc(all, func(a, b int) int { return cmp.Compare(s.waiting.Of[b].Waited, s.waiting.Of[a].Waited) })
+	all := s.waiting.longest()
 	s.left = s.waiting.Left.sum() + max(0, len(all)-MaxPlanned)
 	return all[:min(len(all), MaxPlanned)]
 }

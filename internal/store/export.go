@@ -17,15 +17,15 @@ import (
 var tables = []string{
 	"jobs", "decisions", "outcomes", "outcome_details", "outcome_profiles", "outcome_conflicts", "models", "models_out",
 	"outcome_months",
-	"pruned_runs", "holdouts", "history", "features",
+	"pruned_runs", "holdouts", "history", "features", "run_days", "energy_sums",
 }
 
 // Tables are the names of the tables that [Store.Export] knows.
 func Tables() []string { return slices.Clone(tables) }
 
 // Export writes a table as JSON lines: one object per row, its keys the columns
-// in order. Bytes are in base64, except the utilisation series and the
-// profile, which are objects of their intervals and values, and job names, which are text with
+// in order. Bytes are in base64, except the utilisation series, the profile and
+// the readings, which are objects of their intervals and values, and job names, which are text with
 // other bytes replaced. Rows are streamed; all are of one moment.
 func (s *Store) Export(ctx context.Context, w io.Writer, table string) error {
 	if !slices.Contains(tables, table) {
@@ -112,6 +112,8 @@ func exportValue(column string, value any) (any, error) {
 			return exportSeries(v)
 		case "profile":
 			return exportProfile(v)
+		case "readings":
+			return exportReadings(v)
 		}
 	}
 	return value, nil
@@ -139,6 +141,29 @@ func exportProfile(blob []byte) (any, error) {
 		}
 	}
 	return gpus, nil
+}
+
+// exportReadings are readings for people: of unknown points all is null.
+func exportReadings(blob []byte) (any, error) {
+	r, err := record.DecodeReadings(blob)
+	if err != nil {
+		return nil, err
+	}
+	type band struct {
+		Mean []record.Number `json:"mean"`
+		Low  []record.Number `json:"low"`
+		High []record.Number `json:"high"`
+	}
+	of := func(points []record.Spread) band {
+		mean, low, high := record.Columns(points)
+		return band{mean, low, high}
+	}
+	return struct {
+		GPUs      int     `json:"gpus"`
+		IntervalS float64 `json:"interval_s"`
+		Power     band    `json:"power_w"`
+		Core      band    `json:"core_mhz"`
+	}{r.GPUs, r.Interval.Seconds(), of(r.Power), of(r.Core)}, nil
 }
 
 // exportSeries is a series for people: unknown points are null.

@@ -87,7 +87,7 @@ func TestADatabaseOfSchema1IsMigratedWithItsRecordsAfterABackup(t *testing.T) {
 	if all, err := s.Profiles(t.Context(), workload(0), 10); err != nil || len(all) != 1 {
 		t.Errorf("a table of schema 7: %+v, %v", all, err)
 	}
-	if got := schemaVersion(t, path); got != 7 {
+	if got := schemaVersion(t, path); got != 8 {
 		t.Errorf("schema %d", got)
 	}
 	if got := schemaVersion(t, path+".schema1.bak"); got != 1 {

@@ -95,12 +95,15 @@ func putOutcome(
 		return 0, err
 	}
 	_, err = conn.ExecContext(ctx,
-		"INSERT INTO outcome_details (outcome_id, gpus, clocks, throttled_s, series) VALUES (?, ?, ?, ?, ?)",
+		"INSERT INTO outcome_details (outcome_id, gpus, clocks, throttled_s, series, readings) VALUES (?, ?, ?, ?, ?, ?)",
 		append([]any{id}, details...)...)
 	if err != nil {
 		return 0, err
 	}
-	return Stored, putProfile(ctx, conn, id, o)
+	if err := putProfile(ctx, conn, id, o); err != nil {
+		return 0, err
+	}
+	return Stored, bookOutcome(ctx, conn, id, o, received)
 }
 
 // compareOutcome tells a repeat from a conflict, and keeps the latter.
@@ -143,7 +146,7 @@ func detailsOf(o *record.Outcome) ([]any, error) {
 			return nil, err
 		}
 	}
-	return []any{gpus, clocks, throttled, o.Series.Encode()}, nil
+	return []any{gpus, clocks, throttled, o.Series.Encode(), o.Readings.Encode()}, nil
 }
 
 const selectOutcomes = `

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"time"
 )
@@ -18,7 +19,7 @@ type Pruned struct {
 
 // Prune removes the details of outcomes that were received before a time,
 // after adding them to the sums of their workload and month, and decisions,
-// jobs and conflicts from before it, jobs of logs that were imported before it,
+// jobs and conflicts from before it (but not decisions of outcomes that stay), jobs of logs that were imported before it,
 // and features of scripts that weren't submitted since. Models stay, and so do the run ids of
 // pruned outcomes, so that a late repeat isn't counted again. When it ends
 // early, what it has done is complete and the rest remains.
@@ -33,9 +34,12 @@ func (s *Store) Prune(ctx context.Context, before time.Time) (Pruned, error) {
 			return pruneOutcomes(ctx, conn, limit)
 		}},
 		{&p.Decisions, deletion(
-			"DELETE FROM decisions WHERE decision_id IN (SELECT decision_id FROM decisions WHERE created_us < ? LIMIT ?)", limit)},
+			`DELETE FROM decisions WHERE decision_id IN (SELECT decision_id FROM decisions AS d INDEXED BY decisions_by_time WHERE created_us < ?
+	AND NOT EXISTS (SELECT 1 FROM outcomes AS o INDEXED BY outcomes_by_job
+		WHERE o.cluster = d.cluster AND o.job_id = d.job_id AND o.decision_id = d.decision_id) LIMIT ?)`, limit)},
 		{&p.Jobs, deletion(
 			"DELETE FROM jobs WHERE seq IN (SELECT seq FROM jobs WHERE submitted_us < ? LIMIT ?)", limit)},
+		{new(int64), emptySums(limit)},
 		{&p.Conflicts, deletion(
 			"DELETE FROM outcome_conflicts WHERE conflict_id IN (SELECT conflict_id FROM outcome_conflicts WHERE received_us < ? LIMIT ?)", limit)},
 		{&p.History, deletion(
@@ -68,24 +72,31 @@ func deletion(statement string, limit int64) func(context.Context, *sql.Conn) (i
 }
 
 // theOldest selects the outcomes of one step, and what the same jobs did on
-// other nodes; it is the same set for all statements of a transaction until they
-// are deleted.
-const theOldest = `(WITH some AS (SELECT outcome_id, cluster, job_id, submitted_us FROM outcomes
+// other nodes.
+const theOldest = `
+WITH some AS (SELECT outcome_id, cluster, job_id, submitted_us FROM outcomes
 	WHERE received_us < ?1 ORDER BY received_us, outcome_id LIMIT ?2)
 SELECT outcome_id FROM some
 UNION SELECT o.outcome_id FROM some AS s CROSS JOIN outcomes AS o INDEXED BY outcomes_by_job
 	ON o.cluster = s.cluster AND o.job_id = s.job_id AND o.submitted_us = s.submitted_us
-	WHERE s.job_id > 0 AND o.received_us < ?1)`
+	WHERE s.job_id > 0 AND o.received_us < ?1`
 
-// sumOutcomes adds outcomes to the sums of their month: all of them, and by jobs
-// those that savings are computed from.
-const sumOutcomes = `
+// ofTheirJobs selects the outcomes of the jobs that a list of outcomes is of.
+const ofTheirJobs = `
+SELECT value FROM json_each(?1)
+UNION SELECT o.outcome_id FROM json_each(?1) AS l CROSS JOIN outcomes AS s ON s.outcome_id = l.value
+	CROSS JOIN outcomes AS o INDEXED BY outcomes_by_job
+	ON o.cluster = s.cluster AND o.job_id = s.job_id AND o.submitted_us = s.submitted_us WHERE s.job_id > 0`
+
+// sumPruned adds jobs to the sums: the parts of jobs that are in a list of
+// outcomes, all of them by month, and those that savings are computed from.
+const (
+	sumPruned = `
 INSERT INTO outcome_months (cluster, workload, gpu_model, arm, month, hold_out, core_mhz, mem_mhz,
 	runs, time_s, gpu_energy_j, node_energy_j, done_gpu_runs, done_gpu_j, done_gpu_j2,
 	done_node_runs, done_node_j, done_node_j2, predicted_runs, predicted_j, predicted_gpu_j)
 SELECT cluster, workload, gpu_model, arm, strftime('%Y-%m', ended_us / 1000000, 'unixepoch') AS month,
-	hold_out, core_mhz, mem_mhz, SUM(runs), TOTAL(time_s), TOTAL(gpu_energy_j), TOTAL(node_energy_j), ` + jobSums + `
-FROM (` + jobsOf + ` WHERE o.unmatched = 0 AND o.outcome_id IN ` + theOldest + byJob + `)
+	hold_out, core_mhz, mem_mhz, SUM(runs), TOTAL(time_s), TOTAL(gpu_energy_j), TOTAL(node_energy_j), ` + jobSums + prunedJobs + `
 GROUP BY cluster, workload, gpu_model, arm, month, hold_out, core_mhz, mem_mhz
 ON CONFLICT DO UPDATE SET
 	runs = runs + excluded.runs, time_s = time_s + excluded.time_s,
@@ -97,15 +108,67 @@ ON CONFLICT DO UPDATE SET
 	predicted_runs = predicted_runs + excluded.predicted_runs,
 	predicted_j = predicted_j + excluded.predicted_j, predicted_gpu_j = predicted_gpu_j + excluded.predicted_gpu_j`
 
-// pruneOutcomes sums, remembers and deletes the outcomes of one step.
+	sumPrunedEver = `
+INSERT INTO energy_sums (cluster, day, ` + sumColumns + `)
+SELECT cluster, -1, workload, gpu_model, hold_out, arm, core_mhz, mem_mhz, 0, 0, ` + jobSums + prunedJobs + `
+WHERE workload != '' AND arm != 'excluded' GROUP BY cluster, workload, gpu_model, hold_out, arm, core_mhz, mem_mhz` + addSums
+
+	prunedJobs = `
+FROM (` + jobsOf + ` WHERE o.unmatched = 0 AND o.outcome_id IN (SELECT value FROM json_each(?1))` + byJob + `)`
+)
+
+// pruneOutcomes sums, remembers and deletes the outcomes of one step. What stays
+// of a job some of whose nodes' outcomes came later counts as a job of its own.
 func pruneOutcomes(ctx context.Context, conn *sql.Conn, limit int64) (int64, error) {
-	for _, statement := range []string{
-		sumOutcomes,
-		"INSERT INTO pruned_runs SELECT cluster, run_id, digest FROM outcomes WHERE outcome_id IN " + theOldest,
+	old, err := selectIDs(ctx, conn, theOldest, limit, pruneStep)
+	if err != nil {
+		return 0, err
+	}
+	whole, err := selectIDs(ctx, conn, ofTheirJobs, old)
+	if err != nil {
+		return 0, err
+	}
+	for _, step := range []struct {
+		statement string
+		args      []any
+	}{
+		{bookSome, []any{-1, whole}},
+		{sumPruned, []any{old}},
+		{sumPrunedEver, []any{old}},
+		{"INSERT INTO pruned_runs SELECT cluster, run_id, digest FROM outcomes WHERE outcome_id IN (SELECT value FROM json_each(?1))", []any{old}},
 	} {
-		if _, err := conn.ExecContext(ctx, statement, limit, pruneStep); err != nil {
+		if _, err := conn.ExecContext(ctx, step.statement, step.args...); err != nil {
 			return 0, err
 		}
 	}
-	return deletion("DELETE FROM outcomes WHERE outcome_id IN "+theOldest, limit)(ctx, conn)
+	result, err := conn.ExecContext(ctx, "DELETE FROM outcomes WHERE outcome_id IN (SELECT value FROM json_each(?1))", old)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := conn.ExecContext(ctx, bookSome, 1, whole); err != nil { // those that are left
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// selectIDs is a list of outcomes as a parameter of further statements.
+func selectIDs(ctx context.Context, conn *sql.Conn, query string, args ...any) (string, error) {
+	rows, err := conn.QueryContext(ctx, query, args...)
+	ids, err := collect(rows, err, func(row scanner) (id int64, err error) {
+		err = row.Scan(&id)
+		return id, err
+	})
+	if err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(append([]int64{}, ids...))
+	return string(text), err
+}
+
+// emptySums deletes the sums of days in which no job is left.
+func emptySums(limit int64) func(context.Context, *sql.Conn) (int64, error) {
+	return deletion(`DELETE FROM energy_sums WHERE (cluster, day, workload, gpu_model, hold_out, arm, core_mhz, mem_mhz) IN (
+	SELECT cluster, day, workload, gpu_model, hold_out, arm, core_mhz, mem_mhz FROM energy_sums
+	WHERE cluster IN (SELECT cluster FROM run_days) AND day > 0 AND day <= ? AND ended = 0 LIMIT ?)`,
+		limit/microsPerDay)
 }

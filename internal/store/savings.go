@@ -28,38 +28,66 @@ FROM outcomes AS o LEFT JOIN decisions AS d ON d.decision_id = o.decision_id`
 	byJob = `
 GROUP BY o.job_id, CASE WHEN o.job_id > 0 THEN o.submitted_us END,
 	CASE WHEN o.job_id <= 0 OR o.submitted_us IS NULL THEN o.run_id END,
-	o.exit_state = 'REQUEUED', o.cluster, o.workload, o.gpu_model, o.arm`
+	CASE o.exit_state WHEN 'REQUEUED' THEN 1 WHEN '' THEN 2 ELSE 0 END, o.cluster, o.workload, o.gpu_model, o.arm`
 	jobSums = `
 	COUNT(gpu_j) AS gn, TOTAL(gpu_j) AS g, TOTAL(gpu_j * gpu_j) AS g2,
 	COUNT(node_j) AS nn, TOTAL(node_j) AS n, TOTAL(node_j * node_j) AS n2,
 	COUNT(predicted_j) AS pn, TOTAL(predicted_j) AS p, TOTAL(CASE WHEN predicted_j IS NOT NULL THEN gpu_j END) AS pg`
-	// Of those that run again the last run counts; how some ended nobody knows.
-	comparedJobs = jobsOf + `
-	WHERE o.cluster = ?1 AND COALESCE(o.ended_us, o.received_us) >= ?2
-		AND o.unmatched = 0 AND o.workload != '' AND o.arm != 'excluded' AND o.exit_state NOT IN ('', 'REQUEUED')` + byJob
+	// jobsBetween are the compared jobs of ?1 that ended from ?2 on and before ?3,
+	// with what they did on nodes where they ended sooner.
+	jobsBetween = jobsOf + " WHERE" + compared + `AND o.outcome_id IN (
+	WITH some AS (SELECT outcome_id, cluster, job_id, submitted_us FROM outcomes INDEXED BY outcomes_by_end
+		WHERE cluster = ?1 AND COALESCE(ended_us, received_us) >= ?2 AND COALESCE(ended_us, received_us) < ?3)
+	SELECT outcome_id FROM some
+	UNION SELECT o.outcome_id FROM some AS s CROSS JOIN outcomes AS o INDEXED BY outcomes_by_job
+		ON o.cluster = s.cluster AND o.job_id = s.job_id AND o.submitted_us = s.submitted_us WHERE s.job_id > 0)` + byJob + `
+HAVING MAX(COALESCE(o.ended_us, o.received_us)) >= ?2 AND MAX(COALESCE(o.ended_us, o.received_us)) < ?3`
 )
 
-// Strata are the mean energies of completed jobs by workload, GPU model,
-// hold-out and arm: what savings are computed from. They cover jobs that ended
-// since a time; of pruned ones, whose details are gone, the whole months from
-// that time's month on. Jobs without a workload, unmatched runs and those in
-// neither arm aren't compared.
-func (s *Store) Strata(ctx context.Context, cluster string, since time.Time) ([]record.Stratum, error) {
-	from, month := beginning(since)
-	rows, err := s.read.QueryContext(ctx, `
+// strataParts selects sums of strata and clocks from what follows.
+const strataParts = `
 SELECT ?1, workload, gpu_model, hold_out, arm, core_mhz, mem_mhz,
-	SUM(ended), SUM(done), SUM(gn), SUM(g), SUM(g2), SUM(nn), SUM(n), SUM(n2), SUM(pn), SUM(p), SUM(pg) FROM (
-	SELECT workload, gpu_model, hold_out, arm, core_mhz, mem_mhz, COUNT(*) AS ended, SUM(done) AS done, `+jobSums+`
-	FROM (`+comparedJobs+`)
-	GROUP BY workload, gpu_model, hold_out, arm, core_mhz, mem_mhz
+	SUM(ended), SUM(done), SUM(done_gpu_runs), SUM(done_gpu_j), SUM(done_gpu_j2), SUM(done_node_runs), SUM(done_node_j), SUM(done_node_j2),
+	SUM(predicted_runs), SUM(predicted_j), SUM(predicted_gpu_j) FROM (`
+
+const strataOrder = `)
+GROUP BY workload, gpu_model, hold_out, arm, core_mhz, mem_mhz
+ORDER BY workload, gpu_model, hold_out, arm, core_mhz, mem_mhz`
+
+var (
+	// strataEver reads the sums over all days.
+	strataEver = strataParts + `
+	SELECT ` + sumColumns + ` FROM energy_sums WHERE cluster = ?1 AND day = 0 AND ended > 0
+	UNION ALL SELECT ` + sumColumns + ` FROM energy_sums WHERE cluster = ?1 AND day = -1 AND done_gpu_runs + done_node_runs > 0` + strataOrder
+	// strataSince reads the jobs from ?2 on to the end of its day, ?3, the sums of
+	// the days from ?4 on, and those of pruned jobs from a month on.
+	strataSince = strataParts + `
+	SELECT workload, gpu_model, hold_out, arm, core_mhz, mem_mhz, COUNT(*) AS ended, SUM(done) AS done,
+		COUNT(gpu_j) AS done_gpu_runs, TOTAL(gpu_j) AS done_gpu_j, TOTAL(gpu_j * gpu_j) AS done_gpu_j2,
+		COUNT(node_j) AS done_node_runs, TOTAL(node_j) AS done_node_j, TOTAL(node_j * node_j) AS done_node_j2,
+		COUNT(predicted_j) AS predicted_runs, TOTAL(predicted_j) AS predicted_j, TOTAL(CASE WHEN predicted_j IS NOT NULL THEN gpu_j END) AS predicted_gpu_j
+	FROM (` + jobsBetween + `) GROUP BY workload, gpu_model, hold_out, arm, core_mhz, mem_mhz
+	UNION ALL SELECT ` + sumColumns + ` FROM energy_sums WHERE cluster = ?1 AND day >= ?4 AND ended > 0
 	UNION ALL
 	SELECT workload, gpu_model, hold_out, arm, core_mhz, mem_mhz, 0, 0,
 		done_gpu_runs, done_gpu_j, done_gpu_j2, done_node_runs, done_node_j, done_node_j2,
 		predicted_runs, predicted_j, predicted_gpu_j
-	FROM outcome_months WHERE cluster = ?1 AND month >= ?3 AND workload != '' AND arm != 'excluded')
-GROUP BY workload, gpu_model, hold_out, arm, core_mhz, mem_mhz
-ORDER BY workload, gpu_model, hold_out, arm, core_mhz, mem_mhz`,
-		cluster, from, month)
+	FROM outcome_months WHERE cluster = ?1 AND month >= ?5 AND workload != '' AND arm != 'excluded' AND done_gpu_runs + done_node_runs > 0` + strataOrder
+)
+
+// Strata are the mean energies of completed jobs by workload, GPU model,
+// hold-out and arm: what savings are computed from. They cover jobs that ended
+// since a time, on the last of their nodes; of pruned ones, whose details are
+// gone, the whole months from that time's month on. The zero time is ever, and
+// takes as long as there are strata, however many jobs there were. Jobs without a
+// workload, unmatched runs and those in neither arm aren't compared.
+func (s *Store) Strata(ctx context.Context, cluster string, since time.Time) ([]record.Stratum, error) {
+	query, args := strataEver, []any{cluster}
+	if from := since.UnixMicro(); !since.IsZero() && from > 0 {
+		next := from/microsPerDay + 1
+		query, args = strataSince, []any{cluster, from, next * microsPerDay, next, since.UTC().Format("2006-01")}
+	}
+	rows, err := s.read.QueryContext(ctx, query, args...)
 	all, err := collect(rows, err, scanSums)
 	if err != nil {
 		return nil, fmt.Errorf("mean energies: %w", err)
@@ -74,14 +102,6 @@ ORDER BY workload, gpu_model, hold_out, arm, core_mhz, mem_mhz`,
 		rest = rest[same:]
 	}
 	return strata, nil
-}
-
-// beginning is a time as runs and as months have it.
-func beginning(since time.Time) (micro int64, month string) {
-	if since.IsZero() {
-		return 0, ""
-	}
-	return since.UnixMicro(), since.UTC().Format("2006-01")
 }
 
 // sums are those of the runs of a stratum with the same clocks.

@@ -67,6 +67,9 @@ func ReadUtilisation(r io.Reader, name string, slotS float64) (*UtilisationLog, 
 	if err := l.locate(); err != nil {
 		return nil, err
 	}
+	if l.memGB < 0 && l.memMiB < 0 {
+		return nil, l.bad(-1, "no column of memory, want %s", strings.Join(slices.Concat(logNames.memGB, logNames.memMiB), " or "))
+	}
 	for {
 		ok, err := t.next()
 		if err != nil {
@@ -75,7 +78,11 @@ func ReadUtilisation(r io.Reader, name string, slotS float64) (*UtilisationLog, 
 		if !ok {
 			return l.log()
 		}
-		if err := l.sample(); err != nil {
+		s, ok, err := l.sample()
+		if err == nil && ok {
+			err = l.take(&s)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -132,42 +139,47 @@ func (l *utilisationReader) locate() error {
 		return l.bad(-1, "no column of times, want %s", strings.Join(logNames.time, " or "))
 	case l.util < 0:
 		return l.bad(-1, "no column of utilisation, want %s", strings.Join(logNames.util, " or "))
-	case l.memGB < 0 && l.memMiB < 0:
-		return l.bad(-1, "no column of memory, want %s", strings.Join(slices.Concat(logNames.memGB, logNames.memMiB), " or "))
 	case l.job < 0 && l.gpu < 0:
 		return l.bad(-1, "no column of jobs or GPUs, want job or gpu")
 	}
 	return nil
 }
 
-// sample takes over the current record.
-func (l *utilisationReader) sample() error {
-	p, err := l.piece()
-	if err != nil || p == nil {
-		return err
+// sample is what a record says.
+type sample struct {
+	piece *piece
+	slot  int64
+	util  float64
+}
+
+// sample is the current record; ok is false where it has nothing to count.
+func (l *utilisationReader) sample() (s sample, ok bool, err error) {
+	if s.piece, err = l.piece(); err != nil || s.piece == nil {
+		return s, false, err
 	}
 	seconds, err := l.when()
 	if err != nil {
-		return err
+		return s, false, err
 	}
-	if err := l.memory(p); err != nil {
-		return err
+	if err := l.memory(s.piece); err != nil {
+		return s, false, err
 	}
-	util, ok, err := l.amount(l.util, "%", 100)
-	if err != nil {
-		return err
-	}
-	if !ok {
+	if s.util, ok, err = l.amount(l.util, "%", 100); err == nil && !ok {
 		l.unusable++
-		return nil
 	}
-	slot := int64(math.Floor(seconds / l.slotS))
+	s.slot = int64(math.Floor(seconds / l.slotS))
+	return s, ok, err
+}
+
+// take adds a sample to its series.
+func (l *utilisationReader) take(s *sample) error {
+	p := s.piece
 	last := len(p.cells) - 1
 	switch {
-	case last < 0 || slot > p.cells[last].slot:
-		p.cells = append(p.cells, cell{slot, util, 1})
-	case slot == p.cells[last].slot:
-		p.cells[last].sum += util
+	case last < 0 || s.slot > p.cells[last].slot:
+		p.cells = append(p.cells, cell{s.slot, s.util, 1})
+	case s.slot == p.cells[last].slot:
+		p.cells[last].sum += s.util
 		p.cells[last].n++
 	default:
 		return l.bad(l.time, "time of %.40q goes back, want the samples of each GPU sorted by time", p.id)
@@ -221,6 +233,9 @@ func (l *utilisationReader) when() (float64, error) {
 func (l *utilisationReader) memory(p *piece) error {
 	const mostGB, inGB = 1e6, 1.0 / 1024
 	column, unit, factor := l.memGB, "GB", 1.0
+	if column < 0 && l.memMiB < 0 {
+		return nil
+	}
 	if column < 0 {
 		column, unit, factor = l.memMiB, "MiB", inGB
 	}

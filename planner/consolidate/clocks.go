@@ -8,7 +8,7 @@ func AtMax(s *State, _ int) float64 { return s.in.Physics.MaxMHz() }
 // LowestKept is the lowest level that keeps the SLA of all tasks of a GPU,
 // contention counted; f_max where none does.
 func LowestKept(s *State, gpu int) float64 {
-	mhz, _ := s.in.Lowest(Safe, s.Load(gpu), s.Kappa(gpu), Linear{})
+	mhz, _ := s.in.Lowest(Safe, s.Load(gpu), s.Kappa(gpu), s.contention(gpu, nil))
 	return mhz
 }
 

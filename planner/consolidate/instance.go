@@ -29,6 +29,19 @@ type Instance struct {
 	SlotS   float64 // length of a slot of the series, seconds
 	Servers []Server
 	Tasks   []Task // in the order of their arrival
+	// Contention is what sharing a GPU was measured to cost in time; nil:
+	// [Linear]. Policies that place one task at a time keep SLAs by it, and so
+	// does [Judge]; [Improve], [Exact] and [CATSSafe] know Linear only.
+	Contention *Curve
+}
+
+// contention is what it costs that so many tasks share a GPU of memGB, of which
+// they leave freeGB.
+func (in *Instance) contention(tasks int, memGB, freeGB float64) Contention {
+	if in.Contention == nil {
+		return Linear{}
+	}
+	return in.Contention.Among(tasks, min(1, max(0, (memGB-freeGB)/memGB)))
 }
 
 // Server is a machine with GPUs. GPUs are numbered over all servers, in order.

@@ -16,8 +16,8 @@ type Placement struct {
 	MHz  []float64 // by GPU: its frequency; 0: asleep
 }
 
-// Verdict is what a placement takes and what it breaks, by contention as of
-// [Linear] whatever problem it was made for.
+// Verdict is what a placement takes and what it breaks, by the instance's
+// contention whatever problem it was made for.
 type Verdict struct {
 	PowerW        float64
 	GPUsOn        int
@@ -138,7 +138,7 @@ func (j *judge) slowdowns() {
 			continue
 		}
 		stretch := math.Pow(slices.Max(j.in.Physics.LevelsMHz)/f, j.in.Physics.Beta)
-		slowdown := stretch * j.work(tasks)
+		slowdown := stretch * j.work(tasks) * j.crowd(g)
 		for _, l := range tasks {
 			j.verdict.Slowdown[l] = max(j.verdict.Slowdown[l], slowdown)
 			byFrequency[l] = max(byFrequency[l], stretch)
@@ -163,12 +163,31 @@ func (j *judge) work(tasks []int) float64 {
 		for _, l := range tasks {
 			percent += j.in.Tasks[l].UtilPct[slot]
 		}
-		needed += math.Max(percent, 100) / 100
+		busy := math.Max(percent, 100) / 100
+		if curve := j.in.Contention; curve != nil {
+			busy = math.Pow(busy, curve.Exponent)
+		}
+		needed += busy
 	}
 	if slots == 0 {
 		return 1
 	}
 	return needed / float64(slots)
+}
+
+// crowd is what a GPU's tasks cost each other beside the work, by their number
+// and their memory.
+func (j *judge) crowd(gpu int) float64 {
+	tasks, curve := j.gpus[gpu].tasks, j.in.Contention
+	if curve == nil || len(tasks) < 2 {
+		return 1
+	}
+	need := 0.0
+	for _, l := range tasks {
+		need += j.in.Tasks[l].MemGB
+	}
+	full := math.Min(1, need/j.gpus[gpu].memGB)
+	return 1 + float64(len(tasks)-1)*curve.ByTask + full*curve.ByMemory
 }
 
 // power adds up what is on, and looks at memory.

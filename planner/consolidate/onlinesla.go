@@ -20,8 +20,8 @@ func (OnlineSLA) Choose(s *State, task int, taken []int) (int, bool) {
 		for i, u := range s.Load(gpu) {
 			sum[i] = u + t.UtilPct[i]
 		}
-		after, ok := s.in.Lowest(Safe, sum, min(s.Kappa(gpu), t.Kappa), Linear{})
-		before, _ := s.in.Lowest(Safe, s.Load(gpu), s.Kappa(gpu), Linear{})
+		after, ok := s.in.Lowest(Safe, sum, min(s.Kappa(gpu), t.Kappa), s.contention(gpu, t))
+		before, _ := s.in.Lowest(Safe, s.Load(gpu), s.Kappa(gpu), s.contention(gpu, nil))
 		return after - before, ok
 	}
 	best, least, ok := 0, math.Inf(1), false

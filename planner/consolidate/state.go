@@ -118,6 +118,20 @@ func (s *State) ServerOn(server int) bool { return s.busy[server] > 0 }
 // alone; +Inf where the GPU has none.
 func (s *State) Kappa(gpu int) float64 { return s.kappa[gpu] }
 
+// Overload is how many times as long as alone the tasks of a GPU take at the
+// same frequency, by the instance's contention.
+func (s *State) Overload(gpu int) float64 { return s.contention(gpu, nil).Overload(s.Load(gpu)) }
+
+// contention is what sharing a GPU costs in time, with one more task unless it
+// is nil.
+func (s *State) contention(gpu int, more *Task) Contention {
+	tasks, free := len(s.tasks[gpu]), s.freeGB[gpu]
+	if more != nil {
+		tasks, free = tasks+1, free-more.MemGB
+	}
+	return s.in.contention(tasks, s.gpus[gpu].MemGB, free)
+}
+
 func mean(series []float64) float64 {
 	if len(series) == 0 {
 		return 0

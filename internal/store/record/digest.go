@@ -55,17 +55,22 @@ func (o *Outcome) Canonical() (Outcome, error) {
 	if _, err := DecodeProfile(c.Profile.Encode()); err != nil {
 		return c, fmt.Errorf("%w: run %s: %w", ErrInvalid, c.RunID, err)
 	}
+	if _, err := DecodeReadings(c.Readings.Encode()); err != nil {
+		return c, fmt.Errorf("%w: run %s: %w", ErrInvalid, c.RunID, err)
+	}
 	return c, nil
 }
 
 // Digest tells what nodes measured apart: it is of a canonical outcome without
-// what the controller adds to it (the decision, how the job ended), and without
-// a node energy that was computed from the settings in force. These may differ
-// when the same outcome is delivered again: Slurm has forgotten the job by then.
+// what the controller adds to it (the decision, how the job ended), without a node
+// energy that was computed from the settings in force, and without readings. These
+// may differ when the same outcome is delivered again: Slurm has forgotten the job
+// by then, or a controller that knew nothing of readings acknowledged it first.
 func (o *Outcome) Digest() ([sha256.Size]byte, error) {
 	measured := *o
 	measured.DecisionID, measured.Workload, measured.GPUModel, measured.Arm = 0, "", "", ""
 	measured.Submitted, measured.Restart, measured.ExitState, measured.Slowdown = time.Time{}, 0, "", Number{}
+	measured.Readings = Readings{}
 	if o.NodeSource == Modelled {
 		measured.NodeEnergyJ, measured.NodeSource = Number{}, Unmeasured
 	}

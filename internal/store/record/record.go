@@ -122,6 +122,9 @@ type Outcome struct {
 	// Profile is how it used its GPUs, for what may share them; none from agents
 	// that don't tell.
 	Profile Profile `json:"profile,omitzero"`
+	// Readings are its GPUs' power and core clock over time; none from agents that
+	// don't tell. They aren't part of what tells two deliveries apart.
+	Readings Readings `json:"readings,omitzero"`
 	// Unmatched marks an Epilog without an open run: kept, and in no statistics.
 	Unmatched bool `json:"unmatched"`
 }

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/epplan/epplan/internal/gpu"
+)
+
+// steps are what an epd with these flags would do. GPUs are opened and looked
+// at; nothing is written, locked or listened at.
+func (p *program) steps() ([]string, error) {
+	var steps []string
+	if p.role != roleAgent {
+		s, err := settingsOf(p.Context)
+		if err != nil {
+			return nil, err
+		}
+		runner, err := slurmRunner(p.String("slurm"))
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, fmt.Sprintf("decide by configuration %s, mode %s, and record in %s", s.Version, s.Live.Mode, filepath.Join(p.String("state"), "records.db")))
+		if runner != nil {
+			steps = append(steps, "ask Slurm for its jobs and nodes")
+		}
+		if runner != nil && !p.Bool("no-levers") && !s.Live.OnlyObserves() {
+			steps = append(steps, "steer Slurm's queue and nodes as the configuration says")
+		}
+	}
+	if p.role != roleController {
+		given, err := restoreSteps(filepath.Join(p.String("state"), "journal"))
+		if err != nil {
+			return nil, err
+		}
+		gpus, err := p.gpuSteps()
+		if err != nil {
+			return nil, err
+		}
+		steps = append(append(steps, given...), gpus...)
+	}
+	for _, where := range []string{p.socket(), p.String("submit-socket"), p.String("listen"), p.String("metrics")} {
+		if where != "" {
+			steps = append(steps, "listen at "+where)
+		}
+	}
+	return steps, nil
+}
+
+// gpuSteps are the GPUs that would be looked after.
+func (p *program) gpuSteps() ([]string, error) {
+	which := p.String("gpu")
+	var l gpu.Library
+	var err error
+	if simulated(which) {
+		l, err = gpu.OpenSim(which, nil) // in memory: nothing is written
+	} else {
+		l, err = library(p.Context)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close() //nolint:errcheck // it was read only
+	devices, err := l.Devices()
+	if err != nil {
+		return nil, err
+	}
+	steps := make([]string, len(devices))
+	for i, d := range devices {
+		steps[i] = "look after " + d.Identity().String()
+	}
+	return steps, nil
+}
+
+// restoreSteps are the journal's GPUs, whose clocks would be given back.
+func restoreSteps(journal string) ([]string, error) {
+	files, err := os.ReadDir(journal)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var steps []string
+	for _, f := range files {
+		if uuid, entry := strings.CutSuffix(f.Name(), ".json"); entry {
+			steps = append(steps, "give the clocks of "+uuid+" back, as the journal "+journal+" says")
+		}
+	}
+	return steps, err
+}

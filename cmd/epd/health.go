@@ -1,0 +1,22 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/epplan/epplan/internal/epdapi"
+)
+
+// health is where this epd's files are and whom it asks.
+func (p *program) health() *epdapi.Health {
+	absolute := func(path string) string {
+		if full, err := filepath.Abs(path); err == nil && path != "" {
+			return full
+		}
+		return path
+	}
+	return &epdapi.Health{
+		UID: uint32(max(0, os.Geteuid())), State: absolute(p.String("state")), Config: absolute(p.String("config")), //nolint:gosec // a uid
+		SubmitSocket: absolute(p.String("submit-socket")), MungeSocket: p.String("munge-socket"), Controllers: p.hosts(),
+	}
+}

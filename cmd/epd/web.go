@@ -1,0 +1,200 @@
+package main
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/control"
+	node "github.com/epplan/epplan/internal/daemon"
+	"github.com/epplan/epplan/internal/slurmqueue"
+	"github.com/epplan/epplan/internal/web"
+)
+
+// openSite makes the pages, which sockets and the port serve.
+func (p *program) openSite() {
+	inner := p.desk().Inner()
+	api := func(v web.Viewer) http.Handler { return inner(callerOf(v)) }
+	tokens := &cached[*web.Tokens]{read: web.ReadTokenFile, failed: func(err error) { p.log.Error("nobody can log in to the pages", "error", err) }}
+	p.site = web.New(web.Options{
+		Source: func(v web.Viewer) web.Source { return web.Within(api(v)) }, API: api, Version: version, Log: p.log, TLS: p.webSettings().Cert != "",
+		Settings: p.webSettings,
+		Terms: func() *slurmqueue.Terms {
+			s := p.control.Settings()
+			return &slurmqueue.Terms{Profiles: s.Profiles, Objective: s.Objective, Safety: s.Safety}
+		},
+		Tokens: func() (*web.Tokens, error) {
+			path := p.webSettings().TokenFile
+			if path == "" {
+				return nil, nil //nolint:nilnil // nobody may log in
+			}
+			return tokens.of(path)
+		},
+	})
+}
+
+// webSettings are the [web] keys in force.
+func (p *program) webSettings() config.Web {
+	if p.control == nil {
+		return config.Web{}
+	}
+	return p.control.Settings().Web
+}
+
+// callerOf is a viewer as the controller knows callers. Nobody in particular has
+// a uid that no job has.
+func callerOf(v web.Viewer) control.Caller {
+	c := control.Caller{UID: math.MaxUint32, Name: v.Name, All: v.SeesAll(), Control: v.Acts()}
+	if v.UID >= 0 && v.UID < math.MaxUint32 {
+		c.UID = uint32(v.UID)
+	} else if !c.All {
+		c.Name = "" // that of a token is no user's
+	}
+	return c
+}
+
+// pages serves the pages at a socket, where the kernel says who asks.
+func (p *program) pages() http.Handler {
+	site := p.site.Socket(func(r *http.Request) web.Viewer {
+		c := control.CallerOf(r.Context())
+		v := web.Viewer{UID: int64(c.UID), Name: c.Name, Role: web.User}
+		switch {
+		case c.Control:
+			v.Role = web.Admin
+			v.Name = userName(c.UID)
+		case c.All:
+			v.Role = web.Reader
+		}
+		return v
+	})
+	return p.access.Everybody(node.Peer, site)
+}
+
+// guarded keeps pages of other sites away from a socket that a browser reaches
+// through a tunnel.
+func (p *program) guarded(h http.Handler) http.Handler {
+	return web.Guard(h, func() []string { return p.webSettings().Hosts })
+}
+
+// openWeb listens for browsers.
+func (p *program) openWeb() error {
+	if !p.has("web") {
+		return nil
+	}
+	s := p.webSettings()
+	if s.TokenFile != "" {
+		if _, err := web.ReadTokenFile(s.TokenFile); err != nil {
+			return fmt.Errorf("[web] token_file: %w", err)
+		}
+	}
+	l, err := p.listen("web")
+	if err != nil {
+		return err
+	}
+	if s.Cert == "" && !s.Insecure && !isLoopback(l.Addr()) {
+		return errors.Join(fmt.Errorf("--web %s: want cert and key in [web] of the configuration for an address that others reach, or insecure = true, "+
+			"or a loopback address behind a proxy or ssh -L: tokens and pages could be read on the way", l.Addr()), l.Close())
+	}
+	if s.Cert != "" {
+		if l, err = p.withTLS(l, &s); err != nil {
+			return err
+		}
+	}
+	if s.TokenFile == "" {
+		p.log.Warn("pages are served where nobody can log in: there is no token_file in [web]", "address", l.Addr().String())
+	}
+	p.serveAt(l, p.site.Network())
+	return nil
+}
+
+// isLoopback tells whether only this machine reaches an address.
+func isLoopback(a net.Addr) bool {
+	if a.Network() == "unix" {
+		return true
+	}
+	tcp, ok := a.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
+}
+
+// withTLS has a listener speak TLS. A certificate that is renewed counts for the
+// next connection; one that can't be read then leaves the last one.
+func (p *program) withTLS(l net.Listener, s *config.Web) (net.Listener, error) {
+	pair := func(cert string) (*tls.Certificate, error) {
+		c, err := tls.LoadX509KeyPair(cert, p.webSettings().Key)
+		return &c, err
+	}
+	certificates := &cached[*tls.Certificate]{
+		read: pair, keep: true, failed: func(err error) { p.log.Error("the certificate of the pages stays the last one", "error", err) },
+	}
+	if _, err := certificates.of(s.Cert); err != nil {
+		return nil, errors.Join(fmt.Errorf("[web] cert and key: %w", err), l.Close())
+	}
+	return tls.NewListener(l, &tls.Config{
+		MinVersion:     tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return certificates.of(p.webSettings().Cert) },
+	}), nil
+}
+
+// cached is what a file says, read again where the file changed.
+type cached[T any] struct {
+	read   func(path string) (T, error)
+	keep   bool        // after an error, what was read last still counts
+	failed func(error) // told once of each error
+
+	mu    sync.Mutex
+	path  string
+	stamp fileStamp
+	value T
+	err   error
+	good  bool
+}
+
+// fileStamp tells versions of a file apart.
+type fileStamp struct {
+	changed time.Time
+	size    int64
+	mode    fs.FileMode
+}
+
+// of is what a file says now.
+func (c *cached[T]) of(path string) (T, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	stamp := fileStamp{}
+	if info, err := os.Stat(path); err == nil {
+		stamp = fileStamp{info.ModTime(), info.Size(), info.Mode()}
+	}
+	if path == c.path && stamp == c.stamp && (c.good || c.err != nil) {
+		return c.answer()
+	}
+	before := c.err
+	value, err := c.read(path)
+	c.path, c.stamp, c.err = path, stamp, err
+	switch {
+	case err == nil:
+		c.value, c.good = value, true
+	case !c.keep:
+		var none T
+		c.value, c.good = none, false
+	}
+	if err != nil && (before == nil || before.Error() != err.Error()) {
+		c.failed(err)
+	}
+	return c.answer()
+}
+
+// answer is what was read last, or why nothing was.
+func (c *cached[T]) answer() (T, error) {
+	if c.err != nil && c.keep && c.good {
+		return c.value, nil
+	}
+	return c.value, c.err
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/trace"
+	"github.com/epplan/epplan/planner/consolidate"
+)
+
+func (t *terminal) fitContentionCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "contention",
+		Usage:     "fit what sharing a GPU costs in time to measured slowdowns",
+		ArgsUsage: "FILE.csv",
+		Description: "FILE has a line for each time that tasks shared a GPU: slowdown (times as long as alone at the same clocks),\n" +
+			"tasks (how many), load_pct (the sum of their utilisations alone, per cent, by slot, with spaces between) and\n" +
+			"memory (the part of the GPU's that they took, 0 to 1). The curve is for consolidate --contention. Few\n" +
+			"lines move it part of the way only from what is taken otherwise: a slot with 140 % of work takes 1.4 slots.\n" +
+			"Example: epplan model contention coruns.csv -o contention.json",
+		Flags:  []cli.Flag{outputFlag()},
+		Action: t.fitContention,
+	}
+}
+
+// fittedCurve is a curve of contention in its file, as consolidate.ReadCurve
+// reads it.
+type fittedCurve struct {
+	Exponent float64 `json:"exponent"`
+	ByTask   float64 `json:"by_task"`
+	ByMemory float64 `json:"by_memory"`
+	Samples  int     `json:"samples"`
+	Outliers int     `json:"outliers"`
+	Residual float64 `json:"residual"`
+}
+
+func (t *terminal) fitContention(c *cli.Context) error {
+	if err := takes(c, 1, 1, "one file"); err != nil {
+		return err
+	}
+	samples, err := parse(t, c.Args().First(), trace.ReadCoRuns)
+	if err != nil {
+		return err
+	}
+	fit, err := consolidate.FitCurve(samples)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.Args().First(), err)
+	}
+	err = t.write(c.String("output"), func(w io.Writer) error {
+		out := json.NewEncoder(w)
+		out.SetIndent("", "  ")
+		return out.Encode(fittedCurve{fit.Exponent, fit.ByTask, fit.ByMemory, fit.Samples, fit.Outliers, fit.Residual})
+	})
+	if err != nil {
+		return err
+	}
+	t.message("note", fmt.Sprintf("%s, %d of them far off; the others are typically within %.1f %% of the curve",
+		counted(fit.Samples, "sample"), fit.Outliers, 100*fit.Residual))
+	return nil
+}
+
+// contention has a consolidation count what sharing costs by a fitted curve.
+// Policies that search by bounds of their own can't.
+func (t *terminal) contention(c *cli.Context, r *consolidation) error {
+	name := c.String("contention")
+	if name == "" {
+		return nil
+	}
+	if !c.IsSet("policy") {
+		m, err := methodByName(curveMethod)
+		if err != nil {
+			return err
+		}
+		r.method = m
+		t.message("note", "with --contention the policy is "+curveMethod+" unless --policy names one")
+	}
+	if r.problem == consolidate.AsPrinted {
+		return usagef("--contention and --problem as-printed are both given: the printed problem knows no contention, want one")
+	}
+	switch r.method.name {
+	case "improve", "exact", "cats-safe":
+		return &usageError{
+			msg:  fmt.Sprintf("--policy %s and --contention are both given: its search and its bounds take a slot with 140 %% of work for 1.4 slots, want another policy", r.method.name),
+			hint: curveMethod + " keeps SLAs by the curve; the other policies are judged by it",
+		}
+	}
+	curve, err := parse(t, name, consolidate.ReadCurve)
+	if err != nil {
+		return err
+	}
+	r.in.Contention = curve
+	return nil
+}
+
+// curveMethod is the policy that goes with a curve.
+const curveMethod = "online-sla"

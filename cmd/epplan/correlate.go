@@ -1,0 +1,271 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/trace"
+	"github.com/epplan/epplan/planner/correlate"
+)
+
+func (t *terminal) correlateCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "correlate",
+		Usage:     "find the GPUs or jobs of a utilisation log that are busy at the same times, and those that aren't",
+		ArgsUsage: "LOG",
+		Description: "LOG is a log as epplan consolidate reads it, its lines sorted by time; - is standard input. It prints the\n" +
+			"pairs with the least and with the greatest correlation (Pearson): what is least correlated shares a GPU best.\n" +
+			"A slot without a sample of either side counts for neither. Where a side doesn't vary, or there are fewer than\n" +
+			"--min-samples slots, a pair has no correlation.\n" +
+			"With --window the log is read slot by slot, in memory that doesn't grow with its length, and pairs are ranked\n" +
+			"by the mean of their correlations over the windows that end with each slot. With --pair it prints the\n" +
+			"correlation of one pair, with --window in the course of time.\n" +
+			"Example: epplan correlate utilisation.csv --top 3\n" +
+			"Example: epplan correlate utilisation.csv --window 10m --pair n1/0,n1/1",
+		Flags: []cli.Flag{
+			&cli.DurationFlag{Name: "slot", Usage: "`TIME` over which samples are averaged", Value: usualSlot},
+			&cli.DurationFlag{Name: "window", DefaultText: "the whole log", Usage: "`TIME` over which to correlate"},
+			&cli.IntFlag{Name: "top", Usage: "`COUNT` of pairs from either end", Value: usualTop},
+			&cli.IntFlag{Name: "min-samples", DefaultText: "10, at most half a window", Usage: "`COUNT` of slots that both have to have samples in", Value: usualSamples},
+			&cli.StringFlag{Name: "pair", DefaultText: "all", Usage: "`A,B`: the names of two GPUs or jobs"},
+			jsonFlag(), csvFlag(),
+		},
+		Action: t.correlate,
+	}
+}
+
+const (
+	usualTop     = 10
+	usualSamples = 10
+	mostTop      = 1_000_000
+	mostWindow   = 1 << 16 // slots
+)
+
+// correlation is what the command was asked for.
+type correlation struct {
+	slotS  float64
+	window int // slots; 0: the whole log
+	top    int
+	least  int // slots that both sides need
+	a, b   string
+}
+
+func (t *terminal) correlate(c *cli.Context) error {
+	if err := takes(c, 1, 1, "one log"); err != nil {
+		return err
+	}
+	q, err := correlationOf(c)
+	if err != nil {
+		return err
+	}
+	if q.a != "" {
+		return t.correlatePair(c, q)
+	}
+	var found pairs = &wholeLog{correlation: q}
+	if q.window > 0 {
+		found = &windowed{correlation: q}
+	}
+	if err := t.stream(c, q, found.add); err != nil {
+		return err
+	}
+	list, err := found.list(c)
+	if err != nil {
+		return err
+	}
+	total := len(list)
+	list = slices.DeleteFunc(list, func(p pair) bool { return math.IsNaN(p.r) })
+	if without := total - len(list); without > 0 {
+		t.message("note", counted(without, "pair has", "pairs have")+" no correlation: a side doesn't vary, or too few slots have samples of both")
+	}
+	return t.printTable(c, pairTable(q.ends(list), q.window > 0))
+}
+
+// correlationOf reads the flags.
+func correlationOf(c *cli.Context) (*correlation, error) {
+	slot, window := c.Duration("slot"), c.Duration("window")
+	if slot < time.Millisecond {
+		return nil, usagef("--slot %v, want 1ms or more", slot)
+	}
+	q := &correlation{slotS: slot.Seconds(), top: c.Int("top"), least: c.Int("min-samples")}
+	if c.IsSet("window") {
+		if window < 2*slot || window/slot > mostWindow {
+			return nil, usagef("--window %v, want 2 to %d slots of %v", window, mostWindow, slot)
+		}
+		q.window = int(window / slot)
+	}
+	if q.top < 1 || q.top > mostTop {
+		return nil, usagef("--top %d, want 1 to %d", q.top, mostTop)
+	}
+	if q.window > 0 && !c.IsSet("min-samples") {
+		q.least = max(2, min(q.least, q.window/2))
+	}
+	if q.least < 2 || q.window > 0 && q.least > q.window {
+		return nil, usagef("--min-samples %d, want 2 or more, and no more than the window has slots", q.least)
+	}
+	return q, q.names(c)
+}
+
+// names takes a pair's names.
+func (q *correlation) names(c *cli.Context) error {
+	if !c.IsSet("pair") {
+		return nil
+	}
+	var ok bool
+	if q.a, q.b, ok = strings.Cut(c.String("pair"), ","); !ok || q.a == "" || q.b == "" || q.a == q.b {
+		return usagef("--pair %q, want two names with a comma between them", c.String("pair"))
+	}
+	return nil
+}
+
+// stream reads the log slot by slot.
+func (t *terminal) stream(c *cli.Context, q *correlation, slot func(*trace.UtilisationSlot) error) error {
+	rest, err := parse(t, c.Args().First(), func(r io.Reader, name string) (*trace.UtilisationRest, error) {
+		return trace.StreamUtilisation(r, name, q.slotS, func(s *trace.UtilisationSlot) error {
+			if err := c.Err(); err != nil {
+				return err
+			}
+			return slot(s)
+		})
+	})
+	if err != nil {
+		return err
+	}
+	t.tellLog(&trace.UtilisationLog{Unusable: rest.Unusable, Idle: rest.Idle})
+	return nil
+}
+
+// pair is two series and how they go together.
+type pair struct {
+	a, b          string
+	r             float64 // the correlation, or the mean of the windows'; NaN: none
+	samples, gaps int     // slots; of a window: of the last one
+	low, high     float64 // of the windows
+	windows       int
+	least         bool // of the least correlated
+}
+
+// pairs finds out how series go together from slots.
+type pairs interface {
+	add(s *trace.UtilisationSlot) error
+	list(c *cli.Context) ([]pair, error)
+}
+
+// wholeLog keeps all slots.
+type wholeLog struct {
+	*correlation
+
+	ids    []string
+	series [][]float64
+	slots  int
+}
+
+// mostCells is how many numbers are kept: 512 MB.
+const mostCells = 1 << 26
+
+func (l *wholeLog) add(s *trace.UtilisationSlot) error {
+	for len(l.series) < len(s.IDs) {
+		l.ids = append(l.ids, s.IDs[len(l.series)])
+		l.series = append(l.series, slices.Repeat([]float64{math.NaN()}, l.slots))
+	}
+	if l.slots++; l.slots*len(l.series) > mostCells {
+		return errors.New("the log is too long to be kept, want --window, or longer slots")
+	}
+	for i, u := range s.UtilPct {
+		l.series[i] = append(l.series[i], u)
+	}
+	return nil
+}
+
+func (l *wholeLog) list(c *cli.Context) ([]pair, error) {
+	matrix, err := correlate.AllPairs(c.Context, l.series, runtime.GOMAXPROCS(0))
+	if err != nil {
+		return nil, err
+	}
+	whole := make([]bool, len(l.series))
+	for i, s := range l.series {
+		whole[i] = !slices.ContainsFunc(s, math.IsNaN)
+	}
+	var all []pair
+	for i := range l.series {
+		if err := c.Err(); err != nil {
+			return nil, err
+		}
+		for j := range i {
+			p := pair{a: l.ids[j], b: l.ids[i], r: math.NaN(), samples: l.slots}
+			r, ok := matrix.At(j, i)
+			if !whole[i] || !whole[j] {
+				found := correlate.Pearson(l.series[j], l.series[i])
+				p.samples, p.gaps = found.Samples, found.Gaps
+			}
+			if ok && p.samples >= l.least {
+				p.r = r
+			}
+			all = append(all, p)
+		}
+	}
+	return all, nil
+}
+
+// ends are the pairs with the least and the greatest correlations, from the
+// least on.
+func (q *correlation) ends(all []pair) []pair {
+	slices.SortStableFunc(all, func(a, b pair) int {
+		switch {
+		case a.r < b.r:
+			return -1
+		case a.r > b.r:
+			return 1
+		}
+		return strings.Compare(a.a+"\x00"+a.b, b.a+"\x00"+b.b)
+	})
+	for i := range all {
+		all[i].least = i < len(all)-i-1 || i == 0
+	}
+	if len(all) <= 2*q.top {
+		return all
+	}
+	return slices.Concat(all[:q.top], all[len(all)-q.top:])
+}
+
+// pairTable is a row for each pair.
+func pairTable(list []pair, windows bool) *report.Table {
+	const digits = 3
+	t := &report.Table{Columns: []report.Column{
+		{Key: "end", Head: "of the", Left: true},
+		{Key: "a", Head: "GPU or job", Left: true, Max: 40},
+		{Key: "b", Head: "and", Left: true, Max: 40},
+		{Key: "correlation", Head: "correlation", Digits: digits},
+	}, Len: len(list)}
+	if windows {
+		t.Columns = append(t.Columns, report.Column{Key: "lowest", Head: "lowest", Digits: digits}, report.Column{Key: "highest", Head: "highest", Digits: digits}, report.Column{Key: "windows", Head: "windows"})
+	} else {
+		t.Columns = append(t.Columns, report.Column{Key: "samples", Head: "slots"}, report.Column{Key: "gaps", Head: "gaps"})
+	}
+	t.Rows = func(yield func([]report.Value) bool) {
+		for i := range list {
+			p := &list[i]
+			end := "most"
+			if p.least {
+				end = "least"
+			}
+			row := []report.Value{report.Text(end), report.Text(p.a), report.Text(p.b), report.Number(p.r)}
+			if windows {
+				row = append(row, report.Number(p.low), report.Number(p.high), report.Count(p.windows))
+			} else {
+				row = append(row, report.Count(p.samples), report.Count(p.gaps))
+			}
+			if !yield(row) {
+				return
+			}
+		}
+	}
+	return t
+}

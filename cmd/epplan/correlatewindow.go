@@ -1,0 +1,200 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/trace"
+	"github.com/epplan/epplan/planner/correlate"
+)
+
+// windowed follows the correlations of all pairs over a window. What it keeps
+// follows from the window and the number of series, not from the length of the
+// log.
+type windowed struct {
+	*correlation
+
+	ids    []string
+	recent [][]float64 // the latest slots, as many as a window has, for when a series comes in
+	moving *correlate.Candidates
+	sums   []windowSum // by pair: those of series i begin at i(i-1)/2
+}
+
+// windowSum is what a pair's windows came to.
+type windowSum struct {
+	sum, low, high float64
+	windows        int
+	last           correlate.Result
+}
+
+func (w *windowed) add(s *trace.UtilisationSlot) error {
+	values := slices.Clone(s.UtilPct)
+	if len(s.IDs) > len(w.ids) {
+		if err := w.welcome(s.IDs); err != nil {
+			return err
+		}
+	}
+	if len(w.recent) == w.window {
+		w.recent = append(w.recent[:0], w.recent[1:]...)
+	}
+	w.recent = append(w.recent, values)
+	if err := w.moving.Tick(values); err != nil {
+		return err
+	}
+	w.count()
+	return nil
+}
+
+// welcome takes in series that weren't there before: until now they have only
+// had gaps.
+func (w *windowed) welcome(ids []string) error {
+	w.ids = slices.Clone(ids)
+	earlier := make([][]int, len(ids))
+	all := make([]int, len(ids))
+	for i := range ids {
+		all[i], earlier[i] = i, all[:i]
+	}
+	w.sums = append(w.sums, make([]windowSum, len(ids)*(len(ids)-1)/2-len(w.sums))...)
+	var err error
+	if w.moving, err = correlate.NewCandidates(len(ids), w.window, earlier); err != nil {
+		return err
+	}
+	for i, values := range w.recent {
+		for len(values) < len(ids) {
+			values = append(values, math.NaN())
+		}
+		w.recent[i] = values
+		if err := w.moving.Tick(values); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// count adds up the correlations of the window that ends now.
+func (w *windowed) count() {
+	at := 0
+	for i := range w.ids {
+		for j := range i {
+			s := &w.sums[at]
+			at++
+			if s.last = w.moving.Pearson(i, j); !s.last.OK || s.last.Samples < w.least {
+				continue
+			}
+			if s.windows == 0 {
+				s.low, s.high = s.last.R, s.last.R
+			}
+			s.low, s.high = min(s.low, s.last.R), max(s.high, s.last.R)
+			s.sum += s.last.R
+			s.windows++
+		}
+	}
+}
+
+func (w *windowed) list(*cli.Context) ([]pair, error) {
+	all := make([]pair, 0, len(w.sums))
+	for i := range w.ids {
+		for j := range i {
+			s := &w.sums[len(all)]
+			all = append(all, pair{
+				a: w.ids[j], b: w.ids[i], r: s.sum / float64(s.windows), low: s.low, high: s.high,
+				windows: s.windows, samples: s.last.Samples, gaps: s.last.Gaps,
+			})
+		}
+	}
+	return all, nil
+}
+
+// moment is a pair's correlation over the window that ends with a slot.
+type moment struct {
+	time float64
+	correlate.Result
+}
+
+// correlatePair prints how two series go together: over the whole log, or in
+// the course of time.
+func (t *terminal) correlatePair(c *cli.Context, q *correlation) error {
+	var x, y []float64 // of the whole log
+	var course []moment
+	window, err := correlate.NewWindow(max(2, q.window))
+	if err != nil {
+		return err
+	}
+	seen := make([]string, 0, 2)
+	err = t.stream(c, q, func(s *trace.UtilisationSlot) error {
+		a, b := slices.Index(s.IDs, q.a), slices.Index(s.IDs, q.b)
+		seen = s.IDs
+		left, right := valueAt(s, a), valueAt(s, b)
+		if q.window == 0 {
+			x, y = append(x, left), append(y, right)
+			return nil
+		}
+		window.Add(left, right)
+		m := moment{s.Time, window.Pearson()}
+		if m.Samples < q.least {
+			m.OK = false
+		}
+		course = append(course, m)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{q.a, q.b} {
+		if !slices.Contains(seen, name) {
+			return &hintedError{err: fmt.Errorf("%s has no %s", c.Args().First(), printable(name)), hint: "epplan correlate without --pair prints the names that it has"}
+		}
+	}
+	if q.window > 0 {
+		return t.printTable(c, courseTable(course))
+	}
+	r := correlate.Pearson(x, y)
+	p := pair{a: q.a, b: q.b, r: math.NaN(), samples: r.Samples, gaps: r.Gaps}
+	if r.OK && r.Samples >= q.least {
+		p.r = r.R
+	}
+	table := pairTable([]pair{p}, false)
+	rows := table.Rows
+	table.Columns = table.Columns[1:] // which end it is of
+	table.Rows = func(yield func([]report.Value) bool) {
+		rows(func(row []report.Value) bool { return yield(row[1:]) })
+	}
+	return t.printTable(c, table)
+}
+
+func valueAt(s *trace.UtilisationSlot, series int) float64 {
+	if series < 0 {
+		return math.NaN()
+	}
+	return s.UtilPct[series]
+}
+
+// courseTable is a row for each window.
+func courseTable(course []moment) *report.Table {
+	const digits = 3
+	return &report.Table{
+		Columns: []report.Column{
+			{Key: "time_s", Head: "until", Note: "s"},
+			{Key: "correlation", Head: "correlation", Digits: digits},
+			{Key: "samples", Head: "slots"},
+			{Key: "gaps", Head: "gaps"},
+		},
+		Len: len(course),
+		Rows: func(yield func([]report.Value) bool) {
+			for i := range course {
+				m := &course[i]
+				r := report.Value{}
+				if m.OK {
+					r = report.Number(m.R)
+				}
+				if !yield([]report.Value{report.Number(m.time), r, report.Count(m.Samples), report.Count(m.Gaps)}) {
+					return
+				}
+			}
+		},
+	}
+}

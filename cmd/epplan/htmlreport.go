@@ -1,0 +1,172 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/policy"
+)
+
+// htmlFlag asks for a report.
+func htmlFlag() *cli.StringFlag {
+	return &cli.StringFlag{Name: "html", Usage: "write a report to `FILE`, to be opened in a browser; - is standard output, in place of the table"}
+}
+
+// checkHTML refuses a report that has no name, that would be written over
+// another file of the command's, or mixed with other output. Those files are named by flags.
+func checkHTML(c *cli.Context, others ...string) error {
+	name := c.String("html")
+	switch {
+	case !c.IsSet("html"):
+		return nil
+	case name == "":
+		return usagef("--html is empty, want the name of a file")
+	}
+	if name == "-" {
+		for _, format := range []string{"json", "csv"} {
+			if c.Bool(format) {
+				return usagef("--html - and --%s are both given, want one of them on standard output", format)
+			}
+		}
+	}
+	for _, flag := range others {
+		if clash(name, c.String(flag)) {
+			return usagef("%s is to be written twice, want names of their own for --html and --%s", name, flag)
+		}
+	}
+	return nil
+}
+
+// withHTML writes the report, if one is wanted, and then what else is printed,
+// unless the report is what goes to standard output.
+func (t *terminal) withHTML(c *cli.Context, report func(io.Writer) error, rest func() error) error {
+	name := c.String("html")
+	if name == "" {
+		return rest()
+	}
+	if err := t.write(name, report); err != nil || name == "-" {
+		return err
+	}
+	return rest()
+}
+
+// origin says by which command a report was made, and of what.
+func (t *terminal) origin(facts ...page.Fact) page.Facts {
+	return append(facts, page.Fact{Name: "Command", Text: t.commandLine()}, page.Fact{Name: "Program", Text: "epplan " + version})
+}
+
+// plainWord is an argument that a shell takes as it is.
+var plainWord = regexp.MustCompile(`^[\w./:=,+@%*-]+$`)
+
+// commandLine is the command as one types it.
+func (t *terminal) commandLine() string {
+	words := slices.Clone(t.args)
+	for i, word := range words {
+		switch {
+		case i == 0:
+			words[i] = "epplan"
+		case !plainWord.MatchString(word) || strings.Contains(word, "*"):
+			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// batchName is what a report calls a batch.
+func batchName(name string) string {
+	if name == "-" {
+		return "standard input"
+	}
+	return filepath.Base(name)
+}
+
+// inputs are the files that a plan was made of.
+func (s *setup) inputs(c *cli.Context, batches ...string) []page.Fact {
+	var facts []page.Fact
+	if len(batches) == 0 {
+		batches = []string{s.batch.Name}
+	}
+	facts = append(facts, page.Fact{Name: "Batch", Text: strings.Join(batches, ", ")})
+	cluster := clusterText(&s.problem.Cluster)
+	for _, flag := range []string{"cluster", "config"} {
+		if name := c.String(flag); name != "" {
+			cluster = name + ": " + cluster
+		}
+	}
+	facts = append(facts, page.Fact{Name: "Cluster", Text: cluster})
+	for _, f := range [][2]string{{"models", "Models"}, {"profiles", "GPU profiles"}} {
+		if name := c.String(f[0]); name != "" {
+			facts = append(facts, page.Fact{Name: f[1], Text: name})
+		}
+	}
+	return facts
+}
+
+// clusterText says which nodes there are.
+func clusterText(cluster *planner.Cluster) string {
+	var parts []string
+	for i := range cluster.Classes {
+		k := &cluster.Classes[i]
+		count := "as many nodes as it takes"
+		if k.Count > 0 {
+			count = counted(k.Count, "node")
+		}
+		parts = append(parts, fmt.Sprintf("%s of %s with %d × %s", count, orDash(k.Name), k.GPUs, orDash(k.Model)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// writePlanPage writes the report of a plan beside the plan that its saving is
+// stated against.
+func (t *terminal) writePlanPage(w io.Writer, c *cli.Context, s *setup, r *report.Result) error {
+	beside := *r
+	if !s.paper { // the paper's baseline is no plan
+		fcfs, err := policy.Parse("baseline", s.params)
+		if err != nil {
+			return err
+		}
+		if beside.Reference, err = planner.Solve(c.Context, s.problem, fcfs, nil); err != nil {
+			return fmt.Errorf("baseline: %w", err)
+		}
+	}
+	return report.WritePlanPage(w, t.planPage(c, s, &beside))
+}
+
+// planPage is what the report of a plan says.
+func (t *terminal) planPage(c *cli.Context, s *setup, r *report.Result) *report.PlanPage {
+	p := &report.PlanPage{Result: r, Name: batchName(s.batch.Name), Jobs: s.batch.Jobs, Origin: t.origin(s.inputs(c)...)}
+	if len(p.Jobs) != len(r.Problem.Tasks) {
+		p.Jobs = nil
+	}
+	if s.models == nil {
+		return p
+	}
+	for _, m := range s.models.All() {
+		p.Models = append(p.Models, report.FittedModel{
+			Workload: m.Workload, GPUModel: m.GPUModel, Settings: m.Settings, TimeError: m.TimeMAPE, PowerError: m.PowerMAPE, Source: m.Source,
+		})
+	}
+	return p
+}
+
+// comparePage is what the report of a comparison says.
+func (t *terminal) comparePage(c *cli.Context, variants []variant, runs []report.Run) *report.ComparePage {
+	batches := c.Args().Slice()
+	name := counted(len(batches), "batch")
+	if len(batches) == 1 {
+		name = batchName(batches[0])
+	} else {
+		name = strconv.Itoa(len(batches)) + " batches"
+	}
+	return &report.ComparePage{Runs: runs, Name: name, Origin: t.origin(variants[0].setup.inputs(c, batches...)...)}
+}

@@ -1,0 +1,221 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/planner/policy"
+)
+
+// writeInflationPage writes the report of a replay of tasks that never leave.
+func (t *terminal) writeInflationPage(w io.Writer, in *inflation, runs [][]inflated) error {
+	r := &page.Report{
+		Title: "Replay of " + in.label, Lead: in.verdict(runs), Foot: t.origin(in.inputs()...),
+		Parts: []any{in.table(runs).Page("A row for each policy", in.columnsInWords(), -1)},
+	}
+	curves := page.Section{ID: "curves", Heading: "Curves over the arrived load"}
+	for i, c := range in.charts(runs) {
+		figure, err := report.ChartFigure("curve-"+strconv.Itoa(i+1), chartWords[c.file], &c.Chart)
+		if err != nil {
+			return err
+		}
+		curves.Parts = append(curves.Parts, figure)
+	}
+	r.Sections = append(r.Sections, curves, policySection(in))
+	if warnings := in.hopeless(runs); len(warnings) > 0 {
+		notice := &page.Notice{Kind: page.Warn, Text: "Some tasks had no chance:"}
+		for _, warning := range warnings {
+			notice.Items = append(notice.Items, warning.Error())
+		}
+		r.Parts = append([]any{notice}, r.Parts...)
+	}
+	return page.WriteReport(w, r)
+}
+
+// chartWords say what the charts of a replay show, by their files.
+var chartWords = map[string]string{
+	"power.svg":         "Power of the whole cluster as tasks arrive.",
+	"saving.svg":        "By how much less power a policy's placement takes than the base's, as tasks arrive. Above 0 is better.",
+	"grar.svg":          "The part of the GPUs asked for that was allocated. Where it falls below 1, tasks are dropped.",
+	"fragmentation.svg": "GPUs that are free and that a task of the trace can't be expected to use. Less is better.",
+}
+
+// columnsInWords explains the headings of the table.
+func (in *inflation) columnsInWords() string {
+	text := "GRAR is the part of the GPUs asked for that was allocated, EOPC the power of the cluster."
+	if in.base >= 0 {
+		text = "Saved is against " + in.policies[in.base].Name + " at that load. " + text
+	}
+	if len(in.seeds) > 1 {
+		text += fmt.Sprintf(" Means of %d streams ± standard deviations.", len(in.seeds))
+	}
+	return text
+}
+
+// verdict says which policy saves most at the highest load, or takes the least
+// power.
+func (in *inflation) verdict(runs [][]inflated) string {
+	at := slices.Index(in.allLoads(), in.loads[len(in.loads)-1])
+	load := loadText(in.loads[len(in.loads)-1])
+	best := 0
+	for p := range runs {
+		if in.power(runs[p], at).mean < in.power(runs[best], at).mean {
+			best = p
+		}
+	}
+	text := fmt.Sprintf("%s for a trace of %s: %s. At an arrived load of %s, %s takes the least power: %.1f kW",
+		counted(len(in.policies), "placement policy", "placement policies"), counted(len(in.demands), "task"), in.streams(), load,
+		in.policies[best].Name, in.power(runs[best], at).mean/1000)
+	if in.base >= 0 && best != in.base {
+		text += fmt.Sprintf(", %.1f %% less than %s", 100*in.saving(runs, best, at).mean, in.policies[in.base].Name)
+	}
+	return text + fmt.Sprintf(". It allocates %.1f %% of the GPUs asked for by then.", 100*in.ratio(runs[best], at).mean)
+}
+
+// inputs are the trace and the streams.
+func (in *inflation) inputs() []page.Fact {
+	return []page.Fact{
+		{Name: "Trace", Text: fmt.Sprintf("%s: %s on %s", in.label, counted(len(in.trace.pods), "task"), counted(len(in.trace.rows), "node"))},
+		{Name: "Streams", Text: in.streams()},
+	}
+}
+
+// policySection says what the policies do.
+func policySection(in *inflation) page.Section {
+	facts := make(page.Facts, len(in.policies))
+	for i, p := range in.policies {
+		facts[i] = page.Fact{Name: p.Name, Text: p.Name}
+		name, _, _ := strings.Cut(strings.ToLower(p.Name), ":")
+		if _, doc := policy.DescribePlacement(name); doc != "" {
+			facts[i].Text = doc
+		}
+	}
+	return page.Section{ID: "policies", Heading: "What the policies do", Parts: []any{facts}}
+}
+
+// writeStaysPage writes the report of a replay of tasks that come and go.
+func (t *terminal) writeStaysPage(w io.Writer, d *departures) error {
+	r := &page.Report{
+		Title: "Replay of " + d.label + " with departures", Foot: t.origin(d.inputs()...),
+		Lead: fmt.Sprintf("%s that stay as long as they did in the trace, placed by %s; nodes without tasks sleep by %s.",
+			counted(len(d.stays), "task"), counted(len(d.policies), "policy", "policies"), counted(len(d.parks), "rule")),
+		Parts: []any{d.table().Page("A row for each policy, load and rule for sleep",
+			"EOPC is the mean power of the cluster while it is observed; by sleep is what sleep saves of the same placement on nodes that never sleep.", -1)},
+	}
+	if len(d.loads) > 1 && !d.raw {
+		s := page.Section{ID: "power", Heading: "Power by load"}
+		for i := range d.parks {
+			chart := d.powerChart(i)
+			figure, err := report.ChartFigure("park-"+strconv.Itoa(i+1), "Mean power of the cluster by its load. "+chart.Title+".", &chart)
+			if err != nil {
+				return err
+			}
+			s.Parts = append(s.Parts, figure)
+		}
+		r.Sections = append(r.Sections, s)
+	}
+	r.Sections = append(r.Sections, policySection(&d.inflation))
+	return page.WriteReport(w, r)
+}
+
+// powerChart is power over load with a rule for sleep, a line for each policy.
+func (d *departures) powerChart(parked int) report.Chart {
+	c := report.Chart{X: "load, parts of the cluster's GPUs", Y: "EOPC, kW", Title: "Nodes sleep after " + d.parks[parked].name + " s"}
+	if d.parks[parked].never() {
+		c.Title = "Nodes never sleep"
+	}
+	for p := range d.policies {
+		line := report.Series{Name: d.policies[p].Name}
+		for i := range d.runsOf {
+			if r := &d.runsOf[i]; r.policy == p && r.park == parked {
+				power := spreadOf(len(r.passages), func(s int) float64 { return watts(&r.passages[s]) / 1000 })
+				line.X, line.Y = append(line.X, d.loads[r.load]), append(line.Y, power.mean)
+			}
+		}
+		c.Lines = append(c.Lines, line)
+	}
+	return c
+}
+
+// writePage writes the report of a replay of past jobs.
+func (h *history) writePage(w io.Writer, c *cli.Context, r *historyReport) error {
+	last := &r.Policies[len(r.Policies)-1]
+	out := &page.Report{
+		Title: "What " + batchName(h.name) + " would have cost", Lead: r.verdict(last),
+		Foot:  h.terminal.origin(h.inputs(c, h.name)...),
+		Parts: []any{r.facts(), r.policyTable().Page("A row for each policy", fmt.Sprintf("Medians of %d draws of how workloads respond to clocks; between the bounds are 90 %% of them. Saved is against the first row.", r.Draws), -1)},
+	}
+	savings := make([]report.Estimate, 0, len(r.Policies))
+	for i := range r.Policies[1:] {
+		p := &r.Policies[1+i]
+		savings = append(savings,
+			report.Estimate{Name: p.Policy, Note: "of the cluster", Value: p.Saved.Value, Low: p.Saved.Low, High: p.Saved.High},
+			report.Estimate{Name: p.Policy, Note: "of GPUs that run jobs", Value: p.JobSaved.Value, Low: p.JobSaved.Low, High: p.JobSaved.High})
+	}
+	figure, err := report.EstimateFigure("saved", "What each policy would have saved of the energy at default clocks, with the bounds between which 90 % of the draws lie. What isn't to the right of 0 may be no saving.",
+		"saved", report.Fraction, savings)
+	if err != nil {
+		return err
+	}
+	out.Sections = append(out.Sections,
+		page.Section{ID: "saved-by-policy", Heading: "What is saved, and how sure that is", Parts: []any{figure, historyCaveats(r)}},
+		page.Section{ID: "who", Heading: "Users and partitions", Parts: []any{
+			groupPage("user", last.Policy, last.Users), groupPage("partition", last.Policy, last.Partitions),
+		}})
+	return page.WriteReport(w, out)
+}
+
+// groupPage is users or partitions.
+func groupPage(name, policy string, list []historyGroup) *page.Table {
+	t := groupTable(name, list).Page("By "+name+", under "+policy, "Energy of GPUs that run jobs.", -1)
+	if n := len(list) - len(t.Rows); n > 0 {
+		t.More = counted(n, "more isn't shown here", "more aren't shown here") + "; --json has all of them."
+	}
+	return t
+}
+
+// verdict is the replay in words, by its last policy.
+func (r *historyReport) verdict(p *historyPolicy) string {
+	return fmt.Sprintf("%s replayed. Under %s the cluster would have used %s less than at default clocks, first come, first served: %s of the draws of how workloads respond say between %s and %s. Jobs would have waited %s on average, and run %.3f times as long.",
+		counted(r.Jobs, "job"), p.Policy, report.FormatPercent(p.Saved.Value), "90 %", report.FormatPercent(p.Saved.Low), report.FormatPercent(p.Saved.High),
+		spanText(p.MeanWait.Value), p.Stretch.Value)
+}
+
+// facts say what was replayed, as the text output does.
+func (r *historyReport) facts() page.Facts {
+	f := page.Facts{{Name: "Jobs", Text: counted(r.Jobs, "job") + "; left out: " + r.Left.text()}}
+	f = append(f, page.Fact{Name: "Responses", Text: fmt.Sprintf("%s of %s by their models, %s of %s by what workloads have in common",
+		counted(r.Left.KnownJobs, "job"), counted(r.Left.KnownKinds, "workload"), counted(r.Left.PriorJobs, "job"), counted(r.Left.PriorKinds, "workload"))})
+	measured := "not in the log"
+	if r.Measured != nil {
+		measured = energyText(*r.Measured) + " by the log, of " + counted(r.MeasuredOf, "job")
+	}
+	return append(f,
+		page.Fact{Name: "Energy", Text: measured + "; " + energyText(r.Policies[0].JobEnergy.Value) + " by the model, at default clocks"},
+		page.Fact{Name: "Waiting", Text: spanText(r.LoggedWaitS) + " on average by the log"})
+}
+
+// historyCaveats are what the intervals don't cover.
+func historyCaveats(r *historyReport) *page.Notice {
+	n := &page.Notice{Kind: page.Info, Text: "The intervals cover how workloads respond to clocks, and nothing else.", Items: []string{
+		"Jobs that have no model respond as workloads do on average, each draw somewhat otherwise.",
+		"Users would have submitted the same jobs at the same times, whatever the queue did.",
+	}}
+	if r.Left.AtDefault > 0 {
+		n.Items = append(n.Items, counted(r.Left.AtDefault, "job that hit its limit runs", "jobs that hit their limits run")+" at default clocks: how much work was left nobody knows.")
+	}
+	if r.Left.NoPower > 0 {
+		n.Items = append(n.Items, counted(r.Left.NoPower, "job has", "jobs have")+" no energy in the log; power is assumed.")
+	}
+	if r.Left.Learning > 0 {
+		n.Items = append(n.Items, fmt.Sprintf("The first %d jobs of each workload run at default clocks until its response is known.", r.Learning))
+	}
+	return n
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestAFigureIsApartInPointsWhereItIsAPartOfSomething(t *testing.T) {
+	for _, c := range []struct {
+		f    finding
+		want string
+	}{
+		{finding{unit: "W", ours: 110, paper: 100}, "+10.0 %"},
+		{finding{unit: "W", ours: 99.99, paper: 100}, "+0.0 %"},
+		{finding{unit: "s", ours: 50, paper: 100}, "-50.0 %"},
+		{finding{unit: "% saved", ours: 35, paper: 33.5}, "+1.5 points"},
+		{finding{unit: "%", ours: -2.5, paper: 2.5}, "-5.0 points"},
+		{finding{unit: "GRAR", ours: 0.0247, paper: 0.02}, "+0.5 points"},
+		{finding{unit: "load", ours: 0.89, paper: 0.88}, "+1.0 points"},
+	} {
+		if got := c.f.apartText(); got != c.want {
+			t.Errorf("%+v: %s, want %s", c.f, got, c.want)
+		}
+	}
+}
+
+func TestFiguresThatSayNothingOfThePaperAreCountedApart(t *testing.T) {
+	r := &reproduced{paper: &papers[3], findings: []finding{
+		{section: "testbed", what: "mean of both stages: cats", unit: "W", ours: 502, paper: 301},
+		{section: "testbed", what: "mean of both stages: hotcloud", unit: "W", ours: 385.8, paper: 385.8}, // fitted
+		{section: "table1", what: "2 tasks, as-printed", unit: "s", ours: 0.02, paper: 0.02},              // another machine
+		{section: "pai", what: "bf: power", unit: "W", ours: 1},                                           // the paper gives none
+	}}
+	if got, want := tallied(r), (tally{far: 1, incomparable: 2}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	r.paper, r.findings = &papers[0], []finding{
+		{section: "table3", what: "J1 (δ 0, deadline 50) power", unit: "W", ours: 125, paper: 125.23},
+		{section: "online", what: "run energy with DVFS", unit: "MJ", ours: 76.2, paper: 79.87},
+	}
+	if got, want := tallied(r), (tally{same: 1, near: 1}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// What is far off without a reason leaves the reader alone with it.
+func TestEveryFigureThatIsOffHasItsReason(t *testing.T) {
+	r := &reproducer{terminal: &terminal{stderr: new(strings.Builder)}, effort: effort{sets: 1, streams: 1, instances: 2, tuning: 2, scale: 0.01, proof: time.Millisecond}}
+	why := make(map[string]bool)
+	for i := range papers {
+		found, err := papers[i].compute(t.Context(), r, r.counts("test"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found.paper = &papers[i]
+		for _, f := range stated(figuresOf([]*reproduced{found})) {
+			why[f.why] = true
+			if off := f.apart(); f.why == "" && (off > samePct || off < -samePct) {
+				t.Errorf("%s, %s, %s is off by %s, and nothing says why", f.of.name, f.section, f.what, f.apartText())
+			}
+		}
+	}
+	for _, w := range whys {
+		if !why[w.why] && w.why != whyInWords { // which needs the trace's lists
+			t.Errorf("%s: no figure has the reason %q", w.paper, w.why)
+		}
+	}
+}
+
+func TestThePapersAreThoseThatHaveACommand(t *testing.T) {
+	names := make([]string, 0, len(papers))
+	var want []string
+	for _, c := range (&terminal{}).reproduceCommand().Subcommands {
+		want = append(want, c.Name)
+	}
+	for i := range papers {
+		names = append(names, papers[i].name)
+	}
+	if !slices.Equal(names, want) {
+		t.Errorf("papers %v, commands %v", names, want)
+	}
+}
+
+func TestAnInterruptedReproductionPrintsNothing(t *testing.T) {
+	if stdout := wantInterrupted(cancelled(t), t, strings.NewReader(""), "reproduce"); stdout != "" {
+		t.Errorf("printed %q", stdout)
+	}
+}
+
+func TestEachPaperStopsWithinASecondAtWhateverItIs(t *testing.T) {
+	r := &reproducer{terminal: &terminal{stderr: new(strings.Builder)}, effort: fullEffort}
+	for i := range papers {
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		began := time.Now()
+		_, err := papers[i].compute(ctx, r, r.counts("test"))
+		cancel()
+		if took := time.Since(began); err == nil || took > soon+200*time.Millisecond {
+			t.Errorf("%s: ended after %v with %v", papers[i].name, took, err)
+		}
+	}
+}

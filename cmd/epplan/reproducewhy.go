@@ -1,0 +1,71 @@
+package main
+
+import "strings"
+
+// Reasons that several figures share.
+const (
+	whyDrawnSets    = "task sets are drawn like the paper's; it publishes neither them nor its applications' parameters, but ranges"
+	whyIdle         = "not reproduced: by the readings of docs/papers/edl.md servers of 16 pairs idle less than the paper says"
+	whySynthetic    = "a synthetic trace stands for Alibaba's; with its lists (--pwr-data) the streams are those of the paper's simulator"
+	whyInWords      = "the paper states it in words, rounded"
+	whyDrawnQueues  = "queues are drawn: the paper publishes neither its queues nor how many jobs they have"
+	whyFrugal       = "not reproduced: the value rule takes the frugal, slower type of GPU, so running time rises"
+	whyWeights      = "not reproduced: tuned weights trade waiting for energy; in the paper all three save the same 44 to 46 %"
+	whyOptimum      = "the paper's optimum is two GPUs at 1159 MHz: its equations allow one, its SLA with contention needs four"
+	whyPrinted      = "not reproduced: three readings of algorithm 1, none of which has the paper's 2.4 GPUs on (docs/papers/cats.md)"
+	whyFitted       = "the run time of the testbed's tasks, which the paper doesn't give, is chosen so that this row fits"
+	whyFittedToo    = "by the run time at which HotCloud's row fits"
+	whyOtherMachine = "times of this machine; the paper's machine isn't named"
+	whyOtherSolver  = "times of this machine and of another solver, for drawn instances"
+	whyOwnUnit      = "1 by definition"
+	whyDrawnStream  = "not comparable: the stream is drawn, the paper's isn't public; its MW are taken for kW"
+)
+
+// whys say why figures differ from the paper's; the first that fits counts.
+var whys = []reason{ //nolint:gochecknoglobals // constant
+	{"edl", "single", "", "the paper publishes ranges of its applications' parameters only; ours are spread over them"},
+	{"edl", "table3", "J1 (δ 0, deadline 50) power", "the exact optimum is 125.00 W, at fc 0.5 and fm 1.2"},
+	{"edl", "offline", "idle", whyIdle},
+	{"edl", "offline", "without DVFS", whyIdle},
+	{"edl", "offline", "", whyDrawnSets},
+	{"edl", "online", "run energy", whyDrawnSets},
+	{"edl", "online", "edl-bin", whyDrawnSets},
+	{"edl", "online", "l 16", whyIdle},
+	{"pwr", "", "synthetic", whySynthetic},
+	{"pwr", "", "", whyInWords},
+	{"predict", "table1", "value: total running time saved", whyFrugal},
+	{"predict", "table2", "energy: total running time saved", whyFrugal},
+	{"predict", "table2", "simple", whyDrawnQueues},
+	{"predict", "table2", ": energy", whyWeights},
+	{"predict", "", "", whyDrawnQueues},
+	{"cats", "testbed", "optimum", whyOptimum},
+	{"cats", "testbed", "hotcloud", whyFitted},
+	{"cats", "testbed", "first", whyFittedToo},
+	{"cats", "testbed", "cats", whyPrinted},
+	{"cats", "table1", "", whyOtherSolver},
+	{"cats", "table2", "", whyOtherMachine},
+	{"cats", "", "cats: completion time", whyOwnUnit},
+	{"cats", "", "", whyDrawnStream},
+}
+
+// reason is why some figures of a paper differ: those of a section, whose name
+// has that part.
+type reason struct{ paper, section, part, why string }
+
+// incomparable are reasons by which a figure says nothing of how well the paper
+// was met, for better or worse.
+var incomparable = []string{whyFitted, whyOtherMachine, whyOtherSolver, whyOwnUnit, whyDrawnStream} //nolint:gochecknoglobals // constant
+
+// whyApart is why a figure differs from the paper's; empty where the paper gives
+// none, or there is nothing to say.
+func whyApart(paper string, f *finding) string {
+	if f.paper == 0 {
+		return ""
+	}
+	for _, w := range whys {
+		if w.paper == paper && (w.section == "" || w.section == f.section) && strings.Contains(f.what, w.part) {
+			return w.why
+		}
+	}
+	return ""
+}

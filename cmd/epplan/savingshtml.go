@@ -1,0 +1,209 @@
+package main
+
+import (
+	"io"
+	"slices"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/report/page"
+)
+
+// writeSavingsPage writes the report of what was saved.
+func (t *terminal) writeSavingsPage(w io.Writer, s *epdapi.Savings) error {
+	period := "since the first record"
+	if !s.Since.IsZero() {
+		period = "since " + dateTime(s.Since)
+	}
+	r := &page.Report{
+		Title: "What was saved " + period, Lead: savingsLead(s), Parts: []any{savingsTiles(s)},
+		Foot: t.origin(page.Fact{Name: "Runs", Text: report.FormatCount(int(s.Treated)) + " at chosen clocks, " + report.FormatCount(int(s.HeldOut)) + " held out, " + period}),
+	}
+	r.Parts = append(r.Parts, savingsNotices(s)...)
+	if all := savingsEstimates(s); len(all) > 0 {
+		figure, err := report.EstimateFigure("saved", "What was saved. Measured savings have a line from the lower to the upper bound of their 95 % interval; what models believe is hollow and has none.",
+			"saved", report.Joules, all)
+		if err != nil {
+			return err
+		}
+		r.Sections = append(r.Sections, page.Section{ID: "measured", Heading: "Measured, and believed", Parts: []any{figure}})
+	}
+	if len(s.ByWorkload) > 0 {
+		parts, err := workloadSavings(s)
+		if err != nil {
+			return err
+		}
+		r.Sections = append(r.Sections, page.Section{ID: "workloads", Heading: "By workload", Parts: parts})
+	}
+	r.Sections = append(r.Sections,
+		page.Section{ID: "compared", Heading: "What is compared", Parts: []any{comparedFacts(s)}},
+		page.Section{ID: "how", Heading: "How it is measured", Parts: savingsMethod()})
+	return page.WriteReport(w, r)
+}
+
+// savingsLead is the saving in words.
+func savingsLead(s *epdapi.Savings) string {
+	if s.GPU.Runs == 0 {
+		return tooLittle(s)
+	}
+	text := "At the GPUs: " + savingText(&s.GPU) + "."
+	if s.Node.Runs > 0 {
+		text += " Of whole nodes: " + savingText(&s.Node) + "."
+	}
+	if !s.GPU.Certain() {
+		text += " That may be chance."
+	}
+	return text
+}
+
+// savingsTiles are the figures that the text output has.
+func savingsTiles(s *epdapi.Savings) page.Tiles {
+	var tiles page.Tiles
+	share := func(e *epdapi.Saving) string {
+		return report.FormatPercent(e.SavedJ/e.BaselineJ) + "; " + report.FormatPercent(e.LowJ/e.BaselineJ) + " to " + report.FormatPercent(e.HighJ/e.BaselineJ)
+	}
+	for _, e := range []struct {
+		label  string
+		saving *epdapi.Saving
+	}{{"GPUs, measured", &s.GPU}, {"Nodes, measured", &s.Node}} {
+		tile := page.Tile{Label: e.label, Value: "–", Note: "too little to compare"}
+		if e.saving.Runs > 0 {
+			tile.Value, tile.Note, tile.Kind = energyText(e.saving.SavedJ), share(e.saving), page.Good
+			if !e.saving.Certain() {
+				tile.Kind, tile.Note = page.Warn, tile.Note+": too few runs to be sure"
+			}
+		} else if e.saving == &s.Node {
+			tile.Note = "not measured"
+		}
+		tiles = append(tiles, tile)
+	}
+	if s.Modelled.Runs > 0 {
+		tiles = append(tiles, page.Tile{
+			Label: "GPUs, believed", Value: energyText(s.Modelled.SavedJ()),
+			Note: report.FormatPercent(s.Modelled.SavedJ()/s.Modelled.DefaultJ) + " by " + counted(int(s.Modelled.Runs), "run") + ", not measured",
+		})
+	}
+	tiles = append(tiles, page.Tile{Label: "Held out", Value: report.FormatPercent(s.HoldOut), Note: "of jobs, by lot, now"})
+	best, of := &s.GPU, "GPUs"
+	if s.Node.Runs > 0 {
+		best, of = &s.Node, "nodes"
+	}
+	if f := &s.Factors; best.Runs > 0 && (f.CostPerKWh > 0 || f.CarbonPerKWh > 0 || f.WaterPerKWh > 0) {
+		all := f.Of(best.SavedJ)
+		tiles = append(tiles, page.Tile{Label: "Worth", Value: footprintText(f, &all), Note: "of the " + of})
+	}
+	return tiles
+}
+
+// savingsNotices are what must not be overlooked.
+func savingsNotices(s *epdapi.Savings) []any {
+	var parts []any
+	add := func(kind page.Kind, text string) { parts = append(parts, &page.Notice{Kind: kind, Text: text}) }
+	if s.CompleteLess() {
+		add(page.Bad, "fewer jobs complete at chosen clocks ("+endedText(s.TreatedEnded)+") than held out ("+endedText(s.HeldOutEnded)+"), and only those that complete are compared.")
+	}
+	if s.GPU.Runs > 0 && !s.GPU.Certain() {
+		add(page.Warn, uncertain(&s.GPU)+". What was measured may be chance.")
+	}
+	if s.Alone > 0 {
+		add(page.Info, counted(s.Alone, "workload has", "workloads have")+" no run in one of the arms: what they saved isn't measured, and is in none of these figures but what is believed.")
+	}
+	return parts
+}
+
+// savingsEstimates are what the picture shows.
+func savingsEstimates(s *epdapi.Savings) []report.Estimate {
+	var all []report.Estimate
+	for _, e := range []struct {
+		name   string
+		saving *epdapi.Saving
+	}{{"GPUs, measured", &s.GPU}, {"nodes, measured", &s.Node}} {
+		if e.saving.Runs > 0 {
+			all = append(all, report.Estimate{
+				Name: e.name, Value: e.saving.SavedJ, Low: e.saving.LowJ, High: e.saving.HighJ,
+				Note: report.FormatCount(int(e.saving.Runs)) + " against " + counted(int(e.saving.HeldOut), "run"),
+			})
+		}
+	}
+	if s.Modelled.Runs > 0 {
+		all = append(all, report.Estimate{Name: "GPUs, believed", Value: s.Modelled.SavedJ(), Note: counted(int(s.Modelled.Runs), "run"), Believed: true})
+	}
+	return all
+}
+
+// mostEstimates is how many workloads a picture has.
+const mostEstimates = 12
+
+// workloadSavings are what operators are told of workloads.
+func workloadSavings(s *epdapi.Savings) ([]any, error) {
+	var all []report.Estimate
+	for i := range s.ByWorkload[:min(len(s.ByWorkload), mostEstimates)] {
+		w := &s.ByWorkload[i]
+		all = append(all, report.Estimate{
+			Name: w.Workload, Note: w.GPUModel, Value: w.SavedJ / w.BaselineJ, Low: w.LowJ / w.BaselineJ, High: w.HighJ / w.BaselineJ,
+		})
+	}
+	figure, err := report.EstimateFigure("by-workload", "What each workload saved of its energy at default clocks, measured at the GPUs, with its 95 % interval. Those with the most energy come first.",
+		"saved", report.Fraction, all)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([][]report.Value, len(s.ByWorkload))
+	for i := range rows {
+		w := &s.ByWorkload[i]
+		certain := "may be chance"
+		if w.Certain() {
+			certain = "sure"
+		} else if w.Needed > 0 {
+			certain = "may be chance: about " + counted(int(w.Needed), "more held-out run")
+		}
+		rows[i] = []report.Value{
+			report.Text(w.Workload), report.Text(w.GPUModel), report.Count(int(w.Runs)), report.Count(int(w.HeldOut)), report.Number(w.BaselineJ), report.Number(w.SavedJ),
+			report.Number(w.SavedJ / w.BaselineJ), report.Number(w.LowJ / w.BaselineJ), report.Number(w.HighJ / w.BaselineJ), report.Text(certain),
+		}
+	}
+	t := &report.Table{Len: len(rows), Rows: slices.Values(rows), Columns: []report.Column{
+		{Head: "workload", Left: true, Max: 60}, {Head: "GPU model", Left: true}, {Head: "runs"}, {Head: "held out"},
+		{Head: "at default", Unit: report.Joules, Group: 1}, {Head: "saved", Unit: report.Joules, Group: 1},
+		{Head: "saved", Unit: report.Fraction, Digits: 2, Group: 2}, {Head: "low", Unit: report.Fraction, Digits: 2, Group: 2}, {Head: "high", Unit: report.Fraction, Digits: 2, Group: 2},
+		{Head: "how sure", Left: true},
+	}}
+	note := "Only workloads with runs in both arms."
+	if len(rows) == epdapi.MostWorkloads {
+		note += " Those with less energy than these " + report.FormatCount(len(rows)) + " aren't listed."
+	}
+	return []any{figure, t.Page("Measured at the GPUs, by workload", note, -1)}, nil
+}
+
+// comparedFacts say which runs the figures are about.
+func comparedFacts(s *epdapi.Savings) page.Facts {
+	facts := page.Facts{
+		{Name: "Workloads", Text: comparedText(s)},
+		{Name: "At chosen clocks", Text: counted(int(s.Treated), "run") + ", " + report.FormatCount(int(s.GPU.Runs)) + " of them compared"},
+		{Name: "Held out", Text: counted(int(s.HeldOut), "run") + " at default clocks, " + report.FormatCount(int(s.GPU.HeldOut)) + " of them compared"},
+		{Name: "Completed", Text: endedText(s.TreatedEnded) + " at chosen clocks, " + endedText(s.HeldOutEnded) + " held out"},
+	}
+	if s.GPU.BaselineJ > 0 {
+		facts = append(facts, page.Fact{Name: "Baseline", Text: energyText(s.GPU.BaselineJ) + " is what the compared runs would have used at default clocks"})
+	}
+	needed := "the saving is told from 0 already"
+	switch {
+	case s.GPU.Needed > 0:
+		needed = "about " + counted(int(s.GPU.Needed), "more held-out run") + " until the saving is told from 0 in four of five cases"
+	case s.GPU.Runs == 0 || !s.GPU.Certain():
+		needed = "not known yet"
+	}
+	return append(facts, page.Fact{Name: "Runs needed", Text: needed})
+}
+
+// savingsMethod says how it is measured and what that leaves out.
+func savingsMethod() []any {
+	return []any{
+		page.Text("A lot leaves some jobs of each workload at default clocks. Runs at chosen clocks are compared with those, workload by workload on one GPU model, and the differences are added up. The interval holds the true saving of the compared workloads in 95 of 100 cases."),
+		&page.Notice{Kind: page.Info, Text: "What this doesn't say:", Items: []string{
+			"nothing of workloads that lack a run in one of the arms;",
+			"nothing of energy that idle GPUs use, and of jobs that don't complete;",
+			"nothing of longer run times: a job that saves energy may take longer, within its limit.",
+		}},
+	}
+}

@@ -1,0 +1,42 @@
+// Package dryrun is --dry-run of both programs: a flag, and lines that say what
+// a command would do.
+package dryrun
+
+import (
+	"io"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/slurm"
+)
+
+const name = "dry-run"
+
+// Flag is that of every command that touches Slurm, a GPU, or what epd knows.
+func Flag() cli.Flag {
+	return &cli.BoolFlag{Name: name, Usage: "say what would be done, and do nothing", DisableDefaultText: true}
+}
+
+// Asked tells whether the flag is given.
+func Asked(c *cli.Context) bool { return c.Bool(name) }
+
+// maxStep is how long a line may be.
+const maxStep = 1000
+
+// Would says under --dry-run on the program's standard output what a command is
+// about to do, a line each. Where it returns true nothing is to be done.
+func Would(c *cli.Context, steps ...string) (stop bool, err error) {
+	if !Asked(c) {
+		return false, nil
+	}
+	var b strings.Builder
+	for _, step := range steps {
+		b.WriteString("would " + slurm.Printable(step, maxStep) + "\n")
+	}
+	if len(steps) == 0 {
+		b.WriteString("would do nothing\n")
+	}
+	_, err = io.WriteString(c.App.Writer, b.String())
+	return true, err
+}

@@ -1,0 +1,190 @@
+package manual
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+)
+
+// page is a page being written, in the macros of man(7).
+type page struct{ strings.Builder }
+
+// newPage begins a page.
+func newPage(name string, section int, date time.Time, version string) *page {
+	p := &page{}
+	p.line(`.TH %s %d %s "epplan %s" "epplan manual"`, escape(strings.ToUpper(name)), section, date.Format(time.DateOnly), escape(version))
+	p.line(".nh") // no hyphenation: flags and paths stay whole
+	p.line(".ad l")
+	return p
+}
+
+func (p *page) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
+
+// widest is how long a line of text is at most.
+const widest = 79
+
+// text is a text on lines of a bearable length.
+func (p *page) text(text string) {
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && len(line)+1+len(word) > widest {
+			p.line("%s", escape(line))
+			line = ""
+		}
+		line = strings.TrimPrefix(line+" "+word, " ")
+	}
+	p.line("%s", escape(line))
+}
+
+func (p *page) section(name string) { p.line(".SH %s", quoted(name)) }
+
+// quoted is a macro's argument.
+func quoted(text string) string {
+	if strings.Contains(text, " ") {
+		return `"` + text + `"`
+	}
+	return text
+}
+
+// escapes are the characters that roff understands otherwise, or shows as
+// others than are meant.
+var escapes = strings.NewReplacer(`\`, `\e`, `-`, `\-`, `'`, `\(aq`, "`", `\(ga`, `^`, `\(ha`, `~`, `\(ti`, `"`, `\(dq`)
+
+// escape is a text as roff shows it literally; a line that begins with a dot is
+// no macro.
+func escape(text string) string {
+	text = escapes.Replace(text)
+	if strings.HasPrefix(text, ".") {
+		text = `\&` + text
+	}
+	return text
+}
+
+// synopsis is a command line: what is typed as it stands is bold, what stands
+// for something else is italic.
+func (p *page) synopsis(line string) {
+	var b strings.Builder
+	literal := true
+	for i, word := range strings.Fields(line) {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		literal = literal && word == strings.ToLower(word) && !strings.ContainsAny(word, "[|")
+		switch {
+		case literal || strings.HasPrefix(word, "--"):
+			b.WriteString(`\fB` + escapes.Replace(word) + `\fR`)
+		case strings.ContainsAny(word, "[]|"):
+			b.WriteString(escapes.Replace(word))
+		default:
+			b.WriteString(`\fI` + escapes.Replace(word) + `\fR`)
+		}
+	}
+	p.line("%s", b.String())
+}
+
+// prose is text by lines; those that are indented stay as they are. An empty
+// line, or a full stop at the end of one, ends a paragraph.
+func (p *page) prose(lines []string) {
+	literal := false
+	for i, line := range lines {
+		if indented := strings.HasPrefix(line, "  "); indented != literal {
+			literal = indented
+			p.line("%s", map[bool]string{true: ".PP\n.nf", false: ".fi\n.PP"}[literal])
+		}
+		switch {
+		case literal:
+			p.line("%s", escape(line))
+		case strings.TrimSpace(line) != "":
+			p.text(line)
+		}
+		next := i+1 < len(lines) && lines[i+1] != "" && !strings.HasPrefix(lines[i+1], "  ")
+		if !literal && next && (line == "" || strings.HasSuffix(line, ".")) {
+			p.line(".PP")
+		}
+	}
+	if literal {
+		p.line(".fi")
+	}
+}
+
+// entries is a section that is a list; none where it is empty.
+func (p *page) entries(name string, entries []Entry) {
+	if len(entries) == 0 {
+		return
+	}
+	p.section(name)
+	for _, e := range entries {
+		p.line(".TP\n\\fB%s\\fR", escapes.Replace(e.Term))
+		p.text(sentence(e.Text))
+	}
+}
+
+// options are the flags.
+func (p *page) options(flags []cli.Flag) {
+	p.section("OPTIONS")
+	for _, f := range flags {
+		doc, ok := f.(cli.DocGenerationFlag)
+		if v, visible := f.(cli.VisibleFlag); !ok || visible && !v.IsVisible() {
+			continue
+		}
+		usage, value := doc.GetUsage(), ""
+		if before, rest, found := strings.Cut(usage, "`"); found {
+			placeholder, after, _ := strings.Cut(rest, "`")
+			usage, value = before+placeholder+after, ` \fI`+escapes.Replace(placeholder)+`\fR`
+		}
+		if value == "" && doc.TakesValue() {
+			value = ` \fIVALUE\fR`
+		}
+		var names []string
+		for i, name := range f.Names() {
+			dashes := `\-\-`
+			if len(name) == 1 {
+				dashes = `\-`
+			}
+			if i > 0 {
+				names = append(names, `\fB`+dashes+escapes.Replace(name)+`\fR`)
+				continue
+			}
+			names = append(names, `\fB`+dashes+escapes.Replace(name)+`\fR`+value)
+		}
+		p.line(".TP\n%s", strings.Join(names, ", "))
+		usage = sentence(usage)
+		if text := strings.Trim(doc.GetDefaultText(), `"`); text != "" && doc.TakesValue() {
+			usage += " Default: " + text + "."
+		}
+		p.text(usage)
+	}
+	p.line(".TP\n\\fB\\-\\-help\\fR, \\fB\\-h\\fR\nShow help.")
+}
+
+// examples are command lines.
+func (p *page) examples(lines []string) {
+	if len(lines) == 0 {
+		return
+	}
+	p.section("EXAMPLES")
+	for i, line := range lines {
+		if i > 0 {
+			p.line(".PP")
+		}
+		p.line(".EX\n%s\n.EE", escape(line))
+	}
+}
+
+// seeAlso names further pages.
+func (p *page) seeAlso(pages []string) {
+	if len(pages) == 0 {
+		return
+	}
+	p.section("SEE ALSO")
+	for i, name := range pages {
+		comma := ","
+		if i == len(pages)-1 {
+			comma = ""
+		}
+		title, section, _ := strings.Cut(name, "(")
+		p.line(".BR %s (%s%s", escape(title), section, comma)
+	}
+}

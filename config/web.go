@@ -1,0 +1,98 @@
+package config
+
+import (
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Web is how epd's pages are reached, see docs/web.md.
+type Web struct {
+	// TokenFile has the tokens of those who may log in; "": nobody may.
+	TokenFile string
+	// Anonymous is what those see who aren't logged in: none or aggregates.
+	Anonymous string
+	// Cert and Key are PEM files for TLS; "": there is none.
+	Cert, Key string
+	// Insecure allows an address of a network without TLS.
+	Insecure bool
+	// Hosts are names by which browsers reach the pages, beside those of this
+	// machine alone.
+	Hosts []string
+}
+
+// What those see who aren't logged in.
+const (
+	AnonymousNone       = "none"
+	AnonymousAggregates = "aggregates"
+)
+
+func defaultWeb() Web { return Web{Anonymous: AnonymousNone} }
+
+// Clone is a copy that shares nothing.
+func (w *Web) Clone() Web {
+	c := *w
+	c.Hosts = slices.Clone(w.Hosts)
+	return c
+}
+
+func (w *Web) fields() []field {
+	return []field{
+		orEmpty(line("token_file", "File with the tokens of those who may log in to epd's pages at a port, lines of role, name and token,\n"+
+			"readable by epd alone; empty: nobody may.", &w.TokenFile), &w.TokenFile),
+		choice("anonymous", "What those see there who aren't logged in: none, or aggregates (the overview without any job, user\n"+
+			"or workload).", &w.Anonymous, AnonymousNone, AnonymousAggregates),
+		orEmpty(line("cert", "File (PEM) with the certificate for TLS; empty: there is none.", &w.Cert), &w.Cert),
+		orEmpty(line("key", "File (PEM) with its key.", &w.Key), &w.Key),
+		yesNo("insecure", "Whether pages may be served to a network without TLS: tokens and pages can be read on the way.", &w.Insecure),
+		w.hostsField(),
+	}
+}
+
+// hostsField are names with or without a port.
+func (w *Web) hostsField() field {
+	f := lines("hosts", "Names by which browsers reach the pages, such as [\"epd.example.org\"], with or without a port;\n"+
+		"localhost needn't be named.", &w.Hosts)
+	take := f.take
+	f.take = func(d *document, path string, v any) {
+		before := len(d.faults)
+		take(d, path, v)
+		if len(d.faults) > before {
+			return
+		}
+		for i, name := range w.Hosts {
+			if !isHost(name) {
+				d.faultAt(path+"["+strconv.Itoa(i)+"]", "%s has %s, want a host's name or address, with or without a port", withoutIndexes(path), quoted(name))
+			}
+		}
+	}
+	return f
+}
+
+// isHost tells whether a text is a host, with or without a port.
+func isHost(text string) bool {
+	name := text
+	if host, port, err := net.SplitHostPort(text); err == nil {
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+			return false
+		}
+		name = host
+	}
+	if net.ParseIP(strings.Trim(name, "[]")) != nil {
+		return true
+	}
+	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
+		return r != '-' && r != '.' && r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	})
+}
+
+// checkTogether notes a certificate without a key, and the reverse.
+func (w *Web) checkTogether(d *document) {
+	switch {
+	case w.Cert != "" && w.Key == "":
+		d.faultAt("web.cert", "web.cert is %s, want key with it", quoted(w.Cert))
+	case w.Key != "" && w.Cert == "":
+		d.faultAt("web.key", "web.key is %s, want cert with it", quoted(w.Key))
+	}
+}

@@ -1,0 +1,144 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// maxCurve is how many points of a curve are shown.
+const maxCurve = 1024
+
+func (c *Controller) getFit(r *http.Request) (any, error) {
+	key := c.keyOf(r.URL.Query())
+	if key.Workload == "" || key.GPUModel == "" {
+		return nil, fmt.Errorf("%w: a fit is of a workload on a gpu_model", ErrRequest)
+	}
+	return c.Fit(r.Context(), key)
+}
+
+// Fit is a workload's model on a GPU model with the runs behind it. It is for
+// operators. A workload that nobody knows has neither.
+func (c *Controller) Fit(ctx context.Context, key record.WorkloadKey) (*epdapi.ModelFit, error) {
+	if err := operators.admits(CallerOf(ctx)); err != nil {
+		return nil, err
+	}
+	page, err := c.options.Store.OutcomesOf(ctx, key, 0, window)
+	if err != nil {
+		return nil, err
+	}
+	m := c.models.get(key).model
+	out := &epdapi.ModelFit{ModelStanding: c.standing(key), Points: []epdapi.FitPoint{}, Curve: []epdapi.Point{}, Clocks: epdapi.ClocksFromModel}
+	base, known := c.baseOf(key.GPUModel, m)
+	if known {
+		out.BaseCore, out.BaseMem = float64(base.Core), float64(base.Mem)
+	}
+	if m != nil {
+		out.Model = modelOf(m)
+		out.MinMem, out.MaxMem = float64(m.shape.MinMem), float64(m.shape.MaxMem)
+		out.Curve, out.Clocks = c.curve(key.GPUModel, m)
+	}
+	samples := make([]dvfsmodel.Sample, 0, len(page.Outcomes))
+	for i := range page.Outcomes {
+		p, s := c.fitPoint(&page.Outcomes[i], base, m)
+		out.Points = append(out.Points, p)
+		if p.Used {
+			samples = append(samples, s)
+		}
+	}
+	if known {
+		distrust(out.Points, samples, base)
+	}
+	return out, nil
+}
+
+// standing is how a workload's model fares, also of one that nobody knows: asking
+// makes nothing known.
+func (c *Controller) standing(key record.WorkloadKey) ModelStanding {
+	c.models.mu.RLock()
+	_, known := c.models.byKey[key]
+	c.models.mu.RUnlock()
+	if !known {
+		return ModelStanding{WorkloadKey: key}
+	}
+	return c.standingOf(key)
+}
+
+// fitPoint is a run as a fit sees it, and its sample if it is one.
+func (c *Controller) fitPoint(o *record.Outcome, base dvfsmodel.Base, m *model) (epdapi.FitPoint, dvfsmodel.Sample) {
+	s, why := sampled(o, base)
+	p := epdapi.FitPoint{
+		RunID: o.RunID, JobID: o.JobID, Node: o.Node, Arm: o.Arm, Ended: o.Ended, Core: float64(o.Setting.Core), Mem: float64(o.Setting.Mem),
+		TimeS: o.TimeS, Used: why == "", Why: why, Weight: 1,
+	}
+	if p.Core == 0 {
+		p.Core = float64(base.Core)
+	}
+	if p.Mem == 0 {
+		p.Mem = float64(base.Mem)
+	}
+	if s.Power > 0 {
+		p.PowerW, p.EnergyJ = record.Known(float64(s.Power)), record.Known(float64(s.Power.Over(s.Time)))
+	}
+	if m == nil {
+		return p, s
+	}
+	p.Before = !o.Ended.After(m.created)
+	if p.Used {
+		pt := m.at(dvfsmodel.Point{Core: s.Core, Mem: s.Mem})
+		p.Within, p.Off = m.hits(&s, c.settings.Load().Live.TimeMargin), record.Known(s.Time/pt.Time-1)
+	}
+	return p, s
+}
+
+// distrust marks the points whose clocks a fit of all of them counts for less.
+func distrust(points []epdapi.FitPoint, samples []dvfsmodel.Sample, base dvfsmodel.Base) {
+	fitted, err := dvfsmodel.Fit(samples, base, nil)
+	if err != nil {
+		return // too few of them: none counts for less
+	}
+	for _, warning := range fitted.Warnings {
+		var off *dvfsmodel.OutlierError
+		if !errors.As(warning, &off) {
+			continue
+		}
+		for i := range points {
+			p := &points[i]
+			if p.Used && p.Core == float64(off.Core) && p.Mem == float64(off.Mem) {
+				p.Weight, p.Outlier = math.Min(p.Weight, off.Weight), off.Error()
+			}
+		}
+	}
+}
+
+// curve is a model on its GPU's table of clocks, of one GPU, and where the table
+// is from.
+func (c *Controller) curve(gpuModel string, m *model) ([]epdapi.Point, string) {
+	s := c.settings.Load()
+	c.mu.Lock()
+	seen := c.clocks[gpuModel]
+	c.mu.Unlock()
+	pairs, from := []dvfsmodel.ClockPair{dvfsmodel.ClockPair(m.shape.base())}, epdapi.ClocksFromModel
+	if seen != nil {
+		pairs, from = slices.Clone(seen.pairs), epdapi.ClocksFromAgent
+	} else if p, err := s.Profiles.Lookup(gpuModel); err == nil && len(p.Pairs()) > 0 {
+		pairs, from = slices.Clone(p.Pairs()), epdapi.ClocksFromProfile
+	}
+	slices.SortFunc(pairs, func(a, b dvfsmodel.ClockPair) int { return comparePairs(b, a) })
+	at := predictor{settings: s, model: m, gpuModel: gpuModel, gpus: 1}
+	curve := []epdapi.Point{}
+	for _, pair := range pairs {
+		pt := m.at(dvfsmodel.Point{Core: pair.Core, Mem: pair.Mem})
+		if len(curve) < maxCurve && m.covers(&pt) {
+			curve = append(curve, *at.point(pair.Core, pair.Mem))
+		}
+	}
+	return curve, from
+}

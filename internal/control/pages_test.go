@@ -1,0 +1,264 @@
+//go:build cgo
+
+package control
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/store"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/slurm"
+)
+
+// readings are those of a run of a few seconds.
+func readings(watts float64) record.Readings {
+	s := record.NewReadingsSampler(1, time.Second)
+	s.Add(0, 5*time.Second, watts, 1087)
+	return s.Readings()
+}
+
+// report is what the agent of a node tells.
+func report(node string, watts float64, runs ...epdapi.NodeRun) *epdapi.NodeReport {
+	return &epdapi.NodeReport{
+		Node: node, Version: "1", At: start, Runs: runs,
+		GPUs: []epdapi.NodeGPU{{
+			GPU: epdapi.GPU{UUID: "GPU-" + node, Model: "V100", Power: watts, Core: 1087, Alien: "somebody"}, Read: true, Journal: &epdapi.JournalEntry{Job: 1},
+		}, {GPU: epdapi.GPU{UUID: "GPU-lost"}}},
+		Troubles: []epdapi.Trouble{{What: "of bob's job"}},
+	}
+}
+
+// hear has the controller take a report.
+func (r *rig) hear(report *epdapi.NodeReport) epdapi.ReportAnswer {
+	r.t.Helper()
+	answer, err := r.Report(r.t.Context(), report)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return answer
+}
+
+func TestSeriesAreOfEndedRunsAndOfThoseThatLast(t *testing.T) {
+	r := newRig(t, nil)
+	r.job(1, nil)
+	d := r.decide(ask(1))
+	get := func(id slurm.JobID) epdapi.RunSeries {
+		t.Helper()
+		s, err := r.Series(t.Context(), id)
+		if err != nil || len(s.Runs) != 1 {
+			t.Fatalf("%+v, %v", s, err)
+		}
+		return s.Runs[0]
+	}
+	r.flush()
+	if s := get(1); s.Live || s.Missing == "" || len(s.Power.Mean) != 0 || s.RunID != "run-1" {
+		t.Errorf("before a report: %+v", s)
+	}
+	run := epdapi.NodeRun{Run: epdapi.Run{ID: "run-1", Job: 1, GPUs: []string{"GPU-n1"}, Core: 1087, Started: start}, Readings: readings(150)}
+	r.hear(report("n1", 150, run))
+	if s := get(1); !s.Live || s.Missing != "" || len(s.Power.Mean) != 5 || s.Power.Mean[0] != record.Known(150) || s.Core.IntervalS != 1 || s.Setting.Core != 1087 || !s.At.Equal(start) {
+		t.Errorf("while it lasts: %+v", s)
+	}
+	o := r.ran(d, "run-1", memoryBound())
+	o.Readings = readings(170)
+	r.record(o, store.Stored)
+	if s := get(1); s.Live || s.Missing != "" || s.Power.High[4] != record.Known(170) || s.Ended.IsZero() {
+		t.Errorf("after its end: %+v", s)
+	}
+	r.run(2, memoryBound()) // by an agent that records none
+	if s := get(2); s.Missing == "" || s.Power.Mean == nil || len(s.Power.Mean) != 0 {
+		t.Errorf("without readings: %+v", s)
+	}
+	if _, err := r.Series(t.Context(), 99); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("of a job that isn't: %v", err)
+	}
+}
+
+func TestSeriesAreSeenByWhoSeesTheJob(t *testing.T) {
+	r := withJobs(t)
+	for _, c := range []struct {
+		who  Caller
+		runs int
+	}{{ada, 0}, {Caller{UID: 1001, Name: "bob"}, 1}, {operator, 1}, {root, 1}} {
+		s, err := r.Series(As(t.Context(), c.who), 2)
+		if c.runs == 0 && !errors.Is(err, store.ErrNotFound) || c.runs > 0 && (err != nil || len(s.Runs) != c.runs) {
+			t.Errorf("%s: %+v, %v", c.who.Name, s, err)
+		}
+	}
+}
+
+func TestClusterPowerIsThatOfFreshReportsAndSaysOfHowMany(t *testing.T) {
+	r := newRig(t, nil)
+	if p := r.ClusterPower(); p != (epdapi.ClusterPower{}) {
+		t.Errorf("before any: %+v", p)
+	}
+	r.hear(report("n1", 100))
+	r.clock.move(20 * time.Second)
+	answer := r.hear(report("n2", 200, epdapi.NodeRun{Run: epdapi.Run{ID: "x", Job: 1, GPUs: []string{"GPU-n2"}}}))
+	if answer.EveryS != 15 {
+		t.Errorf("%+v", answer)
+	}
+	if p, want := r.ClusterPower(), (epdapi.ClusterPower{GPUW: 300, GPUs: 2, Nodes: 2, Unread: 2, Oldest: 20, Busy: 1, Held: 2}); p != want {
+		t.Errorf("%+v, want %+v", p, want)
+	}
+	r.clock.move(40 * time.Second)
+	if p := r.ClusterPower(); p.GPUW != 200 || p.Nodes != 1 || p.Silent != 1 {
+		t.Errorf("with one that is silent: %+v", p)
+	}
+	r.clock.move(25 * time.Hour)
+	r.hear(report("n3", 50))
+	if list := r.Nodes(t.Context()); len(list.Nodes) != 1 || list.Nodes[0].Name != "n3" || !list.Nodes[0].Fresh {
+		t.Errorf("reports of yesterday are kept: %+v", list)
+	}
+}
+
+// Reports of more nodes are further apart, so that the controller's part doesn't grow.
+func TestReportsOfManyNodesAreFurtherApart(t *testing.T) {
+	r := newRig(t, nil)
+	var answer epdapi.ReportAnswer
+	for i := range 3000 {
+		answer = r.hear(report(fmt.Sprintf("n%d", i), 1))
+	}
+	if answer.EveryS != 30 {
+		t.Errorf("every %g s with 3,000 nodes", answer.EveryS)
+	}
+	r.clock.move(90 * time.Second)
+	if p := r.ClusterPower(); p.Nodes != 3000 {
+		t.Errorf("three of them apart: %+v", p)
+	}
+}
+
+func TestUsersSeeNodesWithoutWhatConcernsOthers(t *testing.T) {
+	r := withJobs(t)
+	r.hear(report("n1", 100,
+		epdapi.NodeRun{Run: epdapi.Run{ID: "a", Job: 1}, Readings: readings(1)}, epdapi.NodeRun{Run: epdapi.Run{ID: "b", Job: 2}}))
+	for _, c := range []struct {
+		who            Caller
+		runs, troubles int
+		all            bool
+	}{{ada, 1, 0, false}, {operator, 2, 1, true}, {root, 2, 1, true}} {
+		n := r.Nodes(As(t.Context(), c.who)).Nodes[0].Report
+		if len(n.Runs) != c.runs || len(n.Troubles) != c.troubles || (n.GPUs[0].Journal != nil) != c.all || (n.GPUs[0].Alien != "") != c.all {
+			t.Errorf("%s: %+v", c.who.Name, n)
+		}
+		for i := range n.Runs {
+			if !n.Runs[i].Readings.IsZero() {
+				t.Error("a list of nodes has readings")
+			}
+		}
+	}
+}
+
+func TestAReportThatCannotBeIsRefused(t *testing.T) {
+	r := newRig(t, nil)
+	for name, change := range map[string]func(*epdapi.NodeReport){
+		"no node":           func(n *epdapi.NodeReport) { n.Node = "" },
+		"a strange node":    func(n *epdapi.NodeReport) { n.Node = "a b\x1b" },
+		"too many GPUs":     func(n *epdapi.NodeReport) { n.GPUs = make([]epdapi.NodeGPU, epdapi.MaxReportGPUs+1) },
+		"too many runs":     func(n *epdapi.NodeReport) { n.Runs = make([]epdapi.NodeRun, epdapi.MaxReportRuns+1) },
+		"negative power":    func(n *epdapi.NodeReport) { n.GPUs[0].Power = -1 },
+		"power of no GPU":   func(n *epdapi.NodeReport) { n.GPUs[0].Power = math.Inf(1) },
+		"a clock of no GPU": func(n *epdapi.NodeReport) { n.GPUs[1].Core = 1e9 },
+	} {
+		n := report("n1", 1)
+		change(n)
+		if _, err := r.Report(t.Context(), n); !errors.Is(err, ErrRequest) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if r.reports.len() != 0 {
+		t.Error("one was kept")
+	}
+}
+
+func TestAFitShowsItsRunsItsCurveAndWhichRunsSayNothing(t *testing.T) {
+	r := newRig(t, nil)
+	var last Decision
+	for id := range slurm.JobID(6) {
+		last = r.run(id+1, memoryBound())
+	}
+	failed := slurm.JobID(7)
+	r.job(failed, nil)
+	o := r.ran(r.decide(ask(failed)), ask(failed).RunID, memoryBound())
+	o.ExitState = "FAILED"
+	r.record(o, store.Stored)
+	key := record.WorkloadKey{Cluster: "alpha", Workload: last.Workload, GPUModel: last.GPUModel}
+	fit, err := r.Fit(t.Context(), key)
+	if err != nil || len(fit.Points) != 7 || fit.Model == nil || fit.Form == "" || fit.Created.IsZero() {
+		t.Fatalf("%+v, %v", fit, err)
+	}
+	if p := fit.Points[0]; p.Used || p.Why == "" || p.JobID != 7 {
+		t.Errorf("the failed run: %+v", p)
+	}
+	for _, p := range fit.Points[1:] {
+		if !p.Used || !p.Within || p.Weight != 1 || math.Abs(p.Off.Or(9)) > 0.05 || !(p.EnergyJ.Or(0) > 0) || !(p.PowerW.Or(0) > 0) {
+			t.Errorf("%+v", p)
+		}
+	}
+	if fit.Clocks != epdapi.ClocksFromAgent || len(fit.Curve) != 5 || fit.Curve[0].Core != 1380 || fit.BaseCore != 1380 {
+		t.Errorf("curve of %s: %+v", fit.Clocks, fit.Curve)
+	}
+	for _, p := range fit.Curve {
+		if !(p.LowerS < p.TimeS && p.TimeS < p.UpperS && p.EnergyJ > 0) {
+			t.Errorf("%+v", p)
+		}
+	}
+	nobody, err := r.Fit(t.Context(), record.WorkloadKey{Cluster: "alpha", Workload: "none", GPUModel: "V100"})
+	if err != nil || nobody.Model != nil || len(nobody.Points)+len(nobody.Curve) != 0 {
+		t.Errorf("%+v, %v", nobody, err)
+	}
+	if _, err := r.Fit(As(t.Context(), ada), key); !errors.Is(err, ErrForbidden) {
+		t.Errorf("to a user: %v", err)
+	}
+}
+
+func TestAnOverviewAddsUpDaysAndShowsWhatItsCallerMaySee(t *testing.T) {
+	r := withJobs(t)
+	r.flush()
+	for _, c := range []struct {
+		who  Caller
+		jobs int
+	}{{ada, 1}, {operator, 2}} {
+		o, err := r.Overview(As(t.Context(), c.who))
+		if err != nil || len(o.Jobs) != c.jobs || len(o.Decisions) != c.jobs {
+			t.Fatalf("%s: %+v, %v", c.who.Name, o, err)
+		}
+		if len(o.Days) != epdapi.OverviewDays || !o.Days[29].Day.Equal(r.clock.read().Truncate(24*time.Hour)) {
+			t.Errorf("%d days to %s", len(o.Days), o.Days[len(o.Days)-1].Day)
+		}
+		runs, joules := int64(0), 0.0
+		for _, d := range o.Days {
+			runs, joules = runs+d.Runs, joules+d.GPUEnergyJ
+		}
+		if runs != 2 || !(joules > 0) || len(o.States) != 1 || o.States[0] != (epdapi.StateCount{State: record.Completed, Runs: 2}) {
+			t.Errorf("%s: %d runs, %g J, %+v", c.who.Name, runs, joules, o.States)
+		}
+	}
+}
+
+func TestDecisionsOfAdviceSayWhatWouldHaveBeenSaved(t *testing.T) {
+	r := newRig(t, nil)
+	for id := range slurm.JobID(4) {
+		r.run(id+1, memoryBound())
+	}
+	r.settings.Store(settings(t, mode(config.Advise)))
+	r.job(9, nil)
+	r.decide(ask(9))
+	r.flush()
+	list, err := r.Decisions(t.Context(), string(config.Advise), 0, 10)
+	if err != nil || len(list.Decisions) != 1 || list.Next != 0 {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	if d := list.Decisions[0]; d.Apply || d.Setting.Core == 0 || !(d.Would.Or(0) > 0) || d.Name != "train" || d.User != "ada" {
+		t.Errorf("%+v", d)
+	}
+	if own, err := r.Decisions(As(t.Context(), Caller{UID: 5, Name: "eve"}), "", 0, 10); err != nil || len(own.Decisions) != 0 {
+		t.Errorf("others' decisions: %+v, %v", own, err)
+	}
+}

@@ -1,0 +1,285 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/slurm"
+)
+
+// Bounds of what agents report and of what is kept of it.
+const (
+	maxReports    = 20_000 // nodes
+	maxNodesShown = 5000
+	reportEvery   = 15 * time.Second // at least
+	// reportRate is how many reports a second all agents together are asked for at
+	// most: those of more nodes are further apart.
+	reportRate  = 100.0
+	freshFor    = 3 // times as old as reports are apart, they still count
+	freshSlack  = 5 * time.Second
+	reportsKept = 24 * time.Hour
+)
+
+// reports are what agents reported last, in memory: after a restart they come
+// again by themselves.
+type reports struct {
+	mu     sync.RWMutex
+	byNode map[string]*heardOf
+	swept  time.Time // when old ones were looked for last
+}
+
+// heardOf is a node's last report. It is never changed, only replaced.
+type heardOf struct {
+	at     time.Time // by the controller's clock
+	report *epdapi.NodeReport
+}
+
+func (r *reports) init() { r.byNode = make(map[string]*heardOf) }
+
+// of is a node's last report; nil: there is none.
+func (r *reports) of(node string) *heardOf {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.byNode[node]
+}
+
+// all are all reports, by node.
+func (r *reports) all() map[string]*heardOf {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return maps.Clone(r.byNode)
+}
+
+// put keeps a report, if there is room, and tells of how many nodes there are.
+func (r *reports) put(h *heardOf) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if h.at.Sub(r.swept) > reportEvery {
+		r.swept = h.at
+		maps.DeleteFunc(r.byNode, func(_ string, old *heardOf) bool { return h.at.Sub(old.at) > reportsKept })
+	}
+	if _, known := r.byNode[h.report.Node]; known || len(r.byNode) < maxReports {
+		r.byNode[h.report.Node] = h
+	}
+	return len(r.byNode)
+}
+
+func (r *reports) len() int {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return len(r.byNode)
+}
+
+// apart is how far apart the reports of so many nodes are to be.
+func apart(nodes int) time.Duration {
+	return max(reportEvery, time.Duration(float64(nodes)/reportRate*float64(time.Second)))
+}
+
+// run is a run that was reported; nil: it wasn't.
+func (h *heardOf) run(id string) *epdapi.NodeRun {
+	for i := range h.report.Runs {
+		if r := &h.report.Runs[i]; id != "" && r.ID == id {
+			return r
+		}
+	}
+	return nil
+}
+
+func (c *Controller) postReport(r *http.Request) (any, error) {
+	var report epdapi.NodeReport
+	if err := DecodeJSON(http.MaxBytesReader(nil, r.Body, epdapi.MaxReport), &report); err != nil {
+		return nil, err
+	}
+	return c.Report(r.Context(), &report)
+}
+
+// Report keeps what a node's agent tells, in place of what it told before, and
+// says when it is wanted to tell again. The error is [ErrRequest].
+func (c *Controller) Report(_ context.Context, r *epdapi.NodeReport) (epdapi.ReportAnswer, error) {
+	if err := checkReport(r); err != nil {
+		return epdapi.ReportAnswer{}, err
+	}
+	nodes := c.reports.put(&heardOf{at: c.options.Clock(), report: r})
+	if len(r.GPUs) > 0 {
+		c.profiles.noteNode(r.Node, c.settings.Load().modelName(r.GPUs[0].Model))
+	}
+	return epdapi.ReportAnswer{EveryS: apart(nodes).Seconds()}, nil
+}
+
+// checkReport tells whether a report can be kept.
+func checkReport(r *epdapi.NodeReport) error {
+	if err := slurm.ValidNode(r.Node); err != nil {
+		return fmt.Errorf("%w: a report is of a node: %w", ErrRequest, err)
+	}
+	if len(r.GPUs) > epdapi.MaxReportGPUs || len(r.Runs) > epdapi.MaxReportRuns || len(r.Troubles) > epdapi.MaxReportTroubles {
+		return fmt.Errorf("%w: a report of %d GPUs, %d runs and %d troubles, want at most %d, %d and %d", ErrRequest, len(r.GPUs), len(r.Runs),
+			len(r.Troubles), epdapi.MaxReportGPUs, epdapi.MaxReportRuns, epdapi.MaxReportTroubles)
+	}
+	const mostWatts = 1e5
+	for i := range r.GPUs {
+		g := &r.GPUs[i]
+		if !(g.Power >= 0 && g.Power <= mostWatts) || !possible(g.Core) || !possible(g.Mem) || !possible(g.LockedCore) || !possible(g.LockedMem) {
+			return fmt.Errorf("%w: GPU %s reports what no GPU can", ErrRequest, slurm.Printable(g.UUID, maxModel))
+		}
+	}
+	return nil
+}
+
+// possible tells whether there can be such a clock; 0 is none.
+func possible(mhz float64) bool { return mhz >= 0 && mhz <= float64(maxMHz) }
+
+func (c *Controller) getNodes(r *http.Request) (any, error) { return c.Nodes(r.Context()), nil }
+
+// Nodes is what is known of the nodes with GPUs, as far as the caller of the
+// context may see it: what Slurm said last, and what their agents reported.
+func (c *Controller) Nodes(ctx context.Context) *epdapi.NodeList {
+	now, heard := c.options.Clock(), c.reports.all()
+	out := &epdapi.NodeList{At: now, Nodes: []epdapi.NodeView{}}
+	byName := make(map[string]*slurm.Node)
+	c.synced.mu.Lock()
+	nodes := c.synced.nodeList
+	c.synced.mu.Unlock()
+	for i := range nodes {
+		if gpusOfNode(&nodes[i]) > 0 {
+			byName[nodes[i].Name] = &nodes[i]
+		}
+	}
+	names := slices.Collect(maps.Keys(byName))
+	for name := range heard {
+		if byName[name] == nil {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	out.Power = powerOf(heard, byName, now)
+	who := CallerOf(ctx)
+	fresh := freshAge(len(heard))
+	for _, name := range names[:min(len(names), maxNodesShown)] {
+		out.Nodes = append(out.Nodes, c.viewNode(name, byName[name], heard[name], now, fresh, who))
+	}
+	out.LeftOut = len(names) - len(out.Nodes)
+	return out
+}
+
+// gpusOfNode is how many GPUs a node has by Slurm.
+func gpusOfNode(n *slurm.Node) (gpus int) {
+	for _, g := range n.Gres {
+		if g.Name == "gpu" {
+			gpus += int(g.Count)
+		}
+	}
+	return gpus
+}
+
+// freshAge is how old a report may be that still counts.
+func freshAge(nodes int) time.Duration { return freshFor*apart(nodes) + freshSlack }
+
+// viewNode is a node for whoever asks.
+func (c *Controller) viewNode(name string, node *slurm.Node, h *heardOf, now time.Time, fresh time.Duration, who Caller) epdapi.NodeView {
+	v := epdapi.NodeView{Name: name, Partitions: []string{}}
+	if node != nil {
+		v.State = strings.Join(append([]string{node.State.Base}, node.State.Flags...), "+")
+		v.Reason, v.Partitions, v.GPUs = slurm.Lenient(node.Reason), list(node.Partitions), gpusOfNode(node)
+	}
+	if h == nil {
+		return v
+	}
+	v.GPUs = cmp.Or(v.GPUs, len(h.report.GPUs))
+	v.Heard, v.Fresh = h.at, now.Sub(h.at) <= fresh
+	v.SkewS = math.Round(1e3*h.report.At.Sub(h.at).Seconds()) / 1e3
+	v.Report = c.shownTo(who, h.report)
+	return v
+}
+
+// shownTo is what a caller may see of a report, without the readings of runs.
+func (c *Controller) shownTo(who Caller, r *epdapi.NodeReport) *epdapi.NodeReport {
+	out := *r
+	out.GPUs, out.Runs, out.Troubles = list(slices.Clone(r.GPUs)), []epdapi.NodeRun{}, list(r.Troubles)
+	all := who.All || who.Control
+	for i := range r.Runs {
+		run := r.Runs[i]
+		run.Readings = record.Readings{}
+		if job := c.jobs.get(slurm.JobID(run.Job)); all || job != nil && job.uid == who.UID {
+			out.Runs = append(out.Runs, run)
+		}
+	}
+	if !all {
+		out.Troubles = []epdapi.Trouble{}
+		for i := range out.GPUs {
+			out.GPUs[i].Journal, out.GPUs[i].Alien = nil, ""
+		}
+	}
+	return &out
+}
+
+// ClusterPower is the power of the GPUs of all nodes that reported lately.
+func (c *Controller) ClusterPower() epdapi.ClusterPower {
+	byName := make(map[string]*slurm.Node)
+	c.synced.mu.Lock()
+	nodes := c.synced.nodeList
+	c.synced.mu.Unlock()
+	for i := range nodes {
+		if gpusOfNode(&nodes[i]) > 0 {
+			byName[nodes[i].Name] = &nodes[i]
+		}
+	}
+	return powerOf(c.reports.all(), byName, c.options.Clock())
+}
+
+// powerOf adds up the fresh reports.
+func powerOf(heard map[string]*heardOf, slurms map[string]*slurm.Node, now time.Time) epdapi.ClusterPower {
+	var p epdapi.ClusterPower
+	fresh := freshAge(len(heard))
+	for name := range slurms {
+		if heard[name] == nil {
+			p.Silent++
+		}
+	}
+	for _, h := range heard {
+		age := now.Sub(h.at)
+		if age > fresh {
+			p.Silent++
+			continue
+		}
+		p.Nodes++
+		p.Oldest = max(p.Oldest, age.Seconds())
+		busy := make(map[string]bool)
+		for i := range h.report.Runs {
+			for _, uuid := range h.report.Runs[i].GPUs {
+				busy[uuid] = busy[uuid] || !h.report.Runs[i].Ended
+			}
+		}
+		for i := range h.report.GPUs {
+			g := &h.report.GPUs[i]
+			if !g.Read {
+				p.Unread++
+				continue
+			}
+			p.GPUs++
+			p.GPUW += g.Power
+			if busy[g.UUID] {
+				p.Busy++
+			}
+			if g.Journal != nil {
+				p.Held++
+			}
+		}
+	}
+	return p
+}
+
+// settingOf is a pair of clocks of a message.
+func settingOf(core, mem float64) record.Setting {
+	return record.Setting{Core: dvfsmodel.MHz(core), Mem: dvfsmodel.MHz(mem)}
+}

@@ -1,0 +1,103 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/slurm"
+)
+
+func (c *Controller) getSeries(r *http.Request) (any, error) {
+	id, err := slurm.ParseJobID(r.PathValue("id"))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrRequest, err)
+	}
+	return c.Series(r.Context(), id)
+}
+
+// Series are the time series of the runs under a job id that the caller of the
+// context may see: of those that ended what their agents recorded, of those that
+// last what was reported of them last. The error is [store.ErrNotFound] if there
+// is no such job.
+func (c *Controller) Series(ctx context.Context, id slurm.JobID) (*epdapi.JobSeries, error) {
+	h, _, err := c.visible(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	readings, err := c.options.Store.Readings(ctx, c.options.Cluster, int64(id))
+	if err != nil {
+		return nil, err
+	}
+	out := &epdapi.JobSeries{Runs: []epdapi.RunSeries{}}
+	over := make(map[string]bool)
+	for i := range h.outcomes {
+		o := &h.outcomes[i]
+		over[o.RunID] = true
+		out.Runs = append(out.Runs, endedSeries(o, readings[o.RunID]))
+	}
+	for i := range h.decisions {
+		if d := &h.decisions[i]; !over[d.RunID] {
+			over[d.RunID] = true
+			out.Runs = append(out.Runs, c.openSeries(d))
+		}
+	}
+	return out, nil
+}
+
+// endedSeries are the series of a run that ended.
+func endedSeries(o *record.Outcome, r record.Readings) epdapi.RunSeries {
+	s := epdapi.RunSeries{
+		RunID: o.RunID, Node: o.Node, GPUModel: o.GPUModel, GPUs: len(o.GPUs), Started: o.Started, Ended: o.Ended, At: o.Ended,
+		Setting: o.Setting, Utilisation: seriesOf(&o.Series),
+	}
+	switch {
+	case !r.IsZero():
+		s.GPUs = r.GPUs
+	case o.Unmatched:
+		s.Missing = "its start wasn't seen"
+	default:
+		s.Missing = "its agent recorded none: it was too old, or nothing could be read"
+	}
+	s.Power, s.Core = bands(&r)
+	return s
+}
+
+// openSeries are the series of a run whose end nobody told of yet.
+func (c *Controller) openSeries(d *record.Decision) epdapi.RunSeries {
+	s := epdapi.RunSeries{RunID: d.RunID, Node: d.Node, GPUModel: d.GPUModel, Started: d.Created, Utilisation: seriesOf(&record.Series{})}
+	s.Power, s.Core = bands(&record.Readings{})
+	heard := c.reports.of(d.Node)
+	if heard == nil {
+		s.Missing = "its node's agent hasn't reported since epd began"
+		return s
+	}
+	run := heard.run(d.RunID)
+	if run == nil || run.Ended {
+		s.Missing = "its node's agent doesn't report it, and its outcome hasn't come yet"
+		return s
+	}
+	s.Live, s.Started, s.At, s.GPUs = true, run.Started, heard.report.At, len(run.GPUs)
+	if run.HandsOff == "" {
+		s.Setting = settingOf(run.Core, run.Mem)
+	}
+	if run.Readings.IsZero() {
+		s.Missing = "it began a moment ago, or its GPUs can't be read"
+		return s
+	}
+	s.Power, s.Core = bands(&run.Readings)
+	return s
+}
+
+// bands are power and core clock for whoever asks.
+func bands(r *record.Readings) (power, core epdapi.Band) {
+	of := func(points []record.Spread) epdapi.Band {
+		b := epdapi.Band{IntervalS: float64(r.Interval) / float64(time.Second)}
+		b.Mean, b.Low, b.High = record.Columns(points)
+		return b
+	}
+	return of(r.Power), of(r.Core)
+}

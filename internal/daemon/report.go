@@ -1,0 +1,128 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/epplan/epplan/internal/agent"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/slurm"
+)
+
+// How often a node reports to its controller, unless that says otherwise. What it
+// says is kept within bounds, and the times of many nodes are spread.
+const (
+	reportEvery   = 15 * time.Second
+	reportSooner  = time.Second
+	reportLater   = 10 * time.Minute // and where the controller knows no reports
+	reportBound   = 5 * time.Second
+	reportSpread  = 0.2 // of the time between two
+	reportedTexts = 300 // bytes of what went wrong
+)
+
+// reportOn tells the controller how the node fares, again and again until the
+// context ends. Nothing depends on it, so that what fails is no trouble: the next
+// one comes.
+func (d *Node) reportOn(ctx context.Context) {
+	pause := time.Duration(0)
+	for {
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		pause = d.report(ctx)
+	}
+}
+
+// report tells the controller once, and returns how long to wait for the next time.
+func (d *Node) report(ctx context.Context) time.Duration {
+	r := d.nodeReport()
+	ctx, cancel := context.WithTimeout(ctx, reportBound)
+	defer cancel()
+	answer, err := d.options.Controller.Report(ctx, r)
+	every := reportEvery
+	refused, answered := errors.AsType[*epdapi.RefusedError](err)
+	switch {
+	case answered && refused.Status == http.StatusNotFound: // it is older
+		every = reportLater
+	case err != nil:
+		d.options.Log.Debug("the controller wasn't told how the node fares", "error", err)
+	case answer.EveryS > 0:
+		every = min(max(seconds(record.Known(answer.EveryS)), reportSooner), reportLater)
+	}
+	spread := 1 + reportSpread*(rand.Float64()-0.5) //nolint:gosec // no secret
+	return time.Duration(spread * float64(every))
+}
+
+// nodeReport is how the node fares now.
+func (d *Node) nodeReport() *epdapi.NodeReport {
+	state := d.options.Agent.State()
+	r := &epdapi.NodeReport{
+		Node: d.options.Node, Version: d.options.Version, Started: d.started, At: time.Now(),
+		GPUs: []epdapi.NodeGPU{}, Runs: []epdapi.NodeRun{}, Troubles: []epdapi.Trouble{},
+		Unrecorded: d.options.Spool.Len(), Steps: state.Steps,
+	}
+	if aside, err := d.options.Spool.Aside(); err == nil {
+		r.Aside = len(aside)
+	}
+	r.GPUs = append(r.GPUs, make([]epdapi.NodeGPU, len(state.GPUs))...)
+	var group sync.WaitGroup
+	for i := range state.GPUs { // side by side: a driver may be slow
+		group.Go(func() { r.GPUs[i] = d.reportGPU(&state.GPUs[i]) })
+	}
+	group.Wait()
+	slices.SortFunc(r.GPUs, func(a, b epdapi.NodeGPU) int { return cmp.Compare(a.Minor, b.Minor) })
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range state.Runs {
+		run := &state.Runs[i]
+		if run.Ended {
+			r.Unrecorded++
+		}
+		r.Runs = append(r.Runs, epdapi.NodeRun{Run: runOfStatus(run), Partition: d.partitions[run.ID], Readings: run.Readings})
+	}
+	r.Troubled = d.troubled
+	for _, t := range d.troubles[max(0, len(d.troubles)-epdapi.MaxReportTroubles):] {
+		r.Troubles = append(r.Troubles, epdapi.Trouble{At: t.At, What: slurm.Printable(t.What, reportedTexts)})
+	}
+	r.LeftOut = max(0, len(r.GPUs)-epdapi.MaxReportGPUs) + max(0, len(r.Runs)-epdapi.MaxReportRuns)
+	r.GPUs, r.Runs = r.GPUs[:min(len(r.GPUs), epdapi.MaxReportGPUs)], r.Runs[:min(len(r.Runs), epdapi.MaxReportRuns)]
+	return r
+}
+
+// reportGPU is one GPU with what it measures now, if it can.
+func (d *Node) reportGPU(state *agent.GPUState) epdapi.NodeGPU {
+	out := epdapi.NodeGPU{Writes: state.Writes}
+	out.GPU, out.Read, out.Utilisation = d.look(state)
+	if table, err := d.options.Agent.Clocks(state.Identity.UUID); err == nil {
+		for _, cores := range table.Core {
+			for _, f := range cores {
+				out.MaxCore = max(out.MaxCore, float64(f))
+				if out.MinCore == 0 || float64(f) < out.MinCore {
+					out.MinCore = float64(f)
+				}
+			}
+		}
+	}
+	if state.Entry == nil {
+		return out
+	}
+	out.Journal = &epdapi.JournalEntry{}
+	for _, held := range []gpu.Domain{gpu.Core, gpu.Mem} {
+		if h, ok := state.Entry.Domains[held.String()]; ok && (out.Journal.Since.IsZero() || h.Since.Before(out.Journal.Since)) {
+			out.Journal = &epdapi.JournalEntry{Since: h.Since, RunID: h.Run, Job: h.Job}
+		}
+	}
+	return out
+}

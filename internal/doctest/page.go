@@ -1,0 +1,70 @@
+package doctest
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Page is a file in Markdown.
+type Page struct {
+	Name  string // its path in the project, with slashes
+	Lines []string
+}
+
+// Root is the project's folder.
+func Root(tb testing.TB) string {
+	tb.Helper()
+	_, file, _, ok := runtime.Caller(0)
+	if !ok {
+		tb.Fatal("no caller information")
+	}
+	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
+}
+
+// notPages are folders without pages of the project: what is built, and what
+// tests read.
+var notPages = []string{".git", ".cache", "bin", "node_modules", "book"}
+
+// Pages are all pages of the project, by name.
+func Pages(tb testing.TB) []Page {
+	tb.Helper()
+	root := Root(tb)
+	var pages []Page
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && slices.Contains(notPages, entry.Name()):
+			return filepath.SkipDir
+		case !entry.IsDir() && strings.HasSuffix(path, ".md"):
+			name, err := filepath.Rel(root, path)
+			if err != nil {
+				return err
+			}
+			pages = append(pages, ReadPage(tb, filepath.ToSlash(name)))
+		}
+		return nil
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if len(pages) == 0 {
+		tb.Fatalf("no page in %s", root)
+	}
+	return pages
+}
+
+// ReadPage reads a page of the project by its name.
+func ReadPage(tb testing.TB, name string) Page {
+	tb.Helper()
+	text, err := os.ReadFile(filepath.Join(Root(tb), filepath.FromSlash(name))) //nolint:gosec // the project's own pages
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return Page{Name: name, Lines: strings.Split(string(text), "\n")}
+}

@@ -1,0 +1,123 @@
+package doctor
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/epplan/epplan/slurm"
+)
+
+// Check is one thing that is looked at.
+type Check struct {
+	Name   string
+	On     Role   // where it applies: Head, Node or Both
+	What   string // it looks at
+	Faults []*Fault
+	Look   func(ctx context.Context, e *exam) []Finding
+}
+
+// Report is what all checks said, in their order.
+type Report struct {
+	Role     Role      `json:"role"`
+	Findings []Finding `json:"findings"`
+}
+
+// Count counts findings of a grade.
+func (r *Report) Count(g Grade) int {
+	n := 0
+	for i := range r.Findings {
+		if r.Findings[i].Grade == g {
+			n++
+		}
+	}
+	return n
+}
+
+// checkBound is how long one check may take unless the options say otherwise.
+const checkBound = 15 * time.Second
+
+// Examine runs checks side by side. Each ends within its bound; one that
+// doesn't is [Unknown]. The findings are in the order of the checks.
+func Examine(ctx context.Context, site *Site, o Options, checks []Check) *Report {
+	if o.Timeout <= 0 {
+		o.Timeout = checkBound
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	e := newExam(ctx, site, o)
+	said := make([][]Finding, len(checks))
+	var group sync.WaitGroup
+	for i := range checks {
+		group.Go(func() { said[i] = e.look(ctx, &checks[i]) })
+	}
+	group.Wait()
+	r := &Report{Role: e.role, Findings: []Finding{}}
+	for i := range checks {
+		for _, f := range said[i] {
+			f.Check, f.What, f.Why = checks[i].Name, slurm.Printable(f.What, maxText), slurm.Printable(f.Why, maxText)
+			r.Findings = append(r.Findings, f)
+		}
+	}
+	return r
+}
+
+// maxText is how long a text of a finding may be.
+const maxText = 600
+
+// look runs one check, and gives it up when its time is over.
+func (e *exam) look(ctx context.Context, c *Check) []Finding {
+	switch {
+	case c.On == Head && e.role == Node:
+		return skip("this machine is a node: it is for the head")
+	case c.On == Node && e.role == Head:
+		return skip("this machine is the head: it is for nodes")
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.Timeout)
+	defer cancel()
+	done := make(chan []Finding, 1)
+	go func() { done <- c.Look(ctx, e) }()
+	select {
+	case found := <-done:
+		return found
+	case <-ctx.Done():
+		return unknown("no answer within %v", e.Timeout)
+	}
+}
+
+// lazy is something that several checks want to know, found out once.
+type lazy[T any] struct {
+	begin func()
+	done  chan struct{}
+	value T
+	err   error
+}
+
+// later finds something out when it is first asked for, within a bound.
+func later[T any](ctx context.Context, bound time.Duration, get func(context.Context) (T, error)) *lazy[T] {
+	l := &lazy[T]{done: make(chan struct{})}
+	var once sync.Once
+	l.begin = func() {
+		once.Do(func() {
+			go func() {
+				defer close(l.done)
+				ctx, cancel := context.WithTimeout(ctx, bound)
+				defer cancel()
+				l.value, l.err = get(ctx)
+			}()
+		})
+	}
+	return l
+}
+
+// ask waits for the answer, but not for longer than the context lasts.
+func (l *lazy[T]) ask(ctx context.Context) (T, error) {
+	l.begin()
+	select {
+	case <-l.done:
+		return l.value, l.err
+	case <-ctx.Done():
+		var none T
+		return none, context.Cause(ctx)
+	}
+}

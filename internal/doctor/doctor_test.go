@@ -1,0 +1,469 @@
+package doctor_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/doctor"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/munge"
+)
+
+var update = flag.Bool("update", false, "rewrite the tables of docs/doctor.md")
+
+// machine is a made-up machine on which all is well, to be broken.
+type machine struct {
+	files   map[string]string
+	modes   map[string]fs.FileMode
+	old     map[string]time.Time
+	free    uint64
+	conf    map[string]string // what scontrol show config says
+	version string
+	ping    error
+	nodes   string
+	munge   error
+	agent   *epdapi.Status
+	head    *epdapi.Status
+	down    error // of both
+	remote  error
+	skew    time.Duration
+	runs    map[string]error // of other programs, by their name
+	hangs   string           // a command that never ends
+	asked   []string
+}
+
+var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+const text = "[live]\nmode = \"enforce\"\nsleep_after_s = 600\n"
+
+func healthy() *machine {
+	health := &epdapi.Health{State: "/var/lib/epplan", Config: "/etc/epplan/config.toml", SubmitSocket: epdapi.PublicSocket}
+	m := &machine{
+		files: map[string]string{
+			"/etc/slurm/slurm.conf":           "ClusterName=c\n",
+			"/etc/slurm/job_submit.lua":       "function slurm_job_submit(a, b, c)\n  pcall(function() EPPLAN = EPPLAN or dofile(\"/etc/slurm/epplan.lua\"); EPPLAN.submit(a, c) end) -- epplan\nend\n",
+			"/etc/slurm/epplan.lua":           "local SOCKET    = \"/run/epplan/submit.sock\"\nlocal PROGRAM   = \"\"\n",
+			"/etc/slurm/prolog.d/ours":        "epplan prolog",
+			"/etc/slurm/epilog.d/ours":        "epplan epilog",
+			"/usr/lib/job_submit_lua.so":      "",
+			"/etc/epplan/config.toml":         text,
+			"/run/epplan":                     "",
+			epdapi.AgentSocket:                "",
+			epdapi.PublicSocket:               "",
+			"/var/lib/epplan":                 "",
+			"/var/lib/epplan/journal":         "",
+			"/var/lib/epplan/spool":           "",
+			"/var/lib/epplan/records.db":      "",
+			"/run/systemd/system":             "",
+			"/proc/locks":                     "",
+			"/var/lib/epplan/agent.lock":      "",
+			"/proc/1/comm":                    "init\n",
+			"/etc/slurm/gres.conf":            "",
+			"/lib/systemd/system/epd.service": "",
+		},
+		modes: map[string]fs.FileMode{epdapi.AgentSocket: 0o600, epdapi.PublicSocket: 0o666, "/run/epplan": 0o755, "/var/lib/epplan": 0o700, "/var/lib/epplan/journal": 0o700, "/var/lib/epplan/spool": 0o700},
+		old:   map[string]time.Time{}, free: 1 << 40, version: "slurm-wlm 23.02.1",
+		conf: map[string]string{
+			"SLURM_CONF": "/etc/slurm/slurm.conf", "Prolog": "/etc/slurm/prolog.d/*", "Epilog": "/etc/slurm/epilog.d/*", "PrologFlags": "Alloc,Contain",
+			"JobSubmitPlugins": "lua", "PluginDir": "/usr/lib", "PriorityType": "priority/multifactor", "PriorityWeightAge": "10", "PrologEpilogTimeout": "65534",
+			"PrivateData": "none", "GresTypes": "gpu", "AccountingStorageType": "accounting_storage/slurmdbd", "SlurmUser": "slurm(64030)",
+			"SuspendProgram": "/x", "ResumeProgram": "/y", "ResumeTimeout": "600 sec",
+		},
+		nodes: node("n1", "IDLE", ""),
+		runs:  map[string]error{},
+	}
+	m.agent = &epdapi.Status{
+		Version: "v1", Role: "both", Node: "n1", Health: health, GPUs: []epdapi.GPU{{UUID: "GPU-1"}},
+		Controller: &epdapi.ControllerStatus{ConfigVersion: config.Digest([]byte(text)), Queue: epdapi.SyncStatus{At: now}, Nodes: epdapi.SyncStatus{At: now}},
+	}
+	return m
+}
+
+// node is a node as scontrol shows it.
+func node(name, state, reason string) string {
+	return "NodeName=" + name + " Arch=x86_64 CoresPerSocket=1\n   CPUAlloc=0 CPUTot=4 CPULoad=0.1\n   AvailableFeatures=(null)\n   ActiveFeatures=(null)\n" +
+		"   Gres=gpu:1\n   NodeAddr=" + name + " NodeHostName=" + name + " Version=23.02.1\n   RealMemory=64000 AllocMem=0 FreeMem=1 Sockets=4 Boards=1\n" +
+		"   State=" + state + " ThreadsPerCore=1 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A\n   Partitions=main\n" +
+		"   BootTime=2026-11-20T02:46:34 SlurmdStartTime=2026-11-20T03:04:02\n" + reason + "\n"
+}
+
+func (m *machine) Run(ctx context.Context, name string, args ...string) ([]byte, error) {
+	line := strings.Join(append([]string{name}, args...), " ")
+	m.asked = append(m.asked, line)
+	if m.hangs != "" && strings.HasPrefix(line, m.hangs) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	switch {
+	case line == "scontrol --version":
+		return []byte(m.version), nil
+	case line == "scontrol ping" && m.ping == nil:
+		return []byte("Slurmctld(primary) at head is UP"), nil
+	case line == "scontrol ping":
+		return []byte("Slurmctld(primary) at head is DOWN"), m.ping
+	case line == "scontrol show config":
+		var b strings.Builder
+		for key, value := range m.conf {
+			fmt.Fprintf(&b, "%s = %s\n", key, value)
+		}
+		return []byte(b.String()), m.ping
+	case line == "scontrol show node -d":
+		return []byte(m.nodes), nil
+	}
+	return nil, fmt.Errorf("%s isn't to be run", line)
+}
+
+func (m *machine) Status(context.Context) (*epdapi.Status, error) { return m.agent, m.down }
+func (m *machine) Levers(context.Context) (*epdapi.Levers, error) {
+	return nil, errors.New("not asked")
+}
+
+func (m *machine) Encode(context.Context, []byte, munge.Terms) (string, error) { return "x", m.munge }
+func (m *machine) Decode(context.Context, string) (munge.Credential, error) {
+	return munge.Credential{Payload: []byte("epplan doctor")}, nil
+}
+
+func (m *machine) Read(name string) (string, error) {
+	if text, ok := m.files[name]; ok {
+		return text, nil
+	}
+	return "", fmt.Errorf("open %s: %w", name, fs.ErrNotExist)
+}
+
+func (m *machine) Stat(name string) (doctor.Info, error) {
+	text, err := m.Read(name)
+	mode, ok := m.modes[name]
+	if !ok {
+		mode = 0o755
+	}
+	at, ok := m.old[name]
+	if !ok {
+		at = now
+	}
+	return doctor.Info{Mode: mode, Inode: uint64(len(name)), Size: int64(len(text)), At: at}, err
+}
+
+func (m *machine) Glob(pattern string) []string {
+	var found []string
+	for name := range m.files {
+		if ok, err := path.Match(pattern, name); ok && err == nil {
+			found = append(found, name)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+func (m *machine) Room(string) (free, all uint64, err error) { return m.free, 1 << 41, nil }
+
+// exits is the error of a program that ends with a status.
+func exits(t *testing.T) error {
+	t.Helper()
+	return exec.CommandContext(t.Context(), "false").Run()
+}
+
+func (m *machine) site() *doctor.Site {
+	return &doctor.Site{
+		Slurm: m, Files: m, Now: func() time.Time { return now },
+		Run: func(_ context.Context, name string, args ...string) (string, error) {
+			m.asked = append(m.asked, name+" "+strings.Join(args, " "))
+			if name == "systemctl" {
+				return "LoadState=loaded\nActiveState=active\nUnitFileState=enabled\n", m.runs[name]
+			}
+			return "", m.runs[name]
+		},
+		Munge: func(string) doctor.Munge { return m },
+		EPD:   func(string) doctor.EPD { return m },
+		Remote: func(context.Context, string, string) (*epdapi.Status, time.Time, error) {
+			return &epdapi.Status{Version: "v1"}, now.Add(-m.skew), m.remote
+		},
+	}
+}
+
+// examine runs all checks on a machine.
+func (m *machine) examine(t *testing.T, role doctor.Role) *doctor.Report {
+	t.Helper()
+	// One after the other: the made-up machine isn't for many at once.
+	all := &doctor.Report{}
+	for _, c := range doctor.Checks() {
+		r := doctor.Examine(t.Context(), m.site(), doctor.Options{Role: role, Version: "v1", Timeout: time.Second}, []doctor.Check{c})
+		all.Findings = append(all.Findings, r.Findings...)
+	}
+	return all
+}
+
+func ids(r *doctor.Report, grades ...doctor.Grade) []string {
+	var found []string
+	for i := range r.Findings {
+		if slices.Contains(grades, r.Findings[i].Grade) {
+			found = append(found, r.Findings[i].ID)
+		}
+	}
+	return found
+}
+
+func TestAllIsWellOnAMachineWhereItIs(t *testing.T) {
+	for _, role := range []doctor.Role{doctor.Both, doctor.Head, doctor.Node, doctor.Auto} {
+		r := healthy().examine(t, role)
+		for _, f := range r.Findings {
+			if f.Grade == doctor.Bad || f.Grade == doctor.Unknown {
+				t.Errorf("%s: %+v", role, f)
+			}
+		}
+	}
+}
+
+func TestEachFaultIsFoundAndTold(t *testing.T) {
+	remote := func(m *machine) { m.agent.Role, m.agent.Health.Controllers = "agent", []string{"head:6821"} }
+	for _, c := range []struct {
+		want string
+		hurt func(*machine)
+	}{
+		{"munge-down", func(m *machine) { m.munge = fmt.Errorf("%w: no such file", munge.ErrUnavailable) }},
+		{"munge-hung", func(m *machine) { m.munge = context.DeadlineExceeded }},
+		{"munge-wrong", func(m *machine) { m.munge = munge.ErrKey }},
+		{"slurm-old", func(m *machine) { m.version = "slurm 21.08.8" }},
+		{"slurm-new", func(m *machine) { m.version = "slurm 27.05.0" }},
+		{"slurmctld-down", func(m *machine) { m.ping = errors.New("exit status 1") }},
+		{"node-silent", func(m *machine) { m.nodes += node("n2", "DOWN+NOT_RESPONDING", "") }},
+		{"node-drained", func(m *machine) {
+			m.nodes += node("n2", "IDLE+DRAIN", "   Reason=Epilog error [root@2026-11-21T10:00:00]\n")
+		}},
+		{"submit-plugin-off", func(m *machine) { m.conf["JobSubmitPlugins"] = "cray" }},
+		{"submit-plugin-missing", func(m *machine) { delete(m.files, "/usr/lib/job_submit_lua.so") }},
+		{"submit-script-missing", func(m *machine) { delete(m.files, "/etc/slurm/job_submit.lua") }},
+		{"submit-script-foreign", func(m *machine) { m.files["/etc/slurm/job_submit.lua"] = "return 0\n" }},
+		{"submit-module-missing", func(m *machine) { delete(m.files, "/etc/slurm/epplan.lua") }},
+		{"submit-module-changed", func(*machine) {}},
+		{"submit-socket-other", func(m *machine) { m.files["/etc/slurm/epplan.lua"] = "local SOCKET    = \"/elsewhere\"\n" }},
+		{"hook-unset", func(m *machine) { m.conf["Prolog"] = "(null)" }},
+		{"hook-no-match", func(m *machine) { m.conf["Epilog"] = "/nowhere/*" }},
+		{"hook-not-executable", func(m *machine) { m.modes["/etc/slurm/prolog.d/ours"] = 0o644 }},
+		{"hook-foreign", func(m *machine) { m.files["/etc/slurm/prolog.d/ours"] = "true" }},
+		{"prolog-flags", func(m *machine) { m.conf["PrologFlags"] = "(null)" }},
+		{"hook-timeout", func(m *machine) { m.conf["PrologEpilogTimeout"] = "2" }},
+		{"priority-basic", func(m *machine) { m.conf["PriorityType"] = "priority/basic" }},
+		{"priority-flat", func(m *machine) { m.conf["PriorityWeightAge"] = "0" }},
+		{"private-data", func(m *machine) { m.conf["PrivateData"], m.agent.Health.UID = "jobs,usage", 1000 }},
+		{"power-saving", func(m *machine) { delete(m.conf, "ResumeProgram") }},
+		{"power-timeout", func(m *machine) { m.conf["ResumeTimeout"] = "30 sec" }},
+		{"gres-types", func(m *machine) { m.conf["GresTypes"] = "shard" }},
+		{"gres-count", func(m *machine) { m.agent.GPUs = append(m.agent.GPUs, epdapi.GPU{UUID: "GPU-2"}) }},
+		{"accounting", func(m *machine) { m.conf["AccountingStorageType"] = "accounting_storage/none" }},
+		{"epd-down", func(m *machine) { m.down = epdapi.ErrUnreachable }},
+		{"epd-hung", func(m *machine) { m.down = fmt.Errorf("%w: %w", epdapi.ErrUnreachable, context.DeadlineExceeded) }},
+		{"socket-missing", func(m *machine) {
+			m.down = epdapi.ErrUnreachable
+			delete(m.files, epdapi.AgentSocket)
+			m.files["/proc/locks"] = fmt.Sprintf("1: FLOCK  ADVISORY  WRITE 77 08:01:%d 0 EOF\n", len("/var/lib/epplan/agent.lock"))
+		}},
+		{"socket-open", func(m *machine) { m.modes[epdapi.AgentSocket] = 0o660 }},
+		{"socket-closed", func(m *machine) { m.modes[epdapi.PublicSocket] = 0o600 }},
+		{"socket-folder", func(m *machine) { m.modes["/run/epplan"] = 0o700 }},
+		{"submit-socket-missing", func(m *machine) { delete(m.files, epdapi.PublicSocket) }},
+		{"controller-unreachable", func(m *machine) { remote(m); m.remote = epdapi.ErrUnreachable }},
+		{"controller-refuses", func(m *machine) { remote(m); m.remote = munge.ErrUnauthentic }},
+		{"clock-skew", func(m *machine) { remote(m); m.skew = 20 * time.Second }},
+		{"clock-skew-large", func(m *machine) { remote(m); m.skew = -time.Hour }},
+		{"version-skew", func(m *machine) { m.agent.Version = "v0" }},
+		{"config-wrong", func(m *machine) { m.files["/etc/epplan/config.toml"] = "[live]\nmod = 1\n" }},
+		{"config-missing", func(m *machine) { delete(m.files, "/etc/epplan/config.toml") }},
+		{"config-unreadable", func(m *machine) { m.modes["/etc/epplan/config.toml"], m.agent.Health.UID = 0o600, 1000 }},
+		{"config-stale", func(m *machine) { m.agent.Controller.ConfigVersion = "0" }},
+		{"slurm-sync", func(m *machine) { m.agent.Controller.Queue.Failures = 4 }},
+		{"gpus-none", func(m *machine) { m.agent.GPUs = nil }},
+		{"gpu-stuck", func(m *machine) { m.agent.GPUs[0].Stuck = true }},
+		{"gpu-permission", func(m *machine) { m.agent.GPUs[0].Refused = "permission denied" }},
+		{"gpu-alien", func(m *machine) { m.agent.GPUs[0].Alien = "it runs faster than it was locked at" }},
+		{"lock-without-run", func(m *machine) { m.agent.GPUs[0].LockedMem = 877 }},
+		{"journal-left", func(m *machine) {
+			m.down = epdapi.ErrUnreachable
+			m.files["/var/lib/epplan/journal/GPU-1.json"] = "{}"
+		}},
+		{"spool-old", func(m *machine) {
+			m.files["/var/lib/epplan/spool/1-a.entry"] = "x"
+			m.old["/var/lib/epplan/spool/1-a.entry"] = now.Add(-time.Hour)
+		}},
+		{"spool-aside", func(m *machine) { m.files["/var/lib/epplan/spool/aside/1-a.entry"] = "x" }},
+		{"spool-full", func(m *machine) { m.files["/var/lib/epplan/spool/1-a.entry"] = strings.Repeat("x", 57<<20) }},
+		{"store-trouble", func(m *machine) { m.agent.Controller.Trouble = "disk full" }},
+		{"store-lost", func(m *machine) { m.agent.Controller.Lost = 3 }},
+		{"disk-low", func(m *machine) { m.free = 500 << 20 }},
+		{"disk-full", func(m *machine) { m.free = 1 << 20 }},
+		{"state-open", func(m *machine) { m.modes["/var/lib/epplan/journal"] = 0o777 }},
+		{"state-owner", func(m *machine) { m.agent.Health.UID = 1000 }},
+		{"trouble", func(m *machine) { m.agent.Troubles = []epdapi.Trouble{{At: now, What: "evil\x1b[2J"}} }},
+	} {
+		t.Run(c.want, func(t *testing.T) {
+			m := healthy()
+			c.hurt(m)
+			r := m.examine(t, doctor.Both)
+			i := slices.IndexFunc(r.Findings, func(f doctor.Finding) bool { return f.ID == c.want })
+			if i < 0 {
+				t.Fatalf("found %v", ids(r, doctor.Bad, doctor.Warn))
+			}
+			f := r.Findings[i]
+			if all := f.What + f.Why + f.Fix.String(); f.What == "" || f.Why == "" || f.Fix.String() == "" || strings.ContainsAny(all, "{}\x1b") {
+				t.Errorf("it says %+v, %v", f, f.Fix)
+			}
+			for j := range r.Findings {
+				if r.Findings[j].Grade == doctor.OK && r.Findings[j].Check == f.Check {
+					t.Errorf("and yet all is well: %+v", r.Findings[j])
+				}
+			}
+		})
+	}
+}
+
+func TestProgramsThatFailAreFaultsOfWhatTheyLookAt(t *testing.T) {
+	for want, program := range map[string]string{"submit-script-broken": "luac5.1", "store-damaged": "epd", "lua-socket": "lua5.1"} {
+		m := healthy()
+		m.runs[program] = exits(t)
+		if got := ids(m.examine(t, doctor.Both), doctor.Bad); !slices.Equal(got, []string{want}) {
+			t.Errorf("%s fails: found %v, want %s", program, got, want)
+		}
+		m = healthy() // and where it isn't installed, nothing is said to be well
+		m.runs[program] = exec.ErrNotFound
+		for _, one := range luacs {
+			m.runs[one] = exec.ErrNotFound
+		}
+		if r := m.examine(t, doctor.Both); len(ids(r, doctor.Bad)) > 0 || r.Count(doctor.Unknown) == 0 {
+			t.Errorf("without %s: %+v", program, r.Findings)
+		}
+	}
+}
+
+var luacs = []string{"luac5.1", "luac", "luac5.4", "luac5.3"}
+
+func TestUnitsThatFailOrAreMissingAreTold(t *testing.T) {
+	for said, want := range map[string]string{
+		"LoadState=loaded\nActiveState=failed\n": "unit-failed", "LoadState=loaded\nActiveState=active\nUnitFileState=disabled\n": "unit-disabled", "LoadState=not-found\n": "unit-missing",
+	} {
+		site := healthy().site()
+		site.Run = func(context.Context, string, ...string) (string, error) { return said, nil }
+		r := doctor.Examine(t.Context(), site, doctor.Options{Role: doctor.Both}, only("units"))
+		if got := ids(r, doctor.Bad, doctor.Warn); !slices.Contains(got, want) {
+			t.Errorf("%q: found %v, want %s", said, got, want)
+		}
+	}
+}
+
+func only(name string) []doctor.Check {
+	return slices.DeleteFunc(doctor.Checks(), func(c doctor.Check) bool { return c.Name != name })
+}
+
+func TestWithoutSlurmItsChecksCantTell(t *testing.T) {
+	m := healthy()
+	site := m.site()
+	site.Slurm = nil
+	delete(m.files, "/etc/slurm/slurm.conf")
+	for _, c := range doctor.Checks() {
+		r := doctor.Examine(t.Context(), site, doctor.Options{Role: doctor.Both}, []doctor.Check{c})
+		for _, f := range r.Findings {
+			if slices.Contains([]string{"slurmctld", "nodes", "job-submit", "submit-script", "prolog", "gres", "accounting"}, c.Name) && f.Grade == doctor.OK {
+				t.Errorf("%+v", f)
+			}
+		}
+	}
+	if got := ids(doctor.Examine(t.Context(), site, doctor.Options{}, only("slurm-version")), doctor.Bad); !slices.Equal(got, []string{"slurm-missing"}) {
+		t.Errorf("found %v", got)
+	}
+}
+
+func TestACommandThatHangsIsNamedAndHoldsNothingUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := healthy()
+		m.hangs = "scontrol ping"
+		begin := time.Now()
+		r := doctor.Examine(t.Context(), m.site(), doctor.Options{Role: doctor.Both}, only("slurmctld"))
+		if got := ids(r, doctor.Bad); !slices.Equal(got, []string{"slurmctld-hung"}) || time.Since(begin) > 10*time.Second {
+			t.Errorf("found %v after %v", got, time.Since(begin))
+		}
+		m.hangs = "scontrol show config" // the settings are slurm.conf's then
+		r = doctor.Examine(t.Context(), m.site(), doctor.Options{Role: doctor.Both}, only("prolog"))
+		if got := ids(r, doctor.Bad); !slices.Equal(got, []string{"hook-unset"}) {
+			t.Errorf("found %v", got)
+		}
+		deaf := []doctor.Check{{Name: "deaf", On: doctor.Both, Look: doctor.Deaf}}
+		begin = time.Now()
+		r = doctor.Examine(t.Context(), m.site(), doctor.Options{Role: doctor.Both, Timeout: 2 * time.Second}, deaf)
+		if r.Count(doctor.Unknown) != 1 || time.Since(begin) != 2*time.Second {
+			t.Errorf("%+v after %v", r.Findings, time.Since(begin))
+		}
+		time.Sleep(time.Hour) //nolint:forbidigo // of the bubble: the deaf one ends
+	})
+}
+
+// Nothing but questions is put to Slurm and the system.
+func TestADoctorOnlyLooks(t *testing.T) {
+	m := healthy()
+	m.examine(t, doctor.Both)
+	allowed := regexp.MustCompile(`^(scontrol (--version|ping|show (config|node -d))|luac5\.1 -p \S+|lua5\.1 -e require "socket\.unix"|epd db check --state \S+|systemctl show --property=\S+ \S+)$`)
+	for _, line := range m.asked {
+		if !allowed.MatchString(line) {
+			t.Errorf("it ran %s", line)
+		}
+	}
+	if len(m.asked) < 10 {
+		t.Errorf("only %q were asked", m.asked)
+	}
+}
+
+const page = "../../docs/doctor.md"
+
+func TestThePageListsEveryCheckAndEveryFinding(t *testing.T) {
+	old, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cell := strings.NewReplacer("|", `\|`, "\n", " ").Replace
+	var checks, faults strings.Builder
+	checks.WriteString("\n| check | on | looks at |\n|---|---|---|\n")
+	faults.WriteString("\n| finding | check | what is wrong | why it matters | fix |\n|---|---|---|---|---|\n")
+	seen := make(map[string]*doctor.Fault)
+	for _, c := range doctor.Checks() {
+		fmt.Fprintf(&checks, "| `%s` | %s | %s |\n", c.Name, c.On, cell(c.What))
+		for _, f := range c.Faults {
+			if before := seen[f.ID]; before != nil && before != f {
+				t.Errorf("two faults are called %s", f.ID)
+			}
+			if seen[f.ID] == nil {
+				fmt.Fprintf(&faults, "| `%s` (%s) | `%s` | %s | %s | `%s` |\n", f.ID, f.Grade, c.Name, cell(f.What), cell(f.Why), cell(f.Fix.String()))
+			}
+			seen[f.ID] = f
+		}
+	}
+	text := string(old)
+	for mark, table := range map[string]string{"checks": checks.String(), "findings": faults.String()} {
+		block := regexp.MustCompile(`(?s)(<!-- ` + mark + ` of epplan doctor -->\n).*?(<!-- end of ` + mark + ` -->)`)
+		if !block.MatchString(text) {
+			t.Fatalf("docs/doctor.md has no place for %s", mark)
+		}
+		text = block.ReplaceAllStringFunc(text, func(b string) string {
+			part := block.FindStringSubmatch(b)
+			return part[1] + table + "\n" + part[2]
+		})
+	}
+	switch {
+	case text == string(old):
+	case *update:
+		if err := os.WriteFile(page, []byte(text), 0o644); err != nil { //nolint:gosec // a page that everybody may read
+			t.Fatal(err)
+		}
+	default:
+		t.Error("docs/doctor.md is out of date: go test ./internal/doctor -update rewrites its tables")
+	}
+}

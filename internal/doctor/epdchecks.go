@@ -1,0 +1,249 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/epdapi"
+)
+
+var epdDown = &Fault{
+	"epd-down", Bad, "no epd runs here as {part}: nobody holds {state}", "{without}", Fix{Run: "systemctl enable --now {unit}"},
+}
+
+var epdHung = &Fault{
+	"epd-hung", Bad, "the epd at {socket} takes calls and doesn't answer within {bound}", "{without}", Fix{Run: "systemctl restart {unit}"},
+}
+
+var socketGone = &Fault{
+	"socket-missing", Bad, "epd runs (process {pid}), and its socket {socket} isn't there", "{without}", Fix{Run: "systemctl restart {unit}"},
+}
+
+// part is one of epd's two roles on a machine.
+type part struct {
+	name, unit, without string
+	ask                 func(*exam, context.Context) (*epdapi.Status, error)
+	socket              func(*exam) string
+	state               func(*exam, context.Context) string
+}
+
+var agentPart = &part{
+	"agent", "epd-agent", "jobs of this node run at default clocks, and are not recorded",
+	(*exam).agent, (*exam).agentSocket, (*exam).agentState,
+}
+
+var controllerPart = &part{
+	"controller", "epd-controller", "all jobs run at default clocks, and nothing is learnt",
+	(*exam).head, (*exam).adminSocket, (*exam).controllerState,
+}
+
+// look asks one part of epd.
+func (p *part) look(ctx context.Context, e *exam) []Finding {
+	s, err := p.ask(e, ctx)
+	if err == nil {
+		return fine("epd %s, role %s, on %s", s.Version, s.Role, s.Node)
+	}
+	state, socket := p.state(e, ctx), p.socket(e)
+	words := []string{"part", p.name, "unit", e.unit(p.unit), "without", p.without, "state", state, "socket", socket, "bound", epdBound.String()}
+	pid, unheld := e.holder(state, p.name)
+	switch {
+	case errors.Is(err, fs.ErrPermission) || refusedBy(err):
+		return unknown("only root and Slurm's user may ask epd at %s", socket)
+	case late(err):
+		return []Finding{epdHung.found(words...)}
+	case unheld != nil && !errors.Is(unheld, fs.ErrNotExist):
+		return unknown("%v; whether an epd runs can't be seen: %v", err, unheld)
+	case pid == 0:
+		return []Finding{epdDown.found(words...)}
+	case !e.exists(socket):
+		return []Finding{socketGone.found(append(words, "pid", strconv.Itoa(pid))...)}
+	}
+	return unknown("%v", err)
+}
+
+// late tells whether an error is that of a time that went by.
+func late(err error) bool { return errors.Is(err, context.DeadlineExceeded) || timedOut(err) }
+
+// unit is the unit of a part: that of one epd for both where it is installed.
+func (e *exam) unit(name string) string {
+	for _, dir := range []string{"/etc/systemd/system/", "/usr/lib/systemd/system/", "/lib/systemd/system/"} {
+		if e.exists(dir + name + ".service") {
+			return name
+		}
+	}
+	return "epd"
+}
+
+var socketOpen = &Fault{
+	"socket-open", Bad, "{socket} has mode {mode}, and is for its owner alone", "others can take up epd's connections; it refuses what they ask",
+	Fix{Run: "chmod 600 {socket}"},
+}
+
+var socketClosed = &Fault{
+	"socket-closed", Bad, "{socket} has mode {mode}: Slurm's user and others can't ask there", "nothing is told to epd at a submission, and users see nothing of their jobs",
+	Fix{Run: "chmod 666 {socket}"},
+}
+
+var socketFolder = &Fault{
+	"socket-folder", Bad, "{dir} has mode {mode}: others than its owner can't pass", "Slurm's user can't reach the socket in it: nothing is told to epd at a submission",
+	Fix{Run: "chmod 755 {dir}"},
+}
+
+var publicGone = &Fault{
+	"submit-socket-missing", Bad, "{socket} isn't there", "nothing is told to epd at a submission, and users can't ask about their jobs",
+	Fix{Run: "systemctl edit {unit}    # ExecStart must have --submit-socket {socket}; then systemctl restart {unit}"},
+}
+
+// lookSockets looks at the files at which epd listens.
+func lookSockets(ctx context.Context, e *exam) []Finding {
+	const private, public = 0o077, 0o666
+	var found []Finding
+	var seen, closed []string
+	if e.role != Head {
+		closed = append(closed, e.agentSocket())
+	}
+	if e.role != Node && (e.AgentSocket == "" || e.ControllerSocket != "") {
+		closed = append(closed, e.controllerSocket())
+	}
+	for _, socket := range closed {
+		info, err := e.site.Files.Stat(socket)
+		if err != nil {
+			continue // the check of epd says so
+		}
+		seen = append(seen, socket+" is for root and Slurm's user")
+		if info.Mode.Perm()&private != 0 {
+			found = append(found, socketOpen.found("socket", quote(socket), "mode", octal(info.Mode)))
+		}
+	}
+	if e.role == Node {
+		return orFine(found, "%s", or(strings.Join(seen, ", "), "there is none"))
+	}
+	socket := e.submitSocket(ctx)
+	info, err := e.site.Files.Stat(socket)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if _, down := e.head(ctx); down != nil {
+			return append(found, unknown("%s isn't there, and no epd answers that would listen there", socket)...)
+		}
+		return append(found, publicGone.found("socket", socket, "unit", e.unit("epd-controller")))
+	case err != nil:
+		return append(found, unknown("%v", err)...)
+	case info.Mode.Perm()&public != public:
+		found = append(found, socketClosed.found("socket", quote(socket), "mode", octal(info.Mode)))
+	}
+	dir := socket[:max(1, strings.LastIndex(socket, "/"))]
+	if info, err := e.site.Files.Stat(dir); err == nil && info.Mode.Perm()&0o001 == 0 {
+		found = append(found, socketFolder.found("dir", quote(dir), "mode", octal(info.Mode)))
+	}
+	return orFine(found, "%s", strings.Join(append(seen, socket+" is for everybody"), ", "))
+}
+
+func octal(mode fs.FileMode) string { return "0" + strconv.FormatUint(uint64(mode.Perm()), 8) }
+
+var versionsDiffer = &Fault{
+	"version-skew", Warn, "{versions}", "messages are made for the same release: what one of them doesn't know is left out",
+	Fix{Run: "systemctl restart {unit}    # after the same packages are installed everywhere"},
+}
+
+func lookVersions(ctx context.Context, e *exam) []Finding {
+	versions := []string{"epplan " + or(e.Version, "unknown")}
+	add := func(name string, s *epdapi.Status, err error) {
+		if err == nil {
+			versions = append(versions, name+" "+s.Version)
+		}
+	}
+	agent, noAgent := e.agent(ctx)
+	if e.role != Head {
+		add("agent", agent, noAgent)
+	}
+	if e.role != Node {
+		head, err := e.head(ctx)
+		add("controller", head, err)
+	}
+	if e.role != Head && noAgent == nil && agent.Health != nil {
+		for _, address := range agent.Health.Controllers {
+			ctx, cancel := context.WithTimeout(ctx, epdBound)
+			s, _, err := e.site.Remote(ctx, address, or(e.MungeSocket, agent.Health.MungeSocket))
+			cancel()
+			add("controller at "+address, s, err)
+		}
+	}
+	if len(versions) == 1 {
+		return unknown("no epd tells its version")
+	}
+	text := strings.Join(versions, ", ")
+	word := func(v string) string { return v[strings.LastIndex(v, " ")+1:] }
+	if slices.ContainsFunc(versions, func(v string) bool { return word(v) != word(versions[0]) }) {
+		return []Finding{versionsDiffer.found("versions", text, "unit", e.unit("epd-agent"))}
+	}
+	return fine("%s", text)
+}
+
+var configWrong = &Fault{
+	"config-wrong", Bad, "{error}", "epd goes on with the configuration that it has, and doesn't start with this one",
+	Fix{Run: "{program} config check {file}    # names every fault; mend them, then: epplan reload"},
+}
+
+var configMissing = &Fault{
+	"config-missing", Bad, "{file} isn't there", "epd goes on with the configuration that it has, and doesn't start without",
+	Fix{Run: "{program} config init {file}"},
+}
+
+var configClosed = &Fault{
+	"config-unreadable", Bad, "{file} has mode {mode} and owner {owner}: epd's user {uid} can't read it", "epd doesn't start, and epplan reload fails",
+	Fix{Run: "chmod 644 {file}"},
+}
+
+var configStale = &Fault{
+	"config-stale", Warn, "{file} isn't what is in force: it was changed since", "what it says now doesn't count yet", Fix{Run: "{program} reload --socket {socket}"},
+}
+
+// lookConfig looks at the controller's configuration.
+func lookConfig(ctx context.Context, e *exam) []Finding {
+	path := e.configPath(ctx)
+	if path == "" {
+		return fine("epd runs without a configuration: every partition is observed")
+	}
+	words := []string{"file", quote(path), "program", e.program()}
+	c, err := e.epdConfig(ctx)
+	if _, wrong := errors.AsType[*config.FileError](err); wrong {
+		first, _, _ := strings.Cut(err.Error(), "\n")
+		return []Finding{configWrong.found(append(words, "error", first)...)}
+	}
+	status, controller, asked := e.controller(ctx)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && e.Config == "" && asked != nil:
+		return unknown("%s isn't there, and no epd says which file it reads", path)
+	case errors.Is(err, fs.ErrNotExist):
+		return []Finding{configMissing.found(words...)}
+	case err != nil:
+		return unknown("%v", err)
+	case asked != nil:
+		return fine("%s is right; what is in force isn't known: %v", path, asked)
+	}
+	if info, err := e.site.Files.Stat(path); err == nil && status.Health != nil && status.Health.UID != 0 &&
+		info.Mode.Perm()&0o004 == 0 && (info.UID != status.Health.UID || info.Mode.Perm()&0o400 == 0) {
+		return []Finding{configClosed.found(append(words, "mode", octal(info.Mode), "owner", strconv.Itoa(int(info.UID)), "uid", strconv.Itoa(int(status.Health.UID)))...)}
+	}
+	text, err := e.site.Files.Read(path)
+	if err == nil && config.Digest([]byte(text)) != controller.ConfigVersion {
+		return []Finding{configStale.found(append(words, "socket", quote(e.adminSocket()))...)}
+	}
+	return fine("%s; %s", path, modes(&c.Live))
+}
+
+// modes are the modes of partitions.
+func modes(l *config.Live) string {
+	var b strings.Builder
+	b.WriteString("mode " + string(l.Mode))
+	for _, name := range slices.Sorted(maps.Keys(l.Modes)) {
+		b.WriteString(", " + string(l.Modes[name]) + " in " + name)
+	}
+	return b.String()
+}

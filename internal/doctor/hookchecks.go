@@ -1,0 +1,260 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/slurm"
+)
+
+// install is the command that installs epplan into Slurm as it is here.
+func (e *exam) install(ctx context.Context, dir string) string {
+	line := e.program() + " install slurm --dir " + quote(dir) + " --submit-socket " + quote(e.submitSocket(ctx))
+	if e.AgentSocket != "" && e.AgentSocket != epdapi.AgentSocket {
+		line += " --socket " + quote(e.AgentSocket)
+	}
+	const usual = "/usr/bin/epplan"
+	if e.Path != "" && e.Path != usual {
+		line += " --program " + quote(e.Path)
+	}
+	module, err := e.site.Files.Read(path.Join(dir, "epplan.lua"))
+	if err == nil && slurm.ModuleValue(module, "PROGRAM") != "" {
+		line += " --popen"
+	}
+	return line
+}
+
+var pluginOff = &Fault{
+	"submit-plugin-off", Bad, "JobSubmitPlugins is {value}, without lua", "slurmctld doesn't call job_submit.lua: no job is known by its script, and users' wishes aren't read",
+	Fix{File: "{conf}", Line: "JobSubmitPlugins={wanted}", Run: "scontrol reconfigure"},
+}
+
+var pluginMissing = &Fault{
+	"submit-plugin-missing", Bad, "{file} isn't there", "slurmctld can't run job_submit.lua, and doesn't start without it",
+	Fix{Run: "apt-get install slurm-wlm-plugins    # or what your Slurm's Lua plugin is in"},
+}
+
+func lookPlugin(ctx context.Context, e *exam) []Finding {
+	s, err := e.settings(ctx)
+	if err != nil {
+		return unknown("%v", err)
+	}
+	value := s.get("JobSubmitPlugins")
+	if !slices.ContainsFunc(strings.Split(value, ","), func(p string) bool { p = strings.TrimSpace(p); return p == "lua" || p == "job_submit/lua" }) {
+		return []Finding{pluginOff.found("value", or(value, "not set"), "wanted", strings.TrimPrefix(value+",lua", ","), "conf", s.path)}
+	}
+	dir := s.get("PluginDir")
+	if dir == "" {
+		return unknown("JobSubmitPlugins=%s; where plugins are isn't known: %s", value, or(s.byFile, "PluginDir isn't told"))
+	}
+	for part := range strings.SplitSeq(dir, ":") {
+		if e.exists(path.Join(part, "job_submit_lua.so")) {
+			return fine("JobSubmitPlugins=%s", value)
+		}
+	}
+	return []Finding{pluginMissing.found("file", path.Join(dir, "job_submit_lua.so"))}
+}
+
+var scriptMissing = &Fault{
+	"submit-script-missing", Bad, "{file} isn't there", "slurmctld goes on with the script that it has until it is restarted, and then it doesn't start",
+	Fix{Run: "{install}"},
+}
+
+var scriptForeign = &Fault{
+	"submit-script-foreign", Bad, "{file} doesn't call epplan", "no job is known by its script, and users' wishes aren't read",
+	Fix{Run: "{install}"},
+}
+
+var scriptBroken = &Fault{
+	"submit-script-broken", Bad, "{file} doesn't load: {error}",
+	"slurmctld goes on with the script that it had; from 23.02 it ends at the next reconfigure",
+	Fix{Run: "luac -p {file}    # mend what it says; {file}.before-epplan is the site's own from before"},
+}
+
+var moduleMissing = &Fault{
+	"submit-module-missing", Bad, "{file}, which job_submit.lua calls, isn't there", "nothing is told to epd at a submission",
+	Fix{Run: "{install}"},
+}
+
+var moduleChanged = &Fault{
+	"submit-module-changed", Warn, "{file} isn't as epplan install wrote it", "an update of epplan won't replace it",
+	Fix{Run: "mv {file} {file}.own && {install}"},
+}
+
+// lookScript looks at job_submit.lua and at our module that it calls.
+func lookScript(ctx context.Context, e *exam) []Finding {
+	s, err := e.settings(ctx)
+	if err != nil {
+		return unknown("%v", err)
+	}
+	dir := path.Dir(s.path)
+	words := func(file string) []string {
+		return []string{"file", quote(file), "install", e.install(ctx, dir)}
+	}
+	script := path.Join(dir, "job_submit.lua")
+	text, err := e.site.Files.Read(script)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return []Finding{scriptMissing.found(words(script)...)}
+	case err != nil:
+		return unknown("%v", err)
+	}
+	if complaint, err := e.readsAsLua(ctx, script); err != nil {
+		return unknown("whether %s loads isn't known: %v", script, err)
+	} else if complaint != "" {
+		return []Finding{scriptBroken.found(append(words(script), "error", complaint)...)}
+	}
+	module, called := slurm.SubmitCall(text)
+	if !called {
+		return []Finding{scriptForeign.found(words(script)...)}
+	}
+	text, err = e.site.Files.Read(module)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return []Finding{moduleMissing.found(words(module)...)}
+	case err != nil:
+		return unknown("%v", err)
+	}
+	if complaint, err := e.readsAsLua(ctx, module); err == nil && complaint != "" {
+		return []Finding{scriptBroken.found(append(words(module), "error", complaint)...)}
+	}
+	if _, unchanged := slurm.Installed(text); !unchanged {
+		return []Finding{moduleChanged.found(words(module)...)}
+	}
+	return fine("%s calls %s", script, module)
+}
+
+// luaCompilers read a script without running it.
+var luaCompilers = []string{"luac5.1", "luac", "luac5.4", "luac5.3"}
+
+// readsAsLua says what keeps a script from loading; "": nothing. The error says
+// why that can't be told.
+func (e *exam) readsAsLua(ctx context.Context, script string) (complaint string, err error) {
+	for _, program := range luaCompilers {
+		_, err = e.site.Run(ctx, program, "-p", script)
+		if errors.Is(err, exec.ErrNotFound) {
+			continue
+		}
+		if _, refused := errors.AsType[*exec.ExitError](err); refused {
+			return err.Error(), nil
+		}
+		return "", err
+	}
+	return "", errors.New("no luac is installed")
+}
+
+var socketLibrary = &Fault{
+	"lua-socket", Bad, "Lua has no socket.unix here, and epplan.lua has no other way to ask", "nothing is told to epd at a submission",
+	Fix{Run: "apt-get install lua-socket    # or: {install} --popen"},
+}
+
+var moduleSocket = &Fault{
+	"submit-socket-other", Bad, "epplan.lua asks at {asked}, and epd answers at {answered}", "nothing is told to epd at a submission",
+	Fix{Run: "{install}"},
+}
+
+// lookModule looks at how our module asks epd.
+func lookModule(ctx context.Context, e *exam) []Finding {
+	s, err := e.settings(ctx)
+	if err != nil {
+		return unknown("%v", err)
+	}
+	dir := path.Dir(s.path)
+	script, err := e.site.Files.Read(path.Join(dir, "job_submit.lua"))
+	if err != nil {
+		return unknown("%v", err)
+	}
+	module, called := slurm.SubmitCall(script)
+	if !called {
+		return unknown("job_submit.lua doesn't call epplan.lua")
+	}
+	text, err := e.site.Files.Read(module)
+	if err != nil {
+		return unknown("%v", err)
+	}
+	asked, answered := slurm.ModuleValue(text, "SOCKET"), e.submitSocket(ctx)
+	if asked != "" && asked != answered {
+		return []Finding{moduleSocket.found("asked", asked, "answered", answered, "install", e.install(ctx, dir))}
+	}
+	if slurm.ModuleValue(text, "PROGRAM") != "" {
+		return fine("epplan.lua asks at %s, also by a program", asked)
+	}
+	_, err = e.site.Run(ctx, "lua5.1", "-e", `require "socket.unix"`)
+	_, refused := errors.AsType[*exec.ExitError](err)
+	switch {
+	case refused:
+		return []Finding{socketLibrary.found("install", e.install(ctx, dir))}
+	case err != nil:
+		return unknown("epplan.lua asks at %s; whether Lua has socket.unix isn't known: %v", asked, err)
+	}
+	return fine("epplan.lua asks at %s", asked)
+}
+
+var hookUnset = &Fault{
+	"hook-unset", Bad, "{key} isn't set", "{without}", Fix{Run: "{install} --edit-conf && scontrol reconfigure"},
+}
+
+var hookNoMatch = &Fault{
+	"hook-no-match", Bad, "{key}={pattern} names no file on this machine", "slurmd drains the node at the next job",
+	Fix{Run: "{install}    # or copy the folder from another node"},
+}
+
+var hookMode = &Fault{
+	"hook-not-executable", Bad, "{file}, of {key}, isn't executable", "slurmd drains the node at the next job", Fix{Run: "chmod 755 {file}"},
+}
+
+var hookForeign = &Fault{
+	"hook-foreign", Bad, "nothing in {key}={pattern} calls epplan", "{without}", Fix{Run: "{install} --edit-conf && scontrol reconfigure"},
+}
+
+// hookChecks looks at the Prolog or the Epilog.
+func hookLook(hook slurm.Hook, key, without string) func(context.Context, *exam) []Finding {
+	return func(ctx context.Context, e *exam) []Finding {
+		s, err := e.settings(ctx)
+		if err != nil {
+			return unknown("%v", err)
+		}
+		value := s.get(key)
+		words := []string{"key", key, "pattern", value, "without", without, "install", e.install(ctx, path.Dir(s.path))}
+		if value == "" {
+			return []Finding{hookUnset.found(words...)}
+		}
+		if e.role == Head {
+			return fine("%s=%s; its files are looked at on nodes", key, value)
+		}
+		return e.hookFiles(hook, key, value, words)
+	}
+}
+
+// hookFiles looks at the files of a Prolog or an Epilog.
+func (e *exam) hookFiles(hook slurm.Hook, key, value string, words []string) []Finding {
+	var found []Finding
+	ours := false
+	for pattern := range strings.SplitSeq(value, ",") {
+		files := e.site.Files.Glob(pattern)
+		if len(files) == 0 {
+			found = append(found, hookNoMatch.found(append([]string{"pattern", pattern}, words...)...))
+		}
+		for _, file := range files {
+			info, err := e.site.Files.Stat(file)
+			switch {
+			case err != nil:
+				found = append(found, unknown("%v", err)...)
+			case info.Mode.IsRegular() && info.Mode.Perm()&0o100 == 0:
+				found = append(found, hookMode.found(append([]string{"file", quote(file)}, words...)...))
+			}
+			text, err := e.site.Files.Read(file)
+			ours = ours || err == nil && strings.Contains(text, "epplan") && strings.Contains(text, string(hook))
+		}
+	}
+	if len(found) == 0 && !ours {
+		found = append(found, hookForeign.found(words...))
+	}
+	return orFine(found, "%s=%s", key, value)
+}

@@ -1,0 +1,161 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/munge"
+)
+
+var mungeDown = &Fault{
+	"munge-down", Bad, "no munged answers at {socket}: {error}", "Slurm's commands and daemons can't talk to each other, nor can epd's agents and controller",
+	Fix{Run: "systemctl restart munge"},
+}
+
+var mungeHung = &Fault{
+	"munge-hung", Bad, "munged at {socket} doesn't answer within {bound}", "Slurm's commands hang as long as it does",
+	Fix{Run: "systemctl restart munge"},
+}
+
+var mungeWrong = &Fault{
+	"munge-wrong", Bad, "munged at {socket} makes credentials that it doesn't accept: {error}", "nothing that needs munge works",
+	Fix{Run: "munge -n | unmunge    # shows it; then systemctl restart munge"},
+}
+
+// lookMunge makes and reads a credential, by Slurm's munged and by epd's where
+// that is another one.
+func lookMunge(ctx context.Context, e *exam) []Finding {
+	socket, err := e.munge(ctx)
+	sockets := []string{or(socket, e.slurmMunge())}
+	found := e.mungeFinding(sockets[0], err)
+	for _, ask := range []func(context.Context) (*epdapi.Status, error){e.agent, e.head} {
+		s, err := ask(ctx)
+		if err != nil || s.Health == nil || len(s.Health.Controllers) == 0 && s.Role != "controller" {
+			continue // it asks no munged
+		}
+		if other := or(s.Health.MungeSocket, munge.DefaultSocket); other != sockets[0] {
+			_, err := e.tryMunge(ctx, other)
+			found = append(found, e.mungeFinding(other, err)...)
+			sockets = append(sockets, other)
+			break
+		}
+	}
+	return orFine(found, "munge works at %s", strings.Join(sockets, " and "))
+}
+
+func (e *exam) mungeFinding(socket string, err error) []Finding {
+	words := []string{"socket", socket, "bound", mungeBound.String()}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.DeadlineExceeded), timedOut(err):
+		return []Finding{mungeHung.found(words...)}
+	case errors.Is(err, munge.ErrUnavailable):
+		return []Finding{mungeDown.found(append(words, "error", last(err))...)}
+	}
+	return []Finding{mungeWrong.found(append(words, "error", err.Error())...)}
+}
+
+// timedOut tells of an error of the network that it is one of time.
+func timedOut(err error) bool {
+	var late interface{ Timeout() bool }
+	return errors.As(err, &late) && late.Timeout()
+}
+
+// last is the innermost part of an error's text.
+func last(err error) string {
+	text := err.Error()
+	return text[strings.LastIndex(text, ": ")+1+min(1, max(0, strings.LastIndex(text, ": ")+1)):]
+}
+
+// How far clocks may be apart: HTTP tells whole seconds, and munge takes
+// credentials that are some minutes old.
+const (
+	skewWarns = 5 * time.Second
+	skewBad   = 60 * time.Second
+)
+
+var linkDown = &Fault{
+	"controller-unreachable", Bad, "no controller answers at {address}: {error}", "jobs of this node run at default clocks, and outcomes wait in its spool",
+	Fix{Run: "ssh {host} systemctl status epd-controller    # and the firewall between: nc -vz {host} {port}"},
+}
+
+var linkRefused = &Fault{
+	"controller-refuses", Bad, "the controller at {address} and this machine don't trust each other: {error}", "jobs of this node run at default clocks, and outcomes wait in its spool",
+	Fix{Run: "munge -n | ssh {host} unmunge    # must say STATUS: Success, and both epds must run as root or Slurm's user"},
+}
+
+var skewed = &Fault{
+	"clock-skew", Warn, "this machine's clock is {skew} {way} that of {host}", "records are out of order, and munge refuses what is some minutes off",
+	Fix{Run: "timedatectl set-ntp true    # on both; or: chronyc makestep"},
+}
+
+var skewedFar = &Fault{
+	"clock-skew-large", Bad, "this machine's clock is {skew} {way} that of {host}", "munge takes credentials for too old, or for made in the future: nothing is decided for this node",
+	Fix{Run: "timedatectl set-ntp true    # on both; or: chronyc makestep"},
+}
+
+// lookLink asks the controllers of this node's agent.
+func lookLink(ctx context.Context, e *exam) []Finding {
+	addresses, socket := e.Controllers, e.MungeSocket
+	if s, err := e.agent(ctx); err == nil && s.Health != nil {
+		if s.Role == "both" && len(addresses) == 0 {
+			return skip("the controller is in the same process")
+		}
+		if len(addresses) == 0 {
+			addresses = s.Health.Controllers
+		}
+		socket = or(socket, s.Health.MungeSocket)
+	}
+	if len(addresses) == 0 {
+		return unknown("which controller this node's agent asks isn't known: %v", errNoEPD)
+	}
+	var found []Finding
+	answered := 0
+	for _, address := range addresses {
+		one, ok := e.link(ctx, address, socket)
+		found = append(found, one...)
+		if ok {
+			answered++
+		}
+	}
+	return orFine(found, "%s: %d of %d controllers answer", strings.Join(addresses, ", "), answered, len(addresses))
+}
+
+// link asks one controller, and compares clocks.
+func (e *exam) link(ctx context.Context, address, socket string) (found []Finding, answered bool) {
+	host, port, _ := strings.Cut(address, ":")
+	words := []string{"address", address, "host", host, "port", port}
+	ctx, cancel := context.WithTimeout(ctx, epdBound)
+	defer cancel()
+	_, there, err := e.site.Remote(ctx, address, socket)
+	skew := time.Duration(0)
+	if !there.IsZero() {
+		skew = e.site.Now().Sub(there)
+	}
+	words = append(words, "skew", skew.Abs().Round(time.Second).String(), "way", map[bool]string{true: "ahead of", false: "behind"}[skew > 0])
+	switch {
+	case skew.Abs() >= skewBad:
+		return []Finding{skewedFar.found(words...)}, err == nil
+	case skew.Abs() >= skewWarns:
+		found = append(found, skewed.found(words...))
+	}
+	switch {
+	case err == nil:
+		return found, true
+	case errors.Is(err, munge.ErrUnavailable):
+		return append(found, unknown("%s: munge doesn't work here", address)...), false
+	case errors.Is(err, munge.ErrUnauthentic), refusedBy(err):
+		return append(found, linkRefused.found(append(words, "error", err.Error())...)), false
+	}
+	return append(found, linkDown.found(append(words, "error", last(err))...)), false
+}
+
+// refusedBy tells whether an epd answered that it wouldn't.
+func refusedBy(err error) bool {
+	_, refused := errors.AsType[*epdapi.RefusedError](err)
+	return refused
+}

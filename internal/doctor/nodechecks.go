@@ -1,0 +1,262 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/epplan/epplan/internal/epdapi"
+)
+
+var gpusNone = &Fault{
+	"gpus-none", Bad, "epd sees no GPU on this machine", "no clock is set here", Fix{Run: "nvidia-smi -L    # the driver must list them; then systemctl restart {unit}"},
+}
+
+var gpuStuck = &Fault{
+	"gpu-stuck", Bad, "the driver of {gpu} doesn't answer", "its clocks can be neither set nor given back", Fix{Run: "nvidia-smi -i {gpu} -q    # if that hangs too, drain the node and reboot it"},
+}
+
+var gpuRefused = &Fault{
+	"gpu-permission", Bad, "the driver doesn't let epd lock the clocks of {gpu}: {error}", "its jobs run at default clocks",
+	Fix{Run: "systemctl show {unit} -p User -p CapabilityBoundingSet    # epd must run as root with CAP_SYS_ADMIN; then systemctl restart {unit}"},
+}
+
+var gpuAlien = &Fault{
+	"gpu-alien", Warn, "somebody else seems to set the clocks of {gpu}: {error}", "epd leaves it alone", Fix{Run: "nvidia-smi -i {gpu} -rgc -rmc    # after what sets them is switched off: another tool, or users' scripts"},
+}
+
+// lookGPUs looks at what epd says of this machine's GPUs. No clock is tried.
+func lookGPUs(ctx context.Context, e *exam) []Finding {
+	s, err := e.agent(ctx)
+	if err != nil {
+		return unknown("only epd looks at GPUs, and it doesn't answer: %v", err)
+	}
+	unit := e.unit("epd-agent")
+	if len(s.GPUs) == 0 {
+		return []Finding{gpusNone.found("unit", unit)}
+	}
+	var found []Finding
+	for i := range s.GPUs {
+		g := &s.GPUs[i]
+		words := []string{"gpu", g.UUID, "unit", unit}
+		switch {
+		case g.Stuck:
+			found = append(found, gpuStuck.found(words...))
+		case g.Refused != "":
+			found = append(found, gpuRefused.found(append(words, "error", g.Refused)...))
+		case g.Alien != "":
+			found = append(found, gpuAlien.found(append(words, "error", g.Alien)...))
+		}
+	}
+	return orFine(found, "%d GPUs; none is known to refuse a lock", len(s.GPUs))
+}
+
+var lockLeft = &Fault{
+	"lock-without-run", Bad, "{gpus} locked, and no run of a job holds it", "whatever runs there is slowed down for nothing", Fix{Run: "{program} restore --socket {socket} --journal {journal}"},
+}
+
+var journalLeft = &Fault{
+	"journal-left", Bad, "epd doesn't run, and its journal has {count} entries: these GPUs may be locked", "whatever runs there is slowed down, and nobody gives the clocks back",
+	Fix{Run: "{program} restore --socket {socket} --journal {journal}"},
+}
+
+// lookJournal looks for locks that nobody needs.
+func lookJournal(ctx context.Context, e *exam) []Finding {
+	journal := filepath.Join(e.agentState(ctx), "journal")
+	words := []string{"program", e.program(), "socket", quote(e.agentSocket()), "journal", quote(journal)}
+	entries := e.site.Files.Glob(filepath.Join(journal, "*.json"))
+	s, err := e.agent(ctx)
+	if err != nil {
+		if _, readable := e.site.Files.Stat(journal); readable != nil {
+			return unknown("epd doesn't answer, and its journal can't be seen: %v", readable)
+		}
+		if pid, err := e.holder(e.agentState(ctx), "agent"); err != nil || pid != 0 {
+			return unknown("epd doesn't answer: %v", err)
+		}
+		if len(entries) > 0 {
+			return []Finding{journalLeft.found(append(words, "count", strconv.Itoa(len(entries)))...)}
+		}
+		return fine("the journal is empty: no clock is locked")
+	}
+	held := make(map[string]bool)
+	for i := range s.Runs {
+		if !s.Runs[i].Ended {
+			for _, uuid := range s.Runs[i].GPUs {
+				held[uuid] = true
+			}
+		}
+	}
+	var orphans []string
+	locked := 0
+	known := make(map[string]bool)
+	for i := range s.GPUs {
+		g := &s.GPUs[i]
+		known[g.UUID] = true
+		if g.LockedCore > 0 || g.LockedMem > 0 {
+			locked++
+			if !held[g.UUID] {
+				orphans = append(orphans, g.UUID)
+			}
+		}
+	}
+	for _, path := range entries { // what a GPU left that is gone, or a process that died
+		if uuid := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)); !held[uuid] && !slices.Contains(orphans, uuid) {
+			orphans = append(orphans, uuid)
+		}
+	}
+	if len(orphans) > 0 {
+		return []Finding{lockLeft.found(append(words, "gpus", few(orphans))...)}
+	}
+	return fine("%d GPUs locked, each for a run", locked)
+}
+
+// When outcomes wait for too long, and how much the spool holds (its bound is
+// 64 MiB).
+const (
+	spoolOldAt  = 15 * time.Minute
+	spoolFullAt = 56 << 20
+)
+
+var spoolOld = &Fault{
+	"spool-old", Bad, "{count} outcomes wait in {dir}, the oldest for {age}", "the controller doesn't take them: nothing is learnt from this node's jobs",
+	Fix{Run: "{program} doctor --only controller-link,controller,store    # what keeps it from taking them; nothing is lost meanwhile"},
+}
+
+var spoolFull = &Fault{
+	"spool-full", Bad, "the spool {dir} has {size} MiB of 64", "outcomes that have no room are kept by their runs' files only",
+	Fix{Run: "{program} doctor --only controller-link,controller,store    # what keeps the controller from taking them"},
+}
+
+var spoolAside = &Fault{
+	"spool-aside", Warn, "{count} outcomes were refused for good: {dir}/aside", "their jobs count in no saving, and no model learns from them",
+	Fix{Run: "ls -l {dir}/aside    # the log of epd says why; remove them when you have seen it"},
+}
+
+// lookSpool looks at the files of the spool: epd need not answer.
+func lookSpool(ctx context.Context, e *exam) []Finding {
+	dir := filepath.Join(e.agentState(ctx), "spool")
+	if _, err := e.site.Files.Stat(dir); err != nil {
+		return unknown("%v", err)
+	}
+	now := e.site.Now()
+	oldest, size := now, int64(0)
+	entries := e.site.Files.Glob(filepath.Join(dir, "*.entry"))
+	for _, path := range entries {
+		if info, err := e.site.Files.Stat(path); err == nil {
+			size += info.Size
+			if info.At.Before(oldest) {
+				oldest = info.At
+			}
+		}
+	}
+	aside := e.site.Files.Glob(filepath.Join(dir, "aside", "*"))
+	words := []string{
+		"dir", quote(dir), "program", e.program(), "size", strconv.FormatInt(size>>20, 10),
+		"age", now.Sub(oldest).Round(time.Minute).String(),
+	}
+	var found []Finding
+	if now.Sub(oldest) >= spoolOldAt {
+		found = append(found, spoolOld.found(append(words, "count", strconv.Itoa(len(entries)))...))
+	}
+	if size >= spoolFullAt {
+		found = append(found, spoolFull.found(words...))
+	}
+	if len(aside) > 0 {
+		found = append(found, spoolAside.found(append(words, "count", strconv.Itoa(len(aside)))...))
+	}
+	return orFine(found, "%d outcomes wait in %s", len(entries), dir)
+}
+
+// Space below which little, or nothing, can be written.
+const (
+	roomWarns = 1 << 30
+	roomBad   = 100 << 20
+)
+
+var diskLow = &Fault{
+	"disk-low", Warn, "the disk of {dir} has {free} MiB left", "records grow with every job", Fix{Run: "df -h {dir}    # make room, or shorten what epd keeps"},
+}
+
+var diskFull = &Fault{
+	"disk-full", Bad, "the disk of {dir} has {free} MiB left", "neither journal nor records can be written: jobs run at default clocks",
+	Fix{Run: "df -h {dir}    # make room"},
+}
+
+// folders are the state folders of this machine's epds.
+func (e *exam) folders(ctx context.Context) []string {
+	var all []string
+	if e.role != Head {
+		all = append(all, e.agentState(ctx))
+	}
+	if dir := e.controllerState(ctx); e.role != Node && !slices.Contains(all, dir) {
+		all = append(all, dir)
+	}
+	return all
+}
+
+func lookDisk(ctx context.Context, e *exam) []Finding {
+	var found []Finding
+	var said []string
+	for _, dir := range e.folders(ctx) {
+		free, _, err := e.site.Files.Room(dir)
+		mib := strconv.FormatUint(free>>20, 10)
+		switch {
+		case err != nil:
+			found = append(found, unknown("%s: %v", dir, err)...)
+		case free < roomBad:
+			found = append(found, diskFull.found("dir", quote(dir), "free", mib))
+		case free < roomWarns:
+			found = append(found, diskLow.found("dir", quote(dir), "free", mib))
+		default:
+			said = append(said, fmt.Sprintf("%s MiB for %s", mib, dir))
+		}
+	}
+	return orFine(found, "%s", strings.Join(said, ", "))
+}
+
+var stateOpen = &Fault{
+	"state-open", Bad, "{dir} has mode {mode}: others can write there, or read what users ran", "a journal that others write has clocks set by them",
+	Fix{Run: "chmod 700 {dir}"},
+}
+
+var stateOwner = &Fault{
+	"state-owner", Bad, "{dir} belongs to user {owner}, and epd runs as {uid}", "epd can't write its journal and records", Fix{Run: "chown -R {uid} {dir}"},
+}
+
+// lookState looks at the modes of the state folders and of what is in them.
+func lookState(ctx context.Context, e *exam) []Finding {
+	uids := make(map[string]uint32)
+	for _, ask := range []func(context.Context) (*epdapi.Status, error){e.agent, e.head} {
+		if h := e.health(ctx, ask); h.State != "" {
+			uids[h.State] = h.UID
+		}
+	}
+	var found []Finding
+	var said []string
+	for _, dir := range e.folders(ctx) {
+		for _, sub := range []string{"", "journal", "runs", "spool"} {
+			path := filepath.Join(dir, sub)
+			info, err := e.site.Files.Stat(path)
+			if err != nil {
+				if sub == "" {
+					found = append(found, unknown("%v", err)...)
+				}
+				continue
+			}
+			uid, known := uids[dir]
+			switch {
+			case info.Mode.Perm()&0o077 != 0 && sub == "" || info.Mode.Perm()&0o022 != 0:
+				found = append(found, stateOpen.found("dir", quote(path), "mode", octal(info.Mode)))
+			case known && uid != 0 && info.UID != uid:
+				found = append(found, stateOwner.found("dir", quote(path), "owner", strconv.Itoa(int(info.UID)), "uid", strconv.Itoa(int(uid))))
+			case sub == "":
+				said = append(said, fmt.Sprintf("%s, mode %s", path, octal(info.Mode)))
+			}
+		}
+	}
+	return orFine(found, "%s", strings.Join(said, ", "))
+}

@@ -1,0 +1,148 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/epplan/epplan/internal/epdapi"
+)
+
+var storeDamaged = &Fault{
+	"store-damaged", Bad, "the records are damaged: {error}", "decisions and models may be wrong, and what is written may be lost",
+	Fix{Run: "systemctl restart {unit}    # it moves {file} aside and begins anew; a backup goes in its place before: cp BACKUP {file}"},
+}
+
+var storeTrouble = &Fault{
+	"store-trouble", Bad, "epd can't write its records: {error}", "outcomes wait on the nodes, and decisions are not kept",
+	Fix{Run: "df -h {dir}; ls -ld {dir} {file}    # room, and epd's user as the owner"},
+}
+
+var storeLost = &Fault{
+	"store-lost", Warn, "{count} records were lost since epd began", "these jobs are missing in tables and savings", Fix{Run: "journalctl -u {unit} | grep -i record    # why"},
+}
+
+// lookStore asks epd how writing goes, and has its own program check the file.
+func lookStore(ctx context.Context, e *exam) []Finding {
+	dir := e.controllerState(ctx)
+	file := filepath.Join(dir, "records.db")
+	words := []string{"unit", e.unit("epd-controller"), "dir", quote(dir), "file", quote(file)}
+	var found []Finding
+	if _, c, err := e.controller(ctx); err == nil {
+		if c.Trouble != "" {
+			found = append(found, storeTrouble.found(append(words, "error", c.Trouble)...))
+		}
+		if c.Lost > 0 {
+			found = append(found, storeLost.found(append(words, "count", strconv.FormatInt(c.Lost, 10))...))
+		}
+	}
+	if _, err := e.site.Files.Stat(file); err != nil {
+		return append(found, unknown("%v", err)...)
+	}
+	said, err := e.site.Run(ctx, or(e.EPDProgram, "epd"), "db", "check", "--state", dir)
+	_, failed := errors.AsType[*exec.ExitError](err)
+	switch {
+	case failed:
+		first, _, _ := strings.Cut(strings.TrimSpace(said), "\n")
+		found = append(found, storeDamaged.found(append(words, "error", or(first, err.Error()))...))
+	case errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil:
+		return append(found, unknown("epd db check isn't done in time: run it by hand")...)
+	case err != nil:
+		return append(found, unknown("epd db check: %v", err)...)
+	}
+	return orFine(found, "%s is sound", file)
+}
+
+var syncFails = &Fault{
+	"slurm-sync", Bad, "epd's last {count} questions to Slurm about {what} failed: {error}", "it decides by what it knew, and steers nothing",
+	Fix{Run: "scontrol ping    # as epd's user; then what the findings about Slurm and munge say"},
+}
+
+// lookSync asks epd whether Slurm answers it.
+func lookSync(ctx context.Context, e *exam) []Finding {
+	_, c, err := e.controller(ctx)
+	if err != nil {
+		return unknown("%v", err)
+	}
+	const often = 3
+	var found []Finding
+	for _, s := range []struct {
+		what string
+		sync *epdapi.SyncStatus
+	}{{"jobs", &c.Queue}, {"nodes", &c.Nodes}} {
+		if s.sync.Failures >= often {
+			found = append(found, syncFails.found("count", strconv.Itoa(s.sync.Failures), "what", s.what, "error", s.sync.Trouble))
+		}
+	}
+	if len(found) == 0 && c.Queue.At.IsZero() {
+		return unknown("epd hasn't heard of Slurm's jobs yet")
+	}
+	return orFine(found, "epd knows of %d jobs", c.Jobs)
+}
+
+var troubleLately = &Fault{
+	"trouble", Warn, "epd says, at {at}: {error}", "something went wrong on this node", Fix{Run: "{program} status --socket {socket}"},
+}
+
+// lookTrouble repeats the last thing that went wrong.
+func lookTrouble(ctx context.Context, e *exam) []Finding {
+	s, err := e.agent(ctx)
+	switch {
+	case err != nil:
+		return unknown("%v", err)
+	case len(s.Troubles) == 0:
+		return fine("nothing went wrong since epd began")
+	}
+	t := s.Troubles[len(s.Troubles)-1]
+	return []Finding{troubleLately.found("at", t.At.Local().Format("2006-01-02 15:04"), "error", t.What,
+		"program", e.program(), "socket", quote(e.agentSocket()))}
+}
+
+var unitFailed = &Fault{
+	"unit-failed", Bad, "systemd's {unit} failed", "epd doesn't run", Fix{Run: "journalctl -u {unit} -n 50    # why; then systemctl reset-failed {unit} && systemctl start {unit}"},
+}
+
+var unitDisabled = &Fault{
+	"unit-disabled", Warn, "{unit} isn't enabled", "epd doesn't come back after a boot", Fix{Run: "systemctl enable {unit}"},
+}
+
+var unitNone = &Fault{
+	"unit-missing", Warn, "no unit of epd is installed", "nobody starts epd after a boot, or when it dies", Fix{Run: "systemctl enable --now epd    # after the package is installed"},
+}
+
+// lookUnits asks systemd for our units.
+func lookUnits(ctx context.Context, e *exam) []Finding {
+	if !e.exists("/run/systemd/system") {
+		return skip("systemd doesn't run here")
+	}
+	var found []Finding
+	var said []string
+	for _, unit := range []string{"epd", "epd-agent", "epd-controller"} {
+		text, err := e.site.Run(ctx, "systemctl", "show", "--property=LoadState,ActiveState,UnitFileState", unit+".service")
+		if err != nil {
+			return unknown("systemctl: %v", err)
+		}
+		state := make(map[string]string)
+		for line := range strings.Lines(text) {
+			key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+			state[key] = value
+		}
+		switch {
+		case state["LoadState"] != "loaded":
+			continue
+		case state["ActiveState"] == "failed":
+			found = append(found, unitFailed.found("unit", unit))
+		case state["UnitFileState"] == "disabled" && state["ActiveState"] == "active":
+			found = append(found, unitDisabled.found("unit", unit))
+		}
+		said = append(said, fmt.Sprintf("%s is %s and %s", unit, state["ActiveState"], or(state["UnitFileState"], "static")))
+	}
+	if len(said) == 0 {
+		found = append(found, unitNone.found())
+	}
+	return orFine(found, "%s", strings.Join(said, ", "))
+}

@@ -1,0 +1,94 @@
+package doctor
+
+import (
+	"context"
+	"io/fs"
+	"time"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/munge"
+	"github.com/epplan/epplan/slurm"
+)
+
+// Site is the machine that is looked at. Each part keeps to its context's time,
+// and changes nothing.
+type Site struct {
+	// Slurm runs Slurm's own commands; nil: there are none here.
+	Slurm slurm.Runner
+	// Run runs another program and returns what it prints on standard output.
+	// Its error has what it complains of. The program's absence is
+	// [exec.ErrNotFound].
+	Run func(ctx context.Context, name string, args ...string) (string, error)
+	// Files are the machine's.
+	Files Files
+	// Munge is the munged at a socket.
+	Munge func(socket string) Munge
+	// EPD is the epd at a socket.
+	EPD func(socket string) EPD
+	// Remote asks the controller at HOST:PORT, by the munged at a socket, what it
+	// is doing and what time it is there.
+	Remote func(ctx context.Context, address, socket string) (*epdapi.Status, time.Time, error)
+	// Now is this machine's time.
+	Now func() time.Time
+}
+
+// EPD is an epd that can be asked.
+type EPD interface {
+	Status(ctx context.Context) (*epdapi.Status, error)
+	Levers(ctx context.Context) (*epdapi.Levers, error)
+}
+
+// Munge makes and reads credentials.
+type Munge interface {
+	Encode(ctx context.Context, payload []byte, t munge.Terms) (string, error)
+	Decode(ctx context.Context, credential string) (munge.Credential, error)
+}
+
+// Files are files, looked at.
+type Files interface {
+	Read(path string) (string, error)
+	Stat(path string) (Info, error)
+	Glob(pattern string) []string
+	// Room is the space of the file system of a path that can still be written,
+	// and all of it, in bytes.
+	Room(path string) (free, all uint64, err error)
+}
+
+// Info is what is known of a file.
+type Info struct {
+	Mode  fs.FileMode
+	UID   uint32
+	Inode uint64
+	Size  int64
+	At    time.Time // of the last change
+}
+
+// Options say where to look. Empty ones are found out, or the defaults.
+type Options struct {
+	Role             Role
+	AgentSocket      string
+	ControllerSocket string
+	PublicSocket     string
+	State            string // folder of the agent's, or of the only epd
+	ControllerState  string // folder of the controller's records
+	Config           string // file of epd's
+	SlurmConf        string // path of slurm.conf
+	MungeSocket      string
+	Controllers      []string // HOST:PORT, of an agent
+	Version          string   // of the program that asks
+	EPDProgram       string   // epd, for its db check
+	Program          string   // epplan, as it is typed in fixes
+	Path             string   // where epplan is, for hooks
+	Timeout          time.Duration
+}
+
+// Role is what a machine is for.
+type Role string
+
+// Roles. One machine may have both.
+const (
+	Auto Role = "auto" // to be found out
+	Head Role = "head" // slurmctld, and epd's controller
+	Node Role = "node" // slurmd, GPUs, and epd's agent
+	Both Role = "both"
+)

@@ -1,0 +1,376 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/slurm"
+)
+
+// Releases of Slurm that epplan is made for: from the first to the last one
+// whose sources and manuals were read.
+var oldestSlurm, newestSlurm = slurm.Version{Major: 22, Minor: 5}, slurm.Version{Major: 25, Minor: 11}
+
+var slurmMissing = &Fault{
+	"slurm-missing", Bad, "scontrol isn't on this machine", "epd asks Slurm by its own commands",
+	Fix{Run: "apt-get install slurm-client"},
+}
+
+var slurmOld = &Fault{
+	"slurm-old", Bad, "Slurm is {version}, older than {least}", "job_submit.lua and the output of squeue differ there, and were never tried",
+	Fix{Run: "sbatch --version    # then update Slurm to {least} or later"},
+}
+
+var slurmNew = &Fault{
+	"slurm-new", Warn, "Slurm is {version}, newer than {most}", "what changed since isn't known to epplan",
+	Fix{Run: "epplan status    # after a job ran: decisions and outcomes must have grown"},
+}
+
+func lookVersion(ctx context.Context, e *exam) []Finding {
+	if e.site.Slurm == nil {
+		return []Finding{slurmMissing.found()}
+	}
+	v, err := e.client().Version(ctx)
+	name := func(v slurm.Version) string { return fmt.Sprintf("%d.%02d", v.Major, v.Minor) }
+	switch {
+	case err != nil:
+		return unknown("scontrol --version: %v", err)
+	case !v.AtLeast(oldestSlurm.Major, oldestSlurm.Minor):
+		return []Finding{slurmOld.found("version", v.String(), "least", name(oldestSlurm))}
+	case v.AtLeast(newestSlurm.Major, newestSlurm.Minor+1):
+		return []Finding{slurmNew.found("version", v.String(), "most", name(newestSlurm))}
+	}
+	return fine("Slurm %s", v)
+}
+
+var ctldDown = &Fault{
+	"slurmctld-down", Bad, "slurmctld doesn't run: {error}", "no job is submitted or started, and epd can't ask about jobs",
+	Fix{Run: "systemctl restart slurmctld"},
+}
+
+var ctldHung = &Fault{
+	"slurmctld-hung", Bad, "slurmctld doesn't answer within {bound}: it hangs, or has too much to do",
+	"every submission waits for it, and epd knows nothing of new jobs", Fix{Run: "systemctl restart slurmctld"},
+}
+
+func lookCtld(ctx context.Context, e *exam) []Finding {
+	if e.site.Slurm == nil {
+		return skip("%v", errNoSlurm)
+	}
+	if _, err := e.munge(ctx); err != nil {
+		return unknown("munge doesn't work, and without it nobody can ask")
+	}
+	_, err := e.ping.ask(ctx)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return []Finding{ctldHung.found("bound", slurmBound.String())}
+	case err != nil:
+		return []Finding{ctldDown.found("error", err.Error())}
+	}
+	return fine("slurmctld answers")
+}
+
+var nodeSilent = &Fault{
+	"node-silent", Bad, "slurmctld has no answer from {nodes}", "no job starts there", Fix{Run: "ssh {first} systemctl restart slurmd"},
+}
+
+var nodeDrained = &Fault{
+	"node-drained", Bad, "{nodes} drained: {reason}", "no job starts there until somebody resumes it",
+	Fix{Run: "scontrol update nodename={nodes} state=resume    # after what the other findings say is mended"},
+}
+
+// lookNodes looks at this node, on the head at all of them.
+func lookNodes(ctx context.Context, e *exam) []Finding {
+	nodes, err := e.nodes(ctx)
+	if err != nil {
+		return unknown("%v", err)
+	}
+	var found []Finding
+	var silent []string
+	for i := range nodes {
+		n := &nodes[i]
+		switch why := strings.ToLower(n.Reason); {
+		case n.State.Is("DRAIN") && (strings.Contains(why, "prolog") || strings.Contains(why, "epilog")):
+			found = append(found, nodeDrained.found("nodes", quote(n.Name), "reason", n.Reason))
+		case n.State.Base == "DOWN" && !n.State.PoweredDown():
+			silent = append(silent, n.Name)
+		}
+	}
+	if len(silent) > 0 {
+		found = append(found, nodeSilent.found("nodes", few(silent), "first", silent[0]))
+	}
+	return orFine(found, "%d of slurmctld's nodes looked at: none is down, or drained by a hook", len(nodes))
+}
+
+// nodes are this node, on the head all of them.
+func (e *exam) nodes(ctx context.Context) ([]slurm.Node, error) {
+	if e.site.Slurm == nil {
+		return nil, errNoSlurm
+	}
+	if _, err := e.munge(ctx); err != nil {
+		return nil, errors.New("munge doesn't work, and without it slurmctld can't be asked")
+	}
+	all, err := e.nodesFact.ask(ctx)
+	if err != nil || e.role != Node {
+		return all, err
+	}
+	s, err := e.agent(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("how Slurm calls this node is known to epd: %w", err)
+	}
+	own := slices.DeleteFunc(slices.Clone(all), func(n slurm.Node) bool { return n.Name != s.Node })
+	return own, nil
+}
+
+// few is the beginning of a list of names.
+func few(names []string) string {
+	const most = 8
+	if len(names) > most {
+		return strings.Join(names[:most], ",") + fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return strings.Join(names, ",")
+}
+
+var flagsMissing = &Fault{
+	"prolog-flags", Warn, "PrologFlags is {value}, without Alloc", "the Prolog runs at a job's first step only, so that its clocks come late",
+	Fix{File: "{conf}", Line: "PrologFlags={wanted}", Run: "scontrol reconfigure"},
+}
+
+// allocating are the flags that mean Alloc, too; slurmctld says both.
+var allocating = []string{"alloc", "contain", "nohold", "runinjob", "serial", "x11"}
+
+func lookFlags(ctx context.Context, e *exam) []Finding {
+	s, err := e.settings(ctx)
+	if err != nil {
+		return unknown("%v", err)
+	}
+	value, wanted := s.get("PrologFlags"), "Alloc"
+	if slices.ContainsFunc(strings.Split(strings.ToLower(value), ","), func(f string) bool { return slices.Contains(allocating, strings.TrimSpace(f)) }) {
+		return fine("PrologFlags=%s", value)
+	}
+	if value != "" {
+		wanted = value + ",Alloc"
+	}
+	return []Finding{flagsMissing.found("value", or(value, "not set"), "wanted", wanted, "conf", s.path)}
+}
+
+// hookNeeds is how many seconds a Prolog or Epilog of ours may take, and the
+// site's own beside it.
+const hookNeeds = 5
+
+var timeoutShort = &Fault{
+	"hook-timeout", Bad, "{key} is {value} s", "epplan's hooks may take 2 s; one that is killed drains the node",
+	Fix{File: "{conf}", Line: "{key}=30", Run: "scontrol reconfigure"},
+}
+
+func lookTimeouts(ctx context.Context, e *exam) []Finding {
+	s, err := e.settings(ctx)
+	if err != nil {
+		return unknown("%v", err)
+	}
+	var found []Finding
+	for _, key := range []string{"PrologEpilogTimeout", "PrologTimeout", "EpilogTimeout"} {
+		number, _, _ := strings.Cut(s.get(key), " ")
+		if seconds, err := strconv.ParseUint(number, 10, 32); err == nil && seconds < hookNeeds {
+			found = append(found, timeoutShort.found("key", key, "value", number, "conf", s.path))
+		}
+	}
+	return orFine(found, "Prologs and Epilogs have time enough")
+}
+
+var priorityBasic = &Fault{
+	"priority-basic", Warn, "{wants}, and PriorityType is priority/basic",
+	"there nice passes one job a point, and neither age nor fair share brings a job forward again",
+	Fix{File: "{conf}", Line: "PriorityType=priority/multifactor", Run: "systemctl restart slurmctld    # with PriorityWeightAge=1000 or other weights"},
+}
+
+var priorityFlat = &Fault{
+	"priority-flat", Bad, "{wants}, and all of priority/multifactor's weights are 0", "every job has the lowest priority, from which nice can take nothing",
+	Fix{File: "{conf}", Line: "PriorityWeightAge=1000", Run: "scontrol reconfigure"},
+}
+
+func lookPriority(ctx context.Context, e *exam) []Finding {
+	c, err := e.epdConfig(ctx)
+	if err != nil {
+		return unknown("whether epd orders the queue isn't known: %v", err)
+	}
+	wants := ordering(c)
+	if wants == "" {
+		return skip("the order of the queue is left to Slurm")
+	}
+	s, err := e.settings(ctx)
+	switch {
+	case err != nil:
+		return unknown("%v", err)
+	case s.get("PriorityType") == "" || strings.EqualFold(s.get("PriorityType"), "priority/basic"):
+		return []Finding{priorityBasic.found("wants", wants, "conf", s.path)}
+	}
+	for key, value := range s.values {
+		if strings.HasPrefix(key, "priorityweight") && value != "" && value != "0" {
+			return fine("%s, by %s", wants, s.get("PriorityType"))
+		}
+	}
+	return []Finding{priorityFlat.found("wants", wants, "conf", s.path)}
+}
+
+// ordering says what a configuration changes in the order of jobs; "": nothing.
+func ordering(c *config.Config) string {
+	if c == nil || !enforces(&c.Live) {
+		return ""
+	}
+	extents := []config.Reorder{c.Live.Reorder}
+	for _, extent := range c.Live.Reorders {
+		extents = append(extents, extent)
+	}
+	switch {
+	case !slices.ContainsFunc(extents, func(r config.Reorder) bool { return r != config.ReorderOff }):
+		return ""
+	case c.Live.Pick.Policy == config.PickDeadline:
+		return "jobs with deadlines go first"
+	}
+	return "jobs are put in the order of " + c.Live.Pick.Policy
+}
+
+// enforces tells whether anything is enforced anywhere.
+func enforces(l *config.Live) bool {
+	for _, mode := range l.Modes {
+		if mode == config.Enforce {
+			return true
+		}
+	}
+	return l.Mode == config.Enforce
+}
+
+var privateJobs = &Fault{
+	"private-data", Bad, "PrivateData={value}, and epd runs as user {uid}, who is neither root nor Slurm's user",
+	"Slurm hides other users' jobs from it, so that they run at default clocks", Fix{Run: "systemctl edit epd-controller    # [Service] User={user}"},
+}
+
+func lookPrivate(ctx context.Context, e *exam) []Finding {
+	s, err := e.settings(ctx)
+	if err != nil {
+		return unknown("%v", err)
+	}
+	value := s.get("PrivateData")
+	hides := strings.Contains(value, "jobs") || strings.Contains(value, "nodes")
+	if !hides {
+		return fine("Slurm shows jobs and nodes to everybody")
+	}
+	status, err := e.head(ctx)
+	if err != nil || status.Health == nil {
+		return unknown("PrivateData=%s, and who epd runs as isn't known: it doesn't answer", value)
+	}
+	name, rest, _ := strings.Cut(s.get("SlurmUser"), "(")
+	uid := strconv.FormatUint(uint64(status.Health.UID), 10)
+	if uid == "0" || uid == strings.TrimSuffix(rest, ")") {
+		return fine("PrivateData=%s, and epd runs as user %s, who sees all", value, uid)
+	}
+	return []Finding{privateJobs.found("value", value, "uid", uid, "user", or(name, "slurm"))}
+}
+
+var sleepProgram = &Fault{
+	"power-saving", Bad, "sleep_after_s is set, and Slurm has no {key}", "no node ever sleeps: Slurm can't switch it off or on",
+	Fix{File: "{conf}", Line: "{key}={program}", Run: "scontrol reconfigure    # the program: one line that runs epplan {hook} \"$1\" --run /usr/local/sbin/node-power"},
+}
+
+var sleepTimeout = &Fault{
+	"power-timeout", Warn, "ResumeTimeout is {value}, shorter than a server boots", "a node that isn't back by then is set DOWN",
+	Fix{File: "{conf}", Line: "ResumeTimeout=600", Run: "scontrol reconfigure"},
+}
+
+func lookPower(ctx context.Context, e *exam) []Finding {
+	c, err := e.epdConfig(ctx)
+	switch {
+	case err != nil:
+		return unknown("whether nodes are to sleep isn't known: %v", err)
+	case c == nil || c.Live.SleepAfter <= 0:
+		return skip("no node is to sleep: sleep_after_s isn't set")
+	}
+	s, err := e.settings(ctx)
+	if err != nil {
+		return unknown("%v", err)
+	}
+	var found []Finding
+	for _, p := range [][2]string{{"SuspendProgram", "suspend"}, {"ResumeProgram", "resume"}} {
+		if s.get(p[0]) == "" {
+			found = append(found, sleepProgram.found("key", p[0], "hook", p[1], "conf", s.path, "program", "/usr/local/sbin/epplan-"+p[1]))
+		}
+	}
+	number, _, _ := strings.Cut(s.get("ResumeTimeout"), " ")
+	const boots = 60
+	if seconds, err := strconv.Atoi(number); err == nil && seconds < boots {
+		found = append(found, sleepTimeout.found("value", s.get("ResumeTimeout"), "conf", s.path))
+	}
+	return orFine(found, "Slurm can switch nodes off and on")
+}
+
+var gresOff = &Fault{
+	"gres-types", Bad, "GresTypes is {value}, without gpu", "Slurm gives no job a GPU, so that no hook is told of any",
+	Fix{File: "{conf}", Line: "GresTypes={wanted}", Run: "scontrol reconfigure"},
+}
+
+var gresCount = &Fault{
+	"gres-count", Bad, "Slurm has {slurm} GPUs on {node}, epd sees {epd}", "GPUs are matched by their place in gres.conf: a wrong one would be locked",
+	Fix{Run: "nvidia-smi -L; cat {gres}    # make both lists the same, or give epd --gpu-order"},
+}
+
+func lookGres(ctx context.Context, e *exam) []Finding {
+	s, err := e.settings(ctx)
+	if err != nil {
+		return unknown("%v", err)
+	}
+	types := s.get("GresTypes")
+	if !slices.ContainsFunc(strings.Split(types, ","), func(t string) bool { return strings.EqualFold(t, "gpu") }) {
+		return []Finding{gresOff.found("value", or(types, "not set"), "wanted", strings.TrimPrefix(types+",gpu", ","), "conf", s.path)}
+	}
+	if e.role == Head {
+		return fine("GresTypes=%s", types)
+	}
+	status, err := e.agent(ctx)
+	if err != nil {
+		return unknown("GresTypes=%s; which GPUs are here isn't known: %v", types, err)
+	}
+	nodes, err := e.nodes(ctx)
+	if err != nil {
+		return unknown("GresTypes=%s; which GPUs Slurm has here isn't known: %v", types, err)
+	}
+	for i := range nodes {
+		if nodes[i].Name != status.Node {
+			continue
+		}
+		count := 0
+		for _, g := range nodes[i].Gres {
+			if g.Name == "gpu" {
+				count += int(g.Count)
+			}
+		}
+		if count != len(status.GPUs) {
+			return []Finding{gresCount.found("slurm", strconv.Itoa(count), "node", status.Node, "epd", strconv.Itoa(len(status.GPUs)),
+				"gres", strings.TrimSuffix(s.path, "slurm.conf")+"gres.conf")}
+		}
+		return fine("%d GPUs on %s, for Slurm as for epd", count, status.Node)
+	}
+	return unknown("slurmctld knows no node %s, as epd calls this one", status.Node)
+}
+
+var accountingOff = &Fault{
+	"accounting", Warn, "Slurm keeps no accounting", "jobs that ended while epd didn't run are known no more, and predictions have no past to learn from",
+	Fix{File: "{conf}", Line: "AccountingStorageType=accounting_storage/slurmdbd", Run: "scontrol reconfigure    # with slurmdbd running"},
+}
+
+func lookAccounting(ctx context.Context, e *exam) []Finding {
+	s, err := e.settings(ctx)
+	if err != nil {
+		return unknown("%v", err)
+	}
+	kind := s.get("AccountingStorageType")
+	if kind == "" || strings.HasSuffix(kind, "/none") {
+		return []Finding{accountingOff.found("conf", s.path)}
+	}
+	return fine("%s", kind)
+}

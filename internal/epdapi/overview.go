@@ -1,0 +1,102 @@
+package epdapi
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// Paths of what a page shows of a cluster.
+const (
+	PathOverview  = "/v1/overview"
+	PathDecisions = "/v1/decisions"
+)
+
+// OverviewDays is how many days an [Overview] tells of, today among them.
+const OverviewDays = 30
+
+// Overview is a cluster at a glance. Counts and energies are of everybody; jobs
+// and decisions those that the caller may see.
+type Overview struct {
+	At      time.Time        `json:"at"`
+	Status  ControllerStatus `json:"status"`
+	Power   ClusterPower     `json:"power"`
+	Queue   QueueCounts      `json:"queue"`
+	Days    []Day            `json:"days"`   // one for each of the last days in UTC, oldest first
+	States  []StateCount     `json:"states"` // how runs of these days ended, the most first
+	Savings Savings          `json:"savings"`
+	// Decisions are the latest on runs; in advise mode what would have been done.
+	Decisions []JobDecision `json:"decisions"`
+	Jobs      []JobRow      `json:"jobs"` // the latest
+}
+
+// QueueCounts are the GPU jobs that Slurm had when it was last asked.
+type QueueCounts struct {
+	At      time.Time      `json:"at,omitzero"` // absent: Slurm didn't say yet
+	Pending int            `json:"pending"`     // records: an array that waits is one
+	Running int            `json:"running"`
+	Other   int            `json:"other"`  // suspended, completing and the like
+	States  map[string]int `json:"states"` // of Slurm's
+}
+
+// Day is what ended on a day. A run is a job on one node.
+type Day struct {
+	Day        time.Time `json:"day"` // its begin, UTC
+	Runs       int64     `json:"runs"`
+	Completed  int64     `json:"completed"`
+	Treated    int64     `json:"treated"`
+	HeldOut    int64     `json:"held_out"`
+	Measured   int64     `json:"measured"`     // runs whose GPU energy is known
+	GPUEnergyJ float64   `json:"gpu_energy_j"` // of those
+	NodeJ      float64   `json:"node_energy_j"`
+	NodeRuns   int64     `json:"node_measured"` // runs whose node energy is known, modelled or not
+	TimeS      float64   `json:"time_s"`        // of all runs together
+}
+
+// StateCount is how many runs ended in a state; empty: nobody knows how.
+type StateCount struct {
+	State string `json:"state"`
+	Runs  int64  `json:"runs"`
+}
+
+// JobDecision is a decision on a run with its job's name.
+type JobDecision struct {
+	record.Decision
+	Name      string `json:"name"` // of the job; empty: it isn't in the records
+	User      string `json:"user"`
+	Partition string `json:"partition"`
+	Apply     bool   `json:"apply"` // clocks were set; in advise mode and of held-out runs they weren't
+	// Would is what was thought of these clocks: predicted energy less than at
+	// default clocks, all GPUs; unknown without a model.
+	Would record.Number `json:"saves_j"`
+}
+
+// DecisionList are decisions on runs, the latest first.
+type DecisionList struct {
+	Decisions []JobDecision `json:"decisions"`
+	Next      int64         `json:"next"` // what to pass as before for the next page; 0: this is the last
+}
+
+// Overview asks for a cluster at a glance.
+func (c *Client) Overview(ctx context.Context) (*Overview, error) {
+	return get[Overview](ctx, c, PathOverview, nil)
+}
+
+// Decisions lists decisions on runs in a mode (empty: any), from before a list's
+// Next on (0: from the latest), at most limit (0: 100).
+func (c *Client) Decisions(ctx context.Context, mode string, before int64, limit int) (*DecisionList, error) {
+	query := url.Values{}
+	if mode != "" {
+		query.Set("mode", mode)
+	}
+	if before != 0 {
+		query.Set("before", strconv.FormatInt(before, 10))
+	}
+	if limit != 0 {
+		query.Set("limit", strconv.Itoa(limit))
+	}
+	return get[DecisionList](ctx, c, PathDecisions, query)
+}

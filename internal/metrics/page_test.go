@@ -1,0 +1,106 @@
+package metrics_test
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/epplan/epplan/internal/metrics"
+)
+
+var update = flag.Bool("update", false, "rewrite the tables of docs/metrics.md")
+
+const page = "../../docs/metrics.md"
+
+var table = regexp.MustCompile(`(?s)(<!-- metrics of ([a-z ]+) -->\n).*?(<!-- end of metrics -->)`)
+
+// described is what a page says of a metric.
+type described struct{ kind, labels, help string }
+
+// families are epplan's own metrics, by name.
+func families(t *testing.T, m *metrics.Metrics) map[string]described {
+	t.Helper()
+	m.Failed("anything")
+	all, err := m.Registry().Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := make(map[string]described)
+	for _, f := range all {
+		if !strings.HasPrefix(f.GetName(), "epplan_") {
+			continue
+		}
+		pairs := f.GetMetric()[0].GetLabel()
+		labels := make([]string, len(pairs))
+		for i, l := range pairs {
+			labels[i] = "`" + l.GetName() + "`"
+		}
+		found[f.GetName()] = described{strings.ToLower(f.GetType().String()), strings.Join(labels, ", "), f.GetHelp()}
+	}
+	return found
+}
+
+// rows is a table of metrics in Markdown.
+func rows(of map[string]described) string {
+	var b strings.Builder
+	b.WriteString("\n| name | type | labels | meaning |\n|---|---|---|---|\n")
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		help := strings.TrimSuffix(of[name].help, ".")
+		if first, rest, _ := strings.Cut(help, " "); first != "GPUs" && first != "Slurm" && first != "GPU" {
+			help = strings.TrimSpace(strings.ToLower(first) + " " + rest)
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", name, of[name].kind, of[name].labels, help)
+	}
+	return b.String() + "\n"
+}
+
+func TestThePageListsTheMetricsAsTheyAre(t *testing.T) {
+	all := families(t, whole())
+	controllers := families(t, metrics.New(metrics.Sources{Agent: agent}))
+	agents := families(t, metrics.New(metrics.Sources{Controller: controller, Savings: savings, Steering: steering, Power: power}))
+	tables := map[string]map[string]described{"both roles": {}, "the controller": {}, "the agent": {}}
+	for name, f := range all {
+		_, withoutController := controllers[name]
+		_, withoutAgent := agents[name]
+		switch {
+		case name == "epplan_request_duration_seconds" || withoutController && withoutAgent:
+			tables["both roles"][name] = f
+		case withoutController:
+			tables["the agent"][name] = f
+		default:
+			tables["the controller"][name] = f
+		}
+	}
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	want := table.ReplaceAllStringFunc(string(text), func(block string) string {
+		part := table.FindStringSubmatch(block)
+		of, known := tables[part[2]]
+		if !known {
+			t.Errorf("docs/metrics.md: metrics of %s, want one of both roles, the controller, the agent", part[2])
+		}
+		seen += len(of)
+		return part[1] + rows(of) + part[3]
+	})
+	if seen != len(all) {
+		t.Errorf("docs/metrics.md lists %d metrics of %d", seen, len(all))
+	}
+	if string(text) == want {
+		return
+	}
+	if *update {
+		if err := os.WriteFile(page, []byte(want), 0o644); err != nil { //nolint:gosec // a page that everybody may read
+			t.Fatal(err)
+		}
+		return
+	}
+	t.Error("docs/metrics.md is out of date: go test ./internal/metrics -update rewrites its tables")
+}

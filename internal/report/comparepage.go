@@ -1,0 +1,242 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/report/page"
+)
+
+// ComparePage is a comparison with what a report tells beside it.
+type ComparePage struct {
+	Runs   []Run
+	Name   string // of the batch, or how many there are
+	Origin page.Facts
+}
+
+// problemKeys are the parameters that make the problem another one: only plans
+// of the same problem are weighed against each other.
+var problemKeys = []string{"batch", "gpus_per_node"}
+
+// mostProblems is how many problems have a section of their own.
+const mostProblems = 12
+
+// contest is the plans of one problem.
+type contest struct {
+	name string
+	runs []Run
+	tags []string // what each run is called
+	best int      // the run with the least energy of those that keep all promises; -1: none does
+}
+
+// contests are the problems in the order of the runs.
+func contests(runs []Run) []contest {
+	var all []contest
+	index := make(map[string]int)
+	for i := range runs {
+		problem, tag := "", runs[i].Summary.Policy
+		for _, p := range runs[i].Params {
+			text := p.Key + " " + p.Value.people(Scale{}, Plain)
+			if slices.Contains(problemKeys, p.Key) {
+				problem = strings.TrimPrefix(problem+", "+text, ", ")
+				continue
+			}
+			tag += ", " + text
+		}
+		at, known := index[problem]
+		if !known {
+			at = len(all)
+			index[problem] = at
+			all = append(all, contest{name: problem, best: -1})
+		}
+		all[at].runs, all[at].tags = append(all[at].runs, runs[i]), append(all[at].tags, tag)
+	}
+	for i := range all {
+		all[i].choose()
+	}
+	return all
+}
+
+// keeps tells whether a plan covers all jobs in time.
+func keeps(s *Summary) bool { return s.Misses == 0 && s.Infeasible == 0 }
+
+func (c *contest) choose() {
+	for i := range c.runs {
+		s := &c.runs[i].Summary
+		if keeps(s) && (c.best < 0 || s.Energy < c.runs[c.best].Summary.Energy) {
+			c.best = i
+		}
+	}
+}
+
+// WriteComparePage writes the report of a comparison. Planning times aren't in
+// it, so that the same comparison gives the same file.
+func WriteComparePage(w io.Writer, p *ComparePage) error {
+	table := Comparison(p.Runs)
+	for i := range table.Columns {
+		if table.Columns[i].Key == "planning_s" {
+			table.Columns[i].Head = ""
+		}
+	}
+	all := contests(p.Runs)
+	out := &page.Report{
+		Title: "Policies compared on " + p.Name, Foot: p.Origin,
+		Parts: []any{table.Page("A row for each plan", "Saving is against the same jobs at default clocks, gap is above what no schedule can beat; run to sleep are parts of the energy.", -1)},
+	}
+	for i := range all {
+		if i == mostProblems {
+			out.Parts = append(out.Parts, &page.Notice{Kind: page.Info, Text: fmt.Sprintf("Only the first %d of %d problems have a section of their own.", mostProblems, len(all))})
+			break
+		}
+		section, err := all[i].section(i)
+		if err != nil {
+			return err
+		}
+		out.Sections = append(out.Sections, *section)
+	}
+	if len(all) == 1 {
+		out.Lead = all[0].verdict()
+	} else {
+		out.Lead = fmt.Sprintf("%s of %s. Plans are weighed against each other where the batch and the cluster are the same.", counting(len(p.Runs), "plan", "plans"), counting(len(all), "problem", "problems"))
+	}
+	return page.WriteReport(w, out)
+}
+
+// section is one problem's.
+func (c *contest) section(number int) (*page.Section, error) {
+	s := &page.Section{ID: "problem-" + strconv.Itoa(number+1), Heading: c.name}
+	if c.name == "" {
+		s.Heading = "What is traded"
+	} else {
+		s.Parts = append(s.Parts, page.Text(c.verdict()))
+	}
+	for _, axis := range []struct {
+		id, what, caption string
+		of                func(*Summary) float64
+	}{
+		{"end", "last end", "Energy by when the last job ends.", func(s *Summary) float64 { return s.End }},
+		{"wait", "mean wait", "Energy by how long jobs wait on average, from their arrival to their start.", func(s *Summary) float64 { return s.MeanWait }},
+	} {
+		var spots []Spot
+		for i := range c.runs {
+			s := &c.runs[i].Summary
+			if s.Infeasible < s.JobsTotal {
+				spots = append(spots, Spot{Name: c.tags[i], X: axis.of(s), Y: float64(s.Energy), Late: !keeps(s)})
+			}
+		}
+		figure, err := TradeOffFigure(axis.id+"-"+strconv.Itoa(number+1), axis.caption+
+			" The dotted line is the front: no other plan is better in both. Hollow dots miss deadlines or jobs.", axis.what, Seconds, spots)
+		if err != nil {
+			return nil, err
+		}
+		if figure != nil {
+			s.Parts = append(s.Parts, figure)
+		}
+	}
+	s.Parts = append(s.Parts, c.partsTable())
+	return s, nil
+}
+
+// verdict says which plan is best, and why.
+func (c *contest) verdict() string {
+	if c.best < 0 {
+		return "No plan covers all jobs in time, so that none is best."
+	}
+	best := &c.runs[c.best].Summary
+	scale := CommonScale(Joules, 5, float64(best.Energy))
+	text := fmt.Sprintf("%s takes the least energy of %s: %s (%s)", c.tags[c.best],
+		c.keeping(), scale.With(float64(best.Energy)), FormatKWh(best.Energy))
+	if best.Baseline > 0 {
+		text += ", " + best.against() + " than at default clocks"
+	}
+	if best.Bound > 0 {
+		text += " and " + FormatPercent(best.Gap()) + " above what no schedule can beat"
+	}
+	text += "."
+	if second := c.runnerUp(); second >= 0 {
+		text += " " + c.difference(second)
+	}
+	return text
+}
+
+// keeping counts the plans that keep all promises.
+func (c *contest) keeping() string {
+	n := 0
+	for i := range c.runs {
+		if keeps(&c.runs[i].Summary) {
+			n++
+		}
+	}
+	if n == len(c.runs) {
+		return "all " + counting(n, "plan", "plans") + ", each of which keeps all deadlines"
+	}
+	return fmt.Sprintf("the %s, of %d, that keep all deadlines", counting(n, "plan", "plans"), len(c.runs))
+}
+
+// runnerUp is the plan with the least energy of those that take more than the
+// best one; -1: there is none.
+func (c *contest) runnerUp() int {
+	second, least := -1, dvfsmodel.Joule(math.Inf(1))
+	for i := range c.runs {
+		s := &c.runs[i].Summary
+		if keeps(s) && s.Energy > c.runs[c.best].Summary.Energy*(1+rounding) && s.Energy < least {
+			second, least = i, s.Energy
+		}
+	}
+	return second
+}
+
+// difference says what the best plan does better than another, by the part of
+// the energy that differs most.
+func (c *contest) difference(other int) string {
+	a, b := &c.runs[c.best].Summary, &c.runs[other].Summary
+	mine, theirs := a.energies(), b.energies()
+	most := 0
+	for i := range mine {
+		if theirs[i].energy-mine[i].energy > theirs[most].energy-mine[most].energy {
+			most = i
+		}
+	}
+	text := fmt.Sprintf("The next one, %s, takes %s more", c.tags[other], FormatPercent(float64(b.Energy/a.Energy)-1))
+	if diff := theirs[most].energy - mine[most].energy; diff > 0 {
+		text += fmt.Sprintf(": most of all %s energy, by %s", mine[most].name, FormatJoules(diff))
+	}
+	if a.NodesUsed != b.NodesUsed {
+		text += fmt.Sprintf("; it uses %s, the best one %s", counting(b.NodesUsed, "node", "nodes"), FormatCount(a.NodesUsed))
+	}
+	return text + "."
+}
+
+// partsTable is the energy of each plan by cause.
+func (c *contest) partsTable() *page.Table {
+	columns := []Column{{Head: "policy", Left: true, Max: 60}, {Head: "energy", Unit: Joules, Group: 1}}
+	for _, part := range new(Summary).energies() {
+		columns = append(columns, Column{Head: part.name, Unit: Joules, Group: 1})
+	}
+	columns = append(columns, Column{Head: "last end", Unit: Seconds}, Column{Head: "mean wait", Unit: Seconds}, Column{Head: "promises", Left: true})
+	t := &Table{Columns: columns, Rows: func(yield func([]Value) bool) {
+		for i := range c.runs {
+			s := &c.runs[i].Summary
+			row := []Value{Text(c.tags[i]), Number(s.Energy)}
+			for _, part := range s.energies() {
+				row = append(row, nonZero(part.energy))
+			}
+			promises := "kept"
+			switch {
+			case i == c.best:
+				promises = "kept: the best plan"
+			case !keeps(s):
+				promises = fmt.Sprintf("%s late, %d not planned", FormatCount(s.Misses), s.Infeasible)
+			}
+			if !yield(append(row, Number(s.End), Number(s.MeanWait), Text(promises))) {
+				return
+			}
+		}
+	}}
+	return t.Page("Energy by what it goes into", "", -1)
+}

@@ -1,0 +1,161 @@
+package report
+
+import (
+	"io"
+	"math"
+	"slices"
+
+	"github.com/epplan/epplan/internal/report/page"
+)
+
+// ChartFigure is a chart as a part of a page, with some of its numbers in a
+// table. The id has to be unique on its page.
+func ChartFigure(id, caption string, c *Chart) (*page.Figure, error) {
+	svg, err := inline(func(w io.Writer) error { return drawCharts(w, id, c.Title, []Chart{*c}) })
+	if err != nil {
+		return nil, err
+	}
+	return &page.Figure{ID: "figure-" + id, Caption: caption, SVG: svg, Numbers: c.table()}, nil
+}
+
+// mostChartRows is how many points of a chart its table has about.
+const mostChartRows = 20
+
+// table has the lines at some of the first one's X.
+func (c *Chart) table() *page.Table {
+	columns := []Column{{Head: c.X}}
+	for i := range c.Lines {
+		columns = append(columns, Column{Head: c.Lines[i].Name})
+	}
+	if len(c.Lines) == 0 {
+		return (&Table{Columns: columns, Rows: func(func([]Value) bool) {}}).Page(c.Title+": "+c.Y, "", -1)
+	}
+	xs := c.Lines[0].X
+	every := max(1, len(xs)/mostChartRows)
+	t := &Table{Columns: columns, Rows: func(yield func([]Value) bool) {
+		for i := every - 1; i < len(xs); i += every {
+			row := []Value{significant(xs[i])}
+			for k := range c.Lines {
+				row = append(row, c.Lines[k].near(xs[i]))
+			}
+			if !yield(row) {
+				return
+			}
+		}
+	}}
+	return t.Page(c.Title+": "+c.Y, "", -1)
+}
+
+// near is the line's value at the X that is next to one.
+func (s *Series) near(x float64) Value {
+	best, apart := -1, math.Inf(1)
+	for i := range s.X {
+		if d := math.Abs(s.X[i] - x); d < apart {
+			best, apart = i, d
+		}
+	}
+	if best < 0 {
+		return Value{}
+	}
+	return significant(s.Y[best])
+}
+
+// significant is a number rounded to five digits.
+func significant(x float64) Value {
+	if x == 0 || math.IsNaN(x) || math.IsInf(x, 0) {
+		return Number(x)
+	}
+	const digits = 5
+	unit := math.Pow(10, digits-1-math.Floor(math.Log10(math.Abs(x))))
+	return Number(math.Round(x*unit) / unit)
+}
+
+// Estimate is a value with its bounds.
+type Estimate struct {
+	Name             string
+	Note             string // below the name
+	Value, Low, High float64
+	Believed         bool // nothing measured stands behind it: drawn hollow, without bounds
+}
+
+// EstimateFigure is a dot for each value on a line from its lower to its upper
+// bound, as a part of a page. The values are in the unit; the id has to be unique
+// on the page.
+func EstimateFigure(id, caption, what string, unit Unit, all []Estimate) (*page.Figure, error) {
+	values := []float64{0}
+	for i := range all {
+		values = append(values, all[i].Value)
+		if !all[i].Believed {
+			values = append(values, all[i].Low, all[i].High)
+		}
+	}
+	axis := within(what, unit, values, 8)
+	svg, err := inline(func(w io.Writer) error {
+		return drawEstimates(w, id, what, "A dot for each value, on a line from its lower to its upper bound.", axis, all)
+	})
+	if err != nil {
+		return nil, err
+	}
+	t := &Table{
+		Columns: []Column{
+			{Head: "of", Left: true},
+			{Head: what, Unit: unit, Group: 1},
+			{Head: "lower bound", Unit: unit, Group: 1},
+			{Head: "upper bound", Unit: unit, Group: 1},
+			{Head: "from", Left: true},
+		},
+		Rows: func(yield func([]Value) bool) {
+			for i := range all {
+				e := &all[i]
+				row := []Value{Text(e.Name), Number(e.Value), Number(e.Low), Number(e.High), Text(e.Note)}
+				if e.Believed {
+					row[2], row[3] = Value{}, Value{}
+				}
+				if !yield(row) {
+					return
+				}
+			}
+		},
+	}
+	return &page.Figure{ID: "figure-" + id, Caption: caption, SVG: svg, Numbers: t.Page(what, "", -1)}, nil
+}
+
+// Spot is one of several choices with two costs: less of both is better.
+type Spot struct {
+	Name string
+	X, Y float64
+	Late bool // it breaks a promise: drawn hollow, and never among the best
+}
+
+// TradeOffFigure is choices by two costs, with a line through those that no
+// other one beats in both, as a part of a page. Y is energy, joules.
+func TradeOffFigure(id, caption, what string, unit Unit, spots []Spot) (*page.Figure, error) {
+	spots = slices.DeleteFunc(slices.Clone(spots), func(s Spot) bool { return math.IsNaN(s.X + s.Y) })
+	if len(spots) == 0 {
+		return nil, nil //nolint:nilnil // no picture is no failure
+	}
+	t := newTradeOff("Energy by "+what, what, unit, spots)
+	svg, err := inline(func(w io.Writer) error { return t.draw(w, id) })
+	if err != nil {
+		return nil, err
+	}
+	front := t.front()
+	numbers := &Table{
+		Columns: []Column{{Head: "choice", Left: true}, {Head: what, Unit: unit}, {Head: "energy", Unit: Joules, Digits: 5}, {Head: "beaten", Left: true}},
+		Rows: func(yield func([]Value) bool) {
+			for i := range spots {
+				beaten := "in both"
+				switch {
+				case spots[i].Late:
+					beaten = "misses deadlines or jobs"
+				case slices.Contains(front, i):
+					beaten = "by none in both"
+				}
+				if !yield([]Value{Text(spots[i].Name), Number(spots[i].X), Number(spots[i].Y), Text(beaten)}) {
+					return
+				}
+			}
+		},
+	}
+	return &page.Figure{ID: "figure-" + id, Caption: caption, SVG: svg, Numbers: numbers.Page("Energy by "+what, "", -1)}, nil
+}

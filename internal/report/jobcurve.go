@@ -1,0 +1,193 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/queue"
+)
+
+// jobCurve is what a job could run at: the least energy by run time, where it
+// runs, and where it would at default clocks. All are of one GPU, with its share
+// of the host's power, for that is what clocks are chosen by.
+type jobCurve struct {
+	task             int
+	id, why          string
+	least            []dvfsmodel.Point // by rising time
+	chosen, byItself dvfsmodel.Point
+	host             dvfsmodel.Watt
+}
+
+func (j *jobCurve) energy(pt *dvfsmodel.Point) float64 {
+	return float64(pt.Energy + j.host.Over(pt.Time))
+}
+
+// samples is at how many run times a job's curve is asked for.
+const samples = 60
+
+// curve is a job's; false where its clocks make no difference.
+func (r *Result) curve(task int) (*jobCurve, bool) {
+	t, a := &r.Problem.Tasks[task], &r.Plan.Assignments[task]
+	class := r.Plan.Nodes[a.Node].Class
+	response := t.Options[a.Option].Response
+	j := &jobCurve{
+		task: task, id: t.ID, why: inShort(a.Reason), chosen: a.Point, byItself: response.Default(),
+		host: r.Problem.Cluster.Classes[class].HostW,
+	}
+	price := r.Problem.Price(class)
+	slowest, err := response.Optimum(price, math.Inf(1))
+	if err != nil {
+		return nil, false
+	}
+	fastest := response.MinTime()
+	for i := range samples + 1 {
+		limit := fastest * math.Pow(slowest.Time/fastest, float64(i)/samples) * (1 + rounding)
+		pt, err := response.Optimum(price, limit)
+		if n := len(j.least); err == nil && (n == 0 || pt.Time > j.least[n-1].Time*(1+rounding)) {
+			j.least = append(j.least, pt)
+		}
+	}
+	return j, len(j.least) > 1
+}
+
+// telling are up to three jobs whose curves tell how clocks were chosen: the one
+// that saves most, one that its deadline makes run faster than it would, and the
+// one that takes the most energy.
+func (r *Result) telling() []*jobCurve {
+	saved := func(task int) float64 {
+		a := &r.Plan.Assignments[task]
+		return r.defaultEnergy(task) - float64(a.Energy(&r.Problem.Tasks[task]))
+	}
+	hurried := func(task int) float64 {
+		if a := &r.Plan.Assignments[task]; a.Reason.Clocks == planner.ClocksDeadline && a.Reason.Room > 0 {
+			return a.Reason.Want / a.Reason.Room
+		}
+		return 0
+	}
+	taken := func(task int) float64 {
+		return float64(r.Plan.Assignments[task].Energy(&r.Problem.Tasks[task]))
+	}
+	var chosen []*jobCurve
+	for _, by := range []func(int) float64{saved, hurried, taken} {
+		best, most := -1, 0.0
+		for task := range r.placed {
+			if v := by(task); v > most && !slices.ContainsFunc(chosen, func(j *jobCurve) bool { return j.task == task }) {
+				best, most = task, v
+			}
+		}
+		if best < 0 {
+			continue
+		}
+		if j, ok := r.curve(best); ok {
+			chosen = append(chosen, j)
+		}
+	}
+	return chosen
+}
+
+const (
+	jobPanel       = 380
+	jobPanelHeight = 330
+)
+
+// drawJobCurves draws jobs beside each other.
+func drawJobCurves(w io.Writer, id string, jobs []*jobCurve) error {
+	c := newCanvas(w, id)
+	names := make([]string, len(jobs))
+	for i, j := range jobs {
+		names[i] = j.id
+	}
+	c.open(anyPicture, jobPanel*float64(len(jobs)), jobPanelHeight, "Energy by run time of "+strings.Join(names, ", "),
+		"For each job the least energy that each run time takes, the point at which it runs, and the one at default clocks.")
+	for i, j := range jobs {
+		j.draw(&c, jobPanel*float64(i))
+	}
+	return c.close()
+}
+
+func (j *jobCurve) draw(c *canvas, left float64) {
+	times, energies := []float64{j.chosen.Time, j.byItself.Time}, []float64{j.energy(&j.chosen), j.energy(&j.byItself)}
+	s := Series{}
+	for i := range j.least {
+		s.X, s.Y = append(s.X, j.least[i].Time), append(s.Y, j.energy(&j.least[i]))
+	}
+	f := frame{
+		x: within("run time", Seconds, append(times, s.X...), 4), y: within("energy of a GPU", Joules, append(energies, s.Y...), 5),
+		left: left + 78, right: left + jobPanel - 18, upper: 54, lower: jobPanelHeight - courseFoot,
+	}
+	c.text(f.left, 18, "h", shortened(queue.Printable(j.id), 36))
+	c.text(f.left, 36, "", shortened(j.why, 44))
+	c.axes(&f)
+	c.printf(`<path class="ln c1" d="%s"/>`, linePath(&s, f.px, f.py))
+	for i := range s.X {
+		c.printf(`<circle class="a1" cx="%s" cy="%s" r="2"/>`, px(f.px(s.X[i])), px(f.py(s.Y[i])))
+	}
+	mark := func(class, text string, pt *dvfsmodel.Point) {
+		x, y := f.px(pt.Time), f.py(j.energy(pt))
+		c.printf(`<circle class="%s" cx="%s" cy="%s" r="6"><title>%s</title></circle>`, class, px(x), px(y), text)
+		anchor, dx := "k", 10.0
+		if x > (f.left+f.right)/2 {
+			anchor, dx = "k e", -10
+		}
+		c.text(x+dx, y-8, anchor, text)
+	}
+	mark("late", "default", &j.byItself)
+	mark("dot a2", "runs here", &j.chosen)
+}
+
+// jobCurveTable has the points of the curves.
+func jobCurveTable(jobs []*jobCurve) *page.Table {
+	var rows [][]Value
+	for _, j := range jobs {
+		add := func(what string, pt *dvfsmodel.Point) {
+			clocks := fmt.Sprintf("%.3f/%.3f", pt.Setting.Fc, pt.Setting.Fm)
+			if pt.Core > 0 {
+				clocks = fmt.Sprintf("%.0f/%.0f MHz", float64(pt.Core), float64(pt.Mem))
+			}
+			rows = append(rows, []Value{Text(j.id), Text(what), Text(clocks), Number(pt.Time), Number(pt.Power), Number(j.energy(pt))})
+		}
+		add("default", &j.byItself)
+		add("runs here", &j.chosen)
+		every := 1 + len(j.least)/12
+		for i := 0; i < len(j.least); i += every {
+			add("least energy", &j.least[i])
+		}
+	}
+	t := &Table{
+		Columns: []Column{
+			{Head: "job", Left: true, Max: maxName},
+			{Head: "point", Left: true},
+			{Head: "core/mem", Left: true},
+			{Head: "run time", Unit: Seconds},
+			{Head: "power", Unit: Watts},
+			{Head: "energy of a GPU", Unit: Joules},
+		},
+		Len: len(rows), Rows: slices.Values(rows),
+	}
+	return t.Page("Run times and energies of these jobs", "", -1)
+}
+
+// jobCurves is the figure of the telling jobs; nil where no job's clocks make a
+// difference.
+func (r *Result) jobCurves() (*page.Figure, error) {
+	jobs := r.telling()
+	if len(jobs) == 0 {
+		return nil, nil //nolint:nilnil // no picture is no failure
+	}
+	slices.SortStableFunc(jobs, func(a, b *jobCurve) int { return cmp.Compare(a.task, b.task) })
+	svg, err := inline(func(w io.Writer) error { return drawJobCurves(w, "curves", jobs) })
+	if err != nil {
+		return nil, err
+	}
+	return &page.Figure{
+		ID: "figure-curves", SVG: svg, Numbers: jobCurveTable(jobs),
+		Caption: "What clocks trade: the least energy of a GPU, its share of the host's included, by how long the job may take; and where the plan has it run.",
+	}, nil
+}

@@ -1,0 +1,130 @@
+package page
+
+import (
+	"html"
+	"html/template"
+	"strconv"
+	"strings"
+
+	"github.com/epplan/epplan/queue"
+)
+
+// Tables are written without a template: they may have very many cells.
+
+// safe is text for an element or an attribute.
+func safe(text string) string { return html.EscapeString(queue.Printable(text)) }
+
+// html is the table in a region of its own, which scrolls where it is too wide.
+func (t *Table) html() template.HTML {
+	var b strings.Builder
+	b.WriteString(`<div class="scroll" role="region" aria-label="` + safe(t.Caption) + `" tabindex="0">` + "\n<table")
+	writeAttribute(&b, "id", t.ID)
+	b.WriteString(">\n<caption>" + safe(t.Caption))
+	if t.Note != "" {
+		b.WriteString(`<span class="muted">` + safe(t.Note) + `</span>`)
+	}
+	b.WriteString("</caption>\n<thead><tr>")
+	for i := range t.Columns {
+		t.Columns[i].write(&b)
+	}
+	b.WriteString("</tr></thead>\n<tbody>\n")
+	for _, row := range t.Rows {
+		t.writeRow(&b, row)
+	}
+	if len(t.Rows) == 0 {
+		b.WriteString(`<tr><td colspan="` + strconv.Itoa(len(t.Columns)) + `">` + safe(orText(t.Empty, "nothing")) + "</td></tr>\n")
+	}
+	b.WriteString("</tbody>\n</table>\n</div>\n")
+	if t.More != "" {
+		b.WriteString(`<p class="more">` + safe(t.More) + "</p>\n")
+	}
+	return template.HTML(b.String()) //nolint:gosec // all of it is escaped
+}
+
+func orText(text, fallback string) string {
+	if text == "" {
+		return fallback
+	}
+	return text
+}
+
+func writeAttribute(b *strings.Builder, name, value string) {
+	if value != "" {
+		b.WriteString(" " + name + `="` + safe(value) + `"`)
+	}
+}
+
+func (c *Column) write(b *strings.Builder) {
+	b.WriteString(`<th scope="col"`)
+	if c.Number {
+		b.WriteString(` class="n"`)
+	}
+	b.WriteString(">" + safe(c.Head))
+	if c.Unit != "" {
+		b.WriteString(`<span class="unit">` + safe(c.Unit) + `</span>`)
+	}
+	b.WriteString("</th>")
+}
+
+func (t *Table) writeRow(b *strings.Builder, row []Cell) {
+	b.WriteString("<tr>")
+	for i := range row {
+		c, tag := &row[i], "td"
+		if i == 0 && !t.Unnamed {
+			tag = "th"
+		}
+		b.WriteString("<" + tag)
+		if tag == "th" {
+			b.WriteString(` scope="row"`)
+		}
+		writeAttribute(b, "class", c.class(i < len(t.Columns) && t.Columns[i].Number))
+		writeAttribute(b, "id", c.ID)
+		writeAttribute(b, "title", c.Title)
+		b.WriteString(">")
+		c.write(b)
+		b.WriteString("</" + tag + ">")
+	}
+	b.WriteString("</tr>\n")
+}
+
+// class is the classes of a cell.
+func (c *Cell) class(number bool) string {
+	kind := string(c.Kind)
+	switch {
+	case c.Badge:
+		kind = ""
+	case number && kind != "":
+		return "n " + kind
+	case number:
+		return "n"
+	}
+	return kind
+}
+
+// write writes what is in a cell.
+func (c *Cell) write(b *strings.Builder) {
+	text := string(c.HTML)
+	switch {
+	case text != "":
+	case c.Badge:
+		text = `<span class="badge ` + string(c.Kind) + `">` + safe(c.Text) + `</span>`
+	default:
+		text = safe(c.Text)
+	}
+	if IsLocal(c.Href) {
+		text = `<a href="` + html.EscapeString(c.Href) + `">` + text + `</a>`
+	}
+	b.WriteString(text)
+}
+
+// IsLocal tells whether an address stays on its site: one that begins with a
+// slash, a question mark, or the mark of a section. Other addresses make no link
+// in a table.
+func IsLocal(href string) bool {
+	switch {
+	case href == "" || strings.HasPrefix(href, "//") || strings.HasPrefix(href, "/\\"):
+		return false
+	default:
+		return strings.ContainsRune("/?#", rune(href[0]))
+	}
+}

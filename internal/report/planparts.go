@@ -1,0 +1,189 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+
+	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/planner"
+)
+
+// defaultEnergy is what a planned job would take at default clocks where it
+// runs, without its host share, joules.
+func (r *Result) defaultEnergy(task int) float64 {
+	t, a := &r.Problem.Tasks[task], &r.Plan.Assignments[task]
+	return float64(t.Options[a.Option].Response.Default().Energy) * worth(t, a)
+}
+
+// worth is how many GPUs' worth a job occupies.
+func worth(t *planner.Task, a *planner.Assignment) float64 {
+	if t.Share < 1 {
+		return t.Share
+	}
+	return float64(a.GPUs.Len())
+}
+
+// groupSum is jobs that have something in common.
+type groupSum struct {
+	name, example     string
+	jobs, late        int
+	gpuSeconds        float64
+	energy, atDefault float64 // J, while they run, without the host's
+}
+
+func (g *groupSum) add(r *Result, task int) {
+	t, a := &r.Problem.Tasks[task], &r.Plan.Assignments[task]
+	g.jobs++
+	g.gpuSeconds += worth(t, a) * (a.End - a.Start)
+	g.energy += float64(a.Energy(t))
+	g.atDefault += r.defaultEnergy(task)
+	if r.isLate(task) {
+		g.late++
+	}
+}
+
+// grouped adds planned jobs up by a name, the groups with the most energy first.
+func (r *Result) grouped(name func(task int) string) []groupSum {
+	index := make(map[string]int)
+	var groups []groupSum
+	for task := range r.placed {
+		key := name(task)
+		at, known := index[key]
+		if !known {
+			at = len(groups)
+			index[key] = at
+			groups = append(groups, groupSum{name: key, example: r.Problem.Tasks[task].ID})
+		}
+		groups[at].add(r, task)
+	}
+	slices.SortStableFunc(groups, func(a, b groupSum) int {
+		return cmp.Or(cmp.Compare(b.energy, a.energy), cmp.Compare(a.name, b.name))
+	})
+	return groups
+}
+
+// hours is GPU-hours for people.
+func hours(seconds float64) Value {
+	return Text(grouped(strconv.FormatFloat(seconds/3600, 'f', 2, 64)))
+}
+
+// mostGroups is how many rows a table of groups has.
+const mostGroups = 200
+
+// groupTable is a row for each group. Energies are of GPUs while jobs run.
+func groupTable(head string, groups []groupSum, more ...Column) *Table {
+	columns := slices.Concat([]Column{
+		{Head: head, Left: true, Max: 60},
+		{Head: "jobs"},
+		{Head: "GPU time", Note: "h"},
+		{Head: "energy", Unit: Joules, Group: 1},
+		{Head: "at default", Unit: Joules, Group: 1},
+		{Head: "saved", Unit: Fraction, Digits: 2},
+		{Head: "late"},
+	}, more)
+	return &Table{Columns: columns, Len: len(groups), Rows: func(yield func([]Value) bool) {
+		for i := range groups {
+			g := &groups[i]
+			late := Value{}
+			if g.late > 0 {
+				late = Count(g.late)
+			}
+			saved := Value{}
+			if g.atDefault > 0 {
+				saved = Number(1 - g.energy/g.atDefault)
+			}
+			row := []Value{Text(g.name), Count(g.jobs), hours(g.gpuSeconds), Number(g.energy), Number(g.atDefault), saved, late}
+			if len(more) > 0 {
+				row = append(row, Text(g.example))
+			}
+			if !yield(row) {
+				return
+			}
+		}
+	}}
+}
+
+// mostBarsOfGroups is how many groups a picture has; the last one may be all
+// others.
+const mostBarsOfGroups = 12
+
+// groupFigure draws the energy of groups.
+func groupFigure(id, what string, groups []groupSum) (*page.Figure, error) {
+	var rows []amount
+	others := groupSum{}
+	var values []float64
+	for i := range groups {
+		g := &groups[i]
+		if i >= mostBarsOfGroups-1 && len(groups) > mostBarsOfGroups {
+			others.jobs, others.energy, others.atDefault = others.jobs+1, others.energy+g.energy, others.atDefault+g.atDefault
+			continue
+		}
+		rows, values = append(rows, g.bar(g.name)), append(values, g.energy)
+	}
+	if others.jobs > 0 {
+		rows, values = append(rows, others.bar("the other "+FormatCount(others.jobs))), append(values, others.energy)
+	}
+	scale := CommonScale(Joules, columnDigits, values...)
+	svg, err := inline(func(w io.Writer) error {
+		return drawAmounts(w, id, "Energy by "+what, "A bar for the energy of each "+what+", with an outline for the same jobs at default clocks.",
+			"energy", "at default clocks", scale, rows)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &page.Figure{
+		ID: "figure-" + id, SVG: svg,
+		Caption: "Energy of GPUs while jobs run, by " + what + ". The table has the numbers.",
+	}, nil
+}
+
+func (g *groupSum) bar(name string) amount {
+	note := ""
+	if g.atDefault > 0 {
+		note = " (" + signedPercent(g.energy/g.atDefault-1) + ")"
+	}
+	return amount{name: name, value: g.energy, reference: g.atDefault, note: note}
+}
+
+// signedPercent is a change in per cent.
+func signedPercent(change float64) string {
+	text := fmt.Sprintf("%+.1f %%", 100*change)
+	if text == "-0.0 %" {
+		text = "+0.0 %"
+	}
+	return text
+}
+
+// clockGroups adds jobs up by GPU model and clocks.
+func (r *Result) clockGroups() []groupSum {
+	inMHz := r.inMHz()
+	return r.grouped(func(task int) string {
+		a := &r.Plan.Assignments[task]
+		unit := " × default"
+		if inMHz {
+			unit = " MHz"
+		}
+		return r.Problem.Tasks[task].Options[a.Option].Model + ", " + clockText(a, inMHz) + unit
+	})
+}
+
+// speeds counts jobs by whether their core clock is below, at or above the
+// default.
+func (r *Result) speeds() (slower, same, faster int) {
+	const tolerance = 5e-4
+	for task, a := range r.placed {
+		set := r.Problem.Tasks[task].Options[a.Option].Response.Default().Setting
+		switch ratio := a.Point.Setting.Fc / set.Fc; {
+		case ratio < 1-tolerance:
+			slower++
+		case ratio > 1+tolerance:
+			faster++
+		default:
+			same++
+		}
+	}
+	return slower, same, faster
+}

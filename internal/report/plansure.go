@@ -1,0 +1,177 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/planner"
+)
+
+// whoParts are users and workloads, where the batch names them.
+func (p *PlanPage) whoParts(s *Summary) ([]any, error) {
+	if p.Jobs == nil || s.JobsTotal == s.Infeasible {
+		return nil, nil
+	}
+	var parts []any
+	for _, kind := range []struct {
+		id, what string
+		name     func(task int) string
+	}{
+		{"users", "user", func(task int) string { return p.Jobs[task].User }},
+		{"workloads", "workload", p.workload},
+	} {
+		groups := p.grouped(func(task int) string {
+			if name := kind.name(task); name != "" {
+				return name
+			}
+			return "(none)"
+		})
+		if len(groups) == 1 && groups[0].name == "(none)" {
+			continue
+		}
+		figure, err := groupFigure(kind.id, kind.what, groups)
+		if err != nil {
+			return nil, err
+		}
+		table := groupTable(kind.what, groups).Page("By "+kind.what, "Energies are of GPUs while jobs run: the plan's, and those of the same jobs at default clocks.", mostGroups)
+		parts = append(parts, &page.Group{Heading: "By " + kind.what, Columns: true, Parts: []any{figure, table}})
+	}
+	return parts, nil
+}
+
+// workload is the workload of a job, or whose model it has.
+func (p *PlanPage) workload(task int) string {
+	j := &p.Jobs[task]
+	switch {
+	case j.Model != nil && j.Workload == "":
+		return "(its own model)"
+	default:
+		return j.Workload
+	}
+}
+
+// sureParts say what the figures rest on.
+func (p *PlanPage) sureParts(s *Summary) ([]any, error) {
+	if s.JobsTotal == s.Infeasible {
+		return nil, nil
+	}
+	facts := page.Facts{}
+	if s.Bound > 0 {
+		facts = append(facts, page.Fact{Name: "Against the best", Text: fmt.Sprintf(
+			"at most %s above the best schedule there is: that one takes %s or more. The bound follows from the batch alone, and may lie below what any schedule can reach.",
+			FormatPercent(s.Gap()), FormatJoules(s.Bound))})
+	}
+	if s.Baseline > 0 {
+		facts = append(facts, page.Fact{Name: "Against default clocks", Text: "the saving is what models say, not a measurement. epplan savings measures, with runs that a lot held out."})
+	}
+	facts = append(facts, page.Fact{Name: "Models", Text: p.modelled()})
+	facts = append(facts, page.Fact{Name: "Run times", Text: "as the batch states them; a job that takes longer or shorter moves what comes after it."})
+	if text := p.typicalError(); text != "" {
+		facts = append(facts, page.Fact{Name: "Model errors", Text: text})
+	}
+	facts = append(facts, page.Fact{Name: "Checked", Text: "places, times, clocks, deadlines and energy were computed again by code that the planner doesn't share."})
+	parts := []any{facts}
+	if used := p.usedModels(); len(used) > 0 {
+		parts = append(parts, modelTable(used).Page("Models of the planned jobs", "Errors are means of |predicted / measured − 1| at settings that were left out of the fit; – is not known.", mostGroups))
+	}
+	return parts, nil
+}
+
+// modelled says how many jobs have a model.
+func (p *PlanPage) modelled() string {
+	without, planned := 0, 0
+	for _, a := range p.placed {
+		planned++
+		if a.Reason.Clocks == planner.ClocksNoModel {
+			without++
+		}
+	}
+	switch without {
+	case 0:
+		return "every planned job has one."
+	case planned:
+		return "no planned job has one: all run at default clocks, for as long as the batch says."
+	}
+	return fmt.Sprintf("%s of %s have one; the others run at default clocks, for as long as the batch says.", FormatCount(planned-without), counting(planned, "planned job", "planned jobs"))
+}
+
+// used is a model with what runs by it.
+type usedModel struct {
+	FittedModel
+	jobs   int
+	energy float64
+}
+
+// usedModels are the models of planned jobs, those with the most energy first.
+func (p *PlanPage) usedModels() []usedModel {
+	if p.Jobs == nil {
+		return nil
+	}
+	type key struct{ workload, gpuModel string }
+	index := make(map[key]int)
+	all := make([]usedModel, len(p.Models))
+	for i := range p.Models {
+		all[i].FittedModel = p.Models[i]
+		index[key{p.Models[i].Workload, p.Models[i].GPUModel}] = i
+	}
+	for task, a := range p.placed {
+		t := &p.Problem.Tasks[task]
+		if i, ok := index[key{p.Jobs[task].Workload, t.Options[a.Option].Model}]; ok && p.Jobs[task].Model == nil {
+			all[i].jobs++
+			all[i].energy += float64(a.Energy(t))
+		}
+	}
+	all = slices.DeleteFunc(all, func(m usedModel) bool { return m.jobs == 0 })
+	slices.SortStableFunc(all, func(a, b usedModel) int { return cmp.Compare(b.energy, a.energy) })
+	return all
+}
+
+// typicalError is the mean error of the models, weighted by the energy of what
+// runs by them.
+func (p *PlanPage) typicalError() string {
+	energy, timeError, powerError := 0.0, 0.0, 0.0
+	for _, m := range p.usedModels() {
+		if m.TimeError > 0 || m.PowerError > 0 {
+			energy += m.energy
+			timeError += m.energy * m.TimeError
+			powerError += m.energy * m.PowerError
+		}
+	}
+	if energy == 0 {
+		return ""
+	}
+	return fmt.Sprintf("weighted by energy, models are off by %s in run time and %s in power at settings that they hadn't seen.",
+		FormatPercent(timeError/energy), FormatPercent(powerError/energy))
+}
+
+func modelTable(models []usedModel) *Table {
+	return &Table{
+		Columns: []Column{
+			{Head: "workload", Left: true, Max: 60},
+			{Head: "GPU model", Left: true},
+			{Head: "jobs"},
+			{Head: "energy", Unit: Joules},
+			{Head: "settings"},
+			{Head: "error in time", Unit: Fraction, Digits: 2, Group: 1},
+			{Head: "in power", Unit: Fraction, Digits: 2, Group: 1},
+			{Head: "source", Left: true, Max: 60},
+		},
+		Len: len(models), Rows: func(yield func([]Value) bool) {
+			for i := range models {
+				m := &models[i]
+				settings := Value{}
+				if m.Settings > 0 {
+					settings = Count(m.Settings)
+				}
+				if !yield([]Value{
+					Text(m.Workload), Text(m.GPUModel), Count(m.jobs), Number(m.energy), settings,
+					nonZero(m.TimeError), nonZero(m.PowerError), Text(m.Source),
+				}) {
+					return
+				}
+			}
+		},
+	}
+}

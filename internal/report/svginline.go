@@ -1,0 +1,111 @@
+package report
+
+import (
+	"html/template"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Mark is how a [Series] is drawn.
+type Mark int
+
+// The marks.
+const (
+	Line Mark = iota
+	Dashed
+	Dots
+	Hollow // dots without a filling
+)
+
+// InlineCharts draws charts as [WriteCharts] does, as a picture that is part of
+// a page: with the page's colours, and ids that begin with the given one. The
+// title is for those who don't see it; the page shows its own.
+func InlineCharts(id, title string, charts []Chart) (template.HTML, error) {
+	return inline(func(w io.Writer) error { return drawCharts(w, id, title, charts) })
+}
+
+const dotRadius = 4
+
+// color is a series' place in the palette, from 0 on.
+func (s *Series) color(place int) int {
+	if s.Color > 0 {
+		return s.Color - 1
+	}
+	return place
+}
+
+// look is how the line of a series, or the edge of its dots, is drawn.
+func (s *Series) look(place int) string {
+	look := lineLook(s.color(place))
+	if s.Mark == Dashed {
+		look = strings.Replace(look, `class="ln`, `class="ln dash`, 1)
+	}
+	return look
+}
+
+// fill is the class that fills something in a series' colour.
+func (s *Series) fill(place int) string { return "a" + strconv.Itoa(1+s.color(place)%lineColors) }
+
+// key draws what a series looks like in the legend.
+func (p *chartPicture) key(s *Series, place int, key legendKey) {
+	if s.Mark == Dots || s.Mark == Hollow {
+		p.dot(s, place, key.x+keyLength/2, key.y-4, s.Name)
+		return
+	}
+	p.printf(`<path %s d="M%s %sh%d"/>`, s.look(place), px(key.x), px(key.y-4), keyLength)
+}
+
+// series draws a series' line, or its dots.
+func (p *chartPicture) series(s *Series, place int, f *frame) {
+	if s.Mark == Line || s.Mark == Dashed {
+		p.printf(`<path %s d="%s"><title>%s</title></path>`+"\n", s.look(place), linePath(s, f.px, f.py), escape(s.Name))
+		return
+	}
+	for i, v := range s.Y {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			continue
+		}
+		note := s.Name
+		if i < len(s.Notes) {
+			note = s.Notes[i]
+		}
+		p.dot(s, place, f.px(s.X[i]), f.py(v), note)
+	}
+}
+
+func (p *chartPicture) dot(s *Series, place int, x, y float64, note string) {
+	look := `class="dot ` + s.fill(place) + `"`
+	if s.Mark == Hollow {
+		look = s.look(place)
+	}
+	p.printf(`<circle %s cx="%s" cy="%s" r="%d"><title>%s</title></circle>`+"\n", look, px(x), px(y), dotRadius, escape(note))
+}
+
+// band fills what is between a series' edges, in pieces where one isn't known.
+func (p *chartPicture) band(s *Series, place int, f *frame) {
+	known := func(i int) bool {
+		return i < min(len(s.Low), len(s.High)) && !math.IsNaN(s.Low[i]+s.High[i]) && !math.IsInf(s.Low[i]+s.High[i], 0)
+	}
+	for from := 0; from < len(s.Low); from++ {
+		to := from
+		for known(to) {
+			to++
+		}
+		if to == from {
+			continue
+		}
+		var path strings.Builder
+		command := "M"
+		for i := from; i < to; i++ {
+			path.WriteString(command + px(f.px(s.X[i])) + " " + px(f.py(s.High[i])))
+			command = "L"
+		}
+		for i := to - 1; i >= from; i-- {
+			path.WriteString("L" + px(f.px(s.X[i])) + " " + px(f.py(s.Low[i])))
+		}
+		p.printf(`<path class="%s" fill-opacity=".16" d="%sZ"/>`+"\n", s.fill(place), path.String())
+		from = to
+	}
+}

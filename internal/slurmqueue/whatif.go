@@ -1,0 +1,139 @@
+package slurmqueue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/policy"
+	"github.com/epplan/epplan/queue"
+)
+
+// ErrNothingWaits tells that no job waits that can be planned.
+var ErrNothingWaits = errors.New("no job with GPUs waits that can be planned")
+
+// Terms are what a configuration says of plans.
+type Terms struct {
+	Profiles  *config.Profiles
+	Objective dvfsmodel.Objective
+	Safety    config.Safety
+}
+
+// Question is what a plan of the queue is to be like. The zero value is planned by
+// the best policy, everything of it.
+type Question struct {
+	Policy  string // a policy string; empty: the one that takes the least energy
+	Relaxed bool   // deadlines don't count
+	Most    int    // tasks: those that wait longest; 0: all
+}
+
+// WhatIf is a plan of what waits.
+type WhatIf struct {
+	Result   *report.Result
+	Batch    *Batch
+	Jobs     []queue.Job // by task
+	Beyond   int         // tasks that weren't asked for, by Question.Most
+	Warnings []error     // about nodes and models that are left out
+}
+
+// NewWhatIf plans what waits in a queue as `epplan plan --from-slurm` does: on the
+// nodes that Slurm reports, as if those were free. It touches nothing. Its errors
+// are about the policy string, [ErrNoNodes], [ErrNothingWaits], or those of the
+// context.
+func NewWhatIf(ctx context.Context, q *epdapi.Queue, terms *Terms, question Question) (w *WhatIf, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			w, err = nil, fmt.Errorf("policy %s: panic: %v", question.Policy, r)
+		}
+	}()
+	text := question.Policy
+	if text == "" {
+		text = policy.Best(planner.Offline)
+	}
+	params := policy.DefaultParams()
+	chosen, err := policy.Parse(text, params)
+	if err != nil {
+		return nil, err
+	}
+	w = &WhatIf{}
+	problem, err := w.problem(ctx, q, terms, question)
+	if err != nil {
+		return nil, err
+	}
+	options := planner.Options{Seed: 1}
+	plan, err := policy.Checked(ctx, problem, chosen, &options)
+	if err != nil {
+		return nil, err
+	}
+	baseline, err := policy.Baseline(ctx, problem, params)
+	if err != nil {
+		return nil, err
+	}
+	w.Result = &report.Result{Problem: problem, Plan: plan, Baseline: baseline, Bound: planner.LowerBound(problem).Value}
+	if chosen.Improve != nil {
+		w.Result.Seed = &options.Seed
+	}
+	return w, ctx.Err()
+}
+
+// problem joins what waits with its models.
+func (w *WhatIf) problem(ctx context.Context, q *epdapi.Queue, terms *Terms, question Question) (*planner.Problem, error) {
+	further, err := Profiles(q)
+	if err != nil {
+		return nil, err
+	}
+	known := terms.Profiles
+	if further != nil {
+		known = known.With(further)
+	}
+	c, warnings, err := Cluster(q.Nodes, known)
+	w.Warnings = warnings
+	if err != nil {
+		return nil, err
+	}
+	models, warnings, err := Models(q.Models, c.Profiles())
+	w.Warnings = append(w.Warnings, warnings...)
+	if err != nil {
+		return nil, err
+	}
+	cluster, catalog := c.Cluster(), config.NewCatalog(c.Profiles(), models, nil)
+	w.Batch = NewBatch(q, &cluster, catalog)
+	jobs := w.chosen(question)
+	if len(jobs) == 0 {
+		return nil, ErrNothingWaits
+	}
+	margins := planner.Margins{Limit: terms.Safety.LimitMargin, Deadline: terms.Safety.DeadlineMargin}
+	w.Jobs = jobs
+	tasks, _, err := planner.Join(&queue.Batch{Name: "Slurm's queue", Jobs: jobs}, &cluster, catalog, margins) // nobody states power there
+	if err != nil {
+		return nil, err
+	}
+	p := &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks), Objective: terms.Objective}
+	p.Start = c.Start(p.Mode)
+	return p, policy.ImplyDue(ctx, p, terms.Safety.Stretch)
+}
+
+// chosen are the jobs that are asked for.
+func (w *WhatIf) chosen(question Question) []queue.Job {
+	places := w.Batch.longest()
+	if question.Most > 0 && len(places) > question.Most {
+		w.Beyond = len(places) - question.Most
+		places = places[:question.Most]
+	}
+	slices.Sort(places) // as Slurm lists them
+	jobs := make([]queue.Job, len(places))
+	for i, place := range places {
+		jobs[i] = w.Batch.Jobs[place]
+		if question.Relaxed {
+			jobs[i].Deadline = math.Inf(1)
+		}
+	}
+	return jobs
+}

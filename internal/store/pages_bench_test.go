@@ -1,0 +1,151 @@
+//go:build cgo
+
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/epplan/epplan/internal/store"
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// crowd makes so many jobs, each with a decision and an outcome, over 400 days, in
+// a database of schema 7: of 200 users, 5,000 workloads, 4 partitions. One in 50
+// failed, one in 20 was held out.
+func crowd(b *testing.B, path string, n int) {
+	b.Helper()
+	schema7(b, path)
+	for _, statement := range []string{
+		`WITH RECURSIVE i(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM i WHERE i < ?1)
+INSERT INTO jobs SELECT i, 'alpha', i, ?2 + i * ?3 / ?1, 't' || i, 'user' || (i * 7919 % 200), 'acc', 'part' || (i % 50 % 4), x'747261696e',
+	'', 'w' || (i * 104729 % 5000), 3600, 1, 1, 'RUNNING' FROM i`,
+		`WITH RECURSIVE i(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM i WHERE i < ?1)
+INSERT INTO decisions SELECT i, 'alpha', i, 'n' || (i % 1000), '', 'r' || i, 'w' || (i * 104729 % 5000), 'V100', 1000 + 100 * (i % 3), 0,
+	600, 500, 700, 200, 180, 220, 120000, NULL, NULL, 'core 1000 MHz: 90% of the energy and 105% of the time at default clocks',
+	'enforce', 'abcdef012345', 1, CASE WHEN i % 20 = 0 THEN 'held-out' ELSE 'treated' END, ?2 + i * ?3 / ?1 + 60000000, 130000, 0.05, '' FROM i`,
+		`WITH RECURSIVE i(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM i WHERE i < ?1)
+INSERT INTO outcomes SELECT i, 'alpha', 'r' || i, i, 'n' || (i % 1000), 0, i, 'w' || (i * 104729 % 5000), 'V100',
+	CASE WHEN i % 20 = 0 THEN 'held-out' ELSE 'treated' END, ?2 + i * ?3 / ?1, ?2 + i * ?3 / ?1 + 60000000, ?2 + i * ?3 / ?1 + 660000000,
+	CASE WHEN i % 50 = 0 THEN 'FAILED' ELSE 'COMPLETED' END, 1000 + 100 * (i % 3), 0, 600, 1, 120000 + i % 1000, 'counter', 140000, 'modelled',
+	200, 220, 0.9, 1e10, 0, ?2 + i * ?3 / ?1 + 661000000, zeroblob(32) FROM i`,
+		`INSERT INTO outcome_details SELECT outcome_id, '["GPU-1"]', '[]', NULL, NULL FROM outcomes WHERE ?1 > 0 AND ?2 > 0 AND ?3 > 0`,
+	} {
+		const days = 400
+		begin := start.Add(-days * 24 * time.Hour)
+		if _, err := raw(b, path).ExecContext(b.Context(), statement, n, begin.UnixMicro(), int64(days)*86_400_000_000); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkPages measures what pages ask of very many jobs: the median and what 99
+// of 100 questions stay under, of each. How long the migration of such a database
+// takes is told, too.
+func BenchmarkPages(b *testing.B) {
+	for _, jobs := range []int{100_000, 1_000_000} {
+		b.Run(fmt.Sprintf("jobs=%d", jobs), func(b *testing.B) {
+			path := filepath.Join(b.TempDir(), "epd.db")
+			crowd(b, path, jobs)
+			began := time.Now()
+			s := open(b, path, nil)
+			migration := time.Since(began)
+			for _, q := range questions(s, jobs) {
+				b.Run(q.name, func(b *testing.B) {
+					took := make([]time.Duration, 0, b.N)
+					i := 0
+					for b.Loop() {
+						i++
+						began := time.Now()
+						if err := q.ask(b.Context(), i); err != nil {
+							b.Fatal(err)
+						}
+						took = append(took, time.Since(began))
+					}
+					slices.Sort(took)
+					b.ReportMetric(float64(took[len(took)/2].Microseconds())/1e3, "median-ms")
+					b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1e3, "p99-ms")
+					b.ReportMetric(migration.Seconds(), "migration-s")
+				})
+			}
+		})
+	}
+}
+
+// question is what a page asks; i tells asks apart.
+type question struct {
+	name string
+	ask  func(ctx context.Context, i int) error
+}
+
+// questions are those of pages.
+func questions(s *store.Store, jobs int) []question {
+	list := func(name string, filter func(i int) store.JobFilter, before func(i int) int64) question {
+		return question{name, func(ctx context.Context, i int) error {
+			f := filter(i)
+			f.Cluster = "alpha"
+			_, err := s.JobRows(ctx, &f, before(i), 100)
+			return err
+		}}
+	}
+	newest := func(int) int64 { return 0 }
+	anywhere := func(i int) int64 { return int64(i*7919%jobs + 1) }
+	user := func(i int) string { return fmt.Sprintf("user%d", i%200) }
+	return []question{
+		list("all", func(int) store.JobFilter { return store.JobFilter{} }, newest),
+		list("all, anywhere", func(int) store.JobFilter { return store.JobFilter{} }, anywhere),
+		list("user", func(i int) store.JobFilter { return store.JobFilter{User: user(i)} }, newest),
+		list("workload", func(i int) store.JobFilter { return store.JobFilter{Workload: fmt.Sprintf("w%d", i%5000)} }, newest),
+		list("partition", func(i int) store.JobFilter { return store.JobFilter{Partition: fmt.Sprintf("part%d", i%4)} }, anywhere),
+		list("no such partition", func(int) store.JobFilter { return store.JobFilter{Partition: "none"} }, newest),
+		list("state", func(int) store.JobFilter { return store.JobFilter{State: "FAILED"} }, anywhere),
+		list("user and state", func(i int) store.JobFilter { return store.JobFilter{User: user(i), State: "FAILED"} }, newest),
+		list("partition and rare state", func(int) store.JobFilter { return store.JobFilter{Partition: "part1", State: "TIMEOUT"} }, newest),
+		list("partition and no such account", func(int) store.JobFilter { return store.JobFilter{Partition: "part1", Account: "none"} }, anywhere),
+		list("since", func(int) store.JobFilter { return store.JobFilter{From: start.Add(-48 * time.Hour)} }, newest),
+		list("user since", func(i int) store.JobFilter { return store.JobFilter{User: user(i), From: start.Add(-time.Hour)} }, newest),
+		{"decisions", func(ctx context.Context, _ int) error {
+			_, err := s.LastDecisions(ctx, "alpha", "", 0, 100)
+			return err
+		}},
+		{"decisions in a mode that there isn't", func(ctx context.Context, i int) error {
+			_, err := s.LastDecisions(ctx, "alpha", "advise", anywhere(i), 100)
+			return err
+		}},
+		{"decisions of a user", func(ctx context.Context, i int) error {
+			_, err := s.LastDecisionsOf(ctx, "alpha", user(i), "", 100)
+			return err
+		}},
+		{"days", func(ctx context.Context, _ int) error {
+			_, err := s.RunDays(ctx, "alpha", start.AddDate(0, 0, -30))
+			return err
+		}},
+		{"strata ever", func(ctx context.Context, _ int) error {
+			_, err := s.Strata(ctx, "alpha", time.Time{})
+			return err
+		}},
+		{"strata since a week", func(ctx context.Context, i int) error {
+			_, err := s.Strata(ctx, "alpha", start.AddDate(0, 0, -7).Add(-time.Duration(i%24)*time.Hour))
+			return err
+		}},
+		{"strata since 30 days", func(ctx context.Context, i int) error {
+			_, err := s.Strata(ctx, "alpha", start.AddDate(0, 0, -30).Add(-time.Duration(i%24)*time.Hour))
+			return err
+		}},
+		{"a job's outcomes and readings", func(ctx context.Context, i int) error {
+			if _, err := s.OutcomesOfJob(ctx, "alpha", anywhere(i)); err != nil {
+				return err
+			}
+			_, err := s.Readings(ctx, "alpha", anywhere(i))
+			return err
+		}},
+		{"a workload's outcomes", func(ctx context.Context, i int) error {
+			_, err := s.OutcomesOf(ctx, record.WorkloadKey{Cluster: "alpha", Workload: fmt.Sprintf("w%d", i%5000), GPUModel: "V100"}, 0, 64)
+			return err
+		}},
+	}
+}

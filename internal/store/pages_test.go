@@ -1,0 +1,257 @@
+//go:build cgo
+
+package store_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/epplan/epplan/internal/store"
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// schema7 makes an empty database of schema 7.
+func schema7(tb testing.TB, path string) {
+	tb.Helper()
+	for _, name := range []string{"records", "retention", "models_out", "history", "savings", "predictions", "profiles"} {
+		found, err := filepath.Glob("migrations/000*_" + name + ".sql")
+		if err != nil || len(found) != 1 {
+			tb.Fatal(name, found, err)
+		}
+		script, err := os.ReadFile(filepath.Clean(found[0]))
+		if err != nil {
+			tb.Fatal(err)
+		}
+		execute(tb, path, string(script))
+	}
+	execute(tb, path, "PRAGMA journal_mode = WAL; PRAGMA user_version = 7")
+}
+
+// Of a database of schema 7 the sums are made once, and are the same as if every
+// outcome had come after.
+func TestADatabaseOfSchema7HasTheSumsOfItsOutcomes(t *testing.T) {
+	s, path := openNew(t)
+	for i := range 40 {
+		if err := s.PutJob(t.Context(), job(i)); err != nil {
+			t.Fatal(err)
+		}
+		o := outcome(i)
+		o.JobID, o.Submitted, o.ExitState = job(i).ID, job(i).Submitted, []string{record.Completed, record.Completed, "FAILED", ""}[i%4]
+		o.Ended = o.Ended.Add(time.Duration(i) * 7 * time.Hour)
+		if i%5 == 0 {
+			o.Arm = record.HeldOut
+		}
+		d := decision(i)
+		d.RunID, d.HoldOut, d.DefaultJ = o.RunID, record.Known(0.05), record.Known(1e5)
+		var err error
+		if o.DecisionID, err = s.PutDecision(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+		put(t, s, o, store.Stored)
+	}
+	if _, err := s.Prune(t.Context(), start.Add(-time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	old := filepath.Join(tempDir(t), "old.db")
+	schema7(t, old)
+	columns := map[string]string{
+		"jobs":      "seq, cluster, job_id, submitted_us, token, user, account, partition, name, script_hash, workload, limit_s, nodes, gpus, state",
+		"decisions": "*", "outcomes": "*", "outcome_details": "outcome_id, gpus, clocks, throttled_s, series",
+	}
+	for _, table := range []string{"jobs", "decisions", "outcomes", "outcome_details"} {
+		execute(t, old, fmt.Sprintf("ATTACH '%s' AS new; INSERT INTO %s SELECT %s FROM new.%s", strings.ReplaceAll(path, "'", "''"), table, columns[table], table))
+	}
+	migrated := open(t, old, nil)
+	for _, table := range []string{"run_days", "energy_sums"} {
+		if got, want := exported(t, migrated, table), exported(t, s, table); !slices.Equal(got, want) {
+			t.Errorf("%s:\n%s\nwant\n%s", table, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+	got, err1 := migrated.JobRows(t.Context(), &store.JobFilter{Cluster: "alpha"}, 0, 100)
+	want, err2 := s.JobRows(t.Context(), &store.JobFilter{Cluster: "alpha"}, 0, 100)
+	if err1 != nil || err2 != nil || !reflect.DeepEqual(got, want) || len(got.Jobs) != 40 {
+		t.Errorf("%+v\n%+v, %v, %v", got, want, err1, err2)
+	}
+	if got := schemaVersion(t, old+".schema7.bak"); got != 7 {
+		t.Errorf("the backup has schema %d", got)
+	}
+}
+
+func TestAListedJobIsShownAsEndedOnceAllItsRunsAre(t *testing.T) {
+	s, _ := openNew(t)
+	j := job(1)
+	j.State = "RUNNING"
+	state := func(want string, runs int) {
+		t.Helper()
+		page, err := s.JobRows(t.Context(), &store.JobFilter{Cluster: "alpha", State: want}, 0, 10)
+		if err != nil || len(page.Jobs) != 1 || page.Jobs[0].Shown != want || page.Jobs[0].Runs != runs {
+			t.Fatalf("%+v, %v, want %s after %d runs", page, err, want, runs)
+		}
+	}
+	decide := func(node, run string, at time.Time) {
+		t.Helper()
+		d := decision(1)
+		d.Node, d.RunID, d.Created = node, run, at
+		if err := s.PutJob(t.Context(), j); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.PutDecision(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	end := func(node, run, state string, at time.Time) {
+		t.Helper()
+		o := outcome(1)
+		o.JobID, o.Submitted, o.Node, o.RunID, o.ExitState, o.Ended = j.ID, j.Submitted, node, run, state, at
+		put(t, s, o, store.Stored)
+	}
+	begun := j.Submitted.Add(time.Minute)
+	decide("n1", "a", begun)
+	decide("n2", "b", begun)
+	state("RUNNING", 0)
+	end("n1", "a", "FAILED", begun.Add(time.Hour))
+	state("RUNNING", 1)
+	end("n2", "b", record.Completed, begun.Add(30*time.Minute))
+	state("FAILED", 2) // on the node where it ended last
+	decide("n1", "c", begun.Add(2*time.Hour))
+	state("RUNNING", 2) // again
+	end("n1", "c", "", begun.Add(3*time.Hour))
+	state("ENDED", 3)
+}
+
+func TestAListedJobHasItsLatestDecisionAndWhatItsRunsCameTo(t *testing.T) {
+	s, _ := openNew(t)
+	first, second := job(1), job(1) // the id comes again
+	second.Submitted = first.Submitted.Add(time.Hour)
+	for i, j := range []*record.Job{first, second} {
+		if err := s.PutJob(t.Context(), j); err != nil {
+			t.Fatal(err)
+		}
+		for node := range 2 {
+			o := outcome(10*i + node)
+			o.JobID, o.Submitted, o.Started = j.ID, j.Submitted, j.Submitted.Add(time.Minute)
+			o.TimeS, o.GPUEnergyJ = record.Known(float64(100*(i+1)+node)), record.Known(1000)
+			if i == 1 && node == 1 {
+				o.GPUEnergyJ, o.Submitted = record.Number{}, time.Time{}
+			}
+			d := decision(1)
+			d.Node, d.RunID, d.Created, d.Setting.Core = fmt.Sprint("n", node), o.RunID, o.Started, record.Setting{Core: 900}.Core
+			if _, err := s.PutDecision(t.Context(), d); err != nil {
+				t.Fatal(err)
+			}
+			put(t, s, o, store.Stored)
+		}
+	}
+	page, err := s.JobRows(t.Context(), &store.JobFilter{Cluster: "alpha"}, 0, 10)
+	if err != nil || len(page.Jobs) != 2 || page.Next != 0 {
+		t.Fatalf("%+v, %v", page, err)
+	}
+	late, early := page.Jobs[0], page.Jobs[1]
+	if !late.Submitted.Equal(second.Submitted) || late.Runs != 2 || late.TimeS != record.Known(201) || late.EnergyJ != (record.Number{}) {
+		t.Errorf("%+v", late)
+	}
+	if early.Runs != 2 || early.TimeS != record.Known(101) || early.EnergyJ != record.Known(2000) || early.Mode != "enforce" || early.Setting.Core != 900 {
+		t.Errorf("%+v", early)
+	}
+}
+
+// A page ends after so many jobs that don't pass, and the next one goes on there.
+func TestAPageLooksAtSoManyJobsAtOnceAndTheNextGoesOn(t *testing.T) {
+	s, path := openNew(t)
+	if err := s.PutJob(t.Context(), job(0)); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, path, `WITH RECURSIVE i(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM i WHERE i < 25000)
+INSERT INTO jobs SELECT NULL, cluster, 10000 + i, submitted_us + i, '', 'crowd', account, partition, name, '', 'w', NULL, 1, 1, state, shown FROM jobs, i`)
+	filter := &store.JobFilter{Cluster: "alpha", Partition: "gpu", Account: "acc", User: "user0"}
+	page, err := s.JobRows(t.Context(), filter, 0, 5) // by the user's index: at once
+	if err != nil || len(page.Jobs) != 1 || page.Next != 0 {
+		t.Fatalf("%d jobs, next %d, %v", len(page.Jobs), page.Next, err)
+	}
+	filter = &store.JobFilter{Cluster: "alpha", Partition: "gpu", Account: "nobody's"}
+	pages, before := 0, int64(0)
+	for {
+		page, err := s.JobRows(t.Context(), filter, before, 5)
+		if err != nil || len(page.Jobs) != 0 {
+			t.Fatalf("%+v, %v", page, err)
+		}
+		pages++
+		if before = page.Next; before == 0 {
+			break
+		}
+	}
+	if pages != 3 {
+		t.Errorf("%d pages of 25,001 jobs", pages)
+	}
+	if page, err := s.JobRows(t.Context(), filter, 1<<40, 5); err != nil || len(page.Jobs) != 0 || page.Next != 0 {
+		t.Errorf("a page behind a job that is gone: %+v, %v", page, err)
+	}
+}
+
+func TestLastDecisionsComeWithTheirJobs(t *testing.T) {
+	s, _ := openNew(t)
+	for i := range 6 {
+		if err := s.PutJob(t.Context(), job(i)); err != nil {
+			t.Fatal(err)
+		}
+		d := decision(i)
+		d.Created, d.Mode = job(i).Submitted.Add(time.Second), []string{"advise", "enforce"}[i%2]
+		if i == 4 {
+			d.JobID = 0 // made at submission
+		}
+		if _, err := s.PutDecision(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page, err := s.LastDecisions(t.Context(), "alpha", "", 0, 3)
+	if err != nil || len(page.Decisions) != 3 || page.Decisions[0].JobID != 1005 || page.Decisions[1].JobID != 1003 || page.Decisions[0].User != "user1" || page.Decisions[0].Partition != "gpu" {
+		t.Fatalf("%+v, %v", page, err)
+	}
+	rest, err := s.LastDecisions(t.Context(), "alpha", "", page.Next, 3)
+	if err != nil || len(rest.Decisions) != 2 || rest.Next != 0 {
+		t.Errorf("%+v, %v", rest, err)
+	}
+	advice, err := s.LastDecisions(t.Context(), "alpha", "advise", 0, 10)
+	if err != nil || len(advice.Decisions) != 2 {
+		t.Errorf("%+v, %v", advice, err)
+	}
+	own, err := s.LastDecisionsOf(t.Context(), "alpha", "user1", "", 10)
+	if err != nil || len(own) != 3 || own[0].JobID != 1005 {
+		t.Errorf("%+v, %v", own, err)
+	}
+	if none, err := s.LastDecisionsOf(t.Context(), "alpha", "nobody", "", 10); err != nil || len(none) != 0 {
+		t.Errorf("%+v, %v", none, err)
+	}
+}
+
+func TestReadingsOfAJobComeBackAndAreExported(t *testing.T) {
+	s, _ := openNew(t)
+	sampler := record.NewReadingsSampler(2, time.Second)
+	sampler.Add(0, 3*time.Second, 200, 1200)
+	o, older := outcome(1), outcome(2)
+	o.Readings, older.JobID = sampler.Readings(), o.JobID
+	put(t, s, o, store.Stored)
+	put(t, s, older, store.Stored)
+	without := *o
+	without.Readings = record.Readings{}
+	put(t, s, &without, store.Repeated)
+	all, err := s.Readings(t.Context(), "alpha", o.JobID)
+	if err != nil || len(all) != 1 || !reflect.DeepEqual(all[o.RunID], o.Readings) {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if lines := exported(t, s, "outcome_details"); !strings.Contains(lines[0], `"readings":{"gpus":2,"interval_s":1,"power_w":{"mean":[200,200,200]`) {
+		t.Error(lines[0])
+	}
+	if _, err := s.Prune(t.Context(), start.Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := s.Readings(t.Context(), "alpha", o.JobID); err != nil || len(all) != 0 {
+		t.Errorf("after pruning: %+v, %v", all, err)
+	}
+}

@@ -1,0 +1,25 @@
+package record
+
+import "time"
+
+// JobDecision is a decision on a run with what is known of its job; empty where
+// its job isn't in the records.
+type JobDecision struct {
+	Decision
+	Name      []byte
+	User      string
+	Partition string
+}
+
+// RunDay are sums of the runs that ended on a day in a state, by arm.
+type RunDay struct {
+	Day         time.Time // its begin, UTC
+	ExitState   string
+	Arm         Arm
+	Runs        int64   // on one node each
+	TimeS       float64 // of all of them
+	GPURuns     int64   // whose GPU energy is known
+	GPUEnergyJ  float64 // of those
+	NodeRuns    int64   // whose node energy is known
+	NodeEnergyJ float64 // of those
+}

@@ -1,0 +1,333 @@
+//go:build cgo
+
+package store_test
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/store"
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// scroll is all outcomes that came, as a store should count them.
+type scroll struct {
+	store *store.Store
+	path  string
+	now   time.Time
+	kept  []scrolled // whose details are there
+	gone  []scrolled // pruned ones
+	since []time.Time
+}
+
+// scrolled is an outcome with its decision and when it came.
+type scrolled struct {
+	record.Outcome
+	decision record.Decision
+	received time.Time
+	batch    int // of pruning
+}
+
+// open opens the store again.
+func (s *scroll) open(t *rapid.T) {
+	if s.store != nil {
+		if err := s.store.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	opened, err := store.Open(t.Context(), s.path, &store.Options{Now: func() time.Time { return s.now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.store = opened
+}
+
+// draw is an outcome: one of few jobs, on one of few nodes, that ended on one of
+// few days.
+func (s *scroll) draw(t *rapid.T) scrolled {
+	job := rapid.Int64Range(0, 6).Draw(t, "job")
+	o := outcome(int(job))
+	o.JobID, o.RunID = job, fmt.Sprintf("run-%d-%d", job, rapid.IntRange(0, 5).Draw(t, "run"))
+	o.Workload = rapid.SampledFrom([]string{"a", "a", "b", ""}).Draw(t, "workload")
+	o.GPUModel = "V100"
+	o.Arm = rapid.SampledFrom([]record.Arm{record.Treated, record.Treated, record.HeldOut, record.Excluded}).Draw(t, "arm")
+	o.ExitState = rapid.SampledFrom([]string{record.Completed, record.Completed, record.Completed, "FAILED", "REQUEUED", ""}).Draw(t, "state")
+	o.Ended = start.Add(time.Duration(rapid.IntRange(-30, 90).Draw(t, "hours")) * time.Hour)
+	if rapid.IntRange(0, 9).Draw(t, "endless") == 0 {
+		o.Ended = time.Time{}
+	}
+	o.Submitted = start.Truncate(time.Second)
+	if rapid.IntRange(0, 5).Draw(t, "unsubmitted") == 0 {
+		o.Submitted = time.Time{}
+	}
+	o.Unmatched = rapid.IntRange(0, 9).Draw(t, "unmatched") == 0
+	energy := func(name string) record.Number {
+		if rapid.IntRange(0, 6).Draw(t, name+" unknown") == 0 {
+			return record.Number{}
+		}
+		return record.Known(float64(rapid.IntRange(1, 1e6).Draw(t, name)))
+	}
+	o.GPUEnergyJ, o.NodeEnergyJ, o.TimeS = energy("gpu"), energy("node"), record.Known(60)
+	o.Setting.Core = dvfsmodel.MHz(rapid.SampledFrom([]int{900, 1200}).Draw(t, "core"))
+	d := decision(int(job))
+	d.JobID, d.RunID, d.Node = max(job, 1), o.RunID, o.Node
+	d.HoldOut, d.DefaultJ = record.Known(rapid.SampledFrom([]float64{0.05, 0.2}).Draw(t, "lot")), energy("default")
+	d.Setting.Core = dvfsmodel.MHz(rapid.SampledFrom([]int{900, 1200, 1380}).Draw(t, "decided"))
+	d.Created = s.now.Add(-time.Duration(rapid.IntRange(0, 50).Draw(t, "age")) * time.Hour)
+	return scrolled{Outcome: *o, decision: *d, received: s.now}
+}
+
+// deliver delivers an outcome, and some of them again.
+func (s *scroll) deliver(t *rapid.T) {
+	o := s.draw(t)
+	decided := o.JobID > 0 && rapid.IntRange(0, 4).Draw(t, "decided at all") > 0
+	if decided {
+		id, err := s.store.PutDecision(t.Context(), &o.decision)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.DecisionID = id
+	} else {
+		o.decision = record.Decision{}
+	}
+	for again := range rapid.IntRange(1, 3).Draw(t, "deliveries") {
+		receipt, err := s.store.PutOutcome(t.Context(), &o.Outcome)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if receipt == store.Stored && again == 0 {
+			o.Outcome.Ended, o.Outcome.Submitted = record.Micro(o.Ended), record.Micro(o.Submitted)
+			s.kept = append(s.kept, o)
+		}
+	}
+	s.now = s.now.Add(time.Duration(rapid.IntRange(0, 20).Draw(t, "later")) * time.Hour)
+}
+
+// prune removes what came before a time.
+func (s *scroll) prune(t *rapid.T) {
+	before := s.now.Add(-time.Duration(rapid.IntRange(0, 60).Draw(t, "keep")) * time.Hour)
+	if _, err := s.store.Prune(t.Context(), before); err != nil {
+		t.Fatal(err)
+	}
+	batch := len(s.gone) + 1
+	s.kept = slices.DeleteFunc(s.kept, func(o scrolled) bool {
+		if !o.received.Before(before) {
+			return false
+		}
+		o.batch = batch
+		s.gone = append(s.gone, o)
+		return true
+	})
+}
+
+// cell is the sums of jobs of a stratum at the same clocks.
+type cell struct {
+	ended, done, gpuRuns, nodeRuns, predicted    int64
+	gpu, gpu2, node, node2, defaultJ, predicted1 float64
+}
+
+// jobKey tells jobs apart, within what is compared.
+func (o *scrolled) jobKey() string {
+	if o.JobID > 0 && !o.Submitted.IsZero() {
+		return fmt.Sprint(o.batch, o.JobID, o.Submitted, o.Workload, o.Arm)
+	}
+	return fmt.Sprint(o.batch, o.RunID)
+}
+
+// strata are those of all jobs that ended since a time, the plain way.
+func (s *scroll) strata(since time.Time) map[string]cell {
+	jobs := make(map[string][]scrolled)
+	for _, o := range slices.Concat(s.kept, s.gone) {
+		if o.Unmatched || o.Workload == "" || o.Arm == record.Excluded || o.ExitState == "" || o.ExitState == "REQUEUED" {
+			continue
+		}
+		jobs[o.jobKey()] = append(jobs[o.jobKey()], o)
+	}
+	cells := make(map[string]cell)
+	for _, runs := range jobs {
+		key, one, end := countJob(runs)
+		pruned := runs[0].batch > 0
+		if pruned && end.Format("2006-01") < since.Format("2006-01") || !pruned && end.Before(since) {
+			continue
+		}
+		if pruned {
+			one.ended, one.done = 0, 0
+			if one.gpuRuns+one.nodeRuns == 0 {
+				continue
+			}
+		}
+		c := cells[key]
+		c.ended, c.done, c.gpuRuns, c.nodeRuns, c.predicted = c.ended+one.ended, c.done+one.done, c.gpuRuns+one.gpuRuns, c.nodeRuns+one.nodeRuns, c.predicted+one.predicted
+		c.gpu, c.gpu2, c.node, c.node2 = c.gpu+one.gpu, c.gpu2+one.gpu*one.gpu, c.node+one.node, c.node2+one.node*one.node
+		c.defaultJ, c.predicted1 = c.defaultJ+one.defaultJ, c.predicted1+one.predicted1
+		cells[key] = c
+	}
+	return cells
+}
+
+// countJob is what a job on all its nodes came to, in which stratum at which
+// clocks, and when it ended.
+func countJob(runs []scrolled) (key string, c cell, end time.Time) {
+	lot, core := math.Inf(1), math.Inf(1)
+	done, gpu, node, predicted := true, true, true, true
+	for i := range runs {
+		o := &runs[i]
+		lot = min(lot, o.decision.HoldOut.Or(-1))
+		decided := float64(o.Setting.Core)
+		if o.DecisionID != 0 {
+			decided = float64(o.decision.Setting.Core)
+		}
+		core = min(core, decided)
+		at := o.Ended
+		if at.IsZero() {
+			at = record.Micro(o.received)
+		}
+		if at.After(end) {
+			end = at
+		}
+		done = done && o.ExitState == record.Completed
+		g, gpuKnown := o.GPUEnergyJ.Get()
+		n, nodeKnown := o.NodeEnergyJ.Get()
+		d, predictedKnown := o.decision.DefaultJ.Get()
+		gpu, node, predicted = gpu && gpuKnown, node && nodeKnown, predicted && predictedKnown
+		c.gpu, c.node, c.defaultJ = c.gpu+g, c.node+n, c.defaultJ+d
+	}
+	one := cell{ended: 1}
+	if done {
+		one.done = 1
+		if gpu {
+			one.gpuRuns, one.gpu = 1, c.gpu
+		}
+		if node {
+			one.nodeRuns, one.node = 1, c.node
+		}
+		if gpu && predicted {
+			one.predicted, one.defaultJ, one.predicted1 = 1, c.defaultJ, c.gpu
+		}
+	}
+	return fmt.Sprintf("%s %s %g %g", runs[0].Workload, runs[0].Arm, lot, core), one, end
+}
+
+// check compares the store with the plain way.
+func (s *scroll) check(t *rapid.T) {
+	ends := []time.Time{{}, start.Add(-100 * time.Hour), start, start.Add(13*time.Hour + time.Microsecond), start.Truncate(24 * time.Hour).Add(48 * time.Hour), start.Add(400 * time.Hour)}
+	for _, since := range append(ends, s.since...) {
+		want := make(map[string]record.Stratum)
+		cells := s.strata(since)
+		for _, key := range slices.Sorted(mapsKeys(cells)) {
+			c := cells[key]
+			var workload, arm string
+			var lot, core float64
+			if _, err := fmt.Sscanf(key, "%s %s %g %g", &workload, &arm, &lot, &core); err != nil {
+				t.Fatal(err)
+			}
+			of := fmt.Sprint(workload, arm, lot)
+			w := want[of]
+			w.Endings.Ended, w.Endings.Completed = w.Endings.Ended+c.ended, w.Endings.Completed+c.done
+			w.Predicted.Runs, w.Predicted.DefaultJ, w.Predicted.GPUJ = w.Predicted.Runs+c.predicted, w.Predicted.DefaultJ+c.defaultJ, w.Predicted.GPUJ+c.predicted1
+			addMean(&w.GPU, c.gpuRuns, c.gpu, c.gpu2)
+			addMean(&w.Node, c.nodeRuns, c.node, c.node2)
+			want[of] = w
+		}
+		strata, err := s.store.Strata(t.Context(), "alpha", since)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(strata) != len(want) {
+			t.Fatalf("since %s: %d strata, not %d: %+v, want %+v", since, len(strata), len(want), strata, want)
+		}
+		for _, g := range strata {
+			w, ok := want[fmt.Sprint(g.Workload, g.Arm, g.HoldOut)]
+			if !ok || g.Endings != w.Endings || g.Predicted.Runs != w.Predicted.Runs || !near(g.Predicted.DefaultJ, w.Predicted.DefaultJ) ||
+				!near(g.Predicted.GPUJ, w.Predicted.GPUJ) || !sameMean(g.GPU, w.GPU) || !sameMean(g.Node, w.Node) {
+				t.Fatalf("since %s: %+v, not %+v", since, g, w)
+			}
+		}
+	}
+	s.checkDays(t)
+}
+
+// checkDays compares the sums of days, which pruning leaves alone.
+func (s *scroll) checkDays(t *rapid.T) {
+	type day struct {
+		runs, gpu int64
+		joules    float64
+	}
+	want := make(map[string]day)
+	for _, o := range slices.Concat(s.kept, s.gone) {
+		if o.Unmatched {
+			continue
+		}
+		at := o.Ended
+		if at.IsZero() {
+			at = o.received
+		}
+		key := fmt.Sprint(at.UTC().Format(time.DateOnly), o.ExitState, o.Arm)
+		d := want[key]
+		d.runs++
+		if e, ok := o.GPUEnergyJ.Get(); ok {
+			d.gpu, d.joules = d.gpu+1, d.joules+e
+		}
+		want[key] = d
+	}
+	days, err := s.store.RunDays(t.Context(), "alpha", time.Unix(0, 0))
+	if err != nil || len(days) != len(want) {
+		t.Fatalf("%d sums of days, not %d: %v", len(days), len(want), err)
+	}
+	for _, d := range days {
+		if w := want[fmt.Sprint(d.Day.Format(time.DateOnly), d.ExitState, d.Arm)]; d.Runs != w.runs || d.GPURuns != w.gpu || !near(d.GPUEnergyJ, w.joules) {
+			t.Fatalf("%+v, not %+v", d, w)
+		}
+	}
+}
+
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*(1+math.Abs(b)) }
+
+func mapsKeys[K cmp.Ordered, V any](m map[K]V) func(func(K) bool) {
+	return func(yield func(K) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+// addMean adds runs at the same clocks to a mean, by its definition.
+func addMean(m *record.EnergyMean, runs int64, sum, squares float64) {
+	if runs == 0 {
+		return
+	}
+	within := m.VarianceJ2 * float64(m.Freedom)
+	m.MeanJ = (m.MeanJ*float64(m.Runs) + sum) / float64(m.Runs+runs)
+	m.Runs += runs
+	if runs > 1 {
+		m.Freedom += runs - 1
+		m.VarianceJ2 = (within + max(0, squares-sum*sum/float64(runs))) / float64(m.Freedom)
+	}
+}
+
+// Whatever comes, again, late or on several nodes, and whatever is pruned: what is
+// kept up to date is what all outcomes together say.
+func TestSumsThatAreKeptAreThoseOfAllOutcomes(t *testing.T) {
+	dir, n := tempDir(t), 0
+	rapid.Check(t, func(t *rapid.T) {
+		n++
+		s := &scroll{path: filepath.Join(dir, strconv.Itoa(n)+".db"), now: start}
+		defer func() { _ = s.store.Close() }()
+		s.open(t)
+		t.Repeat(map[string]func(*rapid.T){
+			"deliver": s.deliver, "deliver more": s.deliver, "and more": s.deliver, "prune": s.prune, "reopen": s.open, "check": s.check,
+		})
+		s.check(t)
+	})
+}

@@ -1,0 +1,149 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/internal/steer"
+)
+
+// mostDecisions is how many decisions the overview shows.
+const mostDecisions = 10
+
+// decisionParts are the latest decisions on runs.
+func decisionParts(all []epdapi.JobDecision, r *Request) []any {
+	whose := "of your jobs"
+	if r.Viewer.SeesAll() {
+		whose = "of all jobs"
+	}
+	t := &page.Table{
+		ID: "decisions-table", Caption: "The last decisions on runs " + whose, Empty: "nothing was decided yet",
+		Columns: []page.Column{{Head: "Job", Number: true}, {Head: "Name"}, {Head: "User"}, {Head: "When"}, {Head: "Clocks"}, {Head: "Expected saving", Number: true}, {Head: "Why"}},
+	}
+	for i := range all[:min(len(all), mostDecisions)] {
+		d := &all[i]
+		t.Rows = append(t.Rows, []page.Cell{
+			jobCell(d.JobID),
+			{Text: orDash(d.Name)},
+			{Text: orDash(d.User)},
+			{Text: ago(d.Created, r.Now), Title: dateTime(d.Created)},
+			decidedClocks(d),
+			{Text: joulesOf(d.Would)},
+			{Text: d.Reason},
+		})
+	}
+	return []any{t}
+}
+
+// decidedClocks is what clocks were decided, and whether they were set.
+func decidedClocks(d *epdapi.JobDecision) page.Cell {
+	text := settingText(d.Setting)
+	if !d.Apply && d.Setting.Core+d.Setting.Mem > 0 {
+		text += ", not set"
+	}
+	return page.Cell{Text: text}
+}
+
+// adviceSection is what epd would do where it may not, and what it suggests to
+// users; nil where there is nothing of it.
+func (s *Site) adviceSection(ctx context.Context, r *Request, o *epdapi.Overview) (*Section, error) {
+	var parts []any
+	if advised := advisedDecisions(o); len(advised) > 0 {
+		t := &page.Table{
+			Caption: "Clocks that would have been set", Note: "By mode advise: these jobs ran at default clocks.",
+			Columns: []page.Column{{Head: "Job", Number: true}, {Head: "Name"}, {Head: "Partition"}, {Head: "Clocks"}, {Head: "Would have saved", Number: true}, {Head: "Why"}},
+		}
+		for _, d := range advised {
+			t.Rows = append(t.Rows, []page.Cell{jobCell(d.JobID), {Text: orDash(d.Name)}, {Text: orDash(d.Partition)}, {Text: settingText(d.Setting)}, {Text: joulesOf(d.Would)}, {Text: d.Reason}})
+		}
+		parts = append(parts, t)
+	}
+	levers, err := s.levers(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if levers != nil && len(levers.Advice) > 0 {
+		parts = append(parts, leverAdvice(levers))
+	}
+	if levers != nil {
+		if line := leversLine(levers, r.Now); line != "" {
+			parts = append(parts, page.Text(line))
+		}
+		if len(levers.Notes) > 0 {
+			parts = append(parts, &page.Notice{Kind: page.Info, Text: "What the levers can't do now:", Items: levers.Notes})
+		}
+	}
+	if len(parts) == 0 {
+		return nil, nil //nolint:nilnil // there is nothing to show
+	}
+	return &Section{ID: "advice", Heading: "What epd would do, and what it moves", Parts: parts}, nil
+}
+
+// advisedDecisions are those of partitions in mode advise that would have changed
+// something.
+func advisedDecisions(o *epdapi.Overview) []*epdapi.JobDecision {
+	var all []*epdapi.JobDecision
+	for i := range o.Decisions {
+		if d := &o.Decisions[i]; d.Mode == string(config.Advise) && d.Setting.Core+d.Setting.Mem > 0 && len(all) < mostDecisions {
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+// levers are what is steered in Slurm; nil where nothing is.
+func (*Site) levers(ctx context.Context, r *Request) (*epdapi.Levers, error) {
+	l, err := r.Source.Levers(ctx)
+	if isRefused(err) {
+		return nil, nil //nolint:nilnil // Slurm isn't steered from here
+	}
+	return l, err
+}
+
+// leverAdvice is what levers would do, and what users might.
+func leverAdvice(l *epdapi.Levers) *page.Table {
+	t := &page.Table{
+		ID: "levers-advice", Caption: "Advice about Slurm's queue and nodes",
+		Columns: []page.Column{{Head: "About"}, {Head: "User"}, {Head: "Partition"}, {Head: "What"}},
+	}
+	for i := range l.Advice {
+		a := &l.Advice[i]
+		about := page.Cell{Text: orDash(a.Node)}
+		if a.Node != "" {
+			about.Href = nodeHref(a.Node)
+		}
+		if a.Job > 0 {
+			about = jobCell(int64(a.Job))
+		}
+		t.Rows = append(t.Rows, []page.Cell{about, {Text: orDash(a.User)}, {Text: orDash(a.Partition)}, {Text: a.Text}})
+	}
+	if l.More > 0 {
+		t.More = "and " + report.FormatCount(l.More) + " more"
+	}
+	return t
+}
+
+// leversLine is what is moved in Slurm now, in a sentence; empty: nothing is.
+func leversLine(l *epdapi.Levers, now time.Time) string {
+	s := &l.Status
+	if s.Paused {
+		return "All levers were taken back. Nothing is moved again before the configuration is read anew."
+	}
+	if s.Nice+s.Prefer+s.Weights+s.Asleep == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Moved in Slurm %s: the Nice of %s, preferences of %s, weights of %s; %s by epd's doing.", ago(s.At, now),
+		counted(s.Nice, "job"), counted(s.Prefer, "job"), counted(s.Weights, "node"), asleep(s))
+}
+
+func asleep(s *steer.Status) string {
+	if s.Asleep == 1 {
+		return "1 node sleeps"
+	}
+	return counted(s.Asleep, "node") + " sleep"
+}

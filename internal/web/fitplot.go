@@ -1,0 +1,232 @@
+package web
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/report/page"
+)
+
+// shownMems is how many memory clocks a picture of a fit has lines for.
+const shownMems = 3
+
+// quantity is something that a fit is of.
+type quantity struct {
+	name  string
+	curve func(p *epdapi.Point) (value, low, high float64)
+	run   func(p *epdapi.FitPoint) (float64, bool)
+	scale func(most float64) (factor float64, unit string)
+}
+
+// quantities are those of a fit, each with a chart of its own.
+func quantities() []quantity {
+	none := math.NaN()
+	return []quantity{
+		{
+			"time", func(p *epdapi.Point) (value, low, high float64) { return p.TimeS, p.LowerS, p.UpperS },
+			func(p *epdapi.FitPoint) (float64, bool) { return p.TimeS.Get() },
+			scaleOf([]unit{{3 * 3600, 3600, "h"}, {1200, 60, "min"}, {0, 1, "s"}}),
+		},
+		{
+			"power", func(p *epdapi.Point) (value, low, high float64) { return p.PowerW, none, none },
+			func(p *epdapi.FitPoint) (float64, bool) { return p.PowerW.Get() },
+			scaleOf([]unit{{0, 1, "W"}}),
+		},
+		{
+			"energy", func(p *epdapi.Point) (value, low, high float64) { return p.EnergyJ, none, none },
+			func(p *epdapi.FitPoint) (float64, bool) { return p.EnergyJ.Get() },
+			scaleOf([]unit{{2e6, 1e6, "MJ"}, {2e3, 1e3, "kJ"}, {0, 1, "J"}}),
+		},
+	}
+}
+
+// unit is what values from a least one on are shown in.
+type unit struct {
+	from, factor float64
+	name         string
+}
+
+// scaleOf chooses among units, the largest first, by the largest value.
+func scaleOf(units []unit) func(most float64) (factor float64, name string) {
+	return func(most float64) (factor float64, name string) {
+		for _, u := range units {
+			if most >= u.from {
+				return u.factor, u.name
+			}
+		}
+		return 1, ""
+	}
+}
+
+// fitParts are the picture of a fit with its numbers, or why there is none.
+func fitParts(fit *epdapi.ModelFit) ([]any, error) {
+	mems := memsOf(fit)
+	if len(mems) == 0 {
+		return []any{page.Text("There is no picture yet: no run has ended and no model is in use.")}, nil
+	}
+	all := quantities()
+	charts := make([]report.Chart, len(all))
+	for i := range all {
+		charts[i] = all[i].chart(fit, mems)
+	}
+	title := "Time, power and energy of " + fit.Workload + " on " + fit.GPUModel + " over the core clock"
+	picture, err := report.InlineCharts("fitted", title, charts)
+	if err != nil {
+		return nil, err
+	}
+	caption := "Dots are runs, one GPU each; hollow ones aren't part of a fit. Lines are the model in use."
+	if fit.Model != nil {
+		caption += " The band is where it expects run times to lie."
+	}
+	switch fit.Clocks {
+	case epdapi.ClocksFromProfile:
+		caption += " Clocks are those of the GPU model's profile: no GPU has told its own yet."
+	case epdapi.ClocksFromModel:
+		caption += " Only the default clocks are known: no GPU of this model has told its clocks."
+	}
+	return []any{&page.Figure{ID: "fit-picture", Caption: caption, SVG: picture, Numbers: curveTable(fit, mems)}}, nil
+}
+
+// memsOf are the memory clocks of a picture: the default one, and those that most
+// runs had.
+func memsOf(fit *epdapi.ModelFit) []float64 {
+	runs := make(map[float64]int)
+	for i := range fit.Curve {
+		runs[fit.Curve[i].Mem] += 0
+	}
+	for i := range fit.Points {
+		runs[nearestMem(fit, fit.Points[i].Mem)]++
+	}
+	var mems []float64
+	for mem, n := range runs {
+		if n > 0 || mem == fit.BaseMem {
+			mems = append(mems, mem)
+		}
+	}
+	slices.SortFunc(mems, func(a, b float64) int { return cmp.Or(cmp.Compare(runs[b], runs[a]), cmp.Compare(b, a)) })
+	mems = mems[:min(len(mems), shownMems)]
+	slices.SortFunc(mems, func(a, b float64) int { return cmp.Compare(b, a) })
+	return mems
+}
+
+// nearestMem is the memory clock of the curve that is next to a measured one; the
+// measured one itself where there is no curve.
+func nearestMem(fit *epdapi.ModelFit, mem float64) float64 {
+	best := mem
+	off := math.Inf(1)
+	for i := range fit.Curve {
+		if d := math.Abs(fit.Curve[i].Mem - mem); d < off {
+			best, off = fit.Curve[i].Mem, d
+		}
+	}
+	return best
+}
+
+// chart is the picture of one quantity: for each memory clock the curve and the
+// runs, in one colour. All charts have the same lines, so that one legend is
+// enough.
+func (q *quantity) chart(fit *epdapi.ModelFit, mems []float64) report.Chart {
+	factor, name := q.scale(q.most(fit))
+	c := report.Chart{Title: q.name, X: "core clock, MHz", Y: q.name + ", " + name}
+	for i, mem := range mems {
+		at := ""
+		if len(mems) > 1 {
+			at = ", memory at " + mhz(mem)
+		}
+		if len(fit.Curve) > 0 {
+			c.Lines = append(c.Lines, q.line(fit, mem, factor, report.Series{Name: "model" + at, Color: i + 1}))
+		}
+		for _, used := range []bool{true, false} {
+			dots := report.Series{Name: "runs" + at, Color: i + 1, Mark: report.Dots}
+			if !used {
+				dots.Name, dots.Mark = "runs outside of fits"+at, report.Hollow
+			}
+			if slices.ContainsFunc(fit.Points, func(p epdapi.FitPoint) bool { return p.Used == used && nearestMem(fit, p.Mem) == mem }) {
+				c.Lines = append(c.Lines, q.dots(fit, mem, factor, used, dots))
+			}
+		}
+	}
+	return c
+}
+
+// most is the largest value that is shown.
+func (q *quantity) most(fit *epdapi.ModelFit) float64 {
+	most := 0.0
+	for i := range fit.Curve {
+		value, _, _ := q.curve(&fit.Curve[i])
+		most = max(most, value)
+	}
+	for i := range fit.Points {
+		if v, ok := q.run(&fit.Points[i]); ok {
+			most = max(most, v)
+		}
+	}
+	return most
+}
+
+// line adds the model's curve at a memory clock.
+func (q *quantity) line(fit *epdapi.ModelFit, mem, factor float64, s report.Series) report.Series {
+	banded := false
+	for i := range fit.Curve {
+		p := &fit.Curve[i]
+		if p.Mem != mem {
+			continue
+		}
+		value, low, high := q.curve(p)
+		s.X, s.Y = append(s.X, p.Core), append(s.Y, value/factor)
+		s.Low, s.High = append(s.Low, low/factor), append(s.High, high/factor)
+		banded = banded || high > low
+	}
+	if !banded {
+		s.Low, s.High = nil, nil
+	}
+	return s
+}
+
+// dots adds the runs at a memory clock.
+func (q *quantity) dots(fit *epdapi.ModelFit, mem, factor float64, used bool, s report.Series) report.Series {
+	for i := range fit.Points {
+		p := &fit.Points[i]
+		v, ok := q.run(p)
+		if p.Used != used || !ok || nearestMem(fit, p.Mem) != mem {
+			continue
+		}
+		s.X, s.Y = append(s.X, p.Core), append(s.Y, v/factor)
+		note := "job " + strconv.FormatInt(p.JobID, 10) + ", " + clocks(p.Core, p.Mem)
+		if !used {
+			note += ": " + p.Why
+		}
+		s.Notes = append(s.Notes, note)
+	}
+	return s
+}
+
+// curveTable is the model's curve in numbers.
+func curveTable(fit *epdapi.ModelFit, mems []float64) *page.Table {
+	t := &page.Table{
+		Caption: "The model's curve, of one GPU",
+		Columns: []page.Column{
+			{Head: "core clock", Unit: "MHz", Number: true},
+			{Head: "memory clock", Unit: "MHz", Number: true},
+			{Head: "time", Number: true},
+			{Head: "at least", Number: true},
+			{Head: "at most", Number: true},
+			{Head: "power", Number: true},
+			{Head: "energy", Number: true},
+		},
+		Empty: "no model is in use",
+	}
+	for i := range fit.Curve {
+		p := &fit.Curve[i]
+		if slices.Contains(mems, p.Mem) {
+			t.Rows = append(t.Rows, page.Cells(fmt.Sprintf("%.0f", p.Core), fmt.Sprintf("%.0f", p.Mem), report.FormatSeconds(p.TimeS),
+				report.FormatSeconds(p.LowerS), report.FormatSeconds(p.UpperS), watts(p.PowerW), joules(p.EnergyJ)))
+		}
+	}
+	return t
+}

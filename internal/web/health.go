@@ -1,0 +1,157 @@
+package web
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/report/page"
+)
+
+// health is what is wrong, worst first.
+type health struct {
+	parts []any
+	state string
+}
+
+// healthOf tells what is wrong with epd, as far as the viewer may know: names of
+// jobs and nodes are for those who see all.
+func healthOf(o *epdapi.Overview, nodes *epdapi.NodeList, r *Request) health {
+	bad, warn := controllerTroubles(&o.Status), slurmTroubles(&o.Status, r.Now)
+	silent, stuck, held := nodeTroubles(nodes, r)
+	warn = append(warn, silent...)
+	bad = append(bad, stuck...)
+	var h health
+	if len(bad) > 0 {
+		h.parts = append(h.parts, &page.Notice{Kind: page.Bad, Text: "Somebody should look at this:", Items: bad})
+	}
+	if len(warn) > 0 {
+		h.parts = append(h.parts, &page.Notice{Kind: page.Warn, Text: "This may need a look:", Items: warn})
+	}
+	switch {
+	case len(bad) > 0:
+		h.state = "Health: " + counted(len(bad), "problem")
+	case len(warn) > 0:
+		h.state = "Health: " + counted(len(warn), "warning")
+	default:
+		h.state = "Health: nothing is wrong"
+		h.parts = append(h.parts, &page.Notice{Kind: page.Good, Text: "Nothing is wrong that epd knows of."})
+	}
+	h.parts = append(h.parts, page.Facts{
+		{Name: "Slurm's jobs", Text: syncText(&o.Status.Queue, r.Now)},
+		{Name: "Slurm's nodes", Text: syncText(&o.Status.Nodes, r.Now)},
+		{Name: "Records", Text: fmt.Sprintf("%s outcomes since the start, %s waiting to be written", report.FormatCount(int(o.Status.Outcomes)), report.FormatCount(int(o.Status.Unwritten)))},
+		{Name: "Slowest decision", Text: report.FormatSeconds(o.Status.SlowestDecideS)},
+		{Name: "Clocks held", Text: held},
+	})
+	return h
+}
+
+// syncText is how epd keeps up with Slurm.
+func syncText(s *epdapi.SyncStatus, now time.Time) string {
+	if s.At.IsZero() {
+		return "Slurm didn't tell of them yet, or isn't asked"
+	}
+	return "told " + ago(s.At, now)
+}
+
+// controllerTroubles are those of the controller itself.
+func controllerTroubles(s *epdapi.ControllerStatus) []string {
+	var all []string
+	if s.Trouble != "" {
+		all = append(all, "records: "+s.Trouble)
+	}
+	if s.Lost > 0 {
+		all = append(all, report.FormatCount(int(s.Lost))+" records were lost: the store refused them or had no room")
+	}
+	return all
+}
+
+// slurmTroubles are those of asking Slurm.
+func slurmTroubles(s *epdapi.ControllerStatus, now time.Time) []string {
+	var all []string
+	for _, sync := range []struct {
+		what string
+		of   *epdapi.SyncStatus
+	}{{"jobs", &s.Queue}, {"nodes", &s.Nodes}} {
+		if sync.of.Failures == 0 {
+			continue
+		}
+		text := "Slurm doesn't say what " + sync.what + " there are, " + counted(sync.of.Failures, "time") + " in a row; the last answer is from " + ago(sync.of.At, now)
+		if sync.of.Trouble != "" {
+			text += ": " + sync.of.Trouble
+		}
+		all = append(all, text)
+	}
+	if s.OutcomeErrors > 0 {
+		all = append(all, report.FormatCount(int(s.OutcomeErrors))+" times an outcome couldn't be stored; agents keep them and try again")
+	}
+	return all
+}
+
+// nodeTroubles are those of nodes: silent agents, GPUs whose clocks can't be
+// given back; and how many clocks are held, for everybody.
+func nodeTroubles(nodes *epdapi.NodeList, r *Request) (silent, stuck []string, held string) {
+	const most = 8
+	quiet, stuckGPUs, locked := 0, 0, 0
+	for i := range nodes.Nodes {
+		n := &nodes.Nodes[i]
+		if !n.Fresh {
+			quiet++
+			if r.Viewer.SeesAll() && len(silent) < most {
+				silent = append(silent, n.Name+": its agent was last heard "+ago(n.Heard, r.Now))
+			}
+			continue
+		}
+		for k := range n.Report.GPUs {
+			g := &n.Report.GPUs[k]
+			if g.LockedCore > 0 || g.LockedMem > 0 {
+				locked++
+			}
+			if g.Stuck {
+				stuckGPUs++
+			}
+			if r.Viewer.SeesAll() && len(stuck) < most && (g.Stuck || g.Alien != "" || g.Refused != "") {
+				stuck = append(stuck, n.Name+", GPU "+shortUUID(g.UUID)+": "+gpuTrouble(g))
+			}
+		}
+		if r.Viewer.SeesAll() && len(n.Report.Troubles) > 0 && len(silent) < most {
+			last := n.Report.Troubles[len(n.Report.Troubles)-1]
+			if r.Now.Sub(last.At) < time.Hour {
+				silent = append(silent, n.Name+", "+ago(last.At, r.Now)+": "+last.What)
+			}
+		}
+	}
+	if quiet > 0 && (!r.Viewer.SeesAll() || quiet > len(silent)) {
+		silent = append(silent, counted(quiet, "node")+" whose agents aren't heard now")
+	}
+	if stuckGPUs > 0 && !r.Viewer.SeesAll() {
+		stuck = append(stuck, counted(stuckGPUs, "GPU")+" whose clocks can't be given back")
+	}
+	return silent, stuck, "on " + counted(locked, "GPU")
+}
+
+// gpuTrouble is what is wrong with a GPU; empty: nothing.
+func gpuTrouble(g *epdapi.NodeGPU) string {
+	switch {
+	case g.Stuck:
+		return "its clocks can't be given back"
+	case g.Alien != "":
+		return "somebody else sets its clocks: " + g.Alien
+	case g.Refused != "":
+		return "its driver refused to lock a clock: " + g.Refused
+	case !g.Read:
+		return "it can't be read"
+	}
+	return ""
+}
+
+// shortUUID is enough of a GPU's UUID to tell it from others of a node.
+func shortUUID(uuid string) string {
+	const most = 12
+	if len(uuid) <= most {
+		return uuid
+	}
+	return uuid[:most] + "…"
+}

@@ -1,0 +1,352 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/slurm"
+)
+
+// job is everything that is known of a job.
+func (s *Site) job(ctx context.Context, r *Request) (*View, error) {
+	text := r.PathValue("id")
+	id, err := slurm.ParseJobID(text)
+	if err != nil {
+		return nil, notFound("There is no job "+text+".", "Jobs have numbers, such as 4711. An array's tasks have numbers of their own, as squeue -O JobID shows them.")
+	}
+	v, err := r.Source.Job(ctx, id)
+	if isRefused(err) {
+		return nil, notFound(fmt.Sprintf("Job %d isn't known.", id), "Jobs without GPUs, and those that ended before epd was there, aren't; users see only their own.")
+	}
+	if err != nil {
+		return nil, err
+	}
+	series, err := r.Source.Series(ctx, id)
+	if isRefused(err) {
+		series, err = &epdapi.JobSeries{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	title := "Job " + id.String()
+	if v.Job != nil && v.Job.Name != "" {
+		title += ": " + v.Job.Name
+	}
+	view := &View{Title: title, Back: page.Link{Text: "Jobs", Href: "/jobs"}}
+	view.Sections = append(view.Sections, Section{ID: "about", Parts: aboutJob(v, r), State: jobState(v)},
+		Section{ID: "why", Heading: "Why these clocks", Parts: whyParts(v)})
+	if len(v.Outcomes) > 0 {
+		view.Sections = append(view.Sections, Section{ID: "measured", Heading: "Predicted and measured", Parts: measuredParts(v)})
+	}
+	if parts := seriesParts(v, series, r.Now); len(parts) > 0 {
+		view.Sections = append(view.Sections, Section{ID: "series", Heading: "Over time", Parts: parts})
+	}
+	if levers, err := s.levers(ctx, r); err == nil && levers != nil {
+		if parts := jobLevers(levers, id); len(parts) > 0 {
+			view.Sections = append(view.Sections, Section{ID: "levers", Heading: "In Slurm's queue", Parts: parts})
+		}
+	}
+	view.Sections = append(view.Sections, Section{ID: "history", Heading: "What happened", Parts: []any{historyTable(v), rawLinks(id)}})
+	return view, nil
+}
+
+// jobState is what is said when it changes.
+func jobState(v *epdapi.JobView) string {
+	if v.Job == nil {
+		return ""
+	}
+	return fmt.Sprintf("Job %d: %s", v.Job.ID, orDash(v.Job.State))
+}
+
+// aboutJob is what Slurm knows of a job, and what its user wished.
+func aboutJob(v *epdapi.JobView, r *Request) []any {
+	j := v.Job
+	if j == nil {
+		return []any{&page.Notice{Kind: page.Info, Text: "Slurm said nothing of this job."}}
+	}
+	limit := "none"
+	if s, ok := j.LimitS.Get(); ok {
+		limit = report.FormatSeconds(s)
+	}
+	by := "by user and name"
+	if j.Scripted {
+		by = "by user and script"
+	}
+	facts := page.Facts{
+		{Name: "State", Text: orDash(j.State)},
+		{Name: "User", Text: orDash(j.User) + ", account " + orDash(j.Account)},
+		{Name: "Partition", Text: orDash(j.Partition)},
+		{Name: "Submitted", Text: dateTime(j.Submitted)},
+		{Name: "Size", Text: counted(j.GPUs, "GPU") + " on " + counted(j.Nodes, "node")},
+		{Name: "Time limit", Text: limit},
+	}
+	if j.Workload != "" {
+		facts = append(facts, page.Fact{Name: "Workload", Text: j.Workload + ", " + by, Href: workloadLink(v, r)})
+	}
+	if v.Submission != nil && v.Submission.Rung != "" {
+		d := v.Submission
+		facts = append(facts, page.Fact{Name: "Expected then", Text: interval(d.TimeS, report.FormatSeconds) + ", " + interval(d.EnergyJ, joules)})
+	}
+	parts := []any{facts}
+	if notice := wishesNotice(v.Wishes); notice != nil {
+		parts = append(parts, notice)
+	}
+	return parts
+}
+
+// workloadLink leads to a job's workload: its models for those who may see them,
+// else its jobs.
+func workloadLink(v *epdapi.JobView, r *Request) string {
+	if n := len(v.Decisions); n > 0 && r.Viewer.SeesAll() && v.Decisions[n-1].GPUModel != "" && v.Decisions[n-1].Workload == v.Job.Workload {
+		return workloadHref(v.Job.Workload, v.Decisions[n-1].GPUModel)
+	}
+	return withQuery("/jobs", (&epdapi.JobQuery{Workload: v.Job.Workload}).Values())
+}
+
+// wishesNotice is what a user asked for; nil for nothing.
+func wishesNotice(w *epdapi.Wishes) any {
+	if w == nil {
+		return nil
+	}
+	var wishes []string
+	if w.OptOut {
+		wishes = append(wishes, "no other clocks (epplan:off)")
+	}
+	if w.OwnFreq {
+		wishes = append(wishes, "clocks of its own (--gpu-freq)")
+	}
+	if w.CoreMHz > 0 {
+		wishes = append(wishes, "fixed at "+clocks(float64(w.CoreMHz), float64(w.MemMHz)))
+	}
+	if !w.Deadline.IsZero() {
+		wishes = append(wishes, "to end by "+dateTime(w.Deadline))
+	}
+	kind := page.Info
+	for _, warning := range w.Warnings {
+		wishes, kind = append(wishes, "not understood: "+warning), page.Warn
+	}
+	return &page.Notice{Kind: kind, Text: "The user asked for:", Items: wishes}
+}
+
+// whyParts say why a job has its clocks, and what else there was.
+func whyParts(v *epdapi.JobView) []any {
+	if len(v.Decisions) == 0 {
+		return undecidedParts(v)
+	}
+	var parts []any
+	for i, d := range slices.Backward(v.Decisions) {
+		group := []any{decidedFacts(&v.Decisions[i])}
+		if d.Default != nil {
+			group = append(group, alternatives("What the model said of it", d.Default, d.Chosen, d.Model))
+		}
+		one := &page.Group{Heading: "On " + orDash(d.Node) + ", " + dateTime(d.Created), Parts: group}
+		if i == len(v.Decisions)-1 {
+			parts = append(parts, one)
+			continue
+		}
+		parts = append(parts, &page.Details{Summary: "Earlier: " + orDash(d.Node) + ", " + dateTime(d.Created), Parts: []any{one}})
+	}
+	return parts
+}
+
+// undecidedParts say what would be decided if the job started now.
+func undecidedParts(v *epdapi.JobView) []any {
+	if v.Estimate == nil {
+		return []any{page.Text("Nothing was decided. Clocks are chosen when a job starts.")}
+	}
+	e := v.Estimate
+	parts := []any{page.Text("Nothing is decided before it starts. If it started now:")}
+	if e.Reason != "" {
+		parts = append(parts, page.Text(e.Reason))
+	}
+	for i := range e.Models {
+		m := &e.Models[i]
+		set := "These clocks would not be set: mode " + e.Mode + "."
+		if m.Apply {
+			set = "These clocks would be set."
+		}
+		group := []any{page.Text(m.Reason), page.Text(set)}
+		if m.Default != nil {
+			group = append(group, alternatives("On "+m.GPUModel, m.Default, m.Chosen, m.Model))
+		}
+		parts = append(parts, &page.Group{Heading: "On " + m.GPUModel, Parts: group})
+	}
+	if f := e.Forecast; f != nil {
+		parts = append(parts, page.Facts{
+			{Name: "Expected time", Text: foreseen(&f.Time, report.FormatSeconds)},
+			{Name: "Expected energy", Text: foreseen(&f.Energy, joules)},
+			{Name: "Expected power", Text: foreseen(&f.Power, watts) + " of each GPU"},
+		})
+	}
+	return parts
+}
+
+func foreseen(f *epdapi.Foreseen, format func(float64) string) string {
+	if f.Value <= 0 {
+		return dash
+	}
+	return fmt.Sprintf("%s (%s to %s in 9 of 10 cases)", format(f.Value), format(f.Low), format(f.High))
+}
+
+// decidedFacts are one decision.
+func decidedFacts(d *epdapi.Decision) page.Facts {
+	return page.Facts{
+		{Name: "Clocks", Text: settingText(d.Setting)},
+		{Name: "Why", Text: orDash(d.Reason)},
+		{Name: "Under", Text: "mode " + orDash(d.Mode) + ", " + armWords(d.Arm) + ", configuration " + orDash(d.ConfigVersion)},
+		{Name: "Predicted", Text: interval(d.TimeS, report.FormatSeconds) + ", " + interval(d.EnergyJ, joules)},
+	}
+}
+
+// alternatives is what the model said of default clocks and of others.
+func alternatives(caption string, base, chosen *epdapi.Point, m *epdapi.Model) *page.Table {
+	t := &page.Table{
+		Caption: caption, Columns: []page.Column{{Head: "Clocks"}, {Head: "Time", Number: true}, {Head: "Between", Number: true}, {Head: "Power", Number: true}, {Head: "Energy", Number: true}, {Head: "Against default", Number: true}},
+	}
+	add := func(name string, p *epdapi.Point) {
+		if p == nil {
+			return
+		}
+		off := dash
+		if p != base && base.EnergyJ > 0 {
+			off = fmt.Sprintf("%+.1f %% energy, %+.1f %% time", 100*(p.EnergyJ/base.EnergyJ-1), 100*(p.TimeS/base.TimeS-1))
+		}
+		t.Rows = append(t.Rows, page.Cells(name+": "+clocks(p.Core, p.Mem), report.FormatSeconds(p.TimeS), report.FormatSeconds(p.LowerS)+" and "+report.FormatSeconds(p.UpperS), watts(p.PowerW), joules(p.EnergyJ), off))
+	}
+	add("default", base)
+	add("chosen", chosen)
+	if m != nil {
+		from := counted(m.Samples, "run")
+		if m.Prior {
+			from += ", and what workloads have in common"
+		}
+		t.More = fmt.Sprintf("Model version %d, from %s, seen at core clocks from %s to %s.", m.Version, from, mhz(m.MinCore), mhz(m.MaxCore))
+	}
+	return t
+}
+
+// measuredParts put what runs took beside what was predicted.
+func measuredParts(v *epdapi.JobView) []any {
+	t := &page.Table{
+		ID: "measured-table", Caption: "Each run beside its prediction", Note: "A run is this job on one node.",
+		Columns: []page.Column{
+			{Head: "Node"},
+			{Head: "Ended"},
+			{Head: "Locked"},
+			{Head: "Time", Number: true},
+			{Head: "Predicted", Number: true},
+			{Head: "Off by", Number: true},
+			{Head: "GPU energy", Number: true},
+			{Head: "Predicted", Number: true},
+			{Head: "Off by", Number: true},
+			{Head: "Measured by"},
+			{Head: "Used", Number: true},
+		},
+	}
+	for i := range v.Outcomes {
+		o := &v.Outcomes[i]
+		var time, energy record.Number
+		if d := decisionOf(v, o); d != nil {
+			time, energy = d.TimeS.Value, d.EnergyJ.Value
+		}
+		node := page.Cell{Text: orDash(o.Node), Href: nodeHref(o.Node)}
+		t.Rows = append(t.Rows, []page.Cell{
+			node, stateCell(o.ExitState),
+			{Text: settingText(o.Setting)},
+			{Text: secondsOf(o.TimeS)},
+			{Text: secondsOf(time)},
+			{Text: against(o.TimeS, time)},
+			{Text: joulesOf(o.GPUEnergyJ)},
+			{Text: joulesOf(energy)},
+			{Text: against(o.GPUEnergyJ, energy)},
+			{Text: sourceWords(o.GPUSource)},
+			{Text: numberOf(o.Utilisation, report.FormatPercent)},
+		})
+	}
+	return append([]any{t}, throttleParts(v)...)
+}
+
+// throttleParts say for how long GPUs were slower than they were told to be.
+func throttleParts(v *epdapi.JobView) []any {
+	var items []string
+	for i := range v.Outcomes {
+		o := &v.Outcomes[i]
+		for _, reason := range sortedKeys(o.ThrottledS) {
+			items = append(items, fmt.Sprintf("%s: %s for %s", orDash(o.Node), reason, report.FormatSeconds(o.ThrottledS[reason])))
+		}
+	}
+	if len(items) == 0 {
+		return nil
+	}
+	return []any{&page.Notice{Kind: page.Warn, Text: "GPUs were throttled:", Items: items}}
+}
+
+// decisionOf is the decision that a run was under, nil without one.
+func decisionOf(v *epdapi.JobView, o *epdapi.Outcome) *epdapi.Decision {
+	for i := range v.Decisions {
+		if o.DecisionID != 0 && v.Decisions[i].ID == o.DecisionID {
+			return &v.Decisions[i]
+		}
+	}
+	return nil
+}
+
+// sourceWords say by what an energy was measured.
+func sourceWords(s record.Source) string {
+	switch s {
+	case record.Counter:
+		return "the GPUs' counters"
+	case record.Integrated:
+		return "samples of their power"
+	case record.RAPL:
+		return "the CPUs' counters"
+	case record.Accounting:
+		return "Slurm's accounting"
+	case record.Modelled:
+		return "a model, not measured"
+	case record.Unmeasured:
+	}
+	return dash
+}
+
+// jobLevers is what levers do, or would, about a job.
+func jobLevers(l *epdapi.Levers, id slurm.JobID) []any {
+	var items []string
+	if at := slices.Index(l.Order, id); at >= 0 {
+		items = append(items, "its place in the wanted order is "+strconv.Itoa(at+1)+" of "+report.FormatCount(len(l.Order)))
+	}
+	for i := range l.Advice {
+		if l.Advice[i].Job == id {
+			items = append(items, l.Advice[i].Text)
+		}
+	}
+	if slices.Contains(l.Left, id) {
+		items = append(items, "it is left alone: somebody else changed its Nice or what it prefers")
+	}
+	if len(items) == 0 {
+		return nil
+	}
+	return []any{&page.Notice{Kind: page.Info, Text: "Levers and advice:", Items: items}}
+}
+
+// rawLinks lead to the same as JSON.
+func rawLinks(id slurm.JobID) any {
+	path := epdapi.PathJobs + "/" + id.String()
+	return made(jsonLinks, []page.Link{{Text: "All of it", Href: path}, {Text: "the time series", Href: path + epdapi.SuffixSeries}})
+}
+
+// shortReason is a reason that fits into a table.
+func shortReason(text string) string {
+	const most = 160
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}

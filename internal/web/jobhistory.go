@@ -1,0 +1,81 @@
+package web
+
+import (
+	"cmp"
+	"fmt"
+	"html/template"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+var jsonLinks = template.Must(template.New("json").Parse(`<p>As JSON: {{range $i, $l := .}}{{if $i}}, {{end}}<a href="{{$l.Href}}">{{$l.Text}}</a>{{end}}.</p>
+`))
+
+// event is something that happened to a job.
+type event struct {
+	at         time.Time
+	what, more string
+	node       string
+}
+
+// historyTable is what happened to a job, in order.
+func historyTable(v *epdapi.JobView) *page.Table {
+	t := &page.Table{ID: "history-table", Caption: "From submission to the last record", Unnamed: true, Columns: []page.Column{{Head: "When"}, {Head: "Where"}, {Head: "What"}, {Head: "Details"}}}
+	for _, e := range historyOf(v) {
+		t.Rows = append(t.Rows, []page.Cell{{Text: dateTime(e.at)}, {Text: orDash(e.node)}, {Text: e.what}, {Text: e.more}})
+	}
+	return t
+}
+
+// historyOf is the events of a job, by time.
+func historyOf(v *epdapi.JobView) []event {
+	var all []event
+	if v.Job != nil {
+		all = append(all, event{at: v.Job.Submitted, what: "submitted", more: "by " + orDash(v.Job.User)})
+	}
+	if d := v.Submission; d != nil {
+		all = append(all, event{at: d.Created, what: "noted at submission", more: shortReason(d.Reason)})
+	}
+	for i := range v.Decisions {
+		d := &v.Decisions[i]
+		all = append(all, event{at: d.Created, node: d.Node, what: "decided: " + settingText(d.Setting), more: shortReason(d.Reason)})
+	}
+	for i := range v.Outcomes {
+		o := &v.Outcomes[i]
+		if !o.Started.IsZero() {
+			all = append(all, event{at: o.Started, node: o.Node, what: "started", more: "locked: " + settingText(o.Setting)})
+		}
+		end := event{at: o.Ended, node: o.Node, what: "ended: " + cmp.Or(o.ExitState, "nobody said how"), more: counted(len(o.GPUs), "GPU") + clocksSeen(o)}
+		if o.Unmatched {
+			end.more = "its start wasn't seen, so that nothing was measured"
+		}
+		all = append(all, end)
+	}
+	slices.SortStableFunc(all, func(a, b event) int { return a.at.Compare(b.at) })
+	return all
+}
+
+// clocksSeen are the clocks that a run's GPUs ran at for longest. Clocks of an
+// adapted run, and those that the guard gave back, show here.
+func clocksSeen(o *epdapi.Outcome) string {
+	const most = 3
+	shares := slices.Clone(o.Clocks)
+	slices.SortStableFunc(shares, func(a, b record.ClockShare) int { return cmp.Compare(b.Seconds, a.Seconds) })
+	var text strings.Builder
+	for _, c := range shares[:min(len(shares), most)] {
+		fmt.Fprintf(&text, "; %s for %s", clocks(float64(c.Core), float64(c.Mem)), report.FormatSeconds(c.Seconds))
+	}
+	if len(shares) > most {
+		fmt.Fprintf(&text, "; and %d others", len(shares)-most)
+	}
+	return text.String()
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,108 @@
+package web
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/report/page"
+)
+
+// jobStates are the states by which jobs can be listed.
+var jobStates = []string{"RUNNING", "COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "ENDED"}
+
+// jobs is the jobs that epd decided about, newest first.
+func (s *Site) jobs(ctx context.Context, r *Request) (*View, error) {
+	q := epdapi.JobQuery{
+		User: r.Query.Get("user"), Account: r.Query.Get("account"), Partition: r.Query.Get("partition"), Workload: r.Query.Get("workload"),
+		State: r.Query.Get("state"), Limit: rowsOfPage,
+	}
+	if text := r.Query.Get("before"); text != "" {
+		before, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || before < 0 {
+			return nil, badQuery("That is no page of the list.", "Begin again with the newest jobs.")
+		}
+		q.Before = before
+	}
+	list, err := r.Source.Jobs(ctx, q.Values())
+	if err != nil {
+		return nil, err
+	}
+	lead := "Your jobs with GPUs that started, the ones that were submitted last first."
+	if r.Viewer.SeesAll() {
+		lead = "Jobs with GPUs that started, the ones that were submitted last first."
+	}
+	section := Section{ID: "jobs", Still: q.Before > 0, Parts: []any{jobsTable(list.Jobs)}}
+	if links := jobsPager(&q, list); len(links) > 0 {
+		section.Parts = append(section.Parts, made(pagerLinks, links))
+	}
+	return &View{Title: "Jobs", Lead: lead, Sections: []Section{{ID: "filter", Still: true, Parts: []any{jobsForm(&q, r)}}, section}}, nil
+}
+
+// jobsForm is the fields above the list. Users have their own jobs only.
+func jobsForm(q *epdapi.JobQuery, r *Request) any {
+	var inputs []input
+	if r.Viewer.SeesAll() {
+		inputs = append(inputs, input{Name: "user", Label: "User", Value: q.User})
+	}
+	inputs = append(inputs, input{Name: "account", Label: "Account", Value: q.Account}, input{Name: "partition", Label: "Partition", Value: q.Partition},
+		input{Name: "state", Label: "State", Value: q.State, Options: anyOf(jobStates)}, input{Name: "workload", Label: "Workload", Value: q.Workload})
+	return filter("/jobs", inputs...)
+}
+
+func jobsTable(jobs []epdapi.JobRow) *page.Table {
+	t := &page.Table{
+		ID: "jobs-table", Caption: "Jobs", Note: "Time is that of the longest run; energy that of all GPUs, as far as it was measured.", Empty: "no such job is known",
+		Columns: []page.Column{
+			{Head: "Job", Number: true},
+			{Head: "Name"},
+			{Head: "User"},
+			{Head: "Partition"},
+			{Head: "State"},
+			{Head: "Submitted"},
+			{Head: "GPUs", Number: true},
+			{Head: "Clocks"},
+			{Head: "Compared as"},
+			{Head: "Time", Number: true},
+			{Head: "Energy", Number: true},
+		},
+	}
+	for i := range jobs {
+		j := &jobs[i]
+		t.Rows = append(t.Rows, []page.Cell{
+			jobCell(j.ID),
+			{Text: orDash(j.Name)},
+			{Text: orDash(j.User)},
+			{Text: orDash(j.Partition)},
+			stateCell(j.State),
+			{Text: dateTime(j.Submitted)},
+			{Text: report.FormatCount(j.GPUs)},
+			{Text: settingText(j.Setting)},
+			{Text: armWords(j.Arm)},
+			{Text: secondsOf(j.TimeS)},
+			{Text: joulesOf(j.EnergyJ)},
+		})
+	}
+	return t
+}
+
+// jobsPager leads to older jobs, and back to the newest.
+func jobsPager(q *epdapi.JobQuery, list *epdapi.JobPage) []page.Link {
+	var links []page.Link
+	at := *q
+	at.Limit = 0
+	if q.Before > 0 {
+		at.Before = 0
+		links = append(links, page.Link{Text: "Newest", Href: withQuery("/jobs", at.Values())})
+	}
+	if list.Next > 0 {
+		at.Before = list.Next
+		text := "Older"
+		if len(list.Jobs) < rowsOfPage {
+			text = "Look further back: as many were looked at as may be at once"
+		}
+		links = append(links, page.Link{Text: text, Href: withQuery("/jobs", at.Values())})
+	}
+	return links
+}

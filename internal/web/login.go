@@ -1,0 +1,153 @@
+package web
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/epplan/epplan/internal/report/page"
+)
+
+// cookieName is that of the session. With TLS no other host and no plain page
+// can set it.
+func (s *Site) cookieName() string {
+	if s.options.TLS {
+		return "__Host-epd_session"
+	}
+	return "epd_session"
+}
+
+// cookie is the session's; an empty one takes it back.
+func (s *Site) cookie(value string) *http.Cookie {
+	c := &http.Cookie{Name: s.cookieName(), Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: s.options.TLS} //nolint:gosec // without TLS there is no secure way
+	if value == "" {
+		c.MaxAge = -1
+	} else {
+		c.MaxAge = int(sessionLasts / time.Second)
+	}
+	return c
+}
+
+// loginPage asks for a token, where people log in.
+func (s *Site) loginPage(w http.ResponseWriter, r *http.Request) {
+	if v := viewerOf(r.Context()); v.Role > Anonymous || !atPort(r.Context()) {
+		http.Redirect(w, r, "/", http.StatusSeeOther)
+		return
+	}
+	s.showLogin(w, r, http.StatusOK, nil)
+}
+
+// askToLogIn sends a viewer to the login, and back to the page afterwards.
+func (s *Site) askToLogIn(w http.ResponseWriter, r *http.Request) {
+	next := "/"
+	if r.Method == http.MethodGet {
+		next = r.URL.RequestURI()
+	}
+	target := "/login"
+	if next != "/" {
+		target += "?" + url.Values{"next": {next}}.Encode()
+	}
+	http.Redirect(w, r, target, http.StatusSeeOther)
+}
+
+// loginForm is the fields of the login.
+var loginForm = template.Must(template.New("login").Parse(`<form method="post" action="/login">
+{{.Hidden}}<input type="hidden" name="next" value="{{.Next}}">
+<div class="fields"><label for="token">Token<input id="token" name="token" type="password" autocomplete="current-password" required maxlength="256"></label></div>
+<div class="actions"><button class="primary">Log in</button></div>
+</form>`))
+
+// showLogin is the login, with what was wrong with the last one.
+func (s *Site) showLogin(w http.ResponseWriter, r *http.Request, status int, wrong *page.Notice) {
+	view := &View{Title: "Log in", Still: true}
+	section := Section{ID: "login", Still: true}
+	switch {
+	case s.tokens().Len() == 0:
+		section.Parts = append(section.Parts, &page.Notice{Kind: page.Warn, Text: "Nobody can log in here: epd has no token file, or one that it can't use. epd's log says which."})
+	default:
+		if wrong != nil {
+			section.Parts = append(section.Parts, wrong)
+		}
+		var form strings.Builder
+		data := map[string]any{"Hidden": s.forms.hidden(viewerOf(r.Context())), "Next": localPath(r.FormValue("next"))}
+		if err := loginForm.Execute(&form, data); err != nil {
+			s.fail(w, r, err)
+			return
+		}
+		view.Lead = "With a token from the administrator, who has them in epd's token file."
+		section.Parts = append(section.Parts, template.HTML(form.String())) //nolint:gosec // of the template
+	}
+	section.Parts = append(section.Parts, page.Text("Without one: on the head node, epd's socket shows you your own jobs. ssh -L 8080:/run/epplan/submit.sock HOST, then open http://localhost:8080/ here."))
+	view.Sections = []Section{section}
+	s.write(w, r, status, view)
+}
+
+// login begins a session.
+func (s *Site) login(w http.ResponseWriter, r *http.Request) {
+	v := viewerOf(r.Context())
+	if !atPort(r.Context()) {
+		http.Redirect(w, r, "/", http.StatusSeeOther)
+		return
+	}
+	if !s.fresh(w, r, v) {
+		return
+	}
+	now, from := s.options.Now(), addressOf(r)
+	if wait := s.sessions.wait(from, now); wait > 0 {
+		seconds := int(math.Ceil(wait.Seconds()))
+		w.Header().Set("Retry-After", strconv.Itoa(seconds))
+		s.showLogin(w, r, http.StatusTooManyRequests, &page.Notice{
+			Kind: page.Bad, Text: fmt.Sprintf("Too many logins failed. Try again in %d s.", seconds),
+		})
+		return
+	}
+	t := s.tokens().find(r.PostFormValue("token"))
+	if t == nil {
+		s.sessions.fail(from, now)
+		s.options.Log.Warn("a login failed", "from", from)
+		s.showLogin(w, r, http.StatusForbidden, &page.Notice{Kind: page.Bad, Text: "That token isn't one of this epd's. Check that nothing is missing at its ends."})
+		return
+	}
+	if c, err := r.Cookie(s.cookieName()); err == nil {
+		s.sessions.end(c.Value)
+	}
+	http.SetCookie(w, s.cookie(s.sessions.begin(t, now)))
+	s.options.Log.Info("logged in", "name", t.name, "role", t.role.String(), "from", from)
+	http.Redirect(w, r, localPath(r.PostFormValue("next")), http.StatusSeeOther) //nolint:gosec // of this site alone
+}
+
+// logout ends the session.
+func (s *Site) logout(w http.ResponseWriter, r *http.Request) {
+	if !s.fresh(w, r, viewerOf(r.Context())) {
+		return
+	}
+	if c, err := r.Cookie(s.cookieName()); err == nil {
+		s.sessions.end(c.Value)
+	}
+	http.SetCookie(w, s.cookie(""))
+	http.Redirect(w, r, "/login", http.StatusSeeOther)
+}
+
+// localPath is an address of this site, or the overview.
+func localPath(next string) string {
+	u, err := url.Parse(next)
+	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") {
+		return "/"
+	}
+	return next
+}
+
+// addressOf is where a request comes from, by which failed logins are counted.
+func addressOf(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
+}

@@ -1,0 +1,182 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/report/page"
+)
+
+// overview is the cluster at a glance.
+func (s *Site) overview(ctx context.Context, r *Request) (*View, error) {
+	o, err := r.Source.Overview(ctx)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := r.Source.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	health := healthOf(o, nodes, r)
+	view := &View{Title: "Overview of " + orDash(o.Status.Cluster), Lead: modeLead(&o.Status)}
+	view.Sections = append(view.Sections,
+		Section{ID: "summary", Parts: []any{summary(o, r)}},
+		Section{ID: "health", Heading: "Health", Parts: health.parts, State: health.state},
+		Section{ID: "savings", Heading: "What was saved", Parts: savingsParts(&o.Savings)},
+	)
+	if r.Viewer.Role > Anonymous {
+		advice, err := s.adviceSection(ctx, r, o)
+		if err != nil {
+			return nil, err
+		}
+		if advice != nil {
+			view.Sections = append(view.Sections, *advice)
+		}
+		view.Sections = append(view.Sections, Section{ID: "decisions", Heading: "The last decisions", Parts: decisionParts(o.Decisions, r)})
+	}
+	view.Sections = append(view.Sections,
+		Section{ID: "modes", Heading: "Modes and clocks", Parts: []any{&page.Group{Columns: true, Parts: []any{modesTable(&o.Status), clocksTable(nodes)}}}},
+		Section{ID: "days", Heading: "The last days", Parts: daysParts(o)})
+	return view, nil
+}
+
+// modeLead says in a sentence what epd does to jobs.
+func modeLead(s *epdapi.ControllerStatus) string {
+	some := func(mode config.Mode) bool {
+		return s.Mode == mode || slices.Contains(slices.Collect(maps.Values(s.Modes)), mode)
+	}
+	switch {
+	case some(config.Enforce):
+		return "epd chooses clocks and sets them, where the mode is enforce."
+	case some(config.Advise):
+		return "epd only says what it would do: no clock is touched."
+	}
+	return "epd observes: no clock is touched, and what jobs take is recorded."
+}
+
+// summary is the figures that matter most.
+func summary(o *epdapi.Overview, r *Request) page.Tiles {
+	tiles := page.Tiles{savedTile(&o.Savings)}
+	if m := &o.Savings.Modelled; m.Runs > 0 {
+		tiles = append(tiles, page.Tile{
+			Label: "Saved by the models", Value: joules(m.SavedJ()), Note: part(m.SavedJ(), m.DefaultJ) + "modelled, not measured, over " + counted(m.Runs, "run"), ID: "modelled",
+		})
+	}
+	tiles = append(tiles, powerTile(&o.Power))
+	if !o.Queue.At.IsZero() {
+		tiles = append(tiles, page.Tile{
+			Label: "GPU jobs", Value: report.FormatCount(o.Queue.Running) + " running",
+			Note: report.FormatCount(o.Queue.Pending) + " waiting, by Slurm " + ago(o.Queue.At, r.Now), ID: "queued",
+		})
+	}
+	return append(tiles, page.Tile{
+		Label: "Decisions", Value: report.FormatCount(int(o.Status.Decisions)),
+		Note: fmt.Sprintf("%s set, %s held out, since %s", report.FormatCount(int(o.Status.Applied)), report.FormatCount(int(o.Status.HeldOut)), dateTime(o.Status.Started)),
+	})
+}
+
+// part is a share of something in words, with a comma behind it; empty where it
+// can't be told.
+func part(of, whole float64) string {
+	if whole <= 0 {
+		return ""
+	}
+	return report.FormatPercent(of/whole) + ", "
+}
+
+// powerTile is what the GPUs draw, as far as agents told lately.
+func powerTile(p *epdapi.ClusterPower) page.Tile {
+	t := page.Tile{Label: "GPU power now", Value: dash, ID: "power"}
+	if p.Nodes == 0 {
+		t.Note = "no agent told lately"
+		return t
+	}
+	t.Value = watts(p.GPUW)
+	t.Note = counted(p.GPUs, "GPU") + " of " + counted(p.Nodes, "node")
+	if p.Silent > 0 {
+		t.Note += ", " + counted(p.Silent, "node") + " silent"
+		t.Kind = page.Warn
+	}
+	return t
+}
+
+// daysParts is what ended on the last days. Days on which nothing did are left out.
+func daysParts(o *epdapi.Overview) []any {
+	t := &page.Table{
+		ID: "days-table", Caption: "Runs that ended, by day", Note: "Days in UTC, the last one first. A run is a job on one node.", Empty: "no run ended in these days",
+		Columns: []page.Column{
+			{Head: "Day"},
+			{Head: "Runs", Number: true},
+			{Head: "Completed", Number: true},
+			{Head: "Treated", Number: true},
+			{Head: "Held out", Number: true},
+			{Head: "GPU energy", Number: true},
+			{Head: "Measured", Unit: "runs", Number: true},
+		},
+	}
+	for _, d := range slices.Backward(o.Days) {
+		if d.Runs == 0 {
+			continue
+		}
+		t.Rows = append(t.Rows, page.Cells(d.Day.UTC().Format("2006-01-02"), report.FormatCount(int(d.Runs)), report.FormatCount(int(d.Completed)),
+			report.FormatCount(int(d.Treated)), report.FormatCount(int(d.HeldOut)), joules(d.GPUEnergyJ), report.FormatCount(int(d.Measured))))
+	}
+	parts := []any{daysPicture(o, t)}
+	if len(o.States) > 0 {
+		ended := make([]string, 0, len(o.States))
+		for _, s := range o.States {
+			ended = append(ended, report.FormatCount(int(s.Runs))+" "+cmp.Or(s.State, "in an unknown way"))
+		}
+		parts = append(parts, page.Text("They ended: "+strings.Join(ended, ", ")+"."))
+	}
+	return parts
+}
+
+// daysPicture is the energy of the last days, over the table of them; without
+// any run it is the table alone.
+func daysPicture(o *epdapi.Overview, t *page.Table) any {
+	if len(t.Rows) == 0 {
+		return t
+	}
+	const kiloWattHour = 3.6e6
+	line := report.Series{Name: "GPU energy of the runs that ended, as far as it was measured"}
+	for i, d := range o.Days {
+		line.X = append(line.X, float64(i+1-len(o.Days)))
+		line.Y = append(line.Y, d.GPUEnergyJ/kiloWattHour)
+	}
+	svg, err := report.InlineCharts("days-chart", "GPU energy by day", []report.Chart{{Title: "Energy by day", X: "days from today", Y: "kWh", Lines: []report.Series{line}}})
+	if err != nil {
+		return t
+	}
+	return &page.Figure{ID: "days-figure", Caption: "What ended in the last " + report.FormatCount(len(o.Days)) + " days. Today isn't over.", SVG: svg, Numbers: t}
+}
+
+// modesTable is what epd does by partition.
+func modesTable(s *epdapi.ControllerStatus) *page.Table {
+	t := &page.Table{Caption: "Mode of each partition", Columns: []page.Column{{Head: "Partition"}, {Head: "Mode"}}}
+	for _, name := range slices.Sorted(maps.Keys(s.Modes)) {
+		t.Rows = append(t.Rows, []page.Cell{{Text: name}, modeCell(s.Modes[name])})
+	}
+	t.Rows = append(t.Rows, []page.Cell{{Text: "all others"}, modeCell(s.Mode)})
+	t.More = fmt.Sprintf("Configuration %s; %s of the jobs are held out.", orDash(s.ConfigVersion), report.FormatPercent(s.HoldOut))
+	return t
+}
+
+func modeCell(m config.Mode) page.Cell {
+	c := page.Cell{Text: string(m), Badge: true}
+	switch m {
+	case config.Enforce:
+		c.Kind = page.Good
+	case config.Advise:
+		c.Kind = page.Info
+	case config.Observe:
+	}
+	return c
+}

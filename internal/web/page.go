@@ -1,0 +1,218 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/epplan/epplan/internal/report/page"
+)
+
+// Request is what a page is made from.
+type Request struct {
+	*http.Request
+	Viewer Viewer
+	Source Source
+	Query  url.Values // the parameters of the address
+	Now    time.Time
+	site   *Site
+}
+
+// View is a page.
+type View struct {
+	Title string // of the window, and the heading
+	Lead  string // a sentence or two below it; empty: none
+	// Back leads to the page above this one; without an address there is none.
+	Back     page.Link
+	Sections []Section
+	// Still pages aren't brought up to date by the script.
+	Still bool
+}
+
+// Section is a part of a page. The ids of a page's sections are unique, and the
+// same each time: the script replaces a section by the one with its id.
+type Section struct {
+	ID      string
+	Heading string // empty: none
+	Parts   []any  // of package page
+	// Still sections aren't replaced: they have forms that somebody fills in.
+	Still bool
+	// State is said to those who don't see the page when it changes; empty: nothing.
+	State string
+}
+
+// entry is a page of the site.
+type entry struct {
+	path string // of package http: "/queue", "/jobs/{id}"
+	name string // in the navigation; empty: it isn't there
+	who  Role   // who may see it at least
+	make func(ctx context.Context, r *Request) (*View, error)
+}
+
+// action is something that can be done by a form.
+type action struct {
+	path string
+	who  Role // who may do it at least
+	// do does it, and names the page to show next.
+	do func(ctx context.Context, r *Request) (next string, err error)
+}
+
+// pages are all of them, in the order of the navigation.
+func (s *Site) pages() []entry {
+	return []entry{
+		{"/{$}", "Overview", Anonymous, s.overview},
+		{"/queue", "Queue", User, s.queue},
+		{"/jobs", "Jobs", User, s.jobs},
+		{"/jobs/{id}", "", User, s.job},
+		{"/nodes", "Nodes", User, s.nodes},
+		{"/nodes/{name}", "", User, s.node},
+		{"/workloads", "Workloads", Reader, s.workloads},
+		{"/workloads/{name}", "", Reader, s.workload},
+		{"/workloads/{name}/use", "", Admin, s.usePage},
+		{"/whatif", "What if", User, s.whatIf},
+		{"/admin", "Administration", Admin, s.admin},
+		{"/admin/levers", "", Admin, s.leversPage},
+		{"/admin/reload", "", Admin, s.reloadPage},
+	}
+}
+
+// actions are all of them.
+func (s *Site) actions() []action {
+	return []action{
+		{"/workloads/{name}/use", Admin, s.use},
+		{"/admin/levers", Admin, s.undoLevers},
+		{"/admin/reload", Admin, s.reload},
+	}
+}
+
+//go:embed templates/*.html
+var templateFiles embed.FS
+
+// templates are the frame with the site's own parts.
+var templates = template.Must(page.Templates().Funcs(template.FuncMap{"local": page.IsLocal}).ParseFS(templateFiles, "templates/*.html"))
+
+// shell is what the templates are given.
+type shell struct {
+	*View
+	Viewer    Viewer
+	Hidden    template.HTML // the token of forms
+	AtPort    bool
+	Version   string
+	Made      string // when, for people
+	StyleHref string
+}
+
+// servePage answers with a page.
+func (s *Site) servePage(w http.ResponseWriter, r *http.Request, e *entry) {
+	v := viewerOf(r.Context())
+	if !s.admits(v, e.who) {
+		s.turnAway(w, r, v, e.who)
+		return
+	}
+	done, ok := s.turn(r.Context())
+	if !ok {
+		s.fail(w, r, errBusy)
+		return
+	}
+	defer done()
+	ctx, cancel := context.WithTimeout(r.Context(), pageBound)
+	defer cancel()
+	view, err := e.make(ctx, s.request(r, v))
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	s.write(w, r, http.StatusOK, view)
+}
+
+// admits tells whether a viewer may see a page.
+func (s *Site) admits(v Viewer, least Role) bool {
+	if least == Anonymous && v.Role == Anonymous {
+		return s.options.Settings().Anonymous == "aggregates"
+	}
+	return v.Role >= least
+}
+
+func (s *Site) request(r *http.Request, v Viewer) *Request {
+	return &Request{Request: r, Viewer: v, Source: s.options.Source(v), Query: r.URL.Query(), Now: s.options.Now(), site: s}
+}
+
+// serveAction does something, if the viewer may, and a form of the viewer's asks
+// for it.
+func (s *Site) serveAction(w http.ResponseWriter, r *http.Request, a *action) {
+	v := viewerOf(r.Context())
+	switch {
+	case !s.admits(v, max(a.who, User)):
+		s.turnAway(w, r, v, a.who)
+		return
+	case !s.fresh(w, r, v):
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), actionBound)
+	defer cancel()
+	next, err := a.do(ctx, s.request(r, v))
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	s.options.Log.Info("done by a page", "path", r.URL.Path, "by", v.Name, "uid", v.UID)
+	http.Redirect(w, r, next, http.StatusSeeOther)
+}
+
+// fresh tells whether a form is one of the viewer's, and answers if it isn't.
+func (s *Site) fresh(w http.ResponseWriter, r *http.Request, v Viewer) bool {
+	if err := r.ParseForm(); err != nil {
+		s.fail(w, r, &pageError{status: http.StatusBadRequest, text: "The form can't be read.", hint: "Open the page again and send it once more."})
+		return false
+	}
+	if !s.forms.check(r, v) {
+		s.fail(w, r, &pageError{
+			status: http.StatusForbidden, text: "This form isn't one of yours, or from before epd was started.", hint: "Open the page again and send it once more.",
+		})
+		return false
+	}
+	return true
+}
+
+// write sends a page.
+func (s *Site) write(w http.ResponseWriter, r *http.Request, status int, view *View) {
+	v := viewerOf(r.Context())
+	f := &page.Frame{
+		Title: view.Title, Site: "epd", Home: "/", Nav: s.navigation(r, v), Style: staticHref("page.css"), Script: staticHref("epd.js"),
+		Main: &shell{
+			View: view, Viewer: v, Hidden: s.forms.hidden(v), AtPort: atPort(r.Context()), Version: s.options.Version,
+			Made: s.options.Now().Format("2006-01-02 15:04:05 MST"), StyleHref: staticHref("web.css"),
+		},
+	}
+	var out bytes.Buffer
+	if err := page.Execute(&out, templates, f); err != nil {
+		s.options.Log.Error("a page can't be written", "path", r.URL.Path, "error", err)
+		http.Error(w, "internal error", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(out.Bytes()) // whoever asked may have gone
+}
+
+// navigation leads to the pages that a viewer may see.
+func (s *Site) navigation(r *http.Request, v Viewer) []page.Link {
+	var links []page.Link
+	for _, e := range s.pages() {
+		if e.name == "" || !s.admits(v, e.who) {
+			continue
+		}
+		href := strings.TrimSuffix(e.path, "{$}")
+		here := r.URL.Path == href || href != "/" && strings.HasPrefix(r.URL.Path, href+"/")
+		links = append(links, page.Link{Text: e.name, Href: href, Here: here})
+	}
+	return links
+}
+
+// liveHeader marks requests that the script makes by itself.
+const liveHeader = "X-Epd-Live"

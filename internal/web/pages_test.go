@@ -1,0 +1,419 @@
+package web_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/internal/web"
+	"github.com/epplan/epplan/slurm"
+)
+
+// shownPage is a page taken apart.
+type shownPage struct {
+	status int
+	kind   string
+	text   string
+	root   *html.Node
+}
+
+// look asks a cluster's site for a page.
+func look(t *testing.T, source web.Source, v web.Viewer, path string) shownPage {
+	t.Helper()
+	site := web.New(web.Options{Source: func(web.Viewer) web.Source { return source }, Version: "1.0", Now: func() time.Time { return shownAt }})
+	w := httptest.NewRecorder()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
+	r.Host = "localhost"
+	site.Socket(func(*http.Request) web.Viewer { return v }).ServeHTTP(w, r)
+	p := shownPage{status: w.Code, kind: w.Header().Get("Content-Type"), text: w.Body.String()}
+	root, err := html.Parse(strings.NewReader(p.text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.root = root
+	return p
+}
+
+// each calls f for each element.
+func (p *shownPage) each(f func(tag string, attributes map[string]string, n *html.Node)) {
+	for n := range p.root.Descendants() {
+		if n.Type == html.ElementNode {
+			attributes := make(map[string]string)
+			for _, a := range n.Attr {
+				attributes[a.Key] = a.Val
+			}
+			f(n.Data, attributes, n)
+		}
+	}
+}
+
+// words is all text in a node.
+func words(n *html.Node) string {
+	var b strings.Builder
+	for d := range n.Descendants() {
+		if d.Type == html.TextNode {
+			b.WriteString(d.Data + " ")
+		}
+	}
+	return strings.Join(strings.Fields(b.String()), " ")
+}
+
+// links are the addresses of this site that a page names.
+func (p *shownPage) links() []string {
+	var all []string
+	p.each(func(_ string, a map[string]string, _ *html.Node) {
+		for _, key := range []string{"href", "src", "action"} {
+			if a[key] != "" && a["method"] != "post" {
+				all = append(all, a[key])
+			}
+		}
+	})
+	return all
+}
+
+func TestAllLinksOfTheSiteLeadSomewhere(t *testing.T) {
+	c := newCluster()
+	seen, queue := map[string]bool{}, []string{"/"}
+	for len(queue) > 0 {
+		path := queue[0]
+		queue = queue[1:]
+		p := look(t, c, admin, path)
+		if p.status != http.StatusOK {
+			t.Errorf("%s: %d", path, p.status)
+		}
+		if strings.HasPrefix(p.kind, "text/html") {
+			wellMade(t, path, &p)
+		}
+		for _, link := range p.links() {
+			if link == "data:," { // no icon
+				continue
+			}
+			u, err := url.Parse(link)
+			if err != nil || u.Host != "" || u.Scheme != "" {
+				t.Errorf("%s leads away from the site: %q", path, link)
+				continue
+			}
+			at := (&url.URL{Path: path}).ResolveReference(u)
+			at.Fragment = ""
+			next := at.String()
+			if strings.HasPrefix(next, "/v1/") || seen[next] || strings.HasPrefix(link, "#") {
+				continue
+			}
+			if strings.HasPrefix(next, "/jobs/") && next != "/jobs/4711" || strings.HasPrefix(next, "/workloads/") && !strings.HasPrefix(next, workloadPath[:20]) {
+				continue // the cluster knows of one job and one workload alone
+			}
+			seen[next] = true
+			queue = append(queue, next)
+		}
+	}
+	for _, want := range []string{"/queue", "/jobs", "/jobs/4711", "/nodes", "/nodes/n1", "/workloads", "/whatif", "/admin"} {
+		if !seen[want] {
+			t.Errorf("no page leads to %s; those found are %d", want, len(seen))
+		}
+	}
+}
+
+// wellMade tells whether a page has what every page needs, and nothing that the
+// policy forbids.
+func wellMade(t *testing.T, path string, p *shownPage) {
+	t.Helper()
+	count, ids := map[string]int{}, map[string]int{}
+	var headers, labels int
+	p.each(func(tag string, a map[string]string, n *html.Node) {
+		count[tag]++
+		if id, ok := a["id"]; ok {
+			ids[id]++
+		}
+		for key := range a {
+			if key == "style" || strings.HasPrefix(key, "on") {
+				t.Errorf("%s: <%s %s> is forbidden by the policy", path, tag, key)
+			}
+		}
+		switch tag {
+		case "script":
+			if a["src"] == "" || n.FirstChild != nil {
+				t.Errorf("%s has a script inside", path)
+			}
+		case "style":
+			t.Errorf("%s has a style inside", path)
+		case "th":
+			headers++
+			if a["scope"] == "" {
+				t.Errorf("%s: a header without a scope: %s", path, words(n))
+			}
+		case "html":
+			if a["lang"] == "" {
+				t.Errorf("%s has no language", path)
+			}
+		case "form":
+			if a["method"] == "post" && !strings.Contains(p.text, `name="form_token"`) {
+				t.Errorf("%s: a form without a token", path)
+			}
+		case "label":
+			labels++
+		}
+	})
+	for tag, want := range map[string]int{"h1": 1, "main": 1, "title": 1, "nav": 1} {
+		if tag == "title" {
+			continue // pictures have titles of their own
+		}
+		if tag == "nav" && count[tag] < want || tag != "nav" && count[tag] != want {
+			t.Errorf("%s has %d <%s>", path, count[tag], tag)
+		}
+	}
+	if count["table"] != count["caption"] || count["title"] < 1 {
+		t.Errorf("%s has %d tables and %d captions", path, count["table"], count["caption"])
+	}
+	for id, n := range ids {
+		if n > 1 {
+			t.Errorf("%s has %d elements with the id %q", path, n, id)
+		}
+	}
+	p.each(func(tag string, a map[string]string, _ *html.Node) {
+		for _, key := range []string{"aria-labelledby", "for", "list", "aria-describedby"} {
+			for id := range strings.FieldsSeq(a[key]) {
+				if ids[id] == 0 {
+					t.Errorf("%s: %s of <%s> names %q, which isn't there", path, key, tag, id)
+				}
+			}
+		}
+	})
+}
+
+func TestHostileNamesAreShownAsTheyAre(t *testing.T) {
+	c := newCluster()
+	for _, path := range []string{"/", "/queue", "/jobs", "/workloads", "/queue?user=%3Cscript%3E", "/jobs?user=%22%3E%3Cscript%3E", "/jobs/%3Cscript%3E", "/nodes/%3Cscript%3E", "/nodes?partition=%3Cscript%3E"} {
+		p := look(t, c, admin, path)
+		p.each(func(tag string, a map[string]string, n *html.Node) {
+			if tag == "img" || tag == "b" || tag == "script" && !strings.HasPrefix(a["src"], "/static/epd.js") {
+				t.Errorf("%s: a name became an element: %s", path, words(n.Parent))
+			}
+		})
+		if strings.ContainsAny(p.text, "\u202e\x1b") {
+			t.Errorf("%s: control characters reach the page", path)
+		}
+	}
+	if p := look(t, c, admin, "/queue"); !strings.Contains(p.text, "&lt;img src=x onerror=alert(1)&gt;") {
+		t.Error("the name isn't shown")
+	}
+}
+
+// rows are the cells of a table's rows.
+func (p *shownPage) rows(t *testing.T, id string) [][]string {
+	t.Helper()
+	var all [][]string
+	p.each(func(tag string, a map[string]string, n *html.Node) {
+		if tag != "table" || a["id"] != id {
+			return
+		}
+		for r := range n.Descendants() {
+			if r.Data != "tr" || r.Parent.Data != "tbody" {
+				continue
+			}
+			var cells []string
+			for cell := range r.ChildNodes() {
+				if cell.Type == html.ElementNode {
+					cells = append(cells, words(cell))
+				}
+			}
+			all = append(all, cells)
+		}
+	})
+	return all
+}
+
+// column is one column of a table.
+func column(rows [][]string, at int) []string {
+	var all []string
+	for _, r := range rows {
+		if at < len(r) {
+			all = append(all, r[at])
+		}
+	}
+	return all
+}
+
+func TestTheQueueIsFilteredSortedAndInPages(t *testing.T) {
+	c := newCluster()
+	c.queue = waiting(120)
+	rowsOf := func(query string) [][]string {
+		p := look(t, c, admin, "/queue"+query)
+		if p.status != http.StatusOK {
+			t.Fatalf("%s: %d", query, p.status)
+		}
+		return p.rows(t, "queue-table")
+	}
+	if n := len(rowsOf("")); n != 50 {
+		t.Errorf("%d rows on a page", n)
+	}
+	if rows := rowsOf("?page=3"); len(rows) != 20 || rows[0][0] != "5100" {
+		t.Errorf("the third page has %d rows, from %v on", len(rows), rows[0])
+	}
+	if rows := rowsOf("?page=99"); len(rows) != 1 {
+		t.Errorf("behind the end: %v", rows)
+	}
+	for _, user := range column(rowsOf("?user=grace"), 2) {
+		if user != "grace" {
+			t.Errorf("%s is in grace's list", user)
+		}
+	}
+	for _, state := range column(rowsOf("?state=RUNNING&partition=gpu"), 4) {
+		if state != "RUNNING" {
+			t.Errorf("%s is in the list of those that run", state)
+		}
+	}
+	if gpus := column(rowsOf("?sort=gpus"), 5); gpus[0] != "4" || !slices.IsSortedFunc(gpus, func(a, b string) int { return strings.Compare(b, a) }) {
+		t.Errorf("by GPUs: %v", gpus)
+	}
+	p := look(t, c, admin, "/queue?user=grace&sort=age")
+	if !slices.Contains(p.links(), "/queue?sort=age&user=grace") && len(p.rows(t, "queue-table")) > 50 {
+		t.Errorf("the links forget the filter: %v", p.links())
+	}
+	for _, query := range []string{"?sort=nonsense", "?page=0", "?page=x", "?page=-1"} {
+		if p := look(t, c, admin, "/queue"+query); p.status != http.StatusBadRequest {
+			t.Errorf("%s: %d", query, p.status)
+		}
+	}
+}
+
+// silent is a cluster whose queue Slurm doesn't tell.
+type silent struct{ *cluster }
+
+func (silent) Queue(context.Context) (*epdapi.Queue, error) {
+	return nil, refused(http.StatusServiceUnavailable, "Slurm's queue isn't known")
+}
+
+func TestAQueueThatIsntKnownIsNoError(t *testing.T) {
+	p := look(t, silent{newCluster()}, admin, "/queue")
+	if p.status != http.StatusOK || !strings.Contains(p.text, "queue isn&#39;t known") {
+		t.Errorf("%d: %s", p.status, words(p.root))
+	}
+}
+
+func TestAJobsPageSaysWhyAndHowItTurnedOut(t *testing.T) {
+	p := look(t, newCluster(), admin, "/jobs/4711")
+	text := words(p.root)
+	for _, want := range []string{"Job 4711", "Why these clocks", "core 1110 MHz, memory 877 MHz", "model version 3 of 9 runs; optimum", "mode enforce", "As JSON"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page doesn't say %q", want)
+		}
+	}
+	if rows := p.rows(t, "measured-table"); len(rows) == 0 || !strings.Contains(strings.Join(rows[0], " "), "%") {
+		t.Errorf("measured: %v", rows)
+	}
+	if !slices.Contains(p.links(), "/v1/jobs/4711") || !slices.Contains(p.links(), "/nodes/n1") {
+		t.Errorf("links: %v", p.links())
+	}
+	pictures, tables := 0, 0
+	p.each(func(tag string, a map[string]string, _ *html.Node) {
+		switch {
+		case tag == "svg" && a["role"] == "img":
+			pictures++
+		case tag == "details":
+			tables++
+		}
+	})
+	if pictures < 2 || tables < pictures {
+		t.Errorf("%d pictures, %d of them with their numbers", pictures, tables)
+	}
+}
+
+// waits is a cluster in which job 1 waits.
+type waits struct{ *cluster }
+
+func (waits) Job(context.Context, slurm.JobID) (*epdapi.JobView, error) {
+	return &epdapi.JobView{
+		Job:    &epdapi.Job{ID: 1, Name: "later", User: "ada", Partition: "gpu", State: "PENDING", Submitted: shownAt, GPUs: 2, Nodes: 1},
+		Wishes: &epdapi.Wishes{Deadline: shownAt.Add(time.Hour), Warnings: []string{"epplan:what"}},
+		Estimate: &epdapi.Estimate{
+			Mode:     "advise",
+			Models:   []epdapi.EstimateModel{{GPUModel: "V100", Reason: "optimum", Default: &epdapi.Point{Core: 1380, Mem: 877, TimeS: 100, EnergyJ: 1000, PowerW: 10}, Chosen: &epdapi.Point{Core: 1110, Mem: 877, TimeS: 110, EnergyJ: 800, PowerW: 7}}},
+			Forecast: &epdapi.Forecast{Time: epdapi.Foreseen{Value: 120, Low: 90, High: 200}},
+		},
+	}, nil
+}
+
+func (waits) Series(context.Context, slurm.JobID) (*epdapi.JobSeries, error) {
+	return &epdapi.JobSeries{}, nil
+}
+
+func TestAJobThatWaitsShowsWhatWouldBeDecided(t *testing.T) {
+	p := look(t, waits{newCluster()}, admin, "/jobs/1")
+	text := words(p.root)
+	for _, want := range []string{"If it started now", "would not be set: mode advise", "-20.0 % energy, +10.0 % time", "120.0 s (90.00 s to 200.0 s", "to end by", "not understood: epplan:what"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page doesn't say %q:\n%s", want, text)
+		}
+	}
+}
+
+// quiet is a cluster of which no agent reported.
+type quiet struct{ *cluster }
+
+func (quiet) Nodes(context.Context) (*epdapi.NodeList, error) {
+	return &epdapi.NodeList{Nodes: []epdapi.NodeView{{Name: "n9", State: "DOWN+DRAIN", Reason: "burnt", GPUs: 4, Partitions: []string{"gpu"}}}}, nil
+}
+
+func (quiet) Overview(context.Context) (*epdapi.Overview, error) {
+	return &epdapi.Overview{Savings: epdapi.Savings{GPU: epdapi.Saving{}}, Decisions: []epdapi.JobDecision{{Decision: record.Decision{JobID: 4711}}}}, nil
+}
+
+func TestWhatIsntKnownIsntMadeUp(t *testing.T) {
+	c := quiet{newCluster()}
+	if text := words(look(t, c, admin, "/nodes/n9").root); !strings.Contains(text, "aren't known here") || !strings.Contains(text, "burnt") || strings.Contains(text, "Journal") {
+		t.Errorf("the node: %s", text)
+	}
+	p := look(t, c, admin, "/nodes")
+	rows := p.rows(t, "nodes-table")
+	if len(rows) != 1 || strings.Join(rows[0], "|") != "n9|DOWN DRAIN|gpu|4|–|–|–|–|not since epd's start|–" {
+		t.Errorf("the nodes: %q", rows)
+	}
+	text := words(look(t, c, admin, "/").root)
+	if !strings.Contains(text, "GPU power now – no agent told lately") || strings.Contains(text, "0 W") {
+		t.Errorf("the overview: %s", text)
+	}
+}
+
+func TestAPageIsFoundAgainByItsRegions(t *testing.T) {
+	for _, path := range []string{"/", "/queue", "/jobs/4711", "/nodes/n1"} {
+		p, regions := look(t, newCluster(), admin, path), 0
+		p.each(func(_ string, a map[string]string, n *html.Node) {
+			if _, live := a["data-live"]; !live {
+				return
+			}
+			regions++
+			if a["id"] == "" {
+				t.Errorf("%s: a region without an id", path)
+			}
+			for d := range n.Descendants() {
+				if d.Data == "input" || d.Data == "select" {
+					t.Errorf("%s: what somebody fills in would be replaced", path)
+				}
+			}
+		})
+		if regions < 2 {
+			t.Errorf("%s has %d regions that are kept up to date", path, regions)
+		}
+	}
+}
+
+func TestTheScriptIsSmall(t *testing.T) {
+	p := look(t, newCluster(), admin, "/static/epd.js")
+	if p.status != http.StatusOK || len(p.text) > 8<<10 || !strings.HasPrefix(p.kind, "text/javascript") {
+		t.Errorf("%d, %s, %d bytes", p.status, p.kind, len(p.text))
+	}
+	for _, word := range []string{"eval(", "innerHTML = ", "document.write", "http:", "https:"} {
+		if strings.Contains(p.text, word) {
+			t.Errorf("the script has %q", word)
+		}
+	}
+}

@@ -1,0 +1,283 @@
+package web
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/slurm"
+)
+
+// rowsOfPage is how many rows lists have.
+const rowsOfPage = 50
+
+// queue is Slurm's queue as epd sees it.
+func (s *Site) queue(ctx context.Context, r *Request) (*View, error) {
+	view := &View{Title: "Queue", Lead: "GPU jobs that wait or run, as Slurm lists them, with what epd expects of them."}
+	q, err := r.Source.Queue(ctx)
+	if unavailable(err) {
+		view.Sections = []Section{{ID: "queue", Parts: []any{&page.Notice{
+			Kind: page.Warn, Text: "Slurm's queue isn't known: epd doesn't ask Slurm, or has no answer yet.",
+			Items: []string{"With --slurm off it never asks. Otherwise see Health on the overview."},
+		}}}}
+		return view, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	levers, err := s.levers(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	f, err := readQueueFilter(r.Query)
+	if err != nil {
+		return nil, err
+	}
+	places := placesOf(levers)
+	jobs := f.apply(q.Jobs, places)
+	from := min(f.page*rowsOfPage, len(jobs))
+	shown := jobs[from:min(from+rowsOfPage, len(jobs))]
+	parts := []any{queueTable(shown, len(jobs), q, places, r)}
+	if links := f.pager(len(jobs)); links != nil {
+		parts = append(parts, links)
+	}
+	if q.LeftOut > 0 {
+		parts = append(parts, &page.Notice{Kind: page.Warn, Text: report.FormatCount(q.LeftOut) + " further jobs are too many to list."})
+	}
+	view.Sections = []Section{
+		{ID: "filter", Still: true, Parts: []any{f.form(q.Jobs)}},
+		{ID: "queue", Parts: parts},
+		{ID: "order", Heading: "Order and levers", Parts: orderParts(levers, r)},
+	}
+	return view, nil
+}
+
+// queueFilter is what of the queue is shown.
+type queueFilter struct {
+	user, partition, state, sort string
+	page                         int
+}
+
+// queueSorts are the orders of the list, the first one by default.
+var queueSorts = []option{{"", "as Slurm lists them"}, {"order", "planned order"}, {"age", "waiting longest"}, {"gpus", "most GPUs"}, {"time", "longest predicted"}}
+
+func readQueueFilter(q url.Values) (queueFilter, error) {
+	f := queueFilter{user: q.Get("user"), partition: q.Get("partition"), state: q.Get("state"), sort: q.Get("sort")}
+	if !slices.ContainsFunc(queueSorts, func(o option) bool { return o.Value == f.sort }) {
+		return f, badQuery("There is no such order of the queue.", "Choose one in the form above the list.")
+	}
+	if text := q.Get("page"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > 1_000_000 {
+			return f, badQuery("That is no page of the list.", "Pages are numbered from 1.")
+		}
+		f.page = n - 1
+	}
+	return f, nil
+}
+
+// values is the query of a page of the list.
+func (f *queueFilter) values(at int) url.Values {
+	v := url.Values{}
+	for key, value := range map[string]string{"user": f.user, "partition": f.partition, "state": f.state, "sort": f.sort} {
+		if value != "" {
+			v.Set(key, value)
+		}
+	}
+	if at > 0 {
+		v.Set("page", strconv.Itoa(at+1))
+	}
+	return v
+}
+
+// apply is the jobs that are asked for, in the order that is asked for.
+func (f *queueFilter) apply(all []epdapi.QueuedJob, places map[int64]int) []*epdapi.QueuedJob {
+	var jobs []*epdapi.QueuedJob
+	for i := range all {
+		j := &all[i]
+		if (f.user == "" || j.User == f.user) && (f.partition == "" || slices.Contains(strings.Split(j.Partition, ","), f.partition)) && (f.state == "" || j.State == f.state) {
+			jobs = append(jobs, j)
+		}
+	}
+	less := map[string]func(a, b *epdapi.QueuedJob) float64{
+		"age":  func(a, b *epdapi.QueuedJob) float64 { return b.AgeS.Or(0) - a.AgeS.Or(0) },
+		"gpus": func(a, b *epdapi.QueuedJob) float64 { return float64(b.GPUs - a.GPUs) },
+		"time": func(a, b *epdapi.QueuedJob) float64 { return b.RuntimeS.Or(0) - a.RuntimeS.Or(0) },
+		"order": func(a, b *epdapi.QueuedJob) float64 {
+			return float64(placeOr(places, a.ID) - placeOr(places, b.ID))
+		},
+	}[f.sort]
+	if less != nil {
+		slices.SortStableFunc(jobs, func(a, b *epdapi.QueuedJob) int {
+			switch d := less(a, b); {
+			case d < 0:
+				return -1
+			case d > 0:
+				return 1
+			}
+			return 0
+		})
+	}
+	return jobs
+}
+
+// placesOf are the places of jobs in the wanted order, from 1.
+func placesOf(l *epdapi.Levers) map[int64]int {
+	if l == nil || len(l.Order) == 0 {
+		return nil
+	}
+	places := make(map[int64]int, len(l.Order))
+	for i, id := range l.Order {
+		places[int64(id)] = i + 1
+	}
+	return places
+}
+
+// placeOr is a job's place, or one behind all.
+func placeOr(places map[int64]int, id int64) int {
+	if p, ok := places[id]; ok {
+		return p
+	}
+	return len(places) + 1
+}
+
+// queueTable is a part of the queue.
+func queueTable(jobs []*epdapi.QueuedJob, all int, q *epdapi.Queue, places map[int64]int, r *Request) *page.Table {
+	t := &page.Table{
+		ID: "queue-table", Caption: "GPU jobs: " + report.FormatCount(all), Note: "By Slurm " + ago(q.At, r.Now) + ". Predictions are of the whole job; a model's are chosen by its clocks when it starts.",
+		Empty: "no GPU job waits or runs here",
+		Columns: []page.Column{
+			{Head: "Job", Number: true},
+			{Head: "Name"},
+			{Head: "User"},
+			{Head: "Partition"},
+			{Head: "State"},
+			{Head: "GPUs", Number: true},
+			{Head: "For", Number: true},
+			{Head: "Limit", Number: true},
+			{Head: "Predicted", Number: true},
+			{Head: "Energy", Number: true},
+			{Head: "Known by"},
+		},
+	}
+	if places != nil {
+		t.Columns = append(t.Columns, page.Column{Head: "Place", Number: true})
+	}
+	for _, j := range jobs {
+		row := []page.Cell{
+			jobCell(j.ID),
+			{Text: tasksText(j)},
+			{Text: orDash(j.User)},
+			{Text: orDash(j.Partition)},
+			stateCell(j.State),
+			{Text: gpusText(j)},
+			{Text: secondsOf(j.AgeS)},
+			{Text: secondsOf(j.LimitS)},
+			{Text: secondsOf(j.RuntimeS)},
+			{Text: queuedEnergy(j)},
+			{Text: knownBy(j)},
+		}
+		if places != nil {
+			place := page.Cell{Text: dash}
+			if p, ok := places[j.ID]; ok {
+				place.Text = report.FormatCount(p)
+			}
+			row = append(row, place)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+func tasksText(j *epdapi.QueuedJob) string {
+	if j.Tasks > 1 {
+		return orDash(j.Name) + " (" + report.FormatCount(j.Tasks) + " tasks)"
+	}
+	return orDash(j.Name)
+}
+
+func gpusText(j *epdapi.QueuedJob) string {
+	switch {
+	case j.Shared:
+		return "a part"
+	case j.GPUModel != "":
+		return report.FormatCount(j.GPUs) + " × " + j.GPUModel
+	}
+	return report.FormatCount(j.GPUs)
+}
+
+// queuedEnergy is what a job's GPUs are expected to take.
+func queuedEnergy(j *epdapi.QueuedJob) string {
+	t, known := j.RuntimeS.Get()
+	w, ok := j.PowerW.Get()
+	if !known || !ok {
+		return dash
+	}
+	return joules(t * w * float64(max(1, j.GPUs)))
+}
+
+// knownBy is what a job's expectation rests on, or why clocks stay.
+func knownBy(j *epdapi.QueuedJob) string {
+	_, predicted := j.RuntimeS.Get()
+	var words []string
+	switch {
+	case j.Workload != "":
+		words = append(words, "model of its workload")
+	case predicted:
+		words = append(words, "prediction")
+	default:
+		words = append(words, "nothing yet")
+	}
+	if j.HandsOff {
+		words = append(words, "its clocks stay as its user wants")
+	}
+	if j.Held {
+		words = append(words, "held, or not due")
+	}
+	if d, ok := j.DeadlineS.Get(); ok {
+		words = append(words, "deadline in "+report.FormatSeconds(max(0, d)))
+	}
+	return strings.Join(words, "; ")
+}
+
+// orderParts is the order that is wanted and the levers that bring it about.
+func orderParts(l *epdapi.Levers, r *Request) []any {
+	if l == nil {
+		return []any{page.Text("epd doesn't move Slurm's queue and nodes here.")}
+	}
+	facts := page.Facts{{Name: "Order", Text: "deadlines alone count"}, {Name: "Last step", Text: ago(l.At, r.Now)}}
+	if l.Policy != "" {
+		facts[0].Text = "by policy " + l.Policy + ", " + counted(len(l.Order), "job")
+	}
+	line := leversLine(l, r.Now)
+	if line == "" {
+		line = "Nothing is moved in Slurm now."
+	}
+	facts = append(facts, page.Fact{Name: "Levers", Text: line})
+	if len(l.Left) > 0 {
+		facts = append(facts, page.Fact{Name: "Left alone", Text: "jobs that somebody else moved: " + idsText(l.Left)})
+	}
+	parts := []any{facts}
+	if l.Trouble != "" {
+		parts = append(parts, &page.Notice{Kind: page.Bad, Text: "The last step failed: " + l.Trouble})
+	}
+	return parts
+}
+
+// idsText is a few ids of jobs.
+func idsText(ids []slurm.JobID) string {
+	const most = 20
+	var words []string
+	for _, id := range ids[:min(len(ids), most)] {
+		words = append(words, id.String())
+	}
+	if len(ids) > most {
+		words = append(words, "…")
+	}
+	return strings.Join(words, ", ")
+}

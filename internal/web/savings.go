@@ -1,0 +1,115 @@
+package web
+
+import (
+	"fmt"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/report/page"
+)
+
+// savedTile is what was saved at the GPUs, as far as it was measured.
+func savedTile(s *epdapi.Savings) page.Tile {
+	t := page.Tile{Label: "Saved, measured", Value: dash, ID: "saved"}
+	g := &s.GPU
+	switch {
+	case g.Runs == 0:
+		t.Note = "no workload has both treated and held-out runs yet"
+	case !g.Certain():
+		t.Value = joules(g.SavedJ)
+		t.Note = fmt.Sprintf("from %s to %s (95 %%): not told from chance yet", joules(g.LowJ), joules(g.HighJ))
+		t.Kind = page.Warn
+	default:
+		t.Value = joules(g.SavedJ)
+		t.Note = part(g.SavedJ, g.BaselineJ) + fmt.Sprintf("from %s to %s (95 %%)", joules(g.LowJ), joules(g.HighJ))
+		t.Kind = page.Good
+		if g.SavedJ < 0 {
+			t.Kind = page.Bad
+		}
+	}
+	return t
+}
+
+// savingsParts is what was saved, with how sure that is.
+func savingsParts(s *epdapi.Savings) []any {
+	facts := page.Facts{
+		{Name: "Measured at the GPUs", Text: savingText(&s.GPU)},
+		{Name: "Measured for nodes", Text: savingText(&s.Node)},
+	}
+	if s.Modelled.Runs > 0 {
+		facts = append(facts, page.Fact{Name: "By the models", Text: fmt.Sprintf("%s of %s over %s; nothing measured stands behind what default clocks would have taken",
+			joules(s.Modelled.SavedJ()), joules(s.Modelled.DefaultJ), counted(s.Modelled.Runs, "run"))})
+	}
+	facts = append(facts,
+		page.Fact{Name: "Compared", Text: fmt.Sprintf("%s; %d without runs in both arms", counted(s.Workloads, "workload"), s.Alone)},
+		page.Fact{Name: "Runs", Text: fmt.Sprintf("%s treated, %s held out; %s of the jobs are held out now", report.FormatCount(int(s.Treated)), report.FormatCount(int(s.HeldOut)), report.FormatPercent(s.HoldOut))},
+	)
+	if s.GPU.Runs > 0 && s.GPU.Certain() {
+		facts = append(facts, footprint(s)...)
+	}
+	parts := []any{facts}
+	if picture := savingsPicture(s); picture != nil {
+		parts = append(parts, picture)
+	}
+	if s.CompleteLess() {
+		parts = append(parts, &page.Notice{Kind: page.Warn, Text: "Fewer treated jobs than held-out ones completed, more than chance explains: what is compared here is a choice of the jobs."})
+	}
+	return append(parts, page.Text("Jobs that a lot held out ran at default clocks; treated ones of the same workloads are compared with them."))
+}
+
+// savingText is one saving in words.
+func savingText(s *epdapi.Saving) string {
+	if s.Runs == 0 {
+		return "nothing to compare yet"
+	}
+	share := ""
+	if s.BaselineJ > 0 {
+		share = " (" + report.FormatPercent(s.SavedJ/s.BaselineJ) + ")"
+	}
+	text := fmt.Sprintf("%s%s, from %s to %s in 95 of 100 cases, by %s against %s held out",
+		joules(s.SavedJ), share, joules(s.LowJ), joules(s.HighJ), counted(s.Runs, "run"), report.FormatCount(int(s.HeldOut)))
+	if !s.Certain() && s.Needed > 0 {
+		text += fmt.Sprintf("; about %s more held-out runs tell it from chance", report.FormatCount(int(s.Needed)))
+	}
+	return text
+}
+
+// savingsPicture shows what was saved with its bounds; nil where there is nothing
+// to show.
+func savingsPicture(s *epdapi.Savings) any {
+	var all []report.Estimate
+	for _, m := range []struct {
+		name string
+		of   *epdapi.Saving
+	}{{"at the GPUs", &s.GPU}, {"for nodes", &s.Node}} {
+		if m.of.Runs > 0 {
+			all = append(all, report.Estimate{Name: m.name, Note: "measured", Value: m.of.SavedJ, Low: m.of.LowJ, High: m.of.HighJ})
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	if s.Modelled.Runs > 0 {
+		all = append(all, report.Estimate{Name: "at the GPUs", Note: "by the models, not measured", Value: s.Modelled.SavedJ(), Believed: true})
+	}
+	figure, err := report.EstimateFigure("savings", "What was saved: the line is where the truth lies in 95 of 100 cases. Left of 0 more was used than at default clocks.", "energy saved", report.Joules, all)
+	if err != nil {
+		return nil // a picture that can't be drawn is no reason to show nothing
+	}
+	return figure
+}
+
+// footprint is what the measured saving comes to beside energy.
+func footprint(s *epdapi.Savings) page.Facts {
+	f, from := s.Factors.Of(s.GPU.SavedJ), "at the GPUs"
+	facts := page.Facts{}
+	add := func(name string, stated bool, text string) {
+		if stated {
+			facts = append(facts, page.Fact{Name: name, Text: text + ", " + from})
+		}
+	}
+	add("CO₂ equivalent", s.Factors.CarbonPerKWh > 0, fmt.Sprintf("%.3g kg", f.Carbon/1000))
+	add("Water", s.Factors.WaterPerKWh > 0, fmt.Sprintf("%.3g l", f.Water))
+	add("Cost", s.Factors.CostPerKWh > 0, fmt.Sprintf("%.2f %s", f.Cost, s.Factors.Currency))
+	return facts
+}

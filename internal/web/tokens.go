@@ -1,0 +1,170 @@
+package web
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/epplan/epplan/queue"
+	"golang.org/x/sys/unix"
+)
+
+// Bounds of a token file.
+const (
+	maxTokenFile = 256 << 10
+	maxTokens    = 1000
+	maxTokenName = 64
+	minToken     = 16
+	maxToken     = 256
+)
+
+// ErrTokens tells that a token file can't be used; it is wrapped with where and why.
+var ErrTokens = errors.New("token file")
+
+// Tokens are who may log in.
+type Tokens struct{ all []token }
+
+type token struct {
+	role   Role
+	name   string
+	digest [sha256.Size]byte
+}
+
+// Len is how many tokens there are.
+func (t *Tokens) Len() int {
+	if t == nil {
+		return 0
+	}
+	return len(t.all)
+}
+
+// find is who a secret stands for. It takes as long whichever token it is, and
+// if it is none.
+func (t *Tokens) find(secret string) (found *token) {
+	if t == nil {
+		return nil
+	}
+	digest := sha256.Sum256([]byte(secret))
+	for i := range t.all {
+		if subtle.ConstantTimeCompare(digest[:], t.all[i].digest[:]) == 1 {
+			found = &t.all[i]
+		}
+	}
+	return found
+}
+
+// holds tells whether a token is still there as it was.
+func (t *Tokens) holds(digest [sha256.Size]byte) (role Role, ok bool) {
+	for i := range t.Len() {
+		if t.all[i].digest == digest {
+			return t.all[i].role, true
+		}
+	}
+	return Anonymous, false
+}
+
+// ReadTokenFile reads a token file, which must be a file of root or of epd's own
+// user that nobody else may read: [ErrTokens] says what is wrong otherwise.
+func ReadTokenFile(path string) (*Tokens, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) //nolint:gosec // the administrator names it
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrTokens, err)
+	}
+	defer f.Close() //nolint:errcheck // read only
+	var info unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &info); err != nil {
+		return nil, fmt.Errorf("%w %s: %w", ErrTokens, path, err)
+	}
+	switch mode := info.Mode & 0o777; {
+	case info.Mode&unix.S_IFMT != unix.S_IFREG:
+		return nil, fmt.Errorf("%w %s: it isn't a file", ErrTokens, path)
+	case mode&0o077 != 0:
+		return nil, fmt.Errorf("%w %s: mode %04o, want 0600: others may read it; chmod 600 it, and change the tokens", ErrTokens, path, mode)
+	case info.Uid != 0 && int(info.Uid) != os.Geteuid():
+		return nil, fmt.Errorf("%w %s: it belongs to uid %d, want root or epd's own user", ErrTokens, path, info.Uid)
+	}
+	return ReadTokens(f, path)
+}
+
+// ReadTokens reads lines of a role (reader or admin), a name and a token, with
+// spaces between them. Empty lines, and those that begin with #, say nothing. It
+// stops at the first line that is wrong, and never repeats a token in its error.
+func ReadTokens(r io.Reader, name string) (*Tokens, error) {
+	text, err := io.ReadAll(io.LimitReader(r, maxTokenFile+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w %s: %w", ErrTokens, name, err)
+	case len(text) > maxTokenFile:
+		return nil, fmt.Errorf("%w %s: more than %d bytes", ErrTokens, name, maxTokenFile)
+	}
+	t := &Tokens{}
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	lines.Buffer(nil, maxTokenFile+1)
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if err := t.add(line); err != nil {
+			return nil, fmt.Errorf("%w: %s:%d: %w", ErrTokens, name, n, err)
+		}
+	}
+	return t, nil
+}
+
+// add takes one line.
+func (t *Tokens) add(line string) error {
+	const want = "want ROLE NAME TOKEN, such as: admin alice 9f86d081884c7d659a2feaa0c55ad015"
+	words := strings.Fields(line)
+	if len(words) != 3 {
+		return fmt.Errorf("%d words, %s", len(words), want)
+	}
+	one := token{name: words[1], digest: sha256.Sum256([]byte(words[2]))}
+	switch words[0] {
+	case "reader":
+		one.role = Reader
+	case "admin":
+		one.role = Admin
+	default:
+		return fmt.Errorf("role %q, want reader or admin", shortText(words[0]))
+	}
+	switch {
+	case len(one.name) > maxTokenName || queue.Printable(one.name) != one.name:
+		return fmt.Errorf("name %q, want at most %d printable bytes", shortText(one.name), maxTokenName)
+	case len(words[2]) < minToken || len(words[2]) > maxToken || !isPlain(words[2]):
+		return fmt.Errorf("the token of %s has %d bytes, want %d to %d printable ones of ASCII: openssl rand -hex 24 makes one",
+			one.name, len(words[2]), minToken, maxToken)
+	case len(t.all) == maxTokens:
+		return fmt.Errorf("more than %d tokens", maxTokens)
+	}
+	for i := range t.all {
+		switch {
+		case t.all[i].name == one.name:
+			return fmt.Errorf("a second token of %s", one.name)
+		case t.all[i].digest == one.digest:
+			return fmt.Errorf("%s has the token of %s", one.name, t.all[i].name)
+		}
+	}
+	t.all = append(t.all, one)
+	return nil
+}
+
+// isPlain tells whether a text is printable ASCII without spaces.
+func isPlain(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r >= 0x7f })
+}
+
+// shortText is the beginning of a word for a message.
+func shortText(text string) string {
+	const most = 40
+	if len(text) > most {
+		return text[:most] + "…"
+	}
+	return text
+}

@@ -1,0 +1,87 @@
+package web_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/epplan/epplan/internal/web"
+)
+
+const (
+	adminToken  = "0123456789abcdef0123"
+	readerToken = "fedcba98765432100000"
+	tokenLines  = "# who may log in\n\nadmin alice " + adminToken + "\n\treader  bob\t" + readerToken + "\r\n"
+)
+
+func TestATokenFileNamesRolesAndNames(t *testing.T) {
+	tokens, err := web.ReadTokens(strings.NewReader(tokenLines), "tokens")
+	if err != nil || tokens.Len() != 2 {
+		t.Errorf("%d tokens, %v", tokens.Len(), err)
+	}
+}
+
+func TestATokenFileThatIsWrongIsRefusedWithItsLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"admin alice":                                                 "tokens:1: 2 words, want ROLE NAME TOKEN",
+		"\nroot alice " + adminToken:                                  `tokens:2: role "root", want reader or admin`,
+		"admin alice short":                                           "tokens:1: the token of alice has 5 bytes, want 16 to 256",
+		"admin alice " + strings.Repeat("a", 257):                     "has 257 bytes",
+		"admin alice 0123456789abcdéf0123":                            "printable ones of ASCII",
+		"admin a\x1bb " + adminToken:                                  `name "a\x1bb"`,
+		"admin " + strings.Repeat("n", 65) + " " + adminToken:         "at most 64 printable bytes",
+		"admin alice " + adminToken + "\nreader alice " + readerToken: "tokens:2: a second token of alice",
+		"admin alice " + adminToken + "\nreader bob " + adminToken:    "tokens:2: bob has the token of alice",
+		"admin alice " + adminToken + " # a comment":                  "6 words",
+		strings.Repeat("#", 300<<10):                                  "more than 262144 bytes",
+		strings.Repeat("x", 100) + " alice " + adminToken:             "…",
+	} {
+		tokens, err := web.ReadTokens(strings.NewReader(text), "tokens")
+		if !errors.Is(err, web.ErrTokens) || tokens != nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.40q: %v, want %q", text, err, want)
+		}
+		if err != nil && strings.Contains(err.Error(), adminToken) {
+			t.Errorf("%.40q: the message repeats a token", text)
+		}
+	}
+}
+
+func TestNoBytesMakeReadingTokensPanic(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.SampledFrom([]string{"admin", "reader", " ", "\n", "bob", adminToken, "#"})), func(words []string) string {
+			return strings.Join(words, "")
+		})).Draw(t, "text")
+		if tokens, err := web.ReadTokens(strings.NewReader(text), "tokens"); (err == nil) == (tokens == nil) {
+			t.Fatalf("%v tokens, %v", tokens, err)
+		}
+	})
+}
+
+func TestATokenFileThatOthersMayReadIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	for mode, want := range map[os.FileMode]string{0o600: "", 0o400: "", 0o640: "mode 0640, want 0600", 0o604: "mode 0604", 0o666: "mode 0666"} {
+		if err := os.WriteFile(path, []byte(tokenLines), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		_, err := web.ReadTokenFile(path)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("mode %o: %v, want %q", mode, err, want)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := web.ReadTokenFile(path); !errors.Is(err, web.ErrTokens) || !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+	if _, err := web.ReadTokenFile(t.TempDir()); err == nil {
+		t.Error("a folder was taken for a token file")
+	}
+}

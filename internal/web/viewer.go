@@ -1,0 +1,59 @@
+package web
+
+import "context"
+
+// Role is what a viewer may do, more from one to the next.
+type Role int
+
+// The roles. Users see what concerns them; readers everything; administrators may
+// change things.
+const (
+	Anonymous Role = iota
+	User
+	Reader
+	Admin
+)
+
+// String is the role in a word.
+func (r Role) String() string {
+	switch r {
+	case User:
+		return "user"
+	case Reader:
+		return "reader"
+	case Admin:
+		return "admin"
+	case Anonymous:
+	}
+	return "nobody in particular"
+}
+
+// Viewer is who looks at pages.
+type Viewer struct {
+	UID  int64  // by the kernel; negative: somebody at a port
+	Name string // of the user, or of the token; empty: none is known
+	Role Role
+	// session is what forms are bound to.
+	session string
+}
+
+// SeesAll tells whether everybody's jobs are shown.
+func (v Viewer) SeesAll() bool { return v.Role >= Reader }
+
+// Acts tells whether actions are offered, and done.
+func (v Viewer) Acts() bool { return v.Role >= Admin }
+
+type viewerKey struct{}
+
+// withViewer is a context of a request of a viewer.
+func withViewer(ctx context.Context, v Viewer) context.Context {
+	return context.WithValue(ctx, viewerKey{}, v)
+}
+
+// viewerOf is who asks; nobody in particular without one in the context.
+func viewerOf(ctx context.Context) Viewer {
+	if v, ok := ctx.Value(viewerKey{}).(Viewer); ok {
+		return v
+	}
+	return Viewer{UID: -1}
+}

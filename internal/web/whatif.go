@@ -1,0 +1,203 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/internal/slurmqueue"
+	"github.com/epplan/epplan/planner"
+	policies "github.com/epplan/epplan/planner/policy"
+)
+
+// Bounds of a plan that a page asks for: they are made one at a time, for as long
+// as somebody waits for the page.
+const (
+	planTime   = 6 * time.Second
+	mostJobs   = 1000
+	usualJobs  = 200
+	maxPolicy  = 200 // bytes of a policy string
+	clocksOwn  = ""
+	clocksNone = "default"
+	clocksBest = "optimum"
+)
+
+// whatIfForm is the form that asks for a plan, as it was filled in.
+type whatIfForm struct {
+	Policies []policyOption
+	Policy   string // of the list
+	Text     string // a policy string of the viewer's own; empty: that of the list
+	Clocks   string
+	Relaxed  bool
+	Most     int
+	MostJobs int
+	asked    bool
+}
+
+type policyOption struct{ Name, Doc string }
+
+// readWhatIf reads the form from the address.
+func readWhatIf(r *Request) (*whatIfForm, error) {
+	q := r.Query
+	f := &whatIfForm{
+		Policy: q.Get("policy"), Text: q.Get("text"), Clocks: q.Get("clocks"), Relaxed: q.Get("relaxed") != "", Most: usualJobs, MostJobs: mostJobs,
+		asked: q.Has("policy"),
+	}
+	for _, name := range policies.Names() {
+		f.Policies = append(f.Policies, policyOption{name, policies.Describe(name)})
+	}
+	switch {
+	case len(f.Text) > maxPolicy:
+		return nil, badQuery(fmt.Sprintf("The policy has %d bytes, want at most %d.", len(f.Text), maxPolicy), "Shorten it.")
+	case f.Policy != "" && !slices.Contains(policies.Names(), f.Policy):
+		return nil, badQuery("There is no policy of that name.", "Choose one of the list.")
+	case f.Clocks != clocksOwn && f.Clocks != clocksNone && f.Clocks != clocksBest:
+		return nil, badQuery("Clocks are the policy's, default or optimum.", "Choose one of the list.")
+	}
+	if text := q.Get("jobs"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > mostJobs {
+			return nil, badQuery("The number of jobs isn't a number from 1 to "+strconv.Itoa(mostJobs)+".", "Correct it and plan again.")
+		}
+		f.Most = n
+	}
+	return f, nil
+}
+
+// question is what the form asks for.
+func (f *whatIfForm) question() slurmqueue.Question {
+	text := f.Text
+	if text == "" {
+		text = f.Policy
+	}
+	if f.Clocks != clocksOwn {
+		if text == "" {
+			text = policies.Best(planner.Offline)
+		}
+		text += ",clocks=" + f.Clocks
+	}
+	return slurmqueue.Question{Policy: text, Relaxed: f.Relaxed, Most: f.Most}
+}
+
+// whatIf is the page that plans what waits in the queue. It changes nothing.
+func (s *Site) whatIf(ctx context.Context, r *Request) (*View, error) {
+	form, err := readWhatIf(r)
+	if err != nil {
+		return nil, err
+	}
+	of := "what waits in Slurm's queue now"
+	if !r.Viewer.SeesAll() {
+		of = "your jobs that wait in Slurm's queue now, as if there were no others"
+	}
+	v := &View{
+		Title:    "What if",
+		Lead:     "A plan of " + of + ", by a policy of your choice. It is only computed: neither Slurm nor a GPU is told of it.",
+		Still:    true,
+		Sections: []Section{{ID: "ask", Still: true, Parts: []any{made(templates.Lookup("whatif"), form)}}},
+	}
+	if !form.asked {
+		return v, nil
+	}
+	plan, err := s.planQueue(ctx, r, form.question())
+	if err != nil {
+		notice, err := planTrouble(err)
+		if err != nil {
+			return nil, err
+		}
+		v.Sections = append(v.Sections, Section{ID: "plan", Heading: "The plan", Parts: []any{notice}})
+		return v, nil
+	}
+	sections, err := planSections(plan)
+	if err != nil {
+		return nil, err
+	}
+	v.Sections = append(v.Sections, sections...)
+	return v, nil
+}
+
+var errPlanning = errors.New("another plan is being made")
+
+// planQueue makes a plan of the queue that the viewer may see, as the only one at
+// the time.
+func (s *Site) planQueue(ctx context.Context, r *Request, question slurmqueue.Question) (*slurmqueue.WhatIf, error) {
+	select {
+	case s.planning <- struct{}{}:
+		defer func() { <-s.planning }()
+	default:
+		return nil, errPlanning
+	}
+	ctx, cancel := context.WithTimeout(ctx, planTime)
+	defer cancel()
+	q, err := r.Source.Queue(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return slurmqueue.NewWhatIf(ctx, q, s.options.Terms(), question)
+}
+
+// planTrouble is what is said in place of a plan; errors that aren't about the
+// plan are returned.
+func planTrouble(err error) (*page.Notice, error) {
+	var syntax *policies.SyntaxError
+	switch {
+	case errors.Is(err, errPlanning):
+		return &page.Notice{Kind: page.Info, Text: "Another plan is being made. Plan again in a few seconds."}, nil
+	case errors.As(err, &syntax):
+		return &page.Notice{Kind: page.Bad, Text: "The policy can't be read: " + syntax.Msg + " (at byte " + strconv.Itoa(syntax.Offset) + ")."}, nil
+	case errors.Is(err, slurmqueue.ErrNothingWaits):
+		return &page.Notice{Kind: page.Info, Text: "No job with GPUs waits that can be planned."}, nil
+	case errors.Is(err, slurmqueue.ErrNoNodes):
+		return &page.Notice{Kind: page.Warn, Text: "No node of Slurm's has GPUs of a known model, so there is nothing to plan on."}, nil
+	case errors.Is(err, context.DeadlineExceeded):
+		return &page.Notice{Kind: page.Warn, Text: "This took longer than a page may: take fewer jobs, or plan at a terminal with epplan plan --from-slurm."}, nil
+	}
+	return nil, err
+}
+
+// planSections show a plan as a report does, and say what it leaves out.
+func planSections(w *slurmqueue.WhatIf) ([]Section, error) {
+	content, err := (&report.PlanPage{Result: w.Result, Name: "what waits", Jobs: w.Jobs}).Content()
+	if err != nil {
+		return nil, err
+	}
+	parts := append([]any{page.Text(content.Lead)}, content.Parts...)
+	sections := []Section{{ID: "plan", Heading: "The plan", Parts: append(parts, assumptions(w))}}
+	for _, s := range content.Sections {
+		sections = append(sections, Section{ID: s.ID, Heading: s.Heading, Parts: s.Parts})
+	}
+	return sections, nil
+}
+
+// assumptions are what a plan of the queue takes for granted.
+func assumptions(w *slurmqueue.WhatIf) *page.Notice {
+	b := w.Batch
+	n := &page.Notice{Kind: page.Info, Text: "The plan is of " + counted(len(w.Result.Problem.Tasks), "job") + "."}
+	add := func(count int, text string) {
+		if count > 0 {
+			n.Items = append(n.Items, text)
+		}
+	}
+	add(w.Beyond, counted(w.Beyond, "job")+" more waited for a shorter time and weren't asked for.")
+	add(b.Running.Jobs, counted(b.Running.Jobs, "job")+" that run hold "+counted(b.Running.GPUs, "GPU")+": the plan begins as if they were free.")
+	add(b.Unknown, counted(b.Unknown, "job")+" without a model run at default clocks for as long as the time limit.")
+	add(b.Left.Held, counted(b.Left.Held, "job")+" held or not due yet left out.")
+	add(b.Left.Several, counted(b.Left.Several, "job")+" on several nodes left out.")
+	add(b.Left.Endless, counted(b.Left.Endless, "job")+" without model and time limit left out.")
+	add(b.Left.Many, counted(b.Left.Many, "job")+" beyond what epd lists left out.")
+	for _, warning := range w.Warnings {
+		n.Items = append(n.Items, warning.Error())
+	}
+	return n
+}
+
+// usualTerms are those of the default configuration.
+func usualTerms() *slurmqueue.Terms {
+	c := config.Default()
+	return &slurmqueue.Terms{Profiles: config.BuiltinProfiles(), Objective: c.Objective(), Safety: c.Safety}
+}

@@ -1,0 +1,167 @@
+package web
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// dash stands for what isn't known.
+const dash = "–"
+
+// orDash is a text, or a dash where there is none.
+func orDash(text string) string {
+	if text == "" {
+		return dash
+	}
+	return text
+}
+
+// dateTime is a time as people read it.
+func dateTime(t time.Time) string {
+	if t.IsZero() {
+		return dash
+	}
+	return t.Local().Format("2006-01-02 15:04:05")
+}
+
+// ago is how long ago something was.
+func ago(t, now time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	switch d := now.Sub(t); {
+	case d < 2*time.Second:
+		return "now"
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%.0f s ago", d.Seconds())
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%.0f min ago", d.Minutes())
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%.0f h ago", d.Hours())
+	default:
+		return fmt.Sprintf("%.0f days ago", d.Hours()/24)
+	}
+}
+
+// counted is a number of things.
+func counted[T int | int64](n T, thing string) string {
+	text := report.FormatCount(int(n)) + " " + thing
+	if n != 1 {
+		text += "s"
+	}
+	return text
+}
+
+func joules(j float64) string { return report.FormatJoules(dvfsmodel.Joule(j)) }
+
+func watts(w float64) string { return report.FormatWatts(dvfsmodel.Watt(w)) }
+
+// joulesOf, wattsOf and secondsOf are numbers that may be unknown.
+func joulesOf(n record.Number) string { return numberOf(n, joules) }
+
+func wattsOf(n record.Number) string { return numberOf(n, watts) }
+
+func secondsOf(n record.Number) string { return numberOf(n, report.FormatSeconds) }
+
+func numberOf(n record.Number, format func(float64) string) string {
+	if v, ok := n.Get(); ok {
+		return format(v)
+	}
+	return dash
+}
+
+// interval is a prediction with its bounds.
+func interval(p record.Interval, format func(float64) string) string {
+	v, ok := p.Value.Get()
+	if !ok {
+		return dash
+	}
+	low, hasLow := p.Low.Get()
+	high, hasHigh := p.High.Get()
+	switch {
+	case hasLow && hasHigh:
+		return format(v) + " (" + format(low) + " to " + format(high) + ")"
+	case hasHigh:
+		return format(v) + " (at most " + format(high) + ")"
+	}
+	return format(v)
+}
+
+// mhz is a clock.
+func mhz(f float64) string { return strconv.FormatFloat(math.Round(f), 'f', 0, 64) + " MHz" }
+
+// clocks is a pair of clocks; 0 is a default one.
+func clocks(core, mem float64) string {
+	switch {
+	case core == 0 && mem == 0:
+		return "default clocks"
+	case mem == 0:
+		return "core " + mhz(core)
+	case core == 0:
+		return "memory " + mhz(mem)
+	}
+	return "core " + mhz(core) + ", memory " + mhz(mem)
+}
+
+func settingText(s record.Setting) string { return clocks(float64(s.Core), float64(s.Mem)) }
+
+// against is how far a measured quantity is from the predicted one.
+func against(measured, predicted record.Number) string {
+	m, known := measured.Get()
+	p, ok := predicted.Get()
+	if !known || !ok || p <= 0 {
+		return dash
+	}
+	return fmt.Sprintf("%+.1f %%", 100*(m/p-1))
+}
+
+// stateKind is what a job's state means for its owner.
+func stateKind(state string) page.Kind {
+	switch state {
+	case "COMPLETED":
+		return page.Good
+	case "RUNNING", "COMPLETING", "CONFIGURING":
+		return page.Info
+	case "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE":
+		return page.Bad
+	case "CANCELLED", "PREEMPTED", "SUSPENDED":
+		return page.Warn
+	}
+	return page.Plain
+}
+
+// stateCell is a job's state in a table.
+func stateCell(state string) page.Cell {
+	if state == "" {
+		return page.Cell{Text: dash}
+	}
+	return page.Cell{Text: state, Kind: stateKind(state), Badge: true}
+}
+
+// armWords say which arm of the comparison a run is in.
+func armWords(a record.Arm) string {
+	switch a {
+	case record.Treated:
+		return "clocks chosen"
+	case record.HeldOut:
+		return "held out for comparison"
+	case record.Excluded:
+		return "not compared"
+	}
+	return dash
+}
+
+// jobHref is the address of a job's page.
+func jobHref(id int64) string { return "/jobs/" + strconv.FormatInt(id, 10) }
+
+// jobCell leads to a job.
+func jobCell(id int64) page.Cell {
+	return page.Cell{Text: strconv.FormatInt(id, 10), Href: jobHref(id)}
+}

@@ -1,0 +1,333 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// shownWorkloads is how many rows the list of workloads has at most, and
+// shownRuns how many a workload's page has of the runs behind its model.
+const (
+	shownWorkloads = 200
+	shownRuns      = 64
+)
+
+// workloads is the page of all workloads with models.
+func (s *Site) workloads(ctx context.Context, r *Request) (*View, error) {
+	all, err := r.Source.Models(ctx)
+	if err != nil {
+		return nil, err
+	}
+	part := strings.ToLower(r.Query.Get("name"))
+	rows := slices.DeleteFunc(slices.Clone(all.Models), func(m epdapi.ModelStanding) bool {
+		return !strings.Contains(strings.ToLower(m.Workload+" "+m.GPUModel), part)
+	})
+	slices.SortFunc(rows, func(a, b epdapi.ModelStanding) int {
+		return cmp.Or(cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.GPUModel, b.GPUModel))
+	})
+	table := &page.Table{
+		Caption: "Workloads and the models that their clocks are chosen by",
+		Columns: []page.Column{
+			{Head: "workload"},
+			{Head: "GPU model"},
+			{Head: "model"},
+			{Head: "form"},
+			{Head: "version", Number: true},
+			{Head: "runs", Unit: "it was fitted to", Number: true},
+			{Head: "last fit", Number: true},
+			{Head: "error of time", Unit: "seldom more", Number: true},
+			{Head: "missed", Unit: "runs in a row", Number: true},
+			{Head: "state"},
+		},
+		Empty: "no workload has a model: the first comes after a few runs that ended",
+	}
+	for i := range rows[:min(len(rows), shownWorkloads)] {
+		table.Rows = append(table.Rows, workloadRow(&rows[i], r.Now))
+	}
+	if more := len(rows) - shownWorkloads; more > 0 {
+		table.More = report.FormatCount(more) + " more workloads aren't shown: name a part of one above."
+	}
+	return &View{
+		Title: "Workloads",
+		Lead:  "What epd has learnt of how workloads respond to clocks. A workload is what repeats: the same script, or the same name, of the same user.",
+		Sections: []Section{
+			{ID: "filter", Still: true, Parts: []any{filter("/workloads", input{Name: "name", Label: "Part of a workload's or a GPU model's name", Value: r.Query.Get("name")})}},
+			{ID: "list", Parts: []any{table}},
+		},
+	}, nil
+}
+
+// workloadRow is a workload in the list.
+func workloadRow(m *epdapi.ModelStanding, now time.Time) []page.Cell {
+	version, fitted, off := dash, page.Cell{Text: dash}, dash
+	if m.Version > 0 {
+		version = strconv.FormatInt(m.Version, 10)
+	}
+	if !m.Created.IsZero() {
+		off = report.FormatPercent(m.Margin)
+		fitted = page.Cell{Text: ago(m.Created, now), Title: dateTime(m.Created)}
+	}
+	missed := page.Cell{Text: strconv.Itoa(m.Missed)}
+	if m.Missed > 1 {
+		missed.Kind = page.Warn
+	}
+	return []page.Cell{
+		{Text: m.Workload, Href: workloadHref(m.Workload, m.GPUModel)},
+		{Text: m.GPUModel},
+		{Text: kindOf(m)},
+		{Text: orDash(m.Form)},
+		{Text: version},
+		{Text: strconv.Itoa(m.Samples)},
+		fitted,
+		{Text: off},
+		missed, stateOf(m),
+	}
+}
+
+// kindOf says what a workload's clocks are chosen by.
+func kindOf(m *epdapi.ModelStanding) string {
+	switch {
+	case m.GPUModel == "":
+		return "of predictions"
+	case m.Version == 0:
+		return "none"
+	case m.Prior:
+		return "pooled prior"
+	}
+	return "its own"
+}
+
+// stateOf says what else there is to know of a model.
+func stateOf(m *epdapi.ModelStanding) page.Cell {
+	switch {
+	case m.Pinned:
+		return page.Cell{Text: "chosen by hand", Kind: page.Info, Badge: true, Title: m.Note}
+	case m.Note != "":
+		return page.Cell{Text: m.Note}
+	}
+	return page.Cell{Text: "follows its runs"}
+}
+
+// workloadHref is where a workload's model is shown; empty for a model that isn't
+// of clocks.
+func workloadHref(workload, gpuModel string) string {
+	if gpuModel == "" {
+		return ""
+	}
+	return "/workloads/" + url.PathEscape(workload) + "?" + url.Values{"gpu": {gpuModel}}.Encode()
+}
+
+// workload is the page of a workload on a GPU model.
+func (s *Site) workload(ctx context.Context, r *Request) (*View, error) {
+	name, gpu := r.PathValue("name"), r.Query.Get("gpu")
+	if gpu == "" {
+		return s.workloadAnywhere(ctx, r, name)
+	}
+	fit, err := r.Source.Fit(ctx, name, gpu)
+	if err != nil {
+		return nil, err
+	}
+	versions, err := r.Source.ModelVersions(ctx, name, gpu)
+	if err != nil {
+		return nil, err
+	}
+	if len(versions.Versions) == 0 && len(fit.Points) == 0 {
+		return nil, notFound("There is neither a model nor a run of this workload on "+gpu+".", "The list of workloads has those that there are.")
+	}
+	picture, err := fitParts(fit)
+	if err != nil {
+		return nil, err
+	}
+	return &View{
+		Title: name + " on " + gpu,
+		Lead:  "How this workload responds to clocks, as far as its runs told, and what its clocks are chosen by.",
+		Back:  page.Link{Text: "Workloads", Href: "/workloads"},
+		Sections: []Section{
+			{ID: "standing", Parts: []any{standingFacts(fit)}},
+			{ID: "fit", Heading: "Runs and the model's curve", Parts: picture},
+			{ID: "parameters", Heading: "Parameters", Parts: []any{parameterTable(fit, versions.Versions)}},
+			{ID: "versions", Heading: "Versions", Parts: versionParts(r, fit, versions.Versions)},
+			{ID: "runs", Heading: "The runs behind it", Parts: []any{runTable(fit), page.Facts{
+				{Name: "More of them", Text: "jobs of this workload", Href: "/jobs?" + url.Values{"workload": {name}}.Encode()},
+			}}},
+		},
+	}, nil
+}
+
+// workloadAnywhere leads to a workload's GPU models.
+func (s *Site) workloadAnywhere(ctx context.Context, r *Request, name string) (*View, error) {
+	all, err := r.Source.Models(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var facts page.Facts
+	for i := range all.Models {
+		if m := &all.Models[i]; m.Workload == name && m.GPUModel != "" {
+			facts = append(facts, page.Fact{Name: m.GPUModel, Text: kindOf(m), Href: workloadHref(name, m.GPUModel)})
+		}
+	}
+	if len(facts) == 0 {
+		return nil, notFound("No workload is called that.", "The list of workloads has those that there are.")
+	}
+	return &View{
+		Title: name, Lead: "This workload has a model for each GPU model that it ran on.", Back: page.Link{Text: "Workloads", Href: "/workloads"},
+		Sections: []Section{{ID: "models", Parts: []any{facts}}},
+	}, nil
+}
+
+// standingFacts say how a model fares.
+func standingFacts(fit *epdapi.ModelFit) page.Facts {
+	m := &fit.ModelStanding
+	by := map[string]string{"none": "nothing: default clocks", "pooled prior": "what workloads have in common, after the runs seen", "its own": "a model of its own"}
+	facts := page.Facts{{Name: "Clocks are chosen by", Text: by[kindOf(m)]}}
+	add := func(name, text string) { facts = append(facts, page.Fact{Name: name, Text: text}) }
+	if m.Version > 0 {
+		add("Version in use", strconv.FormatInt(m.Version, 10))
+		add("Form", fit.Form)
+		add("Fitted", dateTime(fit.Created)+", to "+counted(m.Samples, "run"))
+		add("Runs that it missed", strconv.Itoa(m.Missed)+" in a row")
+	}
+	if fit.Model != nil {
+		add("Time", "seldom more than "+report.FormatPercent(fit.Model.Margin)+" above the curve")
+		add("Core clocks seen", mhz(fit.Model.MinCore)+" to "+mhz(fit.Model.MaxCore))
+	}
+	state := stateOf(m)
+	add("State", strings.TrimSuffix(state.Text+": "+state.Title, ": "))
+	return facts
+}
+
+// storedShape is what a version's coefficients hold, as far as it is shown.
+type storedShape struct {
+	Coefficients []struct {
+		Name   string  `json:"name"`
+		Value  float64 `json:"value"`
+		StdErr float64 `json:"std_err"`
+	} `json:"coefficients"`
+}
+
+// parameterTable is the numbers of the version in use.
+func parameterTable(fit *epdapi.ModelFit, versions []record.Model) *page.Table {
+	t := &page.Table{
+		Caption: "Parameters of the version in use",
+		Note:    "The error is one standard deviation; of a prior it says how much like workloads differ.",
+		Columns: []page.Column{{Head: "parameter"}, {Head: "value", Number: true}, {Head: "error", Unit: "±", Number: true}, {Head: "of the value", Number: true}},
+		Empty:   "no version is in use",
+	}
+	i := slices.IndexFunc(versions, func(m record.Model) bool { return m.Version == fit.Version })
+	if i < 0 || fit.Version == 0 {
+		return t
+	}
+	var shape storedShape
+	if err := json.Unmarshal(versions[i].Coefficients, &shape); err != nil {
+		t.Empty = "the version in use can't be read"
+		return t
+	}
+	for _, c := range shape.Coefficients {
+		part := dash
+		if c.Value != 0 {
+			part = report.FormatPercent(abs(c.StdErr / c.Value))
+		}
+		t.Rows = append(t.Rows, page.Cells(c.Name, figure(c.Value), figure(c.StdErr), part))
+	}
+	return t
+}
+
+// versionParts are all versions, and what an administrator may do with them.
+func versionParts(r *Request, fit *epdapi.ModelFit, versions []record.Model) []any {
+	t := &page.Table{
+		Caption: "All versions, the newest first",
+		Columns: []page.Column{{Head: "version"}, {Head: "form"}, {Head: "runs", Number: true}, {Head: "fitted"}, {Head: "in use"}, {Head: "note"}},
+		Empty:   "there is none yet",
+	}
+	acts := r.Viewer.Acts()
+	if acts {
+		t.Columns = append(t.Columns, page.Column{Head: "use"})
+	}
+	for i := range versions {
+		m := &versions[i]
+		number := strconv.FormatInt(m.Version, 10)
+		row := page.Cells(number, m.Form, strconv.Itoa(m.Samples), dateTime(m.Created), "", m.Note)
+		if m.InUse {
+			row[4] = page.Cell{Text: "in use", Kind: page.Good, Badge: true}
+		}
+		if acts {
+			row = append(row, page.Cell{Text: "use version " + number, Href: useHref(fit, number)})
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	parts := []any{t}
+	if acts && len(versions) > 0 {
+		facts := page.Facts{{Name: "None of them", Text: "take the model out of use", Href: useHref(fit, "0")}}
+		if fit.Pinned {
+			facts = append(facts, page.Fact{Name: "The newest again", Text: "let fits replace the model again", Href: useHref(fit, freeVersion)})
+		}
+		parts = append(parts, facts)
+	}
+	return parts
+}
+
+// runTable is the runs that fits look at.
+func runTable(fit *epdapi.ModelFit) *page.Table {
+	t := &page.Table{
+		Caption: "The last runs, the newest first, of one GPU",
+		Columns: []page.Column{
+			{Head: "job"},
+			{Head: "ended"},
+			{Head: "core clock", Unit: "MHz", Number: true},
+			{Head: "memory clock", Unit: "MHz", Number: true},
+			{Head: "time", Number: true},
+			{Head: "power", Number: true},
+			{Head: "energy", Number: true},
+			{Head: "off the curve", Number: true},
+			{Head: "group"},
+			{Head: "in a fit"},
+		},
+		Empty: "no run of this workload has ended yet",
+	}
+	for i := range fit.Points[:min(len(fit.Points), shownRuns)] {
+		p := &fit.Points[i]
+		off := page.Cell{Text: dash}
+		if v, ok := p.Off.Get(); ok {
+			off.Text = fmt.Sprintf("%+.1f %%", 100*v)
+			if !p.Within {
+				off.Kind, off.Title = page.Warn, "outside of what the model says happens seldom"
+			}
+		}
+		used := page.Cell{Text: "yes"}
+		switch {
+		case !p.Used:
+			used = page.Cell{Text: "no: " + p.Why}
+		case p.Outlier != "":
+			used = page.Cell{Text: "less: " + p.Outlier, Kind: page.Warn}
+		}
+		t.Rows = append(t.Rows, []page.Cell{
+			jobCell(p.JobID),
+			{Text: dateTime(p.Ended)},
+			{Text: figure(p.Core)},
+			{Text: figure(p.Mem)},
+			{Text: secondsOf(p.TimeS)},
+			{Text: wattsOf(p.PowerW)},
+			{Text: joulesOf(p.EnergyJ)},
+			off,
+			{Text: armWords(p.Arm)},
+			used,
+		})
+	}
+	return t
+}
+
+func figure(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
+
+func abs(v float64) float64 { return max(v, -v) }

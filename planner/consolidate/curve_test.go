@@ -1,0 +1,135 @@
+package consolidate_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/epplan/epplan/planner/consolidate"
+)
+
+// crowded is an instance of small tasks that fit a GPU together, under a curve.
+func crowded(seed uint64, curve *consolidate.Curve) *consolidate.Instance {
+	r := rand.New(rand.NewPCG(seed, 9)) //nolint:gosec // seeded, so that a failure can be repeated
+	in := &consolidate.Instance{
+		Physics: consolidate.PaperPhysics(), SLA: 1.2, SlotS: 60, Contention: curve,
+		Servers: []consolidate.Server{{StaticW: 100, GPUMemGB: []float64{32, 32, 16, 16, 32, 32}}, {StaticW: 90, GPUMemGB: []float64{32, 32}}},
+	}
+	for i := range 4 + r.IntN(8) {
+		task := consolidate.Task{ID: string(rune('a' + i)), MemGB: 1 + 6*r.Float64(), GPUs: 1 + r.IntN(2), Kappa: 1.2 + 0.3*r.Float64()}
+		for range 6 {
+			task.UtilPct = append(task.UtilPct, 70*r.Float64())
+		}
+		in.Tasks = append(in.Tasks, task)
+	}
+	return in
+}
+
+// tasksOn are the tasks of a GPU.
+func tasksOn(p consolidate.Placement, gpu int) []int {
+	var here []int
+	for task, on := range p.GPUs {
+		if slices.Contains(on, gpu) {
+			here = append(here, task)
+		}
+	}
+	return here
+}
+
+// sharingOf is what some tasks come to on a GPU.
+func sharingOf(in *consolidate.Instance, gpu int, tasks []int) consolidate.Sharing {
+	s := consolidate.Sharing{LoadPct: make([]float64, in.Slots()), Tasks: len(tasks)}
+	for _, task := range tasks {
+		s.Memory += in.Tasks[task].MemGB / in.GPUs()[gpu].MemGB
+		for i, u := range in.Tasks[task].UtilPct {
+			s.LoadPct[i] += u
+		}
+	}
+	return s
+}
+
+func TestJudgeSlowsTasksDownByTheInstancesCurve(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		curve := &consolidate.Curve{
+			Exponent: rapid.Float64Range(1, 2).Draw(t, "exponent"), ByTask: rapid.Float64Range(0, .1).Draw(t, "by task"), ByMemory: rapid.Float64Range(0, .2).Draw(t, "by memory"),
+		}
+		in := crowded(rapid.Uint64().Draw(t, "seed"), curve)
+		p := consolidate.Place(in, consolidate.HotCloud{}, consolidate.AtMax)
+		v := consolidate.Judge(in, p)
+		want := make([]float64, len(in.Tasks))
+		for gpu := range in.GPUs() {
+			here := tasksOn(p, gpu)
+			s := sharingOf(in, gpu, here)
+			for _, task := range here {
+				want[task] = max(want[task], curve.Slowdown(s))
+			}
+		}
+		for task := range want {
+			if math.Abs(v.Slowdown[task]-want[task]) > 1e-9 {
+				t.Fatalf("task %d is slowed down %v times, want %v", task, v.Slowdown[task], want[task])
+			}
+		}
+	})
+}
+
+func TestOnlineSLAKeepsEverybodysSLAByTheCurve(t *testing.T) {
+	steep := &consolidate.Curve{Exponent: 1.5, ByTask: .06, ByMemory: .1}
+	broken := 0
+	for seed := range uint64(60) {
+		in := crowded(seed, steep)
+		if v := consolidate.Judge(in, consolidate.Place(in, consolidate.OnlineSLA{}, consolidate.LowestKept)); v.Unplaced == 0 && v.Violations > 0 {
+			// only where no GPU is left to sleep on may anybody be slowed down
+			if v.GPUsOn < len(in.GPUs()) {
+				t.Errorf("seed %d: %d violations with %d GPUs on", seed, v.Violations, v.GPUsOn)
+			}
+		}
+		in.Contention = nil
+		blind := consolidate.Place(in, consolidate.OnlineSLA{}, consolidate.LowestKept)
+		in.Contention = steep
+		if v := consolidate.Judge(in, blind); v.Violations > 0 {
+			broken++
+		}
+	}
+	if broken < 30 {
+		t.Errorf("placements that don't know the curve break SLAs in %d of 60 instances: the curve is too mild to show anything", broken)
+	}
+}
+
+func TestALinearCurveChangesNothing(t *testing.T) {
+	for seed := range uint64(30) {
+		in := crowded(seed, nil)
+		plain := consolidate.Place(in, consolidate.OnlineSLA{}, consolidate.LowestKept)
+		before := consolidate.Judge(in, plain)
+		linear := consolidate.LinearCurve()
+		in.Contention = &linear
+		after := consolidate.Judge(in, consolidate.Place(in, consolidate.OnlineSLA{}, consolidate.LowestKept))
+		if before.PowerW != after.PowerW || before.WorstSlowdown != after.WorstSlowdown {
+			t.Errorf("seed %d: %v W and %v, want %v W and %v", seed, after.PowerW, after.WorstSlowdown, before.PowerW, before.WorstSlowdown)
+		}
+	}
+}
+
+func TestCurvesAreReadAndBadOnesRefused(t *testing.T) {
+	c, err := consolidate.ReadCurve(strings.NewReader(`{"exponent": 1.4, "by_task": 0.05, "by_memory": 0, "samples": 12, "outliers": 1, "residual": 0.02}`), "c.json")
+	if err != nil || *c != (consolidate.Curve{Exponent: 1.4, ByTask: 0.05}) {
+		t.Errorf("%+v, %v", c, err)
+	}
+	for text, want := range map[string]string{
+		``:                                "c.json",
+		`{`:                               "c.json:1",
+		`[]`:                              "c.json:1: the instance is a list, want an object",
+		`{"exponent": 1.4, "by_task": 0}`: "c.json: no by_memory, want the curve's three parameters",
+		`{"exponent": 0.9, "by_task": 0}`: "c.json: exponent is 0.9, want a finite number of 1 or more",
+		`{"exponent": 1, "by_task": -1}`:  "c.json: by_task is -1, want a finite number of 0 or more",
+		`{"exponent": "1"}`:               `c.json:1: exponent is "1", want a number`,
+		`{"exponent": 1, "by_job": 1}`:    "c.json: a field that no curve of contention has",
+	} {
+		if _, err := consolidate.ReadCurve(strings.NewReader(text), "c.json"); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: error %v, want %s", text, err, want)
+		}
+	}
+}

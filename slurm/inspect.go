@@ -1,0 +1,51 @@
+package slurm
+
+import (
+	"regexp"
+	"strings"
+)
+
+var (
+	calledModule = regexp.MustCompile(`dofile\("([^"]*)"\)`)
+	moduleValue  = regexp.MustCompile(`(?m)^local ([A-Z]+) +=[ \t]*"([^"\n]*)"`)
+)
+
+// ConfSettings gives the settings of a slurm.conf by lower-case name. Files
+// that it includes aren't read.
+func ConfSettings(conf string) map[string]string {
+	out := make(map[string]string)
+	for key, line := range readSettings(conf) {
+		if key != "include" {
+			out[key] = strings.Trim(line.text, `"`)
+		}
+	}
+	return out
+}
+
+// SubmitCall finds the line of a job_submit.lua that calls our module, and
+// gives the module's path.
+func SubmitCall(script string) (module string, called bool) {
+	for line := range strings.Lines(script) {
+		if marked(line) && submitCall.MatchString(line) {
+			return calledModule.FindStringSubmatch(line)[1], true
+		}
+	}
+	return "", false
+}
+
+// Installed tells whether a file was written by an installation, and whether it
+// is still as it was then.
+func Installed(text string) (ours, unchanged bool) {
+	return signature.MatchString(text), intact(text)
+}
+
+// ModuleValue gives a text setting of our module, such as SOCKET; "" where it
+// has none.
+func ModuleValue(module, name string) string {
+	for _, m := range moduleValue.FindAllStringSubmatch(module, -1) {
+		if m[1] == name {
+			return m[2]
+		}
+	}
+	return ""
+}
