@@ -42,8 +42,10 @@ func configTables() []described {
 		{"[web]", readByEPD, c.Web.fields()},
 		{"[cluster]", "Read by the commands that plan; `epd` takes from it what nodes use beside their GPUs.", c.clusterFields()},
 		{"[cluster.sharing]", "Power and run times of GPUs that tasks share, by clock.", c.sharedGPU.fields()},
-		{"[[cluster.nodes]]", "A kind of node; as many tables as there are kinds. A file that has one replaces all of the default ones.",
-			append(classFields(&class), shared.fields()...)},
+		{
+			"[[cluster.nodes]]", "A kind of node; as many tables as there are kinds. A file that has one replaces all of the default ones.",
+			append(classFields(&class), shared.fields()...),
+		},
 		{"[[gpu]]", "A GPU model that epplan doesn't know, or knows otherwise. `--power` of `epplan replay` reads such tables too.", (&Profile{HostW: defaultHostW}).fields()},
 	}
 }
@@ -53,10 +55,14 @@ func otherTables() []described {
 	paper, fitted := &Model{}, &Model{}
 	return []described{
 		{"[[cpu]]", "A CPU model, in a file for `--power` of `epplan replay`; the first one is that of nodes that don't say.", (&CPU{Threads: 1}).fields()},
-		{"[[model]] of the paper's form", "A workload on a GPU model, in a models file: `epplan model fit` writes them, `--models` reads them.",
-			paper.fields(map[string]any{"form": formText(dvfsmodel.PaperForm())})},
-		{"[[model]] of another form", "The same keys, but `coefficients` as a table.",
-			fitted.fields(map[string]any{"form": "log-knee+log-quadratic"})},
+		{
+			"[[model]] of the paper's form", "A workload on a GPU model, in a models file: `epplan model fit` writes them, `--models` reads them.",
+			paper.fields(map[string]any{"form": formText(dvfsmodel.PaperForm())}),
+		},
+		{
+			"[[model]] of another form", "The same keys, but `coefficients` as a table.",
+			fitted.fields(map[string]any{"form": "log-knee+log-quadratic"}),
+		},
 	}
 }
 

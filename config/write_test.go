@@ -13,7 +13,7 @@ var update = flag.Bool("update", false, "write golden files")
 func golden(t *testing.T, path, got string) {
 	t.Helper()
 	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil { //nolint:gosec // files of the project that everybody may read
 			t.Fatal(err)
 		}
 	}

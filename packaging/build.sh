@@ -74,7 +74,7 @@ for hook in prolog epilog; do
 done
 put epplan 644 /usr/share/epplan/slurm/ "$stage"/slurm/*.lua
 put epplan-controller 644 /usr/share/epplan/grafana/ packaging/grafana/*.json
-put epplan-controller 644 /usr/share/epplan/prometheus/ packaging/prometheus/*.yml packaging/prometheus/*.yaml
+put epplan-controller 644 /usr/share/epplan/prometheus/ packaging/prometheus/*.rules.yml
 
 # documentation
 for package in epplan epplan-epd epplan-controller epplan-agent; do

@@ -42,8 +42,8 @@ func columns(t *testing.T) string {
 		if part := nameAndText.FindStringSubmatch(line); part != nil {
 			name, text = part[1], part[2]
 		}
-		switch {
-		case name == "": // goes on
+		switch name {
+		case "": // goes on
 			b.WriteString(" " + text)
 		default:
 			if rows > 0 {

@@ -10,7 +10,7 @@ packages=(
 	slurmctld slurmd slurm-client slurmdbd munge
 	lua5.1 lua-socket procps
 	mariadb-server-core mariadb-client-core
-	glpk-utils sqlite3
+	glpk-utils sqlite3 prometheus
 	rpm busybox-static mandoc man-db zsh fish systemd
 	chromium fonts-dejavu-core
 )

@@ -15,8 +15,12 @@ func (p *program) health() *epdapi.Health {
 		}
 		return path
 	}
+	submit := p.String("submit-socket")
+	if l := p.passed["submit-socket"]; l != nil {
+		submit = l.Addr().String()
+	}
 	return &epdapi.Health{
 		UID: uint32(max(0, os.Geteuid())), State: absolute(p.String("state")), Config: absolute(p.String("config")), //nolint:gosec // a uid
-		SubmitSocket: absolute(p.String("submit-socket")), MungeSocket: p.String("munge-socket"), Controllers: p.hosts(),
+		SubmitSocket: absolute(submit), MungeSocket: p.String("munge-socket"), Controllers: p.hosts(),
 	}
 }

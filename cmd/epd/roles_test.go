@@ -195,7 +195,7 @@ func TestAnotherMungeKeyIsAnothersCluster(t *testing.T) {
 
 func writeFile(t *testing.T, path, content string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil { //nolint:gosec // a test's own
 		t.Fatal(err)
 	}
 }

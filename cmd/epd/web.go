@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/control"
 	node "github.com/epplan/epplan/internal/daemon"
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/slurmqueue"
 	"github.com/epplan/epplan/internal/web"
 )
@@ -25,7 +27,7 @@ func (p *program) openSite() {
 	api := func(v web.Viewer) http.Handler { return inner(callerOf(v)) }
 	tokens := &cached[*web.Tokens]{read: web.ReadTokenFile, failed: func(err error) { p.log.Error("nobody can log in to the pages", "error", err) }}
 	p.site = web.New(web.Options{
-		Source: func(v web.Viewer) web.Source { return web.Within(api(v)) }, API: api, Version: version, Log: p.log, TLS: p.webSettings().Cert != "",
+		Source: func(v web.Viewer) web.Source { return &source{web.Within(api(v)), p.control, callerOf(v)} }, API: api, Version: version, Log: p.log, TLS: p.webSettings().Cert != "",
 		Settings: p.webSettings,
 		Terms: func() *slurmqueue.Terms {
 			s := p.control.Settings()
@@ -39,6 +41,32 @@ func (p *program) openSite() {
 			return tokens.of(path)
 		},
 	})
+}
+
+// source answers what pages ask. Long lists come as they are, the rest by the JSON
+// interface.
+type source struct {
+	*epdapi.Client
+	control *control.Controller
+	caller  control.Caller
+}
+
+// Queue is Slurm's queue.
+func (s *source) Queue(ctx context.Context) (*epdapi.Queue, error) {
+	q, err := s.control.Queue(control.As(ctx, s.caller))
+	switch {
+	case err == nil:
+		return q, nil
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	default:
+		return nil, &epdapi.RefusedError{Path: epdapi.PathQueue, Status: http.StatusServiceUnavailable, Fault: epdapi.Fault{Error: err.Error()}}
+	}
+}
+
+// Nodes is what is known of nodes.
+func (s *source) Nodes(ctx context.Context) (*epdapi.NodeList, error) {
+	return s.control.Nodes(control.As(ctx, s.caller)), nil
 }
 
 // webSettings are the [web] keys in force.
@@ -69,7 +97,7 @@ func (p *program) pages() http.Handler {
 		switch {
 		case c.Control:
 			v.Role = web.Admin
-			v.Name = userName(c.UID)
+			v.Name = p.access.Name(c.UID)
 		case c.All:
 			v.Role = web.Reader
 		}

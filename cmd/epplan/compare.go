@@ -232,7 +232,7 @@ func (v *variant) run(ctx context.Context) (report.Run, error) {
 	if err := planner.Check(v.setup.problem, plan); err != nil {
 		return report.Run{}, fmt.Errorf("the plan of policy %s is wrong, please report this: %w", v.policy.Name, err)
 	}
-	baseline, err := v.setup.baseline(ctx, plan)
+	baseline, _, err := v.setup.baseline(ctx, plan)
 	if err != nil {
 		return report.Run{}, err
 	}

@@ -164,12 +164,14 @@ func keepMasked(command, got, shown string) string {
 var (
 	goVersion  = regexp.MustCompile(`\bgo1\.[\w.]+`)
 	longNumber = regexp.MustCompile(`\d+\.\d{7,}(e[-+]?\d+)?`)
+	blanks     = regexp.MustCompile(` {2,}`)
 	lastCell   = regexp.MustCompile(`(?m)\s+(planning|m?s|[\d.]+)$`)
 )
 
 // mask hides what differs from run to run or from processor to processor: the
-// release of Go, digits after the sixth of long numbers, and the last column of
-// compare, which is how long planning took.
+// release of Go, digits after the sixth of long numbers, the last column of
+// compare, which is how long planning took, and how wide columns of reproduce
+// are, of which some rows are times.
 func mask(command, output string) string {
 	output = goVersion.ReplaceAllString(output, "go1")
 	output = longNumber.ReplaceAllStringFunc(output, func(number string) string {
@@ -181,6 +183,9 @@ func mask(command, output string) string {
 	})
 	if strings.HasPrefix(command, "epplan compare ") {
 		output = lastCell.ReplaceAllString(output, "")
+	}
+	if strings.HasPrefix(command, "epplan reproduce ") {
+		output = blanks.ReplaceAllString(output, " ")
 	}
 	return output
 }

@@ -127,3 +127,16 @@ func TestNumbersOfTheModelsPageFollowFromIt(t *testing.T) {
 	}
 	wantPage(t, name, page, modelTable.ReplaceAllString(page, "${1}"+b.String()+"${2}"))
 }
+
+// The picture of README.md is of the plan above it.
+func TestThePictureOfTheReadmeIsOfItsPlan(t *testing.T) {
+	demo := func(name string) string { return filepath.Join("../../testdata/demo", name) }
+	file := filepath.Join(t.TempDir(), "plan.svg")
+	code, _, stderr := inProcess(t, "plan", demo("batch.csv"), "--cluster", demo("cluster.toml"), "--models", demo("models.toml"),
+		"--policy", "edl:0.9", "--rows", "8", "--svg", file)
+	if code != 0 {
+		t.Fatalf("exit status %d: %s", code, stderr)
+	}
+	const picture = "../../docs/plan.svg"
+	wantPage(t, picture, readPage(t, picture), readPage(t, file))
+}

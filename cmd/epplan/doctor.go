@@ -67,7 +67,7 @@ func (t *terminal) doctor(c *cli.Context) error {
 		return err
 	}
 	found := doctor.Examine(c.Context, doctor.ThisMachine(c.String("slurm-conf"), slurmUsers()...), options, checks)
-	if err := c.Context.Err(); err != nil {
+	if err := c.Err(); err != nil {
 		return err
 	}
 	if c.Bool("json") {

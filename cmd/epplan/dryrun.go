@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -19,7 +20,7 @@ func wouldHook(c *cli.Context, event *slurm.HookEvent) (stop bool, err error) {
 	if event.GPUsKnown {
 		numbers := make([]string, len(event.GPUs))
 		for i, n := range event.GPUs {
-			numbers[i] = fmt.Sprint(n)
+			numbers[i] = strconv.Itoa(n)
 		}
 		gpus = counted(len(event.GPUs), "GPU")
 		if len(numbers) > 0 {
@@ -65,7 +66,7 @@ func wouldUndo(c *cli.Context) (stop bool, err error) {
 		count int
 		what  string
 	}{
-		{now.Status.Nice, "the nice of %s"}, {now.Status.Prefer, "the preference of %s"}, {now.Status.Weights, "the weight of %s"}, {now.Status.Asleep, "the sleep of %s"},
+		{now.Nice, "the nice of %s"}, {now.Prefer, "the preference of %s"}, {now.Weights, "the weight of %s"}, {now.Asleep, "the sleep of %s"},
 	} {
 		if part.count > 0 {
 			noun := "job"

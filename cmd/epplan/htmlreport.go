@@ -14,7 +14,6 @@ import (
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
 	"github.com/epplan/epplan/planner"
-	"github.com/epplan/epplan/planner/policy"
 )
 
 // htmlFlag asks for a report.
@@ -114,32 +113,16 @@ func (s *setup) inputs(c *cli.Context, batches ...string) []page.Fact {
 
 // clusterText says which nodes there are.
 func clusterText(cluster *planner.Cluster) string {
-	var parts []string
-	for i := range cluster.Classes {
+	parts := make([]string, len(cluster.Classes))
+	for i := range parts {
 		k := &cluster.Classes[i]
 		count := "as many nodes as it takes"
 		if k.Count > 0 {
 			count = counted(k.Count, "node")
 		}
-		parts = append(parts, fmt.Sprintf("%s of %s with %d × %s", count, orDash(k.Name), k.GPUs, orDash(k.Model)))
+		parts[i] = fmt.Sprintf("%s of %s with %d × %s", count, orDash(k.Name), k.GPUs, orDash(k.Model))
 	}
 	return strings.Join(parts, ", ")
-}
-
-// writePlanPage writes the report of a plan beside the plan that its saving is
-// stated against.
-func (t *terminal) writePlanPage(w io.Writer, c *cli.Context, s *setup, r *report.Result) error {
-	beside := *r
-	if !s.paper { // the paper's baseline is no plan
-		fcfs, err := policy.Parse("baseline", s.params)
-		if err != nil {
-			return err
-		}
-		if beside.Reference, err = planner.Solve(c.Context, s.problem, fcfs, nil); err != nil {
-			return fmt.Errorf("baseline: %w", err)
-		}
-	}
-	return report.WritePlanPage(w, t.planPage(c, s, &beside))
 }
 
 // planPage is what the report of a plan says.
@@ -162,11 +145,9 @@ func (t *terminal) planPage(c *cli.Context, s *setup, r *report.Result) *report.
 // comparePage is what the report of a comparison says.
 func (t *terminal) comparePage(c *cli.Context, variants []variant, runs []report.Run) *report.ComparePage {
 	batches := c.Args().Slice()
-	name := counted(len(batches), "batch")
+	name := strconv.Itoa(len(batches)) + " batches"
 	if len(batches) == 1 {
 		name = batchName(batches[0])
-	} else {
-		name = strconv.Itoa(len(batches)) + " batches"
 	}
 	return &report.ComparePage{Runs: runs, Name: name, Origin: t.origin(variants[0].setup.inputs(c, batches...)...)}
 }

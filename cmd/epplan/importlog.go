@@ -158,7 +158,7 @@ func (in *logImport) run() error {
 
 // steps are what becomes of the log's jobs.
 func (in *logImport) steps() []string {
-	jobs := counted(int(in.report.Tally.Jobs), "job")
+	jobs := counted(int(in.report.Jobs), "job")
 	switch {
 	case in.report.Out != "":
 		return []string{"write " + jobs + " to " + in.report.Out}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 
@@ -266,7 +267,7 @@ func writeUse(b *strings.Builder, o *epdapi.Outcome) {
 	if u, ok := o.Utilisation.Get(); ok {
 		row(b, "  used", "%s of the time", report.FormatPercent(u))
 	}
-	if line, step := sparkline(&o.Series); line != "" {
+	if line, step := sparkline(&o.Series); utf8.RuneCountInString(line) > 1 {
 		row(b, "", "%s", line)
 		row(b, "", "%s", "each for "+report.FormatSeconds(step))
 	}

@@ -132,11 +132,11 @@ func (s *setup) solve(ctx context.Context, policyText string) (*report.Result, e
 	if err != nil {
 		return nil, err
 	}
-	baseline, err := s.baseline(ctx, plan)
+	baseline, reference, err := s.baseline(ctx, plan)
 	if err != nil {
 		return nil, err
 	}
-	result := &report.Result{Problem: s.problem, Plan: plan, Baseline: baseline, Bound: planner.LowerBound(s.problem).Value}
+	result := &report.Result{Problem: s.problem, Plan: plan, Baseline: baseline, Reference: reference, Bound: planner.LowerBound(s.problem).Value}
 	if pol.Improve != nil && s.problem.Mode != planner.Online {
 		result.Seed = &s.seed
 	}
@@ -151,7 +151,7 @@ func (t *terminal) printPlan(c *cli.Context, s *setup, r *report.Result) error {
 			return err
 		}
 	}
-	return t.withHTML(c, func(w io.Writer) error { return t.writePlanPage(w, c, s, r) }, func() error {
+	return t.withHTML(c, func(w io.Writer) error { return report.WritePlanPage(w, t.planPage(c, s, r)) }, func() error {
 		return t.print(func(w io.Writer) error {
 			switch {
 			case c.Bool("json"):

@@ -71,9 +71,9 @@ func TestEveryFigureThatIsOffHasItsReason(t *testing.T) {
 }
 
 func TestThePapersAreThoseThatHaveACommand(t *testing.T) {
-	names := make([]string, 0, len(papers))
-	var want []string
-	for _, c := range (&terminal{}).reproduceCommand().Subcommands {
+	commands := (&terminal{}).reproduceCommand().Subcommands
+	names, want := make([]string, 0, len(papers)), make([]string, 0, len(commands))
+	for _, c := range commands {
 		want = append(want, c.Name)
 	}
 	for i := range papers {

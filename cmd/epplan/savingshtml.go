@@ -136,12 +136,12 @@ const mostEstimates = 12
 
 // workloadSavings are what operators are told of workloads.
 func workloadSavings(s *epdapi.Savings) ([]any, error) {
-	var all []report.Estimate
-	for i := range s.ByWorkload[:min(len(s.ByWorkload), mostEstimates)] {
+	all := make([]report.Estimate, min(len(s.ByWorkload), mostEstimates))
+	for i := range all {
 		w := &s.ByWorkload[i]
-		all = append(all, report.Estimate{
+		all[i] = report.Estimate{
 			Name: w.Workload, Note: w.GPUModel, Value: w.SavedJ / w.BaselineJ, Low: w.LowJ / w.BaselineJ, High: w.HighJ / w.BaselineJ,
-		})
+		}
 	}
 	figure, err := report.EstimateFigure("by-workload", "What each workload saved of its energy at default clocks, measured at the GPUs, with its 95 % interval. Those with the most energy come first.",
 		"saved", report.Fraction, all)
@@ -163,9 +163,15 @@ func workloadSavings(s *epdapi.Savings) ([]any, error) {
 		}
 	}
 	t := &report.Table{Len: len(rows), Rows: slices.Values(rows), Columns: []report.Column{
-		{Head: "workload", Left: true, Max: 60}, {Head: "GPU model", Left: true}, {Head: "runs"}, {Head: "held out"},
-		{Head: "at default", Unit: report.Joules, Group: 1}, {Head: "saved", Unit: report.Joules, Group: 1},
-		{Head: "saved", Unit: report.Fraction, Digits: 2, Group: 2}, {Head: "low", Unit: report.Fraction, Digits: 2, Group: 2}, {Head: "high", Unit: report.Fraction, Digits: 2, Group: 2},
+		{Head: "workload", Left: true, Max: 60},
+		{Head: "GPU model", Left: true},
+		{Head: "runs"},
+		{Head: "held out"},
+		{Head: "at default", Unit: report.Joules, Group: 1},
+		{Head: "saved", Unit: report.Joules, Group: 1},
+		{Head: "saved", Unit: report.Fraction, Digits: 2, Group: 2},
+		{Head: "low", Unit: report.Fraction, Digits: 2, Group: 2},
+		{Head: "high", Unit: report.Fraction, Digits: 2, Group: 2},
 		{Head: "how sure", Left: true},
 	}}
 	note := "Only workloads with runs in both arms."

@@ -244,10 +244,14 @@ func (s *setup) policy(text string) (*planner.Policy, error) {
 
 // baseline is the energy that savings are stated against: every job at its
 // default clocks, on the paper's cluster without any idle energy (EDL §5.3),
-// on others scheduled first come, first served.
-func (s *setup) baseline(ctx context.Context, plan *planner.Plan) (dvfsmodel.Joule, error) {
+// on others scheduled first come, first served, whose plan comes with it.
+func (s *setup) baseline(ctx context.Context, plan *planner.Plan) (dvfsmodel.Joule, *planner.Plan, error) {
 	if s.paper {
-		return planner.DefaultEnergy(s.problem, plan), nil
+		return planner.DefaultEnergy(s.problem, plan), nil, nil
 	}
-	return policy.Baseline(ctx, s.problem, s.params)
+	base, err := policy.BaselinePlan(ctx, s.problem, s.params)
+	if err != nil {
+		return 0, nil, err
+	}
+	return base.Ledger.Total(), base, nil
 }

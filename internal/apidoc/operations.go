@@ -45,11 +45,10 @@ func (o *Operation) Pattern() string { return o.Method + " " + o.Path }
 // ID is the operation's name.
 func (o *Operation) ID() string {
 	words := strings.FieldsFunc(strings.TrimPrefix(o.Path, "/v1"), func(r rune) bool { return strings.ContainsRune("/{}_-", r) })
-	name := strings.ToLower(o.Method)
-	for _, w := range words {
-		name += strings.ToUpper(w[:1]) + w[1:]
+	for i, w := range words {
+		words[i] = strings.ToUpper(w[:1]) + w[1:]
 	}
-	return name
+	return strings.ToLower(o.Method) + strings.Join(words, "")
 }
 
 // receipt is what tells that an outcome is on disk.

@@ -110,8 +110,7 @@ func pkgName(t reflect.Type) string { return t.PkgPath()[strings.LastIndexByte(t
 // fields is an object with a struct's fields.
 func (s *schemas) fields(t reflect.Type) (*schema, error) {
 	is := &schema{Type: "object", Properties: make(map[string]*schema)}
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "-" || !f.IsExported() && !f.Anonymous {
 			continue
@@ -157,8 +156,18 @@ func (s *schemas) embedded(t reflect.Type) (*schema, error) {
 
 // units of keys, by their ends; of two that fit the first counts.
 var units = []struct{ end, unit string }{
-	{"_per_kwh", ""}, {"_kwh", "kWh"}, {"_mhz", "MHz"}, {"_gib", "GiB"}, {"_gb", "GB"}, {"_w", "W"}, {"_j", "J"}, {"_us", "µs"},
-	{"_ms", "ms"}, {"_s", "s"}, {"_pct", "%"}, {"_v", "V"},
+	{"_per_kwh", ""},
+	{"_kwh", "kWh"},
+	{"_mhz", "MHz"},
+	{"_gib", "GiB"},
+	{"_gb", "GB"},
+	{"_w", "W"},
+	{"_j", "J"},
+	{"_us", "µs"},
+	{"_ms", "ms"},
+	{"_s", "s"},
+	{"_pct", "%"},
+	{"_v", "V"},
 }
 
 // unit is that of a key; "" for none.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/epplan/epplan/config"
@@ -35,7 +36,7 @@ func (c *Controller) Overview(ctx context.Context) (*epdapi.Overview, error) {
 		return nil, err
 	}
 	o.Days, o.States = daysOf(sums, first), statesOf(sums)
-	if o.Savings, err = c.Savings(ctx, time.Time{}); err != nil {
+	if o.Savings, err = c.counted.savings(ctx, c); err != nil {
 		return nil, err
 	}
 	decisions, err := c.Decisions(ctx, "", 0, glanceDecisions)
@@ -96,10 +97,61 @@ func statesOf(sums []record.RunDay) []epdapi.StateCount {
 	return states
 }
 
-// counted are the jobs of Slurm's queue by state, as of one of its answers.
+// counted are the jobs of Slurm's queue by state, as of one of its answers, and
+// what was saved, as of a moment ago.
 type counted struct {
 	mu sync.Mutex
 	of epdapi.QueueCounts
+
+	turn  sync.Mutex // held while savings are computed
+	saved atomic.Pointer[savedAt]
+}
+
+// savedAt is what was saved at a time.
+type savedAt struct {
+	at time.Time
+	of Savings
+}
+
+// With very many workloads savings take some tenths of a second, so that overviews
+// show them again.
+const (
+	savingsFor   = 15 * time.Second
+	savingsStale = 5 * time.Minute // from then on they aren't shown again
+	savingsTime  = 4 * time.Second
+)
+
+// savings is what was ever saved, as it was at most a moment ago. What is older is
+// shown for some minutes while it is computed anew.
+func (s *counted) savings(ctx context.Context, c *Controller) (Savings, error) {
+	last, now := s.saved.Load(), c.options.Clock()
+	if last == nil || now.Sub(last.at) > savingsStale {
+		s.turn.Lock()
+		defer s.turn.Unlock()
+		return s.compute(ctx, c, now)
+	}
+	if now.Sub(last.at) > savingsFor && s.turn.TryLock() {
+		go func() {
+			defer s.turn.Unlock()
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), savingsTime)
+			defer cancel()
+			_, _ = s.compute(ctx, c, now) // the next one who asks tries again
+		}()
+	}
+	return last.of, nil
+}
+
+// compute computes savings, unless somebody did meanwhile. The caller has the turn.
+func (s *counted) compute(ctx context.Context, c *Controller, now time.Time) (Savings, error) {
+	if last := s.saved.Load(); last != nil && !now.After(last.at) {
+		return last.of, nil
+	}
+	fresh, err := c.Savings(ctx, time.Time{})
+	if err != nil {
+		return Savings{}, err
+	}
+	s.saved.Store(&savedAt{now, fresh})
+	return fresh, nil
 }
 
 // queueCounts counts the GPU jobs of the last answer, once for each.
@@ -116,7 +168,7 @@ func (c *Controller) queueCounts() epdapi.QueueCounts {
 		if k := h.job; k.gpus > 0 || strings.Contains(k.about.Value().perNode, "shard") || strings.Contains(k.about.Value().perNode, "mps") {
 			state := k.state.state()
 			q.States[string(state)]++
-			switch state { //nolint:exhaustive // the others are others
+			switch state {
 			case slurm.Pending:
 				q.Pending++
 			case slurm.Running:

@@ -262,3 +262,37 @@ func TestDecisionsOfAdviceSayWhatWouldHaveBeenSaved(t *testing.T) {
 		t.Errorf("others' decisions: %+v, %v", own, err)
 	}
 }
+
+// They take long where there are very many workloads.
+func TestAnOverviewShowsSavingsOfAMomentAgoAndNeverOldOnes(t *testing.T) {
+	r := newRig(t, nil)
+	treated := func() int64 {
+		t.Helper()
+		o, err := r.Overview(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o.Savings.Treated
+	}
+	runs := func(from slurm.JobID) {
+		for id := from; id < from+4; id++ {
+			r.run(id, memoryBound())
+		}
+	}
+	runs(1) // until there is a model, and one with it
+	first := treated()
+	if first == 0 {
+		t.Fatal("no run was treated")
+	}
+	now := r.clock.read()
+	runs(5)
+	back := r.clock.read().Sub(now)
+	r.clock.move(-back + 10*time.Second)
+	if got := treated(); got != first {
+		t.Errorf("%d runs after 10 s, want the %d of before", got, first)
+	}
+	r.clock.move(time.Hour)
+	if got := treated(); got != first+4 {
+		t.Errorf("%d runs an hour later, want %d", got, first+4)
+	}
+}

@@ -32,7 +32,7 @@ func NewSettings(c *config.Config, version string) *Settings {
 		Version: version, Objective: c.Objective(), Safety: c.Safety, Live: c.Live.Clone(), Factors: c.Factors,
 		KeepDays: c.Records.KeepDays, Predict: c.Predict.Clone(),
 		Web: c.Web.Clone(), Profiles: c.Profiles(),
-		hostW:    make(map[string]dvfsmodel.Watt),
+		hostW: make(map[string]dvfsmodel.Watt),
 	}
 	for _, class := range c.Cluster().Classes {
 		s.hostW[s.modelName(class.Model)] = class.HostW

@@ -30,6 +30,10 @@ func (d *Desk) Inner() func(control.Caller) http.Handler {
 	}
 }
 
+// Name is the name of a user, as it was a while ago at most; "" if the system knows
+// none.
+func (a *Access) Name(uid uint32) string { return a.name(uid) }
+
 // Everybody has users' requests answered under their names, as those of the JSON
 // interface are: the handler finds who asks by [control.CallerOf].
 func (a *Access) Everybody(who func(*http.Request) int64, h http.Handler) http.Handler {

@@ -36,7 +36,6 @@ type machine struct {
 	nodes   string
 	munge   error
 	agent   *epdapi.Status
-	head    *epdapi.Status
 	down    error // of both
 	remote  error
 	skew    time.Duration
@@ -132,6 +131,7 @@ func (m *machine) Levers(context.Context) (*epdapi.Levers, error) {
 }
 
 func (m *machine) Encode(context.Context, []byte, munge.Terms) (string, error) { return "x", m.munge }
+
 func (m *machine) Decode(context.Context, string) (munge.Credential, error) {
 	return munge.Credential{Payload: []byte("epplan doctor")}, nil
 }
@@ -226,12 +226,15 @@ func TestAllIsWellOnAMachineWhereItIs(t *testing.T) {
 	}
 }
 
-func TestEachFaultIsFoundAndTold(t *testing.T) {
-	remote := func(m *machine) { m.agent.Role, m.agent.Health.Controllers = "agent", []string{"head:6821"} }
-	for _, c := range []struct {
-		want string
-		hurt func(*machine)
-	}{
+// broken is a way in which a machine is broken, and the finding.
+type broken struct {
+	want string
+	hurt func(*machine)
+}
+
+// brokenSlurm are faults of Slurm and munge.
+func brokenSlurm() []broken {
+	return []broken{
 		{"munge-down", func(m *machine) { m.munge = fmt.Errorf("%w: no such file", munge.ErrUnavailable) }},
 		{"munge-hung", func(m *machine) { m.munge = context.DeadlineExceeded }},
 		{"munge-wrong", func(m *machine) { m.munge = munge.ErrKey }},
@@ -263,6 +266,13 @@ func TestEachFaultIsFoundAndTold(t *testing.T) {
 		{"gres-types", func(m *machine) { m.conf["GresTypes"] = "shard" }},
 		{"gres-count", func(m *machine) { m.agent.GPUs = append(m.agent.GPUs, epdapi.GPU{UUID: "GPU-2"}) }},
 		{"accounting", func(m *machine) { m.conf["AccountingStorageType"] = "accounting_storage/none" }},
+	}
+}
+
+// brokenEPD are faults of epd.
+func brokenEPD() []broken {
+	remote := func(m *machine) { m.agent.Role, m.agent.Health.Controllers = "agent", []string{"head:6821"} }
+	return []broken{
 		{"epd-down", func(m *machine) { m.down = epdapi.ErrUnreachable }},
 		{"epd-hung", func(m *machine) { m.down = fmt.Errorf("%w: %w", epdapi.ErrUnreachable, context.DeadlineExceeded) }},
 		{"socket-missing", func(m *machine) {
@@ -306,7 +316,11 @@ func TestEachFaultIsFoundAndTold(t *testing.T) {
 		{"state-open", func(m *machine) { m.modes["/var/lib/epplan/journal"] = 0o777 }},
 		{"state-owner", func(m *machine) { m.agent.Health.UID = 1000 }},
 		{"trouble", func(m *machine) { m.agent.Troubles = []epdapi.Trouble{{At: now, What: "evil\x1b[2J"}} }},
-	} {
+	}
+}
+
+func TestEachFaultIsFoundAndTold(t *testing.T) {
+	for _, c := range slices.Concat(brokenSlurm(), brokenEPD()) {
 		t.Run(c.want, func(t *testing.T) {
 			m := healthy()
 			c.hurt(m)

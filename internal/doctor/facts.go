@@ -186,7 +186,9 @@ func (e *exam) readSettings(ctx context.Context) (settings, error) {
 	var failed error
 	if e.site.Slurm == nil {
 		failed = errNoSlurm
-	} else if _, failed = e.munge(ctx); failed == nil {
+	} else if _, err := e.munge(ctx); err != nil {
+		failed = errors.New("munge doesn't work")
+	} else {
 		asked, cancel := context.WithTimeout(ctx, slurmBound)
 		defer cancel()
 		var all map[string]string
@@ -204,7 +206,7 @@ func (e *exam) readSettings(ctx context.Context) (settings, error) {
 	}
 	text, err := e.site.Files.Read(e.slurmConf())
 	if err != nil {
-		return settings{}, fmt.Errorf("slurmctld doesn't tell its settings (%w), and slurm.conf can't be read: %w", failed, err)
+		return settings{}, fmt.Errorf("neither slurmctld (%w) nor %s tells Slurm's settings", failed, e.slurmConf())
 	}
 	return settings{values: slurm.ConfSettings(text), path: e.slurmConf(), byFile: failed.Error()}, nil
 }

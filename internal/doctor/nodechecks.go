@@ -82,36 +82,36 @@ func lookJournal(ctx context.Context, e *exam) []Finding {
 		}
 		return fine("the journal is empty: no clock is locked")
 	}
+	locked, orphans := unneeded(s, entries)
+	if len(orphans) > 0 {
+		return []Finding{lockLeft.found(append(words, "gpus", few(orphans))...)}
+	}
+	return fine("%d GPUs locked, each for a run", locked)
+}
+
+// unneeded counts locks, and names the GPUs that are locked, or in the journal,
+// and no run's.
+func unneeded(s *epdapi.Status, entries []string) (locked int, orphans []string) {
 	held := make(map[string]bool)
 	for i := range s.Runs {
-		if !s.Runs[i].Ended {
-			for _, uuid := range s.Runs[i].GPUs {
-				held[uuid] = true
-			}
+		for _, uuid := range s.Runs[i].GPUs {
+			held[uuid] = held[uuid] || !s.Runs[i].Ended
 		}
 	}
-	var orphans []string
-	locked := 0
-	known := make(map[string]bool)
 	for i := range s.GPUs {
-		g := &s.GPUs[i]
-		known[g.UUID] = true
-		if g.LockedCore > 0 || g.LockedMem > 0 {
+		if g := &s.GPUs[i]; g.LockedCore > 0 || g.LockedMem > 0 {
 			locked++
 			if !held[g.UUID] {
 				orphans = append(orphans, g.UUID)
 			}
 		}
 	}
-	for _, path := range entries { // what a GPU left that is gone, or a process that died
+	for _, path := range entries { // of a GPU that is gone, or of a process that died
 		if uuid := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)); !held[uuid] && !slices.Contains(orphans, uuid) {
 			orphans = append(orphans, uuid)
 		}
 	}
-	if len(orphans) > 0 {
-		return []Finding{lockLeft.found(append(words, "gpus", few(orphans))...)}
-	}
-	return fine("%d GPUs locked, each for a run", locked)
+	return locked, orphans
 }
 
 // When outcomes wait for too long, and how much the spool holds (its bound is

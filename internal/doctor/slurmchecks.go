@@ -55,7 +55,8 @@ var ctldDown = &Fault{
 
 var ctldHung = &Fault{
 	"slurmctld-hung", Bad, "slurmctld doesn't answer within {bound}: it hangs, or has too much to do",
-	"every submission waits for it, and epd knows nothing of new jobs", Fix{Run: "systemctl restart slurmctld"},
+	"every submission waits for it, and epd knows nothing of new jobs",
+	Fix{Run: "systemctl restart slurmctld"},
 }
 
 func lookCtld(ctx context.Context, e *exam) []Finding {
@@ -248,7 +249,8 @@ func enforces(l *config.Live) bool {
 
 var privateJobs = &Fault{
 	"private-data", Bad, "PrivateData={value}, and epd runs as user {uid}, who is neither root nor Slurm's user",
-	"Slurm hides other users' jobs from it, so that they run at default clocks", Fix{Run: "systemctl edit epd-controller    # [Service] User={user}"},
+	"Slurm hides other users' jobs from it, so that they run at default clocks",
+	Fix{Run: "systemctl edit epd-controller    # [Service] User={user}"},
 }
 
 func lookPrivate(ctx context.Context, e *exam) []Finding {

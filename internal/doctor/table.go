@@ -17,15 +17,18 @@ func slurmTable() []Check {
 		{"job-submit", Head, "Slurm's Lua plugin", []*Fault{pluginOff, pluginMissing}, lookPlugin},
 		{
 			"submit-script", Head, "job_submit.lua and epplan.lua: there, read by Lua, called",
-			[]*Fault{scriptMissing, scriptForeign, scriptBroken, moduleMissing, moduleChanged}, lookScript,
+			[]*Fault{scriptMissing, scriptForeign, scriptBroken, moduleMissing, moduleChanged},
+			lookScript,
 		},
 		{"submit-socket", Head, "where and how epplan.lua asks epd", []*Fault{moduleSocket, socketLibrary}, lookModule},
 		{
-			"prolog", Both, "Prolog: set, its files there, executable and ours", []*Fault{hookUnset, hookNoMatch, hookMode, hookForeign},
+			"prolog", Both, "Prolog: set, its files there, executable and ours",
+			[]*Fault{hookUnset, hookNoMatch, hookMode, hookForeign},
 			hookLook(slurm.Prolog, "Prolog", "no clock is set for any job"),
 		},
 		{
-			"epilog", Both, "Epilog: the same", []*Fault{hookUnset, hookNoMatch, hookMode, hookForeign},
+			"epilog", Both, "Epilog: the same",
+			[]*Fault{hookUnset, hookNoMatch, hookMode, hookForeign},
 			hookLook(slurm.Epilog, "Epilog", "clocks are given back late, and no job's end is recorded in time"),
 		},
 		{"prolog-flags", Both, "PrologFlags", []*Fault{flagsMissing}, lookFlags},
@@ -46,7 +49,8 @@ func epdTable() []Check {
 		{"sockets", Both, "modes of epd's sockets, and who can reach them", []*Fault{socketOpen, socketClosed, socketFolder, publicGone}, lookSockets},
 		{
 			"controller-link", Node, "the controllers that this node's agent asks, and their clocks",
-			[]*Fault{linkDown, linkRefused, skewed, skewedFar}, lookLink,
+			[]*Fault{linkDown, linkRefused, skewed, skewedFar},
+			lookLink,
 		},
 		{"versions", Both, "versions of epplan, agent and controller", []*Fault{versionsDiffer}, lookVersions},
 		{"config", Head, "the configuration: right, readable by epd, in force; its modes", []*Fault{configWrong, configMissing, configClosed, configStale}, lookConfig},

@@ -21,13 +21,15 @@ const OverviewDays = 30
 // Overview is a cluster at a glance. Counts and energies are of everybody; jobs
 // and decisions those that the caller may see.
 type Overview struct {
-	At      time.Time        `json:"at"`
-	Status  ControllerStatus `json:"status"`
-	Power   ClusterPower     `json:"power"`
-	Queue   QueueCounts      `json:"queue"`
-	Days    []Day            `json:"days"`   // one for each of the last days in UTC, oldest first
-	States  []StateCount     `json:"states"` // how runs of these days ended, the most first
-	Savings Savings          `json:"savings"`
+	At     time.Time        `json:"at"`
+	Status ControllerStatus `json:"status"`
+	Power  ClusterPower     `json:"power"`
+	Queue  QueueCounts      `json:"queue"`
+	Days   []Day            `json:"days"`   // one for each of the last days in UTC, oldest first
+	States []StateCount     `json:"states"` // how runs of these days ended, the most first
+	// Savings are all that were ever made, as they were a moment before: mostly some
+	// seconds, and at most 5 minutes.
+	Savings Savings `json:"savings"`
 	// Decisions are the latest on runs; in advise mode what would have been done.
 	Decisions []JobDecision `json:"decisions"`
 	Jobs      []JobRow      `json:"jobs"` // the latest

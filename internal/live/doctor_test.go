@@ -124,7 +124,7 @@ func (p *patient) dropLine(key string) {
 
 func (p *patient) replace(file, text string, mode os.FileMode) {
 	p.Helper()
-	if err := errors.Join(os.WriteFile(file, []byte(text), mode), os.Chmod(file, mode)); err != nil {
+	if err := errors.Join(os.WriteFile(file, []byte(text), mode), os.Chmod(file, mode)); err != nil { //nolint:gosec // the lab's own
 		p.Fatal(err)
 	}
 }
@@ -443,4 +443,47 @@ func slowClock(t *testing.T) string {
 	}))
 	t.Cleanup(server.Close)
 	return strings.TrimPrefix(server.URL, "http://")
+}
+
+// ask runs epplan doctor as on a machine of its own.
+func (p *patient) ask(args ...string) *doctor.Report {
+	p.Helper()
+	cmd := exec.CommandContext(p.Context(), filepath.Join(p.lab.bin, "epplan"), append([]string{"doctor", "--json"}, args...)...) //nolint:gosec // our own
+	cmd.Env = p.environment()
+	out, _ := cmd.Output() // its status says what is bad
+	var report doctor.Report
+	if err := json.Unmarshal(out, &report); err != nil {
+		p.Fatalf("%v: %s", err, out)
+	}
+	return &report
+}
+
+func TestTheDoctorLooksAtHeadAndNodeEachByItself(t *testing.T) {
+	p := &patient{lab: newLab(t, setup{config: enforce, conf: doctorConf, roles: true}), bin: t.TempDir()}
+	head := []string{
+		"--role", "head", "--controller-socket", p.socket(controller), "--submit-socket", filepath.Join(p.dir, "submit.sock"),
+	}
+	node := []string{"--role", "node", "--agent-socket", p.socket("n1")}
+	for _, machine := range [][]string{head, node} {
+		p.within(20*time.Second, "nothing is bad on "+machine[1], func() bool { return len(ids(p.ask(machine...).Findings, doctor.Bad)) == 0 })
+	}
+	for _, f := range p.ask(node...).Findings {
+		if f.Check == "controller-link" && (f.Grade != doctor.OK || !strings.Contains(f.What, strconv.Itoa(p.port))) {
+			t.Errorf("%+v", f)
+		}
+	}
+	p.stopEPD(controller, syscall.SIGTERM)
+	head = append(head, "--state", filepath.Join(p.dir, controller), "--config", filepath.Join(p.dir, "config.toml"))
+	for want, machine := range map[string][]string{"epd-down": head, "controller-unreachable": node} {
+		found := p.ask(machine...).Findings
+		if got := ids(found, doctor.Bad); !slices.Equal(got, []string{want}) {
+			t.Errorf("on %s: found %v, want %s: %+v", machine[1], got, want, found)
+		}
+	}
+	p.startEPD(controller)
+	p.stopEPD(munge, syscall.SIGKILL) // epd's own, beside Slurm's
+	if got := ids(p.ask(node...).Findings, doctor.Bad); !slices.Equal(got, []string{"munge-down"}) {
+		t.Errorf("found %v, want munge-down", got)
+	}
+	p.startMunge()
 }

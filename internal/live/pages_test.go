@@ -41,7 +41,7 @@ func requires(t *testing.T, programs ...string) {
 func TestEpdRunsWithoutSlurmAsWritten(t *testing.T) {
 	requires(t, "cc", "sqlite3", "curl")
 	c := doctest.Claim(t, "epd")
-	dir, err := os.MkdirTemp("/tmp", "epplan-page") // sockets want short paths
+	dir, err := os.MkdirTemp("/tmp", "epplan-page") //nolint:usetesting // sockets want short paths
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,8 +51,7 @@ func socketUnits(t *testing.T) map[string]socketUnit {
 // that it returns sends a signal and waits for its end; signal 0 only waits.
 func activate(t *testing.T, sockets map[string]net.Listener, flags ...string) (log *strings.Builder, stop func(syscall.Signal) error) {
 	t.Helper()
-	var names []string
-	var files []*os.File
+	names, files := make([]string, 0, len(sockets)), make([]*os.File, 0, len(sockets))
 	for name, l := range sockets {
 		file, err := l.(interface{ File() (*os.File, error) }).File() //nolint:errcheck,forcetypeassert // TCP and Unix have it
 		if err != nil {

@@ -39,15 +39,16 @@ func contests(runs []Run) []contest {
 	var all []contest
 	index := make(map[string]int)
 	for i := range runs {
-		problem, tag := "", runs[i].Summary.Policy
+		problems, tags := []string{}, []string{runs[i].Summary.Policy}
 		for _, p := range runs[i].Params {
 			text := p.Key + " " + p.Value.people(Scale{}, Plain)
 			if slices.Contains(problemKeys, p.Key) {
-				problem = strings.TrimPrefix(problem+", "+text, ", ")
+				problems = append(problems, text)
 				continue
 			}
-			tag += ", " + text
+			tags = append(tags, text)
 		}
+		problem, tag := strings.Join(problems, ", "), strings.Join(tags, ", ")
 		at, known := index[problem]
 		if !known {
 			at = len(all)
@@ -214,11 +215,14 @@ func (c *contest) difference(other int) string {
 
 // partsTable is the energy of each plan by cause.
 func (c *contest) partsTable() *page.Table {
-	columns := []Column{{Head: "policy", Left: true, Max: 60}, {Head: "energy", Unit: Joules, Group: 1}}
-	for _, part := range new(Summary).energies() {
-		columns = append(columns, Column{Head: part.name, Unit: Joules, Group: 1})
+	energies := new(Summary).energies()
+	parts := make([]Column, len(energies))
+	for i := range parts {
+		parts[i] = Column{Head: energies[i].name, Unit: Joules, Group: 1}
 	}
-	columns = append(columns, Column{Head: "last end", Unit: Seconds}, Column{Head: "mean wait", Unit: Seconds}, Column{Head: "promises", Left: true})
+	columns := slices.Concat(
+		[]Column{{Head: "policy", Left: true, Max: 60}, {Head: "energy", Unit: Joules, Group: 1}}, parts,
+		[]Column{{Head: "last end", Unit: Seconds}, {Head: "mean wait", Unit: Seconds}, {Head: "promises", Left: true}})
 	t := &Table{Columns: columns, Rows: func(yield func([]Value) bool) {
 		for i := range c.runs {
 			s := &c.runs[i].Summary

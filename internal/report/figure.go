@@ -23,9 +23,10 @@ const mostChartRows = 20
 
 // table has the lines at some of the first one's X.
 func (c *Chart) table() *page.Table {
-	columns := []Column{{Head: c.X}}
+	columns := make([]Column, 1+len(c.Lines))
+	columns[0].Head = c.X
 	for i := range c.Lines {
-		columns = append(columns, Column{Head: c.Lines[i].Name})
+		columns[1+i].Head = c.Lines[i].Name
 	}
 	if len(c.Lines) == 0 {
 		return (&Table{Columns: columns, Rows: func(func([]Value) bool) {}}).Page(c.Title+": "+c.Y, "", -1)
@@ -34,9 +35,10 @@ func (c *Chart) table() *page.Table {
 	every := max(1, len(xs)/mostChartRows)
 	t := &Table{Columns: columns, Rows: func(yield func([]Value) bool) {
 		for i := every - 1; i < len(xs); i += every {
-			row := []Value{significant(xs[i])}
+			row := make([]Value, len(columns))
+			row[0] = significant(xs[i])
 			for k := range c.Lines {
-				row = append(row, c.Lines[k].near(xs[i]))
+				row[1+k] = c.Lines[k].near(xs[i])
 			}
 			if !yield(row) {
 				return

@@ -113,13 +113,14 @@ func drawJobCurves(w io.Writer, id string, jobs []*jobCurve) error {
 }
 
 func (j *jobCurve) draw(c *canvas, left float64) {
-	times, energies := []float64{j.chosen.Time, j.byItself.Time}, []float64{j.energy(&j.chosen), j.energy(&j.byItself)}
-	s := Series{}
+	s := Series{X: make([]float64, len(j.least)), Y: make([]float64, len(j.least))}
 	for i := range j.least {
-		s.X, s.Y = append(s.X, j.least[i].Time), append(s.Y, j.energy(&j.least[i]))
+		s.X[i], s.Y[i] = j.least[i].Time, j.energy(&j.least[i])
 	}
+	times := append(slices.Clone(s.X), j.chosen.Time, j.byItself.Time)
+	energies := append(slices.Clone(s.Y), j.energy(&j.chosen), j.energy(&j.byItself))
 	f := frame{
-		x: within("run time", Seconds, append(times, s.X...), 4), y: within("energy of a GPU", Joules, append(energies, s.Y...), 5),
+		x: within("run time", Seconds, times, 4), y: within("energy of a GPU", Joules, energies, 5),
 		left: left + 78, right: left + jobPanel - 18, upper: 54, lower: jobPanelHeight - courseFoot,
 	}
 	c.text(f.left, 18, "h", shortened(queue.Printable(j.id), 36))

@@ -176,7 +176,7 @@ func (p *PlanPage) origin(s *Summary) page.Facts {
 		{Name: "Mode", Text: s.Mode.String() + ", " + s.Start.String() + " start"},
 	}
 	if s.Seed != nil {
-		facts = append(facts, page.Fact{Name: "Seed", Text: fmt.Sprint(*s.Seed)})
+		facts = append(facts, page.Fact{Name: "Seed", Text: strconv.FormatUint(*s.Seed, 10)})
 	}
 	return append(facts, p.Origin...)
 }
@@ -192,6 +192,9 @@ func (p *PlanPage) schedule(s *Summary) ([]any, error) {
 		return nil, err
 	}
 	caption := "A lane for each GPU, a bar for each job in the colour of its core clock; stripes are GPUs that are on and idle. Point at a bar for its details; the table of jobs has them too."
+	if grid := newPicture(io.Discard, p.Result, opts).grid; grid.hidden > 0 {
+		caption += " Only the first " + FormatCount(grid.lanes) + " of " + FormatCount(grid.lanes+grid.hidden) + " GPUs are drawn."
+	}
 	if s.JobsTotal > mostPageBars {
 		caption += " Neighbours that are too short to be seen are one bar."
 	}
@@ -243,6 +246,9 @@ func (p *PlanPage) jobParts(s *Summary) ([]any, error) {
 		return nil, nil
 	}
 	summary := "All " + counting(planned, "planned job", "planned jobs")
+	if planned == 1 {
+		summary = "The planned job"
+	}
 	if planned > mostRows {
 		summary = fmt.Sprintf("The first %s of %s planned jobs", FormatCount(mostRows), FormatCount(planned))
 	}
@@ -274,16 +280,18 @@ func (p *PlanPage) whyParts(s *Summary) ([]any, error) {
 	clocks := p.grouped(func(task int) string { return clockWords[p.Plan.Assignments[task].Reason.Clocks] })
 	places := p.grouped(func(task int) string { return placeWords[p.Plan.Assignments[task].Reason.Place] })
 	example := Column{Head: "such as", Left: true, Max: maxName}
-	parts := []any{
+	figure, err := p.jobCurves()
+	if err != nil {
+		return nil, err
+	}
+	parts := append(make([]any, 0, 4),
 		page.Text("Each job has a reason for its clocks and one for its place, in words of a policy's stages. epplan explain tells of one job why, and what else it could have run at."),
 		groupTable("clocks", clocks, example).Page("Why clocks are as they are", meanings(clockSentences, clocks), -1),
-		groupTable("place", places, example).Page("Why jobs run where they do", "", -1),
+		groupTable("place", places, example).Page("Why jobs run where they do", "", -1))
+	if figure != nil {
+		parts = append(parts, figure)
 	}
-	figure, err := p.jobCurves()
-	if err != nil || figure == nil {
-		return parts, err
-	}
-	return append(parts, figure), nil
+	return parts, nil
 }
 
 // clockSentences say what the words for clocks mean.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/epplan/epplan/queue"
@@ -20,9 +21,9 @@ type tradeOff struct {
 
 // newTradeOff is a picture of choices whose axes suit them.
 func newTradeOff(title, what string, unit Unit, spots []Spot) *tradeOff {
-	var xs, ys []float64
-	for _, s := range spots {
-		xs, ys = append(xs, s.X), append(ys, s.Y)
+	xs, ys := make([]float64, len(spots)), make([]float64, len(spots))
+	for i, s := range spots {
+		xs[i], ys[i] = s.X, s.Y
 	}
 	t := &tradeOff{title: title, spots: spots}
 	t.y = within("energy", Joules, ys, 6)
@@ -107,14 +108,12 @@ func (t *tradeOff) draw(w io.Writer, id string) error {
 
 // inWords says which choices nobody beats.
 func (t *tradeOff) inWords(front []int) string {
-	text := fmt.Sprintf("Each dot is one of %d choices, the further to the lower left the better. No other one beats in both:", len(t.spots))
+	names := make([]string, len(front))
 	for n, i := range front {
-		if n > 0 {
-			text += ","
-		}
-		text += " " + t.spots[i].Name
+		names[n] = t.spots[i].Name
 	}
-	return text + "."
+	return fmt.Sprintf("Each dot is one of %d choices, the further to the lower left the better. No other one beats in both: %s.",
+		len(t.spots), strings.Join(names, ", "))
 }
 
 // box is room that is taken.

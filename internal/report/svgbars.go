@@ -31,14 +31,19 @@ const (
 // bars draws what runs.
 func (p *picture) bars() {
 	all := p.collect()
-	slices.SortFunc(all, func(a, b bar) int {
-		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.gpu, b.gpu), cmp.Compare(a.start, b.start), cmp.Compare(a.task, b.task))
-	})
+	sortBars(all)
 	stackShares(all)
 	all = p.merge(all)
 	for i := range all {
 		p.draw(&all[i])
 	}
+}
+
+// sortBars puts them in the order of lanes and starts.
+func sortBars(all []bar) {
+	slices.SortFunc(all, func(a, b bar) int {
+		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.gpu, b.gpu), cmp.Compare(a.start, b.start), cmp.Compare(a.task, b.task))
+	})
 }
 
 // collect makes a bar for each run of neighbouring GPUs of each job.
@@ -50,7 +55,7 @@ func (p *picture) collect() []bar {
 	for i := range p.groups {
 		groupOf[p.groups[i].node] = i
 	}
-	bars := make([]bar, 0, len(p.result.Plan.Assignments))
+	bars, crowds := make([]bar, 0, len(p.result.Plan.Assignments)), p.result.crowds()
 	for task, a := range p.result.placed {
 		if groupOf[a.Node] < 0 {
 			continue
@@ -58,6 +63,11 @@ func (p *picture) collect() []bar {
 		one := bar{
 			group: groupOf[a.Node], share: p.result.Problem.Tasks[task].Share, start: a.Start, end: a.End,
 			task: task, jobs: 1, clock: a.Point.Setting.Fc, busy: a.End - a.Start,
+		}
+		for _, gpu := range a.GPUs.Indexes() {
+			if n := crowds[laneOf{a.Node, gpu}]; n > 0 {
+				one.share = min(one.share, 1/float64(n))
+			}
 		}
 		for s := a.GPUs; s != 0; {
 			one.gpu, one.gpus = s.First(), 0

@@ -27,6 +27,7 @@ type Chart struct {
 	Title string
 	X, Y  string // what the axes show, with units
 	Lines []Series
+	Zero  bool // the vertical axis shows 0, too
 }
 
 // WriteCharts draws charts below each other in one SVG picture. Lines of the
@@ -181,6 +182,9 @@ func (p *chartPicture) chart(c *Chart, top float64) {
 			yield(c.Lines[i].Y)
 			yield(c.Lines[i].Low)
 			yield(c.Lines[i].High)
+		}
+		if c.Zero {
+			yield([]float64{0})
 		}
 	})
 	f := frame{

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,13 +51,13 @@ type ListedPage struct {
 
 // mostLooked is how many jobs are looked at for one page where an index leads to
 // more than pass the filter.
-const mostLooked = 10_000
+const mostLooked = 2000
 
 // Jobs lists jobs that pass a filter, those that were submitted last first, at
 // most limit of them, from before a page's Next on (0: from the newest). Pages
 // follow a key, so that jobs that come meanwhile move nothing. A page may hold
 // fewer than limit jobs though there are more: so that no page takes for long, at
-// most 10,000 jobs are looked at.
+// most 2,000 jobs are looked at.
 func (s *Store) Jobs(ctx context.Context, filter *JobFilter, before int64, limit int) (JobPage, error) {
 	var page JobPage
 	var last int64
@@ -182,7 +183,7 @@ func (s *Store) pageOf(ctx context.Context, f *JobFilter, before int64, limit in
 	if len(rest.text) > 0 {
 		var submitted int64
 		err := s.read.QueryRowContext(ctx, "SELECT submitted_us, seq FROM jobs INDEXED BY "+index+" WHERE "+where.String()+
-			" ORDER BY submitted_us DESC, seq DESC LIMIT 1 OFFSET ?", append(where.args[:len(where.args):len(where.args)], mostLooked-1)...).Scan(&submitted, &page.stop)
+			" ORDER BY submitted_us DESC, seq DESC LIMIT 1 OFFSET ?", append(slices.Clip(where.args), mostLooked-1)...).Scan(&submitted, &page.stop)
 		switch {
 		case err == nil:
 			where.add(true, "(submitted_us, seq) >= (?, ?)", submitted, page.stop)

@@ -46,8 +46,7 @@ HAVING MAX(COALESCE(o.ended_us, o.received_us)) >= ?2 AND MAX(COALESCE(o.ended_u
 
 // strataParts selects sums of strata and clocks from what follows.
 const strataParts = `
-SELECT ?1, workload, gpu_model, hold_out, arm, core_mhz, mem_mhz,
-	SUM(ended), SUM(done), SUM(done_gpu_runs), SUM(done_gpu_j), SUM(done_gpu_j2), SUM(done_node_runs), SUM(done_node_j), SUM(done_node_j2),
+SELECT ?1, workload, gpu_model, hold_out, arm, core_mhz, mem_mhz, SUM(ended), SUM(done), SUM(done_gpu_runs), SUM(done_gpu_j), SUM(done_gpu_j2), SUM(done_node_runs), SUM(done_node_j), SUM(done_node_j2),
 	SUM(predicted_runs), SUM(predicted_j), SUM(predicted_gpu_j) FROM (`
 
 const strataOrder = `)
@@ -55,10 +54,13 @@ GROUP BY workload, gpu_model, hold_out, arm, core_mhz, mem_mhz
 ORDER BY workload, gpu_model, hold_out, arm, core_mhz, mem_mhz`
 
 var (
-	// strataEver reads the sums over all days.
-	strataEver = strataParts + `
-	SELECT ` + sumColumns + ` FROM energy_sums WHERE cluster = ?1 AND day = 0 AND ended > 0
-	UNION ALL SELECT ` + sumColumns + ` FROM energy_sums WHERE cluster = ?1 AND day = -1 AND done_gpu_runs + done_node_runs > 0` + strataOrder
+	// strataEver reads the sums over all days, and those of pruned jobs, in the order
+	// in which both lie.
+	strataEver = `
+SELECT cluster, ` + sumColumns + ` FROM energy_sums WHERE cluster = ?1 AND day = 0 AND ended > 0
+UNION ALL
+SELECT cluster, ` + sumColumns + ` FROM energy_sums WHERE cluster = ?1 AND day = -1 AND done_gpu_runs + done_node_runs > 0
+ORDER BY workload, gpu_model, hold_out, arm, core_mhz, mem_mhz`
 	// strataSince reads the jobs from ?2 on to the end of its day, ?3, the sums of
 	// the days from ?4 on, and those of pruned jobs from a month on.
 	strataSince = strataParts + `
@@ -92,6 +94,7 @@ func (s *Store) Strata(ctx context.Context, cluster string, since time.Time) ([]
 	if err != nil {
 		return nil, fmt.Errorf("mean energies: %w", err)
 	}
+	all = merged(all)
 	var strata []record.Stratum
 	for rest := all; len(rest) > 0; {
 		same := 1
@@ -117,6 +120,33 @@ type sums struct {
 type energySums struct {
 	runs      int64
 	j, square float64
+}
+
+// merged adds up neighbours of the same stratum and clocks.
+func merged(all []sums) []sums {
+	out := all[:0]
+	for _, s := range all {
+		if n := len(out); n > 0 && out[n-1].Stratum == s.Stratum && out[n-1].setting == s.setting {
+			out[n-1].add(&s)
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func (t *sums) add(o *sums) {
+	t.endings.Ended += o.endings.Ended
+	t.endings.Completed += o.endings.Completed
+	t.gpu.add(o.gpu)
+	t.node.add(o.node)
+	t.predicted.Runs += o.predicted.Runs
+	t.predicted.DefaultJ += o.predicted.DefaultJ
+	t.predicted.GPUJ += o.predicted.GPUJ
+}
+
+func (e *energySums) add(o energySums) {
+	e.runs, e.j, e.square = e.runs+o.runs, e.j+o.j, e.square+o.square
 }
 
 func scanSums(row scanner) (sums, error) {

@@ -105,7 +105,7 @@ func (s *scroll) deliver(t *rapid.T) {
 			t.Fatal(err)
 		}
 		if receipt == store.Stored && again == 0 {
-			o.Outcome.Ended, o.Outcome.Submitted = record.Micro(o.Ended), record.Micro(o.Submitted)
+			o.Ended, o.Submitted = record.Micro(o.Ended), record.Micro(o.Submitted)
 			s.kept = append(s.kept, o)
 		}
 	}

@@ -78,6 +78,9 @@ var doneNotices = map[string]string{
 // leversPage asks whether all levers shall be taken back.
 func (s *Site) leversPage(ctx context.Context, r *Request) (*View, error) {
 	levers, err := r.Source.Levers(ctx)
+	if isRefused(err) {
+		return nil, notFound("Nothing is steered from here.", "epd steers Slurm where it can ask Slurm, unless it was started with --no-levers.")
+	}
 	if err != nil {
 		return nil, err
 	}

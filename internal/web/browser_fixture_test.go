@@ -130,6 +130,7 @@ type cluster struct {
 	paused  bool
 	wrong   string // why the configuration can't be read; empty: it can
 	done    []string
+	silent  bool          // Slurm's queue isn't known
 	slow    chan struct{} // nil: the queue is told at once; else once this is closed
 	asked   chan struct{} // has a value whenever it is asked for then
 }
@@ -162,6 +163,9 @@ func (c *cluster) Queue(ctx context.Context) (*epdapi.Queue, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.silent {
+		return nil, refused(http.StatusServiceUnavailable, "Slurm's queue isn't known")
+	}
 	copied := *c.queue
 	return &copied, nil
 }

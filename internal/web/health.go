@@ -97,29 +97,19 @@ func nodeTroubles(nodes *epdapi.NodeList, r *Request) (silent, stuck []string, h
 	quiet, stuckGPUs, locked := 0, 0, 0
 	for i := range nodes.Nodes {
 		n := &nodes.Nodes[i]
+		warn, bad := troublesOf(n, r)
+		if r.Viewer.SeesAll() {
+			silent = append(silent, warn[:min(len(warn), most-len(silent))]...)
+			stuck = append(stuck, bad[:min(len(bad), most-len(stuck))]...)
+		}
 		if !n.Fresh {
 			quiet++
-			if r.Viewer.SeesAll() && len(silent) < most {
-				silent = append(silent, n.Name+": its agent was last heard "+ago(n.Heard, r.Now))
-			}
 			continue
 		}
+		locked += lockedOf(n.Report)
 		for k := range n.Report.GPUs {
-			g := &n.Report.GPUs[k]
-			if g.LockedCore > 0 || g.LockedMem > 0 {
-				locked++
-			}
-			if g.Stuck {
+			if n.Report.GPUs[k].Stuck {
 				stuckGPUs++
-			}
-			if r.Viewer.SeesAll() && len(stuck) < most && (g.Stuck || g.Alien != "" || g.Refused != "") {
-				stuck = append(stuck, n.Name+", GPU "+shortUUID(g.UUID)+": "+gpuTrouble(g))
-			}
-		}
-		if r.Viewer.SeesAll() && len(n.Report.Troubles) > 0 && len(silent) < most {
-			last := n.Report.Troubles[len(n.Report.Troubles)-1]
-			if r.Now.Sub(last.At) < time.Hour {
-				silent = append(silent, n.Name+", "+ago(last.At, r.Now)+": "+last.What)
 			}
 		}
 	}
@@ -130,6 +120,22 @@ func nodeTroubles(nodes *epdapi.NodeList, r *Request) (silent, stuck []string, h
 		stuck = append(stuck, counted(stuckGPUs, "GPU")+" whose clocks can't be given back")
 	}
 	return silent, stuck, "on " + counted(locked, "GPU")
+}
+
+// troublesOf is what is wrong with one node, by its name.
+func troublesOf(n *epdapi.NodeView, r *Request) (warn, bad []string) {
+	if !n.Fresh {
+		return []string{n.Name + ": its agent was last heard " + ago(n.Heard, r.Now)}, nil
+	}
+	for i := range n.Report.GPUs {
+		if g := &n.Report.GPUs[i]; g.Stuck || g.Alien != "" || g.Refused != "" {
+			bad = append(bad, n.Name+", GPU "+shortUUID(g.UUID)+": "+gpuTrouble(g))
+		}
+	}
+	if last := len(n.Report.Troubles) - 1; last >= 0 && r.Now.Sub(n.Report.Troubles[last].At) < time.Hour {
+		warn = append(warn, n.Name+", "+ago(n.Report.Troubles[last].At, r.Now)+": "+n.Report.Troubles[last].What)
+	}
+	return warn, bad
 }
 
 // gpuTrouble is what is wrong with a GPU; empty: nothing.

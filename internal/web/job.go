@@ -201,8 +201,17 @@ func decidedFacts(d *epdapi.Decision) page.Facts {
 		{Name: "Clocks", Text: settingText(d.Setting)},
 		{Name: "Why", Text: orDash(d.Reason)},
 		{Name: "Under", Text: "mode " + orDash(d.Mode) + ", " + armWords(d.Arm) + ", configuration " + orDash(d.ConfigVersion)},
-		{Name: "Predicted", Text: interval(d.TimeS, report.FormatSeconds) + ", " + interval(d.EnergyJ, joules)},
+		{Name: "Predicted", Text: expected(d.TimeS, d.EnergyJ)},
 	}
+}
+
+// expected is a predicted time and energy.
+func expected(time, energy record.Interval) string {
+	t, e := interval(time, report.FormatSeconds), interval(energy, joules)
+	if t == dash && e == dash {
+		return "nothing: there was no model of it"
+	}
+	return t + ", " + e
 }
 
 // alternatives is what the model said of default clocks and of others.

@@ -113,13 +113,13 @@ func level(name string, value float64, like *report.Series, color int) report.Se
 	return report.Series{Name: name, X: []float64{like.X[0], like.X[last]}, Y: []float64{value, value}, Mark: report.Dashed, Color: color}
 }
 
-// powerChart is the power of a GPU beside what was predicted; nil where nothing
-// was read.
+// powerChart is the power of a GPU beside what was predicted; nil where it wasn't
+// read twice.
 func powerChart(v *epdapi.JobView, run *epdapi.RunSeries, a timeAxis) *report.Chart {
-	if len(run.Power.Mean) == 0 {
+	if len(run.Power.Mean) < 2 {
 		return nil
 	}
-	c := &report.Chart{Title: "Power", X: a.title(), Y: "W of one GPU", Lines: []report.Series{bandLine("measured", &run.Power, a)}}
+	c := &report.Chart{Title: "Power", X: a.title(), Y: "W of one GPU", Zero: true, Lines: []report.Series{bandLine("measured", &run.Power, a)}}
 	d := decisionOfRun(v, run.RunID)
 	if d == nil {
 		return c
@@ -142,28 +142,28 @@ func defaultPower(d *epdapi.Decision) (float64, bool) {
 	return one * d.Default.PowerW / d.Chosen.PowerW, true
 }
 
-// coreChart is the core clock beside the one that was locked; nil where nothing
-// was read.
+// coreChart is the core clock beside the one that was locked; nil where it wasn't
+// read twice.
 func coreChart(run *epdapi.RunSeries, a timeAxis) *report.Chart {
-	if len(run.Core.Mean) == 0 {
+	if len(run.Core.Mean) < 2 {
 		return nil
 	}
-	c := &report.Chart{Title: "Core clock", X: a.title(), Y: "MHz", Lines: []report.Series{bandLine("read", &run.Core, a)}}
+	c := &report.Chart{Title: "Core clock", X: a.title(), Y: "MHz", Zero: true, Lines: []report.Series{bandLine("read", &run.Core, a)}}
 	if core := float64(run.Setting.Core); core > 0 {
 		c.Lines = append(c.Lines, level("locked: "+mhz(core), core, &c.Lines[0], 2))
 	}
 	return c
 }
 
-// useChart is utilisation; nil where nothing was read.
+// useChart is utilisation; nil where it wasn't read twice.
 func useChart(run *epdapi.RunSeries, a timeAxis) *report.Chart {
 	u := &run.Utilisation
-	if len(u.Values) == 0 {
+	if len(u.Values) < 2 { // nothing over time
 		return nil
 	}
 	const percent = 100
 	return &report.Chart{
-		Title: "Utilisation", X: a.title(), Y: "% of the time",
+		Title: "Utilisation", X: a.title(), Y: "% of the time", Zero: true,
 		Lines: []report.Series{{Name: "measured", X: a.times(len(u.Values), u.IntervalS), Y: values(u.Values, percent), Color: 3}},
 	}
 }

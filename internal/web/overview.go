@@ -146,12 +146,12 @@ func daysPicture(o *epdapi.Overview, t *page.Table) any {
 		return t
 	}
 	const kiloWattHour = 3.6e6
-	line := report.Series{Name: "GPU energy of the runs that ended, as far as it was measured"}
+	line := report.Series{Name: "GPU energy, where measured"}
 	for i, d := range o.Days {
 		line.X = append(line.X, float64(i+1-len(o.Days)))
 		line.Y = append(line.Y, d.GPUEnergyJ/kiloWattHour)
 	}
-	svg, err := report.InlineCharts("days-chart", "GPU energy by day", []report.Chart{{Title: "Energy by day", X: "days from today", Y: "kWh", Lines: []report.Series{line}}})
+	svg, err := report.InlineCharts("days-chart", "GPU energy by day", []report.Chart{{Title: "Energy by day", X: "days from today", Y: "kWh", Zero: true, Lines: []report.Series{line}}})
 	if err != nil {
 		return t
 	}

@@ -149,7 +149,7 @@ func placeOr(places map[int64]int, id int64) int {
 // queueTable is a part of the queue.
 func queueTable(jobs []*epdapi.QueuedJob, all int, q *epdapi.Queue, places map[int64]int, r *Request) *page.Table {
 	t := &page.Table{
-		ID: "queue-table", Caption: "GPU jobs: " + report.FormatCount(all), Note: "By Slurm " + ago(q.At, r.Now) + ". Predictions are of the whole job; a model's are chosen by its clocks when it starts.",
+		ID: "queue-table", Caption: "GPU jobs: " + report.FormatCount(all), Note: "By Slurm " + ago(q.At, r.Now) + ". A prediction is of the whole job. Where a workload has a model, the job's page says what is expected at which clocks.",
 		Empty: "no GPU job waits or runs here",
 		Columns: []page.Column{
 			{Head: "Job", Number: true},

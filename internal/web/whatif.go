@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
 	"github.com/epplan/epplan/internal/slurmqueue"
@@ -145,7 +147,10 @@ func (s *Site) planQueue(ctx context.Context, r *Request, question slurmqueue.Qu
 // plan are returned.
 func planTrouble(err error) (*page.Notice, error) {
 	var syntax *policies.SyntaxError
+	refused, isRefusal := errors.AsType[*epdapi.RefusedError](err)
 	switch {
+	case isRefusal && refused.Status == http.StatusServiceUnavailable:
+		return &page.Notice{Kind: page.Warn, Text: "There is no queue to plan: " + refused.Fault.Error + "."}, nil
 	case errors.Is(err, errPlanning):
 		return &page.Notice{Kind: page.Info, Text: "Another plan is being made. Plan again in a few seconds."}, nil
 	case errors.As(err, &syntax):

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/web"
 )
 
@@ -36,7 +35,7 @@ var operator = web.Viewer{UID: 8, Name: "op", Role: web.Reader}
 func TestWhatIfSaysWhatItCannotPlan(t *testing.T) {
 	for _, c := range []struct {
 		name, query string
-		change      func(q *epdapi.Queue)
+		change      func(c *cluster)
 		status      int
 		says        string
 	}{
@@ -49,13 +48,14 @@ func TestWhatIfSaysWhatItCannotPlan(t *testing.T) {
 		{"a name that isn't one", "?policy=<b>", nil, http.StatusBadRequest, "no policy of that name"},
 		{"clocks that aren't any", "?policy=&clocks=fast", nil, http.StatusBadRequest, "Clocks are"},
 		{"too many jobs", "?policy=&jobs=1001", nil, http.StatusBadRequest, "from 1 to 1000"},
-		{"nothing waits", "?policy=edl", func(q *epdapi.Queue) { q.Jobs = nil }, http.StatusOK, "No job with GPUs waits"},
-		{"nothing to plan on", "?policy=edl", func(q *epdapi.Queue) { q.Nodes = nil }, http.StatusOK, "No node of Slurm"},
+		{"nothing waits", "?policy=edl", func(c *cluster) { c.queue.Jobs = nil }, http.StatusOK, "No job with GPUs waits"},
+		{"nothing to plan on", "?policy=edl", func(c *cluster) { c.queue.Nodes = nil }, http.StatusOK, "No node of Slurm"},
+		{"no queue", "?policy=edl", func(c *cluster) { c.silent = true }, http.StatusOK, "There is no queue to plan"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cluster := newCluster()
 			if c.change != nil {
-				c.change(cluster.queue)
+				c.change(cluster)
 			}
 			status, text := got(t, siteOf(t, cluster, operator), "/whatif"+c.query)
 			if status != c.status || !strings.Contains(text, c.says) {

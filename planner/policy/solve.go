@@ -24,13 +24,22 @@ func Checked(ctx context.Context, p *planner.Problem, policy *planner.Policy, op
 // Baseline is the energy that savings are stated against: every task at its
 // default clocks, first come, first served.
 func Baseline(ctx context.Context, p *planner.Problem, params Params) (dvfsmodel.Joule, error) {
-	baseline, err := Parse("baseline", params)
+	plan, err := BaselinePlan(ctx, p, params)
 	if err != nil {
 		return 0, err
 	}
+	return plan.Ledger.Total(), nil
+}
+
+// BaselinePlan is the plan that has this energy.
+func BaselinePlan(ctx context.Context, p *planner.Problem, params Params) (*planner.Plan, error) {
+	baseline, err := Parse("baseline", params)
+	if err != nil {
+		return nil, err
+	}
 	plan, err := planner.Solve(ctx, p, baseline, nil)
 	if err != nil {
-		return 0, fmt.Errorf("baseline: %w", err)
+		return nil, fmt.Errorf("baseline: %w", err)
 	}
-	return plan.Ledger.Total(), nil
+	return plan, nil
 }

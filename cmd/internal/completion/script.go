@@ -25,11 +25,7 @@ if [[ ${funcstack[1]} == _PROGRAM ]]; then _PROGRAM "$@"; else compdef _PROGRAM 
   set -l words (commandline -opc)
   set -l current (commandline -ct)
   set -l candidates ($words[1] $words[2..-1] "$current" ` + Flag + ` 2>/dev/null)
-  if set -q candidates[1]
-    printf '%s\n' $candidates
-  else
-    __fish_complete_path "$current"
-  end
+  set -q candidates[1]; and printf '%s\n' $candidates; or __fish_complete_path "$current"
 end
 complete -c PROGRAM -f -a '(__PROGRAM_candidates)'
 `,

@@ -53,7 +53,7 @@ func write(dir string) error {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // everybody may read it
 			return err
 		}
-		if err := os.WriteFile(path, []byte(step.Text), fs.FileMode(step.Mode)); err != nil {
+		if err := os.WriteFile(path, []byte(step.Text), fs.FileMode(step.Mode)); err != nil { //nolint:gosec // below the folder that is named
 			return err
 		}
 	}

@@ -90,7 +90,7 @@ type command struct {
 func (b *Book) add(pages map[string]string, c *command) {
 	visible := slices.DeleteFunc(slices.Clone(c.commands), func(sub *cli.Command) bool { return sub.Hidden })
 	c.commands = visible
-	var names []string
+	names := make([]string, 0, len(visible))
 	for _, sub := range visible {
 		names = append(names, pageName(c.name+" "+sub.Name))
 	}

@@ -20,7 +20,9 @@ func newPage(name string, section int, date time.Time, version string) *page {
 	return p
 }
 
-func (p *page) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
+func (p *page) line(format string, args ...any) {
+	_, _ = fmt.Fprintf(p, format+"\n", args...) // into memory
+}
 
 // widest is how long a line of text is at most.
 const widest = 79
@@ -28,7 +30,7 @@ const widest = 79
 // text is a text on lines of a bearable length.
 func (p *page) text(text string) {
 	line := ""
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		if line != "" && len(line)+1+len(word) > widest {
 			p.line("%s", escape(line))
 			line = ""

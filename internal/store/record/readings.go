@@ -135,7 +135,7 @@ func (in *readingsReader) number(most int64) int64 {
 		return 0
 	}
 	in.rest = in.rest[n:]
-	return int64(v) //nolint:gosec // at most most
+	return int64(v) //nolint:gosec // it was compared
 }
 
 func (in *readingsReader) spreads(points int) []Spread {

@@ -41,19 +41,24 @@ func TestReadingsKeepMeansAndExtremesInBoundedSize(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(back, r) || len(r.Encode()) > 1600 || len(r.Power) > record.MaxReadingPoints {
 			t.Fatalf("%+v comes back as %+v, %v, from %d bytes", r, back, err, len(r.Encode()))
 		}
-		least, most := math.Inf(1), 0.0
-		for i, p := range r.Power {
-			if c := r.Core[i]; p.Known != c.Known || p.Known && !(p.Low <= p.Mean && p.Mean <= p.High && c.Mean >= 1000 && c.Mean <= 1001) {
-				t.Fatalf("point %d is %+v, %+v", i, p, c)
-			}
-			if p.Known {
-				least, most = min(least, p.Low), max(most, p.High)
-			}
-		}
-		if math.Abs(least-low) > 0.5 || math.Abs(most-high) > 0.5 {
+		if least, most := extremes(t, &r); math.Abs(least-low) > 0.5 || math.Abs(most-high) > 0.5 {
 			t.Fatalf("from %g to %g, want %g to %g", least, most, low, high)
 		}
 	})
+}
+
+// extremes are the least and the most power of readings at 1000 to 1001 MHz.
+func extremes(t *rapid.T, r *record.Readings) (least, most float64) {
+	least = math.Inf(1)
+	for i, p := range r.Power {
+		if c := r.Core[i]; p.Known != c.Known || p.Known && !(p.Low <= p.Mean && p.Mean <= p.High && c.Mean >= 1000 && c.Mean <= 1001) {
+			t.Fatalf("point %d is %+v, %+v", i, p, c)
+		}
+		if p.Known {
+			least, most = min(least, p.Low), max(most, p.High)
+		}
+	}
+	return least, most
 }
 
 func TestReadingsOfAConstantRunAreConstant(t *testing.T) {

@@ -88,11 +88,11 @@
 
   function failed(why) {
     failures++;
-    if (trouble && failures >= 2) {
+    if (trouble) {
       trouble.textContent = "Not updated since " + clock(last) + ": " + why;
       trouble.hidden = false;
-      say("Not updated any more: " + why);
     }
+    if (failures === 2) say("Not updated any more: " + why);
   }
 
   function again() {
