@@ -8,7 +8,9 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"regexp"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -419,6 +421,63 @@ func TestEveryAnswerHasTheHeadersThatKeepABrowserSafe(t *testing.T) {
 	}
 	if h := b.get("/static/epd.js?v=000000").header; h.Get("Cache-Control") != "no-store" {
 		t.Errorf("another version may be stored: %s", h.Get("Cache-Control"))
+	}
+}
+
+// slowReader is an answer that somebody doesn't fetch before they are told to.
+type slowReader struct {
+	*httptest.ResponseRecorder
+	sent    chan<- struct{}
+	fetched <-chan struct{}
+}
+
+func (w *slowReader) Write(p []byte) (int, error) {
+	w.sent <- struct{}{}
+	<-w.fetched
+	return w.ResponseRecorder.Write(p)
+}
+
+func TestAnswersThatAreNotFetchedHoldUpNobodyElse(t *testing.T) {
+	reader := web.Viewer{UID: 1002, Name: "oper", Role: web.Reader}
+	site := web.New(web.Options{
+		Source: func(v web.Viewer) web.Source { return owned{newCluster(), v} }, Now: func() time.Time { return shownAt },
+		Tokens: func() (*web.Tokens, error) { return web.ReadTokens(strings.NewReader(tokenLines), "tokens") },
+		API: func(web.Viewer) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") })
+		},
+	})
+	server := httptest.NewServer(site.Network())
+	defer server.Close()
+	b := &browser{t: t, address: server.URL}
+	b.login(readerToken)
+	pages := site.Socket(func(*http.Request) web.Viewer { return reader })
+	ask := func(h http.Handler, path string) *http.Request {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
+		r.Host = "localhost"
+		for _, c := range b.cookies {
+			r.AddCookie(c)
+		}
+		return r
+	}
+	sent, fetched := make(chan struct{}), make(chan struct{})
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer close(fetched)
+	slow := func(h http.Handler, path string) {
+		for range 2 + runtime.GOMAXPROCS(0) {
+			group.Go(func() { h.ServeHTTP(&slowReader{httptest.NewRecorder(), sent, fetched}, ask(h, path)) })
+			select {
+			case <-sent:
+			case <-time.After(10 * time.Second):
+				t.Fatalf("%s waits for those who don't fetch theirs", path)
+			}
+		}
+	}
+	slow(pages, "/queue")
+	slow(site.Network(), "/v1/jobs")
+	w := httptest.NewRecorder()
+	if pages.ServeHTTP(w, ask(pages, "/queue")); w.Code != http.StatusOK {
+		t.Errorf("the next page is answered with %d", w.Code)
 	}
 }
 
