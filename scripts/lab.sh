@@ -32,10 +32,21 @@ while [ $# -gt 0 ]; do
 	shift
 done
 case $dir in /*) ;; *) dir=$PWD/$dir ;; esac
+[[ $gpus =~ ^[1-9][0-9]?$ ]] || fail "--gpus is $gpus, want a number from 1 to 99"
+[[ $web =~ ^[1-9][0-9]{0,4}$ ]] && [ "$web" -le 65535 ] || fail "--web is $web, want a port"
+# How this lab is named to the next call.
+this=""
+[ "$dir" = /tmp/epplan-lab ] || this=" --dir $dir"
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 # state prints a line of lab.env, which says how the lab was made.
 state() { sed -n "s/^$1=//p" "$dir/lab.env" 2>/dev/null; }
+
+# safe refuses a folder that somebody else made or may write to: what is in it becomes commands here.
+safe() {
+	[ -n "$(find "${dir%/}" -maxdepth 0 -type d \( -uid 0 -o -uid "$(id -u)" \) ! -perm /022 2>/dev/null)" ] ||
+		fail "$dir has to be a folder of root's or your own that nobody else may write to; name another one with --dir"
+}
 
 # ours tells whether a process that a pid file names belongs to this lab.
 ours() {
@@ -64,13 +75,14 @@ await() {
 	local end=$((SECONDS + $1)) what=$2
 	shift 2
 	until "$@" >/dev/null 2>&1; do
-		[ "$SECONDS" -lt "$end" ] || fail "$what isn't ready; see $dir/log"
+		[ "$SECONDS" -lt "$end" ] || fail "$what isn't ready; see $dir/log, then take it down: $0 down$this"
 		sleep 0.1
 	done
 }
 
 print_env() {
-	[ -e "$dir/lab.env" ] || fail "there is no lab in $dir; start it: $0 up"
+	[ -e "$dir/lab.env" ] || fail "there is no lab in $dir; start it: $0 up$this"
+	safe
 	cat <<-EOF
 		export SLURM_CONF=$dir/etc/slurm.conf
 		export EPPLAN_SOCKET=$dir/run/agent.sock EPPLAN_SUBMIT_SOCKET=$dir/run/submit.sock
@@ -162,9 +174,12 @@ start_epd() {
 
 up() {
 	[ "$(id -u)" = 0 ] || fail "a Slurm of its own needs root; in a container that is enough"
-	[ ! -e "$dir/lab.env" ] || fail "there is a lab in $dir; take it down first: $0 down"
+	[ ! -e "$dir/lab.env" ] || fail "there is a lab in $dir; take it down first: $0 down$this"
+	mkdir -p -m 755 "$dir"
+	safe
 	[ -x "$here/bin/epplan" ] && [ -x "$here/bin/epd" ] || fail "bin/epplan and bin/epd aren't there: make build build-epd"
 	"$here/scripts/test-packages.sh" slurmctld slurmd slurm-client munge lua5.1 lua-socket procps iproute2
+	! ss -Htln "sport = :$web" | grep -q . || fail "port $web is taken; name another one: $0 up$this --web PORT"
 	mkdir -p "$dir"/{etc,run,log,dev,spool,state,munge,epd}
 	chmod 755 "$dir"
 	chmod 700 "$dir/epd"
@@ -175,11 +190,12 @@ up() {
 	start_slurm
 	start_epd
 	printf 'lab: %s with %d simulated GPUs in %s, pages at http://127.0.0.1:%s\n' "$(sinfo --version)" "$gpus" "$dir" "$web"
-	printf 'lab: next: eval "$(scripts/lab.sh env)"\n'
+	printf 'lab: next: eval "$(scripts/lab.sh env%s)"\n' "$this"
 }
 
 down() {
 	[ -e "$dir/lab.env" ] || fail "there is no lab in $dir"
+	safe
 	export SLURM_CONF=$dir/etc/slurm.conf
 	if ours slurmctld; then
 		timeout 10 squeue -h -o %A 2>/dev/null | sort -u | xargs -r timeout 10 scancel 2>/dev/null || true

@@ -44,7 +44,7 @@ func (t *text) String() string {
 
 // start runs epd until stop is called, which returns the exit status and what
 // it wrote.
-func start(t *testing.T, dir string, flags ...string) (client *epdapi.Client, stop func() (int, string)) {
+func start(t testing.TB, dir string, flags ...string) (client *epdapi.Client, stop func() (int, string)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	socket := filepath.Join(dir, "epd.sock")

@@ -86,7 +86,7 @@ func (d *running) hook(kind slurm.Hook, job slurm.JobID) slurm.HookAnswer {
 }
 
 // freePort is an address at which nobody listens.
-func freePort(t *testing.T) string {
+func freePort(t testing.TB) string {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -193,7 +193,7 @@ func TestAnotherMungeKeyIsAnothersCluster(t *testing.T) {
 	}
 }
 
-func writeFile(t *testing.T, path, content string) {
+func writeFile(t testing.TB, path, content string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil { //nolint:gosec // a test's own
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/epplan/epplan/config"
@@ -174,12 +175,14 @@ func (p *program) withTLS(l net.Listener, s *config.Web) (net.Listener, error) {
 // cached is what a file says, read again where the file changed.
 type cached[T any] struct {
 	read   func(path string) (T, error)
-	keep   bool        // after an error, what was read last still counts
-	failed func(error) // told once of each error
+	keep   bool             // after an error, what was read last still counts
+	failed func(error)      // told once of each error
+	now    func() time.Time // nil: time.Now
 
 	mu    sync.Mutex
 	path  string
 	stamp fileStamp
+	tried time.Time // last
 	value T
 	err   error
 	good  bool
@@ -190,7 +193,12 @@ type fileStamp struct {
 	changed time.Time
 	size    int64
 	mode    fs.FileMode
+	owner   uint32
 }
+
+// tryAgain is after how long a file that couldn't be used is read again though it
+// didn't change: what was wrong may lie elsewhere, as with a certificate's key.
+const tryAgain = time.Second
 
 // of is what a file says now.
 func (c *cached[T]) of(path string) (T, error) {
@@ -198,14 +206,21 @@ func (c *cached[T]) of(path string) (T, error) {
 	defer c.mu.Unlock()
 	stamp := fileStamp{}
 	if info, err := os.Stat(path); err == nil {
-		stamp = fileStamp{info.ModTime(), info.Size(), info.Mode()}
+		stamp = fileStamp{changed: info.ModTime(), size: info.Size(), mode: info.Mode()}
+		if s, ok := info.Sys().(*syscall.Stat_t); ok {
+			stamp.owner = s.Uid
+		}
 	}
-	if path == c.path && stamp == c.stamp && (c.good || c.err != nil) {
+	now := time.Now()
+	if c.now != nil {
+		now = c.now()
+	}
+	if path == c.path && stamp == c.stamp && (c.err == nil && c.good || c.err != nil && now.Sub(c.tried) < tryAgain) {
 		return c.answer()
 	}
 	before := c.err
 	value, err := c.read(path)
-	c.path, c.stamp, c.err = path, stamp, err
+	c.path, c.stamp, c.err, c.tried = path, stamp, err, now
 	switch {
 	case err == nil:
 		c.value, c.good = value, true

@@ -216,6 +216,54 @@ func TestAFileIsReadAgainWhereItChanged(t *testing.T) {
 	}
 }
 
+// What is mended elsewhere, such as a file's owner or the key of a certificate,
+// doesn't show in the file.
+func TestAFileThatCouldNotBeUsedIsTriedAgainThoughItDidNotChange(t *testing.T) {
+	path, wrong, told := filepath.Join(t.TempDir(), "f"), true, 0
+	writeFile(t, path, "one")
+	now := time.Unix(1e9, 0)
+	c := &cached[string]{now: func() time.Time { return now }, failed: func(error) { told++ }, read: func(string) (string, error) {
+		if wrong {
+			return "", errors.New("its owner is wrong")
+		}
+		return "one", nil
+	}}
+	for range 3 {
+		if _, err := c.of(path); err == nil {
+			t.Fatal("what is wrong is taken")
+		}
+	}
+	wrong = false
+	if _, err := c.of(path); err == nil {
+		t.Error("it is read again at once, however often somebody asks")
+	}
+	now = now.Add(tryAgain)
+	if text, err := c.of(path); err != nil || text != "one" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if told != 1 {
+		t.Errorf("told %d times", told)
+	}
+}
+
+func TestATokenFileThatGoesToAnotherOwnerIsLookedAtAgain(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root gives files away")
+	}
+	path := filepath.Join(t.TempDir(), "tokens")
+	writeFile(t, path, "admin alice 0123456789abcdef0123456789abcdef\n")
+	c := &cached[*web.Tokens]{read: web.ReadTokenFile, failed: func(error) {}}
+	if _, err := c.of(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(path, 4711, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.of(path); !errors.Is(err, web.ErrTokens) {
+		t.Errorf("a user's own token file counts: %v", err)
+	}
+}
+
 func TestThePageOfPagesWorksAsWritten(t *testing.T) {
 	c := doctest.Claim(t, "web")
 	dir, address := t.TempDir(), freePort(t)

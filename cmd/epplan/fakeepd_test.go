@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/browsertest"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/slurm"
 )
@@ -38,7 +39,7 @@ func (w withEPD) Run() int {
 			panic(err)
 		}
 	}
-	return w.m.Run()
+	return browsertest.Run(w.m)
 }
 
 // sayings are the fake's answers.

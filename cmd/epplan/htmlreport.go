@@ -1,8 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -37,6 +40,9 @@ func checkHTML(c *cli.Context, others ...string) error {
 				return usagef("--html - and --%s are both given, want one of them on standard output", format)
 			}
 		}
+	}
+	if _, err := os.Stat(filepath.Dir(name)); errors.Is(err, fs.ErrNotExist) { // before what may take minutes
+		return &hintedError{err: fmt.Errorf("write %s: %w", name, cause(err)), hint: "make its folder first"}
 	}
 	for _, flag := range others {
 		if clash(name, c.String(flag)) {

@@ -146,6 +146,9 @@ func (t *terminal) site(c *cli.Context) (slurm.Site, error) {
 		return slurm.Site{}, err
 	}
 	conf, err := readText(filepath.Join(dir, "slurm.conf"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return slurm.Site{}, &hintedError{err: err, hint: "--dir names the folder of slurm.conf"}
+	}
 	if err != nil {
 		return slurm.Site{}, err
 	}

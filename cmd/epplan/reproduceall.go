@@ -16,7 +16,7 @@ func (t *terminal) reproduceFlags() []cli.Flag {
 		boolFlag("quick", "draw less: a task set, a stream, ten queues, a tenth of the simulations' tasks"),
 		&cli.StringFlag{Name: "pwr-data", DefaultText: "a synthetic trace", Usage: "`FOLDER` with the trace's lists of the PWR+FGD paper"},
 		&cli.StringFlag{Name: "predict-data", DefaultText: "drawn queues", Usage: "`FOLDER` with clusters.csv and the queues of the PREDICT paper"},
-		&cli.StringFlag{Name: "html", Usage: "`FILE` to write a report to"},
+		htmlFlag(),
 		jsonFlag(), csvFlag(),
 	}
 }
@@ -72,6 +72,9 @@ func (t *terminal) reproduceAll(c *cli.Context) error {
 	if err := takes(c, 0, 0, "none"); err != nil {
 		return err
 	}
+	if err := checkHTML(c); err != nil {
+		return err
+	}
 	r := &reproducer{terminal: t, effort: fullEffort, pwrDir: c.String("pwr-data"), predictDir: c.String("predict-data")}
 	for _, flag := range []string{"pwr-data", "predict-data"} {
 		if dir := c.String(flag); dir != "" && !isDir(dir) {
@@ -97,15 +100,12 @@ func (t *terminal) reproduceAll(c *cli.Context) error {
 
 // printReproduced writes the report, and prints the summary.
 func (t *terminal) printReproduced(c *cli.Context, all []*reproduced) error {
-	if name := c.String("html"); name != "" {
-		if err := t.write(name, reproducedPage(all, c.Bool("quick"))); err != nil {
-			return err
+	return t.withHTML(c, reproducedPage(all, c.Bool("quick")), func() error {
+		if c.Bool("json") || c.Bool("csv") {
+			return t.printTable(c, figureTable(figuresOf(all)))
 		}
-	}
-	if c.Bool("json") || c.Bool("csv") {
-		return t.printTable(c, figureTable(figuresOf(all)))
-	}
-	return t.print(summaryText(all, t.text(-1)))
+		return t.print(summaryText(all, t.text(-1)))
+	})
 }
 
 func computeEDL(ctx context.Context, r *reproducer, count counting) (*reproduced, error) {

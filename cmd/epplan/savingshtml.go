@@ -192,14 +192,14 @@ func comparedFacts(s *epdapi.Savings) page.Facts {
 	if s.GPU.BaselineJ > 0 {
 		facts = append(facts, page.Fact{Name: "Baseline", Text: energyText(s.GPU.BaselineJ) + " is what the compared runs would have used at default clocks"})
 	}
-	needed := "the saving is told from 0 already"
+	needed := "no more: the interval is clear of 0"
 	switch {
 	case s.GPU.Needed > 0:
-		needed = "about " + counted(int(s.GPU.Needed), "more held-out run") + " until the saving is told from 0 in four of five cases"
+		needed = "about " + counted(int(s.GPU.Needed), "more held-out run") + ", after which the interval is clear of 0 in four of five cases"
 	case s.GPU.Runs == 0 || !s.GPU.Certain():
 		needed = "not known yet"
 	}
-	return append(facts, page.Fact{Name: "Runs needed", Text: needed})
+	return append(facts, page.Fact{Name: "Still to hold out", Text: needed})
 }
 
 // savingsMethod says how it is measured and what that leaves out.

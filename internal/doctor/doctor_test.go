@@ -397,6 +397,18 @@ func TestWithoutSlurmItsChecksCantTell(t *testing.T) {
 	}
 }
 
+func TestWhereAnEpdThatDoesntAnswerWouldAnswerIsntMadeUp(t *testing.T) {
+	m := healthy()
+	m.files["/etc/slurm/epplan.lua"] = "local SOCKET    = \"/elsewhere\"\n"
+	m.down = epdapi.ErrUnreachable
+	for socket, want := range map[string]doctor.Grade{"": doctor.Unknown, "/another": doctor.Bad} {
+		r := doctor.Examine(t.Context(), m.site(), doctor.Options{Role: doctor.Both, PublicSocket: socket}, only("submit-socket"))
+		if r.Count(want) != 1 || len(r.Findings) != 1 {
+			t.Errorf("with --submit-socket %q: %+v, want one that is %s", socket, r.Findings, want)
+		}
+	}
+}
+
 func TestACommandThatHangsIsNamedAndHoldsNothingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := healthy()

@@ -179,6 +179,9 @@ func lookModule(ctx context.Context, e *exam) []Finding {
 		return unknown("%v", err)
 	}
 	asked, answered := slurm.ModuleValue(text, "SOCKET"), e.submitSocket(ctx)
+	if _, err := e.head(ctx); err != nil && asked != answered && e.PublicSocket == "" {
+		return unknown("epplan.lua asks at %s; where epd answers isn't known: %v", asked, err)
+	}
 	if asked != "" && asked != answered {
 		return []Finding{moduleSocket.found("asked", asked, "answered", answered, "install", e.install(ctx, dir))}
 	}

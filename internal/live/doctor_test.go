@@ -473,8 +473,8 @@ func TestTheDoctorLooksAtHeadAndNodeEachByItself(t *testing.T) {
 		}
 	}
 	p.stopEPD(controller, syscall.SIGTERM)
-	head = append(head, "--state", filepath.Join(p.dir, controller), "--config", filepath.Join(p.dir, "config.toml"))
-	for want, machine := range map[string][]string{"epd-down": head, "controller-unreachable": node} {
+	stopped := slices.Concat(head, []string{"--state", filepath.Join(p.dir, controller), "--config", filepath.Join(p.dir, "config.toml")})
+	for want, machine := range map[string][]string{"epd-down": stopped, "controller-unreachable": node} {
 		found := p.ask(machine...).Findings
 		if got := ids(found, doctor.Bad); !slices.Equal(got, []string{want}) {
 			t.Errorf("on %s: found %v, want %s: %+v", machine[1], got, want, found)

@@ -178,6 +178,19 @@ func everyPath(job int64) []question {
 		{Method: http.MethodPost, Path: epdapi.PathHistory, Body: `{"jobs":[{"job_id":"1","submitted":"2026-01-01T00:00:00Z","state":"COMPLETED"}]}`},
 		{Method: http.MethodGet, Path: epdapi.PathHistory + "?after_id=1"},
 		{Method: http.MethodGet, Path: "/v1/../v1/status"},
+		{Method: http.MethodGet, Path: fmt.Sprintf("/v1/jobs/%d/series", job)},
+		{Method: http.MethodGet, Path: "/v1/overview"},
+		{Method: http.MethodGet, Path: "/v1/decisions"},
+		{Method: http.MethodGet, Path: "/v1/nodes"},
+		{Method: http.MethodGet, Path: "/v1/models/fit?workload=w&gpu_model=V100"},
+		{Method: http.MethodGet, Path: epdapi.PathProfiles},
+		{Method: http.MethodPost, Path: "/v1/report", Body: "{}"},
+		{Method: http.MethodGet, Path: fmt.Sprintf("/jobs/%d", job)},
+		{Method: http.MethodGet, Path: "/queue"},
+		{Method: http.MethodGet, Path: "/workloads"},
+		{Method: http.MethodGet, Path: "/admin"},
+		{Method: http.MethodPost, Path: "/admin/levers", Body: "{}"},
+		{Method: http.MethodPost, Path: "/admin/reload", Body: "{}"},
 	}
 }
 
@@ -187,7 +200,13 @@ func (l *lab) usersSee(job int64, paths []question) {
 	l.Helper()
 	const other = 65533
 	socket := filepath.Join(l.dir, "submit.sock")
-	may := map[string]bool{epdapi.PathStatus: true, "/v1/jobs": true, fmt.Sprintf("/v1/jobs/%d", job): true, "/v1/savings": true, "/v1/queue": true, epdapi.PathHistory + "?after_id=1": true, "/v1/../v1/status": true}
+	may := make(map[string]bool)
+	for _, path := range []string{
+		epdapi.PathStatus, "/v1/../v1/status", "/v1/jobs", fmt.Sprintf("/v1/jobs/%d", job), fmt.Sprintf("/v1/jobs/%d/series", job), "/v1/savings",
+		"/v1/queue", epdapi.PathHistory + "?after_id=1", "/v1/overview", "/v1/decisions", "/v1/nodes", "/", fmt.Sprintf("/jobs/%d", job), "/queue",
+	} {
+		may[path] = true
+	}
 	for _, q := range append(paths, question{Method: http.MethodPost, Path: epdapi.PathSubmit, Body: `{"v":1,"uid":0}`}) {
 		q.Socket = socket
 		got := l.asked(nobody, &q)

@@ -58,7 +58,7 @@ func drawAmounts(w io.Writer, id, title, desc, what, against string, scale Scale
 func drawEstimates(w io.Writer, id, title, desc string, axis side, rows []Estimate) error {
 	c := newCanvas(w, id)
 	const row, foot = 42, 52
-	f := frame{x: axis, left: 210, right: barplotWidth - rightMargin, upper: 12, lower: 12 + row*float64(len(rows))}
+	f := frame{x: axis, left: 250, right: barplotWidth - rightMargin, upper: 12, lower: 12 + row*float64(len(rows))}
 	c.open(anyPicture, barplotWidth, f.lower+foot, title, desc)
 	for _, v := range f.x.ticks() {
 		class := "g"

@@ -19,12 +19,22 @@ import (
 type Batch struct {
 	Jobs    []queue.Job
 	Of      []Record // by job: of which record it is
+	Beyond  int      // tasks that weren't asked for
 	Unknown int      // jobs without model and prediction: at default clocks for as long as their limit
 	Left    Left
 	Running Running
 
 	cluster *planner.Cluster
 	catalog planner.Catalog
+	found   []found
+}
+
+// found is a record that can be planned, with how many tasks of it are.
+type found struct {
+	job   queue.Job
+	of    Record
+	tasks int
+	array bool
 }
 
 // Record is a job of Slurm's as it lists it.
@@ -46,12 +56,47 @@ type Running struct{ Jobs, GPUs int }
 
 // NewBatch takes the jobs of a queue that wait, in its order.
 func NewBatch(q *epdapi.Queue, cluster *planner.Cluster, catalog planner.Catalog) *Batch {
+	return batchOf(q, cluster, catalog, 0)
+}
+
+// batchOf is [NewBatch] with so many tasks at most, those that wait longest; 0: all.
+// The tasks of an array that aren't among them take no memory.
+func batchOf(q *epdapi.Queue, cluster *planner.Cluster, catalog planner.Catalog, most int) *Batch {
 	b := &Batch{cluster: cluster, catalog: catalog}
 	for i := range q.Jobs {
 		b.add(&q.Jobs[i])
 	}
 	b.Left.Many += q.LeftOut
+	if most > 0 {
+		b.keep(most)
+	}
+	for i := range b.found {
+		f := &b.found[i]
+		for k := range f.tasks {
+			task := f.job
+			if f.array {
+				task.ID = fmt.Sprintf("%d/%d", f.of.ID, k+1)
+			}
+			b.Jobs, b.Of = append(b.Jobs, task), append(b.Of, f.of)
+		}
+	}
+	b.found = nil
 	return b
+}
+
+// keep leaves so many tasks, those that wait longest.
+func (b *Batch) keep(most int) {
+	oldest := make([]*found, len(b.found))
+	for i := range b.found {
+		oldest[i] = &b.found[i]
+	}
+	slices.SortStableFunc(oldest, func(x, y *found) int { return cmp.Compare(y.of.Waited, x.of.Waited) })
+	for _, f := range oldest {
+		beyond := max(0, f.tasks-most)
+		f.tasks -= beyond
+		most -= f.tasks
+		b.Beyond += beyond
+	}
 }
 
 // add takes a job if it can be planned.
@@ -79,13 +124,7 @@ func (b *Batch) add(q *epdapi.QueuedJob) {
 	}
 	job := jobOf(q, responses)
 	record := Record{ID: slurm.JobID(q.ID), Waited: q.AgeS.Or(0)} //nolint:gosec // it was one of Slurm's
-	for i := range tasks {
-		task := job
-		if q.Tasks > 1 {
-			task.ID = fmt.Sprintf("%d/%d", q.ID, i+1)
-		}
-		b.Jobs, b.Of = append(b.Jobs, task), append(b.Of, record)
-	}
+	b.found = append(b.found, found{job: job, of: record, tasks: tasks, array: q.Tasks > 1})
 }
 
 // jobOf is a job as a batch file would have it.

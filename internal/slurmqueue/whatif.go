@@ -104,7 +104,8 @@ func (w *WhatIf) problem(ctx context.Context, q *epdapi.Queue, terms *Terms, que
 		return nil, err
 	}
 	cluster, catalog := c.Cluster(), config.NewCatalog(c.Profiles(), models, nil)
-	w.Batch = NewBatch(q, &cluster, catalog)
+	w.Batch = batchOf(q, &cluster, catalog, question.Most)
+	w.Beyond = w.Batch.Beyond
 	jobs := w.chosen(question)
 	if len(jobs) == 0 {
 		return nil, ErrNothingWaits
@@ -122,16 +123,9 @@ func (w *WhatIf) problem(ctx context.Context, q *epdapi.Queue, terms *Terms, que
 
 // chosen are the jobs that are asked for.
 func (w *WhatIf) chosen(question Question) []queue.Job {
-	places := w.Batch.longest()
-	if question.Most > 0 && len(places) > question.Most {
-		w.Beyond = len(places) - question.Most
-		places = places[:question.Most]
-	}
-	slices.Sort(places) // as Slurm lists them
-	jobs := make([]queue.Job, len(places))
-	for i, place := range places {
-		jobs[i] = w.Batch.Jobs[place]
-		if question.Relaxed {
+	jobs := slices.Clone(w.Batch.Jobs)
+	if question.Relaxed {
+		for i := range jobs {
 			jobs[i].Deadline = math.Inf(1)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -50,6 +51,30 @@ func TestAPlanOfTheQueueIsOfWhatWaits(t *testing.T) {
 		if !(r.Baseline > 0) || !(r.Bound > 0) || r.Bound > r.Plan.Ledger.Total()*(1+1e-9) {
 			t.Errorf("%q: %v J, baseline %v, bound %v", text, r.Plan.Ledger.Total(), r.Baseline, r.Bound)
 		}
+	}
+}
+
+// Any user may ask, and may have submitted the arrays, too.
+func TestTasksOfArraysThatWereNotAskedForTakeNoMemory(t *testing.T) {
+	const arrays, tasks, most = 200, 10_000, 20
+	q := &epdapi.Queue{Nodes: v100s(8)}
+	for id := range int64(arrays) {
+		j := waits(id+1, 1, 100, float64(id))
+		j.Tasks, j.Held = tasks, id == arrays-1
+		q.Jobs = append(q.Jobs, j)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	w, err := slurmqueue.NewWhatIf(t.Context(), q, usual(), slurmqueue.Question{Policy: "baseline", Most: most})
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if want := (arrays-1)*tasks - most; len(w.Jobs) != most || w.Jobs[most-1].ID != "199/20" || w.Beyond != want || q.Jobs[1].Tasks != tasks {
+		t.Errorf("%d jobs up to %s, %d beyond, want %d", len(w.Jobs), w.Jobs[most-1].ID, w.Beyond, want)
+	}
+	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 100 {
+		t.Errorf("%d MiB were allocated", took)
 	}
 }
 

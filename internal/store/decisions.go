@@ -55,14 +55,14 @@ WHERE cluster = ? AND job_id = ? AND job_id != 0 AND node = ? ORDER BY decision_
 
 // DecisionByToken is the last decision under a token, or ErrNotFound.
 func (s *Store) DecisionByToken(ctx context.Context, cluster, token string) (record.Decision, error) {
-	d, err := scanDecision(s.read.QueryRowContext(ctx, selectDecisions+`
+	d, err := scanDecision(s.soon.QueryRowContext(ctx, selectDecisions+`
 WHERE cluster = ? AND token = ? AND token != '' ORDER BY decision_id DESC LIMIT 1`, cluster, token))
 	return d, lookup(err, "decision for token %q", token)
 }
 
 // DecisionsOfJob lists the decisions under a job id on all nodes, oldest first.
 func (s *Store) DecisionsOfJob(ctx context.Context, cluster string, jobID int64) ([]record.Decision, error) {
-	rows, err := s.read.QueryContext(ctx, selectDecisions+
+	rows, err := s.soon.QueryContext(ctx, selectDecisions+
 		"WHERE cluster = ? AND job_id = ? AND job_id != 0 ORDER BY decision_id", cluster, jobID)
 	all, err := collect(rows, err, scanDecision)
 	if err != nil {

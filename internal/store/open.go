@@ -27,6 +27,7 @@ type Options struct {
 const (
 	defaultBusy = 2 * time.Second
 	readers     = 4
+	soonReaders = 2
 )
 
 // Store is an open database. Its methods may be called by many goroutines.
@@ -36,6 +37,7 @@ type Store struct {
 	write *sql.DB
 	conn  *sql.Conn // the writer's only connection
 	read  *sql.DB
+	soon  *sql.DB // reads of one job's rows, which Slurm's hooks wait for: long ones of people hold up none
 
 	requests chan *request
 	mu       sync.RWMutex // held for reading while a request is handed over
@@ -87,12 +89,25 @@ func (s *Store) open(ctx context.Context, busy time.Duration) error {
 	if err := migrate(ctx, s.conn, s.path); err != nil {
 		return err
 	}
-	if s.read, err = sql.Open("sqlite3", dsn(s.path, busy, "_query_only", "true")); err != nil {
+	if s.read, err = s.openReaders(ctx, busy, readers); err != nil {
 		return err
 	}
-	s.read.SetMaxOpenConns(readers)
-	s.read.SetMaxIdleConns(readers)
-	return s.read.PingContext(ctx)
+	s.soon, err = s.openReaders(ctx, busy, soonReaders)
+	return err
+}
+
+// openReaders opens so many connections that only read.
+func (s *Store) openReaders(ctx context.Context, busy time.Duration, most int) (*sql.DB, error) {
+	db, err := sql.Open("sqlite3", dsn(s.path, busy, "_query_only", "true"))
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(most)
+	db.SetMaxIdleConns(most)
+	if err := db.PingContext(ctx); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
 }
 
 // ensureFile makes an empty file that only its owner can read, and tells
@@ -197,8 +212,10 @@ func (s *Store) Close() error {
 // release closes what is open, in reverse order.
 func (s *Store) release() error {
 	var errs []error
-	if s.read != nil {
-		errs = append(errs, s.read.Close())
+	for _, readers := range []*sql.DB{s.soon, s.read} {
+		if readers != nil {
+			errs = append(errs, readers.Close())
+		}
 	}
 	if s.conn != nil {
 		errs = append(errs, s.conn.Close())

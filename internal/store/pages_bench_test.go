@@ -14,38 +14,8 @@ import (
 
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/internal/store/storetest"
 )
-
-// crowd makes so many jobs, each with a decision and an outcome, over 400 days, in
-// a database of schema 7: of 200 users, 5,000 workloads, 4 partitions. One in 50
-// failed, one in 20 was held out.
-//
-//nolint:dupword // SQL
-func crowd(b *testing.B, path string, n int) {
-	b.Helper()
-	schema7(b, path)
-	for _, statement := range []string{
-		`WITH RECURSIVE i(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM i WHERE i < ?1)
-INSERT INTO jobs SELECT i, 'alpha', i, ?2 + i * ?3 / ?1, 't' || i, 'user' || (i * 7919 % 200), 'acc', 'part' || (i % 50 % 4), x'747261696e',
-	'', 'w' || (i * 104729 % 5000), 3600, 1, 1, 'RUNNING' FROM i`,
-		`WITH RECURSIVE i(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM i WHERE i < ?1)
-INSERT INTO decisions SELECT i, 'alpha', i, 'n' || (i % 1000), '', 'r' || i, 'w' || (i * 104729 % 5000), 'V100', 1000 + 100 * (i % 3), 0,
-	600, 500, 700, 200, 180, 220, 120000, NULL, NULL, 'core 1000 MHz: 90% of the energy and 105% of the time at default clocks',
-	'enforce', 'abcdef012345', 1, CASE WHEN i % 20 = 0 THEN 'held-out' ELSE 'treated' END, ?2 + i * ?3 / ?1 + 60000000, 130000, 0.05, '' FROM i`,
-		`WITH RECURSIVE i(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM i WHERE i < ?1)
-INSERT INTO outcomes SELECT i, 'alpha', 'r' || i, i, 'n' || (i % 1000), 0, i, 'w' || (i * 104729 % 5000), 'V100',
-	CASE WHEN i % 20 = 0 THEN 'held-out' ELSE 'treated' END, ?2 + i * ?3 / ?1, ?2 + i * ?3 / ?1 + 60000000, ?2 + i * ?3 / ?1 + 660000000,
-	CASE WHEN i % 50 = 0 THEN 'FAILED' ELSE 'COMPLETED' END, 1000 + 100 * (i % 3), 0, 600, 1, 120000 + i % 1000, 'counter', 140000, 'modelled',
-	200, 220, 0.9, 1e10, 0, ?2 + i * ?3 / ?1 + 661000000, zeroblob(32) FROM i`,
-		`INSERT INTO outcome_details SELECT outcome_id, '["GPU-1"]', '[]', NULL, NULL FROM outcomes WHERE ?1 > 0 AND ?2 > 0 AND ?3 > 0`,
-	} {
-		const days = 400
-		begin := start.Add(-days * 24 * time.Hour)
-		if _, err := raw(b, path).ExecContext(b.Context(), statement, n, begin.UnixMicro(), int64(days)*86_400_000_000); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
 
 // BenchmarkPages measures what pages ask of very many jobs: the median and what 99
 // of 100 questions stay under, of each, and what a question takes of processors. How
@@ -54,7 +24,7 @@ func BenchmarkPages(b *testing.B) {
 	for _, jobs := range []int{100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("jobs=%d", jobs), func(b *testing.B) {
 			path := filepath.Join(b.TempDir(), "epd.db")
-			crowd(b, path, jobs)
+			storetest.Crowd(b, path, jobs, start)
 			began := time.Now()
 			s := open(b, path, nil)
 			migration := time.Since(began)

@@ -3,35 +3,20 @@
 package store_test
 
 import (
+	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/internal/store/storetest"
 )
-
-// schema7 makes an empty database of schema 7.
-func schema7(tb testing.TB, path string) {
-	tb.Helper()
-	for _, name := range []string{"records", "retention", "models_out", "history", "savings", "predictions", "profiles"} {
-		found, err := filepath.Glob("migrations/000*_" + name + ".sql")
-		if err != nil || len(found) != 1 {
-			tb.Fatal(name, found, err)
-		}
-		script, err := os.ReadFile(filepath.Clean(found[0]))
-		if err != nil {
-			tb.Fatal(err)
-		}
-		execute(tb, path, string(script))
-	}
-	execute(tb, path, "PRAGMA journal_mode = WAL; PRAGMA user_version = 7")
-}
 
 // Of a database of schema 7 the sums are made once, and are the same as if every
 // outcome had come after.
@@ -59,7 +44,7 @@ func TestADatabaseOfSchema7HasTheSumsOfItsOutcomes(t *testing.T) {
 		t.Fatal(err)
 	}
 	old := filepath.Join(tempDir(t), "old.db")
-	schema7(t, old)
+	storetest.Schema7(t, old)
 	columns := map[string]string{
 		"jobs":      "seq, cluster, job_id, submitted_us, token, user, account, partition, name, script_hash, workload, limit_s, nodes, gpus, state",
 		"decisions": "*", "outcomes": "*", "outcome_details": "outcome_id, gpus, clocks, throttled_s, series",
@@ -253,5 +238,50 @@ func TestReadingsOfAJobComeBackAndAreExported(t *testing.T) {
 	}
 	if all, err := s.Readings(t.Context(), "alpha", o.JobID); err != nil || len(all) != 0 {
 		t.Errorf("after pruning: %+v, %v", all, err)
+	}
+}
+
+// waiting is a writer that takes nothing before it is told to.
+type waiting struct {
+	begun chan<- struct{}
+	end   <-chan struct{}
+}
+
+func (w waiting) Write(p []byte) (int, error) {
+	select {
+	case w.begun <- struct{}{}:
+		<-w.end
+	case <-w.end:
+	}
+	return len(p), nil
+}
+
+// What Slurm's hooks wait for doesn't wait for what people look at.
+func TestDecisionsAreFoundWhileLongReadsTakeAllReaders(t *testing.T) {
+	s, _ := openNew(t)
+	d := decision(1)
+	for i := range 40 { // more than is buffered before it is written
+		if _, err := s.PutDecision(t.Context(), decision(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begun, end := make(chan struct{}), make(chan struct{})
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer close(end)
+	for range 4 {
+		group.Go(func() { _ = s.Export(t.Context(), waiting{begun, end}, "decisions") })
+		<-begun
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	if all, err := s.DecisionsOfJob(ctx, d.Cluster, d.JobID); err != nil || len(all) != 1 {
+		t.Errorf("%d decisions of the job, %v", len(all), err)
+	}
+	if found, err := s.DecisionByToken(ctx, d.Cluster, d.Token); err != nil || found.JobID != d.JobID {
+		t.Errorf("job %d by its token, %v", found.JobID, err)
+	}
+	if _, err := s.Profiles(ctx, record.WorkloadKey{Cluster: d.Cluster, Workload: d.Workload, GPUModel: d.GPUModel}, 1); err != nil {
+		t.Errorf("profiles: %v", err)
 	}
 }

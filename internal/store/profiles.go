@@ -23,7 +23,7 @@ INSERT INTO outcome_profiles (outcome_id, cluster, workload, gpu_model, alone, p
 // model that had their GPUs alone and were seen from start to end, at most so
 // many, the newest first.
 func (s *Store) Profiles(ctx context.Context, key record.WorkloadKey, most int) ([]record.Profiled, error) {
-	rows, err := s.read.QueryContext(ctx, `
+	rows, err := s.soon.QueryContext(ctx, `
 SELECT run_id, ended_us, time_s, slowdown, core_mhz, mem_mhz, profile
 FROM outcome_profiles AS p JOIN outcomes AS o USING (outcome_id)
 WHERE p.cluster = ? AND p.workload = ? AND p.gpu_model = ? AND p.alone = 1

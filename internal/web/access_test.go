@@ -451,7 +451,7 @@ func TestAnswersThatAreNotFetchedHoldUpNobodyElse(t *testing.T) {
 	b := &browser{t: t, address: server.URL}
 	b.login(readerToken)
 	pages := site.Socket(func(*http.Request) web.Viewer { return reader })
-	ask := func(h http.Handler, path string) *http.Request {
+	ask := func(path string) *http.Request {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
 		r.Host = "localhost"
 		for _, c := range b.cookies {
@@ -465,7 +465,7 @@ func TestAnswersThatAreNotFetchedHoldUpNobodyElse(t *testing.T) {
 	defer close(fetched)
 	slow := func(h http.Handler, path string) {
 		for range 2 + runtime.GOMAXPROCS(0) {
-			group.Go(func() { h.ServeHTTP(&slowReader{httptest.NewRecorder(), sent, fetched}, ask(h, path)) })
+			group.Go(func() { h.ServeHTTP(&slowReader{httptest.NewRecorder(), sent, fetched}, ask(path)) })
 			select {
 			case <-sent:
 			case <-time.After(10 * time.Second):
@@ -476,7 +476,7 @@ func TestAnswersThatAreNotFetchedHoldUpNobodyElse(t *testing.T) {
 	slow(pages, "/queue")
 	slow(site.Network(), "/v1/jobs")
 	w := httptest.NewRecorder()
-	if pages.ServeHTTP(w, ask(pages, "/queue")); w.Code != http.StatusOK {
+	if pages.ServeHTTP(w, ask("/queue")); w.Code != http.StatusOK {
 		t.Errorf("the next page is answered with %d", w.Code)
 	}
 }

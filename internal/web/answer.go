@@ -29,3 +29,15 @@ func (a *answer) response(r *http.Request) *http.Response {
 		Header: a.header, Body: io.NopCloser(&a.body), ContentLength: int64(a.body.Len()), Request: r,
 	}
 }
+
+// whole has an answer made in a turn, and sends it when the turn is done: one
+// that nobody fetches holds up nobody else.
+func whole(w http.ResponseWriter, done func(), serve func(http.ResponseWriter)) {
+	a := &answer{header: w.Header(), status: http.StatusOK}
+	func() {
+		defer done()
+		serve(a)
+	}()
+	w.WriteHeader(a.status)
+	_, _ = w.Write(a.body.Bytes()) // whoever asked may have gone
+}

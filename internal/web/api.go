@@ -23,7 +23,6 @@ func (s *Site) serveAPI(w http.ResponseWriter, r *http.Request, v Viewer) {
 			http.Error(w, `{"error":"others ask too much now: try again"}`, http.StatusServiceUnavailable)
 			return
 		}
-		defer done()
-		s.options.API(v).ServeHTTP(w, r)
+		whole(w, done, func(w http.ResponseWriter) { s.options.API(v).ServeHTTP(w, r) })
 	}
 }

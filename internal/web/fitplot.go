@@ -211,13 +211,13 @@ func curveTable(fit *epdapi.ModelFit, mems []float64) *page.Table {
 	t := &page.Table{
 		Caption: "The model's curve, of one GPU",
 		Columns: []page.Column{
-			{Head: "core clock", Unit: "MHz", Number: true},
-			{Head: "memory clock", Unit: "MHz", Number: true},
-			{Head: "time", Number: true},
-			{Head: "at least", Number: true},
-			{Head: "at most", Number: true},
-			{Head: "power", Number: true},
-			{Head: "energy", Number: true},
+			{Head: "Core clock", Unit: "MHz", Number: true},
+			{Head: "Memory clock", Unit: "MHz", Number: true},
+			{Head: "Time", Number: true},
+			{Head: "At least", Number: true},
+			{Head: "At most", Number: true},
+			{Head: "Power", Number: true},
+			{Head: "Energy", Number: true},
 		},
 		Empty: "no model is in use",
 	}

@@ -75,11 +75,11 @@ func gpusTable(n *epdapi.NodeReport) *page.Table {
 			{Head: "Core now", Number: true},
 			{Head: "Memory now", Number: true},
 			{Head: "Locked"},
-			{Head: "Core range"},
+			{Head: "Core range", Number: true},
 			{Head: "Power", Number: true},
 			{Head: "In use", Number: true},
 			{Head: "Trouble"},
-			{Head: "UUID"},
+			{Head: "UUID", Number: true},
 		},
 	}
 	gpus := slices.Clone(n.GPUs)

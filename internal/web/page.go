@@ -119,10 +119,14 @@ func (s *Site) servePage(w http.ResponseWriter, r *http.Request, e *entry) {
 		s.fail(w, r, errBusy)
 		return
 	}
-	defer done()
+	whole(w, done, func(w http.ResponseWriter) { s.makePage(w, r, e) })
+}
+
+// makePage makes a page within its time.
+func (s *Site) makePage(w http.ResponseWriter, r *http.Request, e *entry) {
 	ctx, cancel := context.WithTimeout(r.Context(), pageBound)
 	defer cancel()
-	view, err := e.make(ctx, s.request(r, v))
+	view, err := e.make(ctx, s.request(r, viewerOf(r.Context())))
 	if err != nil {
 		s.fail(w, r, err)
 		return

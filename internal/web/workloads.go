@@ -40,16 +40,16 @@ func (s *Site) workloads(ctx context.Context, r *Request) (*View, error) {
 	table := &page.Table{
 		Caption: "Workloads and the models that their clocks are chosen by",
 		Columns: []page.Column{
-			{Head: "workload"},
+			{Head: "Workload"},
 			{Head: "GPU model"},
-			{Head: "model"},
-			{Head: "form"},
-			{Head: "version", Number: true},
-			{Head: "runs", Unit: "it was fitted to", Number: true},
-			{Head: "last fit", Number: true},
-			{Head: "error of time", Unit: "seldom more", Number: true},
-			{Head: "missed", Unit: "runs in a row", Number: true},
-			{Head: "state"},
+			{Head: "Model"},
+			{Head: "Form"},
+			{Head: "Version", Number: true},
+			{Head: "Runs", Unit: "it was fitted to", Number: true},
+			{Head: "Last fit", Number: true},
+			{Head: "Error of time", Unit: "seldom more", Number: true},
+			{Head: "Missed", Unit: "runs in a row", Number: true},
+			{Head: "State"},
 		},
 		Empty: "no workload has a model: the first comes after a few runs that ended",
 	}
@@ -75,8 +75,10 @@ func workloadRow(m *epdapi.ModelStanding, now time.Time) []page.Cell {
 	if m.Version > 0 {
 		version = strconv.FormatInt(m.Version, 10)
 	}
-	if !m.Created.IsZero() {
+	if m.Samples > 1 { // through one point any curve is exact
 		off = report.FormatPercent(m.Margin)
+	}
+	if !m.Created.IsZero() {
 		fitted = page.Cell{Text: ago(m.Created, now), Title: dateTime(m.Created)}
 	}
 	missed := page.Cell{Text: strconv.Itoa(m.Missed)}
@@ -222,7 +224,7 @@ func parameterTable(fit *epdapi.ModelFit, versions []record.Model) *page.Table {
 	t := &page.Table{
 		Caption: "Parameters of the version in use",
 		Note:    "The error is one standard deviation; of a prior it says how much like workloads differ.",
-		Columns: []page.Column{{Head: "parameter"}, {Head: "value", Number: true}, {Head: "error", Unit: "±", Number: true}, {Head: "of the value", Number: true}},
+		Columns: []page.Column{{Head: "Parameter"}, {Head: "Value", Number: true}, {Head: "Error", Unit: "±", Number: true}, {Head: "Of the value", Number: true}},
 		Empty:   "no version is in use",
 	}
 	i := slices.IndexFunc(versions, func(m record.Model) bool { return m.Version == fit.Version })
@@ -248,12 +250,12 @@ func parameterTable(fit *epdapi.ModelFit, versions []record.Model) *page.Table {
 func versionParts(r *Request, fit *epdapi.ModelFit, versions []record.Model) []any {
 	t := &page.Table{
 		Caption: "All versions, the newest first",
-		Columns: []page.Column{{Head: "version"}, {Head: "form"}, {Head: "runs", Number: true}, {Head: "fitted"}, {Head: "in use"}, {Head: "note"}},
+		Columns: []page.Column{{Head: "Version"}, {Head: "Form"}, {Head: "Runs", Number: true}, {Head: "Fitted"}, {Head: "In use"}, {Head: "Note"}},
 		Empty:   "there is none yet",
 	}
 	acts := r.Viewer.Acts()
 	if acts {
-		t.Columns = append(t.Columns, page.Column{Head: "use"})
+		t.Columns = append(t.Columns, page.Column{Head: "Use"})
 	}
 	for i := range versions {
 		m := &versions[i]
@@ -283,16 +285,16 @@ func runTable(fit *epdapi.ModelFit) *page.Table {
 	t := &page.Table{
 		Caption: "The last runs, the newest first, of one GPU",
 		Columns: []page.Column{
-			{Head: "job"},
-			{Head: "ended"},
-			{Head: "core clock", Unit: "MHz", Number: true},
-			{Head: "memory clock", Unit: "MHz", Number: true},
-			{Head: "time", Number: true},
-			{Head: "power", Number: true},
-			{Head: "energy", Number: true},
-			{Head: "off the curve", Number: true},
-			{Head: "group"},
-			{Head: "in a fit"},
+			{Head: "Job"},
+			{Head: "Ended"},
+			{Head: "Core clock", Unit: "MHz", Number: true},
+			{Head: "Memory clock", Unit: "MHz", Number: true},
+			{Head: "Time", Number: true},
+			{Head: "Power", Number: true},
+			{Head: "Energy", Number: true},
+			{Head: "Off the curve", Number: true},
+			{Head: "Group"},
+			{Head: "In a fit"},
 		},
 		Empty: "no run of this workload has ended yet",
 	}
