@@ -123,7 +123,7 @@ func savingsText(s *epdapi.Savings) string {
 	row(&b, "Runs", "%s at chosen clocks, %s held out, %s", report.FormatCount(int(s.Treated)), report.FormatCount(int(s.HeldOut)), period)
 	row(&b, "Compared", "%s", comparedText(s))
 	if s.GPU.Runs == 0 {
-		b.WriteString(tooLittle(s))
+		b.WriteString(tooLittle(s) + "\n")
 		writeModelled(&b, &s.Modelled)
 		return b.String()
 	}
@@ -191,13 +191,13 @@ func uncertain(s *epdapi.Saving) string {
 func tooLittle(s *epdapi.Savings) string {
 	switch {
 	case s.Treated == 0:
-		return "No run had chosen clocks yet: workloads must be known, and the mode must be enforce.\n"
+		return "No run had chosen clocks yet: workloads must be known, and the mode must be enforce."
 	case s.HoldOut == 0 && s.HeldOut == 0:
-		return "No run is held out (hold_out is 0 in [live]), so that there is nothing to compare with.\n"
+		return "No run is held out (hold_out is 0 in [live]), so that there is nothing to compare with."
 	case s.GPU.Needed > 0 && s.HeldOut == 0:
-		return "Too little to compare: no run was held out yet of a workload that runs at chosen clocks.\n"
+		return "Too little to compare: no run was held out yet of a workload that runs at chosen clocks."
 	}
-	return "Too little to compare: no workload has runs in both arms, and two in one of them.\n"
+	return "Too little to compare: no workload has runs in both arms, and two in one of them."
 }
 
 // writeFootprint is what a saving comes to by the factors that are stated.

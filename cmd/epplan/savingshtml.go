@@ -71,6 +71,8 @@ func savingsTiles(s *epdapi.Savings) page.Tiles {
 			tile.Value, tile.Note, tile.Kind = energyText(e.saving.SavedJ), share(e.saving), page.Good
 			if !e.saving.Certain() {
 				tile.Kind, tile.Note = page.Warn, tile.Note+": too few runs to be sure"
+			} else if e.saving.SavedJ < 0 {
+				tile.Kind = page.Bad
 			}
 		} else if e.saving == &s.Node {
 			tile.Note = "not measured"

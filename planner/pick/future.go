@@ -20,6 +20,7 @@ type future struct {
 	kWh     float64   // likewise of their energies
 	learned float64   // number of those seen
 	rooms   []float64 // free GPUs by class in the future being played
+	closed  bool      // no task arrives any more: all are known
 	line    []int32   // as the future begins
 	runs    []occupant
 	count   int // items as the future begins
@@ -168,7 +169,7 @@ func (f *future) begin(from *draft) {
 }
 
 // imagine draws a future: when the running tasks end, how long the waiting ones
-// take, and what arrives.
+// take, and what arrives if anything may.
 func (f *future) imagine(now float64) {
 	d := &f.draft
 	d.items.cut(d.classes, f.count)
@@ -179,6 +180,15 @@ func (f *future) imagine(now float64) {
 	for _, item := range f.line {
 		f.drawTimes(int(item))
 	}
+	if !f.closed {
+		f.drawArrivals(now)
+	}
+}
+
+// drawArrivals draws tasks that arrive later, like those that did, as often as
+// tasks arrived so far.
+func (f *future) drawArrivals(now float64) {
+	d := &f.draft
 	lately, overall := f.rates(now)
 	fade, most := fadeRuns*f.usual(), max(lately, overall)
 	end := now + horizonRuns*f.usual()

@@ -32,11 +32,13 @@ type Lookahead struct {
 // New is the Pick stage of one run.
 func (o Lookahead) New(v *planner.View, _ planner.Placer) planner.Picker {
 	classes, age := len(v.Problem.Cluster.Classes), newAges(o.spread())
-	return &lookahead{
+	l := &lookahead{
 		chooser: newChooser(v, o.Fairness),
 		draft:   newDraft(classes, mostFlips, age), future: newFuture(o, classes, age),
 		how: o, window: mostWaiting, free: make([]float64, classes),
 	}
+	l.future.closed = v.Problem.Mode == planner.Offline
+	return l
 }
 
 // The bounds of what is looked at: tasks that wait in a draft, and those of them
