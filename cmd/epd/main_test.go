@@ -44,9 +44,9 @@ func (t *text) String() string {
 
 // start runs epd until stop is called, which returns the exit status and what
 // it wrote.
-func start(t testing.TB, dir string, flags ...string) (client *epdapi.Client, stop func() (int, string)) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
+func start(tb testing.TB, dir string, flags ...string) (client *epdapi.Client, stop func() (int, string)) {
+	tb.Helper()
+	ctx, cancel := context.WithCancel(tb.Context())
 	socket := filepath.Join(dir, "epd.sock")
 	args := append([]string{"epd", "--gpu", "sim:2", "--slurm", "off", "--state", filepath.Join(dir, "state"), "--socket", socket}, flags...)
 	var out, log text
@@ -59,7 +59,7 @@ func start(t testing.TB, dir string, flags ...string) (client *epdapi.Client, st
 		}
 		select {
 		case code := <-done:
-			t.Fatalf("epd ended with status %d: %s", code, &log)
+			tb.Fatalf("epd ended with status %d: %s", code, &log)
 		case <-time.After(5 * time.Millisecond):
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -98,7 +99,7 @@ func crowdDir(b *testing.B) string {
 		dir = b.TempDir()
 	}
 	path := filepath.Join(dir, "records.db")
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) { //nolint:gosec // a folder that who runs it names
 		storetest.Crowd(b, path, paintJobs, time.Now())
 	}
 	s, err := store.Open(b.Context(), path, nil) // migrates it
@@ -128,10 +129,7 @@ func slurmOf(b *testing.B, jobs int) {
 	}
 	queue := make([]any, 0, jobs)
 	for i := range jobs {
-		j := make(map[string]any, len(one))
-		for key, value := range one {
-			j[key] = value
-		}
+		j := maps.Clone(one)
 		j["job_id"], j["array_job_id"], j["name"], j["user_name"], j["user_id"] = 2*paintJobs+i, 0, fmt.Sprintf("train-%d", i), fmt.Sprintf("user%d", i%200), 1000+i%200
 		j["job_state"], j["partition"], j["tres_per_node"], j["tres_req_str"], j["tres_alloc_str"] = "PENDING", "gpu", "gres:gpu:1", "cpu=8,node=1,gres/gpu=1", ""
 		j["submit_time"], j["start_time"], j["end_time"], j["nodes"] = time.Now().Unix()-int64(i), 0, 0, ""
@@ -179,9 +177,9 @@ func paintReport(i int) *epdapi.NodeReport {
 		uuid := fmt.Sprintf("GPU-%d-%d", i, g)
 		r.GPUs = append(r.GPUs, epdapi.NodeGPU{
 			GPU:  epdapi.GPU{UUID: uuid, Bus: "00000000:17:00.0", Model: "V100", Minor: g, Power: 250, Core: 1200, Mem: 877, LockedCore: 1200},
-			Read: true, Utilisation: record.Known(0.9), Journal: &epdapi.JournalEntry{Since: now, RunID: "run", Job: uint32(i)},
+			Read: true, Utilisation: record.Known(0.9), Journal: &epdapi.JournalEntry{Since: now, RunID: "run", Job: uint32(i)}, //nolint:gosec // a few hundred
 		})
-		r.Runs = append(r.Runs, epdapi.NodeRun{Run: epdapi.Run{ID: fmt.Sprintf("run-%d-%d", i, g), Job: uint32(i), GPUs: []string{uuid}, Core: 1200, Started: now}, Partition: "gpu"})
+		r.Runs = append(r.Runs, epdapi.NodeRun{Run: epdapi.Run{ID: fmt.Sprintf("run-%d-%d", i, g), Job: uint32(i), GPUs: []string{uuid}, Core: 1200, Started: now}, Partition: "gpu"}) //nolint:gosec // a few hundred
 	}
 	return r
 }
@@ -221,6 +219,5 @@ func (m *paints) report(b *testing.B) {
 	b.ReportMetric(m.painted[n-1], "worst-paint-ms")
 	b.ReportMetric(float64(n-over), "late")
 }
-
 
 func TestMain(m *testing.M) { os.Exit(browsertest.Run(m)) }

@@ -86,11 +86,11 @@ func (d *running) hook(kind slurm.Hook, job slurm.JobID) slurm.HookAnswer {
 }
 
 // freePort is an address at which nobody listens.
-func freePort(t testing.TB) string {
-	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+func freePort(tb testing.TB) string {
+	tb.Helper()
+	l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	defer l.Close() //nolint:errcheck // it was open
 	return l.Addr().String()
@@ -193,10 +193,10 @@ func TestAnotherMungeKeyIsAnothersCluster(t *testing.T) {
 	}
 }
 
-func writeFile(t testing.TB, path, content string) {
-	t.Helper()
+func writeFile(tb testing.TB, path, content string) {
+	tb.Helper()
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil { //nolint:gosec // a test's own
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
