@@ -42,6 +42,9 @@ func (p *program) openSite() {
 			return tokens.of(path)
 		},
 	})
+	// Where there are very many records, the first overview takes some tenths of a
+	// second: nobody has to wait for it.
+	p.loops = append(p.loops, func(ctx context.Context) { _, _ = p.control.Overview(ctx) })
 }
 
 // source answers what pages ask. Long lists come as they are, the rest by the JSON

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,6 +32,10 @@ func openShell(tb testing.TB, dir, version string) *shell {
 	cmd := exec.CommandContext(tb.Context(), "bash", "--norc", "--noprofile")
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "TERM=dumb", "VERSION="+version)
+	cmd.Env = slices.DeleteFunc(cmd.Env, func(v string) bool { // who types isn't run by make
+		name, _, _ := strings.Cut(v, "=")
+		return name == "MAKEFLAGS" || name == "MFLAGS" || name == "MAKELEVEL"
+	})
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	input, err := cmd.StdinPipe()
 	if err != nil {

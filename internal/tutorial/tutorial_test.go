@@ -124,6 +124,7 @@ var (
 	ids     = regexp.MustCompile(`\b[0-9a-f]{7,}(x\d+)?(…|\b)|GPU-[0-9a-f-]+`)
 	numbers = regexp.MustCompile(`[-–]?\d[\d.,:]*( ?([kM]?[JWB]|[kMG]?Wh|GiB|m?s|min|%|MHz)\b)?|–`)
 	arms    = regexp.MustCompile(`\b(treated|held-out)\b`)
+	states  = regexp.MustCompile(`\b(RUNNING|COMPLETED)\b`) // the last one may not be told of yet
 	bars    = regexp.MustCompile(`[▁▂▃▄▅▆▇█]+`)
 	spaces  = regexp.MustCompile(`[ \t]+`)
 )
@@ -134,7 +135,7 @@ func masked(text string) string {
 	for _, m := range []struct {
 		what *regexp.Regexp
 		by   string
-	}{{ids, "ID"}, {numbers, "0"}, {arms, "ARM"}, {bars, "BAR"}, {spaces, " "}} {
+	}{{ids, "ID"}, {numbers, "0"}, {arms, "ARM"}, {states, "STATE"}, {bars, "BAR"}, {spaces, " "}} {
 		text = m.what.ReplaceAllString(text, m.by)
 	}
 	lines := strings.Split(strings.TrimSpace(text), "\n")
