@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -241,10 +242,10 @@ func writeRun(b *strings.Builder, o *epdapi.Outcome, d *epdapi.Decision) {
 		row(b, "  time", "%s%s", report.FormatSeconds(s), against(s, time, report.FormatSeconds))
 	}
 	if e, ok := o.GPUEnergyJ.Get(); ok {
-		row(b, "  energy", "%s%s by %s", joules(o.GPUEnergyJ), against(e, energy, func(j float64) string { return report.FormatJoules(dvfsmodel.Joule(j)) }), sourceText(o.GPUSource))
+		row(b, "  energy", "%s%s by %s", joules(o.GPUEnergyJ), against(e, energy, func(j float64) string { return report.FormatJoules(dvfsmodel.Joule(j)) }), cmp.Or(o.GPUSource.Words(), "unknown means"))
 	}
 	if _, ok := o.NodeEnergyJ.Get(); ok {
-		row(b, "  node", "%s by %s", joules(o.NodeEnergyJ), sourceText(o.NodeSource))
+		row(b, "  node", "%s by %s", joules(o.NodeEnergyJ), cmp.Or(o.NodeSource.Words(), "unknown means"))
 	}
 	if w, ok := o.MeanPowerW.Get(); ok {
 		row(b, "  power", "%s, at most %s", report.FormatWatts(dvfsmodel.Watt(w)), report.FormatWatts(dvfsmodel.Watt(o.PeakPowerW.Or(w))))
@@ -331,23 +332,6 @@ func joules(n record.Number) string {
 		return "–"
 	}
 	return report.FormatJoules(dvfsmodel.Joule(e))
-}
-
-func sourceText(s record.Source) string {
-	switch s {
-	case record.Counter:
-		return "the GPUs' counters"
-	case record.Integrated:
-		return "samples of their power"
-	case record.RAPL:
-		return "the CPUs' counters"
-	case record.Accounting:
-		return "Slurm's accounting"
-	case record.Modelled:
-		return "a model, not measured"
-	case record.Unmeasured:
-	}
-	return "unknown means"
 }
 
 // clocks is a pair of clocks; 0 is a default one.

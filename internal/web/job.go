@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -275,7 +276,7 @@ func measuredParts(v *epdapi.JobView) []any {
 			{Text: joulesOf(o.GPUEnergyJ)},
 			{Text: joulesOf(energy)},
 			{Text: against(o.GPUEnergyJ, energy)},
-			{Text: sourceWords(o.GPUSource)},
+			{Text: cmp.Or(o.GPUSource.Words(), dash)},
 			{Text: numberOf(o.Utilisation, report.FormatPercent)},
 		})
 	}
@@ -305,24 +306,6 @@ func decisionOf(v *epdapi.JobView, o *epdapi.Outcome) *epdapi.Decision {
 		}
 	}
 	return nil
-}
-
-// sourceWords say by what an energy was measured.
-func sourceWords(s record.Source) string {
-	switch s {
-	case record.Counter:
-		return "the GPUs' counters"
-	case record.Integrated:
-		return "samples of their power"
-	case record.RAPL:
-		return "the CPUs' counters"
-	case record.Accounting:
-		return "Slurm's accounting"
-	case record.Modelled:
-		return "a model, not measured"
-	case record.Unmeasured:
-	}
-	return dash
 }
 
 // jobLevers is what levers do, or would, about a job.

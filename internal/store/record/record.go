@@ -31,6 +31,24 @@ const (
 	Modelled   Source = "modelled"    // computed from host watts by share
 )
 
+// Words say by what an energy was measured; empty where nobody knows.
+func (s Source) Words() string {
+	switch s {
+	case Counter:
+		return "the GPUs' counters"
+	case Integrated:
+		return "samples of their power"
+	case RAPL:
+		return "the CPUs' counters"
+	case Accounting:
+		return "Slurm's accounting"
+	case Modelled:
+		return "a model, not measured"
+	case Unmeasured:
+	}
+	return ""
+}
+
 // Setting is a pair of clocks; 0 leaves a clock at its default.
 type Setting struct {
 	Core dvfsmodel.MHz `json:"core_mhz"`
