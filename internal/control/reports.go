@@ -146,15 +146,7 @@ func (c *Controller) getNodes(r *http.Request) (any, error) { return c.Nodes(r.C
 func (c *Controller) Nodes(ctx context.Context) *epdapi.NodeList {
 	now, heard := c.options.Clock(), c.reports.all()
 	out := &epdapi.NodeList{At: now, Nodes: []epdapi.NodeView{}}
-	byName := make(map[string]*slurm.Node)
-	c.synced.mu.Lock()
-	nodes := c.synced.nodeList
-	c.synced.mu.Unlock()
-	for i := range nodes {
-		if gpusOfNode(&nodes[i]) > 0 {
-			byName[nodes[i].Name] = &nodes[i]
-		}
-	}
+	byName := c.nodesWithGPUs()
 	names := slices.Collect(maps.Keys(byName))
 	for name := range heard {
 		if byName[name] == nil {
@@ -225,6 +217,11 @@ func (c *Controller) shownTo(who Caller, r *epdapi.NodeReport) *epdapi.NodeRepor
 
 // ClusterPower is the power of the GPUs of all nodes that reported lately.
 func (c *Controller) ClusterPower() epdapi.ClusterPower {
+	return powerOf(c.reports.all(), c.nodesWithGPUs(), c.options.Clock())
+}
+
+// nodesWithGPUs are those of Slurm's last answer, by name.
+func (c *Controller) nodesWithGPUs() map[string]*slurm.Node {
 	byName := make(map[string]*slurm.Node)
 	c.synced.mu.Lock()
 	nodes := c.synced.nodeList
@@ -234,7 +231,7 @@ func (c *Controller) ClusterPower() epdapi.ClusterPower {
 			byName[nodes[i].Name] = &nodes[i]
 		}
 	}
-	return powerOf(c.reports.all(), byName, c.options.Clock())
+	return byName
 }
 
 // powerOf adds up the fresh reports.

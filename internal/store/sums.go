@@ -70,7 +70,7 @@ WHERE true` + addSums)
 // The others of an outcome's job: on other nodes, of the same workload on the same
 // GPU model in the same arm. A plus keeps a condition from choosing the index.
 var (
-	hasOthers = steady("SELECT EXISTS (SELECT 1 FROM outcomes AS o INDEXED BY outcomes_by_job WHERE ?1 AND " + sameJob + " AND +o.outcome_id != ?2)")
+	hasOthers = steady("SELECT EXISTS (SELECT 1 FROM outcomes AS o INDEXED BY outcomes_by_job WHERE " + sameJob + " AND +o.outcome_id != ?2)")
 	bookBack  = bookJobs(sameJob + " AND +o.outcome_id != ?2")
 	bookAll   = bookJobs(sameJob + " AND ?2 > 0")
 	bookSome  = bookJobs("o.outcome_id IN (SELECT value FROM json_each(?2))")

@@ -84,7 +84,7 @@ func DecodeProfile(blob []byte) (Profile, error) {
 	case blob[1] > aloneFlag:
 		return p, fmt.Errorf("%w: flags %d", ErrProfile, blob[1])
 	}
-	r := profileReader{rest: blob[2:]}
+	r := profileReader{byteReader{rest: blob[2:], fault: ErrProfile}}
 	p.Alone = blob[1] == aloneFlag
 	gpus := r.number()
 	if r.err == nil && (gpus < 1 || gpus > MaxProfileGPUs) {
@@ -107,24 +107,10 @@ func DecodeProfile(blob []byte) (Profile, error) {
 	return p, nil
 }
 
-// profileReader takes a profile's bytes apart; after an error it gives zeros.
-type profileReader struct {
-	rest []byte
-	err  error
-}
+// profileReader takes a profile's bytes apart.
+type profileReader struct{ byteReader }
 
-func (r *profileReader) number() int64 {
-	if r.err != nil {
-		return 0
-	}
-	v, n := binary.Uvarint(r.rest)
-	if n <= 0 || v > math.MaxInt64 {
-		r.err = fmt.Errorf("%w: a number is cut off or too large", ErrProfile)
-		return 0
-	}
-	r.rest = r.rest[n:]
-	return int64(v)
-}
+func (r *profileReader) number() int64 { return r.upTo(math.MaxInt64) }
 
 func (r *profileReader) series() Series {
 	size := r.number()
@@ -152,14 +138,5 @@ func (p Profile) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads what MarshalJSON wrote, or null.
 func (p *Profile) UnmarshalJSON(text []byte) error {
-	var blob []byte
-	if err := json.Unmarshal(text, &blob); err != nil {
-		return fmt.Errorf("%w: %w", ErrProfile, err)
-	}
-	read, err := DecodeProfile(blob)
-	if err != nil {
-		return err
-	}
-	*p = read
-	return nil
+	return readBase64(p, text, DecodeProfile, ErrProfile)
 }

@@ -100,10 +100,10 @@ func DecodeReadings(blob []byte) (Readings, error) {
 	case blob[0] != readingsVersion:
 		return r, fmt.Errorf("%w: version %d, not %d", ErrReadings, blob[0], readingsVersion)
 	}
-	in := readingsReader{rest: blob[1:]}
-	r.GPUs = int(in.number(maxReadingGPUs))
-	r.Interval = time.Duration(in.number(maxInterval)) * time.Millisecond
-	points := int(in.number(MaxReadingPoints))
+	in := readingsReader{byteReader{rest: blob[1:], fault: ErrReadings}}
+	r.GPUs = int(in.upTo(maxReadingGPUs))
+	r.Interval = time.Duration(in.upTo(maxInterval)) * time.Millisecond
+	points := int(in.upTo(MaxReadingPoints))
 	if in.err == nil && (points == 0 || r.Interval == 0) {
 		in.err = fmt.Errorf("%w: %d points of %s", ErrReadings, points, r.Interval)
 	}
@@ -118,37 +118,20 @@ func DecodeReadings(blob []byte) (Readings, error) {
 	return r, nil
 }
 
-// readingsReader takes the bytes apart; after an error it gives zeros.
-type readingsReader struct {
-	rest []byte
-	err  error
-}
-
-// number is a number from 0 to most.
-func (in *readingsReader) number(most int64) int64 {
-	if in.err != nil {
-		return 0
-	}
-	v, n := binary.Uvarint(in.rest)
-	if n <= 0 || v > uint64(most) { //nolint:gosec // most is positive
-		in.err = fmt.Errorf("%w: a number is cut off or too large", ErrReadings)
-		return 0
-	}
-	in.rest = in.rest[n:]
-	return int64(v) //nolint:gosec // it was compared
-}
+// readingsReader takes the bytes apart.
+type readingsReader struct{ byteReader }
 
 func (in *readingsReader) spreads(points int) []Spread {
 	all := make([]Spread, points)
 	last := int64(0)
 	for i := range all {
-		code := in.number(4 * maxReading)
+		code := in.upTo(4 * maxReading)
 		if code == 0 {
 			continue
 		}
 		code--
 		last += code>>1 ^ -(code & 1)
-		below, above := in.number(maxReading), in.number(maxReading)
+		below, above := in.upTo(maxReading), in.upTo(maxReading)
 		if in.err == nil && (last < below || last+above > maxReading) {
 			in.err = fmt.Errorf("%w: point %d is out of bounds", ErrReadings, i)
 		}
@@ -167,16 +150,7 @@ func (r Readings) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads what MarshalJSON wrote, or null.
 func (r *Readings) UnmarshalJSON(text []byte) error {
-	var blob []byte
-	if err := json.Unmarshal(text, &blob); err != nil {
-		return fmt.Errorf("%w: %w", ErrReadings, err)
-	}
-	read, err := DecodeReadings(blob)
-	if err != nil {
-		return err
-	}
-	*r = read
-	return nil
+	return readBase64(r, text, DecodeReadings, ErrReadings)
 }
 
 // ReadingsSampler makes [Readings] of samples of several GPUs, in bounded memory:
