@@ -64,6 +64,9 @@ type goal struct {
 	energyWeight, timeWeight float64
 }
 
+// MaxStretch is the largest Stretch that is taken.
+const MaxStretch = 1e6
+
 // Words of the start rule.
 const (
 	startAuto       = "auto"
@@ -124,6 +127,16 @@ func Load(r io.Reader, name string, profiles *Profiles) (*Config, error) {
 	}
 	return c, nil
 }
+
+// NodesAt is where the file says how many GPUs the nodes of a class have; the zero
+// position where it has no classes.
+func (c *Config) NodesAt(class int) queue.Position {
+	return c.origin[fmt.Sprintf("cluster.nodes[%d].gpus", class)]
+}
+
+// HasNodes tells whether the file describes a cluster; without, the nodes are
+// those of [Default].
+func (c *Config) HasNodes() bool { return c.NodesAt(0).Line > 0 }
 
 // LoadFile is [Load] of a file.
 func LoadFile(path string, profiles *Profiles) (*Config, error) {
@@ -205,7 +218,7 @@ func (s *Safety) fields() []field {
 		number("limit_margin", "A job's predicted run time × (1 + this) must meet its time limit.", &s.LimitMargin, span{max: 100}),
 		number("deadline_margin_s", "Seconds by which a job must end before its deadline.", &s.DeadlineMargin, nonNegative),
 		number("stretch", "A job without a deadline must end within this multiple of when it would end\n"+
-			"first come first served at default clocks.", &s.Stretch, span{min: 1, max: 1e6}),
+			"first come first served at default clocks.", &s.Stretch, span{min: 1, max: MaxStretch}),
 	}
 }
 

@@ -57,9 +57,8 @@ func parse(r io.Reader, name string) (*document, error) {
 	d.places = places
 	if _, err = toml.Decode(text, &d.root); err != nil {
 		if wrong, ok := errors.AsType[toml.ParseError](err); ok {
-			// The library's own line is one too far for faults at a line end.
-			at := min(max(0, wrong.Position.Start), len(text))
-			return nil, d.syntax(d.position(at), queue.Printable(wrong.Message))
+			at, msg := syntaxFault(text, &wrong)
+			return nil, d.syntax(d.position(at), queue.Printable(msg))
 		}
 		return nil, fmt.Errorf("%s: %w", queue.Printable(name), err)
 	}

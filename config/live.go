@@ -3,6 +3,7 @@ package config
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/epplan/epplan/dvfsmodel"
 )
@@ -71,12 +72,20 @@ func (l *Live) Clone() Live {
 	return c
 }
 
-// ModeOf is the mode of a partition.
-func (l *Live) ModeOf(partition string) Mode {
-	if m, ok := l.Modes[partition]; ok {
-		return m
+// ModeOf is the mode of a partition. A job may name several, with commas between,
+// and start in any of them: the most careful mode counts then.
+func (l *Live) ModeOf(partitions string) Mode {
+	careful := Enforce
+	for partition := range strings.SplitSeq(partitions, ",") {
+		mode, ok := l.Modes[partition]
+		if !ok {
+			mode = l.Mode
+		}
+		if slices.Index(modeWords, string(mode)) < slices.Index(modeWords, string(careful)) {
+			careful = mode
+		}
 	}
-	return l.Mode
+	return careful
 }
 
 // OnlyObserves tells whether no partition is to be touched, nor advised about.
@@ -135,6 +144,7 @@ func (l *Live) fields() []field {
 	}
 }
 
+// modeWords are the modes, the most careful first.
 var modeWords = []string{string(Observe), string(Advise), string(Enforce)}
 
 // checkTogether notes bounds of clocks that leave none, or not the default.

@@ -26,6 +26,20 @@ func TestLiveSettingsAreRead(t *testing.T) {
 	}
 }
 
+func TestOfSeveralPartitionsTheMostCarefulModeCounts(t *testing.T) {
+	c := load(t, "[live]\nmode = \"enforce\"\nmodes = {obs = \"observe\", adv = \"advise\"}\n[live.adapt]\nmode = \"on\"\nmodes = {adv = \"off\"}")
+	for partitions, want := range map[string]Mode{"main,gpu": Enforce, "main,adv": Advise, "adv,main": Advise, "adv,obs,main": Observe, "obs,adv": Observe} {
+		if got := c.Live.ModeOf(partitions); got != want {
+			t.Errorf("partitions %q: %s, want %s", partitions, got, want)
+		}
+	}
+	for partitions, want := range map[string]Adapt{"main,gpu": AdaptOn, "main,adv": AdaptOff, "adv,main": AdaptOff} {
+		if got := c.Live.Adapt.ModeOf(partitions); got != want {
+			t.Errorf("partitions %q: adapt is %s, want %s", partitions, got, want)
+		}
+	}
+}
+
 func TestModesMayBeATableOfTheirOwn(t *testing.T) {
 	if c := load(t, "[live.modes]\ngpu = \"enforce\""); c.Live.ModeOf("gpu") != Enforce || c.Live.Mode != Observe {
 		t.Errorf("%+v", c.Live)
@@ -148,7 +162,7 @@ func TestNothingIsSharedUnlessItIsAskedFor(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	c := load(t, "[live.sharing]\nweights = true\nruns = 5\nspread = 0.1\nslowdown = 1.5")
-	if want := (LiveSharing{true, 5, 0.1, 1.5}); c.Live.Sharing != want {
+	if want := (LiveSharing{true, 5, 0.1, 1.5, ""}); c.Live.Sharing != want {
 		t.Errorf("%+v", c.Live.Sharing)
 	}
 }

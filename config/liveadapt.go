@@ -1,6 +1,9 @@
 package config
 
-import "maps"
+import (
+	"maps"
+	"strings"
+)
 
 // Adapt tells whether clocks are adapted while jobs run.
 type Adapt string
@@ -27,12 +30,19 @@ type LiveAdapt struct {
 
 func defaultAdapt() LiveAdapt { return LiveAdapt{Mode: AdaptOff, SLA: 1.2, Tau: 0.1, Writes: 30} }
 
-// ModeOf is the mode of a partition.
-func (a *LiveAdapt) ModeOf(partition string) Adapt {
-	if m, ok := a.Modes[partition]; ok {
-		return m
+// ModeOf is the mode of a partition; of several, with commas between, it is on
+// where it is on in all.
+func (a *LiveAdapt) ModeOf(partitions string) Adapt {
+	for partition := range strings.SplitSeq(partitions, ",") {
+		mode, ok := a.Modes[partition]
+		if !ok {
+			mode = a.Mode
+		}
+		if mode != AdaptOn {
+			return mode
+		}
 	}
-	return a.Mode
+	return AdaptOn
 }
 
 // Clone is a copy that shares nothing.

@@ -1,5 +1,11 @@
 package config
 
+// LiveContention is the file with what sharing a GPU costs in time where epd puts
+// jobs beside each other; empty where none is named. [consolidate.ReadCurve] reads it.
+func (c *Config) LiveContention() string {
+	return c.beside("live.sharing.contention", c.Live.Sharing.Contention)
+}
+
 // LiveSharing says how jobs that ask for parts of GPUs are put beside each other.
 type LiveSharing struct {
 	// Weights tells whether the nodes with shared GPUs get weights by how well
@@ -13,6 +19,9 @@ type LiveSharing struct {
 	Spread float64
 	// Slowdown is how many times its time alone a job may take.
 	Slowdown float64
+	// Contention is the file with what sharing a GPU costs in time, as it is
+	// written; empty: load alone counts. [Config.LiveContention] is where it is.
+	Contention string
 }
 
 func defaultSharing() LiveSharing { return LiveSharing{Runs: 3, Spread: 0.25, Slowdown: 1.2} }
@@ -25,5 +34,7 @@ func (s *LiveSharing) fields() []field {
 		whole("runs", "On how many runs that had their GPUs alone a workload's profile must rest, at least.", &s.Runs, fewest, most),
 		number("spread", "How far those may be apart: utilisation, from 0 to 1, and part of the run time.", &s.Spread, span{max: 1, above: true}),
 		number("slowdown", "How many times its time alone a job on a shared GPU may take.", &s.Slowdown, span{min: 1, max: 10}),
+		orEmpty(line("contention", "File with what sharing a GPU costs in time, as epplan model contention writes it, beside this\n"+
+			"file unless its path is absolute; empty: a slot with 140 % of work takes 1.4 slots.", &s.Contention), &s.Contention),
 	}
 }

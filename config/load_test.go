@@ -77,28 +77,58 @@ func TestEachFaultIsNamedWithItsPositionAndWhatWasMeant(t *testing.T) {
 		{"unknown objective", "[objective]\nname = \"speed\"\n", `objective.name is "speed", want one of energy, edp, ed2p, time`},
 		{"no weight", "[objective]\nenergy_weight = 0\n", "c.toml:1:1: the weights of energy and time are both 0, want one above 0"},
 		{"energy weighed in time", "[objective]\nname = \"time\"\nenergy_weight = 2\n", `c.toml:3:17: objective.energy_weight is 2, want 0 when name is "time"`},
-		{"key twice", "[policy]\nrho = 1\nrho = 2\n", "c.toml:3:1: Key 'policy.rho' has already been defined."},
-		{"syntax", "[policy]\nrho = = 1\n", "c.toml:2:7: expected value but found '=' instead"},
-		{"table header left open", "[policy\n", "c.toml:1:8: "},
-		{"text left open", "[cluster]\nname = \"x\n", "c.toml:2:10: "},
 		{"not UTF-8", "a = 1\nb = \"\xff\"\n", "c.toml:2:6: byte 0xff, want UTF-8 text"},
 		{"UTF-16", "\xff\xfea\x00", "c.toml:1:1: byte 0xff, want UTF-8 text"},
 		{"zero bytes", "\x00\x01\x02", "c.toml:1:1: "},
 		{"too deep", "a = " + strings.Repeat("[", 100_000), "c.toml:1:1: keys or values are nested too deeply, want at most 32 levels"},
 		{"too long a key", strings.Repeat("a.", 100_000) + "a = 1", "nested too deeply"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			got, err := Load(strings.NewReader(c.text), "c.toml", nil)
-			if err == nil || got != nil {
-				t.Fatalf("loaded %+v, want an error", got)
-			}
-			if first, _, _ := strings.Cut(err.Error(), "\n"); !strings.Contains(first, c.want) {
-				t.Errorf("error  %s\nwants  %s", first, c.want)
-			}
-			if _, ok := errors.AsType[*FileError](err); !ok {
-				t.Errorf("error is a %T, want a FileError", err)
-			}
-		})
+		t.Run(c.name, func(t *testing.T) { wantFault(t, c.text, c.want) })
+	}
+}
+
+func TestFaultsOfSyntaxSayWhatWasFoundAndWhatWasExpected(t *testing.T) {
+	nodes := "[[cluster.nodes]]\ngpu_model = \"V100\"\ngpus = 4\n"
+	for _, c := range []struct{ name, text, want string }{
+		{"key twice", "[policy]\nrho = 1\nrho = 2\n", "c.toml:3:1: policy.rho is set on line 2 already, want it once"},
+		{"table twice", "[policy]\nrho = 1\n[policy]\n", "c.toml:3:2: policy is set on line 1 already, want it once"},
+		{"key twice in the second node", nodes + nodes + "gpus = 4\n", "c.toml:7:1: cluster.nodes.gpus is set on line 6 already, want it once"},
+		{"one table, then several", "[cluster.nodes]\n[[cluster.nodes]]\n", "c.toml:2:3: cluster.nodes is one table on line 1, want [[cluster.nodes]] each time"},
+		{"two equals signs", "[policy]\nrho = = 1\n", `c.toml:2:7: found "=", want a value: "text" in quotes, a number, true or false`},
+		{"text without quotes", "[cluster]\nname = here\n", `c.toml:2:8: found "here", want a value: "text" in quotes, a number, true or false`},
+		{"yes for true", "[cluster]\noffline_turn_on = yes # or no\n", `c.toml:2:19: found "yes", want a value`},
+		{"no value", "[cluster]\nname =\nslot_s = 1\n", "c.toml:2:7: found the end of the line, want a value"},
+		{"no key", "[cluster]\n = 3\n", `c.toml:2:2: found "= 3", want key = value`},
+		{"colon for an equals sign", nodes + "cpus: 4\n", `c.toml:4:1: found "cpus: 4", want key = value`},
+		{"JSON", "{\"cluster\": 1}\n", `c.toml:1:1: found "{\"cluster\": 1}", want key = value`},
+		{"a sentence", "hello\n", `c.toml:1:1: found "hello", want key = value`},
+		{"two settings on a line", "[cluster]\nname = \"x\" slot_s = 1\n", `c.toml:2:12: found "slot_s = 1", want one key = value on a line`},
+		{"table header left open", "[policy\n", `c.toml:1:1: found "[policy", want [name] or [[name]]`},
+		{"text left open", "[cluster]\nname = \"x\n", "c.toml:2:10: found the end of the line, want a closing quote"},
+		{"text left open at the end", "[cluster]\nname = \"x", "want a closing quote"},
+		{"array left open", "[cluster]\nnodes = [\n", `want a value`},
+		{"array without a comma", "[live]\noperators = [\"a\" \"b\"]\n", `want a comma or ]`},
+		{"table without a comma", "[live]\nmodes = {a = \"off\" b = \"off\"}\n", `want a comma or }`},
+		{"Windows path", "[live.sharing]\ncontention = \"C:\\quick\"\n", `c.toml:2:17: found "\\q", want \\ for a backslash, or text in 'single quotes'`},
+		{"leading zero", nodes + "count = 04\n", `c.toml:4:9: found "04", want a number such as 12, 0.5 or 1e6`},
+		{"number beyond all", "[cluster]\nslot_s = 1e400\n", `c.toml:2:10: found "1e400", want a number such as`},
+	} {
+		t.Run(c.name, func(t *testing.T) { wantFault(t, c.text, c.want) })
+	}
+}
+
+// wantFault wants the first fault of a text to say something.
+func wantFault(t *testing.T, text, want string) {
+	t.Helper()
+	got, err := Load(strings.NewReader(text), "c.toml", nil)
+	if err == nil || got != nil {
+		t.Fatalf("loaded %+v, want an error", got)
+	}
+	if first, _, _ := strings.Cut(err.Error(), "\n"); !strings.Contains(first, want) {
+		t.Errorf("error  %s\nwants  %s", first, want)
+	}
+	if _, ok := errors.AsType[*FileError](err); !ok {
+		t.Errorf("error is a %T, want a FileError", err)
 	}
 }
 

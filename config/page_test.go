@@ -41,7 +41,7 @@ func configTables() []described {
 		{"[factors]", readByEPD, c.Factors.fields()},
 		{"[web]", readByEPD, c.Web.fields()},
 		{"[cluster]", "Read by the commands that plan; `epd` takes from it what nodes use beside their GPUs.", c.clusterFields()},
-		{"[cluster.sharing]", "Power and run times of GPUs that tasks share, by clock.", c.sharedGPU.fields()},
+		{"[cluster.sharing]", "Power and run times of GPUs that tasks share, by clock, and what sharing costs.", c.sharedGPU.fields()},
 		{
 			"[[cluster.nodes]]", "A kind of node; as many tables as there are kinds. A file that has one replaces all of the default ones.",
 			append(classFields(&class), shared.fields()...),

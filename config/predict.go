@@ -46,15 +46,15 @@ func (p *Predict) fields() []field {
 		lines("allow_hosts", "Hosts that source code may be sent to, such as [\"llm.example.org\"]. Without one, no server is asked.",
 			&p.AllowHosts),
 		orEmpty(line("cache", "Folder that keeps embeddings, by the hash of what was sent; empty: none are kept.", &p.Cache), &p.Cache),
-	}, p.Embedding.fields("embedding", "embedding server (OpenAI's /v1/embeddings)"),
-		p.Align.fields("align", "chat-completion server (OpenAI's /v1/chat/completions), asked to\nrewrite code that is unlike all that was learnt from"),
+	}, p.Embedding.fields("embedding", "an embedding server (OpenAI's /v1/embeddings)"),
+		p.Align.fields("align", "a chat-completion server (OpenAI's /v1/chat/completions), asked to\nrewrite code that is unlike all that was learnt from"),
 		[]field{whole("align_rounds", "Rewrites of a job's code at most.", &p.Rounds, 1, mostRounds)})
 }
 
 // fields are those of an endpoint, whose keys begin with a word.
 func (e *Endpoint) fields(word, what string) []field {
 	return []field{
-		orEmpty(line(word+"_url", "Address of an "+what+";\nempty: none is asked.", &e.URL), &e.URL),
+		orEmpty(line(word+"_url", "Address of "+what+";\nempty: none is asked.", &e.URL), &e.URL),
 		orEmpty(line(word+"_model", "Model that it is asked for.", &e.Model), &e.Model),
 		orEmpty(line(word+"_key_file", "File with its key, readable by epd alone; empty: none is sent.", &e.KeyFile), &e.KeyFile),
 		number(word+"_timeout_s", "Seconds that an answer may take.", &e.TimeoutS, span{max: 3600, above: true}),

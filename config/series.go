@@ -1,7 +1,6 @@
 package config
 
 import (
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -34,10 +33,13 @@ var seriesColumns = []string{"carbon_g_per_kwh", "water_l_per_kwh", "cost_per_kw
 // or more of carbon_g_per_kwh, water_l_per_kwh and cost_per_kwh. An empty cell is not
 // stated. The first bad row is an error with its line.
 func ReadSeries(r io.Reader, name string) (*Series, error) {
-	rows := csv.NewReader(r)
+	rows := queue.NewRows(r, name)
 	header, err := rows.Read()
-	if err != nil {
-		return nil, fmt.Errorf("%s: want a header with time and factors: %w", queue.Printable(name), err)
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil, fmt.Errorf("%s: want a header with time and factors, the file is empty", queue.Printable(name))
+	case err != nil:
+		return nil, err
 	}
 	at := slices.Index(header, "time")
 	columns := make([]int, len(seriesColumns))
@@ -57,7 +59,7 @@ func ReadSeries(r io.Reader, name string) (*Series, error) {
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", queue.Printable(name), err)
+			return nil, err
 		}
 		line, _ := rows.FieldPos(0)
 		if err := s.add(row, at, columns); err != nil {

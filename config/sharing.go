@@ -1,6 +1,7 @@
 package config
 
 import (
+	"path/filepath"
 	"slices"
 
 	"github.com/epplan/epplan/planner"
@@ -12,6 +13,7 @@ import (
 type sharedGPU struct {
 	baseW, wPerMHz, beta    float64
 	minMHz, maxMHz, stepMHz float64
+	contention              string
 }
 
 func defaultSharedGPU() sharedGPU {
@@ -31,6 +33,8 @@ func (s *sharedGPU) fields() []field {
 		number("min_mhz", "The lowest core clock.", &s.minMHz, clock),
 		number("max_mhz", "The highest one. Run times of jobs are those at it.", &s.maxMHz, clock),
 		number("step_mhz", "From one core clock to the next.", &s.stepMHz, clock),
+		orEmpty(line("contention", "File with what sharing a GPU costs in time, as epplan model contention writes it, beside this\n"+
+			"file unless its path is absolute; empty: a slot with 140 % of work takes 1.4 slots.", &s.contention), &s.contention),
 	}
 }
 
@@ -52,6 +56,24 @@ func (s *sharedGPU) physics() consolidate.Physics {
 	}
 	p.LevelsMHz = append(p.LevelsMHz, s.maxMHz)
 	return p
+}
+
+// Contention is the file with what sharing a GPU of the cluster costs in time;
+// empty where none is named. [consolidate.ReadCurve] reads it.
+func (c *Config) Contention() string {
+	return c.beside("cluster.sharing.contention", c.sharedGPU.contention)
+}
+
+// beside is a file that a key names: beside the file that has the key, unless its
+// path is absolute.
+func (c *Config) beside(key, name string) string {
+	if name == "" || filepath.IsAbs(name) {
+		return name
+	}
+	if name = filepath.Join(filepath.Dir(c.origin[key].File), name); name == "-" { // which stands for standard input elsewhere
+		return "./-"
+	}
+	return name
 }
 
 // sharedClass is whether jobs may share the GPUs of a kind of node.

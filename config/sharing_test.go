@@ -1,7 +1,9 @@
 package config
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/epplan/epplan/planner"
@@ -30,5 +32,29 @@ func TestClocksOfSharedGPUsEndAtTheHighestOne(t *testing.T) {
 	}
 	if err := (&planner.Cluster{Classes: c.Classes, Sharing: c.Sharing}).Validate(); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestTheFileOfACurveIsFoundBesideTheFileThatNamesIt(t *testing.T) {
+	const text = "[cluster.sharing]\ncontention = %q\n[[cluster.nodes]]\ngpu_model = \"V100\"\ngpus = 2\nshare = true\ngpu_mem_gb = 32\n"
+	for _, c := range []struct{ file, named, want string }{
+		{"site/cluster.toml", "curve.json", "site/curve.json"},
+		{"/etc/cluster.toml", "curves/v100.json", "/etc/curves/v100.json"},
+		{"cluster.toml", "../curve.json", "../curve.json"},
+		{"site/cluster.toml", "/etc/curve.json", "/etc/curve.json"},
+		{"stdin", "curve.json", "curve.json"},
+		{"cluster.toml", "-", "./-"}, // a file's name, not standard input
+		{"cluster.toml", "", ""},
+	} {
+		loaded, err := Load(strings.NewReader(fmt.Sprintf(text, c.named)), c.file, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := loaded.Contention(); got != c.want {
+			t.Errorf("%q in %s: %q, want %q", c.named, c.file, got, c.want)
+		}
+	}
+	if got := Default().Contention(); got != "" {
+		t.Errorf("%q by default, want none", got)
 	}
 }

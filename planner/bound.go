@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/planner/consolidate"
 )
 
 // Bound is an energy that no plan of a problem can go below if it places every
@@ -227,12 +226,9 @@ func mostAtOnce(p *Problem, tasks []boundTask) float64 {
 // sharedCost is the least that a task can add by GPU where GPUs are shared.
 // However many tasks are on a GPU, in a second at frequency f it does at most
 // one second's work at full utilisation, divided by the stretch of f, for its
-// power and its part of the host's. That holds where contention is at least
-// [consolidate.Linear]; of other curves nothing is known.
+// power and its part of the host's. A curve of contention takes no less time
+// than [consolidate.Linear], for which that holds.
 func (p *Problem) sharedCost(t *Task, option, class int) float64 {
-	if _, linear := p.Cluster.Contention().(consolidate.Linear); !linear {
-		return 0
-	}
 	ph, least := &p.Cluster.Sharing.Physics, math.Inf(1)
 	for _, mhz := range ph.LevelsMHz {
 		least = min(least, (ph.Power(mhz)+float64(p.Cluster.Classes[class].HostW))*ph.Stretch(mhz))

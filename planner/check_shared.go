@@ -86,6 +86,7 @@ type cohabited struct {
 	mhz, gb float64
 	load    []float64
 	tasks   int
+	of      float64 // GB that it has
 }
 
 // event is a change on a node: of a clock, if task is -1.
@@ -139,6 +140,9 @@ func (c *checker) checkShares(n int, spells []Spell, done []float64) {
 func (h *cohabitation) play(events []event) {
 	k := &h.p.Cluster.Classes[h.plan.Nodes[h.node].Class]
 	h.gpus = make([]cohabited, k.GPUs)
+	for gpu, gb := range k.SharedGB[:min(len(k.SharedGB), k.GPUs)] {
+		h.gpus[gpu].of = gb
+	}
 	for i, e := range events {
 		if i > 0 && e.at > events[i-1].at {
 			h.pass(e.at - events[i-1].at)
@@ -190,7 +194,7 @@ func (h *cohabitation) pass(seconds float64) {
 		}
 		if g.tasks > 0 {
 			h.used += seconds
-			slowdown[i] = h.overload(g.load) * math.Pow(slices.Max(ph.LevelsMHz)/g.mhz, ph.Beta)
+			slowdown[i] = h.contention(g) * math.Pow(slices.Max(ph.LevelsMHz)/g.mhz, ph.Beta)
 		}
 	}
 	for _, task := range h.here {
@@ -204,17 +208,22 @@ func (h *cohabitation) pass(seconds float64) {
 	}
 }
 
-// overload is how many times as long as alone tasks take together: as the
-// problem's curve says, or what exceeds each slot.
-func (c *checker) overload(loadPct []float64) float64 {
-	if curve := c.p.Cluster.Sharing.Contention; curve != nil {
-		return curve.Overload(loadPct)
+// contention is how many times as long as alone the tasks of a GPU take
+// together: what exceeds each slot, and what the problem's curve says beside.
+func (h *cohabitation) contention(g *cohabited) float64 {
+	curve, sum := h.p.Cluster.Sharing.Contention, 0.0
+	for _, u := range g.load {
+		exceeds := max(100, u) / 100
+		if curve != nil {
+			exceeds = math.Pow(exceeds, curve.Exponent)
+		}
+		sum += exceeds
 	}
-	sum := 0.0
-	for _, u := range loadPct {
-		sum += max(100, u)
+	slower := sum / float64(len(g.load))
+	if curve != nil && g.tasks > 1 {
+		slower *= 1 + curve.ByTask*float64(g.tasks-1) + curve.ByMemory*min(1, g.gb/g.of)
 	}
-	return sum / (100 * float64(len(loadPct)))
+	return slower
 }
 
 // checkSlowed checks that exactly those tasks are listed as slowed that take

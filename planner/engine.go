@@ -23,6 +23,7 @@ type engine struct {
 	placed    int   // tasks that are placed
 	parking   agenda
 	finisher  Finisher // the Placer, if it is one
+	refused   error    // why the Placer can't place on this cluster
 	watcher   Watcher  // the Picker, if it is one
 	ends      agenda   // tasks that run or will, if there is a finisher or a watcher
 	truth     *truth   // nil: tasks run as predicted
@@ -67,7 +68,7 @@ func newEngine(p *Problem, policy *Policy, opts *Options) *engine {
 		e.watchman = w.Watch(e.view)
 	}
 	e.stages()
-	if opts.Present != nil {
+	if opts.Present != nil && e.refused == nil {
 		e.begin(opts.Present)
 	}
 	e.started = opts.Started
@@ -78,6 +79,11 @@ func newEngine(p *Problem, policy *Policy, opts *Options) *engine {
 // tasks that wait.
 func (e *engine) stages() {
 	e.placer = e.policy.Place(e.view)
+	if r, ok := e.placer.(Refuser); ok {
+		if e.refused = r.Refuses(); e.refused != nil {
+			return // nothing is asked of it
+		}
+	}
 	e.finisher, _ = e.placer.(Finisher)
 	e.picker = e.policy.Pick(e.view, e.placer)
 	e.watcher, _ = e.picker.(Watcher)
@@ -444,11 +450,12 @@ func (e *engine) finish() {
 }
 
 // possible tells whether some node of the cluster, empty and on, could run the
-// task in time; if not, why, and when it would end at the earliest.
+// task in time; if not, why, and when it would end at the earliest, with its
+// GPUs free and its node switched on.
 func (v *View) possible(task int) (why string, earliest float64, ok bool) {
 	p := v.Problem
 	t := &p.Tasks[task]
-	shortest := math.Inf(1)
+	shortest, earliest := math.Inf(1), math.Inf(1)
 	for class := range p.Cluster.Classes {
 		k := &p.Cluster.Classes[class]
 		i := v.ask(task, class)
@@ -459,21 +466,30 @@ func (v *View) possible(task int) (why string, earliest float64, ok bool) {
 		if v.asked[i] == wantKnown {
 			return "", 0, true
 		}
-		shortest = min(shortest, t.Options[option].Response.MinTime())
+		fastest := t.Options[option].Response.MinTime()
+		shortest, earliest = min(shortest, fastest), min(earliest, v.soonest(task, class)+fastest)
 	}
 	start := v.slotUp(t.Arrival)
 	room := min(t.Deadline-start, t.Limit)
 	switch {
 	case len(t.Options) == 0:
-		return "no GPU model of the cluster suits it: it names others, or its workload has no model there", shortest, false
+		return "no GPU model of the cluster suits it: it names others, or its workload has no model there", earliest, false
 	case math.IsInf(shortest, 1):
-		return "no node has the GPUs, CPUs and memory that it asks for", shortest, false
+		return "no node has the GPUs, CPUs and memory that it asks for", earliest, false
 	case room >= shortest*(1-feasibleSlack):
 		return "", 0, true
 	case t.Limit < shortest && t.Limit <= t.Deadline-start:
-		return fmt.Sprintf("needs %.6g s at the fastest clocks, its limit is %.6g s", shortest, t.Limit), start + shortest, false
+		return fmt.Sprintf("needs %.6g s at the fastest clocks, its limit is %.6g s", shortest, t.Limit), earliest, false
 	}
-	return fmt.Sprintf("needs %.6g s at the fastest clocks, %.6g s remain to its deadline", shortest, t.Deadline-start), start + shortest, false
+	return fmt.Sprintf("needs %.6g s at the fastest clocks, %.6g s remain to its deadline", shortest, t.Deadline-start), earliest, false
+}
+
+// soonest is when a task could start on a node of the class whose GPUs are free.
+func (v *View) soonest(task, class int) float64 {
+	if v.onByClass[class] > 0 {
+		return v.StartFor(task, v.Now)
+	}
+	return v.StartOnNew(task, class)
 }
 
 // feasibleSlack lets a limit equal to the shortest time count as feasible.

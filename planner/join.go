@@ -81,7 +81,7 @@ func (j *joiner) addClass(k *NodeClass) error {
 func (j *joiner) task(job *queue.Job) (Task, error) {
 	t := Task{
 		ID: job.ID, Arrival: job.Arrival, Deadline: job.Deadline, Due: job.Deadline - j.margins.Deadline,
-		Limit: job.Limit / (1 + j.margins.Limit), Share: job.Share, CPUs: job.CPUs, MemGiB: job.MemGiB,
+		Limit: job.Limit / (1 + j.margins.Limit), LimitMargin: j.margins.Limit, Share: job.Share, CPUs: job.CPUs, MemGiB: job.MemGiB,
 	}
 	if f := job.Profile; f != nil {
 		t.Profile = &Profile{UtilPct: f.UtilPct, SlotS: f.Slot, MemGB: f.MemGB, Kappa: cmp.Or(f.Kappa, consolidate.PaperSLA)}
@@ -98,7 +98,7 @@ func (j *joiner) task(job *queue.Job) (Task, error) {
 		t.Due = t.Deadline
 	}
 	if shortest > t.Limit {
-		t.Limit = job.Limit
+		t.Limit, t.LimitMargin = job.Limit, 0
 	}
 	return t, nil
 }

@@ -62,7 +62,7 @@ func (iv Interval) Len() float64 { return iv.To - iv.From }
 type Unplaced struct {
 	Task     int
 	Why      string
-	Earliest float64 // earliest possible finish, seconds; +Inf: never on this cluster
+	Earliest float64 // finish with GPUs free for it from its arrival on, whoever else waits or runs, seconds; +Inf: never on this cluster
 }
 
 // Power is the mean power of the whole job without its host share, watts: all

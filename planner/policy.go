@@ -107,6 +107,22 @@ type Finisher interface {
 	Finished(task int, a *Assignment)
 }
 
+// Refuser is a Placer that can't place on every cluster. It is asked before
+// anything else; an error is a [ClassError].
+type Refuser interface {
+	Placer
+	Refuses() error
+}
+
+// ClassError says why a policy can't place on a cluster with a node class.
+type ClassError struct {
+	Class int // of the cluster's
+	Msg   string
+}
+
+// Error is what the policy says, without the name of the class.
+func (e *ClassError) Error() string { return e.Msg }
+
 // Verdict is Place's answer to an offer.
 type Verdict uint8
 

@@ -66,16 +66,17 @@ type NodeClass struct {
 
 // Task is a job joined with its models: what the planner knows of it.
 type Task struct {
-	ID       string
-	Arrival  float64 // seconds; nothing about the task may be used before, online
-	Deadline float64 // absolute, seconds; +Inf: none
-	Due      float64 // the time to plan for: the deadline, or an earlier or implied one
-	Limit    float64 // longest run time, seconds; +Inf: none
-	Share    float64 // part of one GPU, 0 < Share ≤ 1; below 1 clocks stay at default
-	CPUs     float64
-	MemGiB   float64
-	Options  []Option // the GPU models it can run on; none: it can't be placed
-	Profile  *Profile // what it uses of a GPU; nil: not known, so that nothing else may be beside it
+	ID          string
+	Arrival     float64 // seconds; nothing about the task may be used before, online
+	Deadline    float64 // absolute, seconds; +Inf: none
+	Due         float64 // the time to plan for: the deadline, or an earlier or implied one
+	Limit       float64 // longest run time, seconds; +Inf: none
+	LimitMargin float64 // by which part of it its own limit is longer than Limit
+	Share       float64 // part of one GPU, 0 < Share ≤ 1; below 1 clocks stay at default
+	CPUs        float64
+	MemGiB      float64
+	Options     []Option // the GPU models it can run on; none: it can't be placed
+	Profile     *Profile // what it uses of a GPU; nil: not known, so that nothing else may be beside it
 }
 
 // Option is one GPU model that a task can run on.

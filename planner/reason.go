@@ -10,8 +10,41 @@ import (
 type Reason struct {
 	Clocks ClockReason
 	Place  PlaceReason
+	Bound  BoundBy // what asks for faster clocks, or can't be met
+	Margin float32 // of the bound, which is kept: a deadline's in seconds, a limit's as a part of what is left
 	Want   float64 // run time at the task's own optimum, seconds
 	Room   float64 // time that was available, seconds
+}
+
+// BoundBy is what bounds a task's run time.
+type BoundBy uint8
+
+// What bounds a run time.
+const (
+	BoundDeadline BoundBy = iota
+	BoundDue              // the due time of a task without deadline
+	BoundLimit            // the run-time limit
+)
+
+// bound is what bounds a task's run time if it starts then, and the margin.
+func (t *Task) bound(start float64) (by BoundBy, margin float32) {
+	switch {
+	case t.Limit < t.Due-start:
+		return BoundLimit, float32(t.LimitMargin)
+	case math.IsInf(t.Deadline, 1):
+		return BoundDue, 0
+	}
+	return BoundDeadline, float32(t.Deadline - t.Due)
+}
+
+// bind names the bounds of the tasks whose clocks one has to do with.
+func (plan *Plan) bind(p *Problem) {
+	for i := range plan.Assignments {
+		a := &plan.Assignments[i]
+		if a.Node >= 0 && (a.Reason.Clocks == ClocksDeadline || a.Reason.Clocks == ClocksLate) {
+			a.Reason.Bound, a.Reason.Margin = p.Tasks[i].bound(a.Start)
+		}
+	}
 }
 
 // ClockReason is why a task runs at its clocks.
@@ -23,11 +56,11 @@ const (
 	ClocksNoModel                      // nothing is known of how the job responds
 	ClocksShared                       // part of a GPU: clocks belong to all who share it
 	ClocksFree                         // least energy, no limit in the way
-	ClocksDeadline                     // faster than the optimum: the deadline or limit demands it
+	ClocksDeadline                     // faster than the optimum: the bound demands it
 	ClocksReadjust                     // θ-readjustment: shortened to use a running node
 	ClocksStretched                    // Improve: lengthened into its node's idle time
 	ClocksShrunk                       // Improve: shortened so that its node ends earlier
-	ClocksLate                         // as fast as possible: the deadline is lost
+	ClocksLate                         // as fast as possible: the bound is lost
 	ClocksAdapted                      // those of a GPU that is shared, set for all who are on it
 )
 
@@ -64,7 +97,7 @@ func (r Reason) clocks() string {
 	case ClocksFree:
 		return "free optimum" + r.slack()
 	case ClocksDeadline:
-		return fmt.Sprintf("deadline-bound: %.6g s allowed, the optimum takes %.6g s", r.Room, r.Want)
+		return fmt.Sprintf("%s: %.6g s allowed%s the optimum takes %.6g s", r.bound(), r.Room, r.kept(), r.Want)
 	case ClocksReadjust:
 		return fmt.Sprintf("readjusted: shortened from %.6g s to the %.6g s left on its GPU", r.Want, r.Room)
 	case ClocksStretched:
@@ -74,10 +107,47 @@ func (r Reason) clocks() string {
 	case ClocksAdapted:
 		return fmt.Sprintf("clocks of a GPU that may be shared, set for all who are on it; alone it takes %.6g s", r.Want)
 	case ClocksLate:
-		return "fastest clocks: the deadline can't be met here"
+		return "fastest clocks: the " + r.lost() + " can't be met here"
 	default:
 		return "default clocks"
 	}
+}
+
+func (r Reason) bound() string {
+	switch r.Bound {
+	case BoundDue:
+		return "bound by its due time"
+	case BoundLimit:
+		return "limit-bound"
+	default:
+		return "deadline-bound"
+	}
+}
+
+// kept is the margin within what is allowed.
+func (r Reason) kept() string {
+	const percent = 100
+	switch margin := float64(r.Margin); {
+	case margin == 0:
+		return ","
+	case r.Bound == BoundLimit:
+		return fmt.Sprintf(", its limit of %.6g s less the margin of %.4g %%;", r.Room*(1+margin), margin*percent)
+	default:
+		return fmt.Sprintf(", %.6g s of margin kept;", margin)
+	}
+}
+
+// lost is what can't be met.
+func (r Reason) lost() string {
+	switch {
+	case r.Bound == BoundDue:
+		return "due time"
+	case r.Bound == BoundLimit:
+		return "limit"
+	case r.Margin == 0:
+		return "deadline"
+	}
+	return fmt.Sprintf("deadline less its margin of %.6g s", r.Margin)
 }
 
 func (r Reason) slack() string {

@@ -24,8 +24,14 @@ func (plan *Plan) settle(p *Problem, park Parker) {
 	}
 	plan.keepOn(p, park)
 	plan.addSleepers(p)
-	plan.Ledger, plan.Misses = account(p, plan, plan.Misses[:0])
 	slices.SortFunc(plan.Unplaced, func(a, b Unplaced) int { return cmp.Compare(a.Task, b.Task) })
+	plan.Recount(p)
+}
+
+// Recount computes the ledger of a plan, which tasks miss their deadlines, and its
+// status, from its assignments and nodes.
+func (plan *Plan) Recount(p *Problem) {
+	plan.Ledger, plan.Misses = account(p, plan, nil)
 	switch {
 	case len(plan.Unplaced) > 0:
 		plan.Status = Partial

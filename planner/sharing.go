@@ -16,8 +16,9 @@ type Sharing struct {
 	// while anything runs on it, whatever its tasks use of it. Run times at
 	// default clocks are those at the highest frequency.
 	Physics consolidate.Physics
-	// Contention is what sharing costs in time; nil: [consolidate.Linear].
-	Contention consolidate.Contention
+	// Contention is what sharing was measured to cost in time; nil:
+	// [consolidate.Linear].
+	Contention *consolidate.Curve
 }
 
 // Profile is what a task uses of each of its GPUs while it runs alone at the
@@ -44,14 +45,6 @@ type Spell struct {
 	Node, GPU int
 	From, To  float64 // seconds
 	MHz       float64
-}
-
-// Contention is what sharing a GPU of the cluster costs in time.
-func (c *Cluster) Contention() consolidate.Contention {
-	if c.Sharing == nil || c.Sharing.Contention == nil {
-		return consolidate.Linear{}
-	}
-	return c.Sharing.Contention
 }
 
 // Shares tells whether tasks with profiles may share the GPUs of a class.
@@ -96,6 +89,9 @@ func (s *Sharing) Validate() error {
 		if !(x >= 0) || math.IsInf(x, 0) {
 			return fmt.Errorf("power %v W + %v W/MHz and exponent %v, want finite numbers of 0 or more", ph.BaseW, ph.WPerMHz, ph.Beta)
 		}
+	}
+	if s.Contention != nil {
+		return s.Contention.Validate()
 	}
 	return nil
 }

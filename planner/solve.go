@@ -57,6 +57,9 @@ func Solve(ctx context.Context, p *Problem, policy *Policy, opts *Options) (*Pla
 	}
 	e := newEngine(p, policy, opts)
 	defer e.view.release()
+	if e.refused != nil {
+		return nil, e.refused
+	}
 	if e.truth != nil && e.finisher == nil {
 		return nil, fmt.Errorf("policy %s books GPUs before they are free: run times must be certain for that", policy.Name)
 	}
@@ -64,6 +67,7 @@ func Solve(ctx context.Context, p *Problem, policy *Policy, opts *Options) (*Pla
 		return nil, err
 	}
 	plan := e.plan
+	plan.bind(p)
 	if policy.Improve == nil || opts.NoImprove || opts.Truth != nil || p.Mode == Online {
 		return plan, nil
 	}
@@ -71,5 +75,6 @@ func Solve(ctx context.Context, p *Problem, policy *Policy, opts *Options) (*Pla
 	if err != nil {
 		return nil, fmt.Errorf("improve: %w", err)
 	}
+	better.bind(p)
 	return better, nil
 }

@@ -21,7 +21,6 @@ import (
 type tenancy struct {
 	problem *Problem
 	plan    *Plan
-	curve   consolidate.Contention
 	clocks  consolidate.Clocks
 	in      *consolidate.Instance
 	number  []int              // by task: its number in the instance, which has those that were offered; -1: not yet
@@ -74,7 +73,7 @@ func newTenancy(p *Problem, plan *Plan, tuner Tuner) *tenancy {
 		return nil
 	}
 	y := &tenancy{
-		problem: p, plan: plan, curve: p.Cluster.Contention(), in: p.instance(),
+		problem: p, plan: plan, in: p.instance(),
 		tenants: make([]tenant, len(p.Tasks)), number: slices.Repeat([]int{-1}, len(p.Tasks)),
 	}
 	y.clocks = func(*consolidate.State, int) float64 { return y.in.Physics.MaxMHz() }
@@ -97,7 +96,10 @@ func newTenancy(p *Problem, plan *Plan, tuner Tuner) *tenancy {
 // them: as many nodes of an unlimited class as there are tasks. What isn't known
 // to be small is taken to fill a GPU.
 func (p *Problem) instance() *consolidate.Instance {
-	in := &consolidate.Instance{Name: p.Cluster.Name, Physics: p.Cluster.Sharing.Physics, Tasks: make([]consolidate.Task, len(p.Tasks))}
+	in := &consolidate.Instance{
+		Name: p.Cluster.Name, Physics: p.Cluster.Sharing.Physics, Contention: p.Cluster.Sharing.Contention,
+		Tasks: make([]consolidate.Task, len(p.Tasks)),
+	}
 	most := 0.0
 	for _, class := range p.SharedNodes() {
 		k := &p.Cluster.Classes[class]
@@ -246,7 +248,7 @@ func (y *tenancy) retune(gpu int, now float64) {
 	g, mhz := &y.gpus[gpu], 0.0
 	if y.present.Busy(gpu) {
 		mhz = y.clocks(y.present, gpu)
-		g.slowdown = y.curve.Overload(y.present.Load(gpu)) * y.in.Physics.Stretch(mhz)
+		g.slowdown = y.present.Overload(gpu) * y.in.Physics.Stretch(mhz)
 	}
 	if mhz == g.mhz {
 		return

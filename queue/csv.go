@@ -11,8 +11,7 @@ import (
 
 // csvReader reads rows into a builder.
 type csvReader struct {
-	rows  *csv.Reader
-	guard *guard
+	rows  *Rows
 	b     *builder
 	cols  []column        // of each cell
 	extra []string        // name of each x_ cell
@@ -23,8 +22,7 @@ type csvReader struct {
 // readCSV reads a CSV file with the given names of columns; nil lets the
 // header choose them.
 func readCSV(in io.Reader, g *guard, b *builder, names *columnNames) error {
-	g.lines = true
-	c := &csvReader{rows: csv.NewReader(in), guard: g, b: b}
+	c := &csvReader{rows: newRows(in, g), b: b}
 	c.rows.ReuseRecord = true
 	c.rows.FieldsPerRecord = -1
 	c.rows.TrimLeadingSpace = true
@@ -69,16 +67,9 @@ func namesOf(header []string) *columnNames {
 // next is the next row that is not blank.
 func (c *csvReader) next() ([]string, error) {
 	for {
-		start := c.rows.InputOffset()
-		cells, err := c.rows.Read()
+		cells, err := c.rows.next()
 		if err != nil {
 			return nil, c.syntax(err)
-		}
-		line, _ := c.rows.FieldPos(0)
-		size := c.rows.InputOffset() - start
-		c.guard.recordDone(c.lineAfter(cells))
-		if size > maxRecord {
-			return nil, c.guard.tooLong(line, "record")
 		}
 		if len(cells) > 1 || strings.TrimSpace(cells[0]) != "" {
 			return cells, nil
@@ -86,21 +77,11 @@ func (c *csvReader) next() ([]string, error) {
 	}
 }
 
-// lineAfter is the line after the row that was just read.
-func (c *csvReader) lineAfter(cells []string) int {
-	last := len(cells) - 1
-	line, _ := c.rows.FieldPos(last)
-	return line + strings.Count(cells[last], "\n") + 1
-}
-
 // syntax gives an error of encoding/csv its file and what was expected.
 func (c *csvReader) syntax(err error) error {
 	var parse *csv.ParseError
 	if !errors.As(err, &parse) {
 		return err
-	}
-	if c.guard.err != nil && !isEOF(c.guard.err) {
-		return c.guard.err
 	}
 	fault := &SyntaxError{Pos: Position{File: c.b.out.Name, Line: parse.Line, Column: parse.Column}}
 	if errors.Is(err, csv.ErrBareQuote) {

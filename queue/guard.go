@@ -23,14 +23,16 @@ type guard struct {
 	rest []byte   // an incomplete character at the end of the last chunk
 	read bool     // something has been read
 
-	lines      bool // bound lines and records
-	lineBytes  int  // since the last line end
-	held       int  // since the last record was done
-	recordLine int  // where the next record begins
+	anyBytes   bool   // all but zero bytes pass, also what isn't UTF-8
+	want       string // what an error of bounds asks for
+	lines      bool   // bound lines and records
+	lineBytes  int    // since the last line end
+	held       int    // since the last record was done
+	recordLine int    // where the next record begins
 }
 
 func newGuard(in io.Reader, name string) *guard {
-	return &guard{in: in, pos: Position{File: name, Line: 1, Column: 1}, rest: make([]byte, 0, utf8.UTFMax), recordLine: 1}
+	return &guard{in: in, pos: Position{File: name, Line: 1, Column: 1}, rest: make([]byte, 0, utf8.UTFMax), want: `one job a line, every opened " closed`, recordLine: 1}
 }
 
 // recordDone tells the guard that the parser has returned a record, and on
@@ -71,7 +73,7 @@ func (g *guard) Read(p []byte) (int, error) {
 
 // pass accounts for a chunk and cuts it at the first fault.
 func (g *guard) pass(chunk []byte) (int, error) {
-	if bad := firstBad(chunk); bad >= 0 {
+	if bad := g.firstBad(chunk); bad >= 0 {
 		g.advance(chunk[:bad])
 		return bad, &SyntaxError{
 			Pos:  g.pos,
@@ -95,7 +97,7 @@ func (g *guard) tooLong(line int, what string) error {
 	return &SyntaxError{
 		Pos:  Position{File: g.pos.File, Line: line, Column: 1},
 		Msg:  what + " is longer than 1 MiB",
-		Want: `one job a line, every opened " closed`,
+		Want: g.want,
 	}
 }
 
@@ -116,9 +118,12 @@ func (g *guard) advance(chunk []byte) (long bool) {
 	return long
 }
 
-// firstBad is the index of the first byte that is not text, or -1.
-func firstBad(chunk []byte) int {
+// firstBad is the index of the first byte that is not let through, or -1.
+func (g *guard) firstBad(chunk []byte) int {
 	nul := bytes.IndexByte(chunk, 0)
+	if g.anyBytes {
+		return nul
+	}
 	if nul >= 0 {
 		chunk = chunk[:nul]
 	}

@@ -153,11 +153,11 @@ start_slurm() {
 	[ -s "$dir/munge/key" ] || (umask 077 && head -c 1024 /dev/urandom >"$dir/munge/key")
 	munged --force --key-file="$dir/munge/key" --socket="$dir/munge/socket" --num-threads=2 --pid-file="$dir/run/munged.pid" \
 		--log-file="$dir/log/munged.log" --seed-file="$dir/munge/seed" 2>>"$dir/log/munged.err"
-	await 10 munged test -S "$dir/munge/socket"
+	await 60 munged test -S "$dir/munge/socket"
 	setsid slurmctld -f "$SLURM_CONF" </dev/null >>"$dir/log/slurmctld.out" 2>&1
-	await 30 slurmctld sh -c 'scontrol ping | grep -q "is UP"'
+	await 60 slurmctld sh -c 'scontrol ping | grep -q "is UP"'
 	setsid slurmd -N gpu01 -f "$SLURM_CONF" </dev/null >>"$dir/log/slurmd.out" 2>&1
-	await 30 slurmd sh -c 'sinfo -h -o %T | grep -qx idle'
+	await 60 slurmd sh -c 'sinfo -h -o %T | grep -qx idle'
 }
 
 start_epd() {
@@ -165,8 +165,11 @@ start_epd() {
 		--socket "$dir/run/agent.sock" --submit-socket "$dir/run/submit.sock" --web "127.0.0.1:$web" \
 		</dev/null >>"$dir/log/epd.log" 2>&1 &
 	echo $! >"$dir/run/epd.pid"
-	await 10 epd "$here/bin/epplan" status --socket "$dir/run/agent.sock"
-	"$here/bin/epplan" install slurm --edit-conf --dir "$dir/etc" --program "$here/bin/epplan" \
+	await 60 epd "$here/bin/epplan" status --socket "$dir/run/agent.sock"
+	# Slurm gives its hooks no environment, and without epd that alone says which GPUs are simulated.
+	printf '#!/bin/sh\nexport EPD_GPU="%s" EPD_STATE="%s"\nexec "%s" "$@"\n' "$(state GPU)" "$dir/epd" "$here/bin/epplan" >"$dir/etc/epplan"
+	chmod 755 "$dir/etc/epplan"
+	"$here/bin/epplan" install slurm --edit-conf --dir "$dir/etc" --program "$dir/etc/epplan" --journal "$dir/epd/journal" \
 		--socket "$dir/run/agent.sock" --submit-socket "$dir/run/submit.sock" >>"$dir/log/install.log" 2>&1 ||
 		fail "epplan install slurm failed; see $dir/log/install.log"
 	scontrol reconfigure

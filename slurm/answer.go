@@ -18,6 +18,7 @@ type jsonAnswer struct {
 	source string
 	in     *lineReader
 	dec    jsonReader
+	record int64 // where the latest record begins
 	meta   Meta
 }
 
@@ -108,6 +109,10 @@ func membersOf(record any) map[string]any {
 // fail gives an error its place in the answer. That the answer could not be had
 // is another error.
 func (a *jsonAnswer) fail(msg string, err error) error {
+	if errors.Is(a.in.err, errRecordTooLong) {
+		line, column := a.in.place(max(a.record, a.in.marked))
+		return &ParseError{Source: a.source, Line: line, Column: column, Msg: msg + a.unreadJob(), Err: a.in.err}
+	}
 	if a.in.err != nil {
 		return fmt.Errorf("%s: %w", a.source, a.in.err)
 	}
@@ -188,11 +193,47 @@ func (a *jsonAnswer) list(key string, each func() error) error {
 			break
 		}
 		a.in.mark(a.dec.InputOffset())
+		a.record = a.dec.InputOffset() + betweenRecords(a.dec.UnreadBuffer())
 		if err := each(); err != nil {
 			return a.fail(key+"["+strconv.Itoa(i)+"]", err)
 		}
 	}
 	return a.delim(']', "the end of "+key)
+}
+
+// betweenRecords is how many bytes there are before a record begins.
+func betweenRecords(unread []byte) int64 {
+	return int64(len(unread) - len(bytes.TrimLeft(unread, ", \t\r\n")))
+}
+
+// unreadJob names the job of a record of which nothing was taken, as far as it is
+// there: ", job 7", or nothing.
+func (a *jsonAnswer) unreadJob() string {
+	if a.dec.InputOffset() != a.in.marked {
+		return ""
+	}
+	unread := a.dec.UnreadBuffer()
+	part := jsonReader{jsontext.NewDecoder(bytes.NewReader(unread[betweenRecords(unread):]), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))}
+	if token, err := part.ReadToken(); err != nil || token.Kind() != '{' {
+		return ""
+	}
+	for {
+		name, err := part.ReadToken()
+		if err != nil || name.Kind() != '"' {
+			return ""
+		}
+		if name.String() != "job_id" {
+			if part.SkipValue() != nil {
+				return ""
+			}
+			continue
+		}
+		var id number
+		if part.Decode(&id) != nil || id.jobID() == 0 {
+			return ""
+		}
+		return ", job " + id.jobID().String()
+	}
 }
 
 // other reads meta and errors, and passes over every other key.

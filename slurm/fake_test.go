@@ -22,6 +22,7 @@ type fakeSlurm struct {
 	power   map[string]string
 	saving  bool
 	resume  string // its ResumeTimeout
+	except  string // further lines of its configuration
 	calls   []string
 	block   chan struct{} // when set, squeue waits for it
 	fail    error
@@ -78,7 +79,7 @@ func (f *fakeSlurm) Run(ctx context.Context, name string, args ...string) ([]byt
 		return f.nodes(args[3:])
 	case name == "scontrol" && args[1] == "config":
 		if f.saving {
-			return []byte("SuspendProgram = /s\nResumeProgram = /r\nResumeTimeout = " + f.resume + "\n"), nil
+			return []byte("SuspendProgram = /s\nResumeProgram = /r\nResumeTimeout = " + f.resume + "\n" + f.except), nil
 		}
 		return []byte("SuspendProgram = (null)\nResumeProgram = (null)\n"), nil
 	}

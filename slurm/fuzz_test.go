@@ -128,6 +128,11 @@ func FuzzSmallForms(f *testing.F) {
 				}
 			}
 		}
+		if n, ok := slurm.CountArrayTasks(s); ok != (n > 0) {
+			t.Errorf("%d tasks, %v", n, ok)
+		} else if list, _, err := slurm.ParseArrayTasks(s); err == nil && n != len(list) {
+			t.Errorf("%d tasks are counted, %d listed", n, len(list))
+		}
 		if r, err := slurm.ParseJobRef(s); err == nil && (r.Job == 0 || len(r.Tasks) > 1<<16) {
 			t.Error(r)
 		}

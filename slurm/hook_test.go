@@ -135,6 +135,8 @@ func TestWishesInAComment(t *testing.T) {
 		"my own text; no wish":   {},
 		"epplan:off":             {Off: true},
 		"text;epplan:off;more":   {Off: true},
+		"EPPLAN:OFF":             {Off: true},
+		"Epplan:Fixed=1200":      {CoreMHz: 1200},
 		"epplan:fixed=1200,5001": {CoreMHz: 1200, MemoryMHz: 5001},
 		"a epplan:fixed=1200 b":  {CoreMHz: 1200},
 		"epplan:deadline=+2h":    {Deadline: now.Add(2 * time.Hour)},
@@ -152,7 +154,7 @@ func TestWishesInAComment(t *testing.T) {
 	}
 	for _, comment := range []string{
 		"epplan:fixed=0,0", "epplan:fixed=1200,", "epplan:fixed=-1,5", "epplan:fixed=99999999999999999999", "epplan:fixed=1200,5001,7", "epplan:fixed", "epplan:deadline=", "epplan:deadline=-2h",
-		"epplan:deadline=+0s", "epplan:deadline=25:00", "epplan:deadline=+9999999h", "epplan:deadline=++2h", "epplan:deadline=2020-01-01T00:00:00Z", "epplan:OFF", "epplan:off=1", "epplan:$(reboot)", "epplan:\x00\xff", "epplan:deadline=+NaNh",
+		"epplan:deadline=+0s", "epplan:deadline=25:00", "epplan:deadline=+9999999h", "epplan:deadline=++2h", "epplan:deadline=2020-01-01T00:00:00Z", "epplan:off=1", "epplan:$(reboot)", "epplan:\x00\xff", "epplan:deadline=+NaNh",
 	} {
 		got := slurm.ParseWishes(comment, now)
 		if got.Off || got.Fixed() || !got.Deadline.IsZero() || len(got.Warnings) != 1 {

@@ -89,40 +89,101 @@ func (r *JobRef) readTasks(text string) error {
 	return err
 }
 
+// maxArrayTask is the largest number of a task that Slurm gives out (MaxArraySize
+// is 4000001 at most).
+const maxArrayTask = 4_000_000
+
 // ParseArrayTasks reads "0-3,7%2" or "0-9:3": the task numbers and the throttle (0 when none).
 func ParseArrayTasks(text string) ([]int, int, error) {
-	list, limit, hasLimit := strings.Cut(text, "%")
-	throttle := 0
-	if hasLimit {
-		var err error
-		if throttle, err = smallNumber(limit); err != nil {
-			return nil, 0, err
-		}
+	list, throttle, err := cutThrottle(text)
+	if err != nil {
+		return nil, 0, err
 	}
-	if strings.HasSuffix(list, "...") { // squeue cuts long lists (SLURM_BITSTR_LEN)
-		list = strings.TrimRight(list, ".,-")
+	if _, isCut := cutTasks(list); isCut {
 		return nil, throttle, fmt.Errorf("task list %q was cut by slurm", Printable(list, 40))
 	}
 	var out []int
 	for part := range strings.SplitSeq(list, ",") {
-		rng, stepText, hasStep := strings.Cut(part, ":")
-		step := 1
-		if hasStep {
-			var err error
-			if step, err = smallNumber(stepText); err != nil || step == 0 {
-				return nil, 0, fmt.Errorf("bad step in %q", part)
-			}
-		}
-		numbers, err := parseIndices(rng)
+		r, err := parseTaskRange(part)
 		if err != nil {
 			return nil, 0, err
 		}
-		for i := 0; i < len(numbers) && len(out) <= maxHosts; i += step {
-			out = append(out, numbers[i])
+		if len(out)+r.len() > maxHosts {
+			return nil, 0, fmt.Errorf("more than %d tasks", maxHosts)
+		}
+		for n := r.low; n <= r.high; n += r.step {
+			out = append(out, n)
 		}
 	}
-	if len(out) > maxHosts {
-		return nil, 0, fmt.Errorf("more than %d tasks", maxHosts)
-	}
 	return out, throttle, nil
+}
+
+// CountArrayTasks is how many tasks a list names that [ParseArrayTasks] would read,
+// without listing them: it takes no memory, whatever is asked for. Of a list that
+// Slurm cut it is those that are whole. It is false for what can't be a list.
+func CountArrayTasks(text string) (int, bool) {
+	list, _, err := cutThrottle(text)
+	if err != nil {
+		return 0, false
+	}
+	list, _ = cutTasks(list)
+	n := 0
+	for part := range strings.SplitSeq(list, ",") {
+		r, err := parseTaskRange(part)
+		if err != nil || n+r.len() > maxArrayTask+1 {
+			return 0, false
+		}
+		n += r.len()
+	}
+	return n, true
+}
+
+// cutThrottle takes the number after % off a list of tasks; 0 where there is none.
+func cutThrottle(text string) (list string, throttle int, err error) {
+	list, limit, found := strings.Cut(text, "%")
+	if found {
+		throttle, err = smallNumber(limit)
+	}
+	return list, throttle, err
+}
+
+// cutTasks is what is whole of a list that squeue cut (SLURM_BITSTR_LEN), and
+// whether it did: it cuts numbers, too.
+func cutTasks(list string) (whole string, isCut bool) {
+	left, isCut := strings.CutSuffix(list, "...")
+	if !isCut {
+		return list, false
+	}
+	return left[:max(0, strings.LastIndexByte(left, ','))], true
+}
+
+// taskRange is the tasks from low to high, step apart.
+type taskRange struct{ low, high, step int }
+
+func (r taskRange) len() int { return (r.high-r.low)/r.step + 1 }
+
+// parseTaskRange reads "4", "0-3" or "0-9:3".
+func parseTaskRange(text string) (taskRange, error) {
+	r := taskRange{step: 1}
+	ends, stepText, hasStep := strings.Cut(text, ":")
+	low, high, isRange := strings.Cut(ends, "-")
+	if !isRange {
+		high = low
+	}
+	var err error
+	if r.low, err = smallNumber(low); err != nil {
+		return r, err
+	}
+	if r.high, err = smallNumber(high); err != nil {
+		return r, err
+	}
+	if hasStep {
+		if r.step, err = smallNumber(stepText); err != nil || r.step == 0 {
+			return r, fmt.Errorf("bad step in %q", text)
+		}
+	}
+	if r.high < r.low || r.high > maxArrayTask {
+		return r, fmt.Errorf("tasks %q: want low-high up to %d", Printable(text, 40), maxArrayTask)
+	}
+	return r, nil
 }

@@ -7,6 +7,7 @@ import (
 
 var (
 	calledModule = regexp.MustCompile(`dofile\("([^"]*)"\)`)
+	hookJournal  = regexp.MustCompile(`^[^#]*\sepilog\s.*--journal[ =]('[^']*'|"[^"]*"|[^\s'"]+)`)
 	moduleValue  = regexp.MustCompile(`(?m)^local ([A-Z]+) +=[ \t]*"([^"\n]*)"`)
 )
 
@@ -37,6 +38,17 @@ func SubmitCall(script string) (module string, called bool) {
 // is still as it was then.
 func Installed(text string) (ours, unchanged bool) {
 	return signature.MatchString(text), intact(text)
+}
+
+// HookJournal gives the folder that a script of hooks names as epd's journal; ""
+// where it names none.
+func HookJournal(script string) string {
+	for line := range strings.Lines(script) {
+		if m := hookJournal.FindStringSubmatch(line); m != nil {
+			return strings.Trim(m[1], "'\"")
+		}
+	}
+	return ""
 }
 
 // ModuleValue gives a text setting of our module, such as SOCKET; "" where it

@@ -19,6 +19,7 @@ type Site struct {
 	Socket    string // the socket at which job_submit is answered, absolute
 	Binary    string // epplan, absolute
 	Hooks     string // the socket at which the node's epd answers hooks; "" is epplan's default
+	Journal   string // the folder of epd's journal; "" is epplan's default
 	Popen     bool   // where lua-socket is missing, Binary asks
 	Conf      string // the text of slurm.conf
 	Script    string // the text of job_submit.lua
@@ -89,8 +90,11 @@ func (s *Site) valid() error {
 	if s.CheckLua == nil {
 		return fmt.Errorf("install: want a Lua check: %w", ErrInvalid)
 	}
-	if s.Hooks != "" {
-		if err := validPath(s.Hooks); err != nil {
+	for _, p := range []string{s.Hooks, s.Journal} {
+		if p == "" {
+			continue
+		}
+		if err := validPath(p); err != nil {
 			return err
 		}
 	}
@@ -173,6 +177,9 @@ func (s *Site) hookScript(hook Hook) string {
 	command := s.Binary + " " + string(hook)
 	if s.Hooks != "" {
 		command += " --socket " + s.Hooks
+	}
+	if s.Journal != "" && hook == Epilog {
+		command += " --journal " + s.Journal
 	}
 	return signed("#", "#!/bin/sh\n# epplan: ends with 0 within 2 s whatever happens; a node must not be drained by it.\n"+
 		"/usr/bin/timeout -k 0.2 2 "+command+" </dev/null >/dev/null 2>&1\nexit 0\n")

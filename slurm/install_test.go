@@ -136,6 +136,33 @@ func TestSlurmConfIsExtendedAndNothingIsReplacedUnnamed(t *testing.T) {
 	}
 }
 
+func TestTheEpilogIsToldWhereTheJournalIs(t *testing.T) {
+	s := site(func(string, string) error { return nil })
+	s.Hooks, s.Journal = "/run/other.sock", "/srv/epd/journal"
+	p, err := slurm.PlanInstall(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	epilog := stepFor(t, p, "/etc/slurm/epplan-epilog.d/10-epplan", "").Text
+	if !strings.Contains(epilog, "/usr/bin/epplan epilog --socket /run/other.sock --journal /srv/epd/journal </dev/null") || slurm.HookJournal(epilog) != s.Journal {
+		t.Errorf("Epilog:\n%s", epilog)
+	}
+	if prolog := stepFor(t, p, "/etc/slurm/epplan-prolog.d/10-epplan", "").Text; strings.Contains(prolog, "journal") {
+		t.Errorf("Prolog:\n%s", prolog)
+	}
+	for text, want := range map[string]string{
+		"exec epplan epilog": "", "epplan epilog --journal=/a/b": "/a/b", "# --journal /no\nepplan epilog --journal '/a b' </dev/null": "/a b",
+	} {
+		if got := slurm.HookJournal(text); got != want {
+			t.Errorf("%q: journal %q, want %q", text, got, want)
+		}
+	}
+	s.Journal = "/srv/x; reboot"
+	if _, err := slurm.PlanInstall(s); !errors.Is(err, slurm.ErrInvalid) {
+		t.Error(err)
+	}
+}
+
 func TestACRLFScriptKeepsItsLineEnds(t *testing.T) {
 	s := site(luac(t))
 	s.Script, s.HasScript = strings.ReplaceAll(strings.Replace(siteScript, " -- checks accounts", "", 1), "\n", "\r\n"), true

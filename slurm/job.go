@@ -28,6 +28,7 @@ type Job struct {
 	Eligible     time.Time
 	Start        time.Time // planned when pending
 	End          time.Time
+	Suspended    time.Time // when it was suspended, or went on, last; zero: never since it was queued
 	Deadline     time.Time
 	Requeue      bool
 	Restarts     int

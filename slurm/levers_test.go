@@ -3,6 +3,8 @@ package slurm_test
 import (
 	"context"
 	"errors"
+	"reflect"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -163,6 +165,28 @@ func TestATimeoutThatCannotBeReadIsALongOne(t *testing.T) {
 	}
 }
 
+func TestWhatTheSiteKeepsFromSleepingIsKnown(t *testing.T) {
+	f, _, l := levers(t)
+	f.saving = true
+	f.except = "SuspendExcNodes = n[1-3]:2,login,g[08-09]x\nSuspendExcParts = debug,login\nSuspendExcStates = CLOUD,DRAIN\n"
+	got, err := l.PowerSaving(t.Context())
+	want := []slurm.Awake{{Nodes: []string{"n1", "n2", "n3"}, Idle: 2}, {Nodes: []string{"login"}}, {Nodes: []string{"g08x", "g09x"}}}
+	if err != nil || !reflect.DeepEqual(got.Awake, want) || got.Unread != "" ||
+		!slices.Equal(got.AwakeParts, []string{"debug", "login"}) || !slices.Equal(got.AwakeFlags, []string{"CLOUD", "DRAIN"}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	f.except = "SuspendExcNodes = (null)\nSuspendExcParts = (null)\n"
+	if got, err = l.PowerSaving(t.Context()); err != nil || got.Awake != nil || got.AwakeParts != nil || got.Unread != "" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, odd := range []string{"n[1-3", "n1:", "n1:0", "n1:-2", "n[1-3]:x", "n 1"} {
+		f.except = "SuspendExcNodes = " + odd + "\n"
+		if got, err = l.PowerSaving(t.Context()); err != nil || got.Unread == "" {
+			t.Errorf("%q: %+v, %v: want that it can't be read", odd, got, err)
+		}
+	}
+}
+
 func TestNoHostileArgumentReachesScontrol(t *testing.T) {
 	f, c, l := levers(t)
 	f.saving = true
@@ -258,11 +282,11 @@ func TestTheRealRunnerIsBoundedAndHasNoShell(t *testing.T) {
 		writeFile(t, dir+"/squeue", "#!/bin/sh\n"+body+"\n")
 	}
 	r := slurm.ExecRunner{Dir: dir, Conf: "/etc/x.conf", Timeout: 20 * time.Second, MaxOutput: 1 << 16}
-	script(`printf '%s|' "$@"; echo "$LC_ALL $SLURM_CONF $PATH ${SLURM_TIME_FORMAT-none}/${HOOK_TEST-none}"`)
+	script(`printf '%s|' "$@"; echo "$LC_ALL $SLURM_CONF $PATH ${SLURM_TIME_FORMAT-none}/${HOOK_TEST-none} $SLURM_BITSTR_LEN"`)
 	t.Setenv("SLURM_TIME_FORMAT", "%s")
 	t.Setenv("HOOK_TEST", "leak")
 	out, err := r.Run(t.Context(), "squeue", "$(reboot)", "a b;c", "`x`")
-	if err != nil || string(out) != "$(reboot)|a b;c|`x`|C /etc/x.conf /usr/bin:/bin none/none\n" {
+	if err != nil || string(out) != "$(reboot)|a b;c|`x`|C /etc/x.conf /usr/bin:/bin none/none 4096\n" {
 		t.Errorf("%q %v", out, err)
 	}
 	script("while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done")

@@ -16,6 +16,18 @@ type PowerSaving struct {
 	Able    bool          // it can suspend and resume nodes
 	Suspend time.Duration // SuspendTimeout: for so long a node can't be woken after it was told to sleep
 	Resume  time.Duration // ResumeTimeout: a node that isn't back by then is given up
+	// What the site keeps from sleeping. Slurm itself heeds it only when it sends
+	// nodes to sleep of its own accord, not when it is told to.
+	Awake      []Awake  // SuspendExcNodes
+	AwakeParts []string // SuspendExcParts: all nodes of these partitions
+	AwakeFlags []string // SuspendExcStates, from 23.02 on: nodes with these flags
+	Unread     string   // why SuspendExcNodes can't be read: any node may be named there
+}
+
+// Awake are nodes that don't sleep.
+type Awake struct {
+	Nodes []string
+	Idle  int // so many of them that are idle and awake; 0: none sleeps
 }
 
 // NoTimeout stands for a timeout of which nothing is known but that it ends: it
@@ -29,10 +41,50 @@ func (l *Levers) PowerSaving(ctx context.Context) (PowerSaving, error) {
 		return PowerSaving{}, err
 	}
 	// SuspendTime may be set per partition; INFINITE alone does not tell.
-	return PowerSaving{
+	saving := PowerSaving{
 		Able:    s["SuspendProgram"] != "" && s["ResumeProgram"] != "",
 		Suspend: settingSeconds(s["SuspendTimeout"]), Resume: settingSeconds(s["ResumeTimeout"]),
-	}, nil
+		AwakeParts: settingList(s["SuspendExcParts"]), AwakeFlags: settingList(s["SuspendExcStates"]),
+	}
+	if saving.Awake, err = parseAwake(s["SuspendExcNodes"]); err != nil {
+		saving.Unread = err.Error()
+	}
+	return saving, nil
+}
+
+// settingList reads "a,b".
+func settingList(text string) []string {
+	if unset(text) {
+		return nil
+	}
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// parseAwake reads SuspendExcNodes, "n[1-9]:2,login": two of nine, and one.
+func parseAwake(text string) ([]Awake, error) {
+	if text = strings.TrimSpace(text); unset(text) {
+		return nil, nil
+	}
+	var all []Awake
+	for start := 0; start <= len(text); {
+		part, next, err := hostPart(text, start)
+		if err != nil {
+			return nil, fmt.Errorf("SuspendExcNodes: %w", err)
+		}
+		hosts, number, counted := strings.Cut(part, ":")
+		var a Awake
+		if counted {
+			if a.Idle, err = strconv.Atoi(number); err != nil || a.Idle < 1 {
+				return nil, fmt.Errorf("SuspendExcNodes: %q: want a number of nodes after the colon", Printable(part, 80))
+			}
+		}
+		if a.Nodes, err = ExpandHostlist(hosts); err != nil {
+			return nil, fmt.Errorf("SuspendExcNodes: %w", err)
+		}
+		all = append(all, a)
+		start = next
+	}
+	return all, nil
 }
 
 // settingSeconds reads "60 sec"; [NoTimeout] where it says something else.

@@ -12,7 +12,7 @@ import (
 const maxRecord = 64 << 20
 
 // errRecordTooLong means that one record is longer than the bound.
-var errRecordTooLong = errors.New("record too long")
+var errRecordTooLong = errors.New("record too long, want 64 MiB at most")
 
 // lineReader passes on what it reads, bounds each record, and knows the line
 // and column of every byte since the latest mark.

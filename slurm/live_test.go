@@ -3,6 +3,7 @@ package slurm_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,9 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
+// patience is for what a real Slurm does by and by: only a hang takes so long.
+const patience = 3 * time.Minute
+
 // lab is a real Slurm on this machine, for the length of a test.
 type lab struct {
 	dir, conf string
@@ -26,19 +30,21 @@ func startLab(t *testing.T, options ...string) *lab {
 	t.Helper()
 	dir := slurmlab.Start(t, options...)
 	conf := filepath.Join(dir, "etc", "slurm.conf")
-	client := slurm.NewClient(slurm.ExecRunner{Conf: conf}, 0)
+	client := slurm.NewClient(slurm.ExecRunner{Conf: conf, Timeout: patience}, patience)
 	return &lab{dir: dir, conf: conf, client: client, levers: slurm.NewLevers(client)}
 }
 
 func (l *lab) command(t *testing.T, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // the test's own words
 	cmd.Env = append(os.Environ(), "SLURM_CONF="+l.conf)
-	out, err := cmd.CombinedOutput()
+	var complaint strings.Builder
+	cmd.Stderr = &complaint
+	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("%v: %v: %s", args, err, out)
+		t.Fatalf("%v: %v: %s%s", args, err, out, &complaint)
 	}
 	return strings.TrimSpace(string(out))
 }
@@ -67,6 +73,7 @@ func TestLeversOnARealSlurm(t *testing.T) {
 	l := startLab(t)
 	t.Run("answers are read", func(t *testing.T) { liveReads(t, l) })
 	t.Run("nice lowers the priority by as much and goes back", func(t *testing.T) { liveNice(t, l) })
+	t.Run("all tasks of an array with holes are told, and moved at once", func(t *testing.T) { liveArray(t, l) })
 	t.Run("a held job stays held", func(t *testing.T) { liveHold(t, l, true) })
 	t.Run("the token keeps foreign text of any kind", func(t *testing.T) { liveToken(t, l) })
 	t.Run("prefer is set and taken back", func(t *testing.T) { livePrefer(t, l) })
@@ -113,8 +120,14 @@ func liveReads(t *testing.T, l *lab) {
 		t.Errorf("an account forged the nice: %+v", text)
 	}
 	plain := l.submit(t, "--begin=now+1day", "--gres=gpu:1", "-J", "plain")
+	want := l.job(t, plain)
+	eventually(t, "slurm has looked at the job", func() bool { // its reason is another one then
+		before := want.Reason
+		want = l.job(t, plain)
+		return want.Reason == before && before == "BeginTime"
+	})
 	text, err := l.client.JobText(ctx, plain)
-	if want := l.job(t, plain); err != nil || text.Priority != want.Priority || text.UID != want.UID || text.Reason != want.Reason || !text.Submit.Equal(want.Submit) {
+	if err != nil || text.Priority != want.Priority || text.UID != want.UID || text.Reason != want.Reason || !text.Submit.Equal(want.Submit) {
 		t.Errorf("%+v, %v", text, err)
 	}
 	if _, err := l.client.Job(ctx, 4_000_000); !errors.Is(err, slurm.ErrNotFound) {
@@ -151,6 +164,28 @@ func liveNice(t *testing.T, l *lab) {
 	}
 	if back := l.job(t, id); back.Nice != 50 || back.Priority != before.Priority {
 		t.Errorf("undone: nice %d priority %d, want 50 and %d", back.Nice, back.Priority, before.Priority)
+	}
+}
+
+// liveArray looks at an array as long as Slurm takes one by default, with a hole
+// after every two tasks: no list of its tasks is longer.
+func liveArray(t *testing.T, l *lab) {
+	t.Helper()
+	var tasks []string
+	for first := 0; first+1 <= 1000; first += 3 {
+		tasks = append(tasks, fmt.Sprintf("%d-%d", first, first+1))
+	}
+	id := l.submit(t, "--begin=now+1day", "--array="+strings.Join(tasks, ",")+"%2")
+	before := l.job(t, id)
+	if n, ok := slurm.CountArrayTasks(before.ArrayTasks); !ok || n != 2*len(tasks) {
+		t.Errorf("%d tasks are told, want %d: %s", n, 2*len(tasks), before.ArrayTasks)
+	}
+	u := slurm.Undo{Lever: slurm.LeverNice, Job: id, Before: "0", After: "100"}
+	if err := l.levers.Change(t.Context(), "0", u); err != nil {
+		t.Fatal(err)
+	}
+	if after := l.job(t, id); after.Nice != 100 || after.ArrayTasks != before.ArrayTasks {
+		t.Errorf("nice %d of tasks %s", after.Nice, after.ArrayTasks)
 	}
 }
 
@@ -219,10 +254,7 @@ func liveWeight(t *testing.T, l *lab) {
 		t.Fatal(weight(), err)
 	}
 	l.command(t, "scontrol", "reconfigure")
-	deadline := time.Now().Add(10 * time.Second)
-	for weight() == 77 && time.Now().Before(deadline) {
-		_ = l.command(t, "scontrol", "ping")
-	}
+	eventually(t, "the weight is lost", func() bool { return weight() == 1 })
 	t.Logf("weight 77, after scontrol reconfigure %d", weight())
 	set, err := l.levers.AssertWeights(ctx, []slurm.Undo{u})
 	if err != nil || len(set) != 1 || weight() != 77 {

@@ -37,7 +37,7 @@ func TestTheLuaHookInsideARealSlurmctld(t *testing.T) {
 	}
 	for _, s := range p.Steps {
 		if strings.HasSuffix(s.File, ".lua") {
-			writeFile(t, s.File, s.Text)
+			writeFile(t, s.File, unhurried(t, s.Text))
 		}
 	}
 	l := startLab(t, "--hooks", hooks)

@@ -11,13 +11,13 @@ import (
 )
 
 // eventually asks until the answer is yes; each try is a command of its own, so nothing spins.
-func eventually(t *testing.T, within time.Duration, what string, yes func() bool) {
+func eventually(t *testing.T, what string, yes func() bool) {
 	t.Helper()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(within); !yes(); <-tick.C {
+	for end := time.Now().Add(patience); !yes(); <-tick.C {
 		if time.Now().After(end) {
-			t.Fatalf("not in %s: %s", within, what)
+			t.Fatalf("not in %s: %s", patience, what)
 		}
 	}
 }
@@ -31,7 +31,7 @@ func TestPowerDownAndUpOnARealSlurmWithPowerSaving(t *testing.T) {
 		}
 		writeFile(t, filepath.Join(hooks, name), string(text))
 	}
-	l := startLab(t, "--hooks", hooks, "--power", "3600")
+	l := startLab(t, "--hooks", hooks, "--power", "3600", "--conf", "ResumeTimeout=120") // of a busy machine
 	state := func() slurm.NodeState {
 		n, err := l.client.Node(t.Context(), "n2")
 		if err != nil {
@@ -44,13 +44,13 @@ func TestPowerDownAndUpOnARealSlurmWithPowerSaving(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := time.Now()
-	eventually(t, 30*time.Second, "n2 powered down", func() bool { return state().PoweredDown() && !state().Is("POWERING_DOWN") })
+	eventually(t, "n2 powered down", func() bool { return state().PoweredDown() && !state().Is("POWERING_DOWN") })
 	t.Logf("powered down after %.1f s: %+v", time.Since(start).Seconds(), state())
 	if err := l.levers.Undo(t.Context(), u); err != nil {
 		t.Fatal(err)
 	}
 	start = time.Now()
-	eventually(t, 40*time.Second, "n2 up again", func() bool {
+	eventually(t, "n2 up again", func() bool {
 		s := state()
 		return s.Base == "IDLE" && s.Usable() && !s.PoweredDown() && !s.Is("POWERING_UP")
 	})
@@ -69,12 +69,12 @@ func TestAccountingOnARealSlurm(t *testing.T) {
 	id := l.submit(t, "-t", "7", "--gres=gpu:2", "-J", forged, "--comment", forged)
 	l.command(t, "scontrol", "update", "jobid="+id.String(), "AdminComment=site;epplan:t-1")
 	var got slurm.Accounting
-	eventually(t, 40*time.Second, "the job's end in accounting", func() bool {
+	eventually(t, "the job's end in accounting", func() bool {
 		var err error
 		if got, err = l.client.Accounting(t.Context(), since); err != nil {
-			t.Fatal(err)
+			t.Log(err)
 		}
-		return len(got.Jobs) == 1 && !got.Jobs[0].End.IsZero()
+		return err == nil && len(got.Jobs) == 1 && !got.Jobs[0].End.IsZero()
 	})
 	o := got.Jobs[0]
 	if o.ID != id || o.User != "nobody" || o.State.Base != slurm.Completed || o.Allocated.GPUs() != 2 || o.TimeLimit.Duration != 7*time.Minute || len(o.Nodes) != 1 || len(got.Rejected) != 0 {

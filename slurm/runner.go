@@ -186,9 +186,15 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 	return n, err //nolint:wrapcheck // a reader's error
 }
 
+// taskList is to how many bytes Slurm's commands cut a list of an array's tasks,
+// which they do at 64 unless told (squeue(1), SLURM_BITSTR_LEN): the most that they
+// take but for no limit at all, and room for any list of 1,001 tasks, Slurm's own
+// MaxArraySize. Nobody's array makes every answer as long as it likes.
+const taskList = "4096"
+
 // environment is all the command sees. SLURM_TIME_FORMAT stays unset: with it sacct --json fails.
 func (r ExecRunner) environment() []string {
-	env := []string{"PATH=/usr/bin:/bin", "LC_ALL=C", "TZ=UTC", "HOME=/"}
+	env := []string{"PATH=/usr/bin:/bin", "LC_ALL=C", "TZ=UTC", "HOME=/", "SLURM_BITSTR_LEN=" + taskList}
 	if r.Conf != "" {
 		env = append(env, "SLURM_CONF="+r.Conf)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 	"time"
 )
@@ -113,11 +114,38 @@ func ReadAccountingJSON(source string, r io.Reader, visit func(line int, o *Outc
 		var o Outcome
 		if err = json.Unmarshal(raw, &job); err == nil {
 			o, err = job.outcome()
+		} else {
+			err = kindFault(err)
 		}
 		line, _ := a.in.place(a.dec.InputOffset())
 		return visit(line, &o, err)
 	}})
 	return a.meta, err
+}
+
+// kindFault says which field of a job is of the wrong kind, and which was
+// expected.
+func kindFault(err error) error {
+	var fault *json.UnmarshalTypeError
+	if !errors.As(err, &fault) {
+		return err
+	}
+	want := "a number"
+	switch fault.Type.Kind() {
+	case reflect.Struct, reflect.Map:
+		want = "an object"
+	case reflect.Slice, reflect.Array:
+		want = "a list"
+	case reflect.String:
+		want = "a text"
+	case reflect.Bool:
+		want = "true or false"
+	default:
+	}
+	if fault.Field == "" {
+		return fmt.Errorf("got %s for a job, want %s", fault.Value, want)
+	}
+	return fmt.Errorf("%s: got %s, want %s", fault.Field, fault.Value, want)
 }
 
 func (r *outcomeJSON) outcome() (Outcome, error) {

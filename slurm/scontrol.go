@@ -162,8 +162,9 @@ func jobFromText(v map[string]string, devices [][2]string, zone *time.Location) 
 		ID: t.jobID("JobId"), ArrayJob: t.jobID("ArrayJobId"), ArrayTask: -1, HetJob: t.jobID("HetJobId"), HetOffset: t.integer("HetJobOffset"),
 		Name: v["JobName"], User: user, Account: t.known("Account"), Partition: v["Partition"], QOS: t.known("QOS"),
 		State: ParseJobState(v["JobState"]), Reason: v["Reason"], Nice: int64(t.integer("Nice")), TimeLimit: t.limit("TimeLimit"),
-		Submit: t.time("SubmitTime"), Eligible: t.time("EligibleTime"), Start: t.time("StartTime"), End: t.time("EndTime"), Deadline: t.time("Deadline"),
-		Requeue: v["Requeue"] == "1", Restarts: t.integer("Restarts"), NodeList: t.known("NodeList"), NodeCount: t.nodeCount(),
+		Submit: t.time("SubmitTime"), Eligible: t.time("EligibleTime"), Start: t.time("StartTime"), End: t.time("EndTime"), Suspended: t.time("SuspendTime"),
+		Deadline: t.time("Deadline"),
+		Requeue:  v["Requeue"] == "1", Restarts: t.integer("Restarts"), NodeList: t.known("NodeList"), NodeCount: t.nodeCount(),
 		Features: t.known("Features"), Requested: t.tres("TRES", "ReqTRES"), Allocated: t.tres("AllocTRES", ""), Exit: t.exit("ExitCode"),
 	}
 	j.UID = t.unsigned(strings.TrimSuffix(uid, ")"), "UserId")

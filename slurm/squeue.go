@@ -40,6 +40,7 @@ type jobJSON struct {
 	Restarts     number        `json:"restart_cnt"`
 	Start        number        `json:"start_time"`
 	Submit       number        `json:"submit_time"`
+	Suspended    number        `json:"suspend_time"`
 	TimeLimit    number        `json:"time_limit"`
 	TRESAlloc    text          `json:"tres_alloc_str"`
 	TRESFreq     text          `json:"tres_freq"`
@@ -162,8 +163,9 @@ func (r *jobJSON) job() (Job, error) {
 		User: string(r.User), UID: r.UID.uint32(), Account: r.Account.known(), Partition: string(r.Partition), QOS: r.QOS.known(),
 		State: ParseJobState(r.State...), Reason: string(r.Reason), Priority: r.Priority.uint32(),
 		TimeLimit: limitFromMinutes(r.TimeLimit), Submit: timeFromUnix(r.Submit.or(0)), Eligible: timeFromUnix(r.Eligible.or(0)),
-		Start: timeFromUnix(r.Start.or(0)), End: timeFromUnix(r.End.or(0)), Deadline: timeFromUnix(r.Deadline.or(0)),
-		Requeue: bool(r.Requeue), Restarts: r.Restarts.bounded(0), NodeList: r.NodeList.known(), NodeCount: r.NodeCount.bounded(0),
+		Start: timeFromUnix(r.Start.or(0)), End: timeFromUnix(r.End.or(0)), Suspended: timeFromUnix(r.Suspended.or(0)),
+		Deadline: timeFromUnix(r.Deadline.or(0)),
+		Requeue:  bool(r.Requeue), Restarts: r.Restarts.bounded(0), NodeList: r.NodeList.known(), NodeCount: r.NodeCount.bounded(0),
 		Features: r.Features.known(), Prefer: r.Prefer.known(), GPUFreq: r.TRESFreq.known(), TRESPerNode: r.TRESPerNode.known(), Exit: r.Exit.Exit,
 	}
 	if j.ID == 0 {

@@ -136,6 +136,23 @@ func TestARecordWithoutAnEndIsRefused(t *testing.T) {
 	}
 }
 
+func TestARecordThatIsTooLongIsNamedWithItsPlaceAndJob(t *testing.T) {
+	for name, c := range map[string]struct{ record, want string }{
+		"id before": {`{"array":{"job_id":7},"job_id":42,"steps":[`, "sacct:3:2: jobs[1], job 42: record too long, want 64 MiB at most"},
+		"id after":  {`{"array":{"job_id":7},"steps":[`, "sacct:3:2: jobs[1]: record too long, want 64 MiB at most"},
+	} {
+		jobs := 0
+		in := &endless{head: "{\"jobs\":[\n{\"job_id\":1},\n " + c.record, body: strings.Repeat("{\"a\":1},\n", 1000)}
+		_, err := slurm.ReadAccountingJSON("sacct", in, func(int, *slurm.Outcome, error) error {
+			jobs++
+			return nil
+		})
+		if err == nil || err.Error() != c.want || jobs != 1 {
+			t.Errorf("%s: %v after %d jobs, want %s after 1", name, err, jobs, c.want)
+		}
+	}
+}
+
 func TestAHundredThousandJobsAreReadInLittleMemory(t *testing.T) {
 	_, rest, _ := strings.Cut(string(sample(t, "squeue.json")), "\"jobs\": [\n")
 	record, _, ok := strings.Cut(rest, "\n    },\n")

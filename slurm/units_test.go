@@ -140,6 +140,26 @@ func TestJobIDsInEveryForm(t *testing.T) {
 	}
 }
 
+func TestTasksOfAnArrayAreCountedWithoutBeingListed(t *testing.T) {
+	for text, want := range map[string]int{
+		"0-9%4": 10, "7": 1, "2-4,9%1": 4, "0-9:3": 4, "0-10:10,11": 3, "1-4000000": 4_000_000, "0-999999,0-999999": 2_000_000,
+		"1,3,5,...": 3, "0-9,...%2": 10, "1-2,4-8,37-3...": 7, "1-2,1651-1652,16...%4": 4, // cut by Slurm, in a number too
+	} {
+		if got, ok := slurm.CountArrayTasks(text); got != want || !ok {
+			t.Errorf("%q: %d %v, want %d", text, got, ok, want)
+		}
+	}
+	for _, bad := range []string{"", "x", "3-1", "0-4294967295", "4294967295", "0-9:0", "0-9%x", "-", "1,,2", "...", "1...", "0-4000000,0-4000000,0-4000000", "0-9999999999999999999999"} {
+		if got, ok := slurm.CountArrayTasks(bad); ok || got != 0 {
+			t.Errorf("%q: %d %v", bad, got, ok)
+		}
+	}
+	hostile := strings.Repeat("0-3999999:2,", 1000) + "1"
+	if took := testing.AllocsPerRun(10, func() { slurm.CountArrayTasks("0-3999999:7%4"); slurm.CountArrayTasks(hostile) }); took > 0 {
+		t.Errorf("%v allocations for counting", took)
+	}
+}
+
 func TestStatesOfJobsAndNodes(t *testing.T) {
 	if s := slurm.ParseJobState("CANCELLED by 65534"); s.Base != slurm.Cancelled || s.CancelledBy != 65534 || !s.HasCancelled {
 		t.Errorf("%+v", s)
@@ -231,5 +251,18 @@ func TestALimitIsAdvisedOnlyWhereItIsWorthTheWord(t *testing.T) {
 	}
 	if _, ok := slurm.AdviseLimit(slurm.Limit{Set: true, Unlimited: true}, time.Hour, 0); !ok {
 		t.Error("an unlimited job gets no advice")
+	}
+}
+
+func TestAJobOfTheWrongKindSaysWhichFieldAndWhatIsWanted(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"job_id": 5, "time": "x"}`: "time: got string, want an object",
+		`7`:                          "got number for a job, want an object",
+		`{"job_id": 5, "tres": {"allocated": {}}}`: "tres.allocated: got object, want a list",
+	} {
+		_, _, err := slurm.ParseAccountingJSON("s.json", []byte(`{"jobs": [`+text+`]}`))
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "outcomeJSON") {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
 	}
 }

@@ -16,12 +16,12 @@ var squeueVariants = map[string]string{
 	"23.02": `{"meta":{"Slurm":{"version":{"major":23,"micro":1,"minor":2},"release":"23.02.1"}},"errors":[],"jobs":[{
 	 "job_id":7,"array_job_id":{"set":true,"infinite":false,"number":5},"array_task_id":{"set":true,"infinite":false,"number":2},"job_state":"RUNNING",
 	 "name":"n","nodes":"n[1-2]","job_resources":{"nodes":"n[1-2]","allocated_nodes":[]},"gres_detail":["gpu:a:1(IDX:0)","gpu:a:1(IDX:3)"],
-	 "priority":{"set":true,"infinite":false,"number":99},"nice":10,"time_limit":{"set":true,"infinite":false,"number":60},"start_time":1795251323,
+	 "priority":{"set":true,"infinite":false,"number":99},"nice":10,"time_limit":{"set":true,"infinite":false,"number":60},"start_time":1795251323,"suspend_time":1795251400,
 	 "exit_code":0,"user_id":1000,"user_name":"u","requeue":true,"restart_cnt":1,"node_count":{"set":true,"infinite":false,"number":2},"tres_req_str":"cpu=2,gres/gpu=2","brand_new":{"a":[1]}}]}`,
 	"23.11": `{"jobs":[{
 	 "job_id":7,"array_job_id":{"set":true,"infinite":false,"number":5},"array_task_id":{"set":true,"infinite":false,"number":2},"job_state":["RUNNING","COMPLETING"],
 	 "name":"n","nodes":"n[1-2]","job_resources":{"nodes":"n[1-2]","allocated_nodes":[]},"gres_detail":["gpu:a:1(IDX:0)","gpu:a:1(IDX:3)"],
-	 "priority":{"set":true,"infinite":false,"number":99},"nice":10,"time_limit":{"set":true,"infinite":false,"number":60},"start_time":{"set":true,"infinite":false,"number":1795251323},
+	 "priority":{"set":true,"infinite":false,"number":99},"nice":10,"time_limit":{"set":true,"infinite":false,"number":60},"start_time":{"set":true,"infinite":false,"number":1795251323},"suspend_time":{"set":true,"infinite":false,"number":1795251400},
 	 "exit_code":{"status":["SUCCESS"],"return_code":{"set":true,"infinite":false,"number":0},"signal":{"id":{"set":false,"infinite":false,"number":0},"name":""}},
 	 "user_id":1000,"user_name":"u","requeue":true,"restart_cnt":1,"node_count":{"set":true,"infinite":false,"number":2},"tres_req_str":"cpu=2,gres/gpu=2","shared":["none"]}],
 	 "last_backfill":{"set":true,"infinite":false,"number":1},"meta":{"slurm":{"version":{"major":"23","micro":"1","minor":"11"}}},"errors":[],"warnings":[]}`,
@@ -29,7 +29,7 @@ var squeueVariants = map[string]string{
 	 "job_id":7,"array_job_id":{"set":true,"infinite":false,"number":5},"array_task_id":{"set":true,"infinite":false,"number":2},"job_state":["RUNNING"],
 	 "name":"n","nodes":"n[1-2]","job_resources":{"select_type":["CORE"],"nodes":{"count":2,"select_type":["AVAILABLE"],"list":"n[1-2]","whole":false,"allocation":[]},"cpus":2,"threads_per_core":{"set":false,"infinite":false,"number":0}},
 	 "gres_detail":["gpu:a:1(IDX:0)","gpu:a:1(IDX:3)"],"priority":{"set":true,"infinite":false,"number":99},"nice":10,"time_limit":{"set":true,"infinite":false,"number":60},
-	 "start_time":{"set":true,"infinite":false,"number":1795251323},"exit_code":{"status":["SUCCESS"],"return_code":{"set":true,"infinite":false,"number":0},"signal":{"id":{"set":false,"infinite":false,"number":0},"name":""}},
+	 "start_time":{"set":true,"infinite":false,"number":1795251323},"suspend_time":{"set":true,"infinite":false,"number":1795251400},"exit_code":{"status":["SUCCESS"],"return_code":{"set":true,"infinite":false,"number":0},"signal":{"id":{"set":false,"infinite":false,"number":0},"name":""}},
 	 "user_id":1000,"user_name":"u","requeue":true,"restart_cnt":1,"node_count":{"set":true,"infinite":false,"number":2},"tres_req_str":"cpu=2,gres/gpu=2","stdout_expanded":"x"}],
 	 "meta":{"slurm":{"version":{"major":"24","micro":"1","minor":"11"}}},"errors":[],"warnings":[]}`,
 }
@@ -46,11 +46,21 @@ func TestJobsOfLaterVersionsReadTheSame(t *testing.T) {
 			t.Errorf("%s: version %s", release, meta.Version)
 		}
 		if j.ID != 7 || j.ArrayJob != 5 || j.ArrayTask != 2 || j.State.Base != slurm.Running || j.Priority != 99 || j.Nice != 10 || j.TimeLimit.Duration != time.Hour ||
-			j.Start.Unix() != 1795251323 || j.NodeCount != 2 || j.Requested.GPUs() != 2 || j.Restarts != 1 || j.UID != 1000 || j.Exit != (slurm.Exit{}) {
+			j.Start.Unix() != 1795251323 || j.Suspended.Unix() != 1795251400 || j.NodeCount != 2 || j.Requested.GPUs() != 2 || j.Restarts != 1 || j.UID != 1000 || j.Exit != (slurm.Exit{}) {
 			t.Errorf("%s: %+v", release, j)
 		}
 		if len(j.Gres) != 2 || j.Gres[1].Node != "n2" || j.Gres[1].Gres[0].Index[0] != 3 {
 			t.Errorf("%s: devices %+v", release, j.Gres)
+		}
+	}
+}
+
+func TestTextSaysWhenAJobWasSuspended(t *testing.T) {
+	for said, want := range map[string]time.Time{"None": {}, "2026-11-21T09:00:00": time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)} {
+		text := strings.Replace(string(genuine("x", "y")), "SuspendTime=None", "SuspendTime="+said, 1)
+		j, err := slurm.ParseJobText("scontrol", []byte(text), 21, time.UTC)
+		if err != nil || !j.Suspended.Equal(want) {
+			t.Errorf("%s: %s, %v", said, j.Suspended, err)
 		}
 	}
 }

@@ -29,18 +29,17 @@ const (
 )
 
 // ParseWishes reads a job's comment; times of day and durations count from now,
-// in now's zone. Words are parted by spaces and semicolons. The first of two
+// in now's zone. Words are parted by spaces and semicolons, in any case. The first of two
 // wishes of one kind counts. Off outdoes the others. What cannot be understood
 // is a warning and changes nothing.
 func ParseWishes(comment string, now time.Time) Wishes {
 	var w Wishes
 	comment = comment[:min(len(comment), MaxText)]
 	for _, word := range strings.FieldsFunc(comment, func(r rune) bool { return r == ';' || unicode.IsSpace(r) }) {
-		wish, ok := strings.CutPrefix(word, tokenPrefix)
-		if !ok {
+		if len(word) < len(tokenPrefix) || !strings.EqualFold(word[:len(tokenPrefix)], tokenPrefix) {
 			continue
 		}
-		if err := w.add(wish, now); err != nil && len(w.Warnings) < maxWarnings {
+		if err := w.add(word[len(tokenPrefix):], now); err != nil && len(w.Warnings) < maxWarnings {
 			w.Warnings = append(w.Warnings, fmt.Sprintf("%s: %v", Printable(word, 60), err))
 		}
 	}
@@ -54,11 +53,12 @@ var errTwice = errors.New("stands there twice; the first counts")
 
 func (w *Wishes) add(wish string, now time.Time) error {
 	key, value, _ := strings.Cut(wish, "=")
+	key = strings.ToLower(key)
 	switch {
-	case wish == "off":
+	case strings.EqualFold(wish, "off"):
 		w.Off = true
 		return nil
-	case wish == "nocode":
+	case strings.EqualFold(wish, "nocode"):
 		w.NoCode = true
 		return nil
 	case key == "fixed" && w.Fixed(), key == "deadline" && !w.Deadline.IsZero():

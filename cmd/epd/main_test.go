@@ -280,16 +280,14 @@ func TestAHangupEndsNoEPD(t *testing.T) {
 		"both": nil, "agent": {"--role", "agent", "--controller", "127.0.0.1:1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client, stop := start(t, t.TempDir(), flags...)
+			d := launch(t, t.TempDir(), flags...)
 			if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
 				t.Fatal(err)
 			}
-			<-time.After(50 * time.Millisecond)
-			if _, err := client.Status(t.Context()); err != nil {
-				t.Error(err)
-			}
-			if code, log := stop(); code != exitDone || !strings.Contains(log, "reload") {
-				t.Errorf("status %d\n%s", code, log)
+			d.eventually("epd was told", func() bool { return strings.Contains(d.log.String(), "reload") })
+			d.status()
+			if code := d.stop(); code != exitDone {
+				t.Errorf("status %d\n%s", code, d.log)
 			}
 		})
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -154,7 +155,8 @@ func standingTable(list []epdapi.ModelStanding) *report.Table {
 		}
 		rows[i] = []report.Value{
 			report.Text(m.Workload), report.Text(m.GPUModel), report.Text(strconv.FormatInt(m.Version, 10)), report.Text(from),
-			report.Count(m.Samples), report.Count(m.Missed), yes(m.Pinned), report.Text(m.Note),
+			report.Count(m.Samples), report.Count(m.Missed), yes(m.Pinned), report.NonEmpty(m.Chosen.Words(clock)), report.Text(cmp.Or(m.Note, m.Chosen.Why)),
+			report.NonEmpty(m.LastJob.Name), report.NonEmpty(m.LastJob.User), report.NonEmpty(m.LastJob.Partition),
 		}
 	}
 	return &report.Table{
@@ -166,11 +168,18 @@ func standingTable(list []epdapi.ModelStanding) *report.Table {
 			{Head: "runs"},
 			{Head: "missed"},
 			{Head: "pinned", Left: true},
+			{Head: "chosen", Left: true, Max: 48},
 			{Head: "note", Left: true, Max: 60},
+			{Head: "last job", Left: true, Max: 32},
+			{Head: "user", Left: true, Max: 16},
+			{Head: "partition", Left: true, Max: 16},
 		},
 		Len: len(rows), Rows: slices.Values(rows),
 	}
 }
+
+// clock is a time on the clock of whoever reads it.
+func clock(at time.Time) string { return at.Local().Format(time.DateTime) }
 
 func yes(b bool) report.Value {
 	if b {
@@ -186,12 +195,12 @@ func versionTable(list *epdapi.ModelVersions) *report.Table {
 		m := &list.Versions[i]
 		rows[i] = []report.Value{
 			report.Text(strconv.FormatInt(m.Version, 10)), yes(m.InUse), report.Count(m.Samples),
-			report.Text(m.Created.Local().Format(time.DateTime)), report.Text(m.Note),
+			report.Text(clock(m.Created)), report.NonEmpty(m.Chosen.Words(clock)), report.Text(m.Note),
 		}
 	}
 	return &report.Table{
 		Columns: []report.Column{
-			{Head: "version"}, {Head: "in use", Left: true}, {Head: "runs"}, {Head: "made", Left: true}, {Head: "note", Left: true, Max: 60},
+			{Head: "version"}, {Head: "in use", Left: true}, {Head: "runs"}, {Head: "made", Left: true}, {Head: "chosen", Left: true, Max: 48}, {Head: "note", Left: true, Max: 60},
 		},
 		Len: len(rows), Rows: slices.Values(rows),
 	}

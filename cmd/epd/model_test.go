@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store/record"
@@ -18,6 +19,7 @@ func fakeEPD(t *testing.T) (socket string, chosen *epdapi.ModelChoice) {
 	t.Helper()
 	chosen = &epdapi.ModelChoice{}
 	key := record.WorkloadKey{Workload: "u1-abc", GPUModel: "V100"}
+	chosenBy := epdapi.Chosen{By: "alice (token)", At: time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC), Why: "it was better"}
 	answer := func(w http.ResponseWriter, v any) {
 		if err := json.NewEncoder(w).Encode(v); err != nil {
 			t.Error(err)
@@ -28,11 +30,16 @@ func fakeEPD(t *testing.T) (socket string, chosen *epdapi.ModelChoice) {
 		switch r.URL.Query().Get("workload") {
 		case "":
 			answer(w, epdapi.ModelList{Models: []epdapi.ModelStanding{
-				{WorkloadKey: key, Version: 4, Samples: 12, Missed: 1, Pinned: true, Note: "hostile \x1b[31m note"},
+				{
+					WorkloadKey: key, Version: 4, Samples: 12, Missed: 1, Pinned: true, Note: "hostile \x1b[31m note", Chosen: chosenBy,
+					LastJob: epdapi.LastJob{ID: 7, Name: "train \x1b[31m", User: "ada", Partition: "gpu"},
+				},
 				{WorkloadKey: record.WorkloadKey{Workload: "u2-def", GPUModel: "V100"}, Note: "missed the last 3 runs"},
 			}})
 		case key.Workload:
-			answer(w, epdapi.ModelVersions{Versions: []record.Model{{WorkloadKey: key, Version: 4, InUse: true}, {WorkloadKey: key, Version: 3}}})
+			answer(w, epdapi.ModelVersions{Versions: []epdapi.ModelVersion{
+				{Model: record.Model{WorkloadKey: key, Version: 4, InUse: true}, Chosen: chosenBy}, {Model: record.Model{WorkloadKey: key, Version: 3}},
+			}})
 		default:
 			answer(w, epdapi.ModelVersions{})
 		}
@@ -68,9 +75,9 @@ func TestModelsAreListedAndChosen(t *testing.T) {
 		code int
 		want []string
 	}{
-		{[]string{"list"}, exitDone, []string{"u1-abc", "its own runs", "yes", "missed the last 3 runs", "none"}},
-		{[]string{"list", "--json"}, exitDone, []string{`"models": [`, `"pinned": true`}},
-		{[]string{"list", "u1-abc", "V100"}, exitDone, []string{"version", "4", "3", "yes"}},
+		{[]string{"list"}, exitDone, []string{"u1-abc", "its own runs", "yes", "missed the last 3 runs", "none", "train", "ada", "gpu", "by alice (token), 2026-05-04"}},
+		{[]string{"list", "--json"}, exitDone, []string{`"models": [`, `"pinned": true`, `"by": "alice (token)"`, `"name": "train`}},
+		{[]string{"list", "u1-abc", "V100"}, exitDone, []string{"version", "4", "3", "yes", "by alice (token), 2026-05-04"}},
 		{[]string{"list", "u9-xyz", "V100"}, exitDone, []string{"no such model yet"}},
 		{[]string{"list", "u1-abc"}, exitUsage, []string{"takes a workload and a GPU model"}},
 		{[]string{"use", "--note", "it was better", "u1-abc", "V100", "3"}, exitDone, []string{"u1-abc", "3", "yes"}},

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/munge/mungetest"
+	"github.com/epplan/epplan/internal/slurmlab"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -52,10 +52,10 @@ func launch(t *testing.T, dir string, flags ...string) *running {
 
 func (d *running) eventually(what string, done func() bool) {
 	d.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for !done() {
 		if time.Now().After(deadline) {
-			d.Fatalf("%s: not within 20 s\n%s", what, d.log)
+			d.Fatalf("%s: not within 2 min\n%s", what, d.log)
 		}
 		<-time.After(10 * time.Millisecond)
 	}
@@ -85,15 +85,10 @@ func (d *running) hook(kind slurm.Hook, job slurm.JobID) slurm.HookAnswer {
 	return a
 }
 
-// freePort is an address at which nobody listens.
+// freePort is an address at which nobody listens, and nobody else will.
 func freePort(tb testing.TB) string {
 	tb.Helper()
-	l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer l.Close() //nolint:errcheck // it was open
-	return l.Addr().String()
+	return slurmlab.Address(tb)
 }
 
 // pair is a controller and an agent that asks it.

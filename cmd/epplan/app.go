@@ -97,6 +97,7 @@ func (t *terminal) app() *cli.App {
 	}
 	for _, c := range app.Commands {
 		command(app.Name, c)
+		t.guarded(c)
 	}
 	return app
 }

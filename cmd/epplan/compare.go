@@ -227,7 +227,7 @@ func (v *variant) run(ctx context.Context) (report.Run, error) {
 	plan, err := planner.Solve(ctx, v.setup.problem, v.policy, &planner.Options{Seed: v.setup.seed})
 	took := time.Since(started)
 	if err != nil {
-		return report.Run{}, fmt.Errorf("policy %s: %w", v.policy.Name, err)
+		return report.Run{}, located(v.setup.config, fmt.Errorf("policy %s: %w", v.policy.Name, err))
 	}
 	if err := planner.Check(v.setup.problem, plan); err != nil {
 		return report.Run{}, fmt.Errorf("the plan of policy %s is wrong, please report this: %w", v.policy.Name, err)

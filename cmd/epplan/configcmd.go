@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/planner/consolidate"
 )
 
 func (t *terminal) configCommand() *cli.Command {
@@ -30,8 +31,17 @@ func (t *terminal) configCommand() *cli.Command {
 				Description: "Example: epplan config check epplan.toml",
 				Flags:       []cli.Flag{profilesFlag()},
 				Action: func(c *cli.Context) error {
-					if _, err := t.loadConfig(c, 1); err != nil {
+					loaded, err := t.loadConfig(c, 1)
+					if err != nil {
 						return err
+					}
+					for _, name := range []string{loaded.Contention(), loaded.LiveContention()} {
+						if name == "" {
+							continue
+						}
+						if _, err := parse(t, name, consolidate.ReadCurve); err != nil {
+							return err
+						}
 					}
 					t.message("note", c.Args().First()+" is right")
 					return nil

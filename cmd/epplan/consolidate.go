@@ -24,18 +24,22 @@ func (t *terminal) consolidateCommand() *cli.Command {
 			"All tasks run together over one window. Without --policy the plan is the one of exact, which improves first\n" +
 			"and then proves as much as the time limit allows; Ctrl-C prints the best so far. Problem safe counts what\n" +
 			"sharing a GPU costs in time, as-printed (the CATS paper's) doesn't.\n" +
+			"With --moves the plan starts from where tasks run now, as the log or the tasks' on says, and is the best found\n" +
+			"with so few moves; a move is a task that is stopped on some GPUs and started on others.\n" +
 			"Where the plan breaks a limit it is printed, and the exit status is 3.\n" +
 			"A log has the columns time_s, gpu or job, util_pct and mem_gb, or is of nvidia-smi --query-gpu=timestamp,index,\n" +
 			"utilization.gpu,memory.used --format=csv. Its servers are those of --servers, or alike: as many as it takes.\n\n" +
 			"Policies:\n" + methodList() +
 			"\nExample: epplan consolidate consolidate.json --policy exact --json\n" +
+			"Example: epplan consolidate utilisation.csv --moves 2\n" +
 			"Example: epplan consolidate utilisation.csv --gpus-per-server 4 --gpu-mem-gb 32 --server-w 200",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "policy", Aliases: []string{"p"}, Usage: "`POLICY`, see above", Value: bestMethod},
 			&cli.StringFlag{Name: "problem", Usage: "`PROBLEM`: safe or as-printed", Value: consolidate.Safe.String()},
 			&cli.DurationFlag{Name: "time-limit", Usage: "the `TIME` that improve, exact and cats-safe may take", Value: usualLimit},
-			&cli.StringFlag{Name: "contention", DefaultText: "time is shared without loss", Usage: "`FILE` with what sharing costs, as epplan model contention writes it"},
+			contentionFlag("time is shared without loss"),
 			seedFlag(),
+			&cli.IntFlag{Name: "moves", DefaultText: "a plan from scratch", Usage: "at most `COUNT` tasks leave the GPUs that they run on now"},
 			jsonFlag(),
 			&cli.IntFlag{Name: "rows", Usage: "`COUNT` of GPUs in the table; -1: all", Value: report.DefaultRows},
 			&cli.DurationFlag{Name: "slot", Usage: "`TIME` that a slot of a log lasts", Value: usualSlot},
@@ -61,6 +65,7 @@ type consolidation struct {
 	problem consolidate.Problem
 	outcome
 	verdict consolidate.Verdict
+	moving  *moving // nil: a plan from scratch
 }
 
 func (t *terminal) consolidate(c *cli.Context) error {
@@ -81,7 +86,13 @@ func (t *terminal) consolidate(c *cli.Context) error {
 	if r.problem, err = problemByName(c.String("problem")); err != nil {
 		return err
 	}
+	if err := checkMoves(c, r); err != nil {
+		return err
+	}
 	if r.in, err = t.instance(c, c.Args().First()); err != nil {
+		return err
+	}
+	if err := r.present(c.Args().First()); err != nil {
 		return err
 	}
 	if err := t.contention(c, r); err != nil {
@@ -148,7 +159,7 @@ func (t *terminal) instance(c *cli.Context, name string) (*consolidate.Instance,
 		if _, err := text.Peek(1); errors.Is(err, io.EOF) {
 			return nil, fmt.Errorf("%s: is empty, want an instance as JSON or a log as CSV", name)
 		}
-		if !startsJSON(text) {
+		if first := firstOf(text); first != '{' && first != '[' {
 			return t.instanceOfLog(c, text, name)
 		}
 		for _, flag := range utilisationFlags {
@@ -160,18 +171,25 @@ func (t *terminal) instance(c *cli.Context, name string) (*consolidate.Instance,
 	})
 }
 
-// startsJSON tells whether the first character that isn't space begins JSON.
-func startsJSON(r *bufio.Reader) bool {
+// byteOrderMark is what some programs begin a text with; it says nothing.
+const byteOrderMark = "\ufeff"
+
+// firstOf is the first character that isn't space; 0 where there is none. It
+// passes over a byte order mark.
+func firstOf(r *bufio.Reader) byte {
+	if mark, err := r.Peek(len(byteOrderMark)); err == nil && string(mark) == byteOrderMark {
+		_, _ = r.Discard(len(byteOrderMark))
+	}
 	for n := 1; n <= r.Size(); n++ {
 		text, err := r.Peek(n)
 		if err != nil {
-			return false
+			return 0
 		}
 		switch text[n-1] {
 		case ' ', '\t', '\r', '\n':
 		default:
-			return text[n-1] == '{' || text[n-1] == '['
+			return text[n-1]
 		}
 	}
-	return false
+	return 0
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -75,5 +76,21 @@ func TestAnInterruptedConsolidationPrintsTheBestSoFar(t *testing.T) {
 	stdout := wantInterrupted(cancelled(t), t, strings.NewReader(""), "consolidate", "testdata/consolidate.json")
 	if !strings.HasPrefix(stdout, "Plan     exact, problem safe: feasible\n") {
 		t.Errorf("printed %q, want a feasible plan", stdout)
+	}
+}
+
+func TestAnInstanceMayBeginWithAByteOrderMark(t *testing.T) {
+	plain, err := os.ReadFile("testdata/consolidate.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	marked := filepath.Join(t.TempDir(), "marked.json")
+	if err := os.WriteFile(marked, append([]byte(byteOrderMark), plain...), 0o600); err != nil { //nolint:gosec // a folder of this test
+		t.Fatal(err)
+	}
+	_, want, _ := inProcess(t, "consolidate", "testdata/consolidate.json", "--json", "--policy", "bf")
+	code, got, stderr := inProcess(t, "consolidate", marked, "--json", "--policy", "bf")
+	if code != exitDone || got != want {
+		t.Errorf("exit status %d, %s: %s, want %s", code, stderr, got, want)
 	}
 }

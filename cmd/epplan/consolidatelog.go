@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -38,15 +39,18 @@ func (t *terminal) instanceOfLog(c *cli.Context, r io.Reader, name string) (*con
 		return nil, err
 	}
 	in := &consolidate.Instance{Name: name, Physics: consolidate.PaperPhysics(), SLA: c.Float64("sla"), SlotS: log.SlotS}
-	pieces, idle := 0, 0
+	pieces, idle, over := 0, 0, 0
 	for i := range log.Series {
 		s := &log.Series[i]
-		if !log.Jobs && s.MemGB < idleGB && slices.Max(s.UtilPct) == 0 {
+		switch {
+		case !log.Jobs && s.MemGB < idleGB && slices.Max(s.UtilPct) == 0:
 			idle++
-			continue
+		case s.Over && c.IsSet("moves"):
+			over++
+		default:
+			in.Tasks = append(in.Tasks, consolidate.Task{ID: s.ID, MemGB: s.MemGB, GPUs: s.GPUs, Kappa: in.SLA, UtilPct: s.UtilPct, On: s.On})
+			pieces += s.GPUs
 		}
-		in.Tasks = append(in.Tasks, consolidate.Task{ID: s.ID, MemGB: s.MemGB, GPUs: s.GPUs, Kappa: in.SLA, UtilPct: s.UtilPct})
-		pieces += s.GPUs
 	}
 	if len(in.Tasks) == 0 {
 		return nil, fmt.Errorf("%s: no GPU does anything, want a log of some that do", name)
@@ -54,7 +58,13 @@ func (t *terminal) instanceOfLog(c *cli.Context, r io.Reader, name string) (*con
 	if idle > 0 {
 		t.message("note", counted(idle, "GPU of the log is", "GPUs of the log are")+" idle: left out")
 	}
+	if over > 0 {
+		t.message("note", counted(over, "series has", "series have")+" no sample in the last slot, so nothing that could move: left out")
+	}
 	t.tellLog(log)
+	if c.IsSet("moves") {
+		return in, t.presentServers(c, in, log, name)
+	}
 	return in, t.serversOfLog(c, in, pieces)
 }
 
@@ -78,6 +88,9 @@ func checkLogFlags(c *cli.Context) error {
 	if c.String("servers") == "" {
 		return nil
 	}
+	if c.IsSet("moves") {
+		return usagef("--servers and --moves are both given, want one: of a log's tasks it is known on which of its own hosts they run")
+	}
 	for _, flag := range []string{"gpus-per-server", "server-w"} {
 		if c.IsSet(flag) {
 			return usagef("--%s and --servers are both given, want one", flag)
@@ -98,6 +111,12 @@ func (t *terminal) tellLog(log *trace.UtilisationLog) {
 	}
 	if absent > 0 {
 		t.message("note", fmt.Sprintf("%s of %s lie before the first or after the last sample: taken as idle", report.FormatCount(absent), counted(slots, "slot")))
+	}
+	if log.Headers > 0 {
+		t.message("note", counted(log.Headers, "more header")+" among the samples left out")
+	}
+	if log.Cut {
+		t.message("note", "the last line is cut, left out")
 	}
 	if log.Unusable > 0 {
 		t.message("note", counted(log.Unusable, "sample")+" without a utilisation left out")
@@ -137,7 +156,7 @@ func (t *terminal) serversOfFile(c *cli.Context, in *consolidate.Instance, name 
 	}
 	_, err = parse(t, name, func(r io.Reader, name string) (bool, error) {
 		text := bufio.NewReaderSize(r, 1<<16)
-		if startsJSON(text) {
+		if firstOf(text) == '{' { // TOML may begin with [, the name of a table
 			if c.IsSet("gpu-mem-gb") {
 				return false, usagef("--gpu-mem-gb is for servers without it, but instance %s has it, want it left out", name)
 			}
@@ -152,14 +171,38 @@ func (t *terminal) serversOfFile(c *cli.Context, in *consolidate.Instance, name 
 		if err != nil {
 			return false, err
 		}
-		return true, serversOfCluster(in, cluster.Cluster(), c.Float64("gpu-mem-gb"), pieces)
+		if !cluster.HasNodes() {
+			return false, noNodes(name)
+		}
+		nodes := cluster.Cluster()
+		t.tellServers(name, &nodes, c.Float64("gpu-mem-gb"))
+		return true, serversOfCluster(in, nodes, c.Float64("gpu-mem-gb"), pieces)
 	})
 	return err
 }
 
-// serversOfCluster takes over a cluster's nodes. Classes of any number of
+// tellServers says what GPUs are taken for that a cluster doesn't let jobs share:
+// it says nothing of their memory, nor of their power by clock.
+func (t *terminal) tellServers(name string, cluster *planner.Cluster, memGB float64) {
+	var assumed []string
+	if cluster.Sharing == nil {
+		assumed = append(assumed, "the CATS paper's V100")
+	}
+	if slices.ContainsFunc(cluster.Classes, func(k planner.NodeClass) bool { return k.SharedGB == nil }) {
+		assumed = append(assumed, trimmed(memGB)+" GB each")
+	}
+	if len(assumed) > 0 {
+		t.message("note", "GPUs of "+name+" are taken for "+strings.Join(assumed, ", "))
+	}
+}
+
+// serversOfCluster takes over a cluster's nodes, and how its GPUs respond to clocks
+// where jobs may share them. Classes of any number of
 // nodes have as many as it takes.
 func serversOfCluster(in *consolidate.Instance, cluster planner.Cluster, memGB float64, pieces int) error {
+	if cluster.Sharing != nil {
+		in.Physics = cluster.Sharing.Physics
+	}
 	for i := range cluster.Classes {
 		class := &cluster.Classes[i]
 		count := class.Count

@@ -85,6 +85,7 @@ func (r *consolidation) solve(ctx context.Context, t *terminal, limit time.Durat
 	defer t.countdown(ctx, limit)()
 	r.outcome = r.method.place(ctx, r, seed)
 	r.verdict = consolidate.Judge(r.in, r.placement)
+	r.afterMoves()
 	r.boundW = max(r.boundW, consolidate.QuickBound(r.in, r.problem))
 	reached := r.verdict.FeasibleFor(r.problem) && r.verdict.PowerW <= r.boundW*(1+rounding)
 	if r.proven = r.proven || reached; r.proven {

@@ -36,6 +36,10 @@ type consolidationJSON struct {
 	OverMemory    int       `json:"gpus_over_memory"`
 	Tasks         []string  `json:"tasks"`
 	Slowdown      []float64 `json:"slowdown"`
+
+	Before  *presentJSON `json:"before,omitempty"`
+	Moves   *[]moveJSON  `json:"moves,omitempty"`
+	ByMoves []*float64   `json:"power_by_moves_w,omitempty"`
 }
 
 func (r *consolidation) json() *consolidationJSON {
@@ -58,6 +62,7 @@ func (r *consolidation) json() *consolidationJSON {
 			out.Place[i] = append(out.Place[i], r.placement.GPUs[i]...)
 		}
 	}
+	r.jsonOfMoves(out)
 	return out
 }
 
@@ -82,6 +87,9 @@ func (r *consolidation) writeText(w io.Writer, opts *report.TextOptions) error {
 		if err := table.WriteText(out, opts); err != nil {
 			return err
 		}
+	}
+	if err := r.writeMoves(out, opts); err != nil {
+		return err
 	}
 	for _, line := range r.complaints() {
 		_, _ = out.WriteString(line + "\n")
@@ -111,11 +119,16 @@ func (r *consolidation) header() []string {
 		fmt.Sprintf("On       %d of %s, %d of %s; what isn't sleeps", v.GPUsOn, counted(gpus, "GPU"), v.ServersOn, counted(servers, "server")),
 		fmt.Sprintf("Power    %.2f W: %.2f W GPUs, %.2f W servers", v.PowerW, v.PowerW-hosts, hosts),
 	}
+	lines = append(lines, r.aboutMoves()...)
 	switch gap := r.gap(); {
 	case r.proven:
 		lines = append(lines, "Gap      none: proven that no feasible plan draws less")
 	case gap >= 0:
-		lines = append(lines, fmt.Sprintf("Gap      %.2f %% above %.2f W, which no feasible plan can beat", 100*gap, r.boundW))
+		plan := "feasible plan"
+		if r.moving != nil {
+			plan = "plan of any number of moves"
+		}
+		lines = append(lines, fmt.Sprintf("Gap      %.2f %% above %.2f W, which no %s can beat", 100*gap, r.boundW, plan))
 	case gap < 0:
 		lines = append(lines, fmt.Sprintf("Bound    %.2f W: a feasible plan draws at least that", r.boundW))
 	}
@@ -142,12 +155,7 @@ type sharing struct {
 
 // shared are the GPUs that are on, in order.
 func (r *consolidation) shared() []sharing {
-	s := consolidate.NewState(r.in)
-	for task, gpus := range r.placement.GPUs {
-		for _, gpu := range gpus {
-			s.Add(task, gpu)
-		}
-	}
+	s := consolidate.StateAt(r.in, r.placement.GPUs)
 	var all []sharing
 	for gpu := range s.GPUs() {
 		if r.placement.MHz[gpu] > 0 {
@@ -189,7 +197,7 @@ func (r *consolidation) gpuTable() *report.Table {
 				}
 				mhz := r.placement.MHz[s.gpu]
 				if !yield([]report.Value{
-					report.Count(last), watts, report.Count(s.gpu), report.Text(trimmed(mhz)), report.Text(fixed(r.in.Physics.Power(mhz), 1)),
+					report.Text(r.serverName(last)), watts, report.Text(r.gpuName(s.gpu)), report.Text(trimmed(mhz)), report.Text(fixed(r.in.Physics.Power(mhz), 1)),
 					report.Text(fixed(s.meanPct, 0)), report.Text(fixed(s.usedGB, 1) + " of " + trimmed(s.where.MemGB)),
 					report.Text(fixed(s.overload*r.in.Physics.Stretch(mhz), 3)), report.Text(r.names(s.tasks)),
 				}) {

@@ -18,12 +18,18 @@ func (t *terminal) fitContentionCommand() *cli.Command {
 		ArgsUsage: "FILE.csv",
 		Description: "FILE has a line for each time that tasks shared a GPU: slowdown (times as long as alone at the same clocks),\n" +
 			"tasks (how many), load_pct (the sum of their utilisations alone, per cent, by slot, with spaces between) and\n" +
-			"memory (the part of the GPU's that they took, 0 to 1). The curve is for consolidate --contention. Few\n" +
-			"lines move it part of the way only from what is taken otherwise: a slot with 140 % of work takes 1.4 slots.\n" +
+			"memory (the part of the GPU's that they took, 0 to 1). The curve is for --contention of consolidate, plan\n" +
+			"and compare, and for contention in [cluster.sharing] of a cluster. Few lines move it part of the way only from\n" +
+			"what is taken otherwise: a slot with 140 % of work takes 1.4 slots.\n" +
 			"Example: epplan model contention coruns.csv -o contention.json",
 		Flags:  []cli.Flag{outputFlag()},
 		Action: t.fitContention,
 	}
+}
+
+// contentionFlag is the file with a fitted curve, and what counts without it.
+func contentionFlag(otherwise string) cli.Flag {
+	return &cli.StringFlag{Name: "contention", DefaultText: otherwise, Usage: "`FILE` with what sharing costs, as epplan model contention writes it"}
 }
 
 // fittedCurve is a curve of contention in its file, as consolidate.ReadCurve
@@ -63,29 +69,13 @@ func (t *terminal) fitContention(c *cli.Context) error {
 }
 
 // contention has a consolidation count what sharing costs by a fitted curve.
-// Policies that search by bounds of their own can't.
 func (t *terminal) contention(c *cli.Context, r *consolidation) error {
 	name := c.String("contention")
 	if name == "" {
 		return nil
 	}
-	if !c.IsSet("policy") {
-		m, err := methodByName(curveMethod)
-		if err != nil {
-			return err
-		}
-		r.method = m
-		t.message("note", "with --contention the policy is "+curveMethod+" unless --policy names one")
-	}
 	if r.problem == consolidate.AsPrinted {
 		return usagef("--contention and --problem as-printed are both given: the printed problem knows no contention, want one")
-	}
-	switch r.method.name {
-	case "improve", "exact", "cats-safe":
-		return &usageError{
-			msg:  fmt.Sprintf("--policy %s and --contention are both given: its search and its bounds take a slot with 140 %% of work for 1.4 slots, want another policy", r.method.name),
-			hint: curveMethod + " keeps SLAs by the curve; the other policies are judged by it",
-		}
 	}
 	curve, err := parse(t, name, consolidate.ReadCurve)
 	if err != nil {
@@ -94,6 +84,3 @@ func (t *terminal) contention(c *cli.Context, r *consolidation) error {
 	r.in.Contention = curve
 	return nil
 }
-
-// curveMethod is the policy that goes with a curve.
-const curveMethod = "online-sla"

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"io"
 	"math"
@@ -47,6 +49,10 @@ const (
 	usualSamples = 10
 	mostTop      = 1_000_000
 	mostWindow   = 1 << 16 // slots
+
+	// How many GPUs or jobs a log may have: without a window a pair takes 8 bytes, with
+	// one a hundred.
+	mostSeries, mostWindowed = 8192, 1024
 )
 
 // correlation is what the command was asked for.
@@ -76,16 +82,14 @@ func (t *terminal) correlate(c *cli.Context) error {
 	if err := t.stream(c, q, found.add); err != nil {
 		return err
 	}
-	list, err := found.list(c)
-	if err != nil {
+	ends := newExtremes(q.top)
+	if err := found.list(c.Context, ends); err != nil {
 		return err
 	}
-	total := len(list)
-	list = slices.DeleteFunc(list, func(p pair) bool { return math.IsNaN(p.r) })
-	if without := total - len(list); without > 0 {
-		t.message("note", counted(without, "pair has", "pairs have")+" no correlation: a side doesn't vary, or too few slots have samples of both")
+	if ends.without > 0 {
+		t.message("note", counted(ends.without, "pair has", "pairs have")+" no correlation: a side doesn't vary, or too few slots have samples of both")
 	}
-	return t.printTable(c, pairTable(q.ends(list), q.window > 0))
+	return t.printTable(c, pairTable(ends.list(), q.window > 0))
 }
 
 // correlationOf reads the flags.
@@ -127,8 +131,12 @@ func (q *correlation) names(c *cli.Context) error {
 
 // stream reads the log slot by slot.
 func (t *terminal) stream(c *cli.Context, q *correlation, slot func(*trace.UtilisationSlot) error) error {
+	most := mostSeries
+	if q.window > 0 && q.a == "" {
+		most = mostWindowed
+	}
 	rest, err := parse(t, c.Args().First(), func(r io.Reader, name string) (*trace.UtilisationRest, error) {
-		return trace.StreamUtilisation(r, name, q.slotS, func(s *trace.UtilisationSlot) error {
+		return trace.StreamUtilisation(r, name, q.slotS, most, func(s *trace.UtilisationSlot) error {
 			if err := c.Err(); err != nil {
 				return err
 			}
@@ -138,7 +146,7 @@ func (t *terminal) stream(c *cli.Context, q *correlation, slot func(*trace.Utili
 	if err != nil {
 		return err
 	}
-	t.tellLog(&trace.UtilisationLog{Unusable: rest.Unusable, Idle: rest.Idle})
+	t.tellLog(&trace.UtilisationLog{Unusable: rest.Unusable, Idle: rest.Idle, Headers: rest.Headers, Cut: rest.Cut})
 	return nil
 }
 
@@ -155,7 +163,7 @@ type pair struct {
 // pairs finds out how series go together from slots.
 type pairs interface {
 	add(s *trace.UtilisationSlot) error
-	list(c *cli.Context) ([]pair, error)
+	list(ctx context.Context, ends *extremes) error
 }
 
 // wholeLog keeps all slots.
@@ -184,19 +192,18 @@ func (l *wholeLog) add(s *trace.UtilisationSlot) error {
 	return nil
 }
 
-func (l *wholeLog) list(c *cli.Context) ([]pair, error) {
-	matrix, err := correlate.AllPairs(c.Context, l.series, runtime.GOMAXPROCS(0))
+func (l *wholeLog) list(ctx context.Context, ends *extremes) error {
+	matrix, err := correlate.AllPairs(ctx, l.series, runtime.GOMAXPROCS(0))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	whole := make([]bool, len(l.series))
 	for i, s := range l.series {
 		whole[i] = !slices.ContainsFunc(s, math.IsNaN)
 	}
-	var all []pair
 	for i := range l.series {
-		if err := c.Err(); err != nil {
-			return nil, err
+		if err := ctx.Err(); err != nil {
+			return err
 		}
 		for j := range i {
 			p := pair{a: l.ids[j], b: l.ids[i], r: math.NaN(), samples: l.slots}
@@ -208,31 +215,58 @@ func (l *wholeLog) list(c *cli.Context) ([]pair, error) {
 			if ok && p.samples >= l.least {
 				p.r = r
 			}
-			all = append(all, p)
+			ends.add(p)
 		}
 	}
-	return all, nil
+	return nil
 }
 
-// ends are the pairs with the least and the greatest correlations, from the
-// least on.
-func (q *correlation) ends(all []pair) []pair {
-	slices.SortStableFunc(all, func(a, b pair) int {
-		switch {
-		case a.r < b.r:
-			return -1
-		case a.r > b.r:
-			return 1
-		}
-		return strings.Compare(a.a+"\x00"+a.b, b.a+"\x00"+b.b)
-	})
-	for i := range all {
-		all[i].least = i < len(all)-i-1 || i == 0
+// extremes are those pairs of many that have the least and the greatest correlations.
+type extremes struct {
+	top       int // from either end
+	kept      []pair
+	low, high float64 // what lies between them is of neither end
+	without   int     // pairs that have no correlation
+}
+
+func newExtremes(top int) *extremes {
+	return &extremes{top: top, low: math.Inf(1), high: math.Inf(-1)}
+}
+
+func (e *extremes) add(p pair) {
+	const room = 4096
+	switch {
+	case math.IsNaN(p.r):
+		e.without++
+		return
+	case p.r > e.low && p.r < e.high:
+		return
 	}
-	if len(all) <= 2*q.top {
-		return all
+	if e.kept = append(e.kept, p); len(e.kept) >= room+4*e.top {
+		e.cut()
 	}
-	return slices.Concat(all[:q.top], all[len(all)-q.top:])
+}
+
+// cut drops what is of neither end.
+func (e *extremes) cut() {
+	slices.SortFunc(e.kept, byCorrelation)
+	if len(e.kept) > 2*e.top {
+		e.kept = slices.Delete(e.kept, e.top, len(e.kept)-e.top)
+		e.low, e.high = e.kept[e.top-1].r, e.kept[e.top].r
+	}
+}
+
+// list has the pairs from the least correlation on.
+func (e *extremes) list() []pair {
+	e.cut()
+	for i := range e.kept {
+		e.kept[i].least = i < len(e.kept)-i-1 || i == 0
+	}
+	return e.kept
+}
+
+func byCorrelation(a, b pair) int {
+	return cmp.Or(cmp.Compare(a.r, b.r), strings.Compare(a.a, b.a), strings.Compare(a.b, b.b))
 }
 
 // pairTable is a row for each pair.

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -67,9 +69,13 @@ func TestWindowsAreRankedByTheirMeanAndBoundedByTheirEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	list, err := w.list(nil)
-	if err != nil || len(list) != gpus*(gpus-1)/2 {
-		t.Fatalf("%d pairs, %v", len(list), err)
+	ends := newExtremes(gpus * gpus)
+	if err := w.list(t.Context(), ends); err != nil {
+		t.Fatal(err)
+	}
+	list := ends.list()
+	if len(list) != gpus*(gpus-1)/2 {
+		t.Fatalf("%d pairs", len(list))
 	}
 	plain, err := correlate.NewWindow(window)
 	if err != nil {
@@ -82,7 +88,8 @@ func TestWindowsAreRankedByTheirMeanAndBoundedByTheirEnds(t *testing.T) {
 			sum, n = sum+r.R, n+1
 		}
 	}
-	if p := list[0]; p.windows != n || math.Abs(p.r-sum/float64(n)) > 1e-9 || !(p.low <= p.r && p.r <= p.high) {
+	first := slices.IndexFunc(list, func(p pair) bool { return p.a == "g0" && p.b == "g1" })
+	if p := list[first]; p.windows != n || math.Abs(p.r-sum/float64(n)) > 1e-9 || !(p.low <= p.r && p.r <= p.high) {
 		t.Errorf("%+v, want a mean of %v over %d windows", p, sum/float64(n), n)
 	}
 	if len(w.recent) != window || cap(w.recent) > 4*window {
@@ -105,5 +112,53 @@ func TestALongLogNeedsAWindow(t *testing.T) {
 func TestAnInterruptedCorrelationPrintsNothing(t *testing.T) {
 	if stdout := wantInterrupted(cancelled(t), t, strings.NewReader(""), "correlate", "testdata/utilisation.csv"); stdout != "" {
 		t.Errorf("printed %q", stdout)
+	}
+}
+
+func TestTheEndsOfManyPairsAreThoseOfAllPairsSorted(t *testing.T) {
+	const top, pairs = 7, 50_000
+	rng := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // seeded, so that a failure can be repeated
+	ends, all, without := newExtremes(top), make([]pair, 0, pairs), 0
+	for i := range pairs {
+		p := pair{a: fmt.Sprint("g", i), b: "h", r: math.Round(400*rng.Float64()-200) / 200} // with many ties
+		if i%100 == 0 {
+			p.r, without = math.NaN(), without+1
+		} else {
+			all = append(all, p)
+		}
+		ends.add(p)
+		if len(ends.kept) > 5000 {
+			t.Fatalf("%d pairs are kept for %d at either end", len(ends.kept), top)
+		}
+	}
+	slices.SortFunc(all, byCorrelation)
+	got := ends.list()
+	if len(got) != 2*top || ends.without != without {
+		t.Fatalf("%d pairs, %d without a correlation, want %d and %d", len(got), ends.without, 2*top, without)
+	}
+	for i, p := range got {
+		want := all[i]
+		if i >= top {
+			want = all[len(all)-2*top+i]
+		}
+		if want.least = i < top; p != want {
+			t.Errorf("pair %d is %+v, want %+v", i, p, want)
+		}
+	}
+}
+
+func TestAWholeLogOfThousandsOfGPUsIsCorrelated(t *testing.T) {
+	const gpus = 3000
+	var log strings.Builder
+	log.WriteString("time_s,gpu,util_pct\n")
+	for slot := range 12 {
+		for g := range gpus {
+			fmt.Fprintf(&log, "%d,g%d,%d\n", 60*slot, g, (slot*slot*(g%7+1)+g*slot)%100)
+		}
+	}
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), []string{"epplan", "correlate", "-", "--top", "1", "--csv"}, strings.NewReader(log.String()), &stdout, &stderr)
+	if code != 0 || strings.Count(stdout.String(), "\n") != 3 {
+		t.Errorf("exit status %d, printed %q and %q, want two pairs", code, stdout.String(), stderr.String())
 	}
 }

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -95,18 +98,19 @@ func (w *windowed) count() {
 	}
 }
 
-func (w *windowed) list(*cli.Context) ([]pair, error) {
-	all := make([]pair, 0, len(w.sums))
+func (w *windowed) list(_ context.Context, ends *extremes) error {
+	at := 0
 	for i := range w.ids {
 		for j := range i {
-			s := &w.sums[len(all)]
-			all = append(all, pair{
+			s := &w.sums[at]
+			at++
+			ends.add(pair{
 				a: w.ids[j], b: w.ids[i], r: s.sum / float64(s.windows), low: s.low, high: s.high,
 				windows: s.windows, samples: s.last.Samples, gaps: s.last.Gaps,
 			})
 		}
 	}
-	return all, nil
+	return nil
 }
 
 // moment is a pair's correlation over the window that ends with a slot.
@@ -173,12 +177,17 @@ func valueAt(s *trace.UtilisationSlot, series int) float64 {
 	return s.UtilPct[series]
 }
 
-// courseTable is a row for each window.
+// courseTable is a row for each window, with dates where the log has them.
 func courseTable(course []moment) *report.Table {
 	const digits = 3
+	until := report.Column{Head: "until", Note: "s"}
+	if slices.ContainsFunc(course, func(m moment) bool { return m.time >= dated }) {
+		until.Note = ""
+	}
 	return &report.Table{
 		Columns: []report.Column{
-			{Key: "time_s", Head: "until", Note: "s"},
+			{Key: "time_s"},
+			until,
 			{Key: "correlation", Head: "correlation", Digits: digits},
 			{Key: "samples", Head: "slots"},
 			{Key: "gaps", Head: "gaps"},
@@ -191,10 +200,22 @@ func courseTable(course []moment) *report.Table {
 				if m.OK {
 					r = report.Number(m.R)
 				}
-				if !yield([]report.Value{report.Number(m.time), r, report.Count(m.Samples), report.Count(m.Gaps)}) {
+				if !yield([]report.Value{report.Number(m.time), report.Text(timeText(m.time)), r, report.Count(m.Samples), report.Count(m.Gaps)}) {
 					return
 				}
 			}
 		},
 	}
+}
+
+// dated is the time from which on seconds count from 1970.
+const dated = 1e9
+
+// timeText is a time of a log: a date where it counts from 1970, as the log has
+// it, else seconds.
+func timeText(seconds float64) string {
+	if seconds < dated {
+		return strconv.FormatFloat(seconds, 'f', -1, 64)
+	}
+	return time.Unix(int64(seconds), 0).UTC().Format(time.DateTime)
 }

@@ -105,14 +105,9 @@ func exampleFolder(t *testing.T) string {
 	if err := copyExamples(dir); err != nil {
 		t.Fatal(err)
 	}
-	for _, folder := range []string{"testdata/demo", "examples"} {
-		from := filepath.Join(doctest.Root(t), folder)
-		if _, err := os.Stat(from); err != nil {
-			continue
-		}
-		if err := os.CopyFS(filepath.Join(dir, folder), os.DirFS(from)); err != nil {
-			t.Fatal(err)
-		}
+	const demo = "testdata/demo"
+	if err := os.CopyFS(filepath.Join(dir, demo), os.DirFS(filepath.Join(doctest.Root(t), demo))); err != nil {
+		t.Fatal(err)
 	}
 	return dir
 }
@@ -229,7 +224,7 @@ func readTOML(t *testing.T, text string) error {
 	for _, args := range [][]string{
 		{"config", "check", name},
 		{"model", "show", name},
-		{"plan", filepath.Join(dir, "tasks.csv"), "--cluster", name, "--rows", "1"},
+		{"plan", filepath.Join(dir, "tasks.csv"), "--config", name, "--rows", "1"},
 	} {
 		code, _, stderr := inProcess(t, args...)
 		if code == 0 {

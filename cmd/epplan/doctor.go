@@ -36,7 +36,7 @@ func (t *terminal) doctorCommand() *cli.Command {
 			&cli.StringFlag{Name: "agent-socket", Usage: "`PATH` of the node's epd, or of one that is both", EnvVars: []string{"EPPLAN_SOCKET"}, DefaultText: epdapi.AgentSocket},
 			&cli.StringFlag{Name: "controller-socket", Usage: "`PATH` of the controller's epd", DefaultText: epdapi.ControllerSocket},
 			&cli.StringFlag{Name: "submit-socket", Usage: "`PATH` at which job_submit is answered", EnvVars: []string{"EPPLAN_SUBMIT_SOCKET"}, DefaultText: "what epd says, or " + epdapi.PublicSocket},
-			&cli.StringFlag{Name: "state", Usage: "`DIR` of epd's journal and records", DefaultText: "what epd says, or /var/lib/epplan"},
+			&cli.StringFlag{Name: "state", Usage: "`DIR` of epd's journal and records", EnvVars: []string{"EPD_STATE"}, DefaultText: "what epd says, or /var/lib/epplan"},
 			&cli.StringFlag{Name: "config", Usage: "TOML `FILE` of epd", DefaultText: "what epd says, or /etc/epplan/config.toml"},
 			&cli.StringFlag{Name: "slurm-conf", Usage: "`PATH` of slurm.conf", EnvVars: []string{"SLURM_CONF"}, DefaultText: "/etc/slurm/slurm.conf"},
 			&cli.StringFlag{Name: "munge-socket", Usage: "`PATH` of munged's socket", EnvVars: []string{"EPPLAN_MUNGE_SOCKET"}, DefaultText: "slurm.conf's"},

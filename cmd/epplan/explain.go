@@ -26,7 +26,8 @@ func (t *terminal) explainCommand() *cli.Command {
 			"default clocks and at the chosen ones, and by which model. No other flags than --socket and --json then.\n" +
 			"With a batch: plans the batch like plan does and shows what was known of the job, what it could have had, and why\n" +
 			"it got what it got. Due is when the plan wants it to end: its deadline less the margin, or what --stretch\n" +
-			"implies for a job without one.\n" +
+			"implies for a job without one. Least energy counts the job's share of the node, whose watts by GPU are the\n" +
+			"cluster's; powers and energies are those of the GPUs alone.\n" +
 			"Example: epplan explain 4711\n" +
 			"Example: epplan explain cfd-18 batch.csv --cluster cluster.toml --models models.toml",
 		Flags:  append(planningFlags(), anySocketFlag(publicFirst), jsonFlag()),

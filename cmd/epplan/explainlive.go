@@ -1,7 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -48,6 +51,11 @@ func explainDecision(b *strings.Builder, v *epdapi.JobView, d *epdapi.Decision) 
 	fmt.Fprintf(b, "\nOn %s, decided at %s: %s\n", orDash(d.Node), dateTime(d.Created), clocks(float64(d.Setting.Core), float64(d.Setting.Mem)))
 	row(b, "  why", "%s", slurm.Printable(d.Reason, 400))
 	row(b, "  mode", "%s", modeText(d))
+	for i := range v.Outcomes {
+		if o := &v.Outcomes[i]; o.DecisionID != 0 && o.DecisionID == d.ID {
+			writeStays(b, o)
+		}
+	}
 	config := printable(d.ConfigVersion)
 	if d.ConfigVersion == v.ConfigVersion {
 		row(b, "  aim", "%s (configuration %s)", objectiveText(&v.Objective), config)
@@ -61,6 +69,39 @@ func explainDecision(b *strings.Builder, v *epdapi.JobView, d *epdapi.Decision) 
 	row(b, "  model", "%s", modelText(d.Model, d.GPUModel))
 	writePoints(b, d.Default, d.Chosen)
 	writeRoom(b, v, d)
+}
+
+// mostStays is how many clocks of an adapted run are named.
+const mostStays = 3
+
+// writeStays says at which clocks a run stayed whose clocks were adapted, the
+// longest stay first; nothing of other runs.
+func writeStays(b *strings.Builder, o *epdapi.Outcome) {
+	slower, adapted := o.Slowdown.Get()
+	if !adapted && len(o.Stays) == 0 {
+		return
+	}
+	stays := slices.SortedStableFunc(slices.Values(o.Stays), func(x, y dvfsmodel.Stay) int { return cmp.Compare(y.Seconds, x.Seconds) })
+	told := 0.0
+	for i := range stays {
+		told += stays[i].Seconds
+	}
+	var parts []string
+	for i := range stays[:min(len(stays), mostStays)] {
+		parts = append(parts, fmt.Sprintf("core %.0f MHz for %s (%.0f %%)", float64(stays[i].Core),
+			report.FormatSeconds(stays[i].Seconds), 100*stays[i].Seconds/max(told, math.SmallestNonzeroFloat64)))
+	}
+	if more := len(stays) - len(parts); more > 0 {
+		parts = append(parts, counted(more, "further clock"))
+	}
+	if len(parts) == 0 {
+		parts = []string{"at which clocks isn't known: others were on its GPUs, or its agent is an older one"}
+	}
+	text := strings.Join(parts, ", ")
+	if adapted {
+		text += fmt.Sprintf("; at most %.3f times as long as at default clocks", slower)
+	}
+	row(b, "  adapted", "%s", text)
 }
 
 // modeText says what the mode and the lot did to a decision.

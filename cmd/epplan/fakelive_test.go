@@ -148,7 +148,7 @@ func fakeDecision() epdapi.Decision {
 		Decision: record.Decision{
 			ID: 5, JobID: 4711, Node: "gpu01", RunID: "R1", Workload: fakeWorkload, GPUModel: "V100", Setting: record.Setting{Core: 1087},
 			TimeS: known(fakeChosen.TimeS), PowerW: known(143), EnergyJ: known(fakeChosen.EnergyJ),
-			Reason: "core 1087 MHz: 80% of the energy and 105% of the time at default clocks, by model version 3 of 12 runs",
+			Reason: "core 1087 MHz: 75% of the GPUs' energy (81% with their share of the node) and 105% of the time at default clocks, by model version 3 of 12 runs",
 			Mode:   "enforce", ConfigVersion: "5f1c09d2a7b3", ModelVersion: 3, Arm: record.Treated, Created: fakeBegin,
 		},
 		Model: fakeModel, Default: fakeDefault, Chosen: fakeChosen,
@@ -188,7 +188,10 @@ func fakeSavings(r *http.Request) any {
 		Modelled: epdapi.Modelled{Runs: 598, DefaultJ: 560e6, UsedJ: 441.2e6},
 		Factors:  epdapi.Factors{PUE: 1.2, CostPerKWh: 0.25, Currency: "EUR", CarbonPerKWh: 380},
 		ByWorkload: []epdapi.WorkloadSaving{
-			{Workload: "resnet50", GPUModel: "V100", Saving: epdapi.Saving{Runs: 300, HeldOut: 15, SavedJ: 60e6, LowJ: 45e6, HighJ: 75e6, BaselineJ: 300e6}},
+			{
+				Workload: "5ca1ab1e5ca1ab1e5ca1ab1ex4", GPUModel: "V100", Saving: epdapi.Saving{Runs: 300, HeldOut: 15, SavedJ: 60e6, LowJ: 45e6, HighJ: 75e6, BaselineJ: 300e6},
+				LastJob: epdapi.LastJob{ID: 4711, Name: "resnet50", User: "ada", Partition: "gpu"},
+			},
 			{Workload: "<b>evil", GPUModel: "V100", Saving: epdapi.Saving{Runs: 120, HeldOut: 8, SavedJ: 12e6, LowJ: -3e6, HighJ: 27e6, BaselineJ: 100e6, Needed: 9}},
 		},
 	}
@@ -266,7 +269,7 @@ func estimateOf(gpus int) epdapi.Estimate {
 		Models: []epdapi.EstimateModel{
 			{
 				GPUModel: "V100", Apply: true, Model: fakeModel, Default: fakeDefault, Chosen: fakeChosen,
-				Reason: "core 1087 MHz: 80% of the energy and 105% of the time at default clocks, by model version 3 of 12 runs",
+				Reason: "core 1087 MHz: 75% of the GPUs' energy (81% with their share of the node) and 105% of the time at default clocks, by model version 3 of 12 runs",
 			},
 			{GPUModel: "A100", Reason: "this workload has no model: run times scatter by more than 50% around any model"},
 		},

@@ -13,6 +13,7 @@ import (
 func fakeProfiles(r *http.Request) any {
 	known := epdapi.WorkloadProfile{
 		WorkloadKey: record.WorkloadKey{Cluster: "alpha", Workload: fakeWorkload, GPUModel: "V100"}, Alone: 5, Shared: 2, Last: fakeBegin,
+		LastJob: epdapi.LastJob{ID: 4711, Name: "train", User: "ada", Partition: "gpu"},
 		Profile: share.Profile{
 			Runs: 5, TimeS: share.Interval{Mean: 3600, Low: record.Known(3400), High: record.Known(3800)},
 			PeakMem: share.Interval{Mean: 4 * perGiB, Low: record.Known(3.5 * perGiB), High: record.Known(4.5 * perGiB)}, MemTotal: 16 * perGiB,

@@ -18,6 +18,11 @@ func (t *terminal) read(name string, f func(r io.Reader, name string) error) err
 	case "":
 		return usagef("the name of a file is empty")
 	case "-":
+		if file, ok := t.stdin.(*os.File); ok {
+			if err := t.reads(file); err != nil {
+				return err
+			}
+		}
 		return f(t.stdin, "stdin")
 	}
 	file, err := os.Open(name) //nolint:gosec // the user names the file to read
@@ -27,6 +32,9 @@ func (t *terminal) read(name string, f func(r io.Reader, name string) error) err
 	defer func() { _ = file.Close() }() // only read
 	if isDir(name) {
 		return fmt.Errorf("%s: is a directory, want a file", name)
+	}
+	if err := t.reads(file); err != nil {
+		return err
 	}
 	return f(file, name)
 }
@@ -41,8 +49,12 @@ func parse[T any](t *terminal, name string, reader func(io.Reader, string) (T, e
 }
 
 // write puts a file in place as a whole or not at all; "-" is standard output.
-// What is no regular file, such as a pipe, is written to.
+// What is no regular file, such as a pipe, is written to; what the command has
+// read is refused.
 func (t *terminal) write(name string, f func(io.Writer) error) error {
+	if err := t.spares(name); err != nil {
+		return err
+	}
 	var err error
 	switch mode := modeOf(name); {
 	case name == "-":
@@ -99,6 +111,16 @@ func modeOf(name string) fs.FileMode {
 }
 
 func isDir(name string) bool { return modeOf(name).IsDir() }
+
+// sameFile says whether two names lead to one regular file.
+func sameFile(a, b string) bool {
+	left, err := os.Stat(a)
+	if err != nil || !left.Mode().IsRegular() {
+		return false
+	}
+	right, err := os.Stat(b)
+	return err == nil && os.SameFile(left, right)
+}
 
 // cause is what an operation on a file failed of, without the name of the
 // file, which may be a temporary one.

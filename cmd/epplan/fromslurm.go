@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/slurmqueue"
 	"github.com/epplan/epplan/queue"
 )
@@ -38,6 +41,9 @@ func (t *terminal) fromSlurm(c *cli.Context) (*setup, error) {
 	if err := s.configure(t, c); err != nil {
 		return nil, err
 	}
+	if name := c.String("config"); name != "" && !s.config.HasNodes() {
+		return nil, noNodes(name)
+	}
 	if c.String("config") == "" && c.String("cluster") == "" {
 		if err := s.clusterOf(t, q.Nodes); err != nil {
 			return nil, err
@@ -51,11 +57,13 @@ func (t *terminal) fromSlurm(c *cli.Context) (*setup, error) {
 	s.models = models
 	cluster := s.config.Cluster()
 	waiting := slurmqueue.NewBatch(q, &cluster, newCatalog(s.config.Profiles(), s.models, &s.scaling))
+	t.message("note", "Slurm's queue as of "+sinceText(q.At, time.Now()))
 	tellOf(t, waiting)
 	if len(waiting.Jobs) == 0 {
 		return nil, nil
 	}
-	s.batch = &queue.Batch{Name: "Slurm's queue", Jobs: waiting.Jobs}
+	s.queueAt = q.At
+	s.batch = &queue.Batch{Name: "Slurm's queue of " + dateTime(q.At), Jobs: waiting.Jobs}
 	return t.joined(c, s)
 }
 
@@ -68,6 +76,12 @@ func (s *setup) clusterOf(t *terminal, nodes []epdapi.QueueNode) error {
 	}
 	s.config = cluster
 	return err
+}
+
+// sinceText is a time and how long ago it was; the clocks of two machines may
+// differ, so that what is to come is now.
+func sinceText(at, now time.Time) string {
+	return dateTime(at) + ", " + report.FormatSeconds(max(0, math.Round(now.Sub(at).Seconds()))) + " ago"
 }
 
 // tellOf says what a plan of what waits leaves out and assumes.

@@ -123,10 +123,13 @@ func (t *terminal) callHook(c *cli.Context, kind slurm.Hook) error {
 	return nil
 }
 
+// defaultJournal is where epd keeps its journal unless it is told otherwise.
+const defaultJournal = "/var/lib/epplan/journal"
+
 // restoreFlags say how clocks are given back without a running epd.
 func restoreFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "journal", Usage: "`DIR` of epd's journal, for when epd doesn't run", Value: "/var/lib/epplan/journal"},
+		&cli.StringFlag{Name: "journal", Usage: "`DIR` of epd's journal, for when epd doesn't run", Value: defaultJournal},
 		&cli.StringFlag{Name: "epd", Usage: "`PATH` of the program that restores then", DefaultText: "epd beside epplan"},
 	}
 }

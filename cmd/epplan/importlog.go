@@ -217,23 +217,33 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// toTable writes a job table, as a whole or not at all.
+// toTable writes a job table, as a whole or not at all. What is wrong with the log is
+// no error of writing.
 func (in *logImport) toTable() error {
 	hash, err := in.hash()
 	if err != nil {
 		return err
 	}
-	return in.write(in.report.Out, func(w io.Writer) error {
+	var unwritten, unread error
+	err = in.write(in.report.Out, func(w io.Writer) error {
 		table, err := joblog.NewTableWriter(w)
 		if err != nil {
 			return err
 		}
 		table.Hash = hash
-		if err := in.from(table.Write); err != nil {
-			return err
+		unread = in.from(func(p *record.Past) error {
+			unwritten = table.Write(p)
+			return unwritten
+		})
+		if unread != nil {
+			return unread
 		}
 		return table.Flush()
 	})
+	if unread != nil && unwritten == nil {
+		return unread
+	}
+	return err
 }
 
 // hash replaces names; nil leaves them in clear.
@@ -245,9 +255,12 @@ func (in *logImport) hash() (func(string) string, error) {
 	key := make([]byte, bytes)
 	_, _ = rand.Read(key) // it never fails
 	if name := in.String("hash-key"); name != "" {
-		var err error
-		if key, err = os.ReadFile(name); err != nil { //nolint:gosec // the user names the file
-			return nil, fmt.Errorf("read key: %s: %w", name, cause(err))
+		err := in.terminal.read(name, func(r io.Reader, _ string) (err error) {
+			key, err = io.ReadAll(r)
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read key: %w", err)
 		}
 		if len(key) < bytes/2 {
 			return nil, fmt.Errorf("read key: %s: %d bytes, want %d at least", name, len(key), bytes/2)
@@ -265,10 +278,12 @@ func (in *logImport) hash() (func(string) string, error) {
 
 // toEpd stores the log, batch by batch, each acknowledged when it is on disk.
 func (in *logImport) toEpd() error {
-	if in.options.Strict { // nothing of a log that is refused
-		if in.name == "-" {
-			return usagef("--strict with --socket reads the log twice, want a file")
-		}
+	// Nothing is stored of a log that turns out to be refused, where it can be read
+	// again.
+	switch again := in.name != "-" && modeOf(in.name).IsRegular(); {
+	case !again && in.options.Strict:
+		return usagef("--strict with --socket reads the log twice, want a file")
+	case again:
 		if err := in.from(func(*record.Past) error { return nil }); err != nil {
 			return err
 		}

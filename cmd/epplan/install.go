@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,6 +49,7 @@ func (t *terminal) installCommand() *cli.Command {
 				&cli.StringFlag{Name: "dir", Usage: "`DIR` of slurm.conf", Value: "/etc/slurm"},
 				&cli.StringFlag{Name: "submit-socket", Usage: "`PATH` at which epd answers job_submit", Value: defaultSubmitSocket},
 				&cli.StringFlag{Name: "socket", Usage: "`PATH` at which epd answers hooks", DefaultText: epdapi.AgentSocket},
+				&cli.StringFlag{Name: "journal", Usage: "`DIR` of epd's journal, for the Epilog when epd doesn't run", DefaultText: defaultJournal},
 				&cli.StringFlag{Name: "program", Usage: "`PATH` of epplan on the nodes", Value: "/usr/bin/epplan"},
 			},
 			Action: t.installSlurm,
@@ -105,6 +107,9 @@ func (t *terminal) install(c *cli.Context, site *slurm.Site, plan *slurm.Install
 	for i := range files {
 		t.message("note", doneText(&files[i]))
 	}
+	if c.Bool("undo") {
+		t.warnOfLocks(c, site)
+	}
 	left := slices.DeleteFunc(slices.Clone(plan.Steps), func(s slurm.Step) bool { return edit || s.Text != "" || s.Remove })
 	if len(left) > 0 {
 		return t.printSteps("To do by hand, or with --edit-conf; then scontrol reconfigure:\n", left)
@@ -114,6 +119,41 @@ func (t *terminal) install(c *cli.Context, site *slurm.Site, plan *slurm.Install
 	}
 	return nil
 }
+
+// warnOfLocks says which GPUs of this node are locked as the hooks are taken out:
+// Slurm calls no Epilog of ours for the jobs that run now.
+func (t *terminal) warnOfLocks(c *cli.Context, site *slurm.Site) {
+	ctx, cancel := context.WithTimeout(c.Context, lockBound)
+	defer cancel()
+	socket := cmp.Or(site.Hooks, os.Getenv("EPPLAN_SOCKET"), epdapi.AgentSocket)
+	journal := cmp.Or(site.Journal, defaultJournal)
+	restore := "epplan restore"
+	if site.Hooks != "" {
+		restore += " --socket " + socket
+	}
+	status, err := epdapi.New(socket).Status(ctx)
+	if err != nil {
+		entries, _ := filepath.Glob(filepath.Join(journal, "*.json")) // of a pattern without wildcards but one
+		if len(entries) > 0 {
+			t.message("warning", fmt.Sprintf("epd doesn't answer, and its journal names %s: locked, maybe, until it does; to give clocks back at once: %s --journal %s",
+				counted(len(entries), "GPU"), restore, journal))
+		}
+		return
+	}
+	locked := 0
+	for i := range status.GPUs {
+		if g := &status.GPUs[i]; g.LockedCore > 0 || g.LockedMem > 0 {
+			locked++
+		}
+	}
+	if locked > 0 {
+		t.message("warning", fmt.Sprintf("locked for jobs that run: %s of this node; they end without an Epilog of ours, "+
+			"and epd gives their clocks back within two minutes of that; at once: %s", counted(locked, "GPU"), restore))
+	}
+}
+
+// lockBound is how long epd may take to say what is locked.
+const lockBound = 2 * time.Second
 
 // nextText says what is to be done after slurm.conf was changed.
 func nextText(site *slurm.Site, undone bool) string {
@@ -157,7 +197,7 @@ func (t *terminal) site(c *cli.Context) (slurm.Site, error) {
 		return slurm.Site{}, err
 	}
 	site := slurm.Site{
-		Dir: dir, Socket: c.String("submit-socket"), Binary: c.String("program"), Hooks: c.String("socket"), Popen: c.Bool("popen"),
+		Dir: dir, Socket: c.String("submit-socket"), Binary: c.String("program"), Hooks: c.String("socket"), Journal: c.String("journal"), Popen: c.Bool("popen"),
 		Conf: conf, Script: script, HasScript: err == nil, Read: readText, CheckLua: check,
 	}
 	if check == nil {

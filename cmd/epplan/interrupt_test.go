@@ -17,19 +17,36 @@ import (
 // soon is how fast an interrupted command must have stopped.
 const soon = time.Second
 
+// inTime tries until one attempt takes no longer than it may: a machine that is busy
+// with something else may slow any of them down, a program that is too slow is so at
+// each. What else an attempt checks must be right each time.
+func inTime(t *testing.T, most time.Duration, attempt func()) {
+	t.Helper()
+	const tries = 10
+	for range tries {
+		began := time.Now()
+		attempt()
+		took := time.Since(began)
+		if took <= most || t.Failed() {
+			return
+		}
+		t.Logf("it took %v", took)
+	}
+	t.Errorf("it took more than %v at each of %d attempts", most, tries)
+}
+
 func wantInterrupted(ctx context.Context, t *testing.T, stdin io.Reader, args ...string) (stdout string) {
 	t.Helper()
-	var out, errs bytes.Buffer
 	<-ctx.Done()
-	started := time.Now()
-	code := run(ctx, append([]string{"epplan"}, args...), stdin, &out, &errs)
-	if took := time.Since(started); took > soon {
-		t.Errorf("stopped after %v, want at most %v", took, soon)
-	}
-	if code != exitInterrupted || errs.String() != "error: interrupted\n" {
-		t.Errorf("exit status %d, %q, want %d and that it was interrupted", code, errs.String(), exitInterrupted)
-	}
-	return out.String()
+	inTime(t, soon, func() {
+		var out, errs bytes.Buffer
+		code := run(ctx, append([]string{"epplan"}, args...), stdin, &out, &errs)
+		if code != exitInterrupted || errs.String() != "error: interrupted\n" {
+			t.Errorf("exit status %d, %q, want %d and that it was interrupted", code, errs.String(), exitInterrupted)
+		}
+		stdout += out.String()
+	})
+	return stdout
 }
 
 func cancelled(t *testing.T) context.Context {
@@ -72,6 +89,21 @@ func TestInputThatNeverComesCanBeInterrupted(t *testing.T) {
 const unread = 1 << 20
 
 func TestCtrlCEndsTheProgramWithinASecond(t *testing.T) {
+	const tries = 10
+	for i := range tries {
+		took := interrupted(t)
+		if took <= soon {
+			return
+		}
+		t.Logf("attempt %d: ended after %v", i, took) // the machine may be busy with something else
+	}
+	t.Errorf("ended after more than %v at each of %d attempts", soon, tries)
+}
+
+// interrupted starts the program, interrupts it while it reads, and returns how long
+// it took to end.
+func interrupted(t *testing.T) (took time.Duration) {
+	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "epplan", "plan", "-", "--cluster", "paper")
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -95,14 +127,15 @@ func TestCtrlCEndsTheProgramWithinASecond(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = cmd.Wait()
-	took := time.Since(started)
+	took = time.Since(started)
 	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != exitInterrupted || took > soon {
+	if !errors.As(err, &exit) || exit.ExitCode() != exitInterrupted {
 		t.Errorf("ended after %v with %v: %s", took, err, &stderr)
 	}
 	if stdout.Len() > 0 {
 		t.Errorf("printed %q", &stdout)
 	}
+	return took
 }
 
 func TestWorkInProgressStopsWithinASecond(t *testing.T) {
@@ -110,16 +143,18 @@ func TestWorkInProgressStopsWithinASecond(t *testing.T) {
 	if code, _, stderr := inProcess(t, "generate", "--offline", "8", "-o", tasks); code != exitDone {
 		t.Fatal(stderr)
 	}
-	const before = 50 * time.Millisecond
-	ctx, cancel := context.WithTimeout(t.Context(), before)
-	defer cancel()
-	var out, errs bytes.Buffer
-	started := time.Now()
-	code := run(ctx, []string{"epplan", "compare", tasks, "--cluster", "paper", "--gpus-per-node", "1,2,4,8,16"}, strings.NewReader(""), &out, &errs)
-	if took := time.Since(started); took > before+soon {
-		t.Errorf("stopped after %v", took)
-	}
-	if code != exitInterrupted || out.Len() > 0 {
-		t.Errorf("exit status %d, %q, %q", code, &out, &errs)
-	}
+	wantStopped(t, 50*time.Millisecond, "compare", tasks, "--cluster", "paper", "--gpus-per-node", "1,2,4,8,16")
+}
+
+// wantStopped has a command run for a while, and wants it to stop soon after.
+func wantStopped(t *testing.T, before time.Duration, args ...string) {
+	t.Helper()
+	inTime(t, before+soon, func() {
+		ctx, cancel := context.WithTimeout(t.Context(), before)
+		defer cancel()
+		var out, errs bytes.Buffer
+		if code := run(ctx, append([]string{"epplan"}, args...), strings.NewReader(""), &out, &errs); code != exitInterrupted || out.Len() > 0 {
+			t.Errorf("exit status %d, %q, %q", code, &out, &errs)
+		}
+	})
 }

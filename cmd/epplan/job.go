@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
@@ -122,7 +123,7 @@ func writeNoted(b *strings.Builder, v *epdapi.JobView) {
 	if d.Rung == "" {
 		return
 	}
-	took, used := jobTook(v)
+	took, used := jobTook(v, d.Created)
 	expected := func(name string, p record.Interval, measured record.Number, format func(float64) string) {
 		value, ok := p.Value.Get()
 		if !ok {
@@ -156,19 +157,24 @@ func rungsWords(rungs string) []string {
 	return parts
 }
 
-// jobTook is what all runs of a job that ended came to: the longest one's time, the
-// sum of energies where all are known.
-func jobTook(v *epdapi.JobView) (took, used record.Number) {
-	sum, all := 0.0, len(v.Outcomes) > 0 && len(v.Outcomes) >= v.Job.Nodes
+// jobTook is what the runs of a job came to that ended after something was expected
+// of it and did its work: the longest one's time, the sum of energies where all are
+// known.
+func jobTook(v *epdapi.JobView, expected time.Time) (took, used record.Number) {
+	sum, runs, all := 0.0, 0, true
 	for i := range v.Outcomes {
 		o := &v.Outcomes[i]
+		if o.Unmatched || o.ExitState == string(slurm.Requeued) || o.Ended.Before(expected) {
+			continue
+		}
+		runs++
 		if s, ok := o.TimeS.Get(); ok && s > took.Or(0) {
 			took = o.TimeS
 		}
 		e, ok := o.GPUEnergyJ.Get()
 		sum, all = sum+e, all && ok
 	}
-	if all {
+	if all && runs > 0 && runs >= v.Job.Nodes {
 		used = record.Known(sum)
 	}
 	return took, used
@@ -178,19 +184,7 @@ func writeWishes(b *strings.Builder, w *epdapi.Wishes) {
 	if w == nil {
 		return
 	}
-	var wishes []string
-	if w.OptOut {
-		wishes = append(wishes, "no other clocks (epplan:off)")
-	}
-	if w.OwnFreq {
-		wishes = append(wishes, "clocks of its own (--gpu-freq)")
-	}
-	if w.CoreMHz > 0 {
-		wishes = append(wishes, "fixed at "+clocks(float64(w.CoreMHz), float64(w.MemMHz)))
-	}
-	if !w.Deadline.IsZero() {
-		wishes = append(wishes, "to end by "+dateTime(w.Deadline))
-	}
+	wishes := w.Words(dateTime)
 	for _, warning := range w.Warnings {
 		wishes = append(wishes, "not understood: "+printable(warning))
 	}
@@ -240,9 +234,13 @@ func writeRun(b *strings.Builder, o *epdapi.Outcome, d *epdapi.Decision) {
 	row(b, "  locked", "%s", clocks(float64(o.Setting.Core), float64(o.Setting.Mem)))
 	if s, ok := o.TimeS.Get(); ok {
 		row(b, "  time", "%s%s", report.FormatSeconds(s), against(s, time, report.FormatSeconds))
+	} else if s, ok := o.Restarted.TimeS.Get(); ok {
+		row(b, "  time", "%s, %s: in no model and no saving", report.FormatSeconds(s), o.Restarted.Why())
 	}
 	if e, ok := o.GPUEnergyJ.Get(); ok {
 		row(b, "  energy", "%s%s by %s", joules(o.GPUEnergyJ), against(e, energy, func(j float64) string { return report.FormatJoules(dvfsmodel.Joule(j)) }), cmp.Or(o.GPUSource.Words(), "unknown means"))
+	} else if _, ok := o.Restarted.GPUEnergyJ.Get(); ok {
+		row(b, "  energy", "%s by %s", joules(o.Restarted.GPUEnergyJ), o.EnergySource().Words())
 	}
 	if _, ok := o.NodeEnergyJ.Get(); ok {
 		row(b, "  node", "%s by %s", joules(o.NodeEnergyJ), cmp.Or(o.NodeSource.Words(), "unknown means"))
@@ -253,10 +251,20 @@ func writeRun(b *strings.Builder, o *epdapi.Outcome, d *epdapi.Decision) {
 	writeUse(b, o)
 }
 
+// leastShown is the part of a run below which a clock that it was stepped to isn't
+// shown.
+const leastShown = 0.01
+
 // writeUse is how a run used its GPUs.
 func writeUse(b *strings.Builder, o *epdapi.Outcome) {
 	for _, share := range mostSeen(o.Clocks) {
 		row(b, "  ran at", "%s for %s", clocks(float64(share.Core), float64(share.Mem)), report.FormatSeconds(share.Seconds))
+	}
+	for _, s := range o.Stays {
+		if share := s.Seconds / o.TimeS.Or(0); share >= leastShown {
+			row(b, "  adapted", "core %.0f MHz for %s, %s; at work there for %s at most", float64(s.Core),
+				report.FormatSeconds(s.Seconds), report.FormatJoules(s.Energy), report.FormatSeconds(s.Work))
+		}
 	}
 	for _, reason := range slices.Sorted(maps.Keys(o.ThrottledS)) {
 		row(b, "  throttled", "%s for %s", printable(reason), report.FormatSeconds(o.ThrottledS[reason]))
@@ -336,15 +344,7 @@ func joules(n record.Number) string {
 
 // clocks is a pair of clocks; 0 is a default one.
 func clocks(core, mem float64) string {
-	switch {
-	case core == 0 && mem == 0:
-		return "default clocks"
-	case mem == 0:
-		return fmt.Sprintf("core %.0f MHz", core)
-	case core == 0:
-		return fmt.Sprintf("memory %.0f MHz", mem)
-	}
-	return fmt.Sprintf("core %.0f MHz, memory %.0f MHz", core, mem)
+	return record.Setting{Core: dvfsmodel.MHz(core), Mem: dvfsmodel.MHz(mem)}.Words()
 }
 
 // orDash is somebody's text, or a dash where there is none.

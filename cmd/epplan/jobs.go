@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -65,7 +66,23 @@ func (t *terminal) jobs(c *cli.Context) error {
 		t.message("note", "no such job is known")
 		return nil
 	}
+	if !c.Bool("csv") {
+		t.tellRestarted(page.Jobs)
+	}
 	return t.printTable(c, jobTable(page.Jobs))
+}
+
+// tellRestarted says of which jobs time and energy are shown that count nowhere.
+func (t *terminal) tellRestarted(jobs []epdapi.JobRow) {
+	var ids []string
+	for i := range jobs {
+		if !jobs[i].Restarted.IsZero() {
+			ids = append(ids, strconv.FormatInt(jobs[i].ID, 10))
+		}
+	}
+	if len(ids) > 0 {
+		t.message("note", "epd was restarted while these ran, or they were suspended: their time and energy count in no model and no saving: "+strings.Join(ids, ", "))
+	}
 }
 
 // jobTable is a list of jobs.
@@ -87,35 +104,36 @@ func jobTable(jobs []epdapi.JobRow) *report.Table {
 			{Key: "arm", Head: "arm", Left: true},
 			{Key: "core_mhz", Head: "core", Note: "MHz"},
 			{Key: "mem_mhz", Head: "memory", Note: "MHz"},
-			{Key: "time_s", Head: "time", Unit: report.Seconds},
-			{Key: "energy_j", Head: "energy", Unit: report.Joules},
+			{Key: "time_s"},
+			{Key: "energy_j"},
+			{Head: "time", Unit: report.Seconds},
+			{Head: "energy", Unit: report.Joules},
 			{Key: "submitted", Head: "submitted", Left: true},
+			{Key: "restarted_time_s"},
+			{Key: "restarted_energy_j"},
 		},
 		Len: len(rows), Rows: slices.Values(rows),
 	}
 }
 
 func jobValues(j *epdapi.JobRow) []report.Value {
-	text := func(s string) report.Value {
-		if s == "" {
-			return report.Value{}
-		}
-		return report.Text(s)
-	}
 	number := func(x float64, known bool) report.Value {
 		if !known {
 			return report.Value{}
 		}
 		return report.Number(x)
 	}
+	timeS, energyJ := j.Took()
 	submitted := ""
 	if !j.Submitted.IsZero() {
 		submitted = j.Submitted.Local().Format(time.DateTime)
 	}
 	return []report.Value{
-		report.Text(strconv.FormatInt(j.ID, 10)), text(j.User), text(j.Partition), text(j.Name), text(j.State), text(j.Workload),
-		report.Count(j.GPUs), text(j.Mode), text(string(j.Arm)),
+		report.Text(strconv.FormatInt(j.ID, 10)), report.NonEmpty(j.User), report.NonEmpty(j.Partition), report.NonEmpty(j.Name), report.NonEmpty(j.State), report.NonEmpty(j.Workload),
+		report.Count(j.GPUs), report.NonEmpty(j.Mode), report.NonEmpty(string(j.Arm)),
 		number(float64(j.Setting.Core), j.Setting.Core > 0), number(float64(j.Setting.Mem), j.Setting.Mem > 0),
-		number(j.TimeS.Get()), number(j.EnergyJ.Get()), text(submitted),
+		number(j.TimeS.Get()), number(j.EnergyJ.Get()),
+		number(timeS.Get()), number(energyJ.Get()), report.NonEmpty(submitted),
+		number(j.Restarted.TimeS.Get()), number(j.Restarted.GPUEnergyJ.Get()),
 	}
 }

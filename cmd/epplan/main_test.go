@@ -70,12 +70,23 @@ func copyExamples(dir string) error {
 			if err != nil {
 				return err
 			}
-			if err := os.WriteFile(filepath.Join(dir, filepath.Base(name)), text, 0o600); err != nil { //nolint:gosec // into the tests' own folder
+			if err := writeNew(filepath.Join(dir, filepath.Base(name)), text); err != nil {
 				return err
 			}
 		}
 	}
-	return nil
+	return os.CopyFS(filepath.Join(dir, "examples"), os.DirFS("../../examples"))
+}
+
+// writeNew writes a file that isn't there yet: a script's own file of that name
+// would never be read.
+func writeNew(name string, text []byte) error {
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // into the tests' own folder
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	return errors.Join(err, file.Close())
 }
 
 // status is the script command

@@ -28,7 +28,7 @@ func (t *terminal) evaluateCommand() *cli.Command {
 			"setting, the same settings for all. Each application in turn is left out: what the others have in common is\n" +
 			"learnt, --probes settings of it are measured, each where most is to be learnt, and clocks are chosen. The\n" +
 			"regret is its measured energy there above the least measured, in percent; errors are those at settings that\n" +
-			"weren't probed, in percent.\n" +
+			"weren't probed, in percent, and missing where there are none or nothing was probed.\n" +
 			"Example: epplan model evaluate measured.csv --leave-one-workload-out --probes 3",
 		Flags: []cli.Flag{
 			boolFlag(leaveOneOut, "leave each workload out in turn; there is no other way yet"),
@@ -95,13 +95,13 @@ func priorTable(r *pooled.Report) *report.Table {
 				o := &r.Workloads[i]
 				if !yield([]report.Value{
 					report.Text(o.App), report.Text(clockList(o.Probes...)), report.Text(clockList(o.Chosen)), report.Text(clockList(o.Best)),
-					part(o.Regret), part(o.TimeMAPE), part(o.PowerMAPE),
+					part(o.Regret), part(float64(o.TimeMAPE)), part(float64(o.PowerMAPE)),
 				}) {
 					return
 				}
 			}
 			yield([]report.Value{
-				report.Text("(all)"), {}, {}, {}, part(r.RegretMean), part(r.TimeMAPE), part(r.PowerMAPE),
+				report.Text("(all)"), {}, {}, {}, part(r.RegretMean), part(float64(r.TimeMAPE)), part(float64(r.PowerMAPE)),
 			})
 		},
 	}

@@ -18,8 +18,8 @@ func (t *terminal) planCommand() *cli.Command {
 		Usage:     "plan a batch of jobs: who runs where, when, at which clocks, and why",
 		ArgsUsage: "BATCH",
 		Description: "BATCH is a CSV or JSON file, - is standard input. A batch with arrivals after 0 is planned online:\n" +
-			"nothing about a job is used before it arrives. Jobs that can't be planned are listed with their\n" +
-			"earliest finish; the rest is planned, and the exit status is 3.\n" +
+			"nothing about a job is used before it arrives. Jobs that can't be planned are listed with when they\n" +
+			"would end at best, their GPUs free; the rest is planned, and the exit status is 3.\n" +
 			"With --from-slurm the batch is what waits in Slurm, and the cluster is its nodes unless --cluster says\n" +
 			"otherwise. Workloads that epd knows are planned with their models, others at default clocks for as long\n" +
 			"as their time limits. GPUs count, priorities don't; Slurm isn't told of the plan.\n" +
@@ -31,7 +31,7 @@ func (t *terminal) planCommand() *cli.Command {
 			"such as cats-safe; the table says who is beside whom.\n" +
 			"Example: epplan plan profiles.csv --cluster shared.toml --policy cats-safe\n" +
 			"Example: epplan plan --from-slurm --policy edl\n" +
-			"Example: epplan plan --format knapsack knapsack.csv --cluster clusters.csv:small\n" +
+			"Example: epplan plan --format knapsack examples/two-types/queue.csv --cluster examples/two-types/clusters.csv:small\n" +
 			"Example: epplan plan batch.csv --cluster cluster.toml --models models.toml --html plan.html\n" +
 			"Example: epplan plan batch.csv --cluster cluster.toml --models models.toml --svg plan.svg",
 		Flags: append(planningFlags(),
@@ -130,13 +130,13 @@ func (s *setup) solve(ctx context.Context, policyText string) (*report.Result, e
 	}
 	plan, err := policy.Checked(ctx, s.problem, pol, &planner.Options{Seed: s.seed})
 	if err != nil {
-		return nil, err
+		return nil, located(s.config, err)
 	}
 	baseline, reference, err := s.baseline(ctx, plan)
 	if err != nil {
 		return nil, err
 	}
-	result := &report.Result{Problem: s.problem, Plan: plan, Baseline: baseline, Reference: reference, Bound: planner.LowerBound(s.problem).Value}
+	result := &report.Result{Problem: s.problem, Plan: plan, Baseline: baseline, Reference: reference, Bound: planner.LowerBound(s.problem).Value, QueueAt: s.queueAt}
 	if pol.Improve != nil && s.problem.Mode != planner.Online {
 		result.Seed = &s.seed
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -57,7 +58,20 @@ func (t *terminal) choose(c *cli.Context, q *knapsackQueue) (text string, among 
 	if err != nil {
 		return "", 0, err
 	}
-	return all[leastSum(tried)], len(all), nil
+	return numbered(c, all[leastSum(tried)]), len(all), nil
+}
+
+// numbered is a chosen policy with the numbers that flags gave it, so that it says
+// by itself which plan it makes.
+func numbered(c *cli.Context, text string) string {
+	rule, _, _ := strings.Cut(text, ",")
+	switch {
+	case rule == "value" && c.IsSet("kappa") && !strings.Contains(text, "kappa="):
+		text += ",kappa=" + strconv.FormatFloat(c.Float64("kappa"), 'g', -1, 64)
+	case rule == usualPolicy && c.IsSet("seed"):
+		text += ",seed=" + strconv.FormatUint(c.Uint64("seed"), 10)
+	}
+	return text
 }
 
 // drawOutcomes are copies of the queue that turn out as drawn around the

@@ -17,7 +17,7 @@ import (
 func chosenFor(t *testing.T, queue string, args ...string) string {
 	t.Helper()
 	code, stdout, stderr := inProcess(t, append([]string{
-		"plan", "--format", "knapsack", "--cluster", "testdata/clusters.csv:small", queue,
+		"plan", "--format", "knapsack", "--cluster", "../../examples/two-types/clusters.csv:small", queue,
 	}, args...)...)
 	if code != exitDone {
 		t.Fatalf("exit status %d: %s", code, stderr)
@@ -30,7 +30,7 @@ func chosenFor(t *testing.T, queue string, args ...string) string {
 }
 
 func TestThePolicyOfAQueueIsChosenWithoutItsTruth(t *testing.T) {
-	text, err := os.ReadFile("testdata/knapsack.csv")
+	text, err := os.ReadFile("../../examples/two-types/queue.csv")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestThePolicyOfAQueueIsChosenWithoutItsTruth(t *testing.T) {
 	if err := os.WriteFile(other, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil { //nolint:gosec // a folder of the test's own
 		t.Fatal(err)
 	}
-	if a, b := chosenFor(t, "testdata/knapsack.csv"), chosenFor(t, other); a != b {
+	if a, b := chosenFor(t, "../../examples/two-types/queue.csv"), chosenFor(t, other); a != b {
 		t.Errorf("%s, and with other outcomes %s", a, b)
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -85,7 +86,7 @@ type knapsackQueue struct {
 type clockResponse = func(kind, gpuModel string) (dvfsmodel.Response, error)
 
 func (t *terminal) knapsackQueue(c *cli.Context) (*knapsackQueue, error) {
-	for _, flag := range []string{"config", "range", "start", "stretch", "gpus-per-node", "svg", "html", "from-slurm"} {
+	for _, flag := range []string{"config", "range", "start", "stretch", "gpus-per-node", "contention", "svg", "html", "from-slurm"} {
 		if c.IsSet(flag) {
 			return nil, usagef("--%s means nothing with --format %s, want it left out", flag, knapsackFormat)
 		}
@@ -191,12 +192,16 @@ func (t *terminal) knapsackPool(text string) (*trace.KnapsackPool, error) {
 
 // setParams sets what the flags say.
 func (q *knapsackQueue) setParams(c *cli.Context) error {
+	const most = 1e12 // as a policy's kappa
 	numbers := &q.params.Queue
 	if c.IsSet("kappa") {
 		numbers.Value.Kappa = c.Float64("kappa")
+		if name := c.String("policy"); strings.Contains(name, "kappa=") {
+			return usagef("--kappa %g and --policy %s both say kappa, want it once", numbers.Value.Kappa, name)
+		}
 	}
-	if !(numbers.Value.Kappa >= 0) {
-		return usagef("--kappa %v, want 0 or more", numbers.Value.Kappa)
+	if !(numbers.Value.Kappa >= 0 && numbers.Value.Kappa <= most) {
+		return usagef("--kappa %g, want 0 to %g", numbers.Value.Kappa, most)
 	}
 	if c.IsSet("seed") {
 		numbers.Look.Seed = c.Uint64("seed")
@@ -222,6 +227,9 @@ func (q *knapsackQueue) solve(ctx context.Context, text string) (*report.QueueRe
 		return nil, &usageError{msg: err.Error(), hint: "epplan compare --help lists the policies"}
 	}
 	plan, err := planner.Solve(ctx, q.predicted, pol, &planner.Options{Truth: q.truth})
+	if _, ok := errors.AsType[*planner.ClassError](err); ok && q.pool.At.Line > 0 {
+		return nil, fmt.Errorf("%s: cluster %s: %w", q.pool.At, q.pool.Name, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("plan: %w", err)
 	}

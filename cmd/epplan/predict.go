@@ -15,6 +15,7 @@ import (
 	"github.com/epplan/epplan/internal/predict"
 	"github.com/epplan/epplan/internal/predict/probe"
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/queue"
 )
 
 func (t *terminal) predictCommand() *cli.Command {
@@ -49,6 +50,7 @@ func (t *terminal) predictCommand() *cli.Command {
 			&cli.StringFlag{Name: "align-key", Usage: "`FILE` with its key"},
 			&cli.IntFlag{Name: "align-rounds", Usage: "`COUNT` of rewrites of a source at most", Value: 3},
 			&cli.DurationFlag{Name: "align-timeout", Usage: "`TIME` that a rewrite may take", Value: 40 * time.Second},
+			&cli.IntFlag{Name: "rows", Usage: "`COUNT` of jobs in the table; -1: all", Value: report.DefaultRows},
 			csvFlag(), jsonFlag(),
 		},
 		Action: t.predict,
@@ -63,6 +65,9 @@ func (t *terminal) predict(c *cli.Context) error {
 		if c.String(flag) == "" {
 			return usagef("no --%s, want a file with jobs", flag)
 		}
+	}
+	if rows := c.Int("rows"); rows < 1 && rows != -1 {
+		return usagef("--rows %d, want 1 or more, or -1", rows)
 	}
 	target, err := predict.ParseTarget(c.String("target"))
 	if err != nil {
@@ -152,8 +157,32 @@ func (t *terminal) printPredicted(c *cli.Context, p *predicted) error {
 			Jobs   []predictedJob `json:"jobs"`
 		}{p.target.String(), p.target.Unit(), jobs})
 	}
-	return t.printText(p.summary())
+	return t.print(func(w io.Writer) error {
+		if _, err := io.WriteString(w, p.summary()+"\n"); err != nil {
+			return err
+		}
+		return p.table().WriteText(w, t.text(c.Int("rows")))
+	})
 }
+
+// table is a row for each prediction, for people.
+func (p *predicted) table() *report.Table {
+	unit := p.target.Unit()
+	columns := []report.Column{
+		{Head: "job", Left: true, Max: longestID}, {Head: p.target.String(), Note: unit}, {Head: "from", Note: unit}, {Head: "to", Note: unit}, {Head: "by", Left: true},
+	}
+	return &report.Table{Columns: columns, Len: len(p.ids), Rows: func(yield func([]report.Value) bool) {
+		for i, id := range p.ids {
+			q := &p.predictions[i]
+			if !yield([]report.Value{report.Text(id), report.Number(q.Value), report.Number(q.Low), report.Number(q.High), report.Text(string(q.Rung))}) {
+				return
+			}
+		}
+	}}
+}
+
+// longestID is how much of a job's id the table shows, characters.
+const longestID = 32
 
 func (p *predicted) writeCSV(w io.Writer) error {
 	rows := csv.NewWriter(w)
@@ -164,7 +193,7 @@ func (p *predicted) writeCSV(w io.Writer) error {
 	_ = rows.Write(header) // Error reports it below
 	for i, id := range p.ids {
 		q := &p.predictions[i]
-		row := []string{id, significant(q.Value), significant(q.Low), significant(q.High), string(q.Rung)}
+		row := []string{queue.EscapeFormula(id), significant(q.Value), significant(q.Low), significant(q.High), string(q.Rung)}
 		if p.strange != nil {
 			out := "0"
 			if p.strange[i].Out {

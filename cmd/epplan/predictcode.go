@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +18,7 @@ import (
 	"github.com/epplan/epplan/internal/predict"
 	"github.com/epplan/epplan/internal/predict/probe"
 	"github.com/epplan/epplan/internal/predict/source"
+	"github.com/epplan/epplan/queue"
 )
 
 // mostSource is how much of a source file is read.
@@ -233,10 +233,13 @@ func readSource(root *os.Root, file string) ([]byte, error) {
 
 // readCodeTable reads a table; texts are files' names for now.
 func readCodeTable(r io.Reader, name string, valueColumns []string, values bool) (*codeTable, error) {
-	rows := csv.NewReader(r)
+	rows := queue.NewRows(r, name)
 	header, err := rows.Read()
-	if err != nil {
-		return nil, fmt.Errorf("%s: no header: %w", name, err)
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil, fmt.Errorf("%s: is empty, want a header with job_id and file", name)
+	case err != nil:
+		return nil, err
 	}
 	id, file, ood := slices.Index(header, "job_id"), slices.Index(header, "file"), slices.Index(header, "ood")
 	value := slices.Index(header, valueColumns[0])
@@ -258,7 +261,7 @@ func readCodeTable(r io.Reader, name string, valueColumns []string, values bool)
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return nil, err
 		}
 		line, _ := rows.FieldPos(0)
 		v := math.NaN()

@@ -85,13 +85,15 @@ func profileTable(list []epdapi.WorkloadProfile) *report.Table {
 			return report.Number(x)
 		}
 		rows[i] = []report.Value{
-			report.Text(p.Workload), report.Text(p.GPUModel), report.Count(p.Runs), known(p.TimeS.Mean),
+			report.Text(p.Workload), report.NonEmpty(p.LastJob.Name), report.NonEmpty(p.LastJob.User), report.Text(p.GPUModel), report.Count(p.Runs), known(p.TimeS.Mean),
 			known(average(p.Mean)), known(p.PeakMem.Mean / perGiB), report.Text(line), report.Text(p.Unknown),
 		}
 	}
 	return &report.Table{
 		Columns: []report.Column{
 			{Key: "workload", Head: "workload", Left: true, Max: 28},
+			{Key: "job_name", Head: "last job", Left: true, Max: 20},
+			{Key: "user", Head: "user", Left: true, Max: 16},
 			{Key: "gpu_model", Head: "GPU model", Left: true, Max: 16},
 			{Key: "runs", Head: "runs"},
 			{Key: "time_s", Head: "time", Unit: report.Seconds},
@@ -112,6 +114,9 @@ const perGiB = 1 << 30
 // writeProfile is all that is known of a profile.
 func writeProfile(b *strings.Builder, p *epdapi.WorkloadProfile) {
 	fmt.Fprintf(b, "Workload %s on %s\n", printable(p.Workload), orDash(p.GPUModel))
+	if p.LastJob.ID != 0 {
+		row(b, "  last job", "%s", printable(p.LastJob.WordsOf(p.Workload)))
+	}
 	row(b, "  rests on", "%s that had their GPUs alone; recorded: %d alone, %d beside others", counted(p.Runs, "run"), p.Alone, p.Shared)
 	if p.Unknown != "" {
 		row(b, "  not known", "%s", printable(p.Unknown))

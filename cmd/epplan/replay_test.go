@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"os"
@@ -104,18 +103,7 @@ func TestAnInterruptedReplayLeavesTheOldCurveAlone(t *testing.T) {
 
 func TestALongReplayStopsWithinASecond(t *testing.T) {
 	dir := madeTrace(t, "1213")
-	const before = 300 * time.Millisecond
-	ctx, cancel := context.WithTimeout(t.Context(), before)
-	defer cancel()
-	var out, errs bytes.Buffer
-	started := time.Now()
-	code := run(ctx, []string{"epplan", "replay", dir, "--seeds", "1000"}, strings.NewReader(""), &out, &errs)
-	if took := time.Since(started); took > before+soon {
-		t.Errorf("stopped after %v", took)
-	}
-	if code != exitInterrupted || out.Len() > 0 {
-		t.Errorf("exit status %d, %q, %q", code, &out, &errs)
-	}
+	wantStopped(t, 300*time.Millisecond, "replay", dir, "--seeds", "1000")
 }
 
 func TestSpreadsAreMeansAndSampleDeviations(t *testing.T) {

@@ -40,7 +40,7 @@ func newReplayFiles(c *cli.Context, in *inflation) (*replayFiles, error) {
 
 // clash tells whether two names are of one file or folder, devices but.
 func clash(a, b string) bool {
-	return a != "" && b != "" && filepath.Clean(a) == filepath.Clean(b) && modeOf(a)&fs.ModeDevice == 0
+	return a != "" && b != "" && modeOf(a)&fs.ModeDevice == 0 && (filepath.Clean(a) == filepath.Clean(b) || sameFile(a, b))
 }
 
 // write writes them.

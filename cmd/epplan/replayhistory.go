@@ -225,16 +225,25 @@ func (h *history) join(c *cli.Context) error {
 	if err := policy.ImplyDue(c.Context, h.problem, h.config.Safety.Stretch); err != nil {
 		return err
 	}
+	return h.choose(c)
+}
+
+// choose takes the policies, each once. The baseline is played in any case.
+func (h *history) choose(c *cli.Context) error {
 	names := splitPolicies(c.StringSlice("policy"))
 	if len(names) == 0 {
 		names = []string{"baseline,clocks=optimum"} // Slurm schedules, clocks are ours
 	}
+	taken := map[string]bool{baselinePolicy: true}
 	for _, name := range names {
 		p, err := h.policy(name)
 		if err != nil {
 			return err
 		}
-		h.policies = append(h.policies, p)
+		if !taken[p.Name] {
+			taken[p.Name] = true
+			h.policies = append(h.policies, p)
+		}
 	}
 	return nil
 }

@@ -12,6 +12,9 @@ import (
 	"github.com/epplan/epplan/planner/policy"
 )
 
+// baselinePolicy is what others are stated against.
+const baselinePolicy = "baseline"
+
 // historyRun is what a policy would have made of the history, by draw.
 type historyRun struct {
 	name  string
@@ -30,7 +33,8 @@ type historyCost struct {
 
 // groupCost is what the jobs of a user or on a partition come to.
 type groupCost struct {
-	tasks  int
+	jobs   int // one on several nodes counts once
+	tasks  int // one for each of a job's nodes
 	joules float64
 	wait   float64 // s, of all
 }
@@ -46,7 +50,7 @@ const (
 func (h *history) run(ctx context.Context) ([]historyRun, error) {
 	progress := report.NewProgress(h.terminal.stderr, h.terminal.progress, time.Now, "replay", 1+len(h.policies)*h.draws)
 	defer progress.Finish()
-	baseline, err := policy.Parse("baseline", h.params)
+	baseline, err := policy.Parse(baselinePolicy, h.params)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +84,7 @@ func (h *history) run(ctx context.Context) ([]historyRun, error) {
 func (h *history) planned(ctx context.Context, problem *planner.Problem, p *planner.Policy) (*historyCost, error) {
 	plan, err := policy.Checked(ctx, problem, p, &planner.Options{Seed: h.seed, NoImprove: true})
 	if err != nil {
-		return nil, err
+		return nil, located(h.config, err)
 	}
 	return h.cost(problem, plan), nil
 }
@@ -91,7 +95,7 @@ func (h *history) cost(p *planner.Problem, plan *planner.Plan) *historyCost {
 	for g := range c.groups {
 		c.groups[g] = make(map[string]groupCost)
 	}
-	placed, took, would := 0, 0.0, 0.0
+	placed, took, would, seen := 0, 0.0, 0.0, -1
 	for i := range plan.Assignments {
 		a := &plan.Assignments[i]
 		if a.Node < 0 {
@@ -109,11 +113,14 @@ func (h *history) cost(p *planner.Problem, plan *planner.Plan) *historyCost {
 		}
 		for g, name := range [...]string{byUser: past.User, byPartition: past.Partition} {
 			one := c.groups[g][name]
-			one.tasks++
+			if one.tasks++; j.past != seen {
+				one.jobs++
+			}
 			one.joules += energy
 			one.wait += wait
 			c.groups[g][name] = one
 		}
+		seen = j.past
 	}
 	c.wait /= float64(max(1, placed))
 	c.stretch = took / would

@@ -47,7 +47,8 @@ type historyPolicy struct {
 // historyGroup is the jobs of a user or on a partition.
 type historyGroup struct {
 	Name     string   `json:"name"`
-	Tasks    int      `json:"tasks"`
+	Jobs     int      `json:"jobs"`
+	Tasks    int      `json:"tasks"` // one for each node of a job
 	Energy   interval `json:"job_energy_j"`
 	Saved    interval `json:"job_saved"`
 	MeanWait interval `json:"mean_wait_s"`
@@ -119,7 +120,7 @@ func (h *history) policyReport(run, base *historyRun) historyPolicy {
 func (h *history) group(run, base *historyRun, g int, name string) historyGroup {
 	at := func(r *historyRun, draw int) groupCost { return r.draws[draw].groups[g][name] }
 	return historyGroup{
-		Name: name, Tasks: at(run, 0).tasks,
+		Name: name, Jobs: at(run, 0).jobs, Tasks: at(run, 0).tasks,
 		Energy: intervalOf(h.draws, func(i int) float64 { return at(run, i).joules }),
 		Saved:  intervalOf(h.draws, func(i int) float64 { return 1 - at(run, i).joules/at(base, i).joules }),
 		MeanWait: intervalOf(h.draws, func(i int) float64 {
@@ -179,7 +180,7 @@ func (r *historyReport) head() string {
 		measured = energyText(*r.Measured) + " by the log, of " + counted(r.MeasuredOf, "job")
 	}
 	row(&b, "Energy", "%s; %s by the model, at default clocks", measured, energyText(r.Policies[0].JobEnergy.Value))
-	row(&b, "Waiting", "%s on average by the log", spanText(r.LoggedWaitS))
+	row(&b, "Waiting", "%s", r.waitingText())
 	b.WriteString("\n")
 	return b.String()
 }
@@ -200,6 +201,14 @@ func withBounds(i interval, factor float64, digits int) string {
 		return value
 	}
 	return value + " (" + low + " to " + high + ")"
+}
+
+// waitingText is how long jobs waited. In a job table an unknown wait is none.
+func (r *historyReport) waitingText() string {
+	if r.LoggedWaitS == 0 {
+		return "none, or the log doesn't say"
+	}
+	return spanText(r.LoggedWaitS) + " on average by the log"
 }
 
 // spanText is a time for people.
@@ -248,7 +257,7 @@ func groupTable(name string, list []historyGroup) *report.Table {
 	for i := range rows {
 		g := &list[i]
 		rows[i] = []report.Value{
-			report.Text(orDash(g.Name)), report.Count(g.Tasks), kilowattHours(g.Energy), report.Text(withBounds(g.Saved, 100, 1)),
+			report.Text(orDash(g.Name)), report.Count(g.Jobs), kilowattHours(g.Energy), report.Text(withBounds(g.Saved, 100, 1)),
 			report.Text(withBounds(g.MeanWait, 1, 0)),
 		}
 	}

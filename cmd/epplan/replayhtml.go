@@ -199,7 +199,7 @@ func (r *historyReport) facts() page.Facts {
 	}
 	return append(f,
 		page.Fact{Name: "Energy", Text: measured + "; " + energyText(r.Policies[0].JobEnergy.Value) + " by the model, at default clocks"},
-		page.Fact{Name: "Waiting", Text: spanText(r.LoggedWaitS) + " on average by the log"})
+		page.Fact{Name: "Waiting", Text: r.waitingText()})
 }
 
 // historyCaveats are what the intervals don't cover.

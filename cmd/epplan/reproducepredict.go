@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -136,9 +135,6 @@ func (p *predictPaper) queues(t *terminal, q *predictQueues) (err error) {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		p.tests = append(p.tests, q)
-	}
-	if len(p.tests) == 0 {
-		return errors.New(filepath.Join(dir, "clusters.csv") + " names no cluster, want one for each queue")
 	}
 	return nil
 }

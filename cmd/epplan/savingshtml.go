@@ -22,7 +22,7 @@ func (t *terminal) writeSavingsPage(w io.Writer, s *epdapi.Savings) error {
 	r.Parts = append(r.Parts, savingsNotices(s)...)
 	if all := savingsEstimates(s); len(all) > 0 {
 		figure, err := report.EstimateFigure("saved", "What was saved. Measured savings have a line from the lower to the upper bound of their 95 % interval; what models believe is hollow and has none.",
-			"saved", report.Joules, all)
+			"saved", report.KilowattHours, all)
 		if err != nil {
 			return err
 		}
@@ -142,7 +142,7 @@ func workloadSavings(s *epdapi.Savings) ([]any, error) {
 	for i := range all {
 		w := &s.ByWorkload[i]
 		all[i] = report.Estimate{
-			Name: w.Workload, Note: w.GPUModel, Value: w.SavedJ / w.BaselineJ, Low: w.LowJ / w.BaselineJ, High: w.HighJ / w.BaselineJ,
+			Name: w.LastJob.WordsOf(w.Workload), Note: w.GPUModel + ", " + epdapi.ShortWorkload(w.Workload), Value: w.SavedJ / w.BaselineJ, Low: w.LowJ / w.BaselineJ, High: w.HighJ / w.BaselineJ,
 		}
 	}
 	figure, err := report.EstimateFigure("by-workload", "What each workload saved of its energy at default clocks, measured at the GPUs, with its 95 % interval. Those with the most energy come first.",
@@ -160,17 +160,18 @@ func workloadSavings(s *epdapi.Savings) ([]any, error) {
 			certain = "may be chance: about " + counted(int(w.Needed), "more held-out run")
 		}
 		rows[i] = []report.Value{
-			report.Text(w.Workload), report.Text(w.GPUModel), report.Count(int(w.Runs)), report.Count(int(w.HeldOut)), report.Number(w.BaselineJ), report.Number(w.SavedJ),
+			report.Text(w.LastJob.WordsOf(w.Workload)), report.Text(epdapi.ShortWorkload(w.Workload)), report.Text(w.GPUModel), report.Count(int(w.Runs)), report.Count(int(w.HeldOut)), report.Number(w.BaselineJ), report.Number(w.SavedJ),
 			report.Number(w.SavedJ / w.BaselineJ), report.Number(w.LowJ / w.BaselineJ), report.Number(w.HighJ / w.BaselineJ), report.Text(certain),
 		}
 	}
 	t := &report.Table{Len: len(rows), Rows: slices.Values(rows), Columns: []report.Column{
-		{Head: "workload", Left: true, Max: 60},
+		{Head: "workload", Left: true, Max: 80},
+		{Head: "key", Left: true},
 		{Head: "GPU model", Left: true},
 		{Head: "runs"},
 		{Head: "held out"},
-		{Head: "at default", Unit: report.Joules, Group: 1},
-		{Head: "saved", Unit: report.Joules, Group: 1},
+		{Head: "at default", Unit: report.KilowattHours, Group: 1},
+		{Head: "saved", Unit: report.KilowattHours, Group: 1},
 		{Head: "saved", Unit: report.Fraction, Digits: 2, Group: 2},
 		{Head: "low", Unit: report.Fraction, Digits: 2, Group: 2},
 		{Head: "high", Unit: report.Fraction, Digits: 2, Group: 2},

@@ -2,14 +2,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/queue"
 )
@@ -32,6 +35,7 @@ func problemFlags() []cli.Flag {
 		&cli.StringFlag{Name: "cluster", Usage: "TOML `FILE` with the cluster, or paper: the EDL paper's"},
 		&cli.StringFlag{Name: "models", Usage: "TOML `FILE` with fitted workload models"},
 		profilesFlag(),
+		contentionFlag("the cluster's, or time is shared without loss"),
 		&cli.StringFlag{Name: "range", DefaultText: "wide", Usage: "scaling `INTERVAL` of --cluster paper: wide or narrow"},
 		&cli.StringFlag{Name: "start", DefaultText: "slot online, else continuous", Usage: "`RULE` by which queued jobs start: slot or continuous"},
 		boolFlag("clairvoyant", "use all jobs from the start, also those that arrive later"),
@@ -56,6 +60,7 @@ type setup struct {
 	label    string // of the batch in a comparison of several
 	params   policy.Params
 	seed     uint64
+	queueAt  time.Time // when Slurm's queue was what is planned; zero: it is a file
 }
 
 // setup reads the batch and everything that it is planned with.
@@ -82,9 +87,13 @@ func (t *terminal) setup(c *cli.Context, name string) (*setup, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read batch: %w", err)
 	}
-	if c.String("config") == "" && c.String("cluster") == "" {
+	if !s.paper && !s.config.HasNodes() {
+		missing := "no --cluster"
+		if name := c.String("config"); name != "" {
+			missing = name + " has no [[cluster.nodes]]"
+		}
 		k := s.config.Cluster().Classes[0]
-		t.message("note", fmt.Sprintf("no --cluster: as many nodes as it takes, each with %d %s", k.GPUs, k.Model))
+		t.message("note", fmt.Sprintf("%s: as many nodes as it takes, each with %d %s", missing, k.GPUs, k.Model))
 	}
 	t.warn(s.batch.Warnings)
 	return s, nil
@@ -167,9 +176,20 @@ func (s *setup) configure(t *terminal, c *cli.Context) error {
 		if err != nil {
 			return fmt.Errorf("read configuration: %w", err)
 		}
+		if c.String("config") == "" && !s.config.HasNodes() {
+			return noNodes(name)
+		}
 	}
 	s.params = s.config.Policy.Params()
 	return nil
+}
+
+// noNodes says that a file which was named for its nodes has none.
+func noNodes(name string) error {
+	return &hintedError{
+		err:  fmt.Errorf("%s: no nodes, want at least one [[cluster.nodes]] table", name),
+		hint: "epplan config init writes a file with all keys",
+	}
 }
 
 // join makes the problem of batch, cluster and models.
@@ -185,8 +205,11 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 	if c.IsSet("stretch") {
 		stretch = c.Float64("stretch")
 	}
-	if !(stretch >= 1) {
-		return usagef("--stretch %v, want 1 or more", stretch)
+	if !(stretch >= 1 && stretch <= config.MaxStretch) {
+		return usagef("--stretch %v, want 1 to %.0f", stretch, float64(config.MaxStretch))
+	}
+	if err := s.contention(t, c, &cluster); err != nil {
+		return err
 	}
 	tasks, warnings, err := planner.Join(s.batch, &cluster, newCatalog(s.config.Profiles(), s.models, &s.scaling), margins)
 	if err != nil {
@@ -203,6 +226,40 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 		return err
 	}
 	return policy.ImplyDue(c.Context, s.problem, stretch)
+}
+
+// contention has the cluster count what sharing a GPU costs by the curve of
+// --contention, or of the configuration.
+func (s *setup) contention(t *terminal, c *cli.Context, cluster *planner.Cluster) error {
+	name := c.String("contention")
+	if cluster.Sharing == nil {
+		if name != "" {
+			return usagef("--contention is about GPUs that jobs share, and no nodes of the cluster have share = true, want some or the flag left out")
+		}
+		return nil
+	}
+	if name == "" {
+		name = s.config.Contention()
+	}
+	if name == "" {
+		return nil
+	}
+	curve, err := parse(t, name, consolidate.ReadCurve)
+	if err != nil {
+		return fmt.Errorf("read contention: %w", err)
+	}
+	cluster.Sharing.Contention = curve
+	return nil
+}
+
+// located adds to an error of a policy where the file says what it is about.
+func located(c *config.Config, err error) error {
+	if wrong, ok := errors.AsType[*planner.ClassError](err); ok {
+		if at := c.NodesAt(wrong.Class); at.Line > 0 {
+			return fmt.Errorf("%s: %w", at, err)
+		}
+	}
+	return err
 }
 
 // setStart chooses the start rule: the flag's, the configuration's, or by mode

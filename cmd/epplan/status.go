@@ -127,10 +127,18 @@ func writeForecasts(b *strings.Builder, s *epdapi.ForecastStatus) {
 	for i := range s.Scores {
 		if one := &s.Scores[i]; one.Rung == "" {
 			fmt.Fprintf(b, "; %s of %s within the interval, %s off in the median", report.FormatPercent(one.Coverage),
-				counted(one.Jobs, printable(one.Target)), report.FormatPercent(one.MedianError))
+				counted(one.Jobs, printable(one.Target), targetsWord(one.Target)), report.FormatPercent(one.MedianError))
 		}
 	}
 	b.WriteByte('\n')
+}
+
+// targetsWord is several of what is predicted.
+func targetsWord(target string) string {
+	if target == "energy" {
+		return "energies"
+	}
+	return printable(target) + "s"
 }
 
 // writeSync tells when Slurm doesn't answer.

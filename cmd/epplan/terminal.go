@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 	"syscall"
@@ -27,6 +28,9 @@ type terminal struct {
 	progress bool
 	color    bool
 	args     []string // as they were given, the program first
+
+	outputs []output      // files that the command is to write
+	inputs  []fs.FileInfo // regular files that it has begun to read
 }
 
 // The exit statuses.

@@ -29,7 +29,7 @@ func (t *terminal) tuneCommand() *cli.Command {
 			"knapsack), and --cluster FILE:NAME says what it runs on. Without --try a usual list is tried for greedy, value,\n" +
 			"posted-price and lookahead.\n" +
 			"Example: epplan tune --policy value --energy-model independent --objective both\n" +
-			"Example: epplan tune --policy value knapsack.csv --cluster clusters.csv:small --try kappa=0,1e-7,1e-6,1e-5",
+			"Example: epplan tune --policy value examples/two-types/queue.csv --cluster examples/two-types/clusters.csv:small --try kappa=0,1e-7,1e-6,1e-5",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "policy", Aliases: []string{"p"}, Usage: "the `POLICY` to tune, with what isn't to change", Value: "value"},
 			&cli.StringSliceFlag{Name: "try", DefaultText: "a usual list", Usage: "`KEY=VALUE,VALUE…`; repeat it for more keys: all combinations are tried"},

@@ -1,6 +1,7 @@
 package pooled
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -20,11 +21,24 @@ type Outcome struct {
 	Regret float64 `json:"regret"`
 	// TimeMAPE and PowerMAPE are the mean absolute errors at settings that weren't
 	// probed.
-	TimeMAPE  float64 `json:"time_mape"`
-	PowerMAPE float64 `json:"power_mape"`
+	TimeMAPE  Percent `json:"time_mape"`
+	PowerMAPE Percent `json:"power_mape"`
 	// Coverage is the part of the settings that weren't probed whose energy was
 	// within the 90 % interval.
-	Coverage float64 `json:"coverage"`
+	Coverage Percent `json:"coverage"`
+}
+
+// Percent is what settings that weren't probed tell. It is NaN, null in JSON,
+// where nothing can be judged: before the first probe times have no level, and
+// after the last one nothing is left to predict.
+type Percent float64
+
+// MarshalJSON implements json.Marshaler.
+func (p Percent) MarshalJSON() ([]byte, error) {
+	if math.IsNaN(float64(p)) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(p))
 }
 
 // Clocks are a setting in a report.
@@ -42,9 +56,9 @@ type Report struct {
 	Settings   int       `json:"settings"`
 	RegretMean float64   `json:"regret_mean"`
 	RegretMax  float64   `json:"regret_max"`
-	TimeMAPE   float64   `json:"time_mape"`
-	PowerMAPE  float64   `json:"power_mape"`
-	Coverage   float64   `json:"coverage"`
+	TimeMAPE   Percent   `json:"time_mape"`
+	PowerMAPE  Percent   `json:"power_mape"`
+	Coverage   Percent   `json:"coverage"`
 	Workloads  []Outcome `json:"workloads"`
 }
 
@@ -103,9 +117,9 @@ func (r *Report) add(o *Outcome, count float64) {
 	r.Workloads = append(r.Workloads, *o)
 	r.RegretMean += o.Regret / count
 	r.RegretMax = max(r.RegretMax, o.Regret)
-	r.TimeMAPE += o.TimeMAPE / count
-	r.PowerMAPE += o.PowerMAPE / count
-	r.Coverage += o.Coverage / count
+	r.TimeMAPE += o.TimeMAPE / Percent(count)
+	r.PowerMAPE += o.PowerMAPE / Percent(count)
+	r.Coverage += o.Coverage / Percent(count)
 }
 
 // inOrder is a workload's samples, one for each setting.
@@ -156,9 +170,11 @@ func (t *trial) judge() Outcome {
 		Probes: slices.Clone(t.probes), Chosen: Clocks(t.belief.settings[chosen]), Best: Clocks(t.belief.settings[best]),
 		Regret: percent * (float64(t.truth[chosen].Energy()/t.truth[best].Energy()) - 1),
 	}
-	rest := float64(len(t.truth) - len(t.probes))
+	rest := Percent(len(t.truth) - len(t.probes))
 	if len(t.probes) == 0 || rest == 0 {
-		return o // times have no level yet, or nothing is left to predict
+		nothing := Percent(math.NaN())
+		o.TimeMAPE, o.PowerMAPE, o.Coverage = nothing, nothing, nothing
+		return o
 	}
 	for i := range t.truth {
 		if t.probed[i] {
@@ -166,8 +182,8 @@ func (t *trial) judge() Outcome {
 		}
 		const ninety = 1.645
 		p := t.belief.At(i)
-		o.TimeMAPE += percent * math.Abs(p.Time/t.truth[i].Time-1) / rest
-		o.PowerMAPE += percent * math.Abs(float64(p.Power/t.truth[i].Power)-1) / rest
+		o.TimeMAPE += percent * Percent(math.Abs(p.Time/t.truth[i].Time-1)) / rest
+		o.PowerMAPE += percent * Percent(math.Abs(float64(p.Power/t.truth[i].Power)-1)) / rest
 		if miss := math.Log(p.Time * float64(p.Power) / float64(t.truth[i].Energy())); math.Abs(miss) <= ninety*p.EnergySD {
 			o.Coverage += percent / rest
 		}

@@ -97,6 +97,8 @@ type adapter struct {
 
 	last    time.Time
 	seen    float64 // the last utilisation
+	passed  float64 // seconds up to the last step, from the one before
+	charge  float64 // the part of them that counts as work
 	elapsed float64
 	base    float64
 	charged float64 // of elapsed: what counts as work
@@ -213,6 +215,7 @@ func (d *adapter) book(now time.Time, util float64) {
 	d.unknown = d.unseen() + (1-charge)*passed.Seconds()
 	d.debts = slices.DeleteFunc(d.debts, func(x debt) bool { return x.until.Before(d.last) })
 	t, work := passed.Seconds(), charge*passed.Seconds()
+	d.passed, d.charge = t, charge
 	lost := d.lost(work, d.stretch, true)
 	d.elapsed += t
 	d.charged += work

@@ -41,6 +41,8 @@ type world struct {
 	factor   float64     // of the true stretch: 0..1 of what is feared
 	worst    float64     // the highest slowdown at any time
 	inForce  int
+	// also is told of each stretch of time.
+	also func(seconds float64, busy bool)
 }
 
 func newWorld(rule *Adaptation, level int, period time.Duration) *world {
@@ -57,6 +59,9 @@ func (w *world) pass(d time.Duration, busy bool) {
 		l := w.rule.Levels[w.inForce]
 		seconds := step.Seconds()
 		w.took += seconds
+		if w.also != nil {
+			w.also(seconds, busy)
+		}
 		if busy {
 			w.used += step
 			w.base += seconds / (1 + (l.Stretch-1)*w.factor)

@@ -69,14 +69,13 @@ func (a *Adaptation) levelOf(s Setting) int {
 }
 
 // adaptation begins a run's adaptation, if it has one.
-func (r *openRun) adaptation(now time.Time) *adapter {
+func (r *openRun) adaptation(now time.Time) {
 	if r.Adapt == nil || r.handsOff != "" || r.Wish.OptOut || len(r.GPUs) == 0 {
-		return nil
+		return
 	}
 	if level := r.Adapt.levelOf(r.Setting); level >= 0 {
-		return newAdapter(r.Adapt, level, now)
+		r.adapter, r.stays = newAdapter(r.Adapt, level, now), newStays(r.Adapt.Levels)
 	}
-	return nil
 }
 
 // never is a pause that news end.
@@ -163,7 +162,11 @@ func (a *Agent) step(found []finding, now time.Time) (stepped []*openRun, cards 
 				alone = alone && len(a.runsOn(c)) == 1
 			}
 		}
-		if r.adapter.look(now, util, left, alone) {
+		level := r.adapter.level
+		changed := r.adapter.look(now, util, left, alone)
+		spent, _ := r.sampler.SoFar()
+		r.stays.look(now, level, r.adapter.passed, r.adapter.charge, spent, alone)
+		if changed {
 			stepped, uuids = append(stepped, r), append(uuids, r.GPUs...)
 		}
 	}

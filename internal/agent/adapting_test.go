@@ -108,8 +108,30 @@ func TestARunIsSteppedBetweenItsClocksAndKeepsItsSLA(t *testing.T) {
 		if err != nil || closed.Outcome.Lowest != (agent.Setting{Core: 600}) || closed.Outcome.Slowdown > 1.2 || closed.Outcome.Slowdown < slowdown {
 			t.Errorf("end: %+v, %v", closed.Outcome, err)
 		}
+		wantStays(t, &closed, seen)
 		h.wantFree()
 	})
+}
+
+// wantStays compares a run's stays with the clocks that were seen each second, and
+// with what its GPUs used.
+func wantStays(t *testing.T, closed *agent.Closed, seen map[dvfsmodel.MHz]int) {
+	t.Helper()
+	var time, work float64
+	var joules, used dvfsmodel.Joule
+	for _, s := range closed.Outcome.Stays {
+		if off := s.Seconds - float64(seen[s.Core]); math.Abs(off) > 2+float64(s.Begun) || s.Begun == 0 || s.Work+s.Rest > s.Seconds+1e-6 || s.RestEnergy > s.Energy {
+			t.Errorf("%+v, seen for %d s", s, seen[s.Core])
+		}
+		time, work, joules = time+s.Seconds, work+s.Work, joules+s.Energy
+	}
+	for _, g := range closed.Outcome.GPUs {
+		used += g.Energy
+	}
+	took := closed.Outcome.Ended.Sub(closed.Outcome.Started).Seconds()
+	if took-time > 1.2 || time > took+1e-6 || math.Abs(float64(joules/used)-1) > 0.002 || work < 600 || work > 0.6*time {
+		t.Errorf("%v s of %v, %v at work, %v J of %v", time, took, work, joules, used)
+	}
 }
 
 // entry is the journal's file of a GPU.

@@ -89,6 +89,8 @@ type openRun struct {
 	handsOff string // why its GPUs are at default clocks; "" while they aren't
 	sampler  *Sampler
 	adapter  *adapter // nil: it stays at its setting
+	stays    *stays   // of the run, where it has an adapter
+	reread   bool     // it was open when the agent started
 	ended    bool
 	kept     bool // its end is in a file
 }
@@ -249,6 +251,7 @@ type RunState struct {
 	Adapted  *Adapted // nil: its clocks stay as they are
 	HandsOff string   // why its GPUs are at default clocks
 	Ended    bool     // but not yet forgotten
+	Reread   bool     // it was open when the agent started
 	// Readings are its GPUs' power and core clock until now; none of a run that
 	// ended.
 	Readings record.Readings
@@ -266,7 +269,7 @@ func (a *Agent) State() State {
 	defer a.mu.Unlock()
 	for _, id := range slices.Sorted(maps.Keys(a.runs)) {
 		r := a.runs[id]
-		run := RunState{Run: r.Run, Wants: r.wants(), Adapted: r.adapted(), HandsOff: r.handsOff, Ended: r.ended}
+		run := RunState{Run: r.Run, Wants: r.wants(), Adapted: r.adapted(), HandsOff: r.handsOff, Ended: r.ended, Reread: r.reread}
 		if !r.ended {
 			run.Readings = r.sampler.readings.Readings()
 		}

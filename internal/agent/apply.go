@@ -122,12 +122,13 @@ func (a *Agent) begin(run *Run, refusal error) error {
 		a.mu.Unlock()
 		return nil
 	}
+	a.mu.Unlock()
 	r := &openRun{Run: *run, file: runFile{Schema: runSchema, Run: *run}, sampler: NewSampler(*run)}
 	if refusal != nil {
 		r.handsOff = refusal.Error()
 	}
+	r.file.Counters = a.readCounters(run)
 	rec := r.file
-	a.mu.Unlock()
 	err := a.write(&rec)
 	_ = a.meterHost() // what was used up to now is others'; the next sample says what fails
 	a.mu.Lock()
@@ -136,7 +137,7 @@ func (a *Agent) begin(run *Run, refusal error) error {
 		r.handsOff = err.Error()
 	}
 	a.runs[run.ID] = r
-	r.adapter = r.adaptation(time.Now())
+	r.adaptation(time.Now())
 	for _, news := range []chan struct{}{a.opened, a.adapts} {
 		select {
 		case news <- struct{}{}:
@@ -232,10 +233,10 @@ func (a *Agent) allowed(c *card, want Setting) error {
 // supersede closes an open run of the same job under another id.
 func (a *Agent) supersede(ctx context.Context, run *Run) error {
 	var err error
-	for _, old := range a.openRuns(func(r *Run) bool {
+	for _, old := range a.openRuns(func(r *openRun) bool {
 		return r.Job == run.Job && r.Node == run.Node && r.ID != run.ID
 	}) {
-		_, ending := a.end(ctx, old, "superseded by another run of the job")
+		_, ending := a.end(ctx, old, closing{reason: "superseded by another run of the job", late: true})
 		if !errors.Is(ending, ErrNoRun) { // else it ended meanwhile
 			err = errors.Join(err, ending)
 		}

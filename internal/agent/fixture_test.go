@@ -344,8 +344,20 @@ func (h *host) run(id string, job uint32, want agent.Setting, gpus ...int) agent
 	return r
 }
 
-func gone(context.Context, agent.Run) (agent.Life, error)  { return agent.LifeGone, nil }
-func alive(context.Context, agent.Run) (agent.Life, error) { return agent.LifeAlive, nil }
+func gone(context.Context, agent.Run) (agent.Word, error) {
+	return agent.Word{Life: agent.LifeGone}, nil
+}
+
+func alive(context.Context, agent.Run) (agent.Word, error) {
+	return agent.Word{Life: agent.LifeAlive}, nil
+}
+
+// goneAt is what Slurm says of a job that ended then.
+func goneAt(at time.Time) agent.Probe {
+	return func(context.Context, agent.Run) (agent.Word, error) {
+		return agent.Word{Life: agent.LifeGone, Ended: at}, nil
+	}
+}
 
 var (
 	free    = agent.Setting{}

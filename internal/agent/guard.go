@@ -42,7 +42,7 @@ func (a *Agent) Guard(ctx context.Context, ask func(context.Context, Run) (Outlo
 
 // lowered are the runs at lowered clocks that the guard watches.
 func (a *Agent) lowered() []Run {
-	ids := a.openRuns(func(r *Run) bool { return !r.Wish.Fixed && r.Setting != (Setting{}) })
+	ids := a.openRuns(func(r *openRun) bool { return !r.Wish.Fixed && r.Setting != (Setting{}) })
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var low []Run

@@ -17,10 +17,12 @@ const runSchema = 2
 
 // runFile is a run's file.
 type runFile struct {
-	Schema   int      `json:"schema"`
-	Run      Run      `json:"run"`
-	HandsOff string   `json:"hands_off,omitempty"`
-	Outcome  *Outcome `json:"outcome,omitempty"` // once it ended
+	Schema   int    `json:"schema"`
+	Run      Run    `json:"run"`
+	HandsOff string `json:"hands_off,omitempty"`
+	// Counters are nil where the GPUs have none.
+	Counters *counters `json:"counters,omitempty"`
+	Outcome  *Outcome  `json:"outcome,omitempty"` // once it ended
 }
 
 // decodeRun reads a run's file.

@@ -96,8 +96,9 @@ func (a *Agent) load() (notes []string, err error) {
 
 // remember makes a run of before the start known.
 func (a *Agent) remember(r *runFile) {
-	open := &openRun{Run: r.Run, file: *r, handsOff: r.HandsOff, sampler: NewSampler(r.Run)}
+	open := &openRun{Run: r.Run, file: *r, handsOff: r.HandsOff, sampler: NewSampler(r.Run), reread: true}
 	open.sampler.outcome.Partial = true
+	open.sampler.since(a.countersOf(r))
 	if r.Outcome != nil {
 		open.ended, open.kept = true, true
 	} else if open.wants() != (Setting{}) {
@@ -117,12 +118,12 @@ func (a *Agent) runAside(name string, why error) string {
 
 // openRuns are the ids of runs that aren't ended and that a rule takes, the
 // oldest first.
-func (a *Agent) openRuns(rule func(*Run) bool) []string {
+func (a *Agent) openRuns(rule func(*openRun) bool) []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	ids := slices.DeleteFunc(slices.Collect(maps.Keys(a.runs)), func(id string) bool {
 		r := a.runs[id]
-		return r.ended || !rule(&r.Run)
+		return r.ended || !rule(r)
 	})
 	slices.SortFunc(ids, func(x, y string) int {
 		return cmp.Or(a.runs[x].Started.Compare(a.runs[y].Started), cmp.Compare(x, y))
@@ -135,14 +136,14 @@ func (a *Agent) openRuns(rule func(*Run) bool) []string {
 // is ErrNoRun, or says what couldn't be given back or written down; the run is
 // closed all the same.
 func (a *Agent) End(ctx context.Context, job uint32, node string) (Closed, error) {
-	ids := a.openRuns(func(r *Run) bool { return r.Job == job && r.Node == node })
+	ids := a.openRuns(func(r *openRun) bool { return r.Job == job && r.Node == node })
 	if len(ids) == 0 {
 		return Closed{}, fmt.Errorf("job %d on %s: %w", job, node, ErrNoRun)
 	}
 	var last Closed
 	var errs []error
 	for _, id := range ids {
-		closed, err := a.end(ctx, id, "its job ended")
+		closed, err := a.end(ctx, id, closing{reason: "its job ended"})
 		last, errs = closed, append(errs, err)
 	}
 	return last, errors.Join(errs...)
@@ -150,7 +151,7 @@ func (a *Agent) End(ctx context.Context, job uint32, node string) (Closed, error
 
 // end closes a run: first its clocks, then its file, so that a crash between
 // leaves an open run without clocks, which a sweep closes.
-func (a *Agent) end(ctx context.Context, id, reason string) (Closed, error) {
+func (a *Agent) end(ctx context.Context, id string, how closing) (Closed, error) {
 	a.mu.Lock()
 	r, ok := a.runs[id]
 	if !ok || r.ended {
@@ -160,19 +161,17 @@ func (a *Agent) end(ctx context.Context, id, reason string) (Closed, error) {
 	uuids := r.GPUs
 	a.mu.Unlock()
 	cards := a.cardsOf(uuids)
-	_ = a.react(ctx, a.sample(cards)) // the last sample; what fails here fails below
-	_ = a.meterHost()
+	if how.at.IsZero() {
+		_ = a.react(ctx, a.sample(cards)) // the last sample; what fails here fails below
+		_ = a.meterHost()
+	}
 	a.mu.Lock()
 	if r.ended {
 		a.mu.Unlock()
 		return Closed{}, fmt.Errorf("run %s: %w", id, ErrNoRun)
 	}
 	r.ended = true
-	outcome := r.sampler.Close(time.Now())
-	outcome.Reason = reason
-	if r.adapter != nil {
-		outcome.Lowest, outcome.Slowdown = Setting{Core: r.adapter.lowest(), Mem: r.Setting.Mem}, r.adapter.slowdown()
-	}
+	outcome := r.outcome(how, time.Now())
 	r.file.Outcome, r.file.HandsOff = &outcome, r.handsOff
 	rec := r.file
 	a.mu.Unlock()

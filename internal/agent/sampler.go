@@ -33,10 +33,15 @@ type Outcome struct {
 	// Slowdown is how many times as long as at default clocks it took then, at
 	// most; 0 where they weren't adapted.
 	Slowdown float64 `json:"slowdown,omitzero"`
+	// Stays are its time and its energy then by the core clock that was locked, by
+	// falling clocks; none where what it drew isn't known step by step.
+	Stays []dvfsmodel.Stay `json:"stays,omitempty"`
 	// HostEnergy is the run's part of what the node's CPUs and memory used
 	// during HostCovered, shared by the GPUs that were in use.
 	HostEnergy  dvfsmodel.Joule `json:"host_energy_j"`
 	HostCovered float64         `json:"host_covered_s"`
+	// Lasted is how long a run took of which a part wasn't seen; 0: not known.
+	Lasted float64 `json:"lasted_s,omitzero"`
 }
 
 // mostMissed is the part of a run for which the host's energy may be filled in
@@ -76,6 +81,9 @@ type GPUOutcome struct {
 	PowerCapped float64          `json:"power_capped_s"`
 	Thermal     float64          `json:"thermal_s"`
 	Hardware    float64          `json:"hardware_s"`
+	// Spanned is what its counter says of a run of which a part wasn't seen, from
+	// its start to its end; 0: nothing.
+	Spanned dvfsmodel.Joule `json:"spanned_j,omitzero"`
 }
 
 // ClockTime is how long a pair of clocks was seen.
@@ -109,6 +117,9 @@ type tally struct {
 	used   float64 // seconds with a known utilisation
 	usage  float64 // utilisation × seconds
 	clocks map[[2]dvfsmodel.MHz]float64
+	// first is the counter at the run's start, where readings begin later; -1: not
+	// known. count is the counter at the last reading.
+	first, count dvfsmodel.Joule
 }
 
 // NewSampler makes a sampler of a run's GPUs.
@@ -119,7 +130,7 @@ func NewSampler(run Run) *Sampler {
 		profile: newProfiler(run.GPUs), readings: record.NewReadingsSampler(len(run.GPUs), sampleEvery),
 	}
 	for _, uuid := range run.GPUs {
-		s.gpus[uuid] = &tally{out: GPUOutcome{UUID: uuid, PeakMem: -1}, clocks: make(map[[2]dvfsmodel.MHz]float64)}
+		s.gpus[uuid] = &tally{out: GPUOutcome{UUID: uuid, PeakMem: -1}, first: -1, clocks: make(map[[2]dvfsmodel.MHz]float64)}
 	}
 	return s
 }
@@ -148,7 +159,7 @@ func (s *Sampler) Add(uuid string, r gpu.Reading) {
 	t.energy.Add(r)
 	t.out.PeakMem = max(t.out.PeakMem, r.MemUsed)
 	t.out.Samples++
-	t.last = r.At
+	t.last, t.count = r.At, r.Energy
 }
 
 // AddHost takes a part of what the node's CPUs and memory used.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -17,9 +18,15 @@ const (
 	LifeGone
 )
 
+// Word is what somebody says of a run's job.
+type Word struct {
+	Life  Life
+	Ended time.Time // when one that is gone ended; zero: not known
+}
+
 // Probe finds out whether a run's job is still there. An error counts as
 // LifeUnknown.
-type Probe func(context.Context, Run) (Life, error)
+type Probe func(context.Context, Run) (Word, error)
 
 // Swept is what a sweep did.
 type Swept struct {
@@ -27,8 +34,7 @@ type Swept struct {
 	Report Report   // entries of GPUs that no run wants locked
 }
 
-// Sweep closes runs whose jobs are gone by the word of Slurm and of the
-// machine's processes alike, and tries again what went wrong before: entries
+// Sweep closes runs whose jobs are gone, and tries again what went wrong before: entries
 // that were kept, ends that couldn't be written down, a journal that couldn't
 // be read, GPUs none of which could be opened. The error joins all that went
 // wrong now.
@@ -38,47 +44,69 @@ func (a *Agent) Sweep(ctx context.Context, slurm, processes Probe) (Swept, error
 	if len(a.allCards()) == 0 { // the driver may come after the agent
 		errs = append(errs, a.open())
 	}
+	closed, err := a.closeGone(ctx, func(*openRun) bool { return true }, slurm, processes)
+	swept.Closed = closed
+	errs = append(errs, err, a.keepAgain())
+	report, err := a.sweepJournal(ctx)
+	swept.Report = report
+	return swept, errors.Join(append(errs, err, report.Err())...)
+}
+
+// Vacate closes the runs on GPUs whose jobs are gone, as a sweep does: a new run
+// on them is to begin. What isn't known by the end of the context stays open.
+func (a *Agent) Vacate(ctx context.Context, uuids []string, slurm, processes Probe) ([]Closed, error) {
+	return a.closeGone(ctx, func(r *openRun) bool {
+		return slices.ContainsFunc(r.GPUs, func(uuid string) bool { return slices.Contains(uuids, uuid) })
+	}, slurm, processes)
+}
+
+// closeGone closes those of some runs whose jobs are gone. Young ones aren't asked
+// about, as Slurm may not know yet that they started; those that were open when
+// the agent started are.
+func (a *Agent) closeGone(ctx context.Context, rule func(*openRun) bool, slurm, processes Probe) (all []Closed, err error) {
 	young := time.Now().Add(-a.options.Grace)
-	for _, id := range a.openRuns(func(r *Run) bool { return !r.Started.After(young) }) {
-		gone, err := a.isGone(ctx, id, slurm, processes)
+	var errs []error
+	for _, id := range a.openRuns(func(r *openRun) bool { return rule(r) && (r.reread || !r.Started.After(young)) }) {
+		gone, ended, err := a.isGone(ctx, id, slurm, processes)
 		if err != nil {
 			errs = append(errs, err)
 		}
 		if !gone {
 			continue
 		}
-		closed, err := a.end(ctx, id, "its job is gone")
+		closed, err := a.end(ctx, id, closing{reason: "its job is gone", at: ended, late: ended.IsZero()})
 		if errors.Is(err, ErrNoRun) {
 			continue // ended meanwhile
 		}
-		swept.Closed, errs = append(swept.Closed, closed), append(errs, err)
+		all, errs = append(all, closed), append(errs, err)
 	}
-	errs = append(errs, a.keepAgain())
-	report, err := a.sweepJournal(ctx)
-	swept.Report = report
-	return swept, errors.Join(append(errs, err, report.Err())...)
+	return all, errors.Join(errs...)
 }
 
-// isGone asks both; each may say that the run lives.
-func (a *Agent) isGone(ctx context.Context, id string, probes ...Probe) (bool, error) {
+// isGone asks Slurm, which may say when the job ended, and otherwise the machine,
+// too: each may say that the run lives. What runs on the GPUs of a job whose end
+// Slurm knows is somebody else's.
+func (a *Agent) isGone(ctx context.Context, id string, slurm, processes Probe) (gone bool, ended time.Time, err error) {
 	a.mu.Lock()
 	r, ok := a.runs[id]
 	if !ok {
 		a.mu.Unlock()
-		return false, nil
+		return false, time.Time{}, nil
 	}
 	run := r.Run
 	a.mu.Unlock()
-	for _, probe := range probes {
-		life, err := probe(ctx, run)
-		if err != nil {
-			return false, fmt.Errorf("look for job %d: %w", run.Job, err)
-		}
-		if life != LifeGone {
-			return false, nil
+	for _, probe := range []Probe{slurm, processes} {
+		word, err := probe(ctx, run)
+		switch {
+		case err != nil:
+			return false, time.Time{}, fmt.Errorf("look for job %d: %w", run.Job, err)
+		case word.Life != LifeGone:
+			return false, time.Time{}, nil
+		case !word.Ended.IsZero():
+			return true, word.Ended, nil
 		}
 	}
-	return true, nil
+	return true, time.Time{}, nil
 }
 
 // keepAgain writes down ends that couldn't be before.

@@ -97,7 +97,7 @@ func repeat(ctx context.Context, pause func() time.Duration, news <-chan struct{
 // pace is how long until the next sample: as often as the run that learns
 // needs.
 func (a *Agent) pace() time.Duration {
-	if len(a.openRuns(func(r *Run) bool { return r.Learning })) > 0 {
+	if len(a.openRuns(func(r *openRun) bool { return r.Learning })) > 0 {
 		return learnEvery
 	}
 	return sampleEvery

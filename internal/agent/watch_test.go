@@ -242,9 +242,9 @@ func TestTheGuardsRule(t *testing.T) {
 }
 
 func TestASweepClosesOnlyRunsThatBothSlurmAndTheMachineSayAreGone(t *testing.T) {
-	unknown := func(context.Context, agent.Run) (agent.Life, error) { return agent.LifeUnknown, nil }
-	broken := func(context.Context, agent.Run) (agent.Life, error) {
-		return agent.LifeGone, errors.New("slurmctld is away")
+	unknown := func(context.Context, agent.Run) (agent.Word, error) { return agent.Word{}, nil }
+	broken := func(context.Context, agent.Run) (agent.Word, error) {
+		return agent.Word{Life: agent.LifeGone}, errors.New("slurmctld is away")
 	}
 	for name, c := range map[string]struct {
 		slurm, processes agent.Probe
@@ -420,7 +420,6 @@ func TestWhatEndedWhileThereWasNoAgentIsClosedAtOnceAtTheStart(t *testing.T) {
 		var closed atomic.Int32
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		gone := func(context.Context, agent.Run) (agent.Life, error) { return agent.LifeGone, nil }
 		go func() {
 			a.Watch(ctx, agent.Watcher{
 				Outlook: func(context.Context, agent.Run) (agent.Outlook, error) { return agent.Outlook{}, nil },

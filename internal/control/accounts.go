@@ -67,7 +67,7 @@ func (a *accounts) endingOf(ctx context.Context, ask Accounting, id slurm.JobID,
 		}
 		state := r.state.state()
 		if state.Ended() || state == slurm.Requeued {
-			return ending{state, r.submitted, uint32(i)}, nil //nolint:gosec // a few runs
+			return ending{state: state, submitted: r.submitted, restarts: uint32(i)}, nil //nolint:gosec // a few runs
 		}
 		return ending{}, fmt.Errorf("accounting says that it is %s", state)
 	}

@@ -76,7 +76,7 @@ func (ch *chooser) levels(standard *dvfsmodel.Point) []AdaptLevel {
 			continue
 		}
 		at := m.noFaster(pt, standard)
-		cost := ch.cost(&at, false) / ch.cost(standard, false)
+		cost := float64(ch.whole(&at) / ch.whole(standard))
 		if !m.covers(&at) || !(cost > 0) || math.IsInf(cost, 0) {
 			continue
 		}

@@ -225,3 +225,35 @@ func TestARunWhoseClockWasAdaptedIsNoSampleOfOneClock(t *testing.T) {
 		t.Error("at default clocks")
 	}
 }
+
+// Clocks are lowered while a job waits: what it did at one of them says nothing of
+// how long all of it would take there.
+func TestAnAdaptedRunIsASampleOfTheClockThatItNearlyAlwaysHad(t *testing.T) {
+	for name, c := range map[string]struct {
+		lowest, higher, ceiling float64 // seconds
+		core                    dvfsmodel.MHz
+		why                     string
+	}{
+		"one clock":               {ceiling: 100, core: 1380},
+		"but for a moment":        {lowest: 1, ceiling: 99, core: 1380},
+		"between":                 {lowest: 0.5, higher: 99, ceiling: 0.5, core: 945},
+		"for too long":            {lowest: 5, ceiling: 95, why: "adapted"},
+		"as often":                {lowest: 50, ceiling: 50, why: "adapted"},
+		"most at its lowest":      {lowest: 99, ceiling: 1, core: 690},
+		"no clock could be read":  {core: 690},
+		"too long at its ceiling": {lowest: 95, ceiling: 5, why: "adapted"},
+	} {
+		o := &record.Outcome{
+			ExitState: record.Completed, TimeS: record.Known(100), MeanPowerW: record.Known(150),
+			Setting: record.Setting{Core: 690}, Slowdown: record.Known(1.1),
+		}
+		for core, seconds := range map[dvfsmodel.MHz]float64{690: c.lowest, 945: c.higher, 1380: c.ceiling} {
+			share := record.ClockShare{Setting: record.Setting{Core: core, Mem: 877}, Seconds: seconds}
+			o.Clocks = append(o.Clocks, share, share, share) // of three GPUs
+		}
+		s, why := sampled(o, base)
+		if !strings.Contains(why, c.why) || (why == "") != (c.why == "") || why == "" && s.Core != c.core {
+			t.Errorf("%s: at %v MHz, %q; want %v, %q", name, float64(s.Core), why, float64(c.core), c.why)
+		}
+	}
+}

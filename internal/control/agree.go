@@ -62,7 +62,7 @@ func (d *decided) follow(lead *decided) {
 
 // leads tells whether a decision from the store may lead the one for a request.
 func leads(d *record.Decision, r *DecideRequest, s *Settings) bool {
-	return r.GPUs > 0 && !r.Shared && d.Reason != reasonShared && d.Reason != reasonNoGPUs && d.GPUModel == s.modelName(r.GPUModel)
+	return r.GPUs > 0 && !r.Shared && d.Reason != reasonShared && d.Reason != reasonLeft && d.Reason != reasonNoGPUs && d.GPUModel == s.modelName(r.GPUModel)
 }
 
 // has tells whether clocks of a decision are among the device's.

@@ -83,9 +83,9 @@ func BenchmarkDecide(b *testing.B) {
 	for name, clocks := range map[string][]ClockGroup{"5 clocks": ask(1).Clocks, "140 clocks": wideTable()} {
 		b.Run(name, func(b *testing.B) {
 			r := newRig(b, func(o *Options) { o.Store = &discard{Records: o.Store} })
-			before := heap()
+			before := inHeap()
 			r.knowMany(knownJobs)
-			known := heap() - before
+			known := inHeap() - before
 			request := ask(1)
 			request.Clocks = clocks
 			took := make([]time.Duration, 0, b.N)
@@ -111,13 +111,13 @@ func BenchmarkDecide(b *testing.B) {
 			b.ReportMetric(float64(applied)/float64(b.N), "applied")
 			b.ReportMetric(float64(known)/1e6, "MB-known")
 			r.flush()
-			b.ReportMetric(float64(heap()-before)/1e6, "MB-decided")
+			b.ReportMetric(float64(inHeap()-before)/1e6, "MB-decided")
 		})
 	}
 }
 
-// heap is what is in use after a collection.
-func heap() int64 {
+// inHeap is what is in use after a collection.
+func inHeap() int64 {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -127,9 +127,9 @@ func heap() int64 {
 // The goals of the performance page, with room for a slow machine.
 func TestAHundredThousandJobsAreKnownInLittleMemory(t *testing.T) {
 	r := newRig(t, nil)
-	before := heap()
+	before := inHeap()
 	r.knowMany(knownJobs)
-	if used := heap() - before; used > 50e6 {
+	if used := inHeap() - before; used > 50e6 {
 		t.Errorf("%d MB for %d jobs, want at most 50", used/1e6, knownJobs)
 	}
 	runtime.KeepAlive(r)

@@ -31,6 +31,8 @@ func (ch *chooser) choose(wishes *slurm.Wishes) {
 	switch {
 	case ch.request.GPUs == 0:
 		d.Reason = reasonNoGPUs
+	case ch.request.Shared && ch.request.Left:
+		d.Reason = reasonLeft
 	case ch.request.Shared:
 		d.Reason = reasonShared
 	case wishes.Off:
@@ -115,9 +117,8 @@ func (ch *chooser) byModel() {
 			d.Mem = best.Mem
 		}
 		d.Arm = record.Treated
-		ch.act(fmt.Sprintf("%s: %.0f%% of the energy and %.0f%% of the time at default clocks, by %s",
-			clock(d.Core, d.Mem), 100*ch.cost(&best, false)/ch.cost(&standard, false),
-			100*best.Time/standard.Time, m))
+		ch.act(fmt.Sprintf("%s: %s and %.0f%% of the time at default clocks, by %s",
+			clock(d.Core, d.Mem), ch.energies(&best, &standard), 100*best.Time/standard.Time, m))
 		if d.Mode != config.Enforce {
 			d.Arm = record.Excluded
 		}
@@ -186,7 +187,7 @@ func (ch *chooser) cheapest(standard *dvfsmodel.Point, room float64) (dvfsmodel.
 		if !m.covers(&pt) || !ch.fits(&pt, standard, room) {
 			return
 		}
-		if cost := ch.cost(&pt, true); cost < least {
+		if cost := ch.cost(&pt); cost < least {
 			best, least, found = pt, cost, true
 		}
 	}
@@ -205,16 +206,25 @@ func (ch *chooser) fits(pt, standard *dvfsmodel.Point, room float64) bool {
 	return dvfsmodel.Fits(upper, min(room, m.upper(standard, margin)*safety.Stretch))
 }
 
-// cost is the objective with the host's power; without delay it is the energy
-// that a report would state.
-func (ch *chooser) cost(pt *dvfsmodel.Point, delay bool) float64 {
-	host := ch.settings.hostPower(ch.decision.GPUModel)
-	if !delay {
-		return float64(pt.Energy + host.Over(pt.Time))
-	}
+// cost is the objective with the host's power.
+func (ch *chooser) cost(pt *dvfsmodel.Point) float64 {
 	with := *pt
-	with.Energy += host.Over(pt.Time)
+	with.Energy = ch.whole(pt)
 	return ch.settings.Objective.Cost(with)
+}
+
+// whole is a GPU's energy with its share of the node's, as reports state it.
+func (ch *chooser) whole(pt *dvfsmodel.Point) dvfsmodel.Joule {
+	return pt.Energy + ch.settings.hostPower(ch.decision.GPUModel).Over(pt.Time)
+}
+
+// energies says how much of the energy of another point one needs.
+func (ch *chooser) energies(pt, other *dvfsmodel.Point) string {
+	text := fmt.Sprintf("%.0f%% of the GPUs' energy", 100*pt.Energy/other.Energy)
+	if ch.whole(other) > other.Energy {
+		text += fmt.Sprintf(" (%.0f%% with their share of the node)", 100*ch.whole(pt)/ch.whole(other))
+	}
+	return text
 }
 
 func (ch *chooser) pointAt(core, mem dvfsmodel.MHz) dvfsmodel.Point {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unique"
 
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
@@ -45,6 +46,7 @@ type Records interface {
 	History(ctx context.Context, cluster string, after time.Time, visit func(record.Past) error) error
 	VisitHistory(ctx context.Context, filter *store.HistoryFilter, visit func(record.Past) error) error
 	Ended(ctx context.Context, cluster string, latest int) ([]record.Ended, error)
+	LastJobs(ctx context.Context, cluster string, workloads []string) (map[string]record.Job, error)
 	EndedJob(ctx context.Context, cluster string, id int64, submitted time.Time) (record.Ended, error)
 	PutFeatures(ctx context.Context, f *record.Features) error
 	Features(ctx context.Context, cluster string, most int) ([]record.Features, error)
@@ -108,6 +110,7 @@ type Controller struct {
 	profiles  profiled
 	reports   reports
 	counted   counted
+	lastJobs  lastJobs
 	garbage   garbage
 	askable   atomic.Pointer[servers]
 	writer    *writer
@@ -119,7 +122,8 @@ type Controller struct {
 	pending   gauge // outcomes that a refit is due for
 	synced    synced
 	accounts  accounts
-	waiting   waiting       // outcomes
+	waiting   waiting // outcomes
+	missed    missed
 	asking    chan struct{} // questions to Slurm about one job
 
 	mu      sync.Mutex
@@ -149,6 +153,7 @@ type decided struct {
 	clocks    uint64 // hash of the device's table
 	submitted int64  // Unix seconds; 0: not known
 	restarts  uint32
+	partition unique.Handle[string] // where it started; zero or empty: slurmd didn't say
 	fault     Fault
 	lot       record.Number // part of the jobs that were held out then
 }

@@ -22,6 +22,7 @@ import (
 const (
 	reasonOwnFreq = "the user asked for clocks with --gpu-freq: hands off"
 	reasonShared  = "the GPUs are shared: default clocks"
+	reasonLeft    = "a run from before epd's restart is still open on the GPUs: default clocks"
 	reasonNoGPUs  = "the job has no GPUs on this node"
 )
 
@@ -56,6 +57,7 @@ func (c *Controller) decideOnce(ctx context.Context, r *DecideRequest) (d *decid
 		return earlier, true, nil
 	}
 	job, doubt := c.find(ctx, r, earlier != nil)
+	job = job.startedIn(string(r.Partition))
 	var lead *decided
 	if earlier == nil && (job.submitted <= c.started.Unix() || c.evicted.Load()) {
 		own, other, err := c.storedDecision(ctx, r, job)
@@ -124,7 +126,7 @@ func (c *Controller) decide(r *DecideRequest, job *knownJob, doubt error) *decid
 			},
 		},
 		run: r.RunID, at: now, stored: make(chan struct{}), gpus: r.GPUs, shared: r.Shared, clocks: t.hash,
-		submitted: job.submitted, restarts: job.restarts, fault: faultOfDoubt(doubt), lot: record.Known(s.Live.HoldOut),
+		submitted: job.submitted, restarts: job.restarts, partition: kept(string(r.Partition)), fault: faultOfDoubt(doubt), lot: record.Known(s.Live.HoldOut),
 	}
 	d := &made.Decision
 	d.ID = c.decisionID(r, now)
@@ -153,6 +155,18 @@ func (c *Controller) decide(r *DecideRequest, job *knownJob, doubt error) *decid
 		}
 	}
 	return made
+}
+
+// startedIn is a job in the partition that slurmd says it started in: while it
+// waited it may have named several. Empty: slurmd didn't say.
+func (k *knownJob) startedIn(partition string) *knownJob {
+	here := kept(partition)
+	if partition == "" || k.partition == here {
+		return k
+	}
+	started := *k
+	started.partition = here
+	return &started
 }
 
 // wishes are what the user asked for, by the job's submission.

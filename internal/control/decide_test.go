@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
@@ -78,6 +80,59 @@ func TestTheSameRunGetsTheSameAnswer(t *testing.T) {
 	stored, err := r.store.DecisionsOfJob(context.Background(), "alpha", 100)
 	if err != nil || len(stored) != 3 {
 		t.Errorf("%d decisions stored (%v), want 3: the run, the other run, the other node", len(stored), err)
+	}
+}
+
+func TestAJobOfSeveralPartitionsIsRecordedInTheOneWhereItStarted(t *testing.T) {
+	r := newRig(t, nil)
+	r.job(100, func(j *slurm.Job) { j.Partition, j.State.Base = "gpu,main", slurm.Pending })
+	request := ask(100)
+	request.Partition = "main"
+	r.decide(request)
+	r.flush()
+	about, err := r.store.Job(context.Background(), "alpha", 100)
+	if err != nil || about.Partition != "main" {
+		t.Errorf("recorded in partition %q (%v), want main", about.Partition, err)
+	}
+}
+
+func TestTheEnergyOfAJobOfSeveralPartitionsCountsInTheOneWhereItStarted(t *testing.T) {
+	var counted []string
+	r := newRig(t, func(o *Options) {
+		o.OnOutcome = func(_ *record.Outcome, partition string) { counted = append(counted, partition) }
+	})
+	r.job(100, func(j *slurm.Job) { j.Partition, j.State.Base = "gpu,main", slurm.Pending })
+	request := ask(100)
+	request.Partition = "main"
+	d := r.decide(request)
+	r.record(r.ran(d, request.RunID, memoryBound()), store.Stored) // Slurm's list isn't newer than the decision
+	if !slices.Equal(counted, []string{"main"}) {
+		t.Errorf("counted in %q, want main alone", counted)
+	}
+}
+
+func TestASubmissionToSeveralPartitionsCountsAsTheMostCarefulOne(t *testing.T) {
+	r := newRig(t, nil)
+	if err := r.Reload(func() (*Settings, error) {
+		return settings(t, "[live]\nmode = \"enforce\"\nmodes = {obs = \"observe\", adv = \"advise\"}"), nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for partitions, want := range map[string]config.Mode{
+		"main": config.Enforce, "main,other": config.Enforce, "adv,main": config.Advise, "main,adv,obs": config.Observe, "": "",
+	} {
+		answer, err := r.Submit(context.Background(), &slurm.Submission{
+			Version: slurm.ProtocolVersion, UID: 1000, Name: "train", Partition: slurm.Hex(partitions), TRESPerNode: "gres:gpu:1", Kind: "batch",
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.flush()
+		token, _, _ := slurm.ParseToken(string(answer.AdminComment))
+		d, err := r.store.DecisionByToken(context.Background(), "alpha", token)
+		if err != nil || d.Mode != string(want) {
+			t.Errorf("-p %q: mode %q (%v), want %q", partitions, d.Mode, err, want)
+		}
 	}
 }
 

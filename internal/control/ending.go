@@ -33,6 +33,8 @@ type ending struct {
 	state     slurm.State
 	submitted int64 // Unix seconds; 0: not known
 	restarts  uint32
+	at        int64 // Unix seconds; 0: not known
+	suspended bool  // for a while
 }
 
 // fate is what Slurm's answer about a job says of a run.
@@ -61,11 +63,12 @@ func (k *knownJob) fate(run lap) (fate, ending) {
 	switch {
 	case run.before(k):
 		if k.restarts > 0 {
-			return over, ending{state: slurm.Requeued, restarts: k.restarts - 1}
+			return over, ending{state: slurm.Requeued, restarts: k.restarts - 1, at: run.requeued(k)}
 		}
 		return another, ending{}
 	case s.Ended():
-		return over, ending{s.Base, k.submitted, k.restarts}
+		suspended := k.unusual().suspended
+		return over, ending{s.Base, k.submitted, k.restarts, k.unusual().end, suspended > 0 && suspended >= run.began.Add(-skew).Unix()}
 	}
 	return stillThere, ending{}
 }
@@ -79,6 +82,15 @@ func (l lap) before(k *knownJob) bool {
 	later := l.began.Add(skew).Unix()
 	return k.submitted > later || k.state.state() != slurm.Pending && k.unusual().start > later ||
 		l.submitted > 0 && k.submitted > l.submitted && k.submitted >= l.began.Unix()
+}
+
+// requeued is when a run ended after which its job was queued anew, Unix seconds:
+// that is when Slurm has it submitted. After several requeues it is a later one.
+func (l lap) requeued(k *knownJob) int64 {
+	if k.submitted < l.began.Unix() {
+		return 0
+	}
+	return k.submitted
 }
 
 // errGone tells that nobody can say how a job ended.
@@ -97,6 +109,9 @@ func (c *Controller) settle(ctx context.Context, o *record.Outcome, run lap) (*k
 		o.ExitState, o.Restart = string(end.state), int(end.restarts)
 		if end.submitted > 0 {
 			o.Submitted = timeOf(end.submitted)
+		}
+		if end.suspended {
+			o.SetAside()
 		}
 	case !errors.Is(err, errGone) && c.waiting.longer(o.RunID, c.options.Clock()):
 		return nil, fmt.Errorf("%w: how job %d ended: %w", ErrNotYet, o.JobID, err)

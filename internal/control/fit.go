@@ -16,7 +16,7 @@ const (
 	maxMargin   = 0.5  // run times that scatter more aren't predicted
 	coverage    = 0.9  // of the residuals by the interval
 	aboveBy     = 0.02 // a clock that is higher by this part isn't the one that was set
-	maxAbove    = 0.02 // of the time; a run whose clocks were adapted has none that says what it took
+	maxAbove    = 0.02 // of the time; a run that was at other clocks for longer is no sample of one
 	maxThrottle = 0.1  // of the time; a run throttled for longer is no sample
 	maxFitError = 0.2  // of times at settings left out; a worse fit is no better than the prior
 	sameWithin  = 0.01 // predictions that differ less need no new version
@@ -48,7 +48,18 @@ func sampled(o *record.Outcome, base dvfsmodel.Base) (s dvfsmodel.Sample, why st
 	if energy, ok := o.GPUEnergyJ.Get(); ok && len(o.GPUs) > 0 {
 		power = energy / seconds / float64(len(o.GPUs))
 	}
-	s = dvfsmodel.Sample{Core: o.Setting.Core, Mem: o.Setting.Mem, Time: seconds, Power: dvfsmodel.Watt(power)}
+	set, one := o.Setting.Core, true
+	if adapted(o) {
+		set, one = nearlyAlways(o.Clocks, set)
+	}
+	s = dvfsmodel.Sample{Core: set, Mem: o.Setting.Mem, Time: seconds, Power: dvfsmodel.Watt(power)}
+	if !one {
+		core, took, watts, why := unstepped(o, seconds)
+		if why != "" {
+			return s, why
+		}
+		s.Core, s.Time, s.Power, set = core, took, watts, ceiling(o.Stays)
+	}
 	if s.Core == 0 {
 		s.Core = base.Core
 	}
@@ -57,7 +68,7 @@ func sampled(o *record.Outcome, base dvfsmodel.Base) (s dvfsmodel.Sample, why st
 	}
 	seen, above := 0.0, 0.0
 	for _, c := range o.Clocks {
-		if seen += c.Seconds; o.Setting.Core > 0 && c.Core > o.Setting.Core*(1+aboveBy) {
+		if seen += c.Seconds; set > 0 && c.Core > set*(1+aboveBy) {
 			above += c.Seconds
 		}
 	}

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,12 +31,12 @@ func (c *Controller) Fit(ctx context.Context, key record.WorkloadKey) (*epdapi.M
 	if err := operators.admits(CallerOf(ctx)); err != nil {
 		return nil, err
 	}
-	page, err := c.options.Store.OutcomesOf(ctx, key, 0, window)
+	near, far, err := c.lastOutcomes(ctx, key)
 	if err != nil {
 		return nil, err
 	}
 	m := c.models.get(key).model
-	out := &epdapi.ModelFit{ModelStanding: c.standing(key), Points: []epdapi.FitPoint{}, Curve: []epdapi.Point{}, Clocks: epdapi.ClocksFromModel}
+	out := &epdapi.ModelFit{ModelStanding: c.withLastJobs(ctx, []ModelStanding{c.standing(key)})[0], Points: []epdapi.FitPoint{}, Curve: []epdapi.Point{}, Clocks: epdapi.ClocksFromModel}
 	base, known := c.baseOf(key.GPUModel, m)
 	if known {
 		out.BaseCore, out.BaseMem = float64(base.Core), float64(base.Mem)
@@ -45,18 +46,32 @@ func (c *Controller) Fit(ctx context.Context, key record.WorkloadKey) (*epdapi.M
 		out.MinMem, out.MaxMem = float64(m.shape.MinMem), float64(m.shape.MaxMem)
 		out.Curve, out.Clocks = c.curve(key.GPUModel, m)
 	}
-	samples := make([]dvfsmodel.Sample, 0, len(page.Outcomes))
-	for i := range page.Outcomes {
-		p, s := c.fitPoint(&page.Outcomes[i], base, m)
-		out.Points = append(out.Points, p)
-		if p.Used {
-			samples = append(samples, s)
+	samples := c.fitPoints(out, near, base, m)
+	older := len(out.Points)
+	before := c.fitPoints(out, far, base, m)
+	if !agree(samples, before) {
+		before = nil
+		for i := range out.Points[older:] {
+			p := &out.Points[older+i]
+			p.Used, p.Why = false, cmp.Or(p.Why, "later runs take another time at the same clocks")
 		}
 	}
 	if known {
-		distrust(out.Points, samples, base)
+		distrust(out.Points, slices.Concat(samples, before), base)
 	}
 	return out, nil
+}
+
+// fitPoints shows outcomes in a fit and returns the samples among them.
+func (c *Controller) fitPoints(out *epdapi.ModelFit, outcomes []record.Outcome, base dvfsmodel.Base, m *model) []dvfsmodel.Sample {
+	samples := make([]dvfsmodel.Sample, 0, len(outcomes))
+	for i := range outcomes {
+		p, s := c.fitPoint(&outcomes[i], base, m)
+		if out.Points = append(out.Points, p); p.Used {
+			samples = append(samples, s)
+		}
+	}
+	return samples
 }
 
 // standing is how a workload's model fares, also of one that nobody knows: asking
@@ -83,6 +98,9 @@ func (c *Controller) fitPoint(o *record.Outcome, base dvfsmodel.Base, m *model) 
 	}
 	if p.Mem == 0 {
 		p.Mem = float64(base.Mem)
+	}
+	if p.Used { // of an adapted run: what it would have taken at one clock
+		p.Core, p.TimeS = float64(s.Core), record.Known(s.Time)
 	}
 	if s.Power > 0 {
 		p.PowerW, p.EnergyJ = record.Known(float64(s.Power)), record.Known(float64(s.Power.Over(s.Time)))

@@ -85,7 +85,7 @@ func rigAt(tb testing.TB, path string, clock *hand, text string, change func(*Op
 }
 
 func (r *rig) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	if err := r.Close(ctx); err != nil {
 		r.t.Error(err)
@@ -132,7 +132,7 @@ func (r *rig) decide(request *DecideRequest) Decision {
 
 func (r *rig) flush() {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	if err := r.Flush(ctx); err != nil {
 		r.t.Fatal(err)

@@ -123,6 +123,7 @@ func (c *Controller) forecast(a *asked) *epdapi.Forecast {
 		c.byCode(a, &found, out)
 	}
 	withoutEnergy(&found, float64(a.gpus))
+	c.possible(&found, a)
 	const joules = 3.6e6
 	out.Time, out.Energy, out.Power = foreseen(&found[predict.Time], 1), foreseen(&found[predict.Energy], joules), foreseen(&found[predict.Power], 1)
 	out.Footprint = c.settings.Load().footprint(c.options.Clock(), out)

@@ -279,7 +279,7 @@ func (c *Controller) Standings() []ModelStanding {
 func (c *Controller) standingOf(key record.WorkloadKey) ModelStanding {
 	s := ModelStanding{WorkloadKey: key}
 	c.models.change(key, func(st *standing) {
-		s.Missed, s.Pinned, s.Note = st.off, st.pinned, st.note
+		s.Missed, s.Pinned, s.Note, s.Chosen = st.off, st.pinned, st.note, st.chosen
 		if m := st.model; m != nil {
 			s.Version, s.Prior, s.Samples = m.version, m.shape.Prior, m.samples
 			s.Form, s.Created, s.Margin = m.fitted.Form.String(), m.created, m.shape.Margin
@@ -291,13 +291,14 @@ func (c *Controller) standingOf(key record.WorkloadKey) ModelStanding {
 func (c *Controller) getModels(r *http.Request) (any, error) {
 	q := r.URL.Query()
 	if q.Get("workload") == "" {
-		return map[string]any{"models": c.Standings()}, nil
+		return map[string]any{"models": c.withLastJobs(r.Context(), c.Standings())}, nil
 	}
-	versions, err := c.Versions(r.Context(), c.keyOf(q))
+	key := c.keyOf(q)
+	versions, err := c.Versions(r.Context(), key)
 	if err != nil {
 		return nil, err
 	}
-	return map[string]any{"versions": versions}, nil
+	return &epdapi.ModelVersions{Versions: versions, LastJob: c.lastJobsOf(r.Context(), []string{key.Workload})[key.Workload]}, nil
 }
 
 // keyOf is the workload on a GPU model that a query names.
@@ -307,12 +308,18 @@ func (c *Controller) keyOf(q url.Values) record.WorkloadKey {
 
 // Versions are all versions of a workload's model, the newest first. They are for
 // operators.
-func (c *Controller) Versions(ctx context.Context, key record.WorkloadKey) ([]record.Model, error) {
+func (c *Controller) Versions(ctx context.Context, key record.WorkloadKey) ([]epdapi.ModelVersion, error) {
 	if err := operators.admits(CallerOf(ctx)); err != nil {
 		return nil, err
 	}
-	versions, err := c.options.Store.Models(ctx, key)
-	return list(versions), err
+	stored, err := c.options.Store.Models(ctx, key)
+	versions := make([]epdapi.ModelVersion, len(stored))
+	for i := range stored {
+		v := &versions[i]
+		v.Model = stored[i]
+		v.Note, v.Chosen, _ = chosenIn(stored[i].Note)
+	}
+	return versions, err
 }
 
 func (c *Controller) getSavings(r *http.Request) (any, error) {

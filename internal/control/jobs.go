@@ -69,7 +69,7 @@ func (c *Controller) Jobs(ctx context.Context, q *epdapi.JobQuery) (*epdapi.JobP
 // rowOf is a job of a list for whoever asks.
 func rowOf(j *store.ListedJob) epdapi.JobRow {
 	row := epdapi.JobRow{
-		Job: *jobOf(&j.Job), Mode: j.Mode, Arm: j.Arm, Setting: j.Setting, Runs: j.Runs, TimeS: j.TimeS, EnergyJ: j.EnergyJ,
+		Job: *jobOf(&j.Job), Mode: j.Mode, Arm: j.Arm, Setting: j.Setting, Runs: j.Runs, TimeS: j.TimeS, EnergyJ: j.EnergyJ, Restarted: j.Restarted,
 	}
 	row.State = j.Shown
 	return row

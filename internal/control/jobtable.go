@@ -29,7 +29,8 @@ type jobs struct {
 	tokens map[string]submitted
 	// ended are the jobs of Slurm's last list that are over and that it still
 	// remembers.
-	ended map[slurm.JobID]held
+	ended   map[slurm.JobID]held
+	endedBy int64 // the question for that list
 }
 
 // held is a job with the question that it answers. What changes all the time
@@ -140,7 +141,9 @@ func (j *jobs) vanish(asked int64, ended map[slurm.JobID]held) {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.ended = ended
+	if asked >= j.endedBy { // two may ask at once
+		j.ended, j.endedBy = ended, asked
+	}
 }
 
 // settleToken forgets a submission whose job is known: the job has what it

@@ -70,9 +70,11 @@ type rare struct {
 	nodeList         string
 	arrayTasks       string
 	arrayJob, hetJob slurm.JobID
-	arrayTask        int
-	hetOffset        int
+	arrayTask        int32
+	hetOffset        int32
 	start            int64 // Unix seconds; of a pending job when it is planned to start
+	end              int64 // Unix seconds, of a job that ended; 0: it didn't
+	suspended        int64 // Unix seconds, when it was suspended or went on last; 0: never
 }
 
 // noArray is a job that is rare in nothing.
@@ -157,7 +159,10 @@ func (c *Controller) known(j *slurm.Job, before *knownJob) *knownJob {
 		k.gpus = small(j.GPUCount())
 	}
 	c.place(&k, j, before)
-	r := rare{j.NodeList, j.ArrayTasks, j.ArrayJob, j.HetJob, j.ArrayTask, j.HetOffset, unix(j.Start)}
+	r := rare{j.NodeList, j.ArrayTasks, j.ArrayJob, j.HetJob, within32(j.ArrayTask), within32(j.HetOffset), unix(j.Start), 0, unix(j.Suspended)}
+	if j.State.Ended() {
+		r.end = unix(j.End)
+	}
 	if before != nil && before.is(&k, r) {
 		return before
 	}
@@ -213,6 +218,9 @@ func ours[T ~string](text, kept T) T {
 
 // small is a count that can't be below 0.
 func small(n int) uint32 { return uint32(min(max(0, n), math.MaxInt32)) }
+
+// within32 is a number of the 32 bits that Slurm has for it.
+func within32(n int) int32 { return int32(min(max(n, math.MinInt32), math.MaxInt32)) }
 
 func unix(t time.Time) int64 {
 	if t.IsZero() {

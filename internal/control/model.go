@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store/record"
 )
 
@@ -156,13 +157,14 @@ func (s *shape) list() []dvfsmodel.Coefficient {
 
 // standing is how a workload's model fares.
 type standing struct {
-	model   *model   // nil: none is in use
-	lessons []lesson // by the last fit
-	off     int      // runs in a row that the prediction missed
-	right   int      // runs since it was made, or since the start, that it did not miss
-	pinned  bool     // an administrator chose the version
-	note    string   // why none is in use
-	usage   float64  // part of their time at default clocks in which the last runs were at work, at least; 0: not known
+	model   *model        // nil: none is in use
+	lessons []lesson      // by the last fit
+	off     int           // runs in a row that the prediction missed
+	right   int           // runs since it was made, or since the start, that it did not miss
+	pinned  bool          // an administrator chose the version
+	chosen  epdapi.Chosen // who did, or let fits replace it again; the zero one: nobody, or not known
+	note    string        // why none is in use
+	usage   float64       // part of their time at default clocks in which the last runs were at work, at least; 0: not known
 }
 
 // modelView is a standing at a moment.

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
+	"unique"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
@@ -26,8 +29,12 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 	if err != nil {
 		return 0, err
 	}
-	if job != nil && o.DecisionID == 0 {
+	switch {
+	case job == nil:
+	case o.DecisionID == 0:
 		c.undecided(ctx, &o, job)
+	case o.Workload == "": // it wasn't known then
+		c.recordLate(ctx, &o, job)
 	}
 	c.settings.Load().nodeEnergy(&o)
 	receipt, err := c.options.Store.PutOutcome(ctx, &o)
@@ -74,6 +81,10 @@ func (c *Controller) attribute(ctx context.Context, o *record.Outcome) (lap, err
 		if o.Submitted.IsZero() && d.submitted > 0 {
 			o.Submitted, o.Restart = timeOf(d.submitted), int(d.restarts)
 		}
+		if o.Submitted.IsZero() { // it was decided before the controller began
+			o.Submitted = c.submissionAt(ctx, o.JobID, d.at)
+			return lap{d.at, unix(o.Submitted)}, nil
+		}
 		return lap{d.at, d.submitted}, nil
 	}
 	all, err := c.options.Store.DecisionsOfJob(ctx, o.Cluster, o.JobID)
@@ -83,15 +94,41 @@ func (c *Controller) attribute(ctx context.Context, o *record.Outcome) (lap, err
 	for i := len(all) - 1; i >= 0; i-- {
 		if d := &all[i]; d.Node == o.Node && d.RunID == o.RunID {
 			o.DecisionID, o.Workload, o.GPUModel, o.Arm = d.ID, d.Workload, d.GPUModel, d.Arm
-			return lap{began: d.Created}, nil
+			if o.Submitted.IsZero() {
+				o.Submitted = c.submissionAt(ctx, o.JobID, d.Created)
+			}
+			return lap{d.Created, unix(o.Submitted)}, nil
 		}
 	}
 	o.DecisionID = 0
 	return lap{began: o.Started}, nil
 }
 
-// partitionOf is where a job ran; "" if nobody knows any more.
+// submissionAt is when the job was submitted that ran under an id at a time, by the
+// records; zero: they don't tell.
+func (c *Controller) submissionAt(ctx context.Context, id int64, at time.Time) time.Time {
+	page, err := c.options.Store.Jobs(ctx, &store.JobFilter{Cluster: c.options.Cluster, ID: id}, 0, maxSameID)
+	if err != nil {
+		return time.Time{}
+	}
+	h := history{jobs: page.Jobs}
+	if i := h.at(at); i >= 0 {
+		return h.jobs[i].Submitted
+	}
+	return time.Time{}
+}
+
+// partitionOf is where a job ran: where it started, for one that names several
+// while it waits, or else where Slurm has it; "" if nobody knows any more.
 func (c *Controller) partitionOf(o *record.Outcome, job *knownJob) string {
+	if hasJob(o) {
+		c.mu.Lock()
+		d := c.decided[keyOf(o)]
+		c.mu.Unlock()
+		if d != nil && d.sameRun(o.RunID) && d.partition != (unique.Handle[string]{}) && d.partition.Value() != "" {
+			return d.partition.Value()
+		}
+	}
 	if job == nil && hasJob(o) {
 		job = c.jobs.get(keyOf(o).job)
 	}
@@ -110,12 +147,35 @@ func (c *Controller) undecided(ctx context.Context, o *record.Outcome, job *know
 		return
 	}
 	o.GPUModel, o.Arm = c.settings.Load().modelName(o.GPUModel), record.Excluded
-	gpus := max(int(known.gpus), len(o.GPUs))
-	if known.source != (source{}) && gpus > 0 && o.GPUModel != "" {
-		o.Workload = known.source.workload(gpus)
+	if workload := known.workloadOf(o); workload != "" && o.GPUModel != "" {
+		o.Workload = workload
 	}
-	d := decided{Decision: Decision{Job: slurm.JobID(o.JobID), Workload: o.Workload}} //nolint:gosec // hasJob says so
-	if about := c.jobRecord(&d, known); about != nil {
+	c.recordEnded(o, known, o.Workload)
+}
+
+// recordLate records the job of a run that was decided when Slurm didn't tell of it
+// in time. What was decided stays: the run is one of no workload.
+func (c *Controller) recordLate(ctx context.Context, o *record.Outcome, job *knownJob) {
+	known, err := c.withToken(ctx, job, nil)
+	if err != nil {
+		return
+	}
+	c.recordEnded(o, known, known.workloadOf(o))
+}
+
+// workloadOf is the workload of a job's run that ended; "" if that can't be told.
+func (k *knownJob) workloadOf(o *record.Outcome) string {
+	gpus := max(int(k.gpus), len(o.GPUs))
+	if k.source == (source{}) || gpus == 0 {
+		return ""
+	}
+	return k.source.workload(gpus)
+}
+
+// recordEnded records the job of an outcome as one that ended.
+func (c *Controller) recordEnded(o *record.Outcome, job *knownJob, workload string) {
+	d := decided{Decision: Decision{Job: slurm.JobID(o.JobID), Workload: workload}} //nolint:gosec // hasJob says so
+	if about := c.jobRecord(&d, job); about != nil {
 		about.State = o.ExitState
 		c.writer.put(entry{job: about})
 	}
@@ -241,16 +301,22 @@ func (c *Controller) Refit(ctx context.Context, key record.WorkloadKey) error {
 	if !ok {
 		return errors.New("the GPU model's default clocks aren't known")
 	}
-	samples, usage, err := c.lastRuns(ctx, key, base)
+	seen, err := c.evidenceOf(ctx, key, base)
 	if err != nil {
 		return fmt.Errorf("refit: %w", err)
 	}
-	if len(samples) > 0 { // else what was known holds, as does the model
-		c.models.change(key, func(st *standing) { st.usage = usage })
+	if seen.known { // else what was known holds, as does the model
+		c.models.change(key, func(st *standing) { st.usage = seen.usage })
 	}
+	samples := seen.samples()
 	c.priors.note(key, samples, base)
 	c.priors.learn(key.GPUModel)
-	fresh, known, noise, err := fitModel(samples, base, c.priors.get(key.GPUModel, base))
+	prior := c.priors.get(key.GPUModel, base)
+	fresh, known, noise, err := fitModel(samples, base, prior)
+	if err != nil && len(seen.far) > 0 { // perhaps the work is another one now
+		samples = seen.near
+		fresh, known, noise, err = fitModel(samples, base, prior)
+	}
 	if err != nil {
 		return c.without(ctx, key, old, samples, err)
 	}
@@ -304,7 +370,7 @@ func (c *Controller) adopt(ctx context.Context, key record.WorkloadKey, fresh *m
 	c.counters.refits.Add(1)
 	if !pinned {
 		c.models.change(key, func(st *standing) {
-			st.model, st.note, st.off, st.right = fresh, "", 0, 0
+			st.model, st.note, st.off, st.right, st.chosen = fresh, "", 0, 0, epdapi.Chosen{}
 			st.lessons = learnable
 		})
 	}

@@ -25,6 +25,9 @@ type Outlook struct {
 	Life   Life          `json:"life"`
 	LimitS record.Number `json:"limit_s"` // from the run's begin: time limit and deadlines; unknown: none, or none known
 	UpperS record.Number `json:"upper_s"` // the run takes at most so long at its clocks, by the model in use now
+	// Ended is when a run that is gone ended, by Slurm's clock, to the second; not
+	// where Slurm has forgotten its job.
+	Ended time.Time `json:"ended,omitzero"`
 }
 
 // Life tells whether a run still lasts, by Slurm.
@@ -56,8 +59,13 @@ func (c *Controller) Outlook(ctx context.Context, r OutlookRequest) (Outlook, er
 	}
 	job, life := c.lifeOf(ctx, r.Job, run)
 	o := Outlook{Life: life}
-	if life == Alive {
+	switch {
+	case life == Alive:
 		o.LimitS = c.limitNow(job, run.began)
+	case life == Gone && job != nil:
+		if f, end := job.fate(run); f == over {
+			o.Ended = timeOf(end.at)
+		}
 	}
 	if life != Gone && d != nil {
 		o.UpperS = c.upperNow(d)

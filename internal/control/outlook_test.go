@@ -149,6 +149,43 @@ func TestARunIsGoneWhenItsJobEndedOrWasQueuedAnew(t *testing.T) {
 	}
 }
 
+func TestOfARunThatIsGoneSlurmSaysWhenItEnded(t *testing.T) {
+	const later = 5 * time.Minute
+	for name, tc := range map[string]struct {
+		change func(s *ctld, at time.Time)
+		known  bool
+	}{
+		"running": {func(s *ctld, at time.Time) { s.change(100, func(j *slurm.Job) { j.End = at.Add(time.Hour) }) }, false},
+		"ended": {func(s *ctld, at time.Time) {
+			s.change(100, func(j *slurm.Job) { j.State.Base, j.End = slurm.Completed, at })
+		}, true},
+		"requeued": {func(s *ctld, at time.Time) {
+			s.change(100, func(j *slurm.Job) {
+				j.State.Base, j.Restarts, j.Submit, j.Start, j.End = slurm.Pending, 1, at, at.Add(time.Hour), time.Time{}
+			})
+		}, true},
+		"completed after a requeue": {func(s *ctld, at time.Time) {
+			s.change(100, func(j *slurm.Job) {
+				j.State.Base, j.Restarts, j.Submit, j.Start, j.End = slurm.Completed, 1, at, at, at.Add(time.Minute)
+			})
+		}, true},
+		"another job": {func(s *ctld, at time.Time) {
+			s.change(100, func(j *slurm.Job) { j.State.Base, j.Submit, j.Start, j.End = slurm.Completed, at, at, at })
+		}, false},
+		"forgotten": {func(s *ctld, _ time.Time) { s.purge(100) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, s, _ := running(t)
+			at := r.clock.read().Add(later).UTC()
+			r.clock.move(2 * later)
+			tc.change(s, at)
+			if o := r.outlook(); tc.known && !o.Ended.Equal(at) || !tc.known && !o.Ended.IsZero() || (o.Life == Gone) != (name != "running") {
+				t.Errorf("%+v, want an end at %s: %v", o, at, tc.known)
+			}
+		})
+	}
+}
+
 func TestARunThatJustBeganIsNotGoneBecauseOfAnOldAnswer(t *testing.T) {
 	r, s, _ := running(t)
 	s.change(100, func(j *slurm.Job) { j.State.Base, j.Start = slurm.Pending, time.Time{} })

@@ -39,6 +39,9 @@ func (c *Controller) Overview(ctx context.Context) (*epdapi.Overview, error) {
 	if o.Savings, err = c.counted.savings(ctx, c); err != nil {
 		return nil, err
 	}
+	if operators.admits(CallerOf(ctx)) != nil {
+		o.Savings.ByWorkload = nil
+	}
 	decisions, err := c.Decisions(ctx, "", 0, glanceDecisions)
 	if err != nil {
 		return nil, err
@@ -121,8 +124,8 @@ const (
 	savingsTime  = 4 * time.Second
 )
 
-// savings is what was ever saved, as it was at most a moment ago. What is older is
-// shown for some minutes while it is computed anew.
+// savings is what was ever saved, with all that operators are told, as it was at most
+// a moment ago. What is older is shown for some minutes while it is computed anew.
 func (s *counted) savings(ctx context.Context, c *Controller) (Savings, error) {
 	last, now := s.saved.Load(), c.options.Clock()
 	if last == nil || now.Sub(last.at) > savingsStale {
@@ -146,7 +149,7 @@ func (s *counted) compute(ctx context.Context, c *Controller, now time.Time) (Sa
 	if last := s.saved.Load(); last != nil && !now.After(last.at) {
 		return last.of, nil
 	}
-	fresh, err := c.Savings(ctx, time.Time{})
+	fresh, err := c.Savings(As(ctx, Caller{All: true}), time.Time{}) // others are shown it, too
 	if err != nil {
 		return Savings{}, err
 	}
@@ -154,7 +157,8 @@ func (s *counted) compute(ctx context.Context, c *Controller, now time.Time) (Sa
 	return fresh, nil
 }
 
-// queueCounts counts the GPU jobs of the last answer, once for each.
+// queueCounts counts the GPU jobs of the last answer, once for each: every task of
+// an array is one.
 func (c *Controller) queueCounts() epdapi.QueueCounts {
 	c.counted.mu.Lock()
 	defer c.counted.mu.Unlock()
@@ -166,15 +170,15 @@ func (c *Controller) queueCounts() epdapi.QueueCounts {
 	c.jobs.mu.RLock()
 	for _, h := range c.jobs.byID {
 		if k := h.job; k.gpus > 0 || strings.Contains(k.about.Value().perNode, "shard") || strings.Contains(k.about.Value().perNode, "mps") {
-			state := k.state.state()
-			q.States[string(state)]++
+			state, tasks := k.state.state(), tasksOf(k.unusual().arrayTasks)
+			q.States[string(state)] += tasks
 			switch state {
 			case slurm.Pending:
-				q.Pending++
+				q.Pending += tasks
 			case slurm.Running:
-				q.Running++
+				q.Running += tasks
 			default:
-				q.Other++
+				q.Other += tasks
 			}
 		}
 	}

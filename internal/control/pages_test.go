@@ -158,10 +158,13 @@ func TestUsersSeeNodesWithoutWhatConcernsOthers(t *testing.T) {
 func TestAReportThatCannotBeIsRefused(t *testing.T) {
 	r := newRig(t, nil)
 	for name, change := range map[string]func(*epdapi.NodeReport){
-		"no node":           func(n *epdapi.NodeReport) { n.Node = "" },
-		"a strange node":    func(n *epdapi.NodeReport) { n.Node = "a b\x1b" },
-		"too many GPUs":     func(n *epdapi.NodeReport) { n.GPUs = make([]epdapi.NodeGPU, epdapi.MaxReportGPUs+1) },
-		"too many runs":     func(n *epdapi.NodeReport) { n.Runs = make([]epdapi.NodeRun, epdapi.MaxReportRuns+1) },
+		"no node":        func(n *epdapi.NodeReport) { n.Node = "" },
+		"a strange node": func(n *epdapi.NodeReport) { n.Node = "a b\x1b" },
+		"too many GPUs":  func(n *epdapi.NodeReport) { n.GPUs = make([]epdapi.NodeGPU, epdapi.MaxReportGPUs+1) },
+		"too many runs":  func(n *epdapi.NodeReport) { n.Runs = make([]epdapi.NodeRun, epdapi.MaxReportRuns+1) },
+		"a run on too many": func(n *epdapi.NodeReport) {
+			n.Runs = []epdapi.NodeRun{{Run: epdapi.Run{GPUs: make([]string, epdapi.MaxReportGPUs+1)}}}
+		},
 		"negative power":    func(n *epdapi.NodeReport) { n.GPUs[0].Power = -1 },
 		"power of no GPU":   func(n *epdapi.NodeReport) { n.GPUs[0].Power = math.Inf(1) },
 		"a clock of no GPU": func(n *epdapi.NodeReport) { n.GPUs[1].Core = 1e9 },
@@ -260,6 +263,35 @@ func TestDecisionsOfAdviceSayWhatWouldHaveBeenSaved(t *testing.T) {
 	}
 	if own, err := r.Decisions(As(t.Context(), Caller{UID: 5, Name: "eve"}), "", 0, 10); err != nil || len(own.Decisions) != 0 {
 		t.Errorf("others' decisions: %+v, %v", own, err)
+	}
+}
+
+// What was saved is computed for the first who asks, and shown to others.
+func TestAnOverviewTellsOfWorkloadsToOperatorsAlone(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.Settings.Live.HoldOut = 0.5 })
+	for id := range slurm.JobID(40) {
+		r.run(id+1, memoryBound())
+	}
+	r.flush()
+	for _, c := range []struct {
+		who   Caller
+		tells bool
+	}{{operator, true}, {ada, false}, {root, true}} {
+		o, err := r.Overview(As(t.Context(), c.who))
+		if err != nil || (len(o.Savings.ByWorkload) > 0) != c.tells {
+			t.Errorf("%s: %+v, %v", c.who.Name, o.Savings.ByWorkload, err)
+		}
+	}
+	s := newRig(t, func(o *Options) { o.Settings.Live.HoldOut = 0.5 })
+	for id := range slurm.JobID(40) {
+		s.run(id+1, memoryBound())
+	}
+	s.flush()
+	if o, err := s.Overview(As(t.Context(), ada)); err != nil || len(o.Savings.ByWorkload) > 0 {
+		t.Errorf("a user who asks first: %+v, %v", o.Savings.ByWorkload, err)
+	}
+	if o, err := s.Overview(As(t.Context(), operator)); err != nil || len(o.Savings.ByWorkload) == 0 || o.Savings.ByWorkload[0].LastJob.Name != "train" {
+		t.Errorf("an operator after a user: %+v, %v", o.Savings.ByWorkload, err)
 	}
 }
 

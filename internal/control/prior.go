@@ -127,36 +127,14 @@ func (c *Controller) learnFromStore(ctx context.Context) {
 		if !ok {
 			continue
 		}
-		samples, _, err := c.lastRuns(ctx, key, base)
+		known, err := c.evidenceOf(ctx, key, base)
 		if err != nil {
 			c.options.Log.Warn("what workloads have in common can't be learnt from the records", "error", err)
 			return
 		}
-		c.priors.note(key, samples, base)
+		c.priors.note(key, known.samples(), base)
 	}
 	for gpuModel := range seen {
 		c.priors.learn(gpuModel)
 	}
-}
-
-// lastRuns are the samples of a workload's last outcomes, the newest first, and the
-// part of their time at default clocks in which they were at work, at least; 0 where
-// that isn't known.
-func (c *Controller) lastRuns(ctx context.Context, key record.WorkloadKey, base dvfsmodel.Base) ([]dvfsmodel.Sample, float64, error) {
-	page, err := c.options.Store.OutcomesOf(ctx, key, 0, window)
-	if err != nil {
-		return nil, 0, err
-	}
-	samples := make([]dvfsmodel.Sample, 0, len(page.Outcomes))
-	usage := 1.0
-	for i := range page.Outcomes {
-		if s, ok := sampleOf(&page.Outcomes[i], base); ok {
-			samples = append(samples, s)
-			usage = min(usage, usageOf(&page.Outcomes[i], base))
-		}
-	}
-	if len(samples) == 0 {
-		usage = 0
-	}
-	return samples, usage, nil
 }

@@ -24,7 +24,6 @@ import (
 const (
 	queueTime = 10 * time.Second // it may be long
 	maxQueued = 20_000
-	maxTasks  = 10_000 // of an array's record
 	// maxForeseen is how many jobs without a model are predicted, each of which
 	// may take some tenths of a millisecond.
 	maxForeseen = 2000
@@ -105,7 +104,7 @@ func queuedJob(s *Settings, j *slurm.Job, gpuModels []string, now time.Time) *ep
 	wishes := slurm.ParseWishes(j.Comment, asked)
 	out := &epdapi.QueuedJob{
 		ID: int64(j.ID), Name: slurm.Lenient(j.Name), User: slurm.Lenient(j.User), Partition: slurm.Lenient(j.Partition),
-		State: string(j.State.Base), Held: waits(j.Reason), Tasks: tasksOf(j), Nodes: j.NodeCount,
+		State: string(j.State.Base), Held: waits(j), Tasks: tasksOf(j.ArrayTasks), Nodes: j.NodeCount,
 		GPUModel: wantedModel(s, j, gpuModels), DeadlineS: deadlineFrom(now, j.Deadline, wishes.Deadline),
 		HandsOff: wishes.Off || wishes.Fixed() || j.GPUFreq != "",
 	}
@@ -135,20 +134,19 @@ func (c *Controller) foreseeQueued(j *slurm.Job, out *epdapi.QueuedJob) {
 
 // waits tells by its reason that a pending job can't start whatever is free:
 // it is held, or not due yet.
-func waits(reason string) bool {
-	return strings.HasPrefix(reason, "JobHeld") || reason == "BeginTime" || strings.HasPrefix(reason, "Dependency")
+func waits(j *slurm.Job) bool {
+	w := j.Waits()
+	return w == slurm.WaitHeld || w == slurm.WaitLater
 }
 
-// tasksOf is how many tasks of an array a record stands for.
-func tasksOf(j *slurm.Job) int {
-	if j.ArrayTasks == "" {
+// tasksOf is how many tasks of an array a record with such a list stands for; 1
+// where the list is empty, or none.
+func tasksOf(list string) int {
+	n, ok := slurm.CountArrayTasks(list)
+	if !ok {
 		return 1
 	}
-	ref, err := slurm.ParseJobRef(j.ID.String() + "_[" + j.ArrayTasks + "]")
-	if err != nil {
-		return 1
-	}
-	return min(max(1, len(ref.Tasks)), maxTasks)
+	return n
 }
 
 // wantedModel is the GPU model that a job names as the type of its gres.

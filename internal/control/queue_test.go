@@ -63,6 +63,30 @@ func gpuNode(name, gres, state string) slurm.Node {
 	return slurm.Node{Name: name, Gres: g, State: slurm.ParseNodeState(state)}
 }
 
+func TestTasksOfArraysThatWaitAreCounted(t *testing.T) {
+	r := newRig(t, nil)
+	lists := []string{"", "0-9%4", "0-99999", "1,3,5,...", "0-4294967295", "what"}
+	var all fixedSlurm
+	for i, list := range lists {
+		all.jobs = append(all.jobs, slurm.Job{
+			ID: slurm.JobID(10 + i), User: "ada", UID: 1000, Partition: "gpu", ArrayTask: -1, ArrayTasks: list,
+			State: slurm.JobState{Base: slurm.Pending}, TRESPerNode: "gres/gpu:1",
+		})
+	}
+	all.jobs = append(all.jobs, slurm.Job{ID: 20, UID: 1000, ArrayJob: 11, ArrayTask: 3, State: slurm.JobState{Base: slurm.Running}, TRESPerNode: "gres/gpu:1"})
+	r.sync(all)
+	want := map[int64]int{10: 1, 11: 10, 12: 100_000, 13: 3, 14: 1, 15: 1, 20: 1}
+	for _, j := range r.queue(&operator).Jobs {
+		if j.Tasks != want[j.ID] {
+			t.Errorf("%q is %d tasks, want %d", lists[(j.ID-10)%10], j.Tasks, want[j.ID])
+		}
+	}
+	o, err := r.Overview(t.Context())
+	if err != nil || o.Queue.Pending != 100_016 || o.Queue.Running != 1 || o.Queue.States["PENDING"] != o.Queue.Pending {
+		t.Errorf("%+v, %v", o.Queue, err)
+	}
+}
+
 func TestTheQueueHasJobsModelsAndNodes(t *testing.T) {
 	r := newRig(t, nil)
 	if status := r.callAs(nil, http.MethodGet, "/v1/queue", "", nil); status != http.StatusServiceUnavailable {

@@ -34,18 +34,20 @@ const (
 // reports are what agents reported last, in memory: after a restart they come
 // again by themselves.
 type reports struct {
-	mu     sync.RWMutex
-	byNode map[string]*heardOf
-	swept  time.Time // when old ones were looked for last
+	mu       sync.RWMutex
+	byNode   map[string]*heardOf
+	bySize   bySize               // the same reports
+	lately   map[string][]*lately // by node: the GPUs that jobs share, of which there are
+	followed int                  // so many
+	swept    time.Time            // when old ones were looked for last
+	bytes    int                  // that the reports take together
+	most     int                  // that they may take
 }
 
-// heardOf is a node's last report. It is never changed, only replaced.
-type heardOf struct {
-	at     time.Time // by the controller's clock
-	report *epdapi.NodeReport
+func (r *reports) init() {
+	r.most = maxHeard
+	r.byNode, r.lately = make(map[string]*heardOf), make(map[string][]*lately)
 }
-
-func (r *reports) init() { r.byNode = make(map[string]*heardOf) }
 
 // of is a node's last report; nil: there is none.
 func (r *reports) of(node string) *heardOf {
@@ -61,16 +63,23 @@ func (r *reports) all() map[string]*heardOf {
 	return maps.Clone(r.byNode)
 }
 
-// put keeps a report, if there is room, and tells of how many nodes there are.
-func (r *reports) put(h *heardOf) int {
+// put keeps a report, if there is room, with what it adds to what GPUs did that
+// jobs share, and tells of how many nodes there are.
+func (r *reports) put(h *heardOf, on map[string][]slurm.JobID) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if h.at.Sub(r.swept) > reportEvery {
 		r.swept = h.at
-		maps.DeleteFunc(r.byNode, func(_ string, old *heardOf) bool { return h.at.Sub(old.at) > reportsKept })
+		for node, old := range r.byNode {
+			if h.at.Sub(old.at) > reportsKept {
+				r.set(node, nil)
+			}
+		}
+		r.unfollow()
 	}
 	if _, known := r.byNode[h.report.Node]; known || len(r.byNode) < maxReports {
-		r.byNode[h.report.Node] = h
+		r.set(h.report.Node, h)
+		r.follow(h, on)
 	}
 	return len(r.byNode)
 }
@@ -110,7 +119,7 @@ func (c *Controller) Report(_ context.Context, r *epdapi.NodeReport) (epdapi.Rep
 	if err := checkReport(r); err != nil {
 		return epdapi.ReportAnswer{}, err
 	}
-	nodes := c.reports.put(&heardOf{at: c.options.Clock(), report: r})
+	nodes := c.reports.put(hear(c.options.Clock(), r), jobsOn(r, c.sharesGPU))
 	if len(r.GPUs) > 0 {
 		c.profiles.noteNode(r.Node, c.settings.Load().modelName(r.GPUs[0].Model))
 	}
@@ -125,6 +134,11 @@ func checkReport(r *epdapi.NodeReport) error {
 	if len(r.GPUs) > epdapi.MaxReportGPUs || len(r.Runs) > epdapi.MaxReportRuns || len(r.Troubles) > epdapi.MaxReportTroubles {
 		return fmt.Errorf("%w: a report of %d GPUs, %d runs and %d troubles, want at most %d, %d and %d", ErrRequest, len(r.GPUs), len(r.Runs),
 			len(r.Troubles), epdapi.MaxReportGPUs, epdapi.MaxReportRuns, epdapi.MaxReportTroubles)
+	}
+	for i := range r.Runs {
+		if n := len(r.Runs[i].GPUs); n > epdapi.MaxReportGPUs {
+			return fmt.Errorf("%w: a run on %d GPUs, want at most %d", ErrRequest, n, epdapi.MaxReportGPUs)
+		}
 	}
 	const mostWatts = 1e5
 	for i := range r.GPUs {
@@ -194,16 +208,14 @@ func (c *Controller) viewNode(name string, node *slurm.Node, h *heardOf, now tim
 	return v
 }
 
-// shownTo is what a caller may see of a report, without the readings of runs.
+// shownTo is what a caller may see of a report.
 func (c *Controller) shownTo(who Caller, r *epdapi.NodeReport) *epdapi.NodeReport {
 	out := *r
 	out.GPUs, out.Runs, out.Troubles = list(slices.Clone(r.GPUs)), []epdapi.NodeRun{}, list(r.Troubles)
 	all := who.All || who.Control
 	for i := range r.Runs {
-		run := r.Runs[i]
-		run.Readings = record.Readings{}
-		if job := c.jobs.get(slurm.JobID(run.Job)); all || job != nil && job.uid == who.UID {
-			out.Runs = append(out.Runs, run)
+		if job := c.jobs.get(slurm.JobID(r.Runs[i].Job)); all || job != nil && job.uid == who.UID {
+			out.Runs = append(out.Runs, r.Runs[i])
 		}
 	}
 	if !all {

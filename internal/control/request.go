@@ -19,14 +19,17 @@ var ErrRequest = errors.New("bad request")
 // DecideRequest asks for the clocks of a job's GPUs on a node. The agent sends
 // it from the Prolog. Texts of users are hexadecimal on the wire.
 type DecideRequest struct {
-	Job       slurm.JobID  `json:"job_id"`
-	Node      string       `json:"node"`
-	RunID     string       `json:"run_id,omitempty"` // asking again with the same one gives the same answer
-	GPUModel  string       `json:"gpu_model"`
-	GPUs      int          `json:"gpus"`             // of the job on this node
-	Shared    bool         `json:"shared,omitempty"` // others may be on these GPUs: shards, MPS, MIG
-	Default   Clocks       `json:"default"`          // the GPU's default clocks; 0: from its profile, else the highest
-	Clocks    []ClockGroup `json:"clocks"`           // the device's table
+	Job      slurm.JobID `json:"job_id"`
+	Node     string      `json:"node"`
+	RunID    string      `json:"run_id,omitempty"` // asking again with the same one gives the same answer
+	GPUModel string      `json:"gpu_model"`
+	GPUs     int         `json:"gpus"`             // of the job on this node
+	Shared   bool        `json:"shared,omitempty"` // others may be on these GPUs: shards, MPS, MIG
+	// Left tells that they are shared only with runs of before the agent's start of
+	// which nobody could say whether they ended.
+	Left      bool         `json:"left,omitempty"`
+	Default   Clocks       `json:"default"` // the GPU's default clocks; 0: from its profile, else the highest
+	Clocks    []ClockGroup `json:"clocks"`  // the device's table
 	UID       uint32       `json:"uid"`
 	User      slurm.Hex    `json:"user_hex,omitempty"`
 	Partition slurm.Hex    `json:"partition_hex,omitempty"`

@@ -3,6 +3,7 @@
 package control
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,9 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
+
+// onlyMain observes partition gpu and enforces all others.
+const onlyMain = "[live]\nhold_out = 0\nmode = \"enforce\"\nmodes = {gpu = \"observe\"}"
 
 // ruleCases are jobs of a workload with a model, and what their decision is.
 var ruleCases = []struct {
@@ -23,15 +27,32 @@ var ruleCases = []struct {
 	arm     record.Arm
 	reason  string
 }{
-	{name: "enforced", apply: true, core: -1, arm: record.Treated, reason: "of the energy"},
+	{name: "enforced", apply: true, core: -1, arm: record.Treated, reason: "of the GPUs' energy"},
 	{name: "observed", text: mode(config.Observe), core: -1, arm: record.Excluded, reason: "only observed"},
 	{name: "advised", text: mode(config.Advise), core: -1, arm: record.Excluded, reason: "advice: "},
 	{
 		name: "mode of the partition", text: "[live]\nhold_out = 0\nmodes = {gpu = \"enforce\"}",
-		apply: true, core: -1, arm: record.Treated, reason: "of the energy",
+		apply: true, core: -1, arm: record.Treated, reason: "of the GPUs' energy",
 	},
 	{
 		name: "mode of another partition", text: "[live]\nhold_out = 0\nmode = \"enforce\"\nmodes = {gpu = \"observe\"}",
+		core: -1, arm: record.Excluded, reason: "only observed",
+	},
+	{
+		name: "started in an observed one of its partitions", text: onlyMain,
+		job:     func(j *slurm.Job) { j.Partition, j.State.Base = "gpu,main", slurm.Pending },
+		request: func(r *DecideRequest) { r.Partition = "gpu" },
+		core:    -1, arm: record.Excluded, reason: "only observed",
+	},
+	{
+		name: "started in an enforced one of its partitions", text: onlyMain,
+		job:     func(j *slurm.Job) { j.Partition, j.State.Base = "gpu,main", slurm.Pending },
+		request: func(r *DecideRequest) { r.Partition = "main" },
+		apply:   true, core: -1, arm: record.Treated, reason: "of the GPUs' energy",
+	},
+	{
+		name: "started in one of its partitions, nobody says which", text: onlyMain,
+		job:  func(j *slurm.Job) { j.Partition = "main,gpu" },
 		core: -1, arm: record.Excluded, reason: "only observed",
 	},
 	{
@@ -65,7 +86,7 @@ var ruleCases = []struct {
 	},
 	{
 		name: "a narrower range", text: enforceAll + "min_core = 0.85",
-		apply: true, core: 1237, arm: record.Treated, reason: "of the energy",
+		apply: true, core: 1237, arm: record.Treated, reason: "of the GPUs' energy",
 	},
 	{
 		name: "shared", request: func(r *DecideRequest) { r.Shared = true },
@@ -101,7 +122,7 @@ var ruleCases = []struct {
 	},
 	{
 		name: "no limit", job: func(j *slurm.Job) { j.TimeLimit = slurm.Limit{Set: true, Unlimited: true} },
-		apply: true, core: -1, arm: record.Treated, reason: "of the energy",
+		apply: true, core: -1, arm: record.Treated, reason: "of the GPUs' energy",
 	},
 	{
 		name: "a limit too short for any clocks", job: func(j *slurm.Job) { j.TimeLimit.Duration = 5 * time.Minute },
@@ -117,7 +138,7 @@ var ruleCases = []struct {
 	},
 	{
 		name: "a deadline far away", job: func(j *slurm.Job) { j.Deadline = start.Add(24 * time.Hour) },
-		apply: true, core: -1, arm: record.Treated, reason: "of the energy",
+		apply: true, core: -1, arm: record.Treated, reason: "of the GPUs' energy",
 	},
 	{
 		name: "held out", text: "[live]\nmode = \"enforce\"\nhold_out = 1",
@@ -155,6 +176,32 @@ func TestEachRuleGivesItsDecision(t *testing.T) {
 				t.Errorf("configuration %s, want %s", d.ConfigVersion, r.Settings().Version)
 			}
 		})
+	}
+}
+
+// A decision's reason says the same of energy as the figures beside it.
+func TestTheReasonStatesTheEnergyThatTheDecisionHas(t *testing.T) {
+	for hostW, more := range map[string]float64{"0": 0, "100": 100} {
+		r := newRig(t, nil)
+		for id := range slurm.JobID(6) {
+			r.run(id+1, memoryBound())
+		}
+		text := enforceAll + "[[cluster.nodes]]\ngpu_model = \"V100\"\ngpus = 4\nhost_w_per_gpu = " + hostW + "\n"
+		if err := r.Reload(func() (*Settings, error) { return settings(t, text), nil }); err != nil {
+			t.Fatal(err)
+		}
+		r.job(100, nil)
+		d := r.decide(ask(100))
+		r.job(101, func(j *slurm.Job) { j.TimeLimit.Duration = 5 * time.Minute })
+		usual := r.decide(ask(101)) // stays at default clocks
+		want := fmt.Sprintf(": %.0f%% of the GPUs' energy", 100*d.EnergyJ.Or(0)/d.DefaultJ.Or(1))
+		if more > 0 {
+			whole := (d.EnergyJ.Or(0) + more*d.Predicted.Or(0)) / (d.DefaultJ.Or(1) + more*usual.Predicted.Or(1))
+			want += fmt.Sprintf(" (%.0f%% with their share of the node)", 100*whole)
+		}
+		if !strings.Contains(d.Reason, want+" and ") {
+			t.Errorf("%s W of the host: reason %q, want %q", hostW, d.Reason, want)
+		}
 	}
 }
 

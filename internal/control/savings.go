@@ -41,6 +41,7 @@ func (c *Controller) Savings(ctx context.Context, since time.Time) (Savings, err
 	sum.Workloads, sum.Alone = workloads(strata, sum.GPU.Runs > 0)
 	if operators.admits(CallerOf(ctx)) == nil {
 		sum.ByWorkload = byWorkload(strata)
+		c.nameSavings(ctx, sum.ByWorkload)
 	}
 	return sum, nil
 }

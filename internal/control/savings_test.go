@@ -119,7 +119,7 @@ func TestTroubleWithRecordsTakesHeldOutRunsOutOfTheComparison(t *testing.T) {
 	r.flush()
 	unlock := r.lock()
 	defer unlock()
-	for id, until := slurm.JobID(101), time.Now().Add(5*time.Second); ; id++ {
+	for id, until := slurm.JobID(101), time.Now().Add(time.Minute); ; id++ {
 		r.job(id, nil)
 		d := r.decide(ask(id))
 		if d.Arm == record.Excluded && !d.HoldOut && !d.Apply {

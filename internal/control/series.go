@@ -84,11 +84,12 @@ func (c *Controller) openSeries(d *record.Decision) epdapi.RunSeries {
 	if run.HandsOff == "" {
 		s.Setting = settingOf(run.Core, run.Mem)
 	}
-	if run.Readings.IsZero() {
+	readings := heard.readingsOf(run)
+	if readings.IsZero() {
 		s.Missing = "it began a moment ago, or its GPUs can't be read"
 		return s
 	}
-	s.Power, s.Core = bands(&run.Readings)
+	s.Power, s.Core = bands(&readings)
 	return s
 }
 

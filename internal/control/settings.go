@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner/consolidate"
 )
 
 // Settings are the part of a configuration that decisions depend on. They are
@@ -24,6 +26,7 @@ type Settings struct {
 	Profiles  *config.Profiles
 	hostW     map[string]dvfsmodel.Watt // by GPU model, of nodes that the configuration names
 	series    *config.Series            // factors over time; nil: they are constant
+	curve     *consolidate.Curve        // what it costs to share a GPU; nil: by load alone
 }
 
 // NewSettings takes the settings from a configuration.
@@ -63,7 +66,22 @@ func ReadSettings(r io.Reader, name string) (*Settings, error) {
 			return nil, err
 		}
 	}
+	if path := c.LiveContention(); path != "" {
+		if s.curve, err = readCurve(path); err != nil {
+			return nil, fmt.Errorf("live.sharing.contention: %w", err)
+		}
+	}
 	return s, nil
+}
+
+// readCurve reads what it costs to share a GPU. The administrator names the file.
+func readCurve(path string) (*consolidate.Curve, error) {
+	f, err := os.Open(path) //nolint:gosec // as above
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // only read
+	return consolidate.ReadCurve(f, path)
 }
 
 // DefaultSettings are those without a configuration file: nothing is touched.

@@ -17,12 +17,13 @@ import (
 )
 
 // SharedNodes is the order of the nodes on whose shared GPUs a pending job fits
-// best, by the recorded profiles of its workload and of those that run there.
+// best, by the recorded profiles of its workload and of those that run there, and
+// by what agents reported of those GPUs lately.
 // While the records can't be read there is none, and only the first question
 // waits for them.
 func (c *Controller) SharedNodes(ctx context.Context, cluster *share.Cluster, j *slurm.Job) share.Order {
 	s := c.settings.Load()
-	models := c.gpuModels()
+	models, now := c.gpuModels(), c.options.Clock()
 	var failed error
 	order := share.Nodes(cluster, j, &share.Options{
 		Rules: s.sharing(), Speed: c.options.Speed,
@@ -35,7 +36,8 @@ func (c *Controller) SharedNodes(ctx context.Context, cluster *share.Cluster, j 
 		Model: func(n *slurm.Node) string {
 			return cmp.Or(c.profiles.modelOf(n.Name), kindOf(s, n, models).GPUModel)
 		},
-		GPU: s.sharedGPU,
+		GPU:  s.sharedGPU,
+		Seen: func(node string, jobs []slurm.JobID) []share.Sample { return c.reports.seen(node, jobs, now) },
 	})
 	if failed != nil {
 		order.Note, order.Nodes = slurm.Printable(failed.Error(), maxMessage), []share.Node{}
@@ -84,7 +86,8 @@ const (
 )
 
 // sharedGPU is what shared GPUs of a model draw: from idle_w to busy_w of its
-// profile, in proportion to the core clock.
+// profile, in proportion to the core clock. What it costs to share one is the same
+// for all models.
 func (s *Settings) sharedGPU(gpuModel string) share.GPU {
 	p, err := s.Profiles.Lookup(gpuModel)
 	var levels []float64
@@ -101,7 +104,7 @@ func (s *Settings) sharedGPU(gpuModel string) share.GPU {
 		}
 		return share.GPU{
 			Physics: consolidate.Physics{BaseW: paperBaseW, WPerMHz: paperWPerMHz, Beta: paperBeta, LevelsMHz: levels, StepMHz: paperStepMHz},
-			IdleW:   paperBaseW,
+			IdleW:   paperBaseW, Curve: s.curve,
 		}
 	}
 	slices.Sort(levels)
@@ -109,7 +112,7 @@ func (s *Settings) sharedGPU(gpuModel string) share.GPU {
 	top := levels[len(levels)-1]
 	return share.GPU{
 		Physics: consolidate.Physics{BaseW: float64(p.IdleW), WPerMHz: float64(p.BusyW-p.IdleW) / top, Beta: paperBeta, LevelsMHz: levels},
-		IdleW:   float64(p.IdleW),
+		IdleW:   float64(p.IdleW), Curve: s.curve,
 	}
 }
 
@@ -133,6 +136,11 @@ func (c *Controller) getProfiles(r *http.Request) (any, error) {
 		answer.Profiles = append(answer.Profiles, epdapi.WorkloadProfile{
 			WorkloadKey: n.WorkloadKey, Alone: n.Alone, Shared: n.Shared, Last: n.Last, Profile: told,
 		})
+	}
+	known := c.lastJobsOf(r.Context(), workloadsOf(answer.Profiles, func(p *epdapi.WorkloadProfile) string { return p.Workload }))
+	for i := range answer.Profiles {
+		p := &answer.Profiles[i]
+		p.LastJob = known[p.Workload]
 	}
 	return answer, nil
 }

@@ -29,7 +29,7 @@ func (j *jobs) all() []named {
 func (k *knownJob) slurmJob(id slurm.JobID) slurm.Job {
 	a, u := k.about.Value(), k.unusual()
 	j := slurm.Job{
-		ID: id, ArrayJob: u.arrayJob, ArrayTask: u.arrayTask, ArrayTasks: u.arrayTasks, HetJob: u.hetJob, HetOffset: u.hetOffset,
+		ID: id, ArrayJob: u.arrayJob, ArrayTask: int(u.arrayTask), ArrayTasks: u.arrayTasks, HetJob: u.hetJob, HetOffset: int(u.hetOffset),
 		Name: k.name.Value(), Comment: k.comment.Value(), User: k.user.Value(), UID: k.uid, Account: k.account.Value(),
 		Partition: k.partition.Value(), QOS: a.qos, State: k.stateOf(), Reason: a.reason, Nice: int64(k.nice),
 		TimeLimit: slurmLimit(k.limit), Submit: timeOf(k.submitted), Start: timeOf(u.start), Deadline: timeOf(k.deadline),

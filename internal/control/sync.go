@@ -52,6 +52,8 @@ type syncing struct {
 	at       time.Time // of the last answer
 	failures int       // since then
 	err      error
+	due      time.Time // of the next question, if the last one was answered
+	others   int       // that ask at present, whose answers count, too
 }
 
 // Sync keeps up with Slurm until the context ends: it asks for all jobs again
@@ -79,6 +81,9 @@ func (c *Controller) again(ctx context.Context, s *syncing, every time.Duration,
 			timer.Stop()
 			return
 		case <-timer.C:
+		}
+		if pause = s.early(); pause > 0 {
+			continue
 		}
 		begin := time.Now()
 		at := c.options.Clock()
@@ -111,8 +116,13 @@ func (s *syncing) note(at time.Time, err error, every, took time.Duration) time.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil {
-		s.at, s.failures, s.err = at, 0, nil
-		return max(every, syncRest*took)
+		if at.After(s.at) {
+			s.at = at
+		}
+		s.failures, s.err = 0, nil
+		pause := max(every, syncRest*took)
+		s.due = time.Now().Add(pause)
+		return pause
 	}
 	s.failures++
 	s.err = err
@@ -176,6 +186,7 @@ func (c *Controller) takeJobs(ctx context.Context, source Source) (int, error) {
 		}
 	}
 	c.jobs.vanish(asked, ended)
+	c.noteMissed(ctx, ended)
 	return len(list), nil
 }
 

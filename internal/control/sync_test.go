@@ -206,6 +206,42 @@ func TestASlurmThatIsSlowIsLeftAloneForLonger(t *testing.T) {
 	})
 }
 
+func TestAListThatAnotherAsksForServesTheControllerToo(t *testing.T) {
+	s := &squeue{list: []slurm.Job{{ID: 1, State: slurm.JobState{Base: slurm.Running}}}, took: time.Second / 10}
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := bare(t, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		var both sync.WaitGroup
+		both.Go(func() { c.Sync(ctx, s, 10*time.Second) })
+		also, heard, failed := c.Overheard(s), 0, errors.New("the steerer's own")
+		both.Go(func() {
+			for ctx.Err() == nil {
+				pass(20 * time.Second)
+				_ = also.EachJob(ctx, func(*slurm.Job) error { heard++; return nil })
+				if got := c.Snapshot(); ctx.Err() == nil && time.Since(got.At) > time.Second {
+					t.Errorf("the controller's list is %s old", time.Since(got.At))
+				}
+			}
+		})
+		pass(5 * time.Second)
+		s.mu.Lock()
+		s.list = append(s.list, slurm.Job{ID: 2, State: slurm.JobState{Base: slurm.Pending}})
+		s.mu.Unlock()
+		if err := also.EachJob(ctx, func(*slurm.Job) error { return failed }); !errors.Is(err, failed) || len(c.Snapshot().Jobs) != 1 || c.Status(ctx).Queue.Failures > 0 {
+			t.Errorf("a list that was refused half-way: %v, %+v", err, c.Status(ctx).Queue)
+		}
+		both.Wait()
+		// One list every ten seconds, whoever asks, and the one above.
+		if n := len(s.asked); n < 12 || n > 14 || heard < 8 || len(c.Snapshot().Jobs) != 2 {
+			t.Errorf("asked %d times in 2 minutes, %v apart; the other one heard %d jobs; known: %+v", n, s.pauses(), heard, c.Snapshot().Jobs)
+		}
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestAJobThatVanishedFromTheQueueIsForgotten(t *testing.T) {
 	job := func(id slurm.JobID, state slurm.State) slurm.Job {
 		return slurm.Job{ID: id, State: slurm.JobState{Base: state}}

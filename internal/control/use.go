@@ -50,5 +50,5 @@ func (c *Controller) postModelsUse(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.standingOf(key), nil
+	return c.withLastJobs(ctx, []ModelStanding{c.standingOf(key)})[0], nil
 }

@@ -4,10 +4,15 @@ package control
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -49,6 +54,107 @@ func TestWhyAModelWasRetiredIsKnownAfterARestart(t *testing.T) {
 	again := rigAt(t, r.path, r.clock, enforceAll, nil)
 	if all := again.Standings(); len(all) != 1 || all[0].Version != 0 || all[0].Pinned || !strings.Contains(all[0].Note, "missed the last 3 runs") {
 		t.Errorf("%+v", all)
+	}
+}
+
+func TestWhoChoseAVersionIsKeptOverARestart(t *testing.T) {
+	r := taught(t)
+	key := r.key()
+	choose := func(who Caller, body string) {
+		t.Helper()
+		body = fmt.Sprintf(`{"workload":%q,"gpu_model":"V100",%s}`, key.Workload, body)
+		if status := r.callAs(&who, http.MethodPost, "/v1/models/use", body, nil); status != http.StatusOK {
+			t.Fatal(status)
+		}
+	}
+	check := func(of *rig, by, why string, at time.Time, version int64) {
+		t.Helper()
+		want := epdapi.Chosen{By: by, At: at.UTC().Truncate(time.Second), Why: why}
+		if all := of.Standings(); len(all) != 1 || all[0].Chosen != want {
+			t.Errorf("%+v, want %+v", all, want)
+		}
+		versions, err := of.Versions(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range versions {
+			if v := &versions[i]; v.Version == version && (v.Chosen != want || v.Note != "pinned: "+why && v.Note != "fits may replace it again") {
+				t.Errorf("version %d: %q %+v, want %+v", version, v.Note, v.Chosen, want)
+			}
+		}
+	}
+	token := Caller{UID: math.MaxUint32, Name: "alice", All: true, Control: true}
+	for _, c := range []struct {
+		who     Caller
+		by, why string
+		version int64
+	}{
+		{root, "root", "too slow [by eve, 2020-01-01T00:00:00Z]", 1},
+		{token, "alice (token)", "", 2},
+		{Caller{UID: 7, Control: true}, "uid 7", "why not", 1},
+		{Caller{UID: 8, Name: "a]b, [c", Control: true}, "a)b, (c", "w", 2},
+		{root, "root", "none is better", 0},
+		{token, "alice (token)", "", 0},
+	} {
+		r.clock.move(time.Hour)
+		at := r.clock.read()
+		choose(c.who, fmt.Sprintf(`"version":%d,"note":%q`, c.version, c.why))
+		check(r, c.by, c.why, at, c.version)
+		r.flush()
+		again := rigAt(t, r.path, r.clock, enforceAll, nil)
+		check(again, c.by, c.why, at, c.version)
+		if all := again.Standings(); !all[0].Pinned {
+			t.Errorf("%+v isn't pinned", all)
+		}
+	}
+	r.clock.move(time.Hour)
+	at := r.clock.read()
+	choose(token, `"free":true`) // no version is in use
+	check(r, "alice (token)", "", at, 0)
+	r.flush()
+	freed := rigAt(t, r.path, r.clock, enforceAll, nil)
+	check(freed, "alice (token)", "", at, 0)
+	if all := freed.Standings(); all[0].Pinned || all[0].Note != "" {
+		t.Errorf("freed without a model: %+v", all)
+	}
+	choose(root, `"version":1`)
+	at = r.clock.read()
+	choose(token, `"free":true`)
+	check(r, "alice (token)", "", at, 1)
+	again := rigAt(t, r.path, r.clock, enforceAll, nil)
+	if check(again, "alice (token)", "", at, 1); again.Standings()[0].Pinned {
+		t.Error("it is pinned again")
+	}
+}
+
+func TestNobodyChoseAVersionThatAFitPutInUseAfterwards(t *testing.T) {
+	r := taught(t)
+	ctx := context.Background()
+	if err := errors.Join(r.UseModel(ctx, r.key(), 0, "too slow"), r.FreeModel(ctx, r.key())); err != nil {
+		t.Fatal(err)
+	}
+	r.run(70, memoryBound())
+	r.flush()
+	for name, of := range map[string]*rig{"at once": r, "after a restart": rigAt(t, r.path, r.clock, enforceAll, nil)} {
+		if all := of.Standings(); len(all) != 1 || all[0].Version == 0 || all[0].Chosen != (epdapi.Chosen{}) {
+			t.Errorf("%s: %+v", name, all)
+		}
+	}
+}
+
+// Earlier releases kept the reason alone.
+func TestChoicesOfEarlierReleasesAreOfNobodyInParticular(t *testing.T) {
+	for note, want := range map[string]struct {
+		text, why string
+		pinned    bool
+	}{
+		"pinned: too slow": {"pinned: too slow", "too slow", true}, "pinned: ": {"pinned: ", "", true}, "": {"", "", false},
+		"pinned: x [by ada]": {"pinned: x [by ada]", "x [by ada]", true}, "pinned: x [by ada, yesterday]": {"pinned: x [by ada, yesterday]", "x [by ada, yesterday]", true},
+		"model version 2 missed": {"model version 2 missed", "", false},
+	} {
+		if text, c, pinned := chosenIn(note); text != want.text || pinned != want.pinned || c != (epdapi.Chosen{Why: want.why}) {
+			t.Errorf("%q: %q, %+v, %v", note, text, c, pinned)
+		}
 	}
 }
 

@@ -3,13 +3,10 @@ package control
 import (
 	"context"
 	"fmt"
-	"strings"
 
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store/record"
 )
-
-// pinnedNote begins the note of a version that an administrator chose.
-const pinnedNote = "pinned: "
 
 // LoadModels reads the models in use from the store, and forgets those that
 // were. Models that can't be read are left out and logged.
@@ -30,18 +27,22 @@ func (c *Controller) LoadModels(ctx context.Context) error {
 			byKey[r.WorkloadKey] = &standing{note: "the model in use can't be read"}
 			continue
 		}
-		byKey[r.WorkloadKey] = &standing{model: m, pinned: strings.HasPrefix(r.Note, pinnedNote)}
+		_, chosen, pinned := chosenIn(r.Note)
+		byKey[r.WorkloadKey] = &standing{model: m, pinned: pinned, chosen: chosen}
 	}
 	out, err := c.options.Store.ModelsOut(ctx, c.options.Cluster)
 	if err != nil {
 		return fmt.Errorf("read the models: %w", err)
 	}
 	for i := range out {
-		note, pinned := strings.CutPrefix(out[i].Note, pinnedNote)
-		if pinned {
-			note = outNote(note)
+		note, chosen, pinned := chosenIn(out[i].Note)
+		switch {
+		case pinned:
+			note = outNote(chosen.Why)
+		case note == freedNote:
+			note = ""
 		}
-		byKey[out[i].WorkloadKey] = &standing{pinned: pinned, note: note}
+		byKey[out[i].WorkloadKey] = &standing{pinned: pinned, note: note, chosen: chosen}
 	}
 	c.models.mu.Lock()
 	defer c.models.mu.Unlock()
@@ -60,39 +61,43 @@ func outNote(why string) string {
 
 // UseModel puts a version of a workload's model in use, and keeps later fits
 // from replacing it. Version 0 takes the one in use out. Both are remembered
-// over restarts.
+// over restarts, with the caller of the context, who chose it.
 func (c *Controller) UseModel(ctx context.Context, key record.WorkloadKey, version int64, note string) error {
-	if err := c.options.Store.UseModel(ctx, key, version, pinnedNote+note); err != nil {
+	choice := c.choiceOf(ctx, note)
+	if err := c.options.Store.UseModel(ctx, key, version, noted(pinnedNote+note, &choice)); err != nil {
 		return err
 	}
-	return c.chosen(ctx, key, note)
+	return c.chosen(ctx, key, &choice)
 }
 
 // RollbackModel puts the version before the one in use into use, as [Controller.UseModel]
 // does, and returns it: 0 if there is none before.
 func (c *Controller) RollbackModel(ctx context.Context, key record.WorkloadKey, note string) (int64, error) {
-	version, err := c.options.Store.Rollback(ctx, key, pinnedNote+note)
+	choice := c.choiceOf(ctx, note)
+	version, err := c.options.Store.Rollback(ctx, key, noted(pinnedNote+note, &choice))
 	if err != nil {
 		return 0, err
 	}
-	return version, c.chosen(ctx, key, note)
+	return version, c.chosen(ctx, key, &choice)
 }
 
-// FreeModel lets fits replace a workload's model again.
+// FreeModel lets fits replace a workload's model again, or make one where none is
+// in use. The caller of the context, who did it, is remembered over restarts.
 func (c *Controller) FreeModel(ctx context.Context, key record.WorkloadKey) error {
+	choice := c.choiceOf(ctx, "")
 	version := int64(0)
 	if m := c.models.get(key).model; m != nil {
 		version = m.version
 	}
-	if err := c.options.Store.UseModel(ctx, key, version, ""); err != nil {
+	if err := c.options.Store.UseModel(ctx, key, version, noted(freedNote, &choice)); err != nil {
 		return err
 	}
-	c.models.change(key, func(st *standing) { st.pinned, st.note = false, "" })
+	c.models.change(key, func(st *standing) { st.pinned, st.note, st.chosen = false, "", choice })
 	return nil
 }
 
 // chosen takes over what an administrator chose in the store.
-func (c *Controller) chosen(ctx context.Context, key record.WorkloadKey, note string) error {
+func (c *Controller) chosen(ctx context.Context, key record.WorkloadKey, choice *epdapi.Chosen) error {
 	all, err := c.options.Store.Models(ctx, key)
 	if err != nil {
 		return err
@@ -106,9 +111,9 @@ func (c *Controller) chosen(ctx context.Context, key record.WorkloadKey, note st
 		}
 	}
 	c.models.change(key, func(st *standing) {
-		*st = standing{model: use, pinned: true}
+		*st = standing{model: use, pinned: true, chosen: *choice}
 		if use == nil {
-			st.note = outNote(note)
+			st.note = outNote(choice.Why)
 		}
 	})
 	return nil

@@ -36,6 +36,7 @@ func TestARunIsAdaptedAsTheControllerSays(t *testing.T) {
 	if run.SLA != 1.2 || !(run.Slowdown >= 1 && run.Slowdown <= 1.2) {
 		t.Errorf("%+v", run)
 	}
+	eventually(t, "the step is counted", func() bool { return h.node.Measure(context.Background()).Steps > 0 })
 	if m := h.node.Measure(context.Background()); m.Adapted != 1 || m.Steps < 1 || m.GPUs[0].Writes < 2 {
 		t.Errorf("%+v", m)
 	}

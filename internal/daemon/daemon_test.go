@@ -35,6 +35,9 @@ type judge struct {
 	kept    map[string]record.Outcome
 	ends    []int64 // without a start
 	outlook control.Outlook
+	asks    int                   // for it
+	slurm   bool                  // there is one to ask
+	request control.DecideRequest // the last one
 
 	asked chan struct{} // hears of each Decide, unless nil
 	stuck chan struct{} // until it is closed Record doesn't answer, unless nil
@@ -45,12 +48,13 @@ type judge struct {
 	deaf     error   // of Report
 }
 
-func (j *judge) Decide(ctx context.Context, _ *control.DecideRequest) (control.Decision, error) {
+func (j *judge) Decide(ctx context.Context, r *control.DecideRequest) (control.Decision, error) {
 	if j.asked != nil {
 		j.asked <- struct{}{}
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.request = *r
 	if j.wait > 0 {
 		timer := time.NewTimer(j.wait)
 		defer timer.Stop()
@@ -91,6 +95,7 @@ func (j *judge) Record(ctx context.Context, o *record.Outcome) error {
 func (j *judge) Outlook(context.Context, control.OutlookRequest) (control.Outlook, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.asks++
 	return j.outlook, nil
 }
 
@@ -157,7 +162,7 @@ func open(t *testing.T, dir, spec, faults string, j *judge) *house {
 	}
 	access := &daemon.Access{}
 	d := daemon.NewNode(daemon.Options{
-		Version: "test", Role: "both", Node: "n1", Controller: j, Spool: outbox, Access: access,
+		Version: "test", Role: "both", Node: "n1", Controller: j, Spool: outbox, Access: access, Slurm: j.slurm,
 		Agent: agent.New(agent.Options{Journal: journal, Runs: runs, Library: library, Boot: "boot"}),
 	})
 	socket := filepath.Join(dir, "epd.sock")
@@ -213,10 +218,10 @@ func (h *house) core(t *testing.T, i int) float64 {
 // eventually waits for what other goroutines do.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for !done() {
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within 10 s", what)
+			t.Fatalf("%s: not within 2 min", what)
 		}
 		<-time.After(5 * time.Millisecond)
 	}

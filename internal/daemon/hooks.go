@@ -41,6 +41,7 @@ func (d *Node) prolog(ctx context.Context, e *slurm.HookEvent) slurm.HookAnswer 
 	d.mu.Lock()
 	d.partitions[run.ID] = string(e.Partition)
 	d.mu.Unlock()
+	d.vacate(ctx, run.GPUs)
 	reason := d.choose(ctx, e, gpus, &run)
 	applied, err := d.options.Agent.Apply(ctx, run)
 	d.trouble(err)
@@ -76,8 +77,9 @@ func (d *Node) choose(ctx context.Context, e *slurm.HookEvent, gpus []gpu.Identi
 			return "GPUs of several models"
 		}
 	}
+	shared, left := d.shared(run.GPUs)
 	decision, err := d.options.Controller.Decide(ctx, &control.DecideRequest{
-		Job: e.Job, Node: e.Node, RunID: run.ID, GPUModel: gpus[0].Model, GPUs: len(gpus), Shared: d.shared(run.GPUs),
+		Job: e.Job, Node: e.Node, RunID: run.ID, GPUModel: gpus[0].Model, GPUs: len(gpus), Shared: shared, Left: left,
 		Clocks: groups(&table), UID: e.UID, User: e.User, Partition: e.Partition, Comment: e.Comment,
 	})
 	if err != nil {
@@ -119,22 +121,41 @@ func seconds(n record.Number) time.Duration {
 	return time.Duration(min(max(n.Or(0), 0), longest) * float64(time.Second))
 }
 
-// shared tells whether others may be on the GPUs: a run that is open, or MPS.
+// vacateBound is what asking about runs that are open on a Prolog's GPUs may take
+// of its time.
+const vacateBound = 300 * time.Millisecond
+
+// vacate closes runs on GPUs whose jobs ended without an Epilog that came here, so
+// that the next one isn't thought to share them. Where nobody says so in time they
+// stay open.
+func (d *Node) vacate(ctx context.Context, uuids []string) {
+	ctx, cancel := context.WithTimeout(ctx, vacateBound)
+	defer cancel()
+	closed, err := d.options.Agent.Vacate(ctx, uuids, d.job, d.processes)
+	d.trouble(err)
+	if len(closed) > 0 {
+		d.tell()
+	}
+}
+
+// shared tells whether others may be on the GPUs: a run that is open, or MPS; left
+// is that all of those are runs of before the agent's start, which may have ended.
 // What can't be asked counts as not shared; the agent asks again before it
 // locks.
-func (d *Node) shared(uuids []string) bool {
+func (d *Node) shared(uuids []string) (shared, left bool) {
 	state := d.options.Agent.State()
+	left = true
 	for _, uuid := range uuids {
 		for i := range state.Runs {
-			if !state.Runs[i].Ended && slices.Contains(state.Runs[i].GPUs, uuid) {
-				return true
+			if r := &state.Runs[i]; !r.Ended && slices.Contains(r.GPUs, uuid) {
+				shared, left = true, left && r.Reread
 			}
 		}
 		if s, err := agent.Ask(d.options.Agent, uuid, gpu.Device.Sharing); err == nil && (s.MIG || s.MPS) {
-			return true
+			return true, false
 		}
 	}
-	return false
+	return shared, shared && left
 }
 
 // epilog closes the run of a job on this node and gives its clocks back. The

@@ -266,22 +266,22 @@ func (d *Node) outlook(ctx context.Context, r agent.Run) (agent.Outlook, error) 
 }
 
 // job asks the controller whether a run's job is still there.
-func (d *Node) job(ctx context.Context, r agent.Run) (agent.Life, error) {
+func (d *Node) job(ctx context.Context, r agent.Run) (agent.Word, error) {
 	if !d.options.Slurm {
-		return agent.LifeUnknown, nil
+		return agent.Word{}, nil
 	}
 	now, err := d.ask(ctx, &r)
 	if err != nil {
-		return agent.LifeUnknown, err
+		return agent.Word{}, err
 	}
 	switch now.Life {
 	case control.Alive:
-		return agent.LifeAlive, nil
+		return agent.Word{Life: agent.LifeAlive}, nil
 	case control.Gone:
-		return agent.LifeGone, nil
+		return agent.Word{Life: agent.LifeGone, Ended: now.Ended}, nil
 	case control.Unknown:
 	}
-	return agent.LifeUnknown, nil
+	return agent.Word{}, nil
 }
 
 func (d *Node) ask(ctx context.Context, r *agent.Run) (control.Outlook, error) {
@@ -295,17 +295,17 @@ const askBound = 2 * time.Second
 
 // processes tells whether anything runs on a run's GPUs. Nothing there is no
 // proof while GPUs can't be asked.
-func (d *Node) processes(_ context.Context, r agent.Run) (agent.Life, error) {
+func (d *Node) processes(_ context.Context, r agent.Run) (agent.Word, error) {
 	for _, uuid := range r.GPUs {
 		pids, err := agent.Ask(d.options.Agent, uuid, gpu.Device.Processes)
 		if err != nil {
-			return agent.LifeUnknown, err
+			return agent.Word{}, err
 		}
 		if len(pids) > 0 {
-			return agent.LifeAlive, nil
+			return agent.Word{Life: agent.LifeAlive}, nil
 		}
 	}
-	return agent.LifeGone, nil
+	return agent.Word{Life: agent.LifeGone}, nil
 }
 
 // Status is what the daemon is doing.

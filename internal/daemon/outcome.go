@@ -27,9 +27,29 @@ func outcomeOf(c *agent.Closed) *record.Outcome {
 		sum.add(&c.Outcome.GPUs[i], out)
 	}
 	sum.fill(out, c.Outcome.Partial)
-	out.Series, out.Profile, out.Readings = c.Outcome.Series, c.Outcome.Profile, c.Outcome.Readings
+	out.Restarted = restarted(&c.Outcome)
+	out.Series, out.Profile, out.Readings, out.Stays = c.Outcome.Series, c.Outcome.Profile, c.Outcome.Readings, c.Outcome.Stays
 	if host, known := c.Outcome.Host(); known && out.GPUSource != record.Unmeasured {
 		out.NodeEnergyJ, out.NodeSource = record.Known(sum.energy+float64(host)), record.RAPL
+	}
+	return out
+}
+
+// restarted is what is known of a run of which the agent saw a part alone.
+func restarted(o *agent.Outcome) (out record.Restarted) {
+	if o.Lasted <= 0 {
+		return out
+	}
+	out.TimeS = record.Known(o.Lasted)
+	sum := 0.0
+	for i := range o.GPUs {
+		if !(o.GPUs[i].Spanned > 0) {
+			return out
+		}
+		sum += float64(o.GPUs[i].Spanned)
+	}
+	if len(o.GPUs) > 0 {
+		out.GPUEnergyJ = record.Known(sum)
 	}
 	return out
 }

@@ -48,6 +48,28 @@ func TestAnOutcomeSaysWhereItsEnergyIsFrom(t *testing.T) {
 	}
 }
 
+func TestAnOutcomeOfARunOverARestartShowsItsTimeAndEnergyApart(t *testing.T) {
+	for name, c := range map[string]struct {
+		lasted  float64
+		spanned []dvfsmodel.Joule
+		want    record.Restarted
+	}{
+		"its end isn't known":    {0, []dvfsmodel.Joule{1000}, record.Restarted{}},
+		"counters":               {100, []dvfsmodel.Joule{1000, 500}, record.Restarted{TimeS: record.Known(100), GPUEnergyJ: record.Known(1500)}},
+		"a GPU without one":      {100, []dvfsmodel.Joule{1000, 0}, record.Restarted{TimeS: record.Known(100)}},
+		"GPUs that aren't there": {100, nil, record.Restarted{TimeS: record.Known(100)}},
+	} {
+		o := agent.Outcome{Partial: true, Lasted: c.lasted}
+		for _, joules := range c.spanned {
+			o.GPUs = append(o.GPUs, agent.GPUOutcome{Samples: 2, Energy: 100, EnergyFrom: gpu.FromCounter, Spanned: joules})
+		}
+		got := outcomeOf(&agent.Closed{Outcome: o})
+		if got.Restarted != c.want || got.TimeS != (record.Number{}) || got.GPUEnergyJ != (record.Number{}) {
+			t.Errorf("%s: %+v beside %s s and %s J", name, got.Restarted, got.TimeS, got.GPUEnergyJ)
+		}
+	}
+}
+
 func TestTheSeriesOfAnOutcomeIsTheRuns(t *testing.T) {
 	series := record.NewSampler(time.Minute)
 	series.Add(0, time.Minute, 0.5)

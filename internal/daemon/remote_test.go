@@ -68,7 +68,7 @@ func TestAnotherControllerIsAskedWhenOneDoesntAnswer(t *testing.T) {
 			t.Parallel()
 			r := daemon.NewRemote([]string{first, controllerAt(t, http.StatusOK, answer)}, http.DefaultTransport)
 			for range 2 { // the second time the one that answered is asked first
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 				d, err := r.Decide(ctx, &control.DecideRequest{})
 				cancel()
 				if err != nil || !d.Apply || d.Core != 945 || d.LimitS.Or(0) != 60 {

@@ -20,6 +20,7 @@ import (
 	"github.com/epplan/epplan/internal/doctor"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/munge"
+	"github.com/epplan/epplan/internal/steer"
 )
 
 var update = flag.Bool("update", false, "rewrite the tables of docs/doctor.md")
@@ -38,6 +39,7 @@ type machine struct {
 	agent   *epdapi.Status
 	down    error // of both
 	remote  error
+	notes   []string // of levers
 	skew    time.Duration
 	runs    map[string]error // of other programs, by their name
 	hangs   string           // a command that never ends
@@ -77,7 +79,7 @@ func healthy() *machine {
 		old:   map[string]time.Time{}, free: 1 << 40, version: "slurm-wlm 23.02.1",
 		conf: map[string]string{
 			"SLURM_CONF": "/etc/slurm/slurm.conf", "Prolog": "/etc/slurm/prolog.d/*", "Epilog": "/etc/slurm/epilog.d/*", "PrologFlags": "Alloc,Contain",
-			"JobSubmitPlugins": "lua", "PluginDir": "/usr/lib", "PriorityType": "priority/multifactor", "PriorityWeightAge": "10", "PrologEpilogTimeout": "65534",
+			"JobSubmitPlugins": "lua", "PluginDir": "/usr/lib", "PriorityType": "priority/multifactor", "PriorityWeightPartition": "100000", "PrologEpilogTimeout": "65534",
 			"PrivateData": "none", "GresTypes": "gpu", "AccountingStorageType": "accounting_storage/slurmdbd", "SlurmUser": "slurm(64030)",
 			"SuspendProgram": "/x", "ResumeProgram": "/y", "ResumeTimeout": "600 sec",
 		},
@@ -127,7 +129,7 @@ func (m *machine) Run(ctx context.Context, name string, args ...string) ([]byte,
 
 func (m *machine) Status(context.Context) (*epdapi.Status, error) { return m.agent, m.down }
 func (m *machine) Levers(context.Context) (*epdapi.Levers, error) {
-	return nil, errors.New("not asked")
+	return &epdapi.Levers{Status: steer.Status{Notes: m.notes}}, nil
 }
 
 func (m *machine) Encode(context.Context, []byte, munge.Terms) (string, error) { return "x", m.munge }
@@ -256,10 +258,20 @@ func brokenSlurm() []broken {
 		{"hook-no-match", func(m *machine) { m.conf["Epilog"] = "/nowhere/*" }},
 		{"hook-not-executable", func(m *machine) { m.modes["/etc/slurm/prolog.d/ours"] = 0o644 }},
 		{"hook-foreign", func(m *machine) { m.files["/etc/slurm/prolog.d/ours"] = "true" }},
+		{"epilog-journal", func(m *machine) {
+			m.files["/etc/slurm/epilog.d/ours"] = "/usr/bin/epplan epilog --journal /srv/other/journal </dev/null"
+		}},
 		{"prolog-flags", func(m *machine) { m.conf["PrologFlags"] = "(null)" }},
 		{"hook-timeout", func(m *machine) { m.conf["PrologEpilogTimeout"] = "2" }},
 		{"priority-basic", func(m *machine) { m.conf["PriorityType"] = "priority/basic" }},
-		{"priority-flat", func(m *machine) { m.conf["PriorityWeightAge"] = "0" }},
+		{"priority-flat", func(m *machine) { m.conf["PriorityWeightPartition"] = "0" }},
+		{"priority-low", func(m *machine) {
+			m.conf["PriorityWeightPartition"], m.conf["PriorityWeightAge"], m.conf["PriorityWeightQOS"] = "0", "1000", "1000"
+			m.conf["AccountingStorageType"] = "accounting_storage/none"
+		}},
+		{"priority-low", func(m *machine) {
+			m.notes = []string{"partition main: priorities are too near 1 for jobs to be put in order"}
+		}},
 		{"private-data", func(m *machine) { m.conf["PrivateData"], m.agent.Health.UID = "jobs,usage", 1000 }},
 		{"power-saving", func(m *machine) { delete(m.conf, "ResumeProgram") }},
 		{"power-timeout", func(m *machine) { m.conf["ResumeTimeout"] = "30 sec" }},
@@ -316,6 +328,44 @@ func brokenEPD() []broken {
 		{"state-open", func(m *machine) { m.modes["/var/lib/epplan/journal"] = 0o777 }},
 		{"state-owner", func(m *machine) { m.agent.Health.UID = 1000 }},
 		{"trouble", func(m *machine) { m.agent.Troubles = []epdapi.Trouble{{At: now, What: "evil\x1b[2J"}} }},
+	}
+}
+
+// Whoever asks after epd died has nobody to say where the journal is but the Epilog.
+func TestTheJournalOfADeadEPDIsWhereTheEpilogLooks(t *testing.T) {
+	m := healthy()
+	m.down = epdapi.ErrUnreachable
+	m.files["/etc/slurm/epilog.d/ours"] = "/usr/bin/epplan epilog --journal /srv/epd/journal </dev/null"
+	m.files["/srv/epd/agent.lock"], m.files["/srv/epd/journal"], m.files["/srv/epd/journal/GPU-1.json"] = "", "", "{}"
+	for _, f := range m.examine(t, doctor.Both).Findings {
+		if f.Check != "journal" {
+			continue
+		}
+		if f.ID != "journal-left" || f.Fix == nil || !strings.Contains(f.Fix.Run, "--journal /srv/epd/journal") {
+			t.Errorf("%+v", f)
+		}
+		return
+	}
+	t.Error("the journal isn't looked at")
+}
+
+func TestAControllerMayHaveAnAddressOfIPv6(t *testing.T) {
+	for address, want := range map[string]string{
+		"[::1]:8090": "ssh ::1 systemctl status epd-controller    # and the firewall between: nc -vz ::1 8090",
+		"head:6821":  "ssh head systemctl status epd-controller    # and the firewall between: nc -vz head 6821",
+		"head":       "ssh head systemctl status epd-controller    # and the firewall between: nc -vz head ",
+		"[fe80::1]":  "ssh fe80::1 systemctl status epd-controller    # and the firewall between: nc -vz fe80::1 ",
+	} {
+		m := healthy()
+		m.agent.Role, m.agent.Health.Controllers, m.remote = "agent", []string{address}, epdapi.ErrUnreachable
+		r := m.examine(t, doctor.Node)
+		i := slices.IndexFunc(r.Findings, func(f doctor.Finding) bool { return f.ID == "controller-unreachable" })
+		if i < 0 {
+			t.Fatalf("%s: found %v", address, ids(r, doctor.Bad, doctor.Warn))
+		}
+		if f := r.Findings[i]; f.Fix.Run != want || !strings.Contains(f.What, " "+address+":") {
+			t.Errorf("%s: %q, %q, want %q", address, f.What, f.Fix.Run, want)
+		}
 	}
 }
 

@@ -259,9 +259,16 @@ func (e *exam) health(ctx context.Context, ask func(context.Context) (*epdapi.St
 	return &epdapi.Health{}
 }
 
-// agentState is the folder of the agent's files.
+// agentState is the folder of the agent's files: where epd doesn't tell, that in
+// which the Epilog looks for the journal.
 func (e *exam) agentState(ctx context.Context) string {
-	return or(or(e.State, e.health(ctx, e.agent).State), defaultState)
+	if state := or(e.State, e.health(ctx, e.agent).State); state != "" {
+		return state
+	}
+	if journal := e.epilogJournal(ctx); filepath.Base(journal) == journalFolder {
+		return filepath.Dir(journal)
+	}
+	return defaultState
 }
 
 // controllerState is the folder of the controller's records.

@@ -23,6 +23,9 @@ func (e *exam) install(ctx context.Context, dir string) string {
 	if e.Path != "" && e.Path != usual {
 		line += " --program " + quote(e.Path)
 	}
+	if state := e.agentState(ctx); state != defaultState && e.role != Head {
+		line += " --journal " + quote(path.Join(state, journalFolder))
+	}
 	module, err := e.site.Files.Read(path.Join(dir, "epplan.lua"))
 	if err == nil && slurm.ModuleValue(module, "PROGRAM") != "" {
 		line += " --popen"
@@ -216,7 +219,57 @@ var hookForeign = &Fault{
 	"hook-foreign", Bad, "nothing in {key}={pattern} calls epplan", "{without}", Fix{Run: "{install} --edit-conf && scontrol reconfigure"},
 }
 
-// hookChecks looks at the Prolog or the Epilog.
+var epilogJournal = &Fault{
+	"epilog-journal", Bad, "while epd doesn't run, the Epilog gives clocks back by {asked}, and epd's journal is {journal}",
+	"a job that ends then leaves its GPUs locked until epd is back",
+	Fix{Run: "{install}"},
+}
+
+// lookEpilog looks at the Epilog, and at where it looks for the journal.
+func lookEpilog(ctx context.Context, e *exam) []Finding {
+	found := hookLook(slurm.Epilog, "Epilog", "clocks are given back late, and no job's end is recorded in time")(ctx, e)
+	state := or(e.State, e.health(ctx, e.agent).State)
+	asked := e.epilogJournal(ctx)
+	if asked == "" || state == "" || e.role == Head || asked == path.Join(state, journalFolder) {
+		return found
+	}
+	s, err := e.settings(ctx)
+	if err != nil {
+		return found
+	}
+	found = slices.DeleteFunc(found, func(f Finding) bool { return f.Grade == OK })
+	return append(found, epilogJournal.found("asked", asked, "journal", path.Join(state, journalFolder), "install", e.install(ctx, path.Dir(s.path))))
+}
+
+// journalFolder is the journal's in epd's folder.
+const journalFolder = "journal"
+
+// epilogJournal is where the Epilog looks for the journal; empty: it doesn't say,
+// or not to others.
+func (e *exam) epilogJournal(ctx context.Context) string {
+	s, err := e.settings(ctx)
+	if err != nil {
+		return ""
+	}
+	for pattern := range strings.SplitSeq(s.get("Epilog"), ",") {
+		for _, file := range e.site.Files.Glob(pattern) {
+			text, err := e.site.Files.Read(file)
+			if err != nil {
+				continue
+			}
+			journal := slurm.HookJournal(text)
+			if ours, _ := slurm.Installed(text); ours && journal == "" {
+				journal = path.Join(defaultState, journalFolder)
+			}
+			if path.IsAbs(journal) && !strings.Contains(journal, "$") {
+				return journal
+			}
+		}
+	}
+	return ""
+}
+
+// hookLook looks at the Prolog or the Epilog.
 func hookLook(hook slurm.Hook, key, without string) func(context.Context, *exam) []Finding {
 	return func(ctx context.Context, e *exam) []Finding {
 		s, err := e.settings(ctx)

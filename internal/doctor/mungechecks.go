@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"errors"
+	"net"
 	"strings"
 	"time"
 
@@ -127,7 +128,7 @@ func lookLink(ctx context.Context, e *exam) []Finding {
 
 // link asks one controller, and compares clocks.
 func (e *exam) link(ctx context.Context, address, socket string) (found []Finding, answered bool) {
-	host, port, _ := strings.Cut(address, ":")
+	host, port := hostAndPort(address)
 	words := []string{"address", address, "host", host, "port", port}
 	ctx, cancel := context.WithTimeout(ctx, epdBound)
 	defer cancel()
@@ -152,6 +153,16 @@ func (e *exam) link(ctx context.Context, address, socket string) (found []Findin
 		return append(found, linkRefused.found(append(words, "error", err.Error())...)), false
 	}
 	return append(found, linkDown.found(append(words, "error", last(err))...)), false
+}
+
+// hostAndPort takes an address apart, also one of IPv6 in brackets; without a port
+// that is empty.
+func hostAndPort(address string) (host, port string) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return strings.Trim(address, "[]"), ""
+	}
+	return host, port
 }
 
 // refusedBy tells whether an epd answered that it wouldn't.

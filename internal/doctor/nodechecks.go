@@ -66,7 +66,7 @@ var journalLeft = &Fault{
 
 // lookJournal looks for locks that nobody needs.
 func lookJournal(ctx context.Context, e *exam) []Finding {
-	journal := filepath.Join(e.agentState(ctx), "journal")
+	journal := filepath.Join(e.agentState(ctx), journalFolder)
 	words := []string{"program", e.program(), "socket", quote(e.agentSocket()), "journal", quote(journal)}
 	entries := e.site.Files.Glob(filepath.Join(journal, "*.json"))
 	s, err := e.agent(ctx)
@@ -238,7 +238,7 @@ func lookState(ctx context.Context, e *exam) []Finding {
 	var found []Finding
 	var said []string
 	for _, dir := range e.folders(ctx) {
-		for _, sub := range []string{"", "journal", "runs", "spool"} {
+		for _, sub := range []string{"", journalFolder, "runs", "spool"} {
 			path := filepath.Join(dir, sub)
 			info, err := e.site.Files.Stat(path)
 			if err != nil {

@@ -187,12 +187,18 @@ func lookTimeouts(ctx context.Context, e *exam) []Finding {
 var priorityBasic = &Fault{
 	"priority-basic", Warn, "{wants}, and PriorityType is priority/basic",
 	"there nice passes one job a point, and neither age nor fair share brings a job forward again",
-	Fix{File: "{conf}", Line: "PriorityType=priority/multifactor", Run: "systemctl restart slurmctld    # with PriorityWeightAge=1000 or other weights"},
+	Fix{File: "{conf}", Line: "PriorityType=priority/multifactor", Run: "systemctl restart slurmctld    # with PriorityWeightPartition=100000 or other weights"},
 }
 
 var priorityFlat = &Fault{
 	"priority-flat", Bad, "{wants}, and all of priority/multifactor's weights are 0", "every job has the lowest priority, from which nice can take nothing",
-	Fix{File: "{conf}", Line: "PriorityWeightAge=1000", Run: "scontrol reconfigure"},
+	Fix{File: "{conf}", Line: "PriorityWeightPartition=100000", Run: "scontrol reconfigure"},
+}
+
+var priorityLow = &Fault{
+	"priority-low", Bad, "{wants}, and {seen}", "a nice can't take a priority below 1, so that jobs stay in Slurm's own order",
+	// Of partitions that have the same PriorityJobFactor every job gets as much.
+	Fix{File: "{conf}", Line: "PriorityWeightPartition=100000", Run: "scontrol reconfigure    # jobs that wait already get theirs within PriorityCalcPeriod, 5 min"},
 }
 
 func lookPriority(ctx context.Context, e *exam) []Finding {
@@ -211,12 +217,53 @@ func lookPriority(ctx context.Context, e *exam) []Finding {
 	case s.get("PriorityType") == "" || strings.EqualFold(s.get("PriorityType"), "priority/basic"):
 		return []Finding{priorityBasic.found("wants", wants, "conf", s.path)}
 	}
+	weights := s.weights()
+	if len(weights) == 0 && s.get("PrioritySiteFactorPlugin") == "" {
+		return []Finding{priorityFlat.found("wants", wants, "conf", s.path)}
+	}
+	seen := e.cramped(ctx)
+	if seen == "" && !s.lifts(weights) {
+		seen = "new jobs have priorities near 1: only " + strings.Join(weights, ", ") + " counts, which gives them nothing yet"
+	}
+	if seen != "" {
+		return []Finding{priorityLow.found("wants", wants, "seen", seen, "conf", s.path)}
+	}
+	return fine("%s, by %s", wants, s.get("PriorityType"))
+}
+
+// weights are the names of priority/multifactor's weights that count, in order.
+func (s *settings) weights() []string {
+	var names []string
 	for key, value := range s.values {
-		if strings.HasPrefix(key, "priorityweight") && value != "" && value != "0" {
-			return fine("%s, by %s", wants, s.get("PriorityType"))
+		if name, ok := strings.CutPrefix(key, "priorityweight"); ok && value != "" && value != "0" {
+			names = append(names, name)
 		}
 	}
-	return []Finding{priorityFlat.found("wants", wants, "conf", s.path)}
+	slices.Sort(names)
+	return names
+}
+
+// lifts tells whether weights may give a new job a priority well above 1: an age
+// begins at nothing, and without accounting so does what belongs to users.
+func (s *settings) lifts(weights []string) bool {
+	counts := []string{"partition", "jobsize", "tres"}
+	if !s.accountless() {
+		counts = append(counts, "qos", "fairshare", "assoc")
+	}
+	return s.get("PrioritySiteFactorPlugin") != "" || slices.ContainsFunc(weights, func(w string) bool { return slices.Contains(counts, w) })
+}
+
+// cramped is what epd says of partitions whose priorities leave no room; empty:
+// nothing, or nobody is there to ask.
+func (e *exam) cramped(ctx context.Context) string {
+	if _, _, err := e.controller(ctx); err != nil {
+		return ""
+	}
+	now, err := e.site.EPD(e.adminSocket()).Levers(ctx)
+	if err != nil {
+		return ""
+	}
+	return strings.Join(now.Cramped(), "; ")
 }
 
 // ordering says what a configuration changes in the order of jobs; "": nothing.
@@ -370,9 +417,14 @@ func lookAccounting(ctx context.Context, e *exam) []Finding {
 	if err != nil {
 		return unknown("%v", err)
 	}
-	kind := s.get("AccountingStorageType")
-	if kind == "" || strings.HasSuffix(kind, "/none") {
+	if s.accountless() {
 		return []Finding{accountingOff.found("conf", s.path)}
 	}
-	return fine("%s", kind)
+	return fine("%s", s.get("AccountingStorageType"))
+}
+
+// accountless tells whether Slurm keeps no accounting.
+func (s *settings) accountless() bool {
+	kind := s.get("AccountingStorageType")
+	return kind == "" || strings.HasSuffix(kind, "/none")
 }

@@ -134,17 +134,18 @@ func (c *Client) request(ctx context.Context, texts []string) ([][]float64, erro
 	if err != nil {
 		return nil, err
 	}
-	return c.parse(data, len(texts))
+	return c.parse(data, texts)
 }
 
 // parse reads an answer: one embedding for each text, in any order.
-func (c *Client) parse(data []byte, want int) ([][]float64, error) {
+func (c *Client) parse(data []byte, texts []string) ([][]float64, error) {
 	var answer struct {
 		Data []struct {
-			Index     int       `json:"index"`
-			Embedding []float64 `json:"embedding"`
+			Index     int        `json:"index"`
+			Embedding []*float64 `json:"embedding"`
 		} `json:"data"`
 	}
+	want := len(texts)
 	if json.Unmarshal(data, &answer) != nil {
 		return nil, fmt.Errorf("%w: not the JSON that was expected", ErrAnswer)
 	}
@@ -156,12 +157,31 @@ func (c *Client) parse(data []byte, want int) ([][]float64, error) {
 		if d.Index < 0 || d.Index >= want || out[d.Index] != nil {
 			return nil, fmt.Errorf("%w: embedding number %d of %d", ErrAnswer, d.Index, want)
 		}
-		if err := c.check(d.Embedding); err != nil {
+		e, err := stated(d.Embedding)
+		if err == nil {
+			err = c.check(e)
+		}
+		if err != nil {
 			return nil, err
 		}
-		out[d.Index] = d.Embedding
+		if strings.TrimSpace(texts[d.Index]) != "" && !slices.ContainsFunc(e, func(v float64) bool { return v != 0 }) {
+			return nil, fmt.Errorf("%w: an embedding of nothing but zeros", ErrAnswer)
+		}
+		out[d.Index] = e
 	}
 	return out, nil
+}
+
+// stated are coordinates none of which is null.
+func stated(coordinates []*float64) ([]float64, error) {
+	e := make([]float64, len(coordinates))
+	for i, v := range coordinates {
+		if v == nil {
+			return nil, fmt.Errorf("%w: a coordinate that is null", ErrAnswer)
+		}
+		e[i] = *v
+	}
+	return e, nil
 }
 
 // check tells whether an embedding is one.

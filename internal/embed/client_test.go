@@ -159,6 +159,8 @@ func TestFailuresAreTold(t *testing.T) {
 		{"another text's", body(`{"data":[{"index":5,"embedding":[1,2,3]}]}`), embed.ErrAnswer, 1},
 		{"empty", body(`{"data":[{"index":0,"embedding":[]}]}`), embed.ErrAnswer, 1},
 		{"wrong dimension", body(long), embed.ErrAnswer, 1},
+		{"null", body(`{"data":[{"index":0,"embedding":[1,null,3]}]}`), embed.ErrAnswer, 1},
+		{"nothing but zeros", body(`{"data":[{"index":0,"embedding":[0,0,0]}]}`), embed.ErrAnswer, 1},
 		{"absurd", body(`{"data":[{"index":0,"embedding":[1,2,1e300]}]}`), embed.ErrAnswer, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {

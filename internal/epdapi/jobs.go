@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store/record"
 )
 
@@ -34,6 +35,15 @@ type JobRow struct {
 	Runs    int            `json:"runs"`    // ended ones; a run is one job on one node
 	TimeS   record.Number  `json:"time_s"`  // of the longest run
 	EnergyJ record.Number  `json:"energy_j"`
+	// Restarted is the same with runs that epd was restarted under, or whose job was
+	// suspended, which count in neither of the two; absent: there are none.
+	Restarted record.Restarted `json:"restarted,omitzero"`
+}
+
+// Took is the time of the longest run in seconds and the energy of all GPUs in joules,
+// with runs that count in no model and no saving.
+func (r *JobRow) Took() (timeS, energyJ record.Number) {
+	return r.Restarted.TimeS.Else(r.TimeS), r.Restarted.GPUEnergyJ.Else(r.EnergyJ)
 }
 
 // JobPage is a part of a list of jobs, those that were submitted last first. It
@@ -103,6 +113,25 @@ type Wishes struct {
 	MemMHz   int       `json:"mem_mhz"`
 	Deadline time.Time `json:"deadline,omitzero"`
 	Warnings []string  `json:"warnings"`
+}
+
+// Words are what a user asked for, each wish in words, but for the warnings.
+// Times are written by when.
+func (w *Wishes) Words(when func(time.Time) string) []string {
+	var wishes []string
+	if w.OptOut {
+		wishes = append(wishes, "no other clocks (epplan:off)")
+	}
+	if w.OwnFreq {
+		wishes = append(wishes, "clocks of its own (--gpu-freq)")
+	}
+	if w.CoreMHz > 0 {
+		wishes = append(wishes, "fixed at "+record.Setting{Core: dvfsmodel.MHz(w.CoreMHz), Mem: dvfsmodel.MHz(w.MemMHz)}.Words())
+	}
+	if !w.Deadline.IsZero() {
+		wishes = append(wishes, "to end by "+when(w.Deadline))
+	}
+	return wishes
 }
 
 // Objective is what clocks are chosen for: the least weighted sum, times the

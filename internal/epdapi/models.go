@@ -1,9 +1,12 @@
 package epdapi
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"time"
 
 	"github.com/epplan/epplan/internal/store/record"
@@ -29,6 +32,76 @@ type ModelStanding struct {
 	Form    string    `json:"form,omitempty"`
 	Created time.Time `json:"created,omitzero"`
 	Margin  float64   `json:"time_margin,omitempty"`
+	LastJob LastJob   `json:"last_job,omitzero"` // absent: no job of it is kept
+	// Chosen is who pinned the version in use, took it out, or let fits replace it
+	// again and none has yet; absent: nobody did, or before epd kept it.
+	Chosen Chosen `json:"chosen,omitzero"`
+}
+
+// Chosen is who chose a version of a model, when and why.
+type Chosen struct {
+	By  string    `json:"by"`            // a user; a token of the pages as "alice (token)"; empty: not known
+	At  time.Time `json:"at,omitzero"`   // absent: not known
+	Why string    `json:"why,omitempty"` // the reason given; absent: none was
+}
+
+// Words are a choice in words, without why: "by alice, 2026-05-04 09:00:00"; empty
+// where nobody knows. Times are written by when.
+func (c *Chosen) Words(when func(time.Time) string) string {
+	if c.By == "" {
+		return ""
+	}
+	return "by " + c.By + ", " + when(c.At)
+}
+
+// LastJob is the job of a workload that was submitted last: a workload's key says
+// nothing to people, this does.
+type LastJob struct {
+	ID        int64  `json:"job_id"`
+	Name      string `json:"name"` // bytes that are no text escaped
+	User      string `json:"user"`
+	Partition string `json:"partition"`
+}
+
+// mostOfName is how many characters of a job's name are shown for its workload.
+const mostOfName = 40
+
+// NameOf is what a workload is called before people: its last job's name, cut to
+// 40 characters; without one what [ShortWorkload] says.
+func (j *LastJob) NameOf(workload string) string {
+	name := []rune(j.Name)
+	switch {
+	case len(name) == 0:
+		return ShortWorkload(workload)
+	case len(name) > mostOfName:
+		return string(name[:mostOfName-1]) + "…"
+	}
+	return j.Name
+}
+
+// WordsOf is a workload in words: its name, whose it is and where it runs, as
+// "train (ada, gpu)"; without a job its short key alone.
+func (j *LastJob) WordsOf(workload string) string {
+	if *j == (LastJob{}) {
+		return ShortWorkload(workload)
+	}
+	return fmt.Sprintf("%s (%s, %s)", j.NameOf(workload), cmp.Or(j.User, "–"), cmp.Or(j.Partition, "–"))
+}
+
+// hashed is a workload's key: the hash of what repeats, and on how many GPUs.
+var hashed = regexp.MustCompile(`^([0-9a-f]{8})[0-9a-f]{16}(x[0-9]+)$`)
+
+// ShortWorkload is as much of a workload's key as tells it from others on a page:
+// the first eight digits of its hash, and its GPUs. What isn't a hash stays, cut to
+// 40 characters.
+func ShortWorkload(key string) string {
+	if parts := hashed.FindStringSubmatch(key); parts != nil {
+		return parts[1] + "…" + parts[2]
+	}
+	if text := []rune(key); len(text) > mostOfName {
+		return string(text[:mostOfName-1]) + "…"
+	}
+	return key
 }
 
 // ModelList is how all workloads' models fare.
@@ -38,7 +111,14 @@ type ModelList struct {
 
 // ModelVersions are all versions of a workload's model.
 type ModelVersions struct {
-	Versions []record.Model `json:"versions"`
+	Versions []ModelVersion `json:"versions"`
+	LastJob  LastJob        `json:"last_job,omitzero"` // of the workload; absent: no job of it is kept
+}
+
+// ModelVersion is a version with who chose it last.
+type ModelVersion struct {
+	record.Model
+	Chosen Chosen `json:"chosen,omitzero"` // absent: nobody did, or before epd kept it
 }
 
 // ModelChoice says which version of a workload's model is used from now on.

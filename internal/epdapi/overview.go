@@ -38,7 +38,7 @@ type Overview struct {
 // QueueCounts are the GPU jobs that Slurm had when it was last asked.
 type QueueCounts struct {
 	At      time.Time      `json:"at,omitzero"` // absent: Slurm didn't say yet
-	Pending int            `json:"pending"`     // records: an array that waits is one
+	Pending int            `json:"pending"`     // each task of an array is one
 	Running int            `json:"running"`
 	Other   int            `json:"other"`  // suspended, completing and the like
 	States  map[string]int `json:"states"` // of Slurm's

@@ -26,6 +26,7 @@ type WorkloadProfile struct {
 	Shared int64     `json:"shared_runs"` // and others, from which nothing is learnt
 	Last   time.Time `json:"last"`        // when the last of them was recorded
 	share.Profile
+	LastJob LastJob `json:"last_job,omitzero"` // absent: no job of it is kept
 }
 
 // Profiles asks for the profiles of a workload, or of all that ran last.

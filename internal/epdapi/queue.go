@@ -28,7 +28,7 @@ type QueuedJob struct {
 	Partition string        `json:"partition"`
 	State     string        `json:"state"`
 	Held      bool          `json:"held"`  // or not due yet
-	Tasks     int           `json:"tasks"` // of an array, that are this record; else 1
+	Tasks     int           `json:"tasks"` // of an array, that are this record; else 1. At least, where Slurm cut its list
 	Nodes     int           `json:"nodes"`
 	GPUs      int           `json:"gpus"`
 	Shared    bool          `json:"shared"`    // it asks for parts of GPUs

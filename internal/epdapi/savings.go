@@ -42,6 +42,7 @@ type WorkloadSaving struct {
 	Workload string `json:"workload"`
 	GPUModel string `json:"gpu_model"`
 	Saving
+	LastJob LastJob `json:"last_job,omitzero"` // absent: no job of it is kept
 }
 
 // Ended counts jobs that ended.

@@ -122,6 +122,10 @@ func (m *Meter) step(r Reading, d time.Duration) {
 	}
 }
 
+// SoFar is what was booked at each step, in its turn: [Meter.Sum] is the same as
+// long as power doesn't contradict the counter.
+func (m *Meter) SoFar() dvfsmodel.Joule { return m.counted + m.integrated }
+
 // Measured tells whether a value of a [Reading] is known: NaN, an infinity and
 // a negative value aren't.
 func Measured[T ~float64](v T) bool { return v >= 0 && !math.IsInf(float64(v), 1) }

@@ -58,7 +58,7 @@ func TestAdaptedClocksKeepTheSLAOfBurstyJobsAtLessEnergyThanAnyStaticClock(t *te
 	for i := range s.acts {
 		s.submit(&s.acts[i])
 	}
-	l.within(time.Minute, "the first runs end", func() bool { return s.play() == burstyJobs })
+	l.within(patience, "the first runs end", func() bool { return s.play() == burstyJobs })
 	l.within(patience, "their workloads are known", func() bool {
 		st := l.status(controller)
 		return st != nil && st.Totals != nil && st.Totals.Outcomes == burstyJobs && st.Totals.Models == burstyJobs
@@ -70,7 +70,7 @@ func TestAdaptedClocksKeepTheSLAOfBurstyJobsAtLessEnergyThanAnyStaticClock(t *te
 		adapted[s.submit(&s.acts[i], "-x", "n3")] = &s.acts[i]
 	}
 	s.killWhileAdapted("n3")
-	l.within(time.Minute, "the adapted runs end", func() bool { return s.play() == 2*burstyJobs+1 })
+	l.within(patience, "the adapted runs end", func() bool { return s.play() == 2*burstyJobs+1 })
 	l.within(patience, "nothing is locked", func() bool { return len(l.hardware("n1"))+len(l.hardware("n2")) == 0 })
 	for _, node := range append([]string{controller}, l.names...) {
 		l.stopEPD(node, os.Interrupt)
@@ -92,7 +92,7 @@ func (s *stage) killWhileAdapted(node string) {
 		}
 		return false
 	}
-	s.within(30*time.Second, "the clock of the victim's job falls", low)
+	s.within(patience, "the clock of the victim's job falls", low)
 	s.signal(node, syscall.SIGKILL)
 	s.stopEPD(node, os.Interrupt)
 	if len(s.hardware(node)) == 0 {

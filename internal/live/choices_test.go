@@ -32,7 +32,7 @@ func TestAdviceIsRecordedAndNotFollowed(t *testing.T) {
 		l.ends(job, "COMPLETED")
 		l.recordedBy("n1", int64(i+1))
 		if i == 0 {
-			l.eventually("a model is made", func() bool { return l.status("n1").Totals.Models == 1 })
+			l.models("n1", 1)
 		}
 		list := l.decisions(job)
 		if len(list) != 1 || list[0].Mode != "advise" {
@@ -52,15 +52,14 @@ func TestAdviceIsRecordedAndNotFollowed(t *testing.T) {
 
 func TestAWeightEditedWhileJobsRunChangesTheNextDecision(t *testing.T) {
 	l := startLab(t, enforce)
-	submit := func() int64 {
-		return l.known(func() int64 { return l.submit("sleep 5", "--gres=gpu:1", "-w", "n1") })
-	}
+	one := func() int64 { return l.submit(l.untilTold(), "--gres=gpu:1", "-w", "n1") }
+	submit := func() int64 { return l.known(one) }
 	first := submit()
-	l.ends(first, "COMPLETED")
-	l.eventually("a model is made", func() bool { return l.status("n1").Totals.Models == 1 })
+	<-time.After(3 * time.Second) // of work
+	l.completes(first)
+	l.models("n1", 1)
 
-	saving := submit()
-	l.eventually("its clocks are locked", func() bool { return len(l.hardware("n1")) == 1 })
+	saving, tried := l.lowered("n1", one)
 	before := slices.Collect(maps.Values(l.hardware("n1")))
 	l.reload("[objective]\nenergy_weight = 1\ntime_weight = 1e6\n"+enforce, "configuration reloaded")
 	fast := submit()
@@ -70,9 +69,9 @@ func TestAWeightEditedWhileJobsRunChangesTheNextDecision(t *testing.T) {
 	l.reload("[objective]\nenergy_wieght = 1\n"+enforce, "not reloaded")
 	still := submit()
 	for _, job := range []int64{saving, fast, still} {
-		l.ends(job, "COMPLETED")
+		l.completes(job)
 	}
-	l.recordedBy("n1", 4)
+	l.recordedBy("n1", 3+int64(tried))
 	l.free("n1")
 	l.undrained()
 	l.stopEPD("n1", os.Interrupt)
@@ -91,12 +90,17 @@ func TestAWeightEditedWhileJobsRunChangesTheNextDecision(t *testing.T) {
 // What a job was submitted with isn't what counts when it starts.
 func TestALimitAndAPartitionThatWereChangedCountAsTheyAreAtTheStart(t *testing.T) {
 	l := startLab(t, enforce+"modes = {low = \"observe\"}\n")
-	job := l.submit("sleep 3", "--gres=gpu:1", "-w", "n1", "-H", "-t", "30", fixed)
-	other := l.submit("sleep 3", "--gres=gpu:1", "-w", "n1", "-H", "-p", "low", fixed)
+	job := l.submit(l.untilTold(), "--gres=gpu:1", "-w", "n1", "-H", "-t", "30", fixed)
 	l.slurm("scontrol", "update", "jobid="+name(job), "TimeLimit=7")
 	l.slurm("scontrol", "update", "jobid="+name(job), "Partition=low")
-	l.slurm("scontrol", "update", "jobid="+name(other), "Partition=main")
-	l.slurm("scontrol", "release", name(job), name(other))
+	other := l.lockBy("n1", 1, func() int64 {
+		other := l.submit(l.untilTold(), "--gres=gpu:1", "-w", "n1", "-H", "-p", "low", fixed)
+		l.slurm("scontrol", "update", "jobid="+name(other), "Partition=main")
+		l.slurm("scontrol", "release", name(other))
+		return other
+	})
+	l.slurm("scontrol", "release", name(job))
+	l.decided(job)
 	l.eventually("both run", func() bool { return len(l.runs("n1")) == 2 })
 	if got := l.runFile("n1", job); got.Limit != 7*time.Minute {
 		t.Errorf("limit %s, want 7 min", got.Limit)
@@ -107,8 +111,8 @@ func TestALimitAndAPartitionThatWereChangedCountAsTheyAreAtTheStart(t *testing.T
 	if got := l.hardware("n1"); len(got) != 1 {
 		t.Errorf("locked %v, want one GPU", got)
 	}
-	l.ends(job, "COMPLETED")
-	l.ends(other, "COMPLETED")
+	l.completes(job)
+	l.completes(other)
 	l.recordedBy("n1", 2)
 	if list := l.decisions(job); len(list) != 1 || list[0].Mode != "observe" {
 		t.Errorf("decisions %+v", list)
@@ -120,15 +124,17 @@ func TestALimitAndAPartitionThatWereChangedCountAsTheyAreAtTheStart(t *testing.T
 // What epd wasn't there to hear of it asks for.
 func TestAJobThatWasSubmittedBeforeEPDRanIsDecidedAtItsStart(t *testing.T) {
 	l := startLab(t, enforce+"modes = {low = \"observe\"}\n")
-	l.stopEPD("n1", os.Interrupt)
-	job := l.submit("sleep 3", "--gres=gpu:1", "-w", "n1", "-H", "-t", "9", fixed)
-	l.startEPD("n1")
-	l.slurm("scontrol", "release", name(job))
-	l.eventually("a GPU is locked", func() bool { return len(l.hardware("n1")) == 1 })
+	job := l.lockBy("n1", 1, func() int64 {
+		l.stopEPD("n1", os.Interrupt)
+		job := l.submit(l.untilTold(), "--gres=gpu:1", "-w", "n1", "-H", "-t", "9", fixed)
+		l.startEPD("n1")
+		l.slurm("scontrol", "release", name(job))
+		return job
+	})
 	if got := l.runFile("n1", job); got.Limit != 9*time.Minute {
 		t.Errorf("limit %s, want 9 min", got.Limit)
 	}
-	l.ends(job, "COMPLETED")
+	l.completes(job)
 	l.recordedBy("n1", 1)
 	l.free("n1")
 	l.undrained()
@@ -154,11 +160,11 @@ func TestThePlaceInGresConfIsNotTheGPUsNumber(t *testing.T) {
 		"n2": {"--gpu", "sim:4,busy,minor=reverse"}, // /dev/nvidia0 is NVML's last
 	}})
 	for node, want := range map[string][]int{"n1": {2, 3}, "n2": {2, 3}} {
-		job := l.lock(node, 2, "sleep 2")
+		job := l.lock(node, 2)
 		if got := slices.Sorted(maps.Keys(l.hardware(node))); !slices.Equal(got, want) {
 			t.Errorf("%s: locked GPUs %v, want %v for places 0 and 1", node, got, want)
 		}
-		l.ends(job, "COMPLETED")
+		l.completes(job)
 		l.recordedBy(node, 1)
 		l.free(node)
 	}

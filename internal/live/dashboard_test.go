@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -36,7 +35,7 @@ func promtool(t *testing.T, args ...string) {
 	t.Helper()
 	program, err := exec.LookPath("promtool")
 	slurmlab.Need(t, err == nil, "promtool isn't installed: run scripts/test-packages.sh")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, program, args...).CombinedOutput() //nolint:gosec // Debian's own
 	if err != nil {
@@ -190,17 +189,6 @@ type watcher struct {
 	url string
 }
 
-// freePort is a port of the loopback interface that nobody has now.
-func freePort(l *lab) string {
-	l.Helper()
-	c, err := new(net.ListenConfig).Listen(l.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		l.Fatal(err)
-	}
-	defer c.Close() //nolint:errcheck // nobody came
-	return c.Addr().String()
-}
-
 // watch starts a Prometheus with our rules that scrapes an address.
 func watch(l *lab, address string) *watcher {
 	l.Helper()
@@ -212,7 +200,7 @@ func watch(l *lab, address string) *watcher {
 	}
 	l.write("prometheus.yml", "global: {scrape_interval: 1s, evaluation_interval: 5s}\nrule_files: ["+rules+"]\n"+
 		"scrape_configs:\n  - job_name: epplan\n    static_configs: [{targets: ['"+address+"']}]\n", 0o644)
-	at := freePort(l)
+	at := slurmlab.Address(l)
 	log, err := os.Create(filepath.Join(l.dir, "prometheus.log"))
 	if err != nil {
 		l.Fatal(err)
@@ -267,7 +255,7 @@ var grafana = strings.NewReplacer("$__rate_interval", "30s", "$__interval", "5s"
 
 func TestEachPanelAndEachMetricOfAnAlertHasDataFromARunningEPD(t *testing.T) {
 	l := newLab(t, setup{config: enforce + "[predict]\nenabled = true\n"})
-	address := freePort(l)
+	address := slurmlab.Address(l)
 	l.stopEPD("n1", syscall.SIGTERM)
 	l.startEPD("n1", "--metrics", address)
 	w := watch(l, address)
@@ -275,7 +263,7 @@ func TestEachPanelAndEachMetricOfAnAlertHasDataFromARunningEPD(t *testing.T) {
 		l.ends(l.submit("sleep 1", "--gres=gpu:1", "-w", "n1"), "COMPLETED")
 	}
 	l.ends(l.submit("sleep 1", "--gres=gpu:1", "-w", "n1", fixed), "COMPLETED")
-	busy := l.lock("n1", 1, "sleep 120") // for what is only there while a GPU is locked
+	busy := l.lock("n1", 1) // for what is only there while a GPU is locked
 	missing := make(map[string]string)
 	d := readDashboard(t)
 	for where, query := range d.queries() {
@@ -286,7 +274,7 @@ func TestEachPanelAndEachMetricOfAnAlertHasDataFromARunningEPD(t *testing.T) {
 			missing["alert "+name+", "+m] = m
 		}
 	}
-	l.within(90*time.Second, "every query has data", func() bool {
+	l.within(patience, "every query has data", func() bool {
 		maps.DeleteFunc(missing, func(_, query string) bool {
 			n, err := w.ask(query)
 			if err != nil && !strings.Contains(err.Error(), "connection refused") {

@@ -53,24 +53,34 @@ func (l *lab) fill(folder string) (free func()) {
 	}
 }
 
+// unlocked runs a job that wants clocks of its own, and sees that it doesn't get
+// them.
+func (l *lab) unlocked(why string) (job int64) {
+	l.Helper()
+	l.held(func() {
+		job = l.submit("sleep 1", "--gres=gpu:1", "-w", "n1", fixed)
+		l.eventually("the run is seen", func() bool { return len(l.runs("n1")) == 1 })
+		if got := l.hardware("n1"); len(got) > 0 {
+			l.Errorf("locked %v %s", got, why)
+		}
+	}, "n1")
+	return job
+}
+
 // Where the journal can't be written nothing is locked; what is locked is given
 // back on a full disk too.
 func TestAFullDiskOfTheJournalLocksNothingAndKeepsNothingLocked(t *testing.T) {
 	l := startLab(t, enforce)
 	l.smallDisk("journal")
 	free := l.fill("journal")
-	job := l.submit("sleep 2", "--gres=gpu:1", "-w", "n1", fixed)
-	l.eventually("the run is seen", func() bool { return len(l.runs("n1")) == 1 })
-	if got := l.hardware("n1"); len(got) > 0 {
-		t.Errorf("locked %v without a journal", got)
-	}
+	job := l.unlocked("without a journal")
 	l.ends(job, "COMPLETED")
 	l.recordedBy("n1", 1)
 	free()
 
-	during := l.lock("n1", 2, "sleep 4")
+	during := l.lock("n1", 2)
 	free = l.fill("journal")
-	l.ends(during, "COMPLETED")
+	l.completes(during)
 	l.recordedBy("n1", 2)
 	l.free("n1")
 	free()
@@ -84,18 +94,14 @@ func TestAFullDiskOfTheOpenRunsLosesNoOutcome(t *testing.T) {
 	l := startLab(t, enforce)
 	l.smallDisk("runs")
 	free := l.fill("runs")
-	job := l.submit("sleep 2", "--gres=gpu:1", "-w", "n1", fixed)
-	l.eventually("the run is seen", func() bool { return len(l.runs("n1")) == 1 })
-	if got := l.hardware("n1"); len(got) > 0 {
-		t.Errorf("locked %v for a run that is in no file", got)
-	}
+	job := l.unlocked("for a run that is in no file")
 	l.ends(job, "COMPLETED")
 	l.recordedBy("n1", 1)
 	free()
 
-	during := l.lock("n1", 1, "sleep 4")
+	during := l.lock("n1", 1)
 	free = l.fill("runs")
-	l.ends(during, "COMPLETED")
+	l.completes(during)
 	l.recordedBy("n1", 2)
 	free()
 	l.recovered("n1", job)
@@ -106,18 +112,18 @@ func TestAFullDiskOfTheOpenRunsLosesNoOutcome(t *testing.T) {
 func TestAFullDiskDelaysOutcomesAndLosesNone(t *testing.T) {
 	l := startLab(t, enforce)
 	l.smallDisk("", "sim") // what the hardware remembers is on no disk
-	job := l.lock("n1", 1, "sleep 4")
+	job := l.lock("n1", 1)
 	free := l.fill("")
-	l.ends(job, "COMPLETED")
+	l.completes(job)
 	l.free("n1")
 	during := l.submit("sleep 1", "--gres=gpu:1", "-w", "n1", fixed)
 	l.ends(during, "COMPLETED")
-	if s := l.status("n1"); s == nil || len(s.Troubles) == 0 {
+	if s := l.says("n1"); len(s.Troubles) == 0 {
 		t.Errorf("status %+v, want troubles", s)
 	}
 	l.undrained()
 	free()
-	l.within(patience, "everything is recorded", func() bool { s := l.status("n1"); return len(s.Runs) == 0 && s.Unrecorded == 0 })
+	l.within(patience, "everything is recorded", func() bool { s := l.says("n1"); return len(s.Runs) == 0 && s.Unrecorded == 0 })
 	l.recovered("n1", job)
 	l.once("n1", during, "COMPLETED")
 }

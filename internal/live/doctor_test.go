@@ -17,10 +17,11 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/doctor"
+	"github.com/epplan/epplan/internal/slurmlab"
 )
 
 // doctorConf has the queue ordered by priorities that a site might have.
-var doctorConf = []string{"PriorityType=priority/multifactor", "PriorityWeightAge=1000"}
+var doctorConf = []string{"PriorityType=priority/multifactor", "PriorityWeightPartition=100000"}
 
 // patient is a lab that epplan doctor is called to: to the machine of n1, which
 // is head and node.
@@ -38,15 +39,22 @@ func (p *patient) environment() []string {
 	return append(os.Environ(), "SLURM_CONF="+p.conf, "PATH="+path, "EPD_STATE="+filepath.Join(p.dir, "n1"), "EPD_GPU="+p.gpu)
 }
 
+// doctor is epplan doctor with arguments.
+func (p *patient) doctor(args []string) *exec.Cmd {
+	all := slurmlab.Preferred(append([]string{filepath.Join(p.lab.bin, "epplan"), "doctor"}, args...)...)
+	cmd := exec.CommandContext(p.Context(), all[0], all[1:]...) //nolint:gosec // our own
+	cmd.Env = p.environment()
+	return cmd
+}
+
 // look runs epplan doctor with further arguments.
 func (p *patient) look(args ...string) []doctor.Finding {
 	p.Helper()
 	args = append([]string{
-		"doctor", "--json", "--role", "both", "--agent-socket", p.socket("n1"), "--submit-socket", filepath.Join(p.dir, "submit.sock"),
+		"--json", "--role", "both", "--agent-socket", p.socket("n1"), "--submit-socket", filepath.Join(p.dir, "submit.sock"),
 		"--state", filepath.Join(p.dir, "n1"), "--config", filepath.Join(p.dir, "config.toml"),
 	}, args...)
-	cmd := exec.CommandContext(p.Context(), filepath.Join(p.lab.bin, "epplan"), args...) //nolint:gosec // our own
-	cmd.Env = p.environment()
+	cmd := p.doctor(args)
 	var complaint bytes.Buffer
 	cmd.Stderr = &complaint
 	began := time.Now()
@@ -124,6 +132,10 @@ func (p *patient) dropLine(key string) {
 
 func (p *patient) replace(file, text string, mode os.FileMode) {
 	p.Helper()
+	if mode&0o111 != 0 {
+		p.writeProgram(file, strings.NewReader(text), mode)
+		return
+	}
 	if err := errors.Join(os.WriteFile(file, []byte(text), mode), os.Chmod(file, mode)); err != nil { //nolint:gosec // the lab's own
 		p.Fatal(err)
 	}
@@ -225,7 +237,7 @@ func TestTheDoctorNamesWhatIsBrokenAndHowItIsMended(t *testing.T) {
 // healthy checks that nothing is bad.
 func (p *patient) healthy(when string) {
 	p.Helper()
-	p.within(20*time.Second, "nothing is bad "+when, func() bool { return len(ids(p.look(), doctor.Bad)) == 0 })
+	p.eventually("nothing is bad "+when, func() bool { return len(ids(p.look(), doctor.Bad)) == 0 })
 }
 
 func slurmAilments() []ailment {
@@ -262,7 +274,21 @@ func slurmAilments() []ailment {
 			return nil
 		}},
 		{name: "priorities that are all the same", want: "priority-flat", hurt: func(p *patient) func() {
-			p.reconfigure("PriorityWeightAge=0")
+			p.reconfigure("PriorityWeightPartition=0")
+			return nil
+		}},
+		{name: "priorities that leave no room", want: "priority-low", hurt: func(p *patient) func() {
+			p.reconfigure("PriorityWeightAge=1000", "PriorityWeightPartition=0")
+			p.Cleanup(func() { // by the fix a new job has a priority from which nice can take
+				job := p.submit("true", "-H")
+				p.slurm("scontrol", "update", "jobid="+name(job), "StartTime=now+1hour")
+				p.slurm("scontrol", "release", name(job))
+				defer p.slurm("scancel", name(job))
+				priority, err := strconv.Atoi(p.slurm("squeue", "-h", "-o", "%Q", "-j", name(job)))
+				if err != nil || priority < 1000 {
+					p.Errorf("mended as it says, and a new job has priority %d (%v)", priority, err)
+				}
+			})
 			return nil
 		}},
 		{name: "no SuspendProgram", want: "power-saving", hurt: func(p *patient) func() {
@@ -381,13 +407,13 @@ func epdAilments() []ailment {
 func nodeAilments() []ailment {
 	return []ailment{
 		{name: "a lock that nobody needs", want: "lock-without-run", hurt: func(p *patient) func() {
-			job := p.lock("n1", 1, "sleep 2")
+			job := p.lock("n1", 1)
 			entries, err := filepath.Glob(filepath.Join(p.dir, "n1/journal/*.json"))
 			if err != nil || len(entries) != 1 {
 				p.Fatalf("%v, %v: want one entry", entries, err)
 			}
 			left := p.kept(entries[0])
-			p.ends(job, "COMPLETED")
+			p.completes(job)
 			p.free("n1")
 			left()
 			return nil
@@ -443,47 +469,4 @@ func slowClock(t *testing.T) string {
 	}))
 	t.Cleanup(server.Close)
 	return strings.TrimPrefix(server.URL, "http://")
-}
-
-// ask runs epplan doctor as on a machine of its own.
-func (p *patient) ask(args ...string) *doctor.Report {
-	p.Helper()
-	cmd := exec.CommandContext(p.Context(), filepath.Join(p.lab.bin, "epplan"), append([]string{"doctor", "--json"}, args...)...) //nolint:gosec // our own
-	cmd.Env = p.environment()
-	out, _ := cmd.Output() // its status says what is bad
-	var report doctor.Report
-	if err := json.Unmarshal(out, &report); err != nil {
-		p.Fatalf("%v: %s", err, out)
-	}
-	return &report
-}
-
-func TestTheDoctorLooksAtHeadAndNodeEachByItself(t *testing.T) {
-	p := &patient{lab: newLab(t, setup{config: enforce, conf: doctorConf, roles: true}), bin: t.TempDir()}
-	head := []string{
-		"--role", "head", "--controller-socket", p.socket(controller), "--submit-socket", filepath.Join(p.dir, "submit.sock"),
-	}
-	node := []string{"--role", "node", "--agent-socket", p.socket("n1")}
-	for _, machine := range [][]string{head, node} {
-		p.within(20*time.Second, "nothing is bad on "+machine[1], func() bool { return len(ids(p.ask(machine...).Findings, doctor.Bad)) == 0 })
-	}
-	for _, f := range p.ask(node...).Findings {
-		if f.Check == "controller-link" && (f.Grade != doctor.OK || !strings.Contains(f.What, strconv.Itoa(p.port))) {
-			t.Errorf("%+v", f)
-		}
-	}
-	p.stopEPD(controller, syscall.SIGTERM)
-	stopped := slices.Concat(head, []string{"--state", filepath.Join(p.dir, controller), "--config", filepath.Join(p.dir, "config.toml")})
-	for want, machine := range map[string][]string{"epd-down": stopped, "controller-unreachable": node} {
-		found := p.ask(machine...).Findings
-		if got := ids(found, doctor.Bad); !slices.Equal(got, []string{want}) {
-			t.Errorf("on %s: found %v, want %s: %+v", machine[1], got, want, found)
-		}
-	}
-	p.startEPD(controller)
-	p.stopEPD(munge, syscall.SIGKILL) // epd's own, beside Slurm's
-	if got := ids(p.ask(node...).Findings, doctor.Bad); !slices.Equal(got, []string{"munge-down"}) {
-		t.Errorf("found %v, want munge-down", got)
-	}
-	p.startMunge()
 }

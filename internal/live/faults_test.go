@@ -84,9 +84,9 @@ func TestGPUsMayComeAfterEPD(t *testing.T) {
 	l := newLab(t, setup{config: enforce, waits: true, flags: map[string][]string{"n1": {"--gpu-faults", "open:transientx1"}}})
 	job := l.submit("sleep 1", "--gres=gpu:1", "-w", "n1", fixed)
 	l.ends(job, "COMPLETED")
-	l.within(patience, "the GPUs are there", func() bool { return len(l.status("n1").GPUs) == 4 })
-	again := l.lock("n1", 1, "sleep 3")
-	l.ends(again, "COMPLETED")
+	l.within(patience, "the GPUs are there", func() bool { return len(l.says("n1").GPUs) == 4 })
+	again := l.lock("n1", 1)
+	l.completes(again)
 	l.recovered("n1", again)
 }
 
@@ -100,16 +100,16 @@ func TestSomebodyElsesClocksAreLeftAloneUntilTheJobEnds(t *testing.T) {
 		if err := g.Run(gpu.Work{PID: 4242, Model: dvfsmodel.Params{P0: 50, Gamma: 20, C: 100, D: 1e6, Delta: 0.5}}); err != nil {
 			t.Fatal(err)
 		}
-		job := l.lock("n1", 1, "sleep 20")
+		job := l.lock("n1", 1)
 		if err := disturb(g); err != nil {
 			t.Fatal(err)
 		}
 		before := l.hardware("n1")[0]
-		l.eventually("epd sees it", func() bool { return l.status("n1").GPUs[0].Alien != "" })
+		l.eventually("epd sees it", func() bool { return l.says("n1").GPUs[0].Alien != "" })
 		if after := l.hardware("n1")[0]; after != before {
 			t.Errorf("locked at %v MHz, want what somebody else made of it, %v", after, before)
 		}
-		l.ends(job, "COMPLETED")
+		l.completes(job)
 		if err := g.Stop(4242); err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +124,7 @@ func TestSomebodyElsesClocksAreLeftAloneUntilTheJobEnds(t *testing.T) {
 
 func TestAnEPDThatComesBackUnderARunGivesItsClocksBackAtOnce(t *testing.T) {
 	l := startLab(t, enforce)
-	job := l.lock("n1", 2, "sleep 6")
+	job := l.lock("n1", 2)
 	l.stopEPD("n1", syscall.SIGKILL)
 	if got := l.hardware("n1"); len(got) != 2 {
 		t.Errorf("locked %v, want two GPUs: locks outlive the process", got)
@@ -134,7 +134,7 @@ func TestAnEPDThatComesBackUnderARunGivesItsClocksBackAtOnce(t *testing.T) {
 	if got := l.state(job); got != "RUNNING" {
 		t.Errorf("the job is %s", got)
 	}
-	l.ends(job, "COMPLETED")
+	l.completes(job)
 	l.recordedBy("n1", 1)
 	l.recovered("n1", job)
 }
@@ -142,9 +142,9 @@ func TestAnEPDThatComesBackUnderARunGivesItsClocksBackAtOnce(t *testing.T) {
 // An epd that hangs takes what was said to it when it goes on.
 func TestAnEPDThatHangsAtTheEndOfAJobLosesNothing(t *testing.T) {
 	l := newLab(t, setup{config: enforce, waits: true})
-	job := l.lock("n2", 1, "sleep 3")
+	job := l.lock("n2", 1)
 	l.signal("n2", syscall.SIGSTOP)
-	l.ends(job, "COMPLETED")
+	l.completes(job)
 	if text := l.read("epilog.log"); !strings.Contains(text, "can't reach epd") {
 		t.Errorf("epilog.log: %s", text)
 	}
@@ -196,6 +196,10 @@ func babble(ctx context.Context, c net.Conn, answer string) {
 	}
 }
 
+// mostSubmit is more than sbatch takes on a busy machine whatever our module waits for,
+// and less than Slurm does for a slurmctld that hangs in it.
+const mostSubmit = 9 * time.Second
+
 func TestGarbageInPlaceOfAnEPDHurtsNoJob(t *testing.T) {
 	l := startLab(t, enforce)
 	head := func(length int, body string) string {
@@ -223,7 +227,7 @@ func TestGarbageInPlaceOfAnEPDHurtsNoJob(t *testing.T) {
 			l.garbage(filepath.Join(l.dir, "submit.sock"), answer)
 			begin := time.Now()
 			job := l.submit("true", "--gres=gpu:1", "-w", "n1", fixed)
-			if took := time.Since(begin); took > 3*time.Second {
+			if took := time.Since(begin); took > mostSubmit {
 				t.Errorf("sbatch took %s", took)
 			}
 			l.ends(job, "COMPLETED")
@@ -247,12 +251,12 @@ func TestGarbageInPlaceOfAnEPDHurtsNoJob(t *testing.T) {
 // journal.
 func TestGarbageAtTheEndOfAJobLeavesNothingLocked(t *testing.T) {
 	l := newLab(t, setup{config: enforce, waits: true})
-	job := l.lock("n2", 1, "sleep 4")
+	job := l.lock("n2", 1)
 	l.stopEPD("n2", syscall.SIGKILL)
 	t.Run("garbage", func(t *testing.T) {
 		l := l.on(t)
 		l.garbage(l.socket("n2"), "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\ngarbage")
-		l.ends(job, "COMPLETED")
+		l.completes(job)
 		l.eventually("the hardware is at default clocks", func() bool { return len(l.hardware("n2")) == 0 })
 	})
 	l.startEPD("n2")

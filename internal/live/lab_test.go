@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -75,6 +76,7 @@ type setup struct {
 	roles  bool                // a controller of its own, and agents on the nodes
 	waits  bool                // mostly waits: any number of such labs may run
 	alone  bool                // no other test runs beside it
+	brief  bool                // Slurm's credentials, for which a job that comes back waits, expire soon
 	lua    func(string) string // changes epplan.lua
 	site   string              // the body of the site's own slurm_job_submit, with CALL for our line
 }
@@ -85,6 +87,7 @@ type lab struct {
 	*setup
 	dir, conf, bin string
 	names          []string // of nodes
+	base           int      // of its ports
 	port           int      // of the controller
 
 	mu   *sync.Mutex
@@ -132,8 +135,11 @@ func newLab(tb testing.TB, s setup) *lab {
 	for i := range s.nodes {
 		l.names = append(l.names, fmt.Sprintf("n%d", i+1))
 	}
+	l.base = slurmlab.Ports(tb, s.nodes) // given back when all is down
+	l.port = l.base + slurmlab.Spare
 	l.makeFolder(filepath.Dir(up))
-	l.bringUp(up)
+	l.bringUp()
+	tb.Cleanup(l.show)
 	if l.roles {
 		l.startMunge()
 		l.startEPD(controller)
@@ -178,37 +184,40 @@ awk -v d="$1/" 'index($2, d) == 1 {print $2}' /proc/mounts | tac | xargs -r -n 1
 			l.Errorf("take the lab down: %v\n%s", err, said.String())
 		}
 	})
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // jobs run as nobody
+	told := filepath.Join(dir, told)
+	if err := errors.Join(os.Chmod(dir, 0o755), os.Mkdir(told, 0o700), os.Chmod(told, 0o777)); err != nil { //nolint:gosec // jobs run as nobody
 		l.Fatal(err)
 	}
 }
 
+// show shows what is left of a lab whose test failed.
+func (l *lab) show() {
+	if l.Failed() {
+		l.dump()
+		slurmlab.Show(l, filepath.Join(l.dir, "slurm"))
+	}
+}
+
 // bringUp starts Slurm with our hooks.
-func (l *lab) bringUp(up string) {
+func (l *lab) bringUp() {
 	l.Helper()
 	l.write("hooks/prolog.sh", l.hook("prolog"), 0o755)
 	l.write("hooks/epilog.sh", l.hook("epilog"), 0o755)
 	l.write("config.toml", l.config, 0o644)
 	l.submitHook()
-	base := slurmlab.Ports(l, l.nodes)
-	l.port = base + slurmlab.Spare
-	args := []string{ //nolint:prealloc // once for a lab
-		"--nodes", strconv.Itoa(l.nodes), "--gpus", strconv.Itoa(l.gpus), "--dir", filepath.Join(l.dir, "slurm"),
-		"--hooks", filepath.Join(l.dir, "hooks"), "--no-install", "--port", strconv.Itoa(base),
-		// A job that comes back waits for credentials to expire.
-		"--conf", "SlurmdTimeout=10", "--conf", "AuthInfo=cred_expire=5,socket=" + l.dir + "/slurm/munge/socket",
+	args := []string{
+		"--nodes", strconv.Itoa(l.nodes), "--gpus", strconv.Itoa(l.gpus),
+		"--hooks", filepath.Join(l.dir, "hooks"), "--port", strconv.Itoa(l.base),
+	}
+	if l.brief {
+		args = append(args, "--conf", "AuthInfo=cred_expire=15,socket="+l.dir+"/slurm/munge/socket")
 	}
 	for _, line := range l.setup.conf {
 		args = append(args, "--conf", line)
 	}
-	out, err := exec.CommandContext(l.Context(), up, append(args, l.args...)...).Output() //nolint:gosec // the lab's own
-	if err != nil {
-		exit := new(exec.ExitError)
-		errors.As(err, &exit)
-		l.Fatalf("start the lab: %v\n%s", err, exit.Stderr)
-	}
-	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	l.conf = strings.TrimPrefix(lines[len(lines)-1], "export SLURM_CONF=")
+	slurm := filepath.Join(l.dir, "slurm")
+	slurmlab.Up(l, slurm, append(args, l.args...)...)
+	l.conf = filepath.Join(slurm, "etc", "slurm.conf")
 }
 
 func (l *lab) write(name, text string, mode os.FileMode) {
@@ -217,8 +226,25 @@ func (l *lab) write(name, text string, mode os.FileMode) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // jobs run as nobody
 		l.Fatal(err)
 	}
+	if mode&0o111 != 0 {
+		l.writeProgram(path, strings.NewReader(text), mode)
+		return
+	}
 	if err := os.WriteFile(path, []byte(text), mode); err != nil {
 		l.Fatal(err)
+	}
+}
+
+// writeProgram has another process write a program. While this one had it open, what
+// tests start meanwhile would inherit it for a moment, and nobody can run a file that
+// is open for writing.
+func (l *lab) writeProgram(path string, text io.Reader, mode os.FileMode) {
+	l.Helper()
+	const script = `rm -f "$1" && cat >"$1" && chmod "$2" "$1"`
+	cmd := exec.CommandContext(l.Context(), "sh", "-c", script, "sh", path, fmt.Sprintf("%o", mode)) //nolint:gosec // the test's own folder
+	cmd.Stdin = text
+	if out, err := cmd.CombinedOutput(); err != nil {
+		l.Fatalf("write %s: %v: %s", path, err, out)
 	}
 }
 
@@ -251,10 +277,10 @@ exit $status
 `, l.dir, l.bin, kind, fallback, l.gpu)
 }
 
-// holdHook has the hooks of a node wait, until what it returns is called.
-func (l *lab) holdHook(kind, node string) (release func()) {
+// holdProlog has the Prologs of a node wait, until what it returns is called.
+func (l *lab) holdProlog(node string) (release func()) {
 	l.Helper()
-	name := kind + "." + node
+	name := "prolog." + node
 	l.write(name, "", 0o644)
 	return func() {
 		if err := os.Remove(filepath.Join(l.dir, name)); err != nil {
@@ -262,6 +288,24 @@ func (l *lab) holdHook(kind, node string) (release func()) {
 		}
 	}
 }
+
+// held does something while the Prologs of nodes keep jobs from their work: a machine
+// that is busy with tests may take longer to look at a short job than it runs.
+func (l *lab) held(do func(), nodes ...string) {
+	l.Helper()
+	for _, node := range nodes {
+		defer l.holdProlog(node)()
+	}
+	do()
+}
+
+// usualDeadline is how long our module in job_submit.lua waits for epd, and
+// patientDeadline what a machine that is busy with tests has to be given: a script that
+// comes too late leaves its job to be told by its name.
+const usualDeadline, patientDeadline = "DEADLINE  = 0.015", "DEADLINE  = 2"
+
+// unhurried gives epd more time to answer a submission.
+func unhurried(text string) string { return strings.ReplaceAll(text, usualDeadline, patientDeadline) }
 
 // submitHook adds our module to a site's job_submit.lua. The epd of n1 answers
 // it, in a time that a machine busy with tests has too.
@@ -286,10 +330,13 @@ func (l *lab) submitHook() {
 	}
 	change := l.lua
 	if change == nil {
-		change = func(text string) string { return strings.ReplaceAll(text, "DEADLINE  = 0.020", "DEADLINE  = 1") }
+		change = unhurried
 	}
 	for _, s := range plan.Steps {
 		if strings.HasSuffix(s.File, ".lua") {
+			if strings.Contains(s.Text, "DEADLINE") && !strings.Contains(s.Text, usualDeadline) {
+				l.Fatalf("%s has no line %q, by which tests give it more time", s.File, usualDeadline)
+			}
 			l.write(filepath.Join("hooks", filepath.Base(s.File)), change(s.Text), 0o644)
 		}
 	}
@@ -323,8 +370,8 @@ func (l *lab) launchEPD(node string, flags ...string) {
 	case l.roles:
 		role = "agent"
 	}
-	cmd := exec.Command(filepath.Join(l.bin, "epd"), "--role", role, "--state", filepath.Join(l.dir, node), //nolint:gosec,noctx // our own, stopped below
-		"--socket", l.socket(node), "--slurm", "on")
+	epd := slurmlab.Preferred(filepath.Join(l.bin, "epd"), "--role", role, "--state", filepath.Join(l.dir, node), "--socket", l.socket(node), "--slurm", "on")
+	cmd := exec.Command(epd[0], epd[1:]...) //nolint:gosec,noctx // our own, stopped below
 	if node != controller {
 		cmd.Args = append(cmd.Args, "--gpu", l.gpu, "--node", node)
 	}
@@ -375,7 +422,7 @@ func (l *lab) stopEPD(node string, sig os.Signal) {
 	}
 	_ = cmd.Process.Signal(sig)
 	_ = cmd.Process.Signal(syscall.SIGCONT)
-	timer := time.AfterFunc(20*time.Second, func() {
+	timer := time.AfterFunc(2*time.Minute, func() {
 		_ = cmd.Process.Signal(syscall.SIGQUIT) // says where it is
 		<-time.After(time.Second)
 		l.Errorf("epd on %s doesn't stop:\n%s", node, l.read(node+".log"))

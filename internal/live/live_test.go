@@ -19,14 +19,18 @@ const fixed = "--comment=epplan:fixed=1087"
 
 func TestAJobsClocksAreLockedAndGivenBackAndItsOutcomeIsRecorded(t *testing.T) {
 	l := startLab(t, enforce)
-	job := l.lock("n1", 2, "sleep 3")
+	submitted := time.Now()
+	job := l.lock("n1", 2)
 	if got := slices.Sorted(maps.Values(l.locked("n1"))); !slices.Equal(got, []float64{1087, 1087}) {
 		t.Errorf("locked at %v MHz, want 1087", got)
 	}
 	if got := l.locked("n2"); len(got) != 0 {
 		t.Errorf("n2 has %v locked", got)
 	}
-	l.ends(job, "COMPLETED")
+	const work = 3 * time.Second
+	<-time.After(work)
+	l.completes(job)
+	most := time.Since(submitted).Seconds()
 	l.recordedBy("n1", 1)
 	l.free("n1")
 	l.undrained()
@@ -38,8 +42,8 @@ func TestAJobsClocksAreLockedAndGivenBackAndItsOutcomeIsRecorded(t *testing.T) {
 	if o.ExitState != record.Completed || len(o.GPUs) != 2 || o.Setting.Core != 1087 || o.Node != "n1" {
 		t.Errorf("outcome %+v", o)
 	}
-	if seconds := o.TimeS.Or(0); seconds < 2 || seconds > 30 {
-		t.Errorf("took %v s, want about 3", seconds)
+	if seconds := o.TimeS.Or(0); seconds < work.Seconds()-1 || seconds > most {
+		t.Errorf("took %v s, want %v and at most %.1f, from its submission to its end", seconds, work, most)
 	}
 	if joules := o.GPUEnergyJ.Or(0); joules <= 0 {
 		t.Errorf("energy %v J", joules)
@@ -53,7 +57,8 @@ func TestJobsThatDontWantItRunAtDefaultClocks(t *testing.T) {
 		"sleep 1.1": {"--gres=gpu:1"}, // nothing is known of it yet
 		"sleep 1.2": {fixed},          // no GPU
 	} {
-		job := l.submit(script, append(args, "-w", "n1")...)
+		// Where a busy machine keeps epd from the script in time, its name tells a workload.
+		job := l.submit(script, append(args, "-w", "n1", "-J", script)...)
 		l.eventually("the job runs", func() bool { return l.state(job) != "PENDING" })
 		l.eventually("the job ends", func() bool {
 			if got := l.locked("n1"); len(got) != 0 {
@@ -69,26 +74,23 @@ func TestAWorkloadThatIsKnownGetsOtherClocks(t *testing.T) {
 	l := startLab(t, enforce)
 	first := l.known(func() int64 { return l.submit("sleep 2", "--gres=gpu:1", "-w", "n1") })
 	l.ends(first, "COMPLETED")
-	l.eventually("a model is made of its outcome", func() bool { return l.status("n1").Totals.Models == 1 })
-	second := l.known(func() int64 { return l.submit("sleep 2", "--gres=gpu:1", "-w", "n1", "-J", "renamed") })
-	l.eventually("its clocks are locked", func() bool { return len(l.locked("n1")) == 1 })
-	for _, core := range l.locked("n1") {
-		if core >= 1380 {
-			t.Errorf("locked at %v MHz, want less than the default", core)
-		}
-	}
+	l.models("n1", 1)
+	second, tried := l.lowered("n1", func() int64 { return l.submit("sleep 2", "--gres=gpu:1", "-w", "n1", "-J", "renamed") })
 	l.ends(second, "COMPLETED")
-	l.recordedBy("n1", 2)
+	l.recordedBy("n1", 1+int64(tried))
 	l.undrained()
 }
 
 func TestObservingTouchesNothingUntilTheConfigurationChanges(t *testing.T) {
 	l := startLab(t, "")
-	job := l.submit("sleep 2", "--gres=gpu:1", "-w", "n1", fixed)
-	l.eventually("the run is seen", func() bool { return len(l.status("n1").Runs) == 1 })
-	if got := l.locked("n1"); len(got) != 0 {
-		t.Errorf("observing, but %v is locked", got)
-	}
+	var job int64
+	l.held(func() {
+		job = l.submit("sleep 1", "--gres=gpu:1", "-w", "n1", fixed)
+		l.eventually("the run is seen", func() bool { return len(l.says("n1").Runs) == 1 })
+		if got := l.locked("n1"); len(got) != 0 {
+			t.Errorf("observing, but %v is locked", got)
+		}
+	}, "n1")
 	l.ends(job, "COMPLETED")
 
 	// A file that is wrong changes nothing; a right one counts for the next job.
@@ -99,11 +101,17 @@ func TestObservingTouchesNothingUntilTheConfigurationChanges(t *testing.T) {
 		l.eventually("epd says what it made of the file", func() bool {
 			return strings.Contains(l.read("n1.log"), map[bool]string{true: "not reloaded", false: "configuration reloaded"}[wrong])
 		})
-		job := l.submit("sleep 2", "--gres=gpu:1", "-w", "n1", fixed)
-		l.eventually("the run is seen", func() bool { return slices.ContainsFunc(l.runs("n1"), func(j int64) bool { return j == job }) })
-		if got := len(l.locked("n1")); (got == 0) != wrong {
-			t.Errorf("%q: %d GPUs locked", config, got)
+		if !wrong {
+			l.completes(l.lock("n1", 1))
+			continue
 		}
+		l.held(func() {
+			job = l.submit("sleep 1", "--gres=gpu:1", "-w", "n1", fixed)
+			l.eventually("the run is seen", func() bool { return slices.Contains(l.runs("n1"), job) })
+			if got := l.locked("n1"); len(got) > 0 {
+				t.Errorf("%q: locked %v", config, got)
+			}
+		}, "n1")
 		l.ends(job, "COMPLETED")
 	}
 	l.undrained()
@@ -111,7 +119,7 @@ func TestObservingTouchesNothingUntilTheConfigurationChanges(t *testing.T) {
 
 func TestACancelledJobsClocksAreGivenBackAndItIsNotTakenForADoneOne(t *testing.T) {
 	l := startLab(t, enforce)
-	job := l.lock("n2", 1, "sleep 60")
+	job := l.lock("n2", 1)
 	l.slurm("scancel", name(job))
 	l.ends(job, "CANCELLED")
 	l.recordedBy("n2", 1)
@@ -124,8 +132,7 @@ func TestACancelledJobsClocksAreGivenBackAndItIsNotTakenForADoneOne(t *testing.T
 
 func TestAJobOnManyNodesIsARunOnEach(t *testing.T) {
 	l := startLab(t, enforce)
-	job := l.submit("sleep 3", "-N", "2", "--gres=gpu:3", fixed)
-	l.eventually("three GPUs of both nodes are locked", func() bool { return len(l.locked("n1")) == 3 && len(l.locked("n2")) == 3 })
+	job := l.locks(map[string]int{"n1": 3, "n2": 3}, 2, func() int64 { return l.submit("sleep 1", "-N", "2", "--gres=gpu:3", fixed) })
 	l.ends(job, "COMPLETED")
 	for _, node := range []string{"n1", "n2"} {
 		l.recordedBy(node, 1)
@@ -136,9 +143,9 @@ func TestAJobOnManyNodesIsARunOnEach(t *testing.T) {
 
 func TestAnEPDThatIsKilledLeavesNoClockLockedAndLosesNoOutcome(t *testing.T) {
 	l := startLab(t, enforce)
-	job := l.lock("n1", 1, "sleep 4")
+	job := l.lock("n1", 1)
 	l.stopEPD("n1", syscall.SIGKILL)
-	l.ends(job, "COMPLETED")
+	l.completes(job)
 	if text := l.read("epilog.log"); !strings.Contains(text, "can't reach epd") {
 		t.Errorf("epilog.log: %s", text)
 	}
@@ -201,12 +208,13 @@ func TestWithoutAControllerSubmissionsGoThroughAsTheyAre(t *testing.T) {
 
 func TestTwoJobsOnOneGPURunAtDefaultClocks(t *testing.T) {
 	l := startLab(t, enforce, "--shards", "2", "--gpus", "1")
-	first := l.submit("sleep 3", "--gres=shard:1", "-w", "n1", fixed)
-	l.eventually("a GPU is locked", func() bool { return len(l.locked("n1")) == 1 })
-	second := l.submit("sleep 8", "--gres=shard:1", "-w", "n1", fixed)
+	submit := func() int64 { return l.submit(l.untilTold(), "--gres=shard:1", "-w", "n1", fixed) }
+	first := l.lockBy("n1", 1, submit)
+	second := submit()
 	l.eventually("both runs are open, at default clocks", func() bool { return len(l.runs("n1")) == 2 && len(l.locked("n1")) == 0 })
-	l.eventually("the first job ends", func() bool { return l.state(first) == "COMPLETED" && len(l.runs("n1")) == 1 })
-	l.ends(second, "COMPLETED")
+	l.completes(first)
+	l.eventually("one run is open", func() bool { return len(l.runs("n1")) == 1 })
+	l.completes(second)
 	l.recordedBy("n1", 2)
 	l.free("n1")
 	l.undrained()
@@ -214,12 +222,14 @@ func TestTwoJobsOnOneGPURunAtDefaultClocks(t *testing.T) {
 
 func TestEachTaskOfAnArrayAndEachPartOfAHetJobIsARun(t *testing.T) {
 	l := startLab(t, enforce)
-	array := l.submit("sleep 2", "--array=0-2", "--gres=gpu:1", "-w", "n1", fixed)
-	l.eventually("three GPUs are locked", func() bool { return len(l.locked("n1")) == 3 })
+	array := l.locks(map[string]int{"n1": 3}, 3, func() int64 { return l.submit("sleep 1", "--array=0-2", "--gres=gpu:1", "-w", "n1", fixed) })
+	var het int64
 	l.eventually("the array ends", func() bool { return l.state(array) == "COMPLETED" && len(l.runs("n1")) == 0 })
 	l.recordedBy("n1", 3)
-	het := l.submit("sleep 2", "--gres=gpu:1", "-w", "n1", fixed, ":", "--gres=gpu:2", "-w", "n2")
-	l.eventually("the parts are seen", func() bool { return slices.Contains(l.runs("n1"), het) && slices.Contains(l.runs("n2"), het+1) })
+	l.held(func() {
+		het = l.submit("sleep 1", "--gres=gpu:1", "-w", "n1", fixed, ":", "--gres=gpu:2", "-w", "n2")
+		l.eventually("the parts are seen", func() bool { return slices.Contains(l.runs("n1"), het) && slices.Contains(l.runs("n2"), het+1) })
+	}, "n1", "n2")
 	l.eventually("the job ends", func() bool { return l.state(het) == "COMPLETED" && len(l.runs("n1"))+len(l.runs("n2")) == 0 })
 	l.recordedBy("n1", 4)
 	l.recordedBy("n2", 1)
@@ -229,9 +239,9 @@ func TestEachTaskOfAnArrayAndEachPartOfAHetJobIsARun(t *testing.T) {
 
 func TestSlurmMayBeReconfiguredUnderARun(t *testing.T) {
 	l := startLab(t, enforce)
-	job := l.lock("n1", 1, "sleep 3")
+	job := l.lock("n1", 1)
 	l.slurm("scontrol", "reconfigure")
-	l.ends(job, "COMPLETED")
+	l.completes(job)
 	l.recordedBy("n1", 1)
 	l.free("n1")
 	l.undrained()
@@ -240,14 +250,15 @@ func TestSlurmMayBeReconfiguredUnderARun(t *testing.T) {
 // Its Epilog comes only when slurmctld is back, and without a list of GPUs.
 func TestAJobThatEndsWhileSlurmctldIsAwayGivesItsClocksBack(t *testing.T) {
 	l := startLab(t, enforce)
-	job := l.lock("n1", 2, "sleep 3")
+	job := l.lock("n1", 2)
 	l.stopDaemon("slurmctld", syscall.SIGTERM)
-	<-time.After(4 * time.Second) // the job ends
+	l.finish(job)
+	l.eventually("the job's work is done", func() bool { return l.finished(job) })
 	l.startDaemon("slurmctld")
 	l.eventually("slurmctld is back", l.pings)
 	l.ends(job, "COMPLETED")
 	l.recordedBy("n1", 1)
-	if seen := l.read("epilog.seen"); !strings.Contains(seen, "gpus= ") {
+	if seen := l.seen("epilog", job); !strings.Contains(seen, "gpus= ") {
 		t.Errorf("the Epilog was told of GPUs: %s", seen)
 	}
 	l.free("n1")

@@ -73,7 +73,7 @@ func (a *alone) step(t *testing.T, b *doctest.Block, s *doctest.Step) {
 		return
 	}
 	out, err := a.run(t, s.Command)
-	for deadline := time.Now().Add(30 * time.Second); !doctest.Shows(out, s.Shown) && looks(s) && time.Now().Before(deadline); out, err = a.run(t, s.Command) {
+	for deadline := time.Now().Add(patience); !doctest.Shows(out, s.Shown) && looks(s) && time.Now().Before(deadline); out, err = a.run(t, s.Command) {
 		<-time.After(50 * time.Millisecond)
 	}
 	if !doctest.Shows(out, s.Shown) {
@@ -88,7 +88,7 @@ func (a *alone) run(t *testing.T, line string) (string, error) {
 	if front, background := strings.CutSuffix(line, "&"); background {
 		line = front + " >>/tmp/epd.log 2>&1 & echo $! >>/tmp/epd.pid"
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", a.there.Replace(line)) //nolint:gosec // the project's own pages
 	cmd.Dir = filepath.Join(a.dir, "epd")

@@ -2,6 +2,7 @@ package live_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -16,10 +17,14 @@ import (
 func (l *lab) levers(args ...string) []byte {
 	l.Helper()
 	all := append([]string{"levers", "--json", "--socket", l.socket(controller)}, args...)
-	out, err := exec.Command(filepath.Join(l.bin, "epplan"), all...).CombinedOutput() //nolint:gosec,noctx // our own
-	if err != nil {
-		l.Fatalf("epplan %q: %v\n%s", all, err, out)
-	}
+	var out []byte
+	l.eventually(fmt.Sprintf("epplan %q", all), func() bool { // Slurm may be too busy for epd's patience
+		var err error
+		if out, err = exec.Command(filepath.Join(l.bin, "epplan"), all...).CombinedOutput(); err != nil { //nolint:gosec,noctx // our own
+			l.Logf("%v\n%s", err, out)
+		}
+		return err == nil
+	})
 	return out
 }
 

@@ -37,14 +37,14 @@ func (l *lab) holdRecords(node string) (release func()) {
 
 func TestRecordsThatSomebodyElseHoldsAreWrittenLater(t *testing.T) {
 	l := startLab(t, enforce)
-	before := l.lock("n1", 1, "sleep 2")
+	before := l.lock("n1", 1)
 	release := l.holdRecords("n1")
-	l.ends(before, "COMPLETED")
+	l.completes(before)
 	within := l.submit("sleep 2", "--gres=gpu:1", "-w", "n1", fixed)
 	l.ends(within, "COMPLETED")
 	<-time.After(6 * time.Second) // longer than SQLite waits
 	l.free("n1")
-	if s := l.status("n1"); s == nil || s.Unrecorded != 2 {
+	if s := l.says("n1"); s.Unrecorded != 2 {
 		t.Errorf("status %+v, want two runs that wait to be recorded", s)
 	}
 	release()
@@ -56,9 +56,9 @@ func TestRecordsThatSomebodyElseHoldsAreWrittenLater(t *testing.T) {
 // epd stops and starts beside records that are held, and what waited is kept.
 func TestAnEPDThatIsKilledWhileItsRecordsAreHeldLosesNothing(t *testing.T) {
 	l := startLab(t, enforce)
-	job := l.lock("n1", 1, "sleep 3")
+	job := l.lock("n1", 1)
 	release := l.holdRecords("n1")
-	l.ends(job, "COMPLETED")
+	l.completes(job)
 	l.stopEPD("n1", syscall.SIGKILL)
 	release()
 	l.startEPD("n1")
@@ -114,7 +114,7 @@ func (l *lab) spoil(node, file string, from int64) {
 // is recorded among new ones.
 func TestAnEPDWhoseRecordsAreDamagedBeginsNewOnes(t *testing.T) {
 	l := startLab(t, enforce)
-	job := l.lock("n1", 1, "sleep 8")
+	job := l.lock("n1", 1)
 	l.stopEPD("n1", syscall.SIGKILL)
 	l.spoil("n1", "records.db", 0)
 	l.spoil("n1", "records.db-wal", 0) // which else heals it
@@ -131,7 +131,7 @@ func TestAnEPDWhoseRecordsAreDamagedBeginsNewOnes(t *testing.T) {
 	if text, err := os.ReadFile(aside[0]); err != nil || string(text) != damaged {
 		t.Errorf("what was moved aside isn't what was there: %v", err)
 	}
-	l.ends(job, "COMPLETED")
+	l.completes(job)
 	l.recordedBy("n1", 1)
 	l.recovered("n1", job)
 }
@@ -144,13 +144,13 @@ func TestARunWhoseRecordsAreDamagedUnderItWaitsForThem(t *testing.T) {
 	l.recordedBy("n1", 1)
 	backup := l.backup("n1")
 
-	job := l.lock("n1", 1, "sleep 4")
+	job := l.lock("n1", 1)
 	l.spoilLive("n1")
-	l.ends(job, "COMPLETED")
+	l.completes(job)
 	l.eventually("epd sees the damage", func() bool { return strings.Contains(l.read("n1.log"), "damaged") })
 	l.free("n1")
 	l.undrained()
-	if s := l.status("n1"); s == nil || s.Unrecorded != 1 {
+	if s := l.says("n1"); s.Unrecorded != 1 {
 		t.Errorf("status %+v, want a run that waits to be recorded", s)
 	}
 	other := l.submit("true", "--gres=gpu:1", "-w", "n1", fixed)

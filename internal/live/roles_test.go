@@ -47,8 +47,7 @@ func (l *lab) startMunge() {
 
 func TestAgentsObeyAControllerElsewhere(t *testing.T) {
 	l := newLab(t, setup{config: enforce, roles: true})
-	first := l.submit("sleep 2", "-N", "2", "--gres=gpu:2", fixed)
-	l.eventually("two GPUs of both nodes are locked", func() bool { return len(l.hardware("n1")) == 2 && len(l.hardware("n2")) == 2 })
+	first := l.locks(map[string]int{"n1": 2, "n2": 2}, 2, func() int64 { return l.submit("sleep 2", "-N", "2", "--gres=gpu:2", fixed) })
 	l.ends(first, "COMPLETED")
 	l.recordedBy("n1", 2)
 	l.recordedBy("n2", 2)
@@ -59,11 +58,10 @@ func TestAgentsObeyAControllerElsewhere(t *testing.T) {
 	// What one node learnt the other knows.
 	learnt := l.known(func() int64 { return l.submit("sleep 2.1", "--gres=gpu:1", "-w", "n1") })
 	l.ends(learnt, "COMPLETED")
-	l.eventually("a model is made", func() bool { return l.status(controller).Totals.Models == 2 })
-	known := l.known(func() int64 { return l.submit("sleep 2.1", "--gres=gpu:1", "-w", "n2") })
-	l.eventually("its clocks are locked", func() bool { return len(l.hardware("n2")) == 1 })
+	l.models(controller, 2)
+	known, tried := l.lowered("n2", func() int64 { return l.submit("sleep 2.1", "--gres=gpu:1", "-w", "n2") })
 	l.ends(known, "COMPLETED")
-	l.recordedBy("n2", 4)
+	l.recordedBy("n2", 3+int64(tried))
 	l.free("n1", "n2")
 	l.undrained()
 	l.once("n2", known, "COMPLETED")
@@ -73,29 +71,29 @@ func TestAgentsObeyAControllerElsewhere(t *testing.T) {
 // while another starts and ends.
 func (l *lab) misses(away, back func()) {
 	l.Helper()
-	during := l.lock("n1", 1, "sleep 5")
+	during := l.lock("n1", 1)
 	away()
 	begin := time.Now()
 	within := l.submit("sleep 1", "--gres=gpu:1", "-w", "n2", fixed)
-	if took := time.Since(begin); took > 3*time.Second {
+	if took := time.Since(begin); took > mostSubmit {
 		l.Errorf("sbatch took %s", took)
 	}
-	l.ends(during, "COMPLETED")
 	l.ends(within, "COMPLETED")
+	l.completes(during)
 	l.free("n1", "n2")
 	l.undrained()
 	for _, node := range []string{"n1", "n2"} {
-		if s := l.status(node); s == nil || s.Unrecorded != 1 {
+		if s := l.says(node); s.Unrecorded != 1 {
 			l.Errorf("%s: status %+v, want an outcome that waits", node, s)
 		}
 	}
 	back()
 	for node, job := range map[string]int64{"n1": during, "n2": within} {
-		l.within(patience, "the outcome of "+node+" is recorded", func() bool { s := l.status(node); return s.Unrecorded == 0 && len(s.Runs) == 0 })
+		l.within(patience, "the outcome of "+node+" is recorded", func() bool { s := l.says(node); return s.Unrecorded == 0 && len(s.Runs) == 0 })
 		l.recovered(node, job)
 	}
-	after := l.lock("n2", 1, "sleep 2")
-	l.ends(after, "COMPLETED")
+	after := l.lock("n2", 1)
+	l.completes(after)
 	l.recovered("n2", after)
 }
 
@@ -160,12 +158,12 @@ func TestMungeMayBeDown(t *testing.T) {
 func TestAFullDiskOfTheSpoolLosesNoOutcome(t *testing.T) {
 	l := startLab(t, enforce)
 	l.smallDisk("spool")
-	job := l.lock("n1", 1, "sleep 3")
+	job := l.lock("n1", 1)
 	free := l.fill("spool")
-	l.ends(job, "COMPLETED")
+	l.completes(job)
 	l.free("n1")
 	l.eventually("epd says that it can't", func() bool { return strings.Contains(l.read("n1.log"), "spool") })
-	if s := l.status("n1"); s == nil || s.Unrecorded != 1 {
+	if s := l.says("n1"); s.Unrecorded != 1 {
 		t.Errorf("status %+v, want an outcome that waits", s)
 	}
 	l.stopEPD("n1", syscall.SIGKILL)

@@ -14,6 +14,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/internal/share"
 )
 
 // shareSeconds is how long the jobs of this test take: several rounds of what is
@@ -111,7 +112,12 @@ func TestTheNextSharedJobGoesBesideTheOneInAntiphase(t *testing.T) {
 	l.slurm("scontrol", "update", "partitionname=main", "state=down") // jobs wait
 	next := l.submitWork("first", "--gres=shard:1")
 	l.eventually("the node with its like is heavier", func() bool { return l.weights() == "2 1" })
-	if o := l.steered().Shared; o == nil || int64(o.Job) != next || len(o.Nodes) != 2 || o.Nodes[0].Name != "n2" || !slices.Equal(names(o.Nodes[0].Beside), []string{name(opposite)}) ||
+	var o *share.Order
+	l.eventually("epd says so", func() bool { // a moment after it has done so
+		o = l.steered().Shared
+		return o != nil && int64(o.Job) == next && len(o.Nodes) == 2
+	})
+	if o.Nodes[0].Name != "n2" || !slices.Equal(names(o.Nodes[0].Beside), []string{name(opposite)}) ||
 		!slices.Equal(names(o.Nodes[1].Beside), []string{name(alike)}) || o.Nodes[0].Correlation > o.Nodes[1].Correlation-0.3 {
 		t.Errorf("%+v", o)
 	} else {

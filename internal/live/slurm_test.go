@@ -16,18 +16,29 @@ import (
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/internal/slurmlab"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 )
 
 // status is what the epd of a node says; nil: nothing.
 func (l *lab) status(node string) *epdapi.Status {
-	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	s, err := epdapi.New(l.socket(node)).Status(ctx)
 	if err != nil {
 		return nil
 	}
+	return s
+}
+
+// says waits for what the epd of a node says, which must be there.
+func (l *lab) says(node string) (s *epdapi.Status) {
+	l.Helper()
+	l.eventually("epd on "+node+" answers", func() bool {
+		s = l.status(node)
+		return s != nil
+	})
 	return s
 }
 
@@ -45,14 +56,29 @@ func (l *lab) trySlurm(name string, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// slurm runs one of Slurm's commands that must succeed.
+// slurm runs one of Slurm's commands that must succeed; while slurmctld is too busy
+// to listen it is tried again.
 func (l *lab) slurm(name string, args ...string) string {
 	l.Helper()
-	out, err := l.trySlurm(name, args...)
-	if err != nil {
-		l.Fatalf("%s %q: %v\n%s", name, args, err, out)
+	for end := time.Now().Add(patience); ; <-time.After(time.Second) {
+		out, err := l.trySlurm(name, args...)
+		if err == nil {
+			return out
+		}
+		if !slices.ContainsFunc(busy(name), func(why string) bool { return strings.Contains(out, why) }) || time.Now().After(end) {
+			l.Fatalf("%s %q: %v\n%s", name, args, err, out)
+		}
+		l.Logf("%s %q is tried again: %v\n%s", name, args, err, out)
 	}
-	return out
+}
+
+// busy is what a command says of a slurmctld that didn't take it. One that submits
+// may have been taken where no answer came.
+func busy(command string) []string {
+	if command == "runuser" {
+		return []string{"connect failure"}
+	}
+	return []string{"Unable to contact slurm controller", "Socket timed out", "Zero Bytes were transmitted or received", "Transport endpoint is not connected"}
 }
 
 // pings tells whether slurmctld answers.
@@ -135,11 +161,7 @@ func (l *lab) startDaemon(which string) {
 func (l *lab) locked(node string) map[int]float64 {
 	l.Helper()
 	found := make(map[int]float64)
-	s := l.status(node)
-	if s == nil {
-		l.Fatalf("epd on %s doesn't answer", node)
-	}
-	for i, g := range s.GPUs {
+	for i, g := range l.says(node).GPUs {
 		if g.LockedCore > 0 {
 			found[i] = g.LockedCore
 		}
@@ -194,61 +216,13 @@ func (l *lab) free(nodes ...string) {
 // runs are the jobs of a node's open runs.
 func (l *lab) runs(node string) []int64 {
 	l.Helper()
-	s := l.status(node)
-	if s == nil {
-		l.Fatalf("epd on %s doesn't answer", node)
-	}
 	var jobs []int64
-	for _, r := range s.Runs {
+	for _, r := range l.says(node).Runs {
 		if !r.Ended {
 			jobs = append(jobs, int64(r.Job))
 		}
 	}
 	return jobs
-}
-
-// known submits until epd has Slurm's word on a job when it decides: on a machine
-// that is busy with tests that may take longer than a Prolog waits.
-func (l *lab) known(submit func() int64) int64 {
-	l.Helper()
-	for range 4 {
-		job := submit()
-		line := ""
-		l.eventually("the job is decided", func() bool {
-			_, rest, ok := strings.Cut(l.read("prolog.log"), "job "+name(job)+": ")
-			line, _, _ = strings.Cut(rest, "\n")
-			return ok
-		})
-		if !strings.Contains(line, "the job isn't known") && !strings.Contains(line, "no decision") {
-			return job
-		}
-		l.ends(job, "COMPLETED")
-	}
-	l.Fatal("Slurm doesn't answer in time")
-	return 0
-}
-
-// lock submits a job with clocks of its own and waits until they are locked on a
-// number of GPUs. On a machine that is busy with tests a driver's call may take
-// longer than is waited for: then the job is at default clocks, and another is
-// tried.
-func (l *lab) lock(node string, gpus int, line string, args ...string) int64 {
-	l.Helper()
-	for range 4 {
-		job := l.submit(line, append(args, "--gres=gpu:"+strconv.Itoa(gpus), "-w", node, fixed)...)
-		l.eventually("the Prolog is done", func() bool {
-			return slices.Contains(strings.Fields(l.read("prolog.done")), name(job))
-		})
-		if len(l.hardware(node)) == gpus {
-			return job
-		}
-		l.slurm("scancel", name(job))
-		l.eventually("the job is gone", func() bool { return l.state(job) == "CANCELLED" || l.state(job) == "COMPLETED" })
-		l.recordedBy(node, 0)
-	}
-	l.dump()
-	l.Fatal("nothing is ever locked")
-	return 0
 }
 
 // recordedBy waits until so many outcomes of a node, or of the controller's
@@ -272,7 +246,7 @@ func (l *lab) keeper(node string) string {
 // eventually waits for what others do.
 func (l *lab) eventually(what string, done func() bool) {
 	l.Helper()
-	l.within(45*time.Second, what, done)
+	l.within(2*time.Minute, what, done)
 }
 
 func (l *lab) within(bound time.Duration, what string, done func() bool) {
@@ -281,6 +255,7 @@ func (l *lab) within(bound time.Duration, what string, done func() bool) {
 	for !done() {
 		if time.Now().After(deadline) {
 			l.dump()
+			slurmlab.Show(l, filepath.Join(l.dir, "slurm"))
 			l.Fatalf("%s: not within %s", what, bound)
 		}
 		<-time.After(100 * time.Millisecond)

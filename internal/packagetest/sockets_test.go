@@ -111,7 +111,7 @@ func TestEPDAnswersAtTheSocketsOfTheControllersUnits(t *testing.T) {
 	// No flag names a socket or a port.
 	_, stop := activate(t, sockets, "--role", "controller", "--slurm", "off", "--state", filepath.Join(dir, "state"))
 
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	for _, name := range []string{"socket", "submit-socket"} {
 		if s, err := epdapi.New(sockets[name].Addr().String()).Status(ctx); err != nil || s.Role != "controller" {

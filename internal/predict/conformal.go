@@ -20,6 +20,10 @@ const (
 	tail         = 10     // one in so many errors says how errors thin out
 )
 
+// asTheyAre is how many errors there must be of a situation, and of wider ones, for those
+// to be taken as they are.
+var asTheyAre = [...]int{fewest, fewest, 10 * fewest}
+
 // calibration makes intervals of predictions from the errors that earlier ones had:
 // conformal prediction for each situation apart, on logarithms, below and above
 // apart, over a window that moves with the jobs that end. The part that may lie
@@ -28,27 +32,36 @@ const (
 // way: what a miss teaches comes late, and then for a whole burst of jobs at once.
 // All jobs that end at a time count the same. If those counted less that ran long,
 // which tend to be those above their interval, upper ends would be too low for good.
+// Where errors are too few, as in a young history, intervals are made from scores.
 type calibration struct {
-	errors       map[situation]*errorWindow
-	below, above float64 // parts of truths that may lie outside
+	errors       map[situation]*errorWindow // of predictions that what is fitted had a part in
+	scores       map[situation]*errorWindow // of all predictions
+	below, above float64                    // parts of truths that may lie outside
 }
 
-// errorWindow is by how much truths lay above predictions, in logarithms.
+// errorWindow is by how much truths lay above predictions, in logarithms or as scores.
 type errorWindow struct{ lately }
 
 func newCalibration() *calibration {
-	return &calibration{errors: map[situation]*errorWindow{}, below: outside, above: outside}
+	return &calibration{
+		errors: map[situation]*errorWindow{}, scores: map[situation]*errorWindow{}, below: outside, above: outside,
+	}
 }
 
-// interval is where the logarithm of a value predicted in a situation lies.
-func (c *calibration) interval(s situation, v float64) (low, high float64) {
-	for _, w := range s.wider() {
-		if e := c.errors[w]; e != nil && e.count >= fewest {
+// interval is where the logarithm of a value predicted in a situation lies, given its
+// reach. Errors are taken as they are where there are some of jobs that are as much
+// alike and differ as much, or very many of jobs that are as much alike; else as scores.
+func (c *calibration) interval(s situation, reach, v float64) (low, high float64) {
+	wider := s.wider()
+	for i, least := range asTheyAre {
+		if e := c.errors[wider[i]]; e != nil && e.count >= least {
 			low, high = e.bound(c.below, false), e.bound(c.above, true)
 			return v + min(-nearest, max(-farthest, low)), v + max(nearest, min(farthest, high))
 		}
 	}
-	return v - farthest/2, v + farthest/2
+	p := c.pool(s)
+	low, high = reach*p.bound(outside, false), reach*p.bound(outside, true)
+	return v - max(nearest, min(farthest, low)), v + max(nearest, min(farthest, high))
 }
 
 // bound is the error beyond which a part of the next ones lies: the rank of split
@@ -78,13 +91,18 @@ func (c *calibration) learn(s situation, err float64, p *Prediction, v float64, 
 	c.below = corrected(c.below, v < p.Low, rate)
 	c.above = corrected(c.above, v > p.High, rate)
 	for _, w := range s.wider() {
-		e := c.errors[w]
-		if e == nil {
-			e = &errorWindow{}
-			c.errors[w] = e
-		}
-		e.keep(err, window)
+		windowOf(c.errors, w).keep(err, window)
 	}
+}
+
+// windowOf is the window of a situation, empty at first.
+func windowOf(all map[situation]*errorWindow, s situation) *errorWindow {
+	e := all[s]
+	if e == nil {
+		e = &errorWindow{}
+		all[s] = e
+	}
+	return e
 }
 
 func corrected(part float64, missed bool, rate float64) float64 {

@@ -29,7 +29,7 @@ func TestIntervalsFollowErrorsToBothSides(t *testing.T) {
 			var waiting []known
 			inside, asked := 0.0, 0.0
 			for i := range 3000 {
-				low, high := intervals.interval(s, 0)
+				low, high := intervals.interval(s, 1, 0)
 				err := random.NormFloat64()
 				if i >= 1500 {
 					err *= c.factor

@@ -26,6 +26,14 @@ type Prediction struct {
 	Rung      Rung
 }
 
+// Within is a prediction of something that can't lie outside of two ends, such as a run
+// that is killed at its time limit.
+func (p Prediction) Within(least, most float64) Prediction {
+	held := func(v float64) float64 { return min(most, max(least, v)) }
+	p.Value, p.Low, p.High = held(p.Value), held(p.Low), held(p.High)
+	return p
+}
+
 // Settings of a forecaster.
 type Settings struct {
 	Rows     int     // jobs that trees are fitted to, at most: the latest ones
@@ -80,6 +88,7 @@ type Ticket struct {
 	features  []float64
 	guesses   [guesses]float64
 	situation situation
+	reach     float64 // of errors in it
 	repeat    *repeat // nil: not run before
 	known     bool    // the memory had guesses
 	judged    bool    // the forest had some, too
@@ -110,7 +119,7 @@ func (f *Forecaster) Submit(j *Job) *Ticket {
 func (f *Forecaster) submit(j *Job) *Ticket {
 	t := &Ticket{Job: j, owner: f.memory.keys[byOwner], features: make([]float64, 0, featureCount(j))}
 	t.features = f.memory.appendFeatures(t.features, j)
-	t.situation, t.known = f.memory.guess(&t.guesses)
+	t.situation, t.reach, t.known = f.memory.guess(&t.guesses)
 	if t.known {
 		t.repeat = f.memory.repeat(j, t.situation)
 		if f.forest != nil {
@@ -149,7 +158,7 @@ func (f *Forecaster) settle(t *Ticket) {
 		}
 	}
 	t.value = blend(t.situation, &weights, &t.guesses)
-	low, high := f.calibration.interval(t.situation, t.value)
+	low, high := f.calibration.interval(t.situation, t.reach, t.value)
 	t.Prediction = Prediction{Value: math.Exp(t.value), Low: math.Exp(low), High: math.Exp(high), Rung: Similar}
 	if t.situation[0] <= bySize && runs > 0.5 {
 		t.Prediction.Rung = Repeat
@@ -180,11 +189,19 @@ func (f *Forecaster) End(t *Ticket, o *Outcome) {
 	}
 }
 
-// judge books how good the guesses for a job were.
+// judge books how good the guesses for a job were, and what they came to.
 func (f *Forecaster) judge(t *Ticket) {
+	f.book(t)
 	if t.judged {
 		f.ladder.learn(t.situation, t.owner, &t.guesses, t.truth)
 		f.calibration.learn(t.situation, t.truth-t.value, &t.Prediction, math.Exp(t.truth), f.waiting)
+	}
+}
+
+// book keeps how far off a prediction was, by its reach.
+func (f *Forecaster) book(t *Ticket) {
+	if t.known {
+		f.calibration.book(t.situation, (t.truth-t.value)/t.reach)
 	}
 }
 
@@ -222,6 +239,10 @@ func (f *Forecaster) rehearse(ctx context.Context) error {
 	first, err := f.grow(ctx, f.rows[:cut])
 	if err != nil {
 		return err
+	}
+	f.calibration.scores = map[situation]*errorWindow{} // those of the last third are booked again
+	for _, t := range f.rows[:cut] {
+		f.book(t)
 	}
 	for _, t := range f.rows[cut:] {
 		if t.known {

@@ -65,9 +65,10 @@ func (s situation) meant(guess int) bool {
 	}
 }
 
-// guess fills in what the memory has to say of the job at hand, and tells how things are;
-// false where nothing ended yet. The fitted guesses are left alone.
-func (m *memory) guess(g *[guesses]float64) (situation, bool) {
+// guess fills in what the memory has to say of the job at hand, and tells how things are and
+// how far errors reach then; false where nothing ended yet. The fitted guesses are left
+// alone.
+func (m *memory) guess(g *[guesses]float64) (situation, float64, bool) {
 	var t *track
 	at := 0
 	for at < respects {
@@ -77,7 +78,7 @@ func (m *memory) guess(g *[guesses]float64) (situation, bool) {
 		at++
 	}
 	if t == nil {
-		return situation{}, false
+		return situation{}, 0, false
 	}
 	last := t.back(0)
 	g[guessLast], g[guessRecent], g[guessMedian], g[guessCentral], g[guessMean] = last, t.recent(), t.middle(), t.central(), last
@@ -97,9 +98,8 @@ func (m *memory) guess(g *[guesses]float64) (situation, bool) {
 	if t := m.tracks.track(m.keys[byOwnerShape], &m.spares[1]); t != nil {
 		g[guessShape] = t.recent()
 	}
-	return situation{
-		uint8(min(at, byShape)), bucket(float64(t.count), 2, 4, 8), bucket(t.spread(), 0.02, 0.1, 0.3, 1),
-	}, true
+	s := situation{uint8(min(at, byShape)), bucket(float64(t.count), 2, 4, 8), bucket(t.spread(), 0.02, 0.1, 0.3, 1)}
+	return s, reach(m.target, s, t), true
 }
 
 // bucket is how many of some ascending limits a value reaches.

@@ -171,61 +171,79 @@ func (l *Live) Due() bool {
 }
 
 // Train learns anew from the jobs that a function reads, and has that predict from
-// then on. It takes seconds for each ten thousand jobs. After an error everything is
-// as it was.
+// then on. It takes seconds for each ten thousand jobs. After an error, or a panic,
+// everything is as it was.
 func (l *Live) Train(ctx context.Context, read func(context.Context) ([]Past, error)) (jobs int, err error) {
 	l.one.Lock()
 	defer l.one.Unlock()
-	l.turn <- struct{}{}
-	l.training, l.meanwhile = true, nil
-	before := l.ended
-	<-l.turn
+	before := l.begin()
+	defer l.finish()
 	past, err := read(ctx)
 	var fresh *learnt
 	if err == nil {
 		fresh, err = l.learn(ctx, past)
 	}
-	if err == nil {
-		l.catchUp(fresh, past)
-	} else {
-		l.turn <- struct{}{}
-	}
-	defer func() { <-l.turn }()
-	l.training, l.meanwhile = false, nil
 	if err != nil {
 		return 0, fmt.Errorf("train on %d jobs: %w", len(past), err)
 	}
-	l.state, l.trained, l.ended = fresh, len(past), l.ended-before
-	return len(past), nil
+	t := training{fresh: fresh, jobs: len(past), before: before, there: make(map[string]struct{}, len(past))}
+	for i := range past {
+		t.there[past[i].Job.ID] = struct{}{}
+	}
+	for {
+		if l.catchUp(&t) {
+			return len(past), nil
+		}
+	}
+}
+
+// training is what a training made of so many jobs, those that are there; so many
+// others had ended before.
+type training struct {
+	fresh        *learnt
+	there        map[string]struct{}
+	jobs, before int
+}
+
+// begin has what ends kept for a training, and returns how many ended since the last one.
+func (l *Live) begin() (before int) {
+	l.turn <- struct{}{}
+	defer func() { <-l.turn }()
+	l.training, l.meanwhile = true, nil
+	return l.ended
+}
+
+// finish ends what begin began.
+func (l *Live) finish() {
+	l.turn <- struct{}{}
+	defer func() { <-l.turn }()
+	l.training, l.meanwhile = false, nil
 }
 
 // fewLeft is how many jobs are learnt from while nothing can be predicted, at most.
 const fewLeft = 8
 
-// catchUp learns from the jobs that ended during a training and weren't part of it.
-// It is its turn afterwards.
-func (l *Live) catchUp(fresh *learnt, past []Past) {
-	there := make(map[string]struct{}, len(past))
-	for i := range past {
-		there[past[i].Job.ID] = struct{}{}
+// catchUp has a training learn from the jobs that ended since it began, or since the
+// last call, and weren't part of it. Once they are few, it does so in its turn, and what was
+// learnt predicts from then on: that is the last time. Its turn ends whatever happens.
+func (l *Live) catchUp(t *training) (last bool) {
+	l.turn <- struct{}{}
+	end := sync.OnceFunc(func() { <-l.turn })
+	defer end()
+	left := l.meanwhile
+	l.meanwhile = nil
+	if last = len(left) <= fewLeft; !last {
+		end()
 	}
-	for {
-		l.turn <- struct{}{}
-		left := l.meanwhile
-		l.meanwhile = nil
-		last := len(left) <= fewLeft
-		if !last {
-			<-l.turn
-		}
-		for i := range left {
-			if _, read := there[left[i].Job.ID]; !read {
-				fresh.end(&left[i])
-			}
-		}
-		if last {
-			return
+	for i := range left {
+		if _, read := t.there[left[i].Job.ID]; !read {
+			t.fresh.end(&left[i])
 		}
 	}
+	if last {
+		l.state, l.trained, l.ended = t.fresh, t.jobs, l.ended-t.before
+	}
+	return last
 }
 
 // learn plays jobs as they were submitted and ended, for each target, and fits.
@@ -242,8 +260,8 @@ func (l *Live) learn(ctx context.Context, past []Past) (*learnt, error) {
 	return s, nil
 }
 
-// arrange is a table of jobs under their names or scripts, the first runs of scripts
-// under both.
+// arrange is a table of jobs under their names or scripts, those of each script that ended
+// first under both.
 func (s *learnt) arrange(past []Past) *Table {
 	first := make(map[hash]float64) // end of the first run
 	for i := range past {
@@ -261,13 +279,10 @@ func (s *learnt) arrange(past []Past) *Table {
 		p := &past[i]
 		key := scriptKey(&p.Job, p.Script)
 		end, known := first[key]
-		switch {
-		case known && p.Job.Submit >= end:
+		if known {
 			add(scripted(&p.Job, p.Script), &p.Outcome)
-			continue
-		case known && p.Outcome.End == end:
-			if _, twice := s.ran[key]; !twice {
-				add(scripted(&p.Job, p.Script), &p.Outcome)
+			if _, twice := s.ran[key]; twice || p.Outcome.End != end {
+				continue
 			}
 			s.ran[key] = struct{}{}
 		}

@@ -1,6 +1,7 @@
 package predict
 
 import (
+	"context"
 	"testing"
 	"time"
 )
@@ -15,4 +16,44 @@ func TestNobodyWaitsForAPredictionLongerThanTheBound(t *testing.T) {
 	if _, ok := l.Predict(0, &Job{Owner: "ada", Labels: []string{"n"}, Sizes: []float64{1}}, 0); !ok {
 		t.Error("none though nobody else is there")
 	}
+}
+
+// panics tells whether work does: it is somebody else's to report.
+func panics(work func()) (did bool) {
+	defer func() { did = recover() != nil }()
+	work()
+	return
+}
+
+func TestAPanicInATrainingStopsNeitherPredictionsNorLaterTrainings(t *testing.T) {
+	late := Past{Job: Job{ID: "late", Owner: "ada", Labels: []string{"n"}, Sizes: []float64{1}}, Outcome: Outcome{End: 10, Completed: true, Value: [3]float64{42, 1, 100}}}
+	goesOn := func(l *Live, when string) {
+		t.Helper()
+		if _, ok := l.Predict(time.Second, &late.Job, 0); !ok {
+			t.Fatalf("%s: nobody gets a prediction any more", when)
+		}
+		if l.End(&late); l.training || len(l.meanwhile) > 0 {
+			t.Errorf("%s: what ends is still kept for a training that is over", when)
+		}
+		n, err := l.Train(t.Context(), func(context.Context) ([]Past, error) { return []Past{late}, nil })
+		if n != 1 || err != nil {
+			t.Errorf("%s: the next training: %d jobs, %v", when, n, err)
+		}
+	}
+	l := NewLive(nil)
+	if !panics(func() {
+		_, _ = l.Train(t.Context(), func(context.Context) ([]Past, error) { panic("no such row") })
+	}) {
+		t.Fatal("the panic is nobody's to report")
+	}
+	goesOn(l, "while the records are read")
+
+	l = NewLive(nil)
+	l.begin()
+	l.End(&late)
+	if !panics(func() { l.catchUp(&training{fresh: &learnt{}}) }) { // which has nothing to learn with
+		t.Fatal("the panic is nobody's to report")
+	}
+	l.finish()
+	goesOn(l, "in the last round")
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/epplan/epplan/internal/shareddata"
 )
 
-// lastFifth predicts the jobs of a log that its baselines were tested on.
-func lastFifth(t *testing.T, log string, target predict.Target, jobs int) predict.Score {
+// readLog is one of the measured logs.
+func readLog(t *testing.T, log string) *predict.Table {
 	t.Helper()
 	f, err := os.Open(shareddata.Path(t, "jobs/"+log+".csv"))
 	if err != nil {
@@ -22,6 +22,13 @@ func lastFifth(t *testing.T, log string, target predict.Target, jobs int) predic
 	if err != nil {
 		t.Fatal(err)
 	}
+	return table
+}
+
+// lastFifth predicts the jobs of a log that its baselines were tested on.
+func lastFifth(t *testing.T, log string, target predict.Target, jobs int) predict.Score {
+	t.Helper()
+	table := readLog(t, log)
 	train, test := split(table, len(table.Jobs)-jobs)
 	predictions, err := predict.Replay(t.Context(), target, train, test, nil)
 	if err != nil {

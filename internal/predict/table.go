@@ -1,7 +1,6 @@
 package predict
 
 import (
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/epplan/epplan/queue"
 )
 
 // Columns say which columns of a job table are the owner's and the name's; "" is
@@ -47,16 +48,15 @@ type Table struct {
 // ReadTable reads a table of jobs as CSV with the columns job_id and submit_s at
 // least. A nil layout follows from the header and the wanted columns.
 func ReadTable(r io.Reader, name string, want Columns, layout *Layout) (*Table, error) {
-	rows := csv.NewReader(r)
+	rows := queue.NewRows(r, name)
 	header, err := rows.Read()
 	switch {
 	case errors.Is(err, io.EOF):
 		return nil, fmt.Errorf("%s: is empty, want a header with job_id and submit_s", name)
 	case err != nil:
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, err
 	}
 	rows.ReuseRecord = true
-	header[0] = strings.TrimPrefix(header[0], "\ufeff")
 	t := &tableReader{at: make(map[string]int, len(header)), table: &Table{Name: name}}
 	for i, column := range header {
 		if _, twice := t.at[column]; twice {
@@ -73,7 +73,7 @@ func ReadTable(r io.Reader, name string, want Columns, layout *Layout) (*Table, 
 			return t.table, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return nil, err
 		}
 		t.line, _ = rows.FieldPos(0)
 		if err := t.read(); err != nil {
@@ -151,13 +151,14 @@ func first(of []string) string {
 	return of[0]
 }
 
-// text is a cell; "" where there is no such column.
+// text is a cell as it was before it was kept from being a formula; "" where there
+// is no such column.
 func (t *tableReader) text(column string) string {
 	i, ok := t.at[column]
 	if !ok {
 		return ""
 	}
-	return t.row[i]
+	return queue.UnescapeFormula(t.row[i])
 }
 
 // number is a cell's; NaN where it is empty or there is no such column.

@@ -58,8 +58,8 @@ func TestBadTablesAreNamedWithTheirLine(t *testing.T) {
 		{"job_id,submit_s\n,1\n", "jobs.csv:2: job_id is empty", predict.Columns{}},
 		{"job_id,submit_s,runtime_s\na,1,-5\n", `jobs.csv:2: column runtime_s is "-5"`, predict.Columns{}},
 		{"job_id,submit_s,runtime_s\na,1,NaN\n", `column runtime_s is "NaN"`, predict.Columns{}},
-		{"job_id,submit_s\na,1,2\n", "jobs.csv: record on line 2", predict.Columns{}},
-		{"job_id,submit_s\n\"a,1\n", "jobs.csv: parse error on line 2", predict.Columns{}},
+		{"job_id,submit_s\na,1,2\n", "jobs.csv:2: 3 fields, want 2, as the header has", predict.Columns{}},
+		{"job_id,submit_s\n\"a,1\n", `jobs.csv:2: a " that doesn't belong there: want "…" around such a field, and "" for each inside`, predict.Columns{}},
 		{"job_id,submit_s\n", `jobs.csv:1: no column "who"`, predict.Columns{Owner: "who"}},
 		{"job_id,submit_s,state\n", `column "state" says how jobs ended`, predict.Columns{Name: "state"}},
 	} {

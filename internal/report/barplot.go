@@ -19,6 +19,9 @@ const (
 	barplotLabels = 190 // pixels for names
 	barplotNotes  = 190 // after the longest bar
 	barplotRow    = 30
+	// amountsWidth is less: these pictures are beside a table, and text that is scaled
+	// down can't be read.
+	amountsWidth = 640
 )
 
 // drawAmounts draws a bar for each group, with an outline for its reference.
@@ -32,14 +35,14 @@ func drawAmounts(w io.Writer, id, title, desc, what, against string, scale Scale
 	if longest <= 0 {
 		longest = 1
 	}
-	c.open(anyPicture, barplotWidth, top+barplotRow*float64(len(rows))+6, title, desc)
+	c.open(anyPicture, amountsWidth, top+barplotRow*float64(len(rows))+6, title, desc)
 	c.printf(`<rect class="a1" x="%d" y="8" width="18" height="12"/>`, barplotLabels)
 	c.text(barplotLabels+24, 18, "k", what+", "+scale.Symbol())
 	if against != "" {
 		c.printf(`<rect class="ghost" x="%d" y="8" width="18" height="12"/>`, barplotLabels+190)
 		c.text(barplotLabels+214, 18, "k", against)
 	}
-	const room = barplotWidth - barplotLabels - barplotNotes
+	const room = amountsWidth - barplotLabels - barplotNotes
 	for i, r := range rows {
 		y := top + barplotRow*float64(i)
 		c.text(barplotLabels-10, y+16, "k e", shortened(queue.Printable(r.name), 26))

@@ -86,6 +86,8 @@ func comparedColumns() []Column {
 		{Key: "misses", Head: "misses"},
 		{Key: "infeasible"},
 		{Head: "infeasible"},
+		{Key: "past_due"},
+		{Head: "past due"},
 		{Key: "energy_j", Head: "energy", Unit: Joules, Digits: 5},
 		{Key: "run_j"},
 		{Key: "idle_j"},
@@ -110,13 +112,16 @@ func comparedColumns() []Column {
 
 func (r *Run) appendCompared(row []Value) []Value {
 	s := &r.Summary
-	impossible := Value{} // people see the column only where it matters
+	impossible, late := Value{}, Value{} // people see the columns only where they matter
 	if s.Infeasible > 0 {
 		impossible = Count(s.Infeasible)
 	}
+	if s.PastDue > 0 {
+		late = Count(s.PastDue)
+	}
 	share := func(part dvfsmodel.Joule) Value { return nonZero(ratio(part, s.Energy)) }
 	return append(row,
-		Text(s.Status.String()), Count(s.JobsTotal), Count(s.Misses), Count(s.Infeasible), impossible,
+		Text(s.Status.String()), Count(s.JobsTotal), Count(s.Misses), Count(s.Infeasible), impossible, Count(s.PastDue), late,
 		Number(s.Energy), Number(s.Run), Number(s.Idle), Number(s.TurnOn), Number(s.Host), Number(s.Sleep),
 		nonZero(s.Baseline), Number(s.Saving()), nonZero(s.Bound), Number(s.Gap()),
 		share(s.Run), share(s.Idle), share(s.TurnOn), share(s.Host), share(s.Sleep),

@@ -107,15 +107,10 @@ func TestTheFrontIsWhatNoOtherChoiceBeats(t *testing.T) {
 		}), 1, 12).Draw(t, "spots")
 		front := (&tradeOff{spots: spots}).front()
 		for i, s := range spots {
-			beaten, twin := false, false
-			for j, o := range spots {
-				if o.Late || i == j {
-					continue
-				}
-				beaten = beaten || (o.X <= s.X && o.Y <= s.Y && (o.X < s.X || o.Y < s.Y))
-				twin = twin || (o.X == s.X && o.Y == s.Y && slices.Contains(front, j))
-			}
-			if on := slices.Contains(front, i); on != (!s.Late && !beaten && !twin) {
+			beaten := slices.ContainsFunc(spots, func(o Spot) bool {
+				return !o.Late && o.X <= s.X && o.Y <= s.Y && (o.X < s.X || o.Y < s.Y)
+			})
+			if on := slices.Contains(front, i); on != (!s.Late && !beaten) {
 				t.Fatalf("%v of %v is on the front: %v", s, spots, on)
 			}
 		}

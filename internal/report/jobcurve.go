@@ -130,17 +130,24 @@ func (j *jobCurve) draw(c *canvas, left float64) {
 	for i := range s.X {
 		c.printf(`<circle class="a1" cx="%s" cy="%s" r="2"/>`, px(f.px(s.X[i])), px(f.py(s.Y[i])))
 	}
-	mark := func(class, text string, pt *dvfsmodel.Point) {
+	mark := func(class, title, text string, pt *dvfsmodel.Point) {
 		x, y := f.px(pt.Time), f.py(j.energy(pt))
-		c.printf(`<circle class="%s" cx="%s" cy="%s" r="6"><title>%s</title></circle>`, class, px(x), px(y), text)
+		c.printf(`<circle class="%s" cx="%s" cy="%s" r="6"><title>%s</title></circle>`, class, px(x), px(y), title)
 		anchor, dx := "k", 10.0
 		if x > (f.left+f.right)/2 {
 			anchor, dx = "k e", -10
 		}
-		c.text(x+dx, y-8, anchor, text)
+		c.text(x+dx, y-8, anchor+" halo", text)
 	}
-	mark("late", "default", &j.byItself)
-	mark("dot a2", "runs here", &j.chosen)
+	const near = 12 // pixels: names of dots that are closer lie on top of each other
+	apart := math.Hypot(f.px(j.byItself.Time)-f.px(j.chosen.Time), f.py(j.energy(&j.byItself))-f.py(j.energy(&j.chosen)))
+	if apart < near {
+		mark("late", "default", "", &j.byItself)
+		mark("dot a2", "runs here", "runs here, default", &j.chosen)
+		return
+	}
+	mark("late", "default", "default", &j.byItself)
+	mark("dot a2", "runs here", "runs here", &j.chosen)
 }
 
 // jobCurveTable has the points of the curves.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/epplan/epplan/planner"
 )
@@ -26,6 +27,9 @@ func (r *Result) fields() []field {
 	}
 	if r.Seed != nil {
 		out = append(out, field{"seed", Value{kind: literal, text: strconv.FormatUint(*r.Seed, 10)}})
+	}
+	if !r.QueueAt.IsZero() {
+		out = append(out, field{"queue_at", Text(r.QueueAt.UTC().Format(time.RFC3339))})
 	}
 	if s.Shared > 0 {
 		out = append(out,
@@ -100,7 +104,7 @@ func (r *Result) infeasibleTable() *Table {
 		Columns: []Column{
 			{Key: "id", Head: "job", Left: true, Max: maxName},
 			{Key: "why", Head: "why", Left: true},
-			{Key: "earliest_finish_s", Head: "earliest finish", Unit: Seconds},
+			{Key: "finish_if_free_s", Head: "finish if free", Unit: Seconds},
 		},
 		Rows: func(yield func([]Value) bool) {
 			for _, u := range r.Plan.Unplaced {
@@ -118,6 +122,7 @@ func jobColumns() []Column {
 	return []Column{
 		{Key: "id"},
 		{Key: "node"},
+		{Key: "node_class"},
 		{Key: "gpus"},
 		{Key: "start_s"},
 		{Key: "end_s"},
@@ -151,9 +156,9 @@ func (r *Result) jobTable(unplaced bool) *Table {
 					continue
 				}
 				clear(row)
-				row[0], row[5], row[len(row)-1] = Text(t.ID), Number(t.Deadline), Text("not planned: "+why)
+				row[0], row[6], row[len(row)-1] = Text(t.ID), Number(t.Deadline), Text("not planned: "+why)
 			} else {
-				fillJob(row, t, &r.Plan.Assignments[i])
+				r.fillJob(row, i)
 			}
 			if !yield(row) {
 				return
@@ -163,10 +168,12 @@ func (r *Result) jobTable(unplaced bool) *Table {
 }
 
 // fillJob sets the values of jobColumns.
-func fillJob(row []Value, t *planner.Task, a *planner.Assignment) {
+func (r *Result) fillJob(row []Value, task int) {
+	t, a := &r.Problem.Tasks[task], &r.Plan.Assignments[task]
 	copy(row, []Value{
 		Text(t.ID),
 		Count(int(a.Node)),
+		Text(r.Problem.Cluster.Classes[r.Plan.Nodes[a.Node].Class].Name),
 		GPUs(a.GPUs),
 		Number(a.Start),
 		Number(a.End),

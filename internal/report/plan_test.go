@@ -68,7 +68,7 @@ type document struct {
 	Gap        *float64 `json:"gap"`
 	Infeasible []struct {
 		ID       string
-		Earliest *float64 `json:"earliest_finish_s"`
+		Earliest *float64 `json:"finish_if_free_s"`
 	}
 	Warnings []string
 	Jobs     []struct {

@@ -101,7 +101,8 @@ func (p *PlanPage) lead(s *Summary) string {
 		text += ", " + s.against() + " than at default clocks"
 	}
 	if s.Bound > 0 {
-		text += "; no schedule can take less than " + scale.With(float64(s.Bound)) + ", and this one is " + FormatPercent(s.Gap()) + " above"
+		part, side := s.fromBound()
+		text += "; no schedule that keeps all deadlines can take less than " + scale.With(float64(s.Bound)) + ", and this one is " + part + " " + side
 	}
 	slower, same, faster := p.speeds()
 	return text + ". " + fmt.Sprintf("Core clocks are below the default for %s, at it for %s and above it for %s.",
@@ -115,13 +116,17 @@ func (p *PlanPage) tiles(s *Summary) page.Tiles {
 	planned := s.JobsTotal - s.Infeasible
 	if s.Baseline > 0 && planned > 0 {
 		tile := page.Tile{Label: "Saving", Value: FormatPercent(s.Saving()), Note: "of " + scale.With(float64(s.Baseline)) + " at default clocks", Kind: page.Good}
-		if s.Saving() < 0 {
+		switch saved := s.Saving(); {
+		case saved < 0:
 			tile.Kind = page.Warn
+		case saved < rounding:
+			tile.Kind = page.Plain
 		}
 		tiles = append(tiles, tile)
 	}
 	if s.Bound > 0 && planned > 0 {
-		tiles = append(tiles, page.Tile{Label: "Gap", Value: FormatPercent(s.Gap()), Note: "above " + scale.With(float64(s.Bound)) + ", which no schedule can beat"})
+		part, side := s.fromBound()
+		tiles = append(tiles, page.Tile{Label: "Gap", Value: part, Note: side + " " + scale.With(float64(s.Bound)) + ", " + s.boundIs()})
 	}
 	jobs := page.Tile{Label: "Jobs", Value: FormatCount(planned), Note: "all of the batch"}
 	if s.Infeasible > 0 {
@@ -277,7 +282,7 @@ func (p *PlanPage) whyParts(s *Summary) ([]any, error) {
 	if s.JobsTotal == s.Infeasible {
 		return nil, nil
 	}
-	clocks := p.grouped(func(task int) string { return clockWords[p.Plan.Assignments[task].Reason.Clocks] })
+	clocks := p.grouped(func(task int) string { return clockWord(p.Plan.Assignments[task].Reason) })
 	places := p.grouped(func(task int) string { return placeWords[p.Plan.Assignments[task].Reason.Place] })
 	example := Column{Head: "such as", Left: true, Max: maxName}
 	figure, err := p.jobCurves()
@@ -299,12 +304,16 @@ var clockSentences = map[string]string{
 	clockWords[planner.ClocksDefault]:   "the policy leaves clocks alone",
 	clockWords[planner.ClocksNoModel]:   "nobody knows how the job responds, so that it runs at default clocks",
 	clockWords[planner.ClocksShared]:    "part of a GPU, whose clocks belong to all who are on it",
-	clockWords[planner.ClocksFree]:      "the clocks that take the least energy, with no deadline in the way",
-	clockWords[planner.ClocksDeadline]:  "faster than the optimum, for a deadline or limit demands it",
+	clockWords[planner.ClocksFree]:      "the clocks that take the least energy, with no deadline, due time or limit in the way",
+	clockWords[planner.ClocksDeadline]:  "faster than the optimum, for the deadline, less its margin, demands it",
+	boundWords[planner.BoundDue]:        "faster than the optimum, for the due time of a job without deadline demands it",
+	boundWords[planner.BoundLimit]:      "faster than the optimum, for the run-time limit, less its margin, demands it",
 	clockWords[planner.ClocksReadjust]:  "shortened to use a GPU that is on",
 	clockWords[planner.ClocksStretched]: "lengthened into its node's idle time",
 	clockWords[planner.ClocksShrunk]:    "shortened so that its node ends earlier",
-	clockWords[planner.ClocksLate]:      "as fast as possible, and the deadline is lost",
+	clockWords[planner.ClocksLate]:      "as fast as possible, and the deadline, less its margin, is lost",
+	lostWords[planner.BoundDue]:         "as fast as possible, and after the due time of a job without deadline",
+	lostWords[planner.BoundLimit]:       "as fast as possible, and longer than its run-time limit less its margin",
 	clockWords[planner.ClocksAdapted]:   "the clock of a GPU that jobs share",
 }
 

@@ -59,9 +59,12 @@ func (p *PlanPage) sureParts(s *Summary) ([]any, error) {
 	}
 	facts := page.Facts{}
 	if s.Bound > 0 {
-		facts = append(facts, page.Fact{Name: "Against the best", Text: fmt.Sprintf(
-			"at most %s above the best schedule there is: that one takes %s or more. The bound follows from the batch alone, and may lie below what any schedule can reach.",
-			FormatPercent(s.Gap()), FormatJoules(s.Bound))})
+		part, side := s.fromBound()
+		text := fmt.Sprintf("at most %s above the best schedule there is: that one takes %s or more.", part, FormatJoules(s.Bound))
+		if side == "below" {
+			text = fmt.Sprintf("not told: schedules that keep all deadlines take %s or more, and this one doesn't keep them.", FormatJoules(s.Bound))
+		}
+		facts = append(facts, page.Fact{Name: "Against the best", Text: text + " The bound follows from the batch alone, and may lie below what any schedule can reach."})
 	}
 	if s.Baseline > 0 {
 		facts = append(facts, page.Fact{Name: "Against default clocks", Text: "the saving is what models say, not a measurement. epplan savings measures, with runs that a lot held out."})

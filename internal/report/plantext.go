@@ -2,6 +2,7 @@ package report
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -79,7 +80,8 @@ func (s *Summary) header(opts *TextOptions) []string {
 		lines = append(lines, line("Saving", FormatPercent(s.Saving())+" of "+scale.With(float64(s.Baseline))+" at default clocks"))
 	}
 	if s.Bound > 0 {
-		lines = append(lines, line("Gap", FormatPercent(s.Gap())+" above "+scale.With(float64(s.Bound))+", which no schedule can beat"))
+		part, side := s.fromBound()
+		lines = append(lines, line("Gap", part+" "+side+" "+scale.With(float64(s.Bound))+", "+s.boundIs()))
 	}
 	return lines
 }
@@ -131,7 +133,7 @@ func (r *Result) lateTable() *Table {
 		Columns: []Column{
 			{Head: "job", Left: true, Max: maxName},
 			{Head: "deadline", Unit: Seconds, Group: 1},
-			{Head: "earliest finish", Unit: Seconds, Group: 1},
+			{Head: "end", Unit: Seconds, Group: 1},
 			{Head: "late by", Unit: Seconds, Group: 1},
 		},
 		Rows: func(yield func([]Value) bool) {
@@ -237,7 +239,23 @@ var (
 	}
 )
 
-// inShort is a reason in a few words; Reason.String is the whole sentence.
-func inShort(r planner.Reason) string {
-	return clockWords[r.Clocks] + ", " + placeWords[r.Place]
+// The bounds other than a deadline, in place of the clocks' own words.
+var (
+	boundWords = map[planner.BoundBy]string{planner.BoundDue: "due time", planner.BoundLimit: "limit"}
+	lostWords  = map[planner.BoundBy]string{planner.BoundDue: "past due", planner.BoundLimit: "past limit"}
+)
+
+// clockWord is the reason for clocks in a word or two.
+func clockWord(r planner.Reason) string {
+	switch r.Clocks {
+	case planner.ClocksDeadline:
+		return cmp.Or(boundWords[r.Bound], clockWords[r.Clocks])
+	case planner.ClocksLate:
+		return cmp.Or(lostWords[r.Bound], clockWords[r.Clocks])
+	default:
+		return clockWords[r.Clocks]
+	}
 }
+
+// inShort is a reason in a few words; Reason.String is the whole sentence.
+func inShort(r planner.Reason) string { return clockWord(r) + ", " + placeWords[r.Place] }

@@ -60,8 +60,13 @@ func (r *QueueResult) Sum() *QueueSum {
 	return s
 }
 
-// WriteQueueJSON writes the plan as one JSON object: its totals, and then every
-// job that ran on a line of its own.
+// left lists the jobs that never ran.
+func (r *QueueResult) left() *Table {
+	return (&Result{Problem: r.Problem, Plan: r.Plan}).infeasibleTable()
+}
+
+// WriteQueueJSON writes the plan as one JSON object: its totals, the jobs that
+// never ran, and then every job that did on a line of its own.
 func WriteQueueJSON(w io.Writer, r *QueueResult) error {
 	out := bufio.NewWriter(w)
 	s := r.Sum()
@@ -91,8 +96,12 @@ func WriteQueueJSON(w io.Writer, r *QueueResult) error {
 		line = append(appendQuoted(append(line, "  "...), f.key), ": "...)
 		line = append(f.value.appendJSON(line), ",\n"...)
 	}
-	line = append(line, `  "jobs": `...)
+	line = append(line, `  "infeasible": `...)
 	_, _ = out.Write(line)
+	if err := r.left().writeArray(out, "  "); err != nil {
+		return err
+	}
+	_, _ = out.WriteString(",\n  \"jobs\": ")
 	if err := r.table(s.Placed).writeArray(out, "  "); err != nil {
 		return err
 	}
@@ -144,6 +153,12 @@ func WriteQueueTable(w io.Writer, r *QueueResult, opts *TextOptions) error {
 	line("Wait", fmt.Sprintf("%s in all, %s on average%s; %s had to", FormatSeconds(s.TotalWait), FormatSeconds(s.MeanWait),
 		r.against(s.TotalWait, func(q *QueueSum) float64 { return q.TotalWait }), counting(s.Delayed, "job", "jobs")))
 	line("Longest", FormatSeconds(s.LongestWait)+r.against(s.LongestWait, func(q *QueueSum) float64 { return q.LongestWait }))
+	if left := r.left(); left.Len > 0 {
+		writeLines(out, "", opts.paint(alarm, counting(left.Len, "job", "jobs")+" can't be planned:"))
+		if err := left.WriteText(out, opts); err != nil {
+			return err
+		}
+	}
 	writeLines(out, "")
 	if err := r.table(s.Placed).WriteText(out, opts); err != nil {
 		return err

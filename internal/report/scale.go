@@ -12,13 +12,14 @@ import (
 type Unit uint8
 
 // The units that values come in. Plain has none. Fraction is shown to people
-// in per cent.
+// in per cent. KilowattHours are joules that are shown as such.
 const (
 	Plain Unit = iota
 	Joules
 	Watts
 	Seconds
 	Fraction
+	KilowattHours
 )
 
 // prefix is a multiple of a unit.
@@ -61,6 +62,8 @@ func CommonScale(unit Unit, significant int, values ...float64) Scale {
 		s.choose(wattPrefixes, smallest, largest)
 	case Fraction:
 		s.symbol, s.factor = "%", 0.01
+	case KilowattHours:
+		s.symbol, s.factor = "kWh", kilowattHour
 	case Seconds:
 		s.symbol = "s"
 		switch {
@@ -163,8 +166,7 @@ func FormatJoules(e dvfsmodel.Joule) string {
 
 // FormatKWh writes an energy in kilowatt-hours, as in "0.343 kWh".
 func FormatKWh(e dvfsmodel.Joule) string {
-	v := float64(e) / kilowattHour
-	return CommonScale(Plain, significantDigits, v).With(v) + " kWh"
+	return CommonScale(KilowattHours, significantDigits, float64(e)).With(float64(e))
 }
 
 // FormatWatts writes a power with the prefix that suits it.

@@ -49,7 +49,8 @@ func within(what string, unit Unit, values []float64, ticks int) side {
 	}
 }
 
-// front is the choices that no other one beats in both costs, by rising x.
+// front is the choices that no other one beats in both costs, by rising x; of those
+// that cost the same all.
 func (t *tradeOff) front() []int {
 	var order []int
 	for i, s := range t.spots {
@@ -60,11 +61,15 @@ func (t *tradeOff) front() []int {
 	slices.SortStableFunc(order, func(a, b int) int {
 		return cmp.Or(cmp.Compare(t.spots[a].X, t.spots[b].X), cmp.Compare(t.spots[a].Y, t.spots[b].Y))
 	})
-	least := math.Inf(1)
+	last := Spot{X: math.Inf(1), Y: math.Inf(1)} // of the front
 	return slices.DeleteFunc(order, func(i int) bool {
-		beaten := t.spots[i].Y >= least*(1-rounding)
-		least = min(least, t.spots[i].Y)
-		return beaten
+		s := &t.spots[i]
+		same := math.Abs(s.X-last.X) <= rounding*last.X && math.Abs(s.Y-last.Y) <= rounding*last.Y
+		if !same && s.Y >= last.Y*(1-rounding) {
+			return true
+		}
+		last = *s
+		return false
 	})
 }
 

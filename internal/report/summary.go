@@ -2,6 +2,7 @@ package report
 
 import (
 	"math"
+	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
@@ -16,6 +17,7 @@ type Result struct {
 	Seed     *uint64         // of randomised passes; nil: there were none
 	// Reference is the plan that the baseline is the energy of; nil: not known.
 	Reference *planner.Plan
+	QueueAt   time.Time // when Slurm's queue was what is planned; zero: it is no queue of Slurm's
 }
 
 // Summary is a plan in a few numbers.
@@ -28,6 +30,7 @@ type Summary struct {
 	JobsTotal  int     // all jobs of the batch, also those that aren't planned
 	Misses     int     // planned jobs that end after their deadlines
 	Infeasible int     // jobs that aren't planned
+	PastDue    int     // planned jobs that keep their deadlines, if they have any, but not their due times
 	Energy     dvfsmodel.Joule
 	Run        dvfsmodel.Joule
 	Idle       dvfsmodel.Joule
@@ -55,6 +58,24 @@ func (s *Summary) Saving() float64 { return 1 - ratio(s.Energy, s.Baseline) }
 // Gap is how far the plan is above the bound, as a fraction of the bound; NaN
 // when that isn't known.
 func (s *Summary) Gap() float64 { return ratio(s.Energy, s.Bound) - 1 }
+
+// fromBound is how far the plan is from the bound and on which side of it, such as
+// "3.90 %" and "above": a plan that misses deadlines may take less than any that
+// keeps them.
+func (s *Summary) fromBound() (part, side string) {
+	if gap := s.Gap(); gap < -rounding {
+		return FormatPercent(-gap), "below"
+	}
+	return FormatPercent(max(0, s.Gap())), "above"
+}
+
+// boundIs says what the bound is to this plan.
+func (s *Summary) boundIs() string {
+	if s.Gap() < -rounding {
+		return "the least for keeping all deadlines"
+	}
+	return "which no schedule can beat"
+}
 
 // against says how the plan's energy compares with the baseline's.
 func (s *Summary) against() string {
@@ -84,6 +105,9 @@ func Summarise(r *Result) Summary {
 	for i := range r.Plan.Assignments {
 		if a := &r.Plan.Assignments[i]; a.Node >= 0 {
 			used[a.Node] |= a.GPUs
+			if t := &r.Problem.Tasks[i]; a.End > t.Due*(1+rounding) && !r.isLate(i) {
+				s.PastDue++
+			}
 			s.End = max(s.End, a.End)
 			s.MeanWait += (a.Start - r.Problem.Tasks[i].Arrival) / float64(len(r.Problem.Tasks)-len(r.Plan.Unplaced))
 		}

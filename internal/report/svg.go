@@ -141,7 +141,8 @@ func (p *picture) totals() string {
 		parts = append(parts, FormatPercent(s.Saving())+" saved of "+scale.With(float64(s.Baseline))+" at default clocks")
 	}
 	if s.Bound > 0 {
-		parts = append(parts, FormatPercent(s.Gap())+" above the bound")
+		part, side := s.fromBound()
+		parts = append(parts, part+" "+side+" the bound")
 	}
 	parts = append(parts, "last job ends at "+FormatSeconds(s.End))
 	if s.Misses+s.Infeasible == 0 {

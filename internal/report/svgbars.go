@@ -165,16 +165,18 @@ func (p *picture) draw(b *bar) {
 	if b.jobs > 1 {
 		return
 	}
+	indent := 5.0 // of the name
 	if late {
 		if due := p.result.Problem.Tasks[b.task].Deadline; due > b.start {
 			p.deadline(p.x(due), y, high)
 		} else {
 			p.overdue(x, y, high)
+			indent += overdueWidth
 		}
 	}
 	id := p.result.Problem.Tasks[b.task].ID
-	if high >= 10 && wide >= 10+6.8*float64(utf8.RuneCountInString(id)) {
-		p.text(x+5, y+high/2+4, color.ink(), id)
+	if high >= 10 && wide >= 5+indent+6.8*float64(utf8.RuneCountInString(id)) {
+		p.text(x+indent, y+high/2+4, color.ink(), id)
 	}
 }
 
@@ -187,9 +189,12 @@ func (p *picture) deadline(x, y, high float64) {
 	p.printf("\n")
 }
 
+// overdueWidth is how wide the mark of a job is that starts after its deadline.
+const overdueWidth = 6
+
 // overdue marks a job that starts after its deadline.
 func (p *picture) overdue(x, y, high float64) {
-	p.printf(`<path class="x" d="M%s %sl6 %sv-%sz"/>`+"\n", px(x), px(y+high/2), px(high/2), px(high))
+	p.printf(`<path class="x" d="M%s %sl%d %sv-%sz"/>`+"\n", px(x), px(y+high/2), overdueWidth, px(high/2), px(high))
 }
 
 // tooltip is what there is to know of a bar, in lines.

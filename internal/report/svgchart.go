@@ -58,7 +58,7 @@ const (
 	panelHeight = 300
 	panelTop    = 34 // of the plot in its panel: the title
 	panelFoot   = 50 // below the plot: ticks and the axis' title
-	panelLeft   = 76
+	panelLeft   = 18 // left of the title of the vertical axis
 	legendRow   = 20
 	keyLength   = 26 // of a line in the legend
 	letter      = 6.7
@@ -154,7 +154,11 @@ func newSpan(ticks int, values func(yield func([]float64))) span {
 		low, high = 0, 1
 	}
 	if high-low <= 1e-9*max(math.Abs(low), math.Abs(high), 1e-3) {
-		low, high = low-0.5, high+0.5
+		around := 0.5 // of 0
+		if low != 0 {
+			around = math.Abs(low) / 10
+		}
+		low, high = low-around, high+around
 	}
 	step := decimalStep((high - low) / float64(ticks))
 	return span{step * math.Floor(low/step+overshoot), step * math.Ceil(high/step-overshoot), step}
@@ -188,10 +192,10 @@ func (p *chartPicture) chart(c *Chart, top float64) {
 		}
 	})
 	f := frame{
-		x: numbered(across, c.X), y: numbered(up, c.Y),
-		left: panelLeft, right: chartWidth - rightMargin, upper: top + panelTop, lower: top + panelHeight - panelFoot,
+		x: numbered(across, c.X), y: numbered(up, c.Y), right: chartWidth - rightMargin, upper: top + panelTop, lower: top + panelHeight - panelFoot,
 	}
-	p.text(panelLeft, top+20, "h", c.Title)
+	f.left = f.y.room() + panelLeft
+	p.text(f.left, top+20, "h", c.Title)
 	p.axes(&f)
 	for i := range c.Lines {
 		p.band(&c.Lines[i], i, &f)

@@ -2,6 +2,7 @@ package report
 
 import (
 	"math"
+	"unicode/utf8"
 )
 
 // side is one axis of a plot: what it shows from where to where, and how ticks
@@ -73,5 +74,16 @@ func (c *canvas) axes(f *frame) {
 	}
 	c.text((f.left+f.right)/2, f.lower+38, "m", f.x.title)
 	c.printf(`<text transform="translate(%s %s) rotate(-90)" class="m">%s</text>`+"\n",
-		px(f.left-58), px((f.upper+f.lower)/2), escape(f.y.title))
+		px(f.left-f.y.room()), px((f.upper+f.lower)/2), escape(f.y.title))
+}
+
+// room is how far from the plot the title of a vertical axis stands, beyond its
+// labels, pixels.
+func (s *side) room() float64 {
+	const least, between = 58, 17
+	widest := 0
+	for _, v := range s.ticks() {
+		widest = max(widest, utf8.RuneCountInString(s.label(v)))
+	}
+	return max(least, between+letter*float64(widest))
 }

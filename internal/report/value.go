@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/queue"
 )
 
 // Value is a cell of a [Table]. The zero Value is a missing one: null in JSON,
@@ -31,6 +32,14 @@ const (
 
 // Text is a cell with a string.
 func Text(s string) Value { return Value{kind: textual, text: s} }
+
+// NonEmpty is a cell with text, missing when it is empty.
+func NonEmpty(s string) Value {
+	if s == "" {
+		return Value{}
+	}
+	return Text(s)
+}
 
 // Number is a cell with a number in its base unit. One that isn't finite is a
 // missing value.
@@ -74,10 +83,12 @@ func (v *Value) appendJSON(dst []byte) []byte {
 	}
 }
 
-// csv is the value as a cell of a CSV file.
+// csv is the value as a cell of a CSV file; no text of it is a formula.
 func (v *Value) csv() string {
 	switch v.kind {
-	case textual, literal:
+	case textual:
+		return queue.EscapeFormula(v.text)
+	case literal:
 		return v.text
 	case numeric:
 		return string(appendNumber(nil, v.number))

@@ -2,8 +2,11 @@ package report
 
 import (
 	"math"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
 )
 
@@ -19,6 +22,63 @@ func TestEveryReasonHasShortWords(t *testing.T) {
 		place := planner.Reason{Clocks: 255, Place: planner.PlaceReason(code)}
 		if (code == 0 || place.String() != unknown.String()) && placeWords[place.Place] == "" {
 			t.Errorf("no short words for %q", place)
+		}
+	}
+}
+
+func TestAPlanThatMissesDeadlinesMayTakeLessThanTheBound(t *testing.T) {
+	for energy, want := range map[dvfsmodel.Joule][3]string{
+		103: {"3.00 %", "above", "which no schedule can beat"}, 100: {"0 %", "above", "which no schedule can beat"},
+		99: {"1.00 %", "below", "the least for keeping all deadlines"},
+	} {
+		s := Summary{Energy: energy, Bound: 100}
+		part, side := s.fromBound()
+		if got := [3]string{part, side, s.boundIs()}; got != want {
+			t.Errorf("%v J against a bound of 100 J: %q, want %q", float64(energy), got, want)
+		}
+	}
+}
+
+func TestDotsInTheSamePlaceShareTheirName(t *testing.T) {
+	point := func(time float64) dvfsmodel.Point {
+		return dvfsmodel.Point{Time: time, Power: 1000, Energy: dvfsmodel.Joule(1e6 - 100*time)}
+	}
+	for other, want := range map[float64][]string{100: {">runs here, default<"}, 200: {">runs here<", ">default<"}} {
+		j := &jobCurve{id: "a", least: []dvfsmodel.Point{point(100), point(200)}, chosen: point(100), byItself: point(other)}
+		var b strings.Builder
+		if err := drawJobCurves(&b, "id", []*jobCurve{j}); err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, text := range strings.Split(b.String(), "<text")[1:] {
+			for _, name := range []string{">runs here, default<", ">runs here<", ">default<"} {
+				if strings.Contains(text[:strings.Index(text, "/text")+1], name) {
+					names = append(names, name)
+				}
+			}
+		}
+		slices.Sort(names)
+		slices.Sort(want)
+		if !slices.Equal(names, want) {
+			t.Errorf("dots at 100 s and %v s are called %q, want %q", other, names, want)
+		}
+	}
+}
+
+func TestTheTitleOfAVerticalAxisStandsBesideItsLabels(t *testing.T) {
+	for largest, want := range map[float64]float64{9: 58, 5e10: 17 + 14*letter} { // "50,000,000,000"
+		axis := numbered(newSpan(6, func(yield func([]float64)) { yield([]float64{0, largest}) }), "kWh")
+		if got := axis.room(); math.Abs(got-want) > 1e-9 {
+			t.Errorf("up to %v the title is %v from the plot, want %v", largest, got, want)
+		}
+	}
+}
+
+func TestOneValueAloneIsNotShownMoreExactlyThanItIs(t *testing.T) {
+	for value, want := range map[float64]span{1110: {980, 1240, 20}, 409: {360, 450, 10}, 0: {-.5, .5, .1}} {
+		got := newSpan(14, func(yield func([]float64)) { yield([]float64{value, value}) })
+		if math.Abs(got.from-want.from) > 1e-9 || math.Abs(got.to-want.to) > 1e-9 || math.Abs(got.step-want.step) > 1e-9 {
+			t.Errorf("an axis of %v alone goes from %v to %v in steps of %v, want %v", value, got.from, got.to, got.step, want)
 		}
 	}
 }

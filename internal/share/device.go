@@ -20,10 +20,30 @@ type Use struct {
 	Kappa float64
 }
 
-// GPU is what shared GPUs of a model draw.
+// GPU is what shared GPUs of a model draw, and how jobs on one slow each other down.
 type GPU struct {
 	Physics consolidate.Physics
 	IdleW   float64 // with nothing on it
+	// Curve is what sharing was measured to cost; nil: a slot with 140 % of work
+	// takes 1.4 slots.
+	Curve *consolidate.Curve
+}
+
+// contention is that of jobs on one GPU.
+func (g *GPU) contention(all []outlook) consolidate.Contention {
+	if g.Curve == nil {
+		return consolidate.Linear{}
+	}
+	return g.Curve.Among(len(all), memoryOf(all))
+}
+
+// memoryOf is the part of a GPU's memory that jobs may take, 0 to 1.
+func memoryOf(all []outlook) float64 {
+	need, total := memory(all)
+	if need < total {
+		return need / total
+	}
+	return 1
 }
 
 // slotS is how long a slot of the job's own run time is, in seconds.
@@ -86,13 +106,19 @@ func (g *GPU) beside(job *outlook, others []outlook) verdict {
 
 // shortOfMemory is by how many bytes jobs may exceed a GPU's memory.
 func shortOfMemory(all []outlook) float64 {
-	need, total := 0.0, math.Inf(1)
+	need, total := memory(all)
+	return max(0, need-total)
+}
+
+// memory is how many bytes jobs may take together, and how many their GPU has.
+func memory(all []outlook) (need, total float64) {
+	total = math.Inf(1)
 	for i := range all {
 		p := all[i].Profile
 		need += p.PeakMem.High.Or(math.Inf(1))
 		total = min(total, float64(p.MemTotal))
 	}
-	return max(0, need-total)
+	return need, total
 }
 
 // lowest is the lowest level at which all jobs keep their slowdown, in the worst
@@ -104,7 +130,7 @@ func (g *GPU) lowest(all []outlook) (mhz, overload float64, ok bool) {
 		kappa = min(kappa, all[i].Kappa)
 		draws = min(maxDraws, draws*len(all[i].runs))
 	}
-	contention := consolidate.Linear{}
+	contention := g.contention(all)
 	load, worst := make([]float64, Slots), make([]float64, Slots)
 	for draw := range draws {
 		clear(load)

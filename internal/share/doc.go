@@ -6,7 +6,8 @@
 // a job is best put on their shared GPUs: where everybody keeps the allowed
 // slowdown ([consolidate.Instance.Lowest]) with the least rise in power, and
 // among those where utilisations correlate least (CATS, eq. 15). What isn't
-// known is never put beside another.
+// known is never put beside another, and neither is a job on a GPU that did
+// other lately, by samples of it, than the profiles of its jobs say.
 //
 // The package asks nobody anything: what Slurm shows, profiles and rules are
 // handed in, and nothing depends on the time of day.

@@ -29,6 +29,9 @@ type Options struct {
 	Model func(n *slurm.Node) string
 	// GPU is what GPUs of a model draw.
 	GPU func(gpuModel string) GPU
+	// Seen is what the GPU of a node on which just these jobs run did lately, since
+	// the last of them began; none where that isn't known. Nil: it is known nowhere.
+	Seen func(node string, jobs []slurm.JobID) []Sample
 	// Speed is how much faster than Slurm's clock the GPUs' time goes by; 0: 1.
 	Speed float64
 }
@@ -274,7 +277,7 @@ func (o *Options) judge(at time.Time, name string, list []device, mine *outlook,
 	out := Node{Name: name, Fits: true, RisesW: math.Inf(-1), Correlation: math.Inf(-1), Slowdown: 1, Beside: []slurm.JobID{}}
 	gpu := o.GPU(model)
 	for i := range list {
-		v := o.besideAll(at, &gpu, mine, list[i].jobs, model)
+		v := o.besideAll(at, name, &gpu, mine, list[i].jobs, model)
 		if out.Fits && !v.fits {
 			out.Why = v.why
 		}
@@ -289,8 +292,8 @@ func (o *Options) judge(at time.Time, name string, list []device, mine *outlook,
 	return out, len(list) > 0
 }
 
-// besideAll judges a job beside those on one GPU, which may not be known.
-func (o *Options) besideAll(at time.Time, gpu *GPU, mine *outlook, jobs []*slurm.Job, model string) verdict {
+// besideAll judges a job beside those on one GPU of a node, which may not be known.
+func (o *Options) besideAll(at time.Time, node string, gpu *GPU, mine *outlook, jobs []*slurm.Job, model string) verdict {
 	others := make([]outlook, 0, len(jobs))
 	for _, j := range jobs {
 		other, why := o.use(at, j, model)
@@ -298,6 +301,9 @@ func (o *Options) besideAll(at time.Time, gpu *GPU, mine *outlook, jobs []*slurm
 			return verdict{why: fmt.Sprintf("job %s: %s", j.ID, why), slowdown: 1}
 		}
 		others = append(others, other.over(mine.slotS()))
+	}
+	if why := o.otherwise(at, node, jobs, others); why != "" {
+		return verdict{why: why, slowdown: 1}
 	}
 	return gpu.beside(mine, others)
 }

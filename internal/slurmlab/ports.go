@@ -19,10 +19,11 @@ const (
 	slurmd  = 101 // of the first node
 )
 
-// Bases of labs lie in this range.
+// Bases of labs lie in this range: below the ports that the kernel gives to whoever
+// asks for any, and below those of scripts/lab.sh.
 const (
 	firstBase = 10000
-	lastBase  = 29800
+	lastBase  = 25800
 	baseStep  = 200
 	bases     = (lastBase-firstBase)/baseStep + 1
 )
@@ -46,6 +47,13 @@ func Ports(tb testing.TB, nodes int) int {
 	}
 	tb.Fatal("no ports are free")
 	return 0
+}
+
+// Address is a port of the loopback interface that is the test's own until it
+// ends: whoever binds it there may come and go.
+func Address(tb testing.TB) string {
+	tb.Helper()
+	return "127.0.0.1:" + strconv.Itoa(Ports(tb, 0)+Spare)
 }
 
 // anyTaken tells whether anything listens at the ports of a lab.

@@ -54,9 +54,20 @@ type Left struct {
 // Running counts jobs that run, and the GPUs they hold.
 type Running struct{ Jobs, GPUs int }
 
-// NewBatch takes the jobs of a queue that wait, in its order.
+// arrayTasks is how many tasks of one array a plan of the whole queue takes.
+const arrayTasks = 10_000
+
+// NewBatch takes the jobs of a queue that wait, in its order. Of each array it
+// takes 10,000 tasks at most; the others are among those left out.
 func NewBatch(q *epdapi.Queue, cluster *planner.Cluster, catalog planner.Catalog) *Batch {
-	return batchOf(q, cluster, catalog, 0)
+	within := *q
+	within.Jobs = slices.Clone(q.Jobs)
+	for i := range within.Jobs {
+		j := &within.Jobs[i]
+		beyond := max(0, j.Tasks-arrayTasks)
+		j.Tasks, within.LeftOut = j.Tasks-beyond, within.LeftOut+beyond
+	}
+	return batchOf(&within, cluster, catalog, 0)
 }
 
 // batchOf is [NewBatch] with so many tasks at most, those that wait longest; 0: all.

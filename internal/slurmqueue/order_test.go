@@ -180,6 +180,19 @@ func TestAQueueThatIsTooLongIsOrderedByThoseThatWaitLongest(t *testing.T) {
 	}
 }
 
+func TestAPlanOfTheWholeQueueTakesTenThousandTasksOfAnArray(t *testing.T) {
+	q := &epdapi.Queue{Nodes: v100s(8), Jobs: []epdapi.QueuedJob{waits(1, 1, 100, 5)}, LeftOut: 3}
+	q.Jobs[0].Tasks = 4_000_000
+	cluster, _, err := slurmqueue.Cluster(q.Nodes, usual().Profiles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	batch := cluster.Cluster()
+	if b := slurmqueue.NewBatch(q, &batch, nil); len(b.Jobs) != 10_000 || b.Left.Many != 3_990_003 || q.Jobs[0].Tasks != 4_000_000 {
+		t.Errorf("%d jobs, %+v", len(b.Jobs), b.Left)
+	}
+}
+
 // An array has a million tasks in a line of Slurm's queue.
 func TestTasksOfArraysThatNoOrderHasRoomForTakeNoMemory(t *testing.T) {
 	const arrays, tasks = 200, 10_000

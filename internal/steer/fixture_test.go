@@ -28,6 +28,7 @@ type world struct {
 	nodes           map[string]*slurm.Node
 	saving          bool
 	suspend, resume time.Duration
+	exempt          slurm.PowerSaving // what the site keeps awake
 
 	settings steer.Settings
 	disk     *spooltest.FS
@@ -119,7 +120,9 @@ func (w *world) call(u slurm.Undo, do func() error) error {
 
 // PowerSaving is part of steer.Levers.
 func (w *world) PowerSaving(context.Context) (slurm.PowerSaving, error) {
-	return slurm.PowerSaving{Able: w.saving, Suspend: w.suspend, Resume: w.resume}, nil
+	saving := w.exempt
+	saving.Able, saving.Suspend, saving.Resume = w.saving, w.suspend, w.resume
+	return saving, nil
 }
 
 // Change is part of steer.Levers.

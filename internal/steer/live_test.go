@@ -24,13 +24,17 @@ type lab struct {
 	run      slurm.ExecRunner
 	client   *slurm.Client
 	settings steer.Settings
+	last     *steer.Steerer // the one that was made last
 }
+
+// patience is for what Slurm does by and by: only a hang takes so long.
+const patience = 3 * time.Minute
 
 func startLab(t *testing.T, options ...string) *lab {
 	t.Helper()
 	dir := slurmlab.Start(t, options...)
-	l := &lab{T: t, dir: dir, run: slurm.ExecRunner{Conf: filepath.Join(dir, "etc", "slurm.conf")}}
-	l.client = slurm.NewClient(l.run, 0)
+	l := &lab{T: t, dir: dir, run: slurm.ExecRunner{Conf: filepath.Join(dir, "etc", "slurm.conf"), Timeout: patience}}
+	l.client = slurm.NewClient(l.run, patience)
 	l.settings = steer.Settings{Version: "1", Live: config.Default().Live, Profiles: config.BuiltinProfiles()}
 	l.settings.Live.Mode = config.Enforce
 	return l
@@ -39,24 +43,57 @@ func startLab(t *testing.T, options ...string) *lab {
 func (l *lab) steerer(state string) *steer.Steerer {
 	l.Helper()
 	s, err := steer.Open(&steer.Options{
-		Source: steer.FromSlurm(l.run, time.Now), Levers: slurm.NewLevers(slurm.NewClient(l.run, 0)),
+		Source: steer.FromSlurm(slurm.NewClient(l.run, patience), time.Now), Levers: slurm.NewLevers(slurm.NewClient(l.run, patience)),
 		Settings: func() *steer.Settings { return &l.settings }, Dir: state,
 	})
 	if err != nil {
 		l.Fatal(err)
 	}
+	l.last = s
 	return s
+}
+
+// step has a steerer step once. A Slurm that doesn't answer for a moment is asked
+// again; what was done until then is in the report.
+func (l *lab) step(s *steer.Steerer) steer.Report {
+	l.Helper()
+	var all steer.Report
+	l.eventually("slurm answers a step", func() bool {
+		r, err := s.Step(l.Context())
+		all.Set, all.Undone, all.Failed, all.Waiting = all.Set+r.Set, all.Undone+r.Undone, all.Failed+r.Failed, r.Waiting
+		if err != nil {
+			l.Log(err)
+		}
+		return err == nil
+	})
+	return all
+}
+
+// settle steps until there is nothing more to be done: Slurm looks by and by at
+// what was submitted. It returns what all steps did.
+func (l *lab) settle(s *steer.Steerer, done func(*steer.Status) bool) steer.Report {
+	l.Helper()
+	var all steer.Report
+	l.eventually("nothing more is to be done", func() bool {
+		r := l.step(s)
+		all.Set, all.Undone, all.Failed = all.Set+r.Set, all.Undone+r.Undone, all.Failed+r.Failed
+		st := s.Status()
+		return r.Set+r.Undone == 0 && done(&st)
+	})
+	return all
 }
 
 func (l *lab) command(args ...string) string {
 	l.Helper()
-	ctx, cancel := context.WithTimeout(l.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(l.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // the test's own words
 	cmd.Env = append(os.Environ(), "SLURM_CONF="+l.run.Conf)
-	out, err := cmd.CombinedOutput()
+	var complaint strings.Builder
+	cmd.Stderr = &complaint
+	out, err := cmd.Output()
 	if err != nil {
-		l.Fatalf("%v: %v: %s", args, err, out)
+		l.Fatalf("%v: %v: %s%s", args, err, out, &complaint)
 	}
 	return strings.TrimSpace(string(out))
 }
@@ -74,10 +111,14 @@ func (l *lab) submit(user string, options ...string) slurm.JobID {
 
 func (l *lab) jobs() map[slurm.JobID]slurm.Job {
 	l.Helper()
-	answer, err := l.client.Jobs(l.Context())
-	if err != nil {
-		l.Fatal(err)
-	}
+	var answer slurm.Jobs
+	l.eventually("slurm tells its jobs", func() (ok bool) {
+		var err error
+		if answer, err = l.client.Jobs(l.Context()); err != nil {
+			l.Log(err)
+		}
+		return err == nil
+	})
 	all := make(map[slurm.JobID]slurm.Job, len(answer.List))
 	for _, j := range answer.List {
 		all[j.ID] = j
@@ -91,10 +132,14 @@ func (l *lab) eventually(what string, yes func() bool) {
 	l.Helper()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(40 * time.Second); !yes(); <-tick.C {
-		if time.Now().After(end) {
-			l.Fatalf("not in 40 s: %s\n%s", what, l.command("squeue", "--states=all"))
+	for end := time.Now().Add(patience); !yes(); <-tick.C {
+		if !time.Now().After(end) {
+			continue
 		}
+		if l.last != nil {
+			l.Logf("the steerer: %+v", l.last.Status())
+		}
+		l.Fatalf("not in %v: %s", patience, what)
 	}
 }
 
@@ -158,10 +203,7 @@ func liveOrder(l *lab) {
 		Policy: "value", Until: time.Now().Add(time.Hour), Place: map[slurm.JobID]int{held: 0, nice: 1, array: 2, plain: 3},
 	}
 	s := l.steerer(filepath.Join(l.dir, "order"))
-	l.eventually("nothing more is to be done", func() bool { // Slurm looks at what was submitted first
-		r := step(l, s)
-		return r.Set == 0 && s.Status().Nice == 2
-	})
+	l.settle(s, func(st *steer.Status) bool { return st.Nice == 2 })
 	now := l.jobs()
 	for _, id := range []slurm.JobID{plain, array, nice, held} {
 		l.Logf("job %s: nice %d → %d, priority %d → %d", id, before[id].Nice, now[id].Nice, before[id].Priority, now[id].Priority)
@@ -174,7 +216,7 @@ func liveOrder(l *lab) {
 	if h := now[held]; !h.Held() || third < 0 {
 		l.Errorf("held jobs: %+v, %+v", h, taskOf(now, array))
 	}
-	if r := step(l, s); r.Set+r.Undone+r.Failed != 0 {
+	if r := l.step(s); r.Set+r.Undone+r.Failed != 0 {
 		l.Errorf("a second step does something: %+v", r)
 	}
 	if r, err := s.UndoAll(l.Context()); err != nil || r.Failed+r.Waiting > 0 {
@@ -218,7 +260,7 @@ func liveDeadlines(l *lab) {
 	before := l.jobs()
 	state := filepath.Join(l.dir, "levers")
 	s := l.steerer(state)
-	r := step(l, s)
+	r := l.settle(s, func(st *steer.Status) bool { return st.Nice > 0 })
 	jobs := l.jobs()
 	for _, id := range all {
 		l.Logf("job %s of %s: nice %d → %d, priority %d → %d", id, jobs[id].User, before[id].Nice, jobs[id].Nice, before[id].Priority, jobs[id].Priority)
@@ -230,12 +272,12 @@ func liveDeadlines(l *lab) {
 	if h := jobs[held]; !h.Held() || h.Nice != 0 || third < 0 {
 		l.Errorf("held jobs: %+v, %+v", h, taskOf(jobs, array))
 	}
-	if r := step(l, s); r.Set+r.Undone+r.Failed != 0 {
+	if r := l.step(s); r.Set+r.Undone+r.Failed != 0 {
 		l.Errorf("a second step does something: %+v", r)
 	}
 	l.command("runuser", "-u", ann, "--", "scontrol", "update", "jobid="+undone.String(), "nice=0")
 	s = l.steerer(state) // epd starts anew
-	if r := step(l, s); r.Set+r.Undone+r.Failed != 0 || l.nice(undone) != 0 || !slices.Equal(s.Status().Left, []slurm.JobID{undone}) {
+	if r := l.step(s); r.Set+r.Undone+r.Failed != 0 || l.nice(undone) != 0 || !slices.Equal(s.Status().Left, []slurm.JobID{undone}) {
 		l.Errorf("%+v, %+v", r, s.Status())
 	}
 	l.command("scancel", undone.String())
@@ -248,7 +290,7 @@ func liveDeadlines(l *lab) {
 		}
 	}
 	s.Resume()
-	step(l, s)
+	l.settle(s, func(st *steer.Status) bool { return st.Nice > 0 })
 	l.command("scancel", array.String())
 	// Of Ann's jobs those with deadlines start first; Bob's waits no longer for
 	// them than it did.
@@ -286,70 +328,99 @@ func TestNodesOnARealSlurmSleepAndWake(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	l := startLab(t, "--hooks", hooks, "--power", "3600")
-	l.settings.Live.SleepAfter, l.settings.Live.SleepLearn = 1, false // the lab's timeouts would be a minute of idling
-	l.settings.Live.WakeWait = 70
+	l := startLab(t, "--hooks", hooks, "--power", "3600", "--conf", "ResumeTimeout=120") // of a busy machine
+	l.settings.Live.SleepAfter, l.settings.Live.SleepLearn = 1, false                    // the lab's timeouts would be a minute of idling
+	l.settings.Live.WakeWait = 160
 	s := l.steerer(filepath.Join(l.dir, "levers"))
-	step(l, s)
-	tick := time.NewTicker(1100 * time.Millisecond)
-	<-tick.C
-	tick.Stop()
 	asked := time.Now()
-	if r := step(l, s); r.Set != 1 {
-		l.Fatalf("%+v, %+v", r, s.Status())
-	}
-	state := func(name string) slurm.NodeState {
-		n, err := l.client.Node(l.Context(), name)
-		if err != nil {
-			l.Fatal(err)
-		}
-		return n.State
-	}
-	l.Logf("right after power_down: %+v", state("n1"))
-	l.eventually("n1 sleeps", func() bool {
-		if r := step(l, s); r.Set+r.Undone+r.Failed > 0 || s.Status().Asleep != 1 {
+	l.eventually("a node is told to sleep", func() bool {
+		r := l.step(s)
+		if r.Set > 1 || r.Undone+r.Failed > 0 {
 			l.Fatalf("%+v, %+v", r, s.Status())
 		}
-		return state("n1").PoweredDown() && !state("n1").Is("POWERING_DOWN")
+		return r.Set == 1
 	})
-	l.Logf("asleep after %.1f s; n2, the spare one: %+v", time.Since(asked).Seconds(), state("n2"))
-	if down := state("n2"); len(down.Flags) > 0 {
-		l.Errorf("the last node of the partition: %+v", down)
-	}
-	l.wake(s, state)
+	sleeper, spare := l.fallAsleep(s, true)
+	l.Logf("%s is asleep after %.1f s; %s, the spare one: %+v", sleeper, time.Since(asked).Seconds(), spare, l.node(spare).State)
+	l.wake(s, sleeper)
 	l.command("scancel", "-u", "nobody")
 	asked = time.Now()
-	l.eventually("n1 sleeps again", func() bool {
-		step(l, s)
-		return state("n1").PoweredDown() && !state("n1").Is("POWERING_DOWN")
-	})
+	sleeper, _ = l.fallAsleep(s, false) // the one or the other, as their jobs end
+	undone, troubled := 0, false
 	l.eventually("everything is taken back", func() bool {
 		r, err := s.UndoAll(l.Context())
-		return err == nil && r.Undone == 1
+		undone, troubled = undone+r.Undone, troubled || err != nil || r.Failed > 0
+		return err == nil && s.Status().Asleep == 0
 	})
-	l.eventually("n1 is up", func() bool { n := state("n1"); return n.Base == "IDLE" && len(n.Flags) == 0 })
+	if undone != 1 && !troubled {
+		l.Errorf("%d nodes were woken, want %s alone", undone, sleeper)
+	}
+	l.eventually(sleeper+" is up", func() bool { n := l.node(sleeper).State; return n.Base == "IDLE" && len(n.Flags) == 0 })
 	l.Logf("up again after %.1f s", time.Since(asked).Seconds())
 }
 
-// wake submits jobs for both nodes, of which n1 sleeps: the second one waits for
+// node is one of Slurm's.
+func (l *lab) node(name string) slurm.Node {
+	l.Helper()
+	var n slurm.Node
+	l.eventually("slurm tells of "+name, func() bool {
+		var err error
+		if n, err = l.client.Node(l.Context(), name); err != nil {
+			l.Log(err)
+		}
+		return err == nil
+	})
+	return n
+}
+
+// fallAsleep waits until one node sleeps by the steerer's doing, whichever was idle
+// first, and says which one does, and which one is awake. Unless others were told
+// to do something before, the steps that are made meanwhile do nothing.
+func (l *lab) fallAsleep(s *steer.Steerer, told bool) (sleeper, spare string) {
+	l.Helper()
+	asleep := func(n *slurm.Node) bool { return n.State.PoweredDown() && !n.State.Is("POWERING_DOWN") }
+	l.eventually("one node sleeps", func() bool {
+		if r := l.step(s); told && (r.Set+r.Undone+r.Failed > 0 || s.Status().Asleep != 1) {
+			l.Fatalf("%+v, %+v", r, s.Status())
+		}
+		one, other := l.node("n1"), l.node("n2")
+		if asleep(&other) {
+			one, other = other, one
+		}
+		sleeper, spare = one.Name, other.Name
+		return asleep(&one) && s.Status().Asleep == 1
+	})
+	l.eventually("the other one is awake", func() bool {
+		n := l.node(spare)
+		if n.State.PoweredDown() || n.State.Is("POWERING_DOWN") || n.State.Is("POWER_DOWN") {
+			l.Fatalf("%s, the last node of the partition, is %+v", spare, n.State)
+		}
+		return len(n.State.Flags) == 0
+	})
+	return sleeper, spare
+}
+
+// wake submits jobs for both nodes, of which one sleeps: the second one waits for
 // it, and no longer than the bound allows.
-func (l *lab) wake(s *steer.Steerer, state func(string) slurm.NodeState) {
+func (l *lab) wake(s *steer.Steerer, sleeper string) {
 	l.Helper()
 	l.submit("nobody")
 	asked := time.Now()
 	second := l.submit("nobody")
-	l.eventually("a job wakes n1", func() bool {
-		if r := step(l, s); r.Set+r.Failed > 0 {
+	waited := 0.0
+	l.eventually("a job wakes "+sleeper, func() bool {
+		if r := l.step(s); r.Set+r.Failed > 0 {
 			l.Fatalf("%+v, %+v", r, s.Status())
 		}
-		n := state("n1")
-		return l.jobs()[second].State.Base == slurm.Running && !l.jobs()[second].State.Is("CONFIGURING") && !n.PoweredDown() && !n.Is("POWERING_UP")
+		j, n := l.jobs()[second], l.node(sleeper)
+		if waited == 0 && j.State.Base == slurm.Running && !j.State.Is("CONFIGURING") && !n.State.PoweredDown() && !n.State.Is("POWERING_UP") {
+			waited = time.Since(asked).Seconds()
+		}
+		return waited > 0 && s.Status().Wakes > 0 // a node that doesn't respond at first counts a little later
 	})
-	waited := time.Since(asked).Seconds()
-	step(l, s)
-	st := s.Status()
+	st, took := s.Status(), time.Since(asked).Seconds()
 	l.Logf("the job waited %.1f s; %d wakes, the longest %.1f s", waited, st.Wakes, st.WakeS)
-	if waited > l.settings.Live.WakeWait || st.Wakes != 1 || st.WakeS <= 0 || st.WakeS > waited+5 || st.Asleep != 0 {
-		l.Errorf("the job waited %.1f s, the bound is %v s; %+v", waited, l.settings.Live.WakeWait, st)
+	if waited > l.settings.Live.WakeWait || st.Wakes != 1 || st.WakeS <= 0 || st.WakeS > took+5 || st.Asleep != 0 {
+		l.Errorf("the job waited %.1f s, the bound is %v s; %.1f s until the wake was seen; %+v", waited, l.settings.Live.WakeWait, took, st)
 	}
 }

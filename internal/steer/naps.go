@@ -13,8 +13,9 @@ import (
 
 // Nap is what is known of a node's sleep.
 type Nap struct {
-	After time.Duration // how long it must be idle until sleeping pays
-	Stay  string        // why it must stay awake; empty: it need not
+	After time.Duration  // how long it must be idle until sleeping pays
+	Stay  string         // why it must stay awake; empty: it need not
+	With  []*slurm.Awake // nodes, it among them, of which some must stay awake
 }
 
 // naps is what snapshots told of sleep: since when each node has had no job, and
@@ -142,6 +143,7 @@ func (n *naps) judge(s *Snapshot, live *config.Live, saving *slurm.PowerSaving) 
 		return nil
 	}
 	kinds, all := make(map[string]Nap), make(map[string]Nap, len(s.Nodes))
+	named := namedBy(saving)
 	for i := range s.Nodes {
 		kind := kindOf(&s.Nodes[i])
 		nap, ok := kinds[kind]
@@ -152,9 +154,42 @@ func (n *naps) judge(s *Snapshot, live *config.Live, saving *slurm.PowerSaving) 
 		if n.failed[s.Nodes[i].Name] {
 			nap.Stay = s.Nodes[i].Name + " went down instead of waking up"
 		}
+		exempt(&nap, &s.Nodes[i], saving, named[s.Nodes[i].Name])
 		all[s.Nodes[i].Name] = nap
 	}
 	return all
+}
+
+// namedBy tells where SuspendExcNodes names each node.
+func namedBy(saving *slurm.PowerSaving) map[string][]*slurm.Awake {
+	named := make(map[string][]*slurm.Awake)
+	for i := range saving.Awake {
+		for _, name := range saving.Awake[i].Nodes {
+			named[name] = append(named[name], &saving.Awake[i])
+		}
+	}
+	return named
+}
+
+// exempt keeps a node awake where slurm.conf wants that.
+func exempt(nap *Nap, n *slurm.Node, saving *slurm.PowerSaving, named []*slurm.Awake) {
+	const why = "slurm.conf's %s keeps them from sleeping"
+	in := func(list []string) func(string) bool {
+		return func(name string) bool {
+			return slices.ContainsFunc(list, func(other string) bool { return strings.EqualFold(name, other) })
+		}
+	}
+	switch {
+	case slices.ContainsFunc(named, func(a *slurm.Awake) bool { return a.Idle == 0 }):
+		nap.Stay = fmt.Sprintf(why, "SuspendExcNodes")
+	case slices.ContainsFunc(n.Partitions, in(saving.AwakeParts)):
+		nap.Stay = fmt.Sprintf(why, "SuspendExcParts")
+	case slices.ContainsFunc(n.State.Flags, in(saving.AwakeFlags)):
+		nap.Stay = fmt.Sprintf(why, "SuspendExcStates")
+	case saving.Unread != "":
+		nap.Stay = "what slurm.conf keeps from sleeping can't be read: " + saving.Unread
+	}
+	nap.With = named
 }
 
 // nap judges a kind of node. What it costs to sleep once is to idle for as long

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/slurm"
@@ -13,20 +14,10 @@ import (
 // modeOf is what may be done to a node, or a job: what may be done in each of
 // its partitions.
 func modeOf(partitions []string, live *config.Live) config.Mode {
-	mode := config.Enforce
-	for _, partition := range partitions {
-		switch live.ModeOf(partition) {
-		case config.Observe:
-			return config.Observe
-		case config.Advise:
-			mode = config.Advise
-		case config.Enforce:
-		}
-	}
 	if len(partitions) == 0 {
 		return config.Observe
 	}
-	return mode
+	return live.ModeOf(strings.Join(partitions, ","))
 }
 
 // profileOf is the profile of a node's GPUs: by their type, else by a feature.

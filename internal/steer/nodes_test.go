@@ -182,3 +182,38 @@ func TestANodeThatHasJustBootedHasJustBecomeIdle(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+func TestNodesThatSlurmConfKeepsAwakeStayAwake(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		exempt slurm.PowerSaving
+		want   []string // asleep
+		note   string
+	}{
+		{"nothing", slurm.PowerSaving{}, []string{"n1", "n2", "n3"}, ""},
+		{"nodes", slurm.PowerSaving{Awake: []slurm.Awake{{Nodes: []string{"n1"}}, {Nodes: []string{"n3", "elsewhere"}}}}, []string{"n2", "n4"}, "SuspendExcNodes"},
+		{"some of some", slurm.PowerSaving{Awake: []slurm.Awake{{Nodes: []string{"n1", "n2", "n3"}, Idle: 2}}}, []string{"n1", "n4"}, ""},
+		{"a partition", slurm.PowerSaving{AwakeParts: []string{"gpu"}}, nil, "SuspendExcParts"},
+		{"a state", slurm.PowerSaving{AwakeFlags: []string{"CLOUD"}}, []string{"n1", "n3", "n4"}, "SuspendExcStates"},
+		{"unread", slurm.PowerSaving{Unread: "odd"}, nil, "odd"},
+	} {
+		w := sleeper("n1", "n2", "n3", "n4")
+		w.exempt = c.exempt
+		w.nodes["n2"].State.Flags = []string{"CLOUD"}
+		s := w.open(t)
+		step(t, s)
+		w.rest(t, s, 10*time.Minute)
+		if got := w.asleep(); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q sleep, want %q", c.name, got, c.want)
+		}
+		if notes := strings.Join(s.Status().Notes, "\n"); !strings.Contains(notes, c.note) || c.note == "" && notes != "" {
+			t.Errorf("%s: notes %q, want %q", c.name, notes, c.note)
+		}
+		// Whom the site names later is woken.
+		w.exempt = slurm.PowerSaving{Awake: []slurm.Awake{{Nodes: []string{"n1", "n2", "n3", "n4"}}}}
+		w.rest(t, s, 2*time.Minute)
+		if got := w.asleep(); got != nil {
+			t.Errorf("%s: %q sleep, which slurm.conf keeps awake by now", c.name, got)
+		}
+	}
+}

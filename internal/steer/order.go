@@ -142,7 +142,7 @@ func partOf(j *slurm.Job, now time.Time, limits *config.LivePick) int {
 // priority of its own.
 func mayWait(j *slurm.Job, now time.Time) bool {
 	switch {
-	case j.State.Base != slurm.Pending, j.Held(), strings.Contains(strings.ToLower(j.Reason), "held"):
+	case j.State.Base != slurm.Pending, j.Held(), j.Waits() == slurm.WaitHeld:
 		return false // a change of its nice would release a held job
 	case j.HetJob != 0:
 		return false // one component's nice is another's, too
@@ -155,13 +155,10 @@ func mayWait(j *slurm.Job, now time.Time) bool {
 }
 
 // runnable tells whether a job's time has come: it depends on none, and has no
-// later begin.
+// later begin. What limits leave it may change at any moment.
 func runnable(j *slurm.Job, now time.Time) bool {
-	switch j.Reason {
-	case "BeginTime", "Dependency", "DependencyNeverSatisfied", "BadConstraints", "PartitionTimeLimit", "PartitionNodeLimit", "JobHoldMaxRequeue":
-		return false
-	}
-	return !j.Eligible.IsZero() && !j.Eligible.After(now)
+	w := j.Waits()
+	return (w == slurm.WaitTurn || w == slurm.WaitElse) && !j.Eligible.IsZero() && !j.Eligible.After(now)
 }
 
 func (g group) compare(h group) int {

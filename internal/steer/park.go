@@ -37,7 +37,7 @@ func (p *Plan) sleep(s *Snapshot, set *Settings, ours *Ours) {
 	if set.Live.SleepAfter <= 0 {
 		return
 	}
-	awake := make(map[string]int) // idle nodes by partition
+	awake := vigil{make(map[string]int), make(map[*slurm.Awake]int)}
 	var tired []*slurm.Node
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
@@ -51,9 +51,7 @@ func (p *Plan) sleep(s *Snapshot, set *Settings, ours *Ours) {
 		if !free(n) {
 			continue
 		}
-		for _, partition := range n.Partitions {
-			awake[partition]++
-		}
+		awake.count(n, ours, 1)
 		if mode != config.Observe && p.tired(n, s.At, set, ours) {
 			tired = append(tired, n)
 		}
@@ -63,12 +61,10 @@ func (p *Plan) sleep(s *Snapshot, set *Settings, ours *Ours) {
 		return cmp.Or(cmp.Compare(idleWatts(b, set.Profiles), idleWatts(a, set.Profiles)), strings.Compare(a.Name, b.Name))
 	})
 	for _, n := range tired {
-		if slices.ContainsFunc(n.Partitions, func(name string) bool { return awake[name] <= spare || wanted[name] }) {
+		if awake.needs(n, ours) || slices.ContainsFunc(n.Partitions, func(name string) bool { return wanted[name] }) {
 			continue
 		}
-		for _, partition := range n.Partitions {
-			awake[partition]--
-		}
+		awake.count(n, ours, -1)
 		why := "idle since " + ours.Idle[n.Name].Format(time.RFC3339)
 		if modeOf(n.Partitions, &set.Live) == config.Enforce {
 			p.Wants = append(p.Wants, Want{powerDown(n.Name), why})
@@ -76,6 +72,28 @@ func (p *Plan) sleep(s *Snapshot, set *Settings, ours *Ours) {
 		}
 		p.advise(Advice{Kind: KindSleep, Node: n.Name, Text: "power down: " + why})
 	}
+}
+
+// vigil counts the idle nodes that are awake, where some have to be.
+type vigil struct {
+	partitions map[string]int
+	named      map[*slurm.Awake]int // in SuspendExcNodes
+}
+
+// count adds a node, or takes it away.
+func (v *vigil) count(n *slurm.Node, ours *Ours, by int) {
+	for _, partition := range n.Partitions {
+		v.partitions[partition] += by
+	}
+	for _, a := range ours.Naps[n.Name].With {
+		v.named[a] += by
+	}
+}
+
+// needs tells whether too few would be awake without a node.
+func (v *vigil) needs(n *slurm.Node, ours *Ours) bool {
+	return slices.ContainsFunc(n.Partitions, func(name string) bool { return v.partitions[name] <= spare }) ||
+		slices.ContainsFunc(ours.Naps[n.Name].With, func(a *slurm.Awake) bool { return v.named[a] <= a.Idle })
 }
 
 // tired tells whether a node has been idle for long enough and comes back soon

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/epplan/epplan/slurm"
@@ -53,8 +54,16 @@ func (p *Plan) orderGroup(key group, list []entrant, enforce bool) {
 	slices.Reverse(ranked)
 	p.Wants = append(append(append(p.Wants, others...), ranked...), urgent...)
 	if r.cramped {
-		p.Notes = append(p.Notes, fmt.Sprintf("partition %s: priorities are too near 1 for jobs to be put in order", key.partition))
+		p.Notes = append(p.Notes, fmt.Sprintf("partition %s: "+tooLow, key.partition))
 	}
+}
+
+// tooLow says in a note that a partition has no room below its priorities.
+const tooLow = "priorities are too near 1 for jobs to be put in order"
+
+// Cramped are the notes of partitions whose priorities leave no room for an order.
+func (s *Status) Cramped() []string {
+	return slices.DeleteFunc(slices.Clone(s.Notes), func(note string) bool { return !strings.HasSuffix(note, tooLow) })
 }
 
 // line lowers entrants so that each comes behind the one before, and all behind

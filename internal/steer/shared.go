@@ -1,6 +1,7 @@
 package steer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -48,7 +49,9 @@ func suits(n *share.Node, j *slurm.Job) string {
 
 // nextShared is the pending job for a part of a GPU that Slurm starts next, nil
 // without one, or if it isn't to be touched: what suits one behind it could be
-// wrong for it.
+// wrong for it. Jobs that wait for more than their turn and nodes come behind all
+// others, whatever their priority: a limit that keeps one from starting may do so
+// for days.
 func nextShared(s *Snapshot, set *Settings) *slurm.Job {
 	var next *slurm.Job
 	for i := range s.Jobs {
@@ -59,7 +62,7 @@ func nextShared(s *Snapshot, set *Settings) *slurm.Job {
 		if _, ok := share.WishOf(j); !ok || modeOf(strings.Split(j.Partition, ","), &set.Live) == config.Observe {
 			continue
 		}
-		if next == nil || j.Priority > next.Priority || j.Priority == next.Priority && j.ID < next.ID {
+		if next == nil || sooner(j, next) < 0 {
 			next = j
 		}
 	}
@@ -67,6 +70,14 @@ func nextShared(s *Snapshot, set *Settings) *slurm.Job {
 		return nil
 	}
 	return next
+}
+
+// sooner is negative if Slurm starts a rather than b.
+func sooner(a, b *slurm.Job) int {
+	if limited := a.Waits() != slurm.WaitTurn; limited != (b.Waits() != slurm.WaitTurn) {
+		return first(!limited)
+	}
+	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.ID, b.ID))
 }
 
 // listed is as much of an order as a status shows.

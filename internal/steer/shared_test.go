@@ -91,6 +91,46 @@ func TestNoWeightMovesForJobsThatShareNothingOrAreNotToBeTouched(t *testing.T) {
 	}
 }
 
+func TestAJobThatSlurmCannotStartYetDoesNotHoldUpTheOrderForTheNext(t *testing.T) {
+	for _, reason := range []string{
+		"QOSMaxGRESPerUser", "QOSGrpCpuLimit", "QOSMaxJobsPerUserLimit", "AssocGrpGRES", "AssocMaxJobsLimit", "AssocGrpCPUMinutesLimit",
+		"MaxGRESPerAccount", "AssociationJobLimit", "JobArrayTaskLimit", "Licenses", "Reservation", "ReqNodeNotAvail", "PartitionDown",
+		"PartitionInactive", "JobHeldUser", "JobHeldAdmin", "JobHoldMaxRequeue", "Dependency", "DependencyNeverSatisfied", "BeginTime",
+		"BurstBufferStageIn", "InvalidQOS", "AccountNotAllowed", "PartitionTimeLimit", "BadConstraints", "a reason of a later Slurm",
+	} {
+		ahead(t, reason, 1)
+	}
+	for _, reason := range []string{"QOSMaxGRESPerUser", "PartitionDown", "Licenses"} { // it may be over in a moment
+		w := sharing(map[string]int{"n1": 1, "n2": 0, "n3": 2})
+		w.jobs[1].Reason = reason
+		w.job(2, 10, 50, "").TRESPerNode = "gres:shard:1"
+		w.jobs[2].Reason = reason
+		w.ordersFor(t, 1, reason+", of all")
+	}
+	for _, reason := range []string{"", "None", "Priority", "Resources", "SchedDefer"} {
+		ahead(t, reason, 2)
+	}
+}
+
+// ahead checks for which job nodes are ordered where job 2, which waits for a
+// reason, is ahead of job 1.
+func ahead(t *testing.T, reason string, want slurm.JobID) {
+	t.Helper()
+	w := sharing(map[string]int{"n1": 1, "n2": 0, "n3": 2})
+	w.job(2, 11, 200, "").TRESPerNode = "gres:shard:1"
+	w.jobs[2].Reason = reason
+	w.ordersFor(t, want, reason)
+}
+
+// ordersFor checks for which job the next step orders nodes.
+func (w *world) ordersFor(t *testing.T, want slurm.JobID, what string) {
+	t.Helper()
+	s := w.open(t)
+	if step(t, s); s.Status().Shared == nil || s.Status().Shared.Job != want {
+		t.Errorf("%s: the order is for %+v, want job %d", what, s.Status().Shared, want)
+	}
+}
+
 func TestTheOrderOfNodesIsAdvisedInAdviseMode(t *testing.T) {
 	w := sharing(map[string]int{"n1": 1, "n2": 0, "n3": 2})
 	w.settings.Live.Mode = config.Advise

@@ -7,11 +7,18 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// FromSlurm is a source that asks Slurm's commands each time. It shares no
-// answer with other callers, as one under way may be from before a change.
-func FromSlurm(run slurm.Runner, clock func() time.Time) func(context.Context) (*Snapshot, error) {
+// Slurm is what tells of all jobs and nodes; [slurm.Client] is one.
+type Slurm interface {
+	// EachJob gives all jobs, one after the other, or says that some are missing.
+	EachJob(ctx context.Context, each func(*slurm.Job) error) error
+	Nodes(ctx context.Context) ([]slurm.Node, error)
+}
+
+// FromSlurm is a source that asks Slurm each time. Others may be told its answers,
+// but it shares none that was asked for before, which may be from before a change:
+// Slurm is asked by nobody else through client.
+func FromSlurm(client Slurm, clock func() time.Time) func(context.Context) (*Snapshot, error) {
 	return func(ctx context.Context) (*Snapshot, error) {
-		client := slurm.NewClient(run, 0)
 		s := &Snapshot{At: clock()}
 		err := client.EachJob(ctx, func(j *slurm.Job) error {
 			s.Jobs = append(s.Jobs, *j)

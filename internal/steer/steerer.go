@@ -41,9 +41,9 @@ type Options struct {
 
 const (
 	defaultChanges = 50
-	maxFailures    = 3                // of one lever in a row, until it's left alone
-	maxGap         = 4 * time.Minute  // between snapshots, until what nodes did in between isn't known
-	savingFor      = 10 * time.Minute // how long it is believed whether there is power saving
+	maxFailures    = 3               // of one lever in a row, until it's left alone
+	maxGap         = 4 * time.Minute // between snapshots, until what nodes did in between isn't known
+	savingFor      = time.Minute     // how long it is believed what power saving there is
 )
 
 // ErrStale tells that a snapshot is from before the last change, so that nothing

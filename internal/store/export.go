@@ -95,7 +95,7 @@ func exportLine(columns []string, values []any) ([]byte, error) {
 }
 
 // embedded are the columns that hold JSON.
-var embedded = []string{"gpus", "clocks", "throttled_s", "body", "coefficients", "covariance"}
+var embedded = []string{"gpus", "clocks", "throttled_s", "stays", "restarted", "body", "coefficients", "covariance"}
 
 // exportValue is a column as a value for JSON.
 func exportValue(column string, value any) (any, error) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 )
@@ -76,6 +77,19 @@ func outcome(i int) *record.Outcome {
 		Clocks:     []record.ClockShare{{Setting: record.Setting{Core: 1200, Mem: 877}, Seconds: 1190}},
 		ThrottledS: map[string]float64{"power_cap": 12.5}, Series: series.Series(),
 	}
+}
+
+// stays are those of a run whose clock was adapted.
+func stays() []dvfsmodel.Stay {
+	return []dvfsmodel.Stay{
+		{Core: 1380, Seconds: 200, Work: 180.5, Energy: 30_000, Begun: 3},
+		{Core: 600, Seconds: 1000, Work: 10, Energy: 40_000, Rest: 900, RestEnergy: 36_000, Begun: 2},
+	}
+}
+
+// restarted is what is known of a run that epd was restarted under.
+func restarted() record.Restarted {
+	return record.Restarted{TimeS: record.Known(100), GPUEnergyJ: record.Known(20_000)}
 }
 
 // put stores an outcome and wants a receipt.

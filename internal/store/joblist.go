@@ -41,6 +41,10 @@ type ListedJob struct {
 	Runs    int            // ended ones
 	TimeS   record.Number  // of the longest
 	EnergyJ record.Number  // of all GPUs; unknown where it is of a run
+	// Restarted is the same with runs that epd was restarted under, or whose job was
+	// suspended, whose time and energy are in neither of the two; zero where there are
+	// none.
+	Restarted record.Restarted
 }
 
 // ListedPage is a part of a list of jobs with their runs.
@@ -104,12 +108,16 @@ func (s *Store) JobRows(ctx context.Context, filter *JobFilter, before int64, li
 const selectRows = `
 SELECT j.seq, j.cluster, j.job_id, j.submitted_us, j.token, j.user, j.account, j.partition, j.name, j.script_hash, j.workload,
 	j.limit_s, j.nodes, j.gpus, j.state, j.shown, COALESCE(d.mode, ''), COALESCE(d.arm, ''), COALESCE(d.core_mhz, 0), COALESCE(d.mem_mhz, 0),
-	COUNT(o.outcome_id), MAX(o.time_s), CASE WHEN COUNT(o.gpu_energy_j) = COUNT(o.outcome_id) THEN SUM(o.gpu_energy_j) END
+	COUNT(o.outcome_id), MAX(o.time_s), CASE WHEN COUNT(o.gpu_energy_j) = COUNT(o.outcome_id) THEN SUM(o.gpu_energy_j) END,
+	CASE WHEN COUNT(x.restarted) > 0 THEN MAX(COALESCE(o.time_s, x.restarted ->> '$.time_s')) END,
+	CASE WHEN COUNT(x.restarted) > 0 AND COUNT(COALESCE(o.gpu_energy_j, x.restarted ->> '$.gpu_energy_j')) = COUNT(o.outcome_id)
+		THEN SUM(COALESCE(o.gpu_energy_j, x.restarted ->> '$.gpu_energy_j')) END
 FROM (SELECT *, (SELECT COALESCE(MIN(n.submitted_us), 1 << 62) FROM jobs AS n
 		WHERE n.cluster = jobs.cluster AND n.job_id = jobs.job_id AND n.submitted_us > jobs.submitted_us) AS until_us
 	FROM jobs %s) AS j
 LEFT JOIN outcomes AS o INDEXED BY outcomes_by_job ON o.cluster = j.cluster AND o.job_id = j.job_id
 	AND COALESCE(o.submitted_us, o.started_us, o.ended_us) >= j.submitted_us AND COALESCE(o.submitted_us, o.started_us, o.ended_us) < j.until_us
+LEFT JOIN outcome_details AS x ON x.outcome_id = o.outcome_id AND o.time_s IS NULL
 LEFT JOIN decisions AS d ON d.decision_id = (SELECT MAX(l.decision_id) FROM decisions AS l INDEXED BY decisions_by_job
 	WHERE l.cluster = j.cluster AND l.job_id = j.job_id AND l.job_id != 0 AND l.created_us >= j.submitted_us AND l.created_us < j.until_us)
 GROUP BY j.seq ORDER BY j.submitted_us DESC, j.seq DESC`
@@ -117,12 +125,13 @@ GROUP BY j.seq ORDER BY j.submitted_us DESC, j.seq DESC`
 // scanListed reads a row of selectRows and returns its key.
 func scanListed(row scanner, j *ListedJob) (seq int64, err error) {
 	var submitted sql.NullInt64
-	var limit, took, energy sql.NullFloat64
+	var limit, took, energy, restartedS, restartedJ sql.NullFloat64
 	err = row.Scan(&seq, &j.Cluster, &j.ID, &submitted, &j.Token, &j.User, &j.Account, &j.Partition, &j.Name, &j.ScriptHash, &j.Workload,
-		&limit, &j.Nodes, &j.GPUs, &j.State, &j.Shown, &j.Mode, &j.Arm, &j.Setting.Core, &j.Setting.Mem, &j.Runs, &took, &energy)
+		&limit, &j.Nodes, &j.GPUs, &j.State, &j.Shown, &j.Mode, &j.Arm, &j.Setting.Core, &j.Setting.Mem, &j.Runs, &took, &energy, &restartedS, &restartedJ)
 	j.Submitted = timeOf(submitted)
 	j.Limit = time.Duration(limit.Float64 * float64(time.Second))
 	j.TimeS, j.EnergyJ = known(took), known(energy)
+	j.Restarted = record.Restarted{TimeS: known(restartedS), GPUEnergyJ: known(restartedJ)}
 	return seq, err
 }
 

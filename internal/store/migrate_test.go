@@ -87,7 +87,13 @@ func TestADatabaseOfSchema1IsMigratedWithItsRecordsAfterABackup(t *testing.T) {
 	if all, err := s.Profiles(t.Context(), workload(0), 10); err != nil || len(all) != 1 {
 		t.Errorf("a table of schema 7: %+v, %v", all, err)
 	}
-	if got := schemaVersion(t, path); got != 8 {
+	stepped := outcome(1)
+	stepped.RunID, stepped.Stays, stepped.Restarted = "stepped", stays(), restarted()
+	put(t, s, stepped, store.Stored)
+	if page, err := s.OutcomesOf(t.Context(), workload(1), 0, 1); err != nil || len(page.Outcomes) != 1 || !slices.Equal(page.Outcomes[0].Stays, stays()) || page.Outcomes[0].Restarted != restarted() {
+		t.Errorf("columns of schemas 9 and 10: %+v, %v", page, err)
+	}
+	if got := schemaVersion(t, path); got != 10 {
 		t.Errorf("schema %d", got)
 	}
 	if got := schemaVersion(t, path+".schema1.bak"); got != 1 {

@@ -172,7 +172,7 @@ FROM models WHERE cluster = ? AND in_use = 1 ORDER BY workload, gpu_model`, clus
 }
 
 // ModelsOut lists the workloads of a cluster whose model was taken out of use
-// with a note, by workload and GPU model.
+// with a note, or let go without one in use, by workload and GPU model.
 func (s *Store) ModelsOut(ctx context.Context, cluster string) ([]record.ModelOut, error) {
 	rows, err := s.read.QueryContext(ctx, `
 SELECT cluster, workload, gpu_model, note, since_us FROM models_out WHERE cluster = ? ORDER BY workload, gpu_model`, cluster)

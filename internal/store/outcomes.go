@@ -95,7 +95,7 @@ func putOutcome(
 		return 0, err
 	}
 	_, err = conn.ExecContext(ctx,
-		"INSERT INTO outcome_details (outcome_id, gpus, clocks, throttled_s, series, readings) VALUES (?, ?, ?, ?, ?, ?)",
+		"INSERT INTO outcome_details (outcome_id, gpus, clocks, throttled_s, series, readings, stays, restarted) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 		append([]any{id}, details...)...)
 	if err != nil {
 		return 0, err
@@ -146,14 +146,24 @@ func detailsOf(o *record.Outcome) ([]any, error) {
 			return nil, err
 		}
 	}
-	return []any{gpus, clocks, throttled, o.Series.Encode(), o.Readings.Encode()}, nil
+	stays, err := list(o.Stays)
+	if err != nil {
+		return nil, err
+	}
+	var restarted any
+	if !o.Restarted.IsZero() {
+		if restarted, err = text(o.Restarted); err != nil {
+			return nil, err
+		}
+	}
+	return []any{gpus, clocks, throttled, o.Series.Encode(), o.Readings.Encode(), stays, restarted}, nil
 }
 
 const selectOutcomes = `
 SELECT outcome_id, cluster, run_id, job_id, node, restart_count, decision_id, workload, gpu_model, arm,
 	submitted_us, started_us, ended_us, exit_state, core_mhz, mem_mhz, time_s, slowdown,
 	gpu_energy_j, gpu_energy_source, node_energy_j, node_energy_source, mean_power_w, peak_power_w,
-	utilisation, peak_memory_bytes, unmatched, gpus, clocks, throttled_s, series
+	utilisation, peak_memory_bytes, unmatched, gpus, clocks, throttled_s, series, stays, restarted
 FROM outcomes LEFT JOIN outcome_details USING (outcome_id) `
 
 // OutcomePage is a part of a list of outcomes, newest first.
@@ -204,12 +214,12 @@ func (s *Store) OutcomesOfJob(ctx context.Context, cluster string, jobID int64) 
 func scanOutcome(row scanner, o *record.Outcome) (id int64, err error) {
 	var submitted, started, ended sql.NullInt64
 	var timeS, slowdown, gpuJ, nodeJ, meanW, peakW, utilisation, memory sql.NullFloat64
-	var gpus, clocks, throttled sql.NullString
+	var gpus, clocks, throttled, stays, restarted sql.NullString
 	var series []byte
 	err = row.Scan(&id, &o.Cluster, &o.RunID, &o.JobID, &o.Node, &o.Restart, &o.DecisionID, &o.Workload, &o.GPUModel,
 		&o.Arm, &submitted, &started, &ended, &o.ExitState, &o.Setting.Core, &o.Setting.Mem, &timeS, &slowdown,
 		&gpuJ, &o.GPUSource, &nodeJ, &o.NodeSource, &meanW, &peakW, &utilisation, &memory, &o.Unmatched,
-		&gpus, &clocks, &throttled, &series)
+		&gpus, &clocks, &throttled, &series, &stays, &restarted)
 	if err != nil {
 		return 0, err
 	}
@@ -225,6 +235,12 @@ func scanOutcome(row scanner, o *record.Outcome) (id int64, err error) {
 	}
 	if err := parse(throttled, &o.ThrottledS); err != nil {
 		return 0, fmt.Errorf("run %s: throttling: %w", o.RunID, err)
+	}
+	if err := parse(stays, &o.Stays); err != nil {
+		return 0, fmt.Errorf("run %s: stays: %w", o.RunID, err)
+	}
+	if err := parse(restarted, &o.Restarted); err != nil {
+		return 0, fmt.Errorf("run %s: over a restart: %w", o.RunID, err)
 	}
 	if o.Series, err = record.DecodeSeries(series); err != nil {
 		return 0, fmt.Errorf("run %s: %w", o.RunID, err)

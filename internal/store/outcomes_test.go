@@ -6,10 +6,12 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 )
@@ -17,7 +19,11 @@ import (
 func TestAnOutcomeComesBackAsItWasStored(t *testing.T) {
 	s, _ := openNew(t)
 	bare := &record.Outcome{Cluster: "alpha", RunID: "bare", JobID: 77, Unmatched: true, Arm: record.Excluded}
-	for _, want := range []*record.Outcome{outcome(1), outcome(2), bare} {
+	stepped := outcome(3)
+	stepped.Stays = stays()
+	over := outcome(4)
+	over.Restarted = record.Restarted{TimeS: record.Known(100)}
+	for _, want := range []*record.Outcome{outcome(1), outcome(2), stepped, over, bare} {
 		put(t, s, want, store.Stored)
 		got, err := s.OutcomesOfJob(t.Context(), "alpha", want.JobID)
 		if err != nil {
@@ -45,6 +51,20 @@ func TestARepeatChangesNothingAndADifferentOneIsKeptAside(t *testing.T) {
 	conflicts := exported(t, s, "outcome_conflicts")
 	if len(conflicts) != 1 || !strings.Contains(conflicts[0], `"gpu_energy_j":7,`) {
 		t.Errorf("the conflict was kept as %q", conflicts)
+	}
+}
+
+// A controller of before them may have acknowledged the outcome.
+func TestAnOutcomeThatComesAgainWithMoreOfItIsARepeat(t *testing.T) {
+	s, _ := openNew(t)
+	put(t, s, outcome(1), store.Stored)
+	again := outcome(1)
+	again.Stays, again.Restarted = stays(), restarted()
+	put(t, s, again, store.Repeated)
+	again.RunID = "run-2"
+	put(t, s, again, store.Stored)
+	if lines := exported(t, s, "outcome_details"); !strings.Contains(lines[1], `"stays":[{"core_mhz":1380,"seconds_s":200,"work_s":180.5,"energy_j":30000,`) {
+		t.Errorf("exported %s", lines)
 	}
 }
 
@@ -82,6 +102,8 @@ func TestAnOutcomeWithoutKeyIsInvalid(t *testing.T) {
 		"no run id":       func(o *record.Outcome) { o.RunID = "" },
 		"run id not text": func(o *record.Outcome) { o.RunID = "a\xff" },
 		"cluster with 0":  func(o *record.Outcome) { o.Cluster = "a\x00b" },
+		"a negative stay": func(o *record.Outcome) { o.Stays = []dvfsmodel.Stay{{Core: 1380, Seconds: -1}} },
+		"too many stays":  func(o *record.Outcome) { o.Stays = slices.Repeat(stays(), record.MaxStays) },
 	} {
 		o := outcome(1)
 		spoil(o)

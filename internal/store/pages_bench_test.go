@@ -106,6 +106,17 @@ func questions(s *store.Store, jobs int) []question {
 			_, err := s.LastDecisionsOf(ctx, "alpha", user(i), "", 100)
 			return err
 		}},
+		{"last jobs of 5,000 workloads", func(ctx context.Context, _ int) error {
+			keys := make([]string, 5000)
+			for k := range keys {
+				keys[k] = fmt.Sprintf("w%d", k)
+			}
+			found, err := s.LastJobs(ctx, "alpha", keys)
+			if err == nil && len(found) != len(keys) {
+				return fmt.Errorf("%d found", len(found))
+			}
+			return err
+		}},
 		{"days", func(ctx context.Context, _ int) error {
 			_, err := s.RunDays(ctx, "alpha", start.AddDate(0, 0, -30))
 			return err

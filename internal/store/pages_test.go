@@ -146,6 +146,45 @@ func TestAListedJobHasItsLatestDecisionAndWhatItsRunsCameTo(t *testing.T) {
 	}
 }
 
+func TestAListedJobHasWhatRunsCameToThatEpdWasRestartedUnder(t *testing.T) {
+	s, _ := openNew(t)
+	j := job(1)
+	if err := s.PutJob(t.Context(), j); err != nil {
+		t.Fatal(err)
+	}
+	list := func() store.ListedJob {
+		t.Helper()
+		page, err := s.JobRows(t.Context(), &store.JobFilter{Cluster: "alpha"}, 0, 10)
+		if err != nil || len(page.Jobs) != 1 {
+			t.Fatalf("%+v, %v", page, err)
+		}
+		return page.Jobs[0]
+	}
+	end := func(n int, change func(o *record.Outcome)) {
+		t.Helper()
+		o := outcome(n)
+		o.JobID, o.Submitted, o.Started, o.TimeS, o.GPUEnergyJ = j.ID, j.Submitted, j.Submitted.Add(time.Minute), record.Known(60), record.Known(1000)
+		change(o)
+		put(t, s, o, store.Stored)
+	}
+	end(1, func(*record.Outcome) {})
+	if row := list(); row.Restarted != (record.Restarted{}) {
+		t.Errorf("without such a run: %+v", row.Restarted)
+	}
+	end(2, func(o *record.Outcome) {
+		o.TimeS, o.GPUEnergyJ, o.Restarted = record.Number{}, record.Number{}, restarted()
+	})
+	if row := list(); row.Restarted != (record.Restarted{TimeS: record.Known(100), GPUEnergyJ: record.Known(21_000)}) || row.TimeS != record.Known(60) || row.EnergyJ != (record.Number{}) {
+		t.Errorf("with one: %+v", row)
+	}
+	end(3, func(o *record.Outcome) { // its counters told nothing
+		o.TimeS, o.GPUEnergyJ, o.Restarted = record.Number{}, record.Number{}, record.Restarted{TimeS: record.Known(300)}
+	})
+	if row := list(); row.Restarted != (record.Restarted{TimeS: record.Known(300)}) {
+		t.Errorf("with one of unknown energy: %+v", row)
+	}
+}
+
 // A page ends after so many jobs that don't pass, and the next one goes on there.
 func TestAPageLooksAtSoManyJobsAtOnceAndTheNextGoesOn(t *testing.T) {
 	s, path := openNew(t)
@@ -283,5 +322,31 @@ func TestDecisionsAreFoundWhileLongReadsTakeAllReaders(t *testing.T) {
 	}
 	if _, err := s.Profiles(ctx, record.WorkloadKey{Cluster: d.Cluster, Workload: d.Workload, GPUModel: d.GPUModel}, 1); err != nil {
 		t.Errorf("profiles: %v", err)
+	}
+}
+
+func TestAWorkloadIsKnownByTheJobOfItThatWasSubmittedLast(t *testing.T) {
+	s, _ := openNew(t)
+	for i := range 6 {
+		j := job(i)
+		j.Workload, j.Name = fmt.Sprintf("w%d", i%2), fmt.Appendf(nil, "train-%d", i)
+		if i == 5 {
+			j.Submitted = j.Submitted.Add(-time.Hour) // an earlier one that comes late
+		}
+		if err := s.PutJob(t.Context(), j); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := job(9)
+	other.Cluster = "beta"
+	if err := s.PutJob(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.LastJobs(t.Context(), "alpha", []string{"w0", "none", "w1", "w0"})
+	if err != nil || len(got) != 2 || string(got["w0"].Name) != "train-4" || string(got["w1"].Name) != "train-3" || got["w1"].User != "user1" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err := s.LastJobs(t.Context(), "alpha", nil); err != nil || len(got) != 0 {
+		t.Errorf("of none: %+v, %v", got, err)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -153,12 +152,14 @@ func (d *dvfsReader) record(fields []string) error {
 	return nil
 }
 
+// positive is a number whose products and squares stay finite.
 func (d *dvfsReader) positive(fields []string, name string) (float64, error) {
+	const least, most = 1e-12, 1e12
 	i := d.column[name]
 	text := strings.TrimSpace(fields[i])
 	x, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(x > 0) || math.IsInf(x, 0) {
-		return 0, d.bad(i+1, "%s is %.40q, want a positive finite number", name, text)
+	if err != nil || !(x >= least && x <= most) {
+		return 0, d.bad(i+1, "%s is %.40q, want a number from %g to %g", name, text, least, most)
 	}
 	return x, nil
 }

@@ -43,6 +43,8 @@ func TestBadTableIsAnErrorWithItsPosition(t *testing.T) {
 		"zero":             {header + "a,0,1,1,1\n", 2, 2, "core_mhz"},
 		"not a number":     {header + "a,1,1,1,NaN\n", 2, 5, "NaN"},
 		"infinite":         {header + "a,1,1,1,inf\n", 2, 5, "inf"},
+		"out of bounds":    {header + "a,1,1,1e300,1\n", 2, 4, "from 1e-12 to 1e+12"},
+		"next to nothing":  {header + "a,1,1,1,1e-300\n", 2, 5, "from 1e-12 to 1e+12"},
 		"text":             {header + "a,1,fast,1,1\n", 2, 3, "fast"},
 		"no name":          {header + ",1,1,1,1\n", 2, 1, "name"},
 		"same setting":     {header + "a,1,1,1,1\nb,1,1,1,1\na,1,1,2,2\n", 4, 0, "line 2"},

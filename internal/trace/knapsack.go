@@ -9,6 +9,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/queue"
 )
 
 // EnergyModel says which of the two energies of a knapsack queue is meant.
@@ -46,6 +47,7 @@ var KnapsackTypes = [2]string{"A", "B"} //nolint:gochecknoglobals // constant
 
 // KnapsackJob is a job of a queue for two GPU types.
 type KnapsackJob struct {
+	At       queue.Position // of its type in the file; zero: it was drawn
 	ID, Type string
 	Arrival  float64 // seconds
 	GPUs     [2]int  // by GPU type
@@ -58,6 +60,7 @@ type KnapsackRun struct{ Seconds, KWh float64 }
 
 // KnapsackPool is the GPUs of both types that a queue has.
 type KnapsackPool struct {
+	At   queue.Position // of its name in the file; zero: it was drawn
 	Name string
 	GPUs [2]int
 }
@@ -124,6 +127,7 @@ func (k *knapsack) locate(model EnergyModel) error {
 }
 
 func (k *knapsack) job() (job KnapsackJob, err error) {
+	job.At = k.at(k.kind)
 	job.ID, job.Type = k.text(k.id), k.shared(k.kind)
 	if job.ID == "" {
 		return job, k.bad(k.id, "job_id is empty, want a name")
@@ -185,15 +189,23 @@ func ReadKnapsackPools(r io.Reader, name string) ([]KnapsackPool, error) {
 		return nil, err
 	}
 	var pools []KnapsackPool
+	lines := make(map[string]int)
 	for {
 		ok, err := t.next()
 		if err != nil {
 			return nil, err
 		}
+		if !ok && len(pools) == 0 {
+			return nil, t.bad(-1, "no clusters after the header, want at least one")
+		}
 		if !ok {
 			return pools, nil
 		}
-		pool := KnapsackPool{Name: t.text(at[0])}
+		pool := KnapsackPool{At: t.at(at[0]), Name: t.text(at[0])}
+		if first, twice := lines[pool.Name]; twice {
+			return nil, t.bad(at[0], "cluster %.40q is on line %d already, want each once", pool.Name, first)
+		}
+		lines[pool.Name] = t.line
 		for i := range pool.GPUs {
 			gpus, err := t.whole(at[1+i], planner.MaxGPUs)
 			if err != nil {

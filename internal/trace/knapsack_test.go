@@ -7,6 +7,7 @@ import (
 
 	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/queue"
 )
 
 const queueHeader = "job_id,arrival_s,type,gpus_a,gpus_b,t_a_s,t_b_s,e_a_kwh,e_b_kwh,pred_t_a_s,pred_t_b_s,pred_e_a_kwh,pred_e_b_kwh\n"
@@ -17,7 +18,7 @@ func TestAQueueHasPredictionsAndTruth(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := trace.KnapsackJob{
-		ID: "x", Type: "bert", Arrival: 5, GPUs: [2]int{2, 4},
+		At: queue.Position{File: "q.csv", Line: 2, Column: 3}, ID: "x", Type: "bert", Arrival: 5, GPUs: [2]int{2, 4},
 		True:     [2]trace.KnapsackRun{{Seconds: 100, KWh: 0.5}, {Seconds: 200, KWh: 0.25}},
 		Forecast: [2]trace.KnapsackRun{{Seconds: 110, KWh: 0.6}, {Seconds: 210, KWh: 0.3}},
 	}

@@ -25,6 +25,14 @@ var KnapsackApps = map[string][2]string{ //nolint:gochecknoglobals // constant
 	"diffusion":    {"hotspot", "hotspot"},
 }
 
+// located names a job, and where it is said of which type it is.
+func (job *KnapsackJob) located() string {
+	if job.At.Line == 0 {
+		return fmt.Sprintf("job %q", job.ID)
+	}
+	return fmt.Sprintf("job %q (%s)", job.ID, job.At)
+}
+
 // ClockKnapsack lets the jobs of a queue run at other clocks than the default
 // ones: on each GPU type they respond like their job type, scaled so that at
 // default clocks they take what the queue says. Response is that of a job type on
@@ -37,7 +45,7 @@ func ClockKnapsack(jobs []KnapsackJob, predicted, truth *planner.Problem, respon
 				return err
 			}
 			if r == nil {
-				return fmt.Errorf("job %q is of type %q, which has no model on %s: want one for each type", jobs[i].ID, jobs[i].Type, gpuModel)
+				return fmt.Errorf("%s is of type %q, which has no model on %s: want one for each type", jobs[i].located(), jobs[i].Type, gpuModel)
 			}
 			for _, p := range []*planner.Problem{predicted, truth} {
 				o := &p.Tasks[i].Options[class]

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/epplan/epplan/queue"
 )
 
 // table reads CSV by the names of its header, a record a line. Its fields
@@ -22,6 +24,7 @@ type table struct {
 	record  []byte
 	fields  []span            // of the record
 	texts   map[string]string // equal texts, once
+	open    bool              // the current line has no end: it may be cut
 }
 
 // span is where a field is in its record.
@@ -37,6 +40,13 @@ func (t *table) field(column int) []byte {
 func openTable(r io.Reader, name string) (*table, error) {
 	t := &table{name: name, scan: bufio.NewScanner(r), texts: make(map[string]string)}
 	t.scan.Buffer(make([]byte, 0, 64<<10), maxLine)
+	t.scan.Split(func(data []byte, atEOF bool) (int, []byte, error) {
+		advance, line, err := bufio.ScanLines(data, atEOF)
+		if advance > 0 {
+			t.open = data[advance-1] != '\n'
+		}
+		return advance, line, err
+	})
 	if ok, err := t.read(); err != nil {
 		return nil, err
 	} else if !ok {
@@ -76,6 +86,11 @@ func (t *table) need(names ...string) ([]int, error) {
 // bad is an error at a field of the current record; -1 is the whole record.
 func (t *table) bad(column int, format string, args ...any) error {
 	return &PositionError{File: t.name, Line: max(t.line, 1), Column: column + 1, Err: fmt.Errorf(format, args...)}
+}
+
+// at is where a field of the current record is.
+func (t *table) at(column int) queue.Position {
+	return queue.Position{File: t.name, Line: t.line, Column: column + 1}
 }
 
 // next goes to the next record; false: there is none.

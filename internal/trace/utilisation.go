@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -16,14 +17,25 @@ type UtilisationLog struct {
 	SlotS    float64 // length of a slot, seconds
 	Jobs     bool    // series are jobs, not GPUs
 	Series   []Utilisation
-	Unusable int // samples without a utilisation, left out
-	Idle     int // samples of GPUs without a job, left out, where the log names jobs
+	GPUs     []GPUName // that the log knows, in the order in which they come first; none where it names none
+	Unusable int       // samples without a utilisation, left out
+	Idle     int       // samples of GPUs without a job, left out, where the log names jobs
+	Headers  int       // headers among the samples, as of a log that was appended to, left out
+	Cut      bool      // the last line has no end and no sense: it was left out
+}
+
+// GPUName is what a log calls a GPU.
+type GPUName struct {
+	Host string // "" where the log has no hosts
+	GPU  string // a number, or any name
 }
 
 // Utilisation is a job, or what ran on a GPU, in a [UtilisationLog].
 type Utilisation struct {
 	ID      string
 	GPUs    int       // that it was on
+	On      []int     // places in the log's GPUs of those that it was on; none where the log names none
+	Over    bool      // there is no sample in the last slot: it isn't there any more
 	MemGB   float64   // the most that it took on one of them, GiB
 	UtilPct []float64 // by slot, the mean over its GPUs, percent
 	Held    int       // slots of a GPU between others that have no sample: as the one before
@@ -54,8 +66,9 @@ var logNames = struct{ time, job, gpu, host, util, memGB, memMiB []string }{ //n
 // have it), gpu or job or both, host where GPUs are numbered by host, util_pct,
 // and mem_gb. Where there is a job, a series is a job, else a GPU.
 //
-// A slot is the mean of its samples. An empty utilisation, NaN or [N/A] is no
-// sample. A slot without samples between others is held at the one before; what
+// A slot is the mean of its samples. An empty utilisation, NaN, ERR! or a word in
+// brackets such as [N/A] is no sample. The header may come again, and a last
+// line without its end that makes no sense is left out. A slot without samples between others is held at the one before; what
 // lies before the first sample and after the last is 0. Every error but those
 // of the reader itself is a [PositionError].
 func ReadUtilisation(r io.Reader, name string, slotS float64) (*UtilisationLog, error) {
@@ -63,29 +76,59 @@ func ReadUtilisation(r io.Reader, name string, slotS float64) (*UtilisationLog, 
 	if err != nil {
 		return nil, err
 	}
-	l := &utilisationReader{table: t, slotS: slotS, index: make(map[string]int)}
+	l := &utilisationReader{table: t, slotS: slotS, index: make(map[string]int), gpuIndex: make(map[GPUName]int)}
 	if err := l.locate(); err != nil {
 		return nil, err
 	}
 	if l.memGB < 0 && l.memMiB < 0 {
 		return nil, l.bad(-1, "no column of memory, want %s", strings.Join(slices.Concat(logNames.memGB, logNames.memMiB), " or "))
 	}
-	for {
-		ok, err := t.next()
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			return l.log()
-		}
+	err = l.each(func() error {
 		s, ok, err := l.sample()
 		if err == nil && ok {
 			err = l.take(&s)
 		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return l.log()
+}
+
+// each goes through the records that aren't headers. What is wrong with a last
+// line without its end is no error.
+func (l *utilisationReader) each(record func() error) error {
+	for {
+		ok, err := l.next()
+		if err == nil && !ok {
+			return nil
+		}
+		switch {
+		case err != nil:
+		case l.repeated():
+			l.headers++
+		default:
+			err = record()
+		}
+		if _, wrong := errors.AsType[*PositionError](err); wrong && l.open && len(l.fields) > 0 {
+			l.cut = true
+			return nil
+		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
+}
+
+// repeated tells whether the current record is the header again.
+func (l *utilisationReader) repeated() bool {
+	for i, column := range l.columns {
+		if string(l.field(i)) != column {
+			return false
+		}
+	}
+	return true
 }
 
 // utilisationReader reads a log of utilisation.
@@ -96,12 +139,16 @@ type utilisationReader struct {
 	time, job, gpu, host, util, memGB, memMiB int // columns; -1: none
 	index                                     map[string]int
 	pieces                                    []piece
-	unusable, idle                            int
+	gpus                                      []GPUName
+	gpuIndex                                  map[GPUName]int // nil: nobody asks for the GPUs
+	unusable, idle, headers                   int
+	cut                                       bool
 }
 
 // piece is a series on one GPU.
 type piece struct {
 	id    string // of the series
+	gpu   int    // place in the log's GPUs; -1: it doesn't say
 	memGB float64
 	cells []cell // by slot, ascending
 }
@@ -194,6 +241,7 @@ func (l *utilisationReader) piece() (*piece, error) {
 	id := gpu
 	if l.job >= 0 {
 		if id = l.text(l.job); id == "" {
+			l.gpuOf()
 			l.idle++
 			return nil, nil //nolint:nilnil // documented
 		}
@@ -206,9 +254,25 @@ func (l *utilisationReader) piece() (*piece, error) {
 	if !known {
 		i = len(l.pieces)
 		l.index[key] = i
-		l.pieces = append(l.pieces, piece{id: id, memGB: math.NaN()})
+		l.pieces = append(l.pieces, piece{id: id, gpu: l.gpuOf(), memGB: math.NaN()})
 	}
 	return &l.pieces[i], nil
+}
+
+// gpuOf is the place of the current record's GPU among those of the log; -1:
+// it names none.
+func (l *utilisationReader) gpuOf() int {
+	name := GPUName{Host: l.text(l.host), GPU: l.text(l.gpu)}
+	if name.GPU == "" || l.gpuIndex == nil {
+		return -1
+	}
+	i, known := l.gpuIndex[name]
+	if !known {
+		i = len(l.gpus)
+		l.gpuIndex[name] = i
+		l.gpus = append(l.gpus, name)
+	}
+	return i
 }
 
 // timeLayouts are how times are written, nvidia-smi's first.
@@ -250,7 +314,7 @@ func (l *utilisationReader) memory(p *piece) error {
 // where it says that there is none.
 func (l *utilisationReader) amount(column int, unit string, most float64) (x float64, ok bool, err error) {
 	field := strings.TrimSpace(strings.TrimSuffix(l.text(column), unit))
-	if field == "" || strings.EqualFold(field, "nan") || strings.HasPrefix(field, "[") {
+	if field == "" || strings.EqualFold(field, "nan") || strings.HasPrefix(field, "[") || field == "ERR!" {
 		return 0, false, nil
 	}
 	x, err = strconv.ParseFloat(field, 64)
@@ -274,7 +338,7 @@ func (l *utilisationReader) log() (*UtilisationLog, error) {
 	if slots := last - first + 1; slots > mostLogSlots || slots*int64(len(l.pieces)) > mostLogCells {
 		return nil, l.bad(-1, "%d slots of %d series, want fewer: longer slots, or a shorter log", slots, len(l.pieces))
 	}
-	log := &UtilisationLog{SlotS: l.slotS, Jobs: l.job >= 0, Unusable: l.unusable, Idle: l.idle}
+	log := &UtilisationLog{SlotS: l.slotS, Jobs: l.job >= 0, GPUs: l.gpus, Unusable: l.unusable, Idle: l.idle, Headers: l.headers, Cut: l.cut}
 	at := make(map[string]int)
 	for i := range l.pieces {
 		p := &l.pieces[i]
@@ -288,7 +352,7 @@ func (l *utilisationReader) log() (*UtilisationLog, error) {
 		if !known {
 			k = len(log.Series)
 			at[p.id] = k
-			log.Series = append(log.Series, Utilisation{ID: p.id, UtilPct: make([]float64, last-first+1)})
+			log.Series = append(log.Series, Utilisation{ID: p.id, UtilPct: make([]float64, last-first+1), Over: true})
 		}
 		log.Series[k].add(p, first)
 	}
@@ -304,7 +368,11 @@ func (l *utilisationReader) log() (*UtilisationLog, error) {
 // add adds up a piece's slots.
 func (s *Utilisation) add(p *piece, first int64) {
 	s.GPUs++
+	if p.gpu >= 0 {
+		s.On = append(s.On, p.gpu)
+	}
 	s.MemGB = max(s.MemGB, p.memGB)
+	s.Over = s.Over && p.cells[len(p.cells)-1].slot-first < int64(len(s.UtilPct)-1)
 	s.Absent += len(s.UtilPct) - int(p.cells[len(p.cells)-1].slot-p.cells[0].slot+1)
 	for i, c := range p.cells {
 		until := c.slot + 1

@@ -53,6 +53,31 @@ func TestAJobOnSeveralGPUsIsTheirMeanAndItsMemoryTheirMost(t *testing.T) {
 	}
 }
 
+func TestALogSaysWhichGPUsThereAreAndWhoIsOnThemAndWhoIsGone(t *testing.T) {
+	log := readLog(t, `time_s,job,host,gpu,util_pct,mem_gb
+0,train,n1,0,80,10
+0,train,n1,1,40,12
+0,,n1,2,0,0
+0,short,n2,0,10,1
+10,train,n1,1,40,12
+10,,n2,0,0,0
+`)
+	want := []trace.GPUName{{Host: "n1", GPU: "0"}, {Host: "n1", GPU: "1"}, {Host: "n1", GPU: "2"}, {Host: "n2", GPU: "0"}}
+	if !slices.Equal(log.GPUs, want) {
+		t.Errorf("GPUs %v, want %v", log.GPUs, want)
+	}
+	if s := log.Series[0]; !slices.Equal(s.On, []int{0, 1}) || s.Over {
+		t.Errorf("train is %+v, want it on GPUs 0 and 1, and there", s)
+	}
+	if s := log.Series[1]; !slices.Equal(s.On, []int{3}) || !s.Over {
+		t.Errorf("short is %+v, want it on GPU 3, and gone", s)
+	}
+	log = readLog(t, "time_s,job,util_pct,mem_gb\n0,train,80,10\n")
+	if s := log.Series[0]; len(log.GPUs)+len(s.On) > 0 || s.Over {
+		t.Errorf("GPUs %v, train %+v, want no GPUs", log.GPUs, s)
+	}
+}
+
 func TestLogsOfNvidiaSMIAreRead(t *testing.T) {
 	log := readLog(t, `timestamp, index, utilization.gpu [%], memory.used [MiB]
 2026/11/21 23:59:55.120, 0, 35 %, 2048 MiB
@@ -68,6 +93,30 @@ func TestLogsOfNvidiaSMIAreRead(t *testing.T) {
 	}
 	if s := log.Series[1]; !slices.Equal(s.UtilPct, []float64{0, 5}) || s.Absent != 1 {
 		t.Errorf("GPU 1 is %+v", s)
+	}
+}
+
+func TestALogThatWasAppendedToAndCutIsRead(t *testing.T) {
+	const head = "timestamp, index, utilization.gpu [%], memory.used [MiB]\n"
+	const first = "2026/11/21 23:59:55.120, 0, 35 %, 2048 MiB\n"
+	text := head + first + head + "2026/11/22 00:00:05.120, 0, ERR!, ERR!\n2026/11/22 00:00:15.120, 0, [Unknown Error], [Not Supported]\n" +
+		"2026/11/22 00:00:25.120, 0, 45 %, 1024 MiB\n"
+	for _, cut := range []string{"", "2026/11/22 00:00", "2026/11/22 00:00:35.120, 0", "2026/11/22 00:00:35.120, 0, 4", "2026/11/22 00:00:35.120, 0, 4 %, 5 Mi"} {
+		log := readLog(t, text+cut)
+		if len(log.Series) != 1 || !slices.Equal(log.Series[0].UtilPct, []float64{35, 35, 35, 45}) || log.Series[0].MemGB != 2 {
+			t.Errorf("%q: %+v", cut, log.Series)
+		}
+		if log.Unusable != 2 || log.Headers != 1 || log.Cut != (cut != "") {
+			t.Errorf("%q: %+v", cut, log)
+		}
+		slots := 0
+		rest, err := trace.StreamUtilisation(strings.NewReader(text+cut), "log", 10, 9, func(*trace.UtilisationSlot) error { slots++; return nil })
+		if err != nil || slots != 4 || rest.Unusable != 2 || rest.Headers != 1 || rest.Cut != (cut != "") {
+			t.Errorf("%q: %d slots, %+v, %v", cut, slots, rest, err)
+		}
+	}
+	if _, err := trace.ReadUtilisation(strings.NewReader(head+first+"2026/11/22 00:00:05.120, 0\n"+first), "log", 10); err == nil {
+		t.Error("a cut line amid others was taken")
 	}
 }
 

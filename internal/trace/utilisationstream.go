@@ -5,10 +5,6 @@ import (
 	"math"
 )
 
-// MostStreamed is how many GPUs or jobs a log may have that is read slot by
-// slot.
-const MostStreamed = 1024
-
 // UtilisationSlot is what each series of a log did in one slot.
 type UtilisationSlot struct {
 	Time    float64   // at which the slot begins, seconds as the log has them
@@ -20,41 +16,34 @@ type UtilisationSlot struct {
 type UtilisationRest struct {
 	Jobs           bool // series are jobs, not GPUs
 	Unusable, Idle int  // as of [UtilisationLog]
+	Headers        int
+	Cut            bool
 }
 
 // StreamUtilisation reads the same logs as [ReadUtilisation], whose columns of
 // memory may be missing, and calls back slot by slot: a slot without any sample
 // too. It keeps one slot at a time, so lines have to be sorted by time over all
 // GPUs. What it calls back with is valid until the callback returns, whose error
-// ends the reading. At most [MostStreamed] series.
-func StreamUtilisation(r io.Reader, name string, slotS float64, slot func(*UtilisationSlot) error) (*UtilisationRest, error) {
+// ends the reading. A log with more than so many series is an error.
+func StreamUtilisation(r io.Reader, name string, slotS float64, most int, slot func(*UtilisationSlot) error) (*UtilisationRest, error) {
 	t, err := openTable(r, name)
 	if err != nil {
 		return nil, err
 	}
 	s := &utilisationStream{
 		utilisationReader: &utilisationReader{table: t, slotS: slotS, index: make(map[string]int)},
-		call:              slot, at: make(map[string]int),
+		call:              slot, most: most, at: make(map[string]int),
 	}
 	if err := s.locate(); err != nil {
 		return nil, err
 	}
-	for {
-		ok, err := t.next()
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			break
-		}
-		if err := s.follow(); err != nil {
-			return nil, err
-		}
+	if err := s.each(s.follow); err != nil {
+		return nil, err
 	}
 	if !s.begun {
 		return nil, s.bad(-1, "no samples, want lines with a utilisation")
 	}
-	return &UtilisationRest{Jobs: s.job >= 0, Unusable: s.unusable, Idle: s.idle}, s.flush()
+	return &UtilisationRest{Jobs: s.job >= 0, Unusable: s.unusable, Idle: s.idle, Headers: s.headers, Cut: s.cut}, s.flush()
 }
 
 // utilisationStream is a log being read slot by slot.
@@ -62,6 +51,7 @@ type utilisationStream struct {
 	*utilisationReader
 
 	call  func(*UtilisationSlot) error
+	most  int // series
 	begun bool
 	slot  int64          // the slot that is being read
 	at    map[string]int // series by name
@@ -105,8 +95,8 @@ func (s *utilisationStream) flush() error {
 		}
 		k, known := s.at[p.id]
 		if !known {
-			if k = len(s.now.IDs); k == MostStreamed {
-				return s.bad(-1, "more than %d GPUs or jobs, want fewer", MostStreamed)
+			if k = len(s.now.IDs); k == s.most {
+				return s.bad(-1, "more than %d GPUs or jobs, want fewer", s.most)
 			}
 			s.at[p.id] = k
 			s.now.IDs, s.now.UtilPct, s.gpus = append(s.now.IDs, p.id), append(s.now.UtilPct, 0), append(s.gpus, 0)

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/epplan/epplan/internal/slurmlab"
 )
 
 // shell is one that stays: what a command exports, the next one has.
@@ -29,7 +31,8 @@ const mark = "end of the command, status "
 // is of a version.
 func openShell(tb testing.TB, dir, version string) *shell {
 	tb.Helper()
-	cmd := exec.CommandContext(tb.Context(), "bash", "--norc", "--noprofile")
+	bash := slurmlab.Preferred("bash", "--norc", "--noprofile")
+	cmd := exec.CommandContext(tb.Context(), bash[0], bash[1:]...) //nolint:gosec // the test's own
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "TERM=dumb", "VERSION="+version)
 	cmd.Env = slices.DeleteFunc(cmd.Env, func(v string) bool { // who types isn't run by make

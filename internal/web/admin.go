@@ -170,6 +170,7 @@ func (s *Site) usePage(ctx context.Context, r *Request) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
+	name := versions.LastJob.WordsOf(c.Workload)
 	before, found := int64(0), c.Version == 0
 	for i := range versions.Versions {
 		m := &versions.Versions[i]
@@ -181,7 +182,7 @@ func (s *Site) usePage(ctx context.Context, r *Request) (*View, error) {
 	if !found || len(versions.Versions) == 0 {
 		return nil, notFound("There is no such version.", "Choose one on the workload's page.")
 	}
-	what := "From now on clocks of " + c.Workload + " on " + c.GPUModel + " are chosen by version " + strconv.FormatInt(c.Version, 10) +
+	what := "From now on clocks of " + name + " on " + c.GPUModel + " are chosen by version " + strconv.FormatInt(c.Version, 10) +
 		", and fits don't replace it. Jobs that run keep their clocks."
 	title, button := "Use version "+strconv.FormatInt(c.Version, 10), "Use this version"
 	switch {
@@ -190,13 +191,14 @@ func (s *Site) usePage(ctx context.Context, r *Request) (*View, error) {
 		what = "The version in use stays until the next fit, which then replaces it, as those of other workloads do."
 	case c.Version == 0:
 		title, button = "Use no model", "Use no model"
-		what = "From now on " + c.Workload + " runs on " + c.GPUModel + " at default clocks, and fits don't change that. Jobs that run keep their clocks."
+		what = "From now on " + name + " runs on " + c.GPUModel + " at default clocks, and fits don't change that. Jobs that run keep their clocks."
 	}
-	back := page.Link{Text: c.Workload + " on " + c.GPUModel, Href: workloadHref(c.Workload, c.GPUModel)}
+	back := page.Link{Text: name + " on " + c.GPUModel, Href: workloadHref(c.Workload, c.GPUModel)}
 	inUse := "no version is in use"
 	if before > 0 {
 		inUse = "version " + strconv.FormatInt(before, 10)
 	}
+	what += " Who did it, when and why is kept with the model, and shown."
 	undo := page.Text("Choose another version on the workload's page in the same way, or let fits replace the model again there. Now in use: " + inUse + ".")
 	return s.confirmation(r, title, back, []any{page.Text(what)}, []any{undo}, &question{
 		Action: "/workloads/" + url.PathEscape(c.Workload) + "/use", Reason: !c.Free, Button: button, Danger: c.Version == 0 && !c.Free,
@@ -209,9 +211,6 @@ func (s *Site) use(ctx context.Context, r *Request) (string, error) {
 	c, err := choice(r.PathValue("name"), r.PostForm)
 	if err != nil {
 		return "", err
-	}
-	if c.Note != "" && r.Viewer.Name != "" {
-		c.Note += " (" + r.Viewer.Name + ")"
 	}
 	if _, err := r.Source.UseModel(ctx, c); err != nil {
 		return "", err

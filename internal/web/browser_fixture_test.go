@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,6 +31,7 @@ func learnt(version int64) *epdapi.ModelFit {
 		ModelStanding: epdapi.ModelStanding{
 			WorkloadKey: record.WorkloadKey{Cluster: "alpha", Workload: workload, GPUModel: "V100"},
 			Version:     version, Samples: 9, Missed: 2,
+			LastJob: epdapi.LastJob{ID: 4711, Name: "train-0", User: "ada", Partition: "gpu"},
 		},
 		BaseCore: 1380, BaseMem: 877, MinMem: 877, MaxMem: 877, Clocks: epdapi.ClocksFromAgent,
 	}
@@ -62,18 +64,21 @@ func learnt(version int64) *epdapi.ModelFit {
 	return f
 }
 
+// chosen is who chose a version.
+var chosen = epdapi.Chosen{By: "alice (token)", At: shownAt.Add(-time.Hour), Why: "the last one was too slow"}
+
 // versionsOf are the versions of that model.
-func versionsOf(inUse int64) []record.Model {
-	all := make([]record.Model, 3)
+func versionsOf(inUse int64) []epdapi.ModelVersion {
+	all := make([]epdapi.ModelVersion, 3)
 	for i := range all {
 		version := int64(3 - i)
-		all[i] = record.Model{
+		all[i].Model = record.Model{
 			WorkloadKey: record.WorkloadKey{Cluster: "alpha", Workload: workload, GPUModel: "V100"},
 			Version:     version, Form: "linear+cubic", Samples: 9 - 2*i, Created: shownAt.Add(-time.Duration(26+24*i) * time.Hour), InUse: version == inUse,
 			Coefficients: json.RawMessage(`{"coefficients":[{"name":"t0","value":900,"std_err":31.5},{"name":"D·δ","value":1594.2,"std_err":12.25},{"name":"P0","value":70,"std_err":2.5},{"name":"c","value":0,"std_err":0.5}]}`),
 		}
 	}
-	all[2].Note = "pinned: the last one was too slow (ada)"
+	all[2].Note, all[2].Chosen = "pinned: the last one was too slow", chosen
 	return all
 }
 
@@ -113,6 +118,9 @@ func waiting(jobs int) *epdapi.Queue {
 			j.RuntimeS, j.PowerW = record.Known(1500), record.Known(180)
 		case 5:
 			j.Held = i == 5
+			if i == 11 {
+				j.Tasks = 1200
+			}
 		}
 		q.Jobs = append(q.Jobs, j)
 	}
@@ -130,6 +138,7 @@ type cluster struct {
 	paused  bool
 	wrong   string // why the configuration can't be read; empty: it can
 	done    []string
+	fits    int           // how often a model's fit was asked for
 	silent  bool          // Slurm's queue isn't known
 	slow    chan struct{} // nil: the queue is told at once; else once this is closed
 	asked   chan struct{} // has a value whenever it is asked for then
@@ -185,6 +194,12 @@ func (c *cluster) Models(context.Context) (*epdapi.ModelList, error) {
 		}
 	}
 	list.Models = append(list.Models, epdapi.ModelStanding{WorkloadKey: record.WorkloadKey{Cluster: "alpha", Workload: "forecast"}, Version: 4, Samples: 900})
+	for i := range 4 { // of a real epd
+		m := &list.Models[len(list.Models)-2-i]
+		m.Workload = fmt.Sprintf("%08x5ca1ab1e5ca1ab1ex%d", 0xbeef0000+i, 1<<i)
+		m.LastJob = epdapi.LastJob{ID: int64(4600 + i), Name: "finetune-" + strconv.Itoa(i), User: "edsger", Partition: "gpu"}
+	}
+	list.Models[3].LastJob = epdapi.LastJob{ID: 4605, Name: hostile + strings.Repeat("long", 30), User: "eve", Partition: "gpu"}
 	list.Models[1].Workload, list.Models[2].Note = hostile, "its predictions missed three runs in a row"
 	return list, nil
 }
@@ -195,17 +210,20 @@ func (c *cluster) ModelVersions(_ context.Context, name, gpuModel string) (*epda
 	if name != workload || gpuModel != "V100" {
 		return &epdapi.ModelVersions{}, nil
 	}
-	return &epdapi.ModelVersions{Versions: versionsOf(c.version)}, nil
+	return &epdapi.ModelVersions{Versions: versionsOf(c.version), LastJob: learnt(c.version).LastJob}, nil
 }
 
 func (c *cluster) Fit(_ context.Context, name, gpuModel string) (*epdapi.ModelFit, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.fits++
 	if name != workload || gpuModel != "V100" {
 		return &epdapi.ModelFit{}, nil
 	}
 	fit := learnt(c.version)
-	fit.Pinned = c.pinned
+	if fit.Pinned = c.pinned; c.pinned {
+		fit.Chosen = chosen
+	}
 	return fit, nil
 }
 

@@ -35,15 +35,17 @@ func TestPagesAreReadableInABrowser(t *testing.T) {
 		name, path string
 		says       []string
 	}{
-		{"overview", "/", []string{"Overview of alpha", "What was saved", "Health"}},
-		{"queue", "/queue", []string{"Queue", "train-3", "<img src=x"}},
-		{"jobs", "/jobs", []string{"Jobs", "4711", "train-0"}},
+		{"overview", "/", []string{"Overview of alpha", "What was saved", "Health", "from 710 MJ to 1,170 MJ in 95 of 100 cases", "5 % of the jobs are held out", "epd started 3 days ago"}},
+		{"queue", "/queue", []string{"Queue", "train-3", "<img src=x", "train-11 (1,200 tasks)", "GPU jobs: 1,217, in 18 rows"}},
+		{"jobs", "/jobs", []string{"Jobs", "4711", "train-0", "1:23:45 *", "912.0 kJ *", "* epd was restarted while it ran"}},
 		{"job", "/jobs/4711", []string{"Job 4711", "Why these clocks", "Predicted and measured"}},
+		{"job-adapted", "/jobs/4715", []string{"Where its clock stayed", "1380 MHz", "0:28:10", "60 %", "0:18:50", "below 1 %", "514.8 W", "at most 1.017 times as long"}},
+		{"job-restarted", "/jobs/4719", []string{"1:23:45", "912.0 kJ", "epd was restarted while it ran on n1"}},
 		{"nodes", "/nodes", []string{"n1", "n2", "n3"}},
 		{"node", "/nodes/n1", []string{"n1", "1110"}},
-		{"workloads", "/workloads", []string{"Workloads", workload, "pooled prior", "<img src=x"}},
-		{"workload", workloadPath, []string{workload + " on V100", "Version in use", "t0", "31.5", "in use", "it ended in state TIMEOUT"}},
-		{"workload-use", "/workloads/ada%2Ftrain.sh/use?gpu=V100&version=2", []string{"Use version 2", "What will happen", "How to undo it", "version 3"}},
+		{"workloads", "/workloads", []string{"Workloads", "train-0", "pooled prior", "<img src=x", "finetune-2", "edsger", "beef0002…x4"}},
+		{"workload", workloadPath, []string{"train-0 (ada, gpu) on V100", workload, "Version in use", "t0", "31.5", "in use", "it ended in state TIMEOUT", "by alice (token), 2026-05-04"}},
+		{"workload-use", "/workloads/ada%2Ftrain.sh/use?gpu=V100&version=2", []string{"Use version 2", "clocks of train-0 (ada, gpu) on V100", "What will happen", "How to undo it", "version 3"}},
 		{"whatif", "/whatif?policy=edl&jobs=10", []string{"What if", "Policy edl plans all 10 jobs", "begins as if they were free"}},
 		{"admin", "/admin", []string{"Administration", "a1b2c3"}},
 		{"admin-levers", "/admin/levers", []string{"Take every lever back", "How to undo it", "Jobs with another nice"}},
@@ -92,6 +94,36 @@ func TestAFilterIsFilledInWithTheKeyboardAlone(t *testing.T) {
 	}
 }
 
+func TestWorkloadsAreFoundByWhatPeopleCallThem(t *testing.T) {
+	address := siteOf(t, newCluster(), admin)
+	for query, want := range map[string]string{"finetune-2": "beef0002…x4", "EDSGER": "beef0003…x8", "beef0001": "finetune-1"} {
+		p := browsertest.Open(t, address+"/workloads?name="+query, browsertest.View{})
+		if p.Says(want); strings.Contains(p.Text(), "sweep-03") {
+			t.Errorf("%q finds what isn't asked for", query)
+		}
+	}
+	p := browsertest.Open(t, address+"/workloads?name=eve", browsertest.View{})
+	if text := p.Text(); strings.Contains(text, strings.Repeat("long", 10)) || !strings.Contains(text, "…") {
+		t.Error("a long name isn't cut")
+	}
+}
+
+func TestListsShowAllColumnsOnADesktopWhateverAJobIsCalled(t *testing.T) {
+	c := newCluster()
+	for i, name := range []string{strings.Repeat("W", 300), strings.Repeat("a word ", 60), strings.Repeat("שלום", 40)} {
+		c.queue.Jobs[i].Name, c.queue.Jobs[i].User = name, strings.Repeat("user", 16)
+	}
+	address := siteOf(t, c, admin)
+	for _, path := range []string{"/queue", "/jobs", "/nodes", "/workloads"} {
+		p := browsertest.Open(t, address+path, browsertest.View{})
+		var out []string
+		p.Eval(`[...document.querySelectorAll('.scroll')].filter(b => b.scrollWidth > b.clientWidth + 1).map(b => b.ariaLabel + ': ' + b.scrollWidth + ' of ' + b.clientWidth)`, &out)
+		if len(out) > 0 {
+			t.Errorf("%s: columns out of sight of %q", path, out)
+		}
+	}
+}
+
 func TestAnErrorIsAPageToo(t *testing.T) {
 	p := browsertest.Open(t, siteOf(t, newCluster(), admin)+"/jobs/1", browsertest.View{})
 	p.Says("Not found", "Overview")
@@ -117,8 +149,8 @@ func TestAnAdministratorChoosesAVersionAndUndoesIt(t *testing.T) {
 	p.Says("Use version 2", "Now in use: version 3")
 	p.Fill("input[name=reason]", "version 3 is too slow")
 	p.Follow("main form button")
-	p.Says(workload+" on V100", "chosen by hand")
-	if want := []string{`use ada/train.sh V100 2 false "version 3 is too slow (root)"`}; !slices.Equal(c.done, want) {
+	p.Says("train-0 (ada, gpu) on V100", "chosen by hand: the last one was too slow", "by alice (token), 2026-05-04")
+	if want := []string{`use ada/train.sh V100 2 false "version 3 is too slow"`}; !slices.Equal(c.done, want) {
 		t.Errorf("done was %q, want %q", c.done, want)
 	}
 	p.Follow(`a[href*="version=3"]`)

@@ -29,12 +29,12 @@ func decisionParts(all []epdapi.JobDecision, r *Request) []any {
 		d := &all[i]
 		t.Rows = append(t.Rows, []page.Cell{
 			jobCell(d.JobID),
-			{Text: orDash(d.Name)},
+			nameCell(d.Name, ""),
 			{Text: orDash(d.User)},
 			{Text: ago(d.Created, r.Now), Title: dateTime(d.Created)},
 			decidedClocks(d),
 			{Text: joulesOf(d.Would)},
-			{Text: d.Reason},
+			{Text: shortReason(d.Reason)},
 		})
 	}
 	return []any{t}
@@ -46,7 +46,7 @@ func decidedClocks(d *epdapi.JobDecision) page.Cell {
 	if !d.Apply && d.Setting.Core+d.Setting.Mem > 0 {
 		text += ", not set"
 	}
-	return page.Cell{Text: text}
+	return page.Cell{Text: text, Listed: true}
 }
 
 // adviceSection is what epd would do where it may not, and what it suggests to
@@ -59,7 +59,7 @@ func (s *Site) adviceSection(ctx context.Context, r *Request, o *epdapi.Overview
 			Columns: []page.Column{{Head: "Job", Number: true}, {Head: "Name"}, {Head: "Partition"}, {Head: "Clocks"}, {Head: "Would have saved", Number: true}, {Head: "Why"}},
 		}
 		for _, d := range advised {
-			t.Rows = append(t.Rows, []page.Cell{jobCell(d.JobID), {Text: orDash(d.Name)}, {Text: orDash(d.Partition)}, {Text: settingText(d.Setting)}, {Text: joulesOf(d.Would)}, {Text: d.Reason}})
+			t.Rows = append(t.Rows, []page.Cell{jobCell(d.JobID), nameCell(d.Name, ""), {Text: orDash(d.Partition)}, clocksCell(d.Setting), {Text: joulesOf(d.Would)}, {Text: shortReason(d.Reason)}})
 		}
 		parts = append(parts, t)
 	}

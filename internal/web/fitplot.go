@@ -79,9 +79,9 @@ func fitParts(fit *epdapi.ModelFit) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	caption := "Dots are runs, one GPU each; hollow ones aren't part of a fit. Lines are the model in use."
+	caption := "Dots are runs, one GPU each; hollow ones aren't part of a fit."
 	if fit.Model != nil {
-		caption += " The band is where it expects run times to lie."
+		caption += " Lines are the model in use. The band is where it expects run times to lie."
 	}
 	switch fit.Clocks {
 	case epdapi.ClocksFromProfile:

@@ -38,13 +38,16 @@ func (s *Site) job(ctx context.Context, r *Request) (*View, error) {
 	}
 	title := "Job " + id.String()
 	if v.Job != nil && v.Job.Name != "" {
-		title += ": " + v.Job.Name
+		title += ": " + nameCell(v.Job.Name, "").Text
 	}
 	view := &View{Title: title, Back: page.Link{Text: "Jobs", Href: "/jobs"}}
 	view.Sections = append(view.Sections, Section{ID: "about", Parts: aboutJob(v, r), State: jobState(v)},
 		Section{ID: "why", Heading: "Why these clocks", Parts: whyParts(v)})
 	if len(v.Outcomes) > 0 {
 		view.Sections = append(view.Sections, Section{ID: "measured", Heading: "Predicted and measured", Parts: measuredParts(v)})
+	}
+	if parts := staysParts(v); len(parts) > 0 {
+		view.Sections = append(view.Sections, Section{ID: "stays", Heading: "Where its clock stayed", Parts: parts})
 	}
 	if parts := seriesParts(v, series, r.Now); len(parts) > 0 {
 		view.Sections = append(view.Sections, Section{ID: "series", Heading: "Over time", Parts: parts})
@@ -80,16 +83,20 @@ func aboutJob(v *epdapi.JobView, r *Request) []any {
 	if j.Scripted {
 		by = "by user and script"
 	}
-	facts := page.Facts{
+	facts := page.Facts{}
+	if cut := nameCell(j.Name, ""); cut.Title != "" {
+		facts = append(facts, page.Fact{Name: "Name", Text: j.Name})
+	}
+	facts = append(facts, page.Facts{
 		{Name: "State", Text: orDash(j.State)},
 		{Name: "User", Text: orDash(j.User) + ", account " + orDash(j.Account)},
 		{Name: "Partition", Text: orDash(j.Partition)},
 		{Name: "Submitted", Text: dateTime(j.Submitted)},
 		{Name: "Size", Text: counted(j.GPUs, "GPU") + " on " + counted(j.Nodes, "node")},
 		{Name: "Time limit", Text: limit},
-	}
+	}...)
 	if j.Workload != "" {
-		facts = append(facts, page.Fact{Name: "Workload", Text: j.Workload + ", " + by, Href: workloadLink(v, r)})
+		facts = append(facts, page.Fact{Name: "Workload", Text: epdapi.ShortWorkload(j.Workload) + ", " + by, Href: workloadLink(v, r)})
 	}
 	if v.Submission != nil && v.Submission.Rung != "" {
 		d := v.Submission
@@ -116,19 +123,7 @@ func wishesNotice(w *epdapi.Wishes) any {
 	if w == nil {
 		return nil
 	}
-	var wishes []string
-	if w.OptOut {
-		wishes = append(wishes, "no other clocks (epplan:off)")
-	}
-	if w.OwnFreq {
-		wishes = append(wishes, "clocks of its own (--gpu-freq)")
-	}
-	if w.CoreMHz > 0 {
-		wishes = append(wishes, "fixed at "+clocks(float64(w.CoreMHz), float64(w.MemMHz)))
-	}
-	if !w.Deadline.IsZero() {
-		wishes = append(wishes, "to end by "+dateTime(w.Deadline))
-	}
+	wishes := w.Words(dateTime)
 	kind := page.Info
 	for _, warning := range w.Warnings {
 		wishes, kind = append(wishes, "not understood: "+warning), page.Warn
@@ -228,7 +223,9 @@ func alternatives(caption string, base, chosen *epdapi.Point, m *epdapi.Model) *
 		if p != base && base.EnergyJ > 0 {
 			off = fmt.Sprintf("%+.1f %% energy, %+.1f %% time", 100*(p.EnergyJ/base.EnergyJ-1), 100*(p.TimeS/base.TimeS-1))
 		}
-		t.Rows = append(t.Rows, page.Cells(name+": "+clocks(p.Core, p.Mem), report.FormatSeconds(p.TimeS), report.FormatSeconds(p.LowerS)+" and "+report.FormatSeconds(p.UpperS), watts(p.PowerW), joules(p.EnergyJ), off))
+		row := page.Cells(name+": "+clocks(p.Core, p.Mem), report.FormatSeconds(p.TimeS), report.FormatSeconds(p.LowerS)+" and "+report.FormatSeconds(p.UpperS), watts(p.PowerW), joules(p.EnergyJ), off)
+		row[0].Listed = true
+		t.Rows = append(t.Rows, row)
 	}
 	add("default", base)
 	add("chosen", chosen)
@@ -251,13 +248,13 @@ func measuredParts(v *epdapi.JobView) []any {
 			{Head: "Ended"},
 			{Head: "Locked"},
 			{Head: "Time", Number: true},
-			{Head: "Predicted", Number: true},
+			{Head: "Predicted", Unit: "time", Number: true},
 			{Head: "Off by", Number: true},
 			{Head: "GPU energy", Number: true},
-			{Head: "Predicted", Number: true},
+			{Head: "Predicted", Unit: "energy", Number: true},
 			{Head: "Off by", Number: true},
 			{Head: "Measured by"},
-			{Head: "Used", Number: true},
+			{Head: "In use", Number: true},
 		},
 	}
 	for i := range v.Outcomes {
@@ -266,21 +263,50 @@ func measuredParts(v *epdapi.JobView) []any {
 		if d := decisionOf(v, o); d != nil {
 			time, energy = d.TimeS.Value, d.EnergyJ.Value
 		}
+		took := o.TimeS.Else(o.Restarted.TimeS)
+		times := timesOf(took, time)
 		node := page.Cell{Text: orDash(o.Node), Href: nodeHref(o.Node)}
 		t.Rows = append(t.Rows, []page.Cell{
 			node, stateCell(o.ExitState),
-			{Text: settingText(o.Setting)},
-			{Text: secondsOf(o.TimeS)},
-			{Text: secondsOf(time)},
+			clocksCell(o.Setting),
+			{Text: times(took)},
+			{Text: times(time)},
 			{Text: against(o.TimeS, time)},
-			{Text: joulesOf(o.GPUEnergyJ)},
+			{Text: joulesOf(o.GPUEnergyJ.Else(o.Restarted.GPUEnergyJ))},
 			{Text: joulesOf(energy)},
 			{Text: against(o.GPUEnergyJ, energy)},
-			{Text: cmp.Or(o.GPUSource.Words(), dash)},
+			{Text: cmp.Or(o.EnergySource().Words(), dash)},
 			{Text: numberOf(o.Utilisation, report.FormatPercent)},
 		})
 	}
-	return append([]any{t}, throttleParts(v)...)
+	return slices.Concat([]any{t}, restartParts(v), throttleParts(v))
+}
+
+// restartParts say which runs epd was restarted under, or Slurm suspended, and what
+// that means.
+func restartParts(v *epdapi.JobView) []any {
+	var restarted, suspended []string
+	for i := range v.Outcomes {
+		switch o := &v.Outcomes[i]; {
+		case o.Restarted.Suspended:
+			suspended = append(suspended, orDash(o.Node))
+		case !o.Restarted.IsZero():
+			restarted = append(restarted, orDash(o.Node))
+		}
+	}
+	const shown = "Its time and energy are shown, and count in no model and no saving."
+	var parts []any
+	if len(restarted) > 0 {
+		parts = append(parts, &page.Notice{
+			Kind: page.Info, Text: "epd was restarted while it ran on " + strings.Join(restarted, ", ") + ", which gave its clocks back. " + shown,
+		})
+	}
+	if len(suspended) > 0 {
+		parts = append(parts, &page.Notice{
+			Kind: page.Info, Text: "It was suspended for a while on " + strings.Join(suspended, ", ") + ". " + shown,
+		})
+	}
+	return parts
 }
 
 // throttleParts say for how long GPUs were slower than they were told to be.
@@ -294,6 +320,10 @@ func throttleParts(v *epdapi.JobView) []any {
 	}
 	if len(items) == 0 {
 		return nil
+	}
+	const most = 10
+	if more := len(items) - most; more > 0 {
+		items = append(items[:most], report.FormatCount(more)+" more, see all of it as JSON")
 	}
 	return []any{&page.Notice{Kind: page.Warn, Text: "GPUs were throttled:", Items: items}}
 }

@@ -29,7 +29,7 @@ type event struct {
 func historyTable(v *epdapi.JobView) *page.Table {
 	t := &page.Table{ID: "history-table", Caption: "From submission to the last record", Unnamed: true, Columns: []page.Column{{Head: "When"}, {Head: "Where"}, {Head: "What"}, {Head: "Details"}}}
 	for _, e := range historyOf(v) {
-		t.Rows = append(t.Rows, []page.Cell{{Text: dateTime(e.at)}, {Text: orDash(e.node)}, {Text: e.what}, {Text: e.more}})
+		t.Rows = append(t.Rows, []page.Cell{{Text: dateTime(e.at)}, {Text: orDash(e.node)}, {Text: e.what, Listed: true}, {Text: e.more}})
 	}
 	return t
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/internal/store/record"
 )
 
 // jobStates are the states by which jobs can be listed.
@@ -68,20 +69,31 @@ func jobsTable(jobs []epdapi.JobRow) *page.Table {
 			{Head: "Energy", Number: true},
 		},
 	}
+	took := make([]record.Number, 0, len(jobs))
+	for i := range jobs {
+		timeS, _ := jobs[i].Took()
+		took = append(took, timeS)
+	}
+	times := timesOf(took...)
 	for i := range jobs {
 		j := &jobs[i]
+		_, energyJ := j.Took()
+		mark := ""
+		if !j.Restarted.IsZero() {
+			mark, t.More = " *", "* epd was restarted while it ran, or its job was suspended: this counts in no model and no saving."
+		}
 		t.Rows = append(t.Rows, []page.Cell{
 			jobCell(j.ID),
-			{Text: orDash(j.Name)},
+			nameCell(j.Name, ""),
 			{Text: orDash(j.User)},
 			{Text: orDash(j.Partition)},
 			stateCell(j.State),
 			{Text: dateTime(j.Submitted)},
 			{Text: report.FormatCount(j.GPUs)},
-			{Text: settingText(j.Setting)},
+			clocksCell(j.Setting),
 			{Text: armWords(j.Arm)},
-			{Text: secondsOf(j.TimeS)},
-			{Text: joulesOf(j.EnergyJ)},
+			{Text: times(took[i]) + mark},
+			{Text: joulesOf(energyJ) + mark},
 		})
 	}
 	return t

@@ -15,17 +15,39 @@ import (
 )
 
 // cookieName is that of the session. With TLS no other host and no plain page
-// can set it.
-func (s *Site) cookieName() string {
+// can set it. Browsers keep cookies by host alone, so that the port is in the name:
+// logins at several epds of a host, or by several tunnels, don't end each other.
+func (s *Site) cookieName(r *http.Request) string {
+	name := "epd_session"
 	if s.options.TLS {
-		return "__Host-epd_session"
+		name = "__Host-" + name
 	}
-	return "epd_session"
+	if port := portOf(r); port != "" {
+		name += "_" + port
+	}
+	return name
+}
+
+// portOf is the port that the browser names, else that epd was reached at; empty
+// where there is none.
+func portOf(r *http.Request) string {
+	at := []string{r.Host}
+	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
+		at = append(at, local.String())
+	}
+	for _, address := range at {
+		if _, port, err := net.SplitHostPort(address); err == nil {
+			if n, err := strconv.ParseUint(port, 10, 16); err == nil {
+				return strconv.FormatUint(n, 10)
+			}
+		}
+	}
+	return ""
 }
 
 // cookie is the session's; an empty one takes it back.
-func (s *Site) cookie(value string) *http.Cookie {
-	c := &http.Cookie{Name: s.cookieName(), Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: s.options.TLS} //nolint:gosec // without TLS there is no secure way
+func (s *Site) cookie(r *http.Request, value string) *http.Cookie {
+	c := &http.Cookie{Name: s.cookieName(r), Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: s.options.TLS} //nolint:gosec // without TLS there is no secure way
 	if value == "" {
 		c.MaxAge = -1
 	} else {
@@ -98,8 +120,8 @@ func (s *Site) login(w http.ResponseWriter, r *http.Request) {
 	if !s.fresh(w, r, v) {
 		return
 	}
-	now, from := s.options.Now(), addressOf(r)
-	if wait := s.sessions.wait(from, now); wait > 0 {
+	now, from := s.options.Now(), originsOf(r)
+	if wait := s.failures.wait(from, now); wait > 0 {
 		seconds := int(math.Ceil(wait.Seconds()))
 		w.Header().Set("Retry-After", strconv.Itoa(seconds))
 		s.showLogin(w, r, http.StatusTooManyRequests, &page.Notice{
@@ -109,16 +131,16 @@ func (s *Site) login(w http.ResponseWriter, r *http.Request) {
 	}
 	t := s.tokens().find(r.PostFormValue("token"))
 	if t == nil {
-		s.sessions.fail(from, now)
-		s.options.Log.Warn("a login failed", "from", from)
+		s.failures.note(from, now)
+		s.options.Log.Warn("a login failed", "from", from[0].name)
 		s.showLogin(w, r, http.StatusForbidden, &page.Notice{Kind: page.Bad, Text: "That token isn't one of this epd's. Check that nothing is missing at its ends."})
 		return
 	}
-	if c, err := r.Cookie(s.cookieName()); err == nil {
+	if c, err := r.Cookie(s.cookieName(r)); err == nil {
 		s.sessions.end(c.Value)
 	}
-	http.SetCookie(w, s.cookie(s.sessions.begin(t, now)))
-	s.options.Log.Info("logged in", "name", t.name, "role", t.role.String(), "from", from)
+	http.SetCookie(w, s.cookie(r, s.sessions.begin(t, now)))
+	s.options.Log.Info("logged in", "name", t.name, "role", t.role.String(), "from", from[0].name)
 	http.Redirect(w, r, localPath(r.PostFormValue("next")), http.StatusSeeOther) //nolint:gosec // of this site alone
 }
 
@@ -127,10 +149,10 @@ func (s *Site) logout(w http.ResponseWriter, r *http.Request) {
 	if !s.fresh(w, r, viewerOf(r.Context())) {
 		return
 	}
-	if c, err := r.Cookie(s.cookieName()); err == nil {
+	if c, err := r.Cookie(s.cookieName(r)); err == nil {
 		s.sessions.end(c.Value)
 	}
-	http.SetCookie(w, s.cookie(""))
+	http.SetCookie(w, s.cookie(r, ""))
 	http.Redirect(w, r, "/login", http.StatusSeeOther)
 }
 
@@ -141,13 +163,4 @@ func localPath(next string) string {
 		return "/"
 	}
 	return next
-}
-
-// addressOf is where a request comes from, by which failed logins are counted.
-func addressOf(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	return host
 }

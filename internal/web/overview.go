@@ -78,7 +78,7 @@ func summary(o *epdapi.Overview, r *Request) page.Tiles {
 	}
 	return append(tiles, page.Tile{
 		Label: "Decisions", Value: report.FormatCount(int(o.Status.Decisions)),
-		Note: fmt.Sprintf("%s set, %s held out, since %s", report.FormatCount(int(o.Status.Applied)), report.FormatCount(int(o.Status.HeldOut)), dateTime(o.Status.Started)),
+		Note: fmt.Sprintf("%s set, %s held out; epd started %s", report.FormatCount(int(o.Status.Applied)), report.FormatCount(int(o.Status.HeldOut)), ago(o.Status.Started, r.Now)),
 	})
 }
 
@@ -146,12 +146,17 @@ func daysPicture(o *epdapi.Overview, t *page.Table) any {
 		return t
 	}
 	const kiloWattHour = 3.6e6
+	most := 0.0
+	for i := range o.Days {
+		most = max(most, o.Days[i].GPUEnergyJ/kiloWattHour)
+	}
+	factor, unit := scaleOf([]unit{{2e6, 1e6, "GWh"}, {2e3, 1e3, "MWh"}, {.2, 1, "kWh"}, {0, 1e-3, "Wh"}})(most)
 	line := report.Series{Name: "GPU energy, where measured"}
 	for i, d := range o.Days {
 		line.X = append(line.X, float64(i+1-len(o.Days)))
-		line.Y = append(line.Y, d.GPUEnergyJ/kiloWattHour)
+		line.Y = append(line.Y, d.GPUEnergyJ/kiloWattHour/factor)
 	}
-	svg, err := report.InlineCharts("days-chart", "GPU energy by day", []report.Chart{{Title: "Energy by day", X: "days from today", Y: "kWh", Zero: true, Lines: []report.Series{line}}})
+	svg, err := report.InlineCharts("days-chart", "GPU energy by day", []report.Chart{{Title: "Energy by day", X: "days from today", Y: unit, Zero: true, Lines: []report.Series{line}}})
 	if err != nil {
 		return t
 	}
@@ -161,11 +166,15 @@ func daysPicture(o *epdapi.Overview, t *page.Table) any {
 // modesTable is what epd does by partition.
 func modesTable(s *epdapi.ControllerStatus) *page.Table {
 	t := &page.Table{Caption: "Mode of each partition", Columns: []page.Column{{Head: "Partition"}, {Head: "Mode"}}}
+	others := "all"
+	if len(s.Modes) > 0 {
+		others = "all others"
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.Modes)) {
 		t.Rows = append(t.Rows, []page.Cell{{Text: name}, modeCell(s.Modes[name])})
 	}
-	t.Rows = append(t.Rows, []page.Cell{{Text: "all others"}, modeCell(s.Mode)})
-	t.More = fmt.Sprintf("Configuration %s; %s of the jobs are held out.", orDash(s.ConfigVersion), report.FormatPercent(s.HoldOut))
+	t.Rows = append(t.Rows, []page.Cell{{Text: others}, modeCell(s.Mode)})
+	t.More = fmt.Sprintf("Configuration %s; %s of the jobs are held out.", orDash(s.ConfigVersion), statedPart(s.HoldOut))
 	return t
 }
 

@@ -74,7 +74,7 @@ func (s *Site) pages() []entry {
 		{"/workloads", "Workloads", Reader, s.workloads},
 		{"/workloads/{name}", "", Reader, s.workload},
 		{"/workloads/{name}/use", "", Admin, s.usePage},
-		{"/whatif", "What if", User, s.whatIf},
+		{whatIfPath, "What if", User, s.whatIf},
 		{"/admin", "Administration", Admin, s.admin},
 		{"/admin/levers", "", Admin, s.leversPage},
 		{"/admin/reload", "", Admin, s.reloadPage},
@@ -114,12 +114,25 @@ func (s *Site) servePage(w http.ResponseWriter, r *http.Request, e *entry) {
 		s.turnAway(w, r, v, e.who)
 		return
 	}
+	if e.path != whatIfPath {
+		s.serveInTurn(w, r, e, func() {})
+		return
+	}
+	planned, ok := s.waitToPlan(w, r)
+	if ok {
+		s.serveInTurn(w, r, e, planned)
+	}
+}
+
+// serveInTurn answers with a page when its turn has come, and says when it is made.
+func (s *Site) serveInTurn(w http.ResponseWriter, r *http.Request, e *entry, made func()) {
 	done, ok := s.turn(r.Context())
 	if !ok {
+		made()
 		s.fail(w, r, errBusy)
 		return
 	}
-	whole(w, done, func(w http.ResponseWriter) { s.makePage(w, r, e) })
+	whole(w, func() { done(); made() }, func(w http.ResponseWriter) { s.makePage(w, r, e) })
 }
 
 // makePage makes a page within its time.
@@ -200,6 +213,9 @@ func (s *Site) write(w http.ResponseWriter, r *http.Request, status int, view *V
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	if (status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests) && w.Header().Get("Retry-After") == "" {
+		w.Header().Set("Retry-After", retryAfter)
+	}
 	w.WriteHeader(status)
 	_, _ = w.Write(out.Bytes()) // whoever asked may have gone
 }
@@ -217,6 +233,10 @@ func (s *Site) navigation(r *http.Request, v Viewer) []page.Link {
 	}
 	return links
 }
+
+// retryAfter is in how many seconds something that can't be shown now is worth
+// another try.
+const retryAfter = "5"
 
 // liveHeader marks requests that the script makes by itself.
 const liveHeader = "X-Epd-Live"

@@ -80,6 +80,53 @@ func (p *shownPage) links() []string {
 	return all
 }
 
+// renamed is a cluster all of whose jobs have one name.
+type renamed struct {
+	*cluster
+	name string
+}
+
+func (r renamed) Job(ctx context.Context, id slurm.JobID) (*epdapi.JobView, error) {
+	v, err := r.cluster.Job(ctx, id)
+	if err == nil {
+		v.Job.Name = r.name
+	}
+	return v, err
+}
+
+func TestALongNameOfAJobIsWholeBelowTheTitleAlone(t *testing.T) {
+	long := strings.Repeat("W", 900)
+	for name, title := range map[string]string{long: "Job 4711: " + long[:59] + "…", "train": "Job 4711: train"} {
+		p := look(t, renamed{newCluster(), name}, admin, "/jobs/4711")
+		var headings, facts []string
+		p.each(func(tag string, _ map[string]string, n *html.Node) {
+			switch tag {
+			case "h1":
+				headings = append(headings, words(n))
+			case "dd":
+				facts = append(facts, words(n))
+			}
+		})
+		if !slices.Equal(headings, []string{title}) {
+			t.Errorf("the title is %q, want %q", headings, title)
+		}
+		if slices.Contains(facts, name) != (name == long) {
+			t.Errorf("the facts about %.10q are %q", name, facts)
+		}
+	}
+}
+
+func TestAWaitingJobIsFoundUnderEachOfItsPartitions(t *testing.T) {
+	c := newCluster()
+	c.queue.Jobs[3].Name, c.queue.Jobs[3].Partition = "in-several", "obs,main"
+	for partition, want := range map[string]bool{"": true, "obs": true, "main": true, "gpu": false, "obs,main": false} {
+		p := look(t, c, admin, "/queue?"+url.Values{"partition": {partition}}.Encode())
+		if got := strings.Contains(p.text, "in-several"); got != want {
+			t.Errorf("under partition %q: %v, want %v", partition, got, want)
+		}
+	}
+}
+
 func TestAllLinksOfTheSiteLeadSomewhere(t *testing.T) {
 	c := newCluster()
 	seen, queue := map[string]bool{"/": true}, []string{"/"}

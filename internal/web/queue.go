@@ -10,6 +10,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -42,7 +43,7 @@ func (s *Site) queue(ctx context.Context, r *Request) (*View, error) {
 	jobs := f.apply(q.Jobs, places)
 	from := min(f.page*rowsOfPage, len(jobs))
 	shown := jobs[from:min(from+rowsOfPage, len(jobs))]
-	parts := []any{queueTable(shown, len(jobs), q, places, r)}
+	parts := []any{queueTable(shown, jobs, q, places, r)}
 	if links := f.pager(len(jobs)); links != nil {
 		parts = append(parts, links)
 	}
@@ -146,10 +147,24 @@ func placeOr(places map[int64]int, id int64) int {
 	return len(places) + 1
 }
 
-// queueTable is a part of the queue.
-func queueTable(jobs []*epdapi.QueuedJob, all int, q *epdapi.Queue, places map[int64]int, r *Request) *page.Table {
+// queueCaption counts the jobs of a list. Each task of an array is one, as on the
+// overview, though those that wait share a row.
+func queueCaption(all []*epdapi.QueuedJob) string {
+	tasks := 0
+	for _, j := range all {
+		tasks += max(1, j.Tasks)
+	}
+	text := "GPU jobs: " + report.FormatCount(tasks)
+	if tasks > len(all) {
+		text += ", in " + counted(len(all), "row") + ": tasks of an array that wait share one"
+	}
+	return text
+}
+
+// queueTable is a part of the queue; all are those that the filter leaves.
+func queueTable(jobs, all []*epdapi.QueuedJob, q *epdapi.Queue, places map[int64]int, r *Request) *page.Table {
 	t := &page.Table{
-		ID: "queue-table", Caption: "GPU jobs: " + report.FormatCount(all), Note: "By Slurm " + ago(q.At, r.Now) + ". A prediction is of the whole job. Where a workload has a model, the job's page says what is expected at which clocks.",
+		ID: "queue-table", Caption: queueCaption(all), Note: "By Slurm " + ago(q.At, r.Now) + ". So far is how long a job waits, or runs. A prediction is of the whole job, of an array's each task. Where a workload has a model, the job's page says what is expected at which clocks.",
 		Empty: "no GPU job waits or runs here",
 		Columns: []page.Column{
 			{Head: "Job", Number: true},
@@ -158,27 +173,32 @@ func queueTable(jobs []*epdapi.QueuedJob, all int, q *epdapi.Queue, places map[i
 			{Head: "Partition"},
 			{Head: "State"},
 			{Head: "GPUs", Number: true},
-			{Head: "For", Number: true},
-			{Head: "Limit", Number: true},
-			{Head: "Predicted", Number: true},
-			{Head: "Energy", Number: true},
+			{Head: "So far", Number: true},
+			{Head: "Time limit", Number: true},
+			{Head: "Predicted", Unit: "time", Number: true},
+			{Head: "Predicted", Unit: "energy", Number: true},
 			{Head: "Known by"},
 		},
 	}
 	if places != nil {
 		t.Columns = append(t.Columns, page.Column{Head: "Place", Number: true})
 	}
+	lengths := make([]record.Number, 0, 3*len(jobs))
+	for _, j := range jobs {
+		lengths = append(lengths, j.AgeS, j.LimitS, j.RuntimeS)
+	}
+	times := timesOf(lengths...)
 	for _, j := range jobs {
 		row := []page.Cell{
 			jobCell(j.ID),
-			{Text: tasksText(j)},
+			nameCell(j.Name, tasksText(j)),
 			{Text: orDash(j.User)},
 			{Text: orDash(j.Partition)},
 			stateCell(j.State),
 			{Text: gpusText(j)},
-			{Text: secondsOf(j.AgeS)},
-			{Text: secondsOf(j.LimitS)},
-			{Text: secondsOf(j.RuntimeS)},
+			{Text: times(j.AgeS)},
+			{Text: times(j.LimitS)},
+			{Text: times(j.RuntimeS)},
 			{Text: queuedEnergy(j)},
 			{Text: knownBy(j)},
 		}
@@ -194,11 +214,12 @@ func queueTable(jobs []*epdapi.QueuedJob, all int, q *epdapi.Queue, places map[i
 	return t
 }
 
+// tasksText is how many tasks a row of the queue stands for; empty: one.
 func tasksText(j *epdapi.QueuedJob) string {
 	if j.Tasks > 1 {
-		return orDash(j.Name) + " (" + report.FormatCount(j.Tasks) + " tasks)"
+		return " (" + report.FormatCount(j.Tasks) + " tasks)"
 	}
-	return orDash(j.Name)
+	return ""
 }
 
 func gpusText(j *epdapi.QueuedJob) string {

@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
@@ -12,16 +13,17 @@ import (
 func savedTile(s *epdapi.Savings) page.Tile {
 	t := page.Tile{Label: "Saved, measured", Value: dash, ID: "saved"}
 	g := &s.GPU
+	energy := energies(g)
 	switch {
 	case g.Runs == 0:
 		t.Note = "no workload has both treated and held-out runs yet"
 	case !g.Certain():
-		t.Value = joules(g.SavedJ)
-		t.Note = fmt.Sprintf("from %s to %s (95 %%): not told from chance yet", joules(g.LowJ), joules(g.HighJ))
+		t.Value = energy(g.SavedJ)
+		t.Note = fmt.Sprintf("from %s to %s (95 %%): not told from chance yet", energy(g.LowJ), energy(g.HighJ))
 		t.Kind = page.Warn
 	default:
-		t.Value = joules(g.SavedJ)
-		t.Note = part(g.SavedJ, g.BaselineJ) + fmt.Sprintf("from %s to %s (95 %%)", joules(g.LowJ), joules(g.HighJ))
+		t.Value = energy(g.SavedJ)
+		t.Note = part(g.SavedJ, g.BaselineJ) + fmt.Sprintf("from %s to %s (95 %%)", energy(g.LowJ), energy(g.HighJ))
 		t.Kind = page.Good
 		if g.SavedJ < 0 {
 			t.Kind = page.Bad
@@ -41,8 +43,8 @@ func savingsParts(s *epdapi.Savings) []any {
 			joules(s.Modelled.SavedJ()), joules(s.Modelled.DefaultJ), counted(s.Modelled.Runs, "run"))})
 	}
 	facts = append(facts,
-		page.Fact{Name: "Compared", Text: fmt.Sprintf("%s; %d without runs in both arms", counted(s.Workloads, "workload"), s.Alone)},
-		page.Fact{Name: "Runs", Text: fmt.Sprintf("%s treated, %s held out; %s of the jobs are held out now", report.FormatCount(int(s.Treated)), report.FormatCount(int(s.HeldOut)), report.FormatPercent(s.HoldOut))},
+		page.Fact{Name: "Compared", Text: counted(s.Workloads, "workload") + "; " + report.FormatCount(s.Alone) + " without runs in both arms"},
+		page.Fact{Name: "Runs", Text: fmt.Sprintf("%s treated, %s held out; %s of the jobs are held out now", report.FormatCount(int(s.Treated)), report.FormatCount(int(s.HeldOut)), statedPart(s.HoldOut))},
 	)
 	if s.GPU.Runs > 0 && s.GPU.Certain() {
 		facts = append(facts, footprint(s)...)
@@ -57,6 +59,11 @@ func savingsParts(s *epdapi.Savings) []any {
 	return append(parts, page.Text("Jobs that a lot held out ran at default clocks; treated ones of the same workloads are compared with them."))
 }
 
+// energies writes a saving and its bounds, all of them in one unit.
+func energies(s *epdapi.Saving) func(float64) string {
+	return report.CommonScale(report.Joules, 3, s.SavedJ, s.LowJ, s.HighJ).With
+}
+
 // savingText is one saving in words.
 func savingText(s *epdapi.Saving) string {
 	if s.Runs == 0 {
@@ -66,8 +73,9 @@ func savingText(s *epdapi.Saving) string {
 	if s.BaselineJ > 0 {
 		share = " (" + report.FormatPercent(s.SavedJ/s.BaselineJ) + ")"
 	}
+	energy := energies(s)
 	text := fmt.Sprintf("%s%s, from %s to %s in 95 of 100 cases, by %s against %s held out",
-		joules(s.SavedJ), share, joules(s.LowJ), joules(s.HighJ), counted(s.Runs, "run"), report.FormatCount(int(s.HeldOut)))
+		energy(s.SavedJ), share, energy(s.LowJ), energy(s.HighJ), counted(s.Runs, "run"), report.FormatCount(int(s.HeldOut)))
 	if !s.Certain() && s.Needed > 0 {
 		text += fmt.Sprintf("; about %s more held-out runs tell it from chance", report.FormatCount(int(s.Needed)))
 	}
@@ -108,8 +116,18 @@ func footprint(s *epdapi.Savings) page.Facts {
 			facts = append(facts, page.Fact{Name: name, Text: text + ", " + from})
 		}
 	}
-	add("CO₂ equivalent", s.Factors.CarbonPerKWh > 0, fmt.Sprintf("%.3g kg", f.Carbon/1000))
-	add("Water", s.Factors.WaterPerKWh > 0, fmt.Sprintf("%.3g l", f.Water))
-	add("Cost", s.Factors.CostPerKWh > 0, fmt.Sprintf("%.2f %s", f.Cost, s.Factors.Currency))
+	grams, mass := scaleOf([]unit{{1e7, 1e6, "t"}, {0, 1e3, "kg"}})(math.Abs(f.Carbon))
+	add("CO₂ equivalent", s.Factors.CarbonPerKWh > 0, amount(f.Carbon/grams)+" "+mass)
+	litres, volume := scaleOf([]unit{{1e4, 1e3, "m³"}, {0, 1, "l"}})(math.Abs(f.Water))
+	add("Water", s.Factors.WaterPerKWh > 0, amount(f.Water/litres)+" "+volume)
+	cost := fmt.Sprintf("%.2f", f.Cost)
+	const centsBelow = 1000
+	if math.Abs(f.Cost) >= centsBelow {
+		cost = report.FormatCount(int(math.Round(f.Cost)))
+	}
+	add("Cost", s.Factors.CostPerKWh > 0, cost+" "+s.Factors.Currency)
 	return facts
 }
+
+// amount is a number with three digits at least.
+func amount(x float64) string { return report.CommonScale(report.Plain, 3, x).With(x) }

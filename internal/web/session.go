@@ -15,14 +15,6 @@ const (
 	maxSessions  = 10_000
 )
 
-// Failed logins that are answered at once. Each is forgotten after a time.
-const (
-	failsOfOne  = 5
-	failsOfAll  = 200
-	failsForget = time.Minute
-	maxFailing  = 10_000 // addresses that are remembered
-)
-
 // session is a login. The key of the map is the hash of its cookie, so that
 // nothing in memory or in a log is worth stealing.
 type session struct {
@@ -35,10 +27,8 @@ type session struct {
 
 // sessions are the logins of a site.
 type sessions struct {
-	mu     sync.Mutex
-	open   map[[sha256.Size]byte]*session
-	failed map[string][]time.Time // by address
-	all    []time.Time            // of all addresses
+	mu   sync.Mutex
+	open map[[sha256.Size]byte]*session
 }
 
 // begin makes a session and returns its cookie.
@@ -107,39 +97,4 @@ func (s *sessions) end(cookie string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.open, sha256.Sum256([]byte(cookie)))
-}
-
-// wait is how long an address has to wait before it may try to log in; 0: not at
-// all.
-func (s *sessions) wait(address string, now time.Time) time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	own, all := recent(s.failed[address], now), recent(s.all, now)
-	s.all = all
-	switch {
-	case len(own) >= failsOfOne:
-		return own[len(own)-failsOfOne].Add(failsForget).Sub(now)
-	case len(all) >= failsOfAll:
-		return all[len(all)-failsOfAll].Add(failsForget).Sub(now)
-	}
-	return 0
-}
-
-// fail notes a login that failed.
-func (s *sessions) fail(address string, now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.failed == nil || len(s.failed) >= maxFailing { // those of all still count
-		s.failed = make(map[string][]time.Time)
-	}
-	s.failed[address] = append(recent(s.failed[address], now), now)
-	s.all = append(recent(s.all, now), now)
-}
-
-// recent is the times that aren't forgotten yet.
-func recent(times []time.Time, now time.Time) []time.Time {
-	for len(times) > 0 && now.Sub(times[0]) >= failsForget {
-		times = times[1:]
-	}
-	return times
 }

@@ -39,8 +39,9 @@ type Site struct {
 	options  Options
 	forms    *formKeys
 	sessions sessions
+	failures failures
 	turns    chan struct{} // of pages that are made
-	planning chan struct{} // of the one plan that is made
+	plans    *line
 	mux      *http.ServeMux
 }
 
@@ -67,7 +68,7 @@ func New(o Options) *Site {
 	if o.Settings == nil {
 		o.Settings = func() config.Web { return config.Default().Web }
 	}
-	s := &Site{options: o, forms: newFormKeys(), turns: make(chan struct{}, max(2, runtime.GOMAXPROCS(0)/2)), planning: make(chan struct{}, 1), mux: http.NewServeMux()}
+	s := &Site{options: o, forms: newFormKeys(), turns: make(chan struct{}, max(2, runtime.GOMAXPROCS(0)/2)), plans: newLine(), mux: http.NewServeMux()}
 	s.register()
 	return s
 }
@@ -101,7 +102,7 @@ func (s *Site) Socket(who func(*http.Request) Viewer) http.Handler {
 func (s *Site) Network() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := Viewer{UID: -1}
-		if c, err := r.Cookie(s.cookieName()); err == nil {
+		if c, err := r.Cookie(s.cookieName(r)); err == nil {
 			if known, ok := s.sessions.of(c.Value, s.tokens(), s.options.Now(), r.Header.Get(liveHeader) != ""); ok {
 				v = known
 			}

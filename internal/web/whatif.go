@@ -18,6 +18,8 @@ import (
 	policies "github.com/epplan/epplan/planner/policy"
 )
 
+const whatIfPath = "/whatif"
+
 // Bounds of a plan that a page asks for: they are made one at a time, for as long
 // as somebody waits for the page.
 const (
@@ -87,22 +89,62 @@ func (f *whatIfForm) question() slurmqueue.Question {
 	return slurmqueue.Question{Policy: text, Relaxed: f.Relaxed, Most: f.Most}
 }
 
+// waitToPlan waits until the plan that a request asks for may be made, before the
+// page has its turn: nobody's turn is taken by waiting. Whoever waited in vain is
+// answered, and ok is false; else made is called when the plan is made.
+func (s *Site) waitToPlan(w http.ResponseWriter, r *http.Request) (made func(), ok bool) {
+	asked := s.request(r, viewerOf(r.Context()))
+	form, err := readWhatIf(asked)
+	if err != nil {
+		s.fail(w, r, err)
+		return nil, false
+	}
+	if !form.asked {
+		return func() {}, true
+	}
+	made, err = s.plans.enter(r.Context(), strconv.FormatInt(asked.Viewer.UID, 10)+" "+asked.Viewer.Name)
+	switch {
+	case err == nil:
+		return made, true
+	case r.Context().Err() != nil: // whoever asked has gone
+	case errors.Is(err, errLine):
+		s.write(w, r, http.StatusServiceUnavailable, form.unmade(asked, "Others wait for their plans, too. Your turn hasn't come: plan again in a few seconds."))
+	case errors.Is(err, errNewer):
+		s.write(w, r, http.StatusTooManyRequests, form.unmade(asked, "You asked for another plan since: the last one that you ask for is made."))
+	default:
+		s.fail(w, r, err)
+	}
+	return nil, false
+}
+
+// unmade is the page with the form as it was filled in, and why there is no plan.
+func (f *whatIfForm) unmade(r *Request, why string) *View {
+	v := f.view(r)
+	v.Sections = append(v.Sections, Section{ID: "plan", Heading: "The plan", Parts: []any{&page.Notice{Kind: page.Info, Text: why}}})
+	return v
+}
+
+// view is the page with the form alone.
+func (f *whatIfForm) view(r *Request) *View {
+	of := "what waits in Slurm's queue now"
+	if !r.Viewer.SeesAll() {
+		of = "your jobs that wait in Slurm's queue now, as if there were no others"
+	}
+	return &View{
+		Title:    "What if",
+		Lead:     "A plan of " + of + ", by a policy of your choice. It is only computed: neither Slurm nor a GPU is told of it.",
+		Still:    true,
+		Sections: []Section{{ID: "ask", Still: true, Parts: []any{made(templates.Lookup("whatif"), f)}}},
+	}
+}
+
 // whatIf is the page that plans what waits in the queue. It changes nothing.
 func (s *Site) whatIf(ctx context.Context, r *Request) (*View, error) {
 	form, err := readWhatIf(r)
 	if err != nil {
 		return nil, err
 	}
-	of := "what waits in Slurm's queue now"
-	if !r.Viewer.SeesAll() {
-		of = "your jobs that wait in Slurm's queue now, as if there were no others"
-	}
-	v := &View{
-		Title:    "What if",
-		Lead:     "A plan of " + of + ", by a policy of your choice. It is only computed: neither Slurm nor a GPU is told of it.",
-		Still:    true,
-		Sections: []Section{{ID: "ask", Still: true, Parts: []any{made(templates.Lookup("whatif"), form)}}},
-	}
+	v := form.view(r)
 	if !form.asked {
 		return v, nil
 	}
@@ -123,17 +165,8 @@ func (s *Site) whatIf(ctx context.Context, r *Request) (*View, error) {
 	return v, nil
 }
 
-var errPlanning = errors.New("another plan is being made")
-
-// planQueue makes a plan of the queue that the viewer may see, as the only one at
-// the time.
+// planQueue makes a plan of the queue that the viewer may see.
 func (s *Site) planQueue(ctx context.Context, r *Request, question slurmqueue.Question) (*slurmqueue.WhatIf, error) {
-	select {
-	case s.planning <- struct{}{}:
-		defer func() { <-s.planning }()
-	default:
-		return nil, errPlanning
-	}
 	ctx, cancel := context.WithTimeout(ctx, planTime)
 	defer cancel()
 	q, err := r.Source.Queue(ctx)
@@ -151,8 +184,6 @@ func planTrouble(err error) (*page.Notice, error) {
 	switch {
 	case isRefusal && refused.Status == http.StatusServiceUnavailable:
 		return &page.Notice{Kind: page.Warn, Text: "There is no queue to plan: " + refused.Fault.Error + "."}, nil
-	case errors.Is(err, errPlanning):
-		return &page.Notice{Kind: page.Info, Text: "Another plan is being made. Plan again in a few seconds."}, nil
 	case errors.As(err, &syntax):
 		return &page.Notice{Kind: page.Bad, Text: "The policy can't be read: " + syntax.Msg + " (at byte " + strconv.Itoa(syntax.Offset) + ")."}, nil
 	case errors.Is(err, slurmqueue.ErrNothingWaits):

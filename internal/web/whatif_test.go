@@ -65,7 +65,7 @@ func TestWhatIfSaysWhatItCannotPlan(t *testing.T) {
 	}
 }
 
-func TestPlansOfTheQueueAreMadeOneAtATimeAndEndWithThePage(t *testing.T) {
+func TestAPlanEndsWithThePageThatAskedForIt(t *testing.T) {
 	c := newCluster()
 	c.slow = make(chan struct{})
 	c.asked = make(chan struct{}, 9)
@@ -82,14 +82,23 @@ func TestPlansOfTheQueueAreMadeOneAtATimeAndEndWithThePage(t *testing.T) {
 	gone := make(chan *httptest.ResponseRecorder)
 	go func() { gone <- ask(leaving) }()
 	<-c.asked
-	if w := ask(t.Context()); !strings.Contains(w.Body.String(), "Another plan is being made") {
-		t.Errorf("while a plan is made another one is answered with %d:\n%.2000s", w.Code, w.Body)
-	}
 	leave()
 	<-gone
 	close(c.slow)
 	if w := ask(t.Context()); !strings.Contains(w.Body.String(), "The plan is of") {
 		t.Errorf("once the first page was left, a plan is answered with %d:\n%.2000s", w.Code, w.Body)
+	}
+}
+
+// A fit reads 64 runs, and fits a model to them.
+func TestThePageThatConfirmsAVersionNamesTheWorkloadWithoutAFit(t *testing.T) {
+	c := newCluster()
+	status, text := got(t, siteOf(t, c, web.Viewer{UID: 9, Name: "x", Role: web.Admin}), "/workloads/ada%2Ftrain.sh/use?gpu=V100&version=2")
+	if status != http.StatusOK || !strings.Contains(text, "clocks of train-0 (ada, gpu) on V100") {
+		t.Errorf("status %d:\n%.2000s", status, text)
+	}
+	if c.fits != 0 {
+		t.Errorf("%d fits were asked for", c.fits)
 	}
 }
 

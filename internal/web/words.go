@@ -23,6 +23,17 @@ func orDash(text string) string {
 	return text
 }
 
+// nameCell is a job's name in a list: so much of it as leaves room for the rest. All
+// of it is on the job's page. What follows the name stays.
+func nameCell(name, after string) page.Cell {
+	const most = 60
+	text := []rune(name)
+	if len(text) <= most {
+		return page.Cell{Text: orDash(name) + after}
+	}
+	return page.Cell{Text: string(text[:most-1]) + "…" + after, Title: name}
+}
+
 // dateTime is a time as people read it.
 func dateTime(t time.Time) string {
 	if t.IsZero() {
@@ -70,12 +81,32 @@ func wattsOf(n record.Number) string { return numberOf(n, watts) }
 
 func secondsOf(n record.Number) string { return numberOf(n, report.FormatSeconds) }
 
+// timeDigits is how exact times of a column are, the shortest one at least.
+const timeDigits = 3
+
+// timesOf writes times that stand below or beside each other, all of them in one
+// unit.
+func timesOf(all ...record.Number) func(record.Number) string {
+	var known []float64
+	for _, n := range all {
+		if v, ok := n.Get(); ok {
+			known = append(known, v)
+		}
+	}
+	scale := report.CommonScale(report.Seconds, timeDigits, known...)
+	return func(n record.Number) string { return numberOf(n, scale.With) }
+}
+
 func numberOf(n record.Number, format func(float64) string) string {
 	if v, ok := n.Get(); ok {
 		return format(v)
 	}
 	return dash
 }
+
+// statedPart is a part of a whole that somebody configured, no more exact than it
+// was stated.
+func statedPart(x float64) string { return strconv.FormatFloat(100*x, 'g', 4, 64) + " %" }
 
 // interval is a prediction with its bounds.
 func interval(p record.Interval, format func(float64) string) string {
@@ -99,16 +130,11 @@ func mhz(f float64) string { return strconv.FormatFloat(math.Round(f), 'f', 0, 6
 
 // clocks is a pair of clocks; 0 is a default one.
 func clocks(core, mem float64) string {
-	switch {
-	case core == 0 && mem == 0:
-		return "default clocks"
-	case mem == 0:
-		return "core " + mhz(core)
-	case core == 0:
-		return "memory " + mhz(mem)
-	}
-	return "core " + mhz(core) + ", memory " + mhz(mem)
+	return record.Setting{Core: dvfsmodel.MHz(core), Mem: dvfsmodel.MHz(mem)}.Words()
 }
+
+// clocksCell is a pair of clocks in a table.
+func clocksCell(s record.Setting) page.Cell { return page.Cell{Text: settingText(s), Listed: true} }
 
 func settingText(s record.Setting) string { return clocks(float64(s.Core), float64(s.Mem)) }
 

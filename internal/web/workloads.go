@@ -14,7 +14,6 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
-	"github.com/epplan/epplan/internal/store/record"
 )
 
 // shownWorkloads is how many rows the list of workloads has at most, and
@@ -32,24 +31,26 @@ func (s *Site) workloads(ctx context.Context, r *Request) (*View, error) {
 	}
 	part := strings.ToLower(r.Query.Get("name"))
 	rows := slices.DeleteFunc(slices.Clone(all.Models), func(m epdapi.ModelStanding) bool {
-		return !strings.Contains(strings.ToLower(m.Workload+" "+m.GPUModel), part)
+		return !strings.Contains(strings.ToLower(strings.Join([]string{m.Workload, m.GPUModel, m.LastJob.Name, m.LastJob.User, m.LastJob.Partition}, "\n")), part)
 	})
 	slices.SortFunc(rows, func(a, b epdapi.ModelStanding) int {
-		return cmp.Or(cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.GPUModel, b.GPUModel))
+		return cmp.Or(cmp.Compare(a.LastJob.NameOf(a.Workload), b.LastJob.NameOf(b.Workload)), cmp.Compare(a.LastJob.User, b.LastJob.User),
+			cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.GPUModel, b.GPUModel))
 	})
 	table := &page.Table{
 		Caption: "Workloads and the models that their clocks are chosen by",
+		Note:    "A workload is called as its last job. Others may be called the same: keys tell them apart, and end with the number of GPUs.",
 		Columns: []page.Column{
 			{Head: "Workload"},
 			{Head: "GPU model"},
 			{Head: "Model"},
-			{Head: "Form"},
 			{Head: "Version", Number: true},
 			{Head: "Runs", Unit: "it was fitted to", Number: true},
 			{Head: "Last fit", Number: true},
 			{Head: "Error of time", Unit: "seldom more", Number: true},
 			{Head: "Missed", Unit: "runs in a row", Number: true},
 			{Head: "State"},
+			{Head: "Key"},
 		},
 		Empty: "no workload has a model: the first comes after a few runs that ended",
 	}
@@ -63,7 +64,7 @@ func (s *Site) workloads(ctx context.Context, r *Request) (*View, error) {
 		Title: "Workloads",
 		Lead:  "What epd has learnt of how workloads respond to clocks. A workload is what repeats: the same script, or the same name, of the same user.",
 		Sections: []Section{
-			{ID: "filter", Still: true, Parts: []any{filter("/workloads", input{Name: "name", Label: "Part of a workload's or a GPU model's name", Value: r.Query.Get("name")})}},
+			{ID: "filter", Still: true, Parts: []any{filter("/workloads", input{Name: "name", Label: "Part of a name, user or key", Value: r.Query.Get("name")})}},
 			{ID: "list", Parts: []any{table}},
 		},
 	}, nil
@@ -75,7 +76,7 @@ func workloadRow(m *epdapi.ModelStanding, now time.Time) []page.Cell {
 	if m.Version > 0 {
 		version = strconv.FormatInt(m.Version, 10)
 	}
-	if m.Samples > 1 { // through one point any curve is exact
+	if m.Samples > 1 && m.Version > 0 && m.GPUModel != "" { // through one point any curve is exact
 		off = report.FormatPercent(m.Margin)
 	}
 	if !m.Created.IsZero() {
@@ -86,15 +87,15 @@ func workloadRow(m *epdapi.ModelStanding, now time.Time) []page.Cell {
 		missed.Kind = page.Warn
 	}
 	return []page.Cell{
-		{Text: m.Workload, Href: workloadHref(m.Workload, m.GPUModel)},
+		{Text: m.LastJob.WordsOf(m.Workload), Href: workloadHref(m.Workload, m.GPUModel), Title: m.LastJob.Name},
 		{Text: m.GPUModel},
 		{Text: kindOf(m)},
-		{Text: orDash(m.Form)},
 		{Text: version},
-		{Text: strconv.Itoa(m.Samples)},
+		{Text: report.FormatCount(m.Samples)},
 		fitted,
 		{Text: off},
 		missed, stateOf(m),
+		{Text: epdapi.ShortWorkload(m.Workload), Title: m.Workload},
 	}
 }
 
@@ -115,7 +116,7 @@ func kindOf(m *epdapi.ModelStanding) string {
 func stateOf(m *epdapi.ModelStanding) page.Cell {
 	switch {
 	case m.Pinned:
-		return page.Cell{Text: "chosen by hand", Kind: page.Info, Badge: true, Title: m.Note}
+		return page.Cell{Text: "chosen by hand", Kind: page.Info, Badge: true, Title: cmp.Or(m.Note, m.Chosen.Why)}
 	case m.Note != "":
 		return page.Cell{Text: m.Note}
 	}
@@ -153,7 +154,7 @@ func (s *Site) workload(ctx context.Context, r *Request) (*View, error) {
 		return nil, err
 	}
 	return &View{
-		Title: name + " on " + gpu,
+		Title: fit.LastJob.WordsOf(name) + " on " + gpu,
 		Lead:  "How this workload responds to clocks, as far as its runs told, and what its clocks are chosen by.",
 		Back:  page.Link{Text: "Workloads", Href: "/workloads"},
 		Sections: []Section{
@@ -175,8 +176,10 @@ func (s *Site) workloadAnywhere(ctx context.Context, r *Request, name string) (*
 		return nil, err
 	}
 	var facts page.Facts
+	var last epdapi.LastJob
 	for i := range all.Models {
 		if m := &all.Models[i]; m.Workload == name && m.GPUModel != "" {
+			last = m.LastJob
 			facts = append(facts, page.Fact{Name: m.GPUModel, Text: kindOf(m), Href: workloadHref(name, m.GPUModel)})
 		}
 	}
@@ -184,7 +187,7 @@ func (s *Site) workloadAnywhere(ctx context.Context, r *Request, name string) (*
 		return nil, notFound("No workload is called that.", "The list of workloads has those that there are.")
 	}
 	return &View{
-		Title: name, Lead: "This workload has a model for each GPU model that it ran on.", Back: page.Link{Text: "Workloads", Href: "/workloads"},
+		Title: last.WordsOf(name), Lead: "This workload has a model for each GPU model that it ran on.", Back: page.Link{Text: "Workloads", Href: "/workloads"},
 		Sections: []Section{{ID: "models", Parts: []any{facts}}},
 	}, nil
 }
@@ -195,6 +198,10 @@ func standingFacts(fit *epdapi.ModelFit) page.Facts {
 	by := map[string]string{"none": "nothing: default clocks", "pooled prior": "what workloads have in common, after the runs seen", "its own": "a model of its own"}
 	facts := page.Facts{{Name: "Clocks are chosen by", Text: by[kindOf(m)]}}
 	add := func(name, text string) { facts = append(facts, page.Fact{Name: name, Text: text}) }
+	if j := &m.LastJob; j.ID != 0 {
+		facts = append(facts, page.Fact{Name: "Called as its last job", Text: strconv.FormatInt(j.ID, 10) + ", " + orDash(j.Name), Href: jobHref(j.ID)})
+	}
+	add("Key", m.Workload)
 	if m.Version > 0 {
 		add("Version in use", strconv.FormatInt(m.Version, 10))
 		add("Form", fit.Form)
@@ -207,6 +214,9 @@ func standingFacts(fit *epdapi.ModelFit) page.Facts {
 	}
 	state := stateOf(m)
 	add("State", strings.TrimSuffix(state.Text+": "+state.Title, ": "))
+	if by := m.Chosen.Words(dateTime); by != "" {
+		add("Chosen", by)
+	}
 	return facts
 }
 
@@ -220,14 +230,14 @@ type storedShape struct {
 }
 
 // parameterTable is the numbers of the version in use.
-func parameterTable(fit *epdapi.ModelFit, versions []record.Model) *page.Table {
+func parameterTable(fit *epdapi.ModelFit, versions []epdapi.ModelVersion) *page.Table {
 	t := &page.Table{
 		Caption: "Parameters of the version in use",
 		Note:    "The error is one standard deviation; of a prior it says how much like workloads differ.",
 		Columns: []page.Column{{Head: "Parameter"}, {Head: "Value", Number: true}, {Head: "Error", Unit: "±", Number: true}, {Head: "Of the value", Number: true}},
 		Empty:   "no version is in use",
 	}
-	i := slices.IndexFunc(versions, func(m record.Model) bool { return m.Version == fit.Version })
+	i := slices.IndexFunc(versions, func(m epdapi.ModelVersion) bool { return m.Version == fit.Version })
 	if i < 0 || fit.Version == 0 {
 		return t
 	}
@@ -247,10 +257,10 @@ func parameterTable(fit *epdapi.ModelFit, versions []record.Model) *page.Table {
 }
 
 // versionParts are all versions, and what an administrator may do with them.
-func versionParts(r *Request, fit *epdapi.ModelFit, versions []record.Model) []any {
+func versionParts(r *Request, fit *epdapi.ModelFit, versions []epdapi.ModelVersion) []any {
 	t := &page.Table{
 		Caption: "All versions, the newest first",
-		Columns: []page.Column{{Head: "Version"}, {Head: "Form"}, {Head: "Runs", Number: true}, {Head: "Fitted"}, {Head: "In use"}, {Head: "Note"}},
+		Columns: []page.Column{{Head: "Version"}, {Head: "Form"}, {Head: "Runs", Number: true}, {Head: "Fitted"}, {Head: "In use"}, {Head: "Note"}, {Head: "Chosen"}},
 		Empty:   "there is none yet",
 	}
 	acts := r.Viewer.Acts()
@@ -260,7 +270,7 @@ func versionParts(r *Request, fit *epdapi.ModelFit, versions []record.Model) []a
 	for i := range versions {
 		m := &versions[i]
 		number := strconv.FormatInt(m.Version, 10)
-		row := page.Cells(number, m.Form, strconv.Itoa(m.Samples), dateTime(m.Created), "", m.Note)
+		row := page.Cells(number, m.Form, strconv.Itoa(m.Samples), dateTime(m.Created), "", m.Note, orDash(m.Chosen.Words(dateTime)))
 		if m.InUse {
 			row[4] = page.Cell{Text: "in use", Kind: page.Good, Badge: true}
 		}

@@ -29,9 +29,9 @@ const (
 // the cells says.
 type part struct {
 	bundles []bundle
-	fixed   []int   // settled groups by class
-	fixedW  float64 // what they take
-	groups  [][]int // the settled groups
+	fixed   []int    // settled groups by class
+	fixedW  float64  // what they take
+	groups  []column // the settled groups
 	cells   []cell
 	bound   float64
 	depth   int

@@ -7,9 +7,15 @@ func AtMax(s *State, _ int) float64 { return s.in.Physics.MaxMHz() }
 
 // LowestKept is the lowest level that keeps the SLA of all tasks of a GPU,
 // contention counted; f_max where none does.
-func LowestKept(s *State, gpu int) float64 {
-	mhz, _ := s.in.Lowest(Safe, s.Load(gpu), s.Kappa(gpu), s.contention(gpu, nil))
-	return mhz
+func LowestKept(s *State, gpu int) float64 { return LowestFor(Safe)(s, gpu) }
+
+// LowestFor is the lowest level that keeps what a problem asks for: [LowestKept]
+// where contention counts.
+func LowestFor(problem Problem) Clocks {
+	return func(s *State, gpu int) float64 {
+		mhz, _ := s.in.Lowest(problem, s.Load(gpu), s.Kappa(gpu), s.contention(gpu, nil))
+		return mhz
+	}
 }
 
 // slackFrom is the part of its limit from which on algorithm 4 leaves a task

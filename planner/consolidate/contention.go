@@ -30,6 +30,46 @@ type Curve struct {
 // LinearCurve is the curve that is [Linear].
 func LinearCurve() Curve { return Curve{Exponent: 1} }
 
+// Validate reports the first parameter that makes no sense.
+func (c *Curve) Validate() error {
+	for _, p := range c.parameters() {
+		if err := p.validate(); err != nil {
+			return fmt.Errorf("curve of contention: %w", err)
+		}
+	}
+	return nil
+}
+
+// parameter is one of a curve's, by the name that its file has for it.
+type parameter struct {
+	name        string
+	value       *float64
+	least, most float64
+}
+
+// The most that parameters may be: beyond what was ever measured, and such that
+// slowdowns stay finite.
+const (
+	mostExponent = 10
+	mostCost     = 1000
+)
+
+// parameters are those of the curve.
+func (c *Curve) parameters() [3]parameter {
+	return [...]parameter{
+		{"exponent", &c.Exponent, 1, mostExponent},
+		{"by_task", &c.ByTask, 0, mostCost},
+		{"by_memory", &c.ByMemory, 0, mostCost},
+	}
+}
+
+func (p *parameter) validate() error {
+	if !(*p.value >= p.least && *p.value <= p.most) {
+		return fmt.Errorf("%s is %g, want a number from %g to %g", p.name, *p.value, p.least, p.most)
+	}
+	return nil
+}
+
 // Sharing is what shares a GPU.
 type Sharing struct {
 	LoadPct []float64 // the sum of the tasks' utilisations alone by slot, percent
@@ -55,10 +95,13 @@ func (c Curve) overload(loadPct []float64) float64 {
 	}
 	sum := 0.0
 	for _, u := range loadPct {
-		sum += math.Pow(max(1, u/100), c.Exponent)
+		sum += c.work(u / 100)
 	}
 	return sum / float64(len(loadPct))
 }
+
+// work is how many slots a slot's work takes, given as slots.
+func (c *Curve) work(load float64) float64 { return math.Pow(max(1, load), c.Exponent) }
 
 func (s *Sharing) others() float64 { return float64(max(0, s.Tasks-1)) }
 

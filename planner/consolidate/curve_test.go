@@ -123,8 +123,8 @@ func TestCurvesAreReadAndBadOnesRefused(t *testing.T) {
 		`{`:                               "c.json:1",
 		`[]`:                              "c.json:1: the instance is a list, want an object",
 		`{"exponent": 1.4, "by_task": 0}`: "c.json: no by_memory, want the curve's three parameters",
-		`{"exponent": 0.9, "by_task": 0}`: "c.json: exponent is 0.9, want a finite number of 1 or more",
-		`{"exponent": 1, "by_task": -1}`:  "c.json: by_task is -1, want a finite number of 0 or more",
+		`{"exponent": 0.9, "by_task": 0}`: "c.json: exponent is 0.9, want a number from 1 to 10",
+		`{"exponent": 1, "by_task": -1}`:  "c.json: by_task is -1, want a number from 0 to 1000",
 		`{"exponent": "1"}`:               `c.json:1: exponent is "1", want a number`,
 		`{"exponent": 1, "by_job": 1}`:    "c.json: a field that no curve of contention has",
 	} {

@@ -35,16 +35,18 @@ const mostDescents = 100
 //
 // It solves any problem of this form: pieces that don't divide, with memory and
 // a load over slots, go in groups onto GPUs. What a group takes depends on the
-// group alone and grows with it (here by the frequency that its overload and
-// the least kappa need), a group needs a GPU with its memory, pieces of one task
-// need different GPUs, and what the servers take depends on how many GPUs of
-// each size are needed (a knapsack). The answer is a set partition over groups,
-// whose linear relaxation is solved by column generation over a master problem
-// with a row for each piece and each size of GPU, and one that mixes numbers of
-// GPUs. Bounds by Lagrange leave numbers of GPUs out of account one by one; what
-// is left is split by them and by pairs of pieces (Ryan and Foster, 1981). Where
-// few enough groups can be part of a better answer, they are all listed, and
-// subset-row cuts (Jepsen et al., 2008) sharpen the relaxation.
+// group and the size of its GPU alone and grows with the group (here by the
+// frequency that contention and the least kappa need), a group needs a GPU with
+// its memory, pieces of one task need different GPUs, and what the servers take
+// depends on how many GPUs of each size are needed (a knapsack). The answer is a
+// set partition over groups, whose linear relaxation is solved by column
+// generation over a master problem with a row for each piece and each size of
+// GPU, and one that mixes numbers of GPUs. Bounds by Lagrange leave numbers of
+// GPUs out of account one by one; what is left is split by them and by pairs of
+// pieces (Ryan and Foster, 1981). Where few enough groups can be part of a
+// better answer, they are all listed, and subset-row cuts (Jepsen et al., 2008)
+// sharpen the relaxation. Groups are looked for by load alone, which bounds them
+// under a curve of contention too, and each that is found counts by the curve.
 func Exact(ctx context.Context, in *Instance, problem Problem, opt ExactOptions) Result {
 	p, ok := newPacking(in, problem, false)
 	if !ok {
@@ -60,10 +62,9 @@ func Exact(ctx context.Context, in *Instance, problem Problem, opt ExactOptions)
 	for range mostDescents {
 		e.again(ctx, 20000)
 	}
-	r := Result{Placement: opt.Start, PowerW: e.watts, BoundW: e.bound(), Proven: e.proven() && !math.IsInf(e.watts, 1), Parts: e.parts}
-	if !math.IsInf(e.watts, 1) {
-		r.Placement = p.placement(e.best)
-	}
+	r := Result{Parts: e.parts}
+	r.Placement, r.PowerW = e.placed(opt.Start)
+	r.BoundW, r.Proven = e.bound(), e.proven() && !math.IsInf(e.watts, 1)
 	return r
 }
 
@@ -120,7 +121,7 @@ func newExact(p *packing, seed uint64) *exact {
 // keep notes a group of a good answer as one to begin the relaxation with.
 func (e *exact) keep(g *group) {
 	pieces := slices.Sorted(slices.Values(g.pieces))
-	key := make([]byte, 0, 4*len(pieces))
+	key := append(strconv.AppendInt(make([]byte, 0, 4*len(pieces)+4), int64(g.class), 36), ':')
 	for _, i := range pieces {
 		key = append(strconv.AppendInt(key, int64(i), 36), ' ')
 	}
@@ -244,7 +245,7 @@ func (e *exact) answer(n *part, used []column, shares []float64) {
 	groups := slices.Clone(n.groups)
 	for i, c := range used {
 		if shares[i] > 0.99 {
-			groups = append(groups, c.pieces)
+			groups = append(groups, c)
 		}
 	}
 	e.offer(groups)
@@ -252,13 +253,13 @@ func (e *exact) answer(n *part, used []column, shares []float64) {
 
 // offer takes groups as an answer where they are one; a piece that is in more
 // than one group stays in the first.
-func (e *exact) offer(sets [][]int) {
+func (e *exact) offer(sets []column) {
 	seen := make([]bool, len(e.p.pieces))
 	covered := 0
 	var groups []group
 	for _, set := range sets {
 		var pieces []int
-		for _, i := range set {
+		for _, i := range set.pieces {
 			if !seen[i] {
 				seen[i] = true
 				covered++
@@ -266,7 +267,7 @@ func (e *exact) offer(sets [][]int) {
 			}
 		}
 		var g group
-		if len(pieces) > 0 && g.set(e.p, pieces) {
+		if len(pieces) > 0 && g.set(e.p, pieces, set.class) {
 			groups = append(groups, g)
 		}
 	}

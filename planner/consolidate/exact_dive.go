@@ -28,9 +28,9 @@ func (e *exact) dive(ctx context.Context, n *part, x *relaxation) {
 // they cost least, and what comes out is improved for a while.
 func (e *exact) finish(ctx context.Context, n *part) {
 	var groups []group
-	for _, pieces := range n.groups {
+	for _, settled := range n.groups {
 		var g group
-		if g.set(e.p, pieces) {
+		if g.set(e.p, settled.pieces, settled.class) {
 			groups = append(groups, g)
 		}
 	}
@@ -58,7 +58,7 @@ func (n *part) settleGroups(p *packing, used []column, shares []float64) *part {
 		for _, j := range used[i].pieces {
 			gone[j] = true
 		}
-		c.groups = append(c.groups, used[i].pieces)
+		c.groups = append(c.groups, used[i])
 		c.fixed[used[i].class]++
 		c.fixedW += used[i].watts
 		if most < 0.99 {

@@ -153,7 +153,7 @@ func (n *part) together(p *packing, a, b int) *part {
 	c.bundles = nil
 	var g group
 	pieces := slices.Concat(n.bundles[a].pieces, n.bundles[b].pieces)
-	if n.bundles[a].apart.has(b) || !g.set(p, pieces) {
+	if n.bundles[a].apart.has(b) || !g.set(p, pieces, 0) {
 		c.cells = nil
 		return c
 	}

@@ -163,20 +163,25 @@ func TestExactIsNeverAboveImproveNorImproveAboveAPolicy(t *testing.T) {
 
 func TestABoundOfASearchThatIsCutShortHolds(t *testing.T) {
 	for seed := range uint64(40) {
-		in := drawTiny(2000+seed, 14)
-		best := Exact(context.Background(), in, Safe, ExactOptions{})
-		for _, work := range []int{1, 300, 3000} {
-			p, ok := newPacking(in, Safe, false)
-			if !ok {
-				t.Fatalf("seed %d: no packing", seed)
-			}
-			e := newExact(p, 0)
-			e.work, e.limit = work, 3
-			e.improve(context.Background(), Placement{}, ImproveOptions{Rounds: 1, Restarts: -1})
-			e.run(context.Background())
-			if e.bound() > best.PowerW+1e-6 || e.proven() && e.watts > best.PowerW+1e-6 {
-				t.Errorf("seed %d, work %d: bound %.3f, watts %.3f, proven %t; best %.3f", seed, work, e.bound(), e.watts, e.proven(), best.PowerW)
-			}
+		cutShort(t, seed, drawTiny(2000+seed, 14))
+	}
+}
+
+// cutShort checks the bounds of searches that may do little.
+func cutShort(t *testing.T, seed uint64, in *Instance) {
+	t.Helper()
+	best := Exact(context.Background(), in, Safe, ExactOptions{})
+	for _, work := range []int{1, 300, 3000} {
+		p, ok := newPacking(in, Safe, false)
+		if !ok {
+			t.Fatalf("seed %d: no packing", seed)
+		}
+		e := newExact(p, 0)
+		e.work, e.limit = work, 3
+		e.improve(context.Background(), Placement{}, ImproveOptions{Rounds: 1, Restarts: -1})
+		e.run(context.Background())
+		if e.bound() > best.PowerW+1e-6 || e.proven() && e.watts > best.PowerW+1e-6 {
+			t.Errorf("seed %d, work %d: bound %.3f, watts %.3f, proven %t; best %.3f", seed, work, e.bound(), e.watts, e.proven(), best.PowerW)
 		}
 	}
 }

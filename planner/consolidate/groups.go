@@ -39,6 +39,7 @@ type packing struct {
 	kappas  []float64 // ascending
 	tiers   [][]tier  // by class of kappa, ascending; those that an overload of 1 needs at least
 	hosts   *hosts
+	curve   *Curve  // of contention; nil: load alone slows tasks down
 	step    float64 // watts between groups of one GPU each differ by multiples of it; 0: by anything
 	base    float64 // watts of the cheapest tier of all
 }
@@ -47,7 +48,7 @@ type packing struct {
 // is false where there are too few GPUs for a task, or no frequency keeps its
 // SLA, even alone.
 func newPacking(in *Instance, problem Problem, hopeful bool) (*packing, bool) {
-	p := &packing{in: in, problem: problem}
+	p := &packing{in: in, problem: problem, curve: in.curved(problem)}
 	if problem == Safe {
 		p.slots = in.Slots()
 	}
@@ -168,8 +169,8 @@ type group struct {
 	load   []float64
 	memGB  float64
 	kappa  int
-	class  int // of memory, see hosts.sizes
-	over   float64
+	class  int     // of memory, see hosts.sizes
+	over   float64 // how many times as long as alone it takes at f_max
 	watts  float64
 }
 
@@ -185,9 +186,10 @@ func overload(load []float64) float64 {
 	return sum / float64(len(load))
 }
 
-// set makes the group one of those pieces. It is false where they don't keep
-// what their tasks allow, or don't fit.
-func (g *group) set(p *packing, pieces []int) bool {
+// set makes the group one of those pieces, on the smallest GPU on which they
+// keep what their tasks allow; from a class on, where larger ones are faster.
+// It is false where there is none.
+func (g *group) set(p *packing, pieces []int, least int) bool {
 	g.pieces = append(g.pieces[:0], pieces...)
 	if len(g.load) != p.slots {
 		g.load = make([]float64, p.slots)
@@ -201,20 +203,13 @@ func (g *group) set(p *packing, pieces []int) bool {
 			g.load[s] += u
 		}
 	}
-	g.over = overload(g.load)
-	g.class = p.hosts.class(g.memGB)
-	k := p.tier(g.kappa, g.over)
-	if k < 0 || g.class < 0 {
-		return false
-	}
-	g.watts = p.tiers[g.kappa][k].watts
-	return true
+	return g.price(p, least)
 }
 
 // cost is what a GPU takes for some pieces; false where they can't share one.
 func (p *packing) cost(pieces []int) (watts float64, ok bool) {
 	var g group
-	ok = g.set(p, pieces)
+	ok = g.set(p, pieces, 0)
 	return g.watts, ok
 }
 
@@ -319,12 +314,16 @@ func (p *packing) groupsOf(place Placement) ([]group, bool) {
 		}
 	}
 	var groups []group
-	for _, pieces := range on {
+	for i, gpu := range p.in.GPUs() {
+		pieces, least := on[i], 0
 		if len(pieces) == 0 {
 			continue
 		}
+		if p.sized() {
+			least = p.hosts.size(gpu.MemGB)
+		}
 		var g group
-		if !g.set(p, pieces) {
+		if least < 0 || !g.set(p, pieces, least) {
 			return nil, false
 		}
 		groups = append(groups, g)

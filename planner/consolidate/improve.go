@@ -55,10 +55,7 @@ func Improve(ctx context.Context, in *Instance, problem Problem, start Placement
 		e.run(ctx)
 		e.again(ctx, opt.Rounds/2)
 	}
-	if math.IsInf(e.watts, 1) {
-		return start, e.watts
-	}
-	return p.placement(e.best), e.watts
+	return e.placed(start)
 }
 
 // improve descends from the start and from scratch.

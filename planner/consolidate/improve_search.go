@@ -216,7 +216,7 @@ func (s *search) used() int {
 // refill makes a group one of those pieces, which are part of it.
 func (s *search) refill(i int, pieces []int) {
 	s.count(i, -1)
-	s.at[i].set(s.p, pieces)
+	s.at[i].set(s.p, pieces, 0)
 	s.count(i, 1)
 }
 
@@ -241,7 +241,7 @@ func (s *search) recreate() {
 
 // insert puts a piece where it costs least; false where it fits nowhere.
 func (s *search) insert(piece int) bool {
-	place, least, empty := -1, math.Inf(1), -1
+	place, least, empty, class := -1, math.Inf(1), -1, 0
 	before := s.p.hosts.watts(s.need)
 	for i := range s.at {
 		if len(s.at[i].pieces) == 0 {
@@ -251,8 +251,8 @@ func (s *search) insert(piece int) bool {
 		if s.rng.Float64() < blink {
 			continue
 		}
-		if extra, ok := s.extra(i, piece, before); ok && extra < least {
-			place, least = i, extra
+		if extra, on, ok := s.extra(i, piece, before); ok && extra < least {
+			place, least, class = i, extra, on
 		}
 	}
 	if empty >= 0 {
@@ -264,44 +264,50 @@ func (s *search) insert(piece int) bool {
 		return false
 	}
 	s.save(place)
-	s.add(place, piece)
+	s.add(place, piece, class)
 	return true
 }
 
-// extra is what a piece costs in a group, by score.
-func (s *search) extra(i, piece int, hostW float64) (float64, bool) {
+// extra is what a piece costs in a group, by score, and on which class of GPU.
+func (s *search) extra(i, piece int, hostW float64) (least float64, on int, ok bool) {
 	g, x := &s.at[i], &s.p.pieces[piece]
-	class := s.p.hosts.class(g.memGB + x.memGB)
+	memGB := g.memGB + x.memGB
+	class := s.p.hosts.class(memGB)
 	if class < 0 {
-		return 0, false
+		return 0, 0, false
 	}
 	for _, j := range g.pieces {
 		if s.p.siblings(j, piece) {
-			return 0, false
+			return 0, 0, false
 		}
 	}
-	over := 1.0
-	if len(x.load) > 0 {
-		sum := 0.0
-		for k, u := range x.load {
-			sum += max(1, g.load[k]+u)
+	work, kappa := s.p.workWith(g.load, x.load), min(g.kappa, x.kappa)
+	for ; class < len(s.p.hosts.sizes); class++ {
+		over := work * s.p.crowd(len(g.pieces)+1, memGB, class)
+		if k := s.p.tier(kappa, over); k >= 0 {
+			extra := s.p.tiers[kappa][k].watts - g.watts + s.moves(g.class, class, hostW) + s.tie(g, x, over)
+			if !ok || extra < least {
+				least, on, ok = extra, class, true
+			}
 		}
-		over = sum / float64(len(x.load))
+		if !s.p.sized() {
+			break
+		}
 	}
-	kappa := min(g.kappa, x.kappa)
-	k := s.p.tier(kappa, over)
-	if k < 0 {
-		return 0, false
+	return least, on, ok
+}
+
+// moves is what servers take more for it if a group needs another class of GPU.
+func (s *search) moves(from, to int, hostW float64) float64 {
+	if from == to {
+		return 0
 	}
-	extra := s.p.tiers[kappa][k].watts - g.watts
-	if class != g.class {
-		s.need[g.class]--
-		s.need[class]++
-		extra += s.p.hosts.watts(s.need) - hostW
-		s.need[g.class]++
-		s.need[class]--
-	}
-	return extra + s.tie(g, x, over), true
+	s.need[from]--
+	s.need[to]++
+	extra := s.p.hosts.watts(s.need) - hostW
+	s.need[from]++
+	s.need[to]--
+	return extra
 }
 
 // tie tells places apart that cost the same: rather a full group, and one
@@ -326,12 +332,13 @@ func (s *search) alone(piece int, hostW float64) (float64, bool) {
 	return extra + s.p.tiers[x.kappa][s.p.tier(x.kappa, overload(x.load))].watts, true
 }
 
-// add puts a piece into a group that has room for it, or an empty one.
-func (s *search) add(i, piece int) {
+// add puts a piece into a group that has room for it on a class of GPU, or an
+// empty one.
+func (s *search) add(i, piece, class int) {
 	s.count(i, -1)
 	g, x := &s.at[i], &s.p.pieces[piece]
 	if len(g.pieces) == 0 {
-		g.set(s.p, []int{piece})
+		g.set(s.p, []int{piece}, 0)
 		s.count(i, 1)
 		return
 	}
@@ -340,9 +347,7 @@ func (s *search) add(i, piece int) {
 	for k, u := range x.load {
 		g.load[k] += u
 	}
-	g.over = overload(g.load)
 	g.kappa = min(g.kappa, x.kappa)
-	g.class = s.p.hosts.class(g.memGB)
-	g.watts = s.p.tiers[g.kappa][s.p.tier(g.kappa, g.over)].watts
+	g.price(s.p, class)
 	s.count(i, 1)
 }

@@ -30,8 +30,8 @@ type Instance struct {
 	Servers []Server
 	Tasks   []Task // in the order of their arrival
 	// Contention is what sharing a GPU was measured to cost in time; nil:
-	// [Linear]. Policies that place one task at a time keep SLAs by it, and so
-	// does [Judge]; [Improve], [Exact] and [CATSSafe] know Linear only.
+	// [Linear]. [OnlineSLA], [CATSSafe], [LowestKept], [Improve] and [Exact] keep
+	// SLAs by it, and [Judge] counts it whoever placed.
 	Contention *Curve
 }
 
@@ -48,6 +48,8 @@ func (in *Instance) contention(tasks int, memGB, freeGB float64) Contention {
 type Server struct {
 	StaticW, OtherW float64   // drawn while the server is on, watts (eq. 4)
 	GPUMemGB        []float64 // memory of each of its GPUs, GB
+	ID              string    // what it is called, for people; may be empty
+	GPUIDs          []string  // what each of its GPUs is called, for people; nil: they have no names
 }
 
 // HostW is what the server draws while it is on, beside its GPUs, watts.
@@ -61,6 +63,7 @@ type Task struct {
 	GPUs    int       // number of distinct GPUs that it needs
 	Kappa   float64   // how many times its time alone at f_max it may take
 	UtilPct []float64 // utilisation of each of its GPUs by slot, percent
+	On      []int     // GPUs that it runs on now; nil: none. Only [Rearrange] and [Moves] are for that
 }
 
 // GPU is one GPU of an instance.

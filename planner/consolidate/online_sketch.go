@@ -9,6 +9,9 @@ import (
 // sketch is a state that is quick to change and to change back.
 type sketch struct {
 	in      *Instance
+	curve   *Curve    // of contention; nil: load alone slows tasks down
+	slopes  []float64 // of the curve
+	pieces  []int     // by GPU, where there is a curve
 	gpus    []GPU
 	slots   int
 	load    []float64 // by GPU and slot, percent
@@ -40,8 +43,14 @@ type undone struct {
 // newSketch is a state as a sketch, for tasks like those seen.
 func newSketch(s *State, seen []imagined) *sketch {
 	k := &sketch{
-		in: s.in, gpus: s.gpus, slots: s.slots, load: slices.Clone(s.load),
+		in: s.in, curve: s.in.curved(Safe), gpus: s.gpus, slots: s.slots, load: slices.Clone(s.load),
 		on: make([]sketched, len(s.gpus)), busy: slices.Clone(s.busy),
+	}
+	if k.curve != nil {
+		k.slopes, k.pieces = k.curve.slopes(), make([]int, len(s.gpus))
+		for g := range k.pieces {
+			k.pieces[g] = len(s.tasks[g])
+		}
 	}
 	p := &s.in.Physics
 	for _, mhz := range p.LevelsMHz {
@@ -51,7 +60,7 @@ func newSketch(s *State, seen []imagined) *sketch {
 		k.on[g] = sketched{mean: s.MeanPct(g) / fullPct, freeGB: s.freeGB[g], kappa: s.kappa[g]}
 		if s.Busy(g) {
 			k.running = append(k.running, g)
-			k.on[g].watts = k.lowestW(Linear{}.Overload(s.Load(g)), s.kappa[g])
+			k.on[g].watts = k.lowestW(s.Overload(g), s.kappa[g])
 		}
 	}
 	k.expect(seen)
@@ -108,7 +117,13 @@ func (k *sketch) overload(t *imagined, gpu int) float64 {
 func (k *sketch) fits(t *imagined, gpu int) bool {
 	g := &k.on[gpu]
 	kappa := min(g.kappa, t.kappa) + tolerance
-	return t.memGB <= g.freeGB+slackGB && g.mean+t.mean <= kappa && k.overload(t, gpu) <= kappa
+	if t.memGB > g.freeGB+slackGB || g.mean+t.mean > kappa {
+		return false
+	}
+	if k.curve != nil {
+		return k.keeps(t, gpu, kappa)
+	}
+	return k.overload(t, gpu) <= kappa
 }
 
 // begin starts a stretch of changes that rollback takes back.
@@ -120,6 +135,9 @@ func (k *sketch) rollback() {
 		u := &k.undo[i]
 		copy(k.load[u.gpu*k.slots:][:k.slots], k.undoLoad[i*k.slots:])
 		k.on[u.gpu] = u.before
+		if k.curve != nil {
+			k.pieces[u.gpu]--
+		}
 		if u.before.watts == 0 {
 			k.busy[k.gpus[u.gpu].Server]--
 			k.running = k.running[:len(k.running)-1]
@@ -136,7 +154,12 @@ func (k *sketch) add(t *imagined, gpu int) {
 		k.running = append(k.running, gpu)
 	}
 	g.kappa = min(g.kappa, t.kappa)
-	g.watts = k.lowestW(k.overload(t, gpu), g.kappa)
+	if k.curve == nil {
+		g.watts = k.lowestW(k.overload(t, gpu), g.kappa)
+	} else {
+		g.watts = k.lowestBy(t, gpu, g.kappa)
+		k.pieces[gpu]++
+	}
 	g.freeGB -= t.memGB
 	g.mean += t.mean
 	for i, u := range t.util {

@@ -59,14 +59,18 @@ type pricer struct {
 // level is a part of a search: a set of items, and what can be added to it.
 type level struct {
 	load  []float64
-	over  float64
+	over  float64 // by load alone
 	mean  float64
 	memGB float64
 	kappa int
 	value float64
-	next  []int     // items, in order
-	extra []float64 // by next: overload that it adds
-	rank  []int     // places in next, by value by extra
+	// pieces is how many there are, and now and more what they, and they with
+	// others, cost each other at least beside their work.
+	pieces    int
+	now, more float64
+	next      []int     // items, in order
+	extra     []float64 // by next: overload that it adds
+	rank      []int     // places in next, by value by extra
 }
 
 // newPricer is a search over items.
@@ -115,7 +119,7 @@ func (q *pricer) search(ctx context.Context, values, floor []float64, nodes int,
 	root := q.level(0)
 	root.next = root.next[:0]
 	clear(root.load)
-	root.over, root.mean, root.memGB, root.value = 1, 0, 0, 0
+	root.over, root.mean, root.memGB, root.value, root.pieces = 1, 0, 0, 0, 0
 	root.kappa = len(q.p.kappas) - 1
 	for i := range q.items {
 		it := &q.items[i]
@@ -211,13 +215,24 @@ func (q *pricer) join(l, child *level, it *bundle) bool {
 		}
 		child.over = sum / float64(n)
 	}
+	child.pieces = l.pieces + len(it.pieces)
+	child.now, child.more = q.crowding(child)
 	tiers := q.p.tiers[child.kappa]
-	return child.over <= tiers[len(tiers)-1].overload
+	return child.over*child.now <= tiers[len(tiers)-1].overload
 }
 
 // offer takes the set as a group where it is worth enough.
 func (q *pricer) offer(l *level, class int) {
-	worth := l.value - q.p.tiers[l.kappa][q.p.tier(l.kappa, l.over)].watts
+	if q.p.curve != nil {
+		q.offerSizes(l, class)
+		return
+	}
+	q.take(l, class, q.p.tiers[l.kappa][q.p.tier(l.kappa, l.over)].watts)
+}
+
+// take takes the set as a group of a class that takes so many watts.
+func (q *pricer) take(l *level, class int, watts float64) {
+	worth := l.value - watts
 	if worth > q.bar(class) && worth > q.floor[class] {
 		c := column{watts: l.value - worth, class: class}
 		for _, i := range q.chosen {
@@ -239,13 +254,16 @@ func (q *pricer) offer(l *level, class int) {
 // by their weight, in fractions.
 func (q *pricer) bound(l *level, next []int) float64 {
 	tiers := q.p.tiers[l.kappa]
-	k := q.p.tier(l.kappa, l.over)
+	k := q.p.tier(l.kappa, l.over*l.more)
+	if k < 0 {
+		return math.Inf(-1)
+	}
 	free := (1 - q.share) * (q.sizes + slackGB - l.memGB) / q.sizes
 	room := func(k int) float64 {
 		if q.p.slots == 0 {
 			return free
 		}
-		return free + q.share*(tiers[k].overload-l.mean)/q.loads
+		return free + q.share*(tiers[k].overload/l.more-l.mean)/q.loads
 	}
 	value, weight, best := l.value, 0.0, l.value-tiers[k].watts
 	capacity := room(k) + 1e-9*float64(len(next))
@@ -275,7 +293,7 @@ func (q *pricer) follow(child *level, next []int, it *bundle) bool {
 			continue
 		}
 		tiers := q.p.tiers[min(child.kappa, other.kappa)]
-		most := tiers[len(tiers)-1].overload
+		most := tiers[len(tiers)-1].overload / child.more
 		extra := 0.0
 		q.nodes--
 		if n > 0 {
@@ -312,12 +330,12 @@ func (q *pricer) tight(l *level) float64 {
 		return cmp.Compare(q.items[l.next[b]].value*l.extra[a], q.items[l.next[a]].value*l.extra[b])
 	})
 	tiers := q.p.tiers[l.kappa]
-	k := q.p.tier(l.kappa, l.over)
+	k := q.p.tier(l.kappa, l.over*l.more)
 	value, weight, best := l.value, l.over-1e-9, math.Inf(-1)
 	for _, at := range l.rank {
 		v, w := q.items[l.next[at]].value, l.extra[at]
-		for weight+w > tiers[k].overload {
-			best = max(best, value+v*max(0, tiers[k].overload-weight)/w-tiers[k].watts)
+		for weight+w > tiers[k].overload/l.more {
+			best = max(best, value+v*max(0, tiers[k].overload/l.more-weight)/w-tiers[k].watts)
 			if k++; k == len(tiers) {
 				return best
 			}

@@ -25,7 +25,7 @@ func allGroups(p *packing) []column {
 			}
 		}
 		var g group
-		if apart && g.set(p, pieces) {
+		if apart && g.set(p, pieces, 0) {
 			all = append(all, column{pieces: pieces, watts: g.watts, class: g.class})
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 
 	"github.com/go-json-experiment/json"
 )
@@ -22,8 +21,8 @@ type curveFile struct {
 // maxCurveFile is how long a curve's file may be.
 const maxCurveFile = 1 << 20
 
-// ReadCurve reads a curve of contention as a JSON object with exponent (1 or
-// more), by_task and by_memory (0 or more); file is its name for messages. What
+// ReadCurve reads a curve of contention as a JSON object with exponent, by_task
+// and by_memory; file is its name for messages. What
 // it says of the fit is passed over. An error says what was expected.
 func ReadCurve(r io.Reader, file string) (*Curve, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxCurveFile+1))
@@ -41,23 +40,15 @@ func ReadCurve(r io.Reader, file string) (*Curve, error) {
 		return nil, located(data, file, err)
 	}
 	c := &Curve{}
-	for _, p := range []struct {
-		name  string
-		value *number
-		to    *float64
-		least float64
-	}{
-		{"exponent", f.Exponent, &c.Exponent, 1},
-		{"by_task", f.ByTask, &c.ByTask, 0},
-		{"by_memory", f.ByMemory, &c.ByMemory, 0},
-	} {
-		switch {
-		case p.value == nil:
+	read := [...]*number{f.Exponent, f.ByTask, f.ByMemory}
+	for i, p := range c.parameters() {
+		if read[i] == nil {
 			return nil, fmt.Errorf("%s: no %s, want the curve's three parameters", file, p.name)
-		case !(float64(*p.value) >= p.least) || math.IsInf(float64(*p.value), 0):
-			return nil, fmt.Errorf("%s: %s is %g, want a finite number of %g or more", file, p.name, *p.value, p.least)
 		}
-		*p.to = float64(*p.value)
+		*p.value = float64(*read[i])
+		if err := p.validate(); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
 	}
 	return c, nil
 }

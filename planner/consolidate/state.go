@@ -42,6 +42,17 @@ func NewState(in *Instance) *State {
 	return s
 }
 
+// StateAt is the state with tasks at their places, by task the GPUs of each.
+func StateAt(in *Instance, places [][]int) *State {
+	s := NewState(in)
+	for task, gpus := range places {
+		for _, gpu := range gpus {
+			s.Add(task, gpu)
+		}
+	}
+	return s
+}
+
 // Instance is what the state belongs to.
 func (s *State) Instance() *Instance { return s.in }
 
@@ -121,6 +132,17 @@ func (s *State) Kappa(gpu int) float64 { return s.kappa[gpu] }
 // Overload is how many times as long as alone the tasks of a GPU take at the
 // same frequency, by the instance's contention.
 func (s *State) Overload(gpu int) float64 { return s.contention(gpu, nil).Overload(s.Load(gpu)) }
+
+// OverloadWith is [State.Overload] with one more task there, and the load by
+// slot then, percent, which is written to a buffer.
+func (s *State) OverloadWith(task, gpu int, buffer []float64) (overload float64, loadPct []float64) {
+	t := &s.in.Tasks[task]
+	loadPct = append(buffer[:0], s.Load(gpu)...)
+	for slot, u := range t.UtilPct[:s.slots] {
+		loadPct[slot] += u
+	}
+	return s.contention(gpu, t).Overload(loadPct), loadPct
+}
 
 // contention is what sharing a GPU costs in time, with one more task unless it
 // is nil.

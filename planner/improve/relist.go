@@ -21,10 +21,11 @@ var levels = [...]int{natural, 9, 11, 13, 16, 18, 20, 23}
 type lister struct {
 	p       *planner.Problem
 	old     *planner.Plan
-	key     []float64                      // by task: order within a node
+	key     []int                          // by task: order within a node
+	latest  []float64                      // by task: when it must have ended: its due time, or when it did if that was later
 	points  [][len(levels)]dvfsmodel.Point // by task and class
 	nodes   []listed
-	home    []int // by task: its node
+	home    []int // by task: its node, -1: it isn't planned
 	pricing []pricing
 	free    []float64 // buffer of timing
 	count   []int     // nodes in use, by class
@@ -37,8 +38,7 @@ type listed struct {
 	tasks   []int
 	level   int     // index in levels
 	cost    float64 // joules, as timed at that level
-	changed bool    // differs from the plan that was given
-	frozen  bool    // cannot be had as a list
+	changed bool    // differs from the plan that was given, which a list need not be able to say
 }
 
 // relist tries to move and swap tasks between nodes, and to change the clocks
@@ -51,7 +51,8 @@ func relist(ctx context.Context, p *planner.Problem, plan *planner.Plan, moves i
 	l := newLister(p, plan)
 	most := math.MaxInt
 	if moves <= 0 {
-		moves, most = max(movesPerTask*len(p.Tasks), leastMoves), mostSteps
+		n := len(p.Tasks)
+		moves, most = max(movesPerTask*n, min(leastMoves, movesPerPair*n*n)), mostSteps
 	}
 	for m := range moves {
 		if l.steps > most {
@@ -75,32 +76,30 @@ func relist(ctx context.Context, p *planner.Problem, plan *planner.Plan, moves i
 // Limits of the work that relist does unasked.
 const (
 	movesPerTask = 100
-	leastMoves   = 10_000
+	leastMoves   = 10_000 // unless each two tasks were tried so often
+	movesPerPair = 100
 	mostSteps    = 100_000_000 // placements of a task on one of a node's GPUs
 	mostListed   = 20_000      // larger batches keep their places
 )
 
 // listable tells whether the plan is one of whole GPUs that start at any time,
-// on nodes that are on for as long as their tasks need.
+// on nodes that are on for as long as their tasks need, or not at all.
 func listable(p *planner.Problem, plan *planner.Plan) bool {
-	if p.Mode != planner.Offline || p.Start != planner.StartContinuous || plan.Status != planner.Complete || len(p.Tasks) > mostListed {
+	if p.Mode != planner.Offline || p.Start != planner.StartContinuous || len(p.Tasks) > mostListed || p.AnyBinds() {
 		return false
-	}
-	if p.AnyBinds() {
-		return false
-	}
-	for i := range p.Cluster.Classes {
-		if p.Cluster.Classes[i].SleepW > 0 {
-			return false
-		}
 	}
 	last := make([]float64, len(plan.Nodes))
 	for i := range plan.Assignments {
-		a := &plan.Assignments[i]
-		last[a.Node] = max(last[a.Node], a.End)
+		if a := &plan.Assignments[i]; a.Node >= 0 {
+			last[a.Node] = max(last[a.Node], a.End)
+		}
 	}
 	for n := range plan.Nodes {
-		if on := plan.Nodes[n].On; len(on) != 1 || on[0].From != 0 || on[0].To > last[n]*(1+roundOff) {
+		on := plan.Nodes[n].On
+		if len(on) == 0 && last[n] == 0 {
+			continue
+		}
+		if len(on) != 1 || on[0].From != 0 || on[0].To > last[n]*(1+roundOff) {
 			return false
 		}
 	}
@@ -109,31 +108,48 @@ func listable(p *planner.Problem, plan *planner.Plan) bool {
 
 func newLister(p *planner.Problem, plan *planner.Plan) *lister {
 	l := &lister{
-		p: p, old: plan, key: make([]float64, len(p.Tasks)), home: make([]int, len(p.Tasks)),
+		p: p, old: plan, key: make([]int, len(p.Tasks)), latest: make([]float64, len(p.Tasks)), home: make([]int, len(p.Tasks)),
 		points: make([][len(levels)]dvfsmodel.Point, len(p.Tasks)*len(p.Cluster.Classes)),
 		free:   make([]float64, planner.MaxGPUs), count: make([]int, len(p.Cluster.Classes)),
 	}
+	for i := range p.Tasks {
+		a := &plan.Assignments[i]
+		l.home[i], l.latest[i] = int(a.Node), p.Tasks[i].Due
+		if a.Node >= 0 {
+			l.latest[i] = max(l.latest[i], a.End)
+		}
+	}
+	l.rank()
 	for class := range p.Cluster.Classes {
 		l.pricing = append(l.pricing, pricingOf(p, class))
 		for i := range p.Tasks {
 			l.tabulate(i, class)
 		}
 	}
-	for i := range p.Tasks {
-		l.key[i], l.home[i] = plan.Assignments[i].Start, int(plan.Assignments[i].Node)
-	}
 	for n, tasks := range byNode(plan) {
 		class := plan.Nodes[n].Class
 		v := listed{class: class, tasks: tasks, cost: l.planned(n, tasks)}
 		l.count[class]++
-		if level, cost, ok := l.best(class, tasks); !ok {
-			v.frozen = true
-		} else if cost < v.cost {
+		if level, cost, ok := l.best(class, tasks); ok && cost < v.cost {
 			v.level, v.cost, v.changed = level, cost, true
 		}
 		l.nodes = append(l.nodes, v)
 	}
 	return l
+}
+
+// rank orders the tasks by their starts.
+func (l *lister) rank() {
+	order := make([]int, len(l.p.Tasks))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Compare(l.old.Assignments[a].Start, l.old.Assignments[b].Start)
+	})
+	for rank, task := range order {
+		l.key[task] = rank
+	}
 }
 
 // tabulate finds a task's points on a class; their times are 0 where there are
@@ -145,7 +161,7 @@ func (l *lister) tabulate(task, class int) {
 		return
 	}
 	pr := &l.pricing[class]
-	room := min(t.Due-t.Arrival-k.TurnOnDelay, t.Limit)
+	room := min(l.latest[task]-t.Arrival-k.TurnOnDelay, t.Limit)
 	points := &l.points[task*len(l.p.Cluster.Classes)+class]
 	for i, g := range levels {
 		pt, err := pr.optimum(t.Options[o].Response, priceSteps[g]*pr.idle, room)
@@ -179,7 +195,7 @@ func (l *lister) timing(class int, tasks []int, level int, visit func(task int, 
 		gpus, start := firstFree(free, count)
 		start = max(start, t.Arrival)
 		end := start + pt.Time
-		if end > t.Due*(1+roundOff) {
+		if end > l.latest[task]*(1+roundOff) {
 			return 0, false
 		}
 		for s := gpus; s != 0; s &= s - 1 {
@@ -195,14 +211,14 @@ func (l *lister) timing(class int, tasks []int, level int, visit func(task int, 
 	return l.cost(class, run, busy, off), true
 }
 
-// cost is what a node costs whose tasks cost run joules and hold GPUs for busy
-// seconds until it goes off.
+// cost is what a node costs, above sleeping, whose tasks cost run joules and hold
+// GPUs for busy seconds until it goes off.
 func (l *lister) cost(class int, run, busy, off float64) float64 {
 	if busy == 0 {
 		return 0
 	}
 	k := &l.p.Cluster.Classes[class]
-	cost := run + l.pricing[class].idle*(float64(k.GPUs)*off-busy)
+	cost := run + l.pricing[class].idle*(float64(k.GPUs)*off-busy) - float64(k.SleepW)*off
 	if l.p.Cluster.OfflineTurnOn {
 		cost += float64(k.TurnOn) * float64(k.GPUs)
 	}
@@ -251,7 +267,7 @@ func (l *lister) best(class int, tasks []int) (level int, cost float64, ok bool)
 // move puts a task on a node; the number after the last one is a new node.
 func (l *lister) move(task, to int) {
 	from := l.home[task]
-	if from == to || l.nodes[from].frozen {
+	if from < 0 || from == to {
 		return
 	}
 	fresh := to == len(l.nodes)
@@ -263,7 +279,7 @@ func (l *lister) move(task, to int) {
 		l.nodes = append(l.nodes, listed{class: class})
 		l.count[class]++
 	}
-	if l.nodes[to].frozen || !l.adopt(from, to, l.without(from, task), l.with(l.nodes[to].tasks, task)) {
+	if !l.adopt(from, to, l.without(from, task), l.with(l.nodes[to].tasks, task)) {
 		if fresh {
 			l.count[l.nodes[to].class]--
 			l.nodes = l.nodes[:to]
@@ -273,15 +289,34 @@ func (l *lister) move(task, to int) {
 	l.home[task] = to
 }
 
-// swap exchanges two tasks of different nodes.
+// swap exchanges two tasks: their nodes, or their turns on the node of both.
 func (l *lister) swap(i, j int) {
 	a, b := l.home[i], l.home[j]
-	if a == b || l.nodes[a].frozen || l.nodes[b].frozen {
+	if a < 0 || b < 0 {
+		return
+	}
+	if a == b {
+		l.reorder(a, i, j)
 		return
 	}
 	if l.adopt(a, b, l.with(l.without(a, i), j), l.with(l.without(b, j), i)) {
 		l.home[i], l.home[j] = b, a
 	}
+}
+
+// reorder has two tasks of a node change turns if that saves energy.
+func (l *lister) reorder(node, i, j int) {
+	if i == j {
+		return
+	}
+	v := &l.nodes[node]
+	l.key[i], l.key[j] = l.key[j], l.key[i]
+	tasks := slices.SortedFunc(slices.Values(v.tasks), l.byKey)
+	if level, cost, ok := l.best(v.class, tasks); ok && cost < v.cost*(1-roundOff) {
+		*v = listed{class: v.class, tasks: tasks, level: level, cost: cost, changed: true}
+		return
+	}
+	l.key[i], l.key[j] = l.key[j], l.key[i]
 }
 
 // adopt gives two nodes new lists if that saves energy.
@@ -308,11 +343,12 @@ func (l *lister) without(node, task int) []int {
 }
 
 func (l *lister) with(list []int, task int) []int {
-	at, _ := slices.BinarySearchFunc(list, task, func(a, b int) int {
-		return cmp.Or(cmp.Compare(l.key[a], l.key[b]), cmp.Compare(a, b))
-	})
+	at, _ := slices.BinarySearchFunc(list, task, l.byKey)
 	return slices.Insert(slices.Clone(list), at, task)
 }
+
+// byKey is the order of tasks within a node.
+func (l *lister) byKey(a, b int) int { return cmp.Compare(l.key[a], l.key[b]) }
 
 // plan writes the lists down. Nodes that kept their list keep their assignments;
 // empty ones are left out.
@@ -320,9 +356,13 @@ func (l *lister) plan() *planner.Plan {
 	better := *l.old
 	better.Assignments = slices.Clone(l.old.Assignments)
 	better.Nodes = nil
+	sleep := slices.ContainsFunc(l.p.Cluster.Classes, func(k planner.NodeClass) bool { return k.SleepW > 0 })
 	for n := range l.nodes {
 		v := &l.nodes[n]
 		if len(v.tasks) == 0 {
+			if sleep && l.p.Cluster.Classes[v.class].Count > 0 { // what it draws counts
+				better.Nodes = append(better.Nodes, planner.Node{Class: v.class})
+			}
 			continue
 		}
 		node := int32(len(better.Nodes)) //nolint:gosec // few nodes
@@ -336,7 +376,7 @@ func (l *lister) plan() *planner.Plan {
 		}
 		better.Nodes = append(better.Nodes, planner.Node{Class: v.class, On: []planner.Interval{{From: 0, To: off}}})
 	}
-	better.Ledger = planner.Account(l.p, &better)
+	better.Recount(l.p)
 	return &better
 }
 

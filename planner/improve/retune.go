@@ -10,14 +10,14 @@ import (
 )
 
 // Retune improves a finished offline plan of any problem in small steps, each
-// of which saves energy. First [relist] moves and swaps single tasks between
-// nodes and lets each node's tasks run faster or slower together; this needs
+// of which saves energy. First [relist] moves single tasks between nodes, swaps two of any
+// nodes or of one, and lets each node's tasks run faster or slower together; this needs
 // tasks that take whole GPUs and nothing else that runs out. Then every task is
 // stretched into the idle time that follows it, where that saves energy; starts,
 // places and the time that nodes are on stay as they are then.
 type Retune struct {
-	// Moves is how many moves are tried; 0 means 100 a task, but at
-	// least 10,000 and no more than some tenths of a second take.
+	// Moves is how many moves are tried; 0 means 100 a task, but at least 10,000, or 100 for
+	// each two tasks where those are fewer, and no more than some tenths of a second take.
 	Moves int
 }
 

@@ -10,9 +10,14 @@ import (
 // counted, among what the running ones leave free and the earlier ones have
 // booked. Then tasks are moved to other classes one by one where that makes the
 // whole plan cheaper. What the draft starts now is started; the rest of it is
-// forgotten.
+// forgotten. A draft that decides alone also counts that others want the GPUs, and
+// tries other orders.
 type draft struct {
 	classes int
+	total   []float64 // GPUs by class
+	rush    []float64 // by class: what tasks to come lose by keeping all of it busy, seconds a second
+	crowd   float64   // likewise what each task that waits behind loses
+	rounds  int       // how often all tasks are tried before others
 	items   items
 	line    []int32 // items that wait, in order of their turns
 	running []occupant
@@ -43,8 +48,9 @@ type occupant struct {
 	start, end  float64 // end is known in a drawn future only
 }
 
-func newDraft(classes, flips int, age *ages) draft {
-	return draft{classes: classes, start: make([]curve, classes), curves: make([]curve, classes), flips: flips, age: age}
+func newDraft(total []float64, flips int, age *ages) draft {
+	classes := len(total)
+	return draft{classes: classes, total: total, rush: make([]float64, classes), start: make([]curve, classes), curves: make([]curve, classes), flips: flips, age: age}
 }
 
 // at is the place of a task and a class in the slices of items.
@@ -121,9 +127,37 @@ func (d *draft) make(now float64, free []float64) {
 			}
 		}
 	}
-	if stale {
+	if d.reorder(now, best) || stale {
 		d.place(now, math.Inf(1))
 	}
+}
+
+// reorder moves tasks before others where that makes the draft cheaper than so
+// much, and tells whether the answers may be those of another draft.
+func (d *draft) reorder(now, best float64) (stale bool) {
+	n := min(len(d.line), mostPlaced)
+	for better, round := true, 0; better && round < d.rounds; round++ {
+		better = false
+		for to := range n {
+			for from := to + 1; from < n; from++ {
+				d.shift(from, to)
+				stale = true
+				if cost := d.place(now, best-leastGain); cost < best-leastGain {
+					best, better = cost, true
+				} else {
+					d.shift(to, from)
+				}
+			}
+		}
+	}
+	return stale
+}
+
+// shift moves a task of the line, with the class it is bound to, to another place.
+func (d *draft) shift(from, to int) {
+	item, class := d.line[from], d.forced[from]
+	d.line = slices.Insert(slices.Delete(d.line, from, from+1), to, item)
+	d.forced = slices.Insert(slices.Delete(d.forced, from, from+1), to, class)
 }
 
 // mostPlaced is how many tasks of the line a draft places: what starts now is
@@ -172,7 +206,11 @@ func (d *draft) place(now, bound float64) (cost float64) {
 			if step < 0 {
 				continue
 			}
-			if x := c.at[step] - now + d.items.cost[at]; x < least {
+			x := c.at[step] - now + d.items.cost[at]
+			if price := d.rush[class] + d.crowd*float64(len(d.line)-i-1); price > 0 {
+				x += price * d.items.gpus[at] * d.items.time[at] / d.total[class]
+			}
+			if x < least {
 				least, best, when = x, class, step
 			}
 		}

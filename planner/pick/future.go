@@ -18,6 +18,7 @@ type future struct {
 	recent  float64   // arrivals a second lately, by an exponential window that ends at last
 	total   float64   // seconds of the predicted run times of those seen, each on its first class
 	kWh     float64   // likewise of their energies
+	saved   []float64 // by class: sum over those seen of the part that it saves of the most energy
 	learned float64   // number of those seen
 	rooms   []float64 // free GPUs by class in the future being played
 	closed  bool      // no task arrives any more: all are known
@@ -35,8 +36,11 @@ const (
 	mostSeen    = 4096
 )
 
-func newFuture(how Lookahead, classes int, age *ages) future {
-	return future{how: how, draft: newDraft(classes, mostFlips, age), rng: rngOf(how.Seed), age: age, rooms: make([]float64, classes)}
+func newFuture(how Lookahead, total []float64, age *ages) future {
+	return future{
+		how: how, draft: newDraft(total, mostFlips, age), rng: rngOf(how.Seed), age: age,
+		rooms: make([]float64, len(total)), saved: make([]float64, len(total)),
+	}
 }
 
 // learn notes a task that arrived.
@@ -50,10 +54,41 @@ func (f *future) learn(arrival float64, pairs []pair) {
 	if len(f.seen.arrival) < mostSeen {
 		f.total, f.kWh, f.learned = f.total+pairs[0].Time, f.kWh+pairs[0].kWh(), f.learned+1
 		f.seen.add(f.draft.classes, arrival, pairs, f.perKWh())
+		f.save(pairs)
 	}
 	window := recentRuns * f.usual()
 	f.recent = f.recent*math.Exp(-(arrival-f.last)/window) + 1/window
 	f.last = arrival
+}
+
+// save notes what each class saves of a task's energy.
+func (f *future) save(pairs []pair) {
+	most := 0.0
+	for i := range pairs {
+		most = max(most, pairs[i].kWh())
+	}
+	for i := range pairs {
+		if most > 0 {
+			f.saved[pairs[i].class] += 1 - pairs[i].kWh()/most
+		}
+	}
+}
+
+// What tasks to come lose by a start now: they will want the frugal classes.
+const (
+	rushPart = 0.225 // seconds a second for each in a usual run time, where a class saves all energy
+	mostRush = 8     // of them at most
+)
+
+// rush sets a draft's prices for tasks that arrive as often as lately.
+func (f *future) rush(d *draft, now float64) {
+	lately, _ := f.rates(now)
+	for class := range d.rush {
+		d.rush[class] = 0
+		if !f.closed {
+			d.rush[class] = rushPart * min(lately*f.usual(), mostRush) * f.saved[class] / f.learned
+		}
+	}
 }
 
 // usual is the mean of the predicted run times.

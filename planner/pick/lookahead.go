@@ -31,22 +31,27 @@ type Lookahead struct {
 
 // New is the Pick stage of one run.
 func (o Lookahead) New(v *planner.View, _ planner.Placer) planner.Picker {
-	classes, age := len(v.Problem.Cluster.Classes), newAges(o.spread())
+	age, line := newAges(o.spread()), newChooser(v, o.Fairness)
 	l := &lookahead{
-		chooser: newChooser(v, o.Fairness),
-		draft:   newDraft(classes, mostFlips, age), future: newFuture(o, classes, age),
-		how: o, window: mostWaiting, free: make([]float64, classes),
+		chooser: line, draft: newDraft(line.total, mostFlips, age), future: newFuture(o, line.total, age),
+		how: o, window: mostWaiting, free: make([]float64, len(line.total)),
 	}
+	l.draft.rounds, l.draft.crowd = mostRounds, crowding
 	l.future.closed = v.Problem.Mode == planner.Offline
 	return l
 }
 
-// The bounds of what is looked at: tasks that wait in a draft, and those of them
-// that are tried on other classes.
+// The bounds of what is looked at: tasks that wait in a draft, those of them that
+// are tried on other classes, and how often all are tried before others.
 const (
 	mostWaiting = 64
 	mostFlips   = 4
+	mostRounds  = 3
 )
+
+// crowding is what each task that waits behind another one loses by what that keeps
+// busy, seconds a second of a whole class.
+const crowding = 0.1
 
 type lookahead struct {
 	chooser
@@ -124,6 +129,7 @@ func (q *lookahead) startable(all []pair, task int) []pair {
 func (q *lookahead) byDraft() (best pair, ok bool) {
 	if !q.drafted {
 		q.snapshot()
+		q.future.rush(&q.draft, q.v.Now)
 		q.draft.make(q.v.Now, q.free)
 		q.agreed, q.drafted = q.agreed[:0], true
 		for i, item := range q.draft.line {

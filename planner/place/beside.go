@@ -31,7 +31,7 @@ func (b Beside) New(v *planner.View) planner.Placer {
 	}
 	return &beside{
 		atOnce: atOnce{opening: opening{v}, unshared: true}, how: b, state: state,
-		curve: v.Problem.Cluster.Contention(), used: make([]hostUse, len(state.Instance().Servers)),
+		used: make([]hostUse, len(state.Instance().Servers)),
 	}
 }
 
@@ -43,8 +43,8 @@ type beside struct {
 	atOnce // for nodes whose GPUs are nobody's but one task's
 	how    Beside
 	state  *consolidate.State
-	curve  consolidate.Contention
 	used   []hostUse // by node
+	sum    []float64 // buffer
 }
 
 // hostUse is what the tasks of a node hold beside GPUs.
@@ -192,13 +192,11 @@ func (p *beside) pieces(task, number, node, gpu int) (gpus planner.GPUSet, ok bo
 func (p *beside) keeps(number, node int, gpus planner.GPUSet) bool {
 	t := &p.state.Instance().Tasks[number]
 	first, _ := p.v.GPUs(node)
-	sum := make([]float64, len(t.UtilPct))
 	for ; gpus != 0; gpus &= gpus - 1 {
 		gpu := first + gpus.First()
-		for slot, u := range p.state.Load(gpu) {
-			sum[slot] = u + t.UtilPct[slot]
-		}
-		if p.curve.Overload(sum) > min(p.state.Kappa(gpu), t.Kappa)+slowdownSlack {
+		overload, sum := p.state.OverloadWith(number, gpu, p.sum)
+		p.sum = sum
+		if overload > min(p.state.Kappa(gpu), t.Kappa)+slowdownSlack {
 			return false
 		}
 	}

@@ -14,14 +14,13 @@ import (
 // a GPU from sleeping that would be done soon. Of equal ones it takes the
 // fullest. Only GPUs count on which everybody keeps what they tolerate.
 func LeastAdded(v *planner.View) consolidate.Rule {
-	return &leastAdded{v: v, curve: v.Problem.Cluster.Contention()}
+	return &leastAdded{v: v}
 }
 
 type leastAdded struct {
-	v     *planner.View
-	curve consolidate.Contention
-	sum   []float64 // buffer
-	ends  []float64 // by node: when its last task ends, or now
+	v    *planner.View
+	sum  []float64 // buffer
+	ends []float64 // by node: when its last task ends, or now
 }
 
 // Choose is the GPU where the task adds least.
@@ -57,12 +56,11 @@ func (r *leastAdded) endsOf(s *consolidate.State) {
 // everybody keeps what they tolerate.
 func (r *leastAdded) cost(s *consolidate.State, number, gpu int) (added, load float64, keeps bool) {
 	t, node := &s.Instance().Tasks[number], s.GPU(gpu).Server
-	r.sum = slices.Grow(r.sum[:0], len(t.UtilPct))[:len(t.UtilPct)]
-	for slot, u := range s.Load(gpu) {
-		r.sum[slot] = u + t.UtilPct[slot]
-		load += r.sum[slot]
+	slower, sum := s.OverloadWith(number, gpu, r.sum)
+	r.sum = sum
+	for _, u := range sum {
+		load += u
 	}
-	slower := r.curve.Overload(r.sum)
 	if slower > min(s.Kappa(gpu), t.Kappa)+slowdownSlack {
 		return 0, 0, false
 	}
@@ -75,7 +73,7 @@ func (r *leastAdded) cost(s *consolidate.State, number, gpu int) (added, load fl
 	before, after := start, start+slower*r.v.Problem.Tasks[task].Options[r.v.Option(task, class)].Response.Default().Time
 	if s.Busy(gpu) {
 		before = max(start, r.v.Free(gpu))
-		after = max(after, start+(before-start)*slower/r.curve.Overload(s.Load(gpu)))
+		after = max(after, start+(before-start)*slower/s.Overload(gpu))
 	}
 	physics := &s.Instance().Physics
 	added += (physics.Power(physics.MaxMHz()) - float64(k.IdleW)) * (after - before)

@@ -28,6 +28,7 @@ func Marginal(v *planner.View) planner.Placer { return &marginal{opening: openin
 type marginal struct {
 	opening
 	nodes []int // that are on
+	suits []int // by class: the option of the task that is being placed
 	cheap planner.Placement
 	least float64
 }
@@ -41,7 +42,7 @@ func (m *marginal) Closed(node int) {
 func (m *marginal) Committed(int, *planner.Assignment) {}
 
 func (m *marginal) Place(task int) (planner.Placement, planner.Verdict) {
-	m.least = math.Inf(1)
+	m.least, m.suits = math.Inf(1), m.options(m.suits[:0], task)
 	for class := range m.v.Problem.Cluster.Classes {
 		m.tryFresh(task, class)
 	}
@@ -56,7 +57,7 @@ func (m *marginal) Place(task int) (planner.Placement, planner.Verdict) {
 
 // tryFresh weighs a node of the class that is off.
 func (m *marginal) tryFresh(task, class int) {
-	option := m.option(task, class)
+	option := m.suits[class]
 	if option < 0 || !m.v.CanOpen(task, option, class) {
 		return
 	}
@@ -90,7 +91,7 @@ func (m *marginal) idle(class int) float64 {
 // GPU, those that are free first for the others.
 func (m *marginal) tryNode(task, node int) {
 	class := m.v.ClassOf(node)
-	option := m.option(task, class)
+	option := m.suits[class]
 	if option < 0 {
 		return
 	}

@@ -89,6 +89,7 @@ func (o opening) rescue(task int) (planner.Placement, planner.Verdict) {
 	}
 	var forced, late planner.Placement
 	cheapest, earliest := math.Inf(1), math.Inf(1)
+	fastest := make([]planner.Quote, len(o.v.Problem.Cluster.Classes))
 	o.each(task, func(node, class, option int, gpus planner.GPUSet, start float64) {
 		if q, room, ok := o.quote(task, option, class, start); ok {
 			if cost := taskCost(o.v.Problem, task, option, class, &q); cost < cheapest || cost == cheapest && o.freeBefore(node, gpus, &forced) {
@@ -96,10 +97,13 @@ func (o opening) rescue(task int) (planner.Placement, planner.Verdict) {
 				forced = placement(node, class, option, gpus, start, &q, room, planner.PlaceForced)
 			}
 		}
-		q := o.v.Tuner.Fastest(task, option, class)
+		q := &fastest[class]
+		if q.Point.Time == 0 {
+			*q = o.v.Tuner.Fastest(task, option, class)
+		}
 		if end := start + q.Point.Time; end < earliest || end == earliest && o.freeBefore(node, gpus, &late) {
 			earliest = end
-			late = placement(node, class, option, gpus, start, &q, o.v.Problem.Tasks[task].RoomFrom(start), planner.PlaceLate)
+			late = placement(node, class, option, gpus, start, q, o.v.Problem.Tasks[task].RoomFrom(start), planner.PlaceLate)
 		}
 	})
 	switch {
@@ -131,12 +135,14 @@ func (o opening) freeFrom(node int, gpus planner.GPUSet) float64 {
 // and a fresh one of each class.
 func (o opening) each(task int, visit func(node, class, option int, gpus planner.GPUSet, start float64)) {
 	p := o.v.Problem
+	var few [8]int
+	options := o.options(few[:0], task)
 	for node := range o.v.Nodes() {
 		if !o.v.On(node) {
 			continue
 		}
 		class := o.v.ClassOf(node)
-		option := o.option(task, class)
+		option := options[class]
 		if option < 0 {
 			continue
 		}
@@ -144,13 +150,21 @@ func (o opening) each(task int, visit func(node, class, option int, gpus planner
 			visit(node, class, option, gpus, start)
 		}
 	}
-	for class := range p.Cluster.Classes {
-		option := o.option(task, class)
+	for class, option := range options {
 		if option >= 0 && o.v.CanOpen(task, option, class) {
 			gpus := planner.FirstGPUs(p.Tasks[task].Options[option].GPUs)
 			visit(-1, class, option, gpus, o.v.StartOnNew(task, class))
 		}
 	}
+}
+
+// options appends the task's option on each class. Where all nodes are looked at,
+// each class is asked once.
+func (o opening) options(list []int, task int) []int {
+	for class := range o.v.Problem.Cluster.Classes {
+		list = append(list, o.option(task, class))
+	}
+	return list
 }
 
 // option is the task's option on a class, or -1: the class doesn't suit it, or

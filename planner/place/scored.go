@@ -1,6 +1,7 @@
 package place
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -31,8 +32,22 @@ type Meter interface {
 // New is the Place stage of one run.
 func (s Scoring) New(v *planner.View) planner.Placer {
 	p := &scored{opening: opening{v}, how: s, demands: make([]*fleet.Demand, len(v.Problem.Tasks)), offered: make([]int, len(v.Problem.Tasks))}
-	p.build()
+	if p.Refuses() == nil {
+		p.build()
+	}
 	return p
+}
+
+// Refuses implements [planner.Refuser]: a node of the fleet has so many GPUs.
+func (p *scored) Refuses() error {
+	classes := p.v.Problem.Cluster.Classes
+	for i := range classes {
+		if k := &classes[i]; k.GPUs > fleet.MaxGPUs {
+			return &planner.ClassError{Class: i, Msg: fmt.Sprintf("placement by score knows %d GPUs per node at most, nodes %q have %d: want another policy",
+				fleet.MaxGPUs, k.Name, k.GPUs)}
+		}
+	}
+	return nil
 }
 
 // scored keeps a fleet beside the engine's nodes: those, and nodes that are

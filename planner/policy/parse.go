@@ -65,7 +65,7 @@ func Parse(text string, defaults Params) (*planner.Policy, error) {
 		return parsePlaced(text, q)
 	}
 	if hasTheta {
-		if err := setNumber(&q.Theta, theta, 1); err != nil {
+		if err := setTheta(&q.Theta, theta); err != nil {
 			return nil, &SyntaxError{text, len(name) + 1, "theta: " + err.Error()}
 		}
 	}
@@ -137,15 +137,23 @@ type swap func(*planner.Policy, Params)
 // parseOptions reads the KEY=VALUE list that begins at an offset of text.
 func parseOptions(text string, offset int, rest string, q *Params) ([]swap, error) {
 	var swaps []swap
+	if strings.HasSuffix(text, ",") {
+		return nil, &SyntaxError{text, len(text), "nothing after the last comma, want key=value"}
+	}
+	seen := make(map[string]bool)
 	for rest != "" {
 		option, more, _ := strings.Cut(rest, ",")
 		key, value, ok := strings.Cut(option, "=")
 		if !ok {
 			return nil, &SyntaxError{text, offset, fmt.Sprintf("%q, want key=value", option)}
 		}
+		if seen[key] {
+			return nil, &SyntaxError{text, offset, key + " is given twice, want it once"}
+		}
+		seen[key] = true
 		switch key {
 		case "theta":
-			if err := setNumber(&q.Theta, value, 1); err != nil {
+			if err := setTheta(&q.Theta, value); err != nil {
 				return nil, &SyntaxError{text, offset + len(key) + 1, "theta: " + err.Error()}
 			}
 		case "rho":
@@ -172,6 +180,13 @@ func parseOptions(text string, offset int, rest string, q *Params) ([]swap, erro
 		rest = more
 	}
 	return swaps, nil
+}
+
+func setTheta(to *float64, value string) error {
+	if err := setNumber(to, value, 1); err != nil || *to == 0 {
+		return fmt.Errorf("%q, want a number above 0, up to 1", value)
+	}
+	return nil
 }
 
 func setNumber(to *float64, value string, most float64) error {

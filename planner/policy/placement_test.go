@@ -145,3 +145,23 @@ func TestEveryPlacementIsDescribed(t *testing.T) {
 		t.Errorf("nothing: %q, %q", usage, doc)
 	}
 }
+
+func TestPolicyStringsWithAKeyTwiceOrNothingAfterACommaAreRefused(t *testing.T) {
+	for _, c := range []struct {
+		text   string
+		offset int
+		msg    string
+	}{
+		{"value,kappa=1,kappa=3", 14, "kappa is given twice"},
+		{"simple,place=best-fit,place=first-fit", 22, "place is given twice"},
+		{"value,", 6, "nothing after the last comma"},
+		{"value,kappa=1,", 14, "nothing after the last comma"},
+		{"pwr,rho=1,rho=2", 10, "rho is given twice"},
+	} {
+		_, err := policy.Parse(c.text, policy.DefaultParams())
+		var fault *policy.SyntaxError
+		if !errors.As(err, &fault) || fault.Offset != c.offset || !strings.Contains(fault.Msg, c.msg) {
+			t.Errorf("%s: %v, want %q at %d", c.text, err, c.msg, c.offset)
+		}
+	}
+}

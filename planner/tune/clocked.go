@@ -18,13 +18,7 @@ func Clocked(tuner func(*planner.Problem) planner.Tuner, rule consolidate.Clocks
 // Kept is [Clocked] by the lowest frequency at which everybody on a GPU keeps
 // what it tolerates, contention counted.
 func Kept(tuner func(*planner.Problem) planner.Tuner) func(*planner.Problem) planner.Tuner {
-	return func(p *planner.Problem) planner.Tuner {
-		curve := p.Cluster.Contention()
-		return &clocked{Tuner: tuner(p), rule: func(s *consolidate.State, gpu int) float64 {
-			mhz, _ := s.Instance().Lowest(consolidate.Safe, s.Load(gpu), s.Kappa(gpu), curve)
-			return mhz
-		}}
-	}
+	return Clocked(tuner, consolidate.LowestKept)
 }
 
 // Cheapest is [Clocked] by the frequency at which work costs least of those at
@@ -33,10 +27,10 @@ func Kept(tuner func(*planner.Problem) planner.Tuner) func(*planner.Problem) pla
 // more energy: the highest frequency is the cheapest then.
 func Cheapest(tuner func(*planner.Problem) planner.Tuner) func(*planner.Problem) planner.Tuner {
 	return func(p *planner.Problem) planner.Tuner {
-		curve, classes := p.Cluster.Contention(), p.SharedNodes()
+		classes := p.SharedNodes()
 		return &clocked{Tuner: tuner(p), rule: func(s *consolidate.State, gpu int) float64 {
 			physics := &s.Instance().Physics
-			lowest, _ := s.Instance().Lowest(consolidate.Safe, s.Load(gpu), s.Kappa(gpu), curve)
+			lowest := consolidate.LowestKept(s, gpu)
 			price, best, least := p.Price(classes[s.GPU(gpu).Server]), physics.MaxMHz(), math.Inf(1)
 			for _, mhz := range physics.LevelsMHz {
 				pt := dvfsmodel.Point{Time: physics.Stretch(mhz), Power: dvfsmodel.Watt(physics.Power(mhz))}

@@ -4,6 +4,9 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"runtime"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // The network and how it is trained; what isn't the paper's (PREDICT, appendix A.2)
@@ -19,7 +22,7 @@ const (
 	improvement = 1e-3 // of the loss, that counts
 	momentum    = 0.1  // of running statistics
 	tiny        = 1e-5
-	folds       = 5
+	folds       = 20
 
 	// What coordinates are divided by where it is known which are words and which are
 	// numbers: a word that one job has must not weigh as much as the epochs of all.
@@ -37,7 +40,8 @@ type network struct {
 	w2, b2              param     // hidden, 1
 	runMean, runVar     []float64
 	offset, spread      float64 // of the logarithms
-	below, above        float64
+	margin              float64
+	doubt               *doubt
 	reach               reach
 	preact, norm, slope [][]float64 // by row of a batch
 	steps               int
@@ -50,40 +54,62 @@ func newParam(n int) param {
 	return param{v: make([]float64, n), g: make([]float64, n), m: make([]float64, n), s: make([]float64, n)}
 }
 
-// fitNetwork trains a network on all jobs, and five on parts of them for its margins.
+// fitNetwork trains a network on all jobs, and others on parts of them for its interval.
 func fitNetwork(ctx context.Context, s *Set) (*network, error) {
-	n := len(s.Values)
+	d := newDual(s)
+	found, err := d.best()
+	if err != nil {
+		return nil, err
+	}
 	logs := s.logs()
-	var errs []float64
-	for fold := range min(folds, n) {
-		var x [][]float64
-		var y []float64
-		for i := range n {
-			if i%folds != fold {
-				x, y = append(x, s.Embeddings[i]), append(y, logs[i])
-			}
-		}
-		net, err := train(ctx, x, y, s.Style)
-		if err != nil {
-			return nil, err
-		}
-		for i := fold; i < n; i += folds {
-			errs = append(errs, logs[i]-net.value(s.Embeddings[i]))
-		}
+	errs, err := networkErrors(ctx, s, logs)
+	if err != nil {
+		return nil, err
 	}
 	net, err := train(ctx, s.Embeddings, logs, s.Style)
 	if err != nil {
 		return nil, err
 	}
-	net.below, net.above = margins(errs)
-	net.reach = s.reach()
+	net.margin, net.doubt, net.reach = margin(errs, found.doubts), d.doubt(found), s.reach()
 	return net, nil
+}
+
+// networkErrors are the errors of networks on jobs that weren't learnt from, in
+// logarithms. Which jobs are left out together is drawn by lot: tables may have their
+// own order, such as every fifth job of a kind, and a part of one kind only would say
+// what a job of a new kind is off by.
+func networkErrors(ctx context.Context, s *Set, logs []float64) ([]float64, error) {
+	n, r := len(logs), s.reach()
+	errs := make([]float64, n)
+	order := rand.New(rand.NewPCG(3, 4)).Perm(n) //nolint:gosec // reproducible, not secret
+	work, ctx := errgroup.WithContext(ctx)
+	work.SetLimit(runtime.GOMAXPROCS(0))
+	for fold := range min(folds, n) {
+		work.Go(func() error {
+			var x [][]float64
+			var y []float64
+			for at, i := range order {
+				if at%folds != fold {
+					x, y = append(x, s.Embeddings[i]), append(y, logs[i])
+				}
+			}
+			net, err := train(ctx, x, y, s.Style)
+			if err != nil {
+				return err
+			}
+			for at := fold; at < n; at += folds {
+				i := order[at]
+				errs[i] = logs[i] - r.within(net.value(s.Embeddings[i]))
+			}
+			return nil
+		})
+	}
+	return errs, work.Wait()
 }
 
 // Estimate is the network's answer.
 func (n *network) Estimate(e []float64) Estimate {
-	v := n.value(e)
-	return n.reach.estimate(v, n.below, n.above)
+	return n.reach.estimate(n.value(e), n.margin*n.doubt.of(e))
 }
 
 // value is the logarithm that it expects.
@@ -281,11 +307,12 @@ func sign(v float64) int {
 
 func (p *param) update(step int, decay float64) {
 	const first, second, least = 0.9, 0.999, 1e-8
-	unbias1, unbias2 := 1-math.Pow(first, float64(step)), 1-math.Pow(second, float64(step))
+	root := math.Sqrt(1 - math.Pow(second, float64(step)))
+	size := rate * root / (1 - math.Pow(first, float64(step)))
 	for i, g := range p.g {
 		p.m[i] += (1 - first) * (g - p.m[i])
 		p.s[i] += (1 - second) * (g*g - p.s[i])
-		p.v[i] -= rate * (p.m[i]/unbias1/(math.Sqrt(p.s[i]/unbias2)+least) + decay*p.v[i])
+		p.v[i] -= size*p.m[i]/(math.Sqrt(p.s[i])+least*root) + rate*decay*p.v[i]
 		p.g[i] = 0
 	}
 }

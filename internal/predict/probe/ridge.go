@@ -14,59 +14,68 @@ var (
 	numberPenalties = []float64{0.1, 0.3, 1, 3}
 )
 
+// penalties are those of coordinates: of the first ones, of style, and of the others.
+type penalties struct {
+	split         int
+	style, number float64
+}
+
+// at is the penalty of a coordinate.
+func (p *penalties) at(k int) float64 {
+	if k < p.split {
+		return p.style
+	}
+	return p.number
+}
+
+// leastLeft is the part of a job that the others don't tell, at least.
+const leastLeft = 1e-12
+
 // ridge is a linear probe in its dual form: there are more coordinates than jobs.
 type ridge struct {
-	weights      []float64 // by coordinate
-	mean         []float64 // by coordinate
-	offset       float64
-	below, above float64
-	reach        reach
+	weights []float64 // by coordinate
+	mean    []float64 // by coordinate
+	offset  float64
+	margin  float64
+	doubt   *doubt
+	reach   reach
 }
 
 // fitRidge fits with the penalties whose errors on left-out jobs are least.
 func fitRidge(s *Set) (*ridge, error) {
 	d := newDual(s)
-	best := math.Inf(1)
-	var found *solution
-	for _, style := range stylePenalties {
-		for _, number := range numberPenalties {
-			if s.Style == 0 && number != numberPenalties[0] {
-				continue // there are no others
-			}
-			sol, ok := d.solve(style, number)
-			if ok && sol.cost < best {
-				best, found = sol.cost, sol
-			}
-		}
+	found, err := d.best()
+	if err != nil {
+		return nil, err
 	}
-	if found == nil {
-		return nil, errors.New("fitting a linear probe: the equations are not definite")
+	r := d.ridge(found)
+	r.doubt, r.reach = d.doubt(found), s.reach()
+	errs := make([]float64, len(found.errors))
+	for i, err := range found.errors {
+		truth := d.offset + d.y[i]
+		errs[i] = truth - r.reach.within(truth-err)
 	}
-	r := &ridge{weights: make([]float64, len(d.mean)), mean: d.mean, offset: d.offset, reach: s.reach()}
-	for i, e := range d.centred {
-		for k, v := range e {
-			penalty := found.style
-			if s.Style > 0 && k >= s.Style {
-				penalty = found.number
-			}
-			r.weights[k] += found.alpha[i] * v / penalty
-		}
-	}
-	r.below, r.above = margins(found.errors)
+	r.margin = margin(errs, found.doubts)
 	return r, nil
 }
 
 // Estimate is the probe's answer.
 func (r *ridge) Estimate(e []float64) Estimate {
+	return r.reach.estimate(r.value(e), r.margin*r.doubt.of(e))
+}
+
+// value is the logarithm that it expects.
+func (r *ridge) value(e []float64) float64 {
 	v := r.offset
 	for k, w := range r.weights {
 		v += w * (e[k] - r.mean[k])
 	}
-	return r.reach.estimate(v, r.below, r.above)
+	return v
 }
 
 // dual is what all penalties have in common.
 type dual struct {
+	split         int // coordinates of style
 	centred       [][]float64
 	mean          []float64
 	y             []float64 // logarithms less their mean
@@ -91,14 +100,13 @@ func newDual(s *Set) *dual {
 		d.centred = append(d.centred, c)
 		d.y[i] -= d.offset
 	}
-	split := s.Style
-	if split == 0 {
-		split = width
+	if d.split = s.Style; d.split == 0 {
+		d.split = width
 	}
 	for i := range n {
 		for k := i; k < n; k++ {
-			d.style.SetSym(i, k, dot(d.centred[i][:split], d.centred[k][:split]))
-			d.number.SetSym(i, k, dot(d.centred[i][split:], d.centred[k][split:]))
+			d.style.SetSym(i, k, dot(d.centred[i][:d.split], d.centred[k][:d.split]))
+			d.number.SetSym(i, k, dot(d.centred[i][d.split:], d.centred[k][d.split:]))
 		}
 	}
 	return d
@@ -114,14 +122,35 @@ func dot(a, b []float64) float64 {
 
 // solution is the probe of two penalties.
 type solution struct {
-	style, number float64
-	alpha         []float64
-	errors        []float64 // of each job when left out, in logarithms
-	cost          float64   // mean absolute error of left-out jobs, in the values' unit
+	penalties
+	root   mat.Cholesky // of inner products and noise
+	alpha  []float64
+	errors []float64 // of each job when left out, in logarithms
+	doubts []float64 // of each job when left out
+	cost   float64   // mean absolute error of left-out jobs, in the values' unit
+}
+
+// best are the penalties whose errors on left-out jobs are least.
+func (d *dual) best() (*solution, error) {
+	var found *solution
+	for _, style := range stylePenalties {
+		for _, number := range numberPenalties {
+			if d.split == len(d.mean) && number != numberPenalties[0] {
+				continue // there are no others
+			}
+			if sol, ok := d.solve(style, number); ok && (found == nil || sol.cost < found.cost) {
+				found = sol
+			}
+		}
+	}
+	if found == nil {
+		return nil, errors.New("fitting a linear probe: the equations are not definite")
+	}
+	return found, nil
 }
 
 // solve solves for the weights and, from the inverse's diagonal, for what each job's
-// error would be if it were left out.
+// error would be if it were left out, of the mean as well.
 func (d *dual) solve(style, number float64) (*solution, bool) {
 	n := len(d.y)
 	a := mat.NewSymDense(n, nil)
@@ -131,21 +160,57 @@ func (d *dual) solve(style, number float64) (*solution, bool) {
 		}
 		a.SetSym(i, i, a.At(i, i)+1)
 	}
-	var c mat.Cholesky
-	if !c.Factorize(a) {
+	s := &solution{
+		penalties: penalties{split: d.split, style: style, number: number},
+		alpha:     make([]float64, n), errors: make([]float64, n), doubts: make([]float64, n),
+	}
+	if !s.root.Factorize(a) {
 		return nil, false
 	}
 	var alpha mat.VecDense
 	var inverse mat.SymDense
-	if c.SolveVecTo(&alpha, mat.NewVecDense(n, d.y)) != nil || c.InverseTo(&inverse) != nil {
+	if s.root.SolveVecTo(&alpha, mat.NewVecDense(n, d.y)) != nil || s.root.InverseTo(&inverse) != nil {
 		return nil, false
 	}
-	s := &solution{style: style, number: number, alpha: make([]float64, n), errors: make([]float64, n)}
 	for i := range n {
+		// Inner products are of centred embeddings, so that a fitted mean takes 1/n from
+		// each element of the inverse. Rounding may leave nothing of a job far from all others.
+		left := max(leastLeft, inverse.At(i, i)-1/float64(n))
 		s.alpha[i] = alpha.AtVec(i)
-		s.errors[i] = s.alpha[i] / inverse.At(i, i)
+		s.errors[i] = s.alpha[i] / left
+		s.doubts[i] = rooted(1 / left)
 		truth := d.offset + d.y[i]
 		s.cost += math.Abs(math.Exp(truth-s.errors[i])-math.Exp(truth)) / float64(n)
 	}
 	return s, true
+}
+
+// ridge is the probe of a solution, without its interval.
+func (d *dual) ridge(s *solution) *ridge {
+	r := &ridge{weights: make([]float64, len(d.mean)), mean: d.mean, offset: d.offset}
+	for i, e := range d.centred {
+		for k, v := range e {
+			r.weights[k] += s.alpha[i] * v / s.at(k)
+		}
+	}
+	return r
+}
+
+// doubt is that of a solution.
+func (d *dual) doubt(s *solution) *doubt {
+	n, width := len(d.y), len(d.mean)
+	out := &doubt{penalties: s.penalties, mean: d.mean, shares: make([][]float64, width), centre: make([]float64, n)}
+	var root mat.TriDense
+	s.root.LTo(&root)
+	lower := root.RawTriangular()
+	for k := range width {
+		column := make([]float64, n) // root × column = what jobs have of the coordinate
+		for i := range n {
+			row := lower.Data[i*lower.Stride:]
+			column[i] = (d.centred[i][k]/s.at(k) - dot(row[:i], column)) / row[i]
+		}
+		out.shares[k] = column
+		add(out.centre, d.mean[k], column)
+	}
+	return out
 }

@@ -60,29 +60,13 @@ func (s *Set) logs() []float64 {
 	return out
 }
 
-// Estimate is what a probe expects of a job.
+// Estimate is what a probe expects of a job: a value above 0, and the interval that holds
+// nine truths of ten where jobs are like those that were learnt from.
 type Estimate struct{ Value, Low, High float64 }
 
 // Probe estimates from an embedding of the length that it was fitted to.
 type Probe interface {
 	Estimate(embedding []float64) Estimate
-}
-
-// reach bounds estimates: a source without the numbers that all others have would
-// else be expected to take a millisecond or a century.
-type reach struct{ least, most float64 } // logarithms
-
-const beyond = 1.1 // logarithm: three times less than the least value, or more than the most
-
-func (s *Set) reach() reach {
-	logs := s.logs()
-	return reach{least: slices.Min(logs) - beyond, most: slices.Max(logs) + beyond}
-}
-
-// estimate is that of a logarithm and of margins around it.
-func (r reach) estimate(v, below, above float64) Estimate {
-	v = min(r.most, max(r.least, v))
-	return Estimate{Value: math.Exp(v), Low: math.Exp(v + below), High: math.Exp(v + above)}
 }
 
 // Kind is a kind of probe.
@@ -107,13 +91,4 @@ func Fit(ctx context.Context, k Kind, s *Set) (Probe, error) {
 	default:
 		return nil, fmt.Errorf("probe %q, want %s or %s", k, Linear, MLP)
 	}
-}
-
-// margins are how far below and above an estimate truths lie, from errors of
-// estimates of jobs that were left out: 90 % of the next ones lie between.
-func margins(errs []float64) (below, above float64) {
-	sorted := slices.Sorted(slices.Values(errs))
-	n := len(sorted)
-	rank := min(n, max(1, (n+1)/20))
-	return min(0, sorted[rank-1]), max(0, sorted[n-rank])
 }

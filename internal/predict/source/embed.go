@@ -2,7 +2,9 @@ package source
 
 import (
 	"hash/fnv"
+	"maps"
 	"math"
+	"slices"
 )
 
 const (
@@ -16,16 +18,17 @@ const (
 // Embed is the embedding of a text: its first coordinate is how often a name is given
 // another number, those of its words hold the logarithm of how often they occur, and
 // those of its names that of their number. Where two words or names meet in one
-// coordinate they add up with a sign of their own.
+// coordinate they add up with a sign of their own, in the order of the alphabet: sums
+// of floating-point numbers depend on it.
 func Embed(t *Text) []float64 {
 	v := make([]float64, Dimensions)
 	v[0] = float64(t.Again)
-	for w, n := range t.Words {
+	for _, w := range slices.Sorted(maps.Keys(t.Words)) {
 		at, sign := place(w, Style-1)
-		v[1+at] += sign * math.Log1p(float64(n))
+		v[1+at] += sign * math.Log1p(float64(t.Words[w]))
 	}
-	for name, x := range t.Numbers {
-		if x > 0 {
+	for _, name := range slices.Sorted(maps.Keys(t.Numbers)) {
+		if x := t.Numbers[name]; x > 0 {
 			at, _ := place(name, Dimensions-Style)
 			v[Style+at] += math.Log(x)
 		}

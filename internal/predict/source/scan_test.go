@@ -1,7 +1,9 @@
 package source_test
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -92,4 +94,19 @@ func FuzzEmbed(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestTheEmbeddingOfATextIsTheSameToTheLastBitEachTime(t *testing.T) {
+	var text strings.Builder
+	for i := range 3000 {
+		letter := string(rune('a' + i%26))
+		fmt.Fprintf(&text, "%s%sx = %d\n", strings.Repeat(letter, 2+i%7), string(rune('a'+i/26%26)), 3+i)
+	}
+	read := source.Read(text.String())
+	want := source.Embed(read)
+	for range 20 {
+		if got := source.Embed(read); !slices.Equal(got, want) {
+			t.Fatal("two embeddings of one text differ")
+		}
+	}
 }

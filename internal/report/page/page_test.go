@@ -106,6 +106,25 @@ func TestAnyTextLeavesTheStructureAlone(t *testing.T) {
 	})
 }
 
+func TestCellsAreBrokenByWhatIsInThem(t *testing.T) {
+	for _, c := range []struct {
+		cell page.Cell
+		want string
+	}{
+		{page.Cell{Text: "a name"}, "<td>a name</td>"},
+		{page.Cell{Text: strings.Repeat("w", 20)}, "<td class=\"long\">" + strings.Repeat("w", 20) + "</td>"},
+		{page.Cell{Text: "wwwwwwwwww-wwwwwwwwww"}, "<td>wwwwwwwwww-wwwwwwwwww</td>"},
+		{page.Cell{Text: strings.Repeat("word ", 8), Kind: page.Warn}, "<td class=\"warn text\">" + strings.Repeat("word ", 8) + "</td>"},
+		{page.Cell{Text: "core 1 MHz, <memory> 2 MHz", Listed: true}, "<td><span class=\"whole\">core 1 MHz,</span> <span class=\"whole\">&lt;memory&gt; 2 MHz</span></td>"},
+	} {
+		table := &page.Table{Columns: []page.Column{{Head: "a"}, {Head: "b"}}, Rows: [][]page.Cell{{{Text: "1"}, c.cell}}}
+		html, err := page.Render(table)
+		if err != nil || !strings.Contains(string(html), c.want) {
+			t.Errorf("%+v gives %s (%v), want %s", c.cell, html, err, c.want)
+		}
+	}
+}
+
 func TestTablesHaveCaptionsAndHeadersWithAScope(t *testing.T) {
 	text := written(t, "words")
 	ids, tables := map[string]bool{}, 0

@@ -68,6 +68,8 @@ type Cell struct {
 	HTML  template.HTML // in place of the text; the caller escapes
 	ID    string        // for a script to find; empty: none
 	Badge bool          // the text in a frame, in the colour of its kind
+	// Listed text has parts with commas between them, which aren't broken into lines.
+	Listed bool
 }
 
 // Cells are cells of plain text.

@@ -87,18 +87,46 @@ func (t *Table) writeRow(b *strings.Builder, row []Cell) {
 	b.WriteString("</tr>\n")
 }
 
+// longWord is how many characters without a place to break a cell may have before
+// it is broken anywhere: one long name mustn't push all other columns out of sight.
+const longWord = 18
+
+// longText is from how many bytes on a cell has more room where a table scrolls.
+const longText = 32
+
 // class is the classes of a cell.
 func (c *Cell) class(number bool) string {
-	kind := string(c.Kind)
-	switch {
-	case c.Badge:
-		kind = ""
-	case number && kind != "":
-		return "n " + kind
-	case number:
-		return "n"
+	var classes []string
+	if number {
+		classes = append(classes, "n")
 	}
-	return kind
+	if c.Kind != "" && !c.Badge {
+		classes = append(classes, string(c.Kind))
+	}
+	if c.HTML != "" || c.Badge || number {
+		return strings.Join(classes, " ")
+	}
+	if hasLongWord(c.Text) {
+		classes = append(classes, "long")
+	}
+	if len(c.Text) > longText && !c.Listed {
+		classes = append(classes, "text")
+	}
+	return strings.Join(classes, " ")
+}
+
+// hasLongWord tells whether a text has a word that is broken anywhere.
+func hasLongWord(text string) bool {
+	word := 0
+	for _, r := range text {
+		if word++; r == ' ' || r == '-' {
+			word = 0
+		}
+		if word > longWord {
+			return true
+		}
+	}
+	return false
 }
 
 // write writes what is in a cell.
@@ -108,6 +136,8 @@ func (c *Cell) write(b *strings.Builder) {
 	case text != "":
 	case c.Badge:
 		text = `<span class="badge ` + string(c.Kind) + `">` + safe(c.Text) + `</span>`
+	case c.Listed:
+		text = `<span class="whole">` + strings.ReplaceAll(safe(c.Text), ", ", `,</span> <span class="whole">`) + `</span>`
 	default:
 		text = safe(c.Text)
 	}

@@ -47,6 +47,17 @@ func (o *Outcome) Canonical() (Outcome, error) {
 	if len(c.ThrottledS) == 0 {
 		c.ThrottledS = nil
 	}
+	if len(c.Stays) == 0 {
+		c.Stays = nil
+	}
+	if len(c.Stays) > MaxStays {
+		return c, fmt.Errorf("%w: run %s: at %d clocks, at most %d are allowed", ErrInvalid, c.RunID, len(c.Stays), MaxStays)
+	}
+	for i := range c.Stays {
+		if err := c.Stays[i].Validate(); err != nil {
+			return c, fmt.Errorf("%w: run %s: %w", ErrInvalid, c.RunID, err)
+		}
+	}
 	for reason, seconds := range c.ThrottledS {
 		if math.IsNaN(seconds) || math.IsInf(seconds, 0) {
 			return c, fmt.Errorf("%w: run %s: throttled for %g s because of %q", ErrInvalid, c.RunID, seconds, reason)
@@ -63,14 +74,18 @@ func (o *Outcome) Canonical() (Outcome, error) {
 
 // Digest tells what nodes measured apart: it is of a canonical outcome without
 // what the controller adds to it (the decision, how the job ended), without a node
-// energy that was computed from the settings in force, and without readings. These
-// may differ when the same outcome is delivered again: Slurm has forgotten the job
-// by then, or a controller that knew nothing of readings acknowledged it first.
+// energy that was computed from the settings in force, and without readings and
+// stays. These may differ when the same outcome is delivered again: Slurm has
+// forgotten the job by then, or a controller that knew nothing of readings or stays
+// acknowledged it first.
 func (o *Outcome) Digest() ([sha256.Size]byte, error) {
 	measured := *o
+	if o.Restarted.Suspended { // the controller says so
+		measured.TimeS, measured.GPUEnergyJ, measured.NodeEnergyJ = o.Restarted.TimeS, o.Restarted.GPUEnergyJ, o.Restarted.NodeEnergyJ
+	}
 	measured.DecisionID, measured.Workload, measured.GPUModel, measured.Arm = 0, "", "", ""
 	measured.Submitted, measured.Restart, measured.ExitState, measured.Slowdown = time.Time{}, 0, "", Number{}
-	measured.Readings = Readings{}
+	measured.Readings, measured.Stays, measured.Restarted = Readings{}, nil, Restarted{}
 	if o.NodeSource == Modelled {
 		measured.NodeEnergyJ, measured.NodeSource = Number{}, Unmeasured
 	}

@@ -34,6 +34,14 @@ func (n Number) Or(other float64) float64 {
 	return other
 }
 
+// Else is the number, or another one if it is unknown.
+func (n Number) Else(other Number) Number {
+	if n.known {
+		return n
+	}
+	return other
+}
+
 // String is the value in its shortest form, or "unknown".
 func (n Number) String() string {
 	if !n.known {

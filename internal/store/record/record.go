@@ -2,6 +2,7 @@ package record
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -53,6 +54,20 @@ func (s Source) Words() string {
 type Setting struct {
 	Core dvfsmodel.MHz `json:"core_mhz"`
 	Mem  dvfsmodel.MHz `json:"mem_mhz"`
+}
+
+// Words are the clocks in words, "default clocks" or such as "core 1087 MHz,
+// memory 877 MHz".
+func (s Setting) Words() string {
+	switch {
+	case s.Core == 0 && s.Mem == 0:
+		return "default clocks"
+	case s.Mem == 0:
+		return fmt.Sprintf("core %.0f MHz", float64(s.Core))
+	case s.Core == 0:
+		return fmt.Sprintf("memory %.0f MHz", float64(s.Mem))
+	}
+	return fmt.Sprintf("core %.0f MHz, memory %.0f MHz", float64(s.Core), float64(s.Mem))
 }
 
 // Job is what Slurm knows of a job. Ids come again, so that a job is named by
@@ -143,9 +158,60 @@ type Outcome struct {
 	// Readings are its GPUs' power and core clock over time; none from agents that
 	// don't tell. They aren't part of what tells two deliveries apart.
 	Readings Readings `json:"readings,omitzero"`
+	// Stays are time and energy by the core clock that was locked, of a run whose
+	// clock was adapted and that was alone on its GPUs; none from agents that don't
+	// tell. They aren't part of what tells two deliveries apart.
+	Stays []dvfsmodel.Stay `json:"stays,omitempty"`
+	// Restarted is what is known of a run that epd was restarted under, or whose job
+	// was suspended, and whose own time and energy aren't. It isn't part of what tells
+	// two deliveries apart.
+	Restarted Restarted `json:"restarted,omitzero"`
 	// Unmatched marks an Epilog without an open run: kept, and in no statistics.
 	Unmatched bool `json:"unmatched"`
 }
+
+// Restarted are the time and the energy of a run that epd was restarted under, or
+// whose job was suspended. At a restart its clocks are given back, and what came before
+// wasn't seen; for as long as it is suspended a job does nothing: they are for people,
+// and in no model, saving or sum.
+type Restarted struct {
+	TimeS       Number `json:"time_s"`                 // from its start to its end
+	GPUEnergyJ  Number `json:"gpu_energy_j"`           // by the counters of its GPUs, which go on without epd
+	NodeEnergyJ Number `json:"node_energy_j,omitzero"` // of a run whose job was suspended
+	Suspended   bool   `json:"suspended,omitempty"`    // its job was, and epd ran all the time
+}
+
+// IsZero tells that nothing is known.
+func (r Restarted) IsZero() bool { return r == Restarted{} }
+
+// Why says what was the matter, after a time.
+func (r Restarted) Why() string {
+	if r.Suspended {
+		return "its job suspended for a part of it"
+	}
+	return "over a restart of epd"
+}
+
+// EnergySource is by what the energy of a run was measured that is known of it.
+func (o *Outcome) EnergySource() Source {
+	if _, ok := o.Restarted.GPUEnergyJ.Get(); ok && !o.Restarted.Suspended {
+		return Counter
+	}
+	return o.GPUSource
+}
+
+// SetAside moves the time and the energy of a run whose job was suspended to where
+// they are for people alone.
+func (o *Outcome) SetAside() {
+	if !o.Restarted.IsZero() {
+		return // there they are already
+	}
+	o.Restarted = Restarted{TimeS: o.TimeS, GPUEnergyJ: o.GPUEnergyJ, NodeEnergyJ: o.NodeEnergyJ, Suspended: true}
+	o.TimeS, o.GPUEnergyJ, o.NodeEnergyJ = Number{}, Number{}, Number{}
+}
+
+// MaxStays is how many stays an outcome may have.
+const MaxStays = 64
 
 // Completed is the exit state of a run that did all its work; only such runs
 // are compared.
@@ -192,7 +258,7 @@ type Model struct {
 // ModelOut is a workload whose model was taken out of use.
 type ModelOut struct {
 	WorkloadKey
-	Note  string    `json:"note"` // why
+	Note  string    `json:"note"` // why, or that fits may choose one again
 	Since time.Time `json:"since"`
 }
 

@@ -16,13 +16,17 @@ import (
 
 // ReadSacct reads what sacct prints with --parsable2, --parsable or --json.
 // Text has a header, with columns in any order: JobID or JobIDRaw, State, End,
-// and Start or ElapsedRaw at least. The delimiter is what stands behind the
-// header's first word. Steps are folded into the job before them.
+// and Start or ElapsedRaw at least. The delimiter is what stands between the
+// header's columns. Steps are folded into the job before them.
 //
-// Neither form of text marks a delimiter or a newline in a job's name. A line
-// with too many columns is taken if there is one way only to read it, and a name
-// over several lines if its record goes on within [maxTorn] bytes; what lies
-// between is never taken for jobs, since the name's owner may have made it up.
+// Neither form of text marks a delimiter or a newline in a job's name. A
+// delimiter of [secret] bytes or more is taken for one that was drawn at random
+// for this log: no name has it, so that a record is as many lines as it takes to
+// have all columns, and no name forges anything. With any other one a line with
+// too many columns is taken if there is one way only to read it, and a name over
+// several lines if its record goes on within [maxTorn] bytes; lines that may
+// belong to a name are left out, but a name can be made that nothing tells from
+// records.
 func ReadSacct(r io.Reader, name string, o *Options, visit Visit) (*Tally, error) {
 	in := newLineReader(r)
 	if first := skipSpace(in); first == '{' {
@@ -81,6 +85,7 @@ type sacctReader struct {
 	columns   columns
 	delimiter []byte
 	header    []byte
+	whole     bool // the line before was a whole one: this one begins a record
 
 	job *record.Past // whose steps may follow
 	at  int          // its line
@@ -108,7 +113,10 @@ func (s *sacctReader) next() ([]byte, bool, error) {
 }
 
 func (s *sacctReader) line(number int, line []byte, long bool) error {
-	if long {
+	switch {
+	case long && s.columns == nil:
+		return fmt.Errorf("%s:%d: a line of more than %d bytes, want a header with JobID or JobIDRaw", s.tally.name, number, maxLine)
+	case long:
 		return s.tally.skip(number, tooLong, fmt.Errorf("more than %d bytes", maxLine))
 	}
 	if err := text(line); err != nil {
@@ -122,149 +130,86 @@ func (s *sacctReader) line(number int, line []byte, long bool) error {
 		return s.begin(number, line)
 	case len(line) == 0, bytes.Equal(line, s.header):
 		return nil
-	case bytes.HasPrefix(line, []byte("JobID")) && s.begin(number, line) == nil: // of another export
+	case s.whole && bytes.HasPrefix(line, []byte("JobID")) && s.begin(number, line) == nil: // of another export
 		return nil
 	}
 	more, want := bytes.Count(line, s.delimiter), len(s.columns)-1
 	switch {
 	case more == want:
-		return s.take(number, s.row(strings.Split(string(line), string(s.delimiter))))
+		return s.complete(number, line)
+	case s.drawn():
+		return s.join(number, line, want-more)
 	case more > want:
 		return s.excess(number, line, more-want)
 	}
 	return s.torn(number, line, want-more)
 }
 
+// drawn tells whether the delimiter is one that no name can have.
+func (s *sacctReader) drawn() bool { return len(s.delimiter) >= secret }
+
+// secret is the length from which on a delimiter is one that was drawn at
+// random, bytes.
+const secret = 8
+
+// complete reads a line with all columns.
+func (s *sacctReader) complete(number int, line []byte) error {
+	cells := strings.Split(string(line), string(s.delimiter))
+	r := s.row(cells)
+	if r.err != nil && r.kind == badID && !s.drawn() {
+		return s.leaveWithRest(number, cells, r.kind, r.err)
+	}
+	s.whole = !s.drawn() || !s.columns[len(s.columns)-1].free()
+	return s.take(number, r)
+}
+
 // begin reads a header.
 func (s *sacctReader) begin(number int, line []byte) error {
-	word := bytes.IndexFunc(line, notLetter)
-	if word < 0 {
-		word = len(line)
-	}
-	width := bytes.IndexFunc(line[word:], unicode.IsLetter)
-	fail := func(format string, args ...any) error {
-		return fmt.Errorf("%s:%d: %s", s.tally.name, number, fmt.Sprintf(format, args...))
-	}
-	if word == 0 || width <= 0 {
-		return fail("want a header such as JobID|User|State|Submit|Start|End, got %s", printable(string(line)))
-	}
-	delimiter := slices.Clone(line[word : word+width])
-	if len(bytes.TrimSpace(delimiter)) == 0 && !bytes.Equal(delimiter, []byte{'\t'}) {
-		return fail("columns are separated by space, want what sacct --parsable2 prints")
-	}
-	c, err := newColumns(strings.Split(string(line), string(delimiter)))
+	delimiter, c, err := columnsOf(line)
 	if err != nil {
-		return fail("%v", err)
+		return fmt.Errorf("%s:%d: %w", s.tally.name, number, err)
 	}
 	s.columns, s.delimiter, s.header = c, delimiter, slices.Clone(line)
 	return nil
 }
 
+// columnsOf are a header's columns, and what separates them.
+func columnsOf(line []byte) (delimiter []byte, c columns, err error) {
+	word := bytes.IndexFunc(line, notLetter)
+	if word < 0 {
+		word = len(line)
+	}
+	width := bytes.IndexFunc(line[word:], unicode.IsLetter)
+	if word == 0 || width <= 0 {
+		return nil, nil, fmt.Errorf("want a header such as JobID|User|State|Submit|Start|End, got %s", printable(string(line)))
+	}
+	delimiter = slices.Clone(line[word : word+width])
+	if len(bytes.TrimSpace(delimiter)) == 0 && !bytes.Equal(delimiter, []byte{'\t'}) {
+		return nil, nil, errors.New("columns are separated by space, want what sacct --parsable2 prints")
+	}
+	if c, err = newColumns(strings.Split(string(line), string(delimiter))); err == nil {
+		return delimiter, c, nil
+	}
+	const widest = 64
+	for _, first := range []string{"JobIDRaw", "JobID"} { // behind it a delimiter with letters
+		rest, ok := bytes.CutPrefix(line, []byte(first))
+		for width := min(widest, len(rest)); ok && width > 0; width-- {
+			if c, err := newColumns(strings.Split(string(line), string(rest[:width]))); err == nil {
+				return slices.Clone(rest[:width]), c, nil
+			}
+		}
+	}
+	return nil, nil, err
+}
+
 func notLetter(r rune) bool { return !unicode.IsLetter(r) }
-
-// excess reads a line with delimiters in a free text, if there is one way only.
-func (s *sacctReader) excess(number int, line []byte, more int) error {
-	cells := strings.Split(string(line), string(s.delimiter))
-	var found *row
-	ways := 0
-	for i, c := range s.columns {
-		if !c.free() {
-			continue
-		}
-		joined := strings.Join(cells[i:i+more+1], string(s.delimiter))
-		if r := s.row(slices.Concat(cells[:i], []string{joined}, cells[i+more+1:])); r.err == nil {
-			found = r
-			ways++
-		}
-	}
-	if ways != 1 {
-		return s.leave(number, "", excess, fmt.Errorf("%d columns, want %d, and %d ways to read it", len(cells), len(s.columns), ways))
-	}
-	s.tally.note(number, mendedText, fmt.Errorf("job %s", refText(&found.ref)))
-	return s.take(number, found)
-}
-
-// How far on a record may go whose text has newlines. Slurm takes names and
-// comments of up to 1,024 bytes.
-const (
-	maxTorn      = 4096 // bytes
-	maxTornLines = 1100
-	maxTries     = 64 // of ways to go on
-)
-
-// torn reads a record that goes on in further lines, or leaves its line out.
-func (s *sacctReader) torn(number int, line []byte, missing int) error {
-	cells := strings.Split(string(line), string(s.delimiter))
-	tries := maxTries
-	if r, lines := s.mend(cells, missing, 0, &tries); r != nil {
-		return s.mended(number, lines, r)
-	}
-	return s.leave(number, "", truncated, fmt.Errorf("%d columns, want %d", len(cells), len(s.columns)))
-}
-
-// mend looks in the lines from the n-th after the one in hand for the rest of a
-// record of which there are some cells, the last one perhaps in part. It is nil
-// if the record doesn't go on; else it ends after so many lines.
-func (s *sacctReader) mend(cells []string, missing, n int, tries *int) (r *row, lines int) {
-	at := len(cells) - 1
-	if !s.columns[at].free() {
-		return nil, 0
-	}
-	var name strings.Builder
-	name.WriteString(cells[at])
-	for ; n < maxTornLines; n++ {
-		rest, ok := s.peek(n)
-		if !ok || name.Len()+len(rest) > maxTorn {
-			return nil, 0
-		}
-		if more := bytes.Count(rest, s.delimiter); more == missing || more > 0 && more < missing && s.columns[at+more].free() {
-			if *tries--; *tries < 0 {
-				return nil, 0
-			}
-			tail := strings.Split(string(rest), string(s.delimiter))
-			joined := slices.Concat(cells[:at], []string{name.String() + "\n" + tail[0]}, tail[1:])
-			if more < missing {
-				if r, lines = s.mend(joined, missing-more, n+1, tries); r != nil {
-					return r, lines
-				}
-			} else if r = s.row(joined); r.err == nil {
-				return r, n + 1
-			}
-		}
-		name.WriteByte('\n')
-		name.Write(rest)
-	}
-	return nil, 0
-}
-
-// mended takes a record of several lines.
-func (s *sacctReader) mended(number, lines int, r *row) error {
-	s.ahead = s.ahead[lines:]
-	s.number += lines
-	s.tally.Lines += int64(lines)
-	s.tally.note(number, mendedText, fmt.Errorf("job %s, on %d lines", refText(&r.ref), lines+1))
-	return s.take(number, r)
-}
-
-// peek is the n-th line after the one in hand, from 0, if it is text.
-func (s *sacctReader) peek(n int) ([]byte, bool) {
-	for len(s.ahead) <= n {
-		line, long, err := s.in.next()
-		if err != nil {
-			return nil, false
-		}
-		s.ahead = append(s.ahead, read{slices.Clone(line), long})
-	}
-	next := s.ahead[n]
-	return next.line, !next.long && text(next.line) == nil
-}
 
 // leave leaves a line out, and the steps that may follow it.
 func (s *sacctReader) leave(number int, id, kind string, err error) error {
 	if err := s.flush(); err != nil {
 		return err
 	}
-	s.id = id
+	s.id, s.whole = id, false
 	return s.tally.skip(number, kind, err)
 }
 

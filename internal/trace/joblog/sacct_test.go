@@ -236,6 +236,7 @@ func TestTheFormsOfText(t *testing.T) {
 func TestWhatIsNoSacctOutputIsRefusedWithItsPlace(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                      "log: is empty",
+		strings.Repeat("|", 2<<20):              "log:1: a line of more than 1048576 bytes, want a header",
 		"\x7fELF\x00\x01|JobID":                 "log:1: a zero byte at column 5",
 		"JobID JobName State\n":                 "separated by space",
 		"1|2|3\n":                               "log:1: want a header",
@@ -247,7 +248,7 @@ func TestWhatIsNoSacctOutputIsRefusedWithItsPlace(t *testing.T) {
 	} {
 		_, err := joblog.ReadSacct(strings.NewReader(text), "log", &joblog.Options{}, func(*record.Past) error { return nil })
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %s", text, err, want)
+			t.Errorf("%.60q: %v, want %s", text, err, want)
 		}
 	}
 }

@@ -68,6 +68,13 @@ func (c column) free() bool { return c == freeText || c == nameColumn || c == ac
 // columns are those of a log, in order.
 type columns []column
 
+// framed tells whether the job is named before and behind all that users write.
+func (c columns) framed() bool {
+	id := func(c column) bool { return c == jobIDColumn || c == rawIDColumn }
+	first := slices.IndexFunc(c, column.free)
+	return first >= 0 && slices.ContainsFunc(c[:first], id) && slices.ContainsFunc(c[first:], id) && !c[len(c)-1].free()
+}
+
 func newColumns(names []string) (columns, error) {
 	all := make(columns, len(names))
 	for i, name := range names {
@@ -187,18 +194,24 @@ func known(text string) string {
 	return text
 }
 
+// id takes a job's id, which JobID and JobIDRaw both say; only of an array's task
+// and of a part of a heterogeneous job it differs.
 func (r *row) id(c column, text string) error {
 	ref, err := slurm.ParseJobRef(text)
 	if err != nil {
 		return err
 	}
-	if c == jobIDColumn || r.ref.Job == 0 {
-		if r.ref.Job != 0 && r.ref.Step != ref.Step {
-			return fmt.Errorf("JobID %s and JobIDRaw name different steps", printable(text))
-		}
+	before := r.ref
+	if c == jobIDColumn || before.Job == 0 {
 		r.ref = ref
-	} else if r.ref.Step != ref.Step {
-		return fmt.Errorf("JobIDRaw %s and JobID name different steps", printable(text))
+	}
+	switch {
+	case before.Job == 0:
+		return nil
+	case before.Step != ref.Step:
+		return fmt.Errorf("JobID and JobIDRaw name different steps, one of them %s", printable(text))
+	case !r.ref.Array && !r.ref.Het && before.Job != ref.Job:
+		return fmt.Errorf("JobID and JobIDRaw name different jobs, %s and %s", before.Job, ref.Job)
 	}
 	return nil
 }

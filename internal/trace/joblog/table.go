@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/queue"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -44,6 +45,7 @@ func (t *TableWriter) Write(p *record.Past) error {
 	if t.Hash != nil {
 		user, account, name = t.Hash(user), t.Hash(account), t.Hash(name)
 	}
+	user, account, name = queue.EscapeFormula(user), queue.EscapeFormula(account), queue.EscapeFormula(name)
 	wait, limit := "", ""
 	if !p.Started.IsZero() {
 		wait = seconds(p.Started.Sub(p.Submitted))
@@ -55,9 +57,9 @@ func (t *TableWriter) Write(p *record.Past) error {
 	if _, ran := p.RunTime().Get(); ran {
 		runTime = seconds(p.Ended.Sub(p.Started))
 	}
-	t.row = append(t.row[:0], visible(p.JobID), micros(p.Submitted.UnixMicro()), user, account, visible(p.Partition), visible(p.QOS), name,
-		cell(p.GPUs), cell(p.CPUs), cell(p.Nodes), limit, wait, runTime, visible(p.State), kWh(p.EnergyJ), cell(PowerPerGPU(p)),
-		visible(p.GPUModel), cell(p.Utilisation), cell(p.ExitCode), visible(p.Cluster))
+	t.row = append(t.row[:0], inert(p.JobID), micros(p.Submitted.UnixMicro()), user, account, inert(p.Partition), inert(p.QOS), name,
+		cell(p.GPUs), cell(p.CPUs), cell(p.Nodes), limit, wait, runTime, inert(p.State), kWh(p.EnergyJ), cell(PowerPerGPU(p)),
+		inert(p.GPUModel), cell(p.Utilisation), cell(p.ExitCode), inert(p.Cluster))
 	return t.out.Write(t.row)
 }
 
@@ -77,6 +79,10 @@ func PowerPerGPU(p *record.Past) record.Number {
 	}
 	return record.Known(energy / runTime / gpus)
 }
+
+// inert is a text as a cell, in which nothing acts on a terminal or in a
+// spreadsheet.
+func inert(text string) string { return queue.EscapeFormula(visible(text)) }
 
 // visible is a text in which nothing acts on a terminal, as on one line.
 func visible(text string) string {
@@ -128,14 +134,14 @@ func micros(n int64) string {
 // knows. What can't be read as CSV at all ends the reading.
 func ReadTable(r io.Reader, name string, o *Options, visit Visit) (*Tally, error) {
 	t := newTally(name, o)
-	in := csv.NewReader(newLineReader(r).in)
+	in := queue.NewRows(r, name)
 	in.ReuseRecord, in.FieldsPerRecord = true, -1
 	header, err := in.Read()
 	switch {
 	case errors.Is(err, io.EOF):
 		return t, fmt.Errorf("%s: is empty, want a header with job_id, submit_s and runtime_s", name)
 	case err != nil:
-		return t, fmt.Errorf("%s: %w", name, err)
+		return t, err
 	}
 	table := &tableReader{tally: t, sink: newSink(t, o, visit), width: len(header), at: make(map[string]int, len(header))}
 	for i, column := range header {
@@ -155,7 +161,7 @@ func ReadTable(r io.Reader, name string, o *Options, visit Visit) (*Tally, error
 		case errors.Is(err, io.EOF):
 			return t, nil
 		case err != nil:
-			return t, fmt.Errorf("%s: %w", name, err)
+			return t, err
 		}
 		t.Lines++
 		line, _ := in.FieldPos(0)
@@ -178,7 +184,7 @@ type tableReader struct {
 func (t *tableReader) text(columns ...string) string {
 	for _, c := range columns {
 		if i, ok := t.at[c]; ok && t.row[i] != "" {
-			return strings.Clone(t.row[i])
+			return strings.Clone(queue.UnescapeFormula(t.row[i]))
 		}
 	}
 	return ""

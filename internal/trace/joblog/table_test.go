@@ -2,6 +2,7 @@ package joblog_test
 
 import (
 	"bytes"
+	"encoding/csv"
 	"reflect"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/epplan/epplan/internal/predict"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/trace/joblog"
 )
@@ -74,6 +76,29 @@ func drawn(t *rapid.T, i int) record.Past {
 		p.Name = []byte(name)
 	}
 	return p
+}
+
+func TestNoCellOfATableIsAFormula(t *testing.T) {
+	at := time.Unix(1e9, 0).UTC()
+	evil := record.Past{
+		Cluster: "@c", JobID: "=1", Submitted: at, Started: at, Ended: at.Add(time.Minute), User: "+1+cmd|'/c calc'!A0", Account: "=a",
+		Partition: "-p", QOS: "@q", Name: []byte("=HYPERLINK(\"http://x\")"), GPUModel: "=g", State: "=s", ExitCode: record.Known(0),
+	}
+	text := written(t, []record.Past{evil})
+	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, cell := range rows[1] {
+		if cell != "" && strings.ContainsRune("=+-@", rune(cell[0])) {
+			t.Errorf("%s is %s", rows[0][i], cell)
+		}
+	}
+	checkTable(t, []record.Past{evil})
+	table, err := predict.ReadTable(strings.NewReader(text), "table", predict.Columns{}, nil)
+	if err != nil || table.Jobs[0].ID != evil.JobID || table.Jobs[0].Owner != evil.User || table.Jobs[0].Labels[0] != string(evil.Name) {
+		t.Errorf("%+v, %v", table, err)
+	}
 }
 
 func TestATableIsReadAsItWasWritten(t *testing.T) {

@@ -1,0 +1,350 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/trace"
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/consolidate"
+)
+
+// moving is a plan that starts from where tasks run now.
+type moving struct {
+	most    int // tasks that may move
+	from    [][]int
+	before  consolidate.Placement // at the lowest clocks that keep the problem's limits
+	verdict consolidate.Verdict   // of before
+	moves   []consolidate.Move
+	byMoves []float64
+}
+
+// movingMethod is the policy of plans that start from where tasks run now.
+const movingMethod = "improve"
+
+// checkMoves takes over how many tasks may move.
+func checkMoves(c *cli.Context, r *consolidation) error {
+	if !c.IsSet("moves") {
+		return nil
+	}
+	if c.IsSet("policy") && r.method.name != movingMethod {
+		return usagef("--moves and --policy %s are both given, want --policy %s, or none", r.method.name, movingMethod)
+	}
+	most := c.Int("moves")
+	if most < 0 {
+		return usagef("--moves %d, want 0 or more", most)
+	}
+	r.moving = &moving{most: most}
+	r.method = &method{movingMethod, "", rearranged}
+	return nil
+}
+
+// present takes over where the tasks run now.
+func (r *consolidation) present(name string) error {
+	if r.moving == nil {
+		return nil
+	}
+	placed := 0
+	for i := range r.in.Tasks {
+		r.moving.from = append(r.moving.from, r.in.Tasks[i].On)
+		placed += len(r.in.Tasks[i].On)
+	}
+	if placed == 0 {
+		return fmt.Errorf("%s: --moves, but no task runs anywhere, want on for some (docs/consolidation.md)", name)
+	}
+	r.moving.before = consolidate.StateAt(r.in, r.moving.from).Placement(consolidate.LowestFor(r.problem))
+	return nil
+}
+
+// rearranged is the best plan found with few moves.
+func rearranged(ctx context.Context, r *consolidation, seed uint64) outcome {
+	found := consolidate.Rearrange(ctx, r.in, r.problem, r.moving.from, consolidate.MoveOptions{Most: r.moving.most, Seed: seed})
+	r.moving.byMoves = found.ByMoves
+	return outcome{placement: found.Placement}
+}
+
+// afterMoves says what has to be done for the plan, and what was before.
+func (r *consolidation) afterMoves() {
+	if m := r.moving; m != nil {
+		m.moves = consolidate.Moves(r.in, m.from, r.placement.GPUs)
+		m.verdict = consolidate.Judge(r.in, m.before)
+	}
+}
+
+// presentServers are a log's hosts as servers, with its tasks on their GPUs.
+func (t *terminal) presentServers(c *cli.Context, in *consolidate.Instance, log *trace.UtilisationLog, name string) error {
+	if len(log.GPUs) == 0 {
+		return fmt.Errorf("%s: --moves, but the log doesn't say on which GPUs jobs run, want a column gpu", name)
+	}
+	h := hostsOf(log.GPUs)
+	if c.IsSet("gpus-per-server") {
+		if err := h.atLeast(c.Int("gpus-per-server")); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	for _, host := range h.names {
+		s := alikeServer(len(h.gpus[host]), c.Float64("gpu-mem-gb"), c.Float64("server-w"))
+		s.ID, s.GPUIDs = host, h.gpus[host]
+		in.Servers = append(in.Servers, s)
+	}
+	at := h.numbers(log.GPUs)
+	for i := range in.Tasks {
+		on := make([]int, 0, len(in.Tasks[i].On))
+		for _, gpu := range in.Tasks[i].On {
+			on = append(on, at[gpu])
+		}
+		in.Tasks[i].On = on
+	}
+	t.message("note", fmt.Sprintf("%s of the log, each of %s W beside GPUs of %s GB, which are taken for the CATS paper's V100",
+		counted(len(h.names), "host"), trimmed(c.Float64("server-w")), trimmed(c.Float64("gpu-mem-gb"))))
+	return nil
+}
+
+// logHosts are the hosts of a log in the order in which they come.
+type logHosts struct {
+	names []string
+	gpus  map[string][]string // by host: what its GPUs are called, "" where the log knows none with that place
+	place []int               // by GPU of the log: which of its host's it is
+}
+
+// hostsOf finds out which GPUs hosts have: GPUs that are numbered have their
+// number's place, others, and numbers that are too large for that, are numbered
+// as they come.
+func hostsOf(gpus []trace.GPUName) *logHosts {
+	h := &logHosts{gpus: make(map[string][]string), place: make([]int, len(gpus))}
+	named := make(map[string]bool)
+	for _, g := range gpus {
+		if n, err := strconv.Atoi(g.GPU); err != nil || n < 0 || n >= planner.MaxGPUs {
+			named[g.Host] = true
+		}
+	}
+	for i, g := range gpus {
+		if _, known := h.gpus[g.Host]; !known {
+			h.names = append(h.names, g.Host)
+		}
+		list := h.gpus[g.Host]
+		n := len(list)
+		if !named[g.Host] {
+			n, _ = strconv.Atoi(g.GPU) // it is a number, see above
+		}
+		for len(list) <= n {
+			list = append(list, "")
+		}
+		list[n] = g.GPU
+		h.gpus[g.Host], h.place[i] = list, n
+	}
+	return h
+}
+
+// atLeast gives all hosts so many GPUs.
+func (h *logHosts) atLeast(gpus int) error {
+	for _, host := range h.names {
+		list := h.gpus[host]
+		if len(list) > gpus {
+			if host == "" {
+				return fmt.Errorf("--gpus-per-server %d, but the log names no hosts, so that its %d GPUs are on one, want a column host", gpus, len(list))
+			}
+			return fmt.Errorf("--gpus-per-server %d, but host %.40q of the log has %d GPUs", gpus, host, len(list))
+		}
+		h.gpus[host] = append(list, make([]string, gpus-len(list))...)
+	}
+	return nil
+}
+
+// numbers are those of the log's GPUs over all hosts.
+func (h *logHosts) numbers(gpus []trace.GPUName) []int {
+	first, next := make(map[string]int), 0
+	for _, host := range h.names {
+		first[host] = next
+		next += len(h.gpus[host])
+	}
+	at := make([]int, len(gpus))
+	for i, g := range gpus {
+		at[i] = first[g.Host] + h.place[i]
+	}
+	return at
+}
+
+// aboutMoves are lines of the header.
+func (r *consolidation) aboutMoves() []string {
+	m := r.moving
+	if m == nil {
+		return nil
+	}
+	v := &m.verdict
+	before := fmt.Sprintf("Before   %.2f W: %s, %s, at the lowest clocks", v.PowerW, counted(v.GPUsOn, "GPU"), counted(v.ServersOn, "server"))
+	if !v.FeasibleFor(r.problem) {
+		before += ", not feasible"
+	}
+	lines := []string{before, fmt.Sprintf("Moves    %d of at most %d", len(m.moves), m.most)}
+	if len(m.moves) > 0 && v.FeasibleFor(r.problem) {
+		lines[1] += fmt.Sprintf(", %.1f %% less power than before", 100*(1-r.verdict.PowerW/v.PowerW))
+	}
+	if len(m.byMoves) > 1 {
+		lines = append(lines, "         by moves: "+strings.Join(m.curve(), ", "))
+	}
+	return lines
+}
+
+// mostOfCurve is how many numbers of moves the header has figures for.
+const mostOfCurve = 8
+
+// curve is the least power by the number of moves.
+func (m *moving) curve() []string {
+	var all []string
+	for k, watts := range m.byMoves {
+		if k > 0 && k < len(m.byMoves)-1 && (k >= mostOfCurve || watts > m.byMoves[k-1]-0.005) {
+			continue
+		}
+		text := fmt.Sprintf("%d %.1f W", k, watts)
+		if math.IsInf(watts, 1) {
+			text = fmt.Sprintf("%d none feasible", k)
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+// gpuName is what a GPU is called: by its host where the log names them.
+func (r *consolidation) gpuName(gpu int) string {
+	server, i := r.in.GPUs()[gpu].Server, gpu
+	for s := range server {
+		i -= len(r.in.Servers[s].GPUMemGB)
+	}
+	s := &r.in.Servers[server]
+	if s.GPUIDs == nil {
+		return strconv.Itoa(gpu)
+	}
+	if id := s.GPUIDs[i]; id != "" {
+		return id
+	}
+	return strconv.Itoa(i)
+}
+
+// serverName is what a server is called.
+func (r *consolidation) serverName(server int) string {
+	if s := &r.in.Servers[server]; s.GPUIDs != nil && s.ID != "" {
+		return s.ID
+	}
+	return strconv.Itoa(server)
+}
+
+// placeName is a task's place as a table has it.
+func (r *consolidation) placeName(gpus []int) string {
+	all := make([]string, 0, len(gpus))
+	for _, gpu := range gpus {
+		all = append(all, r.serverName(r.in.GPUs()[gpu].Server)+"/"+r.gpuName(gpu))
+	}
+	return strings.Join(all, " ")
+}
+
+// afterEach is the power after each of the moves, at the lowest clocks; +Inf
+// while a task is slowed down too much or has too little memory. Tasks that
+// start anew are there after the last one.
+func (r *consolidation) afterEach() []float64 {
+	s := consolidate.StateAt(r.in, r.moving.from)
+	all := make([]float64, len(r.moving.moves))
+	for i, m := range r.moving.moves {
+		for _, gpu := range m.From {
+			s.Remove(m.Task, gpu)
+		}
+		for _, gpu := range m.To {
+			s.Add(m.Task, gpu)
+		}
+		v := consolidate.Judge(r.in, s.Placement(consolidate.LowestFor(r.problem)))
+		if all[i] = v.PowerW; v.OverMemory > 0 || r.problem == consolidate.Safe && v.Violations > 0 {
+			all[i] = math.Inf(1)
+		}
+	}
+	return all
+}
+
+// writeMoves writes a row for each move, in the order in which they can be
+// made.
+func (r *consolidation) writeMoves(w io.Writer, opts *report.TextOptions) error {
+	if r.moving == nil || len(r.moving.moves) == 0 {
+		return nil
+	}
+	if _, err := io.WriteString(w, "\n"); err != nil {
+		return err
+	}
+	return r.moveTable().WriteText(w, opts)
+}
+
+// moveTable has a row for each move.
+func (r *consolidation) moveTable() *report.Table {
+	watts, moves := r.afterEach(), r.moving.moves
+	table := &report.Table{
+		Len: len(moves),
+		Columns: []report.Column{
+			{Head: "move"},
+			{Head: "task", Left: true, Max: maxTasksText},
+			{Head: "from", Left: true, Note: "server/GPU"},
+			{Head: "to", Left: true, Note: "server/GPU"},
+			{Head: "then", Note: "W"},
+		},
+	}
+	swaps := slices.ContainsFunc(moves, func(m consolidate.Move) bool { return m.Together })
+	if swaps {
+		table.Columns = append(table.Columns, report.Column{Head: "together with", Left: true})
+	}
+	table.Rows = func(yield func([]report.Value) bool) {
+		for i, m := range moves {
+			then, with := report.Value{}, report.Value{}
+			if !math.IsInf(watts[i], 1) {
+				then = report.Text(fixed(watts[i], 1))
+			}
+			if m.Together {
+				with = report.Text("the next one")
+			}
+			row := []report.Value{report.Count(i + 1), report.Text(r.in.Tasks[m.Task].ID), report.Text(r.placeName(m.From)), report.Text(r.placeName(m.To)), then, with}
+			if !yield(row[:len(table.Columns)]) {
+				return
+			}
+		}
+	}
+	return table
+}
+
+// presentJSON is what is before the moves.
+type presentJSON struct {
+	PowerW    float64 `json:"power_w"`
+	Feasible  bool    `json:"feasible"`
+	GPUsOn    int     `json:"gpus_on"`
+	ServersOn int     `json:"servers_on"`
+}
+
+// moveJSON is a move, in the order in which they can be made.
+type moveJSON struct {
+	Task     string   `json:"task"`
+	From     []int    `json:"from"`
+	To       []int    `json:"to"`
+	Together bool     `json:"together_with_next"`
+	PowerW   *float64 `json:"power_w"` // after it; null while a limit is broken
+}
+
+// jsonOfMoves adds what has to be done for the plan.
+func (r *consolidation) jsonOfMoves(out *consolidationJSON) {
+	m := r.moving
+	if m == nil {
+		return
+	}
+	v := &m.verdict
+	out.Before = &presentJSON{v.PowerW, v.FeasibleFor(r.problem), v.GPUsOn, v.ServersOn}
+	watts, moves := r.afterEach(), make([]moveJSON, 0, len(m.moves))
+	for i, one := range m.moves {
+		moves = append(moves, moveJSON{r.in.Tasks[one.Task].ID, one.From, one.To, one.Together, finite(watts[i])})
+	}
+	out.Moves = &moves
+	for _, w := range m.byMoves {
+		out.ByMoves = append(out.ByMoves, finite(w))
+	}
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/slurm"
+)
+
+func TestWhatWasExpectedIsComparedWithTheRunsAfterItThatDidTheWork(t *testing.T) {
+	v := fakeView("4711")
+	first := fakeOutcome()
+	first.ExitState, first.TimeS = string(slurm.Requeued), record.Known(9999)
+	first.Started, first.Ended = first.Started.Add(-4*time.Hour), first.Ended.Add(-4*time.Hour)
+	early := first
+	early.ExitState = record.Completed // of another job under this id
+	v.Outcomes = append(v.Outcomes, first, early)
+	expected := func() string {
+		_, rest, _ := strings.Cut(jobText(v), "Expected ")
+		line, _, _ := strings.Cut(rest, "\n")
+		return strings.TrimSpace(line)
+	}
+	with := expected()
+	v.Outcomes = v.Outcomes[:1]
+	if alone := expected(); with != alone || !strings.Contains(alone, ", took ") {
+		t.Errorf("%q, with earlier runs %q", alone, with)
+	}
+	v.Outcomes = append(v.Outcomes[:0], first, early)
+	if got := expected(); strings.Contains(got, "took") {
+		t.Errorf("of earlier runs alone: %q", got)
+	}
+}
+
+func TestARunOverARestartIsShownWithItsTimeAndEnergy(t *testing.T) {
+	v := fakeView("4711")
+	o := &v.Outcomes[0]
+	o.TimeS, o.GPUEnergyJ, o.GPUSource = record.Number{}, record.Number{}, record.Unmeasured
+	o.Restarted = record.Restarted{TimeS: record.Known(125), GPUEnergyJ: record.Known(31_000)}
+	text := jobText(v)
+	for _, want := range []string{"over a restart of epd: in no model and no saving", "31.00 kJ by the GPUs' counters"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
+func TestAListShowsWhatRunsCameToThatCountNowhereAndSaysSo(t *testing.T) {
+	row := epdapi.JobRow{Job: *fakeView("4711").Job, Restarted: record.Restarted{TimeS: record.Known(125), GPUEnergyJ: record.Known(31_000)}}
+	row.TimeS, row.EnergyJ = record.Known(60), record.Known(9000) // of the runs that count
+	var said bytes.Buffer
+	term := &terminal{stderr: &said}
+	term.tellRestarted([]epdapi.JobRow{row, {}})
+	if got := said.String(); !strings.HasSuffix(got, "no model and no saving: 4711\n") {
+		t.Errorf("%q", got)
+	}
+	var table, csv bytes.Buffer
+	jobs := jobTable([]epdapi.JobRow{row})
+	if err := errors.Join(jobs.WriteText(&table, &report.TextOptions{}), jobs.WriteCSV(&csv)); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(table.String(), "  125    31.0  ") {
+		t.Errorf("%s", &table)
+	}
+	if got := csv.String(); !strings.HasSuffix(got, ",125,31000\n") || !strings.Contains(got, ",60,9000,") {
+		t.Errorf("%s", got)
+	}
+}
+
+func TestARunThatWasSuspendedIsShownAsOne(t *testing.T) {
+	v := fakeView("4711")
+	o := &v.Outcomes[0]
+	o.TimeS, o.GPUEnergyJ, o.GPUSource = record.Known(125), record.Known(31_000), record.Integrated
+	o.SetAside()
+	text := jobText(v)
+	for _, want := range []string{"its job suspended for a part of it: in no model and no saving", "31.00 kJ by " + record.Integrated.Words()} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
+func TestAnExplanationSaysAtWhichClocksAnAdaptedRunStayed(t *testing.T) {
+	v := fakeView("4711")
+	if text := explainText(v); strings.Contains(text, "adapted") {
+		t.Errorf("of a run at one clock:\n%s", text)
+	}
+	o := &v.Outcomes[0]
+	o.Slowdown = record.Known(1.08)
+	o.Stays = []dvfsmodel.Stay{{Core: 1380, Seconds: 254.1}, {Core: 1087, Seconds: 1524.6}, {Core: 945, Seconds: 750}, {Core: 870, Seconds: 12.3}}
+	want := "\n  adapted   core 1087 MHz for 0:25:25 (60 %), core 945 MHz for 0:12:30 (30 %), core 1380 MHz for 254.1 s (10 %), 1 further clock; " +
+		"at most 1.080 times as long as at default clocks\n"
+	if text := explainText(v); !strings.Contains(text, want) {
+		t.Errorf("want%sin\n%s", want, text)
+	}
+	o.Stays = nil
+	if text := explainText(v); !strings.Contains(text, "  adapted   at which clocks isn't known: ") {
+		t.Errorf("of a run whose GPUs were shared:\n%s", text)
+	}
+	o.DecisionID = 6
+	if text := explainText(v); strings.Contains(text, "adapted") {
+		t.Errorf("of a run that was under another decision:\n%s", text)
+	}
+}

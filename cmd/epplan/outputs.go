@@ -1,0 +1,75 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// outputFlags are the flags that name what a command writes, where their help
+// says FILE.
+var outputFlags = []string{"curve", "decisions", "html", "log", "out", "output", "svg", "workload"}
+
+// output is a file that a command was told to write.
+type output struct{ flag, name string }
+
+// guarded has a command, and those below it, tell what they are going to write
+// before they begin.
+func (t *terminal) guarded(c *cli.Command) {
+	c.Before = func(ctx *cli.Context) error {
+		t.outputs = namedOutputs(ctx, c.Flags)
+		return nil
+	}
+	for _, sub := range c.Subcommands {
+		t.guarded(sub)
+	}
+}
+
+// namedOutputs are the files that flags say are to be written.
+func namedOutputs(c *cli.Context, flags []cli.Flag) []output {
+	var named []output
+	for _, f := range flags {
+		if name := c.String(f.Names()[0]); isOutput(f) && name != "" && name != "-" {
+			named = append(named, output{f.Names()[0], name})
+		}
+	}
+	return named
+}
+
+// isOutput tells whether a flag names a file to write.
+func isOutput(f cli.Flag) bool {
+	text, ok := f.(*cli.StringFlag)
+	return ok && slices.Contains(outputFlags, text.Name) && strings.Contains(text.Usage, "`FILE`")
+}
+
+// reads is told of each file before anything of it is read, and refuses those
+// that the command is to write: it would write over what it was given.
+func (t *terminal) reads(file *os.File) error {
+	info, err := file.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return nil //nolint:nilerr // reading says what is wrong with it
+	}
+	for _, out := range t.outputs {
+		if there, err := os.Stat(out.name); err == nil && os.SameFile(info, there) {
+			return usagef("--%s %s is a file that the command reads, want another one", out.flag, out.name)
+		}
+	}
+	t.inputs = append(t.inputs, info)
+	return nil
+}
+
+// spares refuses to write what was read: a file in a folder has a name that no
+// flag has said.
+func (t *terminal) spares(name string) error {
+	there, err := os.Stat(name)
+	if err != nil {
+		return nil //nolint:nilerr // it is to be made
+	}
+	if slices.ContainsFunc(t.inputs, func(read fs.FileInfo) bool { return os.SameFile(read, there) }) {
+		return usagef("%s is to be written, and is a file that the command reads, want another place", name)
+	}
+	return nil
+}

@@ -1,0 +1,198 @@
+package dvfsmodel
+
+import (
+	"fmt"
+	"math"
+)
+
+// Stay is all the time that a run whose core clock was stepped was at one of its
+// clocks. Times are seconds of the run, energies those of all its GPUs.
+type Stay struct {
+	Core    MHz     `json:"core_mhz"`
+	Seconds float64 `json:"seconds_s"`
+	// Work is for how long something may have run on any of its GPUs: what the
+	// driver had shown, and all of it where the driver showed nothing.
+	Work   float64 `json:"work_s"`
+	Energy Joule   `json:"energy_j"`
+	// Rest is for how long nothing ran for sure, and RestEnergy what was drawn then.
+	Rest       float64 `json:"rest_s"`
+	RestEnergy Joule   `json:"rest_energy_j"`
+	Begun      int     `json:"begun"` // times that it came to the clock
+}
+
+// lastHidden is how many seconds of work at the end of being at a clock a driver
+// may not have shown before the clock was another one: its sample period, which
+// is at most a second, and what passes until the clock is set.
+const lastHidden = 1.2
+
+// hidden is how many seconds of what counts as waiting at a clock were work at
+// most. Where in a driver's sample period work begins is chance, so that it is half
+// of the most for many times, and three standard deviations.
+func (s *Stay) hidden() float64 {
+	begun := float64(s.Begun)
+	return min(s.Seconds-s.work(), lastHidden*min(begun, begun/2+math.Sqrt(begun)))
+}
+
+func (s *Stay) work() float64 { return min(s.Work, s.Seconds) }
+
+// Span is a quantity that isn't known exactly: what it most likely is, and
+// between what it is.
+type Span struct{ Guess, Low, High float64 }
+
+// Doubt is how far off the guess may be, as a part of it.
+func (s Span) Doubt() float64 { return max(s.High-s.Guess, s.Guess-s.Low) / s.Guess }
+
+func (s *Span) add(guess, low, high float64) {
+	s.Guess, s.Low, s.High = s.Guess+guess, s.Low+low, s.High+high
+}
+
+// Unstepped is what a run whose clock was stepped would have taken at one clock.
+type Unstepped struct {
+	Core   MHz
+	Time   Span // seconds
+	Energy Span // joules, of all its GPUs
+}
+
+// Doubt is the larger one of time and energy.
+func (u *Unstepped) Doubt() float64 { return max(u.Time.Doubt(), u.Energy.Doubt()) }
+
+// Unstep is what a run would have taken at that one of its clocks of which its
+// stays say most. It took so many seconds; the part of them that no stay has
+// counts as if it had been at that clock.
+//
+// Work and waiting are told apart, as clocks are low while a job waits: how long
+// it waits doesn't depend on the clock, and what it draws then is known of each
+// clock at which it rested. Work that was done at another clock is bounded
+// whatever kind of work it was: between two clocks its time changes by no more
+// than their ratio, and its power by no more than the cube of that. So nothing
+// is taken from the phases at one clock for those at another, and a run that was
+// at work at many clocks says little: its doubt is large.
+func Unstep(stays []Stay, seconds float64) (*Unstepped, error) {
+	var best *Unstepped
+	for i := range stays {
+		if err := stays[i].Validate(); err != nil {
+			return nil, err
+		}
+	}
+	for i := range stays {
+		u := unstep(stays, i, seconds)
+		if u.possible() && (best == nil || u.Doubt() < best.Doubt()) {
+			best = u
+		}
+	}
+	if best == nil {
+		return nil, &SampleError{Settings: len(stays), Reason: "no clock at which a run was for some time and drew something"}
+	}
+	return best, nil
+}
+
+// Validate reports numbers that can't be.
+func (s *Stay) Validate() error {
+	for _, x := range [...]float64{s.Seconds, s.Work, float64(s.Energy), s.Rest, float64(s.RestEnergy)} {
+		if !(x >= 0) || math.IsInf(x, 0) {
+			return &SampleError{Reason: fmt.Sprintf("at %g MHz %v, want finite numbers from 0", float64(s.Core), x)}
+		}
+	}
+	if !positive(float64(s.Core)) || s.Begun < 0 {
+		return &SampleError{Reason: fmt.Sprintf("a clock of %g MHz, begun %d times", float64(s.Core), s.Begun)}
+	}
+	return nil
+}
+
+func (u *Unstepped) possible() bool {
+	return positive(u.Time.Low) && positive(u.Time.High) && positive(u.Energy.Low) && positive(u.Energy.High) &&
+		positive(u.Time.Guess) && positive(u.Energy.Guess)
+}
+
+// leastRest is for how long a run must have rested at a clock for its power then
+// to be known, in seconds.
+const leastRest = 2
+
+// powered is the highest ratio of powers of a GPU that does the same at two clocks:
+// voltage falls no faster than the clock.
+func powered(ratio float64) float64 { return ratio * ratio * ratio }
+
+// resting is what a run draws while it rests at the clock of the k-th stay:
+// measured; or by what it drew while it rested at others, as a lower clock never
+// draws more, and no more than all of its time there.
+func resting(stays []Stay, k int) Span {
+	at := &stays[k]
+	if w := at.restPower(); w > 0 {
+		return Span{w, w, w}
+	}
+	r := Span{High: math.Inf(1)}
+	if at.Seconds > 0 {
+		r.High = float64(at.Energy) / at.Seconds
+	}
+	for i := range stays {
+		w, ratio := stays[i].restPower(), float64(at.Core/stays[i].Core)
+		switch {
+		case w == 0:
+		case ratio < 1:
+			r.Low, r.High = max(r.Low, w*powered(ratio)), min(r.High, w)
+		default:
+			r.Low, r.High = max(r.Low, w), min(r.High, w*powered(ratio))
+		}
+	}
+	r.Low = min(r.Low, r.High)
+	r.Guess = (r.Low + r.High) / 2
+	return r
+}
+
+// restPower is what a run was seen to draw while it rested at the clock; 0 where
+// that was too short.
+func (s *Stay) restPower() float64 {
+	if s.Rest < leastRest {
+		return 0
+	}
+	return float64(s.RestEnergy) / s.Rest
+}
+
+// unstep is the run at the i-th of its clocks.
+func unstep(stays []Stay, i int, seconds float64) *Unstepped {
+	u := &Unstepped{Core: stays[i].Core, Time: Span{seconds, seconds, seconds}}
+	here := resting(stays, i)
+	told := 0.0
+	for k := range stays {
+		s := &stays[k]
+		told += s.Seconds
+		if k == i || s.Seconds == 0 {
+			e := float64(s.Energy)
+			u.Energy.add(e, e, e)
+			continue
+		}
+		u.moveWork(s)
+		u.moveEnergy(s, resting(stays, k), here)
+	}
+	if told > 0 { // of the rest of the time nobody knows more
+		scale := max(1, seconds/told)
+		u.Energy = Span{u.Energy.Guess * scale, u.Energy.Low * scale, u.Energy.High * scale}
+	}
+	return u
+}
+
+// moveWork has work of a stay be done at the run's clock: it changes by half of
+// what it may.
+func (u *Unstepped) moveWork(s *Stay) {
+	work, most := s.work(), float64(s.Core/u.Core)-1
+	u.Time.add(work*most/2, (work+s.hidden())*min(0, most), (work+s.hidden())*max(0, most))
+}
+
+// moveEnergy has a stay wait and work at the run's clock: what it draws while it
+// waits at either is known, and what its work takes is half-way between the
+// bounds, in its logarithm. Work that the driver hadn't shown is no waiting.
+func (u *Unstepped) moveEnergy(s *Stay, there, here Span) {
+	ratio, waits := float64(u.Core/s.Core), s.Seconds-s.work()
+	sure := waits - s.hidden()
+	least, most := 1/ratio, powered(ratio)
+	if ratio < 1 {
+		least, most = most, least
+	}
+	moved := func(waits, here, there, factor float64) float64 {
+		return waits*here + max(0, float64(s.Energy)-waits*there)*factor
+	}
+	u.Energy.add(
+		moved(waits, here.Guess, there.Guess, ratio),
+		min(moved(waits, here.Low, there.High, least), moved(sure, here.Low, there.High, least)),
+		max(moved(waits, here.High, there.Low, most), moved(sure, here.High, there.Low, most)))
+}

@@ -1,0 +1,134 @@
+package agent
+
+import (
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/gpu"
+)
+
+// closing is how a run comes to its end.
+type closing struct {
+	reason string
+	at     time.Time // zero: now
+	late   bool      // it ended some time before, nobody knows when
+}
+
+// How far readings may reach beyond a run's end for what was measured to be of the
+// run: Slurm's times are whole seconds of another clock.
+const (
+	beyond     = 2 * time.Second
+	beyondPart = 0.02 // of the run
+)
+
+// outcome is what a run came to, which it now does. The caller holds the agent's mu.
+func (r *openRun) outcome(how closing, now time.Time) Outcome {
+	at := how.at
+	if at.IsZero() || at.After(now) {
+		at = now
+	}
+	if at.Before(r.Started) {
+		at, how.late = r.Started, true
+	}
+	sampler, lasted := r.sampler, at.Sub(r.Started)
+	slack := max(beyond, time.Duration(beyondPart*float64(lasted)))
+	whole := !sampler.seenAfter(at.Add(slack))
+	if !whole { // others may have been on its GPUs since
+		sampler = NewSampler(r.Run)
+		sampler.outcome.Partial = r.sampler.outcome.Partial
+	}
+	sampler.outcome.Partial = sampler.outcome.Partial || how.late
+	out := sampler.Close(at)
+	out.Reason = how.reason
+	if out.Partial && !how.late {
+		out.Lasted = lasted.Seconds()
+		sampler.span(&out, at.Add(-slack))
+	}
+	if r.adapter != nil {
+		out.Lowest, out.Slowdown = Setting{Core: r.adapter.lowest(), Mem: r.Setting.Mem}, r.adapter.slowdown()
+		if _, believed := sampler.SoFar(); believed && whole {
+			out.Stays = r.stays.told()
+		}
+	}
+	return out
+}
+
+// seenAfter tells whether a reading is of later than a time.
+func (s *Sampler) seenAfter(at time.Time) bool {
+	for _, t := range s.gpus {
+		if t.last.After(at) {
+			return true
+		}
+	}
+	return false
+}
+
+// counters are the GPUs' energy counters at a run's start, by UUID. They go on while
+// there is no agent, but not over a boot or a reload of the driver.
+type counters struct {
+	Boot   string                     `json:"boot_id"`
+	Driver string                     `json:"driver"`
+	Energy map[string]dvfsmodel.Joule `json:"energy_j"`
+}
+
+// readCounters reads the counters of a run's GPUs, side by side; nil where none is
+// known.
+func (a *Agent) readCounters(run *Run) *counters {
+	cards := a.cardsOf(run.GPUs)
+	readings := make([]dvfsmodel.Joule, len(cards))
+	var group errgroup.Group
+	group.SetLimit(a.atOnce)
+	for i, c := range cards {
+		readings[i] = -1
+		group.Go(func() error {
+			if r, err := call(c, gpu.Device.Read); err == nil && gpu.Measured(r.Energy) {
+				readings[i] = r.Energy
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // what fails isn't known
+	out := &counters{Boot: a.options.Boot, Driver: a.options.Driver, Energy: make(map[string]dvfsmodel.Joule)}
+	for i, c := range cards {
+		if readings[i] >= 0 {
+			out.Energy[c.id.UUID] = readings[i]
+		}
+	}
+	if len(out.Energy) == 0 {
+		return nil
+	}
+	return out
+}
+
+// countersOf are those of a run of before the start, as far as they still count
+// from the same zero.
+func (a *Agent) countersOf(r *runFile) map[string]dvfsmodel.Joule {
+	if c := r.Counters; c != nil && c.Boot == a.options.Boot && c.Driver == a.options.Driver {
+		return c.Energy
+	}
+	return nil
+}
+
+// since takes the GPUs' counters at the run's start.
+func (s *Sampler) since(energy map[string]dvfsmodel.Joule) {
+	for uuid, joules := range energy {
+		if t, ok := s.gpus[uuid]; ok {
+			t.first = joules
+		}
+	}
+}
+
+// span fills in what the counters say of the whole run, where they were read until
+// its end and are to be believed.
+func (s *Sampler) span(out *Outcome, end time.Time) {
+	for i := range out.GPUs {
+		g := &out.GPUs[i]
+		t := s.gpus[g.UUID]
+		counted := g.Resets == 0 && (g.EnergyFrom == gpu.FromCounter || g.Samples == 1 && gpu.Measured(t.count))
+		if counted && t.first >= 0 && t.last.After(end) && t.count > t.first {
+			g.Spanned = t.count - t.first
+		}
+	}
+}

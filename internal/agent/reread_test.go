@@ -1,0 +1,157 @@
+package agent_test
+
+import (
+	"context"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/epplan/epplan/internal/agent"
+	"github.com/epplan/epplan/internal/gpu"
+)
+
+func TestAYoungRunThatEndedWhileThereWasNoAgentIsClosedWithSlurmsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t, twoGPUs)
+		apply(h, h.started(), "r1", 1, slow, 0)
+		ended := time.Now().Add(5 * time.Second)
+		sleep(10 * time.Second) // dead
+		a := h.started()
+		if err := a.Sample(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		swept, err := a.Sweep(t.Context(), goneAt(ended), alive) // another job is on the GPU
+		if err != nil || len(swept.Closed) != 1 {
+			t.Fatalf("closed %+v, %v", swept.Closed, err)
+		}
+		got := swept.Closed[0].Outcome
+		if !got.Ended.Equal(ended) || got.Lasted != 5 || !got.Partial {
+			t.Errorf("ended %s after %v s, want %s after 5", got.Ended, got.Lasted, ended)
+		}
+		if g := got.GPUs[0]; g.Samples != 0 || g.Spanned != 0 || !got.Readings.IsZero() {
+			t.Errorf("%d samples and %v J of later than its end", g.Samples, float64(g.Spanned))
+		}
+	})
+}
+
+func TestARunIsNotClosedByAStartOfTheAgentAlone(t *testing.T) {
+	unsure := func(context.Context, agent.Run) (agent.Word, error) { return agent.Word{}, nil }
+	for name, probes := range map[string][2]agent.Probe{
+		"it runs":                       {alive, gone},
+		"Slurm can't say":               {unsure, gone},
+		"Slurm forgot it, but GPUs run": {gone, alive},
+	} {
+		h := newHost(t, twoGPUs)
+		apply(h, h.started(), "r1", 1, slow, 0)
+		a := h.started()
+		if swept, err := a.Sweep(t.Context(), probes[0], probes[1]); err != nil || len(swept.Closed) != 0 || len(a.State().Runs) != 1 {
+			t.Errorf("%s: closed %+v, %v", name, swept.Closed, err)
+		}
+	}
+}
+
+func TestOfAJobThatSlurmForgotTheEndIsNotKnown(t *testing.T) {
+	h := newHost(t, twoGPUs)
+	apply(h, h.started(), "r1", 1, slow, 0)
+	swept, err := h.started().Sweep(t.Context(), gone, gone)
+	if err != nil || len(swept.Closed) != 1 {
+		t.Fatalf("closed %+v, %v", swept.Closed, err)
+	}
+	if got := swept.Closed[0].Outcome; !got.Partial || got.Lasted != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestGPUsAreVacatedOfRunsWhoseJobsAreGoneAndOfNoOthers(t *testing.T) {
+	h := newHost(t, twoGPUs)
+	a := h.started()
+	apply(h, a, "r1", 1, slow, 0)
+	apply(h, a, "r2", 2, slow, 1)
+	a = h.started()
+	apply(h, a, "r3", 3, slow, 0) // it began just now
+	closed, err := a.Vacate(t.Context(), h.uuids[:1], goneAt(time.Now()), gone)
+	if err != nil || len(closed) != 1 || closed[0].Run.ID != "r1" {
+		t.Errorf("closed %+v, %v", closed, err)
+	}
+	if open := a.State().Runs; len(open) != 3 || !open[0].Ended || open[1].Ended || open[2].Ended {
+		t.Errorf("%+v", open)
+	}
+}
+
+func TestARunOverARestartKeepsItsTimeAndTheEnergyThatTheCounterSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t, twoGPUs)
+		if err := h.sims[0].Run(anyWork); err != nil {
+			t.Fatal(err)
+		}
+		apply(h, h.started(), "r1", 1, slow, 0)
+		before, err := h.sims[0].Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		sleep(40 * time.Second)
+		a := h.started()
+		sleep(20 * time.Second)
+		after, err := h.sims[0].Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		closed, err := a.End(t.Context(), 1, "n1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, want := closed.Outcome, float64(after.Energy-before.Energy)
+		if g := got.GPUs[0]; math.Abs(float64(g.Spanned)-want) > 1e-3*want || !got.Partial || math.Abs(got.Lasted-60) > 0.1 {
+			t.Errorf("%v J in %v s, want %v in 60", float64(g.Spanned), got.Lasted, want)
+		}
+	})
+}
+
+func TestACounterThatBeganAnewSaysNothingOfARunOverARestart(t *testing.T) {
+	for name, fault := range map[string]func(h *host){
+		"another boot": func(h *host) { h.boot = "boot-2" },
+		"a reset": func(h *host) {
+			if err := h.sims[0].Suffer(gpu.FaultReset); err != nil {
+				h.t.Fatal(err)
+			}
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHost(t, twoGPUs)
+			if err := h.sims[0].Run(anyWork); err != nil {
+				t.Fatal(err)
+			}
+			sleep(time.Hour)
+			apply(h, h.started(), "r1", 1, slow, 0)
+			sleep(40 * time.Second)
+			fault(h)
+			a := h.started()
+			sleep(20 * time.Second)
+			closed, err := a.End(t.Context(), 1, "n1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if g := closed.Outcome.GPUs[0]; g.Spanned != 0 || closed.Outcome.Lasted == 0 {
+				t.Errorf("%s: %v J in %v s", name, float64(g.Spanned), closed.Outcome.Lasted)
+			}
+		})
+	}
+}
+
+func TestARunThatSlurmEndedLongAgoKeepsItsTimeAndNothingOfWhatCameAfter(t *testing.T) {
+	watched(t, agent.Watcher{}, func(h *host, a *agent.Agent) {
+		t := h.t
+		apply(h, a, "r1", 1, slow, 0)
+		ended := time.Now().Add(time.Minute)
+		sleep(3 * time.Minute)
+		swept, err := a.Sweep(t.Context(), goneAt(ended), alive)
+		if err != nil || len(swept.Closed) != 1 {
+			t.Fatalf("closed %+v, %v", swept.Closed, err)
+		}
+		got := swept.Closed[0].Outcome
+		if !got.Ended.Equal(ended) || got.Partial || got.GPUs[0].Samples != 0 {
+			t.Errorf("ended %s, want %s: %+v", got.Ended, ended, got.GPUs[0])
+		}
+	})
+}

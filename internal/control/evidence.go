@@ -1,0 +1,111 @@
+package control
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// lookBack is how many windows of outcomes are looked through for runs at one
+// clock, where adapted runs stand in between.
+const lookBack = 4
+
+// agreeing is by what part runs at the same clocks may differ for older ones to be
+// taken for the same work.
+const agreeing = 0.05
+
+// evidence is what a workload's last runs say of it, the newest first.
+type evidence struct {
+	near []dvfsmodel.Sample // of the last outcomes
+	far  []dvfsmodel.Sample // of those before, as long as they agree
+	// usage is the part of their time at default clocks in which runs that weren't
+	// adapted were at work, at least; 0 where that isn't known.
+	usage float64
+	known bool // there are such runs
+}
+
+// samples are all of them.
+func (e *evidence) samples() []dvfsmodel.Sample { return slices.Concat(e.near, e.far) }
+
+// evidenceOf reads what a workload's last runs say of it.
+func (c *Controller) evidenceOf(ctx context.Context, key record.WorkloadKey, base dvfsmodel.Base) (*evidence, error) {
+	near, far, err := c.lastOutcomes(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	e := &evidence{usage: 1}
+	e.near, e.far = e.take(near, base), e.take(far, base)
+	if !e.known {
+		e.usage = 0
+	}
+	if !agree(e.near, e.far) {
+		e.far = nil
+	}
+	return e, nil
+}
+
+// lastOutcomes are those of a workload that its model is fitted to, the newest
+// first. Where clocks are adapted few of them are runs that weren't, and at other
+// clocks: these would be forgotten soon. So it looks further back for them.
+func (c *Controller) lastOutcomes(ctx context.Context, key record.WorkloadKey) (near, far []record.Outcome, err error) {
+	page, err := c.options.Store.OutcomesOf(ctx, key, 0, window)
+	if err != nil {
+		return nil, nil, err
+	}
+	near = page.Outcomes
+	is := func(o record.Outcome) bool { return adapted(&o) }
+	if !slices.ContainsFunc(near, is) {
+		return near, nil, nil
+	}
+	for further := 1; further < lookBack && page.Next != 0; further++ {
+		if page, err = c.options.Store.OutcomesOf(ctx, key, page.Next, window); err != nil {
+			return nil, nil, err
+		}
+		far = append(far, slices.DeleteFunc(page.Outcomes, is)...)
+	}
+	return near, far, nil
+}
+
+// take are the samples of outcomes.
+func (e *evidence) take(outcomes []record.Outcome, base dvfsmodel.Base) []dvfsmodel.Sample {
+	samples := make([]dvfsmodel.Sample, 0, len(outcomes))
+	for i := range outcomes {
+		o := &outcomes[i]
+		s, ok := sampleOf(o, base)
+		if !ok {
+			continue
+		}
+		samples = append(samples, s)
+		if !adapted(o) {
+			e.usage, e.known = min(e.usage, usageOf(o, base)), true
+		}
+	}
+	return samples
+}
+
+// agree tells whether two groups of runs take about as long at the clocks that
+// both were at.
+func agree(a, b []dvfsmodel.Sample) bool {
+	for _, s := range a {
+		mine, _ := meanAt(a, s.Core, s.Mem)
+		if theirs, runs := meanAt(b, s.Core, s.Mem); runs > 0 && math.Abs(mine-theirs) > agreeing {
+			return false
+		}
+	}
+	return true
+}
+
+// meanAt is the mean of the logarithms of run times at a pair of clocks, and of how
+// many runs.
+func meanAt(samples []dvfsmodel.Sample, core, mem dvfsmodel.MHz) (mean float64, runs int) {
+	for _, s := range samples {
+		if s.Core == core && s.Mem == mem {
+			runs++
+			mean += (math.Log(s.Time) - mean) / float64(runs)
+		}
+	}
+	return mean, runs
+}

@@ -1,0 +1,104 @@
+package control
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/slurm"
+)
+
+// lastJobsFor is for how long the last jobs of workloads are believed: lists of
+// workloads are looked at again and again, and their names hardly change.
+const lastJobsFor = 30 * time.Second
+
+// lastJobs are the last jobs of the workloads that were asked for lately.
+type lastJobs struct {
+	mu         sync.Mutex
+	since      time.Time
+	byWorkload map[string]epdapi.LastJob // the zero one where no job is kept
+}
+
+// known are those of some workloads that are known by now, and the workloads that
+// must be looked up.
+func (l *lastJobs) known(workloads []string, now time.Time) (map[string]epdapi.LastJob, []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if age := now.Sub(l.since); l.byWorkload == nil || age > lastJobsFor || age < 0 {
+		l.since, l.byWorkload = now, make(map[string]epdapi.LastJob)
+	}
+	found, missing := make(map[string]epdapi.LastJob, len(workloads)), []string(nil)
+	for _, w := range workloads {
+		if job, ok := l.byWorkload[w]; ok {
+			found[w] = job
+		} else {
+			missing = append(missing, w)
+		}
+	}
+	return found, missing
+}
+
+// keep remembers what was looked up.
+func (l *lastJobs) keep(workloads []string, found map[string]epdapi.LastJob) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, w := range workloads {
+		l.byWorkload[w] = found[w]
+	}
+}
+
+// lastJobsOf are the jobs that people know workloads by. Where the records don't
+// answer in time there are none: lists are shown all the same.
+func (c *Controller) lastJobsOf(ctx context.Context, workloads []string) map[string]epdapi.LastJob {
+	found, missing := c.lastJobs.known(workloads, c.options.Clock())
+	if len(missing) == 0 {
+		return found
+	}
+	slices.Sort(missing)
+	missing = slices.Compact(missing)
+	jobs, err := c.options.Store.LastJobs(ctx, c.options.Cluster, missing)
+	if err != nil {
+		c.options.Log.Warn("workloads are shown without their jobs' names", "error", err)
+		return found
+	}
+	for w := range jobs {
+		job := jobs[w]
+		found[w] = lastJob(&job)
+	}
+	c.lastJobs.keep(missing, found)
+	return found
+}
+
+// lastJob is a job as a workload is known by it.
+func lastJob(j *record.Job) epdapi.LastJob {
+	return epdapi.LastJob{ID: j.ID, Name: slurm.Lenient(string(j.Name)), User: j.User, Partition: j.Partition}
+}
+
+// workloadsOf are the workloads that a list names.
+func workloadsOf[T any](all []T, of func(*T) string) []string {
+	workloads := make([]string, len(all))
+	for i := range all {
+		workloads[i] = of(&all[i])
+	}
+	return workloads
+}
+
+// nameSavings puts into savings what people know their workloads by.
+func (c *Controller) nameSavings(ctx context.Context, all []epdapi.WorkloadSaving) {
+	found := c.lastJobsOf(ctx, workloadsOf(all, func(s *epdapi.WorkloadSaving) string { return s.Workload }))
+	for i := range all {
+		all[i].LastJob = found[all[i].Workload]
+	}
+}
+
+// withLastJobs puts into standings what people know their workloads by.
+func (c *Controller) withLastJobs(ctx context.Context, all []ModelStanding) []ModelStanding {
+	found := c.lastJobsOf(ctx, workloadsOf(all, func(s *ModelStanding) string { return s.Workload }))
+	for i := range all {
+		all[i].LastJob = found[all[i].Workload]
+	}
+	return all
+}

@@ -1,0 +1,73 @@
+package control
+
+import (
+	"context"
+	"time"
+
+	"github.com/epplan/epplan/slurm"
+)
+
+// Overheard is a source whose lists of jobs the controller takes note of, too: one
+// list of a long queue serves both, and [Controller.Sync] leaves Slurm alone for as
+// long as after one of its own. An error is whoever asked's alone.
+func (c *Controller) Overheard(source Source) Source { return overheard{source, c} }
+
+type overheard struct {
+	Source
+	c *Controller
+}
+
+// EachJob implements Source.
+func (o overheard) EachJob(ctx context.Context, each func(*slurm.Job) error) error {
+	s := &o.c.synced.jobs
+	end := s.overhear()
+	defer end()
+	begin, at := time.Now(), o.c.options.Clock()
+	if err := o.c.syncJobs(ctx, told{o.Source, each}); err != nil {
+		return err
+	}
+	o.c.report(s, nil)
+	s.note(at, nil, syncEvery, time.Since(begin))
+	return nil
+}
+
+// told is a source that tells somebody else first.
+type told struct {
+	Source
+	first func(*slurm.Job) error
+}
+
+// EachJob implements Source.
+func (t told) EachJob(ctx context.Context, each func(*slurm.Job) error) error {
+	return t.Source.EachJob(ctx, func(j *slurm.Job) error { //nolint:wrapcheck // the source's own
+		if err := t.first(j); err != nil {
+			return err
+		}
+		return each(j)
+	})
+}
+
+// overhear notes that somebody else asks, until what it returns is called.
+func (s *syncing) overhear() (end func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.others++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.others--
+	}
+}
+
+// overhearWait is how long a sync waits for somebody else's list at a time.
+const overhearWait = time.Second
+
+// early is how long a sync is still to wait, as somebody else asked, or asks now.
+func (s *syncing) early() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.others > 0 {
+		return overhearWait
+	}
+	return time.Until(s.due)
+}

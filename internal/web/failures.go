@@ -1,0 +1,119 @@
+package web
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Failed logins that are answered at once. Each is forgotten after a time.
+const (
+	failsOfOne   = 5
+	failsOfMany  = 50 // of an address that many share: this machine's own, with a tunnel or a proxy
+	failsOfAll   = 200
+	failsForget  = time.Minute
+	maxFailing   = 10_000 // origins that are remembered
+	networkBits6 = 64     // of IPv6: what one customer has at least
+)
+
+// origin is where a login comes from, and how many may fail from there.
+type origin struct {
+	name string
+	most int
+}
+
+// originsOf are the origins that a login counts for. Over a network that is its
+// address. From this machine itself it is the client that a proxy names, and the
+// proxy: whoever reaches a loopback address may name any client.
+func originsOf(r *http.Request) []origin {
+	peer, ok := addressOf(r.RemoteAddr)
+	if ok && !peer.IsLoopback() {
+		return []origin{{networkOf(peer), failsOfOne}}
+	}
+	many := origin{"this machine", failsOfMany}
+	if client, ok := forwardedFor(r.Header); ok {
+		return []origin{{networkOf(client) + " by a proxy", failsOfOne}, many}
+	}
+	return []origin{many}
+}
+
+// forwardedFor is the client that the nearest proxy names. What stands before it in
+// the header is what its own client said.
+func forwardedFor(h http.Header) (netip.Addr, bool) {
+	lines := h.Values("X-Forwarded-For")
+	if len(lines) == 0 {
+		return netip.Addr{}, false
+	}
+	last := lines[len(lines)-1]
+	return addressOf(strings.TrimSpace(last[strings.LastIndex(last, ",")+1:]))
+}
+
+// addressOf reads an address, with a port or without one.
+func addressOf(text string) (netip.Addr, bool) {
+	if host, _, err := net.SplitHostPort(text); err == nil {
+		text = host
+	}
+	a, err := netip.ParseAddr(strings.Trim(text, "[]"))
+	return a.Unmap().WithZone(""), err == nil
+}
+
+// networkOf is what logins are counted by: somebody with one address of IPv6 has
+// all of its network.
+func networkOf(a netip.Addr) string {
+	if network, err := a.Prefix(networkBits6); a.Is6() && err == nil {
+		return network.String()
+	}
+	return a.String()
+}
+
+// failures are the logins that failed lately.
+type failures struct {
+	mu   sync.Mutex
+	from map[string][]time.Time // by origin
+	all  []time.Time            // of all origins
+}
+
+// wait is how long somebody has to wait before they may try to log in; 0: not at
+// all.
+func (f *failures) wait(origins []origin, now time.Time) time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.all = recent(f.all, now)
+	wait := until(f.all, failsOfAll, now)
+	for _, o := range origins {
+		wait = max(wait, until(recent(f.from[o.name], now), o.most, now))
+	}
+	return wait
+}
+
+// until is when fewer than so many times will be left, from now on.
+func until(times []time.Time, most int, now time.Time) time.Duration {
+	if len(times) < most {
+		return 0
+	}
+	return times[len(times)-most].Add(failsForget).Sub(now)
+}
+
+// note notes a login that failed.
+func (f *failures) note(origins []origin, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.from == nil || len(f.from) >= maxFailing { // those of all still count
+		f.from = make(map[string][]time.Time)
+	}
+	for _, o := range origins {
+		f.from[o.name] = append(recent(f.from[o.name], now), now)
+	}
+	f.all = append(recent(f.all, now), now)
+}
+
+// recent is the times that aren't forgotten yet.
+func recent(times []time.Time, now time.Time) []time.Time {
+	for len(times) > 0 && now.Sub(times[0]) >= failsForget {
+		times = times[1:]
+	}
+	return times
+}

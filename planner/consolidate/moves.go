@@ -1,0 +1,204 @@
+package consolidate
+
+import (
+	"context"
+	"math"
+	"slices"
+)
+
+// MoveOptions are how many tasks [Rearrange] may move, and how long it searches.
+type MoveOptions struct {
+	Most   int    // tasks that may leave their places; those without a place don't count
+	Seed   uint64 // of the search
+	Rounds int    // of ruin and recreate, over all restarts; 0: 24000
+}
+
+// Rearranged is what [Rearrange] found.
+type Rearranged struct {
+	Placement
+	// ByMoves is the least power, watts, of what was found with at most so many
+	// moves, from none to the most that were of use. It is +Inf where nothing
+	// that was found keeps what the problem asks for.
+	ByMoves []float64
+}
+
+// Rearrange looks for the places with the least power that only few tasks have
+// to leave theirs for. from is where each task is, a set of GPUs; nil: it has
+// no place yet and goes anywhere. GPUs run at the lowest frequency that keeps
+// what the problem asks for. Where the start breaks that, moves go to mending
+// it first; the answer breaks it still where so few moves don't do.
+//
+// The search first empties servers and GPUs, those that save most by move. Then
+// it takes all tasks off a GPU or a server, or a few of any, and puts each where
+// it costs least, at home or elsewhere for the price of a move (ruin and recreate
+// with simulated annealing, restarted with several prices).
+// The answer is never worse than the start, and depends on the arguments
+// alone unless the context ends the search.
+func Rearrange(ctx context.Context, in *Instance, problem Problem, from [][]int, opt MoveOptions) Rearranged {
+	const usualRounds = 24_000
+	if opt.Rounds <= 0 {
+		opt.Rounds = usualRounds
+	}
+	m := newMover(in, problem, from, opt)
+	legs := m.legs()
+	m.empty(ctx)
+	for i, l := range legs {
+		if i > 0 {
+			m.jump(m.home)
+		}
+		m.descend(ctx, opt.Rounds/len(legs), l)
+	}
+	if m.anew(ctx) {
+		m.descend(ctx, opt.Rounds/len(legs), leg{m.most, m.gpuW(few)})
+	}
+	return m.answer()
+}
+
+// leg is one descent of the search.
+type leg struct {
+	most  int     // tasks that may be away
+	price float64 // watts that one of them counts for
+}
+
+// What a move counts for beside the power of a GPU.
+const few, some, many = 1. / 4, 1. / 20, 1. / 200
+
+// gpuW is a part of the power of a GPU at its highest clock, watts.
+func (m *mover) gpuW(part float64) float64 {
+	return part * m.in.Physics.Power(m.in.Physics.MaxMHz())
+}
+
+// legs are the descents: answers with few moves are sought as well as those
+// with as many as there may be.
+func (m *mover) legs() []leg {
+	all := []leg{{m.most, m.gpuW(few)}, {m.most, m.gpuW(many)}}
+	for most := 1; most < m.most; most *= 2 {
+		all = append(all, leg{most, m.gpuW(some)})
+	}
+	return all
+}
+
+// anew goes where [Improve] would have everything, which is worth it where many
+// tasks may move: with its groups on those GPUs where most of their tasks are
+// now. It is false where that takes too many moves.
+func (m *mover) anew(ctx context.Context) bool {
+	if ctx.Err() != nil || m.most == 0 {
+		return false
+	}
+	start := m.s.Placement(LowestFor(m.problem))
+	const setsByRound = 800
+	rounds := max(1, m.rounds/3)
+	found, watts := Improve(ctx, m.in, m.problem, start, ImproveOptions{Seed: m.seed, Rounds: rounds, Sets: setsByRound * m.rounds})
+	if math.IsInf(watts, 1) {
+		return false
+	}
+	m.jump(alike(m.in, m.home, found.GPUs))
+	if m.away > m.most {
+		m.jump(m.home)
+		return false
+	}
+	m.note()
+	return true
+}
+
+// Move is a task that is stopped on some GPUs and started on others.
+type Move struct {
+	Task     int
+	From, To []int
+	// Together is true where the move has to be made together with the next
+	// one: no GPU that they need has the memory until both tasks are stopped.
+	Together bool
+}
+
+// Moves lists the tasks that have other GPUs after than before, in an order in
+// which each finds the memory that it needs when its turn comes, wherever
+// there is one. Tasks without a place before aren't among them; they start
+// when all moves are made.
+func Moves(in *Instance, before, after [][]int) []Move {
+	s := StateAt(in, before)
+	var left, all []Move
+	for task, gpus := range before {
+		if len(gpus) > 0 && !samePlaces(gpus, after[task]) {
+			left = append(left, Move{Task: task, From: gpus, To: after[task]})
+		}
+	}
+	for len(left) > 0 {
+		i, together := s.next(left, all)
+		m := left[i]
+		left = slices.Delete(left, i, i+1)
+		m.Together = together && len(left) > 0
+		for _, gpu := range m.From {
+			s.Remove(m.Task, gpu)
+		}
+		for _, gpu := range m.To {
+			s.Add(m.Task, gpu)
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+// next is the move to make next: one that frees what the last one needs, where
+// that was made together with it, else one that finds its memory; together is
+// true where it doesn't find it yet either.
+func (s *State) next(left, made []Move) (i int, together bool) {
+	if n := len(made); n > 0 && made[n-1].Together {
+		frees := func(m Move) bool {
+			return slices.ContainsFunc(m.From, func(gpu int) bool { return slices.Contains(made[n-1].To, gpu) && s.FreeGB(gpu) < -slackGB })
+		}
+		if i := slices.IndexFunc(left, func(m Move) bool { return frees(m) && s.takes(&m) }); i >= 0 {
+			return i, false
+		}
+		if i := slices.IndexFunc(left, frees); i >= 0 {
+			return i, true
+		}
+	}
+	if i := slices.IndexFunc(left, func(m Move) bool { return s.takes(&m) }); i >= 0 {
+		return i, false
+	}
+	return 0, true
+}
+
+// takes tells whether the GPUs that a task moves to have its memory while it
+// still runs, or are its own.
+func (s *State) takes(m *Move) bool {
+	for _, gpu := range m.To {
+		if !slices.Contains(m.From, gpu) && !s.Fits(m.Task, gpu) {
+			return false
+		}
+	}
+	return true
+}
+
+// samePlaces tells whether two sets of GPUs are the same, in whatever order.
+func samePlaces(a, b []int) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for _, gpu := range a {
+		if !slices.Contains(b, gpu) {
+			return false
+		}
+	}
+	return true
+}
+
+// found is an answer of the search.
+type found struct {
+	cost float64
+	away int // tasks that have moved
+	at   [][]int
+}
+
+// answer is the best of what was found.
+func (m *mover) answer() Rearranged {
+	byMoves, least := make([]float64, 0, m.best.away+1), math.Inf(1)
+	for _, cost := range m.least[:m.best.away+1] {
+		if least = min(least, cost); least >= m.faultW {
+			byMoves = append(byMoves, math.Inf(1))
+		} else {
+			byMoves = append(byMoves, least)
+		}
+	}
+	return Rearranged{Placement: StateAt(m.in, m.best.at).Placement(LowestFor(m.problem)), ByMoves: byMoves}
+}

@@ -1,0 +1,418 @@
+package consolidate
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// mover is the search of [Rearrange]: tasks at their places on real GPUs.
+type mover struct {
+	in      *Instance
+	problem Problem
+	s       *State
+	rng     *rand.Rand
+	home    [][]int // by task: where it is at the start; nil: nowhere
+	at      [][]int // by task: where it is now
+	seed    uint64
+	rounds  int
+	most    int     // tasks that may be away from home
+	away    int     // tasks that are
+	limit   int     // tasks that may be in this descent
+	price   float64 // watts that one of them counts for
+	faultW  float64 // watts that a limit that is broken counts for: more than any GPUs and servers save
+
+	means []float64 // by task: its utilisation over the slots, percent
+	mean  []float64 // by GPU: its load over the slots, percent
+	leave unit      // where nothing goes for now
+	blink float64   // the chance that a GPU isn't looked at
+	takes []float64 // by GPU: what it takes, faults among it
+	cost  float64   // watts of GPUs and servers, faults among them
+	least []float64 // by tasks away: the least cost that was found; +Inf: none
+	best  found     // of all
+	load  []float64 // a buffer
+	kind  []sleeping
+
+	touched []int // tasks of this round
+	former  [][]int
+}
+
+func newMover(in *Instance, problem Problem, from [][]int, opt MoveOptions) *mover {
+	m := &mover{
+		in: in, problem: problem, s: NewState(in),
+		rng:  rand.New(rand.NewPCG(opt.Seed, 0x6d6f7665)), //nolint:gosec // a seeded search
+		home: from, at: make([][]int, len(in.Tasks)), most: max(0, opt.Most), seed: opt.Seed, rounds: opt.Rounds,
+		leave: unit{-1, -1}, mean: make([]float64, len(in.GPUs())),
+		takes: make([]float64, len(in.GPUs())),
+		load:  make([]float64, in.Slots()),
+	}
+	m.faultW = 10 * in.Physics.Power(in.Physics.MaxMHz()) * float64(len(m.takes))
+	for i := range in.Servers {
+		m.faultW += 10 * in.Servers[i].HostW()
+	}
+	tasks := 0
+	for task := range in.Tasks {
+		m.means = append(m.means, mean(in.Tasks[task].UtilPct))
+		if len(from[task]) > 0 {
+			tasks++
+			m.put(task, from[task])
+		}
+	}
+	m.most = min(m.most, tasks)
+	m.least = make([]float64, m.most+1)
+	for k := range m.least {
+		m.least[k] = math.Inf(1)
+	}
+	m.best.cost = math.Inf(1)
+	for _, task := range m.bySize(m.homeless()) {
+		m.settle(task)
+	}
+	m.note()
+	return m
+}
+
+// homeless are the tasks that have no place at the start.
+func (m *mover) homeless() []int {
+	var all []int
+	for task, gpus := range m.home {
+		if len(gpus) == 0 {
+			all = append(all, task)
+		}
+	}
+	return all
+}
+
+// bySize sorts tasks, those with the most work or memory first.
+func (m *mover) bySize(tasks []int) []int {
+	size := func(task int) float64 {
+		t := &m.in.Tasks[task]
+		return float64(t.GPUs) * max(m.means[task]/fullPct, t.MemGB/m.s.gpus[0].MemGB)
+	}
+	slices.SortStableFunc(tasks, func(a, b int) int { return cmp.Compare(size(b), size(a)) })
+	return tasks
+}
+
+// descend searches from where the tasks are, ever colder.
+func (m *mover) descend(ctx context.Context, rounds int, by leg) {
+	const hottest, cooling = 1. / 12, 1. / 30
+	m.price, m.limit, m.blink = by.price, by.most, blink
+	hot := m.gpuW(hottest)
+	for round := range rounds {
+		if ctx.Err() != nil {
+			return
+		}
+		m.round(hot * math.Pow(cooling, float64(round)/float64(rounds)))
+	}
+}
+
+// jump puts all tasks somewhere; those for which there is nothing stay.
+func (m *mover) jump(to [][]int) {
+	for task := range m.at {
+		if len(to[task]) > 0 {
+			m.lift(task)
+		}
+	}
+	for task := range m.at {
+		if len(to[task]) > 0 {
+			m.put(task, to[task])
+		}
+	}
+}
+
+// round takes some tasks away, puts each somewhere, and keeps the outcome or
+// goes back.
+func (m *mover) round(heat float64) {
+	before := m.score()
+	m.touched, m.former = m.touched[:0], m.former[:0]
+	m.ruin()
+	order := slices.Clone(m.touched)
+	m.rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	if m.rng.IntN(3) > 0 {
+		m.bySize(order)
+	}
+	for _, task := range order {
+		m.settle(task)
+	}
+	if worse := m.score() - before; worse > 0 && worse > -heat*math.Log(m.rng.Float64()) || m.away > m.limit {
+		m.undo()
+		return
+	}
+	m.note()
+}
+
+// score is what the search makes small.
+func (m *mover) score() float64 { return m.cost + m.price*float64(m.away) }
+
+// undo goes back to where the round began.
+func (m *mover) undo() {
+	for _, task := range m.touched {
+		m.lift(task)
+	}
+	for i, task := range m.touched {
+		m.put(task, m.former[i])
+	}
+}
+
+// note keeps the best answer, of those that take the same the one with the fewest
+// tasks away, and what others take by how many are.
+func (m *mover) note() {
+	const better = 1e-6 // watts; sums that were kept over many rounds are no more exact
+	if m.cost >= m.least[m.away]-better {
+		return
+	}
+	m.recount()
+	m.least[m.away] = m.cost
+	if b := &m.best; m.cost < b.cost-better || m.cost < b.cost+better && m.away < b.away {
+		b.cost, b.away, b.at = m.cost, m.away, append(b.at[:0], m.at...)
+	}
+}
+
+// recount adds up anew what GPUs and servers take.
+func (m *mover) recount() {
+	m.cost = 0
+	for _, watts := range m.takes {
+		m.cost += watts
+	}
+	for server := range m.in.Servers {
+		if m.s.ServerOn(server) {
+			m.cost += m.in.Servers[server].HostW()
+		}
+	}
+	for _, gpus := range m.at {
+		if len(gpus) == 0 {
+			m.cost += m.faultW
+		}
+	}
+}
+
+// take notes a task's place and takes it off its GPUs.
+func (m *mover) take(task int) {
+	if !slices.Contains(m.touched, task) {
+		m.touched, m.former = append(m.touched, task), append(m.former, m.at[task])
+		m.lift(task)
+	}
+}
+
+// ruin takes tasks off their GPUs: all of a GPU or of a server, those away, or
+// a few of any.
+func (m *mover) ruin() {
+	switch m.rng.IntN(8) {
+	case 0, 1, 2:
+		m.clear(m.rng.IntN(len(m.takes)))
+	case 3:
+		m.clear(m.rng.IntN(len(m.takes)))
+		m.clear(m.rng.IntN(len(m.takes)))
+	case 4:
+		server := m.s.gpus[m.rng.IntN(len(m.takes))].Server
+		for gpu := range m.s.gpus {
+			if m.s.gpus[gpu].Server == server {
+				m.clear(gpu)
+			}
+		}
+	case 5:
+		m.recall()
+	}
+	for range m.rng.IntN(4) {
+		m.take(m.rng.IntN(len(m.at)))
+	}
+}
+
+// clear takes all tasks off a GPU.
+func (m *mover) clear(gpu int) {
+	for _, task := range slices.Clone(m.s.Tasks(gpu)) {
+		m.take(task)
+	}
+}
+
+// recall takes up some tasks that are away.
+func (m *mover) recall() {
+	for task := range m.at {
+		if m.isAway(task) && m.rng.IntN(2) == 0 {
+			m.take(task)
+		}
+	}
+}
+
+func (m *mover) isAway(task int) bool {
+	return len(m.home[task]) > 0 && !samePlaces(m.home[task], m.at[task])
+}
+
+// settle puts a task where it costs least: home, or elsewhere where a move is
+// left.
+func (m *mover) settle(task int) {
+	home := m.home[task]
+	if len(home) == 0 {
+		m.put(task, m.cheapest(task))
+		return
+	}
+	if m.away >= m.limit {
+		m.put(task, home)
+		return
+	}
+	before := m.score()
+	m.put(task, home)
+	atHome := m.score() - before
+	m.lift(task)
+	m.put(task, m.cheapest(task))
+	if len(m.at[task]) == 0 || m.score()-before > atHome {
+		m.lift(task)
+		m.put(task, home)
+	}
+}
+
+// cheapest are the GPUs where a task's pieces cost least, one after the other;
+// nil where there aren't enough.
+func (m *mover) cheapest(task int) []int {
+	want := m.in.Tasks[task].GPUs
+	gpus := make([]int, 0, want)
+	for len(gpus) < want {
+		gpu := m.cheapestGPU(task, gpus)
+		if gpu < 0 {
+			break
+		}
+		gpus = append(gpus, gpu)
+		m.add(task, gpu)
+	}
+	for _, gpu := range gpus {
+		m.remove(task, gpu)
+	}
+	if len(gpus) < want {
+		return nil
+	}
+	return gpus
+}
+
+// cheapestGPU is where a piece costs least beside those that are taken; -1:
+// there is none.
+func (m *mover) cheapestGPU(task int, taken []int) int {
+	best, least := -1, math.Inf(1)
+	m.kind = m.kind[:0]
+	for gpu := range m.takes {
+		if !m.s.Fits(task, gpu) || m.leave.has(m.s, gpu) || slices.Contains(taken, gpu) || !m.s.Busy(gpu) && !m.newKind(gpu) {
+			continue
+		}
+		if best >= 0 && (m.tooMuch(task, gpu) || m.blink > 0 && m.rng.Float64() < m.blink) {
+			continue
+		}
+		if extra := m.extra(task, gpu); extra < least {
+			best, least = gpu, extra
+		}
+	}
+	return best
+}
+
+// tooMuch tells whether a GPU is full whatever the slots are.
+func (m *mover) tooMuch(task, gpu int) bool {
+	if m.problem != Safe || m.in.Contention != nil {
+		return false
+	}
+	return m.mean[gpu]+m.means[task] > fullPct*(min(m.s.Kappa(gpu), m.in.Tasks[task].Kappa)+tolerance)
+}
+
+// newKind tells whether a GPU that sleeps is the first of its kind since the
+// kinds were cleared: on a server that is on or takes as much, with as much memory.
+func (m *mover) newKind(gpu int) bool {
+	server := m.s.gpus[gpu].Server
+	kind := sleeping{on: m.s.ServerOn(server), memGB: m.s.gpus[gpu].MemGB}
+	if !kind.on {
+		kind.hostW, kind.gpus = m.in.Servers[server].HostW(), len(m.in.Servers[server].GPUMemGB)
+	}
+	if slices.Contains(m.kind, kind) {
+		return false
+	}
+	m.kind = append(m.kind, kind)
+	return true
+}
+
+// extra is what a piece costs on a GPU, watts; of places that cost the same
+// the fuller one counts less.
+func (m *mover) extra(task, gpu int) float64 {
+	const tie = 1e-3
+	t := &m.in.Tasks[task]
+	overload := 1.0
+	if m.problem == Safe {
+		overload, m.load = m.s.OverloadWith(task, gpu, m.load)
+	}
+	watts := m.watts(gpu, overload, min(m.s.Kappa(gpu), t.Kappa), m.s.FreeGB(gpu)-t.MemGB)
+	extra := watts - m.takes[gpu] - tie*(m.mean[gpu]/fullPct+1-m.s.FreeGB(gpu)/m.s.gpus[gpu].MemGB)
+	if server := m.s.gpus[gpu].Server; !m.s.ServerOn(server) {
+		extra += m.in.Servers[server].HostW()
+	}
+	return extra
+}
+
+// watts is what a GPU with tasks takes, and what is broken there.
+func (m *mover) watts(gpu int, overload, kappa, freeGB float64) float64 {
+	mhz, ok := m.in.Physics.lowest(overload, kappa)
+	watts := m.in.Physics.Power(mhz)
+	if !ok {
+		watts += m.faultW * (1 + overload/kappa)
+	}
+	if freeGB < -slackGB {
+		watts += m.faultW * (1 - freeGB/m.s.gpus[gpu].MemGB)
+	}
+	return watts
+}
+
+func (m *mover) overload(gpu int) float64 {
+	if m.problem == Safe {
+		return m.s.Overload(gpu)
+	}
+	return 1
+}
+
+// put places a task that has no place; nowhere, where there are no GPUs.
+func (m *mover) put(task int, gpus []int) {
+	for _, gpu := range gpus {
+		m.add(task, gpu)
+	}
+	if m.at[task] = gpus; len(gpus) == 0 {
+		m.cost += m.faultW
+	}
+	if m.isAway(task) {
+		m.away++
+	}
+}
+
+// lift takes a task off its place.
+func (m *mover) lift(task int) {
+	if m.isAway(task) {
+		m.away--
+	}
+	for _, gpu := range m.at[task] {
+		m.remove(task, gpu)
+	}
+	if len(m.at[task]) == 0 {
+		m.cost -= m.faultW
+	}
+}
+
+func (m *mover) add(task, gpu int) {
+	server := m.s.gpus[gpu].Server
+	if !m.s.ServerOn(server) {
+		m.cost += m.in.Servers[server].HostW()
+	}
+	m.s.Add(task, gpu)
+	m.reprice(gpu)
+}
+
+func (m *mover) remove(task, gpu int) {
+	m.s.Remove(task, gpu)
+	if server := m.s.gpus[gpu].Server; !m.s.ServerOn(server) {
+		m.cost -= m.in.Servers[server].HostW()
+	}
+	m.reprice(gpu)
+}
+
+// reprice works out anew what a GPU takes.
+func (m *mover) reprice(gpu int) {
+	watts := 0.0
+	m.mean[gpu] = m.s.MeanPct(gpu)
+	if m.s.Busy(gpu) {
+		watts = m.watts(gpu, m.overload(gpu), m.s.Kappa(gpu), m.s.FreeGB(gpu))
+	}
+	m.cost += watts - m.takes[gpu]
+	m.takes[gpu] = watts
+}

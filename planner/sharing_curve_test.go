@@ -1,0 +1,162 @@
+package planner_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/consolidate"
+)
+
+// curved is a pair of jobs of which one comes while the other runs, on a GPU of
+// 32 GB under a curve.
+func curved(curve *consolidate.Curve, kappa float64, util ...float64) *planner.Problem {
+	p := &planner.Problem{Mode: planner.Online, Cluster: sharedCluster(1, 32)}
+	p.Cluster.Sharing.Contention = curve
+	p.Tasks = []planner.Task{profiled("a", 0, 100, 4, kappa, util...), profiled("b", 10, 30, 4, kappa, util...)}
+	return p
+}
+
+func TestACurveSlowsTasksDownByLoadNumberAndMemory(t *testing.T) {
+	p := curved(&consolidate.Curve{Exponent: 2, ByTask: .1, ByMemory: .2}, 4, 80, 80)
+	plan := solve(t, p, "hotcloud,place=share-cats")
+	// From 10 s on both do a second's work in 1.6² · (1 + 0.1 + 0.2 · 8/32) =
+	// 2.944 s; b ends after 88.32 s, and a has 60 s left then.
+	for i, want := range []float64{158.32, 98.32} {
+		if got := plan.Assignments[i].End; math.Abs(got-want) > 1e-9 {
+			t.Errorf("job %q ends at %v s, want %v", p.Tasks[i].ID, got, want)
+		}
+	}
+	if got, want := float64(plan.Ledger.Run), 158.32*144.8; math.Abs(got-want) > 1e-6 {
+		t.Errorf("the GPU takes %v J, want %v", got, want)
+	}
+}
+
+func TestTheLowestClockKeepsSLAsByTheCurve(t *testing.T) {
+	p := curved(&consolidate.Curve{Exponent: 1, ByTask: .05}, 1.2, 20, 20)
+	plan := solve(t, p, "hotcloud,place=share-cats,clocks=lowest")
+	clocks := make([]float64, 0, len(plan.Shared.Spells))
+	for _, s := range plan.Shared.Spells {
+		clocks = append(clocks, s.MHz)
+	}
+	// 1.05 · (1350 / f)^0.91 is 1.2 at 1165.8 MHz.
+	if want := []float64{1125, 1170, 1125}; !slices.Equal(clocks, want) {
+		t.Errorf("clocks %v MHz, want %v", clocks, want)
+	}
+}
+
+func TestCheckCountsContentionByTheCurve(t *testing.T) {
+	curve := &consolidate.Curve{Exponent: 1.5, ByTask: .3, ByMemory: .2}
+	for _, c := range []struct {
+		name  string
+		plan  *consolidate.Curve // by which it is made
+		spoil func(*planner.Plan)
+		want  planner.ViolationKind
+	}{
+		{"made by load alone", nil, func(*planner.Plan) {}, planner.ViolatesRate},
+		{"one slowed that isn't listed", curve, func(plan *planner.Plan) { plan.Shared.Slowed = nil }, planner.ViolatesSlowed},
+		{"by another number of tasks", &consolidate.Curve{Exponent: 1.5, ByTask: .2, ByMemory: .2}, func(*planner.Plan) {}, planner.ViolatesRate},
+		{"by another part of the memory", &consolidate.Curve{Exponent: 1.5, ByTask: .3, ByMemory: .1}, func(*planner.Plan) {}, planner.ViolatesRate},
+	} {
+		p := curved(c.plan, 1.2, 60, 50)
+		plan := solve(t, p, "hotcloud,place=share-cats")
+		if c.plan == curve && len(plan.Shared.Slowed) == 0 {
+			t.Fatalf("%s: nobody is slowed down too much", c.name)
+		}
+		c.spoil(plan)
+		p.Cluster.Sharing.Contention = curve
+		if got := found(t, p, plan); !slices.Contains(got, c.want) {
+			t.Errorf("%s: found %v, want %v among them", c.name, got, c.want)
+		}
+	}
+}
+
+func TestSafePoliciesKeepSLAsByTheCurve(t *testing.T) {
+	beside, blind := 0, 0
+	for seed := range uint64(60) {
+		rng := rand.New(rand.NewPCG(seed, 3)) //nolint:gosec // not for secrets
+		p := sharedCrowd(rng)
+		p.Cluster.Sharing.Contention = &consolidate.Curve{Exponent: 1 + rng.Float64(), ByTask: .1 * rng.Float64(), ByMemory: .2 * rng.Float64()}
+		for _, text := range []string{"cats-safe", "cats-safe,clocks=lowest", "hotcloud"} {
+			plan := solve(t, p, text)
+			if plan.Shared == nil {
+				continue
+			}
+			for i := range plan.Assignments {
+				if plan.Assignments[i].Reason.Place == planner.PlaceBeside && text != "hotcloud" {
+					beside++
+				}
+			}
+			switch {
+			case text == "hotcloud":
+				blind += len(plan.Shared.Slowed)
+			case len(plan.Shared.Slowed) > 0:
+				t.Errorf("seed %d: %s slows %d jobs down too much", seed, text, len(plan.Shared.Slowed))
+			}
+			if bound := planner.LowerBound(p); plan.Status == planner.Complete && (bound.Value == 0 || plan.Ledger.Total() < bound.Value*(1-1e-9)) {
+				t.Errorf("seed %d, %s: %v J, the bound is %v J", seed, text, plan.Ledger.Total(), bound.Value)
+			}
+		}
+	}
+	if beside < 100 || blind < 100 {
+		t.Errorf("%d jobs beside others, %d slowed down by a policy that knows no SLA: too few to tell", beside, blind)
+	}
+}
+
+func TestACurveThatIsLinearChangesNoPlan(t *testing.T) {
+	linear := consolidate.LinearCurve()
+	for seed := range uint64(30) {
+		p := sharedCrowd(rand.New(rand.NewPCG(seed, 4))) //nolint:gosec // not for secrets
+		for _, text := range append([]string{"cats-safe,place=share-cats-safe"}, sharingPolicies...) {
+			p.Cluster.Sharing.Contention = nil
+			want, bound := solve(t, p, text), planner.LowerBound(p)
+			p.Cluster.Sharing.Contention = &linear
+			if got := solve(t, p, text); !reflect.DeepEqual(got, want) || !reflect.DeepEqual(planner.LowerBound(p), bound) {
+				t.Errorf("seed %d, %s: another plan or bound than without a curve", seed, text)
+			}
+		}
+	}
+}
+
+func TestImaginedFuturesKeepSLAsByTheCurveWhileGPUsAreLeft(t *testing.T) {
+	beside := 0
+	for seed := range uint64(8) {
+		rng := rand.New(rand.NewPCG(seed, 5)) //nolint:gosec // not for secrets
+		p := sharedCrowd(rng)
+		p.Cluster.Classes[0].Count = len(p.Tasks)
+		for i := range p.Tasks {
+			p.Tasks[i].Options[0].GPUs = 1 // else a piece may have to go where the first one is
+		}
+		p.Cluster.Sharing.Contention = &consolidate.Curve{Exponent: 1 + rng.Float64(), ByTask: .1 * rng.Float64(), ByMemory: .2 * rng.Float64()}
+		plan := solve(t, p, "cats-safe,place=share-cats-safe,clocks=lowest")
+		if plan.Shared == nil {
+			continue
+		}
+		if len(plan.Shared.Slowed) > 0 {
+			t.Errorf("seed %d: %d jobs are slowed down too much", seed, len(plan.Shared.Slowed))
+		}
+		for i := range plan.Assignments {
+			if plan.Assignments[i].Reason.Place == planner.PlaceBeside {
+				beside++
+			}
+		}
+	}
+	if beside < 30 {
+		t.Errorf("%d jobs beside others: too few to tell", beside)
+	}
+}
+
+func TestCurvesThatMakeNoSenseAreRefused(t *testing.T) {
+	p := curved(nil, 1.2, 50)
+	for _, bad := range []consolidate.Curve{
+		{}, {Exponent: .9}, {Exponent: 11}, {Exponent: math.NaN()}, {Exponent: 1, ByTask: -1}, {Exponent: 1, ByTask: math.Inf(1)}, {Exponent: 1, ByMemory: -1},
+	} {
+		p.Cluster.Sharing.Contention = &bad
+		if p.Validate() == nil {
+			t.Errorf("%+v: no error", bad)
+		}
+	}
+}
