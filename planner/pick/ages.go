@@ -11,6 +11,8 @@ type ages struct {
 	spread float64
 	table  []float64 // expected remaining time by age, both in predicted run times
 	fine   bool      // between two steps of the table it is read from both
+
+	instant float64 // seconds by which two reckonings of an end may differ that are to be one
 }
 
 // ageStep is the table's step, and agesKnown how many there are.
@@ -25,13 +27,13 @@ func newAges(spread float64) *ages {
 	for i := range a.table {
 		a.table[i] = max(a.table[i], least)
 	}
-	a.fine = false
+	a.fine, a.instant = false, 0
 	return a
 }
 
 // exactAges are ages that are exact where run times are as predicted.
 func exactAges(spread float64) *ages {
-	a := &ages{spread: spread, table: make([]float64, agesKnown), fine: true}
+	a := &ages{spread: spread, table: make([]float64, agesKnown), fine: true, instant: promiseSlack}
 	for i := range a.table {
 		a.table[i] = meanRemaining(spread, float64(i)*ageStep)
 	}

@@ -42,7 +42,7 @@ type shadow struct {
 func newShadow(l *line, age *ages) *shadow {
 	s, now := &shadow{curves: make([]curve, len(l.total)), age: age}, l.v.Now
 	for class := range s.curves {
-		s.curves[class] = curve{at: []float64{now}, free: []float64{l.total[class] - l.busy[class]}}
+		s.curves[class] = curve{at: []float64{now}, free: []float64{l.total[class] - l.busy[class]}, instant: age.instant}
 	}
 	for i := range l.residents {
 		r := &l.residents[i]
@@ -83,7 +83,7 @@ func (s *shadow) first(pairs []pair) (best, at int) {
 	for i := range pairs {
 		c := &s.curves[pairs[i].class]
 		if step := c.earliest(pairs[i].GPUs, s.runs(&pairs[i])); step >= 0 &&
-			(best == none || c.at[step] < s.curves[pairs[best].class].at[at]) {
+			(best == none || c.at[step] < s.curves[pairs[best].class].at[at]-c.instant) {
 			best, at = i, step
 		}
 	}

@@ -6,11 +6,18 @@ import (
 )
 
 // curve is how much of a class is free from each of some rising times on.
-type curve struct{ at, free []float64 }
+type curve struct {
+	at, free []float64
+
+	// Times so far apart at most, in seconds, are one; 0: each is a step of its own.
+	// The same end reckoned at two events differs by rounding: what fits exactly
+	// between two runs by the plan of one event has to fit at the next one.
+	instant float64
+}
 
 // set makes the curve equal to another one.
 func (c *curve) set(from *curve) {
-	c.at, c.free = append(c.at[:0], from.at...), append(c.free[:0], from.free...)
+	c.at, c.free, c.instant = append(c.at[:0], from.at...), append(c.free[:0], from.free...), from.instant
 }
 
 // pass drops what is before a time.
@@ -25,12 +32,15 @@ func (c *curve) pass(until float64) {
 
 // gain notes an amount that comes free, before the curve is summed up.
 func (c *curve) gain(at, amount float64) {
-	c.at, c.free = append(c.at, at), append(c.free, amount)
-	i := len(c.at) - 1
-	for ; i > 1 && c.at[i-1] > at; i-- {
-		c.at[i], c.free[i] = c.at[i-1], c.free[i-1]
+	i := len(c.at)
+	for i > 1 && c.at[i-1] > at+c.instant {
+		i--
 	}
-	c.at[i], c.free[i] = at, amount
+	if c.instant > 0 && i > 1 && c.at[i-1] >= at-c.instant {
+		c.at[i-1], c.free[i-1] = max(c.at[i-1], at), c.free[i-1]+amount
+		return
+	}
+	c.at, c.free = slices.Insert(c.at, i, at), slices.Insert(c.free, i, amount)
 }
 
 // sumUp makes a curve of what was noted.
@@ -49,7 +59,7 @@ func (c *curve) earliest(amount, seconds float64) int {
 			i++
 			continue
 		}
-		end, j := c.at[i]+seconds, i+1
+		end, j := c.at[i]+seconds-c.instant, i+1
 		for j < len(c.at) && c.at[j] < end && c.free[j] >= amount {
 			j++
 		}
@@ -64,8 +74,8 @@ func (c *curve) earliest(amount, seconds float64) int {
 // split is the step that begins at a time, not before the first; it is made where
 // there is none.
 func (c *curve) split(at float64) (step int) {
-	step, found := slices.BinarySearch(c.at, at)
-	if !found {
+	step, _ = slices.BinarySearch(c.at, at-c.instant)
+	if step == len(c.at) || c.at[step] > at+c.instant {
 		c.at, c.free = slices.Insert(c.at, step, at), slices.Insert(c.free, step, c.free[step-1])
 	}
 	return step
@@ -80,7 +90,7 @@ func (c *curve) since(at, amount, seconds float64) float64 {
 	if !found {
 		step--
 	}
-	for ; step < len(c.at) && c.at[step] < at+seconds; step++ {
+	for ; step < len(c.at) && c.at[step] < at+seconds-c.instant; step++ {
 		if c.free[step] < amount {
 			if step+1 == len(c.at) {
 				return math.Inf(1)
@@ -94,10 +104,10 @@ func (c *curve) since(at, amount, seconds float64) float64 {
 // book takes an amount for so long from a step of the curve on.
 func (c *curve) book(step int, amount, seconds float64) {
 	end, last := c.at[step]+seconds, step
-	for last < len(c.at) && c.at[last] < end {
+	for last < len(c.at) && c.at[last] < end-c.instant {
 		last++
 	}
-	if last == len(c.at) || c.at[last] > end {
+	if last == len(c.at) || c.at[last] > end+c.instant {
 		c.at, c.free = slices.Insert(c.at, last, end), slices.Insert(c.free, last, c.free[last-1])
 	}
 	for i := step; i < last; i++ {

@@ -116,3 +116,29 @@ func TestWhereRunTimesAreAsPredictedNobodyWaitsLongerThanPromised(t *testing.T) 
 		}
 	})
 }
+
+// TestWhatFitsExactlyBetweenTwoRunsStillFitsWhenTheirEndsAreReckonedAgain: an end
+// that was reckoned earlier differs by rounding, in either direction.
+func TestWhatFitsExactlyBetweenTwoRunsStillFitsWhenTheirEndsAreReckonedAgain(t *testing.T) {
+	for _, rounding := range []float64{-5e-11, 0, 5e-11} {
+		c := curve{at: []float64{10}, free: []float64{0}, instant: promiseSlack}
+		c.gain(20+rounding, 2)
+		c.gain(20, 2) // another run's end at that time
+		c.sumUp()
+		if len(c.at) != 2 || c.free[1] != 4 || c.at[1] != max(20, 20+rounding) {
+			t.Fatalf("%v: two ends at one time are %+v, want one step", rounding, c)
+		}
+		c.book(c.split(23), 4, 7) // the next task has the class from 23 to 30
+		if start := c.since(20, 4, 3); math.Abs(start-20) > promiseSlack {
+			t.Errorf("%v: what takes the 3 s between starts at %v, want 20", rounding, start)
+		}
+		step := c.earliest(4, 3)
+		if step != 1 {
+			t.Fatalf("%v: what takes the 3 s between starts at step %d of %+v, want 1", rounding, step, c)
+		}
+		c.book(step, 4, 3)
+		if len(c.at) != 4 || c.free[1] != 0 || c.free[2] != 0 || c.free[3] != 4 {
+			t.Errorf("%v: both booked leave %+v, want nothing until 30", rounding, c)
+		}
+	}
+}
