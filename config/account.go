@@ -7,9 +7,6 @@ type Records struct {
 	KeepDays int // 0: for ever
 }
 
-// joulesPerKWh is how many joules a kilowatt-hour has.
-const joulesPerKWh = 3.6e6
-
 // Factors turn energy into what it costs. A factor of 0 is one that wasn't
 // stated.
 type Factors struct {
@@ -34,7 +31,7 @@ type Footprint struct {
 // Of is what an amount of energy of the computers costs, or saves if it is
 // below 0. What no factor was stated for is 0.
 func (f *Factors) Of(energy dvfsmodel.Joule) Footprint {
-	kWh := float64(energy) / joulesPerKWh * max(1, f.PUE)
+	kWh := energy.KWh() * max(1, f.PUE)
 	return Footprint{KWh: kWh, Carbon: kWh * f.CarbonPerKWh, Water: kWh * f.WaterPerKWh, Cost: kWh * f.CostPerKWh}
 }
 

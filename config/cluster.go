@@ -105,7 +105,7 @@ func classFields(k *planner.NodeClass) []field {
 	const profile = "the GPU model's profile"
 	return []field{
 		derived(line("name", "Name of this kind of node.", &k.Name), "the GPU model's name"),
-		whole("count", "How many nodes; 0: as many as wanted.", &k.Count, 0, 1e9),
+		whole("count", "How many nodes; 0: as many as wanted.", &k.Count, 0, planner.MaxNodes),
 		required(line("gpu_model", "A GPU model of epplan or of a [[gpu]] table.", &k.Model)),
 		required(whole("gpus", "GPUs per node.", &k.GPUs, 1, planner.MaxGPUs)),
 		number("cpus", "CPU cores per node; 0: not limited.", &k.CPUs, nonNegative),

@@ -52,7 +52,7 @@ func TestEachFaultIsNamedWithItsPositionAndWhatWasMeant(t *testing.T) {
 		{"empty text", "[cluster]\nname = \"\"\n", `cluster.name is "", want a line of text`},
 		{"text of two lines", "[cluster]\nname = \"\"\"a\nb\"\"\"\n", `c.toml:2:8: cluster.name is "a\nb", want a line of text`},
 		{"number for yes or no", "[cluster]\noffline_turn_on = 1\n", "cluster.offline_turn_on is 1, want true or false"},
-		{"fraction for a whole number", nodes + "count = 1.5\n", "c.toml:4:9: cluster.nodes.count is 1.5, want a whole number from 0 to 1000000000"},
+		{"fraction for a whole number", nodes + "count = 1.5\n", "c.toml:4:9: cluster.nodes.count is 1.5, want a whole number from 0 to 10000000"},
 		{"theta 0", "[policy]\ntheta = 0\n", "policy.theta is 0, want a number above 0, up to 1"},
 		{"theta above 1", "[policy]\ntheta = 1.01\n", "policy.theta is 1.01, want"},
 		{"negative", "[policy]\nrho = -1\n", "policy.rho is -1, want a number from 0 to 1e+09"},

@@ -104,6 +104,8 @@ func EvaluateAll(apps []AppSamples, base Base, opts *FitOptions) (*EvaluationRep
 	return report, nil
 }
 
+// summarise is the evaluation of all applications together, as [EvaluationReport]
+// says.
 func summarise(apps []Evaluation) Evaluation {
 	var all Evaluation
 	n := float64(len(apps))
@@ -121,6 +123,7 @@ func summarise(apps []Evaluation) Evaluation {
 	return all
 }
 
+// add adds one of so many applications to a regret over all of them.
 func (r *Regret) add(app Regret, apps float64) {
 	r.Mean += app.Mean / apps
 	r.Max = max(r.Max, app.Max)

@@ -1,6 +1,6 @@
 package dvfsmodel
 
-// MaxTime is the longest run time in the range, at its lowest clocks.
+// MaxTime is the longest run time in the range, seconds, at its lowest clocks.
 func (r Range) MaxTime(p Params) float64 { return p.Time(r.FcMin, r.FmMin) }
 
 // ForTime is the cheapest setting of the range whose run time is exactly t

@@ -88,6 +88,9 @@ func Fit(samples []Sample, base Base, opts *FitOptions) (*Fitted, error) {
 			return nil, err
 		}
 	}
+	if !(opts.Focus >= 0) {
+		return nil, fmt.Errorf("focus %v, want 0 or more", opts.Focus)
+	}
 	time, power := observe(settings, base)
 	time.judge(timeShapes)
 	power.judge(powerShapes)
@@ -136,8 +139,10 @@ func prepare(samples []Sample, base Base) ([]Sample, error) {
 	return settings, nil
 }
 
+// positive tells whether a number is finite and above 0.
 func positive(x float64) bool { return x > 0 && !math.IsInf(x, 0) }
 
+// enough reports settings that can't determine any form.
 func enough(settings []Sample) error {
 	n := len(settings)
 	if n < MinSettings {

@@ -33,6 +33,7 @@ func (o *observations) covariance(f *curveFit) [][]float64 {
 	return full
 }
 
+// zeros is a square matrix of zeros.
 func zeros(n int) [][]float64 {
 	m := make([][]float64, n)
 	for i := range m {
@@ -41,6 +42,7 @@ func zeros(n int) [][]float64 {
 	return m
 }
 
+// spread puts a covariance into a larger one: row and column i at place[i].
 func spread(full [][]float64, place []int, cov *square) {
 	for i, a := range place {
 		for j, b := range place {
@@ -109,6 +111,7 @@ func (o *observations) sandwich(f *curveFit, rows [][]float64) (*square, bool) {
 	return &cov, true
 }
 
+// blockDiagonal is the covariance of two quantities that are fitted independently.
 func blockDiagonal(a, b [][]float64) [][]float64 {
 	m := zeros(len(a) + len(b))
 	for i := range a {

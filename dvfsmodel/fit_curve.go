@@ -61,6 +61,8 @@ func (o *observations) problem(s *shape, knee float64) *leastSquares {
 	return p
 }
 
+// fit solves the problem of a shape; false when its terms are collinear, or no
+// coefficients ≥ 0 are to be had.
 func (p *leastSquares) fit(s *shape) (*solution, bool) {
 	if s.positive {
 		return p.solveNonNegative()

@@ -171,6 +171,7 @@ func (p *leastSquares) solveNonNegative() (*solution, bool) {
 	return best, best != nil
 }
 
+// allowed tells whether no coefficient is below 0.
 func (s *solution) allowed() bool {
 	for _, a := range s.active {
 		if !(s.coef[a] >= 0) {

@@ -7,7 +7,7 @@ type PaperFit struct {
 	Params Params
 	// Covariance of the parameters in the order P0, Gamma, C, D, Delta, T0,
 	// like that of [Fitted].
-	Covariance [6][6]float64
+	Covariance [paramCount][paramCount]float64
 	// TimeError and PowerError are those of [Fitted].
 	TimeError, PowerError float64
 	Warnings              []error
@@ -36,21 +36,35 @@ func FitPaper(samples []Sample, base Base) (*PaperFit, error) {
 	return fit, nil
 }
 
-// paperJacobian is the derivative of P0, Gamma, C, D, Delta and T0 by the
-// coefficients of the linear form: t0, core, mem, then p0, γ, c.
-func (f *Fitted) paperJacobian(p Params) [6][]float64 {
-	var rows [6][]float64
+// The places of the parameters in [PaperFit.Covariance].
+const (
+	paramP0 = iota
+	paramGamma
+	paramC
+	paramD
+	paramDelta
+	paramT0
+	paramCount
+)
+
+// paperJacobian is the derivative of each parameter by the coefficients of the
+// linear form t0 + core/fc + mem/fm and p0 + γ·fm + c·V²·fc, in the order of
+// [Fitted.Coefficients]. D is core + mem, and δ is core/D.
+func (f *Fitted) paperJacobian(p Params) [paramCount][]float64 {
+	var rows [paramCount][]float64
 	for i := range rows {
 		rows[i] = make([]float64, len(f.Covariance))
 	}
-	if f.oneMem { // t0, core, p0, c
-		rows[5][0], rows[3][1], rows[0][2], rows[2][3] = 1, 1, 1, 1
+	if f.oneMem {
+		const t0, core, p0, c = 0, 1, 2, 3
+		rows[paramT0][t0], rows[paramD][core], rows[paramP0][p0], rows[paramC][c] = 1, 1, 1, 1
 		return rows
 	}
-	rows[5][0], rows[3][1], rows[3][2] = 1, 1, 1
+	const t0, core, mem, p0, gamma, c = 0, 1, 2, 3, 4, 5
+	rows[paramT0][t0], rows[paramD][core], rows[paramD][mem] = 1, 1, 1
 	if p.D > 0 {
-		rows[4][1], rows[4][2] = (1-p.Delta)/p.D, -p.Delta/p.D
+		rows[paramDelta][core], rows[paramDelta][mem] = (1-p.Delta)/p.D, -p.Delta/p.D
 	}
-	rows[0][3], rows[1][4], rows[2][5] = 1, 1, 1
+	rows[paramP0][p0], rows[paramGamma][gamma], rows[paramC][c] = 1, 1, 1
 	return rows
 }

@@ -10,11 +10,12 @@ import (
 // standard deviations of the others, and by more than outlierFloor, counts for
 // less by the square of the excess.
 const (
-	outlierMinSettings = 8
-	outlierShare       = 5 // at most one setting in five
-	outlierSigmas      = 6
-	outlierFloor       = 0.1
-	leastTrust         = 1e-6
+	outlierMinSettings = 8    // fewer settings are all believed
+	outlierShare       = 5    // at most one setting in five
+	outlierSigmas      = 6    // so few that the forms' own error isn't taken for one
+	outlierFloor       = 0.1  // relative
+	leastTrust         = 1e-6 // not 0: the fit stays determined whichever settings are outliers
+	mostTrust          = 0.5  // of an outlier, however little it is too far off
 )
 
 // OutlierError says that a measured setting counted for less because it does
@@ -91,6 +92,8 @@ func (o *observations) worst(shapes []*shape) (suspect, bool) {
 	return found, !math.IsInf(least, 1)
 }
 
+// limitFor is how far off an observation may be where the others have a standard
+// deviation of spread; both are relative.
 func limitFor(spread float64) float64 { return max(outlierSigmas*spread, outlierFloor) }
 
 // weigh sets the trust in outliers by how far they lie from what the shape that
@@ -115,7 +118,7 @@ func (o *observations) weigh(outliers []suspect, shapes []*shape) {
 	}
 	for _, x := range outliers {
 		excess := max(1, x.size/x.limit)
-		o.trust[x.index] = clamp(1/(excess*excess), leastTrust, 0.5)
+		o.trust[x.index] = clamp(1/(excess*excess), leastTrust, mostTrust)
 	}
 }
 

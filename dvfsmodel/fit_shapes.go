@@ -131,6 +131,7 @@ var powerShapes = []*shape{
 	logQuadratic("log_p"),
 }
 
+// logQuadratic is the quadratic in the logarithms of both clocks, with a name for its constant.
 func logQuadratic(constant string) *shape {
 	return &shape{
 		name: nameLogQuad, single: []int{0, 1, 2},
@@ -142,10 +143,13 @@ func logQuadratic(constant string) *shape {
 	}
 }
 
+// clockRatio is the axis of a knee in the time: from there on the memory clock bounds it.
 func clockRatio(fc, fm float64) float64 { return fc / fm }
 
+// coreClock is the axis of a knee in the power: from there on the voltage rises.
 func coreClock(fc, _ float64) float64 { return fc }
 
+// shapeByName is the shape of that name; nil where there is none.
 func shapeByName(shapes []*shape, name string) *shape {
 	for _, s := range shapes {
 		if s.name == name {
@@ -155,6 +159,7 @@ func shapeByName(shapes []*shape, name string) *shape {
 	return nil
 }
 
+// shapeNames lists names for a message.
 func shapeNames(shapes []*shape) string {
 	names := make([]string, len(shapes))
 	for i, s := range shapes {

@@ -43,6 +43,7 @@ func (f *Fitted) Power(s Setting) Watt {
 	return Watt(f.power.at(s.Fc, s.Fm))
 }
 
+// paperPower is the coefficients of a power in the paper's form.
 func (f *Fitted) paperPower() Params {
 	return Params{P0: Watt(f.power.coef[0]), Gamma: Watt(f.power.coef[1]), C: Watt(f.power.coef[2])}
 }
@@ -96,6 +97,7 @@ const (
 	powerPrefix = "power."
 )
 
+// coefficients lists a curve's, without standard errors.
 func (c *curve) coefficients(prefix string, oneMem bool) []Coefficient {
 	list := make([]Coefficient, 0, 2*(maxTerms+1))
 	for _, i := range c.columns(oneMem) {
@@ -169,6 +171,7 @@ func (c *curve) take(values map[string]float64, prefix string, oneMem bool) erro
 	return nil
 }
 
+// takeValue moves one coefficient out of the values.
 func takeValue(values map[string]float64, name string) (float64, error) {
 	x, ok := values[name]
 	if !ok {

@@ -71,11 +71,11 @@ func (o Objective) price() float64 {
 
 // Cost is the objective's value at a point; lower is better.
 func (o Objective) Cost(p Point) float64 {
-	we := o.EnergyWeight
-	if we == 0 && o.TimeWeight == 0 {
-		we = 1
+	energyWeight := o.EnergyWeight
+	if energyWeight == 0 && o.TimeWeight == 0 {
+		energyWeight = 1
 	}
-	cost := we*float64(p.Energy) + o.TimeWeight*p.Time
+	cost := energyWeight*float64(p.Energy) + o.TimeWeight*p.Time
 	for range o.DelayPower {
 		cost *= p.Time
 	}

@@ -2,7 +2,7 @@ package dvfsmodel
 
 import "math"
 
-// MinTime is the shortest run time in the range, at its highest clocks.
+// MinTime is the shortest run time in the range, seconds, at its highest clocks.
 func (r Range) MinTime(p Params) float64 { return p.Time(r.FcMax(), r.FmMax) }
 
 // Optimum is the setting of the range that costs least under the objective
@@ -30,6 +30,7 @@ func (r Range) Optimum(p Params, o Objective, limit float64) (Point, error) {
 // Free is the setting of least energy when time does not matter: EDL eq. (9).
 func (r Range) Free(p Params) Point { return r.free(p, Objective{}) }
 
+// free is the best setting under an objective when there is no limit.
 func (r Range) free(p Params, o Objective) Point {
 	s := freeSearch{r: r, p: p, k: float64(o.DelayPower + 1)}
 	price := o.price()
@@ -98,7 +99,7 @@ func (s *freeSearch) bestFm(fc float64) float64 {
 	return clamp(h+math.Sqrt(h*h+q), s.r.FmMin, s.r.FmMax)
 }
 
-// corePower is V²·fc at the cheapest voltage for fc, and its derivative.
+// corePower is V²·fc at the cheapest voltage for fc, and its derivative by fc.
 func (r Range) corePower(fc float64) (w, dw float64) {
 	v := float64(r.VMin)
 	x := fc - curveF0
@@ -188,10 +189,12 @@ func (r Range) cheapestCore(p Params, scaled, lo, hi float64) float64 {
 	return fc
 }
 
-// newtonTol ends Newton's method: the error after a step is about its square.
 const (
-	newtonSteps = 60
-	newtonTol   = 1e-8
+	newtonSteps = 60 // far more than are needed: it only keeps a fault from looping
+	// newtonTol is the relative step that ends Newton's method: the error after a
+	// step is about its square.
+	newtonTol = 1e-8
 )
 
+// clamp is x, or the bound of [lo, hi] that is next to it.
 func clamp(x, lo, hi float64) float64 { return min(max(x, lo), hi) }

@@ -11,9 +11,9 @@ import (
 type Response interface {
 	// Default is the point at the GPU's default clocks.
 	Default() Point
-	// MinTime is the shortest possible run time.
+	// MinTime is the shortest possible run time, seconds.
 	MinTime() float64
-	// Optimum is the cheapest point within the limit (+Inf: none), or an
+	// Optimum is the cheapest point within the limit, seconds (+Inf: none), or an
 	// [InfeasibleError].
 	Optimum(o Objective, limit float64) (Point, error)
 	// Model is what predicts time and power.
@@ -83,15 +83,18 @@ func (d *Discrete) Model() Model { return d.Params }
 // Allows tells whether the table has the setting, voltage included.
 func (d *Discrete) Allows(s Setting) bool { return tableAllows(d.Table, d.At, s) }
 
+// tableAllows tells whether a setting is that of at, or one of the table's.
 func tableAllows(t *Table, at Point, s Setting) bool {
 	return sameSetting(s, at.Setting) || sameSetting(s, t.Nearest(t.Clocks(s)).Setting)
 }
 
+// sameSetting tells whether two settings are equal up to rangeTol.
 func sameSetting(a, b Setting) bool {
 	same := func(x, y float64) bool { return math.Abs(x-y) <= rangeTol*y }
 	return same(float64(a.V), float64(b.V)) && same(a.Fc, b.Fc) && same(a.Fm, b.Fm)
 }
 
+// evaluate is a point with the time, power and energy that the model expects there.
 func evaluate(m Model, at Point) Point {
 	at.Time, at.Power = m.Time(at.Setting.Fc, at.Setting.Fm), m.Power(at.Setting)
 	at.Energy = at.Power.Over(at.Time)
@@ -211,15 +214,17 @@ func scaled(r Response, time, power float64) Response {
 	case *Fixed:
 		return &Fixed{At: r.At.scaled(time, power)}
 	}
-	return r
+	return &rescaled{of: r, time: time, power: power}
 }
 
+// scaled multiplies the times and the powers.
 func (p Params) scaled(time, power float64) Params {
 	p = p.Scale(time)
 	p.P0, p.Gamma, p.C = p.P0*Watt(power), p.Gamma*Watt(power), p.C*Watt(power)
 	return p
 }
 
+// scaled multiplies the time and the power.
 func (p Point) scaled(time, power float64) Point {
 	p.Time *= time
 	p.Power *= Watt(power)
@@ -227,11 +232,14 @@ func (p Point) scaled(time, power float64) Point {
 	return p
 }
 
+// scaledModel is a model whose times and powers are multiplied.
 type scaledModel struct {
 	Model
 	time, power float64
 }
 
+// Time is part of [Model].
 func (m scaledModel) Time(fc, fm float64) float64 { return m.time * m.Model.Time(fc, fm) }
 
+// Power is part of [Model].
 func (m scaledModel) Power(s Setting) Watt { return Watt(m.power) * m.Model.Power(s) }

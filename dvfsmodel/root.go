@@ -49,7 +49,7 @@ func root(f func(float64) float64, lo, hi float64) float64 {
 }
 
 const (
-	rootSteps  = 60
-	rootTol    = 1e-13
-	bracketTol = 4e-16
+	rootSteps  = 60    // far more than the half dozen that smooth functions take
+	rootTol    = 1e-13 // relative change from one step to the next
+	bracketTol = 4e-16 // relative width of the bracket: two units in the last place
 )

@@ -5,8 +5,9 @@ import (
 	"math"
 )
 
-// Stay is all the time that a run whose core clock was stepped was at one of its
-// clocks. Times are seconds of the run, energies those of all its GPUs.
+// Stay sums up the time that a run was at one core clock, where its clock was
+// stepped while it lasted. Times are seconds of the run, energies those of all its
+// GPUs.
 type Stay struct {
 	Core    MHz     `json:"core_mhz"`
 	Seconds float64 `json:"seconds_s"`
@@ -20,28 +21,40 @@ type Stay struct {
 	Begun      int     `json:"begun"` // times that it came to the clock
 }
 
-// lastHidden is how many seconds of work at the end of being at a clock a driver
-// may not have shown before the clock was another one: its sample period, which
-// is at most a second, and what passes until the clock is set.
+// SecondsOf is for how long a run was at the clocks of its stays together, seconds.
+func SecondsOf(stays []Stay) float64 {
+	sum := 0.0
+	for i := range stays {
+		sum += stays[i].Seconds
+	}
+	return sum
+}
+
+// lastHidden is how many seconds of work a driver may fail to show each time that a
+// clock is left: the rest of its sample period, which is at most a second, and what
+// passes until the next clock is set.
 const lastHidden = 1.2
 
-// hidden is how many seconds of what counts as waiting at a clock were work at
-// most. Where in a driver's sample period work begins is chance, so that it is half
-// of the most for many times, and three standard deviations.
+// hidden bounds how many seconds of work count as waiting because the driver failed
+// to show them. Where in its sample period the clock is left is chance: over n
+// times it comes to n/2 of the most, and √n more, over three standard deviations,
+// bound it.
 func (s *Stay) hidden() float64 {
 	begun := float64(s.Begun)
 	return min(s.Seconds-s.work(), lastHidden*min(begun, begun/2+math.Sqrt(begun)))
 }
 
+// work is Work, which rounding may have put above Seconds.
 func (s *Stay) work() float64 { return min(s.Work, s.Seconds) }
 
-// Span is a quantity that isn't known exactly: what it most likely is, and
-// between what it is.
+// Span is a quantity that isn't known exactly: what it most likely is, and the
+// bounds that it is between.
 type Span struct{ Guess, Low, High float64 }
 
 // Doubt is how far off the guess may be, as a part of it.
 func (s Span) Doubt() float64 { return max(s.High-s.Guess, s.Guess-s.Low) / s.Guess }
 
+// add adds another quantity, whose bounds add up too.
 func (s *Span) add(guess, low, high float64) {
 	s.Guess, s.Low, s.High = s.Guess+guess, s.Low+low, s.High+high
 }
@@ -53,12 +66,12 @@ type Unstepped struct {
 	Energy Span // joules, of all its GPUs
 }
 
-// Doubt is the larger one of time and energy.
+// Doubt is the larger one of those of time and energy.
 func (u *Unstepped) Doubt() float64 { return max(u.Time.Doubt(), u.Energy.Doubt()) }
 
-// Unstep is what a run would have taken at that one of its clocks of which its
-// stays say most. It took so many seconds; the part of them that no stay has
-// counts as if it had been at that clock.
+// Unstep is what a run that took so many seconds would have taken, had its clock
+// stayed the same. Of the clocks that it was at, it answers for the one with the
+// least doubt. Time that no stay covers counts as if it had been spent at that clock.
 //
 // Work and waiting are told apart, as clocks are low while a job waits: how long
 // it waits doesn't depend on the clock, and what it draws then is known of each
@@ -86,7 +99,7 @@ func Unstep(stays []Stay, seconds float64) (*Unstepped, error) {
 	return best, nil
 }
 
-// Validate reports numbers that can't be.
+// Validate reports a [SampleError] for numbers that can't be.
 func (s *Stay) Validate() error {
 	for _, x := range [...]float64{s.Seconds, s.Work, float64(s.Energy), s.Rest, float64(s.RestEnergy)} {
 		if !(x >= 0) || math.IsInf(x, 0) {
@@ -99,6 +112,7 @@ func (s *Stay) Validate() error {
 	return nil
 }
 
+// possible tells whether all numbers are finite and above 0.
 func (u *Unstepped) possible() bool {
 	return positive(u.Time.Low) && positive(u.Time.High) && positive(u.Energy.Low) && positive(u.Energy.High) &&
 		positive(u.Time.Guess) && positive(u.Energy.Guess)
@@ -112,9 +126,10 @@ const leastRest = 2
 // voltage falls no faster than the clock.
 func powered(ratio float64) float64 { return ratio * ratio * ratio }
 
-// resting is what a run draws while it rests at the clock of the k-th stay:
-// measured; or by what it drew while it rested at others, as a lower clock never
-// draws more, and no more than all of its time there.
+// resting is the power, watts, that a run draws while nothing runs on it at the
+// clock of the k-th stay. Where that wasn't measured it is bounded by what it drew
+// at rest at other clocks, as a lower clock never draws more, and by its mean power
+// at this one.
 func resting(stays []Stay, k int) Span {
 	at := &stays[k]
 	if w := at.restPower(); w > 0 {
@@ -139,8 +154,8 @@ func resting(stays []Stay, k int) Span {
 	return r
 }
 
-// restPower is what a run was seen to draw while it rested at the clock; 0 where
-// that was too short.
+// restPower is what a run was seen to draw while it rested at the clock, watts; 0
+// where that was too short to tell.
 func (s *Stay) restPower() float64 {
 	if s.Rest < leastRest {
 		return 0
@@ -171,16 +186,19 @@ func unstep(stays []Stay, i int, seconds float64) *Unstepped {
 	return u
 }
 
-// moveWork has work of a stay be done at the run's clock: it changes by half of
-// what it may.
+// moveWork adds the seconds that the work of a stay would have taken more at the
+// run's clock. Its time may change by anything from nothing to the ratio of the
+// clocks; the guess is half of that.
 func (u *Unstepped) moveWork(s *Stay) {
 	work, most := s.work(), float64(s.Core/u.Core)-1
 	u.Time.add(work*most/2, (work+s.hidden())*min(0, most), (work+s.hidden())*max(0, most))
 }
 
-// moveEnergy has a stay wait and work at the run's clock: what it draws while it
-// waits at either is known, and what its work takes is half-way between the
-// bounds, in its logarithm. Work that the driver hadn't shown is no waiting.
+// moveEnergy adds the joules that a stay would have taken at the run's clock. There
+// and here are what the run draws while it waits, at the stay's clock and at the
+// run's. The rest is work, whose energy changes by a factor between 1/ratio and
+// ratio³ of the clocks; the guess is the ratio, half-way between in the logarithm.
+// Work that the driver failed to show may be part of what counts as waiting.
 func (u *Unstepped) moveEnergy(s *Stay, there, here Span) {
 	ratio, waits := float64(u.Core/s.Core), s.Seconds-s.work()
 	sure := waits - s.hidden()

@@ -45,6 +45,15 @@ func TestARestThatWasTooShortIsBoundedByTheOthers(t *testing.T) {
 	}
 }
 
+func TestTheSecondsOfStaysAreAddedUp(t *testing.T) {
+	if got := dvfsmodel.SecondsOf(nil); got != 0 {
+		t.Errorf("of no stays: %g s", got)
+	}
+	if got := dvfsmodel.SecondsOf([]dvfsmodel.Stay{{Core: 1000, Seconds: 20, Work: 3}, {Core: 600, Seconds: 0.5}}); got != 20.5 {
+		t.Errorf("%g s, want 20.5 s", got)
+	}
+}
+
 func TestStaysThatCannotBeTellNothing(t *testing.T) {
 	for name, stays := range map[string][]dvfsmodel.Stay{
 		"none":       nil,

@@ -27,8 +27,8 @@ type tableRow struct {
 	mem  MHz
 	fm   float64
 	core []coreStep
-	// convex: V²·fc, V² and 1/fc are convex in fc over this row, so that the
-	// energy at a fixed memory clock has no local minimum but the global one.
+	// convex tells that V²·fc, V² and 1/fc are convex in fc over this row, so that
+	// the energy at a fixed memory clock has no local minimum but the global one.
 	convex bool
 }
 
@@ -71,6 +71,7 @@ func NewTable(base Base, pairs []ClockPair, voltage func(fc float64) Volt) (*Tab
 	return t, nil
 }
 
+// add appends a clock pair; they come by rising memory and then core clock.
 func (t *Table) add(pair ClockPair, voltage func(float64) Volt) error {
 	for _, clock := range []MHz{pair.Core, pair.Mem} {
 		if !(clock > 0) || math.IsInf(float64(clock), 0) {
@@ -96,8 +97,9 @@ func (t *Table) add(pair ClockPair, voltage func(float64) Volt) error {
 	return nil
 }
 
-// isConvex checks divided differences of the three terms that the energy at a
-// fixed memory clock is a non-negative combination of.
+// isConvex checks divided differences of two of the three terms that the energy at a
+// fixed memory clock is a non-negative combination of: V²·fc and V². The third,
+// 1/fc, is convex anyway.
 func isConvex(steps []coreStep) bool {
 	terms := [...]func(coreStep) float64{
 		func(s coreStep) float64 { return s.w },
@@ -140,6 +142,7 @@ func (t *Table) Settings() []Setting {
 	return all
 }
 
+// setting is the row's j-th core clock as a setting.
 func (row *tableRow) setting(j int) Setting {
 	c := &row.core[j]
 	return Setting{V: c.v, Fc: c.fc, Fm: row.fm}
@@ -173,6 +176,7 @@ func (t *Table) Nearest(core, mem MHz) Point {
 	return Point{Setting: row.setting(j), Core: row.core[j].mhz, Mem: row.mem}
 }
 
+// nearest is the first of n indexes with the least difference in size.
 func nearest(n int, diff func(int) float64) int {
 	best := 0
 	for i := range n {
@@ -183,7 +187,7 @@ func nearest(n int, diff func(int) float64) int {
 	return best
 }
 
-// MinTime is the shortest run time over the table.
+// MinTime is the shortest run time over the table, seconds.
 func (t *Table) MinTime(p Params) float64 {
 	best := math.Inf(1)
 	for i := range t.rows {
@@ -205,12 +209,12 @@ func (t *Table) Optimum(p Params, o Objective, limit float64) (Point, error) {
 	}
 	allowed := limit * (1 + limitSlack)
 	best, bestRow, bestCore := math.Inf(1), -1, 0
-	dc, dm := p.D*p.Delta, p.D*(1-p.Delta)
+	core, mem := p.D*p.Delta, p.D*(1-p.Delta) // seconds that scale with each clock
 	for i := range t.rows {
 		row := &t.rows[i]
 		line := energyLine{
 			power: float64(p.P0) + price + float64(p.Gamma)*row.fm, c: float64(p.C),
-			time: p.T0 + dm/row.fm, d: dc,
+			time: p.T0 + mem/row.fm, core: core,
 		}
 		if j, cost := row.cheapest(&line, allowed); cost < best {
 			best, bestRow, bestCore = cost, i, j
@@ -222,11 +226,18 @@ func (t *Table) Optimum(p Params, o Objective, limit float64) (Point, error) {
 	return t.pointAt(p, bestRow, bestCore), nil
 }
 
-// energyLine is the energy along one row: (power + c·w)·(time + d·inv).
-type energyLine struct{ power, c, time, d float64 }
+// energyLine is the energy along one row, with w = V²·fc and inv = 1/fc of a step:
+// (power + c·w)·(time + core·inv).
+type energyLine struct {
+	power float64 // watts that the core clock doesn't change
+	c     float64 // c of EDL eq. (1)
+	time  float64 // seconds that the core clock doesn't change
+	core  float64 // seconds that scale with it, D·δ
+}
 
+// cost is the energy at a step, joules.
 func (l *energyLine) cost(s *coreStep) float64 {
-	return (l.power + l.c*s.w) * (l.time + l.d*s.inv)
+	return (l.power + l.c*s.w) * (l.time + l.core*s.inv)
 }
 
 // cheapest is the cheapest core clock of the row within the allowed time, and
@@ -234,8 +245,8 @@ func (l *energyLine) cost(s *coreStep) float64 {
 func (row *tableRow) cheapest(l *energyLine, allowed float64) (int, float64) {
 	core := row.core
 	first := 0
-	if l.time+l.d*core[0].inv > allowed {
-		first = sort.Search(len(core), func(j int) bool { return l.time+l.d*core[j].inv <= allowed })
+	if l.time+l.core*core[0].inv > allowed {
+		first = sort.Search(len(core), func(j int) bool { return l.time+l.core*core[j].inv <= allowed })
 		if first == len(core) {
 			return 0, math.Inf(1)
 		}
@@ -256,6 +267,7 @@ func (row *tableRow) cheapest(l *energyLine, allowed float64) (int, float64) {
 	return lo, l.cost(&core[lo])
 }
 
+// scan is cheapest by looking at every step from the first allowed one on.
 func (row *tableRow) scan(l *energyLine, first int) (int, float64) {
 	best, cost := first, l.cost(&row.core[first])
 	for j := first + 1; j < len(row.core); j++ {
@@ -285,6 +297,7 @@ func (t *Table) OptimumOf(m Model, o Objective, limit float64) (Point, error) {
 	return at, nil
 }
 
+// pointAt evaluates a model at the j-th core clock of the i-th row.
 func (t *Table) pointAt(m Model, i, j int) Point {
 	row := &t.rows[i]
 	s := row.setting(j)

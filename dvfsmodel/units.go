@@ -3,8 +3,8 @@ package dvfsmodel
 // MHz is a clock frequency in megahertz.
 type MHz float64
 
-// Volt is a voltage. Inside a [Setting] it is normalised to the GPU's default
-// core voltage, like the clocks.
+// Volt is a core voltage, normalised to the GPU's default one like the clocks of a
+// [Setting].
 type Volt float64
 
 // Watt is a power.
@@ -15,3 +15,9 @@ type Joule float64
 
 // Over is the energy that power p takes in the given number of seconds.
 func (p Watt) Over(seconds float64) Joule { return Joule(float64(p) * seconds) }
+
+// JoulesPerKWh is how many joules a kilowatt-hour has.
+const JoulesPerKWh = 3.6e6
+
+// KWh is the energy in kilowatt-hours.
+func (e Joule) KWh() float64 { return float64(e) / JoulesPerKWh }

@@ -5,9 +5,9 @@ import "math"
 // The curve fc_max = g1(V) that the paper fitted to a GTX 1080 Ti (EDL §5.1.1),
 // g1(V) = sqrt((V−0.5)/2) + 0.5, and its inverse.
 const (
-	curveV0 = 0.5 // volts where the curve begins
-	curveF0 = 0.5 // clock where the curve begins
-	curveK  = 2   // curvature
+	curveV0 = 0.5 // normalised voltage where the curve begins
+	curveF0 = 0.5 // normalised core clock where the curve begins
+	curveK  = 2   // V = curveV0 + curveK·(fc − curveF0)²
 )
 
 // MaxCoreClock is g1: the highest normalised core clock that the normalised

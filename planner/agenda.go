@@ -2,14 +2,15 @@ package planner
 
 import "math"
 
-// agenda is a heap of what is to happen, by time and then by number.
+// agenda is a heap of what is to happen to nodes or to tasks, by time and then by
+// number.
 type agenda []entry
 
 // entry is a node that may go off at a time, unless it got another task, or a
 // task that ends then.
 type entry struct {
-	at   float64
-	what int
+	at   float64 // seconds
+	what int     // the node or the task
 }
 
 // first is when the first entry is due; +Inf when there is none.

@@ -75,6 +75,7 @@ func LowerBound(p *Problem) Bound {
 	return b
 }
 
+// add adds a term, joules, unless nothing was proved.
 func (b *Bound) add(name string, value float64) {
 	if value > 0 {
 		b.Terms = append(b.Terms, BoundTerm{Name: name, Value: dvfsmodel.Joule(value)})
@@ -82,18 +83,20 @@ func (b *Bound) add(name string, value float64) {
 	}
 }
 
-// boundTask is what the bound needs of a task that can be done in time.
+// boundTask is what the bound needs of a task that can be done in time. Times are
+// seconds.
 type boundTask struct {
 	task     int
-	room     float64 // longest run time: limit, or deadline − arrival
+	room     float64 // longest run time: limit, or deadline − earliest start
 	least    float64 // least cost by itself, joules
-	time     float64 // run time then
-	weight   float64 // GPUs then
+	time     float64 // run time at that cost
+	weight   float64 // GPUs at that cost, or the share of one
 	shortest float64 // shortest possible run time
 	gpus     float64 // fewest GPUs, or the share of one
 }
 
-// boundTasks finds each task's own optimum.
+// boundTasks finds each task's own optimum, and leaves out the tasks that nothing
+// can do in time.
 func boundTasks(p *Problem) []boundTask {
 	tasks := make([]boundTask, 0, len(p.Tasks))
 	for i := range p.Tasks {
@@ -112,8 +115,9 @@ func boundTasks(p *Problem) []boundTask {
 	return tasks
 }
 
-// earliestStart is the first moment at which the start rule lets a task start,
-// arrivals rounded down.
+// earliestStart is the first moment at which the start rule lets a task start. An
+// arrival that is beyond a whole slot by rounding only counts as being at it: the
+// bound must not be too high.
 func (p *Problem) earliestStart(t *Task) float64 {
 	if p.Start != StartSlot {
 		return t.Arrival
@@ -121,11 +125,11 @@ func (p *Problem) earliestStart(t *Task) float64 {
 	return math.Ceil(t.Arrival/p.Cluster.Slot-deadlineSlack) * p.Cluster.Slot
 }
 
-// consider adds what the task could do on nodes of a class.
+// consider takes into account what the task could do on nodes of a class.
 func (b *boundTask) consider(p *Problem, class int) {
 	t, k := &p.Tasks[b.task], &p.Cluster.Classes[class]
 	o := t.Option(k.Model)
-	if o < 0 || t.Options[o].GPUs > k.GPUs || !k.holds(t) {
+	if !k.hasRoom(t, o) {
 		return
 	}
 	weight := taskWeight(t, o)

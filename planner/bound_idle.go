@@ -15,7 +15,9 @@ import (
 // the work Σw_i·t_i; so idle ≥ l·M − Σw_i·t_i, and idle ≥ 0. With idle power x,
 // any β in [0, x] and c_i(t) the cost of task i at run time t,
 //
-//	cost ≥ Σc_i(t_i) + β·(l·M − Σw_i·t_i) ≥ min_M β·l·M + Σ min_{t ≤ M} (c_i(t) − β·w_i·t).
+//	cost ≥ Σc_i(t_i) + β·(l·M − Σw_i·t_i) ≥ min_M β·l·M + Σ min_{t ≤ M} (c_i(t) − β·w_i·t)
+//
+// with l the GPUs of the node, idleDual.gpus.
 //
 // The right side is concave in β and 0 above Run at β = 0, where its slope is
 // l·M − Σw_i·t_i at the tasks' own optima: where that isn't positive, nothing is
@@ -25,12 +27,14 @@ func idleBound(p *Problem, tasks []boundTask) float64 {
 	if d == nil {
 		return 0
 	}
+	// Golden-section search for the best β. 16 steps narrow it down to a part in
+	// 2,000; as any β proves a bound, that is a matter of tightness alone.
+	const golden, steps = 0.6180339887498949, 16
 	low, high := 0.0, d.idle
 	best := 0.0
-	const golden = 0.6180339887498949
 	at := [2]float64{high - golden*(high-low), low + golden*(high-low)}
 	value := [2]float64{d.value(at[0]), d.value(at[1])}
-	for range 16 {
+	for range steps {
 		best = max(best, value[0], value[1])
 		if value[0] < value[1] {
 			low = at[0]
@@ -51,17 +55,17 @@ func idleBound(p *Problem, tasks []boundTask) float64 {
 type idleDual struct {
 	p     *Problem
 	tasks []boundTask
-	l     float64 // fewest GPUs of a node that can run the tasks
+	gpus  float64 // fewest GPUs of a node that can run the tasks
 	idle  float64 // least price of an idle GPU, watts
 	run   float64 // sum of the tasks' own minima
 }
 
 // newIdleDual is nil where the bound cannot be lifted.
 func newIdleDual(p *Problem, tasks []boundTask) *idleDual {
-	d := &idleDual{p: p, tasks: tasks, l: math.Inf(1), idle: math.Inf(1)}
+	d := &idleDual{p: p, tasks: tasks, gpus: math.Inf(1), idle: math.Inf(1)}
 	for i := range p.Cluster.Classes {
 		k := &p.Cluster.Classes[i]
-		d.l, d.idle = min(d.l, float64(k.GPUs)), min(d.idle, float64(k.IdleW+k.HostW))
+		d.gpus, d.idle = min(d.gpus, float64(k.GPUs)), min(d.idle, float64(k.IdleW+k.HostW))
 	}
 	longest, work := 0.0, 0.0
 	for i := range tasks {
@@ -69,7 +73,7 @@ func newIdleDual(p *Problem, tasks []boundTask) *idleDual {
 		work += tasks[i].weight * tasks[i].time
 		d.run += tasks[i].least
 	}
-	if d.idle == 0 || d.l*longest <= work {
+	if d.idle == 0 || d.gpus*longest <= work {
 		return nil
 	}
 	return d
@@ -86,23 +90,30 @@ func (d *idleDual) value(beta float64) float64 {
 		low, high = max(low, d.tasks[i].shortest), max(high, s.free[i].time)
 	}
 	high = max(low, high) // beyond it, nothing falls any more
-	q := spans{{low, high, beta*d.l*low + s.sum(high)}}
+	q := spans{{low, high, beta*d.gpus*low + s.sum(high)}}
 	for range mostHalvings {
 		top := q[0]
-		if top.to-top.from <= 1e-7*top.to {
+		if top.to-top.from <= narrow*top.to {
 			break
 		}
 		mid := 0.5 * (top.from + top.to)
-		q[0] = span{top.from, mid, beta*d.l*top.from + s.sum(mid)}
+		q[0] = span{top.from, mid, beta*d.gpus*top.from + s.sum(mid)}
 		heap.Fix(&q, 0)
-		heap.Push(&q, span{mid, top.to, top.least - beta*d.l*(top.from-mid)})
+		heap.Push(&q, span{mid, top.to, top.least - beta*d.gpus*(top.from-mid)})
 	}
 	least := q[0].least
-	return least - d.run - 1e-9*math.Abs(least)
+	return least - d.run - roundedDown*math.Abs(least)
 }
 
-// mostHalvings leaves about 1e-5 of the dual function unproved.
-const mostHalvings = 400
+const (
+	// mostHalvings bounds the time of the search. What is proved by then is about
+	// 1e-5 below the dual function.
+	mostHalvings = 400
+	// narrow is the relative width of an interval of M that isn't halved any more.
+	narrow = 1e-7
+	// roundedDown keeps rounding in the sums from lifting the bound, relative.
+	roundedDown = 1e-9
+)
 
 // dualSlice is the dual function at one price.
 type dualSlice struct {
@@ -137,7 +148,7 @@ func (d *idleDual) minimum(b *boundTask, beta, m float64) freeMinimum {
 	for i := range d.p.Cluster.Classes {
 		k := &d.p.Cluster.Classes[i]
 		o := t.Option(k.Model)
-		if o < 0 || t.Options[o].GPUs > k.GPUs || !k.holds(t) {
+		if !k.hasRoom(t, o) {
 			continue
 		}
 		weight := taskWeight(t, o)

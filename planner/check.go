@@ -8,7 +8,8 @@ import (
 
 // Check tells whether a plan is a valid answer to a problem. It computes all it
 // needs from the two of them and shares no code with what made the plan. Where
-// rules are broken the error is a [CheckError] that names every place.
+// rules are broken the error is a [CheckError] that names every place. Whether the
+// problem itself makes sense is for [Problem.Validate] to say.
 //
 // Rounding is allowed for: 1e-9 relative, of the larger of the value and 1.
 //
@@ -148,6 +149,9 @@ func (c *checker) sound(task int) bool {
 		return false
 	case a.Option < 0 || int(a.Option) >= len(c.p.Tasks[task].Options):
 		c.blame(ViolatesShape, task, int(a.Node), "option %d doesn't exist", a.Option)
+		return false
+	case c.p.Tasks[task].Options[a.Option].Response == nil:
+		c.blame(ViolatesShape, task, int(a.Node), "option %d has no model", a.Option)
 		return false
 	}
 	return c.known[a.Node]

@@ -141,6 +141,7 @@ func (u *usage) take(task int) {
 	}
 }
 
+// takeGPU has a task take its part of a GPU, and blames it where that is taken.
 func (u *usage) takeGPU(gpu, task int, t *Task, a *Assignment) {
 	g := &u.gpus[gpu]
 	whole := t.Share == 1

@@ -3,7 +3,6 @@ package planner
 import (
 	"container/heap"
 	"context"
-	"fmt"
 	"math"
 	"slices"
 )
@@ -12,26 +11,34 @@ import (
 // online planning. Events are arrivals, times at which Pick wants to be asked,
 // idle nodes going off, and, for a [Finisher] or a [Watcher], ends of tasks.
 type engine struct {
-	problem   *Problem
-	policy    *Policy
-	view      *View
-	placer    Placer
-	picker    Picker
-	plan      *Plan
-	order     []int // tasks by arrival
-	next      int   // index in order of the next arrival
-	placed    int   // tasks that are placed
-	parking   agenda
-	finisher  Finisher // the Placer, if it is one
-	refused   error    // why the Placer can't place on this cluster
-	watcher   Watcher  // the Picker, if it is one
-	ends      agenda   // tasks that run or will, if there is a finisher or a watcher
+	problem *Problem
+	policy  *Policy
+	view    *View
+	plan    *Plan // as far as it is made
+
+	// The stages of this run. Stages that also implement a wider interface are
+	// kept under that one too, or nil.
+	placer   Placer
+	finisher Finisher // the placer
+	picker   Picker
+	watcher  Watcher    // the picker
+	watchman NodeParker // nil: the policy's Parker decides
+	refused  error      // why the stages can't plan, or what one of them answered
+
+	order  []int        // tasks by arrival
+	next   int          // index in order of the next arrival
+	placed int          // number of tasks that are placed
+	gone   map[int]bool // the tasks of plan.Unplaced
+	from   float64      // when the plan begins, seconds
+
+	parking agenda // nodes that may go off
+	ends    agenda // tasks that run or will; only with a finisher or a watcher
+
 	truth     *truth   // nil: tasks run as predicted
-	from      float64  // when the plan begins
-	started   func(task int)
+	tenancy   *tenancy // nil: no GPU is shared by profile
 	intervals slab
-	tenancy   *tenancy   // nil: no GPU is shared by profile
-	watchman  NodeParker // nil: the policy's Parker says it all
+	started   func(task int) // Options.Started, or nil
+	patience  patience
 }
 
 // newEngine prepares a run.
@@ -46,20 +53,11 @@ func newEngine(p *Problem, policy *Policy, opts *Options) *engine {
 		e.truth = newTruth(opts.Truth)
 	}
 	e.view.resident = math.IsInf(policy.Park.OffAt(&p.Cluster, 0), 1)
-	e.order = e.view.order
-	for i := range e.order {
-		e.order[i] = i
-	}
-	if p.Mode == Online {
-		Order(e.order, func(task int) float64 { return p.Tasks[task].Arrival })
-	}
-	if opts.Present != nil {
-		e.from = opts.Present.Now
-		opts.Present.arrivals(e.order)
-	}
+	e.queueArrivals(opts.Present)
 	e.view.learn(e.order[:e.arrived(e.nextArrival())])
-	if e.view.single = policy.Map && e.truth == nil && opts.Present == nil && e.view.Simple() && e.nextArrival() == 0; e.view.single {
-		e.view.reserve(len(p.Tasks) / 2)
+	e.view.single = policy.Map && e.truth == nil && opts.Present == nil && e.view.Simple() && e.nextArrival() == 0
+	if e.view.single {
+		e.view.reserve(len(p.Tasks) / 2) // a guess: two tasks to a GPU
 	}
 	if policy.Share {
 		e.share()
@@ -67,7 +65,7 @@ func newEngine(p *Problem, policy *Policy, opts *Options) *engine {
 	if w, ok := policy.Park.(Watchman); ok {
 		e.watchman = w.Watch(e.view)
 	}
-	e.stages()
+	e.makeStages()
 	if opts.Present != nil && e.refused == nil {
 		e.begin(opts.Present)
 	}
@@ -75,17 +73,43 @@ func newEngine(p *Problem, policy *Policy, opts *Options) *engine {
 	return e
 }
 
-// stages makes fresh Place and Pick stages for the nodes there are and the
+// queueArrivals puts the tasks in the order in which they are decided; those that
+// run at the present come first.
+func (e *engine) queueArrivals(present *Present) {
+	e.order = e.view.order
+	for i := range e.order {
+		e.order[i] = i
+	}
+	if e.problem.Mode == Online {
+		Order(e.order, func(task int) float64 { return e.problem.Tasks[task].Arrival })
+	}
+	if present != nil {
+		e.from = present.Now
+		present.arrivals(e.order)
+	}
+}
+
+// makeStages makes fresh Place and Pick stages for the nodes there are and the
 // tasks that wait.
-func (e *engine) stages() {
-	e.placer = e.policy.Place(e.view)
+func (e *engine) makeStages() {
+	if e.view.Tuner == nil {
+		e.refused = e.blame("tune", -1, "its constructor made no stage")
+		return
+	}
+	if e.placer = e.policy.Place(e.view); e.placer == nil {
+		e.refused = e.blame("place", -1, "its constructor made no stage")
+		return
+	}
 	if r, ok := e.placer.(Refuser); ok {
 		if e.refused = r.Refuses(); e.refused != nil {
 			return // nothing is asked of it
 		}
 	}
 	e.finisher, _ = e.placer.(Finisher)
-	e.picker = e.policy.Pick(e.view, e.placer)
+	if e.picker = e.policy.Pick(e.view, e.placer); e.picker == nil {
+		e.refused = e.blame("pick", -1, "its constructor made no stage")
+		return
+	}
 	e.watcher, _ = e.picker.(Watcher)
 	for n := range e.view.nodes {
 		if e.view.nodes[n].on {
@@ -97,9 +121,9 @@ func (e *engine) stages() {
 	}
 }
 
-// recount tells fresh stages of the tasks that still run or are reserved, by
-// start.
-func (e *engine) recount() {
+// tellRunning tells fresh stages of the tasks that still run or are reserved, in
+// the order of their starts.
+func (e *engine) tellRunning() {
 	e.ends = e.ends[:0]
 	var tasks []int
 	for _, task := range e.order[:e.next] {
@@ -119,16 +143,9 @@ func (e *engine) waiting() []int {
 	if e.placed+len(e.plan.Unplaced) == e.next {
 		return nil
 	}
-	var gone map[int]bool
-	if len(e.plan.Unplaced) > 0 {
-		gone = make(map[int]bool, len(e.plan.Unplaced))
-	}
-	for _, u := range e.plan.Unplaced {
-		gone[u.Task] = true
-	}
 	var tasks []int
 	for _, task := range e.order[:e.next] {
-		if !e.view.taken[task] && !gone[task] {
+		if !e.view.taken[task] && !e.gone[task] {
 			tasks = append(tasks, task)
 		}
 	}
@@ -142,19 +159,25 @@ func (e *engine) run(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		now := min(e.nextArrival(), e.picker.Wake(), e.nextEnd())
+		wake, err := e.woken()
+		if err != nil {
+			return err
+		}
+		now := min(e.nextArrival(), wake, e.nextEnd())
 		if math.IsInf(now, 1) {
 			break
 		}
 		e.advance(now)
 		e.arrive(now)
-		e.offer()
+		if err := e.offer(ctx); err != nil {
+			return err
+		}
 		if e.view.single {
 			e.mapToNodes()
 		}
 	}
 	e.finish()
-	return nil
+	return e.refused
 }
 
 // nextArrival is when the next batch is decided: at its arrival, or at the
@@ -194,43 +217,29 @@ func (e *engine) arrive(now float64) {
 	if e.problem.Mode == Online {
 		slices.Sort(batch)
 	}
-	if e.view.learn(batch) {
-		e.stages()
-		e.recount()
+	if e.view.learn(batch) { // the stages index single GPUs, which won't do any more
+		e.makeStages()
+		e.tellRunning()
 	}
 	possible := e.view.ready[e.next:e.next:last] // the picker may keep it
 	e.next = last
 	for _, task := range batch {
-		why, earliest, ok := e.view.possible(task)
-		if !ok {
-			e.plan.Unplaced = append(e.plan.Unplaced, Unplaced{Task: task, Why: why, Earliest: earliest})
-			continue
+		if why, earliest, ok := e.view.possible(task); ok {
+			possible = append(possible, task)
+		} else {
+			e.giveUp(task, why, earliest)
 		}
-		possible = append(possible, task)
 	}
 	e.picker.Arrive(possible)
 }
 
-// offer plays offers until Pick has none.
-func (e *engine) offer() {
-	for {
-		task, ok := e.picker.Next()
-		if !ok {
-			return
-		}
-		if e.tenancy != nil {
-			e.tenancy.offered(e.view, task)
-		}
-		placement, verdict := e.placer.Place(task)
-		switch verdict {
-		case Start:
-			e.commit(task, &placement)
-		case Wait:
-			e.picker.Refused(task)
-		case Reject:
-			e.plan.Unplaced = append(e.plan.Unplaced, Unplaced{Task: task, Why: "no node has room for it within its limit at the clocks that the policy sets", Earliest: math.Inf(1)})
-		}
+// giveUp lists a task as one that can't be placed; earliest is as in [Unplaced].
+func (e *engine) giveUp(task int, why string, earliest float64) {
+	e.plan.Unplaced = append(e.plan.Unplaced, Unplaced{Task: task, Why: why, Earliest: earliest})
+	if e.gone == nil {
+		e.gone = make(map[int]bool)
 	}
+	e.gone[task] = true
 }
 
 // commit makes a placement effective.
@@ -330,7 +339,8 @@ func (e *engine) open(class int) int {
 	return node
 }
 
-// switchOn makes a node that is off and not listed as asleep go on.
+// switchOn switches on a node that is off. The caller has taken it from the list
+// of those asleep.
 func (e *engine) switchOn(node int) {
 	v := e.view
 	n := &v.nodes[node]
@@ -351,6 +361,9 @@ func (e *engine) switchOn(node int) {
 	}
 }
 
+// addNode appends a node of the class, which is off, to the view and to the plan.
+// While GPUs are placed one by one it has a single GPU, and [engine.mapToNodes]
+// makes the plan's nodes.
 func (e *engine) addNode(class int) {
 	v := e.view
 	gpus := e.problem.Cluster.Classes[class].GPUs
@@ -391,11 +404,12 @@ func (e *engine) advance(now float64) {
 	e.view.Now = now
 }
 
-// switchOff lets the node go that is due next, unless it got another task.
+// switchOff switches off the node that is due next, unless it got another task:
+// then the entry moves to when the node is due by now.
 func (e *engine) switchOff() {
 	top := e.parking[0]
 	n := &e.view.nodes[top.what]
-	if e.tenancy != nil && e.tenancy.inUse(top.what, n.on) {
+	if e.tenancy != nil && e.tenancy.notIdle(top.what, n.on) {
 		heap.Pop(&e.parking)
 		return
 	}
@@ -408,6 +422,9 @@ func (e *engine) switchOff() {
 	e.close(top.what, top.at)
 }
 
+// close switches a node off at a time and notes how long it was on. Nodes that
+// may be woken again are listed as asleep; of an unlimited class a new one will
+// do as well.
 func (e *engine) close(node int, at float64) {
 	n := &e.view.nodes[node]
 	n.on = false
@@ -437,7 +454,7 @@ func (e *engine) finish() {
 		e.close(n, at)
 	}
 	for _, task := range e.waiting() {
-		e.plan.Unplaced = append(e.plan.Unplaced, Unplaced{Task: task, Why: "the policy kept it waiting to the end", Earliest: math.Inf(1)})
+		e.giveUp(task, "the policy kept it waiting to the end", math.Inf(1))
 	}
 	for _, u := range e.plan.Unplaced {
 		e.plan.Assignments[u.Task].Node = -1
@@ -448,49 +465,3 @@ func (e *engine) finish() {
 	}
 	e.plan.settle(e.problem, e.policy.Park)
 }
-
-// possible tells whether some node of the cluster, empty and on, could run the
-// task in time; if not, why, and when it would end at the earliest, with its
-// GPUs free and its node switched on.
-func (v *View) possible(task int) (why string, earliest float64, ok bool) {
-	p := v.Problem
-	t := &p.Tasks[task]
-	shortest, earliest := math.Inf(1), math.Inf(1)
-	for class := range p.Cluster.Classes {
-		k := &p.Cluster.Classes[class]
-		i := v.ask(task, class)
-		option := v.wants[i].option
-		if option < 0 || t.Options[option].GPUs > k.GPUs || !k.holds(t) {
-			continue
-		}
-		if v.asked[i] == wantKnown {
-			return "", 0, true
-		}
-		fastest := t.Options[option].Response.MinTime()
-		shortest, earliest = min(shortest, fastest), min(earliest, v.soonest(task, class)+fastest)
-	}
-	start := v.slotUp(t.Arrival)
-	room := min(t.Deadline-start, t.Limit)
-	switch {
-	case len(t.Options) == 0:
-		return "no GPU model of the cluster suits it: it names others, or its workload has no model there", earliest, false
-	case math.IsInf(shortest, 1):
-		return "no node has the GPUs, CPUs and memory that it asks for", earliest, false
-	case room >= shortest*(1-feasibleSlack):
-		return "", 0, true
-	case t.Limit < shortest && t.Limit <= t.Deadline-start:
-		return fmt.Sprintf("needs %.6g s at the fastest clocks, its limit is %.6g s", shortest, t.Limit), earliest, false
-	}
-	return fmt.Sprintf("needs %.6g s at the fastest clocks, %.6g s remain to its deadline", shortest, t.Deadline-start), earliest, false
-}
-
-// soonest is when a task could start on a node of the class whose GPUs are free.
-func (v *View) soonest(task, class int) float64 {
-	if v.onByClass[class] > 0 {
-		return v.StartFor(task, v.Now)
-	}
-	return v.StartOnNew(task, class)
-}
-
-// feasibleSlack lets a limit equal to the shortest time count as feasible.
-const feasibleSlack = 1e-12

@@ -42,6 +42,11 @@ type Margins struct {
 // may run on, and its response there. Warnings are about assumptions made. A
 // job that names an unknown workload is an error, with its position.
 func Join(batch *queue.Batch, cluster *Cluster, catalog Catalog, margins Margins) (tasks []Task, warnings []error, err error) {
+	for _, m := range [...]float64{margins.Limit, margins.Deadline} {
+		if !(m >= 0) || math.IsInf(m, 0) {
+			return nil, nil, fmt.Errorf("margins %v of limits and %v s of deadlines, want finite numbers of 0 or more", margins.Limit, margins.Deadline)
+		}
+	}
 	j := joiner{catalog: catalog, margins: margins, cluster: cluster}
 	for i := range cluster.Classes {
 		if err := j.addClass(&cluster.Classes[i]); err != nil {
@@ -66,6 +71,7 @@ type joiner struct {
 	warnings []error
 }
 
+// addClass adds the GPU model of a class, if it is new.
 func (j *joiner) addClass(k *NodeClass) error {
 	if slices.Contains(j.models, k.Model) {
 		return nil
@@ -78,6 +84,7 @@ func (j *joiner) addClass(k *NodeClass) error {
 	return nil
 }
 
+// task joins a job with its models, and keeps the margins where they leave it possible.
 func (j *joiner) task(job *queue.Job) (Task, error) {
 	t := Task{
 		ID: job.ID, Arrival: job.Arrival, Deadline: job.Deadline, Due: job.Deadline - j.margins.Deadline,

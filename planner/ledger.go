@@ -37,7 +37,23 @@ func Account(p *Problem, plan *Plan) Ledger {
 // misses that end after their deadlines.
 func account(p *Problem, plan *Plan, misses []int) (Ledger, []int) {
 	l := Ledger{Nodes: make([]NodeEnergy, len(plan.Nodes))}
-	busy := make([]float64, len(plan.Nodes)) // GPU-seconds
+	busy, misses := l.addRuns(p, plan, misses)
+	for i := range plan.Nodes {
+		for _, on := range plan.Nodes[i].On {
+			l.End = max(l.End, on.To)
+		}
+	}
+	for i := range plan.Nodes {
+		l.addRest(p, plan, i, busy[i])
+		l.add(&l.Nodes[i])
+	}
+	return l, misses
+}
+
+// addRuns adds the run energy of all tasks to their nodes' rows, and says for how
+// many GPU-seconds each node's GPUs are busy. Tasks that end late are added to misses.
+func (l *Ledger) addRuns(p *Problem, plan *Plan, misses []int) (busy []float64, missed []int) {
+	busy = make([]float64, len(plan.Nodes))
 	apart := plan.Shared.tasks(len(plan.Assignments))
 	for i := range plan.Assignments {
 		a := &plan.Assignments[i]
@@ -61,28 +77,24 @@ func account(p *Problem, plan *Plan, misses []int) (Ledger, []int) {
 			l.Nodes[s.Node].Run += dvfsmodel.Watt(p.Cluster.Sharing.Physics.Power(s.MHz)).Over(s.To - s.From)
 		}
 	}
-	for i := range plan.Nodes {
-		for _, on := range plan.Nodes[i].On {
-			l.End = max(l.End, on.To)
-		}
+	return busy, misses
+}
+
+// addRest fills in what a node takes beside its runs, once it is known when the plan
+// ends and for how many GPU-seconds the node is busy.
+func (l *Ledger) addRest(p *Problem, plan *Plan, node int, busy float64) {
+	n, row, on := &plan.Nodes[node], &l.Nodes[node], 0.0
+	for _, iv := range n.On {
+		on += iv.Len()
 	}
-	payTurnOn := p.Mode != Offline || p.Cluster.OfflineTurnOn
-	for i := range plan.Nodes {
-		k := &p.Cluster.Classes[plan.Nodes[i].Class]
-		row, on := &l.Nodes[i], 0.0
-		for _, iv := range plan.Nodes[i].On {
-			on += iv.Len()
-		}
-		gpus := float64(k.GPUs)
-		row.Idle = k.IdleW.Over(max(0, gpus*on-busy[i]))
-		row.Host = k.HostW.Over(gpus * on)
-		row.Sleep = k.SleepW.Over(max(0, l.End-on))
-		if payTurnOn {
-			row.TurnOn = k.TurnOn * dvfsmodel.Joule(k.GPUs*len(plan.Nodes[i].On))
-		}
-		l.add(row)
+	k := &p.Cluster.Classes[n.Class]
+	gpus := float64(k.GPUs)
+	row.Idle = k.IdleW.Over(max(0, gpus*on-busy))
+	row.Host = k.HostW.Over(gpus * on)
+	row.Sleep = k.SleepW.Over(max(0, l.End-on))
+	if p.Mode != Offline || p.Cluster.OfflineTurnOn {
+		row.TurnOn = k.TurnOn * dvfsmodel.Joule(k.GPUs*len(n.On))
 	}
-	return l, misses
 }
 
 // tasks tells by task which ones share GPUs; nil where none does.
@@ -97,6 +109,7 @@ func (s *Shared) tasks(count int) []bool {
 	return shares
 }
 
+// add adds a node's row to the totals.
 func (l *Ledger) add(row *NodeEnergy) {
 	l.Run += row.Run
 	l.Idle += row.Idle

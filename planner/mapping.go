@@ -48,7 +48,7 @@ func (e *engine) mapToNodes() {
 		}
 	}
 	if e.next < len(e.order) || len(e.waiting()) > 0 {
-		e.stages()
+		e.makeStages()
 	}
 }
 

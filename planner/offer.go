@@ -35,12 +35,8 @@ func (v *View) Confined(task int) int {
 // Suits tells whether an empty node of a class has room for a task, and the
 // task would keep its limit there.
 func (v *View) Suits(task, class int) bool {
-	option := v.Option(task, class)
-	if option < 0 {
-		return false
-	}
-	k, t := &v.Problem.Cluster.Classes[class], &v.Problem.Tasks[task]
-	if t.Options[option].GPUs > k.GPUs || !k.holds(t) {
+	option, t := v.Option(task, class), &v.Problem.Tasks[task]
+	if !v.Problem.Cluster.Classes[class].hasRoom(t, option) {
 		return false
 	}
 	return math.IsInf(t.Limit, 1) || dvfsmodel.Fits(v.Tuner.Fastest(task, option, class).Point.Time, t.Limit)
@@ -51,7 +47,7 @@ func (v *View) Suits(task, class int) bool {
 type Prediction struct {
 	Time   float64         // seconds
 	Energy dvfsmodel.Joule // of all its GPUs
-	GPUs   float64         // shares count as such
+	GPUs   float64         // that it occupies: how many, or the share of one
 }
 
 // Predict is what a task takes on a class that suits it: see [View.Suits]. Where

@@ -130,6 +130,7 @@ func spread(from, to []ordered, least uint64, shift int) (largest int) {
 	return int(most)
 }
 
+// insertionSort is for few items, and for those that are nearly sorted.
 func insertionSort(all []ordered) {
 	for i := 1; i < len(all); i++ {
 		x, j := all[i], i

@@ -37,11 +37,11 @@ type Plan struct {
 // shared by profile, where clocks and speed change with who is beside it, the
 // point has means over its run, and its part of the GPU's energy.
 type Assignment struct {
-	Node   int32  // index in Plan.Nodes; -1: not placed
-	Option int32  // index in Task.Options
-	GPUs   GPUSet // GPUs of the node
-	Start  float64
-	End    float64
+	Node   int32           // index in Plan.Nodes; -1: not placed
+	Option int32           // index in Task.Options
+	GPUs   GPUSet          // GPUs of the node
+	Start  float64         // seconds
+	End    float64         // seconds
 	Point  dvfsmodel.Point // setting, run time, power and energy of one GPU
 	Reason Reason
 }

@@ -27,7 +27,9 @@ type Policy struct {
 	Improve Improver
 }
 
-// Tuner decides clocks. Its answers depend on nothing but the question.
+// Tuner decides clocks. Its answers depend on nothing but the question, so that
+// they can be remembered. A question names a task, one of its options and a node
+// class with the option's GPU model, all by index; room is in seconds.
 type Tuner interface {
 	// Want is the point that the task would have with room seconds to run: its
 	// own optimum, free or limited. ok is false when no clocks that the tuner
@@ -69,8 +71,8 @@ type Picker interface {
 	Next() (task int, ok bool)
 	// Refused returns a task whose offer Place wants to answer later.
 	Refused(task int)
-	// Wake is when the picker wants to be asked again if nothing else happens;
-	// +Inf: not at all.
+	// Wake is when the picker wants to be asked again if nothing else happens,
+	// seconds; +Inf: not at all.
 	Wake() float64
 }
 
@@ -137,10 +139,10 @@ const (
 // Placement is a place and clocks for a task.
 type Placement struct {
 	Node   int // a node that is on, or -1 to switch one of Class on
-	Class  int
-	Option int
+	Class  int // index in Cluster.Classes
+	Option int // index in Task.Options
 	GPUs   GPUSet
-	Start  float64
+	Start  float64 // seconds; after now, it is a reservation
 	Point  dvfsmodel.Point
 	Reason Reason
 	// Shared lets the task run beside others on GPUs that are shared by profile.

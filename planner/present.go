@@ -12,9 +12,9 @@ type Present struct {
 	Running []Running
 }
 
-// Running is a task that runs: since when, on which node class, and until when by
-// what is believed now. Where it finds no room any more, it is taken not to be
-// there.
+// Running is a task that runs: since when, on which node class, and until when as
+// it is predicted now. One for which the cluster has no room left is listed as
+// unplaced, and the plan goes on without it.
 type Running struct {
 	Task, Class int
 	Start, End  float64 // seconds; End is after the present
@@ -67,7 +67,7 @@ func (e *engine) begin(n *Present) {
 		e.view.Now = r.Start
 		pl, ok := e.roomFor(r, n.Now)
 		if !ok {
-			e.plan.Unplaced = append(e.plan.Unplaced, Unplaced{Task: r.Task, Why: "nodes have no room for it though it runs", Earliest: math.Inf(1)})
+			e.giveUp(r.Task, "nodes have no room for it though it runs", math.Inf(1))
 			continue
 		}
 		e.commit(r.Task, &pl)
@@ -75,8 +75,9 @@ func (e *engine) begin(n *Present) {
 	e.view.Now = n.Now
 }
 
-// roomFor finds GPUs for a task that runs: on the first node of its class where
-// nothing else runs on them.
+// roomFor finds GPUs for a task that runs: on the first node of its class that has
+// enough free ones, or else on a node that is switched on for it. ok is false when
+// no node can be.
 func (e *engine) roomFor(r *Running, now float64) (pl Placement, ok bool) {
 	v, t := e.view, &e.problem.Tasks[r.Task]
 	option := v.Option(r.Task, r.Class)

@@ -12,6 +12,10 @@ import (
 // MaxGPUs is the most GPUs that a node may have: a [GPUSet] is a word.
 const MaxGPUs = 64
 
+// MaxNodes is the most nodes that a class may be limited to: a plan lists those that
+// are always on.
+const MaxNodes = 10_000_000
+
 // GPUSet is a set of GPUs of one node, bit i for GPU i.
 type GPUSet uint64
 
@@ -67,16 +71,23 @@ type NodeClass struct {
 // Task is a job joined with its models: what the planner knows of it.
 type Task struct {
 	ID          string
-	Arrival     float64 // seconds; nothing about the task may be used before, online
-	Deadline    float64 // absolute, seconds; +Inf: none
-	Due         float64 // the time to plan for: the deadline, or an earlier or implied one
-	Limit       float64 // longest run time, seconds; +Inf: none
-	LimitMargin float64 // by which part of it its own limit is longer than Limit
-	Share       float64 // part of one GPU, 0 < Share ≤ 1; below 1 clocks stay at default
-	CPUs        float64
-	MemGiB      float64
+	Arrival     float64  // seconds; nothing about the task may be used before, online
+	Deadline    float64  // absolute, seconds; +Inf: none
+	Due         float64  // the time to plan for, seconds: the deadline, or an earlier or implied one
+	Limit       float64  // longest run time to plan for, seconds; +Inf: none
+	LimitMargin float64  // kept from the job's own limit, which is Limit × (1 + LimitMargin)
+	Share       float64  // part of one GPU, 0 < Share ≤ 1; below 1 clocks stay at default
+	CPUs        float64  // cores, of the node
+	MemGiB      float64  // memory, of the node
 	Options     []Option // the GPU models it can run on; none: it can't be placed
 	Profile     *Profile // what it uses of a GPU; nil: not known, so that nothing else may be beside it
+}
+
+// NewTask is a task that arrives at 0, takes whole GPUs and nothing else that runs
+// out, and has neither deadline nor limit.
+func NewTask(id string, options ...Option) Task {
+	never := math.Inf(1)
+	return Task{ID: id, Deadline: never, Due: never, Limit: never, Share: 1, Options: options}
 }
 
 // Option is one GPU model that a task can run on.
@@ -84,6 +95,22 @@ type Option struct {
 	Model    string
 	GPUs     int // GPUs it needs there; 0: it runs on CPUs alone
 	Response dvfsmodel.Response
+}
+
+// validator is a response that can say what is wrong with it.
+type validator interface{ Validate() error }
+
+// validateResponse asks the response itself, where it can say, or else looks at its
+// default point.
+func (o *Option) validateResponse() error {
+	if v, ok := o.Response.(validator); ok {
+		return v.Validate()
+	}
+	at := o.Response.Default()
+	if err := at.Validate(); err != nil {
+		return fmt.Errorf("at default clocks: %w", err)
+	}
+	return nil
 }
 
 // StartRule says when a queued task may start on a GPU that became free.
@@ -162,8 +189,11 @@ func (t *Task) Option(model string) int {
 }
 
 // Room is the time between arrival and due time, capped by the run-time limit:
-// the longest that the task may take if it starts at once.
-func (t *Task) Room() float64 { return min(t.Due-t.Arrival, t.Limit) }
+// the longest that the task may take if it starts at once, seconds.
+func (t *Task) Room() float64 { return t.RoomFrom(t.Arrival) }
+
+// RoomFrom is the longest that the task may take if it starts then, seconds.
+func (t *Task) RoomFrom(start float64) float64 { return min(t.Due-start, t.Limit) }
 
 // Binds tells whether a task can use up something of a node before the node's
 // GPUs are used up: part of a GPU, or more CPUs or memory by GPU than the node
@@ -179,8 +209,8 @@ func (p *Problem) Binds(task int) bool {
 	for i := range p.Cluster.Classes {
 		k := &p.Cluster.Classes[i]
 		if option := t.Option(k.Model); option >= 0 {
-			nodes := float64(k.GPUs) / float64(t.Options[option].GPUs) // how many such tasks the GPUs would hold
-			if (k.CPUs > 0 && t.CPUs*nodes > k.CPUs) || (k.MemGiB > 0 && t.MemGiB*nodes > k.MemGiB) {
+			tasks := float64(k.GPUs) / float64(t.Options[option].GPUs) // how many such tasks the GPUs of a node would hold
+			if (k.CPUs > 0 && t.CPUs*tasks > k.CPUs) || (k.MemGiB > 0 && t.MemGiB*tasks > k.MemGiB) {
 				return true
 			}
 		}
@@ -188,7 +218,7 @@ func (p *Problem) Binds(task int) bool {
 	return false
 }
 
-// AnyBinds tells whether one of the tasks does.
+// AnyBinds tells whether one of the tasks does what [Problem.Binds] tells.
 func (p *Problem) AnyBinds() bool {
 	for i := range p.Tasks {
 		if p.Binds(i) {
@@ -197,9 +227,6 @@ func (p *Problem) AnyBinds() bool {
 	}
 	return false
 }
-
-// RoomFrom is the longest that the task may take if it starts then.
-func (t *Task) RoomFrom(start float64) float64 { return min(t.Due-start, t.Limit) }
 
 // Price is what one GPU's second costs beside the energy that its model knows,
 // watts: the objective's price of time and the class's host power.
@@ -213,7 +240,8 @@ func (p *Problem) Price(class int) dvfsmodel.Objective {
 }
 
 // Validate reports the first thing that makes the problem meaningless. Tasks
-// that merely cannot be planned are not errors.
+// that merely cannot be planned are not errors. A response with a method
+// Validate() error is asked for what is wrong with it.
 func (p *Problem) Validate() error {
 	if len(p.Tasks) == 0 {
 		return errors.New("the batch has no jobs")
@@ -223,6 +251,12 @@ func (p *Problem) Validate() error {
 	}
 	if err := p.Objective.Validate(); err != nil {
 		return err
+	}
+	if p.Mode < Offline || p.Mode > Clairvoyant {
+		return fmt.Errorf("mode %d, want offline, online or clairvoyant", int(p.Mode))
+	}
+	if p.Start != StartContinuous && p.Start != StartSlot {
+		return fmt.Errorf("start rule %d, want continuous or slot", int(p.Start))
 	}
 	if p.Start == StartSlot && p.Cluster.Slot <= 0 {
 		return errors.New("start rule slot needs a slot length above 0")
@@ -259,12 +293,13 @@ func (c *Cluster) Validate() error {
 	return nil
 }
 
+// validate reports the first thing about the class that makes no sense.
 func (k *NodeClass) validate() error {
 	if k.GPUs < 1 || k.GPUs > MaxGPUs {
 		return fmt.Errorf("%d GPUs per node, want 1 to %d", k.GPUs, MaxGPUs)
 	}
-	if k.Count < 0 {
-		return fmt.Errorf("%d nodes, want 0 (unlimited) or more", k.Count)
+	if k.Count < 0 || k.Count > MaxNodes {
+		return fmt.Errorf("%d nodes, want 1 to %d, or 0 for as many as wanted", k.Count, MaxNodes)
 	}
 	for _, f := range [...]struct {
 		name  string
@@ -293,12 +328,16 @@ func (k *NodeClass) validate() error {
 	return k.Steps.Validate()
 }
 
+// validate reports the first thing about the task that makes no sense.
 func (t *Task) validate() error {
 	if !(t.Arrival >= 0) || math.IsInf(t.Arrival, 0) {
 		return fmt.Errorf("arrival %v s, want a finite number of 0 or more", t.Arrival)
 	}
 	if !(t.Deadline >= t.Arrival) || math.IsNaN(t.Due) {
 		return fmt.Errorf("deadline %v s (due %v s), want it not before the arrival, %v s", t.Deadline, t.Due, t.Arrival)
+	}
+	if t.Due > t.Deadline {
+		return fmt.Errorf("due %v s, want it not after the deadline, %v s", t.Due, t.Deadline)
 	}
 	if !(t.Limit > 0) || !(t.Share > 0) || t.Share > 1 {
 		return fmt.Errorf("limit %v s and share %v, want a positive limit and a share in (0, 1]", t.Limit, t.Share)
@@ -307,8 +346,12 @@ func (t *Task) validate() error {
 		return fmt.Errorf("%v CPUs and %v GiB, want 0 or more", t.CPUs, t.MemGiB)
 	}
 	for i := range t.Options {
-		if o := &t.Options[i]; o.GPUs < 0 || o.Response == nil || (t.Share < 1 && o.GPUs != 1) {
+		o := &t.Options[i]
+		if o.GPUs < 0 || o.Response == nil || (t.Share < 1 && o.GPUs != 1) {
 			return fmt.Errorf("option %q: %d GPUs (share %v) or no model", o.Model, o.GPUs, t.Share)
+		}
+		if err := o.validateResponse(); err != nil {
+			return fmt.Errorf("option %q: %w", o.Model, err)
 		}
 	}
 	return nil

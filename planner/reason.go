@@ -26,7 +26,8 @@ const (
 	BoundLimit            // the run-time limit
 )
 
-// bound is what bounds a task's run time if it starts then, and the margin.
+// bound is what bounds a task's run time if it starts then, and the margin that
+// [Task.Due] or [Task.Limit] keeps from it.
 func (t *Task) bound(start float64) (by BoundBy, margin float32) {
 	switch {
 	case t.Limit < t.Due-start:
@@ -37,8 +38,9 @@ func (t *Task) bound(start float64) (by BoundBy, margin float32) {
 	return BoundDeadline, float32(t.Deadline - t.Due)
 }
 
-// bind names the bounds of the tasks whose clocks one has to do with.
-func (plan *Plan) bind(p *Problem) {
+// nameBounds adds to the reasons of tasks that are bound, or late, what bounds them.
+// Stages don't: they know the room that is left, not where it comes from.
+func (plan *Plan) nameBounds(p *Problem) {
 	for i := range plan.Assignments {
 		a := &plan.Assignments[i]
 		if a.Node >= 0 && (a.Reason.Clocks == ClocksDeadline || a.Reason.Clocks == ClocksLate) {
@@ -88,6 +90,7 @@ const (
 // String is the reason as a sentence without a full stop.
 func (r Reason) String() string { return r.clocks() + "; " + r.place() }
 
+// clocks says why the clocks are as they are.
 func (r Reason) clocks() string {
 	switch r.Clocks {
 	case ClocksNoModel:
@@ -113,6 +116,7 @@ func (r Reason) clocks() string {
 	}
 }
 
+// bound says what asks for faster clocks.
 func (r Reason) bound() string {
 	switch r.Bound {
 	case BoundDue:
@@ -150,6 +154,7 @@ func (r Reason) lost() string {
 	return fmt.Sprintf("deadline less its margin of %.6g s", r.Margin)
 }
 
+// slack says how much time is left over; empty where there is no limit, or none is left.
 func (r Reason) slack() string {
 	if r.Room <= r.Want || math.IsInf(r.Room, 1) || math.IsNaN(r.Room) {
 		return ""
@@ -157,6 +162,7 @@ func (r Reason) slack() string {
 	return fmt.Sprintf(", %.6g s to spare", r.Room-r.Want)
 }
 
+// place says why the place was chosen.
 func (r Reason) place() string {
 	switch r.Place {
 	case PlaceLightest:

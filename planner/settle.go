@@ -72,8 +72,8 @@ func onIntervals(k *NodeClass, runs []Interval) []Interval {
 	return on
 }
 
-// worthSleeping tells whether a gap costs more idling than switching off and
-// on again.
+// worthSleeping tells whether a gap of so many seconds costs more idling than
+// switching the node off and on again.
 func (k *NodeClass) worthSleeping(gap float64) bool {
 	saved := float64(k.GPUs)*float64(k.IdleW+k.HostW) - float64(k.SleepW)
 	return gap > 0 && saved*gap > float64(k.TurnOn)*float64(k.GPUs)+saved*k.TurnOnDelay
@@ -105,6 +105,7 @@ func (plan *Plan) addSleepers(p *Problem) {
 	}
 }
 
+// addUnused adds the nodes of limited classes that the plan doesn't use yet.
 func (plan *Plan) addUnused(p *Problem) {
 	used := make([]int, len(p.Cluster.Classes))
 	for i := range plan.Nodes {

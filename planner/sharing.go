@@ -81,14 +81,8 @@ func (t *Task) Tolerates(alone float64) float64 { return min(t.Profile.Kappa*alo
 
 // Validate reports the first thing that makes no sense.
 func (s *Sharing) Validate() error {
-	ph := &s.Physics
-	if len(ph.LevelsMHz) == 0 || !(ph.LevelsMHz[0] > 0) || !slices.IsSorted(ph.LevelsMHz) || math.IsInf(ph.MaxMHz(), 0) {
-		return fmt.Errorf("frequencies %v MHz, want at least one, ascending and above 0", ph.LevelsMHz)
-	}
-	for _, x := range [...]float64{ph.BaseW, ph.WPerMHz, ph.Beta} {
-		if !(x >= 0) || math.IsInf(x, 0) {
-			return fmt.Errorf("power %v W + %v W/MHz and exponent %v, want finite numbers of 0 or more", ph.BaseW, ph.WPerMHz, ph.Beta)
-		}
+	if err := s.Physics.Validate(); err != nil {
+		return err
 	}
 	if s.Contention != nil {
 		return s.Contention.Validate()
@@ -122,6 +116,7 @@ func (p *Problem) validateProfiles() error {
 	return nil
 }
 
+// validate reports the first thing about the profile that makes no sense.
 func (f *Profile) validate() error {
 	if len(f.UtilPct) == 0 {
 		return errors.New("its profile has no slots")

@@ -83,17 +83,10 @@ func (e *engine) left(task int, a *Assignment) {
 	}
 }
 
-// inUse tells whether a node is off already, or has tasks.
-func (y *tenancy) inUse(node int, on bool) bool {
+// notIdle tells whether a shared node is off already, or has tasks: an entry that
+// says when it goes off has nothing to say then.
+func (y *tenancy) notIdle(node int, on bool) bool {
 	return y.covers(node) && (!on || y.booked.ServerOn(node))
-}
-
-// offAt is when a node goes off whose last task ends at the given time.
-func (e *engine) offAt(node int, lastEnd float64) float64 {
-	if e.watchman != nil {
-		return e.watchman.OffAt(node, lastEnd)
-	}
-	return e.policy.Park.OffAt(&e.problem.Cluster, lastEnd)
 }
 
 // Shared is what tasks hold of the GPUs that may be shared, those on nodes that

@@ -39,6 +39,9 @@ func Solve(ctx context.Context, p *Problem, policy *Policy, opts *Options) (*Pla
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
+	if err := policy.Validate(); err != nil {
+		return nil, err
+	}
 	if opts.Truth != nil {
 		if err := opts.Truth.turnsOut(p); err != nil {
 			return nil, err
@@ -67,7 +70,7 @@ func Solve(ctx context.Context, p *Problem, policy *Policy, opts *Options) (*Pla
 		return nil, err
 	}
 	plan := e.plan
-	plan.bind(p)
+	plan.nameBounds(p)
 	if policy.Improve == nil || opts.NoImprove || opts.Truth != nil || p.Mode == Online {
 		return plan, nil
 	}
@@ -75,6 +78,9 @@ func Solve(ctx context.Context, p *Problem, policy *Policy, opts *Options) (*Pla
 	if err != nil {
 		return nil, fmt.Errorf("improve: %w", err)
 	}
-	better.bind(p)
+	if better == nil {
+		return nil, &StageError{Policy: policy.Name, Stage: "improve", Msg: "no plan came back, want a better one or the one that was given"}
+	}
+	better.nameBounds(p)
 	return better, nil
 }

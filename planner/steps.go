@@ -40,24 +40,31 @@ func (p *StepPower) CPU(capacity, left int64) dvfsmodel.Watt {
 	if p.Cores == 0 {
 		return 0
 	}
-	thread := 1000 * int64(max(p.Threads, 1))
+	core := milli * int64(max(p.Threads, 1)) // milli-vCPU of a core
 	if p.Literal {
-		pack := thread * int64(p.Cores)
+		pack := core * int64(p.Cores)
 		return p.CPUBusy*dvfsmodel.Watt(ceilDiv(capacity-left, pack)) + p.CPUIdle*dvfsmodel.Watt(left/pack)
 	}
+	// The packages of the paper's cluster: dividing by constants is faster, and
+	// placement by score does this for every node that it looks at.
+	const usualCore, usualCores = 2 * milli, 16
 	var busy, packages int64
-	if p.Cores == 16 && thread == 2000 { // the usual ones: dividing by constants is faster
-		busy, packages = packs(capacity, left, 2000, 16)
+	if core == usualCore && p.Cores == usualCores {
+		busy, packages = busyPackages(capacity, left, usualCore, usualCores)
 	} else {
-		busy, packages = packs(capacity, left, thread, int64(p.Cores))
+		busy, packages = busyPackages(capacity, left, core, int64(p.Cores))
 	}
 	return p.CPUBusy*dvfsmodel.Watt(busy) + p.CPUIdle*dvfsmodel.Watt(packages-busy)
 }
 
-// packs is how many CPU packages are busy, of how many.
-func packs(capacity, left, thread, cores int64) (busy, packages int64) {
-	all := ceilDiv(capacity, thread)
-	return ceilDiv(all-left/thread, cores), ceilDiv(all, cores)
+// milli is how many milli-vCPU a vCPU has.
+const milli = 1000
+
+// busyPackages counts a node's CPU packages, and those of them that are busy. A
+// core has so many milli-vCPU, a package so many cores.
+func busyPackages(capacity, left, core, cores int64) (busy, packages int64) {
+	all := ceilDiv(capacity, core)
+	return ceilDiv(all-left/core, cores), ceilDiv(all, cores)
 }
 
 // GPU is the power of count GPUs of which busy ones have something allocated
@@ -82,4 +89,5 @@ func (p *StepPower) Validate() error {
 	return nil
 }
 
+// ceilDiv is a/b rounded up, for a ≥ 0 and b > 0.
 func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }

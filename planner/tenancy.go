@@ -235,6 +235,7 @@ func (y *tenancy) count(gpu int, now float64) {
 	}
 }
 
+// mean is the mean of a series that has a value at least.
 func mean(series []float64) float64 {
 	sum := 0.0
 	for _, x := range series {

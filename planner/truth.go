@@ -32,8 +32,8 @@ func (t *truth) predicted(task int, a *Assignment) *Assignment {
 	return b
 }
 
-// turnsOut reports the first thing in which the problem isn't the predicted one
-// but for run times and powers.
+// turnsOut reports the first thing in which the problem differs from the predicted
+// one, other than run times and powers.
 func (p *Problem) turnsOut(predicted *Problem) error {
 	if err := p.Validate(); err != nil {
 		return fmt.Errorf("how the jobs turn out: %w", err)
@@ -54,7 +54,8 @@ func (p *Problem) turnsOut(predicted *Problem) error {
 	return nil
 }
 
-// ended frees the GPUs of a task that ran shorter or longer than predicted.
+// ended frees the GPUs of a task that ran shorter or longer than predicted, and
+// reckons anew when the node's last task ends.
 func (v *View) ended(a *Assignment) {
 	n := &v.nodes[a.Node]
 	for s := a.GPUs; s != 0; s &= s - 1 {

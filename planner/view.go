@@ -15,17 +15,23 @@ type View struct {
 	Tuner   Tuner
 
 	workspace
-	resident  bool            // nodes never sleep
-	classes   int             // of the cluster
-	single    bool            // GPUs are placed one by one and mapped to nodes later
-	confined  []int           // by task: the class that Pick offers it for, from 1; nil: any
-	simple    bool            // every known task needs one whole GPU and nothing else
-	tight     bool            // some known task binds: reservations count
-	books     bool            // some task, known or not yet, does: reservations are kept
-	spans     bool            // some task, known or not yet, needs more than one GPU
+	classes  int   // of the cluster
+	resident bool  // nodes never sleep
+	single   bool  // GPUs are placed one by one and mapped to nodes later
+	confined []int // by task: the class that Pick offers it for, plus 1; 0, and nil: any
+
+	// What the tasks that arrived so far allow.
+	simple bool // each needs one whole GPU and nothing else that runs out
+	tight  bool // one of them binds ([Problem.Binds]): reservations are looked at
+
+	// What all tasks need, those that are still to come included: what is kept for
+	// them is kept from the start.
+	books bool // one of them binds: reservations are kept in held
+	spans bool // one of them needs another number of GPUs than one
+
 	held      [][]reservation // by node: what runs or will run there; only when books
 	onByClass []int           // nodes on, by class
-	asleep    [][]int32       // nodes off again that can be woken, by class: limited classes only
+	asleep    [][]int32       // by class: nodes that are off and can be woken; of limited and of shared classes
 	tenancy   *tenancy        // who is on GPUs that are shared by profile; nil: there are none
 }
 
@@ -35,11 +41,12 @@ type wanted struct {
 	option int // of the task on the class, or -1
 }
 
+// wantState tells what is remembered of a want.
 type wantState uint8
 
 const (
-	wantUnknown wantState = iota
-	wantNone
+	wantUnknown wantState = iota // not asked yet
+	wantNone                     // the class doesn't suit, or no clocks meet the due time
 	wantKnown
 )
 
@@ -77,7 +84,7 @@ func newView(p *Problem, tuner Tuner) *View {
 	return v
 }
 
-// spans tells whether the task needs more than one GPU of some model.
+// spans tells whether the task needs more than one GPU of some model, or none.
 func (t *Task) spans() bool {
 	for i := range t.Options {
 		if t.Options[i].GPUs != 1 {
@@ -87,11 +94,11 @@ func (t *Task) spans() bool {
 	return false
 }
 
-// learn notes what kind of tasks there are. It tells whether they were simple
+// learn notes what kind of tasks arrived. It tells whether they were simple
 // before and are no longer.
 func (v *View) learn(tasks []int) bool {
 	if !v.books && !v.spans {
-		return false // they all are, now and later
+		return false // all tasks are simple, now and later
 	}
 	before := v.simple
 	for _, i := range tasks {
@@ -138,7 +145,8 @@ func (v *View) Wanted(task, class int) (q *Quote, option int, ok bool) {
 // Option is the task's option on a class, or -1: [Task.Option], remembered.
 func (v *View) Option(task, class int) int { return v.wants[v.ask(task, class)].option }
 
-// ask makes sure that it is known what the task wants, and tells where.
+// ask makes sure that it is known what the task wants on a class, and returns the
+// place of it in wants and asked.
 func (v *View) ask(task, class int) (i int) {
 	i = task*v.classes + class
 	if v.asked[i] == wantUnknown {
@@ -206,8 +214,8 @@ func (v *View) GPUs(node int) (first, count int) {
 // Owner is the node that a GPU belongs to.
 func (v *View) Owner(gpu int) int { return int(v.owner[gpu]) }
 
-// Free is when the last task of the GPU ends; no task is queued behind it. Where
-// run times aren't certain it is a prediction, in the past once a task overruns.
+// Free is when the last task of the GPU ends; nothing is booked after that. Where
+// run times aren't certain it is a prediction, and in the past once a task overruns.
 func (v *View) Free(gpu int) float64 { return v.free[gpu] }
 
 // FreeTimes is Free for every GPU. The caller must not change it.
@@ -219,6 +227,7 @@ func (v *View) StartAfter(free float64) float64 {
 	return v.slotUp(max(v.Now, free))
 }
 
+// slotUp rounds a time up to a whole slot where starts are bound to them.
 func (v *View) slotUp(t float64) float64 {
 	if v.Problem.Start == StartContinuous {
 		return t
@@ -233,7 +242,8 @@ func (v *View) StartFor(task int, free float64) float64 {
 	return v.slotUp(later(later(v.Now, free), v.Problem.Tasks[task].Arrival))
 }
 
-// later is max for times: there is no NaN to look for.
+// later is max for times, which are never NaN: the built-in one checks for that,
+// at a cost that shows where every GPU is looked at.
 func later(a, b float64) float64 {
 	if a > b {
 		return a
@@ -251,13 +261,10 @@ func (v *View) StartOnNew(task, class int) float64 {
 // room for the option.
 func (v *View) CanOpen(task, option, class int) bool {
 	if v.simple && option == v.Option(task, class) {
-		return v.room(class) > 0 // it takes no more of a node than its GPU's part
+		return v.room(class) > 0 // one GPU is all that it needs, and every node has one
 	}
 	k, t := &v.Problem.Cluster.Classes[class], &v.Problem.Tasks[task]
-	if t.Options[option].Model != k.Model || t.Options[option].GPUs > k.GPUs || !k.holds(t) {
-		return false
-	}
-	return v.room(class) > 0
+	return t.Options[option].Model == k.Model && k.hasRoom(t, option) && v.room(class) > 0
 }
 
 // room is how many more nodes of a class can be switched on.
@@ -271,6 +278,12 @@ func (v *View) room(class int) int {
 		count *= k.GPUs
 	}
 	return count - v.onByClass[class]
+}
+
+// hasRoom tells whether an empty node of the class has the GPUs, the CPUs and the
+// memory that a task needs by an option; none has for option -1.
+func (k *NodeClass) hasRoom(t *Task, option int) bool {
+	return option >= 0 && t.Options[option].GPUs <= k.GPUs && k.holds(t)
 }
 
 // holds tells whether an empty node has the CPUs and the memory for the task.

@@ -79,9 +79,11 @@ func (s *slab) reserve(intervals int) {
 	}
 }
 
+// one is an empty slice with room for one interval.
 func (s *slab) one() []Interval {
+	const more = 256 // in one allocation, when what was reserved is used up
 	if len(*s) == 0 {
-		*s = make([]Interval, 256)
+		*s = make([]Interval, more)
 	}
 	iv := (*s)[:0:1]
 	*s = (*s)[1:]

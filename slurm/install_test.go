@@ -281,6 +281,35 @@ func TestSlurmConfIsEditedInMarkedLinesAndRestored(t *testing.T) {
 	}
 }
 
+// Slurm takes such a line, and of two of one name the last: one more would end
+// the site's own hook.
+func TestASettingWithSpacesBeforeItsSignIsTheSitesOwn(t *testing.T) {
+	s := site(func(string, string) error { return nil })
+	conf := "Prolog = /etc/slurm/prolog.sh\n  Epilog\t=\t/etc/slurm/e.sh # ours\nJobSubmitPlugins  =defaults\nPrologFlags = X11\n"
+	s.Conf = conf
+	p, err := slurm.PlanInstall(s)
+	if err != nil || p.ConfBlocked != "" || len(p.Warnings) > 0 {
+		t.Fatalf("%v %q %q", err, p.ConfBlocked, p.Warnings)
+	}
+	for _, hook := range []string{"prolog.sh", "e.sh"} {
+		folder := map[string]string{"prolog.sh": "prolog", "e.sh": "epilog"}[hook]
+		if st := stepFor(t, p, "/etc/slurm/epplan-"+folder+".d/90-site", ""); !strings.Contains(st.Text, "exec /etc/slurm/"+hook+"\n") {
+			t.Errorf("%+v", st)
+		}
+	}
+	if lines := strings.Split(p.Conf, "\n"); len(lines) != 5 || !strings.HasPrefix(lines[2], "JobSubmitPlugins=defaults,lua ") || !strings.HasPrefix(lines[3], "PrologFlags=X11,Alloc ") {
+		t.Errorf("%q", p.Conf)
+	}
+	s.Conf = p.Conf
+	if back, err := slurm.PlanUndo(s); err != nil || back.Conf != conf {
+		t.Errorf("%q came back as %q, %v", conf, back.Conf, err)
+	}
+	s.Conf = "INCLUDE\tother.conf\n"
+	if p, err = slurm.PlanInstall(s); err != nil || p.ConfBlocked == "" {
+		t.Errorf("%v, %q", err, p.Conf)
+	}
+}
+
 func TestWhatCannotBeEditedSafelyIsLeftToPeople(t *testing.T) {
 	s := site(func(string, string) error { return nil })
 	for name, conf := range map[string]string{"continued": "PrologFlags=X11\\\n\n", "include": "Include other.conf\n"} {

@@ -17,13 +17,12 @@ const (
 func readSettings(conf string) map[string]confLine {
 	out := map[string]confLine{}
 	for _, l := range confLines(conf) {
-		body := strings.TrimSpace(l.text)
-		if strings.HasPrefix(strings.ToLower(body), "include ") {
+		if strings.EqualFold(strings.Fields(l.text)[0], "include") {
 			out["include"] = l
 			continue
 		}
-		key, value, ok := strings.Cut(body, "=")
-		if ok && !strings.ContainsAny(key, " \t") {
+		key, value, ok := strings.Cut(l.text, "=")
+		if key = strings.TrimSpace(key); ok && !strings.ContainsAny(key, " \t") {
 			out[strings.ToLower(key)] = confLine{number: l.number, text: strings.TrimSpace(value)}
 		}
 	}

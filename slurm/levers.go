@@ -35,6 +35,7 @@ type Undo struct {
 // it gets there, every change gives an Undo. It needs to run as SlurmUser or root.
 type Levers struct {
 	client *Client
+	awake  siteAwake
 }
 
 // NewLevers changes what client reads.

@@ -137,6 +137,34 @@ func TestWeightsAreAssertedAfterAReconfigureAndUndone(t *testing.T) {
 	}
 }
 
+// A list of a hundred thousand nodes is long to read, and is asked for each minute.
+func TestWhatTheSiteKeepsAwakeIsReadOncePerChange(t *testing.T) {
+	f, _, l := levers(t)
+	f.saving = true
+	ask := func(nodes string) slurm.PowerSaving {
+		t.Helper()
+		f.except = "SuspendExcNodes = " + nodes + "\nSuspendExcParts = debug\n"
+		got, err := l.PowerSaving(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	first, again := ask("n[1-3]:2"), ask("n[1-3]:2")
+	if len(first.Awake) != 1 || len(again.Awake) != 1 || &first.Awake[0] != &again.Awake[0] || &first.AwakeParts[0] != &again.AwakeParts[0] {
+		t.Errorf("the same text was read again: %+v, %+v", first, again)
+	}
+	if odd := ask("n["); odd.Unread == "" || odd.Awake != nil {
+		t.Errorf("after a change for the worse: %+v", odd)
+	}
+	if odd := ask("n["); odd.Unread == "" {
+		t.Errorf("what was wrong is forgotten: %+v", odd)
+	}
+	if other := ask("n[1-4]:2"); other.Unread != "" || len(other.Awake) != 1 || len(other.Awake[0].Nodes) != 4 {
+		t.Errorf("after a change: %+v", other)
+	}
+}
+
 func TestPowerNeedsPowerSaving(t *testing.T) {
 	f, _, l := levers(t)
 	if _, err := l.PowerDown(t.Context(), "n1"); !errors.Is(err, slurm.ErrNoPowerSaving) {

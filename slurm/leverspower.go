@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -17,7 +18,8 @@ type PowerSaving struct {
 	Suspend time.Duration // SuspendTimeout: for so long a node can't be woken after it was told to sleep
 	Resume  time.Duration // ResumeTimeout: a node that isn't back by then is given up
 	// What the site keeps from sleeping. Slurm itself heeds it only when it sends
-	// nodes to sleep of its own accord, not when it is told to.
+	// nodes to sleep of its own accord, not when it is told to. Answers share these
+	// lists: nobody changes them.
 	Awake      []Awake  // SuspendExcNodes
 	AwakeParts []string // SuspendExcParts: all nodes of these partitions
 	AwakeFlags []string // SuspendExcStates, from 23.02 on: nodes with these flags
@@ -44,12 +46,31 @@ func (l *Levers) PowerSaving(ctx context.Context) (PowerSaving, error) {
 	saving := PowerSaving{
 		Able:    s["SuspendProgram"] != "" && s["ResumeProgram"] != "",
 		Suspend: settingSeconds(s["SuspendTimeout"]), Resume: settingSeconds(s["ResumeTimeout"]),
-		AwakeParts: settingList(s["SuspendExcParts"]), AwakeFlags: settingList(s["SuspendExcStates"]),
 	}
-	if saving.Awake, err = parseAwake(s["SuspendExcNodes"]); err != nil {
-		saving.Unread = err.Error()
-	}
+	l.awake.fill(&saving, [...]string{s["SuspendExcNodes"], s["SuspendExcParts"], s["SuspendExcStates"]})
 	return saving, nil
+}
+
+// siteAwake is what the site keeps from sleeping as it was read last: that may be a
+// long list, hardly ever changes and is asked for each minute.
+type siteAwake struct {
+	mu   sync.Mutex
+	text [3]string // SuspendExcNodes, SuspendExcParts, SuspendExcStates
+	read PowerSaving
+}
+
+// fill reads the lists where their texts changed.
+func (a *siteAwake) fill(saving *PowerSaving, text [3]string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.text != text {
+		a.text, a.read = text, PowerSaving{AwakeParts: settingList(text[1]), AwakeFlags: settingList(text[2])}
+		var err error
+		if a.read.Awake, err = parseAwake(text[0]); err != nil {
+			a.read.Unread = err.Error()
+		}
+	}
+	saving.Awake, saving.AwakeParts, saving.AwakeFlags, saving.Unread = a.read.Awake, a.read.AwakeParts, a.read.AwakeFlags, a.read.Unread
 }
 
 // settingList reads "a,b".

@@ -25,6 +25,7 @@ type Outcome struct {
 	Start        time.Time // zero when it never ran
 	End          time.Time // zero while it runs
 	Elapsed      time.Duration
+	Suspended    time.Duration // for how long it was suspended meanwhile
 	TimeLimit    Limit
 	NodeList     string
 	Nodes        []string
@@ -43,7 +44,7 @@ type Outcome struct {
 // AdminComment, is an operator's and stands last.
 var AccountingColumns = []string{
 	"JobIDRaw", "JobID", "User", "Partition", "State", "ExitCode", "Submit", "Eligible", "Start", "End",
-	"ElapsedRaw", "TimelimitRaw", "NodeList", "AllocTRES", "ReqTRES", "ConsumedEnergyRaw", "AdminComment",
+	"ElapsedRaw", "Suspended", "TimelimitRaw", "NodeList", "AllocTRES", "ReqTRES", "ConsumedEnergyRaw", "AdminComment",
 }
 
 // maxSplitLines bounds how many lines one torn record may span.
@@ -136,7 +137,7 @@ func (a *accountingReader) outcome(cells []string) (Outcome, error) {
 	o := Outcome{
 		Cluster: t.known("cluster"), Name: v["jobname"], User: v["user"], Account: t.known("account"), QOS: t.known("qos"), Partition: v["partition"], State: ParseJobState(v["state"]),
 		Exit: t.exit("exitcode"), Submit: t.time("submit"), Eligible: t.time("eligible"), Start: t.time("start"), End: t.time("end"),
-		Elapsed: t.seconds("elapsedraw"), TimeLimit: t.minutes("timelimitraw"), NodeList: t.known("nodelist"),
+		Elapsed: t.seconds("elapsedraw"), Suspended: t.limit("suspended").Duration, TimeLimit: t.minutes("timelimitraw"), NodeList: t.known("nodelist"),
 		Allocated: t.tres("alloctres", ""), Requested: t.tres("reqtres", ""), Energy: t.float("consumedenergyraw"),
 		Restarts: t.integer("restarts"), Comment: v["comment"], AdminComment: v["admincomment"],
 	}

@@ -29,12 +29,13 @@ type outcomeJSON struct {
 		Offset number `json:"job_offset"`
 	} `json:"het"`
 	Time struct {
-		Elapsed  number `json:"elapsed"`
-		Eligible number `json:"eligible"`
-		End      number `json:"end"`
-		Start    number `json:"start"`
-		Submit   number `json:"submission"`
-		Limit    number `json:"limit"`
+		Elapsed   number `json:"elapsed"`
+		Suspended number `json:"suspended"`
+		Eligible  number `json:"eligible"`
+		End       number `json:"end"`
+		Start     number `json:"start"`
+		Submit    number `json:"submission"`
+		Limit     number `json:"limit"`
 	} `json:"time"`
 	Exit      exitJSON `json:"exit_code"`
 	ID        number   `json:"job_id"`
@@ -153,7 +154,7 @@ func (r *outcomeJSON) outcome() (Outcome, error) {
 		ID: r.ID.jobID(), Name: string(r.Name), Cluster: r.Cluster.known(), User: r.User.known(), Account: r.Account.known(), QOS: r.QOS.known(), Partition: string(r.Partition),
 		State: ParseJobState(r.State.Current...), Exit: r.Exit.Exit, Submit: timeFromUnix(r.Time.Submit.or(0)),
 		Eligible: timeFromUnix(r.Time.Eligible.or(0)), Start: timeFromUnix(r.Time.Start.or(0)), End: timeFromUnix(r.Time.End.or(0)),
-		Elapsed: time.Duration(max(0, min(r.Time.Elapsed.or(0), maxDays*86400))) * time.Second, TimeLimit: limitFromMinutes(r.Time.Limit),
+		Elapsed: boundedSeconds(r.Time.Elapsed), Suspended: boundedSeconds(r.Time.Suspended), TimeLimit: limitFromMinutes(r.Time.Limit),
 		NodeList: r.Nodes.known(), Allocated: tresFromJSON(r.TRES.Allocated), Requested: tresFromJSON(r.TRES.Requested),
 		Restarts: r.Restarts.bounded(0), Comment: string(r.Comment.Job), AdminComment: string(r.Comment.Admin),
 	}
@@ -183,6 +184,11 @@ func (r *outcomeJSON) outcome() (Outcome, error) {
 		o.Start = time.Time{}
 	}
 	return o, nil
+}
+
+// boundedSeconds is a duration of accounting's.
+func boundedSeconds(n number) time.Duration {
+	return time.Duration(max(0, min(n.or(0), maxDays*86400))) * time.Second
 }
 
 // add adds what the step used.

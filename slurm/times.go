@@ -76,9 +76,13 @@ func ParseDuration(text string) (time.Duration, error) {
 	return total, nil
 }
 
-// FormatLimit writes a duration for scontrol as days-hours:minutes:seconds, rounded up to a minute.
+// FormatLimit writes a duration for scontrol as days-hours:minutes:seconds, rounded up to a minute. One below 0
+// is written as 0.
 func FormatLimit(d time.Duration) string {
-	m := int64((d + time.Minute - 1) / time.Minute)
+	m := int64(max(0, d) / time.Minute)
+	if d > 0 && d%time.Minute != 0 {
+		m++
+	}
 	return fmt.Sprintf("%d-%02d:%02d:00", m/1440, m/60%24, m%60)
 }
 
@@ -117,6 +121,9 @@ func ParseTime(text string, zone *time.Location) (time.Time, error) {
 			return time.Time{}, fmt.Errorf("read time: %w", err)
 		}
 		return timeFromUnix(n), nil
+	}
+	if zone == nil {
+		return time.Time{}, fmt.Errorf("read time %q without a zone: %w", Printable(text, 40), ErrInvalid)
 	}
 	if t, ok := plainTime(text, zone); ok {
 		return t, nil

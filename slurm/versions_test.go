@@ -2,6 +2,7 @@ package slurm_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -110,6 +111,24 @@ func TestAccountingJSONOfLaterVersions(t *testing.T) {
 	o := list[0]
 	if o.Energy != 1500 || o.Exit.Signal != 9 || o.Ref.Job != 8 || o.Ref.Task != 1 || o.Restarts != 2 || o.TimeLimit.Duration != time.Hour || o.Allocated.GPUs() != 2 || o.Allocated["mem"] != 100<<20 || o.State.Base != slurm.Cancelled {
 		t.Errorf("%+v", o)
+	}
+}
+
+func TestAccountingSaysForHowLongAJobWasSuspended(t *testing.T) {
+	for cell, want := range map[string]time.Duration{"00:00:00": 0, "00:01:30": 90 * time.Second, "1-00:00:02": 24*time.Hour + 2*time.Second, "": 0, "INVALID": 0} {
+		rows, rejected, err := slurm.ParseAccounting("sacct", []byte("JobIDRaw|State|Suspended\n7|COMPLETED|"+cell+"\n"), "|", time.UTC)
+		if err != nil || len(rejected) > 0 || len(rows) != 1 || rows[0].Suspended != want {
+			t.Errorf("%q: %+v, %+v, %v", cell, rows, rejected, err)
+		}
+	}
+	for cell, want := range map[string]time.Duration{"0": 0, "90": 90 * time.Second, `{"set":true,"infinite":false,"number":90}`: 90 * time.Second, "-1": 0} {
+		rows, _, err := slurm.ParseAccountingJSON("sacct --json", []byte(`{"jobs":[{"job_id":7,"state":{"current":"COMPLETED"},"time":{"suspended":`+cell+`}}]}`))
+		if err != nil || len(rows) != 1 || rows[0].Suspended != want {
+			t.Errorf("%s: %+v, %v", cell, rows, err)
+		}
+	}
+	if !slices.Contains(slurm.AccountingColumns, "Suspended") {
+		t.Error("it isn't asked for")
 	}
 }
 

@@ -13,13 +13,16 @@ import (
 type Belief struct {
 	settings []dvfsmodel.ClockPair
 	joint    gaussian // of ln time at each setting, then ln power
+
 	// The same distribution as a mixture, one part for each known workload with a
-	// mean of its own; nil: there is only the one.
-	around         *gaussian // covariance of each part
-	centres, known [][]float64
-	plausible      []float64 // logarithm of each part's weight
-	surprise       float64   // sum of squared surprises in standard deviations
-	observed       float64   // numbers that were observed
+	// mean of its own. Without a Prior there is none, and all four are nil.
+	around    *gaussian   // covariance of each part
+	centres   [][]float64 // by part: its mean now
+	known     [][]float64 // by part: what its workload took, as in Prior
+	plausible []float64   // by part: logarithm of its weight
+
+	surprise float64 // sum of squared surprises in standard deviations
+	observed float64 // numbers that were observed, two for each setting
 }
 
 // Begin is what is known of a workload before it was measured.
@@ -70,9 +73,14 @@ func (b *Belief) Observe(i int, seconds float64, power dvfsmodel.Watt, noise Noi
 	return nil
 }
 
+// leastNoise is the variance that a measured logarithm has at least: no measurement is
+// nearer than a thousandth.
+const leastNoise = 1e-6
+
+// observe takes account of the i-th variable of joint, with the variance of its
+// noise.
 func (b *Belief) observe(i int, value, noise float64) {
-	const exact = 1e-6 // no measurement is nearer
-	noise = max(noise, exact)
+	noise = max(noise, leastNoise)
 	first := b.observed < 2 // time and power of the first setting have nothing to be compared with
 	if b.around != nil {
 		with := slices.Clone(b.around.row(i))
@@ -165,6 +173,8 @@ func addRegrets(cost []float64, weight float64, energy func(i int) float64) {
 // no difference.
 const farOff = 5
 
+// least is the allowed setting of the lowest cost (nil: all are allowed); -1 without
+// any.
 func least(cost []float64, allowed func(i int) bool) int {
 	best := -1
 	for i, c := range cost {

@@ -74,6 +74,7 @@ func indexOf(list []measure, at dvfsmodel.ClockPair) int {
 	return slices.IndexFunc(list, func(m measure) bool { return m.at == at })
 }
 
+// rowAt is the terms of a quadratic at clocks.
 func rowAt(at dvfsmodel.ClockPair, base dvfsmodel.Base) [terms]float64 {
 	x, u := math.Log(float64(at.Core/base.Core)), math.Log(float64(at.Mem/base.Mem))
 	return [terms]float64{1, x, x * x, u, u * u, x * u}
@@ -143,8 +144,10 @@ func LearnCurves(workloads [][]dvfsmodel.Sample, base dvfsmodel.Base, before *Cu
 // ln time and ln power.
 type Noise struct{ Time, Power float64 }
 
+// variances are those of ln time and ln power.
 func (n Noise) variances() [2]float64 { return [2]float64{n.Time * n.Time, n.Power * n.Power} }
 
+// learnCurves is [LearnCurves] for settings that were averaged.
 func learnCurves(all [][]measure, before *Curves, weight float64, noise Noise) *Curves {
 	start := before
 	if start == nil {
@@ -241,4 +244,5 @@ func (g *gaussian) variance(weights []float64) float64 {
 	return sum
 }
 
+// sq is a square.
 func sq(x float64) float64 { return x * x }

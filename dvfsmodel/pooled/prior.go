@@ -47,6 +47,11 @@ func (p *Prior) Settings() []dvfsmodel.ClockPair { return slices.Clone(p.setting
 // returns a [dvfsmodel.SampleError] without two workloads that were measured at two
 // settings.
 func Learn(workloads [][]dvfsmodel.Sample) (*Prior, error) {
+	for _, samples := range workloads {
+		if err := checkSamples(samples); err != nil {
+			return nil, err
+		}
+	}
 	settings := union(workloads)
 	base := highest(settings)
 	tables := make([][]measure, 0, len(workloads))

@@ -53,13 +53,12 @@ func (b *Belief) Next(allowed func(i int) bool, noise Noise) int {
 // Time and power there are two correlated normal variables, which are written as
 // two independent ones.
 func (b *Belief) after(at int, mean, half []float64, noise [2]float64) float64 {
-	const exact = 1e-6
 	n := len(mean)
 	g, scale := &b.joint, b.scale()
 	time, power := g.row(at), g.row(n+at)
-	first := math.Sqrt(time[at] + max(noise[0], exact))
+	first := math.Sqrt(time[at] + max(noise[0], leastNoise))
 	both := time[n+at] / first
-	second := math.Sqrt(max(power[n+at]+max(noise[1], exact)-both*both, tiny))
+	second := math.Sqrt(max(power[n+at]+max(noise[1], leastNoise)-both*both, tiny))
 	byFirst, bySecond, rest := make([]float64, n), make([]float64, n), make([]float64, n)
 	deviation := math.Sqrt(scale)
 	for i := range n {

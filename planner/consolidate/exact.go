@@ -48,6 +48,9 @@ const mostDescents = 100
 // sharpen the relaxation. Groups are looked for by load alone, which bounds them
 // under a curve of contention too, and each that is found counts by the curve.
 func Exact(ctx context.Context, in *Instance, problem Problem, opt ExactOptions) Result {
+	if len(in.Tasks) == 0 {
+		return Result{Placement: in.asleep(), Proven: true}
+	}
 	p, ok := newPacking(in, problem, false)
 	if !ok {
 		return Result{Placement: opt.Start, PowerW: math.Inf(1), BoundW: math.Inf(1)}

@@ -43,6 +43,9 @@ const mostParts = 8
 // found. It depends on the instance, the start and the options alone, unless
 // the context ends the search.
 func Improve(ctx context.Context, in *Instance, problem Problem, start Placement, opt ImproveOptions) (Placement, float64) {
+	if len(in.Tasks) == 0 {
+		return in.asleep(), 0
+	}
 	p, ok := newPacking(in, problem, false)
 	if !ok {
 		return start, math.Inf(1)

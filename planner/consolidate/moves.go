@@ -36,6 +36,9 @@ type Rearranged struct {
 // alone unless the context ends the search.
 func Rearrange(ctx context.Context, in *Instance, problem Problem, from [][]int, opt MoveOptions) Rearranged {
 	const usualRounds = 24_000
+	if len(in.Tasks) == 0 {
+		return Rearranged{Placement: in.asleep(), ByMoves: []float64{0}}
+	}
 	if opt.Rounds <= 0 {
 		opt.Rounds = usualRounds
 	}

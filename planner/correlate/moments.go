@@ -83,4 +83,5 @@ func (m *moments) result(total int) Result {
 	return r
 }
 
+// finite tells whether a number is one and not infinite: of others the difference is NaN.
 func finite(x float64) bool { return x-x == 0 }

@@ -55,6 +55,8 @@ func (n *Node) fragment(d *Demand) (int, reason) {
 	}
 }
 
+// lacking is the milli-GPU that a task of a fitting model can't use of a node, of which so much is
+// left, and what it lacks.
 func (n *Node) lacking(d *Demand, left int, enoughCPU bool) (int, reason) {
 	usable, lost := 0, 0
 	for _, g := range n.GPU[:n.Kind.GPUs] {

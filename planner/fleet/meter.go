@@ -71,6 +71,7 @@ func (f *Meter) chart(k *Kind) *chart {
 	return c
 }
 
+// draw makes the chart of a kind.
 func (f *Meter) draw(k *Kind) *chart {
 	c := &chart{kind: k, seed: uint64(len(f.charts)+1) * 0x9e3779b97f4a7c15}
 	for i := range f.workload {

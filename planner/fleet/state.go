@@ -109,6 +109,7 @@ func (s *State) Wake(node int) {
 	s.count(n, 1)
 }
 
+// wake is Wake but for the power.
 func (s *State) wake(n *Node) {
 	if n.Asleep {
 		n.Asleep = false

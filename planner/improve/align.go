@@ -26,10 +26,11 @@ type Align struct {
 // Limits of the work that Align does unasked.
 const (
 	mostMoves  = 500_000
+	pairMoves  = 800    // for each two tasks
 	mostTasks  = 20_000 // larger batches are only retuned
 	smallBatch = 200    // tasks; below that, the search starts several times
 	largeBatch = 4_000  // tasks; above that, it is shorter
-	mostRounds = 8
+	mostRounds = 8      // starts of a search
 )
 
 // Improve is [planner.Improver].
@@ -61,11 +62,12 @@ func (al Align) Improve(ctx context.Context, p *planner.Problem, plan *planner.P
 	return Retune{}.Improve(ctx, p, best, rng)
 }
 
+// defaultMoves is what [Align.Moves] says of 0.
 func defaultMoves(tasks int) int {
 	if tasks > largeBatch {
 		return mostMoves * largeBatch / tasks * largeBatch / tasks
 	}
-	return min(800*tasks*tasks, mostMoves)
+	return min(pairMoves*tasks*tasks, mostMoves)
 }
 
 // align distributes an island's tasks anew. It returns nil when that fails.
@@ -86,7 +88,7 @@ func (isle *island) align(ctx context.Context, p *planner.Problem, plan *planner
 func newState(p *planner.Problem, isle *island) (s *state, ok bool) {
 	k := &p.Cluster.Classes[isle.class]
 	pr := pricingOf(p, isle.class)
-	s = &state{l: k.GPUs, idle: pr.idle, items: make([]item, len(isle.tasks)+1)}
+	s = &state{nodeGPUs: k.GPUs, idle: pr.idle, items: make([]item, len(isle.tasks)+1)}
 	s.perNode = pr.idle * k.TurnOnDelay * float64(k.GPUs)
 	if p.Mode != planner.Offline || p.Cluster.OfflineTurnOn {
 		s.perNode += float64(k.TurnOn) * float64(k.GPUs)

@@ -16,8 +16,9 @@ import (
 // little slack. So GPUs are held back until all fit in the count; at last tasks
 // for which none is left run at higher clocks. ok is false when that fails, too.
 func (s *state) construct(count int) (c *state, ok bool) {
-	most := count * s.l
-	for open, tries := most, 0; tries < 6 && open > 0; tries++ {
+	const mostTries = 6 // numbers of GPUs that are open from the start
+	most := count * s.nodeGPUs
+	for open, tries := most, 0; tries < mostTries && open > 0; tries++ {
 		c = s.spread(open, math.MaxInt)
 		if len(c.gpus) <= most {
 			break
@@ -48,7 +49,7 @@ func (s *state) construct(count int) (c *state, ok bool) {
 func (s *state) spread(open, most int) *state {
 	c := &state{
 		items: s.items, order: s.order, where: make([]int32, len(s.items)), gpus: make([]gpu, open),
-		l: s.l, idle: s.idle, perNode: s.perNode, stepped: s.stepped,
+		nodeGPUs: s.nodeGPUs, idle: s.idle, perNode: s.perNode, stepped: s.stepped,
 	}
 	h := make(lengths, open)
 	for g := range h {
@@ -86,7 +87,8 @@ func (s *state) inOrder() []int32 {
 	return order
 }
 
-// fills tells whether an item takes all of its time.
+// fills tells whether an item takes all the time up to its due time, so that it
+// needs a GPU from the start (a deadline-prior task, EDL definition 1).
 func (s *state) fills(i int32) bool {
 	return s.items[i].time[natural] >= s.items[i].room*(1-roundOff)
 }
@@ -120,10 +122,10 @@ func (s *state) group() {
 	slices.SortFunc(order, func(a, b int32) int {
 		return cmp.Or(cmp.Compare(s.gpus[b].time[natural], s.gpus[a].time[natural]), cmp.Compare(a, b))
 	})
-	s.servers = make([]server, len(s.gpus)/s.l)
+	s.servers = make([]server, len(s.gpus)/s.nodeGPUs)
 	for j := range s.servers {
 		v := &s.servers[j]
-		v.gpus = order[j*s.l : (j+1)*s.l]
+		v.gpus = order[j*s.nodeGPUs : (j+1)*s.nodeGPUs]
 		for _, g := range v.gpus {
 			s.gpus[g].server = int32(j)
 			v.end = max(v.end, s.gpus[g].time[natural])

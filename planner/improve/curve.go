@@ -7,12 +7,13 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
-// nodes is the number of prices at which every task's answer is tabulated.
-const nodes = 24
+// priceCount is the number of prices at which every task's answer is tabulated.
+const priceCount = 24
 
 // priceSteps are those prices in units of the idle power, ascending: from
-// nearly the fastest clocks to where running on costs as much as idling.
-var priceSteps = [nodes]float64{
+// nearly the fastest clocks to where running on costs as much as idling. They are
+// denser where run times change more from one price to the next.
+var priceSteps = [priceCount]float64{
 	-1000, -160, -90, -56, -36, -22, -13, -8, -5, -3, -1.7, -0.9, -0.4, -0.15,
 	0, 0.08, 0.16, 0.25, 0.35, 0.46, 0.58, 0.71, 0.85, 1,
 }
@@ -20,12 +21,12 @@ var priceSteps = [nodes]float64{
 // natural is the index of price 0 in priceSteps: each task at its own optimum.
 const natural = 14
 
-// curve is how run time answers to the price λ of time, watts: at node g it is
-// the time that minimises cost − λ·time, and what that costs above the
-// task's own optimum. The curve of several tasks on one GPU is their sum.
+// curve is how run time answers to the price λ of time, watts: at step g of
+// priceSteps it is the time that minimises cost − λ·time, and what that costs above
+// the task's own optimum. The curve of several tasks on one GPU is their sum.
 type curve struct {
-	time [nodes]float64
-	cost [nodes]float64
+	time [priceCount]float64 // seconds
+	cost [priceCount]float64 // joules
 }
 
 // plus adds sign times another curve.
@@ -36,7 +37,7 @@ func (c *curve) plus(o *curve, sign float64) {
 	}
 }
 
-// between is the run time at a price between two nodes.
+// between is the run time at a price between two steps.
 func (c *curve) between(n int, frac float64) float64 {
 	if frac == 0 {
 		return c.time[n]
@@ -51,6 +52,7 @@ type pricing struct {
 	retune    bool                // idling costs something: clocks may leave the objective's optimum
 }
 
+// pricingOf is what time costs on a class.
 func pricingOf(p *planner.Problem, class int) pricing {
 	k := &p.Cluster.Classes[class]
 	pr := pricing{objective: p.Price(class), idle: float64(k.IdleW + k.HostW)}
@@ -75,8 +77,9 @@ func (pr *pricing) cost(pt *dvfsmodel.Point) float64 {
 	return pr.objective.Cost(*pt) / pr.objective.EnergyWeight
 }
 
-// point is the best point within the room at node g. Where the model gives
-// none that moves in the direction of the price, it is the one before.
+// point is the best point within the room at step g. Where the model gives
+// none that moves in the direction of the price, it is last, that of the step
+// before.
 func (pr *pricing) point(r dvfsmodel.Response, room float64, g int, last *dvfsmodel.Point) dvfsmodel.Point {
 	direction := 1.0
 	if g < natural {
@@ -90,7 +93,7 @@ func (pr *pricing) point(r dvfsmodel.Response, room float64, g int, last *dvfsmo
 }
 
 // points is the whole curve of a response as points.
-func (pr *pricing) points(r dvfsmodel.Response, room float64) (all [nodes]dvfsmodel.Point, ok bool) {
+func (pr *pricing) points(r dvfsmodel.Response, room float64) (all [priceCount]dvfsmodel.Point, ok bool) {
 	own, err := r.Optimum(pr.objective, room)
 	if err != nil {
 		return all, false
@@ -101,7 +104,7 @@ func (pr *pricing) points(r dvfsmodel.Response, room float64) (all [nodes]dvfsmo
 	if !pr.retune {
 		return all, true
 	}
-	for g := natural + 1; g < nodes; g++ {
+	for g := natural + 1; g < priceCount; g++ {
 		all[g] = pr.point(r, room, g, &all[g-1])
 	}
 	for g := natural - 1; g >= 0; g-- {
@@ -123,21 +126,25 @@ func stepped(r dvfsmodel.Response) bool {
 // work repeated more often has the same ones.
 type tracer struct {
 	pricing
-	shapes map[shape]*[nodes]dvfsmodel.Setting
+	shapes map[shape]*[priceCount]dvfsmodel.Setting
 }
 
 // shape is what the optimum without a limit depends on.
 type shape struct {
 	r               *dvfsmodel.Range
 	p0, gamma, c    dvfsmodel.Watt
-	delta, constant float64
+	delta, constant float64 // constant is t0/D, rounded to ratioSteps
 }
+
+// ratioSteps is how finely t0/D tells shapes apart: so that rounding in the
+// repetition of a task's work doesn't.
+const ratioSteps = 1 << 40
 
 // maxShapes bounds the memory for shared settings.
 const maxShapes = 1 << 10
 
 func newTracer(pr pricing) *tracer {
-	return &tracer{pricing: pr, shapes: map[shape]*[nodes]dvfsmodel.Setting{}}
+	return &tracer{pricing: pr, shapes: map[shape]*[priceCount]dvfsmodel.Setting{}}
 }
 
 // trace tabulates a response. ok is false when it cannot meet the room.
@@ -163,7 +170,7 @@ func (tr *tracer) scale(r *dvfsmodel.Continuous, room float64) (c curve, ok bool
 	if settings == nil {
 		return c, false
 	}
-	var all [nodes]dvfsmodel.Point
+	var all [priceCount]dvfsmodel.Point
 	limited := false
 	for g := range all {
 		if limited { // never at the first
@@ -183,9 +190,11 @@ func (tr *tracer) scale(r *dvfsmodel.Continuous, room float64) (c curve, ok bool
 	return c, true
 }
 
-func (tr *tracer) settings(r *dvfsmodel.Continuous) *[nodes]dvfsmodel.Setting {
+// settings are the free optima of the response's shape by price; nil when it has
+// none.
+func (tr *tracer) settings(r *dvfsmodel.Continuous) *[priceCount]dvfsmodel.Setting {
 	p := &r.Params
-	key := shape{r: r.Range, p0: p.P0, gamma: p.Gamma, c: p.C, delta: p.Delta, constant: math.Round(p.T0 / p.D * (1 << 40))}
+	key := shape{r: r.Range, p0: p.P0, gamma: p.Gamma, c: p.C, delta: p.Delta, constant: math.Round(p.T0 / p.D * ratioSteps)}
 	if known := tr.shapes[key]; known != nil {
 		return known
 	}
@@ -193,7 +202,7 @@ func (tr *tracer) settings(r *dvfsmodel.Continuous) *[nodes]dvfsmodel.Setting {
 	if !ok {
 		return nil
 	}
-	s := new([nodes]dvfsmodel.Setting)
+	s := new([priceCount]dvfsmodel.Setting)
 	for g := range s {
 		s[g] = all[g].Setting
 	}
@@ -204,7 +213,7 @@ func (tr *tracer) settings(r *dvfsmodel.Continuous) *[nodes]dvfsmodel.Setting {
 }
 
 // fill takes times and costs from points.
-func (c *curve) fill(all *[nodes]dvfsmodel.Point, pr *pricing) {
+func (c *curve) fill(all *[priceCount]dvfsmodel.Point, pr *pricing) {
 	base := pr.cost(&all[natural])
 	for g := range all {
 		c.time[g], c.cost[g] = all[g].Time, pr.cost(&all[g])-base

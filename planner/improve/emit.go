@@ -109,24 +109,25 @@ func (e *emitter) ownReason(r dvfsmodel.Response, it *item) (why planner.ClockRe
 func (e *emitter) pointFor(r dvfsmodel.Response, it *item, at price) dvfsmodel.Point {
 	paper, ok := r.(*dvfsmodel.Continuous)
 	if ok && e.retune {
-		time := it.between(at.node, at.frac)
+		time := it.between(at.step, at.frac)
 		time = min(max(time, paper.MinTime()), paper.Range.MaxTime(paper.Params))
 		if pt, ok := paper.Range.ForTime(paper.Params, time); ok {
 			return pt
 		}
 	}
 	all, _ := e.points(r, it.room)
-	return all[at.node]
+	return all[at.step]
 }
 
-// price is a price of time between two nodes of the table.
+// price is a price of time on the grid of priceSteps, or between two of them.
 type price struct {
-	node int
-	frac float64
+	step int     // index in priceSteps
+	frac float64 // from step towards the next one, 0 ≤ frac < 1
 }
 
+// less tells whether a price is lower than another one.
 func (a price) less(b price) bool {
-	return a.node < b.node || (a.node == b.node && a.frac < b.frac)
+	return a.step < b.step || (a.step == b.step && a.frac < b.frac)
 }
 
 // prices is the price of time for each of a GPU's tasks so that the last ends at
@@ -140,7 +141,7 @@ func (s *state) prices(tasks []int32, end float64) []price {
 	start := 0.0
 	for len(all) < len(tasks) {
 		rest := tasks[len(all):]
-		low, count := price{node: nodes - 1}, len(rest)
+		low, count := price{step: priceCount - 1}, len(rest)
 		var sum curve
 		for k, i := range rest {
 			sum.plus(&s.items[i].curve, 1)
@@ -156,20 +157,21 @@ func (s *state) prices(tasks []int32, end float64) []price {
 			all = append(all, low)
 		}
 		for _, i := range rest[:count] {
-			start += s.items[i].between(low.node, low.frac)
+			start += s.items[i].between(low.step, low.frac)
 		}
 	}
 	return all
 }
 
-// priceOf is the highest price at which the sum's run time fits.
+// priceOf is the highest price at which the sum's run time fits into the room,
+// seconds.
 func (s *state) priceOf(sum *curve, room float64) price {
 	n := 0
-	for n < nodes-1 && sum.time[n+1] <= room*(1+roundOff) {
+	for n < priceCount-1 && sum.time[n+1] <= room*(1+roundOff) {
 		n++
 	}
-	if n == nodes-1 || s.stepped {
-		return price{node: n}
+	if n == priceCount-1 || s.stepped {
+		return price{step: n}
 	}
-	return price{node: n, frac: max(0, room-sum.time[n]) / (sum.time[n+1] - sum.time[n])}
+	return price{step: n, frac: max(0, room-sum.time[n]) / (sum.time[n+1] - sum.time[n])}
 }

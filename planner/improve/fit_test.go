@@ -38,7 +38,7 @@ func TestACurveRisesInTimeAndItsCostsAreConvexAroundTheOwnOptimum(t *testing.T) 
 		if it.cost[natural] != 0 || math.Abs(it.time[natural]/own.Time-1) > 1e-9 {
 			t.Fatalf("at price 0: %v s at cost %v, want %v s", it.time[natural], it.cost[natural], own.Time)
 		}
-		for g := 1; g < nodes; g++ {
+		for g := 1; g < priceCount; g++ {
 			step, rise := it.time[g]-it.time[g-1], it.cost[g]-it.cost[g-1]
 			low, high := priceSteps[g-1]*37*step, priceSteps[g]*37*step
 			if slack := 1e-9 * float64(own.Energy); step < -1e-9 || rise < low-slack || rise > high+slack {
@@ -51,7 +51,7 @@ func TestACurveRisesInTimeAndItsCostsAreConvexAroundTheOwnOptimum(t *testing.T) 
 func TestAGPUIsPricedAsItsTasksCostWhenTheyEndThen(t *testing.T) {
 	wide := dvfsmodel.Wide()
 	rapid.Check(t, func(t *rapid.T) {
-		s := &state{l: 1, idle: 37, gpus: make([]gpu, 1)}
+		s := &state{nodeGPUs: 1, idle: 37, gpus: make([]gpu, 1)}
 		tasks := rapid.IntRange(1, 4).Draw(t, "tasks")
 		responses := make([]*dvfsmodel.Continuous, 0, tasks)
 		before := 0.0
@@ -67,7 +67,7 @@ func TestAGPUIsPricedAsItsTasksCostWhenTheyEndThen(t *testing.T) {
 			s.put(int32(i), 0)
 		}
 		g := &s.gpus[0]
-		end := g.time[0] + rapid.Float64Range(0.2, 1.2).Draw(t, "end")*(g.time[nodes-1]-g.time[0]) + 1
+		end := g.time[0] + rapid.Float64Range(0.2, 1.2).Draw(t, "end")*(g.time[priceCount-1]-g.time[0]) + 1
 		f, ok := s.fitTo(g, s.none(), s.none(), end)
 		if !ok {
 			t.Fatalf("no fit to %v s, the shortest is %v s", end, g.time[0])
@@ -75,10 +75,10 @@ func TestAGPUIsPricedAsItsTasksCostWhenTheyEndThen(t *testing.T) {
 		cost, now, run := 0.0, 0.0, 0.0
 		for k, pr := range s.prices(g.tasks, end) {
 			i := g.tasks[k]
-			pt, ok := responses[i].Range.ForTime(responses[i].Params, s.items[i].between(pr.node, pr.frac))
+			pt, ok := responses[i].Range.ForTime(responses[i].Params, s.items[i].between(pr.step, pr.frac))
 			own, err := responses[i].Optimum(dvfsmodel.MinEnergy(), s.items[i].room)
 			if !ok || err != nil {
-				t.Fatalf("no clocks for %v s", s.items[i].between(pr.node, pr.frac))
+				t.Fatalf("no clocks for %v s", s.items[i].between(pr.step, pr.frac))
 			}
 			cost += float64(pt.Energy - own.Energy)
 			run += float64(own.Energy)

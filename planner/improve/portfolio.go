@@ -59,6 +59,7 @@ func (f Portfolio) start(ctx context.Context, p *planner.Problem, policy *planne
 	return plan, nil
 }
 
+// better tells whether plan a is to be preferred to plan b.
 func better(a, b *planner.Plan) bool {
 	switch {
 	case len(a.Unplaced) != len(b.Unplaced):
@@ -69,7 +70,8 @@ func better(a, b *planner.Plan) bool {
 	return a.Ledger.Total() < b.Ledger.Total()
 }
 
-// uniform tells whether the problem is of the paper's kind.
+// uniform tells whether the problem is of the EDL paper's kind: one class with as
+// many nodes as wanted, and tasks of one whole GPU that are all there at 0.
 func (f Portfolio) uniform(p *planner.Problem) bool {
 	if len(p.Cluster.Classes) > 1 || p.Mode != planner.Offline || p.Cluster.Classes[0].Count > 0 {
 		return false

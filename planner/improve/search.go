@@ -27,6 +27,7 @@ type search struct {
 	spread int     // how far from the ideal partner for a swap to look
 }
 
+// newSearch prepares a search that works on the state itself.
 func newSearch(s *state, rng *rand.Rand) *search {
 	a := &search{s: s, rng: rng, byTime: make([]int32, len(s.items)-1)}
 	sum := 0.0
@@ -41,11 +42,12 @@ func newSearch(s *state, rng *rand.Rand) *search {
 	return a
 }
 
-// anneal tries moves while the temperature falls from hot to cold.
+// anneal tries so many moves while the temperature falls from hot to cold, by the
+// same factor every coolEvery moves.
 func (a *search) anneal(ctx context.Context, moves int, hot, cold float64) error {
 	const (
-		coolEvery  = 1 << 8
-		checkEvery = 1 << 12
+		coolEvery  = 1 << 8  // moves
+		checkEvery = 1 << 12 // moves between two looks at the context
 	)
 	if len(a.s.gpus) < 2 {
 		return ctx.Err()
@@ -71,9 +73,13 @@ func (a *search) anneal(ctx context.Context, moves int, hot, cold float64) error
 	return nil
 }
 
+// spreadPart is the part of all tasks from which the partner of a swap is drawn at
+// first; as it cools, ever closer to the ideal one.
 const spreadPart = 1.0 / 32
 
-// try tests a random move.
+// try tests a random move: of 16, one moves a task, one exchanges two GPUs, two swap
+// any two tasks, and the others swap a task with one that suits its GPU. These last
+// pay most often by far.
 func (a *search) try() {
 	i, q := a.item(), a.gpu()
 	switch a.rng.IntN(16) {
@@ -88,6 +94,7 @@ func (a *search) try() {
 	}
 }
 
+// item and gpu are random ones.
 func (a *search) item() int32 { return int32(a.rng.IntN(len(a.byTime))) } //nolint:gosec // few tasks
 func (a *search) gpu() int32  { return int32(a.rng.IntN(len(a.s.gpus))) } //nolint:gosec // few GPUs
 

@@ -2,32 +2,35 @@ package improve
 
 import "math"
 
-// Steps to find a node's best end: while the search runs, and at last.
+// How many ends are tried to find a node's best one: while the search runs, where
+// the last end is close to it, and when the result must be exact.
 const (
 	settleQuick = 6
 	settleFully = 80
 )
 
-// settle chooses the best end of a node and updates its GPUs. The node's cost is
-// convex in its end, and the slope is 0 at the optimum or jumps there from
-// below 0 to above it: Newton steps, halving where they leave the bracket.
-func (s *state) settle(j int32, steps int) {
+// settle chooses the best end of a node and updates its GPUs.
+func (s *state) settle(j int32, tries int) {
 	v := &s.servers[j]
 	if s.stepped {
 		s.settleSteps(v)
 	} else {
-		v.end = s.bestEnd(v, steps)
+		v.end = s.bestEnd(v, tries)
 	}
 	for _, g := range v.gpus {
 		s.refresh(g)
 	}
 }
 
-func (s *state) bestEnd(v *server, steps int) float64 {
+// bestEnd searches from the node's present end. The node's cost is convex in its
+// end, and the slope is 0 at the optimum or jumps there from below 0 to above it:
+// Newton steps, halving where they leave the bracket. An end at which some task
+// would be late is below the bracket.
+func (s *state) bestEnd(v *server, tries int) float64 {
 	low, high := 0.0, math.Inf(1)
 	best, bestEnd := math.Inf(1), v.end
 	end := v.end
-	for range steps {
+	for range tries {
 		total, slope, bend, ok := s.at(v, end)
 		switch {
 		case !ok:
@@ -42,12 +45,7 @@ func (s *state) bestEnd(v *server, steps int) float64 {
 		}
 		next := end - slope/bend
 		if !ok || !(next > low && next < high) {
-			next = 0.5 * (low + min(high, 1.2*end))
-			if math.IsInf(high, 1) {
-				next = 1.05*end + math.SmallestNonzeroFloat64
-			} else if low == 0 {
-				next = 0.97 * end
-			}
+			next = widen(low, high, end)
 		}
 		if math.Abs(next-end) < roundOff*end || high-low < roundOff*end {
 			break
@@ -57,7 +55,23 @@ func (s *state) bestEnd(v *server, steps int) float64 {
 	return bestEnd
 }
 
-// settleSteps tries the ends at which some GPU wants to end.
+// widen is the end to try where a Newton step won't do: a little beyond the last
+// one as long as no bound above is known, a little before it as long as none below
+// is, and then the middle of the bracket.
+func widen(low, high, end float64) float64 {
+	const up, down = 1.05, 0.97
+	switch {
+	case math.IsInf(high, 1):
+		return up*end + math.SmallestNonzeroFloat64
+	case low == 0:
+		return down * end
+	}
+	const most = 1.2 // times the last end: a far bound says little
+	return 0.5 * (low + min(high, most*end))
+}
+
+// settleSteps is settle where clocks are a table: it tries the ends at which some
+// GPU ends by the price that it has, by the next ones, and by its own optimum.
 func (s *state) settleSteps(v *server) {
 	best, bestEnd := math.Inf(1), v.end
 	if total, _, _, ok := s.at(v, v.end); ok {
@@ -65,7 +79,7 @@ func (s *state) settleSteps(v *server) {
 	}
 	for _, g := range v.gpus {
 		u := &s.gpus[g]
-		for n := max(0, u.node-1); n <= min(nodes-1, u.node+1); n++ {
+		for n := max(0, u.step-1); n <= min(priceCount-1, u.step+1); n++ {
 			if total, _, _, ok := s.at(v, u.time[n]); ok && total < best {
 				best, bestEnd = total, u.time[n]
 			}
@@ -77,7 +91,8 @@ func (s *state) settleSteps(v *server) {
 	v.end = bestEnd
 }
 
-// at sums the cost of a node over its GPUs for an end.
+// at sums the cost of a node over its GPUs for an end, with its slope and bend as
+// in [fit]. ok is false when a task would be late.
 func (s *state) at(v *server, end float64) (total, slope, bend float64, ok bool) {
 	none := s.none()
 	for _, g := range v.gpus {
@@ -98,5 +113,5 @@ func (s *state) refresh(g int32) {
 	if !ok {
 		f.excess = math.Inf(1)
 	}
-	u.excess, u.node = f.excess, f.node
+	u.excess, u.step = f.excess, f.step
 }

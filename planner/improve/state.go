@@ -9,23 +9,22 @@ import (
 // due times, which GPUs form a node, and until when each node is on. Times
 // count from when the GPUs can be used.
 type state struct {
-	items   []item  // by task of the island; the last one is a stand-in for "no task"
-	order   []int32 // items in the order of EDL algorithm 2
-	gpus    []gpu
-	servers []server
-	where   []int32 // by item: its GPU
-	l       int     // GPUs of a node
-	idle    float64 // price of an idle GPU, watts
-	perNode float64 // what a node costs besides, joules
-	stepped bool    // times between two prices cannot be had
+	items    []item  // by task of the island; the last one is a stand-in for "no task"
+	order    []int32 // items in the order of EDL algorithm 2
+	gpus     []gpu
+	servers  []server
+	where    []int32 // by item: its GPU
+	nodeGPUs int     // GPUs of a node
+	idle     float64 // price of an idle GPU, watts
+	perNode  float64 // what a node costs besides, joules
+	stepped  bool    // run times between those at two prices cannot be had: the clocks are a table
 }
 
-// item is a task: its curve, its due time and its longest run time, which is
-// the due time or the limit.
+// item is a task with its curve.
 type item struct {
 	curve
-	due  float64
-	room float64
+	due  float64 // seconds
+	room float64 // longest run time, seconds: up to the due time, or the limit
 }
 
 // gpu is one GPU with the sum of its tasks' curves.
@@ -33,23 +32,23 @@ type gpu struct {
 	curve
 	tasks  []int32 // items by due time
 	server int32
-	node   int     // index of the price at which it ends with its server, from below
-	excess float64 // cost above the tasks' own optima then
+	step   int     // the highest step of priceSteps at which it ends no later than its server
+	excess float64 // cost above the tasks' own optima then, joules
 }
 
-// server is a node: its GPUs, and when it goes off.
+// server is a node of the cluster: its GPUs, and when it goes off.
 type server struct {
-	end  float64
+	end  float64 // seconds
 	gpus []int32
 }
 
 // fit is a GPU's best answer to a given end.
 type fit struct {
 	excess float64 // cost above the tasks' own optima, joules
-	node   int     // the price: between that of node and that of node+1
-	frac   float64
+	step   int     // the price of time is between this one of priceSteps and the next
+	frac   float64 // how far towards the next, 0 ≤ frac < 1
 	slope  float64 // d excess / d end, watts
-	bend   float64 // its derivative, roughly
+	bend   float64 // d slope / d end, roughly
 }
 
 const (
@@ -67,25 +66,25 @@ func (s *state) none() int32 { return int32(len(s.items) - 1) } //nolint:gosec /
 // any clocks.
 func (s *state) fitTo(g *gpu, minus, plus int32, end float64) (f fit, ok bool) {
 	a, b := &s.items[minus].curve, &s.items[plus].curve
-	n := g.node
+	n := g.step
 	for n > 0 && g.time[n]-a.time[n]+b.time[n] > end {
 		n--
 	}
-	for n < nodes-1 && g.time[n+1]-a.time[n+1]+b.time[n+1] <= end {
+	for n < priceCount-1 && g.time[n+1]-a.time[n+1]+b.time[n+1] <= end {
 		n++
 	}
 	low := g.time[n] - a.time[n] + b.time[n]
 	if low > end*(1+roundOff) {
 		return f, false
 	}
-	f.node = n
+	f.step = n
 	cost := g.cost[n] - a.cost[n] + b.cost[n]
-	if n < nodes-1 && !s.stepped {
-		step := g.time[n+1] - a.time[n+1] + b.time[n+1] - low
-		f.frac = max(0, end-low) / step
-		if step > narrow*end && f.frac > 0 && s.onTime(g, minus, plus, n, f.frac) {
-			rise := g.cost[n+1] - a.cost[n+1] + b.cost[n+1] - cost
-			f.bridge(cost, rise, step, priceSteps[n]*s.idle, priceSteps[n+1]*s.idle)
+	if n < priceCount-1 && !s.stepped {
+		longer := g.time[n+1] - a.time[n+1] + b.time[n+1] - low
+		f.frac = max(0, end-low) / longer
+		if longer > narrow*end && f.frac > 0 && s.onTime(g, minus, plus, n, f.frac) {
+			dearer := g.cost[n+1] - a.cost[n+1] + b.cost[n+1] - cost
+			f.bridge(cost, dearer, longer, priceSteps[n]*s.idle, priceSteps[n+1]*s.idle)
 			return f, true
 		}
 		f.frac = 0
@@ -94,7 +93,7 @@ func (s *state) fitTo(g *gpu, minus, plus int32, end float64) (f fit, ok bool) {
 		if n = s.lastOnTime(g, minus, plus, n); n < 0 {
 			return f, false
 		}
-		f.node = n
+		f.step = n
 		low, cost = g.time[n]-a.time[n]+b.time[n], g.cost[n]-a.cost[n]+b.cost[n]
 	}
 	f.slope = s.idle
@@ -102,23 +101,24 @@ func (s *state) fitTo(g *gpu, minus, plus int32, end float64) (f fit, ok bool) {
 	return f, true
 }
 
-// bridge interpolates the cost between two nodes whose values and slopes are
-// known by a convex rational function: the chord less a hyperbola that has the
-// right slopes at both ends.
-func (f *fit) bridge(cost, rise, step, lower, upper float64) {
+// bridge interpolates the cost at frac between two steps, from cost to cost+dearer
+// over a run time that is so many seconds longer, with the slopes lower and upper,
+// watts, at the two ends. It is a convex rational function: the chord less a
+// hyperbola that has the right slopes.
+func (f *fit) bridge(cost, dearer, longer, lower, upper float64) {
 	x := f.frac
-	below, above := max(0, rise-lower*step), max(0, upper*step-rise)
-	f.bend = (upper - lower) / step
-	f.slope = rise / step
-	f.excess = cost + x*rise
+	below, above := max(0, dearer-lower*longer), max(0, upper*longer-dearer)
+	f.bend = (upper - lower) / longer
+	f.slope = dearer / longer
+	f.excess = cost + x*dearer
 	if d := above*(1-x) + below*x; d > 0 {
 		f.excess -= x * (1 - x) * below * above / d
-		f.slope -= below * above * ((1-2*x)*d - x*(1-x)*(below-above)) / (d * d * step)
+		f.slope -= below * above * ((1-2*x)*d - x*(1-x)*(below-above)) / (d * d * longer)
 	}
 }
 
 // onTime tells whether the tasks meet their due times one after the other, at
-// the price between two nodes.
+// the price between two steps.
 func (s *state) onTime(g *gpu, minus, plus int32, n int, frac float64) bool {
 	now := 0.0
 	pending := plus
@@ -143,7 +143,7 @@ func (s *state) onTime(g *gpu, minus, plus int32, n int, frac float64) bool {
 	return pending < 0 || now+s.items[pending].between(n, frac) <= s.items[pending].due*(1+roundOff)
 }
 
-// lastOnTime is the highest node below n at which all due times are met, or -1.
+// lastOnTime is the highest step below n at which all due times are met, or -1.
 func (s *state) lastOnTime(g *gpu, minus, plus int32, n int) int {
 	if !s.onTime(g, minus, plus, 0, 0) {
 		return -1
@@ -159,7 +159,7 @@ func (s *state) lastOnTime(g *gpu, minus, plus int32, n int) int {
 	return low
 }
 
-// total is the cost above the sum of the tasks' own optima.
+// total is the cost above the sum of the tasks' own optima, joules.
 func (s *state) total() float64 {
 	sum := s.perNode * float64(len(s.servers))
 	for i := range s.gpus {
@@ -194,6 +194,7 @@ func (s *state) take(i int32) {
 	u.plus(&s.items[i].curve, -1)
 }
 
+// byDue is the order of items on a GPU.
 func (s *state) byDue(a, b int32) int {
 	return cmp.Or(cmp.Compare(s.items[a].due, s.items[b].due), cmp.Compare(a, b))
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // Periodic is the periodic sleep of the CATS paper (algorithm 3): every Tau
-// seconds whatever has nothing to do goes to sleep.
+// seconds whatever has nothing to do goes to sleep; with a Tau of 0, at once.
 type Periodic struct{ Tau float64 }
 
 // PaperTau is the paper's period, seconds.
@@ -15,6 +15,9 @@ const PaperTau = 0.1
 
 // OffAt is the next time at which the rule looks.
 func (p Periodic) OffAt(_ *planner.Cluster, lastEnd float64) float64 {
+	if p.Tau == 0 {
+		return lastEnd
+	}
 	return (math.Floor(lastEnd/p.Tau) + 1) * p.Tau
 }
 
@@ -31,9 +34,13 @@ func (BreakEven) Watch(v *planner.View) planner.NodeParker {
 }
 
 const (
-	mostGaps = 64   // so many are remembered
-	mostEven = 3600 // seconds at which a node breaks even at most
-	outlast  = 1e-9 // seconds that a node is on beyond a gap of the threshold
+	mostGaps = 64 // of a class that are remembered
+	// mostEven is the longest time to break even, seconds: where sleeping saves
+	// next to nothing, a node still sleeps in the end.
+	mostEven = 3600
+	// outlast is for how many seconds a node is on beyond the threshold, so that a
+	// gap exactly as long doesn't put it to sleep as the next task starts.
+	outlast = 1e-9
 )
 
 type breakEven struct {
@@ -60,6 +67,7 @@ func (b *breakEven) Busy(node int) {
 	}
 }
 
+// saw remembers a gap of a node, seconds.
 func (b *breakEven) saw(node int, gap float64) {
 	if gap <= 0 {
 		return

@@ -15,14 +15,17 @@ type ages struct {
 	instant float64 // seconds by which two reckonings of an end may differ that are to be one
 }
 
-// ageStep is the table's step, and agesKnown how many there are.
+// ageStep is the table's step, in predicted run times, and agesKnown how many there
+// are: up to five predicted run times.
 const (
 	ageStep   = 0.02
 	agesKnown = 250
 )
 
+// newAges are ages by which a task that is about to end, or overdue, still runs for
+// a moment.
 func newAges(spread float64) *ages {
-	const least = 0.02 // never next to nothing
+	const least = 0.02 // predicted run times
 	a := exactAges(spread)
 	for i := range a.table {
 		a.table[i] = max(a.table[i], least)
@@ -40,12 +43,12 @@ func exactAges(spread float64) *ages {
 	return a
 }
 
-// meanRemaining is the mean of what is left of a run time around 1 that is known
-// to be longer than age.
+// meanRemaining is the mean of what is left of a run time that is normal around 1
+// and known to be longer than age.
 func meanRemaining(spread, age float64) float64 {
-	const tail = 6
+	const tail = 6 // standard deviations; beyond, hazard is 0/0 before long, and its limit will do
 	x := (age - 1) / spread
-	if x > tail { // of the normal distribution, far out
+	if x > tail {
 		return spread / x
 	}
 	hazard := math.Exp(-x*x/2) / math.Sqrt(2*math.Pi) / (0.5 * math.Erfc(x/math.Sqrt2))
@@ -65,7 +68,7 @@ func (a *ages) remaining(predicted, age float64) float64 {
 
 // draw is a random rest of such a run.
 func (a *ages) draw(rng *rand.Rand, predicted, age float64) float64 {
-	const tail, tries = 3, 1000
+	const tail, tries = 3, 1000 // standard deviations; beyond, drawing until one fits would take too long
 	sd := a.spread * predicted
 	if over := age - predicted; over > tail*sd {
 		return max(1, rng.ExpFloat64()*sd*sd/over)

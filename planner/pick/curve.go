@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// curve is how much of a class is free from each of some rising times on.
+// curve is how many GPUs of a class are free from each of some rising times on.
 type curve struct {
-	at, free []float64
+	at, free []float64 // seconds, GPUs
 
 	// Times so far apart at most, in seconds, are one; 0: each is a step of its own.
 	// The same end reckoned at two events differs by rounding: what fits exactly
@@ -51,7 +51,7 @@ func (c *curve) sumUp() {
 }
 
 // earliest is the first step of the curve from which on an amount is free for so
-// long; below 0: never.
+// many seconds; below 0: never.
 func (c *curve) earliest(amount, seconds float64) int {
 	amount -= shareSlack
 	for i := 0; i < len(c.at); {

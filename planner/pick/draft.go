@@ -15,31 +15,39 @@ import (
 type draft struct {
 	classes int
 	total   []float64 // GPUs by class
-	rush    []float64 // by class: what tasks to come lose by keeping all of it busy, seconds a second
-	crowd   float64   // likewise what each task that waits behind loses
-	rounds  int       // how often all tasks are tried before others
+	age     *ages
+
+	// How it decides.
+	rush   []float64 // by class: seconds that tasks to come lose for each second that all of it is busy
+	crowd  float64   // likewise for each task that waits behind
+	flips  int       // how many tasks are tried on other classes
+	rounds int       // how often all tasks are tried before others
+
+	// What it is of.
 	items   items
 	line    []int32 // items that wait, in order of their turns
 	running []occupant
 	start   []curve // by class: what is free as the running tasks end
-	curves  []curve // by class: as start, with what is booked
-	forced  []int32 // by place in line: the class, or any
-	chosen  []int32 // by place in line: the class
-	now     []bool  // by place in line: starts at once
-	flips   int     // how many tasks are tried on other classes
-	age     *ages
+
+	// The answers, by place in line, and how they came about.
+	chosen []int32 // the class
+	now    []bool  // whether it starts at once
+	forced []int32 // the class that it is bound to, or anyClass
+	curves []curve // by class: as start, less what is booked
 }
 
-// any marks a task that the draft may put on every class.
+// anyClass marks a task that the draft may put on every class.
 const anyClass = -1
 
-// items are tasks as a draft knows them; the slices with a place for each class
-// have C places for each task.
+// items are tasks as a draft knows them. Slices by task and class have a row of all
+// classes for each task: see [draft.at].
 type items struct {
-	arrival, work []float64
-	gpus, time    []float64 // by task and class: as predicted
-	cost          []float64 // by task and class: of the energy, in seconds of waiting; +Inf: doesn't suit
-	drawn         []float64 // by task and class: the run time in the future that is being played
+	arrival []float64 // by task, seconds
+	work    []float64 // by task: GPU-seconds where that is least
+	gpus    []float64 // by task and class: as predicted
+	time    []float64 // by task and class: as predicted, seconds
+	cost    []float64 // by task and class: of the energy, in seconds of waiting; +Inf: doesn't suit
+	drawn   []float64 // by task and class: the run time in the future that is being played, seconds
 }
 
 // occupant is a task that runs.
@@ -96,7 +104,7 @@ func (d *draft) enqueue(item int32) {
 	}
 }
 
-// make drafts the line at a time with so much of each class free. The answers
+// make drafts the line at a time, with so many GPUs of each class free. The answers
 // are in chosen and now.
 func (d *draft) make(now float64, free []float64) {
 	d.outlook(now, free)
@@ -132,8 +140,8 @@ func (d *draft) make(now float64, free []float64) {
 	}
 }
 
-// reorder moves tasks before others where that makes the draft cheaper than so
-// much, and tells whether the answers may be those of another draft.
+// reorder moves tasks before others where that makes the draft cheaper than best, and
+// tells whether the answers may be those of another order that was tried.
 func (d *draft) reorder(now, best float64) (stale bool) {
 	n := min(len(d.line), mostPlaced)
 	for better, round := true, 0; better && round < d.rounds; round++ {

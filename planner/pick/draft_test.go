@@ -3,6 +3,8 @@ package pick
 import (
 	"slices"
 	"testing"
+
+	"github.com/epplan/epplan/dvfsmodel"
 )
 
 // drafted is a draft for a pool of four GPUs and the tasks that wait there, each
@@ -47,7 +49,7 @@ func TestTheFrugalClassIsDearWhileManyTasksArrive(t *testing.T) {
 	f := newFuture(Lookahead{Weight: 1}, []float64{4, 4}, newAges(0.35))
 	task := func() []pair {
 		a, b := pair{class: 0}, pair{class: 1}
-		a.Time, b.Time, a.Energy, b.Energy = 100, 100, 4*joulesOfKWh, joulesOfKWh
+		a.Time, b.Time, a.Energy, b.Energy = 100, 100, 4*dvfsmodel.JoulesPerKWh, dvfsmodel.JoulesPerKWh
 		return []pair{a, b}
 	}
 	price := func(now float64) float64 {

@@ -45,6 +45,7 @@ type fairness struct {
 	wake     float64 // when waiting has to be looked at again
 }
 
+// newFairness is nil where waits aren't bounded.
 func newFairness(v *planner.View, limit Fairness) *fairness {
 	if limit.Patience == 0 {
 		return nil
@@ -63,12 +64,14 @@ func (f *fairness) begin() {
 	}
 }
 
+// arrive notes a task that arrived.
 func (f *fairness) arrive(task int, pairs []pair) {
 	if f != nil {
 		f.beside.arrive(task, pairs)
 	}
 }
 
+// committed notes a start.
 func (f *fairness) committed(task, class int, a *planner.Assignment) {
 	if f != nil {
 		f.beside.starts(task, class, a.Start)
@@ -76,6 +79,7 @@ func (f *fairness) committed(task, class int, a *planner.Assignment) {
 	}
 }
 
+// finished notes an end.
 func (f *fairness) finished(task int, a *planner.Assignment) {
 	if f != nil {
 		f.beside.ends(task, a.End-a.Start)

@@ -8,32 +8,37 @@ import (
 
 // future draws what may happen and plays decisions in it.
 type future struct {
-	how     Lookahead
-	draft   draft // of the time that is being played
-	rng     *rand.Rand
-	age     *ages
-	seen    items     // tasks that arrived, of which future ones are drawn
-	first   float64   // arrival
-	last    float64   // arrival
-	recent  float64   // arrivals a second lately, by an exponential window that ends at last
-	total   float64   // seconds of the predicted run times of those seen, each on its first class
-	kWh     float64   // likewise of their energies
-	saved   []float64 // by class: sum over those seen of the part that it saves of the most energy
-	learned float64   // number of those seen
-	rooms   []float64 // free GPUs by class in the future being played
-	closed  bool      // no task arrives any more: all are known
-	line    []int32   // as the future begins
-	runs    []occupant
-	count   int // items as the future begins
+	how    Lookahead
+	rng    *rand.Rand
+	age    *ages
+	closed bool // no task arrives any more: all are known
+
+	// The tasks that arrived: of these, future ones are drawn.
+	seen        items
+	learned     float64   // their number
+	total       float64   // sum of their predicted run times, each on its first class, seconds
+	kWh         float64   // likewise of their energies
+	saved       []float64 // by class: sum of the parts that it saves of each one's most energy
+	first, last float64   // arrival
+	recent      float64   // arrivals a second lately, by an exponential window that ends at last
+
+	// What every future begins with.
+	line  []int32
+	runs  []occupant
+	count int // items
+
+	// The future that is being played.
+	draft draft
+	rooms []float64 // free GPUs by class
 }
 
-// Times in usual run times, and numbers of tasks.
+// Times are in usual run times.
 const (
-	horizonRuns = 0.8 // for so long arrivals are drawn
-	recentRuns  = 0.8 // so far back reaches what counts as lately
-	fadeRuns    = 1.6 // in so long a rush of arrivals fades away
-	mostDrawn   = 64  // arrivals in one future
-	mostSeen    = 4096
+	horizonRuns = 0.8  // for so long arrivals are drawn
+	recentRuns  = 0.8  // so far back reaches what counts as lately
+	fadeRuns    = 1.6  // in so long a rush of arrivals fades away
+	mostDrawn   = 64   // arrivals in one future
+	mostSeen    = 4096 // tasks that future ones are drawn of
 )
 
 func newFuture(how Lookahead, total []float64, age *ages) future {
@@ -94,7 +99,7 @@ func (f *future) rush(d *draft, now float64) {
 // usual is the mean of the predicted run times.
 func (f *future) usual() float64 { return f.total / f.learned }
 
-// perKWh is what a kWh is worth, seconds of waiting.
+// perKWh is what a kWh is worth, in seconds of waiting: see [Lookahead].
 func (f *future) perKWh() float64 {
 	if f.how.PerKWh == 0 && f.kWh > 0 {
 		return f.how.Weight * f.total / f.kWh
@@ -102,7 +107,8 @@ func (f *future) perKWh() float64 {
 	return f.how.PerKWh
 }
 
-// rates are arrivals a second: lately, and over all.
+// rates are arrivals a second: lately, and over all. As long as few tasks arrived,
+// the latter counts as if priorTasks more had, in priorRuns usual run times.
 func (f *future) rates(now float64) (lately, overall float64) {
 	const priorTasks, priorRuns = 3, 1.6
 	usual := f.usual()
@@ -111,14 +117,14 @@ func (f *future) rates(now float64) (lately, overall float64) {
 	return lately, overall
 }
 
-// trial is a choice and what it cost in the futures so far.
+// trial is a choice and what it cost in the futures so far, in seconds of waiting.
 type trial struct {
-	choice int   // index in choices; none: to wait
-	item   int32 // the task
-	class  int32
+	choice int       // index in choices; none: to wait
+	item   int32     // the task, or none
+	class  int32     // where it starts
 	costs  []float64 // by future
-	sum    float64
-	out    bool // it can't be the best any more
+	sum    float64   // of costs
+	out    bool      // it can't be the best any more
 }
 
 // roundOfFutures is how many futures are played between two looks at which
@@ -192,7 +198,7 @@ func (t *trial) behind(lead *trial) bool {
 	return mean > surely*math.Sqrt(squares/max(n-1, 1)/n)
 }
 
-// begin takes over what a draft knows.
+// begin takes over what the draft of the real run knows.
 func (f *future) begin(from *draft) {
 	d := &f.draft
 	d.items.cut(d.classes, 0)
@@ -341,7 +347,7 @@ func (f *future) begun(began, now float64, place int, class int32) (cost float64
 	return d.items.cost[at] + f.aged(now-arrival) - f.aged(max(began-arrival, 0))
 }
 
-// aged is what a wait costs.
+// aged is what a wait of so many seconds costs: see [Lookahead.Ageing].
 func (f *future) aged(wait float64) float64 {
 	if f.how.Ageing == 0 {
 		return wait

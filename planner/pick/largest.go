@@ -72,6 +72,7 @@ func size(t *planner.Task) (gpus, cpus float64) {
 	return gpus, t.CPUs / gpus
 }
 
+// overdue tells whether a task has waited for longer than the bound.
 func (q *largest) overdue(task int) bool {
 	return q.v.Now-q.v.Problem.Tasks[task].Arrival > q.bound
 }

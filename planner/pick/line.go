@@ -7,16 +7,17 @@ import (
 )
 
 // line is the tasks that wait, in order of arrival, of which a picker offers
-// one at a time for one node class.
+// one at a time for one node class. All pickers that choose by class embed it.
 type line struct {
-	use
-	crew
+	use  // GPUs in use
+	crew // tasks that run
+
 	v       *planner.View
 	waiting []int
-	offered int      // index in waiting of the task that is being offered; none: nothing is
-	known   [][]pair // by task while it waits
-	lost    []int    // tasks that no class suits: Place is to give them up
-	fair    *fairness
+	offered int       // index in waiting of the task that is being offered; none: nothing is
+	known   [][]pair  // by task: its pairs while it waits, nil before and after
+	lost    []int     // tasks that no class suits: Place is to give them up
+	fair    *fairness // nil: waits aren't bounded
 }
 
 // none marks that no task is being offered.
@@ -34,9 +35,7 @@ type pair struct {
 }
 
 // kWh is an energy in the unit that the PREDICT paper's weights count.
-func (p *pair) kWh() float64 { return float64(p.Energy) / joulesOfKWh }
-
-const joulesOfKWh = 3.6e6
+func (p *pair) kWh() float64 { return p.Energy.KWh() }
 
 // work is GPU-seconds.
 func (p *pair) work() float64 { return p.GPUs * p.Time }

@@ -12,8 +12,8 @@ import (
 type queue struct {
 	sort    func([]int)
 	waiting []int
-	next    int
-	refused []int
+	next    int   // index in waiting of the task to offer next
+	refused []int // since the last arrival
 }
 
 func (q *queue) Arrive(tasks []int) {
@@ -70,6 +70,8 @@ func LongestFirst(v *planner.View, _ planner.Placer) planner.Picker {
 	})
 }
 
+// deadlineFirst is DeadlineFirst with an order of its own for the tasks that can have
+// their free optimum.
 func deadlineFirst(v *planner.View, sortRest func([]int)) *queue {
 	return &queue{sort: func(batch []int) {
 		if v.Now > 0 {
@@ -81,7 +83,8 @@ func deadlineFirst(v *planner.View, sortRest func([]int)) *queue {
 	}}
 }
 
-// wanted is the shortest run time that the task wants on any class.
+// wanted is the shortest run time that the task wants on any class, seconds; +Inf
+// where none suits it in time.
 func wanted(v *planner.View, task int) float64 {
 	shortest := math.Inf(1)
 	for class := range v.Problem.Cluster.Classes {
@@ -92,6 +95,7 @@ func wanted(v *planner.View, task int) float64 {
 	return shortest
 }
 
+// dueOf is the key by which tasks are in EDF order.
 func dueOf(v *planner.View) func(int) float64 {
 	return func(task int) float64 { return v.Problem.Tasks[task].Due }
 }

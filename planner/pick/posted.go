@@ -87,6 +87,7 @@ func (q *posted) surplus(p *pair, now float64) float64 {
 	return bid - q.how.Price*math.Pow(q.after(p), q.how.Steepness)*p.work()/q.scale()
 }
 
+// scale is the GPU-seconds of a usual task: see [PostedPrice.Scale].
 func (q *posted) scale() float64 {
 	if q.how.Scale > 0 {
 		return q.how.Scale

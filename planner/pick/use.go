@@ -25,7 +25,8 @@ func newUse(v *planner.View) use {
 	return u
 }
 
-// take adds the GPUs of a task that starts, or with sign -1 of one that ends.
+// take adds the GPUs of a task that starts, or with sign -1 takes off those of one
+// that ends.
 func (u *use) take(task int, a *planner.Assignment, sign float64) {
 	u.busy[u.view.ClassOf(int(a.Node))] += sign * float64(a.GPUs.Len()) * u.problem.Tasks[task].Share
 }

@@ -9,10 +9,10 @@ import (
 )
 
 // yardstick plays Simple beside the real run, to tell how long tasks would have
-// waited there. Of run times it takes what
-// is known: the true one of a task that has ended on the class where Simple runs
-// it; of one that still runs there, that it is longer than so far. What isn't
-// known is drawn, and Simple played several times.
+// waited there. Of run times it takes what is known: the true one of a task that
+// has ended on the class where Simple runs it; of one that still runs there, that
+// it is longer than so far. What isn't known is drawn, and Simple played several
+// times.
 type yardstick struct {
 	v       *planner.View
 	age     *ages
@@ -23,7 +23,7 @@ type yardstick struct {
 	settled [plays]aside // up to the first of these tasks
 	played  aside        // scratch
 	stale   bool         // what follows is of an earlier time
-	longest float64      // wait, seconds, in a play where that is short: so bounds rather hold
+	longest float64      // wait, seconds, of the play that shortPlay says
 
 	// Of the tasks that arrived: how many, and the sum of their predicted run
 	// times, each on its first class.
@@ -48,13 +48,15 @@ type besides struct {
 	took    float64   // there; 0: it still runs
 }
 
-// plays is how often Simple is played, and shortPlay which of the longest waits
-// counts, from the shortest: the true one is longer most of the time.
+// plays is how often Simple is played, and shortPlay which of their longest waits
+// counts, from the shortest one on: the true one is longer most of the time, so that
+// what is bounded by it keeps its bound.
 const (
 	plays     = 16
 	shortPlay = 1
 )
 
+// newYardstick has seen no task yet.
 func newYardstick(v *planner.View, age *ages) *yardstick {
 	return &yardstick{v: v, age: age, rng: rngOf(planner.DefaultSeed), total: newUse(v).total, byTask: make(map[int]*besides)}
 }
@@ -62,6 +64,7 @@ func newYardstick(v *planner.View, age *ages) *yardstick {
 // usual is the mean of the predicted run times.
 func (y *yardstick) usual() float64 { return y.time / y.count }
 
+// arrive notes a task, and draws its run times.
 func (y *yardstick) arrive(task int, pairs []pair) {
 	b := &besides{task: task, arrival: y.v.Problem.Tasks[task].Arrival, pairs: pairs, class: none}
 	for range plays {
@@ -82,6 +85,7 @@ func (y *yardstick) starts(task, class int, at float64) {
 	}
 }
 
+// ends notes how long a task really took, seconds.
 func (y *yardstick) ends(task int, took float64) {
 	if b := y.byTask[task]; b != nil {
 		b.took, y.stale = took, true
@@ -169,6 +173,7 @@ func (y *yardstick) takes(b *besides, play, pair int, now float64) float64 {
 	return now - b.start + y.age.remaining(p.Time, now-b.start)
 }
 
+// free is the number of GPUs of a class that nothing runs on.
 func (y *yardstick) free(s *aside, class int) float64 {
 	free := y.total[class]
 	for i := range s.run {

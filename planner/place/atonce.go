@@ -21,9 +21,9 @@ type atOnce struct {
 // roomLeft is what is left of a node that is on.
 type roomLeft struct {
 	on        bool
-	free      planner.GPUSet // GPUs that nothing uses
-	cpus, mem float64
-	shares    map[int]float64 // used of a GPU that is shared
+	free      planner.GPUSet  // GPUs that nothing uses
+	cpus, mem float64         // cores, and GiB; +Inf: not limited
+	shares    map[int]float64 // by GPU of which tasks hold shares: how much of it they hold
 }
 
 func (p *atOnce) Opened(node int) {
@@ -31,15 +31,7 @@ func (p *atOnce) Opened(node int) {
 		p.rooms = append(p.rooms, roomLeft{})
 	}
 	k := &p.v.Problem.Cluster.Classes[p.v.ClassOf(node)]
-	p.rooms[node] = roomLeft{on: true, free: allGPUs(k.GPUs), cpus: orInf(k.CPUs), mem: orInf(k.MemGiB)}
-}
-
-// allGPUs is the set of a node's GPUs.
-func allGPUs(count int) planner.GPUSet {
-	if count == planner.MaxGPUs {
-		return math.MaxUint64
-	}
-	return planner.FirstGPUs(count)
+	p.rooms[node] = roomLeft{on: true, free: planner.FirstGPUs(k.GPUs), cpus: orInf(k.CPUs), mem: orInf(k.MemGiB)}
 }
 
 // orInf is what there is of something that 0 doesn't limit.
@@ -57,7 +49,7 @@ func (p *atOnce) Committed(task int, a *planner.Assignment) { p.take(task, a, 1)
 // Finished gives back what a task held.
 func (p *atOnce) Finished(task int, a *planner.Assignment) { p.take(task, a, -1) }
 
-// take takes what a task holds from its node's room, or gives it back.
+// take takes what a task holds from its node's room, or with sign -1 gives it back.
 func (p *atOnce) take(task int, a *planner.Assignment, sign float64) {
 	r, t := &p.rooms[a.Node], &p.v.Problem.Tasks[task]
 	r.cpus -= sign * t.CPUs
@@ -121,7 +113,7 @@ func (p *atOnce) Place(task int) (planner.Placement, planner.Verdict) {
 		if node >= 0 {
 			start = p.v.StartFor(task, p.v.Since(node)+p.v.Problem.Cluster.Classes[class].TurnOnDelay)
 		}
-		q, room, why := p.atOnce(task, option, class, start)
+		q, room, why := p.quoteOrFastest(task, option, class, start)
 		if cost := taskCost(p.v.Problem, task, option, class, &q); cost < least {
 			least, best = cost, placement(node, class, option, gpus, start, &q, room, why)
 		}

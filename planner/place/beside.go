@@ -125,7 +125,9 @@ func (p *beside) room(task, node int, used hostUse) bool {
 	return t.CPUs+used.cpus <= orInf(k.CPUs)+roundOff && t.MemGiB+used.mem <= orInf(k.MemGiB)+roundOff
 }
 
-// choose is the node and the GPUs that the rule chooses among nodes with room.
+// choose is the node and the GPUs that the rule chooses among nodes with room. The
+// rule chooses one GPU at a time; a node on which it finds too few is barred, and
+// it is asked again.
 func (p *beside) choose(task int) (node int, gpus planner.GPUSet, ok bool) {
 	var barred []int
 	for n := range p.used {
@@ -217,8 +219,8 @@ func (p *beside) warm(task, node int) int {
 	return node
 }
 
-// empty is the node, one that is on before others, with the fewest GPUs that
-// nothing uses, if they suffice.
+// empty is the node with the fewest GPUs that nothing uses among those where they
+// suffice, nodes that are on before others.
 func (p *beside) empty(task int) (node int, gpus planner.GPUSet, ok bool) {
 	fewest := math.MaxInt
 	for n := range p.used {
@@ -256,7 +258,7 @@ func (p *beside) placement(task, node int, gpus planner.GPUSet, shared bool) pla
 	if p.v.On(node) {
 		start = p.v.StartFor(task, p.v.Since(node)+p.v.Problem.Cluster.Classes[class].TurnOnDelay)
 	}
-	q, room, why := p.atOnce.atOnce(task, option, class, start)
+	q, room, why := p.quoteOrFastest(task, option, class, start)
 	if !shared {
 		return placement(node, class, option, gpus, start, &q, room, why)
 	}

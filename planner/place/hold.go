@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
 )
 
@@ -27,9 +28,12 @@ import (
 //     end, and what the plan starts now is started ([hold.drain]).
 //
 // A Hold is its own [planner.Picker], for what starts next and where is one
-// decision ([pick.Held]). Tasks of several GPUs or of shares, several node
-// classes, known futures and objectives that aren't energy and time fall back
-// to [Marginal].
+// decision (pick.Held leaves it to the Hold). Tasks of several GPUs or of shares,
+// several node classes, known futures and objectives that aren't energy and time
+// fall back to [Marginal].
+//
+// The numbers in these files without another reason were chosen on the online
+// reference sets (docs/performance.md, "Online: late-binding").
 func Hold(v *planner.View) planner.Placer {
 	p := v.Problem
 	price := p.Price(0)
@@ -39,7 +43,7 @@ func Hold(v *planner.View) planner.Placer {
 	k := &p.Cluster.Classes[0]
 	return &hold{
 		marginal: marginal{opening: opening{v}},
-		l:        float64(k.GPUs),
+		gpus:     float64(k.GPUs),
 		idle:     float64(k.IdleW+k.HostW) * price.EnergyWeight,
 		turnOn:   float64(k.TurnOn) * price.EnergyWeight,
 		delay:    k.TurnOnDelay,
@@ -53,22 +57,25 @@ type hold struct {
 	marginal // answers offers that another picker makes
 	stream
 
-	l            float64 // GPUs of a node
-	idle, turnOn float64 // cost of an idle second, and of switching on, by GPU
+	gpus         float64 // GPUs of a node
+	idle, turnOn float64 // cost of an idle second, and of switching on, by GPU, joules, joules
 	delay        float64 // of switching on, seconds
-	price        objective
+	price        dvfsmodel.Objective
 
-	pool []held  // by latest start, then number
+	pool []held  // tasks that wait, by latest start, then number
 	work float64 // run time that waits in the pool, seconds
-	rush []int   // tasks that can't be done in time as they want: they don't wait
-	rows []row   // nodes that are on; while asked, those that end last come first
+	rush []int   // tasks that no clocks of the tuner do in time: they don't wait
+	rows []row   // nodes that are on; once look has brought them up to date, those that end last come first
 
-	asked float64 // when the nodes to keep were counted, for how many nodes on
-	on    int
+	// What demand answered last, and for which time and number of rows. It is
+	// asked again when one of these changes, or tasks arrive.
 	keep  int     // nodes that go on taking tasks
 	lack  float64 // GPUs that are needed beyond those that are on
+	asked float64
+	on    int
 
-	task    int // that Place is asked for next; -1: none
+	// What Next decided, for Place to repeat.
+	task    int // -1: nothing
 	ready   planner.Placement
 	verdict planner.Verdict
 }
@@ -164,18 +171,7 @@ func (h *hold) Next() (task int, ok bool) {
 	if len(h.pool) == 0 {
 		return 0, false
 	}
-	frees, gaps := h.look()
-	i, ok := h.urgent(gaps)
-	if !ok && frees == 0 && h.lack >= lackOpens*h.l {
-		i, ok = 0, h.startFresh(&h.pool[0])
-	}
-	if !ok && frees > 0 {
-		if h.ending() {
-			i, ok = h.drain()
-		} else {
-			i, ok = h.fill()
-		}
-	}
+	i, ok := h.next()
 	if !ok {
 		return 0, false
 	}
@@ -185,8 +181,24 @@ func (h *hold) Next() (task int, ok bool) {
 	return h.task, true
 }
 
-// look brings the rows up to date. It counts the GPUs that are free, and the
-// GPU-seconds that nothing is planned for before their nodes end.
+// next is the place in the pool of the task to start now, by the first of the
+// rules of [Hold] that applies; where it starts is in ready.
+func (h *hold) next() (i int, ok bool) {
+	frees, gaps := h.look()
+	if i, ok = h.urgent(gaps); ok {
+		return i, true
+	}
+	if frees == 0 {
+		return 0, h.lack >= lackOpens*h.gpus && h.startFresh(&h.pool[0])
+	}
+	if h.ending() {
+		return h.drain()
+	}
+	return h.fill()
+}
+
+// look brings the rows up to date. It counts the GPUs that are free, and sums up
+// the gaps: the GPU-seconds that nothing is planned for before their nodes end.
 func (h *hold) look() (frees int, gaps float64) {
 	now := h.v.Now
 	for i := range h.rows {

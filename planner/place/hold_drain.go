@@ -9,30 +9,33 @@ const (
 	// few is the number of waiting tasks, for each GPU that is on, below which
 	// all of them are planned; fewAtMost bounds the time for it.
 	few, fewAtMost = 0.5, 400
-	// trickle is the flow of work, in GPUs for each GPU that is on, below which
-	// what is still to come is left out of account.
+	// trickle is the flow of work, in GPUs that it keeps busy for each GPU that is
+	// on, below which what is still to come is left out of account.
 	trickle = 0.7
-	// tighter prefers the smaller of two gaps that a task fits.
+	// tighter is the part of its idle cost by which a gap that a task leaves counts:
+	// so the smaller of two gaps that it fits is preferred.
 	tighter = 0.01
 )
 
-// ending tells whether little waits and little is expected.
+// ending tells whether little waits and little is expected. It never is with nodes
+// of one GPU, which have nothing to align, nor before a second batch has arrived:
+// only then is there a rate.
 func (h *hold) ending() bool {
-	gpus := h.l * float64(len(h.rows))
+	on := h.gpus * float64(len(h.rows)) // GPUs
 	now := h.v.Now
-	if h.l == 1 || h.last == h.begun || float64(len(h.pool)) >= min(fewAtMost, few*gpus) {
+	if h.gpus == 1 || h.last == h.begun || float64(len(h.pool)) >= min(fewAtMost, few*on) {
 		return false
 	}
-	return h.flow(now)*min(1, h.ahead(now)/h.mean()) < trickle*gpus
+	return h.flow(now)*min(1, h.ahead(now)/h.mean()) < trickle*on
 }
 
 // lane is a GPU in a plan for what waits.
 type lane struct {
 	row, gpu int     // row is beyond the rows for a node to be opened
-	free     float64 // when the last task planned so far ends
-	tasks    int     // planned
-	first    int     // the task that would start now, in the pool; -1: none
-	run      float64 // its run time
+	free     float64 // when the last task planned so far ends, seconds
+	tasks    int     // how many are planned on it
+	first    int     // place in the pool of the task that would start now; -1: none
+	run      float64 // run time of that task, seconds
 }
 
 // drain plans what waits as if nothing more came, and starts a task that the
@@ -44,7 +47,7 @@ func (h *hold) drain() (i int, ok bool) {
 	for _, i := range h.longestFirst() {
 		j := &h.pool[i]
 		at, run, cost := h.bestLane(j, lanes, ends)
-		if h.l*(2*h.turnOn+h.idle*j.want) < cost && h.v.CanOpen(j.task, j.option, 0) {
+		if h.gpus*(2*h.turnOn+h.idle*j.want) < cost && h.v.CanOpen(j.task, j.option, 0) {
 			lanes, ends = h.addNode(j, lanes, ends)
 			continue
 		}
@@ -68,13 +71,13 @@ func (h *hold) drain() (i int, ok bool) {
 	return 0, false
 }
 
-// lanes are the GPUs that are on, with their nodes' ends.
+// lanes are the GPUs that are on, and the ends of their nodes by row.
 func (h *hold) lanes() (lanes []lane, ends []float64) {
 	ends = make([]float64, len(h.rows))
 	for r := range h.rows {
 		ends[r] = h.rows[r].end
 	}
-	lanes = make([]lane, 0, len(h.rows)*int(h.l))
+	lanes = make([]lane, 0, len(h.rows)*int(h.gpus))
 	h.eachGPU(func(r, gpu int, free float64) {
 		lanes = append(lanes, lane{row: r, gpu: gpu, free: free, first: -1})
 	})
@@ -99,11 +102,13 @@ func (h *hold) longestFirst() []int {
 	return order
 }
 
-// bestLane is where a task costs least: by what it is shortened, and by what
-// its node ends later.
+// bestLane is the lane where a task costs least, with its run time there and what
+// it costs, joules: by what it is shortened, and by what its node ends later. A
+// task that would end after its node is shortened towards that end as far as it
+// pays. It is -1 where the task would be late everywhere.
 func (h *hold) bestLane(j *held, lanes []lane, ends []float64) (best int, run, least float64) {
 	best, least = -1, math.Inf(1)
-	shortest := h.slots(j.paced(h.idle * h.l))
+	shortest := h.slots(j.paced(h.idle * h.gpus))
 	for k := range lanes {
 		u := &lanes[k]
 		t := min(j.want, j.room(u.free))
@@ -115,7 +120,7 @@ func (h *hold) bestLane(j *held, lanes []lane, ends []float64) (best int, run, l
 		}
 		cost := j.extra(t)
 		if over := u.free + t - ends[u.row]; over > 0 {
-			cost += h.idle * h.l * over
+			cost += h.idle * h.gpus * over
 		} else {
 			cost -= h.idle * tighter * over
 		}
@@ -129,7 +134,7 @@ func (h *hold) bestLane(j *held, lanes []lane, ends []float64) (best int, run, l
 // addNode plans a node that is opened for a task when that must start.
 func (h *hold) addNode(j *held, lanes []lane, ends []float64) ([]lane, []float64) {
 	start := max(h.v.Now, j.latest) + h.delay
-	for g := range int(h.l) {
+	for g := range int(h.gpus) {
 		u := lane{row: len(ends), gpu: g, free: start, first: -1}
 		if g == 0 {
 			u.free, u.tasks = start+j.want, 1
@@ -139,7 +144,7 @@ func (h *hold) addNode(j *held, lanes []lane, ends []float64) ([]lane, []float64
 	return lanes, append(ends, start+j.want)
 }
 
-// aligned is the run time of a lane's first task. If it is the only one there
+// aligned is the run time of the first task of lane k. If it is the only one there
 // it is stretched or shortened towards the end of the other GPUs of its node.
 func (h *hold) aligned(k int, lanes []lane) float64 {
 	u := &lanes[k]
@@ -155,12 +160,12 @@ func (h *hold) aligned(k int, lanes []lane) float64 {
 	}
 	cost := func(t float64) float64 {
 		if over := now + t - end; over > 0 {
-			return j.extra(t) + h.idle*h.l*over
+			return j.extra(t) + h.idle*h.gpus*over
 		}
 		return j.extra(t) + h.idle*(end-now-t)
 	}
 	run := u.run
-	for _, t := range [...]float64{end - now, h.slots(j.paced(h.idle * h.l)), j.want} {
+	for _, t := range [...]float64{end - now, h.slots(j.paced(h.idle * h.gpus)), j.want} {
 		if t >= j.min && t <= min(j.max, j.room(now)) && cost(t) < cost(run) {
 			run = t
 		}

@@ -2,12 +2,13 @@ package place
 
 import "math"
 
-// Lengths of time here are in mean run times.
+// Lengths of time here are in mean run times of the tasks so far.
 const (
-	// near is how close a task's latest start must be to go before all others;
-	// pressing is how close it counts in favour of a task, by up to favour
-	// seconds of a whole node's idle time.
-	near, pressing, favour = 0.35, 0.6, 0.035
+	// near is how close a task's latest start must be to go before all others.
+	near = 0.35
+	// A latest start closer than pressing counts in favour of a task: the closer
+	// the more, up to favour of a whole node's idle time.
+	pressing, favour = 0.6, 0.035
 	// restLeast and restPart say how much of a gap that a task leaves will stay
 	// idle: all of it up to restLeast, a part of what is longer.
 	restLeast, restPart = 0.09, 0.05
@@ -73,15 +74,15 @@ func (h *hold) bestTask(r *row) (best int, run, least float64) {
 }
 
 // waste is the least that a task costs on a free GPU of a node beyond what it
-// takes at its own pace, and the run time for it: its own, one that ends with
-// the node, or a shorter one beyond the node's end.
+// takes at its own pace, joules, and the run time for it: its own, one that ends
+// with the node, or a shorter one beyond the node's end.
 func (h *hold) waste(j *held, r *row) (run, least float64) {
 	least = math.Inf(1)
 	room, gap := j.room(h.v.Now), r.end-h.v.Now
 	if room < j.min {
 		return 0, least
 	}
-	later := h.idle * (h.l - 1)
+	later := h.idle * (h.gpus - 1)
 	if r.open {
 		later *= laterOpen
 	}
@@ -93,7 +94,7 @@ func (h *hold) waste(j *held, r *row) (run, least float64) {
 		if t > gap {
 			cost += later * (t - gap)
 		} else {
-			cost += h.rest(gap - t)
+			cost += h.idleRest(gap - t)
 		}
 		if cost < least {
 			run, least = t, cost
@@ -107,12 +108,13 @@ func (h *hold) waste(j *held, r *row) (run, least float64) {
 		try(min(gap, j.max))
 	}
 	if left := (j.latest - h.v.Now) / (pressing * h.mean()); left < 1 {
-		least -= h.idle * h.l * favour * h.mean() * (1 - left)
+		least -= h.idle * h.gpus * favour * h.mean() * (1 - left)
 	}
 	return run, least
 }
 
-// rest is the idle cost to be expected of a gap.
-func (h *hold) rest(gap float64) float64 {
+// idleRest is the idle cost to be expected of a gap of so many seconds that a task
+// leaves.
+func (h *hold) idleRest(gap float64) float64 {
 	return h.idle * min(gap, restLeast*h.mean()+restPart*gap)
 }

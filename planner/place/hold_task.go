@@ -7,29 +7,29 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
-type objective = dvfsmodel.Objective
-
-// held is a task that waits, with what another run time would cost.
+// held is a task that waits, with what another run time would cost. Times are
+// seconds, costs joules.
 type held struct {
 	task, option int
 	due, limit   float64
 	latest       float64 // when it must be started at the latest to run as it wants
-	want, cost   float64 // its own run time and what it costs
+	want, cost   float64 // its own run time, and what the run costs then
 	min, max     float64 // run times that it can have
-	down, up     curve   // cost of running shorter or longer
-	stretch      bool    // can be made to take a given time exactly
+	down, up     curve   // what running shorter or longer costs more
+	stretch      bool    // can be made to take any time between min and max exactly
 }
 
-// room is the longest that the task may run from a start on.
+// room is the longest that the task may run from a start on, seconds.
 func (j *held) room(start float64) float64 { return min(j.due-start, j.limit) }
 
-// curve is the added cost of a relative change r of the run time, one way:
-// slope·r + square·r².
+// curve is the added cost, joules, of a relative change r of the run time in one
+// direction: slope·r + square·r².
 type curve struct{ slope, square float64 }
 
+// at is the added cost of a relative change.
 func (c curve) at(r float64) float64 { return (c.slope + c.square*r) * r }
 
-// The changes of the run time through which the curves are laid.
+// The relative changes of the run time through which the curves are laid.
 const (
 	shortNear, shortFar = 0.04, 0.16
 	longNear, longFar   = 0.04, 0.2
@@ -63,7 +63,7 @@ func (h *hold) newHeld(task int) held {
 	if math.IsInf(t.Due, 1) {
 		latest = start + j.want // nothing presses, but it shall not wait for ever
 	}
-	j.latest = h.slots(h.slots(latest) - h.delay)
+	j.latest = h.slots(h.slots(latest) - h.delay) // there is time to switch a node on for it
 	return j
 }
 
@@ -72,7 +72,7 @@ func (h *hold) slots(t float64) float64 {
 	if h.v.Problem.Start != planner.StartSlot {
 		return t
 	}
-	const slack = 1e-9
+	const slack = 1e-9 // of a slot: a whole one may be less by rounding
 	s := h.v.Problem.Cluster.Slot
 	return math.Floor(t/s+slack) * s
 }
@@ -86,7 +86,7 @@ func (h *hold) curve(j *held, near, far float64) curve {
 	}
 	r1, cost1 := rise(near)
 	r2, cost2 := rise(far)
-	const apart = 1e-9
+	const apart = 1e-9 // smaller changes are rounding: the run time can't be changed so far
 	switch {
 	case r1 < apart:
 		return curve{}
@@ -110,8 +110,8 @@ func (j *held) extra(t float64) float64 {
 	}
 }
 
-// paced is the run time below which shortening doesn't pay when each second
-// costs price.
+// paced is the run time below which shortening doesn't pay when each second saved
+// is worth price, joules.
 func (j *held) paced(price float64) float64 {
 	gain := price*j.want - j.down.slope
 	switch {
@@ -166,7 +166,7 @@ func (h *hold) placed(j *held, node, gpu int, start, t float64, why planner.Plac
 		pt = h.rounded(j, pt, room)
 	}
 	q := planner.Quote{Point: pt, Clocks: want.Clocks, Want: want.Want}
-	const same = 1e-12
+	const same = 1e-12 // relative: a smaller difference is rounding
 	switch {
 	case pt.Time > want.Point.Time*(1+same):
 		q.Clocks, room = planner.ClocksStretched, pt.Time

@@ -7,42 +7,42 @@ import (
 
 const (
 	// openEnds is the part of an open node's idle time after its end that is
-	// counted against a task that makes it end later.
+	// counted against a task that makes it end later: hardly any, for other tasks
+	// will use it.
 	openEnds = 1e-3
-	// spare is the part of a limited cluster that tasks may hold back from:
-	// with more than that busy or waited for, nothing is held.
+	// spare is the part of a limited cluster's GPUs that may be busy or waited for
+	// while tasks are still held back.
 	spare = 0.5
 )
 
 // urgent starts a task whose latest start has come, if that costs less than
 // letting it wait for the next GPU. On a limited cluster where many wait,
-// every task is urgent. Gaps are the GPU-seconds before the nodes' ends that
-// what waits may fill.
+// every task is urgent. Gaps are as look counts them: what waits may fill them.
 func (h *hold) urgent(gaps float64) (i int, ok bool) {
 	crowded := h.crowded()
 	var soon []float64
-	waiting := 0
+	waiting := 0 // urgent tasks before this one: each waits for a GPU of its own // urgent tasks before this one: each waits for a GPU of its own
 	for i := range h.pool {
 		j := &h.pool[i]
 		if j.latest > h.v.Now && !crowded {
 			break
 		}
 		if math.IsInf(j.latest, -1) {
-			h.save(j)
+			h.force(j)
 			return i, true
 		}
 		if soon == nil {
-			soon = h.soon()
+			soon = h.comingFree()
 		}
 		later := math.Inf(1)
 		if waiting < len(soon) {
-			later = h.later(j, soon[waiting])
+			later = h.laterCost(j, soon[waiting])
 		}
-		r, here := h.cheapest(j, gaps)
-		fresh := h.fresh(j, gaps)
+		r, here := h.cheapestRow(j, gaps)
+		fresh := h.freshCost(j, gaps)
 		switch {
 		case math.IsInf(min(here, fresh, later), 1):
-			h.save(j)
+			h.force(j)
 			return i, true
 		case here <= min(later, fresh) || crowded && r >= 0:
 			h.startOn(j, &h.rows[r], min(j.want, j.room(h.v.Now)))
@@ -69,15 +69,15 @@ func (h *hold) crowded() bool {
 			busy++
 		}
 	})
-	return float64(busy) > spare*float64(count)*h.l
+	return float64(busy) > spare*float64(count)*h.gpus
 }
 
-// save starts a task wherever it still ends in time, or else first, or gives
-// it up.
-func (h *hold) save(j *held) { h.ready, h.verdict = h.rescue(j.task) }
+// force starts a task wherever it still ends in time, or else where it ends first,
+// or gives it up if no node can run it.
+func (h *hold) force(j *held) { h.ready, h.verdict = h.rescue(j.task) }
 
-// soon lists when the GPUs that are busy come free.
-func (h *hold) soon() []float64 {
+// comingFree lists when the GPUs that are busy come free.
+func (h *hold) comingFree() []float64 {
 	soon := []float64{}
 	h.eachGPU(func(_, _ int, free float64) {
 		if free > h.v.Now {
@@ -88,9 +88,10 @@ func (h *hold) soon() []float64 {
 	return soon
 }
 
-// later is what it costs to let a task wait until then. It must still be able
-// to run on a fresh node if the GPU goes to another.
-func (h *hold) later(j *held, start float64) float64 {
+// laterCost is what it costs more to start a task then, on a GPU that comes free,
+// than to start it now; +Inf where it could no longer run on a fresh node if that
+// GPU went to another task.
+func (h *hold) laterCost(j *held, start float64) float64 {
 	if j.room(h.v.StartFor(j.task, start+h.delay)) < j.min {
 		return math.Inf(1)
 	}
@@ -101,9 +102,9 @@ func (h *hold) later(j *held, start float64) float64 {
 	return cost
 }
 
-// cheapest is the node with a free GPU where starting a task now leaves the
-// least idle time, and what that costs; -1 if there is none.
-func (h *hold) cheapest(j *held, gaps float64) (best int, cost float64) {
+// cheapestRow is the row with a free GPU where starting a task now leaves the
+// least idle time, and what that costs, joules; -1 and +Inf if there is none.
+func (h *hold) cheapestRow(j *held, gaps float64) (best int, cost float64) {
 	best, cost = -1, math.Inf(1)
 	room := j.room(h.v.Now)
 	if room < j.min {
@@ -115,7 +116,7 @@ func (h *hold) cheapest(j *held, gaps float64) (best int, cost float64) {
 		if r.frees == 0 {
 			continue
 		}
-		added := (h.l - 1) * max(0, end-r.end)
+		added := (h.gpus - 1) * max(0, end-r.end)
 		c := h.idle * openEnds * added
 		if !r.open {
 			c = h.unfilled(added, gaps)
@@ -127,19 +128,20 @@ func (h *hold) cheapest(j *held, gaps float64) (best int, cost float64) {
 	return best, cost
 }
 
-// fresh is what it costs to run a task on a fresh node: switching it on and
-// off, which takes about as much again, and its other GPUs' idle time.
-func (h *hold) fresh(j *held, gaps float64) float64 {
+// freshCost is what it costs to run a task on a fresh node, joules: switching it
+// on, the wait until it goes off again, which is worth about as much, and its other
+// GPUs' idle time.
+func (h *hold) freshCost(j *held, gaps float64) float64 {
 	room := j.room(h.v.StartOnNew(j.task, 0))
 	if room < j.min || !h.v.CanOpen(j.task, j.option, 0) {
 		return math.Inf(1)
 	}
 	t := min(j.want, room)
-	return 2*h.turnOn*h.l + h.unfilled((h.l-1)*t, gaps) + h.idle*h.l*h.delay
+	return 2*h.turnOn*h.gpus + h.unfilled((h.gpus-1)*t, gaps) + h.idle*h.gpus*h.delay
 }
 
-// unfilled is the idle cost of GPU-seconds that are added to the gaps there
-// are and that what waits can't fill.
+// unfilled is the idle cost, joules, of GPU-seconds that are added to the gaps
+// there are, as far as what waits can't fill them.
 func (h *hold) unfilled(added, gaps float64) float64 {
 	return h.idle * max(0, added-max(0, h.work-gaps))
 }

@@ -37,6 +37,7 @@ type freeGPU struct {
 	gpu  uint64
 }
 
+// freeFrom is a GPU that is free from a time on.
 func freeFrom(time float64, gpu int) freeGPU {
 	return freeGPU{free: math.Float64bits(time), gpu: uint64(gpu)} //nolint:gosec // index of a slice
 }
@@ -122,7 +123,7 @@ func (l *lightest) open(task int) (planner.Placement, planner.Verdict) {
 	return l.rescue(task)
 }
 
-// at is a GPU by its node.
+// at is a GPU as its node, and the set of it alone on that node.
 func (l *lightest) at(gpu int) (node int, set planner.GPUSet) {
 	node = l.v.Owner(gpu)
 	first, _ := l.v.GPUs(node)
@@ -149,6 +150,7 @@ func (l *lightest) top() (gpu int, ok bool) {
 	return 0, false
 }
 
+// up moves an entry that may be earlier than its parents to where it belongs.
 func (l *lightest) up(i int) {
 	e := l.heap[i]
 	for i > 0 {

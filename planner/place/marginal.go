@@ -28,9 +28,11 @@ func Marginal(v *planner.View) planner.Placer { return &marginal{opening: openin
 type marginal struct {
 	opening
 	nodes []int // that are on
-	suits []int // by class: the option of the task that is being placed
-	cheap planner.Placement
-	least float64
+
+	// Of the task that is being placed.
+	suits []int             // by class: its option, or -1
+	cheap planner.Placement // the cheapest so far
+	least float64           // what that adds, joules; +Inf: there is none
 }
 
 func (m *marginal) Opened(node int) { m.nodes = append(m.nodes, node) }
@@ -81,7 +83,7 @@ func (m *marginal) tryFresh(task, class int) {
 	}
 }
 
-// idle is what an idle GPU's second costs.
+// idle is what an idle GPU's second costs, joules.
 func (m *marginal) idle(class int) float64 {
 	k := &m.v.Problem.Cluster.Classes[class]
 	return float64(k.IdleW + k.HostW)
@@ -130,8 +132,9 @@ func (m *marginal) try(task, node, class, option int, gpus planner.GPUSet, start
 	}
 }
 
-// waiting is the idle energy that a run adds on a node that is on until end:
-// the node may end later, and idle time up to its end is used.
+// waiting is the idle energy, joules, that a run adds on a node that is on until
+// end: the node may end later, and idle time up to its end is used, so that it may
+// be below 0.
 func (m *marginal) waiting(class int, gpus planner.GPUSet, start, time, end float64) float64 {
 	later := max(0, start+time-end) * float64(m.v.Problem.Cluster.Classes[class].GPUs)
 	used := max(0, min(start+time, end)-start) * float64(gpus.Len())

@@ -7,7 +7,8 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
-// opening answers what every method asks when no running node will do.
+// opening is what all methods embed: it places a task where no running node will
+// do, or where nothing will in time.
 type opening struct{ v *planner.View }
 
 // fresh places a task on a node that is off, of the class where that costs
@@ -65,12 +66,15 @@ func (o opening) quote(task, option, class int, start float64) (q planner.Quote,
 	return q, room, ok
 }
 
-// taskCost is what a task's run costs by the objective, per joule of energy.
+// taskCost is what a task's run costs by the objective and the class's host power,
+// for all its GPUs; joules where the objective is energy alone.
 func taskCost(p *planner.Problem, task, option, class int, q *planner.Quote) float64 {
 	weight := float64(p.Tasks[task].Options[option].GPUs) * p.Tasks[task].Share
 	return p.Price(class).Cost(q.Point) * weight
 }
 
+// placement is a place with the clocks of a quote, and why both were chosen; room is
+// the time that there was for the run, seconds.
 func placement(node, class, option int, gpus planner.GPUSet, start float64, q *planner.Quote, room float64, why planner.PlaceReason) planner.Placement {
 	return planner.Placement{
 		Node: node, Class: class, Option: option, GPUs: gpus, Start: start, Point: q.Point,
@@ -89,7 +93,7 @@ func (o opening) rescue(task int) (planner.Placement, planner.Verdict) {
 	}
 	var forced, late planner.Placement
 	cheapest, earliest := math.Inf(1), math.Inf(1)
-	fastest := make([]planner.Quote, len(o.v.Problem.Cluster.Classes))
+	fastest := make([]planner.Quote, len(o.v.Problem.Cluster.Classes)) // by class, once asked for
 	o.each(task, func(node, class, option int, gpus planner.GPUSet, start float64) {
 		if q, room, ok := o.quote(task, option, class, start); ok {
 			if cost := taskCost(o.v.Problem, task, option, class, &q); cost < cheapest || cost == cheapest && o.freeBefore(node, gpus, &forced) {

@@ -25,9 +25,9 @@ type Candidate struct {
 	Class  int
 	Option int
 	GPUs   planner.GPUSet
-	Start  float64
-	Free   float64        // when the last task on its GPUs ends; Start where that isn't known
-	Load   float64        // sum of the shares of time that tasks on its fullest GPU need: Σ t̂/(d−a)
+	Start  float64        // seconds
+	Free   float64        // when the last task on its GPUs ends, seconds; Start where that isn't known
+	Load   float64        // utilisation of its fullest GPU: the sum over its tasks of run time / (due time − arrival)
 	Need   float64        // what the task would add to it
 	Want   *planner.Quote // what the task wants on this class
 	Room   float64        // seconds from Start to the due time, capped by the limit
@@ -42,9 +42,9 @@ func Scan(v *planner.View, rule Rule) planner.Placer {
 type scan struct {
 	opening
 	rule  Rule
-	nodes []int // that are on, in opening order
-	load  []float64
-	best  Candidate
+	nodes []int     // that are on, in opening order
+	load  []float64 // by GPU: as Candidate.Load
+	best  Candidate // of the task that is being placed, so far
 	now   Candidate // that is being considered
 }
 
@@ -73,8 +73,8 @@ func (s *scan) Committed(task int, a *planner.Assignment) {
 	}
 }
 
-// utilisation is the share of the time to its due time that a task needs: 1
-// for a deadline-prior task, which fills its GPU.
+// utilisation is the share of the time from its arrival to its due time that a task
+// needs: 1 for a deadline-prior task, which fills its GPU.
 func utilisation(t *planner.Task, want *planner.Quote) float64 {
 	return want.Point.Time / (t.Due - t.Arrival)
 }
@@ -124,6 +124,7 @@ func (s *scan) search(task int) (found bool) {
 	return found
 }
 
+// eachGPU considers the GPUs of the node one by one.
 func (s *scan) eachGPU(t *planner.Task, task int, found bool) bool {
 	c := &s.now
 	first, count := s.v.GPUs(c.Node)
@@ -149,6 +150,7 @@ func (s *scan) consider(found bool) bool {
 	return found
 }
 
+// fullest is the highest load of some GPUs of a node.
 func (s *scan) fullest(node int, gpus planner.GPUSet) float64 {
 	first, _ := s.v.GPUs(node)
 	load := 0.0

@@ -50,29 +50,34 @@ func (p *scored) Refuses() error {
 	return nil
 }
 
-// scored keeps a fleet beside the engine's nodes: those, and nodes that are
-// off: all that there are of a limited class, some of an unlimited one.
+// scored keeps a fleet for its chooser. The engine has nodes that were ever on; the
+// fleet also has nodes that the chooser may wake: all that there are of a limited
+// class, some of an unlimited one.
 type scored struct {
 	opening
 	how     Scoring
 	chooser score.Chooser
-	demands []*fleet.Demand // by task, once it was offered; nil before
-	known   []fleet.Demand  // of the tasks offered so far
-	offered []int           // by task: the class that its demand is of
-	learned int             // how many of them the chooser knew when it was made
-	kinds   []*fleet.Kind   // by class
-	class   []int           // by fleet node
-	node    []int           // by fleet node: the engine's, or off
-	spares  []int           // by class: how many of its fleet nodes are off
-	fleet   []int           // by the engine's node: the fleet's
-	next    int             // the fleet node to be opened, or off: the first of the class that sleeps
+
+	// The tasks offered so far.
+	demands []*fleet.Demand // by task; nil: not offered yet, or no class suits it
+	offered []int           // by task: the class that its demand is for, or planner.AnyClass
+	known   []fleet.Demand  // as first offered
+	learned int             // how many of known the chooser's target workload has
+
+	// The nodes of the fleet, and which of the engine's they are.
+	kinds  []*fleet.Kind // by class
+	class  []int         // by fleet node
+	node   []int         // by fleet node: the engine's node, or off
+	fleet  []int         // by the engine's node: the fleet node
+	spares []int         // by class: how many of its fleet nodes are off
+	next   int           // the fleet node of the latest answer, for Opened; off: none
 }
 
 // off marks a fleet node that no node of the engine stands for.
 const off = -1
 
 // firstSpares is how many sleeping nodes of an unlimited class there are at
-// first; when they are used up there will be as many again.
+// first; whenever they are used up, the class's nodes are doubled.
 const firstSpares = 4
 
 // build makes the fleet.
@@ -145,20 +150,26 @@ func kindOf(k *planner.NodeClass) *fleet.Kind {
 		kind.Power = planner.StepPower{GPUIdle: k.IdleW, GPUBusy: k.IdleW, Sleep: k.SleepW}
 	}
 	if k.CPUs > 0 {
-		kind.CPU = int64(k.CPUs * 1000)
+		kind.CPU = int64(k.CPUs * milliOfUnit)
 	}
 	if k.MemGiB > 0 {
-		kind.Mem = int64(k.MemGiB * 1024)
+		kind.Mem = int64(k.MemGiB * mibOfGiB)
 	}
 	return kind
 }
+
+// The units of the fleet: milli-vCPU and thousandths of a GPU, and MiB.
+const (
+	milliOfUnit = 1000
+	mibOfGiB    = 1024
+)
 
 // demandOf is what a task asks of a node of the fleet; ok is false when no
 // class suits it. All the GPU models that it may go to take as many GPUs as
 // the first that suits.
 func (p *scored) demandOf(task int) (d fleet.Demand, ok bool) {
 	t := &p.v.Problem.Tasks[task]
-	d = fleet.Demand{CPU: ceilMilli(t.CPUs), Mem: int64(math.Ceil(t.MemGiB*1024 - roundOff)), Milli: int(ceilMilli(t.Share))}
+	d = fleet.Demand{CPU: ceilMilli(t.CPUs), Mem: int64(math.Ceil(t.MemGiB*mibOfGiB - roundOff)), Milli: int(ceilMilli(t.Share))}
 	var models []string
 	for class := range p.kinds {
 		option := p.option(task, class)
@@ -180,7 +191,8 @@ func (p *scored) demandOf(task int) (d fleet.Demand, ok bool) {
 // roundOff keeps a product that is whole but for rounding from being rounded up.
 const roundOff = 1e-6
 
-func ceilMilli(x float64) int64 { return int64(math.Ceil(x*1000 - roundOff)) }
+// ceilMilli is an amount in thousandths, rounded up.
+func ceilMilli(x float64) int64 { return int64(math.Ceil(x*milliOfUnit - roundOff)) }
 
 // learn makes the chooser anew for the tasks offered so far when they have
 // become half as many again, unless the target workload was given.
@@ -225,13 +237,8 @@ func (p *scored) advance() {
 func (p *scored) Opened(node int) {
 	p.advance()
 	f := p.next
-	if f == off { // opened before this stage was made
-		class := p.v.ClassOf(node)
-		for f = range p.node {
-			if p.class[f] == class && p.node[f] == off {
-				break
-			}
-		}
+	if f == off { // it was on before this stage was made: any node of its class stands for it
+		f = p.firstOff(p.v.ClassOf(node))
 	}
 	p.next = off
 	for len(p.fleet) <= node {
@@ -240,6 +247,16 @@ func (p *scored) Opened(node int) {
 	p.node[f], p.fleet[node] = node, f
 	p.chooser.Wake(f)
 	p.use(p.class[f])
+}
+
+// firstOff is the first fleet node of a class that is off; there always is one.
+func (p *scored) firstOff(class int) (f int) {
+	for f = range p.node {
+		if p.class[f] == class && p.node[f] == off {
+			break
+		}
+	}
+	return f
 }
 
 func (p *scored) Closed(node int) {

@@ -33,7 +33,7 @@ func (s *soonest) Place(task int) (planner.Placement, planner.Verdict) {
 			return
 		}
 		earliest = start
-		q, room, why := s.atOnce(task, option, class, start)
+		q, room, why := s.quoteOrFastest(task, option, class, start)
 		best = placement(node, class, option, gpus, start, &q, room, why)
 	})
 	if math.IsInf(earliest, 1) {
@@ -42,8 +42,9 @@ func (s *soonest) Place(task int) (planner.Placement, planner.Verdict) {
 	return best, planner.Start
 }
 
-// atOnce is the clocks for a start that is not up for choice.
-func (o opening) atOnce(task, option, class int, start float64) (q planner.Quote, room float64, why planner.PlaceReason) {
+// quoteOrFastest is quote for a start that is not up for choice: where the due time
+// is lost there, it answers with the fastest clocks.
+func (o opening) quoteOrFastest(task, option, class int, start float64) (q planner.Quote, room float64, why planner.PlaceReason) {
 	q, room, ok := o.quote(task, option, class, start)
 	if !ok {
 		return o.v.Tuner.Fastest(task, option, class), room, planner.PlaceLate
@@ -51,7 +52,8 @@ func (o opening) atOnce(task, option, class int, start float64) (q planner.Quote
 	return q, room, planner.PlaceSoonest
 }
 
-// soonestGPU finds the GPU in the heap of Lightest.
+// soonestGPU is soonest for tasks of one GPU on the nodes of one class: it finds the
+// GPU in the heap of Lightest.
 type soonestGPU struct{ lightest }
 
 func (s *soonestGPU) Place(task int) (planner.Placement, planner.Verdict) {
@@ -65,11 +67,11 @@ func (s *soonestGPU) Place(task int) (planner.Placement, planner.Verdict) {
 	start := s.v.StartOnNew(task, class)
 	if found {
 		if onGPU := s.v.StartFor(task, s.v.Free(gpu)); !fresh || onGPU <= start {
-			q, room, why := s.atOnce(task, option, class, onGPU)
+			q, room, why := s.quoteOrFastest(task, option, class, onGPU)
 			node, set := s.at(gpu)
 			return placement(node, class, option, set, onGPU, &q, room, why), planner.Start
 		}
 	}
-	q, room, why := s.atOnce(task, option, class, start)
+	q, room, why := s.quoteOrFastest(task, option, class, start)
 	return placement(-1, class, option, planner.FirstGPUs(1), start, &q, room, why), planner.Start
 }

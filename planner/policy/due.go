@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"fmt"
 	"math"
 
 	"github.com/epplan/epplan/planner"
@@ -13,6 +14,9 @@ import (
 // factor, at least 1. Without that, saving energy could put such tasks off for
 // ever. Deadlines are not touched, and so such a task never counts as missed.
 func ImplyDue(ctx context.Context, p *planner.Problem, stretch float64) error {
+	if math.IsNaN(stretch) || math.IsInf(stretch, 0) {
+		return fmt.Errorf("due times stretched by %v, want a finite number of 1 or more", stretch)
+	}
 	open := false
 	for i := range p.Tasks {
 		open = open || math.IsInf(p.Tasks[i].Due, 1)

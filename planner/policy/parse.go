@@ -52,10 +52,15 @@ func Describe(name string) string {
 //
 // NAME is a registered policy, or a placement with its own arguments (see
 // [ParsePlacement]), which then places tasks by earliest due time at their
-// optimal clocks. The keys are theta and rho, clocks (default or optimum: with
-// and without DVFS; adapted, lowest or cheapest on GPUs that tasks share), stretch (see [Params]), and pick, place and park to exchange
-// a stage; place takes placements too. The other keys are the numbers of the policies for queues: see
-// [Queue]. Defaults are those given.
+// optimal clocks. The keys are
+//
+//   - theta, rho and stretch: see [Params];
+//   - clocks: default (no DVFS) or optimum; adapted, lowest or cheapest also set
+//     those of GPUs that tasks share;
+//   - pick, place and park exchange a stage; place takes placements too;
+//   - the numbers of the policies for queues: see [Queue].
+//
+// Defaults are those given. An error is a [SyntaxError].
 func Parse(text string, defaults Params) (*planner.Policy, error) {
 	q := defaults.withQueue()
 	name, rest, _ := strings.Cut(text, ",")
@@ -132,6 +137,7 @@ func finish(text, rest string, q Params, build func(Params) planner.Policy) (*pl
 	return &p, nil
 }
 
+// swap exchanges a stage of a policy.
 type swap func(*planner.Policy, Params)
 
 // parseOptions reads the KEY=VALUE list that begins at an offset of text.
@@ -151,25 +157,11 @@ func parseOptions(text string, offset int, rest string, q *Params) ([]swap, erro
 			return nil, &SyntaxError{text, offset, key + " is given twice, want it once"}
 		}
 		seen[key] = true
-		switch key {
-		case "theta":
-			if err := setTheta(&q.Theta, value); err != nil {
-				return nil, &SyntaxError{text, offset + len(key) + 1, "theta: " + err.Error()}
-			}
-		case "rho":
-			if err := setNumber(&q.Rho, value, 1e9); err != nil {
-				return nil, &SyntaxError{text, offset + len(key) + 1, "rho: " + err.Error()}
-			}
-		case "stretch":
-			if err := setNumber(&q.Stretch, value, 1e9); err != nil {
-				return nil, &SyntaxError{text, offset + len(key) + 1, "stretch: " + err.Error()}
-			}
-		default:
-			if known, err := q.Queue.set(key, value); err != nil {
-				return nil, &SyntaxError{text, offset + len(key) + 1, key + ": " + err.Error()}
-			} else if known {
-				break
-			}
+		isNumber, err := q.set(key, value)
+		if err != nil {
+			return nil, &SyntaxError{text, offset + len(key) + 1, key + ": " + err.Error()}
+		}
+		if !isNumber {
 			s, err := stageSwap(key, value)
 			if err != nil {
 				return nil, &SyntaxError{text, offset, err.Error()}
@@ -182,6 +174,23 @@ func parseOptions(text string, offset int, rest string, q *Params) ([]swap, erro
 	return swaps, nil
 }
 
+// set reads a number; known is false for a key that isn't one's.
+func (q *Params) set(key, value string) (known bool, err error) {
+	switch key {
+	case "theta":
+		return true, setTheta(&q.Theta, value)
+	case "rho":
+		return true, setNumber(&q.Rho, value, mostNumber)
+	case "stretch":
+		return true, setNumber(&q.Stretch, value, mostNumber)
+	}
+	return q.Queue.set(key, value)
+}
+
+// mostNumber is the highest rho or stretch: what is larger is a slip.
+const mostNumber = 1e9
+
+// setTheta reads θ, 0 < θ ≤ 1.
 func setTheta(to *float64, value string) error {
 	if err := setNumber(to, value, 1); err != nil || *to == 0 {
 		return fmt.Errorf("%q, want a number above 0, up to 1", value)
@@ -189,6 +198,7 @@ func setTheta(to *float64, value string) error {
 	return nil
 }
 
+// setNumber reads a number from 0 to most.
 func setNumber(to *float64, value string, most float64) error {
 	x, err := strconv.ParseFloat(value, 64)
 	if err != nil || !(x >= 0 && x <= most) {
@@ -283,6 +293,7 @@ func PlaceNames() []string {
 	return names
 }
 
+// stageSwap is what KEY=VALUE exchanges.
 func stageSwap(key, value string) (swap, error) {
 	values, ok := stages[key]
 	if !ok {
@@ -318,6 +329,7 @@ func placeSwap(name string) (swap, error) {
 	}, nil
 }
 
+// sortedKeys are the names of stages for a message, in the order of the alphabet.
 func sortedKeys(m map[string]swap) []string {
 	keys := make([]string, 0, len(m))
 	for k := range m {

@@ -48,6 +48,7 @@ func (p *Placement) Rule(m fleet.Workload) score.Rule {
 	return r
 }
 
+// seedOr is the seed that was written, or else the given one.
 func (p *Placement) seedOr(seed uint64) uint64 {
 	if p.seed != nil {
 		return *p.seed
@@ -88,6 +89,7 @@ func placements() []placement {
 	}
 }
 
+// newFGD and newExpected are the constructors as [only] takes them.
 func newFGD(m fleet.Workload) score.Scorer { return score.NewFGD(m) }
 
 func newExpected(m fleet.Workload) score.Scorer { return score.NewExpectedPWR(m) }
@@ -148,13 +150,12 @@ func only(scorer func(fleet.Workload) score.Scorer) func(string) (Placement, *ar
 	}
 }
 
-// The weights of all parts of the paper's rules, and of PWR where it isn't
-// given.
 const (
-	paperWeight  = 1000
-	defaultAlpha = "0.1"
+	paperWeight  = 1000  // of all parts of a rule together, as the PWR+FGD paper has it
+	defaultAlpha = "0.1" // of paperWeight, on PWR
 )
 
+// readAlpha reads the arguments of pwr+fgd: ALPHA, auto, or none.
 func readAlpha(args string) (Placement, *argError) {
 	if args == "auto" {
 		return Placement{rule: func(m fleet.Workload) score.Rule {
@@ -176,6 +177,7 @@ func blend(m fleet.Workload, pwr float64) score.Rule {
 	return score.Rule{Parts: slices.DeleteFunc(all, func(p score.Part) bool { return p.Weight == 0 })}
 }
 
+// readRandom reads the argument of random, its seed, or none.
 func readRandom(args string) (Placement, *argError) {
 	p := Placement{random: true}
 	if args != "" {

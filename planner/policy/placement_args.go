@@ -10,6 +10,8 @@ import (
 	"github.com/epplan/epplan/planner/score"
 )
 
+// readPriced reads up to three prices, separated by commas, in the order of
+// [score.Prices].
 func readPriced(args string) (Placement, *argError) {
 	prices := score.DefaultPrices()
 	to := []*float64{&prices.Fragment, &prices.Strand, &prices.CPUsPerGPU}
@@ -72,6 +74,7 @@ func readMix(args string) (Placement, *argError) {
 	}}, nil
 }
 
+// readIngredient reads NAME=WEIGHT.
 func readIngredient(item string) (ingredient, *argError) {
 	name, value, ok := strings.Cut(item, "=")
 	if !ok {
@@ -112,13 +115,14 @@ func readPotential(args string) (Placement, *argError) {
 	}}, nil
 }
 
-// price is a price of the potential by its name.
+// price is a price of the potential by its name on the command line.
 type price struct {
 	name  string
 	value *float64
-	ratio bool // vCPU for a GPU, above 0
+	ratio bool // it is vCPU for each GPU, and so above 0
 }
 
+// pricesOf lists the prices by name.
 func pricesOf(p *score.PotentialPrices) []price {
 	return []price{
 		{"next", &p.Next, false},
@@ -137,6 +141,7 @@ func pricesOf(p *score.PotentialPrices) []price {
 	}
 }
 
+// setPrice reads PRICE=VALUE.
 func setPrice(prices *score.PotentialPrices, item string) *argError {
 	name, text, ok := strings.Cut(item, "=")
 	if !ok {

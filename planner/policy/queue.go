@@ -117,7 +117,8 @@ func (q *Queue) set(key, value string) (ok bool, err error) {
 	return false, nil
 }
 
-// share gives a number of lookahead to the other rules that have it.
+// share gives a number that was read into Look to the other rules that have it: how
+// they bound waits, and how far run times stray, is one choice for all of them.
 func (q *Queue) share(key string) {
 	limits := []*pick.Fairness{&q.Backfill.Fairness, &q.Greedy.Fairness, &q.Value.Fairness, &q.Posted.Fairness}
 	switch key {
@@ -135,4 +136,5 @@ func (q *Queue) share(key string) {
 	}
 }
 
+// pickStage makes a Pick stage: the type of [planner.Policy.Pick].
 type pickStage = func(*planner.View, planner.Placer) planner.Picker

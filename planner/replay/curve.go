@@ -79,6 +79,7 @@ func (p *Sampler) Points() []Point {
 	return p.points
 }
 
+// sample appends a point for the state as it is; only nodes that changed are measured again.
 func (p *Sampler) sample() {
 	for _, node := range p.stale {
 		p.marked[node] = false

@@ -46,6 +46,7 @@ func (d simulatorDice) Shuffle(n int, swap func(i, j int)) { d.r.Shuffle(n, swap
 // IntN is a random number below n.
 func (d simulatorDice) IntN(n int) int { return d.r.Intn(n) }
 
+// skip draws numbers that nobody needs, as the simulator does.
 func (d simulatorDice) skip(count int) {
 	for range count {
 		d.r.Int63()

@@ -61,7 +61,8 @@ func (t Traffic) Arrivals(stays []Stay, kinds []*fleet.Kind, rng *rand.Rand) (ta
 	if rate*2*t.Horizon > mostStays {
 		return nil, unfit, fmt.Errorf("load %v for %v s takes %.3g tasks, want at most %.3g", t.Load, t.Horizon, rate*2*t.Horizon, float64(mostStays))
 	}
-	tasks = make([]planner.Task, 0, int(rate*2*t.Horizon*1.02))
+	const more = 1.02 // room for a few more tasks than are expected
+	tasks = make([]planner.Task, 0, int(rate*2*t.Horizon*more))
 	for now := rng.ExpFloat64() / rate; now < 2*t.Horizon; now += rng.ExpFloat64() / rate {
 		task := templates[rng.IntN(len(templates))].task
 		task.Arrival = now
@@ -82,6 +83,9 @@ func Recorded(stays []Stay, kinds []*fleet.Kind) (tasks []planner.Task, unfit in
 	}
 	first := math.Inf(1)
 	for i := range templates {
+		if at := templates[i].arrived; math.IsNaN(at) || math.IsInf(at, 0) {
+			return nil, 0, 0, fmt.Errorf("a stay arrived at %v s, want a finite number", at)
+		}
 		first = min(first, templates[i].arrived)
 	}
 	tasks = make([]planner.Task, len(templates))
@@ -139,7 +143,7 @@ func distinct(kinds []*fleet.Kind) []*fleet.Kind {
 func template(d *fleet.Demand, seconds float64, kinds *fleet.State) planner.Task {
 	t := planner.Task{
 		ID: "task", Deadline: math.Inf(1), Due: math.Inf(1), Limit: math.Inf(1), Share: 1,
-		CPUs: float64(d.CPU) / 1000, MemGiB: float64(d.Mem) / 1024,
+		CPUs: coresOf(d.CPU), MemGiB: gibOf(d.Mem),
 	}
 	if d.Shared() {
 		t.Share = float64(d.Milli) / fleet.Whole
@@ -154,6 +158,12 @@ func template(d *fleet.Demand, seconds float64, kinds *fleet.State) planner.Task
 	}
 	return t
 }
+
+// coresOf converts milli-vCPU, as the fleet counts, to vCPU, as the planner does.
+func coresOf(milli int64) float64 { return float64(milli) / 1000 }
+
+// gibOf converts MiB to GiB.
+func gibOf(mib int64) float64 { return float64(mib) / 1024 }
 
 // Sojourn runs a stream of tasks that come and go.
 type Sojourn struct {
@@ -228,7 +238,7 @@ func (s *Sojourn) cluster() planner.Cluster {
 		}
 		c.Classes = append(c.Classes, planner.NodeClass{
 			Name: fmt.Sprintf("%s-%d", k.Model, i), Model: k.Model, Count: count, GPUs: k.GPUs,
-			CPUs: float64(k.CPU) / 1000, MemGiB: float64(k.Mem) / 1024,
+			CPUs: coresOf(k.CPU), MemGiB: gibOf(k.Mem),
 			IdleW: k.Power.GPUIdle, SleepW: k.Power.Sleep, TurnOnDelay: delay, Steps: k.Power,
 		})
 	}
@@ -264,12 +274,13 @@ func (s *Sojourn) waits(p *planner.Problem, plan *planner.Plan, result *Passage)
 	result.Wait95 = waits[(len(waits)*19-1)/20]
 }
 
-// mean averages a cluster's state over a span of time.
+// mean averages a cluster's state over a span of time. It is a [place.Meter].
 type mean struct {
-	from, to, last           float64
-	energy, allocated, sleep float64
-	cost                     float64
-	capacity, nodes          float64
+	from, to, last  float64 // seconds
+	energy, cost    float64 // joules, and weighted ones
+	allocated       float64 // milli-GPU seconds
+	sleep           float64 // node seconds
+	capacity, nodes float64 // of the cluster: milli-GPU, and how many
 }
 
 // Until adds the time since the last call.
@@ -287,6 +298,7 @@ func (m *mean) Until(now float64, s *fleet.State) {
 	m.capacity, m.nodes = float64(s.Capacity()), float64(s.Len())
 }
 
+// read fills in the means.
 func (m *mean) read(p *Passage) {
 	span := m.to - m.from
 	p.Power, p.Cost = dvfsmodel.Watt(m.energy/span), m.cost/span
@@ -294,6 +306,7 @@ func (m *mean) read(p *Passage) {
 	p.Asleep = part64(m.sleep, m.nodes*span)
 }
 
+// part64 is a part, and 0 of nothing.
 func part64(a, b float64) float64 {
 	if b == 0 {
 		return 0

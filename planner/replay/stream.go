@@ -51,8 +51,17 @@ var ErrNoLoad = errors.New("too few tasks ask for GPUs")
 // shuffled, then tasks drawn from it with replacement until the next one would
 // bring the GPUs asked for to more than a load times the capacity, milli-GPU. A
 // list that asks for as much by itself loses tasks at random until it doesn't
-// ask for more, and none are added (data/openb/SEMANTICS.md, section 2).
+// ask for more, and none are added (data/openb/SEMANTICS.md, section 2). A list that
+// can't make the load is an error with the cause [ErrNoLoad].
 func Draw(dice Dice, list []fleet.Demand, capacity int64, load float64) ([]int32, error) {
+	if !(load >= 0) || capacity < 0 {
+		return nil, fmt.Errorf("drawing tasks up to load %v of %d milli-GPU, want both 0 or more", load, capacity)
+	}
+	for i := range list {
+		if err := list[i].Validate(); err != nil {
+			return nil, fmt.Errorf("drawing tasks: row %d of the list: %w", i, err)
+		}
+	}
 	limit := load * float64(capacity)
 	rows := make([]int32, len(list), len(list)+len(list)/2)
 	asked := int64(0)
@@ -61,7 +70,7 @@ func Draw(dice Dice, list []fleet.Demand, capacity int64, load float64) ([]int32
 		asked += int64(list[i].GPUMilli())
 	}
 	missing := limit - float64(asked)
-	if missing > 0 && missing/float64(asked)*float64(len(list)) > mostArrivals {
+	if missing > 0 && (len(list) == 0 || missing/float64(asked)*float64(len(list)) > mostArrivals) {
 		return nil, fmt.Errorf("drawing tasks from %d up to load %v: %w", len(list), load, ErrNoLoad)
 	}
 	dice.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })

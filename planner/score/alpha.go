@@ -16,7 +16,8 @@ type AutoAlpha struct {
 // NewAutoAlpha measures fragmentation for a target workload.
 func NewAutoAlpha(m fleet.Workload) *AutoAlpha { return &AutoAlpha{meter: fleet.NewMeter(m)} }
 
-// alphaSteps are PWR's parts of the weight up to each fullness.
+// alphaSteps are PWR's parts of the weight up to each fullness. The paper's fixed
+// α, 0.1, is what a cluster gets that is 70 to 90 % full.
 var alphaSteps = [...]struct{ below, alpha float64 }{{0.3, 0.5}, {0.7, 0.2}, {0.9, 0.1}}
 
 // lastAlpha is PWR's part above all steps.
@@ -29,8 +30,11 @@ func (a *AutoAlpha) Weigh(s *fleet.State, weights []float64) {
 		a.measured, a.known = s.Allocated(), true
 		a.alpha = alphaAt(fullness(s, a.meter))
 	}
-	weights[0], weights[1] = 1000*a.alpha, 1000-1000*a.alpha
+	weights[0], weights[1] = weightOfAll*a.alpha, weightOfAll-weightOfAll*a.alpha
 }
+
+// weightOfAll is the weight of both parts together, as in the PWR+FGD paper's rules.
+const weightOfAll = 1000
 
 // fullness is the part of the usable GPU capacity that is allocated.
 func fullness(s *fleet.State, meter *fleet.Meter) float64 {
@@ -46,6 +50,7 @@ func fullness(s *fleet.State, meter *fleet.Meter) float64 {
 	return allocated / usable
 }
 
+// alphaAt is PWR's part of the weight at a fullness.
 func alphaAt(full float64) float64 {
 	for _, step := range alphaSteps {
 		if full < step.below {

@@ -58,7 +58,7 @@ type outlook struct {
 // prospect is a class of the target workload that a kind of node accepts.
 type prospect struct {
 	d fleet.Demand
-	p float64
+	p float64 // probability that the next task is of it
 }
 
 func newOutlook(m fleet.Workload) outlook {
@@ -88,6 +88,7 @@ type occupancy struct {
 	mostOfABusy int // milli-GPU left on the busy GPU with the most
 }
 
+// occupancyOf is the occupancy of a node as it is.
 func occupancyOf(n *fleet.Node) occupancy {
 	o := occupancy{n: n, watts: watts(n)}
 	for _, left := range n.GPU[:n.Kind.GPUs] {

@@ -12,6 +12,7 @@ type ordered[E any] interface {
 // heap keeps elements of which the first can be had at once.
 type heap[E ordered[E]] []E
 
+// push adds an element.
 func (h *heap[E]) push(x E) {
 	*h = append(*h, x)
 	s := *h

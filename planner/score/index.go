@@ -98,6 +98,8 @@ func (c *Index) Choose(d *fleet.Demand) (node int, gpus planner.GPUSet, ok bool)
 	return node, c.mix.gpus(d, c.state.Node(node)), true
 }
 
+// newShelf is an empty shelf for a demand: a ranking where totals of nodes don't depend on other
+// nodes, else a grouping.
 func (c *Index) newShelf(d *fleet.Demand) shelf {
 	v := c.newView(d)
 	shape := *d
@@ -165,6 +167,7 @@ func newTracker(s *fleet.State) tracker {
 	return t
 }
 
+// touch notes that a node changed.
 func (t *tracker) touch(node int) {
 	t.nodes[node] = t.state.Node(node).Sorted()
 	t.journal.touch(node)
@@ -227,6 +230,7 @@ func (t *tracker) changed(v *view, epoch int) iter.Seq[int32] {
 	}
 }
 
+// newView is the view of a demand that has read nothing yet.
 func (t *tracker) newView(d *fleet.Demand) view {
 	v := view{demand: *d, accepts: make([]bool, len(t.all))}
 	for i, k := range t.all {

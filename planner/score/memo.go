@@ -58,4 +58,5 @@ func (m *memo) at(shape, class uint32) (scores []float64, known bool) {
 	return m.scores[slot*m.parts : (slot+1)*m.parts], known
 }
 
+// forget makes room for all.
 func (m *memo) forget() { clear(m.keys) }

@@ -50,6 +50,7 @@ func (p *potentials) at(n *fleet.Node) (v *valued, known bool) {
 	return v, false
 }
 
+// seedOf is the seed of a kind, a new one for a new kind.
 func (p *potentials) seedOf(k *fleet.Kind) uint64 {
 	seed, known := p.kinds[k]
 	if !known {
@@ -71,6 +72,7 @@ type rest struct {
 	gpuWatts    float64 // if it is awake
 }
 
+// restOf is what is left of a node in a state.
 func restOf(k *fleet.Kind, v *valued) rest {
 	r := rest{kind: k, cpu: v.cpu, gpu: v.gpu[:k.GPUs]}
 	for _, g := range r.gpu {

@@ -54,6 +54,7 @@ func (r *ranking) put(m *mixture, node int32, scores []float64) {
 	}
 }
 
+// valid tells whether an entry has its node's present total.
 func (r *ranking) valid(s standing) bool { return r.totals[s.node] == s.total }
 
 // best is the first node of the greatest total.

@@ -44,9 +44,10 @@ func Cheapest(tuner func(*planner.Problem) planner.Tuner) func(*planner.Problem)
 	}
 }
 
+// clocked implements [planner.Adapter].
 type clocked struct {
-	planner.Tuner
-	rule consolidate.Clocks
+	planner.Tuner // for GPUs that aren't shared
+	rule          consolidate.Clocks
 }
 
 // Clock is the rule's frequency.

@@ -12,9 +12,9 @@ func Stretched(theta, stretch float64) func(*planner.Problem) planner.Tuner {
 }
 
 type stretched struct {
-	planner.Tuner
-	p       *planner.Problem
-	stretch float64
+	planner.Tuner // the optimum
+	p             *planner.Problem
+	stretch       float64
 }
 
 // Want is the optimum within the stretch, which counts as the free one.

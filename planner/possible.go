@@ -1,0 +1,57 @@
+package planner
+
+import (
+	"fmt"
+	"math"
+)
+
+// feasibleSlack is the relative rounding that a limit may be below the shortest run
+// time and still count as met: a limit of exactly that time is feasible.
+const feasibleSlack = 1e-12
+
+// possible tells whether some node of the cluster, empty and on, could run the
+// task in time; if not, why, and when it would end at the earliest, with its
+// GPUs free and its node switched on.
+func (v *View) possible(task int) (why string, earliest float64, ok bool) {
+	t := &v.Problem.Tasks[task]
+	shortest, earliest := math.Inf(1), math.Inf(1)
+	for class := range v.Problem.Cluster.Classes {
+		i := v.ask(task, class)
+		option := v.wants[i].option
+		if !v.Problem.Cluster.Classes[class].hasRoom(t, option) {
+			continue
+		}
+		if v.asked[i] == wantKnown {
+			return "", 0, true
+		}
+		fastest := t.Options[option].Response.MinTime()
+		shortest, earliest = min(shortest, fastest), min(earliest, v.soonest(task, class)+fastest)
+	}
+	why = v.tooLong(t, shortest)
+	return why, earliest, why == ""
+}
+
+// tooLong says why a task can't be done in time that takes so many seconds at
+// least, +Inf where no node has room for it; empty where it can.
+func (v *View) tooLong(t *Task, shortest float64) (why string) {
+	left := t.Deadline - v.slotUp(t.Arrival)
+	switch {
+	case len(t.Options) == 0:
+		return "no GPU model of the cluster suits it: it names others, or its workload has no model there"
+	case math.IsInf(shortest, 1):
+		return "no node has the GPUs, CPUs and memory that it asks for"
+	case min(left, t.Limit) >= shortest*(1-feasibleSlack):
+		return ""
+	case t.Limit < shortest && t.Limit <= left:
+		return fmt.Sprintf("needs %.6g s at the fastest clocks, its limit is %.6g s", shortest, t.Limit)
+	}
+	return fmt.Sprintf("needs %.6g s at the fastest clocks, %.6g s remain to its deadline", shortest, left)
+}
+
+// soonest is when a task could start on a node of the class whose GPUs are free.
+func (v *View) soonest(task, class int) float64 {
+	if v.onByClass[class] > 0 {
+		return v.StartFor(task, v.Now)
+	}
+	return v.StartOnNew(task, class)
+}

@@ -1,0 +1,212 @@
+package planner
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/epplan/epplan/dvfsmodel"
+)
+
+// StageError says what a stage of a policy answered that no plan can hold: a
+// fault of the stage, whatever the problem. Answers that a plan can hold but that
+// break its rules, such as a GPU that is taken, are found by [Check].
+type StageError struct {
+	Policy string // the policy's name
+	Stage  string // tune, place, pick, park or improve
+	Job    string // id of the job that it is about; empty: of none
+	Msg    string
+}
+
+// Error names policy, stage and job.
+func (e *StageError) Error() string {
+	about := ""
+	if e.Job != "" {
+		about = fmt.Sprintf("job %q: ", e.Job)
+	}
+	return fmt.Sprintf("policy %q: %s: %s%s", e.Policy, e.Stage, about, e.Msg)
+}
+
+// Validate reports the first stage that a policy lacks.
+func (policy *Policy) Validate() error {
+	for _, stage := range [...]struct {
+		name string
+		is   bool
+	}{
+		{"tune", policy.Tune != nil},
+		{"place", policy.Place != nil},
+		{"pick", policy.Pick != nil},
+		{"park", policy.Park != nil},
+	} {
+		if !stage.is {
+			return &StageError{Policy: policy.Name, Stage: stage.name, Msg: "the policy has no such stage, want one of each"}
+		}
+	}
+	return nil
+}
+
+// How long a Pick stage may go on without anything coming of it. What it may ask
+// for with reason is far below.
+const (
+	mostRounds  = 10_000 // wakes in a row at one moment, with nothing placed
+	waitsByTask = 8      // offers in a row that are put off, by task and node class
+	mostWaits   = 10_000 // the same, where that is less
+)
+
+// patience tells a Pick stage that thinks from one that goes round in circles.
+type patience struct {
+	rounds int
+	waits  int
+}
+
+// blame makes an error of a stage's answer.
+func (e *engine) blame(stage string, task int, format string, args ...any) error {
+	fault := &StageError{Policy: e.policy.Name, Stage: stage, Msg: fmt.Sprintf(format, args...)}
+	if task >= 0 && task < len(e.problem.Tasks) {
+		fault.Job = e.problem.Tasks[task].ID
+	}
+	return fault
+}
+
+// woken is when Pick wants to be asked again, not before now.
+func (e *engine) woken() (float64, error) {
+	wake := e.picker.Wake()
+	if math.IsNaN(wake) {
+		return 0, e.blame("pick", -1, "wants to be woken at NaN s")
+	}
+	if wake > e.view.Now {
+		e.patience.rounds = 0
+		return wake, nil
+	}
+	if e.patience.rounds++; e.patience.rounds > mostRounds {
+		return 0, e.blame("pick", -1, "wants to be woken at %v s again and again, offers nothing that is placed, and it is %v s", wake, e.view.Now)
+	}
+	return e.view.Now, nil
+}
+
+// offer plays offers until Pick has none. Between two of them it looks whether
+// the context has ended.
+func (e *engine) offer(ctx context.Context) error {
+	e.patience.waits = 0
+	for {
+		task, ok := e.picker.Next()
+		if !ok {
+			return e.refused
+		}
+		if err := cmp.Or(ctx.Err(), e.offered(task)); err != nil {
+			return err
+		}
+		if e.tenancy != nil {
+			e.tenancy.offered(e.view, task)
+		}
+		placement, verdict := e.placer.Place(task)
+		switch verdict {
+		case Start:
+			if err := e.sound(task, &placement); err != nil {
+				return err
+			}
+			e.commit(task, &placement)
+			e.patience = patience{}
+		case Wait:
+			if err := e.putOff(task); err != nil {
+				return err
+			}
+			e.picker.Refused(task)
+		case Reject:
+			e.giveUp(task, "no node has room for it within its limit at the clocks that the policy sets", math.Inf(1))
+		default:
+			return e.blame("place", task, "verdict %d, want start, wait or reject", verdict)
+		}
+	}
+}
+
+// offered reports an offer of a task that doesn't wait.
+func (e *engine) offered(task int) error {
+	switch {
+	case task < 0 || task >= len(e.problem.Tasks):
+		return e.blame("pick", task, "offers task %d of %d", task, len(e.problem.Tasks))
+	case e.view.taken[task]:
+		return e.blame("pick", task, "is offered again, and is placed")
+	case e.gone[task]:
+		return e.blame("pick", task, "is offered again, and was rejected or can't be placed")
+	case e.problem.Mode == Online && e.problem.Tasks[task].Arrival > e.view.Now:
+		return e.blame("pick", task, "is offered at %v s and arrives at %v s", e.view.Now, e.problem.Tasks[task].Arrival)
+	}
+	return nil
+}
+
+// putOff reports one offer too many that is put off.
+func (e *engine) putOff(task int) error {
+	waiting := e.next - e.placed - len(e.plan.Unplaced)
+	if e.patience.waits++; e.patience.waits > max(mostWaits, waitsByTask*waiting*len(e.problem.Cluster.Classes)) {
+		return e.blame("pick", task, "is offered again and again, and put off each time")
+	}
+	return nil
+}
+
+// offAt is when a node goes off whose last task ends at the given time.
+func (e *engine) offAt(node int, lastEnd float64) float64 {
+	var at float64
+	if e.watchman != nil {
+		at = e.watchman.OffAt(node, lastEnd)
+	} else {
+		at = e.policy.Park.OffAt(&e.problem.Cluster, lastEnd)
+	}
+	if !(at >= lastEnd-deadlineSlack*max(1, lastEnd)) { // so is NaN
+		if e.refused == nil {
+			e.refused = e.blame("park", -1, "node %d goes off at %v s, and its last task ends at %v s", node, at, lastEnd)
+		}
+		return lastEnd
+	}
+	return at
+}
+
+// sound reports a placement that the engine can't book.
+func (e *engine) sound(task int, pl *Placement) error {
+	v, t := e.view, &e.problem.Tasks[task]
+	if pl.Node < -1 || pl.Node >= len(v.nodes) {
+		if len(v.nodes) == 0 {
+			return e.blame("place", task, "node %d, want -1 for a new one: there is none yet", pl.Node)
+		}
+		return e.blame("place", task, "node %d, want one of %d, or -1 for a new one", pl.Node, len(v.nodes))
+	}
+	class := pl.Class
+	if pl.Node >= 0 {
+		class = v.ClassOf(pl.Node)
+	}
+	if class < 0 || class >= len(e.problem.Cluster.Classes) {
+		return e.blame("place", task, "node class %d of %d", class, len(e.problem.Cluster.Classes))
+	}
+	if pl.Option < 0 || pl.Option >= len(t.Options) {
+		return e.blame("place", task, "option %d of %d", pl.Option, len(t.Options))
+	}
+	gpus := e.problem.Cluster.Classes[class].GPUs
+	if v.single {
+		gpus = 1
+	}
+	if want := t.Options[pl.Option].GPUs; pl.GPUs.Len() != want || pl.GPUs>>uint(gpus) != 0 {
+		return e.blame("place", task, "GPUs %v of a node that has %d, want %d of them", pl.GPUs.Indexes(), gpus, want)
+	}
+	if !(pl.Start >= 0) || math.IsInf(pl.Start, 1) {
+		return e.blame("place", task, "starts at %v s, want a finite number of 0 or more", pl.Start)
+	}
+	return e.possiblePoint(task, &pl.Point)
+}
+
+// possiblePoint reports time, power and energy that nothing can have.
+func (e *engine) possiblePoint(task int, p *dvfsmodel.Point) error {
+	for _, f := range [...]struct {
+		name  string
+		value float64
+	}{
+		{"run time", p.Time},
+		{"power", float64(p.Power)},
+		{"energy", float64(p.Energy)},
+	} {
+		if !(f.value >= 0) || math.IsInf(f.value, 1) {
+			return e.blame("tune", task, "%s %v, want a finite number of 0 or more", f.name, f.value)
+		}
+	}
+	return nil
+}
