@@ -133,7 +133,7 @@ func TestThePictureOfTheReadmeIsOfItsPlan(t *testing.T) {
 	demo := func(name string) string { return filepath.Join("../../testdata/demo", name) }
 	file := filepath.Join(t.TempDir(), "plan.svg")
 	code, _, stderr := inProcess(t, "plan", demo("batch.csv"), "--cluster", demo("cluster.toml"), "--models", demo("models.toml"),
-		"--policy", "edl:0.9", "--rows", "8", "--svg", file)
+		"--rows", "5", "--svg", file)
 	if code != 0 {
 		t.Fatalf("exit status %d: %s", code, stderr)
 	}

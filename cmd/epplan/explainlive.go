@@ -82,10 +82,7 @@ func writeStays(b *strings.Builder, o *epdapi.Outcome) {
 		return
 	}
 	stays := slices.SortedStableFunc(slices.Values(o.Stays), func(x, y dvfsmodel.Stay) int { return cmp.Compare(y.Seconds, x.Seconds) })
-	told := 0.0
-	for i := range stays {
-		told += stays[i].Seconds
-	}
+	told := dvfsmodel.SecondsOf(stays)
 	var parts []string
 	for i := range stays[:min(len(stays), mostStays)] {
 		parts = append(parts, fmt.Sprintf("core %.0f MHz for %s (%.0f %%)", float64(stays[i].Core),

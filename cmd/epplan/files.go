@@ -9,11 +9,24 @@ import (
 	"path/filepath"
 
 	"github.com/google/renameio/v2"
+
+	"github.com/epplan/epplan/internal/trace"
 )
 
-// read opens the named file, or standard input for "-", hands it over, and
-// closes it.
+// read opens the named file, or standard input for "-", hands over what is in it, which
+// may be compressed by gzip, and closes it.
 func (t *terminal) read(name string, f func(r io.Reader, name string) error) error {
+	return t.readPacked(name, func(r io.Reader, name string) error {
+		plain, err := trace.Decompress(r, name)
+		if err != nil {
+			return err
+		}
+		return f(plain, name)
+	})
+}
+
+// readPacked is read for a file's bytes as they are.
+func (t *terminal) readPacked(name string, f func(r io.Reader, name string) error) error {
 	switch name {
 	case "":
 		return usagef("the name of a file is empty")

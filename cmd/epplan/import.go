@@ -72,28 +72,16 @@ func (t *terminal) readTrace(pods, nodes, power string) (*clusterTrace, error) {
 		return nil, err
 	}
 	loaded := &clusterTrace{}
-	if loaded.pods, err = parsePacked(t, pods, trace.ReadPods); err != nil {
+	if loaded.pods, err = parse(t, pods, trace.ReadPods); err != nil {
 		return nil, fmt.Errorf("read tasks: %w", err)
 	}
-	if loaded.rows, err = parsePacked(t, nodes, trace.ReadNodes); err != nil {
+	if loaded.rows, err = parse(t, nodes, trace.ReadNodes); err != nil {
 		return nil, fmt.Errorf("read nodes: %w", err)
 	}
 	if loaded.kinds, err = trace.Kinds(loaded.rows, nodes, profiles); err != nil {
 		return nil, &hintedError{err: fmt.Errorf("read nodes: %w", err), hint: "describe GPU models in [[gpu]] tables of a file for --power: name, idle_w and busy_w"}
 	}
 	return loaded, nil
-}
-
-// parsePacked is parse for files that may be compressed.
-func parsePacked[T any](t *terminal, name string, reader func(io.Reader, string) (T, error)) (T, error) {
-	return parse(t, name, func(r io.Reader, name string) (T, error) {
-		plain, err := trace.Decompress(r, name)
-		if err != nil {
-			var none T
-			return none, err
-		}
-		return reader(plain, name)
-	})
 }
 
 func (t *terminal) importOpenb(c *cli.Context) error {

@@ -73,6 +73,25 @@ func TestAListShowsWhatRunsCameToThatCountNowhereAndSaysSo(t *testing.T) {
 	}
 }
 
+func TestAListShowsTheClocksThatRunsHadRatherThanThoseDecided(t *testing.T) {
+	row := epdapi.JobRow{Job: *fakeView("4711").Job, Mode: "enforce", Arm: record.Treated, Setting: record.Setting{Core: 1087, Mem: 877}}
+	for _, c := range []struct {
+		locked []record.Setting
+		want   string
+	}{
+		{nil, ",1087,877,"},
+		{[]record.Setting{{}}, ",,,"},
+		{[]record.Setting{{Core: 945, Mem: 877}}, ",945,877,"},
+		{[]record.Setting{{}, {Core: 945}}, ",default/945,,"},
+	} {
+		row.Locked = c.locked
+		var csv bytes.Buffer
+		if err := jobTable([]epdapi.JobRow{row}).WriteCSV(&csv); err != nil || !strings.Contains(csv.String(), ",enforce,treated"+c.want) {
+			t.Errorf("%v: %v, no %q in\n%s", c.locked, err, c.want, &csv)
+		}
+	}
+}
+
 func TestARunThatWasSuspendedIsShownAsOne(t *testing.T) {
 	v := fakeView("4711")
 	o := &v.Outcomes[0]

@@ -10,8 +10,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/store/record"
 )
 
 func (t *terminal) jobsCommand() *cli.Command {
@@ -19,6 +21,7 @@ func (t *terminal) jobsCommand() *cli.Command {
 		Name:  "jobs",
 		Usage: "jobs with GPUs: clocks, time and energy",
 		Description: "The last that started come first. Users see their own; root, Slurm's user and operators see everybody's.\n" +
+			"Core and memory are the clocks that its runs had, or are to have where no agent told of any yet.\n" +
 			"A job's arm is treated (clocks chosen), held-out (default clocks by lot, for comparison) or excluded.\n" +
 			"Example: epplan jobs --state COMPLETED --limit 20",
 		Flags: []cli.Flag{
@@ -116,6 +119,30 @@ func jobTable(jobs []epdapi.JobRow) *report.Table {
 	}
 }
 
+// hadValue is a clock that a job's runs had, in MHz; missing: the default one. Where
+// they had several it is all of them, with a stroke between.
+func hadValue(j *epdapi.JobRow, of func(record.Setting) dvfsmodel.MHz) report.Value {
+	var clocks []dvfsmodel.MHz
+	for _, s := range j.Had() {
+		if f := of(s); !slices.Contains(clocks, f) {
+			clocks = append(clocks, f)
+		}
+	}
+	switch {
+	case len(clocks) == 1 && clocks[0] == 0:
+		return report.Value{}
+	case len(clocks) == 1:
+		return report.Number(clocks[0])
+	}
+	words := make([]string, len(clocks))
+	for i, f := range clocks {
+		if words[i] = "default"; f > 0 {
+			words[i] = strconv.FormatFloat(float64(f), 'f', -1, 64)
+		}
+	}
+	return report.Text(strings.Join(words, "/"))
+}
+
 func jobValues(j *epdapi.JobRow) []report.Value {
 	number := func(x float64, known bool) report.Value {
 		if !known {
@@ -131,7 +158,7 @@ func jobValues(j *epdapi.JobRow) []report.Value {
 	return []report.Value{
 		report.Text(strconv.FormatInt(j.ID, 10)), report.NonEmpty(j.User), report.NonEmpty(j.Partition), report.NonEmpty(j.Name), report.NonEmpty(j.State), report.NonEmpty(j.Workload),
 		report.Count(j.GPUs), report.NonEmpty(j.Mode), report.NonEmpty(string(j.Arm)),
-		number(float64(j.Setting.Core), j.Setting.Core > 0), number(float64(j.Setting.Mem), j.Setting.Mem > 0),
+		hadValue(j, func(s record.Setting) dvfsmodel.MHz { return s.Core }), hadValue(j, func(s record.Setting) dvfsmodel.MHz { return s.Mem }),
 		number(j.TimeS.Get()), number(j.EnergyJ.Get()),
 		number(timeS.Get()), number(energyJ.Get()), report.NonEmpty(submitted),
 		number(j.Restarted.TimeS.Get()), number(j.Restarted.GPUEnergyJ.Get()),

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -109,20 +110,26 @@ func (t *terminal) measuredOn(apps []dvfsmodel.AppSamples, profiles *config.Prof
 	if name != "" {
 		return profiles.Lookup(name)
 	}
+	measured := settingsOf(apps)
 	var best *config.Profile
+	most := 0 // of the settings that one has
 	for _, name := range profiles.Names() {
 		p, err := profiles.Lookup(name)
 		if err != nil {
 			return nil, err
 		}
-		if hasAll(p.Pairs(), apps) && (best == nil || len(p.Pairs()) < len(best.Pairs())) {
-			best = p
+		if has := hasOf(p.Pairs(), measured); has > most || has == most && best != nil && len(p.Pairs()) < len(best.Pairs()) {
+			best, most = p, has
 		}
 	}
-	if best == nil {
+	if best == nil || most < len(measured) {
+		said := "no known GPU model has all the clocks that were measured"
+		if best != nil {
+			said += fmt.Sprintf(": %s has most, %d of %d", best.Name, most, len(measured))
+		}
 		return nil, &hintedError{
-			err:  errors.New("no known GPU model has all the clocks that were measured"),
-			hint: "name one with --gpu-model, and describe it with --profiles if it is new",
+			err:  errors.New(said),
+			hint: "name one with --gpu-model (known: " + strings.Join(profiles.Names(), ", ") + "), and describe it with --profiles if it is new",
 		}
 	}
 	t.message("note", fmt.Sprintf("clocks of a %s: %.0f/%.0f MHz count as default", best.Name, float64(best.Default.Core), float64(best.Default.Mem)))
@@ -152,19 +159,26 @@ func checkUnits(apps []dvfsmodel.AppSamples, p *config.Profile) error {
 	return nil
 }
 
-func hasAll(pairs []dvfsmodel.ClockPair, apps []dvfsmodel.AppSamples) bool {
-	known := make(map[dvfsmodel.ClockPair]bool, len(pairs))
-	for _, pair := range pairs {
-		known[pair] = true
-	}
+// settingsOf are the clocks that were measured.
+func settingsOf(apps []dvfsmodel.AppSamples) map[dvfsmodel.ClockPair]bool {
+	all := make(map[dvfsmodel.ClockPair]bool)
 	for _, app := range apps {
 		for _, s := range app.Samples {
-			if !known[dvfsmodel.ClockPair{Core: s.Core, Mem: s.Mem}] {
-				return false
-			}
+			all[dvfsmodel.ClockPair{Core: s.Core, Mem: s.Mem}] = true
 		}
 	}
-	return true
+	return all
+}
+
+// hasOf counts which of some clocks a GPU model has.
+func hasOf(pairs []dvfsmodel.ClockPair, wanted map[dvfsmodel.ClockPair]bool) int {
+	n := 0
+	for _, pair := range pairs {
+		if wanted[pair] {
+			n++
+		}
+	}
+	return n
 }
 
 func (t *terminal) evaluate(c *cli.Context, apps []dvfsmodel.AppSamples, profile *config.Profile, opts *dvfsmodel.FitOptions) error {

@@ -34,40 +34,27 @@ func (t *terminal) planCommand() *cli.Command {
 			"Example: epplan plan --format knapsack examples/two-types/queue.csv --cluster examples/two-types/clusters.csv:small\n" +
 			"Example: epplan plan batch.csv --cluster cluster.toml --models models.toml --html plan.html\n" +
 			"Example: epplan plan batch.csv --cluster cluster.toml --models models.toml --svg plan.svg",
-		Flags: append(planningFlags(),
-			boolFlag("from-slurm", "plan what waits in Slurm, as epd knows it"),
-			anySocketFlag(publicFirst),
-			knapsackFlags()[0], knapsackFlags()[1],
-			jsonFlag(), csvFlag(),
-			&cli.StringFlag{Name: "svg", Usage: "draw the plan to `FILE`"},
-			htmlFlag(),
-			&cli.IntFlag{Name: "rows", Usage: "`COUNT` of jobs in the table; -1: all", Value: report.DefaultRows},
-		),
+		Flags: slices.Concat(planningFlags(),
+			[]cli.Flag{boolFlag("from-slurm", "plan what waits in Slurm, as epd knows it"), anySocketFlag(publicFirst)},
+			knapsackFlags(),
+			[]cli.Flag{
+				jsonFlag(), csvFlag(),
+				&cli.StringFlag{Name: "svg", Usage: "draw the plan to `FILE`"},
+				htmlFlag(),
+				&cli.IntFlag{Name: "rows", Usage: "`COUNT` of jobs in the table; -1: all", Value: report.DefaultRows},
+			}),
 		Action: t.plan,
 	}
 }
 
+// plan plans a batch and prints it. Jobs that can't be planned, or not in time, end
+// it with an incompleteError after the plan was printed.
 func (t *terminal) plan(c *cli.Context) error {
-	files, want := 1, "one batch file"
-	if c.Bool("from-slurm") {
-		files, want = 0, "none with --from-slurm"
-	}
-	if err := takes(c, files, files, want); err != nil {
+	if err := checkPlanFlags(c); err != nil {
 		return err
-	}
-	if err := checkHTML(c, "svg"); err != nil {
-		return err
-	}
-	if rows := c.Int("rows"); rows < 1 && rows != -1 {
-		return usagef("--rows %d, want 1 or more, or -1 for all", rows)
 	}
 	if c.String("format") == knapsackFormat {
 		return t.planKnapsack(c)
-	}
-	for _, flag := range []string{"energy-model", "kappa"} {
-		if c.IsSet(flag) {
-			return usagef("--%s is for queues, want --format %s too", flag, knapsackFormat)
-		}
 	}
 	s, err := t.planned(c)
 	if err != nil || s == nil {
@@ -83,13 +70,43 @@ func (t *terminal) plan(c *cli.Context) error {
 	if !c.IsSet("policy") && result.Plan.Shared == nil && sharable(result.Problem) {
 		t.message("note", "jobs with a profile may share GPUs, this policy has each on its own: --policy cats-safe lets them share")
 	}
-	if result.Plan.Status != planner.Complete {
-		return &incompleteError{unplanned: len(result.Plan.Unplaced), late: len(result.Plan.Misses), slowed: slowed(result.Plan)}
+	return incomplete(result.Plan)
+}
+
+// checkPlanFlags reports flags that don't go together.
+func checkPlanFlags(c *cli.Context) error {
+	files, want := 1, "one batch file"
+	if c.Bool("from-slurm") {
+		files, want = 0, "none with --from-slurm"
 	}
-	if n := slowed(result.Plan); n > 0 {
-		return &incompleteError{slowed: n}
+	if err := takes(c, files, files, want); err != nil {
+		return err
+	}
+	if err := checkHTML(c, "svg"); err != nil {
+		return err
+	}
+	if rows := c.Int("rows"); rows < 1 && rows != -1 {
+		return usagef("--rows %d, want 1 or more, or -1 for all", rows)
+	}
+	if c.String("format") == knapsackFormat {
+		return nil
+	}
+	for _, flag := range []string{"energy-model", "kappa"} {
+		if c.IsSet(flag) {
+			return usagef("--%s is for queues, want --format %s too", flag, knapsackFormat)
+		}
 	}
 	return nil
+}
+
+// incomplete is the error of a plan that doesn't do all that it was asked for; nil
+// for one that does.
+func incomplete(p *planner.Plan) error {
+	e := incompleteError{unplanned: len(p.Unplaced), late: len(p.Misses), slowed: slowed(p)}
+	if e == (incompleteError{}) {
+		return nil
+	}
+	return &e
 }
 
 // slowed is how many jobs a plan slows down more than they tolerate.

@@ -48,11 +48,11 @@ func (t *terminal) planKnapsack(c *cli.Context) error {
 	}
 	result.Among = among
 	if simple := q.simple(); text != simple {
-		simple, err := q.solve(c.Context, simple)
+		compared, err := q.solve(c.Context, simple)
 		if err != nil {
 			return err
 		}
-		result.Simple = simple.Sum()
+		result.Simple = compared.Sum()
 	}
 	err = t.print(func(w io.Writer) error {
 		switch {
@@ -243,11 +243,10 @@ func (q *knapsackQueue) solve(ctx context.Context, text string) (*report.QueueRe
 	return r, nil
 }
 
-// kWh is what a job took.
+// kWh is what a job took: with clocks as they are, what is known of the job itself.
 func (q *knapsackQueue) kWh(job int, a *planner.Assignment) float64 {
 	if !q.clocked() {
 		return q.jobs[job].True[a.Option].KWh
 	}
-	const joules = 3.6e6
-	return float64(a.Point.Energy) * float64(q.jobs[job].GPUs[a.Option]) / joules
+	return (a.Point.Energy * dvfsmodel.Joule(q.jobs[job].GPUs[a.Option])).KWh()
 }

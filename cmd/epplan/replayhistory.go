@@ -12,7 +12,6 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/store/record"
-	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/internal/trace/joblog"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
@@ -172,11 +171,7 @@ func (h *history) read(c *cli.Context) error {
 		reader = joblog.ReadTable
 	}
 	err = h.terminal.read(h.name, func(r io.Reader, name string) (err error) {
-		plain, err := trace.Decompress(&watched{Reader: r, ctx: c.Context}, name)
-		if err != nil {
-			return err
-		}
-		h.tally, err = reader(plain, name, o, func(p *record.Past) error {
+		h.tally, err = reader(&watched{Reader: r, ctx: c.Context}, name, o, func(p *record.Past) error {
 			if gpus, known := p.GPUs.Get(); !known || gpus < 1 {
 				h.left.NoGPUs++
 				return nil

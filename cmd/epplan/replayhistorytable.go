@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report"
 )
 
@@ -52,6 +53,19 @@ type historyGroup struct {
 	Energy   interval `json:"job_energy_j"`
 	Saved    interval `json:"job_saved"`
 	MeanWait interval `json:"mean_wait_s"`
+}
+
+// historyGroups are the jobs by user or by partition.
+type historyGroups struct {
+	name string
+	list []historyGroup
+}
+
+// groups are those by what the log names.
+func (p *historyPolicy) groups() []historyGroups {
+	return slices.DeleteFunc([]historyGroups{{"user", p.Users}, {"partition", p.Partitions}}, func(g historyGroups) bool {
+		return !slices.ContainsFunc(g.list, func(one historyGroup) bool { return one.Name != "" })
+	})
 }
 
 // interval is a median and what lies between are 90 % of the draws.
@@ -151,10 +165,7 @@ func (h *history) printReport(c *cli.Context, r *historyReport) error {
 		return err
 	}
 	last := &r.Policies[len(r.Policies)-1]
-	for _, group := range []struct {
-		name string
-		list []historyGroup
-	}{{"user", last.Users}, {"partition", last.Partitions}} {
+	for _, group := range last.groups() {
 		if err := h.terminal.printText("\nBy " + group.name + ", under " + last.Policy + ":\n"); err != nil {
 			return err
 		}
@@ -188,10 +199,10 @@ func (r *historyReport) head() string {
 // kilowattHours is an energy with its interval, for people.
 func kilowattHours(i interval) report.Value {
 	digits := 1
-	if i.High < 100*joulesPerKWh {
+	if i.High < 100*dvfsmodel.JoulesPerKWh {
 		digits = 3
 	}
-	return report.Text(withBounds(i, 1/joulesPerKWh, digits))
+	return report.Text(withBounds(i, 1/dvfsmodel.JoulesPerKWh, digits))
 }
 
 // withBounds is a value and its bounds, in a factor of its unit.

@@ -165,10 +165,16 @@ func (h *history) writePage(w io.Writer, c *cli.Context, r *historyReport) error
 		return err
 	}
 	out.Sections = append(out.Sections,
-		page.Section{ID: "saved-by-policy", Heading: "What is saved, and how sure that is", Parts: []any{figure, historyCaveats(r)}},
-		page.Section{ID: "who", Heading: "Users and partitions", Parts: []any{
-			groupPage("user", last.Policy, last.Users), groupPage("partition", last.Policy, last.Partitions),
-		}})
+		page.Section{ID: "saved-by-policy", Heading: "What is saved, and how sure that is", Parts: []any{figure, historyCaveats(r)}})
+	var who []string
+	var tables []any
+	for _, group := range last.groups() {
+		who, tables = append(who, group.name+"s"), append(tables, groupPage(group.name, last.Policy, group.list))
+	}
+	if len(tables) > 0 {
+		heading := strings.Join(who, " and ")
+		out.Sections = append(out.Sections, page.Section{ID: "who", Heading: strings.ToUpper(heading[:1]) + heading[1:], Parts: tables})
+	}
 	return page.WriteReport(w, out)
 }
 

@@ -80,7 +80,7 @@ func (in *inflation) read(t *terminal, n *traceNames) error {
 		return err
 	}
 	if n.order != "" {
-		order, err := parsePacked(t, n.order, trace.ReadNodes)
+		order, err := parse(t, n.order, trace.ReadNodes)
 		if err != nil {
 			return fmt.Errorf("read node order: %w", err)
 		}
@@ -94,7 +94,7 @@ func (in *inflation) read(t *terminal, n *traceNames) error {
 	in.workload = fleet.NewWorkload(in.demands, fleet.PaperCover)
 	in.label = traceLabel(n.pods)
 	if n.arrivals != "" {
-		arrivals, err := parsePacked(t, n.arrivals, func(r io.Reader, name string) ([]trace.Arrival, error) {
+		arrivals, err := parse(t, n.arrivals, func(r io.Reader, name string) ([]trace.Arrival, error) {
 			return trace.ReadArrivals(r, name, loaded.pods)
 		})
 		if err != nil {

@@ -95,7 +95,7 @@ func summed(stream *planner.Problem, plan *planner.Plan) simulated {
 		s.gpus += (spell.To - spell.From) / span
 	}
 	s.powerW = float64(plan.Ledger.Total()) / span
-	s.energyKWh = float64(plan.Ledger.Total()) / joulesPerKWh
+	s.energyKWh = plan.Ledger.Total().KWh()
 	s.slowed = float64(len(plan.Shared.Slowed)) / float64(len(stream.Tasks))
 	return s
 }

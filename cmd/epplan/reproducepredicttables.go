@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/trace"
 )
@@ -117,12 +118,11 @@ func figure4() []predictFinding {
 
 // runningPower is energy over running time: what the paper's tables say of it.
 func runningPower() []predictFinding {
-	const joules = 3.6e6
-	watts := func(m, _ *predictMeans) float64 { return m.kWh * joules / m.running }
+	watts := func(m, _ *predictMeans) float64 { return m.kWh * dvfsmodel.JoulesPerKWh / m.running }
 	f := predictFinding{section: "power", what: "energy by running time", unit: "W", of: watts}
 	simple, value := f, f
-	simple.rule, simple.paper = ruleSimple, 470.69*joules/16_924_533.71
-	value.rule, value.paper = ruleValue, 322.07*joules/16_565_627.33
+	simple.rule, simple.paper = ruleSimple, 470.69*dvfsmodel.JoulesPerKWh/16_924_533.71
+	value.rule, value.paper = ruleValue, 322.07*dvfsmodel.JoulesPerKWh/16_565_627.33
 	return []predictFinding{simple, value}
 }
 

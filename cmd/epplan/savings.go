@@ -61,12 +61,10 @@ func footprintOf(f *epdapi.Factors, joules float64) footprint {
 		return &value
 	}
 	return footprint{
-		KWh: joules / joulesPerKWh, SiteKWh: all.KWh, Currency: f.Currency,
+		KWh: dvfsmodel.Joule(joules).KWh(), SiteKWh: all.KWh, Currency: f.Currency,
 		Cost: stated(f.CostPerKWh, all.Cost), Carbon: stated(f.CarbonPerKWh, all.Carbon), Water: stated(f.WaterPerKWh, all.Water),
 	}
 }
-
-const joulesPerKWh = 3.6e6
 
 func (t *terminal) savings(c *cli.Context) error {
 	if err := takes(c, 0, 0, "none"); err != nil {
@@ -236,7 +234,7 @@ func amount(x float64) string {
 
 // energyText is an energy in kilowatt-hours, or in joules if it is small.
 func energyText(joules float64) string {
-	const small = 0.01 * joulesPerKWh
+	const small = 0.01 * dvfsmodel.JoulesPerKWh
 	if math.Abs(joules) < small {
 		return report.FormatJoules(dvfsmodel.Joule(joules))
 	}

@@ -27,9 +27,10 @@ type Adaptation struct {
 // Level is a core clock at which a run may be.
 type Level struct {
 	Core dvfsmodel.MHz `json:"core_mhz"`
-	// Stretch is how long a second of work at default clocks takes at most.
+	// Stretch is how many seconds the work of a second at default clocks takes at
+	// most.
 	Stretch float64 `json:"stretch"`
-	// Cost is what work costs in comparison to the ceiling.
+	// Cost is what work costs, as a multiple of what it costs at the ceiling.
 	Cost float64 `json:"cost"`
 }
 
@@ -56,30 +57,34 @@ func (a *Adaptation) check() error {
 	return nil
 }
 
-// What a driver says of utilisation is the mean over its last sample period that
-// is over: between a sixth of a second and a second, by NVML's documentation.
+// What a driver says of utilisation is the mean over its latest finished sample
+// period, which is as long as this (NVML's documentation of
+// nvmlDeviceGetUtilizationRates).
 const (
 	shortestPeriod = time.Second / 6
 	longestPeriod  = time.Second
 )
 
-// How an adapter weighs what it sees.
+// How an adapter weighs what it sees. Numbers without a unit are seconds.
 const (
-	// A run counts as one that was at work for so long before it began, so that
-	// its first pause doesn't stand for all of it.
+	// priorBusy is for how long a run counts as having been at work before it began,
+	// so that its first pause doesn't stand for all of it.
 	priorBusy = 5.0
-	// What was gained is spent within this time, or within as long as the run has
-	// lasted.
+	// leastHorizon is the time within which spare time is spent, or as long as the
+	// run has lasted, if that is longer.
 	leastHorizon = 10.0
-	// A clock at which the run loses is begun only if it can be kept so long.
+	// dwell is for how long a clock at which the run loses must be affordable for it
+	// to be begun.
 	dwell = 2.0
-	// Nothing must have run for so long before the floor is a good place.
+	// patience is for how long nothing must have run before the floor is a good place.
 	patience = time.Second
-	// Clocks fall this long after the last change at the earliest.
+	// calm is how long after the last change clocks may fall, at the earliest.
 	calm = time.Second
-	// A clock is kept though another is as good by this part: the paper's 5 %.
+	// hysteresis is by how much more than it should the present clock may stretch
+	// work and still be kept: the paper's 5 %.
 	hysteresis = 1.05
-	rounding   = 1e-9
+	// rounding is the rounding that sums of times may carry.
+	rounding = 1e-9
 )
 
 // adapter chooses a run's core clock. It sees nothing but times and utilisations,
@@ -89,27 +94,33 @@ const (
 // would have taken at default clocks at least. The run is within its SLA while
 // elapsed ≤ SLA·base. What wasn't idle for sure counts as work, at the slowest
 // clock at which it may have been done; so does what the driver can't have shown
-// yet.
+// yet. Times are seconds.
 type adapter struct {
-	rule  *Adaptation
-	gap   float64 // seconds that may pass until the next step takes effect
-	level int     // asked for
+	rule *Adaptation
+	gap  float64 // that may pass until the next step takes effect
 
-	last    time.Time
-	seen    float64 // the last utilisation
-	passed  float64 // seconds up to the last step, from the one before
-	charge  float64 // the part of them that counts as work
+	level   int       // index in rule.Levels, as asked for
+	changed time.Time // when it was
+	deepest int       // the lowest level so far
+	stretch float64   // of the level in force; while a faster one is being set, still of the slower one
+
+	// The last step.
+	last   time.Time
+	seen   float64 // utilisation, 0 to 1
+	passed float64 // from the step before
+	charge float64 // the part of passed that counts as work
+
+	// The run so far.
 	elapsed float64
 	base    float64
-	charged float64 // of elapsed: what counts as work
-	worked  float64 // of base: the same at default clocks
-	stretch float64 // of the level in force; of both while a faster one is being set: the slower one
-	debts   []debt
-	unknown float64 // work before the last step that isn't booked by it, at most
-	shown   []shown
+	charged float64   // of elapsed: what counts as work
+	worked  float64   // of base: the same work at default clocks
 	busyAt  time.Time // when something ran last
-	changed time.Time
-	deepest int // the lowest level so far
+
+	// What may have been work though it isn't booked as such.
+	debts   []debt
+	unknown float64 // before the last step, at most
+	shown   []shown // over the last sample period
 }
 
 // debt is work that may have been done at a clock that isn't in force any more,
@@ -121,15 +132,15 @@ type debt struct {
 	until            time.Time
 }
 
-// shown is what the driver said at a time.
+// shown is the utilisation that counted at a step.
 type shown struct {
 	at   time.Time
-	util float64
+	util float64 // 0 to 1
 }
 
 // newAdapter begins with a run at a level of the rule.
 func newAdapter(rule *Adaptation, level int, now time.Time) *adapter {
-	const ticks = 5
+	const ticks = 5 // periods by which a step may be late
 	return &adapter{
 		rule: rule, gap: ticks * rule.Tau.Seconds(), level: level, deepest: level,
 		last: now, busyAt: now, changed: now, seen: 1, stretch: rule.Levels[level].Stretch,
@@ -229,9 +240,10 @@ func (d *adapter) book(now time.Time, util float64) {
 	d.shown = slices.DeleteFunc(d.shown, func(s shown) bool { return s.at.Before(now.Add(-longestPeriod)) })
 }
 
-// lost is how much of so many seconds of work is lost at most: it may be debts
-// first, and the rest was done at a stretch, as are debts at a faster one. With
-// pay the debts are paid by it.
+// lost is how much longer so many seconds of work took at most than they would have
+// at default clocks. Debts count first, each at its own stretch or at the given one
+// if that is slower, and the rest at the given one. With pay, what was counted is
+// taken off the debts.
 func (d *adapter) lost(work, stretch float64, pay bool) float64 {
 	lost := 0.0
 	for i := range d.debts {
@@ -245,8 +257,10 @@ func (d *adapter) lost(work, stretch float64, pay bool) float64 {
 	return lost + work*(1-1/stretch)
 }
 
-// unseen is for how long the run may have been at work without that being
-// booked: the sample period of now, and what isn't booked yet of the last one.
+// unseen is for how long, in seconds, the run may have been at work without that
+// being booked: all of the sample period that isn't over, and of the one before as
+// much as the highest utilisation shown since says. It is no more than what counts as
+// idle.
 func (d *adapter) unseen() float64 {
 	most := 0.0
 	for _, s := range d.shown {
@@ -255,20 +269,21 @@ func (d *adapter) unseen() float64 {
 	return max(0, min(longestPeriod.Seconds()*(1+most), d.elapsed-d.charged))
 }
 
-// spare is how many seconds the run is within its SLA for sure, were the level
-// in force, too.
+// spare is how many seconds the run is within its SLA for sure, if the level was in
+// force already.
 func (d *adapter) spare(level int) float64 {
 	stretch := max(d.stretch, d.rule.Levels[level].Stretch)
 	return d.rule.SLA*(d.base-d.lost(d.unseen(), stretch, false)) - d.elapsed
 }
 
-// loss is what a second of work at a level takes from the spare time at most.
+// loss is what a second of work at a level takes from the spare time at most,
+// seconds.
 func (d *adapter) loss(level int) float64 {
 	return max(0, 1-d.rule.SLA/d.rule.Levels[level].Stretch)
 }
 
-// margin is what is left of the spare time if all is work until the step after
-// the next one; below 0 the level must not be.
+// margin is what is left of the spare time, seconds, if all is work until the step
+// after the next one; below 0 the level must not be.
 func (d *adapter) margin(level int) float64 { return d.spare(level) - d.gap*d.loss(level) }
 
 // target is the level that is best, were clock writes free.
@@ -289,8 +304,8 @@ func (d *adapter) begins(level int) bool {
 	return d.margin(level) >= dwell*d.loss(level)-rounding
 }
 
-// slowest is the slowest level down to the cheapest one that stretches work no
-// more than this and may be begun; the ceiling where there is none.
+// slowest is the slowest level that stretches work no more than this, may be begun,
+// and isn't below the cheapest one; the ceiling where there is none.
 func (d *adapter) slowest(stretch float64) int {
 	levels := d.rule.Levels
 	cheapest := 0
@@ -337,7 +352,7 @@ func (d *adapter) slowdown() float64 {
 // writes are the times of a GPU's clock writes in the last minute.
 type writes []time.Time
 
-// counted is for how long writes are.
+// counted is how far back writes count: [Adaptation.Writes] is by the minute.
 const counted = time.Minute
 
 // add notes a write.

@@ -78,14 +78,15 @@ func (r *openRun) adaptation(now time.Time) {
 	}
 }
 
-// never is a pause that news end.
-const never = time.Hour
+// idlePause is a pause while no clock is adapted; a run that begins ends it.
+const idlePause = time.Hour
 
-// adaptPace is how long until the next run is to be looked at.
+// adaptPace is how long until the next run is to be looked at, half the shortest
+// period at least.
 func (a *Agent) adaptPace() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	pause := never
+	pause := idlePause
 	for _, r := range a.runs {
 		if r.adapts() {
 			pause = min(pause, r.Adapt.Tau-time.Since(r.adapter.last))
@@ -137,8 +138,8 @@ func (a *Agent) adaptable() []*card {
 }
 
 // step steps each run by what was found, and returns those whose clocks change,
-// with their cards. A run that shares a GPU goes to its ceiling: whose work the
-// driver sees there, it doesn't say.
+// with their cards. A run that shares a GPU goes to its ceiling, as the driver
+// doesn't say whose work it sees there.
 func (a *Agent) step(found []finding, now time.Time) (stepped []*openRun, cards []*card) {
 	used := make(map[string]finding, len(found))
 	for _, f := range found {

@@ -78,6 +78,7 @@ func adapting(t *testing.T, trouble func(error), test func(h *host, a *agent.Age
 
 func TestARunIsSteppedBetweenItsClocksAndKeepsItsSLA(t *testing.T) {
 	adapting(t, nil, func(h *host, a *agent.Agent, _ agent.Run) {
+		t := h.t
 		entry := h.entry(0)
 		seen := make(map[dvfsmodel.MHz]int)
 		var ended []gpu.Ended
@@ -164,6 +165,7 @@ func TestADriverThatFailsAtAStepPutsTheRunToDefaultClocks(t *testing.T) {
 	} {
 		troubled := ""
 		adapting(t, func(err error) { troubled += err.Error() + "\n" }, func(h *host, a *agent.Agent, _ agent.Run) {
+			t := h.t
 			h.reaches(600)
 			h.faults.Add(fault)
 			sleep(40 * time.Second)
@@ -181,6 +183,7 @@ func TestADriverThatFailsAtAStepPutsTheRunToDefaultClocks(t *testing.T) {
 // A driver that doesn't say what runs is one whose GPU works.
 func TestAGPUThatCannotBeReadCountsAsOneAtWork(t *testing.T) {
 	adapting(t, func(error) {}, func(h *host, a *agent.Agent, _ agent.Run) {
+		t := h.t
 		h.reaches(600)
 		h.faults.Add(gpu.Fault{GPU: 0, Op: gpu.OpRead, Kind: gpu.FaultTransient, Count: 12})
 		sleep(2 * time.Second)
@@ -195,6 +198,7 @@ func TestAGPUThatCannotBeReadCountsAsOneAtWork(t *testing.T) {
 
 func TestARunThatSharesItsGPUGoesToItsCeiling(t *testing.T) {
 	adapting(t, nil, func(h *host, a *agent.Agent, _ agent.Run) {
+		t := h.t
 		h.reaches(600)
 		other := h.run("r2", 2, agent.Setting{Core: 802}, 0)
 		if _, err := a.Apply(t.Context(), other); err != nil {
@@ -217,6 +221,7 @@ func TestARunThatSharesItsGPUGoesToItsCeiling(t *testing.T) {
 
 func TestAfterARestartAnAdaptedRunIsAtDefaultClocks(t *testing.T) {
 	adapting(t, nil, func(h *host, a *agent.Agent, _ agent.Run) {
+		t := h.t
 		h.reaches(600)
 		if err := a.HandsOff(t.Context(), "r1", "the old process goes"); err != nil {
 			t.Fatal(err)

@@ -66,30 +66,33 @@ type Agent struct {
 	// before mu.
 	metering sync.Mutex
 
-	// opened tells the sampling of a new run, whose energy counts from its start,
-	// and adapts what adapts clocks.
+	// Both wake a loop of [Agent.Watch] when a run begins: opened the one that
+	// samples, as the run's energy counts from its start, adapts the one that
+	// adapts clocks.
 	opened, adapts chan struct{}
 
 	// filing is held while an ended run's file is written or removed.
 	filing sync.Mutex
 
-	mu        sync.Mutex
-	cards     map[string]*card
-	runs      map[string]*openRun
-	replayed  bool // the journal was read since the start
-	steps     int  // clock changes by adaptation
-	guarded   int  // runs that the guard put to default clocks
-	unmetered bool // the last sample of the node's energy failed
+	mu        sync.Mutex          // guards what follows
+	cards     map[string]*card    // by UUID
+	runs      map[string]*openRun // by id: open ones, and ended ones until they are forgotten
+	deaf      int                 // calls that were to find GPUs and haven't come back in time
+	replayed  bool                // the journal was read since the start
+	steps     int                 // clock changes by adaptation
+	guarded   int                 // runs that the guard put to default clocks
+	unmetered bool                // the last sample of the node's energy failed
 }
 
-// openRun is a run with what became of it. The agent's mu guards it.
+// openRun is a run with what became of it, from its Prolog until its outcome is safe
+// elsewhere. The agent's mu guards it.
 type openRun struct {
 	Run
-	file     runFile
-	handsOff string // why its GPUs are at default clocks; "" while they aren't
+	file     runFile // as it was written last, or is to be
+	handsOff string  // why its GPUs are at default clocks; "" while they aren't
 	sampler  *Sampler
-	adapter  *adapter // nil: it stays at its setting
-	stays    *stays   // of the run, where it has an adapter
+	adapter  *adapter // nil: its clock isn't stepped
+	stays    *stays   // where it has an adapter
 	reread   bool     // it was open when the agent started
 	ended    bool
 	kept     bool // its end is in a file
@@ -137,8 +140,17 @@ func (a *Agent) Stop(ctx context.Context) (Report, error) {
 	return a.Restore(ctx, "the agent stopped")
 }
 
-// open gets handles of all GPUs. Cards of GPUs that aren't found keep theirs.
+// open gets handles of all GPUs, and waits for that no longer than the time to undo
+// something. Cards of GPUs that aren't found keep theirs. While a call hangs, no
+// other is made: sweeps and samples don't leave ever more goroutines to a driver that
+// never answers.
 func (a *Agent) open() error {
+	a.mu.Lock()
+	deaf := a.deaf
+	a.mu.Unlock()
+	if deaf > 0 {
+		return fmt.Errorf("open the GPUs: %w", ErrStuck)
+	}
 	answers := make(chan answer[[]gpu.Device], 1)
 	go func() {
 		found, err := a.options.Library.Devices()
@@ -153,8 +165,20 @@ func (a *Agent) open() error {
 		}
 		return a.adopt(found.value)
 	case <-timer.C:
-		return fmt.Errorf("open the GPUs: %w", ErrStuck)
 	}
+	a.countDeaf(1)
+	go func() {
+		<-answers // too late to be of use: the next call finds the GPUs as they are then
+		a.countDeaf(-1)
+	}()
+	return fmt.Errorf("open the GPUs: %w", ErrStuck)
+}
+
+// countDeaf counts calls that hang, or that have come back after all.
+func (a *Agent) countDeaf(change int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.deaf += change
 }
 
 // adopt makes GPUs known. One whose name can't be a file's can't be

@@ -96,6 +96,7 @@ func (a *Agent) HandsOff(ctx context.Context, id, reason string) error {
 	return a.handsOff(ctx, id, reason)
 }
 
+// handsOff is HandsOff. The first reason stays.
 func (a *Agent) handsOff(ctx context.Context, id, reason string) error {
 	a.mu.Lock()
 	r, ok := a.runs[id]
@@ -111,8 +112,8 @@ func (a *Agent) handsOff(ctx context.Context, id, reason string) error {
 	return a.settleAll(ctx, a.cardsOf(uuids))
 }
 
-// begin registers a run and writes it down. One that can't be written down
-// gets default clocks: nobody would know of it after a crash.
+// begin registers a run and writes it down. One that is refused, or that can't be
+// written down, gets default clocks: of the latter nobody would know after a crash.
 func (a *Agent) begin(run *Run, refusal error) error {
 	a.mu.Lock()
 	if r, ok := a.runs[run.ID]; ok {
@@ -137,6 +138,11 @@ func (a *Agent) begin(run *Run, refusal error) error {
 		r.handsOff = err.Error()
 	}
 	a.runs[run.ID] = r
+	for _, uuid := range run.GPUs {
+		if c := a.cards[uuid]; c != nil {
+			c.sampled = time.Time{} // due at once, however lately it was read for another run
+		}
+	}
 	r.adaptation(time.Now())
 	for _, news := range []chan struct{}{a.opened, a.adapts} {
 		select {
@@ -177,6 +183,8 @@ func (a *Agent) vet(ctx context.Context, run *Run) error {
 	return a.vetAdaptation(run)
 }
 
+// vetCard says why a GPU must not be locked at the run's setting, and takes out of the setting what
+// the GPU can't lock but runs at anyway.
 func (a *Agent) vetCard(c *card, run *Run) error {
 	if reason := c.disturbed(); reason != "" {
 		return fmt.Errorf("%w: %s", ErrAlien, reason)

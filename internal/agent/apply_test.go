@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -398,4 +399,44 @@ func TestAGPUThatRunsFasterThanItWasLockedAtIsGivenBack(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	h.wantFree()
+}
+
+// slowLibrary has GPUs that take a long time to be found, once.
+type slowLibrary struct {
+	gpu.Library
+	delay time.Duration
+	calls atomic.Int32
+}
+
+func (l *slowLibrary) Devices() ([]gpu.Device, error) {
+	if l.calls.Add(1) == 1 {
+		time.Sleep(l.delay) //nolint:forbidigo // in a bubble
+	}
+	return l.Library.Devices()
+}
+
+func TestGPUsAreNotLookedForAgainWhileADriverDoesNotAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t, twoGPUs)
+		library := &slowLibrary{Library: h.library, delay: time.Hour}
+		h.options = func(o *agent.Options) { o.Library = library }
+		a := h.agent(&fuse{})
+		if _, err := a.Start(t.Context()); !errors.Is(err, agent.ErrStuck) {
+			t.Errorf("start: %v, want that the driver doesn't answer", err)
+		}
+		began := time.Now()
+		for range 10 {
+			if _, err := a.Sweep(t.Context(), nil, nil); !errors.Is(err, agent.ErrStuck) {
+				t.Errorf("sweep: %v, want that the driver doesn't answer", err)
+			}
+		}
+		if calls := library.calls.Load(); calls != 1 || time.Since(began) > 0 {
+			t.Errorf("%d calls of the driver, sweeps took %s, want one call and no wait", calls, time.Since(began))
+		}
+		time.Sleep(2 * time.Hour) //nolint:forbidigo // in a bubble
+		synctest.Wait()
+		if _, err := a.Sweep(t.Context(), nil, nil); err != nil || len(a.GPUs()) != 2 {
+			t.Errorf("once it answers: %v, %d GPUs, want both", err, len(a.GPUs()))
+		}
+	})
 }

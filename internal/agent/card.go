@@ -24,22 +24,24 @@ type card struct {
 	// never held longer than bounded calls and the journal's file take.
 	turn chan struct{}
 
-	mu    sync.Mutex
-	dev   gpu.Device
-	table *gpu.Clocks // once read
-	hung  int         // calls that haven't come back in time
-	entry *Entry      // nil: nothing is locked by us
-	sure  bool        // the clocks are as the entry says
-	freed bool        // we unlocked it, and nobody of us locked it since
-	alien string      // why somebody else is thought to set its clocks
-	// refused is why the driver refused the last lock; empty: it didn't.
-	refused string
-	strays  int       // samples in a row that don't fit the lock
-	stray   time.Time // the first of them
 	// sampled is when it was last read; the agent's mu guards it.
 	sampled time.Time
+
+	mu    sync.Mutex  // guards what follows
+	dev   gpu.Device  // the handle
+	table *gpu.Clocks // once read
+	hung  int         // calls that haven't come back in time
+
+	entry   *Entry // in the journal; nil: nothing is locked by us
+	sure    bool   // the clocks are known to be as the entry says
+	freed   bool   // we unlocked it, and nobody of us locked it since
+	refused string // why the driver refused the last lock; empty: it didn't
 	written writes // of its clocks, lately
-	writes  int    // since the agent began
+	writes  int    // of its clocks since the agent began
+
+	alien  string    // why somebody else is thought to set its clocks
+	strays int       // samples in a row that don't fit the lock
+	stray  time.Time // the first of them
 }
 
 func newCard(dev gpu.Device, timeout time.Duration, late func(*card)) *card {
@@ -61,6 +63,7 @@ func (c *card) take(ctx context.Context) error {
 	}
 }
 
+// yield ends the card's turn.
 func (c *card) yield() { <-c.turn }
 
 // reopen gives the card a new handle, after the driver was reloaded or the GPU
@@ -89,8 +92,8 @@ func (c *card) record(e *Entry, sure bool) {
 	}
 }
 
-// spare takes clocks out of the card's entry that weren't in the one before,
-// and weren't locked since.
+// spare takes clocks out of the card's entry that the driver didn't lock after all,
+// unless the entry from before names them too.
 func (c *card) spare(before *Entry, free ...gpu.Domain) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -166,7 +169,9 @@ type answer[T any] struct {
 }
 
 // call calls the card's driver and waits for it no longer than the card's
-// timeout. While a call hangs, no other is made.
+// timeout. While a call hangs, no other is made: so no more goroutines than one
+// call's are ever left to a driver that doesn't answer. When it does, c.late is
+// called.
 func call[T any](c *card, what func(gpu.Device) (T, error)) (T, error) {
 	var none T
 	c.mu.Lock()

@@ -12,18 +12,20 @@ import (
 // closing is how a run comes to its end.
 type closing struct {
 	reason string
-	at     time.Time // zero: now
+	at     time.Time // when the job ended; zero: now
 	late   bool      // it ended some time before, nobody knows when
 }
 
-// How far readings may reach beyond a run's end for what was measured to be of the
-// run: Slurm's times are whole seconds of another clock.
+// By how much readings may reach beyond a run's end and still count as the run's,
+// the larger of the two: Slurm's times are whole seconds of another clock.
 const (
 	beyond     = 2 * time.Second
 	beyondPart = 0.02 // of the run
 )
 
-// outcome is what a run came to, which it now does. The caller holds the agent's mu.
+// outcome is what was measured of a run that ends now, or ended before. Where
+// readings reach far beyond its end, what was measured may be others': then only
+// the GPUs' energy counters tell something. The caller holds the agent's mu.
 func (r *openRun) outcome(how closing, now time.Time) Outcome {
 	at := how.at
 	if at.IsZero() || at.After(now) {
@@ -34,8 +36,8 @@ func (r *openRun) outcome(how closing, now time.Time) Outcome {
 	}
 	sampler, lasted := r.sampler, at.Sub(r.Started)
 	slack := max(beyond, time.Duration(beyondPart*float64(lasted)))
-	whole := !sampler.seenAfter(at.Add(slack))
-	if !whole { // others may have been on its GPUs since
+	own := !sampler.seenAfter(at.Add(slack))
+	if !own { // others may have been on its GPUs since
 		sampler = NewSampler(r.Run)
 		sampler.outcome.Partial = r.sampler.outcome.Partial
 	}
@@ -48,7 +50,7 @@ func (r *openRun) outcome(how closing, now time.Time) Outcome {
 	}
 	if r.adapter != nil {
 		out.Lowest, out.Slowdown = Setting{Core: r.adapter.lowest(), Mem: r.Setting.Mem}, r.adapter.slowdown()
-		if _, believed := sampler.SoFar(); believed && whole {
+		if _, believed := sampler.SoFar(); believed && own {
 			out.Stays = r.stays.told()
 		}
 	}
@@ -102,8 +104,8 @@ func (a *Agent) readCounters(run *Run) *counters {
 	return out
 }
 
-// countersOf are those of a run of before the start, as far as they still count
-// from the same zero.
+// countersOf are the counters at the start of a run that was open when the agent
+// started; nil where they began anew since.
 func (a *Agent) countersOf(r *runFile) map[string]dvfsmodel.Joule {
 	if c := r.Counters; c != nil && c.Boot == a.options.Boot && c.Driver == a.options.Driver {
 		return c.Energy
@@ -111,7 +113,7 @@ func (a *Agent) countersOf(r *runFile) map[string]dvfsmodel.Joule {
 	return nil
 }
 
-// since takes the GPUs' counters at the run's start.
+// since tells the sampler the GPUs' counters at the run's start.
 func (s *Sampler) since(energy map[string]dvfsmodel.Joule) {
 	for uuid, joules := range energy {
 		if t, ok := s.gpus[uuid]; ok {
@@ -120,8 +122,8 @@ func (s *Sampler) since(energy map[string]dvfsmodel.Joule) {
 	}
 }
 
-// span fills in what the counters say of the whole run, where they were read until
-// its end and are to be believed.
+// span fills in what the counters say of the whole run, where they are to be
+// believed and were read after end.
 func (s *Sampler) span(out *Outcome, end time.Time) {
 	for i := range out.GPUs {
 		g := &out.GPUs[i]

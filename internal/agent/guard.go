@@ -14,8 +14,8 @@ type Outlook struct {
 	Upper time.Duration // how long it takes at most, from the start, at its setting
 }
 
-// limitPart is the part of a short limit that the guard wants to be left,
-// where that is less than its margin.
+// limitPart says which part of a short limit the guard wants to be left, a
+// twentieth, where that is less than its margin.
 const limitPart = 20
 
 // Guard asks for each run at lowered clocks what its limit is now, and puts

@@ -84,8 +84,9 @@ func (e *Entry) with(want Setting, at time.Time, prior Prior, run *Run) *Entry {
 	return &next
 }
 
-// names tells whether the entry is of just the clocks of a setting, locked for a
-// run. Then a restart finds all that it needs, whichever values they are at.
+// names tells whether the entry has exactly the clocks that a setting locks, for
+// this run. Then it need not be written again when they only change their values:
+// a restart gives them back whatever these are.
 func (e *Entry) names(want Setting, run *Run) bool {
 	for _, d := range domains {
 		h, locked := e.held(d)

@@ -12,7 +12,7 @@ import (
 // profile of a run of which a part wasn't seen is told like any other: its
 // outcome says that it is partial.
 type profiler struct {
-	shared bool
+	shared bool // another run was on one of its GPUs at some time
 	gpus   map[string]*profiled
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Fate is what became of a journal entry.
@@ -155,8 +156,8 @@ func (a *Agent) drop(c *card, uuid string) Restored {
 	return Restored{UUID: uuid, Fate: FateDropped, Note: note}
 }
 
-// replayUnread gives a GPU's clocks back though the disk doesn't say what was
-// locked, and keeps the file.
+// replayUnread treats an entry that the disk doesn't yield as one of all clocks, and
+// keeps the file: it may be read the next time.
 func (a *Agent) replayUnread(c *card, uuid string, err error) Restored {
 	if c != nil {
 		err = errors.Join(err, a.unlockAll(c))
@@ -165,7 +166,7 @@ func (a *Agent) replayUnread(c *card, uuid string, err error) Restored {
 }
 
 // replayUnreadable treats an entry that can't be understood as one of all
-// clocks.
+// clocks, and moves the file aside.
 func (a *Agent) replayUnreadable(c *card, uuid string, why error) Restored {
 	if c == nil && isGPU(uuid) {
 		err := fmt.Errorf("%s: %w: its clocks can't be given back before it is: %w", uuid, ErrNoGPU, why)
@@ -195,5 +196,8 @@ func (a *Agent) unlockAll(c *card) error {
 	return err
 }
 
-// isGPU tells whether a name looks like a GPU's.
-func isGPU(uuid string) bool { return len(uuid) > 4 && uuid[:4] == "GPU-" }
+// isGPU tells whether a name looks like a GPU's: NVML's UUIDs begin like this.
+func isGPU(uuid string) bool {
+	rest, ok := strings.CutPrefix(uuid, "GPU-")
+	return ok && rest != ""
+}

@@ -40,6 +40,7 @@ func decodeRun(id string, data []byte) (*runFile, error) {
 	return r, nil
 }
 
+// readRun reads a run's file of any version.
 func readRun(data []byte) (*runFile, error) {
 	var version struct {
 		Schema int `json:"schema"`
@@ -80,11 +81,13 @@ type runFile1 struct {
 	Outcome *outcome1 `json:"outcome"`
 }
 
+// outcome1 is an outcome of version 1.
 type outcome1 struct {
 	Outcome
 	GPUs []gpuOutcome1 `json:"gpus"`
 }
 
+// gpuOutcome1 is what version 1 said of a GPU.
 type gpuOutcome1 struct {
 	GPUOutcome
 	Series struct {
@@ -93,8 +96,10 @@ type gpuOutcome1 struct {
 	} `json:"series"`
 }
 
-// renewed is the file in the version of now.
+// renewed is the file in the present version: the series of its GPUs are laid over
+// each other. It is an error where they are longer than a run's can be.
 func (r *runFile1) renewed() (*runFile, error) {
+	const longestStep = 365 * 24 * 3600 // seconds
 	now := r.runFile
 	now.Schema = runSchema
 	if r.Outcome == nil {
@@ -105,8 +110,7 @@ func (r *runFile1) renewed() (*runFile, error) {
 	for i := range r.Outcome.GPUs {
 		g := &r.Outcome.GPUs[i]
 		outcome.GPUs = append(outcome.GPUs, g.GPUOutcome)
-		const longest = 365 * 24 * 3600
-		if !(g.Series.Step >= 0 && g.Series.Step <= longest) || len(g.Series.Values) > record.MaxPoints {
+		if !(g.Series.Step >= 0 && g.Series.Step <= longestStep) || len(g.Series.Values) > record.MaxPoints {
 			return nil, fmt.Errorf("a series of %d steps of %g s", len(g.Series.Values), g.Series.Step)
 		}
 		step := time.Duration(g.Series.Step * float64(time.Second))

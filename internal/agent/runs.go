@@ -109,6 +109,7 @@ func (a *Agent) remember(r *runFile) {
 	a.runs[r.Run.ID] = open
 }
 
+// runAside moves a run's file aside and says why.
 func (a *Agent) runAside(name string, why error) string {
 	if err := setAside(a.options.Runs, name); err != nil {
 		return fmt.Sprintf("the run's file %q can't be read (%v) nor moved aside: %v", name, why, err)
@@ -198,6 +199,7 @@ func (a *Agent) keep(id string, rec *runFile) error {
 	return nil
 }
 
+// closedOf is an ended run as its file has it.
 func closedOf(r *runFile) Closed {
 	return Closed{Run: r.Run, HandsOff: r.HandsOff, Outcome: *r.Outcome}
 }

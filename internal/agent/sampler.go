@@ -196,6 +196,8 @@ func (t *tally) pass(d float64, r *gpu.Reading) {
 	book(&t.out.Hardware, gpu.ThrottleHardware)
 }
 
+// passClocks books the time to the pair of clocks that was read, or to other clocks
+// once there are too many pairs.
 func (t *tally) passClocks(d float64, r *gpu.Reading) {
 	pair := [2]dvfsmodel.MHz{r.Core, r.Mem}
 	_, seen := t.clocks[pair]
@@ -220,6 +222,7 @@ func (s *Sampler) Close(at time.Time) Outcome {
 	return out
 }
 
+// close is the GPU's part of the outcome.
 func (t *tally) close() GPUOutcome {
 	out, e := t.out, t.energy.Sum()
 	out.Energy, out.EnergyFrom = orMissing(e.Joules), e.Source

@@ -19,6 +19,7 @@ type Setting struct {
 	Mem  dvfsmodel.MHz `json:"mem_mhz"`
 }
 
+// of is the setting's clock of a domain.
 func (s Setting) of(d gpu.Domain) dvfsmodel.MHz {
 	if d == gpu.Mem {
 		return s.Mem
@@ -31,6 +32,7 @@ func (s Setting) faster(t Setting) Setting {
 	return Setting{Core: fasterClock(s.Core, t.Core), Mem: fasterClock(s.Mem, t.Mem)}
 }
 
+// fasterClock is the faster of two clocks, of which 0 is the default.
 func fasterClock(f, g dvfsmodel.MHz) dvfsmodel.MHz {
 	if f == 0 || g == 0 {
 		return 0
@@ -149,8 +151,8 @@ func (a *Agent) settle(ctx context.Context, c *card) error {
 	return a.hold(c, want, &run)
 }
 
-// untouchable tells whether the card is locked for a run, or was by somebody
-// else while runs last.
+// untouchable tells whether the card's clocks are to stay as they are: a run wants
+// it locked, or somebody else set them and runs last.
 func (a *Agent) untouchable(c *card) bool {
 	want, _ := a.target(c)
 	return want != (Setting{}) || c.disturbed() != "" && a.busy(c)
@@ -163,8 +165,10 @@ func (a *Agent) busy(c *card) bool {
 	return len(a.runsOn(c)) > 0
 }
 
-// hold journals a setting, locks the card at it and looks whether it runs so.
-// The caller has the card's turn, and releases the card after an error.
+// hold journals a setting, locks the card at it and looks whether it runs so. The
+// journal always names at least what is locked: it is written before a clock is
+// locked, and again after one was given back. The caller has the card's turn, and
+// releases the card after an error.
 func (a *Agent) hold(c *card, want Setting, run *Run) error {
 	entry := c.journalled()
 	if entry == nil {
@@ -239,12 +243,10 @@ func (c *card) answered(err error) {
 	}
 }
 
-// How long a GPU may take to come down to a lock, and how far above it a
-// running clock may read.
 const (
-	settling  = 40 * time.Millisecond
-	between   = 5 * time.Millisecond
-	tolerance = dvfsmodel.MHz(20)
+	settling  = 40 * time.Millisecond // that a GPU may take to come down to a lock
+	between   = 5 * time.Millisecond  // one look at it and the next
+	tolerance = dvfsmodel.MHz(20)     // by which a running clock may read above a lock
 )
 
 // verify reads whether a card runs no faster than it was locked at. That is

@@ -8,14 +8,15 @@ import (
 	"github.com/epplan/epplan/internal/gpu"
 )
 
-// stays tells a run's time and energy apart by the level that it was at. Its size
-// is bounded by the levels and by the looks in a second.
+// stays tells a run's time and energy apart by the level that it was at, as looks at
+// its GPUs show them. Its size is bounded by the levels and by the looks in a
+// second.
 type stays struct {
 	list  []dvfsmodel.Stay // by level
-	last  int              // the level of the last look, -1 before the first
+	last  int              // the level of the last look; -1 before the first, and while the run isn't alone
 	spent dvfsmodel.Joule  // by the run's GPUs, up to the last look
-	busy  time.Time        // the last look by which something had run
-	quiet []quiet          // the looks since, from when on sensors have calmed down
+	busy  time.Time        // the last look at which something had run
+	quiet []quiet          // looks at which nothing had, not booked as rest yet
 }
 
 // quiet is the time before a look at which nothing had run.
@@ -82,9 +83,9 @@ func (s *stays) told() []dvfsmodel.Stay {
 	return slices.DeleteFunc(slices.Clone(s.list), func(x dvfsmodel.Stay) bool { return x.Begun == 0 })
 }
 
-// SoFar is what the run's GPUs used since their first readings, step by step; false
-// where that isn't what they are thought to have used: one of them told nothing,
-// or its counter turned out not to be believed.
+// SoFar is what the run's GPUs used since their first readings. It grows reading by
+// reading; believed is false where that isn't what they are thought to have used in
+// the end: one of them told nothing, or its counter turned out to be wrong.
 func (s *Sampler) SoFar() (sum dvfsmodel.Joule, believed bool) {
 	believed = true
 	for _, t := range s.gpus {

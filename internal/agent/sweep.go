@@ -34,10 +34,10 @@ type Swept struct {
 	Report Report   // entries of GPUs that no run wants locked
 }
 
-// Sweep closes runs whose jobs are gone, and tries again what went wrong before: entries
-// that were kept, ends that couldn't be written down, a journal that couldn't
-// be read, GPUs none of which could be opened. The error joins all that went
-// wrong now.
+// Sweep closes runs whose jobs are gone, and tries again what went wrong before:
+// entries that were kept, ends that couldn't be written down, a journal that
+// couldn't be read, GPUs none of which could be opened. The error joins all that
+// went wrong now.
 func (a *Agent) Sweep(ctx context.Context, slurm, processes Probe) (Swept, error) {
 	var swept Swept
 	var errs []error
@@ -83,9 +83,9 @@ func (a *Agent) closeGone(ctx context.Context, rule func(*openRun) bool, slurm, 
 	return all, errors.Join(errs...)
 }
 
-// isGone asks Slurm, which may say when the job ended, and otherwise the machine,
-// too: each may say that the run lives. What runs on the GPUs of a job whose end
-// Slurm knows is somebody else's.
+// isGone asks Slurm and then the machine's processes whether a run's job is gone:
+// each may say that it lives. Where Slurm knows when the job ended that is enough,
+// and whatever still runs on its GPUs is somebody else's.
 func (a *Agent) isGone(ctx context.Context, id string, slurm, processes Probe) (gone bool, ended time.Time, err error) {
 	a.mu.Lock()
 	r, ok := a.runs[id]

@@ -17,7 +17,7 @@ import (
 // How often things are looked at.
 const (
 	sampleEvery = time.Second
-	learnEvery  = sampleEvery / 10
+	learnEvery  = sampleEvery / 10 // the GPUs of a run that is to be learnt from
 	guardEvery  = 15 * time.Second
 	sweepEvery  = 30 * time.Second
 )
@@ -159,6 +159,8 @@ func (a *Agent) sample(cards []*card) []finding {
 	return found
 }
 
+// sampleOne reads a card for the runs on it. The error says that it couldn't be
+// read, or that somebody else sets its clocks.
 func (a *Agent) sampleOne(c *card) (util float64, err error) {
 	reading, err := call(c, gpu.Device.Read)
 	a.mu.Lock()

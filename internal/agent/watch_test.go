@@ -101,6 +101,27 @@ func TestTheEnergyOfAShortRunIsMeasuredFromItsStartToItsEnd(t *testing.T) {
 	})
 }
 
+func TestARunOnAGPUThatWasJustLookedAtForAnotherIsMeasuredFromItsStart(t *testing.T) {
+	watched(t, agent.Watcher{}, func(h *host, a *agent.Agent) {
+		t := h.t
+		if err := h.sims[0].Run(anyWork); err != nil {
+			t.Fatal(err)
+		}
+		for i, id := range []string{"r1", "r2"} {
+			job := uint32(i + 1)
+			apply(h, a, id, job, quick, 0)
+			sleep(500 * time.Millisecond)
+			closed, err := a.End(t.Context(), job, "n1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := closed.Outcome.GPUs[0]; got.Samples != 2 || math.Abs(got.Covered-0.5) > 0.01 {
+				t.Errorf("%s: %+v", id, got)
+			}
+		}
+	})
+}
+
 func TestClocksThatSomebodyElseSetAreLeftToThemUntilTheRunEnds(t *testing.T) {
 	watched(t, agent.Watcher{}, func(h *host, a *agent.Agent) {
 		t := h.t

@@ -54,11 +54,7 @@ func unstepped(o *record.Outcome, seconds float64) (dvfsmodel.MHz, float64, dvfs
 	if len(o.Stays) == 0 || len(o.GPUs) == 0 {
 		return 0, 0, 0, "its clocks were adapted, and it was at none of them for nearly all of the time"
 	}
-	told := 0.0
-	for i := range o.Stays {
-		told += o.Stays[i].Seconds
-	}
-	if told < (1-mostUntold)*seconds {
+	if dvfsmodel.SecondsOf(o.Stays) < (1-mostUntold)*seconds {
 		return 0, 0, 0, "its clocks were adapted, and it wasn't alone on its GPUs, or wasn't looked at, for part of the time"
 	}
 	u, err := dvfsmodel.Unstep(o.Stays, seconds)

@@ -79,8 +79,11 @@ func (l lap) before(k *knownJob) bool {
 	if l.began.IsZero() {
 		return false
 	}
-	later := l.began.Add(skew).Unix()
-	return k.submitted > later || k.state.state() != slurm.Pending && k.unusual().start > later ||
+	later, since := l.began.Add(skew).Unix(), k.submitted
+	if start := k.unusual().start; start > 0 && k.state.state() != slurm.Pending {
+		since = start // even if that is before its submission: the clock was set back while it waited
+	}
+	return since > later ||
 		l.submitted > 0 && k.submitted > l.submitted && k.submitted >= l.began.Unix()
 }
 

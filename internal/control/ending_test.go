@@ -214,6 +214,30 @@ func TestAnOutcomeIsRecordedWithHowSlurmSaysThatItsJobEnded(t *testing.T) {
 	}
 }
 
+// Slurm then has the job start before it was submitted.
+func TestAJobThatWaitedWhileTheClockWasSetBackLastsAndEndsAsAnyOther(t *testing.T) {
+	r, s := newSlurmRig(t, false)
+	ahead := func(j *slurm.Job) { j.Submit = j.Submit.Add(time.Hour) }
+	j := r.job(7, ahead)
+	r.clock.move(10 * time.Second)
+	j.Start = r.clock.read()
+	s.set(j)
+	r.Observe([]slurm.Job{j})
+	d := r.decide(ask(7))
+	look, err := r.Outlook(context.Background(), OutlookRequest{Job: 7, Node: "n1", RunID: ask(7).RunID})
+	if err != nil || look.Life != Alive {
+		t.Errorf("while it runs: %+v, %v", look, err)
+	}
+	o := r.ran(d, ask(7).RunID, memoryBound())
+	o.ExitState, o.Started = "", d.Created
+	s.change(7, func(j *slurm.Job) { j.State.Base = slurm.Completed })
+	r.record(o, store.Stored)
+	all, err := r.store.OutcomesOfJob(context.Background(), "alpha", 7)
+	if err != nil || len(all) != 1 || all[0].ExitState != "COMPLETED" {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
 // The Prolog of a run sees one restart less than its Epilog: neither is asked.
 func TestBothRunsOfARequeuedJobAreRecordedAsTheyEnded(t *testing.T) {
 	r, s := newSlurmRig(t, false)
@@ -281,6 +305,29 @@ func TestAJobThatSlurmForgotIsLookedUpInAccounting(t *testing.T) {
 				t.Errorf("%+v, %v, %v", all, err, listed)
 			}
 		})
+	}
+}
+
+func TestARunThatAccountingAloneKnowsAsSuspendedIsSetAside(t *testing.T) {
+	for _, suspended := range []time.Duration{0, time.Second} {
+		r, s := newSlurmRig(t, true)
+		j, o := r.begin(s, 7)
+		s.purge(7)
+		s.rows = []slurm.Outcome{
+			{ID: 7, State: slurm.JobState{Base: slurm.Completed}, Submit: j.Submit, Start: j.Start, End: o.Ended, Suspended: suspended},
+		}
+		r.record(o, store.Stored)
+		all, err := r.store.OutcomesOfJob(context.Background(), "alpha", 7)
+		if err != nil || len(all) != 1 || all[0].ExitState != record.Completed {
+			t.Fatalf("%+v, %v", all, err)
+		}
+		want := record.Restarted{}
+		if suspended > 0 {
+			want = record.Restarted{TimeS: o.TimeS, GPUEnergyJ: o.GPUEnergyJ, NodeEnergyJ: o.NodeEnergyJ, Suspended: true}
+		}
+		if _, timed := all[0].TimeS.Get(); all[0].Restarted != want || timed != (suspended == 0) {
+			t.Errorf("suspended for %v: %v, set aside %+v, want %+v", suspended, all[0].TimeS, all[0].Restarted, want)
+		}
 	}
 }
 

@@ -124,8 +124,7 @@ func (c *Controller) forecast(a *asked) *epdapi.Forecast {
 	}
 	withoutEnergy(&found, float64(a.gpus))
 	c.possible(&found, a)
-	const joules = 3.6e6
-	out.Time, out.Energy, out.Power = foreseen(&found[predict.Time], 1), foreseen(&found[predict.Energy], joules), foreseen(&found[predict.Power], 1)
+	out.Time, out.Energy, out.Power = foreseen(&found[predict.Time], 1), foreseen(&found[predict.Energy], dvfsmodel.JoulesPerKWh), foreseen(&found[predict.Power], 1)
 	out.Footprint = c.settings.Load().footprint(c.options.Clock(), out)
 	return out
 }
@@ -157,8 +156,7 @@ func (s *Settings) footprint(now time.Time, f *epdapi.Forecast) *epdapi.Forecast
 func withoutEnergy(f *predict.Forecast, gpus float64) {
 	e, t, p := &f[predict.Energy], &f[predict.Time], &f[predict.Power]
 	if e.Rung == predict.Prior {
-		const joules = 3.6e6
-		*e = predict.Prediction{Value: t.Value * p.Value * gpus / joules, Low: t.Low * p.Low * gpus / joules, High: t.High * p.High * gpus / joules, Rung: predict.Prior}
+		*e = predict.Prediction{Value: t.Value * p.Value * gpus / dvfsmodel.JoulesPerKWh, Low: t.Low * p.Low * gpus / dvfsmodel.JoulesPerKWh, High: t.High * p.High * gpus / dvfsmodel.JoulesPerKWh, Rung: predict.Prior}
 	}
 }
 
@@ -362,10 +360,9 @@ func pastOf(e *record.Ended) predict.Past {
 
 // truthOf is what an ended job took, by target; NaN where that isn't known.
 func truthOf(e *record.Ended) [predict.Power + 1]float64 {
-	const joules = 3.6e6
 	nan := math.NaN()
 	took, energy := e.TimeS.Or(nan), e.EnergyJ.Or(nan)
-	return [...]float64{predict.Time: took, predict.Energy: energy / joules, predict.Power: energy / took / float64(max(1, e.GPUs))}
+	return [...]float64{predict.Time: took, predict.Energy: energy / dvfsmodel.JoulesPerKWh, predict.Power: energy / took / float64(max(1, e.GPUs))}
 }
 
 // pastFrom is a job of an imported log; false for one that teaches nothing. What

@@ -30,9 +30,8 @@ func (c *Controller) possible(f *predict.Forecast, a *asked) {
 	}
 	idle, busy := c.powerOfGPUs()
 	if idle, busy := float64(idle), float64(busy); idle <= p.Value && p.Value <= busy {
-		const joules = 3.6e6
 		*p = p.Within(idle, busy)
-		*e = e.Within(0, longest*busy*float64(a.gpus)/joules)
+		*e = e.Within(0, longest*busy*float64(a.gpus)/dvfsmodel.JoulesPerKWh)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/predict"
 	"github.com/epplan/epplan/internal/store"
@@ -223,9 +224,8 @@ func (t *tally) add(e *record.Ended) {
 	if e.Rung == "" {
 		return
 	}
-	const joules = 3.6e6
 	rungs, truths := rungsOf(e.Rung), truthOf(e)
-	truths[predict.Energy] *= joules
+	truths[predict.Energy] *= dvfsmodel.JoulesPerKWh
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for target, p := range map[predict.Target]*record.Interval{predict.Time: &e.PredictedS, predict.Energy: &e.PredictedJ, predict.Power: &e.PredictedPowerW} {

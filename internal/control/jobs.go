@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -62,14 +63,44 @@ func (c *Controller) Jobs(ctx context.Context, q *epdapi.JobQuery) (*epdapi.JobP
 	for i := range page.Jobs {
 		answer.Jobs = append(answer.Jobs, rowOf(&page.Jobs[i]))
 	}
+	c.addReported(answer.Jobs)
 	answer.Next = page.Next
 	return answer, nil
+}
+
+// addReported adds to jobs that aren't over the clocks that agents report of their
+// runs.
+func (c *Controller) addReported(jobs []epdapi.JobRow) {
+	open := make(map[int64]*epdapi.JobRow)
+	for i := range jobs {
+		if slices.Contains(unended, slurm.State(jobs[i].State)) {
+			open[jobs[i].ID] = &jobs[i]
+		}
+	}
+	if len(open) == 0 {
+		return
+	}
+	for _, h := range c.reports.all() {
+		for i := range h.report.Runs {
+			run := &h.report.Runs[i]
+			row := open[int64(run.Job)]
+			if row == nil || run.Started.Before(row.Submitted.Add(-skew)) { // of an earlier job of the id
+				continue
+			}
+			if has := run.Has(); !slices.Contains(row.Locked, has) {
+				row.Locked = append(row.Locked, has)
+			}
+		}
+	}
+	for _, row := range open {
+		slices.SortFunc(row.Locked, record.Setting.Compare)
+	}
 }
 
 // rowOf is a job of a list for whoever asks.
 func rowOf(j *store.ListedJob) epdapi.JobRow {
 	row := epdapi.JobRow{
-		Job: *jobOf(&j.Job), Mode: j.Mode, Arm: j.Arm, Setting: j.Setting, Runs: j.Runs, TimeS: j.TimeS, EnergyJ: j.EnergyJ, Restarted: j.Restarted,
+		Job: *jobOf(&j.Job), Mode: j.Mode, Arm: j.Arm, Setting: j.Setting, Locked: j.Locked, Runs: j.Runs, TimeS: j.TimeS, EnergyJ: j.EnergyJ, Restarted: j.Restarted,
 	}
 	row.State = j.Shown
 	return row

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/store"
-	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -48,12 +47,15 @@ func (c *Controller) noteMissed(ctx context.Context, ended map[slurm.JobID]held)
 			continue // perhaps its agent reports later
 		}
 		look := lookedFor{submitted: k.submitted}
-		recorded, err := c.recordMissed(ctx, id, k)
+		found, err := c.lookFor(ctx, id, k)
 		switch {
-		case err == nil && recorded && !known:
+		case err != nil:
+		case found == nil:
+			err = c.recordMissed(ctx, id, k)
+		case known:
+			c.recordEnd(found, k)
+		default:
 			look.again = now.Add(outcomesIn)
-		case err == nil && recorded:
-			err = c.recordEnd(ctx, id, k)
 		}
 		if err != nil {
 			c.options.Log.Info("how a job ended that nobody saw isn't recorded yet", "job", id, "error", err)
@@ -70,40 +72,38 @@ func (c *Controller) reported(hosts string) bool {
 	return err == nil && slices.ContainsFunc(names, func(name string) bool { return c.reports.of(name) != nil })
 }
 
-// recordMissed records a job that ended, unless there is a record of it: that gets
-// its state from the outcomes.
-func (c *Controller) recordMissed(ctx context.Context, id slurm.JobID, k *knownJob) (recorded bool, err error) {
-	page, err := c.options.Store.Jobs(ctx, &store.JobFilter{Cluster: c.options.Cluster, ID: int64(id)}, 0, maxSameID)
+// lookFor is what the records have of a job; nil: nothing.
+func (c *Controller) lookFor(ctx context.Context, id slurm.JobID, k *knownJob) (*store.ListedJob, error) {
+	page, err := c.options.Store.JobRows(ctx, &store.JobFilter{Cluster: c.options.Cluster, ID: int64(id)}, 0, maxSameID)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	if slices.ContainsFunc(page.Jobs, func(j record.Job) bool { return j.Submitted.Unix() == k.submitted }) {
-		return true, nil
+	for i := range page.Jobs {
+		if page.Jobs[i].Submitted.Unix() == k.submitted {
+			return &page.Jobs[i], nil
+		}
 	}
-	k, err = c.withToken(ctx, k, nil)
+	return nil, nil //nolint:nilnil // there is no record of it
+}
+
+// recordMissed records a job that ended and of which there is no record: one that has
+// one gets its state from the outcomes.
+func (c *Controller) recordMissed(ctx context.Context, id slurm.JobID, k *knownJob) error {
+	k, err := c.withToken(ctx, k, nil)
 	if err != nil {
-		return false, err
+		return err
 	}
 	c.writer.put(entry{job: c.liveRecord(id, k)})
-	return false, nil
+	return nil
 }
 
 // recordEnd has a job shown as Slurm says that it ended whose outcomes didn't come:
 // its agent may be away, or have lost its disk. Should they come after all, they count.
-func (c *Controller) recordEnd(ctx context.Context, id slurm.JobID, k *knownJob) error {
-	page, err := c.options.Store.JobRows(ctx, &store.JobFilter{Cluster: c.options.Cluster, ID: int64(id)}, 0, maxSameID)
-	if err != nil {
-		return err
-	}
-	for i := range page.Jobs {
-		j := &page.Jobs[i]
-		if j.Submitted.Unix() != k.submitted || !slices.Contains(unended, slurm.State(j.Shown)) {
-			continue
-		}
+func (c *Controller) recordEnd(j *store.ListedJob, k *knownJob) {
+	if slices.Contains(unended, slurm.State(j.Shown)) {
 		j.State = string(k.stateOf().Base)
 		c.writer.put(entry{job: &j.Job})
 	}
-	return nil
 }
 
 // unended are the states of jobs that aren't over.

@@ -114,6 +114,52 @@ func TestAJobWhoseOutcomeDoesNotComeIsNotShownAsRunningForEver(t *testing.T) {
 	}
 }
 
+// askedRecords counts how often the records are asked for jobs.
+type askedRecords struct {
+	Records
+	jobs, rows int
+}
+
+func (a *askedRecords) Jobs(ctx context.Context, f *store.JobFilter, before int64, limit int) (store.JobPage, error) {
+	a.jobs++
+	return a.Records.Jobs(ctx, f, before, limit)
+}
+
+func (a *askedRecords) JobRows(ctx context.Context, f *store.JobFilter, before int64, limit int) (store.ListedPage, error) {
+	a.rows++
+	return a.Records.JobRows(ctx, f, before, limit)
+}
+
+func TestTheRecordsAreAskedOnceForAJobWhoseOutcomeDoesNotCome(t *testing.T) {
+	counter, s := &askedRecords{}, &ctld{}
+	r := newRig(t, func(o *Options) {
+		counter.Records = o.Store
+		o.Store, o.Resolve = counter, s.resolve
+	})
+	r.begin(s, 7)
+	r.flush()
+	if _, err := r.Report(context.Background(), &epdapi.NodeReport{Node: "n1"}); err != nil {
+		t.Fatal(err)
+	}
+	s.change(7, func(j *slurm.Job) {
+		j.State.Base, j.NodeList, j.Nodes, j.End = slurm.Timeout, "n1", []string{"n1"}, r.clock.read()
+	})
+	for look := range 2 {
+		counter.jobs, counter.rows = 0, 0
+		if err := r.syncJobs(context.Background(), s); err != nil {
+			t.Fatal(err)
+		}
+		if n := counter.jobs + counter.rows; n != 1 {
+			t.Errorf("look %d: asked %d times", look+1, n)
+		}
+		r.clock.move(outcomesIn)
+	}
+	r.flush()
+	if page, err := r.Jobs(context.Background(), &epdapi.JobQuery{}); err != nil || len(page.Jobs) != 1 || page.Jobs[0].State != "TIMEOUT" {
+		t.Errorf("%+v, %v", page, err)
+	}
+}
+
 func TestARunThatWasRequeuedWhileTheControllerWasAwayIsOneOfItsSubmission(t *testing.T) {
 	r, s := newSlurmRig(t, false)
 	j, first := r.begin(s, 7)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -78,6 +79,44 @@ func TestSeriesAreOfEndedRunsAndOfThoseThatLast(t *testing.T) {
 	if _, err := r.Series(t.Context(), 99); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("of a job that isn't: %v", err)
 	}
+}
+
+// What was decided isn't always what a run has: its Prolog may have timed out.
+func TestAListShowsTheClocksThatRunsHaveRatherThanThoseDecided(t *testing.T) {
+	r := newRig(t, nil)
+	r.job(1, func(j *slurm.Job) { j.Comment = "epplan:fixed=1087,877" })
+	d := r.decide(ask(1))
+	r.flush()
+	locked := func(when string, want ...record.Setting) {
+		t.Helper()
+		page, err := r.Jobs(t.Context(), &epdapi.JobQuery{})
+		if err != nil || len(page.Jobs) != 1 {
+			t.Fatalf("%+v, %v", page, err)
+		}
+		if got := page.Jobs[0]; got.Setting.Core != d.Core || !slices.Equal(got.Locked, want) {
+			t.Errorf("%s: decided %v, locked %v, want %v", when, got.Setting, got.Locked, want)
+		}
+	}
+	if d.Core == 0 {
+		t.Fatalf("%+v", d)
+	}
+	locked("before a report")
+	run := epdapi.NodeRun{Run: epdapi.Run{ID: "run-1", Job: 1, GPUs: []string{"GPU-n1"}, Core: float64(d.Core), Mem: float64(d.Mem), Started: start.Add(time.Hour)}}
+	r.hear(report("n1", 150, run))
+	locked("while it lasts", record.Setting{Core: d.Core, Mem: d.Mem})
+	run.HandsOff = "the hook's deadline passed"
+	r.hear(report("n1", 150, run))
+	locked("after its Prolog timed out", record.Setting{})
+	run.Started = start.Add(-time.Hour)
+	r.hear(report("n1", 150, run))
+	locked("of an earlier job of the same id")
+	run.Started, run.Ended = start.Add(time.Hour), true
+	r.hear(report("n1", 150, run))
+	locked("until its outcome comes", record.Setting{})
+	o := r.ran(d, "run-1", memoryBound())
+	o.Setting = record.Setting{}
+	r.record(o, store.Stored)
+	locked("after its end", record.Setting{})
 }
 
 func TestSeriesAreSeenByWhoSeesTheJob(t *testing.T) {

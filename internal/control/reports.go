@@ -12,9 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -286,9 +284,4 @@ func powerOf(heard map[string]*heardOf, slurms map[string]*slurm.Node, now time.
 		}
 	}
 	return p
-}
-
-// settingOf is a pair of clocks of a message.
-func settingOf(core, mem float64) record.Setting {
-	return record.Setting{Core: dvfsmodel.MHz(core), Mem: dvfsmodel.MHz(mem)}
 }

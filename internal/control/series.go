@@ -81,9 +81,7 @@ func (c *Controller) openSeries(d *record.Decision) epdapi.RunSeries {
 		return s
 	}
 	s.Live, s.Started, s.At, s.GPUs = true, run.Started, heard.report.At, len(run.GPUs)
-	if run.HandsOff == "" {
-		s.Setting = settingOf(run.Core, run.Mem)
-	}
+	s.Setting = run.Has()
 	readings := heard.readingsOf(run)
 	if readings.IsZero() {
 		s.Missing = "it began a moment ago, or its GPUs can't be read"

@@ -279,6 +279,12 @@ func TestAControllerThatFailsOrHangsLeavesDefaultClocks(t *testing.T) {
 			}
 			h.hook(t, slurm.Epilog, 1)
 			eventually(t, "the outcome is recorded", func() bool { return j.count() == 1 })
+			const waited = 600 * time.Millisecond // for a decision: the job doesn't run yet
+			for _, o := range j.kept {
+				if early := begin.Add(waited).Sub(o.Started); j.wait > 0 && early > 0 {
+					t.Errorf("the run counts from %v too early", early)
+				}
+			}
 		})
 	}
 }

@@ -31,18 +31,19 @@ func (d *Node) prolog(ctx context.Context, e *slurm.HookEvent) slurm.HookAnswer 
 		d.trouble(fmt.Errorf("job %d: %w", e.Job, err))
 		return answer(false, "", err.Error())
 	}
-	run := agent.Run{ID: agent.NewRunID(), Job: uint32(e.Job), Node: e.Node, Started: time.Now()}
+	run := agent.Run{ID: agent.NewRunID(), Job: uint32(e.Job), Node: e.Node}
 	for _, id := range gpus {
 		run.GPUs = append(run.GPUs, id.UUID)
 	}
 	if e.Deadline > 0 {
-		run.Deadline = deadline(run.Started, time.UnixMilli(e.Deadline))
+		run.Deadline = deadline(time.Now(), time.UnixMilli(e.Deadline))
 	}
 	d.mu.Lock()
 	d.partitions[run.ID] = string(e.Partition)
 	d.mu.Unlock()
 	d.vacate(ctx, run.GPUs)
 	reason := d.choose(ctx, e, gpus, &run)
+	run.Started = time.Now() // the job waited for the choice
 	applied, err := d.options.Agent.Apply(ctx, run)
 	d.trouble(err)
 	if d.stopped() { // without waiting for this any longer

@@ -1,10 +1,12 @@
 package doctest_test
 
 import (
+	"go/build/constraint"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -103,13 +105,18 @@ func checkGoTest(t *testing.T, page string, line int, command string) {
 		t.Errorf("%s:%d: %q is no go test command", page, line, command)
 		return
 	}
-	var folders, patterns []string
+	var folders, patterns, tags []string
 	for i := 2; i < len(words); i++ {
 		switch word := words[i]; {
 		case word == "-run" || word == "-bench":
 			i++
 			if i < len(words) && words[i] != "xxx" && words[i] != "^$" {
 				patterns = append(patterns, words[i])
+			}
+		case word == "-tags":
+			i++
+			if i < len(words) {
+				tags = strings.Split(words[i], ",")
 			}
 		case word == "-benchtime" || word == "-count" || word == "-timeout" || word == "-cpu" || word == "-fuzz" || word == "-fuzztime":
 			i++
@@ -119,7 +126,7 @@ func checkGoTest(t *testing.T, page string, line int, command string) {
 			t.Errorf("%s:%d: %q in %q, want a flag or a package", page, line, word, command)
 		}
 	}
-	names := testNames(t, page, line, folders)
+	names := testNames(t, page, line, folders, tags)
 	for _, pattern := range patterns {
 		first, _, _ := strings.Cut(pattern, "/")
 		match, err := regexp.Compile(first)
@@ -135,8 +142,9 @@ func checkGoTest(t *testing.T, page string, line int, command string) {
 
 var testName = regexp.MustCompile(`(?m)^func ((?:Test|Benchmark|Fuzz|Example)\w*)\(`)
 
-// testNames are the names of tests in folders, one in a line.
-func testNames(t *testing.T, page string, line int, folders []string) string {
+// testNames are the names of tests in folders that are compiled with these
+// build tags, one in a line.
+func testNames(t *testing.T, page string, line int, folders, tags []string) string {
 	t.Helper()
 	var names strings.Builder
 	for _, folder := range folders {
@@ -153,10 +161,30 @@ func testNames(t *testing.T, page string, line int, folders []string) string {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if !compiled(t, string(text), tags) {
+				continue
+			}
 			for _, part := range testName.FindAllStringSubmatch(string(text), -1) {
 				names.WriteString(part[1] + "\n")
 			}
 		}
 	}
 	return names.String()
+}
+
+// machine are the build constraints that hold where a page's commands are typed.
+var machine = []string{"linux", "unix", "cgo", "amd64"}
+
+// compiled says whether a file's //go:build line lets it be compiled with these tags.
+func compiled(t *testing.T, text string, tags []string) bool {
+	t.Helper()
+	first, _, _ := strings.Cut(text, "\n")
+	if !constraint.IsGoBuild(first) {
+		return true
+	}
+	expr, err := constraint.Parse(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return expr.Eval(func(tag string) bool { return slices.Contains(machine, tag) || slices.Contains(tags, tag) })
 }

@@ -6,6 +6,6 @@
 //	<!-- not run: REASON -->
 //
 // Its own tests demand that every block belongs to a runner whose test is there,
-// that every link, heading and picture named is there, and that SUMMARY.md has
-// every page. Only tests import it.
+// that every link, heading and picture named is there, that tables have rows as
+// wide as their heads, and that SUMMARY.md has every page. Only tests import it.
 package doctest

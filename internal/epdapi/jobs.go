@@ -32,9 +32,12 @@ type JobRow struct {
 	Mode    string         `json:"mode"`    // of its latest decision; empty: there is none
 	Arm     record.Arm     `json:"arm"`     // as above
 	Setting record.Setting `json:"setting"` // decided clocks; 0: the default
-	Runs    int            `json:"runs"`    // ended ones; a run is one job on one node
-	TimeS   record.Number  `json:"time_s"`  // of the longest run
-	EnergyJ record.Number  `json:"energy_j"`
+	// Locked are the clocks that its runs really had, each pair once: of those that
+	// ended and of those that agents report. Absent: nobody told of any yet.
+	Locked  []record.Setting `json:"locked,omitempty"`
+	Runs    int              `json:"runs"`   // ended ones; a run is one job on one node
+	TimeS   record.Number    `json:"time_s"` // of the longest run
+	EnergyJ record.Number    `json:"energy_j"`
 	// Restarted is the same with runs that epd was restarted under, or whose job was
 	// suspended, which count in neither of the two; absent: there are none.
 	Restarted record.Restarted `json:"restarted,omitzero"`
@@ -44,6 +47,14 @@ type JobRow struct {
 // with runs that count in no model and no saving.
 func (r *JobRow) Took() (timeS, energyJ record.Number) {
 	return r.Restarted.TimeS.Else(r.TimeS), r.Restarted.GPUEnergyJ.Else(r.EnergyJ)
+}
+
+// Had are the clocks that its runs had, or else are to have.
+func (r *JobRow) Had() []record.Setting {
+	if len(r.Locked) > 0 {
+		return r.Locked
+	}
+	return []record.Setting{r.Setting}
 }
 
 // JobPage is a part of a list of jobs, those that were submitted last first. It

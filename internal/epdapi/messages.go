@@ -1,6 +1,11 @@
 package epdapi
 
-import "time"
+import (
+	"time"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/store/record"
+)
 
 // Where epd listens unless told otherwise.
 const (
@@ -96,6 +101,14 @@ type Run struct {
 	// most, and SLA how many it may, while its core clock is adapted; 0: it isn't.
 	Slowdown float64 `json:"slowdown,omitempty"`
 	SLA      float64 `json:"sla,omitempty"`
+}
+
+// Has are the clocks that the run has.
+func (r *Run) Has() record.Setting {
+	if r.HandsOff != "" {
+		return record.Setting{}
+	}
+	return record.Setting{Core: dvfsmodel.MHz(r.Core), Mem: dvfsmodel.MHz(r.Mem)}
 }
 
 // Trouble is something that went wrong.

@@ -3,6 +3,7 @@ package munge_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"net"
@@ -192,16 +193,34 @@ func TestWhatIsNoCredentialIsRefused(t *testing.T) {
 	}
 }
 
+// inside is what a credential's base64 says, nil if it is none.
+func inside(text string) []byte {
+	text, found := strings.CutPrefix(text, "MUNGE:")
+	text, ended := strings.CutSuffix(text, ":")
+	raw, err := base64.StdEncoding.DecodeString(text)
+	if !found || !ended || err != nil {
+		return nil
+	}
+	return raw
+}
+
 func TestNoGarbageIsTakenForACredential(t *testing.T) {
 	d := mungetest.Start(t, nil)
 	m := munge.New(d.Socket)
 	good := mungetest.Mint(d.Key, mungetest.Credential{Encoded: time.Now(), TTL: time.Minute, Payload: []byte("payload")})
+	// Most bytes are refused before munged sees them, base64's letters only by it.
+	letter := rapid.OneOf(rapid.Byte(), rapid.SampledFrom([]byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=")))
 	rapid.Check(t, func(r *rapid.T) {
 		text := []byte(good)
 		at := rapid.IntRange(0, len(text)-1).Draw(r, "at")
-		text[at] = rapid.Byte().Filter(func(b byte) bool { return b != text[at] }).Draw(r, "byte")
+		text[at] = letter.Filter(func(b byte) bool { return b != text[at] }).Draw(r, "byte")
 		if rapid.Bool().Draw(r, "cut") {
 			text = text[:at]
+		}
+		if bytes.Equal(inside(string(text)), inside(good)) {
+			// munged doesn't look at the bits of the last letter that base64 leaves over:
+			// this is the same credential, written otherwise.
+			return
 		}
 		if c, err := m.Decode(t.Context(), string(text)); err == nil {
 			r.Fatalf("%q decodes to %+v", text, c)

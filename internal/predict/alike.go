@@ -2,9 +2,9 @@ package predict
 
 import "math"
 
-// Jobs are alike in the respects below: the keys that a job's history is looked up
-// by. Those before respects are ordered from what is most like it to anything at
-// all; three more follow for each label.
+// The respects in which jobs may be alike. A job's history is looked up by a key for
+// each: first those below, from the most alike to any job at all, and after them three
+// for each label.
 const (
 	byAll         = iota // owner, labels, sizes, requested time
 	bySize               // owner, labels, sizes
@@ -28,13 +28,15 @@ const (
 	hashPrime hash = 1099511628211
 )
 
+// text hashes a text and its end.
 func (h hash) text(s string) hash {
 	for i := range len(s) {
 		h = (h ^ hash(s[i])) * hashPrime
 	}
-	return (h ^ 0x1f) * hashPrime
+	return (h ^ 0x1f) * hashPrime // a separator, so that "a", "bc" isn't "ab", "c"
 }
 
+// word hashes the bytes of a number, the lowest first.
 func (h hash) word(w uint64) hash {
 	for range 8 {
 		h = (h ^ hash(w&0xff)) * hashPrime
@@ -43,6 +45,7 @@ func (h hash) word(w uint64) hash {
 	return h
 }
 
+// number hashes a float; all NaN are alike.
 func (h hash) number(x float64) hash {
 	if math.IsNaN(x) {
 		return h.word(1)

@@ -105,6 +105,7 @@ func windowOf(all map[situation]*errorWindow, s situation) *errorWindow {
 	return e
 }
 
+// corrected is the part that may lie outside after a truth that missed its interval, or didn't.
 func corrected(part float64, missed bool, rate float64) float64 {
 	part += rate * outside
 	if missed {

@@ -43,6 +43,7 @@ type cell struct {
 	values []float64
 }
 
+// cells puts jobs into cells, in the order of their first ones.
 func cells(rows []*Ticket) []cell {
 	at := make(map[hash]int, len(rows))
 	var out []cell
@@ -116,6 +117,7 @@ func fitEffects(rows []*Ticket, l *line) *effects {
 	return e
 }
 
+// levelsOf sorts cells by their keys in a respect, without effects yet.
 func levelsOf(all []cell, respect int) fitPart {
 	f := fitPart{level: make([]int, len(all)), variance: firstVar}
 	at := map[hash]int{}

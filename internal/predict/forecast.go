@@ -38,8 +38,8 @@ func (p Prediction) Within(least, most float64) Prediction {
 type Settings struct {
 	Rows     int     // jobs that trees are fitted to, at most: the latest ones
 	Least    int     // jobs that trees are fitted to, at least
-	Growth   float64 // of the number of ended jobs that calls for another fit
-	Emphasis float64 // power of the target that jobs are weighed with
+	Growth   float64 // factor by which the number of ended jobs must grow for another fit
+	Emphasis float64 // a job weighs as this power of its target: above 0, long jobs count for more
 	Kept     int     // values that are remembered under a key, the latest ones
 	Once     int     // keys met once that are remembered, about, the latest ones; 0: all
 	Trees    boost.Settings
@@ -61,9 +61,9 @@ type Forecaster struct {
 	memory      *memory
 	ladder      *ladder
 	calibration *calibration
-	forest      *forest // nil: not fitted yet
-	rows        []*Ticket
-	waiting     int // jobs that were submitted and haven't ended
+	forest      *forest   // nil: not fitted yet
+	rows        []*Ticket // jobs that ended, for the next fit
+	waiting     int       // jobs that were submitted and haven't ended
 	ended       int
 	fitted      int  // jobs that had ended at the last fit
 	sealed      bool // not fitted any more
@@ -80,20 +80,21 @@ type forest struct {
 }
 
 // Ticket is a job on its way: what was known and predicted when it was submitted.
+// Guesses, value and truth are logarithms of the target.
 type Ticket struct {
 	Job        *Job
 	Prediction Prediction
 
 	owner     hash
-	features  []float64
+	features  []float64 // what the trees are told
 	guesses   [guesses]float64
 	situation situation
-	reach     float64 // of errors in it
+	reach     float64 // of errors in the situation: see the function of that name
 	repeat    *repeat // nil: not run before
 	known     bool    // the memory had guesses
 	judged    bool    // the forest had some, too
-	value     float64 // logarithm of the prediction
-	truth     float64 // logarithm
+	value     float64 // what the guesses come to
+	truth     float64 // what the job took, once it ended
 }
 
 // NewForecaster is one that knows nothing yet; nil settings are [DefaultSettings].
@@ -130,6 +131,7 @@ func (f *Forecaster) submit(j *Job) *Ticket {
 	return t
 }
 
+// guess fills in the fitted guesses of a ticket, given the job's keys.
 func (r *forest) guess(t *Ticket, keys []hash) {
 	g := &t.guesses
 	g[guessTrees] = r.trees.Predict(t.features)
@@ -182,7 +184,7 @@ func (f *Forecaster) End(t *Ticket, o *Outcome) {
 		return
 	}
 	f.rows = append(f.rows, t)
-	if len(f.rows) >= f.settings.Rows*5/4 {
+	if len(f.rows) >= f.settings.Rows*5/4 { // not at each job: moving the rows takes time
 		n := copy(f.rows, f.rows[len(f.rows)-f.settings.Rows:])
 		clear(f.rows[n:])
 		f.rows = f.rows[:n]
@@ -231,8 +233,8 @@ func (f *Forecaster) Fit(ctx context.Context) error {
 	return nil
 }
 
-// rehearse fits trees to the first two thirds of the jobs and judges all guesses on
-// the last one, so that the ladder and the intervals begin with errors made on jobs
+// rehearse fits trees to the first two thirds or so of the jobs and judges all guesses
+// on the others, so that the ladder and the intervals begin with errors made on jobs
 // that nothing was fitted to.
 func (f *Forecaster) rehearse(ctx context.Context) error {
 	cut := len(f.rows) * 65 / 100
@@ -289,9 +291,11 @@ func (f *Forecaster) grow(ctx context.Context, rows []*Ticket) (*forest, error) 
 	return r, nil
 }
 
-// What is expected where nothing ended: round figures.
+// ignorance is what is expected where nothing ended, in the targets' units: round
+// figures.
 var ignorance = [...]float64{Time: 3600, Energy: 1, Power: 200}
 
+// withoutHistory is the prediction then: of time, half of what was asked for.
 func withoutHistory(target Target, j *Job) Prediction {
 	v := ignorance[target]
 	if target == Time && j.Requested > 0 {

@@ -32,8 +32,9 @@ const (
 	guesses                     // how many those are
 )
 
-// situation is what the guesses' worth depends on: how alike the most similar job
-// is, how many of them there are, and how much they differ.
+// situation is what the guesses' worth depends on: in which respect the most similar
+// jobs are alike, how many of them there are, and how much they differ; the latter
+// two in classes.
 type situation [3]uint8
 
 // anything is a part of a situation that doesn't matter.
@@ -52,8 +53,8 @@ func fitted(guess int) bool { return guess >= guessDeviationTrees }
 // ofRuns tells whether a guess rests on runs of the most similar job alone.
 func ofRuns(guess int) bool { return guess < guessTrees }
 
-// meant tells whether a guess is one of its own in a situation, and not another one's
-// double.
+// meant tells whether a guess is one of its own in a situation: in others it repeats
+// another one.
 func (s situation) meant(guess int) bool {
 	switch guess {
 	case guessAnyTime, guessAnyCentral, guessAnyUsual:
@@ -65,8 +66,8 @@ func (s situation) meant(guess int) bool {
 	}
 }
 
-// guess fills in what the memory has to say of the job at hand, and tells how things are and
-// how far errors reach then; false where nothing ended yet. The fitted guesses are left
+// guess fills in what the memory has to say of the job at hand, and tells its situation and
+// how far errors reach there; false where nothing ended yet. The fitted guesses are left
 // alone.
 func (m *memory) guess(g *[guesses]float64) (situation, float64, bool) {
 	var t *track

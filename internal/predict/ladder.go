@@ -2,12 +2,13 @@ package predict
 
 import "math"
 
+// Chosen, like the numbers below, on short pieces of measured logs (docs/prediction.md).
 const (
-	forgetting      = 0.995 // of what guesses cost, for each job that ends in a situation
+	forgetting      = 0.995 // what is kept of former costs at each job that ends in a situation
 	wideJobs        = 30    // jobs that a wider situation counts for in a narrower one
-	firstIndulgence = 0.3
+	firstIndulgence = 0.3   // relative error, before there are any
 	leastIndulgence = 1e-4
-	indulging       = 0.05 // how fast the indulgence follows errors
+	indulging       = 0.05 // how fast the indulgence follows errors, relative by job
 
 	// How fast a guess's weight falls with what it costs more than the cheapest one.
 	// Of jobs that were never run, fewer have been seen and guesses differ more: which
@@ -15,7 +16,7 @@ const (
 	repeatSharpness = 35.0
 	otherSharpness  = 10.0
 
-	relativePart = 0.6 // of costs; the others are absolute ones
+	relativePart = 0.6 // of a guess's cost; the rest is by absolute errors
 )
 
 // What costs are multiplied by where runs are alike: all guesses of them are about as
@@ -25,7 +26,8 @@ var (
 	neverRun  = map[int]float64{guessEffects: 0.7, guessEffectsAndTrees: 0.7, guessEffectsAndRuns: 0.7}
 )
 
-// ladder knows what each guess cost in each situation, and so which ones to take.
+// ladder knows what each guess cost in each situation, and so which ones to take. A
+// guess costs what it was off by.
 type ladder struct {
 	costs  map[situation]*costs
 	owners map[habit]*costs
@@ -77,6 +79,7 @@ func costsOf[K comparable](all map[K]*costs, k K) *costs {
 	return c
 }
 
+// add books a job's errors by guess.
 func (c *costs) add(absolute, relative *[guesses]float64) {
 	if relative[guessMedian] > c.indulgence {
 		c.indulgence *= 1 + indulging
@@ -127,6 +130,7 @@ func (l *ladder) weigh(s situation, owner hash, steady, fits bool) [guesses]floa
 	return weights
 }
 
+// scale multiplies the costs of some guesses.
 func scale(cost *[guesses]float64, by map[int]float64) {
 	for k, v := range by {
 		cost[k] *= v
@@ -170,6 +174,7 @@ func (l *ladder) cost(s situation, owner hash, all *costs) [guesses]float64 {
 // smallest is what costs and scales are at least.
 const smallest = 1e-12
 
+// least is the lowest cost of all guesses, and never 0.
 func least(of *[guesses]float64) float64 {
 	found := math.Inf(1)
 	for _, v := range of {

@@ -92,6 +92,7 @@ func (l *line) centred(x []float64, k int) float64 {
 	return x[k] - l.mean[k]
 }
 
+// value is the line at a job's features.
 func (l *line) value(x []float64) float64 {
 	v := l.offset
 	for k := range l.slope {

@@ -22,7 +22,7 @@ const Script Rung = "script only"
 // Forecast is what a job is expected to take, by target.
 type Forecast [Power + 1]Prediction
 
-// LiveSettings of [Live].
+// LiveSettings are the defaults of [Live].
 func LiveSettings() Settings {
 	s := DefaultSettings()
 	s.Rows, s.Least, s.Growth = 8000, 60, 1.1         // three targets at once, and little at first
@@ -39,15 +39,16 @@ func LiveSettings() Settings {
 // others by their name. So the first run of a script is remembered under both.
 type Live struct {
 	settings Settings
-	turn     chan struct{} // full while the fields below are used, never for long
+	one      sync.Mutex // held during a training: there is one at a time
 
-	state     *learnt
+	// turn is full while the fields below are used, never for long. It is no mutex,
+	// as a prediction gives up after a time.
+	turn      chan struct{}
+	state     *learnt // what predicts now
 	training  bool
 	meanwhile []Past // ended since the training began
 	trained   int    // jobs of the last training
-	ended     int    // since then
-
-	one sync.Mutex // one training at a time
+	ended     int    // jobs that ended since then
 }
 
 // learnt is what predicts.
@@ -66,6 +67,7 @@ func NewLive(s *Settings) *Live {
 	return l
 }
 
+// blank is what predicts before anything was learnt.
 func (l *Live) blank() *learnt {
 	s := &learnt{ran: make(map[hash]struct{})}
 	for t := range s.forecasters {
@@ -93,6 +95,8 @@ func (l *Live) Predict(within time.Duration, j *Job, script uint64) (Forecast, b
 	return l.state.predict(j, script), true
 }
 
+// predict is [Live.Predict] in its turn. All targets look the job up by the same
+// keys, which are made once.
 func (s *learnt) predict(j *Job, script uint64) Forecast {
 	_, known := s.ran[scriptKey(j, script)]
 	if known {
@@ -141,6 +145,8 @@ func (l *Live) End(p *Past) {
 	l.state.end(p)
 }
 
+// end is [Live.End] in its turn. The first run of a script is learnt from under its
+// name and under its script.
 func (s *learnt) end(p *Past) {
 	jobs := [...]*Job{&p.Job, nil}
 	n := 1
@@ -197,15 +203,16 @@ func (l *Live) Train(ctx context.Context, read func(context.Context) ([]Past, er
 	}
 }
 
-// training is what a training made of so many jobs, those that are there; so many
-// others had ended before.
+// training is what a training came to.
 type training struct {
-	fresh        *learnt
-	there        map[string]struct{}
-	jobs, before int
+	fresh  *learnt
+	jobs   int                 // that it was of
+	there  map[string]struct{} // their ids
+	before int                 // jobs that had ended when it began, since the one before
 }
 
-// begin has what ends kept for a training, and returns how many ended since the last one.
+// begin has what ends from now on kept for a training, and returns how many jobs ended
+// since the last one.
 func (l *Live) begin() (before int) {
 	l.turn <- struct{}{}
 	defer func() { <-l.turn }()
@@ -224,8 +231,9 @@ func (l *Live) finish() {
 const fewLeft = 8
 
 // catchUp has a training learn from the jobs that ended since it began, or since the
-// last call, and weren't part of it. Once they are few, it does so in its turn, and what was
-// learnt predicts from then on: that is the last time. Its turn ends whatever happens.
+// last call, and weren't part of it. As long as they are many, predictions go on
+// meanwhile. Once they are few nothing is predicted until they are learnt from, and
+// what was learnt predicts from then on: that is the last time.
 func (l *Live) catchUp(t *training) (last bool) {
 	l.turn <- struct{}{}
 	end := sync.OnceFunc(func() { <-l.turn })
@@ -233,7 +241,7 @@ func (l *Live) catchUp(t *training) (last bool) {
 	left := l.meanwhile
 	l.meanwhile = nil
 	if last = len(left) <= fewLeft; !last {
-		end()
+		end() // the turn; fresh is nobody else's
 	}
 	for i := range left {
 		if _, read := t.there[left[i].Job.ID]; !read {

@@ -58,10 +58,11 @@ func (m *memory) add(j *Job, o *Outcome) {
 	}
 }
 
+// How many features [memory.appendFeatures] appends of each kind.
 const (
-	trackFeatures = 9
-	timeFeatures  = 3
-	afterFeatures = 3
+	trackFeatures = 9 // for each key: see describe
+	timeFeatures  = 3 // hour of the day, day of the week, when the requested time would end within the hour
+	afterFeatures = 3 // how it differs from the owner's job that ended last
 )
 
 // askedFor is how many features say what a job asks for; they come first.
@@ -112,6 +113,7 @@ func same(known, yes bool) float64 {
 	return 0
 }
 
+// describe appends what a track says of its key at a time; NaN where there is none.
 func describe(x []float64, t *track, now float64) []float64 {
 	if t == nil {
 		nan := math.NaN()

@@ -44,6 +44,7 @@ type replay struct {
 	predictions []Prediction
 }
 
+// submit plays what happens up to a job's submission, a fit that is due, and the submission.
 func (r *replay) submit(ctx context.Context, s *step) error {
 	f := r.forecaster
 	for len(r.running) > 0 && r.running[0].outcome.End <= s.job.Submit {

@@ -57,6 +57,7 @@ type pool struct {
 	total   float64    // weight
 }
 
+// pool gathers the scores for a situation.
 func (c *calibration) pool(s situation) pool {
 	p := pool{total: supposedErrors}
 	missing := float64(fewest)

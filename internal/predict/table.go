@@ -144,6 +144,7 @@ func (t *tableReader) present(columns []string) []string {
 	return found
 }
 
+// first is the first of some texts; empty where there is none.
 func first(of []string) string {
 	if len(of) == 0 {
 		return ""

@@ -9,8 +9,8 @@ const (
 	recent    = 7   // values of a track that count as recent
 	smoothing = 0.3 // weight of the latest value in exponentially weighted means
 
-	several      = 2   // runs
-	littleSpread = 0.3 // of runs that are alike
+	several      = 2   // runs that must have ended for them to be alike
+	littleSpread = 0.3 // in logarithms: runs that are alike are within about a third of each other
 
 	// few values are put in order whenever that is needed; of more the order is kept.
 	few = 32
@@ -21,9 +21,9 @@ const (
 type track struct {
 	smooth    float64   // exponentially weighted mean
 	completed float64   // exponentially weighted part that completed
-	last      float64   // s, the latest end
+	last      float64   // the latest end, seconds
 	count     int32     // values that there ever were
-	failed    uint32    // which of the few did not complete, a bit for each
+	failed    uint32    // while there are few: which did not complete, a bit for each
 	ring      []float64 // values that are kept, the latest at (count-1) % len(ring)
 	order     *order    // nil: there are few
 }
@@ -78,6 +78,7 @@ func (t *track) grow() {
 	}
 }
 
+// keep is add for a track that isn't short.
 func (t *track) keep(v float64, completed bool, most int) {
 	all := lately{count: int(t.count), ring: t.ring, sorted: t.order.sorted}
 	if !completed && t.order.good == nil {
@@ -116,13 +117,13 @@ func (t *track) middle() float64 {
 	return middle(t.ascending(buffer[:0]))
 }
 
-// spread lies between the lower and the upper fifth of the kept values.
+// spread is how far the lower and the upper fifth of the kept values are apart.
 func (t *track) spread() float64 {
 	var buffer [few]float64
 	return between(t.ascending(buffer[:0]))
 }
 
-// between lies between the lower and the upper fifth of ascending values.
+// between is how far the lower and the upper fifth of ascending values are apart.
 func between(sorted []float64) float64 {
 	n := len(sorted)
 	return sorted[n*4/5] - sorted[n/5]
@@ -215,6 +216,7 @@ func (t *track) alike() bool {
 	return t.count >= several && between(t.completedRuns(buffer[:0])) < littleSpread
 }
 
+// mean is the mean of values, of which there is one at least.
 func mean(values []float64) float64 {
 	sum := 0.0
 	for _, v := range values {

@@ -36,9 +36,6 @@ var (
 // clockFrom is the number of seconds from which times are shown as h:mm:ss.
 const clockFrom = 600
 
-// kilowattHour is its number of joules.
-const kilowattHour = 3.6e6
-
 // Scale writes the numbers of one column: all with the same prefix and the
 // same number of decimals, so that they can be compared at a glance.
 type Scale struct {
@@ -63,7 +60,7 @@ func CommonScale(unit Unit, significant int, values ...float64) Scale {
 	case Fraction:
 		s.symbol, s.factor = "%", 0.01
 	case KilowattHours:
-		s.symbol, s.factor = "kWh", kilowattHour
+		s.symbol, s.factor = "kWh", dvfsmodel.JoulesPerKWh
 	case Seconds:
 		s.symbol = "s"
 		switch {

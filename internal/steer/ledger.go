@@ -32,24 +32,26 @@ const (
 
 // entry is one value that was changed, or may have been.
 type entry struct {
-	slurm.Undo
-	Was   string    `json:"was,omitempty"`  // with intended
-	Past  []string  `json:"past,omitempty"` // values that were in force before After, oldest first
-	Phase phase     `json:"phase"`
-	At    time.Time `json:"at"` // what Slurm shows of times before says nothing
+	slurm.Undo           // what it was before us, and what it is to be
+	Was        string    `json:"was,omitempty"`  // the value from which After is about to be set; in phase intended
+	Past       []string  `json:"past,omitempty"` // our values that were in force before After, oldest first
+	Phase      phase     `json:"phase"`
+	At         time.Time `json:"at"` // of the last change: a snapshot from before it says nothing
 }
 
 // maxPast is how many former values are kept: tasks of an array that start keep
 // the value of that time.
 const maxPast = 8
 
-// key is what has at most one entry.
+// key names a value that can be changed: a lever of a job or of a node. It has at
+// most one entry.
 type key struct {
 	lever slurm.Lever
 	job   slurm.JobID
 	node  string
 }
 
+// keyOf is the key of a change.
 func keyOf(u *slurm.Undo) key { return key{u.Lever, u.Job, u.Node} }
 
 func (k key) String() string {
@@ -59,11 +61,12 @@ func (k key) String() string {
 	return string(k.lever) + " of node " + k.node
 }
 
+// compare is the order in which entries are handled.
 func (k key) compare(o key) int {
 	return cmp.Or(strings.Compare(string(k.lever), string(o.lever)), cmp.Compare(k.job, o.job), strings.Compare(k.node, o.node))
 }
 
-// had tells whether a value other than the one before is or was our doing.
+// had tells whether a value is ours, of now or of before: the one from before us isn't.
 func (e *entry) had(value string) bool {
 	return value != e.Before && (value == e.After || slices.Contains(e.Past, value))
 }
@@ -82,7 +85,7 @@ type ledger struct {
 	disk    spool.FS
 	dir     string
 	entries map[key]*entry
-	dirty   bool // the file has others
+	dirty   bool // the file isn't up to date
 }
 
 const (
@@ -131,6 +134,7 @@ func openLedger(disk spool.FS, dir string, now time.Time) (l *ledger, aside, err
 	return l, aside, nil
 }
 
+// decode reads the ledger's file.
 func (l *ledger) decode(data []byte) error {
 	var p page
 	in := json.NewDecoder(bytes.NewReader(data))
@@ -153,6 +157,8 @@ func (l *ledger) decode(data []byte) error {
 	return nil
 }
 
+// valid tells whether an entry is one that a ledger writes: what it says is going to
+// be done to Slurm.
 func (e *entry) valid() bool {
 	switch e.Phase {
 	case intended, inForce, undoing, left, undone:
@@ -180,6 +186,7 @@ func (e *entry) valid() bool {
 // keys are the keys of the entries, in order.
 func (l *ledger) keys() []key { return slices.SortedFunc(maps.Keys(l.entries), key.compare) }
 
+// drop removes an entry.
 func (l *ledger) drop(k key) {
 	delete(l.entries, k)
 	l.dirty = true
@@ -206,6 +213,7 @@ func (l *ledger) save() error {
 	return nil
 }
 
+// write replaces the ledger's file; a crash leaves the old one or the new one.
 func (l *ledger) write(data []byte) error {
 	draft := filepath.Join(l.dir, ledgerDraft)
 	if err := l.disk.Remove(draft); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -13,14 +13,14 @@ import (
 // move is one change, or one taken back.
 type move struct {
 	key   key
-	undo  bool
-	array bool   // tasks may have started with former values
-	from  string // what is there
-	want  slurm.Undo
+	undo  bool       // it is taken back
+	array bool       // of a job array: tasks may have started with former values
+	from  string     // the value that is there, of a change
+	want  slurm.Undo // of a change
 }
 
-// moves are what must be done to get from the entries to the wants: first what
-// is taken back.
+// moves are what must be done to get from the entries to the wants: first what is
+// taken back, then what is set. The report counts what has to wait.
 func (s *Steerer) moves(x *index, wants []Want) ([]move, Report) {
 	var list []move
 	var report Report
@@ -167,8 +167,12 @@ func (p *Plan) dropPower(o *Ours, why string) {
 	p.Notes = append(p.Notes, why)
 }
 
-// maxListed is how many jobs and notes a status lists.
-const maxListed = 100
+// Bounds of a status: how many jobs and notes it lists, and how many characters of
+// trouble it tells.
+const (
+	maxListed  = 100
+	maxTrouble = 400
+)
 
 // show publishes how it went.
 func (s *Steerer) show(plan *Plan, report Report, err error) {
@@ -206,7 +210,7 @@ func (s *Steerer) show(plan *Plan, report Report, err error) {
 	}
 	st.Notes = st.Notes[:min(len(st.Notes), maxListed)]
 	if err != nil {
-		st.Trouble = slurm.Printable(err.Error(), 400)
+		st.Trouble = slurm.Printable(err.Error(), maxTrouble)
 	}
 	s.shown.Lock()
 	defer s.shown.Unlock()

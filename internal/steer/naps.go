@@ -43,6 +43,7 @@ const (
 	wakeSlack = 1.25 // of the longest wake that was seen
 )
 
+// seconds is a number of seconds as a duration.
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // lost forgets what is going on, as it wasn't watched.
@@ -137,7 +138,7 @@ func kindOf(n *slurm.Node) string {
 	return b.String()
 }
 
-// judge is what follows for each node.
+// judge says of each node after how long it may sleep, and what keeps it awake.
 func (n *naps) judge(s *Snapshot, live *config.Live, saving *slurm.PowerSaving) map[string]Nap {
 	if live.SleepAfter <= 0 {
 		return nil

@@ -161,6 +161,7 @@ func runnable(j *slurm.Job, now time.Time) bool {
 	return (w == slurm.WaitTurn || w == slurm.WaitElse) && !j.Eligible.IsZero() && !j.Eligible.After(now)
 }
 
+// compare is the order in which groups are handled.
 func (g group) compare(h group) int {
 	return cmp.Or(strings.Compare(g.partition, h.partition), cmp.Compare(g.uid, h.uid))
 }
@@ -181,6 +182,8 @@ func (e *entrant) compare(f *entrant) int {
 	return cmp.Or(cmp.Compare(f.base, e.base), cmp.Compare(e.job.ID, f.job.ID))
 }
 
+// first is what a comparison answers where one of two comes first: whether it is the
+// first of them.
 func first(yes bool) int {
 	if yes {
 		return -1

@@ -110,6 +110,7 @@ func (p *Plan) tired(n *slurm.Node, at time.Time, set *Settings, ours *Ours) boo
 	return nap.Stay == ""
 }
 
+// powerDown is the change that puts a node to sleep, and how it is undone.
 func powerDown(node string) slurm.Undo {
 	return slurm.Undo{Lever: slurm.LeverPower, Node: node, Before: "power_up", After: "power_down"}
 }

@@ -15,6 +15,7 @@ type index struct {
 	nodes  map[string]*slurm.Node
 }
 
+// indexOf indexes a snapshot.
 func indexOf(s *Snapshot) *index {
 	x := &index{
 		snap: s, jobs: make(map[slurm.JobID]*slurm.Job, len(s.Jobs)), arrays: make(map[slurm.JobID]bool),
@@ -128,7 +129,8 @@ func (s *Steerer) close(k key, e *entry, array bool) {
 	s.ledger.drop(k)
 }
 
-// settleJob: a job that runs keeps its entry, as it may be requeued.
+// settleJob learns from a snapshot what became of a job's entry. A job that runs
+// keeps it, as it may be requeued.
 func (s *Steerer) settleJob(k key, e *entry, x *index) {
 	j := x.jobs[k.job]
 	if j == nil {
@@ -163,8 +165,9 @@ func (s *Steerer) unmade(k key, e *entry, array bool) {
 	s.ledger.dirty = true
 }
 
-// settleWeight: scontrol reconfigure puts back what was before, so that there
-// is nothing to take back.
+// settleWeight learns from a snapshot what became of a node's weight. Where it is
+// what it was before us, as after scontrol reconfigure, there is nothing to take
+// back.
 func (s *Steerer) settleWeight(k key, e *entry, x *index) {
 	n := x.nodes[k.node]
 	if n == nil {

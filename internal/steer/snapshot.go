@@ -105,6 +105,7 @@ type Plan struct {
 // MaxAdvice is how much advice a plan has at most.
 const MaxAdvice = 1000
 
+// advise adds advice, or counts it once there is too much.
 func (p *Plan) advise(a Advice) {
 	if len(p.Advice) >= MaxAdvice {
 		p.More++

@@ -55,22 +55,22 @@ type Steerer struct {
 	options Options
 	log     *slog.Logger
 
-	mu       sync.Mutex // of a step
+	mu       sync.Mutex // held during a step; guards what follows
 	ledger   *ledger
-	failures map[key]int
-	idle     map[string]time.Time
+	failures map[key]int          // of a lever in a row
+	idle     map[string]time.Time // by node: since when it has been idle
 	naps     naps
 	seen     time.Time // the last snapshot
 	shared   bool      // weights may be by what suits jobs that share GPUs
-	leaving  bool      // only weights move
-	paused   bool
-	pausedBy string // version of the settings then
-	saving   struct {
+	leaving  bool      // the run ends: nothing but weights is moved
+	paused   bool      // everything was taken back, and nothing is wanted
+	pausedBy string    // version of the settings then
+	saving   struct {  // what Slurm said of power saving, and when it was asked
 		slurm.PowerSaving
 		asked time.Time
 	}
 
-	shown  sync.Mutex
+	shown  sync.Mutex // guards status: Status doesn't wait for a step
 	status Status
 }
 

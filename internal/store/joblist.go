@@ -38,9 +38,11 @@ type ListedJob struct {
 	Mode    string         // of its latest decision, as are the next two; empty: there is none
 	Arm     record.Arm     // of the decision
 	Setting record.Setting // decided clocks
-	Runs    int            // ended ones
-	TimeS   record.Number  // of the longest
-	EnergyJ record.Number  // of all GPUs; unknown where it is of a run
+	// Locked are the clocks that its ended runs had, each pair once, the lowest first.
+	Locked  []record.Setting
+	Runs    int           // ended ones
+	TimeS   record.Number // of the longest
+	EnergyJ record.Number // of all GPUs; unknown where it is of a run
 	// Restarted is the same with runs that epd was restarted under, or whose job was
 	// suspended, whose time and energy are in neither of the two; zero where there are
 	// none.
@@ -111,7 +113,8 @@ SELECT j.seq, j.cluster, j.job_id, j.submitted_us, j.token, j.user, j.account, j
 	COUNT(o.outcome_id), MAX(o.time_s), CASE WHEN COUNT(o.gpu_energy_j) = COUNT(o.outcome_id) THEN SUM(o.gpu_energy_j) END,
 	CASE WHEN COUNT(x.restarted) > 0 THEN MAX(COALESCE(o.time_s, x.restarted ->> '$.time_s')) END,
 	CASE WHEN COUNT(x.restarted) > 0 AND COUNT(COALESCE(o.gpu_energy_j, x.restarted ->> '$.gpu_energy_j')) = COUNT(o.outcome_id)
-		THEN SUM(COALESCE(o.gpu_energy_j, x.restarted ->> '$.gpu_energy_j')) END
+		THEN SUM(COALESCE(o.gpu_energy_j, x.restarted ->> '$.gpu_energy_j')) END,
+	GROUP_CONCAT(DISTINCT CASE WHEN NOT o.unmatched THEN o.core_mhz || ' ' || o.mem_mhz END)
 FROM (SELECT *, (SELECT COALESCE(MIN(n.submitted_us), 1 << 62) FROM jobs AS n
 		WHERE n.cluster = jobs.cluster AND n.job_id = jobs.job_id AND n.submitted_us > jobs.submitted_us) AS until_us
 	FROM jobs %s) AS j
@@ -126,13 +129,28 @@ GROUP BY j.seq ORDER BY j.submitted_us DESC, j.seq DESC`
 func scanListed(row scanner, j *ListedJob) (seq int64, err error) {
 	var submitted sql.NullInt64
 	var limit, took, energy, restartedS, restartedJ sql.NullFloat64
+	var locked sql.NullString
 	err = row.Scan(&seq, &j.Cluster, &j.ID, &submitted, &j.Token, &j.User, &j.Account, &j.Partition, &j.Name, &j.ScriptHash, &j.Workload,
-		&limit, &j.Nodes, &j.GPUs, &j.State, &j.Shown, &j.Mode, &j.Arm, &j.Setting.Core, &j.Setting.Mem, &j.Runs, &took, &energy, &restartedS, &restartedJ)
+		&limit, &j.Nodes, &j.GPUs, &j.State, &j.Shown, &j.Mode, &j.Arm, &j.Setting.Core, &j.Setting.Mem, &j.Runs, &took, &energy, &restartedS, &restartedJ, &locked)
+	j.Locked = settingsOf(locked.String)
 	j.Submitted = timeOf(submitted)
 	j.Limit = time.Duration(limit.Float64 * float64(time.Second))
 	j.TimeS, j.EnergyJ = known(took), known(energy)
 	j.Restarted = record.Restarted{TimeS: known(restartedS), GPUEnergyJ: known(restartedJ)}
 	return seq, err
+}
+
+// settingsOf reads "1087.0 877.0,0.0 0.0", the lowest first.
+func settingsOf(text string) []record.Setting {
+	var all []record.Setting
+	for pair := range strings.SplitSeq(text, ",") {
+		var s record.Setting
+		if _, err := fmt.Sscan(pair, &s.Core, &s.Mem); err == nil {
+			all = append(all, s)
+		}
+	}
+	slices.SortFunc(all, record.Setting.Compare)
+	return all
 }
 
 // jobPage is which jobs a page holds.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,14 +64,15 @@ func migrate(ctx context.Context, conn *sql.Conn, path string) error {
 	if err != nil {
 		return err
 	}
-	if err := knownVersion(version, len(steps)); err != nil {
+	if err := knownVersion(path, version, len(steps)); err != nil {
 		return err
 	}
 	if version == len(steps) {
 		return nil
 	}
 	if version > 0 {
-		err := BackupFile(ctx, path, fmt.Sprintf("%s.schema%d.bak", path, version))
+		dropParts(path)
+		err := BackupFile(ctx, path, backupName(path, version))
 		if err != nil && !errors.Is(err, os.ErrExist) { // one of an earlier try is as good
 			return fmt.Errorf("backup before migrating: %w", err)
 		}
@@ -81,6 +83,21 @@ func migrate(ctx context.Context, conn *sql.Conn, path string) error {
 		}
 	}
 	return nil
+}
+
+// dropParts removes what backups before a migration left that were killed. Only one
+// that opens the database in the same moment would miss its own, and it tries again.
+func dropParts(path string) {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return // the backup says why
+	}
+	for _, e := range entries {
+		rest, ours := strings.CutPrefix(e.Name(), filepath.Base(path)+".schema")
+		if ours && (strings.HasSuffix(rest, ".part") || strings.HasSuffix(rest, ".part-journal")) {
+			_ = os.Remove(filepath.Join(filepath.Dir(path), e.Name())) // the next one tries again
+		}
+	}
 }
 
 // apply runs a step in a transaction of its own; another process may have been
@@ -103,13 +120,27 @@ func (m migration) apply(ctx context.Context, conn *sql.Conn) error {
 	return tx.Commit()
 }
 
-// knownVersion refuses the schema of a newer epd.
-func knownVersion(version, newest int) error {
-	if version > newest {
-		return fmt.Errorf("%w: it has schema %d, this epd knows up to %d: start the newer epd, or restore a backup",
-			ErrNewer, version, newest)
+// knownVersion refuses the schema of a newer epd, and says how to go back.
+func knownVersion(path string, version, newest int) error {
+	if version <= newest {
+		return nil
 	}
-	return nil
+	back := "no copy from before lies beside it: restore a backup of your own"
+	for schema := newest; schema > 0; schema-- {
+		if copied := backupName(path, schema); isFile(copied) {
+			back = fmt.Sprintf("with epd stopped put %[1]s in its place, and remove %[2]s-wal and %[2]s-shm; what was recorded since is lost", copied, path)
+			break
+		}
+	}
+	return fmt.Errorf("%w: it has schema %d, this epd knows up to %d: start the newer epd; or, to go back, %s", ErrNewer, version, newest, back)
+}
+
+// backupName is where a database is copied to before its schema is brought up to date.
+func backupName(path string, schema int) string { return fmt.Sprintf("%s.schema%d.bak", path, schema) }
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // userVersion is the schema that a database has; 0 is an empty one.

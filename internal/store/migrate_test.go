@@ -153,6 +153,22 @@ func TestAnOpenedDatabaseIsMigratedOnce(t *testing.T) {
 	}
 }
 
+// Each is as large as the database.
+func TestWhatAKilledMigrationLeftOfItsBackupGoesWithTheNextOne(t *testing.T) {
+	path := schema1(t)
+	others := path + ".schema1.bak.mine"
+	for _, name := range []string{path + ".schema1.bak.1455338150.part", path + ".schema1.bak.1455338150.part-journal", others} {
+		if err := os.WriteFile(name, []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open(t, path, nil)
+	beside, err := filepath.Glob(path + ".*")
+	if want := []string{path + ".schema1.bak", others}; err != nil || !slices.Equal(beside, want) {
+		t.Errorf("beside the database lie %q, %v; want %q", beside, err, want)
+	}
+}
+
 func TestADatabaseOfANewerEpdIsRefusedAndNotTouched(t *testing.T) {
 	path := schema1(t)
 	execute(t, path, "PRAGMA user_version = 99")
@@ -160,6 +176,19 @@ func TestADatabaseOfANewerEpdIsRefusedAndNotTouched(t *testing.T) {
 	_, err := store.Open(t.Context(), path, nil)
 	if !errors.Is(err, store.ErrNewer) || !strings.Contains(err.Error(), "schema 99") {
 		t.Errorf("got %v", err)
+	}
+	if err == nil || !strings.Contains(err.Error(), "no copy from before lies beside it") {
+		t.Errorf("without a copy: %v", err)
+	}
+	for _, schema := range []string{"1", "3", "98", "x"} {
+		if err := os.WriteFile(path+".schema"+schema+".bak", nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err = store.Open(t.Context(), path, nil)
+	want := fmt.Sprintf("with epd stopped put %[1]s.schema3.bak in its place, and remove %[1]s-wal and %[1]s-shm", path)
+	if !errors.Is(err, store.ErrNewer) || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
 	}
 	if !bytes.Equal(before, contents(t, path)) {
 		t.Error("the database was changed")

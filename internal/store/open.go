@@ -24,6 +24,7 @@ type Options struct {
 	Now func() time.Time
 }
 
+// Defaults, and the most connections of each pool of readers.
 const (
 	defaultBusy = 2 * time.Second
 	readers     = 4
@@ -37,13 +38,15 @@ type Store struct {
 	write *sql.DB
 	conn  *sql.Conn // the writer's only connection
 	read  *sql.DB
-	soon  *sql.DB // reads of one job's rows, which Slurm's hooks wait for: long ones of people hold up none
+	// soon is a pool of its own for reads of one job's rows, which Slurm's hooks wait
+	// for: long reads for people don't hold them up.
+	soon *sql.DB
 
 	requests chan *request
-	mu       sync.RWMutex // held for reading while a request is handed over
-	closed   bool
-	done     chan struct{} // closed when the writer has ended
-	damage   atomic.Pointer[error]
+	mu       sync.RWMutex          // guards closed; held for reading while a request is handed over
+	closed   bool                  // requests takes no more
+	done     chan struct{}         // closed when the writer has ended
+	damage   atomic.Pointer[error] // why nothing is written any more; nil: nothing is damaged
 }
 
 // Open opens the database at a path, makes it if there is none, checks it
@@ -70,6 +73,8 @@ func Open(ctx context.Context, path string, options *Options) (*Store, error) {
 	return s, nil
 }
 
+// open opens the writer's connection and the pools. What it has opened when it fails
+// is closed by release.
 func (s *Store) open(ctx context.Context, busy time.Duration) error {
 	fresh, err := ensureFile(s.path)
 	if err != nil {
@@ -171,7 +176,7 @@ func inspect(ctx context.Context, path string, busy time.Duration) error {
 	if err != nil {
 		return err
 	}
-	return knownVersion(version, len(steps))
+	return knownVersion(path, version, len(steps))
 }
 
 // findings are what a check pragma has to say other than ok.

@@ -146,6 +146,32 @@ func TestAListedJobHasItsLatestDecisionAndWhatItsRunsCameTo(t *testing.T) {
 	}
 }
 
+func TestAListedJobHasTheClocksThatItsRunsReallyHad(t *testing.T) {
+	s, _ := openNew(t)
+	j := job(1)
+	if err := s.PutJob(t.Context(), j); err != nil {
+		t.Fatal(err)
+	}
+	for n, c := range []struct {
+		locked    record.Setting
+		unmatched bool
+		want      []record.Setting
+	}{
+		{record.Setting{Core: 1200, Mem: 877}, true, nil},
+		{record.Setting{Core: 1087, Mem: 877}, false, []record.Setting{{Core: 1087, Mem: 877}}},
+		{record.Setting{Core: 1087, Mem: 877}, false, []record.Setting{{Core: 1087, Mem: 877}}},
+		{record.Setting{}, false, []record.Setting{{}, {Core: 1087, Mem: 877}}},
+	} {
+		o := outcome(n)
+		o.JobID, o.Submitted, o.Started, o.Setting, o.Unmatched = j.ID, j.Submitted, j.Submitted.Add(time.Minute), c.locked, c.unmatched
+		put(t, s, o, store.Stored)
+		page, err := s.JobRows(t.Context(), &store.JobFilter{Cluster: "alpha"}, 0, 10)
+		if err != nil || len(page.Jobs) != 1 || !slices.Equal(page.Jobs[0].Locked, c.want) {
+			t.Errorf("after %d runs: %+v, %v, want %v", n+1, page.Jobs, err, c.want)
+		}
+	}
+}
+
 func TestAListedJobHasWhatRunsCameToThatEpdWasRestartedUnder(t *testing.T) {
 	s, _ := openNew(t)
 	j := job(1)

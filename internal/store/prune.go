@@ -17,12 +17,17 @@ type Pruned struct {
 	Outcomes, Decisions, Jobs, Conflicts, History, Features int64
 }
 
-// Prune removes the details of outcomes that were received before a time,
-// after adding them to the sums of their workload and month, and decisions,
-// jobs and conflicts from before it (but not decisions of outcomes that stay), jobs of logs that were imported before it,
-// and features of scripts that weren't submitted since. Models stay, and so do the run ids of
-// pruned outcomes, so that a late repeat isn't counted again. When it ends
-// early, what it has done is complete and the rest remains.
+// Prune removes what is from before a time:
+//
+//   - details of outcomes that were received before it, after they were added to
+//     the sums of their workload and month;
+//   - decisions, but those of outcomes that stay; jobs; conflicts;
+//   - jobs of logs that were imported before it;
+//   - features of scripts that weren't submitted since.
+//
+// Models stay, and so do the run ids of pruned outcomes, so that a late repeat
+// isn't counted again. When it ends early, what it has done is complete and the
+// rest remains.
 func (s *Store) Prune(ctx context.Context, before time.Time) (Pruned, error) {
 	var p Pruned
 	limit := before.UnixMicro()

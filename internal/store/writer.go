@@ -20,8 +20,8 @@ const (
 type request struct {
 	ctx   context.Context //nolint:containedctx // the writer skips what nobody waits for
 	apply func(ctx context.Context, conn *sql.Conn) error
-	done  chan error // takes one answer
-	err   error      // of apply, until the commit
+	done  chan error // buffered: takes one answer, whether somebody still waits or not
+	err   error      // of apply; the answer once the transaction is committed
 }
 
 // do has the writer apply a change, and returns once it is committed. When ctx

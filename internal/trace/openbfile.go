@@ -13,6 +13,17 @@ import (
 // maxUnpacked is the most that a compressed file may unpack to, in bytes.
 const maxUnpacked = 4 << 30
 
+// believed is how much any compressed file may unpack to, and mostTimes how many
+// times its own size beyond that: logs come to some tens.
+const (
+	believed  = 64 << 20
+	mostTimes = 500
+)
+
+// ErrBomb is the cause of an error for a compressed file that unpacks to what no text
+// would.
+var ErrBomb = errors.New("unpacks to more than 500 times its size, as no log does: unpack it yourself if it is one")
+
 // ErrTooLarge is the cause of an error for a compressed file that unpacks to
 // more than 4 GiB.
 var ErrTooLarge = errors.New("unpacks to more than 4 GiB")
@@ -33,33 +44,84 @@ func Open(path string) (io.ReadCloser, error) {
 	}{r, file}, nil
 }
 
+// packers are the programs whose files are told by how they begin, with what unpacks
+// them.
+var packers = []struct{ name, begin, command string }{
+	{"gzip", gzipMagic, "gzip -d"},
+	{"zstd", "\x28\xb5\x2f\xfd", "zstd -d"},
+	{"xz", "\xfd7zXZ\x00", "xz -d"},
+	{"bzip2", "BZh91AY&SY", "bzip2 -d"},
+	{"zip", "PK\x03\x04", "unzip"},
+	{"lz4", "\x04\x22\x4d\x18", "lz4 -d"},
+	{"compress", "\x1f\x9d", "uncompress"},
+}
+
+const (
+	gzipMagic = "\x1f\x8b"
+	longMagic = 10 // bytes
+	readAhead = 64 << 10
+)
+
 // Decompress is what is in a stream that may be compressed by gzip: its first
-// two bytes tell. The name stands for it in errors.
+// bytes tell. What another program compressed is refused. The name stands for the
+// stream in errors.
 func Decompress(r io.Reader, name string) (io.Reader, error) {
-	in := bufio.NewReaderSize(r, 64<<10)
-	if magic, _ := in.Peek(2); !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		return in, nil // also for what can't be read: reading tells
+	count := &counter{r: r}
+	in := bufio.NewReaderSize(count, readAhead)
+	begin, _ := in.Peek(longMagic) // of what can't be read reading tells
+	if !bytes.HasPrefix(begin, []byte(gzipMagic)) {
+		return in, otherPacker(begin, name, "is compressed by %s, want text or gzip")
 	}
 	z, err := gzip.NewReader(in)
 	if err != nil {
 		return nil, gzipError(name, err)
 	}
-	return &unpacked{gz: z, name: name, left: maxUnpacked}, nil
+	out := bufio.NewReaderSize(&unpacked{gz: z, packed: count, name: name, most: maxUnpacked}, readAhead)
+	begin, _ = out.Peek(longMagic)
+	return out, otherPacker(begin, name, "is compressed by gzip and by %s, want one of text and gzip")
+}
+
+// otherPacker refuses what begins as a file of a program that compresses.
+func otherPacker(begin []byte, name, why string) error {
+	for _, p := range packers {
+		if bytes.HasPrefix(begin, []byte(p.begin)) {
+			return fmt.Errorf("%s: "+why+": unpack it with %s first", name, p.name, p.command)
+		}
+	}
+	return nil
+}
+
+// counter counts the bytes of a stream.
+type counter struct {
+	r io.Reader
+	n int64
+}
+
+// Read implements io.Reader.
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
 }
 
 // unpacked reads a bounded part of a compressed stream.
 type unpacked struct {
-	gz   *gzip.Reader
-	name string
-	left int64
+	gz     *gzip.Reader
+	packed *counter
+	name   string
+	most   int64 // bytes
+	sum    int64 // so many were unpacked
 }
 
 // Read reads what is unpacked.
 func (u *unpacked) Read(p []byte) (int, error) {
 	n, err := u.gz.Read(p)
-	u.left -= int64(n)
-	if u.left < 0 {
+	u.sum += int64(n)
+	if u.sum > u.most {
 		return 0, fmt.Errorf("%s: %w", u.name, ErrTooLarge)
+	}
+	if u.sum > believed && u.sum > mostTimes*u.packed.n {
+		return 0, fmt.Errorf("%s: %w", u.name, ErrBomb)
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return n, gzipError(u.name, err)

@@ -44,7 +44,7 @@ func (s *Site) job(ctx context.Context, r *Request) (*View, error) {
 	view.Sections = append(view.Sections, Section{ID: "about", Parts: aboutJob(v, r), State: jobState(v)},
 		Section{ID: "why", Heading: "Why these clocks", Parts: whyParts(v)})
 	if len(v.Outcomes) > 0 {
-		view.Sections = append(view.Sections, Section{ID: "measured", Heading: "Predicted and measured", Parts: measuredParts(v)})
+		view.Sections = append(view.Sections, Section{ID: "measured", Heading: "Predicted and measured", Parts: measuredParts(v, nodesWithPages(ctx, r))})
 	}
 	if parts := staysParts(v); len(parts) > 0 {
 		view.Sections = append(view.Sections, Section{ID: "stays", Heading: "Where its clock stayed", Parts: parts})
@@ -239,8 +239,20 @@ func alternatives(caption string, base, chosen *epdapi.Point, m *epdapi.Model) *
 	return t
 }
 
+// nodesWithPages are the addresses of the nodes that are known, by name: one where a
+// job ran may be gone since.
+func nodesWithPages(ctx context.Context, r *Request) map[string]string {
+	pages := make(map[string]string)
+	if list, err := r.Source.Nodes(ctx); err == nil {
+		for i := range list.Nodes {
+			pages[list.Nodes[i].Name] = nodeHref(list.Nodes[i].Name)
+		}
+	}
+	return pages
+}
+
 // measuredParts put what runs took beside what was predicted.
-func measuredParts(v *epdapi.JobView) []any {
+func measuredParts(v *epdapi.JobView, nodes map[string]string) []any {
 	t := &page.Table{
 		ID: "measured-table", Caption: "Each run beside its prediction", Note: "A run is this job on one node.",
 		Columns: []page.Column{
@@ -265,7 +277,7 @@ func measuredParts(v *epdapi.JobView) []any {
 		}
 		took := o.TimeS.Else(o.Restarted.TimeS)
 		times := timesOf(took, time)
-		node := page.Cell{Text: orDash(o.Node), Href: nodeHref(o.Node)}
+		node := page.Cell{Text: orDash(o.Node), Href: nodes[o.Node]}
 		t.Rows = append(t.Rows, []page.Cell{
 			node, stateCell(o.ExitState),
 			clocksCell(o.Setting),

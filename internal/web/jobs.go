@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"strconv"
+	"strings"
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
@@ -54,7 +55,7 @@ func jobsForm(q *epdapi.JobQuery, r *Request) any {
 
 func jobsTable(jobs []epdapi.JobRow) *page.Table {
 	t := &page.Table{
-		ID: "jobs-table", Caption: "Jobs", Note: "Time is that of the longest run; energy that of all GPUs, as far as it was measured.", Empty: "no such job is known",
+		ID: "jobs-table", Caption: "Jobs", Note: "Clocks are those that its runs had, or are to have where no agent told of any yet. Time is that of the longest run; energy that of all GPUs, as far as it was measured.", Empty: "no such job is known",
 		Columns: []page.Column{
 			{Head: "Job", Number: true},
 			{Head: "Name"},
@@ -90,13 +91,22 @@ func jobsTable(jobs []epdapi.JobRow) *page.Table {
 			stateCell(j.State),
 			{Text: dateTime(j.Submitted)},
 			{Text: report.FormatCount(j.GPUs)},
-			clocksCell(j.Setting),
+			hadCell(j),
 			{Text: armWords(j.Arm)},
 			{Text: times(took[i]) + mark},
 			{Text: joulesOf(energyJ) + mark},
 		})
 	}
 	return t
+}
+
+// hadCell are the clocks that a job's runs had.
+func hadCell(j *epdapi.JobRow) page.Cell {
+	var words []string
+	for _, s := range j.Had() {
+		words = append(words, settingText(s))
+	}
+	return page.Cell{Text: strings.Join(words, "; "), Listed: true}
 }
 
 // jobsPager leads to older jobs, and back to the newest.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
@@ -145,16 +146,15 @@ func daysPicture(o *epdapi.Overview, t *page.Table) any {
 	if len(t.Rows) == 0 {
 		return t
 	}
-	const kiloWattHour = 3.6e6
 	most := 0.0
 	for i := range o.Days {
-		most = max(most, o.Days[i].GPUEnergyJ/kiloWattHour)
+		most = max(most, o.Days[i].GPUEnergyJ/dvfsmodel.JoulesPerKWh)
 	}
 	factor, unit := scaleOf([]unit{{2e6, 1e6, "GWh"}, {2e3, 1e3, "MWh"}, {.2, 1, "kWh"}, {0, 1e-3, "Wh"}})(most)
 	line := report.Series{Name: "GPU energy, where measured"}
 	for i, d := range o.Days {
 		line.X = append(line.X, float64(i+1-len(o.Days)))
-		line.Y = append(line.Y, d.GPUEnergyJ/kiloWattHour/factor)
+		line.Y = append(line.Y, d.GPUEnergyJ/dvfsmodel.JoulesPerKWh/factor)
 	}
 	svg, err := report.InlineCharts("days-chart", "GPU energy by day", []report.Chart{{Title: "Energy by day", X: "days from today", Y: unit, Zero: true, Lines: []report.Series{line}}})
 	if err != nil {

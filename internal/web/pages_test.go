@@ -412,6 +412,9 @@ func TestWhatIsntKnownIsntMadeUp(t *testing.T) {
 	if text := words(look(t, c, admin, "/nodes/n9").root); !strings.Contains(text, "aren't known here") || !strings.Contains(text, "burnt") || strings.Contains(text, "Journal") {
 		t.Errorf("the node: %s", text)
 	}
+	if p := look(t, c, admin, "/jobs/4711"); slices.Contains(p.links(), "/nodes/n1") || !strings.Contains(strings.Join(p.rows(t, "measured-table")[0], "|"), "n1|") {
+		t.Errorf("a job links to a node without a page: %v, %v", p.links(), p.rows(t, "measured-table"))
+	}
 	p := look(t, c, admin, "/nodes")
 	rows := p.rows(t, "nodes-table")
 	if len(rows) != 1 || strings.Join(rows[0], "|") != "n9|DOWN DRAIN|gpu|4|–|–|–|–|not since epd's start|–" {

@@ -50,9 +50,8 @@ func staysTable(o *epdapi.Outcome) *page.Table {
 		},
 	}
 	stays := slices.SortedFunc(slices.Values(o.Stays), func(a, b dvfsmodel.Stay) int { return cmp.Compare(b.Core, a.Core) })
-	told, longest := 0.0, 0.0
+	told, longest := dvfsmodel.SecondsOf(stays), 0.0
 	for i := range stays {
-		told += stays[i].Seconds
 		longest = max(longest, stays[i].Seconds)
 	}
 	times := report.CommonScale(report.Seconds, timeDigits, longest)

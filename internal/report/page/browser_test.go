@@ -4,6 +4,7 @@ import (
 	"html/template"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/epplan/epplan/internal/browsertest"
@@ -61,4 +62,24 @@ func TestEveryPartIsReadableInABrowser(t *testing.T) {
 	}
 	p := browsertest.Inspect(t, "parts", "file://"+file, "Every part", "What pages are made of", "words of a part", "A line that rises")
 	p.SkipsToMain()
+	for _, view := range []browsertest.View{{Width: browsertest.Phone}, {Width: browsertest.Phone, Dark: true}, {Print: true}} {
+		p.Show(view)
+		hintsAtMore(t, p, view)
+	}
+}
+
+// hintsAtMore checks that what scrolls to the side is seen to do so at the side where
+// there is more, and that nothing is on paper, where nothing scrolls. Covers in the
+// page's colour move with the table and hide shadows that don't.
+func hintsAtMore(t *testing.T, p *browsertest.Page, view browsertest.View) {
+	t.Helper()
+	var attached []string
+	p.Eval(`[...document.querySelectorAll('.scroll')].map(e => getComputedStyle(e)).map(s => s.backgroundImage === 'none' ? 'none' : s.backgroundAttachment)`, &attached)
+	want := "local, local, scroll, scroll"
+	if view.Print {
+		want = "none"
+	}
+	if len(attached) == 0 || slices.ContainsFunc(attached, func(how string) bool { return how != want }) {
+		t.Errorf("%+v: backgrounds of what scrolls are %q, want %s", view, attached, want)
+	}
 }

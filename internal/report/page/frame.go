@@ -49,7 +49,7 @@ var templateFiles embed.FS
 var frames, partials = parseTemplates()
 
 func parseTemplates() (frames, partials *template.Template) {
-	show := template.FuncMap{"show": queue.Printable}
+	show := template.FuncMap{"show": queue.Printable, "prose": Prose}
 	partials = template.Must(template.New("parts").Funcs(show).Funcs(template.FuncMap{"part": notYet}).ParseFS(templateFiles, "templates/parts.html"))
 	partials.Funcs(template.FuncMap{"part": render(partials)})
 	frames = template.Must(template.New("frame").Funcs(show).Funcs(template.FuncMap{"part": render(partials)}).ParseFS(templateFiles, "templates/frame.html"))
@@ -59,8 +59,8 @@ func parseTemplates() (frames, partials *template.Template) {
 // notYet stands for part while its templates are read.
 func notYet(any) (template.HTML, error) { return "", nil }
 
-// Templates are a copy of the frame's templates with the functions part and
-// show, to which a page adds its main.
+// Templates are a copy of the frame's templates with the functions part, show and
+// prose, to which a page adds its main.
 func Templates() *template.Template { return template.Must(frames.Clone()) }
 
 // Execute writes a page by templates that began as [Templates]. Nothing is

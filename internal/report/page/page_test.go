@@ -301,3 +301,39 @@ func TestTheStylesheetUsesNoColourThatHasNoToken(t *testing.T) {
 		t.Error("the style of a picture in a file has variables")
 	}
 }
+
+func TestANumberStaysOnTheLineOfItsUnit(t *testing.T) {
+	const gap = "\u00a0"
+	for text, want := range map[string]string{
+		"this one is 4.18 % above":                "this one is 4.18" + gap + "% above",
+		"it takes 1,234.5 kJ (0.343 kWh), 12 s":   "it takes 1,234.5" + gap + "kJ (0.343" + gap + "kWh), 12" + gap + "s",
+		"at 1087 MHz, 16 GiB and 250 W for 5 min": "at 1087" + gap + "MHz, 16" + gap + "GiB and 250" + gap + "W for 5" + gap + "min",
+		"3 µs of 2 ms":                            "3" + gap + "µs of 2" + gap + "ms",
+		"2 jobs, 3 switches and 4 mines":          "2 jobs, 3 switches and 4 mines",
+		"a %, W 3 and 7":                          "a %, W 3 and 7",
+	} {
+		if got := page.Prose(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	table := &page.Table{Caption: "c", Note: "below 1 %", More: "2 s more", Columns: []page.Column{{Head: "h"}}, Rows: [][]page.Cell{page.Cells("3 W")}}
+	var all strings.Builder
+	for _, part := range []any{
+		page.Text("5 %"), &page.Notice{Text: "6 %", Items: []string{"7 %"}}, page.Tiles{{Label: "l", Value: "8 %", Note: "9 %"}},
+		page.Facts{{Name: "n", Text: "10 %"}}, &page.Figure{Caption: "11 %"}, table,
+	} {
+		html, err := page.Render(part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.WriteString(string(html))
+	}
+	if err := page.WriteReport(&all, &page.Report{Title: "t", Lead: "12 %"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"5_%", "6_%", "7_%", "9_%", "10_%", "<figcaption>11_%", "below 1_%", "2_s more", ">3 W<", "12_%"} {
+		if want = strings.ReplaceAll(want, "_", gap); !strings.Contains(all.String(), want) {
+			t.Errorf("no %q in\n%s", want, &all)
+		}
+	}
+}

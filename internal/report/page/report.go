@@ -22,7 +22,7 @@ type Section struct {
 
 // Sort of content that every report has in its main.
 const reportMain = `{{define "main"}}<h1>{{show .Title}}</h1>
-{{with .Lead}}<p class="lead">{{show .}}</p>
+{{with .Lead}}<p class="lead">{{prose .}}</p>
 {{end}}{{range .Parts}}{{part .}}{{end}}{{range .Sections}}<section aria-labelledby="{{.ID}}">
 <h2 id="{{.ID}}">{{show .Heading}}</h2>
 {{range .Parts}}{{part .}}{{end}}</section>

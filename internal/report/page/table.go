@@ -21,7 +21,7 @@ func (t *Table) html() template.HTML {
 	writeAttribute(&b, "id", t.ID)
 	b.WriteString(">\n<caption>" + safe(t.Caption))
 	if t.Note != "" {
-		b.WriteString(`<span class="muted">` + safe(t.Note) + `</span>`)
+		b.WriteString(`<span class="muted">` + safeProse(t.Note) + `</span>`)
 	}
 	b.WriteString("</caption>\n<thead><tr>")
 	for i := range t.Columns {
@@ -36,7 +36,7 @@ func (t *Table) html() template.HTML {
 	}
 	b.WriteString("</tbody>\n</table>\n</div>\n")
 	if t.More != "" {
-		b.WriteString(`<p class="more">` + safe(t.More) + "</p>\n")
+		b.WriteString(`<p class="more">` + safeProse(t.More) + "</p>\n")
 	}
 	return template.HTML(b.String()) //nolint:gosec // all of it is escaped
 }

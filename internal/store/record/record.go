@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -54,6 +55,11 @@ func (s Source) Words() string {
 type Setting struct {
 	Core dvfsmodel.MHz `json:"core_mhz"`
 	Mem  dvfsmodel.MHz `json:"mem_mhz"`
+}
+
+// Compare orders settings by their core clocks, and then by those of the memory.
+func (s Setting) Compare(other Setting) int {
+	return cmp.Or(cmp.Compare(s.Core, other.Core), cmp.Compare(s.Mem, other.Mem))
 }
 
 // Words are the clocks in words, "default clocks" or such as "core 1087 MHz,

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/queue"
 	"github.com/epplan/epplan/slurm"
@@ -21,9 +22,6 @@ var tableColumns = []string{
 	"job_id", "submit_s", "user", "account", "partition", "qos", "job_name", "gpus", "cpus", "nodes", "requested_s", "wait_s",
 	"runtime_s", "state", "energy_kwh", "power_per_gpu_w", "gpu_model", "gpu_utilisation", "exit_code", "cluster",
 }
-
-// joulesPerKWh are those of a kilowatt-hour.
-const joulesPerKWh = 3.6e6
 
 // TableWriter writes jobs as a job table.
 type TableWriter struct {
@@ -111,7 +109,7 @@ func kWh(joules record.Number) string {
 	if !ok {
 		return ""
 	}
-	return strconv.FormatFloat(v/joulesPerKWh, 'f', -1, 64)
+	return strconv.FormatFloat(v/dvfsmodel.JoulesPerKWh, 'f', -1, 64)
 }
 
 func seconds(d time.Duration) string { return micros(d.Microseconds()) }
@@ -247,7 +245,7 @@ func (t *tableReader) read(line int) error {
 func (t *tableReader) energy(p *record.Past) {
 	const milli = 1000 // as kilowatt-hours don't hold whole joules
 	if energy, ok := t.number("energy_kwh").Get(); ok {
-		p.EnergyJ = record.Known(math.Round(energy*joulesPerKWh*milli) / milli)
+		p.EnergyJ = record.Known(math.Round(energy*dvfsmodel.JoulesPerKWh*milli) / milli)
 		return
 	}
 	power, ok := t.number("power_per_gpu_w").Get()
