@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/cmd/internal/manual"
 )
 
 // The documentation is tested: what it says of flags follows from the program,
@@ -86,7 +88,7 @@ func TestTheCommandPageListsEveryCommandWithItsFlags(t *testing.T) {
 			return block
 		}
 		seen[part[2]] = true
-		return part[1] + usageText(c) + part[3]
+		return part[1] + manual.Usage(c) + part[3]
 	})
 	for name := range commands {
 		if !seen[name] {
@@ -96,68 +98,12 @@ func TestTheCommandPageListsEveryCommandWithItsFlags(t *testing.T) {
 	wantPage(t, commandPage, page, want)
 }
 
-// usageText is a command's purpose, usage line and flags in Markdown.
-func usageText(c *cli.Command) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s.\n\n    %s\n\n%s", strings.ToUpper(c.Usage[:1])+c.Usage[1:], c.UsageText, descriptionText(c))
-	if len(c.Flags) == 0 {
-		return b.String()
-	}
-	b.WriteString("| flag | meaning | default |\n|------|---------|---------|\n")
-	for _, f := range c.Flags {
-		doc, ok := f.(cli.DocGenerationFlag)
-		if !ok {
-			continue
-		}
-		names := "--" + strings.Join(f.Names(), ", -")
-		usage := doc.GetUsage()
-		if before, rest, found := strings.Cut(usage, "`"); found {
-			placeholder, after, _ := strings.Cut(rest, "`")
-			names, usage = "--"+f.Names()[0]+" "+placeholder+strings.TrimPrefix(names, "--"+f.Names()[0]), before+placeholder+after
-		}
-		byDefault := strings.Trim(doc.GetDefaultText(), `"`)
-		if _, isBool := f.(*cli.BoolFlag); isBool {
-			byDefault = ""
-		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", names, strings.ReplaceAll(usage, "|", `\|`), byDefault)
-	}
-	return b.String() + "\n"
-}
-
-// descriptionText is a description without its examples; its indented lines are
-// shown as they are.
-func descriptionText(c *cli.Command) string {
-	var b strings.Builder
-	indented := false
-	for line := range strings.Lines(c.Description) {
-		line = strings.TrimRight(line, "\n")
-		if strings.HasPrefix(line, exampleMark) {
-			continue
-		}
-		if next := strings.HasPrefix(line, "  "); next != indented {
-			indented = next
-			b.WriteString("\n")
-		}
-		if indented {
-			line = "  " + line
-		}
-		b.WriteString(line + "\n")
-	}
-	if b.Len() > 0 {
-		b.WriteString("\n")
-	}
-	return b.String()
-}
-
-// exampleMark begins the lines of a description that are examples.
-const exampleMark = "Example: "
-
 // examples are the example command lines of commands, in order.
 func examples(commands []*cli.Command) []string {
 	var found []string
 	for _, c := range commands {
 		for line := range strings.Lines(c.Description) {
-			if example, ok := strings.CutPrefix(line, exampleMark); ok {
+			if example, ok := strings.CutPrefix(line, manual.ExampleMark); ok {
 				found = append(found, strings.TrimRight(example, "\n"))
 			}
 		}
