@@ -42,6 +42,7 @@ type Records interface {
 	ModelsOut(ctx context.Context, cluster string) ([]record.ModelOut, error)
 	Strata(ctx context.Context, cluster string, since time.Time) ([]record.Stratum, error)
 	Prune(ctx context.Context, before time.Time) (store.Pruned, error)
+	Oldest(ctx context.Context) (time.Time, error)
 	AddHistory(ctx context.Context, jobs []record.Past) (added int, err error)
 	History(ctx context.Context, cluster string, after time.Time, visit func(record.Past) error) error
 	VisitHistory(ctx context.Context, filter *store.HistoryFilter, visit func(record.Past) error) error

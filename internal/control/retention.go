@@ -3,6 +3,8 @@ package control
 import (
 	"context"
 	"time"
+
+	"github.com/epplan/epplan/internal/store"
 )
 
 // When old records are removed.
@@ -11,6 +13,10 @@ const (
 	pruneEvery = 24 * time.Hour
 	pruneRetry = time.Hour
 	pruneBound = 5 * time.Minute // of one go; the next one goes on
+
+	// pruneMost is how much further than the oldest record one go may reach: a clock
+	// that is years ahead for an hour costs a week of the oldest ones, not all.
+	pruneMost = 7 * 24 * time.Hour
 )
 
 // retain removes old records every day until the context ends.
@@ -37,7 +43,15 @@ func (c *Controller) prune(ctx context.Context) time.Duration {
 	}
 	bound, cancel := context.WithTimeout(ctx, pruneBound)
 	defer cancel()
-	n, err := c.options.Store.Prune(bound, c.options.Clock().AddDate(0, 0, -days))
+	before, next := c.options.Clock().AddDate(0, 0, -days), pruneEvery
+	var n store.Pruned
+	oldest, err := c.options.Store.Oldest(bound)
+	if reach := oldest.Add(pruneMost); !oldest.IsZero() && reach.Before(before) {
+		before, next = reach, pruneRetry
+	}
+	if err == nil {
+		n, err = c.options.Store.Prune(bound, before)
+	}
 	switch {
 	case ctx.Err() != nil: // closing
 		return pruneRetry
@@ -45,10 +59,10 @@ func (c *Controller) prune(ctx context.Context) time.Duration {
 		c.options.Log.Warn("old records couldn't all be removed; tried again later", "error", err, "outcomes", n.Outcomes)
 		return pruneRetry
 	case n.Outcomes+n.Decisions+n.Jobs+n.Conflicts+n.History > 0:
-		c.options.Log.Info("old records removed", "older_than_days", days, "outcomes", n.Outcomes,
+		c.options.Log.Info("old records removed", "older_than_days", days, "before", before, "outcomes", n.Outcomes,
 			"decisions", n.Decisions, "jobs", n.Jobs, "conflicts", n.Conflicts, "history", n.History)
 	}
-	return pruneEvery
+	return next
 }
 
 // forgetAfter is how long a decision is kept in memory for an outcome when its

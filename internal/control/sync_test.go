@@ -22,6 +22,7 @@ type memory struct {
 	Records
 	mu     sync.Mutex
 	pruned []time.Time // up to when
+	oldest time.Time   // record
 	err    error
 }
 
@@ -43,7 +44,16 @@ func (m *memory) Prune(ctx context.Context, before time.Time) (store.Pruned, err
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.pruned = append(m.pruned, before)
+	if m.oldest.Before(before) {
+		m.oldest = time.Time{}
+	}
 	return store.Pruned{Outcomes: 1}, errors.Join(m.err, ctx.Err())
+}
+
+func (m *memory) Oldest(context.Context) (time.Time, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.oldest, nil
 }
 
 // all is up to when records were removed.
@@ -412,6 +422,33 @@ func TestOldRecordsAreRemovedDailyAndNeverWhileClosing(t *testing.T) {
 		pass(2 * 24 * time.Hour)
 		if len(m.all()) != before {
 			t.Error("records are removed after the end")
+		}
+	})
+}
+
+func TestAClockThatIsYearsAheadCostsAWeekOfRecordsAnHour(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		c, m := bare(t, func(o *Options) {
+			o.Clock = func() time.Time { return time.Now().AddDate(10, 0, 0) }
+		})
+		m.mu.Lock()
+		m.oldest = began.AddDate(0, 0, -390) // nothing is to go yet
+		m.mu.Unlock()
+		pass(11 * time.Minute)
+		want := []time.Time{began.AddDate(0, 0, -383), began.AddDate(0, 0, -373)}
+		if got := m.all(); !slices.EqualFunc(got, want[:1], time.Time.Equal) {
+			t.Errorf("removed up to %v, want %v", got, want[:1])
+		}
+		m.mu.Lock()
+		m.oldest = began.AddDate(0, 0, -380)
+		m.mu.Unlock()
+		pass(time.Hour)
+		if got := m.all(); !slices.EqualFunc(got, want, time.Time.Equal) {
+			t.Errorf("an hour later removed up to %v, want %v", got, want)
+		}
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -65,6 +65,23 @@ func (s *Store) Prune(ctx context.Context, before time.Time) (Pruned, error) {
 	return p, nil
 }
 
+// Oldest is the earliest time by which an outcome, a job, a conflict or a job of a
+// log is removed; zero where there is none. Decisions don't count: those of outcomes
+// that stay, stay with them.
+func (s *Store) Oldest(ctx context.Context) (time.Time, error) {
+	const oldest = `
+SELECT MIN(us) FROM (
+	SELECT MIN(received_us) AS us FROM outcomes
+	UNION ALL SELECT MIN(submitted_us) FROM jobs
+	UNION ALL SELECT MIN(received_us) FROM outcome_conflicts
+	UNION ALL SELECT MIN(received_us) FROM history)`
+	var us sql.NullInt64
+	if err := s.read.QueryRowContext(ctx, oldest).Scan(&us); err != nil {
+		return time.Time{}, fmt.Errorf("find the oldest record: %w", err)
+	}
+	return timeOf(us), nil
+}
+
 // deletion is one step of deleting rows.
 func deletion(statement string, limit int64) func(context.Context, *sql.Conn) (int64, error) {
 	return func(ctx context.Context, conn *sql.Conn) (int64, error) {

@@ -36,6 +36,9 @@ func TestPruningKeepsTheMeansAndKnowsRepeats(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if oldest, err := s.Oldest(t.Context()); err != nil || !oldest.Equal(start) {
+		t.Errorf("the oldest record is of %v, %v, want %v", oldest, err, start)
+	}
 	pruned, err := s.Prune(t.Context(), start.Add(2200*time.Second))
 	if err != nil || pruned.Outcomes != 2200 {
 		t.Fatalf("pruned %+v, %v", pruned, err)
@@ -47,6 +50,9 @@ func TestPruningKeepsTheMeansAndKnowsRepeats(t *testing.T) {
 	sameStrata(t, after, before)
 	if n := len(exported(t, s, "outcome_details")); n != runs-2200 {
 		t.Errorf("%d details are left", n)
+	}
+	if oldest, err := s.Oldest(t.Context()); err != nil || !oldest.Equal(start.Add(2200*time.Second)) {
+		t.Errorf("after pruning the oldest record is of %v, %v", oldest, err)
 	}
 	put(t, s, outcome(4), store.Repeated) // pruned, and neither of the special kinds
 	changed := outcome(4)
