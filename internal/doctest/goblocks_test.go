@@ -1,0 +1,57 @@
+package doctest_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/epplan/epplan/internal/doctest"
+)
+
+// TestBlocksOfGoAreFromExamplesThatRun: what a page shows stands in a file of
+// examples line by line, but for how far it is indented.
+func TestBlocksOfGoAreFromExamplesThatRun(t *testing.T) {
+	var examples []string
+	err := filepath.WalkDir(doctest.Root(t), func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Base(path) != "example_test.go" || strings.Contains(path, "/.cache/") {
+			return err
+		}
+		text, err := os.ReadFile(path) //nolint:gosec // the project's own tests
+		examples = append(examples, unindented(string(text)))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, p := range doctest.Pages(t) {
+		blocks, _ := p.Blocks()
+		for _, b := range blocks {
+			if b.Info != "go" {
+				continue
+			}
+			seen++
+			found := false
+			for _, text := range examples {
+				found = found || strings.Contains(text, unindented(b.Text))
+			}
+			if !found {
+				t.Errorf("%s: no example_test.go has this block", b.At())
+			}
+		}
+	}
+	if seen == 0 {
+		t.Error("no page shows any Go")
+	}
+}
+
+// unindented is a text without what its lines begin with, each behind a line end.
+func unindented(text string) string {
+	var b strings.Builder
+	for line := range strings.SplitSeq(strings.Trim(text, "\n"), "\n") {
+		b.WriteString("\n" + strings.TrimSpace(line))
+	}
+	return b.String() + "\n"
+}
