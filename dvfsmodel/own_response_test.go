@@ -94,3 +94,10 @@ func TestAFocusThatCannotBeIsAnError(t *testing.T) {
 		}
 	}
 }
+
+func TestAFrontierWithoutSettingsMeetsNoLimit(t *testing.T) {
+	empty := dvfsmodel.NewFrontier(dvfsmodel.Params{D: 1, Delta: 0.5}, &dvfsmodel.Table{}, dvfsmodel.Point{Setting: dvfsmodel.DefaultSetting()})
+	if _, err := empty.Optimum(dvfsmodel.MinEnergy(), math.Inf(1)); !errors.Is(err, dvfsmodel.ErrInfeasible) {
+		t.Errorf("error is %v, want ErrInfeasible", err)
+	}
+}

@@ -135,7 +135,12 @@ func NewFrontier(m Model, t *Table, at Point) *Frontier {
 func (f *Frontier) Default() Point { return f.at }
 
 // MinTime is the shortest run time over the table.
-func (f *Frontier) MinTime() float64 { return f.points[0].Time }
+func (f *Frontier) MinTime() float64 {
+	if len(f.points) == 0 {
+		return math.Inf(1)
+	}
+	return f.points[0].Time
+}
 
 // Optimum searches the frontier: cost grows with both time and energy, so the
 // best setting is on it.

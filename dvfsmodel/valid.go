@@ -35,9 +35,10 @@ func (f *Frontier) Validate() error {
 	if len(f.points) == 0 {
 		return errors.New("a frontier has no settings: its table is empty, or it wasn't made by NewFrontier")
 	}
-	for i := range f.points {
-		if err := f.points[i].Validate(); err != nil {
-			return fmt.Errorf("at %v/%v MHz: %w", f.points[i].Core, f.points[i].Mem, err)
+	// Times rise and energies fall, and what can't be compared comes first.
+	for _, pt := range [...]*Point{&f.points[0], &f.points[len(f.points)-1]} {
+		if err := pt.Validate(); err != nil {
+			return fmt.Errorf("at %v/%v MHz: %w", pt.Core, pt.Mem, err)
 		}
 	}
 	return nil

@@ -39,7 +39,8 @@ func (b *Bound) Gap(energy dvfsmodel.Joule) float64 {
 	return float64(energy/b.Value) - 1
 }
 
-// LowerBound proves a lower bound for a problem.
+// LowerBound proves a lower bound for a problem that [Problem.Validate] has nothing
+// against.
 //
 // Run: a plan's run and host energy is at least the sum over tasks of the least
 // that each can take by itself, on any GPU model, within its limit and the time

@@ -66,8 +66,9 @@ type Picker interface {
 	// Stages that are made anew in the middle of a run are first handed the
 	// tasks that wait.
 	Arrive(tasks []int)
-	// Next is the task to offer now; ok is false when nothing more is to be
-	// offered before the next event.
+	// Next is the task to offer now, by index: one that arrived and was neither
+	// placed nor rejected. ok is false when nothing more is to be offered before
+	// the next event.
 	Next() (task int, ok bool)
 	// Refused returns a task whose offer Place wants to answer later.
 	Refused(task int)
@@ -138,10 +139,10 @@ const (
 
 // Placement is a place and clocks for a task.
 type Placement struct {
-	Node   int // a node that is on, or -1 to switch one of Class on
-	Class  int // index in Cluster.Classes
-	Option int // index in Task.Options
-	GPUs   GPUSet
+	Node   int     // a node that is on, or -1 to switch one of Class on
+	Class  int     // index in Cluster.Classes
+	Option int     // index in Task.Options
+	GPUs   GPUSet  // of the node, as many as the option needs
 	Start  float64 // seconds; after now, it is a reservation
 	Point  dvfsmodel.Point
 	Reason Reason
@@ -152,8 +153,8 @@ type Placement struct {
 
 // Parker decides when an idle node goes to sleep.
 type Parker interface {
-	// OffAt is when a node goes off whose last task ends at the given time;
-	// +Inf: never.
+	// OffAt is when a node goes off whose last task ends at the given time, not
+	// before that, seconds; +Inf: never.
 	OffAt(c *Cluster, lastEnd float64) float64
 }
 

@@ -68,7 +68,8 @@ type NodeClass struct {
 	SharedGB    []float64       // memory by GPU of a node, GB, where tasks with profiles may share GPUs; nil: they may not
 }
 
-// Task is a job joined with its models: what the planner knows of it.
+// Task is a job joined with its models: what the planner knows of it. [NewTask] has
+// the defaults; the zero value isn't a task.
 type Task struct {
 	ID          string
 	Arrival     float64  // seconds; nothing about the task may be used before, online
@@ -84,7 +85,7 @@ type Task struct {
 }
 
 // NewTask is a task that arrives at 0, takes whole GPUs and nothing else that runs
-// out, and has neither deadline nor limit.
+// out, and has neither deadline nor limit. Who gives it a deadline sets Due, too.
 func NewTask(id string, options ...Option) Task {
 	never := math.Inf(1)
 	return Task{ID: id, Deadline: never, Due: never, Limit: never, Share: 1, Options: options}
@@ -97,16 +98,24 @@ type Option struct {
 	Response dvfsmodel.Response
 }
 
-// validator is a response that can say what is wrong with it.
-type validator interface{ Validate() error }
+// soundRange is the range that was found sound last: most tasks of a problem share
+// one.
+type soundRange struct{ last *dvfsmodel.Range }
 
-// validateResponse asks the response itself, where it can say, or else looks at its
-// default point.
-func (o *Option) validateResponse() error {
-	if v, ok := o.Response.(validator); ok {
-		return v.Validate()
+// check reports what makes no sense of a response: what it says itself, where it can,
+// or else what its default point shows.
+func (s *soundRange) check(r dvfsmodel.Response) error {
+	switch r := r.(type) {
+	case *dvfsmodel.Continuous:
+		if r.Range != nil && r.Range == s.last {
+			return r.Params.Validate()
+		}
+		s.last = r.Range
+		return r.Validate()
+	case interface{ Validate() error }:
+		return r.Validate()
 	}
-	at := o.Response.Default()
+	at := r.Default()
 	if err := at.Validate(); err != nil {
 		return fmt.Errorf("at default clocks: %w", err)
 	}
@@ -261,8 +270,9 @@ func (p *Problem) Validate() error {
 	if p.Start == StartSlot && p.Cluster.Slot <= 0 {
 		return errors.New("start rule slot needs a slot length above 0")
 	}
+	var sound soundRange
 	for i := range p.Tasks {
-		if err := p.Tasks[i].validate(); err != nil {
+		if err := p.Tasks[i].validate(&sound); err != nil {
 			return fmt.Errorf("job %q: %w", p.Tasks[i].ID, err)
 		}
 		if p.Mode == Offline && p.Tasks[i].Arrival > 0 {
@@ -329,7 +339,7 @@ func (k *NodeClass) validate() error {
 }
 
 // validate reports the first thing about the task that makes no sense.
-func (t *Task) validate() error {
+func (t *Task) validate(sound *soundRange) error {
 	if !(t.Arrival >= 0) || math.IsInf(t.Arrival, 0) {
 		return fmt.Errorf("arrival %v s, want a finite number of 0 or more", t.Arrival)
 	}
@@ -350,7 +360,7 @@ func (t *Task) validate() error {
 		if o.GPUs < 0 || o.Response == nil || (t.Share < 1 && o.GPUs != 1) {
 			return fmt.Errorf("option %q: %d GPUs (share %v) or no model", o.Model, o.GPUs, t.Share)
 		}
-		if err := o.validateResponse(); err != nil {
+		if err := sound.check(o.Response); err != nil {
 			return fmt.Errorf("option %q: %w", o.Model, err)
 		}
 	}

@@ -9,7 +9,8 @@ import (
 
 // Options change how [Solve] works; nil means the defaults.
 type Options struct {
-	// Seed makes improvers repeatable. Default 1.
+	// Seed makes improvers repeatable; 0 is one like any other. Nil options have
+	// [DefaultSeed].
 	Seed uint64
 	// NoImprove leaves out the policy's Improve pass.
 	NoImprove bool
@@ -31,7 +32,7 @@ const DefaultSeed = 1
 
 // Solve runs a policy over a problem and returns its plan. Tasks that cannot be
 // placed, or end late, are part of the plan and its status; the error says that
-// the problem makes no sense or that ctx ended.
+// the problem makes no sense, that a stage doesn't ([StageError]), or that ctx ended.
 func Solve(ctx context.Context, p *Problem, policy *Policy, opts *Options) (*Plan, error) {
 	if opts == nil {
 		opts = &Options{Seed: DefaultSeed}

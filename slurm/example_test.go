@@ -37,7 +37,7 @@ func ExampleParseAccounting() {
 
 // Commands run through a Runner, so that a test needs no Slurm.
 func ExampleClient() {
-	answers := slurm.RunnerFunc(func(_ context.Context, name string, args ...string) ([]byte, error) {
+	answers := slurm.RunnerFunc(func(context.Context, string, ...string) ([]byte, error) {
 		return []byte("slurm-wlm 22.05.8\n"), nil
 	})
 	version, err := slurm.NewClient(answers, time.Second).Version(context.Background())

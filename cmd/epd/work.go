@@ -38,7 +38,7 @@ func workCommand(stdout io.Writer) *cli.Command {
 		HideHelpCommand: true,
 		OnUsageError:    func(_ *cli.Context, err error, _ bool) error { return usagef("%w", err) },
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "gpus", EnvVars: []string{"SLURM_JOB_GPUS"}, Usage: "`INDEXES` of the GPUs, separated by commas; Slurm tells its jobs theirs", Value: "0"},
+			&cli.StringFlag{Name: "gpus", EnvVars: []string{"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"}, Usage: "`INDEXES` of the GPUs, separated by commas; Slurm tells its steps and jobs theirs", Value: "0"},
 			&cli.Float64Flag{Name: "seconds", Usage: "`SECONDS` that it takes at the highest clocks", Value: 10},
 			&cli.Float64Flag{Name: "core-bound", Usage: "`PART` of the time that follows the core clock, from 0 to 1", Value: 0.3},
 			&cli.Float64Flag{Name: "scatter", Usage: "deviation of the `LOGARITHM` of the work from run to run", Value: 0.02},

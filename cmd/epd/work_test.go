@@ -51,6 +51,30 @@ func TestWorkKeepsTheGPUsThatItIsGivenBusyForItsTime(t *testing.T) {
 	}
 }
 
+// A step of srun is told its own GPUs, and those of the batch script's node or none as the job's.
+func TestWorkOfAStepIsOnTheStepsGPUs(t *testing.T) {
+	for name, env := range map[string]map[string]string{
+		"a batch script":         {"SLURM_JOB_GPUS": "1"},
+		"a step on another node": {"SLURM_JOB_GPUS": "0", "SLURM_STEP_GPUS": "1"},
+		"a step of salloc":       {"SLURM_STEP_GPUS": "1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for variable, value := range env {
+				t.Setenv(variable, value)
+			}
+			dir := t.TempDir()
+			if code, _, stderr := runWork(t.Context(), dir, "--seconds", "0.05"); code != exitDone {
+				t.Fatalf("status %d, %q", code, stderr)
+			}
+			for i, s := range simsIn(t, dir) {
+				if ended, err := s.Ended(); err != nil || len(ended) != i {
+					t.Errorf("GPU %d: %d works ended, want %d (%v)", i, len(ended), i, err)
+				}
+			}
+		})
+	}
+}
+
 func TestWorkAtALowerClockTakesLonger(t *testing.T) {
 	dir := t.TempDir()
 	if err := simsIn(t, dir)[0].Lock(gpu.Core, 802); err != nil {

@@ -170,7 +170,7 @@ func (in *logImport) steps() []string {
 
 // from reads the log.
 func (in *logImport) from(visit joblog.Visit) error {
-	return in.terminal.readPacked(in.name, func(r io.Reader, name string) (err error) {
+	return in.readPacked(in.name, func(r io.Reader, name string) (err error) {
 		progress, ended := in.progress(name)
 		defer ended()
 		plain, err := trace.Decompress(&watched{Reader: r, ctx: in.Context.Context, progress: progress}, name)

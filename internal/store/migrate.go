@@ -73,7 +73,10 @@ func migrate(ctx context.Context, conn *sql.Conn, path string) error {
 	if version > 0 {
 		dropParts(path)
 		err := BackupFile(ctx, path, backupName(path, version))
-		if err != nil && !errors.Is(err, os.ErrExist) { // one of an earlier try is as good
+		if errors.Is(err, os.ErrExist) {
+			err = renewBackup(ctx, path, version)
+		}
+		if err != nil {
 			return fmt.Errorf("backup before migrating: %w", err)
 		}
 	}
@@ -83,6 +86,40 @@ func migrate(ctx context.Context, conn *sql.Conn, path string) error {
 		}
 	}
 	return nil
+}
+
+// renewBackup replaces the backup of an earlier upgrade, after which somebody went back
+// to an older epd. One of a try that didn't get through is as good as a new one: the
+// database wasn't written since.
+func renewBackup(ctx context.Context, path string, version int) error {
+	copied := backupName(path, version)
+	before, err := os.Stat(copied)
+	if err != nil {
+		return err
+	}
+	now, err := os.Stat(path)
+	if err != nil || !now.ModTime().After(before.ModTime()) {
+		return err
+	}
+	fresh := copied + ".again.part"
+	if err := BackupFile(ctx, path, fresh); err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(fresh) }() // where it isn't in its place
+	if got, err := versionOf(ctx, fresh); err != nil || got != version {
+		return err // another process has migrated it meanwhile, and made a backup
+	}
+	return os.Rename(fresh, copied)
+}
+
+// versionOf is the schema of a database that nobody writes.
+func versionOf(ctx context.Context, path string) (version int, err error) {
+	db, err := sql.Open("sqlite3", readOnly(path, defaultBusy))
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	return userVersion(ctx, db)
 }
 
 // dropParts removes what backups before a migration left that were killed. Only one

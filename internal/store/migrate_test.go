@@ -140,6 +140,40 @@ VALUES ('alpha', 'pruned', 'V100', '%s', '2026-01', 9, 900, 9000, 9900, 8, 8000,
 	}
 }
 
+// Whoever went back to an older epd by a copy of the backup left the backup itself,
+// and what was recorded since is in the database alone.
+func TestABackupFromBeforeAnEarlierUpgradeIsMadeAnew(t *testing.T) {
+	for name, c := range map[string]struct {
+		age  time.Duration // of the database against the backup
+		want string
+	}{"of this try": {-time.Minute, "old"}, "of an earlier upgrade": {time.Hour, ""}} {
+		t.Run(name, func(t *testing.T) {
+			path := schema1(t)
+			copied := path + ".schema1.bak"
+			if err := os.WriteFile(copied, []byte("old"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			info, err := os.Stat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if at := info.ModTime().Add(-c.age); os.Chtimes(copied, at, at) != nil {
+				t.Fatal("no time can be set")
+			}
+			open(t, path, nil)
+			if got := string(contents(t, copied)); (got == "old") != (c.want == "old") {
+				t.Errorf("the backup is %.20q", got)
+			}
+			if c.want == "" && schemaVersion(t, copied) != 1 {
+				t.Errorf("the backup has schema %d", schemaVersion(t, copied))
+			}
+			if beside, err := filepath.Glob(path + ".*.part*"); err != nil || len(beside) > 0 {
+				t.Errorf("left beside: %q, %v", beside, err)
+			}
+		})
+	}
+}
+
 func TestAnOpenedDatabaseIsMigratedOnce(t *testing.T) {
 	path := schema1(t)
 	for range 2 {

@@ -102,9 +102,10 @@ func jobsTable(jobs []epdapi.JobRow) *page.Table {
 
 // hadCell are the clocks that a job's runs had.
 func hadCell(j *epdapi.JobRow) page.Cell {
-	var words []string
-	for _, s := range j.Had() {
-		words = append(words, settingText(s))
+	had := j.Had()
+	words := make([]string, len(had))
+	for i, s := range had {
+		words[i] = settingText(s)
 	}
 	return page.Cell{Text: strings.Join(words, "; "), Listed: true}
 }

@@ -396,6 +396,24 @@ func TestAJobThatWaitsShowsWhatWouldBeDecided(t *testing.T) {
 	}
 }
 
+// timedOut is a cluster with a job that a Prolog which timed out left at default clocks
+// on one of its nodes.
+type timedOut struct{ *cluster }
+
+func (timedOut) Jobs(context.Context, url.Values) (*epdapi.JobPage, error) {
+	row := jobRow(0)
+	row.Locked = []record.Setting{{}, {Core: 945, Mem: 877}}
+	return &epdapi.JobPage{Jobs: []epdapi.JobRow{row, jobRow(1)}}, nil
+}
+
+func TestTheListOfJobsShowsTheClocksThatRunsHad(t *testing.T) {
+	p := look(t, timedOut{newCluster()}, admin, "/jobs")
+	rows := p.rows(t, "jobs-table")
+	if len(rows) != 2 || !slices.Contains(rows[0], "default clocks; core 945 MHz, memory 877 MHz") || !slices.Contains(rows[1], "core 1110 MHz, memory 877 MHz") {
+		t.Errorf("%q", rows)
+	}
+}
+
 // quiet is a cluster of which no agent reported.
 type quiet struct{ *cluster }
 

@@ -317,11 +317,16 @@ func TestANumberStaysOnTheLineOfItsUnit(t *testing.T) {
 		}
 	}
 	table := &page.Table{Caption: "c", Note: "below 1 %", More: "2 s more", Columns: []page.Column{{Head: "h"}}, Rows: [][]page.Cell{page.Cells("3 W")}}
+	parts := []any{
+		page.Text("5 %"),
+		&page.Notice{Text: "6 %", Items: []string{"7 %"}},
+		page.Tiles{{Label: "l", Value: "8 %", Note: "9 %"}},
+		page.Facts{{Name: "n", Text: "10 %"}},
+		&page.Figure{Caption: "11 %"},
+		table,
+	}
 	var all strings.Builder
-	for _, part := range []any{
-		page.Text("5 %"), &page.Notice{Text: "6 %", Items: []string{"7 %"}}, page.Tiles{{Label: "l", Value: "8 %", Note: "9 %"}},
-		page.Facts{{Name: "n", Text: "10 %"}}, &page.Figure{Caption: "11 %"}, table,
-	} {
+	for _, part := range parts {
 		html, err := page.Render(part)
 		if err != nil {
 			t.Fatal(err)
