@@ -167,10 +167,8 @@ func (s *Stay) restPower() float64 {
 func unstep(stays []Stay, i int, seconds float64) *Unstepped {
 	u := &Unstepped{Core: stays[i].Core, Time: Span{seconds, seconds, seconds}}
 	here := resting(stays, i)
-	told := 0.0
 	for k := range stays {
 		s := &stays[k]
-		told += s.Seconds
 		if k == i || s.Seconds == 0 {
 			e := float64(s.Energy)
 			u.Energy.add(e, e, e)
@@ -179,7 +177,7 @@ func unstep(stays []Stay, i int, seconds float64) *Unstepped {
 		u.moveWork(s)
 		u.moveEnergy(s, resting(stays, k), here)
 	}
-	if told > 0 { // of the rest of the time nobody knows more
+	if told := SecondsOf(stays); told > 0 { // of the rest of the time nobody knows more
 		scale := max(1, seconds/told)
 		u.Energy = Span{u.Energy.Guess * scale, u.Energy.Low * scale, u.Energy.High * scale}
 	}

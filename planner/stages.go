@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-
-	"github.com/epplan/epplan/dvfsmodel"
 )
 
 // StageError says what a stage of a policy answered that no plan can hold: a
@@ -191,22 +189,8 @@ func (e *engine) sound(task int, pl *Placement) error {
 	if !(pl.Start >= 0) || math.IsInf(pl.Start, 1) {
 		return e.blame("place", task, "starts at %v s, want a finite number of 0 or more", pl.Start)
 	}
-	return e.possiblePoint(task, &pl.Point)
-}
-
-// possiblePoint reports time, power and energy that nothing can have.
-func (e *engine) possiblePoint(task int, p *dvfsmodel.Point) error {
-	for _, f := range [...]struct {
-		name  string
-		value float64
-	}{
-		{"run time", p.Time},
-		{"power", float64(p.Power)},
-		{"energy", float64(p.Energy)},
-	} {
-		if !(f.value >= 0) || math.IsInf(f.value, 1) {
-			return e.blame("tune", task, "%s %v, want a finite number of 0 or more", f.name, f.value)
-		}
+	if err := pl.Point.Validate(); err != nil {
+		return e.blame("tune", task, "%v", err)
 	}
 	return nil
 }

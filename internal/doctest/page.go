@@ -68,3 +68,22 @@ func ReadPage(tb testing.TB, name string) Page {
 	}
 	return Page{Name: name, Lines: strings.Split(string(text), "\n")}
 }
+
+// BlocksOf are the fenced blocks of all pages whose first fence has a word; there
+// must be some.
+func BlocksOf(tb testing.TB, info string) []*Block {
+	tb.Helper()
+	var found []*Block
+	for _, p := range Pages(tb) {
+		blocks, _ := p.Blocks()
+		for _, b := range blocks {
+			if b.Info == info {
+				found = append(found, b)
+			}
+		}
+	}
+	if len(found) == 0 {
+		tb.Errorf("no page has a block of %s", info)
+	}
+	return found
+}
