@@ -66,14 +66,16 @@ func (p *program) gpuSteps() ([]string, error) {
 	}
 	defer l.Close() //nolint:errcheck // it was read only
 	devices, err := l.Devices()
-	if err != nil {
-		return nil, err
+	var steps []string
+	for _, d := range devices {
+		if d != nil {
+			steps = append(steps, "look after "+d.Identity().String())
+		}
 	}
-	steps := make([]string, len(devices))
-	for i, d := range devices {
-		steps[i] = "look after " + d.Identity().String()
+	if len(steps) > 0 && err != nil {
+		return append(steps, "leave the others alone until they can be opened: "+err.Error()), nil
 	}
-	return steps, nil
+	return steps, err
 }
 
 // restoreSteps are the journal's GPUs, whose clocks would be given back.

@@ -138,9 +138,10 @@ type Device interface {
 
 // Library finds the GPUs of a machine.
 type Library interface {
-	// Devices opens the GPUs, in NVML's order, which isn't that of gres.conf.
-	// One that can't be opened is left out and named in the error; the others
-	// come with it.
+	// Devices opens the GPUs, in the driver's order, which is that of their PCI bus
+	// ids and not that of their device files. One that the driver counts but that
+	// can't be opened is nil in its place and named in the error; the others come
+	// with it.
 	Devices() ([]Device, error)
 	Close() error
 }

@@ -31,7 +31,7 @@ var ops = []Op{OpOpen, OpClocks, OpLock, OpUnlock, OpPowerLimit, OpRead, OpProce
 // FaultKind is what goes wrong.
 type FaultKind string
 
-// Kinds of faults. The last five change the GPU, and the call goes on with
+// Kinds of faults. The last six change the GPU, and the call goes on with
 // what is left.
 const (
 	FaultPermission  FaultKind = "permission"  // the call returns ErrPermission
@@ -39,6 +39,7 @@ const (
 	FaultTransient   FaultKind = "transient"   // the call returns an error that trying again mends
 	FaultSlow        FaultKind = "slow"        // the call takes longer, and then happens
 	FaultLost        FaultKind = "lost"        // the GPU falls off the bus, until a reboot
+	FaultMissing     FaultKind = "missing"     // the same, and the driver counts it no more when GPUs are opened
 	FaultReset       FaultKind = "reset"       // the energy counter goes back to zero
 	FaultStuck       FaultKind = "stuck"       // the energy counter stands still until a reset or a reload
 	FaultReload      FaultKind = "reload"      // the driver is reloaded: no locks, stale handles
@@ -47,13 +48,13 @@ const (
 
 var faultKinds = []FaultKind{
 	FaultPermission, FaultUnsupported, FaultTransient, FaultSlow,
-	FaultLost, FaultReset, FaultStuck, FaultReload, FaultForeign,
+	FaultLost, FaultMissing, FaultReset, FaultStuck, FaultReload, FaultForeign,
 }
 
 // changesGPU tells which faults are of a GPU rather than of a call. They happen
-// once unless the rule says more, and never when all GPUs are opened.
+// once unless the rule says more.
 func (k FaultKind) changesGPU() bool {
-	return k == FaultLost || k == FaultReset || k == FaultStuck || k == FaultReload || k == FaultForeign
+	return k == FaultLost || k == FaultMissing || k == FaultReset || k == FaultStuck || k == FaultReload || k == FaultForeign
 }
 
 var errTransient = errors.New("unknown error of the driver")
@@ -131,10 +132,11 @@ func (f *Faults) Clear() {
 //
 // such as "lock:permission;1/read:slow=3s;unlock:transient@2x3;*:lost". The
 // operations are open, clocks, lock, unlock, limit, read, processes, sharing
-// and * for any; the kinds are permission, unsupported, transient, slow=delay,
-// lost, reset, stuck, reload and foreign. The first calls go well where @after
-// says how many. The last five kinds happen once, the others at every call, unless
-// xcount says how often.
+// and * for any; open without a GPU is the opening of all of them, with one that
+// of this GPU among the others. The kinds are permission, unsupported, transient,
+// slow=delay, lost, missing, reset, stuck, reload and foreign. The first calls go
+// well where @after says how many. The last six kinds happen once, the others at
+// every call, unless xcount says how often.
 func ParseFaults(text string) (*Faults, error) {
 	list, err := parseFaults(text)
 	if err != nil {
@@ -176,14 +178,11 @@ func parseFault(text string) (Fault, error) {
 	if !slices.Contains(ops, fault.Op) {
 		return fault, fmt.Errorf("operation %q, want one of %v", where, ops)
 	}
-	if fault.GPU >= 0 && fault.Op == OpOpen {
-		return fault, errors.New("open is of all GPUs, want no GPU before it")
-	}
 	if err := fault.parseKind(what); err != nil {
 		return fault, err
 	}
-	if fault.Op == OpOpen && fault.Kind.changesGPU() {
-		return fault, fmt.Errorf("%s is of one GPU, and open is of all: want another operation", fault.Kind)
+	if fault.Op == OpOpen && fault.GPU < 0 && fault.Kind.changesGPU() {
+		return fault, fmt.Errorf("%s is of one GPU, and open of all: want the GPU, as 1/open:%s", fault.Kind, fault.Kind)
 	}
 	return fault, nil
 }
@@ -287,6 +286,9 @@ func (r *faultRule) hits(gpu int, op Op) bool {
 	if gpu < 0 && r.Kind.changesGPU() {
 		return false
 	}
+	if op == OpOpen && gpu >= 0 && r.GPU < 0 {
+		return false // it hit when all were opened
+	}
 	r.seen++
 	if r.seen <= r.After || (r.Count > 0 && r.done >= r.Count) {
 		return false
@@ -301,6 +303,8 @@ func (s *simState) suffer(m *simModel, kinds []FaultKind) error {
 		switch k {
 		case FaultLost:
 			s.Lost, s.Work = true, nil
+		case FaultMissing:
+			s.Missing, s.Work = true, nil
 		case FaultReset:
 			s.Milli, s.Pico, s.Stuck = 0, 0, nil
 		case FaultStuck:

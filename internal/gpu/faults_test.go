@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -187,8 +188,7 @@ func TestWrongFaultsSayWhatIsWanted(t *testing.T) {
 		"read:lostx0":                           "count",
 		"read:lost@-1":                          "calls before",
 		"a/read:lost":                           `GPU "a"`,
-		"open:lost":                             "open is of all",
-		"1/open:permission":                     "open is of all GPUs",
+		"open:lost":                             "1/open:lost",
 		"read:lost;;x:y":                        `operation "x"`,
 		"read:transient@1x99999999999999999999": "count",
 	} {
@@ -275,4 +275,71 @@ func FuzzSimState(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestOneGPUOfSeveralIsLostOrMissingWhenTheyAreOpened(t *testing.T) {
+	for _, c := range []struct {
+		faults string
+		want   []int // by place in the list: the GPU's index, -1 for one that couldn't be opened
+		err    error
+	}{
+		{"", []int{0, 1, 2, 3}, nil},
+		{"1/open:lost", []int{0, -1, 2, 3}, ErrLost},
+		{"1/open:permission", []int{0, -1, 2, 3}, ErrPermission},
+		{"1/open:missing", []int{0, 2, 3}, nil},
+		{"0/open:missing;3/open:lost", []int{1, 2, -1}, ErrLost},
+		{"open:permission", nil, ErrPermission},
+	} {
+		l, _ := openSim(t, "sim:4,minor=reverse", SimOptions{Faults: parse(t, c.faults)})
+		devices, err := l.Devices()
+		if !errors.Is(err, c.err) || len(devices) != len(c.want) {
+			t.Errorf("%q: %d devices, %v", c.faults, len(devices), err)
+			continue
+		}
+		for i, want := range c.want {
+			switch d := devices[i]; {
+			case want < 0 && d != nil, want >= 0 && (d == nil || d.Identity() != l.machine.ids[want]):
+				t.Errorf("%q: %v in place %d, want GPU %d", c.faults, d, i, want)
+			}
+		}
+	}
+}
+
+func TestABootNumbersTheDeviceFilesWithoutTheMissingGPU(t *testing.T) {
+	dir := t.TempDir()
+	l, _ := openSim(t, "sim:4,minor=2/0/3/1", SimOptions{Dir: dir})
+	must(t, sims(t, l)[1].Suffer(FaultMissing))
+	must(t, sims(t, l)[2].Lock(Core, 802))
+	minors := func() (list []int) {
+		next, _ := openSim(t, "sim:4,minor=2/0/3/1", SimOptions{Dir: dir})
+		devices, err := next.Devices()
+		must(t, err)
+		for _, d := range devices {
+			list = append(list, d.Identity().Minor)
+		}
+		return list
+	}
+	if got := minors(); !slices.Equal(got, []int{2, 3, 1}) {
+		t.Errorf("minor numbers %v after the loss", got)
+	}
+	must(t, l.Reboot())
+	if got := minors(); !slices.Equal(got, []int{0, 1, 2}) {
+		t.Errorf("minor numbers %v after a boot without it", got)
+	}
+	must(t, sims(t, l)[1].Reboot())
+	must(t, l.Reboot())
+	if got := minors(); !slices.Equal(got, []int{0, 1, 2, 3}) {
+		t.Errorf("minor numbers %v after it was put back", got)
+	}
+	if f, err := sims(t, l)[2].Locked(Core); f != 0 || err != nil {
+		t.Errorf("locked at %v after a boot, %v", f, err)
+	}
+}
+
+func TestWrongMinorNumbersSayWhatIsWanted(t *testing.T) {
+	for _, spec := range []string{"sim:2,minor=0", "sim:2,minor=0/0", "sim:2,minor=0/x", "sim:2,minor=0/-1", "sim:2,minor=", "sim,minor=0/1", "sim:2,minor=0/999"} {
+		if _, err := OpenSim(spec, nil); err == nil || !strings.Contains(err.Error(), "minor=") {
+			t.Errorf("%s: %v", spec, err)
+		}
+	}
 }

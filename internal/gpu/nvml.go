@@ -52,8 +52,8 @@ func (l *nvmlLibrary) has(symbol string) bool {
 	return l.api.Extensions().LookupSymbol(symbol) == nil
 }
 
-// Devices opens all GPUs anew, and the library too after the driver was
-// reloaded.
+// Devices is part of [Library]. It opens the library anew, too, after the driver
+// was reloaded.
 func (l *nvmlLibrary) Devices() ([]Device, error) {
 	if l.stale.Load() {
 		_ = l.api.Shutdown() // of what is gone
@@ -66,15 +66,15 @@ func (l *nvmlLibrary) Devices() ([]Device, error) {
 	if ret != nvml.SUCCESS {
 		return nil, fmt.Errorf("NVML: count GPUs: %w", l.failed(ret))
 	}
-	var devices []Device
+	devices := make([]Device, max(n, 0))
 	var errs []error
-	for i := range n {
+	for i := range devices {
 		d, err := l.open(i)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("NVML: open GPU %d: %w", i, err))
 			continue
 		}
-		devices = append(devices, d)
+		devices[i] = d
 	}
 	return devices, errors.Join(errs...)
 }

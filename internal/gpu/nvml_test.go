@@ -60,9 +60,10 @@ func fakeDriverTests(t *testing.T) {
 		{"refusals", fakeRefusals},
 		{"partial readings", fakePartialReadings},
 		{"sharing", fakeSharing},
-		{"missing drivers", fakeMissing},
+		{"missing drivers", fakeNoDriver},
 		{"reload", fakeReload},
 		{"one GPU lost", fakeLost},
+		{"one GPU missing, the others renumbered", fakeMissing},
 	} {
 		t.Run(test.name, test.run)
 	}
@@ -210,7 +211,7 @@ func fakeSharing(t *testing.T) {
 	}
 }
 
-func fakeMissing(t *testing.T) {
+func fakeNoDriver(t *testing.T) {
 	t.Helper()
 	t.Setenv("FAKE_NVML", "nvmlInit_v2=9")
 	if _, err := OpenNVML(); !errors.Is(err, ErrNotSupported) || !strings.Contains(err.Error(), "isn't loaded") {
@@ -244,8 +245,26 @@ func fakeLost(t *testing.T) {
 	l, _ := fakeDevices(t)
 	t.Setenv("FAKE_NVML", "second=15")
 	devices, err := l.Devices()
-	if !errors.Is(err, ErrLost) || len(devices) != 1 {
-		t.Errorf("%d devices, %v: want the one that is left, and an error", len(devices), err)
+	if !errors.Is(err, ErrLost) || len(devices) != 2 || devices[0] == nil || devices[1] != nil {
+		t.Errorf("%v, %v: want the first, nothing in the second's place, and an error", devices, err)
+	}
+}
+
+func fakeMissing(t *testing.T) {
+	t.Helper()
+	l, before := fakeDevices(t)
+	t.Setenv("FAKE_NVML", "gone=1")
+	devices, err := l.Devices()
+	if err != nil || len(devices) != 1 || devices[0].Identity() != before[1].Identity() {
+		t.Errorf("%v, %v: want the one that is left", devices, err)
+	}
+	t.Setenv("FAKE_NVML", "renumbered=1")
+	devices, err = l.Devices()
+	must(t, err)
+	for i, d := range devices {
+		if got, was := d.Identity(), before[i].Identity(); got.UUID != was.UUID || got.Minor != 1-was.Minor {
+			t.Errorf("GPU %d is %+v, was %+v", i, got, was)
+		}
 	}
 }
 

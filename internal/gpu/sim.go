@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -42,7 +43,8 @@ type SimLibrary struct {
 // "sim:4,model=GTX1080Ti,lock=core" asks for, or finds them as they were left
 // in the options' folder. Options after the count are model=NAME (default
 // V100), lock=none|core|both (default: the core clock, and the memory clock
-// where the model has several), energy=off, minor=reverse, mig, mps, speed=N
+// where the model has several), energy=off, minor=reverse or the minor numbers
+// as minor=2/0/1, mig, mps, speed=N
 // (work takes an Nth of its model's time, at the same power), busy, and
 // bursty=PERIOD/DUTY, load=FILE and wait=SHARE for a load that waits in between.
 func OpenSim(spec string, o *SimOptions) (*SimLibrary, error) {
@@ -69,11 +71,7 @@ func OpenSim(spec string, o *SimOptions) (*SimLibrary, error) {
 	}
 	m := &simMachine{model: model, now: opts.Now, dir: opts.Dir}
 	for i := range s.count {
-		minor := i
-		if s.reversed {
-			minor = s.count - 1 - i
-		}
-		id := simIdentity(i, opts.Seed, model.name, minor)
+		id := simIdentity(i, opts.Seed, model.name, s.minors[i])
 		m.ids = append(m.ids, id)
 		m.states = append(m.states, simState{UUID: id.UUID, Limit: model.limit, Sharing: s.sharing, Since: opts.Now()})
 	}
@@ -103,7 +101,7 @@ func simIdentity(i int, seed uint64, model string, minor int) Identity {
 	}
 }
 
-// Devices opens all GPUs.
+// Devices is part of [Library].
 func (l *SimLibrary) Devices() ([]Device, error) {
 	if _, err := l.faults.begin(-1, OpOpen, l.wait); err != nil {
 		return nil, fmt.Errorf("simulator: open: %w", err)
@@ -112,20 +110,39 @@ func (l *SimLibrary) Devices() ([]Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	devices := make([]Device, len(sims))
-	for i, s := range sims {
-		devices[i] = s
+	var devices []Device
+	var errs []error
+	for i, g := range sims {
+		err := g.open()
+		switch {
+		case errors.Is(err, errMissing): // the driver doesn't count it
+		case err != nil:
+			devices, errs = append(devices, nil), append(errs, fmt.Errorf("simulator: open GPU %d: %w", i, err))
+		default:
+			devices = append(devices, g)
+		}
 	}
-	return devices, nil
+	return devices, errors.Join(errs...)
+}
+
+// errMissing tells that a GPU isn't on the machine's bus.
+var errMissing = errors.New("the GPU is missing")
+
+// open is what opening one GPU of several meets.
+func (g *Sim) open() error {
+	return g.call(OpOpen, func(s *simState, _ time.Time) (bool, error) { return false, nil })
 }
 
 // Sims opens all GPUs, for what only a simulator can do. No fault hinders it.
 func (l *SimLibrary) Sims() ([]*Sim, error) {
 	sims := make([]*Sim, len(l.machine.ids))
 	for i := range sims {
-		sims[i] = &Sim{library: l, index: i}
+		sims[i] = &Sim{library: l, index: i, id: l.machine.ids[i]}
 		err := l.machine.do(i, func(s *simState, _ time.Time) (bool, error) {
 			sims[i].generation = s.Generation
+			if s.Minor != nil {
+				sims[i].id.Minor = *s.Minor
+			}
 			return false, nil
 		})
 		if err != nil {
@@ -133,6 +150,34 @@ func (l *SimLibrary) Sims() ([]*Sim, error) {
 		}
 	}
 	return sims, nil
+}
+
+// Reboot boots the machine: no GPU is locked, nothing runs, and the device files
+// are numbered anew, in the driver's order, without a gap for those that are
+// missing. A GPU that was lost is back; one that is missing stays so until
+// [Sim.Reboot].
+func (l *SimLibrary) Reboot() error {
+	sims, err := l.Sims()
+	if err != nil {
+		return err
+	}
+	next := 0
+	for _, g := range sims {
+		err := g.change(func(s *simState, m *simModel) error {
+			s.unload(m)
+			s.Lost = false
+			if !s.Missing {
+				minor := next
+				s.Minor = &minor
+				next++
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Close does nothing: the GPUs stay as they are.
@@ -144,13 +189,15 @@ func (l *SimLibrary) Close() error { return nil }
 type Sim struct {
 	library    *SimLibrary
 	index      int
+	id         Identity
 	generation uint64
 }
 
 var _ Device = (*Sim)(nil)
 
-// Identity is made of the index and the seed.
-func (g *Sim) Identity() Identity { return g.library.machine.ids[g.index] }
+// Identity is made of the index and the seed; its minor number is that of when the
+// GPU was opened.
+func (g *Sim) Identity() Identity { return g.id }
 
 // Capability is that of the spec.
 func (g *Sim) Capability() Capability { return g.library.machine.model.capability }
@@ -255,7 +302,9 @@ func (g *Sim) call(op Op, f func(s *simState, now time.Time) (bool, error)) erro
 	if err == nil {
 		err = l.machine.do(g.index, func(s *simState, now time.Time) (bool, error) {
 			switch {
-			case s.Lost:
+			case s.Missing && op == OpOpen:
+				return false, errMissing
+			case s.Lost, s.Missing:
 				return false, ErrLost
 			case s.Generation != g.generation:
 				return false, ErrReloaded
@@ -357,17 +406,17 @@ func (g *Sim) Share(sharing Sharing) error {
 	})
 }
 
-// Suffer makes the GPU suffer a fault at once: [FaultLost], [FaultReset],
-// [FaultStuck], [FaultReload] or [FaultForeign].
+// Suffer makes the GPU suffer a fault at once: [FaultLost], [FaultMissing],
+// [FaultReset], [FaultStuck], [FaultReload] or [FaultForeign].
 func (g *Sim) Suffer(k FaultKind) error {
 	return g.change(func(s *simState, m *simModel) error { return s.suffer(m, []FaultKind{k}) })
 }
 
-// Reboot brings a lost GPU back, without locks and work.
+// Reboot brings a GPU back that was lost or missing, without locks and work.
 func (g *Sim) Reboot() error {
 	return g.change(func(s *simState, m *simModel) error {
 		s.unload(m)
-		s.Lost = false
+		s.Lost, s.Missing = false, false
 		return nil
 	})
 }

@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,7 +20,7 @@ type simSpec struct {
 	lock     Capability // LockCore and LockMem; by the model when lockSet is false
 	lockSet  bool
 	noEnergy bool
-	reversed bool // minors run against NVML's order
+	minors   []int // by GPU
 	sharing  Sharing
 	speed    float64 // work takes so much less time than its model says
 	busy     bool    // at work always
@@ -31,7 +32,8 @@ type simSpec struct {
 //	model=NAME      a GPU model of the profiles (default V100)
 //	lock=none|core|both
 //	energy=off      no energy counter, as before Volta
-//	minor=reverse   /dev/nvidia0 is the last GPU in NVML's order
+//	minor=reverse   /dev/nvidia0 is the last GPU in the driver's order
+//	minor=2/0/1     the GPUs in that order are /dev/nvidia2, /dev/nvidia0, /dev/nvidia1
 //	mig, mps        the GPUs are shared so
 //	speed=60        work takes a sixtieth of its model's time
 //	busy            the GPUs draw what they do at work, whether there is any or not
@@ -51,6 +53,10 @@ func parseSimSpec(text string) (simSpec, error) {
 			return s, fmt.Errorf("%q simulated GPUs, want a number from 1 to %d", count, MaxSims)
 		}
 		s.count = n
+	}
+	s.minors = make([]int, s.count)
+	for i := range s.minors {
+		s.minors[i] = i
 	}
 	if !more {
 		return s, nil
@@ -73,7 +79,9 @@ func (s *simSpec) set(option string) (err error) {
 	case option == "energy=off":
 		s.noEnergy = true
 	case option == "minor=reverse":
-		s.reversed = true
+		slices.Reverse(s.minors)
+	case key == "minor":
+		s.minors, err = parseMinors(value, s.count)
 	case option == "mig":
 		s.sharing.MIG = true
 	case option == "mps":
@@ -98,9 +106,25 @@ func (s *simSpec) set(option string) (err error) {
 		}
 		s.speed = speed
 	default:
-		return fmt.Errorf("simulator option %q, want model=NAME, lock=none|core|both, energy=off, minor=reverse, mig, mps, speed=N, busy, bursty=PERIOD/DUTY, load=FILE or wait=SHARE", option)
+		return fmt.Errorf("simulator option %q, want model=NAME, lock=none|core|both, energy=off, minor=reverse, minor=N/N/…, mig, mps, speed=N, busy, bursty=PERIOD/DUTY, load=FILE or wait=SHARE", option)
 	}
 	return err
+}
+
+// parseMinors reads the minor numbers of so many GPUs, such as "2/0/1".
+func parseMinors(text string, count int) ([]int, error) {
+	var minors []int
+	for part := range strings.SplitSeq(text, "/") {
+		n, err := strconv.Atoi(part)
+		if err != nil || n < 0 || n >= 2*MaxSims || slices.Contains(minors, n) {
+			return nil, fmt.Errorf("simulator option minor=%s, want different numbers below %d", text, 2*MaxSims)
+		}
+		minors = append(minors, n)
+	}
+	if len(minors) != count {
+		return nil, fmt.Errorf("simulator option minor=%s has %d numbers, want one for each of %d GPUs", text, len(minors), count)
+	}
+	return minors, nil
 }
 
 // mostSpeed bounds how much faster than their models simulated GPUs are.

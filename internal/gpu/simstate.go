@@ -60,6 +60,8 @@ type simState struct {
 	Limit      dvfsmodel.Watt
 	Sharing    Sharing
 	Lost       bool
+	Missing    bool   `json:",omitempty"` // from the machine's bus
+	Minor      *int   `json:",omitempty"` // since the machine was booted anew; nil: as the spec says
 	Generation uint64 // how often the driver was loaded
 	Since      time.Time
 	Milli      uint64 // energy at Since, millijoules

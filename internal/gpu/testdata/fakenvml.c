@@ -1,6 +1,9 @@
 // A driver library for tests: two GPUs, the first like an A100 and the second
 // like a V100, that remember their locks. The variable FAKE_NVML makes
-// functions return a code: "nvmlDeviceGetPowerUsage=15,nvmlInit_v2=9".
+// functions return a code: "nvmlDeviceGetPowerUsage=15,nvmlInit_v2=9". Of a GPU it
+// says: "second=15", opening it returns that code; "gone=1", the first one isn't
+// counted any more; "renumbered=1", the device files of the two are swapped. The
+// first GPU in the driver's order has the second device file.
 // Functions that newer drivers have are left out on purpose.
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,9 +36,10 @@ static int fails(const char *fn) {
 int nvmlInit_v2(void) { ENTER; return 0; }
 int nvmlShutdown(void) { ENTER; return 0; }
 const char *nvmlErrorString(int ret) { return ret == 999 ? "Unknown Error" : "some error"; }
-int nvmlDeviceGetCount_v2(unsigned *n) { ENTER; *n = 2; return 0; }
+int nvmlDeviceGetCount_v2(unsigned *n) { ENTER; *n = fails("gone") ? 1 : 2; return 0; }
 int nvmlDeviceGetHandleByIndex_v2(unsigned i, gpu **d) {
 	ENTER;
+	if (fails("gone")) i++;
 	if (i == 1 && fails("second")) return fails("second");
 	*d = &gpus[i];
 	return 0;
@@ -47,7 +51,7 @@ int nvmlDeviceGetHandleByUUID(const char *uuid, gpu **d) {
 }
 int nvmlDeviceGetUUID(gpu *d, char *out, unsigned n) { ENTER; snprintf(out, n, "%s", d->uuid); return 0; }
 int nvmlDeviceGetName(gpu *d, char *out, unsigned n) { ENTER; snprintf(out, n, "%s", d->name); return 0; }
-int nvmlDeviceGetMinorNumber(gpu *d, unsigned *minor) { ENTER; *minor = d->minor; return 0; }
+int nvmlDeviceGetMinorNumber(gpu *d, unsigned *minor) { ENTER; *minor = fails("renumbered") ? 1 - d->minor : d->minor; return 0; }
 int nvmlDeviceGetArchitecture(gpu *d, unsigned *arch) { ENTER; *arch = d->arch; return 0; }
 
 typedef struct { char legacy[16]; unsigned domain, bus, device, id, sub; char bus_id[32]; } pci;
