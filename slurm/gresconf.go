@@ -10,19 +10,21 @@ import (
 	"strings"
 )
 
-// Device is one GPU of a node by its position, the number that Slurm puts in
-// SLURM_JOB_GPUS.
+// Device is one GPU of a node as its configuration names it.
 type Device struct {
-	Position int
-	Type     string // "h200", or empty
-	File     string // /dev/nvidia3
-	Minor    int    // the number at the end of the file's name, or -1
+	Type  string // "h200", or empty
+	File  string // /dev/nvidia3; empty: found by AutoDetect alone
+	Minor int    // the number at the end of the file's name; -1: none, or only a part of a GPU
 }
 
-// DeviceMap is what gres.conf says about a node's GPUs.
+// DeviceMap is what gres.conf and slurm.conf say about a node's GPUs. From it follows which GPU a number of
+// SLURM_JOB_GPUS means: [DeviceMap.Places].
 type DeviceMap struct {
-	Devices    []Device // by position; empty when NVML alone decides
-	AutoDetect string   // "nvml", "off" or empty; with nvml and no files the positions are NVML's order by PCI bus id
+	Devices []Device // in the order in which Slurm keeps them before it looks for GPUs by itself
+	// AutoDetect is in lower case: "nvml", "nvidia", "off", … or empty.
+	AutoDetect string
+	// Counted tells that slurm.conf says how many GPUs the node has. Devices are as many then.
+	Counted bool
 }
 
 const (
@@ -30,43 +32,152 @@ const (
 	maxIncludes  = 16
 )
 
-// ReadGresConf reads the file name in files for one node: lines in the order
-// they stand in, NodeName filters, continued lines, comments, Include (relative
-// to the file). Files and folders that the configuration names are the site's;
-// fsys is where they are looked up, such as os.DirFS("/").
-func ReadGresConf(fsys fs.FS, name, node string) (DeviceMap, error) {
+// ReadGresConf reads gres.conf and slurm.conf in a folder for one node, as
+// slurmd does: NodeName filters, continued lines, comments, Include (relative to the file), records with a
+// NodeName after those without, a node's own AutoDetect before the global one, types and counts as slurm.conf has
+// them. A slurm.conf that can't be read, or that doesn't name the node, leaves Counted false. Files that the
+// configuration names are the site's; fsys is where they are looked up, such as os.DirFS("/").
+func ReadGresConf(fsys fs.FS, dir, node string) (DeviceMap, error) {
 	if err := ValidNode(node); err != nil {
 		return DeviceMap{}, err
 	}
-	r := gresReader{fsys: fsys, node: node}
-	if err := r.file(name, 0); err != nil {
-		return DeviceMap{}, err
+	r := gresReader{node: node}
+	if err := readConf(fsys, path.Join(dir, "gres.conf"), 0, r.line); err != nil {
+		return DeviceMap{}, fmt.Errorf("read gres.conf: %w", err)
 	}
-	for i := range r.out.Devices {
-		r.out.Devices[i].Position = i
+	records := slices.Concat(r.common, r.own)
+	m := DeviceMap{AutoDetect: r.auto}
+	if r.ownAuto != "" {
+		m.AutoDetect = r.ownAuto
 	}
-	return r.out, nil
+	if wanted, ok := nodeGres(fsys, path.Join(dir, "slurm.conf"), node); ok {
+		records, m.Counted = merge(records, wanted), true
+	}
+	for _, g := range records {
+		m.Devices = append(m.Devices, g.devices()...)
+	}
+	if len(m.Devices) > maxGresIndex {
+		return DeviceMap{}, fmt.Errorf("%s: more than %d GPUs: %w", path.Join(dir, "gres.conf"), maxGresIndex, ErrInvalid)
+	}
+	return m, nil
 }
 
+// gresRecord is one line of gres.conf about GPUs.
+type gresRecord struct {
+	kind  string // Type
+	files []string
+	whole bool // all files are of one device (MultipleFiles)
+	count int  // of devices
+}
+
+// devices are those of a record; those without a file come by AutoDetect.
+func (g *gresRecord) devices() []Device {
+	list := make([]Device, g.count)
+	for i := range list {
+		list[i] = Device{Type: g.kind, Minor: -1}
+		switch {
+		case g.whole:
+			list[i].File = g.files[0]
+		case i < len(g.files):
+			list[i].File, list[i].Minor = g.files[i], minorOf(g.files[i])
+		}
+	}
+	return list
+}
+
+// merge puts records in the order of slurm.conf's types and cuts them to its
+// counts. GPUs that no record has are added without a file.
+func merge(records []gresRecord, wanted []Gres) []gresRecord {
+	var out []gresRecord
+	left := slices.Clone(records)
+	for _, w := range wanted {
+		count := int(min(w.Count, maxGresIndex))
+		for count > 0 {
+			i := slices.IndexFunc(left, func(g gresRecord) bool { return w.Type == "" || strings.EqualFold(g.kind, w.Type) })
+			if i < 0 {
+				out = append(out, gresRecord{kind: w.Type, count: count})
+				break
+			}
+			g := left[i]
+			left = slices.Delete(left, i, i+1)
+			g.count = min(g.count, count)
+			if w.Type == "" {
+				g.kind = ""
+			}
+			count -= g.count
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// nodeGres is what slurm.conf says of a node's GPUs; false where it doesn't name
+// the node, or can't be read.
+func nodeGres(fsys fs.FS, name, node string) (list []Gres, ok bool) {
+	common := "" // of NodeName=DEFAULT
+	err := readConf(fsys, name, 0, func(_ string, l confLine) error {
+		words := strings.Fields(l.text)
+		key, value, _ := strings.Cut(words[0], "=")
+		if !strings.EqualFold(key, "NodeName") {
+			return nil
+		}
+		gres := common
+		for _, w := range words[1:] {
+			if k, v, _ := strings.Cut(w, "="); strings.EqualFold(k, "Gres") {
+				gres = strings.Trim(v, `"`)
+			}
+		}
+		if strings.EqualFold(value, "DEFAULT") {
+			common = gres
+			return nil
+		}
+		names, err := ExpandHostlist(strings.Trim(value, `"`))
+		if err != nil || !slices.Contains(names, node) {
+			return err
+		}
+		list, err = ParseGres(gres)
+		ok = true
+		return err
+	})
+	if err != nil {
+		return nil, false
+	}
+	return slices.DeleteFunc(list, func(g Gres) bool { return g.Name != "gpu" }), ok
+}
+
+// gresReader collects what gres.conf says for one node.
 type gresReader struct {
-	fsys fs.FS
-	node string
-	out  DeviceMap
+	node          string
+	common, own   []gresRecord // without and with a NodeName
+	auto, ownAuto string
 }
 
-func (r *gresReader) file(name string, depth int) error {
+// readConf gives the lines of a Slurm configuration, with those of the files that
+// it includes.
+func readConf(fsys fs.FS, name string, depth int, each func(file string, l confLine) error) error {
 	if depth > maxIncludes {
 		return fmt.Errorf("%s: more than %d nested Include lines: %w", name, maxIncludes, ErrInvalid)
 	}
-	data, err := fs.ReadFile(r.fsys, name)
+	data, err := fs.ReadFile(fsys, name)
 	if err != nil {
-		return fmt.Errorf("read gres.conf: %w", err)
+		return err
 	}
 	if len(data) > maxConfBytes {
 		return fmt.Errorf("%s: more than %d bytes: %w", name, maxConfBytes, ErrInvalid)
 	}
-	for _, line := range confLines(string(escapeInvalid(data, false))) {
-		if err := r.line(name, line, depth); err != nil {
+	for _, l := range confLines(string(escapeInvalid(data, false))) {
+		words := strings.Fields(l.text)
+		if strings.EqualFold(words[0], "include") && len(words) == 2 {
+			target := words[1]
+			if !strings.HasPrefix(target, "/") {
+				target = path.Join(path.Dir(name), target)
+			}
+			if err := readConf(fsys, strings.TrimPrefix(target, "/"), depth+1, each); err != nil {
+				return &ParseError{Source: name, Line: l.number, Msg: "Include", Err: err}
+			}
+			continue
+		}
+		if err := each(name, l); err != nil {
 			return err
 		}
 	}
@@ -99,20 +210,10 @@ func confLines(text string) []confLine {
 	return slices.DeleteFunc(out, func(l confLine) bool { return strings.TrimSpace(l.text) == "" })
 }
 
-func (r *gresReader) line(file string, l confLine, depth int) error {
-	words := strings.Fields(l.text)
-	if strings.EqualFold(words[0], "include") && len(words) == 2 {
-		target := words[1]
-		if !strings.HasPrefix(target, "/") {
-			target = path.Join(path.Dir(file), target)
-		}
-		if err := r.file(strings.TrimPrefix(target, "/"), depth+1); err != nil {
-			return &ParseError{Source: file, Line: l.number, Msg: "Include", Err: err}
-		}
-		return nil
-	}
+// line takes one line of gres.conf.
+func (r *gresReader) line(file string, l confLine) error {
 	v := map[string]string{}
-	for _, w := range words {
+	for _, w := range strings.Fields(l.text) {
 		key, value, ok := strings.Cut(w, "=")
 		if !ok {
 			return &ParseError{Source: file, Line: l.number, Column: strings.Index(l.text, w) + 1, Msg: fmt.Sprintf("%q: want key=value", Printable(w, 60))}
@@ -125,8 +226,10 @@ func (r *gresReader) line(file string, l confLine, depth int) error {
 	return nil
 }
 
+// entry takes the keys of one line, in lower case.
 func (r *gresReader) entry(v map[string]string) error {
-	if list, named := v["nodename"]; named {
+	list, named := v["nodename"]
+	if named {
 		names, err := ExpandHostlist(list)
 		if err != nil {
 			return err
@@ -135,30 +238,57 @@ func (r *gresReader) entry(v map[string]string) error {
 			return nil
 		}
 	}
-	if auto, ok := v["autodetect"]; ok {
-		r.out.AutoDetect = strings.ToLower(auto)
+	isGPU := strings.EqualFold(v["name"], "gpu")
+	switch auto := strings.ToLower(v["autodetect"]); {
+	case auto == "":
+	case named:
+		r.ownAuto = auto
+	case v["name"] == "": // with a name but no node slurmd ignores it
+		r.auto = auto
 	}
-	if !strings.EqualFold(v["name"], "gpu") {
+	if !isGPU {
 		return nil
 	}
-	list := v["file"]
-	if list == "" {
-		list = v["multiplefiles"]
-	}
-	if list == "" {
-		return nil
-	}
-	files, err := expandFiles(list)
+	g, err := recordOf(v)
 	if err != nil {
 		return err
 	}
-	for _, f := range files {
-		r.out.Devices = append(r.out.Devices, Device{Type: v["type"], File: f, Minor: minorOf(f)})
-	}
-	if len(r.out.Devices) > maxGresIndex {
-		return fmt.Errorf("more than %d devices: %w", maxGresIndex, ErrInvalid)
+	if named {
+		r.own = append(r.own, g)
+	} else {
+		r.common = append(r.common, g)
 	}
 	return nil
+}
+
+// recordOf is the record of a line about GPUs.
+func recordOf(v map[string]string) (gresRecord, error) {
+	g := gresRecord{kind: v["type"], count: 1}
+	list := v["multiplefiles"]
+	g.whole = list != ""
+	for _, key := range []string{"file", "files"} {
+		if v[key] != "" {
+			list = v[key]
+		}
+	}
+	var err error
+	switch {
+	case list != "":
+		if g.files, err = expandFiles(list); err != nil {
+			return g, err
+		}
+		if len(g.files) > maxGresIndex {
+			return g, fmt.Errorf("more than %d device files: %w", maxGresIndex, ErrInvalid)
+		}
+		if !g.whole {
+			g.count = len(g.files)
+		}
+	case v["count"] != "":
+		if g.count, err = strconv.Atoi(v["count"]); err != nil || g.count < 0 || g.count > maxGresIndex {
+			return g, fmt.Errorf("Count=%s: want a number up to %d: %w", Printable(v["count"], 40), maxGresIndex, ErrInvalid)
+		}
+	}
+	return g, nil
 }
 
 // expandFiles expands "/dev/nvidia[2-3,5,7]" and lists of such, in order.
@@ -199,12 +329,4 @@ func minorOf(file string) int {
 		return -1
 	}
 	return n
-}
-
-// At gives the device at a position.
-func (m *DeviceMap) At(position int) (Device, bool) {
-	if position < 0 || position >= len(m.Devices) {
-		return Device{}, false
-	}
-	return m.Devices[position], true
 }

@@ -81,6 +81,17 @@ func TestAHookWithoutJobOrNodeIsAnErrorAndBadFieldsAreWarnings(t *testing.T) {
 	if err != nil || !slices.Equal(e.GPUs, []int{1, 2, 3}) || !slices.Equal(e.MIG, []string{"MIG-1234-ab"}) || e.Job != 7 {
 		t.Errorf("%+v %v", e, err)
 	}
+	e, err = slurm.ParseHookEnv(slurm.Prolog, append(slices.Clone(good), "SLURM_JOB_GPUS=1-2", "CUDA_VISIBLE_DEVICES=GPU-1234-ab,GPU-5678-cd,GPU-$(reboot)", "SLURM_CONF=/etc/slurm/slurm.conf"))
+	if err != nil || len(e.MIG) > 0 || !slices.Equal(e.UUIDs, []string{"GPU-1234-ab", "GPU-5678-cd"}) || e.Conf != "/etc/slurm/slurm.conf" {
+		t.Errorf("%+v %v", e, err)
+	}
+	if w := e.Event(time.Time{}); len(w.UUIDs) != 2 || w.UUIDs[1] != "GPU-5678-cd" || w.Conf != "/etc/slurm/slurm.conf" || w.Validate() != nil {
+		t.Errorf("%+v", w)
+	}
+	e, err = slurm.ParseHookEnv(slurm.Prolog, append(slices.Clone(good), "SLURM_JOB_GPUS=1", "SLURM_CONF=slurm.conf"))
+	if err != nil || e.Conf != "" {
+		t.Errorf("a relative path: %+v %v", e, err)
+	}
 }
 
 func TestASubmissionKeepsAnyBytesOfItsTexts(t *testing.T) {

@@ -35,7 +35,9 @@ type HookEnv struct {
 	Constraints string
 	GPUs        []int    // positions in the node's gres.conf list
 	GPUsKnown   bool     // false for a job without GPUs, and in an Epilog after slurmctld was away
-	MIG         []string // ids of CUDA_VISIBLE_DEVICES that are no numbers
+	UUIDs       []string // of whole GPUs, in the order of GPUs, where CUDA_VISIBLE_DEVICES has them (from Slurm 26.05 on)
+	MIG         []string // parts of GPUs in CUDA_VISIBLE_DEVICES
+	Conf        string   // path of the slurm.conf that slurmd reads
 	Restarts    int      // the Epilog of a requeued run counts one more than its Prolog
 	Start, End  time.Time
 	Exit        Exit
@@ -122,6 +124,9 @@ func (e *HookEnv) read(v map[string]string) {
 	e.Restarts = int(min(unsigned("SLURM_JOB_RESTART_COUNT"), 1<<30))
 	e.Start = timeFromUnix(int64(unsigned("SLURM_JOB_START_TIME")))
 	e.End = timeFromUnix(int64(unsigned("SLURM_JOB_END_TIME")))
+	if conf := v["SLURM_CONF"]; strings.HasPrefix(conf, "/") && len(conf) <= MaxText {
+		e.Conf = conf
+	}
 	e.Comment = Lenient(v["SLURM_JOB_COMMENT"][:min(len(v["SLURM_JOB_COMMENT"]), MaxText)])
 	if id := v["SLURM_HET_JOB_ID"]; id != "" {
 		var err error
@@ -154,11 +159,19 @@ func (e *HookEnv) readDevices(v map[string]string) {
 		}
 	}
 	for part := range strings.SplitSeq(v["CUDA_VISIBLE_DEVICES"], ",") {
-		if (strings.HasPrefix(part, "MIG-") || strings.HasPrefix(part, "GPU-")) && len(part) <= 128 && len(e.MIG) < maxGresIndex &&
-			strings.IndexFunc(part, func(r rune) bool { return badHostRune(r) && r != '/' }) < 0 {
+		switch {
+		case !validGPUWord(part) || len(e.MIG)+len(e.UUIDs) >= maxGresIndex:
+		case strings.HasPrefix(part, "MIG-"):
 			e.MIG = append(e.MIG, part)
+		case strings.HasPrefix(part, "GPU-"):
+			e.UUIDs = append(e.UUIDs, part)
 		}
 	}
+}
+
+// validGPUWord tells whether a word may be the UUID of a GPU or of a part of one.
+func validGPUWord(word string) bool {
+	return len(word) <= 128 && strings.IndexFunc(word, func(r rune) bool { return badHostRune(r) && r != '/' }) < 0
 }
 
 // Event gives what goes on the wire; the hook stops waiting at deadline.
@@ -166,7 +179,10 @@ func (e *HookEnv) Event(deadline time.Time) HookEvent {
 	out := HookEvent{
 		Version: ProtocolVersion, Kind: e.Kind, Cluster: Hex(e.Cluster), Job: e.Job, HetJob: e.HetJob, Node: e.Node, UID: e.UID,
 		User: Hex(e.User), Partition: Hex(e.Partition), Comment: Hex(e.Comment[:min(len(e.Comment), MaxText)]), GPUs: e.GPUs, GPUsKnown: e.GPUsKnown,
-		Restarts: e.Restarts, Code: e.Exit.Code, Signal: e.Exit.Signal,
+		Restarts: e.Restarts, Code: e.Exit.Code, Signal: e.Exit.Signal, Conf: Hex(e.Conf),
+	}
+	for _, id := range e.UUIDs {
+		out.UUIDs = append(out.UUIDs, Hex(id))
 	}
 	for _, id := range e.MIG {
 		out.MIG = append(out.MIG, Hex(id))

@@ -96,10 +96,12 @@ type HookEvent struct {
 	User      Hex    `json:"user_hex,omitempty"`
 	Partition Hex    `json:"partition_hex,omitempty"`
 	Comment   Hex    `json:"comment_hex,omitempty"`
-	GPUs      []int  `json:"gpus,omitempty"` // positions in the node's gres.conf list
-	GPUsKnown bool   `json:"gpus_known"`     // false: Slurm did not say
-	MIG       []Hex  `json:"mig_hex,omitempty"`
-	Restarts  int    `json:"restarts"` // of no use to pair a Prolog with its Epilog
+	GPUs      []int  `json:"gpus,omitempty"`           // positions in the node's gres.conf list
+	GPUsKnown bool   `json:"gpus_known"`               // false: Slurm did not say
+	UUIDs     []Hex  `json:"gpu_uuids_hex,omitempty"`  // of those GPUs, where Slurm says them
+	MIG       []Hex  `json:"mig_hex,omitempty"`        // parts of GPUs
+	Conf      Hex    `json:"slurm_conf_hex,omitempty"` // path of slurmd's slurm.conf, with gres.conf beside it
+	Restarts  int    `json:"restarts"`                 // of no use to pair a Prolog with its Epilog
 	Code      int    `json:"exit_code,omitempty"`
 	Signal    int    `json:"exit_signal,omitempty"`
 	Deadline  int64  `json:"deadline_unix_ms,omitempty"` // when the hook stops waiting
@@ -153,7 +155,8 @@ func (e *HookEvent) Validate() error {
 	if err := errors.Join(validJob(e.Job), ValidNode(e.Node)); err != nil {
 		return fmt.Errorf("hook event: %w", err)
 	}
-	if e.HetJob > maxJobID || len(e.GPUs) > maxGresIndex || len(e.MIG) > maxGresIndex || len(e.Comment) > MaxText {
+	if e.HetJob > maxJobID || len(e.GPUs) > maxGresIndex || len(e.MIG) > maxGresIndex || len(e.UUIDs) > maxGresIndex ||
+		len(e.Comment) > MaxText || len(e.Conf) > MaxText {
 		return fmt.Errorf("hook event: a field is too large: %w", ErrInvalid)
 	}
 	for _, g := range e.GPUs {
