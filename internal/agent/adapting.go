@@ -143,7 +143,7 @@ func (a *Agent) adaptable() []*card {
 func (a *Agent) step(found []finding, now time.Time) (stepped []*openRun, cards []*card) {
 	used := make(map[string]finding, len(found))
 	for _, f := range found {
-		used[f.card.id.UUID] = f
+		used[f.card.uuid] = f
 	}
 	var uuids []string
 	a.mu.Lock()

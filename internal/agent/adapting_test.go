@@ -296,7 +296,8 @@ func TestAnAdaptationKeepsToTheTableAndTheAdministratorsRange(t *testing.T) {
 	}
 }
 
-// Nothing is written to disk at a step, so that a disk that hangs holds up none.
+// Nothing is written to disk at a step, so that a disk that is full or hangs holds up
+// none: what is read is a file that was just written.
 func TestAFullDiskDoesNotKeepARunFromItsSteps(t *testing.T) {
 	h := newHost(t, "sim:1,model=V100-2022")
 	f := &fuse{}
@@ -309,7 +310,7 @@ func TestAFullDiskDoesNotKeepARunFromItsSteps(t *testing.T) {
 	if _, err := a.Apply(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
-	f.fail, f.last = 1, math.MaxInt
+	f.fail, f.last, f.reads = 1, math.MaxInt, true
 	for i := range 100 {
 		if err := a.AdaptAt(t.Context(), r.Started.Add(time.Duration(i)*150*time.Millisecond)); err != nil {
 			t.Fatal(err)

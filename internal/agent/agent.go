@@ -22,6 +22,8 @@ type Options struct {
 	Journal FS // entries of GPUs
 	Runs    FS // open runs, and ended ones until [Agent.Forget]
 	Library gpu.Library
+	// Claims keeps other processes from the GPUs; nil: there are none.
+	Claims Claims
 	// Host measures what the node uses beside its GPUs; nil: nothing does.
 	Host *nodepower.Meter
 	// Boot and Driver tell this boot of the machine and this load of the
@@ -76,6 +78,10 @@ type Agent struct {
 
 	mu        sync.Mutex          // guards what follows
 	cards     map[string]*card    // by UUID
+	claims    map[string]func()   // by UUID: gives the GPU up
+	restores  bool                // it gives clocks back and does nothing else
+	inventory []gpu.Identity      // as the driver counted them last; empty where one couldn't be opened
+	partly    bool                // the last opening failed, of one GPU or all
 	runs      map[string]*openRun // by id: open ones, and ended ones until they are forgotten
 	deaf      int                 // calls that were to find GPUs and haven't come back in time
 	replayed  bool                // the journal was read since the start
@@ -118,15 +124,15 @@ func New(options Options) *Agent {
 	options.Grace = cmp.Or(options.Grace, time.Minute)
 	return &Agent{
 		options: options, journal: journal{options.Journal}, atOnce: gpu.MaxSims,
-		cards: make(map[string]*card), runs: make(map[string]*openRun),
+		cards: make(map[string]*card), runs: make(map[string]*openRun), claims: make(map[string]func()),
 		opened: make(chan struct{}, 1), adapts: make(chan struct{}, 1),
 	}
 }
 
 // Start opens the GPUs, reads the open runs, and gives back every clock that
 // the journal names. Runs stay open at default clocks. The agent can be used
-// whatever the error is: it locks nothing until the journal could be read, and
-// sweeping tries again.
+// whatever the error is: it looks after the GPUs that could be opened, locks nothing
+// until the journal could be read, and sweeping tries again.
 func (a *Agent) Start(ctx context.Context) (Report, error) {
 	opening := a.open()
 	notes, reading := a.load()
@@ -160,10 +166,12 @@ func (a *Agent) open() error {
 	defer timer.Stop()
 	select {
 	case found := <-answers:
+		err := a.adopt(found.value) // whatever became of the others
 		if found.err != nil {
-			return fmt.Errorf("open the GPUs: %w", found.err)
+			err = errors.Join(fmt.Errorf("open the GPUs: %w", found.err), err)
 		}
-		return a.adopt(found.value)
+		a.opening(err)
+		return err
 	case <-timer.C:
 	}
 	a.countDeaf(1)
@@ -171,7 +179,25 @@ func (a *Agent) open() error {
 		<-answers // too late to be of use: the next call finds the GPUs as they are then
 		a.countDeaf(-1)
 	}()
+	a.opening(ErrStuck)
 	return fmt.Errorf("open the GPUs: %w", ErrStuck)
+}
+
+// opening notes how opening the GPUs went.
+func (a *Agent) opening(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.partly = err != nil
+}
+
+// incomplete tells whether a GPU may have come, or come back, since the GPUs were
+// opened last.
+func (a *Agent) incomplete() bool {
+	a.mu.Lock()
+	partly := a.partly
+	a.mu.Unlock()
+	cards := a.allCards()
+	return partly || len(cards) == 0 || slices.ContainsFunc(cards, (*card).isLost)
 }
 
 // countDeaf counts calls that hang, or that have come back after all.
@@ -181,25 +207,47 @@ func (a *Agent) countDeaf(change int) {
 	a.deaf += change
 }
 
-// adopt makes GPUs known. One whose name can't be a file's can't be
-// journalled, and is left alone.
+// adopt makes GPUs known, those that could be opened and that no other process looks
+// after. One whose name can't be a file's can't be journalled, and is left alone.
 func (a *Agent) adopt(found []gpu.Device) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var err error
-	for _, dev := range found {
-		uuid := dev.Identity().UUID
-		if !isFileName(uuid) {
-			err = errors.Join(err, fmt.Errorf("open the GPUs: no name to journal %q by", uuid))
+	inventory := make([]gpu.Identity, len(found))
+	var uuids []string
+	var errs []error
+	for i, dev := range found {
+		if dev == nil {
 			continue
 		}
+		inventory[i] = dev.Identity()
+		if uuid := inventory[i].UUID; isFileName(uuid) {
+			uuids = append(uuids, uuid)
+		} else {
+			errs = append(errs, fmt.Errorf("open the GPUs: no name to journal %q by", uuid))
+		}
+	}
+	failed := a.claim(uuids)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(found) > 0 {
+		a.inventory = inventory
+	}
+	for i, dev := range found {
+		uuid := inventory[i].UUID
+		if !slices.Contains(uuids, uuid) {
+			continue
+		}
+		claiming := failed[uuid]
 		if c, ok := a.cards[uuid]; ok {
 			c.reopen(dev)
 			continue
 		}
+		if claiming != nil && (!a.restores || errors.Is(claiming, ErrTaken)) {
+			errs = append(errs, claiming)
+			continue
+		}
 		a.cards[uuid] = newCard(dev, a.options.CallTimeout, a.late)
+		a.cards[uuid].twin = errors.Is(claiming, ErrTwin)
 	}
-	return err
+	return errors.Join(errs...)
 }
 
 // late settles a GPU whose driver has come back: what it was asked for in
@@ -241,7 +289,7 @@ func (a *Agent) allCards() []*card {
 func (a *Agent) runsOn(c *card) []*openRun {
 	var found []*openRun
 	for _, id := range slices.Sorted(maps.Keys(a.runs)) {
-		if r := a.runs[id]; !r.ended && slices.Contains(r.GPUs, c.id.UUID) {
+		if r := a.runs[id]; !r.ended && slices.Contains(r.GPUs, c.uuid) {
 			found = append(found, r)
 		}
 	}
@@ -264,6 +312,7 @@ type GPUState struct {
 	Entry    *Entry // nil: at default clocks as far as this agent is concerned
 	Writes   int    // of its clocks since the agent began
 	Stuck    bool
+	Lost     bool   // it fell off the bus
 	Alien    string // why somebody else is thought to set its clocks
 	Refused  string // why its last lock was refused
 }
@@ -286,7 +335,7 @@ func (a *Agent) State() State {
 	var s State
 	for _, c := range a.allCards() {
 		c.mu.Lock()
-		s.GPUs = append(s.GPUs, GPUState{Identity: c.id, Entry: c.entry, Writes: c.writes, Stuck: c.hung > 0, Alien: c.alien, Refused: c.refused})
+		s.GPUs = append(s.GPUs, GPUState{Identity: c.id, Lost: c.lost, Entry: c.entry, Writes: c.writes, Stuck: c.hung > 0, Alien: c.alien, Refused: c.refused})
 		c.mu.Unlock()
 	}
 	a.mu.Lock()

@@ -51,6 +51,7 @@ func (a *Agent) Apply(ctx context.Context, run Run) (Applied, error) {
 		defer cancel()
 	}
 	superseded := a.supersede(ctx, &run)
+	heeding := a.heed(ctx, run.GPUs) // what was given back is no word about this run
 	refusal := a.vet(ctx, &run)
 	keeping := a.begin(&run, refusal)
 	cards := a.cardsOf(run.GPUs)
@@ -58,7 +59,7 @@ func (a *Agent) Apply(ctx context.Context, run Run) (Applied, error) {
 	if settling == nil && (ctx.Err() != nil || run.late(time.Now())) {
 		settling = a.undo(ctx, run.ID, ErrLate)
 	}
-	return a.applied(run.ID), errors.Join(superseded, refusal, keeping, settling)
+	return a.applied(run.ID), errors.Join(superseded, heeding, refusal, keeping, settling)
 }
 
 // undo puts a run that completed too late to default clocks.
@@ -229,7 +230,7 @@ func (a *Agent) allowed(c *card, want Setting) error {
 	if a.options.Range == nil {
 		return nil
 	}
-	span := a.options.Range(c.id)
+	span := a.options.Range(c.identity())
 	for _, d := range domains {
 		if !span.within(d, want.of(d)) {
 			return fmt.Errorf("%w: %s clock %v MHz is outside the administrator's range", ErrSetting, d, float64(want.of(d)))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,7 +17,8 @@ var ErrStuck = errors.New("the GPU's driver doesn't answer")
 
 // card is a GPU with what the agent knows of it.
 type card struct {
-	id      gpu.Identity
+	uuid    string
+	twin    bool          // an agent of the same journal looks after it
 	timeout time.Duration // of one call
 	// late is called after a call that hung has come back.
 	late func(*card)
@@ -27,10 +29,12 @@ type card struct {
 	// sampled is when it was last read; the agent's mu guards it.
 	sampled time.Time
 
-	mu    sync.Mutex  // guards what follows
-	dev   gpu.Device  // the handle
-	table *gpu.Clocks // once read
-	hung  int         // calls that haven't come back in time
+	mu    sync.Mutex   // guards what follows
+	dev   gpu.Device   // the handle
+	id    gpu.Identity // as of the handle
+	table *gpu.Clocks  // once read
+	hung  int          // calls that haven't come back in time
+	lost  bool         // the handle's GPU fell off the bus
 
 	entry   *Entry // in the journal; nil: nothing is locked by us
 	sure    bool   // the clocks are known to be as the entry says
@@ -45,7 +49,8 @@ type card struct {
 }
 
 func newCard(dev gpu.Device, timeout time.Duration, late func(*card)) *card {
-	return &card{id: dev.Identity(), dev: dev, timeout: timeout, late: late, turn: make(chan struct{}, 1)}
+	id := dev.Identity()
+	return &card{uuid: id.UUID, id: id, dev: dev, timeout: timeout, late: late, turn: make(chan struct{}, 1)}
 }
 
 // take waits for the card's turn.
@@ -59,7 +64,7 @@ func (c *card) take(ctx context.Context) error {
 	case c.turn <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("wait for %s: %w", c.id.UUID, context.Cause(ctx))
+		return fmt.Errorf("wait for %s: %w", c.uuid, context.Cause(ctx))
 	}
 }
 
@@ -71,7 +76,22 @@ func (c *card) yield() { <-c.turn }
 func (c *card) reopen(dev gpu.Device) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.dev, c.table = dev, nil
+	c.dev, c.id, c.table, c.lost = dev, dev.Identity(), nil, false
+}
+
+// identity is the card's, as of when it was opened last: a driver that was reloaded
+// may give the device files other numbers.
+func (c *card) identity() gpu.Identity {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.id
+}
+
+// isLost tells whether the handle's GPU fell off the bus.
+func (c *card) isLost() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lost
 }
 
 // journalled is the card's entry, nil where there is none.
@@ -154,7 +174,7 @@ func (c *card) clocks() (*gpu.Clocks, error) {
 	}
 	read, err := call(c, gpu.Device.Clocks)
 	if err != nil {
-		return nil, fmt.Errorf("clocks of %s: %w", c.id.UUID, err)
+		return nil, fmt.Errorf("clocks of %s: %w", c.uuid, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -178,7 +198,7 @@ func call[T any](c *card, what func(gpu.Device) (T, error)) (T, error) {
 	dev, hung := c.dev, c.hung
 	c.mu.Unlock()
 	if hung > 0 {
-		return none, fmt.Errorf("%s: %w", c.id.UUID, ErrStuck)
+		return none, fmt.Errorf("%s: %w", c.uuid, ErrStuck)
 	}
 	answers := make(chan answer[T], 1)
 	go func() {
@@ -189,6 +209,11 @@ func call[T any](c *card, what func(gpu.Device) (T, error)) (T, error) {
 	defer timer.Stop()
 	select {
 	case a := <-answers:
+		if errors.Is(a.err, gpu.ErrLost) {
+			c.mu.Lock()
+			c.lost = c.dev == dev
+			c.mu.Unlock()
+		}
 		return a.value, a.err
 	case <-timer.C:
 	}
@@ -205,7 +230,7 @@ func call[T any](c *card, what func(gpu.Device) (T, error)) (T, error) {
 			c.late(c)
 		}
 	}()
-	return none, fmt.Errorf("%s: %w within %s", c.id.UUID, ErrStuck, c.timeout)
+	return none, fmt.Errorf("%s: %w within %s", c.uuid, ErrStuck, c.timeout)
 }
 
 // renewed asks a second time, with new handles of all GPUs, when the driver was
@@ -246,14 +271,23 @@ func (a *Agent) Clocks(uuid string) (gpu.Clocks, error) {
 	return *table, nil
 }
 
-// GPUs are those that the agent has opened, in the order of their UUIDs.
+// GPUs are those that the agent looks after, in the order of their UUIDs.
 func (a *Agent) GPUs() []gpu.Identity {
 	cards := a.allCards()
 	ids := make([]gpu.Identity, len(cards))
 	for i, c := range cards {
-		ids[i] = c.id
+		ids[i] = c.identity()
 	}
 	return ids
+}
+
+// Inventory is the GPUs as the driver counted them when they were opened last, in its
+// order. One that couldn't be opened is empty in its place. Those that others look
+// after are among them.
+func (a *Agent) Inventory() []gpu.Identity {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.inventory)
 }
 
 // do is call for what returns an error alone.

@@ -95,7 +95,7 @@ func (a *Agent) readCounters(run *Run) *counters {
 	out := &counters{Boot: a.options.Boot, Driver: a.options.Driver, Energy: make(map[string]dvfsmodel.Joule)}
 	for i, c := range cards {
 		if readings[i] >= 0 {
-			out.Energy[c.id.UUID] = readings[i]
+			out.Energy[c.uuid] = readings[i]
 		}
 	}
 	if len(out.Energy) == 0 {

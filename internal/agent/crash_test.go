@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -123,20 +124,40 @@ const (
 
 // playUntil plays a scenario on a fresh host until its fuse blows, and then
 // lets another process start. It returns how many steps were taken.
-func (s *scenario) playUntil(t *testing.T, f *fuse, how crash) int {
+func (s *scenario) playUntil(t *testing.T, f *fuse, how crash, hard bool) int {
 	t.Helper()
-	h := newHost(t, twoGPUs)
+	h := newHost(t, map[bool]string{false: twoGPUs, true: "sim:4,model=GTX1080Ti"}[hard])
+	if hard {
+		h.hardship()
+	} else {
+		h.claims = &claims{owners: map[string]*fuse{}}
+	}
 	h.options = func(o *agent.Options) { o.Grace = 1 }
 	if s.prepare != nil {
-		s.prepare(h, h.started())
+		first := &fuse{}
+		former := h.agent(first)
+		_, _ = former.Start(t.Context())
+		s.prepare(h, former)
+		first.dead = true
+	}
+	if f.meddle > 0 {
+		f.meddling = func() {
+			h.restoreBeside()
+			h.wantLocked(free, free)
+			h.wantNoted("after a restore beside the agent")
+		}
 	}
 	a := h.agent(f)
 	a.SettleOneByOne()
 	_, _ = a.Start(t.Context())
 	s.play(h, a)
+	h.wantNoted("at the end")
 	steps := f.steps
 	if f.at == 0 {
 		return steps
+	}
+	if f.meddle > 0 && !f.dead { // it took fewer steps with the meddling: it dies now
+		f.dead = true
 	}
 	if !f.dead {
 		t.Fatalf("step %d of %d was never reached", f.at, steps)
@@ -156,15 +177,28 @@ func (h *host) recover(endedBefore []agent.Closed, how crash) {
 	h.t.Helper()
 	a := h.agent(nil)
 	report, err := a.Start(h.t.Context())
-	if err != nil || !report.Clean() {
+	switch {
+	case h.hard && how == killed:
+		kept := slices.DeleteFunc(slices.Clone(report.GPUs), func(g agent.Restored) bool { return g.Fate != agent.FateKept })
+		if !errors.Is(err, gpu.ErrLost) || !errors.Is(err, agent.ErrTaken) || len(kept) != 1 || kept[0].UUID != h.uuids[2] {
+			h.t.Errorf("start after the crash: %v, %+v", err, report)
+		}
+		h.wantFree()
+		h.comeBack(a)
+	case h.hard: // booted: the lost GPU is back, and the other agent hasn't locked its own yet
+		h.hard = false
+		if !errors.Is(err, agent.ErrTaken) || !report.Clean() {
+			h.t.Errorf("start after the crash: %v, %+v", err, report)
+		}
+	case err != nil || !report.Clean():
 		h.t.Errorf("start after the crash: %v, %+v", err, report)
 	}
 	h.wantFree()
-	if left := append(h.journal.files(".tmp"), h.journal.files(".done")...); len(left) > 0 {
+	if left := slices.Concat(h.journal.files(".tmp"), h.journal.files(".done"), h.journal.files(".returned")); len(left) > 0 {
 		h.t.Errorf("left behind: %v", left)
 	}
 	swept, err := a.Sweep(h.t.Context(), gone, gone)
-	if err != nil {
+	if err != nil && !errors.Is(err, agent.ErrTaken) {
 		h.t.Errorf("sweep after the crash: %v", err)
 	}
 	ended := a.Ended()
@@ -199,27 +233,83 @@ func (h *host) recover(endedBefore []agent.Closed, how crash) {
 	h.wantFree()
 }
 
+// comeBack brings the lost GPU back, and has it adopted.
+func (h *host) comeBack(a *agent.Agent) {
+	h.t.Helper()
+	if err := h.sims[2].Reboot(); err != nil { // a reset of the GPU alone: the boot is the same
+		h.t.Fatal(err)
+	}
+	if _, err := a.Sweep(h.t.Context(), alive, alive); err != nil && !errors.Is(err, agent.ErrTaken) {
+		h.t.Errorf("sweep when the lost GPU is back: %v", err)
+	}
+	if got := h.locked(3); got != coreLow {
+		h.t.Errorf("the other agent's GPU is locked at %v, it locked it at %v", got, coreLow)
+	}
+	if err := h.sims[3].Unlock(gpu.Core); err != nil { // it is done with it
+		h.t.Fatal(err)
+	}
+	if got, err := a.Apply(h.t.Context(), h.run("back", 97, slow, 2)); err != nil || !got.Locked || h.locked(2) != slow {
+		h.t.Errorf("a run on the GPU that came back: %+v, %v, locked at %v", got, err, h.locked(2))
+	}
+	if _, err := a.End(h.t.Context(), 97, "n1"); err != nil {
+		h.t.Error(err)
+	}
+	h.hard = false
+}
+
 func TestACrashAtAnyStepLeavesNoGPULockedAfterTheNextStart(t *testing.T) {
-	crashes := 0
-	for _, s := range scenarios {
-		t.Run(s.name, func(t *testing.T) {
-			steps := s.playUntil(t, &fuse{}, killed)
-			for n := 1; n <= steps; n++ {
-				for _, after := range []bool{false, true} {
-					for _, how := range []crash{killed, powerLost, powerLostFolderKept} {
-						s.playUntil(t, &fuse{at: n, after: after}, how)
-						if t.Failed() {
-							t.Fatalf("crash %d at step %d of %d, once it was done: %v", how, n, steps, after)
+	for _, hard := range []bool{false, true} {
+		crashes := 0
+		name := map[bool]string{false: "all well", true: "one GPU lost, one another agent's"}[hard]
+		for _, s := range scenarios {
+			t.Run(name+"/"+s.name, func(t *testing.T) {
+				steps := s.playUntil(t, &fuse{}, killed, hard)
+				for n := 1; n <= steps; n++ {
+					for _, after := range []bool{false, true} {
+						for _, how := range []crash{killed, powerLost, powerLostFolderKept} {
+							s.playUntil(t, &fuse{at: n, after: after}, how, hard)
+							if t.Failed() {
+								t.Fatalf("crash %d at step %d of %d, once it was done: %v", how, n, steps, after)
+							}
+							crashes++
 						}
-						crashes++
 					}
 				}
-			}
-		})
+			})
+		}
+		t.Logf("%s: %d crashes", name, crashes)
+		if crashes < 200 {
+			t.Errorf("%s: %d crashes, want at least 200", name, crashes)
+		}
 	}
-	t.Logf("%d crashes", crashes)
-	if crashes < 200 {
-		t.Errorf("%d crashes, want at least 200", crashes)
+}
+
+// At each step of the agent epd restore runs beside it, and then the agent dies: at
+// once, some steps later, or at the end.
+func TestARestoreBesideTheAgentAtAnyStepLeavesNoLockWithoutAnEntry(t *testing.T) {
+	for _, hard := range []bool{false, true} {
+		crashes := 0
+		name := map[bool]string{false: "all well", true: "one GPU lost, one another agent's"}[hard]
+		for _, s := range scenarios {
+			t.Run(name+"/"+s.name, func(t *testing.T) {
+				steps := s.playUntil(t, &fuse{}, killed, hard)
+				for n := 1; n <= steps; n++ {
+					for _, later := range []int{0, 1, 2, 5, 1 << 20} {
+						for _, after := range []bool{false, true} {
+							s.playUntil(t, &fuse{meddle: n, at: n + later, after: after}, killed, hard)
+							if t.Failed() {
+								t.Fatalf("restore at step %d of %d, crash %d steps later, once it was done: %v", n, steps, later, after)
+							}
+							crashes++
+						}
+					}
+				}
+			})
+		}
+		t.Logf("%s: %d crashes", name, crashes)
+		if crashes < 200 {
+			t.Errorf("%s: %d crashes, want at least 200", name, crashes)
+		}
 	}
 }
 
@@ -227,7 +317,7 @@ func TestADiskThatIsFullAtAnyStepLeavesNothingLockedAndNoRunAtOddClocks(t *testi
 	failures := 0
 	for _, s := range scenarios {
 		t.Run(s.name, func(t *testing.T) {
-			steps := s.playUntil(t, &fuse{}, killed)
+			steps := s.playUntil(t, &fuse{}, killed, false)
 			for n := 1; n <= steps; n++ {
 				for _, last := range []int{n, n + 3, 1 << 30} {
 					s.playFull(t, n, last)

@@ -30,8 +30,12 @@ type fuse struct {
 	at    int  // dies at this step; 0: never
 	after bool // once the step was done
 	dead  bool
-	fail  int // this step of a file system fails; 0: none
-	last  int // and all up to this one
+	fail  int  // this step of a file system fails; 0: none
+	last  int  // and all up to this one
+	reads bool // what fails is writing: reading goes on
+
+	meddle   int    // before this step another process does something; 0: never
+	meddling func() // what
 }
 
 // step takes a step, unless the process is dead.
@@ -43,6 +47,11 @@ func (f *fuse) take(do func() error, disk bool) error {
 	f.mu.Lock()
 	f.steps++
 	n := f.steps
+	if n == f.meddle && !f.dead {
+		f.mu.Unlock()
+		f.meddling()
+		f.mu.Lock()
+	}
 	if n == f.at && !f.after {
 		f.dead = true
 	}
@@ -114,12 +123,17 @@ type fused struct {
 	fuse *fuse
 }
 
-func (f fused) do(step func() error) error {
+func (f fused) do(step func() error) error { return f.take(step, true) }
+
+// read is a step that may go on while writing fails.
+func (f fused) read(step func() error) error { return f.take(step, !f.fuse.reads) }
+
+func (f fused) take(step func() error, fails bool) error {
 	return f.fuse.take(func() error {
 		f.disk.mu.Lock()
 		defer f.disk.mu.Unlock()
 		return step()
-	}, true)
+	}, fails)
 }
 
 func (f fused) Create(name string) (agent.File, error) {
@@ -129,7 +143,7 @@ func (f fused) Create(name string) (agent.File, error) {
 }
 
 func (f fused) ReadFile(name string) (data []byte, err error) {
-	err = f.do(func() error {
+	err = f.read(func() error {
 		n, ok := f.disk.names[name]
 		if !ok {
 			return fs.ErrNotExist
@@ -163,7 +177,7 @@ func (f fused) Remove(name string) error {
 }
 
 func (f fused) Names() (names []string, err error) {
-	err = f.do(func() error { names = slices.Sorted(maps.Keys(f.disk.names)); return nil })
+	err = f.read(func() error { names = slices.Sorted(maps.Keys(f.disk.names)); return nil })
 	return names, err
 }
 
@@ -197,6 +211,10 @@ func (l fusedLibrary) Devices() (found []gpu.Device, err error) {
 	err = l.fuse.step(func() error {
 		devices, err := l.Library.Devices()
 		for _, dev := range devices {
+			if dev == nil {
+				found = append(found, nil)
+				continue
+			}
 			found = append(found, fusedDevice{dev, l.fuse})
 		}
 		return err
@@ -238,6 +256,47 @@ type host struct {
 	runs    *disk
 	boot    string
 	options func(*agent.Options)
+
+	claims *claims // nil: nobody claims GPUs
+	hard   bool    // GPU 2 is lost, GPU 3 is another agent's
+}
+
+// claims are the GPUs of a machine's processes, by UUID. Nil stands for one with
+// another journal.
+type claims struct {
+	mu     sync.Mutex
+	owners map[string]*fuse
+}
+
+// process is a process that may claim GPUs while it lives.
+type process struct {
+	claims *claims
+	fuse   *fuse
+}
+
+func (p process) Claim(uuid string) (func(), error) {
+	p.claims.mu.Lock()
+	defer p.claims.mu.Unlock()
+	owner, owned := p.claims.owners[uuid]
+	if owned && owner == nil {
+		return nil, agent.ErrTaken
+	}
+	if owned && owner != p.fuse {
+		owner.mu.Lock()
+		dead := owner.dead
+		owner.mu.Unlock()
+		if !dead {
+			return nil, agent.ErrTwin
+		}
+	}
+	p.claims.owners[uuid] = p.fuse
+	return func() {
+		p.claims.mu.Lock()
+		defer p.claims.mu.Unlock()
+		if p.claims.owners[uuid] == p.fuse {
+			delete(p.claims.owners, uuid)
+		}
+	}, nil
 }
 
 // profiles are read once: hosts are many.
@@ -270,10 +329,43 @@ func (h *host) agent(f *fuse) *agent.Agent {
 		Journal: fused{h.journal, f}, Runs: fused{h.runs, f}, Library: fusedLibrary{h.library, f},
 		Boot: h.boot, Driver: "driver-1",
 	}
+	if h.claims != nil {
+		o.Claims = process{h.claims, f}
+	}
 	if h.options != nil {
 		h.options(&o)
 	}
 	return agent.New(o)
+}
+
+// restoreBeside is epd restore, whatever the agent does.
+func (h *host) restoreBeside() agent.Report {
+	h.t.Helper()
+	f := &fuse{}
+	report, err := agent.RestoreJournal(h.t.Context(), agent.Options{
+		Journal: fused{h.journal, f}, Library: fusedLibrary{h.library, f}, Claims: process{h.claims, f},
+		Boot: h.boot, Driver: "driver-1",
+	})
+	if err != nil && !errors.Is(err, agent.ErrTaken) && !(h.hard && errors.Is(err, gpu.ErrLost)) {
+		h.t.Errorf("restore: %v", err)
+	}
+	return report
+}
+
+// hardship is a machine on which one GPU was lost while it was locked, and one is
+// another agent's, which has locked it.
+func (h *host) hardship() {
+	h.t.Helper()
+	h.hard = true
+	a := h.started()
+	apply(h, a, "lost", 98, slow, 2)
+	for _, err := range []error{h.sims[2].Suffer(gpu.FaultLost), h.sims[3].Lock(gpu.Core, coreLow.Core)} {
+		if err != nil {
+			h.t.Fatal(err)
+		}
+	}
+	h.runs.names = map[string]*node{} // its run isn't looked at
+	h.claims = &claims{owners: map[string]*fuse{h.uuids[3]: nil}}
 }
 
 // started is an agent that started well.
@@ -322,9 +414,24 @@ func (h *host) wantLocked(want ...agent.Setting) {
 	}
 }
 
-// wantFree fails unless all GPUs are free and the journal is empty.
+// wantNoted fails where a GPU is locked without an entry in the journal.
+func (h *host) wantNoted(when string) {
+	h.t.Helper()
+	for i := range h.sims {
+		if got := h.locked(i); got != free && !(h.hard && i == 3) && len(h.journal.files(h.uuids[i]+".json")) == 0 {
+			h.t.Errorf("%s: GPU %d is locked at %v without an entry", when, i, got)
+		}
+	}
+}
+
+// wantFree fails unless all GPUs are free and the journal is empty. A GPU that is
+// lost keeps its entry, and another agent's its lock.
 func (h *host) wantFree() {
 	h.t.Helper()
+	if h.hard {
+		h.wantHard()
+		return
+	}
 	for i := range h.sims {
 		if got := h.locked(i); got != (agent.Setting{}) {
 			h.t.Errorf("GPU %d is left locked at %v", i, got)
@@ -332,6 +439,17 @@ func (h *host) wantFree() {
 	}
 	if left := h.journal.files(".json"); len(left) > 0 {
 		h.t.Errorf("left in the journal: %v", left)
+	}
+}
+
+func (h *host) wantHard() {
+	h.t.Helper()
+	h.wantLocked(free, free)
+	if got := h.locked(3); got != coreLow {
+		h.t.Errorf("the other agent's GPU is locked at %v, it locked it at %v", got, coreLow)
+	}
+	if left := h.journal.files(".json"); !slices.Equal(left, []string{h.uuids[2] + ".json"}) {
+		h.t.Errorf("left in the journal: %v, want the lost GPU's entry", left)
 	}
 }
 

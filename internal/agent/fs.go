@@ -99,12 +99,13 @@ func (f *Folder) Sync() error {
 }
 
 // Endings of file names: what is in force, what is being written, what is done
-// with, and what couldn't be read.
+// with, what couldn't be read, and what another process gave back.
 const (
-	live  = ".json"
-	draft = ".tmp"
-	done  = ".done"
-	aside = ".aside"
+	live     = ".json"
+	draft    = ".tmp"
+	done     = ".done"
+	aside    = ".aside"
+	returned = ".returned"
 )
 
 // putFile writes a file so that a crash leaves either the old or the new one.
@@ -160,7 +161,7 @@ func liveFiles(folder FS, clean bool) (names, foreign []string, err error) {
 	}
 	for _, name := range all {
 		switch {
-		case strings.HasSuffix(name, draft), strings.HasSuffix(name, done):
+		case strings.HasSuffix(name, draft), strings.HasSuffix(name, done), strings.HasSuffix(name, returned):
 			if !clean {
 				continue
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -170,4 +171,61 @@ func (j journal) read(uuid string) (*Entry, error) {
 		return nil, fmt.Errorf("journal of %s: %w", uuid, err)
 	}
 	return decodeEntry(uuid, data)
+}
+
+// errReturned tells that somebody gave a GPU's clocks back beside the agent.
+var errReturned = errors.New("another process gave its clocks back")
+
+// vouch tells whether the journal still has a GPU's entry, as it must while a clock
+// may be locked: another process may have removed it, or left word that it gave the
+// clocks back.
+func (j journal) vouch(uuid string) error {
+	switch _, err := j.folder.ReadFile(uuid + returned); {
+	case err == nil:
+		return fmt.Errorf("%s: %w", uuid, errReturned)
+	case gone(err) != nil:
+		return fmt.Errorf("journal of %s: %w", uuid, err)
+	}
+	switch _, err := j.read(uuid); {
+	case err != nil && gone(err) == nil:
+		return fmt.Errorf("%s: %w, and removed their entry from the journal", uuid, errReturned)
+	case err != nil:
+		return err
+	}
+	return nil
+}
+
+// leaveWord tells the agent whose journal this is that a GPU's clocks are given back.
+func (j journal) leaveWord(uuid string) error {
+	f, err := j.folder.Create(uuid + returned)
+	if err == nil {
+		err = errors.Join(f.Close(), j.folder.Sync())
+	}
+	if err != nil {
+		return fmt.Errorf("journal of %s: %w", uuid, err)
+	}
+	return nil
+}
+
+// words are the GPUs whose clocks other processes gave back.
+func (j journal) words() ([]string, error) {
+	all, err := j.folder.Names()
+	if err != nil {
+		return nil, fmt.Errorf("read the journal: %w", err)
+	}
+	var uuids []string
+	for _, name := range all {
+		if uuid, ok := strings.CutSuffix(name, returned); ok {
+			uuids = append(uuids, uuid)
+		}
+	}
+	return uuids, nil
+}
+
+// heard removes such a word.
+func (j journal) heard(uuid string) error {
+	if err := gone(j.folder.Remove(uuid + returned)); err != nil {
+		return fmt.Errorf("journal of %s: %w", uuid, err)
+	}
+	return nil
 }

@@ -14,6 +14,7 @@ type Fate string
 // An entry whose clocks couldn't be given back is kept, and tried again.
 const (
 	FateRestored Fate = "restored" // clocks given back, entry removed
+	FateReturned Fate = "returned" // clocks given back, entry left to the agent that lives
 	FateKept     Fate = "kept"     // not given back
 	FateDropped  Fate = "dropped"  // the machine was booted since: nothing is locked
 	FateAside    Fate = "aside"    // unreadable: clocks given back, file moved aside
@@ -66,11 +67,20 @@ func (a *Agent) Restore(ctx context.Context, reason string, uuids ...string) (Re
 }
 
 // RestoreJournal gives back all clocks that a journal names, without an agent
-// and its runs.
+// and its runs. Beside an agent that lives, or hangs, it leaves the entries to it, with
+// word that the clocks are given back: the agent puts its runs to default clocks. A
+// GPU that another agent looks after isn't touched. A GPU that can't be opened keeps no other from being given back, and
+// is a note where the journal doesn't name it.
 func RestoreJournal(ctx context.Context, options Options) (Report, error) {
 	a := New(options)
+	defer a.Close()
+	a.restores = true
 	opening := a.open()
 	report, err := a.replay(ctx, nil)
+	if opening != nil && len(a.allCards()) > 0 && report.Clean() {
+		report.Notes = append(report.Notes, opening.Error())
+		opening = nil
+	}
 	return report, errors.Join(opening, err)
 }
 
@@ -137,11 +147,47 @@ func (a *Agent) replayOne(ctx context.Context, uuid string, spare bool) Restored
 		return Restored{UUID: uuid, Fate: FateKept, Err: err}
 	}
 	c.record(entry, false)
+	if c.twin {
+		return a.replayBeside(c)
+	}
 	note, err := a.release(c)
 	if err != nil {
 		return Restored{UUID: uuid, Fate: FateKept, Note: note, Err: err}
 	}
 	return Restored{UUID: uuid, Fate: FateRestored, Note: note}
+}
+
+// replayBeside gives back what an agent locked that lives or hangs. The entry stays:
+// the agent may be about to lock again, and a lock must not be without one. Word of it
+// is left first, so that the agent, which looks after each lock, finds it.
+func (a *Agent) replayBeside(c *card) Restored {
+	err := errors.Join(a.journal.leaveWord(c.uuid), a.unlockAll(c))
+	if err != nil {
+		return Restored{UUID: c.uuid, Fate: FateKept, Err: err}
+	}
+	return Restored{UUID: c.uuid, Fate: FateReturned, Note: "its agent is told"}
+}
+
+// heed puts runs to default clocks whose GPUs' clocks another process gave back, of all
+// GPUs or some.
+func (a *Agent) heed(ctx context.Context, uuids []string) error {
+	words, err := a.journal.words()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, uuid := range words {
+		if uuids != nil && !slices.Contains(uuids, uuid) {
+			continue
+		}
+		cards := a.cardsOf([]string{uuid})
+		err := a.settleAll(ctx, a.giveUp(cards, errReturned.Error()))
+		if err == nil {
+			err = a.journal.heard(uuid)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // drop removes an entry of before the machine was booted.

@@ -117,7 +117,7 @@ func (a *Agent) giveUp(cards []*card, reason string) []*card {
 	var uuids []string
 	a.mu.Lock()
 	for _, c := range cards {
-		uuids = append(uuids, c.id.UUID)
+		uuids = append(uuids, c.uuid)
 		for _, r := range a.runsOn(c) {
 			if r.wants() != (Setting{}) {
 				r.handsOff = reason
@@ -146,7 +146,7 @@ func (a *Agent) settle(ctx context.Context, c *card) error {
 		return nil
 	}
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("lock %s: %w", c.id.UUID, context.Cause(ctx))
+		return fmt.Errorf("lock %s: %w", c.uuid, context.Cause(ctx))
 	}
 	return a.hold(c, want, &run)
 }
@@ -167,14 +167,21 @@ func (a *Agent) busy(c *card) bool {
 
 // hold journals a setting, locks the card at it and looks whether it runs so. The
 // journal always names at least what is locked: it is written before a clock is
-// locked, and again after one was given back. The caller has the card's turn, and
-// releases the card after an error.
+// locked, and again after one was given back. Whether it is still there is looked at
+// before a lock and after it: another process may have given the clocks back. The
+// caller has the card's turn, and releases the card after an error.
 func (a *Agent) hold(c *card, want Setting, run *Run) error {
 	entry := c.journalled()
 	if entry == nil {
+		id := c.identity()
 		entry = &Entry{
-			Schema: schema, UUID: c.id.UUID, Bus: c.id.Bus, Model: c.id.Model,
+			Schema: schema, UUID: c.uuid, Bus: id.Bus, Model: id.Model,
 			Boot: a.options.Boot, Driver: a.options.Driver,
+		}
+	}
+	if c.journalled() != nil {
+		if err := a.journal.vouch(c.uuid); err != nil {
+			return err
 		}
 	}
 	next := entry.with(want, time.Now(), c.prior(), run)
@@ -203,7 +210,7 @@ func (a *Agent) hold(c *card, want Setting, run *Run) error {
 			c.record(next, false)
 		}
 	}
-	if err := verify(c, want); err != nil {
+	if err := errors.Join(a.journal.vouch(c.uuid), verify(c, want)); err != nil {
 		return err
 	}
 	c.record(next, true)
@@ -215,7 +222,7 @@ func (a *Agent) unput(c *card) error {
 	if c.journalled() != nil {
 		return nil
 	}
-	return a.journal.retire(c.id.UUID)
+	return a.journal.retire(c.uuid)
 }
 
 // lock locks one clock. A refusal leaves the clock as it was: where it wasn't
@@ -230,7 +237,7 @@ func (a *Agent) lock(c *card, d gpu.Domain, f dvfsmodel.MHz, before *Entry) erro
 	if errors.Is(err, gpu.ErrPermission) || errors.Is(err, gpu.ErrNotSupported) {
 		c.spare(before, d)
 	}
-	return fmt.Errorf("lock the %s clock of %s at %v MHz: %w", d, c.id.UUID, float64(f), err)
+	return fmt.Errorf("lock the %s clock of %s at %v MHz: %w", d, c.uuid, float64(f), err)
 }
 
 // answered notes what the driver said to a lock.
@@ -256,14 +263,14 @@ func verify(c *card, want Setting) error {
 	for {
 		r, err := call(c, gpu.Device.Read)
 		if err != nil {
-			return fmt.Errorf("look at the clocks of %s: %w", c.id.UUID, err)
+			return fmt.Errorf("look at the clocks of %s: %w", c.uuid, err)
 		}
 		if !above(r.Core, want.Core) && !above(r.Mem, want.Mem) {
 			return nil
 		}
 		if !time.Now().Before(last) {
 			return fmt.Errorf("look at the clocks of %s: run at %v,%v MHz, locked at %v,%v MHz",
-				c.id.UUID, float64(r.Core), float64(r.Mem), float64(want.Core), float64(want.Mem))
+				c.uuid, float64(r.Core), float64(r.Mem), float64(want.Core), float64(want.Mem))
 		}
 		<-time.After(between)
 	}
@@ -293,7 +300,7 @@ func (a *Agent) release(c *card) (note string, err error) {
 	if entry.Driver != "" && entry.Driver != a.options.Driver {
 		note = joinNotes(note, "the driver was reloaded since")
 	}
-	if err := a.journal.retire(c.id.UUID); err != nil {
+	if err := errors.Join(a.journal.retire(c.uuid), a.journal.heard(c.uuid)); err != nil {
 		return note, err
 	}
 	c.record(nil, true)
@@ -317,10 +324,10 @@ func (a *Agent) unlock(c *card, d gpu.Domain) (note string, err error) {
 				return note, errors.Join(err, opening)
 			}
 		case errors.Is(err, gpu.ErrLost), errors.Is(err, gpu.ErrPermission), errors.Is(err, ErrStuck):
-			return "", fmt.Errorf("unlock the %s clock of %s: %w", d, c.id.UUID, err)
+			return "", fmt.Errorf("unlock the %s clock of %s: %w", d, c.uuid, err)
 		}
 	}
-	return note, fmt.Errorf("unlock the %s clock of %s: %w", d, c.id.UUID, err)
+	return note, fmt.Errorf("unlock the %s clock of %s: %w", d, c.uuid, err)
 }
 
 // joinNotes are two notes in one, without saying anything twice.

@@ -36,17 +36,17 @@ type Swept struct {
 
 // Sweep closes runs whose jobs are gone, and tries again what went wrong before:
 // entries that were kept, ends that couldn't be written down, a journal that
-// couldn't be read, GPUs none of which could be opened. The error joins all that
-// went wrong now.
+// couldn't be read, GPUs that couldn't be opened or were lost since. The error joins
+// all that went wrong now.
 func (a *Agent) Sweep(ctx context.Context, slurm, processes Probe) (Swept, error) {
 	var swept Swept
 	var errs []error
-	if len(a.allCards()) == 0 { // the driver may come after the agent
+	if a.incomplete() { // the driver may come after the agent, and a GPU come back
 		errs = append(errs, a.open())
 	}
 	closed, err := a.closeGone(ctx, func(*openRun) bool { return true }, slurm, processes)
 	swept.Closed = closed
-	errs = append(errs, err, a.keepAgain())
+	errs = append(errs, err, a.keepAgain(), a.heed(ctx, nil))
 	report, err := a.sweepJournal(ctx)
 	swept.Report = report
 	return swept, errors.Join(append(errs, err, report.Err())...)

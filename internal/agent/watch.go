@@ -168,9 +168,9 @@ func (a *Agent) sampleOne(c *card) (util float64, err error) {
 	meet(runs)
 	for _, r := range runs {
 		if err != nil {
-			r.sampler.Miss(c.id.UUID)
+			r.sampler.Miss(c.uuid)
 		} else {
-			r.sampler.Add(c.id.UUID, reading)
+			r.sampler.Add(c.uuid, reading)
 		}
 	}
 	a.mu.Unlock()
@@ -219,7 +219,7 @@ func (c *card) suspect(r *gpu.Reading) error {
 		return nil
 	}
 	c.alien = fmt.Sprintf("%s runs at %v,%v MHz, was locked at %v,%v MHz",
-		c.id.UUID, float64(r.Core), float64(r.Mem), float64(want.Core), float64(want.Mem))
+		c.uuid, float64(r.Core), float64(r.Mem), float64(want.Core), float64(want.Mem))
 	return fmt.Errorf("%w: %s", ErrAlien, c.alien)
 }
 

@@ -1,0 +1,146 @@
+package agent
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Claims keeps the processes of a machine apart: the clocks of a GPU are set by one
+// of them, whatever its state folder.
+type Claims interface {
+	// Claim makes a GPU this process's own, until release or until the process ends.
+	// The error is ErrTwin or ErrTaken, or says why nobody can tell whose it is.
+	Claim(uuid string) (release func(), err error)
+}
+
+// Whose a GPU is that can't be claimed.
+var (
+	// ErrTwin tells that a process with the same journal has the GPU: an agent,
+	// beside which clocks are to be given back.
+	ErrTwin = errors.New("the agent of this journal has the GPU")
+	// ErrTaken tells that a process with another journal has the GPU.
+	ErrTaken = errors.New("another agent has the GPU")
+)
+
+// ClaimFolder is a folder with a file for each GPU, which its process holds locked. It
+// is for root alone.
+type ClaimFolder struct {
+	root    *os.Root
+	journal string // path and identity of the journal's folder
+	wait    time.Duration
+}
+
+// twinWait is how long a process that is about to start waits for another one that
+// gives back the clocks of the same journal.
+const twinWait = time.Second
+
+// OpenClaims opens a folder, and makes it where there is none, for a process whose
+// journal is the named folder.
+func OpenClaims(dir, journal string) (*ClaimFolder, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("claim GPUs: %w", err)
+	}
+	info, err := os.Stat(journal)
+	if err != nil {
+		return nil, fmt.Errorf("claim GPUs: %w", err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("claim GPUs: %w", err)
+	}
+	f := &ClaimFolder{root: root, journal: journal}
+	if stat, ok := info.Sys().(*unix.Stat_t); ok {
+		f.journal = fmt.Sprintf("%s (%d:%d)", journal, stat.Dev, stat.Ino)
+	}
+	return f, nil
+}
+
+// Patient makes claims wait for a process of the same journal that only gives clocks
+// back, as an agent does that starts.
+func (f *ClaimFolder) Patient() *ClaimFolder {
+	f.wait = twinWait
+	return f
+}
+
+// Claim is part of [Claims].
+func (f *ClaimFolder) Claim(uuid string) (release func(), err error) {
+	file, err := f.root.OpenFile(uuid+".lock", os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("claim %s: %w", uuid, err)
+	}
+	for last := time.Now().Add(f.wait); ; {
+		err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) //nolint:gosec // a descriptor
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			break
+		}
+		owner, err := io.ReadAll(io.LimitReader(io.NewSectionReader(file, 0, maxOwner), maxOwner))
+		twin := err == nil && bytes.HasSuffix(owner, []byte(f.journal+"\n"))
+		if twin && time.Now().Before(last) {
+			<-time.After(twinWait / 50)
+			continue
+		}
+		kind := ErrTaken
+		if twin {
+			kind = ErrTwin
+		}
+		return nil, errors.Join(fmt.Errorf("%s: %w: %q", uuid, kind, bytes.TrimSpace(owner)), file.Close())
+	}
+	if err == nil {
+		err = file.Truncate(0)
+	}
+	if err == nil {
+		_, err = file.WriteAt(fmt.Appendf(nil, "process %d, journal %s\n", os.Getpid(), f.journal), 0)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("claim %s in %s: %w", uuid, filepath.Base(f.root.Name()), err), file.Close())
+	}
+	return func() { _ = file.Close() }, nil // which unlocks it
+}
+
+// maxOwner is more than the line that says whose a GPU is.
+const maxOwner = 8 << 10
+
+// claim makes those of some GPUs this process's own that aren't yet. By UUID: how it
+// went. A process that only gives clocks back goes on beside an agent of the same
+// journal, and where nobody can tell whose a GPU is.
+func (a *Agent) claim(uuids []string) map[string]error {
+	failed := make(map[string]error, len(uuids))
+	if a.options.Claims == nil {
+		return failed
+	}
+	for _, uuid := range uuids {
+		a.mu.Lock()
+		_, ours := a.claims[uuid]
+		a.mu.Unlock()
+		if ours {
+			continue
+		}
+		release, err := a.options.Claims.Claim(uuid)
+		if err != nil {
+			failed[uuid] = err
+			continue
+		}
+		a.mu.Lock()
+		a.claims[uuid] = release
+		a.mu.Unlock()
+	}
+	return failed
+}
+
+// Close gives up all GPUs, for other processes to look after. The agent isn't used
+// any more.
+func (a *Agent) Close() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, release := range a.claims {
+		release()
+	}
+	clear(a.claims)
+}

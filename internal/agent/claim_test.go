@@ -1,0 +1,262 @@
+package agent_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/epplan/epplan/internal/agent"
+	"github.com/epplan/epplan/internal/gpu"
+)
+
+// adaptedRun is an agent with a run whose clock is stepped, and a step of it.
+func adaptedRun(t *testing.T, h *host) (a *agent.Agent, step func(n int) error) {
+	t.Helper()
+	a = h.started()
+	r := h.run("r1", 1, agent.Setting{Core: 1237}, 0)
+	r.Adapt = stepped(1.2, 1380, 1237, 945)
+	if got, err := a.Apply(t.Context(), r); err != nil || !got.Locked {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	return a, func(n int) error { return a.AdaptAt(t.Context(), r.Started.Add(time.Duration(n)*150*time.Millisecond)) }
+}
+
+func TestNoStepLocksAGPUWhoseEntryAnotherProcessRemoved(t *testing.T) {
+	h := newHost(t, "sim:1,model=V100-2022")
+	a, step := adaptedRun(t, h)
+	if err := h.sims[0].Unlock(gpu.Core); err != nil {
+		t.Fatal(err)
+	}
+	delete(h.journal.names, h.uuids[0]+".json")
+	for n := range 50 {
+		_ = step(n) // the first one that would lock says what it found
+		h.wantNoted("after a step")
+	}
+	h.wantFree()
+	if r := a.State().Runs[0]; !strings.Contains(r.HandsOff, "another process gave its clocks back") {
+		t.Errorf("hands off %q", r.HandsOff)
+	}
+	if got, err := a.Apply(t.Context(), h.run("r2", 2, agent.Setting{Core: 1380}, 0)); err != nil || got.Locked {
+		t.Errorf("beside a run at default clocks: %+v, %v", got, err)
+	}
+}
+
+func TestARestoreBesideALivingAgentPutsItsRunsToDefaultClocks(t *testing.T) {
+	for name, notice := range map[string]func(h *host, a *agent.Agent, step func(int) error){
+		"a step": func(_ *host, _ *agent.Agent, step func(int) error) {
+			for n := range 50 {
+				_ = step(n)
+			}
+		},
+		"a sweep": func(h *host, a *agent.Agent, _ func(int) error) {
+			if _, err := a.Sweep(h.t.Context(), alive, alive); err != nil {
+				h.t.Error(err)
+			}
+		},
+		"another run": func(h *host, a *agent.Agent, _ func(int) error) {
+			if got, err := a.Apply(h.t.Context(), h.run("r2", 2, agent.Setting{Core: 1380}, 1)); err != nil || !got.Locked {
+				h.t.Errorf("%+v, %v", got, err)
+			}
+			if got, err := a.Apply(h.t.Context(), h.run("r3", 3, agent.Setting{Core: 1380}, 0)); err != nil || got.Locked {
+				h.t.Errorf("%+v, %v", got, err)
+			}
+			for _, job := range []uint32{2, 3} {
+				if _, err := a.End(h.t.Context(), job, "n1"); err != nil {
+					h.t.Error(err)
+				}
+			}
+		},
+	} {
+		h := newHost(t, "sim:2,model=V100-2022")
+		h.claims = &claims{owners: map[string]*fuse{}}
+		a, step := adaptedRun(t, h)
+		report := h.restoreBeside()
+		if got := fates(report); got[h.uuids[0]] != agent.FateReturned || !report.Clean() {
+			t.Errorf("%s: fates %v", name, got)
+		}
+		h.wantLocked(free, free)
+		notice(h, a, step)
+		h.wantFree()
+		if r := a.State().Runs[0]; !strings.Contains(r.HandsOff, "another process gave its clocks back") {
+			t.Errorf("%s: hands off %q", name, r.HandsOff)
+		}
+		if left := h.journal.files(".returned"); len(left) > 0 {
+			t.Errorf("%s: left behind: %v", name, left)
+		}
+		if _, err := a.End(t.Context(), 1, "n1"); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got, err := a.Apply(t.Context(), h.run("next", 9, agent.Setting{Core: 1380}, 0)); err != nil || !got.Locked {
+			t.Errorf("%s: the next run: %+v, %v", name, got, err)
+		}
+	}
+}
+
+func TestARestoreLeavesTheGPUsOfAnotherAgentAlone(t *testing.T) {
+	h := left(t)
+	h.claims = &claims{owners: map[string]*fuse{h.uuids[1]: nil}}
+	if err := h.sims[1].Lock(gpu.Core, 1700); err != nil { // for its job
+		t.Fatal(err)
+	}
+	report := h.restoreBeside()
+	if got := fates(report); got[h.uuids[0]] != agent.FateRestored || got[h.uuids[1]] != agent.FateKept {
+		t.Errorf("fates %v", got)
+	}
+	if h.locked(0) != free || h.locked(1).Core != 1700 {
+		t.Errorf("locked at %v, %v", h.locked(0), h.locked(1))
+	}
+}
+
+func TestALostGPULeavesTheOthersServedAndIsAdoptedWhenItIsBack(t *testing.T) {
+	h := newHost(t, "sim:4,model=GTX1080Ti")
+	before := h.started()
+	for i := range h.sims {
+		apply(h, before, "r"+h.uuids[i], uint32(i+1), slow, i) //nolint:gosec // few
+	}
+	if err := h.sims[1].Suffer(gpu.FaultLost); err != nil {
+		t.Fatal(err)
+	}
+	report, err := agent.RestoreJournal(t.Context(), agent.Options{
+		Journal: fused{h.journal, &fuse{}}, Library: h.library, Boot: "boot-1", Driver: "driver-1",
+	})
+	got := fates(report)
+	if !errors.Is(err, gpu.ErrLost) || len(got) != 4 || got[h.uuids[1]] != agent.FateKept || report.Clean() {
+		t.Errorf("restored: %v, %v", got, err)
+	}
+	for _, i := range []int{0, 2, 3} {
+		if h.locked(i) != free || got[h.uuids[i]] != agent.FateRestored {
+			t.Errorf("GPU %d: %v, locked at %v", i, got[h.uuids[i]], h.locked(i))
+		}
+	}
+	a := h.agent(nil)
+	if _, err := a.Start(t.Context()); !errors.Is(err, gpu.ErrLost) {
+		t.Errorf("start: %v", err)
+	}
+	for _, id := range a.GPUs() {
+		if id.UUID == h.uuids[1] {
+			t.Error("the lost GPU is looked after")
+		}
+	}
+	if in := a.Inventory(); len(in) != 4 || in[1] != (gpu.Identity{}) || in[2].UUID != h.uuids[2] {
+		t.Errorf("inventory %v", in)
+	}
+	if _, err := a.Sweep(t.Context(), gone, gone); !errors.Is(err, gpu.ErrLost) {
+		t.Errorf("sweep: %v", err)
+	}
+	if got, err := a.Apply(t.Context(), h.run("next", 7, slow, 0, 2, 3)); err != nil || !got.Locked {
+		t.Errorf("%+v, %v", got, err)
+	}
+	h.wantLocked(slow)
+	if err := h.sims[1].Reboot(); err != nil { // a reset of the GPU alone: the boot is the same
+		t.Fatal(err)
+	}
+	if _, err := a.Sweep(t.Context(), alive, alive); err != nil {
+		t.Errorf("sweep when it is back: %v", err)
+	}
+	if len(a.GPUs()) != 4 || len(h.journal.files(h.uuids[1]+".json")) > 0 {
+		t.Errorf("%v, journal %v", a.GPUs(), h.journal.files(".json"))
+	}
+	if got, err := a.Apply(t.Context(), h.run("back", 8, quick, 1)); err != nil || !got.Locked || h.locked(1) != quick {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestAGPUThatWasLostWhileTheAgentRanIsOpenedAnewWhenItIsBack(t *testing.T) {
+	h := newHost(t, "sim:2,model=GTX1080Ti,minor=reverse")
+	a := h.started()
+	if err := h.sims[1].Suffer(gpu.FaultLost); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := a.Apply(t.Context(), h.run("r1", 1, slow, 1)); !errors.Is(err, gpu.ErrLost) || got.Locked {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if err := h.library.Reboot(); err != nil { // the driver is back, and numbers the device files anew
+		t.Fatal(err)
+	}
+	if _, err := a.Sweep(t.Context(), gone, gone); err != nil {
+		t.Errorf("sweep: %v", err)
+	}
+	if got, err := a.Apply(t.Context(), h.run("r2", 1, slow, 1)); err != nil || !got.Locked {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, id := range slices.Concat(a.GPUs(), a.Inventory()) {
+		if want := slices.Index(h.uuids, id.UUID); id.Minor != want {
+			t.Errorf("%s has the minor number %d, want %d", id.UUID, id.Minor, want)
+		}
+	}
+}
+
+func TestAGPUIsOneProcesssAtATime(t *testing.T) {
+	dir := t.TempDir()
+	folder := func(journal string) *agent.ClaimFolder {
+		t.Helper()
+		path := filepath.Join(dir, journal)
+		if err := os.MkdirAll(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		f, err := agent.OpenClaims(filepath.Join(dir, "gpus"), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	release, err := folder("journal").Claim("GPU-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := folder("journal").Claim("GPU-1"); !errors.Is(err, agent.ErrTwin) {
+		t.Errorf("with the same journal: %v", err)
+	}
+	if _, err := folder("other").Claim("GPU-1"); !errors.Is(err, agent.ErrTaken) || !strings.Contains(err.Error(), filepath.Join(dir, "journal")) {
+		t.Errorf("with another journal: %v", err)
+	}
+	if other, err := folder("other").Claim("GPU-2"); err != nil {
+		t.Errorf("another GPU: %v", err)
+	} else {
+		other()
+	}
+	release()
+	again, err := folder("other").Claim("GPU-1")
+	if err != nil {
+		t.Fatalf("once it was given up: %v", err)
+	}
+	again()
+	if err := os.Symlink(filepath.Join(dir, "x"), filepath.Join(dir, "gpus", "GPU-3.lock")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := folder("journal").Claim("GPU-3"); err == nil || errors.Is(err, agent.ErrTaken) {
+		t.Errorf("through a link: %v", err)
+	}
+}
+
+func TestAnAgentThatStartsWaitsForARestoreToEnd(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		open := func() *agent.ClaimFolder {
+			f, err := agent.OpenClaims(filepath.Join(dir, "gpus"), dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return f
+		}
+		release, err := open().Claim("GPU-1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		time.AfterFunc(300*time.Millisecond, release)
+		again, err := open().Patient().Claim("GPU-1")
+		if took := time.Since(began); err != nil || took < 300*time.Millisecond || took > 500*time.Millisecond {
+			t.Errorf("%v after %v", err, took)
+		}
+		defer again()
+		if _, err := open().Patient().Claim("GPU-1"); !errors.Is(err, agent.ErrTwin) || time.Since(began) < time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+	})
+}
