@@ -73,14 +73,33 @@ func driverID() string {
 	return info.ModTime().UTC().Format("20060102T150405.000000000")
 }
 
-// agentOptions are those of an agent whose files lie below a folder.
-func agentOptions(journal, runs string, l gpu.Library) (agent.Options, error) {
+// claimsFolder is where processes say which GPUs are theirs, whatever their state
+// folder: the machine has one. Simulated GPUs are those of a folder.
+func claimsFolder(c *cli.Context) string {
+	if simulated(c.String("gpu")) {
+		return filepath.Join(c.String("state"), "sim")
+	}
+	return "/run/epplan/gpus"
+}
+
+// agentOptions are those of an agent whose files lie below a folder; without runs it
+// only gives clocks back, whatever becomes of the claims.
+func agentOptions(c *cli.Context, journal, runs string, l gpu.Library) (agent.Options, error) {
 	o := agent.Options{Library: l, Boot: bootID(), Driver: driverID()}
 	folder, err := agent.OpenFolder(journal)
 	if err != nil {
 		return o, fmt.Errorf("journal: %w", err)
 	}
 	o.Journal = folder
+	claims, err := agent.OpenClaims(claimsFolder(c), journal)
+	switch {
+	case err == nil && runs != "":
+		o.Claims = claims.Patient()
+	case err == nil:
+		o.Claims = claims
+	case runs != "" && os.Geteuid() == 0: // others can't set clocks
+		return o, err
+	}
 	if runs == "" {
 		return o, nil
 	}

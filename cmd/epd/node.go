@@ -32,7 +32,7 @@ func (p *program) joinNode() error {
 		return nil
 	})
 	state := p.String("state")
-	options, err := agentOptions(filepath.Join(state, "journal"), filepath.Join(state, "runs"), gpus)
+	options, err := agentOptions(p.Context, filepath.Join(state, "journal"), filepath.Join(state, "runs"), gpus)
 	if err != nil {
 		return err
 	}
@@ -44,9 +44,14 @@ func (p *program) joinNode() error {
 	if err != nil {
 		return err
 	}
+	a := agent.New(options)
+	p.closers = append(p.closers, func() error {
+		a.Close()
+		return nil
+	})
 	p.node = node.NewNode(node.Options{
-		Version: version, Role: p.role, Node: nodeName(p.Context), Agent: agent.New(options), Controller: p.controller(),
-		Control: p.control, Spool: outbox, Order: gpuOrder(p.Context), Access: p.access, Log: p.log, Slurm: p.slurm || p.control == nil, Took: p.hooked,
+		Version: version, Role: p.role, Node: nodeName(p.Context), Agent: a, Controller: p.controller(),
+		Control: p.control, Spool: outbox, Order: gpuOrder(p.Context), Confs: slurmConfs(p.Context), Simulated: simulated(p.String("gpu")), Access: p.access, Log: p.log, Slurm: p.slurm || p.control == nil, Took: p.hooked,
 		Health: p.health(),
 	})
 	p.node.Start(p.Context.Context)
@@ -87,6 +92,14 @@ func nodeName(c *cli.Context) string {
 	}
 	short, _, _ := strings.Cut(name, ".")
 	return short
+}
+
+// slurmConfs are where slurm.conf may be.
+func slurmConfs(c *cli.Context) []string {
+	if conf := c.String("slurm-conf"); conf != "" {
+		return []string{conf}
+	}
+	return node.Confs
 }
 
 func gpuOrder(c *cli.Context) []string {

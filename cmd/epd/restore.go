@@ -41,7 +41,7 @@ func restoreJournal(c *cli.Context, journal string, stderr io.Writer) error {
 		return err
 	}
 	defer l.Close() //nolint:errcheck // the program ends
-	options, err := agentOptions(journal, "", l)
+	options, err := agentOptions(c, journal, "", l)
 	if err != nil {
 		return err
 	}

@@ -52,6 +52,9 @@ func statusText(s *epdapi.Status) string {
 	for i := range s.GPUs {
 		writeGPU(&b, &s.GPUs[i])
 	}
+	if n := s.Numbering; n != nil && n.Trouble != "" {
+		fmt.Fprintf(&b, "no clock is touched here: %s\n", slurm.Printable(n.Trouble, 400))
+	}
 	for i := range s.Runs {
 		r := &s.Runs[i]
 		fmt.Fprintf(&b, "job %d  %s  since %s", r.Job, counted(len(r.GPUs), "GPU"), dateTime(r.Started))
@@ -81,6 +84,9 @@ func statusText(s *epdapi.Status) string {
 func writeGPU(b *strings.Builder, g *epdapi.GPU) {
 	fmt.Fprintf(b, "GPU %d  %s  %s  core %s, memory %s, %.0f W", g.Minor, printable(g.Model), printable(g.UUID),
 		clockText(g.Core, g.LockedCore), clockText(g.Mem, g.LockedMem), g.Power)
+	if g.Lost {
+		b.WriteString(", it fell off the bus")
+	}
 	if g.Stuck {
 		b.WriteString(", the driver doesn't answer")
 	}

@@ -228,7 +228,7 @@ func (a *Agent) adopt(found []gpu.Device) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(found) > 0 {
-		a.inventory = inventory
+		a.inventory = recognised(inventory, a.inventory)
 	}
 	for i, dev := range found {
 		uuid := inventory[i].UUID
@@ -248,6 +248,20 @@ func (a *Agent) adopt(found []gpu.Device) error {
 		a.cards[uuid].twin = errors.Is(claiming, ErrTwin)
 	}
 	return errors.Join(errs...)
+}
+
+// recognised is an inventory in which GPUs that couldn't be opened are those that were in
+// their places before, if all others are where they were.
+func recognised(now, before []gpu.Identity) []gpu.Identity {
+	if len(now) != len(before) {
+		return now
+	}
+	for i := range now {
+		if now[i] != before[i] && now[i] != (gpu.Identity{}) {
+			return now
+		}
+	}
+	return before
 }
 
 // late settles a GPU whose driver has come back: what it was asked for in

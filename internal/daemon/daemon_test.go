@@ -136,6 +136,12 @@ func slow(t *testing.T, dev gpu.Device) agent.Setting {
 // open starts a daemon whose files lie in a folder.
 func open(t *testing.T, dir, spec, faults string, j *judge) *house {
 	t.Helper()
+	return openWith(t, dir, spec, faults, j, func(o *daemon.Options) { o.Simulated = true })
+}
+
+// openWith is open with further options.
+func openWith(t *testing.T, dir, spec, faults string, j *judge, with func(*daemon.Options)) *house {
+	t.Helper()
 	rules, err := gpu.ParseFaults(faults)
 	if err != nil {
 		t.Fatal(err)
@@ -161,10 +167,12 @@ func open(t *testing.T, dir, spec, faults string, j *judge) *house {
 		t.Fatal(err)
 	}
 	access := &daemon.Access{}
-	d := daemon.NewNode(daemon.Options{
+	options := daemon.Options{
 		Version: "test", Role: "both", Node: "n1", Controller: j, Spool: outbox, Access: access, Slurm: j.slurm,
 		Agent: agent.New(agent.Options{Journal: journal, Runs: runs, Library: library, Boot: "boot"}),
-	})
+	}
+	with(&options)
+	d := daemon.NewNode(options)
 	socket := filepath.Join(dir, "epd.sock")
 	l, err := daemon.Listen(t.Context(), socket, 0o600)
 	if err != nil {
@@ -192,13 +200,17 @@ func open(t *testing.T, dir, spec, faults string, j *judge) *house {
 // hook plays a Prolog or an Epilog.
 func (h *house) hook(t *testing.T, kind slurm.Hook, job slurm.JobID, gpus ...int) slurm.HookAnswer {
 	t.Helper()
+	return h.say(t, &slurm.HookEvent{Kind: kind, Job: job, GPUs: gpus, GPUsKnown: gpus != nil})
+}
+
+// say says what a hook does.
+func (h *house) say(t *testing.T, e *slurm.HookEvent) slurm.HookAnswer {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	deadline, _ := ctx.Deadline()
-	answer, err := h.client.Hook(ctx, &slurm.HookEvent{
-		Version: slurm.ProtocolVersion, Kind: kind, Job: job, Node: "n1", GPUs: gpus, GPUsKnown: gpus != nil,
-		Deadline: deadline.UnixMilli(),
-	})
+	e.Version, e.Node, e.Deadline = slurm.ProtocolVersion, "n1", deadline.UnixMilli()
+	answer, err := h.client.Hook(ctx, e)
 	if err != nil {
 		t.Fatal(err)
 	}

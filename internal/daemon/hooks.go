@@ -26,7 +26,7 @@ func (d *Node) prolog(ctx context.Context, e *slurm.HookEvent) slurm.HookAnswer 
 	case len(e.MIG) > 0:
 		return answer(false, "", "parts of a GPU (MIG) have no clocks of their own")
 	}
-	gpus, err := d.at(e.GPUs)
+	gpus, err := d.at(ctx, e)
 	if err != nil {
 		d.trouble(fmt.Errorf("job %d: %w", e.Job, err))
 		return answer(false, "", err.Error())
@@ -43,6 +43,14 @@ func (d *Node) prolog(ctx context.Context, e *slurm.HookEvent) slurm.HookAnswer 
 	d.mu.Unlock()
 	d.vacate(ctx, run.GPUs)
 	reason := d.choose(ctx, e, gpus, &run)
+	switch again, err := d.meant(ctx, e); {
+	case err != nil: // a GPU was lost: the run is recorded, at default clocks
+		d.trouble(fmt.Errorf("job %d: %w", e.Job, err))
+		run.Setting, reason = agent.Setting{}, err.Error()
+	case !slices.Equal(again, run.GPUs) && !slices.Contains(again, ""): // the driver was reloaded
+		d.trouble(fmt.Errorf("job %d: %w", e.Job, errRenumbered))
+		return answer(false, "", errRenumbered.Error())
+	}
 	run.Started = time.Now() // the job waited for the choice
 	applied, err := d.options.Agent.Apply(ctx, run)
 	d.trouble(err)
@@ -55,6 +63,9 @@ func (d *Node) prolog(ctx context.Context, e *slurm.HookEvent) slurm.HookAnswer 
 	}
 	return answer(applied.Locked, run.ID, reason)
 }
+
+// errRenumbered tells that the driver's GPUs changed under a Prolog.
+var errRenumbered = errors.New("the GPUs were numbered anew while the job's clocks were chosen")
 
 // hookMost is more than a hook waits.
 const hookMost = 2 * time.Second

@@ -9,9 +9,9 @@ import (
 )
 
 // Measure is what the agent holds now, for metrics.
-func (d *Node) Measure(context.Context) metrics.Agent {
+func (d *Node) Measure(ctx context.Context) metrics.Agent {
 	state := d.options.Agent.State()
-	m := metrics.Agent{Waiting: d.options.Spool.Len()}
+	m := metrics.Agent{Waiting: d.options.Spool.Len(), Unnumbered: d.numbering(ctx).Trouble != ""}
 	if aside, err := d.options.Spool.Aside(); err == nil {
 		m.Aside = len(aside)
 	}

@@ -3,11 +3,14 @@ package daemon
 import (
 	"context"
 	"errors"
-	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
 	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
@@ -47,9 +50,16 @@ type Options struct {
 	// Control is the controller if it runs in this process, for the status and
 	// for people's questions at the same socket; nil: it runs elsewhere.
 	Control *control.Controller
-	// Order is the GPUs' UUIDs as gres.conf lists them, by position. Nil means
-	// the order of their device files.
+	// Order is the GPUs' UUIDs by their numbers in Slurm, where the administrator says
+	// it; nil: only Slurm's configuration does.
 	Order []string
+	// Confs are where slurm.conf may be, with gres.conf beside it, unless a hook says;
+	// Files is where they are looked up (nil: the machine's root).
+	Confs []string
+	Files fs.FS
+	// Simulated tells that the GPUs are nobody's: without a gres.conf they are
+	// numbered as their device files.
+	Simulated bool
 	// Access tells who may ask.
 	Access *Access
 	// Health is what the status tells of this epd; nil: nothing.
@@ -66,13 +76,16 @@ type Options struct {
 type Node struct {
 	options Options
 	started time.Time
-	news    chan struct{}  // there are outcomes to deliver
-	hooks   sync.WaitGroup // that are under way
+	news    chan struct{}      // there are outcomes to deliver
+	hooks   sync.WaitGroup     // that are under way
+	reading singleflight.Group // of Slurm's configuration
 
 	mu       sync.Mutex
 	stopping bool                  // no Prolog is begun any more
 	troubles []trouble             // the latest ones, each once
 	troubled int                   // how many there were
+	conf     string                // slurmd's slurm.conf, as a hook said
+	named    bool                  // the last hook had the GPUs' UUIDs
 	exits    map[runOf]slurm.State // as their Epilogs know, until the outcomes are in the spool
 	// partitions of runs whose Prologs came since the start.
 	partitions map[string]string
@@ -85,6 +98,9 @@ type Node struct {
 func NewNode(o Options) *Node {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Files == nil {
+		o.Files = os.DirFS("/")
 	}
 	return &Node{
 		options: o, started: time.Now(), exits: make(map[runOf]slurm.State), partitions: make(map[string]string),
@@ -139,28 +155,6 @@ func (d *Node) Start(ctx context.Context) {
 	for _, g := range report.GPUs {
 		d.options.Log.Info("journal entry replayed", "gpu", g.UUID, "fate", string(g.Fate), "note", g.Note)
 	}
-}
-
-// at is the GPUs at positions of gres.conf's list: that of the options, or the
-// order of the device files.
-func (d *Node) at(positions []int) ([]gpu.Identity, error) {
-	all := d.options.Agent.GPUs()
-	slices.SortFunc(all, func(a, b gpu.Identity) int { return a.Minor - b.Minor })
-	found := make([]gpu.Identity, 0, len(positions))
-	for _, i := range positions {
-		at := i
-		if order := d.options.Order; order != nil {
-			at = -1
-			if i >= 0 && i < len(order) {
-				at = slices.IndexFunc(all, func(id gpu.Identity) bool { return id.UUID == order[i] })
-			}
-		}
-		if at < 0 || at >= len(all) {
-			return nil, fmt.Errorf("GPU %d of Slurm's list: %w", i, agent.ErrNoGPU)
-		}
-		found = append(found, all[at])
-	}
-	return found, nil
 }
 
 // deliverEvery is how often outcomes that couldn't be recorded are offered
@@ -317,6 +311,7 @@ func (d *Node) Status(ctx context.Context) *epdapi.Status {
 	state := d.options.Agent.State()
 	s.GPUs = append(s.GPUs, d.gpus(state.GPUs)...)
 	slices.SortFunc(s.GPUs, func(a, b epdapi.GPU) int { return a.Minor - b.Minor })
+	s.Numbering = d.numbering(ctx)
 	s.Unrecorded = d.options.Spool.Len()
 	for i := range state.Runs {
 		r := &state.Runs[i]
@@ -364,7 +359,7 @@ func (d *Node) gpus(states []agent.GPUState) []epdapi.GPU {
 // of the time it is used.
 func (d *Node) look(state *agent.GPUState) (out epdapi.GPU, read bool, utilisation record.Number) {
 	id := state.Identity
-	out = epdapi.GPU{UUID: id.UUID, Bus: id.Bus, Model: id.Model, Minor: id.Minor, Stuck: state.Stuck, Alien: state.Alien, Refused: state.Refused}
+	out = epdapi.GPU{UUID: id.UUID, Bus: id.Bus, Model: id.Model, Minor: id.Minor, Stuck: state.Stuck, Lost: state.Lost, Alien: state.Alien, Refused: state.Refused}
 	if state.Entry != nil {
 		out.LockedCore, out.LockedMem = locked(state.Entry, gpu.Core), locked(state.Entry, gpu.Mem)
 	}

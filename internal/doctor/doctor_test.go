@@ -307,6 +307,8 @@ func brokenEPD() []broken {
 		{"config-stale", func(m *machine) { m.agent.Controller.ConfigVersion = "0" }},
 		{"slurm-sync", func(m *machine) { m.agent.Controller.Queue.Failures = 4 }},
 		{"gpus-none", func(m *machine) { m.agent.GPUs = nil }},
+		{"gpu-lost", func(m *machine) { m.agent.GPUs[0].Lost = true }},
+		{"gpu-numbers", func(m *machine) { m.agent.Numbering = &epdapi.Numbering{Trouble: "no gres.conf"} }},
 		{"gpu-stuck", func(m *machine) { m.agent.GPUs[0].Stuck = true }},
 		{"gpu-permission", func(m *machine) { m.agent.GPUs[0].Refused = "permission denied" }},
 		{"gpu-alien", func(m *machine) { m.agent.GPUs[0].Alien = "it runs faster than it was locked at" }},

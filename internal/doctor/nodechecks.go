@@ -20,6 +20,16 @@ var gpuStuck = &Fault{
 	"gpu-stuck", Bad, "the driver of {gpu} doesn't answer", "its clocks can be neither set nor given back", Fix{Run: "nvidia-smi -i {gpu} -q    # if that hangs too, drain the node and reboot it"},
 }
 
+var gpuLost = &Fault{
+	"gpu-lost", Bad, "{gpu} fell off the bus", "what it was locked at is given back when it is there again; the others are served",
+	Fix{Run: "journalctl -k -g NVRM    # why; then reset it (nvidia-smi -i {gpu} -r) or reboot the node"},
+}
+
+var gpuNumbers = &Fault{
+	"gpu-numbers", Bad, "it isn't certain which GPUs Slurm's numbers mean: {error}", "no clock is set on this node, and no run recorded: another job's GPU might be taken",
+	Fix{Run: "slurmd -G; nvidia-smi -L    # mend gres.conf, or give epd the UUIDs in slurmd's order: --gpu-order GPU-…,GPU-…"},
+}
+
 var gpuRefused = &Fault{
 	"gpu-permission", Bad, "the driver doesn't let epd lock the clocks of {gpu}: {error}", "its jobs run at default clocks",
 	Fix{Run: "systemctl show {unit} -p User -p CapabilityBoundingSet    # epd must run as root with CAP_SYS_ADMIN; then systemctl restart {unit}"},
@@ -44,6 +54,8 @@ func lookGPUs(ctx context.Context, e *exam) []Finding {
 		g := &s.GPUs[i]
 		words := []string{"gpu", g.UUID, "unit", unit}
 		switch {
+		case g.Lost:
+			found = append(found, gpuLost.found(words...))
 		case g.Stuck:
 			found = append(found, gpuStuck.found(words...))
 		case g.Refused != "":
@@ -52,7 +64,13 @@ func lookGPUs(ctx context.Context, e *exam) []Finding {
 			found = append(found, gpuAlien.found(append(words, "error", g.Alien)...))
 		}
 	}
-	return orFine(found, "%d GPUs; none is known to refuse a lock", len(s.GPUs))
+	by := "nobody has said yet"
+	if n := s.Numbering; n != nil && n.Trouble != "" {
+		found = append(found, gpuNumbers.found("error", n.Trouble))
+	} else if n != nil {
+		by = n.By
+	}
+	return orFine(found, "%d GPUs; none is known to refuse a lock; which is which in Slurm by %s", len(s.GPUs), by)
 }
 
 var lockLeft = &Fault{

@@ -364,7 +364,7 @@ var gresOff = &Fault{
 }
 
 var gresCount = &Fault{
-	"gres-count", Bad, "Slurm has {slurm} GPUs on {node}, epd sees {epd}", "GPUs are matched by their place in gres.conf: a wrong one would be locked",
+	"gres-count", Bad, "Slurm has {slurm} GPUs on {node}, epd sees {epd}", "where that leaves it uncertain which GPU a job has, none is touched",
 	Fix{Run: "nvidia-smi -L; cat {gres}    # make both lists the same, or give epd --gpu-order"},
 }
 

@@ -55,7 +55,7 @@ func epdTable() []Check {
 		{"versions", Both, "versions of epplan, agent and controller", []*Fault{versionsDiffer}, lookVersions},
 		{"config", Head, "the configuration: right, readable by epd, in force; its modes", []*Fault{configWrong, configMissing, configClosed, configStale}, lookConfig},
 		{"slurm-sync", Head, "whether Slurm answers epd", []*Fault{syncFails}, lookSync},
-		{"gpus", Node, "GPUs that epd sees, and whether their drivers obey", []*Fault{gpusNone, gpuStuck, gpuRefused, gpuAlien}, lookGPUs},
+		{"gpus", Node, "GPUs that epd sees, which is which in Slurm, and whether their drivers obey", []*Fault{gpusNone, gpuNumbers, gpuLost, gpuStuck, gpuRefused, gpuAlien}, lookGPUs},
 		{"journal", Node, "locks that no run needs", []*Fault{lockLeft, journalLeft}, lookJournal},
 		{"spool", Node, "outcomes that the controller hasn't taken", []*Fault{spoolOld, spoolFull, spoolAside}, lookSpool},
 		{"store", Head, "the records: sound, and written to", []*Fault{storeDamaged, storeTrouble, storeLost}, lookStore},

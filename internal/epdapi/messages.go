@@ -48,6 +48,9 @@ type Status struct {
 	Started time.Time `json:"started"`
 	GPUs    []GPU     `json:"gpus"`
 	Runs    []Run     `json:"runs"`
+	// Numbering is how the numbers of SLURM_JOB_GPUS are understood; nil where there
+	// are no GPUs.
+	Numbering *Numbering `json:"numbering,omitempty"`
 	// Unrecorded counts ended runs whose outcomes aren't in the store yet.
 	Unrecorded int `json:"unrecorded"`
 	// Totals count what the controller did since its start; nil where it
@@ -68,6 +71,14 @@ type Totals struct {
 	Models    int64 `json:"models"` // of workloads, in use now
 }
 
+// Numbering is which GPUs the numbers of SLURM_JOB_GPUS mean.
+type Numbering struct {
+	By   string   `json:"by,omitempty"` // by what that is known
+	GPUs []string `json:"gpus"`         // UUIDs by number; empty where a GPU isn't there
+	// Trouble is why it isn't known: no clock is touched then.
+	Trouble string `json:"trouble,omitempty"`
+}
+
 // GPU is a GPU of the node. Clocks are 0 where the default is in force, or
 // where nothing could be read.
 type GPU struct {
@@ -81,6 +92,7 @@ type GPU struct {
 	Mem        float64 `json:"mem_mhz"`
 	Power      float64 `json:"power_w"`
 	Stuck      bool    `json:"stuck,omitempty"`
+	Lost       bool    `json:"lost,omitempty"`  // it fell off the bus
 	Alien      string  `json:"alien,omitempty"` // why somebody else is thought to set its clocks
 	// Refused is why its driver refused to lock a clock, the last time that it was
 	// told to; empty: it didn't, or wasn't told yet.

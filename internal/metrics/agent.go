@@ -17,6 +17,8 @@ type Agent struct {
 	Adapted int // of the runs: those whose clocks are stepped now
 	Steps   int // clock changes of such runs
 	Guarded int // runs that the guard put to default clocks
+	// Unnumbered tells that it isn't known which GPUs Slurm's numbers mean.
+	Unnumbered bool
 }
 
 // GPU is a GPU of the node.
@@ -47,6 +49,8 @@ var agentFigures = []figure[Agent]{
 	gauge("epplan_runs_adapted", "Runs whose clocks are adapted now.", func(a *Agent) float64 { return float64(a.Adapted) }),
 	counter("epplan_clock_steps_total", "Clock changes of runs whose clocks are adapted.", func(a *Agent) float64 { return float64(a.Steps) }),
 	counter("epplan_guard_acts_total", "Runs that were put back to default clocks because their time limit was at risk.", func(a *Agent) float64 { return float64(a.Guarded) }),
+	gauge("epplan_gpu_numbers_unknown", "1 while it isn't certain which GPUs Slurm's numbers mean, and no clock is touched, else 0.",
+		func(a *Agent) float64 { return truth(a.Unnumbered) }),
 	gauge("epplan_gpus", "GPUs of the node.", func(a *Agent) float64 { return float64(len(a.GPUs)) }),
 }
 
