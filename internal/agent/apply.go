@@ -51,7 +51,7 @@ func (a *Agent) Apply(ctx context.Context, run Run) (Applied, error) {
 		defer cancel()
 	}
 	superseded := a.supersede(ctx, &run)
-	heeding := a.heed(ctx, run.GPUs) // what was given back is no word about this run
+	_, heeding := a.heed(ctx, run.GPUs) // what was given back is no word about this run
 	refusal := a.vet(ctx, &run)
 	keeping := a.begin(&run, refusal)
 	cards := a.cardsOf(run.GPUs)

@@ -58,6 +58,20 @@ func TestARestoreBesideALivingAgentPutsItsRunsToDefaultClocks(t *testing.T) {
 				h.t.Error(err)
 			}
 		},
+		"samples of the running clock": func(h *host, a *agent.Agent, _ func(int) error) {
+			if err := h.sims[0].Run(anyWork); err != nil {
+				h.t.Fatal(err)
+			}
+			for range 10 {
+				if err := a.Sample(h.t.Context()); err != nil {
+					h.t.Error(err)
+				}
+				<-time.After(500 * time.Millisecond)
+			}
+			if alien := a.State().GPUs[0].Alien; alien != "" {
+				h.t.Errorf("somebody else is blamed: %s", alien)
+			}
+		},
 		"another run": func(h *host, a *agent.Agent, _ func(int) error) {
 			if got, err := a.Apply(h.t.Context(), h.run("r2", 2, agent.Setting{Core: 1380}, 1)); err != nil || !got.Locked {
 				h.t.Errorf("%+v, %v", got, err)
@@ -72,28 +86,30 @@ func TestARestoreBesideALivingAgentPutsItsRunsToDefaultClocks(t *testing.T) {
 			}
 		},
 	} {
-		h := newHost(t, "sim:2,model=V100-2022")
-		h.claims = &claims{owners: map[string]*fuse{}}
-		a, step := adaptedRun(t, h)
-		report := h.restoreBeside()
-		if got := fates(report); got[h.uuids[0]] != agent.FateReturned || !report.Clean() {
-			t.Errorf("%s: fates %v", name, got)
-		}
-		h.wantLocked(free, free)
-		notice(h, a, step)
-		h.wantFree()
-		if r := a.State().Runs[0]; !strings.Contains(r.HandsOff, "another process gave its clocks back") {
-			t.Errorf("%s: hands off %q", name, r.HandsOff)
-		}
-		if left := h.journal.files(".returned"); len(left) > 0 {
-			t.Errorf("%s: left behind: %v", name, left)
-		}
-		if _, err := a.End(t.Context(), 1, "n1"); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		if got, err := a.Apply(t.Context(), h.run("next", 9, agent.Setting{Core: 1380}, 0)); err != nil || !got.Locked {
-			t.Errorf("%s: the next run: %+v, %v", name, got, err)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			h := newHost(t, "sim:2,model=V100-2022")
+			h.claims = &claims{owners: map[string]*fuse{}}
+			a, step := adaptedRun(t, h)
+			report := h.restoreBeside()
+			if got := fates(report); got[h.uuids[0]] != agent.FateReturned || !report.Clean() {
+				t.Errorf("%s: fates %v", name, got)
+			}
+			h.wantLocked(free, free)
+			notice(h, a, step)
+			h.wantFree()
+			if r := a.State().Runs[0]; !strings.Contains(r.HandsOff, "another process gave its clocks back") {
+				t.Errorf("%s: hands off %q", name, r.HandsOff)
+			}
+			if left := h.journal.files(".returned"); len(left) > 0 {
+				t.Errorf("%s: left behind: %v", name, left)
+			}
+			if _, err := a.End(t.Context(), 1, "n1"); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if got, err := a.Apply(t.Context(), h.run("next", 9, agent.Setting{Core: 1380}, 0)); err != nil || !got.Locked {
+				t.Errorf("%s: the next run: %+v, %v", name, got, err)
+			}
+		})
 	}
 }
 

@@ -169,11 +169,11 @@ func (a *Agent) replayBeside(c *card) Restored {
 }
 
 // heed puts runs to default clocks whose GPUs' clocks another process gave back, of all
-// GPUs or some.
-func (a *Agent) heed(ctx context.Context, uuids []string) error {
+// GPUs or some, and names those GPUs.
+func (a *Agent) heed(ctx context.Context, uuids []string) (heeded []string, err error) {
 	words, err := a.journal.words()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var errs []error
 	for _, uuid := range words {
@@ -181,13 +181,17 @@ func (a *Agent) heed(ctx context.Context, uuids []string) error {
 			continue
 		}
 		cards := a.cardsOf([]string{uuid})
-		err := a.settleAll(ctx, a.giveUp(cards, errReturned.Error()))
+		affected := a.giveUp(cards, errReturned.Error())
+		for _, c := range cards {
+			c.reclaim() // nobody else set them
+		}
+		err := a.settleAll(ctx, affected)
 		if err == nil {
 			err = a.journal.heard(uuid)
 		}
-		errs = append(errs, err)
+		heeded, errs = append(heeded, uuid), append(errs, err)
 	}
-	return errors.Join(errs...)
+	return heeded, errors.Join(errs...)
 }
 
 // drop removes an entry of before the machine was booted.

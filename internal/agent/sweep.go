@@ -46,7 +46,9 @@ func (a *Agent) Sweep(ctx context.Context, slurm, processes Probe) (Swept, error
 	}
 	closed, err := a.closeGone(ctx, func(*openRun) bool { return true }, slurm, processes)
 	swept.Closed = closed
-	errs = append(errs, err, a.keepAgain(), a.heed(ctx, nil))
+	errs = append(errs, err, a.keepAgain())
+	_, err = a.heed(ctx, nil)
+	errs = append(errs, err)
 	report, err := a.sweepJournal(ctx)
 	swept.Report = report
 	return swept, errors.Join(append(errs, err, report.Err())...)

@@ -189,7 +189,12 @@ func (a *Agent) react(ctx context.Context, found []finding) error {
 			continue
 		case errors.Is(f.err, gpu.ErrReloaded):
 			errs = append(errs, a.open())
-		case errors.Is(f.err, gpu.ErrLost), errors.Is(f.err, ErrAlien):
+		case errors.Is(f.err, ErrAlien):
+			if heeded, err := a.heed(ctx, []string{f.card.uuid}); len(heeded) > 0 { // it was epd restore
+				errs = append(errs, err)
+				continue
+			}
+		case errors.Is(f.err, gpu.ErrLost):
 		default:
 			errs = append(errs, f.err) // the next sample may go well
 			continue

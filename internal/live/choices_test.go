@@ -8,8 +8,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/epplan/epplan/internal/gpu"
 )
 
 // reload puts a configuration in the place of the one in force and waits until
@@ -143,21 +141,9 @@ func TestAJobThatWasSubmittedBeforeEPDRanIsDecidedAtItsStart(t *testing.T) {
 
 // Slurm's number of a GPU is a place in gres.conf, and no more.
 func TestThePlaceInGresConfIsNotTheGPUsNumber(t *testing.T) {
-	library, err := gpu.OpenSim("sim:4", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sims, err := library.Sims()
-	if err != nil {
-		t.Fatal(err)
-	}
-	uuids := make([]string, 0, 4)
-	for _, i := range []int{2, 3, 0, 1} {
-		uuids = append(uuids, sims[i].Identity().UUID)
-	}
 	l := newLab(t, setup{config: enforce, flags: map[string][]string{
-		"n1": {"--gpu-order", strings.Join(uuids, ",")},
-		"n2": {"--gpu", "sim:4,busy,minor=reverse"}, // /dev/nvidia0 is NVML's last
+		"n1": {"--gpu", "sim:4,busy,minor=2/3/0/1"}, // /dev/nvidia0 is the third on the bus
+		"n2": {"--gpu", "sim:4,busy,minor=reverse"}, // and here the last
 	}})
 	for node, want := range map[string][]int{"n1": {2, 3}, "n2": {2, 3}} {
 		job := l.lock(node, 2)

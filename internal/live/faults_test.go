@@ -148,10 +148,39 @@ func TestAnEPDThatHangsAtTheEndOfAJobLosesNothing(t *testing.T) {
 	if text := l.read("epilog.log"); !strings.Contains(text, "can't reach epd") {
 		t.Errorf("epilog.log: %s", text)
 	}
-	l.free("n2") // by epd restore
+	if got := l.hardware("n2"); len(got) > 0 { // epd restore gave them back; the journal is for epd to clear
+		t.Errorf("still locked: %v", got)
+	}
 	l.signal("n2", syscall.SIGCONT)
 	l.within(patience, "the run is ended", func() bool { return len(l.runs("n2")) == 0 })
+	l.free("n2")
 	l.recovered("n2", job)
+}
+
+// The Epilog of one job gives back, beside an epd that hangs, what another job's GPU is
+// locked at: epd heeds that when it goes on, and leaves nothing locked that a restart
+// wouldn't find.
+func TestAnEPDThatHangsHeedsWhatARestoreGaveBackMeanwhile(t *testing.T) {
+	l := newLab(t, setup{config: enforce, waits: true})
+	stays := l.lock("n2", 1)
+	ends := l.lockBy("n2", 3, func() int64 { return l.submit(l.untilTold(), "--gres=gpu:2", "-w", "n2", fixed) })
+	l.signal("n2", syscall.SIGSTOP)
+	l.completes(ends)
+	l.within(patience, "the clocks are given back", func() bool { return len(l.hardware("n2")) == 0 })
+	l.signal("n2", syscall.SIGCONT)
+	l.within(patience, "epd heeds it", func() bool {
+		s := l.says("n2")
+		return len(s.Runs) == 1 && strings.Contains(s.Runs[0].HandsOff, "another process gave its clocks back")
+	})
+	if got := l.hardware("n2"); len(got) > 0 {
+		t.Errorf("locked %v", got)
+	}
+	l.stopEPD("n2", syscall.SIGKILL)
+	l.startEPD("n2")
+	l.free("n2")
+	l.completes(stays)
+	l.recordedBy("n2", 1)
+	l.undrained()
 }
 
 // garbage answers at a socket in a wrong way, until its test ends.
