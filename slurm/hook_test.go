@@ -179,3 +179,21 @@ func TestWishesInAComment(t *testing.T) {
 		t.Error("warnings are not bounded")
 	}
 }
+
+// As slurmd tells them from 23.02 on: in a Prolog the end is when the limit is over.
+func TestAnEpilogSaysWhenItsJobEnded(t *testing.T) {
+	told := []string{"SLURM_JOB_ID=7", "SLURMD_NODENAME=n1", "SLURM_JOB_START_TIME=1795404582", "SLURM_JOB_END_TIME=1795404584"}
+	for kind, want := range map[slurm.Hook]int64{slurm.Prolog: 0, slurm.Epilog: 1795404584} {
+		e, err := slurm.ParseHookEnv(kind, told)
+		if err != nil || len(e.Warnings) > 0 {
+			t.Fatal(err, e.Warnings)
+		}
+		if got := e.Event(time.Time{}).End; got != want {
+			t.Errorf("%s: ended at %d, want %d", kind, got, want)
+		}
+	}
+	e := hookEnv(t, "timelimit-1", slurm.Epilog) // of 22.05
+	if got := e.Event(time.Time{}).End; got != 0 {
+		t.Errorf("ended at %d, though nobody said so", got)
+	}
+}

@@ -39,9 +39,11 @@ type HookEnv struct {
 	MIG         []string // parts of GPUs in CUDA_VISIBLE_DEVICES
 	Conf        string   // path of the slurm.conf that slurmd reads
 	Restarts    int      // the Epilog of a requeued run counts one more than its Prolog
-	Start, End  time.Time
-	Exit        Exit
-	Warnings    []string // fields that did not read; they are left empty
+	// Start and End are of the job, from 23.02 on: in a Prolog End is when its limit is
+	// over, in an Epilog when it ended, with the Epilogs still to come.
+	Start, End time.Time
+	Exit       Exit
+	Warnings   []string // fields that did not read; they are left empty
 }
 
 const (
@@ -189,6 +191,9 @@ func (e *HookEnv) Event(deadline time.Time) HookEvent {
 	}
 	if !deadline.IsZero() {
 		out.Deadline = deadline.UnixMilli()
+	}
+	if e.Kind == Epilog && !e.End.IsZero() { // a Prolog is told when it has to
+		out.End = e.End.Unix()
 	}
 	return out
 }

@@ -105,6 +105,7 @@ type HookEvent struct {
 	Code      int    `json:"exit_code,omitempty"`
 	Signal    int    `json:"exit_signal,omitempty"`
 	Deadline  int64  `json:"deadline_unix_ms,omitempty"` // when the hook stops waiting
+	End       int64  `json:"end_unix_s,omitempty"`       // when the job ended, in an Epilog; 0: Slurm did not say, as before 23.02
 }
 
 // HookAnswer says what was done. A hook ends with status 0 whatever it holds.

@@ -92,15 +92,19 @@ func TestAListShowsTheClocksThatRunsHadRatherThanThoseDecided(t *testing.T) {
 	}
 }
 
-func TestARunThatWasSuspendedIsShownAsOne(t *testing.T) {
-	v := fakeView("4711")
-	o := &v.Outcomes[0]
-	o.TimeS, o.GPUEnergyJ, o.GPUSource = record.Known(125), record.Known(31_000), record.Integrated
-	o.SetAside()
-	text := jobText(v)
-	for _, want := range []string{"its job suspended for a part of it: in no model and no saving", "31.00 kJ by " + record.Integrated.Words()} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %q in\n%s", want, text)
+func TestARunThatIsSetAsideIsShownWithTheReason(t *testing.T) {
+	for why, reason := range map[string]record.Restarted{
+		"its job suspended for a part of it": {Suspended: true}, "with what ran before its Epilog": {Late: true},
+	} {
+		v := fakeView("4711")
+		o := &v.Outcomes[0]
+		o.TimeS, o.GPUEnergyJ, o.GPUSource = record.Known(125), record.Known(31_000), record.Integrated
+		o.SetAside(reason)
+		text := jobText(v)
+		for _, want := range []string{why + ": in no model and no saving", "31.00 kJ by " + record.Integrated.Words()} {
+			if !strings.Contains(text, want) {
+				t.Errorf("no %q in\n%s", want, text)
+			}
 		}
 	}
 }

@@ -84,7 +84,7 @@ func (t *terminal) tellRestarted(jobs []epdapi.JobRow) {
 		}
 	}
 	if len(ids) > 0 {
-		t.message("note", "epd was restarted while these ran, or they were suspended: their time and energy count in no model and no saving: "+strings.Join(ids, ", "))
+		t.message("note", "epd was restarted while these ran, they were suspended, or their Epilogs late: their time and energy count in no model and no saving: "+strings.Join(ids, ", "))
 	}
 }
 

@@ -94,9 +94,9 @@ type Agent struct {
 // elsewhere. The agent's mu guards it.
 type openRun struct {
 	Run
-	file     runFile // as it was written last, or is to be
-	handsOff string  // why its GPUs are at default clocks; "" while they aren't
-	sampler  *Sampler
+	file     runFile  // as it was written last, or is to be
+	handsOff string   // why its GPUs are at default clocks; "" while they aren't
+	sampler  *Sampler // nil once its outcome is settled
 	adapter  *adapter // nil: its clock isn't stepped
 	stays    *stays   // where it has an adapter
 	reread   bool     // it was open when the agent started

@@ -16,16 +16,18 @@ type closing struct {
 	late   bool      // it ended some time before, nobody knows when
 }
 
-// By how much readings may reach beyond a run's end and still count as the run's,
-// the larger of the two: Slurm's times are whole seconds of another clock.
+// By how much readings may reach beyond a run's end and still count as the run's:
+// Slurm's times are whole seconds of another clock. Where nobody can tell the later
+// ones apart any more, it is the larger of the two.
 const (
 	beyond     = 2 * time.Second
 	beyondPart = 0.02 // of the run
 )
 
-// outcome is what was measured of a run that ends now, or ended before. Where
-// readings reach far beyond its end, what was measured may be others': then only
-// the GPUs' energy counters tell something. The caller holds the agent's mu.
+// outcome is what was measured of a run that ends now, or ended before. Readings of
+// after its end don't count: they may be of others. Where that is too long ago to
+// tell them apart, and they reach far beyond it, nothing that was measured counts.
+// The caller holds the agent's mu.
 func (r *openRun) outcome(how closing, now time.Time) Outcome {
 	at := how.at
 	if at.IsZero() || at.After(now) {
@@ -34,14 +36,13 @@ func (r *openRun) outcome(how closing, now time.Time) Outcome {
 	if at.Before(r.Started) {
 		at, how.late = r.Started, true
 	}
-	sampler, lasted := r.sampler, at.Sub(r.Started)
+	lasted := at.Sub(r.Started)
 	slack := max(beyond, time.Duration(beyondPart*float64(lasted)))
-	own := !sampler.seenAfter(at.Add(slack))
-	if !own { // others may have been on its GPUs since
-		sampler = NewSampler(r.Run)
-		sampler.outcome.Partial = r.sampler.outcome.Partial
+	sampler := r.sampler.until(at, slack)
+	if sampler == nil {
+		sampler = newSampler(r.Run)
 	}
-	sampler.outcome.Partial = sampler.outcome.Partial || how.late
+	sampler.outcome.Partial = r.sampler.outcome.Partial || how.late
 	out := sampler.Close(at)
 	out.Reason = how.reason
 	if out.Partial && !how.late {
@@ -50,11 +51,24 @@ func (r *openRun) outcome(how closing, now time.Time) Outcome {
 	}
 	if r.adapter != nil {
 		out.Lowest, out.Slowdown = Setting{Core: r.adapter.lowest(), Mem: r.Setting.Mem}, r.adapter.slowdown()
-		if _, believed := sampler.SoFar(); believed && own {
+		if _, believed := sampler.SoFar(); believed && sampler == r.sampler {
 			out.Stays = r.stays.told()
 		}
 	}
 	return out
+}
+
+// until is what the sampler knows of the time up to a run's end, without what was read
+// later; nil where that is too long ago, and more than slack of it may be others'.
+func (s *Sampler) until(end time.Time, slack time.Duration) *Sampler {
+	if !s.seenAfter(end.Add(beyond)) {
+		return s
+	}
+	then := s.recent.at(end)
+	if then == nil && !s.seenAfter(end.Add(slack)) {
+		return s
+	}
+	return then
 }
 
 // seenAfter tells whether a reading is of later than a time.
@@ -115,6 +129,9 @@ func (a *Agent) countersOf(r *runFile) map[string]dvfsmodel.Joule {
 
 // since tells the sampler the GPUs' counters at the run's start.
 func (s *Sampler) since(energy map[string]dvfsmodel.Joule) {
+	if s.recent != nil {
+		s.recent.past.since(energy)
+	}
 	for uuid, joules := range energy {
 		if t, ok := s.gpus[uuid]; ok {
 			t.first = joules

@@ -29,3 +29,9 @@ func (a *Agent) HostParts() map[string]float64 {
 	}
 	return parts
 }
+
+// Until is the sampler as it was at a time, once; nil where that is too long ago.
+func (s *Sampler) Until(end time.Time) *Sampler { return s.recent.at(end) }
+
+// Remembered is how much the sampler remembers one by one.
+func (s *Sampler) Remembered() int { return len(s.recent.memos) }

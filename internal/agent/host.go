@@ -14,14 +14,15 @@ func (a *Agent) meterHost() error {
 	}
 	a.metering.Lock()
 	defer a.metering.Unlock()
-	step, err := a.options.Host.Next(time.Now())
+	now := time.Now()
+	step, err := a.options.Host.Next(now)
 	if err != nil {
 		return fmt.Errorf("the node's energy isn't measured: %w", err)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for run, part := range a.hostParts() {
-		run.sampler.AddHost(step, part)
+		run.sampler.AddHost(now, step, part)
 	}
 	return nil
 }

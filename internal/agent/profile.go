@@ -73,6 +73,6 @@ func meet(runs []*openRun) {
 		return
 	}
 	for _, r := range runs {
-		r.sampler.profile.shared = true
+		r.sampler.share()
 	}
 }

@@ -139,19 +139,21 @@ func TestACounterThatBeganAnewSaysNothingOfARunOverARestart(t *testing.T) {
 	}
 }
 
-func TestARunThatSlurmEndedLongAgoKeepsItsTimeAndNothingOfWhatCameAfter(t *testing.T) {
-	watched(t, agent.Watcher{}, func(h *host, a *agent.Agent) {
-		t := h.t
-		apply(h, a, "r1", 1, slow, 0)
-		ended := time.Now().Add(time.Minute)
-		sleep(3 * time.Minute)
-		swept, err := a.Sweep(t.Context(), goneAt(ended), alive)
-		if err != nil || len(swept.Closed) != 1 {
-			t.Fatalf("closed %+v, %v", swept.Closed, err)
-		}
-		got := swept.Closed[0].Outcome
-		if !got.Ended.Equal(ended) || got.Partial || got.GPUs[0].Samples != 0 {
-			t.Errorf("ended %s, want %s: %+v", got.Ended, ended, got.GPUs[0])
-		}
-	})
+func TestARunThatSlurmEndedBeforeKeepsWhatWasMeasuredUpToThen(t *testing.T) {
+	for passed, samples := range map[time.Duration]int{2 * time.Minute: 61, 30 * time.Minute: 0} {
+		watched(t, agent.Watcher{}, func(h *host, a *agent.Agent) {
+			t := h.t
+			apply(h, a, "r1", 1, slow, 0)
+			ended := time.Now().Add(time.Minute)
+			sleep(time.Minute + passed)
+			swept, err := a.Sweep(t.Context(), goneAt(ended), alive)
+			if err != nil || len(swept.Closed) != 1 {
+				t.Fatalf("closed %+v, %v", swept.Closed, err)
+			}
+			got := swept.Closed[0].Outcome
+			if !got.Ended.Equal(ended) || got.Partial || got.GPUs[0].Samples != samples {
+				t.Errorf("%v later: ended %s, want %s with %d samples: %+v", passed, got.Ended, ended, samples, got.GPUs[0])
+			}
+		})
+	}
 }

@@ -100,7 +100,7 @@ func (a *Agent) remember(r *runFile) {
 	open.sampler.outcome.Partial = true
 	open.sampler.since(a.countersOf(r))
 	if r.Outcome != nil {
-		open.ended, open.kept = true, true
+		open.ended, open.kept, open.sampler = true, true, nil
 	} else if open.wants() != (Setting{}) {
 		open.handsOff = "the agent was restarted"
 	}
@@ -148,6 +148,33 @@ func (a *Agent) End(ctx context.Context, job uint32, node string) (Closed, error
 		last, errs = closed, append(errs, err)
 	}
 	return last, errors.Join(errs...)
+}
+
+// EndedAt corrects the end of a run that [Agent.End] closed, once: its job had ended
+// some time before, as Slurm's clock has it, to the second. Only what was measured up
+// to then counts. Within two seconds what was measured here is finer and stands, as it
+// does where at is zero, or can't be. It returns the run as it is now; the error says
+// that it couldn't be written down.
+func (a *Agent) EndedAt(id string, at time.Time) (Closed, error) {
+	a.mu.Lock()
+	r, ok := a.runs[id]
+	if !ok || r.file.Outcome == nil {
+		a.mu.Unlock()
+		return Closed{}, fmt.Errorf("run %s: %w", id, ErrNoRun)
+	}
+	was := r.file.Outcome
+	stands := r.sampler == nil || !at.After(r.Started) || was.Ended.Sub(at) <= beyond
+	if !stands {
+		outcome := r.outcome(closing{reason: was.Reason, at: at}, was.Ended)
+		r.file.Outcome, r.kept = &outcome, false
+	}
+	r.sampler = nil // nothing is asked of it any more
+	rec := r.file
+	a.mu.Unlock()
+	if stands {
+		return closedOf(&rec), nil
+	}
+	return closedOf(&rec), a.keep(id, &rec)
 }
 
 // end closes a run: first its clocks, then its file, so that a crash between

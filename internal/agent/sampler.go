@@ -107,6 +107,7 @@ type Sampler struct {
 	series   *record.Sampler
 	profile  *profiler
 	readings *record.ReadingsSampler
+	recent   *recent // nil: it remembers nothing one by one
 }
 
 // tally is a sampler's view of one GPU.
@@ -124,6 +125,13 @@ type tally struct {
 
 // NewSampler makes a sampler of a run's GPUs.
 func NewSampler(run Run) *Sampler {
+	s := newSampler(run)
+	s.recent = &recent{past: newSampler(run)}
+	return s
+}
+
+// newSampler makes a sampler that remembers nothing one by one.
+func newSampler(run Run) *Sampler {
 	s := &Sampler{
 		outcome: Outcome{Started: run.Started},
 		gpus:    make(map[string]*tally, len(run.GPUs)), series: record.NewSampler(firstStep),
@@ -160,13 +168,16 @@ func (s *Sampler) Add(uuid string, r gpu.Reading) {
 	t.out.PeakMem = max(t.out.PeakMem, r.MemUsed)
 	t.out.Samples++
 	t.last, t.count = r.At, r.Energy
+	s.recent.add(memo{at: r.At, uuid: uuid, reading: r})
 }
 
-// AddHost takes a part of what the node's CPUs and memory used.
-func (s *Sampler) AddHost(step nodepower.Step, part float64) {
+// AddHost takes a part of what the node's CPUs and memory used in a step that ends
+// at a time.
+func (s *Sampler) AddHost(at time.Time, step nodepower.Step, part float64) {
 	if step.Known {
 		s.outcome.HostEnergy += step.Energy * dvfsmodel.Joule(part)
 		s.outcome.HostCovered += step.Time.Seconds()
+		s.recent.add(memo{at: at, step: step, part: part})
 	}
 }
 
@@ -174,6 +185,14 @@ func (s *Sampler) AddHost(step nodepower.Step, part float64) {
 func (s *Sampler) Miss(uuid string) {
 	if m, ok := s.gpus[uuid]; ok {
 		m.out.Missed++
+	}
+}
+
+// share notes that another run is on one of the GPUs.
+func (s *Sampler) share() {
+	s.profile.shared = true
+	if s.recent != nil {
+		s.recent.past.share()
 	}
 }
 

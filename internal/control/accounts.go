@@ -34,9 +34,9 @@ type accounts struct {
 
 // accounted is one run of a job by accounting; times are Unix seconds.
 type accounted struct {
-	submitted, start int64
-	state            stateCode
-	suspended        bool // for a while
+	submitted, start, end int64
+	state                 stateCode
+	suspended             bool // for a while
 }
 
 // endingOf is how a run of a job ended. The error is errGone where there is no
@@ -68,7 +68,7 @@ func (a *accounts) endingOf(ctx context.Context, ask Accounting, id slurm.JobID,
 		}
 		state := r.state.state()
 		if state.Ended() || state == slurm.Requeued {
-			return ending{state: state, submitted: r.submitted, restarts: uint32(i), suspended: r.suspended}, nil //nolint:gosec // a few runs
+			return ending{state: state, submitted: r.submitted, restarts: uint32(i), at: r.end, suspended: r.suspended}, nil //nolint:gosec // a few runs
 		}
 		return ending{}, fmt.Errorf("accounting says that it is %s", state)
 	}
@@ -91,7 +91,7 @@ func (a *accounts) refresh(ctx context.Context, ask Accounting, since time.Time)
 	for i := range answer.Jobs {
 		j := &answer.Jobs[i]
 		if len(a.byID) < maxAccounts {
-			a.byID[j.ID] = append(a.byID[j.ID], accounted{unix(j.Submit), unix(j.Start), codeOf(j.State.Base), j.Suspended > 0})
+			a.byID[j.ID] = append(a.byID[j.ID], accounted{unix(j.Submit), unix(j.Start), unix(j.End), codeOf(j.State.Base), j.Suspended > 0})
 		}
 	}
 	return nil

@@ -37,6 +37,14 @@ type ending struct {
 	suspended bool  // for a while
 }
 
+// missed tells whether an outcome goes on well beyond the end of its job, of one that
+// did all its work: something ran before its Epilog, and its agent didn't know.
+func (e *ending) missed(o *record.Outcome) bool {
+	const whole = time.Second // Slurm cuts fractions off
+	_, timed := o.TimeS.Get()
+	return timed && e.state == slurm.Completed && e.at > 0 && o.Ended.Sub(timeOf(e.at)) > skew+whole
+}
+
 // fate is what Slurm's answer about a job says of a run.
 type fate int
 
@@ -72,6 +80,22 @@ func (k *knownJob) fate(run lap) (fate, ending) {
 	}
 	return stillThere, ending{}
 }
+
+// endOf is when a run ended, Unix seconds, also while its job's Epilogs run; 0: it
+// didn't, or that isn't known.
+func (k *knownJob) endOf(run lap) int64 {
+	f, end := k.fate(run)
+	switch {
+	case f == stillThere:
+		return k.unusual().end
+	case f == over && !(end.state == slurm.Requeued && k.inEpilog()): // it gets another submit time after that
+		return end.at
+	}
+	return 0
+}
+
+// inEpilog tells whether a job's Epilogs run.
+func (k *knownJob) inEpilog() bool { return k.completing || k.state.state() == slurm.Completing }
 
 // before tells whether a run began before the job was submitted or started as
 // Slurm has it now.
@@ -113,8 +137,11 @@ func (c *Controller) settle(ctx context.Context, o *record.Outcome, run lap) (*k
 		if end.submitted > 0 {
 			o.Submitted = timeOf(end.submitted)
 		}
-		if end.suspended {
-			o.SetAside()
+		switch {
+		case end.suspended:
+			o.SetAside(record.Restarted{Suspended: true})
+		case end.missed(o):
+			o.SetAside(record.Restarted{Late: true})
 		}
 	case !errors.Is(err, errGone) && c.waiting.longer(o.RunID, c.options.Clock()):
 		return nil, fmt.Errorf("%w: how job %d ended: %w", ErrNotYet, o.JobID, err)

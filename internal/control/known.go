@@ -73,7 +73,7 @@ type rare struct {
 	arrayTask        int32
 	hetOffset        int32
 	start            int64 // Unix seconds; of a pending job when it is planned to start
-	end              int64 // Unix seconds, of a job that ended; 0: it didn't
+	end              int64 // Unix seconds, of a job that ended, or whose Epilogs run; 0: it didn't
 	suspended        int64 // Unix seconds, when it was suspended or went on last; 0: never
 }
 
@@ -160,7 +160,7 @@ func (c *Controller) known(j *slurm.Job, before *knownJob) *knownJob {
 	}
 	c.place(&k, j, before)
 	r := rare{j.NodeList, j.ArrayTasks, j.ArrayJob, j.HetJob, within32(j.ArrayTask), within32(j.HetOffset), unix(j.Start), 0, unix(j.Suspended)}
-	if j.State.Ended() {
+	if j.State.Ended() || j.State.Is(slurm.Completing) {
 		r.end = unix(j.End)
 	}
 	if before != nil && before.is(&k, r) {

@@ -18,6 +18,8 @@ type OutlookRequest struct {
 	Job   slurm.JobID `json:"job_id"`
 	Node  string      `json:"node"`
 	RunID string      `json:"run_id"`
+	// Ending tells that the run's Epilog came: Slurm is asked anew when its job ended.
+	Ending bool `json:"ending,omitempty"`
 }
 
 // Outlook is what is known now of a run that lasts.
@@ -25,8 +27,8 @@ type Outlook struct {
 	Life   Life          `json:"life"`
 	LimitS record.Number `json:"limit_s"` // from the run's begin: time limit and deadlines; unknown: none, or none known
 	UpperS record.Number `json:"upper_s"` // the run takes at most so long at its clocks, by the model in use now
-	// Ended is when a run that is gone ended, by Slurm's clock, to the second; not
-	// where Slurm has forgotten its job.
+	// Ended is when a run ended, by Slurm's clock, to the second: it is alive until its
+	// job's Epilogs are done. Not where Slurm has forgotten its job.
 	Ended time.Time `json:"ended,omitzero"`
 }
 
@@ -57,15 +59,13 @@ func (c *Controller) Outlook(ctx context.Context, r OutlookRequest) (Outlook, er
 	if d != nil {
 		run = lap{d.at, d.submitted}
 	}
-	job, life := c.lifeOf(ctx, r.Job, run)
+	job, life := c.lifeOf(ctx, r.Job, run, r.Ending)
 	o := Outlook{Life: life}
-	switch {
-	case life == Alive:
+	if life == Alive {
 		o.LimitS = c.limitNow(job, run.began)
-	case life == Gone && job != nil:
-		if f, end := job.fate(run); f == over {
-			o.Ended = timeOf(end.at)
-		}
+	}
+	if job != nil {
+		o.Ended = timeOf(job.endOf(run))
 	}
 	if life != Gone && d != nil {
 		o.UpperS = c.upperNow(d)
@@ -103,9 +103,9 @@ func (c *Controller) decisionOf(ctx context.Context, r *OutlookRequest) *decided
 }
 
 // lifeOf tells whether a run lasts, with what is known of its job. That it is
-// gone is believed of a new answer only.
-func (c *Controller) lifeOf(ctx context.Context, id slurm.JobID, run lap) (*knownJob, Life) {
-	if h := c.jobs.when(id); h.job != nil && c.fresh(h.asked) && h.job.runs(run) {
+// gone is believed of a new answer only, and that it isn't at its end of one of then.
+func (c *Controller) lifeOf(ctx context.Context, id slurm.JobID, run lap, ending bool) (*knownJob, Life) {
+	if h := c.jobs.when(id); h.job != nil && c.fresh(h.asked) && h.job.runs(run) && (!ending || h.job.endOf(run) > 0) {
 		return h.job, Alive
 	}
 	job, err := c.resolve(ctx, id)

@@ -235,3 +235,48 @@ func TestAnOutlookIsTheSameAfterARestart(t *testing.T) {
 		}
 	}
 }
+
+// Slurm's last list, of before the end, says that it runs.
+func TestWhenARunEndedIsAskedAtItsEpilog(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*slurm.Job)
+		ended  bool
+		asked  int
+	}{
+		"22.05": {func(j *slurm.Job) { j.State.Base, j.End = slurm.Completing, j.Start.Add(5*time.Second) }, true, 1},
+		"23.11 on": {func(j *slurm.Job) {
+			j.State, j.End = slurm.ParseJobState("COMPLETED", "COMPLETING"), j.Start.Add(5*time.Second)
+		}, true, 1},
+		"all is over": {func(j *slurm.Job) { j.State.Base, j.End = slurm.Completed, j.Start.Add(5*time.Second) }, true, 1},
+		"it runs, and that's when its limit is over": {func(j *slurm.Job) { j.End = j.Start.Add(time.Hour) }, false, 1},
+		"requeued: it is to start": {func(j *slurm.Job) {
+			j.State.Base, j.Restarts, j.Start, j.End = slurm.Completing, 1, j.Start.Add(time.Minute), j.Start.Add(2*time.Hour)
+		}, false, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, s, _ := running(t)
+			began := r.clock.read()
+			r.clock.move(20 * time.Second)
+			s.change(100, c.change)
+			before := s.asked
+			if o := r.outlook(); o.Life != Alive || !o.Ended.IsZero() || s.asked != before {
+				t.Errorf("as it was: %+v, asked %d times", o, s.asked-before)
+			}
+			question := OutlookRequest{Job: 100, Node: "n1", RunID: ask(100).RunID, Ending: true}
+			o, err := r.Outlook(context.Background(), question)
+			if err != nil || s.asked-before != c.asked {
+				t.Fatalf("%v, asked %d times", err, s.asked-before)
+			}
+			want := time.Time{}
+			if c.ended {
+				want = began.Add(5 * time.Second)
+			}
+			if !o.Ended.Equal(want) {
+				t.Errorf("ended %s, want %s", o.Ended, want)
+			}
+			if _, err := r.Outlook(context.Background(), question); err != nil || name != "all is over" && c.ended && s.asked-before != 1 {
+				t.Errorf("%v, asked %d times", err, s.asked-before)
+			}
+		})
+	}
+}

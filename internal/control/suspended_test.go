@@ -52,3 +52,46 @@ func TestARunWhoseJobWasSuspendedIsShownAndCountsNowhere(t *testing.T) {
 		})
 	}
 }
+
+// Its agent wasn't told when the job ended: it is an old one, or nobody answered then.
+func TestARunThatGoesOnBeyondItsJobIsShownAndCountsNowhere(t *testing.T) {
+	for name, c := range map[string]struct {
+		late      time.Duration
+		state     slurm.State
+		forgotten bool // by slurmctld, not by accounting
+		want      bool
+	}{
+		"as fine as clocks agree":     {late: 2900 * time.Millisecond, state: slurm.Completed},
+		"a slow Epilog before ours":   {late: 7 * time.Second, state: slurm.Completed, want: true},
+		"accounting says so":          {late: 7 * time.Second, state: slurm.Completed, forgotten: true, want: true},
+		"accounting says it was fine": {late: time.Second, state: slurm.Completed, forgotten: true},
+		"a job that was killed":       {late: 30 * time.Second, state: slurm.Timeout},
+		"a node whose clock is late":  {late: -time.Minute, state: slurm.Completed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, s := newSlurmRig(t, true)
+			j, o := r.begin(s, 7)
+			ended := o.Ended.Add(-c.late)
+			s.change(7, func(j *slurm.Job) { j.State.Base, j.End = c.state, ended })
+			s.rows = []slurm.Outcome{{ID: 7, State: slurm.JobState{Base: c.state}, Submit: j.Submit, Start: j.Start, End: ended}}
+			if c.forgotten {
+				s.purge(7)
+			}
+			r.record(o, store.Stored)
+			all, err := r.store.OutcomesOfJob(context.Background(), "alpha", 7)
+			if err != nil || len(all) != 1 {
+				t.Fatalf("%+v, %v", all, err)
+			}
+			want := record.Restarted{}
+			if c.want {
+				want = record.Restarted{TimeS: o.TimeS, GPUEnergyJ: o.GPUEnergyJ, NodeEnergyJ: o.NodeEnergyJ, Late: true}
+			}
+			if _, timed := all[0].TimeS.Get(); timed == c.want || all[0].Restarted != want {
+				t.Errorf("time %v, set aside %+v, want %+v", all[0].TimeS, all[0].Restarted, want)
+			}
+			s.purge(7)
+			r.clock.move(time.Hour)
+			r.record(o, store.Repeated)
+		})
+	}
+}

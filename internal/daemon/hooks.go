@@ -175,13 +175,13 @@ func (d *Node) shared(uuids []string) (shared, left bool) {
 func (d *Node) epilog(ctx context.Context, e *slurm.HookEvent) slurm.HookAnswer {
 	key := runOf{uint32(e.Job), e.Node}
 	d.mu.Lock()
-	d.exits[key] = exitOf(e) // first: the run may be delivered as soon as it ended
+	d.epilogs[key] = epilogueOf(e) // first: the run may be delivered as soon as it ended
 	d.mu.Unlock()
 	closed, err := d.options.Agent.End(ctx, uint32(e.Job), e.Node)
 	switch {
 	case errors.Is(err, agent.ErrNoRun):
 		d.mu.Lock()
-		delete(d.exits, key)
+		delete(d.epilogs, key)
 		d.mu.Unlock()
 		switch {
 		case len(e.GPUs) == 0:
@@ -204,11 +204,20 @@ func answer(applied bool, run, reason string) slurm.HookAnswer {
 	return slurm.HookAnswer{Version: slurm.ProtocolVersion, Applied: applied, Run: slurm.Hex(run), Reason: slurm.Hex(reason)}
 }
 
-// exitOf is how a job ended by the status that its Epilog is told. Status 0
-// says nothing: a job that was cancelled or out of time has it too.
-func exitOf(e *slurm.HookEvent) slurm.State {
+// epilogue is what an Epilog knows of its job.
+type epilogue struct {
+	exit slurm.State // how it ended
+	end  time.Time   // and when; zero: it wasn't told
+}
+
+// epilogueOf is what an Epilog was told. Status 0 says nothing: a job that was
+// cancelled or out of time has it too.
+func epilogueOf(e *slurm.HookEvent) (told epilogue) {
 	if e.Code != 0 || e.Signal != 0 {
-		return slurm.Failed
+		told.exit = slurm.Failed
 	}
-	return ""
+	if e.End > 0 {
+		told.end = time.Unix(e.End, 0)
+	}
+	return told
 }

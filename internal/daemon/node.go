@@ -81,12 +81,12 @@ type Node struct {
 	reading singleflight.Group // of Slurm's configuration
 
 	mu       sync.Mutex
-	stopping bool                  // no Prolog is begun any more
-	troubles []trouble             // the latest ones, each once
-	troubled int                   // how many there were
-	conf     string                // slurmd's slurm.conf, as a hook said
-	named    bool                  // the last hook had the GPUs' UUIDs
-	exits    map[runOf]slurm.State // as their Epilogs know, until the outcomes are in the spool
+	stopping bool               // no Prolog is begun any more
+	troubles []trouble          // the latest ones, each once
+	troubled int                // how many there were
+	conf     string             // slurmd's slurm.conf, as a hook said
+	named    bool               // the last hook had the GPUs' UUIDs
+	epilogs  map[runOf]epilogue // until the outcomes are in the spool
 	// partitions of runs whose Prologs came since the start.
 	partitions map[string]string
 	// over are runs that ended since the start: a late Epilog of theirs, from a
@@ -103,7 +103,7 @@ func NewNode(o Options) *Node {
 		o.Files = os.DirFS("/")
 	}
 	return &Node{
-		options: o, started: time.Now(), exits: make(map[runOf]slurm.State), partitions: make(map[string]string),
+		options: o, started: time.Now(), epilogs: make(map[runOf]epilogue), partitions: make(map[string]string),
 		over: make(map[runOf]struct{}), news: make(chan struct{}, 1),
 	}
 }

@@ -38,7 +38,7 @@ func (d *Node) tell() {
 // calls it, once at a time.
 func (d *Node) deliver(ctx context.Context) {
 	for _, closed := range d.options.Agent.Ended() {
-		if err := d.collect(&closed); err != nil {
+		if err := d.collect(ctx, &closed); err != nil {
 			d.trouble(err)
 			if errors.Is(err, spool.ErrFull) {
 				break // the others don't fit either; they stay on file
@@ -55,13 +55,22 @@ func (d *Node) deliver(ctx context.Context) {
 }
 
 // collect moves a run's outcome into the spool.
-func (d *Node) collect(c *agent.Closed) error {
-	o := outcomeOf(c)
-	o.GPUModel = d.modelOf(c.Run.GPUs) // a controller that decided knows better
+func (d *Node) collect(ctx context.Context, c *agent.Closed) error {
 	key := runOf{c.Run.Job, c.Run.Node}
 	d.mu.Lock()
-	o.ExitState = string(d.exits[key])
+	told, came := d.epilogs[key]
 	d.mu.Unlock()
+	if came {
+		corrected, err := d.options.Agent.EndedAt(c.Run.ID, d.endOf(ctx, &c.Run, told))
+		if errors.Is(err, agent.ErrNoRun) {
+			return err
+		}
+		d.trouble(err)
+		c = &corrected
+	}
+	o := outcomeOf(c)
+	o.GPUModel = d.modelOf(c.Run.GPUs) // a controller that decided knows better
+	o.ExitState = string(told.exit)
 	if err := d.put(o); err != nil {
 		return fmt.Errorf("run %s of job %d: %w", c.Run.ID, c.Run.Job, err)
 	}
@@ -70,7 +79,7 @@ func (d *Node) collect(c *agent.Closed) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.exits, key)
+	delete(d.epilogs, key)
 	delete(d.partitions, c.Run.ID)
 	if len(d.over) >= maxOver {
 		for old := range d.over { // any
@@ -80,6 +89,24 @@ func (d *Node) collect(c *agent.Closed) error {
 	}
 	d.over[key] = struct{}{}
 	return nil
+}
+
+// endOf is when the job of a run ended whose Epilog came, by Slurm's clock: a site's own
+// Epilog may have run before. Where the Epilog wasn't told, the controller asks Slurm.
+// Zero: nobody knows.
+func (d *Node) endOf(ctx context.Context, r *agent.Run, told epilogue) time.Time {
+	if told.end.IsZero() && d.options.Slurm {
+		ctx, cancel := context.WithTimeout(ctx, askBound)
+		defer cancel()
+		question := control.OutlookRequest{Job: slurm.JobID(r.Job), Node: r.Node, RunID: r.ID, Ending: true}
+		if now, err := d.options.Controller.Outlook(ctx, question); err == nil { // else it finds out when it is told the outcome
+			told.end = now.Ended
+		}
+	}
+	if told.end.IsZero() {
+		return told.end
+	}
+	return told.end.Add(time.Second / 2) // Slurm cuts fractions of a second off
 }
 
 // maxOver is how many runs that ended are remembered.

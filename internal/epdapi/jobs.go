@@ -38,8 +38,9 @@ type JobRow struct {
 	Runs    int              `json:"runs"`   // ended ones; a run is one job on one node
 	TimeS   record.Number    `json:"time_s"` // of the longest run
 	EnergyJ record.Number    `json:"energy_j"`
-	// Restarted is the same with runs that epd was restarted under, or whose job was
-	// suspended, which count in neither of the two; absent: there are none.
+	// Restarted is the same with runs that epd was restarted under, whose job was
+	// suspended, or whose Epilog was late, which count in neither of the two; absent:
+	// there are none.
 	Restarted record.Restarted `json:"restarted,omitzero"`
 }
 

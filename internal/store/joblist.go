@@ -43,9 +43,9 @@ type ListedJob struct {
 	Runs    int           // ended ones
 	TimeS   record.Number // of the longest
 	EnergyJ record.Number // of all GPUs; unknown where it is of a run
-	// Restarted is the same with runs that epd was restarted under, or whose job was
-	// suspended, whose time and energy are in neither of the two; zero where there are
-	// none.
+	// Restarted is the same with runs that epd was restarted under, whose job was
+	// suspended, or whose Epilog was late, whose time and energy are in neither of the
+	// two; zero where there are none.
 	Restarted record.Restarted
 }
 

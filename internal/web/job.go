@@ -294,14 +294,16 @@ func measuredParts(v *epdapi.JobView, nodes map[string]string) []any {
 	return slices.Concat([]any{t}, restartParts(v), throttleParts(v))
 }
 
-// restartParts say which runs epd was restarted under, or Slurm suspended, and what
-// that means.
+// restartParts say which runs epd was restarted under, Slurm suspended, or ended late,
+// and what that means.
 func restartParts(v *epdapi.JobView) []any {
-	var restarted, suspended []string
+	var restarted, suspended, late []string
 	for i := range v.Outcomes {
 		switch o := &v.Outcomes[i]; {
 		case o.Restarted.Suspended:
 			suspended = append(suspended, orDash(o.Node))
+		case o.Restarted.Late:
+			late = append(late, orDash(o.Node))
 		case !o.Restarted.IsZero():
 			restarted = append(restarted, orDash(o.Node))
 		}
@@ -316,6 +318,11 @@ func restartParts(v *epdapi.JobView) []any {
 	if len(suspended) > 0 {
 		parts = append(parts, &page.Notice{
 			Kind: page.Info, Text: "It was suspended for a while on " + strings.Join(suspended, ", ") + ". " + shown,
+		})
+	}
+	if len(late) > 0 {
+		parts = append(parts, &page.Notice{
+			Kind: page.Info, Text: "Something ran before its Epilog on " + strings.Join(late, ", ") + ". " + shown,
 		})
 	}
 	return parts

@@ -81,7 +81,7 @@ func jobsTable(jobs []epdapi.JobRow) *page.Table {
 		_, energyJ := j.Took()
 		mark := ""
 		if !j.Restarted.IsZero() {
-			mark, t.More = " *", "* epd was restarted while it ran, or its job was suspended: this counts in no model and no saving."
+			mark, t.More = " *", "* epd was restarted while it ran, its job was suspended, or its Epilog late: this counts in no model and no saving."
 		}
 		t.Rows = append(t.Rows, []page.Cell{
 			jobCell(j.ID),

@@ -80,7 +80,7 @@ func (o *Outcome) Canonical() (Outcome, error) {
 // acknowledged it first.
 func (o *Outcome) Digest() ([sha256.Size]byte, error) {
 	measured := *o
-	if o.Restarted.Suspended { // the controller says so
+	if o.Restarted.Seen() { // the controller says so
 		measured.TimeS, measured.GPUEnergyJ, measured.NodeEnergyJ = o.Restarted.TimeS, o.Restarted.GPUEnergyJ, o.Restarted.NodeEnergyJ
 	}
 	measured.DecisionID, measured.Workload, measured.GPUModel, measured.Arm = 0, "", "", ""

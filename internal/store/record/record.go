@@ -168,51 +168,62 @@ type Outcome struct {
 	// clock was adapted and that was alone on its GPUs; none from agents that don't
 	// tell. They aren't part of what tells two deliveries apart.
 	Stays []dvfsmodel.Stay `json:"stays,omitempty"`
-	// Restarted is what is known of a run that epd was restarted under, or whose job
-	// was suspended, and whose own time and energy aren't. It isn't part of what tells
-	// two deliveries apart.
+	// Restarted is what is known of a run that epd was restarted under, whose job was
+	// suspended, or whose Epilog was late, and whose own time and energy aren't. It isn't
+	// part of what tells two deliveries apart.
 	Restarted Restarted `json:"restarted,omitzero"`
 	// Unmatched marks an Epilog without an open run: kept, and in no statistics.
 	Unmatched bool `json:"unmatched"`
 }
 
-// Restarted are the time and the energy of a run that epd was restarted under, or
-// whose job was suspended. At a restart its clocks are given back, and what came before
-// wasn't seen; for as long as it is suspended a job does nothing: they are for people,
-// and in no model, saving or sum.
+// Restarted are the time and the energy of a run that epd was restarted under, whose
+// job was suspended, or whose Epilog was late. At a restart its clocks are given back,
+// and what came before wasn't seen; for as long as it is suspended a job does nothing;
+// what ran before its Epilog isn't its work: they are for people, and in no model,
+// saving or sum.
 type Restarted struct {
 	TimeS       Number `json:"time_s"`                 // from its start to its end
 	GPUEnergyJ  Number `json:"gpu_energy_j"`           // by the counters of its GPUs, which go on without epd
-	NodeEnergyJ Number `json:"node_energy_j,omitzero"` // of a run whose job was suspended
+	NodeEnergyJ Number `json:"node_energy_j,omitzero"` // of a run that epd saw all of
 	Suspended   bool   `json:"suspended,omitempty"`    // its job was, and epd ran all the time
+	// Late tells that its Epilog came some time after its end, and epd wasn't told then
+	// when that was: a site's own Epilog had run before.
+	Late bool `json:"late,omitempty"`
 }
 
 // IsZero tells that nothing is known.
 func (r Restarted) IsZero() bool { return r == Restarted{} }
 
+// Seen tells that epd ran all the time, and measured all of the run.
+func (r Restarted) Seen() bool { return r.Suspended || r.Late }
+
 // Why says what was the matter, after a time.
 func (r Restarted) Why() string {
-	if r.Suspended {
+	switch {
+	case r.Suspended:
 		return "its job suspended for a part of it"
+	case r.Late:
+		return "with what ran before its Epilog"
 	}
 	return "over a restart of epd"
 }
 
 // EnergySource is by what the energy of a run was measured that is known of it.
 func (o *Outcome) EnergySource() Source {
-	if _, ok := o.Restarted.GPUEnergyJ.Get(); ok && !o.Restarted.Suspended {
+	if _, ok := o.Restarted.GPUEnergyJ.Get(); ok && !o.Restarted.Seen() {
 		return Counter
 	}
 	return o.GPUSource
 }
 
-// SetAside moves the time and the energy of a run whose job was suspended to where
-// they are for people alone.
-func (o *Outcome) SetAside() {
+// SetAside moves the time and the energy of a run that epd saw all of to where they
+// are for people alone; why says the reason.
+func (o *Outcome) SetAside(why Restarted) {
 	if !o.Restarted.IsZero() {
 		return // there they are already
 	}
-	o.Restarted = Restarted{TimeS: o.TimeS, GPUEnergyJ: o.GPUEnergyJ, NodeEnergyJ: o.NodeEnergyJ, Suspended: true}
+	why.TimeS, why.GPUEnergyJ, why.NodeEnergyJ = o.TimeS, o.GPUEnergyJ, o.NodeEnergyJ
+	o.Restarted = why
 	o.TimeS, o.GPUEnergyJ, o.NodeEnergyJ = Number{}, Number{}, Number{}
 }
 

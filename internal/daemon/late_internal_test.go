@@ -1,0 +1,156 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"math"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/epplan/epplan/internal/agent"
+	"github.com/epplan/epplan/internal/control"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/internal/spool"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/slurm"
+)
+
+// ledger is a controller that keeps outcomes, and says when a job ended.
+type ledger struct {
+	kept    []record.Outcome
+	ended   time.Time
+	away    error // of Outlook
+	endings int   // questions at the end of a run
+}
+
+func (*ledger) Decide(context.Context, *control.DecideRequest) (control.Decision, error) {
+	return control.Decision{}, nil
+}
+
+func (l *ledger) Record(_ context.Context, o *record.Outcome) error {
+	l.kept = append(l.kept, *o)
+	return nil
+}
+
+func (l *ledger) Outlook(_ context.Context, r control.OutlookRequest) (control.Outlook, error) {
+	if r.Ending {
+		l.endings++
+	}
+	return control.Outlook{Life: control.Alive, Ended: l.ended}, l.away
+}
+
+func (*ledger) Report(context.Context, *epdapi.NodeReport) (epdapi.ReportAnswer, error) {
+	return epdapi.ReportAnswer{}, nil
+}
+
+// noded runs a test in a bubble, with a node of one GPU that runs a program all the
+// time.
+func noded(t *testing.T, l *ledger, test func(t *testing.T, d *Node)) {
+	t.Helper()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		library, err := gpu.OpenSim("sim,busy", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var folders [2]agent.FS
+		for i, name := range []string{"journal", "runs"} {
+			if folders[i], err = agent.OpenFolder(filepath.Join(dir, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		outbox, err := spool.Open(filepath.Join(dir, "spool"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := NewNode(Options{
+			Node: "n1", Controller: l, Spool: outbox, Slurm: true,
+			Agent: agent.New(agent.Options{Journal: folders[0], Runs: folders[1], Library: library, Boot: "boot"}),
+		})
+		d.Start(t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { d.Run(ctx); close(done) }()
+		test(t, d)
+		cancel()
+		<-done
+	})
+}
+
+func sleep(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // in a bubble
+	synctest.Wait()
+}
+
+// late plays a job of two seconds whose Epilog comes so much later, which is told when
+// the job ended, or isn't, and returns what is recorded.
+func (d *Node) late(t *testing.T, l *ledger, by time.Duration, told bool) *record.Outcome {
+	t.Helper()
+	event := slurm.HookEvent{Version: slurm.ProtocolVersion, Kind: slurm.Prolog, Job: 7, Node: "n1", GPUs: []int{0}, GPUsKnown: true}
+	d.prolog(t.Context(), &event)
+	sleep(2 * time.Second)
+	l.ended = time.Now().Truncate(time.Second)
+	sleep(by)
+	event.Kind = slurm.Epilog
+	if told {
+		event.End, l.ended = l.ended.Unix(), time.Time{}
+	}
+	d.epilog(t.Context(), &event)
+	synctest.Wait()
+	if len(l.kept) != 1 {
+		t.Fatalf("%d outcomes", len(l.kept))
+	}
+	return &l.kept[0]
+}
+
+// The times of a job of two seconds whose end Slurm has to the second: from half of
+// one less to half of one more.
+const shortest, longest = 1.5, 2.5
+
+func TestTheEndOfARunWhoseEpilogIsLateIsSlurms(t *testing.T) {
+	for name, c := range map[string]struct {
+		told, away bool
+		late       float64 // s, of the outcome
+		endings    int
+	}{
+		"the Epilog says it":                         {told: true},
+		"the controller does":                        {endings: 1},
+		"nobody does":                                {away: true, late: 7, endings: 1},
+		"the Epilog does, and no controller answers": {told: true, away: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &ledger{}
+			if c.away {
+				l.away = errors.New("away")
+			}
+			noded(t, l, func(t *testing.T, d *Node) {
+				o := d.late(t, l, 7*time.Second, c.told)
+				seconds, joules := o.TimeS.Or(0)-c.late, o.GPUEnergyJ.Or(0)
+				if seconds < shortest || seconds > longest || math.Abs(o.Ended.Sub(o.Started).Seconds()-o.TimeS.Or(0)) > 1e-6 {
+					t.Errorf("%v s from %s to %s, want two", o.TimeS, o.Started, o.Ended)
+				}
+				if power := joules / o.TimeS.Or(0); o.GPUSource != record.Counter || math.Abs(power-o.MeanPowerW.Or(0)) > 0.01*power {
+					t.Errorf("%v J from %q at %v W", joules, o.GPUSource, o.MeanPowerW)
+				}
+				if l.endings != c.endings {
+					t.Errorf("asked %d times, want %d", l.endings, c.endings)
+				}
+			})
+		})
+	}
+}
+
+func TestTheEndOfARunWhoseEpilogIsInTimeIsTheNodes(t *testing.T) {
+	for _, told := range []bool{true, false} {
+		l := &ledger{}
+		noded(t, l, func(t *testing.T, d *Node) {
+			const delay = 345 * time.Millisecond
+			if o := d.late(t, l, delay, told); o.TimeS != record.Known((2*time.Second + delay).Seconds()) {
+				t.Errorf("told %v: %v s", told, o.TimeS)
+			}
+		})
+	}
+}
