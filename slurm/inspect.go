@@ -40,6 +40,18 @@ func Installed(text string) (ours, unchanged bool) {
 	return signature.MatchString(text), intact(text)
 }
 
+// CallsHook tells whether a script of hooks seems to call ours: it names both outside of
+// comments.
+func CallsHook(script string, hook Hook) bool {
+	named, called := false, false
+	for line := range strings.Lines(script) {
+		if !strings.HasPrefix(strings.TrimSpace(line), "#") {
+			named, called = named || strings.Contains(line, "epplan"), called || strings.Contains(line, string(hook))
+		}
+	}
+	return named && called
+}
+
 // HookJournal gives the folder that a script of hooks names as epd's journal; ""
 // where it names none.
 func HookJournal(script string) string {

@@ -48,7 +48,8 @@ type Step struct {
 }
 
 // InstallPlan is what to put where. Nothing of the site is overwritten: its own
-// script gains one line, its own Prolog stays and runs first.
+// script gains one line, its own Prolog stays and runs before ours, its own Epilog
+// after ours.
 type InstallPlan struct {
 	Steps    []Step
 	Warnings []string
@@ -188,14 +189,21 @@ func (s *Site) hookScript(hook Hook) string {
 // hookFolder is where our Prolog or Epilog is when the site has no folder of its own.
 func (s *Site) hookFolder(hook Hook) string { return path.Join(s.Dir, "epplan-"+string(hook)+".d") }
 
-// The names of our files in a folder of Prologs or Epilogs.
-const (
-	ownHook  = "10-epplan"
-	siteHook = "90-site"
-)
+// siteHook is the name of the site's own hook in a folder of ours.
+const siteHook = "90-site"
 
-// hookSteps adds our hook as one more file; the site's own runs first. Slurm
-// runs all files of a pattern, the last of their names first.
+// ownNames are the names of our file in a folder of hooks: the one that it gets, and
+// those that it had before. Slurm runs the last name of a folder first. Our Prolog is
+// to come last, when the job is about to begin, and our Epilog first, when it has just
+// ended: what a site does before or after isn't the job's.
+func ownNames(hook Hook) []string {
+	if hook == Epilog {
+		return []string{"zzz-epplan", "10-epplan"}
+	}
+	return []string{"10-epplan"}
+}
+
+// hookSteps adds our hook as one more file. Slurm runs all files of a pattern.
 func (s *Site) hookSteps(p *InstallPlan, hook Hook, settings map[string]confLine) error {
 	key := hookKey(hook)
 	old := settings[string(hook)]
@@ -204,19 +212,17 @@ func (s *Site) hookSteps(p *InstallPlan, hook Hook, settings map[string]confLine
 		p.Warnings = append(p.Warnings, fmt.Sprintf("%s=%s: add %s %s to it by hand", hook, Printable(old.text, 200), s.Binary, hook))
 		return nil
 	}
-	ours := Step{File: path.Join(s.hookFolder(hook), ownHook), Text: s.hookScript(hook), Mode: 0o755, Why: "our " + key + " (on every node)"}
 	if dir, ok := strings.CutSuffix(old.text, "/*"); ok && old.text != pattern {
-		ours.File, ours.Why = path.Join(dir, ownHook), "the site's "+key+" is a folder already (on every node)"
-		return s.ownFile(p, ours)
+		return s.ownHook(p, hook, dir, "the site's "+key+" is a folder already (on every node)")
 	}
-	if err := s.ownFile(p, ours); err != nil || old.text == pattern {
+	if err := s.ownHook(p, hook, s.hookFolder(hook), "our "+key+" (on every node)"); err != nil || old.text == pattern {
 		return err
 	}
 	setting := Step{File: s.confFile(), Add: key + "=" + pattern, Why: "every file of the folder runs, the last name first", Undo: "delete " + key + "=" + pattern + ", then scontrol reconfigure"}
 	if old.text != "" {
 		own := Step{
 			File: path.Join(s.hookFolder(hook), siteHook), Text: signed("#", "#!/bin/sh\nexec "+old.text+"\n"), Mode: 0o755,
-			Why: "the site's own " + key + " keeps running, first (on every node)",
+			Why: "the site's own " + key + " keeps running, " + map[Hook]string{Prolog: "first", Epilog: "after ours"}[hook] + " (on every node)",
 		}
 		if err := s.ownFile(p, own); err != nil {
 			return err
@@ -225,6 +231,27 @@ func (s *Site) hookSteps(p *InstallPlan, hook Hook, settings map[string]confLine
 		setting.Undo = fmt.Sprintf("put %s back on line %d, then scontrol reconfigure", setting.Drop, old.number)
 	}
 	p.Steps = append(p.Steps, setting)
+	return nil
+}
+
+// ownHook plans our hook in a folder. One that an earlier version put there under
+// another name does nothing any more, and stays: a slurmd whose other scripts run just
+// now still looks for it, and drains the node if it is gone.
+func (s *Site) ownHook(p *InstallPlan, hook Hook, dir, why string) error {
+	names := ownNames(hook)
+	if err := s.ownFile(p, Step{File: path.Join(dir, names[0]), Text: s.hookScript(hook), Mode: 0o755, Why: why}); err != nil {
+		return err
+	}
+	for _, before := range names[1:] {
+		file := path.Join(dir, before)
+		if _, err := s.read(file); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		moved := signed("#", "#!/bin/sh\n# epplan: this is "+names[0]+" now, and does nothing. Remove it when no "+string(hook)+" runs.\nexit 0\n")
+		if err := s.ownFile(p, Step{File: file, Text: moved, Mode: 0o755, Why: "it is " + names[0] + " now (on every node)"}); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

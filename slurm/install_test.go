@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os/exec"
+	"path"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -126,7 +128,7 @@ func TestSlurmConfIsExtendedAndNothingIsReplacedUnnamed(t *testing.T) {
 	if st := stepFor(t, p, "/etc/slurm/epplan-prolog.d/90-site", ""); !strings.Contains(st.Text, "exec /etc/slurm/prolog.sh") {
 		t.Errorf("%+v", st)
 	}
-	if st := stepFor(t, p, "/etc/slurm/epilog.d/10-epplan", ""); !strings.HasSuffix(st.Text, "exit 0\n") || !strings.Contains(st.Text, "/usr/bin/epplan epilog <") {
+	if st := stepFor(t, p, "/etc/slurm/epilog.d/zzz-epplan", ""); !strings.HasSuffix(st.Text, "exit 0\n") || !strings.Contains(st.Text, "/usr/bin/epplan epilog <") {
 		t.Errorf("%+v", st)
 	}
 	for _, st := range p.Steps {
@@ -143,7 +145,7 @@ func TestTheEpilogIsToldWhereTheJournalIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	epilog := stepFor(t, p, "/etc/slurm/epplan-epilog.d/10-epplan", "").Text
+	epilog := stepFor(t, p, "/etc/slurm/epplan-epilog.d/zzz-epplan", "").Text
 	if !strings.Contains(epilog, "/usr/bin/epplan epilog --socket /run/other.sock --journal /srv/epd/journal </dev/null") || slurm.HookJournal(epilog) != s.Journal {
 		t.Errorf("Epilog:\n%s", epilog)
 	}
@@ -160,6 +162,104 @@ func TestTheEpilogIsToldWhereTheJournalIs(t *testing.T) {
 	s.Journal = "/srv/x; reboot"
 	if _, err := slurm.PlanInstall(s); !errors.Is(err, slurm.ErrInvalid) {
 		t.Error(err)
+	}
+}
+
+// sites are a site with no Epilog of its own, and one with a folder of them.
+var sites = map[string]string{"ClusterName=c\n": "/etc/slurm/epplan-epilog.d/", "Epilog=/etc/slurm/epilog.d/*\n": "/etc/slurm/epilog.d/"}
+
+// Slurm runs the last name of a folder first: ours is behind digits, capitals and words.
+func TestOurEpilogRunsFirstAndOurPrologLast(t *testing.T) {
+	for conf, folder := range sites {
+		s := site(func(string, string) error { return nil })
+		s.Conf = conf
+		p, err := slurm.PlanInstall(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := []string{"90-site", "99-health", "CHECK", "epilog.sh", "slurm.epilog.clean", "zz-last"}
+		for _, step := range p.Steps {
+			if dir, name := path.Split(step.File); dir == folder && name != "90-site" {
+				names = append(names, name)
+			}
+		}
+		slices.Sort(names)
+		if last := names[len(names)-1]; len(names) != 7 || !strings.HasSuffix(last, "-epplan") {
+			t.Errorf("%s: %q run in the reverse order", folder, names)
+		}
+	}
+	s := site(func(string, string) error { return nil })
+	s.Conf = "Prolog=/etc/slurm/prolog.sh\nEpilog=/etc/slurm/epilog.sh\n"
+	p, err := slurm.PlanInstall(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for hook, ours := range map[string]string{"prolog": "10-epplan", "epilog": "zzz-epplan"} {
+		stepFor(t, p, "/etc/slurm/epplan-"+hook+".d/"+ours, "")
+		own := stepFor(t, p, "/etc/slurm/epplan-"+hook+".d/90-site", "")
+		if want := map[string]string{"prolog": "first", "epilog": "after ours"}[hook]; !strings.Contains(own.Why, want) {
+			t.Errorf("%s: %q", hook, own.Why)
+		}
+	}
+}
+
+// What was installed before our Epilog ran first: an Epilog that runs just now still
+// looks for its old name.
+func TestAnOlderEpilogGetsItsNewNameAndTheOldOneDoesNothing(t *testing.T) {
+	for conf, folder := range sites {
+		s := site(func(string, string) error { return nil })
+		s.Conf = conf
+		first, err := slurm.PlanInstall(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files := make(map[string]string)
+		s.Read = func(file string) (string, error) {
+			if text, ok := files[file]; ok {
+				return text, nil
+			}
+			return "", fs.ErrNotExist
+		}
+		write := func(p *slurm.InstallPlan) {
+			for _, step := range p.Steps {
+				if files[step.File] = step.Text; step.Remove || !step.New {
+					delete(files, step.File)
+				}
+			}
+		}
+		write(&first)
+		older, ours := folder+"10-epplan", folder+"zzz-epplan"
+		files[older], s.Conf = files[ours], first.Conf
+		s.Script, s.HasScript = files["/etc/slurm/job_submit.lua"], true
+		delete(files, ours)
+		p, err := slurm.PlanInstall(s)
+		if err != nil || len(p.Steps) != 2 || p.Steps[0].File != ours || p.Steps[1].File != older || len(p.Warnings) > 0 {
+			t.Fatalf("%+v %q, %v", p.Steps, p.Warnings, err)
+		}
+		write(&p)
+		if was := files[older]; strings.Contains(was, "/usr/bin/epplan") || !strings.HasSuffix(was, "exit 0\n") || !strings.Contains(was, "zzz-epplan now") {
+			t.Errorf("%s does\n%s", older, was)
+		}
+		if again, err := slurm.PlanInstall(s); err != nil || len(again.Steps) != 0 {
+			t.Errorf("again: %+v, %v", again.Steps, err)
+		}
+		for range 2 { // with Slurm's reconfigure in between
+			back, err := slurm.PlanUndo(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(&back)
+			s.Conf = back.Conf
+		}
+		for _, file := range []string{older, ours} {
+			if text, left := files[file]; left {
+				t.Errorf("%s is left:\n%s", file, text)
+			}
+		}
+		files[older] = first.Steps[0].Text + "-- mine\n"
+		if p, err := slurm.PlanInstall(s); !errors.Is(err, slurm.ErrInvalid) {
+			t.Errorf("one that was changed: %+v, %v", p.Steps, err)
+		}
 	}
 }
 

@@ -104,7 +104,7 @@ func (s *Site) isBareScript(text string) bool {
 func (s *Site) undoHook(p *InstallPlan, hook Hook, setting, inForce string) error {
 	folder := s.hookFolder(hook)
 	if dir, ok := strings.CutSuffix(setting, "/*"); ok && plainPath.MatchString(dir) && dir != folder {
-		if err := s.removeOwn(p, path.Join(dir, ownHook), "our "+hookKey(hook)+" (on every node)"); err != nil {
+		if err := s.removeOwnHook(p, hook, dir); err != nil {
 			return err
 		}
 	}
@@ -112,8 +112,18 @@ func (s *Site) undoHook(p *InstallPlan, hook Hook, setting, inForce string) erro
 		p.Warnings = append(p.Warnings, folder+" stays until slurm.conf without it is read again: scontrol reconfigure, then undo once more")
 		return nil
 	}
-	if err := s.removeOwn(p, path.Join(folder, ownHook), "our "+hookKey(hook)+" (on every node)"); err != nil {
+	if err := s.removeOwnHook(p, hook, folder); err != nil {
 		return err
 	}
 	return s.removeOwn(p, path.Join(folder, siteHook), "Slurm calls the site's own "+hookKey(hook)+" itself again (on every node)")
+}
+
+// removeOwnHook removes our hook from a folder, whatever it is called there.
+func (s *Site) removeOwnHook(p *InstallPlan, hook Hook, dir string) error {
+	for _, name := range ownNames(hook) {
+		if err := s.removeOwn(p, path.Join(dir, name), "our "+hookKey(hook)+" (on every node)"); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -133,7 +133,7 @@ func TestUndoingKeepsWhatTheSiteChangedSince(t *testing.T) {
 	edit("slurm.conf", "Prolog=", "ReturnToService=2\nProlog=")
 	do(t, dir, slurm.PlanUndo)
 	// What slurm.conf named when Slurm read it last is there until it reads it again.
-	for _, name := range []string{"epplan-prolog.d/90-site", "epplan-prolog.d/10-epplan", "epplan-epilog.d/10-epplan"} {
+	for _, name := range []string{"epplan-prolog.d/90-site", "epplan-prolog.d/10-epplan", "epplan-epilog.d/zzz-epplan"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			t.Error(err)
 		}

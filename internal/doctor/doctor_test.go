@@ -261,6 +261,8 @@ func brokenSlurm() []broken {
 		{"epilog-journal", func(m *machine) {
 			m.files["/etc/slurm/epilog.d/ours"] = "/usr/bin/epplan epilog --journal /srv/other/journal </dev/null"
 		}},
+		{"epilog-not-first", func(m *machine) { m.files["/etc/slurm/epilog.d/the-site"] = "sleep 60" }},
+		{"prolog-not-last", func(m *machine) { m.files["/etc/slurm/prolog.d/a-site"] = "sleep 60" }},
 		{"prolog-flags", func(m *machine) { m.conf["PrologFlags"] = "(null)" }},
 		{"hook-timeout", func(m *machine) { m.conf["PrologEpilogTimeout"] = "2" }},
 		{"priority-basic", func(m *machine) { m.conf["PriorityType"] = "priority/basic" }},
@@ -298,7 +300,7 @@ func brokenEPD() []broken {
 		{"submit-socket-missing", func(m *machine) { delete(m.files, epdapi.PublicSocket) }},
 		{"controller-unreachable", func(m *machine) { remote(m); m.remote = epdapi.ErrUnreachable }},
 		{"controller-refuses", func(m *machine) { remote(m); m.remote = munge.ErrUnauthentic }},
-		{"clock-skew", func(m *machine) { remote(m); m.skew = 20 * time.Second }},
+		{"clock-skew", func(m *machine) { remote(m); m.skew = 4 * time.Second }},
 		{"clock-skew-large", func(m *machine) { remote(m); m.skew = -time.Hour }},
 		{"version-skew", func(m *machine) { m.agent.Version = "v0" }},
 		{"config-wrong", func(m *machine) { m.files["/etc/epplan/config.toml"] = "[live]\nmod = 1\n" }},
@@ -330,6 +332,62 @@ func brokenEPD() []broken {
 		{"state-open", func(m *machine) { m.modes["/var/lib/epplan/journal"] = 0o777 }},
 		{"state-owner", func(m *machine) { m.agent.Health.UID = 1000 }},
 		{"trouble", func(m *machine) { m.agent.Troubles = []epdapi.Trouble{{At: now, What: "evil\x1b[2J"}} }},
+	}
+}
+
+// Slurm runs the last name of a folder first, and of several settings the first.
+func TestWhatRunsBetweenAJobAndItsHooksIsTold(t *testing.T) {
+	const stub = "#!/bin/sh\n# epplan: this is zzz-epplan now\n# no epilog\nexit 0\n"
+	for name, c := range map[string]struct {
+		key    string
+		values []string // of the setting
+		files  map[string]string
+		want   string // finding
+		told   string
+	}{
+		"only ours": {key: "Epilog", values: []string{"/e/*"}, files: map[string]string{"zzz-epplan": "epplan epilog"}},
+		"ours first": {
+			key: "Epilog", values: []string{"/e/*"}, files: map[string]string{"zzz-epplan": "epplan epilog", "90-site": "sleep 60", "10-epplan": stub},
+		},
+		"as it was installed once": {
+			key: "Epilog", values: []string{"/e/*"}, files: map[string]string{"10-epplan": "epplan epilog", "90-site": "sleep 60", "05-site": "true"},
+			want: "epilog-not-first", told: "in Epilog /e/90-site runs before epplan's 10-epplan",
+		},
+		"two of the site's": {
+			key: "Epilog", values: []string{"/e/*"}, files: map[string]string{"50-epplan": "epplan epilog", "90-site": "sleep 60", "95-site": "true"},
+			want: "epilog-not-first", told: "in Epilog /e/95-site,/e/90-site runs before",
+		},
+		"a setting before ours": {
+			key: "Epilog", values: []string{"/e/90-site", "/e/zzz-epplan"}, files: map[string]string{"zzz-epplan": "epplan epilog", "90-site": "sleep 60"},
+			want: "epilog-not-first", told: "/e/90-site runs before",
+		},
+		"settings after ours": {
+			key: "Epilog", values: []string{"/e/10-ours", "/e/2", "/e/3", "/e/4", "/e/5", "/e/6", "/e/7", "/e/8", "/e/9", "/e/a", "/e/b"},
+			files: map[string]string{"10-ours": "epplan epilog", "2": "", "3": "", "4": "", "5": "", "6": "", "7": "", "8": "", "9": "", "a": "", "b": ""},
+		},
+		"one script that calls ours": {key: "Epilog", values: []string{"/e/site"}, files: map[string]string{"site": "sleep 60\nepplan epilog\n"}},
+		"a Prolog of ours last":      {key: "Prolog", values: []string{"/e/*"}, files: map[string]string{"10-epplan": "epplan prolog", "90-site": "sleep 60"}},
+		"a Prolog of ours first": {
+			key: "Prolog", values: []string{"/e/*"}, files: map[string]string{"10-epplan": "epplan prolog", "05-site": "sleep 60"},
+			want: "prolog-not-last", told: "in Prolog /e/05-site runs after epplan's 10-epplan",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := healthy()
+			delete(m.conf, c.key)
+			for i, value := range c.values {
+				m.conf[fmt.Sprintf("%s[%d]", c.key, i)] = value
+			}
+			for file, text := range c.files {
+				m.files["/e/"+file] = text
+			}
+			r := m.examine(t, doctor.Both)
+			for _, f := range r.Findings {
+				if f.Check == strings.ToLower(c.key) && (f.ID != c.want || !strings.Contains(f.What, c.told)) {
+					t.Errorf("%q %s, want %q %s", f.ID, f.What, c.want, c.told)
+				}
+			}
+		})
 	}
 }
 

@@ -1,9 +1,11 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -194,7 +196,9 @@ func (e *exam) readSettings(ctx context.Context) (settings, error) {
 		var all map[string]string
 		if all, failed = e.client().Settings(asked); failed == nil {
 			s := settings{values: make(map[string]string), path: or(all["SLURM_CONF"], e.slurmConf())}
-			for key, value := range all {
+			shorter := func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) } // [9] is before [10]
+			for _, key := range slices.SortedFunc(maps.Keys(all), shorter) {
+				value := all[key]
 				name, _, _ := strings.Cut(strings.ToLower(key), "[") // Prolog[0] from 23.11
 				if s.values[name] != "" && value != "" {
 					value = s.values[name] + "," + value

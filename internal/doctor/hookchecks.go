@@ -219,6 +219,18 @@ var hookForeign = &Fault{
 	"hook-foreign", Bad, "nothing in {key}={pattern} calls epplan", "{without}", Fix{Run: "{install} --edit-conf && scontrol reconfigure"},
 }
 
+var epilogNotFirst = &Fault{
+	"epilog-not-first", Warn, "in {key} {files} runs before epplan's {ours}",
+	"a job's GPUs stay locked until that is done, and if it fails, epplan's isn't called; when the job ended is known to the second only",
+	Fix{Run: "{install}    # it gets the name that runs first; where it has that: mv {file} {dir}/00-site, as the last name of a folder runs first"},
+}
+
+var prologNotLast = &Fault{
+	"prolog-not-last", Warn, "in {key} {files} runs after epplan's {ours}",
+	"that runs at the job's clocks, and its time and energy count as the job's",
+	Fix{Run: "mv {file} {dir}/50-site    # the last name of a folder runs first"},
+}
+
 var epilogJournal = &Fault{
 	"epilog-journal", Bad, "while epd doesn't run, the Epilog gives clocks back by {asked}, and epd's journal is {journal}",
 	"a job that ends then leaves its GPUs locked until epd is back",
@@ -291,13 +303,13 @@ func hookLook(hook slurm.Hook, key, without string) func(context.Context, *exam)
 // hookFiles looks at the files of a Prolog or an Epilog.
 func (e *exam) hookFiles(hook slurm.Hook, key, value string, words []string) []Finding {
 	var found []Finding
-	ours := false
+	var order, ours []string // as slurmd runs them
 	for pattern := range strings.SplitSeq(value, ",") {
 		files := e.site.Files.Glob(pattern)
 		if len(files) == 0 {
 			found = append(found, hookNoMatch.found(append([]string{"pattern", pattern}, words...)...))
 		}
-		for _, file := range files {
+		for _, file := range slices.Backward(files) {
 			info, err := e.site.Files.Stat(file)
 			switch {
 			case err != nil:
@@ -305,12 +317,35 @@ func (e *exam) hookFiles(hook slurm.Hook, key, value string, words []string) []F
 			case info.Mode.IsRegular() && info.Mode.Perm()&0o100 == 0:
 				found = append(found, hookMode.found(append([]string{"file", quote(file)}, words...)...))
 			}
-			text, err := e.site.Files.Read(file)
-			ours = ours || err == nil && strings.Contains(text, "epplan") && strings.Contains(text, string(hook))
+			order = append(order, file)
+			if text, err := e.site.Files.Read(file); err == nil && slurm.CallsHook(text, hook) {
+				ours = append(ours, file)
+			}
 		}
 	}
-	if len(found) == 0 && !ours {
+	switch {
+	case len(found) > 0:
+	case len(ours) == 0:
 		found = append(found, hookForeign.found(words...))
+	default:
+		found = hookOrder(hook, order, ours, words)
 	}
 	return orFine(found, "%s=%s", key, value)
+}
+
+// hookOrder looks at what runs between a job and our hook: a Prolog of ours is to be the
+// last, an Epilog the first.
+func hookOrder(hook slurm.Hook, order, ours, words []string) []Finding {
+	fault, own := epilogNotFirst, ours[0]
+	between := order[:slices.Index(order, own)]
+	if hook == slurm.Prolog {
+		fault, own = prologNotLast, ours[len(ours)-1]
+		between = order[slices.Index(order, own)+1:]
+	}
+	if len(between) == 0 {
+		return nil
+	}
+	return []Finding{fault.found(append([]string{
+		"files", few(between), "file", quote(between[0]), "dir", quote(path.Dir(between[0])), "ours", path.Base(own),
+	}, words...)...)}
 }

@@ -75,7 +75,7 @@ func last(err error) string {
 // How far clocks may be apart: HTTP tells whole seconds, and munge takes
 // credentials that are some minutes old.
 const (
-	skewWarns = 5 * time.Second
+	skewWarns = 3 * time.Second
 	skewBad   = 60 * time.Second
 )
 
@@ -90,7 +90,7 @@ var linkRefused = &Fault{
 }
 
 var skewed = &Fault{
-	"clock-skew", Warn, "this machine's clock is {skew} {way} that of {host}", "records are out of order, and munge refuses what is some minutes off",
+	"clock-skew", Warn, "this machine's clock is {skew} {way} that of {host}", "where an Epilog is late, its run ends when Slurm says, and takes as much more or less; munge refuses what is some minutes off",
 	Fix{Run: "timedatectl set-ntp true    # on both; or: chronyc makestep"},
 }
 

@@ -22,13 +22,13 @@ func slurmTable() []Check {
 		},
 		{"submit-socket", Head, "where and how epplan.lua asks epd", []*Fault{moduleSocket, socketLibrary}, lookModule},
 		{
-			"prolog", Both, "Prolog: set, its files there, executable and ours",
-			[]*Fault{hookUnset, hookNoMatch, hookMode, hookForeign},
+			"prolog", Both, "Prolog: set, its files there, executable and ours, which runs last",
+			[]*Fault{hookUnset, hookNoMatch, hookMode, hookForeign, prologNotLast},
 			hookLook(slurm.Prolog, "Prolog", "no clock is set for any job"),
 		},
 		{
-			"epilog", Both, "Epilog: the same, and where it looks for the journal",
-			[]*Fault{hookUnset, hookNoMatch, hookMode, hookForeign, epilogJournal},
+			"epilog", Both, "Epilog: the same, but ours runs first; and where it looks for the journal",
+			[]*Fault{hookUnset, hookNoMatch, hookMode, hookForeign, epilogNotFirst, epilogJournal},
 			lookEpilog,
 		},
 		{"prolog-flags", Both, "PrologFlags", []*Fault{flagsMissing}, lookFlags},

@@ -54,14 +54,16 @@ func (m *machine) debian() {
 
 const advise = "[live]\nmode = \"advise\"\n"
 
+// hookFiles are our Prolog and Epilog.
+var hookFiles = []string{"epplan-prolog.d/10-epplan", "epplan-epilog.d/zzz-epplan"}
+
 // slurmed makes the machine one whose Slurm calls epplan.
 func (m *machine) slurmed() {
 	m.Helper()
 	m.write("/etc/slurm/slurm.conf", "ClusterName=cluster\nProlog=/etc/slurm/epplan-prolog.d/*\nEpilog=/etc/slurm/epplan-epilog.d/* # ours\n"+
 		"ResumeProgram=/etc/slurm/epplan-resume\n", 0o644)
 	m.write("/etc/slurm/epplan-resume", "#!/bin/sh\nexec /usr/bin/epplan resume --run /usr/local/sbin/node-on \"$1\"\n", 0o755)
-	for _, hook := range []string{"prolog", "epilog"} {
-		name := "epplan-" + hook + ".d/10-epplan"
+	for _, name := range hookFiles {
 		m.write("/etc/slurm/"+name, m.read("/usr/share/epplan/slurm/"+name), 0o755)
 	}
 }
@@ -89,9 +91,9 @@ func (m *machine) removable(remove func() (string, error)) string {
 // harmless checks that hooks that are left do nothing where epplan is gone.
 func (m *machine) harmless() {
 	m.Helper()
-	for _, hook := range []string{"prolog", "epilog"} {
-		path := m.path("/etc/slurm/epplan-" + hook + ".d/10-epplan")
-		text := strings.ReplaceAll(m.read("/etc/slurm/epplan-"+hook+".d/10-epplan"), "/usr/bin/epplan", m.path("/usr/bin/epplan"))
+	for _, name := range hookFiles {
+		path := m.path("/etc/slurm/" + name)
+		text := strings.ReplaceAll(m.read("/etc/slurm/"+name), "/usr/bin/epplan", m.path("/usr/bin/epplan"))
 		if !strings.Contains(text, m.dir) {
 			m.Errorf("%s calls no epplan", path)
 		}
