@@ -218,7 +218,8 @@ func (s *Safety) fields() []field {
 		number("limit_margin", "A job's predicted run time × (1 + this) must meet its time limit.", &s.LimitMargin, span{max: 100}),
 		number("deadline_margin_s", "Seconds by which a job must end before its deadline.", &s.DeadlineMargin, nonNegative),
 		number("stretch", "A job without a deadline must end within this multiple of when it would end\n"+
-			"first come first served at default clocks.", &s.Stretch, span{min: 1, max: MaxStretch}),
+			"first come first served at default clocks. By epd no job is predicted to take longer\n"+
+			"than this multiple of its time at default clocks.", &s.Stretch, span{min: 1, max: MaxStretch}),
 	}
 }
 

@@ -37,6 +37,8 @@ type Live struct {
 	Reorder  Reorder
 	Reorders map[string]Reorder // by partition
 	Pick     LivePick
+	// LimitHints tells whether users hear at a submission of a shorter limit that would do.
+	LimitHints bool
 	// Weights tells whether nodes that draw less get lower weights in Slurm.
 	Weights bool
 	Sharing LiveSharing
@@ -60,7 +62,7 @@ type Live struct {
 func defaultLive() Live {
 	return Live{
 		Mode: Observe, HoldOut: 0.05, Explore: 0.1, ExploreSlowdown: 0.1, TimeMargin: 0.1, MinCore: 0.4, MaxCore: 1.5, MinMem: 0.4, MaxMem: 1.5,
-		Reorder: ReorderOwn, Pick: defaultPick(), Sharing: defaultSharing(), Adapt: defaultAdapt(), SleepLearn: true, WakeWait: 300,
+		Reorder: ReorderOwn, LimitHints: true, Pick: defaultPick(), Sharing: defaultSharing(), Adapt: defaultAdapt(), SleepLearn: true, WakeWait: 300,
 	}
 }
 
@@ -131,6 +133,8 @@ func (l *Live) fields() []field {
 		choice("reorder", "Which pending jobs may be put later for one with a deadline, where mode is enforce: none (off),\n"+
 			"those of the same user (own) or all of the partition.", (*string)(&l.Reorder), reorderWords...),
 		byPartition("reorders", "The same for single partitions, such as {debug = \"off\"}.", "off, own or all", &l.Reorders, reorderWords),
+		yesNo("limit_hints", "Whether sbatch tells the user of a job whose limit is more than twice what its last runs took\n"+
+			"that a shorter one would do, where mode is advise or enforce.", &l.LimitHints),
 		yesNo("weights", "Whether Slurm is told to prefer nodes that draw less, by their weights.", &l.Weights),
 		yesNo("prefer", "Whether pending jobs whose users named no kind of node are told to prefer, by a feature, the\n"+
 			"GPU model on which they need clearly less energy.", &l.Prefer),

@@ -278,6 +278,6 @@ func AdviseLimit(asked Limit, upper time.Duration, margin float64) (Advice, bool
 	}
 	return Advice{
 		Limit: limit,
-		Text:  fmt.Sprintf("--time=%s would do and may start sooner: it is expected to take at most %s", FormatLimit(limit), FormatLimit(upper)),
+		Text:  fmt.Sprintf("--time=%s would probably do, and may start sooner: by its last runs it takes hardly more than %s", FormatLimit(limit), FormatLimit(upper)),
 	}, true
 }

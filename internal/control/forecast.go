@@ -248,20 +248,6 @@ func (p *people) note(k *knownJob) {
 	p.of[k.uid] = now
 }
 
-// longestRun is how long runs like a submission take at most, by forecast; 0 where
-// there were none like it.
-func longestRun(f *epdapi.Forecast) time.Duration {
-	if f == nil || f.Time.Rung != string(predict.Repeat) {
-		return 0
-	}
-	const surely = 1.5 // times the prediction, at least: one in twenty runs is longer than High
-	longest := max(f.Time.High, surely*f.Time.Value)
-	if !(longest > 0) || longest > time.Duration(math.MaxInt64).Seconds()/2 {
-		return 0
-	}
-	return time.Duration(longest * float64(time.Second))
-}
-
 // startForecasts has the loops of predictions run until the context ends.
 func (c *Controller) startForecasts(ctx context.Context) {
 	c.forecasts.wantTraining()

@@ -64,6 +64,24 @@ func TestASubmissionIsPredictedAndScoredWhenItEnds(t *testing.T) {
 	}
 }
 
+func TestASubmissionsLimitIsSpokenOfAfterSeveralRunsAndWhereThatIsWanted(t *testing.T) {
+	for hints, want := range map[string]bool{"": true, "limit_hints = true\n": true, "limit_hints = false\n": false} {
+		r := rigAt(t, t.TempDir()+"/epd.db", &hand{now: start}, "[live]\nmode = \"advise\"\n"+hints, nil)
+		long := script(1000)
+		long.Partition, long.TimeLimit = "gpu", 600
+		for runs := range fewRuns + 1 {
+			if _, answer := r.submitAs(long); answer.Message != "" {
+				t.Errorf("%s after %d runs: %q", hints, runs, answer.Message)
+			}
+			r.runScript(long, slurm.JobID(runs+1), 1)
+		}
+		_, answer := r.submitAs(long)
+		if text := string(answer.Message); strings.Contains(text, "--time=0-") != want || want && !strings.Contains(text, "by its last runs") {
+			t.Errorf("%s after %d: %q", hints, fewRuns+1, text)
+		}
+	}
+}
+
 func TestARestartLearnsFromTheRecordsAndFromImportedLogs(t *testing.T) {
 	r := newRig(t, nil)
 	r.runScript(script(1000), 1, 3)

@@ -1,7 +1,6 @@
 package control
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -9,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/epplan/epplan/config"
-	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
@@ -51,7 +49,7 @@ func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.Submi
 	said := wishes.Warnings
 	asked := c.askedOf(s, from)
 	expected := c.forecast(asked)
-	if advice := c.adviseLimit(s, from, mode, expected); advice != "" {
+	if advice := c.adviseLimit(s, from, mode); advice != "" {
 		said = append(said, advice)
 	}
 	answer.Message = slurm.Hex(slurm.Printable(strings.Join(said, "; "), maxMessage))
@@ -69,14 +67,14 @@ func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.Submi
 }
 
 // adviseLimit is a word to the user of a job whose limit is far longer than its
-// runs have been, by their model or else by what is expected; "" without one.
-func (c *Controller) adviseLimit(s *slurm.Submission, from source, mode config.Mode, expected *epdapi.Forecast) string {
+// last runs have been; "" without one.
+func (c *Controller) adviseLimit(s *slurm.Submission, from source, mode config.Mode) string {
+	settings := c.settings.Load()
 	gpus, shared := gpusOf(s)
-	if mode == config.Observe || shared || gpus == 0 || s.Limit().Unlimited {
+	if mode == config.Observe || !settings.Live.LimitHints || shared || gpus == 0 || s.Limit().Unlimited {
 		return ""
 	}
-	longest := cmp.Or(c.upperAtDefault(from.workload(gpus)), longestRun(expected))
-	advice, _ := slurm.AdviseLimit(s.Limit(), longest, c.settings.Load().Safety.LimitMargin)
+	advice, _ := slurm.AdviseLimit(s.Limit(), c.upperAtDefault(from.workload(gpus)), settings.Safety.LimitMargin)
 	if advice.Text == "" {
 		return ""
 	}

@@ -280,8 +280,8 @@ func TestASitesOwnHooksRunBesideOursAndAreAsTheyWereAfterwards(t *testing.T) {
 	job := g.submit("true", "--gres=gpu:1")
 	g.ends(job, "COMPLETED")
 	id := name(job)
-	g.eventually("both Epilogs ran", func() bool { return strings.Contains(g.read("slurm/out/hooks"), "our epilog "+id) })
-	want := "site prolog " + id + "\nour prolog " + id + "\nsite epilog " + id + "\nour epilog " + id + "\n"
+	g.eventually("both Epilogs ran", func() bool { return strings.Contains(g.read("slurm/out/hooks"), "site epilog "+id) })
+	want := "site prolog " + id + "\nour prolog " + id + "\nour epilog " + id + "\nsite epilog " + id + "\n"
 	if got := g.read("slurm/out/hooks"); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

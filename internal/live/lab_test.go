@@ -258,7 +258,7 @@ func (l *lab) read(name string) string {
 }
 
 // hook is a site's Prolog or Epilog with our line in it. It says what it was
-// told, and waits while a file of its node's is there.
+// told, and waits before our line and after it while a file of its node's is there.
 func (l *lab) hook(kind string) string {
 	fallback := ""
 	if kind == "epilog" {
@@ -267,6 +267,7 @@ func (l *lab) hook(kind string) string {
 	return fmt.Sprintf(`#!/bin/sh
 export EPD_GPU=%[5]s EPD_STATE=%[1]s/$SLURMD_NODENAME
 echo "$SLURM_JOB_ID on $SLURMD_NODENAME: gpus=$SLURM_JOB_GPUS restarts=$SLURM_JOB_RESTART_COUNT." >>%[1]s/%[3]s.seen
+while [ -e %[1]s/before-%[3]s.$SLURMD_NODENAME ]; do sleep 0.1; done
 begin=$(date +%%s%%N)
 %[2]s/epplan %[3]s --socket %[1]s/$SLURMD_NODENAME.sock%[4]s </dev/null >>%[1]s/%[3]s.log 2>&1
 status=$?
