@@ -18,7 +18,7 @@ type Adapted struct {
 
 // adapts tells whether the run's clock is stepped. The agent's mu is held.
 func (r *openRun) adapts() bool {
-	return r.adapter != nil && !r.ended && r.handsOff == "" && !r.Wish.OptOut
+	return r.adapter != nil && !r.ended && !r.over && r.handsOff == "" && !r.Wish.OptOut
 }
 
 // adapted is how the run fares; nil where its clock isn't adapted. The agent's

@@ -100,13 +100,14 @@ type openRun struct {
 	adapter  *adapter // nil: its clock isn't stepped
 	stays    *stays   // where it has an adapter
 	reread   bool     // it was open when the agent started
+	over     bool     // its job ended, and its Epilog hasn't come
 	ended    bool
 	kept     bool // its end is in a file
 }
 
 // wants is what the run wants of its GPUs.
 func (r *openRun) wants() Setting {
-	if r.handsOff != "" || r.Wish.OptOut {
+	if r.handsOff != "" || r.over || r.Wish.OptOut {
 		return Setting{}
 	}
 	if r.adapter != nil {

@@ -174,14 +174,16 @@ func TestASamplerUntilATimeIsOneThatWasToldNoMore(t *testing.T) {
 }
 
 func TestWhatASamplerRemembersIsBounded(t *testing.T) {
-	s := agent.NewSampler(agent.Run{GPUs: []string{"GPU-1"}, Started: noon})
-	for i := range 100_000 {
-		s.Add("GPU-1", gpu.Reading{At: noon.Add(time.Duration(i) * 100 * time.Millisecond), Power: 100})
-	}
-	if n := s.Remembered(); n != 1801 {
-		t.Errorf("%d readings, want those of three minutes", n)
-	}
-	if s.Until(noon.Add(time.Minute)) != nil {
-		t.Error("what was hours ago is known")
+	for every, want := range map[time.Duration]int{100 * time.Millisecond: 1801, 2 * time.Millisecond: 20_000} {
+		s := agent.NewSampler(agent.Run{GPUs: []string{"GPU-1"}, Started: noon})
+		for i := range 100_000 {
+			s.Add("GPU-1", gpu.Reading{At: noon.Add(time.Duration(i) * every), Power: 100})
+		}
+		if n := s.Remembered(); n != want {
+			t.Errorf("%d readings, want %d", n, want)
+		}
+		if s.Until(noon.Add(time.Minute)) != nil {
+			t.Error("what was long ago is known")
+		}
 	}
 }

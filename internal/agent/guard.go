@@ -12,6 +12,8 @@ import (
 type Outlook struct {
 	Limit time.Duration // wall time from the start
 	Upper time.Duration // how long it takes at most, from the start, at its setting
+	// Over tells that its job ended: others' Epilogs run before ours.
+	Over bool
 }
 
 // limitPart says which part of a short limit the guard wants to be left, a
@@ -19,8 +21,9 @@ type Outlook struct {
 const limitPart = 20
 
 // Guard asks for each run at lowered clocks what its limit is now, and puts
-// those to default clocks for which it is at risk. When nobody answers, what
-// was known before holds.
+// those to default clocks for which it is at risk, unless their users chose
+// them. When nobody answers, what was known before holds. Runs whose jobs are over
+// need their clocks no longer.
 func (a *Agent) Guard(ctx context.Context, ask func(context.Context, Run) (Outlook, error)) error {
 	var errs []error
 	for _, run := range a.lowered() {
@@ -29,8 +32,12 @@ func (a *Agent) Guard(ctx context.Context, ask func(context.Context, Run) (Outlo
 			errs = append(errs, fmt.Errorf("limit of job %d: %w", run.Job, err))
 			now = Outlook{}
 		}
+		if now.Over {
+			errs = append(errs, a.finish(ctx, run.ID))
+			continue
+		}
 		run = a.look(run, now)
-		if reason := atRisk(&run, time.Since(run.Started), a.options.Margin); reason != "" {
+		if reason := atRisk(&run, time.Since(run.Started), a.options.Margin); reason != "" && !run.Wish.Fixed {
 			errs = append(errs, a.handsOff(ctx, run.ID, reason))
 			a.mu.Lock()
 			a.guarded++
@@ -40,9 +47,24 @@ func (a *Agent) Guard(ctx context.Context, ask func(context.Context, Run) (Outlo
 	return errors.Join(errs...)
 }
 
-// lowered are the runs at lowered clocks that the guard watches.
+// finish gives back the clocks of a run whose job is over. It stays open until its
+// Epilog, and is recorded as one that had them to its end.
+func (a *Agent) finish(ctx context.Context, id string) error {
+	a.mu.Lock()
+	r, ok := a.runs[id]
+	if !ok || r.ended {
+		a.mu.Unlock()
+		return nil
+	}
+	r.over = true
+	uuids := r.GPUs
+	a.mu.Unlock()
+	return a.settleAll(ctx, a.cardsOf(uuids))
+}
+
+// lowered are the runs at lowered clocks.
 func (a *Agent) lowered() []Run {
-	ids := a.openRuns(func(r *openRun) bool { return !r.Wish.Fixed && r.Setting != (Setting{}) })
+	ids := a.openRuns(func(r *openRun) bool { return r.Setting != (Setting{}) })
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var low []Run

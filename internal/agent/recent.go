@@ -8,9 +8,12 @@ import (
 	"github.com/epplan/epplan/internal/nodepower"
 )
 
-// remembered is for how long a sampler remembers one by one what it was told: it is
-// seldom later that a node learns of a job's end.
-const remembered = 3 * time.Minute
+// A sampler remembers one by one what it was told for so long, seldom later does a node
+// learn of a job's end, and at most so much: some three megabytes.
+const (
+	remembered = 3 * time.Minute
+	mostMemos  = 20_000
+)
 
 // recent is what a sampler was told last, so that a run can turn out to have ended
 // before now.
@@ -37,7 +40,7 @@ func (r *recent) add(m memo) {
 	}
 	r.memos = append(r.memos, m)
 	old := 0
-	for ; m.at.Sub(r.memos[old].at) > remembered; old++ {
+	for ; m.at.Sub(r.memos[old].at) > remembered || len(r.memos)-old > mostMemos; old++ {
 		r.past.take(&r.memos[old])
 		r.until = r.memos[old].at
 	}

@@ -241,6 +241,41 @@ func TestTheGuardRestoresDefaultClocksWhenTheLimitIsAtRisk(t *testing.T) {
 	})
 }
 
+func TestClocksAreGivenBackWhenTheJobIsKnownToBeOver(t *testing.T) {
+	var over atomic.Bool
+	w := agent.Watcher{Outlook: func(context.Context, agent.Run) (agent.Outlook, error) {
+		return agent.Outlook{Over: over.Load()}, nil
+	}}
+	for _, fixed := range []bool{false, true} {
+		over.Store(false)
+		watched(t, w, func(h *host, a *agent.Agent) {
+			t := h.t
+			r := h.run("r1", 1, quick, 0)
+			r.Upper, r.Limit, r.Wish.Fixed = time.Minute, time.Hour, fixed
+			if got, err := a.Apply(t.Context(), r); err != nil || !got.Locked {
+				t.Fatalf("%+v, %v", got, err)
+			}
+			sleep(50 * time.Second)
+			h.wantLocked(quick)
+			ended := time.Now()
+			over.Store(true) // and another's Epilog runs
+			sleep(20 * time.Second)
+			h.wantFree()
+			sleep(20 * time.Second) // longer than its bound
+			if _, err := a.End(t.Context(), 1, "n1"); err != nil {
+				t.Fatal(err)
+			}
+			closed, err := a.EndedAt("r1", ended)
+			if err != nil || closed.HandsOff != "" || !closed.Outcome.Ended.Equal(ended) || a.State().Guarded != 0 {
+				t.Errorf("%q, %+v, %v: want a run that had its clocks to its end", closed.HandsOff, closed.Outcome, err)
+			}
+			if clocks := closed.Outcome.GPUs[0].Clocks; len(clocks) != 1 || clocks[0].Core != quick.Core {
+				t.Errorf("clocks %+v", clocks)
+			}
+		})
+	}
+}
+
 func TestTheGuardsRule(t *testing.T) {
 	const h = time.Hour
 	for name, c := range map[string]struct {

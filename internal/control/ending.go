@@ -86,7 +86,7 @@ func (k *knownJob) fate(run lap) (fate, ending) {
 func (k *knownJob) endOf(run lap) int64 {
 	f, end := k.fate(run)
 	switch {
-	case f == stillThere:
+	case f == stillThere && timeOf(k.unusual().end).After(run.began.Add(-skew)): // else it is of the run before
 		return k.unusual().end
 	case f == over && !(end.state == slurm.Requeued && k.inEpilog()): // it gets another submit time after that
 		return end.at

@@ -249,6 +249,7 @@ func TestWhenARunEndedIsAskedAtItsEpilog(t *testing.T) {
 		}, true, 1},
 		"all is over": {func(j *slurm.Job) { j.State.Base, j.End = slurm.Completed, j.Start.Add(5*time.Second) }, true, 1},
 		"it runs, and that's when its limit is over": {func(j *slurm.Job) { j.End = j.Start.Add(time.Hour) }, false, 1},
+		"an old answer about the run before":         {func(j *slurm.Job) { j.State.Base, j.End = slurm.Completing, j.Start.Add(-time.Minute) }, false, 1},
 		"requeued: it is to start": {func(j *slurm.Job) {
 			j.State.Base, j.Restarts, j.Start, j.End = slurm.Completing, 1, j.Start.Add(time.Minute), j.Start.Add(2*time.Hour)
 		}, false, 1},

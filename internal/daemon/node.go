@@ -256,7 +256,7 @@ func (d *Node) outlook(ctx context.Context, r agent.Run) (agent.Outlook, error) 
 	if err != nil {
 		return agent.Outlook{}, err
 	}
-	return agent.Outlook{Limit: seconds(now.LimitS), Upper: seconds(now.UpperS)}, nil
+	return agent.Outlook{Limit: seconds(now.LimitS), Upper: seconds(now.UpperS), Over: !now.Ended.IsZero()}, nil
 }
 
 // job asks the controller whether a run's job is still there.
