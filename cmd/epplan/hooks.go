@@ -67,7 +67,8 @@ func (t *terminal) prologCommand() *cli.Command {
 		Name:  string(slurm.Prolog),
 		Usage: "Slurm's Prolog: have the job's clocks chosen and locked",
 		Description: "Reads the environment that slurmd gives a Prolog. Ends within 2 s and with status 0, whatever happens:\n" +
-			"no answer means default clocks. Install it with a line in the site's Prolog, or as a further one.\n" +
+			"no answer means default clocks. Install it with a line at the end of the site's Prolog, or as a further one\n" +
+			"that runs last: what comes after it is booked to the job.\n" +
 			"Example: epplan prolog --socket /run/epplan/agent.sock",
 		Flags:  []cli.Flag{socketFlag(), dryrun.Flag()},
 		Action: func(c *cli.Context) error { return t.callHook(c, slurm.Prolog) },
@@ -79,7 +80,8 @@ func (t *terminal) epilogCommand() *cli.Command {
 		Name:  string(slurm.Epilog),
 		Usage: "Slurm's Epilog: give the job's clocks back",
 		Description: "Reads the environment that slurmd gives an Epilog. When epd doesn't answer, epd restore gives all clocks\n" +
-			"of the node back by the journal alone. Ends within 2 s and with status 0, whatever happens.\n" +
+			"of the node back by the journal alone. Ends within 2 s and with status 0, whatever happens. Install it with a\n" +
+			"line at the beginning of the site's Epilog, or as a further one that runs first: the clocks stay until then.\n" +
 			"Example: epplan epilog --socket /run/epplan/agent.sock --journal /var/lib/epplan/journal",
 		Flags: append([]cli.Flag{socketFlag(), dryrun.Flag()}, restoreFlags()...),
 		Action: func(c *cli.Context) error {
