@@ -8,8 +8,8 @@ import (
 	"github.com/epplan/epplan/internal/nodepower"
 )
 
-// A sampler remembers one by one what it was told for so long, seldom later does a node
-// learn of a job's end, and at most so much: some three megabytes.
+// A sampler remembers one by one what it was told for so long: a node seldom learns of
+// a job's end later. At most so much: some three megabytes.
 const (
 	remembered = 3 * time.Minute
 	mostMemos  = 20_000

@@ -103,7 +103,7 @@ func (c *Controller) decisionOf(ctx context.Context, r *OutlookRequest) *decided
 }
 
 // lifeOf tells whether a run lasts, with what is known of its job. That it is
-// gone is believed of a new answer only, and that it isn't at its end of one of then.
+// gone is believed of a new answer only; at its end, that it goes on is, too.
 func (c *Controller) lifeOf(ctx context.Context, id slurm.JobID, run lap, ending bool) (*knownJob, Life) {
 	if h := c.jobs.when(id); h.job != nil && c.fresh(h.asked) && h.job.runs(run) && (!ending || h.job.endOf(run) > 0) {
 		return h.job, Alive
