@@ -67,7 +67,7 @@ func noded(t *testing.T, l *ledger, test func(t *testing.T, d *Node)) {
 			t.Fatal(err)
 		}
 		d := NewNode(Options{
-			Node: "n1", Controller: l, Spool: outbox, Slurm: true,
+			Node: "n1", Controller: l, Spool: outbox, Slurm: true, Simulated: true,
 			Agent: agent.New(agent.Options{Journal: folders[0], Runs: folders[1], Library: library, Boot: "boot"}),
 		})
 		d.Start(t.Context())
