@@ -3,11 +3,15 @@ package live_test
 import (
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/gpu"
 )
 
 // reload puts a configuration in the place of the one in force and waits until
@@ -156,6 +160,66 @@ func TestThePlaceInGresConfIsNotTheGPUsNumber(t *testing.T) {
 	}
 	if seen := l.read("prolog.seen"); !strings.Contains(seen, "on n1: gpus=0,1 ") || !strings.Contains(seen, "on n2: gpus=0,1 ") {
 		t.Errorf("Prologs: %s", seen)
+	}
+	l.undrained()
+}
+
+// A lost GPU leaves the others served, and is adopted when it is back.
+func TestALostGPULeavesTheOthersServed(t *testing.T) {
+	const gpus = "sim:4,busy"
+	l := newLab(t, setup{config: enforce, flags: map[string][]string{"n1": {"--gpu", gpus, "--gpu-faults", "1/open:lost"}}})
+	jobs := []int64{l.lock("n1", 1)}
+	lost := l.submit(l.untilTold(), "--gres=gpu:1", "-w", "n1", fixed)
+	l.within(patience, "the job on the lost GPU runs", func() bool { return l.began(lost) })
+	jobs = append(jobs, lost, l.lockBy("n1", 2, func() int64 { return l.submit(l.untilTold(), "--gres=gpu:1", "-w", "n1", fixed) }))
+	if got := slices.Sorted(maps.Keys(l.hardware("n1"))); !slices.Equal(got, []int{0, 2}) {
+		t.Errorf("locked GPUs %v, want 0 and 2", got)
+	}
+	if s := l.says("n1"); len(s.GPUs) != 3 || !slices.ContainsFunc(s.Troubles, func(one epdapi.Trouble) bool { return strings.Contains(one.What, "GPU is lost") }) {
+		t.Errorf("%d GPUs, troubles %v", len(s.GPUs), s.Troubles)
+	}
+	library, err := gpu.OpenSim(gpus, &gpu.SimOptions{Dir: filepath.Join(l.dir, "n1", "sim")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sims, err := library.Sims()
+	if err == nil {
+		err = sims[1].Reboot()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.within(patience, "the GPU is adopted", func() bool { return len(l.says("n1").GPUs) == 4 })
+	for _, job := range jobs {
+		l.completes(job)
+	}
+	l.recordedBy("n1", 2)
+	l.free("n1")
+	l.undrained()
+}
+
+// Where gres.conf and --gpu-order contradict each other, nothing is touched.
+func TestAGPUThatIsNotCertainIsLeftAlone(t *testing.T) {
+	library, err := gpu.OpenSim("sim:4", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sims, err := library.Sims()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var order []string
+	for _, s := range slices.Backward(sims) {
+		order = append(order, s.Identity().UUID)
+	}
+	l := newLab(t, setup{config: enforce, flags: map[string][]string{"n1": {"--gpu-order", strings.Join(order, ",")}}})
+	job := l.submit("true", "--gres=gpu:1", "-w", "n1", fixed)
+	l.ends(job, "COMPLETED")
+	if got := l.hardware("n1"); len(got) > 0 {
+		t.Errorf("locked %v", got)
+	}
+	if n := l.says("n1").Numbering; n == nil || !strings.Contains(n.Trouble, "by --gpu-order") {
+		t.Errorf("the status says %+v", n)
 	}
 	l.undrained()
 }
