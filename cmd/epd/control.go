@@ -2,27 +2,22 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
-	"github.com/google/renameio/v2"
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/control"
 	node "github.com/epplan/epplan/internal/daemon"
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/munge"
 	"github.com/epplan/epplan/internal/share"
 	"github.com/epplan/epplan/internal/slurmqueue"
@@ -49,10 +44,11 @@ func (p *program) joinControl() error {
 	if err != nil {
 		return err
 	}
-	seed, err := lotSeed(filepath.Join(p.String("state"), "seed"))
+	seed, damage, err := lotSeed(filepath.Join(p.String("state"), "seed"))
 	if err != nil {
 		return err
 	}
+	p.trouble(damage)
 	faster, err := speed(p.Context)
 	if err != nil {
 		return err
@@ -88,6 +84,16 @@ func (p *program) joinControl() error {
 	return errors.Join(p.openPublic(), p.openRemote(), p.openWeb())
 }
 
+// trouble notes something that went wrong while epd began, for the log and for the
+// status.
+func (p *program) trouble(err error) {
+	if err == nil {
+		return
+	}
+	p.log.Error(err.Error())
+	p.troubles = append(p.troubles, epdapi.Trouble{At: time.Now(), What: slurm.Printable(err.Error(), 1000)})
+}
+
 // userName is a user's name; "" if the system knows none, or can't say now.
 func userName(uid uint32) string {
 	u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10))
@@ -109,7 +115,7 @@ func (p *program) openRecords() (*store.Store, error) {
 	if moving != nil {
 		return nil, errors.Join(err, moving)
 	}
-	p.log.Error("the records were damaged: they were moved aside, and new ones begun, without any model", "aside", aside, "error", err)
+	p.trouble(fmt.Errorf("the records were damaged: they were moved aside to %s, and new ones begun, without any model: %w", aside, err))
 	return store.Open(p.Context.Context, path, nil)
 }
 
@@ -153,7 +159,7 @@ func (p *program) steering() *steer.Settings {
 func (p *program) desk() *node.Desk {
 	return &node.Desk{
 		Version: version, Role: p.role, Node: nodeName(p.Context), Control: p.control, Steerer: p.steerer,
-		Access: p.access, Started: p.started, Health: p.health(),
+		Access: p.access, Started: p.started, Health: p.health(), Troubles: p.troubles,
 	}
 }
 
@@ -234,27 +240,6 @@ func settingsOf(c *cli.Context) (*control.Settings, error) {
 	}
 	defer f.Close() //nolint:errcheck // read only
 	return control.ReadSettings(f, path)
-}
-
-// lotSeed is the number by which jobs are held out: made once and kept, so that
-// a restart draws the same lots, and known to nobody else.
-func lotSeed(path string) (uint64, error) {
-	text, err := os.ReadFile(path) //nolint:gosec // below the state folder
-	if err == nil {
-		seed, err := strconv.ParseUint(strings.TrimSpace(string(text)), 16, 64)
-		if err != nil {
-			return 0, fmt.Errorf("%s: want a hexadecimal number: %w", path, err)
-		}
-		return seed, nil
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return 0, err
-	}
-	var fresh [8]byte
-	if _, err := rand.Read(fresh[:]); err != nil {
-		return 0, err
-	}
-	return binary.BigEndian.Uint64(fresh[:]), renameio.WriteFile(path, []byte(hex.EncodeToString(fresh[:])+"\n"), 0o600)
 }
 
 // How long one of Slurm's commands may take: while a Prolog waits, and when

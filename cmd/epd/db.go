@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/urfave/cli/v2"
 
@@ -25,7 +28,14 @@ func dbCommand(stdout io.Writer) *cli.Command {
 				if c.NArg() != count {
 					return usagef("epd db %s takes %d arguments, got %d", name, count, c.NArg())
 				}
-				return do(c, filepath.Join(c.String("state"), "records.db"))
+				acting, err := actAsOwner(c.String("state"))
+				if err == nil {
+					err = do(c, filepath.Join(c.String("state"), "records.db"))
+				}
+				if err != nil && acting {
+					err = fmt.Errorf("as user %d, whose folder %s is: %w", os.Geteuid(), c.String("state"), err)
+				}
+				return err
 			},
 		}
 	}
@@ -58,4 +68,35 @@ func dbCommand(stdout io.Writer) *cli.Command {
 			}),
 		},
 	}
+}
+
+// actAsOwner has root act as the user whose folder it is, and tells whether it does:
+// what a controller's user may have put there then reaches nothing of root's. There
+// is no way back.
+func actAsOwner(dir string) (acting bool, err error) {
+	info, err := os.Stat(dir)
+	if err != nil || os.Geteuid() != 0 {
+		return false, nil //nolint:nilerr // whoever opens the records says so
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || owner.Uid == 0 {
+		return false, nil
+	}
+	uid, gid := int(owner.Uid), int(owner.Uid) // of a user whom nobody knows: a group of the same number
+	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
+		if known, err := strconv.Atoi(u.Gid); err == nil {
+			gid = known
+		}
+	}
+	err = syscall.Setgroups([]int{gid})
+	if err == nil {
+		err = syscall.Setresgid(gid, gid, gid)
+	}
+	if err == nil {
+		err = syscall.Setresuid(uid, uid, uid)
+	}
+	if err != nil {
+		return false, fmt.Errorf("act as user %d, whose folder %s is: %w", uid, dir, err)
+	}
+	return true, nil
 }

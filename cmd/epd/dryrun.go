@@ -9,11 +9,15 @@ import (
 	"strings"
 
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/internal/statedir"
 )
 
 // steps are what an epd with these flags would do. GPUs are opened and looked
 // at; nothing is written, locked or listened at.
 func (p *program) steps() ([]string, error) {
+	if err := statedir.Check(p.String("state")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
 	var steps []string
 	if p.role != roleAgent {
 		s, err := settingsOf(p.Context)
@@ -85,6 +89,9 @@ func restoreSteps(journal string) ([]string, error) {
 		return nil, nil
 	}
 	var steps []string
+	if insecure := statedir.Check(journal); insecure != nil {
+		steps = append(steps, "change nothing in the journal: "+insecure.Error())
+	}
 	for _, f := range files {
 		if uuid, entry := strings.CutSuffix(f.Name(), ".json"); entry {
 			steps = append(steps, "give the clocks of "+uuid+" back, as the journal "+journal+" says")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/nodepower"
+	"github.com/epplan/epplan/internal/statedir"
 )
 
 // library opens the GPUs that the flags name.
@@ -28,11 +30,19 @@ func library(c *cli.Context) (gpu.Library, error) {
 	case simulated(which):
 		l, err := gpu.OpenSim(which, &gpu.SimOptions{Dir: filepath.Join(c.String("state"), "sim"), Faults: faults})
 		if err != nil {
-			return nil, usagef("--gpu: %w", err)
+			return nil, simError(err)
 		}
 		return l, nil
 	}
 	return nil, usagef("--gpu %q, want nvml or sim[:COUNT]", which)
+}
+
+// simError is why there are no simulated GPUs: what --gpu says, or the folder.
+func simError(err error) error {
+	if _, insecure := errors.AsType[*statedir.InsecureError](err); insecure {
+		return err
+	}
+	return usagef("--gpu: %w", err)
 }
 
 // simulated tells whether the GPUs are.
@@ -86,11 +96,7 @@ func claimsFolder(c *cli.Context) string {
 // only gives clocks back, whatever becomes of the claims.
 func agentOptions(c *cli.Context, journal, runs string, l gpu.Library) (agent.Options, error) {
 	o := agent.Options{Library: l, Boot: bootID(), Driver: driverID()}
-	folder, err := agent.OpenFolder(journal)
-	if err != nil {
-		return o, fmt.Errorf("journal: %w", err)
-	}
-	o.Journal = folder
+	folder, opening := agent.OpenFolder(journal)
 	claims, err := agent.OpenClaims(claimsFolder(c), journal)
 	switch {
 	case err == nil && runs != "":
@@ -98,8 +104,12 @@ func agentOptions(c *cli.Context, journal, runs string, l gpu.Library) (agent.Op
 	case err == nil:
 		o.Claims = claims
 	case runs != "" && os.Geteuid() == 0: // others can't set clocks
-		return o, err
+		return o, errors.Join(opening, err)
 	}
+	if opening != nil {
+		return o, fmt.Errorf("journal: %w", opening)
+	}
+	o.Journal = folder
 	if runs == "" {
 		return o, nil
 	}

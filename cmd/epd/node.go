@@ -51,8 +51,9 @@ func (p *program) joinNode() error {
 	})
 	p.node = node.NewNode(node.Options{
 		Version: version, Role: p.role, Node: nodeName(p.Context), Agent: a, Controller: p.controller(),
-		Control: p.control, Spool: outbox, Order: gpuOrder(p.Context), Confs: slurmConfs(p.Context), Simulated: simulated(p.String("gpu")), Access: p.access, Log: p.log, Slurm: p.slurm || p.control == nil, Took: p.hooked,
-		Health: p.health(),
+		Control: p.control, Spool: outbox, Order: gpuOrder(p.Context), Confs: slurmConfs(p.Context),
+		Simulated: simulated(p.String("gpu")), Access: p.access, Log: p.log, Slurm: p.slurm || p.control == nil,
+		Took: p.hooked, Health: p.health(), Troubles: p.troubles,
 	})
 	p.node.Start(p.Context.Context)
 	p.loops = append(p.loops, p.node.Run)

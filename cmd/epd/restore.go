@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/cmd/internal/dryrun"
 	"github.com/epplan/epplan/internal/agent"
+	"github.com/epplan/epplan/internal/statedir"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -34,7 +36,8 @@ func restore(c *cli.Context, stderr io.Writer) error {
 }
 
 // restoreJournal gives back what a journal names, also when the program was
-// told to end.
+// told to end. A journal that isn't epd's alone isn't changed, and is an error: of
+// the GPUs that it names the clocks are set to default, whatever else it says.
 func restoreJournal(c *cli.Context, journal string, stderr io.Writer) error {
 	l, err := library(c)
 	if err != nil {
@@ -42,8 +45,17 @@ func restoreJournal(c *cli.Context, journal string, stderr io.Writer) error {
 	}
 	defer l.Close() //nolint:errcheck // the program ends
 	options, err := agentOptions(c, journal, "", l)
+	var refused error
+	if _, foreign := errors.AsType[*statedir.InsecureError](err); foreign {
+		refused = err
+		if options.Journal, err = agent.OpenForeign(journal); errors.Is(err, fs.ErrNotExist) {
+			return refused
+		}
+		const said = "warning: %s isn't epd's alone: the GPUs that it names get their default clocks, and it stays as it is\n"
+		_, _ = fmt.Fprintf(stderr, said, slurm.Printable(journal, 1000))
+	}
 	if err != nil {
-		return err
+		return errors.Join(refused, err)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context), restoreBound)
 	defer cancel()
@@ -54,5 +66,5 @@ func restoreJournal(c *cli.Context, journal string, stderr io.Writer) error {
 	for _, g := range report.GPUs {
 		_, _ = fmt.Fprintf(stderr, "note: %s: %s %s\n", g.UUID, g.Fate, slurm.Printable(g.Note, 400))
 	}
-	return errors.Join(err, report.Err())
+	return errors.Join(refused, err, report.Err())
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/epplan/epplan/internal/metrics"
 	"github.com/epplan/epplan/internal/munge"
 	"github.com/epplan/epplan/internal/slurmqueue"
+	"github.com/epplan/epplan/internal/statedir"
 	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/internal/web"
 )
@@ -54,6 +55,8 @@ type program struct {
 	slurm   bool                    // somebody can ask Slurm
 	hangup  chan os.Signal          // has SIGHUPs
 
+	troubles []epdapi.Trouble // of the start
+
 	fail    context.CancelCauseFunc // ends the program
 	loops   []func(context.Context) // run until the end
 	closers []func() error          // what is closed at the end, the last one first
@@ -80,29 +83,36 @@ func serve(c *cli.Context, role string, stderr io.Writer) error {
 		_, err = dryrun.Would(c, steps...)
 		return err
 	}
-	if err := os.MkdirAll(c.String("state"), 0o700); err != nil {
+	if err = p.own(); err == nil || role == roleController || errors.Is(err, node.ErrTaken) { // by another epd, whose clocks aren't ours
+		return err
+	}
+	// The agent may not have come as far as giving back old clocks.
+	restoring := restoreJournal(c, filepath.Join(c.String("state"), "journal"), stderr)
+	if errors.Is(restoring, err) { // of the same folder
+		return restoring
+	}
+	return errors.Join(err, restoring)
+}
+
+// own makes the state folder and the socket this process's own, and runs until the
+// context ends.
+func (p *program) own() error {
+	if err := statedir.Make(p.String("state")); err != nil {
 		return err
 	}
 	l, release, err := p.claim()
-	switch {
-	case errors.Is(err, node.ErrTaken): // by another epd, whose clocks aren't ours
+	if err != nil {
 		return err
-	case err == nil:
-		defer release()
-		signal.Notify(p.hangup, syscall.SIGHUP) // from now on: it ends nothing in any role
-		defer signal.Stop(p.hangup)
-		err = p.run(l)
 	}
-	if err != nil && role != roleController {
-		// The agent may not have come as far as giving back old clocks.
-		err = errors.Join(err, restoreJournal(c, filepath.Join(c.String("state"), "journal"), stderr))
-	}
-	return err
+	defer release()
+	signal.Notify(p.hangup, syscall.SIGHUP) // from now on: it ends nothing in any role
+	defer signal.Stop(p.hangup)
+	return p.run(l)
 }
 
 // claim makes the state folder and the socket this process's own.
 func (p *program) claim() (l net.Listener, release func(), err error) {
-	disown, err := p.own()
+	disown, err := p.lock()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -116,8 +126,8 @@ func (p *program) claim() (l net.Listener, release func(), err error) {
 	}, nil
 }
 
-// own makes the state folder this process's own, in each part that it plays.
-func (p *program) own() (release func(), err error) {
+// lock makes the state folder this process's own, in each part that it plays.
+func (p *program) lock() (release func(), err error) {
 	parts := []string{p.role}
 	if p.role == roleBoth {
 		parts = []string{roleController, roleAgent}

@@ -120,7 +120,7 @@ func workGPUs(c *cli.Context) ([]*gpu.Sim, error) {
 	}
 	l, err := gpu.OpenSim(which, &gpu.SimOptions{Dir: filepath.Join(c.String("state"), "sim")})
 	if err != nil {
-		return nil, usagef("--gpu: %w", err)
+		return nil, simError(err)
 	}
 	all, err := l.Sims()
 	if err != nil {

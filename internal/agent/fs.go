@@ -3,10 +3,15 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
+
+	"github.com/epplan/epplan/internal/statedir"
 )
 
 // FS is one folder of files, without folders below it.
@@ -36,18 +41,33 @@ const maxFile = 1 << 20
 
 // Folder is a folder of the machine's file system. What is in it is for root
 // alone.
-type Folder struct{ root *os.Root }
+type Folder struct {
+	root    *os.Root
+	refused error // why nothing may be changed; nil: it may
+}
 
-// OpenFolder opens a folder, and makes it where there is none.
+// OpenFolder opens a folder, and makes it, durably, where there is none. One that
+// isn't epd's alone is a [statedir.InsecureError].
 func OpenFolder(path string) (*Folder, error) {
-	if err := os.MkdirAll(path, 0o700); err != nil {
+	if err := statedir.Make(path); err != nil {
 		return nil, fmt.Errorf("open folder: %w", err)
 	}
+	return openRoot(path, nil)
+}
+
+// OpenForeign opens a folder that isn't epd's alone, to give clocks back: nothing in
+// it is changed, and each try fails. Of files that somebody else may have written
+// the names alone count.
+func OpenForeign(path string) (*Folder, error) {
+	return openRoot(path, errors.New("nothing is changed in a folder that isn't epd's alone"))
+}
+
+func openRoot(path string, refused error) (*Folder, error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {
 		return nil, fmt.Errorf("open folder: %w", err)
 	}
-	return &Folder{root}, nil
+	return &Folder{root, refused}, nil
 }
 
 // Close closes the folder.
@@ -55,26 +75,58 @@ func (f *Folder) Close() error { return f.root.Close() }
 
 // Create is part of [FS].
 func (f *Folder) Create(name string) (File, error) {
-	return f.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if f.refused != nil {
+		return nil, f.refused
+	}
+	if err := gone(f.root.Remove(name)); err != nil { // nothing that is there is written to
+		return nil, err
+	}
+	return f.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 }
 
-// ReadFile is part of [FS].
+// ReadFile is part of [FS]. What isn't a file that epd alone can have written is
+// foreign.
 func (f *Folder) ReadFile(name string) ([]byte, error) {
+	path := filepath.Join(f.root.Name(), name)
 	info, err := f.root.Lstat(name)
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() || info.Size() > maxFile {
-		return nil, fmt.Errorf("%s: %w", name, errForeign)
+	if err := statedir.Ours(path, info); err != nil {
+		return nil, fmt.Errorf("%w: %w", errForeign, err)
 	}
-	return f.root.ReadFile(name)
+	file, err := f.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() //nolint:errcheck // read only
+	if info, err = file.Stat(); err != nil {
+		return nil, err
+	}
+	if err := statedir.Ours(path, info); err != nil { // in a foreign folder it may be another one by now
+		return nil, fmt.Errorf("%w: %w", errForeign, err)
+	}
+	if info.Size() > maxFile {
+		return nil, fmt.Errorf("%s: %w: %d bytes", name, errForeign, info.Size())
+	}
+	return io.ReadAll(io.LimitReader(file, maxFile))
 }
 
 // Rename is part of [FS].
-func (f *Folder) Rename(from, to string) error { return f.root.Rename(from, to) }
+func (f *Folder) Rename(from, to string) error {
+	if f.refused != nil {
+		return f.refused
+	}
+	return f.root.Rename(from, to)
+}
 
 // Remove is part of [FS].
-func (f *Folder) Remove(name string) error { return f.root.Remove(name) }
+func (f *Folder) Remove(name string) error {
+	if f.refused != nil {
+		return f.refused
+	}
+	return f.root.Remove(name)
+}
 
 // Names is part of [FS].
 func (f *Folder) Names() ([]string, error) {
@@ -143,9 +195,18 @@ func retireFile(folder FS, name string) error {
 	return gone(folder.Remove(name + done))
 }
 
-// setAside moves a file that can't be read out of the way and keeps it.
+// setAside moves a file that can't be read out of the way and keeps it, beside those
+// that were set aside before.
 func setAside(folder FS, name string) error {
-	if err := gone(folder.Rename(name, name+aside)); err != nil {
+	names, err := folder.Names()
+	if err != nil {
+		return err
+	}
+	free, err := statedir.FreeName(name, func(name string) (bool, error) { return slices.Contains(names, name+aside), nil })
+	if err != nil {
+		return err
+	}
+	if err := gone(folder.Rename(name, free+aside)); err != nil {
 		return err
 	}
 	return folder.Sync()

@@ -18,6 +18,8 @@ type Desk struct {
 	Access  *Access
 	Started time.Time
 	Health  *epdapi.Health // what the status tells of this epd; nil: nothing
+	// Troubles are what went wrong while epd began. They are for administrators.
+	Troubles []epdapi.Trouble
 }
 
 // Routes adds what may be asked, by whoever finds out who asks.
@@ -40,7 +42,7 @@ func (d *Desk) status(w http.ResponseWriter, r *http.Request) {
 		GPUs: []epdapi.GPU{}, Runs: []epdapi.Run{}, Troubles: []epdapi.Trouble{}, Totals: totalsOf(&s), Controller: &s,
 	}
 	if control.CallerOf(r.Context()).Control {
-		status.Health = d.Health
+		status.Health, status.Troubles = d.Health, append(status.Troubles, d.Troubles...)
 	}
 	reply(w, http.StatusOK, status)
 }

@@ -64,7 +64,9 @@ type Options struct {
 	Access *Access
 	// Health is what the status tells of this epd; nil: nothing.
 	Health *epdapi.Health
-	Log    *slog.Logger
+	// Troubles are what went wrong before the node began.
+	Troubles []epdapi.Trouble
+	Log      *slog.Logger
 	// Took is told what hooks took; nil: nobody is.
 	Took func(hook slurm.Hook, took time.Duration)
 	// Slurm tells whether Slurm can be asked about jobs, through the
@@ -102,10 +104,14 @@ func NewNode(o Options) *Node {
 	if o.Files == nil {
 		o.Files = os.DirFS("/")
 	}
-	return &Node{
+	d := &Node{
 		options: o, started: time.Now(), epilogs: make(map[runOf]epilogue), partitions: make(map[string]string),
-		over: make(map[runOf]struct{}), news: make(chan struct{}, 1),
+		over: make(map[runOf]struct{}), news: make(chan struct{}, 1), troubled: len(o.Troubles),
 	}
+	for _, t := range o.Troubles {
+		d.troubles = append(d.troubles, trouble{t, t.At})
+	}
+	return d
 }
 
 // Of troubles the latest ones are shown. One that goes on is logged again so

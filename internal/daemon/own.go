@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/epplan/epplan/internal/statedir"
 )
 
 // ErrTaken tells that another epd has what this one needs.
@@ -15,12 +17,12 @@ var ErrTaken = errors.New("another epd")
 // Own makes a state folder this process's own in a role, until release is
 // called or the process ends, however it ends. It is [ErrTaken] if another epd
 // has it in that role: two would give back each other's clocks, and deliver
-// each other's outcomes.
+// each other's outcomes. The folder is one that [statedir.Make] made or found good.
 func Own(dir, role string) (release func(), err error) {
 	path := filepath.Join(dir, role+".lock")
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // below the state folder
-	if errors.Is(err, unix.EROFS) {                           // clocks can be given back still
-		f, err = os.Open(path) //nolint:gosec // as above
+	f, err := statedir.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if errors.Is(err, unix.EROFS) { // clocks can be given back still
+		f, err = statedir.OpenFile(path, os.O_RDONLY, 0)
 	}
 	if err != nil {
 		return nil, err

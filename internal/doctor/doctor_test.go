@@ -20,6 +20,7 @@ import (
 	"github.com/epplan/epplan/internal/doctor"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/munge"
+	"github.com/epplan/epplan/internal/statedir"
 	"github.com/epplan/epplan/internal/steer"
 )
 
@@ -43,6 +44,7 @@ type machine struct {
 	skew    time.Duration
 	runs    map[string]error // of other programs, by their name
 	hangs   string           // a command that never ends
+	refused error            // what epd has against its folders
 	asked   []string
 }
 
@@ -167,6 +169,13 @@ func (m *machine) Glob(pattern string) []string {
 	}
 	slices.Sort(found)
 	return found
+}
+
+func (m *machine) Trust(path string, uid uint32) error {
+	if m.refused != nil && uid == m.agent.Health.UID {
+		return m.refused
+	}
+	return nil
 }
 
 func (m *machine) Room(string) (free, all uint64, err error) { return m.free, 1 << 41, nil }
@@ -331,6 +340,12 @@ func brokenEPD() []broken {
 		{"disk-full", func(m *machine) { m.free = 1 << 20 }},
 		{"state-open", func(m *machine) { m.modes["/var/lib/epplan/journal"] = 0o777 }},
 		{"state-owner", func(m *machine) { m.agent.Health.UID = 1000 }},
+		{"state-refused", func(m *machine) {
+			m.refused = &statedir.InsecureError{Path: "/var/lib", What: "has mode 0777", Mend: "chmod go-w /var/lib"}
+		}},
+		{"state-refused", func(m *machine) {
+			m.down, m.refused = epdapi.ErrUnreachable, &statedir.InsecureError{Path: "/var/lib/epplan", What: "belongs to user 4711", Mend: "chown"}
+		}},
 		{"trouble", func(m *machine) { m.agent.Troubles = []epdapi.Trouble{{At: now, What: "evil\x1b[2J"}} }},
 	}
 }

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/statedir"
 )
 
 var gpusNone = &Fault{
@@ -245,7 +247,13 @@ var stateOwner = &Fault{
 	"state-owner", Bad, "{dir} belongs to user {owner}, and epd runs as {uid}", "epd can't write its journal and records", Fix{Run: "chown -R {uid} {dir}"},
 }
 
-// lookState looks at the modes of the state folders and of what is in them.
+var stateRefused = &Fault{
+	"state-refused", Bad, "epd doesn't use {dir}: {path} {what}", "somebody else could have clocks set and Slurm's queue changed by what they lay there",
+	Fix{Run: "ls -ld {path}    # to mend it: {mend}"},
+}
+
+// lookState looks at the modes of the state folders and of what is in them, and
+// whether epd uses them.
 func lookState(ctx context.Context, e *exam) []Finding {
 	uids := make(map[string]uint32)
 	for _, ask := range []func(context.Context) (*epdapi.Status, error){e.agent, e.head} {
@@ -271,8 +279,15 @@ func lookState(ctx context.Context, e *exam) []Finding {
 				found = append(found, stateOpen.found("dir", quote(path), "mode", octal(info.Mode)))
 			case known && uid != 0 && info.UID != uid:
 				found = append(found, stateOwner.found("dir", quote(path), "owner", strconv.Itoa(int(info.UID)), "uid", strconv.Itoa(int(uid))))
-			case sub == "":
-				said = append(said, fmt.Sprintf("%s, mode %s", path, octal(info.Mode)))
+			default:
+				if !known && (e.role == Head || dir != e.agentState(ctx)) { // a controller's that doesn't run: as whose user isn't known
+					uid = info.UID
+				}
+				if insecure, ok := errors.AsType[*statedir.InsecureError](e.site.Files.Trust(path, uid)); ok {
+					found = append(found, stateRefused.found("dir", quote(path), "path", quote(insecure.Path), "what", insecure.What, "mend", insecure.Mend))
+				} else if sub == "" {
+					said = append(said, fmt.Sprintf("%s, mode %s", path, octal(info.Mode)))
+				}
 			}
 		}
 	}

@@ -52,6 +52,9 @@ type Files interface {
 	// Room is the space of the file system of a path that can still be written,
 	// and all of it, in bytes.
 	Room(path string) (free, all uint64, err error)
+	// Trust says by its error, a [statedir.InsecureError], what keeps an epd of a user
+	// from using a folder.
+	Trust(path string, uid uint32) error
 }
 
 // Info is what is known of a file.

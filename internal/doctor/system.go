@@ -17,6 +17,7 @@ import (
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/munge"
+	"github.com/epplan/epplan/internal/statedir"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -135,3 +136,6 @@ func (disk) Room(path string) (free, all uint64, err error) {
 	size := uint64(s.Bsize) //nolint:gosec // never negative
 	return s.Bavail * size, s.Blocks * size, nil
 }
+
+// Trust implements Files.
+func (disk) Trust(path string, uid uint32) error { return statedir.CheckFor(path, uid) }

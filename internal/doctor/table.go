@@ -60,7 +60,7 @@ func epdTable() []Check {
 		{"spool", Node, "outcomes that the controller hasn't taken", []*Fault{spoolOld, spoolFull, spoolAside}, lookSpool},
 		{"store", Head, "the records: sound, and written to", []*Fault{storeDamaged, storeTrouble, storeLost}, lookStore},
 		{"disk", Both, "room for journal and records", []*Fault{diskLow, diskFull}, lookDisk},
-		{"state", Both, "modes and owners of epd's folders", []*Fault{stateOpen, stateOwner}, lookState},
+		{"state", Both, "modes and owners of epd's folders", []*Fault{stateOpen, stateOwner, stateRefused}, lookState},
 		{"troubles", Node, "what went wrong last", []*Fault{troubleLately}, lookTrouble},
 		{"units", Both, "systemd's units of epd", []*Fault{unitFailed, unitDisabled, unitNone}, lookUnits},
 	}

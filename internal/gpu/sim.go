@@ -6,12 +6,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/statedir"
 )
 
 // SimOptions are the surroundings of simulated GPUs. Nil stands for the
@@ -76,7 +76,7 @@ func OpenSim(spec string, o *SimOptions) (*SimLibrary, error) {
 		m.states = append(m.states, simState{UUID: id.UUID, Limit: model.limit, Sharing: s.sharing, Since: opts.Now()})
 	}
 	if m.dir != "" {
-		if err := os.MkdirAll(m.dir, 0o750); err != nil {
+		if err := statedir.Make(m.dir); err != nil {
 			return nil, fmt.Errorf("simulator: %w", err)
 		}
 		// Reads the file, and writes the first one.

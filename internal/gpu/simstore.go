@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/epplan/epplan/internal/statedir"
 )
 
 // simFile is the state file in a simulator's folder. Each change is in it
@@ -84,7 +86,7 @@ type simDocument struct {
 
 func (m *simMachine) load() error {
 	path := filepath.Join(m.dir, simFile)
-	file, err := os.Open(path) //nolint:gosec // the administrator names the folder
+	file, err := statedir.OpenFile(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // as m.states are
 	}
@@ -147,7 +149,11 @@ func (m *simMachine) save() error {
 		return fmt.Errorf("simulator: %w", err)
 	}
 	path := filepath.Join(m.dir, simFile)
-	err = os.WriteFile(path+".new", data, 0o600)
+	draft, err := statedir.OpenFile(path+".new", os.O_CREATE|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = draft.Write(data)
+		err = errors.Join(err, draft.Truncate(int64(len(data))), draft.Close())
+	}
 	if err == nil {
 		err = os.Rename(path+".new", path)
 	}
@@ -159,7 +165,7 @@ func (m *simMachine) save() error {
 
 // lockFile waits for the file's lock, which falls with the process.
 func lockFile(path string) (unlock func(), err error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // the administrator names the folder
+	file, err := statedir.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/epplan/epplan/internal/statedir"
 )
 
 const (
@@ -62,9 +64,12 @@ func unseal(data []byte) ([]byte, error) {
 	return body, nil
 }
 
-// read is the body of an entry.
+// read is the body of an entry. One that somebody else may have written is damaged.
 func (s *Spool) read(e entry) ([]byte, error) {
 	data, err := s.fs.Read(filepath.Join(s.dir, e.name()))
+	if _, foreign := errors.AsType[*statedir.InsecureError](err); foreign {
+		return nil, fmt.Errorf("%w: %w", errDamaged, err)
+	}
 	if err != nil {
 		return nil, err
 	}

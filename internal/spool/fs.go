@@ -2,17 +2,22 @@ package spool
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/epplan/epplan/internal/statedir"
 )
 
 // FS is what a spool asks of a file system. Each call can fail, and a crash can
 // come between any two.
 type FS interface {
-	// MakeDir makes a folder that only its owner can enter, if there is none.
+	// MakeDir makes a folder that only its owner can enter, durably, if there is none.
+	// One that others may write to is refused.
 	MakeDir(dir string) error
 	// List returns the sizes of the files in a folder by name.
 	List(dir string) (map[string]int64, error)
+	// Read reads a file, if nobody else can have written it.
 	Read(path string) ([]byte, error)
 	// Create makes a file that must not exist.
 	Create(path string) (File, error)
@@ -32,7 +37,7 @@ type File interface {
 // disk is the operating system's file system.
 type disk struct{}
 
-func (disk) MakeDir(dir string) error { return os.MkdirAll(dir, 0o700) }
+func (disk) MakeDir(dir string) error { return statedir.Make(dir) }
 
 func (disk) List(dir string) (map[string]int64, error) {
 	entries, err := os.ReadDir(dir)
@@ -55,7 +60,14 @@ func (disk) List(dir string) (map[string]int64, error) {
 	return sizes, nil
 }
 
-func (disk) Read(path string) ([]byte, error) { return os.ReadFile(filepath.Clean(path)) }
+func (disk) Read(path string) ([]byte, error) {
+	file, err := statedir.OpenFile(path, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(file)
+	return data, errors.Join(err, file.Close())
+}
 
 func (disk) Create(path string) (File, error) {
 	return os.OpenFile(filepath.Clean(path), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -65,10 +77,4 @@ func (disk) Rename(from, to string) error { return os.Rename(from, to) }
 
 func (disk) Remove(path string) error { return os.Remove(path) }
 
-func (disk) SyncDir(dir string) error {
-	folder, err := os.Open(filepath.Clean(dir))
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
-}
+func (disk) SyncDir(dir string) error { return statedir.Sync(dir) }

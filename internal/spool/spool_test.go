@@ -242,3 +242,30 @@ func TestTheFilesAreForTheirOwnerOnly(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestAFolderOrAnEntryOfSomebodyElseIsNotTaken(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "spool")
+	s := open(t, dir, nil)
+	add(t, s, "ours")
+	add(t, s, "theirs")
+	files, err := filepath.Glob(filepath.Join(dir, "*-theirs.entry"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%q, %v", files, err)
+	}
+	if err := os.Chmod(files[0], 0o622); err != nil { //nolint:gosec // what is tried
+		t.Fatal(err)
+	}
+	var r receiver
+	report, err := s.Deliver(t.Context(), r.send)
+	if err != nil || !slices.Equal(r.order, []string{"ours"}) || len(report.Aside) != 1 || !strings.Contains(report.Aside[0].Reason.Error(), "chmod go-w") {
+		t.Errorf("%+v, %v, delivered %q", report, err, r.order)
+	}
+	for _, folder := range []string{filepath.Join(dir, "aside"), dir} {
+		if err := os.Chmod(folder, 0o777); err != nil { //nolint:gosec // what is tried
+			t.Fatal(err)
+		}
+		if _, err := spool.Open(dir, nil); err == nil || !strings.Contains(err.Error(), "chmod go-w "+folder) {
+			t.Errorf("%s: %v", folder, err)
+		}
+	}
+}

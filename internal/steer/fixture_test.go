@@ -47,6 +47,9 @@ func newWorld() *world {
 		now: start, jobs: map[slurm.JobID]*slurm.Job{}, base: map[slurm.JobID]int64{},
 		nodes: map[string]*slurm.Node{}, disk: spooltest.New(),
 	}
+	if err := w.disk.MakeDir("levers"); err != nil {
+		panic(err) // it hasn't been told to crash
+	}
 	live := config.Default().Live
 	live.Mode = config.Enforce
 	w.settings = steer.Settings{Version: "1", Live: live, Profiles: config.BuiltinProfiles()}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/spool"
+	"github.com/epplan/epplan/internal/statedir"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -124,14 +125,29 @@ func openLedger(disk spool.FS, dir string, now time.Time) (l *ledger, aside, err
 		return l, nil, nil
 	}
 	clear(l.entries)
-	err = disk.Rename(path, filepath.Join(dir, ledgerAside+strconv.FormatInt(now.Unix(), 10)))
-	if err == nil {
-		err = disk.SyncDir(dir)
-	}
-	if err != nil {
+	if err := l.moveAside(now); err != nil {
 		return nil, nil, fmt.Errorf("move the ledger of levers aside: %w", errors.Join(err, aside))
 	}
 	return l, aside, nil
+}
+
+// moveAside moves the ledger's file to a name that nothing has.
+func (l *ledger) moveAside(now time.Time) error {
+	files, err := l.disk.List(l.dir)
+	if err != nil {
+		return err
+	}
+	name, err := statedir.FreeName(ledgerAside+strconv.FormatInt(now.Unix(), 10), func(name string) (bool, error) {
+		_, there := files[name]
+		return there, nil
+	})
+	if err == nil {
+		err = l.disk.Rename(filepath.Join(l.dir, ledgerFile), filepath.Join(l.dir, name))
+	}
+	if err == nil {
+		err = l.disk.SyncDir(l.dir)
+	}
+	return err
 }
 
 // decode reads the ledger's file.

@@ -271,6 +271,26 @@ func TestALedgerThatCannotBeReadIsMovedAsideAndSaid(t *testing.T) {
 	}
 }
 
+func TestTwoLedgersThatAreMovedAsideInTheSameSecondAreBothKept(t *testing.T) {
+	w := pair()
+	moved := fmt.Sprintf("levers/levers.json.aside-%d", w.now.Unix())
+	for _, text := range []string{"first", "second"} {
+		f, err := w.disk.Create(filepath.Join("levers", "levers.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		w.open(t)
+	}
+	for name, want := range map[string]string{moved: "first", moved + "-1": "second"} {
+		if text, err := w.disk.Read(name); err != nil || string(text) != want {
+			t.Errorf("%s: %q, %v; there are %q", name, text, err, w.disk.Names())
+		}
+	}
+}
+
 func TestWithAFullDiskNothingIsSetButEverythingIsTakenBack(t *testing.T) {
 	w := pair()
 	s := w.open(t)

@@ -7,13 +7,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/epplan/epplan/internal/statedir"
 )
 
 // Check examines the whole database, and returns what is wrong with it, one
 // finding each; none means sound. It works beside a running epd, and on what
 // Open refuses.
 func Check(ctx context.Context, path string) ([]string, error) {
-	if _, err := os.Stat(path); err != nil {
+	if err := isThere(path); err != nil {
 		return nil, fmt.Errorf("check database: %w", err)
 	}
 	db, err := sql.Open("sqlite3", readOnly(path, defaultBusy))
@@ -60,8 +62,8 @@ func BackupFile(ctx context.Context, path, dest string) error {
 }
 
 func backup(ctx context.Context, path, dest string) (err error) {
-	if _, err := os.Stat(path); err != nil {
-		return err // SQLite would make an empty database
+	if err := isThere(path); err != nil {
+		return err
 	}
 	if _, err := os.Lstat(dest); err == nil {
 		return os.ErrExist
@@ -90,14 +92,15 @@ func backup(ctx context.Context, path, dest string) (err error) {
 	if err := os.Link(part.Name(), dest); err != nil { // fails if dest came meanwhile
 		return err
 	}
-	return syncDir(filepath.Dir(dest))
+	return statedir.Sync(filepath.Dir(dest))
 }
 
-// syncDir makes the names in a folder durable.
-func syncDir(dir string) error {
-	folder, err := os.Open(filepath.Clean(dir))
-	if err != nil {
+// isThere refuses a database that isn't there, which SQLite would make, or not to be
+// trusted.
+func isThere(path string) error {
+	if err := trust(path); err != nil {
 		return err
 	}
-	return errors.Join(folder.Sync(), folder.Close())
+	_, err := os.Stat(path)
+	return err
 }

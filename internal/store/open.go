@@ -8,12 +8,13 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/epplan/epplan/internal/statedir"
 )
 
 // Options change how a store works; nil means defaults.
@@ -118,7 +119,10 @@ func (s *Store) openReaders(ctx context.Context, busy time.Duration, most int) (
 // ensureFile makes an empty file that only its owner can read, and tells
 // whether the database is empty. SQLite gives its other files the same mode.
 func ensureFile(path string) (fresh bool, err error) {
-	file, err := os.OpenFile(filepath.Clean(path), os.O_RDWR|os.O_CREATE, 0o600)
+	if err := trust(path); err != nil {
+		return false, err
+	}
+	file, err := statedir.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return false, err
 	}
@@ -127,6 +131,17 @@ func ensureFile(path string) (fresh bool, err error) {
 		return false, err
 	}
 	return info.Size() == 0, nil
+}
+
+// trust refuses a database that somebody else may have put there, or anything of it:
+// SQLite follows links. It need not be there.
+func trust(path string) error {
+	for _, ending := range sidecars {
+		if err := statedir.CheckFile(path + ending); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // dsn names a database with what holds for all connections, and further

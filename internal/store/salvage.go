@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
+
+	"github.com/epplan/epplan/internal/statedir"
 )
 
 // sidecars are the endings of the files that SQLite keeps beside a database,
@@ -23,7 +24,7 @@ func Salvage(path string, now time.Time) (moved string, err error) {
 	if _, err := os.Lstat(path); err != nil {
 		return "", fmt.Errorf("move the damaged database aside: %w", err)
 	}
-	if moved, err = asideName(path, now); err != nil {
+	if moved, err = statedir.FreeName(path+".damaged-"+now.UTC().Format("20060102T150405Z"), isTaken); err != nil {
 		return "", fmt.Errorf("move the damaged database aside: %w", err)
 	}
 	for _, ending := range sidecars {
@@ -32,36 +33,19 @@ func Salvage(path string, now time.Time) (moved string, err error) {
 			return "", fmt.Errorf("move the damaged database aside: %w", err)
 		}
 	}
-	if err := syncDir(filepath.Dir(path)); err != nil {
+	if err := statedir.Sync(filepath.Dir(path)); err != nil {
 		return moved, fmt.Errorf("move the damaged database aside: %w", err)
 	}
 	return moved, nil
 }
 
-// asideName is a name beside a database that nothing has.
-func asideName(path string, now time.Time) (string, error) {
-	stem := path + ".damaged-" + now.UTC().Format("20060102T150405Z")
-	name := stem
-	const most = 1000
-	for i := 1; i < most; i++ {
-		if free, err := isFree(name); err != nil || free {
-			return name, err
-		}
-		name = stem + "-" + strconv.Itoa(i)
-	}
-	return "", fmt.Errorf("%s: %w", stem, os.ErrExist)
-}
-
-// isFree tells whether no file of a database has a name.
-func isFree(name string) (bool, error) {
+// isTaken tells whether a file of a database has a name.
+func isTaken(name string) (bool, error) {
 	for _, ending := range sidecars {
 		_, err := os.Lstat(name + ending)
-		if err == nil {
-			return false, nil
-		}
 		if !errors.Is(err, os.ErrNotExist) {
-			return false, err
+			return err == nil, err
 		}
 	}
-	return true, nil
+	return false, nil
 }

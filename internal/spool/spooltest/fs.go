@@ -29,6 +29,7 @@ type inode struct {
 type FS struct {
 	names   map[string]*inode // as processes see it
 	disk    map[string]*inode // as it is after a power cut, at the least
+	folders map[string]bool   // which are durable once they are made
 	left    int               // operations until the crash; negative: none comes
 	after   bool              // the operation that crashes is still done
 	crashed bool
@@ -38,7 +39,7 @@ type FS struct {
 
 // New makes an empty file system that never crashes.
 func New() *FS {
-	return &FS{names: map[string]*inode{}, disk: map[string]*inode{}, left: -1, space: -1}
+	return &FS{names: map[string]*inode{}, disk: map[string]*inode{}, folders: map[string]bool{}, left: -1, space: -1}
 }
 
 // CrashAt makes the file system crash at operation n from now, counted from 0,
@@ -104,22 +105,30 @@ func (f *FS) Reboot(powerCut bool, lot *rand.Rand) *FS {
 		}
 		next.names[path] = &inode{data: data, durable: len(data)}
 	}
-	next.disk = maps.Clone(next.names)
+	next.disk, next.folders = maps.Clone(next.names), maps.Clone(f.folders)
 	return next
 }
 
-// MakeDir does nothing: folders are there.
-func (f *FS) MakeDir(string) error {
-	if f.crashed {
-		return ErrCrashed
+// MakeDir makes a folder and those above it, durably, as [spool.FS] wants it: after a
+// crash all are there or none is. Nothing can be in a folder that wasn't made.
+func (f *FS) MakeDir(dir string) error {
+	if f.folders[dir] && !f.crashed {
+		return nil
 	}
-	return nil
+	do, err := f.step()
+	for ; do && !f.folders[dir]; dir = filepath.Dir(dir) {
+		f.folders[dir] = true
+	}
+	return err
 }
 
 // List returns the sizes of the files in a folder.
 func (f *FS) List(dir string) (map[string]int64, error) {
 	if f.crashed {
 		return nil, ErrCrashed
+	}
+	if !f.folders[dir] {
+		return nil, fs.ErrNotExist
 	}
 	sizes := map[string]int64{}
 	for path, file := range f.names {
@@ -151,6 +160,9 @@ func (f *FS) Create(path string) (spool.File, error) {
 	if _, ok := f.names[path]; ok {
 		return nil, fs.ErrExist
 	}
+	if !f.folders[filepath.Dir(path)] {
+		return nil, fs.ErrNotExist
+	}
 	file := &inode{}
 	f.names[path] = file
 	return &openFile{f, file}, err
@@ -161,7 +173,7 @@ func (f *FS) Rename(from, to string) error {
 	do, err := f.step()
 	if do {
 		file, ok := f.names[from]
-		if !ok {
+		if !ok || !f.folders[filepath.Dir(to)] {
 			return fs.ErrNotExist
 		}
 		delete(f.names, from)
@@ -185,6 +197,9 @@ func (f *FS) Remove(path string) error {
 // SyncDir makes the names in a folder durable.
 func (f *FS) SyncDir(dir string) error {
 	do, err := f.step()
+	if do && !f.folders[dir] {
+		return fs.ErrNotExist
+	}
 	if do {
 		maps.DeleteFunc(f.disk, func(path string, _ *inode) bool { return filepath.Dir(path) == dir })
 		for path, file := range f.names {

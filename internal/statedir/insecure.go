@@ -1,0 +1,118 @@
+package statedir
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// InsecureError tells that somebody else owns, or may write to, what epd is to
+// trust.
+type InsecureError struct {
+	Path string // absolute; of what is wrong, which may be a folder above the one asked for
+	What string // is wrong, and what was expected, such as "has mode 0775: …"
+	Mend string // what to do, in general a command
+}
+
+// Error is in one line.
+func (e *InsecureError) Error() string {
+	return quote(e.Path) + " " + e.What + "; to mend it: " + e.Mend
+}
+
+// Is tells whether another error is of the same path.
+func (e *InsecureError) Is(other error) bool {
+	o, ok := other.(*InsecureError) //nolint:errorlint // errors.Is unwraps
+	return ok && o.Path == e.Path
+}
+
+// writable are the permissions to write of others than the owner.
+const writable fs.FileMode = 0o022
+
+// owner is whose a file is.
+func owner(info fs.FileInfo) uint32 {
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		return s.Uid
+	}
+	return ^uint32(0) // nobody's: this system can't say
+}
+
+// self is whom the process acts as.
+func self() uint32 { return uint32(max(0, os.Geteuid())) } //nolint:gosec // a uid
+
+// Ours says by its error, an [InsecureError], what keeps a file from being believed:
+// it isn't a regular one, it belongs to another user than root and the process's
+// own, or others may write to it. The info is of the file itself, not of what a
+// link leads to.
+func Ours(path string, info fs.FileInfo) error {
+	switch me, mode := self(), info.Mode(); {
+	case mode.Type()&fs.ModeSymlink != 0:
+		return &InsecureError{path, "is a symbolic link, want a file of epd's own", "rm " + quote(path)}
+	case !mode.IsRegular():
+		return &InsecureError{path, "isn't a file", "move it away"}
+	case owner(info) != 0 && owner(info) != me:
+		return &InsecureError{path, belongs(info, me), fmt.Sprintf("chown %d %s, if you know what is in it", me, quote(path))}
+	case mode.Perm()&writable != 0:
+		return &InsecureError{path, openTo(mode, "others may write to it"), "chmod go-w " + quote(path)}
+	}
+	return nil
+}
+
+// ownLink says what keeps a symbolic link from being followed.
+func ownLink(path string, info fs.FileInfo, me uint32) error {
+	if id := owner(info); id != 0 && id != me {
+		return &InsecureError{path, "is a symbolic link that " + belongs(info, me), "rm " + quote(path)}
+	}
+	return nil
+}
+
+// ownFolder says what keeps the folder from being used that was asked for.
+func ownFolder(path string, info fs.FileInfo, me uint32) error {
+	switch id := owner(info); {
+	case id != 0 && id != me:
+		mend := fmt.Sprintf("chown -R %d %s, if you know what is in it, or run this as user %d", me, quote(path), id)
+		return &InsecureError{path, belongs(info, me), mend}
+	case info.Mode().Perm()&writable != 0:
+		return &InsecureError{path, openTo(info.Mode(), "others may write to it"), "chmod go-w " + quote(path)}
+	}
+	return nil
+}
+
+// ownWay says what keeps a folder on the way from being passed.
+func ownWay(path string, info fs.FileInfo, me uint32) error {
+	const elsewhere = "name a folder that lies below root's alone"
+	switch id := owner(info); {
+	case id != 0 && id != me:
+		return &InsecureError{path, belongs(info, me), fmt.Sprintf("%s, or chown %d %s", elsewhere, me, quote(path))}
+	case info.Mode().Perm()&writable != 0 && info.Mode()&fs.ModeSticky == 0:
+		return &InsecureError{path, openTo(info.Mode(), "others may exchange what lies below"), elsewhere + ", or chmod go-w " + quote(path)}
+	}
+	return nil
+}
+
+// belongs says whose something is, and whose it ought to be.
+func belongs(info fs.FileInfo, me uint32) string {
+	want := "root"
+	if me != 0 {
+		want += " or user " + strconv.FormatUint(uint64(me), 10)
+	}
+	return fmt.Sprintf("belongs to user %d, want %s", owner(info), want)
+}
+
+// openTo says which mode something has, and which it ought to have.
+func openTo(mode fs.FileMode, so string) string {
+	return fmt.Sprintf("has mode %04o, want %04o: %s", mode.Perm(), mode.Perm()&^writable, so)
+}
+
+// quote makes a path a word of a shell's command.
+func quote(path string) string {
+	if !strings.ContainsFunc(path, func(r rune) bool { return !strings.ContainsRune(plain, r) }) {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}
+
+// plain are the characters that mean nothing to a shell.
+const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-:,=@%+"
