@@ -133,6 +133,10 @@ var (
 	spaces  = regexp.MustCompile(`[ \t]+`)
 )
 
+// tokens are those of the lab's pages: the beginning of one is enough to be shown,
+// and can't be taken for one that may be used.
+var tokens = regexp.MustCompile(`\b([0-9a-f]{8})[0-9a-f]{24}\b`)
+
 // masked is a text without numbers, their units, names that are drawn, and the
 // widths of columns.
 func masked(text string) string {
@@ -168,7 +172,7 @@ func write(t *testing.T, text *doctest.Page, blocks []*doctest.Block, shown map[
 		}
 		out.WriteString(line + "\n")
 		if printed := shown[i+1]; printed != "" {
-			out.WriteString(strings.TrimRight(printed, "\n") + "\n")
+			out.WriteString(tokens.ReplaceAllString(strings.TrimRight(printed, "\n"), "$1…") + "\n")
 		}
 	}
 	if err := os.WriteFile(filepath.Join(doctest.Root(t), page), []byte(out.String()), 0o644); err != nil { //nolint:gosec // a page that everybody may read

@@ -2,8 +2,11 @@ package web_test
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,6 +42,7 @@ func TestATokenFileThatIsWrongIsRefusedWithItsLine(t *testing.T) {
 		"admin alice " + adminToken + " # a comment":                  "6 words",
 		strings.Repeat("#", 300<<10):                                  "more than 262144 bytes",
 		strings.Repeat("x", 100) + " alice " + adminToken:             "…",
+		"admin alice 9f86d081884c7d659a2feaa0c55ad015":                "tokens:1: the token of alice is one that epplan showed as an example",
 	} {
 		tokens, err := web.ReadTokens(strings.NewReader(text), "tokens")
 		if !errors.Is(err, web.ErrTokens) || tokens != nil || !strings.Contains(err.Error(), want) {
@@ -83,5 +87,47 @@ func TestATokenFileThatOthersMayReadIsRefused(t *testing.T) {
 	}
 	if _, err := web.ReadTokenFile(t.TempDir()); err == nil {
 		t.Error("a folder was taken for a token file")
+	}
+}
+
+// What looks like a token in what everybody can read.
+var shownTokens = []*regexp.Regexp{
+	regexp.MustCompile(`\b(?:admin|reader)[ \t]+[^\s$%]+[ \t]+([!-~]{16,256})`),
+	regexp.MustCompile(`(?:^|[^\w/.=-])([0-9a-f]{32,64})\b`),
+}
+
+// notTokens are other things of that form.
+var notTokens = []string{"7b2276223a312c226b696e64223a226261746368222c22756964223a317d"} // JSON in hexadecimal
+
+func TestNoTokenThatIsShownAsAnExampleLogsAnybodyIn(t *testing.T) {
+	_, failed := web.ReadTokens(strings.NewReader("admin alice"), "tokens")
+	texts := map[string]string{"the error of a wrong line": failed.Error()}
+	for _, from := range []string{"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs", "examples", "packaging", "config", "scripts"} {
+		err := filepath.WalkDir(filepath.Join("../..", from), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || filepath.Ext(path) == ".png" || filepath.Ext(path) == ".svg" || filepath.Ext(path) == ".go" && strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path) //nolint:gosec // the project's own
+			texts[path] = string(text)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(texts) < 50 {
+		t.Errorf("only %d texts were looked at", len(texts))
+	}
+	for path, text := range texts {
+		for _, like := range shownTokens {
+			for _, found := range like.FindAllStringSubmatch(text, -1) {
+				if slices.Contains(notTokens, found[1]) {
+					continue
+				}
+				if _, err := web.ReadTokens(strings.NewReader("admin alice "+found[1]+"\n"), "tokens"); err == nil {
+					t.Errorf("%s shows %s, which would be taken for a token: add it to those that are published, or show its beginning alone", path, found[1])
+				}
+			}
+		}
 	}
 }
