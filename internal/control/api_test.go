@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"net"
 	"net/http"
@@ -164,7 +165,7 @@ func TestSavingsCompareTheArmsOfEachWorkload(t *testing.T) {
 func TestHostileRequestsAreRefusedAndChangeNothing(t *testing.T) {
 	r := newRig(t, nil)
 	c := r.serve(t)
-	good := `{"job_id":1,"node":"n1","gpu_model":"V100","gpus":1,"default":{"core_mhz":0,"mem_mhz":0},"clocks":[],"uid":1}`
+	good := `{"job_id":1,"node":"n1","run_id":"r","gpu_model":"V100","gpus":1,"default":{"core_mhz":0,"mem_mhz":0},"clocks":[],"uid":1}`
 	if status := c.call(http.MethodPost, "/v1/decide", strings.NewReader(good), nil); status != http.StatusOK {
 		t.Fatalf("the good one: %d", status)
 	}
@@ -180,6 +181,8 @@ func TestHostileRequestsAreRefusedAndChangeNothing(t *testing.T) {
 		"wrong type":      {"/v1/decide", strings.Replace(good, `"n1"`, `1`, 1), 400},
 		"NUL in node":     {"/v1/decide", strings.Replace(good, "n1", `n\u0000`, 1), 400},
 		"newline in node": {"/v1/decide", strings.Replace(good, "n1", `n1\nn2`, 1), 400},
+		"no run":          {"/v1/decide", strings.Replace(good, `"run_id":"r",`, "", 1), 400},
+		"path as run":     {"/v1/decide", strings.Replace(good, `"run_id":"r"`, `"run_id":"../r"`, 1), 400},
 		"path as node":    {"/v1/decide", strings.Replace(good, "n1", "../../etc", 1), 400},
 		"invalid UTF-8":   {"/v1/decide", strings.Replace(good, "V100", "V\xff", 1), 400},
 		"huge number":     {"/v1/decide", strings.Replace(good, `"job_id":1`, `"job_id":1e400`, 1), 400},
@@ -248,13 +251,15 @@ func TestHostileTextsOfUsersHaveNoEffectButAWarning(t *testing.T) {
 
 func FuzzDecideRequests(f *testing.F) {
 	for _, seed := range []string{
-		`{"job_id":1,"node":"n1","gpu_model":"V100","gpus":1,"default":{"core_mhz":0,"mem_mhz":0},"clocks":[{"mem_mhz":877,"core_mhz":[1380,802]}],"uid":1}`,
-		`{"job_id":1,"node":"n","comment_hex":"6570706c616e3a6f6666","clocks":[{"mem_mhz":1e300,"core_mhz":[1]}]}`,
+		`{"job_id":1,"node":"n1","run_id":"r","gpu_model":"V100","gpus":1,"default":{"core_mhz":0,"mem_mhz":0},"clocks":[{"mem_mhz":877,"core_mhz":[1380,802]}],"uid":1}`,
+		`{"job_id":1,"node":"n1","run_id":"r","gpu_model":"V100","gpus":1,"clocks":[{"mem_mhz":877,"core_mhz":[1380,802]}],"comment_hex":"6570706c616e3a66697865643d383032"}`,
+		`{"job_id":1,"node":"n","run_id":"r","comment_hex":"6570706c616e3a6f6666","clocks":[{"mem_mhz":1e300,"core_mhz":[1]}]}`,
 		`{}`, `null`, `[]`, "\x00", `{"job_id":-1}`,
 	} {
 		f.Add([]byte(seed))
 	}
-	r := newRig(f, nil)
+	options := Options{Cluster: "alpha", Settings: settings(f, enforceAll)}
+	setDefaults(&options)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var request DecideRequest
 		if err := DecodeJSON(bytes.NewReader(body), &request); err != nil {
@@ -263,15 +268,34 @@ func FuzzDecideRequests(f *testing.F) {
 			}
 			return
 		}
-		d, err := r.Decide(t.Context(), &request)
-		switch {
-		case err != nil && !errors.Is(err, ErrRequest):
-			t.Fatal(err)
-		case err == nil && (d.Reason == "" || d.Apply || d.Job != request.Job):
-			t.Fatalf("%+v", d) // nothing is known of any job here
+		c := unstarted(&options) // another one for each input, so that an input does the same each time
+		err := request.Validate()
+		if err != nil {
+			if _, answered := c.Decide(t.Context(), &request); !errors.Is(err, ErrRequest) || !errors.Is(answered, ErrRequest) {
+				t.Fatalf("%v, %v", err, answered)
+			}
+			return
 		}
-		if _, err := json.Marshal(d); err != nil {
+		job, doubt := c.find(t.Context(), &request, false)
+		d := c.decide(&request, job, doubt) // nothing is known of any job here
+		if d.Reason == "" || d.Job != request.Job || d.run != request.RunID || d.Apply && (!d.Wish.Fixed || !c.tables.get(options.Settings, &request).has(record.Setting{Core: d.Core, Mem: d.Mem})) {
+			t.Fatalf("%+v", d)
+		}
+		if _, err := json.Marshal(d.Decision); err != nil {
 			t.Fatal(err)
 		}
 	})
+}
+
+// unstarted is a controller that decides and keeps nothing: it has no store, and
+// nothing runs beside.
+func unstarted(options *Options) *Controller {
+	c := &Controller{
+		options: *options, started: start, decided: make(map[decisionKey]*decided), leads: make(map[leadKey]*decided), clocks: make(map[string]*table),
+		tables: tables{seed: maphash.MakeSeed(), kept: make(map[tableKey]*table)}, writer: newWriter(nil, options.Log),
+	}
+	c.settings.Store(options.Settings)
+	c.jobs.init()
+	c.profiles.init()
+	return c
 }

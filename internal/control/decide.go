@@ -24,12 +24,13 @@ const (
 	reasonShared  = "the GPUs are shared: default clocks"
 	reasonLeft    = "a run from before epd's restart is still open on the GPUs: default clocks"
 	reasonNoGPUs  = "the job has no GPUs on this node"
+	reasonNoJob   = "Slurm has no such job: default clocks"
 )
 
 // Decide chooses the clocks of a job's GPUs on a node. Asked again for the same
-// run, or without a run, it gives the same answer; nodes of one run get the same
-// clocks. The error is [ErrRequest]; everything else that goes wrong is a
-// decision for default clocks.
+// run it gives the same answer; nodes of one run get the same clocks. Of a job that
+// Slurm says it doesn't have nothing is kept. The error is [ErrRequest]; everything
+// else that goes wrong is a decision for default clocks.
 func (c *Controller) Decide(ctx context.Context, r *DecideRequest) (Decision, error) {
 	begin := time.Now()
 	d, again, err := c.decideOnce(ctx, r)
@@ -57,6 +58,9 @@ func (c *Controller) decideOnce(ctx context.Context, r *DecideRequest) (d *decid
 		return earlier, true, nil
 	}
 	job, doubt := c.find(ctx, r, earlier != nil)
+	if errors.Is(doubt, slurm.ErrNotFound) {
+		return c.noSuchJob(r), false, nil
+	}
 	job = job.startedIn(string(r.Partition))
 	var lead *decided
 	if earlier == nil && (job.submitted <= c.started.Unix() || c.evicted.Load()) {
@@ -76,9 +80,18 @@ func (c *Controller) decideOnce(ctx context.Context, r *DecideRequest) (d *decid
 	return c.keep(key, fresh, job), false, nil
 }
 
-// sameRun tells whether a decision is the one for a run. A run without an id
-// is any.
-func (d *decided) sameRun(run string) bool { return run == "" || d.run == "" || d.run == run }
+// noSuchJob is the answer about a job that Slurm doesn't have: default clocks,
+// whatever the request says of it. Should a job get that id later, it isn't this one.
+func (c *Controller) noSuchJob(r *DecideRequest) *decided {
+	s, now := c.settings.Load(), c.options.Clock()
+	return &decided{fault: FaultUnknown, Decision: Decision{
+		ID: c.decisionID(r, now), Job: r.Job, Node: r.Node, Mode: s.Live.ModeOf(kept(string(r.Partition)).Value()), Reason: reasonNoJob,
+		GPUModel: s.modelName(r.GPUModel), ConfigVersion: s.Version, Arm: record.Excluded, Created: now,
+	}}
+}
+
+// sameRun tells whether a decision is the one for a run.
+func (d *decided) sameRun(run string) bool { return d.run == run }
 
 // keep makes a decision the one that counts, unless another came first, and
 // has it written. One that is in the store already comes without a job.
@@ -225,8 +238,7 @@ func (c *Controller) storedDecision(ctx context.Context, r *DecideRequest, job *
 			if other == nil && job.submitted > 0 && leads(d, r, s) && c.tables.get(s, r).has(d.Setting) {
 				other = fromRecord(d)
 			}
-		case d.RunID != r.RunID && r.RunID != "":
-		case job.submitted == 0 && r.RunID == "": // it may be another job of the same id
+		case d.RunID != r.RunID:
 		default:
 			return fromRecord(d), nil, nil
 		}

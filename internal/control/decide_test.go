@@ -4,9 +4,11 @@ package control
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"math"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -61,9 +63,7 @@ func TestTheSameRunGetsTheSameAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := r.decide(ask(100))
-	anyRun := ask(100)
-	anyRun.RunID = ""
-	if fmt.Sprint(again) != fmt.Sprint(first) || fmt.Sprint(r.decide(anyRun)) != fmt.Sprint(first) {
+	if fmt.Sprint(again) != fmt.Sprint(first) {
 		t.Errorf("asked again: %+v\nfirst: %+v", again, first)
 	}
 	other := ask(100)
@@ -80,6 +80,93 @@ func TestTheSameRunGetsTheSameAnswer(t *testing.T) {
 	stored, err := r.store.DecisionsOfJob(context.Background(), "alpha", 100)
 	if err != nil || len(stored) != 3 {
 		t.Errorf("%d decisions stored (%v), want 3: the run, the other run, the other node", len(stored), err)
+	}
+}
+
+// forged is a request of which somebody else than the job's agent thought.
+func forged(id slurm.JobID, run string) *DecideRequest {
+	request := ask(id)
+	request.RunID, request.Comment = run, "epplan:fixed=1087"
+	return request
+}
+
+func TestOnlyARunWithAnIDIsDecided(t *testing.T) {
+	r := newRig(t, nil)
+	r.job(500, nil)
+	for _, run := range []string{"", " ", "a\nb", "../x", ".x", "-x", "a.b", "ä", strings.Repeat("x", 101)} {
+		_, err := r.Decide(t.Context(), forged(500, run))
+		if !errors.Is(err, ErrRequest) || statusOf(err) != http.StatusBadRequest || !strings.Contains(err.Error(), "1 to 100 letters, digits, dashes and underscores") {
+			t.Errorf("run id %q: %v", run, err)
+		}
+	}
+	if s := r.Status(t.Context()); s.Decisions != 0 || s.Decided != 0 || s.BadRequests != 9 {
+		t.Errorf("something was decided: %+v", s)
+	}
+	for _, run := range []string{"x", rand.Text(), strings.Repeat("x", 100)} {
+		if _, err := r.Decide(t.Context(), forged(500, run)); err != nil {
+			t.Errorf("run id %q: %v", run, err)
+		}
+	}
+}
+
+func TestAJobThatSlurmDoesNotHaveGetsDefaultClocksAndNothingIsKept(t *testing.T) {
+	slurmctld := &ctld{}
+	r := newRig(t, func(o *Options) { o.Resolve = slurmctld.resolve })
+	for id := range slurm.JobID(6) {
+		r.run(id+1, memoryBound())
+	}
+	before := r.Status(t.Context())
+	asked := forged(500, ask(500).RunID)
+	for _, node := range []string{"n1", "n1", "n2"} {
+		asked.Node = node
+		if d := r.decide(asked); d.Apply || d.Core != 0 || d.Reason != "Slurm has no such job: default clocks" {
+			t.Errorf("before the job exists: %+v", d)
+		}
+	}
+	r.flush()
+	if s := r.Status(t.Context()); s.Decisions != before.Decisions || s.Decided != before.Decided {
+		t.Errorf("something was kept: %+v, before %+v", s, before)
+	}
+	if stored, err := r.store.DecisionsOfJob(t.Context(), "alpha", 500); err != nil || len(stored) != 0 {
+		t.Errorf("stored %+v, %v", stored, err)
+	}
+	slurmctld.set(r.job(500, nil))
+	for name, restarted := range map[string]*rig{"": r, "after a restart": rigAt(t, r.path, r.clock, enforceAll, func(o *Options) { o.Resolve = slurmctld.resolve })} {
+		if d := restarted.decide(ask(500)); d.Wish.Fixed || d.Core == 1087 || strings.Contains(d.Reason, "fixed") || d.Workload == "" {
+			t.Errorf("the job itself %s: %+v", name, d)
+		}
+	}
+	slurmctld.purge(500)
+	r.clock.move(2 * time.Minute)
+	if d := r.decide(forged(500, "later")); d.Apply || d.Reason != "Slurm has no such job: default clocks" {
+		t.Errorf("after the job: %+v", d)
+	}
+	if d := r.decide(ask(500)); d.Reason == "Slurm has no such job: default clocks" {
+		t.Errorf("the run that was decided isn't given its decision again: %+v", d)
+	}
+}
+
+func TestWhatWasDecidedWithoutSlurmCountsForThatRunAlone(t *testing.T) {
+	slurmctld := &ctld{}
+	r := newRig(t, func(o *Options) { o.Resolve = slurmctld.resolve })
+	slurmctld.fail(slurm.ErrUnreachable)
+	first := r.decide(forged(500, "one"))
+	if !first.Apply || first.Core != 1087 {
+		t.Errorf("Slurm doesn't answer: %+v", first)
+	}
+	slurmctld.fail(nil)
+	if again := r.decide(forged(500, "one")); fmt.Sprint(again) != fmt.Sprint(first) {
+		t.Errorf("asked again: %+v\nfirst: %+v", again, first)
+	}
+	slurmctld.set(r.job(500, nil))
+	r.clock.move(2 * time.Minute)
+	if d := r.decide(ask(500)); d.Apply || d.Wish.Fixed || d.ID == first.ID {
+		t.Errorf("the job's own run: %+v", d)
+	}
+	r.flush()
+	second := rigAt(t, r.path, r.clock, enforceAll, func(o *Options) { o.Resolve = slurmctld.resolve })
+	if d := second.decide(forged(500, "another")); d.Apply || d.Wish.Fixed {
+		t.Errorf("another run after a restart: %+v", d)
 	}
 }
 
@@ -171,7 +258,7 @@ func TestAnotherJobOfTheSameIDIsDecidedAnew(t *testing.T) {
 	second := rigAt(t, r.path, r.clock, mode(config.Observe), nil)
 	second.job(100, nil) // submitted later
 	request := ask(100)
-	request.RunID = "much later"
+	request.RunID = "much-later"
 	if d := second.decide(request); d.Apply {
 		t.Errorf("the old job's decision: %+v", d)
 	}

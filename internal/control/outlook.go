@@ -51,8 +51,8 @@ const young = 30 * time.Second
 // at most: limits, deadlines and models change while jobs run. The error is
 // [ErrRequest].
 func (c *Controller) Outlook(ctx context.Context, r OutlookRequest) (Outlook, error) {
-	if !knownJobID(r.Job) || slurm.ValidNode(r.Node) != nil || !isName(r.RunID, maxRunID) || r.RunID == "" {
-		return Outlook{}, fmt.Errorf("%w: an outlook is of a run: job id, node, run id", ErrRequest)
+	if !knownJobID(r.Job) || slurm.ValidNode(r.Node) != nil || !isRunID(r.RunID) {
+		return Outlook{}, fmt.Errorf("%w: an outlook is of a run: job id, node, run id; %s", ErrRequest, wantRunID)
 	}
 	d := c.decisionOf(ctx, &r)
 	var run lap

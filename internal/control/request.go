@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/epplan/epplan/config"
@@ -19,12 +20,14 @@ var ErrRequest = errors.New("bad request")
 // DecideRequest asks for the clocks of a job's GPUs on a node. The agent sends
 // it from the Prolog. Texts of users are hexadecimal on the wire.
 type DecideRequest struct {
-	Job      slurm.JobID `json:"job_id"`
-	Node     string      `json:"node"`
-	RunID    string      `json:"run_id,omitempty"` // asking again with the same one gives the same answer
-	GPUModel string      `json:"gpu_model"`
-	GPUs     int         `json:"gpus"`             // of the job on this node
-	Shared   bool        `json:"shared,omitempty"` // others may be on these GPUs: shards, MPS, MIG
+	Job  slurm.JobID `json:"job_id"`
+	Node string      `json:"node"`
+	// RunID names the run, drawn by the agent: 1 to 100 letters, digits, dashes and
+	// underscores. Asking again with the same one gives the same answer.
+	RunID    string `json:"run_id"`
+	GPUModel string `json:"gpu_model"`
+	GPUs     int    `json:"gpus"`             // of the job on this node
+	Shared   bool   `json:"shared,omitempty"` // others may be on these GPUs: shards, MPS, MIG
 	// Left tells that they are shared only with runs of before the agent's start of
 	// which nobody could say whether they ended.
 	Left      bool         `json:"left,omitempty"`
@@ -54,7 +57,7 @@ const (
 	maxClocks  = 20_000 // pairs
 	maxMHz     = 20_000
 	maxModel   = 200 // bytes of a GPU model's name
-	maxRunID   = 200
+	maxRunID   = 100 // as in the names of an agent's files
 	maxUserHex = 1024
 )
 
@@ -67,8 +70,10 @@ func (r *DecideRequest) Validate() error {
 		return fmt.Errorf("%w: %w", ErrRequest, slurm.ValidNode(r.Node))
 	case r.GPUs < 0 || r.GPUs > maxGPUs:
 		return fmt.Errorf("%w: %d GPUs, want 0 to %d", ErrRequest, r.GPUs, maxGPUs)
-	case !isName(r.GPUModel, maxModel) || !isName(r.RunID, maxRunID):
-		return fmt.Errorf("%w: GPU model %s, run id %s", ErrRequest, slurm.Printable(r.GPUModel, 40), slurm.Printable(r.RunID, 40))
+	case !isRunID(r.RunID):
+		return fmt.Errorf("%w: run id %q, %s", ErrRequest, slurm.Printable(r.RunID, 40), wantRunID)
+	case !isName(r.GPUModel, maxModel):
+		return fmt.Errorf("%w: GPU model %s", ErrRequest, slurm.Printable(r.GPUModel, 40))
 	case len(r.User) > maxUserHex || len(r.Partition) > maxUserHex || len(r.Comment) > slurm.MaxText:
 		return fmt.Errorf("%w: a text is too long", ErrRequest)
 	case !isClock(r.Default.Core, 0) || !isClock(r.Default.Mem, 0):
@@ -90,6 +95,17 @@ func (r *DecideRequest) Validate() error {
 }
 
 func isClock(f, least dvfsmodel.MHz) bool { return f >= least && f <= maxMHz }
+
+// wantRunID says what a run's id is.
+const wantRunID = "want the id that the agent drew for the run: 1 to 100 letters, digits, dashes and underscores"
+
+// isRunID tells whether a text may be the id that an agent draws for a run, of which
+// it makes names of files.
+func isRunID(id string) bool {
+	alphanumeric := func(r rune) bool { return r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' }
+	return id != "" && len(id) <= maxRunID && alphanumeric(rune(id[0])) &&
+		!strings.ContainsFunc(id, func(r rune) bool { return !alphanumeric(r) && r != '-' && r != '_' })
+}
 
 // isName tells whether a text is printable and at most so long.
 func isName(text string, most int) bool {
