@@ -115,7 +115,8 @@ func (p *program) openRecords() (*store.Store, error) {
 	if moving != nil {
 		return nil, errors.Join(err, moving)
 	}
-	p.trouble(fmt.Errorf("the records were damaged: they were moved aside to %s, and new ones begun, without any model: %w", aside, err))
+	p.trouble(fmt.Errorf("the records were damaged: they were moved aside to %s, and new ones begun, without any model: %w",
+		aside, err))
 	return store.Open(p.Context.Context, path, nil)
 }
 

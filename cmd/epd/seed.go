@@ -72,6 +72,7 @@ func moveSeedAside(path string, size int) (damage, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("move the damaged seed aside: %w", err)
 	}
-	return fmt.Errorf("the seed of the lots was damaged (%d bytes, want %d hexadecimal digits): it is now %s, and another one was drawn, "+
-		"by which other jobs are held out than before", size, seedDigits, aside), nil
+	const said = "the seed of the lots was damaged (%d bytes, want %d hexadecimal digits): " +
+		"it is now %s, and another one was drawn, by which other jobs are held out than before"
+	return fmt.Errorf(said, size, seedDigits, aside), nil
 }

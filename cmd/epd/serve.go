@@ -83,7 +83,8 @@ func serve(c *cli.Context, role string, stderr io.Writer) error {
 		_, err = dryrun.Would(c, steps...)
 		return err
 	}
-	if err = p.own(); err == nil || role == roleController || errors.Is(err, node.ErrTaken) { // by another epd, whose clocks aren't ours
+	err = p.own()
+	if err == nil || role == roleController || errors.Is(err, node.ErrTaken) { // by one whose clocks aren't ours
 		return err
 	}
 	// The agent may not have come as far as giving back old clocks.

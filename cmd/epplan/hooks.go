@@ -207,7 +207,8 @@ func (t *terminal) restoreByJournal(c *cli.Context) error {
 	}
 	run.WaitDelay = 100 * time.Millisecond
 	if err := run.Run(); err != nil {
-		return &hintedError{err: fmt.Errorf("epd restore: %w", err), hint: "clocks stay locked until epd runs again or the node boots"}
+		const hint = "clocks stay locked until epd runs again or the node boots, but those that epd restore gave back"
+		return &hintedError{err: fmt.Errorf("epd restore: %w", err), hint: hint}
 	}
 	return nil
 }

@@ -202,7 +202,8 @@ func setAside(folder FS, name string) error {
 	if err != nil {
 		return err
 	}
-	free, err := statedir.FreeName(name, func(name string) (bool, error) { return slices.Contains(names, name+aside), nil })
+	taken := func(name string) (bool, error) { return slices.Contains(names, name+aside), nil }
+	free, err := statedir.FreeName(name, taken)
 	if err != nil {
 		return err
 	}

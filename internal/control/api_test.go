@@ -278,7 +278,8 @@ func FuzzDecideRequests(f *testing.F) {
 		}
 		job, doubt := c.find(t.Context(), &request, false)
 		d := c.decide(&request, job, doubt) // nothing is known of any job here
-		if d.Reason == "" || d.Job != request.Job || d.run != request.RunID || d.Apply && (!d.Wish.Fixed || !c.tables.get(options.Settings, &request).has(record.Setting{Core: d.Core, Mem: d.Mem})) {
+		had := c.tables.get(options.Settings, &request).has(record.Setting{Core: d.Core, Mem: d.Mem})
+		if d.Reason == "" || d.Job != request.Job || d.run != request.RunID || d.Apply && (!d.Wish.Fixed || !had) {
 			t.Fatalf("%+v", d)
 		}
 		if _, err := json.Marshal(d.Decision); err != nil {
@@ -291,7 +292,8 @@ func FuzzDecideRequests(f *testing.F) {
 // nothing runs beside.
 func unstarted(options *Options) *Controller {
 	c := &Controller{
-		options: *options, started: start, decided: make(map[decisionKey]*decided), leads: make(map[leadKey]*decided), clocks: make(map[string]*table),
+		options: *options, started: start, decided: make(map[decisionKey]*decided),
+		leads: make(map[leadKey]*decided), clocks: make(map[string]*table),
 		tables: tables{seed: maphash.MakeSeed(), kept: make(map[tableKey]*table)}, writer: newWriter(nil, options.Log),
 	}
 	c.settings.Store(options.Settings)

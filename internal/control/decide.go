@@ -85,8 +85,9 @@ func (c *Controller) decideOnce(ctx context.Context, r *DecideRequest) (d *decid
 func (c *Controller) noSuchJob(r *DecideRequest) *decided {
 	s, now := c.settings.Load(), c.options.Clock()
 	return &decided{fault: FaultUnknown, Decision: Decision{
-		ID: c.decisionID(r, now), Job: r.Job, Node: r.Node, Mode: s.Live.ModeOf(kept(string(r.Partition)).Value()), Reason: reasonNoJob,
-		GPUModel: s.modelName(r.GPUModel), ConfigVersion: s.Version, Arm: record.Excluded, Created: now,
+		ID: c.decisionID(r, now), Job: r.Job, Node: r.Node, Mode: s.Live.ModeOf(kept(string(r.Partition)).Value()),
+		Reason: reasonNoJob, GPUModel: s.modelName(r.GPUModel), ConfigVersion: s.Version, Arm: record.Excluded,
+		Created: now,
 	}}
 }
 

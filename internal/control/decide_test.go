@@ -131,7 +131,8 @@ func TestAJobThatSlurmDoesNotHaveGetsDefaultClocksAndNothingIsKept(t *testing.T)
 		t.Errorf("stored %+v, %v", stored, err)
 	}
 	slurmctld.set(r.job(500, nil))
-	for name, restarted := range map[string]*rig{"": r, "after a restart": rigAt(t, r.path, r.clock, enforceAll, func(o *Options) { o.Resolve = slurmctld.resolve })} {
+	second := rigAt(t, r.path, r.clock, enforceAll, func(o *Options) { o.Resolve = slurmctld.resolve })
+	for name, restarted := range map[string]*rig{"": r, "after a restart": second} {
 		if d := restarted.decide(ask(500)); d.Wish.Fixed || d.Core == 1087 || strings.Contains(d.Reason, "fixed") || d.Workload == "" {
 			t.Errorf("the job itself %s: %+v", name, d)
 		}

@@ -248,7 +248,8 @@ var stateOwner = &Fault{
 }
 
 var stateRefused = &Fault{
-	"state-refused", Bad, "epd doesn't use {dir}: {path} {what}", "somebody else could have clocks set and Slurm's queue changed by what they lay there",
+	"state-refused", Bad, "epd doesn't use {dir}: {path} {what}",
+	"somebody else could have clocks set and Slurm's queue changed by what they lay there",
 	Fix{Run: "ls -ld {path}    # to mend it: {mend}"},
 }
 
@@ -264,6 +265,8 @@ func lookState(ctx context.Context, e *exam) []Finding {
 	var found []Finding
 	var said []string
 	for _, dir := range e.folders(ctx) {
+		uid, known := uids[dir]
+		certain := known || e.role != Head && dir == e.agentState(ctx) // also an agent that doesn't run is root's
 		for _, sub := range []string{"", journalFolder, "runs", "spool"} {
 			path := filepath.Join(dir, sub)
 			info, err := e.site.Files.Stat(path)
@@ -273,23 +276,31 @@ func lookState(ctx context.Context, e *exam) []Finding {
 				}
 				continue
 			}
-			uid, known := uids[dir]
-			switch {
-			case info.Mode.Perm()&0o077 != 0 && sub == "" || info.Mode.Perm()&0o022 != 0:
-				found = append(found, stateOpen.found("dir", quote(path), "mode", octal(info.Mode)))
-			case known && uid != 0 && info.UID != uid:
-				found = append(found, stateOwner.found("dir", quote(path), "owner", strconv.Itoa(int(info.UID)), "uid", strconv.Itoa(int(uid))))
-			default:
-				if !known && (e.role == Head || dir != e.agentState(ctx)) { // a controller's that doesn't run: as whose user isn't known
-					uid = info.UID
-				}
-				if insecure, ok := errors.AsType[*statedir.InsecureError](e.site.Files.Trust(path, uid)); ok {
-					found = append(found, stateRefused.found("dir", quote(path), "path", quote(insecure.Path), "what", insecure.What, "mend", insecure.Mend))
-				} else if sub == "" {
-					said = append(said, fmt.Sprintf("%s, mode %s", path, octal(info.Mode)))
-				}
+			if !certain { // a controller's that doesn't run: nobody says as which user it would
+				uid = info.UID
+			}
+			wrong := e.wrongFolder(path, sub == "", &info, uid)
+			if found = append(found, wrong...); sub == "" && len(wrong) == 0 {
+				said = append(said, fmt.Sprintf("%s, mode %s", path, octal(info.Mode)))
 			}
 		}
 	}
 	return orFine(found, "%s", strings.Join(said, ", "))
+}
+
+// wrongFolder is what is wrong about a state folder, or one in it, of an epd of a
+// user.
+func (e *exam) wrongFolder(path string, state bool, info *Info, uid uint32) []Finding {
+	dir := quote(path)
+	switch perm := info.Mode.Perm(); {
+	case perm&0o077 != 0 && state || perm&0o022 != 0:
+		return []Finding{stateOpen.found("dir", dir, "mode", octal(info.Mode))}
+	case uid != 0 && info.UID != uid:
+		return []Finding{stateOwner.found("dir", dir, "owner", strconv.Itoa(int(info.UID)), "uid", strconv.Itoa(int(uid)))}
+	}
+	bad, ok := errors.AsType[*statedir.InsecureError](e.site.Files.Trust(path, uid))
+	if !ok {
+		return nil
+	}
+	return []Finding{stateRefused.found("dir", dir, "path", quote(bad.Path), "what", bad.What, "mend", bad.Mend)}
 }

@@ -85,9 +85,11 @@ func ownWay(path string, info fs.FileInfo, me uint32) error {
 	const elsewhere = "name a folder that lies below root's alone"
 	switch id := owner(info); {
 	case id != 0 && id != me:
-		return &InsecureError{path, belongs(info, me), fmt.Sprintf("%s, or chown %d %s", elsewhere, me, quote(path))}
+		mend := fmt.Sprintf("%s, or chown %d %s", elsewhere, me, quote(path))
+		return &InsecureError{path, belongs(info, me), mend}
 	case info.Mode().Perm()&writable != 0 && info.Mode()&fs.ModeSticky == 0:
-		return &InsecureError{path, openTo(info.Mode(), "others may exchange what lies below"), elsewhere + ", or chmod go-w " + quote(path)}
+		what := openTo(info.Mode(), "others may exchange what lies below")
+		return &InsecureError{path, what, elsewhere + ", or chmod go-w " + quote(path)}
 	}
 	return nil
 }

@@ -142,7 +142,8 @@ func (t *Tokens) add(line string) error {
 		return fmt.Errorf("the token of %s has %d bytes, want %d to %d printable ones of ASCII: openssl rand -hex 24 makes one",
 			one.name, len(words[2]), minToken, maxToken)
 	case slices.Contains(published(), words[2]):
-		return fmt.Errorf("the token of %s is one that epplan showed as an example, and so no secret: openssl rand -hex 24 makes one", one.name)
+		const said = "the token of %s is one that epplan showed as an example, and so no secret: openssl rand -hex 24 makes one"
+		return fmt.Errorf(said, one.name)
 	case len(t.all) == maxTokens:
 		return fmt.Errorf("more than %d tokens", maxTokens)
 	}
