@@ -83,13 +83,16 @@ func driverID() string {
 	return info.ModTime().UTC().Format("20060102T150405.000000000")
 }
 
-// claimsFolder is where processes say which GPUs are theirs, whatever their state
-// folder: the machine has one. Simulated GPUs are those of a folder.
+// gpuClaims is where processes say which GPUs are theirs, whatever their state folder:
+// the machine has one, of root alone (/run/epplan may be Slurm's user's).
+const gpuClaims = "/run/epplan-gpus"
+
+// claimsFolder is that, and a folder of their own for simulated GPUs.
 func claimsFolder(c *cli.Context) string {
 	if simulated(c.String("gpu")) {
 		return filepath.Join(c.String("state"), "sim")
 	}
-	return "/run/epplan/gpus"
+	return gpuClaims
 }
 
 // agentOptions are those of an agent whose files lie below a folder; without runs it

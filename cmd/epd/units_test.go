@@ -108,6 +108,7 @@ func TestTheUnitsKeepEPDRunningAndGiveClocksBack(t *testing.T) {
 				}
 			}
 		} else {
+			want["Service.RuntimeDirectory"] = "epplan " + strings.TrimPrefix(gpuClaims, "/run/")
 			want["Service.ExecStopPost"] = "/usr/bin/epd restore --journal /var/lib/epplan/journal"
 			want["Service.StateDirectory"] = "epplan"
 			for _, key := range []string{"PrivateDevices", "ProtectClock", "DevicePolicy", "DeviceAllow", "ProtectKernelModules"} {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/epplan/epplan/internal/statedir"
 )
 
 // Claims keeps the processes of a machine apart: the clocks of a GPU are set by one
@@ -44,7 +46,7 @@ const twinWait = time.Second
 // OpenClaims opens a folder, and makes it where there is none, for a process whose
 // journal is the named folder.
 func OpenClaims(dir, journal string) (*ClaimFolder, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := statedir.Make(dir); err != nil {
 		return nil, fmt.Errorf("claim GPUs: %w", err)
 	}
 	info, err := os.Stat(journal)
