@@ -3,15 +3,16 @@ package slurm
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/singleflight"
 )
 
@@ -22,9 +23,7 @@ type Client struct {
 	timeout time.Duration
 	flights singleflight.Group
 
-	mu      sync.Mutex
-	version Version // of the last answer that named it
-	wanted  map[JobID]int
+	version atomic.Pointer[Version] // of the commands; nil: not asked for yet
 }
 
 // NewClient reads through run; timeout bounds a look-up that several callers
@@ -33,7 +32,7 @@ func NewClient(run Runner, timeout time.Duration) *Client {
 	if timeout <= 0 {
 		timeout = 15 * time.Second
 	}
-	return &Client{run: run, timeout: timeout, wanted: make(map[JobID]int)}
+	return &Client{run: run, timeout: timeout}
 }
 
 // Jobs is the answer to Client.Jobs.
@@ -146,9 +145,6 @@ func (c *Client) scan(ctx context.Context, each func(*Job) error, args ...string
 	if jobs == 0 && len(meta.Errors) > 0 {
 		return Meta{}, fmt.Errorf("squeue --json: %s", strings.Join(meta.Errors, "; "))
 	}
-	c.mu.Lock()
-	c.version = meta.Version
-	c.mu.Unlock()
 	return meta, nil
 }
 
@@ -170,78 +166,84 @@ func (c *Client) stream(ctx context.Context, read func(io.Reader) error, name st
 	return err //nolint:wrapcheck // the reader's own
 }
 
-// Job gives one job by its plain number. squeue 22.05 answers --json with the
-// whole queue whatever job is asked for, so there all look-ups share one.
+// Job gives one job by its plain number: a small question whatever the length of
+// the queue. From 23.02 on squeue --json answers it, and before by what it prints
+// column by column.
 func (c *Client) Job(ctx context.Context, id JobID) (Job, error) {
 	if err := validJob(id); err != nil {
 		return Job{}, err
 	}
-	c.mu.Lock()
-	filters := c.version.AtLeast(23, 2)
-	c.mu.Unlock()
-	var found []Job
-	var err error
-	if filters {
-		found, err = shared(ctx, c, "squeue "+id.String(), func(ctx context.Context) ([]Job, error) {
-			return c.pick(ctx, func(other JobID) bool { return other == id }, slices.Concat(allJobs, []string{"--jobs=" + id.String()}))
-		})
-	} else {
-		found, err = c.wait(ctx, id)
-	}
+	job, err := shared(ctx, c, "squeue "+id.String(), func(ctx context.Context) (Job, error) {
+		if c.filters(ctx) {
+			return c.filtered(ctx, id)
+		}
+		return c.columns(ctx, id)
+	})
 	if err != nil {
 		return Job{}, fmt.Errorf("job %s: %w", id, err)
 	}
-	for i := range found {
-		if found[i].ID == id {
-			return found[i], nil
-		}
-	}
-	return Job{}, fmt.Errorf("job %s: %w", id, ErrNotFound)
+	return job, nil
 }
 
-// pick gives the jobs that are wanted.
-func (c *Client) pick(ctx context.Context, wanted func(JobID) bool, args []string) ([]Job, error) {
-	var found []Job
+// filters reports whether squeue --json heeds --jobs, as it does from 23.02 on:
+// before it prints the whole queue. A release that can't be told may be an old one.
+func (c *Client) filters(ctx context.Context) bool {
+	known := c.version.Load()
+	if known == nil {
+		v, err := c.Version(ctx)
+		if err != nil {
+			return false
+		}
+		known = &v
+		c.version.Store(known)
+	}
+	return known.AtLeast(23, 2)
+}
+
+// filtered reads a job where squeue --json answers for that job.
+func (c *Client) filtered(ctx context.Context, id JobID) (Job, error) {
+	var job Job
 	_, err := c.scan(ctx, func(j *Job) error {
-		if wanted(j.ID) {
-			found = append(found, *j)
+		if j.ID == id { // of an array there may be others
+			job = *j
 		}
 		return nil
-	}, args...)
-	return found, err
+	}, append(slices.Clone(allJobs), "--jobs="+id.String())...)
+	if err == nil && job.ID != id {
+		err = ErrNotFound
+	}
+	return job, err
 }
 
-// wait looks for a job in the whole queue, of which only the jobs that somebody
-// waits for are kept.
-func (c *Client) wait(ctx context.Context, id JobID) ([]Job, error) {
-	c.want(id, 1)
-	defer c.want(id, -1)
-	for last := false; ; last = true {
-		var own atomic.Bool
-		found, err := shared(ctx, c, "squeue for jobs", func(ctx context.Context) ([]Job, error) {
-			own.Store(true)
-			return c.pick(ctx, c.isWanted, allJobs)
-		})
-		// A list that was under way may be past the job; the next one isn't.
-		if err != nil || last || own.Load() || slices.ContainsFunc(found, func(j Job) bool { return j.ID == id }) {
-			return found, err
+// columns reads a job of any release: from squeue what it prints in columns, and
+// the rest from scontrol. That has no user's text, and is left out where one is
+// made up to look like it.
+func (c *Client) columns(ctx context.Context, id JobID) (Job, error) {
+	var job, rest Job
+	both, ctx := errgroup.WithContext(ctx)
+	both.Go(func() error {
+		// Nobody's text holds a delimiter that is drawn at random.
+		delimiter := "\x1f" + rand.Text()
+		out, err := c.command(ctx, "squeue", "--noheader", "--states=all", "--jobs="+id.String(), "--Format="+jobFormat(delimiter))
+		if err != nil {
+			return err
 		}
+		job, err = parseJobColumns("squeue --Format", out, delimiter, id)
+		return err
+	})
+	both.Go(func() (err error) {
+		if rest, err = c.JobText(ctx, id); errors.Is(err, ErrAmbiguous) {
+			return nil
+		}
+		return err
+	})
+	if err := both.Wait(); err != nil {
+		return Job{}, err
 	}
-}
-
-func (c *Client) isWanted(id JobID) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.wanted[id] > 0
-}
-
-// want counts who waits for a job.
-func (c *Client) want(id JobID, more int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.wanted[id] += more; c.wanted[id] <= 0 {
-		delete(c.wanted, id)
+	if rest.Submit.Equal(job.Submit) { // else it was queued anew in between
+		job.Gres, job.Suspended, job.Exit = rest.Gres, rest.Suspended, rest.Exit
 	}
+	return job, nil
 }
 
 // JobText gives one job from scontrol show job -d: one small answer from any

@@ -73,6 +73,8 @@ func (f *fakeSlurm) Run(ctx context.Context, name string, args ...string) ([]byt
 	switch {
 	case name == "squeue":
 		return f.squeue(args)
+	case name == "scontrol" && args[0] == "--version":
+		return []byte("slurm 23.11.1"), nil
 	case name == "scontrol" && args[0] == "update":
 		return nil, f.update(args[1:])
 	case name == "scontrol" && strings.HasPrefix(strings.Join(args, " "), "show node -d"):
@@ -93,7 +95,7 @@ func (f *fakeSlurm) squeue(args []string) ([]byte, error) {
 			list = append(list, j)
 		}
 	}
-	return json.Marshal(map[string]any{"meta": map[string]any{"slurm": map[string]any{"version": map[string]string{"major": "23", "minor": "11", "micro": "1"}}}, "jobs": list})
+	return json.Marshal(map[string]any{"jobs": list})
 }
 
 func (f *fakeSlurm) nodes(only []string) ([]byte, error) {

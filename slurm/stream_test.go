@@ -12,11 +12,9 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"testing/iotest"
-	"testing/synctest"
 	"time"
 
 	"github.com/epplan/epplan/slurm"
@@ -307,59 +305,4 @@ func TestAStreamIsBoundedAndEndsWithItsReader(t *testing.T) {
 	if err := r.Stream(t.Context(), none, "sinfo"); !errors.As(err, &failed) {
 		t.Error(err)
 	}
-}
-
-// oldSqueue is one that doesn't filter: it has the jobs 1 to 9 and prints each
-// when it is told.
-type oldSqueue struct {
-	slurm.RunnerFunc
-	go1, go2 chan struct{}
-	mu       sync.Mutex
-	asked    int
-}
-
-func (o *oldSqueue) Stream(_ context.Context, read func(io.Reader) error, _ string, _ ...string) error {
-	o.mu.Lock()
-	o.asked++
-	o.mu.Unlock()
-	r, w := io.Pipe()
-	go func() {
-		<-o.go1
-		_, _ = io.WriteString(w, `{"meta":{"Slurm":{"version":{"major":22,"minor":5,"micro":8}}},"jobs":[{"job_id":1},{"job_id":2},`)
-		<-o.go2
-		_, _ = io.WriteString(w, `{"job_id":3},{"job_id":4}]}`)
-		_ = w.Close()
-	}()
-	return read(r)
-}
-
-func TestLookUpsInAnOldSlurmShareListsAndKeepOnlyTheirJobs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o := &oldSqueue{go1: make(chan struct{}), go2: make(chan struct{})}
-		c := slurm.NewClient(o, time.Hour)
-		var all sync.WaitGroup
-		look := func(id slurm.JobID, want error) {
-			all.Go(func() {
-				if j, err := c.Job(t.Context(), id); !errors.Is(err, want) || err == nil && j.ID != id {
-					t.Errorf("job %d: %+v, %v", id, j, err)
-				}
-			})
-		}
-		for range 10 {
-			look(1, nil)
-			look(3, nil)
-		}
-		synctest.Wait()
-		close(o.go1)
-		synctest.Wait()
-		look(4, nil) // in time for this list
-		look(2, nil) // it is past that: asked for again
-		look(9, slurm.ErrNotFound)
-		synctest.Wait()
-		close(o.go2)
-		all.Wait()
-		if o.asked < 2 || o.asked > 3 { // the two that were late may not meet
-			t.Errorf("asked %d times", o.asked)
-		}
-	})
 }

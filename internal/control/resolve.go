@@ -20,7 +20,7 @@ func (c *Controller) fresh(asked int64) bool {
 }
 
 // maxAsking is about how many jobs Slurm is asked at the same time, one by one:
-// each question is a process here and a request to slurmctld.
+// each question is a process here, or two, and a request to slurmctld from each.
 const maxAsking = 16
 
 // call is a question to Slurm that several may wait for.
