@@ -125,10 +125,10 @@ var errGone = errors.New("slurm doesn't know the job any more")
 
 // settle adds to an outcome how its job ended. The Epilog itself isn't told of
 // time limits and cancellations. Where nobody knows, what the Epilog knew
-// stands. It returns the job if Slurm still knows it.
-func (c *Controller) settle(ctx context.Context, o *record.Outcome, run lap) (*knownJob, error) {
+// stands. It returns the ending, and the job if Slurm still knows it.
+func (c *Controller) settle(ctx context.Context, o *record.Outcome, run lap) (ending, *knownJob, error) {
 	if o.Unmatched || !hasJob(o) || c.options.Resolve == nil && c.options.Account == nil {
-		return nil, nil //nolint:nilnil // nobody knows the job
+		return ending{}, nil, nil // nobody knows the job
 	}
 	end, job, err := c.endingOf(ctx, keyOf(o).job, run, o.Ended)
 	switch {
@@ -144,12 +144,12 @@ func (c *Controller) settle(ctx context.Context, o *record.Outcome, run lap) (*k
 			o.SetAside(record.Restarted{Late: true})
 		}
 	case !errors.Is(err, errGone) && c.waiting.longer(o.RunID, c.options.Clock()):
-		return nil, fmt.Errorf("%w: how job %d ended: %w", ErrNotYet, o.JobID, err)
+		return ending{}, nil, fmt.Errorf("%w: how job %d ended: %w", ErrNotYet, o.JobID, err)
 	default:
 		c.options.Log.Info("how a job ended isn't known", "job", o.JobID, "run", o.RunID, "reason", err)
 	}
 	c.waiting.end(o.RunID)
-	return job, nil
+	return end, job, nil
 }
 
 // endingOf is how a run ended: by Slurm's last list, by asking Slurm, or by its

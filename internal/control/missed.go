@@ -47,7 +47,7 @@ func (c *Controller) noteMissed(ctx context.Context, ended map[slurm.JobID]held)
 			continue // perhaps its agent reports later
 		}
 		look := lookedFor{submitted: k.submitted}
-		found, err := c.lookFor(ctx, id, k)
+		found, err := c.lookFor(ctx, id, k.submitted)
 		switch {
 		case err != nil:
 		case found == nil:
@@ -72,14 +72,15 @@ func (c *Controller) reported(hosts string) bool {
 	return err == nil && slices.ContainsFunc(names, func(name string) bool { return c.reports.of(name) != nil })
 }
 
-// lookFor is what the records have of a job; nil: nothing.
-func (c *Controller) lookFor(ctx context.Context, id slurm.JobID, k *knownJob) (*store.ListedJob, error) {
+// lookFor is what the records have of a job, by its submission too, since ids come
+// again; nil: nothing.
+func (c *Controller) lookFor(ctx context.Context, id slurm.JobID, submitted int64) (*store.ListedJob, error) {
 	page, err := c.options.Store.JobRows(ctx, &store.JobFilter{Cluster: c.options.Cluster, ID: int64(id)}, 0, maxSameID)
 	if err != nil {
 		return nil, err
 	}
 	for i := range page.Jobs {
-		if page.Jobs[i].Submitted.Unix() == k.submitted {
+		if page.Jobs[i].Submitted.Unix() == submitted {
 			return &page.Jobs[i], nil
 		}
 	}

@@ -204,7 +204,8 @@ func TestAJobThatSlurmNamedOnlyAfterItsStartIsListed(t *testing.T) {
 	if err != nil || len(list.Jobs) != 1 || list.Jobs[0].State != "COMPLETED" || list.Jobs[0].User != "ada" || list.Jobs[0].Runs != 1 {
 		t.Errorf("%+v, %v: want the job", list, err)
 	}
-	if all, err := r.store.OutcomesOfJob(context.Background(), "alpha", 7); err != nil || len(all) != 1 || all[0].Workload != "" {
-		t.Errorf("%+v, %v: want the run as it was decided", all, err)
+	all, err := r.store.OutcomesOfJob(context.Background(), "alpha", 7)
+	if err != nil || len(all) != 1 || all[0].Workload == "" || all[0].Workload != list.Jobs[0].Workload || all[0].DecisionID == 0 || all[0].Arm != d.Arm {
+		t.Errorf("%+v, %v: want the run as it was decided, with the workload of its job", all, err)
 	}
 }

@@ -25,16 +25,12 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 	if err != nil {
 		return 0, err
 	}
-	job, err := c.settle(ctx, &o, run)
+	end, job, err := c.settle(ctx, &o, run)
+	if err == nil && (o.DecisionID == 0 || o.Workload == "") {
+		err = c.attributeLate(ctx, &o, &end, job)
+	}
 	if err != nil {
 		return 0, err
-	}
-	switch {
-	case job == nil:
-	case o.DecisionID == 0:
-		c.undecided(ctx, &o, job)
-	case o.Workload == "": // it wasn't known then
-		c.recordLate(ctx, &o, job)
 	}
 	c.settings.Load().nodeEnergy(&o)
 	receipt, err := c.options.Store.PutOutcome(ctx, &o)
@@ -138,47 +134,51 @@ func (c *Controller) partitionOf(o *record.Outcome, job *knownJob) string {
 	return job.partition.Value()
 }
 
-// undecided says of a run that nobody decided about, as the controller was away,
-// what it ran: its job is known now, and the agent names the GPU model. It was
-// at default clocks, and is in no arm.
-func (c *Controller) undecided(ctx context.Context, o *record.Outcome, job *knownJob) {
-	known, err := c.withToken(ctx, job, nil)
-	if err != nil {
-		return
+// attributeLate gives an outcome the workload that wasn't known when its run began:
+// nobody decided about it, as the controller was away, or Slurm didn't tell of its
+// job in time. By now Slurm does, or the records have the job that ended. What was
+// decided stays. Without a decision the agent names the GPU model, and the run was at
+// default clocks and is in no arm.
+func (c *Controller) attributeLate(ctx context.Context, o *record.Outcome, end *ending, job *knownJob) error {
+	if job == nil && end.submitted == 0 {
+		return nil // nobody tells
 	}
-	o.GPUModel, o.Arm = c.settings.Load().modelName(o.GPUModel), record.Excluded
-	if workload := known.workloadOf(o); workload != "" && o.GPUModel != "" {
+	if o.DecisionID == 0 {
+		o.GPUModel, o.Arm = c.settings.Load().modelName(o.GPUModel), record.Excluded
+	}
+	workload, err := c.workloadOfEnded(ctx, o, end, job)
+	if err != nil {
+		return fmt.Errorf("what run %s of job %d was: %w", o.RunID, o.JobID, err)
+	}
+	if workload != "" && o.GPUModel != "" {
 		o.Workload = workload
 	}
-	c.recordEnded(o, known, o.Workload)
+	return nil
 }
 
-// recordLate records the job of a run that was decided when Slurm didn't tell of it
-// in time. What was decided stays: the run is one of no workload.
-func (c *Controller) recordLate(ctx context.Context, o *record.Outcome, job *knownJob) {
+// workloadOfEnded is the workload of an outcome's job, "" if nobody knows it. A job
+// that Slurm still knows is recorded as one that ended.
+func (c *Controller) workloadOfEnded(ctx context.Context, o *record.Outcome, end *ending, job *knownJob) (string, error) {
+	if job == nil {
+		recorded, err := c.lookFor(ctx, keyOf(o).job, end.submitted)
+		if err != nil || recorded == nil {
+			return "", err
+		}
+		return recorded.Workload, nil
+	}
 	known, err := c.withToken(ctx, job, nil)
 	if err != nil {
-		return
+		return "", err
 	}
-	c.recordEnded(o, known, known.workloadOf(o))
-}
-
-// workloadOf is the workload of a job's run that ended; "" if that can't be told.
-func (k *knownJob) workloadOf(o *record.Outcome) string {
-	gpus := max(int(k.gpus), len(o.GPUs))
-	if k.source == (source{}) || gpus == 0 {
-		return ""
+	d := decided{Decision: Decision{Job: keyOf(o).job}}
+	if gpus := max(int(known.gpus), len(o.GPUs)); gpus > 0 && known.source != (source{}) {
+		d.Workload = known.source.workload(gpus)
 	}
-	return k.source.workload(gpus)
-}
-
-// recordEnded records the job of an outcome as one that ended.
-func (c *Controller) recordEnded(o *record.Outcome, job *knownJob, workload string) {
-	d := decided{Decision: Decision{Job: slurm.JobID(o.JobID), Workload: workload}} //nolint:gosec // hasJob says so
-	if about := c.jobRecord(&d, job); about != nil {
+	if about := c.jobRecord(&d, known); about != nil {
 		about.State = o.ExitState
 		c.writer.put(entry{job: about})
 	}
+	return d.Workload, nil
 }
 
 // hasJob tells whether an outcome names a job that there can be.

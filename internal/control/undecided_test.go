@@ -84,3 +84,114 @@ func TestAUserHearsOfALimitThatWouldDoOnlyWhereItIsFarTooLong(t *testing.T) {
 		t.Errorf("observing: %q", got)
 	}
 }
+
+// unknown is a run of a job with a script of which Slurm doesn't tell in time when
+// it begins.
+func (r *rig) unknown(s *ctld, id slurm.JobID, script string) (slurm.Job, *record.Outcome) {
+	r.t.Helper()
+	answer, err := r.Submit(context.Background(), &slurm.Submission{
+		Version: slurm.ProtocolVersion, UID: 1000, Name: "train", TRESPerNode: "gres:gpu:1", Kind: "batch", Script: slurm.Hex(script),
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.clock.move(time.Minute)
+	j := slurm.Job{
+		ID: id, Name: "train", User: "ada", UID: 1000, Partition: "gpu", Submit: r.clock.read(), Start: r.clock.read(), NodeCount: 1,
+		TimeLimit: slurm.Limit{Set: true, Duration: time.Hour}, Allocated: slurm.TRES{"gres/gpu": 1}, AdminComment: string(answer.AdminComment),
+	}
+	r.clock.move(10 * time.Second)
+	s.fail(context.DeadlineExceeded)
+	request := ask(id)
+	request.RunID = "late " + request.RunID
+	d := r.decide(request)
+	s.fail(nil)
+	if d.Workload != "" || d.Apply {
+		r.t.Fatalf("decided %+v of a job that isn't known", d)
+	}
+	o := r.ran(d, request.RunID, memoryBound())
+	o.ExitState, o.Started = "", d.Created
+	j.State.Base, j.End = slurm.Completed, r.clock.read()
+	return j, o
+}
+
+// workloadOf is that of a job's only outcome.
+func (r *rig) workloadOf(id slurm.JobID) string {
+	r.t.Helper()
+	list, err := r.store.OutcomesOfJob(context.Background(), "alpha", int64(id))
+	if err != nil || len(list) != 1 {
+		r.t.Fatalf("job %d: %d outcomes, error %v", id, len(list), err)
+	}
+	return list[0].Workload
+}
+
+func TestRunsThatSlurmToldOfTooLateTeachTheirWorkload(t *testing.T) {
+	r, s := newSlurmRig(t, false)
+	for id := slurm.JobID(1); id <= 6; id++ {
+		j, o := r.unknown(s, id, "the script")
+		s.set(j)
+		r.record(o, store.Stored)
+		if got := r.workloadOf(id); got == "" || got != r.workloadOf(1) {
+			t.Errorf("job %d is of workload %q, want that of job 1: %q", id, got, r.workloadOf(1))
+		}
+	}
+	other, o := r.unknown(s, 7, "another script")
+	s.set(other)
+	r.record(o, store.Stored)
+	if got := r.workloadOf(7); got == "" || got == r.workloadOf(1) {
+		t.Errorf("another script is of workload %q", got)
+	}
+	next, _ := r.unknown(s, 8, "the script")
+	next.State.Base, next.End = slurm.Running, time.Time{}
+	r.Observe([]slurm.Job{next})
+	if d := r.decide(ask(8)); !d.Apply || d.Workload != r.workloadOf(1) {
+		t.Errorf("after six runs: %+v", d)
+	}
+}
+
+func TestAWorkloadIsLookedUpByIDAndSubmissionAndNeverByTheIDAlone(t *testing.T) {
+	accounted := func(j slurm.Job) []slurm.Outcome {
+		return []slurm.Outcome{{ID: j.ID, State: j.State, Submit: j.Submit, Start: j.Start, End: j.End}}
+	}
+	for name, tc := range map[string]struct {
+		later func(r *rig, s *ctld, j slurm.Job)
+		known bool
+	}{
+		"Slurm has another job under the id": {later: func(_ *rig, s *ctld, j slurm.Job) {
+			s.rows = accounted(j)
+			j.Submit, j.Start, j.AdminComment = j.Submit.Add(time.Hour), j.Start.Add(time.Hour), ""
+			s.set(j)
+		}},
+		"the records have another job under the id": {later: func(_ *rig, s *ctld, j slurm.Job) { s.rows = accounted(j) }},
+		"the records have the job": {known: true, later: func(r *rig, s *ctld, j slurm.Job) {
+			r.writer.put(entry{job: r.liveRecord(j.ID, r.Controller.known(&j, nil))}) // such as after another node's outcome
+			r.flush()
+			s.rows = accounted(j)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, s := newSlurmRig(t, true)
+			before, first := r.begin(s, 7) // ids begin again after that
+			before.State.Base = slurm.Completed
+			s.set(before)
+			r.record(first, store.Stored)
+			s.purge(7)
+			if err := r.syncJobs(context.Background(), s); err != nil {
+				t.Fatal(err)
+			}
+			r.clock.move(time.Hour)
+			j, o := r.unknown(s, 7, "the script")
+			tc.later(r, s, j)
+			if _, err := r.Record(context.Background(), o); err != nil {
+				t.Fatal(err)
+			}
+			list, err := r.store.OutcomesOfJob(context.Background(), "alpha", 7)
+			if err != nil || len(list) != 2 || list[0].Workload == "" {
+				t.Fatalf("%+v, %v", list, err)
+			}
+			if got := list[1].Workload; (got != "") != tc.known || got == list[0].Workload {
+				t.Errorf("workload %q", got)
+			}
+		})
+	}
+}
