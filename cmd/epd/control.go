@@ -59,8 +59,8 @@ func (p *program) joinControl() error {
 		Load: p.settings, OnDecide: p.decided, OnOutcome: p.recorded, UserName: userName,
 	}
 	if runner != nil {
-		options.Resolve, p.slurm = slurm.NewClient(runner, patience).Job, true
-		options.Account = slurm.NewClient(runner, longPatience).Accounting
+		options.Resolve, p.slurm = slurm.NewClient(runner, epdapi.JobWait).Job, true
+		options.Account = slurm.NewClient(runner, epdapi.QueueWait).Accounting
 	}
 	if p.control, err = control.New(p.Context.Context, options); err != nil {
 		return err
@@ -72,7 +72,7 @@ func (p *program) joinControl() error {
 	})
 	p.access.Operators = func() []string { return p.control.Settings().Live.Operators }
 	if runner != nil {
-		client := slurm.NewClient(runner, longPatience)
+		client := slurm.NewClient(runner, epdapi.QueueWait)
 		p.loops = append(p.loops, func(ctx context.Context) { p.control.Sync(ctx, client, 0) })
 		if !p.Bool("no-levers") {
 			if err := p.openLevers(runner); err != nil {
@@ -127,7 +127,7 @@ const steerEvery = 20 * time.Second
 func (p *program) openLevers(runner slurm.Runner) error {
 	var err error
 	p.steerer, err = steer.Open(&steer.Options{
-		Source: steer.FromSlurm(p.control.Overheard(slurm.NewClient(runner, 0)), time.Now), Levers: slurm.NewLevers(slurm.NewClient(runner, longPatience)), Settings: p.steering,
+		Source: steer.FromSlurm(p.control.Overheard(slurm.NewClient(runner, 0)), time.Now), Levers: slurm.NewLevers(slurm.NewClient(runner, epdapi.QueueWait)), Settings: p.steering,
 		Dir: filepath.Join(p.String("state"), "levers"), Log: p.log,
 	})
 	if err != nil {
@@ -243,13 +243,6 @@ func settingsOf(c *cli.Context) (*control.Settings, error) {
 	return control.ReadSettings(f, path)
 }
 
-// How long one of Slurm's commands may take: while a Prolog waits, and when
-// everything is asked for.
-const (
-	patience     = 500 * time.Millisecond
-	longPatience = 30 * time.Second
-)
-
 // slurmRunner runs Slurm's commands; nil: nobody is asked.
 func slurmRunner(how string) (slurm.Runner, error) {
 	path, missing := exec.LookPath("scontrol")
@@ -261,5 +254,5 @@ func slurmRunner(how string) (slurm.Runner, error) {
 	case missing != nil:
 		return nil, fmt.Errorf("--slurm on: %w", missing)
 	}
-	return slurm.ExecRunner{Dir: filepath.Dir(path), Conf: os.Getenv("SLURM_CONF"), Timeout: longPatience}, nil
+	return slurm.ExecRunner{Dir: filepath.Dir(path), Conf: os.Getenv("SLURM_CONF"), Timeout: epdapi.QueueWait}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 	"unique"
 
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
@@ -66,7 +67,7 @@ type Options struct {
 	// Resolve asks Slurm for a job that isn't known, or not lately; nil: what
 	// the request says must do. It is bounded by ResolveTimeout.
 	Resolve        func(ctx context.Context, id slurm.JobID) (slurm.Job, error)
-	ResolveTimeout time.Duration // default 500 ms
+	ResolveTimeout time.Duration // default [epdapi.JobWait]
 	// Account asks Slurm's accounting how jobs ended that Slurm itself doesn't
 	// know any more; nil: there is none.
 	Account Accounting
@@ -160,11 +161,10 @@ type decided struct {
 }
 
 const (
-	defaultResolveTimeout = 500 * time.Millisecond
-	defaultFresh          = time.Minute
-	defaultStoreWait      = 250 * time.Millisecond
-	maxDecided            = 200_000
-	refitQueue            = 1024
+	defaultFresh     = time.Minute
+	defaultStoreWait = 250 * time.Millisecond
+	maxDecided       = 200_000
+	refitQueue       = 1024
 )
 
 // New makes a controller with the models in use. The context bounds that;
@@ -210,7 +210,7 @@ func setDefaults(o *Options) {
 		o.Settings = DefaultSettings()
 	}
 	if o.ResolveTimeout <= 0 {
-		o.ResolveTimeout = defaultResolveTimeout
+		o.ResolveTimeout = epdapi.JobWait
 	}
 	if o.Fresh <= 0 {
 		o.Fresh = defaultFresh

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -56,7 +57,7 @@ func (q *slowQueue) Run(ctx context.Context, name string, args ...string) ([]byt
 func TestALongQueueOfAnOldSlurmHidesNoJobThatStartsOrEnds(t *testing.T) {
 	q := &slowQueue{}
 	q.state.Store("RUNNING")
-	r := newRig(t, func(o *Options) { o.Resolve = slurm.NewClient(q, defaultResolveTimeout).Job })
+	r := newRig(t, func(o *Options) { o.Resolve = slurm.NewClient(q, epdapi.JobWait).Job })
 	r.clock.move(time.Minute + time.Second)
 	var all sync.WaitGroup
 	const atOnce = 12

@@ -22,6 +22,7 @@ import (
 	"github.com/epplan/epplan/internal/munge"
 	"github.com/epplan/epplan/internal/statedir"
 	"github.com/epplan/epplan/internal/steer"
+	"github.com/epplan/epplan/slurm"
 )
 
 var update = flag.Bool("update", false, "rewrite the tables of docs/doctor.md")
@@ -125,6 +126,8 @@ func (m *machine) Run(ctx context.Context, name string, args ...string) ([]byte,
 		return []byte(b.String()), m.ping
 	case line == "scontrol show node -d":
 		return []byte(m.nodes), nil
+	case strings.HasPrefix(line, "squeue --json --states=all"): // or one of them
+		return []byte(`{"jobs":[{"job_id":6},{"job_id":7}]}`), nil
 	}
 	return nil, fmt.Errorf("%s isn't to be run", line)
 }
@@ -558,11 +561,50 @@ func TestACommandThatHangsIsNamedAndHoldsNothingUp(t *testing.T) {
 	})
 }
 
+func TestASlurmThatIsTooSlowForEPDIsNamedByWhatItIsSlowAt(t *testing.T) {
+	one := func(line string) bool { return strings.Contains(line, "--jobs=") }
+	for name, tc := range map[string]struct {
+		slow func(line string, time int) bool
+		want []string
+		took time.Duration
+	}{
+		"a long queue": {func(line string, _ int) bool { return !one(line) }, []string{"queue-slow"}, 8 * time.Second},
+		"one job":      {func(line string, _ int) bool { return one(line) }, []string{"job-slow"}, 1500 * time.Millisecond},
+		"both":         {func(string, int) bool { return true }, []string{"queue-slow", "job-slow"}, 9500 * time.Millisecond},
+		"a moment":     {func(line string, times int) bool { return one(line) && times <= 2 }, nil, time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			m, site := healthy(), healthy().site()
+			times := make(map[string]int)
+			site.Slurm = slurm.RunnerFunc(func(ctx context.Context, command string, args ...string) ([]byte, error) {
+				line := strings.Join(args, " ")
+				times[line]++
+				if command == "squeue" && tc.slow(line, times[line]) {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}
+				return m.Run(ctx, command, args...)
+			})
+			begin := time.Now()
+			r := doctor.Examine(t.Context(), site, doctor.Options{Role: doctor.Head}, only("slurm-speed"))
+			got := ids(r, doctor.Bad, doctor.Warn)
+			if !slices.Equal(got, tc.want) || r.Count(doctor.OK) != 1 && len(got) == 0 || time.Since(begin) != tc.took {
+				t.Errorf("%s: found %v after %v", name, r.Findings, time.Since(begin))
+			}
+			for i := range r.Findings {
+				if f := &r.Findings[i]; f.Fix != nil && strings.ContainsAny(f.What+f.Why+f.Fix.String(), "{}") {
+					t.Errorf("it says %+v, %v", f, f.Fix)
+				}
+			}
+		})
+	}
+}
+
 // Nothing but questions is put to Slurm and the system.
 func TestADoctorOnlyLooks(t *testing.T) {
 	m := healthy()
 	m.examine(t, doctor.Both)
-	allowed := regexp.MustCompile(`^(scontrol (--version|ping|show (config|node -d))|luac5\.1 -p \S+|lua5\.1 -e require "socket\.unix"|epd db check --state \S+|systemctl show --property=\S+ \S+)$`)
+	allowed := regexp.MustCompile(`^(scontrol (--version|ping|show (config|node -d))|squeue --json --states=all( --jobs=7)?|luac5\.1 -p \S+|lua5\.1 -e require "socket\.unix"|epd db check --state \S+|systemctl show --property=\S+ \S+)$`)
 	for _, line := range m.asked {
 		if !allowed.MatchString(line) {
 			t.Errorf("it ran %s", line)

@@ -13,6 +13,7 @@ func slurmTable() []Check {
 		{"munge", Both, "a credential made and read, by Slurm's munged and by epd's", []*Fault{mungeDown, mungeHung, mungeWrong}, lookMunge},
 		{"slurm-version", Both, "Slurm's release", []*Fault{slurmMissing, slurmOld, slurmNew}, lookVersion},
 		{"slurmctld", Both, "whether slurmctld answers", []*Fault{ctldDown, ctldHung}, lookCtld},
+		{"slurm-speed", Head, "how long Slurm takes to tell epd of one job, and of all", []*Fault{jobSlow, queueSlow}, lookSpeed},
 		{"nodes", Both, "nodes that are down, or drained by a hook; on a node itself alone", []*Fault{nodeSilent, nodeDrained}, lookNodes},
 		{"job-submit", Head, "Slurm's Lua plugin", []*Fault{pluginOff, pluginMissing}, lookPlugin},
 		{

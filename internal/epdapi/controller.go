@@ -6,6 +6,13 @@ import (
 	"github.com/epplan/epplan/config"
 )
 
+// How long a controller waits for Slurm: to tell of one job, as its Prolog waits
+// meanwhile, and of all jobs.
+const (
+	JobWait   = 500 * time.Millisecond
+	QueueWait = 30 * time.Second
+)
+
 // ControllerStatus is how a controller fares. Counts are since its start.
 type ControllerStatus struct {
 	Cluster        string                 `json:"cluster"`

@@ -240,6 +240,13 @@ func (p *patient) healthy(when string) {
 	p.eventually("nothing is bad "+when, func() bool { return len(ids(p.look(), doctor.Bad)) == 0 })
 }
 
+// slow has something run before the doctor's squeue.
+func (p *patient) slow(before string) (back func()) {
+	own := p.bin
+	p.bin = p.wrap(before)
+	return func() { p.bin = own }
+}
+
 func slurmAilments() []ailment {
 	return []ailment{
 		{name: "no munged", want: "munge-down", hurt: func(p *patient) func() {
@@ -259,6 +266,13 @@ func slurmAilments() []ailment {
 			stub := filepath.Join(p.bin, "scontrol")
 			p.replace(stub, "#!/bin/sh\n[ \"$1\" = --version ] && echo slurm 20.11.4 && exit\nexec /usr/bin/scontrol \"$@\"\n", 0o755)
 			return func() { _ = os.Remove(stub) }
+		}},
+		{name: "a queue that takes long to list", want: "queue-slow", grade: doctor.Warn, hurt: func(p *patient) func() {
+			return p.slow(`case "$*" in *--jobs=*) ;; *) exec sleep 30 ;; esac`)
+		}},
+		{name: "a Slurm that is slow to tell of a job", want: "job-slow", hurt: func(p *patient) func() {
+			p.slurm("scancel", name(p.submit("true", "-H"))) // there must be one
+			return p.slow(`case "$*" in *--jobs=*) exec sleep 5 ;; esac`)
 		}},
 		{name: "a drained node", want: "node-drained", hurt: func(p *patient) func() {
 			p.slurm("scontrol", "update", "nodename=n2", "state=drain", "reason=Prolog error")

@@ -79,6 +79,7 @@ type setup struct {
 	brief  bool                // Slurm's credentials, for which a job that comes back waits, expire soon
 	lua    func(string) string // changes epplan.lua
 	site   string              // the body of the site's own slurm_job_submit, with CALL for our line
+	squeue string              // what runs before epd's squeue, such as a pause
 }
 
 // lab is a real Slurm with an epd for each node.
@@ -188,6 +189,14 @@ awk -v d="$1/" 'index($2, d) == 1 {print $2}' /proc/mounts | tac | xargs -r -n 1
 	if err := errors.Join(os.Chmod(dir, 0o755), os.Mkdir(told, 0o700), os.Chmod(told, 0o777)); err != nil { //nolint:gosec // jobs run as nobody
 		l.Fatal(err)
 	}
+}
+
+// wrap makes a folder for the PATH in which something runs before Slurm's squeue.
+func (l *lab) wrap(before string) (folder string) {
+	l.Helper()
+	l.write("commands/squeue", "#!/bin/sh\n"+before+"\nexec /usr/bin/squeue \"$@\"\n", 0o755)
+	l.write("commands/scontrol", "#!/bin/sh\nexec /usr/bin/scontrol \"$@\"\n", 0o755)
+	return filepath.Join(l.dir, "commands")
 }
 
 // show shows what is left of a lab whose test failed.
@@ -390,6 +399,9 @@ func (l *lab) launchEPD(node string, flags ...string) {
 	}
 	cmd.Args = append(cmd.Args, flags...)
 	cmd.Env = append(os.Environ(), "SLURM_CONF="+l.conf)
+	if l.squeue != "" {
+		cmd.Env = append(cmd.Env, "PATH="+l.wrap(l.squeue)+":"+os.Getenv("PATH"))
+	}
 	cmd.Stderr = log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
