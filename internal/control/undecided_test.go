@@ -103,7 +103,7 @@ func (r *rig) unknown(s *ctld, id slurm.JobID, script string) (slurm.Job, *recor
 	r.clock.move(10 * time.Second)
 	s.fail(context.DeadlineExceeded)
 	request := ask(id)
-	request.RunID = "late " + request.RunID
+	request.RunID = "late-" + request.RunID
 	d := r.decide(request)
 	s.fail(nil)
 	if d.Workload != "" || d.Apply {
