@@ -224,7 +224,8 @@ func (c *Client) columns(ctx context.Context, id JobID) (Job, error) {
 	both.Go(func() error {
 		// Nobody's text holds a delimiter that is drawn at random.
 		delimiter := "\x1f" + rand.Text()
-		out, err := c.command(ctx, "squeue", "--noheader", "--states=all", "--jobs="+id.String(), "--Format="+jobFormat(delimiter))
+		out, err := c.command(ctx, "squeue", "--noheader", "--states=all", "--array-unique", // else it adds held tasks to the others
+			"--jobs="+id.String(), "--Format="+jobFormat(delimiter))
 		if err != nil {
 			return err
 		}

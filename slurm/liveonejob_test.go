@@ -46,12 +46,14 @@ func TestOneJobOfARealSlurmIsAsItsQueueHasIt(t *testing.T) {
 		"two nodes": nobody(append([]string{"-N2", "--gpus=3"}, work...)...),
 		"suspended": nobody(append([]string{"-w", "n2", "--gres=gpu:1"}, work...)...),
 		"array":     nobody(append([]string{"-w", "n1", "--array=1-5%2"}, work...)...),
+		"part held": nobody(append([]string{"--begin=now+1day", "--array=0-7:2%3"}, work...)...),
 		"completed": nobody("--gres=gpu:1", "--wrap", "true"),
 		"failed":    nobody("--gres=gpu:1", "--wrap", "exit 3"),
 		"cancelled": nobody("-H", "--wrap", "true"),
 	}
 	het := nobody("--wrap", "sleep 600", ":", "--gres=gpu:1", "--wrap", "sleep 600")
 	jobs["leader"], jobs["component"] = het, het+1
+	l.command(t, "scontrol", "hold", jobs["part held"].String()+"_4")
 	eventually(t, "all jobs are where they stay", func() bool {
 		all, err := l.client.Jobs(t.Context())
 		if err != nil {
@@ -60,14 +62,17 @@ func TestOneJobOfARealSlurmIsAsItsQueueHasIt(t *testing.T) {
 		waiting := 0
 		for i := range all.List {
 			j := &all.List[i]
-			if j.ArrayJob == jobs["array"] && j.ArrayTask > 0 {
+			switch {
+			case j.ArrayJob == jobs["array"] && j.ArrayTask > 0:
 				jobs["a task"] = j.ID
+			case j.ArrayJob == jobs["part held"] && j.ArrayTask > 0:
+				jobs["the held one"] = j.ID
 			}
 			if j.State.Base == slurm.Pending && !j.Held() && j.ArrayTasks == "" || j.State.Is(slurm.Completing) {
 				waiting++
 			}
 		}
-		return waiting == 0 && jobs["a task"] != 0
+		return waiting == 0 && jobs["a task"] != 0 && jobs["the held one"] != 0
 	})
 	l.command(t, "scontrol", "suspend", jobs["suspended"].String())
 	l.command(t, "scancel", jobs["cancelled"].String())
