@@ -143,7 +143,7 @@ func TestRunsThatSlurmToldOfTooLateTeachTheirWorkload(t *testing.T) {
 	}
 	next, _ := r.unknown(s, 8, "the script")
 	next.State.Base, next.End = slurm.Running, time.Time{}
-	r.Observe([]slurm.Job{next})
+	s.set(next)
 	if d := r.decide(ask(8)); !d.Apply || d.Workload != r.workloadOf(1) {
 		t.Errorf("after six runs: %+v", d)
 	}
