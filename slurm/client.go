@@ -97,8 +97,9 @@ func classify(err error, name string) error {
 }
 
 // allJobs is the question for every job that slurmctld remembers, ended ones
-// too while MinJobAge lasts.
-var allJobs = []string{"--json", "--states=all"}
+// too while MinJobAge lasts, and those of partitions that are hidden from whom
+// epd runs as.
+var allJobs = []string{"--json", "--all", "--states=all"}
 
 // EachJob gives every job that slurmctld remembers, ended ones too while
 // MinJobAge lasts, one after the other while squeue prints them: ScanJobs says

@@ -126,7 +126,7 @@ func (m *machine) Run(ctx context.Context, name string, args ...string) ([]byte,
 		return []byte(b.String()), m.ping
 	case line == "scontrol show node -d":
 		return []byte(m.nodes), nil
-	case strings.HasPrefix(line, "squeue --json --states=all"): // or one of them
+	case strings.HasPrefix(line, "squeue --json --all --states=all"): // or one of them
 		return []byte(`{"jobs":[{"job_id":6},{"job_id":7}]}`), nil
 	}
 	return nil, fmt.Errorf("%s isn't to be run", line)
@@ -604,7 +604,7 @@ func TestASlurmThatIsTooSlowForEPDIsNamedByWhatItIsSlowAt(t *testing.T) {
 func TestADoctorOnlyLooks(t *testing.T) {
 	m := healthy()
 	m.examine(t, doctor.Both)
-	allowed := regexp.MustCompile(`^(scontrol (--version|ping|show (config|node -d))|squeue --json --states=all( --jobs=7)?|luac5\.1 -p \S+|lua5\.1 -e require "socket\.unix"|epd db check --state \S+|systemctl show --property=\S+ \S+)$`)
+	allowed := regexp.MustCompile(`^(scontrol (--version|ping|show (config|node -d))|squeue --json --all --states=all( --jobs=7)?|luac5\.1 -p \S+|lua5\.1 -e require "socket\.unix"|epd db check --state \S+|systemctl show --property=\S+ \S+)$`)
 	for _, line := range m.asked {
 		if !allowed.MatchString(line) {
 			t.Errorf("it ran %s", line)
