@@ -213,7 +213,7 @@ func confLines(text string) []confLine {
 // line takes one line of gres.conf.
 func (r *gresReader) line(file string, l confLine) error {
 	v := map[string]string{}
-	for _, w := range strings.Fields(l.text) {
+	for w := range strings.FieldsSeq(l.text) {
 		key, value, ok := strings.Cut(w, "=")
 		if !ok {
 			return &ParseError{Source: file, Line: l.number, Column: strings.Index(l.text, w) + 1, Msg: fmt.Sprintf("%q: want key=value", Printable(w, 60))}
@@ -285,7 +285,7 @@ func recordOf(v map[string]string) (gresRecord, error) {
 		}
 	case v["count"] != "":
 		if g.count, err = strconv.Atoi(v["count"]); err != nil || g.count < 0 || g.count > maxGresIndex {
-			return g, fmt.Errorf("Count=%s: want a number up to %d: %w", Printable(v["count"], 40), maxGresIndex, ErrInvalid)
+			return g, fmt.Errorf("%q GPUs (Count): want a number up to %d: %w", Printable(v["count"], 40), maxGresIndex, ErrInvalid)
 		}
 	}
 	return g, nil

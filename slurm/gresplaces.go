@@ -142,7 +142,7 @@ func (m *DeviceMap) wanted(gpus []DriverGPU) ([]bool, error) {
 		}
 		return wanted, nil
 	}
-	return nil, fmt.Errorf("Slurm has %d GPUs on the node, the driver %d, of which %d don't answer: %w", total, len(gpus), dead, ErrOrder)
+	return nil, fmt.Errorf("%d GPUs of the node for Slurm, %d for the driver, of which %d don't answer: %w", total, len(gpus), dead, ErrOrder)
 }
 
 // typed tells whether GPUs have a type.

@@ -207,59 +207,64 @@ func TestOurEpilogRunsFirstAndOurPrologLast(t *testing.T) {
 // looks for its old name.
 func TestAnOlderEpilogGetsItsNewNameAndTheOldOneDoesNothing(t *testing.T) {
 	for conf, folder := range sites {
-		s := site(func(string, string) error { return nil })
-		s.Conf = conf
-		first, err := slurm.PlanInstall(s)
+		t.Run(folder, func(t *testing.T) { olderEpilog(t, conf, folder) })
+	}
+}
+
+func olderEpilog(t *testing.T, conf, folder string) {
+	t.Helper()
+	s := site(func(string, string) error { return nil })
+	s.Conf = conf
+	first, err := slurm.PlanInstall(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := make(map[string]string)
+	s.Read = func(file string) (string, error) {
+		if text, ok := files[file]; ok {
+			return text, nil
+		}
+		return "", fs.ErrNotExist
+	}
+	write := func(p *slurm.InstallPlan) {
+		for _, step := range p.Steps {
+			if files[step.File] = step.Text; step.Remove || !step.New {
+				delete(files, step.File)
+			}
+		}
+	}
+	write(&first)
+	older, ours := folder+"10-epplan", folder+"zzz-epplan"
+	files[older], s.Conf = files[ours], first.Conf
+	s.Script, s.HasScript = files["/etc/slurm/job_submit.lua"], true
+	delete(files, ours)
+	p, err := slurm.PlanInstall(s)
+	if err != nil || len(p.Steps) != 2 || p.Steps[0].File != ours || p.Steps[1].File != older || len(p.Warnings) > 0 {
+		t.Fatalf("%+v %q, %v", p.Steps, p.Warnings, err)
+	}
+	write(&p)
+	if was := files[older]; strings.Contains(was, "/usr/bin/epplan") || !strings.HasSuffix(was, "exit 0\n") || !strings.Contains(was, "zzz-epplan now") {
+		t.Errorf("%s does\n%s", older, was)
+	}
+	if again, err := slurm.PlanInstall(s); err != nil || len(again.Steps) != 0 {
+		t.Errorf("again: %+v, %v", again.Steps, err)
+	}
+	for range 2 { // with Slurm's reconfigure in between
+		back, err := slurm.PlanUndo(s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		files := make(map[string]string)
-		s.Read = func(file string) (string, error) {
-			if text, ok := files[file]; ok {
-				return text, nil
-			}
-			return "", fs.ErrNotExist
+		write(&back)
+		s.Conf = back.Conf
+	}
+	for _, file := range []string{older, ours} {
+		if text, left := files[file]; left {
+			t.Errorf("%s is left:\n%s", file, text)
 		}
-		write := func(p *slurm.InstallPlan) {
-			for _, step := range p.Steps {
-				if files[step.File] = step.Text; step.Remove || !step.New {
-					delete(files, step.File)
-				}
-			}
-		}
-		write(&first)
-		older, ours := folder+"10-epplan", folder+"zzz-epplan"
-		files[older], s.Conf = files[ours], first.Conf
-		s.Script, s.HasScript = files["/etc/slurm/job_submit.lua"], true
-		delete(files, ours)
-		p, err := slurm.PlanInstall(s)
-		if err != nil || len(p.Steps) != 2 || p.Steps[0].File != ours || p.Steps[1].File != older || len(p.Warnings) > 0 {
-			t.Fatalf("%+v %q, %v", p.Steps, p.Warnings, err)
-		}
-		write(&p)
-		if was := files[older]; strings.Contains(was, "/usr/bin/epplan") || !strings.HasSuffix(was, "exit 0\n") || !strings.Contains(was, "zzz-epplan now") {
-			t.Errorf("%s does\n%s", older, was)
-		}
-		if again, err := slurm.PlanInstall(s); err != nil || len(again.Steps) != 0 {
-			t.Errorf("again: %+v, %v", again.Steps, err)
-		}
-		for range 2 { // with Slurm's reconfigure in between
-			back, err := slurm.PlanUndo(s)
-			if err != nil {
-				t.Fatal(err)
-			}
-			write(&back)
-			s.Conf = back.Conf
-		}
-		for _, file := range []string{older, ours} {
-			if text, left := files[file]; left {
-				t.Errorf("%s is left:\n%s", file, text)
-			}
-		}
-		files[older] = first.Steps[0].Text + "-- mine\n"
-		if p, err := slurm.PlanInstall(s); !errors.Is(err, slurm.ErrInvalid) {
-			t.Errorf("one that was changed: %+v, %v", p.Steps, err)
-		}
+	}
+	files[older] = first.Steps[0].Text + "-- mine\n"
+	if p, err := slurm.PlanInstall(s); !errors.Is(err, slurm.ErrInvalid) {
+		t.Errorf("one that was changed: %+v, %v", p.Steps, err)
 	}
 }
 

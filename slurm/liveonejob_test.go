@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/epplan/epplan/slurm"
@@ -59,20 +60,7 @@ func TestOneJobOfARealSlurmIsAsItsQueueHasIt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		waiting := 0
-		for i := range all.List {
-			j := &all.List[i]
-			switch {
-			case j.ArrayJob == jobs["array"] && j.ArrayTask > 0:
-				jobs["a task"] = j.ID
-			case j.ArrayJob == jobs["part held"] && j.ArrayTask > 0:
-				jobs["the held one"] = j.ID
-			}
-			if j.State.Base == slurm.Pending && !j.Held() && j.ArrayTasks == "" || j.State.Is(slurm.Completing) {
-				waiting++
-			}
-		}
-		return waiting == 0 && jobs["a task"] != 0 && jobs["the held one"] != 0
+		return settled(all.List, jobs) && jobs["a task"] != 0 && jobs["the held one"] != 0
 	})
 	l.command(t, "scontrol", "suspend", jobs["suspended"].String())
 	l.command(t, "scancel", jobs["cancelled"].String())
@@ -83,10 +71,8 @@ func TestOneJobOfARealSlurmIsAsItsQueueHasIt(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for i := range all.List {
-				if all.List[i].ID == id {
-					queued = all.List[i]
-				}
+			if i := slices.IndexFunc(all.List, func(j slurm.Job) bool { return j.ID == id }); i >= 0 {
+				queued = all.List[i]
 			}
 			if alone, err = one.Job(t.Context(), id); err != nil {
 				t.Fatal(name, err)
@@ -106,4 +92,21 @@ func TestOneJobOfARealSlurmIsAsItsQueueHasIt(t *testing.T) {
 	if j, err := one.Job(t.Context(), jobs["suspended"]); err != nil || j.Suspended.IsZero() {
 		t.Errorf("%+v, %v", j, err)
 	}
+}
+
+// settled tells whether all jobs are where they stay, and adds two tasks of arrays to
+// those that are looked at.
+func settled(list []slurm.Job, jobs map[string]slurm.JobID) bool {
+	for i := range list {
+		j := &list[i]
+		switch {
+		case j.ArrayJob == jobs["array"] && j.ArrayTask > 0:
+			jobs["a task"] = j.ID
+		case j.ArrayJob == jobs["part held"] && j.ArrayTask > 0:
+			jobs["the held one"] = j.ID
+		}
+	}
+	return !slices.ContainsFunc(list, func(j slurm.Job) bool {
+		return j.State.Base == slurm.Pending && !j.Held() && j.ArrayTasks == "" || j.State.Is(slurm.Completing)
+	})
 }

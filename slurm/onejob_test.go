@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -37,9 +38,7 @@ func row(changed map[string]string) map[string]string {
 		"Account": "(null)", "Feature": "h200", "Prefer": "(null)", "tres-freq": "N/A", "tres-per-node": "N/A",
 		"Comment": "epplan:off", "Name": "train",
 	}
-	for column, value := range changed {
-		out[column] = value
-	}
+	maps.Copy(out, changed)
 	return out
 }
 
@@ -215,7 +214,7 @@ func TestWhatAUserWritesIsNoColumnOfSqueue(t *testing.T) {
 // The delimiter can't be known in advance, but on the machine where squeue runs
 // it can be seen for a moment.
 func TestWhoKnowsTheDelimiterForgesNothingThatCounts(t *testing.T) {
-	rest := strings.Split("21 21 N/A N/A N/A 0 root PENDING None 1 0 UNLIMITED Unknown Unknown Unknown Unknown N/A 1 0 main normal n1 1 gpu=4 mine acct f p t n c name", " ")
+	rest := strings.Split("21 N/A 0 root PENDING None 1 0 UNLIMITED Unknown N/A 1 0 main normal n1 1 gpu=4 mine acct f p t n c name", " ")
 	for name, forge := range map[string]func(delimiter string) map[string]string{
 		"a field more": func(d string) map[string]string { return map[string]string{"Comment": "x" + d + "y"} },
 		"a record in a name": func(d string) map[string]string {

@@ -210,7 +210,7 @@ func TestRootActsAsTheControllersUserOnItsRecords(t *testing.T) {
 	stop()
 	state := filepath.Join(dir, "state")
 	must(t, filepath.WalkDir(state, func(path string, _ fs.DirEntry, err error) error {
-		return errors.Join(err, os.Lchown(path, stranger, stranger))
+		return errors.Join(err, os.Lchown(path, stranger, stranger)) //nolint:gosec // the test's own folder
 	}))
 	db := func(words ...string) (string, error) {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestEPDAsAChild$") //nolint:gosec // this program
@@ -265,7 +265,7 @@ func drawsAnotherSeed(t *testing.T, damaged string, flags []string) {
 	must(t, os.Mkdir(filepath.Dir(path), 0o700))
 	writeFile(t, path, damaged)
 	writeFile(t, path+".damaged", "an earlier one")
-	var seeds []string
+	seeds := make([]string, 0, 2)
 	for _, troubled := range []bool{true, false} {
 		client, stop := start(t, dir, flags...)
 		s, err := client.Status(t.Context())

@@ -78,7 +78,7 @@ func (f *ClaimFolder) Claim(uuid string) (release func(), err error) {
 		return nil, fmt.Errorf("claim %s: %w", uuid, err)
 	}
 	for last := time.Now().Add(f.wait); ; {
-		err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) //nolint:gosec // a descriptor
+		err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if !errors.Is(err, unix.EWOULDBLOCK) {
 			break
 		}

@@ -46,69 +46,78 @@ func TestNoStepLocksAGPUWhoseEntryAnotherProcessRemoved(t *testing.T) {
 	}
 }
 
+// notices are how an agent finds out that its clocks were given back.
+var notices = map[string]func(h *host, a *agent.Agent, step func(int) error){
+	"a step":                       noticeByStep,
+	"a sweep":                      noticeBySweep,
+	"samples of the running clock": noticeBySamples,
+	"another run":                  noticeByRun,
+}
+
+func noticeByStep(_ *host, _ *agent.Agent, step func(int) error) {
+	for n := range 50 {
+		_ = step(n)
+	}
+}
+
+func noticeBySweep(h *host, a *agent.Agent, _ func(int) error) {
+	if _, err := a.Sweep(h.t.Context(), alive, alive); err != nil {
+		h.t.Error(err)
+	}
+}
+
+func noticeBySamples(h *host, a *agent.Agent, _ func(int) error) {
+	if err := h.sims[0].Run(anyWork); err != nil {
+		h.t.Fatal(err)
+	}
+	for range 10 {
+		if err := a.Sample(h.t.Context()); err != nil {
+			h.t.Error(err)
+		}
+		<-time.After(500 * time.Millisecond)
+	}
+	if alien := a.State().GPUs[0].Alien; alien != "" {
+		h.t.Errorf("somebody else is blamed: %s", alien)
+	}
+}
+
+func noticeByRun(h *host, a *agent.Agent, _ func(int) error) {
+	for i, locked := range []bool{false, true} { // beside the run that is put to default clocks, and elsewhere
+		job := uint32(i + 2)
+		if got, err := a.Apply(h.t.Context(), h.run("r"+h.uuids[i], job, agent.Setting{Core: 1380}, i)); err != nil || got.Locked != locked {
+			h.t.Errorf("GPU %d: %+v, %v", i, got, err)
+		}
+		if _, err := a.End(h.t.Context(), job, "n1"); err != nil {
+			h.t.Error(err)
+		}
+	}
+}
+
 func TestARestoreBesideALivingAgentPutsItsRunsToDefaultClocks(t *testing.T) {
-	for name, notice := range map[string]func(h *host, a *agent.Agent, step func(int) error){
-		"a step": func(_ *host, _ *agent.Agent, step func(int) error) {
-			for n := range 50 {
-				_ = step(n)
-			}
-		},
-		"a sweep": func(h *host, a *agent.Agent, _ func(int) error) {
-			if _, err := a.Sweep(h.t.Context(), alive, alive); err != nil {
-				h.t.Error(err)
-			}
-		},
-		"samples of the running clock": func(h *host, a *agent.Agent, _ func(int) error) {
-			if err := h.sims[0].Run(anyWork); err != nil {
-				h.t.Fatal(err)
-			}
-			for range 10 {
-				if err := a.Sample(h.t.Context()); err != nil {
-					h.t.Error(err)
+	for name, notice := range notices {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHost(t, "sim:2,model=V100-2022")
+				h.claims = &claims{owners: map[string]*fuse{}}
+				a, step := adaptedRun(t, h)
+				report := h.restoreBeside()
+				if got := fates(report); got[h.uuids[0]] != agent.FateReturned || !report.Clean() {
+					t.Errorf("fates %v", got)
 				}
-				<-time.After(500 * time.Millisecond)
-			}
-			if alien := a.State().GPUs[0].Alien; alien != "" {
-				h.t.Errorf("somebody else is blamed: %s", alien)
-			}
-		},
-		"another run": func(h *host, a *agent.Agent, _ func(int) error) {
-			if got, err := a.Apply(h.t.Context(), h.run("r2", 2, agent.Setting{Core: 1380}, 1)); err != nil || !got.Locked {
-				h.t.Errorf("%+v, %v", got, err)
-			}
-			if got, err := a.Apply(h.t.Context(), h.run("r3", 3, agent.Setting{Core: 1380}, 0)); err != nil || got.Locked {
-				h.t.Errorf("%+v, %v", got, err)
-			}
-			for _, job := range []uint32{2, 3} {
-				if _, err := a.End(h.t.Context(), job, "n1"); err != nil {
-					h.t.Error(err)
+				h.wantLocked(free, free)
+				notice(h, a, step)
+				h.wantFree()
+				if r := a.State().Runs[0]; !strings.Contains(r.HandsOff, "another process gave its clocks back") {
+					t.Errorf("hands off %q", r.HandsOff)
 				}
-			}
-		},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			h := newHost(t, "sim:2,model=V100-2022")
-			h.claims = &claims{owners: map[string]*fuse{}}
-			a, step := adaptedRun(t, h)
-			report := h.restoreBeside()
-			if got := fates(report); got[h.uuids[0]] != agent.FateReturned || !report.Clean() {
-				t.Errorf("%s: fates %v", name, got)
-			}
-			h.wantLocked(free, free)
-			notice(h, a, step)
-			h.wantFree()
-			if r := a.State().Runs[0]; !strings.Contains(r.HandsOff, "another process gave its clocks back") {
-				t.Errorf("%s: hands off %q", name, r.HandsOff)
-			}
-			if left := h.journal.files(".returned"); len(left) > 0 {
-				t.Errorf("%s: left behind: %v", name, left)
-			}
-			if _, err := a.End(t.Context(), 1, "n1"); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
-			if got, err := a.Apply(t.Context(), h.run("next", 9, agent.Setting{Core: 1380}, 0)); err != nil || !got.Locked {
-				t.Errorf("%s: the next run: %+v, %v", name, got, err)
-			}
+				if left := h.journal.files(".returned"); len(left) > 0 {
+					t.Errorf("left behind: %v", left)
+				}
+				_, ending := a.End(t.Context(), 1, "n1")
+				if got, err := a.Apply(t.Context(), h.run("next", 9, agent.Setting{Core: 1380}, 0)); err != nil || ending != nil || !got.Locked {
+					t.Errorf("the next run: %+v, %v, %v", got, err, ending)
+				}
+			})
 		})
 	}
 }
@@ -132,7 +141,7 @@ func TestALostGPULeavesTheOthersServedAndIsAdoptedWhenItIsBack(t *testing.T) {
 	h := newHost(t, "sim:4,model=GTX1080Ti")
 	before := h.started()
 	for i := range h.sims {
-		apply(h, before, "r"+h.uuids[i], uint32(i+1), slow, i) //nolint:gosec // few
+		apply(h, before, "r"+h.uuids[i], uint32(i+1), slow, i)
 	}
 	if err := h.sims[1].Suffer(gpu.FaultLost); err != nil {
 		t.Fatal(err)

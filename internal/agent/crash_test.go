@@ -175,24 +175,7 @@ func (s *scenario) playUntil(t *testing.T, f *fuse, how crash, hard bool) int {
 // in order.
 func (h *host) recover(endedBefore []agent.Closed, how crash) {
 	h.t.Helper()
-	a := h.agent(nil)
-	report, err := a.Start(h.t.Context())
-	switch {
-	case h.hard && how == killed:
-		kept := slices.DeleteFunc(slices.Clone(report.GPUs), func(g agent.Restored) bool { return g.Fate != agent.FateKept })
-		if !errors.Is(err, gpu.ErrLost) || !errors.Is(err, agent.ErrTaken) || len(kept) != 1 || kept[0].UUID != h.uuids[2] {
-			h.t.Errorf("start after the crash: %v, %+v", err, report)
-		}
-		h.wantFree()
-		h.comeBack(a)
-	case h.hard: // booted: the lost GPU is back, and the other agent hasn't locked its own yet
-		h.hard = false
-		if !errors.Is(err, agent.ErrTaken) || !report.Clean() {
-			h.t.Errorf("start after the crash: %v, %+v", err, report)
-		}
-	case err != nil || !report.Clean():
-		h.t.Errorf("start after the crash: %v, %+v", err, report)
-	}
+	a := h.startAgain(how)
 	h.wantFree()
 	if left := slices.Concat(h.journal.files(".tmp"), h.journal.files(".done"), h.journal.files(".returned")); len(left) > 0 {
 		h.t.Errorf("left behind: %v", left)
@@ -233,6 +216,30 @@ func (h *host) recover(endedBefore []agent.Closed, how crash) {
 	h.wantFree()
 }
 
+// startAgain starts a process after a crash, and fails unless it says what it ought to.
+func (h *host) startAgain(how crash) *agent.Agent {
+	h.t.Helper()
+	a := h.agent(nil)
+	report, err := a.Start(h.t.Context())
+	switch {
+	case h.hard && how == killed:
+		kept := slices.DeleteFunc(slices.Clone(report.GPUs), func(g agent.Restored) bool { return g.Fate != agent.FateKept })
+		if !errors.Is(err, gpu.ErrLost) || !errors.Is(err, agent.ErrTaken) || len(kept) != 1 || kept[0].UUID != h.uuids[2] {
+			h.t.Errorf("start after the crash: %v, %+v", err, report)
+		}
+		h.wantFree()
+		h.comeBack(a)
+	case h.hard: // booted: the lost GPU is back, and the other agent hasn't locked its own yet
+		h.hard = false
+		if !errors.Is(err, agent.ErrTaken) || !report.Clean() {
+			h.t.Errorf("start after the crash: %v, %+v", err, report)
+		}
+	case err != nil || !report.Clean():
+		h.t.Errorf("start after the crash: %v, %+v", err, report)
+	}
+	return a
+}
+
 // comeBack brings the lost GPU back, and has it adopted.
 func (h *host) comeBack(a *agent.Agent) {
 	h.t.Helper()
@@ -257,60 +264,69 @@ func (h *host) comeBack(a *agent.Agent) {
 	h.hard = false
 }
 
-func TestACrashAtAnyStepLeavesNoGPULockedAfterTheNextStart(t *testing.T) {
-	for _, hard := range []bool{false, true} {
+// machines are those on which crashes are tried.
+var machines = []struct {
+	name string
+	hard bool
+}{{"all well", false}, {"one GPU lost, one another agent's", true}}
+
+// everyStep plays each scenario on each machine as often as points says for a step of
+// it, and counts.
+func everyStep(t *testing.T, points func(step int) []point) {
+	t.Helper()
+	for _, m := range machines {
 		crashes := 0
-		name := map[bool]string{false: "all well", true: "one GPU lost, one another agent's"}[hard]
 		for _, s := range scenarios {
-			t.Run(name+"/"+s.name, func(t *testing.T) {
-				steps := s.playUntil(t, &fuse{}, killed, hard)
+			t.Run(m.name+"/"+s.name, func(t *testing.T) {
+				steps := s.playUntil(t, &fuse{}, killed, m.hard)
 				for n := 1; n <= steps; n++ {
-					for _, after := range []bool{false, true} {
-						for _, how := range []crash{killed, powerLost, powerLostFolderKept} {
-							s.playUntil(t, &fuse{at: n, after: after}, how, hard)
-							if t.Failed() {
-								t.Fatalf("crash %d at step %d of %d, once it was done: %v", how, n, steps, after)
-							}
-							crashes++
+					for _, p := range points(n) {
+						s.playUntil(t, &fuse{at: p.at, after: p.after, meddle: p.meddle}, p.how, m.hard)
+						if t.Failed() {
+							t.Fatalf("step %d of %d: %+v", n, steps, p)
 						}
+						crashes++
 					}
 				}
 			})
 		}
-		t.Logf("%s: %d crashes", name, crashes)
+		t.Logf("%s: %d crashes", m.name, crashes)
 		if crashes < 200 {
-			t.Errorf("%s: %d crashes, want at least 200", name, crashes)
+			t.Errorf("%s: %d crashes, want at least 200", m.name, crashes)
 		}
 	}
+}
+
+// point is when and how a process ends.
+type point struct {
+	at     int  // at this step
+	after  bool // once it was done
+	how    crash
+	meddle int // before this step epd restore runs beside it; 0: never
+}
+
+func TestACrashAtAnyStepLeavesNoGPULockedAfterTheNextStart(t *testing.T) {
+	everyStep(t, func(step int) (points []point) {
+		for _, after := range []bool{false, true} {
+			for _, how := range []crash{killed, powerLost, powerLostFolderKept} {
+				points = append(points, point{at: step, after: after, how: how})
+			}
+		}
+		return points
+	})
 }
 
 // At each step of the agent epd restore runs beside it, and then the agent dies: at
 // once, some steps later, or at the end.
 func TestARestoreBesideTheAgentAtAnyStepLeavesNoLockWithoutAnEntry(t *testing.T) {
-	for _, hard := range []bool{false, true} {
-		crashes := 0
-		name := map[bool]string{false: "all well", true: "one GPU lost, one another agent's"}[hard]
-		for _, s := range scenarios {
-			t.Run(name+"/"+s.name, func(t *testing.T) {
-				steps := s.playUntil(t, &fuse{}, killed, hard)
-				for n := 1; n <= steps; n++ {
-					for _, later := range []int{0, 1, 2, 5, 1 << 20} {
-						for _, after := range []bool{false, true} {
-							s.playUntil(t, &fuse{meddle: n, at: n + later, after: after}, killed, hard)
-							if t.Failed() {
-								t.Fatalf("restore at step %d of %d, crash %d steps later, once it was done: %v", n, steps, later, after)
-							}
-							crashes++
-						}
-					}
-				}
-			})
+	everyStep(t, func(step int) (points []point) {
+		for _, later := range []int{0, 1, 2, 5, 1 << 20} {
+			for _, after := range []bool{false, true} {
+				points = append(points, point{at: step + later, after: after, how: killed, meddle: step})
+			}
 		}
-		t.Logf("%s: %d crashes", name, crashes)
-		if crashes < 200 {
-			t.Errorf("%s: %d crashes, want at least 200", name, crashes)
-		}
-	}
+		return points
+	})
 }
 
 func TestADiskThatIsFullAtAnyStepLeavesNothingLockedAndNoRunAtOddClocks(t *testing.T) {

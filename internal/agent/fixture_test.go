@@ -346,7 +346,7 @@ func (h *host) restoreBeside() agent.Report {
 		Journal: fused{h.journal, f}, Library: fusedLibrary{h.library, f}, Claims: process{h.claims, f},
 		Boot: h.boot, Driver: "driver-1",
 	})
-	if err != nil && !errors.Is(err, agent.ErrTaken) && !(h.hard && errors.Is(err, gpu.ErrLost)) {
+	if err != nil && !errors.Is(err, agent.ErrTaken) && (!h.hard || !errors.Is(err, gpu.ErrLost)) {
 		h.t.Errorf("restore: %v", err)
 	}
 	return report
@@ -418,7 +418,7 @@ func (h *host) wantLocked(want ...agent.Setting) {
 func (h *host) wantNoted(when string) {
 	h.t.Helper()
 	for i := range h.sims {
-		if got := h.locked(i); got != free && !(h.hard && i == 3) && len(h.journal.files(h.uuids[i]+".json")) == 0 {
+		if got := h.locked(i); got != free && (!h.hard || i != 3) && len(h.journal.files(h.uuids[i]+".json")) == 0 {
 			h.t.Errorf("%s: GPU %d is locked at %v without an entry", when, i, got)
 		}
 	}

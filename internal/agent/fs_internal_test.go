@@ -33,7 +33,7 @@ func TestNothingThatWasSetAsideIsOverwritten(t *testing.T) {
 		}
 	}
 	for file, want := range map[string]string{name + ".aside": "one", name + "-1.aside": "two", name + "-2.aside": "three"} {
-		if text, err := os.ReadFile(filepath.Join(dir, file)); err != nil || string(text) != want {
+		if text, err := folder.root.ReadFile(file); err != nil || string(text) != want {
 			t.Errorf("%s: %q, %v", file, text, err)
 		}
 	}

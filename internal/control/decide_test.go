@@ -83,9 +83,9 @@ func TestTheSameRunGetsTheSameAnswer(t *testing.T) {
 	}
 }
 
-// forged is a request of which somebody else than the job's agent thought.
-func forged(id slurm.JobID, run string) *DecideRequest {
-	request := ask(id)
+// forged is a request about job 500 of which somebody else than its agent thought.
+func forged(run string) *DecideRequest {
+	request := ask(500)
 	request.RunID, request.Comment = run, "epplan:fixed=1087"
 	return request
 }
@@ -94,7 +94,7 @@ func TestOnlyARunWithAnIDIsDecided(t *testing.T) {
 	r := newRig(t, nil)
 	r.job(500, nil)
 	for _, run := range []string{"", " ", "a\nb", "../x", ".x", "-x", "a.b", "ä", strings.Repeat("x", 101)} {
-		_, err := r.Decide(t.Context(), forged(500, run))
+		_, err := r.Decide(t.Context(), forged(run))
 		if !errors.Is(err, ErrRequest) || statusOf(err) != http.StatusBadRequest || !strings.Contains(err.Error(), "1 to 100 letters, digits, dashes and underscores") {
 			t.Errorf("run id %q: %v", run, err)
 		}
@@ -103,7 +103,7 @@ func TestOnlyARunWithAnIDIsDecided(t *testing.T) {
 		t.Errorf("something was decided: %+v", s)
 	}
 	for _, run := range []string{"x", rand.Text(), strings.Repeat("x", 100)} {
-		if _, err := r.Decide(t.Context(), forged(500, run)); err != nil {
+		if _, err := r.Decide(t.Context(), forged(run)); err != nil {
 			t.Errorf("run id %q: %v", run, err)
 		}
 	}
@@ -116,7 +116,7 @@ func TestAJobThatSlurmDoesNotHaveGetsDefaultClocksAndNothingIsKept(t *testing.T)
 		r.run(id+1, memoryBound())
 	}
 	before := r.Status(t.Context())
-	asked := forged(500, ask(500).RunID)
+	asked := forged(ask(500).RunID)
 	for _, node := range []string{"n1", "n1", "n2"} {
 		asked.Node = node
 		if d := r.decide(asked); d.Apply || d.Core != 0 || d.Reason != "Slurm has no such job: default clocks" {
@@ -139,7 +139,7 @@ func TestAJobThatSlurmDoesNotHaveGetsDefaultClocksAndNothingIsKept(t *testing.T)
 	}
 	slurmctld.purge(500)
 	r.clock.move(2 * time.Minute)
-	if d := r.decide(forged(500, "later")); d.Apply || d.Reason != "Slurm has no such job: default clocks" {
+	if d := r.decide(forged("later")); d.Apply || d.Reason != "Slurm has no such job: default clocks" {
 		t.Errorf("after the job: %+v", d)
 	}
 	if d := r.decide(ask(500)); d.Reason == "Slurm has no such job: default clocks" {
@@ -151,12 +151,12 @@ func TestWhatWasDecidedWithoutSlurmCountsForThatRunAlone(t *testing.T) {
 	slurmctld := &ctld{}
 	r := newRig(t, func(o *Options) { o.Resolve = slurmctld.resolve })
 	slurmctld.fail(slurm.ErrUnreachable)
-	first := r.decide(forged(500, "one"))
+	first := r.decide(forged("one"))
 	if !first.Apply || first.Core != 1087 {
 		t.Errorf("Slurm doesn't answer: %+v", first)
 	}
 	slurmctld.fail(nil)
-	if again := r.decide(forged(500, "one")); fmt.Sprint(again) != fmt.Sprint(first) {
+	if again := r.decide(forged("one")); fmt.Sprint(again) != fmt.Sprint(first) {
 		t.Errorf("asked again: %+v\nfirst: %+v", again, first)
 	}
 	slurmctld.set(r.job(500, nil))
@@ -166,7 +166,7 @@ func TestWhatWasDecidedWithoutSlurmCountsForThatRunAlone(t *testing.T) {
 	}
 	r.flush()
 	second := rigAt(t, r.path, r.clock, enforceAll, func(o *Options) { o.Resolve = slurmctld.resolve })
-	if d := second.decide(forged(500, "another")); d.Apply || d.Wish.Fixed {
+	if d := second.decide(forged("another")); d.Apply || d.Wish.Fixed {
 		t.Errorf("another run after a restart: %+v", d)
 	}
 }

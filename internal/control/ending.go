@@ -88,7 +88,7 @@ func (k *knownJob) endOf(run lap) int64 {
 	switch {
 	case f == stillThere && timeOf(k.unusual().end).After(run.began.Add(-skew)): // else it is of the run before
 		return k.unusual().end
-	case f == over && !(end.state == slurm.Requeued && k.inEpilog()): // it gets another submit time after that
+	case f == over && (end.state != slurm.Requeued || !k.inEpilog()): // it gets another submit time after that
 		return end.at
 	}
 	return 0

@@ -18,8 +18,8 @@ import (
 // slowQueue is a Slurm before 23.02 whose list of all jobs doesn't come in time. It
 // has any job, as nobody, since a minute after the tests' start.
 type slowQueue struct {
-	state atomic.Value // of all jobs
-	lists atomic.Int64 // questions for all jobs
+	state atomic.Pointer[string] // of all jobs
+	lists atomic.Int64           // questions for all jobs
 }
 
 func (q *slowQueue) Run(ctx context.Context, name string, args ...string) ([]byte, error) {
@@ -38,7 +38,7 @@ func (q *slowQueue) Run(ctx context.Context, name string, args ...string) ([]byt
 	id := strings.TrimPrefix(args[len(args)-2], "--jobs=")
 	at := start.Add(time.Minute).Format("2006-01-02T15:04:05")
 	values := map[string]string{
-		"JobID": id, "UserID": "1000", "UserName": "ada", "State": q.state.Load().(string), "PriorityLong": "1", "TimeLimit": "10:00", "NumNodes": "1",
+		"JobID": id, "UserID": "1000", "UserName": "ada", "State": *q.state.Load(), "PriorityLong": "1", "TimeLimit": "10:00", "NumNodes": "1",
 		"SubmitTime": at, "StartTime": at, "EndTime": at, "Partition": "gpu", "NodeList": "n1", "tres-alloc": "cpu=1,gres/gpu=1", "Name": "train",
 		"Nice": "0", "RestartCnt": "0",
 	}
@@ -56,7 +56,7 @@ func (q *slowQueue) Run(ctx context.Context, name string, args ...string) ([]byt
 
 func TestALongQueueOfAnOldSlurmHidesNoJobThatStartsOrEnds(t *testing.T) {
 	q := &slowQueue{}
-	q.state.Store("RUNNING")
+	q.state.Store(new("RUNNING"))
 	r := newRig(t, func(o *Options) { o.Resolve = slurm.NewClient(q, epdapi.JobWait).Job })
 	r.clock.move(time.Minute + time.Second)
 	var all sync.WaitGroup
@@ -84,7 +84,7 @@ func TestALongQueueOfAnOldSlurmHidesNoJobThatStartsOrEnds(t *testing.T) {
 	}
 	r.clock.move(2 * defaultFresh)
 	look(Alive)
-	q.state.Store("COMPLETED") // and their Epilogs are lost
+	q.state.Store(new("COMPLETED")) // and their Epilogs are lost
 	r.clock.move(2 * defaultFresh)
 	look(Gone)
 	if n := q.lists.Load(); n != 0 {

@@ -127,6 +127,7 @@ func TestTheEndOfARunWhoseEpilogIsLateIsSlurms(t *testing.T) {
 				l.away = errors.New("away")
 			}
 			noded(t, l, func(t *testing.T, d *Node) {
+				t.Helper()
 				o := d.late(t, l, 7*time.Second, c.told)
 				seconds, joules := o.TimeS.Or(0)-c.late, o.GPUEnergyJ.Or(0)
 				if seconds < shortest || seconds > longest || math.Abs(o.Ended.Sub(o.Started).Seconds()-o.TimeS.Or(0)) > 1e-6 {
@@ -147,6 +148,7 @@ func TestTheEndOfARunWhoseEpilogIsInTimeIsTheNodes(t *testing.T) {
 	for _, told := range []bool{true, false} {
 		l := &ledger{}
 		noded(t, l, func(t *testing.T, d *Node) {
+			t.Helper()
 			const delay = 345 * time.Millisecond
 			if o := d.late(t, l, delay, told); o.TimeS != record.Known((2*time.Second + delay).Seconds()) {
 				t.Errorf("told %v: %v s", told, o.TimeS)

@@ -41,104 +41,78 @@ func (h *house) lockedNow(t *testing.T) (found []int) {
 func TestAPrologLocksTheGPUsThatItsNumbersMean(t *testing.T) {
 	const four = "Name=gpu File=/dev/nvidia[0-3]"
 	const simUUID = "GPU-374708ff-f771-9dd5-979e-c875d56cd228" // of the first simulated GPU
-	for name, c := range map[string]struct {
-		spec, faults string
-		files        fstest.MapFS
-		order        func(uuids []string) []string
-		event        slurm.HookEvent
-		want         []int  // places in the driver's order; none: nothing is touched
-		said         string // by the status
-	}{
-		"a GPU is missing": {
-			"sim:4", "1/open:missing", slurmConf(four, 4), nil,
-			slurm.HookEvent{GPUs: []int{2}, Conf: someConf}, []int{2}, "/opt/slurm/etc/gres.conf",
-		},
-		"the missing GPU itself": {
-			"sim:4", "1/open:missing", slurmConf(four, 4), nil,
-			slurm.HookEvent{GPUs: []int{1}, Conf: someConf}, nil, "/opt/slurm/etc/gres.conf",
-		},
-		"it is missing where Slurm sorts by PCI bus": {
-			"sim:4", "1/open:missing", slurmConf("AutoDetect=nvml", 4), nil,
-			slurm.HookEvent{GPUs: []int{2}, Conf: someConf}, nil, "isn't certain",
-		},
-		"it is lost where Slurm sorts by PCI bus": {
-			"sim:4,minor=2/0/3/1", "1/open:lost", slurmConf("AutoDetect=nvml", 4), nil,
-			slurm.HookEvent{GPUs: []int{2}, Conf: someConf}, []int{2}, "AutoDetect=nvml",
-		},
-		"device files in another order than the PCI bus": {
-			"sim:4,minor=2/0/3/1", "", slurmConf("AutoDetect=nvml", 4), nil,
-			slurm.HookEvent{GPUs: []int{0, 3}, Conf: someConf}, []int{0, 3}, "AutoDetect=nvml",
-		},
-		"the same, by device file": {
-			"sim:4,minor=2/0/3/1", "", slurmConf(four, 4), nil,
-			slurm.HookEvent{GPUs: []int{0, 3}, Conf: someConf}, []int{1, 2}, "gres.conf",
-		},
-		"UUIDs": {
-			"sim:4,minor=reverse", "", nil, nil,
-			slurm.HookEvent{GPUs: []int{3}, UUIDs: []slurm.Hex{simUUID}}, []int{0}, "UUIDs",
-		},
-		"UUIDs of no GPU here": {
-			"sim:4", "", slurmConf(four, 4), nil,
-			slurm.HookEvent{GPUs: []int{0}, UUIDs: []slurm.Hex{"GPU-1"}, Conf: someConf}, nil, "UUIDs",
-		},
-		"fewer UUIDs than GPUs": {
-			"sim:4", "", slurmConf(four, 4), nil,
-			slurm.HookEvent{GPUs: []int{0, 1}, UUIDs: []slurm.Hex{simUUID}, Conf: someConf}, nil, "UUIDs",
-		},
-		"parts of a GPU": {
-			"sim:4", "", slurmConf(four, 4), nil,
-			slurm.HookEvent{GPUs: []int{0}, MIG: []slurm.Hex{"MIG-1"}, Conf: someConf}, nil, "",
-		},
-		"no gres.conf": {"sim:4", "", nil, nil, slurm.HookEvent{GPUs: []int{0}}, nil, "nothing tells which GPU"},
-		"no gres.conf, but an order": {
-			"sim:2", "", nil, func(uuids []string) []string { return []string{uuids[1], uuids[0]} },
-			slurm.HookEvent{GPUs: []int{0}}, []int{1}, "--gpu-order",
-		},
-		"an order that says the same": {
-			"sim:2,minor=reverse", "", slurmConf("AutoDetect=nvml", 2), slices.Clone[[]string],
-			slurm.HookEvent{GPUs: []int{0}, Conf: someConf}, []int{0}, "gres.conf",
-		},
-		"an order that says something else": {
-			"sim:2,minor=reverse", "", slurmConf("Name=gpu File=/dev/nvidia[0-1]", 2), slices.Clone[[]string],
-			slurm.HookEvent{GPUs: []int{0}, Conf: someConf}, nil, "by --gpu-order",
-		},
-		"a number beyond the list": {
-			"sim:4", "", slurmConf("Name=gpu File=/dev/nvidia[0-1]", 2), nil,
-			slurm.HookEvent{GPUs: []int{2}, Conf: someConf}, nil, "gres.conf",
-		},
+	sorted := slurmConf("AutoDetect=nvml", 4)
+	files := slurmConf(four, 4)
+	none := fstest.MapFS{}
+	on := func(gpus ...int) slurm.HookEvent { return slurm.HookEvent{GPUs: gpus, Conf: someConf} }
+	named := func(e slurm.HookEvent, uuids ...slurm.Hex) slurm.HookEvent {
+		e.UUIDs = uuids
+		return e
+	}
+	parts := on(0)
+	parts.MIG = []slurm.Hex{"MIG-1"}
+	reversed := func(uuids []string) []string {
+		slices.Reverse(uuids)
+		return uuids
+	}
+	same := func(uuids []string) []string { return uuids }
+	for name, c := range map[string]certainty{
+		"a GPU is missing":                               {"sim:4", "1/open:missing", files, nil, on(2), []int{2}, "/opt/slurm/etc/gres.conf"},
+		"the missing GPU itself":                         {"sim:4", "1/open:missing", files, nil, on(1), nil, "/opt/slurm/etc/gres.conf"},
+		"it is missing where Slurm sorts by PCI bus":     {"sim:4", "1/open:missing", sorted, nil, on(2), nil, "isn't certain"},
+		"it is lost where Slurm sorts by PCI bus":        {"sim:4,minor=2/0/3/1", "1/open:lost", sorted, nil, on(2), []int{2}, "AutoDetect=nvml"},
+		"device files in another order than the PCI bus": {"sim:4,minor=2/0/3/1", "", sorted, nil, on(0, 3), []int{0, 3}, "AutoDetect=nvml"},
+		"the same, by device file":                       {"sim:4,minor=2/0/3/1", "", files, nil, on(0, 3), []int{1, 2}, "gres.conf"},
+		"UUIDs":                                          {"sim:4,minor=reverse", "", none, nil, named(slurm.HookEvent{GPUs: []int{3}}, simUUID), []int{0}, "UUIDs"},
+		"UUIDs of no GPU here":                           {"sim:4", "", files, nil, named(on(0), "GPU-1"), nil, "UUIDs"},
+		"fewer UUIDs than GPUs":                          {"sim:4", "", files, nil, named(on(0, 1), simUUID), nil, "UUIDs"},
+		"parts of a GPU":                                 {"sim:4", "", files, nil, parts, nil, ""},
+		"no gres.conf":                                   {"sim:4", "", none, nil, on(0), nil, "nothing tells which GPU"},
+		"no gres.conf, but an order":                     {"sim:2", "", none, reversed, on(0), []int{1}, "--gpu-order"},
+		"an order that says the same":                    {"sim:2,minor=reverse", "", slurmConf("AutoDetect=nvml", 2), same, on(0), []int{0}, "gres.conf"},
+		"an order that says something else":              {"sim:2,minor=reverse", "", slurmConf("Name=gpu File=/dev/nvidia[0-1]", 2), same, on(0), nil, "by --gpu-order"},
+		"a number beyond the list":                       {"sim:4", "", slurmConf("Name=gpu File=/dev/nvidia[0-1]", 2), nil, on(2), nil, "gres.conf"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			j := &judge{setting: agent.Setting{Core: 945}}
-			var h *house
-			h = openWith(t, t.TempDir(), c.spec, c.faults, j, func(o *daemon.Options) {
-				o.Files = fs.FS(c.files)
-				if c.files == nil {
-					o.Files = fstest.MapFS{}
-				}
-				if c.order != nil {
-					o.Order = c.order(simUUIDs(t, c.spec))
-				}
-			})
-			e := c.event
-			e.Kind, e.Job, e.GPUsKnown = slurm.Prolog, 7, true
-			answer := h.say(t, &e)
-			if got := h.lockedNow(t); !slices.Equal(got, c.want) || answer.Applied != (len(c.want) > 0) {
-				t.Errorf("locked %v, want %v; answer %+v", got, c.want, answer)
-			}
-			status, err := h.client.Status(context.Background())
-			if err != nil || status.Numbering == nil {
-				t.Fatalf("%+v, %v", status, err)
-			}
-			if n := status.Numbering; !strings.Contains(n.By+n.Trouble, c.said) {
-				t.Errorf("the status says %+v, want %q in it", n, c.said)
-			}
-			if unknown := status.Numbering.Trouble != ""; h.node.Measure(t.Context()).Unnumbered != unknown {
-				t.Errorf("the metric says otherwise than the status: %v", unknown)
-			}
-			if len(c.want) == 0 && len(c.event.MIG) == 0 && len(status.Troubles) == 0 {
-				t.Error("no trouble is noted")
-			}
-		})
+		t.Run(name, func(t *testing.T) { c.play(t) })
+	}
+}
+
+// certainty is a Prolog on a machine, and which GPUs it locks.
+type certainty struct {
+	spec, faults string
+	files        fstest.MapFS
+	order        func(uuids []string) []string // of --gpu-order; nil: none
+	event        slurm.HookEvent
+	want         []int  // places in the driver's order; none: nothing is touched
+	said         string // by the status
+}
+
+func (c *certainty) play(t *testing.T) {
+	t.Helper()
+	h := openWith(t, t.TempDir(), c.spec, c.faults, &judge{setting: agent.Setting{Core: 945}}, func(o *daemon.Options) {
+		o.Files = fs.FS(c.files)
+		if c.order != nil {
+			o.Order = c.order(simUUIDs(t, c.spec))
+		}
+	})
+	e := c.event
+	e.Kind, e.Job, e.GPUsKnown = slurm.Prolog, 7, true
+	answer := h.say(t, &e)
+	if got := h.lockedNow(t); !slices.Equal(got, c.want) || answer.Applied != (len(c.want) > 0) {
+		t.Errorf("locked %v, want %v; answer %+v", got, c.want, answer)
+	}
+	status, err := h.client.Status(context.Background())
+	if err != nil || status.Numbering == nil {
+		t.Fatalf("%+v, %v", status, err)
+	}
+	if n := status.Numbering; !strings.Contains(n.By+n.Trouble, c.said) {
+		t.Errorf("the status says %+v, want %q in it", n, c.said)
+	}
+	if unknown := status.Numbering.Trouble != ""; h.node.Measure(t.Context()).Unnumbered != unknown {
+		t.Errorf("the metric says otherwise than the status: %v", unknown)
+	}
+	if len(c.want) == 0 && len(c.event.MIG) == 0 && len(status.Troubles) == 0 {
+		t.Error("no trouble is noted")
 	}
 }
 
@@ -174,10 +148,7 @@ func TestAJobsOwnGPUsAreLockedOrNone(t *testing.T) {
 		detects := rapid.Bool().Draw(r, "AutoDetect")
 		conf := "AutoDetect=nvml\n"
 		if !detects {
-			conf = ""
-			for _, f := range files {
-				conf += fmt.Sprintf("Name=gpu File=/dev/nvidia%d\n", f)
-			}
+			conf = fmt.Sprintf("Name=gpu File=/dev/nvidia%s\n", strings.Join(strings.Fields(strings.Trim(fmt.Sprint(files), "[]")), ",/dev/nvidia"))
 		}
 		own := func(number int) int { // which GPU slurmd gives the job, by its place in the driver's order
 			if detects {
@@ -185,10 +156,12 @@ func TestAJobsOwnGPUsAreLockedOrNone(t *testing.T) {
 			}
 			return slices.Index(minors, files[number])
 		}
-		faults := ""
-		for _, i := range rapid.Permutation(all).Draw(r, "hit")[:rapid.IntRange(0, min(2, n)).Draw(r, "hits")] {
-			faults += fmt.Sprintf("%d/open:%s;", i, rapid.SampledFrom([]string{"lost", "missing"}).Draw(r, "fault"))
+		hits := rapid.Permutation(all).Draw(r, "hit")[:rapid.IntRange(0, min(2, n)).Draw(r, "hits")]
+		rules := make([]string, len(hits))
+		for k, i := range hits {
+			rules[k] = fmt.Sprintf("%d/open:%s", i, rapid.SampledFrom([]string{"lost", "missing"}).Draw(r, "fault"))
 		}
+		faults := strings.Join(rules, ";")
 		gpus := rapid.Permutation(all).Draw(r, "job")[:rapid.IntRange(1, n).Draw(r, "size")]
 		slices.Sort(gpus)
 		spec := strings.ReplaceAll(strings.Trim(fmt.Sprintf("sim:%d,minor=%v", n, minors), "[]"), "[", "")
@@ -197,7 +170,7 @@ func TestAJobsOwnGPUsAreLockedOrNone(t *testing.T) {
 		})
 		defer h.stop()
 		h.say(t, &slurm.HookEvent{Kind: slurm.Prolog, Job: 7, GPUs: gpus, GPUsKnown: true, Conf: someConf})
-		var want []int
+		want := make([]int, 0, len(gpus))
 		for _, number := range gpus {
 			want = append(want, own(number))
 		}

@@ -174,7 +174,7 @@ func (m *machine) Glob(pattern string) []string {
 	return found
 }
 
-func (m *machine) Trust(path string, uid uint32) error {
+func (m *machine) Trust(_ string, uid uint32) error {
 	if m.refused != nil && uid == m.agent.Health.UID {
 		return m.refused
 	}

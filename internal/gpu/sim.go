@@ -130,7 +130,7 @@ var errMissing = errors.New("the GPU is missing")
 
 // open is what opening one GPU of several meets.
 func (g *Sim) open() error {
-	return g.call(OpOpen, func(s *simState, _ time.Time) (bool, error) { return false, nil })
+	return g.call(OpOpen, func(*simState, time.Time) (bool, error) { return false, nil })
 }
 
 // Sims opens all GPUs, for what only a simulator can do. No fault hinders it.

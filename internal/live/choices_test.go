@@ -168,10 +168,10 @@ func TestThePlaceInGresConfIsNotTheGPUsNumber(t *testing.T) {
 func TestALostGPULeavesTheOthersServed(t *testing.T) {
 	const gpus = "sim:4,busy"
 	l := newLab(t, setup{config: enforce, flags: map[string][]string{"n1": {"--gpu", gpus, "--gpu-faults", "1/open:lost"}}})
-	jobs := []int64{l.lock("n1", 1)}
+	first := l.lock("n1", 1)
 	lost := l.submit(l.untilTold(), "--gres=gpu:1", "-w", "n1", fixed)
 	l.within(patience, "the job on the lost GPU runs", func() bool { return l.began(lost) })
-	jobs = append(jobs, lost, l.lockBy("n1", 2, func() int64 { return l.submit(l.untilTold(), "--gres=gpu:1", "-w", "n1", fixed) }))
+	third := l.lockBy("n1", 2, func() int64 { return l.submit(l.untilTold(), "--gres=gpu:1", "-w", "n1", fixed) })
 	if got := slices.Sorted(maps.Keys(l.hardware("n1"))); !slices.Equal(got, []int{0, 2}) {
 		t.Errorf("locked GPUs %v, want 0 and 2", got)
 	}
@@ -190,7 +190,7 @@ func TestALostGPULeavesTheOthersServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.within(patience, "the GPU is adopted", func() bool { return len(l.says("n1").GPUs) == 4 })
-	for _, job := range jobs {
+	for _, job := range []int64{first, lost, third} {
 		l.completes(job)
 	}
 	l.recordedBy("n1", 2)

@@ -10,8 +10,8 @@ import (
 // never comes.
 func TestJobsThatStartAtOnceAreKnownWithoutAListOfTheQueue(t *testing.T) {
 	l := newLab(t, setup{config: enforce, squeue: `case "$*" in *--jobs=*) ;; *) exec sleep 600 ;; esac`})
-	var jobs []int64
-	for range 2 {
+	jobs := make([]int64, 0, 2)
+	for range cap(jobs) {
 		job := l.known(func() int64 { return l.submit("sleep 1", "--gres=gpu:1", "-w", "n1", "-t", "10") })
 		l.ends(job, "COMPLETED")
 		jobs = append(jobs, job)

@@ -24,7 +24,7 @@ func (e *InsecureError) Error() string {
 
 // Is tells whether another error is of the same path.
 func (e *InsecureError) Is(other error) bool {
-	o, ok := other.(*InsecureError) //nolint:errorlint // errors.Is unwraps
+	o, ok := other.(*InsecureError)
 	return ok && o.Path == e.Path
 }
 

@@ -72,7 +72,7 @@ func TestAFolderOnTheWayThatOthersMayWriteToIsRefusedUnlessTheyCantExchangeWhatI
 	must(t, os.Chmod(above, 0o775)) //nolint:gosec // what is tried
 	insecure(t, Check(path), above, "or chmod go-w "+above)
 	insecure(t, Make(filepath.Join(path, "journal")), above, "others may exchange what lies below")
-	must(t, os.Chmod(above, 0o777|fs.ModeSticky)) //nolint:gosec // as /tmp
+	must(t, os.Chmod(above, 0o777|fs.ModeSticky))
 	if err := Check(path); err != nil {
 		t.Errorf("below a sticky one: %v", err)
 	}
@@ -101,7 +101,7 @@ func TestWhatBelongsToAnotherUserIsRefused(t *testing.T) {
 	give(path, 0)
 	give(above, stranger)
 	insecure(t, Check(path), above, "belongs to user 4711")
-	must(t, os.Chmod(above, 0o777|fs.ModeSticky)) //nolint:gosec // whose it is counts also where it is sticky
+	must(t, os.Chmod(above, 0o777|fs.ModeSticky))
 	insecure(t, Check(path), above, "belongs to user 4711")
 	if err := CheckFor(path, stranger); err != nil {
 		t.Errorf("root's folder below the stranger's own: %v", err)
