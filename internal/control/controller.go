@@ -21,6 +21,7 @@ import (
 
 // Records is what a controller keeps; [store.Store] is one.
 type Records interface {
+	Trouble() error
 	PutJob(ctx context.Context, j *record.Job) error
 	PutDecision(ctx context.Context, d *record.Decision) (int64, error)
 	PutOutcome(ctx context.Context, o *record.Outcome) (store.Receipt, error)

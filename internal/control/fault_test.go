@@ -172,7 +172,7 @@ func TestWithoutRecordsDecisionsAreDefaultClocksAndOutcomesAreRefusedForNow(t *t
 		err  error
 		lost bool // decisions of meanwhile
 	}{
-		"full disk": {store.ErrFull, false}, "locked": {store.ErrBusy, false}, "damaged": {store.ErrCorrupt, true}, "closed": {store.ErrClosed, true},
+		"full disk": {store.ErrFull, false}, "locked": {store.ErrBusy, false}, "moved": {store.ErrMoved, false}, "damaged": {store.ErrCorrupt, true}, "closed": {store.ErrClosed, true},
 	} {
 		t.Run(name, func(t *testing.T) { withoutRecords(t, tc.err, tc.lost) })
 	}

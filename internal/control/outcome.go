@@ -19,6 +19,10 @@ import (
 // of it. After an error it wasn't stored, and whoever sends it keeps it; after
 // [record.ErrInvalid] it never will be. [ErrNotYet] tells that it came too early.
 func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Receipt, error) {
+	if err := c.options.Store.Trouble(); err != nil { // its decision won't be stored either
+		c.counters.outcomeErrors.Add(1)
+		return 0, err
+	}
 	o := *sent
 	o.Cluster = c.options.Cluster
 	run, err := c.attribute(ctx, &o)

@@ -2,11 +2,13 @@ package control
 
 import (
 	"context"
+	"errors"
 	"math"
 	"sync/atomic"
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 )
 
@@ -96,7 +98,7 @@ func (c *Controller) Status(ctx context.Context) Status {
 	c.mu.Unlock()
 	status.Queue, status.Nodes = c.synced.jobs.status(), c.synced.nodes.status()
 	if err := c.writer.trouble(c.options.StoreWait); err != nil {
-		status.Trouble = err.Error()
+		status.Trouble, status.Moved = err.Error(), errors.Is(err, store.ErrMoved)
 	}
 	if who := CallerOf(ctx); !who.All && !who.Control { // it may name other people's jobs
 		status.Trouble, status.Queue.Trouble, status.Nodes.Trouble = "", "", ""

@@ -77,9 +77,13 @@ func (w *writer) done(e *entry) {
 	w.pending.done()
 }
 
-// trouble says why records aren't being written: the last write failed for
-// good, or nothing was written for longer than the bound, though something waits.
+// trouble says why records aren't being written: the store can't, the last write
+// failed for good, or nothing was written for longer than the bound, though
+// something waits.
 func (w *writer) trouble(bound time.Duration) error {
+	if err := w.store.Trouble(); err != nil {
+		return err
+	}
 	if w.broken.Load() {
 		if why := w.failed.Load(); why != nil {
 			return *why
@@ -133,7 +137,7 @@ func (w *writer) write(ctx context.Context, e *entry) {
 			w.failed.Store(nil)
 			w.broken.Store(false)
 			return
-		case !errors.Is(err, store.ErrBusy) && !errors.Is(err, store.ErrFull):
+		case !passes(err):
 			w.lost.Add(1)
 			w.log.Error("a decision can't be stored", "error", err)
 			if !errors.Is(err, record.ErrInvalid) { // that is about this one alone
@@ -152,6 +156,11 @@ func (w *writer) write(ctx context.Context, e *entry) {
 			return
 		}
 	}
+}
+
+// passes tells whether what keeps a record from being written may pass.
+func passes(err error) bool {
+	return errors.Is(err, store.ErrBusy) || errors.Is(err, store.ErrFull) || errors.Is(err, store.ErrMoved)
 }
 
 func (w *writer) once(ctx context.Context, e *entry) error {

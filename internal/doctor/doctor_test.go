@@ -338,6 +338,10 @@ func brokenEPD() []broken {
 		{"spool-aside", func(m *machine) { m.files["/var/lib/epplan/spool/aside/1-a.entry"] = "x" }},
 		{"spool-full", func(m *machine) { m.files["/var/lib/epplan/spool/1-a.entry"] = strings.Repeat("x", 57<<20) }},
 		{"store-trouble", func(m *machine) { m.agent.Controller.Trouble = "disk full" }},
+		{"store-moved", func(m *machine) {
+			m.agent.Controller.Moved, m.agent.Controller.Trouble = true, "records.db was replaced"
+		}},
+		{"store-moved", func(m *machine) { delete(m.files, "/var/lib/epplan/records.db") }},
 		{"store-lost", func(m *machine) { m.agent.Controller.Lost = 3 }},
 		{"disk-low", func(m *machine) { m.free = 500 << 20 }},
 		{"disk-full", func(m *machine) { m.free = 1 << 20 }},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -14,7 +15,13 @@ import (
 
 var storeDamaged = &Fault{
 	"store-damaged", Bad, "the records are damaged: {error}", "decisions and models may be wrong, and what is written may be lost",
-	Fix{Run: "systemctl restart {unit}    # it moves {file} aside and begins anew; a backup goes in its place before: cp BACKUP {file}"},
+	Fix{Run: "systemctl restart {unit}    # it moves {file} aside and begins anew; with a backup instead: systemctl stop {unit}; " +
+		"rm -f {file}-wal {file}-shm; cp BACKUP {file}; systemctl start {unit}"},
+}
+
+var storeMoved = &Fault{
+	"store-moved", Bad, "{file} was removed or replaced while epd uses it: {error}", "nothing is recorded: outcomes wait on the nodes, and jobs run at default clocks",
+	Fix{Run: "systemctl restart {unit}    # it goes on with what is at {file}, or begins anew; a backup goes there while epd is stopped"},
 }
 
 var storeTrouble = &Fault{
@@ -32,16 +39,22 @@ func lookStore(ctx context.Context, e *exam) []Finding {
 	file := filepath.Join(dir, "records.db")
 	words := []string{"unit", e.unit("epd-controller"), "dir", quote(dir), "file", quote(file)}
 	var found []Finding
+	_, gone := e.site.Files.Stat(file)
 	if _, c, err := e.controller(ctx); err == nil {
-		if c.Trouble != "" {
+		switch {
+		case c.Moved:
+			found = append(found, storeMoved.found(append(words, "error", c.Trouble)...))
+		case errors.Is(gone, fs.ErrNotExist): // epd looks less often
+			found = append(found, storeMoved.found(append(words, "error", gone.Error())...))
+		case c.Trouble != "":
 			found = append(found, storeTrouble.found(append(words, "error", c.Trouble)...))
 		}
 		if c.Lost > 0 {
 			found = append(found, storeLost.found(append(words, "count", strconv.FormatInt(c.Lost, 10))...))
 		}
 	}
-	if _, err := e.site.Files.Stat(file); err != nil {
-		return append(found, unknown("%v", err)...)
+	if gone != nil {
+		return append(found, unknown("%v", gone)...)
 	}
 	said, err := e.site.Run(ctx, or(e.EPDProgram, "epd"), "db", "check", "--state", dir)
 	_, failed := errors.AsType[*exec.ExitError](err)

@@ -59,7 +59,7 @@ func epdTable() []Check {
 		{"gpus", Node, "GPUs that epd sees, which is which in Slurm, and whether their drivers obey", []*Fault{gpusNone, gpuNumbers, gpuLost, gpuStuck, gpuRefused, gpuAlien}, lookGPUs},
 		{"journal", Node, "locks that no run needs", []*Fault{lockLeft, journalLeft}, lookJournal},
 		{"spool", Node, "outcomes that the controller hasn't taken", []*Fault{spoolOld, spoolFull, spoolAside}, lookSpool},
-		{"store", Head, "the records: sound, and written to", []*Fault{storeDamaged, storeTrouble, storeLost}, lookStore},
+		{"store", Head, "the records: sound, and written to", []*Fault{storeDamaged, storeMoved, storeTrouble, storeLost}, lookStore},
 		{"disk", Both, "room for journal and records", []*Fault{diskLow, diskFull}, lookDisk},
 		{"state", Both, "modes and owners of epd's folders", []*Fault{stateOpen, stateOwner, stateRefused}, lookState},
 		{"troubles", Node, "what went wrong last", []*Fault{troubleLately}, lookTrouble},

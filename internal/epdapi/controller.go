@@ -41,6 +41,7 @@ type ControllerStatus struct {
 	Unwritten      int64                  `json:"unwritten"`      // records that wait for the store
 	Lost           int64                  `json:"lost"`           // records that the store refused or that had no room
 	Trouble        string                 `json:"trouble,omitempty"`
+	Moved          bool                   `json:"records_moved,omitempty"` // that is the trouble: the database isn't at its path
 	SlowestDecideS float64                `json:"slowest_decide_s"`
 	Forecasts      *ForecastStatus        `json:"forecasts,omitempty"`
 	Queue          SyncStatus             `json:"queue"` // Slurm's jobs

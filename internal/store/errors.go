@@ -15,6 +15,9 @@ var (
 	ErrCorrupt = errors.New("the database is damaged")
 	// ErrFull tells that the disk is full, or can't be written.
 	ErrFull = errors.New("the disk is full or can't be written")
+	// ErrMoved tells that the database was removed or replaced while it was open, or
+	// its log was. Nothing is written until it is back, or opened anew.
+	ErrMoved = errors.New("the database was removed or replaced while it was open: restart epd")
 	// ErrNewer tells that a newer epd made the database.
 	ErrNewer = errors.New("the database is from a newer epd")
 	// ErrClosed tells that the store was closed.
@@ -41,7 +44,7 @@ func typed(err error) error {
 	if err == nil {
 		return nil
 	}
-	for _, known := range []error{ErrBusy, ErrCorrupt, ErrFull, ErrNewer, ErrClosed, ErrNotFound} {
+	for _, known := range []error{ErrBusy, ErrCorrupt, ErrFull, ErrMoved, ErrNewer, ErrClosed, ErrNotFound} {
 		if errors.Is(err, known) {
 			return err
 		}

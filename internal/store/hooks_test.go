@@ -8,6 +8,9 @@ import (
 	"strconv"
 )
 
+// LookEvery is how often it is looked whether the database is at its path.
+const LookEvery = lookEvery
+
 // Apply has the writer apply a change.
 func (s *Store) Apply(ctx context.Context, change func(context.Context, *sql.Conn) error) error {
 	return s.do(ctx, change)

@@ -48,12 +48,17 @@ type Store struct {
 	closed   bool                  // requests takes no more
 	done     chan struct{}         // closed when the writer has ended
 	damage   atomic.Pointer[error] // why nothing is written any more; nil: nothing is damaged
+
+	files   *openFiles
+	moved   atomic.Pointer[error] // why nothing is written now; nil: the files are at their paths
+	emptied bool                  // the writer's: since they aren't, their log is empty
 }
 
 // Open opens the database at a path, makes it if there is none, checks it
 // (quick_check) and brings its schema up to date after a backup beside it.
 // A damaged database is [ErrCorrupt] and isn't touched, one of a newer epd is
-// [ErrNewer], one that another process holds [ErrBusy].
+// [ErrNewer], one that another process holds [ErrBusy], one that is replaced in the
+// same moment [ErrMoved].
 func Open(ctx context.Context, path string, options *Options) (*Store, error) {
 	settings := Options{}
 	if options != nil {
@@ -77,11 +82,11 @@ func Open(ctx context.Context, path string, options *Options) (*Store, error) {
 // open opens the writer's connection and the pools. What it has opened when it fails
 // is closed by release.
 func (s *Store) open(ctx context.Context, busy time.Duration) error {
-	fresh, err := ensureFile(s.path)
+	first, err := ensureFile(s.path)
 	if err != nil {
 		return err
 	}
-	if !fresh {
+	if first.Size() > 0 {
 		if err := inspect(ctx, s.path, busy); err != nil {
 			return err
 		}
@@ -98,11 +103,15 @@ func (s *Store) open(ctx context.Context, busy time.Duration) error {
 	if s.read, err = s.openReaders(ctx, busy, readers); err != nil {
 		return err
 	}
-	s.soon, err = s.openReaders(ctx, busy, soonReaders)
+	if s.soon, err = s.openReaders(ctx, busy, soonReaders); err != nil {
+		return err
+	}
+	s.files, err = filesOf(s.path, first)
 	return err
 }
 
-// openReaders opens so many connections that only read.
+// openReaders opens so many connections that only read, all at once: one that is
+// opened later might read another database at the path, with the log of this one.
 func (s *Store) openReaders(ctx context.Context, busy time.Duration, most int) (*sql.DB, error) {
 	db, err := sql.Open("sqlite3", dsn(s.path, busy, "_query_only", "true"))
 	if err != nil {
@@ -110,27 +119,38 @@ func (s *Store) openReaders(ctx context.Context, busy time.Duration, most int) (
 	}
 	db.SetMaxOpenConns(most)
 	db.SetMaxIdleConns(most)
-	if err := db.PingContext(ctx); err != nil {
+	open := make([]*sql.Conn, 0, most)
+	for range most {
+		var conn *sql.Conn
+		if conn, err = db.Conn(ctx); err != nil {
+			break
+		}
+		open = append(open, conn)
+		if _, err = userVersion(ctx, conn); err != nil { // which opens the log
+			break
+		}
+	}
+	for _, conn := range open {
+		err = errors.Join(err, conn.Close()) // back into the pool
+	}
+	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	return db, nil
 }
 
-// ensureFile makes an empty file that only its owner can read, and tells
-// whether the database is empty. SQLite gives its other files the same mode.
-func ensureFile(path string) (fresh bool, err error) {
+// ensureFile makes an empty file that only its owner can read, unless there is one,
+// and tells which it is. SQLite gives its other files the same mode.
+func ensureFile(path string) (os.FileInfo, error) {
 	if err := trust(path); err != nil {
-		return false, err
+		return nil, err
 	}
 	file, err := statedir.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	info, err := file.Stat()
-	if err := errors.Join(err, file.Close()); err != nil {
-		return false, err
-	}
-	return info.Size() == 0, nil
+	return info, errors.Join(err, file.Close())
 }
 
 // trust refuses a database that somebody else may have put there, or anything of it:

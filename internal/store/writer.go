@@ -74,10 +74,24 @@ func (s *Store) hand(r *request) error {
 // writeLoop is the only goroutine that writes, until the queue is closed.
 func (s *Store) writeLoop() {
 	defer close(s.done)
+	ctx := context.Background() // half a batch must not end with one caller
+	idle := time.NewTicker(lookEvery)
+	defer idle.Stop()
 	batch := make([]*request, 0, maxBatch)
-	for first := range s.requests {
+	for {
+		var first *request
+		select {
+		case first = <-s.requests:
+		case <-idle.C:
+			_ = s.look(ctx) // Trouble tells
+			continue
+		}
+		if first == nil { // closed
+			_ = s.look(ctx)
+			return
+		}
 		batch = s.gather(append(batch[:0], first))
-		err := s.commit(batch)
+		err := s.commit(ctx, batch)
 		if errors.Is(err, ErrCorrupt) {
 			s.damage.Store(&err)
 		}
@@ -132,11 +146,14 @@ func (s *Store) drain(batch []*request) []*request {
 
 // commit applies a batch in one transaction. A change that fails alone is
 // undone alone and has its error in the request; what it returns failed all.
-func (s *Store) commit(batch []*request) (err error) {
+// What is committed counts if the database is at its path even then.
+func (s *Store) commit(ctx context.Context, batch []*request) (err error) {
 	if damage := s.damage.Load(); damage != nil {
 		return *damage
 	}
-	ctx := context.Background() // half a batch must not end with one caller
+	if err := s.look(ctx); err != nil {
+		return err
+	}
 	if _, err := s.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return fmt.Errorf("begin: %w", typed(err))
 	}
@@ -157,7 +174,7 @@ func (s *Store) commit(batch []*request) (err error) {
 	if _, err := s.conn.ExecContext(ctx, "COMMIT"); err != nil {
 		return fmt.Errorf("commit: %w", typed(err))
 	}
-	return nil
+	return s.look(ctx)
 }
 
 // applyOne applies one change under a savepoint.

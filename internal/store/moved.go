@@ -1,0 +1,90 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// lookEvery is how often it is looked whether the database is at its path while
+// nobody writes.
+const lookEvery = 5 * time.Second
+
+// openFiles are the files that SQLite has open: the database, its log, and the memory
+// that processes share. In WAL mode SQLite goes on with them when they were removed
+// or replaced, and what is written then is gone with the process
+// (https://sqlite.org/howtocorrupt.html, section 2.4).
+type openFiles struct {
+	names []string
+	infos []os.FileInfo
+}
+
+// filesOf are those of a database that was just opened, and was the file that first
+// tells before.
+func filesOf(path string, first os.FileInfo) (*openFiles, error) {
+	real, err := filepath.EvalSymlinks(path) // SQLite's other files lie beside it
+	if err != nil {
+		return nil, err
+	}
+	f := &openFiles{names: []string{path, real + "-wal", real + "-shm"}}
+	for _, name := range f.names {
+		info, err := os.Stat(name)
+		if err != nil {
+			return nil, err
+		}
+		f.infos = append(f.infos, info)
+	}
+	if !os.SameFile(first, f.infos[0]) {
+		return nil, fmt.Errorf("%w: %s was replaced", ErrMoved, path)
+	}
+	return f, nil
+}
+
+// look is [ErrMoved] unless all of them are at their paths.
+func (f *openFiles) look() error {
+	for i, name := range f.names {
+		switch now, err := os.Stat(name); {
+		case errors.Is(err, fs.ErrNotExist):
+			return fmt.Errorf("%w: %s was removed", ErrMoved, name)
+		case err != nil:
+			return fmt.Errorf("%w: %w", ErrMoved, err)
+		case !os.SameFile(now, f.infos[i]):
+			return fmt.Errorf("%w: %s was replaced", ErrMoved, name)
+		}
+	}
+	return nil
+}
+
+// look is [ErrMoved] if what is written now wouldn't be at the database's path. Then
+// what was acknowledged goes from the log into the database, wherever that is, and
+// the log is empty: another database at the path would take it for its own.
+func (s *Store) look(ctx context.Context) error {
+	err := s.files.look()
+	if err == nil {
+		s.moved.Store(nil)
+		s.emptied = false
+		return nil
+	}
+	s.moved.Store(&err)
+	if !s.emptied {
+		var busy, frames, done int
+		row := s.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+		s.emptied = row.Scan(&busy, &frames, &done) == nil && busy == 0 // else the next time
+	}
+	return err
+}
+
+// Trouble is why nothing can be written now, as far as that is known: the database
+// is damaged ([ErrCorrupt]), or isn't at its path ([ErrMoved]). It asks nobody.
+func (s *Store) Trouble() error {
+	for _, why := range []*error{s.damage.Load(), s.moved.Load()} {
+		if why != nil {
+			return *why
+		}
+	}
+	return nil
+}
