@@ -248,6 +248,9 @@ func writeRun(b *strings.Builder, o *epdapi.Outcome, d *epdapi.Decision) {
 	if w, ok := o.MeanPowerW.Get(); ok {
 		row(b, "  power", "%s, at most %s", report.FormatWatts(dvfsmodel.Watt(w)), report.FormatWatts(dvfsmodel.Watt(o.PeakPowerW.Or(w))))
 	}
+	if !o.Implausible.IsZero() {
+		row(b, "  set aside", "%s: it can't be, and counts nowhere", slurm.Printable(o.Implausible.Why, 400))
+	}
 	writeUse(b, o)
 }
 

@@ -109,6 +109,20 @@ func TestARunThatIsSetAsideIsShownWithTheReason(t *testing.T) {
 	}
 }
 
+func TestWhatCantBeOfARunIsTold(t *testing.T) {
+	v := fakeView("4711")
+	o := &v.Outcomes[0]
+	o.GPUEnergyJ = record.Known(1.7e308)
+	o.DropImplausible(0)
+	if text := jobText(v); !strings.Contains(text, "  set aside GPU energy 1.7e+308 J, want 0 to ") || !strings.Contains(text, "it can't be, and counts nowhere\n") {
+		t.Errorf("%s", text)
+	}
+	s := &epdapi.Status{Controller: &epdapi.ControllerStatus{Implausible: 2, LastImplausible: "run r of job 7 on n1: time -60 s, want 0 to 60"}}
+	if text := statusText(s); !strings.Contains(text, "records: 2 outcomes said what can't be, which is set aside and counts nowhere; the last: run r of job 7 on n1: time -60 s") {
+		t.Errorf("%s", text)
+	}
+}
+
 func TestAnExplanationSaysAtWhichClocksAnAdaptedRunStayed(t *testing.T) {
 	v := fakeView("4711")
 	if text := explainText(v); strings.Contains(text, "adapted") {

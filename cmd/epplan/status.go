@@ -114,6 +114,13 @@ func writeController(b *strings.Builder, s *epdapi.ControllerStatus) {
 	if s.Unwritten > 0 || s.Lost > 0 || s.OutcomeErrors > 0 {
 		fmt.Fprintf(b, "records: %d wait, %d lost, %d outcomes put off\n", s.Unwritten, s.Lost, s.OutcomeErrors)
 	}
+	if s.Implausible > 0 {
+		fmt.Fprintf(b, "records: %s, which is set aside and counts nowhere", counted(int(s.Implausible), "outcome said what can't be", "outcomes said what can't be"))
+		if s.LastImplausible != "" {
+			b.WriteString("; the last: " + slurm.Printable(s.LastImplausible, 400))
+		}
+		b.WriteByte('\n')
+	}
 	writeSync(b, "jobs", &s.Queue)
 	writeSync(b, "nodes", &s.Nodes)
 	if s.Trouble != "" {

@@ -37,7 +37,7 @@ type Records interface {
 	DecisionsOfJob(ctx context.Context, cluster string, jobID int64) ([]record.Decision, error)
 	OutcomesOf(ctx context.Context, key record.WorkloadKey, before int64, limit int) (store.OutcomePage, error)
 	OutcomesOfJob(ctx context.Context, cluster string, jobID int64) ([]record.Outcome, error)
-	Readings(ctx context.Context, cluster string, jobID int64) (map[string]record.Readings, error)
+	Readings(ctx context.Context, cluster string, jobID int64) (map[record.RunKey]record.Readings, error)
 	RunDays(ctx context.Context, cluster string, from time.Time) ([]record.RunDay, error)
 	Models(ctx context.Context, key record.WorkloadKey) ([]record.Model, error)
 	ModelsInUse(ctx context.Context, cluster string) ([]record.Model, error)

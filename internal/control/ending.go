@@ -143,12 +143,12 @@ func (c *Controller) settle(ctx context.Context, o *record.Outcome, run lap) (en
 		case end.missed(o):
 			o.SetAside(record.Restarted{Late: true})
 		}
-	case !errors.Is(err, errGone) && c.waiting.longer(o.RunID, c.options.Clock()):
+	case !errors.Is(err, errGone) && c.waiting.longer(o.Key(), c.options.Clock()):
 		return ending{}, nil, fmt.Errorf("%w: how job %d ended: %w", ErrNotYet, o.JobID, err)
 	default:
 		c.options.Log.Info("how a job ended isn't known", "job", o.JobID, "run", o.RunID, "reason", err)
 	}
-	c.waiting.end(o.RunID)
+	c.waiting.end(o.Key())
 	return end, job, nil
 }
 
@@ -179,12 +179,12 @@ func (c *Controller) endingOf(ctx context.Context, id slurm.JobID, run lap, ende
 // waiting are the outcomes that wait, by run, with when they came first.
 type waiting struct {
 	mu    sync.Mutex
-	since map[string]time.Time
+	since map[record.RunKey]time.Time
 }
 
 // longer tells whether an outcome has to wait still. It doesn't go by when the
 // run ended, since that is the time of another machine.
-func (w *waiting) longer(run string, now time.Time) bool {
+func (w *waiting) longer(run record.RunKey, now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	since, known := w.since[run]
@@ -192,7 +192,7 @@ func (w *waiting) longer(run string, now time.Time) bool {
 	case known:
 		return now.Sub(since) < patience
 	case w.since == nil:
-		w.since = make(map[string]time.Time)
+		w.since = make(map[record.RunKey]time.Time)
 	case len(w.since) >= maxWaiting:
 		for old := range w.since {
 			delete(w.since, old)
@@ -203,7 +203,7 @@ func (w *waiting) longer(run string, now time.Time) bool {
 	return true
 }
 
-func (w *waiting) end(run string) {
+func (w *waiting) end(run record.RunKey) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.since, run)

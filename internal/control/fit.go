@@ -45,9 +45,10 @@ func sampled(o *record.Outcome, base dvfsmodel.Base) (s dvfsmodel.Sample, why st
 		throttled += t
 	}
 	power := o.MeanPowerW.Or(0)
-	if energy, ok := o.GPUEnergyJ.Get(); ok && len(o.GPUs) > 0 {
-		power = energy / seconds / float64(len(o.GPUs))
+	if energy, ok := o.GPUEnergyJ.Get(); ok {
+		power = energy / seconds
 	}
+	power /= float64(max(1, len(o.GPUs)))
 	set, one := o.Setting.Core, true
 	if adapted(o) {
 		set, one = nearlyAlways(o.Clocks, set)

@@ -106,16 +106,16 @@ func (h *history) submission(at time.Time) *history {
 // ended is how a job ended by its outcomes, and its record's state while a run
 // is open.
 func (h *history) ended(state string) string {
-	over := make(map[string]bool)
+	over := make(map[record.RunKey]bool)
 	last := -1
 	for i := range h.outcomes {
-		over[h.outcomes[i].RunID] = true
+		over[h.outcomes[i].Key()] = true
 		if last < 0 || h.outcomes[i].Ended.After(h.outcomes[last].Ended) {
 			last = i
 		}
 	}
 	for i := range h.decisions {
-		if !over[h.decisions[i].RunID] {
+		if !over[h.decisions[i].Key()] {
 			return state
 		}
 	}

@@ -23,8 +23,10 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 		c.counters.outcomeErrors.Add(1)
 		return 0, err
 	}
-	o := *sent
-	o.Cluster = c.options.Cluster
+	o, err := c.plausible(sent)
+	if err != nil {
+		return 0, err
+	}
 	run, err := c.attribute(ctx, &o)
 	if err != nil {
 		return 0, err
@@ -44,6 +46,7 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 	}
 	if receipt == store.Stored {
 		c.counters.ran(&o)
+		c.doubt(&o)
 	}
 	if receipt == store.Stored && c.options.OnOutcome != nil {
 		c.options.OnOutcome(&o, c.partitionOf(&o, job))
@@ -60,6 +63,30 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 	}
 	c.release(&o)
 	return receipt, nil
+}
+
+// plausible is an outcome as it can be: what a sensor or a clock got wrong is set
+// aside, and what no agent sends is [record.ErrInvalid].
+func (c *Controller) plausible(sent *record.Outcome) (record.Outcome, error) {
+	o := *sent
+	o.Cluster, o.Implausible = c.options.Cluster, record.Implausible{}
+	o, err := o.Canonical()
+	if err != nil {
+		return o, err
+	}
+	o.DropImplausible(c.settings.Load().mostPower(o.GPUModel))
+	return o, nil
+}
+
+// doubt tells of an outcome that came with what can't be.
+func (c *Controller) doubt(o *record.Outcome) {
+	if o.Implausible.IsZero() {
+		return
+	}
+	c.counters.implausible.Add(1)
+	what := fmt.Sprintf("run %s of job %d on %s: %s", o.RunID, o.JobID, slurm.Printable(o.Node, maxModel), o.Implausible.Why)
+	c.counters.lastImplausible.Store(&what)
+	c.options.Log.Warn("what an outcome says can't be: it is kept, and counts nowhere", "run", o.RunID, "job", o.JobID, "node", o.Node, "what", o.Implausible.Why)
 }
 
 // attribute gives an outcome its decision: what the controller decided counts,

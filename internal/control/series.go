@@ -33,15 +33,15 @@ func (c *Controller) Series(ctx context.Context, id slurm.JobID) (*epdapi.JobSer
 		return nil, err
 	}
 	out := &epdapi.JobSeries{Runs: []epdapi.RunSeries{}}
-	over := make(map[string]bool)
+	over := make(map[record.RunKey]bool)
 	for i := range h.outcomes {
 		o := &h.outcomes[i]
-		over[o.RunID] = true
-		out.Runs = append(out.Runs, endedSeries(o, readings[o.RunID]))
+		over[o.Key()] = true
+		out.Runs = append(out.Runs, endedSeries(o, readings[o.Key()]))
 	}
 	for i := range h.decisions {
-		if d := &h.decisions[i]; !over[d.RunID] {
-			over[d.RunID] = true
+		if d := &h.decisions[i]; !over[d.Key()] {
+			over[d.Key()] = true
 			out.Runs = append(out.Runs, c.openSeries(d))
 		}
 	}

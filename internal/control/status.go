@@ -19,6 +19,8 @@ type counters struct {
 	decisions, applied       atomic.Int64
 	heldOut                  atomic.Int64
 	outcomes, outcomeErrors  atomic.Int64
+	implausible              atomic.Int64
+	lastImplausible          atomic.Pointer[string]
 	refits, retired          atomic.Int64
 	adaptedRuns, sharedRuns  atomic.Int64
 	trainings                atomic.Int64
@@ -86,6 +88,7 @@ func (c *Controller) Status(ctx context.Context) Status {
 		Submissions: n.submissions.Load(), Decisions: n.decisions.Load(), Applied: n.applied.Load(),
 		HeldOut: n.heldOut.Load(), BadRequests: n.badRequests.Load(), Outcomes: n.outcomes.Load(),
 		OutcomeErrors: n.outcomeErrors.Load(), Refits: n.refits.Load(), Retired: n.retired.Load(),
+		Implausible: n.implausible.Load(),
 		AdaptedRuns: n.adaptedRuns.Load(), SharedRuns: n.sharedRuns.Load(),
 		Unwritten: c.writer.waiting.Load(), Lost: c.writer.lost.Load(),
 		SlowestDecideS: math.Round(float64(n.slowestDecide.Load())/1e3) / 1e6,
@@ -100,8 +103,11 @@ func (c *Controller) Status(ctx context.Context) Status {
 	if err := c.writer.trouble(c.options.StoreWait); err != nil {
 		status.Trouble, status.Moved = err.Error(), errors.Is(err, store.ErrMoved)
 	}
+	if last := n.lastImplausible.Load(); last != nil {
+		status.LastImplausible = *last
+	}
 	if who := CallerOf(ctx); !who.All && !who.Control { // it may name other people's jobs
-		status.Trouble, status.Queue.Trouble, status.Nodes.Trouble = "", "", ""
+		status.Trouble, status.LastImplausible, status.Queue.Trouble, status.Nodes.Trouble = "", "", "", ""
 	}
 	return status
 }

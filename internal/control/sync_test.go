@@ -26,6 +26,7 @@ type memory struct {
 	err    error
 }
 
+func (*memory) Trouble() error                                               { return nil }
 func (*memory) ModelsInUse(context.Context, string) ([]record.Model, error)  { return nil, nil }
 func (*memory) ModelsOut(context.Context, string) ([]record.ModelOut, error) { return nil, nil }
 func (*memory) PutJob(context.Context, *record.Job) error                    { return nil }

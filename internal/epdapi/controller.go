@@ -46,6 +46,12 @@ type ControllerStatus struct {
 	Forecasts      *ForecastStatus        `json:"forecasts,omitempty"`
 	Queue          SyncStatus             `json:"queue"` // Slurm's jobs
 	Nodes          SyncStatus             `json:"nodes"`
+
+	// Implausible are outcomes of which something can't be, as an energy that no GPU
+	// uses in that time: it is set aside, and counts nowhere. LastImplausible says what
+	// it was the last time.
+	Implausible     int64  `json:"outcomes_implausible"`
+	LastImplausible string `json:"outcomes_implausible_last,omitempty"`
 }
 
 // SyncStatus is how a controller keeps up with Slurm.

@@ -42,6 +42,7 @@ type status = epdapi.ControllerStatus
 var statusFigures = []figure[status]{
 	counter("epplan_submissions_total", "Submissions that job_submit told of.", func(s *status) float64 { return float64(s.Submissions) }),
 	counter("epplan_outcomes_total", "Ended runs that were recorded.", func(s *status) float64 { return float64(s.Outcomes) }),
+	counter("epplan_outcomes_implausible_total", "Outcomes of which something can't be, which counts nowhere.", func(s *status) float64 { return float64(s.Implausible) }),
 	counter("epplan_refits_total", "Models that were fitted anew.", func(s *status) float64 { return float64(s.Refits) }),
 	counter("epplan_models_retired_total", "Models that are no longer used because they predicted badly.", func(s *status) float64 { return float64(s.Retired) }),
 	counter("epplan_adapted_runs_total", "Ended runs whose clocks were adapted while they ran.", func(s *status) float64 { return float64(s.AdaptedRuns) }),

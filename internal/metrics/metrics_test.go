@@ -31,7 +31,7 @@ func controller(context.Context) epdapi.ControllerStatus {
 			{Target: "time", Jobs: 9, Coverage: 0.875, MedianError: 0.125}, {Target: "time", Rung: "script only", Jobs: 2, Coverage: 1, MedianError: 0.5},
 		}},
 		ConfigVersion: "a1b2c3", HoldOut: 0.05, Jobs: 9, Tokens: 2, Decided: 3, Models: 4, Submissions: 100,
-		BadRequests: 1, Outcomes: 50, OutcomeErrors: 2, Refits: 7, Retired: 1, AdaptedRuns: 11, SharedRuns: 12, Asleep: 13, Waking: 14, Unwritten: 5, Lost: 6, Trouble: "disk full",
+		BadRequests: 1, Outcomes: 50, OutcomeErrors: 2, Refits: 7, Retired: 1, AdaptedRuns: 11, SharedRuns: 12, Asleep: 13, Waking: 14, Unwritten: 5, Lost: 6, Implausible: 15, Trouble: "disk full",
 		Queue: epdapi.SyncStatus{At: time.Unix(1.7e9, 5e8)}, Nodes: epdapi.SyncStatus{At: time.Unix(1.7e9, 0), Failures: 3},
 	}
 }
@@ -94,6 +94,7 @@ epplan_errors_total{kind="outcome-refused"} 2
 epplan_errors_total{kind="record-lost"} 6
 epplan_submissions_total 100
 epplan_outcomes_total 50
+epplan_outcomes_implausible_total 15
 epplan_refits_total 7
 epplan_models 4
 epplan_models_retired_total 1

@@ -17,9 +17,9 @@ func number(n record.Number) any {
 	return nil
 }
 
-// known is what was read from a column of numbers.
+// known is what was read from a column of numbers; what can't be is unknown.
 func known(column sql.NullFloat64) record.Number {
-	if !column.Valid {
+	if !column.Valid || !believed(column.Float64) {
 		return record.Number{}
 	}
 	return record.Known(column.Float64)
@@ -35,11 +35,14 @@ func micros(t time.Time) any {
 
 // timeOf is what was read from a column of times.
 func timeOf(column sql.NullInt64) time.Time {
-	if !column.Valid {
+	if !column.Valid || column.Int64 < -lastTime || column.Int64 > lastTime {
 		return time.Time{}
 	}
 	return time.UnixMicro(column.Int64).UTC()
 }
+
+// lastTime is the end of the year 9999: JSON has no later times.
+const lastTime = 253402300799_999_999
 
 // list is a value as a column of JSON: NULL if empty.
 func list[T any](values []T) (any, error) {

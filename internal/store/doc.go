@@ -3,7 +3,7 @@
 //
 // A write returns after its commit is on disk (synchronous=FULL), so that an
 // agent may forget what was acknowledged. Outcomes are idempotent: their key is
-// (cluster, run id), a repeat changes nothing, and one that differs is kept
+// (cluster, node, run id), a repeat changes nothing, and one that differs is kept
 // aside as a conflict.
 //
 // What goes wrong comes back as one of a few errors that callers can tell

@@ -95,11 +95,13 @@ func exportLine(columns []string, values []any) ([]byte, error) {
 }
 
 // embedded are the columns that hold JSON.
-var embedded = []string{"gpus", "clocks", "throttled_s", "stays", "restarted", "body", "coefficients", "covariance"}
+var embedded = []string{"gpus", "clocks", "throttled_s", "stays", "restarted", "implausible", "body", "coefficients", "covariance"}
 
 // exportValue is a column as a value for JSON.
 func exportValue(column string, value any) (any, error) {
 	switch v := value.(type) {
+	case float64:
+		return record.Known(v), nil // what is no number is unknown
 	case string:
 		if slices.Contains(embedded, column) {
 			return json.RawMessage(v), nil

@@ -80,7 +80,21 @@ func migrate(ctx context.Context, conn *sql.Conn, path string) error {
 			return fmt.Errorf("backup before migrating: %w", err)
 		}
 	}
-	for _, step := range steps[version:] {
+	return apply(ctx, conn, steps[version:])
+}
+
+// apply runs steps one after the other. Foreign keys are off meanwhile: else a table
+// that is made anew would take what refers to it along
+// (https://sqlite.org/lang_altertable.html, section 7).
+func apply(ctx context.Context, conn *sql.Conn, steps []migration) (err error) {
+	if _, err := conn.ExecContext(ctx, "PRAGMA foreign_keys = OFF"); err != nil {
+		return err
+	}
+	defer func() {
+		_, on := conn.ExecContext(context.WithoutCancel(ctx), "PRAGMA foreign_keys = ON")
+		err = errors.Join(err, on)
+	}()
+	for _, step := range steps {
 		if err := step.apply(ctx, conn); err != nil {
 			return fmt.Errorf("migrate to schema %d: %w", step.version, err)
 		}

@@ -20,7 +20,13 @@ import (
 // schema1 makes a database of schema 1.
 func schema1(t *testing.T) string {
 	t.Helper()
-	script, err := os.ReadFile("testdata/schema1.sql")
+	return dumped(t, "schema1")
+}
+
+// dumped makes a database of a dump.
+func dumped(t *testing.T, name string) string {
+	t.Helper()
+	script, err := os.ReadFile(filepath.Join("testdata", name+".sql")) //nolint:gosec // the test's own
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +99,7 @@ func TestADatabaseOfSchema1IsMigratedWithItsRecordsAfterABackup(t *testing.T) {
 	if page, err := s.OutcomesOf(t.Context(), workload(1), 0, 1); err != nil || len(page.Outcomes) != 1 || !slices.Equal(page.Outcomes[0].Stays, stays()) || page.Outcomes[0].Restarted != restarted() {
 		t.Errorf("columns of schemas 9 and 10: %+v, %v", page, err)
 	}
-	if got := schemaVersion(t, path); got != 10 {
+	if got := schemaVersion(t, path); got != 11 {
 		t.Errorf("schema %d", got)
 	}
 	if got := schemaVersion(t, path+".schema1.bak"); got != 1 {
@@ -102,6 +108,75 @@ func TestADatabaseOfSchema1IsMigratedWithItsRecordsAfterABackup(t *testing.T) {
 	found, err := store.Check(t.Context(), path+".schema1.bak")
 	if err != nil || len(found) > 0 {
 		t.Errorf("the backup: %q, %v", found, err)
+	}
+}
+
+// Runs of before are named by their nodes, keep all that they had, and what can't be
+// of them is set aside, and in no sum.
+func TestADatabaseOfSchema10IsMigratedWithItsRecords(t *testing.T) {
+	path := dumped(t, "schema10")
+	s := open(t, path, nil)
+	if got := schemaVersion(t, path); got != 11 {
+		t.Fatalf("schema %d", got)
+	}
+	if found, err := store.Check(t.Context(), path); err != nil || len(found) > 0 {
+		t.Errorf("Check found %q, %v", found, err)
+	}
+	for i := 2; i < 9; i++ {
+		o, err := s.OutcomesOfJob(t.Context(), "alpha", int64(1000+i))
+		if err != nil || len(o) != 1 {
+			t.Fatalf("run %d: %+v, %v", i, o, err)
+		}
+		spoilt := i >= 3 && i <= 6
+		if len(o[0].GPUs) != 2 || o[0].Series.Len() == 0 || o[0].ExitState != record.Completed || o[0].Implausible.IsZero() == spoilt {
+			t.Errorf("run %d: %+v", i, o[0])
+		}
+		if _, energy := o[0].GPUEnergyJ.Get(); energy == spoilt {
+			t.Errorf("run %d has the energy %s", i, o[0].GPUEnergyJ)
+		}
+	}
+	o, err := s.OutcomesOfJob(t.Context(), "alpha", 1003)
+	if p := o[0].Implausible; err != nil || p.TimeS != record.Known(-60) || p.GPUEnergyJ != record.Known(1.7e308) || p.GPUSource != record.Counter {
+		t.Errorf("what can't be isn't kept: %+v, %v", p, err)
+	}
+	if all, err := s.Profiles(t.Context(), record.WorkloadKey{Cluster: "alpha", Workload: "w2", GPUModel: "V100"}, 9); err != nil || len(all) != 1 {
+		t.Errorf("profiles: %+v, %v", all, err)
+	}
+	if asides := exported(t, s, "outcome_conflicts"); len(asides) != 1 || !strings.Contains(asides[0], `"node":"elsewhere","run_id":"run-000002"`) {
+		t.Errorf("conflicts: %s", asides)
+	}
+	checkHealed(t, s)
+	put(t, s, outcome(9), store.Stored)
+	if ids := exported(t, s, "outcomes"); !strings.Contains(ids[len(ids)-1], `"outcome_id":10,`) {
+		t.Errorf("ids go on with %s", ids[len(ids)-1])
+	}
+	put(t, s, outcome(1), store.Repeated) // pruned before
+	put(t, s, outcome(8), store.Repeated)
+	if _, err := s.Prune(t.Context(), start.Add(time.Hour)); err != nil {
+		t.Errorf("sums that can't be taken back: %v", err)
+	}
+}
+
+// checkHealed wants finite sums of what can be.
+func checkHealed(t *testing.T, s *store.Store) {
+	t.Helper()
+	days, err := s.RunDays(t.Context(), "alpha", start.Add(-24*time.Hour))
+	if err != nil || len(days) != 1 || days[0].Runs != 8 || days[0].GPURuns != 3 || days[0].GPUEnergyJ != 100002+100007+100008 {
+		t.Errorf("days: %+v, %v", days, err)
+	}
+	strata, err := s.Strata(t.Context(), "alpha", time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ended, measured int64
+	for _, st := range strata {
+		ended, measured = ended+st.Endings.Ended, measured+st.GPU.Runs
+		if st.GPU.Runs > 0 && !(st.GPU.MeanJ > 1e5 && st.GPU.MeanJ < 1.1e5) {
+			t.Errorf("%+v", st)
+		}
+	}
+	if ended != 7 || measured != 4 { // and the one that was pruned
+		t.Errorf("%d jobs ended, %d energies: %+v", ended, measured, strata)
 	}
 }
 

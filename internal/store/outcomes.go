@@ -67,8 +67,8 @@ INSERT INTO outcomes (cluster, run_id, job_id, node, restart_count, decision_id,
 	utilisation, peak_memory_bytes, unmatched, received_us, digest)
 SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23,
 	?24, ?25, ?26, ?27, ?28
-WHERE NOT EXISTS (SELECT 1 FROM pruned_runs WHERE cluster = ?1 AND run_id = ?2)
-ON CONFLICT (cluster, run_id) DO NOTHING`
+WHERE NOT EXISTS (SELECT 1 FROM pruned_runs WHERE cluster = ?1 AND run_id = ?2 AND node IN ('', ?4))
+ON CONFLICT (cluster, node, run_id) DO NOTHING`
 
 // putOutcome is PutOutcome inside the transaction.
 func putOutcome(
@@ -95,7 +95,7 @@ func putOutcome(
 		return 0, err
 	}
 	_, err = conn.ExecContext(ctx,
-		"INSERT INTO outcome_details (outcome_id, gpus, clocks, throttled_s, series, readings, stays, restarted) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+		"INSERT INTO outcome_details (outcome_id, gpus, clocks, throttled_s, series, readings, stays, restarted, implausible) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
 		append([]any{id}, details...)...)
 	if err != nil {
 		return 0, err
@@ -112,8 +112,8 @@ func compareOutcome(
 ) (Receipt, error) {
 	var first []byte
 	err := conn.QueryRowContext(ctx, `
-SELECT digest FROM outcomes WHERE cluster = ?1 AND run_id = ?2
-UNION ALL SELECT digest FROM pruned_runs WHERE cluster = ?1 AND run_id = ?2`, o.Cluster, o.RunID).Scan(&first)
+SELECT digest FROM outcomes WHERE cluster = ?1 AND run_id = ?2 AND node = ?3
+UNION ALL SELECT digest FROM pruned_runs WHERE cluster = ?1 AND run_id = ?2 AND node IN ('', ?3)`, o.Cluster, o.RunID, o.Node).Scan(&first)
 	if err != nil {
 		return 0, err
 	}
@@ -125,8 +125,8 @@ UNION ALL SELECT digest FROM pruned_runs WHERE cluster = ?1 AND run_id = ?2`, o.
 		return 0, err
 	}
 	_, err = conn.ExecContext(ctx, `
-INSERT INTO outcome_conflicts (cluster, run_id, digest, body, received_us) VALUES (?, ?, ?, ?, ?)
-ON CONFLICT DO NOTHING`, o.Cluster, o.RunID, digest[:], body, received)
+INSERT INTO outcome_conflicts (cluster, node, run_id, digest, body, received_us) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT DO NOTHING`, o.Cluster, o.Node, o.RunID, digest[:], body, received)
 	return Conflicting, err
 }
 
@@ -150,20 +150,25 @@ func detailsOf(o *record.Outcome) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var restarted any
+	var restarted, implausible any
 	if !o.Restarted.IsZero() {
 		if restarted, err = text(o.Restarted); err != nil {
 			return nil, err
 		}
 	}
-	return []any{gpus, clocks, throttled, o.Series.Encode(), o.Readings.Encode(), stays, restarted}, nil
+	if !o.Implausible.IsZero() {
+		if implausible, err = text(&o.Implausible); err != nil {
+			return nil, err
+		}
+	}
+	return []any{gpus, clocks, throttled, o.Series.Encode(), o.Readings.Encode(), stays, restarted, implausible}, nil
 }
 
 const selectOutcomes = `
 SELECT outcome_id, cluster, run_id, job_id, node, restart_count, decision_id, workload, gpu_model, arm,
 	submitted_us, started_us, ended_us, exit_state, core_mhz, mem_mhz, time_s, slowdown,
 	gpu_energy_j, gpu_energy_source, node_energy_j, node_energy_source, mean_power_w, peak_power_w,
-	utilisation, peak_memory_bytes, unmatched, gpus, clocks, throttled_s, series, stays, restarted
+	utilisation, peak_memory_bytes, unmatched, gpus, clocks, throttled_s, series, stays, restarted, implausible
 FROM outcomes LEFT JOIN outcome_details USING (outcome_id) `
 
 // OutcomePage is a part of a list of outcomes, newest first.
@@ -214,12 +219,12 @@ func (s *Store) OutcomesOfJob(ctx context.Context, cluster string, jobID int64) 
 func scanOutcome(row scanner, o *record.Outcome) (id int64, err error) {
 	var submitted, started, ended sql.NullInt64
 	var timeS, slowdown, gpuJ, nodeJ, meanW, peakW, utilisation, memory sql.NullFloat64
-	var gpus, clocks, throttled, stays, restarted sql.NullString
+	var gpus, clocks, throttled, stays, restarted, implausible sql.NullString
 	var series []byte
 	err = row.Scan(&id, &o.Cluster, &o.RunID, &o.JobID, &o.Node, &o.Restart, &o.DecisionID, &o.Workload, &o.GPUModel,
 		&o.Arm, &submitted, &started, &ended, &o.ExitState, &o.Setting.Core, &o.Setting.Mem, &timeS, &slowdown,
 		&gpuJ, &o.GPUSource, &nodeJ, &o.NodeSource, &meanW, &peakW, &utilisation, &memory, &o.Unmatched,
-		&gpus, &clocks, &throttled, &series, &stays, &restarted)
+		&gpus, &clocks, &throttled, &series, &stays, &restarted, &implausible)
 	if err != nil {
 		return 0, err
 	}
@@ -227,23 +232,25 @@ func scanOutcome(row scanner, o *record.Outcome) (id int64, err error) {
 	o.TimeS, o.Slowdown, o.GPUEnergyJ, o.NodeEnergyJ = known(timeS), known(slowdown), known(gpuJ), known(nodeJ)
 	o.MeanPowerW, o.PeakPowerW = known(meanW), known(peakW)
 	o.Utilisation, o.PeakMemoryBytes = known(utilisation), known(memory)
-	if err := parse(gpus, &o.GPUs); err != nil {
-		return 0, fmt.Errorf("run %s: GPUs: %w", o.RunID, err)
-	}
-	if err := parse(clocks, &o.Clocks); err != nil {
-		return 0, fmt.Errorf("run %s: clocks: %w", o.RunID, err)
-	}
-	if err := parse(throttled, &o.ThrottledS); err != nil {
-		return 0, fmt.Errorf("run %s: throttling: %w", o.RunID, err)
-	}
-	if err := parse(stays, &o.Stays); err != nil {
-		return 0, fmt.Errorf("run %s: stays: %w", o.RunID, err)
-	}
-	if err := parse(restarted, &o.Restarted); err != nil {
-		return 0, fmt.Errorf("run %s: over a restart: %w", o.RunID, err)
+	for _, part := range []struct {
+		what string
+		from sql.NullString
+		to   any
+	}{
+		{"GPUs", gpus, &o.GPUs},
+		{"clocks", clocks, &o.Clocks},
+		{"throttling", throttled, &o.ThrottledS},
+		{"stays", stays, &o.Stays},
+		{"over a restart", restarted, &o.Restarted},
+		{"what can't be", implausible, &o.Implausible},
+	} {
+		if err := parse(part.from, part.to); err != nil {
+			return 0, fmt.Errorf("run %s: %s: %w", o.RunID, part.what, err)
+		}
 	}
 	if o.Series, err = record.DecodeSeries(series); err != nil {
 		return 0, fmt.Errorf("run %s: %w", o.RunID, err)
 	}
+	o.DropImplausible(0) // of a database that somebody wrote into
 	return id, nil
 }

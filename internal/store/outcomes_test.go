@@ -117,15 +117,15 @@ func TestHostileTextIsKeptAsText(t *testing.T) {
 	s, _ := openNew(t)
 	o := outcome(1)
 	o.Node = "n'); DROP TABLE outcomes; --\x00\xff"
-	o.ExitState = strings.Repeat("é", record.MaxText)
+	o.ExitState = strings.Repeat("é", 32)
 	put(t, s, o, store.Stored)
 	put(t, s, o, store.Repeated)
 	got, err := s.OutcomesOfJob(t.Context(), "alpha", o.JobID)
 	if err != nil || len(got) != 1 {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	if got[0].Node != "n'); DROP TABLE outcomes; --\uFFFD\uFFFD" || len(got[0].ExitState) != record.MaxText {
-		t.Errorf("node %q, state of %d bytes", got[0].Node, len(got[0].ExitState))
+	if got[0].Node != "n'); DROP TABLE outcomes; --\uFFFD\uFFFD" || got[0].ExitState != o.ExitState {
+		t.Errorf("node %q, state %q", got[0].Node, got[0].ExitState)
 	}
 }
 
@@ -166,4 +166,29 @@ func TestACallerThatLeavesGetsItsOwnReason(t *testing.T) {
 	if _, err := s.PutOutcome(t.Context(), outcome(1)); !errors.Is(err, store.ErrClosed) {
 		t.Errorf("a write after Close: %v", err)
 	}
+}
+
+// Nodes name their runs themselves: what one sends can neither occupy nor shadow a run
+// of another one.
+func TestARunOfAnotherNodeUnderTheSameIDIsAnotherRun(t *testing.T) {
+	s, _ := openNew(t)
+	forged := outcome(1)
+	forged.Node, forged.JobID, forged.GPUEnergyJ = "n2", 999, record.Known(1)
+	put(t, s, forged, store.Stored)
+	put(t, s, outcome(1), store.Stored)
+	put(t, s, outcome(1), store.Repeated)
+	late := *forged
+	late.GPUEnergyJ = record.Known(2)
+	put(t, s, &late, store.Conflicting)
+	all, err := s.OutcomesOfJob(t.Context(), "alpha", outcome(1).JobID)
+	if err != nil || len(all) != 1 || all[0].GPUEnergyJ != outcome(1).GPUEnergyJ {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if _, err := s.Prune(t.Context(), start.Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	other := outcome(1)
+	other.Node = "n3"
+	put(t, s, other, store.Stored) // also once the others were pruned
+	put(t, s, forged, store.Repeated)
 }

@@ -79,7 +79,7 @@ SELECT day, exit_state, arm, runs, time_s, gpu_runs, gpu_energy_j, node_runs, no
 FROM run_days WHERE cluster = ? AND day >= ? ORDER BY day, exit_state, arm`
 
 	runReadings = `
-SELECT run_id, readings FROM outcomes INDEXED BY outcomes_by_job JOIN outcome_details USING (outcome_id)
+SELECT node, run_id, readings FROM outcomes INDEXED BY outcomes_by_job JOIN outcome_details USING (outcome_id)
 WHERE cluster = ? AND job_id = ? AND readings IS NOT NULL`
 )
 
@@ -107,6 +107,15 @@ func (s *Store) RunDays(ctx context.Context, cluster string, from time.Time) ([]
 		var day int64
 		err := row.Scan(&day, &d.ExitState, &d.Arm, &d.Runs, &d.TimeS, &d.GPURuns, &d.GPUEnergyJ, &d.NodeRuns, &d.NodeEnergyJ)
 		d.Day = time.UnixMicro(day * microsPerDay).UTC()
+		if !believed(d.TimeS) {
+			d.TimeS = 0
+		}
+		if !believed(d.GPUEnergyJ) {
+			d.GPURuns, d.GPUEnergyJ = 0, 0
+		}
+		if !believed(d.NodeEnergyJ) {
+			d.NodeRuns, d.NodeEnergyJ = 0, 0
+		}
 		return d, err
 	})
 	if err != nil {
@@ -117,26 +126,26 @@ func (s *Store) RunDays(ctx context.Context, cluster string, from time.Time) ([]
 
 // Readings are power and core clock over the runs under a job id, by run; runs
 // without any aren't in it.
-func (s *Store) Readings(ctx context.Context, cluster string, jobID int64) (map[string]record.Readings, error) {
+func (s *Store) Readings(ctx context.Context, cluster string, jobID int64) (map[record.RunKey]record.Readings, error) {
 	type one struct {
-		run string
+		run record.RunKey
 		of  record.Readings
 	}
 	rows, err := s.read.QueryContext(ctx, runReadings, cluster, jobID)
 	all, err := collect(rows, err, func(row scanner) (r one, err error) {
 		var blob sql.RawBytes
-		if err := row.Scan(&r.run, &blob); err != nil {
+		if err := row.Scan(&r.run.Node, &r.run.RunID, &blob); err != nil {
 			return r, err
 		}
 		if r.of, err = record.DecodeReadings(blob); err != nil {
-			return r, fmt.Errorf("run %s: %w", r.run, err)
+			return r, fmt.Errorf("run %s: %w", r.run.RunID, err)
 		}
 		return r, nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("readings of job %d: %w", jobID, err)
 	}
-	byRun := make(map[string]record.Readings, len(all))
+	byRun := make(map[record.RunKey]record.Readings, len(all))
 	for _, r := range all {
 		byRun[r.run] = r.of
 	}

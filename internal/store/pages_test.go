@@ -120,7 +120,7 @@ func TestAListedJobHasItsLatestDecisionAndWhatItsRunsCameTo(t *testing.T) {
 		}
 		for node := range 2 {
 			o := outcome(10*i + node)
-			o.JobID, o.Submitted, o.Started = j.ID, j.Submitted, j.Submitted.Add(time.Minute)
+			o.JobID, o.Submitted, o.Started, o.Ended = j.ID, j.Submitted, j.Submitted.Add(time.Minute), j.Submitted.Add(time.Hour)
 			o.TimeS, o.GPUEnergyJ = record.Known(float64(100*(i+1)+node)), record.Known(1000)
 			if i == 1 && node == 1 {
 				o.GPUEnergyJ, o.Submitted = record.Number{}, time.Time{}
@@ -292,7 +292,7 @@ func TestReadingsOfAJobComeBackAndAreExported(t *testing.T) {
 	without.Readings = record.Readings{}
 	put(t, s, &without, store.Repeated)
 	all, err := s.Readings(t.Context(), "alpha", o.JobID)
-	if err != nil || len(all) != 1 || !reflect.DeepEqual(all[o.RunID], o.Readings) {
+	if err != nil || len(all) != 1 || !reflect.DeepEqual(all[o.Key()], o.Readings) {
 		t.Errorf("%+v, %v", all, err)
 	}
 	if lines := exported(t, s, "outcome_details"); !strings.Contains(lines[0], `"readings":{"gpus":2,"interval_s":1,"power_w":{"mean":[200,200,200]`) {

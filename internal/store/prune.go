@@ -157,7 +157,7 @@ func pruneOutcomes(ctx context.Context, conn *sql.Conn, limit int64) (int64, err
 		{bookSome, []any{-1, whole}},
 		{sumPruned, []any{old}},
 		{sumPrunedEver, []any{old}},
-		{"INSERT INTO pruned_runs SELECT cluster, run_id, digest FROM outcomes WHERE outcome_id IN (SELECT value FROM json_each(?1))", []any{old}},
+		{"INSERT INTO pruned_runs SELECT cluster, run_id, node, digest FROM outcomes WHERE outcome_id IN (SELECT value FROM json_each(?1))", []any{old}},
 	} {
 		if _, err := conn.ExecContext(ctx, step.statement, step.args...); err != nil {
 			return 0, err

@@ -56,7 +56,7 @@ func TestPruningKeepsTheMeansAndKnowsRepeats(t *testing.T) {
 	}
 	put(t, s, outcome(4), store.Repeated) // pruned, and neither of the special kinds
 	changed := outcome(4)
-	changed.Node = "elsewhere"
+	changed.TimeS = record.Known(1)
 	put(t, s, changed, store.Conflicting)
 	again, err := s.Strata(t.Context(), "alpha", time.Time{})
 	if err != nil {

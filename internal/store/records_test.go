@@ -51,7 +51,7 @@ func fill(tb testing.TB, s *store.Store) {
 	}
 	put(tb, s, recent, store.Stored)
 	other := *recent
-	other.Node = "elsewhere"
+	other.TimeS = record.Known(1)
 	put(tb, s, &other, store.Conflicting)
 	if err := s.PutJob(ctx, job(1)); err != nil {
 		tb.Fatal(err)

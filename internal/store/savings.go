@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/epplan/epplan/internal/store/record"
@@ -27,7 +28,7 @@ SELECT o.cluster, o.workload, o.gpu_model, o.arm, MAX(COALESCE(o.ended_us, o.rec
 FROM outcomes AS o LEFT JOIN decisions AS d ON d.decision_id = o.decision_id`
 	byJob = `
 GROUP BY o.job_id, CASE WHEN o.job_id > 0 THEN o.submitted_us END,
-	CASE WHEN o.job_id <= 0 OR o.submitted_us IS NULL THEN o.run_id END,
+	CASE WHEN o.job_id <= 0 OR o.submitted_us IS NULL THEN o.outcome_id END,
 	CASE o.exit_state WHEN 'REQUEUED' THEN 1 WHEN '' THEN 2 ELSE 0 END, o.cluster, o.workload, o.gpu_model, o.arm`
 	jobSums = `
 	COUNT(gpu_j) AS gn, TOTAL(gpu_j) AS g, TOTAL(gpu_j * gpu_j) AS g2,
@@ -154,7 +155,29 @@ func scanSums(row scanner) (sums, error) {
 	err := row.Scan(&t.Cluster, &t.Workload, &t.GPUModel, &t.HoldOut, &t.Arm, &t.setting.Core, &t.setting.Mem,
 		&t.endings.Ended, &t.endings.Completed, &t.gpu.runs, &t.gpu.j, &t.gpu.square, &t.node.runs, &t.node.j, &t.node.square,
 		&t.predicted.Runs, &t.predicted.DefaultJ, &t.predicted.GPUJ)
+	for _, e := range []*energySums{&t.gpu, &t.node} {
+		if !believed(e.j, e.square/mostSum) {
+			*e = energySums{}
+		}
+	}
+	if !believed(t.predicted.DefaultJ, t.predicted.GPUJ) {
+		t.predicted = record.Predicted{}
+	}
 	return t, err
+}
+
+// mostSum is more joules or seconds than all runs together come to.
+const mostSum = 1e30
+
+// believed tells whether sums can be. Others, as of a database that somebody wrote
+// into, are left out.
+func believed(sums ...float64) bool {
+	for _, sum := range sums {
+		if !(math.Abs(sum) < mostSum) {
+			return false
+		}
+	}
+	return true
 }
 
 // stratumOf adds up the settings of a stratum.

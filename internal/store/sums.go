@@ -151,7 +151,7 @@ WHERE cluster = ?1 AND job_id = ?2 AND submitted_us = ?3 AND NOT EXISTS (
 	WHERE d.cluster = ?1 AND d.job_id = ?2 AND d.job_id != 0 AND d.created_us >= ?3
 		AND d.created_us < COALESCE((SELECT MIN(n.submitted_us) FROM jobs AS n
 			WHERE n.cluster = ?1 AND n.job_id = ?2 AND n.submitted_us > ?3), ?4)
-		AND NOT EXISTS (SELECT 1 FROM outcomes AS r WHERE r.cluster = ?1 AND r.run_id = d.run_id))`)
+		AND NOT EXISTS (SELECT 1 FROM outcomes AS r WHERE r.cluster = ?1 AND r.run_id = d.run_id AND r.node = d.node))`)
 
 var parameter = regexp.MustCompile(`\?\d+`)
 

@@ -61,7 +61,7 @@ func (s *scroll) draw(t *rapid.T) scrolled {
 	o.GPUModel = "V100"
 	o.Arm = rapid.SampledFrom([]record.Arm{record.Treated, record.Treated, record.HeldOut, record.Excluded}).Draw(t, "arm")
 	o.ExitState = rapid.SampledFrom([]string{record.Completed, record.Completed, record.Completed, "FAILED", "REQUEUED", ""}).Draw(t, "state")
-	o.Ended = start.Add(time.Duration(rapid.IntRange(-30, 90).Draw(t, "hours")) * time.Hour)
+	o.Started, o.Ended = time.Time{}, start.Add(time.Duration(rapid.IntRange(-30, 90).Draw(t, "hours"))*time.Hour)
 	if rapid.IntRange(0, 9).Draw(t, "endless") == 0 {
 		o.Ended = time.Time{}
 	}
@@ -76,7 +76,7 @@ func (s *scroll) draw(t *rapid.T) scrolled {
 		}
 		return record.Known(float64(rapid.IntRange(1, 1e6).Draw(t, name)))
 	}
-	o.GPUEnergyJ, o.NodeEnergyJ, o.TimeS = energy("gpu"), energy("node"), record.Known(60)
+	o.GPUEnergyJ, o.NodeEnergyJ, o.TimeS = energy("gpu"), energy("node"), record.Known(600)
 	o.Setting.Core = dvfsmodel.MHz(rapid.SampledFrom([]int{900, 1200}).Draw(t, "core"))
 	d := decision(int(job))
 	d.JobID, d.RunID, d.Node = max(job, 1), o.RunID, o.Node

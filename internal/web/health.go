@@ -84,6 +84,13 @@ func slurmTroubles(s *epdapi.ControllerStatus, now time.Time) []string {
 		}
 		all = append(all, text)
 	}
+	if s.Implausible > 0 {
+		text := report.FormatCount(int(s.Implausible)) + " times an outcome said what can't be; it is kept, and counts nowhere"
+		if s.LastImplausible != "" {
+			text += ", the last: " + s.LastImplausible
+		}
+		all = append(all, text)
+	}
 	if s.OutcomeErrors > 0 {
 		all = append(all, report.FormatCount(int(s.OutcomeErrors))+" times an outcome couldn't be stored; agents keep them and try again")
 	}

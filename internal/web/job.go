@@ -291,7 +291,23 @@ func measuredParts(v *epdapi.JobView, nodes map[string]string) []any {
 			{Text: numberOf(o.Utilisation, report.FormatPercent)},
 		})
 	}
-	return slices.Concat([]any{t}, restartParts(v), throttleParts(v))
+	return slices.Concat([]any{t}, restartParts(v), implausibleParts(v), throttleParts(v))
+}
+
+// implausibleParts say what of the runs' outcomes can't be.
+func implausibleParts(v *epdapi.JobView) []any {
+	var items []string
+	for i := range v.Outcomes {
+		if o := &v.Outcomes[i]; !o.Implausible.IsZero() {
+			items = append(items, orDash(o.Node)+": "+o.Implausible.Why)
+		}
+	}
+	if len(items) == 0 {
+		return nil
+	}
+	const most = 10
+	items = items[:min(len(items), most)]
+	return []any{&page.Notice{Kind: page.Warn, Text: "This came with its outcomes, can't be, and counts nowhere:", Items: items}}
 }
 
 // restartParts say which runs epd was restarted under, Slurm suspended, or ended late,

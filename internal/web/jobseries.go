@@ -120,7 +120,7 @@ func powerChart(v *epdapi.JobView, run *epdapi.RunSeries, a timeAxis) *report.Ch
 		return nil
 	}
 	c := &report.Chart{Title: "Power", X: a.title(), Y: "W of one GPU", Zero: true, Lines: []report.Series{bandLine("measured", &run.Power, a)}}
-	d := decisionOfRun(v, run.RunID)
+	d := decisionOfRun(v, record.RunKey{Node: run.Node, RunID: run.RunID})
 	if d == nil {
 		return c
 	}
@@ -169,9 +169,9 @@ func useChart(run *epdapi.RunSeries, a timeAxis) *report.Chart {
 }
 
 // decisionOfRun is the decision that a run was under, nil without one.
-func decisionOfRun(v *epdapi.JobView, run string) *epdapi.Decision {
+func decisionOfRun(v *epdapi.JobView, run record.RunKey) *epdapi.Decision {
 	for i := range v.Decisions {
-		if run != "" && v.Decisions[i].RunID == run {
+		if run.RunID != "" && v.Decisions[i].Key() == run {
 			return &v.Decisions[i]
 		}
 	}

@@ -1,11 +1,12 @@
 package record
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -18,15 +19,32 @@ var ErrInvalid = errors.New("invalid record")
 // MaxText is how many bytes a text field of a record may have.
 const MaxText = 64 << 10
 
+// Bounds of an outcome's lists and names: no agent sends more. They keep a row of
+// outcomes below 128 KiB.
+const (
+	MaxGPUs   = MaxProfileGPUs // of a node
+	MaxRunID  = 200            // bytes, as the following ones
+	MaxNode   = 255            // a name of DNS
+	MaxUUID   = 96             // NVML_DEVICE_UUID_V2_BUFFER_SIZE
+	maxName   = 200            // of a workload, a GPU model, a cluster
+	maxWord   = 64             // exit states, sources, reasons for throttling
+	maxClocks = 256            // pairs that are kept
+	maxReason = 16             // for throttling
+	maxMHz    = 100_000
+	maxFactor = 1e6  // of a slowdown
+	maxSpent  = 1e12 // seconds of all GPUs in one state
+)
+
 // Canonical is the outcome as it is kept: times in microseconds, texts in
-// UTF-8, empty lists absent. What can't be kept is [ErrInvalid].
+// UTF-8, empty lists absent, what can't be in Implausible. What no agent sends is
+// [ErrInvalid].
 func (o *Outcome) Canonical() (Outcome, error) {
 	c := *o
 	if c.Cluster == "" || c.RunID == "" {
 		return c, fmt.Errorf("%w: an outcome needs a cluster and a run id", ErrInvalid)
 	}
 	if Text(c.Cluster) != c.Cluster || Text(c.RunID) != c.RunID {
-		return c, fmt.Errorf("%w: cluster %q or run id %q isn't text", ErrInvalid, c.Cluster, c.RunID)
+		return c, fmt.Errorf("%w: cluster %.40q or run id %.40q isn't text", ErrInvalid, c.Cluster, c.RunID)
 	}
 	for _, text := range []*string{
 		&c.Node, &c.Workload, &c.GPUModel, &c.ExitState,
@@ -38,10 +56,13 @@ func (o *Outcome) Canonical() (Outcome, error) {
 		c.Arm = Excluded
 	}
 	c.Submitted, c.Started, c.Ended = Micro(c.Submitted), Micro(c.Started), Micro(c.Ended)
+	if err := c.bounds(); err != nil {
+		return c, fmt.Errorf("%w: run %s: %w", ErrInvalid, c.RunID, err)
+	}
 	if len(c.GPUs) == 0 {
 		c.GPUs = nil
 	}
-	if len(c.Clocks) == 0 {
+	if c.Clocks = longest(c.Clocks); len(c.Clocks) == 0 {
 		c.Clocks = nil
 	}
 	if len(c.ThrottledS) == 0 {
@@ -58,18 +79,90 @@ func (o *Outcome) Canonical() (Outcome, error) {
 			return c, fmt.Errorf("%w: run %s: %w", ErrInvalid, c.RunID, err)
 		}
 	}
-	for reason, seconds := range c.ThrottledS {
-		if math.IsNaN(seconds) || math.IsInf(seconds, 0) {
-			return c, fmt.Errorf("%w: run %s: throttled for %g s because of %q", ErrInvalid, c.RunID, seconds, reason)
-		}
-	}
 	if _, err := DecodeProfile(c.Profile.Encode()); err != nil {
 		return c, fmt.Errorf("%w: run %s: %w", ErrInvalid, c.RunID, err)
 	}
 	if _, err := DecodeReadings(c.Readings.Encode()); err != nil {
 		return c, fmt.Errorf("%w: run %s: %w", ErrInvalid, c.RunID, err)
 	}
+	c.DropImplausible(0)
 	return c, nil
+}
+
+// bounds says which of an outcome's lists, names and clocks is beyond what an agent
+// sends.
+func (o *Outcome) bounds() error {
+	for _, text := range []struct {
+		what, is string
+		most     int
+	}{
+		{"cluster", o.Cluster, maxName},
+		{"run id", o.RunID, MaxRunID},
+		{"node", o.Node, MaxNode},
+		{"workload", o.Workload, maxName},
+		{"GPU model", o.GPUModel, maxName},
+		{"exit state", o.ExitState, maxWord},
+		{"source", string(o.GPUSource), maxWord},
+		{"source", string(o.NodeSource), maxWord},
+	} {
+		if len(text.is) > text.most {
+			return fmt.Errorf("a %s of %d bytes, at most %d are allowed", text.what, len(text.is), text.most)
+		}
+	}
+	if len(o.GPUs) > MaxGPUs {
+		return fmt.Errorf("%d GPUs, at most %d are allowed", len(o.GPUs), MaxGPUs)
+	}
+	for _, uuid := range o.GPUs {
+		if len(uuid) > MaxUUID {
+			return fmt.Errorf("a UUID of %d bytes, at most %d are allowed", len(uuid), MaxUUID)
+		}
+	}
+	switch slowdown := o.Slowdown.Or(1); {
+	case o.Arm != Treated && o.Arm != HeldOut && o.Arm != Excluded:
+		return fmt.Errorf("arm %.40q, want %s, %s or %s", o.Arm, Treated, HeldOut, Excluded)
+	case !o.Setting.possible():
+		return fmt.Errorf("clocks of %g and %g MHz, want 0 to %d", float64(o.Setting.Core), float64(o.Setting.Mem), maxMHz)
+	case !(slowdown >= 0 && slowdown <= maxFactor):
+		return fmt.Errorf("%g times as long as at default clocks", slowdown)
+	case len(o.ThrottledS) > maxReason:
+		return fmt.Errorf("throttled for %d reasons, at most %d are allowed", len(o.ThrottledS), maxReason)
+	}
+	for i := range o.Clocks {
+		if c := &o.Clocks[i]; !c.possible() || !(c.Seconds >= 0 && c.Seconds <= maxSpent) {
+			return fmt.Errorf("%g s at %g and %g MHz", c.Seconds, float64(c.Core), float64(c.Mem))
+		}
+	}
+	for reason, seconds := range o.ThrottledS {
+		if len(reason) > maxWord || !(seconds >= 0 && seconds <= maxSpent) {
+			return fmt.Errorf("throttled for %g s because of %.40q", seconds, reason)
+		}
+	}
+	return nil
+}
+
+// possible tells whether there can be such clocks.
+func (s Setting) possible() bool {
+	return s.Core >= 0 && s.Core <= maxMHz && s.Mem >= 0 && s.Mem <= maxMHz
+}
+
+// longest are clocks as they are kept: of too many those that were seen longest,
+// each pair once.
+func longest(clocks []ClockShare) []ClockShare {
+	if len(clocks) <= maxClocks {
+		return clocks
+	}
+	seconds := make(map[Setting]float64)
+	for _, c := range clocks {
+		seconds[c.Setting] += c.Seconds
+	}
+	joined := make([]ClockShare, 0, len(seconds))
+	for setting, s := range seconds {
+		joined = append(joined, ClockShare{setting, s})
+	}
+	slices.SortFunc(joined, func(a, b ClockShare) int {
+		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), a.Setting.Compare(b.Setting))
+	})
+	return joined[:min(len(joined), maxClocks)]
 }
 
 // Digest tells what nodes measured apart: it is of a canonical outcome without
@@ -83,10 +176,11 @@ func (o *Outcome) Digest() ([sha256.Size]byte, error) {
 	if o.Restarted.Seen() { // the controller says so
 		measured.TimeS, measured.GPUEnergyJ, measured.NodeEnergyJ = o.Restarted.TimeS, o.Restarted.GPUEnergyJ, o.Restarted.NodeEnergyJ
 	}
+	measured = measured.asSent()
 	measured.DecisionID, measured.Workload, measured.GPUModel, measured.Arm = 0, "", "", ""
 	measured.Submitted, measured.Restart, measured.ExitState, measured.Slowdown = time.Time{}, 0, "", Number{}
 	measured.Readings, measured.Stays, measured.Restarted = Readings{}, nil, Restarted{}
-	if o.NodeSource == Modelled {
+	if measured.NodeSource == Modelled {
 		measured.NodeEnergyJ, measured.NodeSource = Number{}, Unmeasured
 	}
 	text, err := json.Marshal(&measured)

@@ -127,8 +127,11 @@ type ClockShare struct {
 	Seconds float64 `json:"seconds_s"`
 }
 
+// RunKey names a run of a cluster. Each node names its own runs.
+type RunKey struct{ Node, RunID string }
+
 // Outcome is what one run of a job on one node came to. The agent names the run
-// in Prolog; (Cluster, RunID) is its key, everything else an attribute.
+// in Prolog; (Cluster, Node, RunID) is its key, everything else an attribute.
 type Outcome struct {
 	Cluster         string             `json:"cluster"`
 	RunID           string             `json:"run_id"`
@@ -172,9 +175,17 @@ type Outcome struct {
 	// suspended, or whose Epilog was late, and whose own time and energy aren't. It isn't
 	// part of what tells two deliveries apart.
 	Restarted Restarted `json:"restarted,omitzero"`
+	// Implausible is what came with it and can't be; the controller says so.
+	Implausible Implausible `json:"implausible,omitzero"`
 	// Unmatched marks an Epilog without an open run: kept, and in no statistics.
 	Unmatched bool `json:"unmatched"`
 }
+
+// Key names the outcome's run.
+func (o *Outcome) Key() RunKey { return RunKey{o.Node, o.RunID} }
+
+// Key names the run that a decision is for.
+func (d *Decision) Key() RunKey { return RunKey{d.Node, d.RunID} }
 
 // Restarted are the time and the energy of a run that epd was restarted under, whose
 // job was suspended, or whose Epilog was late. At a restart its clocks are given back,
