@@ -17,7 +17,7 @@ import (
 )
 
 // dbCommand is about the records of an epd, which may run meanwhile.
-func dbCommand(stdout io.Writer) *cli.Command {
+func dbCommand(stdout, stderr io.Writer) *cli.Command {
 	state := &cli.StringFlag{Name: "state", EnvVars: []string{"EPD_STATE"}, Usage: "`DIR` of the records", Value: "/var/lib/epplan"}
 	usage := func(_ *cli.Context, err error, _ bool) error { return usagef("%w", err) }
 	sub := func(name, args, text, example string, count int, do func(c *cli.Context, path string) error) *cli.Command {
@@ -40,8 +40,8 @@ func dbCommand(stdout io.Writer) *cli.Command {
 		}
 	}
 	return &cli.Command{
-		Name: "db", Usage: "check, back up and export the records", HideHelpCommand: true, OnUsageError: usage,
-		Subcommands: []*cli.Command{
+		Name: "db", Usage: "check, back up, export and mend the records", HideHelpCommand: true, OnUsageError: usage,
+		Subcommands: append([]*cli.Command{
 			sub("check", "", "look for damage", "epd db check", 0, func(c *cli.Context, path string) error {
 				found, err := store.Check(c.Context, path)
 				for _, damage := range found {
@@ -66,7 +66,7 @@ func dbCommand(stdout io.Writer) *cli.Command {
 				defer func() { err = errors.Join(err, s.Close()) }()
 				return s.Export(c.Context, stdout, c.Args().First())
 			}),
-		},
+		}, forgetCommands(stdout, stderr)...),
 	}
 }
 

@@ -23,7 +23,7 @@ func TestEveryCommandThatTouchesSomethingHasADryRun(t *testing.T) {
 			found["epd "+c.Name+" "+sub.Name] = slices.ContainsFunc(sub.Flags, hasDryRun)
 		}
 	}
-	touching := []string{"epd", "epd agent", "epd controller", "epd restore", "epd model use"}
+	touching := []string{"epd", "epd agent", "epd controller", "epd restore", "epd model use", "epd db forget", "epd db remember"}
 	for name, has := range found {
 		if touches := slices.Contains(touching, name); touches != has {
 			t.Errorf("%s: touches Slurm or GPUs %v, has --dry-run %v", name, touches, has)

@@ -86,7 +86,7 @@ func application(stdout, stderr io.Writer) *cli.App {
 		Action:          func(c *cli.Context) error { return serve(c, c.String("role"), stderr) },
 		Commands: []*cli.Command{
 			roleCommand(roleAgent, "choose nothing, obey a controller: epd --role agent", stderr),
-			roleCommand(roleController, "choose, record, touch no GPU: epd --role controller", stderr), dbCommand(stdout), modelCommand(stdout),
+			roleCommand(roleController, "choose, record, touch no GPU: epd --role controller", stderr), dbCommand(stdout, stderr), modelCommand(stdout),
 			manCommand(stdout, stderr), completionCommand(stdout), workCommand(stdout),
 			{
 				Name:            "restore",

@@ -107,6 +107,11 @@ func Operations() []Operation {
 			Param{"since", "submitted from then on (RFC 3339)"}, Param{"after", "submitted after, of the page before"}, Param{"after_id", "id of its last job"}),
 		post(Controller, epdapi.PathReload, Control, "Reads the configuration again.", nil, of[epdapi.Reloaded]()),
 		post(Controller, epdapi.PathPower, Control, "Slurm powers nodes down or up: its programs tell.", of[epdapi.PowerNews](), of[struct{}]()),
+		get(Controller, epdapi.PathRuns, Control, "Recorded runs as they are, of a run, a job or a node: for epd db forget.", of[epdapi.RunPage](),
+			Param{"run", "of one run id"}, Param{"job", "of one job id"}, Param{"node", "of one node"}, Param{"since", "ended from then on (RFC 3339)"},
+			Param{"until", "ended before (RFC 3339)"}, Param{"conflicts", "true: outcomes that lie apart, as their runs have others"}, Param{"after", "next of the page before"}),
+		post(Controller, epdapi.PathForget, Control, "Takes runs out of the records, and has models learn anew.", of[epdapi.RunIDs](), of[epdapi.RunsChanged]()),
+		post(Controller, epdapi.PathRemember, Control, "Puts back runs that were taken out.", of[epdapi.RunList](), of[epdapi.RunsChanged]()),
 		get(Controller, epdapi.PathLevers, Anybody, "What is steered in Slurm now, and what is advised.", of[epdapi.Levers]()),
 		post(Controller, epdapi.PathLeversUndo, Control, "Takes all of that back.", nil, of[epdapi.LeversUndone]()),
 	}

@@ -80,6 +80,9 @@ func TestEveryRouteIsOpenToItsTiersAlone(t *testing.T) {
 		"GET /v1/history":          all,
 		"POST /v1/reload":          all[:1],
 		"POST /v1/power":           all[:1],
+		"GET /v1/runs":             all[:1],
+		"POST /v1/runs/forget":     all[:1],
+		"POST /v1/runs/remember":   all[:1],
 	}
 	r := newRig(t, nil)
 	routes := r.routes()

@@ -54,6 +54,9 @@ type Records interface {
 	PutFeatures(ctx context.Context, f *record.Features) error
 	Features(ctx context.Context, cluster string, most int) ([]record.Features, error)
 	Profiles(ctx context.Context, key record.WorkloadKey, most int) ([]record.Profiled, error)
+	Kept(ctx context.Context, f *store.RunFilter, conflicts bool, after int64, most int) (store.KeptPage, error)
+	Forget(ctx context.Context, outcomes, conflicts []int64) (store.Forgotten, error)
+	Remember(ctx context.Context, runs []record.Kept) (store.Forgotten, error)
 	ProfileCounts(ctx context.Context, cluster, workload string, most int) ([]record.ProfileCount, error)
 }
 

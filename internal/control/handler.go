@@ -60,6 +60,9 @@ const (
 //	GET  /v1/history     epdapi.HistoryPage, by submission: since, after, after_id
 //	POST /v1/reload      epdapi.Reloaded (control)
 //	POST /v1/power       epdapi.PowerNews → {} (control)
+//	GET  /v1/runs        epdapi.RunPage, as recorded: run, job or node; since, until, conflicts, after (control)
+//	POST /v1/runs/forget    epdapi.RunIDs → epdapi.RunsChanged (control)
+//	POST /v1/runs/remember  epdapi.RunList → epdapi.RunsChanged (control)
 //
 // Users see their own jobs only; those of others look as if they weren't there.
 // Errors are {"error": …}: 400 and 413 for a request that will never do, 403,
@@ -106,6 +109,9 @@ func (c *Controller) routes() []route {
 		{"GET " + epdapi.PathHistory, anybody, requestTime, c.getHistory},
 		{"POST " + epdapi.PathReload, controllers, requestTime, c.postReload},
 		{"POST " + epdapi.PathPower, controllers, requestTime, c.postPower},
+		{"GET " + epdapi.PathRuns, controllers, requestTime, c.getRuns},
+		{"POST " + epdapi.PathForget, controllers, requestTime, c.postForget},
+		{"POST " + epdapi.PathRemember, controllers, requestTime, c.postRemember},
 	}
 }
 
@@ -331,14 +337,17 @@ func (c *Controller) getSavings(r *http.Request) (any, error) {
 }
 
 // sinceOf is the time from which on a query asks; the zero time without one.
-func sinceOf(q url.Values) (time.Time, error) {
-	text := q.Get("since")
+func sinceOf(q url.Values) (time.Time, error) { return timeIn(q, "since") }
+
+// timeIn is a time of a query; the zero time where there is none.
+func timeIn(q url.Values, key string) (time.Time, error) {
+	text := q.Get(key)
 	if text == "" {
 		return time.Time{}, nil
 	}
-	since, err := time.Parse(time.RFC3339, text)
+	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("%w: since is %s, want a time such as 2026-01-31T00:00:00Z", ErrRequest, slurm.Printable(text, 40))
+		return time.Time{}, fmt.Errorf("%w: %s is %s, want a time such as 2026-01-31T00:00:00Z", ErrRequest, key, slurm.Printable(text, 40))
 	}
-	return since, nil
+	return at, nil
 }

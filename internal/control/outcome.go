@@ -276,7 +276,7 @@ func (c *Controller) retire(ctx context.Context, key record.WorkloadKey, m *mode
 		return
 	}
 	c.counters.retired.Add(1)
-	c.options.Log.Warn("a model isn't used any more: its predictions miss", "workload", key.Workload, "gpu_model", key.GPUModel, "version", m.version)
+	c.options.Log.Warn("a model isn't used any more", "why", why, "workload", key.Workload, "gpu_model", key.GPUModel, "version", m.version)
 	if err := c.options.Store.UseModel(ctx, key, 0, note); err != nil {
 		c.options.Log.Error("a model can't be taken out of use in the store", "error", err)
 	}

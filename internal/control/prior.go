@@ -69,6 +69,23 @@ func (p *priors) note(key record.WorkloadKey, samples []dvfsmodel.Sample, base d
 	g.samples[key], g.changed[key] = samples, true
 }
 
+// forget drops the runs of a workload, some of which were taken out of the records,
+// and what was learnt with them: it is learnt anew from the other workloads.
+func (p *priors) forget(key record.WorkloadKey) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	g := p.byGPU[key.GPUModel]
+	if g == nil || g.samples[key] == nil {
+		return
+	}
+	delete(g.samples, key)
+	delete(g.changed, key)
+	g.curves = nil
+	for other := range g.samples {
+		g.changed[other] = true
+	}
+}
+
 func severalSettings(samples []dvfsmodel.Sample) bool {
 	for i := range samples {
 		if samples[i].Core != samples[0].Core || samples[i].Mem != samples[0].Mem {

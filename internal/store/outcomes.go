@@ -52,7 +52,7 @@ func (s *Store) PutOutcome(ctx context.Context, outcome *record.Outcome) (Receip
 	}
 	received := s.now().UnixMicro()
 	receipt, err := write(ctx, s, func(ctx context.Context, conn *sql.Conn) (Receipt, error) {
-		return putOutcome(ctx, conn, &o, digest, details, received)
+		return putOutcome(ctx, conn, &o, digest, details, received, nil)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("store outcome of run %s: %w", o.RunID, err)
@@ -61,18 +61,19 @@ func (s *Store) PutOutcome(ctx context.Context, outcome *record.Outcome) (Receip
 }
 
 const insertOutcome = `
-INSERT INTO outcomes (cluster, run_id, job_id, node, restart_count, decision_id, workload, gpu_model, arm,
+INSERT INTO outcomes (outcome_id, cluster, run_id, job_id, node, restart_count, decision_id, workload, gpu_model, arm,
 	submitted_us, started_us, ended_us, exit_state, core_mhz, mem_mhz, time_s, slowdown,
 	gpu_energy_j, gpu_energy_source, node_energy_j, node_energy_source, mean_power_w, peak_power_w,
 	utilisation, peak_memory_bytes, unmatched, received_us, digest)
-SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23,
+SELECT ?29, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23,
 	?24, ?25, ?26, ?27, ?28
 WHERE NOT EXISTS (SELECT 1 FROM pruned_runs WHERE cluster = ?1 AND run_id = ?2 AND node IN ('', ?4))
-ON CONFLICT (cluster, node, run_id) DO NOTHING`
+ON CONFLICT (cluster, run_id, node) DO NOTHING`
 
-// putOutcome is PutOutcome inside the transaction.
+// putOutcome is PutOutcome inside the transaction. The outcome gets an id, or the
+// next one if that is nil.
 func putOutcome(
-	ctx context.Context, conn *sql.Conn, o *record.Outcome, digest [sha256.Size]byte, details []any, received int64,
+	ctx context.Context, conn *sql.Conn, o *record.Outcome, digest [sha256.Size]byte, details []any, received int64, id any,
 ) (Receipt, error) {
 	result, err := conn.ExecContext(ctx, insertOutcome,
 		o.Cluster, o.RunID, o.JobID, o.Node, o.Restart, o.DecisionID, o.Workload, o.GPUModel, string(o.Arm),
@@ -80,7 +81,7 @@ func putOutcome(
 		float64(o.Setting.Core), float64(o.Setting.Mem), number(o.TimeS), number(o.Slowdown),
 		number(o.GPUEnergyJ), string(o.GPUSource), number(o.NodeEnergyJ), string(o.NodeSource),
 		number(o.MeanPowerW), number(o.PeakPowerW), number(o.Utilisation), number(o.PeakMemoryBytes),
-		flag(o.Unmatched), received, digest[:])
+		flag(o.Unmatched), received, digest[:], id)
 	if err != nil {
 		return 0, err
 	}
@@ -90,20 +91,20 @@ func putOutcome(
 		}
 		return compareOutcome(ctx, conn, o, digest, received)
 	}
-	id, err := result.LastInsertId()
+	key, err := result.LastInsertId()
 	if err != nil {
 		return 0, err
 	}
 	_, err = conn.ExecContext(ctx,
 		"INSERT INTO outcome_details (outcome_id, gpus, clocks, throttled_s, series, readings, stays, restarted, implausible) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		append([]any{id}, details...)...)
+		append([]any{key}, details...)...)
 	if err != nil {
 		return 0, err
 	}
-	if err := putProfile(ctx, conn, id, o); err != nil {
+	if err := putProfile(ctx, conn, key, o); err != nil {
 		return 0, err
 	}
-	return Stored, bookOutcome(ctx, conn, id, o, received)
+	return Stored, bookOutcome(ctx, conn, key, o, received)
 }
 
 // compareOutcome tells a repeat from a conflict, and keeps the latter.
@@ -120,14 +121,24 @@ UNION ALL SELECT digest FROM pruned_runs WHERE cluster = ?1 AND run_id = ?2 AND 
 	if bytes.Equal(first, digest[:]) {
 		return Repeated, nil
 	}
+	_, err = putConflict(ctx, conn, o, digest, received)
+	return Conflicting, err
+}
+
+// putConflict keeps an outcome apart; false: it is there.
+func putConflict(ctx context.Context, conn *sql.Conn, o *record.Outcome, digest [sha256.Size]byte, received int64) (bool, error) {
 	body, err := text(o)
 	if err != nil {
-		return 0, err
+		return false, err
 	}
-	_, err = conn.ExecContext(ctx, `
+	result, err := conn.ExecContext(ctx, `
 INSERT INTO outcome_conflicts (cluster, node, run_id, digest, body, received_us) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING`, o.Cluster, o.Node, o.RunID, digest[:], body, received)
-	return Conflicting, err
+	if err != nil {
+		return false, err
+	}
+	n, err := result.RowsAffected()
+	return n > 0, err
 }
 
 // detailsOf are the columns of outcome_details after the id.
@@ -164,12 +175,13 @@ func detailsOf(o *record.Outcome) ([]any, error) {
 	return []any{gpus, clocks, throttled, o.Series.Encode(), o.Readings.Encode(), stays, restarted, implausible}, nil
 }
 
-const selectOutcomes = `
+const selectOutcomeColumns = `
 SELECT outcome_id, cluster, run_id, job_id, node, restart_count, decision_id, workload, gpu_model, arm,
 	submitted_us, started_us, ended_us, exit_state, core_mhz, mem_mhz, time_s, slowdown,
 	gpu_energy_j, gpu_energy_source, node_energy_j, node_energy_source, mean_power_w, peak_power_w,
-	utilisation, peak_memory_bytes, unmatched, gpus, clocks, throttled_s, series, stays, restarted, implausible
-FROM outcomes LEFT JOIN outcome_details USING (outcome_id) `
+	utilisation, peak_memory_bytes, unmatched, gpus, clocks, throttled_s, series, stays, restarted, implausible`
+
+const selectOutcomes = selectOutcomeColumns + " FROM outcomes LEFT JOIN outcome_details USING (outcome_id) "
 
 // OutcomePage is a part of a list of outcomes, newest first.
 type OutcomePage struct {

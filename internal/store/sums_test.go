@@ -26,6 +26,7 @@ type scroll struct {
 	now   time.Time
 	kept  []scrolled // whose details are there
 	gone  []scrolled // pruned ones
+	out   []taken    // taken out
 	since []time.Time
 }
 
@@ -35,6 +36,51 @@ type scrolled struct {
 	decision record.Decision
 	received time.Time
 	batch    int // of pruning
+}
+
+// taken is an outcome that was taken out, as it was and as the store told it.
+type taken struct {
+	scrolled
+	kept record.Kept
+}
+
+// forget takes some outcomes out.
+func (s *scroll) forget(t *rapid.T) {
+	page, err := s.store.Kept(t.Context(), &store.RunFilter{Cluster: "alpha"}, false, 0, 1000)
+	if err != nil || len(page.Runs) != len(s.kept) || page.Next != 0 {
+		t.Fatalf("%d outcomes are kept, %d are told: %v", len(s.kept), len(page.Runs), err)
+	}
+	var ids []int64
+	for _, k := range page.Runs {
+		if rapid.Bool().Draw(t, "forget") {
+			i := slices.IndexFunc(s.kept, func(o scrolled) bool { return o.Key() == k.Outcome.Key() })
+			s.out = append(s.out, taken{s.kept[i], k})
+			s.kept = slices.Delete(s.kept, i, i+1)
+			ids = append(ids, k.ID)
+		}
+	}
+	f, err := s.store.Forget(t.Context(), ids, nil)
+	if err != nil || f.Runs != int64(len(ids)) {
+		t.Fatalf("%+v, %v", f, err)
+	}
+}
+
+// remember puts some of them back.
+func (s *scroll) remember(t *rapid.T) {
+	var back []record.Kept
+	s.out = slices.DeleteFunc(s.out, func(o taken) bool {
+		if rapid.IntRange(0, 2).Draw(t, "leave") == 0 {
+			return false
+		}
+		back = append(back, o.kept)
+		s.kept = append(s.kept, o.scrolled)
+		return true
+	})
+	for range 2 {
+		if _, err := s.store.Remember(t.Context(), back); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // open opens the store again.
@@ -118,6 +164,7 @@ func (s *scroll) prune(t *rapid.T) {
 	if _, err := s.store.Prune(t.Context(), before); err != nil {
 		t.Fatal(err)
 	}
+	s.out = nil // their decisions may be gone
 	batch := len(s.gone) + 1
 	s.kept = slices.DeleteFunc(s.kept, func(o scrolled) bool {
 		if !o.received.Before(before) {
@@ -327,6 +374,7 @@ func TestSumsThatAreKeptAreThoseOfAllOutcomes(t *testing.T) {
 		s.open(t)
 		t.Repeat(map[string]func(*rapid.T){
 			"deliver": s.deliver, "deliver more": s.deliver, "and more": s.deliver, "prune": s.prune, "reopen": s.open, "check": s.check,
+			"forget": s.forget, "remember": s.remember,
 		})
 		s.check(t)
 	})

@@ -30,7 +30,7 @@ CREATE TABLE outcomes_11 (
 	unmatched           INTEGER NOT NULL,
 	received_us         INTEGER NOT NULL,
 	digest              BLOB    NOT NULL,
-	UNIQUE (cluster, node, run_id)
+	UNIQUE (cluster, run_id, node)
 ) STRICT;
 INSERT INTO outcomes_11 SELECT * FROM outcomes;
 DELETE FROM sqlite_sequence WHERE name = 'outcomes_11';
@@ -62,7 +62,7 @@ CREATE TABLE outcome_conflicts (
 	digest      BLOB    NOT NULL,
 	body        TEXT    NOT NULL, -- the outcome that differs, as JSON
 	received_us INTEGER NOT NULL,
-	UNIQUE (cluster, node, run_id, digest)
+	UNIQUE (cluster, run_id, node, digest)
 ) STRICT;
 INSERT INTO outcome_conflicts
 SELECT conflict_id, cluster, COALESCE(body ->> '$.node', ''), run_id, digest, body, received_us FROM outcome_conflicts_10;

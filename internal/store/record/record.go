@@ -127,6 +127,15 @@ type ClockShare struct {
 	Seconds float64 `json:"seconds_s"`
 }
 
+// Kept is an outcome as it lies in the records.
+type Kept struct {
+	ID       int64     `json:"id"`                 // among outcomes, or among conflicts
+	Conflict bool      `json:"conflict,omitempty"` // its run has another outcome: it counts nowhere
+	Received time.Time `json:"received"`
+	Digest   []byte    `json:"digest"` // of what was sent
+	Outcome  Outcome   `json:"outcome"`
+}
+
 // RunKey names a run of a cluster. Each node names its own runs.
 type RunKey struct{ Node, RunID string }
 
