@@ -29,11 +29,11 @@ func TestRunsAreTakenOutOfARunningEPDsRecordsAndPutBack(t *testing.T) {
 	d.eventually("all are recorded", func() bool { return d.status().Totals.Outcomes == 3 })
 
 	code, stdout, _ := db(t, "forget", "--socket", socket, "--dry-run", "--job", "7")
-	if code != exitDone || !strings.HasPrefix(stdout, "would take out of the records run ") || !strings.Contains(stdout, " of job 7 on n1, ended ") || lines(t, state, "outcomes") != 3 {
+	if code != exitDone || !strings.HasPrefix(stdout, "would take out of the records run ") || !strings.Contains(stdout, " of job 7 on n1, ended ") || recorded(t, state) != 3 {
 		t.Errorf("a dry run: status %d, %q", code, stdout)
 	}
 	code, stdout, stderr := db(t, "forget", "--socket", socket, "--job", "7", "--out", file)
-	if code != exitDone || stdout != "taken out of the records: 1 run of 1 job\n" || stderr != "" || lines(t, state, "outcomes") != 2 {
+	if code != exitDone || stdout != "taken out of the records: 1 run of 1 job\n" || stderr != "" || recorded(t, state) != 2 {
 		t.Errorf("status %d, %q, %q", code, stdout, stderr)
 	}
 	text, err := os.ReadFile(file) //nolint:gosec // the test's own
@@ -64,7 +64,7 @@ func TestRunsAreTakenOutOfARunningEPDsRecordsAndPutBack(t *testing.T) {
 	if _, err := os.Stat(file + "2"); err == nil {
 		t.Error("an empty file was left")
 	}
-	if lines(t, state, "outcomes") != 2 {
+	if recorded(t, state) != 2 {
 		t.Error("something else went")
 	}
 	code, stdout, _ = db(t, "remember", "--socket", socket, "--dry-run", file)
@@ -72,12 +72,12 @@ func TestRunsAreTakenOutOfARunningEPDsRecordsAndPutBack(t *testing.T) {
 		t.Errorf("a dry run: status %d, %q", code, stdout)
 	}
 	for _, want := range []string{"1 run", "0 runs"} {
-		if code, stdout, stderr = db(t, "remember", "--socket", socket, file); code != exitDone || stdout != "put back into the records: "+want+"\n" || lines(t, state, "outcomes") != 3 {
+		if code, stdout, stderr = db(t, "remember", "--socket", socket, file); code != exitDone || stdout != "put back into the records: "+want+"\n" || recorded(t, state) != 3 {
 			t.Errorf("status %d, %q, %q", code, stdout, stderr)
 		}
 	}
 	code, stdout, stderr = db(t, "forget", "--socket", socket, "--node", "n1")
-	if code != exitDone || strings.Count(stdout, "\n") != 3 || stderr != "taken out of the records: 3 runs of 3 jobs\n" || lines(t, state, "outcomes") != 0 {
+	if code != exitDone || strings.Count(stdout, "\n") != 3 || stderr != "taken out of the records: 3 runs of 3 jobs\n" || recorded(t, state) != 0 {
 		t.Errorf("status %d, %q, %q", code, stdout, stderr)
 	}
 }

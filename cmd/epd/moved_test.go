@@ -11,11 +11,11 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// lines are how many rows a table of an epd's records has.
-func lines(t *testing.T, state, table string) int {
+// recorded is how many outcomes an epd's records have.
+func recorded(t *testing.T, state string) int {
 	t.Helper()
 	var out, log bytes.Buffer
-	if code := run(t.Context(), []string{"epd", "db", "export", "--state", state, table}, &out, &log); code != exitDone {
+	if code := run(t.Context(), []string{"epd", "db", "export", "--state", state, "outcomes"}, &out, &log); code != exitDone {
 		t.Fatalf("status %d: %s", code, log.String())
 	}
 	return strings.Count(out.String(), "\n")
@@ -55,7 +55,7 @@ func TestRecordsThatAreRemovedWhileTheControllerRunsLoseNoOutcome(t *testing.T) 
 	if s := controller.status(); s.Totals.Outcomes != 1 || s.Controller.Trouble != "" {
 		t.Errorf("after a restart: %+v, %+v", s.Totals, s.Controller)
 	}
-	if n := lines(t, filepath.Join(home, "state"), "outcomes"); n != 1 {
+	if n := recorded(t, filepath.Join(home, "state")); n != 1 {
 		t.Errorf("recorded %d times", n)
 	}
 }

@@ -129,8 +129,9 @@ func TestWhatWorkloadsHaveInCommonForgetsTheRunsThatAreTakenOut(t *testing.T) {
 	key := func(workload string) record.WorkloadKey {
 		return record.WorkloadKey{Cluster: "alpha", Workload: workload, GPUModel: "V100"}
 	}
-	var samples []dvfsmodel.Sample
-	for _, core := range ask(1).Clocks[0].Core {
+	clocks := ask(1).Clocks[0].Core
+	samples := make([]dvfsmodel.Sample, 0, len(clocks))
+	for _, core := range clocks {
 		fc, truth := float64(core/base.Core), memoryBound()
 		pt := truth.At(dvfsmodel.Setting{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: 1})
 		samples = append(samples, dvfsmodel.Sample{Core: core, Mem: 877, Time: pt.Time, Power: pt.Power})

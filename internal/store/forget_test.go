@@ -33,9 +33,9 @@ func runsOf(t *testing.T, s *store.Store, f store.RunFilter, conflicts bool) (ru
 
 // ids are those of some runs.
 func ids(runs []record.Kept) []int64 {
-	var all []int64
-	for _, k := range runs {
-		all = append(all, k.ID)
+	all := make([]int64, len(runs))
+	for i, k := range runs {
+		all[i] = k.ID
 	}
 	return all
 }
@@ -78,50 +78,61 @@ func TestRecordedRunsAreFoundByRunJobNodeAndTime(t *testing.T) {
 	}
 }
 
+// everything is all tables, but for what says nothing: sums without jobs, and in
+// which order conflicts lie.
+func everything(t *testing.T, s *store.Store) map[string][]string {
+	t.Helper()
+	tables := make(map[string][]string)
+	for _, table := range store.Tables() {
+		lines := exported(t, s, table)
+		switch table {
+		case "energy_sums":
+			lines = slices.DeleteFunc(lines, func(line string) bool {
+				return strings.Contains(line, `"ended":0,"done":0,`) && !strings.Contains(line, `"day":-1,`)
+			})
+		case "outcome_conflicts":
+			for i := range lines {
+				_, lines[i], _ = strings.Cut(lines[i], ",")
+			}
+			slices.Sort(lines)
+		}
+		tables[table] = lines
+	}
+	return tables
+}
+
+// putDecided stores a decision for a run, and what it came to.
+func putDecided(t *testing.T, s *store.Store, i int) *record.Outcome {
+	t.Helper()
+	o, d := outcome(i), decision(i)
+	o.Profile, o.Stays, o.Restarted = profile(), stays(), restarted()
+	o.JobID, o.Workload = int64(1000+i/2), "w0"
+	sampler := record.NewReadingsSampler(2, time.Second)
+	sampler.Add(0, 3*time.Second, 200, 1200)
+	o.Readings = sampler.Readings()
+	d.JobID, d.RunID, d.HoldOut = o.JobID, o.RunID, record.Known(0.1)
+	id, err := s.PutDecision(t.Context(), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.DecisionID = id; i == 4 {
+		o.GPUEnergyJ = record.Known(1.7e308)
+	}
+	put(t, s, o, store.Stored)
+	return o
+}
+
 // What was taken out is nowhere, what is left isn't changed, and what is put back is
 // as it was.
 func TestRunsThatAreTakenOutCanBePutBackAsTheyWere(t *testing.T) {
 	s, path := openNew(t)
 	fill(t, s)
 	for i := 3; i < 9; i++ {
-		o, d := outcome(i), decision(i)
-		o.Profile, o.Stays, o.Restarted = profile(), stays(), restarted()
-		o.JobID, o.Workload = int64(1000+i/2), "w0"
-		sampler := record.NewReadingsSampler(2, time.Second)
-		sampler.Add(0, 3*time.Second, 200, 1200)
-		o.Readings = sampler.Readings()
-		d.JobID, d.RunID, d.HoldOut = o.JobID, o.RunID, record.Known(0.1)
-		id, err := s.PutDecision(t.Context(), d)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if o.DecisionID = id; i == 4 {
-			o.GPUEnergyJ = record.Known(1.7e308)
-		}
-		put(t, s, o, store.Stored)
+		o := putDecided(t, s, i)
 		o.TimeS = record.Known(3)
 		put(t, s, o, store.Conflicting)
 	}
-	dump := func() map[string][]string {
-		tables := make(map[string][]string)
-		for _, table := range store.Tables() {
-			lines := exported(t, s, table)
-			if table == "energy_sums" { // one without jobs says nothing
-				lines = slices.DeleteFunc(lines, func(line string) bool {
-					return strings.Contains(line, `"ended":0,"done":0,`) && !strings.Contains(line, `"day":-1,`)
-				})
-			}
-			if table == "outcome_conflicts" { // their order doesn't count
-				for i := range lines {
-					_, lines[i], _ = strings.Cut(lines[i], ",")
-				}
-				slices.Sort(lines)
-			}
-			tables[table] = lines
-		}
-		return tables
-	}
-	before := dump()
+	before := everything(t, s)
 	_, outcomes := runsOf(t, s, store.RunFilter{Node: "n1"}, false)
 	_, conflicts := runsOf(t, s, store.RunFilter{Node: "n1"}, true)
 	wire, err := json.Marshal(append(slices.Clone(outcomes), conflicts...)) // as a file has them
@@ -140,10 +151,9 @@ func TestRunsThatAreTakenOutCanBePutBackAsTheyWere(t *testing.T) {
 	put(t, s, outcome(8), store.Conflicting) // which isn't stored again
 	repeat := outcomes[1].Outcome
 	put(t, s, &repeat, store.Repeated)
-	if _, late := runsOf(t, s, store.RunFilter{}, true); len(late) > 0 {
-		if _, err := s.Forget(t.Context(), nil, ids(late)); err != nil {
-			t.Fatal(err)
-		}
+	_, late := runsOf(t, s, store.RunFilter{}, true)
+	if _, err := s.Forget(t.Context(), nil, ids(late)); err != nil {
+		t.Fatal(err)
 	}
 	var back []record.Kept
 	if err := json.Unmarshal(wire, &back); err != nil {
@@ -154,7 +164,7 @@ func TestRunsThatAreTakenOutCanBePutBackAsTheyWere(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	after := dump()
+	after := everything(t, s)
 	for _, table := range store.Tables() {
 		if !slices.Equal(after[table], before[table]) {
 			t.Errorf("%s differs:\n%s\nbefore\n%s", table, strings.Join(after[table], ""), strings.Join(before[table], ""))

@@ -26,11 +26,11 @@ type openFiles struct {
 // filesOf are those of a database that was just opened, and was the file that first
 // tells before.
 func filesOf(path string, first os.FileInfo) (*openFiles, error) {
-	real, err := filepath.EvalSymlinks(path) // SQLite's other files lie beside it
+	resolved, err := filepath.EvalSymlinks(path) // SQLite's other files lie beside it
 	if err != nil {
 		return nil, err
 	}
-	f := &openFiles{names: []string{path, real + "-wal", real + "-shm"}}
+	f := &openFiles{names: []string{path, resolved + "-wal", resolved + "-shm"}}
 	for _, name := range f.names {
 		info, err := os.Stat(name)
 		if err != nil {

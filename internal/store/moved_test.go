@@ -113,15 +113,7 @@ func TestNothingIsAcknowledgedIntoADatabaseThatIsNotAtItsPath(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s, path, backup := openIn(t)
 			c.do(t, path, backup)
-			var writers sync.WaitGroup
-			for i := range 8 {
-				writers.Go(func() {
-					if receipt, err := s.PutOutcome(t.Context(), outcome(before+i)); !errors.Is(err, store.ErrMoved) {
-						t.Errorf("acknowledged as %s, %v", receipt, err)
-					}
-				})
-			}
-			writers.Wait()
+			acknowledgesNothing(t, s)
 			if err := s.Trouble(); !errors.Is(err, store.ErrMoved) {
 				t.Errorf("trouble: %v", err)
 			}
@@ -131,25 +123,46 @@ func TestNothingIsAcknowledgedIntoADatabaseThatIsNotAtItsPath(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
-			again := open(t, path, nil)
-			for i := range before {
-				want := store.Stored
-				if i < c.kept {
-					want = store.Repeated
-				}
-				put(t, again, outcome(i), want)
-			}
-			for i := range 8 { // what agents kept comes again, and counts once
-				put(t, again, outcome(before+i), store.Stored)
-				put(t, again, outcome(before+i), store.Repeated)
-			}
-			if err := again.Trouble(); err != nil {
-				t.Error(err)
-			}
-			if found, err := store.Check(t.Context(), path); err != nil || len(found) > 0 {
-				t.Errorf("Check found %q, %v", found, err)
+			goesOn(t, path, c.kept)
+		})
+	}
+}
+
+// writers is how many write at once.
+const writers = 8
+
+// acknowledgesNothing writes outcomes, side by side, none of which may be acknowledged.
+func acknowledgesNothing(t *testing.T, s *store.Store) {
+	t.Helper()
+	var all sync.WaitGroup
+	for i := range writers {
+		all.Go(func() {
+			if receipt, err := s.PutOutcome(t.Context(), outcome(before+i)); !errors.Is(err, store.ErrMoved) {
+				t.Errorf("acknowledged as %s, %v", receipt, err)
 			}
 		})
+	}
+	all.Wait()
+}
+
+// goesOn opens what is at the path, which has so many outcomes, and stores all again:
+// what agents kept comes again, and counts once.
+func goesOn(t *testing.T, path string, kept int) {
+	t.Helper()
+	again := open(t, path, nil)
+	for i := range before + writers {
+		want := store.Stored
+		if i < kept {
+			want = store.Repeated
+		}
+		put(t, again, outcome(i), want)
+		put(t, again, outcome(i), store.Repeated)
+	}
+	if err := again.Trouble(); err != nil {
+		t.Error(err)
+	}
+	if found, err := store.Check(t.Context(), path); err != nil || len(found) > 0 {
+		t.Errorf("Check found %q, %v", found, err)
 	}
 }
 
@@ -248,12 +261,12 @@ func TestADatabaseThatGoesIsNoticedThoughNobodyWrites(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = s.Close() }()
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		if err := s.Trouble(); err != nil {
 			t.Errorf("before: %v", err)
 		}
 		remove(t, path)
-		time.Sleep(store.LookEvery + time.Second)
+		<-time.After(store.LookEvery + time.Second)
 		synctest.Wait()
 		if err := s.Trouble(); !errors.Is(err, store.ErrMoved) {
 			t.Errorf("after: %v", err)

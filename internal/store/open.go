@@ -75,7 +75,7 @@ func Open(ctx context.Context, path string, options *Options) (*Store, error) {
 	if err := s.open(ctx, busy); err != nil {
 		return nil, errors.Join(fmt.Errorf("open database %s: %w", path, typed(err)), s.release())
 	}
-	go s.writeLoop() //nolint:contextcheck // it lives until Close, not as long as opening
+	go s.writeLoop(context.WithoutCancel(ctx)) // it lives until Close, not as long as opening
 	return s, nil
 }
 

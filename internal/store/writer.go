@@ -71,10 +71,10 @@ func (s *Store) hand(r *request) error {
 	}
 }
 
-// writeLoop is the only goroutine that writes, until the queue is closed.
-func (s *Store) writeLoop() {
+// writeLoop is the only goroutine that writes, until the queue is closed. Its context
+// is no caller's: half a batch must not end with one of them.
+func (s *Store) writeLoop(ctx context.Context) {
 	defer close(s.done)
-	ctx := context.Background() // half a batch must not end with one caller
 	idle := time.NewTicker(lookEvery)
 	defer idle.Stop()
 	batch := make([]*request, 0, maxBatch)

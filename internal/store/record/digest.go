@@ -160,7 +160,7 @@ func longest(clocks []ClockShare) []ClockShare {
 		joined = append(joined, ClockShare{setting, s})
 	}
 	slices.SortFunc(joined, func(a, b ClockShare) int {
-		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), a.Setting.Compare(b.Setting))
+		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), a.Compare(b.Setting))
 	})
 	return joined[:min(len(joined), maxClocks)]
 }

@@ -3,10 +3,10 @@ package record_test
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -98,7 +98,7 @@ func TestOutcomesArePlausibleAndCompleteWhateverComes(t *testing.T) {
 		raw := ran()
 		raw.Started, raw.Ended, raw.Submitted = at(t, "started"), at(t, "ended"), at(t, "submitted")
 		for i, n := range []*record.Number{&raw.TimeS, &raw.GPUEnergyJ, &raw.NodeEnergyJ, &raw.MeanPowerW, &raw.PeakPowerW, &raw.Utilisation, &raw.PeakMemoryBytes, &raw.Restarted.TimeS, &raw.Restarted.GPUEnergyJ} {
-			*n = number(t, fmt.Sprint(i))
+			*n = number(t, strconv.Itoa(i))
 		}
 		raw.Stays[0].Seconds = math.Abs(rapid.SampledFrom(extremes).Draw(t, "stay"))
 		before, err := raw.Digest()
@@ -152,7 +152,7 @@ func TestWhatNoAgentSendsIsRefused(t *testing.T) {
 		"too many reasons": func(o *record.Outcome) {
 			o.ThrottledS = make(map[string]float64)
 			for i := range 17 {
-				o.ThrottledS[fmt.Sprint(i)] = 1
+				o.ThrottledS[strconv.Itoa(i)] = 1
 			}
 		},
 	} {
