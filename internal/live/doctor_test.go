@@ -398,6 +398,14 @@ func epdAilments() []ailment {
 			}
 			return nil
 		}},
+		{name: "records that are replaced", want: "store-moved", hurt: func(p *patient) func() {
+			p.putBack("n1", p.backup("n1"))
+			p.eventually("epd has looked", func() bool { return p.status("n1").Controller.Trouble != "" })
+			return func() {
+				p.stopEPD("n1", syscall.SIGTERM)
+				p.startEPD("n1")
+			}
+		}},
 		{name: "records that are damaged", want: "store-damaged", hurt: func(p *patient) func() {
 			p.stopEPD("n1", syscall.SIGTERM) // so that all of them are in the file
 			p.startEPD("n1")
