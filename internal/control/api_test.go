@@ -288,13 +288,13 @@ func FuzzDecideRequests(f *testing.F) {
 	})
 }
 
-// unstarted is a controller that decides and keeps nothing: it has no store, and
+// unstarted is a controller that decides and keeps nothing: its store has none, and
 // nothing runs beside.
 func unstarted(options *Options) *Controller {
 	c := &Controller{
 		options: *options, started: start, decided: make(map[decisionKey]*decided),
 		leads: make(map[leadKey]*decided), clocks: make(map[string]*table),
-		tables: tables{seed: maphash.MakeSeed(), kept: make(map[tableKey]*table)}, writer: newWriter(nil, options.Log),
+		tables: tables{seed: maphash.MakeSeed(), kept: make(map[tableKey]*table)}, writer: newWriter(&memory{}, options.Log),
 	}
 	c.settings.Store(options.Settings)
 	c.jobs.init()
