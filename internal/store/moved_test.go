@@ -220,7 +220,6 @@ func TestADatabaseThatComesBackToItsPathIsWrittenAgain(t *testing.T) {
 
 func TestADatabaseThatIsWorkedOnIsNotTakenForAnotherOne(t *testing.T) {
 	s, path, _ := openIn(t)
-	link := filepath.Join(filepath.Dir(path), "link.db")
 	for i, work := range []func() error{
 		func() error { execute(t, path, "VACUUM"); return nil },
 		func() error { execute(t, path, "PRAGMA wal_checkpoint(TRUNCATE)"); return nil },
@@ -235,7 +234,6 @@ func TestADatabaseThatIsWorkedOnIsNotTakenForAnotherOne(t *testing.T) {
 		},
 		func() error { return os.Link(path, path+".hard") },
 		func() error { _, err := s.Prune(t.Context(), start.Add(time.Hour)); return err },
-		func() error { return os.Symlink(path, link) },
 	} {
 		if err := work(); err != nil {
 			t.Fatal(err)
@@ -244,12 +242,6 @@ func TestADatabaseThatIsWorkedOnIsNotTakenForAnotherOne(t *testing.T) {
 		if err := s.Trouble(); err != nil {
 			t.Errorf("work %d: %v", i, err)
 		}
-	}
-	through := open(t, link, nil)
-	put(t, through, outcome(100), store.Stored)
-	remove(t, path+"-wal") // which lies beside the file, not beside the link
-	if _, err := through.PutOutcome(t.Context(), outcome(101)); !errors.Is(err, store.ErrMoved) {
-		t.Errorf("through a link: %v", err)
 	}
 }
 
