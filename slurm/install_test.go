@@ -12,16 +12,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/internal/shareddata"
 	"github.com/epplan/epplan/slurm"
 )
 
-// luac checks a text with Lua 5.1's compiler; the test is skipped without it.
+// luac checks a text with Lua 5.1's compiler, which the test needs.
 func luac(t *testing.T) func(name, text string) error {
 	t.Helper()
 	binary, err := exec.LookPath("luac5.1")
-	if err != nil {
-		t.Skip("luac5.1 is not installed")
-	}
+	shareddata.Need(t, err == nil, "luac5.1 isn't installed: run scripts/test-packages.sh")
 	return func(name, text string) error {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()

@@ -59,9 +59,8 @@ func TestPowerDownAndUpOnARealSlurmWithPowerSaving(t *testing.T) {
 
 func TestAccountingOnARealSlurm(t *testing.T) {
 	for _, name := range []string{"/usr/sbin/slurmdbd", "/usr/sbin/mariadbd"} {
-		if _, err := os.Stat(name); err != nil {
-			t.Skip("slurmdbd is not installed: " + name + " is missing")
-		}
+		_, err := os.Stat(name)
+		shareddata.Need(t, err == nil, "accounting needs "+name+": run scripts/test-packages.sh")
 	}
 	l := startLab(t, "--dbd")
 	since := time.Now().Add(-time.Minute)

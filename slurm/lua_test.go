@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/internal/shareddata"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -23,12 +24,9 @@ import (
 func luaProgram(t *testing.T, module, text string) string {
 	t.Helper()
 	lua, err := exec.LookPath("lua5.1")
-	if err != nil {
-		t.Skip("lua5.1 is not installed")
-	}
-	if exec.CommandContext(t.Context(), lua, "-e", `require "socket.unix"`).Run() != nil { //nolint:gosec // a fixed name
-		t.Skip("lua-socket is not installed")
-	}
+	shareddata.Need(t, err == nil, "lua5.1 isn't installed: run scripts/test-packages.sh")
+	err = exec.CommandContext(t.Context(), lua, "-e", `require "socket.unix"`).Run() //nolint:gosec // a fixed name
+	shareddata.Need(t, err == nil, "lua-socket isn't installed: run scripts/test-packages.sh")
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "epplan.lua"), module)
 	writeFile(t, filepath.Join(dir, "main.lua"), `

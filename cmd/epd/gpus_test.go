@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/internal/store/storetest"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -99,6 +100,7 @@ func TestTheNodesEnergyIsMeasuredWhereItsCountersCanBeReadAndModelledOtherwise(t
 // Limits are shorter by the speed of simulated GPUs, also for a controller, which
 // has none; a wrong one is refused by every role.
 func TestAWrongSpeedOfSimulatedGPUsIsRefused(t *testing.T) {
+	storetest.NeedSQLite(t)
 	for _, role := range []string{roleBoth, roleController} {
 		dir := t.TempDir()
 		args := []string{

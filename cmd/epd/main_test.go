@@ -18,11 +18,19 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/internal/browsertest"
 	"github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/internal/shareddata"
+	"github.com/epplan/epplan/internal/store/storetest"
 	"github.com/epplan/epplan/slurm"
 )
+
+func TestMain(m *testing.M) {
+	shareddata.ShortTemp()
+	os.Exit(browsertest.Run(m))
+}
 
 // text is a stream that two goroutines use.
 type text struct {
@@ -46,6 +54,7 @@ func (t *text) String() string {
 // it wrote.
 func start(tb testing.TB, dir string, flags ...string) (client *epdapi.Client, stop func() (int, string)) {
 	tb.Helper()
+	storetest.NeedSQLite(tb)
 	ctx, cancel := context.WithCancel(tb.Context())
 	socket := filepath.Join(dir, "epd.sock")
 	args := append([]string{"epd", "--gpu", "sim:2", "--slurm", "off", "--state", filepath.Join(dir, "state"), "--socket", socket}, flags...)
@@ -140,6 +149,7 @@ func TestAnEPDThatCantListenGivesOldClocksBack(t *testing.T) {
 }
 
 func TestWhatCannotBeIsRefusedWithAReason(t *testing.T) {
+	storetest.NeedSQLite(t)
 	dir := t.TempDir()
 	wrong := filepath.Join(dir, "wrong.toml")
 	if err := os.WriteFile(wrong, []byte("[live]\nmode = \"off\"\n"), 0o600); err != nil {

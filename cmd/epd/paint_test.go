@@ -219,5 +219,3 @@ func (m *paints) report(b *testing.B) {
 	b.ReportMetric(m.painted[n-1], "worst-paint-ms")
 	b.ReportMetric(float64(n-over), "late")
 }
-
-func TestMain(m *testing.M) { os.Exit(browsertest.Run(m)) }

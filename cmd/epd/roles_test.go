@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/munge/mungetest"
 	"github.com/epplan/epplan/internal/slurmlab"
+	"github.com/epplan/epplan/internal/store/storetest"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -28,6 +30,9 @@ type running struct {
 // launch runs an epd by its flags until stop is called, or the test ends.
 func launch(t *testing.T, dir string, flags ...string) *running {
 	t.Helper()
+	if !slices.Contains(flags, roleAgent) {
+		storetest.NeedSQLite(t)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	socket := filepath.Join(dir, "epd.sock")
 	args := append([]string{"epd", "--slurm", "off", "--gpu", "sim:2", "--state", filepath.Join(dir, "state"), "--socket", socket}, flags...)

@@ -28,6 +28,8 @@ import (
 
 	"github.com/epplan/epplan/internal/control"
 	"github.com/epplan/epplan/internal/doctest"
+	"github.com/epplan/epplan/internal/shareddata"
+	"github.com/epplan/epplan/internal/store/storetest"
 	"github.com/epplan/epplan/internal/web"
 )
 
@@ -116,6 +118,7 @@ func TestPagesAreServedAtSocketsAndToThoseWhoLogIn(t *testing.T) {
 }
 
 func TestPagesForANetworkNeedTLSOrAnAdministratorWhoWantsNone(t *testing.T) {
+	storetest.NeedSQLite(t)
 	dir := t.TempDir()
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	writeCertificate(t, cert, key)
@@ -247,9 +250,7 @@ func TestAFileThatCouldNotBeUsedIsTriedAgainThoughItDidNotChange(t *testing.T) {
 }
 
 func TestATokenFileThatGoesToAnotherOwnerIsLookedAtAgain(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("only root gives files away")
-	}
+	shareddata.Need(t, os.Geteuid() == 0, "only root gives files away")
 	path := filepath.Join(t.TempDir(), "tokens")
 	writeFile(t, path, "admin alice 0123456789abcdef0123456789abcdef\n")
 	c := &cached[*web.Tokens]{read: web.ReadTokenFile, failed: func(error) {}}

@@ -112,14 +112,19 @@ func exampleFolder(t *testing.T) string {
 	return dir
 }
 
-// exampleEnv is the environment of examples: stand-ins of Slurm's and NVIDIA's
-// commands go before the real ones.
+// exampleEnv is the environment of examples: stand-ins of Slurm's, NVIDIA's and
+// Lua's commands go before the real ones.
 func exampleEnv(dir string) []string {
-	standIns, err := filepath.Abs("testdata/standin")
+	return append(os.Environ(), "PATH="+standIns()+":"+os.Getenv("PATH"), "STANDIN="+dir, "TZ=UTC")
+}
+
+// standIns is the folder of the stand-ins.
+func standIns() string {
+	dir, err := filepath.Abs("testdata/standin")
 	if err != nil {
 		panic(err)
 	}
-	return append(os.Environ(), "PATH="+standIns+":"+os.Getenv("PATH"), "STANDIN="+dir, "TZ=UTC")
+	return dir
 }
 
 // shell runs a command line and returns all that it prints. Programs and sockets

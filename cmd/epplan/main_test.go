@@ -15,12 +15,15 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/epplan/epplan/internal/shareddata"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output")
 
 // TestMain lets scripts run the program as epplan.
 func TestMain(m *testing.M) {
+	shareddata.ShortTemp()
 	testscript.Main(withEPD{m}, map[string]func(){"epplan": main})
 }
 
@@ -35,6 +38,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("EPPLAN_SOCKET", os.Getenv("EPPLAN_SOCKET"))
 			env.Setenv("EPPLAN_SUBMIT_SOCKET", os.Getenv("EPPLAN_SUBMIT_SOCKET"))
 			env.Setenv("RLO", "\u202e")
+			env.Setenv("STANDINS", standIns())
 			return copyExamples(env.WorkDir)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

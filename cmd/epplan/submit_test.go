@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/shareddata"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -80,9 +81,7 @@ func TestSubmitEndsSoonWhateverEPDDoes(t *testing.T) {
 func asLua(t *testing.T, socket, further string) string {
 	t.Helper()
 	lua, err := exec.LookPath("lua5.1")
-	if err != nil {
-		t.Skip("lua5.1 is not installed")
-	}
+	shareddata.Need(t, err == nil, "lua5.1 isn't installed: run scripts/test-packages.sh")
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

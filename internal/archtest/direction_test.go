@@ -82,12 +82,16 @@ var bans = []ban{
 		},
 	},
 	{
-		"shared data, labs and browsers are for tests only",
-		func(room string) bool { return room != "internal/slurmlab" && room != "internal/browsertest" },
-		func(_, room string) bool {
-			return inRoom(room, "internal/shareddata") || inRoom(room, "internal/slurmlab") || inRoom(room, "internal/browsertest")
-		},
+		"what helps tests is for tests only",
+		func(room string) bool { return !slices.Contains(testRooms, room) },
+		func(_, room string) bool { return slices.Contains(testRooms, room) },
 	},
+}
+
+// testRooms are the packages that tests share.
+var testRooms = []string{
+	"internal/apidoc", "internal/browsertest", "internal/doctest", "internal/munge/mungetest", "internal/shareddata",
+	"internal/slurmlab", "internal/spool/spooltest", "internal/store/storetest",
 }
 
 // wrongImports names each import that goes up a storey, lies in no known room,
@@ -166,6 +170,7 @@ func TestAnImportInTheWrongDirectionIsFound(t *testing.T) {
 		{"planner/tune", "planner/policy", "not they it"},
 		{"cmd/epplan", "internal/shareddata", "tests only"},
 		{"internal/web", "internal/browsertest", "tests only"},
+		{"internal/store", "internal/store/storetest", "tests only"},
 		{"attic", "queue", "no known room"},
 		{"internal/spelling", "queue", "which is above it"},
 		{"queue", "internal/report", "which is above it"},

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"github.com/epplan/epplan/internal/shareddata"
 )
 
 // Barrier is what axe-core found to be wrong with an element of a page.
@@ -40,7 +42,7 @@ const axeRun = `(rules => axe.run(document, {resultTypes: ['violations'], preloa
 func (p *Page) Barriers(rules ...string) []Barrier {
 	p.Helper()
 	script, err := axeScript()
-	need(p, err == nil, fmt.Sprintf("axe-core isn't there: scripts/axe.sh fetches it (%v)", err))
+	shareddata.Need(p, err == nil, fmt.Sprintf("axe-core isn't there: scripts/axe.sh fetches it (%v)", err))
 	var loaded bool
 	if p.Eval(`typeof axe === 'object'`, &loaded); !loaded {
 		p.Eval(script+"\n;typeof axe === 'object'", &loaded)

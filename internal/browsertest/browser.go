@@ -16,11 +16,6 @@ import (
 	"github.com/epplan/epplan/internal/shareddata"
 )
 
-// RequireEnv names the environment variable that, set to 1, turns a browser
-// that is missing from a skipped test into a failed one. So does
-// [shareddata.RequireEnv].
-const RequireEnv = "EPPLAN_REQUIRE_BROWSER"
-
 // Bounds of what is waited for: on a busy machine only a hang takes so long.
 const (
 	startTime = 3 * time.Minute // of a browser
@@ -58,8 +53,7 @@ func end() {
 	}
 }
 
-// browser is the one of this test binary. Without Chromium the test is skipped,
-// or fails where it is demanded.
+// browser is the one of this test binary. It needs Chromium.
 func browser(tb testing.TB) context.Context {
 	tb.Helper()
 	program := ""
@@ -69,7 +63,7 @@ func browser(tb testing.TB) context.Context {
 			break
 		}
 	}
-	need(tb, program != "", "pages need Chromium: scripts/test-packages.sh installs it")
+	shareddata.Need(tb, program != "", "pages need Chromium: scripts/test-packages.sh installs it")
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.is == nil {
@@ -131,16 +125,4 @@ func newTab(tb testing.TB) context.Context {
 	tab, closeTab := chromedp.NewContext(parent, chromedp.WithTargetID(window))
 	tb.Cleanup(closeTab)
 	return tab
-}
-
-// need ends a test that can't run here: as a failure where everything must.
-func need(tb testing.TB, ok bool, what string) {
-	tb.Helper()
-	switch {
-	case ok:
-	case os.Getenv(RequireEnv) == "1", os.Getenv(shareddata.RequireEnv) == "1":
-		tb.Fatal(what)
-	default:
-		tb.Skip(what)
-	}
 }

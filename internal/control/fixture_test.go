@@ -1,5 +1,3 @@
-//go:build cgo
-
 package control
 
 import (
@@ -16,6 +14,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/internal/store/storetest"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -67,6 +66,7 @@ func newRig(tb testing.TB, change func(*Options)) *rig {
 
 func rigAt(tb testing.TB, path string, clock *hand, text string, change func(*Options)) *rig {
 	tb.Helper()
+	storetest.NeedSQLite(tb)
 	s, err := store.Open(context.Background(), path, &store.Options{Now: clock.read, Busy: 100 * time.Millisecond})
 	if err != nil {
 		tb.Fatal(err)

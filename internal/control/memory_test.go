@@ -1,5 +1,3 @@
-//go:build cgo
-
 package control
 
 import (
@@ -25,6 +23,7 @@ import (
 
 	"github.com/epplan/epplan/internal/shareddata"
 	"github.com/epplan/epplan/internal/store"
+	"github.com/epplan/epplan/internal/store/storetest"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -314,6 +313,7 @@ type usage struct{ resident, peak, first, later float64 } // MB, s
 // measureResident is a controller in a process of its own.
 func measureResident(tb testing.TB, jobs int) usage {
 	tb.Helper()
+	storetest.NeedSQLite(tb)
 	sample := shareddata.Path(tb, "../slurm-lab/samples/squeue.json")
 	program, err := os.Executable()
 	if err != nil {

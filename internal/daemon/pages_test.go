@@ -1,5 +1,3 @@
-//go:build cgo
-
 package daemon_test
 
 import (
@@ -16,9 +14,11 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/internal/store/storetest"
 )
 
 func TestPagesGetWhatTheirViewerWouldGetAtASocket(t *testing.T) {
+	storetest.NeedSQLite(t)
 	records, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "records.db"), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -31,10 +32,16 @@ const (
 	maxOfOne  = 128              // of a user, or of an address of a network
 )
 
+// maxSocketPath is how many bytes the path of a socket may have, see unix(7).
+const maxSocketPath = 107
+
 // Listen opens a socket with the permissions given, in place of one that nobody
 // serves any more. It is [ErrTaken] if another daemon does. The socket's folder
 // is made where there is none.
 func Listen(ctx context.Context, path string, mode os.FileMode) (net.Listener, error) {
+	if len(path) > maxSocketPath {
+		return nil, fmt.Errorf("socket %s: its path has %d bytes, want at most %d", path, len(path), maxSocketPath)
+	}
 	ctx, cancel := context.WithTimeout(ctx, headerBound)
 	defer cancel()
 	if err := vacate(ctx, path); err != nil {
@@ -43,9 +50,7 @@ func Listen(ctx context.Context, path string, mode os.FileMode) (net.Listener, e
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // everybody may pass, the socket has its own permissions
 		return nil, err
 	}
-	old := unix.Umask(0o177)
-	l, err := new(net.ListenConfig).Listen(ctx, "unix", path)
-	unix.Umask(old)
+	l, err := (&net.ListenConfig{Control: ownersOnly}).Listen(ctx, "unix", path)
 	if err != nil {
 		return nil, err
 	}
@@ -53,6 +58,15 @@ func Listen(ctx context.Context, path string, mode os.FileMode) (net.Listener, e
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
+}
+
+// ownersOnly has a socket's file be closed to others from its beginning: on Linux
+// it gets the permissions that the socket has when it is bound. A umask would do as
+// much to all files that the process makes meanwhile.
+func ownersOnly(_, _ string, socket syscall.RawConn) error {
+	var failed error
+	err := socket.Control(func(fd uintptr) { failed = unix.Fchmod(int(fd), 0o600) }) //nolint:gosec // a file descriptor
+	return errors.Join(err, failed)
 }
 
 // vacate removes a socket that nobody serves any more. One whose queue of

@@ -2,14 +2,24 @@ package daemon
 
 import (
 	"errors"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/epplan/epplan/internal/shareddata"
 )
+
+func TestMain(m *testing.M) {
+	shareddata.ShortTemp()
+	os.Exit(m.Run())
+}
 
 func TestUsersAndMachinesHaveOnlySoManyConnectionsOpen(t *testing.T) {
 	k := &doorkeeper{open: make(map[string]int)}
@@ -62,6 +72,77 @@ func TestASocketWhoseQueueIsFullIsServed(t *testing.T) {
 	if l, err := Listen(t.Context(), path, 0o600); err == nil {
 		_ = l.Close()
 		t.Error("the socket of a busy epd was taken")
+	}
+}
+
+// The mask of permissions is the process's: what others make while a socket is
+// opened must not be closed by it.
+func TestFilesThatAreMadeWhileASocketIsOpenedKeepTheirPermissions(t *testing.T) {
+	dir := t.TempDir()
+	mode := func(path string) fs.FileMode {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Error(err)
+			return 0
+		}
+		return info.Mode().Perm()
+	}
+	first := filepath.Join(dir, "first")
+	if err := os.Mkdir(first, 0o755); err != nil { //nolint:gosec // that is the point
+		t.Fatal(err)
+	}
+	want := mode(first)
+	var made atomic.Int64
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for made.Load() < 300 {
+			path := filepath.Join(dir, strconv.FormatInt(made.Add(1), 10))
+			if err := os.Mkdir(path, 0o755); err != nil { //nolint:gosec // that is the point
+				t.Error(err)
+			} else if got := mode(path); got != want {
+				t.Errorf("folder %d has mode %v, want %v", made.Load(), got, want)
+				return
+			}
+		}
+	}()
+	for {
+		select {
+		case <-done:
+			return
+		default:
+		}
+		l, err := Listen(t.Context(), filepath.Join(dir, "s"), 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = l.Close()
+	}
+}
+
+func TestASocketsPathThatIsTooLongIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	longest := filepath.Join(dir, strings.Repeat("s", maxSocketPath-len(dir)-1))
+	l, err := Listen(t.Context(), longest, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Close()
+	_, err = Listen(t.Context(), longest+"s", 0o600)
+	if want := longest + "s: its path has 108 bytes, want at most 107"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
+}
+
+func TestASocketIsClosedToOthersFromItsBeginning(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := (&net.ListenConfig{Control: ownersOnly}).Listen(t.Context(), "unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // it was open
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
 	}
 }
 

@@ -3,6 +3,7 @@
 package gpu
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"os"
@@ -13,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/epplan/epplan/internal/shareddata"
 )
 
 // A process binds to one driver library, so that the fake one has a process
@@ -25,10 +28,9 @@ func TestNVMLOnAFakeDriver(t *testing.T) {
 		return
 	}
 	dir := t.TempDir()
-	compiler := os.Getenv("CC")
-	if compiler == "" {
-		compiler = "cc"
-	}
+	compiler := cmp.Or(os.Getenv("CC"), "gcc") // as go build has it
+	_, err := exec.LookPath(compiler)
+	shareddata.Need(t, err == nil, "the fake driver needs "+compiler)
 	library := filepath.Join(dir, "libnvidia-ml.so.1")
 	build := exec.CommandContext(t.Context(), compiler, "-shared", "-fPIC", "-o", library, "testdata/fakenvml.c") //nolint:gosec // the compiler that cgo uses
 	if out, err := build.CombinedOutput(); err != nil {

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/internal/shareddata"
 	"github.com/epplan/epplan/internal/slurmlab"
 )
 
@@ -34,7 +35,7 @@ const (
 func promtool(t *testing.T, args ...string) {
 	t.Helper()
 	program, err := exec.LookPath("promtool")
-	slurmlab.Need(t, err == nil, "promtool isn't installed: run scripts/test-packages.sh")
+	shareddata.Need(t, err == nil, "promtool isn't installed: run scripts/test-packages.sh")
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, program, args...).CombinedOutput() //nolint:gosec // Debian's own
@@ -193,7 +194,7 @@ type watcher struct {
 func watch(l *lab, address string) *watcher {
 	l.Helper()
 	program, err := exec.LookPath("prometheus")
-	slurmlab.Need(l, err == nil, "prometheus isn't installed: run scripts/test-packages.sh")
+	shareddata.Need(l, err == nil, "prometheus isn't installed: run scripts/test-packages.sh")
 	rules, err := filepath.Abs(rulesFile)
 	if err != nil {
 		l.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/epplan/epplan/internal/slurmlab"
+	"github.com/epplan/epplan/internal/shareddata"
 )
 
 // smallDisk puts small file systems of their own in the place of folders of n1's
@@ -21,7 +21,7 @@ func (l *lab) smallDisk(folders ...string) {
 		if err := os.MkdirAll(path, 0o700); err != nil {
 			l.Fatal(err)
 		}
-		slurmlab.Need(l, syscall.Mount("none", path, "tmpfs", 0, "size=2m,mode=0700") == nil, "a small disk needs the right to mount one")
+		shareddata.Need(l, syscall.Mount("none", path, "tmpfs", 0, "size=2m,mode=0700") == nil, "a small disk needs the right to mount one")
 		l.Cleanup(func() { _ = syscall.Unmount(path, syscall.MNT_DETACH) })
 	}
 	l.startEPD(node)

@@ -23,18 +23,12 @@ type alone struct {
 	there    *strings.Replacer
 }
 
-// requires skips the test where programs aren't installed, unless nothing may be
-// skipped.
+// requires ends the test where programs aren't installed.
 func requires(t *testing.T, programs ...string) {
 	t.Helper()
 	for _, name := range programs {
-		if _, err := exec.LookPath(name); err == nil {
-			continue
-		}
-		if os.Getenv(shareddata.RequireEnv) == "1" {
-			t.Fatalf("no %s here (%s=1)", name, shareddata.RequireEnv)
-		}
-		t.Skipf("no %s here", name)
+		_, err := exec.LookPath(name)
+		shareddata.Need(t, err == nil, name+" isn't installed")
 	}
 }
 

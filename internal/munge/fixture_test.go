@@ -15,6 +15,7 @@ import (
 
 	"github.com/epplan/epplan/internal/munge"
 	"github.com/epplan/epplan/internal/munge/mungetest"
+	"github.com/epplan/epplan/internal/shareddata"
 )
 
 // site is a controller behind munge and an agent's side of it, each with a
@@ -44,6 +45,11 @@ func newSite(t *testing.T, o munge.Options, h http.Handler) *site {
 	}
 	s.url = serve(t, munge.NewServer(munge.Authenticate(h, munge.New(s.there.Socket), o)))
 	return s
+}
+
+func TestMain(m *testing.M) {
+	shareddata.ShortTemp()
+	os.Exit(m.Run())
 }
 
 // me is who runs the tests.

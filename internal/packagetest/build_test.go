@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/internal/shareddata"
+	"github.com/epplan/epplan/internal/store/storetest"
 )
 
 // The versions that are built: an upgrade goes from the first to the second.
@@ -26,19 +27,6 @@ const epoch = "1767225600"
 // packages are those that belong together, each after those that it needs.
 func packages() []string {
 	return []string{"epplan", "epplan-epd", "epplan-controller", "epplan-agent"}
-}
-
-// need skips a test where the machine can't do it, but not where nothing may be
-// skipped.
-func need(t *testing.T, reason string, missing bool) {
-	t.Helper()
-	switch {
-	case !missing:
-	case os.Getenv(shareddata.RequireEnv) == "1":
-		t.Fatal(reason)
-	default:
-		t.Skip(reason)
-	}
 }
 
 // root is the project's folder.
@@ -90,7 +78,7 @@ func nfpm(t *testing.T) string {
 		return path
 	}
 	out, err := command(t.Context(), nil, "make", "-s", "-C", root(t), path).CombinedOutput()
-	need(t, "nfpm can't be installed: "+string(out), err != nil)
+	shareddata.Need(t, err == nil, "nfpm can't be installed: "+string(out))
 	return path
 }
 
@@ -111,6 +99,7 @@ func TestMain(m *testing.M) {
 // folders named by them.
 func built(t *testing.T) string {
 	t.Helper()
+	storetest.NeedSQLite(t)
 	packager := nfpm(t)
 	shared.Do(func() {
 		dir, err := os.MkdirTemp("", "epplan-packages") //nolint:usetesting // all tests share it

@@ -1,5 +1,3 @@
-//go:build cgo
-
 package packagetest
 
 import (
@@ -13,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/epplan/epplan/internal/shareddata"
 )
 
 // digests are those of a folder's packages, by name.
@@ -73,7 +73,7 @@ func TestEPDNeedsNoNewerCLibraryThanItsPackageSays(t *testing.T) {
 func unpacked(t *testing.T) string {
 	t.Helper()
 	_, missing := exec.LookPath("dpkg-deb")
-	need(t, "there is no dpkg-deb", missing != nil)
+	shareddata.Need(t, missing == nil, "there is no dpkg-deb")
 	dir, into := built(t), t.TempDir()
 	for _, deb := range debs(t, dir, newer) {
 		do(t, nil, "dpkg-deb", "-x", deb, into)
@@ -84,7 +84,7 @@ func unpacked(t *testing.T) string {
 func TestEveryCommandHasAManualThatRendersWithoutWarnings(t *testing.T) {
 	_, noMan := exec.LookPath("man")
 	_, noLint := exec.LookPath("mandoc")
-	need(t, "there is no man, or no mandoc", noMan != nil || noLint != nil)
+	shareddata.Need(t, noMan == nil && noLint == nil, "there is no man, or no mandoc")
 	manual := filepath.Join(unpacked(t), "usr", "share", "man")
 	pages, err := filepath.Glob(filepath.Join(manual, "man[18]", "*.gz"))
 	if err != nil || len(pages) < 50 {
@@ -174,9 +174,7 @@ func TestShellsCompleteCommandsFlagsValuesAndFiles(t *testing.T) {
 	}
 	for shell, script := range shells() {
 		_, missing := exec.LookPath(shell)
-		if missing != nil {
-			need(t, "there is no "+shell, true)
-		}
+		shareddata.Need(t, missing == nil, "there is no "+shell)
 		for _, q := range questions() {
 			args := []string{"-c", script, shell, q.line}
 			if shell == "fish" {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/shareddata"
 )
 
 // machine is a folder in which packages are installed as if it were the root of
@@ -27,7 +28,7 @@ type machine struct {
 
 func newMachine(t *testing.T) *machine {
 	t.Helper()
-	need(t, "packages are installed by root", os.Getuid() != 0)
+	shareddata.Need(t, os.Getuid() == 0, "packages are installed by root")
 	m := &machine{T: t, dir: t.TempDir()}
 	tools := t.TempDir()
 	m.said = filepath.Join(tools, "said")

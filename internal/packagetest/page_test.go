@@ -1,5 +1,3 @@
-//go:build cgo
-
 package packagetest
 
 import (
@@ -11,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/internal/doctest"
+	"github.com/epplan/epplan/internal/shareddata"
 )
 
 // apt does by dpkg what the page does by apt.
@@ -48,7 +47,7 @@ func (m *machine) asInstalled(command string) string {
 
 func TestThePageOfPackagesWorksAsWritten(t *testing.T) {
 	_, missing := exec.LookPath("dpkg")
-	need(t, "there is no dpkg", missing != nil)
+	shareddata.Need(t, missing == nil, "there is no dpkg")
 	c, dir, m, here := doctest.Claim(t, "packages"), built(t), newMachine(t), t.TempDir()
 	m.debian()
 	for _, version := range []string{older, newer} {

@@ -1,5 +1,3 @@
-//go:build cgo
-
 package packagetest
 
 import (
@@ -8,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/epplan/epplan/internal/shareddata"
 )
 
 // rpm runs rpm on the machine, in a root of its own.
@@ -46,7 +46,7 @@ func rpms(t *testing.T, dir, version string) []string {
 func (m *machine) redHat() {
 	m.Helper()
 	busybox, err := exec.LookPath("busybox")
-	need(m.T, "there is no busybox", err != nil)
+	shareddata.Need(m.T, err == nil, "there is no busybox")
 	program, err := os.ReadFile(busybox) //nolint:gosec // found by its name
 	if err != nil {
 		m.Fatal(err)
@@ -65,7 +65,7 @@ func (m *machine) redHat() {
 
 func TestRPMsAreInstalledUpgradedAndErased(t *testing.T) {
 	_, missing := exec.LookPath("rpm")
-	need(t, "there is no rpm", missing != nil)
+	shareddata.Need(t, missing == nil, "there is no rpm")
 	dir, m := built(t), newMachine(t)
 	m.redHat()
 

@@ -1,5 +1,6 @@
 // Package shareddata finds the measured tables and reference fixtures that are
-// kept beside the project and never committed to it. Only tests import it.
+// kept beside the project and never committed to it, and has tests make do with the
+// machine that they run on. Only tests import it.
 package shareddata
 
 import (
@@ -11,8 +12,8 @@ import (
 	"testing"
 )
 
-// RequireEnv names the environment variable that turns missing data from a
-// skipped test into a failed one. The continuous integration run sets it.
+// RequireEnv names the environment variable that, set to 1, turns what is missing
+// from a skipped test into a failed one. The continuous integration run sets it.
 const RequireEnv = "EPPLAN_REQUIRE_SHARED"
 
 // Path is the path of a file or folder below the shared data folder, such as
@@ -21,13 +22,35 @@ const RequireEnv = "EPPLAN_REQUIRE_SHARED"
 func Path(tb testing.TB, name string) string {
 	tb.Helper()
 	path := filepath.Join(root(tb), "..", "shared", "data", filepath.FromSlash(name))
-	if _, err := os.Stat(path); err != nil {
-		if os.Getenv(RequireEnv) == "1" {
-			tb.Fatalf("shared data: %v (%s=1)", err, RequireEnv)
-		}
-		tb.Skipf("shared data %s is not beside this checkout", name)
-	}
+	_, err := os.Stat(path)
+	Need(tb, err == nil, "shared data "+name+" is not beside this checkout")
 	return path
+}
+
+// Need ends a test that can't run on this machine, and says what is missing: the
+// test is skipped, and fails when [RequireEnv] is 1.
+func Need(tb testing.TB, ok bool, missing string) {
+	tb.Helper()
+	switch {
+	case ok:
+	case os.Getenv(RequireEnv) == "1":
+		tb.Fatalf("%s (%s=1)", missing, RequireEnv)
+	default:
+		tb.Skip(missing)
+	}
+}
+
+// ShortTemp has a package's tests make their temporary folders in /tmp where TMPDIR
+// is long: the path of a socket in one, which has a test's name in it, may have 107
+// bytes. It is for TestMain.
+func ShortTemp() {
+	const room = len("/tmp/0123456789")
+	if len(os.TempDir()) <= room {
+		return
+	}
+	if err := os.Setenv("TMPDIR", "/tmp"); err != nil {
+		panic(err) // not with this name
+	}
 }
 
 // root is the module's root folder: the nearest one above this file with go.mod.

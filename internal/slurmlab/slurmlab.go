@@ -34,20 +34,8 @@ func Script(tb testing.TB) string {
 		tb.Fatal(err)
 	}
 	_, missing := exec.LookPath("slurmctld")
-	Need(tb, missing == nil && os.Geteuid() == 0, "a real Slurm needs root and scripts/test-packages.sh")
+	shareddata.Need(tb, missing == nil && os.Geteuid() == 0, "a real Slurm needs root and scripts/test-packages.sh")
 	return up
-}
-
-// Need ends a test that can't run here: as a failure where everything must.
-func Need(tb testing.TB, ok bool, what string) {
-	tb.Helper()
-	switch {
-	case ok:
-	case os.Getenv(shareddata.RequireEnv) == "1":
-		tb.Fatal(what)
-	default:
-		tb.Skip(what)
-	}
 }
 
 // patient are lines of slurm.conf for a machine that is busy with tests: a node

@@ -1,5 +1,3 @@
-//go:build cgo
-
 package store_test
 
 import (
@@ -12,6 +10,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/internal/store/storetest"
 )
 
 // start is when everything in the tests begins.
@@ -24,10 +23,11 @@ func openNew(tb testing.TB) (*store.Store, string) {
 	return open(tb, path, nil), path
 }
 
-// tempDir is a folder for a test, in memory where there is such a place: most
+// tempDir is a folder for a database, in memory where there is such a place: most
 // tests need no disk, and syncing one takes most of their time.
 func tempDir(tb testing.TB) string {
 	tb.Helper()
+	storetest.NeedSQLite(tb)
 	parent := "/dev/shm"
 	if info, err := os.Stat(parent); err != nil || !info.IsDir() {
 		return tb.TempDir()
@@ -43,6 +43,7 @@ func tempDir(tb testing.TB) string {
 // open opens a database and closes it after the test.
 func open(tb testing.TB, path string, options *store.Options) *store.Store {
 	tb.Helper()
+	storetest.NeedSQLite(tb)
 	if options == nil {
 		options = &store.Options{Now: func() time.Time { return start }}
 	}

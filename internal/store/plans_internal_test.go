@@ -1,5 +1,3 @@
-//go:build cgo
-
 package store
 
 import (
@@ -8,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/epplan/epplan/internal/store/storetest"
 )
 
 // plan is how SQLite goes about a query: one line for each loop.
@@ -30,6 +30,7 @@ func plan(t *testing.T, s *Store, query string, args ...any) []string {
 
 // There may be a million of them.
 func TestNoQueryOfAPageReadsAWholeTable(t *testing.T) {
+	storetest.NeedSQLite(t)
 	s, err := Open(context.Background(), filepath.Join(t.TempDir(), "epd.db"), nil)
 	if err != nil {
 		t.Fatal(err)

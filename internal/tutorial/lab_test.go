@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/epplan/epplan/internal/shareddata"
 )
 
 // labFolder is a folder as that of a lab; one that is up has a hostile file.
@@ -27,9 +29,7 @@ func labFolder(t *testing.T, up bool) string {
 // The usual folder of a lab is in /tmp, where anybody may be first: what is in it
 // becomes commands of root's.
 func TestTheLabTouchesNoFolderThatSomebodyElseMadeOrMayWriteTo(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("only root gives folders away")
-	}
+	shareddata.Need(t, os.Geteuid() == 0, "only root gives folders away")
 	text, err := os.ReadFile("../../scripts/lab.sh")
 	if err != nil {
 		t.Fatal(err)

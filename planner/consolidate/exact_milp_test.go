@@ -152,12 +152,8 @@ func solveLinear(t *testing.T, in *Instance, problem Problem) float64 {
 }
 
 func TestExactMeetsAMixedIntegerSolver(t *testing.T) {
-	if _, err := exec.LookPath("glpsol"); err != nil {
-		if os.Getenv(shareddata.RequireEnv) == "1" {
-			t.Fatal("glpsol isn't installed: run scripts/test-packages.sh")
-		}
-		t.Skip("glpsol isn't installed: run scripts/test-packages.sh")
-	}
+	_, err := exec.LookPath("glpsol")
+	shareddata.Need(t, err == nil, "glpsol isn't installed: run scripts/test-packages.sh")
 	compared := 0
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 11)) //nolint:gosec // a test

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/epplan/epplan/internal/shareddata"
 )
 
 // Bounds of what a munged may take.
@@ -41,16 +43,11 @@ func NewKey() []byte {
 }
 
 // Start runs a munged with a key until the test ends; with a key of its own
-// where none is given. Without the package munge the test is skipped, or fails
-// where EPPLAN_REQUIRE_SHARED is 1.
+// where none is given. It needs the package munge.
 func Start(tb testing.TB, key []byte) *Munged {
 	tb.Helper()
-	if _, err := exec.LookPath("munged"); err != nil {
-		if os.Getenv("EPPLAN_REQUIRE_SHARED") == "1" {
-			tb.Fatal("munged isn't installed: run scripts/test-packages.sh")
-		}
-		tb.Skip("munged isn't installed: run scripts/test-packages.sh")
-	}
+	_, err := exec.LookPath("munged")
+	shareddata.Need(tb, err == nil, "munged isn't installed: run scripts/test-packages.sh")
 	if key == nil {
 		key = NewKey()
 	}

@@ -1,5 +1,3 @@
-//go:build cgo
-
 package storetest
 
 import (
@@ -22,6 +20,7 @@ const Days = 400
 // pages read, at a path where there is none.
 func Schema7(tb testing.TB, path string) {
 	tb.Helper()
+	NeedSQLite(tb)
 	_, here, _, ok := runtime.Caller(0)
 	if !ok {
 		tb.Fatal("where this package lies isn't known")
