@@ -25,6 +25,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/internal/store/storetest"
 	"github.com/epplan/epplan/internal/web"
 )
 
@@ -208,6 +209,7 @@ func (o *office) spoil(t *rapid.T) {
 // Whatever outcomes say, and whatever lies in the database: everybody's pages, the
 // interface, the metrics and exports go on.
 func TestWhateverOutcomesSayEveryPageAnswers(t *testing.T) {
+	storetest.NeedSQLite(t)
 	dir, n := t.TempDir(), 0
 	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
 		if dir, err = os.MkdirTemp("/dev/shm", "epplan-office"); err != nil { //nolint:usetesting // TempDir is on disk
@@ -244,6 +246,7 @@ func TestWhateverOutcomesSayEveryPageAnswers(t *testing.T) {
 
 // Two records that an older epd took: their sum is no number.
 func TestImpossibleRecordsOfAnOlderEPDAreShownAsUnknown(t *testing.T) {
+	storetest.NeedSQLite(t)
 	script, err := os.ReadFile("../../internal/store/testdata/schema10.sql")
 	if err != nil {
 		t.Fatal(err)

@@ -66,13 +66,15 @@ func lookGPUs(ctx context.Context, e *exam) []Finding {
 			found = append(found, gpuAlien.found(append(words, "error", g.Alien)...))
 		}
 	}
-	by := "nobody has said yet"
-	if n := s.Numbering; n != nil && n.Trouble != "" {
+	numbered := ""
+	switch n := s.Numbering; {
+	case n == nil:
+	case n.Trouble != "":
 		found = append(found, gpuNumbers.found("error", n.Trouble))
-	} else if n != nil {
-		by = n.By
+	default:
+		numbered = "; Slurm's numbers by " + n.By
 	}
-	return orFine(found, "%d GPUs; none is known to refuse a lock; which is which in Slurm by %s", len(s.GPUs), by)
+	return orFine(found, "%d GPUs; none is known to refuse a lock%s", len(s.GPUs), numbered)
 }
 
 var lockLeft = &Fault{
