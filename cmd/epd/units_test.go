@@ -136,11 +136,11 @@ func TestSystemdAcceptsTheUnits(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	shareddata.Need(t, err == nil, "systemd-analyze isn't installed: run scripts/test-packages.sh")
 	dir := t.TempDir()
-	var copies []string
 	names, err := filepath.Glob(filepath.Join(unitFolder, "*"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	copies := make([]string, 0, len(names))
 	for _, name := range names {
 		text, err := os.ReadFile(name) //nolint:gosec // the project's own files
 		if err != nil {

@@ -22,31 +22,34 @@ func TestEveryLuaTellsAScriptThatLoadsFromOneThatDoesNot(t *testing.T) {
 			continue
 		}
 		found++
-		t.Run(name, func(t *testing.T) {
-			dir, alone := t.TempDir(), t.TempDir()
-			if err := os.Symlink(program, filepath.Join(alone, name)); err != nil {
-				t.Fatal(err)
-			}
-			t.Setenv("PATH", alone)
-			ran := filepath.Join(dir, "ran")
-			for script, status := range map[string]int{
-				"function slurm_job_submit(a, b, c)\n  return slurm.SUCCESS\nend\nio.open('" + ran + "', 'w')\n": exitDone,
-				"function slurm_job_submit(a, b, c)\n  if\nend\n":                                               exitFailed,
-			} {
-				for file, text := range map[string]string{"slurm.conf": "ClusterName=c\n", "job_submit.lua": script} {
-					if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
-						t.Fatal(err)
-					}
-				}
-				code, _, said := inProcess(t, "install", "slurm", "--dry-run", "--dir", dir)
-				if code != status || strings.Contains(said, "near") == (status == exitDone) {
-					t.Errorf("status %d, want %d: %s", code, status, said)
-				}
-			}
-			if _, err := os.Stat(ran); err == nil {
-				t.Error("the script was run")
-			}
-		})
+		t.Run(name, func(t *testing.T) { loadsWith(t, name, program) })
 	}
 	shareddata.Need(t, found > 0, "there is no Lua: run scripts/test-packages.sh")
+}
+
+// loadsWith installs with one Lua in PATH and nothing else.
+func loadsWith(t *testing.T, name, program string) {
+	t.Helper()
+	dir, alone := t.TempDir(), t.TempDir()
+	if err := os.Symlink(program, filepath.Join(alone, name)); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", alone)
+	ran := filepath.Join(dir, "ran")
+	good := "function slurm_job_submit(a, b, c)\n  return slurm.SUCCESS\nend\nio.open('" + ran + "', 'w')\n"
+	bad := "function slurm_job_submit(a, b, c)\n  if\nend\n"
+	for script, status := range map[string]int{good: exitDone, bad: exitFailed} {
+		for file, text := range map[string]string{"slurm.conf": "ClusterName=c\n", "job_submit.lua": script} {
+			if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		code, _, said := inProcess(t, "install", "slurm", "--dry-run", "--dir", dir)
+		if code != status || strings.Contains(said, "near") == (status == exitDone) {
+			t.Errorf("status %d, want %d: %s", code, status, said)
+		}
+	}
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("the script was run")
+	}
 }

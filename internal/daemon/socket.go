@@ -65,7 +65,7 @@ func Listen(ctx context.Context, path string, mode os.FileMode) (net.Listener, e
 // much to all files that the process makes meanwhile.
 func ownersOnly(_, _ string, socket syscall.RawConn) error {
 	var failed error
-	err := socket.Control(func(fd uintptr) { failed = unix.Fchmod(int(fd), 0o600) }) //nolint:gosec // a file descriptor
+	err := socket.Control(func(fd uintptr) { failed = unix.Fchmod(int(fd), 0o600) })
 	return errors.Join(err, failed)
 }
 
