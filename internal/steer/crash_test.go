@@ -14,13 +14,16 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
+// ownNice is what users set themselves.
+var ownNice = map[slurm.JobID]int64{1: 7}
+
 // busy is a world in which each kind of lever is moved.
 func busy() *world {
 	w := newWorld()
 	w.saving = true
 	w.settings.Live.Weights, w.settings.Live.SleepAfter = true, 60
 	w.job(1, 10, 1000, "")
-	w.setNice(1, 7)
+	w.setNice(1, ownNice[1])
 	w.job(2, 10, 900, deadline(2*time.Hour))
 	w.job(3, 10, 950, deadline(time.Hour))
 	w.job(4, 20, 940, "")
@@ -103,9 +106,8 @@ func checkUndone(t *testing.T, w *world, left bool, what string) {
 	if st := s.Status(); !left && len(st.Left) > 0 || st.Nice+st.Weights+st.Asleep > 0 {
 		t.Errorf("%s: %+v", what, st)
 	}
-	own := map[slurm.JobID]int64{1: 7}
 	for id, j := range w.jobs {
-		if j.Nice != own[id] {
+		if j.Nice != ownNice[id] {
 			t.Errorf("%s: nices %v", what, w.nices())
 		}
 	}
@@ -135,6 +137,32 @@ func TestACrashAtAnyCommandLeavesEverythingToBeTakenBack(t *testing.T) {
 	}
 	t.Logf("%d crash points", points)
 	if points < 60 {
+		t.Errorf("only %d crash points", points)
+	}
+}
+
+// Before each command an administrator takes back by hand what was steered, and some
+// commands later the process ends.
+func TestACrashAfterSomebodyTookLeversBackLeavesTheirOwnValues(t *testing.T) {
+	points := 0
+	for name, world := range worlds() {
+		last := world()
+		play(t, last)
+		for n := 1; n <= last.calls; n++ {
+			for _, later := range []int{0, 1, 2, 5, 1 << 20} {
+				for _, after := range []bool{false, true} {
+					w := world()
+					w.meddle, w.crash, w.after = n, n+later, after
+					play(t, w)
+					points++
+					w.disk = w.disk.Reboot(true, rand.New(rand.NewPCG(3, uint64(n)))) //nolint:gosec // lots of a test
+					checkUndone(t, w, true, fmt.Sprintf("%s, taken back before command %d, crash %d later, after %t", name, n, later, after))
+				}
+			}
+		}
+	}
+	t.Logf("%d crash points", points)
+	if points < 200 {
 		t.Errorf("only %d crash points", points)
 	}
 }

@@ -36,6 +36,7 @@ type world struct {
 	fail     func(u slurm.Undo) error // before a change
 	crash    int                      // the call at which the process ends; 0: none
 	after    bool                     // the crash comes after the call's effect
+	meddle   int                      // the call before which somebody takes back what was steered; 0: none
 }
 
 var start = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
@@ -110,6 +111,9 @@ func (w *world) call(u slurm.Undo, do func() error) error {
 		}
 	}
 	w.calls++
+	if w.calls == w.meddle {
+		w.takeBack()
+	}
 	if w.calls == w.crash && !w.after {
 		panic(errCrash)
 	}
@@ -119,6 +123,18 @@ func (w *world) call(u slurm.Undo, do func() error) error {
 		panic(errCrash)
 	}
 	return err
+}
+
+// takeBack is an administrator who gives all jobs and nodes their own values.
+func (w *world) takeBack() {
+	for id, j := range w.jobs {
+		if j.Nice != ownNice[id] {
+			w.setNice(id, ownNice[id])
+		}
+	}
+	for _, n := range w.nodes {
+		n.Weight = 1
+	}
 }
 
 // PowerSaving is part of steer.Levers.
