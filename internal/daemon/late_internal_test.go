@@ -111,17 +111,18 @@ func (d *Node) late(t *testing.T, l *ledger, by time.Duration, told bool) *recor
 const shortest, longest = 1.5, 2.5
 
 func TestTheEndOfARunWhoseEpilogIsLateIsSlurms(t *testing.T) {
-	for name, c := range map[string]struct {
+	for _, c := range []struct {
+		name       string
 		told, away bool
 		late       float64 // s, of the outcome
 		endings    int
 	}{
-		"the Epilog says it":                         {told: true},
-		"the controller does":                        {endings: 1},
-		"nobody does":                                {away: true, late: 7, endings: 1},
-		"the Epilog does, and no controller answers": {told: true, away: true},
+		{name: "the Epilog says it", told: true},
+		{name: "the controller does", endings: 1},
+		{name: "nobody does", away: true, late: 7, endings: 1},
+		{name: "the Epilog does, and no controller answers", told: true, away: true},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
 			l := &ledger{}
 			if c.away {
 				l.away = errors.New("away")
