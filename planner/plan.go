@@ -23,6 +23,7 @@ func (s Status) String() string { return [...]string{"complete", "missed", "part
 // that are on and when, and the energy that all of it takes.
 type Plan struct {
 	Policy      string
+	From        string // the policy whose plan was improved into this one; empty: Policy's own
 	Status      Status
 	Assignments []Assignment // by task; Node is -1 where a task isn't placed
 	Nodes       []Node       // by node number
@@ -82,4 +83,16 @@ func weight(t *Task, a *Assignment) float64 {
 		return t.Share
 	}
 	return float64(a.GPUs.Len())
+}
+
+// PastDue lists the tasks that end after their due times, by task: those that
+// miss a deadline, and those that end later than was planned for.
+func (plan *Plan) PastDue(p *Problem) []int {
+	var tasks []int
+	for i := range plan.Assignments {
+		if a := &plan.Assignments[i]; a.Node >= 0 && late(a.End, min(p.Tasks[i].Due, p.Tasks[i].Deadline)) {
+			tasks = append(tasks, i)
+		}
+	}
+	return tasks
 }

@@ -8,35 +8,65 @@ import (
 )
 
 // Portfolio plans anew by other policies, improves each plan by Then, and keeps
-// the best of all: the fewest tasks left out, then the fewest late, then the
-// least energy. Where every task takes one whole GPU of the only class from
-// time 0 on, Then alone does better than any start, and no other is tried.
+// the best of all: the fewest tasks left out, then the fewest that end after
+// their due times, then the fewest missed deadlines, then the least energy.
+// Where every task takes one whole GPU of the only class from time 0 on, Then
+// alone does better than any start, and no other is tried unless tasks are late.
 type Portfolio struct {
 	Others []planner.Policy
+	// Rescue are further policies, tried as long as tasks are late. Their plans
+	// don't count where tasks share GPUs.
+	Rescue []planner.Policy
 	Then   planner.Improver
 }
 
-// Improve is [planner.Improver].
+// Improve is [planner.Improver]. Unlike others, a plan that leaves fewer tasks out
+// or late may take more energy than the one it was given.
 func (f Portfolio) Improve(ctx context.Context, p *planner.Problem, plan *planner.Plan, rng *rand.Rand) (*planner.Plan, error) {
-	best, err := f.Then.Improve(ctx, p, plan, rng)
-	if err != nil || f.uniform(p) {
-		return best, err
+	improved, err := f.Then.Improve(ctx, p, plan, rng)
+	if err != nil {
+		return nil, err
 	}
-	for i := range f.Others {
-		other, err := f.start(ctx, p, &f.Others[i])
-		if err != nil {
+	best := candidateOf(p, improved)
+	if !f.uniform(p) || best.late > 0 {
+		if best, err = f.try(ctx, p, f.Others, best, rng); err != nil {
 			return nil, err
 		}
-		if len(p.Tasks) <= largeBatch || better(other, best) {
-			if other, err = f.Then.Improve(ctx, p, other, rng); err != nil {
-				return nil, err
-			}
+	}
+	for i := range f.Rescue {
+		if best.late == 0 {
+			break
 		}
-		if better(other, best) {
-			best = other
+		if best, err = f.try(ctx, p, f.Rescue[i:i+1], best, rng); err != nil {
+			return nil, err
 		}
 	}
 	best.Policy = plan.Policy
+	return best.Plan, nil
+}
+
+// try is the best of the given plan and those of some policies.
+func (f Portfolio) try(ctx context.Context, p *planner.Problem, policies []planner.Policy, best candidate, rng *rand.Rand) (candidate, error) {
+	for i := range policies {
+		start, err := f.start(ctx, p, &policies[i])
+		if err != nil {
+			return best, err
+		}
+		if start.Shared != nil {
+			continue
+		}
+		other := candidateOf(p, start)
+		if len(p.Tasks) <= largeBatch || other.better(&best) {
+			if start, err = f.Then.Improve(ctx, p, start, rng); err != nil {
+				return best, err
+			}
+			other = candidateOf(p, start)
+		}
+		if other.better(&best) {
+			other.From = policies[i].Name
+			best = other
+		}
+	}
 	return best, nil
 }
 
@@ -53,17 +83,29 @@ func (f Portfolio) start(ctx context.Context, p *planner.Problem, policy *planne
 	if err != nil {
 		return nil, err
 	}
-	if better(online, plan) {
+	if a, b := candidateOf(p, online), candidateOf(p, plan); a.better(&b) {
 		return online, nil
 	}
 	return plan, nil
 }
 
-// better tells whether plan a is to be preferred to plan b.
-func better(a, b *planner.Plan) bool {
+// candidate is a plan and how many of its tasks end after their due times.
+type candidate struct {
+	*planner.Plan
+	late int
+}
+
+func candidateOf(p *planner.Problem, plan *planner.Plan) candidate {
+	return candidate{plan, len(plan.PastDue(p))}
+}
+
+// better tells whether a plan is to be preferred to another.
+func (a *candidate) better(b *candidate) bool {
 	switch {
 	case len(a.Unplaced) != len(b.Unplaced):
 		return len(a.Unplaced) < len(b.Unplaced)
+	case a.late != b.late:
+		return a.late < b.late
 	case len(a.Misses) != len(b.Misses):
 		return len(a.Misses) < len(b.Misses)
 	}

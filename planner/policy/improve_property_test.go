@@ -3,6 +3,7 @@ package policy_test
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -31,6 +32,12 @@ func TestImproveNeverMakesAPlanWorse(t *testing.T) {
 			}
 			if err := planner.Check(p, improved); err != nil {
 				t.Fatalf("%T: %v", improver, err)
+			}
+			before := plan.PastDue(p)
+			for _, task := range improved.PastDue(p) {
+				if !slices.Contains(before, task) {
+					t.Fatalf("%T: task %d ends past its due time now", improver, task)
+				}
 			}
 			if now, before := improved.Ledger.Total(), plan.Ledger.Total(); now > before || improved.Status > plan.Status ||
 				len(improved.Unplaced) != len(plan.Unplaced) || len(improved.Misses) > len(plan.Misses) {

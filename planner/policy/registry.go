@@ -3,6 +3,8 @@
 package policy
 
 import (
+	"slices"
+
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/planner/improve"
@@ -33,7 +35,11 @@ type entry struct {
 }
 
 // entries lists every policy, in the order in which they are shown.
-var entries = []entry{
+var entries = append(slices.Clone(direct),
+	entry{"edl-align", "our best offline: the best of several starts, nodes realigned, tasks moved and swapped", edlAlign})
+
+// direct are the policies that make a plan by themselves, in one pass.
+var direct = []entry{
 	{"baseline", "default clocks, first come first served, as soon as a GPU is free", func(q Params) planner.Policy {
 		return planner.Policy{Tune: tune.None, Place: place.Soonest, Pick: pick.FCFS, Park: park.DRS{Rho: q.Rho}, Map: true}
 	}},
@@ -78,7 +84,6 @@ var entries = []entry{
 	{"first", "the same by their utilisation at first", func(Params) planner.Policy {
 		return sharing(consolidate.First{}, tune.None)
 	}},
-	{"edl-align", "our best offline: the best of several starts, nodes realigned, tasks moved and swapped", edlAlign},
 }
 
 // sharing is a policy that lets tasks share GPUs by a rule, with periodic sleep.
@@ -115,16 +120,40 @@ func (q Params) optimum() func(*planner.Problem) planner.Tuner {
 	return tune.Optimum(q.Theta)
 }
 
-// edlAlign improves on EDL and, where nodes or tasks differ, on other starts.
+// edlAlign improves on EDL and on other starts. Among them are what sites run,
+// first come, first served and EASY at default clocks: where one of these keeps
+// every due time, so does the plan.
 func edlAlign(q Params) planner.Policy {
 	edl := planner.Policy{Tune: tune.Optimum(1), Place: place.Lightest, Pick: pick.DeadlineFirst, Park: park.DRS{Rho: q.Rho}, Map: true}
 	readjusted, greedy, latest := edl, edl, edl
-	readjusted.Tune = tune.Optimum(readjust)
-	greedy.Place, greedy.Map = place.Marginal, false
-	latest.Place = place.With(place.LatestRule{})
-	edl.Improve = improve.Portfolio{Others: []planner.Policy{readjusted, greedy, latest}, Then: improve.Align{}}
+	readjusted.Name, readjusted.Tune = "edl:0.8", tune.Optimum(readjust)
+	greedy.Name, greedy.Place, greedy.Map = "marginal", place.Marginal, false
+	latest.Name, latest.Place = "edl,place=latest", place.With(place.LatestRule{})
+	others := []planner.Policy{readjusted, greedy, latest}
+	var rescue []planner.Policy
+	for i := range direct {
+		switch other := direct[i].build(q); direct[i].name {
+		case "baseline":
+			other.Name = direct[i].name
+			others = append(others, other)
+		case "easy":
+			other.Name = EasyDefault
+			other.Tune = tune.None
+			others = append(others, other)
+			fallthrough
+		default:
+			other = direct[i].build(q)
+			other.Name = direct[i].name
+			rescue = append(rescue, other)
+		case "lookahead": // plays so many futures that nobody would wait for it
+		}
+	}
+	edl.Improve = improve.Portfolio{Others: others, Rescue: rescue, Then: improve.Align{}}
 	return edl
 }
+
+// EasyDefault is what sites run: EASY backfilling at default clocks.
+const EasyDefault = "easy,clocks=default"
 
 // readjust is the θ of the second start of edl-align.
 const readjust = 0.8

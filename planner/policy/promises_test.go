@@ -1,0 +1,161 @@
+package policy_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/policy"
+)
+
+// site draws clusters and batches of the kind that users write: some tens to
+// hundreds of jobs with limits, some with deadlines, some on several GPUs.
+type site struct {
+	*rand.Rand
+	tables    []*dvfsmodel.Table // by GPU model
+	workloads [][]dvfsmodel.Params
+}
+
+// drawBatch is the problem of a seed, its jobs due within a drawn multiple of
+// what first come, first served takes.
+func drawBatch(tb testing.TB, seed uint64) *planner.Problem {
+	tb.Helper()
+	s := &site{Rand: rand.New(rand.NewPCG(seed, seed))} //nolint:gosec // repeatable on purpose
+	p := &planner.Problem{Cluster: s.cluster(tb)}
+	const least, most = 20, 200 // jobs
+	n := int(least * math.Pow(most/least, s.Float64()))
+	work, gpus := 0.0, 0.0
+	for i := range n {
+		t := s.job(p, i)
+		work += t.Options[0].Response.Default().Time * float64(t.Options[0].GPUs)
+		p.Tasks = append(p.Tasks, t)
+	}
+	for i := range p.Cluster.Classes {
+		gpus += float64(p.Cluster.Classes[i].Count * p.Cluster.Classes[i].GPUs)
+	}
+	s.deadlines(p, work/gpus)
+	stretch := []float64{1, 1.2, 1.5, 2}[s.IntN(4)]
+	if err := policy.ImplyDue(context.Background(), p, stretch); err != nil {
+		tb.Fatal(err)
+	}
+	return p
+}
+
+// cluster has nodes of one or two GPU models, whose workloads it draws too.
+func (s *site) cluster(tb testing.TB) planner.Cluster {
+	c := planner.Cluster{}
+	for m := range 1 + s.IntN(2) {
+		var pairs []dvfsmodel.ClockPair
+		for core := dvfsmodel.MHz(600); core <= 1500; core += 100 {
+			pairs = append(pairs, dvfsmodel.ClockPair{Core: core, Mem: 900})
+		}
+		table, err := dvfsmodel.NewTable(dvfsmodel.Base{Core: 1400, Mem: 900}, pairs, nil)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		var loads []dvfsmodel.Params
+		for range 8 {
+			loads = append(loads, dvfsmodel.Params{
+				P0: dvfsmodel.Watt(30 + 40*s.Float64()), Gamma: dvfsmodel.Watt(10 + 20*s.Float64()), C: dvfsmodel.Watt(60 + 120*s.Float64()),
+				D: (0.5 + s.Float64()) * float64(1+m), Delta: s.Float64(), T0: 0.2 * s.Float64(),
+			})
+		}
+		s.tables, s.workloads = append(s.tables, table), append(s.workloads, loads)
+		c.Classes = append(c.Classes, planner.NodeClass{
+			Name: gpuModels[m], Model: gpuModels[m], Count: 1 + s.IntN(5), GPUs: 4 << s.IntN(2),
+			IdleW: dvfsmodel.Watt(15 + 30*s.Float64()), HostW: dvfsmodel.Watt(20 + 30*s.Float64()), TurnOn: 2000, TurnOnDelay: 60,
+		})
+	}
+	return c
+}
+
+// job draws a run time, on how many GPUs, and mostly a limit.
+func (s *site) job(p *planner.Problem, number int) planner.Task {
+	t := planner.NewTask(fmt.Sprint("t", number))
+	load, count := s.IntN(8), []int{1, 1, 1, 1, 1, 2, 2, 4}[s.IntN(8)]
+	runtime := 3600 * math.Exp(1.2*s.NormFloat64())
+	for m := range p.Cluster.Classes {
+		params := s.workloads[m][load]
+		if m > 0 && s.IntN(10) == 0 {
+			continue // nobody has measured it there
+		}
+		scale := runtime / s.workloads[0][load].At(dvfsmodel.DefaultSetting()).Time
+		params.D, params.T0 = params.D*scale, params.T0*scale
+		at := s.tables[m].Nearest(1400, 900)
+		t.Options = append(t.Options, planner.Option{
+			Model: gpuModels[m], GPUs: count, Response: &dvfsmodel.Discrete{Params: params, Table: s.tables[m], At: at},
+		})
+	}
+	if s.IntN(8) > 0 {
+		const hour = 3600
+		t.Limit = hour * math.Ceil(t.Options[len(t.Options)-1].Response.Default().Time*(1.2+2*s.Float64())/hour)
+	}
+	return t
+}
+
+// deadlines gives some jobs deadlines, of a batch that is worth so many seconds
+// of the cluster: none, some that first come, first served mostly keeps, or
+// many that nobody can keep.
+func (s *site) deadlines(p *planner.Problem, length float64) {
+	part := []float64{0, 0, 0.2, 0.6}[s.IntN(4)]
+	from := []float64{3, 1, 0.3}[s.IntN(3)]
+	for i := range p.Tasks {
+		if t := &p.Tasks[i]; s.Float64() < part {
+			run := t.Options[len(t.Options)-1].Response.Default().Time
+			t.Deadline = 1.3*run + length*from*(0.5+s.Float64())
+			t.Due = t.Deadline
+		}
+	}
+}
+
+// pastDue is how many tasks a policy ends late, of how many that it places.
+func pastDue(tb testing.TB, p *planner.Problem, text string) (plan *planner.Plan, late int) {
+	tb.Helper()
+	pol, err := policy.Parse(text, policy.DefaultParams())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	plan, err = policy.Checked(context.Background(), p, pol, nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return plan, len(plan.PastDue(p))
+}
+
+// TestTheDefaultPlanKeepsWhatOthersKeep draws batches as users write them.
+func TestTheDefaultPlanKeepsWhatOthersKeep(t *testing.T) {
+	batches := uint64(32)
+	if testing.Short() {
+		batches = 12
+	}
+	kept, saved := 0, 0.0
+	for seed := range batches {
+		p := drawBatch(t, seed)
+		plan, late := pastDue(t, p, policy.Best(planner.Offline))
+		base, baseLate := pastDue(t, p, "baseline")
+		saved += 1 - float64(plan.Ledger.Total()/base.Ledger.Total())
+		names := []string{"baseline", policy.EasyDefault}
+		if baseLate == 0 {
+			kept++
+		} else {
+			names = append(names, policy.Names()...)
+		}
+		for _, name := range names {
+			if name == "lookahead" {
+				continue // takes minutes
+			}
+			other, otherLate := pastDue(t, p, name)
+			if lost, otherLost := len(plan.Unplaced), len(other.Unplaced); lost > otherLost || (lost == otherLost && late > otherLate) {
+				t.Errorf("seed %d, %d jobs: %d late and %d left out, by %s %d and %d", seed, len(p.Tasks), late, lost, name, otherLate, otherLost)
+			}
+		}
+	}
+	t.Logf("first come, first served keeps every promise in %d of %d batches; %.1f %% saved on average", kept, batches, 100*saved/float64(batches))
+	if kept < int(batches)/4 || kept > int(batches)*9/10 {
+		t.Errorf("first come, first served keeps every promise in %d of %d batches, want some of both kinds", kept, batches)
+	}
+}
