@@ -13,11 +13,17 @@ import (
 // Where every task takes one whole GPU of the only class from time 0 on, Then
 // alone does better than any start, and no other is tried unless tasks are late.
 type Portfolio struct {
-	Others []planner.Policy
-	// Rescue are further policies, tried as long as tasks are late. Their plans
-	// don't count where tasks share GPUs.
-	Rescue []planner.Policy
+	Others []Start
+	// Rescue are further starts, tried as long as tasks are late. Plans in which
+	// tasks share GPUs by profile don't count.
+	Rescue []Start
 	Then   planner.Improver
+}
+
+// Start is a policy whose plans are worth improving.
+type Start struct {
+	planner.Policy
+	Most int // tasks of a problem for which it is quick enough; 0: any number
 }
 
 // Improve is [planner.Improver]. Unlike others, a plan that leaves fewer tasks out
@@ -46,9 +52,12 @@ func (f Portfolio) Improve(ctx context.Context, p *planner.Problem, plan *planne
 }
 
 // try is the best of the given plan and those of some policies.
-func (f Portfolio) try(ctx context.Context, p *planner.Problem, policies []planner.Policy, best candidate, rng *rand.Rand) (candidate, error) {
-	for i := range policies {
-		start, err := f.start(ctx, p, &policies[i])
+func (f Portfolio) try(ctx context.Context, p *planner.Problem, starts []Start, best candidate, rng *rand.Rand) (candidate, error) {
+	for i := range starts {
+		if most := starts[i].Most; most > 0 && len(p.Tasks) > most {
+			continue
+		}
+		start, err := f.start(ctx, p, &starts[i].Policy)
 		if err != nil {
 			return best, err
 		}
@@ -63,7 +72,7 @@ func (f Portfolio) try(ctx context.Context, p *planner.Problem, policies []plann
 			other = candidateOf(p, start)
 		}
 		if other.better(&best) {
-			other.From = policies[i].Name
+			other.From = starts[i].Name
 			best = other
 		}
 	}

@@ -104,4 +104,4 @@ func (s *shadow) reserve(pairs []pair) (start float64, best int) {
 }
 
 // spares tells whether a pair that starts now leaves what is reserved.
-func (s *shadow) spares(p *pair) bool { return s.curves[p.class].earliest(p.GPUs, s.runs(p)) == 0 }
+func (s *shadow) spares(p *pair) bool { return s.curves[p.class].isFree(p.GPUs, s.runs(p)) }

@@ -71,6 +71,19 @@ func (c *curve) earliest(amount, seconds float64) int {
 	return -1
 }
 
+// isFree tells whether an amount is free for so many seconds from the first step of
+// the curve on: earliest would answer 0.
+func (c *curve) isFree(amount, seconds float64) bool {
+	amount -= shareSlack
+	end := c.at[0] + seconds - c.instant
+	for i := 0; i == 0 || (i < len(c.at) && c.at[i] < end); i++ {
+		if c.free[i] < amount {
+			return false
+		}
+	}
+	return true
+}
+
 // split is the step that begins at a time, not before the first; it is made where
 // there is none.
 func (c *curve) split(at float64) (step int) {

@@ -101,7 +101,7 @@ func (s *site) job(p *planner.Problem, number int) planner.Task {
 // of the cluster: none, some that first come, first served mostly keeps, or
 // many that nobody can keep.
 func (s *site) deadlines(p *planner.Problem, length float64) {
-	part := []float64{0, 0, 0.2, 0.6}[s.IntN(4)]
+	part := []float64{0, 0.2, 0.4, 0.6}[s.IntN(4)]
 	from := []float64{3, 1, 0.3}[s.IntN(3)]
 	for i := range p.Tasks {
 		if t := &p.Tasks[i]; s.Float64() < part {
@@ -155,7 +155,7 @@ func TestTheDefaultPlanKeepsWhatOthersKeep(t *testing.T) {
 		}
 	}
 	t.Logf("first come, first served keeps every promise in %d of %d batches; %.1f %% saved on average", kept, batches, 100*saved/float64(batches))
-	if kept < int(batches)/4 || kept > int(batches)*9/10 {
+	if kept == 0 || kept == int(batches) {
 		t.Errorf("first come, first served keeps every promise in %d of %d batches, want some of both kinds", kept, batches)
 	}
 }

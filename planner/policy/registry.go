@@ -129,28 +129,40 @@ func edlAlign(q Params) planner.Policy {
 	readjusted.Name, readjusted.Tune = "edl:0.8", tune.Optimum(readjust)
 	greedy.Name, greedy.Place, greedy.Map = "marginal", place.Marginal, false
 	latest.Name, latest.Place = "edl,place=latest", place.With(place.LatestRule{})
-	others := []planner.Policy{readjusted, greedy, latest}
-	var rescue []planner.Policy
+	others := []improve.Start{{Policy: readjusted}, {Policy: greedy}, {Policy: latest}}
+	var rescue []improve.Start
 	for i := range direct {
-		switch other := direct[i].build(q); direct[i].name {
+		start := improve.Start{Policy: direct[i].build(q)}
+		start.Name = direct[i].name
+		switch start.Name {
 		case "baseline":
-			other.Name = direct[i].name
-			others = append(others, other)
+			others = append(others, start)
 		case "easy":
-			other.Name = EasyDefault
-			other.Tune = tune.None
-			others = append(others, other)
+			sites := start
+			sites.Name, sites.Tune = EasyDefault, tune.None
+			sites.Most = quickQueue
+			others = append(others, sites)
+			sites.Most = MostQueued
+			rescue = append(rescue, sites)
 			fallthrough
-		default:
-			other = direct[i].build(q)
-			other.Name = direct[i].name
-			rescue = append(rescue, other)
+		case "simple", "simple-backfill", "greedy", "value", "posted-price":
+			start.Most = MostQueued
+			rescue = append(rescue, start)
 		case "lookahead": // plays so many futures that nobody would wait for it
+		default:
+			rescue = append(rescue, start)
 		}
 	}
 	edl.Improve = improve.Portfolio{Others: others, Rescue: rescue, Then: improve.Align{}}
 	return edl
 }
+
+// MostQueued is the most tasks for which policies that choose from a queue are
+// asked unless somebody names them: their work grows with the square.
+const MostQueued = 10_000
+
+// quickQueue is the most tasks for which that doesn't matter.
+const quickQueue = 2_000
 
 // EasyDefault is what sites run: EASY backfilling at default clocks.
 const EasyDefault = "easy,clocks=default"

@@ -43,3 +43,20 @@ func BaselinePlan(ctx context.Context, p *planner.Problem, params Params) (*plan
 	}
 	return plan, nil
 }
+
+// EasyPlan is the plan of EASY at default clocks, what sites run; nil for more than
+// [MostQueued] tasks.
+func EasyPlan(ctx context.Context, p *planner.Problem, params Params) (*planner.Plan, error) {
+	if len(p.Tasks) > MostQueued {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	easy, err := Parse(EasyDefault, params)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := planner.Solve(ctx, p, easy, nil)
+	if err != nil {
+		return nil, fmt.Errorf("easy: %w", err)
+	}
+	return plan, nil
+}
