@@ -64,9 +64,10 @@ const mostBatches = 1000
 
 // variant is one row of a comparison before it is computed.
 type variant struct {
-	setup  *setup
-	policy *planner.Policy
-	params []report.Param
+	setup   *setup
+	policy  *planner.Policy
+	params  []report.Param
+	against references
 }
 
 func (t *terminal) compare(c *cli.Context) error {
@@ -99,7 +100,12 @@ func (t *terminal) compare(c *cli.Context) error {
 	}
 	return t.withHTML(c, func(w io.Writer) error {
 		return report.WriteComparePage(w, t.comparePage(c, variants, runs))
-	}, func() error { return t.printTable(c, report.Comparison(runs)) })
+	}, func() error {
+		if c.Bool("json") || c.Bool("csv") {
+			return t.printTable(c, report.Comparison(runs))
+		}
+		return t.print(func(w io.Writer) error { return report.WriteComparison(w, runs, t.text(-1)) })
+	})
 }
 
 // variants combines clusters, policies and their numbers.
@@ -134,7 +140,7 @@ func (s *setup) variants(t *terminal, c *cli.Context) ([]variant, error) {
 func (s *setup) policies(c *cli.Context, l float64) ([]variant, error) {
 	names := c.StringSlice("policy")
 	if len(names) == 0 {
-		names = policy.Names()
+		names = append(policy.Names(), policy.EasyDefault)
 	}
 	thetas, err := numbers("theta", c.String("theta"))
 	if err != nil {
@@ -208,6 +214,9 @@ func numbers(flag, text string) ([]float64, error) {
 // compareAll plans every variant, as many at a time as there are processors.
 // Rows come in the order of the variants.
 func compareAll(ctx context.Context, variants []variant, progress *report.Progress) ([]report.Run, error) {
+	if err := addReferences(ctx, variants); err != nil {
+		return nil, err
+	}
 	runs := make([]report.Run, len(variants))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
@@ -222,6 +231,31 @@ func compareAll(ctx context.Context, variants []variant, progress *report.Progre
 	return runs, group.Wait()
 }
 
+// addReferences plans what variants are held against, once for those of the same
+// problem and numbers.
+func addReferences(ctx context.Context, variants []variant) error {
+	type key struct {
+		problem *planner.Problem
+		params  policy.Params
+	}
+	known := make(map[key]references)
+	for i := range variants {
+		v := &variants[i]
+		k := key{v.setup.problem, v.setup.params}
+		k.params.Theta = 0 // clocks are the default ones
+		against, ok := known[k]
+		if !ok {
+			var err error
+			if against, err = v.setup.references(ctx); err != nil {
+				return located(v.setup.config, err)
+			}
+			known[k] = against
+		}
+		v.against = against
+	}
+	return nil
+}
+
 func (v *variant) run(ctx context.Context) (report.Run, error) {
 	started := time.Now()
 	plan, err := planner.Solve(ctx, v.setup.problem, v.policy, &planner.Options{Seed: v.setup.seed})
@@ -232,14 +266,7 @@ func (v *variant) run(ctx context.Context) (report.Run, error) {
 	if err := planner.Check(v.setup.problem, plan); err != nil {
 		return report.Run{}, fmt.Errorf("the plan of policy %s is wrong, please report this: %w", v.policy.Name, err)
 	}
-	baseline, _, err := v.setup.baseline(ctx, plan)
-	if err != nil {
-		return report.Run{}, err
-	}
-	result := report.Result{
-		Problem: v.setup.problem, Plan: plan, Baseline: baseline, Bound: planner.LowerBound(v.setup.problem).Value,
-	}
-	return report.Run{Params: v.params, Summary: report.Summarise(&result), Planning: took}, nil
+	return report.Run{Params: v.params, Summary: report.Summarise(v.setup.measured(plan, v.against)), Planning: took}, nil
 }
 
 // printTable writes a table as the flags ask.

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"maps"
+	"math"
 	"slices"
 	"testing"
 )
@@ -12,9 +13,11 @@ var (
 	planKeys = []string{
 		"policy", "status", "mode", "jobs_total", "misses", "energy_j", "run_j", "idle_j", "turn_on_j",
 		"baseline_energy_j", "saving", "bound_j", "gap", "nodes_used", "gpus_used", "infeasible", "jobs",
+		"past_due", "makespan_s", "wait_mean_s", "wait_p95_s", "turnaround_mean_s", "turnaround_p95_s", "baseline", "easy", "newly_late",
 	}
-	jobKeys = []string{"id", "node", "gpus", "start_s", "end_s", "v", "fc", "fm", "power_w", "energy_j", "reason"}
-	mhzKeys = []string{"core_mhz", "mem_mhz"} // where the GPU model has them
+	againstKeys = []string{"energy_j", "past_due", "misses", "makespan_s", "turnaround_mean_s", "turnaround_p95_s"}
+	jobKeys     = []string{"id", "node", "gpus", "start_s", "end_s", "v", "fc", "fm", "power_w", "energy_j", "reason"}
+	mhzKeys     = []string{"core_mhz", "mem_mhz"} // where the GPU model has them
 )
 
 func planJSON(t *testing.T, args ...string) (plan map[string]any, jobs []map[string]any) {
@@ -58,6 +61,74 @@ func TestAPlanInJSONHasTheKeysThatProgramsRelyOn(t *testing.T) {
 	}
 	for _, job := range jobs {
 		wantKeys(t, "a job", job, append(jobKeys, mhzKeys...))
+	}
+	for _, key := range []string{"baseline", "easy"} {
+		against, ok := plan[key].(map[string]any)
+		if !ok {
+			t.Fatalf("%s is %T", key, plan[key])
+		}
+		wantKeys(t, key, against, againstKeys)
+	}
+	if base, _ := plan["baseline"].(map[string]any); base["energy_j"] != plan["baseline_energy_j"] {
+		t.Errorf("the baseline takes %v J, baseline_energy_j is %v", base["energy_j"], plan["baseline_energy_j"])
+	}
+}
+
+// TestTheFiguresOfAPlanFollowFromItsJobs reckons them again from the jobs.
+func TestTheFiguresOfAPlanFollowFromItsJobs(t *testing.T) {
+	const demo = "../../testdata/demo/"
+	plan, jobs := planJSON(t, demo+"batch.csv", "--cluster", demo+"cluster.toml", "--models", demo+"models.toml")
+	last := 0.0
+	var waits, turnarounds []float64
+	for _, job := range jobs { // all arrive at 0
+		start, _ := job["start_s"].(float64)
+		end, _ := job["end_s"].(float64)
+		waits, turnarounds, last = append(waits, start), append(turnarounds, end), max(last, end)
+	}
+	sum := func(values []float64) (total float64) {
+		for _, v := range values {
+			total += v
+		}
+		return total
+	}
+	slices.Sort(waits)
+	slices.Sort(turnarounds)
+	const p95 = 37 // of 40 jobs, 38 take no longer
+	for key, want := range map[string]float64{
+		"makespan_s": last, "wait_mean_s": sum(waits) / 40, "wait_p95_s": waits[p95],
+		"turnaround_mean_s": sum(turnarounds) / 40, "turnaround_p95_s": turnarounds[p95],
+	} {
+		if got, _ := plan[key].(float64); math.Abs(got-want) > 1e-6*want {
+			t.Errorf("%s is %v, want %v", key, plan[key], want)
+		}
+	}
+}
+
+// TestEachRowOfAComparisonInJSONHasWhatItIsAgainst also finds EASY at default
+// clocks among the rows.
+func TestEachRowOfAComparisonInJSONHasWhatItIsAgainst(t *testing.T) {
+	const demo = "../../testdata/demo/"
+	code, stdout, stderr := inProcess(t, "compare", "--json", demo+"batch.csv", "--cluster", demo+"cluster.toml", "--models", demo+"models.toml",
+		"--policy", "edl-align", "--policy", "easy,clocks=default", "--policy", "baseline")
+	if code != exitDone {
+		t.Fatalf("exit status %d: %s", code, stderr)
+	}
+	var rows []map[string]any
+	if err := json.Unmarshal([]byte(stdout), &rows); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rows {
+		wantKeys(t, "a row", row, []string{
+			"past_due", "makespan_s", "wait_mean_s", "wait_p95_s", "turnaround_mean_s", "turnaround_p95_s", "baseline", "easy", "status", "saving",
+		})
+		for key, of := range map[string]map[string]any{"easy": rows[1], "baseline": rows[2]} {
+			against, _ := row[key].(map[string]any)
+			for _, figure := range againstKeys {
+				if against[figure] != of[figure] {
+					t.Errorf("%s: %s of %s is %v, its own row says %v", row["policy"], figure, key, against[figure], of[figure])
+				}
+			}
+		}
 	}
 }
 

@@ -149,11 +149,11 @@ func (s *setup) solve(ctx context.Context, policyText string) (*report.Result, e
 	if err != nil {
 		return nil, located(s.config, err)
 	}
-	baseline, reference, err := s.baseline(ctx, plan)
+	against, err := s.references(ctx)
 	if err != nil {
 		return nil, err
 	}
-	result := &report.Result{Problem: s.problem, Plan: plan, Baseline: baseline, Reference: reference, Bound: planner.LowerBound(s.problem).Value, QueueAt: s.queueAt}
+	result := s.measured(plan, against)
 	if pol.Improve != nil && s.problem.Mode != planner.Online {
 		result.Seed = &s.seed
 	}

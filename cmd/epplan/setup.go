@@ -11,6 +11,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/planner/policy"
@@ -299,16 +300,26 @@ func (s *setup) policy(text string) (*planner.Policy, error) {
 	return p, nil
 }
 
-// baseline is the energy that savings are stated against: every job at its
-// default clocks, on the paper's cluster without any idle energy (EDL §5.3),
-// on others scheduled first come, first served, whose plan comes with it.
-func (s *setup) baseline(ctx context.Context, plan *planner.Plan) (dvfsmodel.Joule, *planner.Plan, error) {
-	if s.paper {
-		return planner.DefaultEnergy(s.problem, plan), nil, nil
+// references are what plans of a problem are held against; nil on the paper's
+// cluster, whose savings are against default clocks without any idle energy (EDL
+// §5.3), whatever the schedule.
+type references struct{ fcfs, easy *planner.Plan }
+
+// references plans the batch at default clocks, first come, first served and by EASY.
+func (s *setup) references(ctx context.Context) (r references, err error) {
+	if !s.paper {
+		r.fcfs, r.easy, err = policy.References(ctx, s.problem, s.params)
 	}
-	base, err := policy.BaselinePlan(ctx, s.problem, s.params)
-	if err != nil {
-		return 0, nil, err
+	return r, err
+}
+
+// measured is a plan with what it is held against.
+func (s *setup) measured(plan *planner.Plan, against references) *report.Result {
+	r := &report.Result{
+		Problem: s.problem, Plan: plan, Reference: against.fcfs, Easy: against.easy, Bound: planner.LowerBound(s.problem).Value, QueueAt: s.queueAt,
 	}
-	return base.Ledger.Total(), base, nil
+	if r.Baseline = planner.DefaultEnergy(s.problem, plan); against.fcfs != nil {
+		r.Baseline = against.fcfs.Ledger.Total()
+	}
+	return r
 }

@@ -1,10 +1,10 @@
 package report
 
 import (
+	"bufio"
+	"io"
 	"slices"
 	"time"
-
-	"github.com/epplan/epplan/dvfsmodel"
 )
 
 // Run is one row of a comparison: a policy with its parameters, and what came
@@ -77,18 +77,19 @@ func (r *Run) param(key string) Value {
 	return Value{}
 }
 
-// comparedColumns are those after the parameters: people get the shares of the
-// energy, machines the joules.
+// comparedColumns are those after the parameters: people get the times as multiples
+// of the baseline's, machines the seconds.
 func comparedColumns() []Column {
 	return []Column{
-		{Key: "status", Head: "status", Left: true},
+		{Key: "status"},
 		{Key: "jobs_total"},
-		{Key: "misses", Head: "misses"},
+		{Key: "misses"},
+		{Head: "misses"},
 		{Key: "infeasible"},
 		{Head: "infeasible"},
 		{Key: "past_due"},
-		{Head: "past due"},
-		{Key: "energy_j", Head: "energy", Unit: Joules, Digits: 5},
+		{Head: "past", Note: "due"},
+		{Key: "energy_j"},
 		{Key: "run_j"},
 		{Key: "idle_j"},
 		{Key: "turn_on_j"},
@@ -97,34 +98,97 @@ func comparedColumns() []Column {
 		{Key: "baseline_energy_j"},
 		{Key: "saving", Head: "saving", Unit: Fraction},
 		{Key: "bound_j"},
-		{Key: "gap", Head: "gap", Unit: Fraction, Digits: 2},
-		{Head: "run", Unit: Fraction, Digits: 2},
-		{Head: "idle", Unit: Fraction, Digits: 2},
-		{Head: "turn-on", Unit: Fraction, Digits: 2},
-		{Head: "host", Unit: Fraction, Digits: 2},
-		{Head: "sleep", Unit: Fraction, Digits: 2},
-		{Key: "nodes_used", Head: "nodes"},
+		{Key: "gap"},
+		{Key: "nodes_used"},
 		{Key: "gpus_used"},
-		{Key: "end_s", Head: "end", Unit: Seconds},
-		{Key: "planning_s", Head: "planning", Unit: Seconds, Digits: 2},
+		{Key: "end_s"},
+		{Head: "end", Unit: Seconds},
+		{Key: "makespan_s"},
+		{Head: "makespan"},
+		{Key: "wait_mean_s"},
+		{Head: "wait", Note: "mean"},
+		{Key: "wait_p95_s"},
+		{Head: "wait", Note: "p95"},
+		{Key: "turnaround_mean_s"},
+		{Head: "turnaround", Note: "mean"},
+		{Key: "turnaround_p95_s"},
+		{Head: "turnaround", Note: "p95"},
+		{Key: "baseline", JSONOnly: true},
+		{Key: "easy", JSONOnly: true},
+		{Key: "planning_s"},
 	}
 }
 
 func (r *Run) appendCompared(row []Value) []Value {
 	s := &r.Summary
-	impossible, late := Value{}, Value{} // people see the columns only where they matter
-	if s.Infeasible > 0 {
-		impossible = Count(s.Infeasible)
+	matters := func(n int) Value { // people see the columns only where they matter
+		if n > 0 {
+			return Count(n)
+		}
+		return Value{}
 	}
-	if s.PastDue > 0 {
-		late = Count(s.PastDue)
+	end := Value{}
+	if s.Reference == nil {
+		end = Number(s.End)
 	}
-	share := func(part dvfsmodel.Joule) Value { return nonZero(ratio(part, s.Energy)) }
 	return append(row,
-		Text(s.Status.String()), Count(s.JobsTotal), Count(s.Misses), Count(s.Infeasible), impossible, Count(s.PastDue), late,
+		Text(s.Status.String()), Count(s.JobsTotal), Count(s.Misses), matters(s.Misses), Count(s.Infeasible), matters(s.Infeasible),
+		Count(s.PastDue), matters(s.PastDue),
 		Number(s.Energy), Number(s.Run), Number(s.Idle), Number(s.TurnOn), Number(s.Host), Number(s.Sleep),
 		nonZero(s.Baseline), Number(s.Saving()), nonZero(s.Bound), Number(s.Gap()),
-		share(s.Run), share(s.Idle), share(s.TurnOn), share(s.Host), share(s.Sleep),
-		Count(s.NodesUsed), Count(s.GPUsUsed), Number(s.End), Number(r.Planning.Seconds()),
+		Count(s.NodesUsed), Count(s.GPUsUsed), Number(s.End), end,
+		Number(s.Makespan), s.times(func(s *Summary) float64 { return s.Makespan }),
+		Number(s.Wait.Mean), s.times(func(s *Summary) float64 { return s.Wait.Mean }),
+		Number(s.Wait.P95), s.times(func(s *Summary) float64 { return s.Wait.P95 }),
+		Number(s.Turnaround.Mean), s.times(func(s *Summary) float64 { return s.Turnaround.Mean }),
+		Number(s.Turnaround.P95), s.times(func(s *Summary) float64 { return s.Turnaround.P95 }),
+		s.baseline(), s.Easy.object(), Number(r.Planning.Seconds()),
 	)
+}
+
+// WriteComparison writes runs for people: what they save and what that costs in
+// time, and where their energy goes.
+func WriteComparison(w io.Writer, runs []Run, opts *TextOptions) error {
+	out := bufio.NewWriter(w)
+	if slices.ContainsFunc(runs, func(r Run) bool { return r.Summary.Reference != nil }) {
+		writeLines(out, "Against first come, first served at default clocks; times as multiples of its own:")
+	}
+	if err := Comparison(runs).WriteText(out, opts); err != nil {
+		return err
+	}
+	writeLines(out, "", "Where the energy goes, and how far it is above what no schedule can beat (gap):")
+	if err := energyShares(runs).WriteText(out, opts); err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+// energyShares is a table of the parts of each run's energy, for people.
+func energyShares(runs []Run) *Table {
+	keys := paramKeys(runs)
+	columns := []Column{{Head: "policy", Left: true, Max: 40}}
+	for _, key := range keys {
+		columns = append(columns, Column{Head: key})
+	}
+	columns = append(columns, Column{Head: "energy", Unit: Joules, Digits: 5}, Column{Head: "gap", Unit: Fraction, Digits: 2})
+	for _, part := range new(Summary).energies() {
+		columns = append(columns, Column{Head: part.name, Unit: Fraction, Digits: 2})
+	}
+	columns = append(columns, Column{Head: "nodes"}, Column{Head: "planning", Unit: Seconds, Digits: 2})
+	return &Table{Columns: columns, Len: len(runs), Rows: func(yield func([]Value) bool) {
+		for i := range runs {
+			s := &runs[i].Summary
+			row := []Value{Text(s.Policy)}
+			for _, key := range keys {
+				row = append(row, runs[i].param(key))
+			}
+			row = append(row, Number(s.Energy), Number(s.Gap()))
+			for _, part := range s.energies() {
+				row = append(row, nonZero(ratio(part.energy, s.Energy)))
+			}
+			if !yield(append(row, Count(s.NodesUsed), Number(runs[i].Planning.Seconds()))) {
+				return
+			}
+		}
+	}}
 }

@@ -64,7 +64,7 @@ func contests(runs []Run) []contest {
 }
 
 // keeps tells whether a plan covers all jobs in time.
-func keeps(s *Summary) bool { return s.Misses == 0 && s.Infeasible == 0 }
+func keeps(s *Summary) bool { return s.PastDue == 0 && s.Infeasible == 0 }
 
 func (c *contest) choose() {
 	for i := range c.runs {
@@ -79,15 +79,10 @@ func (c *contest) choose() {
 // it, so that the same comparison gives the same file.
 func WriteComparePage(w io.Writer, p *ComparePage) error {
 	table := Comparison(p.Runs)
-	for i := range table.Columns {
-		if table.Columns[i].Key == "planning_s" {
-			table.Columns[i].Head = ""
-		}
-	}
 	all := contests(p.Runs)
 	out := &page.Report{
 		Title: "Policies compared on " + p.Name, Foot: p.Origin,
-		Parts: []any{table.Page("A row for each plan", "Saving is against the same jobs at default clocks, gap is above what no schedule can beat; run to sleep are parts of the energy.", -1)},
+		Parts: []any{table.Page("A row for each plan", "Against the same jobs at default clocks, first come, first served: saving is of its energy, makespan, wait and turnaround are multiples of its own. Past due are jobs that end after their due times or deadlines.", -1)},
 	}
 	for i := range all {
 		if i == mostProblems {
@@ -121,7 +116,7 @@ func (c *contest) section(number int) (*page.Section, error) {
 		of                func(*Summary) float64
 	}{
 		{"end", "last end", "Energy by when the last job ends.", func(s *Summary) float64 { return s.End }},
-		{"wait", "mean wait", "Energy by how long jobs wait on average, from their arrival to their start.", func(s *Summary) float64 { return s.MeanWait }},
+		{"wait", "mean wait", "Energy by how long jobs wait on average, from their arrival to their start.", func(s *Summary) float64 { return s.Wait.Mean }},
 	} {
 		var spots []Spot
 		for i := range c.runs {
@@ -131,7 +126,7 @@ func (c *contest) section(number int) (*page.Section, error) {
 			}
 		}
 		figure, err := TradeOffFigure(axis.id+"-"+strconv.Itoa(number+1), axis.caption+
-			" The dotted line is the front: no other plan is better in both. Hollow dots miss deadlines or jobs.", axis.what, Seconds, spots)
+			" The dotted line is the front: no other plan is better in both. Hollow dots miss deadlines, due times or jobs.", axis.what, Seconds, spots)
 		if err != nil {
 			return nil, err
 		}
@@ -174,9 +169,9 @@ func (c *contest) keeping() string {
 		}
 	}
 	if n == len(c.runs) {
-		return "all " + counting(n, "plan", "plans") + ", each of which keeps all deadlines"
+		return "all " + counting(n, "plan", "plans") + ", each of which keeps all deadlines and due times"
 	}
-	return fmt.Sprintf("the %s, of %d, that keep all deadlines", counting(n, "plan", "plans"), len(c.runs))
+	return fmt.Sprintf("the %s, of %d, that keep all deadlines and due times", counting(n, "plan", "plans"), len(c.runs))
 }
 
 // runnerUp is the plan with the least energy of those that take more than the
@@ -222,7 +217,7 @@ func (c *contest) partsTable() *page.Table {
 	}
 	columns := slices.Concat(
 		[]Column{{Head: "policy", Left: true, Max: 60}, {Head: "energy", Unit: Joules, Group: 1}}, parts,
-		[]Column{{Head: "last end", Unit: Seconds}, {Head: "mean wait", Unit: Seconds}, {Head: "promises", Left: true}})
+		[]Column{{Head: "last end", Unit: Seconds}, {Head: "mean wait", Unit: Seconds}, {Head: "mean turnaround", Unit: Seconds}, {Head: "promises", Left: true}})
 	t := &Table{Columns: columns, Rows: func(yield func([]Value) bool) {
 		for i := range c.runs {
 			s := &c.runs[i].Summary
@@ -235,9 +230,9 @@ func (c *contest) partsTable() *page.Table {
 			case i == c.best:
 				promises = "kept: the best plan"
 			case !keeps(s):
-				promises = fmt.Sprintf("%s late, %d not planned", FormatCount(s.Misses), s.Infeasible)
+				promises = fmt.Sprintf("%s late, %d not planned", FormatCount(s.PastDue), s.Infeasible)
 			}
-			if !yield(append(row, Number(s.End), Number(s.MeanWait), Text(promises))) {
+			if !yield(append(row, Number(s.End), Number(s.Wait.Mean), Number(s.Turnaround.Mean), Text(promises))) {
 				return
 			}
 		}

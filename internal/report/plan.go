@@ -25,6 +25,9 @@ func (r *Result) fields() []field {
 		{"mode", Text(s.Mode.String())},
 		{"start", Text(s.Start.String())},
 	}
+	if s.From != "" {
+		out = append(out, field{"improved_from", Text(s.From)})
+	}
 	if r.Seed != nil {
 		out = append(out, field{"seed", Value{kind: literal, text: strconv.FormatUint(*r.Seed, 10)}})
 	}
@@ -40,6 +43,7 @@ func (r *Result) fields() []field {
 	return append(out,
 		field{"jobs_total", Count(s.JobsTotal)},
 		field{"misses", Count(s.Misses)},
+		field{"past_due", Count(s.PastDue)},
 		field{"energy_j", Number(s.Energy)},
 		field{"run_j", Number(s.Run)},
 		field{"idle_j", Number(s.Idle)},
@@ -53,7 +57,66 @@ func (r *Result) fields() []field {
 		field{"nodes_used", Count(s.NodesUsed)},
 		field{"gpus_used", Count(s.GPUsUsed)},
 		field{"end_s", Number(s.End)},
+		field{"makespan_s", Number(s.Makespan)},
+		field{"wait_mean_s", Number(s.Wait.Mean)},
+		field{"wait_p95_s", Number(s.Wait.P95)},
+		field{"turnaround_mean_s", Number(s.Turnaround.Mean)},
+		field{"turnaround_p95_s", Number(s.Turnaround.P95)},
+		field{"baseline", s.baseline()},
+		field{"easy", s.Easy.object()},
+		field{"newly_late", r.ids(s.NewlyLate)},
 	)
+}
+
+// baseline is what the saving is against, as an object: where only its energy is
+// known, that alone.
+func (s *Summary) baseline() Value {
+	if s.Reference == nil && s.Baseline > 0 {
+		return object([]field{{"energy_j", Number(s.Baseline)}})
+	}
+	return s.Reference.object()
+}
+
+// object is a plan that others are measured against, as an object; missing where
+// it isn't known.
+func (s *Summary) object() Value {
+	if s == nil {
+		return Value{}
+	}
+	return object([]field{
+		{"energy_j", Number(s.Energy)},
+		{"past_due", Count(s.PastDue)},
+		{"misses", Count(s.Misses)},
+		{"makespan_s", Number(s.Makespan)},
+		{"wait_mean_s", Number(s.Wait.Mean)},
+		{"wait_p95_s", Number(s.Wait.P95)},
+		{"turnaround_mean_s", Number(s.Turnaround.Mean)},
+		{"turnaround_p95_s", Number(s.Turnaround.P95)},
+	})
+}
+
+// object is a cell with a JSON object.
+func object(fields []field) Value {
+	text := []byte{'{'}
+	for i, f := range fields {
+		if i > 0 {
+			text = append(text, ", "...)
+		}
+		text = f.value.appendJSON(append(appendQuoted(text, f.key), ": "...))
+	}
+	return Value{kind: literal, text: string(append(text, '}'))}
+}
+
+// ids is a cell with a list of jobs.
+func (r *Result) ids(tasks []int) Value {
+	text := []byte{'['}
+	for i, task := range tasks {
+		if i > 0 {
+			text = append(text, ", "...)
+		}
+		text = appendQuoted(text, r.Problem.Tasks[task].ID)
+	}
+	return Value{kind: literal, text: string(append(text, ']'))}
 }
 
 // WritePlanJSON writes a plan as one JSON object: its totals, the jobs that

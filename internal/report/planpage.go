@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -51,7 +52,7 @@ func (p *PlanPage) Content() (*page.Report, error) {
 	s := Summarise(p.Result)
 	out := &page.Report{
 		Title: "Plan of " + p.Name, Lead: p.lead(&s), Foot: p.origin(&s),
-		Parts: append([]any{p.tiles(&s)}, p.troubles(&s)...),
+		Parts: slices.Concat([]any{p.tiles(&s)}, p.troubles(&s), s.againstParts()),
 	}
 	for _, section := range []struct {
 		id, heading string
@@ -90,10 +91,10 @@ func (p *PlanPage) lead(s *Summary) string {
 		}
 	}
 	text += fmt.Sprintf(" on %s with %s. The last one ends at %s", counting(s.NodesUsed, "node", "nodes"), counting(s.GPUsUsed, "GPU", "GPUs"), FormatSeconds(s.End))
-	if s.Misses == 0 {
+	if s.PastDue == 0 {
 		text += ", every planned job by its deadline. "
 	} else {
-		text += ", and " + counting(s.Misses, "job misses its deadline", "jobs miss their deadlines") + ". "
+		text += ", and " + s.late("job ", "jobs ") + ". "
 	}
 	scale := CommonScale(Joules, 5, float64(s.Energy))
 	text += "That takes " + scale.With(float64(s.Energy)) + " (" + FormatKWh(s.Energy) + ")"
@@ -136,7 +137,11 @@ func (p *PlanPage) tiles(s *Summary) page.Tiles {
 	if s.Misses > 0 {
 		late.Kind = page.Bad
 	}
-	tiles = append(tiles, jobs, late,
+	tiles = append(tiles, jobs, late)
+	if rest := s.PastDue - s.Misses; rest > 0 {
+		tiles = append(tiles, page.Tile{Label: "Past due", Value: FormatCount(rest), Note: "of planned jobs, deadlines kept", Kind: page.Warn})
+	}
+	tiles = append(tiles,
 		page.Tile{Label: "Last end", Value: FormatSeconds(s.End)},
 		page.Tile{Label: "Nodes", Value: FormatCount(s.NodesUsed), Note: counting(s.GPUsUsed, "GPU", "GPUs") + " run jobs"})
 	if s.Shared > 0 {
@@ -161,6 +166,10 @@ func (p *PlanPage) troubles(s *Summary) []any {
 			&page.Notice{Kind: page.Bad, Text: counting(s.Misses, "job ends", "jobs end") + " after the deadline."},
 			p.lateTable().Page("Jobs that end late", "", mostRows))
 	}
+	parts = append(parts, p.dueParts(s)...)
+	if text := p.newlyLate(s); text != "" {
+		parts = append(parts, &page.Notice{Kind: page.Warn, Text: text})
+	}
 	if s.Slowed > 0 {
 		parts = append(parts, &page.Notice{Kind: page.Warn, Text: counting(s.Slowed, "job is slowed", "jobs are slowed") + " more than tolerated."})
 	}
@@ -177,7 +186,7 @@ func (p *PlanPage) troubles(s *Summary) []any {
 // origin says where the plan comes from.
 func (p *PlanPage) origin(s *Summary) page.Facts {
 	facts := page.Facts{
-		{Name: "Policy", Text: s.Policy},
+		{Name: "Policy", Text: s.policy()},
 		{Name: "Mode", Text: s.Mode.String() + ", " + s.Start.String() + " start"},
 	}
 	if s.Seed != nil {

@@ -26,12 +26,23 @@ func WritePlanTable(w io.Writer, r *Result, opts *TextOptions) error {
 	for _, warning := range r.Plan.Warnings {
 		writeLines(out, opts.paint(bold, "Warning")+"  "+queue.Printable(warning.Error()))
 	}
+	if table := s.againstTable(); table != nil && s.JobsTotal > s.Infeasible {
+		writeLines(out, "", againstCaption+":")
+		all := TextOptions{Rows: -1, Color: opts != nil && opts.Color}
+		if err := table.WriteText(out, &all); err != nil {
+			return err
+		}
+	}
+	if text := r.newlyLate(&s); text != "" {
+		writeLines(out, "", opts.paint(alarm, queue.Printable(text)))
+	}
 	for _, section := range []struct {
 		title string
 		table *Table
 	}{
 		{counting(s.Infeasible, "job", "jobs") + " can't be planned:", r.infeasibleTable()},
 		{counting(s.Misses, "job ends", "jobs end") + " after the deadline:", r.lateTable()},
+		{counting(s.PastDue-s.Misses, "job ends past its due time:", "jobs end past their due times:"), r.dueTable()},
 	} {
 		if section.table.Len == 0 {
 			continue
@@ -65,7 +76,7 @@ func (s *Summary) header(opts *TextOptions) []string {
 		seed = ", seed " + strconv.FormatUint(*s.Seed, 10)
 	}
 	lines := []string{
-		line("Plan", fmt.Sprintf("%s, %s, %s start: %s", queue.Printable(s.Policy), s.Mode, s.Start, s.Status)+seed),
+		line("Plan", fmt.Sprintf("%s, %s, %s start: %s", queue.Printable(s.policy()), s.Mode, s.Start, s.Status)+seed),
 		line("Jobs", s.coverage()),
 		line("Energy", s.breakdown(scale)),
 	}
@@ -86,22 +97,25 @@ func (s *Summary) header(opts *TextOptions) []string {
 	return lines
 }
 
+// policy is the policy, and whose plan it improved.
+func (s *Summary) policy() string {
+	if s.From == "" {
+		return s.Policy
+	}
+	return s.Policy + " from " + s.From
+}
+
 // coverage says how many jobs are planned, on what, and whether in time.
 func (s *Summary) coverage() string {
 	planned := FormatCount(s.JobsTotal - s.Infeasible)
-	deadlines := "all deadlines are met"
 	if s.Infeasible == s.JobsTotal {
 		return "none of " + FormatCount(s.JobsTotal) + " can be planned"
 	}
 	if s.Infeasible > 0 {
 		planned += " of " + FormatCount(s.JobsTotal)
-		deadlines = "their deadlines are met"
-	}
-	if s.Misses > 0 {
-		deadlines = counting(s.Misses, "misses its deadline", "miss their deadlines")
 	}
 	return fmt.Sprintf("%s on %s with %s; the last one ends at %s; %s", planned,
-		counting(s.NodesUsed, "node", "nodes"), counting(s.GPUsUsed, "GPU", "GPUs"), FormatSeconds(s.End), deadlines)
+		counting(s.NodesUsed, "node", "nodes"), counting(s.GPUsUsed, "GPU", "GPUs"), FormatSeconds(s.End), s.inTime())
 }
 
 // breakdown is the total energy and its parts, all in one unit.

@@ -2,6 +2,7 @@ package report
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -17,12 +18,14 @@ type Result struct {
 	Seed     *uint64         // of randomised passes; nil: there were none
 	// Reference is the plan that the baseline is the energy of; nil: not known.
 	Reference *planner.Plan
-	QueueAt   time.Time // when Slurm's queue was what is planned; zero: it is no queue of Slurm's
+	Easy      *planner.Plan // the batch by EASY backfilling at default clocks; nil: not known
+	QueueAt   time.Time     // when Slurm's queue was what is planned; zero: it is no queue of Slurm's
 }
 
 // Summary is a plan in a few numbers.
 type Summary struct {
 	Policy     string
+	From       string // whose plan was improved; empty: the policy's own
 	Status     planner.Status
 	Mode       planner.Mode
 	Start      planner.StartRule
@@ -30,7 +33,8 @@ type Summary struct {
 	JobsTotal  int     // all jobs of the batch, also those that aren't planned
 	Misses     int     // planned jobs that end after their deadlines
 	Infeasible int     // jobs that aren't planned
-	PastDue    int     // planned jobs that keep their deadlines, if they have any, but not their due times
+	PastDue    int     // planned jobs that end after their due times, missed deadlines among them
+	NewlyLate  []int   // those of them that the baseline ends in time, by task; none where it isn't known
 	Energy     dvfsmodel.Joule
 	Run        dvfsmodel.Joule
 	Idle       dvfsmodel.Joule
@@ -42,7 +46,12 @@ type Summary struct {
 	NodesUsed  int             // nodes that run a job
 	GPUsUsed   int             // GPUs that run a job
 	End        float64         // when the last job ends, seconds
-	MeanWait   float64         // from arrival to start, mean over planned jobs, seconds
+	Makespan   float64         // from the first arrival to the last end, seconds
+	Wait       Spread          // from arrival to start, over planned jobs
+	Turnaround Spread          // from arrival to end, over planned jobs
+
+	Reference *Summary // first come, first served at default clocks; nil: not known
+	Easy      *Summary // EASY backfilling at default clocks; nil: not known
 
 	// Of jobs on GPUs that are shared by profile; 0 where none are.
 	Shared        int     // such jobs
@@ -92,26 +101,74 @@ func ratio(a, b dvfsmodel.Joule) float64 {
 	return float64(a / b)
 }
 
-// Summarise adds up a result.
-func Summarise(r *Result) Summary {
-	l := &r.Plan.Ledger
-	s := Summary{
-		Policy: r.Plan.Policy, Status: r.Plan.Status, Mode: r.Problem.Mode, Start: r.Problem.Start, Seed: r.Seed,
-		JobsTotal: len(r.Problem.Tasks), Misses: len(r.Plan.Misses), Infeasible: len(r.Plan.Unplaced),
-		Energy: l.Total(), Run: l.Run, Idle: l.Idle, TurnOn: l.TurnOn, Host: l.Host, Sleep: l.Sleep,
-		Baseline: r.Baseline, Bound: r.Bound,
+// Spread is how a time is spread over jobs, seconds.
+type Spread struct {
+	Mean float64
+	P95  float64 // 95 % of the jobs take no longer
+}
+
+// spreadOf is the spread of some times, which it sorts. The percentile is the
+// nearest rank's.
+func spreadOf(times []float64) (s Spread) {
+	if len(times) == 0 {
+		return s
 	}
-	used := make([]planner.GPUSet, len(r.Plan.Nodes))
-	for i := range r.Plan.Assignments {
-		if a := &r.Plan.Assignments[i]; a.Node >= 0 {
-			used[a.Node] |= a.GPUs
-			if t := &r.Problem.Tasks[i]; a.End > t.Due*(1+rounding) && !r.isLate(i) {
-				s.PastDue++
+	slices.Sort(times)
+	for _, t := range times {
+		s.Mean += t / float64(len(times))
+	}
+	const percent = 95
+	s.P95 = times[(len(times)*percent+99)/100-1]
+	return s
+}
+
+// Summarise adds up a result, and what it is measured against.
+func Summarise(r *Result) Summary {
+	s := r.summary()
+	against := func(plan *planner.Plan) *Summary {
+		if plan == nil {
+			return nil
+		}
+		other := (&Result{Problem: r.Problem, Plan: plan}).summary()
+		return &other
+	}
+	s.Reference, s.Easy = against(r.Reference), against(r.Easy)
+	if r.Reference != nil && s.PastDue > 0 {
+		before := r.Reference.PastDue(r.Problem)
+		for _, task := range r.Plan.PastDue(r.Problem) {
+			if _, late := slices.BinarySearch(before, task); !late && r.Reference.Assignments[task].Node >= 0 {
+				s.NewlyLate = append(s.NewlyLate, task)
 			}
-			s.End = max(s.End, a.End)
-			s.MeanWait += (a.Start - r.Problem.Tasks[i].Arrival) / float64(len(r.Problem.Tasks)-len(r.Plan.Unplaced))
 		}
 	}
+	return s
+}
+
+// summary adds up the plan alone.
+func (r *Result) summary() Summary {
+	l := &r.Plan.Ledger
+	s := Summary{
+		Policy: r.Plan.Policy, From: r.Plan.From, Status: r.Plan.Status, Mode: r.Problem.Mode, Start: r.Problem.Start, Seed: r.Seed,
+		JobsTotal: len(r.Problem.Tasks), Misses: len(r.Plan.Misses), Infeasible: len(r.Plan.Unplaced),
+		Energy: l.Total(), Run: l.Run, Idle: l.Idle, TurnOn: l.TurnOn, Host: l.Host, Sleep: l.Sleep,
+		Baseline: r.Baseline, Bound: r.Bound, PastDue: len(r.Plan.PastDue(r.Problem)),
+	}
+	first := math.Inf(1)
+	waits, turnarounds := make([]float64, 0, s.JobsTotal), make([]float64, 0, s.JobsTotal)
+	used := make([]planner.GPUSet, len(r.Plan.Nodes))
+	for i := range r.Plan.Assignments {
+		arrival := r.Problem.Tasks[i].Arrival
+		first = min(first, arrival)
+		if a := &r.Plan.Assignments[i]; a.Node >= 0 {
+			used[a.Node] |= a.GPUs
+			s.End = max(s.End, a.End)
+			waits, turnarounds = append(waits, a.Start-arrival), append(turnarounds, a.End-arrival)
+		}
+	}
+	if len(waits) > 0 {
+		s.Makespan = s.End - first
+	}
+	s.Wait, s.Turnaround = spreadOf(waits), spreadOf(turnarounds)
 	for _, gpus := range used {
 		s.GPUsUsed += gpus.Len()
 		s.NodesUsed += min(1, gpus.Len())

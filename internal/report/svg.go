@@ -145,7 +145,7 @@ func (p *picture) totals() string {
 		parts = append(parts, part+" "+side+" the bound")
 	}
 	parts = append(parts, "last job ends at "+FormatSeconds(s.End))
-	if s.Misses+s.Infeasible == 0 {
+	if s.PastDue+s.Infeasible == 0 {
 		parts = append(parts, "all deadlines met")
 	}
 	return strings.Join(parts, "  ·  ")
@@ -156,6 +156,9 @@ func (p *picture) trouble() string {
 	var parts []string
 	if n := p.summary.Misses; n > 0 {
 		parts = append(parts, counting(n, "job late", "jobs late"))
+	}
+	if n := p.summary.PastDue - p.summary.Misses; n > 0 {
+		parts = append(parts, counting(n, "job past due", "jobs past due"))
 	}
 	if n := p.summary.Infeasible; n > 0 {
 		parts = append(parts, counting(n, "job", "jobs")+" can't be planned")

@@ -27,6 +27,7 @@ type Column struct {
 	Digits   int  // significant digits of the smallest number for people; 0: three
 	Group    int  // columns of one group share prefix and decimals; 0: on its own
 	Left     bool // aligned to the left
+	JSONOnly bool // an object, which a CSV file has no place for
 	Optional bool // left out of a JSON object when the value is missing
 	Max      int  // longest text for people, in characters; 0: any
 }
@@ -34,7 +35,7 @@ type Column struct {
 // WriteCSV writes the table with its keys as header.
 func (t *Table) WriteCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
-	keyed := t.keyed()
+	keyed := t.columns(func(c *Column) bool { return c.Key != "" && !c.JSONOnly })
 	row := make([]string, len(keyed))
 	for i, c := range keyed {
 		row[i] = t.Columns[c].Key

@@ -72,11 +72,13 @@ func NewWhatIf(ctx context.Context, q *epdapi.Queue, terms *Terms, question Ques
 	if err != nil {
 		return nil, err
 	}
-	baseline, err := policy.Baseline(ctx, problem, params)
+	fcfs, easy, err := policy.References(ctx, problem, params)
 	if err != nil {
 		return nil, err
 	}
-	w.Result = &report.Result{Problem: problem, Plan: plan, Baseline: baseline, Bound: planner.LowerBound(problem).Value}
+	w.Result = &report.Result{
+		Problem: problem, Plan: plan, Baseline: fcfs.Ledger.Total(), Reference: fcfs, Easy: easy, Bound: planner.LowerBound(problem).Value,
+	}
 	if chosen.Improve != nil {
 		w.Result.Seed = &options.Seed
 	}

@@ -24,11 +24,7 @@ func ImplyDue(ctx context.Context, p *planner.Problem, stretch float64) error {
 	if !open {
 		return nil
 	}
-	baseline, err := Parse("baseline", DefaultParams())
-	if err != nil {
-		return err
-	}
-	plan, err := planner.Solve(ctx, p, baseline, nil)
+	plan, err := solved(ctx, p, "baseline", DefaultParams())
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
 )
 
@@ -21,42 +20,26 @@ func Checked(ctx context.Context, p *planner.Problem, policy *planner.Policy, op
 	return plan, nil
 }
 
-// Baseline is the energy that savings are stated against: every task at its
-// default clocks, first come, first served.
-func Baseline(ctx context.Context, p *planner.Problem, params Params) (dvfsmodel.Joule, error) {
-	plan, err := BaselinePlan(ctx, p, params)
-	if err != nil {
-		return 0, err
+// References are the plans that others are held against: every task at its default
+// clocks, first come, first served and by EASY backfilling, which is what sites run.
+// The latter is nil for more than [MostQueued] tasks.
+func References(ctx context.Context, p *planner.Problem, params Params) (fcfs, easy *planner.Plan, err error) {
+	if fcfs, err = solved(ctx, p, "baseline", params); err != nil || len(p.Tasks) > MostQueued {
+		return fcfs, nil, err
 	}
-	return plan.Ledger.Total(), nil
+	easy, err = solved(ctx, p, EasyDefault, params)
+	return fcfs, easy, err
 }
 
-// BaselinePlan is the plan that has this energy.
-func BaselinePlan(ctx context.Context, p *planner.Problem, params Params) (*planner.Plan, error) {
-	baseline, err := Parse("baseline", params)
+// solved is the plan of a policy string.
+func solved(ctx context.Context, p *planner.Problem, text string, params Params) (*planner.Plan, error) {
+	policy, err := Parse(text, params)
 	if err != nil {
 		return nil, err
 	}
-	plan, err := planner.Solve(ctx, p, baseline, nil)
+	plan, err := planner.Solve(ctx, p, policy, nil)
 	if err != nil {
-		return nil, fmt.Errorf("baseline: %w", err)
-	}
-	return plan, nil
-}
-
-// EasyPlan is the plan of EASY at default clocks, what sites run; nil for more than
-// [MostQueued] tasks.
-func EasyPlan(ctx context.Context, p *planner.Problem, params Params) (*planner.Plan, error) {
-	if len(p.Tasks) > MostQueued {
-		return nil, nil //nolint:nilnil // there is none
-	}
-	easy, err := Parse(EasyDefault, params)
-	if err != nil {
-		return nil, err
-	}
-	plan, err := planner.Solve(ctx, p, easy, nil)
-	if err != nil {
-		return nil, fmt.Errorf("easy: %w", err)
+		return nil, fmt.Errorf("%s: %w", text, err)
 	}
 	return plan, nil
 }

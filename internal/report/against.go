@@ -1,0 +1,197 @@
+package report
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/epplan/epplan/internal/report/page"
+)
+
+// measure is one of the figures in which a plan is held against what sites run.
+type measure struct {
+	name  string
+	of    func(*Summary) float64
+	write func(float64) string
+}
+
+// measures are those figures: what the batch takes, whom it keeps waiting, and
+// whether it keeps what was promised.
+func (s *Summary) measures() []measure {
+	energy := CommonScale(Joules, 5, float64(s.Energy))
+	count := func(n float64) string { return FormatCount(int(n)) }
+	return []measure{
+		{"energy", func(s *Summary) float64 { return float64(s.Energy) }, energy.With},
+		{"past due", func(s *Summary) float64 { return float64(s.PastDue) }, count},
+		{"makespan", func(s *Summary) float64 { return s.Makespan }, FormatSeconds},
+		{"wait, mean", func(s *Summary) float64 { return s.Wait.Mean }, FormatSeconds},
+		{"wait, p95", func(s *Summary) float64 { return s.Wait.P95 }, FormatSeconds},
+		{"turnaround, mean", func(s *Summary) float64 { return s.Turnaround.Mean }, FormatSeconds},
+		{"turnaround, p95", func(s *Summary) float64 { return s.Turnaround.P95 }, FormatSeconds},
+	}
+}
+
+// againstTable holds the plan against first come, first served and EASY, both at
+// default clocks; nil where neither is known.
+func (s *Summary) againstTable() *Table {
+	if s.Reference == nil && s.Easy == nil {
+		return nil
+	}
+	others := []*Summary{s.Reference, s.Easy}
+	all := s.measures()
+	return &Table{
+		Columns: []Column{
+			{Head: " ", Left: true}, {Head: "plan"},
+			{Head: "FCFS"}, {Head: "change"}, {Head: "EASY"}, {Head: "change"},
+		},
+		Len: len(all), Rows: func(yield func([]Value) bool) {
+			for i := range all {
+				m := &all[i]
+				row := []Value{Text(m.name), Text(m.write(m.of(s)))}
+				for _, other := range others {
+					row = append(row, m.compared(s, other)...)
+				}
+				if !yield(row) {
+					return
+				}
+			}
+		},
+	}
+}
+
+// compared is another plan's figure, and how this one's differs from it: by how
+// many jobs, or by which part.
+func (m *measure) compared(s, other *Summary) []Value {
+	if other == nil {
+		return []Value{{}, {}}
+	}
+	mine, theirs := m.of(s), m.of(other)
+	row := []Value{Text(m.write(theirs)), {}}
+	switch {
+	case m.name == "past due":
+		if diff := int(mine - theirs); diff != 0 {
+			row[1] = Text(signedCount(diff))
+		}
+	case theirs > 0:
+		row[1] = Text(signedPercent(mine/theirs - 1))
+	}
+	return row
+}
+
+// signedCount is a difference with its sign.
+func signedCount(n int) string {
+	if n > 0 {
+		return "+" + strconv.Itoa(n)
+	}
+	return strconv.Itoa(n)
+}
+
+// againstCaption says what the table of [Summary.againstTable] is about.
+const againstCaption = "At default clocks, first come, first served (FCFS) and with backfilling (EASY)"
+
+// againstParts are this table on a page.
+func (s *Summary) againstParts() []any {
+	t := s.againstTable()
+	if t == nil || s.Infeasible == s.JobsTotal {
+		return nil
+	}
+	return []any{t.Page(againstCaption, "", -1), page.Text("Past due are jobs that end after their due times or deadlines. " +
+		"Wait is from arrival to start, turnaround from arrival to end; 95 % of the jobs take no longer than p95. Changes are the plan's.")}
+}
+
+// times is a figure as a multiple of the baseline's; missing where that is 0 or
+// not known.
+func (s *Summary) times(of func(*Summary) float64) Value {
+	if s.Reference == nil || !(of(s.Reference) > 0) || s.Infeasible == s.JobsTotal {
+		return Value{}
+	}
+	return Text(strconv.FormatFloat(of(s)/of(s.Reference), 'f', 2, 64))
+}
+
+// inTime says whether a plan's jobs end in time.
+func (s *Summary) inTime() string {
+	switch {
+	case s.PastDue > 0:
+		return s.late("", "")
+	case s.Infeasible > 0:
+		return "their deadlines are met"
+	}
+	return "all deadlines are met"
+}
+
+// late counts the jobs that end late, with the noun that is to stand before the verb.
+func (s *Summary) late(job, jobs string) string {
+	var parts []string
+	if s.Misses > 0 {
+		parts = append(parts, counting(s.Misses, job+"misses its deadline", jobs+"miss their deadlines"))
+		job, jobs = "", ""
+	}
+	if rest := s.PastDue - s.Misses; rest > 0 {
+		parts = append(parts, counting(rest, job+"ends past its due time", jobs+"end past their due times"))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// dueTable lists the jobs that end past their due times, missed deadlines aside.
+func (r *Result) dueTable() *Table {
+	tasks := make([]int, 0)
+	for _, task := range r.Plan.PastDue(r.Problem) {
+		if !r.isLate(task) {
+			tasks = append(tasks, task)
+		}
+	}
+	return &Table{
+		Columns: []Column{
+			{Head: "job", Left: true, Max: maxName},
+			{Head: "due", Unit: Seconds, Group: 1},
+			{Head: "end", Unit: Seconds, Group: 1},
+			{Head: "late by", Unit: Seconds, Group: 1},
+			{Head: "end, FCFS", Unit: Seconds, Group: 1},
+		},
+		Rows: func(yield func([]Value) bool) {
+			for _, task := range tasks {
+				t, a, before := &r.Problem.Tasks[task], &r.Plan.Assignments[task], Value{}
+				if r.Reference != nil && r.Reference.Assignments[task].Node >= 0 {
+					before = Number(r.Reference.Assignments[task].End)
+				}
+				if !yield([]Value{Text(t.ID), Number(t.Due), Number(a.End), Number(a.End - t.Due), before}) {
+					return
+				}
+			}
+		},
+		Len: len(tasks),
+	}
+}
+
+// mostNamed is how many jobs a sentence names.
+const mostNamed = 20
+
+// newlyLate names the jobs that are late in this plan only; empty where none is.
+func (r *Result) newlyLate(s *Summary) string {
+	if len(s.NewlyLate) == 0 {
+		return ""
+	}
+	text := counting(len(s.NewlyLate), "job is late here that isn't", "jobs are late here that aren't") + " at default clocks, first come, first served: "
+	for i, task := range s.NewlyLate {
+		if i == mostNamed {
+			text += " and " + FormatCount(len(s.NewlyLate)-i) + " more"
+			break
+		}
+		if i > 0 {
+			text += ", "
+		}
+		text += shortened(r.Problem.Tasks[task].ID, maxName)
+	}
+	return text + "."
+}
+
+// dueParts are the jobs past their due times, on a page.
+func (p *PlanPage) dueParts(s *Summary) []any {
+	if s.PastDue == s.Misses {
+		return nil
+	}
+	n := s.PastDue - s.Misses
+	return []any{
+		&page.Notice{Kind: page.Warn, Text: counting(n, "job ends past its due time", "jobs end past their due times") + "."},
+		p.dueTable().Page("Jobs that end past their due times", "", mostRows),
+	}
+}

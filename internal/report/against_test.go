@@ -1,0 +1,90 @@
+package report_test
+
+import (
+	"encoding/json"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/planner"
+)
+
+// pastDueResult is a plan of two jobs without deadlines, one of which ends past its
+// due time though first come, first served would keep it.
+func pastDueResult(tb testing.TB) *report.Result {
+	tb.Helper()
+	p := lateProblem(tb)
+	for i := range p.Tasks {
+		p.Tasks[i].Deadline, p.Tasks[i].Due = math.Inf(1), 1000
+	}
+	r := solve(tb, p, "edl")
+	late := &r.Plan.Assignments[1]
+	if late.Start == 0 {
+		late = &r.Plan.Assignments[0]
+	}
+	base := *r.Plan
+	base.Assignments = slices.Clone(r.Plan.Assignments)
+	r.Reference, r.Easy = &base, &base
+	late.Start, late.End = late.Start+2000, late.End+2000
+	return r
+}
+
+func TestAPlanPastDueNeverSaysThatDeadlinesAreMet(t *testing.T) {
+	r := pastDueResult(t)
+	text := string(written(t, table(nil), r))
+	for _, want := range []string{"1 ends past its due time", "1 job is late here that isn't at default clocks, first come, first served: second.", "\npast due "} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the table doesn't say %q:\n%s", want, text)
+		}
+	}
+	page := string(written(t, func(w io.Writer, r *report.Result) error {
+		return report.WritePlanPage(w, &report.PlanPage{Result: r, Name: "a batch"})
+	}, r))
+	picture := string(written(t, picture(nil), r))
+	for what, said := range map[string]string{"table": text, "page": page, "picture": picture} {
+		for _, wrong := range []string{"deadlines are met", "deadlines met", "by its deadline"} {
+			if strings.Contains(said, wrong) {
+				t.Errorf("the %s says %q", what, wrong)
+			}
+		}
+	}
+	var d struct {
+		PastDue int      `json:"past_due"`
+		Newly   []string `json:"newly_late"`
+		Misses  int
+	}
+	if err := json.Unmarshal(written(t, report.WritePlanJSON, r), &d); err != nil {
+		t.Fatal(err)
+	}
+	if d.PastDue != 1 || d.Misses != 0 || !slices.Equal(d.Newly, []string{"second"}) {
+		t.Errorf("%+v", d)
+	}
+}
+
+func TestAComparisonDoesNotCallAPlanPastDueTheBest(t *testing.T) {
+	r := pastDueResult(t)
+	runs := []report.Run{{Summary: report.Summarise(r)}}
+	page := string(written(t, func(w io.Writer, _ *report.Result) error {
+		return report.WriteComparePage(w, &report.ComparePage{Runs: runs, Name: "a batch"})
+	}, r))
+	if !strings.Contains(page, "No plan covers all jobs in time") || strings.Contains(page, "kept") {
+		t.Error("the page calls a plan past due the best")
+	}
+}
+
+func TestTurnaroundsAreFromTheArrivalAndP95IsTheNearestRank(t *testing.T) {
+	r := &report.Result{Problem: &planner.Problem{}, Plan: &planner.Plan{Nodes: make([]planner.Node, 1)}}
+	for i := range 20 {
+		task := planner.NewTask("t")
+		task.Arrival = 100 + float64(i)
+		r.Problem.Tasks = append(r.Problem.Tasks, task)
+		r.Plan.Assignments = append(r.Plan.Assignments, planner.Assignment{Start: 200, End: 300})
+	}
+	s := report.Summarise(r)
+	if s.Makespan != 200 || s.Wait != (report.Spread{Mean: 90.5, P95: 99}) || s.Turnaround != (report.Spread{Mean: 190.5, P95: 199}) {
+		t.Errorf("makespan %v, wait %+v, turnaround %+v", s.Makespan, s.Wait, s.Turnaround)
+	}
+}
