@@ -24,6 +24,7 @@ type arguments struct {
 	commands   []*cli.Command
 	flags      []cli.Flag // of the last command
 	options    []string   // flags, each followed by its value
+	given      []cli.Flag // those of them that have a value
 	positional []string
 }
 
@@ -111,6 +112,9 @@ func (a *arguments) takeFlag(arg string, rest []string) ([]string, error) {
 	if _, isBool := flag.(*cli.BoolFlag); isBool {
 		return rest, nil
 	}
+	if err := a.once(flag, arg); err != nil {
+		return nil, err
+	}
 	if !hasValue {
 		if len(rest) == 0 || a.isFlag(rest[0]) {
 			return nil, usagef("%s has no value, want one after it", arg)
@@ -119,6 +123,19 @@ func (a *arguments) takeFlag(arg string, rest []string) ([]string, error) {
 		a.options = append(a.options, value)
 	}
 	return rest, checkValue(flag, value)
+}
+
+// once refuses a flag that is given before, unless it may be repeated: the library
+// would take the last value and say nothing.
+func (a *arguments) once(flag cli.Flag, arg string) error {
+	if _, several := flag.(*cli.StringSliceFlag); several {
+		return nil
+	}
+	if slices.Contains(a.given, flag) {
+		return usagef("%s is given twice, want it once", strings.SplitN(arg, "=", 2)[0])
+	}
+	a.given = append(a.given, flag)
+	return nil
 }
 
 func (a *arguments) find(name string) cli.Flag {

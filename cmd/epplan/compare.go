@@ -29,7 +29,8 @@ func (t *terminal) compareCommand() *cli.Command {
 			"pick, place and park. Registered are:\n" + policyList() +
 			"Policies that let jobs share GPUs take clocks adapted, lowest and cheapest too, place " + sharingPlaces() + ",\n" +
 			"and park periodic and break-even.\n" +
-			"Every batch is planned by every policy with every θ, ρ and l given, as many in parallel as there are processors.\n" +
+			"Every batch is planned by every policy with every θ, ρ and l given, as many in parallel as there are processors;\n" +
+			"policies without θ or ρ, or that say it themselves, have one row for all of its values.\n" +
 			"Example: epplan compare batch.csv --cluster cluster.toml --models models.toml --policy baseline --policy edl\n" +
 			"Example: epplan compare tasks.csv --cluster paper --policy edl --policy edf-bf --theta 1,0.9 --gpus-per-node 1,4,16",
 		Flags: append(problemFlags(),
@@ -152,21 +153,39 @@ func (s *setup) policies(c *cli.Context, l float64) ([]variant, error) {
 	}
 	var all []variant
 	for _, name := range names {
-		for _, theta := range orDefault(thetas, s.params.Theta) {
-			for _, rho := range orDefault(rhos, s.params.Rho) {
+		own, theirs := takenBy(name, "theta", thetas), takenBy(name, "rho", rhos)
+		for _, theta := range orDefault(own, s.params.Theta) {
+			for _, rho := range orDefault(theirs, s.params.Rho) {
 				v, err := s.variant(name, policy.Params{Theta: theta, Rho: rho})
 				if err != nil {
 					return nil, err
 				}
 				v.describe("batch", report.Text(s.label), s.label != "")
 				v.describe("gpus_per_node", report.Number(l), s.paper)
-				v.describe("theta", report.Number(theta), len(thetas) > 0)
-				v.describe("rho", report.Number(rho), len(rhos) > 0)
+				v.describe("theta", report.Number(theta), len(own) > 0)
+				v.describe("rho", report.Number(rho), len(theirs) > 0)
 				all = append(all, v)
 			}
 		}
 	}
+	for _, flag := range []struct {
+		key    string
+		values []float64
+	}{{"theta", thetas}, {"rho", rhos}} {
+		if len(flag.values) > 0 && !slices.ContainsFunc(names, func(name string) bool { return len(takenBy(name, flag.key, flag.values)) > 0 }) {
+			return nil, usagef("--%s does nothing for any of the policies, want it left out, or one that takes it, such as edl", flag.key)
+		}
+	}
 	return all, nil
+}
+
+// takenBy are the values of a number for a policy: none where it doesn't take
+// the number or says it itself.
+func takenBy(name, key string, values []float64) []float64 {
+	if !policy.Takes(name, key) || policy.Says(name, key) {
+		return nil
+	}
+	return values
 }
 
 // describe gives the row a column if it tells rows apart.

@@ -60,6 +60,7 @@ type setup struct {
 	paper    bool   // --cluster paper
 	label    string // of the batch in a comparison of several
 	params   policy.Params
+	said     []string // numbers of the policy that flags say, such as theta
 	seed     uint64
 	queueAt  time.Time // when Slurm's queue was what is planned; zero: it is a file
 }
@@ -129,11 +130,10 @@ func (t *terminal) plannable(c *cli.Context, name string) (*setup, error) {
 
 // joined adds the problem to a setup.
 func (t *terminal) joined(c *cli.Context, s *setup) (*setup, error) {
-	if c.IsSet("theta") {
-		s.params.Theta = c.Float64("theta")
-	}
-	if c.IsSet("rho") {
-		s.params.Rho = c.Float64("rho")
+	for flag, to := range map[string]*float64{"theta": &s.params.Theta, "rho": &s.params.Rho} {
+		if c.IsSet(flag) {
+			*to, s.said = c.Float64(flag), append(s.said, flag)
+		}
 	}
 	if err := checkParams(s.params); err != nil {
 		return nil, err
@@ -297,7 +297,21 @@ func (s *setup) policy(text string) (*planner.Policy, error) {
 	if err != nil {
 		return nil, &usageError{msg: err.Error(), hint: "epplan compare --help lists the policies"}
 	}
-	return p, nil
+	return p, s.acts(text)
+}
+
+// acts reports a number that a flag says and the policy has no use for, or says
+// itself.
+func (s *setup) acts(text string) error {
+	for _, flag := range s.said {
+		switch {
+		case policy.Says(text, flag):
+			return usagef("--%s and policy %s both say %s, want it once", flag, text, flag)
+		case !policy.Takes(text, flag) && !(flag == "theta" && s.params.Theta == 1):
+			return usagef("--%s does nothing for policy %s, want it left out, or another policy: edl takes it", flag, text)
+		}
+	}
+	return nil
 }
 
 // references are what plans of a problem are held against; nil on the paper's

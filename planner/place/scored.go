@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/epplan/epplan/planner"
@@ -89,6 +90,9 @@ func (p *scored) build() {
 	state := fleet.NewState(nil)
 	for class := range classes {
 		p.kinds[class] = kindOf(&classes[class])
+		if p.how.Workload == nil { // which names GPU models as they are
+			p.kinds[class].Model = p.modelOf(class)
+		}
 		count := classes[class].Count
 		if count == 0 {
 			count = firstSpares
@@ -96,6 +100,17 @@ func (p *scored) build() {
 		p.add(state, class, count)
 	}
 	p.chooser = p.how.Chooser(p.how.Workload, state)
+}
+
+// modelOf is the GPU model of a class, and for those after the first class of a
+// model a name of its own: a demand may be for one class of them alone.
+func (p *scored) modelOf(class int) string {
+	classes := p.v.Problem.Cluster.Classes
+	model := classes[class].Model
+	if slices.ContainsFunc(classes[:class], func(k planner.NodeClass) bool { return k.Model == model }) {
+		return model + "#" + strconv.Itoa(class)
+	}
+	return model
 }
 
 // add appends nodes that are off.

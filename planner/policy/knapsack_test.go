@@ -239,7 +239,7 @@ func TestEachPolicyForQueuesMakesPlansThatPassTheCheck(t *testing.T) {
 		for _, q := range givenQueues(t, model) {
 			for _, rule := range []string{"simple", "simple-backfill", "easy", "greedy", "value", "posted-price", "lookahead,futures=0"} {
 				q.run(t, rule, false)
-				q.run(t, rule+",patience=1,ageing=50000", false)
+				q.run(t, taken(rule+",patience=1,ageing=50000"), false)
 			}
 		}
 	}

@@ -83,7 +83,7 @@ job is that of policy value, and whose nodes stay on. A placement is a policy to
 		usage, doc := DescribePlacement(name)
 		fmt.Fprintf(&b, "| `%s` | %s |\n", strings.ReplaceAll(usage, "|", `\|`), doc)
 	}
-	b.WriteString("\n## Stages\n\n`KEY=VALUE` exchanges a stage of any policy.\n\n| key | value | what it does |\n|---|---|---|\n")
+	b.WriteString("\n## Stages\n\n`KEY=VALUE` exchanges a stage of a policy. What would change nothing is refused, with a word on what takes it: `edl-align` starts from the\nplans of several policies, so that of its stages only `clocks` can be exchanged, by `default`; clocks of shared GPUs are for policies that share them.\n\n| key | value | what it does |\n|---|---|---|\n")
 	for _, key := range slices.Sorted(maps.Keys(stages)) {
 		for _, value := range sortedKeys(stages[key]) {
 			fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", key, value, stageDocs[key][value])
@@ -103,6 +103,14 @@ job is that of policy value, and whose nodes stay on. A placement is a policy to
 		keys[i] = "`" + keys[i] + "`"
 	}
 	b.WriteString(strings.Join(keys, ", ") + ".\n")
+	b.WriteString("\nA number is taken by policies with a stage that asks for it:\n\n| number | asked for by |\n|---|---|\n| `theta` | `place=lightest` with `clocks=optimum`, as `edl` has |\n")
+	for _, key := range append([]string{"stretch", "rho"}, numberKeys()...) {
+		by := "`" + strings.Join(takers(key), "`, `") + "`"
+		if key == "spread" {
+			by += "; beside `patience` by all that take that"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s |\n", key, by)
+	}
 	return b.String()
 }
 

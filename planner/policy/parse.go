@@ -8,6 +8,7 @@ import (
 
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/improve"
 	"github.com/epplan/epplan/planner/park"
 	"github.com/epplan/epplan/planner/pick"
 	"github.com/epplan/epplan/planner/place"
@@ -60,7 +61,8 @@ func Describe(name string) string {
 //   - pick, place and park exchange a stage; place takes placements too;
 //   - the numbers of the policies for queues: see [Queue].
 //
-// Defaults are those given. An error is a [SyntaxError].
+// Defaults are those given. An option that would change nothing, as its number is
+// asked for by no stage of the policy, is refused. An error is a [SyntaxError].
 func Parse(text string, defaults Params) (*planner.Policy, error) {
 	q := defaults.withQueue()
 	name, rest, _ := strings.Cut(text, ",")
@@ -72,6 +74,10 @@ func Parse(text string, defaults Params) (*planner.Policy, error) {
 	if hasTheta {
 		if err := setTheta(&q.Theta, theta); err != nil {
 			return nil, &SyntaxError{text, len(name) + 1, "theta: " + err.Error()}
+		}
+		_, given := optionsOf(text)
+		if why := checkOption(name, "theta", theta, given); why != "" {
+			return nil, &SyntaxError{text, len(name) + 1, why}
 		}
 	}
 	return finish(text, rest, q, entries[entry].build)
@@ -94,7 +100,7 @@ func parsePlaced(text string, q Params) (*planner.Policy, error) {
 		return nil, err
 	}
 	return finish(text, rest, q, func(q Params) planner.Policy {
-		return planner.Policy{Tune: tune.Optimum(q.Theta), Place: placement.Stage(), Pick: pick.EDF, Park: park.DRS{Rho: q.Rho}}
+		return planner.Policy{Tune: q.optimum(), Place: placement.Stage(), Pick: pick.EDF, Park: park.DRS{Rho: q.Rho}}
 	})
 }
 
@@ -146,6 +152,7 @@ func parseOptions(text string, offset int, rest string, q *Params) ([]swap, erro
 	if strings.HasSuffix(text, ",") {
 		return nil, &SyntaxError{text, len(text), "nothing after the last comma, want key=value"}
 	}
+	name, given := optionsOf(text)
 	seen := make(map[string]bool)
 	for rest != "" {
 		option, more, _ := strings.Cut(rest, ",")
@@ -167,6 +174,9 @@ func parseOptions(text string, offset int, rest string, q *Params) ([]swap, erro
 				return nil, &SyntaxError{text, offset, err.Error()}
 			}
 			swaps = append(swaps, s)
+		}
+		if why := checkOption(name, key, value, given); why != "" {
+			return nil, &SyntaxError{text, offset, why}
 		}
 		offset += len(option) + 1
 		rest = more
@@ -208,10 +218,18 @@ func setNumber(to *float64, value string, most float64) error {
 	return nil
 }
 
+// atDefault leaves clocks alone.
+func atDefault(p *planner.Policy) {
+	p.Tune = tune.None
+	if p.Improve != nil {
+		p.Improve = improve.AtDefault{Then: p.Improve}
+	}
+}
+
 // stages are the exchangeable stages by key and name.
 var stages = map[string]map[string]swap{
 	"clocks": {
-		"default": func(p *planner.Policy, _ Params) { p.Tune = tune.None },
+		"default": func(p *planner.Policy, _ Params) { atDefault(p) },
 		"optimum": func(p *planner.Policy, q Params) { p.Tune = q.optimum() },
 		"adapted": func(p *planner.Policy, _ Params) { p.Tune = tune.Clocked(tune.None, consolidate.Adapted) },
 		"lowest":  func(p *planner.Policy, q Params) { p.Tune = tune.Kept(q.optimum()) },

@@ -44,28 +44,28 @@ var direct = []entry{
 		return planner.Policy{Tune: tune.None, Place: place.Soonest, Pick: pick.FCFS, Park: park.DRS{Rho: q.Rho}, Map: true}
 	}},
 	{"edl", "EDL θ-readjustment, offline and online (algorithms 1–5)", func(q Params) planner.Policy {
-		return planner.Policy{Tune: tune.Optimum(q.Theta), Place: place.Lightest, Pick: pick.DeadlineFirst, Park: park.DRS{Rho: q.Rho}, Map: true}
+		return planner.Policy{Tune: q.optimum(), Place: place.Lightest, Pick: pick.DeadlineFirst, Park: park.DRS{Rho: q.Rho}, Map: true}
 	}},
 	{"edl-bin", "bin packing: worst fit, then first fit (algorithm 6)", func(q Params) planner.Policy {
-		return planner.Policy{Tune: tune.Optimum(1), Place: place.Bin, Pick: pick.EDF, Park: park.DRS{Rho: q.Rho}, Map: true}
+		return planner.Policy{Tune: q.optimum(), Place: place.Bin, Pick: pick.EDF, Park: park.DRS{Rho: q.Rho}, Map: true}
 	}},
 	{"edf-bf", "earliest deadline first, best fit by utilisation", func(q Params) planner.Policy {
-		return planner.Policy{Tune: tune.Optimum(1), Place: place.With(place.BestRule{}), Pick: pick.DeadlineFirst, Park: park.DRS{Rho: q.Rho}, Map: true}
+		return planner.Policy{Tune: q.optimum(), Place: place.With(place.BestRule{}), Pick: pick.DeadlineFirst, Park: park.DRS{Rho: q.Rho}, Map: true}
 	}},
 	{"edf-wf", "earliest deadline first, worst fit by utilisation", func(q Params) planner.Policy {
-		return planner.Policy{Tune: tune.Optimum(1), Place: place.With(place.WorstRule{}), Pick: pick.DeadlineFirst, Park: park.DRS{Rho: q.Rho}, Map: true}
+		return planner.Policy{Tune: q.optimum(), Place: place.With(place.WorstRule{}), Pick: pick.DeadlineFirst, Park: park.DRS{Rho: q.Rho}, Map: true}
 	}},
 	{"edf-bf-time", "earliest deadline first, best fit by finish time", func(q Params) planner.Policy {
-		return planner.Policy{Tune: tune.Optimum(1), Place: place.With(place.LatestRule{}), Pick: pick.DeadlineFirst, Park: park.DRS{Rho: q.Rho}, Map: true}
+		return planner.Policy{Tune: q.optimum(), Place: place.With(place.LatestRule{}), Pick: pick.DeadlineFirst, Park: park.DRS{Rho: q.Rho}, Map: true}
 	}},
 	{"lpt-ff", "longest processing time first, first fit", func(q Params) planner.Policy {
-		return planner.Policy{Tune: tune.Optimum(1), Place: place.With(place.FirstRule{}), Pick: pick.LongestFirst, Park: park.DRS{Rho: q.Rho}, Map: true}
+		return planner.Policy{Tune: q.optimum(), Place: place.With(place.FirstRule{}), Pick: pick.LongestFirst, Park: park.DRS{Rho: q.Rho}, Map: true}
 	}},
 	{"marginal", "each task where it adds the least energy, idle time and turning on counted", func(q Params) planner.Policy {
-		return planner.Policy{Tune: tune.Optimum(1), Place: place.Marginal, Pick: pick.EDF, Park: park.DRS{Rho: q.Rho}}
+		return planner.Policy{Tune: q.optimum(), Place: place.Marginal, Pick: pick.EDF, Park: park.DRS{Rho: q.Rho}}
 	}},
 	{"late-binding", "our best online: tasks wait until they must start, GPUs of a node end together", func(q Params) planner.Policy {
-		return planner.Policy{Tune: tune.Optimum(1), Place: place.Hold, Pick: pick.Held, Park: park.DRS{Rho: q.Rho}}
+		return planner.Policy{Tune: q.optimum(), Place: place.Hold, Pick: pick.Held, Park: park.DRS{Rho: q.Rho}}
 	}},
 	{"simple", "head of the queue, on the first class with room; until it starts everybody waits (PREDICT)", atOnce(func(Queue) pickStage { return pick.Simple })},
 	{"simple-backfill", "the same for every task of the queue", atOnce(func(q Queue) pickStage { return q.Backfill.New })},

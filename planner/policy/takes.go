@@ -1,0 +1,196 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// stageNames are the stages of a policy by their keys in a policy string: what
+// follows KEY=, or "" for a stage that has no such name.
+type stageNames map[string]string
+
+// ownStages are the stages of the registered policies before an option exchanges
+// one. Placements have the stages of placedStages.
+var ownStages = map[string]stageNames{
+	"baseline":        {"clocks": "default", "pick": "fcfs", "place": "soonest", "park": "drs"},
+	"edl":             {"clocks": "optimum", "pick": "deadline-first", "place": "lightest", "park": "drs"},
+	"edl-bin":         {"clocks": "optimum", "pick": "edf", "park": "drs"},
+	"edf-bf":          {"clocks": "optimum", "pick": "deadline-first", "place": "best-fit", "park": "drs"},
+	"edf-wf":          {"clocks": "optimum", "pick": "deadline-first", "place": "worst-fit", "park": "drs"},
+	"edf-bf-time":     {"clocks": "optimum", "pick": "deadline-first", "place": "latest", "park": "drs"},
+	"lpt-ff":          {"clocks": "optimum", "pick": "lpt", "place": "first-fit", "park": "drs"},
+	"marginal":        {"clocks": "optimum", "pick": "edf", "park": "drs"},
+	"late-binding":    {"clocks": "optimum", "park": "drs"},
+	"simple":          queueStages("simple"),
+	"simple-backfill": queueStages("simple-backfill"),
+	"easy":            queueStages("easy"),
+	"greedy":          queueStages("greedy"),
+	"value":           queueStages("value"),
+	"posted-price":    queueStages("posted-price"),
+	"lookahead":       queueStages("lookahead"),
+	"cats":            {"clocks": "adapted", "pick": "fcfs", "place": "share-cats", "park": "periodic"},
+	"cats-safe":       {"clocks": "cheapest", "pick": "fcfs", "place": leastAdded, "park": "break-even"},
+	"hotcloud":        {"clocks": "default", "pick": "fcfs", "place": "share-hotcloud", "park": "periodic"},
+	"first":           {"clocks": "default", "pick": "fcfs", "place": "share-first", "park": "periodic"},
+	searching:         {"clocks": "optimum", "park": "drs"},
+}
+
+// placedStages are those of a policy that is named by its placement.
+var placedStages = stageNames{"clocks": "optimum", "pick": "edf", "park": "drs"}
+
+// searching is the policy whose stages can't be exchanged, for it starts from the
+// plans of several: only clocks can be left as they are.
+const searching = "edl-align"
+
+// queueStages are the stages of a policy that starts what Pick chooses at once.
+func queueStages(pick string) stageNames {
+	return stageNames{"clocks": "optimum", "pick": pick, "place": "at-once", "park": "drs"}
+}
+
+// stageNumbers are the numbers that a stage asks for, theta aside: it counts where
+// place asks clocks that are an optimum for a shorter run.
+var stageNumbers = map[string]map[string][]string{
+	"clocks": {"optimum": {"stretch"}, "lowest": {"stretch"}, "cheapest": {"stretch"}},
+	"park":   {"drs": {"rho"}},
+	"pick": {
+		"simple-backfill": {"patience"},
+		"easy":            {"spread"},
+		"greedy":          {"alpha", "gamma", "patience"},
+		"value":           {"kappa", "ageing", "patience"},
+		"posted-price":    {"base", "perday", "price", "steepness", "scale", "patience"},
+		"lookahead":       {"weight", "perkwh", "spread", "futures", "ageing", "patience", "seed"},
+	},
+}
+
+// takes tells whether a number acts on a policy with those stages; given are the
+// options beside it.
+func (s stageNames) takes(key string, given map[string]string) bool {
+	switch key {
+	case "theta":
+		return s["place"] == "lightest" && slices.Contains(stageNumbers["clocks"][s["clocks"]], "stretch")
+	case "spread": // bounds of waits are drawn with it too
+		if given["patience"] != "" && s.takes("patience", nil) {
+			return true
+		}
+	}
+	for stage, name := range s {
+		if slices.Contains(stageNumbers[stage][name], key) {
+			return true
+		}
+	}
+	return false
+}
+
+// with are the stages after the options.
+func (s stageNames) with(given map[string]string) stageNames {
+	all := stageNames{}
+	for key := range stages {
+		all[key] = s[key]
+		if value, ok := given[key]; ok {
+			all[key] = value
+		}
+	}
+	return all
+}
+
+// shares tells whether tasks share GPUs by profile.
+func (s stageNames) shares() bool { return strings.HasPrefix(s["place"], sharePrefix) }
+
+// checkOption says why an option does nothing for a policy, and what would take
+// it; empty: it acts. given are all the options.
+func checkOption(name, key, value string, given map[string]string) string {
+	own, registered := ownStages[name]
+	if !registered {
+		own = placedStages
+	}
+	all := own.with(given)
+	_, isStage := stages[key]
+	switch {
+	case name == searching && key == "clocks" && (value == "default" || value == "optimum"):
+		return ""
+	case name == searching && (isStage || key == "stretch" || key == "theta" && !isOne(value)):
+		return name + " doesn't take " + key + ", for it starts from plans of several policies: want another policy, such as edl, or clocks=default or optimum"
+	case key == "clocks" && slices.Contains([]string{"adapted", "lowest", "cheapest"}, value) && !all.shares():
+		return "clocks=" + value + " is for GPUs that jobs share, and " + name + " shares none: want default or optimum, or place=" + sharePrefix + "… too"
+	case isStage || all.takes(key, given):
+		return ""
+	case key == "theta" && isOne(value): // no readjustment, which holds
+		return ""
+	case key == "theta":
+		return "theta does nothing for " + described(name, given) + ", want clocks=optimum and place=lightest, as edl has"
+	case key == "spread" && all.takes("patience", nil):
+		return "spread does nothing for " + name + " without patience, want both"
+	}
+	return fmt.Sprintf("%s does nothing for %s, want it with %s", key, described(name, given), strings.Join(takers(key), ", "))
+}
+
+// isOne tells whether a text is the number 1.
+func isOne(text string) bool {
+	x, err := strconv.ParseFloat(text, 64)
+	return err == nil && x == 1
+}
+
+// described is a policy with the stages that were exchanged.
+func described(name string, given map[string]string) string {
+	for _, key := range sortedStages() {
+		if value, ok := given[key]; ok {
+			name += "," + key + "=" + value
+		}
+	}
+	return name
+}
+
+// takers are the stages that ask for a number, as options.
+func takers(key string) (options []string) {
+	for _, stage := range sortedStages() {
+		for _, value := range sortedKeys(stages[stage]) {
+			if slices.Contains(stageNumbers[stage][value], key) {
+				options = append(options, stage+"="+value)
+			}
+		}
+	}
+	return options
+}
+
+// sortedStages are the keys of stages in the order of the alphabet.
+func sortedStages() []string { return []string{"clocks", "park", "pick", "place"} }
+
+// Takes tells whether a number, such as theta, acts on the policy of a policy
+// string that [Parse] takes.
+func Takes(text, key string) bool {
+	name, given := optionsOf(text)
+	return checkOption(name, key, "", given) == ""
+}
+
+// Says tells whether a policy string has a value for a key.
+func Says(text, key string) bool {
+	name, _, _ := strings.Cut(text, ",")
+	_, theta, _ := strings.Cut(name, ":")
+	_, given := optionsOf(text)
+	_, said := given[key]
+	return said || key == "theta" && theta != "" && ownStages[nameOf(text)] != nil
+}
+
+// nameOf is what a policy string begins with, without its arguments.
+func nameOf(text string) string {
+	name, _, _ := strings.Cut(text, ",")
+	name, _, _ = strings.Cut(name, ":")
+	return name
+}
+
+// optionsOf are the name and the options of a policy string.
+func optionsOf(text string) (name string, given map[string]string) {
+	name, given = nameOf(text), map[string]string{}
+	_, rest, _ := strings.Cut(text, ",")
+	if ownStages[name] == nil {
+		_, rest = cutPlacement(text)
+	}
+	for option := range strings.SplitSeq(rest, ",") {
+		if key, value, ok := strings.Cut(option, "="); ok {
+			given[key] = value
+		}
+	}
+	return name, given
+}
