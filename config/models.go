@@ -53,6 +53,19 @@ func NewModels(list ...Model) (*Models, error) {
 	return set, nil
 }
 
+// With are these models and others. A model that both have is an error that says
+// where.
+func (s *Models) With(others *Models) (*Models, error) {
+	all := newModels(len(s.list) + len(others.list))
+	for _, m := range slices.Concat(s.list, others.list) {
+		if !all.add(m) {
+			first, _ := all.Lookup(m.Workload, m.GPUModel)
+			return nil, fmt.Errorf("%s: a model of workload %s on %s is already at %s", m.Pos, quoted(m.Workload), quoted(m.GPUModel), first.Pos)
+		}
+	}
+	return all, nil
+}
+
 // ReadModels reads a file of [[model]] tables, such as `epplan model fit`
 // writes. The error is a [FileError] unless the file can't be read at all.
 func ReadModels(r io.Reader, name string) (*Models, error) {

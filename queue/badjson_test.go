@@ -83,8 +83,16 @@ var badJSON = []badInput{
 		`batch:1:12: unknown key "jobs", want it first in the file, with nothing else beside it`,
 	},
 	{
-		"JSON unknown key", "[{\"id\":\"a\",\n\"runtime\":1}]",
-		`batch:2:1: unknown key "runtime", want "runtime_s" (or a name that begins with x_)`,
+		"JSON unknown key", "[{\"id\":\"a\",\n\"runtme\":1}]",
+		`batch:2:1: unknown key "runtme", want "runtime_s" (or a name that begins with x_)`,
+	},
+	{
+		"JSON keys for one thing", `[{"id":"a","runtime":1,"elapsed":"00:00:01"}]`,
+		`batch:1:24: keys "runtime" and "elapsed" are both runtime_s, want one of them`,
+	},
+	{
+		"JSON dates and numbers", `[{"id":"a","runtime":1,"submit":60},{"id":"b","runtime":1,"submit":"2026-03-31"}]`,
+		`batch:1:68: arrival_s is a date without a zone, want a number, as at batch:1:33`,
 	},
 	{
 		"JSON coefficient outside the model", `[{"id":"a","p0_w":1}]`,

@@ -11,6 +11,9 @@ import (
 type builder struct {
 	out    Batch
 	names  *columnNames
+	given  map[string]string // columns by the names that the caller gave them
+	told   map[string]bool   // names of the file that were warned of
+	mapped map[string]bool   // names of given that the file has
 	ids    map[string]int
 	extras map[string]string // the x_ names seen, each one string
 
@@ -22,7 +25,10 @@ type builder struct {
 	profiled      bool // some job has a profile
 	firstProfiled int  // its number
 
-	doubled      int // jobs with both a model and a workload
+	dates        dated    // how moments are written
+	firstDate    Position // of a moment, where the first stands
+	undated      Position // of the first job without a moment
+	doubled      int      // jobs with both a model and a workload
 	firstDoubled Position
 }
 
@@ -62,6 +68,9 @@ func (b *builder) add(d *draft) error {
 		}
 	}
 	if err := b.alike(job); err != nil {
+		return err
+	}
+	if err := b.date(d); err != nil {
 		return err
 	}
 	if job.Model != nil && job.Workload != "" {
@@ -164,6 +173,10 @@ func (b *builder) batch() (*Batch, error) {
 	if len(b.out.Jobs) == 0 {
 		return nil, fmt.Errorf("%s: %w, want at least one", Printable(b.out.Name), ErrEmpty)
 	}
+	if err := b.unmapped(Position{File: b.out.Name}); err != nil {
+		return nil, err
+	}
+	b.start()
 	if b.doubled > 0 {
 		b.out.Warnings = append(b.out.Warnings, &SyntaxError{
 			Pos: b.firstDoubled,

@@ -12,12 +12,14 @@ type draft struct {
 	job   Job
 	model ModelParams
 	given columnSet
+	dated [2]dated // how arrival and deadline are written
 }
 
 func (d *draft) reset() { *d = draft{job: blankJob()} }
 
-// set parses the text of a field into the draft.
-func (d *draft) set(c column, text string) *FieldError {
+// set parses the text of a field into the draft. Where it is found says what a
+// number without a unit means.
+func (d *draft) set(c column, text string, at *heading) *FieldError {
 	d.given = d.given.with(c)
 	switch c {
 	case colID:
@@ -35,6 +37,17 @@ func (d *draft) set(c column, text string) *FieldError {
 	case colUtil:
 		series, problem := parseSeries(c, text)
 		d.profile().UtilPct = series
+		return problem
+	case colArrival, colDeadline, colLimit, colRuntime:
+		value, how, problem := parseTime(c, text, at.unit)
+		*d.number(c) = value
+		if pointColumns.has(c) && !math.IsInf(value, 1) {
+			d.dated[c-colArrival] = how
+		}
+		return problem
+	case colMem:
+		value, problem := parseMemory(text, at.loose)
+		d.job.MemGiB = value
 		return problem
 	default:
 		value, problem := parseNumber(c, text)
@@ -116,8 +129,11 @@ func isHexadecimal(number string) bool {
 	return strings.IndexByte(number, 'x') >= 0 || strings.IndexByte(number, 'X') >= 0
 }
 
-// parseGPUs reads "2", or counts by GPU model as in "V100:2;GTX1080Ti:4;*:4".
+// parseGPUs reads "2", what Slurm prints, or counts by GPU model as in "V100:2;GTX1080Ti:4;*:4".
 func parseGPUs(text string) ([]GPUCount, *FieldError) {
+	if slurmGPUs.MatchString(text) {
+		return parseGres(text)
+	}
 	if !strings.Contains(text, ":") {
 		count, problem := parseCount(text)
 		return []GPUCount{{Count: count}}, problem

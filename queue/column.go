@@ -1,10 +1,6 @@
 package queue
 
-import (
-	"strings"
-
-	"github.com/epplan/epplan/internal/spelling"
-)
+import "strings"
 
 // column is a field of a job that has a name in a file. The order is the one
 // in which writers put them.
@@ -39,6 +35,7 @@ const (
 	colJob     = numColumns     // the job as a whole
 	colExtra   = numColumns + 1 // any x_ column
 	colIgnored = numColumns + 2 // any other column of the params format
+	colBlank   = numColumns + 3 // a column without a name
 )
 
 const (
@@ -97,6 +94,16 @@ func (n *columnNames) known() []string {
 	return names
 }
 
+// Columns are the names of the columns of a batch in the order in which they are
+// written.
+func Columns() []string { return nativeNames.known() }
+
+// IsColumn tells whether a batch has a column of a name, x_ columns among them.
+func IsColumn(name string) bool {
+	_, ok := nativeNames.find(name)
+	return ok || isExtra(name)
+}
+
 // columnSet is a set of columns.
 type columnSet uint32
 
@@ -125,7 +132,7 @@ func isExtra(name string) bool {
 // unknownWant is what a message about an unknown name suggests: the nearest
 // known one, or all of them.
 func unknownWant(name string, known []string) string {
-	if best := spelling.Nearest(name, known); best != "" {
+	if best := nearestColumn(name, known); best != "" {
 		return quoted(best) + " (or a name that begins with x_)"
 	}
 	return "one of " + strings.Join(known, ", ") + ", or a name that begins with x_"

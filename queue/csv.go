@@ -1,9 +1,10 @@
 package queue
 
 import (
+	"bufio"
 	"encoding/csv"
 	"errors"
-	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,19 +14,19 @@ import (
 type csvReader struct {
 	rows  *Rows
 	b     *builder
-	cols  []column        // of each cell
-	extra []string        // name of each x_ cell
+	cols  []heading       // of each cell
 	cells [numColumns]int // where each column is, -1 when the file lacks it
 	d     draft
 }
 
 // readCSV reads a CSV file with the given names of columns; nil lets the
 // header choose them.
-func readCSV(in io.Reader, g *guard, b *builder, names *columnNames) error {
+func readCSV(in *bufio.Reader, g *guard, b *builder, names *columnNames) error {
 	c := &csvReader{rows: newRows(in, g), b: b}
 	c.rows.ReuseRecord = true
 	c.rows.FieldsPerRecord = -1
-	c.rows.TrimLeadingSpace = true
+	c.rows.Comma = separatorOf(in)
+	c.rows.TrimLeadingSpace = c.rows.Comma != '\t'
 	b.where = c.position
 	header, err := c.next()
 	if err != nil {
@@ -71,7 +72,7 @@ func (c *csvReader) next() ([]string, error) {
 		if err != nil {
 			return nil, c.syntax(err)
 		}
-		if len(cells) > 1 || strings.TrimSpace(cells[0]) != "" {
+		if slices.ContainsFunc(cells, func(cell string) bool { return strings.TrimSpace(cell) != "" }) {
 			return cells, nil
 		}
 	}
@@ -115,48 +116,93 @@ func (c *csvReader) header(header []string) error {
 	for i := range c.cells {
 		c.cells[i] = -1
 	}
-	c.cols = make([]column, len(header))
-	c.extra = make([]string, len(header))
+	c.cols = make([]heading, len(header))
 	seen := make(map[string]bool, len(header))
+	var unknown []int
 	for i, name := range header {
 		name = strings.TrimSpace(name)
+		if name == "" { // spreadsheets write some after the last column
+			c.cols[i] = heading{col: colBlank}
+			continue
+		}
 		if seen[name] {
 			return &SyntaxError{Pos: c.cellAt(i), Msg: "column " + quoted(name) + " is there twice", Want: "each once"}
 		}
 		seen[name] = true
-		if err := c.headerCell(i, name, len(header)); err != nil {
+		known, err := c.headerCell(i, name, header)
+		if err != nil {
 			return err
 		}
+		if !known {
+			unknown = append(unknown, i)
+		}
+	}
+	if err := c.b.unmapped(c.cellAt(0)); err != nil {
+		return err
+	}
+	if len(unknown) > 0 {
+		return c.unknown(header, unknown)
 	}
 	return c.required()
 }
 
-func (c *csvReader) headerCell(i int, name string, cells int) error {
-	if c.b.names == &paramsNames {
-		c.cols[i] = colIgnored
-		if col, ok := c.b.names.find(name); ok {
-			c.cols[i], c.cells[col] = col, i
+// headerCell finds the column of a cell of the header.
+func (c *csvReader) headerCell(i int, name string, header []string) (known bool, err error) {
+	h := heading{col: colIgnored}
+	if c.b.names == &nativeNames {
+		if h, known = c.b.heading(name); !known {
+			return false, nil
 		}
-		return nil
+	} else if col, ok := c.b.names.find(name); ok {
+		h.col = col
+	} else if isExtra(name) && c.b.names != &paramsNames {
+		h = heading{col: colExtra, extra: name}
+	} else if c.b.names != &paramsNames {
+		return false, nil
 	}
-	if isExtra(name) {
-		known, problem := c.b.extraName(name)
+	c.b.tell(c.cellAt(i), name, &h)
+	switch {
+	case h.col == colExtra:
+		extra, problem := c.b.extraName(h.extra)
 		if problem != nil {
-			return c.b.faultAt(c.cellAt(i), problem)
+			return true, c.b.faultAt(c.cellAt(i), problem)
 		}
-		c.cols[i], c.extra[i] = colExtra, known
-		return nil
+		if slices.ContainsFunc(c.cols[:i], func(other heading) bool { return other.extra == extra }) {
+			return true, &SyntaxError{Pos: c.cellAt(i), Msg: "column " + quoted(extra) + " is there twice", Want: "each once"}
+		}
+		h.extra = extra
+	case h.col < numColumns:
+		if first := c.cells[h.col]; first >= 0 {
+			return true, &SyntaxError{
+				Pos:  c.cellAt(i),
+				Msg:  "columns " + quoted(strings.TrimSpace(header[first])) + " and " + quoted(name) + " are both " + c.b.names.name(h.col),
+				Want: "one of them",
+			}
+		}
+		c.cells[h.col] = i
 	}
-	col, ok := c.b.names.find(name)
-	if !ok {
-		fault := &SyntaxError{Pos: c.cellAt(i), Msg: "unknown column " + quoted(name), Want: unknownWant(name, c.b.names.known())}
-		if cells == 1 && strings.ContainsAny(name, ";\t|") {
-			fault.Want = "a header with commas between the columns"
-		}
+	c.cols[i] = h
+	return true, nil
+}
+
+// unknown names all the columns of the header that are none.
+func (c *csvReader) unknown(header []string, unknown []int) error {
+	first := strings.TrimSpace(header[unknown[0]])
+	fault := &SyntaxError{Pos: c.cellAt(unknown[0]), Msg: "unknown column " + quoted(first), Want: unknownWant(first, c.b.names.known())}
+	if len(unknown) == 1 {
 		return fault
 	}
-	c.cols[i], c.cells[col] = col, i
-	return nil
+	names := make([]string, len(unknown))
+	for i, at := range unknown {
+		name := strings.TrimSpace(header[at])
+		names[i] = quoted(name)
+		if near := nearestColumn(name, c.b.names.known()); near != "" {
+			names[i] += " (did you mean " + near + "?)"
+		}
+	}
+	fault.Msg = "unknown columns " + strings.Join(names, ", ")
+	fault.Want = "each one of " + strings.Join(c.b.names.known(), ", ") + ", or a name that begins with x_"
+	return fault
 }
 
 // required reports a header that no valid job can follow.
@@ -184,6 +230,41 @@ func (c *csvReader) required() error {
 	return nil
 }
 
+// decimalComma is a number as it is written where cells aren't separated by commas.
+var decimalComma = regexp.MustCompile(`^\d+,\d+[a-zA-Z]*$`)
+
+// separatorOf is what separates the cells of the header that comes next, outside
+// quotes: the most frequent of commas, semicolons, tabs and bars, a comma in doubt.
+func separatorOf(in *bufio.Reader) rune {
+	const all = ",;\t|"
+	var counts [len(all)]int
+	quoted, begun := false, false
+	for n := 1; n <= in.Size(); n++ {
+		text, err := in.Peek(n)
+		if err != nil {
+			break
+		}
+		char := text[n-1]
+		switch {
+		case char == '"':
+			quoted = !quoted
+		case quoted:
+		case char == '\n' && begun:
+			n = in.Size()
+		case strings.IndexByte(all, char) >= 0:
+			counts[strings.IndexByte(all, char)]++
+		}
+		begun = begun || char > ' '
+	}
+	best := 0
+	for i := range counts {
+		if counts[i] > counts[best] {
+			best = i
+		}
+	}
+	return rune(all[best])
+}
+
 // job reads one row.
 func (c *csvReader) job(cells []string) error {
 	if len(cells) != len(c.cols) {
@@ -206,14 +287,21 @@ func (c *csvReader) job(cells []string) error {
 
 // cell takes one cell; an empty one keeps the default.
 func (c *csvReader) cell(i int, text string) *FieldError {
-	if c.cols[i] == colIgnored {
+	h := &c.cols[i]
+	if h.col == colIgnored {
 		return nil
 	}
-	if c.cols[i] == colExtra {
-		return c.d.addExtra(c.extra[i], text)
+	if h.col == colExtra {
+		return c.d.addExtra(h.extra, text)
 	}
 	if text = strings.TrimSpace(text); text == "" {
 		return nil
 	}
-	return c.d.set(c.cols[i], text)
+	if h.col == colBlank {
+		return faulty(colJob, quoted(text)+" stands in a column without a name", "a name for it in the header")
+	}
+	if c.rows.Comma != ',' && !isText(h.col) && decimalComma.MatchString(text) {
+		text = strings.Replace(text, ",", ".", 1)
+	}
+	return c.d.set(h.col, text, h)
 }

@@ -31,6 +31,11 @@
 // must say how long it runs: by a model, a workload or a run time. A deadline
 // or a limit may be written inf.
 //
+// Names may be spelled as sacct, squeue and people spell them (jobid, Elapsed,
+// time_limit, gres), and as the caller of [ReadMapped] says; times as 02:30:00,
+// 1-02:30:00, 90m, PT2H30M, moments as dates; GPUs as gpu:2, memory as 16G. Cells may
+// be separated by semicolons, tabs or bars. What may mean two things is an error.
+//
 // The third format, "edl", is CSV with the columns of the EDL paper's
 // notation: id, app, arrival, deadline, P0, gamma, c, D, delta, t0, and
 // optionally limit and gpus.

@@ -57,12 +57,19 @@ const byteOrderMark = "\uFEFF"
 // [SyntaxError], [ErrEmpty], or what r returned; no batch comes with it. Every
 // job of the batch is valid.
 func Read(r io.Reader, name string, format Format) (*Batch, error) {
+	return ReadMapped(r, name, format, nil)
+}
+
+// ReadMapped is [Read] for a file of the native columns that has names of its own
+// for some: columns are ours by the file's.
+func ReadMapped(r io.Reader, name string, format Format, columns map[string]string) (*Batch, error) {
 	in := newGuard(r, name)
 	buffered := bufio.NewReaderSize(in, bufferSize)
 	if format == Auto {
 		format = detect(name, buffered)
 	}
 	b := newBuilder(name)
+	b.given = columns
 	var err error
 	switch format {
 	case JSON:

@@ -19,6 +19,9 @@ type jsonReader struct {
 	b   *builder
 	d   draft
 	at  [numColumns]Position // of the values of the current job
+
+	keys    [numColumns]string // under which they stand
+	heading heading            // of the current value
 }
 
 // readJSON reads an object with jobs, an array of jobs, or JSON lines.
@@ -179,16 +182,20 @@ func (r *jsonReader) nested(member func(key string, at Position) error) error {
 
 // field reads a member of a job other than its model.
 func (r *jsonReader) field(key string, at Position) error {
-	if isExtra(key) {
-		return r.extra(key, at)
+	h, ok := r.b.heading(key)
+	if ok && h.col == colExtra {
+		r.b.tell(at, key, &h)
+		return r.extra(h.extra, at)
 	}
-	col, ok := nativeNames.find(key)
+	col := h.col
 	if !ok || col >= firstModelColumn {
 		return r.unknown(key, at, ok)
 	}
-	if err := r.once(col, at); err != nil {
+	if err := r.once(col, key, at); err != nil {
 		return err
 	}
+	r.b.tell(at, key, &h)
+	r.heading = h
 	if col == colGPUs && r.lex.kind == '{' {
 		return r.gpus()
 	}
@@ -199,11 +206,14 @@ func (r *jsonReader) field(key string, at Position) error {
 }
 
 // once notes where a column's value stands, and refuses a second one.
-func (r *jsonReader) once(col column, at Position) error {
-	if r.at[col].Line > 0 {
-		return &SyntaxError{Pos: at, Msg: "key " + quoted(nativeNames[col]) + " is there twice", Want: "each once"}
+func (r *jsonReader) once(col column, key string, at Position) error {
+	switch {
+	case r.at[col].Line > 0 && r.keys[col] != key:
+		return &SyntaxError{Pos: at, Msg: "keys " + quoted(r.keys[col]) + " and " + quoted(key) + " are both " + nativeNames[col], Want: "one of them"}
+	case r.at[col].Line > 0:
+		return &SyntaxError{Pos: at, Msg: "key " + quoted(key) + " is there twice", Want: "each once"}
 	}
-	r.at[col] = r.lex.at
+	r.at[col], r.keys[col] = r.lex.at, key
 	return nil
 }
 
@@ -226,7 +236,7 @@ func (r *jsonReader) value(col column) error {
 	text := strings.TrimSpace(r.lex.text)
 	switch r.lex.kind {
 	case stringToken:
-		if !isText(col) && col != colGPUs && col != colUtil && !isInf(text) {
+		if !isText(col) && col != colGPUs && col != colUtil && !isInf(text) && !spelled(col, text) {
 			return r.unfit(col, wanted(col))
 		}
 		if text == "" {
@@ -244,10 +254,17 @@ func (r *jsonReader) value(col column) error {
 	default:
 		return r.unfit(col, wanted(col))
 	}
-	if problem := r.d.set(col, text); problem != nil {
+	if problem := r.d.set(col, text, &r.heading); problem != nil {
 		return r.b.fault(problem)
 	}
 	return nil
+}
+
+// spelled tells whether a string is a value of the column that JSON has no other
+// way to write, such as 02:30:00.
+func spelled(col column, text string) bool {
+	_, err := strconv.ParseFloat(text, 64)
+	return err != nil && (timeColumns.has(col) || col == colMem)
 }
 
 // isInf is the one number that JSON has to write as a string.
@@ -336,7 +353,7 @@ func (r *jsonReader) model() error {
 		if !ok || col < firstModelColumn {
 			return &SyntaxError{Pos: at, Msg: "unknown key " + quoted(key) + " in a model", Want: "one of " + strings.Join(nativeNames[firstModelColumn:], ", ")}
 		}
-		if err := r.once(col, at); err != nil {
+		if err := r.once(col, key, at); err != nil {
 			return err
 		}
 		return r.value(col)

@@ -171,6 +171,9 @@ func gpuModelFault(model string) (msg, want string) {
 	if strings.ContainsAny(model, ":;*") {
 		return quoted(model) + " has one of : ; *", "a name without"
 	}
+	if slurmGPUs.MatchString(model) {
+		return quoted(model) + " is Slurm's word for GPUs of any model", "a model's name"
+	}
 	return textFault(model, maxText, false)
 }
 

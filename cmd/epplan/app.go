@@ -127,9 +127,10 @@ func takes(c *cli.Context, least, most int, want string) error {
 		return usagef("--json and --csv are both given, want one")
 	}
 	inputs := c.Args().Slice()
-	for _, flag := range []string{"config", "cluster", "models", "contention", "profiles", "pods", "nodes", "power", "arrivals", "node-order"} {
+	for _, flag := range []string{"config", "cluster", "contention", "profiles", "pods", "nodes", "power", "arrivals", "node-order"} {
 		inputs = append(inputs, c.String(flag))
 	}
+	inputs = append(inputs, c.StringSlice("models")...)
 	if first := slices.Index(inputs, "-"); first >= 0 && slices.Contains(inputs[first+1:], "-") {
 		return usagef("standard input is read twice, want one - only")
 	}

@@ -19,7 +19,7 @@ import (
 
 // fromSlurm is a setup with Slurm's queue as the batch; nil when nothing waits.
 func (t *terminal) fromSlurm(c *cli.Context) (*setup, error) {
-	for _, flag := range []string{"models", "format", "clairvoyant"} {
+	for _, flag := range []string{"models", "map", "format", "clairvoyant"} {
 		if c.IsSet(flag) {
 			return nil, usagef("--%s is about a batch file, want none with --from-slurm", flag)
 		}

@@ -109,9 +109,9 @@ func (s *setup) inputs(c *cli.Context, batches ...string) []page.Fact {
 		}
 	}
 	facts = append(facts, page.Fact{Name: "Cluster", Text: cluster})
-	for _, f := range [][2]string{{"models", "Models"}, {"profiles", "GPU profiles"}} {
-		if name := c.String(f[0]); name != "" {
-			facts = append(facts, page.Fact{Name: f[1], Text: name})
+	for _, f := range [][2]string{{"Models", strings.Join(c.StringSlice("models"), ", ")}, {"GPU profiles", c.String("profiles")}} {
+		if f[1] != "" {
+			facts = append(facts, page.Fact{Name: f[0], Text: f[1]})
 		}
 	}
 	return facts

@@ -88,6 +88,9 @@ func checkPlanFlags(c *cli.Context) error {
 	if rows := c.Int("rows"); rows < 1 && rows != -1 {
 		return usagef("--rows %d, want 1 or more, or -1 for all", rows)
 	}
+	if c.IsSet("rows") && (c.Bool("json") || c.Bool("csv")) {
+		return usagef("--rows is of the table, want it left out with --json or --csv")
+	}
 	if c.String("format") == knapsackFormat {
 		return nil
 	}

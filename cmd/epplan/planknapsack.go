@@ -9,7 +9,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/trace"
@@ -86,7 +85,7 @@ type knapsackQueue struct {
 type clockResponse = func(kind, gpuModel string) (dvfsmodel.Response, error)
 
 func (t *terminal) knapsackQueue(c *cli.Context) (*knapsackQueue, error) {
-	for _, flag := range []string{"config", "range", "start", "stretch", "gpus-per-node", "contention", "svg", "html", "from-slurm"} {
+	for _, flag := range []string{"config", "range", "start", "stretch", "gpus-per-node", "contention", "svg", "html", "from-slurm", "theta", "rho", "map"} {
 		if c.IsSet(flag) {
 			return nil, usagef("--%s means nothing with --format %s, want it left out", flag, knapsackFormat)
 		}
@@ -124,13 +123,12 @@ func (t *terminal) knapsackQueue(c *cli.Context) (*knapsackQueue, error) {
 // clock lets clocks be chosen where --models says how the job types respond to
 // them.
 func (t *terminal) clock(c *cli.Context, q *knapsackQueue) error {
-	name := c.String("models")
-	if name == "" {
-		return nil
+	models, err := t.models(c)
+	if err == nil && models == nil && c.IsSet("profiles") {
+		return usagef("--profiles says which clocks GPU models have, want --models too")
 	}
-	models, err := parse(t, name, config.ReadModels)
-	if err != nil {
-		return fmt.Errorf("read models: %w", err)
+	if err != nil || models == nil {
+		return err
 	}
 	profiles, err := t.profiles(c.String("profiles"))
 	if err != nil {
@@ -138,7 +136,7 @@ func (t *terminal) clock(c *cli.Context, q *knapsackQueue) error {
 	}
 	q.response = newCatalog(profiles, models, nil).Workload
 	if err := trace.ClockKnapsack(q.jobs, q.predicted, q.truth, q.response); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+		return fmt.Errorf("%s: %w", strings.Join(c.StringSlice("models"), ", "), err)
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func historyFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "format", Usage: "`FORMAT` of TRACE: openb; or of a history: sacct, or jobs for a job table", Value: formatOpenb},
 		&cli.StringFlag{Name: "cluster", Usage: "of a history: TOML `FILE` with the cluster"},
-		&cli.StringFlag{Name: "models", Usage: "of a history: TOML `FILE` with fitted workload models"},
+		modelsFlag("of a history: TOML `FILE` with fitted workload models; repeat it for more", ""),
 		&cli.StringSliceFlag{Name: "workload", Usage: "of a history: `NAMES=WORKLOAD`, jobs of such names, * in them is any text, are of a workload of --models"},
 		&cli.StringFlag{Name: "profiles", Usage: "of a history: TOML `FILE` with further GPU models"},
 		&cli.IntFlag{Name: "draws", Usage: "of a history: `COUNT` of draws of how workloads respond to clocks", Value: 20},
@@ -139,10 +139,8 @@ func (h *history) prepare(c *cli.Context) (err error) {
 	if err := h.configure(h.terminal, c); err != nil {
 		return err
 	}
-	if name := c.String("models"); name != "" {
-		if h.models, err = parse(h.terminal, name, config.ReadModels); err != nil {
-			return fmt.Errorf("read models: %w", err)
-		}
+	if h.models, err = h.terminal.models(c); err != nil {
+		return err
 	}
 	for _, text := range c.StringSlice("workload") {
 		names, workload, ok := strings.Cut(text, "=")

@@ -34,7 +34,8 @@ func problemFlags() []cli.Flag {
 		&cli.StringFlag{Name: "format", Usage: "`FORMAT` of the batch: auto, csv, json or edl", Value: "auto"},
 		&cli.StringFlag{Name: "config", Usage: "TOML `FILE` with cluster, objective, policy and safety margins"},
 		&cli.StringFlag{Name: "cluster", Usage: "TOML `FILE` with the cluster, or paper: the EDL paper's"},
-		&cli.StringFlag{Name: "models", Usage: "TOML `FILE` with fitted workload models"},
+		mapFlag(),
+		modelsFlag("TOML `FILE` with fitted workload models; repeat it for more", ""),
 		profilesFlag(),
 		contentionFlag("the cluster's, or time is shared without loss"),
 		&cli.StringFlag{Name: "range", DefaultText: "wide", Usage: "scaling `INTERVAL` of --cluster paper: wide or narrow"},
@@ -78,16 +79,18 @@ func (t *terminal) setup(c *cli.Context, name string) (*setup, error) {
 	if err := s.configure(t, c); err != nil {
 		return nil, err
 	}
-	if name := c.String("models"); name != "" {
-		if s.models, err = parse(t, name, config.ReadModels); err != nil {
-			return nil, fmt.Errorf("read models: %w", err)
-		}
+	if s.models, err = t.models(c); err != nil {
+		return nil, err
+	}
+	columns, err := mappedColumns(c, format)
+	if err != nil {
+		return nil, err
 	}
 	s.batch, err = parse(t, name, func(r io.Reader, name string) (*queue.Batch, error) {
-		return queue.Read(r, name, format)
+		return queue.ReadMapped(r, name, format, columns)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read batch: %w", err)
+		return nil, batchError(err)
 	}
 	if !s.paper && !s.config.HasNodes() {
 		missing := "no --cluster"

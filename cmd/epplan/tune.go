@@ -38,7 +38,7 @@ func (t *terminal) tuneCommand() *cli.Command {
 			knapsackFlags()[0],
 			&cli.IntFlag{Name: "draws", Usage: "`COUNT` of queues to draw", Value: drawsToTune},
 			&cli.StringFlag{Name: "cluster", Usage: "GPUs of QUEUE: `FILE:NAME`, a table of clusters and which one it is"},
-			&cli.StringFlag{Name: "models", DefaultText: "clocks aren't chosen", Usage: "`FILE` with models of the job types, for --try stretch=…"},
+			modelsFlag("`FILE` with models of the job types, for --try stretch=…; repeat it for more", "clocks aren't chosen"),
 			profilesFlag(),
 			seedFlag(), jsonFlag(),
 		},

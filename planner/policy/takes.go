@@ -134,12 +134,13 @@ func isOne(text string) bool {
 
 // described is a policy with the stages that were exchanged.
 func described(name string, given map[string]string) string {
+	parts := []string{name}
 	for _, key := range sortedStages() {
 		if value, ok := given[key]; ok {
-			name += "," + key + "=" + value
+			parts = append(parts, key+"="+value)
 		}
 	}
-	return name
+	return strings.Join(parts, ",")
 }
 
 // takers are the stages that ask for a number, as options.

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/queue"
+)
+
+// modelsFlag is the flag for files with models.
+func modelsFlag(usage, without string) *cli.StringSliceFlag {
+	return &cli.StringSliceFlag{Name: "models", Usage: usage, DefaultText: without}
+}
+
+// models are those of all files of --models; nil where there is none.
+func (t *terminal) models(c *cli.Context) (all *config.Models, err error) {
+	for _, name := range c.StringSlice("models") {
+		some, err := parse(t, name, config.ReadModels)
+		if err == nil && all != nil {
+			some, err = all.With(some)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read models: %w", err)
+		}
+		all = some
+	}
+	return all, nil
+}
+
+// mapFlag is the flag for names of a batch file's own.
+func mapFlag() *cli.StringSliceFlag {
+	return &cli.StringSliceFlag{Name: "map", Usage: "`COLUMN=NAME`: a column of batches is called NAME in the file; repeat it for more"}
+}
+
+// mappedColumns are the columns of a batch by the names that --map gives them.
+func mappedColumns(c *cli.Context, format queue.Format) (map[string]string, error) {
+	columns := map[string]string{}
+	taken := map[string]string{}
+	for _, text := range c.StringSlice("map") {
+		column, name, ok := strings.Cut(text, "=")
+		column, name = strings.TrimSpace(column), strings.TrimSpace(name)
+		switch {
+		case format == queue.EDL:
+			return nil, usagef("--map is for batches with columns of epplan's, want it left out with --format edl")
+		case !ok || column == "" || name == "":
+			return nil, usagef("--map %q, want COLUMN=NAME, such as runtime_s=Seconds", text)
+		case !queue.IsColumn(column) && queue.IsColumn(name):
+			column, name = name, column
+		case !queue.IsColumn(column):
+			return nil, usagef("--map %q: there is no column %s, want one of %s, or one that begins with x_", text, column, strings.Join(queue.Columns(), ", "))
+		}
+		if columns[name] != "" || taken[column] != "" {
+			return nil, usagef("--map %q: %s or %s is mapped already, want each once", text, column, name)
+		}
+		columns[name], taken[column] = column, name
+	}
+	return columns, nil
+}
+
+// batchError says what else can be done about names that aren't columns.
+func batchError(err error) error {
+	err = fmt.Errorf("read batch: %w", err)
+	if fault, ok := errors.AsType[*queue.SyntaxError](err); ok && strings.HasPrefix(fault.Msg, "unknown column") {
+		return &hintedError{err: err, hint: "--map COLUMN=NAME says which column a name of the file stands for"}
+	}
+	return err
+}

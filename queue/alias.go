@@ -1,0 +1,131 @@
+package queue
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/epplan/epplan/internal/spelling"
+)
+
+// aliases are further names of columns, as sacct, squeue, sbatch and people write
+// them: in small letters, without what isn't a letter or a digit.
+var aliases = map[string]column{
+	"job": colID, "jobid": colID, "jobidraw": colID,
+	"jobname": colName, "username": colUser, "owner": colUser,
+	"application": colWorkload, "app": colWorkload,
+
+	"arrival": colArrival, "arrivaltime": colArrival, "submit": colArrival, "submittime": colArrival,
+	"submitted": colArrival, "submission": colArrival, "submissiontime": colArrival,
+	"deadline": colDeadline, "due": colDeadline, "duetime": colDeadline, "duedate": colDeadline,
+	"limit": colLimit, "timelimit": colLimit, "walltime": colLimit, "walltimelimit": colLimit,
+	"wallclock": colLimit, "wallclocklimit": colLimit, "maxtime": colLimit, "maxruntime": colLimit,
+	"runtime": colRuntime, "elapsed": colRuntime, "elapsedtime": colRuntime, "elapsedraw": colRuntime,
+	"duration": colRuntime, "exectime": colRuntime, "executiontime": colRuntime,
+
+	"power": colPower, "watts": colPower, "gpupower": colPower, "meanpower": colPower, "avgpower": colPower,
+	"gpu": colGPUs, "ngpu": colGPUs, "ngpus": colGPUs, "numgpus": colGPUs, "gpucount": colGPUs,
+	"gres": colGPUs, "reqgres": colGPUs, "tres": colGPUs, "reqtres": colGPUs, "alloctres": colGPUs,
+	"gpushare": colShare,
+	"cpu":      colCPUs, "ncpu": colCPUs, "ncpus": colCPUs, "numcpus": colCPUs, "cores": colCPUs, "ncores": colCPUs,
+	"reqcpus": colCPUs, "alloccpus": colCPUs,
+	"mem": colMem, "memory": colMem, "ram": colMem, "reqmem": colMem, "memgb": colMem, "memorygb": colMem, "memorygib": colMem,
+}
+
+// minutesRaw is sacct's time limit in minutes, which has no unit in its name.
+const minutesRaw = "timelimitraw"
+
+// keptColumns are those of Slurm's that are kept with a job and not used.
+var keptColumns = []string{"partition", "account", "qos", "state", "comment", "project", "group", "cluster"}
+
+// heading is what a name in a file stands for.
+type heading struct {
+	col   column
+	extra string  // the name of an x_ column
+	unit  float64 // seconds of a number without a unit; 0: that of the column
+	loose bool    // the name doesn't say what a number without a unit is
+	kept  bool    // kept, and not used
+}
+
+// units are what a name of a time may end in, in seconds.
+var units = map[string]float64{
+	"s": 1, "sec": 1, "secs": 1, "second": 1, "seconds": 1,
+	"m": minute, "min": minute, "mins": minute, "minute": minute, "minutes": minute,
+	"h": hour, "hr": hour, "hrs": hour, "hour": hour, "hours": hour,
+	"d": day, "day": day, "days": day,
+}
+
+// headingOf finds what a name in a native file stands for: a column's own name, one
+// that the caller gave it, or one of those above, whatever its letters and marks.
+func headingOf(name string, given map[string]string) (h heading, ok bool) {
+	if own := given[name]; own != "" {
+		name = own
+	}
+	if isExtra(name) {
+		return heading{col: colExtra, extra: name}, true
+	}
+	if col, ok := nativeNames.find(name); ok {
+		return heading{col: col}, true
+	}
+	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	folded := strings.Join(words, "")
+	if folded == minutesRaw {
+		return heading{col: colLimit, unit: minute}, true
+	}
+	for c := range firstModelColumn {
+		if folded != "" && folded == strings.ReplaceAll(nativeNames[c], "_", "") {
+			return heading{col: c}, true
+		}
+	}
+	if col, ok := aliases[folded]; ok {
+		return heading{col: col, loose: col == colLimit || col == colMem && !strings.HasSuffix(folded, "b")}, true
+	}
+	for _, kept := range keptColumns {
+		if folded == kept {
+			return heading{col: colExtra, extra: extraPrefix + kept, kept: true}, true
+		}
+	}
+	if len(words) < 2 {
+		return heading{}, false
+	}
+	unit, known := units[words[len(words)-1]]
+	col, ok := aliases[strings.Join(words[:len(words)-1], "")]
+	if !known || !ok || !timeColumns.has(col) {
+		return heading{}, false
+	}
+	return heading{col: col, unit: unit}, true
+}
+
+// heading is headingOf for a name of the file that is read.
+func (b *builder) heading(name string) (heading, bool) {
+	if b.given[name] != "" {
+		if b.mapped == nil {
+			b.mapped = map[string]bool{}
+		}
+		b.mapped[name] = true
+	}
+	return headingOf(name, b.given)
+}
+
+// unmapped reports a name that the caller gave a column and the file hasn't.
+func (b *builder) unmapped(at Position) error {
+	for _, name := range slices.Sorted(maps.Keys(b.given)) {
+		if !b.mapped[name] {
+			return &SyntaxError{Pos: at, Msg: "nothing is called " + quoted(name) + ", which is to be " + b.given[name], Want: "a name that the file has"}
+		}
+	}
+	return nil
+}
+
+// nearestColumn is the known name that one in a file is probably a slip of; empty:
+// none is near.
+func nearestColumn(name string, known []string) string {
+	if best := spelling.Nearest(name, known); best != "" {
+		return best
+	}
+	if best := spelling.Nearest(name, slices.Sorted(maps.Keys(aliases))); best != "" {
+		return nativeNames[aliases[best]]
+	}
+	return ""
+}

@@ -1,0 +1,206 @@
+package queue
+
+import (
+	"errors"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Seconds.
+const (
+	minute = 60.0
+	hour   = 60 * minute
+	day    = 24 * hour
+	week   = 7 * day
+)
+
+// timeColumns hold times. Those of pointColumns are moments, and may be dates.
+var (
+	timeColumns  = columnSet(0).with(colArrival).with(colDeadline).with(colLimit).with(colRuntime)
+	pointColumns = columnSet(0).with(colArrival).with(colDeadline)
+	endless      = columnSet(0).with(colDeadline).with(colLimit)
+)
+
+// dated is how a moment was written.
+type dated uint8
+
+const (
+	notDated dated = iota // seconds on the batch's own clock
+	floating              // a date without a zone
+	zoned                 // a date with one
+)
+
+var (
+	slurmTime = regexp.MustCompile(`^(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+(?:\.\d+)?))?$`)
+	unitTime  = regexp.MustCompile(`^(?i)(?:\d+(?:\.\d+)?\s*[a-z]+\s*)+$`)
+	unitPart  = regexp.MustCompile(`(\d+(?:\.\d+)?)\s*([a-zA-Z]+)`)
+	isoTime   = regexp.MustCompile(`^P(?:(\d+(?:\.\d+)?)W)?(?:(\d+(?:\.\d+)?)D)?(?:T(?:(\d+(?:\.\d+)?)H)?(?:(\d+(?:\.\d+)?)M)?(?:(\d+(?:\.\d+)?)S)?)?$`)
+	dateStart = regexp.MustCompile(`^\d{4}-\d\d?-\d\d?`)
+)
+
+// parseTime reads a time in seconds as people and Slurm write it: 5400, 01:30:00,
+// 1-02:30:00, 90m, 1h30m, PT1H30M, a date where a moment is meant, UNLIMITED where
+// there may be none. unit are the seconds of a number without one; 0: 1.
+func parseTime(c column, text string, unit float64) (seconds float64, how dated, problem *FieldError) {
+	if _, err := strconv.ParseFloat(text, 64); err == nil || isHexadecimal(text) || errors.Is(err, strconv.ErrRange) {
+		value, problem := parseNumber(c, text)
+		if unit > 0 {
+			value *= unit
+		}
+		return value, notDated, problem
+	}
+	if endless.has(c) && isEndless(text) {
+		return math.Inf(1), notDated, nil
+	}
+	if pointColumns.has(c) && dateStart.MatchString(text) {
+		return parseDate(c, text)
+	}
+	seconds, problem = parseDuration(c, text)
+	return seconds, notDated, problem
+}
+
+// isEndless tells whether a text says that there is no limit or deadline.
+func isEndless(text string) bool {
+	switch strings.ToLower(text) {
+	case "unlimited", "infinite", "infinity", "partition_limit", "none", "never", "n/a":
+		return true
+	}
+	return false
+}
+
+// parseDuration reads a length of time in any of its spellings.
+func parseDuration(c column, text string) (float64, *FieldError) {
+	if m := slurmTime.FindStringSubmatch(text); m != nil {
+		return clockSeconds(c, text, m)
+	}
+	if m := isoTime.FindStringSubmatch(strings.ToUpper(text)); m != nil && text[len(text)-1] != 'T' && len(text) > 1 {
+		sum := 0.0
+		for i, unit := range []float64{week, day, hour, minute, 1} {
+			sum += unit * decimal(m[i+1])
+		}
+		return sum, nil
+	}
+	if unitTime.MatchString(text) {
+		sum := 0.0
+		for _, part := range unitPart.FindAllStringSubmatch(text, -1) {
+			unit, known := units[strings.ToLower(part[2])]
+			if !known {
+				return 0, faulty(c, quoted(text)+" has a unit that isn't known, "+quoted(part[2]), "one of s, m, h, d")
+			}
+			sum += unit * decimal(part[1])
+		}
+		return sum, nil
+	}
+	want := "seconds such as 12.5, 02:30:00, 1-02:30:00, 90m or PT2H30M"
+	if pointColumns.has(c) {
+		want += ", or a date such as 2026-03-31T08:00:00"
+	}
+	return 0, faulty(c, quoted(text)+" is not a time", want)
+}
+
+// clockSeconds are those of [days-]hours:minutes:seconds. Days may stand without
+// minutes or seconds, as Slurm allows; two numbers alone may be either.
+func clockSeconds(c column, text string, m []string) (float64, *FieldError) {
+	if m[1] == "" && m[4] == "" {
+		return 0, faulty(c, quoted(text)+" may be hours and minutes or minutes and seconds", quoted(text+":00")+" or "+quoted("00:"+text))
+	}
+	hours, minutes, seconds := decimal(m[2]), decimal(m[3]), decimal(m[4])
+	if m[1] != "" && hours >= 24 || minutes >= 60 || seconds >= 60 {
+		return 0, faulty(c, quoted(text)+" is not a time", "up to 59 minutes and seconds, and with days up to 23 hours")
+	}
+	return day*decimal(m[1]) + hour*hours + minute*minutes + seconds, nil
+}
+
+// decimal is a number of digits, 0 for none.
+func decimal(text string) float64 {
+	value, _ := strconv.ParseFloat(text, 64) // digits, as the patterns have it
+	return value
+}
+
+// parseDate reads an ISO 8601 date with or without a time of day and a zone, as
+// seconds since 1970. Without a zone every day has 24 hours.
+func parseDate(c column, text string) (float64, dated, *FieldError) {
+	written := strings.Replace(strings.ToUpper(text), " ", "T", 1)
+	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02"} {
+		how := floating
+		at, err := time.Parse(layout, written)
+		for _, zone := range []string{"Z07:00", "Z0700", "Z07"} {
+			if err != nil && layout != "2006-01-02" {
+				if at, err = time.Parse(layout+zone, written); err == nil {
+					how = zoned
+				}
+			}
+		}
+		if err == nil && at.Year() >= 1970 {
+			return float64(at.Unix()) + float64(at.Nanosecond())/1e9, how, nil
+		}
+	}
+	return 0, notDated, faulty(c, quoted(text)+" is not a date", "one such as 2026-03-31T08:00:00, from 1970 on")
+}
+
+// parseMemory reads GiB, or an amount with a unit as Slurm writes it: 16G, 512M.
+func parseMemory(text string, loose bool) (float64, *FieldError) {
+	number, unit := text, ""
+	if i := strings.IndexFunc(text, func(r rune) bool { return r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' }); i > 0 {
+		number, unit = strings.TrimSpace(text[:i]), strings.ToUpper(text[i:])
+	}
+	gib := map[string]float64{"": 1, "K": 1.0 / (1 << 20), "M": 1.0 / (1 << 10), "G": 1, "T": 1 << 10}
+	factor, known := gib[strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(unit, "N"), "B"), "I")]
+	if value, err := strconv.ParseFloat(number, 64); err == nil && known && !isHexadecimal(number) {
+		if unit == "" && loose && value != 0 {
+			return 0, faulty(colMem, quoted(text)+" has no unit", quoted(text+"G")+" or "+quoted(text+"M"))
+		}
+		return value * factor, nil
+	}
+	if _, err := strconv.ParseFloat(text, 64); err == nil || errors.Is(err, strconv.ErrRange) || isHexadecimal(text) {
+		return parseNumber(colMem, text) // such as 1e3 or NaN
+	}
+	return 0, faulty(colMem, quoted(text)+" is not an amount of memory", "GiB such as 16, or 16G or 512M")
+}
+
+// slurmGPUs finds GPUs as Slurm writes them.
+var slurmGPUs = regexp.MustCompile(`^[^;*]*(?:^|[,/:])gpu(?:[:=(,][^;*]*)?$`)
+
+// parseGres reads GPUs as Slurm writes them: gpu:2, gpu:v100:2(S:0),
+// gres/gpu:v100=2, or a list of trackable resources with these among others.
+func parseGres(text string) ([]GPUCount, *FieldError) {
+	var anyOf, typed []GPUCount
+	for part := range strings.SplitSeq(text, ",") {
+		part, _, _ = strings.Cut(strings.TrimSpace(part), "(")
+		part = strings.TrimPrefix(strings.TrimPrefix(part, "gres/"), "gres:")
+		kind, rest, more := strings.Cut(strings.ReplaceAll(part, "=", ":"), ":")
+		if kind != "gpu" {
+			continue // other resources
+		}
+		if !more {
+			rest = "1"
+		}
+		model, count, hasModel := strings.Cut(rest, ":")
+		switch _, err := strconv.Atoi(model); {
+		case hasModel:
+		case err == nil:
+			model, count = anyModel, rest
+		default: // a model alone
+			count = "1"
+		}
+		g, problem := parseGPUCount(model, count)
+		if problem != nil {
+			return nil, problem
+		}
+		if g.Model == "" {
+			anyOf = append(anyOf, g)
+		} else {
+			typed = append(typed, g)
+		}
+	}
+	if len(typed) > 0 { // the others are their sum
+		return typed, nil
+	}
+	if len(anyOf) == 0 {
+		return nil, faulty(colGPUs, quoted(text)+" has no GPU", "one such as gpu:2 or gres/gpu=2")
+	}
+	return anyOf, nil
+}
