@@ -33,13 +33,13 @@ const typicalOverIdle = 5
 // range that the catalog was made with.
 func (c *Catalog) Hardware(gpuModel string) (planner.Hardware, error) {
 	if gpuModel == PaperModel && c.scaling != nil {
-		return planner.Hardware{Range: c.scaling, Default: dvfsmodel.Point{Setting: dvfsmodel.DefaultSetting()}, Typical: paperTypical}, nil
+		return planner.Hardware{Name: PaperModel, Range: c.scaling, Default: dvfsmodel.Point{Setting: dvfsmodel.DefaultSetting()}, Typical: paperTypical}, nil
 	}
 	profile, err := c.profiles.Lookup(gpuModel)
 	if err != nil {
 		return planner.Hardware{}, err
 	}
-	h := planner.Hardware{Default: profile.DefaultPoint(), Typical: typicalOverIdle * profile.IdleW}
+	h := planner.Hardware{Name: profile.Name, Default: profile.DefaultPoint(), Typical: typicalOverIdle * profile.IdleW}
 	if profile.Range != "" {
 		r, err := dvfsmodel.RangeByName(profile.Range)
 		if err != nil {

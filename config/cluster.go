@@ -20,6 +20,10 @@ func (c *Config) Cluster() planner.Cluster {
 	return cluster
 }
 
+// RuntimeModel is the GPU model that run times of batches are of which don't say;
+// [queue.AnyModel]: of each; "": nobody said.
+func (c *Config) RuntimeModel() string { return c.runtimeOn }
+
 // Start is when a queued task may start, for plans of the given mode. Unless
 // the file says so, online plans start at whole slots if the cluster has any.
 func (c *Config) Start(mode planner.Mode) planner.StartRule {
@@ -53,6 +57,8 @@ func (c *Config) clusterFields() []field {
 		number("slot_s", "Length of a scheduling slot in seconds; 0: none.", &k.Slot, nonNegative),
 		choice("start", "When a queued job starts: continuous (right after the one before), slot (at the next\n"+
 			"whole slot), or auto: slot for online plans if there are slots.", &c.start, startAuto, startContinuous, startSlot),
+		orEmpty(line("runtime_gpu_model", "The GPU model that runtime_s and power_w of a batch are of where the batch doesn't say\n"+
+			"and a job may run on several; * when they are the same on all. Empty: such a batch is refused.", &c.runtimeOn), &c.runtimeOn),
 		yesNo("offline_turn_on", "Whether offline plans count the energy of switching nodes on.", &k.OfflineTurnOn),
 	}
 }

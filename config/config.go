@@ -28,6 +28,7 @@ type Config struct {
 	goal      goal
 	start     string
 	cluster   planner.Cluster
+	runtimeOn string // cluster.runtime_gpu_model
 	sharedGPU sharedGPU
 	shared    []sharedClass             // by node class
 	gpus      []Profile                 // of the file itself
@@ -147,6 +148,11 @@ func LoadFile(path string, profiles *Profiles) (*Config, error) {
 func (c *Config) checkTogether(d *document) {
 	if c.start == startSlot && c.cluster.Slot == 0 {
 		d.faultAt("cluster.start", `cluster.start is "slot", want slot_s above 0 with it`)
+	}
+	if on := c.runtimeOn; on != "" && on != queue.AnyModel {
+		if _, err := c.profiles.Lookup(on); err != nil {
+			d.faultAt("cluster.runtime_gpu_model", "%v", err)
+		}
 	}
 	c.Live.checkTogether(d)
 	c.Predict.checkTogether(d)

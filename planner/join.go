@@ -14,6 +14,7 @@ import (
 // Hardware is what the GPUs of one model can be set to: a table of supported
 // clocks, or a continuous range as in the EDL paper.
 type Hardware struct {
+	Name    string // of the GPU model; "": as it was asked for
 	Table   *dvfsmodel.Table
 	Range   *dvfsmodel.Range // used when there is no table
 	Default dvfsmodel.Point  // the setting at default clocks
@@ -47,12 +48,13 @@ func Join(batch *queue.Batch, cluster *Cluster, catalog Catalog, margins Margins
 			return nil, nil, fmt.Errorf("margins %v of limits and %v s of deadlines, want finite numbers of 0 or more", margins.Limit, margins.Deadline)
 		}
 	}
-	j := joiner{catalog: catalog, margins: margins, cluster: cluster}
+	j := joiner{catalog: catalog, margins: margins, cluster: cluster, widest: make(map[string]int), names: make(map[string]string)}
 	for i := range cluster.Classes {
 		if err := j.addClass(&cluster.Classes[i]); err != nil {
 			return nil, nil, err
 		}
 	}
+	slices.SortFunc(j.hardware, func(a, b Hardware) int { return cmp.Compare(a.Name, b.Name) })
 	tasks = make([]Task, len(batch.Jobs))
 	for i := range batch.Jobs {
 		if tasks[i], err = j.task(&batch.Jobs[i]); err != nil {
@@ -66,21 +68,28 @@ type joiner struct {
 	catalog  Catalog
 	margins  Margins
 	cluster  *Cluster
-	models   []string   // GPU models of the cluster, each once
-	hardware []Hardware // by model
+	hardware []Hardware        // GPU models of the cluster, by name, each once
+	widest   map[string]int    // by GPU model: GPUs of its widest node
+	names    map[string]string // of GPU models, by alias
 	warnings []error
+
+	// Of the current job, with GPU models by their own names.
+	measured   []queue.Measured
+	measuredOn string // GPU model of its run time and power, as [queue.Job.RuntimeModel]
 }
 
 // addClass adds the GPU model of a class, if it is new.
 func (j *joiner) addClass(k *NodeClass) error {
-	if slices.Contains(j.models, k.Model) {
+	j.widest[k.Model] = max(j.widest[k.Model], k.GPUs)
+	if slices.ContainsFunc(j.hardware, func(h Hardware) bool { return h.Name == k.Model }) {
 		return nil
 	}
 	h, err := j.catalog.Hardware(k.Model)
 	if err != nil {
 		return fmt.Errorf("node class %q: %w", k.Name, err)
 	}
-	j.models, j.hardware = append(j.models, k.Model), append(j.hardware, h)
+	h.Name = k.Model
+	j.hardware = append(j.hardware, h)
 	return nil
 }
 
@@ -110,74 +119,28 @@ func (j *joiner) task(job *queue.Job) (Task, error) {
 	return t, nil
 }
 
-// options joins the job with each GPU model of the cluster that it may use.
+// options joins the job with each GPU model of the cluster on which it is known how
+// it runs.
 func (j *joiner) options(t *Task, job *queue.Job) error {
 	if job.Model == nil && job.Workload != "" {
 		if err := j.catalog.Known(job.Workload); err != nil {
 			return fmt.Errorf("%s: job %q: %w", job.Pos, job.ID, err)
 		}
 	}
-	scale := 0.0 // of the workload's times; set by the first GPU model that has it
-	for i, model := range j.models {
-		gpus, ok := job.GPUsOn(model)
-		if !ok {
-			continue
-		}
-		response, err := j.response(job, model, &j.hardware[i], &scale)
-		if err != nil {
-			return fmt.Errorf("%s: job %q: %w", job.Pos, job.ID, err)
-		}
-		if response != nil {
-			t.Options = append(t.Options, Option{Model: model, GPUs: gpus, Response: response})
-		}
+	runs, err := j.runs(job)
+	if err != nil {
+		return err
+	}
+	t.Options = make([]Option, len(runs))
+	for i := range runs {
+		t.Options[i] = runs[i].option(job)
 	}
 	return nil
-}
-
-// response is how the job responds on a GPU model: by its own coefficients, by
-// its workload's model, or not at all. It is nil where the workload has no
-// model.
-func (j *joiner) response(job *queue.Job, model string, h *Hardware, scale *float64) (dvfsmodel.Response, error) {
-	if m := job.Model; m != nil {
-		return h.respond(dvfsmodel.Params{
-			P0: dvfsmodel.Watt(m.P0), Gamma: dvfsmodel.Watt(m.Gamma), C: dvfsmodel.Watt(m.C),
-			D: m.D, Delta: m.Delta, T0: m.T0,
-		}), nil
-	}
-	if job.Workload != "" {
-		return j.workload(job, model, scale)
-	}
-	at := h.Default
-	at.Time, at.Power = job.Runtime, dvfsmodel.Watt(job.Power)
-	if shared := j.cluster.Sharing; job.Power == 0 && job.Profile != nil && shared != nil && j.shares(model) {
-		at.Power = dvfsmodel.Watt(shared.Physics.Power(shared.Physics.MaxMHz()))
-	} else if job.Power == 0 {
-		at.Power = h.Typical
-		j.warnings = append(j.warnings, fmt.Errorf("%s: job %q states no power: %.4g W assumed on %s", job.Pos, job.ID, float64(at.Power), model))
-	}
-	at.Energy = at.Power.Over(at.Time)
-	return &dvfsmodel.Fixed{At: at}, nil
 }
 
 // shares tells whether GPUs of a model may be shared by profile.
 func (j *joiner) shares(model string) bool {
 	return slices.ContainsFunc(j.cluster.Classes, func(k NodeClass) bool { return k.Model == model && k.SharedGB != nil })
-}
-
-// workload scales the workload's response to the job's run time. On further
-// GPU models the same number of repetitions runs.
-func (j *joiner) workload(job *queue.Job, model string, scale *float64) (dvfsmodel.Response, error) {
-	response, err := j.catalog.Workload(job.Workload, model)
-	if err != nil || response == nil {
-		return nil, err
-	}
-	if *scale == 0 {
-		*scale = 1
-		if job.Runtime > 0 {
-			*scale = job.Runtime / response.Default().Time
-		}
-	}
-	return dvfsmodel.Repeat(response, *scale), nil
 }
 
 // respond is the response to a job's own coefficients.

@@ -96,6 +96,7 @@ type Option struct {
 	Model    string
 	GPUs     int // GPUs it needs there; 0: it runs on CPUs alone
 	Response dvfsmodel.Response
+	Assumed  bool // its power is neither stated nor modelled, but assumed
 }
 
 // soundRange is the range that was found sound last: most tasks of a problem share

@@ -42,7 +42,8 @@ var keptColumns = []string{"partition", "account", "qos", "state", "comment", "p
 // heading is what a name in a file stands for.
 type heading struct {
 	col   column
-	extra string  // the name of an x_ column
+	extra string  // the name of an x_ column, or the GPU model of colOnModel
+	of    column  // what colOnModel says of that model
 	unit  float64 // seconds of a number without a unit; 0: that of the column
 	loose bool    // the name doesn't say what a number without a unit is
 	kept  bool    // kept, and not used

@@ -90,7 +90,7 @@ var badCSV = []badInput{
 	},
 	{
 		"unknown column near none", "id,colour,runtime_s\n",
-		`batch:1:4: unknown column "colour", want one of id, name, user, workload, arrival_s, deadline_s, limit_s, runtime_s, power_w, gpus, share, cpus, mem_gib, util_pct, slot_s, gpu_mem_gb, kappa, p0_w, gamma_w, c_w, d_s, delta, t0_s, or a name that begins with x_`,
+		`batch:1:4: unknown column "colour", want one of id, name, user, workload, arrival_s, deadline_s, limit_s, runtime_s, runtime_gpu_model, power_w, gpus, share, cpus, mem_gib, util_pct, slot_s, gpu_mem_gb, kappa, p0_w, gamma_w, c_w, d_s, delta, t0_s, or a name that begins with x_`,
 	},
 	{
 		"column twice", "id,runtime_s,id\n",

@@ -57,6 +57,7 @@ func (b *builder) add(d *draft) error {
 		job.Model = b.model(d.model)
 	}
 	slices.SortFunc(job.Extra, func(x, y Field) int { return strings.Compare(x.Name, y.Name) })
+	slices.SortFunc(job.Measured, func(x, y Measured) int { return strings.Compare(x.Model, y.Model) })
 	if problem := job.check(); problem != nil {
 		return b.fault(problem)
 	}

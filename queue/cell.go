@@ -3,6 +3,7 @@ package queue
 import (
 	"errors"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -30,6 +31,8 @@ func (d *draft) set(c column, text string, at *heading) *FieldError {
 		d.job.User = text
 	case colWorkload:
 		d.job.Workload = text
+	case colRuntimeModel:
+		d.job.RuntimeModel = text
 	case colGPUs:
 		gpus, problem := parseGPUs(text)
 		d.job.GPUs = gpus
@@ -55,6 +58,37 @@ func (d *draft) set(c column, text string, at *heading) *FieldError {
 		return problem
 	}
 	return nil
+}
+
+// setOn parses the run time or power on one GPU model.
+func (d *draft) setOn(c column, model, text string) *FieldError {
+	value, problem := parseNumber(c, text)
+	if problem != nil {
+		return problem
+	}
+	if !inRange(value) || value == 0 {
+		return faulty(c, "on "+model+" is "+formatNumber(value), "a number above 0, up to 1e15")
+	}
+	d.given = d.given.with(c)
+	at := slices.IndexFunc(d.job.Measured, func(m Measured) bool { return m.Model == model })
+	if at < 0 {
+		at = len(d.job.Measured)
+		d.job.Measured = append(d.job.Measured, Measured{Model: model})
+	}
+	place := d.job.Measured[at].number(c)
+	if *place > 0 {
+		return faulty(c, "is there twice for GPU model "+quoted(model), "once each")
+	}
+	*place = value
+	return nil
+}
+
+// number is where a run time or power on one GPU model lives.
+func (m *Measured) number(c column) *float64 {
+	if c == colRuntime {
+		return &m.Runtime
+	}
+	return &m.Power
 }
 
 // number is where a numeric column of the draft lives.
@@ -109,7 +143,7 @@ func (m *ModelParams) coefficient(c column) *float64 {
 }
 
 // isText tells whether a column holds words and not a number.
-func isText(c column) bool { return c <= colWorkload }
+func isText(c column) bool { return c <= colWorkload || c == colRuntimeModel }
 
 // parseNumber reads a decimal number, inf or nan; whether the value makes sense
 // is for [Job.Validate] to say.
@@ -160,7 +194,7 @@ func parseGPUCount(model, count string) (GPUCount, *FieldError) {
 	if model == "" {
 		return GPUCount{}, faulty(colGPUs, "has a count without a GPU model", `a model, or * for any other`)
 	}
-	if model == anyModel {
+	if model == AnyModel {
 		model = ""
 	} else if msg, want := gpuModelFault(model); msg != "" {
 		return GPUCount{}, faulty(colGPUs, "model "+msg, want)
@@ -178,12 +212,9 @@ func parseCount(text string) (int, *FieldError) {
 	return int(value), nil
 }
 
-// anyModel is how a file names every GPU model that a job doesn't list.
-const anyModel = "*"
-
 func gpuModelText(model string) string {
 	if model == "" {
-		return anyModel
+		return AnyModel
 	}
 	return model
 }

@@ -15,6 +15,7 @@ const (
 	colDeadline
 	colLimit
 	colRuntime
+	colRuntimeModel
 	colPower
 	colGPUs
 	colShare
@@ -36,6 +37,7 @@ const (
 	colExtra   = numColumns + 1 // any x_ column
 	colIgnored = numColumns + 2 // any other column of the params format
 	colBlank   = numColumns + 3 // a column without a name
+	colOnModel = numColumns + 4 // a run time or power on one GPU model
 )
 
 const (
@@ -48,7 +50,7 @@ type columnNames [numColumns]string
 
 var nativeNames = columnNames{
 	"id", "name", "user", "workload", "arrival_s", "deadline_s", "limit_s",
-	"runtime_s", "power_w", "gpus", "share", "cpus", "mem_gib",
+	"runtime_s", "runtime_gpu_model", "power_w", "gpus", "share", "cpus", "mem_gib",
 	"util_pct", "slot_s", "gpu_mem_gb", "kappa",
 	"p0_w", "gamma_w", "c_w", "d_s", "delta", "t0_s",
 }
@@ -127,6 +129,17 @@ func (s columnSet) first() column {
 // isExtra tells whether a name is that of an uninterpreted column.
 func isExtra(name string) bool {
 	return len(name) > len(extraPrefix) && strings.HasPrefix(name, extraPrefix)
+}
+
+// onModel reads the name of a column with run times or powers on one GPU model, such
+// as runtime_s.V100.
+func onModel(name string) (of column, model string, ok bool) {
+	for _, c := range [...]column{colRuntime, colPower} {
+		if model, found := strings.CutPrefix(name, nativeNames[c]+"."); found {
+			return c, strings.TrimSpace(model), true
+		}
+	}
+	return 0, "", false
 }
 
 // unknownWant is what a message about an unknown name suggests: the nearest

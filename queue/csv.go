@@ -150,6 +150,13 @@ func (c *csvReader) header(header []string) error {
 func (c *csvReader) headerCell(i int, name string, header []string) (known bool, err error) {
 	h := heading{col: colIgnored}
 	if c.b.names == &nativeNames {
+		if of, model, ok := onModel(name); ok {
+			if problem := modelColumnFault(of, model); problem != nil {
+				return true, c.b.faultAt(c.cellAt(i), problem)
+			}
+			c.cols[i] = heading{col: colOnModel, of: of, extra: model}
+			return true, nil
+		}
 		if h, known = c.b.heading(name); !known {
 			return false, nil
 		}
@@ -212,6 +219,9 @@ func (c *csvReader) required() error {
 		if c.cells[col] >= 0 {
 			have = have.with(col)
 		}
+	}
+	if slices.ContainsFunc(c.cols, func(h heading) bool { return h.of == colRuntime && h.col == colOnModel }) {
+		have = have.with(colRuntime)
 	}
 	names := c.b.names
 	switch {
@@ -302,6 +312,9 @@ func (c *csvReader) cell(i int, text string) *FieldError {
 	}
 	if c.rows.Comma != ',' && !isText(h.col) && decimalComma.MatchString(text) {
 		text = strings.Replace(text, ",", ".", 1)
+	}
+	if h.col == colOnModel {
+		return c.d.setOn(h.of, h.extra, text)
 	}
 	return c.d.set(h.col, text, h)
 }

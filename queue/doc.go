@@ -11,7 +11,12 @@
 //	deadline_s               when it must have ended, on the same clock (none)
 //	limit_s                  the longest it may run (none)
 //	runtime_s                run time at default clocks (unknown)
+//	runtime_gpu_model        the GPU model that runtime_s and power_w are of; * when
+//	                         they are the same on all (needed where several are possible)
 //	power_w                  mean power of one GPU at default clocks (unknown)
+//	runtime_s.MODEL, power_w.MODEL
+//	                         the same on GPUs of one model, a column for each:
+//	                         runtime_s.V100, runtime_s.GTX1080Ti
 //	gpus                     2, or per GPU model V100:2;GTX1080Ti:4;*:4 (1)
 //	share                    part of one GPU, above 0 and up to 1 (1)
 //	cpus, mem_gib            CPU cores and memory (0)
@@ -25,7 +30,7 @@
 //
 // In CSV these are columns, found by the header in any order; an empty cell is
 // the default. In JSON they are the keys of a job, gpus may also be an object
-// {"V100":2,"*":4}, util_pct an array, and the six coefficients are the keys of an object "model".
+// {"V100":2,"*":4}, and so may runtime_s and power_w; util_pct an array, and the six coefficients are the keys of an object "model".
 // A JSON file is {"jobs":[…]}, a bare array of jobs, or one job after another
 // (JSON lines). An unknown name is an error unless it begins with x_. Each job
 // must say how long it runs: by a model, a workload or a run time. A deadline

@@ -13,17 +13,23 @@ type Job struct {
 	Deadline   float64      // s, on the same clock as Arrival
 	Limit      float64      // s, the longest it may run
 	// Runtime is the run time at default clocks in seconds, 0 when unknown. A
-	// job with neither Model nor Workload must have it; with a Workload it
-	// scales the workload's times to this run time; with a Model it is unused.
+	// job with neither Model nor Workload must have it, or some in Measured; with a
+	// Workload it scales the workload's times to this run time; with a Model it is
+	// unused.
 	Runtime float64
-	Power   float64     // W, mean of one GPU at default clocks; 0 = unknown
-	GPUs    []GPUCount  // alternatives by GPU model
-	Share   float64     // part of one GPU, 0 < Share ≤ 1
-	CPUs    float64     // cores
-	MemGiB  float64     // GiB of host memory
-	Profile *GPUProfile // what it uses of each GPU, or nil: unknown
-	Extra   []Field     // x_ columns with a value, by name
-	Pos     Position    // where it was read
+	// RuntimeModel is the GPU model that Runtime and Power are of; [AnyModel]: they
+	// are the same on all; "": nobody said, which does where the job can only run on
+	// one.
+	RuntimeModel string
+	Power        float64     // W, mean of one GPU at default clocks; 0 = unknown
+	Measured     []Measured  // the same by GPU model, by name; goes before Runtime and Power
+	GPUs         []GPUCount  // alternatives by GPU model
+	Share        float64     // part of one GPU, 0 < Share ≤ 1
+	CPUs         float64     // cores
+	MemGiB       float64     // GiB of host memory
+	Profile      *GPUProfile // what it uses of each GPU, or nil: unknown
+	Extra        []Field     // x_ columns with a value, by name
+	Pos          Position    // where it was read
 }
 
 // ModelParams are the coefficients of the EDL paper's time and power model,
@@ -36,6 +42,18 @@ type ModelParams struct {
 	Delta float64 // share of D that follows the core clock, 0..1
 	T0    float64 // s that no clock changes
 }
+
+// Measured is how a job runs on GPUs of one model at default clocks. At least one of
+// both is known.
+type Measured struct {
+	Model   string  // GPU model
+	Runtime float64 // s; 0 = unknown
+	Power   float64 // W, mean of one GPU; 0 = unknown
+}
+
+// AnyModel, as [Job.RuntimeModel], says that a job takes as long and as much power on
+// every GPU model. Files write it so, too.
+const AnyModel = "*"
 
 // GPUCount is how many GPUs a job takes when they are of one model. The empty
 // model stands for every model that the job doesn't list.
@@ -69,6 +87,16 @@ func NewJob(id string) Job {
 // blankJob has the defaults of the plain fields.
 func blankJob() Job {
 	return Job{Deadline: math.Inf(1), Limit: math.Inf(1), Share: 1}
+}
+
+// RunOn says on which GPU model run times and powers were measured, [AnyModel] for all
+// alike, for the jobs that state some and don't say.
+func (b *Batch) RunOn(gpuModel string) {
+	for i := range b.Jobs {
+		if j := &b.Jobs[i]; j.RuntimeModel == "" && (j.Runtime > 0 || j.Power > 0) {
+			j.RuntimeModel = gpuModel
+		}
+	}
 }
 
 // GPUsOn is the number of GPUs that the job takes on the given GPU model, and

@@ -182,6 +182,9 @@ func (r *jsonReader) nested(member func(key string, at Position) error) error {
 
 // field reads a member of a job other than its model.
 func (r *jsonReader) field(key string, at Position) error {
+	if of, model, ok := onModel(key); ok {
+		return r.onModel(of, model, at)
+	}
 	h, ok := r.b.heading(key)
 	if ok && h.col == colExtra {
 		r.b.tell(at, key, &h)
@@ -196,6 +199,9 @@ func (r *jsonReader) field(key string, at Position) error {
 	}
 	r.b.tell(at, key, &h)
 	r.heading = h
+	if (col == colRuntime || col == colPower) && r.lex.kind == '{' {
+		return r.byModel(col)
+	}
 	if col == colGPUs && r.lex.kind == '{' {
 		return r.gpus()
 	}
@@ -308,6 +314,36 @@ func (r *jsonReader) gpus() error {
 	}
 	r.d.job.GPUs = counts
 	return err
+}
+
+// byModel reads run times or powers by GPU model.
+func (r *jsonReader) byModel(of column) error {
+	count := 0
+	err := r.nested(func(model string, at Position) error {
+		count++
+		return r.onModel(of, strings.TrimSpace(model), at)
+	})
+	if err == nil && count == 0 {
+		return r.b.fault(faulty(of, "is an empty object", `numbers such as {"V100":60,"A100":40}`))
+	}
+	return err
+}
+
+// onModel reads the run time or power on one GPU model; null is none.
+func (r *jsonReader) onModel(of column, model string, at Position) error {
+	if problem := modelColumnFault(of, model); problem != nil {
+		return r.b.faultAt(at, problem)
+	}
+	if r.lex.kind == wordToken && r.lex.text == "null" {
+		return nil
+	}
+	if r.lex.kind != numberToken {
+		return r.unfit(of, "a number")
+	}
+	if problem := r.d.setOn(of, model, strings.TrimSpace(r.lex.text)); problem != nil {
+		return r.b.faultAt(r.lex.at, problem)
+	}
+	return nil
 }
 
 // series reads the array of a profile.

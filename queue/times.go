@@ -182,7 +182,7 @@ func parseGres(text string) ([]GPUCount, *FieldError) {
 		switch _, err := strconv.Atoi(model); {
 		case hasModel:
 		case err == nil:
-			model, count = anyModel, rest
+			model, count = AnyModel, rest
 		default: // a model alone
 			count = "1"
 		}

@@ -3,6 +3,7 @@ package queue
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -70,7 +71,7 @@ func faulty(c column, msg, want string) *FieldError {
 // check is Validate without names for job and field.
 func (j *Job) check() *FieldError {
 	for _, step := range [...]func(*Job) *FieldError{
-		(*Job).checkTexts, (*Job).checkNumbers, (*Job).checkGPUs,
+		(*Job).checkTexts, (*Job).checkNumbers, (*Job).checkGPUs, (*Job).checkMeasured,
 		(*Job).checkModel, (*Job).checkProfile, (*Job).checkExtras, (*Job).checkTogether,
 	} {
 		if problem := step(j); problem != nil {
@@ -177,6 +178,56 @@ func gpuModelFault(model string) (msg, want string) {
 	return textFault(model, maxText, false)
 }
 
+// checkMeasured looks at run times and powers on GPU models.
+func (j *Job) checkMeasured() *FieldError {
+	if j.RuntimeModel != "" && j.RuntimeModel != AnyModel {
+		if msg, want := gpuModelFault(j.RuntimeModel); msg != "" {
+			return faulty(colRuntimeModel, msg, want+", or * for every GPU model alike")
+		}
+	}
+	if len(j.Measured) > maxGPUModels {
+		return faulty(colRuntime, "is there for "+strconv.Itoa(len(j.Measured))+" GPU models", "at most "+strconv.Itoa(maxGPUModels))
+	}
+	for i := range j.Measured {
+		m := &j.Measured[i]
+		if problem := modelColumnFault(colRuntime, m.Model); problem != nil {
+			return problem
+		}
+		if i > 0 && j.Measured[i-1].Model >= m.Model {
+			return faulty(colRuntime, "on "+quoted(m.Model)+" comes after "+quoted(j.Measured[i-1].Model), "GPU models by name, each once")
+		}
+		if m.Runtime == 0 && m.Power == 0 {
+			return faulty(colRuntime, "on "+quoted(m.Model)+" is 0, and so is the power", "one of both above 0")
+		}
+		for _, c := range [...]column{colRuntime, colPower} {
+			if value := *m.number(c); !inRange(value) {
+				return faulty(c, "on "+quoted(m.Model)+" is "+formatNumber(value), "a number from 0 to 1e15")
+			}
+			if m.Model == j.RuntimeModel && *m.number(c) > 0 && *j.number(c) > 0 {
+				return faulty(c, "on "+quoted(m.Model)+" is there twice: "+nativeNames[c]+" is of that GPU model, too", "it once")
+			}
+		}
+	}
+	return nil
+}
+
+// modelColumnFault says what is wrong with the GPU model of a column such as
+// runtime_s.V100.
+func modelColumnFault(of column, model string) *FieldError {
+	if model == "" {
+		return faulty(of, "has no GPU model after the dot", "one such as "+nativeNames[of]+".V100")
+	}
+	if msg, want := gpuModelFault(model); msg != "" {
+		return faulty(of, "on GPU model "+msg, want)
+	}
+	return nil
+}
+
+// Timed tells whether the job states a run time, on whichever GPU model.
+func (j *Job) Timed() bool {
+	return j.Runtime > 0 || slices.ContainsFunc(j.Measured, func(m Measured) bool { return m.Runtime > 0 })
+}
+
 func (j *Job) checkModel() *FieldError {
 	if j.Model == nil {
 		return nil
@@ -233,7 +284,7 @@ func extraValueFault(value string) (msg, want string) {
 }
 
 func (j *Job) checkTogether() *FieldError {
-	if j.Model == nil && j.Workload == "" && j.Runtime == 0 {
+	if j.Model == nil && j.Workload == "" && !j.Timed() {
 		return faulty(colJob, "nothing says how long job "+quoted(j.ID)+" runs", "a run time, a workload or a model")
 	}
 	if j.Deadline < j.Arrival {

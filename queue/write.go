@@ -2,6 +2,7 @@ package queue
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -26,6 +27,7 @@ func writeCSV(w io.Writer, b *Batch, names *columnNames) error {
 		return fmt.Errorf("write batch: %w", err)
 	}
 	used, extras := usedColumns(b)
+	measured := measuredColumns(b)
 	if names == &edlNames {
 		used |= modelColumns.with(colName).with(colArrival).with(colDeadline)
 	}
@@ -33,10 +35,16 @@ func writeCSV(w io.Writer, b *Batch, names *columnNames) error {
 	if err != nil {
 		return err
 	}
+	for _, m := range measured {
+		if names != &nativeNames {
+			return fmt.Errorf("write batch: the format has no column for %s", nativeNames[m.of])
+		}
+		header = append(header, nativeNames[m.of]+"."+m.model)
+	}
 	out := csv.NewWriter(w)
 	// A csv.Writer keeps its first error for the end.
 	_ = out.Write(append(header, extras...))
-	row := make([]string, len(cols)+len(extras))
+	row := make([]string, len(header)+len(extras))
 	for i := range b.Jobs {
 		job := &b.Jobs[i]
 		if names == &edlNames && job.Model == nil {
@@ -45,7 +53,10 @@ func writeCSV(w io.Writer, b *Batch, names *columnNames) error {
 		for k, c := range cols {
 			row[k] = names.cell(job, c)
 		}
-		fillExtras(row[len(cols):], extras, job.Extra)
+		for k, m := range measured {
+			row[len(cols)+k] = m.cell(job)
+		}
+		fillExtras(row[len(header):], extras, job.Extra)
 		_ = out.Write(row)
 	}
 	out.Flush()
@@ -98,6 +109,43 @@ func usedColumns(b *Batch) (columnSet, []string) {
 	return used, slices.Sorted(maps.Keys(extras))
 }
 
+// measuredColumn is a column of run times or powers on one GPU model.
+type measuredColumn struct {
+	of    column
+	model string
+}
+
+// measuredColumns are those that some job has, run times first.
+func measuredColumns(b *Batch) []measuredColumn {
+	var all []measuredColumn
+	seen := map[measuredColumn]bool{}
+	for i := range b.Jobs {
+		for k := range b.Jobs[i].Measured {
+			m := &b.Jobs[i].Measured[k]
+			for _, c := range [...]column{colRuntime, colPower} {
+				if at := (measuredColumn{c, m.Model}); *m.number(c) > 0 && !seen[at] {
+					seen[at] = true
+					all = append(all, at)
+				}
+			}
+		}
+	}
+	slices.SortFunc(all, func(x, y measuredColumn) int {
+		return cmp.Or(cmp.Compare(x.of, y.of), strings.Compare(x.model, y.model))
+	})
+	return all
+}
+
+// cell is the text for a job, "" where it has none.
+func (m measuredColumn) cell(j *Job) string {
+	for i := range j.Measured {
+		if value := *j.Measured[i].number(m.of); j.Measured[i].Model == m.model && value > 0 {
+			return formatNumber(value)
+		}
+	}
+	return ""
+}
+
 // fillExtras puts a job's x_ values, which are by name, under their columns.
 func fillExtras(row, columns []string, extra []Field) {
 	clear(row)
@@ -120,6 +168,8 @@ func (j *Job) cell(c column) string {
 		return j.User
 	case colWorkload:
 		return j.Workload
+	case colRuntimeModel:
+		return j.RuntimeModel
 	case colGPUs:
 		return gpusText(j.GPUs)
 	case colUtil:
@@ -223,6 +273,13 @@ func appendJob(dst []byte, j *Job) []byte {
 			dst = appendNumber(appendKey(dst, nativeNames[c]), *j.Model.coefficient(c))
 		}
 		dst = append(dst, '}')
+	}
+	for i := range j.Measured {
+		for _, c := range [...]column{colRuntime, colPower} {
+			if value := *j.Measured[i].number(c); value > 0 {
+				dst = appendNumber(appendKey(dst, nativeNames[c]+"."+j.Measured[i].Model), value)
+			}
+		}
 	}
 	for _, f := range j.Extra {
 		dst = appendString(appendKey(dst, f.Name), f.Value)

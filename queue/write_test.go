@@ -51,6 +51,10 @@ func drawJob(t *rapid.T, id string) queue.Job {
 	j.Deadline = max(j.Arrival, orNone.Draw(t, "deadline"))
 	j.Runtime = rapid.Float64Range(1e-300, 1e15).Draw(t, "runtime")
 	j.Power, j.CPUs, j.MemGiB = number.Draw(t, "power"), number.Draw(t, "cpus"), number.Draw(t, "mem")
+	j.RuntimeModel = rapid.SampledFrom([]string{"", queue.AnyModel, "P100"}).Draw(t, "runtime GPU model")
+	if rapid.Bool().Draw(t, "measured") {
+		j.Measured = []queue.Measured{{Model: `RTX "2070" S, é`, Runtime: 7}, {Model: "V100", Runtime: 3.5, Power: 120}, {Model: "a100.sxm", Power: 1e-7}}
+	}
 	switch rapid.IntRange(0, 3).Draw(t, "gpus") {
 	case 1:
 		j.GPUs[0].Count = rapid.IntRange(1, 1024).Draw(t, "count")

@@ -82,6 +82,9 @@ func checkPlanFlags(c *cli.Context) error {
 	if err := takes(c, files, files, want); err != nil {
 		return err
 	}
+	if c.Bool("from-slurm") && c.IsSet(runtimeModelFlag) {
+		return usagef("--%s means nothing with --from-slurm: epd says of which GPU model run times are, want it left out", runtimeModelFlag)
+	}
 	if err := checkHTML(c, "svg"); err != nil {
 		return err
 	}

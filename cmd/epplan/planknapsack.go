@@ -85,7 +85,10 @@ type knapsackQueue struct {
 type clockResponse = func(kind, gpuModel string) (dvfsmodel.Response, error)
 
 func (t *terminal) knapsackQueue(c *cli.Context) (*knapsackQueue, error) {
-	for _, flag := range []string{"config", "range", "start", "stretch", "gpus-per-node", "contention", "svg", "html", "from-slurm", "theta", "rho", "map"} {
+	for _, flag := range []string{
+		"config", "range", "start", "stretch", "gpus-per-node", "contention", "svg", "html", "from-slurm", "theta", "rho", "map",
+		runtimeModelFlag,
+	} {
 		if c.IsSet(flag) {
 			return nil, usagef("--%s means nothing with --format %s, want it left out", flag, knapsackFormat)
 		}

@@ -58,6 +58,7 @@ func (h *history) add(batch *queue.Batch, cluster *planner.Cluster, at int) {
 			part.ID = fmt.Sprintf("%s/%d", p.JobID, n+1)
 		}
 		part.ID = fmt.Sprintf("%s@%d", part.ID, at) // ids come again
+		part.RuntimeModel = queue.AnyModel          // a log that doesn't name the GPU model says it of any
 		part.GPUs = []queue.GPUCount{{Model: model, Count: min(each, gpus-n*each)}}
 		batch.Jobs = append(batch.Jobs, part)
 		h.jobs = append(h.jobs, historyJob{past: at, limit: limit, span: span})

@@ -36,6 +36,7 @@ func problemFlags() []cli.Flag {
 		&cli.StringFlag{Name: "cluster", Usage: "TOML `FILE` with the cluster, or paper: the EDL paper's"},
 		mapFlag(),
 		modelsFlag("TOML `FILE` with fitted workload models; repeat it for more", ""),
+		&cli.StringFlag{Name: runtimeModelFlag, Usage: "GPU `MODEL` that run times and powers of a batch are of which doesn't say; *: the same on all"},
 		profilesFlag(),
 		contentionFlag("the cluster's, or time is shared without loss"),
 		&cli.StringFlag{Name: "range", DefaultText: "wide", Usage: "scaling `INTERVAL` of --cluster paper: wide or narrow"},
@@ -45,6 +46,9 @@ func problemFlags() []cli.Flag {
 		seedFlag(),
 	}
 }
+
+// runtimeModelFlag says on which GPU model run times were measured.
+const runtimeModelFlag = "runtime-gpu-model"
 
 func profilesFlag() cli.Flag {
 	return &cli.StringFlag{Name: "profiles", Usage: "TOML `FILE` with further GPU models"}
@@ -215,7 +219,13 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 	if err := s.contention(t, c, &cluster); err != nil {
 		return err
 	}
+	if err := s.runOn(c.String(runtimeModelFlag)); err != nil {
+		return err
+	}
 	tasks, warnings, err := planner.Join(s.batch, &cluster, newCatalog(s.config.Profiles(), s.models, &s.scaling), margins)
+	if _, ok := errors.AsType[*planner.RuntimeModelError](err); ok {
+		return &hintedError{err: err, hint: "--" + runtimeModelFlag + " MODEL says it for the whole batch, runtime_gpu_model in [cluster] for every batch of a site"}
+	}
 	if err != nil {
 		return err
 	}
@@ -230,6 +240,22 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 		return err
 	}
 	return policy.ImplyDue(c.Context, s.problem, stretch)
+}
+
+// runOn says of which GPU model run times are where the batch doesn't: that of the
+// flag, else the configuration's.
+func (s *setup) runOn(flag string) error {
+	model := s.config.RuntimeModel()
+	if flag != "" {
+		if _, err := s.config.Profiles().Lookup(flag); err != nil && flag != queue.AnyModel {
+			return usagef("--%s: %v", runtimeModelFlag, err)
+		}
+		model = flag
+	}
+	if model != "" {
+		s.batch.RunOn(model)
+	}
+	return nil
 }
 
 // contention has the cluster count what sharing a GPU costs by the curve of

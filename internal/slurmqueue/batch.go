@@ -139,9 +139,10 @@ func (b *Batch) add(q *epdapi.QueuedJob) {
 }
 
 // jobOf is a job as a batch file would have it.
-func jobOf(q *epdapi.QueuedJob, responses []dvfsmodel.Response) queue.Job {
+func jobOf(q *epdapi.QueuedJob, responses []modelResponse) queue.Job {
 	job := queue.NewJob(strconv.FormatInt(q.ID, 10))
 	job.User, job.Name = q.User, q.Name
+	job.RuntimeModel = queue.AnyModel // a prediction or a limit is of wherever it runs
 	job.GPUs = []queue.GPUCount{{Model: q.GPUModel, Count: q.GPUs}}
 	limit, limited := q.LimitS.Get()
 	if limited {
@@ -157,20 +158,28 @@ func jobOf(q *epdapi.QueuedJob, responses []dvfsmodel.Response) queue.Job {
 	case len(responses) == 0:
 		job.Runtime = limit
 	case q.HandsOff:
-		at := responses[0].Default()
-		job.Runtime, job.Power = at.Time, float64(at.Power)
+		for i := range responses {
+			at := responses[i].Default()
+			job.Measured = append(job.Measured, queue.Measured{Model: responses[i].model, Runtime: at.Time, Power: float64(at.Power)})
+		}
 	default:
 		job.Workload = q.Workload
 	}
 	return job
 }
 
-// responses are those of a job on the cluster's GPU models that it may use.
-func (b *Batch) responses(q *epdapi.QueuedJob) []dvfsmodel.Response {
+// modelResponse is how a job responds on a GPU model.
+type modelResponse struct {
+	dvfsmodel.Response
+	model string
+}
+
+// responses are those of a job on the cluster's GPU models that it may use, by name.
+func (b *Batch) responses(q *epdapi.QueuedJob) []modelResponse {
 	if q.Workload == "" {
 		return nil
 	}
-	var all []dvfsmodel.Response
+	var all []modelResponse
 	var seen []string
 	for i := range b.cluster.Classes {
 		name := b.cluster.Classes[i].Model
@@ -179,9 +188,10 @@ func (b *Batch) responses(q *epdapi.QueuedJob) []dvfsmodel.Response {
 		}
 		seen = append(seen, name)
 		if r, err := b.catalog.Workload(q.Workload, name); err == nil && r != nil && !math.IsNaN(r.Default().Time) {
-			all = append(all, r)
+			all = append(all, modelResponse{r, name})
 		}
 	}
+	slices.SortFunc(all, func(x, y modelResponse) int { return cmp.Compare(x.model, y.model) })
 	return all
 }
 
