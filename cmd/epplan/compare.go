@@ -277,7 +277,7 @@ func addReferences(ctx context.Context, variants []variant) error {
 
 func (v *variant) run(ctx context.Context) (report.Run, error) {
 	started := time.Now()
-	plan, err := planner.Solve(ctx, v.setup.problem, v.policy, &planner.Options{Seed: v.setup.seed})
+	plan, err := policy.Solve(ctx, v.setup.problem, v.policy, &planner.Options{Seed: v.setup.seed})
 	took := time.Since(started)
 	if err != nil {
 		return report.Run{}, located(v.setup.config, fmt.Errorf("policy %s: %w", v.policy.Name, err))

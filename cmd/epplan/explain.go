@@ -29,7 +29,7 @@ func (t *terminal) explainCommand() *cli.Command {
 			"implies for a job without one. Least energy counts the job's share of the node, whose watts by GPU are the\n" +
 			"cluster's; powers and energies are those of the GPUs alone.\n" +
 			"Example: epplan explain 4711\n" +
-			"Example: epplan explain cfd-18 batch.csv --cluster cluster.toml --models models.toml",
+			"Example: epplan explain 18-cfd batch.csv --cluster cluster.toml --models models.toml",
 		Flags:  append(planningFlags(), anySocketFlag(publicFirst), jsonFlag()),
 		Action: t.explain,
 	}

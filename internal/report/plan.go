@@ -52,6 +52,8 @@ func (r *Result) fields() []field {
 		field{"sleep_j", Number(s.Sleep)},
 		field{"baseline_energy_j", nonZero(s.Baseline)},
 		field{"saving", Number(s.Saving())},
+		field{"modelled", Number(s.Modelled)},
+		field{"power_assumed_jobs", Count(s.Assumed)},
 		field{"bound_j", nonZero(s.Bound)},
 		field{"gap", Number(s.Gap())},
 		field{"nodes_used", Count(s.NodesUsed)},

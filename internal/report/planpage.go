@@ -99,7 +99,7 @@ func (p *PlanPage) lead(s *Summary) string {
 	scale := CommonScale(Joules, 5, float64(s.Energy))
 	text += "That takes " + scale.With(float64(s.Energy)) + " (" + FormatKWh(s.Energy) + ")"
 	if s.Baseline > 0 {
-		text += ", " + s.against() + " than at default clocks"
+		text += ", " + s.against() + " than at default clocks" + s.unmodelled()
 	}
 	if s.Bound > 0 {
 		part, side := s.fromBound()

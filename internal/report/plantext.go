@@ -88,7 +88,7 @@ func (s *Summary) header(opts *TextOptions) []string {
 		return lines // nothing is planned: there is nothing to save
 	}
 	if s.Baseline > 0 {
-		lines = append(lines, line("Saving", FormatPercent(s.Saving())+" of "+scale.With(float64(s.Baseline))+" at default clocks"))
+		lines = append(lines, line("Saving", FormatPercent(s.Saving())+" of "+scale.With(float64(s.Baseline))+" at default clocks"+s.unmodelled()))
 	}
 	if s.Bound > 0 {
 		part, side := s.fromBound()

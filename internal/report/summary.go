@@ -53,6 +53,9 @@ type Summary struct {
 	Reference *Summary // first come, first served at default clocks; nil: not known
 	Easy      *Summary // EASY backfilling at default clocks; nil: not known
 
+	Modelled float64 // part of the run energy that is of jobs with a model; NaN where nothing runs
+	Assumed  int     // planned jobs whose power nobody stated and no model has
+
 	// Of jobs on GPUs that are shared by profile; 0 where none are.
 	Shared        int     // such jobs
 	SharedGPUs    int     // such GPUs
@@ -173,6 +176,7 @@ func (r *Result) summary() Summary {
 		s.GPUsUsed += gpus.Len()
 		s.NodesUsed += min(1, gpus.Len())
 	}
+	s.addModelled(r)
 	s.addSharing(r)
 	return s
 }

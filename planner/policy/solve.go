@@ -10,7 +10,7 @@ import (
 // Checked plans a problem by a policy, and has the plan checked. Its errors name
 // the policy.
 func Checked(ctx context.Context, p *planner.Problem, policy *planner.Policy, options *planner.Options) (*planner.Plan, error) {
-	plan, err := planner.Solve(ctx, p, policy, options)
+	plan, err := Solve(ctx, p, policy, options)
 	if err != nil {
 		return nil, fmt.Errorf("policy %s: %w", policy.Name, err)
 	}
@@ -37,7 +37,7 @@ func solved(ctx context.Context, p *planner.Problem, text string, params Params)
 	if err != nil {
 		return nil, err
 	}
-	plan, err := planner.Solve(ctx, p, policy, nil)
+	plan, err := Solve(ctx, p, policy, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", text, err)
 	}
