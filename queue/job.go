@@ -51,7 +51,7 @@ type Measured struct {
 	Power   float64 // W, mean of one GPU; 0 = unknown
 }
 
-// AnyModel, as [Job.RuntimeModel], says that a job takes as long and as much power on
+// AnyModel as [Job.RuntimeModel] says that a job takes as long and as much power on
 // every GPU model. Files write it so, too.
 const AnyModel = "*"
 

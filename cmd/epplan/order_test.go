@@ -25,8 +25,9 @@ type drawnBatch struct {
 // drawBatch draws jobs with and without a workload, deadline, limit and power, for one
 // or several GPUs, at once or over time; and nodes of two GPU models, some by two names.
 func drawBatch(t *rapid.T) drawnBatch {
-	b := drawnBatch{header: []string{"id", "workload", "runtime_s", "runtime_gpu_model", "runtime_s.GTX1080Ti", "power_w", "deadline_s", "limit_s", "gpus", "arrival_s"}}
+	b := drawnBatch{header: []string{"id", "workload", "runtime_s", "runtime_gpu_model", "runtime_s.GTX1080Ti", "power_w", "deadline_s", "limit_s", "gpus", "arrival_s", "util_pct", "slot_s", "gpu_mem_gb"}}
 	of := func(name string, values ...string) string { return rapid.SampledFrom(values).Draw(t, name) }
+	share := of("share", "", "", "share = true\ngpu_mem_gb = 16\n")
 	online := rapid.Bool().Draw(t, "online")
 	for i := range rapid.IntRange(2, 12).Draw(t, "jobs") {
 		runtime := rapid.SampledFrom([]int{600, 1800, 1800, 5400}).Draw(t, "run time")
@@ -37,14 +38,21 @@ func drawBatch(t *rapid.T) drawnBatch {
 		if rapid.Bool().Draw(t, "on the other model") {
 			other = strconv.Itoa(runtime * 2)
 		}
+		limit := strconv.Itoa(runtime * 3)
+		if share != "" {
+			limit = "" // policies that share don't keep every limit of a job without a profile
+		}
 		b.rows = append(b.rows, []string{
 			of("id", "job-", "a") + strconv.Itoa(i), of("workload", "cfd", "hotspot", "transpose", ""), strconv.Itoa(runtime), of("model", "V100", "Tesla V100"),
-			other, of("power", "", "", "140"), of("deadline", "", strconv.Itoa(arrival+runtime*4)), of("limit", "", strconv.Itoa(runtime*3)),
-			of("gpus", "1", "1", "2", "4", "8"), strconv.Itoa(arrival),
+			other, of("power", "", "", "140"), of("deadline", "", strconv.Itoa(arrival+runtime*4)), of("limit", "", limit),
+			of("gpus", "1", "1", "2", "4", "8"), strconv.Itoa(arrival), "", "", "",
 		})
+		if row := b.rows[i]; rapid.Bool().Draw(t, "profile") {
+			copy(row[8:], []string{"1", row[9], of("util", "20 40", "60 10", "30 30"), "60", "4"})
+		}
 	}
 	for i, model := range []string{"V100", "GTX1080Ti", "V100"} {
-		b.nodes = append(b.nodes, fmt.Sprintf("[[cluster.nodes]]\nname = \"n%d\"\ngpu_model = %q\ncount = %d\ngpus = 4\nturn_on_delay_s = 60\n", i, model, 1+i%2))
+		b.nodes = append(b.nodes, fmt.Sprintf("[[cluster.nodes]]\nname = \"n%d\"\ngpu_model = %q\ncount = %d\ngpus = 4\nturn_on_delay_s = 60\n%s", i, model, 1+i%2, share))
 	}
 	return b
 }
@@ -130,7 +138,7 @@ func TestTheOrderOfRowsColumnsAndNodesChangesNoPlan(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
 		b := drawBatch(t)
-		policy := rapid.SampledFrom([]string{"", "", "baseline", "edl:0.9", "marginal", "late-binding", "value", "easy"}).Draw(t, "policy")
+		policy := rapid.SampledFrom([]string{"", "", "baseline", "edl:0.9", "marginal", "late-binding", "value", "easy", "cats-safe", "hotcloud"}).Draw(t, "policy")
 		sums, jobs := b.planned(t, dir, policy)
 		again, jobsAgain := b.shuffled(t).planned(t, dir, policy)
 		for name, want := range sums {

@@ -13,8 +13,7 @@ import (
 // Solve is [planner.Solve] in an order of its own: tasks by ID, node classes by
 // name. What is equal otherwise is decided by that, and not by the order in which a
 // file happens to list it. A problem that goes on from the present, or turns out
-// otherwise than predicted, keeps the order that it has; so do classes whose GPUs are
-// shared.
+// otherwise than predicted, keeps the order that it has.
 func Solve(ctx context.Context, p *planner.Problem, policy *planner.Policy, options *planner.Options) (*planner.Plan, error) {
 	if options != nil && (options.Truth != nil || options.Present != nil || options.Started != nil) {
 		return planner.Solve(ctx, p, policy, options)
@@ -40,11 +39,9 @@ func orderOf(p *planner.Problem) order {
 	if !slices.IsSortedFunc(p.Tasks, func(a, b planner.Task) int { return compareIDs(a.ID, b.ID) }) {
 		o.tasks = sorted(len(p.Tasks), func(a, b int) int { return compareIDs(p.Tasks[a].ID, p.Tasks[b].ID) })
 	}
-	if p.Cluster.Sharing == nil {
-		byName := func(a, b int) int { return compareIDs(p.Cluster.Classes[a].Name, p.Cluster.Classes[b].Name) }
-		if all := sorted(len(p.Cluster.Classes), byName); !slices.IsSorted(all) {
-			o.classes = all
-		}
+	byName := func(a, b int) int { return compareIDs(p.Cluster.Classes[a].Name, p.Cluster.Classes[b].Name) }
+	if all := sorted(len(p.Cluster.Classes), byName); !slices.IsSorted(all) {
+		o.classes = all
 	}
 	return o
 }
