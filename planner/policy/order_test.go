@@ -16,7 +16,7 @@ func TestJobsThatArriveTogetherGoByIDWithNumbersBySize(t *testing.T) {
 	for _, id := range []string{"job-10", "job-9", "b", "job-009", "job", "a2", "a10", ""} {
 		p.Tasks = append(p.Tasks, planner.NewTask(id, planner.Option{Model: "V100", GPUs: 1, Response: minute}))
 	}
-	plan, err := policy.BaselinePlan(t.Context(), p, policy.DefaultParams())
+	plan, _, err := policy.References(t.Context(), p, policy.DefaultParams())
 	if err != nil {
 		t.Fatal(err)
 	}
