@@ -90,8 +90,8 @@ func (t *terminal) explain(c *cli.Context) error {
 		return err
 	}
 	if c.NArg() == 1 {
-		if _, err := slurm.ParseJobID(c.Args().First()); err != nil {
-			return &usageError{msg: "1 arguments, want a job's id and a batch file", hint: "a job of Slurm's is a number alone"}
+		if _, err := slurm.ParseJobRef(c.Args().First()); err != nil {
+			return &usageError{msg: "1 arguments, want a job's id and a batch file", hint: "a job of Slurm's is a number alone, or a task of an array such as 4_3"}
 		}
 		return t.explainLive(c)
 	}

@@ -109,6 +109,9 @@ func fakeView(id string) *epdapi.JobView {
 		ConfigVersion: "5f1c09d2a7b3", Objective: epdapi.Objective{EnergyWeight: 1},
 	}
 	switch id {
+	case "47_3": // the same as a task of an array
+		v.Job.ArrayID = "47_3"
+		fallthrough
 	case "4711":
 	case "4712":
 		v.Job.ID, v.Job.Name, v.Job.User = 4712, "evil\x1b[2J\nJob 1\u202e\u009b", "eve"

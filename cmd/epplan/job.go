@@ -26,7 +26,8 @@ func (t *terminal) jobCommand() *cli.Command {
 		Usage:     "everything that is known of a job",
 		ArgsUsage: "ID",
 		Description: "What it asked for, what was decided and why, and what each of its runs took, beside what was predicted.\n" +
-			"A run is one job on one node. An array's tasks have ids of their own, as squeue -O JobID shows them.\n" +
+			"A run is one job on one node. A task of an array that Slurm lists may be named as\n" +
+			"squeue shows it, 4_3; any by its own number, as sacct -o JobIDRaw shows it.\n" +
 			"Example: epplan job 4711",
 		Flags:  []cli.Flag{anySocketFlag(publicFirst), jsonFlag()},
 		Action: t.job,
@@ -49,14 +50,28 @@ func (t *terminal) job(c *cli.Context) error {
 
 // jobView asks for a job.
 func jobView(c *cli.Context, text string) (*epdapi.JobView, error) {
-	id, err := slurm.ParseJobID(text)
+	ref, err := slurm.ParseJobRef(text)
+	if err == nil && (ref.Step != "" || ref.Het || ref.Array && ref.Task < 0) {
+		err = fmt.Errorf("%q is not a job: want a number, or a task of an array such as 4_3", text)
+	}
 	if err != nil {
 		return nil, &usageError{msg: err.Error()}
 	}
-	view, err := ask(c, publicFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.JobView, error) { return epd.Job(ctx, id) })
+	view, err := ask(c, publicFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.JobView, error) {
+		if ref.Array {
+			return epd.ArrayTask(ctx, ref.Job, ref.Task)
+		}
+		return epd.Job(ctx, ref.Job)
+	})
+	if refused(err, http.StatusNotFound) && ref.Array {
+		return nil, &hintedError{
+			err:  fmt.Errorf("job %s isn't among those that Slurm lists now", text),
+			hint: fmt.Sprintf("once it is over it is known by its own number: sacct -X -n -j %s -o JobIDRaw", text),
+		}
+	}
 	if refused(err, http.StatusNotFound) {
 		return nil, &hintedError{
-			err:  fmt.Errorf("job %d isn't known", id),
+			err:  fmt.Errorf("job %d isn't known", ref.Job),
 			hint: "jobs without GPUs, and those that ended before epd was there, aren't; users see only their own",
 		}
 	}
@@ -91,7 +106,11 @@ func writeJob(b *strings.Builder, v *epdapi.JobView) {
 		b.WriteString("Slurm said nothing of this job.\n")
 		return
 	}
-	row(b, "Job", "%d %s", j.ID, printable(j.Name))
+	name := printable(j.Name)
+	if j.ArrayID != "" {
+		name = "(" + printable(j.ArrayID) + ") " + name
+	}
+	row(b, "Job", "%d %s", j.ID, name)
 	row(b, "User", "%s, account %s", orDash(j.User), orDash(j.Account))
 	row(b, "Partition", "%s", orDash(j.Partition))
 	row(b, "State", "%s", orDash(j.State))

@@ -97,6 +97,7 @@ func jobTable(jobs []epdapi.JobRow) *report.Table {
 	return &report.Table{
 		Columns: []report.Column{
 			{Key: "job_id", Head: "job"},
+			{Key: "array_id", Head: "task"},
 			{Key: "user", Head: "user", Left: true, Max: 16},
 			{Key: "partition", Head: "partition", Left: true, Max: 16},
 			{Key: "name", Head: "name", Left: true, Max: 20},
@@ -156,7 +157,7 @@ func jobValues(j *epdapi.JobRow) []report.Value {
 		submitted = j.Submitted.Local().Format(time.DateTime)
 	}
 	return []report.Value{
-		report.Text(strconv.FormatInt(j.ID, 10)), report.NonEmpty(j.User), report.NonEmpty(j.Partition), report.NonEmpty(j.Name), report.NonEmpty(j.State), report.NonEmpty(j.Workload),
+		report.Text(strconv.FormatInt(j.ID, 10)), report.NonEmpty(j.ArrayID), report.NonEmpty(j.User), report.NonEmpty(j.Partition), report.NonEmpty(j.Name), report.NonEmpty(j.State), report.NonEmpty(j.Workload),
 		report.Count(j.GPUs), report.NonEmpty(j.Mode), report.NonEmpty(string(j.Arm)),
 		hadValue(j, func(s record.Setting) dvfsmodel.MHz { return s.Core }), hadValue(j, func(s record.Setting) dvfsmodel.MHz { return s.Mem }),
 		number(j.TimeS.Get()), number(j.EnergyJ.Get()),

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
@@ -161,6 +163,31 @@ func TestTasksOfAnArrayAreJobsOfTheirOwn(t *testing.T) {
 	}
 	if d := r.decide(task(203, 2)); d.ModelVersion != second.ModelVersion { // the last task has the array's id
 		t.Errorf("the last task: %+v", d)
+	}
+}
+
+func TestTasksOfAnArrayAreFoundAsSqueueShowsThem(t *testing.T) {
+	r := taught(t)
+	r.job(201, func(j *slurm.Job) { j.ArrayJob, j.ArrayTask = 203, 0 })
+	r.job(203, func(j *slurm.Job) { j.ArrayJob, j.ArrayTask, j.ArrayTasks = 203, -1, "2-9%2" })
+	r.job(204, func(*slurm.Job) {})
+	for text, want := range map[string]slurm.JobID{"203_0": 201, "203_2": 203, "203_9": 203, "204": 204, "201": 201} {
+		if id, err := r.numberOf(text); err != nil || id != want {
+			t.Errorf("%s is %d, %v, want %d", text, id, err, want)
+		}
+	}
+	for text, want := range map[string]error{
+		"203_1": store.ErrNotFound, "204_0": store.ErrNotFound, "203_[2-9]": ErrRequest, "203_0.batch": ErrRequest, "203+1": ErrRequest, "x": ErrRequest, "203_": ErrRequest,
+	} {
+		if _, err := r.numberOf(text); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", text, err, want)
+		}
+	}
+	for id, want := range map[slurm.JobID]string{201: "203_0", 203: "", 204: ""} {
+		view, err := r.Job(context.Background(), id)
+		if err != nil || view.Job.ArrayID != want {
+			t.Errorf("job %d: %+v, %v, want array id %q", id, view, err, want)
+		}
 	}
 }
 

@@ -64,6 +64,9 @@ func (c *Controller) Jobs(ctx context.Context, q *epdapi.JobQuery) (*epdapi.JobP
 		answer.Jobs = append(answer.Jobs, rowOf(&page.Jobs[i]))
 	}
 	c.addReported(answer.Jobs)
+	for i := range answer.Jobs {
+		c.addArrayID(&answer.Jobs[i].Job)
+	}
 	answer.Next = page.Next
 	return answer, nil
 }
@@ -107,9 +110,9 @@ func rowOf(j *store.ListedJob) epdapi.JobRow {
 }
 
 func (c *Controller) getJob(r *http.Request) (any, error) {
-	id, err := slurm.ParseJobID(r.PathValue("id"))
+	id, err := c.numberOf(r.PathValue("id"))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrRequest, err)
+		return nil, err
 	}
 	return c.Job(r.Context(), id)
 }
@@ -175,6 +178,7 @@ func (c *Controller) viewLatest(ctx context.Context, view *epdapi.JobView, h *hi
 	view.Job = jobOf(latest)
 	own := h.submission(latest.Submitted)
 	view.Job.State = own.ended(latest.State)
+	c.addArrayID(view.Job)
 	if latest.Token != "" {
 		d, err := c.options.Store.DecisionByToken(ctx, c.options.Cluster, latest.Token)
 		switch {

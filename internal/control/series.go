@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -12,9 +11,9 @@ import (
 )
 
 func (c *Controller) getSeries(r *http.Request) (any, error) {
-	id, err := slurm.ParseJobID(r.PathValue("id"))
+	id, err := c.numberOf(r.PathValue("id"))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrRequest, err)
+		return nil, err
 	}
 	return c.Series(r.Context(), id)
 }

@@ -123,6 +123,12 @@ func (c *Client) Job(ctx context.Context, id slurm.JobID) (*JobView, error) {
 	return get[JobView](ctx, c, PathJobs+"/"+id.String(), nil)
 }
 
+// ArrayTask tells everything that is known of a task of an array that Slurm still
+// lists. Its number is in the answer.
+func (c *Client) ArrayTask(ctx context.Context, array slurm.JobID, task int) (*JobView, error) {
+	return get[JobView](ctx, c, fmt.Sprintf("%s/%d_%d", PathJobs, array, task), nil)
+}
+
 // Savings asks what runs saved that ended since a time; the zero time: ever.
 func (c *Client) Savings(ctx context.Context, since time.Time) (*Savings, error) {
 	query := url.Values{}

@@ -13,6 +13,7 @@ import (
 // escaped.
 type Job struct {
 	ID        int64         `json:"job_id"`
+	ArrayID   string        `json:"array_id,omitempty"` // of a task of an array, such as 4_3, as long as Slurm lists the job
 	Name      string        `json:"name"`
 	User      string        `json:"user"`
 	Account   string        `json:"account"`

@@ -37,6 +37,9 @@ func (s *Site) job(ctx context.Context, r *Request) (*View, error) {
 		return nil, err
 	}
 	title := "Job " + id.String()
+	if v.Job != nil && v.Job.ArrayID != "" {
+		title += " (" + v.Job.ArrayID + ")"
+	}
 	if v.Job != nil && v.Job.Name != "" {
 		title += ": " + nameCell(v.Job.Name, "").Text
 	}

@@ -1,0 +1,60 @@
+package control
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/store"
+	"github.com/epplan/epplan/slurm"
+)
+
+// numberOf is the number of a job in the path of a request: a number, or a task of
+// an array, such as 4_3, that Slurm lists. The error is [ErrRequest], or
+// [store.ErrNotFound] for a task that it doesn't.
+func (c *Controller) numberOf(text string) (slurm.JobID, error) {
+	ref, err := slurm.ParseJobRef(text)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("%w: %w", ErrRequest, err)
+	case ref.Step != "" || ref.Het || ref.Array && ref.Task < 0:
+		return 0, fmt.Errorf("%w: %q is no job, want a number, or a task of an array such as 4_3", ErrRequest, text)
+	case !ref.Array:
+		return ref.Job, nil
+	}
+	if id, ok := c.jobs.arrayTask(ref.Job, ref.Task); ok {
+		return id, nil
+	}
+	return 0, fmt.Errorf("task %s of an array: %w", text, store.ErrNotFound)
+}
+
+// arrayTask is the number of an array's task: its own, or that of the tasks that
+// haven't been split off yet.
+func (j *jobs) arrayTask(array slurm.JobID, task int) (id slurm.JobID, ok bool) {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	for number, held := range j.byID {
+		r := held.job.unusual()
+		if r.arrayJob != array {
+			continue
+		}
+		if int(r.arrayTask) == task && r.arrayTasks == "" {
+			return number, true
+		}
+		if tasks, _, err := slurm.ParseArrayTasks(r.arrayTasks); err == nil && slices.Contains(tasks, task) {
+			id, ok = number, true
+		}
+	}
+	return id, ok
+}
+
+// addArrayID adds which task of an array a job is that Slurm lists.
+func (c *Controller) addArrayID(j *epdapi.Job) {
+	live := c.jobs.get(slurm.JobID(j.ID)) //nolint:gosec // ids of Slurm's have 26 bits
+	if live == nil || live.submitted != j.Submitted.Unix() {
+		return
+	}
+	if r := live.unusual(); r.arrayJob != 0 && r.arrayTask >= 0 {
+		j.ArrayID = fmt.Sprintf("%d_%d", r.arrayJob, r.arrayTask)
+	}
+}
