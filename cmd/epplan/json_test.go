@@ -79,7 +79,7 @@ func TestTheFiguresOfAPlanFollowFromItsJobs(t *testing.T) {
 	const demo = "../../testdata/demo/"
 	plan, jobs := planJSON(t, demo+"batch.csv", "--cluster", demo+"cluster.toml", "--models", demo+"models.toml")
 	last := 0.0
-	var waits, turnarounds []float64
+	waits, turnarounds := make([]float64, 0, len(jobs)), make([]float64, 0, len(jobs))
 	for _, job := range jobs { // all arrive at 0
 		start, _ := job["start_s"].(float64)
 		end, _ := job["end_s"].(float64)

@@ -40,13 +40,17 @@ func (s *Summary) againstTable() *Table {
 	all := s.measures()
 	return &Table{
 		Columns: []Column{
-			{Head: " ", Left: true}, {Head: "plan"},
-			{Head: "FCFS"}, {Head: "change"}, {Head: "EASY"}, {Head: "change"},
+			{Head: " ", Left: true},
+			{Head: "plan"},
+			{Head: "FCFS"},
+			{Head: "change"},
+			{Head: "EASY"},
+			{Head: "change"},
 		},
 		Len: len(all), Rows: func(yield func([]Value) bool) {
 			for i := range all {
 				m := &all[i]
-				row := []Value{Text(m.name), Text(m.write(m.of(s)))}
+				row := append(make([]Value, 0, 2+2*len(others)), Text(m.name), Text(m.write(m.of(s))))
 				for _, other := range others {
 					row = append(row, m.compared(s, other)...)
 				}
@@ -170,18 +174,17 @@ func (r *Result) newlyLate(s *Summary) string {
 	if len(s.NewlyLate) == 0 {
 		return ""
 	}
-	text := counting(len(s.NewlyLate), "job is late here that isn't", "jobs are late here that aren't") + " at default clocks, first come, first served: "
-	for i, task := range s.NewlyLate {
-		if i == mostNamed {
-			text += " and " + FormatCount(len(s.NewlyLate)-i) + " more"
-			break
-		}
-		if i > 0 {
-			text += ", "
-		}
-		text += shortened(r.Problem.Tasks[task].ID, maxName)
+	named := s.NewlyLate[:min(len(s.NewlyLate), mostNamed)]
+	names := make([]string, len(named))
+	for i, task := range named {
+		names[i] = shortened(r.Problem.Tasks[task].ID, maxName)
 	}
-	return text + "."
+	more := ""
+	if rest := len(s.NewlyLate) - len(named); rest > 0 {
+		more = " and " + FormatCount(rest) + " more"
+	}
+	return counting(len(s.NewlyLate), "job is late here that isn't", "jobs are late here that aren't") +
+		" at default clocks, first come, first served: " + strings.Join(names, ", ") + more + "."
 }
 
 // dueParts are the jobs past their due times, on a page.

@@ -166,19 +166,20 @@ func WriteComparison(w io.Writer, runs []Run, opts *TextOptions) error {
 // energyShares is a table of the parts of each run's energy, for people.
 func energyShares(runs []Run) *Table {
 	keys := paramKeys(runs)
-	columns := []Column{{Head: "policy", Left: true, Max: 40}}
+	params, parts := make([]Column, 0, len(keys)), make([]Column, 0, len(new(Summary).energies()))
 	for _, key := range keys {
-		columns = append(columns, Column{Head: key})
+		params = append(params, Column{Head: key})
 	}
-	columns = append(columns, Column{Head: "energy", Unit: Joules, Digits: 5}, Column{Head: "gap", Unit: Fraction, Digits: 2})
 	for _, part := range new(Summary).energies() {
-		columns = append(columns, Column{Head: part.name, Unit: Fraction, Digits: 2})
+		parts = append(parts, Column{Head: part.name, Unit: Fraction, Digits: 2})
 	}
-	columns = append(columns, Column{Head: "nodes"}, Column{Head: "planning", Unit: Seconds, Digits: 2})
+	columns := slices.Concat([]Column{{Head: "policy", Left: true, Max: 40}}, params,
+		[]Column{{Head: "energy", Unit: Joules, Digits: 5}, {Head: "gap", Unit: Fraction, Digits: 2}}, parts,
+		[]Column{{Head: "nodes"}, {Head: "planning", Unit: Seconds, Digits: 2}})
 	return &Table{Columns: columns, Len: len(runs), Rows: func(yield func([]Value) bool) {
 		for i := range runs {
 			s := &runs[i].Summary
-			row := []Value{Text(s.Policy)}
+			row := append(make([]Value, 0, len(columns)), Text(s.Policy))
 			for _, key := range keys {
 				row = append(row, runs[i].param(key))
 			}

@@ -47,6 +47,7 @@ func drawBatch(tb testing.TB, seed uint64) *planner.Problem {
 
 // cluster has nodes of one or two GPU models, whose workloads it draws too.
 func (s *site) cluster(tb testing.TB) planner.Cluster {
+	tb.Helper()
 	c := planner.Cluster{}
 	for m := range 1 + s.IntN(2) {
 		var pairs []dvfsmodel.ClockPair
@@ -57,8 +58,9 @@ func (s *site) cluster(tb testing.TB) planner.Cluster {
 		if err != nil {
 			tb.Fatal(err)
 		}
-		var loads []dvfsmodel.Params
-		for range 8 {
+		const kinds = 8
+		loads := make([]dvfsmodel.Params, 0, kinds)
+		for range kinds {
 			loads = append(loads, dvfsmodel.Params{
 				P0: dvfsmodel.Watt(30 + 40*s.Float64()), Gamma: dvfsmodel.Watt(10 + 20*s.Float64()), C: dvfsmodel.Watt(60 + 120*s.Float64()),
 				D: (0.5 + s.Float64()) * float64(1+m), Delta: s.Float64(), T0: 0.2 * s.Float64(),

@@ -159,7 +159,7 @@ func edlAlign(q Params) planner.Policy {
 
 // MostQueued is the most tasks for which policies that choose from a queue are
 // asked unless somebody names them: their work grows with the square.
-const MostQueued = 10_000
+const MostQueued = 5_000
 
 // quickQueue is the most tasks for which that doesn't matter.
 const quickQueue = 2_000
