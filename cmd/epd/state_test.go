@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/store/storetest"
 	"github.com/epplan/epplan/internal/gpu"
 )
 
@@ -106,6 +107,7 @@ func TestAStateFolderThatOthersMayWriteToIsRefused(t *testing.T) {
 
 func TestWhatSomebodyElseLaidIntoAStateFolderIsRefused(t *testing.T) {
 	givesFiles(t)
+	storetest.NeedSQLite(t)
 	for _, name := range []string{
 		"agent.lock", "controller.lock", "records.db", "records.db-wal", "seed", "journal", "runs", "spool", "sim", "sim/sim-gpus.json", "sim/sim-gpus.json.new",
 	} {
