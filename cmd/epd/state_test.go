@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/store/storetest"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/internal/store/storetest"
 )
 
 // stranger is a user whom nobody knows.
