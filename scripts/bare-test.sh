@@ -1,40 +1,38 @@
 #!/usr/bin/env bash
-# Runs `make test` on a fresh clone of HEAD as on a machine that has Go, make, git and
-# a POSIX system, and nothing else: no C compiler, no bash, no Slurm, no ../shared.
-# The user is nobody where this one is root, the home is empty, modules come from this
-# machine's cache, and files that the tests make are closed to others (umask 077).
+# Runs `make test` on a fresh clone of HEAD as on a machine that has Go, make, git
+# and a POSIX system and nothing else: no C compiler, no bash, no Lua, no Slurm, no
+# ../shared. Root runs it as nobody. The home is empty, and the files that tests make
+# are closed to others. Modules come from this machine's cache where they are in it.
 # Arguments go to make: scripts/bare-test.sh TESTFLAGS=-v
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# What is in PATH: what the Makefile needs, the utilities of POSIX that a base system
-# has installed, and three that every one has beside them.
-needed=(go make git sh)
-posix=(
-	awk basename cat chgrp chmod chown cksum cmp comm cp cut date dd df diff dirname du echo env expand expr false
-	find fold getconf grep head iconv id join kill link ln locale logname ls mkdir mkfifo mv nice nl nohup od paste
-	pathchk pr printf ps pwd readlink rm rmdir sed sleep sort split stty tail tee test timeout touch tr true tsort
-	tty uname unexpand uniq unlink wc xargs
+# All that is in PATH: what README.md asks for, utilities of POSIX, and what no system
+# goes without although POSIX does.
+programs=(
+	go make git sh
+	awk basename cat chmod cmp comm cp cut date dd df diff dirname du echo env expr false find fold getconf grep head
+	iconv id join kill link ln locale logname ls mkdir mkfifo mv nice nl nohup od paste pathchk pr printf ps pwd rm
+	rmdir sed sleep sort split stty tail tee test touch tr true tsort tty uname uniq unlink wc xargs
+	gzip install mktemp
 )
-beside=(gzip install mktemp)
 
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-chmod 755 "$dir"
 mkdir "$dir"/{bin,home,tmp}
-for name in "${needed[@]}" "${posix[@]}" "${beside[@]}"; do
-	program=$(type -P "$name") || {
-		printf 'bare-test: there is no %s\n' "$name" >&2
+for program in "${programs[@]}"; do
+	path=$(type -P "$program") || {
+		printf 'bare-test: %s is not installed\n' "$program" >&2
 		exit 1
 	}
-	ln -s "$program" "$dir/bin/$name"
+	ln -s "$path" "$dir/bin/"
 done
 
 git clone --quiet --no-hardlinks . "$dir/epplan"
-cache=$(go env GOMODCACHE)/cache/download
-proxy=$(go env GOPROXY)
+proxy=file://$(go env GOMODCACHE)/cache/download,$(go env GOPROXY)
+flags=$(go env GOFLAGS)
 cd "$dir/epplan"
-GOMODCACHE=$dir/modules GOPROXY="file://$cache,$proxy" go mod download -modcacherw
+GOMODCACHE=$dir/modules GOPROXY=$proxy go mod download -modcacherw
 
 as=()
 if [ "$(id -u)" -eq 0 ]; then
@@ -43,4 +41,5 @@ if [ "$(id -u)" -eq 0 ]; then
 	as=(setpriv --reuid "$user" --regid "$group" --clear-groups)
 fi
 umask 077
-"${as[@]}" env -i PATH="$dir/bin" HOME="$dir/home" TMPDIR="$dir/tmp" GOMODCACHE="$dir/modules" GOPROXY=off make test "$@"
+"${as[@]}" env -i PATH="$dir/bin" HOME="$dir/home" TMPDIR="$dir/tmp" \
+	GOMODCACHE="$dir/modules" GOPROXY=off GOFLAGS="$flags" make test "$@"

@@ -310,7 +310,7 @@ print(jd.admin_comment)`)
 func TestWithLuaSocketNoProgramIsStarted(t *testing.T) {
 	socket, count := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"v":1}`)) })
 	program, calls := asker(t, "true")
-	out := luaProgram(t, luaModule(t, socket, program), `submit({ name = "x" }) print "end"`)
+	out := luaProgram(t, unhurried(t, luaModule(t, socket, program)), `submit({ name = "x" }) print "end"`)
 	if count() != 1 || calls() != nil || out != "end\n" {
 		t.Errorf("%d requests, %q: %s", count(), calls(), out)
 	}

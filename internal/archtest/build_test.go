@@ -12,7 +12,7 @@ import (
 func buildStatic(t *testing.T, root, command string) (string, error) {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "binary")
-	_, err := goCommand(t, root, "0", "build", "-trimpath", "-buildvcs=false", "-o", binary, "./"+command)
+	_, err := goCommand(t, root, "0", "build", "-buildvcs=false", "-o", binary, "./"+command)
 	return binary, err
 }
 

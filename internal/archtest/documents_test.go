@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/epplan/epplan/internal/shareddata"
 )
 
 // unnamedRooms are the packages that a document doesn't name by their folder.
@@ -66,9 +68,9 @@ func machinePaths(name, text string) []string {
 // projectFiles are the files that git tracks, or would with `git add .`.
 func projectFiles(t *testing.T, root string) []string {
 	t.Helper()
-	if _, err := os.Stat(filepath.Join(root, ".git")); err != nil {
-		t.Skip("this is no git checkout")
-	}
+	_, noCheckout := os.Stat(filepath.Join(root, ".git"))
+	_, noGit := exec.LookPath("git")
+	shareddata.Need(t, noCheckout == nil && noGit == nil, "this is no git checkout, or git isn't installed")
 	cmd := exec.CommandContext(t.Context(), "git", "-c", "safe.directory=*",
 		"ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	cmd.Dir = root

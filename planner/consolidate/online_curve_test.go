@@ -92,7 +92,7 @@ func TestCATSSafeBreaksNoSLAByTheCurveWhileAGPUIsLeftThatKeepsIt(t *testing.T) {
 			blind++
 		}
 	})
-	if kept < 20 || broken < 5 || blind < 10 {
+	if !testing.Short() && (kept < 20 || broken < 5 || blind < 10) {
 		t.Errorf("SLAs are kept in %d instances, and can't be in %d; without the curve they aren't in %d: too few to tell", kept, broken, blind)
 	}
 }

@@ -17,8 +17,7 @@ import (
 func TestImproveNeverMakesAPlanWorse(t *testing.T) {
 	improvers := []planner.Improver{improve.Align{Moves: 2000}, improve.Retune{}}
 	better := make([]int, len(improvers))
-	const problems = 3_000
-	checkMany(t, problems, func(t *rapid.T) {
+	problems := checkMany(t, 3_000, func(t *rapid.T) {
 		p, variant := drawProblem(t, atZero, atZero, atWholeSeconds, atAnyTime), drawVariant(t)
 		if p.Mode == planner.Online {
 			p.Mode = planner.Clairvoyant

@@ -16,8 +16,9 @@ import (
 	"github.com/epplan/epplan/planner/policy"
 )
 
-// checkMany is rapid.Check with so many random cases.
-func checkMany(t *testing.T, cases int, property func(*rapid.T)) {
+// checkMany is rapid.Check with so many random cases; with -short a fifth of them,
+// as rapid has it. It returns their number.
+func checkMany(t *testing.T, cases int, property func(*rapid.T)) int {
 	t.Helper()
 	checks := flag.Lookup("rapid.checks")
 	before := checks.Value.String()
@@ -30,6 +31,10 @@ func checkMany(t *testing.T, cases int, property func(*rapid.T)) {
 		}
 	}()
 	rapid.Check(t, property)
+	if testing.Short() {
+		return cases / 5
+	}
+	return cases
 }
 
 // drawVariant draws what is exchanged in each policy: θ, ρ, clocks and parking.
@@ -106,9 +111,8 @@ func (s seen) note(p *planner.Problem, plan *planner.Plan) {
 }
 
 func TestEveryPolicysPlansPassCheckOnRandomProblems(t *testing.T) {
-	const problems = 10_000
 	found, plans := seen{}, map[string]int{}
-	checkMany(t, problems, func(t *rapid.T) {
+	problems := checkMany(t, 10_000, func(t *rapid.T) {
 		p, variant := drawProblem(t, atZero, atZero, atWholeSeconds, atAnyTime), drawVariant(t)
 		for _, name := range drawPolicies(t) {
 			plan := solve(t, p, name+variant)

@@ -15,5 +15,5 @@ func NeedSQLite(tb testing.TB) {
 	tb.Helper()
 	info, ok := debug.ReadBuildInfo()
 	cgo := ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "CGO_ENABLED", Value: "1"})
-	shareddata.Need(tb, cgo, "records need SQLite, and that a C compiler")
+	shareddata.Need(tb, cgo, "records need SQLite, which needs a C compiler")
 }
