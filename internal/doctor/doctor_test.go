@@ -431,6 +431,19 @@ func TestTheJournalOfADeadEPDIsWhereTheEpilogLooks(t *testing.T) {
 	t.Error("the journal isn't looked at")
 }
 
+// Where somebody names another folder than epd's, no record was moved.
+func TestRecordsThatAreMissingInAnotherFolderThanEPDsWereNotMoved(t *testing.T) {
+	m := healthy()
+	m.agent.Health.State = "/srv/epd"
+	delete(m.files, "/var/lib/epplan/records.db")
+	o := doctor.Options{Role: doctor.Both, Version: "v1", Timeout: time.Second, State: "/var/lib/epplan"}
+	for _, f := range doctor.Examine(t.Context(), m.site(), o, doctor.Checks()).Findings {
+		if f.ID == "store-moved" {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
 func TestAControllerMayHaveAnAddressOfIPv6(t *testing.T) {
 	for address, want := range map[string]string{
 		"[::1]:8090": "ssh ::1 systemctl status epd-controller    # and the firewall between: nc -vz ::1 8090",

@@ -44,7 +44,7 @@ func lookStore(ctx context.Context, e *exam) []Finding {
 		switch {
 		case c.Moved:
 			found = append(found, storeMoved.found(append(words, "error", c.Trouble)...))
-		case errors.Is(gone, fs.ErrNotExist): // epd looks less often
+		case errors.Is(gone, fs.ErrNotExist) && e.health(ctx, e.head).State == dir: // epd looks less often
 			found = append(found, storeMoved.found(append(words, "error", gone.Error())...))
 		case c.Trouble != "":
 			found = append(found, storeTrouble.found(append(words, "error", c.Trouble)...))

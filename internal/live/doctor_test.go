@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/renameio/v2"
+
 	"github.com/epplan/epplan/internal/doctor"
 	"github.com/epplan/epplan/internal/slurmlab"
 )
@@ -130,13 +132,14 @@ func (p *patient) dropLine(key string) {
 	p.replace(p.conf, strings.Join(lines, "\n"), 0o644)
 }
 
+// replace writes a file at once: Slurm may be reading it anew.
 func (p *patient) replace(file, text string, mode os.FileMode) {
 	p.Helper()
 	if mode&0o111 != 0 {
 		p.writeProgram(file, strings.NewReader(text), mode)
 		return
 	}
-	if err := errors.Join(os.WriteFile(file, []byte(text), mode), os.Chmod(file, mode)); err != nil { //nolint:gosec // the lab's own
+	if err := renameio.WriteFile(file, []byte(text), mode, renameio.WithStaticPermissions(mode)); err != nil {
 		p.Fatal(err)
 	}
 }
