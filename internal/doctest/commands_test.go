@@ -14,7 +14,7 @@ import (
 )
 
 // The script takes the line that runs the tests from README.md.
-const takesTests = `step test run_tests "$test_command"`
+const takesTests = `step test run_tests full "$test_command"`
 
 func TestTheCIRunsTheBlocksThatItClaims(t *testing.T) {
 	c := doctest.Claim(t, "ci")
