@@ -156,7 +156,7 @@ func (e *engine) waiting() []int {
 // ended.
 func (e *engine) run(ctx context.Context) error {
 	for {
-		if err := ctx.Err(); err != nil {
+		if err := Cancelled(ctx); err != nil {
 			return err
 		}
 		wake, err := e.woken()

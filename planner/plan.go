@@ -32,6 +32,7 @@ type Plan struct {
 	Ledger      Ledger
 	Warnings    []error
 	Shared      *Shared // nil where no GPU is shared by profile
+	Cut         bool    // the search for a better one was stopped before it was done
 }
 
 // Assignment is where, when and at which clocks a task runs. On a GPU that is

@@ -33,6 +33,7 @@ const DefaultSeed = 1
 // Solve runs a policy over a problem and returns its plan. Tasks that cannot be
 // placed, or end late, are part of the plan and its status; the error says that
 // the problem makes no sense, that a stage doesn't ([StageError]), or that ctx ended.
+// A context that ends because of [ErrCut] only cuts the search for a better plan.
 func Solve(ctx context.Context, p *Problem, policy *Policy, opts *Options) (*Plan, error) {
 	if opts == nil {
 		opts = &Options{Seed: DefaultSeed}
@@ -83,5 +84,6 @@ func Solve(ctx context.Context, p *Problem, policy *Policy, opts *Options) (*Pla
 		return nil, &StageError{Policy: policy.Name, Stage: "improve", Msg: "no plan came back, want a better one or the one that was given"}
 	}
 	better.nameBounds(p)
+	better.Cut = better.Cut || Cut(ctx)
 	return better, nil
 }

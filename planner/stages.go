@@ -92,7 +92,7 @@ func (e *engine) offer(ctx context.Context) error {
 		if !ok {
 			return e.refused
 		}
-		if err := cmp.Or(ctx.Err(), e.offered(task)); err != nil {
+		if err := cmp.Or(Cancelled(ctx), e.offered(task)); err != nil {
 			return err
 		}
 		if e.tenancy != nil {

@@ -14,8 +14,7 @@ import (
 // of nodes it distributes their tasks over GPUs anew, and stretches or shortens
 // them, so that the GPUs of a node end together at times close to what the tasks
 // want. The search is simulated annealing over moves and swaps of tasks; it is
-// repeatable for a seed. Plans that are not, or not all, of this kind go on to
-// [Retune].
+// repeatable for a seed. Other nodes stay as they are.
 type Align struct {
 	// Moves is how many moves are tried in all. The default, 0, means 800·n² for
 	// n tasks and at most 500,000, which takes less than a second; from 4,000
@@ -35,8 +34,8 @@ const (
 
 // Improve is [planner.Improver].
 func (al Align) Improve(ctx context.Context, p *planner.Problem, plan *planner.Plan, rng *rand.Rand) (*planner.Plan, error) {
-	if !improvable(p, plan) {
-		return plan, ctx.Err()
+	if o := p.Price(0); o.DelayPower != 0 || o.EnergyWeight <= 0 || !improvable(p, plan) {
+		return plan, planner.Cancelled(ctx)
 	}
 	moves := al.Moves
 	if moves <= 0 {
@@ -52,14 +51,11 @@ func (al Align) Improve(ctx context.Context, p *planner.Problem, plan *planner.P
 		if err != nil {
 			return nil, fmt.Errorf("align: %w", err)
 		}
-		if aligned == nil || aligned.Ledger.Total() >= best.Ledger.Total() {
-			continue
-		}
-		if best = aligned; len(isle.tasks) == len(p.Tasks) {
-			return best, nil
+		if aligned != nil && p.Cost(aligned) < p.Cost(best) {
+			best = aligned
 		}
 	}
-	return Retune{}.Improve(ctx, p, best, rng)
+	return best, nil
 }
 
 // defaultMoves is what [Align.Moves] says of 0.

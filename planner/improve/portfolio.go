@@ -7,17 +7,18 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
-// Portfolio plans anew by other policies, improves each plan by Then, and keeps
-// the best of all: the fewest tasks left out, then the fewest that end after
-// their due times, then the fewest missed deadlines, then the least energy.
-// Where every task takes one whole GPU of the only class from time 0 on, Then
-// alone does better than any start, and no other is tried unless tasks are late.
+// Portfolio plans anew by other policies, improves each plan by Then, and the best of
+// all by Last: the fewest tasks left out, then the fewest that end after their due
+// times, then the fewest missed deadlines, then the least of the problem's objective.
+// Where every task takes one whole GPU of the only class from time 0 on, Then alone
+// does better than any start, and nothing else is tried unless tasks are late.
 type Portfolio struct {
 	Others []Start
 	// Rescue are further starts, tried as long as tasks are late. Plans in which
 	// tasks share GPUs by profile don't count.
 	Rescue []Start
 	Then   planner.Improver
+	Last   planner.Improver
 }
 
 // Start is a policy whose plans are worth improving.
@@ -34,27 +35,49 @@ func (f Portfolio) Improve(ctx context.Context, p *planner.Problem, plan *planne
 		return nil, err
 	}
 	best := candidateOf(p, improved)
-	if !f.uniform(p) || best.late > 0 {
-		if best, err = f.try(ctx, p, f.Others, best, rng); err != nil {
-			return nil, err
-		}
+	if f.uniform(p) && best.late == 0 {
+		return improved, nil
+	}
+	if best, err = f.try(ctx, p, f.Others, best, rng); err != nil {
+		return nil, err
+	}
+	if best, err = f.last(ctx, p, best, rng); err != nil {
+		return nil, err
 	}
 	for i := range f.Rescue {
 		if best.late == 0 {
 			break
 		}
+		found := best.Plan
 		if best, err = f.try(ctx, p, f.Rescue[i:i+1], best, rng); err != nil {
 			return nil, err
+		}
+		if best.Plan != found {
+			if best, err = f.last(ctx, p, best, rng); err != nil {
+				return nil, err
+			}
 		}
 	}
 	best.Policy = plan.Policy
 	return best.Plan, nil
 }
 
+// last is the best plan improved by Last.
+func (f Portfolio) last(ctx context.Context, p *planner.Problem, best candidate, rng *rand.Rand) (candidate, error) {
+	from := best.From
+	improved, err := f.Last.Improve(ctx, p, best.Plan, rng)
+	if err != nil {
+		return best, err
+	}
+	best = candidateOf(p, improved)
+	best.From = from
+	return best, nil
+}
+
 // try is the best of the given plan and those of some policies.
 func (f Portfolio) try(ctx context.Context, p *planner.Problem, starts []Start, best candidate, rng *rand.Rand) (candidate, error) {
 	for i := range starts {
-		if most := starts[i].Most; most > 0 && len(p.Tasks) > most {
+		if most := starts[i].Most; most > 0 && len(p.Tasks) > most || planner.Cut(ctx) {
 			continue
 		}
 		start, err := f.start(ctx, p, &starts[i].Policy)
@@ -72,8 +95,8 @@ func (f Portfolio) try(ctx context.Context, p *planner.Problem, starts []Start, 
 			other = candidateOf(p, start)
 		}
 		if other.better(&best) {
-			other.From = starts[i].Name
 			best = other
+			best.From = starts[i].Name
 		}
 	}
 	return best, nil
@@ -102,10 +125,11 @@ func (f Portfolio) start(ctx context.Context, p *planner.Problem, policy *planne
 type candidate struct {
 	*planner.Plan
 	late int
+	cost float64 // of the objective
 }
 
 func candidateOf(p *planner.Problem, plan *planner.Plan) candidate {
-	return candidate{plan, len(plan.PastDue(p))}
+	return candidate{plan, len(plan.PastDue(p)), p.Cost(plan)}
 }
 
 // better tells whether a plan is to be preferred to another.
@@ -118,7 +142,14 @@ func (a *candidate) better(b *candidate) bool {
 	case len(a.Misses) != len(b.Misses):
 		return len(a.Misses) < len(b.Misses)
 	}
-	return a.Ledger.Total() < b.Ledger.Total()
+	return a.cost < b.cost
+}
+
+// orBetter takes another plan if that is to be preferred.
+func (a *candidate) orBetter(p *planner.Problem, plan *planner.Plan) {
+	if b := candidateOf(p, plan); b.better(a) {
+		*a = b
+	}
 }
 
 // uniform tells whether the problem is of the EDL paper's kind: one class with as

@@ -9,43 +9,43 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
-// Retune improves a finished offline plan of any problem in small steps, each
-// of which saves energy. First [relist] moves single tasks between nodes, swaps two of any
-// nodes or of one, and lets each node's tasks run faster or slower together; this needs
-// tasks that take whole GPUs and nothing else that runs out. Then every task is
-// stretched into the idle time that follows it, where that saves energy; starts,
-// places and the time that nodes are on stay as they are then.
+// Retune improves a finished offline plan of any problem. Where tasks take whole GPUs
+// and nothing else that runs out, a search over lists of jobs, one a node, changes
+// places, turns and clocks of all of them together: simulated annealing from the plan,
+// and from where the prices of [planner.DueDual] would have each job. Then every task
+// is stretched into the idle time that follows it, where that lowers the objective;
+// starts, places and the time that nodes are on stay as they are then.
+//
+// The plan that comes back has no more tasks that are late than the one that was
+// given, and costs no more by the problem's objective unless fewer are. When ctx ends,
+// the search stops, and what it found by then is what counts.
 type Retune struct {
-	// Moves is how many moves are tried; 0 means 100 a task, but at least 10,000, or 100 for
-	// each two tasks where those are fewer, and no more than some tenths of a second take.
+	// Moves is how many moves are tried at most; 0 means 20 for each three tasks, but
+	// no more than 12 million, and no more than some seconds take.
 	Moves int
 }
 
 // Improve is [planner.Improver].
 func (r Retune) Improve(ctx context.Context, p *planner.Problem, plan *planner.Plan, rng *rand.Rand) (*planner.Plan, error) {
 	if !improvable(p, plan) {
-		return plan, ctx.Err()
+		return plan, planner.Cancelled(ctx)
 	}
-	best := plan
-	moved, err := relist(ctx, p, plan, r.Moves, rng)
-	if err != nil {
-		return nil, err
+	best := candidateOf(p, plan)
+	if listable(p, plan) {
+		best.orBetter(p, rearrange(ctx, p, plan, r.Moves, rng))
 	}
-	if moved != nil && moved.Ledger.Total() < best.Ledger.Total() {
-		best = moved
-	}
-	if stretched := stretch(p, best); stretched.Ledger.Total() < best.Ledger.Total() {
-		best = stretched
-	}
-	return best, nil
+	best.orBetter(p, stretch(p, best.Plan))
+	return best.Plan, planner.Cancelled(ctx)
 }
 
-// improvable tells whether there is something to gain: everything is known in
-// advance, costs are sums of energy and priced time, so that idle energy can be
-// weighed against them, and the plan doesn't meet the lower bound yet.
+// improvable tells whether there is something to gain: everything is known in advance,
+// and the plan doesn't meet the lower bound yet.
 func improvable(p *planner.Problem, plan *planner.Plan) bool {
-	if o := p.Price(0); p.Mode == planner.Online || o.DelayPower != 0 || o.EnergyWeight <= 0 {
+	if p.Mode == planner.Online {
 		return false
+	}
+	if o := p.Objective; o.DelayPower != 0 || o.TimeWeight != 0 {
+		return true
 	}
 	bound := planner.LowerBound(p)
 	return bound.Gap(plan.Ledger.Total()) > narrow

@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/epplan/epplan/planner"
 )
 
 // Temperatures of the annealing, in parts of what idling for the mean run time
@@ -50,7 +52,7 @@ func (a *search) anneal(ctx context.Context, moves int, hot, cold float64) error
 		checkEvery = 1 << 12 // moves between two looks at the context
 	)
 	if len(a.s.gpus) < 2 {
-		return ctx.Err()
+		return planner.Cancelled(ctx)
 	}
 	temperature := hot * a.scale
 	cool := math.Pow(cold/hot, coolEvery/float64(max(moves, coolEvery)))
@@ -60,8 +62,8 @@ func (a *search) anneal(ctx context.Context, moves int, hot, cold float64) error
 			a.spread = 1 + int(float64(len(a.byTime))*spreadPart*(1-float64(m)/float64(moves)))
 		}
 		if m%checkEvery == 0 {
-			if err := ctx.Err(); err != nil {
-				return err
+			if ctx.Err() != nil {
+				break
 			}
 		}
 		a.limit = temperature * a.rng.ExpFloat64()
@@ -70,7 +72,7 @@ func (a *search) anneal(ctx context.Context, moves int, hot, cold float64) error
 	for j := range a.s.servers {
 		a.s.settle(int32(j), settleFully)
 	}
-	return nil
+	return planner.Cancelled(ctx)
 }
 
 // spreadPart is the part of all tasks from which the partner of a swap is drawn at

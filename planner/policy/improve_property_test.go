@@ -3,7 +3,6 @@ package policy_test
 import (
 	"context"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -15,7 +14,7 @@ import (
 
 // TestImproveNeverMakesAPlanWorse also says how often it finds something.
 func TestImproveNeverMakesAPlanWorse(t *testing.T) {
-	improvers := []planner.Improver{improve.Align{Moves: 2000}, improve.Retune{}}
+	improvers := []planner.Improver{improve.Align{Moves: 2000}, improve.Retune{Moves: 2000}}
 	better := make([]int, len(improvers))
 	problems := checkMany(t, 3_000, func(t *rapid.T) {
 		p, variant := drawProblem(t, atZero, atZero, atWholeSeconds, atAnyTime), drawVariant(t)
@@ -32,22 +31,22 @@ func TestImproveNeverMakesAPlanWorse(t *testing.T) {
 			if err := planner.Check(p, improved); err != nil {
 				t.Fatalf("%T: %v", improver, err)
 			}
-			before := plan.PastDue(p)
-			for _, task := range improved.PastDue(p) {
-				if !slices.Contains(before, task) {
-					t.Fatalf("%T: task %d ends past its due time now", improver, task)
-				}
+			now, before := p.Cost(improved), p.Cost(plan)
+			late, lateBefore := len(improved.PastDue(p)), len(plan.PastDue(p))
+			if late > lateBefore || late == lateBefore && len(improved.Misses) > len(plan.Misses) || len(improved.Unplaced) != len(plan.Unplaced) {
+				t.Fatalf("%T: %d late, %d misses; before %d and %d", improver, late, len(improved.Misses), lateBefore, len(plan.Misses))
 			}
-			if now, before := improved.Ledger.Total(), plan.Ledger.Total(); now > before || improved.Status > plan.Status ||
-				len(improved.Unplaced) != len(plan.Unplaced) || len(improved.Misses) > len(plan.Misses) {
-				t.Fatalf("%T: %v J and %v, before %v J and %v", improver, now, improved.Status, before, plan.Status)
-			} else if now < before*(1-1e-6) {
+			if late == lateBefore && len(improved.Misses) == len(plan.Misses) && now > before {
+				t.Fatalf("%T: costs %v, before %v", improver, now, before)
+			}
+			if now < before*(1-1e-6) || late < lateBefore {
 				better[i]++
 			}
 		}
 	})
+	least := []int{problems / 100, problems / 6} // few of the problems are of the kind that Align is for
 	for i, n := range better {
-		if n < problems/6 {
+		if n < least[i] {
 			t.Errorf("%T: %d of %d plans got better, want more", improvers[i], n, problems)
 		}
 	}

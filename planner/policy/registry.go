@@ -153,7 +153,7 @@ func edlAlign(q Params) planner.Policy {
 			rescue = append(rescue, start)
 		}
 	}
-	edl.Improve = improve.Portfolio{Others: others, Rescue: rescue, Then: improve.Align{}}
+	edl.Improve = improve.Portfolio{Others: others, Rescue: rescue, Then: improve.Align{}, Last: improve.Retune{}}
 	return edl
 }
 

@@ -47,7 +47,7 @@ var unlucky = [][2]float64{{100, 3}, {600, 1}, {300, 2}, {300, 4}, {200, 3}, {90
 func TestTasksOfTheOnlyNodeChangeTurnsWhereThatSavesEnergy(t *testing.T) {
 	p := gangs(1, unlucky...)
 	plan := inTurn(t, p)
-	better := improved(t, improve.Retune{}, p, plan)
+	better := improved(t, improve.Retune{Moves: 20_000}, p, plan)
 	if before, now := plan.Ledger.Idle, better.Ledger.Idle; !(now < 0.6*before) {
 		t.Errorf("%v J idle, before %v: want at most six tenths", now, before)
 	}
@@ -60,7 +60,7 @@ func TestATaskThatCannotBePlannedKeepsNoOtherFromItsTurn(t *testing.T) {
 	if len(plan.Unplaced) != 1 {
 		t.Fatalf("%d tasks are left out, want the first", len(plan.Unplaced))
 	}
-	better := improved(t, improve.Retune{}, p, plan)
+	better := improved(t, improve.Retune{Moves: 20_000}, p, plan)
 	if before, now := plan.Ledger.Idle, better.Ledger.Idle; !(now < 0.6*before) || len(better.Unplaced) != 1 {
 		t.Errorf("%v J idle, before %v, %d left out", now, before, len(better.Unplaced))
 	}
@@ -70,7 +70,7 @@ func TestTurnsChangeOnNodesWhoseSleepTakesEnergyToo(t *testing.T) {
 	p := gangs(3, unlucky...)
 	p.Cluster.Classes[0].SleepW = 5
 	plan := inTurn(t, p)
-	better := improved(t, improve.Retune{}, p, plan)
+	better := improved(t, improve.Retune{Moves: 20_000}, p, plan)
 	if len(better.Nodes) != 3 {
 		t.Errorf("%d nodes, want those that sleep as well", len(better.Nodes))
 	}
@@ -87,7 +87,7 @@ func TestWhoIsLateEndsNoLaterAndMayEndInTime(t *testing.T) {
 	if len(plan.Misses) != 1 {
 		t.Fatalf("%d tasks are late, want the last", len(plan.Misses))
 	}
-	better := improved(t, improve.Retune{}, p, plan) // which checks the list of the late
+	better := improved(t, improve.Retune{Moves: 20_000}, p, plan) // which checks the list of the late
 	if before, now := plan.Assignments[last].End, better.Assignments[last].End; now > before {
 		t.Errorf("the late task ends at %v, before at %v", now, before)
 	}

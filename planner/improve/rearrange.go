@@ -1,0 +1,143 @@
+package improve
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+
+	"github.com/epplan/epplan/planner"
+)
+
+// listable tells whether the plan is one of whole GPUs that start at any time, on
+// nodes that are on for as long as their tasks need, or not at all.
+func listable(p *planner.Problem, plan *planner.Plan) bool {
+	if p.Mode != planner.Offline || p.Start != planner.StartContinuous || len(p.Tasks) > mostListed || p.AnyBinds() || plan.Shared != nil {
+		return false
+	}
+	last := make([]float64, len(plan.Nodes))
+	for i := range plan.Assignments {
+		if a := &plan.Assignments[i]; a.Node >= 0 {
+			last[a.Node] = max(last[a.Node], a.End)
+		}
+	}
+	for n := range plan.Nodes {
+		on := plan.Nodes[n].On
+		if len(on) == 0 && last[n] == 0 {
+			continue
+		}
+		if len(on) != 1 || on[0].From != 0 || on[0].To > last[n]*(1+roundOff) {
+			return false
+		}
+	}
+	return true
+}
+
+// Limits of the work that a search over lists does unasked: moves for each three
+// tasks, moves in all, and jobs timed. Batches of more than manyJobs get less by as
+// much as they are larger; more than mostListed tasks keep their places.
+const (
+	movesPerTriple  = 20
+	mostMovesListed = 12_000_000
+	mostTimed       = 600_000_000
+	manyJobs        = 1_000
+	mostListed      = 20_000
+)
+
+// Temperatures of the search, in parts of what a job costs in the mean.
+const (
+	boiling  = 0.3
+	mild     = 0.1
+	cool     = 1e-3
+	freezing = 1e-4
+)
+
+// searchRounds is how often a search starts anew before it goes on from the best.
+const searchRounds = 8
+
+// rearrange searches for a better plan by lists. Half of the moves try several starts,
+// the other half go on from the best of them.
+func rearrange(ctx context.Context, p *planner.Problem, plan *planner.Plan, moves int, rng *rand.Rand) *planner.Plan {
+	n := len(p.Tasks)
+	work := math.MaxInt / 4
+	if moves <= 0 {
+		moves = min(movesPerTriple*n*n*n, mostMovesListed)
+		work = mostTimed / max(1, n/manyJobs)
+	}
+	w := weightsOf(p, plan)
+	l := newLists(p, w, openNodes(p, plan))
+	mean := math.Abs(w.joule*float64(plan.Ledger.Total())+w.second*plan.GPUSeconds(p)) / float64(n)
+	l.late = lateness{fixed: mean, perSecond: dearWatts*w.joule + dearTime*w.second}
+	if !l.follow(plan) {
+		return plan
+	}
+	search := &walk{l: l, rng: rng}
+	given := l.clone()
+	l.spread(plan, planner.NewDueDual(p, w.joule, w.second, 0))
+	start := l.clone()
+	rounds, hot := searchRounds, boiling
+	if moves < enoughMoves*n || work < enoughMoves*n*10 {
+		rounds, hot = 1, 0.02
+		if given.better(start) {
+			start = given
+		}
+	}
+	best := given
+	for range rounds {
+		l.become(start)
+		search.anneal(ctx, moves/2/rounds, work/2/rounds, hot*mean, cool*mean)
+		if l.better(best) {
+			best = l.clone()
+		}
+	}
+	l.become(best)
+	search.anneal(ctx, moves/2, work/2, min(hot, mild)*mean, freezing*mean)
+	return l.plan(plan)
+}
+
+const (
+	dearWatts   = 3_000 // what a second of lateness costs, as power
+	dearTime    = 20    // and as time of GPUs
+	enoughMoves = 2_000 // for each job, so that a search may start several times
+)
+
+// weightsOf are the weights of a joule and of a second of a GPU in the objective, as
+// they are at a plan: those of a small change.
+func weightsOf(p *planner.Problem, plan *planner.Plan) weights {
+	o := p.Objective
+	w := weights{joule: o.EnergyWeight, second: o.TimeWeight}
+	if w.joule == 0 && w.second == 0 {
+		w.joule = 1
+	}
+	if seconds := plan.GPUSeconds(p); o.DelayPower > 0 && seconds > 0 {
+		w.second += float64(o.DelayPower) * (w.joule*float64(plan.Ledger.Total()) + w.second*seconds) / seconds
+	}
+	if w.joule == 0 {
+		w.joule = w.second * nearlyNothing
+	}
+	return w
+}
+
+// nearlyNothing is the weight of a joule where only time counts, by a second's: of two
+// plans that take as long, the one that takes less energy is better.
+const nearlyNothing = 1e-8
+
+// openNodes is how many nodes of each class a search may use: all that there are,
+// unless these are many more than the plan has.
+func openNodes(p *planner.Problem, plan *planner.Plan) []int {
+	used := make([]int, len(p.Cluster.Classes))
+	for n := range plan.Nodes {
+		if len(plan.Nodes[n].On) > 0 {
+			used[plan.Nodes[n].Class]++
+		}
+	}
+	for class := range used {
+		most := max(2*used[class], 16)
+		if count := p.Cluster.Classes[class].Count; count > 0 {
+			most = min(most, count)
+		} else {
+			most = used[class] + 2
+		}
+		used[class] = most
+	}
+	return used
+}
