@@ -18,6 +18,12 @@ import (
 	"github.com/epplan/epplan/planner/tune"
 )
 
+// TestMain lends tests from inside what only those from outside can name.
+func TestMain(m *testing.M) {
+	pick.AtOnce = place.AtOnce
+	m.Run()
+}
+
 // bid is a job for two pools of GPUs: what it needs, and takes on each.
 type bid struct {
 	at      float64
