@@ -64,6 +64,7 @@ const (
 	ClocksShrunk                       // Improve: shortened so that its node ends earlier
 	ClocksLate                         // as fast as possible: the bound is lost
 	ClocksAdapted                      // those of a GPU that is shared, set for all who are on it
+	ClocksPaced                        // faster than the optimum, to keep pace with default clocks
 )
 
 // PlaceReason is why a task runs where it does.
@@ -85,6 +86,7 @@ const (
 	PlaceSoonest                     // the earliest start
 	PlaceScored                      // the node with the best score among those with room
 	PlaceBeside                      // beside others on a GPU that is shared
+	PlacePlanned                     // where the plan of all that waits has it
 )
 
 // String is the reason as a sentence without a full stop.
@@ -109,6 +111,8 @@ func (r Reason) clocks() string {
 		return fmt.Sprintf("shortened from %.6g s to %.6g s so that its node ends earlier", r.Want, r.Room)
 	case ClocksAdapted:
 		return fmt.Sprintf("clocks of a GPU that may be shared, set for all who are on it; alone it takes %.6g s", r.Want)
+	case ClocksPaced:
+		return fmt.Sprintf("faster than the optimum, which takes %.6g s, to keep pace with default clocks", r.Want)
 	case ClocksLate:
 		return "fastest clocks: the " + r.lost() + " can't be met here"
 	default:
@@ -189,6 +193,8 @@ func (r Reason) place() string {
 		return "beside others on a GPU that is shared by what they use of it"
 	case PlaceScored:
 		return "on the node with the best score of those with room"
+	case PlacePlanned:
+		return "where the plan of all that waits has it"
 	case PlaceHeld:
 		return "held back until a GPU came free"
 	default:

@@ -323,6 +323,7 @@ var clockSentences = map[string]string{
 	clockWords[planner.ClocksLate]:      "as fast as possible, and the deadline, less its margin, is lost",
 	lostWords[planner.BoundDue]:         "as fast as possible, and after the due time of a job without deadline",
 	lostWords[planner.BoundLimit]:       "as fast as possible, and longer than its run-time limit less its margin",
+	clockWords[planner.ClocksPaced]:     "faster than the optimum, so that jobs spend no more time in the system than at default clocks",
 	clockWords[planner.ClocksAdapted]:   "the clock of a GPU that jobs share",
 }
 

@@ -234,6 +234,7 @@ var (
 		planner.ClocksShrunk:    "shortened",
 		planner.ClocksLate:      "too late",
 		planner.ClocksAdapted:   "shared clock",
+		planner.ClocksPaced:     "paced",
 	}
 	placeWords = map[planner.PlaceReason]string{
 		planner.PlaceOpened:   "new GPU",
@@ -250,6 +251,7 @@ var (
 		planner.PlaceSoonest:  "soonest",
 		planner.PlaceScored:   "best score",
 		planner.PlaceBeside:   "beside others",
+		planner.PlacePlanned:  "replanned",
 	}
 )
 

@@ -58,22 +58,31 @@ func (p *atOnce) take(task int, a *planner.Assignment, sign float64) {
 		r.free ^= a.GPUs
 		return
 	}
+	r.hold(a.GPUs.First(), sign*t.Share)
+}
+
+// hold adds to what is held of a GPU.
+func (r *roomLeft) hold(gpu int, share float64) {
 	if r.shares == nil {
 		r.shares = map[int]float64{}
 	}
-	gpu := a.GPUs.First()
-	if r.shares[gpu] += sign * t.Share; r.shares[gpu] > roundOff {
-		r.free &^= a.GPUs
+	if r.shares[gpu] += share; r.shares[gpu] > roundOff {
+		r.free &^= 1 << uint(gpu)
 		return
 	}
 	delete(r.shares, gpu)
-	r.free |= a.GPUs
+	r.free |= 1 << uint(gpu)
+}
+
+// holds tells whether there are the CPUs and the memory for a task.
+func (r *roomLeft) holds(t *planner.Task) bool {
+	return t.CPUs <= r.cpus+roundOff && t.MemGiB <= r.mem+roundOff
 }
 
 // gpus are those that a task would get, the lowest ones; for a share the fullest
 // GPU that has it.
 func (r *roomLeft) gpus(t *planner.Task, count int) (set planner.GPUSet, ok bool) {
-	if t.CPUs > r.cpus+roundOff || t.MemGiB > r.mem+roundOff {
+	if !r.holds(t) {
 		return 0, false
 	}
 	if t.Share < 1 {

@@ -1,0 +1,157 @@
+package place
+
+import (
+	"cmp"
+	"math"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner"
+)
+
+// asking is a task that waits, with what it could have.
+type asking struct {
+	task          int
+	arrival       float64
+	due, deadline float64
+	easy          float64 // when it would end at default clocks
+	shortest      float64 // run time at the fastest clocks, where it is shortest
+	work          float64 // GPU-seconds at default clocks, where it takes fewest
+	cost          float64 // at default clocks, where it costs most
+	planned       float64 // when it ends in the latest plan
+	choices       []choice
+}
+
+// choice is a node class with the clocks that a task may have there.
+type choice struct {
+	class, option int
+	gpus          int
+	size          float64         // GPUs, or the share of one
+	quotes        []planner.Quote // fastest first
+	costs         []float64       // of each, by the objective, host power included
+}
+
+// clockSteps is how many steps there are from the fastest clocks to those that a task
+// wants, equal in the logarithm of its run time.
+const clockSteps = 6
+
+// ask finds out what a task could have, and what it would have at default clocks.
+func (p *replan) ask(task int) *asking {
+	t := &p.v.Problem.Tasks[task]
+	j := &asking{
+		task: task, arrival: t.Arrival, due: t.Due, deadline: t.Deadline,
+		shortest: math.Inf(1), work: math.Inf(1),
+	}
+	longest := 0.0
+	for class := range p.v.Problem.Cluster.Classes {
+		if !p.v.Suits(task, class) {
+			continue
+		}
+		option := p.v.Option(task, class)
+		o := &t.Options[option]
+		c := choice{class: class, option: option, gpus: o.GPUs, size: float64(o.GPUs) * t.Share}
+		at, price := o.Response.Default(), p.v.Problem.Price(class)
+		c.quotes = p.clocks(task, option, class, p.how.Stretch*at.Time)
+		for q := range c.quotes {
+			c.costs = append(c.costs, c.size*linear(&price, &c.quotes[q].Point))
+		}
+		j.choices = append(j.choices, c)
+		j.shortest = min(j.shortest, c.quotes[0].Point.Time)
+		j.work = min(j.work, c.size*at.Time)
+		j.cost, longest = max(j.cost, c.size*linear(&price, &at)), max(longest, at.Time)
+	}
+	if len(j.choices) > 0 {
+		j.easy = p.beside.End(task)
+		j.planned = j.easy
+		p.standing.arrived(j, longest)
+	}
+	return j
+}
+
+// linear is what a point costs by weights alone: products of energy and time don't add
+// up over tasks.
+func linear(o *dvfsmodel.Objective, pt *dvfsmodel.Point) float64 {
+	return o.EnergyWeight*float64(pt.Energy) + o.TimeWeight*pt.Time
+}
+
+// clocks are the quotes from the fastest to what the task wants within a run time and
+// its limit.
+func (p *replan) clocks(task, option, class int, longest float64) []planner.Quote {
+	limit := p.v.Problem.Tasks[task].Limit
+	fastest := p.v.Tuner.Fastest(task, option, class)
+	slowest, ok := p.v.Tuner.Want(task, option, class, min(longest, limit))
+	if !ok {
+		return []planner.Quote{fastest}
+	}
+	const apart = 1 + 1e-9
+	if slowest.Clocks == planner.ClocksDeadline && longest < limit {
+		slowest.Clocks = planner.ClocksPaced
+	}
+	ratio := slowest.Point.Time / fastest.Point.Time
+	if ratio <= apart {
+		return []planner.Quote{slowest}
+	}
+	quotes := []planner.Quote{fastest}
+	for step := 1; step < clockSteps; step++ {
+		room := fastest.Point.Time * math.Pow(ratio, float64(step)/clockSteps)
+		q, ok := p.v.Tuner.Want(task, option, class, room)
+		if ok && q.Point.Time > quotes[len(quotes)-1].Point.Time*apart && q.Point.Time*apart < slowest.Point.Time {
+			quotes = append(quotes, q)
+		}
+	}
+	for q := range quotes {
+		quotes[q].Clocks, quotes[q].Want = planner.ClocksPaced, slowest.Want
+	}
+	return append(quotes, slowest)
+}
+
+// latest is when the task must start to be in time, at the fastest clocks.
+func (j *asking) latest() float64 { return min(j.due, j.deadline) - j.shortest }
+
+// compareLatest orders tasks by when they must start, equal ones by number.
+func compareLatest(a, b *asking) int {
+	return cmp.Or(cmp.Compare(a.latest(), b.latest()), cmp.Compare(a.task, b.task))
+}
+
+// compareWork orders tasks by what they take, equal ones by number.
+func compareWork(a, b *asking) int {
+	return cmp.Or(cmp.Compare(a.work, b.work), cmp.Compare(a.task, b.task))
+}
+
+// arrived notes a task and its run time at default clocks.
+func (s *standing) arrived(j *asking, time float64) {
+	s.cost, s.time, s.tasks = s.cost+j.cost, s.time+time, s.tasks+1
+}
+
+// started notes when a task ends that has started.
+func (s *standing) started(j *asking, end float64) {
+	const fade = 1 - 1/remembered
+	s.ours, s.theirs = s.ours*fade+end-j.arrival, s.theirs*fade+j.easy-j.arrival
+}
+
+const (
+	remembered = 300.0 // tasks after which the time that one spent counts 1/e
+
+	// waitPrice is what a second in the system costs, as a part of what tasks cost a
+	// second while they run, where they spend goal times the time that they would at
+	// default clocks; gain is how fast that rises with it, between the bounds.
+	waitPrice             = 0.3
+	goal, gain            = 0.9, 8
+	leastPrice, mostPrice = 0.2, 10 // in waitPrice
+)
+
+// price is what a second of a task's time in the system costs now; what the tasks that
+// wait will have spent is taken from the latest plan.
+func (s *standing) price(now float64, waiting []*asking) float64 {
+	ours, theirs := s.ours, s.theirs
+	for _, j := range waiting {
+		ours, theirs = ours+max(now, j.planned)-j.arrival, theirs+j.easy-j.arrival
+	}
+	if !(theirs > 0) {
+		return s.usual()
+	}
+	pace := math.Exp(gain * (ours/theirs - goal))
+	return s.usual() * min(max(pace, leastPrice), mostPrice)
+}
+
+// usual is a part of what tasks cost a second at default clocks while they run.
+func (s *standing) usual() float64 { return waitPrice * s.cost / s.time }
