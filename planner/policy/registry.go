@@ -64,9 +64,10 @@ var direct = []entry{
 	{"marginal", "each task where it adds the least energy, idle time and turning on counted", func(q Params) planner.Policy {
 		return planner.Policy{Tune: q.optimum(), Place: place.Marginal, Pick: pick.EDF, Park: park.DRS{Rho: q.Rho}}
 	}},
-	{"late-binding", "our best online: tasks wait until they must start, GPUs of a node end together", func(q Params) planner.Policy {
+	{"late-binding", "least energy online, at the price of waiting: tasks wait until they must start, GPUs of a node end together", func(q Params) planner.Policy {
 		return planner.Policy{Tune: q.optimum(), Place: place.Hold, Pick: pick.Held, Park: park.DRS{Rho: q.Rho}}
 	}},
+	{"replan", "our best online: what waits is planned anew at each arrival and end; clocks and places keep pace with EASY at default clocks", replan},
 	{"simple", "head of the queue, on the first class with room; until it starts everybody waits (PREDICT)", atOnce(func(Queue) pickStage { return pick.Simple })},
 	{"simple-backfill", "the same for every task of the queue", atOnce(func(q Queue) pickStage { return q.Backfill.New })},
 	{"easy", "simple with backfilling that keeps a reservation for the head of the queue", atOnce(func(q Queue) pickStage { return q.Easy.New })},
@@ -112,6 +113,16 @@ func atOnce(stage func(Queue) pickStage) func(Params) planner.Policy {
 	}
 }
 
+// replan keeps each run within the stretch, or what is usual where none is given.
+func replan(q Params) planner.Policy {
+	const usual = 1.5
+	stage := place.Replan{Stretch: q.Stretch}
+	if stage.Stretch == 0 {
+		stage.Stretch = usual
+	}
+	return planner.Policy{Tune: q.optimum(), Place: stage.New, Pick: pick.Held, Park: park.DRS{Rho: q.Rho}}
+}
+
 // optimum is the Tune stage that chooses clocks.
 func (q Params) optimum() func(*planner.Problem) planner.Tuner {
 	if q.Stretch > 0 {
@@ -145,7 +156,7 @@ func edlAlign(q Params) planner.Policy {
 			sites.Most = MostQueued
 			rescue = append(rescue, sites)
 			fallthrough
-		case "simple", "simple-backfill", "greedy", "value", "posted-price":
+		case "replan", "simple", "simple-backfill", "greedy", "value", "posted-price":
 			start.Most = MostQueued
 			rescue = append(rescue, start)
 		case "lookahead": // plays so many futures that nobody would wait for it
@@ -158,7 +169,7 @@ func edlAlign(q Params) planner.Policy {
 }
 
 // MostQueued is the most tasks for which policies that choose from a queue are
-// asked unless somebody names them: their work grows with the square.
+// asked unless somebody names them: their work grows with the square, or nearly so.
 const MostQueued = 5_000
 
 // quickQueue is the most tasks for which that doesn't matter.

@@ -23,6 +23,7 @@ var ownStages = map[string]stageNames{
 	"lpt-ff":          {"clocks": "optimum", "pick": "lpt", "place": "first-fit", "park": "drs"},
 	"marginal":        {"clocks": "optimum", "pick": "edf", "park": "drs"},
 	"late-binding":    {"clocks": "optimum", "park": "drs"},
+	"replan":          {"clocks": "optimum", "park": "drs"},
 	"simple":          queueStages("simple"),
 	"simple-backfill": queueStages("simple-backfill"),
 	"easy":            queueStages("easy"),

@@ -1,0 +1,207 @@
+package policy_test
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/policy"
+)
+
+// onlineBatches is how many batches a test draws, fewer of them with -short.
+func onlineBatches() uint64 {
+	if testing.Short() {
+		return 12
+	}
+	return 60
+}
+
+// TestTheOnlineDefaultKeepsWhatEasyAtDefaultClocksKeeps draws batches that arrive over
+// time, as users write them. Nobody can promise each job its end under EASY without
+// knowing what comes: past due counts in the mean.
+func TestTheOnlineDefaultKeepsWhatEasyAtDefaultClocksKeeps(t *testing.T) {
+	const longest = 1.15 // mean turnaround of a batch, as a multiple of EASY's
+	var f figures
+	for seed := uint64(20_000); seed < 20_000+onlineBatches(); seed++ { // not those that numbers were chosen on
+		p := drawOnline(t, seed, 20, 2000)
+		plan, _ := pastDue(t, p, policy.Best(planner.Online)) // which checks it
+		base, _ := pastDue(t, p, policy.EasyDefault)
+		ours, easy := serviceOf(p, plan), serviceOf(p, base)
+		f.add(p, &ours, &easy)
+		if ours.misses > easy.misses || ours.lost > easy.lost {
+			t.Errorf("seed %d, %d jobs: %d deadlines missed and %d jobs left out, by EASY %d and %d", seed, len(p.Tasks), ours.misses, ours.lost, easy.misses, easy.lost)
+		}
+		if ours.mean > longest*easy.mean {
+			t.Errorf("seed %d, %d jobs: %v s in the system on average, by EASY %v s, want %v times that at most", seed, len(p.Tasks), ours.mean, easy.mean, longest)
+		}
+		if more, most := ours.late-easy.late, max(3, len(p.Tasks)/20); more > most {
+			t.Errorf("seed %d: %d of %d jobs more are past due than by EASY, want %d at most", seed, more, len(p.Tasks), most)
+		}
+		if ours.slow > 0 {
+			t.Errorf("seed %d: %d of %d runs take more than 1.5 times as long as at default clocks", seed, ours.slow, len(p.Tasks))
+		}
+	}
+	t.Log(&f)
+	for _, goal := range []struct {
+		name string
+		of   []float64
+		most float64
+	}{
+		{"energy", f.energy, 0.85}, {"mean turnaround", f.mean, 1}, {"p95 of turnaround", f.p95, 1.1}, {"jobs more past due, a part", f.late, 0.01},
+	} {
+		if mean, _ := meanOf(goal.of); mean > goal.most {
+			t.Errorf("%s against EASY at default clocks: %.3f in the mean, want %v at most", goal.name, mean, goal.most)
+		}
+	}
+}
+
+// TestTheOnlineDefaultKnowsOfNoJobBeforeItArrives: what starts before a time is the
+// same without the jobs that arrive from then on.
+func TestTheOnlineDefaultKnowsOfNoJobBeforeItArrives(t *testing.T) {
+	for seed := range onlineBatches() {
+		p := drawOnline(t, seed, 20, 200)
+		slices.SortStableFunc(p.Tasks, func(a, b planner.Task) int { return int(a.Arrival - b.Arrival) })
+		whole, _ := pastDue(t, p, policy.Best(planner.Online))
+		first := *p
+		half := len(p.Tasks) / 2
+		for half > 1 && p.Tasks[half].Arrival == p.Tasks[half-1].Arrival {
+			half--
+		}
+		first.Tasks = p.Tasks[:half]
+		part, _ := pastDue(t, &first, policy.Best(planner.Online))
+		for i := range first.Tasks {
+			a, b := &whole.Assignments[i], &part.Assignments[i]
+			started := min(a.Start, b.Start)+60 < p.Tasks[half].Arrival // a node may have taken a minute to switch on
+			if started && (a.Start != b.Start || a.End != b.End || a.Option != b.Option) {
+				t.Errorf("seed %d: %s runs from %v to %v s, and from %v to %v s if the jobs from %v s on are unknown",
+					seed, p.Tasks[i].ID, a.Start, a.End, b.Start, b.End, p.Tasks[half].Arrival)
+			}
+		}
+	}
+}
+
+// TestAHigherWeightOnTimeTakesLessTimeOnline, for more energy, over batches together.
+func TestAHigherWeightOnTimeTakesLessTimeOnline(t *testing.T) {
+	weights := []float64{0, 100, 1000}
+	energy, time := make([]float64, 0, len(weights)), make([]float64, 0, len(weights))
+	for _, weight := range weights {
+		sum, mean := 0.0, 0.0
+		for seed := range onlineBatches() / 2 {
+			p := drawOnline(t, seed, 20, 200)
+			p.Objective.TimeWeight = weight
+			plan, _ := pastDue(t, p, policy.Best(planner.Online))
+			s := serviceOf(p, plan)
+			sum, mean = sum+s.energy, mean+s.mean
+		}
+		energy, time = append(energy, sum), append(time, mean)
+	}
+	for i := 1; i < len(time); i++ {
+		if time[i] >= time[i-1] || energy[i] <= energy[i-1] {
+			t.Errorf("by rising weight %v J and %v s, want more energy and less time with each", energy, time)
+		}
+	}
+}
+
+// TestTheOnlineDefaultPlansWhereRunTimesAreUncertain: jobs take up to a third more or
+// less than predicted.
+func TestTheOnlineDefaultPlansWhereRunTimesAreUncertain(t *testing.T) {
+	pol, err := policy.Parse(policy.Best(planner.Online), policy.DefaultParams())
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // repeatable on purpose
+	for seed := range onlineBatches() / 4 {
+		p := drawOnline(t, seed, 20, 200)
+		for i := range p.Tasks { // limits and deadlines are for what is predicted
+			p.Tasks[i].Limit, p.Tasks[i].Deadline, p.Tasks[i].Due = math.Inf(1), math.Inf(1), math.Inf(1)
+		}
+		truth := *p
+		truth.Tasks = slices.Clone(p.Tasks)
+		for i := range truth.Tasks {
+			factor := 0.67 + 0.66*rng.Float64()
+			options := slices.Clone(p.Tasks[i].Options)
+			for o := range options {
+				options[o].Response = dvfsmodel.Repeat(options[o].Response, factor)
+			}
+			truth.Tasks[i].Options = options
+		}
+		plan, err := planner.Solve(context.Background(), p, pol, &planner.Options{Truth: &truth})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := planner.Check(&truth, plan); err != nil || len(plan.Unplaced) > 0 {
+			t.Errorf("seed %d: %d of %d jobs left out, %v", seed, len(plan.Unplaced), len(p.Tasks), err)
+		}
+	}
+}
+
+// TestTheOnlineDefaultGoesOnFromThePresent, with tasks that run and tasks that wait.
+func TestTheOnlineDefaultGoesOnFromThePresent(t *testing.T) {
+	pol, err := policy.Parse(policy.Best(planner.Online), policy.DefaultParams())
+	if err != nil {
+		t.Fatal(err)
+	}
+	running, waiting := 0, 0
+	for seed := range onlineBatches() / 4 {
+		p := drawOnline(t, seed, 20, 200)
+		whole, _ := pastDue(t, p, policy.Best(planner.Online))
+		now := p.Tasks[len(p.Tasks)/2].Arrival
+		left, present := *p, planner.Present{Now: now}
+		left.Tasks = nil
+		for i := range p.Tasks {
+			a, task := &whole.Assignments[i], p.Tasks[i]
+			if a.End <= now {
+				continue
+			}
+			task.Deadline, task.Due = math.Inf(1), math.Inf(1) // some can't be met any more
+			if a.Start <= now {
+				present.Running = append(present.Running, planner.Running{
+					Task: len(left.Tasks), Class: whole.Nodes[a.Node].Class, Start: a.Start, End: a.End,
+				})
+				running++
+			} else if task.Arrival <= now {
+				waiting++
+			}
+			left.Tasks = append(left.Tasks, task)
+		}
+		plan, err := planner.Solve(context.Background(), &left, pol, &planner.Options{Present: &present})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(plan.Unplaced) > 0 {
+			t.Errorf("seed %d: %d of %d jobs left out", seed, len(plan.Unplaced), len(left.Tasks))
+		}
+		for _, r := range present.Running {
+			if a := &plan.Assignments[r.Task]; a.Start != r.Start || a.End != r.End {
+				t.Errorf("seed %d: %s runs from %v to %v s, is planned from %v to %v s", seed, left.Tasks[r.Task].ID, r.Start, r.End, a.Start, a.End)
+			}
+		}
+	}
+	if running == 0 || waiting == 0 {
+		t.Errorf("%d jobs ran and %d waited, want some of both", running, waiting)
+	}
+}
+
+// BenchmarkReplan times planning of 2,000 jobs of which most wait for most of the time:
+// as many are planned at each event as there ever are.
+func BenchmarkReplan(b *testing.B) {
+	p := drawOnline(b, 3, 2000, 2000)
+	for i := range p.Tasks {
+		p.Tasks[i].Arrival *= 0.05
+	}
+	pol, err := policy.Parse("replan", policy.DefaultParams())
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := planner.Solve(context.Background(), p, pol, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+	events := 2 * len(p.Tasks) // arrivals and ends
+	b.ReportMetric(b.Elapsed().Seconds()*1e3/float64(b.N)/float64(events), "ms/event")
+}
