@@ -64,6 +64,7 @@ const (
 	ClocksShrunk                       // Improve: shortened so that its node ends earlier
 	ClocksLate                         // as fast as possible: the bound is lost
 	ClocksAdapted                      // those of a GPU that is shared, set for all who are on it
+	ClocksConstant                     // one clock pair for all tasks on the GPU model
 )
 
 // PlaceReason is why a task runs where it does.
@@ -109,6 +110,8 @@ func (r Reason) clocks() string {
 		return fmt.Sprintf("shortened from %.6g s to %.6g s so that its node ends earlier", r.Want, r.Room)
 	case ClocksAdapted:
 		return fmt.Sprintf("clocks of a GPU that may be shared, set for all who are on it; alone it takes %.6g s", r.Want)
+	case ClocksConstant:
+		return "the clocks of all jobs on its GPU model"
 	case ClocksLate:
 		return "fastest clocks: the " + r.lost() + " can't be met here"
 	default:

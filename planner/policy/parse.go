@@ -139,6 +139,10 @@ func finish(text, rest string, q Params, build func(Params) planner.Policy) (*pl
 	for _, swap := range swaps {
 		swap(&p, q)
 	}
+	if search := constantIn(p.Improve); search != nil {
+		_, given := optionsOf(text)
+		search.exchange(&p, given)
+	}
 	p.Name = text
 	return &p, nil
 }
