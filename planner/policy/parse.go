@@ -226,7 +226,7 @@ func setNumber(to *float64, value string, most float64) error {
 func atDefault(p *planner.Policy) {
 	p.Tune = tune.None
 	if p.Improve != nil {
-		p.Improve = improve.AtDefault{Then: p.Improve}
+		p.Improve = improve.AtClocks{Then: p.Improve}
 	}
 }
 
