@@ -34,10 +34,13 @@ func (c AtClocks) Improve(ctx context.Context, p *planner.Problem, plan *planner
 	}
 	for i := range better.Assignments {
 		a := &better.Assignments[i]
-		if a.Node < 0 || a.Reason.Clocks != planner.ClocksNoModel {
+		if a.Node < 0 {
 			continue
 		}
-		_, a.Reason.Clocks = c.at(&p.Tasks[i], &p.Tasks[i].Options[a.Option])
+		switch a.Reason.Clocks {
+		case planner.ClocksNoModel, planner.ClocksFree, planner.ClocksStretched, planner.ClocksShrunk:
+			_, a.Reason.Clocks = c.at(&p.Tasks[i], &p.Tasks[i].Options[a.Option])
+		}
 	}
 	return better, nil
 }

@@ -31,7 +31,7 @@ func constantClocks(q Params) planner.Policy {
 		change(&other)
 		search.placed = append(search.placed, improve.Start{Policy: other, Most: most})
 	}
-	add("marginal", 0, func(p *planner.Policy) { p.Place, p.Pick, p.Map = place.Marginal, pick.EDF, false })
+	add("marginal", quickQueue, func(p *planner.Policy) { p.Place, p.Pick, p.Map = place.Marginal, pick.EDF, false })
 	add("baseline", 0, func(*planner.Policy) {})
 	add("edl", 0, func(p *planner.Policy) { p.Place, p.Pick = place.Lightest, pick.DeadlineFirst })
 	add("edl,place=latest", 0, func(p *planner.Policy) { p.Place, p.Pick = place.With(place.LatestRule{}), pick.DeadlineFirst })
@@ -46,7 +46,7 @@ func constantClocks(q Params) planner.Policy {
 //
 // It begins with the default pairs and with those that cost the tasks least, each GPU
 // model by itself, and goes on by coordinate descent: along the pairs of one GPU model
-// after the other, and of all together, in steps that halve. At each choice the tasks
+// after the other, and of all together. At each choice the tasks
 // are placed in several ways, and then again with those due earlier that were late.
 type constant struct {
 	placed []improve.Start
@@ -55,9 +55,9 @@ type constant struct {
 
 // Limits of the work for constant clocks.
 const (
-	placedTasks    = 200_000 // tasks, by all placements together
-	mostPlacements = 600
-	lowPlacements  = 16
+	placedPairs    = 60_000_000 // of tasks, by all placements together: one takes time that grows with the square
+	mostPlacements = 1000
+	lowPlacements  = 8
 	mostHurries    = 12     // placements of a choice in which late tasks are due earlier, one after the other
 	waysOnTheWay   = 2      // ways to place tasks that are tried at each choice: the best ones
 	constantMoves  = 10_000 // of the search for better places at the best choice
@@ -91,28 +91,37 @@ func constantIn(i planner.Improver) *constant {
 
 // Improve is [planner.Improver].
 func (c *constant) Improve(ctx context.Context, p *planner.Problem, plan *planner.Plan, rng *rand.Rand) (*planner.Plan, error) {
+	s := c.search(p)
+	if err := s.choose(ctx); err != nil {
+		return nil, err
+	}
+	for _, haste := range hastes[1:] {
+		if _, err := s.try(ctx, s.best.rungs, waysOnTheWay, haste); err != nil {
+			return nil, err
+		}
+	}
+	best := s.best
+	improved, err := improve.AtClocks{Clocks: best.plan.Clocks, Then: c.then}.Improve(ctx, p, best.plan, rng)
+	if err != nil {
+		return nil, err
+	}
+	if worthOf(p, improved).compare(best.worth) < 0 {
+		best.plan = improved
+	}
+	best.plan.Policy = plan.Policy
+	return best.plan, nil
+}
+
+// search is a search that hasn't begun.
+func (c *constant) search(p *planner.Problem) *clockSearch {
 	s := &clockSearch{problem: p, ladders: laddersOf(p), tried: make(map[string]bool)}
-	s.left = min(max(placedTasks/len(p.Tasks), lowPlacements), mostPlacements)
+	s.left = min(max(placedPairs/len(p.Tasks)/len(p.Tasks), lowPlacements), mostPlacements)
 	for i := range c.placed {
 		if most := c.placed[i].Most; most == 0 || len(p.Tasks) <= most {
 			s.ways = append(s.ways, way{&c.placed[i].Policy, worth{unplaced: math.MaxInt}})
 		}
 	}
-	if err := s.run(ctx); err != nil {
-		return nil, err
-	}
-	best := s.best
-	if len(p.Tasks) <= quickQueue {
-		improved, err := improve.AtClocks{Clocks: best.plan.Clocks, Then: c.then}.Improve(ctx, p, best.plan, rng)
-		if err != nil {
-			return nil, err
-		}
-		if worthOf(p, improved).compare(best.worth) < 0 {
-			best.plan = improved
-		}
-	}
-	best.plan.Policy = plan.Policy
-	return best.plan, nil
+	return s
 }
 
 // clockSearch is a search for constant clocks under way.
@@ -152,9 +161,9 @@ func (a worth) compare(b worth) int {
 	return cmp.Or(cmp.Compare(a.unplaced, b.unplaced), cmp.Compare(a.late, b.late), cmp.Compare(a.misses, b.misses), cmp.Compare(a.cost, b.cost))
 }
 
-// run searches. All ways to place the tasks are tried at the first choices and at
-// the best one, only the best two in between.
-func (s *clockSearch) run(ctx context.Context) error {
+// choose finds the clock pairs. All ways to place the tasks are tried at the first
+// choices and at the best one, only the best two in between.
+func (s *clockSearch) choose(ctx context.Context) error {
 	normal, least := make([]int, len(s.ladders)), make([]int, len(s.ladders))
 	for i := range s.ladders {
 		normal[i], least[i] = s.ladders[i].normal, s.ladders[i].least
@@ -169,16 +178,8 @@ func (s *clockSearch) run(ctx context.Context) error {
 		return err
 	}
 	s.left = max(s.left, len(s.ways))
-	for i, haste := range hastes {
-		ways := waysOnTheWay
-		if i == 0 {
-			ways = len(s.ways)
-		}
-		if _, err := s.try(ctx, s.best.rungs, ways, haste); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err := s.try(ctx, s.best.rungs, len(s.ways), hastes[0])
+	return err
 }
 
 // try places the tasks at a choice in the first ways, and tells whether that is the
@@ -259,32 +260,38 @@ func (s *clockSearch) descend(ctx context.Context) error {
 	return nil
 }
 
-// firstSteps is into how many steps a ladder is divided at first.
-const firstSteps = 8
+// gridSteps is into how many steps a ladder is divided at first.
+const gridSteps = 16
 
-// along goes along some ladders, in steps that are equal parts of each: in the
-// direction in which plans get better, and in shorter steps where neither does.
+// along looks for better rungs of some ladders: at even distances over the whole of
+// each, and then around the best, in steps that halve.
 func (s *clockSearch) along(ctx context.Context, line []int) (better bool, err error) {
-	for steps, longest := firstSteps, math.MaxInt; s.left > 0 && longest > steps/2; steps *= 2 {
-		longest = 0
-		for moved := true; moved; {
-			moved = false
-			for _, sign := range [...]int{-1, 1} {
-				at := slices.Clone(s.best.rungs)
-				for _, i := range line {
-					last := len(s.ladders[i].rungs) - 1
-					longest = max(longest, last)
-					at[i] = min(max(0, at[i]+sign*max(1, last/steps)), last)
-				}
-				if moved, err = s.try(ctx, at, waysOnTheWay, hastes[0]); err != nil {
-					return better, err
-				}
-				if moved {
-					better = true
-					break
-				}
-			}
+	longest := 0
+	for _, i := range line {
+		longest = max(longest, len(s.ladders[i].rungs)-1)
+	}
+	grid := min(longest, gridSteps)
+	move := func(to func(rung, last int) int) (moved bool) {
+		if err != nil {
+			return false
+		}
+		at := slices.Clone(s.best.rungs)
+		for _, i := range line {
+			last := len(s.ladders[i].rungs) - 1
+			at[i] = min(max(0, to(at[i], last)), last)
+		}
+		moved, err = s.try(ctx, at, waysOnTheWay, hastes[0])
+		better = better || moved
+		return moved
+	}
+	for k := range grid {
+		move(func(_, last int) int { return (k*last + grid/2) / grid })
+	}
+	move(func(_, last int) int { return last })
+	for parts := grid; parts < longest; parts *= 2 {
+		step := func(last int) int { return max(1, last/(2*parts)) }
+		for move(func(rung, last int) int { return rung - step(last) }) || move(func(rung, last int) int { return rung + step(last) }) {
 		}
 	}
-	return better, nil
+	return better, err
 }
