@@ -99,7 +99,7 @@ func (p *PlanPage) lead(s *Summary) string {
 	scale := CommonScale(Joules, 5, float64(s.Energy))
 	text += "That takes " + scale.With(float64(s.Energy)) + " (" + FormatKWh(s.Energy) + ")"
 	if s.Baseline > 0 {
-		text += ", " + s.against() + " than at default clocks" + s.unmodelled()
+		text += ", " + s.against() + s.unmodelled()
 	}
 	if s.Bound > 0 {
 		part, side := s.fromBound()
@@ -124,6 +124,10 @@ func (p *PlanPage) tiles(s *Summary) page.Tiles {
 			tile.Kind = page.Plain
 		}
 		tiles = append(tiles, tile)
+	}
+	if planned > 0 && s.besides(s.Constant) {
+		note := "of " + scale.With(float64(s.Constant.Energy)) + " at the best clocks that are the same for all jobs of a GPU model"
+		tiles = append(tiles, page.Tile{Label: "Beyond constant clocks", Value: FormatPercent(1 - ratio(s.Energy, s.Constant.Energy)), Note: note})
 	}
 	if s.Bound > 0 && planned > 0 {
 		part, side := s.fromBound()
@@ -324,6 +328,7 @@ var clockSentences = map[string]string{
 	lostWords[planner.BoundDue]:         "as fast as possible, and after the due time of a job without deadline",
 	lostWords[planner.BoundLimit]:       "as fast as possible, and longer than its run-time limit less its margin",
 	clockWords[planner.ClocksAdapted]:   "the clock of a GPU that jobs share",
+	clockWords[planner.ClocksConstant]:  "the clocks of all jobs of the GPU model",
 }
 
 // meanings explains the words that occur.
