@@ -189,9 +189,13 @@ func groupPage(name, policy string, list []historyGroup) *page.Table {
 
 // verdict is the replay in words, by its last policy.
 func (r *historyReport) verdict(p *historyPolicy) string {
+	text := ""
+	if constant := &r.Policies[1]; p != constant {
+		text = fmt.Sprintf(" At the best clocks that are the same for all jobs of a GPU model it would have been %s less.", report.FormatPercent(constant.Saved.Value))
+	}
 	return fmt.Sprintf("%s replayed. Under %s the cluster would have used %s less than at default clocks, first come, first served: %s of the draws of how workloads respond say between %s and %s. Jobs would have waited %s on average, and run %.3f times as long.",
 		counted(r.Jobs, "job"), p.Policy, report.FormatPercent(p.Saved.Value), "90 %", report.FormatPercent(p.Saved.Low), report.FormatPercent(p.Saved.High),
-		spanText(p.MeanWait.Value), p.Stretch.Value)
+		spanText(p.MeanWait.Value), p.Stretch.Value) + text
 }
 
 // facts say what was replayed, as the text output does.
@@ -205,6 +209,7 @@ func (r *historyReport) facts() page.Facts {
 	}
 	return append(f,
 		page.Fact{Name: "Energy", Text: measured + "; " + energyText(r.Policies[0].JobEnergy.Value) + " by the model, at default clocks"},
+		page.Fact{Name: "Constant", Text: r.constantText()},
 		page.Fact{Name: "Waiting", Text: r.waitingText()})
 }
 
