@@ -119,16 +119,16 @@ func (s *Summary) againstCaption() []string {
 	return []string{caption + ", and at constant clocks,", text}
 }
 
-// savings are the parts of what others take that the plan saves, in words: of the
-// baseline, of EASY and of constant clocks, if they plan as many jobs.
+// savings are the parts of what others take that the plan saves, in words: the
+// baseline, EASY and constant clocks, if they plan as many jobs.
 func (s *Summary) savings(scale Scale) string {
 	text := FormatPercent(s.Saving()) + " of " + scale.With(float64(s.Baseline)) + " at default clocks"
 	for _, other := range []struct {
 		plan *Summary
 		what string
-	}{{s.Easy, "by EASY"}, {s.Constant, "at constant clocks"}} {
+	}{{s.Easy, "EASY"}, {s.Constant, "constant clocks"}} {
 		if s.besides(other.plan) {
-			text += ", " + FormatPercent(1-ratio(s.Energy, other.plan.Energy)) + " of " + scale.With(float64(other.plan.Energy)) + " " + other.what
+			text += ", " + FormatPercent(1-ratio(s.Energy, other.plan.Energy)) + " against " + other.what
 		}
 	}
 	return text
