@@ -17,13 +17,42 @@ func Supported(r Response) []Point {
 	return nil
 }
 
-// PointAt is a response at a setting, of which times and powers don't matter. It is
-// false where the setting can't be set, or nobody knows what it would do.
+// PointAt is a response at a setting, whose times and powers don't matter: at its
+// clocks where there is a table of them, at its normalised setting elsewhere. It is
+// false where that can't be set, or nobody knows what it would do.
 func PointAt(r Response, at Point) (Point, bool) {
-	if _, fixed := r.(*Fixed); fixed || !r.Allows(at.Setting) {
+	if at = settingOf(r, at); at.Setting == (Setting{}) {
 		return Point{}, false
 	}
 	return evaluate(r.Model(), at), true
+}
+
+// settingOf is a setting as a response has it; zero: it doesn't have it.
+func settingOf(r Response, at Point) Point {
+	switch r := r.(type) {
+	case *Fixed:
+		return Point{}
+	case *Discrete:
+		return r.Table.settingOf(at, r.At)
+	case *Frontier:
+		return r.table.settingOf(at, r.at)
+	case *rescaled:
+		return settingOf(r.of, at)
+	}
+	if !r.Allows(at.Setting) {
+		return Point{}
+	}
+	return Point{Setting: at.Setting}
+}
+
+// settingOf is the setting at clocks of the table, or at those of normal; zero: the
+// table hasn't got it.
+func (t *Table) settingOf(at, normal Point) Point {
+	if at.Core == normal.Core && at.Mem == normal.Mem {
+		return Point{Setting: normal.Setting, Core: at.Core, Mem: at.Mem}
+	}
+	s, _ := t.Contains(at.Core, at.Mem)
+	return Point{Setting: s, Core: at.Core, Mem: at.Mem}
 }
 
 // points lists every supported setting, by memory clock and then core clock, ascending.

@@ -57,6 +57,7 @@ type constant struct {
 const (
 	placedPairs    = 60_000_000 // of tasks, by all placements together: one takes time that grows with the square
 	mostPlacements = 1000
+	perTask        = 40 // placements, of small batches
 	lowPlacements  = 8
 	mostHurries    = 12     // placements of a choice in which late tasks are due earlier, one after the other
 	waysOnTheWay   = 2      // ways to place tasks that are tried at each choice: the best ones
@@ -115,7 +116,8 @@ func (c *constant) Improve(ctx context.Context, p *planner.Problem, plan *planne
 // search is a search that hasn't begun.
 func (c *constant) search(p *planner.Problem) *clockSearch {
 	s := &clockSearch{problem: p, ladders: laddersOf(p), tried: make(map[string]bool)}
-	s.left = min(max(placedPairs/len(p.Tasks)/len(p.Tasks), lowPlacements), mostPlacements)
+	n := len(p.Tasks)
+	s.left = min(max(placedPairs/n/n, lowPlacements), perTask*n, mostPlacements)
 	for i := range c.placed {
 		if most := c.placed[i].Most; most == 0 || len(p.Tasks) <= most {
 			s.ways = append(s.ways, way{&c.placed[i].Policy, worth{unplaced: math.MaxInt}})
@@ -207,6 +209,7 @@ func (s *clockSearch) place(ctx context.Context, rungs []int, way *way, haste fl
 	clocks := clocksAt(s.ladders, rungs)
 	at.Tune = tune.Constant(clocks)
 	hurried := *s.problem
+	var last worth
 	for hurries := 0; ; hurries++ {
 		plan, err := planner.Solve(ctx, &hurried, &at, &planner.Options{NoImprove: true})
 		if err != nil {
@@ -221,9 +224,11 @@ func (s *clockSearch) place(ctx context.Context, rungs []int, way *way, haste fl
 			plan.Clocks, plan.From = clocks, at.Name
 			s.best = trial{slices.Clone(rungs), plan, w}
 		}
-		if w.late == 0 || w.unplaced > s.best.worth.unplaced || hurries == mostHurries || s.left <= 0 {
+		stuck := hurries > 0 && w == last
+		if w.late == 0 || w.unplaced > s.best.worth.unplaced || stuck || hurries == mostHurries || s.left <= 0 {
 			return nil
 		}
+		last = w
 		if hurries == 0 {
 			hurried.Tasks = slices.Clone(s.problem.Tasks)
 		}

@@ -131,7 +131,8 @@ func edlAlign(q Params) planner.Policy {
 	greedy.Name, greedy.Place, greedy.Map = "marginal", place.Marginal, false
 	latest.Name, latest.Place = "edl,place=latest", place.With(place.LatestRule{})
 	others := []improve.Start{{Policy: readjusted}, {Policy: greedy}, {Policy: latest}}
-	var rescue []improve.Start
+	rescue := []improve.Start{{Policy: constantClocks(q), Most: mostConstant}}
+	rescue[0].Name = Constant
 	for i := range direct {
 		start := improve.Start{Policy: direct[i].build(q)}
 		start.Name = direct[i].name
