@@ -101,3 +101,51 @@ func TestConstantClocksLeaveFixedPointsAndSharesAlone(t *testing.T) {
 		t.Errorf("part of a GPU: %+v, want default clocks", a)
 	}
 }
+
+func TestOnlineConstantClocksAreTheBestInHindsightAndPlacedAsJobsArrive(t *testing.T) {
+	chosen := 0
+	for seed := range uint64(6) {
+		p := drawBatch(t, 40+seed)
+		p.Mode = planner.Online
+		for i := range p.Tasks {
+			t := &p.Tasks[i]
+			t.Arrival = 600 * float64(i)
+			t.Due, t.Deadline = t.Due+t.Arrival, t.Deadline+t.Arrival
+		}
+		plan, _ := pastDue(t, p, policy.Constant)
+		for _, other := range []string{"baseline", "marginal,clocks=default", policy.EasyDefault} {
+			if base, _ := pastDue(t, p, other); compareWorth(p, plan, base) > 0 {
+				t.Errorf("seed %d: worse than %s", seed, other)
+			}
+		}
+		if plan.Clocks["A"].Core != 1400 {
+			chosen++
+		}
+	}
+	if chosen == 0 {
+		t.Error("clocks are never other than the default ones")
+	}
+}
+
+// From the present on, and with run times that turn out otherwise, there is nothing
+// to look back at.
+func TestConstantClocksOfAQueueAtWorkAreThoseThatCostTheTasksLeast(t *testing.T) {
+	p := drawBatch(t, 3)
+	p.Mode = planner.Online
+	pol, err := policy.Parse(policy.Constant, policy.DefaultParams())
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := policy.Solve(t.Context(), p, pol, &planner.Options{Present: &planner.Present{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if plan.Clocks != nil {
+		t.Errorf("the clocks were looked for: %v", plan.Clocks)
+	}
+	for i := range plan.Assignments {
+		if a := &plan.Assignments[i]; a.Node >= 0 && a.Reason.Clocks != planner.ClocksConstant {
+			t.Errorf("task %d: %v", i, a.Reason)
+		}
+	}
+}
