@@ -179,7 +179,7 @@ func (h *history) printReport(c *cli.Context, r *historyReport) error {
 	if err := h.terminal.printTable(c, table); err != nil {
 		return err
 	}
-	last := &r.Policies[len(r.Policies)-1]
+	last := r.last()
 	for _, group := range last.groups() {
 		if err := h.terminal.printText("\nBy " + group.name + ", under " + last.Policy + ":\n"); err != nil {
 			return err
@@ -189,6 +189,16 @@ func (h *history) printReport(c *cli.Context, r *historyReport) error {
 		}
 	}
 	return nil
+}
+
+// last is the policy that was named last; the baseline where there are only the rows
+// that are always there.
+func (r *historyReport) last() *historyPolicy {
+	const always = 2 // the baseline and constant clocks
+	if len(r.Policies) == always {
+		return &r.Policies[0]
+	}
+	return &r.Policies[len(r.Policies)-1]
 }
 
 // head says what was replayed.

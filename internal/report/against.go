@@ -122,16 +122,16 @@ func (s *Summary) againstCaption() []string {
 // savings are the parts of what others take that the plan saves, in words: the
 // baseline, EASY and constant clocks, if they plan as many jobs.
 func (s *Summary) savings(scale Scale) string {
-	text := FormatPercent(s.Saving()) + " of " + scale.With(float64(s.Baseline)) + " at default clocks"
+	parts := []string{FormatPercent(s.Saving()) + " of " + scale.With(float64(s.Baseline)) + " at default clocks"}
 	for _, other := range []struct {
 		plan *Summary
 		what string
 	}{{s.Easy, "EASY"}, {s.Constant, "constant clocks"}} {
 		if s.besides(other.plan) {
-			text += ", " + FormatPercent(1-ratio(s.Energy, other.plan.Energy)) + " against " + other.what
+			parts = append(parts, FormatPercent(1-ratio(s.Energy, other.plan.Energy))+" against "+other.what)
 		}
 	}
-	return text
+	return strings.Join(parts, ", ")
 }
 
 // againstParts are this table on a page.

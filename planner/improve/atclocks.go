@@ -34,16 +34,15 @@ func (c AtClocks) Improve(ctx context.Context, p *planner.Problem, plan *planner
 	}
 	for i := range better.Assignments {
 		a := &better.Assignments[i]
-		if a.Node < 0 {
-			continue
-		}
-		switch a.Reason.Clocks {
-		case planner.ClocksNoModel, planner.ClocksFree, planner.ClocksStretched, planner.ClocksShrunk:
+		if a.Node >= 0 && slices.Contains(ownClocks, a.Reason.Clocks) {
 			_, a.Reason.Clocks = c.at(&p.Tasks[i], &p.Tasks[i].Options[a.Option])
 		}
 	}
 	return better, nil
 }
+
+// ownClocks are reasons for clocks that a task without any others seems to have.
+var ownClocks = []planner.ClockReason{planner.ClocksNoModel, planner.ClocksFree, planner.ClocksStretched, planner.ClocksShrunk}
 
 // at is a task's point on a GPU model, and why it is that one.
 func (c AtClocks) at(t *planner.Task, o *planner.Option) (dvfsmodel.Point, planner.ClockReason) {

@@ -295,7 +295,8 @@ func (s *clockSearch) along(ctx context.Context, line []int) (better bool, err e
 	move(func(_, last int) int { return last })
 	for parts := grid; parts < longest; parts *= 2 {
 		step := func(last int) int { return max(1, last/(2*parts)) }
-		for move(func(rung, last int) int { return rung - step(last) }) || move(func(rung, last int) int { return rung + step(last) }) {
+		for moved := true; moved; {
+			moved = move(func(rung, last int) int { return rung - step(last) }) || move(func(rung, last int) int { return rung + step(last) })
 		}
 	}
 	return better, err

@@ -35,16 +35,18 @@ func EnumerateClocks(ctx context.Context, p *planner.Problem) (*planner.Plan, er
 			l.rungs = append(l.rungs, pair.at)
 		}
 	}
-	rungs := make([]int, len(s.ladders))
-	for i := 0; i < len(rungs); {
+	choices := 1
+	for i := range s.ladders {
+		choices *= len(s.ladders[i].rungs)
+	}
+	for choice := range choices {
+		rungs := make([]int, len(s.ladders))
+		for i := range rungs {
+			rungs[i] = choice % len(s.ladders[i].rungs)
+			choice /= len(s.ladders[i].rungs)
+		}
 		if _, err := s.try(ctx, rungs, len(s.ways), hastes[0]); err != nil {
 			return nil, err
-		}
-		for i = 0; i < len(rungs); i++ { // like a number whose digits have each a base of their own
-			if rungs[i]++; rungs[i] < len(s.ladders[i].rungs) {
-				break
-			}
-			rungs[i] = 0
 		}
 	}
 	return s.best.plan, nil
