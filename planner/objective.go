@@ -1,6 +1,10 @@
 package planner
 
-import "github.com/epplan/epplan/dvfsmodel"
+import (
+	"strconv"
+
+	"github.com/epplan/epplan/dvfsmodel"
+)
 
 // Cost is the problem's objective of a whole plan, less is better:
 //
@@ -23,4 +27,35 @@ func (plan *Plan) GPUSeconds(p *Problem) float64 {
 		}
 	}
 	return sum
+}
+
+// CostUnit is what [Problem.Cost] is in, such as "J", "J + 50·GPU·s" or "J·GPU·s":
+// numbers are the weights.
+func (p *Problem) CostUnit() string {
+	weighted := func(weight float64, unit string) string {
+		if weight == 1 {
+			return unit
+		}
+		return strconv.FormatFloat(weight, 'g', -1, 64) + "·" + unit
+	}
+	const seconds = "GPU·s"
+	o, sum := p.Objective, "J"
+	switch {
+	case o.EnergyWeight > 0 && o.TimeWeight > 0:
+		sum = weighted(o.EnergyWeight, "J") + " + " + weighted(o.TimeWeight, seconds)
+	case o.TimeWeight > 0:
+		sum = weighted(o.TimeWeight, seconds)
+	case o.EnergyWeight > 0:
+		sum = weighted(o.EnergyWeight, "J")
+	}
+	if o.DelayPower > 0 && o.EnergyWeight > 0 && o.TimeWeight > 0 {
+		sum = "(" + sum + ")"
+	}
+	switch o.DelayPower {
+	case 0:
+		return sum
+	case 1:
+		return sum + "·" + seconds
+	}
+	return sum + "·(" + seconds + ")²"
 }

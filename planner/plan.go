@@ -33,6 +33,9 @@ type Plan struct {
 	Warnings    []error
 	Shared      *Shared // nil where no GPU is shared by profile
 	Cut         bool    // the search for a better one was stopped before it was done
+	// Clocks is the clock pair of all tasks on a GPU model, by its name, where there
+	// is one for all that have a model of how they respond; nil: each has its own.
+	Clocks map[string]dvfsmodel.Point
 }
 
 // Assignment is where, when and at which clocks a task runs. On a GPU that is

@@ -25,6 +25,9 @@ type Policy struct {
 	Share bool
 	// Improve reworks a finished offline plan; nil leaves it as it is.
 	Improve Improver
+	// Hindsight has Improve rework online plans too. It knows what only is known at
+	// the end: such plans are there to hold others against, nobody could have made them.
+	Hindsight bool
 }
 
 // Tuner decides clocks. Its answers depend on nothing but the question, so that

@@ -65,6 +65,7 @@ const (
 	ClocksLate                         // as fast as possible: the bound is lost
 	ClocksAdapted                      // those of a GPU that is shared, set for all who are on it
 	ClocksPaced                        // faster than the optimum, to keep pace with default clocks
+	ClocksConstant                     // one clock pair for all tasks on the GPU model
 )
 
 // PlaceReason is why a task runs where it does.
@@ -113,6 +114,8 @@ func (r Reason) clocks() string {
 		return fmt.Sprintf("clocks of a GPU that may be shared, set for all who are on it; alone it takes %.6g s", r.Want)
 	case ClocksPaced:
 		return fmt.Sprintf("faster than the optimum, which takes %.6g s, to keep pace with default clocks", r.Want)
+	case ClocksConstant:
+		return "the clocks of all jobs on its GPU model"
 	case ClocksLate:
 		return "fastest clocks: the " + r.lost() + " can't be met here"
 	default:

@@ -68,7 +68,7 @@ type variant struct {
 	setup   *setup
 	policy  *planner.Policy
 	params  []report.Param
-	against references
+	against policy.References
 }
 
 func (t *terminal) compare(c *cli.Context) error {
@@ -257,7 +257,7 @@ func addReferences(ctx context.Context, variants []variant) error {
 		problem *planner.Problem
 		params  policy.Params
 	}
-	known := make(map[key]references)
+	known := make(map[key]policy.References)
 	for i := range variants {
 		v := &variants[i]
 		k := key{v.setup.problem, v.setup.params}

@@ -140,3 +140,18 @@ func TestThePictureOfTheReadmeIsOfItsPlan(t *testing.T) {
 	const picture = "../../docs/plan.svg"
 	wantPage(t, picture, readPage(t, picture), readPage(t, file))
 }
+
+// readmeSaving is the row of README.md's table of savings that is about its plan.
+var readmeSaving = regexp.MustCompile(`(\n\| 40 jobs on a small mixed cluster, the plan above \| )[^|]*( \|)`)
+
+// The savings of the table in README.md are those of the plan above it.
+func TestTheSavingsOfTheReadmesPlanAreThoseOfItsTable(t *testing.T) {
+	const name = "../../README.md"
+	page := readPage(t, name)
+	head := regexp.MustCompile(`\nSaving +(\S+ %) of [^,]*, (\S+ %) against EASY, (\S+ %) against constant clocks\n`).FindStringSubmatch(page)
+	if head == nil || !readmeSaving.MatchString(page) {
+		t.Fatal("README.md has no plan with its savings, or no row of it in the table")
+	}
+	row := fmt.Sprintf("%s of all energy, by models; %s against EASY, %s against constant clocks", head[1], head[2], head[3])
+	wantPage(t, name, page, readmeSaving.ReplaceAllString(page, "${1}"+row+"${2}"))
+}

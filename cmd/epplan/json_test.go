@@ -13,7 +13,8 @@ var (
 	planKeys = []string{
 		"policy", "status", "mode", "jobs_total", "misses", "energy_j", "run_j", "idle_j", "turn_on_j",
 		"baseline_energy_j", "saving", "bound_j", "gap", "nodes_used", "gpus_used", "infeasible", "jobs",
-		"past_due", "makespan_s", "wait_mean_s", "wait_p95_s", "turnaround_mean_s", "turnaround_p95_s", "baseline", "easy", "newly_late",
+		"past_due", "makespan_s", "wait_mean_s", "wait_p95_s", "turnaround_mean_s", "turnaround_p95_s", "baseline", "easy", "constant", "newly_late",
+		"objective", "objective_unit",
 	}
 	againstKeys = []string{"energy_j", "past_due", "misses", "makespan_s", "turnaround_mean_s", "turnaround_p95_s"}
 	jobKeys     = []string{"id", "node", "gpus", "start_s", "end_s", "v", "fc", "fm", "power_w", "energy_j", "reason"}
@@ -62,12 +63,26 @@ func TestAPlanInJSONHasTheKeysThatProgramsRelyOn(t *testing.T) {
 	for _, job := range jobs {
 		wantKeys(t, "a job", job, append(jobKeys, mhzKeys...))
 	}
-	for _, key := range []string{"baseline", "easy"} {
+	for _, key := range []string{"baseline", "easy", "constant"} {
 		against, ok := plan[key].(map[string]any)
 		if !ok {
 			t.Fatalf("%s is %T", key, plan[key])
 		}
 		wantKeys(t, key, against, againstKeys)
+	}
+	constant, _ := plan["constant"].(map[string]any)
+	energy, _ := constant["energy_j"].(float64)
+	base, _ := plan["baseline_energy_j"].(float64)
+	if saving, _ := constant["saving"].(float64); math.Abs(saving-(1-energy/base)) > 1e-9 {
+		t.Errorf("constant clocks save %v, their energies say %v", saving, 1-energy/base)
+	}
+	clocks, _ := constant["clocks"].(map[string]any)
+	for _, model := range []string{"V100", "GTX1080Ti"} {
+		pair, _ := clocks[model].(map[string]any)
+		wantKeys(t, model, pair, mhzKeys)
+	}
+	if plan["objective"] != plan["energy_j"] || plan["objective_unit"] != "J" {
+		t.Errorf("the objective is %v %v, want the energy in J", plan["objective"], plan["objective_unit"])
 	}
 	if base, _ := plan["baseline"].(map[string]any); base["energy_j"] != plan["baseline_energy_j"] {
 		t.Errorf("the baseline takes %v J, baseline_energy_j is %v", base["energy_j"], plan["baseline_energy_j"])
@@ -105,11 +120,11 @@ func TestTheFiguresOfAPlanFollowFromItsJobs(t *testing.T) {
 }
 
 // TestEachRowOfAComparisonInJSONHasWhatItIsAgainst also finds EASY at default
-// clocks among the rows.
+// clocks and constant clocks among the rows.
 func TestEachRowOfAComparisonInJSONHasWhatItIsAgainst(t *testing.T) {
 	const demo = "../../testdata/demo/"
 	code, stdout, stderr := inProcess(t, "compare", "--json", demo+"batch.csv", "--cluster", demo+"cluster.toml", "--models", demo+"models.toml",
-		"--policy", "edl-align", "--policy", "easy,clocks=default", "--policy", "baseline")
+		"--policy", "edl-align", "--policy", "easy,clocks=default", "--policy", "baseline", "--policy", "constant")
 	if code != exitDone {
 		t.Fatalf("exit status %d: %s", code, stderr)
 	}
@@ -119,9 +134,10 @@ func TestEachRowOfAComparisonInJSONHasWhatItIsAgainst(t *testing.T) {
 	}
 	for _, row := range rows {
 		wantKeys(t, "a row", row, []string{
-			"past_due", "makespan_s", "wait_mean_s", "wait_p95_s", "turnaround_mean_s", "turnaround_p95_s", "baseline", "easy", "status", "saving",
+			"past_due", "makespan_s", "wait_mean_s", "wait_p95_s", "turnaround_mean_s", "turnaround_p95_s", "baseline", "easy", "constant", "objective", "objective_unit",
+			"status", "saving",
 		})
-		for key, of := range map[string]map[string]any{"easy": rows[1], "baseline": rows[2]} {
+		for key, of := range map[string]map[string]any{"easy": rows[1], "baseline": rows[2], "constant": rows[3]} {
 			against, _ := row[key].(map[string]any)
 			for _, figure := range againstKeys {
 				if against[figure] != of[figure] {

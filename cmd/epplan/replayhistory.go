@@ -221,17 +221,21 @@ func (h *history) join(c *cli.Context) error {
 	return h.choose(c)
 }
 
-// choose takes the policies, each once. The baseline is played in any case.
+// choose takes the policies, each once. The baseline and constant clocks are played
+// in any case.
 func (h *history) choose(c *cli.Context) error {
 	names := splitPolicies(c.StringSlice("policy"))
 	if len(names) == 0 {
 		names = []string{"baseline,clocks=optimum"} // Slurm schedules, clocks are ours
 	}
-	taken := map[string]bool{baselinePolicy: true}
+	taken := map[string]bool{baselinePolicy: true, policy.Constant: true}
 	for _, name := range names {
 		p, err := h.policy(name)
 		if err != nil {
 			return err
+		}
+		if p.Hindsight && !taken[p.Name] {
+			return usagef("--policy %s: a history has constant clocks on Slurm's schedule, want %s alone, or another policy", name, policy.Constant)
 		}
 		if !taken[p.Name] {
 			taken[p.Name] = true

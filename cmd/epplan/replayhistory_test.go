@@ -1,9 +1,11 @@
 package main
 
 import (
+	"encoding/json"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -184,5 +186,34 @@ func TestEnergyOfAWorkloadIsThatOfItsJobs(t *testing.T) {
 	}
 	if math.Abs(float64(all)/6e6-1) > 1e-9 {
 		t.Errorf("%v J at default clocks, want those of the log", all)
+	}
+}
+
+func TestAReplayOfAHistoryHasARowOfConstantClocks(t *testing.T) {
+	args := []string{"replay", "testdata/history.csv", "--format", "jobs", "--cluster", "../../testdata/demo/cluster.toml", "--draws", "3"}
+	code, stdout, stderr := inProcess(t, append(args, "--json", "--policy", "constant,late-binding")...)
+	if code != exitDone {
+		t.Fatalf("exit status %d: %s", code, stderr)
+	}
+	var r historyReport
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
+		t.Fatal(err)
+	}
+	names := make([]string, 0, len(r.Policies))
+	for i := range r.Policies {
+		p := &r.Policies[i]
+		if names = append(names, p.Policy); (p.Policy == "constant") != (p.Clocks["V100"].Core > 0 && p.Clocks["GTX1080Ti"].Mem > 0) {
+			t.Errorf("%s: clocks %v", p.Policy, p.Clocks)
+		}
+	}
+	if want := []string{"baseline", "constant", "late-binding"}; !slices.Equal(names, want) {
+		t.Errorf("rows %v, want %v", names, want)
+	}
+	if p := &r.Policies[1]; p.Clocks["V100"].Core >= 1380 {
+		t.Errorf("constant clocks are %v, want lower ones", p.Clocks)
+	}
+	code, _, stderr = inProcess(t, append(args, "--policy", "constant,place=soonest")...)
+	if code != exitUsage || !strings.Contains(stderr, "want constant alone") {
+		t.Errorf("another constant policy: exit status %d, %s", code, stderr)
 	}
 }

@@ -7,9 +7,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
+	"github.com/epplan/epplan/planner/tune"
 )
 
 // baselinePolicy is what others are stated against.
@@ -17,8 +19,9 @@ const baselinePolicy = "baseline"
 
 // historyRun is what a policy would have made of the history, by draw.
 type historyRun struct {
-	name  string
-	draws []historyCost
+	name   string
+	draws  []historyCost
+	clocks map[string]dvfsmodel.Point // of all jobs, by GPU model; nil: each job has its own
 }
 
 // historyCost is what one run comes to. Groups are by user and by partition.
@@ -45,10 +48,27 @@ const (
 	byPartition
 )
 
-// run plans the history by the baseline, which comes first, and by each policy
-// in each draw.
+// constantSchedule is Slurm's schedule at the best constant clocks.
+const constantSchedule = policy.Constant + ",pick=fcfs,place=soonest"
+
+// constant is Slurm's schedule, first come, first served, at the clock pairs that
+// would have been the best for all jobs of a GPU model by what is expected of them.
+func (h *history) constant(ctx context.Context) (p *planner.Policy, clocks map[string]dvfsmodel.Point, err error) {
+	if p, err = policy.Parse(constantSchedule, h.params); err != nil {
+		return nil, nil, err
+	}
+	plan, err := policy.Checked(ctx, h.problem, p, &planner.Options{Seed: h.seed})
+	if err != nil {
+		return nil, nil, located(h.config, err)
+	}
+	p.Name, p.Tune, p.Improve, p.Hindsight = policy.Constant, tune.Constant(plan.Clocks), nil, false
+	return p, plan.Clocks, nil
+}
+
+// run plans the history by the baseline, which comes first, and by constant clocks
+// and each policy in each draw.
 func (h *history) run(ctx context.Context) ([]historyRun, error) {
-	progress := report.NewProgress(h.terminal.stderr, h.terminal.progress, time.Now, "replay", 1+len(h.policies)*h.draws)
+	progress := report.NewProgress(h.terminal.stderr, h.terminal.progress, time.Now, "replay", 2+(1+len(h.policies))*h.draws)
 	defer progress.Finish()
 	baseline, err := policy.Parse(baselinePolicy, h.params)
 	if err != nil {
@@ -61,16 +81,23 @@ func (h *history) run(ctx context.Context) ([]historyRun, error) {
 	progress.Add(1)
 	// Default clocks are the same in all draws.
 	runs := []historyRun{{name: baseline.Name, draws: slices.Repeat([]historyCost{*cost}, h.draws)}}
-	for _, p := range h.policies {
+	constant, clocks, err := h.constant(ctx)
+	if err != nil {
+		return nil, err
+	}
+	progress.Add(1)
+	policies := append([]*planner.Policy{constant}, h.policies...)
+	for _, p := range policies {
 		runs = append(runs, historyRun{name: p.Name})
 	}
+	runs[1].clocks = clocks
 	for i := range h.draws {
 		p, err := h.problemFor(&responseDraw{seed: h.seed + uint64(i)})
 		if err != nil {
 			return nil, err
 		}
-		for k := range h.policies {
-			if cost, err = h.planned(ctx, p, h.policies[k]); err != nil {
+		for k := range policies {
+			if cost, err = h.planned(ctx, p, policies[k]); err != nil {
 				return nil, err
 			}
 			runs[1+k].draws = append(runs[1+k].draws, *cost)

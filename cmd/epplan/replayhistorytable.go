@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"io"
 	"maps"
 	"math"
@@ -31,18 +32,26 @@ type historyReport struct {
 
 // historyPolicy is what a policy would have made of the history.
 type historyPolicy struct {
-	Policy     string         `json:"policy"`
-	JobEnergy  interval       `json:"job_energy_j"` // of GPUs that run jobs
-	Energy     interval       `json:"energy_j"`     // of the cluster
-	Saved      interval       `json:"saved"`        // part of the baseline's energy of the cluster
-	JobSaved   interval       `json:"job_saved"`    // part of the baseline's energy of jobs
-	MeanWait   interval       `json:"mean_wait_s"`
-	Longest    interval       `json:"longest_wait_s"`
-	Stretch    interval       `json:"run_time_stretch"` // by run times at default clocks
-	OverLimit  interval       `json:"over_limit"`
-	NotPlaced  int            `json:"not_placed"`
-	Users      []historyGroup `json:"users"`
-	Partitions []historyGroup `json:"partitions"`
+	Policy    string   `json:"policy"`
+	JobEnergy interval `json:"job_energy_j"` // of GPUs that run jobs
+	Energy    interval `json:"energy_j"`     // of the cluster
+	Saved     interval `json:"saved"`        // part of the baseline's energy of the cluster
+	JobSaved  interval `json:"job_saved"`    // part of the baseline's energy of jobs
+	MeanWait  interval `json:"mean_wait_s"`
+	Longest   interval `json:"longest_wait_s"`
+	Stretch   interval `json:"run_time_stretch"` // by run times at default clocks
+	OverLimit interval `json:"over_limit"`
+	NotPlaced int      `json:"not_placed"`
+	// Clocks are those of all jobs of a GPU model, where they are the same.
+	Clocks     map[string]clockPair `json:"clocks,omitempty"`
+	Users      []historyGroup       `json:"users"`
+	Partitions []historyGroup       `json:"partitions"`
+}
+
+// clockPair is a GPU model's clocks, MHz.
+type clockPair struct {
+	Core float64 `json:"core_mhz"`
+	Mem  float64 `json:"mem_mhz"`
 }
 
 // historyGroup is the jobs of a user or on a partition.
@@ -121,6 +130,12 @@ func (h *history) policyReport(run, base *historyRun) historyPolicy {
 		Stretch:   of(func(c *historyCost) float64 { return c.stretch }),
 		OverLimit: of(func(c *historyCost) float64 { return float64(c.over) }), NotPlaced: run.draws[0].unplaced,
 	}
+	if run.clocks != nil {
+		p.Clocks = make(map[string]clockPair, len(run.clocks))
+		for model, at := range run.clocks {
+			p.Clocks[model] = clockPair{float64(at.Core), float64(at.Mem)}
+		}
+	}
 	for g, list := range [...]*[]historyGroup{byUser: &p.Users, byPartition: &p.Partitions} {
 		for _, name := range slices.Sorted(maps.Keys(run.draws[0].groups[g])) {
 			*list = append(*list, h.group(run, base, g, name))
@@ -164,7 +179,7 @@ func (h *history) printReport(c *cli.Context, r *historyReport) error {
 	if err := h.terminal.printTable(c, table); err != nil {
 		return err
 	}
-	last := &r.Policies[len(r.Policies)-1]
+	last := r.last()
 	for _, group := range last.groups() {
 		if err := h.terminal.printText("\nBy " + group.name + ", under " + last.Policy + ":\n"); err != nil {
 			return err
@@ -174,6 +189,16 @@ func (h *history) printReport(c *cli.Context, r *historyReport) error {
 		}
 	}
 	return nil
+}
+
+// last is the policy that was named last; the baseline where there are only the rows
+// that are always there.
+func (r *historyReport) last() *historyPolicy {
+	const always = 2 // the baseline and constant clocks
+	if len(r.Policies) == always {
+		return &r.Policies[0]
+	}
+	return &r.Policies[len(r.Policies)-1]
 }
 
 // head says what was replayed.
@@ -191,9 +216,23 @@ func (r *historyReport) head() string {
 		measured = energyText(*r.Measured) + " by the log, of " + counted(r.MeasuredOf, "job")
 	}
 	row(&b, "Energy", "%s; %s by the model, at default clocks", measured, energyText(r.Policies[0].JobEnergy.Value))
+	row(&b, "Constant", "%s", r.constantText())
 	row(&b, "Waiting", "%s", r.waitingText())
 	b.WriteString("\n")
 	return b.String()
+}
+
+// constantText says what constant clocks are.
+func (r *historyReport) constantText() string {
+	pairs := make([]string, 0, len(r.Policies[1].Clocks))
+	for _, model := range slices.Sorted(maps.Keys(r.Policies[1].Clocks)) {
+		at := r.Policies[1].Clocks[model]
+		pairs = append(pairs, fmt.Sprintf("%s %.0f/%.0f", model, at.Core, at.Mem))
+	}
+	if len(pairs) == 0 {
+		return "default clocks"
+	}
+	return strings.Join(pairs, ", ") + " MHz for all jobs, the best by what is expected of them, first come, first served"
 }
 
 // kilowattHours is an energy with its interval, for people.

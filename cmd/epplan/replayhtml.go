@@ -146,7 +146,7 @@ func (d *departures) powerChart(parked int) report.Chart {
 
 // writePage writes the report of a replay of past jobs.
 func (h *history) writePage(w io.Writer, c *cli.Context, r *historyReport) error {
-	last := &r.Policies[len(r.Policies)-1]
+	last := r.last()
 	out := &page.Report{
 		Title: "What " + batchName(h.name) + " would have cost", Lead: r.verdict(last),
 		Foot:  h.terminal.origin(h.inputs(c, h.name)...),
@@ -191,7 +191,8 @@ func groupPage(name, policy string, list []historyGroup) *page.Table {
 func (r *historyReport) verdict(p *historyPolicy) string {
 	return fmt.Sprintf("%s replayed. Under %s the cluster would have used %s less than at default clocks, first come, first served: %s of the draws of how workloads respond say between %s and %s. Jobs would have waited %s on average, and run %.3f times as long.",
 		counted(r.Jobs, "job"), p.Policy, report.FormatPercent(p.Saved.Value), "90 %", report.FormatPercent(p.Saved.Low), report.FormatPercent(p.Saved.High),
-		spanText(p.MeanWait.Value), p.Stretch.Value)
+		spanText(p.MeanWait.Value), p.Stretch.Value) + fmt.Sprintf(" At the best clocks that are the same for all jobs of a GPU model it would have been %s less.",
+		report.FormatPercent(r.Policies[1].Saved.Value))
 }
 
 // facts say what was replayed, as the text output does.
@@ -205,6 +206,7 @@ func (r *historyReport) facts() page.Facts {
 	}
 	return append(f,
 		page.Fact{Name: "Energy", Text: measured + "; " + energyText(r.Policies[0].JobEnergy.Value) + " by the model, at default clocks"},
+		page.Fact{Name: "Constant", Text: r.constantText()},
 		page.Fact{Name: "Waiting", Text: r.waitingText()})
 }
 

@@ -343,26 +343,24 @@ func (s *setup) acts(text string) error {
 	return nil
 }
 
-// references are what plans of a problem are held against; nil on the paper's
+// references are what plans of the batch are held against: nothing on the paper's
 // cluster, whose savings are against default clocks without any idle energy (EDL
 // §5.3), whatever the schedule.
-type references struct{ fcfs, easy *planner.Plan }
-
-// references plans the batch at default clocks, first come, first served and by EASY.
-func (s *setup) references(ctx context.Context) (r references, err error) {
+func (s *setup) references(ctx context.Context) (r policy.References, err error) {
 	if !s.paper {
-		r.fcfs, r.easy, err = policy.References(ctx, s.problem, s.params)
+		r, err = policy.NewReferences(ctx, s.problem, s.params)
 	}
 	return r, err
 }
 
 // measured is a plan with what it is held against.
-func (s *setup) measured(plan *planner.Plan, against references) *report.Result {
+func (s *setup) measured(plan *planner.Plan, against policy.References) *report.Result {
 	r := &report.Result{
-		Problem: s.problem, Plan: plan, Reference: against.fcfs, Easy: against.easy, Bound: planner.LowerBound(s.problem).Value, QueueAt: s.queueAt,
+		Problem: s.problem, Plan: plan, Reference: against.FCFS, Easy: against.Easy, Constant: against.Constant,
+		Bound: planner.LowerBound(s.problem).Value, QueueAt: s.queueAt,
 	}
-	if r.Baseline = planner.DefaultEnergy(s.problem, plan); against.fcfs != nil {
-		r.Baseline = against.fcfs.Ledger.Total()
+	if r.Baseline = planner.DefaultEnergy(s.problem, plan); against.FCFS != nil {
+		r.Baseline = against.FCFS.Ledger.Total()
 	}
 	return r
 }

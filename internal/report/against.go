@@ -1,10 +1,13 @@
 package report
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/planner"
 )
 
 // measure is one of the figures in which a plan is held against what sites run.
@@ -31,12 +34,12 @@ func (s *Summary) measures() []measure {
 }
 
 // againstTable holds the plan against first come, first served and EASY, both at
-// default clocks; nil where neither is known.
+// default clocks, and against constant clocks; nil where none is known.
 func (s *Summary) againstTable() *Table {
-	if s.Reference == nil && s.Easy == nil {
+	if s.Reference == nil && s.Easy == nil && s.Constant == nil {
 		return nil
 	}
-	others := []*Summary{s.Reference, s.Easy}
+	others := []*Summary{s.Reference, s.Easy, s.Constant}
 	all := s.measures()
 	return &Table{
 		Columns: []Column{
@@ -45,6 +48,8 @@ func (s *Summary) againstTable() *Table {
 			{Head: "FCFS"},
 			{Head: "change"},
 			{Head: "EASY"},
+			{Head: "change"},
+			{Head: "constant"},
 			{Head: "change"},
 		},
 		Len: len(all), Rows: func(yield func([]Value) bool) {
@@ -89,8 +94,45 @@ func signedCount(n int) string {
 	return strconv.Itoa(n)
 }
 
-// againstCaption says what the table of [Summary.againstTable] is about.
-const againstCaption = "At default clocks, first come, first served (FCFS) and with backfilling (EASY)"
+// againstCaption says what the table of [Summary.againstTable] is about, in a line or
+// two.
+func (s *Summary) againstCaption() []string {
+	const caption = "At default clocks, first come, first served (FCFS) and with backfilling (EASY)"
+	if s.Constant == nil {
+		return []string{caption}
+	}
+	text := "the best that are the same for all jobs of a GPU model"
+	if s.Mode == planner.Online {
+		text += ", by hindsight"
+	}
+	pairs, unit := make([]string, 0, len(s.Constant.Clocks)), " MHz"
+	for _, model := range slices.Sorted(maps.Keys(s.Constant.Clocks)) {
+		at := s.Constant.Clocks[model]
+		pairs = append(pairs, model+" "+clockText(&at, at.Core > 0))
+		if at.Core == 0 {
+			unit = ""
+		}
+	}
+	if len(pairs) > 0 {
+		text += ": " + strings.Join(pairs, ", ") + unit
+	}
+	return []string{caption + ", and at constant clocks,", text}
+}
+
+// savings are the parts of what others take that the plan saves, in words: the
+// baseline, EASY and constant clocks, if they plan as many jobs.
+func (s *Summary) savings(scale Scale) string {
+	parts := []string{FormatPercent(s.Saving()) + " of " + scale.With(float64(s.Baseline)) + " at default clocks"}
+	for _, other := range []struct {
+		plan *Summary
+		what string
+	}{{s.Easy, "EASY"}, {s.Constant, "constant clocks"}} {
+		if s.besides(other.plan) {
+			parts = append(parts, FormatPercent(1-ratio(s.Energy, other.plan.Energy))+" against "+other.what)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
 
 // againstParts are this table on a page.
 func (s *Summary) againstParts() []any {
@@ -98,7 +140,7 @@ func (s *Summary) againstParts() []any {
 	if t == nil || s.Infeasible == s.JobsTotal {
 		return nil
 	}
-	return []any{t.Page(againstCaption, "", -1), page.Text("Past due are jobs that end after their due times or deadlines. " +
+	return []any{t.Page(strings.Join(s.againstCaption(), " "), "", -1), page.Text("Past due are jobs that end after their due times or deadlines. " +
 		"Wait is from arrival to start, turnaround from arrival to end; 95 % of the jobs take no longer than p95. Changes are the plan's.")}
 }
 

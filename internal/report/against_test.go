@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
 	"math"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/planner"
 )
@@ -86,5 +88,74 @@ func TestTurnaroundsAreFromTheArrivalAndP95IsTheNearestRank(t *testing.T) {
 	s := report.Summarise(r)
 	if s.Makespan != 200 || s.Wait != (report.Spread{Mean: 90.5, P95: 99}) || s.Turnaround != (report.Spread{Mean: 190.5, P95: 199}) {
 		t.Errorf("makespan %v, wait %+v, turnaround %+v", s.Makespan, s.Wait, s.Turnaround)
+	}
+}
+
+// constantResult is a plan with one at constant clocks, which is that of a policy
+// that takes more energy.
+func constantResult(tb testing.TB) *report.Result {
+	tb.Helper()
+	p := smallProblem(tb)
+	r, other := solve(tb, p, "edl"), solve(tb, p, "edl,clocks=default")
+	other.Plan.Clocks = map[string]dvfsmodel.Point{"x": {Core: 1110, Mem: 877}, "y": {Setting: dvfsmodel.Setting{Fc: 0.75, Fm: 1}}}
+	r.Reference, r.Easy, r.Constant = other.Plan, other.Plan, other.Plan
+	r.Baseline = 2 * other.Plan.Ledger.Total()
+	return r
+}
+
+func TestThePlanSaysWhatItSavesBeyondEasyAndConstantClocks(t *testing.T) {
+	r := constantResult(t)
+	s := report.Summarise(r)
+	beyond := report.FormatPercent(1 - float64(s.Energy/s.Constant.Energy))
+	text := string(written(t, table(nil), r))
+	for _, want := range []string{
+		beyond + " against EASY, " + beyond + " against constant clocks", " constant ", "GPU model: x 1110/877, y 0.750/1.000:",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the table doesn't say %q:\n%s", want, text)
+		}
+	}
+	page := string(written(t, func(w io.Writer, r *report.Result) error {
+		return report.WritePlanPage(w, &report.PlanPage{Result: r, Name: "a batch"})
+	}, r))
+	for _, want := range []string{strings.TrimSuffix(beyond, "%"), "less than at constant clocks", "Beyond constant clocks", "x 1110/877"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page doesn't say %q", want)
+		}
+	}
+	r.Plan.Clocks = r.Constant.Clocks
+	if text := string(written(t, table(nil), r)); strings.Contains(text, "against EASY") {
+		t.Errorf("a plan at constant clocks is held against those:\n%s", text)
+	}
+}
+
+func TestTheJSONOfAPlanHasItsObjectiveAndConstantClocks(t *testing.T) {
+	r := constantResult(t)
+	r.Problem.Objective = dvfsmodel.PricedTime(50)
+	var d struct {
+		Objective float64
+		Unit      string  `json:"objective_unit"`
+		Baseline  float64 `json:"baseline_energy_j"`
+		Constant  struct {
+			Energy  float64 `json:"energy_j"`
+			PastDue *int    `json:"past_due"`
+			Saving  float64
+			Clocks  map[string]map[string]float64
+		}
+	}
+	runs := []report.Run{{Summary: report.Summarise(r)}}
+	compared := written(t, func(w io.Writer, _ *report.Result) error { return report.Comparison(runs).WriteJSON(w) }, r)
+	for what, text := range map[string][]byte{"plan": written(t, report.WritePlanJSON, r), "comparison": bytes.Trim(compared, "[]\n ")} {
+		if err := json.Unmarshal(text, &d); err != nil {
+			t.Fatal(err)
+		}
+		if d.Unit != "J + 50·GPU·s" || math.Abs(d.Objective-r.Problem.Cost(r.Plan)) > 1e-6 {
+			t.Errorf("%s: objective %v %s", what, d.Objective, d.Unit)
+		}
+		c := d.Constant
+		if c.PastDue == nil || math.Abs(c.Saving-0.5) > 1e-9 || math.Abs(c.Energy/d.Baseline-0.5) > 1e-9 || c.Clocks["x"]["core_mhz"] != 1110 ||
+			c.Clocks["x"]["mem_mhz"] != 877 || c.Clocks["y"]["fc"] != 0.75 {
+			t.Errorf("%s: constant %+v", what, c)
+		}
 	}
 }

@@ -89,6 +89,8 @@ func comparedColumns() []Column {
 		{Head: "infeasible"},
 		{Key: "past_due"},
 		{Head: "past", Note: "due"},
+		{Key: "objective"},
+		{Key: "objective_unit"},
 		{Key: "energy_j"},
 		{Key: "run_j"},
 		{Key: "idle_j"},
@@ -115,6 +117,7 @@ func comparedColumns() []Column {
 		{Head: "turnaround", Note: "p95"},
 		{Key: "baseline", JSONOnly: true},
 		{Key: "easy", JSONOnly: true},
+		{Key: "constant", JSONOnly: true},
 		{Key: "planning_s"},
 	}
 }
@@ -134,7 +137,7 @@ func (r *Run) appendCompared(row []Value) []Value {
 	return append(row,
 		Text(s.Status.String()), Count(s.JobsTotal), Count(s.Misses), matters(s.Misses), Count(s.Infeasible), matters(s.Infeasible),
 		Count(s.PastDue), matters(s.PastDue),
-		Number(s.Energy), Number(s.Run), Number(s.Idle), Number(s.TurnOn), Number(s.Host), Number(s.Sleep),
+		Number(s.Objective), Text(s.ObjectiveUnit), Number(s.Energy), Number(s.Run), Number(s.Idle), Number(s.TurnOn), Number(s.Host), Number(s.Sleep),
 		nonZero(s.Baseline), Number(s.Saving()), nonZero(s.Bound), Number(s.Gap()),
 		Count(s.NodesUsed), Count(s.GPUsUsed), Number(s.End), end,
 		Number(s.Makespan), s.times(func(s *Summary) float64 { return s.Makespan }),
@@ -142,7 +145,7 @@ func (r *Run) appendCompared(row []Value) []Value {
 		Number(s.Wait.P95), s.times(func(s *Summary) float64 { return s.Wait.P95 }),
 		Number(s.Turnaround.Mean), s.times(func(s *Summary) float64 { return s.Turnaround.Mean }),
 		Number(s.Turnaround.P95), s.times(func(s *Summary) float64 { return s.Turnaround.P95 }),
-		s.baseline(), s.Easy.object(), Number(r.Planning.Seconds()),
+		s.baseline(), s.Easy.object(), s.Constant.constant(), Number(r.Planning.Seconds()),
 	)
 }
 

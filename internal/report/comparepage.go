@@ -148,7 +148,7 @@ func (c *contest) verdict() string {
 	text := fmt.Sprintf("%s takes the least energy of %s: %s (%s)", c.tags[c.best],
 		c.keeping(), scale.With(float64(best.Energy)), FormatKWh(best.Energy))
 	if best.Baseline > 0 {
-		text += ", " + best.against() + " than at default clocks"
+		text += ", " + best.against()
 	}
 	if best.Bound > 0 {
 		text += " and " + FormatPercent(best.Gap()) + " above what no schedule can beat"

@@ -3,6 +3,7 @@ package report
 import (
 	"bufio"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -44,6 +45,8 @@ func (r *Result) fields() []field {
 		field{"jobs_total", Count(s.JobsTotal)},
 		field{"misses", Count(s.Misses)},
 		field{"past_due", Count(s.PastDue)},
+		field{"objective", Number(s.Objective)},
+		field{"objective_unit", Text(s.ObjectiveUnit)},
 		field{"energy_j", Number(s.Energy)},
 		field{"run_j", Number(s.Run)},
 		field{"idle_j", Number(s.Idle)},
@@ -66,6 +69,7 @@ func (r *Result) fields() []field {
 		field{"turnaround_p95_s", Number(s.Turnaround.P95)},
 		field{"baseline", s.baseline()},
 		field{"easy", s.Easy.object()},
+		field{"constant", s.Constant.constant()},
 		field{"newly_late", r.ids(s.NewlyLate)},
 	)
 }
@@ -85,7 +89,29 @@ func (s *Summary) object() Value {
 	if s == nil {
 		return Value{}
 	}
-	return object([]field{
+	return object(s.fields())
+}
+
+// constant is a plan at constant clocks as an object, with its saving and its clocks.
+func (s *Summary) constant() Value {
+	if s == nil {
+		return Value{}
+	}
+	clocks := make([]field, 0, len(s.Clocks))
+	for _, model := range slices.Sorted(maps.Keys(s.Clocks)) {
+		at := s.Clocks[model]
+		pair := []field{{"core_mhz", Number(at.Core)}, {"mem_mhz", Number(at.Mem)}}
+		if at.Core == 0 { // the GPU model has no table
+			pair = []field{{"fc", Number(at.Setting.Fc)}, {"fm", Number(at.Setting.Fm)}}
+		}
+		clocks = append(clocks, field{model, object(pair)})
+	}
+	return object(append(s.fields(), field{"saving", Number(s.Saving())}, field{"clocks", object(clocks)}))
+}
+
+// fields are the members of [Summary.object].
+func (s *Summary) fields() []field {
+	return []field{
 		{"energy_j", Number(s.Energy)},
 		{"past_due", Count(s.PastDue)},
 		{"misses", Count(s.Misses)},
@@ -94,7 +120,7 @@ func (s *Summary) object() Value {
 		{"wait_p95_s", Number(s.Wait.P95)},
 		{"turnaround_mean_s", Number(s.Turnaround.Mean)},
 		{"turnaround_p95_s", Number(s.Turnaround.P95)},
-	})
+	}
 }
 
 // object is a cell with a JSON object.

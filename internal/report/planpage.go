@@ -99,7 +99,7 @@ func (p *PlanPage) lead(s *Summary) string {
 	scale := CommonScale(Joules, 5, float64(s.Energy))
 	text += "That takes " + scale.With(float64(s.Energy)) + " (" + FormatKWh(s.Energy) + ")"
 	if s.Baseline > 0 {
-		text += ", " + s.against() + " than at default clocks" + s.unmodelled()
+		text += ", " + s.against() + s.unmodelled()
 	}
 	if s.Bound > 0 {
 		part, side := s.fromBound()
@@ -124,6 +124,10 @@ func (p *PlanPage) tiles(s *Summary) page.Tiles {
 			tile.Kind = page.Plain
 		}
 		tiles = append(tiles, tile)
+	}
+	if planned > 0 && s.besides(s.Constant) {
+		note := "of " + scale.With(float64(s.Constant.Energy)) + " at the best clocks that are the same for all jobs of a GPU model"
+		tiles = append(tiles, page.Tile{Label: "Beyond constant clocks", Value: FormatPercent(1 - ratio(s.Energy, s.Constant.Energy)), Note: note})
 	}
 	if s.Bound > 0 && planned > 0 {
 		part, side := s.fromBound()
@@ -325,6 +329,7 @@ var clockSentences = map[string]string{
 	lostWords[planner.BoundLimit]:       "as fast as possible, and longer than its run-time limit less its margin",
 	clockWords[planner.ClocksPaced]:     "faster than the optimum, so that jobs spend no more time in the system than at default clocks",
 	clockWords[planner.ClocksAdapted]:   "the clock of a GPU that jobs share",
+	clockWords[planner.ClocksConstant]:  "the clocks of all jobs of the GPU model",
 }
 
 // meanings explains the words that occur.

@@ -166,7 +166,7 @@ func (r *Result) clockGroups() []groupSum {
 		if inMHz {
 			unit = " MHz"
 		}
-		return r.Problem.Tasks[task].Options[a.Option].Model + ", " + clockText(a, inMHz) + unit
+		return r.Problem.Tasks[task].Options[a.Option].Model + ", " + clockText(&a.Point, inMHz) + unit
 	})
 }
 

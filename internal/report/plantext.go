@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/queue"
 )
@@ -27,7 +28,7 @@ func WritePlanTable(w io.Writer, r *Result, opts *TextOptions) error {
 		writeLines(out, opts.paint(bold, "Warning")+"  "+queue.Printable(warning.Error()))
 	}
 	if table := s.againstTable(); table != nil && s.JobsTotal > s.Infeasible {
-		writeLines(out, "", againstCaption+":")
+		writeLines(out, "", strings.Join(s.againstCaption(), "\n")+":")
 		all := TextOptions{Rows: -1, Color: opts != nil && opts.Color}
 		if err := table.WriteText(out, &all); err != nil {
 			return err
@@ -88,7 +89,7 @@ func (s *Summary) header(opts *TextOptions) []string {
 		return lines // nothing is planned: there is nothing to save
 	}
 	if s.Baseline > 0 {
-		lines = append(lines, line("Saving", FormatPercent(s.Saving())+" of "+scale.With(float64(s.Baseline))+" at default clocks"+s.unmodelled()))
+		lines = append(lines, line("Saving", s.savings(scale)+s.unmodelled()))
 	}
 	if s.Bound > 0 {
 		part, side := s.fromBound()
@@ -186,7 +187,7 @@ func (r *Result) peopleTable(count int) *Table {
 			t := &r.Problem.Tasks[task]
 			if !yield([]Value{
 				Text(t.ID), Text(r.nodeName(int(a.Node))), GPUs(a.GPUs), Number(a.Start), Number(a.End),
-				Text(clockText(a, inMHz)), Number(a.Power(t)), Number(a.Energy(t)), Number(t.Deadline - a.End), Text(inShort(a.Reason)),
+				Text(clockText(&a.Point, inMHz)), Number(a.Power(t)), Number(a.Energy(t)), Number(t.Deadline - a.End), Text(inShort(a.Reason)),
 			}) {
 				return
 			}
@@ -204,12 +205,12 @@ func (r *Result) inMHz() bool {
 	return true
 }
 
-// clockText is core and memory clock.
-func clockText(a *planner.Assignment, inMHz bool) string {
+// clockText is core and memory clock, in MHz or as multiples of the default.
+func clockText(at *dvfsmodel.Point, inMHz bool) string {
 	if inMHz {
-		return fmt.Sprintf("%.0f/%.0f", float64(a.Point.Core), float64(a.Point.Mem))
+		return fmt.Sprintf("%.0f/%.0f", float64(at.Core), float64(at.Mem))
 	}
-	return fmt.Sprintf("%.3f/%.3f", a.Point.Setting.Fc, a.Point.Setting.Fm)
+	return fmt.Sprintf("%.3f/%.3f", at.Setting.Fc, at.Setting.Fm)
 }
 
 // nodeName is the node's number, with its class where there are several.
@@ -235,6 +236,7 @@ var (
 		planner.ClocksLate:      "too late",
 		planner.ClocksAdapted:   "shared clock",
 		planner.ClocksPaced:     "paced",
+		planner.ClocksConstant:  "constant",
 	}
 	placeWords = map[planner.PlaceReason]string{
 		planner.PlaceOpened:   "new GPU",

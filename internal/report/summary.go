@@ -19,6 +19,7 @@ type Result struct {
 	// Reference is the plan that the baseline is the energy of; nil: not known.
 	Reference *planner.Plan
 	Easy      *planner.Plan // the batch by EASY backfilling at default clocks; nil: not known
+	Constant  *planner.Plan // the batch at the best clocks that are the same for all jobs of a GPU model; nil: not known
 	QueueAt   time.Time     // when Slurm's queue was what is planned; zero: it is no queue of Slurm's
 }
 
@@ -52,6 +53,11 @@ type Summary struct {
 
 	Reference *Summary // first come, first served at default clocks; nil: not known
 	Easy      *Summary // EASY backfilling at default clocks; nil: not known
+	Constant  *Summary // the best clocks that are the same for all jobs of a GPU model; nil: not known
+
+	Objective     float64 // what was planned for, less is better
+	ObjectiveUnit string
+	Clocks        map[string]dvfsmodel.Point // of all jobs of a GPU model, by its name; nil: each has its own
 
 	Modelled float64 // part of the run energy that is of jobs with a model; NaN where nothing runs
 	Assumed  int     // planned jobs whose power nobody stated and no model has
@@ -89,12 +95,27 @@ func (s *Summary) boundIs() string {
 	return "which no schedule can beat"
 }
 
-// against says how the plan's energy compares with the baseline's.
+// against says how the plan's energy compares with the baseline's, and with that at
+// constant clocks.
 func (s *Summary) against() string {
-	if saved := s.Saving(); saved < 0 {
+	text := lessOrMore(s.Saving()) + " than at default clocks"
+	if s.besides(s.Constant) {
+		text += " and " + lessOrMore(1-ratio(s.Energy, s.Constant.Energy)) + " than at constant clocks"
+	}
+	return text
+}
+
+func lessOrMore(saved float64) string {
+	if saved < 0 {
 		return FormatPercent(-saved) + " more"
 	}
-	return FormatPercent(s.Saving()) + " less"
+	return FormatPercent(saved) + " less"
+}
+
+// besides tells whether another plan is there to compare with: of as many jobs, each
+// with clocks of its own here.
+func (s *Summary) besides(other *Summary) bool {
+	return other != nil && other.Infeasible == s.Infeasible && s.Clocks == nil
 }
 
 func ratio(a, b dvfsmodel.Joule) float64 {
@@ -132,10 +153,10 @@ func Summarise(r *Result) Summary {
 		if plan == nil {
 			return nil
 		}
-		other := (&Result{Problem: r.Problem, Plan: plan}).summary()
+		other := (&Result{Problem: r.Problem, Plan: plan, Baseline: r.Baseline}).summary()
 		return &other
 	}
-	s.Reference, s.Easy = against(r.Reference), against(r.Easy)
+	s.Reference, s.Easy, s.Constant = against(r.Reference), against(r.Easy), against(r.Constant)
 	if r.Reference != nil && s.PastDue > 0 {
 		before := r.Reference.PastDue(r.Problem)
 		for _, task := range r.Plan.PastDue(r.Problem) {
@@ -155,6 +176,7 @@ func (r *Result) summary() Summary {
 		JobsTotal: len(r.Problem.Tasks), Misses: len(r.Plan.Misses), Infeasible: len(r.Plan.Unplaced),
 		Energy: l.Total(), Run: l.Run, Idle: l.Idle, TurnOn: l.TurnOn, Host: l.Host, Sleep: l.Sleep,
 		Baseline: r.Baseline, Bound: r.Bound, PastDue: len(r.Plan.PastDue(r.Problem)),
+		Objective: r.Problem.Cost(r.Plan), ObjectiveUnit: r.Problem.CostUnit(), Clocks: r.Plan.Clocks,
 	}
 	first := math.Inf(1)
 	waits, turnarounds := make([]float64, 0, s.JobsTotal), make([]float64, 0, s.JobsTotal)

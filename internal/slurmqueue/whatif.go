@@ -72,12 +72,13 @@ func NewWhatIf(ctx context.Context, q *epdapi.Queue, terms *Terms, question Ques
 	if err != nil {
 		return nil, err
 	}
-	fcfs, easy, err := policy.References(ctx, problem, params)
+	against, err := policy.NewReferences(ctx, problem, params)
 	if err != nil {
 		return nil, err
 	}
 	w.Result = &report.Result{
-		Problem: problem, Plan: plan, Baseline: fcfs.Ledger.Total(), Reference: fcfs, Easy: easy, Bound: planner.LowerBound(problem).Value,
+		Problem: problem, Plan: plan, Baseline: against.FCFS.Ledger.Total(), Bound: planner.LowerBound(problem).Value,
+		Reference: against.FCFS, Easy: against.Easy, Constant: against.Constant,
 	}
 	if chosen.Improve != nil {
 		w.Result.Seed = &options.Seed

@@ -48,6 +48,9 @@ func TestAPlanOfTheQueueIsOfWhatWaits(t *testing.T) {
 		if len(r.Problem.Tasks) != 9 || w.Batch.Running.Jobs != 1 || w.Beyond != 0 {
 			t.Errorf("%q: %d tasks, %+v", text, len(r.Problem.Tasks), w)
 		}
+		if r.Easy == nil || r.Constant == nil || r.Constant.Clocks["V100"].Core == 0 {
+			t.Errorf("%q: not held against EASY and constant clocks: %+v", text, r.Constant)
+		}
 		if !(r.Baseline > 0) || !(r.Bound > 0) || r.Bound > r.Plan.Ledger.Total()*(1+1e-9) {
 			t.Errorf("%q: %v J, baseline %v, bound %v", text, r.Plan.Ledger.Total(), r.Baseline, r.Bound)
 		}

@@ -58,7 +58,7 @@ func (f Portfolio) Improve(ctx context.Context, p *planner.Problem, plan *planne
 			}
 		}
 	}
-	best.Policy = plan.Policy
+	best.Policy, best.Clocks = plan.Policy, nil // each task has its own
 	return best.Plan, nil
 }
 
@@ -105,7 +105,7 @@ func (f Portfolio) try(ctx context.Context, p *planner.Problem, starts []Start, 
 // start is the plan of another policy. Of tasks that arrive over time it is
 // also asked for the one that it would make without knowing them.
 func (f Portfolio) start(ctx context.Context, p *planner.Problem, policy *planner.Policy) (*planner.Plan, error) {
-	plan, err := planner.Solve(ctx, p, policy, &planner.Options{NoImprove: true})
+	plan, err := planner.Solve(ctx, p, policy, nil)
 	if err != nil || p.Mode != planner.Clairvoyant {
 		return plan, err
 	}

@@ -1,9 +1,58 @@
 package policy
 
+import (
+	"context"
+	"math"
+
+	"github.com/epplan/epplan/planner"
+)
+
 // OwnStage is the value that a stage's key has for a policy without options.
 func OwnStage(name, key string) string {
 	if own, registered := ownStages[name]; registered {
 		return own[key]
 	}
 	return placedStages[key]
+}
+
+// DescendClocks is the best plan with constant clocks that coordinate descent finds,
+// before anything but clocks is looked for.
+func DescendClocks(ctx context.Context, p *planner.Problem) (*planner.Plan, error) {
+	s := constantSearch(p)
+	err := s.choose(ctx)
+	return s.best.plan, err
+}
+
+// EnumerateClocks is the best one of all that the tables allow, placed in the same
+// ways.
+func EnumerateClocks(ctx context.Context, p *planner.Problem) (*planner.Plan, error) {
+	s := constantSearch(p)
+	s.left = math.MaxInt
+	for i := range s.ladders {
+		l := &s.ladders[i]
+		l.rungs = nil
+		for _, pair := range pairsOf(optionsOn(p, l.model)) {
+			l.rungs = append(l.rungs, pair.at)
+		}
+	}
+	choices := 1
+	for i := range s.ladders {
+		choices *= len(s.ladders[i].rungs)
+	}
+	for choice := range choices {
+		rungs := make([]int, len(s.ladders))
+		for i := range rungs {
+			rungs[i] = choice % len(s.ladders[i].rungs)
+			choice /= len(s.ladders[i].rungs)
+		}
+		if _, err := s.try(ctx, rungs, len(s.ways), hastes[0]); err != nil {
+			return nil, err
+		}
+	}
+	return s.best.plan, nil
+}
+
+// constantSearch is the search of policy constant, not begun.
+func constantSearch(p *planner.Problem) *clockSearch {
+	return constantIn(constantClocks(DefaultParams()).Improve).search(p)
 }

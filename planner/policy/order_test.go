@@ -16,10 +16,11 @@ func TestJobsThatArriveTogetherGoByIDWithNumbersBySize(t *testing.T) {
 	for _, id := range []string{"job-10", "job-9", "b", "job-009", "job", "a2", "a10", ""} {
 		p.Tasks = append(p.Tasks, planner.NewTask(id, planner.Option{Model: "V100", GPUs: 1, Response: minute}))
 	}
-	plan, _, err := policy.References(t.Context(), p, policy.DefaultParams())
+	references, err := policy.NewReferences(t.Context(), p, policy.DefaultParams())
 	if err != nil {
 		t.Fatal(err)
 	}
+	plan := references.FCFS
 	order := []int{0, 1, 2, 3, 4, 5, 6, 7}
 	got := make([]string, 0, len(order))
 	slices.SortFunc(order, func(a, b int) int { return int(plan.Assignments[a].Start - plan.Assignments[b].Start) })

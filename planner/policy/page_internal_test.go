@@ -54,6 +54,18 @@ var stageDocs = map[string]map[string]string{
 	},
 }
 
+// constantDoc says what policy constant is.
+const constantDoc = "\n## Constant clocks\n\n`constant` answers what an administrator asks first: what would one clock for all do, set by `nvidia-smi -lgc` on every node? It has one clock\n" +
+	"pair for each GPU model, out of all that the GPU model supports and the default one. Pairs are chosen by coordinate descent, from the default\n" +
+	"ones and from those that would cost the jobs least: along one GPU model's pairs after the other, those left out that a faster pair beats in\n" +
+	"energy. At each choice jobs are placed by `marginal`, `baseline`, `edl` and `easy`, the larger batches by fewer of them; where some are late, again\n" +
+	"with those due earlier. Of all these plans it keeps the one that leaves out the fewest jobs, then ends the fewest past their due times,\n" +
+	"then misses the fewest deadlines, then has the least objective, and looks for better places at those clocks. No job gets faster clocks because its\n" +
+	"limit or deadline asks for them: then the pair loses. Jobs without a model, and those on a part of a GPU, stay at default clocks.\n\n" +
+	"Jobs that arrive over time are placed as they come, but the pairs are chosen with all of them known: by hindsight, the best that one could\n" +
+	"have set. It is there to hold other plans against, and stands beside each ([what choosing for each job adds](../how-to/compare-policies.md#what-choosing-for-each-job-adds)).\n" +
+	"`clocks=default` leaves the default pairs, `pick` and `place` have jobs placed in that one way. An order of Slurm's queue by `constant` is first come, first served.\n"
+
 // pageText is the page as the registry has it.
 func pageText() string {
 	var b strings.Builder
@@ -78,6 +90,7 @@ job is that of policy value, and whose nodes stay on. A placement is a policy to
 	for _, name := range Names() {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", name, Describe(name))
 	}
+	b.WriteString(constantDoc)
 	b.WriteString("\n## Placements\n\nWhere a task goes, by a score of each node; jobs are taken by earliest due time, at their optimal clocks. `epplan replay` compares them.\n\n| placement | what it does |\n|---|---|\n")
 	for _, name := range PlacementNames() {
 		usage, doc := DescribePlacement(name)

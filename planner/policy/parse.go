@@ -139,6 +139,10 @@ func finish(text, rest string, q Params, build func(Params) planner.Policy) (*pl
 	for _, swap := range swaps {
 		swap(&p, q)
 	}
+	if search := constantIn(p.Improve); search != nil {
+		_, given := optionsOf(text)
+		search.exchange(&p, given)
+	}
 	p.Name = text
 	return &p, nil
 }
@@ -222,7 +226,7 @@ func setNumber(to *float64, value string, most float64) error {
 func atDefault(p *planner.Policy) {
 	p.Tune = tune.None
 	if p.Improve != nil {
-		p.Improve = improve.AtDefault{Then: p.Improve}
+		p.Improve = improve.AtClocks{Then: p.Improve}
 	}
 }
 

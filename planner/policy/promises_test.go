@@ -139,6 +139,9 @@ func TestTheDefaultPlanKeepsWhatOthersKeep(t *testing.T) {
 		p := drawBatch(t, seed)
 		plan, late := pastDue(t, p, policy.Best(planner.Offline))
 		base, baseLate := pastDue(t, p, "baseline")
+		if plan.Clocks != nil {
+			t.Errorf("seed %d: the plan says that clocks are the same for all tasks of a GPU model: %v", seed, plan.Clocks)
+		}
 		saved += 1 - float64(plan.Ledger.Total()/base.Ledger.Total())
 		names := []string{"baseline", policy.EasyDefault}
 		if baseLate == 0 {

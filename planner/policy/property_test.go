@@ -178,6 +178,9 @@ func TestOnlinePlansUseNothingOfJobsThatHaveNotArrived(t *testing.T) {
 			return
 		}
 		for _, name := range drawPolicies(t) {
+			if name == policy.Constant {
+				continue // by hindsight, and says so
+			}
 			full, prefix := solve(t, p, name+variant), solve(t, &past, name+variant)
 			for i, task := range kept {
 				a, b := decision(full, task, until), decision(prefix, i, until)

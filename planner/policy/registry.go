@@ -36,6 +36,7 @@ type entry struct {
 
 // entries lists every policy, in the order in which they are shown.
 var entries = append(slices.Clone(direct),
+	entry{Constant, "the best clocks that are the same for all jobs of a GPU model, as nvidia-smi -lgc sets them; online it knows what is to come", constantClocks},
 	entry{"edl-align", "our best offline: the best of several starts, nodes realigned, tasks moved and swapped", edlAlign})
 
 // direct are the policies that make a plan by themselves, in one pass.
@@ -141,7 +142,8 @@ func edlAlign(q Params) planner.Policy {
 	greedy.Name, greedy.Place, greedy.Map = "marginal", place.Marginal, false
 	latest.Name, latest.Place = "edl,place=latest", place.With(place.LatestRule{})
 	others := []improve.Start{{Policy: readjusted}, {Policy: greedy}, {Policy: latest}}
-	var rescue []improve.Start
+	rescue := []improve.Start{{Policy: constantClocks(q), Most: mostConstant}}
+	rescue[0].Name = Constant
 	for i := range direct {
 		start := improve.Start{Policy: direct[i].build(q)}
 		start.Name = direct[i].name

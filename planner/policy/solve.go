@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/epplan/epplan/planner"
 )
@@ -20,15 +21,33 @@ func Checked(ctx context.Context, p *planner.Problem, policy *planner.Policy, op
 	return plan, nil
 }
 
-// References are the plans that others are held against: every task at its default
-// clocks, first come, first served and by EASY backfilling, which is what sites run.
-// The latter is nil for more than [MostQueued] tasks.
-func References(ctx context.Context, p *planner.Problem, params Params) (fcfs, easy *planner.Plan, err error) {
-	if fcfs, err = solved(ctx, p, "baseline", params); err != nil || len(p.Tasks) > MostQueued {
-		return fcfs, nil, err
+// References are the plans that others are held against. Each is nil where it isn't
+// known.
+type References struct {
+	FCFS     *planner.Plan // first come, first served at default clocks
+	Easy     *planner.Plan // EASY backfilling at default clocks, which is what sites run
+	Constant *planner.Plan // the best clocks that are the same for all tasks of a GPU model
+}
+
+// mostConstant is the most tasks for which the best constant clocks are looked for
+// unless somebody asks for them.
+const mostConstant = 10_000
+
+// NewReferences plans a problem by each of them. There is no EASY for more than
+// [MostQueued] tasks, and there are no constant clocks for more than 10,000.
+func NewReferences(ctx context.Context, p *planner.Problem, params Params) (r References, err error) {
+	for _, one := range []struct {
+		plan **planner.Plan
+		name string
+		most int
+	}{{&r.FCFS, "baseline", math.MaxInt}, {&r.Easy, EasyDefault, MostQueued}, {&r.Constant, Constant, mostConstant}} {
+		if len(p.Tasks) <= one.most {
+			if *one.plan, err = solved(ctx, p, one.name, params); err != nil {
+				return r, err
+			}
+		}
 	}
-	easy, err = solved(ctx, p, EasyDefault, params)
-	return fcfs, easy, err
+	return r, nil
 }
 
 // solved is the plan of a policy string.

@@ -35,6 +35,7 @@ var ownStages = map[string]stageNames{
 	"cats-safe":       {"clocks": "cheapest", "pick": "fcfs", "place": leastAdded, "park": "break-even"},
 	"hotcloud":        {"clocks": "default", "pick": "fcfs", "place": "share-hotcloud", "park": "periodic"},
 	"first":           {"clocks": "default", "pick": "fcfs", "place": "share-first", "park": "periodic"},
+	Constant:          {"clocks": "constant", "park": "drs"},
 	searching:         {"clocks": "optimum", "park": "drs"},
 }
 
@@ -113,6 +114,8 @@ func checkOption(name, key, value string, given map[string]string) string {
 		return ""
 	case name == searching && (isStage || key == "stretch" || key == "theta" && !isOne(value)):
 		return name + " doesn't take " + key + ", for it starts from plans of several policies: want another policy, such as edl, or clocks=default or optimum"
+	case name == Constant && (key == "stretch" || key == "clocks" && value != "default" || key == "theta" && !isOne(value)):
+		return name + " doesn't take " + key + ", for its clocks are the same for all jobs of a GPU model: want clocks=default, or another policy, such as edl"
 	case key == "clocks" && slices.Contains([]string{"adapted", "lowest", "cheapest"}, value) && !all.shares():
 		return "clocks=" + value + " is for GPUs that jobs share, and " + name + " shares none: want default or optimum, or place=" + sharePrefix + "… too"
 	case isStage || all.takes(key, given):

@@ -176,3 +176,32 @@ func TestTasksDoNotGetEachOthersOptima(t *testing.T) {
 		}
 	})
 }
+
+func TestConstantClocksAreTheSameHoweverLateATaskIs(t *testing.T) {
+	wide := dvfsmodel.Wide()
+	r := &dvfsmodel.Continuous{Range: &wide, Params: dvfsmodel.Params{P0: 50, Gamma: 20, C: 80, D: 100, Delta: 0.5, T0: 5}}
+	slow := dvfsmodel.Setting{V: wide.Voltage(0.7), Fc: 0.7, Fm: 0.9}
+	p := problem(r, 0)
+	tuner := tune.Constant(map[string]dvfsmodel.Point{"A": {Setting: slow}})(p)
+	want := r.Params.At(slow)
+	for _, room := range []float64{math.Inf(1), want.Time, 0.5 * want.Time} {
+		if q, ok := tuner.Want(task, option, class, room); ok != (room >= want.Time) || q.Point != want || q.Clocks != planner.ClocksConstant {
+			t.Errorf("%v s of room: %+v, %v, want %+v", room, q, ok, want)
+		}
+	}
+	if q := tuner.Fastest(task, option, class); q.Point != want {
+		t.Errorf("late: %+v, want %+v", q.Point, want)
+	}
+	if q, ok := tuner.Fit(task, option, class, tuner.Fastest(task, option, class), 0.9*want.Time); ok {
+		t.Errorf("shortened to %+v", q)
+	}
+	for name, change := range map[string]func(){
+		"part of a GPU":     func() { p.Tasks[0].Share = 0.5 },
+		"another GPU model": func() { p.Tasks[0].Share, p.Tasks[0].Options[0].Model = 1, "B" },
+	} {
+		change()
+		if q := tuner.Fastest(task, option, class); q.Point != r.Default() {
+			t.Errorf("%s: %+v, want default clocks", name, q)
+		}
+	}
+}

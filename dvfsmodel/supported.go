@@ -1,0 +1,90 @@
+package dvfsmodel
+
+// Supported lists the settings among which a response chooses, without times and
+// powers: those of its table, or an even grid over its range. A workload without a
+// model has none, and neither has a response of a kind that this package doesn't know.
+func Supported(r Response) []Point {
+	switch r := r.(type) {
+	case *Continuous:
+		return r.Range.grid()
+	case *Discrete:
+		return r.Table.points()
+	case *Frontier:
+		return r.table.points()
+	case *rescaled:
+		return Supported(r.of)
+	}
+	return nil
+}
+
+// PointAt is a response at a setting, whose times and powers don't matter: at its
+// clocks where there is a table of them, at its normalised setting elsewhere. It is
+// false where that can't be set, or nobody knows what it would do.
+func PointAt(r Response, at Point) (Point, bool) {
+	if at = settingOf(r, at); at.Setting == (Setting{}) {
+		return Point{}, false
+	}
+	return evaluate(r.Model(), at), true
+}
+
+// settingOf is a setting as a response has it; zero: it doesn't have it.
+func settingOf(r Response, at Point) Point {
+	switch r := r.(type) {
+	case *Fixed:
+		return Point{}
+	case *Discrete:
+		return r.Table.settingOf(at, r.At)
+	case *Frontier:
+		return r.table.settingOf(at, r.at)
+	case *rescaled:
+		return settingOf(r.of, at)
+	}
+	if !r.Allows(at.Setting) {
+		return Point{}
+	}
+	return Point{Setting: at.Setting}
+}
+
+// settingOf is the setting at clocks of the table, or at those of normal; zero: the
+// table hasn't got it.
+func (t *Table) settingOf(at, normal Point) Point {
+	if at.Core == normal.Core && at.Mem == normal.Mem {
+		return Point{Setting: normal.Setting, Core: at.Core, Mem: at.Mem}
+	}
+	s, _ := t.Contains(at.Core, at.Mem)
+	return Point{Setting: s, Core: at.Core, Mem: at.Mem}
+}
+
+// points lists every supported setting, by memory clock and then core clock, ascending.
+func (t *Table) points() []Point {
+	all := make([]Point, 0, t.Len())
+	for i := range t.rows {
+		row := &t.rows[i]
+		for j := range row.core {
+			all = append(all, Point{Setting: row.setting(j), Core: row.core[j].mhz, Mem: row.mem})
+		}
+	}
+	return all
+}
+
+// The clocks of a grid over a range.
+const (
+	gridCore = 32
+	gridMem  = 8
+)
+
+// grid is settings of a range, each at its cheapest voltage, by memory clock and then
+// core clock, ascending.
+func (r *Range) grid() []Point {
+	along := func(low, high float64, i, steps int) float64 {
+		return low + (high-low)*float64(i)/float64(steps-1)
+	}
+	all := make([]Point, 0, gridCore*gridMem)
+	for i := range gridMem {
+		for j := range gridCore {
+			fc := along(r.FcMin, r.FcMax(), j, gridCore)
+			all = append(all, Point{Setting: Setting{V: r.Voltage(fc), Fc: fc, Fm: along(r.FmMin, r.FmMax, i, gridMem)}})
+		}
+	}
+	return all
+}

@@ -1,0 +1,53 @@
+package dvfsmodel_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/epplan/epplan/dvfsmodel"
+)
+
+func TestSupportedSettingsAreThoseThatAResponseAllows(t *testing.T) {
+	wide := dvfsmodel.Wide()
+	params := dvfsmodel.Params{P0: 100, Gamma: 50, C: 150, D: 25, Delta: 0.5, T0: 5}
+	pairs := []dvfsmodel.ClockPair{{Core: 1000, Mem: 800}, {Core: 800, Mem: 800}, {Core: 1000, Mem: 400}}
+	table, err := dvfsmodel.NewTable(dvfsmodel.Base{Core: 1000, Mem: 800}, pairs, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := table.Nearest(1000, 800)
+	for name, c := range map[string]struct {
+		response dvfsmodel.Response
+		want     int
+	}{
+		"table":    {&dvfsmodel.Discrete{Params: params, Table: table, At: at}, 3},
+		"frontier": {dvfsmodel.NewFrontier(params, table, at), 3},
+		"range":    {&dvfsmodel.Continuous{Params: params, Range: &wide}, 256},
+		"no model": {&dvfsmodel.Fixed{At: params.At(dvfsmodel.DefaultSetting())}, 0},
+	} {
+		for what, r := range map[string]dvfsmodel.Response{"": c.response, ", twice": dvfsmodel.Repeat(c.response, 2)} {
+			all := dvfsmodel.Supported(r)
+			if len(all) != c.want {
+				t.Errorf("%s%s: %d settings, want %d", name, what, len(all), c.want)
+			}
+			for _, s := range all {
+				pt, ok := dvfsmodel.PointAt(r, s)
+				model := r.Model()
+				if !ok || pt.Core != s.Core || pt.Mem != s.Mem || pt.Time != model.Time(s.Setting.Fc, s.Setting.Fm) || pt.Energy != model.Power(s.Setting).Over(pt.Time) {
+					t.Errorf("%s%s: %+v at %+v, %v", name, what, pt, s, ok)
+				}
+			}
+		}
+		beyond := dvfsmodel.Point{Setting: dvfsmodel.Setting{V: 3, Fc: 3, Fm: 3}}
+		if pt, ok := dvfsmodel.PointAt(c.response, beyond); ok {
+			t.Errorf("%s: %+v at clocks that can't be set", name, pt)
+		}
+	}
+	clocks := make([]dvfsmodel.ClockPair, 0, len(pairs))
+	for _, s := range dvfsmodel.Supported(&dvfsmodel.Discrete{Params: params, Table: table, At: at}) {
+		clocks = append(clocks, dvfsmodel.ClockPair{Core: s.Core, Mem: s.Mem})
+	}
+	if want := []dvfsmodel.ClockPair{pairs[2], pairs[1], pairs[0]}; !slices.Equal(clocks, want) {
+		t.Errorf("%v, want %v", clocks, want)
+	}
+}

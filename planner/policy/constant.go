@@ -1,0 +1,303 @@
+package policy
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/improve"
+	"github.com/epplan/epplan/planner/park"
+	"github.com/epplan/epplan/planner/pick"
+	"github.com/epplan/epplan/planner/place"
+	"github.com/epplan/epplan/planner/tune"
+)
+
+// Constant is the policy with one clock pair per GPU model for all tasks: the best
+// that `nvidia-smi -lgc` on every node could come to.
+const Constant = "constant"
+
+// constantClocks is [Constant]. Its own stages are those of first come, first served
+// at the pairs that cost the tasks least; the search is its Improve.
+func constantClocks(q Params) planner.Policy {
+	own := planner.Policy{Tune: byThemselves, Place: place.Soonest, Pick: pick.FCFS, Park: park.DRS{Rho: q.Rho}, Map: true}
+	search := &constant{then: improve.Retune{Moves: constantMoves}}
+	add := func(name string, most int, change func(*planner.Policy)) {
+		other := own
+		other.Name = name
+		change(&other)
+		search.placed = append(search.placed, improve.Start{Policy: other, Most: most})
+	}
+	add("marginal", quickQueue, func(p *planner.Policy) { p.Place, p.Pick, p.Map = place.Marginal, pick.EDF, false })
+	add("baseline", 0, func(*planner.Policy) {})
+	add("edl", 0, func(p *planner.Policy) { p.Place, p.Pick = place.Lightest, pick.DeadlineFirst })
+	add("edl,place=latest", 0, func(p *planner.Policy) { p.Place, p.Pick = place.With(place.LatestRule{}), pick.DeadlineFirst })
+	add("easy", quickQueue, func(p *planner.Policy) { p.Place, p.Pick, p.Map = place.AtOnce, q.Queue.Easy.New, false })
+	own.Improve, own.Hindsight = search, true
+	return own
+}
+
+// constant looks for the clock pairs, one for each GPU model, with the best plan: the
+// fewest tasks left out, then the fewest that end after their due times, then the
+// fewest missed deadlines, then the least [planner.Problem.Cost].
+//
+// It begins with the default pairs and with those that cost the tasks least, each GPU
+// model by itself, and goes on by coordinate descent: along the pairs of one GPU model
+// after the other, and of all together. At each choice the tasks
+// are placed in several ways, and then again with those due earlier that were late.
+type constant struct {
+	placed []improve.Start
+	then   planner.Improver // of the best plan, at its clocks
+}
+
+// Limits of the work for constant clocks.
+const (
+	placedPairs    = 60_000_000 // of tasks, by all placements together: one takes time that grows with the square
+	mostPlacements = 1000
+	perTask        = 40 // placements, of small batches
+	lowPlacements  = 8
+	mostHurries    = 12     // placements of a choice in which late tasks are due earlier, one after the other
+	waysOnTheWay   = 2      // ways to place tasks that are tried at each choice: the best ones
+	constantMoves  = 10_000 // of the search for better places at the best choice
+)
+
+// hastes are how much earlier a task is due that was late, as multiples of that:
+// the first one at each choice, all at the best.
+var hastes = [...]float64{1.5, 3, 1.2, 2}
+
+// exchange has all tasks placed in one way, with the stages of a policy string, or in
+// several ones where it names none.
+func (c *constant) exchange(p *planner.Policy, given map[string]string) {
+	if given["pick"] != "" || given["place"] != "" {
+		c.placed = []improve.Start{{Policy: *p}} // without a name: the plan is the policy's own
+	}
+	for i := range c.placed {
+		c.placed[i].Park = p.Park
+	}
+}
+
+// constantIn is the search for constant clocks of an improver; nil: it is another one.
+func constantIn(i planner.Improver) *constant {
+	switch i := i.(type) {
+	case *constant:
+		return i
+	case improve.AtClocks:
+		return constantIn(i.Then)
+	}
+	return nil
+}
+
+// Improve is [planner.Improver].
+func (c *constant) Improve(ctx context.Context, p *planner.Problem, plan *planner.Plan, rng *rand.Rand) (*planner.Plan, error) {
+	s := c.search(p)
+	if err := s.choose(ctx); err != nil {
+		return nil, err
+	}
+	for _, haste := range hastes[1:] {
+		if _, err := s.try(ctx, s.best.rungs, waysOnTheWay, haste); err != nil {
+			return nil, err
+		}
+	}
+	best := s.best
+	improved, err := improve.AtClocks{Clocks: best.plan.Clocks, Then: c.then}.Improve(ctx, p, best.plan, rng)
+	if err != nil {
+		return nil, err
+	}
+	if worthOf(p, improved).compare(best.worth) < 0 {
+		best.plan = improved
+	}
+	best.plan.Policy = plan.Policy
+	return best.plan, nil
+}
+
+// search is a search that hasn't begun.
+func (c *constant) search(p *planner.Problem) *clockSearch {
+	s := &clockSearch{problem: p, ladders: laddersOf(p), tried: make(map[string]bool)}
+	n := len(p.Tasks)
+	s.left = min(max(placedPairs/n/n, lowPlacements), perTask*n, mostPlacements)
+	for i := range c.placed {
+		if most := c.placed[i].Most; most == 0 || len(p.Tasks) <= most {
+			s.ways = append(s.ways, way{&c.placed[i].Policy, worth{unplaced: math.MaxInt}})
+		}
+	}
+	return s
+}
+
+// clockSearch is a search for constant clocks under way.
+type clockSearch struct {
+	problem *planner.Problem
+	ladders []ladder
+	ways    []way
+	left    int // placements that may still be tried
+	tried   map[string]bool
+	best    trial
+}
+
+// way is a way to place the tasks, and what came of it at best.
+type way struct {
+	policy *planner.Policy
+	best   worth
+}
+
+// trial is a choice of clock pairs, with the best of its plans.
+type trial struct {
+	rungs []int // by ladder
+	plan  *planner.Plan
+	worth worth
+}
+
+// worth is what plans with constant clocks are chosen by: less is better.
+type worth struct {
+	unplaced, late, misses int
+	cost                   float64
+}
+
+func worthOf(p *planner.Problem, plan *planner.Plan) worth {
+	return worth{len(plan.Unplaced), len(plan.PastDue(p)), len(plan.Misses), p.Cost(plan)}
+}
+
+func (a worth) compare(b worth) int {
+	return cmp.Or(cmp.Compare(a.unplaced, b.unplaced), cmp.Compare(a.late, b.late), cmp.Compare(a.misses, b.misses), cmp.Compare(a.cost, b.cost))
+}
+
+// choose finds the clock pairs. All ways to place the tasks are tried at the first
+// choices and at the best one, only the best two in between.
+func (s *clockSearch) choose(ctx context.Context) error {
+	normal, least := make([]int, len(s.ladders)), make([]int, len(s.ladders))
+	for i := range s.ladders {
+		normal[i], least[i] = s.ladders[i].normal, s.ladders[i].least
+	}
+	for _, rungs := range [][]int{normal, least} {
+		if _, err := s.try(ctx, rungs, len(s.ways), hastes[0]); err != nil {
+			return err
+		}
+	}
+	slices.SortStableFunc(s.ways, func(a, b way) int { return a.best.compare(b.best) })
+	if err := s.descend(ctx); err != nil {
+		return err
+	}
+	s.left = max(s.left, len(s.ways))
+	_, err := s.try(ctx, s.best.rungs, len(s.ways), hastes[0])
+	return err
+}
+
+// try places the tasks at a choice in the first ways, and tells whether that is the
+// best so far. What was tried, or comes after the last placement, isn't.
+func (s *clockSearch) try(ctx context.Context, rungs []int, ways int, haste float64) (better bool, err error) {
+	before := s.best.plan
+	for i := range s.ways[:min(ways, len(s.ways))] {
+		w := &s.ways[i]
+		key := fmt.Sprint(rungs, w.policy.Name, haste)
+		if s.left <= 0 || s.tried[key] {
+			continue
+		}
+		s.tried[key] = true
+		if err := s.place(ctx, rungs, w, haste); err != nil {
+			return false, err
+		}
+	}
+	return s.best.plan != before, nil
+}
+
+// place places the tasks at a choice in one way, and as long as some are late, again
+// with those due earlier: others make room for them then.
+func (s *clockSearch) place(ctx context.Context, rungs []int, way *way, haste float64) error {
+	at := *way.policy
+	clocks := clocksAt(s.ladders, rungs)
+	at.Tune = tune.Constant(clocks)
+	hurried := *s.problem
+	var last worth
+	for hurries := 0; ; hurries++ {
+		plan, err := planner.Solve(ctx, &hurried, &at, &planner.Options{NoImprove: true})
+		if err != nil {
+			return err
+		}
+		s.left--
+		w := worthOf(s.problem, plan)
+		if w.compare(way.best) < 0 {
+			way.best = w
+		}
+		if s.best.plan == nil || w.compare(s.best.worth) < 0 {
+			plan.Clocks, plan.From = clocks, at.Name
+			s.best = trial{slices.Clone(rungs), plan, w}
+		}
+		stuck := hurries > 0 && w == last
+		if w.late == 0 || w.unplaced > s.best.worth.unplaced || stuck || hurries == mostHurries || s.left <= 0 {
+			return nil
+		}
+		last = w
+		if hurries == 0 {
+			hurried.Tasks = slices.Clone(s.problem.Tasks)
+		}
+		for i := range plan.Assignments {
+			if late := plan.Assignments[i].End - s.problem.Tasks[i].Due; plan.Assignments[i].Node >= 0 && late > 0 {
+				hurried.Tasks[i].Due -= haste * late
+			}
+		}
+	}
+}
+
+// descend goes along one ladder after the other, and along all together, until none
+// leads to a better plan.
+func (s *clockSearch) descend(ctx context.Context) error {
+	var lines [][]int
+	all := make([]int, len(s.ladders))
+	for i := range all {
+		all[i] = i
+		lines = append(lines, all[i:i+1])
+	}
+	if len(all) > 1 {
+		lines = append(lines, all)
+	}
+	for improved := true; improved; {
+		improved = false
+		for _, line := range lines {
+			better, err := s.along(ctx, line)
+			if err != nil {
+				return err
+			}
+			improved = improved || better
+		}
+	}
+	return nil
+}
+
+// gridSteps is into how many steps a ladder is divided at first.
+const gridSteps = 16
+
+// along looks for better rungs of some ladders: at even distances over the whole of
+// each, and then around the best, in steps that halve.
+func (s *clockSearch) along(ctx context.Context, line []int) (better bool, err error) {
+	longest := 0
+	for _, i := range line {
+		longest = max(longest, len(s.ladders[i].rungs)-1)
+	}
+	grid := min(longest, gridSteps)
+	move := func(to func(rung, last int) int) (moved bool) {
+		if err != nil {
+			return false
+		}
+		at := slices.Clone(s.best.rungs)
+		for _, i := range line {
+			last := len(s.ladders[i].rungs) - 1
+			at[i] = min(max(0, to(at[i], last)), last)
+		}
+		moved, err = s.try(ctx, at, waysOnTheWay, hastes[0])
+		better = better || moved
+		return moved
+	}
+	for k := range grid {
+		move(func(_, last int) int { return (k*last + grid/2) / grid })
+	}
+	move(func(_, last int) int { return last })
+	for parts := grid; parts < longest; parts *= 2 {
+		step := func(last int) int { return max(1, last/(2*parts)) }
+		for moved := true; moved; {
+			moved = move(func(rung, last int) int { return rung - step(last) }) || move(func(rung, last int) int { return rung + step(last) })
+		}
+	}
+	return better, err
+}

@@ -1,0 +1,149 @@
+package policy
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/tune"
+)
+
+// ladder is the clock pairs of a GPU model that are worth trying, by the time that
+// tasks take at them, the shortest first: the default one, and those that no faster
+// one beats in energy.
+type ladder struct {
+	model  string
+	rungs  []dvfsmodel.Point
+	normal int // the default pair
+	least  int // the one at which the tasks that may run there cost least
+}
+
+// laddersOf are the ladders of the GPU models that tasks may run on, by name.
+func laddersOf(p *planner.Problem) []ladder {
+	var all []ladder
+	for class := range p.Cluster.Classes {
+		model := p.Cluster.Classes[class].Model
+		if slices.ContainsFunc(all, func(l ladder) bool { return l.model == model }) {
+			continue
+		}
+		if l := ladderOf(p, class); len(l.rungs) > 0 {
+			all = append(all, l)
+		}
+	}
+	slices.SortFunc(all, func(a, b ladder) int { return cmp.Compare(a.model, b.model) })
+	return all
+}
+
+// mostScreened is how many tasks are added up to screen clock pairs.
+const mostScreened = 500
+
+// screened is a clock pair with what the tasks take at it.
+type screened struct {
+	at           dvfsmodel.Point
+	time, energy float64 // GPU-seconds, and joules of GPUs
+	normal       bool
+}
+
+// ladderOf screens the clock pairs of a class's GPU model by the sum over tasks, of
+// many by a part of them.
+func ladderOf(p *planner.Problem, class int) ladder {
+	k := &p.Cluster.Classes[class]
+	l := ladder{model: k.Model}
+	options := optionsOn(p, k.Model)
+	all := pairsOf(options)
+	for i := range all {
+		for _, o := range options {
+			pt, ok := dvfsmodel.PointAt(o.Response, all[i].at)
+			if !ok {
+				pt = o.Response.Default()
+			}
+			all[i].time += float64(o.GPUs) * pt.Time
+			all[i].energy += float64(o.GPUs) * float64(pt.Energy)
+		}
+	}
+	// A GPU that would idle otherwise costs only what a task draws beyond that.
+	beyond := func(s *screened) float64 { return s.energy - float64(k.IdleW)*s.time }
+	slices.SortStableFunc(all, func(a, b screened) int {
+		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(beyond(&a), beyond(&b)))
+	})
+	price, lowest, cheapest := p.Price(class), math.Inf(1), math.Inf(1)
+	for i := range all {
+		s := &all[i]
+		if !s.normal && beyond(s) >= lowest {
+			continue
+		}
+		lowest = min(lowest, beyond(s))
+		if cost := price.Cost(dvfsmodel.Point{Time: s.time, Energy: dvfsmodel.Joule(s.energy)}); cost < cheapest {
+			cheapest, l.least = cost, len(l.rungs)
+		}
+		if s.normal {
+			l.normal = len(l.rungs)
+		}
+		l.rungs = append(l.rungs, s.at)
+	}
+	return l
+}
+
+// optionsOn are tasks' options on a GPU model whose clocks can be chosen, evenly
+// spread where there are many.
+func optionsOn(p *planner.Problem, model string) (options []*planner.Option) {
+	for i := range p.Tasks {
+		t := &p.Tasks[i]
+		if o := t.Option(model); o >= 0 && t.Share == 1 && t.Options[o].GPUs > 0 {
+			options = append(options, &t.Options[o])
+		}
+	}
+	if each := (len(options) + mostScreened - 1) / mostScreened; each > 1 {
+		for i := range len(options) / each {
+			options[i] = options[i*each]
+		}
+		options = options[:len(options)/each]
+	}
+	return options
+}
+
+// pairsOf are the clock pairs that a GPU model supports, the default one among them:
+// those of the first workload that tells.
+func pairsOf(options []*planner.Option) (all []screened) {
+	var normal dvfsmodel.Point
+	for i, o := range options {
+		supported := dvfsmodel.Supported(o.Response)
+		if i > 0 && len(supported) == 0 {
+			continue
+		}
+		normal, all = o.Response.Default(), all[:0]
+		for _, at := range supported {
+			all = append(all, screened{at: at, normal: at.Setting == normal.Setting})
+		}
+		if len(supported) > 0 {
+			break
+		}
+	}
+	if len(options) > 0 && !slices.ContainsFunc(all, func(s screened) bool { return s.normal }) {
+		at := dvfsmodel.Point{Setting: normal.Setting, Core: normal.Core, Mem: normal.Mem}
+		all = append(all, screened{at: at, normal: true})
+	}
+	return all
+}
+
+// clocksAt are the clock pairs at a rung of each ladder, by GPU model.
+func clocksAt(ladders []ladder, rungs []int) map[string]dvfsmodel.Point {
+	clocks := make(map[string]dvfsmodel.Point, len(ladders))
+	for i := range ladders {
+		clocks[ladders[i].model] = ladders[i].rungs[rungs[i]]
+	}
+	return clocks
+}
+
+// byThemselves sets the clock pairs at which tasks cost least, each GPU model by
+// itself.
+func byThemselves(p *planner.Problem) planner.Tuner {
+	ladders := laddersOf(p)
+	rungs := make([]int, len(ladders))
+	for i := range ladders {
+		rungs[i] = ladders[i].least
+	}
+	return tune.Constant(clocksAt(ladders, rungs))(p)
+}

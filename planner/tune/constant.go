@@ -1,0 +1,40 @@
+package tune
+
+import (
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner"
+)
+
+// Constant sets one clock pair for all tasks on a GPU model, as `nvidia-smi -lgc` on
+// every node does: clocks has the setting by GPU model. Tasks that nobody can say of
+// how they would run there, and shares of a GPU, stay at default clocks. No task is
+// made faster because it is late.
+func Constant(clocks map[string]dvfsmodel.Point) func(*planner.Problem) planner.Tuner {
+	return func(p *planner.Problem) planner.Tuner { return constant{p, clocks} }
+}
+
+type constant struct {
+	p      *planner.Problem
+	clocks map[string]dvfsmodel.Point // by GPU model
+}
+
+func (c constant) Want(task, option, class int, room float64) (planner.Quote, bool) {
+	q := c.Fastest(task, option, class)
+	return q, q.Point.Time <= room
+}
+
+func (c constant) Fit(_, _, _ int, want planner.Quote, room float64) (planner.Quote, bool) {
+	return want, want.Point.Time <= room
+}
+
+// Fastest is the only point there is.
+func (c constant) Fastest(task, option, _ int) planner.Quote {
+	t := &c.p.Tasks[task]
+	o := &t.Options[option]
+	if t.Share == 1 {
+		if pt, ok := dvfsmodel.PointAt(o.Response, c.clocks[o.Model]); ok {
+			return planner.Quote{Point: pt, Clocks: planner.ClocksConstant, Want: pt.Time}
+		}
+	}
+	return defaultQuote(c.p, task, option)
+}
