@@ -244,8 +244,36 @@ func (e *engine) giveUp(task int, why string, earliest float64) {
 
 // commit makes a placement effective.
 func (e *engine) commit(task int, pl *Placement) {
+	v, end := e.view, pl.Start+pl.Point.Time
+	a := &e.plan.Assignments[task]
+	a.Node, a.Option, a.GPUs = e.occupy(task, pl.Node, pl.GPUs, pl), int32(pl.Option), pl.GPUs //nolint:gosec // index of a slice
+	for _, part := range pl.More {
+		a.More = append(a.More, Part{e.occupy(task, int(part.Node), part.GPUs, pl), part.GPUs})
+	}
+	a.Start, a.End = pl.Start, end
+	a.Point, a.Reason = pl.Point, pl.Reason
+	if e.truth != nil {
+		e.truth.book(task, a)
+	}
+	if e.tenancy != nil {
+		e.tenancy.take(task, a, pl.Shared, v.Now)
+	}
+	for part := range a.Parts {
+		if n := &v.nodes[part.Node]; a.End > n.off {
+			n.off = a.End
+		}
+	}
+	e.placed, v.taken[task] = e.placed+1, true
+	if e.started != nil {
+		e.started(task)
+	}
+	e.committed(task)
+}
+
+// occupy has a task take GPUs of a node, or of one that is switched on for it, and
+// tells which node that is.
+func (e *engine) occupy(task, node int, gpus GPUSet, pl *Placement) int32 {
 	v := e.view
-	node := pl.Node
 	if node < 0 {
 		node = e.open(pl.Class)
 	} else if !v.nodes[node].on {
@@ -256,7 +284,7 @@ func (e *engine) commit(task int, pl *Placement) {
 	}
 	n := &v.nodes[node]
 	end := pl.Start + pl.Point.Time
-	for s := pl.GPUs; s != 0; s &= s - 1 {
+	for s := gpus; s != 0; s &= s - 1 {
 		g := n.first + int32(s.First()) //nolint:gosec // below MaxGPUs
 		if end > v.free[g] {
 			v.free[g] = end
@@ -266,26 +294,9 @@ func (e *engine) commit(task int, pl *Placement) {
 		n.last = end
 	}
 	if v.books && !pl.Shared {
-		v.book(node, &e.problem.Tasks[task], pl.GPUs, end)
+		v.book(node, task, pl.Option, gpus, end)
 	}
-	a := &e.plan.Assignments[task]
-	a.Node, a.Option, a.GPUs = int32(node), int32(pl.Option), pl.GPUs //nolint:gosec // indexes of slices
-	a.Start, a.End = pl.Start, end
-	a.Point, a.Reason = pl.Point, pl.Reason
-	if e.truth != nil {
-		e.truth.book(task, a)
-	}
-	if e.tenancy != nil && e.tenancy.covers(node) {
-		e.tenancy.take(task, a, pl.Shared, v.Now)
-	}
-	if a.End > n.off {
-		n.off = a.End
-	}
-	e.placed, v.taken[task] = e.placed+1, true
-	if e.started != nil {
-		e.started(task)
-	}
-	e.committed(task)
+	return int32(node) //nolint:gosec // index of a slice
 }
 
 // committed tells the stages of a placement and notes its end if one of them
@@ -314,7 +325,7 @@ func (e *engine) finished(task int) {
 	if e.truth != nil {
 		e.view.ended(a)
 	}
-	if e.tenancy != nil && e.tenancy.covers(int(a.Node)) {
+	if e.tenancy != nil {
 		e.left(task, a)
 	}
 	if e.finisher != nil {

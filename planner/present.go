@@ -75,9 +75,9 @@ func (e *engine) begin(n *Present) {
 	e.view.Now = n.Now
 }
 
-// roomFor finds GPUs for a task that runs: on the first node of its class that has
-// enough free ones, or else on a node that is switched on for it. ok is false when
-// no node can be.
+// roomFor finds GPUs for a task that runs: on the first nodes of its class that have
+// enough free ones, or else on nodes that are switched on for it. ok is false when
+// too few can be.
 func (e *engine) roomFor(r *Running, now float64) (pl Placement, ok bool) {
 	v, t := e.view, &e.problem.Tasks[r.Task]
 	option := v.Option(r.Task, r.Class)
@@ -87,23 +87,34 @@ func (e *engine) roomFor(r *Running, now float64) (pl Placement, ok bool) {
 	pl = Placement{Node: -1, Class: r.Class, Option: option, Start: r.Start, Point: t.Options[option].Response.Default()}
 	pl.Point.Time = r.End - r.Start
 	pl.Point.Energy = pl.Point.Power.Over(pl.Point.Time)
-	count, k := t.Options[option].GPUs, &e.problem.Cluster.Classes[r.Class]
+	o := &t.Options[option]
+	var parts []Part
 	for node := range v.nodes {
-		if v.ClassOf(node) != r.Class || !v.On(node) {
+		if v.ClassOf(node) != r.Class || !v.On(node) || len(parts) == o.Over() {
 			continue
 		}
-		var free GPUSet
-		first, gpus := v.GPUs(node)
-		for g := 0; g < gpus && free.Len() < count; g++ {
-			if v.Free(first+g) <= max(now, v.Since(node)+k.TurnOnDelay) {
-				free |= 1 << uint(g)
-			}
-		}
-		if free.Len() == count {
-			pl.Node, pl.GPUs = node, free
-			return pl, true
+		if free := v.freeAt(node, o.PerNode(), now); free.Len() == o.PerNode() {
+			parts = append(parts, Part{int32(node), free}) //nolint:gosec // index of a slice
 		}
 	}
-	pl.GPUs = FirstGPUs(count)
-	return pl, v.CanOpen(r.Task, option, r.Class)
+	for opened := 0; len(parts) < o.Over(); opened++ {
+		if !v.CanOpen(r.Task, option, r.Class) || opened == v.Sleeping(r.Class) {
+			return pl, false
+		}
+		parts = append(parts, Part{-1, FirstGPUs(o.PerNode())})
+	}
+	pl.Node, pl.GPUs, pl.More = int(parts[0].Node), parts[0].GPUs, parts[1:]
+	return pl, true
+}
+
+// freeAt are up to count GPUs of a node that is on which are free at the present.
+func (v *View) freeAt(node, count int, now float64) (free GPUSet) {
+	delay := v.Problem.Cluster.Classes[v.ClassOf(node)].TurnOnDelay
+	first, gpus := v.GPUs(node)
+	for g := 0; g < gpus && free.Len() < count; g++ {
+		if v.Free(first+g) <= max(now, v.Since(node)+delay) {
+			free |= 1 << uint(g)
+		}
+	}
+	return free
 }

@@ -44,6 +44,9 @@ func (r Retune) Improve(ctx context.Context, p *planner.Problem, plan *planner.P
 // advance, costs are sums of energy and priced time, so that idle energy can be
 // weighed against them, and the plan doesn't meet the lower bound yet.
 func improvable(p *planner.Problem, plan *planner.Plan) bool {
+	if p.AnyGang() {
+		return false // tasks on several nodes stay where they are, and so does the rest
+	}
 	if o := p.Price(0); p.Mode == planner.Online || o.DelayPower != 0 || o.EnergyWeight <= 0 {
 		return false
 	}

@@ -119,6 +119,8 @@ func (d *drawer) task(i int) planner.Task {
 		o := planner.Option{Model: model, GPUs: 1, Response: d.response(model)}
 		if !d.simple && t.Share == 1 {
 			o.GPUs = oneOf(d, "GPUs needed", 1, 1, 1, 2, 2, 3, 5)
+			o.Nodes = oneOf(d, "nodes needed", 0, 1, 2, 1, 3, 0)
+			o.GPUs *= o.Over()
 		}
 		d.longest = max(d.longest, o.Response.Default().Time)
 		t.Options = append(t.Options, o)
