@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
 	"math"
@@ -247,8 +248,8 @@ func (e *engine) commit(task int, pl *Placement) {
 	v, end := e.view, pl.Start+pl.Point.Time
 	a := &e.plan.Assignments[task]
 	a.Node, a.Option, a.GPUs = e.occupy(task, pl.Node, pl.GPUs, pl), int32(pl.Option), pl.GPUs //nolint:gosec // index of a slice
-	for _, part := range pl.More {
-		a.More = append(a.More, Part{e.occupy(task, int(part.Node), part.GPUs, pl), part.GPUs})
+	if pl.More != nil {
+		e.occupyMore(task, a, pl)
 	}
 	a.Start, a.End = pl.Start, end
 	a.Point, a.Reason = pl.Point, pl.Reason
@@ -268,6 +269,17 @@ func (e *engine) commit(task int, pl *Placement) {
 		e.started(task)
 	}
 	e.committed(task)
+}
+
+// occupyMore has a task take its further nodes, and lists all of its nodes by number.
+func (e *engine) occupyMore(task int, a *Assignment, pl *Placement) {
+	parts := make([]Part, 1, 1+len(pl.More))
+	parts[0] = Part{a.Node, a.GPUs}
+	for _, part := range pl.More {
+		parts = append(parts, Part{e.occupy(task, int(part.Node), part.GPUs, pl), part.GPUs})
+	}
+	slices.SortFunc(parts, func(a, b Part) int { return cmp.Compare(a.Node, b.Node) })
+	a.Node, a.GPUs, a.More = parts[0].Node, parts[0].GPUs, parts[1:]
 }
 
 // occupy has a task take GPUs of a node, or of one that is switched on for it, and

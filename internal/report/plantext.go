@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -185,7 +186,7 @@ func (r *Result) peopleTable(count int) *Table {
 		for task, a := range r.placed {
 			t := &r.Problem.Tasks[task]
 			if !yield([]Value{
-				Text(t.ID), Text(r.nodeName(int(a.Node))), GPUs(a.GPUs), Number(a.Start), Number(a.End),
+				Text(t.ID), Text(r.nodeNames(a)), Text(gpuNames(a)), Number(a.Start), Number(a.End),
 				Text(clockText(a, inMHz)), Number(a.Power(t)), Number(a.Energy(t)), Number(t.Deadline - a.End), Text(inShort(a.Reason)),
 			}) {
 				return
@@ -221,6 +222,37 @@ func (r *Result) nodeName(node int) string {
 	return number
 }
 
+// nodeNames are the numbers of a job's nodes, with their class where there are several.
+func (r *Result) nodeNames(a *planner.Assignment) string {
+	name := r.nodeName(int(a.Node))
+	for k, part := range a.More {
+		last := a.Node // of those in name
+		if k > 0 {
+			last = a.More[k-1].Node
+		}
+		switch follows := k+1 < len(a.More) && a.More[k+1].Node == part.Node+1; {
+		case part.Node != last+1:
+			name += "," + strconv.Itoa(int(part.Node))
+		case !follows:
+			name += "-" + strconv.Itoa(int(part.Node))
+		}
+	}
+	return name
+}
+
+// gpuNames are a job's GPUs: once where they are the same on all its nodes, else for
+// each of them.
+func gpuNames(a *planner.Assignment) string {
+	text := ranges(a.GPUs)
+	if !slices.ContainsFunc(a.More, func(part planner.Part) bool { return part.GPUs != a.GPUs }) {
+		return text
+	}
+	for _, part := range a.More {
+		text += ";" + ranges(part.GPUs)
+	}
+	return text
+}
+
 // clockWords and placeWords are the reasons in a word or two.
 var (
 	clockWords = map[planner.ClockReason]string{
@@ -250,6 +282,7 @@ var (
 		planner.PlaceSoonest:  "soonest",
 		planner.PlaceScored:   "best score",
 		planner.PlaceBeside:   "beside others",
+		planner.PlaceTogether: "free together",
 	}
 )
 

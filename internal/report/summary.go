@@ -163,7 +163,9 @@ func (r *Result) summary() Summary {
 		arrival := r.Problem.Tasks[i].Arrival
 		first = min(first, arrival)
 		if a := &r.Plan.Assignments[i]; a.Node >= 0 {
-			used[a.Node] |= a.GPUs
+			for part := range a.Parts {
+				used[part.Node] |= part.GPUs
+			}
 			s.End = max(s.End, a.End)
 			waits, turnarounds = append(waits, a.Start-arrival), append(turnarounds, a.End-arrival)
 		}

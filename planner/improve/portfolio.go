@@ -14,8 +14,9 @@ import (
 // alone does better than any start, and no other is tried unless tasks are late.
 type Portfolio struct {
 	Others []Start
-	// Rescue are further starts, tried as long as tasks are late. Plans in which
-	// tasks share GPUs by profile don't count.
+	// Rescue are further starts, tried as long as tasks are late, and all of them where
+	// tasks run on several nodes: Then has nothing to say there. Plans in which tasks
+	// share GPUs by profile don't count.
 	Rescue []Start
 	Then   planner.Improver
 }
@@ -40,7 +41,7 @@ func (f Portfolio) Improve(ctx context.Context, p *planner.Problem, plan *planne
 		}
 	}
 	for i := range f.Rescue {
-		if best.late == 0 {
+		if best.late == 0 && !p.AnyGang() {
 			break
 		}
 		if best, err = f.try(ctx, p, f.Rescue[i:i+1], best, rng); err != nil {
