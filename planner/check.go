@@ -19,6 +19,7 @@ func Check(p *Problem, plan *Plan) error {
 	if c.shape() {
 		c.listing()
 		c.checkNodes()
+		c.checkPresent()
 		c.checkShared()
 		c.checkTasks()
 		c.checkCapacity()
@@ -49,6 +50,7 @@ const (
 	ViolatesDeadline  ViolationKind = "deadline"  // a task that ends late is listed as a miss
 	ViolatesMisses    ViolationKind = "misses"    // nothing else is
 	ViolatesGang      ViolationKind = "gang"      // a task on several nodes has different ones of one class, and no others
+	ViolatesPresent   ViolationKind = "present"   // what runs at the present goes on as it does
 	ViolatesOverlap   ViolationKind = "overlap"   // a whole GPU runs one task at a time
 	ViolatesShares    ViolationKind = "shares"    // shares of a GPU add up to 1 at most
 	ViolatesSettings  ViolationKind = "settings"  // who shares a GPU runs at the same clocks
@@ -103,6 +105,7 @@ type checker struct {
 	placed []bool // tasks on a known node of a known class, by a known option
 	known  []bool // nodes of a known class
 	apart  []bool // tasks that share GPUs by profile
+	ready  []bool // nodes that are ready from the start: something runs there at the present
 	buffer []Part // of parts
 }
 

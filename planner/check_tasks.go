@@ -32,6 +32,28 @@ func (c *checker) checkTasks() {
 	c.checkMisses(late)
 }
 
+// checkPresent checks that what runs at the present, as far as it is placed, goes on
+// on its class until its end, and notes on which nodes.
+func (c *checker) checkPresent() {
+	c.ready = make([]bool, len(c.plan.Nodes))
+	if c.p.Present == nil {
+		return
+	}
+	for _, r := range c.p.Present.Running {
+		if !c.placed[r.Task] {
+			continue
+		}
+		a := &c.plan.Assignments[r.Task]
+		for _, part := range c.parts(r.Task) {
+			c.ready[part.Node] = true
+		}
+		if class := c.plan.Nodes[a.Node].Class; class != r.Class || differs(a.Start, r.Start, max(1, r.Start)) || differs(a.End, r.End, max(1, r.End)) {
+			c.blame(ViolatesPresent, r.Task, int(a.Node), "runs on class %d from %v s to %v s, at the present it does on class %d from %v s to %v s",
+				class, a.Start, a.End, r.Class, r.Start, r.End)
+		}
+	}
+}
+
 // checkGang checks that a task has as many nodes as it needs, each once, all of one
 // class.
 func (c *checker) checkGang(i int, t *Task, a *Assignment) {
@@ -61,6 +83,15 @@ func (c *checker) checkPlace(i int, t *Task, part Part, option int) {
 	o := &t.Options[option]
 	if o.Model != k.Model {
 		c.blame(ViolatesPlace, i, node, "runs on %q, the node has %q", o.Model, k.Model)
+	}
+	allowed := len(k.Partitions) == 0 || len(t.Partitions) == 0
+	for _, name := range t.Partitions {
+		for _, other := range k.Partitions {
+			allowed = allowed || name == other
+		}
+	}
+	if !allowed {
+		c.blame(ViolatesPlace, i, node, "is of partitions %q, the node of %q", t.Partitions, k.Partitions)
 	}
 	count := bits.OnesCount64(uint64(part.GPUs))
 	if count*max(o.Nodes, 1) != o.GPUs || (t.Share < 1 && count != 1) {
@@ -94,6 +125,9 @@ func (c *checker) checkOn(i int, a *Assignment, number int32) {
 	if after == 0 {
 		c.blame(ViolatesPower, i, int(number), "starts at %v s, before it is on", a.Start)
 		return
+	}
+	if c.ready[number] && after == 1 {
+		delay = 0
 	}
 	on := node.On[after-1]
 	if exceeds(on.From+delay, a.Start) {

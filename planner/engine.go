@@ -31,6 +31,7 @@ type engine struct {
 	placed int          // number of tasks that are placed
 	gone   map[int]bool // the tasks of plan.Unplaced
 	from   float64      // when the plan begins, seconds
+	begun  bool         // the tasks that run at the present have their places
 
 	parking agenda // nodes that may go off
 	ends    agenda // tasks that run or will; only with a finisher or a watcher
@@ -54,9 +55,9 @@ func newEngine(p *Problem, policy *Policy, opts *Options) *engine {
 		e.truth = newTruth(opts.Truth)
 	}
 	e.view.resident = math.IsInf(policy.Park.OffAt(&p.Cluster, 0), 1)
-	e.queueArrivals(opts.Present)
+	e.queueArrivals()
 	e.view.learn(e.order[:e.arrived(e.nextArrival())])
-	e.view.single = policy.Map && e.truth == nil && opts.Present == nil && e.view.Simple() && e.nextArrival() == 0
+	e.view.single = policy.Map && e.truth == nil && p.Present == nil && e.view.Simple() && e.nextArrival() == 0
 	if e.view.single {
 		e.view.reserve(len(p.Tasks) / 2) // a guess: two tasks to a GPU
 	}
@@ -67,8 +68,8 @@ func newEngine(p *Problem, policy *Policy, opts *Options) *engine {
 		e.watchman = w.Watch(e.view)
 	}
 	e.makeStages()
-	if opts.Present != nil && e.refused == nil {
-		e.begin(opts.Present)
+	if p.Present != nil && e.refused == nil {
+		e.begin(p.Present)
 	}
 	e.started = opts.Started
 	return e
@@ -76,7 +77,7 @@ func newEngine(p *Problem, policy *Policy, opts *Options) *engine {
 
 // queueArrivals puts the tasks in the order in which they are decided; those that
 // run at the present come first.
-func (e *engine) queueArrivals(present *Present) {
+func (e *engine) queueArrivals() {
 	e.order = e.view.order
 	for i := range e.order {
 		e.order[i] = i
@@ -84,7 +85,7 @@ func (e *engine) queueArrivals(present *Present) {
 	if e.problem.Mode == Online {
 		Order(e.order, func(task int) float64 { return e.problem.Tasks[task].Arrival })
 	}
-	if present != nil {
+	if present := e.problem.Present; present != nil {
 		e.from = present.Now
 		present.arrivals(e.order)
 	}
@@ -369,8 +370,12 @@ func (e *engine) switchOn(node int) {
 	n := &v.nodes[node]
 	class := n.class
 	k := &e.problem.Cluster.Classes[class]
-	ready := v.Now + k.TurnOnDelay
-	n.on, n.since, n.last, n.off = true, v.Now, ready, ready
+	since := v.Now
+	if e.problem.Present != nil && !e.begun { // it has been on for long
+		since -= k.TurnOnDelay
+	}
+	ready := since + k.TurnOnDelay
+	n.on, n.since, n.last, n.off = true, since, ready, ready
 	if v.books {
 		v.held[node] = v.held[node][:0]
 	}
@@ -455,7 +460,7 @@ func (e *engine) close(node int, at float64) {
 	if *on == nil {
 		*on = e.intervals.one()
 	}
-	*on = append(*on, Interval{From: n.since, To: at})
+	*on = append(*on, Interval{From: max(0, n.since), To: at})
 	e.view.onByClass[n.class]--
 	if e.problem.Cluster.Classes[n.class].Count > 0 || (e.tenancy != nil && e.tenancy.covers(node)) {
 		e.view.asleep[n.class] = append(e.view.asleep[n.class], int32(node)) //nolint:gosec // index of a slice

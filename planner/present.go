@@ -5,10 +5,10 @@ import (
 	"math"
 )
 
-// Present is a cluster at work: [Solve] goes on from there. Tasks that arrived
-// before Now wait since, or run.
+// Present is a cluster at work: plans go on from there. Tasks that arrived
+// before Now wait since, or run. Nodes on which something runs are on and ready.
 type Present struct {
-	Now     float64 // seconds
+	Now     float64 // seconds; 0 offline
 	Running []Running
 }
 
@@ -22,8 +22,11 @@ type Running struct {
 
 // validate reports the first thing that makes no sense of a problem.
 func (n *Present) validate(p *Problem) error {
-	if p.Mode != Online {
-		return fmt.Errorf("a plan from the present is online, not %s", p.Mode)
+	if p.Mode == Clairvoyant {
+		return fmt.Errorf("a plan from the present is online or offline, not %s", p.Mode)
+	}
+	if p.Mode == Offline && n.Now != 0 {
+		return fmt.Errorf("the present of an offline plan is at %v s, want 0", n.Now)
 	}
 	if !(n.Now >= 0) || math.IsInf(n.Now, 0) {
 		return fmt.Errorf("the present is at %v s, want a finite number of 0 or more", n.Now)
@@ -43,6 +46,18 @@ func (n *Present) validate(p *Problem) error {
 		}
 	}
 	return nil
+}
+
+// Runs tells by task which ones run at the present; nil where none does.
+func (p *Problem) Runs() []bool {
+	if p.Present == nil || len(p.Present.Running) == 0 {
+		return nil
+	}
+	runs := make([]bool, len(p.Tasks))
+	for _, r := range p.Present.Running {
+		runs[r.Task] = true
+	}
+	return runs
 }
 
 // arrivals puts the tasks that run before all others in the order of arrival.
@@ -72,7 +87,7 @@ func (e *engine) begin(n *Present) {
 		}
 		e.commit(r.Task, &pl)
 	}
-	e.view.Now = n.Now
+	e.view.Now, e.begun = n.Now, true
 }
 
 // roomFor finds GPUs for a task that runs: on the first nodes of its class that have
@@ -84,7 +99,9 @@ func (e *engine) roomFor(r *Running, now float64) (pl Placement, ok bool) {
 	if option < 0 {
 		return pl, false
 	}
-	pl = Placement{Node: -1, Class: r.Class, Option: option, Start: r.Start, Point: t.Options[option].Response.Default()}
+	pl = Placement{
+		Node: -1, Class: r.Class, Option: option, Start: r.Start, Point: t.Options[option].Response.Default(), Reason: Reason{Place: PlaceRuns},
+	}
 	pl.Point.Time = r.End - r.Start
 	pl.Point.Energy = pl.Point.Power.Over(pl.Point.Time)
 	o := &t.Options[option]

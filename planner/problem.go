@@ -66,6 +66,7 @@ type NodeClass struct {
 	TurnOn      dvfsmodel.Joule // switching a node on, by GPU: Δ
 	TurnOnDelay float64         // seconds from switching on until GPUs can be used
 	Steps       StepPower       // power by what is allocated, as placement scores reckon it
+	Partitions  []string        // that its nodes are in; empty: it isn't known, and they take every task
 	SharedGB    []float64       // memory by GPU of a node, GB, where tasks with profiles may share GPUs; nil: they may not
 }
 
@@ -82,6 +83,7 @@ type Task struct {
 	CPUs        float64  // cores, of all its nodes together, which have equal parts
 	MemGiB      float64  // memory, likewise
 	Options     []Option // the GPU models it can run on; none: it can't be placed
+	Partitions  []string // one of which its nodes must be in; empty: any
 	Profile     *Profile // what it uses of a GPU; nil: not known, so that nothing else may be beside it
 }
 
@@ -177,6 +179,7 @@ type Problem struct {
 	Start     StartRule
 	Mode      Mode
 	Objective dvfsmodel.Objective // zero: energy alone
+	Present   *Present            // where plans begin; nil: at 0, with nothing running
 }
 
 // ModeOf is the mode that suits the arrivals: Offline when every task is there
@@ -222,6 +225,24 @@ func (p *Problem) AnyGang() bool {
 	for i := range p.Tasks {
 		if p.Tasks[i].gang() {
 			return true
+		}
+	}
+	return false
+}
+
+// admits tells whether a task may run on nodes of the class, by partition.
+func (k *NodeClass) admits(t *Task) bool {
+	return len(k.Partitions) == 0 || len(t.Partitions) == 0 ||
+		slices.ContainsFunc(t.Partitions, func(name string) bool { return slices.Contains(k.Partitions, name) })
+}
+
+// AnyPartition tells whether a class doesn't admit one of the tasks.
+func (p *Problem) AnyPartition() bool {
+	for i := range p.Cluster.Classes {
+		for j := range p.Tasks {
+			if !p.Cluster.Classes[i].admits(&p.Tasks[j]) {
+				return true
+			}
 		}
 	}
 	return false
@@ -308,6 +329,11 @@ func (p *Problem) Validate() error {
 		}
 		if p.Mode == Offline && p.Tasks[i].Arrival > 0 {
 			return fmt.Errorf("job %q arrives at %v s: not an offline problem", p.Tasks[i].ID, p.Tasks[i].Arrival)
+		}
+	}
+	if p.Present != nil {
+		if err := p.Present.validate(p); err != nil {
+			return err
 		}
 	}
 	return p.validateProfiles()

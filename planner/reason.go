@@ -85,6 +85,7 @@ const (
 	PlaceSoonest                     // the earliest start
 	PlaceScored                      // the node with the best score among those with room
 	PlaceTogether                    // nodes that are free together, for a task on several
+	PlaceRuns                        // it runs there at the present
 	PlaceBeside                      // beside others on a GPU that is shared
 )
 
@@ -188,6 +189,8 @@ func (r Reason) place() string {
 		return "as soon as a GPU is free"
 	case PlaceBeside:
 		return "beside others on a GPU that is shared by what they use of it"
+	case PlaceRuns:
+		return "it runs there already"
 	case PlaceTogether:
 		return "where enough nodes are free together"
 	case PlaceScored:

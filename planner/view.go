@@ -162,7 +162,7 @@ func (v *View) tune(i, task, class int) {
 	t, w := &v.Problem.Tasks[task], &v.wants[i]
 	v.asked[i] = wantNone
 	w.option = t.Option(v.Problem.Cluster.Classes[class].Model)
-	if v.Confined(task) != AnyClass && v.Confined(task) != class {
+	if v.Confined(task) != AnyClass && v.Confined(task) != class || !v.Problem.Cluster.Classes[class].admits(t) {
 		w.option = -1
 	}
 	if w.option < 0 {

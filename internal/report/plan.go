@@ -212,9 +212,12 @@ const deadlineColumn = 7
 func (r *Result) jobTable(csv bool) *Table {
 	columns := jobColumns()
 	return &Table{Columns: columns, Rows: func(yield func([]Value) bool) {
-		row := make([]Value, len(columns))
+		row, runs := make([]Value, len(columns)), r.Problem.Runs()
 		left := r.Plan.Unplaced // by task, ascending
 		for i := range r.Plan.Assignments {
+			if runs != nil && runs[i] {
+				continue
+			}
 			t := &r.Problem.Tasks[i]
 			why := ""
 			if len(left) > 0 && left[0].Task == i {
@@ -287,8 +290,19 @@ func partObjects(a *planner.Assignment) Value {
 	return Value{kind: literal, text: "[" + strings.Join(all, ", ") + "]"}
 }
 
-// placed yields the planned tasks in the order of the batch.
+// placed yields the planned tasks in the order of the batch, without those that run at
+// the present.
 func (r *Result) placed(yield func(task int, a *planner.Assignment) bool) {
+	runs := r.Problem.Runs()
+	for task, a := range r.present {
+		if (runs == nil || !runs[task]) && !yield(task, a) {
+			return
+		}
+	}
+}
+
+// present yields the tasks that have nodes, those that run at the present among them.
+func (r *Result) present(yield func(task int, a *planner.Assignment) bool) {
 	for i := range r.Plan.Assignments {
 		if a := &r.Plan.Assignments[i]; a.Node >= 0 && !yield(i, a) {
 			return

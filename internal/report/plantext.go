@@ -283,6 +283,7 @@ var (
 		planner.PlaceScored:   "best score",
 		planner.PlaceBeside:   "beside others",
 		planner.PlaceTogether: "free together",
+		planner.PlaceRuns:     "runs already",
 	}
 )
 

@@ -56,7 +56,7 @@ func (p *picture) collect() []bar {
 		groupOf[p.groups[i].node] = i
 	}
 	bars, crowds := make([]bar, 0, len(p.result.Plan.Assignments)), p.result.crowds()
-	for task, a := range p.result.placed {
+	for task, a := range p.result.present {
 		one := bar{
 			share: p.result.Problem.Tasks[task].Share, start: a.Start, end: a.End,
 			task: task, jobs: 1, clock: a.Point.Setting.Fc, busy: a.End - a.Start,

@@ -15,7 +15,7 @@ import (
 type Portfolio struct {
 	Others []Start
 	// Rescue are further starts, tried as long as tasks are late, and all of them where
-	// tasks run on several nodes: Then has nothing to say there. Plans in which tasks
+	// tasks run on several nodes, or already: Then has nothing to say there. Plans in which tasks
 	// share GPUs by profile don't count.
 	Rescue []Start
 	Then   planner.Improver
@@ -41,7 +41,7 @@ func (f Portfolio) Improve(ctx context.Context, p *planner.Problem, plan *planne
 		}
 	}
 	for i := range f.Rescue {
-		if best.late == 0 && !p.AnyGang() {
+		if best.late == 0 && movableAll(p) {
 			break
 		}
 		if best, err = f.try(ctx, p, f.Rescue[i:i+1], best, rng); err != nil {
@@ -125,7 +125,7 @@ func (a *candidate) better(b *candidate) bool {
 // uniform tells whether the problem is of the EDL paper's kind: one class with as
 // many nodes as wanted, and tasks of one whole GPU that are all there at 0.
 func (f Portfolio) uniform(p *planner.Problem) bool {
-	if len(p.Cluster.Classes) > 1 || p.Mode != planner.Offline || p.Cluster.Classes[0].Count > 0 {
+	if p.Present != nil || len(p.Cluster.Classes) > 1 || p.Mode != planner.Offline || p.Cluster.Classes[0].Count > 0 {
 		return false
 	}
 	for i := range p.Tasks {

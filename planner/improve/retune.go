@@ -44,14 +44,20 @@ func (r Retune) Improve(ctx context.Context, p *planner.Problem, plan *planner.P
 // advance, costs are sums of energy and priced time, so that idle energy can be
 // weighed against them, and the plan doesn't meet the lower bound yet.
 func improvable(p *planner.Problem, plan *planner.Plan) bool {
-	if p.AnyGang() {
-		return false // tasks on several nodes stay where they are, and so does the rest
+	if !movableAll(p) {
+		return false
 	}
 	if o := p.Price(0); p.Mode == planner.Online || o.DelayPower != 0 || o.EnergyWeight <= 0 {
 		return false
 	}
 	bound := planner.LowerBound(p)
 	return bound.Gap(plan.Ledger.Total()) > narrow
+}
+
+// movableAll tells whether every task may be moved by itself to each node of a GPU model
+// that it can run on: none is on several nodes, runs already, or is barred from some.
+func movableAll(p *planner.Problem) bool {
+	return p.Present == nil && !p.AnyGang() && !p.AnyPartition()
 }
 
 // stretch gives each task the clocks that suit the time until something else
