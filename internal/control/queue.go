@@ -221,7 +221,7 @@ func queueNodes(s *Settings, nodes []slurm.Node, gpuModels []string) []epdapi.Qu
 		if kind.GPUs == 0 || !nodes[i].State.Usable() {
 			continue
 		}
-		kind.Partitions = slices.Sorted(slices.Values(list(nodes[i].Partitions)))
+		kind.Partitions = list(slices.Sorted(slices.Values(nodes[i].Partitions)))
 		at := slices.IndexFunc(kinds, func(k epdapi.QueueNode) bool {
 			return k.GPUModel == kind.GPUModel && k.GPUs == kind.GPUs && slices.Equal(k.Partitions, kind.Partitions)
 		})
