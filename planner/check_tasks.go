@@ -32,8 +32,8 @@ func (c *checker) checkTasks() {
 	c.checkMisses(late)
 }
 
-// checkPresent checks that what runs at the present, as far as it is placed, goes on
-// on its class until its end, and notes on which nodes.
+// checkPresent checks that what runs at the present, as far as it is placed, stays on
+// its class until its end, and notes on which nodes.
 func (c *checker) checkPresent() {
 	c.ready = make([]bool, len(c.plan.Nodes))
 	if c.p.Present == nil {

@@ -111,7 +111,7 @@ func (e *engine) roomFor(r *Running, now float64) (pl Placement, ok bool) {
 			continue
 		}
 		if free := v.freeAt(node, o.PerNode(), now); free.Len() == o.PerNode() {
-			parts = append(parts, Part{int32(node), free}) //nolint:gosec // index of a slice
+			parts = append(parts, Part{int32(node), free})
 		}
 	}
 	for opened := 0; len(parts) < o.Over(); opened++ {

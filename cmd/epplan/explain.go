@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -224,11 +225,15 @@ func (e *explanation) write(w io.Writer) error {
 
 // where is the job's node, or nodes, and its GPUs there.
 func (e *explanation) where() string {
-	text := fmt.Sprintf("node %s/%d, GPUs %v", queue.Printable(e.class), *e.Node, e.GPUs)
-	for _, other := range e.Nodes[min(1, len(e.Nodes)):] {
-		text += fmt.Sprintf("; node %s/%d, GPUs %v", queue.Printable(e.class), other.Node, other.GPUs)
+	nodes := e.Nodes
+	if len(nodes) == 0 {
+		nodes = []onNode{{*e.Node, e.GPUs}}
 	}
-	return text
+	all := make([]string, len(nodes))
+	for i, n := range nodes {
+		all[i] = fmt.Sprintf("node %s/%d, GPUs %v", queue.Printable(e.class), n.Node, n.GPUs)
+	}
+	return strings.Join(all, "; ")
 }
 
 func (c *choice) write(w io.Writer) error {

@@ -159,8 +159,10 @@ func TestTheQueueHasJobsModelsAndNodes(t *testing.T) {
 		t.Errorf("%+v", q.Jobs)
 	}
 	want := []epdapi.QueueNode{
-		{GPUModel: "V100", GPUs: 4, Count: 2, Partitions: []string{}}, {GPUModel: "V100", GPUs: 4, Count: 1, Partitions: []string{"gpu"}},
-		{GPUModel: "V100", GPUs: 8, Count: 1, Partitions: []string{"gpu", "long"}}, {GPUModel: "mystery", GPUs: 2, Count: 1, Partitions: []string{}},
+		{GPUModel: "V100", GPUs: 4, Count: 2, Partitions: []string{}},
+		{GPUModel: "V100", GPUs: 4, Count: 1, Partitions: []string{"gpu"}},
+		{GPUModel: "V100", GPUs: 8, Count: 1, Partitions: []string{"gpu", "long"}},
+		{GPUModel: "mystery", GPUs: 2, Count: 1, Partitions: []string{}},
 	}
 	if !reflect.DeepEqual(q.Nodes, want) {
 		t.Errorf("nodes %+v, want %+v", q.Nodes, want)

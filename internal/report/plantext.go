@@ -224,7 +224,8 @@ func (r *Result) nodeName(node int) string {
 
 // nodeNames are the numbers of a job's nodes, with their class where there are several.
 func (r *Result) nodeNames(a *planner.Assignment) string {
-	name := r.nodeName(int(a.Node))
+	var name strings.Builder
+	name.WriteString(r.nodeName(int(a.Node)))
 	for k, part := range a.More {
 		last := a.Node // of those in name
 		if k > 0 {
@@ -232,25 +233,25 @@ func (r *Result) nodeNames(a *planner.Assignment) string {
 		}
 		switch follows := k+1 < len(a.More) && a.More[k+1].Node == part.Node+1; {
 		case part.Node != last+1:
-			name += "," + strconv.Itoa(int(part.Node))
+			name.WriteString("," + strconv.Itoa(int(part.Node)))
 		case !follows:
-			name += "-" + strconv.Itoa(int(part.Node))
+			name.WriteString("-" + strconv.Itoa(int(part.Node)))
 		}
 	}
-	return name
+	return name.String()
 }
 
 // gpuNames are a job's GPUs: once where they are the same on all its nodes, else for
 // each of them.
 func gpuNames(a *planner.Assignment) string {
-	text := ranges(a.GPUs)
 	if !slices.ContainsFunc(a.More, func(part planner.Part) bool { return part.GPUs != a.GPUs }) {
-		return text
+		return ranges(a.GPUs)
 	}
-	for _, part := range a.More {
-		text += ";" + ranges(part.GPUs)
+	var all []string
+	for part := range a.Parts {
+		all = append(all, ranges(part.GPUs))
 	}
-	return text
+	return strings.Join(all, ";")
 }
 
 // clockWords and placeWords are the reasons in a word or two.

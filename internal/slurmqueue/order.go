@@ -59,7 +59,7 @@ func NewOrder(ctx context.Context, q *epdapi.Queue, known *config.Profiles, poli
 	if len(s.waiting.Jobs) == 0 {
 		return &Order{Without: s.waiting.Left.sum()}, nil
 	}
-	if err := s.set(q); err != nil {
+	if err := s.set(); err != nil {
 		return nil, err
 	}
 	return s.play(ctx, policy)
@@ -153,7 +153,7 @@ type scene struct {
 
 // set makes the problem: time 0 is when the oldest job was submitted or
 // started.
-func (s *scene) set(q *epdapi.Queue) error {
+func (s *scene) set() error {
 	running, present := s.waiting.runners, &planner.Present{}
 	for i := range running {
 		present.Now = max(present.Now, running[i].ran)

@@ -35,28 +35,9 @@ type span struct {
 // reckoned is the energy of a plan, GPU by GPU, joules: what runs there, and what idles
 // beside it while the node is on. ok is false where two tasks are on a GPU at once.
 func reckoned(p *planner.Problem, plan *planner.Plan) (joules float64, ok bool) {
-	type gpu struct {
-		node int32
-		gpu  int
-	}
-	busy := map[gpu][]span{}
-	for i := range plan.Assignments {
-		a := &plan.Assignments[i]
-		if a.Node < 0 {
-			continue
-		}
-		model := p.Tasks[i].Options[a.Option].Response.Model()
-		for _, part := range append([]planner.Part{{Node: a.Node, GPUs: a.GPUs}}, a.More...) {
-			for _, g := range part.GPUs.Indexes() {
-				at := gpu{part.Node, g}
-				for _, other := range busy[at] {
-					if math.Min(other.to, a.End)-math.Max(other.from, a.Start) > 1e-6 {
-						return 0, false
-					}
-				}
-				busy[at] = append(busy[at], span{a.Start, a.End, float64(model.Power(a.Point.Setting))})
-			}
-		}
+	busy, ok := runsByGPU(p, plan)
+	if !ok {
+		return 0, false
 	}
 	end := 0.0
 	for n := range plan.Nodes {
@@ -76,7 +57,7 @@ func reckoned(p *planner.Problem, plan *planner.Plan) (joules float64, ok bool) 
 		joules += float64(k.SleepW) * (end - on)
 		for g := range k.GPUs {
 			idle := on
-			for _, s := range busy[gpu{int32(n), g}] { //nolint:gosec // a few
+			for _, s := range busy[gpuOf{int32(n), g}] {
 				idle -= s.to - s.from
 				joules += s.watts * (s.to - s.from)
 			}
@@ -84,6 +65,36 @@ func reckoned(p *planner.Problem, plan *planner.Plan) (joules float64, ok bool) 
 		}
 	}
 	return joules, true
+}
+
+// gpuOf is a GPU of a node.
+type gpuOf struct {
+	node int32
+	gpu  int
+}
+
+// runsByGPU is what runs on each GPU. ok is false where two tasks do at once.
+func runsByGPU(p *planner.Problem, plan *planner.Plan) (busy map[gpuOf][]span, ok bool) {
+	busy = map[gpuOf][]span{}
+	for i := range plan.Assignments {
+		a := &plan.Assignments[i]
+		if a.Node < 0 {
+			continue
+		}
+		model := p.Tasks[i].Options[a.Option].Response.Model()
+		for _, part := range append([]planner.Part{{Node: a.Node, GPUs: a.GPUs}}, a.More...) {
+			for _, g := range part.GPUs.Indexes() {
+				at := gpuOf{part.Node, g}
+				for _, other := range busy[at] {
+					if math.Min(other.to, a.End)-math.Max(other.from, a.Start) > 1e-6 {
+						return nil, false
+					}
+				}
+				busy[at] = append(busy[at], span{a.Start, a.End, float64(model.Power(a.Point.Setting))})
+			}
+		}
+	}
+	return busy, true
 }
 
 func TestJobsOnSeveralNodesTakeTheEnergyOfAllTheirGPUs(t *testing.T) {
