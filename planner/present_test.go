@@ -187,6 +187,9 @@ func TestWhatRunsHoldsItsGPUsInEveryPlanFromThePresent(t *testing.T) {
 		if len(plan.Unplaced) > 0 || a[0].Start != 0 || a[0].End != 100 || a[2].Start < 100 {
 			t.Errorf("%s: %+v, unplaced %+v", text, a, plan.Unplaced)
 		}
+		if text == "simple-backfill" && a[1].Start != 0 {
+			t.Errorf("beside what runs a job starts at %v s, want at once: the node is on", a[1].Start)
+		}
 		spoiled := *plan
 		spoiled.Assignments = slices.Clone(a)
 		spoiled.Assignments[0].Start, spoiled.Assignments[0].End = 30, 130
