@@ -61,7 +61,8 @@ func (b *Bound) Gap(energy dvfsmodel.Joule) float64 {
 // clocks, need that many GPUs at once; every node that is on then was switched
 // on once, and its GPUs waited for the switching. See turnOnBound.
 //
-// Where GPUs may be shared by profile, Run alone is proved: see sharedCost.
+// Where GPUs may be shared by profile, Run alone is proved: see sharedCost. Of a plan
+// from the present nothing is proved by turning on: who knows which nodes are on.
 func LowerBound(p *Problem) Bound {
 	tasks := boundTasks(p)
 	var b Bound
@@ -70,7 +71,9 @@ func LowerBound(p *Problem) Bound {
 	}
 	if !p.sharable() {
 		b.add(TermIdle, idleBound(p, tasks))
-		b.add(TermTurnOn, turnOnBound(p, tasks))
+		if p.Present == nil {
+			b.add(TermTurnOn, turnOnBound(p, tasks))
+		}
 	}
 	b.Value = b.Run + b.Extra
 	return b
@@ -130,7 +133,7 @@ func (p *Problem) earliestStart(t *Task) float64 {
 func (b *boundTask) consider(p *Problem, class int) {
 	t, k := &p.Tasks[b.task], &p.Cluster.Classes[class]
 	o := t.Option(k.Model)
-	if !k.hasRoom(t, o) {
+	if !k.hasRoom(t, o) || !k.admits(t) {
 		return
 	}
 	weight := taskWeight(t, o)

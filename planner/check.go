@@ -19,6 +19,7 @@ func Check(p *Problem, plan *Plan) error {
 	if c.shape() {
 		c.listing()
 		c.checkNodes()
+		c.checkPresent()
 		c.checkShared()
 		c.checkTasks()
 		c.checkCapacity()
@@ -48,6 +49,8 @@ const (
 	ViolatesLimit     ViolationKind = "limit"     // no task runs longer than its limit
 	ViolatesDeadline  ViolationKind = "deadline"  // a task that ends late is listed as a miss
 	ViolatesMisses    ViolationKind = "misses"    // nothing else is
+	ViolatesGang      ViolationKind = "gang"      // a task on several nodes has different ones of one class, and no others
+	ViolatesPresent   ViolationKind = "present"   // what runs at the present goes on as it does
 	ViolatesOverlap   ViolationKind = "overlap"   // a whole GPU runs one task at a time
 	ViolatesShares    ViolationKind = "shares"    // shares of a GPU add up to 1 at most
 	ViolatesSettings  ViolationKind = "settings"  // who shares a GPU runs at the same clocks
@@ -102,6 +105,8 @@ type checker struct {
 	placed []bool // tasks on a known node of a known class, by a known option
 	known  []bool // nodes of a known class
 	apart  []bool // tasks that share GPUs by profile
+	ready  []bool // nodes that are ready from the start: something runs there at the present
+	buffer []Part // of parts
 }
 
 // blame records a violation. Task and node are -1 where they play no part.
@@ -154,7 +159,23 @@ func (c *checker) sound(task int) bool {
 		c.blame(ViolatesShape, task, int(a.Node), "option %d has no model", a.Option)
 		return false
 	}
+	for _, part := range a.More {
+		if part.Node < 0 || int(part.Node) >= len(c.plan.Nodes) {
+			c.blame(ViolatesShape, task, int(part.Node), "there is no such node")
+			return false
+		}
+		if !c.known[part.Node] {
+			return false
+		}
+	}
 	return c.known[a.Node]
+}
+
+// parts are what a task has of each of its nodes, the first one's first.
+func (c *checker) parts(task int) []Part {
+	a := &c.plan.Assignments[task]
+	c.buffer = append(append(c.buffer[:0], Part{a.Node, a.GPUs}), a.More...)
+	return c.buffer
 }
 
 // listing checks that each task is accounted for once, and that the status

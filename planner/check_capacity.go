@@ -39,19 +39,23 @@ func (c *checker) checkCapacity() {
 	begin := make([]int, len(c.plan.Nodes)+1)
 	for i, placed := range c.placed {
 		if placed {
-			begin[c.plan.Assignments[i].Node+1]++
+			for _, part := range c.parts(i) {
+				begin[part.Node+1]++
+			}
 		}
 	}
 	for n := range c.plan.Nodes {
 		begin[n+1] += begin[n]
 	}
-	tasks := make([]int, begin[len(c.plan.Nodes)])
+	tasks := make([]stay, begin[len(c.plan.Nodes)])
 	fill := slices.Clone(begin)
 	for i, placed := range c.placed {
 		if placed {
-			n := c.plan.Assignments[i].Node
-			tasks[fill[n]] = i
-			fill[n]++
+			nodes := float64(max(c.p.Tasks[i].Options[c.plan.Assignments[i].Option].Nodes, 1))
+			for _, part := range c.parts(i) {
+				tasks[fill[part.Node]] = stay{task: i, gpus: uint64(part.GPUs), cpus: c.p.Tasks[i].CPUs / nodes, mem: c.p.Tasks[i].MemGiB / nodes}
+				fill[part.Node]++
+			}
 		}
 	}
 	u := usage{checker: c}
@@ -63,23 +67,30 @@ func (c *checker) checkCapacity() {
 	}
 }
 
-// moment is a task's start or end.
+// stay is what a task holds of one node.
+type stay struct {
+	task      int
+	gpus      uint64
+	cpus, mem float64
+}
+
+// moment is a stay's start or end.
 type moment struct {
-	at   float64
-	task int
+	at float64
+	stay
 	ends bool
 }
 
 // play checks one node. Each start is followed by its end, so that nothing is
 // in use afterwards.
-func (u *usage) play(tasks []int) {
+func (u *usage) play(stays []stay) {
 	moments := u.moments[:0]
-	for _, i := range tasks {
-		a := &u.plan.Assignments[i]
+	for _, s := range stays {
+		a := &u.plan.Assignments[s.task]
 		// Ends that are late by rounding don't count; a run that is all
 		// rounding takes nothing.
 		if end := a.End - rounding(a.End); end > a.Start {
-			moments = append(moments, moment{at: a.Start, task: i}, moment{at: end, task: i, ends: true})
+			moments = append(moments, moment{at: a.Start, stay: s}, moment{at: end, stay: s, ends: true})
 		}
 	}
 	slices.SortFunc(moments, func(a, b moment) int {
@@ -96,9 +107,9 @@ func (u *usage) play(tasks []int) {
 	})
 	for _, m := range moments {
 		if m.ends {
-			u.release(m.task)
+			u.release(&m.stay)
 		} else {
-			u.take(m.task)
+			u.take(&m.stay)
 		}
 	}
 	u.moments = moments
@@ -125,14 +136,15 @@ type gpuUsage struct {
 }
 
 // take adds a task that starts.
-func (u *usage) take(task int) {
+func (u *usage) take(s *stay) {
+	task := s.task
 	t, a := &u.p.Tasks[task], &u.plan.Assignments[task]
-	for s := uint64(a.GPUs); s != 0; s &= s - 1 {
-		u.takeGPU(bits.TrailingZeros64(s), task, t, a)
+	for left := s.gpus; left != 0; left &= left - 1 {
+		u.takeGPU(bits.TrailingZeros64(left), task, t, a)
 	}
 	u.running++
-	u.cpus += t.CPUs
-	u.mem += t.MemGiB
+	u.cpus += s.cpus
+	u.mem += s.mem
 	if u.class.CPUs > 0 && exceeds(u.cpus, u.class.CPUs) {
 		u.blame(ViolatesCPUs, task, u.node, "from %v s on %v cores are in use, the node has %v", a.Start, u.cpus, u.class.CPUs)
 	}
@@ -166,22 +178,21 @@ func (u *usage) takeGPU(gpu, task int, t *Task, a *Assignment) {
 
 // release takes a task back that ends. What nothing holds is exactly free
 // again, so that rounding doesn't add up over many tasks.
-func (u *usage) release(task int) {
-	t, a := &u.p.Tasks[task], &u.plan.Assignments[task]
-	for s := uint64(a.GPUs); s != 0; s &= s - 1 {
-		g := &u.gpus[bits.TrailingZeros64(s)]
+func (u *usage) release(s *stay) {
+	for left := s.gpus; left != 0; left &= left - 1 {
+		g := &u.gpus[bits.TrailingZeros64(left)]
 		g.running--
-		if u.apart[task] {
+		if u.apart[s.task] {
 			g.apart--
 		}
-		g.shares -= t.Share
+		g.shares -= u.p.Tasks[s.task].Share
 		if g.running == 0 {
 			g.shares, g.whole = 0, false
 		}
 	}
 	u.running--
-	u.cpus -= t.CPUs
-	u.mem -= t.MemGiB
+	u.cpus -= s.cpus
+	u.mem -= s.mem
 	if u.running == 0 {
 		u.cpus, u.mem = 0, 0
 	}

@@ -40,8 +40,11 @@ func (c *checker) work() (run, busy []float64) {
 		if gpus == 1 {
 			gpus = float64(t.Options[a.Option].GPUs)
 		}
-		run[a.Node] += gpus * float64(a.Point.Power) * a.Point.Time
-		busy[a.Node] += gpus * a.Point.Time
+		parts := c.parts(i)
+		for _, part := range parts {
+			run[part.Node] += gpus * float64(a.Point.Power) * a.Point.Time / float64(len(parts))
+			busy[part.Node] += gpus * a.Point.Time / float64(len(parts))
+		}
 	}
 	if c.plan.Shared == nil || c.p.Cluster.Sharing == nil {
 		return run, busy

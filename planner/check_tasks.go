@@ -16,9 +16,12 @@ func (c *checker) checkTasks() {
 			continue
 		}
 		a, t := &c.plan.Assignments[i], &c.p.Tasks[i]
-		c.checkPlace(i, t, a)
+		c.checkGang(i, t, a)
+		for _, part := range c.parts(i) {
+			c.checkPlace(i, t, part, int(a.Option))
+			c.checkOn(i, a, part.Node)
+		}
 		c.checkStart(i, t, a)
-		c.checkOn(i, a)
 		if !c.apart[i] {
 			c.checkSetting(i, t, a)
 			c.checkModel(i, t, a)
@@ -29,19 +32,72 @@ func (c *checker) checkTasks() {
 	c.checkMisses(late)
 }
 
-// checkPlace checks that the node has the GPUs that the task needs.
-func (c *checker) checkPlace(i int, t *Task, a *Assignment) {
-	node := int(a.Node)
+// checkPresent checks that what runs at the present, as far as it is placed, stays on
+// its class until its end, and notes on which nodes.
+func (c *checker) checkPresent() {
+	c.ready = make([]bool, len(c.plan.Nodes))
+	if c.p.Present == nil {
+		return
+	}
+	for _, r := range c.p.Present.Running {
+		if !c.placed[r.Task] {
+			continue
+		}
+		a := &c.plan.Assignments[r.Task]
+		for _, part := range c.parts(r.Task) {
+			c.ready[part.Node] = true
+		}
+		if class := c.plan.Nodes[a.Node].Class; class != r.Class || differs(a.Start, r.Start, max(1, r.Start)) || differs(a.End, r.End, max(1, r.End)) {
+			c.blame(ViolatesPresent, r.Task, int(a.Node), "runs on class %d from %v s to %v s, at the present it does on class %d from %v s to %v s",
+				class, a.Start, a.End, r.Class, r.Start, r.End)
+		}
+	}
+}
+
+// checkGang checks that a task has as many nodes as it needs, each once, all of one
+// class.
+func (c *checker) checkGang(i int, t *Task, a *Assignment) {
+	nodes := max(t.Options[a.Option].Nodes, 1)
+	if 1+len(a.More) != nodes {
+		c.blame(ViolatesGang, i, int(a.Node), "runs on %d nodes, needs %d", 1+len(a.More), nodes)
+	}
+	class := c.plan.Nodes[a.Node].Class
+	for n, part := range a.More {
+		if c.plan.Nodes[part.Node].Class != class {
+			c.blame(ViolatesGang, i, int(part.Node), "is of another class than node %d", a.Node)
+		}
+		same := part.Node == a.Node
+		for _, other := range a.More[:n] {
+			same = same || part.Node == other.Node
+		}
+		if same {
+			c.blame(ViolatesGang, i, int(part.Node), "is there twice")
+		}
+	}
+}
+
+// checkPlace checks that a node has the GPUs that the task needs of it.
+func (c *checker) checkPlace(i int, t *Task, part Part, option int) {
+	node := int(part.Node)
 	k := &c.p.Cluster.Classes[c.plan.Nodes[node].Class]
-	o := &t.Options[a.Option]
+	o := &t.Options[option]
 	if o.Model != k.Model {
 		c.blame(ViolatesPlace, i, node, "runs on %q, the node has %q", o.Model, k.Model)
 	}
-	count := bits.OnesCount64(uint64(a.GPUs))
-	if count != o.GPUs || (t.Share < 1 && count != 1) {
-		c.blame(ViolatesPlace, i, node, "has %d GPUs, needs %d (share %v)", count, o.GPUs, t.Share)
+	allowed := len(k.Partitions) == 0 || len(t.Partitions) == 0
+	for _, name := range t.Partitions {
+		for _, other := range k.Partitions {
+			allowed = allowed || name == other
+		}
 	}
-	if highest := bits.Len64(uint64(a.GPUs)); highest > k.GPUs {
+	if !allowed {
+		c.blame(ViolatesPlace, i, node, "is of partitions %q, the node of %q", t.Partitions, k.Partitions)
+	}
+	count := bits.OnesCount64(uint64(part.GPUs))
+	if count*max(o.Nodes, 1) != o.GPUs || (t.Share < 1 && count != 1) {
+		c.blame(ViolatesPlace, i, node, "has %d GPUs, needs %d on %d nodes (share %v)", count, o.GPUs, max(o.Nodes, 1), t.Share)
+	}
+	if highest := bits.Len64(uint64(part.GPUs)); highest > k.GPUs {
 		c.blame(ViolatesPlace, i, node, "uses GPU %d of %d", highest-1, k.GPUs)
 	}
 }
@@ -60,22 +116,25 @@ func (c *checker) checkStart(i int, t *Task, a *Assignment) {
 	}
 }
 
-// checkOn checks that one interval of the node being on covers the run and the
+// checkOn checks that one interval of a node being on covers the run and the
 // delay of switching on before it.
-func (c *checker) checkOn(i int, a *Assignment) {
-	node := &c.plan.Nodes[a.Node]
+func (c *checker) checkOn(i int, a *Assignment, number int32) {
+	node := &c.plan.Nodes[number]
 	delay := c.p.Cluster.Classes[node.Class].TurnOnDelay
 	after := sort.Search(len(node.On), func(j int) bool { return exceeds(node.On[j].From, a.Start) })
 	if after == 0 {
-		c.blame(ViolatesPower, i, int(a.Node), "starts at %v s, before it is on", a.Start)
+		c.blame(ViolatesPower, i, int(number), "starts at %v s, before it is on", a.Start)
 		return
+	}
+	if c.ready[number] && after == 1 {
+		delay = 0
 	}
 	on := node.On[after-1]
 	if exceeds(on.From+delay, a.Start) {
-		c.blame(ViolatesPower, i, int(a.Node), "starts at %v s, on at %v s and ready %v s later", a.Start, on.From, delay)
+		c.blame(ViolatesPower, i, int(number), "starts at %v s, on at %v s and ready %v s later", a.Start, on.From, delay)
 	}
 	if exceeds(a.End, on.To) {
-		c.blame(ViolatesPower, i, int(a.Node), "ends at %v s, off at %v s", a.End, on.To)
+		c.blame(ViolatesPower, i, int(number), "ends at %v s, off at %v s", a.End, on.To)
 	}
 }
 

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
 	"math"
@@ -30,6 +31,7 @@ type engine struct {
 	placed int          // number of tasks that are placed
 	gone   map[int]bool // the tasks of plan.Unplaced
 	from   float64      // when the plan begins, seconds
+	begun  bool         // the tasks that run at the present have their places
 
 	parking agenda // nodes that may go off
 	ends    agenda // tasks that run or will; only with a finisher or a watcher
@@ -53,9 +55,9 @@ func newEngine(p *Problem, policy *Policy, opts *Options) *engine {
 		e.truth = newTruth(opts.Truth)
 	}
 	e.view.resident = math.IsInf(policy.Park.OffAt(&p.Cluster, 0), 1)
-	e.queueArrivals(opts.Present)
+	e.queueArrivals()
 	e.view.learn(e.order[:e.arrived(e.nextArrival())])
-	e.view.single = policy.Map && e.truth == nil && opts.Present == nil && e.view.Simple() && e.nextArrival() == 0
+	e.view.single = policy.Map && e.truth == nil && p.Present == nil && e.view.Simple() && e.nextArrival() == 0
 	if e.view.single {
 		e.view.reserve(len(p.Tasks) / 2) // a guess: two tasks to a GPU
 	}
@@ -66,8 +68,8 @@ func newEngine(p *Problem, policy *Policy, opts *Options) *engine {
 		e.watchman = w.Watch(e.view)
 	}
 	e.makeStages()
-	if opts.Present != nil && e.refused == nil {
-		e.begin(opts.Present)
+	if p.Present != nil && e.refused == nil {
+		e.begin(p.Present)
 	}
 	e.started = opts.Started
 	return e
@@ -75,7 +77,7 @@ func newEngine(p *Problem, policy *Policy, opts *Options) *engine {
 
 // queueArrivals puts the tasks in the order in which they are decided; those that
 // run at the present come first.
-func (e *engine) queueArrivals(present *Present) {
+func (e *engine) queueArrivals() {
 	e.order = e.view.order
 	for i := range e.order {
 		e.order[i] = i
@@ -83,7 +85,7 @@ func (e *engine) queueArrivals(present *Present) {
 	if e.problem.Mode == Online {
 		Order(e.order, func(task int) float64 { return e.problem.Tasks[task].Arrival })
 	}
-	if present != nil {
+	if present := e.problem.Present; present != nil {
 		e.from = present.Now
 		present.arrivals(e.order)
 	}
@@ -244,8 +246,47 @@ func (e *engine) giveUp(task int, why string, earliest float64) {
 
 // commit makes a placement effective.
 func (e *engine) commit(task int, pl *Placement) {
+	v, end := e.view, pl.Start+pl.Point.Time
+	a := &e.plan.Assignments[task]
+	a.Node, a.Option, a.GPUs = e.occupy(task, pl.Node, pl.GPUs, pl), int32(pl.Option), pl.GPUs //nolint:gosec // index of a slice
+	if pl.More != nil {
+		e.occupyMore(task, a, pl)
+	}
+	a.Start, a.End = pl.Start, end
+	a.Point, a.Reason = pl.Point, pl.Reason
+	if e.truth != nil {
+		e.truth.book(task, a)
+	}
+	if e.tenancy != nil {
+		e.tenancy.take(task, a, pl.Shared, v.Now)
+	}
+	for part := range a.Parts {
+		if n := &v.nodes[part.Node]; a.End > n.off {
+			n.off = a.End
+		}
+	}
+	e.placed, v.taken[task] = e.placed+1, true
+	if e.started != nil {
+		e.started(task)
+	}
+	e.committed(task)
+}
+
+// occupyMore has a task take its further nodes, and lists all of its nodes by number.
+func (e *engine) occupyMore(task int, a *Assignment, pl *Placement) {
+	parts := make([]Part, 1, 1+len(pl.More))
+	parts[0] = Part{a.Node, a.GPUs}
+	for _, part := range pl.More {
+		parts = append(parts, Part{e.occupy(task, int(part.Node), part.GPUs, pl), part.GPUs})
+	}
+	slices.SortFunc(parts, func(a, b Part) int { return cmp.Compare(a.Node, b.Node) })
+	a.Node, a.GPUs, a.More = parts[0].Node, parts[0].GPUs, parts[1:]
+}
+
+// occupy has a task take GPUs of a node, or of one that is switched on for it, and
+// tells which node that is.
+func (e *engine) occupy(task, node int, gpus GPUSet, pl *Placement) int32 {
 	v := e.view
-	node := pl.Node
 	if node < 0 {
 		node = e.open(pl.Class)
 	} else if !v.nodes[node].on {
@@ -256,7 +297,7 @@ func (e *engine) commit(task int, pl *Placement) {
 	}
 	n := &v.nodes[node]
 	end := pl.Start + pl.Point.Time
-	for s := pl.GPUs; s != 0; s &= s - 1 {
+	for s := gpus; s != 0; s &= s - 1 {
 		g := n.first + int32(s.First()) //nolint:gosec // below MaxGPUs
 		if end > v.free[g] {
 			v.free[g] = end
@@ -266,26 +307,9 @@ func (e *engine) commit(task int, pl *Placement) {
 		n.last = end
 	}
 	if v.books && !pl.Shared {
-		v.book(node, &e.problem.Tasks[task], pl.GPUs, end)
+		v.book(node, task, pl.Option, gpus, end)
 	}
-	a := &e.plan.Assignments[task]
-	a.Node, a.Option, a.GPUs = int32(node), int32(pl.Option), pl.GPUs //nolint:gosec // indexes of slices
-	a.Start, a.End = pl.Start, end
-	a.Point, a.Reason = pl.Point, pl.Reason
-	if e.truth != nil {
-		e.truth.book(task, a)
-	}
-	if e.tenancy != nil && e.tenancy.covers(node) {
-		e.tenancy.take(task, a, pl.Shared, v.Now)
-	}
-	if a.End > n.off {
-		n.off = a.End
-	}
-	e.placed, v.taken[task] = e.placed+1, true
-	if e.started != nil {
-		e.started(task)
-	}
-	e.committed(task)
+	return int32(node) //nolint:gosec // index of a slice
 }
 
 // committed tells the stages of a placement and notes its end if one of them
@@ -314,7 +338,7 @@ func (e *engine) finished(task int) {
 	if e.truth != nil {
 		e.view.ended(a)
 	}
-	if e.tenancy != nil && e.tenancy.covers(int(a.Node)) {
+	if e.tenancy != nil {
 		e.left(task, a)
 	}
 	if e.finisher != nil {
@@ -346,8 +370,12 @@ func (e *engine) switchOn(node int) {
 	n := &v.nodes[node]
 	class := n.class
 	k := &e.problem.Cluster.Classes[class]
-	ready := v.Now + k.TurnOnDelay
-	n.on, n.since, n.last, n.off = true, v.Now, ready, ready
+	since := v.Now
+	if e.problem.Present != nil && !e.begun { // it has been on for long
+		since -= k.TurnOnDelay
+	}
+	ready := since + k.TurnOnDelay
+	n.on, n.since, n.last, n.off = true, since, ready, ready
 	if v.books {
 		v.held[node] = v.held[node][:0]
 	}
@@ -432,7 +460,7 @@ func (e *engine) close(node int, at float64) {
 	if *on == nil {
 		*on = e.intervals.one()
 	}
-	*on = append(*on, Interval{From: n.since, To: at})
+	*on = append(*on, Interval{From: max(0, n.since), To: at})
 	e.view.onByClass[n.class]--
 	if e.problem.Cluster.Classes[n.class].Count > 0 || (e.tenancy != nil && e.tenancy.covers(node)) {
 		e.view.asleep[n.class] = append(e.view.asleep[n.class], int32(node)) //nolint:gosec // index of a slice

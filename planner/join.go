@@ -105,6 +105,10 @@ func (j *joiner) task(job *queue.Job) (Task, error) {
 	if err := j.options(&t, job); err != nil {
 		return Task{}, err
 	}
+	if t.Profile != nil && t.gang() {
+		t.Profile = nil
+		j.warnings = append(j.warnings, fmt.Errorf("%s: job %q runs on several nodes: GPUs for itself, its profile isn't used", job.Pos, job.ID))
+	}
 	shortest := math.Inf(1)
 	for i := range t.Options {
 		shortest = min(shortest, t.Options[i].Response.MinTime())

@@ -34,6 +34,7 @@ func (e *RuntimeModelError) Error() string {
 type knownRun struct {
 	hardware *Hardware
 	gpus     int
+	nodes    int                // 0: one
 	response dvfsmodel.Response // of its workload; nil: it has no model there
 	time     float64            // s; 0: unknown
 	power    dvfsmodel.Watt     // of one GPU; 0: unknown
@@ -68,6 +69,7 @@ func (j *joiner) runs(job *queue.Job) ([]knownRun, error) {
 		}
 		all = append(all, k)
 	}
+	j.spread(job, all)
 	if job.Model != nil || len(all) == 0 {
 		return all, nil
 	}
@@ -82,6 +84,39 @@ func (j *joiner) runs(job *queue.Job) ([]knownRun, error) {
 	return all, nil
 }
 
+// spread says on how many nodes the job runs: as many as it says, or else on one. A
+// job that doesn't say and takes more GPUs than any node has gets the fewest nodes of
+// a class that hold it in equal parts.
+func (j *joiner) spread(job *queue.Job, all []knownRun) {
+	fits := false
+	for i := range all {
+		fits = fits || all[i].gpus <= j.widest[all[i].hardware.Name]
+	}
+	for i := range all {
+		switch {
+		case job.Nodes > 1:
+			all[i].nodes = job.Nodes
+		case job.Nodes == 0 && !fits:
+			all[i].nodes = j.fewest(job, &all[i])
+		}
+	}
+}
+
+// fewest is the least number of nodes of a class that hold a job in equal parts; 0
+// where none do.
+func (j *joiner) fewest(job *queue.Job, k *knownRun) int {
+	t := Task{CPUs: job.CPUs, MemGiB: job.MemGiB, Options: []Option{{GPUs: k.gpus}}}
+	o := &t.Options[0]
+	for o.Nodes = 2; o.Nodes <= k.gpus; o.Nodes++ {
+		for i := range j.cluster.Classes {
+			if class := &j.cluster.Classes[i]; k.gpus%o.Nodes == 0 && class.Model == k.hardware.Name && class.hasRoom(&t, 0) {
+				return o.Nodes
+			}
+		}
+	}
+	return 0
+}
+
 // attribute says which GPU model the job's run time and power are of, where it can run
 // on one only. Where there are several it is an error if nobody said.
 func (j *joiner) attribute(job *queue.Job, all []knownRun) error {
@@ -90,7 +125,7 @@ func (j *joiner) attribute(job *queue.Job, all []knownRun) error {
 	}
 	var wide []string // GPU models whose nodes have enough GPUs
 	for i := range all {
-		if h := all[i].hardware; all[i].gpus <= j.widest[h.Name] {
+		if h := all[i].hardware; all[i].gpus <= j.widest[h.Name]*max(1, all[i].nodes) {
 			wide = append(wide, h.Name)
 		}
 	}
@@ -273,7 +308,7 @@ func (j *joiner) powered(job *queue.Job, all []knownRun) {
 
 // option is the job's response on the GPU model.
 func (k *knownRun) option(job *queue.Job) Option {
-	o := Option{Model: k.hardware.Name, GPUs: k.gpus, Assumed: k.assumed}
+	o := Option{Model: k.hardware.Name, GPUs: k.gpus, Nodes: k.nodes, Assumed: k.assumed}
 	switch m := job.Model; {
 	case m != nil:
 		o.Response = k.hardware.respond(dvfsmodel.Params{

@@ -66,9 +66,11 @@ func (l *Ledger) addRuns(p *Problem, plan *Plan, misses []int) (busy []float64, 
 		if apart != nil && apart[i] {
 			continue // counted by the GPU
 		}
-		w := weight(&p.Tasks[i], a)
-		busy[a.Node] += w * (a.End - a.Start)
-		l.Nodes[a.Node].Run += a.Point.Energy * dvfsmodel.Joule(w)
+		w := weight(&p.Tasks[i], a) / float64(1+len(a.More)) // of each node
+		for part := range a.Parts {
+			busy[part.Node] += w * (a.End - a.Start)
+			l.Nodes[part.Node].Run += a.Point.Energy * dvfsmodel.Joule(w)
+		}
 	}
 	if plan.Shared != nil {
 		for i := range plan.Shared.Spells {

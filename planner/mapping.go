@@ -43,7 +43,7 @@ func (e *engine) mapToNodes() {
 			to := v.homes[a.Node]
 			a.Node, a.GPUs = to.node, to.gpus
 			if v.books {
-				v.book(int(to.node), &e.problem.Tasks[i], a.GPUs, a.End)
+				v.book(int(to.node), i, int(a.Option), a.GPUs, a.End)
 			}
 		}
 	}

@@ -45,10 +45,38 @@ type Assignment struct {
 	Node   int32           // index in Plan.Nodes; -1: not placed
 	Option int32           // index in Task.Options
 	GPUs   GPUSet          // GPUs of the node
+	More   []Part          // further nodes of the same class, of a task on several
 	Start  float64         // seconds
 	End    float64         // seconds
 	Point  dvfsmodel.Point // setting, run time, power and energy of one GPU
 	Reason Reason
+}
+
+// Part is what a task has of one node.
+type Part struct {
+	Node int32 // index in Plan.Nodes
+	GPUs GPUSet
+}
+
+// Parts yields what a placed task has of each of its nodes.
+func (a *Assignment) Parts(yield func(Part) bool) {
+	if !yield(Part{a.Node, a.GPUs}) {
+		return
+	}
+	for _, part := range a.More {
+		if !yield(part) {
+			return
+		}
+	}
+}
+
+// GPUCount is the number of GPUs of all its nodes together.
+func (a *Assignment) GPUCount() int {
+	count := a.GPUs.Len()
+	for _, part := range a.More {
+		count += part.GPUs.Len()
+	}
+	return count
 }
 
 // Node is a server that the plan uses, and when it is on.
@@ -86,7 +114,7 @@ func weight(t *Task, a *Assignment) float64 {
 	if t.Share < 1 {
 		return t.Share
 	}
-	return float64(a.GPUs.Len())
+	return float64(a.GPUCount())
 }
 
 // PastDue lists the tasks that end after their due times, by task: those that

@@ -145,7 +145,8 @@ type Placement struct {
 	Node   int     // a node that is on, or -1 to switch one of Class on
 	Class  int     // index in Cluster.Classes
 	Option int     // index in Task.Options
-	GPUs   GPUSet  // of the node, as many as the option needs
+	GPUs   GPUSet  // of the node, as many as the option needs of each
+	More   []Part  // further nodes of Class, likewise, of a task on several: each another one
 	Start  float64 // seconds; after now, it is a reservation
 	Point  dvfsmodel.Point
 	Reason Reason

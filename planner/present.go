@@ -5,10 +5,10 @@ import (
 	"math"
 )
 
-// Present is a cluster at work: [Solve] goes on from there. Tasks that arrived
-// before Now wait since, or run.
+// Present is a cluster at work: plans go on from there. Tasks that arrived
+// before Now wait since, or run. Nodes on which something runs are on and ready.
 type Present struct {
-	Now     float64 // seconds
+	Now     float64 // seconds; 0 offline
 	Running []Running
 }
 
@@ -22,8 +22,11 @@ type Running struct {
 
 // validate reports the first thing that makes no sense of a problem.
 func (n *Present) validate(p *Problem) error {
-	if p.Mode != Online {
-		return fmt.Errorf("a plan from the present is online, not %s", p.Mode)
+	if p.Mode == Clairvoyant {
+		return fmt.Errorf("a plan from the present is online or offline, not %s", p.Mode)
+	}
+	if p.Mode == Offline && n.Now != 0 {
+		return fmt.Errorf("the present of an offline plan is at %v s, want 0", n.Now)
 	}
 	if !(n.Now >= 0) || math.IsInf(n.Now, 0) {
 		return fmt.Errorf("the present is at %v s, want a finite number of 0 or more", n.Now)
@@ -43,6 +46,18 @@ func (n *Present) validate(p *Problem) error {
 		}
 	}
 	return nil
+}
+
+// Runs tells by task which ones run at the present; nil where none does.
+func (p *Problem) Runs() []bool {
+	if p.Present == nil || len(p.Present.Running) == 0 {
+		return nil
+	}
+	runs := make([]bool, len(p.Tasks))
+	for _, r := range p.Present.Running {
+		runs[r.Task] = true
+	}
+	return runs
 }
 
 // arrivals puts the tasks that run before all others in the order of arrival.
@@ -72,38 +87,51 @@ func (e *engine) begin(n *Present) {
 		}
 		e.commit(r.Task, &pl)
 	}
-	e.view.Now = n.Now
+	e.view.Now, e.begun = n.Now, true
 }
 
-// roomFor finds GPUs for a task that runs: on the first node of its class that has
-// enough free ones, or else on a node that is switched on for it. ok is false when
-// no node can be.
+// roomFor finds GPUs for a task that runs: on the first nodes of its class that have
+// enough free ones, or else on nodes that are switched on for it. ok is false when
+// too few can be.
 func (e *engine) roomFor(r *Running, now float64) (pl Placement, ok bool) {
 	v, t := e.view, &e.problem.Tasks[r.Task]
 	option := v.Option(r.Task, r.Class)
 	if option < 0 {
 		return pl, false
 	}
-	pl = Placement{Node: -1, Class: r.Class, Option: option, Start: r.Start, Point: t.Options[option].Response.Default()}
+	pl = Placement{
+		Node: -1, Class: r.Class, Option: option, Start: r.Start, Point: t.Options[option].Response.Default(), Reason: Reason{Place: PlaceRuns},
+	}
 	pl.Point.Time = r.End - r.Start
 	pl.Point.Energy = pl.Point.Power.Over(pl.Point.Time)
-	count, k := t.Options[option].GPUs, &e.problem.Cluster.Classes[r.Class]
+	o := &t.Options[option]
+	var parts []Part
 	for node := range v.nodes {
-		if v.ClassOf(node) != r.Class || !v.On(node) {
+		if v.ClassOf(node) != r.Class || !v.On(node) || len(parts) == o.Over() {
 			continue
 		}
-		var free GPUSet
-		first, gpus := v.GPUs(node)
-		for g := 0; g < gpus && free.Len() < count; g++ {
-			if v.Free(first+g) <= max(now, v.Since(node)+k.TurnOnDelay) {
-				free |= 1 << uint(g)
-			}
-		}
-		if free.Len() == count {
-			pl.Node, pl.GPUs = node, free
-			return pl, true
+		if free := v.freeAt(node, o.PerNode(), now); free.Len() == o.PerNode() {
+			parts = append(parts, Part{int32(node), free})
 		}
 	}
-	pl.GPUs = FirstGPUs(count)
-	return pl, v.CanOpen(r.Task, option, r.Class)
+	for opened := 0; len(parts) < o.Over(); opened++ {
+		if !v.CanOpen(r.Task, option, r.Class) || opened == v.Sleeping(r.Class) {
+			return pl, false
+		}
+		parts = append(parts, Part{-1, FirstGPUs(o.PerNode())})
+	}
+	pl.Node, pl.GPUs, pl.More = int(parts[0].Node), parts[0].GPUs, parts[1:]
+	return pl, true
+}
+
+// freeAt are up to count GPUs of a node that is on which are free at the present.
+func (v *View) freeAt(node, count int, now float64) (free GPUSet) {
+	delay := v.Problem.Cluster.Classes[v.ClassOf(node)].TurnOnDelay
+	first, gpus := v.GPUs(node)
+	for g := 0; g < gpus && free.Len() < count; g++ {
+		if v.Free(first+g) <= max(now, v.Since(node)+delay) {
+			free |= 1 << uint(g)
+		}
+	}
+	return free
 }

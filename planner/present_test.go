@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/taskset"
 	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/planner"
@@ -69,9 +70,8 @@ func TestAPlanFromThePresentGoesOnAsTheWholePlan(t *testing.T) {
 		at := p.Tasks[rapid.IntRange(0, len(p.Tasks)-1).Draw(t, "present")].Arrival
 		left, present, tasks := rest(p, whole, at)
 		var order []int
-		plan, err := planner.Solve(t.Context(), left, policyOf(t, text), &planner.Options{
-			Present: present, Started: func(task int) { order = append(order, task) },
-		})
+		left.Present = present
+		plan, err := planner.Solve(t.Context(), left, policyOf(t, text), &planner.Options{Started: func(task int) { order = append(order, task) }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +99,8 @@ func TestWhatRunsWithoutRoomIsLeftOut(t *testing.T) {
 	for task := range 20 {
 		present.Running = append(present.Running, planner.Running{Task: task, Class: 0, Start: p.Tasks[task].Arrival, End: present.Now + 10})
 	}
-	plan, err := planner.Solve(t.Context(), p, policyOf(t, "simple-backfill"), &planner.Options{Present: present})
+	p.Present = present
+	plan, err := planner.Solve(t.Context(), p, policyOf(t, "simple-backfill"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +125,14 @@ func TestAPresentThatMakesNoSenseIsRefused(t *testing.T) {
 		name, want string
 		change     func(p *planner.Problem, n *planner.Present, o *planner.Options)
 	}{
-		{"offline", "is online", func(p *planner.Problem, _ *planner.Present, _ *planner.Options) { p.Mode = planner.Clairvoyant }},
+		{"clairvoyant", "is online or offline", func(p *planner.Problem, _ *planner.Present, _ *planner.Options) { p.Mode = planner.Clairvoyant }},
+		{"offline", "of an offline plan is at", func(p *planner.Problem, n *planner.Present, _ *planner.Options) {
+			p.Mode = planner.Offline
+			for i := range p.Tasks {
+				p.Tasks[i].Arrival = 0
+			}
+			n.Running[0].Start = 0
+		}},
 		{"no time", "finite", func(_ *planner.Problem, n *planner.Present, _ *planner.Options) { n.Now = math.Inf(1) }},
 		{"no task", "task 99 runs", func(_ *planner.Problem, n *planner.Present, _ *planner.Options) { n.Running[0].Task = 99 }},
 		{"twice", "each once", func(_ *planner.Problem, n *planner.Present, _ *planner.Options) {
@@ -138,13 +146,55 @@ func TestAPresentThatMakesNoSenseIsRefused(t *testing.T) {
 		p := queueProblem(t, 1, 10)
 		n := &planner.Present{Now: p.Tasks[9].Arrival}
 		n.Running = []planner.Running{{Task: 0, Class: 1, Start: p.Tasks[0].Arrival, End: n.Now + 1}}
-		o := &planner.Options{Present: n}
+		o := &planner.Options{}
+		p.Present = n
 		if _, err := planner.Solve(t.Context(), p, policyOf(t, "simple"), o); err != nil {
 			t.Fatal(err)
 		}
 		c.change(p, n, o)
 		if _, err := planner.Solve(t.Context(), p, policyOf(t, "simple"), o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+}
+
+// A plan of what waits leaves alone what runs, on nodes that are ready though others have
+// to be switched on first.
+func TestWhatRunsHoldsItsGPUsInEveryPlanFromThePresent(t *testing.T) {
+	held := &dvfsmodel.Fixed{At: dvfsmodel.Params{T0: 100}.At(dvfsmodel.DefaultSetting())}
+	short := &dvfsmodel.Fixed{At: dvfsmodel.Params{P0: 100, T0: 10}.At(dvfsmodel.DefaultSetting())}
+	for _, text := range append(policy.Names(), policy.PlacementNames()...) {
+		if text == "mix" {
+			text = "mix:bestfit=1,fgd=2"
+		}
+		p := &planner.Problem{
+			Cluster: planner.Cluster{OfflineTurnOn: true, Classes: []planner.NodeClass{{Name: "a", Model: "A", Count: 2, GPUs: 4, IdleW: 20, TurnOn: 50, TurnOnDelay: 30}}},
+			Tasks: []planner.Task{
+				planner.NewTask("runs", planner.Option{Model: "A", GPUs: 3, Response: held}),
+				planner.NewTask("one", planner.Option{Model: "A", GPUs: 1, Response: short}),
+				planner.NewTask("gang", planner.Option{Model: "A", GPUs: 8, Nodes: 2, Response: short}),
+			},
+			Present: &planner.Present{Running: []planner.Running{{Task: 0, End: 100}}},
+		}
+		if err := policy.ImplyDue(t.Context(), p, 1.5); err != nil {
+			t.Fatal(err)
+		}
+		plan, err := policy.Checked(t.Context(), p, policyOf(t, text), nil)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		a := plan.Assignments
+		if len(plan.Unplaced) > 0 || a[0].Start != 0 || a[0].End != 100 || a[2].Start < 100 {
+			t.Errorf("%s: %+v, unplaced %+v", text, a, plan.Unplaced)
+		}
+		if text == "simple-backfill" && a[1].Start != 0 {
+			t.Errorf("beside what runs a job starts at %v s, want at once: the node is on", a[1].Start)
+		}
+		spoiled := *plan
+		spoiled.Assignments = slices.Clone(a)
+		spoiled.Assignments[0].Start, spoiled.Assignments[0].End = 30, 130
+		if err := planner.Check(p, &spoiled); err == nil || !strings.Contains(err.Error(), "present: job") {
+			t.Errorf("%s: what runs starts later: %v", text, err)
 		}
 	}
 }

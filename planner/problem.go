@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/epplan/epplan/dvfsmodel"
 )
@@ -65,6 +66,7 @@ type NodeClass struct {
 	TurnOn      dvfsmodel.Joule // switching a node on, by GPU: Δ
 	TurnOnDelay float64         // seconds from switching on until GPUs can be used
 	Steps       StepPower       // power by what is allocated, as placement scores reckon it
+	Partitions  []string        // that its nodes are in; empty: it isn't known, and they take every task
 	SharedGB    []float64       // memory by GPU of a node, GB, where tasks with profiles may share GPUs; nil: they may not
 }
 
@@ -78,9 +80,10 @@ type Task struct {
 	Limit       float64  // longest run time to plan for, seconds; +Inf: none
 	LimitMargin float64  // kept from the job's own limit, which is Limit × (1 + LimitMargin)
 	Share       float64  // part of one GPU, 0 < Share ≤ 1; below 1 clocks stay at default
-	CPUs        float64  // cores, of the node
-	MemGiB      float64  // memory, of the node
+	CPUs        float64  // cores, of all its nodes together, which have equal parts
+	MemGiB      float64  // memory, likewise
 	Options     []Option // the GPU models it can run on; none: it can't be placed
+	Partitions  []string // one of which its nodes must be in; empty: any
 	Profile     *Profile // what it uses of a GPU; nil: not known, so that nothing else may be beside it
 }
 
@@ -94,7 +97,8 @@ func NewTask(id string, options ...Option) Task {
 // Option is one GPU model that a task can run on.
 type Option struct {
 	Model    string
-	GPUs     int // GPUs it needs there; 0: it runs on CPUs alone
+	GPUs     int // GPUs it needs there, of all its nodes together; 0: it runs on CPUs alone
+	Nodes    int // nodes of one class with equal parts of them, which start together; 0, and 1: one
 	Response dvfsmodel.Response
 	Assumed  bool // its power is neither stated nor modelled, but assumed
 }
@@ -175,6 +179,7 @@ type Problem struct {
 	Start     StartRule
 	Mode      Mode
 	Objective dvfsmodel.Objective // zero: energy alone
+	Present   *Present            // where plans begin; nil: at 0, with nothing running
 }
 
 // ModeOf is the mode that suits the arrivals: Offline when every task is there
@@ -198,6 +203,51 @@ func (t *Task) Option(model string) int {
 	return -1
 }
 
+// Over is how many nodes the task runs on.
+func (o *Option) Over() int { return max(1, o.Nodes) }
+
+// PerNode is the number of GPUs that it needs of each of its nodes.
+func (o *Option) PerNode() int { return o.GPUs / o.Over() }
+
+// perNode are the cores and the memory that the task needs of each node by an option.
+func (t *Task) perNode(option int) (cpus, mem float64) {
+	nodes := float64(t.Options[option].Over())
+	return t.CPUs / nodes, t.MemGiB / nodes
+}
+
+// gang tells whether the task runs on several nodes of some model.
+func (t *Task) gang() bool {
+	return slices.ContainsFunc(t.Options, func(o Option) bool { return o.Nodes > 1 })
+}
+
+// AnyGang tells whether one of the tasks runs on several nodes of some model.
+func (p *Problem) AnyGang() bool {
+	for i := range p.Tasks {
+		if p.Tasks[i].gang() {
+			return true
+		}
+	}
+	return false
+}
+
+// admits tells whether a task may run on nodes of the class, by partition.
+func (k *NodeClass) admits(t *Task) bool {
+	return len(k.Partitions) == 0 || len(t.Partitions) == 0 ||
+		slices.ContainsFunc(t.Partitions, func(name string) bool { return slices.Contains(k.Partitions, name) })
+}
+
+// AnyPartition tells whether a class doesn't admit one of the tasks.
+func (p *Problem) AnyPartition() bool {
+	for i := range p.Cluster.Classes {
+		for j := range p.Tasks {
+			if !p.Cluster.Classes[i].admits(&p.Tasks[j]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Room is the time between arrival and due time, capped by the run-time limit:
 // the longest that the task may take if it starts at once, seconds.
 func (t *Task) Room() float64 { return t.RoomFrom(t.Arrival) }
@@ -219,8 +269,9 @@ func (p *Problem) Binds(task int) bool {
 	for i := range p.Cluster.Classes {
 		k := &p.Cluster.Classes[i]
 		if option := t.Option(k.Model); option >= 0 {
-			tasks := float64(k.GPUs) / float64(t.Options[option].GPUs) // how many such tasks the GPUs of a node would hold
-			if (k.CPUs > 0 && t.CPUs*tasks > k.CPUs) || (k.MemGiB > 0 && t.MemGiB*tasks > k.MemGiB) {
+			cpus, mem := t.perNode(option)
+			tasks := float64(k.GPUs) / float64(t.Options[option].PerNode()) // how many such tasks the GPUs of a node would hold
+			if (k.CPUs > 0 && cpus*tasks > k.CPUs) || (k.MemGiB > 0 && mem*tasks > k.MemGiB) {
 				return true
 			}
 		}
@@ -278,6 +329,11 @@ func (p *Problem) Validate() error {
 		}
 		if p.Mode == Offline && p.Tasks[i].Arrival > 0 {
 			return fmt.Errorf("job %q arrives at %v s: not an offline problem", p.Tasks[i].ID, p.Tasks[i].Arrival)
+		}
+	}
+	if p.Present != nil {
+		if err := p.Present.validate(p); err != nil {
+			return err
 		}
 	}
 	return p.validateProfiles()
@@ -356,10 +412,16 @@ func (t *Task) validate(sound *soundRange) error {
 	if !(t.CPUs >= 0) || !(t.MemGiB >= 0) {
 		return fmt.Errorf("%v CPUs and %v GiB, want 0 or more", t.CPUs, t.MemGiB)
 	}
+	if t.Profile != nil && t.gang() {
+		return errors.New("it has a profile and runs on several nodes, want GPUs for itself")
+	}
 	for i := range t.Options {
 		o := &t.Options[i]
 		if o.GPUs < 0 || o.Response == nil || (t.Share < 1 && o.GPUs != 1) {
 			return fmt.Errorf("option %q: %d GPUs (share %v) or no model", o.Model, o.GPUs, t.Share)
+		}
+		if o.Nodes < 0 || (o.Nodes > 1 && (o.PerNode() == 0 || o.GPUs%o.Nodes != 0 || t.Share < 1)) {
+			return fmt.Errorf("option %q: %d GPUs (share %v) on %d nodes, want as many whole GPUs on each", o.Model, o.GPUs, t.Share, o.Nodes)
 		}
 		if err := sound.check(o.Response); err != nil {
 			return fmt.Errorf("option %q: %w", o.Model, err)

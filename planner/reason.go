@@ -86,6 +86,8 @@ const (
 	PlaceHeld                        // held back until a GPU came free
 	PlaceSoonest                     // the earliest start
 	PlaceScored                      // the node with the best score among those with room
+	PlaceTogether                    // nodes that are free together, for a task on several
+	PlaceRuns                        // it runs there at the present
 	PlaceBeside                      // beside others on a GPU that is shared
 	PlacePlanned                     // where the plan of all that waits has it
 )
@@ -194,6 +196,10 @@ func (r Reason) place() string {
 		return "as soon as a GPU is free"
 	case PlaceBeside:
 		return "beside others on a GPU that is shared by what they use of it"
+	case PlaceRuns:
+		return "it runs there already"
+	case PlaceTogether:
+		return "where enough nodes are free together"
 	case PlaceScored:
 		return "on the node with the best score of those with room"
 	case PlacePlanned:

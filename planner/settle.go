@@ -49,7 +49,9 @@ func (plan *Plan) cutIdle(p *Problem) {
 	byNode := make([][]Interval, len(plan.Nodes))
 	for i := range plan.Assignments {
 		if a := &plan.Assignments[i]; a.Node >= 0 {
-			byNode[a.Node] = append(byNode[a.Node], Interval{From: a.Start, To: a.End})
+			for part := range a.Parts {
+				byNode[part.Node] = append(byNode[part.Node], Interval{From: a.Start, To: a.End})
+			}
 		}
 	}
 	for n := range plan.Nodes {

@@ -68,18 +68,21 @@ func (e *engine) reschedule() {
 	e.tenancy.moved = e.tenancy.moved[:0]
 }
 
-// left takes a task off its GPUs. The node may go to sleep if it was the last
-// one.
+// left takes a task off the GPUs that may be shared. A node may go to sleep if it
+// was the last one.
 func (e *engine) left(task int, a *Assignment) {
 	e.tenancy.leave(task, e.view.Now)
 	e.reschedule()
-	if e.tenancy.booked.ServerOn(int(a.Node)) {
-		return
-	}
-	n := &e.view.nodes[a.Node]
-	n.off = a.End
-	if e.problem.Mode == Online {
-		heap.Push(&e.parking, entry{at: e.offAt(int(a.Node), n.off), what: int(a.Node)})
+	for part := range a.Parts {
+		node := int(part.Node)
+		if !e.tenancy.covers(node) || e.tenancy.booked.ServerOn(node) {
+			continue
+		}
+		n := &e.view.nodes[node]
+		n.off = a.End
+		if e.problem.Mode == Online {
+			heap.Push(&e.parking, entry{at: e.offAt(node, n.off), what: node})
+		}
 	}
 }
 
@@ -120,6 +123,9 @@ func (plan *Plan) dropUnused() {
 	for i := range plan.Assignments {
 		if a := &plan.Assignments[i]; a.Node >= 0 {
 			a.Node = int32(to[a.Node]) //nolint:gosec // index of a slice
+			for k := range a.More {
+				a.More[k].Node = int32(to[a.More[k].Node]) //nolint:gosec // index of a slice
+			}
 		}
 	}
 	if plan.Shared == nil {

@@ -19,9 +19,6 @@ type Options struct {
 	// the problem that it is asked to solve. Nil: what is predicted is true.
 	// The plan is one for Truth, and isn't improved.
 	Truth *Problem
-	// Present is where the plan begins; nil: at 0, with nothing running. The plan
-	// isn't improved, and its tasks aren't told how they turn out.
-	Present *Present
 	// Started is told of each task as the policy decides about it, in that order;
 	// not of those that run already.
 	Started func(task int)
@@ -49,15 +46,10 @@ func Solve(ctx context.Context, p *Problem, policy *Policy, opts *Options) (*Pla
 			return nil, err
 		}
 	}
-	if opts.Present != nil {
-		if err := opts.Present.validate(p); err != nil {
-			return nil, err
-		}
-		if opts.Truth != nil {
-			return nil, errors.New("a plan from the present has no other truth than what is predicted")
-		}
+	if p.Present != nil && opts.Truth != nil {
+		return nil, errors.New("a plan from the present has no other truth than what is predicted")
 	}
-	if policy.Share && p.sharable() && (opts.Truth != nil || opts.Present != nil) {
+	if policy.Share && p.sharable() && (opts.Truth != nil || p.Present != nil) {
 		return nil, fmt.Errorf("policy %s shares GPUs: such a plan begins at 0, and run times must be certain for it", policy.Name)
 	}
 	e := newEngine(p, policy, opts)
@@ -73,7 +65,7 @@ func Solve(ctx context.Context, p *Problem, policy *Policy, opts *Options) (*Pla
 	}
 	plan := e.plan
 	plan.nameBounds(p)
-	if policy.Improve == nil || opts.NoImprove || opts.Truth != nil || opts.Present != nil || (p.Mode == Online && !policy.Hindsight) {
+	if policy.Improve == nil || opts.NoImprove || opts.Truth != nil || p.Present != nil || (p.Mode == Online && !policy.Hindsight) {
 		return plan, nil
 	}
 	better, err := policy.Improve.Improve(ctx, p, plan, rand.New(rand.NewPCG(opts.Seed, opts.Seed))) //nolint:gosec // not for secrets

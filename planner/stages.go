@@ -183,8 +183,20 @@ func (e *engine) sound(task int, pl *Placement) error {
 	if v.single {
 		gpus = 1
 	}
-	if want := t.Options[pl.Option].GPUs; pl.GPUs.Len() != want || pl.GPUs>>uint(gpus) != 0 {
+	if nodes := t.Options[pl.Option].Over(); 1+len(pl.More) != nodes {
+		return e.blame("place", task, "is put on %d nodes, want %d", 1+len(pl.More), nodes)
+	}
+	want := t.Options[pl.Option].PerNode()
+	if pl.GPUs.Len() != want || pl.GPUs>>uint(gpus) != 0 {
 		return e.blame("place", task, "GPUs %v of a node that has %d, want %d of them", pl.GPUs.Indexes(), gpus, want)
+	}
+	for _, part := range pl.More {
+		if part.Node < -1 || int(part.Node) >= len(v.nodes) || (part.Node >= 0 && v.ClassOf(int(part.Node)) != class) {
+			return e.blame("place", task, "node %d among its nodes, want one of class %d, or -1 for a new one", part.Node, class)
+		}
+		if part.GPUs.Len() != want || part.GPUs>>uint(gpus) != 0 {
+			return e.blame("place", task, "GPUs %v of a node that has %d, want %d of them", part.GPUs.Indexes(), gpus, want)
+		}
 	}
 	if !(pl.Start >= 0) || math.IsInf(pl.Start, 1) {
 		return e.blame("place", task, "starts at %v s, want a finite number of 0 or more", pl.Start)

@@ -150,10 +150,15 @@ func (y *tenancy) offered(v *View, task int) {
 	y.in.Tasks[y.number[task]].Kappa = max(1, kappa)
 }
 
-// each goes through the GPUs of a task.
+// each goes through the GPUs of a task that may be shared.
 func (y *tenancy) each(a *Assignment, do func(gpu int)) {
-	for s := a.GPUs; s != 0; s &= s - 1 {
-		do(y.first[a.Node] + s.First())
+	for part := range a.Parts {
+		if !y.covers(int(part.Node)) {
+			continue
+		}
+		for s := part.GPUs; s != 0; s &= s - 1 {
+			do(y.first[part.Node] + s.First())
+		}
 	}
 }
 

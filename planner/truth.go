@@ -28,7 +28,7 @@ func (t *truth) book(task int, a *Assignment) {
 // predicted is the assignment as it was decided, on the node where it is now.
 func (t *truth) predicted(task int, a *Assignment) *Assignment {
 	b := &t.believed[task]
-	b.Node, b.GPUs = a.Node, a.GPUs
+	b.Node, b.GPUs, b.More = a.Node, a.GPUs, a.More
 	return b
 }
 
@@ -45,7 +45,7 @@ func (p *Problem) turnsOut(predicted *Problem) error {
 		a, b := &p.Tasks[i], &predicted.Tasks[i]
 		same := a.ID == b.ID && a.Arrival == b.Arrival && len(a.Options) == len(b.Options)
 		for o := 0; same && o < len(a.Options); o++ {
-			same = a.Options[o].Model == b.Options[o].Model && a.Options[o].GPUs == b.Options[o].GPUs
+			same = a.Options[o].Model == b.Options[o].Model && a.Options[o].GPUs == b.Options[o].GPUs && a.Options[o].Over() == b.Options[o].Over()
 		}
 		if !same {
 			return fmt.Errorf("how the jobs turn out: job %q isn't the one that was predicted", a.ID)
@@ -57,12 +57,14 @@ func (p *Problem) turnsOut(predicted *Problem) error {
 // ended frees the GPUs of a task that ran shorter or longer than predicted, and
 // reckons anew when the node's last task ends.
 func (v *View) ended(a *Assignment) {
-	n := &v.nodes[a.Node]
-	for s := a.GPUs; s != 0; s &= s - 1 {
-		v.free[n.first+int32(s.First())] = a.End //nolint:gosec // below MaxGPUs
-	}
-	n.last = n.since
-	for _, free := range v.free[n.first : n.first+n.gpus] {
-		n.last = max(n.last, free)
+	for part := range a.Parts {
+		n := &v.nodes[part.Node]
+		for s := part.GPUs; s != 0; s &= s - 1 {
+			v.free[n.first+int32(s.First())] = a.End //nolint:gosec // below MaxGPUs
+		}
+		n.last = n.since
+		for _, free := range v.free[n.first : n.first+n.gpus] {
+			n.last = max(n.last, free)
+		}
 	}
 }

@@ -109,9 +109,11 @@ func (v *View) learn(tasks []int) bool {
 }
 
 // book keeps a reservation until it ends, and drops those that have ended.
-func (v *View) book(node int, t *Task, gpus GPUSet, end float64) {
+func (v *View) book(node, task, option int, gpus GPUSet, end float64) {
+	t := &v.Problem.Tasks[task]
+	cpus, mem := t.perNode(option)
 	held := slices.DeleteFunc(v.held[node], func(r reservation) bool { return r.end <= v.Now })
-	v.held[node] = append(held, reservation{end: end, cpus: t.CPUs, mem: t.MemGiB, share: t.Share, gpus: gpus})
+	v.held[node] = append(held, reservation{end: end, cpus: cpus, mem: mem, share: t.Share, gpus: gpus})
 }
 
 // Simple tells whether every task so far needs one whole GPU and nothing else
@@ -160,7 +162,7 @@ func (v *View) tune(i, task, class int) {
 	t, w := &v.Problem.Tasks[task], &v.wants[i]
 	v.asked[i] = wantNone
 	w.option = t.Option(v.Problem.Cluster.Classes[class].Model)
-	if v.Confined(task) != AnyClass && v.Confined(task) != class {
+	if v.Confined(task) != AnyClass && v.Confined(task) != class || !v.Problem.Cluster.Classes[class].admits(t) {
 		w.option = -1
 	}
 	if w.option < 0 {
@@ -258,17 +260,17 @@ func (v *View) StartOnNew(task, class int) float64 {
 }
 
 // CanOpen tells whether another node of the class can be switched on that has
-// room for the option.
+// room for the option, or for its part on one node.
 func (v *View) CanOpen(task, option, class int) bool {
 	if v.simple && option == v.Option(task, class) {
-		return v.room(class) > 0 // one GPU is all that it needs, and every node has one
+		return v.Sleeping(class) > 0 // one GPU is all that it needs, and every node has one
 	}
 	k, t := &v.Problem.Cluster.Classes[class], &v.Problem.Tasks[task]
-	return t.Options[option].Model == k.Model && k.hasRoom(t, option) && v.room(class) > 0
+	return t.Options[option].Model == k.Model && k.hasRoom(t, option) && v.Sleeping(class) > 0
 }
 
-// room is how many more nodes of a class can be switched on.
-func (v *View) room(class int) int {
+// Sleeping is how many more nodes of a class can be switched on.
+func (v *View) Sleeping(class int) int {
 	k := &v.Problem.Cluster.Classes[class]
 	if k.Count == 0 {
 		return math.MaxInt
@@ -280,15 +282,17 @@ func (v *View) room(class int) int {
 	return count - v.onByClass[class]
 }
 
-// hasRoom tells whether an empty node of the class has the GPUs, the CPUs and the
-// memory that a task needs by an option; none has for option -1.
+// hasRoom tells whether the class has enough nodes, with the GPUs, the CPUs and the
+// memory that a task needs of each by an option; none has for option -1.
 func (k *NodeClass) hasRoom(t *Task, option int) bool {
-	return option >= 0 && t.Options[option].GPUs <= k.GPUs && k.holds(t)
+	return option >= 0 && t.Options[option].PerNode() <= k.GPUs && (k.Count == 0 || t.Options[option].Over() <= k.Count) && k.holds(t, option)
 }
 
-// holds tells whether an empty node has the CPUs and the memory for the task.
-func (k *NodeClass) holds(t *Task) bool {
-	return (k.CPUs == 0 || t.CPUs <= k.CPUs) && (k.MemGiB == 0 || t.MemGiB <= k.MemGiB)
+// holds tells whether an empty node has the CPUs and the memory for the task, or for
+// its part on one node.
+func (k *NodeClass) holds(t *Task, option int) bool {
+	cpus, mem := t.perNode(option)
+	return (k.CPUs == 0 || cpus <= k.CPUs) && (k.MemGiB == 0 || mem <= k.MemGiB)
 }
 
 // FirstGPUs is the set of the n lowest GPUs, as a task gets them on a fresh
@@ -297,20 +301,21 @@ func FirstGPUs(n int) GPUSet { return GPUSet(1)<<uint(n) - 1 }
 
 // Earliest is the earliest start of a task on a node that is on and suits the
 // option, and the GPUs it would get: those that are free first, the lowest
-// ones among equals. ok is false when the node doesn't suit. It takes time
-// linear in the node's GPUs and reservations.
+// ones among equals. Of a task on several nodes it is that of the part on this one;
+// it may start at any later time, too. ok is false when the node doesn't suit. It
+// takes time linear in the node's GPUs and reservations.
 func (v *View) Earliest(task, option, node int) (start float64, gpus GPUSet, ok bool) {
 	n, t := &v.nodes[node], &v.Problem.Tasks[task]
 	k := &v.Problem.Cluster.Classes[n.class]
 	o := &t.Options[option]
-	if o.Model != k.Model || o.GPUs > int(n.gpus) || !k.holds(t) {
+	if o.Model != k.Model || o.PerNode() > int(n.gpus) || !k.holds(t, option) {
 		return 0, 0, false
 	}
 	if !v.tight {
-		gpus, free := v.firstFree(n, o.GPUs)
+		gpus, free := v.firstFree(n, o.PerNode())
 		return v.StartFor(task, free), gpus, true
 	}
-	return v.earliestTight(task, o.GPUs, node)
+	return v.earliestTight(task, option, node)
 }
 
 // firstFree is the count GPUs of a node that are free first, and from when all
@@ -332,7 +337,7 @@ func (v *View) firstFree(n *nodeState, count int) (gpus GPUSet, free float64) {
 
 // earliestTight tries the moments at which the node gives something back. What
 // is reserved counts until it ends, whenever it starts.
-func (v *View) earliestTight(task, count, node int) (float64, GPUSet, bool) {
+func (v *View) earliestTight(task, option, node int) (float64, GPUSet, bool) {
 	n, held := &v.nodes[node], v.held[node]
 	k := &v.Problem.Cluster.Classes[n.class]
 	moments := make([]float64, 0, len(held)+1)
@@ -343,7 +348,7 @@ func (v *View) earliestTight(task, count, node int) (float64, GPUSet, bool) {
 	slices.Sort(moments)
 	for _, m := range moments {
 		start := v.StartFor(task, m)
-		if gpus, ok := k.fits(&v.Problem.Tasks[task], count, held, start); ok {
+		if gpus, ok := k.fits(&v.Problem.Tasks[task], option, held, start); ok {
 			return start, gpus, true
 		}
 	}
@@ -352,9 +357,10 @@ func (v *View) earliestTight(task, count, node int) (float64, GPUSet, bool) {
 
 // fits finds GPUs for the task from start on, if a node of the class with these
 // reservations has enough of all.
-func (k *NodeClass) fits(t *Task, count int, held []reservation, start float64) (GPUSet, bool) {
+func (k *NodeClass) fits(t *Task, option int, held []reservation, start float64) (GPUSet, bool) {
 	var used [MaxGPUs]float64
-	cpus, mem := t.CPUs, t.MemGiB
+	count := t.Options[option].PerNode()
+	cpus, mem := t.perNode(option)
 	for i := range held {
 		h := &held[i]
 		if h.end <= start {

@@ -27,6 +27,8 @@ var aliases = map[string]column{
 	"power": colPower, "watts": colPower, "gpupower": colPower, "meanpower": colPower, "avgpower": colPower,
 	"gpu": colGPUs, "ngpu": colGPUs, "ngpus": colGPUs, "numgpus": colGPUs, "gpucount": colGPUs,
 	"gres": colGPUs, "reqgres": colGPUs, "tres": colGPUs, "reqtres": colGPUs, "alloctres": colGPUs,
+	"gpuspernode": colGPUs, "gpupernode": colGPUs, "trespernode": colGPUs,
+	"nnodes": colNodes, "numnodes": colNodes, "nodecount": colNodes, "reqnodes": colNodes, "allocnodes": colNodes,
 	"gpushare": colShare,
 	"cpu":      colCPUs, "ncpu": colCPUs, "ncpus": colCPUs, "numcpus": colCPUs, "cores": colCPUs, "ncores": colCPUs,
 	"reqcpus": colCPUs, "alloccpus": colCPUs,
@@ -35,6 +37,9 @@ var aliases = map[string]column{
 
 // minutesRaw is sacct's time limit in minutes, which has no unit in its name.
 const minutesRaw = "timelimitraw"
+
+// ofEachNode are the names by which GPUs are those of each node, as Slurm means them.
+var ofEachNode = []string{"gres", "reqgres", "gpuspernode", "gpupernode", "trespernode"}
 
 // keptColumns are those of Slurm's that are kept with a job and not used.
 var keptColumns = []string{"partition", "account", "qos", "state", "comment", "project", "group", "cluster"}
@@ -46,6 +51,7 @@ type heading struct {
 	of    column  // what colOnModel says of that model
 	unit  float64 // seconds of a number without a unit; 0: that of the column
 	loose bool    // the name doesn't say what a number without a unit is
+	each  bool    // GPUs of each node
 	kept  bool    // kept, and not used
 }
 
@@ -80,7 +86,7 @@ func headingOf(name string, given map[string]string) (h heading, ok bool) {
 		}
 	}
 	if col, ok := aliases[folded]; ok {
-		return heading{col: col, loose: col == colLimit || col == colMem && !strings.HasSuffix(folded, "b")}, true
+		return heading{col: col, loose: col == colLimit || col == colMem && !strings.HasSuffix(folded, "b"), each: slices.Contains(ofEachNode, folded)}, true
 	}
 	for _, kept := range keptColumns {
 		if folded == kept {

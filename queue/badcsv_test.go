@@ -10,7 +10,7 @@ var badCSV = []badInput{
 	},
 	{
 		"all unknown columns at once", "id,colour,runtme,deadlin_s,runtime_s\n",
-		`batch:1:4: unknown columns "colour", "runtme" (did you mean runtime_s?), "deadlin_s" (did you mean deadline_s?), want each one of id, name, user, workload, arrival_s, deadline_s, limit_s, runtime_s, runtime_gpu_model, power_w, gpus, share, cpus, mem_gib, util_pct, slot_s, gpu_mem_gb, kappa, p0_w, gamma_w, c_w, d_s, delta, t0_s, or a name that begins with x_`,
+		`batch:1:4: unknown columns "colour", "runtme" (did you mean runtime_s?), "deadlin_s" (did you mean deadline_s?), want each one of id, name, user, workload, arrival_s, deadline_s, limit_s, runtime_s, runtime_gpu_model, power_w, gpus, nodes, share, cpus, mem_gib, util_pct, slot_s, gpu_mem_gb, kappa, p0_w, gamma_w, c_w, d_s, delta, t0_s, or a name that begins with x_`,
 	},
 	{
 		"two columns for one thing", "id,walltime,runtime,Time Limit\n",
@@ -90,7 +90,7 @@ var badCSV = []badInput{
 	},
 	{
 		"unknown column near none", "id,colour,runtime_s\n",
-		`batch:1:4: unknown column "colour", want one of id, name, user, workload, arrival_s, deadline_s, limit_s, runtime_s, runtime_gpu_model, power_w, gpus, share, cpus, mem_gib, util_pct, slot_s, gpu_mem_gb, kappa, p0_w, gamma_w, c_w, d_s, delta, t0_s, or a name that begins with x_`,
+		`batch:1:4: unknown column "colour", want one of id, name, user, workload, arrival_s, deadline_s, limit_s, runtime_s, runtime_gpu_model, power_w, gpus, nodes, share, cpus, mem_gib, util_pct, slot_s, gpu_mem_gb, kappa, p0_w, gamma_w, c_w, d_s, delta, t0_s, or a name that begins with x_`,
 	},
 	{
 		"column twice", "id,runtime_s,id\n",
@@ -239,6 +239,34 @@ var badCSV = []badInput{
 	{
 		"GPU model without a count", "id,runtime_s,gpus\na,1,V100:2;K80\n",
 		`batch:2:5: gpus "V100:2;K80" is not a list of GPU counts, want one such as V100:2;*:4`,
+	},
+	{
+		"nodes that don't divide GPUs", "id,runtime_s,gpus,nodes\na,1,8,3\n",
+		`batch:2:7: nodes is 3 for a job of 8 GPUs, want as many GPUs on each node`,
+	},
+	{
+		"nodes that don't divide GPUs of a model", "id,runtime_s,gpus,Num-Nodes\na,1,V100:4;*:5,2\n",
+		`batch:2:16: nodes is 2 for a job of 5 GPUs, want as many GPUs on each node`,
+	},
+	{
+		"no nodes", "id,runtime_s,nodes\na,1,0\n",
+		`batch:2:5: nodes is 0, want 1 to 1024`,
+	},
+	{
+		"a range of nodes", "id,runtime_s,nodes\na,1,2-4\n",
+		`batch:2:5: nodes "2-4" is not a whole number, want 1 to 1024`,
+	},
+	{
+		"a part of a GPU on several nodes", "id,runtime_s,nodes,share\na,1,2,0.5\n",
+		`batch:2:7: share is 0.5 for a job of 2 GPUs, want a share of one GPU, or whole GPUs`,
+	},
+	{
+		"a profile on several nodes", "id,runtime_s,nodes,util_pct,slot_s,gpu_mem_gb\na,1,2,50,1,1\n",
+		`batch:2:5: nodes is 2 for a job with a profile, want 1 for a job that may share GPUs`,
+	},
+	{
+		"GPUs and GPUs of each node", "id,runtime_s,gpus,gpus_per_node\n",
+		`batch:1:19: columns "gpus" and "gpus_per_node" are both gpus, want one of them`,
 	},
 	{
 		"GPU model twice", "id,runtime_s,gpus\na,1,V100:2;V100:1\n",

@@ -76,7 +76,7 @@ var badJSON = []badInput{
 	},
 	{
 		"JSON late jobs key", `{"version":1,"jobs":[]}`,
-		`batch:1:2: unknown key "version", want one of id, name, user, workload, arrival_s, deadline_s, limit_s, runtime_s, runtime_gpu_model, power_w, gpus, share, cpus, mem_gib, util_pct, slot_s, gpu_mem_gb, kappa, model, or a name that begins with x_`,
+		`batch:1:2: unknown key "version", want one of id, name, user, workload, arrival_s, deadline_s, limit_s, runtime_s, runtime_gpu_model, power_w, gpus, nodes, share, cpus, mem_gib, util_pct, slot_s, gpu_mem_gb, kappa, model, or a name that begins with x_`,
 	},
 	{
 		"JSON jobs key in a job", `[{"id":"a","jobs":[]}]`,

@@ -47,8 +47,16 @@ const slab = 256
 // add completes the draft of the current record and takes its job.
 func (b *builder) add(d *draft) error {
 	job := &d.job
+	if d.nodes > 0 && !d.given.has(colNodes) {
+		job.Nodes = d.nodes
+	}
 	if len(job.GPUs) == 0 {
-		job.GPUs = b.oneGPU()
+		job.GPUs, d.each = b.oneGPU(), true
+	}
+	if d.each && job.Nodes > 1 {
+		for i := range job.GPUs {
+			job.GPUs[i].Count *= job.Nodes
+		}
 	}
 	if d.given.hasAny(modelColumns) {
 		if !d.given.hasAll(modelColumns) {

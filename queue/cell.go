@@ -14,6 +14,8 @@ type draft struct {
 	model ModelParams
 	given columnSet
 	dated [2]dated // how arrival and deadline are written
+	each  bool     // the GPUs are those of each node
+	nodes int      // that a list of trackable resources has; 0: none
 }
 
 func (d *draft) reset() { *d = draft{job: blankJob()} }
@@ -36,6 +38,14 @@ func (d *draft) set(c column, text string, at *heading) *FieldError {
 	case colGPUs:
 		gpus, problem := parseGPUs(text)
 		d.job.GPUs = gpus
+		d.each, d.nodes = at.each && !strings.Contains(text, "="), nodesOf(text)
+		return problem
+	case colNodes:
+		nodes, problem := parseCount(c, text, maxNodes)
+		if problem == nil && nodes < 1 {
+			problem = faulty(c, "is "+strconv.Itoa(nodes), "1 to "+strconv.Itoa(maxNodes))
+		}
+		d.job.Nodes = nodes
 		return problem
 	case colUtil:
 		series, problem := parseSeries(c, text)
@@ -169,7 +179,7 @@ func parseGPUs(text string) ([]GPUCount, *FieldError) {
 		return parseGres(text)
 	}
 	if !strings.Contains(text, ":") {
-		count, problem := parseCount(text)
+		count, problem := parseCount(colGPUs, text, maxGPUs)
 		return []GPUCount{{Count: count}}, problem
 	}
 	var gpus []GPUCount
@@ -199,15 +209,15 @@ func parseGPUCount(model, count string) (GPUCount, *FieldError) {
 	} else if msg, want := gpuModelFault(model); msg != "" {
 		return GPUCount{}, faulty(colGPUs, "model "+msg, want)
 	}
-	n, problem := parseCount(count)
+	n, problem := parseCount(colGPUs, count, maxGPUs)
 	return GPUCount{Model: model, Count: n}, problem
 }
 
 // parseCount reads a whole number, which may be written 2.0.
-func parseCount(text string) (int, *FieldError) {
+func parseCount(c column, text string, most int) (int, *FieldError) {
 	value, err := strconv.ParseFloat(text, 64)
 	if err != nil || value != math.Trunc(value) || isHexadecimal(text) || math.Abs(value) > maxNumber {
-		return 0, faulty(colGPUs, quoted(text)+" is not a whole number", "1 to "+strconv.Itoa(maxGPUs))
+		return 0, faulty(c, quoted(text)+" is not a whole number", "1 to "+strconv.Itoa(most))
 	}
 	return int(value), nil
 }

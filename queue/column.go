@@ -18,6 +18,7 @@ const (
 	colRuntimeModel
 	colPower
 	colGPUs
+	colNodes
 	colShare
 	colCPUs
 	colMem
@@ -50,7 +51,7 @@ type columnNames [numColumns]string
 
 var nativeNames = columnNames{
 	"id", "name", "user", "workload", "arrival_s", "deadline_s", "limit_s",
-	"runtime_s", "runtime_gpu_model", "power_w", "gpus", "share", "cpus", "mem_gib",
+	"runtime_s", "runtime_gpu_model", "power_w", "gpus", "nodes", "share", "cpus", "mem_gib",
 	"util_pct", "slot_s", "gpu_mem_gb", "kappa",
 	"p0_w", "gamma_w", "c_w", "d_s", "delta", "t0_s",
 }

@@ -17,9 +17,12 @@
 //	runtime_s.MODEL, power_w.MODEL
 //	                         the same on GPUs of one model, a column for each:
 //	                         runtime_s.V100, runtime_s.GTX1080Ti
-//	gpus                     2, or per GPU model V100:2;GTX1080Ti:4;*:4 (1)
+//	gpus                     those of the whole job, on all its nodes: 2, or per GPU
+//	                         model V100:2;GTX1080Ti:4;*:4 (1 on each node)
+//	nodes                    how many nodes the job runs on, which start together and
+//	                         have equal parts of it (as few as hold its GPUs)
 //	share                    part of one GPU, above 0 and up to 1 (1)
-//	cpus, mem_gib            CPU cores and memory (0)
+//	cpus, mem_gib            CPU cores and memory of the whole job (0)
 //	util_pct, slot_s, gpu_mem_gb
 //	                         what it uses of each GPU: percent by slot, "40 60 35",
 //	                         seconds of a slot, GB: all three or none
@@ -38,7 +41,8 @@
 //
 // Names may be spelled as sacct, squeue and people spell them (jobid, Elapsed,
 // time_limit, gres), and as the caller of [ReadMapped] says; times as 02:30:00,
-// 1-02:30:00, 90m, PT2H30M, moments as dates; GPUs as gpu:2, memory as 16G. Cells may
+// 1-02:30:00, 90m, PT2H30M, moments as dates; GPUs as gpu:2, memory as 16G; under
+// gpus_per_node, gres and ReqGRES GPUs are those of each node. Cells may
 // be separated by semicolons, tabs or bars. What may mean two things is an error.
 //
 // The third format, "edl", is CSV with the columns of the EDL paper's

@@ -23,10 +23,11 @@ type Job struct {
 	RuntimeModel string
 	Power        float64     // W, mean of one GPU at default clocks; 0 = unknown
 	Measured     []Measured  // the same by GPU model, by name; goes before Runtime and Power
-	GPUs         []GPUCount  // alternatives by GPU model
+	GPUs         []GPUCount  // alternatives by GPU model, each of the whole job
+	Nodes        int         // nodes that the job runs on, with equal parts of all; 0: as few as hold it
 	Share        float64     // part of one GPU, 0 < Share ≤ 1
-	CPUs         float64     // cores
-	MemGiB       float64     // GiB of host memory
+	CPUs         float64     // cores, of the whole job
+	MemGiB       float64     // GiB of host memory, of the whole job
 	Profile      *GPUProfile // what it uses of each GPU, or nil: unknown
 	Extra        []Field     // x_ columns with a value, by name
 	Pos          Position    // where it was read
@@ -55,7 +56,7 @@ type Measured struct {
 // every GPU model. Files write it so, too.
 const AnyModel = "*"
 
-// GPUCount is how many GPUs a job takes when they are of one model. The empty
+// GPUCount is how many GPUs a job takes, on all its nodes, when they are of one model. The empty
 // model stands for every model that the job doesn't list.
 type GPUCount struct {
 	Model string

@@ -293,7 +293,7 @@ func (r *jsonReader) unfit(col column, want string) error {
 
 // gpus reads counts by GPU model.
 func (r *jsonReader) gpus() error {
-	r.d.given = r.d.given.with(colGPUs)
+	r.d.given, r.d.each = r.d.given.with(colGPUs), r.heading.each
 	counts := []GPUCount{}
 	err := r.nested(func(model string, at Position) error {
 		if r.lex.kind != numberToken {

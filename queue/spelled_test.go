@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -38,7 +39,7 @@ func (s *spelling) names() map[string][]string {
 		"user": {"user", "User", "USER", "username"}, "workload": {"workload", "Workload", "application"},
 		"arrival_s": {"arrival_s", "Submit", "submit_time", "arrival", "SUBMIT_TIME", "Arrival (s)"}, "deadline_s": {"deadline_s", "Deadline", "due", "deadline [s]"},
 		"limit_s": {"limit_s", "Timelimit", "TIME_LIMIT", "walltime", "wall-time", "time limit", "limit_sec"}, "runtime_s": {"runtime_s", "Elapsed", "runtime", "Run Time", "run_time", "duration"},
-		"gpus": {"gpus", "GRES", "ngpus", "gpu_count", "ReqTRES", "GPUs"}, "cpus": {"cpus", "NCPUS", "ncpus", "cores", "ReqCPUS"}, "mem_gib": {"mem_gib", "ReqMem", "mem", "memory", "Mem (GB)"},
+		"gpus": {"gpus", "GRES", "ngpus", "gpu_count", "ReqTRES", "GPUs", "gpus_per_node", "GPUs per node", "ReqGRES"}, "nodes": {"nodes", "Nodes", "NNodes", "num_nodes", "Num Nodes", "ReqNodes"}, "cpus": {"cpus", "NCPUS", "ncpus", "cores", "ReqCPUS"}, "mem_gib": {"mem_gib", "ReqMem", "mem", "memory", "Mem (GB)"},
 	}
 }
 
@@ -91,13 +92,31 @@ func (s *spelling) moment(seconds float64) string {
 	return at.Format(layout) + zone
 }
 
-// gpus writes counts of GPUs.
-func (s *spelling) gpus(all []queue.GPUCount) string {
-	n := all[0].Count
+// nodes writes a number of nodes; none where nobody said.
+func (s *spelling) nodes(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
+// eachNode is how many times the GPUs under a header are in a whole job.
+func (s *spelling) eachNode(header string, nodes int) int {
+	if slices.Contains([]string{"GRES", "ReqGRES", "gpus_per_node", "GPUs per node"}, header) {
+		return max(1, nodes)
+	}
+	return 1
+}
+
+// gpus writes counts of GPUs, in so many equal parts of which one is written.
+func (s *spelling) gpus(all []queue.GPUCount, parts int) string {
+	n := all[0].Count / parts
 	model := all[0].Model
 	switch {
 	case len(all) > 1:
-		return fmt.Sprintf("%s:%d; *:%d", model, n, all[1].Count)
+		return fmt.Sprintf("%s:%d; *:%d", model, n, all[1].Count/parts)
+	case parts > 1: // Slurm writes resources of a whole job with an equals sign
+		return strings.ReplaceAll(fmt.Sprintf("gpu:%s:%d", model, n), "::", ":")
 	case model == "":
 		return s.oneOf("gres", strconv.Itoa(n), fmt.Sprintf("gpu:%d", n), fmt.Sprintf("gres:gpu:%d", n), fmt.Sprintf("gres/gpu=%d", n),
 			fmt.Sprintf("gpu:%d(S:0-1)", n), fmt.Sprintf("billing=9,cpu=4,gres/gpu=%d,mem=16G,node=1", n))
@@ -135,6 +154,11 @@ func drawBatch(t *rapid.T) []queue.Job {
 			j.Limit = whole("limit")
 		}
 		j.GPUs = rapid.SampledFrom([][]queue.GPUCount{{{Count: 1}}, {{Count: 4}}, {{Model: "V100", Count: 2}}, {{Model: "V100", Count: 2}, {Count: 3}}}).Draw(t, "gpus")
+		if j.Nodes = rapid.SampledFrom([]int{0, 1, 2}).Draw(t, "nodes"); j.Nodes == 2 {
+			for k := range j.GPUs {
+				j.GPUs[k].Count *= 2
+			}
+		}
 		j.CPUs, j.MemGiB = rapid.SampledFrom([]float64{0, 4}).Draw(t, "cpus"), rapid.SampledFrom([]float64{0, 8, 0.5}).Draw(t, "mem")
 		jobs[i] = j
 	}
@@ -143,7 +167,7 @@ func drawBatch(t *rapid.T) []queue.Job {
 
 // text writes jobs in a drawn spelling.
 func (s *spelling) text(jobs []queue.Job) []byte {
-	columns := rapid.Permutation([]string{"id", "name", "user", "arrival_s", "deadline_s", "limit_s", "runtime_s", "gpus", "cpus", "mem_gib"}).Draw(s.T, "order")
+	columns := rapid.Permutation([]string{"id", "name", "user", "arrival_s", "deadline_s", "limit_s", "runtime_s", "gpus", "nodes", "cpus", "mem_gib"}).Draw(s.T, "order")
 	header := make([]string, len(columns))
 	rows := [][]string{header}
 	for i, column := range columns {
@@ -157,7 +181,7 @@ func (s *spelling) text(jobs []queue.Job) []byte {
 				"id": func() string { return j.ID }, "name": func() string { return j.Name }, "user": func() string { return j.User },
 				"arrival_s": func() string { return s.moment(j.Arrival) }, "deadline_s": func() string { return s.moment(j.Deadline) },
 				"limit_s": func() string { return s.length(j.Limit, true) }, "runtime_s": func() string { return s.length(j.Runtime, false) },
-				"gpus": func() string { return s.gpus(j.GPUs) }, "mem_gib": func() string { return s.memory(j.MemGiB, header[i]) },
+				"gpus": func() string { return s.gpus(j.GPUs, s.eachNode(header[i], j.Nodes)) }, "nodes": func() string { return s.nodes(j.Nodes) }, "mem_gib": func() string { return s.memory(j.MemGiB, header[i]) },
 				"cpus": func() string { return strconv.FormatFloat(j.CPUs, 'f', -1, 64) },
 			}[column]()
 		}

@@ -164,6 +164,19 @@ func parseMemory(text string, loose bool) (float64, *FieldError) {
 // slurmGPUs finds GPUs as Slurm writes them.
 var slurmGPUs = regexp.MustCompile(`^[^;*]*(?:^|[,/:])gpu(?:[:=(,][^;*]*)?$`)
 
+// nodesOf is the number of nodes in a list of trackable resources such as
+// gres/gpu=8,node=2; 0 where it has none, or one: Slurm writes that of every job.
+func nodesOf(text string) int {
+	for part := range strings.SplitSeq(text, ",") {
+		if count, ok := strings.CutPrefix(strings.TrimSpace(part), "node="); ok {
+			if nodes, err := strconv.Atoi(count); err == nil && nodes > 1 {
+				return min(nodes, maxNodes)
+			}
+		}
+	}
+	return 0
+}
+
 // parseGres reads GPUs as Slurm writes them: gpu:2, gpu:v100:2(S:0),
 // gres/gpu:v100=2, or a list of trackable resources with these among others.
 func parseGres(text string) ([]GPUCount, *FieldError) {

@@ -15,6 +15,7 @@ import (
 const (
 	maxNumber     = 1e15
 	maxGPUs       = 1024
+	maxNodes      = maxGPUs
 	maxGPUModels  = 64
 	maxText       = 256  // bytes of an id, user, workload or GPU model
 	maxLongText   = 4096 // bytes of a name or an x_ value
@@ -152,12 +153,18 @@ func (j *Job) checkGPUs() *FieldError {
 	if n := len(j.GPUs); n == 0 || n > maxGPUModels {
 		return faulty(colGPUs, "lists "+strconv.Itoa(n)+" GPU models", "1 to "+strconv.Itoa(maxGPUModels))
 	}
+	if j.Nodes < 0 || j.Nodes > maxNodes {
+		return faulty(colNodes, "is "+strconv.Itoa(j.Nodes), "1 to "+strconv.Itoa(maxNodes))
+	}
 	for i, g := range j.GPUs {
 		if g.Count < 1 || g.Count > maxGPUs {
 			return faulty(colGPUs, "is "+strconv.Itoa(g.Count), "1 to "+strconv.Itoa(maxGPUs))
 		}
 		if msg, want := gpuModelFault(g.Model); msg != "" {
 			return faulty(colGPUs, "model "+msg, want)
+		}
+		if j.Nodes > 1 && g.Count%j.Nodes != 0 {
+			return faulty(colNodes, "is "+strconv.Itoa(j.Nodes)+" for a job of "+strconv.Itoa(g.Count)+" GPUs", "as many GPUs on each node")
 		}
 		for _, earlier := range j.GPUs[:i] {
 			if earlier.Model == g.Model {
@@ -289,6 +296,9 @@ func (j *Job) checkTogether() *FieldError {
 	}
 	if j.Deadline < j.Arrival {
 		return faulty(colDeadline, "is "+formatNumber(j.Deadline)+", before the arrival at "+formatNumber(j.Arrival), "a later one")
+	}
+	if j.Nodes > 1 && j.Profile != nil {
+		return faulty(colNodes, "is "+strconv.Itoa(j.Nodes)+" for a job with a profile", "1 for a job that may share GPUs")
 	}
 	for _, g := range j.GPUs {
 		if j.Share < 1 && g.Count > 1 {

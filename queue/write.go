@@ -171,7 +171,7 @@ func (j *Job) cell(c column) string {
 	case colRuntimeModel:
 		return j.RuntimeModel
 	case colGPUs:
-		return gpusText(j.GPUs)
+		return j.gpusText()
 	case colUtil:
 		if j.Profile == nil {
 			return ""
@@ -201,6 +201,9 @@ func (j *Job) value(c column) (float64, bool) {
 		value := *j.Profile.number(c)
 		return value, value != 0
 	}
+	if c == colNodes {
+		return float64(j.Nodes), j.Nodes != 0
+	}
 	value := *j.number(c)
 	switch c {
 	case colDeadline, colLimit:
@@ -212,10 +215,11 @@ func (j *Job) value(c column) (float64, bool) {
 	}
 }
 
-// gpusText is "" for the default of one GPU of any model.
-func gpusText(gpus []GPUCount) string {
+// gpusText is "" for the default of one GPU of any model on each node.
+func (j *Job) gpusText() string {
+	gpus := j.GPUs
 	if len(gpus) == 1 && gpus[0].Model == "" {
-		if gpus[0].Count == 1 {
+		if gpus[0].Count == max(1, j.Nodes) {
 			return ""
 		}
 		return strconv.Itoa(gpus[0].Count)
@@ -256,7 +260,7 @@ func appendJob(dst []byte, j *Job) []byte {
 	for c := range firstModelColumn {
 		switch {
 		case c == colGPUs:
-			dst = appendGPUs(dst, j.GPUs)
+			dst = appendGPUs(dst, j)
 		case isText(c) || c == colUtil:
 			if text := j.cell(c); text != "" {
 				dst = appendString(appendKey(dst, nativeNames[c]), text)
@@ -287,8 +291,9 @@ func appendJob(dst []byte, j *Job) []byte {
 	return append(dst, '}')
 }
 
-func appendGPUs(dst []byte, gpus []GPUCount) []byte {
-	if gpusText(gpus) == "" {
+func appendGPUs(dst []byte, j *Job) []byte {
+	gpus := j.GPUs
+	if j.gpusText() == "" {
 		return dst
 	}
 	dst = appendKey(dst, nativeNames[colGPUs])

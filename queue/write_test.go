@@ -63,7 +63,13 @@ func drawJob(t *rapid.T, id string) queue.Job {
 	case 3:
 		j.Share = rapid.Float64Range(1e-300, 1).Draw(t, "share")
 	}
-	if j.Share == 1 && rapid.Bool().Draw(t, "profile") {
+	if n := rapid.SampledFrom([]int{0, 0, 1, 2, 3}).Draw(t, "nodes"); n < 2 || j.Share == 1 {
+		j.Nodes = n
+		for i := range j.GPUs {
+			j.GPUs[i].Count = min(j.GPUs[i].Count, 1024/3) * max(1, n)
+		}
+	}
+	if j.Share == 1 && j.Nodes < 2 && rapid.Bool().Draw(t, "profile") {
 		j.Profile = &queue.GPUProfile{
 			UtilPct: rapid.SliceOfN(rapid.Float64Range(0, 100), 3, 3).Draw(t, "util"), Slot: 60,
 			MemGB: rapid.Float64Range(1e-300, 1e15).Draw(t, "GPU mem"), Kappa: rapid.OneOf(rapid.Just(0.0), rapid.Float64Range(1, 1e15)).Draw(t, "kappa"),

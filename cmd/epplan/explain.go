@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -48,6 +49,7 @@ type explanation struct {
 	Options  []choice `json:"options"`
 	Node     *int32   `json:"node"`
 	GPUs     []int    `json:"gpus"`
+	Nodes    []onNode `json:"nodes,omitempty"` // all of them, of a job on several
 	Start    *float64 `json:"start_s"`
 	End      *float64 `json:"end_s"`
 	Chosen   *setting `json:"chosen"`
@@ -56,10 +58,17 @@ type explanation struct {
 	class string // of the node, for people
 }
 
+// onNode is what a job has of one of several nodes.
+type onNode struct {
+	Node int32 `json:"node"`
+	GPUs []int `json:"gpus"`
+}
+
 // choice is a GPU model that the job could run on.
 type choice struct {
 	GPUModel string   `json:"gpu_model"`
 	GPUs     int      `json:"gpus"`
+	Nodes    int      `json:"nodes,omitempty"` // that have equal parts of them, of a job on several
 	MinTime  float64  `json:"min_time_s"`
 	Default  setting  `json:"default"`
 	Free     *setting `json:"free_optimum"`
@@ -148,8 +157,13 @@ func (s *setup) explanation(task int, r *report.Result) *explanation {
 		}
 		return e
 	}
-	chosen := newSetting(a.Point, weight(t, a.GPUs.Len()))
+	chosen := newSetting(a.Point, weight(t, a.GPUCount()))
 	e.Node, e.GPUs, e.Start, e.End, e.Chosen = &a.Node, a.GPUs.Indexes(), &a.Start, &a.End, &chosen
+	if len(a.More) > 0 {
+		for part := range a.Parts {
+			e.Nodes = append(e.Nodes, onNode{part.Node, part.GPUs.Indexes()})
+		}
+	}
 	e.Reason = a.Reason.String()
 	e.class = s.problem.Cluster.Classes[r.Plan.Nodes[a.Node].Class].Name
 	return e
@@ -161,6 +175,9 @@ func (s *setup) choice(t *planner.Task, o *planner.Option) choice {
 	class := slices.IndexFunc(s.problem.Cluster.Classes, func(k planner.NodeClass) bool { return k.Model == o.Model })
 	objective := s.problem.Price(class)
 	c := choice{GPUModel: o.Model, GPUs: o.GPUs, MinTime: o.Response.MinTime(), Default: newSetting(o.Response.Default(), w)}
+	if o.Over() > 1 {
+		c.Nodes = o.Nodes
+	}
 	if pt, err := o.Response.Optimum(objective, math.Inf(1)); err == nil {
 		free := newSetting(pt, w)
 		c.Free = &free
@@ -201,13 +218,30 @@ func (e *explanation) write(w io.Writer) error {
 		_, err = fmt.Fprintf(w, "\nNot planned: %s\n", e.Reason)
 		return err
 	}
-	_, err = fmt.Fprintf(w, "\nRuns on node %s/%d, GPUs %v, from %s to %s\n  %-17s%s\nWhy: %s\n",
-		queue.Printable(e.class), *e.Node, e.GPUs, report.FormatSeconds(*e.Start), report.FormatSeconds(*e.End), "chosen", e.Chosen, e.Reason)
+	_, err = fmt.Fprintf(w, "\nRuns on %s, from %s to %s\n  %-17s%s\nWhy: %s\n",
+		e.where(), report.FormatSeconds(*e.Start), report.FormatSeconds(*e.End), "chosen", e.Chosen, e.Reason)
 	return err
 }
 
+// where is the job's node, or nodes, and its GPUs there.
+func (e *explanation) where() string {
+	nodes := e.Nodes
+	if len(nodes) == 0 {
+		nodes = []onNode{{*e.Node, e.GPUs}}
+	}
+	all := make([]string, len(nodes))
+	for i, n := range nodes {
+		all[i] = fmt.Sprintf("node %s/%d, GPUs %v", queue.Printable(e.class), n.Node, n.GPUs)
+	}
+	return strings.Join(all, "; ")
+}
+
 func (c *choice) write(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "\nOn %d × %s, at least %s:\n  %-17s%s\n", c.GPUs, queue.Printable(c.GPUModel), report.FormatSeconds(c.MinTime), "default clocks", &c.Default)
+	nodes := ""
+	if c.Nodes > 1 {
+		nodes = fmt.Sprintf(" on %d nodes", c.Nodes)
+	}
+	_, err := fmt.Fprintf(w, "\nOn %d × %s%s, at least %s:\n  %-17s%s\n", c.GPUs, queue.Printable(c.GPUModel), nodes, report.FormatSeconds(c.MinTime), "default clocks", &c.Default)
 	for _, row := range []struct {
 		name string
 		at   *setting

@@ -62,19 +62,19 @@ func (t *terminal) fromSlurm(c *cli.Context) (*setup, error) {
 	if len(waiting.Jobs) == 0 {
 		return nil, nil
 	}
-	s.queueAt = q.At
+	s.queueAt, s.waiting = q.At, waiting
 	s.batch = &queue.Batch{Name: "Slurm's queue of " + dateTime(q.At), Jobs: waiting.Jobs}
 	return t.joined(c, s)
 }
 
 // clusterOf takes the nodes that Slurm reports.
 func (s *setup) clusterOf(t *terminal, nodes []epdapi.QueueNode) error {
-	cluster, warnings, err := slurmqueue.Cluster(nodes, s.profiles)
+	cluster, partitions, warnings, err := slurmqueue.Cluster(nodes, s.profiles)
 	t.warn(warnings)
 	if errors.Is(err, slurmqueue.ErrNoNodes) {
 		return &hintedError{err: err, hint: "describe the cluster with --cluster, or its GPU model with --profiles"}
 	}
-	s.config = cluster
+	s.config, s.within = cluster, partitions
 	return err
 }
 
@@ -94,8 +94,8 @@ func tellOf(t *terminal, w *slurmqueue.Batch) {
 		n   int
 		why string
 	}{
-		{w.Left.Held, "held or not due yet"},
-		{w.Left.Several, "on several nodes"},
+		{w.Left.Held, printable(w.Left.Text())},
+		{w.Left.Several, "with unequal parts on several nodes"},
 		{w.Left.Endless, "without model and time limit"},
 		{w.Left.Many, "beyond what epd lists"},
 	} {
@@ -107,8 +107,12 @@ func tellOf(t *terminal, w *slurmqueue.Batch) {
 		t.message("note", "left out: "+strings.Join(parts, ", "))
 	}
 	if w.Running.Jobs > 0 {
-		t.message("note", fmt.Sprintf("%s %s; the plan begins as if they were free",
-			counted(w.Running.Jobs, "running job holds", "running jobs hold"), counted(w.Running.GPUs, "GPU")))
+		text := fmt.Sprintf("%s %s until they are expected to end",
+			counted(w.Running.Jobs, "running job holds", "running jobs hold"), counted(w.Running.GPUs, "GPU"))
+		if w.Running.Without > 0 {
+			text += fmt.Sprintf("; the cluster has no room for %d of them", w.Running.Without)
+		}
+		t.message("note", text)
 	}
 	if len(w.Jobs) == 0 {
 		t.message("note", "no job with GPUs waits that can be planned")

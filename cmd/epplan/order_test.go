@@ -25,7 +25,7 @@ type drawnBatch struct {
 // drawBatch draws jobs with and without a workload, deadline, limit and power, for one
 // or several GPUs, at once or over time; and nodes of two GPU models, some by two names.
 func drawBatch(t *rapid.T) drawnBatch {
-	b := drawnBatch{header: []string{"id", "workload", "runtime_s", "runtime_gpu_model", "runtime_s.GTX1080Ti", "power_w", "deadline_s", "limit_s", "gpus", "arrival_s", "util_pct", "slot_s", "gpu_mem_gb"}}
+	b := drawnBatch{header: []string{"id", "workload", "runtime_s", "runtime_gpu_model", "runtime_s.GTX1080Ti", "power_w", "deadline_s", "limit_s", "gpus", "arrival_s", "util_pct", "slot_s", "gpu_mem_gb", "nodes"}}
 	of := func(name string, values ...string) string { return rapid.SampledFrom(values).Draw(t, name) }
 	share := of("share", "", "", "share = true\ngpu_mem_gb = 16\n")
 	online := rapid.Bool().Draw(t, "online")
@@ -38,6 +38,7 @@ func drawBatch(t *rapid.T) drawnBatch {
 		if rapid.Bool().Draw(t, "on the other model") {
 			other = strconv.Itoa(runtime * 2)
 		}
+		size := rapid.SampledFrom([][2]string{{"1", ""}, {"1", "1"}, {"2", ""}, {"4", ""}, {"8", ""}, {"2", "2"}, {"4", "2"}, {"8", "2"}}).Draw(t, "GPUs and nodes")
 		limit := strconv.Itoa(runtime * 3)
 		if share != "" {
 			limit = "" // policies that share don't keep every limit of a job without a profile
@@ -45,14 +46,14 @@ func drawBatch(t *rapid.T) drawnBatch {
 		b.rows = append(b.rows, []string{
 			of("id", "job-", "a") + strconv.Itoa(i), of("workload", "cfd", "hotspot", "transpose", ""), strconv.Itoa(runtime), of("model", "V100", "Tesla V100"),
 			other, of("power", "", "", "140"), of("deadline", "", strconv.Itoa(arrival+runtime*4)), of("limit", "", limit),
-			of("gpus", "1", "1", "2", "4", "8"), strconv.Itoa(arrival), "", "", "",
+			size[0], strconv.Itoa(arrival), "", "", "", size[1],
 		})
 		if row := b.rows[i]; rapid.Bool().Draw(t, "profile") {
-			copy(row[8:], []string{"1", row[9], of("util", "20 40", "60 10", "30 30"), "60", "4"})
+			copy(row[8:], []string{"1", row[9], of("util", "20 40", "60 10", "30 30"), "60", "4", ""})
 		}
 	}
 	for i, model := range []string{"V100", "GTX1080Ti", "V100"} {
-		b.nodes = append(b.nodes, fmt.Sprintf("[[cluster.nodes]]\nname = \"n%d\"\ngpu_model = %q\ncount = %d\ngpus = 4\nturn_on_delay_s = 60\n%s", i, model, 1+i%2, share))
+		b.nodes = append(b.nodes, fmt.Sprintf("[[cluster.nodes]]\nname = \"n%d\"\ngpu_model = %q\ncount = %d\ngpus = 4\nturn_on_delay_s = 60\n%s", i, model, 2-i%2, share))
 	}
 	return b
 }

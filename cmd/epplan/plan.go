@@ -22,7 +22,8 @@ func (t *terminal) planCommand() *cli.Command {
 			"would end at best, their GPUs free; the rest is planned, and the exit status is 3.\n" +
 			"With --from-slurm the batch is what waits in Slurm, and the cluster is its nodes unless --cluster says\n" +
 			"otherwise. Workloads that epd knows are planned with their models, others at default clocks for as long\n" +
-			"as their time limits. GPUs count, priorities don't; Slurm isn't told of the plan.\n" +
+			"as their time limits. What runs holds its GPUs until its expected end, jobs stay in their partitions;\n" +
+			"GPUs count, priorities don't; Slurm isn't told of the plan.\n" +
 			"With --format knapsack BATCH is a queue for two GPU types whose jobs have predictions and turn out\n" +
 			"otherwise, --cluster is FILE:NAME, a table of clusters and which one it is. Without --policy the one\n" +
 			"with the least energy plus waiting, each against policy simple, is chosen on outcomes drawn around the\n" +

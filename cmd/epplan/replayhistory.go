@@ -65,7 +65,9 @@ type historyLeft struct {
 	Elsewhere  int `json:"on_other_gpu_models"`
 	NoTime     int `json:"without_run_time"`
 	TooWide    int `json:"too_wide"`            // more GPUs by node than any node has
-	Several    int `json:"split_by_node"`       // planned as one job for each node
+	TooMany    int `json:"too_many_nodes"`      // more nodes than there are
+	Several    int `json:"several_nodes"`       // planned on several nodes that start together
+	Uneven     int `json:"split_by_node"`       // other GPUs on each node: planned as one job for each
 	AtDefault  int `json:"at_default_clocks"`   // that were stopped at their limit
 	Learning   int `json:"learning"`            // at default clocks until their workload is known
 	NoPower    int `json:"power_assumed"`       // no energy in the log

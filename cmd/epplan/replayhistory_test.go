@@ -92,17 +92,21 @@ func planning(t *testing.T) *history {
 	return &history{setup: &setup{config: c}, kinds: make(map[string]*workloadKind)}
 }
 
-func TestAJobOnSeveralNodesIsOneForEachOfThem(t *testing.T) {
+func TestAPastJobOnSeveralNodesStartsOnThemTogether(t *testing.T) {
 	for name, c := range map[string]struct {
 		gpus, nodes float64
 		want        []int // GPUs of each task
+		on          int   // nodes of it; 0: one
 	}{
-		"one node":      {4, 1, []int{4}},
-		"two nodes":     {8, 2, []int{4, 4}},
-		"uneven":        {3, 2, []int{2, 1}},
-		"too wide":      {8, 1, nil},
-		"nodes without": {1, 3, []int{1}},
-		"unknown nodes": {2, 0, []int{2}},
+		"one node":               {4, 1, []int{4}, 0},
+		"two nodes":              {8, 2, []int{8}, 2},
+		"uneven":                 {3, 2, []int{2, 1}, 0},
+		"too wide":               {8, 1, nil, 0},
+		"too many nodes":         {3, 3, nil, 0},
+		"nodes without":          {1, 3, []int{1}, 0},
+		"unknown nodes":          {2, 0, []int{2}, 0},
+		"unknown nodes, several": {8, 0, []int{8}, 2},
+		"unknown nodes, uneven":  {7, 0, nil, 0},
 	} {
 		h, batch := planning(t), &queue.Batch{}
 		begin := fakeBegin
@@ -121,8 +125,8 @@ func TestAJobOnSeveralNodesIsOneForEachOfThem(t *testing.T) {
 			continue
 		}
 		for i := range got {
-			if got[i] != c.want[i] {
-				t.Errorf("%s: %v, want %v", name, got, c.want)
+			if got[i] != c.want[i] || batch.Jobs[i].Nodes != c.on {
+				t.Errorf("%s: %v on %d nodes, want %v on %d", name, got, batch.Jobs[i].Nodes, c.want, c.on)
 			}
 		}
 	}

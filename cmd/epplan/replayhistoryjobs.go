@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/epplan/epplan/internal/report"
@@ -18,12 +19,11 @@ import (
 func (h *history) add(batch *queue.Batch, cluster *planner.Cluster, at int) {
 	p := &h.past[at]
 	span := p.RunTime().Or(0)
-	gpus, nodes := int(p.GPUs.Or(0)), max(1, int(p.Nodes.Or(1)))
+	gpus, model := int(p.GPUs.Or(0)), h.modelName(p.GPUModel)
+	widest := widestNode(cluster, model)
+	nodes := nodesOf(p, gpus, widest)
 	each := (gpus + nodes - 1) / nodes // GPUs on a node
-	if each*nodes < gpus || each*(nodes-1) >= gpus {
-		nodes = (gpus + each - 1) / each // some nodes have none
-	}
-	model, widest := modelsFor(cluster, p.GPUModel, h)
+	even := gpus == each*nodes
 	switch {
 	case span <= 0:
 		h.left.NoTime++
@@ -33,6 +33,11 @@ func (h *history) add(batch *queue.Batch, cluster *planner.Cluster, at int) {
 		return
 	case each > widest:
 		h.left.TooWide++
+		return
+	case even && nodes > 1 && !slices.ContainsFunc(cluster.Classes, func(k planner.NodeClass) bool {
+		return (model == "" || k.Model == model) && k.GPUs >= each && (k.Count == 0 || k.Count >= nodes)
+	}):
+		h.left.TooMany++
 		return
 	}
 	if h.begin.IsZero() {
@@ -49,12 +54,17 @@ func (h *history) add(batch *queue.Batch, cluster *planner.Cluster, at int) {
 		limit = max(limit, span)
 	}
 	h.workload(&job, p, float64(gpus))
-	if nodes > 1 {
+	parts := nodes // one for each node, which start as they can
+	switch {
+	case nodes > 1 && even:
+		parts, each, job.Nodes = 1, gpus, nodes
 		h.left.Several++
+	case nodes > 1:
+		h.left.Uneven++
 	}
-	for n := range nodes {
+	for n := range parts {
 		part := job
-		if nodes > 1 {
+		if parts > 1 {
 			part.ID = fmt.Sprintf("%s/%d", p.JobID, n+1)
 		}
 		part.ID = fmt.Sprintf("%s@%d", part.ID, at) // ids come again
@@ -65,20 +75,40 @@ func (h *history) add(batch *queue.Batch, cluster *planner.Cluster, at int) {
 	}
 }
 
-// modelsFor is the cluster's name for a job's GPU model, "" for any, and how
-// many GPUs its widest node has; 0: there are none.
-func modelsFor(cluster *planner.Cluster, gpuModel string, h *history) (name string, widest int) {
-	if gpuModel != "" {
-		if profile, err := h.config.Profiles().Lookup(gpuModel); err == nil {
-			name = profile.Name
+// nodesOf is on how many nodes a job ran; where the log doesn't say, as few as hold it in
+// equal parts.
+func nodesOf(p *record.Past, gpus, widest int) int {
+	nodes := int(p.Nodes.Or(0))
+	if nodes < 1 {
+		for nodes = 1; nodes < gpus && (gpus%nodes > 0 || gpus/nodes > widest); {
+			nodes++
 		}
+		return nodes
 	}
+	if each := (gpus + nodes - 1) / nodes; each > 0 && each*(nodes-1) >= gpus {
+		return (gpus + each - 1) / each // some nodes have none
+	}
+	return nodes
+}
+
+// modelName is the name of a profile for a job's GPU model, "" for any. One that has no
+// profile keeps its own.
+func (h *history) modelName(gpuModel string) string {
+	if profile, err := h.config.Profiles().Lookup(gpuModel); gpuModel != "" && err == nil {
+		return profile.Name
+	}
+	return gpuModel
+}
+
+// widestNode is how many GPUs the widest node of a GPU model has, "" for any; 0: there
+// are none.
+func widestNode(cluster *planner.Cluster, model string) (widest int) {
 	for i := range cluster.Classes {
-		if k := &cluster.Classes[i]; k.Model == name || gpuModel == "" {
+		if k := &cluster.Classes[i]; model == "" || k.Model == model {
 			widest = max(widest, k.GPUs)
 		}
 	}
-	return name, widest
+	return widest
 }
 
 // workload says what is known of how the job responds to clocks.
@@ -147,6 +177,7 @@ func (l *historyLeft) text() string {
 		{l.Elsewhere, "on GPU models that the cluster hasn't"},
 		{l.NoTime, "without run time"},
 		{l.TooWide, "with more GPUs by node than any node has"},
+		{l.TooMany, "on more nodes than there are"},
 	} {
 		if part.n > 0 {
 			parts = append(parts, report.FormatCount(part.n)+" "+part.why)

@@ -36,8 +36,8 @@ type historyCost struct {
 
 // groupCost is what the jobs of a user or on a partition come to.
 type groupCost struct {
-	jobs   int // one on several nodes counts once
-	tasks  int // one for each of a job's nodes
+	jobs   int // one that is split counts once
+	tasks  int // one for each of its nodes
 	joules float64
 	wait   float64 // s, of all
 }

@@ -20,7 +20,7 @@ import (
 type historyReport struct {
 	File        string          `json:"file"`
 	Jobs        int             `json:"jobs"`
-	Tasks       int             `json:"tasks"` // a job on several nodes is one for each
+	Tasks       int             `json:"tasks"` // a job that is split is one for each of its nodes
 	Left        historyLeft     `json:"left_out"`
 	Draws       int             `json:"draws"`
 	Learning    int             `json:"learning_jobs"`     // of each workload, at default clocks
@@ -58,7 +58,7 @@ type clockPair struct {
 type historyGroup struct {
 	Name     string   `json:"name"`
 	Jobs     int      `json:"jobs"`
-	Tasks    int      `json:"tasks"` // one for each node of a job
+	Tasks    int      `json:"tasks"` // one for each node of a job that is split
 	Energy   interval `json:"job_energy_j"`
 	Saved    interval `json:"job_saved"`
 	MeanWait interval `json:"mean_wait_s"`
@@ -209,7 +209,10 @@ func (r *historyReport) head() string {
 		counted(r.Left.KnownJobs, "job"), counted(r.Left.KnownKinds, "workload"), counted(r.Left.PriorJobs, "job"),
 		counted(r.Left.PriorKinds, "workload"), counted(r.Left.AtDefault, "job that hit its limit", "jobs that hit their limits"), r.Learning)
 	if r.Left.Several > 0 {
-		row(&b, "Split", "%s on several nodes, one for each node", counted(r.Left.Several, "job"))
+		row(&b, "Together", "%s on several nodes that start together", counted(r.Left.Several, "job"))
+	}
+	if r.Left.Uneven > 0 {
+		row(&b, "Split", "%s with other GPUs on each of several nodes, one for each node", counted(r.Left.Uneven, "job"))
 	}
 	measured := "not in the log"
 	if r.Measured != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/slurmqueue"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/planner/policy"
@@ -62,8 +63,10 @@ type setup struct {
 	scaling  dvfsmodel.Range
 	problem  *planner.Problem
 	batch    *queue.Batch
-	paper    bool   // --cluster paper
-	label    string // of the batch in a comparison of several
+	waiting  *slurmqueue.Batch // Slurm's queue, if that is planned
+	within   [][]string        // partitions of node classes, where these are Slurm's; nil: they aren't
+	paper    bool              // --cluster paper
+	label    string            // of the batch in a comparison of several
 	params   policy.Params
 	said     []string // numbers of the policy that flags say, such as theta
 	seed     uint64
@@ -233,6 +236,11 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 		t.warn(warnings)
 	}
 	s.problem = &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks), Objective: s.config.Objective()}
+	if s.waiting != nil {
+		if err := s.waiting.Begin(s.problem, s.within); err != nil {
+			return err
+		}
+	}
 	if s.problem.Mode == planner.Online && c.Bool("clairvoyant") {
 		s.problem.Mode = planner.Clairvoyant
 	}

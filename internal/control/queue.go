@@ -10,6 +10,7 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -107,6 +108,15 @@ func queuedJob(s *Settings, j *slurm.Job, gpuModels []string, now time.Time) *ep
 		State: string(j.State.Base), Held: waits(j), Tasks: tasksOf(j.ArrayTasks), Nodes: j.NodeCount,
 		GPUModel: wantedModel(s, j, gpuModels), DeadlineS: deadlineFrom(now, j.Deadline, wishes.Deadline),
 		HandsOff: wishes.Off || wishes.Fixed() || j.GPUFreq != "",
+	}
+	if j.State.Base == slurm.Pending {
+		out.Reason = slurm.Lenient(j.Reason)
+	}
+	if j.ArrayJob != 0 {
+		out.ArrayJob, out.ArrayTasks = int64(j.ArrayJob), slurm.Lenient(j.ArrayTasks)
+		if out.ArrayTasks == "" && j.ArrayTask >= 0 {
+			out.ArrayTasks = strconv.Itoa(j.ArrayTask)
+		}
 	}
 	since := j.Submit
 	if j.State.Base != slurm.Pending {
@@ -211,7 +221,10 @@ func queueNodes(s *Settings, nodes []slurm.Node, gpuModels []string) []epdapi.Qu
 		if kind.GPUs == 0 || !nodes[i].State.Usable() {
 			continue
 		}
-		at := slices.IndexFunc(kinds, func(k epdapi.QueueNode) bool { return k.GPUModel == kind.GPUModel && k.GPUs == kind.GPUs })
+		kind.Partitions = list(slices.Sorted(slices.Values(nodes[i].Partitions)))
+		at := slices.IndexFunc(kinds, func(k epdapi.QueueNode) bool {
+			return k.GPUModel == kind.GPUModel && k.GPUs == kind.GPUs && slices.Equal(k.Partitions, kind.Partitions)
+		})
 		if at < 0 {
 			at = len(kinds)
 			kinds = append(kinds, kind)

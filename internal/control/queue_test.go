@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -59,6 +60,12 @@ func gpuNode(name, gres, state string) slurm.Node {
 		panic(err)
 	}
 	return slurm.Node{Name: name, Gres: g, State: slurm.ParseNodeState(state)}
+}
+
+// within is a node in partitions.
+func within(n slurm.Node, partitions ...string) slurm.Node {
+	n.Partitions = partitions
+	return n
 }
 
 func TestTasksOfArraysThatWaitAreCounted(t *testing.T) {
@@ -121,8 +128,8 @@ func TestTheQueueHasJobsModelsAndNodes(t *testing.T) {
 			pending(19, func(j *slurm.Job) { j.State.Base = slurm.Completed }),
 		},
 		nodes: []slurm.Node{
-			gpuNode("a1", "gpu:v100:4", "IDLE"), gpuNode("a2", "gpu:v100:4", "MIXED"), gpuNode("a3", "gpu:v100:4", "DOWN"),
-			gpuNode("b1", "gpu:8", "IDLE"), gpuNode("c1", "gpu:mystery:2", "IDLE"), gpuNode("d1", "", "IDLE"),
+			gpuNode("a1", "gpu:v100:4", "IDLE"), within(gpuNode("a2", "gpu:v100:4", "MIXED"), "gpu"), gpuNode("a3", "gpu:v100:4", "DOWN"),
+			gpuNode("a4", "gpu:v100:4", "IDLE"), within(gpuNode("b1", "gpu:8", "IDLE"), "long", "gpu"), gpuNode("c1", "gpu:mystery:2", "IDLE"), gpuNode("d1", "", "IDLE"),
 		},
 	})
 	q := r.queue(&operator)
@@ -148,15 +155,23 @@ func TestTheQueueHasJobsModelsAndNodes(t *testing.T) {
 	if !byID[15].Shared || byID[16].Tasks != 4 || !byID[17].Held || byID[10].Held || byID[18].GPUs != 4 || math.Abs(byID[18].EndsS.Or(0)-2400) > 1 {
 		t.Errorf("%+v", q.Jobs)
 	}
-	want := []epdapi.QueueNode{{GPUModel: "V100", GPUs: 4, Count: 2}, {GPUModel: "V100", GPUs: 8, Count: 1}, {GPUModel: "mystery", GPUs: 2, Count: 1}}
-	if len(q.Nodes) != 3 || q.Nodes[0] != want[0] || q.Nodes[1] != want[1] || q.Nodes[2] != want[2] {
+	if j := byID[16]; j.ArrayJob != 16 || j.ArrayTasks != "2-5%2" || byID[17].Reason != "JobHeldUser" || byID[18].Reason != "" {
+		t.Errorf("%+v", q.Jobs)
+	}
+	want := []epdapi.QueueNode{
+		{GPUModel: "V100", GPUs: 4, Count: 2, Partitions: []string{}},
+		{GPUModel: "V100", GPUs: 4, Count: 1, Partitions: []string{"gpu"}},
+		{GPUModel: "V100", GPUs: 8, Count: 1, Partitions: []string{"gpu", "long"}},
+		{GPUModel: "mystery", GPUs: 2, Count: 1, Partitions: []string{}},
+	}
+	if !reflect.DeepEqual(q.Nodes, want) {
 		t.Errorf("nodes %+v, want %+v", q.Nodes, want)
 	}
 	r.sameModel(q.Models, byID[10].Workload)
 	if own := r.queue(&ada); len(own.Jobs) != 7 || strings.Contains(namesOf(own), "bobs") {
 		t.Errorf("ada sees %+v", own.Jobs)
 	}
-	if none := r.queue(&Caller{UID: 5}); len(none.Jobs) != 0 || none.Models != "" || len(none.Nodes) != 3 {
+	if none := r.queue(&Caller{UID: 5}); len(none.Jobs) != 0 || none.Models != "" || len(none.Nodes) != 4 {
 		t.Errorf("a stranger sees %+v", none)
 	}
 }
@@ -206,7 +221,7 @@ func TestTheQueueDescribesGPUsThatNoProfileDoes(t *testing.T) {
 	}
 	r.sync(fixedSlurm{nodes: []slurm.Node{gpuNode("a", "gpu:x9000:8", "IDLE"), gpuNode("b", "gpu:8", "IDLE"), gpuNode("c", "gpu:x:1", "IDLE")}})
 	q := r.queue(nil)
-	if len(q.Nodes) != 2 || q.Nodes[0] != (epdapi.QueueNode{GPUModel: "NVIDIA X9000", GPUs: 8, Count: 2}) || q.Nodes[1].GPUModel != "NVIDIA X9000" {
+	if len(q.Nodes) != 2 || q.Nodes[0].GPUModel != "NVIDIA X9000" || q.Nodes[0].GPUs != 8 || q.Nodes[0].Count != 2 || q.Nodes[1].GPUModel != "NVIDIA X9000" {
 		t.Errorf("nodes %+v", q.Nodes)
 	}
 	profiles, err := config.ReadProfiles(strings.NewReader(q.Profiles), "queue")

@@ -120,11 +120,14 @@ func runs(p *planner.Problem, plan *planner.Plan, yield func(node int, power, gp
 	for i := range plan.Assignments {
 		a, t := &plan.Assignments[i], &p.Tasks[i]
 		if took := a.End - a.Start; a.Node >= 0 && !apart[i] && took > 0 {
-			gpus := float64(a.GPUs.Len())
-			if t.Share < 1 {
-				gpus = t.Share
+			parts := float64(1 + len(a.More))
+			for part := range a.Parts {
+				gpus := float64(part.GPUs.Len())
+				if t.Share < 1 {
+					gpus = t.Share
+				}
+				yield(int(part.Node), float64(a.Energy(t))/took/parts, gpus, a.Start, a.End)
 			}
-			yield(int(a.Node), float64(a.Energy(t))/took, gpus, a.Start, a.End)
 		}
 	}
 }

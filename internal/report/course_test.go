@@ -42,6 +42,8 @@ func drawnPlan(t *rapid.T) (*planner.Problem, *planner.Plan) {
 		}
 		if rapid.Bool().Draw(t, "shares") {
 			task.Share = rapid.SampledFrom([]float64{.25, .5}).Draw(t, "share")
+		} else if nodes := rapid.IntRange(1, p.Cluster.Classes[0].Count).Draw(t, "nodes"); nodes > 1 {
+			task.Options[0].GPUs, task.Options[0].Nodes = nodes, nodes
 		}
 		p.Tasks = append(p.Tasks, task)
 	}

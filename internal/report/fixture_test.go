@@ -110,6 +110,21 @@ func lateProblem(tb testing.TB) *planner.Problem {
 	}
 }
 
+// gangProblem has jobs on two and on three nodes of two GPUs, where a single one leaves
+// them different ones.
+func gangProblem(tb testing.TB) *planner.Problem {
+	tb.Helper()
+	p := &planner.Problem{Cluster: planner.Cluster{Name: "pairs", Slot: 1, Classes: []planner.NodeClass{
+		{Name: "pair", Model: "x", GPUs: 2, Count: 4, IdleW: 30, TurnOn: 90}, {Name: "other", Model: "y", GPUs: 1},
+	}}}
+	for i, size := range [...]struct{ gpus, nodes int }{{1, 1}, {2, 2}, {6, 3}, {2, 2}} {
+		job := task("job-"+strconv.Itoa(i), 4000, workload(tb, 300, 200, .5))
+		job.Options[0].GPUs, job.Options[0].Nodes = size.gpus, size.nodes
+		p.Tasks = append(p.Tasks, job)
+	}
+	return p
+}
+
 // manyProblem is online: n jobs that arrive over an hour.
 func manyProblem(tb testing.TB, n int) *planner.Problem {
 	tb.Helper()

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/epplan/epplan/planner"
@@ -215,6 +216,7 @@ func jobColumns() []Column {
 		{Key: "node"},
 		{Key: "node_class"},
 		{Key: "gpus"},
+		{Key: "nodes", Optional: true, JSONOnly: true},
 		{Key: "start_s"},
 		{Key: "end_s"},
 		{Key: "deadline_s"},
@@ -229,27 +231,32 @@ func jobColumns() []Column {
 	}
 }
 
-// jobTable has a row for each planned job, and for the other ones too if they
-// are wanted.
-func (r *Result) jobTable(unplaced bool) *Table {
+// deadlineColumn is where in jobColumns the deadline is.
+const deadlineColumn = 7
+
+// jobTable has a row for each planned job; for a CSV file one for the other ones too.
+func (r *Result) jobTable(csv bool) *Table {
 	columns := jobColumns()
 	return &Table{Columns: columns, Rows: func(yield func([]Value) bool) {
-		row := make([]Value, len(columns))
+		row, runs := make([]Value, len(columns)), r.Problem.Runs()
 		left := r.Plan.Unplaced // by task, ascending
 		for i := range r.Plan.Assignments {
+			if runs != nil && runs[i] {
+				continue
+			}
 			t := &r.Problem.Tasks[i]
 			why := ""
 			if len(left) > 0 && left[0].Task == i {
 				why, left = left[0].Why, left[1:]
 			}
 			if r.Plan.Assignments[i].Node < 0 {
-				if !unplaced {
+				if !csv {
 					continue
 				}
 				clear(row)
-				row[0], row[6], row[len(row)-1] = Text(t.ID), Number(t.Deadline), Text("not planned: "+why)
+				row[0], row[deadlineColumn], row[len(row)-1] = Text(t.ID), Number(t.Deadline), Text("not planned: "+why)
 			} else {
-				r.fillJob(row, i)
+				r.fillJob(row, i, csv)
 			}
 			if !yield(row) {
 				return
@@ -258,14 +265,24 @@ func (r *Result) jobTable(unplaced bool) *Table {
 	}}
 }
 
-// fillJob sets the values of jobColumns.
-func (r *Result) fillJob(row []Value, task int) {
+// fillJob sets the values of jobColumns. A CSV file has all nodes of a job in one cell.
+func (r *Result) fillJob(row []Value, task int, csv bool) {
 	t, a := &r.Problem.Tasks[task], &r.Plan.Assignments[task]
+	node, gpus, nodes := Count(int(a.Node)), GPUs(a.GPUs), Value{}
+	switch {
+	case len(a.More) == 0:
+	case csv:
+		node, gpus = eachPart(a, func(part planner.Part) string { return strconv.Itoa(int(part.Node)) }),
+			eachPart(a, func(part planner.Part) string { return string(appendSet(nil, part.GPUs, " ")) })
+	default:
+		nodes = partObjects(a)
+	}
 	copy(row, []Value{
 		Text(t.ID),
-		Count(int(a.Node)),
+		node,
 		Text(r.Problem.Cluster.Classes[r.Plan.Nodes[a.Node].Class].Name),
-		GPUs(a.GPUs),
+		gpus,
+		nodes,
 		Number(a.Start),
 		Number(a.End),
 		Number(t.Deadline),
@@ -280,8 +297,38 @@ func (r *Result) fillJob(row []Value, task int) {
 	})
 }
 
-// placed yields the planned tasks in the order of the batch.
+// eachPart is a cell with a text for each node of a job, semicolons between them.
+func eachPart(a *planner.Assignment, text func(planner.Part) string) Value {
+	var all []string
+	for part := range a.Parts {
+		all = append(all, text(part))
+	}
+	return Text(strings.Join(all, ";"))
+}
+
+// partObjects is a cell with a list of objects, one for each node of a job.
+func partObjects(a *planner.Assignment) Value {
+	var all []string
+	for part := range a.Parts {
+		one := object([]field{{"node", Count(int(part.Node))}, {"gpus", GPUs(part.GPUs)}})
+		all = append(all, one.text)
+	}
+	return Value{kind: literal, text: "[" + strings.Join(all, ", ") + "]"}
+}
+
+// placed yields the planned tasks in the order of the batch, without those that run at
+// the present.
 func (r *Result) placed(yield func(task int, a *planner.Assignment) bool) {
+	runs := r.Problem.Runs()
+	for task, a := range r.present {
+		if (runs == nil || !runs[task]) && !yield(task, a) {
+			return
+		}
+	}
+}
+
+// present yields the tasks that have nodes, those that run at the present among them.
+func (r *Result) present(yield func(task int, a *planner.Assignment) bool) {
 	for i := range r.Plan.Assignments {
 		if a := &r.Plan.Assignments[i]; a.Node >= 0 && !yield(i, a) {
 			return

@@ -38,6 +38,7 @@ func written(tb testing.TB, write planWriter, r *report.Result) []byte {
 
 func TestPlansLookLikeTheirGoldenFiles(t *testing.T) {
 	seed := uint64(math.MaxUint64)
+	gang := rounded(solve(t, gangProblem(t), "baseline"))
 	small, late := rounded(solve(t, smallProblem(t), "edl:0.9")), rounded(solve(t, lateProblem(t), "edl"))
 	small.Seed = &seed
 	small.Plan.Warnings = append(small.Plan.Warnings, errors.New("a \x1b[1mstrange\x1b[0m model"))
@@ -52,6 +53,10 @@ func TestPlansLookLikeTheirGoldenFiles(t *testing.T) {
 		{"small.svg", picture(nil), small},
 		{"late.txt", table(nil), late},
 		{"late.svg", picture(&report.SVGOptions{Width: 1000}), late},
+		{"gang.json", report.WritePlanJSON, gang},
+		{"gang.csv", report.WritePlanCSV, gang},
+		{"gang.txt", table(nil), gang},
+		{"gang.svg", picture(nil), gang},
 		{"many.txt", table(nil), rounded(solve(t, manyProblem(t, 200), "edl:0.8"))},
 	} {
 		t.Run(c.file, func(t *testing.T) { golden(t, c.file, written(t, c.write, c.result)) })

@@ -23,7 +23,7 @@ func worth(t *planner.Task, a *planner.Assignment) float64 {
 	if t.Share < 1 {
 		return t.Share
 	}
-	return float64(a.GPUs.Len())
+	return float64(a.GPUCount())
 }
 
 // groupSum is jobs that have something in common.

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -186,7 +187,7 @@ func (r *Result) peopleTable(count int) *Table {
 		for task, a := range r.placed {
 			t := &r.Problem.Tasks[task]
 			if !yield([]Value{
-				Text(t.ID), Text(r.nodeName(int(a.Node))), GPUs(a.GPUs), Number(a.Start), Number(a.End),
+				Text(t.ID), Text(r.nodeNames(a)), Text(gpuNames(a)), Number(a.Start), Number(a.End),
 				Text(clockText(&a.Point, inMHz)), Number(a.Power(t)), Number(a.Energy(t)), Number(t.Deadline - a.End), Text(inShort(a.Reason)),
 			}) {
 				return
@@ -222,6 +223,38 @@ func (r *Result) nodeName(node int) string {
 	return number
 }
 
+// nodeNames are the numbers of a job's nodes, with their class where there are several.
+func (r *Result) nodeNames(a *planner.Assignment) string {
+	var name strings.Builder
+	name.WriteString(r.nodeName(int(a.Node)))
+	for k, part := range a.More {
+		last := a.Node // of those in name
+		if k > 0 {
+			last = a.More[k-1].Node
+		}
+		switch follows := k+1 < len(a.More) && a.More[k+1].Node == part.Node+1; {
+		case part.Node != last+1:
+			name.WriteString("," + strconv.Itoa(int(part.Node)))
+		case !follows:
+			name.WriteString("-" + strconv.Itoa(int(part.Node)))
+		}
+	}
+	return name.String()
+}
+
+// gpuNames are a job's GPUs: once where they are the same on all its nodes, else for
+// each of them.
+func gpuNames(a *planner.Assignment) string {
+	if !slices.ContainsFunc(a.More, func(part planner.Part) bool { return part.GPUs != a.GPUs }) {
+		return ranges(a.GPUs)
+	}
+	var all []string
+	for part := range a.Parts {
+		all = append(all, ranges(part.GPUs))
+	}
+	return strings.Join(all, ";")
+}
+
 // clockWords and placeWords are the reasons in a word or two.
 var (
 	clockWords = map[planner.ClockReason]string{
@@ -254,6 +287,8 @@ var (
 		planner.PlaceScored:   "best score",
 		planner.PlaceBeside:   "beside others",
 		planner.PlacePlanned:  "replanned",
+		planner.PlaceTogether: "free together",
+		planner.PlaceRuns:     "runs already",
 	}
 )
 

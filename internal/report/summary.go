@@ -168,12 +168,20 @@ func Summarise(r *Result) Summary {
 	return s
 }
 
+// runningCount is how many tasks run at the present.
+func (r *Result) runningCount() int {
+	if r.Problem.Present == nil {
+		return 0
+	}
+	return len(r.Problem.Present.Running)
+}
+
 // summary adds up the plan alone.
 func (r *Result) summary() Summary {
 	l := &r.Plan.Ledger
 	s := Summary{
 		Policy: r.Plan.Policy, From: r.Plan.From, Status: r.Plan.Status, Mode: r.Problem.Mode, Start: r.Problem.Start, Seed: r.Seed,
-		JobsTotal: len(r.Problem.Tasks), Misses: len(r.Plan.Misses), Infeasible: len(r.Plan.Unplaced),
+		JobsTotal: len(r.Problem.Tasks) - r.runningCount(), Misses: len(r.Plan.Misses), Infeasible: len(r.Plan.Unplaced),
 		Energy: l.Total(), Run: l.Run, Idle: l.Idle, TurnOn: l.TurnOn, Host: l.Host, Sleep: l.Sleep,
 		Baseline: r.Baseline, Bound: r.Bound, PastDue: len(r.Plan.PastDue(r.Problem)),
 		Objective: r.Problem.Cost(r.Plan), ObjectiveUnit: r.Problem.CostUnit(), Clocks: r.Plan.Clocks,
@@ -181,11 +189,17 @@ func (r *Result) summary() Summary {
 	first := math.Inf(1)
 	waits, turnarounds := make([]float64, 0, s.JobsTotal), make([]float64, 0, s.JobsTotal)
 	used := make([]planner.GPUSet, len(r.Plan.Nodes))
+	runs := r.Problem.Runs()
 	for i := range r.Plan.Assignments {
+		if runs != nil && runs[i] {
+			continue
+		}
 		arrival := r.Problem.Tasks[i].Arrival
 		first = min(first, arrival)
 		if a := &r.Plan.Assignments[i]; a.Node >= 0 {
-			used[a.Node] |= a.GPUs
+			for part := range a.Parts {
+				used[part.Node] |= part.GPUs
+			}
 			s.End = max(s.End, a.End)
 			waits, turnarounds = append(waits, a.Start-arrival), append(turnarounds, a.End-arrival)
 		}

@@ -46,7 +46,7 @@ func sortBars(all []bar) {
 	})
 }
 
-// collect makes a bar for each run of neighbouring GPUs of each job.
+// collect makes a bar for each run of neighbouring GPUs of each job on each node.
 func (p *picture) collect() []bar {
 	groupOf := make([]int, len(p.result.Plan.Nodes))
 	for i := range groupOf {
@@ -56,12 +56,9 @@ func (p *picture) collect() []bar {
 		groupOf[p.groups[i].node] = i
 	}
 	bars, crowds := make([]bar, 0, len(p.result.Plan.Assignments)), p.result.crowds()
-	for task, a := range p.result.placed {
-		if groupOf[a.Node] < 0 {
-			continue
-		}
+	for task, a := range p.result.present {
 		one := bar{
-			group: groupOf[a.Node], share: p.result.Problem.Tasks[task].Share, start: a.Start, end: a.End,
+			share: p.result.Problem.Tasks[task].Share, start: a.Start, end: a.End,
 			task: task, jobs: 1, clock: a.Point.Setting.Fc, busy: a.End - a.Start,
 		}
 		for _, gpu := range a.GPUs.Indexes() {
@@ -69,13 +66,18 @@ func (p *picture) collect() []bar {
 				one.share = min(one.share, 1/float64(n))
 			}
 		}
-		for s := a.GPUs; s != 0; {
-			one.gpu, one.gpus = s.First(), 0
-			for g := one.gpu; g < planner.MaxGPUs && s.Has(g); g++ {
-				s &= s - 1
-				one.gpus++
+		for part := range a.Parts {
+			if one.group = groupOf[part.Node]; one.group < 0 {
+				continue
 			}
-			bars = append(bars, one)
+			for s := part.GPUs; s != 0; {
+				one.gpu, one.gpus = s.First(), 0
+				for g := one.gpu; g < planner.MaxGPUs && s.Has(g); g++ {
+					s &= s - 1
+					one.gpus++
+				}
+				bars = append(bars, one)
+			}
 		}
 	}
 	return bars
@@ -210,7 +212,7 @@ func (p *picture) tooltip(b *bar) []string {
 	}
 	times := CommonScale(Seconds, significantDigits, p.end)
 	lines := []string{
-		t.ID + " on node " + strconv.Itoa(int(a.Node)) + ", GPU " + ranges(a.GPUs),
+		t.ID + " on " + onNodes(a),
 		clocks,
 		times.Format(a.Start) + " – " + times.With(a.End) + ", " + FormatWatts(a.Power(t)) + ", " + FormatJoules(a.Energy(t)),
 	}
@@ -218,6 +220,18 @@ func (p *picture) tooltip(b *bar) []string {
 		lines = append(lines, "late by "+times.With(a.End-t.Deadline))
 	}
 	return append(lines, a.Reason.String())
+}
+
+// onNodes says on which nodes and GPUs a job runs.
+func onNodes(a *planner.Assignment) string {
+	if len(a.More) == 0 {
+		return "node " + strconv.Itoa(int(a.Node)) + ", GPU " + ranges(a.GPUs)
+	}
+	var all []string
+	for part := range a.Parts {
+		all = append(all, strconv.Itoa(int(part.Node)))
+	}
+	return "nodes " + strings.Join(all, ", ") + ", GPU " + gpuNames(a)
 }
 
 // escapeLines joins lines so that each stays one.

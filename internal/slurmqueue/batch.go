@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
@@ -18,23 +19,26 @@ import (
 // is a job for each of its tasks.
 type Batch struct {
 	Jobs    []queue.Job
-	Of      []Record // by job: of which record it is
-	Beyond  int      // tasks that weren't asked for
-	Unknown int      // jobs without model and prediction: at default clocks for as long as their limit
+	Of      []Record   // by job: of which record it is
+	Within  [][]string // by job: partitions that it may run in; nil: any
+	Beyond  int        // tasks that weren't asked for
+	Unknown int        // jobs without model and prediction: at default clocks for as long as their limit
 	Left    Left
 	Running Running
 
 	cluster *planner.Cluster
 	catalog planner.Catalog
 	found   []found
+	runners []runner // what runs, as far as the cluster has room for it
 }
 
 // found is a record that can be planned, with how many tasks of it are.
 type found struct {
-	job   queue.Job
-	of    Record
-	tasks int
-	array bool
+	job    queue.Job
+	of     Record
+	within []string
+	tasks  int
+	array  *epdapi.QueuedJob // nil: it is none
 }
 
 // Record is a job of Slurm's as it lists it.
@@ -45,14 +49,16 @@ type Record struct {
 
 // Left counts jobs that can't be planned, by reason.
 type Left struct {
-	Held    int // held, or not due yet
-	Several int // on several nodes
-	Endless int // without model, prediction and time limit
-	Many    int // beyond what epd lists
+	Held    int      // held, or not due yet: they wait for a time, or for other jobs
+	Names   []string // of these, with Slurm's reason, a record each
+	Several int      // on several nodes that don't have equal parts of it
+	Endless int      // without model, prediction and time limit
+	Many    int      // beyond what epd lists
 }
 
-// Running counts jobs that run, and the GPUs they hold.
-type Running struct{ Jobs, GPUs int }
+// Running counts jobs that run, and the GPUs they hold. The cluster may have no room for
+// some of these.
+type Running struct{ Jobs, GPUs, Without int }
 
 // arrayTasks is how many tasks of one array a plan of the whole queue takes.
 const arrayTasks = 10_000
@@ -78,21 +84,38 @@ func batchOf(q *epdapi.Queue, cluster *planner.Cluster, catalog planner.Catalog,
 		b.add(&q.Jobs[i])
 	}
 	b.Left.Many += q.LeftOut
+	b.running(q)
 	if most > 0 {
 		b.keep(most)
 	}
 	for i := range b.found {
 		f := &b.found[i]
+		if f.tasks == 0 {
+			continue
+		}
+		names := f.names()
 		for k := range f.tasks {
 			task := f.job
-			if f.array {
-				task.ID = fmt.Sprintf("%d/%d", f.of.ID, k+1)
+			if names != nil {
+				task.ID = names(k)
 			}
-			b.Jobs, b.Of = append(b.Jobs, task), append(b.Of, f.of)
+			b.Jobs, b.Of, b.Within = append(b.Jobs, task), append(b.Of, f.of), append(b.Within, f.within)
 		}
 	}
 	b.found = nil
 	return b
+}
+
+// names are those of the tasks of an array; nil: it is none. Slurm's own where its list
+// says which they are.
+func (f *found) names() func(task int) string {
+	if f.array == nil {
+		return nil
+	}
+	if list, _, err := slurm.ParseArrayTasks(f.array.ArrayTasks); err == nil && len(list) >= f.tasks && f.array.ArrayJob > 0 {
+		return func(task int) string { return fmt.Sprintf("%d_%d", f.array.ArrayJob, list[task]) }
+	}
+	return func(task int) string { return fmt.Sprintf("%d/%d", f.of.ID, task+1) }
 }
 
 // keep leaves so many tasks, those that wait longest.
@@ -123,8 +146,9 @@ func (b *Batch) add(q *epdapi.QueuedJob) {
 		return
 	case q.Held:
 		b.Left.Held += tasks
+		b.Left.Names = append(b.Left.Names, named(q))
 		return
-	case q.Nodes > 1:
+	case q.Nodes > 1 && (q.GPUs%q.Nodes != 0 || q.GPUs == 0 || q.Shared):
 		b.Left.Several += tasks
 		return
 	case len(responses) == 0 && !predicted && !limited:
@@ -135,7 +159,36 @@ func (b *Batch) add(q *epdapi.QueuedJob) {
 	}
 	job := jobOf(q, responses)
 	record := Record{ID: slurm.JobID(q.ID), Waited: q.AgeS.Or(0)} //nolint:gosec // it was one of Slurm's
-	b.found = append(b.found, found{job: job, of: record, tasks: tasks, array: q.Tasks > 1})
+	f := found{job: job, of: record, tasks: tasks}
+	if q.Partition != "" {
+		f.within = strings.Split(q.Partition, ",")
+	}
+	if q.Tasks > 1 || q.ArrayJob > 0 {
+		f.array = q
+	}
+	b.found = append(b.found, f)
+}
+
+// Text is the records that are held or not due yet, a few of them by name.
+func (l *Left) Text() string {
+	const most = 10
+	text := "held or not due yet: " + strings.Join(l.Names[:min(most, len(l.Names))], ", ")
+	if more := len(l.Names) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// named is a record by its number and why it waits.
+func named(q *epdapi.QueuedJob) string {
+	id := strconv.FormatInt(q.ID, 10)
+	if q.ArrayJob > 0 && q.ArrayTasks != "" {
+		id = fmt.Sprintf("%d_[%s]", q.ArrayJob, q.ArrayTasks)
+	}
+	if q.Reason == "" {
+		return id
+	}
+	return id + " (" + q.Reason + ")"
 }
 
 // jobOf is a job as a batch file would have it.
@@ -144,6 +197,9 @@ func jobOf(q *epdapi.QueuedJob, responses []modelResponse) queue.Job {
 	job.User, job.Name = q.User, q.Name
 	job.RuntimeModel = queue.AnyModel // a prediction or a limit is of wherever it runs
 	job.GPUs = []queue.GPUCount{{Model: q.GPUModel, Count: q.GPUs}}
+	if q.Nodes > 1 { // one is what Slurm says of a job that doesn't say
+		job.Nodes = q.Nodes
+	}
 	limit, limited := q.LimitS.Get()
 	if limited {
 		job.Limit = limit

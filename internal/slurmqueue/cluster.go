@@ -27,12 +27,13 @@ func Profiles(q *epdapi.Queue) (*config.Profiles, error) {
 	return further, nil
 }
 
-// Cluster is a configuration with the nodes that Slurm reports. Warnings are
-// about kinds of nodes that are left out; [ErrNoNodes] is all of them.
-func Cluster(nodes []epdapi.QueueNode, profiles *config.Profiles) (c *config.Config, warnings []error, err error) {
+// Cluster is a configuration with the nodes that Slurm reports, and the partitions that
+// they are in, by class. Warnings are about kinds of nodes that are left out;
+// [ErrNoNodes] is all of them.
+func Cluster(nodes []epdapi.QueueNode, profiles *config.Profiles) (c *config.Config, partitions [][]string, warnings []error, err error) {
 	var b strings.Builder
 	b.WriteString("[cluster]\nname = \"slurm\"\n")
-	found := false
+	names := make(map[string]bool)
 	for i := range nodes {
 		n := &nodes[i]
 		profile, err := profiles.Lookup(n.GPUModel)
@@ -46,15 +47,19 @@ func Cluster(nodes []epdapi.QueueNode, profiles *config.Profiles) (c *config.Con
 			warnings = append(warnings, fmt.Errorf("%s with %s of type %q left out: %w", counted(n.Count, "node"), counted(n.GPUs, "GPU"), n.GPUModel, err))
 			continue
 		}
-		found = true
-		fmt.Fprintf(&b, "[[cluster.nodes]]\nname = %q\ngpu_model = %q\ngpus = %d\ncount = %d\n",
-			strings.ToLower(profile.Name)+"x"+strconv.Itoa(n.GPUs), profile.Name, n.GPUs, max(1, n.Count))
+		kind := strings.ToLower(profile.Name) + "x" + strconv.Itoa(n.GPUs)
+		name := kind
+		for k := 2; names[name]; k++ { // the same in other partitions
+			name = kind + "-" + strconv.Itoa(k)
+		}
+		names[name], partitions = true, append(partitions, n.Partitions)
+		fmt.Fprintf(&b, "[[cluster.nodes]]\nname = %q\ngpu_model = %q\ngpus = %d\ncount = %d\n", name, profile.Name, n.GPUs, max(1, n.Count))
 	}
-	if !found {
-		return nil, warnings, ErrNoNodes
+	if len(partitions) == 0 {
+		return nil, nil, warnings, ErrNoNodes
 	}
 	c, err = config.Load(strings.NewReader(b.String()), "Slurm's nodes", profiles)
-	return c, warnings, err
+	return c, partitions, warnings, err
 }
 
 func counted(n int, what string) string {

@@ -46,7 +46,7 @@ func NewOrder(ctx context.Context, q *epdapi.Queue, known *config.Profiles, poli
 	if err != nil {
 		return nil, err
 	}
-	c, _, err := Cluster(nodes, known)
+	c, _, _, err := Cluster(nodes, known)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func NewOrder(ctx context.Context, q *epdapi.Queue, known *config.Profiles, poli
 	if len(s.waiting.Jobs) == 0 {
 		return &Order{Without: s.waiting.Left.sum()}, nil
 	}
-	if err := s.set(q); err != nil {
+	if err := s.set(); err != nil {
 		return nil, err
 	}
 	return s.play(ctx, policy)
@@ -81,7 +81,7 @@ func fewer(q *epdapi.Queue) *epdapi.Queue {
 	slices.SortStableFunc(oldest, func(a, b *epdapi.QueuedJob) int { return cmp.Compare(b.AgeS.Or(0), a.AgeS.Or(0)) })
 	room := MaxPlanned
 	for _, j := range oldest {
-		if j.State != string(slurm.Pending) || j.Held || j.Nodes > 1 {
+		if j.State != string(slurm.Pending) || j.Held {
 			continue
 		}
 		tasks := max(1, j.Tasks)
@@ -147,47 +147,48 @@ type scene struct {
 	waiting *Batch
 	catalog planner.Catalog
 	problem planner.Problem
-	present planner.Present
-	records []slurm.JobID // by task; those that run come first
+	records []slurm.JobID // by task; those that run come last and have none
 	left    int
 }
 
 // set makes the problem: time 0 is when the oldest job was submitted or
 // started.
-func (s *scene) set(q *epdapi.Queue) error {
-	running := s.running(q)
-	jobs := make([]queue.Job, 0, len(running)+min(len(s.waiting.Jobs), MaxPlanned))
+func (s *scene) set() error {
+	running, present := s.waiting.runners, &planner.Present{}
 	for i := range running {
-		jobs = append(jobs, running[i].job)
-		s.records = append(s.records, 0)
-		s.present.Now = max(s.present.Now, running[i].ran)
+		present.Now = max(present.Now, running[i].ran)
 	}
+	jobs := make([]queue.Job, 0, min(len(s.waiting.Jobs), MaxPlanned))
 	waits := s.longest()
 	for _, i := range waits {
 		jobs = append(jobs, s.waiting.Jobs[i])
 		s.records = append(s.records, s.waiting.Of[i].ID)
-		s.present.Now = max(s.present.Now, s.waiting.Of[i].Waited)
+		present.Now = max(present.Now, s.waiting.Of[i].Waited)
 	}
 	tasks, _, err := planner.Join(&queue.Batch{Jobs: jobs}, s.cluster, s.catalog, planner.Margins{})
 	if err != nil {
 		return err
 	}
-	now := s.present.Now
+	now := present.Now
 	for i := range tasks {
 		t := &tasks[i]
 		t.Deadline = math.Inf(1) // what can't meet its own has a place all the same
-		if i < len(running) {
-			r := &running[i]
-			t.Arrival, t.Due, t.Limit = now-r.ran, math.Inf(1), math.Inf(1)
-			s.present.Running = append(s.present.Running, planner.Running{Task: i, Class: r.class, Start: t.Arrival, End: now + r.rest})
-			continue
-		}
-		t.Arrival = now - s.waiting.Of[waits[i-len(running)]].Waited
+		t.Arrival = now - s.waiting.Of[waits[i]].Waited
 		if t.Due += now; t.Due-now < shortest(t) {
 			t.Due = math.Inf(1)
 		}
 	}
-	s.problem = planner.Problem{Cluster: *s.cluster, Tasks: tasks, Mode: planner.Online}
+	for i := range running {
+		r := &running[i]
+		task, err := s.waiting.task(r, r.ran+r.rest)
+		if err != nil {
+			return err
+		}
+		task.Arrival = now - r.ran
+		present.Running = append(present.Running, planner.Running{Task: len(tasks), Class: r.class, Start: task.Arrival, End: now + r.rest})
+		tasks = append(tasks, task)
+	}
+	s.problem = planner.Problem{Cluster: *s.cluster, Tasks: tasks, Mode: planner.Online, Present: present}
 	return nil
 }
 
@@ -211,16 +212,14 @@ func (s *scene) longest() []int {
 // order is that of those who had started by then.
 func (s *scene) play(ctx context.Context, policy *planner.Policy) (*Order, error) {
 	var started []int
-	plan, err := planner.Solve(ctx, &s.problem, policy, &planner.Options{
-		Present: &s.present, Started: func(task int) { started = append(started, task) },
-	})
+	plan, err := planner.Solve(ctx, &s.problem, policy, &planner.Options{Started: func(task int) { started = append(started, task) }})
 	switch {
 	case err == nil:
 		slices.SortStableFunc(started, func(a, b int) int { return cmp.Compare(plan.Assignments[a].Start, plan.Assignments[b].Start) })
 	case ctx.Err() == nil || len(started) == 0:
 		return nil, fmt.Errorf("play the queue: %w", err)
 	}
-	o := &Order{Without: s.left + len(s.problem.Tasks) - len(s.present.Running) - len(started)}
+	o := &Order{Without: s.left + len(s.problem.Tasks) - len(s.problem.Present.Running) - len(started)}
 	seen := make(map[slurm.JobID]bool)
 	for _, task := range started {
 		if id := s.records[task]; !seen[id] {

@@ -183,7 +183,7 @@ func TestAQueueThatIsTooLongIsOrderedByThoseThatWaitLongest(t *testing.T) {
 func TestAPlanOfTheWholeQueueTakesTenThousandTasksOfAnArray(t *testing.T) {
 	q := &epdapi.Queue{Nodes: v100s(8), Jobs: []epdapi.QueuedJob{waits(1, 1, 100, 5)}, LeftOut: 3}
 	q.Jobs[0].Tasks = 4_000_000
-	cluster, _, err := slurmqueue.Cluster(q.Nodes, usual().Profiles)
+	cluster, _, _, err := slurmqueue.Cluster(q.Nodes, usual().Profiles)
 	if err != nil {
 		t.Fatal(err)
 	}

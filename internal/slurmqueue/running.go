@@ -1,17 +1,22 @@
 package slurmqueue
 
 import (
+	"cmp"
 	"fmt"
+	"math"
+	"slices"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/queue"
+	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/slurm"
 )
 
 // runner is a job that runs, or its part on one node.
 type runner struct {
-	job       queue.Job
+	id        string
 	class     int
+	gpus      int
 	ran, rest float64 // seconds
 }
 
@@ -22,46 +27,50 @@ const (
 	leastRest = 60
 )
 
-// running are the jobs that hold GPUs of which the model is known, as many as
-// the cluster has room for.
-func (s *scene) running(q *epdapi.Queue) []runner {
-	free := make([]int, len(s.cluster.Classes))
-	for i := range s.cluster.Classes {
-		free[i] = s.cluster.Classes[i].GPUs * max(1, s.cluster.Classes[i].Count)
-	}
+// running notes the jobs that hold GPUs of which the model is known, as far as the
+// cluster has room for them: those with most GPUs on a node first.
+func (b *Batch) running(q *epdapi.Queue) {
 	var all []runner
+	var models []string // that they run on, each
 	for i := range q.Jobs {
 		j := &q.Jobs[i]
 		if j.State == string(slurm.Pending) || j.GPUs < 1 {
 			continue
 		}
 		ran := j.AgeS.Or(0)
-		rest := s.rest(j, ran)
+		r := runner{id: fmt.Sprintf("%d (runs)", j.ID), ran: ran, rest: b.rest(j, ran)}
 		parts := min(max(1, j.Nodes), j.GPUs)
 		for part := range parts {
-			gpus := j.GPUs / parts
-			if part < j.GPUs%parts {
-				gpus++
+			if r.gpus = j.GPUs / parts; part < j.GPUs%parts {
+				r.gpus++
 			}
-			class := s.classWith(j.GPUModel, gpus, free)
-			if class < 0 {
-				continue
+			if parts > 1 {
+				r.id = fmt.Sprintf("%d (runs, part %d)", j.ID, part+1)
 			}
-			free[class] -= gpus
-			job := queue.NewJob(fmt.Sprintf("%d running %d", j.ID, part+1))
-			job.GPUs = []queue.GPUCount{{Model: s.cluster.Classes[class].Model, Count: gpus}}
-			job.Runtime = ran + rest
-			all = append(all, runner{job: job, class: class, ran: ran, rest: rest})
+			all, models = append(all, r), append(models, j.GPUModel)
 		}
 	}
-	return all
+	order := make([]int, len(all))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(all[y].gpus, all[x].gpus) })
+	rooms := make([][]int, len(b.cluster.Classes)) // free GPUs of the nodes in use, by class
+	for _, i := range order {
+		r := &all[i]
+		if r.class = b.classWith(models[i], r.gpus, rooms); r.class < 0 {
+			b.Running.Without += r.gpus
+			continue
+		}
+		b.runners = append(b.runners, *r)
+	}
 }
 
 // rest is how long a job still runs.
-func (s *scene) rest(j *epdapi.QueuedJob, ran float64) float64 {
+func (b *Batch) rest(j *epdapi.QueuedJob, ran float64) float64 {
 	rest, limited := j.EndsS.Get()
 	expected, known := j.RuntimeS.Get()
-	if responses := s.waiting.responses(j); len(responses) > 0 {
+	if responses := b.responses(j); len(responses) > 0 {
 		expected, known = responses[0].Default().Time, true
 	}
 	if left := max(expected-ran, restPart*ran); known && (!limited || left < rest) {
@@ -70,14 +79,63 @@ func (s *scene) rest(j *epdapi.QueuedJob, ran float64) float64 {
 	return max(rest, leastRest)
 }
 
-// classWith is the first class of a GPU model (empty: of any) with so many GPUs
-// free on its nodes; -1: none.
-func (s *scene) classWith(model string, gpus int, free []int) int {
-	for i := range s.cluster.Classes {
-		k := &s.cluster.Classes[i]
-		if (model == "" || k.Model == model) && k.GPUs >= gpus && free[i] >= gpus {
+// classWith is the first class of a GPU model (empty: of any) with a node on which so
+// many GPUs are free, which it takes; -1: none.
+func (b *Batch) classWith(model string, gpus int, rooms [][]int) int {
+	for i := range b.cluster.Classes {
+		k := &b.cluster.Classes[i]
+		if model != "" && k.Model != model || k.GPUs < gpus {
+			continue
+		}
+		node := slices.IndexFunc(rooms[i], func(free int) bool { return free >= gpus })
+		if node < 0 && (k.Count == 0 || len(rooms[i]) < k.Count) {
+			node, rooms[i] = len(rooms[i]), append(rooms[i], k.GPUs)
+		}
+		if node >= 0 {
+			rooms[i][node] -= gpus
 			return i
 		}
 	}
 	return -1
+}
+
+// Begin has a problem of the batch's tasks begin with what runs: it adds tasks that hold
+// their GPUs until they are expected to end, and take no energy. Where the partitions
+// of node classes are known (by class; nil: they aren't), jobs stay in theirs.
+func (b *Batch) Begin(p *planner.Problem, partitions [][]string) error {
+	for class := range partitions {
+		p.Cluster.Classes[class].Partitions = partitions[class]
+	}
+	for i := range b.Within {
+		p.Tasks[i].Partitions = b.Within[i]
+	}
+	if len(b.runners) == 0 {
+		return nil
+	}
+	present := &planner.Present{}
+	for i := range b.runners {
+		r := &b.runners[i]
+		task, err := b.task(r, r.rest)
+		if err != nil {
+			return err
+		}
+		present.Running = append(present.Running, planner.Running{Task: len(p.Tasks), Class: r.class, End: r.rest})
+		p.Tasks = append(p.Tasks, task)
+	}
+	p.Present = present
+	return nil
+}
+
+// task is what runs as a task of so many seconds.
+func (b *Batch) task(r *runner, seconds float64) (planner.Task, error) {
+	k := &b.cluster.Classes[r.class]
+	hardware, err := b.catalog.Hardware(k.Model)
+	if err != nil {
+		return planner.Task{}, fmt.Errorf("node class %q: %w", k.Name, err)
+	}
+	at := hardware.Default
+	at.Time, at.Power, at.Energy = seconds, 0, 0
+	task := planner.NewTask(r.id, planner.Option{Model: k.Model, GPUs: r.gpus, Response: &dvfsmodel.Fixed{At: at}})
+	task.Due = math.Inf(1)
+	return task, nil
 }

@@ -44,7 +44,7 @@ type WhatIf struct {
 }
 
 // NewWhatIf plans what waits in a queue as `epplan plan --from-slurm` does: on the
-// nodes that Slurm reports, as if those were free. It touches nothing. Its errors
+// nodes that Slurm reports, beside what runs there. It touches nothing. Its errors
 // are about the policy string, [ErrNoNodes], [ErrNothingWaits], or those of the
 // context.
 func NewWhatIf(ctx context.Context, q *epdapi.Queue, terms *Terms, question Question) (w *WhatIf, err error) {
@@ -96,7 +96,7 @@ func (w *WhatIf) problem(ctx context.Context, q *epdapi.Queue, terms *Terms, que
 	if further != nil {
 		known = known.With(further)
 	}
-	c, warnings, err := Cluster(q.Nodes, known)
+	c, partitions, warnings, err := Cluster(q.Nodes, known)
 	w.Warnings = warnings
 	if err != nil {
 		return nil, err
@@ -120,6 +120,9 @@ func (w *WhatIf) problem(ctx context.Context, q *epdapi.Queue, terms *Terms, que
 		return nil, err
 	}
 	p := &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks), Objective: terms.Objective}
+	if err := w.Batch.Begin(p, partitions); err != nil {
+		return nil, err
+	}
 	p.Start = c.Start(p.Mode)
 	return p, policy.ImplyDue(ctx, p, terms.Safety.Stretch)
 }

@@ -10,9 +10,11 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/slurmqueue"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/policy"
 )
 
 // usual are the terms of the default configuration.
@@ -45,14 +47,123 @@ func TestAPlanOfTheQueueIsOfWhatWaits(t *testing.T) {
 		if err := planner.Check(r.Problem, r.Plan); err != nil {
 			t.Error(text, err)
 		}
-		if len(r.Problem.Tasks) != 9 || w.Batch.Running.Jobs != 1 || w.Beyond != 0 {
-			t.Errorf("%q: %d tasks, %+v", text, len(r.Problem.Tasks), w)
+		if len(w.Jobs) != 9 || w.Batch.Running != (slurmqueue.Running{Jobs: 1, GPUs: 2}) || w.Beyond != 0 {
+			t.Errorf("%q: %d jobs, %+v, %d beyond", text, len(w.Jobs), w.Batch.Running, w.Beyond)
 		}
 		if r.Easy == nil || r.Constant == nil || r.Constant.Clocks["V100"].Core == 0 {
 			t.Errorf("%q: not held against EASY and constant clocks: %+v", text, r.Constant)
 		}
 		if !(r.Baseline > 0) || !(r.Bound > 0) || r.Bound > r.Plan.Ledger.Total()*(1+1e-9) {
 			t.Errorf("%q: %v J, baseline %v, bound %v", text, r.Plan.Ledger.Total(), r.Baseline, r.Bound)
+		}
+	}
+}
+
+// What runs holds its GPUs until its limit, or until it is expected to end.
+func TestAPlanOfTheQueueLeavesAloneWhatRuns(t *testing.T) {
+	for _, text := range []string{"", "edl", "baseline", "value", "marginal"} {
+		q := crowd(9)
+		q.Jobs[0].GPUs = 3
+		w, err := slurmqueue.NewWhatIf(t.Context(), q, usual(), slurmqueue.Question{Policy: text})
+		if err != nil {
+			t.Fatal(text, err)
+		}
+		held := [4]float64{} // by GPU, until when
+		a := w.Result.Plan.Assignments
+		for _, gpu := range a[9].GPUs.Indexes() {
+			held[gpu] = 500
+		}
+		for i := range w.Jobs {
+			for _, gpu := range a[i].GPUs.Indexes() {
+				if a[i].Start < held[gpu] {
+					t.Errorf("%q: job %s starts at %v s on GPU %d, which is held until %v s", text, w.Jobs[i].ID, a[i].Start, gpu, held[gpu])
+				}
+			}
+		}
+		if a[9].End != 500 || a[9].GPUs.Len() != 3 {
+			t.Errorf("%q: what runs %+v", text, a[9])
+		}
+		if s := report.Summarise(w.Result); s.JobsTotal != 9 || s.NodesUsed != 1 {
+			t.Errorf("%q: %d jobs on %d nodes, want 9 on 1", text, s.JobsTotal, s.NodesUsed)
+		}
+	}
+}
+
+func TestJobsOnSeveralNodesArePlannedAndThoseThatWaitForOthersAreNamed(t *testing.T) {
+	q := &epdapi.Queue{Nodes: []epdapi.QueueNode{{GPUModel: "V100", GPUs: 4, Count: 3}}}
+	add := func(change func(j *epdapi.QueuedJob)) {
+		j := waits(int64(len(q.Jobs)+1), 1, 3600, 10)
+		change(&j)
+		q.Jobs = append(q.Jobs, j)
+	}
+	add(func(j *epdapi.QueuedJob) { j.GPUs, j.Nodes = 8, 2 })
+	add(func(j *epdapi.QueuedJob) { j.GPUs, j.Nodes = 12, 1 }) // Slurm doesn't know yet that it will be three
+	add(func(j *epdapi.QueuedJob) { j.GPUs, j.Nodes = 7, 2 })
+	add(func(j *epdapi.QueuedJob) { j.Held, j.Reason = true, "Dependency" })
+	add(func(j *epdapi.QueuedJob) {
+		j.Held, j.Reason, j.Tasks, j.ArrayJob, j.ArrayTasks = true, "JobHeldUser", 2, 40, "5-6"
+	})
+	add(func(j *epdapi.QueuedJob) { j.Tasks, j.ArrayJob, j.ArrayTasks = 3, 30, "2,7-9:2%1" })
+	add(func(j *epdapi.QueuedJob) { j.ArrayJob, j.ArrayTasks = 30, "1" })
+	add(func(j *epdapi.QueuedJob) { j.State, j.GPUs, j.Nodes, j.EndsS = "RUNNING", 2, 2, record.Known(900) })
+	add(func(j *epdapi.QueuedJob) { j.State, j.GPUs, j.EndsS = "RUNNING", 8, record.Known(900) })
+	w, err := slurmqueue.NewWhatIf(t.Context(), q, usual(), slurmqueue.Question{Policy: "value"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := make([]string, len(w.Jobs))
+	for i := range w.Jobs {
+		ids[i] = w.Jobs[i].ID
+	}
+	if got, want := strings.Join(ids, " "), "1 2 30_2 30_7 30_9 30_1"; got != want {
+		t.Errorf("planned %s, want %s", got, want)
+	}
+	a := w.Result.Plan.Assignments
+	if err := planner.Check(w.Result.Problem, w.Result.Plan); err != nil || len(a[0].More) != 1 || len(a[1].More) != 2 {
+		t.Errorf("on %d and %d nodes, want 2 and 3; %v", 1+len(a[0].More), 1+len(a[1].More), err)
+	}
+	if a[1].Start < 900 {
+		t.Errorf("all nodes are free at %v s, want 900 s", a[1].Start)
+	}
+	left := w.Batch.Left
+	if left.Several != 1 || left.Held != 3 || left.Text() != "held or not due yet: 4 (Dependency), 40_[5-6] (JobHeldUser)" {
+		t.Errorf("left out %+v: %s", left, left.Text())
+	}
+	if want := (slurmqueue.Running{Jobs: 2, GPUs: 10, Without: 8}); w.Batch.Running != want {
+		t.Errorf("running %+v, want %+v", w.Batch.Running, want)
+	}
+}
+
+// A job of a small partition doesn't run on other nodes, however free they are.
+func TestJobsStayInTheirPartitions(t *testing.T) {
+	q := &epdapi.Queue{Nodes: []epdapi.QueueNode{
+		{GPUModel: "V100", GPUs: 4, Count: 3, Partitions: []string{"gpu", "long"}}, {GPUModel: "V100", GPUs: 4, Count: 1, Partitions: []string{"debug"}},
+	}}
+	for i := range int64(8) {
+		j := waits(i+1, 4, 3600, 10)
+		j.Partition = []string{"gpu", "debug", "debug,long", "nowhere"}[i%4]
+		q.Jobs = append(q.Jobs, j)
+	}
+	for _, text := range append(policy.Names(), "") {
+		w, err := slurmqueue.NewWhatIf(t.Context(), q, usual(), slurmqueue.Question{Policy: text})
+		if err != nil {
+			t.Fatal(text, err)
+		}
+		for i := range w.Jobs {
+			a := &w.Result.Plan.Assignments[i]
+			switch class := a.Node; {
+			case i%4 == 3:
+				if class >= 0 {
+					t.Errorf("%q: a job of no partition of the cluster's is planned", text)
+				}
+			case class < 0:
+				t.Errorf("%q: job %s isn't planned", text, w.Jobs[i].ID)
+			case i%4 < 2 && w.Result.Plan.Nodes[a.Node].Class != i%4:
+				t.Errorf("%q: job %s is on nodes of class %d, want %d", text, w.Jobs[i].ID, w.Result.Plan.Nodes[a.Node].Class, i%4)
+			}
+		}
+		if left := w.Result.Plan.Unplaced; len(left) != 2 || left[0].Why != "no node of its partition has the GPUs, CPUs and memory that it asks for" {
+			t.Errorf("%q: unplaced %+v", text, left)
 		}
 	}
 }
@@ -87,7 +198,7 @@ func TestThePlanIsOfThoseThatWaitLongest(t *testing.T) {
 		t.Fatal(err)
 	}
 	tasks := w.Result.Problem.Tasks
-	if len(tasks) != 2 || tasks[0].ID != "1" || tasks[1].ID != "2" || w.Beyond != 7 {
+	if len(w.Jobs) != 2 || tasks[0].ID != "1" || tasks[1].ID != "2" || w.Beyond != 7 {
 		t.Errorf("%d beyond, tasks %+v", w.Beyond, tasks)
 	}
 }

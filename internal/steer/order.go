@@ -103,7 +103,7 @@ func (p *Plan) places(s *Snapshot, set *Settings) map[slurm.JobID]int {
 		return nil
 	}
 	if r.Without > 0 {
-		p.Notes = append(p.Notes, fmt.Sprintf("policy %s: %d jobs have no place in its order: held, on several nodes, without model and time limit, or too many", r.Policy, r.Without))
+		p.Notes = append(p.Notes, fmt.Sprintf("policy %s: %d jobs have no place in its order: held, with unequal parts on several nodes, without model and time limit, or too many", r.Policy, r.Without))
 	}
 	return r.Place
 }

@@ -46,7 +46,7 @@ func TestPagesAreReadableInABrowser(t *testing.T) {
 		{"workloads", "/workloads", []string{"Workloads", "train-0", "pooled prior", "<img src=x", "finetune-2", "edsger", "beef0002…x4"}},
 		{"workload", workloadPath, []string{"train-0 (ada, gpu) on V100", workload, "Version in use", "t0", "31.5", "in use", "it ended in state TIMEOUT", "by alice (token), 2026-05-04"}},
 		{"workload-use", "/workloads/ada%2Ftrain.sh/use?gpu=V100&version=2", []string{"Use version 2", "clocks of train-0 (ada, gpu) on V100", "What will happen", "How to undo it", "version 3"}},
-		{"whatif", "/whatif?policy=edl&jobs=10", []string{"What if", "Policy edl plans all 10 jobs", "turnaround, p95", "begins as if they were free"}},
+		{"whatif", "/whatif?policy=edl&jobs=10", []string{"What if", "Policy edl plans all 10 jobs", "turnaround, p95", "until they are expected to end"}},
 		{"admin", "/admin", []string{"Administration", "a1b2c3"}},
 		{"admin-levers", "/admin/levers", []string{"Take every lever back", "How to undo it", "Jobs with another nice"}},
 	} {

@@ -213,17 +213,18 @@ func planSections(w *slurmqueue.WhatIf) ([]Section, error) {
 // assumptions are what a plan of the queue takes for granted.
 func assumptions(w *slurmqueue.WhatIf) *page.Notice {
 	b := w.Batch
-	n := &page.Notice{Kind: page.Info, Text: "The plan is of " + counted(len(w.Result.Problem.Tasks), "job") + "."}
+	n := &page.Notice{Kind: page.Info, Text: "The plan is of " + counted(len(w.Jobs), "job") + "."}
 	add := func(count int, text string) {
 		if count > 0 {
 			n.Items = append(n.Items, text)
 		}
 	}
 	add(w.Beyond, counted(w.Beyond, "job")+" more waited for a shorter time and weren't asked for.")
-	add(b.Running.Jobs, counted(b.Running.Jobs, "job")+" that run hold "+counted(b.Running.GPUs, "GPU")+": the plan begins as if they were free.")
+	add(b.Running.Jobs, counted(b.Running.Jobs, "job")+" that run hold "+counted(b.Running.GPUs, "GPU")+" until they are expected to end.")
+	add(b.Running.Without, "The nodes that Slurm reports have no room for "+counted(b.Running.Without, "GPU")+" of these.")
 	add(b.Unknown, counted(b.Unknown, "job")+" without a model run at default clocks for as long as the time limit.")
-	add(b.Left.Held, counted(b.Left.Held, "job")+" held or not due yet left out.")
-	add(b.Left.Several, counted(b.Left.Several, "job")+" on several nodes left out.")
+	add(b.Left.Held, counted(b.Left.Held, "job")+" left out, "+b.Left.Text()+".")
+	add(b.Left.Several, counted(b.Left.Several, "job")+" with unequal parts on several nodes left out.")
 	add(b.Left.Endless, counted(b.Left.Endless, "job")+" without model and time limit left out.")
 	add(b.Left.Many, counted(b.Left.Many, "job")+" beyond what epd lists left out.")
 	for _, warning := range w.Warnings {

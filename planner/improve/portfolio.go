@@ -14,8 +14,9 @@ import (
 // does better than any start, and nothing else is tried unless tasks are late.
 type Portfolio struct {
 	Others []Start
-	// Rescue are further starts, tried as long as tasks are late. Plans in which
-	// tasks share GPUs by profile don't count.
+	// Rescue are further starts, tried as long as tasks are late, and all of them where
+	// tasks run on several nodes, or already: Then has nothing to say there. Plans in which tasks
+	// share GPUs by profile don't count.
 	Rescue []Start
 	Then   planner.Improver
 	Last   planner.Improver
@@ -45,7 +46,7 @@ func (f Portfolio) Improve(ctx context.Context, p *planner.Problem, plan *planne
 		return nil, err
 	}
 	for i := range f.Rescue {
-		if best.late == 0 {
+		if best.late == 0 && movableAll(p) {
 			break
 		}
 		found := best.Plan
@@ -155,7 +156,7 @@ func (a *candidate) orBetter(p *planner.Problem, plan *planner.Plan) {
 // uniform tells whether the problem is of the EDL paper's kind: one class with as
 // many nodes as wanted, and tasks of one whole GPU that are all there at 0.
 func (f Portfolio) uniform(p *planner.Problem) bool {
-	if len(p.Cluster.Classes) > 1 || p.Mode != planner.Offline || p.Cluster.Classes[0].Count > 0 {
+	if p.Present != nil || len(p.Cluster.Classes) > 1 || p.Mode != planner.Offline || p.Cluster.Classes[0].Count > 0 {
 		return false
 	}
 	for i := range p.Tasks {

@@ -41,7 +41,7 @@ func (r Retune) Improve(ctx context.Context, p *planner.Problem, plan *planner.P
 // improvable tells whether there is something to gain: everything is known in advance,
 // and the plan doesn't meet the lower bound yet.
 func improvable(p *planner.Problem, plan *planner.Plan) bool {
-	if p.Mode == planner.Online {
+	if p.Mode == planner.Online || !movableAll(p) {
 		return false
 	}
 	if o := p.Objective; o.DelayPower != 0 || o.TimeWeight != 0 {
@@ -49,6 +49,12 @@ func improvable(p *planner.Problem, plan *planner.Plan) bool {
 	}
 	bound := planner.LowerBound(p)
 	return bound.Gap(plan.Ledger.Total()) > narrow
+}
+
+// movableAll tells whether every task may be moved by itself to each node of a GPU model
+// that it can run on: none is on several nodes, runs already, or is barred from some.
+func movableAll(p *planner.Problem) bool {
+	return p.Present == nil && !p.AnyGang() && !p.AnyPartition()
 }
 
 // stretch gives each task the clocks that suit the time until something else

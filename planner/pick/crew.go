@@ -21,7 +21,7 @@ func (c *crew) hire(v *planner.View, task int, a *planner.Assignment) {
 	c.residents = append(c.residents, resident{start: a.Start, pair: pair{
 		task: task, class: v.ClassOf(int(a.Node)), Prediction: planner.Prediction{
 			Time: max(a.End-a.Start, math.SmallestNonzeroFloat32),
-			GPUs: float64(a.GPUs.Len()) * v.Problem.Tasks[task].Share,
+			GPUs: float64(a.GPUCount()) * v.Problem.Tasks[task].Share,
 		},
 	}})
 }

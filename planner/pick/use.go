@@ -28,7 +28,7 @@ func newUse(v *planner.View) use {
 // take adds the GPUs of a task that starts, or with sign -1 takes off those of one
 // that ends.
 func (u *use) take(task int, a *planner.Assignment, sign float64) {
-	u.busy[u.view.ClassOf(int(a.Node))] += sign * float64(a.GPUs.Len()) * u.problem.Tasks[task].Share
+	u.busy[u.view.ClassOf(int(a.Node))] += sign * float64(a.GPUCount()) * u.problem.Tasks[task].Share
 }
 
 // fits tells whether a pair's class has as many GPUs free as it needs.

@@ -51,14 +51,22 @@ func (p *atOnce) Finished(task int, a *planner.Assignment) { p.take(task, a, -1)
 
 // take takes what a task holds from its node's room, or with sign -1 gives it back.
 func (p *atOnce) take(task int, a *planner.Assignment, sign float64) {
-	r, t := &p.rooms[a.Node], &p.v.Problem.Tasks[task]
-	r.cpus -= sign * t.CPUs
-	r.mem -= sign * t.MemGiB
+	t := &p.v.Problem.Tasks[task]
+	nodes := float64(1 + len(a.More))
+	for part := range a.Parts {
+		p.takePart(&p.rooms[part.Node], t, part.GPUs, sign, nodes)
+	}
+}
+
+// takePart is take for one of a task's nodes.
+func (p *atOnce) takePart(r *roomLeft, t *planner.Task, gpus planner.GPUSet, sign, nodes float64) {
+	r.cpus -= sign * t.CPUs / nodes
+	r.mem -= sign * t.MemGiB / nodes
 	if t.Share == 1 {
-		r.free ^= a.GPUs
+		r.free ^= gpus
 		return
 	}
-	r.hold(a.GPUs.First(), sign*t.Share)
+	r.hold(gpus.First(), sign*t.Share)
 }
 
 // hold adds to what is held of a GPU.
@@ -74,15 +82,18 @@ func (r *roomLeft) hold(gpu int, share float64) {
 	r.free |= 1 << uint(gpu)
 }
 
-// holds tells whether there are the CPUs and the memory for a task.
-func (r *roomLeft) holds(t *planner.Task) bool {
-	return t.CPUs <= r.cpus+roundOff && t.MemGiB <= r.mem+roundOff
+// holds tells whether there are the CPUs and the memory for a task, or for its part
+// on one of so many nodes.
+func (r *roomLeft) holds(t *planner.Task, nodes float64) bool {
+	return t.CPUs/nodes <= r.cpus+roundOff && t.MemGiB/nodes <= r.mem+roundOff
 }
 
 // gpus are those that a task would get, the lowest ones; for a share the fullest
 // GPU that has it.
-func (r *roomLeft) gpus(t *planner.Task, count int) (set planner.GPUSet, ok bool) {
-	if !r.holds(t) {
+func (r *roomLeft) gpus(t *planner.Task, option int) (set planner.GPUSet, ok bool) {
+	o := &t.Options[option]
+	count := o.PerNode()
+	if !r.holds(t, float64(o.Over())) {
 		return 0, false
 	}
 	if t.Share < 1 {
@@ -96,9 +107,7 @@ func (r *roomLeft) gpus(t *planner.Task, count int) (set planner.GPUSet, ok bool
 			return 1 << uint(best), true
 		}
 	}
-	for left := r.free; left != 0 && set.Len() < count; left &= left - 1 {
-		set |= left & -left
-	}
+	set = lowest(r.free, count)
 	return set, set.Len() == count
 }
 
@@ -106,6 +115,9 @@ func (r *roomLeft) gpus(t *planner.Task, count int) (set planner.GPUSet, ok bool
 const shareSlack = 1e-9
 
 func (p *atOnce) Place(task int) (planner.Placement, planner.Verdict) {
+	if p.gangs(task) {
+		return p.gangNow(task, p)
+	}
 	var best planner.Placement
 	least, suits := math.Inf(1), false
 	for class := range p.v.Problem.Cluster.Classes {
@@ -136,6 +148,15 @@ func (p *atOnce) Place(task int) (planner.Placement, planner.Verdict) {
 	return best, planner.Reject
 }
 
+// takes is [rooms.takes].
+func (p *atOnce) takes(_, _ int) bool { return true }
+
+// has is [rooms.has].
+func (p *atOnce) has(task, node, option int) (set planner.GPUSet, free int, ok bool) {
+	set, ok = p.rooms[node].gpus(&p.v.Problem.Tasks[task], option)
+	return set, p.rooms[node].free.Len(), ok
+}
+
 // room is the node of a class with the fewest GPUs left once a task is there; -1
 // stands for one that sleeps.
 func (p *atOnce) room(task, option, class int) (node int, gpus planner.GPUSet, ok bool) {
@@ -145,7 +166,7 @@ func (p *atOnce) room(task, option, class int) (node int, gpus planner.GPUSet, o
 		if !r.on || p.v.ClassOf(n) != class || r.free.Len() >= fewest {
 			continue
 		}
-		if set, fits := r.gpus(t, t.Options[option].GPUs); fits {
+		if set, fits := r.gpus(t, option); fits {
 			node, gpus, fewest = n, set, r.free.Len()
 		}
 	}

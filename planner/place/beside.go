@@ -67,26 +67,38 @@ func (p *beside) Closed(node int) {
 	p.used[node] = hostUse{}
 }
 
-func (p *beside) Committed(task int, a *planner.Assignment) {
-	if !p.shared(int(a.Node)) {
-		p.atOnce.Committed(task, a)
-		return
-	}
-	p.used[a.Node].cpus += p.v.Problem.Tasks[task].CPUs
-	p.used[a.Node].mem += p.v.Problem.Tasks[task].MemGiB
-}
+func (p *beside) Committed(task int, a *planner.Assignment) { p.take(task, a, 1) }
 
 // Finished gives back what a task held.
-func (p *beside) Finished(task int, a *planner.Assignment) {
-	if !p.shared(int(a.Node)) {
-		p.atOnce.Finished(task, a)
-		return
+func (p *beside) Finished(task int, a *planner.Assignment) { p.take(task, a, -1) }
+
+// take takes what a task holds from its nodes' room, or with sign -1 gives it back.
+func (p *beside) take(task int, a *planner.Assignment, sign float64) {
+	t, nodes := &p.v.Problem.Tasks[task], float64(1+len(a.More))
+	for part := range a.Parts {
+		if !p.shared(int(part.Node)) {
+			p.takePart(&p.rooms[part.Node], t, part.GPUs, sign, nodes)
+			continue
+		}
+		p.used[part.Node].cpus += sign * t.CPUs / nodes
+		p.used[part.Node].mem += sign * t.MemGiB / nodes
 	}
-	p.used[a.Node].cpus -= p.v.Problem.Tasks[task].CPUs
-	p.used[a.Node].mem -= p.v.Problem.Tasks[task].MemGiB
+}
+
+// has is [rooms.has].
+func (p *beside) has(task, node, option int) (set planner.GPUSet, free int, ok bool) {
+	if !p.shared(node) {
+		return p.atOnce.has(task, node, option)
+	}
+	left := p.unused(node)
+	return lowest(left, p.v.Problem.Tasks[task].Options[option].PerNode()), left.Len(), p.room(task, node, p.used[node]) &&
+		left.Len() >= p.v.Problem.Tasks[task].Options[option].PerNode()
 }
 
 func (p *beside) Place(task int) (planner.Placement, planner.Verdict) {
+	if p.gangs(task) {
+		return p.gangNow(task, p)
+	}
 	alone, find := p.v.Problem.Tasks[task].Profile == nil, p.choose
 	if alone {
 		find = p.empty
@@ -119,10 +131,11 @@ func (p *beside) suits(task, node int) bool { return p.room(task, node, hostUse{
 func (p *beside) room(task, node int, used hostUse) bool {
 	t, class := &p.v.Problem.Tasks[task], p.v.ClassOf(node)
 	k, option := &p.v.Problem.Cluster.Classes[class], p.v.Option(task, class)
-	if option < 0 || t.Options[option].GPUs > k.GPUs || t.Options[option].GPUs == 0 || t.Share < 1 {
+	if option < 0 || t.Options[option].PerNode() > k.GPUs || t.Options[option].GPUs == 0 || t.Share < 1 {
 		return false
 	}
-	return t.CPUs+used.cpus <= orInf(k.CPUs)+roundOff && t.MemGiB+used.mem <= orInf(k.MemGiB)+roundOff
+	nodes := float64(t.Options[option].Over())
+	return t.CPUs/nodes+used.cpus <= orInf(k.CPUs)+roundOff && t.MemGiB/nodes+used.mem <= orInf(k.MemGiB)+roundOff
 }
 
 // choose is the node and the GPUs that the rule chooses among nodes with room. The
@@ -227,13 +240,7 @@ func (p *beside) empty(task int) (node int, gpus planner.GPUSet, ok bool) {
 		if !p.room(task, n, p.used[n]) {
 			continue
 		}
-		first, count := p.v.GPUs(n)
-		free := planner.GPUSet(0)
-		for g := range count {
-			if !p.state.Busy(first + g) {
-				free |= 1 << uint(g)
-			}
-		}
+		free := p.unused(n)
 		rank := free.Len()
 		if !p.v.On(n) {
 			rank += planner.MaxGPUs
@@ -242,12 +249,29 @@ func (p *beside) empty(task int) (node int, gpus planner.GPUSet, ok bool) {
 		if free.Len() < want || rank >= fewest {
 			continue
 		}
-		for gpus = 0; gpus.Len() < want; free &= free - 1 {
-			gpus |= free & -free
-		}
+		gpus = lowest(free, want)
 		node, fewest, ok = n, rank, true
 	}
 	return node, gpus, ok
+}
+
+// unused are the GPUs of a node that nothing uses.
+func (p *beside) unused(node int) (free planner.GPUSet) {
+	first, count := p.v.GPUs(node)
+	for g := range count {
+		if !p.state.Busy(first + g) {
+			free |= 1 << uint(g)
+		}
+	}
+	return free
+}
+
+// lowest are the count lowest GPUs of a set, or all where it has fewer.
+func lowest(of planner.GPUSet, count int) (set planner.GPUSet) {
+	for ; of != 0 && set.Len() < count; of &= of - 1 {
+		set |= of & -of
+	}
+	return set
 }
 
 // placement starts a task as soon as the node is ready.

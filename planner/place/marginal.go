@@ -44,6 +44,9 @@ func (m *marginal) Closed(node int) {
 func (m *marginal) Committed(int, *planner.Assignment) {}
 
 func (m *marginal) Place(task int) (planner.Placement, planner.Verdict) {
+	if m.gangs(task) {
+		return m.gang(task, gangCheapest)
+	}
 	m.least, m.suits = math.Inf(1), m.options(m.suits[:0], task)
 	for class := range m.v.Problem.Cluster.Classes {
 		m.tryFresh(task, class)

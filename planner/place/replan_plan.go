@@ -194,8 +194,8 @@ func (s *schedule) sort(b *berth) {
 	slices.Sort(frees)
 }
 
-// spot is a place for a task in a schedule.
-type spot struct {
+// seat is a place for a task in a schedule.
+type seat struct {
 	cost       float64
 	node       int
 	start, end float64
@@ -255,7 +255,7 @@ func (p *replan) list(order []*asking) *schedule {
 }
 
 // cheapest is the place where a task costs least.
-func (l *lister) cheapest(j *asking) (best spot) {
+func (l *lister) cheapest(j *asking) (best seat) {
 	best.cost = math.Inf(1)
 	for c := range j.choices {
 		choice := &j.choices[c]
@@ -285,7 +285,7 @@ func (l *lister) cheapest(j *asking) (best spot) {
 
 // try looks at a node: behind what is planned there, in front of it, and for a part of a
 // GPU beside others.
-func (l *lister) try(j *asking, choice *choice, n int, second, idle, least float64, best *spot) {
+func (l *lister) try(j *asking, choice *choice, n int, second, idle, least float64, best *seat) {
 	b, t := &l.to.nodes[n], &l.p.v.Problem.Tasks[j.task]
 	lots := l.to.gpus[b.first : b.first+b.count]
 	price := l.p.v.Problem.Price(b.class).EnergyWeight
@@ -305,7 +305,7 @@ func (l *lister) try(j *asking, choice *choice, n int, second, idle, least float
 				cost += price * float64(l.p.v.Problem.Cluster.Classes[b.class].TurnOn) * float64(b.count)
 			}
 			if cost < best.cost {
-				*best = spot{cost: cost, node: n, start: start, end: end, how: how, gpus: gpus, choice: choice, quote: q}
+				*best = seat{cost: cost, node: n, start: start, end: end, how: how, gpus: gpus, choice: choice, quote: q}
 			}
 		}
 	}
@@ -313,7 +313,7 @@ func (l *lister) try(j *asking, choice *choice, n int, second, idle, least float
 	if choice.gpus > 0 {
 		free = l.p.v.StartAfter(l.to.frees[b.first+choice.gpus-1])
 	}
-	if !b.room.holds(t) {
+	if !b.room.holds(t, 1) {
 		at(max(free, b.last), math.Inf(1), inTurn, 0)
 		return
 	}
@@ -324,7 +324,7 @@ func (l *lister) try(j *asking, choice *choice, n int, second, idle, least float
 		}
 	}
 	if t.Share < 1 {
-		if gpus, ok := b.room.gpus(t, choice.gpus); ok {
+		if gpus, ok := b.room.gpus(t, choice.option); ok {
 			at(b.ready, lots[gpus.First()].until, withOthers, gpus)
 		}
 	}
@@ -362,14 +362,14 @@ func idleUntil(lots []lot, count int) (until float64, ok bool) {
 }
 
 // take books a place.
-func (l *lister) take(j *asking, at *spot) {
+func (l *lister) take(j *asking, at *seat) {
 	b, t := &l.to.nodes[at.node], &l.p.v.Problem.Tasks[j.task]
 	lots := l.to.gpus[b.first : b.first+b.count]
 	gpus := at.gpus
 	if at.how != withOthers {
 		gpus = suitable(lots, at)
 	}
-	now := at.how == withOthers || b.room.holds(t)
+	now := at.how == withOthers || b.room.holds(t, 1)
 	for s := gpus; s != 0 && at.how != withOthers; s &= s - 1 {
 		u := &lots[s.First()]
 		now = now && u.idle && (at.how == inFront || math.IsInf(u.until, 1))
@@ -406,7 +406,7 @@ func (l *lister) take(j *asking, at *spot) {
 
 // suitable are the GPUs for a place: of those that will do, the ones that are of least
 // use to others.
-func suitable(lots []lot, at *spot) (gpus planner.GPUSet) {
+func suitable(lots []lot, at *seat) (gpus planner.GPUSet) {
 	for range at.choice.gpus {
 		best := -1
 		for g := range lots {

@@ -63,13 +63,15 @@ func (s *scan) Closed(node int) {
 
 func (s *scan) Committed(task int, a *planner.Assignment) {
 	class := s.v.ClassOf(int(a.Node))
-	first, _ := s.v.GPUs(int(a.Node))
 	need := 1.0
 	if want, ok := s.v.Want(task, class); ok {
 		need = utilisation(&s.v.Problem.Tasks[task], want)
 	}
-	for g := a.GPUs; g != 0; g &= g - 1 {
-		s.load[first+g.First()] += need
+	for part := range a.Parts {
+		first, _ := s.v.GPUs(int(part.Node))
+		for g := part.GPUs; g != 0; g &= g - 1 {
+			s.load[first+g.First()] += need
+		}
 	}
 }
 
@@ -80,6 +82,9 @@ func utilisation(t *planner.Task, want *planner.Quote) float64 {
 }
 
 func (s *scan) Place(task int) (planner.Placement, planner.Verdict) {
+	if s.gangs(task) {
+		return s.gang(task, gangCheapest)
+	}
 	if s.v.Now == 0 && s.v.DeadlinePrior(task) {
 		return s.rescue(task)
 	}

@@ -179,25 +179,26 @@ const (
 	mibOfGiB    = 1024
 )
 
-// demandOf is what a task asks of a node of the fleet; ok is false when no
-// class suits it. All the GPU models that it may go to take as many GPUs as
-// the first that suits.
+// demandOf is what a task asks of a node of the fleet, of each where it runs on
+// several; ok is false when no class suits it. All the GPU models that it may go to
+// take as many GPUs and nodes as the first that suits.
 func (p *scored) demandOf(task int) (d fleet.Demand, ok bool) {
 	t := &p.v.Problem.Tasks[task]
-	d = fleet.Demand{CPU: ceilMilli(t.CPUs), Mem: int64(math.Ceil(t.MemGiB*mibOfGiB - roundOff)), Milli: int(ceilMilli(t.Share))}
+	nodes := 1
 	var models []string
 	for class := range p.kinds {
 		option := p.option(task, class)
-		if option < 0 || (ok && t.Options[option].GPUs != d.GPUs) {
+		if option < 0 || (ok && (t.Options[option].PerNode() != d.GPUs || t.Options[option].Over() != nodes)) {
 			continue
 		}
-		d.GPUs, ok = t.Options[option].GPUs, true
+		d.GPUs, nodes, ok = t.Options[option].PerNode(), t.Options[option].Over(), true
 		if model := p.kinds[class].Model; !slices.Contains(models, model) {
 			models = append(models, model)
 		}
 	}
-	if d.GPUs == 0 {
-		d.Milli = 0
+	d.CPU, d.Mem = ceilMilli(t.CPUs/float64(nodes)), int64(math.Ceil(t.MemGiB/float64(nodes)*mibOfGiB-roundOff))
+	if d.GPUs > 0 {
+		d.Milli = int(ceilMilli(t.Share))
 	}
 	d.Spec = strings.Join(models, "|")
 	return d, ok
@@ -284,14 +285,28 @@ func (p *scored) Closed(node int) {
 
 func (p *scored) Committed(task int, a *planner.Assignment) {
 	p.advance()
-	// The chooser gave the place, or the engine holds the task there already.
-	_ = p.chooser.Place(p.fleet[a.Node], p.demand(task), a.GPUs)
+	p.next = off
+	for part := range a.Parts {
+		// The chooser gave the place, or the engine holds the task there already.
+		_ = p.chooser.Place(p.fleet[part.Node], p.demand(task), part.GPUs)
+	}
 }
 
 // Finished gives back what a task held.
 func (p *scored) Finished(task int, a *planner.Assignment) {
 	p.advance()
-	p.chooser.Release(p.fleet[a.Node], p.demand(task), a.GPUs)
+	for part := range a.Parts {
+		p.chooser.Release(p.fleet[part.Node], p.demand(task), part.GPUs)
+	}
+}
+
+// takes is [rooms.takes].
+func (p *scored) takes(task, class int) bool { return p.demand(task).Accepts(p.kinds[class].Model) }
+
+// has is [rooms.has].
+func (p *scored) has(task, node, _ int) (set planner.GPUSet, free int, ok bool) {
+	n, d := p.chooser.State().Node(p.fleet[node]), p.demand(task)
+	return n.WholeGPUs(d.GPUs), n.Room(fleet.Whole).Len(), n.Fits(d)
 }
 
 func (p *scored) Place(task int) (planner.Placement, planner.Verdict) {
@@ -301,6 +316,9 @@ func (p *scored) Place(task int) (planner.Placement, planner.Verdict) {
 	}
 	if d == nil {
 		return planner.Placement{}, planner.Reject
+	}
+	if p.gangs(task) {
+		return p.gangNow(task, p)
 	}
 	f, gpus, ok := p.chooser.Choose(d)
 	if !ok {

@@ -26,6 +26,9 @@ func (s *soonest) Closed(int) {}
 func (s *soonest) Committed(int, *planner.Assignment) {}
 
 func (s *soonest) Place(task int) (planner.Placement, planner.Verdict) {
+	if s.gangs(task) {
+		return s.gang(task, gangSoonest)
+	}
 	var best planner.Placement
 	earliest := math.Inf(1)
 	s.each(task, func(node, class, option int, gpus planner.GPUSet, start float64) {

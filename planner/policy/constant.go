@@ -61,7 +61,7 @@ const (
 	lowPlacements  = 8
 	mostHurries    = 12     // placements of a choice in which late tasks are due earlier, one after the other
 	waysOnTheWay   = 2      // ways to place tasks that are tried at each choice: the best ones
-	constantMoves  = 10_000 // of the search for better places at the best choice
+	constantMoves  = 500_000 // of the search for better places at the best choice
 )
 
 // hastes are how much earlier a task is due that was late, as multiples of that:

@@ -136,7 +136,8 @@ func TestConstantClocksOfAQueueAtWorkAreThoseThatCostTheTasksLeast(t *testing.T)
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := policy.Solve(t.Context(), p, pol, &planner.Options{Present: &planner.Present{}})
+	p.Present = &planner.Present{}
+	plan, err := policy.Solve(t.Context(), p, pol, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

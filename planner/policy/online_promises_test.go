@@ -168,7 +168,8 @@ func TestTheOnlineDefaultGoesOnFromThePresent(t *testing.T) {
 			}
 			left.Tasks = append(left.Tasks, task)
 		}
-		plan, err := planner.Solve(context.Background(), &left, pol, &planner.Options{Present: &present})
+		left.Present = &present
+		plan, err := planner.Solve(context.Background(), &left, pol, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,6 +3,7 @@ package policy_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -103,7 +104,11 @@ func freshInTime(p *planner.Problem, t *planner.Task) bool {
 	}
 	for _, k := range p.Cluster.Classes {
 		option := t.Option(k.Model)
-		if option < 0 || t.Options[option].GPUs > k.GPUs || k.CPUs > 0 && t.CPUs > k.CPUs || k.MemGiB > 0 && t.MemGiB > k.MemGiB {
+		if option < 0 || len(k.Partitions) > 0 && len(t.Partitions) > 0 && !slices.ContainsFunc(t.Partitions, func(name string) bool { return slices.Contains(k.Partitions, name) }) {
+			continue
+		}
+		nodes := float64(t.Options[option].Over())
+		if t.Options[option].PerNode() > k.GPUs || k.CPUs > 0 && t.CPUs/nodes > k.CPUs || k.MemGiB > 0 && t.MemGiB/nodes > k.MemGiB {
 			continue
 		}
 		shortest := t.Options[option].Response.MinTime()

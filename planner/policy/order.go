@@ -12,10 +12,10 @@ import (
 
 // Solve is [planner.Solve] in an order of its own: tasks by ID, node classes by
 // name. What is equal otherwise is decided by that, and not by the order in which a
-// file happens to list it. A problem that goes on from the present, or turns out
-// otherwise than predicted, keeps the order that it has.
+// file happens to list it. A problem that turns out otherwise than predicted keeps the
+// order that it has.
 func Solve(ctx context.Context, p *planner.Problem, policy *planner.Policy, options *planner.Options) (*planner.Plan, error) {
-	if options != nil && (options.Truth != nil || options.Present != nil || options.Started != nil) {
+	if options != nil && (options.Truth != nil || options.Started != nil) {
 		return planner.Solve(ctx, p, policy, options)
 	}
 	o := orderOf(p)
@@ -71,7 +71,25 @@ func (o order) problem(p *planner.Problem) *planner.Problem {
 			ordered.Cluster.Classes[i] = p.Cluster.Classes[from]
 		}
 	}
+	if p.Present != nil {
+		ordered.Present = o.present(p.Present)
+	}
 	return &ordered
+}
+
+// present is what runs, by the numbers of the ordered problem.
+func (o order) present(p *planner.Present) *planner.Present {
+	ordered := &planner.Present{Now: p.Now, Running: slices.Clone(p.Running)}
+	for i := range ordered.Running {
+		r := &ordered.Running[i]
+		if o.tasks != nil {
+			r.Task = slices.Index(o.tasks, r.Task)
+		}
+		if o.classes != nil {
+			r.Class = slices.Index(o.classes, r.Class)
+		}
+	}
+	return ordered
 }
 
 // restore makes a plan of the ordered problem one of the problem as it was given.

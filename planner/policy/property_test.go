@@ -95,6 +95,8 @@ func (s seen) note(p *planner.Problem, plan *planner.Plan) {
 		switch {
 		case a.Node < 0:
 			continue
+		case len(a.More) > 0:
+			s["several nodes"]++
 		case a.GPUs.Len() > 1:
 			s["several GPUs"]++
 		case p.Tasks[i].Share < 1:
@@ -137,7 +139,7 @@ func TestEveryPolicysPlansPassCheckOnRandomProblems(t *testing.T) {
 	}
 	for _, what := range []string{
 		"complete", "missed", "partial", "offline", "online", "clairvoyant", "slot", "continuous",
-		"woken node", "several GPUs", "shared GPU", "clock table",
+		"woken node", "several GPUs", "several nodes", "shared GPU", "clock table",
 	} {
 		if found[what] < problems/10 {
 			t.Errorf("%s: seen %d times in %d problems, want it more often", what, found[what], problems)

@@ -91,6 +91,7 @@ func (d *drawer) cluster(start planner.StartRule) planner.Cluster {
 		}
 		if !d.simple && rapid.Bool().Draw(d.T, "limited node") {
 			k.CPUs, k.MemGiB = oneOf(d, "cores", 0., 8, 32), oneOf(d, "memory", 0., 16, 64.5)
+			k.Partitions = oneOf(d, "partitions", nil, nil, []string{"p"}, []string{"p", "q"})
 		}
 		c.Classes = append(c.Classes, k)
 	}
@@ -111,6 +112,9 @@ func (d *drawer) task(i int) planner.Task {
 	if !d.simple && rapid.Bool().Draw(d.T, "needs") {
 		t.CPUs, t.MemGiB = oneOf(d, "needed cores", 0., 1, 3.3, 2, 8, 1.1, 9, 0.7), oneOf(d, "needed memory", 0., 2.2, 8, 5.1, 16, 4, 1, 20)
 	}
+	if !d.simple {
+		t.Partitions = oneOf(d, "partitions of the job", nil, nil, []string{"q"}, []string{"p"}, []string{"q", "p"})
+	}
 	d.longest = 0
 	for m, model := range gpuModels {
 		if m > 0 && !rapid.Bool().Draw(d.T, "runs on "+model) {
@@ -119,6 +123,8 @@ func (d *drawer) task(i int) planner.Task {
 		o := planner.Option{Model: model, GPUs: 1, Response: d.response(model)}
 		if !d.simple && t.Share == 1 {
 			o.GPUs = oneOf(d, "GPUs needed", 1, 1, 1, 2, 2, 3, 5)
+			o.Nodes = oneOf(d, "nodes needed", 0, 1, 2, 1, 3, 0)
+			o.GPUs *= o.Over()
 		}
 		d.longest = max(d.longest, o.Response.Default().Time)
 		t.Options = append(t.Options, o)

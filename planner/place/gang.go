@@ -1,0 +1,210 @@
+package place
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/epplan/epplan/planner"
+)
+
+// A task on several nodes, a gang, starts on all of them at once and at the same
+// clocks. Every Place stage of this package puts it where enough nodes of one class
+// are free together, whatever its rule for tasks of one node: those that book GPUs
+// ahead by [opening.gang], those that start tasks at once by [opening.gangNow].
+
+// gangs tells whether a task runs on several nodes by some option.
+func (o opening) gangs(task int) bool {
+	return slices.ContainsFunc(o.v.Problem.Tasks[task].Options, func(p planner.Option) bool { return p.Over() > 1 })
+}
+
+// spot is what a node has for a gang, or for a task of one node among them.
+type spot struct {
+	node  int // -1: one that is off
+	gpus  planner.GPUSet
+	start float64 // from when on, seconds
+	left  int     // GPUs of it that nothing runs on, where that counts
+}
+
+// gangRule ranks places of a gang by how it would run there: the least first, by the
+// first number and then by the second.
+type gangRule func(start, end, cost float64, inTime bool) [2]float64
+
+// gangSoonest takes the place where a gang starts first, and then the cheapest.
+func gangSoonest(start, _, cost float64, _ bool) [2]float64 { return [2]float64{start, cost} }
+
+// gangCheapest takes the cheapest place that meets the due time, else the one where
+// the gang ends first.
+func gangCheapest(_, end, cost float64, inTime bool) [2]float64 {
+	if inTime {
+		return [2]float64{0, cost}
+	}
+	return [2]float64{1, end}
+}
+
+// gang books nodes for a gang: the best by the rule of those that are on and of
+// fresh ones.
+func (o opening) gang(task int, rule gangRule) (planner.Placement, planner.Verdict) {
+	var best planner.Placement
+	least := [2]float64{math.Inf(1), math.Inf(1)}
+	for class, option := range o.options(nil, task) {
+		if option < 0 || !o.v.Suits(task, class) {
+			continue
+		}
+		on := o.spots(task, option, class)
+		nodes := o.v.Problem.Tasks[task].Options[option].Over()
+		for fresh := max(0, nodes-len(on)); fresh <= min(nodes, o.v.Sleeping(class)); fresh++ {
+			spots := o.assemble(task, option, class, on, nodes, fresh)
+			pl, inTime := o.together(task, option, class, spots)
+			cost := o.gangCost(task, &pl, spots)
+			if rank := rule(pl.Start, pl.Start+pl.Point.Time, cost, inTime); slices.Compare(rank[:], least[:]) < 0 {
+				least, best = rank, pl
+			}
+		}
+	}
+	if best.Point.Time == 0 {
+		return best, planner.Reject
+	}
+	return best, planner.Start
+}
+
+// spots are the nodes of a class that are on, those first that are free first.
+func (o opening) spots(task, option, class int) []spot {
+	var on []spot
+	for node := range o.v.Nodes() {
+		if o.v.ClassOf(node) != class || !o.v.On(node) {
+			continue
+		}
+		if start, gpus, ok := o.v.Earliest(task, option, node); ok {
+			on = append(on, spot{node: node, gpus: gpus, start: start})
+		}
+	}
+	slices.SortStableFunc(on, func(a, b spot) int { return cmp.Compare(a.start, b.start) })
+	return on
+}
+
+// assemble is so many nodes of which some are fresh: they are free together as soon
+// as they can be, and of those that are by then the ones that wait least.
+func (o opening) assemble(task, option, class int, on []spot, nodes, fresh int) []spot {
+	spots := make([]spot, 0, nodes)
+	from := nodes - fresh // nodes that are on
+	if fresh > 0 {
+		start := o.v.StartOnNew(task, class)
+		for from < len(on) && on[from].start <= start {
+			from++
+		}
+		for range fresh {
+			spots = append(spots, spot{node: -1, gpus: planner.FirstGPUs(o.v.Problem.Tasks[task].Options[option].PerNode()), start: start})
+		}
+	}
+	for from > 0 && from < len(on) && on[from].start == on[from-1].start {
+		from++
+	}
+	used := on[from-(nodes-fresh) : from]
+	return append(slices.Clone(used), spots...)
+}
+
+// together places a gang on nodes, from when on all of them are free. inTime tells
+// whether it meets its due time there.
+func (o opening) together(task, option, class int, spots []spot) (pl planner.Placement, inTime bool) {
+	start := 0.0
+	for i := range spots {
+		start = max(start, spots[i].start)
+	}
+	q, room, inTime := o.quote(task, option, class, start)
+	why := planner.PlaceTogether
+	if !inTime {
+		q, why = o.v.Tuner.Fastest(task, option, class), planner.PlaceLate
+	}
+	pl = placement(spots[0].node, class, option, spots[0].gpus, start, &q, room, why)
+	for _, s := range spots[1:] {
+		pl.More = append(pl.More, planner.Part{Node: int32(s.node), GPUs: s.gpus}) //nolint:gosec // index of a slice
+	}
+	return pl, inTime
+}
+
+// gangCost is what a gang's run costs by the objective, with the idle time of the
+// GPUs that wait for the last node, and, as in [Marginal], what it takes to switch
+// nodes on.
+func (o opening) gangCost(task int, pl *planner.Placement, spots []spot) float64 {
+	p := o.v.Problem
+	k := &p.Cluster.Classes[pl.Class]
+	idle := float64(k.IdleW + k.HostW)
+	q := planner.Quote{Point: pl.Point}
+	cost := taskCost(p, task, pl.Option, pl.Class, &q)
+	for i := range spots {
+		s := &spots[i]
+		waits := float64(s.gpus.Len())
+		if s.node < 0 {
+			waits = float64(k.GPUs)
+			cost += freshIdle * idle * float64(k.GPUs-s.gpus.Len()) * pl.Point.Time
+			if p.Mode != planner.Offline || p.Cluster.OfflineTurnOn {
+				cost += 2*float64(k.TurnOn)*waits + idle*waits*k.TurnOnDelay
+			}
+		}
+		cost += idle * waits * (pl.Start - s.start)
+	}
+	return cost
+}
+
+// rooms tells what nodes have for a gang now.
+type rooms interface {
+	// takes tells whether a class is one for the task.
+	takes(task, class int) bool
+	// has is what a node that is on has for the task: GPUs, and how many are free in
+	// all; ok is false where it lacks something.
+	has(task, node, option int) (gpus planner.GPUSet, free int, ok bool)
+}
+
+// gangNow starts a gang at once on the nodes of the class where it costs least, or
+// leaves it waiting. It takes nodes that are on first, those with the fewest GPUs
+// left.
+func (o opening) gangNow(task int, r rooms) (planner.Placement, planner.Verdict) {
+	var best planner.Placement
+	least, suits := math.Inf(1), false
+	for class, option := range o.options(nil, task) {
+		if option < 0 || !o.v.Suits(task, class) || !r.takes(task, class) {
+			continue
+		}
+		suits = true
+		spots := o.freeNow(task, option, class, r)
+		if spots == nil {
+			continue
+		}
+		pl, _ := o.together(task, option, class, spots)
+		q := planner.Quote{Point: pl.Point}
+		if cost := taskCost(o.v.Problem, task, option, class, &q); cost < least {
+			least, best = cost, pl
+		}
+	}
+	switch {
+	case !math.IsInf(least, 1):
+		return best, planner.Start
+	case suits || o.v.Confined(task) != planner.AnyClass:
+		return best, planner.Wait
+	}
+	return best, planner.Reject
+}
+
+// freeNow are nodes of a class for a gang that starts now; nil: there are too few.
+func (o opening) freeNow(task, option, class int, r rooms) []spot {
+	k, need := &o.v.Problem.Cluster.Classes[class], &o.v.Problem.Tasks[task].Options[option]
+	var spots []spot
+	for node := range o.v.Nodes() {
+		if o.v.ClassOf(node) != class || !o.v.On(node) {
+			continue
+		}
+		if gpus, left, ok := r.has(task, node, option); ok {
+			spots = append(spots, spot{node: node, gpus: gpus, start: o.v.StartFor(task, o.v.Since(node)+k.TurnOnDelay), left: left})
+		}
+	}
+	slices.SortStableFunc(spots, func(a, b spot) int { return cmp.Compare(a.left, b.left) })
+	spots = spots[:min(len(spots), need.Over())]
+	for sleeping := o.v.Sleeping(class); len(spots) < need.Over(); sleeping-- {
+		if sleeping == 0 {
+			return nil
+		}
+		spots = append(spots, spot{node: -1, gpus: planner.FirstGPUs(need.PerNode()), start: o.v.StartOnNew(task, class)})
+	}
+	return spots
+}
