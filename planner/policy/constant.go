@@ -60,6 +60,7 @@ const (
 	perTask        = 40 // placements, of small batches
 	lowPlacements  = 8
 	mostHurries    = 12     // placements of a choice in which late tasks are due earlier, one after the other
+	mostStuck      = 2      // of those without any change
 	waysOnTheWay   = 2      // ways to place tasks that are tried at each choice: the best ones
 	constantMoves  = 500_000 // of the search for better places at the best choice
 )
@@ -210,6 +211,7 @@ func (s *clockSearch) place(ctx context.Context, rungs []int, way *way, haste fl
 	at.Tune = tune.Constant(clocks)
 	hurried := *s.problem
 	var last worth
+	stuck := 0 // placements in a row that were no better or worse
 	for hurries := 0; ; hurries++ {
 		plan, err := planner.Solve(ctx, &hurried, &at, &planner.Options{NoImprove: true})
 		if err != nil {
@@ -224,8 +226,10 @@ func (s *clockSearch) place(ctx context.Context, rungs []int, way *way, haste fl
 			plan.Clocks, plan.From = clocks, at.Name
 			s.best = trial{slices.Clone(rungs), plan, w}
 		}
-		stuck := hurries > 0 && w == last
-		if w.late == 0 || w.unplaced > s.best.worth.unplaced || stuck || hurries == mostHurries || s.left <= 0 {
+		if stuck++; w != last {
+			stuck = 0
+		}
+		if w.late == 0 || w.unplaced > s.best.worth.unplaced || stuck == mostStuck || hurries == mostHurries || s.left <= 0 {
 			return nil
 		}
 		last = w
