@@ -26,8 +26,9 @@ type BoundTerm struct {
 
 // Names of the terms of a bound.
 const (
-	TermIdle   = "idle"    // of the node that runs the longest task
-	TermTurnOn = "turn-on" // of the nodes that must be on at once
+	TermIdle   = "idle"      // of the node that runs the longest task
+	TermTurnOn = "turn-on"   // of the nodes that must be on at once
+	TermDue    = "due times" // what time is worth on GPUs of which there are too few
 )
 
 // Gap is how far an energy lies above the bound, as a fraction of the bound;
@@ -76,6 +77,22 @@ func LowerBound(p *Problem) Bound {
 		}
 	}
 	b.Value = b.Run + b.Extra
+	return b
+}
+
+// BoundOf is an energy that no plan goes below that promises what the given one keeps:
+// where it ends every task by its due time, [NewDueDual] may prove more than
+// [LowerBound].
+func BoundOf(p *Problem, plan *Plan) Bound {
+	b := LowerBound(p)
+	if p.sharable() || p.Present != nil || len(plan.PastDue(p)) > 0 {
+		return b
+	}
+	if value := dvfsmodel.Joule(NewDueDual(p, 1, 0, 0).Value); value > b.Value {
+		b.Terms = append(b.Terms, BoundTerm{Name: TermDue, Value: value - b.Value})
+		b.Extra += value - b.Value
+		b.Value = value
+	}
 	return b
 }
 

@@ -43,6 +43,7 @@ func (t *terminal) planCommand() *cli.Command {
 				&cli.StringFlag{Name: "svg", Usage: "draw the plan to `FILE`"},
 				htmlFlag(),
 				&cli.IntFlag{Name: "rows", Usage: "`COUNT` of jobs in the table; -1: all", Value: report.DefaultRows},
+				&cli.DurationFlag{Name: "time-limit", DefaultText: "none", Usage: "`TIME` after which the search for a better plan stops with the best so far, such as 2s"},
 			}),
 		Action: t.plan,
 	}
@@ -61,9 +62,13 @@ func (t *terminal) plan(c *cli.Context) error {
 	if err != nil || s == nil {
 		return err
 	}
+	s.cut = c.Duration("time-limit")
 	result, err := s.solve(c.Context, c.String("policy"))
 	if err != nil {
 		return err
+	}
+	if result.Plan.Cut {
+		t.message("note", "the search stopped at --time-limit: without it, the plan may be better")
 	}
 	if err := t.printPlan(c, s, result); err != nil {
 		return err
@@ -91,6 +96,9 @@ func checkPlanFlags(c *cli.Context) error {
 	}
 	if rows := c.Int("rows"); rows < 1 && rows != -1 {
 		return usagef("--rows %d, want 1 or more, or -1 for all", rows)
+	}
+	if limit := c.Duration("time-limit"); c.IsSet("time-limit") && limit <= 0 {
+		return usagef("--time-limit %v, want more than 0, such as 2s", limit)
 	}
 	if c.IsSet("rows") && (c.Bool("json") || c.Bool("csv")) {
 		return usagef("--rows is of the table, want it left out with --json or --csv")
@@ -152,7 +160,13 @@ func (s *setup) solve(ctx context.Context, policyText string) (*report.Result, e
 	if err != nil {
 		return nil, err
 	}
-	plan, err := policy.Checked(ctx, s.problem, pol, &planner.Options{Seed: s.seed})
+	search := ctx
+	if s.cut > 0 {
+		var done context.CancelFunc
+		search, done = context.WithTimeoutCause(ctx, s.cut, planner.ErrCut)
+		defer done()
+	}
+	plan, err := policy.Checked(search, s.problem, pol, &planner.Options{Seed: s.seed})
 	if err != nil {
 		return nil, located(s.config, err)
 	}

@@ -87,7 +87,7 @@ type clockResponse = func(kind, gpuModel string) (dvfsmodel.Response, error)
 func (t *terminal) knapsackQueue(c *cli.Context) (*knapsackQueue, error) {
 	for _, flag := range []string{
 		"config", "range", "start", "stretch", "gpus-per-node", "contention", "svg", "html", "from-slurm", "theta", "rho", "map",
-		runtimeModelFlag,
+		"time-limit", runtimeModelFlag,
 	} {
 		if c.IsSet(flag) {
 			return nil, usagef("--%s means nothing with --format %s, want it left out", flag, knapsackFormat)

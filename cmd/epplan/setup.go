@@ -70,7 +70,8 @@ type setup struct {
 	params   policy.Params
 	said     []string // numbers of the policy that flags say, such as theta
 	seed     uint64
-	queueAt  time.Time // when Slurm's queue was what is planned; zero: it is a file
+	cut      time.Duration // after which the search for a better plan stops; 0: when it is done
+	queueAt  time.Time     // when Slurm's queue was what is planned; zero: it is a file
 }
 
 // setup reads the batch and everything that it is planned with.
@@ -365,7 +366,7 @@ func (s *setup) references(ctx context.Context) (r policy.References, err error)
 func (s *setup) measured(plan *planner.Plan, against policy.References) *report.Result {
 	r := &report.Result{
 		Problem: s.problem, Plan: plan, Reference: against.FCFS, Easy: against.Easy, Constant: against.Constant,
-		Bound: planner.LowerBound(s.problem).Value, QueueAt: s.queueAt,
+		Bound: planner.BoundOf(s.problem, plan).Value, QueueAt: s.queueAt,
 	}
 	if r.Baseline = planner.DefaultEnergy(s.problem, plan); against.FCFS != nil {
 		r.Baseline = against.FCFS.Ledger.Total()

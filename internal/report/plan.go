@@ -18,6 +18,14 @@ type field struct {
 	value Value
 }
 
+// searched says whether the search for a better plan was done.
+func searched(plan *planner.Plan) string {
+	if plan.Cut {
+		return "cut"
+	}
+	return "done"
+}
+
 // fields are the totals of a plan in the order of its JSON.
 func (r *Result) fields() []field {
 	s := Summarise(r)
@@ -30,6 +38,7 @@ func (r *Result) fields() []field {
 	if s.From != "" {
 		out = append(out, field{"improved_from", Text(s.From)})
 	}
+	out = append(out, field{"search", Text(searched(r.Plan))})
 	if r.Seed != nil {
 		out = append(out, field{"seed", Value{kind: literal, text: strconv.FormatUint(*r.Seed, 10)}})
 	}

@@ -92,7 +92,7 @@ func (s *Summary) boundIs() string {
 	if s.Gap() < -rounding {
 		return "the least for keeping all deadlines"
 	}
-	return "which no schedule can beat"
+	return "which no schedule that is in time can beat"
 }
 
 // against says how the plan's energy compares with the baseline's, and with that at

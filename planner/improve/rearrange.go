@@ -58,11 +58,11 @@ const searchRounds = 8
 // the other half go on from the best of them.
 func rearrange(ctx context.Context, p *planner.Problem, plan *planner.Plan, moves int, rng *rand.Rand) *planner.Plan {
 	n := len(p.Tasks)
-	work := math.MaxInt / 4
 	if moves <= 0 {
-		moves = min(movesPerTriple*n*n*n, mostMovesListed)
-		work = mostTimed / max(1, n/manyJobs)
+		moves = mostMovesListed
 	}
+	moves = min(moves, movesPerTriple*n*n*n)
+	work := mostTimed / max(1, n/manyJobs)
 	w := weightsOf(p, plan)
 	l := newLists(p, w, openNodes(p, plan))
 	mean := math.Abs(w.joule*float64(plan.Ledger.Total())+w.second*plan.GPUSeconds(p)) / float64(n)

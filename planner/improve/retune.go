@@ -20,8 +20,8 @@ import (
 // given, and costs no more by the problem's objective unless fewer are. When ctx ends,
 // the search stops, and what it found by then is what counts.
 type Retune struct {
-	// Moves is how many moves are tried at most; 0 means 20 for each three tasks, but
-	// no more than 12 million, and no more than some seconds take.
+	// Moves is how many moves are tried at most; 0 means 12 million. There are no more
+	// than 20 for each three tasks, and than some seconds take.
 	Moves int
 }
 

@@ -24,20 +24,31 @@ import (
 // lead melts the price rises, to that of nearly fastest clocks. And what makes a task
 // end much later than it would there costs more still.
 //
+// It books one node for a task. As soon as a task on several nodes has arrived, all that
+// waits, and what comes after it, goes by Gangs and at default clocks instead.
+//
 // A Replan is its own [planner.Picker], as [Hold] is.
 type Replan struct {
 	// Stretch is the most by which clocks may lengthen a run, as a multiple of its
 	// time at default clocks.
 	Stretch float64
+	// Gangs is the Pick stage for tasks on several nodes and all after the first of
+	// them; nil: EASY.
+	Gangs func(*planner.View, planner.Placer) planner.Picker
 }
 
 // New is the Place stage of one run.
 func (r Replan) New(v *planner.View) planner.Placer {
 	n := len(v.Problem.Tasks)
-	return &replan{
+	p := &replan{
 		atOnce: atOnce{opening: opening{v}}, how: r, beside: pick.NewConservative(v),
 		jobs: make([]*asking, n), runs: make([]bool, n), task: -1,
 	}
+	if r.Gangs == nil {
+		r.Gangs = pick.Easy{}.New
+	}
+	p.line = r.Gangs(v, p)
+	return p
 }
 
 type replan struct {
@@ -59,6 +70,9 @@ type replan struct {
 
 	task int // offered; -1: nothing
 	now  decision
+
+	line planner.Picker // of tasks once one on several nodes is among them
+	gang bool           // one is
 }
 
 // standing is how the tasks that arrived fare against default clocks.
@@ -70,6 +84,19 @@ type standing struct {
 
 // Arrive notes tasks, which are looked at in Next: by then it is known what runs.
 func (p *replan) Arrive(tasks []int) {
+	if !p.gang && slices.ContainsFunc(tasks, p.gangs) {
+		p.gang = true
+		var waiting []int
+		for _, j := range p.byAge {
+			waiting = append(waiting, j.task)
+		}
+		p.line.Arrive(append(append(waiting, p.lost...), p.fresh...))
+		p.byAge, p.byWork, p.byLatest, p.lost, p.fresh, p.todo = nil, nil, nil, nil, nil, nil
+	}
+	if p.gang {
+		p.line.Arrive(tasks)
+		return
+	}
 	p.fresh = append(p.fresh, tasks...)
 	p.stale = true
 }
@@ -77,6 +104,9 @@ func (p *replan) Arrive(tasks []int) {
 // Wake is when the next task arrives that is known before: only of a clairvoyant
 // problem there are such.
 func (p *replan) Wake() float64 {
+	if p.gang {
+		return p.line.Wake()
+	}
 	next := math.Inf(1)
 	if p.v.Problem.Mode == planner.Clairvoyant {
 		for _, task := range p.fresh {
@@ -86,11 +116,14 @@ func (p *replan) Wake() float64 {
 	return next
 }
 
-// Refused is never called: what Next offers starts.
-func (p *replan) Refused(int) {}
+// Refused is called for tasks of the line alone: what a plan offers starts.
+func (p *replan) Refused(task int) { p.line.Refused(task) }
 
 // Next decides what starts now and where; Place repeats it.
 func (p *replan) Next() (task int, ok bool) {
+	if p.gang {
+		return p.line.Next()
+	}
 	p.welcome()
 	if len(p.lost) > 0 {
 		task, p.lost = p.lost[0], p.lost[1:]
@@ -136,6 +169,9 @@ func inserted(list []*asking, j *asking, compare func(a, b *asking) int) []*aski
 
 // Place answers with the start that Next decided on.
 func (p *replan) Place(task int) (planner.Placement, planner.Verdict) {
+	if p.gang {
+		return p.atDefault(task)
+	}
 	if task != p.task {
 		return p.atOnce.Place(task)
 	}
@@ -153,6 +189,19 @@ func (p *replan) Place(task int) (planner.Placement, planner.Verdict) {
 	return placement(node, class, d.choice.option, d.gpus, start, &q, room, why), planner.Start
 }
 
+// atDefault starts a task of the line, at default clocks where its limit allows them.
+func (p *replan) atDefault(task int) (planner.Placement, planner.Verdict) {
+	pl, verdict := p.atOnce.Place(task)
+	if verdict != planner.Start {
+		return pl, verdict
+	}
+	t := &p.v.Problem.Tasks[task]
+	if at := t.Options[pl.Option].Response.Default(); at.Time <= t.Limit && pl.Reason.Clocks != planner.ClocksNoModel {
+		pl.Point, pl.Reason.Clocks = at, planner.ClocksDefault
+	}
+	return pl, verdict
+}
+
 // Committed notes a start. The engine tells it to Place, and then to Pick.
 func (p *replan) Committed(task int, a *planner.Assignment) {
 	if p.runs[task] {
@@ -160,6 +209,9 @@ func (p *replan) Committed(task int, a *planner.Assignment) {
 	}
 	p.runs[task] = true
 	p.atOnce.Committed(task, a)
+	if line, ok := p.line.(planner.Watcher); ok {
+		line.Committed(task, a)
+	}
 	if task == p.task {
 		p.plan.nodes[p.now.node].id = int(a.Node)
 		p.task = -1
@@ -181,5 +233,8 @@ func (p *replan) Finished(task int, a *planner.Assignment) {
 	if p.runs[task] {
 		p.runs[task] = false
 		p.atOnce.Finished(task, a)
+		if line, ok := p.line.(planner.Watcher); ok {
+			line.Finished(task, a)
+		}
 	}
 }

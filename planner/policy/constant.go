@@ -59,10 +59,10 @@ const (
 	mostPlacements = 1000
 	perTask        = 40 // placements, of small batches
 	lowPlacements  = 8
-	mostHurries    = 12     // placements of a choice in which late tasks are due earlier, one after the other
-	mostStuck      = 2      // of those without any change
-	waysOnTheWay   = 2      // ways to place tasks that are tried at each choice: the best ones
-	constantMoves  = 500_000 // of the search for better places at the best choice
+	mostHurries    = 12        // placements of a choice in which late tasks are due earlier, one after the other
+	mostStuck      = 2         // of those without any change
+	waysOnTheWay   = 2         // ways to place tasks that are tried at each choice: the best ones
+	constantMoves  = 1_500_000 // of the search for better places at the best choice
 )
 
 // hastes are how much earlier a task is due that was late, as multiples of that:

@@ -114,37 +114,14 @@ func atOnce(stage func(Queue) pickStage) func(Params) planner.Policy {
 	}
 }
 
-// replan keeps each run within the stretch, or what is usual where none is given. It
-// books one node for a task: batches with tasks on several nodes are left to EASY at
-// default clocks, which nobody waits longer for than sites have it.
+// replan keeps each run within the stretch, or what is usual where none is given.
 func replan(q Params) planner.Policy {
 	const usual = 1.5
-	stage := place.Replan{Stretch: q.Stretch}
+	stage := place.Replan{Stretch: q.Stretch, Gangs: q.Queue.Easy.New}
 	if stage.Stretch == 0 {
 		stage.Stretch = usual
 	}
-	optimum := q.optimum()
-	return planner.Policy{
-		Tune: func(p *planner.Problem) planner.Tuner {
-			if p.AnyGang() {
-				return tune.None(p)
-			}
-			return optimum(p)
-		},
-		Place: func(v *planner.View) planner.Placer {
-			if v.Problem.AnyGang() {
-				return place.AtOnce(v)
-			}
-			return stage.New(v)
-		},
-		Pick: func(v *planner.View, pl planner.Placer) planner.Picker {
-			if v.Problem.AnyGang() {
-				return q.Queue.Easy.New(v, pl)
-			}
-			return pick.Held(v, pl)
-		},
-		Park: park.DRS{Rho: q.Rho},
-	}
+	return planner.Policy{Tune: q.optimum(), Place: stage.New, Pick: pick.Held, Park: park.DRS{Rho: q.Rho}}
 }
 
 // optimum is the Tune stage that chooses clocks.
