@@ -71,7 +71,7 @@ func NewDueDual(p *Problem, energyWeight, timeWeight float64, steps int) *DueDua
 	if steps <= 0 {
 		steps = 1000
 		if n := len(p.Tasks); n > 1000 {
-			steps = max(100, 1000*1000/n)
+			steps = max(50, 500*1000/n)
 		}
 	}
 	return d.ascend(steps)
@@ -91,7 +91,6 @@ type dueSearch struct {
 	price        [duePriceCount]float64
 	tasks        []dueTask
 	dual         DueDual
-	fixed        float64 // least cost of all tasks at no prices
 }
 
 // prices are those at which costs are tabulated: 0 and a geometric row that covers

@@ -65,7 +65,7 @@ func Solve(ctx context.Context, p *Problem, policy *Policy, opts *Options) (*Pla
 	}
 	plan := e.plan
 	plan.nameBounds(p)
-	if policy.Improve == nil || opts.NoImprove || opts.Truth != nil || (p.Mode == Online && !(policy.Hindsight && p.Present == nil)) {
+	if policy.Improve == nil || opts.NoImprove || opts.Truth != nil || (p.Mode == Online && (!policy.Hindsight || p.Present != nil)) {
 		return plan, nil
 	}
 	better, err := policy.Improve.Improve(ctx, p, plan, rand.New(rand.NewPCG(opts.Seed, opts.Seed))) //nolint:gosec // not for secrets

@@ -92,16 +92,9 @@ func TestTasksOfArraysThatWaitAreCounted(t *testing.T) {
 	}
 }
 
-func TestTheQueueHasJobsModelsAndNodes(t *testing.T) {
-	r := newRig(t, nil)
-	if status := r.callAs(nil, http.MethodGet, "/v1/queue", "", nil); status != http.StatusServiceUnavailable {
-		t.Errorf("before the first sync: status %d", status)
-	}
-	for id := range slurm.JobID(6) {
-		r.run(id+1, memoryBound())
-	}
-	now := r.clock.read()
-	pending := func(id slurm.JobID, change func(*slurm.Job)) slurm.Job {
+// pendingAt makes jobs that were submitted then and wait.
+func pendingAt(now time.Time) func(id slurm.JobID, change func(*slurm.Job)) slurm.Job {
+	return func(id slurm.JobID, change func(*slurm.Job)) slurm.Job {
 		j := slurm.Job{
 			ID: id, Name: "train", User: "ada", UID: 1000, Partition: "gpu", Submit: now, NodeCount: 1, Priority: 9, ArrayTask: -1,
 			TimeLimit: slurm.Limit{Set: true, Duration: time.Hour}, State: slurm.JobState{Base: slurm.Pending}, TRESPerNode: "gres/gpu:1",
@@ -111,6 +104,19 @@ func TestTheQueueHasJobsModelsAndNodes(t *testing.T) {
 		}
 		return j
 	}
+}
+
+func TestTheQueueHasJobsModelsAndNodes(t *testing.T) {
+	r := newRig(t, nil)
+	if status := r.callAs(nil, http.MethodGet, "/v1/queue", "", nil); status != http.StatusServiceUnavailable {
+		t.Errorf("before the first sync: status %d", status)
+	}
+	for id := range slurm.JobID(6) {
+		r.run(id+1, memoryBound())
+	}
+	now := r.clock.read()
+	pending := pendingAt(now)
+
 	r.sync(fixedSlurm{
 		jobs: []slurm.Job{
 			pending(10, nil),

@@ -28,7 +28,7 @@ func TestEveryReasonHasShortWords(t *testing.T) {
 
 func TestAPlanThatMissesDeadlinesMayTakeLessThanTheBound(t *testing.T) {
 	for energy, want := range map[dvfsmodel.Joule][3]string{
-		103: {"3.00 %", "above", "which no schedule that is in time can beat"}, 100: {"0 %", "above", "which no schedule can beat"},
+		103: {"3.00 %", "above", "which no schedule that is in time can beat"}, 100: {"0 %", "above", "which no schedule that is in time can beat"},
 		99: {"1.00 %", "below", "the least for keeping all deadlines"},
 	} {
 		s := Summary{Energy: energy, Bound: 100}

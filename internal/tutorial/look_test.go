@@ -23,7 +23,7 @@ type picture struct {
 var pictures = map[string]func(s *shell) *browsertest.Page{
 	"report.png": func(s *shell) *browsertest.Page {
 		p := browsertest.Open(s, "file://"+filepath.Join(s.cmd.Dir, "plan.html"), browsertest.View{})
-		p.Says("which no schedule can beat", "01-scalarprod")
+		p.Says("which no schedule that is in time can beat", "01-scalarprod")
 		return p
 	},
 	"job.png": func(s *shell) *browsertest.Page {

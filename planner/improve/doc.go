@@ -3,9 +3,9 @@
 //
 // [Align] rebuilds the schedule of one-GPU tasks on unlimited or plentiful
 // nodes so that all GPUs of a node end together, with nothing idle, at times
-// close to what each task wants. [Retune] is the general pass: it moves
-// single tasks and changes clocks, one step at a time, where that saves energy.
-// Both return a plan that costs no more than the one they were given.
+// close to what each task wants. [Retune] is the general pass: it searches over lists
+// of tasks, one a node, and their clocks. Both return a plan that leaves no more tasks
+// late than the one they were given, and costs no more unless fewer are.
 //
 // Both price time: a second more or less on a GPU changes the run energy of its
 // tasks at their marginal energies λ = dE/dt, and idling costs the idle power.

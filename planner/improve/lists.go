@@ -107,7 +107,7 @@ func (l *lists) tabulate(i, class int) {
 	if !ok {
 		return
 	}
-	m := l.menu(int32(i), class)
+	m := l.menu(int32(i), class) //nolint:gosec // few tasks
 	m.gpus, m.at = t.Options[o].GPUs, &all
 	for g := range all {
 		m.time[g] = all[g].Time

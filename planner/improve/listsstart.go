@@ -13,8 +13,8 @@ import (
 func (l *lists) follow(plan *planner.Plan) (ok bool) {
 	l.clear()
 	first := make([]int, len(l.classes)) // node that comes next, by class
-	for n := len(l.nodes) - 1; n >= 0; n-- {
-		first[l.nodes[n].class] = n
+	for n, v := range slices.Backward(l.nodes) {
+		first[v.class] = n
 	}
 	for n, tasks := range byNode(plan) {
 		if len(tasks) == 0 {
@@ -43,7 +43,7 @@ func nearest(times *[priceCount]float64, want float64) int32 {
 			best = g
 		}
 	}
-	return int32(best) //nolint:gosec // at most priceCount
+	return int32(best)
 }
 
 // wish is where the prices of a dual would have a job.
@@ -62,7 +62,7 @@ func (l *lists) spread(plan *planner.Plan, d *planner.DueDual) {
 	var all []wish
 	for i := range plan.Assignments {
 		if plan.Assignments[i].Node >= 0 {
-			all = append(all, l.wish(int32(i), d)) //nolint:gosec // few tasks
+			all = append(all, l.wish(int32(i), d))
 		}
 	}
 	slices.SortFunc(all, func(a, b wish) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.job, b.job)) })
@@ -100,7 +100,7 @@ func (l *lists) wish(i int32, d *planner.DueDual) wish {
 				cost += l.late.fixed + l.late.perSecond*(c.delay+time-due)
 			}
 			if cost < best {
-				best, w.class, w.level, w.key = cost, class, int32(g), due-time/2 //nolint:gosec // at most priceCount
+				best, w.class, w.level, w.key = cost, class, int32(g), due-time/2
 			}
 		}
 	}

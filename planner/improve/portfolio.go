@@ -45,18 +45,18 @@ func (f Portfolio) Improve(ctx context.Context, p *planner.Problem, plan *planne
 	if best, err = f.last(ctx, p, best, rng); err != nil {
 		return nil, err
 	}
+	rescued := best
 	for i := range f.Rescue {
-		if best.late == 0 && movableAll(p) {
+		if rescued.late == 0 && movableAll(p) || planner.Cut(ctx) {
 			break
 		}
-		found := best.Plan
-		if best, err = f.try(ctx, p, f.Rescue[i:i+1], best, rng); err != nil {
+		if rescued, err = f.try(ctx, p, f.Rescue[i:i+1], rescued, rng); err != nil {
 			return nil, err
 		}
-		if best.Plan != found {
-			if best, err = f.last(ctx, p, best, rng); err != nil {
-				return nil, err
-			}
+	}
+	if rescued.Plan != best.Plan {
+		if best, err = f.last(ctx, p, rescued, rng); err != nil {
+			return nil, err
 		}
 	}
 	best.Policy, best.Clocks = plan.Policy, nil // each task has its own
@@ -78,8 +78,8 @@ func (f Portfolio) last(ctx context.Context, p *planner.Problem, best candidate,
 // try is the best of the given plan and those of some policies.
 func (f Portfolio) try(ctx context.Context, p *planner.Problem, starts []Start, best candidate, rng *rand.Rand) (candidate, error) {
 	for i := range starts {
-		if most := starts[i].Most; most > 0 && len(p.Tasks) > most || planner.Cut(ctx) {
-			continue
+		if most := starts[i].Most; most > 0 && len(p.Tasks) > most || planner.Cut(ctx) && best.late == 0 {
+			continue // a search that is cut keeps its promises
 		}
 		start, err := f.start(ctx, p, &starts[i].Policy)
 		if err != nil {

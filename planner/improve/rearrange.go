@@ -61,7 +61,7 @@ func rearrange(ctx context.Context, p *planner.Problem, plan *planner.Plan, move
 	if moves <= 0 {
 		moves = mostMovesListed
 	}
-	moves = min(moves, movesPerTriple*n*n*n)
+	moves = min(moves/max(1, n/manyJobs), movesPerTriple*n*n*n)
 	work := mostTimed / max(1, n/manyJobs)
 	w := weightsOf(p, plan)
 	l := newLists(p, w, openNodes(p, plan))

@@ -156,7 +156,7 @@ func (w *walk) step(most int32) int32 {
 	return step
 }
 
-// bend gives some jobs of a node that follow each other other levels.
+// bend changes the levels of some jobs of a node that follow each other.
 func (w *walk) bend(i int32) {
 	node := w.l.jobs[i].node
 	w.begin(node, node)
@@ -265,7 +265,7 @@ func (w *walk) swap(i int32) {
 func (w *walk) cross(i int32) {
 	from, to, turn, place := w.pair(i)
 	a, b := &w.l.nodes[from], &w.l.nodes[to]
-	if from == to || a.class != b.class && !(w.l.fits(a.jobs[turn:], b.class) && w.l.fits(b.jobs[place:], a.class)) {
+	if from == to || !w.l.fits(a.jobs[turn:], b.class) || !w.l.fits(b.jobs[place:], a.class) {
 		return
 	}
 	w.begin(from, to)

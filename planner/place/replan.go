@@ -86,7 +86,7 @@ type standing struct {
 func (p *replan) Arrive(tasks []int) {
 	if !p.gang && slices.ContainsFunc(tasks, p.gangs) {
 		p.gang = true
-		var waiting []int
+		waiting := make([]int, 0, len(p.byAge)+len(p.lost)+len(p.fresh))
 		for _, j := range p.byAge {
 			waiting = append(waiting, j.task)
 		}

@@ -26,7 +26,7 @@ func drawBatch(tb testing.TB, seed uint64) *planner.Problem {
 	tb.Helper()
 	s := &site{Rand: rand.New(rand.NewPCG(seed, seed))} //nolint:gosec // repeatable on purpose
 	p := &planner.Problem{Cluster: s.cluster(tb)}
-	const least, most = 20, 200 // jobs
+	const least, most = 20, 80 // jobs
 	n := int(least * math.Pow(most/least, s.Float64()))
 	work, gpus := 0.0, 0.0
 	for i := range n {
@@ -130,9 +130,9 @@ func pastDue(tb testing.TB, p *planner.Problem, text string) (plan *planner.Plan
 
 // TestTheDefaultPlanKeepsWhatOthersKeep draws batches as users write them.
 func TestTheDefaultPlanKeepsWhatOthersKeep(t *testing.T) {
-	batches := uint64(32)
+	batches := uint64(20)
 	if testing.Short() {
-		batches = 12
+		batches = 8
 	}
 	kept, saved := 0, 0.0
 	for seed := range batches {

@@ -37,7 +37,7 @@ type entry struct {
 // entries lists every policy, in the order in which they are shown.
 var entries = append(slices.Clone(direct),
 	entry{Constant, "the best clocks that are the same for all jobs of a GPU model, as nvidia-smi -lgc sets them; online it knows what is to come", constantClocks},
-	entry{"edl-align", "our best offline: the best of several starts, nodes realigned, tasks moved and swapped", edlAlign})
+	entry{"edl-align", "our best offline: the best of several starts, and a search over places, turns and clocks of all jobs", edlAlign})
 
 // direct are the policies that make a plan by themselves, in one pass.
 var direct = []entry{
