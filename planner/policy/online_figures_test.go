@@ -17,7 +17,7 @@ import (
 
 // Figures of online policies over drawn batches, printed where they are asked for:
 //
-//	go test ./planner/policy -v -run OnlineFigures -online 'replan;value' -seeds 1:60
+//	go test ./planner/policy -run xxx -bench OnlineFigures -online 'replan;value' -seeds 1:60
 var (
 	onlineFigures = flag.String("online", "", "policies to print figures of, separated by semicolons")
 	onlineSeeds   = flag.String("seeds", "1:40", "first and last seed of the batches that they are for")
@@ -25,22 +25,22 @@ var (
 	onlineEach    = flag.Bool("each", false, "print each batch, too")
 )
 
-func TestOnlineFigures(t *testing.T) {
+func BenchmarkOnlineFigures(b *testing.B) {
 	if *onlineFigures == "" {
-		t.Skip("-online names no policies")
+		b.Skip("-online names no policies")
 	}
 	var first, last uint64
 	if _, err := fmt.Sscanf(*onlineSeeds, "%d:%d", &first, &last); err != nil {
-		t.Fatal(err)
+		b.Fatal(err)
 	}
 	for text := range strings.SplitSeq(*onlineFigures, ";") {
 		kinds := map[string]*figures{"all": {}} // by GPU models
 		for seed := first; seed <= last; seed++ {
-			p := drawOnline(t, seed, 20, 2000)
+			p := drawOnline(b, seed, 20, 2000)
 			p.Objective.TimeWeight = *onlineWeight
-			easy, _ := pastDue(t, p, policy.EasyDefault)
+			easy, _ := pastDue(b, p, policy.EasyDefault)
 			began := time.Now()
-			plan, _ := pastDue(t, p, text)
+			plan, _ := pastDue(b, p, text)
 			took := time.Since(began).Seconds()
 			o, base := serviceOf(p, plan), serviceOf(p, easy)
 			for _, kind := range []string{"all", kindOf(p)} {
@@ -53,11 +53,11 @@ func TestOnlineFigures(t *testing.T) {
 			if *onlineEach {
 				one := &figures{}
 				one.add(p, &o, &base)
-				t.Logf("seed %d, %d jobs, %s: %s", seed, len(p.Tasks), kindOf(p), one)
+				b.Logf("seed %d, %d jobs, %s: %s", seed, len(p.Tasks), kindOf(p), one)
 			}
 		}
 		for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-			t.Logf("%s, %s: %s", text, kind, kinds[kind])
+			b.Logf("%s, %s: %s", text, kind, kinds[kind])
 		}
 	}
 }
