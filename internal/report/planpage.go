@@ -103,7 +103,7 @@ func (p *PlanPage) lead(s *Summary) string {
 	}
 	if s.Bound > 0 {
 		part, side := s.fromBound()
-		text += "; no schedule that keeps all deadlines can take less than " + scale.With(float64(s.Bound)) + ", and this one is " + part + " " + side
+		text += "; no schedule that keeps all deadlines and due times can take less than " + scale.With(float64(s.Bound)) + ", and this one is " + part + " " + side
 	}
 	slower, same, faster := p.speeds()
 	return text + ". " + fmt.Sprintf("Core clocks are below the default for %s, at it for %s and above it for %s.",
