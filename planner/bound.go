@@ -88,7 +88,7 @@ func BoundOf(p *Problem, plan *Plan) Bound {
 	if p.sharable() || p.Present != nil || len(plan.PastDue(p)) > 0 {
 		return b
 	}
-	if value := dvfsmodel.Joule(NewDueDual(p, 1, 0, 0).Value); value > b.Value {
+	if value := dvfsmodel.Joule(NewDueDual(p, 1, 0).Value); value > b.Value {
 		b.Terms = append(b.Terms, BoundTerm{Name: TermDue, Value: value - b.Value})
 		b.Extra += value - b.Value
 		b.Value = value

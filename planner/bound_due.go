@@ -56,32 +56,36 @@ type dueOption struct {
 	bend           [duePriceCount - 1]float64 // run time from which on k is the largest, seconds, falling
 }
 
-// Most is how many due times of a class have a price.
+// mostDues is how many due times of a class have a price.
 const mostDues = 48
+
+// Steps of the search for prices: larger batches than manyTasks take fewer.
+const (
+	mostSteps  = 1000
+	leastSteps = 50
+	manyTasks  = 1000
+)
 
 // NewDueDual proves a bound for a problem whose objective is a sum of energy and time:
 // for weights of a joule and of a GPU-second. It holds for offline, online and
 // clairvoyant plans that leave no task out that has a chance, and end none after its
-// due time. More steps prove more; 0 are as many as pay.
-func NewDueDual(p *Problem, energyWeight, timeWeight float64, steps int) *DueDual {
+// due time.
+func NewDueDual(p *Problem, energyWeight, timeWeight float64) *DueDual {
 	d := &dueSearch{p: p, energy: energyWeight, time: timeWeight}
 	d.prices()
 	d.tabulate()
 	d.classes()
-	if steps <= 0 {
-		steps = 1000
-		if n := len(p.Tasks); n > 1000 {
-			steps = max(50, 500*1000/n)
-		}
+	steps := mostSteps
+	if n := len(p.Tasks); n > manyTasks {
+		steps = max(leastSteps, mostSteps*manyTasks/2/n)
 	}
 	return d.ascend(steps)
 }
 
-// Price is what w=1 GPU of a class costs by the dual's prices from one moment to
-// another.
+// Price is what a GPU of a class costs by the dual's prices from one moment to
+// another; nothing where both are +Inf.
 func (d *DueDual) Price(class int, from, to float64) float64 {
-	c := &d.classes[class]
-	return c.upTo(to) - c.upTo(from)
+	return d.classes[class].between(from, to)
 }
 
 // dueSearch looks for prices.
@@ -223,35 +227,26 @@ func (c *duePrices) upTo(at float64) float64 {
 // best is the run time that costs least by the prices, and what it costs.
 func (o *dueOption) best(c *duePrices, due float64, price *[duePriceCount]float64) (time, cost float64) {
 	// The cost by itself falls by price[k] a second for run times from bend[k] to
-	// bend[k-1]; time before until[k] is worth at least that.
-	high := o.room
-	k := 0
+	// bend[k-1], and not at all from bend[0] on; time before until[k] is worth at least
+	// price[k].
+	high := min(o.room, max(o.bend[0], o.shortest))
+	k := 1
 	for ; k < duePriceCount-1; k++ {
 		low := max(o.bend[k], o.shortest)
 		if low >= high {
 			continue
 		}
-		at := high
-		if len(c.ends) > 0 && !math.IsInf(due, 1) {
-			at = due - c.until[k]
-		}
-		if at > low {
-			time = min(at, high)
-			return time, o.least[k] - price[k]*time + c.over(due, time)
+		if due-c.until[k] > low {
+			break
 		}
 		high = low
 	}
 	time = max(o.shortest, min(high, due-c.until[k]))
-	return time, o.least[k] - price[k]*time + c.over(due, time)
+	return time, o.least[k] - price[k]*time + c.between(due-time, due)
 }
 
-// over is the price of the last seconds before a due time.
-func (c *duePrices) over(due, time float64) float64 {
-	if math.IsInf(due, 1) {
-		return 0
-	}
-	return c.upTo(due) - c.upTo(due-time)
-}
+// between is the integral of the price from one moment to another.
+func (c *duePrices) between(from, to float64) float64 { return c.upTo(to) - c.upTo(from) }
 
 // value is the dual function at the present prices. The tasks' choices are noted.
 func (d *dueSearch) value() float64 {

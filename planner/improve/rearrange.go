@@ -47,6 +47,7 @@ const (
 const (
 	boiling  = 0.3
 	mild     = 0.1
+	brief    = 0.02 // where there are few moves
 	cool     = 1e-3
 	freezing = 1e-4
 )
@@ -72,11 +73,11 @@ func rearrange(ctx context.Context, p *planner.Problem, plan *planner.Plan, move
 	}
 	search := &walk{l: l, rng: rng}
 	given := l.clone()
-	l.spread(plan, planner.NewDueDual(p, w.joule, w.second, 0))
+	l.spread(plan, planner.NewDueDual(p, w.joule, w.second))
 	start := l.clone()
 	rounds, hot := searchRounds, boiling
-	if moves < enoughMoves*n || work < enoughMoves*n*10 {
-		rounds, hot = 1, 0.02
+	if moves < enoughMoves*n || work < enoughWork*n {
+		rounds, hot = 1, brief
 		if given.better(start) {
 			start = given
 		}
@@ -98,6 +99,7 @@ const (
 	dearWatts   = 3_000 // what a second of lateness costs, as power
 	dearTime    = 20    // and as time of GPUs
 	enoughMoves = 2_000 // for each job, so that a search may start several times
+	enoughWork  = 10 * enoughMoves
 )
 
 // weightsOf are the weights of a joule and of a second of a GPU in the objective, as
