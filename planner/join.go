@@ -105,7 +105,7 @@ func (j *joiner) task(job *queue.Job) (Task, error) {
 	if err := j.options(&t, job); err != nil {
 		return Task{}, err
 	}
-	if t.Profile != nil && t.gang() {
+	if t.Profile != nil && t.Gang() {
 		t.Profile = nil
 		j.warnings = append(j.warnings, fmt.Errorf("%s: job %q runs on several nodes: GPUs for itself, its profile isn't used", job.Pos, job.ID))
 	}

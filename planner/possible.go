@@ -40,7 +40,7 @@ func (v *View) tooLong(t *Task, shortest float64) (why string) {
 		return "no GPU model of the cluster suits it: it names others, or its workload has no model there"
 	case math.IsInf(shortest, 1) && len(t.Partitions) > 0:
 		return "no node of its partition has the GPUs, CPUs and memory that it asks for"
-	case math.IsInf(shortest, 1) && t.gang():
+	case math.IsInf(shortest, 1) && t.Gang():
 		return fmt.Sprintf("no %d nodes of a kind have the GPUs, CPUs and memory that it asks for together", t.Options[0].Over())
 	case math.IsInf(shortest, 1):
 		return "no node has the GPUs, CPUs and memory that it asks for"

@@ -215,15 +215,15 @@ func (t *Task) perNode(option int) (cpus, mem float64) {
 	return t.CPUs / nodes, t.MemGiB / nodes
 }
 
-// gang tells whether the task runs on several nodes of some model.
-func (t *Task) gang() bool {
+// Gang tells whether the task runs on several nodes of some model.
+func (t *Task) Gang() bool {
 	return slices.ContainsFunc(t.Options, func(o Option) bool { return o.Nodes > 1 })
 }
 
 // AnyGang tells whether one of the tasks runs on several nodes of some model.
 func (p *Problem) AnyGang() bool {
 	for i := range p.Tasks {
-		if p.Tasks[i].gang() {
+		if p.Tasks[i].Gang() {
 			return true
 		}
 	}
@@ -412,7 +412,7 @@ func (t *Task) validate(sound *soundRange) error {
 	if !(t.CPUs >= 0) || !(t.MemGiB >= 0) {
 		return fmt.Errorf("%v CPUs and %v GiB, want 0 or more", t.CPUs, t.MemGiB)
 	}
-	if t.Profile != nil && t.gang() {
+	if t.Profile != nil && t.Gang() {
 		return errors.New("it has a profile and runs on several nodes, want GPUs for itself")
 	}
 	for i := range t.Options {

@@ -139,13 +139,7 @@ func (p *atOnce) Place(task int) (planner.Placement, planner.Verdict) {
 			least, best = cost, placement(node, class, option, gpus, start, &q, room, why)
 		}
 	}
-	switch {
-	case !math.IsInf(least, 1):
-		return best, planner.Start
-	case suits || p.v.Confined(task) != planner.AnyClass:
-		return best, planner.Wait
-	}
-	return best, planner.Reject
+	return best, p.startNow(task, !math.IsInf(least, 1), suits)
 }
 
 // takes is [rooms.takes].

@@ -13,10 +13,8 @@ import (
 // are free together, whatever its rule for tasks of one node: those that book GPUs
 // ahead by [opening.gang], those that start tasks at once by [opening.gangNow].
 
-// gangs tells whether a task runs on several nodes by some option.
-func (o opening) gangs(task int) bool {
-	return slices.ContainsFunc(o.v.Problem.Tasks[task].Options, func(p planner.Option) bool { return p.Over() > 1 })
-}
+// gangs tells whether a task is a gang.
+func (o opening) gangs(task int) bool { return o.v.Problem.Tasks[task].Gang() }
 
 // spot is what a node has for a gang, or for a task of one node among them.
 type spot struct {
@@ -177,13 +175,20 @@ func (o opening) gangNow(task int, r rooms) (planner.Placement, planner.Verdict)
 			least, best = cost, pl
 		}
 	}
+	return best, o.startNow(task, !math.IsInf(least, 1), suits)
+}
+
+// startNow is the answer to an offer of a stage that starts tasks at once: where it
+// found a place, the task starts; where a class suits, or the task belongs to one, it
+// may wait for a place.
+func (o opening) startNow(task int, found, suits bool) planner.Verdict {
 	switch {
-	case !math.IsInf(least, 1):
-		return best, planner.Start
+	case found:
+		return planner.Start
 	case suits || o.v.Confined(task) != planner.AnyClass:
-		return best, planner.Wait
+		return planner.Wait
 	}
-	return best, planner.Reject
+	return planner.Reject
 }
 
 // freeNow are nodes of a class for a gang that starts now; nil: there are too few.
