@@ -150,7 +150,7 @@ func (p *Problem) earliestStart(t *Task) float64 {
 func (b *boundTask) consider(p *Problem, class int) {
 	t, k := &p.Tasks[b.task], &p.Cluster.Classes[class]
 	o := t.Option(k.Model)
-	if !k.hasRoom(t, o) || !k.admits(t) {
+	if !k.Takes(t, o) {
 		return
 	}
 	weight := taskWeight(t, o)

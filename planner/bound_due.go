@@ -134,7 +134,7 @@ func (d *dueSearch) tabulate() {
 func (d *dueSearch) option(t *Task, class int, due float64) (o dueOption, ok bool) {
 	k := &d.p.Cluster.Classes[class]
 	option := t.Option(k.Model)
-	if !k.hasRoom(t, option) {
+	if !k.Takes(t, option) {
 		return o, false
 	}
 	r := t.Options[option].Response

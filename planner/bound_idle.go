@@ -148,7 +148,7 @@ func (d *idleDual) minimum(b *boundTask, beta, m float64) freeMinimum {
 	for i := range d.p.Cluster.Classes {
 		k := &d.p.Cluster.Classes[i]
 		o := t.Option(k.Model)
-		if !k.hasRoom(t, o) || !k.admits(t) {
+		if !k.Takes(t, o) {
 			continue
 		}
 		weight := taskWeight(t, o)

@@ -209,8 +209,8 @@ func (o *Option) Over() int { return max(1, o.Nodes) }
 // PerNode is the number of GPUs that it needs of each of its nodes.
 func (o *Option) PerNode() int { return o.GPUs / o.Over() }
 
-// perNode are the cores and the memory that the task needs of each node by an option.
-func (t *Task) perNode(option int) (cpus, mem float64) {
+// PerNode are the cores and the memory that the task needs of each node by an option.
+func (t *Task) PerNode(option int) (cpus, mem float64) {
 	nodes := float64(t.Options[option].Over())
 	return t.CPUs / nodes, t.MemGiB / nodes
 }
@@ -269,7 +269,7 @@ func (p *Problem) Binds(task int) bool {
 	for i := range p.Cluster.Classes {
 		k := &p.Cluster.Classes[i]
 		if option := t.Option(k.Model); option >= 0 {
-			cpus, mem := t.perNode(option)
+			cpus, mem := t.PerNode(option)
 			tasks := float64(k.GPUs) / float64(t.Options[option].PerNode()) // how many such tasks the GPUs of a node would hold
 			if (k.CPUs > 0 && cpus*tasks > k.CPUs) || (k.MemGiB > 0 && mem*tasks > k.MemGiB) {
 				return true

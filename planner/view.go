@@ -111,7 +111,7 @@ func (v *View) learn(tasks []int) bool {
 // book keeps a reservation until it ends, and drops those that have ended.
 func (v *View) book(node, task, option int, gpus GPUSet, end float64) {
 	t := &v.Problem.Tasks[task]
-	cpus, mem := t.perNode(option)
+	cpus, mem := t.PerNode(option)
 	held := slices.DeleteFunc(v.held[node], func(r reservation) bool { return r.end <= v.Now })
 	v.held[node] = append(held, reservation{end: end, cpus: cpus, mem: mem, share: t.Share, gpus: gpus})
 }
@@ -288,10 +288,15 @@ func (k *NodeClass) hasRoom(t *Task, option int) bool {
 	return option >= 0 && t.Options[option].PerNode() <= k.GPUs && (k.Count == 0 || t.Options[option].Over() <= k.Count) && k.holds(t, option)
 }
 
+// Takes tells whether nodes of the class can run a task by an option, -1 for none: there
+// are enough of them, each has what the task needs of it, and they are in one of its
+// partitions.
+func (k *NodeClass) Takes(t *Task, option int) bool { return k.hasRoom(t, option) && k.admits(t) }
+
 // holds tells whether an empty node has the CPUs and the memory for the task, or for
 // its part on one node.
 func (k *NodeClass) holds(t *Task, option int) bool {
-	cpus, mem := t.perNode(option)
+	cpus, mem := t.PerNode(option)
 	return (k.CPUs == 0 || cpus <= k.CPUs) && (k.MemGiB == 0 || mem <= k.MemGiB)
 }
 
@@ -360,7 +365,7 @@ func (v *View) earliestTight(task, option, node int) (float64, GPUSet, bool) {
 func (k *NodeClass) fits(t *Task, option int, held []reservation, start float64) (GPUSet, bool) {
 	var used [MaxGPUs]float64
 	count := t.Options[option].PerNode()
-	cpus, mem := t.perNode(option)
+	cpus, mem := t.PerNode(option)
 	for i := range held {
 		h := &held[i]
 		if h.end <= start {

@@ -34,7 +34,7 @@ const (
 
 // Improve is [planner.Improver].
 func (al Align) Improve(ctx context.Context, p *planner.Problem, plan *planner.Plan, rng *rand.Rand) (*planner.Plan, error) {
-	if o := p.Price(0); o.DelayPower != 0 || o.EnergyWeight <= 0 || !improvable(p, plan) {
+	if o := p.Price(0); o.DelayPower != 0 || o.EnergyWeight <= 0 || !movableAll(p) || p.Mode == planner.Online || atBound(p, plan) {
 		return plan, planner.Cancelled(ctx)
 	}
 	moves := al.Moves
@@ -135,4 +135,10 @@ func (s *state) explore(ctx context.Context, counts []int, moves int, rng *rand.
 		return nil, nil
 	}
 	return best, newSearch(best, rng).anneal(ctx, moves, warm, coldest)
+}
+
+// movableAll tells whether every task may be moved by itself to each node of a GPU model
+// that it can run on: none is on several nodes, runs already, or is barred from some.
+func movableAll(p *planner.Problem) bool {
+	return p.Present == nil && !p.AnyGang() && !p.AnyPartition()
 }

@@ -9,7 +9,9 @@ import (
 )
 
 // lists is a schedule under work: each node runs a list of jobs in its order, each on
-// the GPUs of the node that are free first. Costs are in units of the objective.
+// the GPUs of the node that are free first. A job on several nodes, a gang, is in the
+// lists of all of them, and starts when its turn has come on each. Costs are in units
+// of the objective.
 type lists struct {
 	p       *planner.Problem
 	weights weights
@@ -18,6 +20,8 @@ type lists struct {
 	menus   []menu // by job and class
 	jobs    []job
 	nodes   []nodeList
+	needs   []need // by job and class; nil: GPUs are all that runs out
+	link    linked
 	steps   int // work done: jobs timed
 }
 
@@ -33,16 +37,18 @@ type listClass struct {
 	idle  float64   // cost of a second of a GPU that is on and runs nothing
 	sleep float64   // cost of a second of a node that is off
 	used  float64   // cost of a node that runs something
-	free  []float64 // buffer of timing: when each GPU of a node is free, ascending
+	has   need      // cores and memory of a node; +Inf: they don't run out
+	clock nodeClock // buffer of timing
 }
 
 // menu is what a job can do on a class: points from the fastest to the slowest, each
 // the best one for a price of a second of a GPU.
 type menu struct {
-	gpus int // 0: it can't run there
-	time [priceCount]float64
-	net  [priceCount]float64 // cost of all its GPUs, less what they would cost idle
-	at   *[priceCount]dvfsmodel.Point
+	gpus  int // of each of its nodes; 0: it can't run there
+	nodes int // on which it runs
+	time  [priceCount]float64
+	net   [priceCount]float64 // cost of its GPUs of a node, less what they would cost idle
+	at    *[priceCount]dvfsmodel.Point
 }
 
 // job is where a task is, and what follows from its clocks there.
@@ -50,29 +56,33 @@ type job struct {
 	due   float64
 	time  float64 // of the run, seconds
 	net   float64 // as in menu
-	gpus  int32
-	level int32 // index of a menu's points
-	node  int32 // -1: it isn't planned
+	gpus  int32   // of each of its nodes
+	level int32   // index of a menu's points
+	node  int32   // -1: it isn't in a list
+	more  []int32 // its further nodes; never changed in place
 }
 
 // nodeList is one node.
 type nodeList struct {
 	class int
+	begin []float64 // when its GPUs are free at first, ascending; nil: all after the class's delay
+	runs  *running  // what runs there at the present; nil: nothing
 	jobs  []int32
+	gangs int     // how many of them are gangs
 	net   float64 // sum over its jobs
 	busy  float64 // seconds of its GPUs with jobs
 	cost  float64 // above sleeping, lateness included
-	late  int     // jobs that end after their due times
+	late  int     // jobs that end after their due times, gangs on their first nodes
 }
 
-// newLists makes a schedule with so many nodes of each class and no job on any.
+// newLists makes a schedule with so many nodes of each class and no job in any list.
 func newLists(p *planner.Problem, w weights, open []int) *lists {
 	l := &lists{p: p, weights: w, jobs: make([]job, len(p.Tasks)), menus: make([]menu, len(p.Tasks)*len(p.Cluster.Classes))}
 	for class := range p.Cluster.Classes {
 		k := &p.Cluster.Classes[class]
 		c := listClass{
 			delay: k.TurnOnDelay, idle: w.joule * float64(k.IdleW+k.HostW), sleep: w.joule * float64(k.SleepW),
-			free: make([]float64, k.GPUs),
+			has: capacityOf(k), clock: nodeClock{free: make([]float64, k.GPUs)},
 		}
 		if p.Cluster.OfflineTurnOn {
 			c.used = w.joule * float64(k.TurnOn) * float64(k.GPUs)
@@ -88,6 +98,9 @@ func newLists(p *planner.Problem, w weights, open []int) *lists {
 			l.tabulate(i, class)
 		}
 	}
+	if p.AnyBinds() {
+		l.needs = needsOf(p)
+	}
 	return l
 }
 
@@ -95,7 +108,7 @@ func newLists(p *planner.Problem, w weights, open []int) *lists {
 func (l *lists) tabulate(i, class int) {
 	t, k := &l.p.Tasks[i], &l.p.Cluster.Classes[class]
 	o := t.Option(k.Model)
-	if o < 0 || t.Options[o].GPUs > k.GPUs || t.Options[o].GPUs == 0 {
+	if !k.Takes(t, o) || t.Options[o].GPUs == 0 || t.Options[o].Over() > l.count(class) {
 		return
 	}
 	w := l.weights
@@ -108,7 +121,7 @@ func (l *lists) tabulate(i, class int) {
 		return
 	}
 	m := l.menu(int32(i), class) //nolint:gosec // few tasks
-	m.gpus, m.at = t.Options[o].GPUs, &all
+	m.gpus, m.nodes, m.at = t.Options[o].PerNode(), t.Options[o].Over(), &all
 	for g := range all {
 		m.time[g] = all[g].Time
 		m.net[g] = float64(m.gpus) * (pr.objective.Cost(all[g]) - l.classes[class].idle*all[g].Time)
@@ -118,61 +131,85 @@ func (l *lists) tabulate(i, class int) {
 // menu is what a job can do on a class.
 func (l *lists) menu(i int32, class int) *menu { return &l.menus[int(i)*len(l.classes)+class] }
 
-// set gives a job a node and a level there; lists are left alone.
-func (l *lists) set(i, node, level int32) {
-	j := &l.jobs[i]
-	if j.node >= 0 {
-		l.nodes[j.node].count(j, -1)
+// count is how many nodes of a class there are.
+func (l *lists) count(class int) (nodes int) {
+	for n := range l.nodes {
+		if l.nodes[n].class == class {
+			nodes++
+		}
 	}
-	n := &l.nodes[node]
-	m := l.menu(i, n.class)
-	j.node, j.level, j.time, j.net, j.gpus = node, level, m.time[level], m.net[level], int32(m.gpus) //nolint:gosec // at most MaxGPUs
-	n.count(j, 1)
+	return nodes
 }
 
-// count adds a job to the node's sums, or takes it out.
-func (n *nodeList) count(j *job, sign float64) {
-	n.net += sign * j.net
-	n.busy += sign * float64(j.gpus) * j.time
+// set gives a job its first node, more nodes, and a level there; lists are left alone.
+func (l *lists) set(i, node int32, more []int32, level int32) {
+	j := &l.jobs[i]
+	l.sum(j, -1)
+	m := l.menu(i, l.nodes[node].class)
+	j.node, j.more, j.level, j.time, j.net, j.gpus = node, more, level, m.time[level], m.net[level], int32(m.gpus) //nolint:gosec // at most MaxGPUs
+	l.sum(j, 1)
 }
 
-// fits tells whether all of some jobs can run on a class.
-func (l *lists) fits(jobs []int32, class int) bool {
-	return !slices.ContainsFunc(jobs, func(i int32) bool { return l.menu(i, class).gpus == 0 })
+// sum adds a job to the sums of its nodes, or takes it out.
+func (l *lists) sum(j *job, sign int) {
+	if j.node < 0 {
+		return
+	}
+	l.nodes[j.node].sum(j, sign)
+	for _, n := range j.more {
+		l.nodes[n].sum(j, sign)
+	}
 }
 
-// timing plays a node's list. It stops where the node costs more than most: the cost
-// is then a lower bound.
+// sum adds a job to the node's sums, or takes it out.
+func (n *nodeList) sum(j *job, sign int) {
+	n.net += float64(sign) * j.net
+	n.busy += float64(sign) * float64(j.gpus) * j.time
+	if j.more != nil {
+		n.gangs += sign
+	}
+}
+
+// timing plays the list of a node without gangs. It stops where the node costs more
+// than most: the cost is then a lower bound.
 func (l *lists) timing(n *nodeList, most float64) (cost float64, late int) {
-	if len(n.jobs) == 0 {
+	if len(n.jobs) == 0 && n.begin == nil {
 		return 0, 0
 	}
 	c := &l.classes[n.class]
-	on := c.idle*float64(len(c.free)) - c.sleep // cost of a second of the node being on
+	gpus := float64(len(c.clock.free))
 	cost = n.net + c.used
-	if least := cost + on*n.busy/float64(len(c.free)); least > most {
+	if least := cost + c.on()*n.busy/gpus; least > most {
 		return least, 0
 	}
 	l.steps += len(n.jobs)
-	for g := range c.free {
-		c.free[g] = c.delay
-	}
+	c.clock.restart(c, n)
+	free := c.clock.free
 	for _, i := range n.jobs {
 		j := &l.jobs[i]
-		if end := occupy(c.free, int(j.gpus), j.time); end > j.due*(1+roundOff) {
+		end := free[j.gpus-1] + j.time
+		if l.needs != nil {
+			end = c.clock.hold(free[j.gpus-1], l.need(i, n.class), &c.has, j.time)
+		}
+		occupy(free, int(j.gpus), end)
+		if end > j.due*(1+roundOff) {
 			late++
-			if cost += l.late.fixed + l.late.perSecond*(end-j.due); cost > most {
+			if cost += l.late.of(end, j.due); cost > most {
 				return cost, late
 			}
 		}
 	}
-	return cost + on*c.free[len(c.free)-1], late
+	return cost + c.on()*free[len(free)-1], late
 }
 
-// occupy runs a job on the GPUs that are free first, and says when it ends. The times
-// stay in order.
-func occupy(free []float64, gpus int, time float64) (end float64) {
-	end = free[gpus-1] + time
+// on is what a second of a node being on costs above sleeping.
+func (c *listClass) on() float64 { return c.idle*float64(len(c.clock.free)) - c.sleep }
+
+// of is what a job costs that ends then instead of when it is due.
+func (l *lateness) of(end, due float64) float64 { return l.fixed + l.perSecond*(end-due) }
+
+// occupy runs a job until end on the GPUs that are free first. The times stay in order.
+func occupy(free []float64, gpus int, end float64) {
 	at := gpus
 	for ; at < len(free) && free[at] < end; at++ {
 		free[at-gpus] = free[at]
@@ -180,19 +217,26 @@ func occupy(free []float64, gpus int, time float64) (end float64) {
 	for g := at - gpus; g < at; g++ {
 		free[g] = end
 	}
-	return end
 }
 
-// settle counts and times all nodes anew.
-func (l *lists) settle() {
+// settle counts and times all nodes anew. ok is false where gangs wait for each other.
+func (l *lists) settle() (ok bool) {
 	for k := range l.nodes {
 		n := &l.nodes[k]
-		n.net, n.busy = 0, 0
+		n.net, n.busy, n.gangs = 0, 0, 0
 		for _, i := range n.jobs {
-			n.count(&l.jobs[i], 1)
+			n.sum(&l.jobs[i], 1)
 		}
-		n.cost, n.late = l.timing(n, math.Inf(1))
 	}
+	for k := range l.nodes {
+		if n := &l.nodes[k]; n.gangs == 0 {
+			n.cost, n.late = l.timing(n, math.Inf(1))
+		}
+	}
+	if ok = l.play(nil); ok {
+		l.take()
+	}
+	return ok
 }
 
 // total is what all nodes cost, and how many jobs are late.
@@ -214,6 +258,7 @@ func (l *lists) better(o *lists) bool {
 // clone is a copy that can be changed apart.
 func (l *lists) clone() *lists {
 	o := *l
+	o.link = linked{}
 	o.jobs, o.nodes = slices.Clone(l.jobs), slices.Clone(l.nodes)
 	for n := range o.nodes {
 		o.nodes[n].jobs = slices.Clone(o.nodes[n].jobs)
@@ -227,23 +272,29 @@ func (l *lists) become(o *lists) {
 	for n := range l.nodes {
 		v, u := &l.nodes[n], &o.nodes[n]
 		v.jobs = append(v.jobs[:0], u.jobs...)
-		v.net, v.busy, v.cost, v.late = u.net, u.busy, u.cost, u.late
+		v.gangs, v.net, v.busy, v.cost, v.late = u.gangs, u.net, u.busy, u.cost, u.late
 	}
 }
 
 // clear takes all jobs off.
 func (l *lists) clear() {
 	for i := range l.jobs {
-		l.jobs[i].node = -1
+		l.jobs[i].node, l.jobs[i].more = -1, nil
 	}
 	for n := range l.nodes {
-		l.nodes[n] = nodeList{class: l.nodes[n].class, jobs: l.nodes[n].jobs[:0]}
+		v := &l.nodes[n]
+		*v = nodeList{class: v.class, begin: v.begin, runs: v.runs, jobs: v.jobs[:0]}
 	}
 }
 
-// add puts a job last on a node.
-func (l *lists) add(i int32, node int, level int32) {
-	n := &l.nodes[node]
-	n.jobs = append(n.jobs, i)
-	l.set(i, int32(node), level) //nolint:gosec // few nodes
+// add puts a job last on some nodes of a class.
+func (l *lists) add(i int32, nodes []int32, level int32) {
+	for _, node := range nodes {
+		l.nodes[node].jobs = append(l.nodes[node].jobs, i)
+	}
+	var more []int32
+	if len(nodes) > 1 {
+		more = slices.Clone(nodes[1:])
+	}
+	l.set(i, nodes[0], more, level)
 }

@@ -8,21 +8,26 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
-// plan writes the schedule down in place of a plan of the same tasks. Nodes without a
-// job are left out, but for those that draw power asleep.
+// plan writes the schedule down in place of a plan of the same tasks. Nodes on which
+// nothing runs are left out, but for those that draw power asleep.
 func (l *lists) plan(old *planner.Plan) *planner.Plan {
 	better := *old
 	better.Assignments = slices.Clone(old.Assignments)
+	for i := range better.Assignments {
+		if a := &better.Assignments[i]; a.Node >= 0 {
+			a.Node, a.More = -1, nil
+		}
+	}
 	better.Nodes = nil
-	asleep := l.asleep(old)
+	asleep, starts := l.asleep(old), l.starts()
 	for n := range l.nodes {
 		v := &l.nodes[n]
-		if len(v.jobs) == 0 {
+		if len(v.jobs) == 0 && v.runs == nil {
 			continue
 		}
-		node := int32(len(better.Nodes)) //nolint:gosec // few nodes
-		off := l.write(v, node, old, better.Assignments)
-		better.Nodes = append(better.Nodes, planner.Node{Class: v.class, On: []planner.Interval{{From: 0, To: off}}})
+		w := &nodeWriter{l: l, old: old, node: int32(len(better.Nodes)), all: better.Assignments} //nolint:gosec // few nodes
+		w.write(v, starts)
+		better.Nodes = append(better.Nodes, planner.Node{Class: v.class, On: []planner.Interval{{From: 0, To: w.off}}})
 		asleep[v.class]--
 	}
 	for class, count := range asleep {
@@ -47,28 +52,60 @@ func (l *lists) asleep(plan *planner.Plan) []int {
 	return count
 }
 
-// write times a node's list into assignments, and says when the node goes off.
-func (l *lists) write(v *nodeList, node int32, old *planner.Plan, all []planner.Assignment) (off float64) {
-	c := &l.classes[v.class]
-	free := slices.Repeat([]float64{c.delay}, len(c.free))
-	for _, i := range v.jobs {
-		m, level := l.menu(i, v.class), l.jobs[i].level
-		gpus, start := firstFree(free, m.gpus)
-		end := start + m.time[level]
-		for s := gpus; s != 0; s &= s - 1 {
-			free[s.First()] = end
+// nodeWriter writes a node's list into assignments.
+type nodeWriter struct {
+	l    *lists
+	old  *planner.Plan
+	node int32
+	all  []planner.Assignment
+	off  float64 // when the node goes off
+}
+
+// write writes what runs on the node at the present, and its list, by the jobs' starts.
+func (w *nodeWriter) write(v *nodeList, starts []float64) {
+	c := &w.l.classes[v.class]
+	free := slices.Repeat([]float64{c.delay}, len(c.clock.free))
+	if v.runs != nil {
+		copy(free, v.runs.free)
+		for _, task := range v.runs.tasks {
+			was := &w.old.Assignments[task]
+			for part := range was.Parts {
+				if int(part.Node) == v.runs.node {
+					w.part(task, was, part.GPUs)
+				}
+			}
 		}
-		t, was := &l.p.Tasks[i], &old.Assignments[i]
+	}
+	for _, i := range v.jobs {
+		m, level := w.l.menu(i, v.class), w.l.jobs[i].level
+		t, was := &w.l.p.Tasks[i], &w.old.Assignments[i]
+		gpus := firstFree(free, m.gpus)
 		a := planner.Assignment{
-			Node: node, Option: int32(t.Option(l.p.Cluster.Classes[v.class].Model)), //nolint:gosec // index of a slice
-			GPUs: gpus, Start: start, End: end, Point: m.at[level], Reason: was.Reason,
+			Option: int32(t.Option(w.l.p.Cluster.Classes[v.class].Model)), //nolint:gosec // index of a slice
+			Start:  starts[i], End: starts[i] + m.time[level], Point: m.at[level], Reason: was.Reason,
+		}
+		for s := gpus; s != 0; s &= s - 1 {
+			free[s.First()] = a.End
 		}
 		a.Reason.Place = planner.PlaceMoved
-		l.explain(&a.Reason, &a, was, m, t)
-		all[i] = a
-		off = max(off, end)
+		if m.nodes > 1 {
+			a.Reason.Place = planner.PlaceTogether
+		}
+		w.l.explain(&a.Reason, &a, was, m, t)
+		w.part(int(i), &a, gpus)
 	}
-	return off
+}
+
+// part gives a task GPUs of the node, its first one or a further one.
+func (w *nodeWriter) part(task int, a *planner.Assignment, gpus planner.GPUSet) {
+	w.off = max(w.off, a.End)
+	to := &w.all[task]
+	if to.Node >= 0 {
+		to.More = append(to.More, planner.Part{Node: w.node, GPUs: gpus})
+		return
+	}
+	*to = *a
+	to.Node, to.GPUs, to.More = w.node, gpus, nil
 }
 
 // explain says why a job has its clocks.
@@ -88,8 +125,8 @@ func (l *lists) explain(why *planner.Reason, a, was *planner.Assignment, m *menu
 	}
 }
 
-// firstFree is the count GPUs that are free first, and when all of them are.
-func firstFree(free []float64, count int) (gpus planner.GPUSet, from float64) {
+// firstFree is the count GPUs that are free first.
+func firstFree(free []float64, count int) (gpus planner.GPUSet) {
 	for range count {
 		best := -1
 		for g := range free {
@@ -98,7 +135,6 @@ func firstFree(free []float64, count int) (gpus planner.GPUSet, from float64) {
 			}
 		}
 		gpus |= 1 << uint(best)
-		from = max(from, free[best])
 	}
-	return gpus, from
+	return gpus
 }

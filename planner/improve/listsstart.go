@@ -8,31 +8,103 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
+// running is what runs on a node at the present.
+type running struct {
+	node  int       // of the plan
+	tasks []int     // that are on it, and perhaps on others
+	free  []float64 // by GPU: when what runs there ends, seconds
+}
+
+// begin lets nodes begin with what runs at the present, where a plan has it.
+func (l *lists) begin(plan *planner.Plan) {
+	if l.p.Present == nil {
+		return
+	}
+	begun := map[int32]*nodeList{}
+	for _, r := range l.p.Present.Running {
+		a := &plan.Assignments[r.Task]
+		if a.Node < 0 {
+			continue
+		}
+		for part := range a.Parts {
+			n := begun[part.Node]
+			if n == nil {
+				n = l.fresh(plan.Nodes[part.Node].Class)
+				n.runs = &running{node: int(part.Node), free: make([]float64, len(l.classes[n.class].clock.free))}
+				begun[part.Node] = n
+			}
+			n.runs.tasks = append(n.runs.tasks, r.Task)
+			for _, g := range part.GPUs.Indexes() {
+				n.runs.free[g] = a.End
+			}
+		}
+	}
+	for n := range l.nodes {
+		if r := l.nodes[n].runs; r != nil {
+			l.nodes[n].begin = slices.Sorted(slices.Values(r.free))
+		}
+	}
+}
+
+// fresh is the first node of a class on which nothing runs at the present.
+func (l *lists) fresh(class int) *nodeList {
+	return &l.nodes[slices.IndexFunc(l.nodes, func(n nodeList) bool { return n.class == class && n.runs == nil })]
+}
+
 // follow takes the places of a plan, and for each job the clocks that are nearest. ok
 // is false where a job can't be at its place by its menu.
 func (l *lists) follow(plan *planner.Plan) (ok bool) {
 	l.clear()
-	first := make([]int, len(l.classes)) // node that comes next, by class
-	for n, v := range slices.Backward(l.nodes) {
-		first[v.class] = n
+	runs, order := l.p.Runs(), make([]int32, 0, len(plan.Assignments))
+	for i := range plan.Assignments {
+		if plan.Assignments[i].Node >= 0 && (runs == nil || !runs[i]) {
+			order = append(order, int32(i)) //nolint:gosec // few tasks
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int32) int {
+		return cmp.Compare(plan.Assignments[a].Start, plan.Assignments[b].Start)
+	})
+	numbers := l.numbers(plan)
+	for _, i := range order {
+		a := &plan.Assignments[i]
+		m := l.menu(i, plan.Nodes[a.Node].Class)
+		if m.gpus == 0 {
+			return false
+		}
+		nodes := make([]int32, 0, m.nodes)
+		for part := range a.Parts {
+			nodes = append(nodes, numbers[part.Node])
+		}
+		l.add(i, nodes, nearest(&m.time, a.Point.Time))
+	}
+	return l.settle()
+}
+
+// numbers are by a plan's nodes those of the schedule: for what runs at the present the
+// ones that begin with it, and in each class the first others for nodes with tasks.
+func (l *lists) numbers(plan *planner.Plan) []int32 {
+	numbers := make([]int32, len(plan.Nodes))
+	others := make([][]int32, len(l.classes)) // nodes on which nothing runs at the present
+	for n := range l.nodes {
+		if v := &l.nodes[n]; v.runs == nil {
+			others[v.class] = append(others[v.class], int32(n)) //nolint:gosec // few nodes
+		}
+	}
+	for n := range numbers {
+		numbers[n] = -1
+	}
+	for n := range l.nodes {
+		if r := l.nodes[n].runs; r != nil {
+			numbers[r.node] = int32(n) //nolint:gosec // few nodes
+		}
 	}
 	for n, tasks := range byNode(plan) {
-		if len(tasks) == 0 {
-			continue
+		if class := plan.Nodes[n].Class; len(tasks) > 0 && numbers[n] < 0 {
+			numbers[n] = others[class][0]
+			others[class] = others[class][1:]
 		}
-		class := plan.Nodes[n].Class
-		for _, task := range tasks {
-			i := int32(task) //nolint:gosec // few tasks
-			m := l.menu(i, class)
-			if m.gpus == 0 {
-				return false
-			}
-			l.add(i, first[class], nearest(&m.time, plan.Assignments[task].Point.Time))
-		}
-		first[class]++
 	}
-	l.settle()
-	return true
+	return numbers
 }
 
 // nearest is the level whose time is nearest.
@@ -56,31 +128,42 @@ type wish struct {
 
 // spread places the jobs of a plan anew: on the class and at the clocks that cost
 // least by the prices of the dual, those that must start first before others, each on
-// the node of its class where it can start first.
+// the node of its class where it can start first, or on as many as it needs.
 func (l *lists) spread(plan *planner.Plan, d *planner.DueDual) {
 	l.clear()
+	runs := l.p.Runs()
 	var all []wish
 	for i := range plan.Assignments {
-		if plan.Assignments[i].Node >= 0 {
+		if plan.Assignments[i].Node >= 0 && (runs == nil || !runs[i]) {
 			all = append(all, l.wish(int32(i), d))
 		}
 	}
 	slices.SortFunc(all, func(a, b wish) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.job, b.job)) })
-	free := make([][]float64, len(l.nodes))
-	for n := range free {
-		c := &l.classes[l.nodes[n].class]
-		free[n] = slices.Repeat([]float64{c.delay}, len(c.free))
+	clocks, byClass := make([]nodeClock, len(l.nodes)), make([][]int32, len(l.classes))
+	for n := range clocks {
+		class := l.nodes[n].class
+		c := &l.classes[class]
+		clocks[n].free = make([]float64, len(c.clock.free))
+		clocks[n].restart(c, &l.nodes[n])
+		byClass[class] = append(byClass[class], int32(n)) //nolint:gosec // few nodes
 	}
 	for _, w := range all {
-		gpus := l.menu(w.job, w.class).gpus
-		best := -1
-		for n := range l.nodes {
-			if l.nodes[n].class == w.class && (best < 0 || free[n][gpus-1] < free[best][gpus-1]) {
-				best = n
+		m := l.menu(w.job, w.class)
+		var nodes []int32
+		for len(nodes) < m.nodes {
+			best := int32(-1)
+			for _, n := range byClass[w.class] {
+				if (best < 0 || clocks[n].free[m.gpus-1] < clocks[best].free[m.gpus-1]) && !slices.Contains(nodes, n) {
+					best = n
+				}
 			}
+			nodes = append(nodes, best)
 		}
-		l.add(w.job, best, w.level)
-		occupy(free[best], gpus, l.jobs[w.job].time)
+		end := clocks[nodes[m.nodes-1]].free[m.gpus-1] + m.time[w.level]
+		l.add(w.job, nodes, w.level)
+		for _, n := range nodes {
+			occupy(clocks[n].free, m.gpus, end)
+		}
 	}
 	l.settle()
 }
@@ -91,11 +174,11 @@ func (l *lists) wish(i int32, d *planner.DueDual) wish {
 	best, w := math.Inf(1), wish{job: i}
 	for class := range l.classes {
 		c, m := &l.classes[class], l.menu(i, class)
-		if m.gpus == 0 || !l.opens(class) {
+		if m.gpus == 0 || l.count(class) < m.nodes {
 			continue
 		}
 		for g, time := range m.time {
-			cost := m.net[g] + float64(m.gpus)*(c.idle*time+d.Price(class, due-time, due))
+			cost := float64(m.nodes) * (m.net[g] + float64(m.gpus)*(c.idle*time+d.Price(class, due-time, due)))
 			if c.delay+time > due { // any place is better than none, in time better than late
 				cost += l.late.fixed + l.late.perSecond*(c.delay+time-due)
 			}
@@ -105,9 +188,4 @@ func (l *lists) wish(i int32, d *planner.DueDual) wish {
 		}
 	}
 	return w
-}
-
-// opens tells whether the schedule has nodes of a class.
-func (l *lists) opens(class int) bool {
-	return slices.ContainsFunc(l.nodes, func(n nodeList) bool { return n.class == class })
 }

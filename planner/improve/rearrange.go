@@ -11,13 +11,21 @@ import (
 // listable tells whether the plan is one of whole GPUs that start at any time, on
 // nodes that are on for as long as their tasks need, or not at all.
 func listable(p *planner.Problem, plan *planner.Plan) bool {
-	if p.Mode != planner.Offline || p.Start != planner.StartContinuous || len(p.Tasks) > mostListed || p.AnyBinds() || plan.Shared != nil {
+	if p.Mode != planner.Offline || p.Start != planner.StartContinuous || len(p.Tasks) > mostListed || plan.Shared != nil {
 		return false
+	}
+	runs := p.Runs()
+	for i := range p.Tasks {
+		if t := &p.Tasks[i]; t.Share < 1 || runs != nil && runs[i] && t.CPUs+t.MemGiB > 0 {
+			return false
+		}
 	}
 	last := make([]float64, len(plan.Nodes))
 	for i := range plan.Assignments {
 		if a := &plan.Assignments[i]; a.Node >= 0 {
-			last[a.Node] = max(last[a.Node], a.End)
+			for part := range a.Parts {
+				last[part.Node] = max(last[part.Node], a.End)
+			}
 		}
 	}
 	for n := range plan.Nodes {
@@ -68,6 +76,7 @@ func rearrange(ctx context.Context, p *planner.Problem, plan *planner.Plan, move
 	l := newLists(p, w, openNodes(p, plan))
 	mean := math.Abs(w.joule*float64(plan.Ledger.Total())+w.second*plan.GPUSeconds(p)) / float64(n)
 	l.late = lateness{fixed: mean, perSecond: dearWatts*w.joule + dearTime*w.second}
+	l.begin(plan)
 	if !l.follow(plan) {
 		return plan
 	}

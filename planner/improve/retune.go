@@ -3,6 +3,7 @@ package improve
 import (
 	"cmp"
 	"context"
+	"math"
 	"math/rand/v2"
 	"slices"
 
@@ -27,7 +28,7 @@ type Retune struct {
 
 // Improve is [planner.Improver].
 func (r Retune) Improve(ctx context.Context, p *planner.Problem, plan *planner.Plan, rng *rand.Rand) (*planner.Plan, error) {
-	if !improvable(p, plan) {
+	if p.Mode == planner.Online || atBound(p, plan) {
 		return plan, planner.Cancelled(ctx)
 	}
 	best := candidateOf(p, plan)
@@ -38,43 +39,35 @@ func (r Retune) Improve(ctx context.Context, p *planner.Problem, plan *planner.P
 	return best.Plan, planner.Cancelled(ctx)
 }
 
-// improvable tells whether there is something to gain: everything is known in advance,
-// and the plan doesn't meet the lower bound yet.
-func improvable(p *planner.Problem, plan *planner.Plan) bool {
-	if p.Mode == planner.Online || !movableAll(p) {
+// atBound tells whether nothing is to gain: the plan meets the lower bound.
+func atBound(p *planner.Problem, plan *planner.Plan) bool {
+	if o := p.Objective; o.DelayPower != 0 || o.TimeWeight != 0 {
 		return false
 	}
-	if o := p.Objective; o.DelayPower != 0 || o.TimeWeight != 0 {
-		return true
-	}
 	bound := planner.LowerBound(p)
-	return bound.Gap(plan.Ledger.Total()) > narrow
-}
-
-// movableAll tells whether every task may be moved by itself to each node of a GPU model
-// that it can run on: none is on several nodes, runs already, or is barred from some.
-func movableAll(p *planner.Problem) bool {
-	return p.Present == nil && !p.AnyGang() && !p.AnyPartition()
+	return bound.Gap(plan.Ledger.Total()) <= narrow
 }
 
 // stretch gives each task the clocks that suit the time until something else
-// needs its GPUs, with idling as the alternative.
+// needs its GPUs, with idling as the alternative. What runs at the present goes on.
 func stretch(p *planner.Problem, plan *planner.Plan) *planner.Plan {
 	better := *plan
 	better.Assignments = slices.Clone(plan.Assignments)
-	binds := p.AnyBinds()
-	for node, tasks := range byNode(plan) {
-		follow := make([]float64, p.Cluster.Classes[plan.Nodes[node].Class].GPUs)
-		for g := range follow {
-			follow[g] = offTime(plan, node)
-		}
-		for _, task := range slices.Backward(tasks) {
-			a := &better.Assignments[task]
-			until := onUntil(&plan.Nodes[node], a.Start)
-			for _, g := range a.GPUs.Indexes() {
-				until = min(until, follow[g])
-				follow[g] = min(follow[g], a.Start)
+	binds, runs := p.AnyBinds(), p.Runs()
+	follow := make([][]float64, len(plan.Nodes)) // by node and GPU: when it is needed next
+	for node := range follow {
+		follow[node] = slices.Repeat([]float64{offTime(plan, node)}, p.Cluster.Classes[plan.Nodes[node].Class].GPUs)
+	}
+	for _, task := range slices.Backward(byStart(plan)) {
+		a, until := &better.Assignments[task], math.Inf(1)
+		for part := range a.Parts {
+			until = min(until, onUntil(&plan.Nodes[part.Node], a.Start))
+			for _, g := range part.GPUs.Indexes() {
+				until = min(until, follow[part.Node][g])
+				follow[part.Node][g] = min(follow[part.Node][g], a.Start)
 			}
+		}
+		if runs == nil || !runs[task] {
 			stretchTask(p, &better, task, until, binds)
 		}
 	}
@@ -82,18 +75,27 @@ func stretch(p *planner.Problem, plan *planner.Plan) *planner.Plan {
 	return &better
 }
 
+// byStart lists the tasks of a plan that have a place, by start.
+func byStart(plan *planner.Plan) []int {
+	var tasks []int
+	for i := range plan.Assignments {
+		if plan.Assignments[i].Node >= 0 {
+			tasks = append(tasks, i)
+		}
+	}
+	slices.SortStableFunc(tasks, func(a, b int) int {
+		return cmp.Compare(plan.Assignments[a].Start, plan.Assignments[b].Start)
+	})
+	return tasks
+}
+
 // byNode lists the tasks of each node by start.
 func byNode(plan *planner.Plan) [][]int {
 	tasks := make([][]int, len(plan.Nodes))
-	for i := range plan.Assignments {
-		if n := plan.Assignments[i].Node; n >= 0 {
-			tasks[n] = append(tasks[n], i)
+	for _, i := range byStart(plan) {
+		for part := range plan.Assignments[i].Parts {
+			tasks[part.Node] = append(tasks[part.Node], i)
 		}
-	}
-	for n := range tasks {
-		slices.SortStableFunc(tasks[n], func(a, b int) int {
-			return cmp.Compare(plan.Assignments[a].Start, plan.Assignments[b].Start)
-		})
 	}
 	return tasks
 }

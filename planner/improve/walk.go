@@ -8,15 +8,24 @@ import (
 )
 
 // walk is simulated annealing over lists. Each move changes the lists of one or two
-// nodes, and is undone unless it is taken.
+// nodes, or all those of a gang, and is undone unless it is taken.
 type walk struct {
-	l     *lists
-	rng   *rand.Rand
-	limit float64 // most that the move under test may add
-	nodes [2]int32
-	lists [2][]int32    // the nodes' jobs before the move
-	sums  [2][2]float64 // and their net and busy
-	was   []changedJob  // jobs whose clocks or node the move changed, in that order
+	l       *lists
+	rng     *rand.Rand
+	limit   float64       // most that the move under test may add
+	changed []changedNode // by the move
+	count   int           // how many of these there are
+	was     []changedJob  // jobs that the move changed, in that order
+	nodes   []int32       // buffer of takenTogether
+}
+
+// changedNode is a node before a change.
+type changedNode struct {
+	node  int32
+	jobs  []int32
+	gangs int
+	net   float64
+	busy  float64
 }
 
 // changedJob is a job before a change.
@@ -55,6 +64,10 @@ func (w *walk) try() {
 	if w.l.jobs[i].node < 0 {
 		return
 	}
+	if w.l.jobs[i].more != nil && w.rng.IntN(3) == 0 {
+		w.gather(i)
+		return
+	}
 	switch w.rng.IntN(20) {
 	case 0, 1:
 		w.retime(i)
@@ -73,52 +86,154 @@ func (w *walk) try() {
 	}
 }
 
-// begin remembers two nodes, or one twice.
-func (w *walk) begin(a, b int32) {
-	w.nodes, w.was = [2]int32{a, b}, w.was[:0]
-	for k, node := range w.nodes {
-		n := &w.l.nodes[node]
-		w.lists[k] = append(w.lists[k][:0], n.jobs...)
-		w.sums[k] = [2]float64{n.net, n.busy}
+// begin remembers the nodes that a move is about to change.
+func (w *walk) begin(nodes ...int32) {
+	w.count, w.was = 0, w.was[:0]
+	for _, n := range nodes {
+		w.touch(n)
 	}
 }
 
-// set gives a job a node and a level, and remembers what it had.
-func (w *walk) set(i, node, level int32) {
+// touch remembers one more node.
+func (w *walk) touch(node int32) {
+	for k := range w.count {
+		if w.changed[k].node == node {
+			return
+		}
+	}
+	if w.count == len(w.changed) {
+		w.changed = append(w.changed, changedNode{})
+	}
+	c, n := &w.changed[w.count], &w.l.nodes[node]
+	c.node, c.jobs, c.gangs, c.net, c.busy = node, append(c.jobs[:0], n.jobs...), n.gangs, n.net, n.busy
+	w.count++
+}
+
+// before is the list of a node before the move.
+func (w *walk) before(node int32) []int32 {
+	for k := range w.count {
+		if w.changed[k].node == node {
+			return w.changed[k].jobs
+		}
+	}
+	return nil
+}
+
+// set gives a job nodes and a level, and remembers what it had.
+func (w *walk) set(i, node int32, more []int32, level int32) {
+	if j := &w.l.jobs[i]; j.more != nil {
+		w.touch(j.node)
+		for _, n := range j.more {
+			w.touch(n)
+		}
+	}
 	w.was = append(w.was, changedJob{i, w.l.jobs[i]})
-	w.l.set(i, node, min(max(level, 0), priceCount-1))
+	w.l.set(i, node, more, min(max(level, 0), priceCount-1))
 }
 
-// put makes some jobs be on a node, at the levels that they have.
-func (w *walk) put(jobs []int32, node int32) {
+// pace gives a job another level.
+func (w *walk) pace(i, level int32) {
+	j := &w.l.jobs[i]
+	w.set(i, j.node, j.more, level)
+}
+
+// put makes some jobs that were on a node be on another one, at the levels that they
+// have. ok is false where a gang is there already.
+func (w *walk) put(jobs []int32, from, to int32) (ok bool) {
 	for _, i := range jobs {
-		w.set(i, node, w.l.jobs[i].level)
+		j := &w.l.jobs[i]
+		if j.more == nil {
+			w.set(i, to, nil, j.level)
+			continue
+		}
+		node, more := j.node, slices.Clone(j.more)
+		if k := slices.Index(more, from); k >= 0 {
+			more[k] = to
+		} else {
+			node = to
+		}
+		if j.node == to || slices.Contains(j.more, to) {
+			return false
+		}
+		w.set(i, node, more, j.level)
 	}
+	return true
+}
+
+// may tells whether jobs of a node may come to another one: gangs stay on their class.
+func (w *walk) may(jobs []int32, from, to *nodeList) bool {
+	if from.class == to.class {
+		return true
+	}
+	for _, i := range jobs {
+		if w.l.jobs[i].more != nil || w.l.menu(i, to.class).nodes != 1 {
+			return false
+		}
+	}
+	return true
 }
 
 // end times the nodes, and undoes the move unless it is taken.
 func (w *walk) end() {
+	if !w.taken() {
+		w.undo()
+	}
+}
+
+// taken times the nodes, and tells whether the move is taken.
+func (w *walk) taken() bool {
 	l := w.l
-	a, b := &l.nodes[w.nodes[0]], &l.nodes[w.nodes[1]]
+	for k := range w.count {
+		if l.nodes[w.changed[k].node].gangs > 0 {
+			return w.takenTogether()
+		}
+	}
+	a := &l.nodes[w.changed[0].node]
 	most := a.cost + w.limit
-	if a != b {
-		most += b.cost
+	if w.count == 1 {
+		cost, late := l.timing(a, most)
+		if cost > most {
+			return false
+		}
+		a.cost, a.late = cost, late
+		return true
 	}
+	b := &l.nodes[w.changed[1].node]
+	most += b.cost
 	cost, late := l.timing(a, most)
-	if cost <= most {
-		if a == b {
-			a.cost, a.late = cost, late
-			return
-		}
-		if other, late2 := l.timing(b, most-cost); cost+other <= most {
-			a.cost, a.late, b.cost, b.late = cost, late, other, late2
-			return
-		}
+	if cost > most {
+		return false
 	}
-	for k, node := range w.nodes {
-		n := &l.nodes[node]
-		n.jobs = append(n.jobs[:0], w.lists[k]...)
-		n.net, n.busy = w.sums[k][0], w.sums[k][1]
+	other, late2 := l.timing(b, most-cost)
+	if cost+other > most {
+		return false
+	}
+	a.cost, a.late, b.cost, b.late = cost, late, other, late2
+	return true
+}
+
+// takenTogether is taken where gangs link nodes.
+func (w *walk) takenTogether() bool {
+	nodes := w.nodes[:0]
+	for k := range w.count {
+		nodes = append(nodes, w.changed[k].node)
+	}
+	w.nodes = nodes
+	if !w.l.play(nodes) || w.l.gain() < -w.limit {
+		return false
+	}
+	w.l.take()
+	return true
+}
+
+// undo takes the move back.
+func (w *walk) undo() {
+	l := w.l
+	for k := range w.count {
+		c := &w.changed[k]
+		n := &l.nodes[c.node]
+		n.jobs = append(n.jobs[:0], c.jobs...)
+		n.gangs, n.net, n.busy = c.gangs, c.net, c.busy
 	}
 	for _, was := range slices.Backward(w.was) {
 		l.jobs[was.index] = was.job
@@ -127,10 +242,21 @@ func (w *walk) end() {
 
 // retime gives a job another level.
 func (w *walk) retime(i int32) {
-	j := &w.l.jobs[i]
-	w.begin(j.node, j.node)
-	w.set(i, j.node, w.another(i))
+	w.begin(w.l.jobs[i].node)
+	w.pace(i, w.another(i))
 	w.end()
+}
+
+// on is one of the nodes of a job.
+func (w *walk) on(i int32) int32 {
+	j := &w.l.jobs[i]
+	if j.more == nil {
+		return j.node
+	}
+	if k := w.rng.IntN(1 + len(j.more)); k > 0 {
+		return j.more[k-1]
+	}
+	return j.node
 }
 
 // another is a level near a job's whose time differs.
@@ -158,8 +284,8 @@ func (w *walk) step(most int32) int32 {
 
 // bend changes the levels of some jobs of a node that follow each other.
 func (w *walk) bend(i int32) {
-	node := w.l.jobs[i].node
-	w.begin(node, node)
+	node := w.on(i)
+	w.begin(node)
 	w.lean(node, w.step(2))
 	w.end()
 }
@@ -175,7 +301,7 @@ func (w *walk) lean(node, step int32) {
 		from = w.rng.IntN(to)
 	}
 	for _, i := range n.jobs[from:to] {
-		w.set(i, node, w.l.jobs[i].level+step)
+		w.pace(i, w.l.jobs[i].level+step)
 	}
 }
 
@@ -184,15 +310,16 @@ func (w *walk) lean(node, step int32) {
 func (w *walk) endLeaning() {
 	if w.rng.IntN(4) == 0 {
 		step := w.step(2)
-		w.lean(w.nodes[0], step)
-		w.lean(w.nodes[1], -step)
+		a, b := w.changed[0].node, w.changed[1].node
+		w.lean(a, step)
+		w.lean(b, -step)
 	}
 	w.end()
 }
 
 // shift moves a job to another turn of its node.
 func (w *walk) shift(i int32) {
-	node := w.l.jobs[i].node
+	node := w.on(i)
 	n := &w.l.nodes[node]
 	from := slices.Index(n.jobs, i)
 	to := w.rng.IntN(len(n.jobs))
@@ -202,7 +329,7 @@ func (w *walk) shift(i int32) {
 	if from == to {
 		return
 	}
-	w.begin(node, node)
+	w.begin(node)
 	n.jobs = slices.Insert(slices.Delete(n.jobs, from, from+1), to, i)
 	w.end()
 }
@@ -210,7 +337,7 @@ func (w *walk) shift(i int32) {
 // pair draws another node for a job, and a turn there: as far on as the job is, or
 // any.
 func (w *walk) pair(i int32) (a, b int32, turn, place int) {
-	a, b = w.l.jobs[i].node, int32(w.rng.IntN(len(w.l.nodes))) //nolint:gosec // few nodes
+	a, b = w.on(i), int32(w.rng.IntN(len(w.l.nodes))) //nolint:gosec // few nodes
 	here, there := w.l.nodes[a].jobs, w.l.nodes[b].jobs
 	turn, place = slices.Index(here, i), w.rng.IntN(len(there)+1)
 	if w.rng.IntN(2) == 0 {
@@ -223,15 +350,18 @@ func (w *walk) pair(i int32) (a, b int32, turn, place int) {
 func (w *walk) move(i int32) {
 	from, to, turn, place := w.pair(i)
 	a, b := &w.l.nodes[from], &w.l.nodes[to]
-	if from == to || w.l.menu(i, b.class).gpus == 0 {
+	if from == to || !w.may(a.jobs[turn:turn+1], a, b) {
 		return
 	}
 	w.begin(from, to)
 	a.jobs = slices.Delete(a.jobs, turn, turn+1)
 	b.jobs = slices.Insert(b.jobs, place, i)
-	w.put(b.jobs[place:place+1], to)
+	if !w.put(b.jobs[place:place+1], from, to) {
+		w.undo()
+		return
+	}
 	if w.rng.IntN(2) == 0 {
-		w.set(i, to, w.another(i))
+		w.pace(i, w.another(i))
 	}
 	w.endLeaning()
 }
@@ -240,23 +370,25 @@ func (w *walk) move(i int32) {
 func (w *walk) swap(i int32) {
 	l := w.l
 	k := int32(w.rng.IntN(len(l.jobs))) //nolint:gosec // few tasks
-	from, to := l.jobs[i].node, l.jobs[k].node
-	if to < 0 || from == to {
+	if l.jobs[k].node < 0 {
 		return
 	}
+	from, to := w.on(i), w.on(k)
 	a, b := &l.nodes[from], &l.nodes[to]
-	if l.menu(i, b.class).gpus == 0 || l.menu(k, a.class).gpus == 0 {
+	if from == to || i == k || !w.may([]int32{i}, a, b) || !w.may([]int32{k}, b, a) {
 		return
 	}
 	w.begin(from, to)
 	x, y := slices.Index(a.jobs, i), slices.Index(b.jobs, k)
 	a.jobs[x], b.jobs[y] = k, i
 	levelI, levelK := l.jobs[i].level, l.jobs[k].level
-	w.put(a.jobs[x:x+1], from)
-	w.put(b.jobs[y:y+1], to)
+	if !w.put(a.jobs[x:x+1], to, from) || !w.put(b.jobs[y:y+1], from, to) {
+		w.undo()
+		return
+	}
 	if a.class != b.class && w.rng.IntN(2) == 0 {
-		w.set(i, to, levelK)
-		w.set(k, from, levelI)
+		w.pace(i, levelK)
+		w.pace(k, levelI)
 	}
 	w.endLeaning()
 }
@@ -265,14 +397,16 @@ func (w *walk) swap(i int32) {
 func (w *walk) cross(i int32) {
 	from, to, turn, place := w.pair(i)
 	a, b := &w.l.nodes[from], &w.l.nodes[to]
-	if from == to || !w.l.fits(a.jobs[turn:], b.class) || !w.l.fits(b.jobs[place:], a.class) {
+	if from == to || !w.may(a.jobs[turn:], a, b) || !w.may(b.jobs[place:], b, a) {
 		return
 	}
 	w.begin(from, to)
-	a.jobs = append(a.jobs[:turn], w.lists[1][place:]...)
-	b.jobs = append(b.jobs[:place], w.lists[0][turn:]...)
-	w.put(a.jobs[turn:], from)
-	w.put(b.jobs[place:], to)
+	a.jobs = append(a.jobs[:turn], w.before(to)[place:]...)
+	b.jobs = append(b.jobs[:place], w.before(from)[turn:]...)
+	if !w.put(a.jobs[turn:], to, from) || !w.put(b.jobs[place:], from, to) {
+		w.undo()
+		return
+	}
 	w.endLeaning()
 }
 
@@ -281,7 +415,7 @@ func (w *walk) cross(i int32) {
 func (w *walk) exchange(i int32) {
 	from, to, turn, place := w.pair(i)
 	a, b := &w.l.nodes[from], &w.l.nodes[to]
-	if from == to || w.l.menu(i, b.class).gpus == 0 {
+	if from == to || !w.may(a.jobs[turn:turn+1], a, b) {
 		return
 	}
 	j := &w.l.jobs[i]
@@ -290,15 +424,17 @@ func (w *walk) exchange(i int32) {
 	for ; until < len(b.jobs) && seconds > 0; until++ {
 		k := b.jobs[until]
 		m := w.l.menu(k, a.class)
-		if m.gpus == 0 {
-			return
-		}
 		seconds -= float64(m.gpus) * m.time[w.l.jobs[k].level]
 	}
+	if !w.may(b.jobs[place:until], b, a) {
+		return
+	}
 	w.begin(from, to)
-	a.jobs = slices.Replace(a.jobs, turn, turn+1, w.lists[1][place:until]...)
+	a.jobs = slices.Replace(a.jobs, turn, turn+1, w.before(to)[place:until]...)
 	b.jobs = slices.Replace(b.jobs, place, until, i)
-	w.put(a.jobs[turn:turn+until-place], from)
-	w.put(b.jobs[place:place+1], to)
+	if !w.put(a.jobs[turn:turn+until-place], to, from) || !w.put(b.jobs[place:place+1], from, to) {
+		w.undo()
+		return
+	}
 	w.endLeaning()
 }
