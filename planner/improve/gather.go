@@ -2,71 +2,192 @@ package improve
 
 import "slices"
 
-// gather starts a gang at another time: behind a random job, on the same nodes or on
-// others, in whose lists it comes before all jobs that start later.
+// tryGang tests a random move of a whole gang.
+func (w *walk) tryGang(i int32) {
+	switch w.rng.IntN(4) {
+	case 0:
+		w.gather(i)
+	case 1, 2:
+		w.barter(i)
+	default:
+		w.trade(i)
+	}
+}
+
+// nodes are those of a job.
+func (j *job) nodes() []int32 { return append([]int32{j.node}, j.more...) }
+
+// gather starts a gang when some other job does, on the same nodes or on others, in
+// whose lists it comes before all jobs that start later.
 func (w *walk) gather(i int32) {
-	l := w.l
-	k := int32(w.rng.IntN(len(l.jobs))) //nolint:gosec // few tasks
-	class, ok := w.classFor(i)
-	if !ok || l.jobs[k].node < 0 {
+	l, j := w.l, &w.l.jobs[i]
+	class, at, ok := w.moment()
+	if !ok {
 		return
 	}
-	starts := l.starts()
-	at := starts[k]
-	nodes := w.nodesFor(i, class)
-	j := &l.jobs[i]
-	w.begin(j.node)
-	for _, n := range append(slices.Clone(j.more), nodes...) {
+	var nodes []int32
+	if here := l.nodes[j.node].class; here == class || w.rng.IntN(2) == 0 {
+		class, nodes = here, j.nodes()
+	}
+	m := l.menu(i, class)
+	if nodes == nil || w.rng.IntN(2) == 0 {
+		if nodes = w.draw(class, m.nodes, nil); m.nodes < 2 || nodes == nil {
+			return
+		}
+	}
+	places := w.places(nodes, at)
+	for p, n := range nodes {
+		if turn := slices.Index(l.nodes[n].jobs, i); turn >= 0 && turn < places[p] {
+			places[p]-- // it leaves its turn before
+		}
+	}
+	w.begin(j.nodes()...)
+	for _, n := range nodes {
 		w.touch(n)
 	}
-	for _, n := range append([]int32{j.node}, j.more...) {
+	for _, n := range j.nodes() {
 		l.nodes[n].jobs = slices.DeleteFunc(l.nodes[n].jobs, func(other int32) bool { return other == i })
 	}
-	for _, n := range nodes {
-		jobs := l.nodes[n].jobs
-		place := slices.IndexFunc(jobs, func(other int32) bool { return starts[other] > at })
-		if place < 0 {
-			place = len(jobs)
-		}
-		l.nodes[n].jobs = slices.Insert(jobs, place, i)
+	for p, n := range nodes {
+		l.nodes[n].jobs = slices.Insert(l.nodes[n].jobs, places[p], i)
 	}
-	w.set(i, nodes[0], slices.Clone(nodes[1:]), j.level)
+	w.regroup(i, nodes)
+}
+
+// regroup gives a gang its new nodes and perhaps another level, and ends the move.
+func (w *walk) regroup(i int32, nodes []int32) {
+	w.set(i, nodes[0], slices.Clone(nodes[1:]), w.l.jobs[i].level)
 	if w.rng.IntN(2) == 0 {
 		w.pace(i, w.another(i))
 	}
 	w.end()
 }
 
-// classFor is a class that a gang can run on, mostly the one that it is on.
-func (w *walk) classFor(i int32) (class int, ok bool) {
+// moment is when a random job starts, and on nodes of which class.
+func (w *walk) moment() (class int, at float64, ok bool) {
 	l := w.l
-	here := l.nodes[l.jobs[i].node].class
-	if w.rng.IntN(3) > 0 {
-		return here, true
+	k := int32(w.rng.IntN(len(l.jobs))) //nolint:gosec // few tasks
+	node := l.jobs[k].node
+	if node < 0 {
+		return 0, 0, false
 	}
-	class = w.rng.IntN(len(l.classes))
-	return class, l.menu(i, class).nodes > 1 || class == here
+	return l.nodes[node].class, l.begins(node)[slices.Index(l.nodes[node].jobs, k)], true
 }
 
-// nodesFor are nodes of a class for a gang: those that it has, or random ones.
-func (w *walk) nodesFor(i int32, class int) []int32 {
-	l, j := w.l, &w.l.jobs[i]
-	if l.nodes[j.node].class == class && w.rng.IntN(2) == 0 {
-		return append([]int32{j.node}, j.more...)
-	}
-	var nodes []int32
-	seen, want := 0, l.menu(i, class).nodes
-	for n := range l.nodes {
-		if l.nodes[n].class != class {
-			continue
-		}
-		seen++
-		switch k := w.rng.IntN(seen); {
-		case len(nodes) < want:
-			nodes = append(nodes, int32(n)) //nolint:gosec // few nodes
-		case k < want:
-			nodes[k] = int32(n) //nolint:gosec // few nodes
+// places are by node the turn of the first job that starts at a moment or later.
+func (w *walk) places(nodes []int32, at float64) []int {
+	places := make([]int, len(nodes))
+	for p, n := range nodes {
+		begins := w.l.begins(n)
+		if places[p] = slices.IndexFunc(begins, func(begin float64) bool { return begin >= at }); places[p] < 0 {
+			places[p] = len(begins)
 		}
 	}
-	return nodes
+	return places
+}
+
+// draw are so many random nodes of a class, none of them of some; nil where there are
+// too few.
+func (w *walk) draw(class, count int, but []int32) []int32 {
+	nodes := w.pool[:0]
+	for n := range w.l.nodes {
+		if k := int32(n); w.l.nodes[n].class == class && !slices.Contains(but, k) { //nolint:gosec // few nodes
+			nodes = append(nodes, k)
+		}
+	}
+	w.pool = nodes
+	if len(nodes) < count {
+		return nil
+	}
+	for p := range count {
+		o := p + w.rng.IntN(len(nodes)-p)
+		nodes[p], nodes[o] = nodes[o], nodes[p]
+	}
+	return nodes[:count]
+}
+
+// trade exchanges two gangs.
+func (w *walk) trade(i int32) {
+	l := w.l
+	k := int32(w.rng.IntN(len(l.jobs))) //nolint:gosec // few tasks
+	for tries := 0; tries < 8 && (l.jobs[k].more == nil || k == i); tries++ {
+		k = int32(w.rng.IntN(len(l.jobs))) //nolint:gosec // few tasks
+	}
+	a, b := l.jobs[i], l.jobs[k]
+	if b.more == nil || k == i {
+		return
+	}
+	classA, classB := l.nodes[a.node].class, l.nodes[b.node].class
+	if l.menu(i, classB).nodes != len(b.more)+1 || l.menu(k, classA).nodes != len(a.more)+1 {
+		return
+	}
+	w.begin(a.nodes()...)
+	for _, n := range b.nodes() {
+		w.touch(n)
+	}
+	for c := range w.count {
+		jobs := l.nodes[w.changed[c].node].jobs
+		for turn, job := range jobs {
+			switch job {
+			case i:
+				jobs[turn] = k
+			case k:
+				jobs[turn] = i
+			}
+		}
+	}
+	if classA != classB && w.rng.IntN(2) == 0 {
+		a.level, b.level = b.level, a.level
+	}
+	w.set(i, b.node, b.more, a.level)
+	w.set(k, a.node, a.more, b.level)
+	w.end()
+}
+
+// barter puts a gang in place of what other nodes run from some time on for about as
+// long, which comes in its place.
+func (w *walk) barter(i int32) {
+	l := w.l
+	class, at, ok := w.moment()
+	here := l.jobs[i].nodes()
+	m := l.menu(i, class)
+	if !ok || m.nodes != len(here) {
+		return
+	}
+	there := w.draw(class, m.nodes, here)
+	if there == nil {
+		return
+	}
+	places := w.places(there, at)
+	w.begin(here...)
+	for p, n := range there {
+		w.touch(n)
+		if !w.replace(i, here[p], n, places[p]) {
+			w.undo()
+			return
+		}
+	}
+	w.regroup(i, there)
+}
+
+// replace puts a gang in place of jobs of a node that take about as long there from
+// some turn on; these come to one of the gang's present nodes. ok is false where one
+// can't.
+func (w *walk) replace(i, from, to int32, place int) (ok bool) {
+	l := w.l
+	a, b := &l.nodes[from], &l.nodes[to]
+	m := l.menu(i, b.class)
+	seconds := float64(m.gpus) * m.time[l.jobs[i].level] * (0.5 + w.rng.Float64())
+	until := place
+	for ; until < len(b.jobs) && seconds > 0 && l.jobs[b.jobs[until]].more == nil; until++ {
+		other := &l.jobs[b.jobs[until]]
+		seconds -= float64(other.gpus) * other.time
+	}
+	if !w.may(b.jobs[place:until], b, a) {
+		return false
+	}
+	turn := slices.Index(a.jobs, i)
+	a.jobs = slices.Replace(a.jobs, turn, turn+1, w.before(to)[place:until]...)
+	b.jobs = slices.Replace(b.jobs, place, until, i)
+	return w.put(a.jobs[turn:turn+until-place], to, from)
 }

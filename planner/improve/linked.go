@@ -1,26 +1,56 @@
 package improve
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // linked is the state of a play of all nodes whose lists have gangs, and of some
-// others.
+// others. Of the lists as they are, cuts are kept, from which a play can go on: most
+// moves change something late.
 type linked struct {
-	at      []int       // by node: index in its list of the job whose turn it is
 	clocks  []nodeClock // by node
-	cost    []float64   // by node
-	late    []int       // by node
+	cut                 // where the play is
 	nodes   []int32     // that are played
 	ready   []int32     // nodes that may go on
 	arrived []int32     // by job: nodes on which a gang's turn has come
 	from    []float64   // by job: when the last of them is free
-	start   []float64   // by job, where it was played
+	least   float64     // least that all nodes cost, by what is known of the play
+	most    float64     // that they may cost
+
+	recording bool
+	recorded  bool // cuts, turn and start are those of the lists as they are
+	cuts      []cut
+	turn      []int     // by job: how many were started before it
+	start     []float64 // by job, seconds
 }
 
-// play times the lists that have gangs, and those of some more nodes. ok is false
-// where gangs wait for each other. [lists.take] makes what it found count.
-func (l *lists) play(more []int32) (ok bool) {
+// cut is a moment of a play.
+type cut struct {
+	count int       // jobs started so far
+	extra float64   // cost of lateness, and of GPUs that idle between jobs
+	at    []int     // by node: index in its list of the job whose turn it is; -1: it isn't played
+	cost  []float64 // by node
+	late  []int     // by node
+	held  []nodeClock
+}
+
+// nextCut is how many jobs start before the next cut.
+func (l *lists) nextCut() int {
+	between := max(8, len(l.jobs)/32)
+	if n := len(l.link.cuts); n > 0 {
+		return l.link.cuts[n-1].count + between
+	}
+	return between
+}
+
+// play times the lists that have gangs, and those of some more nodes; what it starts
+// first, so many jobs, is as it was recorded. ok is false where gangs wait for each
+// other, or where all nodes cost more than limit above what they did. [lists.take]
+// makes what it found count.
+func (l *lists) play(more []int32, limit float64, same int) (ok bool) {
 	k := &l.link
-	if k.at == nil {
+	if k.clocks == nil {
 		l.prepare()
 	}
 	k.nodes = k.nodes[:0]
@@ -34,13 +64,20 @@ func (l *lists) play(more []int32) (ok bool) {
 			k.nodes = append(k.nodes, n)
 		}
 	}
-	k.ready = append(k.ready[:0], k.nodes...)
+	l.restore(same)
+	k.least, k.most = k.extra, limit
 	for _, n := range k.nodes {
 		v := &l.nodes[n]
-		k.clocks[n].restart(&l.classes[v.class], v)
-		k.at[n], k.cost[n], k.late[n] = 0, 0, 0
+		c := &l.classes[v.class]
+		k.most += v.cost
+		if len(v.jobs) > 0 || v.begin != nil {
+			k.least += v.net + c.used + c.on()*v.busy/float64(len(c.clock.free))
+		}
 	}
-	for len(k.ready) > 0 {
+	for k.ready = append(k.ready[:0], k.nodes...); len(k.ready) > 0 && k.least <= k.most; {
+		if k.recording && k.count >= l.nextCut() {
+			l.keep()
+		}
 		n := k.ready[len(k.ready)-1]
 		k.ready = k.ready[:len(k.ready)-1]
 		l.goOn(n)
@@ -52,12 +89,65 @@ func (l *lists) play(more []int32) (ok bool) {
 func (l *lists) prepare() {
 	n, jobs := len(l.nodes), len(l.jobs)
 	l.link = linked{
-		at: make([]int, n), clocks: make([]nodeClock, n), cost: make([]float64, n), late: make([]int, n),
-		arrived: make([]int32, jobs), from: make([]float64, jobs), start: make([]float64, jobs),
+		clocks: make([]nodeClock, n), cut: cut{at: make([]int, n), cost: make([]float64, n), late: make([]int, n)},
+		arrived: make([]int32, jobs), from: make([]float64, jobs), turn: make([]int, jobs), start: make([]float64, jobs),
 	}
 	for n := range l.nodes {
 		l.link.clocks[n].free = make([]float64, len(l.classes[l.nodes[n].class].clock.free))
 	}
+}
+
+// restore begins a play at the last cut before which no more than so many jobs start.
+func (l *lists) restore(same int) {
+	k := &l.link
+	last := len(k.cuts) - 1
+	for last >= 0 && k.cuts[last].count > same {
+		last--
+	}
+	k.count, k.extra = 0, 0
+	if last >= 0 {
+		k.count, k.extra = k.cuts[last].count, k.cuts[last].extra
+	}
+	for _, n := range k.nodes {
+		v, t := &l.nodes[n], &k.clocks[n]
+		if last < 0 || k.cuts[last].at[n] < 0 {
+			t.restart(&l.classes[v.class], v)
+			k.at[n], k.cost[n], k.late[n] = 0, 0, 0
+			continue
+		}
+		c := &k.cuts[last]
+		t.become(&c.held[n])
+		k.at[n], k.cost[n], k.late[n] = c.at[n], c.cost[n], c.late[n]
+	}
+}
+
+// keep adds a cut.
+func (l *lists) keep() {
+	k := &l.link
+	if len(k.cuts) == cap(k.cuts) {
+		k.cuts = append(k.cuts, cut{})
+	} else {
+		k.cuts = k.cuts[:len(k.cuts)+1]
+	}
+	c := &k.cuts[len(k.cuts)-1]
+	if c.at == nil {
+		n := len(l.nodes)
+		*c = cut{at: make([]int, n), cost: make([]float64, n), late: make([]int, n), held: make([]nodeClock, n)}
+	}
+	c.count, c.extra = k.count, k.extra
+	for n := range c.at {
+		c.at[n] = -1
+	}
+	for _, n := range k.nodes {
+		c.at[n], c.cost[n], c.late[n] = k.at[n], k.cost[n], k.late[n]
+		c.held[n].become(&k.clocks[n])
+	}
+}
+
+// become takes over the state of another clock.
+func (t *nodeClock) become(o *nodeClock) {
+	t.free = append(t.free[:0], o.free...)
+	t.last, t.held = o.last, append(t.held[:0], o.held...)
 }
 
 // goOn plays a node's list until a gang's turn comes that still waits for other nodes.
@@ -67,8 +157,8 @@ func (l *lists) goOn(node int32) {
 		i := n.jobs[k.at[node]]
 		j := &l.jobs[i]
 		from := l.couldStart(node, i, j)
-		l.steps++
 		if j.more == nil {
+			l.starts(i, from)
 			l.run(node, i, j, from)
 			continue
 		}
@@ -78,6 +168,7 @@ func (l *lists) goOn(node int32) {
 		}
 		from = k.from[i]
 		k.arrived[i], k.from[i] = 0, 0
+		l.starts(i, from)
 		l.run(j.node, i, j, from)
 		for _, other := range j.more {
 			l.run(other, i, j, from)
@@ -85,6 +176,16 @@ func (l *lists) goOn(node int32) {
 		}
 		l.follows(j.node, node)
 	}
+}
+
+// starts notes the start of a job.
+func (l *lists) starts(i int32, at float64) {
+	k := &l.link
+	if k.recording {
+		k.turn[i], k.start[i] = k.count, at
+	}
+	k.count++
+	l.steps += 3 // about that many times the work of a list by itself
 }
 
 // follows lets a node go on behind a gang that has started, unless it is the one that
@@ -111,14 +212,25 @@ func (l *lists) couldStart(node, i int32, j *job) float64 {
 func (l *lists) run(node, i int32, j *job, from float64) {
 	k := &l.link
 	t, end := &k.clocks[node], from+j.time
+	if from > t.free[0] {
+		idle := 0.0
+		for g := range j.gpus {
+			idle += from - t.free[g]
+		}
+		extra := idle * l.classes[l.nodes[node].class].on() / float64(len(t.free))
+		k.extra += extra
+		k.least += extra
+	}
 	if l.needs != nil {
 		t.keep(from, l.need(i, l.nodes[node].class), end)
 	}
 	occupy(t.free, int(j.gpus), end)
-	k.start[i] = from
 	if node == j.node && end > j.due*(1+roundOff) {
+		late := l.late.of(end, j.due)
 		k.late[node]++
-		k.cost[node] += l.late.of(end, j.due)
+		k.cost[node] += late
+		k.extra += late
+		k.least += late
 	}
 }
 
@@ -150,6 +262,28 @@ func (l *lists) take() {
 	}
 }
 
+// record keeps cuts, turns and starts of the lists as they are; what starts first, so
+// many jobs, is as it was.
+func (l *lists) record(same int) {
+	k := &l.link
+	if !k.recorded {
+		same = 0
+	}
+	for len(k.cuts) > 0 && k.cuts[len(k.cuts)-1].count > same {
+		k.cuts = k.cuts[:len(k.cuts)-1]
+	}
+	for c := range k.cuts {
+		for n := range l.nodes {
+			if l.nodes[n].gangs == 0 {
+				k.cuts[c].at[n] = -1 // what it runs may change without a play
+			}
+		}
+	}
+	k.recording = true
+	l.play(nil, math.Inf(1), same)
+	k.recording, k.recorded = false, true
+}
+
 // gain is how much less the nodes of the last play cost by it.
 func (l *lists) gain() float64 {
 	sum := 0.0
@@ -159,18 +293,36 @@ func (l *lists) gain() float64 {
 	return sum
 }
 
-// starts are the starts of all jobs, seconds; +Inf of those that aren't in a list.
-func (l *lists) starts() []float64 {
-	if l.link.at == nil {
-		l.prepare()
+// begins are the starts of the jobs of a node, seconds, in the order of its list.
+func (l *lists) begins(node int32) []float64 {
+	v := &l.nodes[node]
+	c := &l.classes[v.class]
+	begins := make([]float64, 0, len(v.jobs))
+	if v.gangs > 0 {
+		if !l.link.recorded {
+			l.record(0)
+		}
+		for _, i := range v.jobs {
+			begins = append(begins, l.link.start[i])
+		}
+		return begins
 	}
-	for i := range l.jobs {
-		l.link.start[i] = math.Inf(1)
+	t := &c.clock
+	t.restart(c, v)
+	for _, i := range v.jobs {
+		j := &l.jobs[i]
+		from := t.free[j.gpus-1]
+		if l.needs != nil {
+			from = t.room(from, l.need(i, v.class), &c.has)
+			t.keep(from, l.need(i, v.class), from+j.time)
+		}
+		occupy(t.free, int(j.gpus), from+j.time)
+		begins = append(begins, from)
 	}
-	all := make([]int32, len(l.nodes))
-	for n := range all {
-		all[n] = int32(n) //nolint:gosec // few nodes
-	}
-	l.play(all)
-	return l.link.start
+	return begins
+}
+
+// links tells whether gangs link nodes.
+func (l *lists) links() bool {
+	return slices.ContainsFunc(l.jobs, func(j job) bool { return j.more != nil })
 }

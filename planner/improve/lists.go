@@ -233,7 +233,8 @@ func (l *lists) settle() (ok bool) {
 			n.cost, n.late = l.timing(n, math.Inf(1))
 		}
 	}
-	if ok = l.play(nil); ok {
+	l.link.cuts, l.link.recorded = l.link.cuts[:0], false
+	if ok = l.play(nil, math.Inf(1), 0); ok {
 		l.take()
 	}
 	return ok
@@ -269,6 +270,7 @@ func (l *lists) clone() *lists {
 // become takes over the places and clocks of another schedule of the same jobs and nodes.
 func (l *lists) become(o *lists) {
 	copy(l.jobs, o.jobs)
+	l.link.cuts, l.link.recorded = l.link.cuts[:0], false
 	for n := range l.nodes {
 		v, u := &l.nodes[n], &o.nodes[n]
 		v.jobs = append(v.jobs[:0], u.jobs...)

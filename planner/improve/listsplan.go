@@ -19,14 +19,14 @@ func (l *lists) plan(old *planner.Plan) *planner.Plan {
 		}
 	}
 	better.Nodes = nil
-	asleep, starts := l.asleep(old), l.starts()
+	asleep := l.asleep(old)
 	for n := range l.nodes {
 		v := &l.nodes[n]
 		if len(v.jobs) == 0 && v.runs == nil {
 			continue
 		}
 		w := &nodeWriter{l: l, old: old, node: int32(len(better.Nodes)), all: better.Assignments} //nolint:gosec // few nodes
-		w.write(v, starts)
+		w.write(v, l.begins(int32(n)))                                                            //nolint:gosec // few nodes
 		better.Nodes = append(better.Nodes, planner.Node{Class: v.class, On: []planner.Interval{{From: 0, To: w.off}}})
 		asleep[v.class]--
 	}
@@ -61,8 +61,8 @@ type nodeWriter struct {
 	off  float64 // when the node goes off
 }
 
-// write writes what runs on the node at the present, and its list, by the jobs' starts.
-func (w *nodeWriter) write(v *nodeList, starts []float64) {
+// write writes what runs on the node at the present, and its list, whose jobs begin then.
+func (w *nodeWriter) write(v *nodeList, begins []float64) {
 	c := &w.l.classes[v.class]
 	free := slices.Repeat([]float64{c.delay}, len(c.clock.free))
 	if v.runs != nil {
@@ -76,13 +76,13 @@ func (w *nodeWriter) write(v *nodeList, starts []float64) {
 			}
 		}
 	}
-	for _, i := range v.jobs {
+	for turn, i := range v.jobs {
 		m, level := w.l.menu(i, v.class), w.l.jobs[i].level
 		t, was := &w.l.p.Tasks[i], &w.old.Assignments[i]
 		gpus := firstFree(free, m.gpus)
 		a := planner.Assignment{
 			Option: int32(t.Option(w.l.p.Cluster.Classes[v.class].Model)), //nolint:gosec // index of a slice
-			Start:  starts[i], End: starts[i] + m.time[level], Point: m.at[level], Reason: was.Reason,
+			Start:  begins[turn], End: begins[turn] + m.time[level], Point: m.at[level], Reason: was.Reason,
 		}
 		for s := gpus; s != 0; s &= s - 1 {
 			free[s.First()] = a.End

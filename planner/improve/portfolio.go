@@ -15,8 +15,8 @@ import (
 type Portfolio struct {
 	Others []Start
 	// Rescue are further starts, tried as long as tasks are late, and all of them where
-	// tasks run on several nodes, or already: Then has nothing to say there. Plans in which tasks
-	// share GPUs by profile don't count.
+	// Then and Last have little to say. Plans in which tasks share GPUs by profile don't
+	// count.
 	Rescue []Start
 	Then   planner.Improver
 	Last   planner.Improver
@@ -47,7 +47,7 @@ func (f Portfolio) Improve(ctx context.Context, p *planner.Problem, plan *planne
 	}
 	rescued := best
 	for i := range f.Rescue {
-		if rescued.late == 0 && movableAll(p) || planner.Cut(ctx) {
+		if rescued.late == 0 && (movableAll(p) || searchable(p)) || planner.Cut(ctx) {
 			break
 		}
 		if rescued, err = f.try(ctx, p, f.Rescue[i:i+1], rescued, rng); err != nil {

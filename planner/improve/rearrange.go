@@ -8,10 +8,10 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
-// listable tells whether the plan is one of whole GPUs that start at any time, on
-// nodes that are on for as long as their tasks need, or not at all.
-func listable(p *planner.Problem, plan *planner.Plan) bool {
-	if p.Mode != planner.Offline || p.Start != planner.StartContinuous || len(p.Tasks) > mostListed || plan.Shared != nil {
+// searchable tells whether plans of a problem may be lists: all tasks are there at 0, of
+// whole GPUs, and start at any time.
+func searchable(p *planner.Problem) bool {
+	if p.Mode != planner.Offline || p.Start != planner.StartContinuous || len(p.Tasks) > mostListed {
 		return false
 	}
 	runs := p.Runs()
@@ -19,6 +19,15 @@ func listable(p *planner.Problem, plan *planner.Plan) bool {
 		if t := &p.Tasks[i]; t.Share < 1 || runs != nil && runs[i] && t.CPUs+t.MemGiB > 0 {
 			return false
 		}
+	}
+	return true
+}
+
+// listable tells whether the plan is one of whole GPUs that start at any time, on
+// nodes that are on for as long as their tasks need, or not at all.
+func listable(p *planner.Problem, plan *planner.Plan) bool {
+	if !searchable(p) || plan.Shared != nil {
+		return false
 	}
 	last := make([]float64, len(plan.Nodes))
 	for i := range plan.Assignments {
@@ -85,6 +94,9 @@ func rearrange(ctx context.Context, p *planner.Problem, plan *planner.Plan, move
 	l.spread(plan, planner.NewDueDual(p, w.joule, w.second))
 	start := l.clone()
 	rounds, hot := searchRounds, boiling
+	if l.links() {
+		rounds = 1 // a move takes the work of many
+	}
 	if moves < enoughMoves*n || work < enoughWork*n {
 		rounds, hot = 1, brief
 		if given.better(start) {

@@ -17,6 +17,7 @@ type walk struct {
 	count   int           // how many of these there are
 	was     []changedJob  // jobs that the move changed, in that order
 	nodes   []int32       // buffer of takenTogether
+	pool    []int32       // buffer of draw
 }
 
 // changedNode is a node before a change.
@@ -64,8 +65,8 @@ func (w *walk) try() {
 	if w.l.jobs[i].node < 0 {
 		return
 	}
-	if w.l.jobs[i].more != nil && w.rng.IntN(3) == 0 {
-		w.gather(i)
+	if w.l.jobs[i].more != nil && w.rng.IntN(2) == 0 {
+		w.tryGang(i)
 		return
 	}
 	switch w.rng.IntN(20) {
@@ -219,11 +220,36 @@ func (w *walk) takenTogether() bool {
 		nodes = append(nodes, w.changed[k].node)
 	}
 	w.nodes = nodes
-	if !w.l.play(nodes) || w.l.gain() < -w.limit {
+	same := w.same()
+	if !w.l.play(nodes, w.limit, same) || w.l.gain() < -w.limit {
 		return false
 	}
 	w.l.take()
+	w.l.record(same)
 	return true
+}
+
+// same is how many jobs start, in the play that was recorded, before the first one
+// whose start the move may change.
+func (w *walk) same() int {
+	l, same := w.l, len(w.l.jobs)
+	if !l.link.recorded {
+		return 0
+	}
+	for k := range w.count {
+		c := &w.changed[k]
+		if c.gangs == 0 {
+			continue // it wasn't played
+		}
+		now := l.nodes[c.node].jobs
+		for turn, i := range c.jobs {
+			if turn == len(now) || now[turn] != i || slices.ContainsFunc(w.was, func(was changedJob) bool { return was.index == i }) {
+				same = min(same, l.link.turn[i])
+				break
+			}
+		}
+	}
+	return same
 }
 
 // undo takes the move back.
