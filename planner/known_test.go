@@ -43,6 +43,8 @@ func (twoModels) Workload(workload, gpuModel string) (dvfsmodel.Response, error)
 
 func (twoModels) Known(string) error { return nil }
 
+func (twoModels) Doubt(string, string) *dvfsmodel.Doubt { return nil }
+
 // joined joins one job of a CSV file with nodes of both GPU models.
 func joined(t *testing.T, text string, models ...string) (planner.Task, []error, error) {
 	t.Helper()
