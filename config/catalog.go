@@ -83,9 +83,12 @@ func (c *Catalog) unseen(profile *Profile) (*pooled.Unseen, error) {
 		if err != nil {
 			return nil, err
 		}
-		known = append(known, func(at dvfsmodel.ClockPair) (float64, dvfsmodel.Watt) {
-			pt := fitted.At(at.Core, at.Mem)
-			return pt.Time, pt.Power
+		known = append(known, pooled.Workload{
+			Takes: func(at dvfsmodel.ClockPair) (float64, dvfsmodel.Watt) {
+				pt := fitted.At(at.Core, at.Mem)
+				return pt.Time, pt.Power
+			},
+			Doubt: m.Doubt(),
 		})
 	}
 	if len(known) < pooled.LeastKnown {

@@ -11,8 +11,9 @@ import (
 // do with each other.
 type Doubt struct {
 	Level Deviation // at default clocks
-	// Clocks is how far off the ratios are of what a run takes at a setting and at
-	// default clocks.
+	// Kept is the part of Level by which predictions are off at other clocks, too, and
+	// Clocks what they are off by there beside that.
+	Kept   float64
 	Clocks func(s Setting) Deviation
 }
 
@@ -24,15 +25,17 @@ type Deviation struct{ Time, Power float64 }
 // of a mean size m come from a standard deviation of m·√(π/2). Those of few settings
 // are themselves uncertain: free is how many settings there were beyond those that the
 // coefficients take, and less than 1 counts as 1.
+//
+// Errors at two settings are taken to be correlated by a half: the ratio of what a run
+// takes at two settings is then as far off as what it takes at one, as was found on the
+// measured tables.
 func NewDoubt(timeError, powerError float64, free int) *Doubt {
 	scale := math.Sqrt(math.Pi/2) * Widening(free)
 	d := Deviation{Time: scale * timeError, Power: scale * powerError}
-	return &Doubt{Level: d, Clocks: func(s Setting) Deviation {
-		if s == DefaultSetting() {
-			return Deviation{}
-		}
-		return d
-	}}
+	const kept = 0.5
+	beside := math.Sqrt(1 - kept*kept)
+	other := Deviation{Time: beside * d.Time, Power: beside * d.Power}
+	return &Doubt{Level: d, Kept: kept, Clocks: func(Setting) Deviation { return other }}
 }
 
 // Upper is the part of the truths that lie below the upper bound of a 90 % interval,

@@ -9,8 +9,8 @@ import (
 type Doubted struct {
 	*dvfsmodel.Doubt
 	// Time and Power are how often its levels count: 1 where they are the job's own, less
-	// than 0 where what was measured on its GPU model is divided by them, 0 where they
-	// were measured themselves.
+	// than 0 where what was measured on its GPU model is divided by them, 0 where the job
+	// itself was measured.
 	Time, Power float64
 	Clocks      bool // it says how the job responds to clocks, too
 }

@@ -83,13 +83,15 @@ type shifts map[errorSource]dvfsmodel.Joule
 func (s shifts) add(o *planner.Option, at dvfsmodel.Setting, run, beside dvfsmodel.Joule) {
 	for i := range o.Doubts {
 		d := &o.Doubts[i]
-		s[errorSource{d.Doubt, levelTime}] += (run + beside) * dvfsmodel.Joule(d.Time*d.Level.Time)
-		s[errorSource{d.Doubt, levelPower}] += run * dvfsmodel.Joule(d.Power*d.Level.Power)
-		if d.Doubt.Clocks != nil && d.Clocks {
+		time, power := d.Time, d.Power
+		if d.Clocks && at != o.Response.Default().Setting {
+			time, power = time-(1-d.Kept), power-(1-d.Kept)
 			off := d.Doubt.Clocks(at)
 			s[errorSource{d.Doubt, clocksTime}] += (run + beside) * dvfsmodel.Joule(off.Time)
 			s[errorSource{d.Doubt, clocksPower}] += run * dvfsmodel.Joule(off.Power)
 		}
+		s[errorSource{d.Doubt, levelTime}] += (run + beside) * dvfsmodel.Joule(time*d.Level.Time)
+		s[errorSource{d.Doubt, levelPower}] += run * dvfsmodel.Joule(power*d.Level.Power)
 	}
 }
 
