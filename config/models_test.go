@@ -356,16 +356,16 @@ func TestAModelIsAsFarOffAsAtSettingsLeftOut(t *testing.T) {
 }
 
 func TestACatalogWithAPriorHasOneWhereFiveWorkloadsHaveAModel(t *testing.T) {
-	text := ""
+	var text strings.Builder
 	for i := range 6 {
 		if i < 5 {
-			text += fmt.Sprintf("[[model]]\nworkload = \"w%d\"\ngpu_model = \"v100\"\nform = \"paper\"\nbase_core_mhz = 1380\nbase_mem_mhz = 877\np0_w = 50\ngamma_w = 0\nc_w = 150\nd_s = 1\ndelta = 0.%d\nt0_s = 0.2\n", i, 3+i)
+			fmt.Fprintf(&text, "[[model]]\nworkload = \"w%d\"\ngpu_model = \"v100\"\nform = \"paper\"\nbase_core_mhz = 1380\nbase_mem_mhz = 877\np0_w = 50\ngamma_w = 0\nc_w = 150\nd_s = 1\ndelta = 0.%d\nt0_s = 0.2\n", i, 3+i)
 		}
 		if i > 1 {
-			text += fmt.Sprintf("[[model]]\nworkload = \"w%d\"\ngpu_model = \"RTX2070S\"\nform = \"paper\"\nbase_core_mhz = 1880\nbase_mem_mhz = 6800\np0_w = 50\ngamma_w = 0\nc_w = 150\nd_s = 1\ndelta = 1\nt0_s = 0\n", i)
+			fmt.Fprintf(&text, "[[model]]\nworkload = \"w%d\"\ngpu_model = \"RTX2070S\"\nform = \"paper\"\nbase_core_mhz = 1880\nbase_mem_mhz = 6800\np0_w = 50\ngamma_w = 0\nc_w = 150\nd_s = 1\ndelta = 1\nt0_s = 0\n", i)
 		}
 	}
-	c := NewCatalog(BuiltinProfiles(), readModels(t, text), nil)
+	c := NewCatalog(BuiltinProfiles(), readModels(t, text.String()), nil)
 	unseen := func(gpu string) bool {
 		t.Helper()
 		h, err := c.Hardware(gpu)

@@ -3,6 +3,7 @@ package planner_test
 import (
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,8 +32,9 @@ func newDoubtedModels(t *testing.T) *doubtedModels {
 	if d.table, err = dvfsmodel.NewTable(base, []dvfsmodel.ClockPair{{Core: 500, Mem: 900}, {Core: 800, Mem: 900}, {Core: 1000, Mem: 900}}, nil); err != nil {
 		t.Fatal(err)
 	}
-	var known []pooled.Workload
-	for i := range 6 { // times grow by 0.2 to 0.45 of what the clock falls
+	const count = 6
+	known := make([]pooled.Workload, 0, count)
+	for i := range count { // times grow by 0.2 to 0.45 of what the clock falls
 		known = append(known, pooled.Workload{Takes: func(at dvfsmodel.ClockPair) (float64, dvfsmodel.Watt) {
 			x := float64(at.Core / base.Core)
 			return 10 * math.Pow(x, -0.2-0.05*float64(i)), dvfsmodel.Watt(100 * x * x)
@@ -73,13 +75,17 @@ func TestAResponseIsDoubtedByAllModelsThatItRestsOn(t *testing.T) {
 		want map[string]levels // by GPU model of the option
 	}{
 		"measured there, and moved": {"id,workload,runtime_s.slow\na,fft,80\n", map[string]levels{
-			"slow": {"slow": {0, 1}}, "fast": {"fast": {1, 1}, "slow": {-1, 0}}}},
+			"slow": {"slow": {0, 1}}, "fast": {"fast": {1, 1}, "slow": {-1, 0}},
+		}},
 		"with power": {"id,workload,runtime_s.slow,power_w.slow\na,fft,80,100\n", map[string]levels{
-			"slow": {"slow": {0, 0}}, "fast": {"fast": {1, 1}, "slow": {-1, -1}}}},
+			"slow": {"slow": {0, 0}}, "fast": {"fast": {1, 1}, "slow": {-1, -1}},
+		}},
 		"measured on both": {"id,workload,runtime_s.slow,runtime_s.fast\na,fft,80,20\n", map[string]levels{
-			"slow": {"slow": {0, 1}}, "fast": {"fast": {0, 1}}}},
+			"slow": {"slow": {0, 1}}, "fast": {"fast": {0, 1}},
+		}},
 		"not measured": {"id,workload\na,fft\n", map[string]levels{
-			"slow": {"slow": {1, 1}}, "fast": {"fast": {1, 1}}}},
+			"slow": {"slow": {1, 1}}, "fast": {"fast": {1, 1}},
+		}},
 		"no error stated": {"id,workload,runtime_s.fast\na,mesh,80\n", map[string]levels{"fast": {}}},
 		"without a model": {"id,runtime_s.fast\na,80\n", map[string]levels{"fast": {}}},
 	} {
@@ -97,13 +103,9 @@ func TestAResponseIsDoubtedByAllModelsThatItRestsOn(t *testing.T) {
 				t.Errorf("%s: on %s it rests on %d models, want %d", name, o.Model, len(o.Doubts), len(want))
 			}
 			for gpu, times := range want {
-				found := false
-				for _, doubted := range o.Doubts {
-					if doubted.Doubt == d.doubts["fft "+gpu] {
-						found = doubted.Time == times[0] && doubted.Power == times[1] && doubted.Clocks == (gpu == o.Model)
-					}
-				}
-				if !found {
+				if !slices.ContainsFunc(o.Doubts, func(of planner.Doubted) bool {
+					return of.Doubt == d.doubts["fft "+gpu] && of.Time == times[0] && of.Power == times[1] && of.Clocks == (gpu == o.Model)
+				}) {
 					t.Errorf("%s: on %s it rests on %+v, want %v of the model on %s", name, o.Model, o.Doubts, times, gpu)
 				}
 			}

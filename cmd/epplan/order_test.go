@@ -139,9 +139,9 @@ func (b drawnBatch) planned(t *rapid.T, dir, policy string) (sums map[string]flo
 			PastDue float64 `json:"past_due"`
 			Misses  float64 `json:"misses"`
 		} `json:"baseline"`
-		Bound    float64 `json:"bound_j"`
-		Jobs     []plannedJob
-		Beyond   []plannedJob `json:"infeasible"`
+		Bound  float64 `json:"bound_j"`
+		Jobs   []plannedJob
+		Beyond []plannedJob `json:"infeasible"`
 	}
 	if err := json.Unmarshal(out.Bytes(), &plan); err != nil {
 		t.Fatal(err)

@@ -20,21 +20,23 @@ type unmodelledBatch struct {
 	fixed map[string][2]string // run times on V100 and GTX1080Ti of jobs without any model, by id; empty: not stated
 }
 
+// unmodelledGPUs are the GPU models of such a batch.
+var unmodelledGPUs = [...]string{"V100", "GTX1080Ti"}
+
 // drawUnmodelled draws jobs of workloads with models on one or both of two GPU models, and
 // jobs without any, some of which state their power, and some their power alone.
 func drawUnmodelled(t *rapid.T, tables []string) unmodelledBatch {
 	b := unmodelledBatch{known: make(map[string][]string), fixed: make(map[string][2]string)}
 	b.header = []string{"id", "workload", "runtime_s.V100", "runtime_s.GTX1080Ti", "power_w.V100", "power_w.GTX1080Ti", "deadline_s", "limit_s", "gpus"}
-	gpus := []string{"V100", "GTX1080Ti"}
+	gpus := unmodelledGPUs[:]
 	modelled := make(map[string][]string) // GPU models, by workload
-	workloads := []string{"cfd", "hotspot", "transpose"}
-	for _, w := range workloads {
+	for _, w := range []string{"cfd", "hotspot", "transpose"} {
 		modelled[w] = rapid.SampledFrom([][]string{gpus, gpus[:1], gpus[1:]}).Draw(t, "models of "+w)
 	}
 	others := rapid.Bool().Draw(t, "models of others")
 	for _, table := range tables {
 		w, gpu := field(table, "workload"), field(table, "gpu_model")
-		if slices.Contains(workloads, w) && slices.Contains(modelled[w], gpu) || !slices.Contains(workloads, w) && others {
+		if own := modelled[w]; slices.Contains(own, gpu) || own == nil && others {
 			b.models = append(b.models, table)
 		}
 	}
@@ -42,43 +44,43 @@ func drawUnmodelled(t *rapid.T, tables []string) unmodelledBatch {
 		b.flags = []string{"--prior"}
 	}
 	for i := range rapid.IntRange(2, 14).Draw(t, "jobs") {
-		id, w := "j"+strconv.Itoa(i), rapid.SampledFrom(append(workloads, "", "")).Draw(t, "workload")
-		longest, stated := 0, [2]string{}
-		for k := range gpus {
-			if w == "" && k == i%2 || rapid.IntRange(0, 2).Draw(t, "measured") == 0 {
-				seconds := rapid.SampledFrom([]int{600, 1800, 3600}).Draw(t, "run time")
-				stated[k], longest = strconv.Itoa(seconds), max(longest, seconds)
-			}
-		}
-		watts := [2]string{}
-		for k := range gpus {
-			if rapid.IntRange(0, 3).Draw(t, "metered") == 0 {
-				watts[k] = rapid.SampledFrom([]string{"90", "140", "260"}).Draw(t, "power")
-			}
-		}
-		anchored := false // its run time says how often the workload's model is repeated
-		for k, gpu := range gpus {
-			anchored = anchored || stated[k] != "" && slices.Contains(modelled[w], gpu)
-		}
-		for k, gpu := range gpus {
-			if stated[k] != "" || slices.Contains(modelled[w], gpu) && (anchored || longest == 0) {
-				b.known[id] = append(b.known[id], gpu)
-			}
-		}
-		if w == "" {
-			b.fixed[id] = stated
-		}
-		deadline, limit := "", ""
-		if longest > 0 {
-			deadline = rapid.SampledFrom([]string{"", "", strconv.Itoa(4*longest + 600)}).Draw(t, "deadline")
-			limit = rapid.SampledFrom([]string{"", strconv.Itoa(2 * longest), strconv.Itoa(longest)}).Draw(t, "limit")
-		}
-		b.rows = append(b.rows, []string{id, w, stated[0], stated[1], watts[0], watts[1], deadline, limit, rapid.SampledFrom([]string{"1", "1", "2", "4"}).Draw(t, "GPUs")})
+		b.drawJob(t, i, rapid.SampledFrom([]string{"cfd", "hotspot", "transpose", "", ""}).Draw(t, "workload"), modelled)
 	}
 	for i, gpu := range gpus {
 		b.nodes = append(b.nodes, fmt.Sprintf("[[cluster.nodes]]\nname = %q\ngpu_model = %[1]q\ncount = %d\ngpus = 4\n", gpu, 2-i))
 	}
 	return b
+}
+
+// drawJob adds a job of a workload that has models on some GPU models.
+func (b *unmodelledBatch) drawJob(t *rapid.T, number int, w string, modelled map[string][]string) {
+	id, longest := "j"+strconv.Itoa(number), 0
+	var stated, watts [2]string
+	anchored := false // its run time says how often the workload's model is repeated
+	for k, gpu := range unmodelledGPUs {
+		if w == "" && k == number%2 || rapid.IntRange(0, 2).Draw(t, "measured") == 0 {
+			seconds := rapid.SampledFrom([]int{600, 1800, 3600}).Draw(t, "run time")
+			stated[k], longest = strconv.Itoa(seconds), max(longest, seconds)
+			anchored = anchored || slices.Contains(modelled[w], gpu)
+		}
+		if rapid.IntRange(0, 3).Draw(t, "metered") == 0 {
+			watts[k] = rapid.SampledFrom([]string{"90", "140", "260"}).Draw(t, "power")
+		}
+	}
+	for k, gpu := range unmodelledGPUs {
+		if stated[k] != "" || slices.Contains(modelled[w], gpu) && (anchored || longest == 0) {
+			b.known[id] = append(b.known[id], gpu)
+		}
+	}
+	if w == "" {
+		b.fixed[id] = stated
+	}
+	deadline, limit := "", ""
+	if longest > 0 {
+		deadline = rapid.SampledFrom([]string{"", "", strconv.Itoa(4*longest + 600)}).Draw(t, "deadline")
+		limit = rapid.SampledFrom([]string{"", strconv.Itoa(2 * longest), strconv.Itoa(longest)}).Draw(t, "limit")
+	}
+	b.rows = append(b.rows, []string{id, w, stated[0], stated[1], watts[0], watts[1], deadline, limit, rapid.SampledFrom([]string{"1", "1", "2", "4"}).Draw(t, "GPUs")})
 }
 
 // field is a text of a TOML table.

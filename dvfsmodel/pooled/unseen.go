@@ -53,7 +53,7 @@ func NewUnseen(known []Workload, base dvfsmodel.Base) (*Unseen, error) {
 	u := &Unseen{known: known, own: make([]dvfsmodel.Sample, len(known)), base: base}
 	for i, w := range known {
 		s := dvfsmodel.Sample{Core: base.Core, Mem: base.Mem}
-		s.Time, s.Power = w.Takes(dvfsmodel.ClockPair{Core: base.Core, Mem: base.Mem})
+		s.Time, s.Power = w.Takes(dvfsmodel.ClockPair(base))
 		if !positive(s.Time) || !positive(float64(s.Power)) {
 			return nil, fmt.Errorf("a known workload takes %v s and %v W at default clocks, want positive numbers", s.Time, s.Power)
 		}

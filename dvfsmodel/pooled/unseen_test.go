@@ -1,9 +1,9 @@
 package pooled_test
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -43,39 +43,48 @@ func TestItTakesFiveWorkloadsToSayAnythingOfTheNextOne(t *testing.T) {
 	}
 }
 
+// nextOne is 1 where the last workload is slower than the others say, where its energy is
+// in the interval, and where the mean of all such workloads is in that of the mean.
+func nextOne(t *testing.T, list []truth) (slower, inside, near int) {
+	t.Helper()
+	last := &list[len(list)-1]
+	u, err := pooled.NewUnseen(knownWorkloads(list[:len(list)-1]), base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := dvfsmodel.Setting{V: 1, Fc: 0.7, Fm: 1}
+	at, def := last.at(700), last.at(1000)
+	if at.Time/def.Time > u.Time(s.Fc, s.Fm) {
+		slower = 1
+	}
+	told := math.Log(float64(u.Power(s)) * u.Time(s.Fc, s.Fm))
+	common, own := u.Common().Clocks(s).Power, u.Own().Clocks(s).Power
+	if off := math.Log(float64(at.Energy()/def.Energy())) - told; math.Abs(off) <= dvfsmodel.UpperSigmas*math.Hypot(common, own) {
+		inside = 1
+	}
+	mean := (1.5-0.5)*math.Log(0.7) + math.Log(0.7)*math.Log(0.7)/2
+	if math.Abs(mean-told) <= dvfsmodel.UpperSigmas*common {
+		near = 1
+	}
+	return slower, inside, near
+}
+
 // TestTheNextWorkloadIsAsFarOffAsIsSaid draws workloads, and looks at the one after the
 // first few: whether it is slower than is said, whether its energy is in the interval, and
 // whether the mean of many is in that of the mean.
 func TestTheNextWorkloadIsAsFarOffAsIsSaid(t *testing.T) {
 	const draws = 2000
 	for _, count := range []int{5, 8, 20} {
-		t.Run(fmt.Sprint(count), func(t *testing.T) {
+		t.Run(strconv.Itoa(count), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(3, uint64(count))) //nolint:gosec // tests
-			slower, inside, near := 0, 0, 0
+			var slower, inside, near int
 			for range draws {
 				list := make([]truth, count+1)
 				for i := range list { // normal exponents, as is assumed
 					list[i] = truth{time: 0.5 + 0.15*random.NormFloat64(), power: 1.5 + 0.3*random.NormFloat64(), watts: 100}
 				}
-				u, err := pooled.NewUnseen(knownWorkloads(list[:count]), base)
-				if err != nil {
-					t.Fatal(err)
-				}
-				s := dvfsmodel.Setting{V: 1, Fc: 0.7, Fm: 1}
-				at, def := list[count].at(700), list[count].at(1000)
-				if at.Time/def.Time > u.Time(s.Fc, s.Fm) {
-					slower++
-				}
-				told := math.Log(float64(u.Power(s)) * u.Time(s.Fc, s.Fm))
-				common, own := u.Common().Clocks(s).Power, u.Own().Clocks(s).Power
-				if off := math.Log(float64(at.Energy()/def.Energy())) - told; math.Abs(off) <= dvfsmodel.UpperSigmas*math.Hypot(common, own) {
-					inside++
-				}
-				mean := (1.5 - 0.5) * math.Log(0.7)
-				curve := math.Log(0.7) * math.Log(0.7) / 2
-				if math.Abs(mean+curve-told) <= dvfsmodel.UpperSigmas*common {
-					near++
-				}
+				isSlower, isInside, isNear := nextOne(t, list)
+				slower, inside, near = slower+isSlower, inside+isInside, near+isNear
 			}
 			if part := float64(slower) / draws; part < 0.03 || part > 0.07 {
 				t.Errorf("%.3f are slower than is said, want .05", part)

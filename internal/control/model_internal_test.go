@@ -11,8 +11,9 @@ import (
 
 func TestAModelFromTheRecordsKnowsHowFarOffItIs(t *testing.T) {
 	base := dvfsmodel.Base{Core: 1400, Mem: 900}
-	var samples []dvfsmodel.Sample
-	for i := range 8 {
+	const settings = 8
+	samples := make([]dvfsmodel.Sample, 0, settings)
+	for i := range settings {
 		core := dvfsmodel.MHz(700 + 100*i)
 		off := 1 + 0.01*math.Sin(float64(7*i))
 		samples = append(samples, dvfsmodel.Sample{Core: core, Mem: 900, Time: 1e5 / float64(core) * off, Power: dvfsmodel.Watt((50 + float64(core)/10) * off)})

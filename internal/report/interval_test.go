@@ -47,7 +47,8 @@ func measuredLab(tb testing.TB, seed uint64, files, models []string) *lab {
 		Rand:     rand.New(rand.NewPCG(seed, 6)), //nolint:gosec // repeatable on purpose
 		profiles: config.BuiltinProfiles(), models: models, truth: make(map[[2]string]func(core, mem dvfsmodel.MHz) dvfsmodel.Point),
 	}
-	for i, file := range files {
+	for i, model := range models {
+		file := files[i]
 		f, err := os.Open(shareddata.Path(tb, "dvfs/"+file))
 		if err != nil {
 			tb.Fatal(err)
@@ -61,7 +62,7 @@ func measuredLab(tb testing.TB, seed uint64, files, models []string) *lab {
 			for _, s := range app.Samples {
 				at[dvfsmodel.ClockPair{Core: s.Core, Mem: s.Mem}] = s
 			}
-			l.truth[[2]string{app.App, models[i]}] = func(core, mem dvfsmodel.MHz) dvfsmodel.Point {
+			l.truth[[2]string{app.App, model}] = func(core, mem dvfsmodel.MHz) dvfsmodel.Point {
 				s := at[dvfsmodel.ClockPair{Core: core, Mem: mem}]
 				return dvfsmodel.Point{Core: core, Mem: mem, Time: s.Time, Power: s.Power, Energy: s.Energy()}
 			}
@@ -114,8 +115,12 @@ clocks = [{ mem_mhz = [900], core_mhz = { from = 700, to = 1500, step = 100 } }]
 		for k, gpu := range l.models {
 			draw := func(low, high float64) float64 { return low + (high-low)*l.Float64() }
 			f, err := dvfsmodel.NewFitted(dvfsmodel.Form{Time: "log-quadratic", Power: "log-quadratic"}, labBase, []dvfsmodel.Coefficient{
-				{Name: "time.log_t", Value: draw(-1, 1) + 0.6*float64(k)}, {Name: "time.log_fc", Value: -draw(0.2, 0.9)}, {Name: "time.log_fc2", Value: draw(0, 0.2)},
-				{Name: "power.log_p", Value: draw(4.8, 5.4) - 0.3*float64(k)}, {Name: "power.log_fc", Value: draw(1.2, 2)}, {Name: "power.log_fc2", Value: draw(0.4, 1)},
+				{Name: "time.log_t", Value: draw(-1, 1) + 0.6*float64(k)},
+				{Name: "time.log_fc", Value: -draw(0.2, 0.9)},
+				{Name: "time.log_fc2", Value: draw(0, 0.2)},
+				{Name: "power.log_p", Value: draw(4.8, 5.4) - 0.3*float64(k)},
+				{Name: "power.log_fc", Value: draw(1.2, 2)},
+				{Name: "power.log_fc2", Value: draw(0.4, 1)},
 			})
 			if err != nil {
 				tb.Fatal(err)
@@ -227,10 +232,10 @@ func (l *lab) plan(tb testing.TB, b *queue.Batch, models *config.Models, prior b
 	return &report.Result{Problem: p, Plan: plan, Reference: reference, Baseline: reference.Ledger.Total()}
 }
 
-// energy is what a plan truly takes, and its jobs' GPUs alone: jobs start in the plan's
+// energy is what a plan truly takes: jobs start in the plan's
 // order on the plan's GPUs, as soon as these are free, and nodes stay on for as much
 // longer as it takes.
-func (l *lab) energy(tb testing.TB, r *report.Result, b *queue.Batch, plan *planner.Plan) (total, run float64) {
+func (l *lab) energy(tb testing.TB, r *report.Result, b *queue.Batch, plan *planner.Plan) float64 {
 	tb.Helper()
 	type gpu struct {
 		node int32
@@ -242,7 +247,7 @@ func (l *lab) energy(tb testing.TB, r *report.Result, b *queue.Batch, plan *plan
 		order[i] = i
 	}
 	sortBy(order, func(i int) float64 { return plan.Assignments[i].Start })
-	other := float64(plan.Ledger.Total() - plan.Ledger.Run)
+	run, other := 0.0, float64(plan.Ledger.Total()-plan.Ledger.Run)
 	for _, i := range order {
 		a, t := &plan.Assignments[i], &r.Problem.Tasks[i]
 		truth := l.truth[[2]string{b.Jobs[i].Workload, t.Options[a.Option].Model}]
@@ -277,7 +282,7 @@ func (l *lab) energy(tb testing.TB, r *report.Result, b *queue.Batch, plan *plan
 		other -= longer * float64(k.HostW+k.IdleW*dvfsmodel.Watt(k.GPUs))
 		other += (a.End - a.Start) * float64(k.IdleW) * float64(a.GPUCount())
 	}
-	return run + other, run
+	return run + other
 }
 
 // sortBy sorts by a key, ties by number.
@@ -308,8 +313,8 @@ func (c *tally) count(tb testing.TB, l *lab, settings int, noise float64, power 
 	if s.Between == nil {
 		tb.Fatal("no interval")
 	}
-	plan, _ := l.energy(tb, r, b, r.Plan)
-	before, _ := l.energy(tb, r, b, r.Reference)
+	plan := l.energy(tb, r, b, r.Plan)
+	before := l.energy(tb, r, b, r.Reference)
 	c.add(1-plan/before, s.Saving(), s.Between)
 }
 
