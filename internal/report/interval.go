@@ -2,6 +2,7 @@ package report
 
 import (
 	"math"
+	"slices"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
@@ -50,14 +51,18 @@ func (p *PriorSum) object() Value {
 	return object([]field{{"jobs", Count(p.Jobs)}, {"saving", Number(p.Saving)}, {"saving_interval", p.Between.object()}})
 }
 
-// saved is the saving, and where it is in 9 of 10 cases if that is known.
+// saved is the saving, and where it is in 9 of 10 cases.
 func (s *Summary) saved() string {
 	text := FormatPercent(s.Saving())
-	if s.Between != nil {
+	if s.unsure() {
 		text += " (" + s.Between.String() + " in 9 of 10 cases)"
 	}
 	return text
 }
+
+// unsure tells whether the saving has an interval that is worth telling: not where models
+// are off, but nothing depends on it.
+func (s *Summary) unsure() bool { return s.Between != nil && s.Between.High-s.Between.Low > rounding }
 
 // errorSource is one of the things that a doubted model is off by: the same for all jobs that
 // rest on it.
@@ -134,10 +139,11 @@ func (s *Summary) addIntervals(r *Result) {
 	if s.Unsure > mostUnsure {
 		return
 	}
-	plan := r.shifts(r.Plan)
-	if len(plan) == 0 {
+	doubted := func(o planner.Option) bool { return len(o.Doubts) > 0 }
+	if !slices.ContainsFunc(r.Problem.Tasks, func(t planner.Task) bool { return slices.ContainsFunc(t.Options, doubted) }) {
 		return
 	}
+	plan := r.shifts(r.Plan)
 	// A saving of 1 − A/B changes by −(A′ − A/B·B′)/B.
 	variance, kept := 0.0, dvfsmodel.Joule(ratio(s.Energy, s.Baseline))
 	for source, before := range r.shifts(r.Reference) {

@@ -58,7 +58,7 @@ func (s *Summary) unmodelled() string {
 	case s.Modelled < 1-rounding:
 		parts = append(parts, "models stand for "+FormatPercent(s.Modelled)+" of the run energy")
 	}
-	if s.Between != nil && s.Unsure > rounding {
+	if s.unsure() && s.Unsure > rounding {
 		parts = append(parts, "the interval takes "+FormatPercent(s.Unsure)+" of it as certain, of which no error is known")
 	}
 	if s.Prior != nil {

@@ -103,7 +103,7 @@ func (s *Summary) boundIs() string {
 // constant clocks.
 func (s *Summary) against() string {
 	text := lessOrMore(s.Saving()) + " than at default clocks"
-	if s.Between != nil {
+	if s.unsure() {
 		text += " (" + s.Between.String() + " less in 9 of 10 cases)"
 	}
 	if s.besides(s.Constant) {
