@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/planner"
 )
 
@@ -14,6 +15,8 @@ type Catalog struct {
 	models    *Models
 	scaling   *dvfsmodel.Range // of the paper's GPU model
 	responses map[[2]string]dvfsmodel.Response
+	doubts    map[[2]string]*dvfsmodel.Doubt
+	prior     bool
 }
 
 // ErrNoModels tells that a workload is named and there are no models at all.
@@ -22,8 +25,15 @@ var ErrNoModels = errors.New("no models file was given")
 // NewCatalog is a catalog of profiles, models (nil: none) and the scaling range
 // of [PaperModel] (nil: it isn't asked for).
 func NewCatalog(profiles *Profiles, models *Models, scaling *dvfsmodel.Range) *Catalog {
-	return &Catalog{profiles: profiles, models: models, scaling: scaling, responses: make(map[[2]string]dvfsmodel.Response)}
+	return &Catalog{
+		profiles: profiles, models: models, scaling: scaling,
+		responses: make(map[[2]string]dvfsmodel.Response), doubts: make(map[[2]string]*dvfsmodel.Doubt),
+	}
 }
+
+// UsePrior has jobs without a model respond as the workloads do that have one on the GPU
+// model, where there are enough of them.
+func (c *Catalog) UsePrior() { c.prior = true }
 
 // typicalOverIdle is the power assumed for a job that states none, as a
 // multiple of its GPU's idle power. It only weighs such jobs among others.
@@ -48,8 +58,47 @@ func (c *Catalog) Hardware(gpuModel string) (planner.Hardware, error) {
 		h.Range = &r
 		return h, nil
 	}
-	h.Table, err = profile.Table()
+	if h.Table, err = profile.Table(); err == nil && c.prior {
+		h.Unseen, err = c.unseen(profile)
+	}
 	return h, err
+}
+
+// unseen is how workloads without a model respond on a GPU model; nil where too few
+// have one.
+func (c *Catalog) unseen(profile *Profile) (*pooled.Unseen, error) {
+	var known []pooled.Workload
+	if c.models == nil {
+		return nil, nil
+	}
+	for _, workload := range c.models.Workloads() {
+		m, ok := c.models.Lookup(workload, profile.Name)
+		if !ok {
+			continue
+		}
+		fitted, err := m.Fitted()
+		if err == nil {
+			_, err = c.Workload(workload, profile.Name) // whether it can be used
+		}
+		if err != nil {
+			return nil, err
+		}
+		known = append(known, pooled.Workload{
+			Takes: func(at dvfsmodel.ClockPair) (float64, dvfsmodel.Watt) {
+				pt := fitted.At(at.Core, at.Mem)
+				return pt.Time, pt.Power
+			},
+			Doubt: m.Doubt(),
+		})
+	}
+	if len(known) < pooled.LeastKnown {
+		return nil, nil
+	}
+	u, err := pooled.NewUnseen(known, profile.Default)
+	if err != nil {
+		return nil, fmt.Errorf("workloads on GPU model %s: %w", profile.Name, err)
+	}
+	return u, nil
 }
 
 // paperTypical is the middle of the paper's range of default powers (EDL
@@ -80,6 +129,23 @@ func (c *Catalog) Workload(workload, gpuModel string) (dvfsmodel.Response, error
 	}
 	c.responses[key] = response
 	return response, nil
+}
+
+// Doubt is how far off a workload's model on a GPU model may be; nil: not known.
+func (c *Catalog) Doubt(workload, gpuModel string) *dvfsmodel.Doubt {
+	key := [2]string{workload, gpuModel}
+	if d, ok := c.doubts[key]; ok {
+		return d
+	}
+	if c.models == nil {
+		return nil
+	}
+	var d *dvfsmodel.Doubt
+	if m, ok := c.models.Lookup(workload, gpuModel); ok {
+		d = m.Doubt()
+	}
+	c.doubts[key] = d
+	return d
 }
 
 // Known says which workloads there are when the given one is not among them.

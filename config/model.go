@@ -96,6 +96,20 @@ func addErrors(list []dvfsmodel.Coefficient, f *dvfsmodel.Fitted) {
 	}
 }
 
+// Doubt is how far off the model may be, by its errors at settings left out; nil where
+// none is stated.
+func (m *Model) Doubt() *dvfsmodel.Doubt {
+	if m.TimeMAPE == 0 && m.PowerMAPE == 0 {
+		return nil
+	}
+	coefficients := (len(m.Coefficients) + 1) / 2 //nolint:mnd // of time, or of power
+	free := m.Settings - coefficients
+	if m.Settings == 0 {
+		free = math.MaxInt32 // not known
+	}
+	return dvfsmodel.NewDoubt(m.TimeMAPE, m.PowerMAPE, free)
+}
+
 // Fitted rebuilds the model that predicts time and power.
 func (m *Model) Fitted() (*dvfsmodel.Fitted, error) {
 	list := m.Coefficients

@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -335,5 +336,54 @@ func TestStandardErrorsOfThePapersCoefficientsCoverTheTruth(t *testing.T) {
 		if miss := math.Abs(c.Value - truth[i].Value); !(c.StdErr > 0) || miss > 4*c.StdErr {
 			t.Errorf("%s is %v ± %v, truth %v", c.Name, c.Value, c.StdErr, truth[i].Value)
 		}
+	}
+}
+
+func TestAModelIsAsFarOffAsAtSettingsLeftOut(t *testing.T) {
+	m := Model{Workload: "w", GPUModel: "V100", TimeMAPE: 0.02, PowerMAPE: 0.03, Settings: 10, Coefficients: make([]dvfsmodel.Coefficient, 6)}
+	want := dvfsmodel.NewDoubt(0.02, 0.03, 7)
+	if got := m.Doubt(); got.Level != want.Level {
+		t.Errorf("off by %+v, want %+v", got.Level, want.Level)
+	}
+	m.Settings = 0
+	if got := m.Doubt().Level.Time; math.Abs(got/0.02-math.Sqrt(math.Pi/2)) > 1e-6 {
+		t.Errorf("off by %v where nobody knows of how many settings, want %v", got, 0.02*math.Sqrt(math.Pi/2))
+	}
+	m.TimeMAPE, m.PowerMAPE = 0, 0
+	if m.Doubt() != nil {
+		t.Error("off by something, though nobody says by what")
+	}
+}
+
+func TestACatalogWithAPriorHasOneWhereFiveWorkloadsHaveAModel(t *testing.T) {
+	var text strings.Builder
+	for i := range 6 {
+		if i < 5 {
+			fmt.Fprintf(&text, "[[model]]\nworkload = \"w%d\"\ngpu_model = \"v100\"\nform = \"paper\"\nbase_core_mhz = 1380\nbase_mem_mhz = 877\np0_w = 50\ngamma_w = 0\nc_w = 150\nd_s = 1\ndelta = 0.%d\nt0_s = 0.2\n", i, 3+i)
+		}
+		if i > 1 {
+			fmt.Fprintf(&text, "[[model]]\nworkload = \"w%d\"\ngpu_model = \"RTX2070S\"\nform = \"paper\"\nbase_core_mhz = 1880\nbase_mem_mhz = 6800\np0_w = 50\ngamma_w = 0\nc_w = 150\nd_s = 1\ndelta = 1\nt0_s = 0\n", i)
+		}
+	}
+	c := NewCatalog(BuiltinProfiles(), readModels(t, text.String()), nil)
+	unseen := func(gpu string) bool {
+		t.Helper()
+		h, err := c.Hardware(gpu)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h.Unseen != nil
+	}
+	if unseen("V100") {
+		t.Error("others stand for workloads without a model, though nobody asked for that")
+	}
+	c.UsePrior()
+	if !unseen("V100") || unseen("RTX2070S") || unseen("GTX1080Ti") {
+		t.Errorf("V100 %v, RTX2070S %v, GTX1080Ti %v: want the first alone", unseen("V100"), unseen("RTX2070S"), unseen("GTX1080Ti"))
+	}
+	none := NewCatalog(BuiltinProfiles(), nil, nil)
+	none.UsePrior()
+	if h, err := none.Hardware("V100"); err != nil || h.Unseen != nil {
+		t.Errorf("without models: %+v, %v", h.Unseen, err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/queue"
 )
@@ -19,6 +20,8 @@ type Hardware struct {
 	Range   *dvfsmodel.Range // used when there is no table
 	Default dvfsmodel.Point  // the setting at default clocks
 	Typical dvfsmodel.Watt   // assumed for a job that doesn't say its power
+	// Unseen is how jobs without a model respond; nil: they run at default clocks.
+	Unseen *pooled.Unseen
 }
 
 // Catalog knows GPU models, and how workloads respond on them.
@@ -31,6 +34,9 @@ type Catalog interface {
 	// Known returns an error that names what is known if the workload has no
 	// model on any GPU model.
 	Known(workload string) error
+	// Doubt is how far off the model of a workload on a GPU model may be, the same
+	// one at each call; nil: not known.
+	Doubt(workload, gpuModel string) *dvfsmodel.Doubt
 }
 
 // Margins keep predictions that are a little wrong from breaking promises.
@@ -48,7 +54,7 @@ func Join(batch *queue.Batch, cluster *Cluster, catalog Catalog, margins Margins
 			return nil, nil, fmt.Errorf("margins %v of limits and %v s of deadlines, want finite numbers of 0 or more", margins.Limit, margins.Deadline)
 		}
 	}
-	j := joiner{catalog: catalog, margins: margins, cluster: cluster, widest: make(map[string]int), names: make(map[string]string)}
+	j := joiner{catalog: catalog, margins: margins, cluster: cluster, widest: make(map[string]int), names: make(map[string]string), priors: make(map[string]*prior)}
 	for i := range cluster.Classes {
 		if err := j.addClass(&cluster.Classes[i]); err != nil {
 			return nil, nil, err
@@ -71,6 +77,7 @@ type joiner struct {
 	hardware []Hardware        // GPU models of the cluster, by name, each once
 	widest   map[string]int    // by GPU model: GPUs of its widest node
 	names    map[string]string // of GPU models, by alias
+	priors   map[string]*prior // by GPU model
 	warnings []error
 
 	// Of the current job, with GPU models by their own names.
@@ -127,8 +134,8 @@ func (j *joiner) task(job *queue.Job) (Task, error) {
 // it runs.
 func (j *joiner) options(t *Task, job *queue.Job) error {
 	if job.Model == nil && job.Workload != "" {
-		if err := j.catalog.Known(job.Workload); err != nil {
-			return fmt.Errorf("%s: job %q: %w", job.Pos, job.ID, err)
+		if err := j.known(job); err != nil {
+			return err
 		}
 	}
 	runs, err := j.runs(job)
@@ -137,9 +144,26 @@ func (j *joiner) options(t *Task, job *queue.Job) error {
 	}
 	t.Options = make([]Option, len(runs))
 	for i := range runs {
-		t.Options[i] = runs[i].option(job)
+		if t.Options[i], err = j.option(job, &runs[i]); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// known is an error if the job's workload has no model anywhere: it may be misspelt.
+// Where others stand for it, that is a warning.
+func (j *joiner) known(job *queue.Job) error {
+	err := j.catalog.Known(job.Workload)
+	if err == nil {
+		return nil
+	}
+	if job.Timed() && slices.ContainsFunc(j.hardware, func(h Hardware) bool { return h.Unseen != nil }) {
+		j.warnings = append(j.warnings, fmt.Errorf("%s: job %q: workload %q has no model: planned as others respond",
+			job.Pos, job.ID, queue.Printable(job.Workload)))
+		return nil
+	}
+	return fmt.Errorf("%s: job %q: %w", job.Pos, job.ID, err)
 }
 
 // shares tells whether GPUs of a model may be shared by profile.

@@ -192,13 +192,18 @@ func (j *joiner) state(job *queue.Job, all []knownRun) error {
 	return nil
 }
 
-// factors are how many times as long, and with how much more power, the job runs than
-// its workload's models have it: on the GPU model that its run time is of, or by the
-// geometric mean over those that it was measured on. A factor is 0 or 1 where nothing
-// was measured with a model beside it.
-func (j *joiner) factors(job *queue.Job) (times, powers float64, err error) {
+// anchor is a GPU model on which the job says what it takes, and its workload has a
+// model beside it.
+type anchor struct {
+	model       string
+	time, power float64 // stated over modelled; 0: not stated
+}
+
+// anchors are those GPU models: the one that the run time is of, or all that there are
+// where it is of any, and those that the job was measured on.
+func (j *joiner) anchors(job *queue.Job) ([]anchor, error) {
 	if job.Workload == "" {
-		return 0, 1, nil
+		return nil, nil
 	}
 	models := make([]string, 0, len(j.measured)+1)
 	switch j.measuredOn {
@@ -214,8 +219,7 @@ func (j *joiner) factors(job *queue.Job) (times, powers float64, err error) {
 			models = append(models, j.measured[i].Model)
 		}
 	}
-	times, powers = 1, 1
-	n, m := 0, 0
+	var all []anchor
 	for _, model := range models {
 		time, power := j.stated(job, model)
 		if time == 0 && power == 0 {
@@ -223,17 +227,35 @@ func (j *joiner) factors(job *queue.Job) (times, powers float64, err error) {
 		}
 		response, err := j.catalog.Workload(job.Workload, model)
 		if err != nil {
-			return 0, 0, fmt.Errorf("%s: job %q: %w", job.Pos, job.ID, err)
+			return nil, fmt.Errorf("%s: job %q: %w", job.Pos, job.ID, err)
 		}
-		if response == nil {
-			continue
+		if response != nil {
+			at := response.Default()
+			all = append(all, anchor{model: model, time: time / at.Time, power: float64(power / at.Power)})
 		}
-		at := response.Default()
-		if time > 0 {
-			times, n = times*(time/at.Time), n+1
+	}
+	return all, nil
+}
+
+// factors are how many times as long, and with how much more power, the job runs than
+// its workload's models have it: by the geometric mean over its anchors. A factor is 0
+// or 1 where nothing was measured with a model beside it.
+func (j *joiner) factors(job *queue.Job) (times, powers float64, err error) {
+	if job.Workload == "" {
+		return 0, 1, nil
+	}
+	all, err := j.anchors(job)
+	if err != nil {
+		return 0, 0, err
+	}
+	times, powers = 1, 1
+	n, m := 0, 0
+	for i := range all {
+		if all[i].time > 0 {
+			times, n = times*all[i].time, n+1
 		}
-		if power > 0 {
-			powers, m = powers*float64(power/at.Power), m+1
+		if all[i].power > 0 {
+			powers, m = powers*all[i].power, m+1
 		}
 	}
 	if n == 0 {
@@ -242,14 +264,21 @@ func (j *joiner) factors(job *queue.Job) (times, powers float64, err error) {
 	return math.Pow(times, 1/float64(max(n, 1))), math.Pow(powers, 1/float64(max(m, 1))), nil
 }
 
-// muchPower is the factor between a stated and a modelled power beyond which the one
-// contradicts the other.
-const muchPower = 1.25
+// A stated power contradicts a modelled one if it is further off than 19 of 20 truths
+// are, by the model's error: no less than leastPower, and muchPower where nobody knows
+// the error.
+const (
+	leastPower = 1.05
+	muchPower  = 1.25
+)
 
 // contradicted warns where the job states another power than its workload's model.
 func (j *joiner) contradicted(job *queue.Job, k *knownRun) {
-	modelled := k.response.Default().Power
-	if f := float64(k.power / modelled); f > muchPower || f < 1/muchPower {
+	modelled, much := k.response.Default().Power, muchPower
+	if d := j.catalog.Doubt(job.Workload, k.hardware.Name); d != nil {
+		much = max(leastPower, math.Exp(dvfsmodel.UpperSigmas*d.Level.Power))
+	}
+	if f := float64(k.power / modelled); f > much || f < 1/much {
 		j.warnings = append(j.warnings, fmt.Errorf("%s: job %q states %.4g W, the model of %q has %.4g W on %s: %.4g W taken",
 			job.Pos, job.ID, float64(k.power), job.Workload, float64(modelled), k.hardware.Name, float64(k.power)))
 	}
@@ -307,7 +336,7 @@ func (j *joiner) powered(job *queue.Job, all []knownRun) {
 }
 
 // option is the job's response on the GPU model.
-func (k *knownRun) option(job *queue.Job) Option {
+func (j *joiner) option(job *queue.Job, k *knownRun) (Option, error) {
 	o := Option{Model: k.hardware.Name, GPUs: k.gpus, Nodes: k.nodes, Assumed: k.assumed}
 	switch m := job.Model; {
 	case m != nil:
@@ -315,16 +344,23 @@ func (k *knownRun) option(job *queue.Job) Option {
 			P0: dvfsmodel.Watt(m.P0), Gamma: dvfsmodel.Watt(m.Gamma), C: dvfsmodel.Watt(m.C),
 			D: m.D, Delta: m.Delta, T0: m.T0,
 		})
-	case k.response != nil && k.power == k.response.Default().Power:
-		o.Response = dvfsmodel.Repeat(k.response, k.time/k.response.Default().Time)
 	case k.response != nil:
 		o.Response = dvfsmodel.Anchor(k.response, k.time, k.power)
+		if k.power == k.response.Default().Power {
+			o.Response = dvfsmodel.Repeat(k.response, k.time/k.response.Default().Time)
+		}
+		var err error
+		o.Doubts, err = j.doubts(job, k)
+		return o, err
+	case k.hardware.Unseen != nil && job.Profile == nil:
+		p := j.prior(k.hardware)
+		o.Response, o.Prior, o.Doubts = dvfsmodel.Anchor(p.response, k.time, k.power), true, p.doubts(job)
 	default:
 		at := k.hardware.Default
 		at.Time, at.Power, at.Energy = k.time, k.power, k.power.Over(k.time)
 		o.Response = &dvfsmodel.Fixed{At: at}
 	}
-	return o
+	return o, nil
 }
 
 // resolve finds the names of the GPU models that the job names: by an alias, too.

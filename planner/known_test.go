@@ -43,8 +43,20 @@ func (twoModels) Workload(workload, gpuModel string) (dvfsmodel.Response, error)
 
 func (twoModels) Known(string) error { return nil }
 
+func (twoModels) Doubt(string, string) *dvfsmodel.Doubt { return nil }
+
 // joined joins one job of a CSV file with nodes of both GPU models.
 func joined(t *testing.T, text string, models ...string) (planner.Task, []error, error) {
+	t.Helper()
+	tasks, warnings, err := joinedBy(t, twoModels{}, text, models...)
+	if err != nil {
+		return planner.Task{}, nil, err
+	}
+	return tasks[0], warnings, nil
+}
+
+// joinedBy joins the jobs of a CSV file by a catalog.
+func joinedBy(t *testing.T, catalog planner.Catalog, text string, models ...string) ([]planner.Task, []error, error) {
 	t.Helper()
 	batch, err := queue.Read(strings.NewReader(text), "jobs.csv", queue.Auto)
 	if err != nil {
@@ -58,11 +70,7 @@ func joined(t *testing.T, text string, models ...string) (planner.Task, []error,
 		}
 		cluster.Classes = append(cluster.Classes, planner.NodeClass{Name: model, Model: model, GPUs: gpus})
 	}
-	tasks, warnings, err := planner.Join(batch, &cluster, twoModels{}, planner.Margins{})
-	if err != nil {
-		return planner.Task{}, nil, err
-	}
-	return tasks[0], warnings, nil
+	return planner.Join(batch, &cluster, catalog, planner.Margins{})
 }
 
 // knownCase is a job of a CSV file, its run time (s) and power (W) at default clocks by

@@ -101,6 +101,11 @@ type Option struct {
 	Nodes    int // nodes of one class with equal parts of them, which start together; 0, and 1: one
 	Response dvfsmodel.Response
 	Assumed  bool // its power is neither stated nor modelled, but assumed
+	// Prior says that it has no model, and responds as other workloads on the GPU model
+	// do: in as much time as 19 of 20 of them take at most.
+	Prior bool
+	// Doubts are how far off the response may be; none where it has a model: not known.
+	Doubts []Doubted
 }
 
 // soundRange is the range that was found sound last: most tasks of a problem share

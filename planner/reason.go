@@ -14,6 +14,7 @@ type Reason struct {
 	Margin float32 // of the bound, which is kept: a deadline's in seconds, a limit's as a part of what is left
 	Want   float64 // run time at the task's own optimum, seconds
 	Room   float64 // time that was available, seconds
+	Prior  bool    // it has no model: others on the GPU model say how it responds
 }
 
 // BoundBy is what bounds a task's run time.
@@ -38,11 +39,13 @@ func (t *Task) bound(start float64) (by BoundBy, margin float32) {
 	return BoundDeadline, float32(t.Deadline - t.Due)
 }
 
-// nameBounds adds to the reasons of tasks that are bound, or late, what bounds them.
-// Stages don't: they know the room that is left, not where it comes from.
+// nameBounds adds to the reasons of tasks that are bound, or late, what bounds them, and
+// to those of tasks without a model that others stand for it. Stages don't: they know the
+// room that is left and a response, not where these come from.
 func (plan *Plan) nameBounds(p *Problem) {
 	for i := range plan.Assignments {
 		a := &plan.Assignments[i]
+		a.Reason.Prior = a.Node >= 0 && p.Tasks[i].Options[a.Option].Prior
 		if a.Node >= 0 && (a.Reason.Clocks == ClocksDeadline || a.Reason.Clocks == ClocksLate) {
 			a.Reason.Bound, a.Reason.Margin = p.Tasks[i].bound(a.Start)
 		}
@@ -93,7 +96,13 @@ const (
 )
 
 // String is the reason as a sentence without a full stop.
-func (r Reason) String() string { return r.clocks() + "; " + r.place() }
+func (r Reason) String() string {
+	text := r.clocks()
+	if r.Prior {
+		text += "; no model: as long as 19 of 20 workloads on the GPU model would take"
+	}
+	return text + "; " + r.place()
+}
 
 // clocks says why the clocks are as they are.
 func (r Reason) clocks() string {

@@ -15,12 +15,17 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawnBatch is a batch as a table, and the nodes that it is planned for, as TOML tables.
+// drawnBatch is a batch as a table, and the nodes and models that it is planned with, as
+// TOML tables.
 type drawnBatch struct {
 	header []string
 	rows   [][]string
 	nodes  []string
+	models []string // none: the demo's
+	flags  []string
 }
+
+const demoModels = "../../testdata/demo/models.toml"
 
 // drawBatch draws jobs with and without a workload, deadline, limit and power, for one
 // or several GPUs, at once or over time; and nodes of two GPU models, some by two names.
@@ -62,7 +67,10 @@ func drawBatch(t *rapid.T) drawnBatch {
 func (b drawnBatch) shuffled(t *rapid.T) drawnBatch {
 	columns := rapid.Permutation(b.header).Draw(t, "columns")
 	at := b.columns()
-	other := drawnBatch{header: columns, nodes: rapid.Permutation(b.nodes).Draw(t, "nodes")}
+	other := drawnBatch{header: columns, nodes: rapid.Permutation(b.nodes).Draw(t, "nodes"), flags: b.flags}
+	if len(b.models) > 0 {
+		other.models = rapid.Permutation(b.models).Draw(t, "models")
+	}
 	for _, row := range rapid.Permutation(b.rows).Draw(t, "rows") {
 		cells := make([]string, len(columns))
 		for i, name := range columns {
@@ -104,13 +112,17 @@ func (b drawnBatch) planned(t *rapid.T, dir, policy string) (sums map[string]flo
 	if err := csv.NewWriter(&batch).WriteAll(append([][]string{b.header}, b.rows...)); err != nil {
 		t.Fatal(err)
 	}
-	files := map[string]string{"batch.csv": batch.String(), "cluster.toml": strings.Join(b.nodes, "\n")}
+	files := map[string]string{"batch.csv": batch.String(), "cluster.toml": strings.Join(b.nodes, "\n"), "models.toml": strings.Join(b.models, "\n")}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	args := []string{"epplan", "plan", filepath.Join(dir, "batch.csv"), "--cluster", filepath.Join(dir, "cluster.toml"), "--models", "../../testdata/demo/models.toml", "--json"}
+	models := demoModels
+	if len(b.models) > 0 {
+		models = filepath.Join(dir, "models.toml")
+	}
+	args := append([]string{"epplan", "plan", filepath.Join(dir, "batch.csv"), "--cluster", filepath.Join(dir, "cluster.toml"), "--models", models, "--json"}, b.flags...)
 	if policy != "" {
 		args = append(args, "--policy", policy)
 	}
@@ -120,10 +132,16 @@ func (b drawnBatch) planned(t *rapid.T, dir, policy string) (sums map[string]flo
 	}
 	var plan struct {
 		EnergyJ  float64 `json:"energy_j"`
+		PastDue  float64 `json:"past_due"`
+		Misses   float64 `json:"misses"`
 		Baseline float64 `json:"baseline_energy_j"`
-		Bound    float64 `json:"bound_j"`
-		Jobs     []plannedJob
-		Beyond   []plannedJob `json:"infeasible"`
+		FCFS     struct {
+			PastDue float64 `json:"past_due"`
+			Misses  float64 `json:"misses"`
+		} `json:"baseline"`
+		Bound  float64 `json:"bound_j"`
+		Jobs   []plannedJob
+		Beyond []plannedJob `json:"infeasible"`
 	}
 	if err := json.Unmarshal(out.Bytes(), &plan); err != nil {
 		t.Fatal(err)
@@ -132,7 +150,10 @@ func (b drawnBatch) planned(t *rapid.T, dir, policy string) (sums map[string]flo
 	for _, j := range append(plan.Jobs, plan.Beyond...) {
 		jobs[j.ID] = j
 	}
-	return map[string]float64{"energy": plan.EnergyJ, "baseline": plan.Baseline, "bound": plan.Bound}, jobs
+	return map[string]float64{
+		"energy": plan.EnergyJ, "baseline": plan.Baseline, "bound": plan.Bound,
+		"late": plan.PastDue + plan.Misses, "late, FCFS": plan.FCFS.PastDue + plan.FCFS.Misses, "refused": float64(len(plan.Beyond)),
+	}, jobs
 }
 
 func TestTheOrderOfRowsColumnsAndNodesChangesNoPlan(t *testing.T) {

@@ -86,7 +86,7 @@ type clockResponse = func(kind, gpuModel string) (dvfsmodel.Response, error)
 
 func (t *terminal) knapsackQueue(c *cli.Context) (*knapsackQueue, error) {
 	for _, flag := range []string{
-		"config", "range", "start", "stretch", "gpus-per-node", "contention", "svg", "html", "from-slurm", "theta", "rho", "map",
+		"config", "range", "start", "stretch", "gpus-per-node", "contention", priorFlag, "svg", "html", "from-slurm", "theta", "rho", "map",
 		"time-limit", runtimeModelFlag,
 	} {
 		if c.IsSet(flag) {

@@ -32,6 +32,9 @@ var _ planner.Catalog = (*historyCatalog)(nil)
 // Known is never an error: what has no model responds as others do.
 func (*historyCatalog) Known(string) error { return nil }
 
+// Doubt is never known: responses are drawn instead.
+func (*historyCatalog) Doubt(string, string) *dvfsmodel.Doubt { return nil }
+
 // Workload is how jobs of a kind respond on a GPU model.
 func (c *historyCatalog) Workload(kind, gpuModel string) (dvfsmodel.Response, error) {
 	key := [2]string{kind, gpuModel}

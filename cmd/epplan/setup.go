@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/slurmqueue"
 	"github.com/epplan/epplan/planner"
@@ -43,10 +45,14 @@ func problemFlags() []cli.Flag {
 		&cli.StringFlag{Name: "range", DefaultText: "wide", Usage: "scaling `INTERVAL` of --cluster paper: wide or narrow"},
 		&cli.StringFlag{Name: "start", DefaultText: "slot online, else continuous", Usage: "`RULE` by which queued jobs start: slot or continuous"},
 		boolFlag("clairvoyant", "use all jobs from the start, also those that arrive later"),
+		boolFlag(priorFlag, "run jobs without a model at the clocks that suit the workloads with one, for as long as 19 of 20 of these would take"),
 		&cli.Float64Flag{Name: "stretch", DefaultText: "1.5", Usage: "`FACTOR` over first come, first served within which jobs without deadline end"},
 		seedFlag(),
 	}
 }
+
+// priorFlag has jobs without a model planned as others respond.
+const priorFlag = "prior"
 
 // runtimeModelFlag says on which GPU model run times were measured.
 const runtimeModelFlag = "runtime-gpu-model"
@@ -226,7 +232,11 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 	if err := s.runOn(c.String(runtimeModelFlag)); err != nil {
 		return err
 	}
-	tasks, warnings, err := planner.Join(s.batch, &cluster, newCatalog(s.config.Profiles(), s.models, &s.scaling), margins)
+	known := newCatalog(s.config.Profiles(), s.models, &s.scaling)
+	if c.Bool(priorFlag) {
+		known.UsePrior()
+	}
+	tasks, warnings, err := planner.Join(s.batch, &cluster, known, margins)
 	if _, ok := errors.AsType[*planner.RuntimeModelError](err); ok {
 		return &hintedError{err: err, hint: "--" + runtimeModelFlag + " MODEL says it for the whole batch, runtime_gpu_model in [cluster] for every batch of a site"}
 	}
@@ -235,6 +245,11 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 	}
 	if !c.Bool("from-slurm") { // nobody states power there
 		t.warn(warnings)
+	}
+	if c.Bool(priorFlag) && !slices.ContainsFunc(tasks, func(t planner.Task) bool {
+		return slices.ContainsFunc(t.Options, func(o planner.Option) bool { return o.Prior })
+	}) {
+		t.message("note", fmt.Sprintf("--%s changes nothing: no job without a model may run on a GPU model with models of %d workloads or more", priorFlag, pooled.LeastKnown))
 	}
 	s.problem = &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks), Objective: s.config.Objective()}
 	if s.waiting != nil {

@@ -113,6 +113,7 @@ func bestModel(samples []dvfsmodel.Sample, base dvfsmodel.Base, known *pooled.Po
 		m.shape.Prior = true
 	}
 	m.fitted = fitted
+	m.shape.Settings, m.shape.TimeError, m.shape.PowerError = fitted.Settings, fitted.TimeError, fitted.PowerError
 	for _, c := range fitted.Coefficients() {
 		m.shape.Coefficients = append(m.shape.Coefficients, coefficient(c))
 	}

@@ -36,6 +36,11 @@ type shape struct {
 	MaxCore      dvfsmodel.MHz `json:"max_core_mhz"`
 	MinMem       dvfsmodel.MHz `json:"min_mem_mhz"`
 	MaxMem       dvfsmodel.MHz `json:"max_mem_mhz"`
+	// Of the fit: distinct settings, and mean relative errors at settings left out; 0:
+	// not known, as of versions from before they were kept.
+	Settings   int     `json:"settings,omitempty"`
+	TimeError  float64 `json:"time_error,omitempty"`
+	PowerError float64 `json:"power_error,omitempty"`
 }
 
 type coefficient struct {
@@ -139,6 +144,10 @@ func fromModelRecord(r *record.Model) (*model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("model %d of workload %s: %w", r.Version, r.Workload, err)
 	}
+	if s := &m.shape; !(s.TimeError >= 0) || !(s.PowerError >= 0) || s.Settings < 0 {
+		return nil, fmt.Errorf("model %d of workload %s: its errors are impossible", r.Version, r.Workload)
+	}
+	m.fitted.Settings, m.fitted.TimeError, m.fitted.PowerError = m.shape.Settings, m.shape.TimeError, m.shape.PowerError
 	if s := &m.shape; !(s.MinCore > 0) || !(s.MaxCore >= s.MinCore) || !(s.MinMem > 0) || !(s.MaxMem >= s.MinMem) || !(s.Margin >= 0) {
 		return nil, fmt.Errorf("model %d of workload %s: its measured clocks or its margin are impossible", r.Version, r.Workload)
 	}

@@ -122,7 +122,7 @@ func (s *Summary) againstCaption() []string {
 // savings are the parts of what others take that the plan saves, in words: the
 // baseline, EASY and constant clocks, if they plan as many jobs.
 func (s *Summary) savings(scale Scale) string {
-	parts := []string{FormatPercent(s.Saving()) + " of " + scale.With(float64(s.Baseline)) + " at default clocks"}
+	parts := []string{s.saved() + " of " + scale.With(float64(s.Baseline)) + " at default clocks"}
 	for _, other := range []struct {
 		plan *Summary
 		what string

@@ -99,6 +99,9 @@ func comparedColumns() []Column {
 		{Key: "sleep_j"},
 		{Key: "baseline_energy_j"},
 		{Key: "saving", Head: "saving", Unit: Fraction},
+		{Key: "saving_interval", JSONOnly: true},
+		{Key: "modelled"},
+		{Key: "power_assumed_jobs"},
 		{Key: "bound_j"},
 		{Key: "gap"},
 		{Key: "nodes_used"},
@@ -138,7 +141,7 @@ func (r *Run) appendCompared(row []Value) []Value {
 		Text(s.Status.String()), Count(s.JobsTotal), Count(s.Misses), matters(s.Misses), Count(s.Infeasible), matters(s.Infeasible),
 		Count(s.PastDue), matters(s.PastDue),
 		Number(s.Objective), Text(s.ObjectiveUnit), Number(s.Energy), Number(s.Run), Number(s.Idle), Number(s.TurnOn), Number(s.Host), Number(s.Sleep),
-		nonZero(s.Baseline), Number(s.Saving()), nonZero(s.Bound), Number(s.Gap()),
+		nonZero(s.Baseline), Number(s.Saving()), s.Between.object(), Number(s.Modelled), Count(s.Assumed), nonZero(s.Bound), Number(s.Gap()),
 		Count(s.NodesUsed), Count(s.GPUsUsed), Number(s.End), end,
 		Number(s.Makespan), s.times(func(s *Summary) float64 { return s.Makespan }),
 		Number(s.Wait.Mean), s.times(func(s *Summary) float64 { return s.Wait.Mean }),
@@ -159,11 +162,29 @@ func WriteComparison(w io.Writer, runs []Run, opts *TextOptions) error {
 	if err := Comparison(runs).WriteText(out, opts); err != nil {
 		return err
 	}
+	for _, text := range restsOn(runs) {
+		writeLines(out, text)
+	}
 	writeLines(out, "", "Where the energy goes, and how far it is above what no schedule can beat (gap):")
 	if err := energyShares(runs).WriteText(out, opts); err != nil {
 		return err
 	}
 	return out.Flush()
+}
+
+// restsOn says of each problem what stands behind its savings beside models, by its first
+// plan.
+func restsOn(runs []Run) []string {
+	var all []string
+	for _, c := range contests(runs) {
+		if text := c.runs[0].Summary.unmodelled(); text != "" && c.runs[0].Summary.Baseline > 0 {
+			if c.name != "" {
+				text = " " + c.name + text
+			}
+			all = append(all, "Savings"+text+".")
+		}
+	}
+	return all
 }
 
 // energyShares is a table of the parts of each run's energy, for people.

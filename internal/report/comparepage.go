@@ -84,6 +84,9 @@ func WriteComparePage(w io.Writer, p *ComparePage) error {
 		Title: "Policies compared on " + p.Name, Foot: p.Origin,
 		Parts: []any{table.Page("A row for each plan", "Against the same jobs at default clocks, first come, first served: saving is of its energy, makespan, wait and turnaround are multiples of its own. Past due are jobs that end after their due times or deadlines.", -1)},
 	}
+	for _, text := range restsOn(p.Runs) {
+		out.Parts = append(out.Parts, &page.Notice{Kind: page.Info, Text: text})
+	}
 	for i := range all {
 		if i == mostProblems {
 			out.Parts = append(out.Parts, &page.Notice{Kind: page.Info, Text: fmt.Sprintf("Only the first %d of %d problems have a section of their own.", mostProblems, len(all))})

@@ -3,6 +3,7 @@ package report
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
@@ -11,7 +12,7 @@ import (
 // addModelled tells how much of the plan's run energy is of jobs of which a model says
 // how they respond to clocks, and how many jobs have a power that nobody stated.
 func (s *Summary) addModelled(r *Result) {
-	var all, modelled dvfsmodel.Joule
+	var all, modelled, unsure dvfsmodel.Joule
 	for i := range r.Plan.Assignments {
 		a, t := &r.Plan.Assignments[i], &r.Problem.Tasks[i]
 		if a.Node < 0 || int(a.Option) >= len(t.Options) {
@@ -21,15 +22,18 @@ func (s *Summary) addModelled(r *Result) {
 		if o.Assumed {
 			s.Assumed++
 		}
-		energy := a.Energy(t)
+		energy, before := a.Energy(t), modelled
 		all += energy
-		if _, fixed := o.Response.(*dvfsmodel.Fixed); !fixed || isShared(r.Plan, i) {
+		if _, fixed := o.Response.(*dvfsmodel.Fixed); !fixed && !o.Prior || isShared(r.Plan, i) {
 			modelled += energy
+		}
+		if o.Assumed || modelled > before && len(o.Doubts) == 0 {
+			unsure += energy
 		}
 	}
 	s.Modelled = math.NaN()
 	if all > 0 {
-		s.Modelled = float64(modelled / all)
+		s.Modelled, s.Unsure = float64(modelled/all), float64(unsure/all)
 	}
 }
 
@@ -46,21 +50,25 @@ func isShared(p *planner.Plan, task int) bool {
 // unmodelled says what stands behind the saving beside models; empty where nothing
 // does.
 func (s *Summary) unmodelled() string {
-	text := ""
+	var parts []string
 	switch {
+	case s.Modelled == 0 && s.Prior == nil:
+		parts = append(parts, "no job has a model: clocks save nothing")
 	case s.Modelled == 0:
-		text = "no job has a model"
 	case s.Modelled < 1-rounding:
-		text = "models stand for " + FormatPercent(s.Modelled) + " of the run energy"
+		parts = append(parts, "models stand for "+FormatPercent(s.Modelled)+" of the run energy")
+	}
+	if s.unsure() && s.Unsure > rounding {
+		parts = append(parts, "the interval takes "+FormatPercent(s.Unsure)+" of it as certain, of which no error is known")
+	}
+	if s.Prior != nil {
+		parts = append(parts, counting(s.Prior.Jobs, "job without a model saves ", "jobs without a model save ")+s.Prior.String())
 	}
 	if s.Assumed > 0 {
-		if text != "" {
-			text += ", "
-		}
-		text += "the power of " + counting(s.Assumed, "job", "jobs") + " is assumed"
+		parts = append(parts, "the power of "+counting(s.Assumed, "job", "jobs")+" is assumed")
 	}
-	if text == "" {
+	if len(parts) == 0 {
 		return ""
 	}
-	return " (" + text + ")"
+	return " (" + strings.Join(parts, ", ") + ")"
 }

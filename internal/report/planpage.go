@@ -117,6 +117,9 @@ func (p *PlanPage) tiles(s *Summary) page.Tiles {
 	planned := s.JobsTotal - s.Infeasible
 	if s.Baseline > 0 && planned > 0 {
 		tile := page.Tile{Label: "Saving", Value: FormatPercent(s.Saving()), Note: "of " + scale.With(float64(s.Baseline)) + " at default clocks", Kind: page.Good}
+		if s.unsure() {
+			tile.Note += "; " + s.Between.String() + " in 9 of 10 cases"
+		}
 		switch saved := s.Saving(); {
 		case saved < 0:
 			tile.Kind = page.Warn

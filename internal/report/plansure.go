@@ -84,19 +84,36 @@ func (p *PlanPage) sureParts(s *Summary) ([]any, error) {
 
 // modelled says how many jobs have a model.
 func (p *PlanPage) modelled() string {
-	without, planned := 0, 0
+	without, prior, planned := 0, 0, 0
 	for _, a := range p.placed {
 		planned++
-		if a.Reason.Clocks == planner.ClocksNoModel {
+		switch {
+		case a.Reason.Prior:
+			prior++
+		case a.Reason.Clocks == planner.ClocksNoModel:
 			without++
 		}
 	}
+	text := ""
+	if prior > 0 {
+		text = " " + counting(prior, "job has none and is", "jobs have none and are") +
+			" planned as others on the GPU model respond, to end in time if it takes as long as 19 of 20 of these."
+		if without == 0 {
+			return "others stand for those that are missing." + text
+		}
+	}
+	return p.without(without, prior, planned) + text
+}
+
+// without says how many jobs run at default clocks for want of a model.
+func (p *PlanPage) without(without, prior, planned int) string {
 	switch without {
 	case 0:
 		return "every planned job has one."
 	case planned:
 		return "no planned job has one: all run at default clocks, for as long as the batch says."
 	}
+	planned -= prior
 	return fmt.Sprintf("%s of %s have one; the others run at default clocks, for as long as the batch says.", FormatCount(planned-without), counting(planned, "planned job", "planned jobs"))
 }
 

@@ -311,4 +311,10 @@ func clockWord(r planner.Reason) string {
 }
 
 // inShort is a reason in a few words; Reason.String is the whole sentence.
-func inShort(r planner.Reason) string { return clockWord(r) + ", " + placeWords[r.Place] }
+func inShort(r planner.Reason) string {
+	text := clockWord(r)
+	if r.Prior {
+		text += " by prior"
+	}
+	return text + ", " + placeWords[r.Place]
+}

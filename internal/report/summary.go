@@ -61,6 +61,10 @@ type Summary struct {
 
 	Modelled float64 // part of the run energy that is of jobs with a model; NaN where nothing runs
 	Assumed  int     // planned jobs whose power nobody stated and no model has
+	Unsure   float64 // part of the run energy of which nobody knows how far off it is: by models that state no errors, or assumed
+
+	Between *Interval // of the saving, by the errors of models; nil: none is known, or nothing to compare with
+	Prior   *PriorSum // jobs without a model that run as others respond; nil: none
 
 	// Of jobs on GPUs that are shared by profile; 0 where none are.
 	Shared        int     // such jobs
@@ -99,6 +103,9 @@ func (s *Summary) boundIs() string {
 // constant clocks.
 func (s *Summary) against() string {
 	text := lessOrMore(s.Saving()) + " than at default clocks"
+	if s.unsure() {
+		text += " (" + s.Between.String() + " less in 9 of 10 cases)"
+	}
 	if s.besides(s.Constant) {
 		text += " and " + lessOrMore(1-ratio(s.Energy, s.Constant.Energy)) + " than at constant clocks"
 	}
@@ -156,6 +163,7 @@ func Summarise(r *Result) Summary {
 		other := (&Result{Problem: r.Problem, Plan: plan, Baseline: r.Baseline}).summary()
 		return &other
 	}
+	s.addIntervals(r)
 	s.Reference, s.Easy, s.Constant = against(r.Reference), against(r.Easy), against(r.Constant)
 	if r.Reference != nil && s.PastDue > 0 {
 		before := r.Reference.PastDue(r.Problem)

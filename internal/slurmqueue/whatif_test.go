@@ -241,3 +241,41 @@ func TestWhatCannotBePlannedIsSaid(t *testing.T) {
 		})
 	}
 }
+
+// A plan of the queue says how far off its saving may be where epd knows how far off its
+// models are, and nothing where it doesn't.
+func TestAPlanOfTheQueueSaysHowSureItsSavingIs(t *testing.T) {
+	const model = `
+[[model]]
+workload = "cfd"
+gpu_model = "V100"
+form = "paper"
+base_core_mhz = 1380
+base_mem_mhz = 877
+settings = 8
+p0_w = 60
+gamma_w = 0
+c_w = 190
+d_s = 3000
+delta = 0.5
+t0_s = 100
+`
+	for errs, known := range map[string]bool{"": false, "time_mape = 0.02\npower_mape = 0.03\n": true} {
+		q := crowd(6)
+		q.Models = strings.Replace(model, "settings = 8\n", "settings = 8\n"+errs, 1)
+		for i := range q.Jobs {
+			q.Jobs[i].Workload = "cfd"
+		}
+		w, err := slurmqueue.NewWhatIf(t.Context(), q, usual(), slurmqueue.Question{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := report.Summarise(w.Result)
+		if (s.Between != nil) != known || s.Modelled != 1 {
+			t.Errorf("with %q: interval %v, %v modelled", errs, s.Between, s.Modelled)
+		}
+		if known && (s.Between.Low >= s.Saving() || s.Between.High <= s.Saving() || s.Between.High-s.Between.Low > 0.2) {
+			t.Errorf("a saving of %v in %v", s.Saving(), s.Between)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package planner
+
+import (
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/queue"
+)
+
+// Doubted is a model that a response rests on.
+type Doubted struct {
+	*dvfsmodel.Doubt
+	// Time and Power are how often its levels count: 1 where they are the job's own, less
+	// than 0 where what was measured on its GPU model is divided by them, 0 where the job
+	// itself was measured.
+	Time, Power float64
+	Clocks      bool // it says how the job responds to clocks, too
+}
+
+// doubts are the models that a job's response on a GPU model rests on: its workload's
+// there, and those on the GPU models that it was measured on. None, if it isn't known
+// of one of them how far off it may be.
+func (j *joiner) doubts(job *queue.Job, k *knownRun) ([]Doubted, error) {
+	own := Doubted{Doubt: j.catalog.Doubt(job.Workload, k.hardware.Name), Time: 1, Power: 1, Clocks: true}
+	if own.Doubt == nil {
+		return nil, nil
+	}
+	all := []Doubted{own}
+	time, power := j.stated(job, k.hardware.Name)
+	if time > 0 && power > 0 {
+		all[0].Time, all[0].Power = 0, 0
+		return all, nil
+	}
+	anchors, err := j.anchors(job)
+	if err != nil {
+		return nil, err
+	}
+	times, powers := 0.0, 0.0
+	for i := range anchors {
+		if anchors[i].time > 0 {
+			times++
+		}
+		if anchors[i].power > 0 {
+			powers++
+		}
+	}
+	if time > 0 {
+		all[0].Time, times = 0, 0
+	}
+	if power > 0 {
+		all[0].Power, powers = 0, 0
+	}
+	for i := range anchors {
+		other := Doubted{Doubt: j.catalog.Doubt(job.Workload, anchors[i].model)}
+		if times > 0 && anchors[i].time > 0 {
+			other.Time = -1 / times
+		}
+		if powers > 0 && anchors[i].power > 0 {
+			other.Power = -1 / powers
+		}
+		switch {
+		case other.Time == 0 && other.Power == 0:
+		case other.Doubt == nil:
+			return nil, nil
+		default:
+			all = append(all, other)
+		}
+	}
+	return all, nil
+}
+
+// prior is how jobs without a model respond on a GPU model.
+type prior struct {
+	of       *Hardware
+	response dvfsmodel.Response          // for 1 s and 1 W at default clocks
+	common   *dvfsmodel.Doubt            // of all such jobs
+	own      map[string]*dvfsmodel.Doubt // of jobs of a workload
+}
+
+// prior is that of a GPU model, the same one for all jobs.
+func (j *joiner) prior(h *Hardware) *prior {
+	p := j.priors[h.Name]
+	if p == nil {
+		p = &prior{
+			of: h, response: dvfsmodel.NewFrontier(h.Unseen, h.Table, h.Default),
+			common: h.Unseen.Common(), own: make(map[string]*dvfsmodel.Doubt),
+		}
+		j.priors[h.Name] = p
+	}
+	return p
+}
+
+// doubts are how far off the energy of a job may be: with those of all jobs without a
+// model, and with those of its workload. Jobs that name none may all be of one.
+func (p *prior) doubts(job *queue.Job) []Doubted {
+	own := p.own[job.Workload]
+	if own == nil {
+		own = p.of.Unseen.Own()
+		p.own[job.Workload] = own
+	}
+	return []Doubted{{Doubt: p.common, Clocks: true}, {Doubt: own, Clocks: true}}
+}
