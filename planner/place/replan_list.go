@@ -191,12 +191,12 @@ func (l *lister) free(b *bid, n int) float64 {
 func (l *lister) lateness(j *asking, end float64) float64 {
 	s := &l.p.standing
 	cost := easyPrice * s.usual() * max(0, end-j.arrival-easySlack*(j.easy-j.arrival))
-	charge := j.cost + s.cost/s.tasks
+	mean := s.cost / s.tasks
 	if end > j.due {
-		cost += charge
+		cost += lateCost * (j.cost + mean)
 	}
 	if end > j.deadline {
-		cost += missCost * charge
+		cost += missCost * mean // no matter how large the task is
 	}
 	return cost
 }
@@ -280,7 +280,7 @@ func (l *lister) book(t *planner.Task, at *seat, part *booked, now bool) {
 		} else if u.idle {
 			u.until, b.gaps = min(u.until, at.start), true
 		}
-		if at.how != inFront || (len(at.more) > 0 && math.IsInf(u.until, 1)) {
+		if at.how != inFront || math.IsInf(u.until, 1) {
 			u.free = max(u.free, at.end)
 		}
 	}

@@ -18,7 +18,8 @@ const (
 	idlePart    = 0.3    // of the idle energy that a task causes on its node: others will use the rest
 	easySlack   = 1.1    // how much longer than at default clocks a task may be in the system before that costs
 	easyPrice   = 2      // what a second beyond costs, in usual prices of one
-	missCost    = 1e3    // what a missed deadline costs, in costs of being past due
+	lateCost    = 2      // what it costs to be past due, in costs of the task and of a mean one
+	missCost    = 1e3    // what a missed deadline costs, in costs of a mean task
 	overrun     = 0.1    // of a mean run: for so long a run goes on that should have ended
 )
 
@@ -80,8 +81,8 @@ func (p *replan) replan() []decision {
 	}
 	order := p.ordered()
 	best := p.list(order)
+	late := best.late
 	for range rounds {
-		late := best.late
 		if len(late) == 0 {
 			break
 		}
@@ -89,10 +90,10 @@ func (p *replan) replan() []decision {
 		rest := slices.DeleteFunc(slices.Clone(order), func(j *asking) bool { return slices.Contains(late, j) })
 		order = append(slices.Clone(late), rest...)
 		other := p.list(order)
-		if other.cost >= best.cost {
-			break
+		late = other.late
+		if other.cost < best.cost {
+			best = other
 		}
-		best = other
 	}
 	for _, e := range best.ends {
 		e.job.planned = e.at
