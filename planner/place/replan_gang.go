@@ -62,7 +62,8 @@ func (l *lister) behindAll(b *bid) (gaps bool) {
 			fresh--
 		}
 		gaps = gaps || node.gaps
-		l.turns = append(l.turns, turn{n, l.free(b, n)})
+		free, _ := l.free(b, n)
+		l.turns = append(l.turns, turn{n, free})
 	}
 	return gaps
 }

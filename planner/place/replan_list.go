@@ -124,8 +124,9 @@ func (l *lister) try(b *bid, set []int, best *seat) {
 	holds, gaps := true, false
 	for _, n := range set {
 		node := &l.to.nodes[n]
-		ready, free = max(ready, node.ready), max(free, l.free(b, n))
-		holds, gaps = holds && node.room.holds(t, float64(len(set))), gaps || node.gaps
+		from, ok := l.free(b, n)
+		ready, free = max(ready, node.ready), max(free, from)
+		holds, gaps = holds && ok, gaps || node.gaps
 		if !node.used {
 			opening += price * float64(l.p.v.Problem.Cluster.Classes[class].TurnOn) * float64(node.count)
 		}
@@ -173,17 +174,17 @@ func (l *lister) try(b *bid, set []int, best *seat) {
 }
 
 // free is from when on a node has what the task takes of it, behind what is planned
-// there.
-func (l *lister) free(b *bid, n int) float64 {
+// there. now tells whether it has the CPUs and the memory before, too.
+func (l *lister) free(b *bid, n int) (free float64, now bool) {
 	node := &l.to.nodes[n]
-	free := node.ready
+	free = node.ready
 	if b.choice.gpus > 0 {
 		free = l.p.v.StartAfter(l.to.frees[node.first+b.choice.gpus-1])
 	}
 	if !node.room.holds(&l.p.v.Problem.Tasks[b.job.task], float64(b.choice.nodes)) {
-		return max(free, node.last)
+		return max(free, node.last), false
 	}
-	return free
+	return free, true
 }
 
 // lateness is what it costs that a task ends then: later than at default clocks, after
