@@ -56,6 +56,7 @@ type replan struct {
 	byWork   []*asking // the same by compareWork
 	byLatest []*asking // by compareLatest
 	standing standing
+	head     []*asking // what has waited too long and goes first: one task at most
 	plan     schedule
 	stale    bool // something happened since the plan was made
 	todo     []decision

@@ -260,7 +260,7 @@ func (l *lister) take(j *asking, at *seat) {
 		l.book(t, at, &l.parts[i], now)
 	}
 	l.to.ends = append(l.to.ends, ending{j, at.end})
-	if due := min(j.due, j.deadline); at.end > due && l.p.v.Now <= j.latest() {
+	if due := min(j.due, j.deadline); at.end > due && l.p.v.Now <= j.latest() && !slices.Contains(l.p.head, j) {
 		l.to.late = append(l.to.late, j)
 	}
 	if now {

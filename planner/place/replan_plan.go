@@ -20,6 +20,7 @@ const (
 	easyPrice   = 2      // what a second beyond costs, in usual prices of one
 	lateCost    = 2      // what it costs to be past due, in costs of the task and of a mean one
 	missCost    = 1e3    // what a missed deadline costs, in costs of a mean task
+	mostStay    = 1.5    // of the time in the system at default clocks: who has been there longer goes first
 	overrun     = 0.1    // of a mean run: for so long a run goes on that should have ended
 )
 
@@ -88,7 +89,7 @@ func (p *replan) replan() []decision {
 		}
 		slices.SortStableFunc(late, func(a, b *asking) int { return cmp.Compare(a.due, b.due) })
 		rest := slices.DeleteFunc(slices.Clone(order), func(j *asking) bool { return slices.Contains(late, j) })
-		order = append(slices.Clone(late), rest...)
+		order = slices.Concat(rest[:len(p.head)], late, rest[len(p.head):])
 		other := p.list(order)
 		late = other.late
 		if other.cost < best.cost {
@@ -102,8 +103,20 @@ func (p *replan) replan() []decision {
 	return best.start
 }
 
-// ordered are the tasks to plan, by work, what waits longer before. Where too many wait
-// they are those that have waited longest, those that must start first to be in time,
+// patient is the task that has waited longest of those that have been in the system for
+// much longer than at default clocks, if there are any. By costs alone what needs many
+// GPUs could wait for ever: it is cheaper to have one more small task start before.
+func (p *replan) patient() []*asking {
+	for _, j := range p.byAge {
+		if p.v.Now-j.arrival > mostStay*(j.easy-j.arrival) {
+			return []*asking{j}
+		}
+	}
+	return nil
+}
+
+// ordered are the tasks to plan: the head, and the others by work, what waits longer
+// before. Where too many wait they are those that have waited longest, those that must start first to be in time,
 // and those that take least, as many of each.
 func (p *replan) ordered() []*asking {
 	most := max(leastListed, min(mostListed, mostPlaces/max(1, len(p.plan.nodes))))
@@ -119,6 +132,8 @@ func (p *replan) ordered() []*asking {
 			}
 		}
 	}
+	p.head = p.patient()
+	fill(p.head, 1)
 	if len(p.byAge) > most {
 		savable, _ := slices.BinarySearchFunc(p.byLatest, p.v.Now, func(j *asking, now float64) int {
 			return cmp.Compare(j.latest(), now)
@@ -127,11 +142,11 @@ func (p *replan) ordered() []*asking {
 		fill(p.byLatest[savable:], 2*most/3)
 		fill(p.byWork, most)
 	} else {
-		order = append(order, p.byAge...)
+		fill(p.byAge, most)
 	}
 	usual := p.standing.time / p.standing.tasks
 	key := func(j *asking) float64 { return j.work / (1 + (p.v.Now-j.arrival)/usual) }
-	slices.SortFunc(order, func(a, b *asking) int {
+	slices.SortFunc(order[len(p.head):], func(a, b *asking) int {
 		return cmp.Or(cmp.Compare(key(a), key(b)), cmp.Compare(a.task, b.task))
 	})
 	return order
