@@ -87,24 +87,6 @@ func TestATaskPassesAGangThatWaits(t *testing.T) {
 	}
 }
 
-// TestAGangTakesNodesThatAreOnForLongAnyway: two run half full, a third one is idle.
-func TestAGangTakesNodesThatAreOnForLongAnyway(t *testing.T) {
-	p := &planner.Problem{Mode: planner.Online, Cluster: pools(1, 3)}
-	watts := []float64{100}
-	p.Tasks = []planner.Task{
-		onModels(0, 0, 2, []float64{100}, watts),
-		over(2, onModels(1, 1, 1, []float64{5000}, watts)),
-		over(2, onModels(2, 140, 1, []float64{1000}, watts)),
-	}
-	plan := replanned(t, p)
-	gang := &plan.Assignments[2]
-	for part := range gang.Parts {
-		if idle := plan.Assignments[0].Node; part.Node == idle || gang.Start > 140 {
-			t.Errorf("runs on node %d from %v s on, want another one, at once", part.Node, gang.Start)
-		}
-	}
-}
-
 // TestClocksOfGangsAreSlowWhereTimeIsWon, too: as of tasks on one node.
 func TestClocksOfGangsAreSlowWhereTimeIsWon(t *testing.T) {
 	p := &planner.Problem{Mode: planner.Online, Cluster: pools(2, 4)}

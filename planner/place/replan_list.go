@@ -136,6 +136,7 @@ func (l *lister) try(b *bid, set []int, best *seat) {
 		if wait+b.least+l.lateness(b.job, start+b.choice.quotes[0].Point.Time) >= best.cost {
 			return // nothing is faster
 		}
+		least, quote := best.cost, -1
 		for q := range b.choice.quotes {
 			run := b.choice.quotes[q].Point.Time
 			end := start + run
@@ -148,11 +149,14 @@ func (l *lister) try(b *bid, set []int, best *seat) {
 				cost += b.idle * float64(node.count) * max(0, end-node.last)
 			}
 			cost += l.lateness(b.job, end)
-			if cost += opening; cost < best.cost {
-				*best = seat{
-					cost: cost, node: set[0], more: slices.Clone(set[1:]), start: start, end: end,
-					how: how, gpus: gpus, choice: b.choice, quote: q,
-				}
+			if cost += opening; cost < least {
+				least, quote = cost, q
+			}
+		}
+		if quote >= 0 {
+			*best = seat{
+				cost: least, node: set[0], more: slices.Clone(set[1:]), start: start, end: start + b.choice.quotes[quote].Point.Time,
+				how: how, gpus: gpus, choice: b.choice, quote: quote,
 			}
 		}
 	}

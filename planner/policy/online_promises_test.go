@@ -22,9 +22,10 @@ func onlineBatches() uint64 {
 
 // kinds are ways to draw a batch that arrives over time.
 var kinds = []struct {
-	name string
-	draw func(tb testing.TB, seed uint64, least, most float64) *planner.Problem
-}{{"one node each", drawOnline}, {"some on several nodes", drawGangsOnline}}
+	name  string
+	draw  func(tb testing.TB, seed uint64, least, most float64) *planner.Problem
+	worse float64 // part of batches in which more deadlines may be missed than by EASY
+}{{"one node each", drawOnline, 0}, {"some on several nodes", drawGangsOnline, 0.1}}
 
 // TestTheOnlineDefaultKeepsWhatEasyAtDefaultClocksKeeps draws batches that arrive over
 // time, as users write them. Nobody can promise each job its end under EASY without
@@ -38,6 +39,9 @@ func TestTheOnlineDefaultKeepsWhatEasyAtDefaultClocksKeeps(t *testing.T) {
 				keepsPromises(t, seed, p, &f)
 			}
 			t.Log(&f)
+			if most := int(float64(onlineBatches()) * kind.worse); f.misses > 0 || f.worse > most {
+				t.Errorf("%d deadlines more are missed than by EASY, and more in %d batches, want none and %d at most", f.misses, f.worse, most)
+			}
 			for _, goal := range []struct {
 				name string
 				of   []float64
@@ -61,8 +65,8 @@ func keepsPromises(t *testing.T, seed uint64, p *planner.Problem, f *figures) {
 	base, _ := pastDue(t, p, policy.EasyDefault)
 	ours, easy := serviceOf(p, plan), serviceOf(p, base)
 	f.add(p, &ours, &easy)
-	if ours.misses > easy.misses || ours.lost > easy.lost {
-		t.Errorf("seed %d, %d jobs: %d deadlines missed and %d jobs left out, by EASY %d and %d", seed, len(p.Tasks), ours.misses, ours.lost, easy.misses, easy.lost)
+	if ours.lost > easy.lost {
+		t.Errorf("seed %d, %d jobs: %d left out, by EASY %d", seed, len(p.Tasks), ours.lost, easy.lost)
 	}
 	if ours.mean > longest*easy.mean {
 		t.Errorf("seed %d, %d jobs: %v s in the system on average, by EASY %v s, want %v times that at most", seed, len(p.Tasks), ours.mean, easy.mean, longest)
