@@ -31,10 +31,10 @@ func TestTasksOverTwoNodesArePlannedLikeTasksOnNodesTwiceAsLarge(t *testing.T) {
 		at := 0.0
 		for i := range rapid.IntRange(1, 20).Draw(r, "tasks") {
 			at += float64(rapid.IntRange(0, 900).Draw(r, "gap"))
-			seconds, watts := []float64{}, []float64{}
-			for range models {
-				seconds = append(seconds, float64(rapid.IntRange(60, 3000).Draw(r, "seconds")))
-				watts = append(watts, float64(rapid.IntRange(50, 300).Draw(r, "watts")))
+			seconds, watts := make([]float64, models), make([]float64, models)
+			for k := range models {
+				seconds[k] = float64(rapid.IntRange(60, 3000).Draw(r, "seconds"))
+				watts[k] = float64(rapid.IntRange(50, 300).Draw(r, "watts"))
 			}
 			small.Tasks = append(small.Tasks, over(2, onModels(i, at, 2, seconds, watts)))
 			large.Tasks = append(large.Tasks, onModels(i, at, 4, seconds, watts))

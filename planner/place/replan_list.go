@@ -119,18 +119,7 @@ func (l *lister) cheapest(j *asking) (best seat) {
 // is planned there, in front of it, and for a part of a GPU beside others.
 func (l *lister) try(b *bid, set []int, best *seat) {
 	t := &l.p.v.Problem.Tasks[b.job.task]
-	class, price := b.choice.class, l.p.v.Problem.Price(b.choice.class).EnergyWeight
-	ready, free, opening := 0.0, 0.0, 0.0
-	holds, gaps := true, false
-	for _, n := range set {
-		node := &l.to.nodes[n]
-		from, ok := l.free(b, n)
-		ready, free = max(ready, node.ready), max(free, from)
-		holds, gaps = holds && ok, gaps || node.gaps
-		if !node.used {
-			opening += price * float64(l.p.v.Problem.Cluster.Classes[class].TurnOn) * float64(node.count)
-		}
-	}
+	has := l.offers(b, set)
 	at := func(start, until float64, how manner, gpus planner.GPUSet) {
 		wait := l.price * (start - l.p.v.Now)
 		if wait+b.least+l.lateness(b.job, start+b.choice.quotes[0].Point.Time) >= best.cost {
@@ -149,7 +138,7 @@ func (l *lister) try(b *bid, set []int, best *seat) {
 				cost += b.idle * float64(node.count) * max(0, end-node.last)
 			}
 			cost += l.lateness(b.job, end)
-			if cost += opening; cost < least {
+			if cost += has.opening; cost < least {
 				least, quote = cost, q
 			}
 		}
@@ -160,21 +149,45 @@ func (l *lister) try(b *bid, set []int, best *seat) {
 			}
 		}
 	}
-	at(free, math.Inf(1), inTurn, 0)
-	if !holds {
+	at(has.free, math.Inf(1), inTurn, 0)
+	if !has.holds {
 		return
 	}
-	if gaps {
+	if has.gaps {
 		if until, ok := l.idleUntil(b, set); ok {
-			at(ready, until, inFront, 0)
+			at(has.ready, until, inFront, 0)
 		}
 	}
 	if t.Share < 1 {
 		node := &l.to.nodes[set[0]]
 		if gpus, ok := node.room.gpus(t, b.choice.option); ok {
-			at(ready, l.to.gpus[node.first+gpus.First()].until, withOthers, gpus)
+			at(has.ready, l.to.gpus[node.first+gpus.First()].until, withOthers, gpus)
 		}
 	}
+}
+
+// offer is what a set of nodes has for a task.
+type offer struct {
+	ready, free float64 // from when on all can be used, and are free behind what is planned
+	holds, gaps bool    // all have the CPUs and the memory before, one has idle GPUs before
+	opening     float64 // cost of switching on those that are off
+}
+
+// offers is what the nodes of a set have has.
+func (l *lister) offers(b *bid, set []int) (o offer) {
+	o.holds = true
+	for _, n := range set {
+		node := &l.to.nodes[n]
+		free, ok := l.free(b, n)
+		o.ready, o.free = max(o.ready, node.ready), max(o.free, free)
+		o.holds, o.gaps = o.holds && ok, o.gaps || node.gaps
+		if !node.used {
+			problem := l.p.v.Problem
+			turnOn := float64(problem.Cluster.Classes[node.class].TurnOn)
+			o.opening += problem.Price(node.class).EnergyWeight * turnOn * float64(node.count)
+		}
+	}
+	return o
 }
 
 // free is from when on a node has what the task takes of it, behind what is planned

@@ -169,44 +169,54 @@ func TestTheOnlineDefaultGoesOnFromThePresent(t *testing.T) {
 	for seed := range onlineBatches() / 2 {
 		p := kinds[seed%2].draw(t, seed, 20, 200)
 		whole, _ := pastDue(t, p, policy.Best(planner.Online))
-		now := p.Tasks[len(p.Tasks)/2].Arrival
-		left, present := *p, planner.Present{Now: now}
-		left.Tasks = nil
-		for i := range p.Tasks {
-			a, task := &whole.Assignments[i], p.Tasks[i]
-			if a.End <= now {
-				continue
-			}
-			task.Deadline, task.Due = math.Inf(1), math.Inf(1) // some can't be met any more
-			if a.Start <= now {
-				present.Running = append(present.Running, planner.Running{
-					Task: len(left.Tasks), Class: whole.Nodes[a.Node].Class, Start: a.Start, End: a.End,
-				})
-				if running++; len(a.More) > 0 {
-					gangs++
-				}
-			} else if task.Arrival <= now {
-				waiting++
-			}
-			left.Tasks = append(left.Tasks, task)
-		}
-		left.Present = &present
-		plan, err := planner.Solve(context.Background(), &left, pol, nil)
+		left := halfway(p, whole)
+		plan, err := planner.Solve(context.Background(), left, pol, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if len(plan.Unplaced) > 0 {
 			t.Errorf("seed %d: %d of %d jobs left out", seed, len(plan.Unplaced), len(left.Tasks))
 		}
-		for _, r := range present.Running {
-			if a := &plan.Assignments[r.Task]; a.Start != r.Start || a.End != r.End {
+		for _, r := range left.Present.Running {
+			a := &plan.Assignments[r.Task]
+			if a.Start != r.Start || a.End != r.End {
 				t.Errorf("seed %d: %s runs from %v to %v s, is planned from %v to %v s", seed, left.Tasks[r.Task].ID, r.Start, r.End, a.Start, a.End)
 			}
+			if running++; len(a.More) > 0 {
+				gangs++
+			}
 		}
+		for i := range left.Tasks {
+			if left.Tasks[i].Arrival <= left.Present.Now {
+				waiting++
+			}
+		}
+		waiting -= len(left.Present.Running)
 	}
 	if running == 0 || waiting == 0 || gangs == 0 {
 		t.Errorf("%d jobs ran, %d of them on several nodes, and %d waited, want some of each", running, gangs, waiting)
 	}
+}
+
+// halfway is what a plan leaves of its problem once half of the tasks have arrived.
+func halfway(p *planner.Problem, plan *planner.Plan) *planner.Problem {
+	now := p.Tasks[len(p.Tasks)/2].Arrival
+	left, present := *p, planner.Present{Now: now}
+	left.Tasks, left.Present = nil, &present
+	for i := range p.Tasks {
+		a, task := &plan.Assignments[i], p.Tasks[i]
+		if a.End <= now {
+			continue
+		}
+		task.Deadline, task.Due = math.Inf(1), math.Inf(1) // some can't be met any more
+		if a.Start <= now {
+			present.Running = append(present.Running, planner.Running{
+				Task: len(left.Tasks), Class: plan.Nodes[a.Node].Class, Start: a.Start, End: a.End,
+			})
+		}
+		left.Tasks = append(left.Tasks, task)
+	}
+	return &left
 }
 
 // BenchmarkReplan times planning of 2,000 jobs of which most wait for most of the time:
