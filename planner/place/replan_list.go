@@ -99,14 +99,18 @@ func (l *lister) cheapest(j *asking) (best seat) {
 			l.together(&b, &best)
 			continue
 		}
-		fresh := true
+		fresh, whole := true, choice.gpus > 0 && l.p.v.Problem.Tasks[j.task].Share == 1
 		for n := range l.to.nodes {
 			node := &l.to.nodes[n]
 			if node.class != choice.class || node.count < choice.gpus || (!node.used && !fresh) {
 				continue
 			}
 			fresh = fresh && node.used
-			if l.price*(node.ready-l.p.v.Now)+b.least < best.cost {
+			from := node.ready
+			if whole && !node.gaps { // there is nothing but its turn
+				from = max(from, l.to.frees[node.first+choice.gpus-1])
+			}
+			if l.price*(from-l.p.v.Now)+b.least < best.cost {
 				l.set = append(l.set[:0], n)
 				l.try(&b, l.set, &best)
 			}
