@@ -1,8 +1,10 @@
 package planner
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Present is a cluster at work: plans go on from there. Tasks that arrived
@@ -77,51 +79,120 @@ func (e *engine) begin(n *Present) {
 	}
 	Order(running, func(i int) float64 { return n.Running[i].Start })
 	e.next = len(running) // they come first in the order
+	at := e.pack(n, running)
+	nodes := make([]int, 0, len(running)) // by number in at: of the view
 	for _, i := range running {
 		r := &n.Running[i]
-		e.view.Now = r.Start
-		pl, ok := e.roomFor(r, n.Now)
-		if !ok {
+		if at[i] == nil {
 			e.giveUp(r.Task, "nodes have no room for it though it runs", math.Inf(1))
 			continue
 		}
+		e.view.Now = r.Start
+		for _, node := range at[i] {
+			for node >= len(nodes) {
+				nodes = append(nodes, -1)
+			}
+		}
+		before := len(e.view.nodes)
+		pl := e.goesOn(r, n.Now, at[i], nodes)
 		e.commit(r.Task, &pl)
+		for _, node := range at[i] {
+			if nodes[node] < 0 {
+				nodes[node], before = before, before+1 // they are switched on in this order
+			}
+		}
 	}
 	e.view.Now, e.begun = n.Now, true
 }
 
-// roomFor finds GPUs for a task that runs: on the first nodes of its class that have
-// enough free ones, or else on nodes that are switched on for it. ok is false when
-// too few can be.
-func (e *engine) roomFor(r *Running, now float64) (pl Placement, ok bool) {
-	v, t := e.view, &e.problem.Tasks[r.Task]
-	option := v.Option(r.Task, r.Class)
-	if option < 0 {
-		return pl, false
+// pack finds nodes for the tasks that run, by index: numbers of nodes, which are switched
+// on for them; nil where too few have room. Which ones they run on isn't known: each task
+// takes the first nodes of its class that have enough GPUs left, in the given order, or,
+// where that leaves tasks out, those first that take most of a node.
+func (e *engine) pack(n *Present, order []int) [][]int {
+	at, left := e.firstFit(n, order)
+	if left == 0 {
+		return at
 	}
-	pl = Placement{
-		Node: -1, Class: r.Class, Option: option, Start: r.Start, Point: t.Options[option].Response.Default(), Reason: Reason{Place: PlaceRuns},
+	widest := slices.Clone(order)
+	size := func(i int) (perNode, nodes int) {
+		r := &n.Running[i]
+		if option := e.view.Option(r.Task, r.Class); option >= 0 {
+			o := &e.problem.Tasks[r.Task].Options[option]
+			perNode, nodes = o.PerNode(), o.Over()
+		}
+		return perNode, nodes
+	}
+	slices.SortStableFunc(widest, func(i, j int) int {
+		a, more := size(i)
+		b, nodes := size(j)
+		return cmp.Or(cmp.Compare(b, a), cmp.Compare(nodes, more))
+	})
+	if other, fewer := e.firstFit(n, widest); fewer < left {
+		return other
+	}
+	return at
+}
+
+// firstFit is pack in an order. left is how many tasks it leaves out.
+func (e *engine) firstFit(n *Present, order []int) (at [][]int, left int) {
+	type room struct{ class, gpus int }
+	var rooms []room
+	at, on := make([][]int, len(order)), make([]int, len(e.problem.Cluster.Classes))
+	for _, i := range order {
+		r := &n.Running[i]
+		t, k := &e.problem.Tasks[r.Task], &e.problem.Cluster.Classes[r.Class]
+		option := e.view.Option(r.Task, r.Class)
+		if !k.hasRoom(t, option) {
+			left++
+			continue
+		}
+		o := &t.Options[option]
+		var nodes []int
+		for number := 0; number < len(rooms) && len(nodes) < o.Over(); number++ {
+			if rooms[number].class == r.Class && rooms[number].gpus >= o.PerNode() {
+				nodes = append(nodes, number)
+			}
+		}
+		fresh := o.Over() - len(nodes)
+		if k.Count > 0 && on[r.Class]+fresh > k.Count {
+			left++
+			continue
+		}
+		on[r.Class] += fresh
+		for range fresh {
+			nodes, rooms = append(nodes, len(rooms)), append(rooms, room{r.Class, k.GPUs})
+		}
+		for _, number := range nodes {
+			rooms[number].gpus -= o.PerNode()
+		}
+		at[i] = nodes
+	}
+	return at, left
+}
+
+// goesOn is the placement of a task that runs, on nodes by number, of which those below 0
+// are to be switched on.
+func (e *engine) goesOn(r *Running, now float64, at, nodes []int) Placement {
+	t, option := &e.problem.Tasks[r.Task], e.view.Option(r.Task, r.Class)
+	pl := Placement{
+		Class: r.Class, Option: option, Start: r.Start, Point: t.Options[option].Response.Default(), Reason: Reason{Place: PlaceRuns},
 	}
 	pl.Point.Time = r.End - r.Start
 	pl.Point.Energy = pl.Point.Power.Over(pl.Point.Time)
-	o := &t.Options[option]
-	var parts []Part
-	for node := range v.nodes {
-		if v.ClassOf(node) != r.Class || !v.On(node) || len(parts) == o.Over() {
-			continue
+	count := t.Options[option].PerNode()
+	for i, number := range at {
+		part := Part{-1, FirstGPUs(count)}
+		if node := nodes[number]; node >= 0 {
+			part = Part{int32(node), e.view.freeAt(node, count, now)} //nolint:gosec // index of a slice
 		}
-		if free := v.freeAt(node, o.PerNode(), now); free.Len() == o.PerNode() {
-			parts = append(parts, Part{int32(node), free})
+		if i == 0 {
+			pl.Node, pl.GPUs = int(part.Node), part.GPUs
+		} else {
+			pl.More = append(pl.More, part)
 		}
 	}
-	for opened := 0; len(parts) < o.Over(); opened++ {
-		if !v.CanOpen(r.Task, option, r.Class) || opened == v.Sleeping(r.Class) {
-			return pl, false
-		}
-		parts = append(parts, Part{-1, FirstGPUs(o.PerNode())})
-	}
-	pl.Node, pl.GPUs, pl.More = int(parts[0].Node), parts[0].GPUs, parts[1:]
-	return pl, true
+	return pl
 }
 
 // freeAt are up to count GPUs of a node that is on which are free at the present.

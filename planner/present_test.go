@@ -198,3 +198,30 @@ func TestWhatRunsHoldsItsGPUsInEveryPlanFromThePresent(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatRunsIsPackedOnNodesSoThatAllOfItFits though which nodes it runs on isn't known: one
+// by one, the first tasks would leave the last ones no two nodes.
+func TestWhatRunsIsPackedOnNodesSoThatAllOfItFits(t *testing.T) {
+	p := &planner.Problem{Mode: planner.Online, Present: &planner.Present{Now: 100}}
+	p.Cluster.Classes = []planner.NodeClass{{Name: "n", Model: "m", Count: 2, GPUs: 4, TurnOnDelay: 5}}
+	run := &dvfsmodel.Fixed{At: dvfsmodel.Point{Setting: dvfsmodel.DefaultSetting(), Time: 500}}
+	for i, o := range []planner.Option{{GPUs: 1}, {GPUs: 1}, {GPUs: 2, Nodes: 2}, {GPUs: 4, Nodes: 2}} {
+		o.Model, o.Response = "m", run
+		p.Tasks = append(p.Tasks, planner.NewTask(string(rune('a'+i)), o))
+		p.Present.Running = append(p.Present.Running, planner.Running{Task: i, Start: float64(10 * i), End: float64(400 + 10*i)})
+	}
+	for _, text := range []string{"replan", "easy", "marginal"} {
+		plan, err := planner.Solve(t.Context(), p, policyOf(t, text), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, u := range plan.Unplaced {
+			t.Errorf("%s: job %q is left out: %s", text, p.Tasks[u.Task].ID, u.Why)
+		}
+		for i, r := range p.Present.Running {
+			if a := &plan.Assignments[i]; a.Start != r.Start || a.End != r.End {
+				t.Errorf("%s: job %q runs from %v to %v s, want from %v to %v s", text, p.Tasks[i].ID, a.Start, a.End, r.Start, r.End)
+			}
+		}
+	}
+}

@@ -24,31 +24,23 @@ import (
 // lead melts the price rises, to that of nearly fastest clocks. And what makes a task
 // end much later than it would there costs more still.
 //
-// It books one node for a task. As soon as a task on several nodes has arrived, all that
-// waits, and what comes after it, goes by Gangs and at default clocks instead.
+// A gang takes the nodes of a class that together cost least, from when on all of them
+// are free for it; what goes in front of it is gone by then.
 //
 // A Replan is its own [planner.Picker], as [Hold] is.
 type Replan struct {
 	// Stretch is the most by which clocks may lengthen a run, as a multiple of its
 	// time at default clocks.
 	Stretch float64
-	// Gangs is the Pick stage for tasks on several nodes and all after the first of
-	// them; nil: EASY.
-	Gangs func(*planner.View, planner.Placer) planner.Picker
 }
 
 // New is the Place stage of one run.
 func (r Replan) New(v *planner.View) planner.Placer {
 	n := len(v.Problem.Tasks)
-	p := &replan{
+	return &replan{
 		atOnce: atOnce{opening: opening{v}}, how: r, beside: pick.NewConservative(v),
 		jobs: make([]*asking, n), runs: make([]bool, n), task: -1,
 	}
-	if r.Gangs == nil {
-		r.Gangs = pick.Easy{}.New
-	}
-	p.line = r.Gangs(v, p)
-	return p
 }
 
 type replan struct {
@@ -64,15 +56,13 @@ type replan struct {
 	byWork   []*asking // the same by compareWork
 	byLatest []*asking // by compareLatest
 	standing standing
+	head     []*asking // what has waited too long and goes first: one task at most
 	plan     schedule
 	stale    bool // something happened since the plan was made
 	todo     []decision
 
 	task int // offered; -1: nothing
 	now  decision
-
-	line planner.Picker // of tasks once one on several nodes is among them
-	gang bool           // one is
 }
 
 // standing is how the tasks that arrived fare against default clocks.
@@ -84,19 +74,6 @@ type standing struct {
 
 // Arrive notes tasks, which are looked at in Next: by then it is known what runs.
 func (p *replan) Arrive(tasks []int) {
-	if !p.gang && slices.ContainsFunc(tasks, p.gangs) {
-		p.gang = true
-		waiting := make([]int, 0, len(p.byAge)+len(p.lost)+len(p.fresh))
-		for _, j := range p.byAge {
-			waiting = append(waiting, j.task)
-		}
-		p.line.Arrive(append(append(waiting, p.lost...), p.fresh...))
-		p.byAge, p.byWork, p.byLatest, p.lost, p.fresh, p.todo = nil, nil, nil, nil, nil, nil
-	}
-	if p.gang {
-		p.line.Arrive(tasks)
-		return
-	}
 	p.fresh = append(p.fresh, tasks...)
 	p.stale = true
 }
@@ -104,9 +81,6 @@ func (p *replan) Arrive(tasks []int) {
 // Wake is when the next task arrives that is known before: only of a clairvoyant
 // problem there are such.
 func (p *replan) Wake() float64 {
-	if p.gang {
-		return p.line.Wake()
-	}
 	next := math.Inf(1)
 	if p.v.Problem.Mode == planner.Clairvoyant {
 		for _, task := range p.fresh {
@@ -116,14 +90,11 @@ func (p *replan) Wake() float64 {
 	return next
 }
 
-// Refused is called for tasks of the line alone: what a plan offers starts.
-func (p *replan) Refused(task int) { p.line.Refused(task) }
+// Refused isn't called: what a plan offers starts.
+func (p *replan) Refused(int) {}
 
 // Next decides what starts now and where; Place repeats it.
 func (p *replan) Next() (task int, ok bool) {
-	if p.gang {
-		return p.line.Next()
-	}
 	p.welcome()
 	if len(p.lost) > 0 {
 		task, p.lost = p.lost[0], p.lost[1:]
@@ -169,37 +140,29 @@ func inserted(list []*asking, j *asking, compare func(a, b *asking) int) []*aski
 
 // Place answers with the start that Next decided on.
 func (p *replan) Place(task int) (planner.Placement, planner.Verdict) {
-	if p.gang {
-		return p.atDefault(task)
-	}
 	if task != p.task {
 		return p.atOnce.Place(task)
 	}
 	d := &p.now
-	node, class := p.plan.nodes[d.node].id, d.choice.class
-	start, why := p.v.StartOnNew(task, class), planner.PlaceOpened
-	if node >= 0 {
-		ready := p.v.Since(node) + p.v.Problem.Cluster.Classes[class].TurnOnDelay
-		start, why = p.v.StartFor(task, ready), planner.PlacePlanned
+	start, why, more := 0.0, planner.PlaceOpened, []planner.Part(nil)
+	for i := range d.parts {
+		node, from := p.plan.nodes[d.parts[i].node].id, p.v.StartOnNew(task, d.choice.class)
+		if node >= 0 {
+			ready := p.v.Since(node) + p.v.Problem.Cluster.Classes[d.choice.class].TurnOnDelay
+			from, why = p.v.StartFor(task, ready), planner.PlacePlanned
+		}
+		if start = max(start, from); i > 0 {
+			more = append(more, planner.Part{Node: int32(node), GPUs: d.parts[i].gpus}) //nolint:gosec // index of a slice
+		}
 	}
 	q, room := *d.quote, p.v.Problem.Tasks[task].RoomFrom(start)
 	if d.quote == &d.choice.quotes[0] && q.Clocks == planner.ClocksPaced && q.Point.Time > room {
 		q.Clocks = planner.ClocksLate
 	}
-	return placement(node, class, d.choice.option, d.gpus, start, &q, room, why), planner.Start
-}
-
-// atDefault starts a task of the line, at default clocks where its limit allows them.
-func (p *replan) atDefault(task int) (planner.Placement, planner.Verdict) {
-	pl, verdict := p.atOnce.Place(task)
-	if verdict != planner.Start {
-		return pl, verdict
-	}
-	t := &p.v.Problem.Tasks[task]
-	if at := t.Options[pl.Option].Response.Default(); at.Time <= t.Limit && pl.Reason.Clocks != planner.ClocksNoModel {
-		pl.Point, pl.Reason.Clocks = at, planner.ClocksDefault
-	}
-	return pl, verdict
+	first := d.parts[0]
+	pl := placement(p.plan.nodes[first.node].id, d.choice.class, d.choice.option, first.gpus, start, &q, room, why)
+	pl.More = more
+	return pl, planner.Start
 }
 
 // Committed notes a start. The engine tells it to Place, and then to Pick.
@@ -209,16 +172,13 @@ func (p *replan) Committed(task int, a *planner.Assignment) {
 	}
 	p.runs[task] = true
 	p.atOnce.Committed(task, a)
-	if line, ok := p.line.(planner.Watcher); ok {
-		line.Committed(task, a)
-	}
 	if task == p.task {
-		p.plan.nodes[p.now.node].id = int(a.Node)
+		p.opened(a)
 		p.task = -1
 	}
 	j := p.jobs[task]
 	if j == nil {
-		p.beside.Runs(p.v.ClassOf(int(a.Node)), float64(a.GPUs.Len())*p.v.Problem.Tasks[task].Share, a.End)
+		p.beside.Runs(p.v.ClassOf(int(a.Node)), float64(a.GPUCount())*p.v.Problem.Tasks[task].Share, a.End)
 		return
 	}
 	p.standing.started(j, a.End)
@@ -233,8 +193,18 @@ func (p *replan) Finished(task int, a *planner.Assignment) {
 	if p.runs[task] {
 		p.runs[task] = false
 		p.atOnce.Finished(task, a)
-		if line, ok := p.line.(planner.Watcher); ok {
-			line.Finished(task, a)
+	}
+}
+
+// opened notes which nodes were switched on for the task that has just started.
+func (p *replan) opened(a *planner.Assignment) {
+	parts := p.now.parts
+	for part := range a.Parts {
+		is := func(b booked) bool { return p.plan.nodes[b.node].id == int(part.Node) }
+		if slices.ContainsFunc(parts, is) {
+			continue
 		}
+		fresh := slices.IndexFunc(parts, func(b booked) bool { return p.plan.nodes[b.node].id < 0 && b.gpus == part.GPUs })
+		p.plan.nodes[parts[fresh].node].id = int(part.Node)
 	}
 }

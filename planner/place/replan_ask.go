@@ -18,13 +18,15 @@ type asking struct {
 	work          float64 // GPU-seconds at default clocks, where it takes fewest
 	cost          float64 // at default clocks, where it costs most
 	planned       float64 // when it ends in the latest plan
+	nodes         int     // that it runs on, where these are most
 	choices       []choice
 }
 
 // choice is a node class with the clocks that a task may have there.
 type choice struct {
 	class, option int
-	gpus          int
+	nodes         int             // that it runs on
+	gpus          int             // of each
 	size          float64         // GPUs, or the share of one
 	quotes        []planner.Quote // fastest first
 	costs         []float64       // of each, by the objective, host power included
@@ -48,13 +50,14 @@ func (p *replan) ask(task int) *asking {
 		}
 		option := p.v.Option(task, class)
 		o := &t.Options[option]
-		c := choice{class: class, option: option, gpus: o.GPUs, size: float64(o.GPUs) * t.Share}
+		c := choice{class: class, option: option, nodes: o.Over(), gpus: o.PerNode(), size: float64(o.GPUs) * t.Share}
 		at, price := o.Response.Default(), p.v.Problem.Price(class)
 		c.quotes = p.clocks(task, option, class, p.how.Stretch*at.Time)
 		for q := range c.quotes {
 			c.costs = append(c.costs, c.size*linear(&price, &c.quotes[q].Point))
 		}
 		j.choices = append(j.choices, c)
+		j.nodes = max(j.nodes, c.nodes)
 		j.shortest = min(j.shortest, c.quotes[0].Point.Time)
 		j.work = min(j.work, c.size*at.Time)
 		j.cost, longest = max(j.cost, c.size*linear(&price, &at)), max(longest, at.Time)

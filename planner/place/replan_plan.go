@@ -2,7 +2,6 @@ package place
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
 
@@ -19,7 +18,9 @@ const (
 	idlePart    = 0.3    // of the idle energy that a task causes on its node: others will use the rest
 	easySlack   = 1.1    // how much longer than at default clocks a task may be in the system before that costs
 	easyPrice   = 2      // what a second beyond costs, in usual prices of one
-	missCost    = 1e3    // what a missed deadline costs, in costs of being past due
+	lateCost    = 2      // what it costs to be past due, in costs of the task and of a mean one
+	missCost    = 1e3    // what a missed deadline costs, in costs of a mean task
+	mostStay    = 1.5    // of the time in the system at default clocks: who has been there longer goes first
 	overrun     = 0.1    // of a mean run: for so long a run goes on that should have ended
 )
 
@@ -39,8 +40,13 @@ type decision struct {
 	job    *asking
 	choice *choice
 	quote  *planner.Quote
-	node   int // index in the schedule's
-	gpus   planner.GPUSet
+	parts  []booked // one; those of a gang start together
+}
+
+// booked is what a task takes of a node.
+type booked struct {
+	node int // index in the schedule's
+	gpus planner.GPUSet
 }
 
 // ending is when a task ends by a schedule.
@@ -76,19 +82,19 @@ func (p *replan) replan() []decision {
 	}
 	order := p.ordered()
 	best := p.list(order)
+	late := best.late
 	for range rounds {
-		late := best.late
 		if len(late) == 0 {
 			break
 		}
 		slices.SortStableFunc(late, func(a, b *asking) int { return cmp.Compare(a.due, b.due) })
 		rest := slices.DeleteFunc(slices.Clone(order), func(j *asking) bool { return slices.Contains(late, j) })
-		order = append(slices.Clone(late), rest...)
+		order = slices.Concat(rest[:len(p.head)], late, rest[len(p.head):])
 		other := p.list(order)
-		if other.cost >= best.cost {
-			break
+		late = other.late
+		if other.cost < best.cost {
+			best = other
 		}
-		best = other
 	}
 	for _, e := range best.ends {
 		e.job.planned = e.at
@@ -97,8 +103,20 @@ func (p *replan) replan() []decision {
 	return best.start
 }
 
-// ordered are the tasks to plan, by work, what waits longer before. Where too many wait
-// they are those that have waited longest, those that must start first to be in time,
+// patient is the task that has waited longest of those that have been in the system for
+// much longer than at default clocks, if there are any. By costs alone what needs many
+// GPUs could wait for ever: it is cheaper to have one more small task start before.
+func (p *replan) patient() []*asking {
+	for _, j := range p.byAge {
+		if p.v.Now-j.arrival > mostStay*(j.easy-j.arrival) {
+			return []*asking{j}
+		}
+	}
+	return nil
+}
+
+// ordered are the tasks to plan: the head, and the others by work, what waits longer
+// before. Where too many wait they are those that have waited longest, those that must start first to be in time,
 // and those that take least, as many of each.
 func (p *replan) ordered() []*asking {
 	most := max(leastListed, min(mostListed, mostPlaces/max(1, len(p.plan.nodes))))
@@ -114,6 +132,8 @@ func (p *replan) ordered() []*asking {
 			}
 		}
 	}
+	p.head = p.patient()
+	fill(p.head, 1)
 	if len(p.byAge) > most {
 		savable, _ := slices.BinarySearchFunc(p.byLatest, p.v.Now, func(j *asking, now float64) int {
 			return cmp.Compare(j.latest(), now)
@@ -122,14 +142,22 @@ func (p *replan) ordered() []*asking {
 		fill(p.byLatest[savable:], 2*most/3)
 		fill(p.byWork, most)
 	} else {
-		order = append(order, p.byAge...)
+		fill(p.byAge, most)
 	}
 	usual := p.standing.time / p.standing.tasks
 	key := func(j *asking) float64 { return j.work / (1 + (p.v.Now-j.arrival)/usual) }
-	slices.SortFunc(order, func(a, b *asking) int {
+	slices.SortFunc(order[len(p.head):], func(a, b *asking) int {
 		return cmp.Or(cmp.Compare(key(a), key(b)), cmp.Compare(a.task, b.task))
 	})
 	return order
+}
+
+// nodes is how many nodes all tasks that wait could want at once.
+func (p *replan) nodes() (most int) {
+	for _, j := range p.byAge {
+		most += j.nodes
+	}
+	return most
 }
 
 // survey takes the nodes as they are. It tells whether anything could start now.
@@ -137,7 +165,7 @@ func (p *replan) survey() (open bool) {
 	s, v := &p.plan, p.v
 	s.nodes, s.gpus, s.frees = s.nodes[:0], s.gpus[:0], s.frees[:0]
 	classes := v.Problem.Cluster.Classes
-	on := make([]int, len(classes))
+	on, wanted := make([]int, len(classes)), min(p.nodes(), mostListed)
 	for n := range p.rooms {
 		r := &p.rooms[n]
 		if !r.on {
@@ -165,7 +193,7 @@ func (p *replan) survey() (open bool) {
 	}
 	for class := range classes {
 		k := &classes[class]
-		spare := min(len(p.byAge), mostListed)
+		spare := wanted
 		if k.Count > 0 {
 			spare = min(spare, k.Count-on[class])
 		}
@@ -192,234 +220,4 @@ func (s *schedule) sort(b *berth) {
 		frees[g] = s.gpus[b.first+g].free
 	}
 	slices.Sort(frees)
-}
-
-// seat is a place for a task in a schedule.
-type seat struct {
-	cost       float64
-	node       int
-	start, end float64
-	how        manner
-	gpus       planner.GPUSet // only beside others
-	choice     *choice
-	quote      int
-}
-
-// manner is how a task takes its GPUs.
-type manner uint8
-
-const (
-	inTurn     manner = iota // behind what is planned there
-	inFront                  // of what is planned there, on GPUs that are idle
-	withOthers               // that have parts of the GPU now
-)
-
-// lister makes one list schedule.
-type lister struct {
-	p      *replan
-	to     schedule
-	price  float64 // of a second of a task's time
-	behind []float64
-	total  []float64 // GPUs by class
-}
-
-// list plans tasks in an order.
-func (p *replan) list(order []*asking) *schedule {
-	classes := p.v.Problem.Cluster.Classes
-	l := lister{
-		p: p, price: p.standing.price(p.v.Now, p.byAge),
-		behind: make([]float64, len(classes)), total: make([]float64, len(classes)),
-	}
-	l.to.nodes, l.to.gpus = slices.Clone(p.plan.nodes), slices.Clone(p.plan.gpus)
-	l.to.frees = slices.Clone(p.plan.frees)
-	for class := range classes {
-		if l.total[class] = float64(classes[class].Count * classes[class].GPUs); classes[class].Count == 0 {
-			l.total[class] = math.Inf(1)
-		}
-	}
-	for _, j := range order {
-		for c := range j.choices {
-			l.behind[j.choices[c].class]++
-		}
-	}
-	for _, j := range order {
-		for c := range j.choices {
-			l.behind[j.choices[c].class]--
-		}
-		if best := l.cheapest(j); best.choice != nil {
-			l.to.cost += best.cost
-			l.take(j, &best)
-		}
-	}
-	return &l.to
-}
-
-// cheapest is the place where a task costs least.
-func (l *lister) cheapest(j *asking) (best seat) {
-	best.cost = math.Inf(1)
-	for c := range j.choices {
-		choice := &j.choices[c]
-		k := &l.p.v.Problem.Cluster.Classes[choice.class]
-		idle := idlePart * l.p.v.Problem.Price(choice.class).EnergyWeight * float64(k.IdleW+k.HostW)
-		// What every second of the run costs, wherever it is.
-		second := l.price*(1+choice.size*l.behind[choice.class]/l.total[choice.class]) - idle*choice.size
-		least := math.Inf(1)
-		for q := range choice.quotes {
-			least = min(least, choice.costs[q]+second*choice.quotes[q].Point.Time)
-		}
-		fresh := true
-		for n := range l.to.nodes {
-			b := &l.to.nodes[n]
-			if b.class != choice.class || b.count < choice.gpus || (!b.used && !fresh) {
-				continue
-			}
-			fresh = fresh && b.used
-			if l.price*(b.ready-l.p.v.Now)+least >= best.cost {
-				continue
-			}
-			l.try(j, choice, n, second, idle, least, &best)
-		}
-	}
-	return best
-}
-
-// try looks at a node: behind what is planned there, in front of it, and for a part of a
-// GPU beside others.
-func (l *lister) try(j *asking, choice *choice, n int, second, idle, least float64, best *seat) {
-	b, t := &l.to.nodes[n], &l.p.v.Problem.Tasks[j.task]
-	lots := l.to.gpus[b.first : b.first+b.count]
-	price := l.p.v.Problem.Price(b.class).EnergyWeight
-	at := func(start, until float64, how manner, gpus planner.GPUSet) {
-		wait := l.price * (start - l.p.v.Now)
-		if wait+least+l.lateness(j, start+choice.quotes[0].Point.Time) >= best.cost {
-			return // nothing is faster
-		}
-		for q := range choice.quotes {
-			run := choice.quotes[q].Point.Time
-			end := start + run
-			if end > until {
-				continue
-			}
-			cost := choice.costs[q] + second*run + wait + idle*float64(b.count)*max(0, end-b.last) + l.lateness(j, end)
-			if !b.used {
-				cost += price * float64(l.p.v.Problem.Cluster.Classes[b.class].TurnOn) * float64(b.count)
-			}
-			if cost < best.cost {
-				*best = seat{cost: cost, node: n, start: start, end: end, how: how, gpus: gpus, choice: choice, quote: q}
-			}
-		}
-	}
-	free := b.ready
-	if choice.gpus > 0 {
-		free = l.p.v.StartAfter(l.to.frees[b.first+choice.gpus-1])
-	}
-	if !b.room.holds(t, 1) {
-		at(max(free, b.last), math.Inf(1), inTurn, 0)
-		return
-	}
-	at(free, math.Inf(1), inTurn, 0)
-	if b.gaps {
-		if until, ok := idleUntil(lots, choice.gpus); ok {
-			at(b.ready, until, inFront, 0)
-		}
-	}
-	if t.Share < 1 {
-		if gpus, ok := b.room.gpus(t, choice.option); ok {
-			at(b.ready, lots[gpus.First()].until, withOthers, gpus)
-		}
-	}
-}
-
-// lateness is what it costs that a task ends then: later than at default clocks, after
-// it is due, after its deadline.
-func (l *lister) lateness(j *asking, end float64) float64 {
-	s := &l.p.standing
-	cost := easyPrice * s.usual() * max(0, end-j.arrival-easySlack*(j.easy-j.arrival))
-	charge := j.cost + s.cost/s.tasks
-	if end > j.due {
-		cost += charge
-	}
-	if end > j.deadline {
-		cost += missCost * charge
-	}
-	return cost
-}
-
-// idleUntil is until when so many GPUs are idle; ok is false where there aren't as many.
-func idleUntil(lots []lot, count int) (until float64, ok bool) {
-	var few [planner.MaxGPUs]float64
-	all := few[:0]
-	for g := range lots {
-		if lots[g].idle {
-			all = append(all, lots[g].until)
-		}
-	}
-	if count == 0 || len(all) < count {
-		return 0, false
-	}
-	slices.Sort(all)
-	return all[len(all)-count], true
-}
-
-// take books a place.
-func (l *lister) take(j *asking, at *seat) {
-	b, t := &l.to.nodes[at.node], &l.p.v.Problem.Tasks[j.task]
-	lots := l.to.gpus[b.first : b.first+b.count]
-	gpus := at.gpus
-	if at.how != withOthers {
-		gpus = suitable(lots, at)
-	}
-	now := at.how == withOthers || b.room.holds(t, 1)
-	for s := gpus; s != 0 && at.how != withOthers; s &= s - 1 {
-		u := &lots[s.First()]
-		now = now && u.idle && (at.how == inFront || math.IsInf(u.until, 1))
-	}
-	for s := gpus; s != 0; s &= s - 1 {
-		u := &lots[s.First()]
-		if now {
-			u.idle = false
-		} else if u.idle {
-			u.until, b.gaps = min(u.until, at.start), true
-		}
-		if at.how != inFront {
-			u.free = max(u.free, at.end)
-		}
-	}
-	l.to.sort(b)
-	b.used, b.last = true, max(b.last, at.end)
-	l.to.ends = append(l.to.ends, ending{j, at.end})
-	if due := min(j.due, j.deadline); at.end > due && l.p.v.Now <= j.latest() {
-		l.to.late = append(l.to.late, j)
-	}
-	if now {
-		b.room.free &^= gpus
-		b.room.cpus, b.room.mem = b.room.cpus-t.CPUs, b.room.mem-t.MemGiB
-		if at.how == withOthers {
-			b.room.shares = maps.Clone(b.room.shares)
-			b.room.hold(gpus.First(), t.Share)
-		}
-		l.to.start = append(l.to.start, decision{
-			job: j, choice: at.choice, quote: &at.choice.quotes[at.quote], node: at.node, gpus: gpus,
-		})
-	}
-}
-
-// suitable are the GPUs for a place: of those that will do, the ones that are of least
-// use to others.
-func suitable(lots []lot, at *seat) (gpus planner.GPUSet) {
-	for range at.choice.gpus {
-		best := -1
-		for g := range lots {
-			u := &lots[g]
-			switch {
-			case gpus.Has(g):
-			case at.how == inFront && u.idle && u.until >= at.end && (best < 0 || u.until < lots[best].until):
-				best = g
-			case at.how == inTurn && u.free <= at.start && (best < 0 || u.free > lots[best].free):
-				best = g
-			}
-		}
-		gpus |= 1 << uint(best)
-	}
-	return gpus
 }

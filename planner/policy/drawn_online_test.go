@@ -29,10 +29,24 @@ type traffic struct {
 	wide      float64 // part of jobs with several GPUs
 	bound     float64 // part of jobs with deadlines
 	slack     float64 // of a deadline, mean, in run times
+	gangs     float64 // part of jobs on several nodes
 }
 
 // drawOnline is the problem of a seed, with between least and most jobs.
 func drawOnline(tb testing.TB, seed uint64, least, most float64) *planner.Problem {
+	tb.Helper()
+	return drawTraffic(tb, seed, least, most, 0)
+}
+
+// drawGangsOnline is drawOnline with up to three in ten jobs on several nodes.
+func drawGangsOnline(tb testing.TB, seed uint64, least, most float64) *planner.Problem {
+	tb.Helper()
+	rng := rand.New(rand.NewPCG(seed, 19)) //nolint:gosec // repeatable on purpose
+	return drawTraffic(tb, seed, least, most, []float64{0.02, 0.1, 0.3}[rng.IntN(3)])
+}
+
+// drawTraffic is the problem of a seed with a part of its jobs on several nodes.
+func drawTraffic(tb testing.TB, seed uint64, least, most, gangs float64) *planner.Problem {
 	tb.Helper()
 	models, err := config.ReadModelsFile(demoPath)
 	if err != nil {
@@ -40,7 +54,9 @@ func drawOnline(tb testing.TB, seed uint64, least, most float64) *planner.Proble
 	}
 	r := &traffic{Rand: rand.New(rand.NewPCG(seed, 18)), workloads: models.Workloads()} //nolint:gosec // repeatable on purpose
 	cluster, measuredOn := r.cluster()
+	r.gangs = gangs
 	batch := r.batch(int(least*math.Pow(most/least, r.Float64())), measuredOn)
+	r.widen(batch, &cluster, seed)
 	p := &planner.Problem{Cluster: cluster, Mode: planner.Online, Objective: dvfsmodel.MinEnergy()}
 	scaling := dvfsmodel.Wide()
 	catalog := config.NewCatalog(config.BuiltinProfiles(), models, &scaling)
@@ -98,6 +114,26 @@ func (r *traffic) batch(n int, measuredOn string) *queue.Batch {
 		b.Jobs = append(b.Jobs, j)
 	}
 	return b
+}
+
+// widen has a part of the jobs run on several nodes, as many as some class has. What else
+// is drawn of the jobs stays.
+func (r *traffic) widen(b *queue.Batch, c *planner.Cluster, seed uint64) {
+	if r.gangs == 0 {
+		return
+	}
+	most := 0
+	for i := range c.Classes {
+		most = max(most, c.Classes[i].Count)
+	}
+	own := rand.New(rand.NewPCG(seed, 20)) //nolint:gosec // repeatable on purpose
+	for i := range b.Jobs {
+		if j := &b.Jobs[i]; own.Float64() < r.gangs {
+			j.Nodes = min(most, []int{2, 2, 2, 3, 4, 4, 8}[own.IntN(7)])
+			j.GPUs[0].Count = j.Nodes * []int{1, 2, 4, 4, 4}[own.IntN(5)]
+			j.CPUs = float64(4 * j.GPUs[0].Count)
+		}
+	}
 }
 
 // arrivals draws when the jobs arrive, for a load between .3 and 3, and then limits

@@ -22,6 +22,7 @@ var (
 	onlineFigures = flag.String("online", "", "policies to print figures of, separated by semicolons")
 	onlineSeeds   = flag.String("seeds", "1:40", "first and last seed of the batches that they are for")
 	onlineWeight  = flag.Float64("weight", 0, "the objective's weight on time")
+	onlineGangs   = flag.Bool("gangs", false, "some of the jobs run on several nodes")
 	onlineEach    = flag.Bool("each", false, "print each batch, too")
 )
 
@@ -33,10 +34,14 @@ func BenchmarkOnlineFigures(b *testing.B) {
 	if _, err := fmt.Sscanf(*onlineSeeds, "%d:%d", &first, &last); err != nil {
 		b.Fatal(err)
 	}
+	draw := drawOnline
+	if *onlineGangs {
+		draw = drawGangsOnline
+	}
 	for text := range strings.SplitSeq(*onlineFigures, ";") {
 		kinds := map[string]*figures{"all": {}} // by GPU models
 		for seed := first; seed <= last; seed++ {
-			p := drawOnline(b, seed, 20, 2000)
+			p := draw(b, seed, 20, 2000)
 			p.Objective.TimeWeight = *onlineWeight
 			easy, _ := pastDue(b, p, policy.EasyDefault)
 			began := time.Now()

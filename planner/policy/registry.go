@@ -117,7 +117,7 @@ func atOnce(stage func(Queue) pickStage) func(Params) planner.Policy {
 // replan keeps each run within the stretch, or what is usual where none is given.
 func replan(q Params) planner.Policy {
 	const usual = 1.5
-	stage := place.Replan{Stretch: q.Stretch, Gangs: q.Queue.Easy.New}
+	stage := place.Replan{Stretch: q.Stretch}
 	if stage.Stretch == 0 {
 		stage.Stretch = usual
 	}

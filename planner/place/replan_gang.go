@@ -1,0 +1,110 @@
+package place
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// turn is a node of a schedule that could take its part of a gang: from when on behind
+// what is planned there; in front of it, until when.
+type turn struct {
+	node int
+	at   float64
+}
+
+// together looks for the nodes of a class where a gang costs least. Of those that are free
+// for it by a time it takes the ones that are on longest anyway, and it looks at each time
+// at which one more is free; in front of what is planned it takes nodes that are idle for
+// about as long.
+func (l *lister) together(b *bid, best *seat) {
+	gaps := l.behindAll(b)
+	slices.SortFunc(l.turns, compareTurns)
+	l.apt = l.apt[:0]
+	for i, next := range l.turns {
+		if l.price*(next.at-l.p.v.Now)+b.least >= best.cost {
+			break
+		}
+		if at, _ := slices.BinarySearchFunc(l.apt, next, l.compareApt); at < b.choice.nodes {
+			l.apt = slices.Insert(l.apt, at, next)
+			l.apt = l.apt[:min(len(l.apt), b.choice.nodes)]
+		}
+		if last := i+1 == len(l.turns) || l.turns[i+1].at > next.at; last && len(l.apt) == b.choice.nodes {
+			l.trySet(b, l.apt, best)
+		}
+	}
+	if !gaps {
+		return
+	}
+	l.inFrontOfAll(b)
+	slices.SortFunc(l.turns, compareTurns)
+	for i := 0; i+b.choice.nodes <= len(l.turns); i++ {
+		switch until := l.turns[i].at; {
+		case math.IsInf(until, 1): // nothing is planned on any: it was looked at
+			return
+		case until >= l.p.v.Now+b.choice.quotes[0].Point.Time:
+			l.trySet(b, l.turns[i:i+b.choice.nodes], best)
+		}
+	}
+}
+
+// behindAll lists from when on each node of a class is free for a gang. It tells whether
+// one of them has idle GPUs in front of what is planned.
+func (l *lister) behindAll(b *bid) (gaps bool) {
+	l.turns = l.turns[:0]
+	fresh := b.choice.nodes
+	for n := range l.to.nodes {
+		node := &l.to.nodes[n]
+		if node.class != b.choice.class || (!node.used && fresh == 0) {
+			continue
+		}
+		if !node.used {
+			fresh--
+		}
+		gaps = gaps || node.gaps
+		free, _ := l.free(b, n)
+		l.turns = append(l.turns, turn{n, free})
+	}
+	return gaps
+}
+
+// inFrontOfAll keeps of the nodes listed those that have idle GPUs for a gang, until when.
+func (l *lister) inFrontOfAll(b *bid) {
+	t := &l.p.v.Problem.Tasks[b.job.task]
+	kept := l.turns[:0]
+	for _, at := range l.turns {
+		node := &l.to.nodes[at.node]
+		until, ok := idleUntil(l.to.gpus[node.first:node.first+node.count], b.choice.gpus)
+		if ok && node.room.holds(t, float64(b.choice.nodes)) {
+			kept = append(kept, turn{at.node, until})
+		}
+	}
+	l.turns = kept
+}
+
+// trySet is [lister.try] for the nodes of some turns.
+func (l *lister) trySet(b *bid, turns []turn, best *seat) {
+	l.set = l.set[:0]
+	for i := range turns {
+		l.set = append(l.set, turns[i].node)
+	}
+	l.try(b, l.set, best)
+}
+
+// compareTurns orders turns by time, equal ones by node.
+func compareTurns(a, b turn) int {
+	return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.node, b.node))
+}
+
+// compareApt orders nodes for a gang: those first that are on longest anyway, then those
+// that wait least for the others.
+func (l *lister) compareApt(a, b turn) int {
+	x, y := &l.to.nodes[a.node], &l.to.nodes[b.node]
+	if x.used != y.used {
+		if x.used {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(y.last, x.last), cmp.Compare(b.at, a.at), cmp.Compare(a.node, b.node))
+}
