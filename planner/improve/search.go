@@ -51,6 +51,7 @@ func (a *search) anneal(ctx context.Context, moves int, hot, cold float64) error
 		coolEvery  = 1 << 8  // moves
 		checkEvery = 1 << 12 // moves between two looks at the context
 	)
+	watch := planner.WatchOf(ctx)
 	if len(a.s.gpus) < 2 {
 		return planner.Cancelled(ctx)
 	}
@@ -65,6 +66,7 @@ func (a *search) anneal(ctx context.Context, moves int, hot, cold float64) error
 			if ctx.Err() != nil {
 				break
 			}
+			watch.Count(min(checkEvery, moves-m))
 		}
 		a.limit = temperature * a.rng.ExpFloat64()
 		a.try()

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/epplan/epplan/planner"
 )
 
 // walk is simulated annealing over lists. Each move changes the lists of one or two
@@ -17,6 +19,12 @@ type walk struct {
 	lists [2][]int32    // the nodes' jobs before the move
 	sums  [2][2]float64 // and their net and busy
 	was   []changedJob  // jobs whose clocks or node the move changed, in that order
+
+	// What is told of the search.
+	from  *planner.Plan // that it began with
+	moves int           // of the whole search
+	begun float64       // part of the search that is over
+	share float64       // part of it that comes next
 }
 
 // changedJob is a job before a change.
@@ -33,21 +41,32 @@ func (w *walk) anneal(ctx context.Context, moves, most int, hot, cold float64) {
 	best := w.l.clone()
 	temperature := hot
 	until := w.l.steps + most
+	watch, told := planner.WatchOf(ctx), w.begun
 	for m := 0; m < moves && ctx.Err() == nil && w.l.steps < until; m++ {
 		if m%lookEvery == 0 {
 			if w.l.better(best) {
 				best.become(w.l)
 			}
 			done := max(float64(m)/float64(moves), 1-float64(until-w.l.steps)/float64(most))
+			watch.Count(min(lookEvery, moves-m))
+			if at := w.begun + w.share*done; watch.Listens() && at > told+tellEvery {
+				told = at
+				watch.Found(w.l.p, best.plan(w.from))
+				watch.At(planner.Searching, int(at*float64(w.moves)), w.moves)
+			}
 			temperature = hot * math.Pow(cold/hot, done)
 		}
 		w.limit = temperature * w.rng.ExpFloat64()
 		w.try()
 	}
+	w.begun += w.share
 	if best.better(w.l) {
 		w.l.become(best)
 	}
 }
+
+// tellEvery is the part of a search after which it tells of itself again.
+const tellEvery = 1.0 / 256
 
 // try tests a random move.
 func (w *walk) try() {

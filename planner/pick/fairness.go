@@ -116,6 +116,7 @@ const (
 
 // open tells whether a pair fits and makes nobody wait for too long.
 func (l *line) open(p *pair) bool {
+	l.v.Evaluated(1)
 	if !l.fits(p) || l.fair == nil {
 		return l.fits(p)
 	}

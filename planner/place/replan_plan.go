@@ -274,6 +274,7 @@ func (l *lister) cheapest(j *asking) (best seat) {
 				continue
 			}
 			fresh = fresh && b.used
+			l.p.v.Evaluated(1)
 			if l.price*(b.ready-l.p.v.Now)+least >= best.cost {
 				continue
 			}
