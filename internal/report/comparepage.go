@@ -248,6 +248,9 @@ func (c *contest) partsTable() *page.Table {
 			case !keeps(s):
 				promises = fmt.Sprintf("%s late, %d not planned", FormatCount(s.PastDue), s.Infeasible)
 			}
+			if c.runs[i].Unfinished {
+				promises += "; unfinished, the best plan so far"
+			}
 			if !yield(append(row, Number(s.End), Number(s.Wait.Mean), Number(s.Turnaround.Mean), Text(promises))) {
 				return
 			}

@@ -133,8 +133,9 @@ func (s *state) explore(ctx context.Context, counts []int, moves int, rng *rand.
 			if !ok {
 				continue
 			}
-			planner.WatchOf(ctx).At(planner.Searching, all-moves, all)
-			if err := newSearch(candidate, rng).anneal(ctx, trial, hot, coldest); err != nil {
+			search := newSearch(candidate, rng)
+			search.moves = [2]int{all - moves, all}
+			if err := search.anneal(ctx, trial, hot, coldest); err != nil {
 				return nil, err
 			}
 			if best == nil || candidate.total() < best.total() {
@@ -146,5 +147,7 @@ func (s *state) explore(ctx context.Context, counts []int, moves int, rng *rand.
 	if best == nil {
 		return nil, nil
 	}
-	return best, newSearch(best, rng).anneal(ctx, moves, warm, coldest)
+	search := newSearch(best, rng)
+	search.moves = [2]int{all - moves, all}
+	return best, search.anneal(ctx, moves, warm, coldest)
 }

@@ -27,6 +27,7 @@ type search struct {
 	scale  float64 // of the temperature, joules
 	limit  float64 // most that the move under test may add, joules
 	spread int     // how far from the ideal partner for a swap to look
+	moves  [2]int  // of all searches for the batch: those before this one, and in all
 }
 
 // newSearch prepares a search that works on the state itself.
@@ -67,6 +68,7 @@ func (a *search) anneal(ctx context.Context, moves int, hot, cold float64) error
 				break
 			}
 			watch.Count(min(checkEvery, moves-m))
+			watch.At(planner.Searching, a.moves[0]+m, a.moves[1])
 		}
 		a.limit = temperature * a.rng.ExpFloat64()
 		a.try()
