@@ -125,11 +125,17 @@ func (w *Watch) Count(evaluations int) {
 
 // At says what is being done, and how much of it is.
 func (w *Watch) At(doing string, done, total int) {
-	if w == nil || w.Tell == nil {
-		return
+	if w != nil {
+		w.progress.Doing, w.progress.Done, w.progress.Total = doing, done, total
+		w.tell()
 	}
-	w.progress.Doing, w.progress.Done, w.progress.Total = doing, done, total
-	w.Tell(w.progress)
+}
+
+// tell tells what is known of the progress, if anybody listens.
+func (w *Watch) tell() {
+	if w.Listens() && w.progress.Total > 0 {
+		w.Tell(w.progress)
+	}
 }
 
 // Listens tells whether anybody is told of the work.

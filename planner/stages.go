@@ -88,8 +88,8 @@ func (e *engine) woken() (float64, error) {
 func (e *engine) offer(ctx context.Context) error {
 	e.patience.waits = 0
 	for {
-		task, ok := e.picker.Next()
 		e.follow()
+		task, ok := e.picker.Next()
 		if !ok {
 			return e.refused
 		}

@@ -199,6 +199,7 @@ func (v *View) Evaluated(count int) { v.evaluations += count }
 func (v *View) Stopped() bool {
 	v.watch.Count(v.evaluations)
 	v.evaluations = 0
+	v.watch.tell()
 	return v.watch.Unfinished()
 }
 

@@ -252,7 +252,8 @@ func (t *terminal) compareAll(ctx context.Context, variants []variant, limit tim
 	for i := range variants {
 		group.Go(func() error {
 			v := &variants[i]
-			defer line.begin(v.policy.Name)()
+			line.begin(v.policy.Name)
+			defer line.end(v.policy.Name, &runs[i])
 			watch := &planner.Watch{Most: mostEvaluations}
 			if t.progress {
 				watch.Tell = func(p planner.Progress) { line.tell(v.policy.Name, p) }

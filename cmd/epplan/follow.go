@@ -56,20 +56,23 @@ type rowsLine struct {
 	whose string // the best plan
 }
 
-// begin notes that a row is under way; the function that it returns, that it is done.
-func (r *rowsLine) begin(name string) (done func()) {
+// begin notes that a row is under way.
+func (r *rowsLine) begin(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.doing = append(r.doing, name)
 	r.show()
-	return func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.done++
-		at := slices.Index(r.doing, name)
-		r.doing = slices.Delete(r.doing, at, at+1)
-		r.show()
-	}
+}
+
+// end notes that a row is done.
+func (r *rowsLine) end(name string, run *report.Run) {
+	r.tell(name, planner.Progress{Planned: run.Planned(), PastDue: run.Summary.PastDue, Energy: run.Summary.Energy})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.done++
+	at := slices.Index(r.doing, name)
+	r.doing = slices.Delete(r.doing, at, at+1)
+	r.show()
 }
 
 // tell notes how far a row is.

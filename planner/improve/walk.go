@@ -37,23 +37,27 @@ type changedJob struct {
 // falls from hot to cold, both of the objective. The lists are those of the best
 // schedule found in the end.
 func (w *walk) anneal(ctx context.Context, moves, most int, hot, cold float64) {
-	const lookEvery = 1 << 10
+	const (
+		lookEvery  = 1 << 10 // moves between two looks at the best and at the context's watch
+		foundEvery = 1 << 16 // moves between two plans that somebody is told of
+	)
 	best := w.l.clone()
 	temperature := hot
 	until := w.l.steps + most
-	watch, told := planner.WatchOf(ctx), w.begun
+	watch, news := planner.WatchOf(ctx), true
 	for m := 0; m < moves && ctx.Err() == nil && w.l.steps < until; m++ {
 		if m%lookEvery == 0 {
 			if w.l.better(best) {
 				best.become(w.l)
+				news = true
 			}
 			done := max(float64(m)/float64(moves), 1-float64(until-w.l.steps)/float64(most))
 			watch.Count(min(lookEvery, moves-m))
-			if at := w.begun + w.share*done; watch.Listens() && at > told+tellEvery {
-				told = at
+			if news && m%foundEvery == 0 && watch.Listens() {
 				watch.Found(w.l.p, best.plan(w.from))
-				watch.At(planner.Searching, int(at*float64(w.moves)), w.moves)
+				news = false
 			}
+			watch.At(planner.Searching, int((w.begun+w.share*done)*float64(w.moves)), w.moves)
 			temperature = hot * math.Pow(cold/hot, done)
 		}
 		w.limit = temperature * w.rng.ExpFloat64()
@@ -64,9 +68,6 @@ func (w *walk) anneal(ctx context.Context, moves, most int, hot, cold float64) {
 		w.l.become(best)
 	}
 }
-
-// tellEvery is the part of a search after which it tells of itself again.
-const tellEvery = 1.0 / 256
 
 // try tests a random move.
 func (w *walk) try() {

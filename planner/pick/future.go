@@ -151,12 +151,12 @@ func (f *future) best(from *draft, now float64, free []float64, residents int, w
 	}
 	lead := 0
 	for n := 1; n <= f.how.Futures; n++ {
-		if f.stopped() {
-			break
-		}
 		f.imagine(now)
 		for i := range trials {
 			if t := &trials[i]; !t.out {
+				if f.stopped() {
+					return pair{}, false
+				}
 				cost := f.play(now, free, t.item, t.class)
 				t.costs, t.sum = append(t.costs, cost), t.sum+cost
 			}
@@ -174,7 +174,7 @@ func (f *future) best(from *draft, now float64, free []float64, residents int, w
 	return choices[trials[lead].choice], true
 }
 
-// stopped accounts for the work since the last future, and tells whether nobody waits
+// stopped accounts for the work since it was called last, and tells whether nobody waits
 // for the answer any more.
 func (f *future) stopped() bool {
 	f.view.Evaluated(f.draft.placed)
