@@ -12,7 +12,7 @@ import (
 // by then is good enough. Improvers return their best plan so far, without an error.
 var ErrCut = errors.New("the time for the search is up")
 
-// ErrUnfinished is the error of a run that a [Watch] stopped before it had a plan.
+// ErrUnfinished is the error of a run that a [Monitor] stopped before it had a plan.
 var ErrUnfinished = errors.New("stopped before there was a plan")
 
 // Cut tells whether a search was asked to stop and return what it has.
@@ -24,7 +24,7 @@ func Cancelled(ctx context.Context) error {
 	switch {
 	case ctx.Err() == nil:
 		return nil
-	case WatchOf(ctx).Unfinished():
+	case MonitorOf(ctx).Unfinished():
 		return ErrUnfinished
 	case Cut(ctx):
 		return nil
@@ -32,7 +32,7 @@ func Cancelled(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Watch follows one call of [Solve]: it counts the work, tells how far it is, and stops
+// Monitor follows one call of [Solve]: it counts the work, tells how far it is, and stops
 // it when it has done too much or somebody asks for that. Where there is a plan by then,
 // the search for a better one is cut and the best so far comes back; where there is none,
 // the call fails with [ErrUnfinished].
@@ -41,9 +41,9 @@ func Cancelled(ctx context.Context) error {
 // in a queue, or a move of a search. How many there are follows from problem, policy and
 // seed, on every machine alike.
 //
-// A Watch is for one call at a time. Its exported methods may be called on nil, which
+// A Monitor is for one call at a time. Its exported methods may be called on nil, which
 // follows nothing.
-type Watch struct {
+type Monitor struct {
 	Most int            // evaluations; 0: any number
 	Tell func(Progress) // is told of the work from time to time, by the goroutine that does it; nil: nobody is
 
@@ -72,108 +72,108 @@ type Progress struct {
 // Searching is what a run does while it improves a plan.
 const Searching = "search"
 
-// watchKey is where a context has its Watch.
-type watchKey struct{}
+// monitorKey is where a context has its Monitor.
+type monitorKey struct{}
 
-// WatchOf is the watch of a context; nil: it has none.
-func WatchOf(ctx context.Context) *Watch {
-	w, _ := ctx.Value(watchKey{}).(*Watch)
-	return w
+// MonitorOf is the monitor of a context; nil: it has none.
+func MonitorOf(ctx context.Context) *Monitor {
+	m, _ := ctx.Value(monitorKey{}).(*Monitor)
+	return m
 }
 
-// Begin is the context for the call to watch. When the given one ends, the call is
-// stopped as [Watch.Stop] says. The caller ends it when the call is over.
-func (w *Watch) Begin(ctx context.Context) (watched context.Context, end context.CancelFunc) {
-	watched, w.cut = context.WithCancelCause(context.WithValue(context.WithoutCancel(ctx), watchKey{}, w))
+// Begin is the context for the call to monitor. When the given one ends, the call is
+// stopped as [Monitor.Stop] says. The caller ends it when the call is over.
+func (m *Monitor) Begin(ctx context.Context) (monitored context.Context, end context.CancelFunc) {
+	monitored, m.cut = context.WithCancelCause(context.WithValue(context.WithoutCancel(ctx), monitorKey{}, m))
 	if ctx.Err() != nil {
-		w.Stop()
+		m.Stop()
 	}
-	forget := context.AfterFunc(ctx, w.Stop)
-	return watched, func() {
+	forget := context.AfterFunc(ctx, m.Stop)
+	return monitored, func() {
 		forget()
-		w.cut(nil)
+		m.cut(nil)
 	}
 }
 
 // Stop cuts the search if there is a plan, and else ends the call without one.
-func (w *Watch) Stop() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.unfinished = w.unfinished || w.best == nil
-	w.cut(ErrCut)
+func (m *Monitor) Stop() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.unfinished = m.unfinished || m.best == nil
+	m.cut(ErrCut)
 }
 
 // Unfinished tells whether the call was stopped before there was a plan.
-func (w *Watch) Unfinished() bool {
-	if w == nil {
+func (m *Monitor) Unfinished() bool {
+	if m == nil {
 		return false
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.unfinished
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.unfinished
 }
 
 // Count adds to the work that is done.
-func (w *Watch) Count(evaluations int) {
-	if w == nil {
+func (m *Monitor) Count(evaluations int) {
+	if m == nil {
 		return
 	}
-	if w.work += evaluations; w.Most > 0 && w.work > w.Most {
-		w.Stop()
+	if m.work += evaluations; m.Most > 0 && m.work > m.Most {
+		m.Stop()
 	}
 }
 
 // At says what is being done, and how much of it is.
-func (w *Watch) At(doing string, done, total int) {
-	if w != nil {
-		w.progress.Doing, w.progress.Done, w.progress.Total = doing, done, total
-		w.tell()
+func (m *Monitor) At(doing string, done, total int) {
+	if m != nil {
+		m.progress.Doing, m.progress.Done, m.progress.Total = doing, done, total
+		m.tell()
 	}
 }
 
 // tell tells what is known of the progress, if anybody listens.
-func (w *Watch) tell() {
-	if w.Listens() && w.progress.Total > 0 {
-		w.Tell(w.progress)
+func (m *Monitor) tell() {
+	if m.Listens() && m.progress.Total > 0 {
+		m.Tell(m.progress)
 	}
 }
 
 // Listens tells whether anybody is told of the work.
-func (w *Watch) Listens() bool { return w != nil && w.Tell != nil }
+func (m *Monitor) Listens() bool { return m != nil && m.Tell != nil }
 
 // Found says that there is a plan. The best one counts: the fewest tasks left out, the
 // fewest past due, the least cost.
-func (w *Watch) Found(p *Problem, plan *Plan) {
-	if w == nil {
+func (m *Monitor) Found(p *Problem, plan *Plan) {
+	if m == nil {
 		return
 	}
 	late, cost := len(plan.PastDue(p)), p.Cost(plan)
-	if b := w.best; b != nil {
+	if b := m.best; b != nil {
 		switch {
 		case len(plan.Unplaced) != len(b.Unplaced):
 			if len(plan.Unplaced) > len(b.Unplaced) {
 				return
 			}
-		case late != w.progress.PastDue:
-			if late > w.progress.PastDue {
+		case late != m.progress.PastDue:
+			if late > m.progress.PastDue {
 				return
 			}
-		case cost >= w.cost:
+		case cost >= m.cost:
 			return
 		}
 	}
-	w.mu.Lock()
-	w.best = plan
-	w.mu.Unlock()
-	w.cost = cost
-	w.progress.Planned, w.progress.PastDue, w.progress.Energy = true, late, plan.Ledger.Total()
+	m.mu.Lock()
+	m.best = plan
+	m.mu.Unlock()
+	m.cost = cost
+	m.progress.Planned, m.progress.PastDue, m.progress.Energy = true, late, plan.Ledger.Total()
 }
 
 // enter begins a call of Solve, and tells whether it is within another one.
-func (w *Watch) enter() (within bool, leave func()) {
-	if w == nil {
+func (m *Monitor) enter() (within bool, leave func()) {
+	if m == nil {
 		return false, func() {}
 	}
-	w.depth++
-	return w.depth > 1, func() { w.depth-- }
+	m.depth++
+	return m.depth > 1, func() { m.depth-- }
 }

@@ -28,8 +28,8 @@ func parsed(tb testing.TB, text string) *planner.Policy {
 	return pol
 }
 
-// watched plans under a watch.
-func watched(ctx context.Context, w *planner.Watch, p *planner.Problem, pol *planner.Policy) (*planner.Plan, error) {
+// monitored plans under a monitor.
+func monitored(ctx context.Context, w *planner.Monitor, p *planner.Problem, pol *planner.Policy) (*planner.Plan, error) {
 	ctx, end := w.Begin(ctx)
 	defer end()
 	return planner.Solve(ctx, p, pol, nil)
@@ -41,7 +41,7 @@ func leastWork(tb testing.TB, text string) int {
 	const most = 1 << 20
 	p, pol := mixed(tb), parsed(tb, text)
 	return 1 + sort.Search(most, func(i int) bool {
-		_, err := watched(tb.Context(), &planner.Watch{Most: 1 + i}, p, pol)
+		_, err := monitored(tb.Context(), &planner.Monitor{Most: 1 + i}, p, pol)
 		if err != nil && !errors.Is(err, planner.ErrUnfinished) {
 			tb.Fatalf("%s: %v", text, err)
 		}
@@ -62,7 +62,7 @@ func TestHowMuchWorkAPolicyTakesFollowsFromTheProblem(t *testing.T) {
 	}
 }
 
-func TestAWatchEndsARunWithoutAPlanAndCutsTheSearchForABetterOne(t *testing.T) {
+func TestAMonitorEndsARunWithoutAPlanAndCutsTheSearchForABetterOne(t *testing.T) {
 	pol := parsed(t, "edl")
 	stopped, cancel := context.WithCancel(t.Context())
 	pol.Improve = improver(func(ctx context.Context, _ *planner.Problem, plan *planner.Plan) (*planner.Plan, error) {
@@ -73,17 +73,17 @@ func TestAWatchEndsARunWithoutAPlanAndCutsTheSearchForABetterOne(t *testing.T) {
 		<-ctx.Done()
 		return plan, planner.Cancelled(ctx)
 	})
-	plan, err := watched(stopped, &planner.Watch{}, paperLike(), pol)
+	plan, err := monitored(stopped, &planner.Monitor{}, paperLike(), pol)
 	if err != nil || !plan.Cut {
 		t.Errorf("%v, want a plan whose search was cut", err)
 	}
-	if _, err := watched(stopped, &planner.Watch{}, paperLike(), pol); !errors.Is(err, planner.ErrUnfinished) {
+	if _, err := monitored(stopped, &planner.Monitor{}, paperLike(), pol); !errors.Is(err, planner.ErrUnfinished) {
 		t.Errorf("%v with a context that has ended, want %v", err, planner.ErrUnfinished)
 	}
 }
 
 func TestARunThatIsOnlyCutMayStillBeStoppedBeforeItHasAPlan(t *testing.T) {
-	w := &planner.Watch{}
+	w := &planner.Monitor{}
 	ctx, end := w.Begin(t.Context())
 	defer end()
 	ctx, cut := context.WithCancelCause(ctx)
@@ -92,7 +92,7 @@ func TestARunThatIsOnlyCutMayStillBeStoppedBeforeItHasAPlan(t *testing.T) {
 	if _, err := planner.Solve(ctx, mixed(t), pol, nil); err != nil {
 		t.Fatalf("a time limit ended the first plan: %v", err)
 	}
-	w = &planner.Watch{}
+	w = &planner.Monitor{}
 	ctx, end = w.Begin(t.Context())
 	defer end()
 	ctx, cut = context.WithCancelCause(ctx)
@@ -103,12 +103,12 @@ func TestARunThatIsOnlyCutMayStillBeStoppedBeforeItHasAPlan(t *testing.T) {
 	}
 }
 
-func TestAWatchIsToldOfTheBestPlanSoFar(t *testing.T) {
+func TestAMonitorIsToldOfTheBestPlanSoFar(t *testing.T) {
 	var told []planner.Progress
-	w := &planner.Watch{Tell: func(p planner.Progress) { told = append(told, p) }}
+	w := &planner.Monitor{Tell: func(p planner.Progress) { told = append(told, p) }}
 	p := paperLike()
 	p.Cluster.Classes[0].Count = 2
-	plan, err := watched(t.Context(), w, p, parsed(t, "edl-align"))
+	plan, err := monitored(t.Context(), w, p, parsed(t, "edl-align"))
 	if err != nil {
 		t.Fatal(err)
 	}

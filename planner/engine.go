@@ -40,7 +40,7 @@ type engine struct {
 	tenancy   *tenancy // nil: no GPU is shared by profile
 	intervals slab
 	started   func(task int) // Options.Started, or nil
-	watch     *Watch
+	monitor   *Monitor
 	patience  patience
 }
 
@@ -158,8 +158,8 @@ func (e *engine) waiting() []int {
 // run plays all events. Between two of them it looks whether the context has
 // ended.
 func (e *engine) run(ctx context.Context) error {
-	e.watch = WatchOf(ctx)
-	e.view.watch = e.watch
+	e.monitor = MonitorOf(ctx)
+	e.view.monitor = e.monitor
 	for {
 		if err := Cancelled(ctx); err != nil {
 			return err

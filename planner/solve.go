@@ -31,7 +31,7 @@ const DefaultSeed = 1
 // placed, or end late, are part of the plan and its status; the error says that
 // the problem makes no sense, that a stage doesn't ([StageError]), or that ctx ended.
 // A context that ends because of [ErrCut] only cuts the search for a better plan; see
-// [Watch] for one that also ends planning itself.
+// [Monitor] for one that also ends planning itself.
 func Solve(ctx context.Context, p *Problem, policy *Policy, opts *Options) (*Plan, error) {
 	if opts == nil {
 		opts = &Options{Seed: DefaultSeed}
@@ -61,8 +61,8 @@ func Solve(ctx context.Context, p *Problem, policy *Policy, opts *Options) (*Pla
 	if e.truth != nil && e.finisher == nil {
 		return nil, fmt.Errorf("policy %s books GPUs before they are free: run times must be certain for that", policy.Name)
 	}
-	watch := WatchOf(ctx)
-	within, leave := watch.enter()
+	monitor := MonitorOf(ctx)
+	within, leave := monitor.enter()
 	defer leave()
 	if err := e.run(ctx); err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func Solve(ctx context.Context, p *Problem, policy *Policy, opts *Options) (*Pla
 	plan := e.plan
 	plan.nameBounds(p)
 	if !within {
-		watch.Found(p, plan)
+		monitor.Found(p, plan)
 	}
 	if policy.Improve == nil || opts.NoImprove || opts.Truth != nil || (p.Mode == Online && (!policy.Hindsight || p.Present != nil)) {
 		return plan, nil

@@ -122,15 +122,15 @@ func (e *engine) offer(ctx context.Context) error {
 
 // follow accounts for the work since it was called last, and says how far the plan is.
 func (e *engine) follow() {
-	if e.watch == nil {
+	if e.monitor == nil {
 		return
 	}
 	e.view.Evaluated(1)
-	e.watch.Count(e.view.evaluations)
+	e.monitor.Count(e.view.evaluations)
 	e.view.evaluations = 0
 	const every = 1 << 6
-	if e.placed%every == 0 && e.watch.depth == 1 {
-		e.watch.At(e.policy.Name, e.placed, len(e.problem.Tasks))
+	if e.placed%every == 0 && e.monitor.depth == 1 {
+		e.monitor.At(e.policy.Name, e.placed, len(e.problem.Tasks))
 	}
 }
 

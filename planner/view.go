@@ -34,8 +34,8 @@ type View struct {
 	asleep    [][]int32       // by class: nodes that are off and can be woken; of limited and of shared classes
 	tenancy   *tenancy        // who is on GPUs that are shared by profile; nil: there are none
 
-	evaluations int    // since the engine looked last
-	watch       *Watch // nil: nobody watches the run
+	evaluations int      // since the engine looked last
+	monitor     *Monitor // nil: nobody watches the run
 }
 
 // wanted is the remembered answer of Tuner.Want for a task on a class.
@@ -191,16 +191,16 @@ func (v *View) DeadlinePrior(task int) bool {
 }
 
 // Evaluated counts work of a stage that the view doesn't see: so many tasks looked at for
-// a place. What the stages ask of the view is counted there. See [Watch].
+// a place. What the stages ask of the view is counted there. See [Monitor].
 func (v *View) Evaluated(count int) { v.evaluations += count }
 
 // Stopped tells whether the run is to end without a plan, so that a stage needn't go on.
 // One that thinks for long asks from time to time.
 func (v *View) Stopped() bool {
-	v.watch.Count(v.evaluations)
+	v.monitor.Count(v.evaluations)
 	v.evaluations = 0
-	v.watch.tell()
-	return v.watch.Unfinished()
+	v.monitor.tell()
+	return v.monitor.Unfinished()
 }
 
 // Nodes is the number of nodes ever used; some may be off.

@@ -232,7 +232,7 @@ func numbers(flag, text string) ([]float64, error) {
 	return all, nil
 }
 
-// mostEvaluations is the work that each row may take ([planner.Watch]) unless a time
+// mostEvaluations is the work that each row may take ([planner.Monitor]) unless a time
 // limit says how long: every policy but lookahead is done with less for some thousand
 // jobs, and it takes some seconds.
 const mostEvaluations = 50_000_000
@@ -254,19 +254,19 @@ func (t *terminal) compareAll(ctx context.Context, variants []variant, limit tim
 			v := &variants[i]
 			line.begin(v.policy.Name)
 			defer line.end(v.policy.Name, &runs[i])
-			watch := &planner.Watch{Most: mostEvaluations}
+			monitor := &planner.Monitor{Most: mostEvaluations}
 			if t.progress {
-				watch.Tell = func(p planner.Progress) { line.tell(v.policy.Name, p) }
+				monitor.Tell = func(p planner.Progress) { line.tell(v.policy.Name, p) }
 			}
 			row := failed
 			if limit > 0 {
-				watch.Most = 0
+				monitor.Most = 0
 				var end context.CancelFunc
 				row, end = context.WithTimeout(failed, limit)
 				defer end()
 			}
 			var err error
-			runs[i], err = v.run(row, watch)
+			runs[i], err = v.run(row, monitor)
 			return err
 		})
 	}
@@ -303,9 +303,9 @@ func (t *terminal) unfinished(c *cli.Context, runs []report.Run) {
 // addReferences plans what variants are held against, once for those of the same
 // problem and numbers.
 func (t *terminal) addReferences(ctx context.Context, variants []variant) error {
-	watch, done := t.followed()
+	monitor, done := t.followed()
 	defer done()
-	ctx, end := watch.Begin(ctx)
+	ctx, end := monitor.Begin(ctx)
 	defer end()
 	type key struct {
 		problem *planner.Problem
@@ -330,8 +330,8 @@ func (t *terminal) addReferences(ctx context.Context, variants []variant) error 
 }
 
 // run plans the variant.
-func (v *variant) run(ctx context.Context, watch *planner.Watch) (report.Run, error) {
-	ctx, end := watch.Begin(ctx)
+func (v *variant) run(ctx context.Context, monitor *planner.Monitor) (report.Run, error) {
+	ctx, end := monitor.Begin(ctx)
 	defer end()
 	started := time.Now()
 	plan, err := policy.Solve(ctx, v.setup.problem, v.policy, &planner.Options{Seed: v.setup.seed})

@@ -25,16 +25,16 @@ func checkTimeLimit(c *cli.Context) error {
 	return nil
 }
 
-// followed is a watch for planning that shows on a terminal how far it is. From now on
+// followed is a monitor for planning that shows on a terminal how far it is. From now on
 // an interrupted command isn't given up: it ends with what it has.
-func (t *terminal) followed() (watch *planner.Watch, done func()) {
+func (t *terminal) followed() (monitor *planner.Monitor, done func()) {
 	t.keeps.Store(true)
 	line := report.NewProgress(t.stderr, t.progress, t.now, "plan", 1)
-	watch = &planner.Watch{}
+	monitor = &planner.Monitor{}
 	if t.progress {
-		watch.Tell = func(p planner.Progress) { line.Show(p.Doing, p.Done, p.Total, soFar("best", &p)) }
+		monitor.Tell = func(p planner.Progress) { line.Show(p.Doing, p.Done, p.Total, soFar("best", &p)) }
 	}
-	return watch, line.Finish
+	return monitor, line.Finish
 }
 
 // soFar is what the best plan so far comes to; empty: there is none.

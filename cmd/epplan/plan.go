@@ -157,9 +157,9 @@ func (t *terminal) solve(c *cli.Context, s *setup) (*report.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	watch, done := t.followed()
+	monitor, done := t.followed()
 	defer done()
-	ctx, end := watch.Begin(c.Context)
+	ctx, end := monitor.Begin(c.Context)
 	defer end()
 	search := ctx
 	if s.cut > 0 {

@@ -52,7 +52,7 @@ func (a *search) anneal(ctx context.Context, moves int, hot, cold float64) error
 		coolEvery  = 1 << 8  // moves
 		checkEvery = 1 << 12 // moves between two looks at the context
 	)
-	watch := planner.WatchOf(ctx)
+	monitor := planner.MonitorOf(ctx)
 	if len(a.s.gpus) < 2 {
 		return planner.Cancelled(ctx)
 	}
@@ -67,8 +67,8 @@ func (a *search) anneal(ctx context.Context, moves int, hot, cold float64) error
 			if ctx.Err() != nil {
 				break
 			}
-			watch.Count(min(checkEvery, moves-m))
-			watch.At(planner.Searching, a.moves[0]+m, a.moves[1])
+			monitor.Count(min(checkEvery, moves-m))
+			monitor.At(planner.Searching, a.moves[0]+m, a.moves[1])
 		}
 		a.limit = temperature * a.rng.ExpFloat64()
 		a.try()

@@ -38,13 +38,13 @@ type changedJob struct {
 // schedule found in the end.
 func (w *walk) anneal(ctx context.Context, moves, most int, hot, cold float64) {
 	const (
-		lookEvery  = 1 << 10 // moves between two looks at the best and at the context's watch
+		lookEvery  = 1 << 10 // moves between two looks at the best and at the context's monitor
 		foundEvery = 1 << 16 // moves between two plans that somebody is told of
 	)
 	best := w.l.clone()
 	temperature := hot
 	until := w.l.steps + most
-	watch, news := planner.WatchOf(ctx), true
+	monitor, news := planner.MonitorOf(ctx), true
 	for m := 0; m < moves && ctx.Err() == nil && w.l.steps < until; m++ {
 		if m%lookEvery == 0 {
 			if w.l.better(best) {
@@ -52,12 +52,12 @@ func (w *walk) anneal(ctx context.Context, moves, most int, hot, cold float64) {
 				news = true
 			}
 			done := max(float64(m)/float64(moves), 1-float64(until-w.l.steps)/float64(most))
-			watch.Count(min(lookEvery, moves-m))
-			if news && m%foundEvery == 0 && watch.Listens() {
-				watch.Found(w.l.p, best.plan(w.from))
+			monitor.Count(min(lookEvery, moves-m))
+			if news && m%foundEvery == 0 && monitor.Listens() {
+				monitor.Found(w.l.p, best.plan(w.from))
 				news = false
 			}
-			watch.At(planner.Searching, int((w.begun+w.share*done)*float64(w.moves)), w.moves)
+			monitor.At(planner.Searching, int((w.begun+w.share*done)*float64(w.moves)), w.moves)
 			temperature = hot * math.Pow(cold/hot, done)
 		}
 		w.limit = temperature * w.rng.ExpFloat64()

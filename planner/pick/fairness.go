@@ -115,7 +115,7 @@ const (
 )
 
 // looksInOne is how many looks at a pair of the line take as long as one evaluation of a
-// place ([planner.Watch]).
+// place ([planner.Monitor]).
 const looksInOne = 16
 
 // open tells whether a pair fits and makes nobody wait for too long.

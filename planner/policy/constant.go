@@ -220,7 +220,7 @@ func (s *clockSearch) place(ctx context.Context, rungs []int, way *way, haste fl
 			return err
 		}
 		s.left--
-		planner.WatchOf(ctx).At(Constant, s.most-s.left, s.most)
+		planner.MonitorOf(ctx).At(Constant, s.most-s.left, s.most)
 		w := worthOf(s.problem, plan)
 		if w.compare(way.best) < 0 {
 			way.best = w
@@ -228,7 +228,7 @@ func (s *clockSearch) place(ctx context.Context, rungs []int, way *way, haste fl
 		if s.best.plan == nil || w.compare(s.best.worth) < 0 {
 			plan.Clocks, plan.From = clocks, at.Name
 			s.best = trial{slices.Clone(rungs), plan, w}
-			planner.WatchOf(ctx).Found(s.problem, plan)
+			planner.MonitorOf(ctx).Found(s.problem, plan)
 		}
 		if stuck++; w != last {
 			stuck = 0

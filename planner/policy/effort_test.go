@@ -19,7 +19,7 @@ func evaluations(t *testing.T, p *planner.Problem, name string, effort float64) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &planner.Watch{Tell: func(at planner.Progress) {
+	w := &planner.Monitor{Tell: func(at planner.Progress) {
 		if at.Doing == planner.Searching {
 			total = max(total, at.Total)
 		}
