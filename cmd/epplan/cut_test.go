@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,7 +27,7 @@ func demoTimes(t *testing.T, times int) string {
 	all.WriteString(head + "\n")
 	for i := range times {
 		for row := range strings.Lines(rows) {
-			all.WriteString(string(rune('a'+i)) + row)
+			fmt.Fprintf(&all, "%d-%s", i, row)
 		}
 	}
 	name := filepath.Join(t.TempDir(), "batch.csv")

@@ -28,7 +28,7 @@ type onTerminal struct {
 func startOnTerminal(t *testing.T, stdout io.Writer, args ...string) *onTerminal {
 	t.Helper()
 	master, slave := terminalPair(t)
-	p := &onTerminal{Cmd: exec.CommandContext(t.Context(), "epplan", args...), more: make(chan struct{}, 1)}
+	p := &onTerminal{Cmd: exec.CommandContext(t.Context(), "epplan", args...), more: make(chan struct{}, 1)} //nolint:gosec // the test's own
 	p.Stdout, p.Stderr, p.Env = &p.stdout, slave, append(os.Environ(), "TERM=xterm")
 	if stdout != nil {
 		p.Stdout = stdout
@@ -135,7 +135,7 @@ func (p *onTerminal) ended(t *testing.T) *os.ProcessState {
 	if err := p.Wait(); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	for range p.more { //nolint:revive // the rest of what it wrote
+	for range p.more { // the rest of what it wrote
 	}
 	return p.ProcessState
 }

@@ -160,7 +160,7 @@ func TestEffortMultipliesTheMovesOfASearch(t *testing.T) {
 			}}
 			ctx, end := w.Begin(t.Context())
 			defer end()
-			if _, err := improver(effort).Improve(ctx, p, edl(t, p), seeded(1)); err != nil {
+			if _, err := improver(effort).Improve(ctx, p, edl(t, p), seeded(2)); err != nil {
 				t.Fatal(err)
 			}
 			return total
