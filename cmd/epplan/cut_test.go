@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -248,5 +249,19 @@ func TestEffortIsRefusedWhereNothingIsSearched(t *testing.T) {
 		if code != exitUsage || !strings.Contains(stderr, c.want) {
 			t.Errorf("%s: exit status %d, %q", c.args, code, stderr)
 		}
+	}
+}
+
+func TestACommandThatPlansIsWaitedForWhenItIsInterrupted(t *testing.T) {
+	for _, plans := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var term terminal
+			term.keeps.Store(plans)
+			done := make(chan error, 1)
+			time.AfterFunc(time.Minute, func() { done <- nil })
+			if err := term.await(cancelled(t), done); (err == nil) != plans {
+				t.Errorf("plans: %t, ended with %v", plans, err)
+			}
+		})
 	}
 }
