@@ -86,4 +86,7 @@ func TestAPlanSaysThatItsSearchWasCut(t *testing.T) {
 	if text := string(written(t, func(w io.Writer, r *report.Result) error { return report.WritePlanTable(w, r, nil) }, r)); !strings.Contains(text, "search cut") {
 		t.Errorf("nothing of it in\n%s", text)
 	}
+	asHTML(t, func(w io.Writer) error {
+		return report.WritePlanPage(w, &report.PlanPage{Result: r, Name: "a batch"})
+	}).has(t, "cut before it was done")
 }
