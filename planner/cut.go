@@ -3,19 +3,177 @@ package planner
 import (
 	"context"
 	"errors"
+	"sync"
+
+	"github.com/epplan/epplan/dvfsmodel"
 )
 
 // ErrCut is the cause of a context that ends because its time is up: what was found
 // by then is good enough. Improvers return their best plan so far, without an error.
 var ErrCut = errors.New("the time for the search is up")
 
+// ErrUnfinished is the error of a run that a [Monitor] stopped before it had a plan.
+var ErrUnfinished = errors.New("stopped before there was a plan")
+
 // Cut tells whether a search was asked to stop and return what it has.
 func Cut(ctx context.Context) bool { return errors.Is(context.Cause(ctx), ErrCut) }
 
-// Cancelled is the error of a context that ended for another reason than [ErrCut].
+// Cancelled is the error of a context that ended for another reason than [ErrCut], or
+// whose run was stopped before it had a plan.
 func Cancelled(ctx context.Context) error {
-	if Cut(ctx) {
+	switch {
+	case ctx.Err() == nil:
+		return nil
+	case MonitorOf(ctx).Unfinished():
+		return ErrUnfinished
+	case Cut(ctx):
 		return nil
 	}
 	return ctx.Err()
+}
+
+// Monitor follows one call of [Solve]: it counts the work, tells how far it is, and stops
+// it when it has done too much or somebody asks for that. Where there is a plan by then,
+// the search for a better one is cut and the best so far comes back; where there is none,
+// the call fails with [ErrUnfinished].
+//
+// Work is counted in evaluations: a task looked at for a node class, a node or a place
+// in a queue, or a move of a search. How many there are follows from problem, policy and
+// seed, on every machine alike.
+//
+// A Monitor is for one call at a time. Its exported methods may be called on nil, which
+// follows nothing.
+type Monitor struct {
+	Most int            // evaluations; 0: any number
+	Tell func(Progress) // is told of the work from time to time, by the goroutine that does it; nil: nobody is
+
+	mu         sync.Mutex
+	cut        context.CancelCauseFunc
+	unfinished bool // it was stopped before there was a plan
+	best       *Plan
+
+	// Of the goroutine that plans.
+	depth    int // calls of Solve in each other
+	work     int // evaluations
+	progress Progress
+	cost     float64 // of the best plan
+}
+
+// Progress is how far a call of [Solve] is.
+type Progress struct {
+	Doing       string // the policy by which a plan is made, or [Searching]
+	Done, Total int    // tasks placed, policies or clocks tried, or moves of the search
+	// The best plan so far.
+	Planned bool // there is one
+	PastDue int
+	Energy  dvfsmodel.Joule
+}
+
+// Searching is what a run does while it improves a plan.
+const Searching = "search"
+
+// monitorKey is where a context has its Monitor.
+type monitorKey struct{}
+
+// MonitorOf is the monitor of a context; nil: it has none.
+func MonitorOf(ctx context.Context) *Monitor {
+	m, _ := ctx.Value(monitorKey{}).(*Monitor)
+	return m
+}
+
+// Begin is the context for the call to monitor. When the given one ends, the call is
+// stopped as [Monitor.Stop] says. The caller ends it when the call is over.
+func (m *Monitor) Begin(ctx context.Context) (monitored context.Context, end context.CancelFunc) {
+	monitored, m.cut = context.WithCancelCause(context.WithValue(context.WithoutCancel(ctx), monitorKey{}, m))
+	if ctx.Err() != nil {
+		m.Stop()
+	}
+	forget := context.AfterFunc(ctx, m.Stop)
+	return monitored, func() {
+		forget()
+		m.cut(nil)
+	}
+}
+
+// Stop cuts the search if there is a plan, and else ends the call without one.
+func (m *Monitor) Stop() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.unfinished = m.unfinished || m.best == nil
+	m.cut(ErrCut)
+}
+
+// Unfinished tells whether the call was stopped before there was a plan.
+func (m *Monitor) Unfinished() bool {
+	if m == nil {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.unfinished
+}
+
+// Count adds to the work that is done.
+func (m *Monitor) Count(evaluations int) {
+	if m == nil {
+		return
+	}
+	if m.work += evaluations; m.Most > 0 && m.work > m.Most {
+		m.Stop()
+	}
+}
+
+// At says what is being done, and how much of it is.
+func (m *Monitor) At(doing string, done, total int) {
+	if m != nil {
+		m.progress.Doing, m.progress.Done, m.progress.Total = doing, done, total
+		m.tell()
+	}
+}
+
+// tell tells what is known of the progress, if anybody listens.
+func (m *Monitor) tell() {
+	if m.Listens() && m.progress.Total > 0 {
+		m.Tell(m.progress)
+	}
+}
+
+// Listens tells whether anybody is told of the work.
+func (m *Monitor) Listens() bool { return m != nil && m.Tell != nil }
+
+// Found says that there is a plan. The best one counts: the fewest tasks left out, the
+// fewest past due, the least cost.
+func (m *Monitor) Found(p *Problem, plan *Plan) {
+	if m == nil {
+		return
+	}
+	late, cost := len(plan.PastDue(p)), p.Cost(plan)
+	if b := m.best; b != nil {
+		switch {
+		case len(plan.Unplaced) != len(b.Unplaced):
+			if len(plan.Unplaced) > len(b.Unplaced) {
+				return
+			}
+		case late != m.progress.PastDue:
+			if late > m.progress.PastDue {
+				return
+			}
+		case cost >= m.cost:
+			return
+		}
+	}
+	m.mu.Lock()
+	m.best = plan
+	m.mu.Unlock()
+	m.cost = cost
+	m.progress.Planned, m.progress.PastDue, m.progress.Energy = true, late, plan.Ledger.Total()
+}
+
+// enter begins a call of Solve, and tells whether it is within another one.
+func (m *Monitor) enter() (within bool, leave func()) {
+	if m == nil {
+		return false, func() {}
+	}
+	m.depth++
+	return m.depth > 1, func() { m.depth-- }
 }

@@ -40,6 +40,7 @@ type engine struct {
 	tenancy   *tenancy // nil: no GPU is shared by profile
 	intervals slab
 	started   func(task int) // Options.Started, or nil
+	monitor   *Monitor
 	patience  patience
 }
 
@@ -157,6 +158,8 @@ func (e *engine) waiting() []int {
 // run plays all events. Between two of them it looks whether the context has
 // ended.
 func (e *engine) run(ctx context.Context) error {
+	e.monitor = MonitorOf(ctx)
+	e.view.monitor = e.monitor
 	for {
 		if err := Cancelled(ctx); err != nil {
 			return err

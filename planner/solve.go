@@ -30,7 +30,8 @@ const DefaultSeed = 1
 // Solve runs a policy over a problem and returns its plan. Tasks that cannot be
 // placed, or end late, are part of the plan and its status; the error says that
 // the problem makes no sense, that a stage doesn't ([StageError]), or that ctx ended.
-// A context that ends because of [ErrCut] only cuts the search for a better plan.
+// A context that ends because of [ErrCut] only cuts the search for a better plan; see
+// [Monitor] for one that also ends planning itself.
 func Solve(ctx context.Context, p *Problem, policy *Policy, opts *Options) (*Plan, error) {
 	if opts == nil {
 		opts = &Options{Seed: DefaultSeed}
@@ -60,11 +61,17 @@ func Solve(ctx context.Context, p *Problem, policy *Policy, opts *Options) (*Pla
 	if e.truth != nil && e.finisher == nil {
 		return nil, fmt.Errorf("policy %s books GPUs before they are free: run times must be certain for that", policy.Name)
 	}
+	monitor := MonitorOf(ctx)
+	within, leave := monitor.enter()
+	defer leave()
 	if err := e.run(ctx); err != nil {
 		return nil, err
 	}
 	plan := e.plan
 	plan.nameBounds(p)
+	if !within {
+		monitor.Found(p, plan)
+	}
 	if policy.Improve == nil || opts.NoImprove || opts.Truth != nil || (p.Mode == Online && (!policy.Hindsight || p.Present != nil)) {
 		return plan, nil
 	}

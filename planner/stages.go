@@ -88,6 +88,7 @@ func (e *engine) woken() (float64, error) {
 func (e *engine) offer(ctx context.Context) error {
 	e.patience.waits = 0
 	for {
+		e.follow()
 		task, ok := e.picker.Next()
 		if !ok {
 			return e.refused
@@ -116,6 +117,20 @@ func (e *engine) offer(ctx context.Context) error {
 		default:
 			return e.blame("place", task, "verdict %d, want start, wait or reject", verdict)
 		}
+	}
+}
+
+// follow accounts for the work since it was called last, and says how far the plan is.
+func (e *engine) follow() {
+	if e.monitor == nil {
+		return
+	}
+	e.view.Evaluated(1)
+	e.monitor.Count(e.view.evaluations)
+	e.view.evaluations = 0
+	const every = 1 << 6
+	if e.placed%every == 0 && e.monitor.depth == 1 {
+		e.monitor.At(e.policy.Name, e.placed, len(e.problem.Tasks))
 	}
 }
 

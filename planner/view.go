@@ -33,6 +33,9 @@ type View struct {
 	onByClass []int           // nodes on, by class
 	asleep    [][]int32       // by class: nodes that are off and can be woken; of limited and of shared classes
 	tenancy   *tenancy        // who is on GPUs that are shared by profile; nil: there are none
+
+	evaluations int      // since the engine looked last
+	monitor     *Monitor // nil: nobody watches the run
 }
 
 // wanted is the remembered answer of Tuner.Want for a task on a class.
@@ -151,6 +154,7 @@ func (v *View) Option(task, class int) int { return v.wants[v.ask(task, class)].
 // place of it in wants and asked.
 func (v *View) ask(task, class int) (i int) {
 	i = task*v.classes + class
+	v.evaluations++
 	if v.asked[i] == wantUnknown {
 		v.tune(i, task, class)
 	}
@@ -184,6 +188,19 @@ func (v *View) DeadlinePrior(task int) bool {
 		}
 	}
 	return true
+}
+
+// Evaluated counts work of a stage that the view doesn't see: so many tasks looked at for
+// a place. What the stages ask of the view is counted there. See [Monitor].
+func (v *View) Evaluated(count int) { v.evaluations += count }
+
+// Stopped tells whether the run is to end without a plan, so that a stage needn't go on.
+// One that thinks for long asks from time to time.
+func (v *View) Stopped() bool {
+	v.monitor.Count(v.evaluations)
+	v.evaluations = 0
+	v.monitor.tell()
+	return v.monitor.Unfinished()
 }
 
 // Nodes is the number of nodes ever used; some may be off.

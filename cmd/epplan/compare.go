@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -38,6 +40,7 @@ func (t *terminal) compareCommand() *cli.Command {
 			&cli.StringFlag{Name: "theta", DefaultText: "1", Usage: "θ `VALUES`, separated by commas"},
 			&cli.StringFlag{Name: "rho", DefaultText: "2", Usage: "ρ `VALUES`, separated by commas"},
 			&cli.StringFlag{Name: "gpus-per-node", Usage: "l `VALUES` of --cluster paper, separated by commas", Value: "1"},
+			timeLimitFlag("`TIME` that each policy may take, such as 10s, in place of a number of evaluations"),
 			jsonFlag(), csvFlag(), htmlFlag(),
 		),
 		Action: t.compare,
@@ -75,7 +78,7 @@ func (t *terminal) compare(c *cli.Context) error {
 	if err := takes(c, 1, mostBatches, "one batch file or several"); err != nil {
 		return err
 	}
-	if err := checkHTML(c); err != nil {
+	if err := cmp.Or(checkHTML(c), checkTimeLimit(c)); err != nil {
 		return err
 	}
 	var variants []variant
@@ -93,12 +96,11 @@ func (t *terminal) compare(c *cli.Context) error {
 		}
 		variants = append(variants, some...)
 	}
-	progress := report.NewProgress(t.stderr, t.progress, time.Now, "compare", len(variants))
-	runs, err := compareAll(c.Context, variants, progress)
-	progress.Finish()
+	runs, err := t.compareAll(c.Context, variants, c.Duration("time-limit"))
 	if err != nil {
 		return err
 	}
+	t.unfinished(c, runs)
 	return t.withHTML(c, func(w io.Writer) error {
 		return report.WriteComparePage(w, t.comparePage(c, variants, runs))
 	}, func() error {
@@ -230,29 +232,81 @@ func numbers(flag, text string) ([]float64, error) {
 	return all, nil
 }
 
-// compareAll plans every variant, as many at a time as there are processors.
-// Rows come in the order of the variants.
-func compareAll(ctx context.Context, variants []variant, progress *report.Progress) ([]report.Run, error) {
-	if err := addReferences(ctx, variants); err != nil {
+// mostEvaluations is the work that each row may take ([planner.Monitor]) unless a time
+// limit says how long: every policy but lookahead is done with less for some thousand
+// jobs, and it takes some seconds.
+const mostEvaluations = 50_000_000
+
+// compareAll plans every variant, as many at a time as there are processors, each for as
+// long as it may take. Rows come in the order of the variants. An interruption leaves
+// those unfinished that aren't done.
+func (t *terminal) compareAll(ctx context.Context, variants []variant, limit time.Duration) ([]report.Run, error) {
+	if err := t.addReferences(ctx, variants); err != nil {
 		return nil, err
 	}
+	line := &rowsLine{line: report.NewProgress(t.stderr, t.progress, t.now, "compare", len(variants)), rows: len(variants)}
+	defer line.line.Finish()
 	runs := make([]report.Run, len(variants))
-	group, ctx := errgroup.WithContext(ctx)
+	group, failed := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range variants {
 		group.Go(func() error {
-			defer progress.Add(1)
+			v := &variants[i]
+			line.begin(v.policy.Name)
+			defer line.end(v.policy.Name, &runs[i])
+			monitor := &planner.Monitor{Most: mostEvaluations}
+			if t.progress {
+				monitor.Tell = func(p planner.Progress) { line.tell(v.policy.Name, p) }
+			}
+			row := failed
+			if limit > 0 {
+				monitor.Most = 0
+				var end context.CancelFunc
+				row, end = context.WithTimeout(failed, limit)
+				defer end()
+			}
 			var err error
-			runs[i], err = variants[i].run(ctx)
+			runs[i], err = v.run(row, monitor)
 			return err
 		})
 	}
-	return runs, group.Wait()
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil && !slices.ContainsFunc(runs, func(r report.Run) bool { return r.Planned() }) {
+		return nil, ctx.Err()
+	}
+	return runs, nil
+}
+
+// unfinished says of the rows that aren't done why.
+func (t *terminal) unfinished(c *cli.Context, runs []report.Run) {
+	var names []string
+	for i := range runs {
+		if name := runs[i].Summary.Policy; runs[i].Unfinished && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	why := fmt.Sprintf("each row may take %s evaluations; --time-limit 10m gives it ten minutes instead", report.FormatCount(mostEvaluations))
+	switch {
+	case c.Err() != nil:
+		why = "interrupted"
+	case c.IsSet("time-limit"):
+		why = fmt.Sprintf("--time-limit gives each row %v", c.Duration("time-limit"))
+	}
+	t.message("note", fmt.Sprintf("unfinished: %s (%s)", strings.Join(names, ", "), why))
 }
 
 // addReferences plans what variants are held against, once for those of the same
 // problem and numbers.
-func addReferences(ctx context.Context, variants []variant) error {
+func (t *terminal) addReferences(ctx context.Context, variants []variant) error {
+	monitor, done := t.followed()
+	defer done()
+	ctx, end := monitor.Begin(ctx)
+	defer end()
 	type key struct {
 		problem *planner.Problem
 		params  policy.Params
@@ -275,17 +329,23 @@ func addReferences(ctx context.Context, variants []variant) error {
 	return nil
 }
 
-func (v *variant) run(ctx context.Context) (report.Run, error) {
+// run plans the variant.
+func (v *variant) run(ctx context.Context, monitor *planner.Monitor) (report.Run, error) {
+	ctx, end := monitor.Begin(ctx)
+	defer end()
 	started := time.Now()
 	plan, err := policy.Solve(ctx, v.setup.problem, v.policy, &planner.Options{Seed: v.setup.seed})
 	took := time.Since(started)
+	if errors.Is(err, planner.ErrUnfinished) {
+		return report.Run{Params: v.params, Summary: report.Summary{Policy: v.policy.Name}, Planning: took, Unfinished: true}, nil
+	}
 	if err != nil {
 		return report.Run{}, located(v.setup.config, fmt.Errorf("policy %s: %w", v.policy.Name, err))
 	}
 	if err := planner.Check(v.setup.problem, plan); err != nil {
 		return report.Run{}, fmt.Errorf("the plan of policy %s is wrong, please report this: %w", v.policy.Name, err)
 	}
-	return report.Run{Params: v.params, Summary: report.Summarise(v.setup.measured(plan, v.against)), Planning: took}, nil
+	return report.Run{Params: v.params, Summary: report.Summarise(v.setup.measured(plan, v.against)), Planning: took, Unfinished: plan.Cut}, nil
 }
 
 // printTable writes a table as the flags ask.

@@ -113,7 +113,7 @@ func (t *terminal) explain(c *cli.Context) error {
 	if task < 0 {
 		return s.noSuchJob(c.Args().Get(1), id)
 	}
-	result, err := s.solve(c.Context, c.String("policy"))
+	result, err := t.solve(c, s)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ func main() {
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	t := &terminal{
 		stdin: stdin, stdout: stdout, stderr: stderr,
-		progress: isTerminal(stderr), color: isTerminal(stdout) && os.Getenv("NO_COLOR") == "",
+		progress: isTerminal(stderr), now: time.Now, color: isTerminal(stdout) && os.Getenv("NO_COLOR") == "",
 	}
 	switch {
 	case isHook(args):
@@ -34,7 +34,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	done := make(chan error, 1)
 	go func() { done <- t.execute(ctx, args) }()
-	return t.finish(ctx, await(ctx, done))
+	return t.finish(ctx, t.await(ctx, done))
 }
 
 // grace is how long an interrupted command may take to stop by itself.
@@ -42,12 +42,16 @@ const grace = 500 * time.Millisecond
 
 // await waits for a command. One that was interrupted and doesn't stop within
 // the grace period, because it waits for input for example, is given up: files
-// are put in place as a whole, so that none is left half-written.
-func await(ctx context.Context, done <-chan error) error {
+// are put in place as a whole, so that none is left half-written. One that has
+// begun to plan ends by itself.
+func (t *terminal) await(ctx context.Context, done <-chan error) error {
 	select {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
+	}
+	if t.keeps.Load() {
+		return <-done
 	}
 	timer := time.NewTimer(grace)
 	defer timer.Stop()

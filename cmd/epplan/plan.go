@@ -43,7 +43,7 @@ func (t *terminal) planCommand() *cli.Command {
 				&cli.StringFlag{Name: "svg", Usage: "draw the plan to `FILE`"},
 				htmlFlag(),
 				&cli.IntFlag{Name: "rows", Usage: "`COUNT` of jobs in the table; -1: all", Value: report.DefaultRows},
-				&cli.DurationFlag{Name: "time-limit", DefaultText: "none", Usage: "`TIME` after which the search for a better plan stops with the best so far, such as 2s"},
+				timeLimitFlag("`TIME` after which the search for a better plan stops with the best so far, such as 2s"),
 			}),
 		Action: t.plan,
 	}
@@ -63,12 +63,9 @@ func (t *terminal) plan(c *cli.Context) error {
 		return err
 	}
 	s.cut = c.Duration("time-limit")
-	result, err := s.solve(c.Context, c.String("policy"))
+	result, err := t.solve(c, s)
 	if err != nil {
 		return err
-	}
-	if result.Plan.Cut {
-		t.message("note", "the search stopped at --time-limit: without it, the plan may be better")
 	}
 	if err := t.printPlan(c, s, result); err != nil {
 		return err
@@ -97,8 +94,8 @@ func checkPlanFlags(c *cli.Context) error {
 	if rows := c.Int("rows"); rows < 1 && rows != -1 {
 		return usagef("--rows %d, want 1 or more, or -1 for all", rows)
 	}
-	if limit := c.Duration("time-limit"); c.IsSet("time-limit") && limit <= 0 {
-		return usagef("--time-limit %v, want more than 0, such as 2s", limit)
+	if err := checkTimeLimit(c); err != nil {
+		return err
 	}
 	if c.IsSet("rows") && (c.Bool("json") || c.Bool("csv")) {
 		return usagef("--rows is of the table, want it left out with --json or --csv")
@@ -154,12 +151,16 @@ func (t *terminal) planned(c *cli.Context) (*setup, error) {
 }
 
 // solve plans the batch, checks the plan, and computes what it is measured
-// against.
-func (s *setup) solve(ctx context.Context, policyText string) (*report.Result, error) {
-	pol, err := s.policy(policyText)
+// against. An interruption, or --time-limit, cuts the search for a better plan.
+func (t *terminal) solve(c *cli.Context, s *setup) (*report.Result, error) {
+	pol, err := s.policy(c.String("policy"))
 	if err != nil {
 		return nil, err
 	}
+	monitor, done := t.followed()
+	defer done()
+	ctx, end := monitor.Begin(c.Context)
+	defer end()
 	search := ctx
 	if s.cut > 0 {
 		var done context.CancelFunc
@@ -173,6 +174,15 @@ func (s *setup) solve(ctx context.Context, policyText string) (*report.Result, e
 	against, err := s.references(ctx)
 	if err != nil {
 		return nil, err
+	}
+	done()
+	switch {
+	case plan.Cut && c.Err() != nil:
+		t.message("note", "interrupted: the search stopped, this is the best plan so far")
+	case plan.Cut:
+		t.message("note", "the search stopped at --time-limit: without it, the plan may be better")
+	case c.Err() != nil:
+		t.message("note", "interrupted: constant clocks weren't looked for to the end, and are left out")
 	}
 	result := s.measured(plan, against)
 	if pol.Improve != nil && s.problem.Mode != planner.Online {

@@ -27,6 +27,7 @@ func planningFlags() []cli.Flag {
 		&cli.IntFlag{Name: "gpus-per-node", Usage: "`COUNT` of pairs on a node of --cluster paper", Value: 1},
 		&cli.StringFlag{Name: "policy", Aliases: []string{"p"}, DefaultText: "the best one", Usage: "`POLICY`: NAME[:THETA][,KEY=VALUE]…; epplan compare --help lists them"},
 		&cli.Float64Flag{Name: "theta", DefaultText: "1", Usage: "`PART` of its optimal time to which θ-readjustment may shorten a job"},
+		&cli.Float64Flag{Name: "effort", DefaultText: "1", Usage: "`FACTOR` of the usual search for a better plan: 5 searches five times as long"},
 		&cli.Float64Flag{Name: "rho", DefaultText: "2", Usage: "`SLOTS` (seconds where there are none) that an idle node waits before it goes off"},
 	)
 }
@@ -147,16 +148,22 @@ func (t *terminal) plannable(c *cli.Context, name string) (*setup, error) {
 
 // joined adds the problem to a setup.
 func (t *terminal) joined(c *cli.Context, s *setup) (*setup, error) {
-	for flag, to := range map[string]*float64{"theta": &s.params.Theta, "rho": &s.params.Rho} {
+	for flag, to := range map[string]*float64{"theta": &s.params.Theta, "rho": &s.params.Rho, "effort": &s.params.Effort} {
 		if c.IsSet(flag) {
 			*to, s.said = c.Float64(flag), append(s.said, flag)
 		}
+	}
+	if effort := s.params.Effort; c.IsSet("effort") && !(effort > 0 && effort <= mostEffort) {
+		return nil, usagef("--effort %v, want a number above 0 and up to %d", effort, mostEffort)
 	}
 	if err := checkParams(s.params); err != nil {
 		return nil, err
 	}
 	return s, s.join(t, c, c.Int("gpus-per-node"))
 }
+
+// mostEffort is the most that --effort may ask for: days, for a few hundred jobs.
+const mostEffort = 10_000
 
 func checkParams(p policy.Params) error {
 	if !(p.Theta > 0 && p.Theta <= 1) {
@@ -361,10 +368,18 @@ func (s *setup) acts(text string) error {
 		case policy.Says(text, flag):
 			return usagef("--%s and policy %s both say %s, want it once", flag, text, flag)
 		case !policy.Takes(text, flag) && !(flag == "theta" && s.params.Theta == 1):
-			return usagef("--%s does nothing for policy %s, want it left out, or another policy: edl takes it", flag, text)
+			return usagef("--%s does nothing for policy %s, want it left out, or another policy: %s takes it", flag, text, takerOf(flag))
 		}
 	}
 	return nil
+}
+
+// takerOf is a policy that a number acts on.
+func takerOf(flag string) string {
+	if flag == "effort" {
+		return policy.Best(planner.Offline)
+	}
+	return "edl"
 }
 
 // references are what plans of the batch are held against: nothing on the paper's

@@ -9,7 +9,9 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
@@ -26,8 +28,10 @@ type terminal struct {
 	stdout   io.Writer
 	stderr   io.Writer
 	progress bool
+	now      func() time.Time
 	color    bool
-	args     []string // as they were given, the program first
+	keeps    atomic.Bool // an interrupted command ends by itself, with what it has
+	args     []string    // as they were given, the program first
 
 	outputs []output      // files that the command is to write
 	inputs  []fs.FileInfo // regular files that it has begun to read
@@ -87,14 +91,14 @@ func (t *terminal) finish(ctx context.Context, err error) int {
 	switch {
 	case err == nil:
 		return exitDone
+	case errors.As(err, &incomplete):
+		t.message("warning", err.Error())
+		return exitInfeasible
 	case ctx.Err() != nil:
 		t.message("error", "interrupted")
 		return exitInterrupted
 	case errors.Is(err, syscall.EPIPE):
 		return exitFailed
-	case errors.As(err, &incomplete):
-		t.message("warning", err.Error())
-		return exitInfeasible
 	case errors.As(err, &usage):
 		t.message("error", usage.msg)
 		t.message("hint", usage.hint)

@@ -13,6 +13,28 @@ type Run struct {
 	Params   []Param
 	Summary  Summary
 	Planning time.Duration
+	// Unfinished says that planning was stopped: the summary is that of the best plan so
+	// far, or has the policy's name alone where there was none.
+	Unfinished bool
+}
+
+// Planned tells whether there is a plan.
+func (r *Run) Planned() bool { return !r.Unfinished || r.Summary.JobsTotal > 0 }
+
+// unfinished is the status of a run that was stopped.
+const unfinished = "unfinished"
+
+// stopped is a cell that says so for people; missing where it wasn't.
+func (r *Run) stopped() Value {
+	if r.Unfinished {
+		return Text(unfinished)
+	}
+	return Value{}
+}
+
+// appendNothing fills a row of so many columns up.
+func appendNothing(row []Value, columns int) []Value {
+	return append(row, make([]Value, columns-len(row))...)
 }
 
 // Param is a parameter that distinguishes runs, such as θ or l. Its key is its
@@ -45,11 +67,11 @@ func Comparison(runs []Run) *Table {
 				row = append(row, runs[i].param(key))
 			}
 			row = runs[i].appendCompared(row)
-			if sharing {
+			if sharing && runs[i].Planned() {
 				row = append(row, Count(runs[i].Summary.Slowed))
 				row = append(row, runs[i].Summary.slowdown()...)
 			}
-			if !yield(row) {
+			if !yield(appendNothing(row, len(columns))) {
 				return
 			}
 		}
@@ -82,6 +104,7 @@ func (r *Run) param(key string) Value {
 func comparedColumns() []Column {
 	return []Column{
 		{Key: "status"},
+		{Head: "search", Left: true},
 		{Key: "jobs_total"},
 		{Key: "misses"},
 		{Head: "misses"},
@@ -127,6 +150,15 @@ func comparedColumns() []Column {
 
 func (r *Run) appendCompared(row []Value) []Value {
 	s := &r.Summary
+	status := s.Status.String()
+	if r.Unfinished {
+		status = unfinished
+	}
+	if !r.Planned() {
+		row = appendNothing(append(row, Text(status), r.stopped()), len(row)+len(comparedColumns()))
+		row[len(row)-1] = Number(r.Planning.Seconds())
+		return row
+	}
 	matters := func(n int) Value { // people see the columns only where they matter
 		if n > 0 {
 			return Count(n)
@@ -138,7 +170,7 @@ func (r *Run) appendCompared(row []Value) []Value {
 		end = Number(s.End)
 	}
 	return append(row,
-		Text(s.Status.String()), Count(s.JobsTotal), Count(s.Misses), matters(s.Misses), Count(s.Infeasible), matters(s.Infeasible),
+		Text(status), r.stopped(), Count(s.JobsTotal), Count(s.Misses), matters(s.Misses), Count(s.Infeasible), matters(s.Infeasible),
 		Count(s.PastDue), matters(s.PastDue),
 		Number(s.Objective), Text(s.ObjectiveUnit), Number(s.Energy), Number(s.Run), Number(s.Idle), Number(s.TurnOn), Number(s.Host), Number(s.Sleep),
 		nonZero(s.Baseline), Number(s.Saving()), s.Between.object(), Number(s.Modelled), Count(s.Assumed), nonZero(s.Bound), Number(s.Gap()),
@@ -165,6 +197,9 @@ func WriteComparison(w io.Writer, runs []Run, opts *TextOptions) error {
 	for _, text := range restsOn(runs) {
 		writeLines(out, text)
 	}
+	if !slices.ContainsFunc(runs, func(r Run) bool { return r.Planned() }) {
+		return out.Flush()
+	}
 	writeLines(out, "", "Where the energy goes, and how far it is above what no schedule can beat (gap):")
 	if err := energyShares(runs).WriteText(out, opts); err != nil {
 		return err
@@ -176,6 +211,7 @@ func WriteComparison(w io.Writer, runs []Run, opts *TextOptions) error {
 // plan.
 func restsOn(runs []Run) []string {
 	var all []string
+	runs = slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return !r.Planned() })
 	for _, c := range contests(runs) {
 		if text := c.runs[0].Summary.unmodelled(); text != "" && c.runs[0].Summary.Baseline > 0 {
 			if c.name != "" {
@@ -187,8 +223,9 @@ func restsOn(runs []Run) []string {
 	return all
 }
 
-// energyShares is a table of the parts of each run's energy, for people.
+// energyShares is a table of the parts of each plan's energy, for people.
 func energyShares(runs []Run) *Table {
+	runs = slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return !r.Planned() })
 	keys := paramKeys(runs)
 	params, parts := make([]Column, 0, len(keys)), make([]Column, 0, len(new(Summary).energies()))
 	for _, key := range keys {

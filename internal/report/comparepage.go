@@ -32,6 +32,7 @@ type contest struct {
 	runs []Run
 	tags []string // what each run is called
 	best int      // the run with the least energy of those that keep all promises; -1: none does
+	left []string // what the runs without a plan are called
 }
 
 // contests are the problems in the order of the runs.
@@ -54,6 +55,10 @@ func contests(runs []Run) []contest {
 			at = len(all)
 			index[problem] = at
 			all = append(all, contest{name: problem, best: -1})
+		}
+		if !runs[i].Planned() {
+			all[at].left = append(all[at].left, tag)
+			continue
 		}
 		all[at].runs, all[at].tags = append(all[at].runs, runs[i]), append(all[at].tags, tag)
 	}
@@ -141,8 +146,19 @@ func (c *contest) section(number int) (*page.Section, error) {
 	return s, nil
 }
 
-// verdict says which plan is best, and why.
+// verdict says which plan is best, and why, and what has no plan.
 func (c *contest) verdict() string {
+	text := c.choice()
+	if len(c.left) > 0 {
+		text += " Unfinished, without a plan: " + strings.Join(c.left, "; ") + "."
+	}
+	return text
+}
+
+func (c *contest) choice() string {
+	if len(c.runs) == 0 {
+		return "No policy has a plan."
+	}
 	if c.best < 0 {
 		return "No plan covers all jobs in time, so that none is best."
 	}
@@ -234,6 +250,9 @@ func (c *contest) partsTable() *page.Table {
 				promises = "kept: the best plan"
 			case !keeps(s):
 				promises = fmt.Sprintf("%s late, %d not planned", FormatCount(s.PastDue), s.Infeasible)
+			}
+			if c.runs[i].Unfinished {
+				promises += "; unfinished, the best plan so far"
 			}
 			if !yield(append(row, Number(s.End), Number(s.Wait.Mean), Number(s.Turnaround.Mean), Text(promises))) {
 				return

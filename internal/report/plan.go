@@ -19,8 +19,8 @@ type field struct {
 }
 
 // searched says whether the search for a better plan was done.
-func searched(plan *planner.Plan) string {
-	if plan.Cut {
+func (s *Summary) searched() string {
+	if s.Cut {
 		return "cut"
 	}
 	return "done"
@@ -38,7 +38,7 @@ func (r *Result) fields() []field {
 	if s.From != "" {
 		out = append(out, field{"improved_from", Text(s.From)})
 	}
-	out = append(out, field{"search", Text(searched(r.Plan))})
+	out = append(out, field{"search", Text(s.searched())})
 	if r.Seed != nil {
 		out = append(out, field{"seed", Value{kind: literal, text: strconv.FormatUint(*r.Seed, 10)}})
 	}

@@ -196,6 +196,9 @@ func (p *PlanPage) origin(s *Summary) page.Facts {
 		{Name: "Policy", Text: s.policy()},
 		{Name: "Mode", Text: s.Mode.String() + ", " + s.Start.String() + " start"},
 	}
+	if s.Cut {
+		facts = append(facts, page.Fact{Name: "Search", Text: "cut before it was done"})
+	}
 	if s.Seed != nil {
 		facts = append(facts, page.Fact{Name: "Seed", Text: strconv.FormatUint(*s.Seed, 10)})
 	}

@@ -74,8 +74,11 @@ func (s *Summary) header(opts *TextOptions) []string {
 	scale := CommonScale(Joules, 5, float64(s.Energy))
 	line := func(label, text string) string { return opts.paint(bold, fmt.Sprintf("%-7s", label)) + "  " + text }
 	seed := ""
+	if s.Cut {
+		seed = ", search cut"
+	}
 	if s.Seed != nil {
-		seed = ", seed " + strconv.FormatUint(*s.Seed, 10)
+		seed += ", seed " + strconv.FormatUint(*s.Seed, 10)
 	}
 	lines := []string{
 		line("Plan", fmt.Sprintf("%s, %s, %s start: %s", queue.Printable(s.policy()), s.Mode, s.Start, s.Status)+seed),

@@ -20,6 +20,8 @@ type Progress struct {
 	label   string
 	total   int
 	done    int
+	before  int // steps that were done when the work began
+	note    string
 	started time.Time
 	drawn   time.Time
 	shown   bool
@@ -57,18 +59,57 @@ func (p *Progress) Add(steps int) {
 	}
 }
 
+// Show says what is being done, how many steps of it are done, and what came of the
+// work so far. What is being done may change.
+func (p *Progress) Show(doing string, done, total int, note string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.w == nil {
+		return
+	}
+	now := p.now()
+	if label := queue.Printable(doing); label != p.label {
+		p.label, p.started, p.before = label, now, done
+	}
+	p.done, p.total, p.note = min(done, total), max(1, total), queue.Printable(note)
+	if now.Sub(p.drawn) >= progressEvery {
+		p.drawn, p.shown = now, true
+		p.drawShown(now)
+	}
+}
+
+// mostLine is how long the line of Show may be: one that is wider than the terminal
+// couldn't be written over.
+const mostLine = 79
+
+// drawShown is draw for a line whose work changes.
+func (p *Progress) drawShown(now time.Time) {
+	const bar = 10
+	part := float64(p.done) / float64(p.total)
+	filled := int(part * bar)
+	line := fmt.Sprintf("%s  [%s%s] %3.0f %%%s", p.label, strings.Repeat("#", filled), strings.Repeat(".", bar-filled), 100*part, p.left(now, ", "))
+	if p.note != "" {
+		line += "  " + p.note
+	}
+	_, _ = fmt.Fprintf(p.w, "\r%s\x1b[K", shortened(line, mostLine))
+}
+
+// left says how long the rest will take at the pace so far.
+func (p *Progress) left(now time.Time, before string) string {
+	if p.done <= p.before || p.done >= p.total {
+		return ""
+	}
+	rest := time.Duration(float64(now.Sub(p.started)) * float64(p.total-p.done) / float64(p.done-p.before))
+	return before + rest.Round(time.Second).String() + " left"
+}
+
 // draw writes the line over the one before. That it can't be written is no
 // reason to stop the work.
 func (p *Progress) draw(now time.Time) {
 	part := float64(p.done) / float64(p.total)
 	filled := int(part * barWidth)
-	left := ""
-	if p.done > 0 && p.done < p.total {
-		rest := time.Duration(float64(now.Sub(p.started)) * (1 - part) / part)
-		left = "  " + rest.Round(time.Second).String() + " left"
-	}
 	_, _ = fmt.Fprintf(p.w, "\r%s  [%s%s] %s/%s%s\x1b[K", p.label,
-		strings.Repeat("#", filled), strings.Repeat(".", barWidth-filled), FormatCount(p.done), FormatCount(p.total), left)
+		strings.Repeat("#", filled), strings.Repeat(".", barWidth-filled), FormatCount(p.done), FormatCount(p.total), p.left(now, "  "))
 }
 
 // Finish removes the line.

@@ -73,3 +73,33 @@ func TestShortWorkShowsNoProgressAtAll(t *testing.T) {
 		t.Errorf("wrote %q", out.String())
 	}
 }
+
+func TestProgressOfASearchSaysWhatItFoundOnALineThatFits(t *testing.T) {
+	var out bytes.Buffer
+	clock := &ticker{}
+	p := report.NewProgress(&out, true, clock.Now, "plan", 1)
+	clock.forward(time.Second)
+	p.Show("search", 0, 1000, "")
+	clock.forward(3 * time.Second)
+	out.Reset()
+	p.Show("search", 300, 1000, "best 3.2 MJ, 1 past due\x1b[2J")
+	if want := "\rsearch  [###.......]  30 %, 7s left  best 3.2 MJ, 1 past due\\x1b[2J\x1b[K"; out.String() != want {
+		t.Errorf("drew %q, want %q", out.String(), want)
+	}
+	out.Reset()
+	p.Show("search", 301, 1000, "best 3.2 MJ")
+	if out.Len() > 0 {
+		t.Errorf("drew %q in the same moment", out.String())
+	}
+	clock.forward(time.Second)
+	p.Show(strings.Repeat("long ", 30), 1, 2, "")
+	if line := strings.TrimSuffix(strings.TrimPrefix(out.String(), "\r"), "\x1b[K"); len([]rune(line)) > 79 {
+		t.Errorf("%d characters, want no more than a narrow terminal has: %q", len([]rune(line)), line)
+	}
+	out.Reset()
+	p.Finish()
+	p.Show("search", 1000, 1000, "")
+	if out.String() != "\r\x1b[K" {
+		t.Errorf("the end is %q", out.String())
+	}
+}

@@ -31,6 +31,7 @@ type Summary struct {
 	Mode       planner.Mode
 	Start      planner.StartRule
 	Seed       *uint64 // nil: nothing was randomised
+	Cut        bool    // the search for a better plan was stopped before it was done
 	JobsTotal  int     // all jobs of the batch, also those that aren't planned
 	Misses     int     // planned jobs that end after their deadlines
 	Infeasible int     // jobs that aren't planned
@@ -188,7 +189,7 @@ func (r *Result) runningCount() int {
 func (r *Result) summary() Summary {
 	l := &r.Plan.Ledger
 	s := Summary{
-		Policy: r.Plan.Policy, From: r.Plan.From, Status: r.Plan.Status, Mode: r.Problem.Mode, Start: r.Problem.Start, Seed: r.Seed,
+		Policy: r.Plan.Policy, From: r.Plan.From, Status: r.Plan.Status, Mode: r.Problem.Mode, Start: r.Problem.Start, Seed: r.Seed, Cut: r.Plan.Cut,
 		JobsTotal: len(r.Problem.Tasks) - r.runningCount(), Misses: len(r.Plan.Misses), Infeasible: len(r.Plan.Unplaced),
 		Energy: l.Total(), Run: l.Run, Idle: l.Idle, TurnOn: l.TurnOn, Host: l.Host, Sleep: l.Sleep,
 		Baseline: r.Baseline, Bound: r.Bound, PastDue: len(r.Plan.PastDue(r.Problem)),

@@ -20,6 +20,8 @@ type Align struct {
 	// n tasks and at most 500,000, which takes less than a second; from 4,000
 	// tasks on, fewer, since each makes less of a difference.
 	Moves int
+	// Effort is a multiple of that; 0 means 1.
+	Effort float64
 }
 
 // Limits of the work that Align does unasked.
@@ -41,6 +43,7 @@ func (al Align) Improve(ctx context.Context, p *planner.Problem, plan *planner.P
 	if moves <= 0 {
 		moves = defaultMoves(len(p.Tasks))
 	}
+	moves = scaled(moves, al.Effort)
 	best := plan
 	for class := range p.Cluster.Classes {
 		isle, ok := islandOf(p, best, class)
@@ -56,6 +59,14 @@ func (al Align) Improve(ctx context.Context, p *planner.Problem, plan *planner.P
 		}
 	}
 	return best, nil
+}
+
+// scaled is an amount of work at an effort; 0 is the usual one.
+func scaled(work int, effort float64) int {
+	if effort == 0 {
+		return work
+	}
+	return max(1, int(effort*float64(work)))
 }
 
 // defaultMoves is what [Align.Moves] says of 0.
@@ -113,7 +124,7 @@ func newState(p *planner.Problem, isle *island) (s *state, ok bool) {
 func (s *state) explore(ctx context.Context, counts []int, moves int, rng *rand.Rand) (*state, error) {
 	n := len(s.items) - 1
 	rounds := min(max(smallBatch/n, 1), mostRounds)
-	trial := moves / 2 / max(rounds*len(counts), 1)
+	all, trial := moves, moves/2/max(rounds*len(counts), 1)
 	hot := hottest * (1 + smallBatch/float64(n))
 	var best *state
 	for range rounds {
@@ -122,7 +133,9 @@ func (s *state) explore(ctx context.Context, counts []int, moves int, rng *rand.
 			if !ok {
 				continue
 			}
-			if err := newSearch(candidate, rng).anneal(ctx, trial, hot, coldest); err != nil {
+			search := newSearch(candidate, rng)
+			search.moves = [2]int{all - moves, all}
+			if err := search.anneal(ctx, trial, hot, coldest); err != nil {
 				return nil, err
 			}
 			if best == nil || candidate.total() < best.total() {
@@ -134,7 +147,9 @@ func (s *state) explore(ctx context.Context, counts []int, moves int, rng *rand.
 	if best == nil {
 		return nil, nil
 	}
-	return best, newSearch(best, rng).anneal(ctx, moves, warm, coldest)
+	search := newSearch(best, rng)
+	search.moves = [2]int{all - moves, all}
+	return best, search.anneal(ctx, moves, warm, coldest)
 }
 
 // movableAll tells whether every task may be moved by itself to each node of a GPU model

@@ -36,6 +36,7 @@ func (f Portfolio) Improve(ctx context.Context, p *planner.Problem, plan *planne
 		return nil, err
 	}
 	best := candidateOf(p, improved)
+	planner.MonitorOf(ctx).Found(p, improved)
 	if f.uniform(p) && best.late == 0 {
 		return improved, nil
 	}
@@ -78,6 +79,7 @@ func (f Portfolio) last(ctx context.Context, p *planner.Problem, best candidate,
 // try is the best of the given plan and those of some policies.
 func (f Portfolio) try(ctx context.Context, p *planner.Problem, starts []Start, best candidate, rng *rand.Rand) (candidate, error) {
 	for i := range starts {
+		planner.MonitorOf(ctx).At(starts[i].Name, i, len(starts))
 		if most := starts[i].Most; most > 0 && len(p.Tasks) > most || planner.Cut(ctx) && best.late == 0 {
 			continue // a search that is cut keeps its promises
 		}
@@ -96,6 +98,7 @@ func (f Portfolio) try(ctx context.Context, p *planner.Problem, starts []Start, 
 			other = candidateOf(p, start)
 		}
 		if other.better(&best) {
+			planner.MonitorOf(ctx).Found(p, start)
 			best = other
 			best.From = starts[i].Name
 		}

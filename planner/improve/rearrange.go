@@ -74,13 +74,13 @@ const searchRounds = 8
 
 // rearrange searches for a better plan by lists. Half of the moves try several starts,
 // the other half go on from the best of them.
-func rearrange(ctx context.Context, p *planner.Problem, plan *planner.Plan, moves int, rng *rand.Rand) *planner.Plan {
-	n := len(p.Tasks)
+func rearrange(ctx context.Context, p *planner.Problem, plan *planner.Plan, how Retune, rng *rand.Rand) *planner.Plan {
+	n, moves := len(p.Tasks), how.Moves
 	if moves <= 0 {
 		moves = mostMovesListed
 	}
-	moves = min(moves/max(1, n/manyJobs), movesPerTriple*n*n*n)
-	work := mostTimed / max(1, n/manyJobs)
+	moves = scaled(min(moves/max(1, n/manyJobs), movesPerTriple*n*n*n), how.Effort)
+	work := scaled(mostTimed/max(1, n/manyJobs), how.Effort)
 	w := weightsOf(p, plan)
 	l := newLists(p, w, openNodes(p, plan))
 	mean := math.Abs(w.joule*float64(plan.Ledger.Total())+w.second*plan.GPUSeconds(p)) / float64(n)
@@ -89,7 +89,7 @@ func rearrange(ctx context.Context, p *planner.Problem, plan *planner.Plan, move
 	if !l.follow(plan) {
 		return plan
 	}
-	search := &walk{l: l, rng: rng}
+	search := &walk{l: l, rng: rng, from: plan, moves: moves}
 	given := l.clone()
 	l.spread(plan, planner.NewDueDual(p, w.joule, w.second))
 	start := l.clone()
@@ -106,12 +106,14 @@ func rearrange(ctx context.Context, p *planner.Problem, plan *planner.Plan, move
 	best := given
 	for range rounds {
 		l.become(start)
+		search.share = 0.5 / float64(rounds)
 		search.anneal(ctx, moves/2/rounds, work/2/rounds, hot*mean, cool*mean)
 		if l.better(best) {
 			best = l.clone()
 		}
 	}
 	l.become(best)
+	search.share = 0.5
 	search.anneal(ctx, moves/2, work/2, min(hot, mild)*mean, freezing*mean)
 	return l.plan(plan)
 }

@@ -24,6 +24,8 @@ type Retune struct {
 	// Moves is how many moves are tried at most; 0 means 12 million. There are no more
 	// than 20 for each three tasks, and than some seconds take.
 	Moves int
+	// Effort is a multiple of all that; 0 means 1.
+	Effort float64
 }
 
 // Improve is [planner.Improver].
@@ -33,7 +35,7 @@ func (r Retune) Improve(ctx context.Context, p *planner.Problem, plan *planner.P
 	}
 	best := candidateOf(p, plan)
 	if listable(p, plan) {
-		best.orBetter(p, rearrange(ctx, p, plan, r.Moves, rng))
+		best.orBetter(p, rearrange(ctx, p, plan, r, rng))
 	}
 	best.orBetter(p, stretch(p, best.Plan))
 	return best.Plan, planner.Cancelled(ctx)

@@ -141,3 +141,32 @@ func TestAShortTaskIsStretchedWhileItsNodeIsOn(t *testing.T) {
 		t.Errorf("reasons %q and %q, want the long one shortened and the short one stretched", a.Reason, b.Reason)
 	}
 }
+
+func TestEffortMultipliesTheMovesOfASearch(t *testing.T) {
+	several := problems(t)["several GPUs"]
+	for name, improver := range map[string]func(effort float64) planner.Improver{
+		"lists":         func(effort float64) planner.Improver { return improve.Retune{Effort: effort} },
+		"aligned nodes": func(effort float64) planner.Improver { return improve.Align{Effort: effort} },
+	} {
+		p := problems(t)["continuous clocks"]
+		if name == "lists" {
+			p = several
+		}
+		moves := func(effort float64) (total int) {
+			w := &planner.Monitor{Tell: func(at planner.Progress) {
+				if total = at.Total; at.Doing != planner.Searching {
+					t.Errorf("%s: told of %q", name, at.Doing)
+				}
+			}}
+			ctx, end := w.Begin(t.Context())
+			defer end()
+			if _, err := improver(effort).Improve(ctx, p, edl(t, p), seeded(2)); err != nil {
+				t.Fatal(err)
+			}
+			return total
+		}
+		if usual, half := moves(0), moves(0.5); usual == 0 || 2*half != usual || moves(1) != usual {
+			t.Errorf("%s: %d moves, and %d at half the effort", name, usual, half)
+		}
+	}
+}

@@ -27,6 +27,7 @@ type search struct {
 	scale  float64 // of the temperature, joules
 	limit  float64 // most that the move under test may add, joules
 	spread int     // how far from the ideal partner for a swap to look
+	moves  [2]int  // of all searches for the batch: those before this one, and in all
 }
 
 // newSearch prepares a search that works on the state itself.
@@ -51,6 +52,7 @@ func (a *search) anneal(ctx context.Context, moves int, hot, cold float64) error
 		coolEvery  = 1 << 8  // moves
 		checkEvery = 1 << 12 // moves between two looks at the context
 	)
+	monitor := planner.MonitorOf(ctx)
 	if len(a.s.gpus) < 2 {
 		return planner.Cancelled(ctx)
 	}
@@ -65,6 +67,8 @@ func (a *search) anneal(ctx context.Context, moves int, hot, cold float64) error
 			if ctx.Err() != nil {
 				break
 			}
+			monitor.Count(min(checkEvery, moves-m))
+			monitor.At(planner.Searching, a.moves[0]+m, a.moves[1])
 		}
 		a.limit = temperature * a.rng.ExpFloat64()
 		a.try()

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/epplan/epplan/planner"
 )
 
 // walk is simulated annealing over lists. Each move changes the lists of one or two
@@ -18,6 +20,12 @@ type walk struct {
 	was     []changedJob  // jobs that the move changed, in that order
 	nodes   []int32       // buffer of takenTogether
 	pool    []int32       // buffer of draw
+
+	// What is told of the search.
+	from  *planner.Plan // that it began with
+	moves int           // of the whole search
+	begun float64       // part of the search that is over
+	share float64       // part of it that comes next
 }
 
 // changedNode is a node before a change.
@@ -39,21 +47,33 @@ type changedJob struct {
 // falls from hot to cold, both of the objective. The lists are those of the best
 // schedule found in the end.
 func (w *walk) anneal(ctx context.Context, moves, most int, hot, cold float64) {
-	const lookEvery = 1 << 10
+	const (
+		lookEvery  = 1 << 10 // moves between two looks at the best and at the context's monitor
+		foundEvery = 1 << 16 // moves between two plans that somebody is told of
+	)
 	best := w.l.clone()
 	temperature := hot
 	until := w.l.steps + most
+	monitor, news := planner.MonitorOf(ctx), true
 	for m := 0; m < moves && ctx.Err() == nil && w.l.steps < until; m++ {
 		if m%lookEvery == 0 {
 			if w.l.better(best) {
 				best.become(w.l)
+				news = true
 			}
 			done := max(float64(m)/float64(moves), 1-float64(until-w.l.steps)/float64(most))
+			monitor.Count(min(lookEvery, moves-m))
+			if news && m%foundEvery == 0 && monitor.Listens() {
+				monitor.Found(w.l.p, best.plan(w.from))
+				news = false
+			}
+			monitor.At(planner.Searching, int((w.begun+w.share*done)*float64(w.moves)), w.moves)
 			temperature = hot * math.Pow(cold/hot, done)
 		}
 		w.limit = temperature * w.rng.ExpFloat64()
 		w.try()
 	}
+	w.begun += w.share
 	if best.better(w.l) {
 		w.l.become(best)
 	}

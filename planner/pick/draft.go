@@ -34,6 +34,8 @@ type draft struct {
 	now    []bool  // whether it starts at once
 	forced []int32 // the class that it is bound to, or anyClass
 	curves []curve // by class: as start, less what is booked
+
+	placed int // work done: tasks looked at for a class
 }
 
 // anyClass marks a task that the draft may put on every class.
@@ -209,6 +211,7 @@ func (d *draft) place(now, bound float64) (cost float64) {
 			if math.IsInf(d.items.cost[at], 1) {
 				continue
 			}
+			d.placed++
 			c := &d.curves[class]
 			step := c.earliest(d.items.gpus[at], d.items.time[at])
 			if step < 0 {

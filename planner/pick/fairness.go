@@ -114,8 +114,15 @@ const (
 	leastLongest = 0.25
 )
 
+// looksInOne is how many looks at a pair of the line take as long as one evaluation of a
+// place ([planner.Monitor]).
+const looksInOne = 16
+
 // open tells whether a pair fits and makes nobody wait for too long.
 func (l *line) open(p *pair) bool {
+	if l.looks++; l.looks%looksInOne == 0 {
+		l.v.Evaluated(1)
+	}
 	if !l.fits(p) || l.fair == nil {
 		return l.fits(p)
 	}

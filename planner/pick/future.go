@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/epplan/epplan/planner"
 )
 
 // future draws what may happen and plays decisions in it.
@@ -30,6 +32,7 @@ type future struct {
 	// The future that is being played.
 	draft draft
 	rooms []float64 // free GPUs by class
+	view  *planner.View
 }
 
 // Times are in usual run times.
@@ -151,6 +154,9 @@ func (f *future) best(from *draft, now float64, free []float64, residents int, w
 		f.imagine(now)
 		for i := range trials {
 			if t := &trials[i]; !t.out {
+				if f.stopped() {
+					return pair{}, false
+				}
 				cost := f.play(now, free, t.item, t.class)
 				t.costs, t.sum = append(t.costs, cost), t.sum+cost
 			}
@@ -166,6 +172,14 @@ func (f *future) best(from *draft, now float64, free []float64, residents int, w
 		return pair{}, false
 	}
 	return choices[trials[lead].choice], true
+}
+
+// stopped accounts for the work since it was called last, and tells whether nobody waits
+// for the answer any more.
+func (f *future) stopped() bool {
+	f.view.Evaluated(f.draft.placed)
+	f.draft.placed = 0
+	return f.view.Stopped()
 }
 
 // weigh finds the trial that leads and takes those out that are surely worse.

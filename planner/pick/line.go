@@ -18,6 +18,7 @@ type line struct {
 	known   [][]pair  // by task: its pairs while it waits, nil before and after
 	lost    []int     // tasks that no class suits: Place is to give them up
 	fair    *fairness // nil: waits aren't bounded
+	looks   int       // at pairs
 }
 
 // none marks that no task is being offered.

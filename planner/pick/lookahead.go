@@ -37,6 +37,7 @@ func (o Lookahead) New(v *planner.View, _ planner.Placer) planner.Picker {
 		how: o, window: mostWaiting, free: make([]float64, len(line.total)),
 	}
 	l.draft.rounds, l.draft.crowd = mostRounds, crowding
+	l.future.view = v
 	l.future.closed = v.Problem.Mode == planner.Offline
 	return l
 }
@@ -131,6 +132,8 @@ func (q *lookahead) byDraft() (best pair, ok bool) {
 		q.snapshot()
 		q.future.rush(&q.draft, q.v.Now)
 		q.draft.make(q.v.Now, q.free)
+		q.v.Evaluated(q.draft.placed)
+		q.draft.placed = 0
 		q.agreed, q.drafted = q.agreed[:0], true
 		for i, item := range q.draft.line {
 			task := q.waiting[int(item)-len(q.residents)]

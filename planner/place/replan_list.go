@@ -106,6 +106,7 @@ func (l *lister) cheapest(j *asking) (best seat) {
 				continue
 			}
 			fresh = fresh && node.used
+			l.p.v.Evaluated(1)
 			from := node.ready
 			if whole && !node.gaps { // there is nothing but its turn
 				from = max(from, l.to.frees[node.first+choice.gpus-1])

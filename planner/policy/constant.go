@@ -119,6 +119,7 @@ func (c *constant) search(p *planner.Problem) *clockSearch {
 	s := &clockSearch{problem: p, ladders: laddersOf(p), tried: make(map[string]bool)}
 	n := len(p.Tasks)
 	s.left = min(max(placedPairs/n/n, lowPlacements), perTask*n, mostPlacements)
+	s.most = s.left
 	for i := range c.placed {
 		if most := c.placed[i].Most; most == 0 || len(p.Tasks) <= most {
 			s.ways = append(s.ways, way{&c.placed[i].Policy, worth{unplaced: math.MaxInt}})
@@ -133,6 +134,7 @@ type clockSearch struct {
 	ladders []ladder
 	ways    []way
 	left    int // placements that may still be tried
+	most    int // of them at first
 	tried   map[string]bool
 	best    trial
 }
@@ -192,7 +194,7 @@ func (s *clockSearch) try(ctx context.Context, rungs []int, ways int, haste floa
 	for i := range s.ways[:min(ways, len(s.ways))] {
 		w := &s.ways[i]
 		key := fmt.Sprint(rungs, w.policy.Name, haste)
-		if s.left <= 0 || s.tried[key] {
+		if s.left <= 0 || s.tried[key] || planner.Cut(ctx) && s.best.plan != nil {
 			continue
 		}
 		s.tried[key] = true
@@ -218,6 +220,7 @@ func (s *clockSearch) place(ctx context.Context, rungs []int, way *way, haste fl
 			return err
 		}
 		s.left--
+		planner.MonitorOf(ctx).At(Constant, s.most-s.left, s.most)
 		w := worthOf(s.problem, plan)
 		if w.compare(way.best) < 0 {
 			way.best = w
@@ -225,6 +228,7 @@ func (s *clockSearch) place(ctx context.Context, rungs []int, way *way, haste fl
 		if s.best.plan == nil || w.compare(s.best.worth) < 0 {
 			plan.Clocks, plan.From = clocks, at.Name
 			s.best = trial{slices.Clone(rungs), plan, w}
+			planner.MonitorOf(ctx).Found(s.problem, plan)
 		}
 		if stuck++; w != last {
 			stuck = 0

@@ -22,6 +22,9 @@ type Params struct {
 	// queue's task, as a multiple of its time at default clocks; 0: any.
 	Stretch float64
 	Queue   Queue // zero: DefaultQueue
+	// Effort is a multiple of the usual search for a better plan, of a policy that
+	// searches; 0 means 1.
+	Effort float64
 }
 
 // DefaultParams are the paper's: no readjustment, two slots.
@@ -166,7 +169,7 @@ func edlAlign(q Params) planner.Policy {
 			rescue = append(rescue, start)
 		}
 	}
-	edl.Improve = improve.Portfolio{Others: others, Rescue: rescue, Then: improve.Align{}, Last: improve.Retune{}}
+	edl.Improve = improve.Portfolio{Others: others, Rescue: rescue, Then: improve.Align{Effort: q.Effort}, Last: improve.Retune{Effort: q.Effort}}
 	return edl
 }
 

@@ -34,7 +34,8 @@ type References struct {
 const mostConstant = 10_000
 
 // NewReferences plans a problem by each of them. There is no EASY for more than
-// [MostQueued] tasks, and there are no constant clocks for more than 10,000.
+// [MostQueued] tasks, and there are no constant clocks for more than 10,000, or where
+// the search for them is cut.
 func NewReferences(ctx context.Context, p *planner.Problem, params Params) (r References, err error) {
 	for _, one := range []struct {
 		plan **planner.Plan
@@ -46,6 +47,9 @@ func NewReferences(ctx context.Context, p *planner.Problem, params Params) (r Re
 				return r, err
 			}
 		}
+	}
+	if r.Constant != nil && r.Constant.Cut {
+		r.Constant = nil
 	}
 	return r, nil
 }

@@ -110,6 +110,10 @@ func checkOption(name, key, value string, given map[string]string) string {
 	all := own.with(given)
 	_, isStage := stages[key]
 	switch {
+	case name == searching && key == "effort":
+		return ""
+	case key == "effort":
+		return "effort does nothing for " + name + ", which searches for no better plan, want " + searching
 	case name == searching && key == "clocks" && (value == "default" || value == "optimum"):
 		return ""
 	case name == searching && (isStage || key == "stretch" || key == "theta" && !isOne(value)):

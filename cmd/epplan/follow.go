@@ -1,0 +1,90 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/planner"
+)
+
+// timeLimitFlag bounds planning by the clock.
+func timeLimitFlag(usage string) cli.Flag {
+	return &cli.DurationFlag{Name: "time-limit", DefaultText: "none", Usage: usage}
+}
+
+// checkTimeLimit reports one that leaves no time.
+func checkTimeLimit(c *cli.Context) error {
+	if limit := c.Duration("time-limit"); c.IsSet("time-limit") && limit <= 0 {
+		return usagef("--time-limit %v, want more than 0, such as 2s", limit)
+	}
+	return nil
+}
+
+// followed is a monitor for planning that shows on a terminal how far it is. From now on
+// an interrupted command isn't given up: it ends with what it has.
+func (t *terminal) followed() (monitor *planner.Monitor, done func()) {
+	t.keeps.Store(true)
+	line := report.NewProgress(t.stderr, t.progress, t.now, "plan", 1)
+	monitor = &planner.Monitor{}
+	if t.progress {
+		monitor.Tell = func(p planner.Progress) { line.Show(p.Doing, p.Done, p.Total, soFar("best", &p)) }
+	}
+	return monitor, line.Finish
+}
+
+// soFar is what the best plan so far comes to; empty: there is none.
+func soFar(what string, p *planner.Progress) string {
+	if !p.Planned {
+		return ""
+	}
+	return fmt.Sprintf("%s %s, %s past due", what, report.FormatJoules(p.Energy), report.FormatCount(p.PastDue))
+}
+
+// rowsLine is a line on a terminal that says how far the rows of a comparison are.
+type rowsLine struct {
+	mu    sync.Mutex
+	line  *report.Progress
+	rows  int
+	done  int
+	doing []string // rows under way
+	best  planner.Progress
+	whose string // the best plan
+}
+
+// begin notes that a row is under way.
+func (r *rowsLine) begin(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.doing = append(r.doing, name)
+	r.show()
+}
+
+// end notes that a row is done.
+func (r *rowsLine) end(name string, run *report.Run) {
+	r.tell(name, planner.Progress{Planned: run.Planned(), PastDue: run.Summary.PastDue, Energy: run.Summary.Energy})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.done++
+	at := slices.Index(r.doing, name)
+	r.doing = slices.Delete(r.doing, at, at+1)
+	r.show()
+}
+
+// tell notes how far a row is.
+func (r *rowsLine) tell(name string, p planner.Progress) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if better := !r.best.Planned || p.PastDue < r.best.PastDue || p.PastDue == r.best.PastDue && p.Energy < r.best.Energy; p.Planned && better {
+		r.best, r.whose = p, name
+	}
+	r.show()
+}
+
+func (r *rowsLine) show() {
+	r.line.Show(strings.Join(r.doing, ", "), r.done, r.rows, soFar("best "+r.whose, &r.best))
+}

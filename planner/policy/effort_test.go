@@ -1,0 +1,57 @@
+package policy_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/policy"
+)
+
+// evaluations is the work of the search of a policy at an effort: the total that it tells
+// of.
+func evaluations(t *testing.T, p *planner.Problem, name string, effort float64) (total int) {
+	t.Helper()
+	params := policy.DefaultParams()
+	params.Effort = effort
+	params.Queue.Look.Futures = 2
+	pol, err := policy.Parse(name, params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &planner.Monitor{Tell: func(at planner.Progress) {
+		if at.Doing == planner.Searching {
+			total = max(total, at.Total)
+		}
+	}}
+	ctx, end := w.Begin(t.Context())
+	defer end()
+	if _, err := policy.Checked(ctx, p, pol, nil); err != nil {
+		t.Fatal(err)
+	}
+	return total
+}
+
+func TestEffortActsOnExactlyThePoliciesThatTakeIt(t *testing.T) {
+	p := drawBatch(t, 3)
+	for _, name := range policy.Names() {
+		usual, little := evaluations(t, p, name, 0), evaluations(t, p, name, 0.01)
+		if acts := usual != little; acts != policy.Takes(name, "effort") {
+			t.Errorf("%s tries %d moves, and %d with a hundredth of the effort; it takes the option: %t", name, usual, little, !acts)
+		}
+	}
+}
+
+func TestConstantClocksWhoseSearchIsCutAreNoReference(t *testing.T) {
+	p := drawBatch(t, 3)
+	whole, err := policy.NewReferences(t.Context(), p, policy.DefaultParams())
+	if err != nil || whole.Constant == nil || whole.Easy == nil {
+		t.Fatalf("%+v, %v", whole, err)
+	}
+	ctx, cut := context.WithCancelCause(t.Context())
+	cut(planner.ErrCut)
+	some, err := policy.NewReferences(ctx, p, policy.DefaultParams())
+	if err != nil || some.Constant != nil || some.FCFS == nil || some.Easy == nil {
+		t.Errorf("%+v, %v: want all but constant clocks", some, err)
+	}
+}
