@@ -164,3 +164,87 @@ func TestTheDefaultPlanKeepsWhatOthersKeep(t *testing.T) {
 		t.Errorf("first come, first served keeps every promise in %d of %d batches, want some of both kinds", kept, batches)
 	}
 }
+
+// drawWideBatch is a drawn batch in which every fifth job runs on two nodes. By seed,
+// jobs also need cores of which their nodes run short, keep to partitions, or find
+// GPUs that others still use.
+func drawWideBatch(tb testing.TB, seed uint64) *planner.Problem {
+	tb.Helper()
+	p := drawBatch(tb, seed)
+	s := &site{Rand: rand.New(rand.NewPCG(seed, 2))} //nolint:gosec // repeatable
+	for i := range p.Cluster.Classes {
+		k := &p.Cluster.Classes[i]
+		k.Count = max(k.Count, 2)
+		if seed%4 == 1 {
+			k.CPUs = float64(6 * k.GPUs)
+		}
+		if seed%4 == 2 {
+			k.Partitions = []string{"all", k.Name}
+		}
+	}
+	for i := range p.Tasks {
+		t := &p.Tasks[i]
+		t.Due = t.Deadline
+		if s.IntN(5) == 0 {
+			for o := range t.Options {
+				t.Options[o].GPUs, t.Options[o].Nodes = 2*t.Options[o].GPUs, 2
+			}
+		}
+		if seed%4 == 1 {
+			t.CPUs = float64(t.Options[0].GPUs * (1 + s.IntN(12)))
+		}
+		if name := p.Cluster.Classes[s.IntN(len(p.Cluster.Classes))].Name; seed%4 == 2 && t.Option(name) >= 0 {
+			t.Partitions = []string{name}
+		}
+	}
+	if seed%4 == 3 {
+		s.present(p)
+	}
+	if err := policy.ImplyDue(context.Background(), p, 1.5); err != nil {
+		tb.Fatal(err)
+	}
+	return p
+}
+
+// present has some nodes still run what nobody plans.
+func (s *site) present(p *planner.Problem) {
+	p.Present = &planner.Present{}
+	for class := range p.Cluster.Classes {
+		k := &p.Cluster.Classes[class]
+		end := 3600 * (1 + 5*s.Float64())
+		at := p.Tasks[0].Options[0].Response.Default()
+		at.Time, at.Energy = end, at.Power.Over(end)
+		p.Present.Running = append(p.Present.Running, planner.Running{Task: len(p.Tasks), Class: class, End: end})
+		p.Tasks = append(p.Tasks, planner.NewTask("running on "+k.Name, planner.Option{
+			Model: k.Model, GPUs: 1 + s.IntN(k.GPUs), Response: &dvfsmodel.Fixed{At: at},
+		}))
+	}
+}
+
+// TestPlansOfJobsOverNodesKeepWhatOthersKeep and save what plans of other jobs do.
+func TestPlansOfJobsOverNodesKeepWhatOthersKeep(t *testing.T) {
+	batches, saved := uint64(8), 0.0
+	if testing.Short() {
+		batches = 4
+	}
+	for seed := range batches {
+		p := drawWideBatch(t, 300+seed)
+		plan, late := pastDue(t, p, policy.Best(planner.Offline)) // which checks it
+		for _, name := range []string{"baseline", policy.EasyDefault, "marginal", "value"} {
+			other, otherLate := pastDue(t, p, name)
+			if lost, otherLost := len(plan.Unplaced), len(other.Unplaced); lost > otherLost || (lost == otherLost && late > otherLate) {
+				t.Errorf("seed %d, %d jobs: %d late and %d left out, by %s %d and %d", seed, len(p.Tasks), late, lost, name, otherLate, otherLost)
+			}
+			if name == policy.EasyDefault {
+				less := 1 - float64(plan.Ledger.Total()/other.Ledger.Total())
+				saved += less / float64(batches)
+				bound := planner.BoundOf(p, plan)
+				t.Logf("seed %d, %d jobs: %.1f %% less than EASY, gap %.1f %%", seed, len(p.Tasks), 100*less,
+					100*bound.Gap(plan.Ledger.Total()))
+			}
+		}
+	}
+	if saved < 0.15 {
+		t.Errorf("%.1f %% saved over EASY at default clocks, want 15 %% or more", 100*saved)
+	}
+}
