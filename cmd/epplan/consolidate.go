@@ -39,6 +39,7 @@ func (t *terminal) consolidateCommand() *cli.Command {
 			&cli.DurationFlag{Name: "time-limit", Usage: "the `TIME` that improve, exact and cats-safe may take", Value: usualLimit},
 			contentionFlag("time is shared without loss"),
 			seedFlag(),
+			&cli.IntFlag{Name: "window", Usage: "`COUNT` of tasks that wait for each other; cats-safe knows them all when it places the first of them", Value: 1},
 			&cli.IntFlag{Name: "moves", DefaultText: "a plan from scratch", Usage: "at most `COUNT` tasks leave the GPUs that they run on now"},
 			jsonFlag(),
 			&cli.IntFlag{Name: "rows", Usage: "`COUNT` of GPUs in the table; -1: all", Value: report.DefaultRows},
@@ -66,6 +67,7 @@ type consolidation struct {
 	outcome
 	verdict consolidate.Verdict
 	moving  *moving // nil: a plan from scratch
+	window  int     // of tasks that are placed at a time, where it was given; 0: one by one
 }
 
 func (t *terminal) consolidate(c *cli.Context) error {
@@ -84,6 +86,9 @@ func (t *terminal) consolidate(c *cli.Context) error {
 		return err
 	}
 	if r.problem, err = problemByName(c.String("problem")); err != nil {
+		return err
+	}
+	if err := checkWindow(c, r); err != nil {
 		return err
 	}
 	if err := checkMoves(c, r); err != nil {
@@ -124,6 +129,20 @@ func problemByName(name string) (consolidate.Problem, error) {
 		}
 	}
 	return 0, usagef("--problem %q, want safe or as-printed", name)
+}
+
+// checkWindow takes over how many tasks wait for each other.
+func checkWindow(c *cli.Context, r *consolidation) error {
+	if !c.IsSet("window") {
+		return nil
+	}
+	if r.window = c.Int("window"); r.window < 1 {
+		return usagef("--window %d, want 1 or more", r.window)
+	}
+	if r.method.name != windowMethod {
+		return usagef("--window is for --policy %s, %s makes nothing of tasks that wait: want it left out", windowMethod, r.method.name)
+	}
+	return nil
 }
 
 func methodByName(name string) (*method, error) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -68,6 +69,29 @@ func TestBoundsOfConsolidationsAreNeverAboveTheBestKnownPlan(t *testing.T) {
 			if plan.Bound <= 0 || plan.Bound > want+0.01 {
 				t.Errorf("%s, %s: bound %v W, but %v W suffice", filepath.Base(name), problem, plan.Bound, want)
 			}
+		}
+	}
+}
+
+func TestAConsolidationByWindowsSaysWhatTheyCost(t *testing.T) {
+	const file = "testdata/consolidate.json"
+	code, stdout, stderr := inProcess(t, "consolidate", file, "--json", "--policy", "cats-safe", "--window", "3")
+	var plan struct {
+		Window int     `json:"window"`
+		WaitS  float64 `json:"wait_mean_s"`
+	}
+	if err := json.Unmarshal([]byte(stdout), &plan); err != nil || code != exitDone {
+		t.Fatalf("exit status %d, %v: %s", code, err, stderr)
+	}
+	if plan.Window != 3 || math.Abs(plan.WaitS-20.125) > 1e-9 {
+		t.Errorf("windows of %d, %g s of waiting; want 3 and 20.125", plan.Window, plan.WaitS)
+	}
+	if _, stdout, _ := inProcess(t, "consolidate", file, "--policy", "cats-safe", "--window", "3"); !strings.Contains(stdout, "Window   3 tasks at a time, waiting 20.1 s") {
+		t.Errorf("printed %q, want what windows cost", stdout)
+	}
+	for _, args := range [][]string{{"--window", "0", "--policy", "cats-safe"}, {"--window", "3"}, {"--window", "3", "--policy", "hotcloud"}} {
+		if code, _, _ := inProcess(t, append([]string{"consolidate", file}, args...)...); code != exitUsage {
+			t.Errorf("%v: exit status %d, want %d", args, code, exitUsage)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +13,9 @@ import (
 
 // bestMethod is the policy unless one is named.
 const bestMethod = "exact"
+
+// windowMethod is the policy that looks at tasks that wait.
+const windowMethod = "cats-safe"
 
 // method is a policy of the command. Those that search get a context that ends
 // with their time.
@@ -37,7 +41,7 @@ func methods() []method {
 			if _, random := p.Rule.(consolidate.CATSSafe); random {
 				p.Rule = hurried{ctx, consolidate.CATSSafe{Seed: seed - 1}} // by default the policy of the registry, whose seed is 0
 			}
-			return outcome{placement: p.Place(r.in)}
+			return outcome{placement: consolidate.PlaceWindows(r.in, p.Rule, p.Clocks, max(1, r.window))}
 		}})
 	}
 	return append(all,
@@ -120,6 +124,21 @@ func (t *terminal) countdown(ctx context.Context, limit time.Duration) (over fun
 		cancel()
 		<-stopped
 	}
+}
+
+// waitS is how long tasks wait for their window, on average, seconds.
+func (r *consolidation) waitS() float64 {
+	sum := 0.0
+	for tasks := range slices.Chunk(r.in.Tasks, r.window) {
+		last := 0.0
+		for i := range tasks {
+			last = max(last, tasks[i].Arrival)
+		}
+		for i := range tasks {
+			sum += last - tasks[i].Arrival
+		}
+	}
+	return sum / float64(max(1, len(r.in.Tasks)))
 }
 
 // gap is how much more than the bound the plan draws, as a part of the bound;

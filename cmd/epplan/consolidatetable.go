@@ -37,6 +37,9 @@ type consolidationJSON struct {
 	Tasks         []string  `json:"tasks"`
 	Slowdown      []float64 `json:"slowdown"`
 
+	Window int      `json:"window,omitempty"`
+	WaitS  *float64 `json:"wait_mean_s,omitempty"`
+
 	Before  *presentJSON `json:"before,omitempty"`
 	Moves   *[]moveJSON  `json:"moves,omitempty"`
 	ByMoves []*float64   `json:"power_by_moves_w,omitempty"`
@@ -61,6 +64,10 @@ func (r *consolidation) json() *consolidationJSON {
 		if out.Place[i] = []int{}; i < len(r.placement.GPUs) {
 			out.Place[i] = append(out.Place[i], r.placement.GPUs[i]...)
 		}
+	}
+	if r.window > 0 {
+		wait := r.waitS()
+		out.Window, out.WaitS = r.window, &wait
 	}
 	r.jsonOfMoves(out)
 	return out
@@ -118,6 +125,9 @@ func (r *consolidation) header() []string {
 		fmt.Sprintf("Tasks    %s over %s of %s s, worst slowdown %.3f", report.FormatCount(len(r.in.Tasks)), counted(r.in.Slots(), "slot"), trimmed(r.in.SlotS), v.WorstSlowdown),
 		fmt.Sprintf("On       %d of %s, %d of %s; what isn't sleeps", v.GPUsOn, counted(gpus, "GPU"), v.ServersOn, counted(servers, "server")),
 		fmt.Sprintf("Power    %.2f W: %.2f W GPUs, %.2f W servers", v.PowerW, v.PowerW-hosts, hosts),
+	}
+	if r.window > 0 {
+		lines = append(lines, fmt.Sprintf("Window   %s at a time, waiting %.1f s for each other on average", counted(r.window, "task"), r.waitS()))
 	}
 	lines = append(lines, r.aboutMoves()...)
 	switch gap := r.gap(); {

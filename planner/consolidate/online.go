@@ -14,8 +14,9 @@ import (
 // simple rule (tightest fit), and the one with the least watts at their ends is
 // taken (rollouts; Bertsekas, Tsitsiklis and Wu 1997).
 //
-// A future is made of tasks like those seen so far, changed a little, and a
-// few of any kind; see [imagination]. How many tasks are to come isn't known
+// A future begins with the tasks that wait, where a scheduler places several at a
+// time ([PlaceWindows]). The others are like those seen so far, changed a little, and
+// a few of any kind; see [imagination]. How many tasks are to come isn't known
 // either: half of the futures suppose that the fleet is about as large as it has
 // to be, the others that any number up to that is as likely. What is chosen depends on the servers, the tasks so far and
 // the seed alone.
@@ -36,9 +37,9 @@ const (
 
 // Choose is the GPU with the least watts at the ends of imagined futures.
 func (c CATSSafe) Choose(s *State, task int, taken []int) (int, bool) {
-	seen := s.seen(task)
+	seen, waiting := s.seen(task)
 	now := newSketch(s, seen)
-	t := &seen[len(seen)-1]
+	t := &seen[len(seen)-len(waiting)-1]
 	options := now.options(t, taken)
 	switch len(options) {
 	case 0:
@@ -48,7 +49,7 @@ func (c CATSSafe) Choose(s *State, task int, taken []int) (int, bool) {
 	}
 	futures := cmp.Or(max(0, c.Futures), min(mostFutures, max(fewestFutures, futuresByGPU/len(s.gpus))))
 	r := rand.New(rand.NewPCG(c.Seed, uint64(task)<<8+uint64(len(taken)))) //nolint:gosec // seeded, for outcomes that can be repeated
-	i := newImagination(r, s, seen)
+	i := newImagination(r, s, seen, waiting, t.gpus)
 	outcomes := make([]outcome, len(options))
 	for n := range futures {
 		f := i.future(n%2 == 1)

@@ -101,7 +101,7 @@ func TestASketchWithMorePiecesIsTheStateWithThem(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawScarce(t)
 		s := NewState(in)
-		seen := s.seen(len(in.Tasks) - 1)
+		seen, _ := s.seen(len(in.Tasks) - 1)
 		k := newSketch(s, seen)
 		for task := range in.Tasks {
 			gpu := rapid.IntRange(0, s.GPUs()-1).Draw(t, "gpu")

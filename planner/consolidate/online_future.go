@@ -19,12 +19,19 @@ type imagined struct {
 // load is how many GPUs' work it is.
 func (p *imagined) load() float64 { return p.mean * float64(p.gpus) }
 
-// mostSeen is how many of the latest tasks futures are made of.
+// mostSeen is how many of the latest tasks futures are made of, beside those that
+// wait.
 const mostSeen = 256
 
-// seen are the latest tasks up to one.
-func (s *State) seen(task int) []imagined {
-	tasks := s.in.Tasks[max(0, task+1-mostSeen) : task+1]
+// seen are the latest tasks up to one, and those that wait beside it.
+func (s *State) seen(task int) (all, waiting []imagined) {
+	before := s.imagined(s.in.Tasks[max(0, task+1-mostSeen) : task+1])
+	all = append(before, s.imagined(s.Waiting(task))...)
+	return all, all[len(before):]
+}
+
+// imagined are tasks as the imagination sees them.
+func (s *State) imagined(tasks []Task) []imagined {
 	all := make([]imagined, len(tasks))
 	for i := range tasks {
 		t := &tasks[i]
@@ -62,16 +69,19 @@ type imagination struct {
 	r      *rand.Rand
 	in     *Instance
 	seen   []imagined
-	sizes  []float64 // memory of the GPUs by class, ascending
-	pieces int       // of the tasks so far
+	next   []imagined // of them: those that wait, and so come first
+	sizes  []float64  // memory of the GPUs by class, ascending
+	pieces int        // of the tasks so far
 	gpus   int
 	most   int // GPUs of the largest server
 	f      future
 	util   []float64
 }
 
-func newImagination(r *rand.Rand, s *State, seen []imagined) *imagination {
-	i := &imagination{r: r, in: s.in, seen: seen, gpus: len(s.gpus), util: make([]float64, horizon*s.slots)}
+// newImagination makes futures of the tasks seen for one of pieces that is to be
+// placed now.
+func newImagination(r *rand.Rand, s *State, seen, waiting []imagined, pieces int) *imagination {
+	i := &imagination{r: r, in: s.in, seen: seen, next: waiting, pieces: pieces, gpus: len(s.gpus), util: make([]float64, horizon*s.slots)}
 	for _, g := range s.gpus {
 		i.sizes = append(i.sizes, g.MemGB)
 	}
@@ -83,13 +93,15 @@ func newImagination(r *rand.Rand, s *State, seen []imagined) *imagination {
 	for gpu := range s.tasks {
 		i.pieces += len(s.tasks[gpu])
 	}
-	i.pieces += seen[len(seen)-1].gpus
+	for w := range waiting {
+		i.pieces += waiting[w].gpus
+	}
 	return i
 }
 
-// future draws one; in the order of size if asked to, which is how well tasks
-// could be placed by someone who knows them, else in that of their arrival.
-// It holds until the next one.
+// future draws one: the tasks that wait, then imagined ones, those in the order of
+// size if asked to, which is how well tasks could be placed by someone who knows
+// them, else in that of their arrival. It holds until the next one.
 func (i *imagination) future(bySize bool) *future {
 	count := i.count()
 	f := &i.f
@@ -108,6 +120,10 @@ func (i *imagination) future(bySize bool) *future {
 	}
 	if bySize {
 		slices.SortStableFunc(f.tasks, func(a, b imagined) int { return cmp.Compare(b.load(), a.load()) })
+	}
+	f.tasks = slices.Insert(f.tasks, 0, i.next...)
+	for w := range i.next {
+		f.load += i.next[w].load()
 	}
 	return f
 }

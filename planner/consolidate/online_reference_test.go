@@ -1,6 +1,8 @@
 package consolidate_test
 
 import (
+	"fmt"
+	"math"
 	"testing"
 
 	"github.com/epplan/epplan/planner/consolidate"
@@ -25,5 +27,49 @@ func TestCATSSafeIsFeasibleOnEveryInstanceAndBelowOnlineSLA(t *testing.T) {
 	t.Logf("mean %.2f %%, worst %.2f %%; online-sla %.2f %%", sum/n, worst, other/n)
 	if sum/n > 9 || sum > other {
 		t.Errorf("mean gap %.2f %%, want 9 %% at most and less than %.2f %% of online-sla", sum/n, other/n)
+	}
+}
+
+func TestCATSSafeComesCloserToTheReferenceWithAWindow(t *testing.T) {
+	if gap := windowGap(t, 8, 0); gap > 6.6 {
+		t.Errorf("mean gap %.2f %% with a window of 8, want 6.6 %% at most", gap)
+	}
+}
+
+// windowGap is how far above the best known answers windows of tasks are on average,
+// percent.
+func windowGap(tb testing.TB, window int, seed uint64) float64 {
+	tb.Helper()
+	sum, files := 0.0, instances(tb)
+	for _, file := range files {
+		in, bestW := read(tb, file), readReference(tb, file).Reference.B.BestW
+		p := consolidate.PlaceWindows(in, consolidate.CATSSafe{Seed: seed}, consolidate.LowestKept, window)
+		v := consolidate.Judge(in, p)
+		if !v.Feasible() {
+			tb.Errorf("%s, window %d: %+v", file, window, v)
+		}
+		sum += 100 * (v.PowerW/bestW - 1)
+	}
+	return sum / float64(len(files))
+}
+
+// BenchmarkCATSSafeWindow prints the mean gap over the instances and four seeds; see
+// docs/consolidation.md.
+func BenchmarkCATSSafeWindow(b *testing.B) {
+	for _, window := range []int{1, 2, 4, 8, 16} {
+		b.Run(fmt.Sprintf("window=%d", window), func(b *testing.B) {
+			const seeds = 4
+			sum, least, most := 0.0, math.Inf(1), 0.0
+			for b.Loop() {
+				sum, least, most = 0, math.Inf(1), 0
+				for seed := range uint64(seeds) {
+					gap := windowGap(b, window, seed)
+					sum, least, most = sum+gap, min(least, gap), max(most, gap)
+				}
+			}
+			b.ReportMetric(sum/seeds, "%gap")
+			b.ReportMetric(least, "%least")
+			b.ReportMetric(most, "%most")
+		})
 	}
 }

@@ -1,6 +1,7 @@
 package consolidate
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -50,22 +51,68 @@ func TestCATSSafeTakesLessThanOnlineSLAAndKeepsEverySLA(t *testing.T) {
 	}
 }
 
-func TestCATSSafeKnowsNothingOfTasksToCome(t *testing.T) {
+func TestCATSSafeKnowsNothingOfTasksBeyondItsWindow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1)) //nolint:gosec // seeded, so that a failure can be repeated
 		in, other := draw(r, "gang", 8), draw(r, "heavy", 8)
 		in.Contention = drawCurve(t)
-		known := rapid.IntRange(0, len(in.Tasks)).Draw(t, "known")
+		window := rapid.IntRange(1, 5).Draw(t, "window")
+		known := min(len(in.Tasks), window*rapid.IntRange(0, len(in.Tasks)).Draw(t, "windows known"))
 		changed := *in
 		changed.Tasks = append(slices.Clone(in.Tasks[:known]), other.Tasks[known:]...)
 		rule := CATSSafe{Futures: 4}
-		a, b := Place(in, rule, LowestKept), Place(&changed, rule, LowestKept)
+		a, b := PlaceWindows(in, rule, LowestKept, window), PlaceWindows(&changed, rule, LowestKept, window)
 		for task := range known {
 			if !slices.Equal(a.GPUs[task], b.GPUs[task]) {
 				t.Fatalf("task %d of %d known ones: GPUs %v, with other tasks later %v", task, known, a.GPUs[task], b.GPUs[task])
 			}
 		}
 	})
+}
+
+func TestCATSSafeTakesLessTheMoreTasksWait(t *testing.T) {
+	if less, _ := lessByWindow(t, drawn(16, 101, 102, 103, 104, 105), 8); less < .015 {
+		t.Errorf("%.2f %% less power with a window of 8 than with 1, want 1.5 %%", 100*less)
+	}
+}
+
+// lessByWindow is by which part a window of tasks takes less power than one task at a
+// time, on average over instances, and the standard error.
+func lessByWindow(tb testing.TB, all []*Instance, window int) (mean, standardError float64) {
+	tb.Helper()
+	sum, squares, n := 0.0, 0.0, float64(len(all))
+	for _, in := range all {
+		one, many := Judge(in, Place(in, CATSSafe{}, LowestKept)), Judge(in, PlaceWindows(in, CATSSafe{}, LowestKept, window))
+		if !many.Feasible() {
+			tb.Errorf("%s: %+v", in.Name, many)
+		}
+		less := 1 - many.PowerW/one.PowerW
+		sum, squares = sum+less, squares+less*less
+	}
+	mean = sum / n
+	return mean, math.Sqrt(max(0, squares/n-mean*mean) / n)
+}
+
+// BenchmarkCATSSafeByWindow prints by how much less power windows take on drawn
+// instances; see docs/consolidation.md.
+func BenchmarkCATSSafeByWindow(b *testing.B) {
+	seeds := make([]uint64, 15)
+	for i := range seeds {
+		seeds[i] = uint64(1000 + i) //nolint:gosec // a small number
+	}
+	for _, tasks := range []int{8, 16, 32} {
+		all := drawn(tasks, seeds...)
+		for _, window := range []int{2, 4, 8} {
+			b.Run(fmt.Sprintf("tasks=%d/window=%d", tasks, window), func(b *testing.B) {
+				var mean, standardError float64
+				for b.Loop() {
+					mean, standardError = lessByWindow(b, all, window)
+				}
+				b.ReportMetric(100*mean, "%less")
+				b.ReportMetric(196*standardError, "±")
+			})
+		}
+	}
 }
 
 func TestCATSSafeChoosesTheSameByTheSameSeed(t *testing.T) {
@@ -87,7 +134,7 @@ func TestASketchIsTheStateItWasMadeOfAndIsSoAgainAfterARollback(t *testing.T) {
 				s.Add(task, gpu)
 			}
 		}
-		seen := s.seen(8)
+		seen, _ := s.seen(8)
 		k := newSketch(s, seen)
 		before := sketchedW(k)
 		k.begin()

@@ -16,8 +16,17 @@ type Clocks func(s *State, gpu int) float64
 // good, and sets frequencies afterwards. Pieces of a task go to distinct GPUs;
 // a task for which there aren't enough has no place. GPUs without tasks sleep.
 func Place(in *Instance, rule Rule, clocks Clocks) Placement {
+	return PlaceWindows(in, rule, clocks, 1)
+}
+
+// PlaceWindows is [Place] by a scheduler that looks at a window of tasks at a
+// time: each waits until so many are there, or the last one of all, and then they
+// are placed one by one. While it places one, a rule may look at those of the
+// window that are still to be placed ([State.Waiting]); [CATSSafe] does.
+func PlaceWindows(in *Instance, rule Rule, clocks Clocks, window int) Placement {
 	s := NewState(in)
 	for task := range in.Tasks {
+		s.arrived = min(len(in.Tasks), (task/window+1)*window)
 		for _, gpu := range Choose(s, rule, task) {
 			s.Add(task, gpu)
 		}

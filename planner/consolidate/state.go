@@ -23,6 +23,8 @@ type State struct {
 	kappa  []float64
 	tasks  [][]int
 	busy   []int // by server: GPUs with tasks
+
+	arrived int // how many tasks have; 0: those up to the one that is placed
 }
 
 // NewState is a state in which everything sleeps.
@@ -118,6 +120,9 @@ func (s *State) Fits(task, gpu int) bool { return s.in.Tasks[task].MemGB <= s.Fr
 // Tasks are those of a GPU in the order in which they came. It is not to be
 // written to, and changes with the state.
 func (s *State) Tasks(gpu int) []int { return s.tasks[gpu] }
+
+// Waiting are the tasks after this one that have arrived, too, and have no place yet.
+func (s *State) Waiting(task int) []Task { return s.in.Tasks[task+1 : max(task+1, s.arrived)] }
 
 // Busy tells whether a GPU has tasks.
 func (s *State) Busy(gpu int) bool { return len(s.tasks[gpu]) > 0 }
