@@ -91,7 +91,7 @@ func (w *walk) places(nodes []int32, at float64) []int {
 func (w *walk) draw(class, count int, but []int32) []int32 {
 	nodes := w.pool[:0]
 	for n := range w.l.nodes {
-		if k := int32(n); w.l.nodes[n].class == class && !slices.Contains(but, k) { //nolint:gosec // few nodes
+		if k := int32(n); w.l.nodes[n].class == class && !slices.Contains(but, k) {
 			nodes = append(nodes, k)
 		}
 	}

@@ -56,7 +56,7 @@ func (l *lists) play(more []int32, limit float64, same int) (ok bool) {
 	k.nodes = k.nodes[:0]
 	for n := range l.nodes {
 		if l.nodes[n].gangs > 0 {
-			k.nodes = append(k.nodes, int32(n)) //nolint:gosec // few nodes
+			k.nodes = append(k.nodes, int32(n))
 		}
 	}
 	for _, n := range more {

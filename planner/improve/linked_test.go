@@ -47,10 +47,10 @@ func drawLists(seed uint64, binds bool) *lists {
 		var nodes []int32
 		for _, n := range rng.Perm(len(l.nodes)) {
 			if l.nodes[n].class == class && len(nodes) < m.nodes {
-				nodes = append(nodes, int32(n))
+				nodes = append(nodes, int32(n)) //nolint:gosec // few nodes
 			}
 		}
-		l.add(int32(i), nodes, int32(rng.IntN(priceCount)))
+		l.add(int32(i), nodes, rng.Int32N(priceCount))
 	}
 	return l
 }

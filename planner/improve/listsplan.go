@@ -26,7 +26,7 @@ func (l *lists) plan(old *planner.Plan) *planner.Plan {
 			continue
 		}
 		w := &nodeWriter{l: l, old: old, node: int32(len(better.Nodes)), all: better.Assignments} //nolint:gosec // few nodes
-		w.write(v, l.begins(int32(n)))                                                            //nolint:gosec // few nodes
+		w.write(v, l.begins(int32(n)))
 		better.Nodes = append(better.Nodes, planner.Node{Class: v.class, On: []planner.Interval{{From: 0, To: w.off}}})
 		asleep[v.class]--
 	}

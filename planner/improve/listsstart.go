@@ -58,7 +58,7 @@ func (l *lists) follow(plan *planner.Plan) (ok bool) {
 	runs, order := l.p.Runs(), make([]int32, 0, len(plan.Assignments))
 	for i := range plan.Assignments {
 		if plan.Assignments[i].Node >= 0 && (runs == nil || !runs[i]) {
-			order = append(order, int32(i)) //nolint:gosec // few tasks
+			order = append(order, int32(i))
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int32) int {
@@ -87,7 +87,7 @@ func (l *lists) numbers(plan *planner.Plan) []int32 {
 	others := make([][]int32, len(l.classes)) // nodes on which nothing runs at the present
 	for n := range l.nodes {
 		if v := &l.nodes[n]; v.runs == nil {
-			others[v.class] = append(others[v.class], int32(n)) //nolint:gosec // few nodes
+			others[v.class] = append(others[v.class], int32(n))
 		}
 	}
 	for n := range numbers {
@@ -95,7 +95,7 @@ func (l *lists) numbers(plan *planner.Plan) []int32 {
 	}
 	for n := range l.nodes {
 		if r := l.nodes[n].runs; r != nil {
-			numbers[r.node] = int32(n) //nolint:gosec // few nodes
+			numbers[r.node] = int32(n)
 		}
 	}
 	for n, tasks := range byNode(plan) {
@@ -145,7 +145,7 @@ func (l *lists) spread(plan *planner.Plan, d *planner.DueDual) {
 		c := &l.classes[class]
 		clocks[n].free = make([]float64, len(c.clock.free))
 		clocks[n].restart(c, &l.nodes[n])
-		byClass[class] = append(byClass[class], int32(n)) //nolint:gosec // few nodes
+		byClass[class] = append(byClass[class], int32(n))
 	}
 	for _, w := range all {
 		m := l.menu(w.job, w.class)
