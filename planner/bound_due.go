@@ -150,6 +150,12 @@ func (d *dueSearch) option(t *Task, class int, due float64) (o dueOption, ok boo
 			return o, false
 		}
 		o.least[n] = goal.Cost(pt)
+		if n == 0 && k.Count == 0 { // its GPUs never have a price: nobody asks for other run times
+			for n := range o.bend {
+				o.least[n+1], o.bend[n] = o.least[0]+d.price[n+1]*pt.Time, pt.Time
+			}
+			return o, true
+		}
 	}
 	for n := range o.bend {
 		o.bend[n] = (o.least[n+1] - o.least[n]) / (d.price[n+1] - d.price[n])
