@@ -278,13 +278,7 @@ func (e *exhaustive) plan(tb testing.TB) *planner.Plan {
 		for part, node := range f.nodes {
 			free := planner.GPUSet(1)<<uint(e.p.Cluster.Classes[f.choice.class].GPUs) - 1
 			for _, j := range order[:n] {
-				if a := &plan.Assignments[j]; a.End > float64(f.start) {
-					for at := range a.Parts {
-						if at.Node == number[node] {
-							free &^= at.GPUs
-						}
-					}
-				}
+				free &^= usedAt(&plan.Assignments[j], number[node], float64(f.start))
 			}
 			set := planner.GPUSet(0)
 			for range f.choice.gpus {
@@ -301,6 +295,16 @@ func (e *exhaustive) plan(tb testing.TB) *planner.Plan {
 	}
 	plan.Ledger = planner.Account(e.p, plan)
 	return plan
+}
+
+// usedAt are the GPUs of a node that a task still has at a moment.
+func usedAt(a *planner.Assignment, node int32, at float64) (gpus planner.GPUSet) {
+	for part := range a.Parts {
+		if part.Node == node && a.End > at {
+			gpus |= part.GPUs
+		}
+	}
+	return gpus
 }
 
 // wholeSeconds is a table by which a model with D of 2 or 4 and delta of 0.5 or 1 takes
@@ -330,37 +334,8 @@ func drawSmall(r *rand.Rand, table *dvfsmodel.Table) *planner.Problem {
 		})
 	}
 	for range 1 + r.IntN(4) {
-		t := planner.NewTask(string(rune('a' + len(p.Tasks))))
-		gpus, nodes := 1+r.IntN(2), 1
-		if r.IntN(5) == 0 {
-			gpus, nodes = 2, 2
-		}
-		longest := 1.0
-		for i := range p.Cluster.Classes {
-			k := &p.Cluster.Classes[i]
-			if k.GPUs < gpus/nodes || k.Count > 0 && k.Count < nodes || i > 0 && len(t.Options) > 0 && r.IntN(4) == 0 {
-				continue
-			}
-			params := dvfsmodel.Params{
-				P0: dvfsmodel.Watt(20 + 80*r.Float64()), Gamma: dvfsmodel.Watt(40 * r.Float64()), C: dvfsmodel.Watt(20 + 180*r.Float64()),
-				D: one(2, 4), Delta: one(.5, 1), T0: one(0, 1),
-			}
-			if params.Delta == .5 {
-				params.D = 4
-			}
-			at := table.Nearest(1200, 5000)
-			var response dvfsmodel.Response
-			switch r.IntN(4) {
-			case 0:
-				response = &dvfsmodel.Fixed{At: params.At(dvfsmodel.DefaultSetting())}
-			case 1:
-				response = dvfsmodel.NewFrontier(params, table, at)
-			default:
-				response = &dvfsmodel.Discrete{Params: params, Table: table, At: at}
-			}
-			longest = max(longest, response.Default().Time)
-			t.Options = append(t.Options, planner.Option{Model: k.Model, GPUs: gpus, Nodes: nodes, Response: response})
-		}
+		t := planner.NewTask(fmt.Sprint("t", len(p.Tasks)))
+		longest := drawOptions(r, table, p.Cluster.Classes, &t)
 		if len(t.Options) == 0 {
 			continue
 		}
@@ -379,6 +354,43 @@ func drawSmall(r *rand.Rand, table *dvfsmodel.Table) *planner.Problem {
 		p.Tasks = append(p.Tasks, t)
 	}
 	return p
+}
+
+// drawOptions draws on which classes a task may run and how, and says how long it takes
+// at default clocks at most.
+func drawOptions(r *rand.Rand, table *dvfsmodel.Table, classes []planner.NodeClass, t *planner.Task) (longest float64) {
+	one := func(of ...float64) float64 { return of[r.IntN(len(of))] }
+	gpus, nodes := 1+r.IntN(2), 1
+	if r.IntN(5) == 0 {
+		gpus, nodes = 2, 2
+	}
+	longest = 1
+	for i := range classes {
+		k := &classes[i]
+		if k.GPUs < gpus/nodes || k.Count > 0 && k.Count < nodes || i > 0 && len(t.Options) > 0 && r.IntN(4) == 0 {
+			continue
+		}
+		params := dvfsmodel.Params{
+			P0: dvfsmodel.Watt(20 + 80*r.Float64()), Gamma: dvfsmodel.Watt(40 * r.Float64()), C: dvfsmodel.Watt(20 + 180*r.Float64()),
+			D: one(2, 4), Delta: one(.5, 1), T0: one(0, 1),
+		}
+		if params.Delta == .5 {
+			params.D = 4
+		}
+		at := table.Nearest(1200, 5000)
+		var response dvfsmodel.Response
+		switch r.IntN(4) {
+		case 0:
+			response = &dvfsmodel.Fixed{At: params.At(dvfsmodel.DefaultSetting())}
+		case 1:
+			response = dvfsmodel.NewFrontier(params, table, at)
+		default:
+			response = &dvfsmodel.Discrete{Params: params, Table: table, At: at}
+		}
+		longest = max(longest, response.Default().Time)
+		t.Options = append(t.Options, planner.Option{Model: k.Model, GPUs: gpus, Nodes: nodes, Response: response})
+	}
+	return longest
 }
 
 // boundsOfSmall counts what was compared.
