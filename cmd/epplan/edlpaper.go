@@ -147,10 +147,10 @@ func (e *edlPaper) online() []experiment {
 		e.planned(at("idle, edl without DVFS, l 16", 18.44), day, 16, "edl,clocks=default", idle),
 		e.planned(at("idle, edl:1, l 16", 22.61), day, 16, "edl:1", idle),
 		e.planned(at("idle, edl:0.9, l 16", 19.82), day, 16, "edl:0.9", idle),
-	}
-	for _, theta := range []string{"1", "0.9", "0.8"} { // whose θ pays as the paper's does
-		name := "edl:" + theta
-		stated = append(stated, e.planned(at("total without sleep, "+name+", l 16", 0), day, 16, name+",park=never", total))
+		// Without sleep, θ pays as the paper's does.
+		e.planned(at("total without sleep, edl:1, l 16", 0), day, 16, "edl:1,park=never", total),
+		e.planned(at("total without sleep, edl:0.9, l 16", 0), day, 16, "edl:0.9,park=never", total),
+		e.planned(at("total without sleep, edl:0.8, l 16", 0), day, 16, "edl:0.8,park=never", total),
 	}
 	sizes, thetas, rhos := []int{1, 2, 4, 8, 16}, []float64{0.8, 0.85, 0.9, 0.95, 1}, []float64{0, 10}
 	all := slices.Grow(stated, len(sizes)*(len(thetas)+len(rhos)))
