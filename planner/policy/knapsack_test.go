@@ -27,7 +27,7 @@ type queueCase struct {
 	params           policy.Params
 }
 
-func newQueueCase(t *testing.T, jobs []trace.KnapsackJob, pool *trace.KnapsackPool, model trace.EnergyModel) *queueCase {
+func newQueueCase(t testing.TB, jobs []trace.KnapsackJob, pool *trace.KnapsackPool, model trace.EnergyModel) *queueCase {
 	t.Helper()
 	q := &queueCase{name: pool.Name, jobs: jobs, params: policy.DefaultParams()}
 	if model == trace.Coupled {
@@ -79,7 +79,7 @@ type outcome struct {
 }
 
 // run plans a queue and checks the plan against the truth.
-func (q *queueCase) run(t *testing.T, text string, clairvoyant bool) outcome {
+func (q *queueCase) run(t testing.TB, text string, clairvoyant bool) outcome {
 	t.Helper()
 	pol, err := policy.Parse(text, q.params)
 	if err != nil {
