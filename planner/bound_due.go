@@ -94,6 +94,7 @@ type dueSearch struct {
 	energy, time float64 // weights
 	price        [duePriceCount]float64
 	tasks        []dueTask
+	unpriced     float64 // what the other tasks cost, whose GPUs have no price
 	dual         DueDual
 }
 
@@ -115,17 +116,25 @@ func (d *dueSearch) prices() {
 
 // tabulate finds what each task costs on each class at each price.
 func (d *dueSearch) tabulate() {
-	d.tasks = make([]dueTask, 0, len(d.p.Tasks))
+	var all []dueOption // of a task
 	for i := range d.p.Tasks {
 		t := &d.p.Tasks[i]
 		task := dueTask{due: t.Due + deadlineSlack*max(1, math.Abs(t.Due))}
+		free, priced := math.Inf(1), false
+		all = all[:0]
 		for class := range d.p.Cluster.Classes {
 			if o, ok := d.option(t, class, task.due); ok {
-				task.options = append(task.options, o)
+				all = append(all, o)
+				free = min(free, o.weight*o.least[0])
+				priced = priced || d.p.Cluster.Classes[class].Count > 0
 			}
 		}
-		if len(task.options) > 0 {
+		switch {
+		case priced:
+			task.options = slices.Clone(all)
 			d.tasks = append(d.tasks, task)
+		case len(all) > 0:
+			d.unpriced += free
 		}
 	}
 }
@@ -256,7 +265,7 @@ func (c *duePrices) between(from, to float64) float64 { return c.upTo(to) - c.up
 
 // value is the dual function at the present prices. The tasks' choices are noted.
 func (d *dueSearch) value() float64 {
-	sum := 0.0
+	sum := d.unpriced
 	for i := range d.tasks {
 		t := &d.tasks[i]
 		least := math.Inf(1)

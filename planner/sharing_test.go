@@ -34,6 +34,20 @@ func profiled(id string, arrival, seconds, gb, kappa float64, util ...float64) p
 	return t
 }
 
+func TestAJobWithoutProfileKeepsItsLimitWhereOthersShare(t *testing.T) {
+	p := &planner.Problem{Mode: planner.Online, Cluster: sharedCluster(1, 16, 32)}
+	p.Cluster.Classes = append(p.Cluster.Classes, planner.NodeClass{Name: "whole", Model: "B", Count: 1, GPUs: 1, IdleW: 10})
+	alone := job("alone", fixed(100)) // on the GPUs that may be shared
+	alone.Options = append(alone.Options, planner.Option{Model: "B", GPUs: 1, Response: fixed(50)})
+	alone.Limit = 60
+	p.Tasks = []planner.Task{alone, profiled("profiled", 0, 30, 4, 1.2, 50)}
+	for _, text := range []string{"cats", "cats-safe", "hotcloud", "first"} {
+		if plan := solve(t, p, text); plan.Nodes[plan.Assignments[0].Node].Class != 1 {
+			t.Errorf("%s: the job is on class %d, where it takes 100 s of 60", text, plan.Nodes[plan.Assignments[0].Node].Class)
+		}
+	}
+}
+
 // sharedCrowd is a random online problem with GPUs that may be shared.
 func sharedCrowd(rng *rand.Rand) *planner.Problem {
 	p := &planner.Problem{Mode: planner.Online, Cluster: sharedCluster(1+rng.IntN(4), 16, 32)}

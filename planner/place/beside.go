@@ -237,7 +237,8 @@ func (p *beside) warm(task, node int) int {
 func (p *beside) empty(task int) (node int, gpus planner.GPUSet, ok bool) {
 	fewest := math.MaxInt
 	for n := range p.used {
-		if !p.room(task, n, p.used[n]) {
+		option := p.option(task, p.v.ClassOf(n))
+		if option < 0 || !p.room(task, n, p.used[n]) {
 			continue
 		}
 		free := p.unused(n)
@@ -245,7 +246,7 @@ func (p *beside) empty(task int) (node int, gpus planner.GPUSet, ok bool) {
 		if !p.v.On(n) {
 			rank += planner.MaxGPUs
 		}
-		want := p.v.Problem.Tasks[task].Options[p.v.Option(task, p.v.ClassOf(n))].GPUs
+		want := p.v.Problem.Tasks[task].Options[option].GPUs
 		if free.Len() < want || rank >= fewest {
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/improve"
 	"github.com/epplan/epplan/planner/policy"
 )
 
@@ -246,5 +247,23 @@ func TestPlansOfJobsOverNodesKeepWhatOthersKeep(t *testing.T) {
 	}
 	if saved < 0.15 {
 		t.Errorf("%.1f %% saved over EASY at default clocks, want 15 %% or more", 100*saved)
+	}
+}
+
+// Policies whose work grows with the square of what waits aren't asked for large
+// batches, those that let tasks share GPUs among them.
+func TestLargeBatchesAreNotPlannedByPoliciesThatLookAtAllThatWaits(t *testing.T) {
+	pol, err := policy.Parse(policy.Best(planner.Offline), policy.DefaultParams())
+	if err != nil {
+		t.Fatal(err)
+	}
+	portfolio, ok := pol.Improve.(improve.Portfolio)
+	if !ok {
+		t.Fatalf("improved by %T, want a portfolio", pol.Improve)
+	}
+	for _, start := range portfolio.Rescue {
+		if start.Share && start.Most != policy.MostQueued {
+			t.Errorf("%s is asked for %d tasks, want %d at most", start.Name, start.Most, policy.MostQueued)
+		}
 	}
 }

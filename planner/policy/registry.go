@@ -166,6 +166,9 @@ func edlAlign(q Params) planner.Policy {
 			rescue = append(rescue, start)
 		case "lookahead": // plays so many futures that nobody would wait for it
 		default:
+			if start.Share { // where nobody shares, it looks at all that wait whenever a job ends
+				start.Most = MostQueued
+			}
 			rescue = append(rescue, start)
 		}
 	}
