@@ -276,31 +276,40 @@ func (e *exhaustive) plan(tb testing.TB) *planner.Plan {
 	for n, i := range order {
 		f := e.found[i]
 		for part, node := range f.nodes {
-			free := planner.GPUSet(1)<<uint(e.p.Cluster.Classes[f.choice.class].GPUs) - 1
-			for _, j := range order[:n] {
-				if a := &plan.Assignments[j]; a.End > float64(f.start) {
-					for at := range a.Parts {
-						if at.Node == number[node] {
-							free &^= at.GPUs
-						}
-					}
-				}
-			}
-			set := planner.GPUSet(0)
-			for range f.choice.gpus {
-				set |= free & -free
-				free &= free - 1
-			}
+			at := planner.Part{Node: number[node]}
+			at.GPUs = lowestOf(e.freeAt(plan, order[:n], at.Node, f), f.choice.gpus)
 			if part == 0 {
-				plan.Assignments[i].Node, plan.Assignments[i].GPUs = number[node], set
+				plan.Assignments[i].Node, plan.Assignments[i].GPUs = at.Node, at.GPUs
 			} else {
-				plan.Assignments[i].More = append(plan.Assignments[i].More, planner.Part{Node: number[node], GPUs: set})
+				plan.Assignments[i].More = append(plan.Assignments[i].More, at)
 			}
 		}
 		e.add(f.choice, f.nodes, f.start, -1)
 	}
 	plan.Ledger = planner.Account(e.p, plan)
 	return plan
+}
+
+// freeAt are the GPUs of a node that none of those placed before uses when a task starts.
+func (e *exhaustive) freeAt(plan *planner.Plan, before []int, node int32, f placed) planner.GPUSet {
+	free := planner.FirstGPUs(e.p.Cluster.Classes[f.choice.class].GPUs)
+	for _, i := range before {
+		a := &plan.Assignments[i]
+		for part := range a.Parts {
+			if part.Node == node && a.End > float64(f.start) {
+				free &^= part.GPUs
+			}
+		}
+	}
+	return free
+}
+
+func lowestOf(free planner.GPUSet, count int) (set planner.GPUSet) {
+	for range count {
+		set |= free & -free
+		free &= free - 1
+	}
+	return set
 }
 
 // wholeSeconds is a table by which a model with D of 2 or 4 and delta of 0.5 or 1 takes
@@ -330,7 +339,7 @@ func drawSmall(r *rand.Rand, table *dvfsmodel.Table) *planner.Problem {
 		})
 	}
 	for range 1 + r.IntN(4) {
-		t := planner.NewTask(string(rune('a' + len(p.Tasks))))
+		t := planner.NewTask(fmt.Sprint("job", len(p.Tasks)))
 		gpus, nodes := 1+r.IntN(2), 1
 		if r.IntN(5) == 0 {
 			gpus, nodes = 2, 2
@@ -341,23 +350,7 @@ func drawSmall(r *rand.Rand, table *dvfsmodel.Table) *planner.Problem {
 			if k.GPUs < gpus/nodes || k.Count > 0 && k.Count < nodes || i > 0 && len(t.Options) > 0 && r.IntN(4) == 0 {
 				continue
 			}
-			params := dvfsmodel.Params{
-				P0: dvfsmodel.Watt(20 + 80*r.Float64()), Gamma: dvfsmodel.Watt(40 * r.Float64()), C: dvfsmodel.Watt(20 + 180*r.Float64()),
-				D: one(2, 4), Delta: one(.5, 1), T0: one(0, 1),
-			}
-			if params.Delta == .5 {
-				params.D = 4
-			}
-			at := table.Nearest(1200, 5000)
-			var response dvfsmodel.Response
-			switch r.IntN(4) {
-			case 0:
-				response = &dvfsmodel.Fixed{At: params.At(dvfsmodel.DefaultSetting())}
-			case 1:
-				response = dvfsmodel.NewFrontier(params, table, at)
-			default:
-				response = &dvfsmodel.Discrete{Params: params, Table: table, At: at}
-			}
+			response := drawWhole(r, table)
 			longest = max(longest, response.Default().Time)
 			t.Options = append(t.Options, planner.Option{Model: k.Model, GPUs: gpus, Nodes: nodes, Response: response})
 		}
@@ -379,6 +372,25 @@ func drawSmall(r *rand.Rand, table *dvfsmodel.Table) *planner.Problem {
 		p.Tasks = append(p.Tasks, t)
 	}
 	return p
+}
+
+// drawWhole is a response that takes whole seconds at every setting of the table.
+func drawWhole(r *rand.Rand, table *dvfsmodel.Table) dvfsmodel.Response {
+	params := dvfsmodel.Params{
+		P0: dvfsmodel.Watt(20 + 80*r.Float64()), Gamma: dvfsmodel.Watt(40 * r.Float64()), C: dvfsmodel.Watt(20 + 180*r.Float64()),
+		D: 4, Delta: .5, T0: float64(r.IntN(2)),
+	}
+	if r.IntN(2) == 0 {
+		params.D, params.Delta = float64(2+2*r.IntN(2)), 1
+	}
+	at := table.Nearest(1200, 5000)
+	switch r.IntN(4) {
+	case 0:
+		return &dvfsmodel.Fixed{At: params.At(dvfsmodel.DefaultSetting())}
+	case 1:
+		return dvfsmodel.NewFrontier(params, table, at)
+	}
+	return &dvfsmodel.Discrete{Params: params, Table: table, At: at}
 }
 
 // boundsOfSmall counts what was compared.

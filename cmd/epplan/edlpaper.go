@@ -148,12 +148,12 @@ func (e *edlPaper) online() []experiment {
 		e.planned(at("idle, edl:1, l 16", 22.61), day, 16, "edl:1", idle),
 		e.planned(at("idle, edl:0.9, l 16", 19.82), day, 16, "edl:0.9", idle),
 	}
-	for _, theta := range []string{"1", "0.9", "0.8"} { // whose θ pays as the paper's does
-		name := "edl:" + theta
-		stated = append(stated, e.planned(at("total without sleep, "+name+", l 16", 0), day, 16, name+",park=never", total))
-	}
 	sizes, thetas, rhos := []int{1, 2, 4, 8, 16}, []float64{0.8, 0.85, 0.9, 0.95, 1}, []float64{0, 10}
-	all := slices.Grow(stated, len(sizes)*(len(thetas)+len(rhos)))
+	all := slices.Grow(stated, len(thetas)+len(sizes)*(len(thetas)+len(rhos)))
+	for _, theta := range thetas { // a θ below 1 pays where nodes never sleep
+		name := fmt.Sprintf("edl:%g", theta)
+		all = append(all, e.planned(at("total without sleep, "+name+", l 16", 0), day, 16, name+",park=never", total))
+	}
 	for _, l := range sizes {
 		for _, theta := range thetas {
 			name := fmt.Sprintf("edl:%g", theta)

@@ -98,7 +98,7 @@ func lessByWindow(tb testing.TB, all []*Instance, window int) (mean, standardErr
 func BenchmarkCATSSafeByWindow(b *testing.B) {
 	seeds := make([]uint64, 15)
 	for i := range seeds {
-		seeds[i] = uint64(1000 + i) //nolint:gosec // a small number
+		seeds[i] = uint64(1000 + i)
 	}
 	for _, tasks := range []int{8, 16, 32} {
 		all := drawn(tasks, seeds...)

@@ -27,15 +27,15 @@ type queueCase struct {
 	params           policy.Params
 }
 
-func newQueueCase(t testing.TB, jobs []trace.KnapsackJob, pool *trace.KnapsackPool, model trace.EnergyModel) *queueCase {
-	t.Helper()
+func newQueueCase(tb testing.TB, jobs []trace.KnapsackJob, pool *trace.KnapsackPool, model trace.EnergyModel) *queueCase {
+	tb.Helper()
 	q := &queueCase{name: pool.Name, jobs: jobs, params: policy.DefaultParams()}
 	if model == trace.Coupled {
 		q.params.Queue = policy.CoupledQueue()
 	}
 	var err error
 	if q.predicted, q.truth, err = trace.KnapsackProblem(jobs, pool); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	for i := range jobs {
 		q.params.Queue.Posted.Scale += float64(jobs[i].GPUs[0]) * jobs[i].Forecast[0].Seconds / float64(len(jobs))
@@ -79,22 +79,22 @@ type outcome struct {
 }
 
 // run plans a queue and checks the plan against the truth.
-func (q *queueCase) run(t testing.TB, text string, clairvoyant bool) outcome {
-	t.Helper()
+func (q *queueCase) run(tb testing.TB, text string, clairvoyant bool) outcome {
+	tb.Helper()
 	pol, err := policy.Parse(text, q.params)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	predicted := q.predicted
 	if clairvoyant {
 		predicted = q.truth
 	}
-	plan, err := planner.Solve(t.Context(), predicted, pol, &planner.Options{Truth: q.truth})
+	plan, err := planner.Solve(tb.Context(), predicted, pol, &planner.Options{Truth: q.truth})
 	if err != nil {
-		t.Fatalf("%s: %s: %v", q.name, text, err)
+		tb.Fatalf("%s: %s: %v", q.name, text, err)
 	}
 	if err := planner.Check(q.truth, plan); err != nil {
-		t.Errorf("%s: %s: %v", q.name, text, err)
+		tb.Errorf("%s: %s: %v", q.name, text, err)
 	}
 	var o outcome
 	for i := range plan.Assignments {
@@ -108,7 +108,7 @@ func (q *queueCase) run(t testing.TB, text string, clairvoyant bool) outcome {
 		}
 	}
 	if ledger := float64(plan.Ledger.Run) / 3.6e6; math.Abs(ledger-o.kWh) > 1e-9*o.kWh {
-		t.Errorf("%s: %s: the ledger has %v kWh, the jobs took %v", q.name, text, ledger, o.kWh)
+		tb.Errorf("%s: %s: the ledger has %v kWh, the jobs took %v", q.name, text, ledger, o.kWh)
 	}
 	return o
 }

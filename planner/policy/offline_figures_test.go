@@ -38,34 +38,40 @@ func BenchmarkOfflineFigures(b *testing.B) {
 		}
 	}
 	for text := range strings.SplitSeq(*offlineFigures, ";") {
-		var gap, energy, turnaround, took []float64
-		late, easyLate, bounds := 0, 0, 0
-		for _, p := range problems {
-			easy, n := pastDue(b, p, policy.EasyDefault)
-			easyLate += n
-			began := time.Now()
-			plan, n := pastDue(b, p, text)
-			took = append(took, time.Since(began).Seconds())
-			late += n
-			o, base := serviceOf(p, plan), serviceOf(p, easy)
-			energy, turnaround = append(energy, o.energy/base.energy), append(turnaround, o.mean/base.mean)
-			if n == 0 { // others are held against a weaker bound
-				bound := planner.BoundOf(p, plan)
-				gap = append(gap, 100*bound.Gap(plan.Ledger.Total()))
-				bounds++
-			}
-		}
-		slices.Sort(took)
-		line := fmt.Sprintf("%s, %d batches: ", text, len(problems))
-		if bounds > 0 {
-			mean, half := meanOf(gap)
-			line += fmt.Sprintf("gap %.2f±%.2f %% (most %.2f, of %d), ", mean, half, slices.Max(gap), bounds)
-		}
-		e, eHalf := meanOf(energy)
-		t, tHalf := meanOf(turnaround)
-		b.Logf("%senergy %.3f±%.3f and turnaround %.3f±%.3f of EASY's, past due %d (EASY %d), %.2f s (most %.2f)",
-			line, e, eHalf, t, tHalf, late, easyLate, took[len(took)/2], took[len(took)-1])
+		b.Logf("%s, %d batches: %s", text, len(problems), offlineLine(b, problems, text))
 	}
+}
+
+// offlineLine is what a policy comes to on the problems.
+func offlineLine(b *testing.B, problems []*planner.Problem, text string) string {
+	b.Helper()
+	n := len(problems)
+	gap, energy, turnaround, took := make([]float64, 0, n), make([]float64, 0, n), make([]float64, 0, n), make([]float64, 0, n)
+	late, easyLate := 0, 0
+	for _, p := range problems {
+		easy, m := pastDue(b, p, policy.EasyDefault)
+		easyLate += m
+		began := time.Now()
+		plan, m := pastDue(b, p, text)
+		took = append(took, time.Since(began).Seconds())
+		late += m
+		o, base := serviceOf(p, plan), serviceOf(p, easy)
+		energy, turnaround = append(energy, o.energy/base.energy), append(turnaround, o.mean/base.mean)
+		if m == 0 { // others are held against a weaker bound
+			bound := planner.BoundOf(p, plan)
+			gap = append(gap, 100*bound.Gap(plan.Ledger.Total()))
+		}
+	}
+	slices.Sort(took)
+	line := ""
+	if len(gap) > 0 {
+		mean, half := meanOf(gap)
+		line = fmt.Sprintf("gap %.2f±%.2f %% (most %.2f, of %d), ", mean, half, slices.Max(gap), len(gap))
+	}
+	e, eHalf := meanOf(energy)
+	t, tHalf := meanOf(turnaround)
+	return line + fmt.Sprintf("energy %.3f±%.3f and turnaround %.3f±%.3f of EASY's, past due %d (EASY %d), %.2f s (most %.2f)",
+		e, eHalf, t, tHalf, late, easyLate, took[n/2], took[n-1])
 }
 
 // drawOffline is a batch of [drawOnline] that is all there at 0, without deadlines.
