@@ -52,35 +52,42 @@ func BenchmarkQueueFigures(b *testing.B) {
 		b.Fatal(err)
 	}
 	for _, model := range []trace.EnergyModel{trace.Independent, trace.Coupled} {
-		var base []drawnRow
-		for text := range strings.SplitSeq(*queueFigures, ";") {
-			rows := make([]drawnRow, 0, last-first+1)
-			beyond := 0
-			for seed := first; seed <= last; seed++ {
-				jobs, pool := taskset.Queue(rand.New(rand.NewPCG(seed, 1)), model) //nolint:gosec // repeatable on purpose
-				q := newQueueCase(b, jobs, &pool, model)
-				row := drawnRow{q.run(b, text, false), q.run(b, "simple", false)}
-				if row.ours.longest > 3*row.simple.longest {
-					beyond++
+		b.Run(fmt.Sprint(model), func(b *testing.B) {
+			var base []drawnRow
+			for text := range strings.SplitSeq(*queueFigures, ";") {
+				rows := make([]drawnRow, 0, last-first+1)
+				for seed := first; seed <= last; seed++ {
+					jobs, pool := taskset.Queue(rand.New(rand.NewPCG(seed, 1)), model) //nolint:gosec // repeatable on purpose
+					q := newQueueCase(b, jobs, &pool, model)
+					rows = append(rows, drawnRow{q.run(b, text, false), q.run(b, "simple", false)})
 				}
-				rows = append(rows, row)
+				if base == nil {
+					base = rows
+				}
+				b.Logf("%s: %s", text, queueLine(rows, base))
 			}
-			if base == nil {
-				base = rows
-			}
-			n := len(rows)
-			e, eHalf := jackknife(n, func(i int) float64 { energy, _ := rest(rows, i); return energy })
-			w, wHalf := jackknife(n, func(i int) float64 { _, wait := rest(rows, i); return wait })
-			worth := func(i int, weight float64) float64 {
-				energy, wait := rest(rows, i)
-				baseEnergy, baseWait := rest(base, i)
-				return weight*(energy-baseEnergy) + wait - baseWait
-			}
-			de, deHalf := jackknife(n, func(i int) float64 { return worth(i, 1) - worth(i, 0) })
-			dw, dwHalf := jackknife(n, func(i int) float64 { return worth(i, 0) })
-			ds, dsHalf := jackknife(n, func(i int) float64 { return worth(i, 2) })
-			b.Logf("%v, %d queues, %s: energy %+.2f±%.2f waiting %+.2f±%.2f, beyond 3 times %d; to the first: energy %+.2f±%.2f waiting %+.2f±%.2f, twice the energy and waiting %+.2f±%.2f",
-				model, n, text, e, eHalf, w, wHalf, beyond, de, deHalf, dw, dwHalf, ds, dsHalf)
+		})
+	}
+}
+
+// queueLine is what a policy comes to against Simple, and against the first policy.
+func queueLine(rows, base []drawnRow) string {
+	n, beyond := len(rows), 0
+	for i := range rows {
+		if rows[i].ours.longest > 3*rows[i].simple.longest {
+			beyond++
 		}
 	}
+	more := func(energyWeight, waitWeight float64) string {
+		all, half := jackknife(n, func(without int) float64 {
+			energy, wait := rest(rows, without)
+			baseEnergy, baseWait := rest(base, without)
+			return energyWeight*(energy-baseEnergy) + waitWeight*(wait-baseWait)
+		})
+		return fmt.Sprintf("%+.2f±%.2f", all, half)
+	}
+	e, eHalf := jackknife(n, func(without int) float64 { energy, _ := rest(rows, without); return energy })
+	w, wHalf := jackknife(n, func(without int) float64 { _, wait := rest(rows, without); return wait })
+	return fmt.Sprintf("energy %+.2f±%.2f %% waiting %+.2f±%.2f %%, %d of %d queues beyond 3 times; to the first: energy %s waiting %s, twice energy and waiting %s",
+		e, eHalf, w, wHalf, beyond, n, more(1, 0), more(0, 1), more(2, 1))
 }
