@@ -16,6 +16,7 @@ type Bound struct {
 	Run   dvfsmodel.Joule // the sum of the tasks' own minima, host power included
 	Extra dvfsmodel.Joule // what is proved beyond it, the sum of Terms
 	Terms []BoundTerm
+	Cost  float64 // what [Problem.Cost] of such a plan can't go below; 0: nothing is proved of it
 }
 
 // BoundTerm is one part of [Bound.Extra].
@@ -65,7 +66,7 @@ func (b *Bound) Gap(energy dvfsmodel.Joule) float64 {
 // Where GPUs may be shared by profile, Run alone is proved: see sharedCost. Of a plan
 // from the present nothing is proved by turning on: who knows which nodes are on.
 func LowerBound(p *Problem) Bound {
-	tasks := boundTasks(p)
+	tasks := boundTasks(p, 1, 0)
 	var b Bound
 	for i := range tasks {
 		b.Run += dvfsmodel.Joule(tasks[i].least)
@@ -85,14 +86,15 @@ func LowerBound(p *Problem) Bound {
 // [LowerBound].
 func BoundOf(p *Problem, plan *Plan) Bound {
 	b := LowerBound(p)
-	if p.sharable() || p.Present != nil || len(plan.PastDue(p)) > 0 {
-		return b
+	dues := !p.sharable() && p.Present == nil && len(plan.PastDue(p)) == 0
+	if dues {
+		if value := dvfsmodel.Joule(NewDueDual(p, 1, 0).Value); value > b.Value {
+			b.Terms = append(b.Terms, BoundTerm{Name: TermDue, Value: value - b.Value})
+			b.Extra += value - b.Value
+			b.Value = value
+		}
 	}
-	if value := dvfsmodel.Joule(NewDueDual(p, 1, 0).Value); value > b.Value {
-		b.Terms = append(b.Terms, BoundTerm{Name: TermDue, Value: value - b.Value})
-		b.Extra += value - b.Value
-		b.Value = value
-	}
+	b.Cost = boundOfCost(p, b.Value, dues)
 	return b
 }
 
@@ -109,16 +111,16 @@ func (b *Bound) add(name string, value float64) {
 type boundTask struct {
 	task     int
 	room     float64 // longest run time: limit, or deadline − earliest start
-	least    float64 // least cost by itself, joules
+	least    float64 // least cost by itself
 	time     float64 // run time at that cost
 	weight   float64 // GPUs at that cost, or the share of one
 	shortest float64 // shortest possible run time
 	gpus     float64 // fewest GPUs, or the share of one
 }
 
-// boundTasks finds each task's own optimum, and leaves out the tasks that nothing
-// can do in time.
-func boundTasks(p *Problem) []boundTask {
+// boundTasks finds each task's own optimum, for weights of a joule and of a second of a
+// GPU, and leaves out the tasks that nothing can do in time.
+func boundTasks(p *Problem, energy, time float64) []boundTask {
 	tasks := make([]boundTask, 0, len(p.Tasks))
 	for i := range p.Tasks {
 		t := &p.Tasks[i]
@@ -127,7 +129,7 @@ func boundTasks(p *Problem) []boundTask {
 			least: math.Inf(1), shortest: math.Inf(1), gpus: math.Inf(1),
 		}
 		for class := range p.Cluster.Classes {
-			b.consider(p, class)
+			b.consider(p, class, energy, time)
 		}
 		if !math.IsInf(b.least, 1) {
 			tasks = append(tasks, b)
@@ -147,18 +149,19 @@ func (p *Problem) earliestStart(t *Task) float64 {
 }
 
 // consider takes into account what the task could do on nodes of a class.
-func (b *boundTask) consider(p *Problem, class int) {
+func (b *boundTask) consider(p *Problem, class int, energy, time float64) {
 	t, k := &p.Tasks[b.task], &p.Cluster.Classes[class]
 	o := t.Option(k.Model)
 	if !k.Takes(t, o) {
 		return
 	}
 	weight := taskWeight(t, o)
-	pt, ok := cheapest(t, o, dvfsmodel.PricedTime(k.HostW), b.room)
+	goal := dvfsmodel.Objective{EnergyWeight: energy, TimeWeight: time + energy*float64(k.HostW)}
+	pt, ok := cheapest(t, o, goal, b.room)
 	if !ok {
 		return
 	}
-	cost := weight * float64(pt.Energy+k.HostW.Over(pt.Time))
+	cost := weight * goal.Cost(pt)
 	if t.Profile != nil && p.Shares(class) {
 		cost = min(cost, weight*p.sharedCost(t, o, class))
 	}

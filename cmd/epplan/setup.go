@@ -396,7 +396,7 @@ func (s *setup) references(ctx context.Context) (r policy.References, err error)
 func (s *setup) measured(plan *planner.Plan, against policy.References) *report.Result {
 	r := &report.Result{
 		Problem: s.problem, Plan: plan, Reference: against.FCFS, Easy: against.Easy, Constant: against.Constant,
-		Bound: planner.BoundOf(s.problem, plan).Value, QueueAt: s.queueAt,
+		Bound: planner.BoundOf(s.problem, plan), QueueAt: s.queueAt,
 	}
 	if r.Baseline = planner.DefaultEnergy(s.problem, plan); against.FCFS != nil {
 		r.Baseline = against.FCFS.Ledger.Total()

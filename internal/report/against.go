@@ -153,6 +153,15 @@ func (s *Summary) times(of func(*Summary) float64) Value {
 	return Text(strconv.FormatFloat(of(s)/of(s.Reference), 'f', 2, 64))
 }
 
+// objectiveTimes is the objective as a multiple of the baseline's; nothing where it is
+// energy, which the saving tells.
+func (s *Summary) objectiveTimes() Value {
+	if s.forEnergy() {
+		return Value{}
+	}
+	return s.times(func(s *Summary) float64 { return s.Objective })
+}
+
 // inTime says whether a plan's jobs end in time.
 func (s *Summary) inTime() string {
 	switch {

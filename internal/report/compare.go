@@ -114,6 +114,9 @@ func comparedColumns() []Column {
 		{Head: "past", Note: "due"},
 		{Key: "objective"},
 		{Key: "objective_unit"},
+		{Head: "objective"},
+		{Key: "objective_bound"},
+		{Key: "objective_gap"},
 		{Key: "energy_j"},
 		{Key: "run_j"},
 		{Key: "idle_j"},
@@ -172,7 +175,7 @@ func (r *Run) appendCompared(row []Value) []Value {
 	return append(row,
 		Text(status), r.stopped(), Count(s.JobsTotal), Count(s.Misses), matters(s.Misses), Count(s.Infeasible), matters(s.Infeasible),
 		Count(s.PastDue), matters(s.PastDue),
-		Number(s.Objective), Text(s.ObjectiveUnit), Number(s.Energy), Number(s.Run), Number(s.Idle), Number(s.TurnOn), Number(s.Host), Number(s.Sleep),
+		Number(s.Objective), Text(s.ObjectiveUnit), s.objectiveTimes(), nonZero(s.ObjectiveBound), Number(s.ObjectiveGap()), Number(s.Energy), Number(s.Run), Number(s.Idle), Number(s.TurnOn), Number(s.Host), Number(s.Sleep),
 		nonZero(s.Baseline), Number(s.Saving()), s.Between.object(), Number(s.Modelled), Count(s.Assumed), nonZero(s.Bound), Number(s.Gap()),
 		Count(s.NodesUsed), Count(s.GPUsUsed), Number(s.End), end,
 		Number(s.Makespan), s.times(func(s *Summary) float64 { return s.Makespan }),
@@ -200,7 +203,11 @@ func WriteComparison(w io.Writer, runs []Run, opts *TextOptions) error {
 	if !slices.ContainsFunc(runs, func(r Run) bool { return r.Planned() }) {
 		return out.Flush()
 	}
-	writeLines(out, "", "Where the energy goes, and how far it is above what no schedule can beat (gap):")
+	measured := "it is"
+	if slices.ContainsFunc(runs, func(r Run) bool { return r.Planned() && !r.Summary.forEnergy() }) {
+		measured = "the objective is"
+	}
+	writeLines(out, "", "Where the energy goes, and how far "+measured+" above what no schedule can beat (gap):")
 	if err := energyShares(runs).WriteText(out, opts); err != nil {
 		return err
 	}
@@ -244,7 +251,7 @@ func energyShares(runs []Run) *Table {
 			for _, key := range keys {
 				row = append(row, runs[i].param(key))
 			}
-			row = append(row, Number(s.Energy), Number(s.Gap()))
+			row = append(row, Number(s.Energy), Number(s.ObjectiveGap()))
 			for _, part := range s.energies() {
 				row = append(row, nonZero(ratio(part.energy, s.Energy)))
 			}

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report/page"
 )
 
@@ -31,7 +30,7 @@ type contest struct {
 	name string
 	runs []Run
 	tags []string // what each run is called
-	best int      // the run with the least energy of those that keep all promises; -1: none does
+	best int      // the run with the least objective of those that keep all promises; -1: none does
 	left []string // what the runs without a plan are called
 }
 
@@ -74,7 +73,7 @@ func keeps(s *Summary) bool { return s.PastDue == 0 && s.Infeasible == 0 }
 func (c *contest) choose() {
 	for i := range c.runs {
 		s := &c.runs[i].Summary
-		if keeps(s) && (c.best < 0 || s.Energy < c.runs[c.best].Summary.Energy) {
+		if keeps(s) && (c.best < 0 || s.Objective < c.runs[c.best].Summary.Objective) {
 			c.best = i
 		}
 	}
@@ -166,11 +165,15 @@ func (c *contest) choice() string {
 	scale := CommonScale(Joules, 5, float64(best.Energy))
 	text := fmt.Sprintf("%s takes the least energy of %s: %s (%s)", c.tags[c.best],
 		c.keeping(), scale.With(float64(best.Energy)), FormatKWh(best.Energy))
+	if !best.forEnergy() {
+		text = fmt.Sprintf("%s has the least objective of %s: %s. It takes %s (%s)", c.tags[c.best],
+			c.keeping(), best.amount(best.Objective, scale), scale.With(float64(best.Energy)), FormatKWh(best.Energy))
+	}
 	if best.Baseline > 0 {
 		text += ", " + best.against()
 	}
-	if best.Bound > 0 {
-		text += " and " + FormatPercent(best.Gap()) + " above what no schedule can beat"
+	if best.ObjectiveBound > 0 {
+		text += " and " + FormatPercent(best.ObjectiveGap()) + " above what no schedule can beat"
 	}
 	text += "."
 	if second := c.runnerUp(); second >= 0 {
@@ -193,14 +196,14 @@ func (c *contest) keeping() string {
 	return fmt.Sprintf("the %s, of %d, that keep all deadlines and due times", counting(n, "plan", "plans"), len(c.runs))
 }
 
-// runnerUp is the plan with the least energy of those that take more than the
+// runnerUp is the plan with the least objective of those that have more than the
 // best one; -1: there is none.
 func (c *contest) runnerUp() int {
-	second, least := -1, dvfsmodel.Joule(math.Inf(1))
+	second, least := -1, math.Inf(1)
 	for i := range c.runs {
 		s := &c.runs[i].Summary
-		if keeps(s) && s.Energy > c.runs[c.best].Summary.Energy*(1+rounding) && s.Energy < least {
-			second, least = i, s.Energy
+		if keeps(s) && s.Objective > c.runs[c.best].Summary.Objective*(1+rounding) && s.Objective < least {
+			second, least = i, s.Objective
 		}
 	}
 	return second
@@ -218,6 +221,9 @@ func (c *contest) difference(other int) string {
 		}
 	}
 	text := fmt.Sprintf("The next one, %s, takes %s more", c.tags[other], FormatPercent(float64(b.Energy/a.Energy)-1))
+	if !a.forEnergy() {
+		text = fmt.Sprintf("The next one, %s, has %s more, and takes %s energy", c.tags[other], FormatPercent(b.Objective/a.Objective-1), lessOrMore(1-float64(b.Energy/a.Energy)))
+	}
 	if diff := theirs[most].energy - mine[most].energy; diff > 0 {
 		text += fmt.Sprintf(": most of all %s energy, by %s", mine[most].name, FormatJoules(diff))
 	}

@@ -35,7 +35,7 @@ func rounded(r *report.Result) *report.Result {
 		cut(&r.Plan.Unplaced[i].Earliest)
 	}
 	l := &r.Plan.Ledger
-	cut((*float64)(&l.Run), (*float64)(&l.Idle), (*float64)(&l.TurnOn), (*float64)(&r.Baseline), (*float64)(&r.Bound))
+	cut((*float64)(&l.Run), (*float64)(&l.Idle), (*float64)(&l.TurnOn), (*float64)(&r.Baseline), (*float64)(&r.Bound.Value), &r.Bound.Cost)
 	return r
 }
 
@@ -154,5 +154,5 @@ func solve(tb testing.TB, p *planner.Problem, name string) *report.Result {
 		tb.Fatal(err)
 	}
 	total := plan.Ledger.Total()
-	return &report.Result{Problem: p, Plan: plan, Baseline: total * 1.25, Bound: total / 1.01}
+	return &report.Result{Problem: p, Plan: plan, Baseline: total * 1.25, Bound: planner.Bound{Value: total / 1.01, Cost: float64(total) / 1.01}}
 }

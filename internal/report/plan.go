@@ -57,6 +57,8 @@ func (r *Result) fields() []field {
 		field{"past_due", Count(s.PastDue)},
 		field{"objective", Number(s.Objective)},
 		field{"objective_unit", Text(s.ObjectiveUnit)},
+		field{"objective_bound", nonZero(s.ObjectiveBound)},
+		field{"objective_gap", Number(s.ObjectiveGap())},
 		field{"energy_j", Number(s.Energy)},
 		field{"run_j", Number(s.Run)},
 		field{"idle_j", Number(s.Idle)},

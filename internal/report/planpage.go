@@ -101,9 +101,9 @@ func (p *PlanPage) lead(s *Summary) string {
 	if s.Baseline > 0 {
 		text += ", " + s.against() + s.unmodelled()
 	}
-	if s.Bound > 0 {
+	if s.ObjectiveBound > 0 {
 		part, side := s.fromBound()
-		text += "; no schedule that keeps all deadlines and due times can take less than " + scale.With(float64(s.Bound)) + ", and this one is " + part + " " + side
+		text += "; no schedule that keeps all deadlines and due times can take less than " + s.amount(s.ObjectiveBound, scale) + ", and this one is " + part + " " + side
 	}
 	slower, same, faster := p.speeds()
 	return text + ". " + fmt.Sprintf("Core clocks are below the default for %s, at it for %s and above it for %s.",
@@ -132,9 +132,9 @@ func (p *PlanPage) tiles(s *Summary) page.Tiles {
 		note := "of " + scale.With(float64(s.Constant.Energy)) + " at the best clocks that are the same for all jobs of a GPU model"
 		tiles = append(tiles, page.Tile{Label: "Beyond constant clocks", Value: FormatPercent(1 - ratio(s.Energy, s.Constant.Energy)), Note: note})
 	}
-	if s.Bound > 0 && planned > 0 {
+	if s.ObjectiveBound > 0 && planned > 0 {
 		part, side := s.fromBound()
-		tiles = append(tiles, page.Tile{Label: "Gap", Value: part, Note: side + " " + scale.With(float64(s.Bound)) + ", " + s.boundIs()})
+		tiles = append(tiles, page.Tile{Label: "Gap", Value: part, Note: side + " " + s.amount(s.ObjectiveBound, scale) + ", " + s.boundIs()})
 	}
 	jobs := page.Tile{Label: "Jobs", Value: FormatCount(planned), Note: "all of the batch"}
 	if s.Infeasible > 0 {

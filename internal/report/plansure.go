@@ -58,11 +58,12 @@ func (p *PlanPage) sureParts(s *Summary) ([]any, error) {
 		return nil, nil
 	}
 	facts := page.Facts{}
-	if s.Bound > 0 {
+	if s.ObjectiveBound > 0 {
 		part, side := s.fromBound()
-		text := fmt.Sprintf("at most %s above the best schedule there is: that one takes %s or more.", part, FormatJoules(s.Bound))
+		least := s.amount(s.ObjectiveBound, CommonScale(Joules, 5, s.ObjectiveBound))
+		text := fmt.Sprintf("at most %s above the best schedule there is: that one takes %s or more.", part, least)
 		if side == "below" {
-			text = fmt.Sprintf("not told: schedules that keep all deadlines take %s or more, and this one doesn't keep them.", FormatJoules(s.Bound))
+			text = fmt.Sprintf("not told: schedules that keep all deadlines take %s or more, and this one doesn't keep them.", least)
 		}
 		facts = append(facts, page.Fact{Name: "Against the best", Text: text + " The bound follows from the batch alone, and may lie below what any schedule can reach."})
 	}

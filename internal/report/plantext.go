@@ -95,9 +95,9 @@ func (s *Summary) header(opts *TextOptions) []string {
 	if s.Baseline > 0 {
 		lines = append(lines, line("Saving", s.savings(scale)+s.unmodelled()))
 	}
-	if s.Bound > 0 {
+	if s.ObjectiveBound > 0 {
 		part, side := s.fromBound()
-		lines = append(lines, line("Gap", part+" "+side+" "+scale.With(float64(s.Bound))+", "+s.boundIs()))
+		lines = append(lines, line("Gap", part+" "+side+" "+s.amount(s.ObjectiveBound, scale)+", "+s.boundIs()))
 	}
 	return lines
 }

@@ -3,6 +3,8 @@ package report
 import (
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -14,7 +16,7 @@ type Result struct {
 	Problem  *planner.Problem
 	Plan     *planner.Plan
 	Baseline dvfsmodel.Joule // the batch at default clocks; 0: not known
-	Bound    dvfsmodel.Joule // no schedule takes less; 0: not known
+	Bound    planner.Bound   // no schedule takes less; zero: not known
 	Seed     *uint64         // of randomised passes; nil: there were none
 	// Reference is the plan that the baseline is the energy of; nil: not known.
 	Reference *planner.Plan
@@ -56,9 +58,10 @@ type Summary struct {
 	Easy      *Summary // EASY backfilling at default clocks; nil: not known
 	Constant  *Summary // the best clocks that are the same for all jobs of a GPU model; nil: not known
 
-	Objective     float64 // what was planned for, less is better
-	ObjectiveUnit string
-	Clocks        map[string]dvfsmodel.Point // of all jobs of a GPU model, by its name; nil: each has its own
+	Objective      float64 // what was planned for, less is better
+	ObjectiveBound float64 // 0: not known
+	ObjectiveUnit  string
+	Clocks         map[string]dvfsmodel.Point // of all jobs of a GPU model, by its name; nil: each has its own
 
 	Modelled float64 // part of the run energy that is of jobs with a model; NaN where nothing runs
 	Assumed  int     // planned jobs whose power nobody stated and no model has
@@ -78,23 +81,47 @@ type Summary struct {
 // when the baseline isn't known.
 func (s *Summary) Saving() float64 { return 1 - ratio(s.Energy, s.Baseline) }
 
-// Gap is how far the plan is above the bound, as a fraction of the bound; NaN
+// Gap is how far the plan's energy is above its bound, as a fraction of the bound; NaN
 // when that isn't known.
 func (s *Summary) Gap() float64 { return ratio(s.Energy, s.Bound) - 1 }
 
-// fromBound is how far the plan is from the bound and on which side of it, such as
-// "3.90 %" and "above": a plan that misses deadlines may take less than any that
+// ObjectiveGap is [Summary.Gap] of the objective.
+func (s *Summary) ObjectiveGap() float64 {
+	if !(s.ObjectiveBound > 0) {
+		return math.NaN()
+	}
+	return s.Objective/s.ObjectiveBound - 1
+}
+
+// forEnergy tells whether the plan is for the least energy.
+func (s *Summary) forEnergy() bool { return s.ObjectiveUnit == "J" }
+
+// amount writes a value of the objective.
+func (s *Summary) amount(v float64, scale Scale) string {
+	if s.forEnergy() {
+		return scale.With(v)
+	}
+	unit := s.ObjectiveUnit
+	if strings.Contains(unit, " + ") && !strings.HasPrefix(unit, "(") {
+		unit = "(" + unit + ")"
+	}
+	return strconv.FormatFloat(v, 'g', 5, 64) + " " + unit
+}
+
+// fromBound is how far the plan's objective is from its bound and on which side of it,
+// such as "3.90 %" and "above": a plan that misses deadlines may take less than any that
 // keeps them.
 func (s *Summary) fromBound() (part, side string) {
-	if gap := s.Gap(); gap < -rounding {
+	gap := s.ObjectiveGap()
+	if gap < -rounding {
 		return FormatPercent(-gap), "below"
 	}
-	return FormatPercent(max(0, s.Gap())), "above"
+	return FormatPercent(max(0, gap)), "above"
 }
 
 // boundIs says what the bound is to this plan.
 func (s *Summary) boundIs() string {
-	if s.Gap() < -rounding {
+	if s.ObjectiveGap() < -rounding {
 		return "the least for keeping all deadlines"
 	}
 	return "which no schedule that is in time can beat"
@@ -192,8 +219,8 @@ func (r *Result) summary() Summary {
 		Policy: r.Plan.Policy, From: r.Plan.From, Status: r.Plan.Status, Mode: r.Problem.Mode, Start: r.Problem.Start, Seed: r.Seed, Cut: r.Plan.Cut,
 		JobsTotal: len(r.Problem.Tasks) - r.runningCount(), Misses: len(r.Plan.Misses), Infeasible: len(r.Plan.Unplaced),
 		Energy: l.Total(), Run: l.Run, Idle: l.Idle, TurnOn: l.TurnOn, Host: l.Host, Sleep: l.Sleep,
-		Baseline: r.Baseline, Bound: r.Bound, PastDue: len(r.Plan.PastDue(r.Problem)),
-		Objective: r.Problem.Cost(r.Plan), ObjectiveUnit: r.Problem.CostUnit(), Clocks: r.Plan.Clocks,
+		Baseline: r.Baseline, Bound: r.Bound.Value, PastDue: len(r.Plan.PastDue(r.Problem)),
+		Objective: r.Problem.Cost(r.Plan), ObjectiveBound: r.Bound.Cost, ObjectiveUnit: r.Problem.CostUnit(), Clocks: r.Plan.Clocks,
 	}
 	first := math.Inf(1)
 	waits, turnarounds := make([]float64, 0, s.JobsTotal), make([]float64, 0, s.JobsTotal)

@@ -140,7 +140,7 @@ func (p *picture) totals() string {
 	if s.Baseline > 0 {
 		parts = append(parts, FormatPercent(s.Saving())+" saved of "+scale.With(float64(s.Baseline))+" at default clocks")
 	}
-	if s.Bound > 0 {
+	if s.ObjectiveBound > 0 {
 		part, side := s.fromBound()
 		parts = append(parts, part+" "+side+" the bound")
 	}

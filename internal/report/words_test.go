@@ -31,10 +31,37 @@ func TestAPlanThatMissesDeadlinesMayTakeLessThanTheBound(t *testing.T) {
 		103: {"3.00 %", "above", "which no schedule that is in time can beat"}, 100: {"0 %", "above", "which no schedule that is in time can beat"},
 		99: {"1.00 %", "below", "the least for keeping all deadlines"},
 	} {
-		s := Summary{Energy: energy, Bound: 100}
+		s := Summary{Objective: float64(energy), ObjectiveBound: 100, ObjectiveUnit: "J"}
 		part, side := s.fromBound()
 		if got := [3]string{part, side, s.boundIs()}; got != want {
 			t.Errorf("%v J against a bound of 100 J: %q, want %q", float64(energy), got, want)
+		}
+	}
+}
+
+func TestOfAnotherObjectiveTheBestAndTheGapAreByIt(t *testing.T) {
+	of := func(policy string, energy dvfsmodel.Joule, objective float64) Run {
+		return Run{Summary: Summary{Policy: policy, JobsTotal: 1, Energy: energy, Bound: 80, Objective: objective, ObjectiveBound: 1000, ObjectiveUnit: "J + 50·GPU·s"}}
+	}
+	runs := []Run{of("frugal", 90, 1300), of("quick", 110, 1100), of("even", 100, 1200)}
+	c := contests(runs)[0]
+	c.choose()
+	got := c.choice()
+	for _, want := range []string{
+		"quick has the least objective of all 3 plans", "1100 (J + 50·GPU·s)", "10.0 % above what no schedule can beat",
+		"The next one, even, has 9.09 % more, and takes 9.09 % less energy",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q, want %q in it", got, want)
+		}
+	}
+	var b strings.Builder
+	if err := WriteComparison(&b, runs, &TextOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"how far the objective is above", "110.000   10 "} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%s\nwant %q in it", b.String(), want)
 		}
 	}
 }

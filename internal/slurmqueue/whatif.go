@@ -77,7 +77,7 @@ func NewWhatIf(ctx context.Context, q *epdapi.Queue, terms *Terms, question Ques
 		return nil, err
 	}
 	w.Result = &report.Result{
-		Problem: problem, Plan: plan, Baseline: against.FCFS.Ledger.Total(), Bound: planner.BoundOf(problem, plan).Value,
+		Problem: problem, Plan: plan, Baseline: against.FCFS.Ledger.Total(), Bound: planner.BoundOf(problem, plan),
 		Reference: against.FCFS, Easy: against.Easy, Constant: against.Constant,
 	}
 	if chosen.Improve != nil {

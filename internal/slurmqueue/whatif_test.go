@@ -53,8 +53,8 @@ func TestAPlanOfTheQueueIsOfWhatWaits(t *testing.T) {
 		if r.Easy == nil || r.Constant == nil || r.Constant.Clocks["V100"].Core == 0 {
 			t.Errorf("%q: not held against EASY and constant clocks: %+v", text, r.Constant)
 		}
-		if !(r.Baseline > 0) || !(r.Bound > 0) || r.Bound > r.Plan.Ledger.Total()*(1+1e-9) {
-			t.Errorf("%q: %v J, baseline %v, bound %v", text, r.Plan.Ledger.Total(), r.Baseline, r.Bound)
+		if !(r.Baseline > 0) || !(r.Bound.Value > 0) || r.Bound.Value > r.Plan.Ledger.Total()*(1+1e-9) {
+			t.Errorf("%q: %v J, baseline %v, bound %v", text, r.Plan.Ledger.Total(), r.Baseline, r.Bound.Value)
 		}
 	}
 }
