@@ -19,13 +19,12 @@ func boundOfCost(p *Problem, energy dvfsmodel.Joule, dues bool) float64 {
 	if o.EnergyWeight == 0 && o.TimeWeight == 0 {
 		o.EnergyWeight = 1
 	}
+	if o.DelayPower == 0 && o.TimeWeight == 0 {
+		return o.EnergyWeight * float64(energy)
+	}
 	hull := costHull{{energy: 1, least: float64(energy)}, {time: 1, least: sumBound(p, 0, 1, dues)}}
 	if o.DelayPower == 0 {
-		both := o.EnergyWeight*hull[0].least + o.TimeWeight*hull[1].least
-		if o.EnergyWeight == 0 || o.TimeWeight == 0 {
-			return both
-		}
-		return max(both, sumBound(p, o.EnergyWeight, o.TimeWeight, dues))
+		return max(o.EnergyWeight*hull[0].least+o.TimeWeight*hull[1].least, sumBound(p, o.EnergyWeight, o.TimeWeight, dues))
 	}
 	const rounds, enough = 6, 1.0005
 	least, at := hull.least(o)

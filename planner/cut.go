@@ -81,6 +81,12 @@ func MonitorOf(ctx context.Context) *Monitor {
 	return m
 }
 
+// Unwatched is a context that ends as the given one does, for work beside the call that
+// its monitor follows.
+func Unwatched(ctx context.Context) context.Context {
+	return context.WithValue(ctx, monitorKey{}, (*Monitor)(nil))
+}
+
 // Begin is the context for the call to monitor. When the given one ends, the call is
 // stopped as [Monitor.Stop] says. The caller ends it when the call is over.
 func (m *Monitor) Begin(ctx context.Context) (monitored context.Context, end context.CancelFunc) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/urfave/cli/v2"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/planner"
@@ -167,12 +168,17 @@ func (t *terminal) solve(c *cli.Context, s *setup) (*report.Result, error) {
 		search, done = context.WithTimeoutCause(ctx, s.cut, planner.ErrCut)
 		defer done()
 	}
+	var against policy.References
+	var beside errgroup.Group
+	beside.Go(func() (err error) {
+		against, err = s.references(planner.Unwatched(ctx))
+		return err
+	})
 	plan, err := policy.Checked(search, s.problem, pol, &planner.Options{Seed: s.seed})
 	if err != nil {
 		return nil, located(s.config, err)
 	}
-	against, err := s.references(ctx)
-	if err != nil {
+	if err := beside.Wait(); err != nil {
 		return nil, err
 	}
 	done()
