@@ -91,7 +91,8 @@ func rearrange(ctx context.Context, p *planner.Problem, plan *planner.Plan, how 
 	}
 	search := &walk{l: l, rng: rng, from: plan, moves: moves}
 	given := l.clone()
-	l.spread(plan, planner.NewDueDual(p, w.joule, w.second))
+	dual := planner.NewDueDual(p, w.joule, w.second)
+	l.spread(plan, dual)
 	start := l.clone()
 	rounds, hot := searchRounds, boiling
 	if l.links() {
@@ -111,12 +112,20 @@ func rearrange(ctx context.Context, p *planner.Problem, plan *planner.Plan, how 
 		if l.better(best) {
 			best = l.clone()
 		}
+		if cost, late := best.total(); late == 0 && cost <= dual.Value*(1+closeEnough/max(1, how.Effort)) {
+			moves, work = moves/rounds, work/rounds
+			break
+		}
 	}
 	l.become(best)
-	search.share = 0.5
+	search.begun, search.share = 0.5, 0.5
 	search.anneal(ctx, moves/2, work/2, min(hot, mild)*mean, freezing*mean)
 	return l.plan(plan)
 }
+
+// closeEnough is how far above its bound a plan is, as a part of it, that is worth only a
+// short search more.
+const closeEnough = 1e-3
 
 const (
 	dearWatts   = 3_000 // what a second of lateness costs, as power

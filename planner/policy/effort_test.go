@@ -55,3 +55,31 @@ func TestConstantClocksWhoseSearchIsCutAreNoReference(t *testing.T) {
 		t.Errorf("%+v, %v: want all but constant clocks", some, err)
 	}
 }
+
+// TestNobodyWaitsForAPlanThatIsAsGoodAsAtItsBound, unless more effort is asked for.
+func TestNobodyWaitsForAPlanThatIsAsGoodAsAtItsBound(t *testing.T) {
+	p := drawOffline(t, 5, 150)
+	if len(p.Cluster.Classes) != 1 {
+		t.Fatalf("%d kinds of nodes, want one, whose bound is near", len(p.Cluster.Classes))
+	}
+	k := &p.Cluster.Classes[0]
+	k.Count, k.IdleW, k.TurnOnDelay = 20, 5, 0
+	for effort, cut := range map[float64]bool{0: false, 1: false, 10: true} {
+		params := policy.DefaultParams()
+		params.Effort = effort
+		pol, err := policy.Parse(policy.Best(p.Mode), params)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, end := (&planner.Monitor{Most: 7_000_000}).Begin(t.Context()) // half of what a search does
+		defer end()
+		plan, err := policy.Checked(ctx, p, pol, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bound := planner.BoundOf(p, plan)
+		if gap := bound.Gap(plan.Ledger.Total()); plan.Cut != cut || !cut && gap > 1.5e-3 {
+			t.Errorf("effort %v: cut %t, %.4f %% above the bound, want %t and at most .15 %%", effort, plan.Cut, 100*gap, cut)
+		}
+	}
+}
