@@ -265,3 +265,22 @@ func TestACommandThatPlansIsWaitedForWhenItIsInterrupted(t *testing.T) {
 		})
 	}
 }
+
+// TestThePlansTimeLimitHoldsForWhatItIsHeldAgainst, too: nobody waits for constant clocks.
+func TestThePlansTimeLimitHoldsForWhatItIsHeldAgainst(t *testing.T) {
+	for limit, cut := range map[string]bool{"1ns": true, "10m": false} {
+		code, stdout, stderr := inProcess(t, append([]string{"plan", "../../testdata/demo/batch.csv", "--json", "--time-limit", limit}, demo...)...)
+		var plan struct {
+			Search         string
+			Easy, Constant map[string]any
+		}
+		if err := json.Unmarshal([]byte(stdout), &plan); code != exitDone || err != nil {
+			t.Fatalf("exit status %d, %v: %s", code, err, stderr)
+		}
+		told := strings.Contains(stderr, "note: at --time-limit: the search stopped") &&
+			strings.Contains(stderr, "note: at --time-limit: constant clocks weren't looked for to the end, and are left out")
+		if (plan.Search == "cut") != cut || (plan.Constant == nil) != cut || plan.Easy == nil || told != cut {
+			t.Errorf("%s: search %s, EASY %v, constant %v, %q", limit, plan.Search, plan.Easy, plan.Constant, stderr)
+		}
+	}
+}

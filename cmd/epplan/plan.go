@@ -171,7 +171,7 @@ func (t *terminal) solve(c *cli.Context, s *setup) (*report.Result, error) {
 	var against policy.References
 	var beside errgroup.Group
 	beside.Go(func() (err error) {
-		against, err = s.references(planner.Unwatched(ctx))
+		against, err = s.references(planner.Unwatched(search))
 		return err
 	})
 	plan, err := policy.Checked(search, s.problem, pol, &planner.Options{Seed: s.seed})
@@ -182,13 +182,15 @@ func (t *terminal) solve(c *cli.Context, s *setup) (*report.Result, error) {
 		return nil, err
 	}
 	done()
-	switch {
-	case plan.Cut && c.Err() != nil:
-		t.message("note", "interrupted: the search stopped, this is the best plan so far")
-	case plan.Cut:
-		t.message("note", "the search stopped at --time-limit: without it, the plan may be better")
-	case c.Err() != nil:
-		t.message("note", "interrupted: constant clocks weren't looked for to the end, and are left out")
+	stopped := "at --time-limit"
+	if c.Err() != nil {
+		stopped = "interrupted"
+	}
+	if plan.Cut {
+		t.message("note", stopped+": the search stopped, this is the best plan so far")
+	}
+	if against.Cut {
+		t.message("note", stopped+": constant clocks weren't looked for to the end, and are left out")
 	}
 	result := s.measured(plan, against)
 	if pol.Improve != nil && s.problem.Mode != planner.Online {

@@ -27,6 +27,7 @@ type References struct {
 	FCFS     *planner.Plan // first come, first served at default clocks
 	Easy     *planner.Plan // EASY backfilling at default clocks, which is what sites run
 	Constant *planner.Plan // the best clocks that are the same for all tasks of a GPU model
+	Cut      bool          // the search for them was stopped before it was done: they are left out
 }
 
 // mostConstant is the most tasks for which the best constant clocks are looked for
@@ -49,7 +50,7 @@ func NewReferences(ctx context.Context, p *planner.Problem, params Params) (r Re
 		}
 	}
 	if r.Constant != nil && r.Constant.Cut {
-		r.Constant = nil
+		r.Constant, r.Cut = nil, true
 	}
 	return r, nil
 }
