@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/spelling"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
@@ -25,7 +24,7 @@ type Config struct {
 	Factors Factors
 	Web     Web
 
-	goal      goal
+	objective objective
 	start     string
 	cluster   planner.Cluster
 	runtimeOn string // cluster.runtime_gpu_model
@@ -59,12 +58,6 @@ type Safety struct {
 	Stretch float64
 }
 
-// goal is the objective as a file has it.
-type goal struct {
-	name                     string
-	energyWeight, timeWeight float64
-}
-
 // MaxStretch is the largest Stretch that is taken.
 const MaxStretch = 1e6
 
@@ -95,7 +88,7 @@ func blank(profiles *Profiles) *Config {
 		Records:   Records{KeepDays: 400},
 		Factors:   Factors{PUE: 1},
 		Web:       defaultWeb(),
-		goal:      goal{name: "energy", energyWeight: 1},
+		objective: objective{name: nameEnergy, energyWeight: 1},
 		start:     startAuto,
 		sharedGPU: defaultSharedGPU(),
 		cluster:   planner.Cluster{Name: "cluster", OfflineTurnOn: true},
@@ -159,19 +152,7 @@ func (c *Config) checkTogether(d *document) {
 	c.Factors.checkTogether(d)
 	c.Web.checkTogether(d)
 	c.sharedGPU.checkTogether(d)
-	g := &c.goal
-	if g.name == "time" {
-		if _, set := d.places["objective.energy_weight"]; set && g.energyWeight != 0 {
-			d.faultAt("objective.energy_weight", `objective.energy_weight is %v, want 0 when name is "time"`, g.energyWeight)
-		}
-		g.energyWeight = 0
-		if _, set := d.places["objective.time_weight"]; !set {
-			g.timeWeight = 1
-		}
-	}
-	if g.energyWeight == 0 && g.timeWeight == 0 {
-		d.faultAt("objective", "the weights of energy and time are both 0, want one above 0")
-	}
+	c.objective.checkTogether(d, &c.Factors)
 }
 
 // fields are the keys of a configuration file. GPU models come before the
@@ -187,7 +168,7 @@ func (c *Config) fields() []field {
 	nodes.take = func(d *document, path string, v any) { c.takeNodes(d, path, v, faulty) }
 	return []field{
 		gpu,
-		section("objective", c.goal.fields()),
+		section("objective", c.objective.fields()),
 		section("policy", c.Policy.fields()),
 		section("safety", c.Safety.fields()),
 		section("live", append(c.Live.fields(), section("pick", c.Live.Pick.fields()), section("sharing", c.Live.Sharing.fields()),
@@ -197,15 +178,6 @@ func (c *Config) fields() []field {
 		section("factors", c.Factors.fields()),
 		section("web", c.Web.fields()),
 		section("cluster", append(c.clusterFields(), section("sharing", c.sharedGPU.fields()), nodes)),
-	}
-}
-
-func (g *goal) fields() []field {
-	return []field{
-		choice("name", "What clocks are chosen for: energy, edp (energy × time), ed2p (energy × time²) or time.",
-			&g.name, "energy", "edp", "ed2p", "time"),
-		number("energy_weight", "Weight of a joule. Only the ratio to time_weight matters.", &g.energyWeight, nonNegative),
-		number("time_weight", "Weight of a second of a GPU's time: above 0, faster clocks are worth some energy.", &g.timeWeight, nonNegative),
 	}
 }
 
@@ -246,18 +218,6 @@ func checkPolicy(text string) error {
 		return fmt.Errorf("unknown policy %s, did you mean %s?", quoted(name), quoted(near))
 	}
 	return errors.New(wrong.Msg)
-}
-
-// Objective is what clocks are chosen for.
-func (c *Config) Objective() dvfsmodel.Objective {
-	o := dvfsmodel.Objective{EnergyWeight: c.goal.energyWeight, TimeWeight: c.goal.timeWeight}
-	switch c.goal.name {
-	case "edp":
-		o.DelayPower = 1
-	case "ed2p":
-		o.DelayPower = 2
-	}
-	return o
 }
 
 // Profiles are the GPU models that the configuration knows.

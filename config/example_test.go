@@ -55,7 +55,9 @@ gpus = 2
 	for _, warning := range warnings {
 		fmt.Println(warning)
 	}
-	p := &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks), Start: c.Start(planner.ModeOf(tasks)), Objective: c.Objective()}
+	p := &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks), Start: c.Start(planner.ModeOf(tasks))}
+	goal := c.Goal()
+	goal.Set(p)
 	pol, err := policy.Parse("edl", c.Policy.Params())
 	if err != nil {
 		fmt.Println(err)

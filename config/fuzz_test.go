@@ -33,7 +33,7 @@ func FuzzLoad(f *testing.F) {
 		if err := cluster.Validate(); err != nil {
 			t.Errorf("cluster: %v", err)
 		}
-		if err := c.Objective().Validate(); err != nil {
+		if err := c.Goal().Objective.Validate(); err != nil {
 			t.Errorf("objective: %v", err)
 		}
 	})

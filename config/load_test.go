@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -32,6 +33,14 @@ idle_w = 60
 host_w_per_gpu = 80
 voltage = [[300, 0.7], [1200, 0.8], [1980, 1.1]]
 source = "a test"
+`
+
+// prices begin a configuration by money.
+const prices = `[factors]
+cost_per_kwh = 0.36
+currency = "EUR"
+[objective]
+name = "cost"
 `
 
 func TestEachFaultIsNamedWithItsPositionAndWhatWasMeant(t *testing.T) {
@@ -77,6 +86,27 @@ func TestEachFaultIsNamedWithItsPositionAndWhatWasMeant(t *testing.T) {
 		{"unknown objective", "[objective]\nname = \"speed\"\n", `objective.name is "speed", want one of energy, edp, ed2p, time`},
 		{"no weight", "[objective]\nenergy_weight = 0\n", "c.toml:1:1: the weights of energy and time are both 0, want one above 0"},
 		{"energy weighed in time", "[objective]\nname = \"time\"\nenergy_weight = 2\n", `c.toml:3:17: objective.energy_weight is 2, want 0 when name is "time"`},
+		{
+			"waiting priced beside time alone", "[objective]\nname = \"time\"\nwait_weight = 20\n",
+			`c.toml:3:15: objective.wait_weight is 20, want 0 unless name is "energy"`,
+		},
+		{"waiting priced beside E·t", "[objective]\nwait_weight = 20\nname = \"edp\"\n", `c.toml:2:15: objective.wait_weight is 20, want 0 unless name is "energy"`},
+		{"waiting priced in joules beside money", prices + "wait_weight = 20\n", `c.toml:6:15: objective.wait_weight is 20, want 0 unless name is "energy"`},
+		{"negative price of waiting", "[objective]\nwait_weight = -1\n", "c.toml:2:15: objective.wait_weight is -1, want a number from 0 to 1e+15"},
+		{
+			"money without a price", "[objective]\nname = \"cost\"\ncost_per_gpu_hour = 2\n",
+			`c.toml:2:8: objective.name is "cost", want a price of energy with it: set cost_per_kwh and currency in [factors]`,
+		},
+		{"a price without a currency", "[objective]\nname = \"cost\"\n[factors]\ncost_per_kwh = 0.2\n", "c.toml:4:16: factors.cost_per_kwh is 0.2, want currency with it"},
+		{"a price of GPUs beside joules", "[objective]\ncost_per_gpu_hour = 2\n", `c.toml:2:21: objective.cost_per_gpu_hour is 2, want 0 unless name is "cost"`},
+		{
+			"energy weighed and priced", prices + "energy_weight = 2\n",
+			`c.toml:6:17: objective.energy_weight is 2, want it left out when name is "cost": cost_per_kwh of [factors] weighs energy`,
+		},
+		{
+			"time weighed and priced", prices + "time_weight = 50\n",
+			`c.toml:6:15: objective.time_weight is 50, want it left out when name is "cost": cost_per_gpu_hour weighs time`,
+		},
 		{"not UTF-8", "a = 1\nb = \"\xff\"\n", "c.toml:2:6: byte 0xff, want UTF-8 text"},
 		{"UTF-16", "\xff\xfea\x00", "c.toml:1:1: byte 0xff, want UTF-8 text"},
 		{"zero bytes", "\x00\x01\x02", "c.toml:1:1: "},
@@ -210,8 +240,8 @@ nodes = [{ gpu_model = "tesla v100", gpus = 8, idle_w_per_gpu = 0 }, { name = "o
 	if want := (Safety{LimitMargin: 0.1, DeadlineMargin: 30, Stretch: 1.5}); c.Safety != want {
 		t.Errorf("safety %+v, want %+v", c.Safety, want)
 	}
-	if want := (dvfsmodel.Objective{EnergyWeight: 1, TimeWeight: 2, DelayPower: 1}); c.Objective() != want {
-		t.Errorf("objective %+v, want %+v", c.Objective(), want)
+	if want := (dvfsmodel.Objective{EnergyWeight: 1, TimeWeight: 2, DelayPower: 1}); c.Goal().Objective != want {
+		t.Errorf("objective %+v, want %+v", c.Goal().Objective, want)
 	}
 	want := planner.Cluster{Name: "cluster", Slot: 60, OfflineTurnOn: true, Classes: []planner.NodeClass{
 		{Name: "v100", Model: "V100", GPUs: 8, HostW: 25, TurnOn: 90, Steps: planner.StepPower{GPUBusy: 300}},
@@ -231,8 +261,28 @@ func TestTheObjectiveTimeWeighsNoEnergy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := load(t, `objective.name = "time"`).Objective(); got != want {
+	if got := load(t, `objective.name = "time"`).Goal().Objective; got != want {
 		t.Errorf("objective %+v, want %+v", got, want)
+	}
+}
+
+func TestWaitingMayHaveAPriceBesideEnergyAndTime(t *testing.T) {
+	want := Goal{Objective: dvfsmodel.Objective{EnergyWeight: 1, TimeWeight: 50}, WaitWeight: 20}
+	if got := load(t, "[objective]\ntime_weight = 50\nwait_weight = 20\n").Goal(); got != want {
+		t.Errorf("goal %+v, want %+v", got, want)
+	}
+}
+
+// TestMoneyIsPricesOfJoulesAndSeconds: .36 EUR a kWh are 1e-7 EUR a joule, where a site
+// takes no more than its computers do, and 7.2 EUR an hour are .002 EUR a second.
+func TestMoneyIsPricesOfJoulesAndSeconds(t *testing.T) {
+	goal := load(t, prices+"cost_per_gpu_hour = 7.2\n").Goal()
+	if o := goal.Objective; math.Abs(o.EnergyWeight-1e-7) > 1e-18 || math.Abs(o.TimeWeight-0.002) > 1e-12 || o.DelayPower != 0 || goal.Currency != "EUR" {
+		t.Errorf("goal %+v, want 1e-07 EUR a joule and 0.002 EUR a second", goal)
+	}
+	site := load(t, strings.Replace(prices, "[objective]", "pue = 1.3\n[objective]", 1)).Goal()
+	if o := site.Objective; math.Abs(o.EnergyWeight-1.3e-7) > 1e-18 || o.TimeWeight != 0 {
+		t.Errorf("goal %+v, want 1.3e-07 EUR a joule and no price of time", site)
 	}
 }
 

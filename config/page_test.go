@@ -29,7 +29,7 @@ func configTables() []described {
 	c := Default()
 	class, shared := newClass(), sharedClass{}
 	return []described{
-		{"[objective]", readByPlans, c.goal.fields()},
+		{"[objective]", readByPlans, c.objective.fields()},
 		{"[policy]", "Read by the commands that plan. `--policy`, `--theta` and `--rho` go before it.", c.Policy.fields()},
 		{"[safety]", readByPlans, c.Safety.fields()},
 		{"[live]", readByEPD, c.Live.fields()},
@@ -38,7 +38,7 @@ func configTables() []described {
 		{"[live.adapt]", readByEPD, c.Live.Adapt.fields()},
 		{"[predict]", readByEPD, c.Predict.fields()},
 		{"[records]", readByEPD, c.Records.fields()},
-		{"[factors]", readByEPD, c.Factors.fields()},
+		{"[factors]", readByEPD + " The price counts in plans, too, where the objective is `cost`.", c.Factors.fields()},
 		{"[web]", readByEPD, c.Web.fields()},
 		{"[cluster]", "Read by the commands that plan; `epd` takes from it what nodes use beside their GPUs.", c.clusterFields()},
 		{"[cluster.sharing]", "Power and run times of GPUs that tasks share, by clock, and what sharing costs.", c.sharedGPU.fields()},

@@ -42,7 +42,7 @@ func (c *Config) Show(w io.Writer) error {
 type annotate func(out *bytes.Buffer, path string, f field)
 
 func (c *Config) write(out *bytes.Buffer, show annotate) {
-	writeTable(out, "objective", "[objective]", c.goal.fields(), show)
+	writeTable(out, "objective", "[objective]", c.objective.fields(), show)
 	writeTable(out, "policy", "[policy]", c.Policy.fields(), show)
 	writeTable(out, "safety", "[safety]", c.Safety.fields(), show)
 	writeTable(out, "live", "[live]", c.Live.fields(), show)

@@ -81,6 +81,17 @@ func TestTheShownConfigurationSaysWhereValuesComeFromAndLoadsAgain(t *testing.T)
 	}
 }
 
+func TestAShownConfigurationWithPricesLoadsAgain(t *testing.T) {
+	c := load(t, prices+"cost_per_gpu_hour = 2\n")
+	var out bytes.Buffer
+	if err := c.Show(&out); err != nil {
+		t.Fatal(err)
+	}
+	if again := load(t, out.String()); !sameConfig(c, again) || again.Goal() != c.Goal() {
+		t.Errorf("loaded %+v, want %+v", again, c)
+	}
+}
+
 func TestAFailedWriteIsReported(t *testing.T) {
 	if err := Default().Show(fullDisk{}); err == nil {
 		t.Error("Show: no error")

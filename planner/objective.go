@@ -8,13 +8,19 @@ import (
 
 // Cost is the problem's objective of a whole plan, less is better:
 //
-//	(EnergyWeight·E + TimeWeight·T) · T^DelayPower
+//	(EnergyWeight·E + TimeWeight·T) · T^DelayPower + WaitWeight·W
 //
 // with E the energy of everything, joules, idle GPUs, hosts, switching on and sleep
-// included, and T the time that tasks hold GPUs, GPU-seconds. Tasks that aren't
-// placed cost nothing: compare plans that place the same ones.
+// included, T the time that tasks hold GPUs and W the time that they wait for them,
+// both in GPU-seconds. W is never below 0, so that what bounds the cost without it
+// bounds the cost with it. Tasks that aren't placed cost nothing: compare plans that
+// place the same ones.
 func (p *Problem) Cost(plan *Plan) float64 {
-	return p.Objective.Cost(dvfsmodel.Point{Energy: plan.Ledger.Total(), Time: plan.GPUSeconds(p)})
+	cost := p.Objective.Cost(dvfsmodel.Point{Energy: plan.Ledger.Total(), Time: plan.GPUSeconds(p)})
+	if p.WaitWeight > 0 {
+		cost += p.WaitWeight * plan.WaitedGPUSeconds(p)
+	}
+	return cost
 }
 
 // GPUSeconds is how long the tasks hold GPUs, in all: a task's run time counts once
@@ -29,9 +35,25 @@ func (plan *Plan) GPUSeconds(p *Problem) float64 {
 	return sum
 }
 
-// CostUnit is what [Problem.Cost] is in, such as "J", "J + 50·GPU·s" or "J·GPU·s":
-// numbers are the weights.
+// WaitedGPUSeconds is how long the tasks wait, in all: the time from a task's arrival
+// to its start counts once for each of its GPUs, or by its share of one.
+func (plan *Plan) WaitedGPUSeconds(p *Problem) float64 {
+	sum := 0.0
+	for i := range plan.Assignments {
+		if a := &plan.Assignments[i]; a.Node >= 0 {
+			sum += weight(&p.Tasks[i], a) * (a.Start - p.Tasks[i].Arrival)
+		}
+	}
+	return sum
+}
+
+// CostUnit is what [Problem.Cost] is in, such as "J", "J + 50·GPU·s", "J·GPU·s" or
+// "J + 20·GPU·s waited": numbers are the weights. Where these are prices, it is their
+// currency.
 func (p *Problem) CostUnit() string {
+	if p.Currency != "" {
+		return p.Currency
+	}
 	weighted := func(weight float64, unit string) string {
 		if weight == 1 {
 			return unit
@@ -47,6 +69,9 @@ func (p *Problem) CostUnit() string {
 		sum = weighted(o.TimeWeight, seconds)
 	case o.EnergyWeight > 0:
 		sum = weighted(o.EnergyWeight, "J")
+	}
+	if p.WaitWeight > 0 {
+		sum += " + " + weighted(p.WaitWeight, seconds+" waited")
 	}
 	if o.DelayPower > 0 && o.EnergyWeight > 0 && o.TimeWeight > 0 {
 		sum = "(" + sum + ")"

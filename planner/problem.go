@@ -185,6 +185,12 @@ type Problem struct {
 	Mode      Mode
 	Objective dvfsmodel.Objective // zero: energy alone
 	Present   *Present            // where plans begin; nil: at 0, with nothing running
+	// WaitWeight is what a second that a task waits costs by GPU, in the unit of the
+	// objective's weights; 0: waiting is free. It is for objectives without a delay power.
+	WaitWeight float64
+	// Currency is what the objective's weights are in, for a joule and for a second of a
+	// GPU, such as EUR; empty: only their ratio counts.
+	Currency string
 }
 
 // ModeOf is the mode that suits the arrivals: Offline when every task is there
@@ -317,6 +323,12 @@ func (p *Problem) Validate() error {
 	}
 	if err := p.Objective.Validate(); err != nil {
 		return err
+	}
+	if !(p.WaitWeight >= 0) || math.IsInf(p.WaitWeight, 0) {
+		return fmt.Errorf("weight of waiting %v, want a finite number of 0 or more", p.WaitWeight)
+	}
+	if p.WaitWeight > 0 && p.Objective.DelayPower > 0 {
+		return errors.New("a weight of waiting doesn't go with products of energy and time")
 	}
 	if p.Mode < Offline || p.Mode > Clairvoyant {
 		return fmt.Errorf("mode %d, want offline, online or clairvoyant", int(p.Mode))

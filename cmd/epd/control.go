@@ -135,9 +135,9 @@ func (p *program) openLevers(runner slurm.Runner) error {
 	}
 	p.orderer = &slurmqueue.Orderer{
 		Queue: p.control.Queue, Log: p.log,
-		Settings: func() (*config.Live, *config.Profiles) {
+		Settings: func() (*config.Live, *slurmqueue.Terms) {
 			s := p.control.Settings()
-			return &s.Live, s.Profiles
+			return &s.Live, termsOf(s)
 		},
 	}
 	p.loops = append(p.loops, p.orderer.Run, func(ctx context.Context) { p.steerer.Run(ctx, steerEvery) })

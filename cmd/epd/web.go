@@ -22,6 +22,11 @@ import (
 	"github.com/epplan/epplan/internal/web"
 )
 
+// termsOf are what settings say of plans.
+func termsOf(s *control.Settings) *slurmqueue.Terms {
+	return &slurmqueue.Terms{Profiles: s.Profiles, Goal: s.Goal, Safety: s.Safety}
+}
+
 // openSite makes the pages, which sockets and the port serve.
 func (p *program) openSite() {
 	inner := p.desk().Inner()
@@ -30,10 +35,7 @@ func (p *program) openSite() {
 	p.site = web.New(web.Options{
 		Source: func(v web.Viewer) web.Source { return &source{web.Within(api(v)), p.control, callerOf(v)} }, API: api, Version: version, Log: p.log, TLS: p.webSettings().Cert != "",
 		Settings: p.webSettings,
-		Terms: func() *slurmqueue.Terms {
-			s := p.control.Settings()
-			return &slurmqueue.Terms{Profiles: s.Profiles, Objective: s.Objective, Safety: s.Safety}
-		},
+		Terms:    func() *slurmqueue.Terms { return termsOf(p.control.Settings()) },
 		Tokens: func() (*web.Tokens, error) {
 			path := p.webSettings().TokenFile
 			if path == "" {

@@ -118,6 +118,12 @@ func modeText(d *epdapi.Decision) string {
 func objectiveText(o *epdapi.Objective) string {
 	text := "least energy"
 	switch {
+	case o.Currency != "":
+		const kWh, hour = 3.6e6, 3600
+		text = fmt.Sprintf("least cost at %.6g %s a kWh", kWh*o.EnergyWeight, printable(o.Currency))
+		if o.TimeWeight > 0 {
+			text += fmt.Sprintf(" and %.6g %s an hour of a GPU", hour*o.TimeWeight, printable(o.Currency))
+		}
 	case o.EnergyWeight == 0 && o.TimeWeight > 0:
 		text = "least time"
 	case o.TimeWeight > 0:

@@ -148,3 +148,17 @@ func TestSparklinesShowGapsAndStayShort(t *testing.T) {
 		t.Errorf("%d characters of %v s: %q", n, step, line)
 	}
 }
+
+func TestTheAimIsSaidInTheUnitOfItsWeights(t *testing.T) {
+	for want, o := range map[string]epdapi.Objective{
+		"least energy that keeps the limits":                                            {EnergyWeight: 1},
+		"least 1 × joules + 50 × seconds that keeps the limits":                         {EnergyWeight: 1, TimeWeight: 50},
+		"least cost at 0.27 EUR a kWh that keeps the limits":                            {EnergyWeight: 0.27 / 3.6e6, Currency: "EUR"},
+		"least cost at 0.27 EUR a kWh and 2 EUR an hour of a GPU that keeps the limits": {EnergyWeight: 0.27 / 3.6e6, TimeWeight: 2.0 / 3600, Currency: "EUR"},
+		`least cost at 0.27 \x1b[2J a kWh that keeps the limits`:                        {EnergyWeight: 0.27 / 3.6e6, Currency: "\x1b[2J"},
+	} {
+		if got := objectiveText(&o); got != want {
+			t.Errorf("%+v: %q, want %q", o, got, want)
+		}
+	}
+}

@@ -274,7 +274,9 @@ func (h *history) problemFor(drawn *responseDraw) (*planner.Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks), Objective: h.config.Objective()}
+	p := &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks)}
+	goal := h.config.Goal()
+	goal.Set(p)
 	p.Start = h.config.Start(p.Mode)
 	if drawn != nil {
 		for i := range tasks {

@@ -258,7 +258,9 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 	}) {
 		t.message("note", fmt.Sprintf("--%s changes nothing: no job without a model may run on a GPU model with models of %d workloads or more", priorFlag, pooled.LeastKnown))
 	}
-	s.problem = &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks), Objective: s.config.Objective()}
+	s.problem = &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks)}
+	goal := s.config.Goal()
+	goal.Set(s.problem)
 	if s.waiting != nil {
 		if err := s.waiting.Begin(s.problem, s.within); err != nil {
 			return err

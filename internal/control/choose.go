@@ -210,7 +210,7 @@ func (ch *chooser) fits(pt, standard *dvfsmodel.Point, room float64) bool {
 func (ch *chooser) cost(pt *dvfsmodel.Point) float64 {
 	with := *pt
 	with.Energy = ch.whole(pt)
-	return ch.settings.Objective.Cost(with)
+	return ch.settings.Goal.Objective.Cost(with)
 }
 
 // whole is a GPU's energy with its share of the node's, as reports state it.

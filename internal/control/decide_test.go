@@ -329,6 +329,33 @@ func TestAWeightChangesTheNextDecisionWithoutARestart(t *testing.T) {
 	}
 }
 
+// TestClocksCostTheLeastMoneyWhereThatIsTheObjective: an hour of a GPU that costs much
+// more than what it draws isn't made longer.
+func TestClocksCostTheLeastMoneyWhereThatIsTheObjective(t *testing.T) {
+	r := newRig(t, nil)
+	for id := range slurm.JobID(6) {
+		r.run(id+1, memoryBound())
+	}
+	prices := enforceAll + "[factors]\ncost_per_kwh = 0.3\ncurrency = \"EUR\"\n[objective]\nname = \"cost\"\n"
+	cores := make([]float64, 0, 2)
+	for i, text := range []string{prices, prices + "cost_per_gpu_hour = 20\n"} {
+		id := slurm.JobID(100 + i)
+		if err := r.Reload(func() (*Settings, error) { return settings(t, text), nil }); err != nil {
+			t.Fatal(err)
+		}
+		r.job(id, nil)
+		d := r.decide(ask(id))
+		cores = append(cores, float64(d.Core))
+		view, err := r.Job(t.Context(), id)
+		if err != nil || view.Objective.Currency != "EUR" || math.Abs(view.Objective.EnergyWeight*3.6e6-0.3) > 1e-12 {
+			t.Errorf("%v, the objective is %+v, want 0.3 EUR a kWh", err, view.Objective)
+		}
+	}
+	if cheap, dear := cores[0], cores[1]; !(cheap > 0 && cheap < dear) {
+		t.Errorf("core %v MHz where only energy costs, %v MHz where time does, too; want more there", cheap, dear)
+	}
+}
+
 func TestAJobThatStartsBeforeTheFirstSyncIsAskedForOnce(t *testing.T) {
 	asked := make(chan slurm.JobID, 10)
 	hold := make(chan struct{})

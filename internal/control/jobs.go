@@ -127,7 +127,10 @@ func (c *Controller) Job(ctx context.Context, id slurm.JobID) (*epdapi.JobView, 
 	s := c.settings.Load()
 	view := &epdapi.JobView{
 		ConfigVersion: s.Version, Decisions: []epdapi.Decision{}, Outcomes: []epdapi.Outcome{},
-		Objective: epdapi.Objective{EnergyWeight: s.Objective.EnergyWeight, TimeWeight: s.Objective.TimeWeight, DelayPower: float64(s.Objective.DelayPower)},
+		Objective: epdapi.Objective{
+			EnergyWeight: s.Goal.Objective.EnergyWeight, TimeWeight: s.Goal.Objective.TimeWeight,
+			DelayPower: float64(s.Goal.Objective.DelayPower), Currency: s.Goal.Currency,
+		},
 	}
 	if len(h.jobs) > 0 {
 		if err := c.viewLatest(ctx, view, h, live); err != nil {

@@ -15,24 +15,24 @@ import (
 // Settings are the part of a configuration that decisions depend on. They are
 // never changed once in force: a reload puts others in their place.
 type Settings struct {
-	Version   string // on every decision that was made by them
-	Objective dvfsmodel.Objective
-	Safety    config.Safety
-	Live      config.Live
-	Factors   config.Factors
-	Predict   config.Predict
-	Web       config.Web
-	KeepDays  int // of records; 0: for ever
-	Profiles  *config.Profiles
-	hostW     map[string]dvfsmodel.Watt // by GPU model, of nodes that the configuration names
-	series    *config.Series            // factors over time; nil: they are constant
-	curve     *consolidate.Curve        // what it costs to share a GPU; nil: by load alone
+	Version  string // on every decision that was made by them
+	Goal     config.Goal
+	Safety   config.Safety
+	Live     config.Live
+	Factors  config.Factors
+	Predict  config.Predict
+	Web      config.Web
+	KeepDays int // of records; 0: for ever
+	Profiles *config.Profiles
+	hostW    map[string]dvfsmodel.Watt // by GPU model, of nodes that the configuration names
+	series   *config.Series            // factors over time; nil: they are constant
+	curve    *consolidate.Curve        // what it costs to share a GPU; nil: by load alone
 }
 
 // NewSettings takes the settings from a configuration.
 func NewSettings(c *config.Config, version string) *Settings {
 	s := &Settings{
-		Version: version, Objective: c.Objective(), Safety: c.Safety, Live: c.Live.Clone(), Factors: c.Factors,
+		Version: version, Goal: c.Goal(), Safety: c.Safety, Live: c.Live.Clone(), Factors: c.Factors,
 		KeepDays: c.Records.KeepDays, Predict: c.Predict.Clone(),
 		Web: c.Web.Clone(), Profiles: c.Profiles(),
 		hostW: make(map[string]dvfsmodel.Watt),

@@ -153,6 +153,9 @@ type Objective struct {
 	EnergyWeight float64 `json:"energy_weight"`
 	TimeWeight   float64 `json:"time_weight"`
 	DelayPower   float64 `json:"delay_power"`
+	// Currency is what the weights are in, for a joule and for a second; empty: only
+	// their ratio counts.
+	Currency string `json:"currency,omitempty"`
 }
 
 // Decision is a decision with what the choice was between.

@@ -5,7 +5,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/slurmqueue"
 	"github.com/epplan/epplan/internal/store/record"
@@ -35,7 +34,7 @@ func TestNoJobKeepsTheOthersFromBeingPutInOrder(t *testing.T) {
 				DeadlineS: number("deadline"), RuntimeS: number("runtime"), PowerW: number("power"), HandsOff: rapid.Bool().Draw(t, "hands off"),
 			})
 		}
-		o, err := slurmqueue.NewOrder(t.Context(), q, config.BuiltinProfiles(), p)
+		o, err := slurmqueue.NewOrder(t.Context(), q, usual(), p)
 		if err != nil {
 			t.Fatalf("%v, with %+v", err, q.Jobs[2:])
 		}

@@ -32,9 +32,9 @@ const MaxPlanned = 1000
 // NewOrder plays the queue by a policy, from the present on, until everything
 // has started, or the context ends. The cluster is the nodes that Slurm reports, all of them open to
 // all jobs; jobs that run end when their workload's model says so, else at their
-// limits.
-func NewOrder(ctx context.Context, q *epdapi.Queue, known *config.Profiles, policy *planner.Policy) (*Order, error) {
-	q = fewer(q)
+// limits. Starts are chosen for the goal of the terms, as far as the policy asks for it.
+func NewOrder(ctx context.Context, q *epdapi.Queue, terms *Terms, policy *planner.Policy) (*Order, error) {
+	q, known := fewer(q), terms.Profiles
 	further, err := Profiles(q)
 	if err != nil {
 		return nil, err
@@ -62,6 +62,7 @@ func NewOrder(ctx context.Context, q *epdapi.Queue, known *config.Profiles, poli
 	if err := s.set(); err != nil {
 		return nil, err
 	}
+	terms.Goal.Set(&s.problem)
 	return s.play(ctx, policy)
 }
 

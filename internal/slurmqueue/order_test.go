@@ -11,7 +11,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/slurmqueue"
 	"github.com/epplan/epplan/internal/store/record"
@@ -51,7 +50,7 @@ func policyOf(tb rapid.TB, text string) *planner.Policy {
 
 func orderOf(tb rapid.TB, q *epdapi.Queue, text string) *slurmqueue.Order {
 	tb.Helper()
-	o, err := slurmqueue.NewOrder(context.Background(), q, config.BuiltinProfiles(), policyOf(tb, text))
+	o, err := slurmqueue.NewOrder(context.Background(), q, usual(), policyOf(tb, text))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -235,11 +234,11 @@ func TestAnOrderEndsWithItsTime(t *testing.T) {
 			}
 		}}
 	}
-	o, err := slurmqueue.NewOrder(ctx, q, config.BuiltinProfiles(), p)
+	o, err := slurmqueue.NewOrder(ctx, q, usual(), p)
 	if err != nil || len(o.Jobs) == 0 || len(o.Jobs) > 5 || o.Jobs[0] != 1 || o.Without != 10-len(o.Jobs) {
 		t.Errorf("%+v, %v", o, err)
 	}
-	if o, err := slurmqueue.NewOrder(ctx, q, config.BuiltinProfiles(), p); !errors.Is(err, context.Canceled) {
+	if o, err := slurmqueue.NewOrder(ctx, q, usual(), p); !errors.Is(err, context.Canceled) {
 		t.Errorf("without any time: %+v, %v", o, err)
 	}
 }
@@ -257,14 +256,14 @@ func (p *impatient) Next() (int, bool) {
 
 func TestWithoutNodesOrJobsThereIsNoOrder(t *testing.T) {
 	q := &epdapi.Queue{Jobs: []epdapi.QueuedJob{waits(1, 1, 100, 0)}}
-	if _, err := slurmqueue.NewOrder(t.Context(), q, config.BuiltinProfiles(), policyOf(t, "simple")); !errors.Is(err, slurmqueue.ErrNoNodes) {
+	if _, err := slurmqueue.NewOrder(t.Context(), q, usual(), policyOf(t, "simple")); !errors.Is(err, slurmqueue.ErrNoNodes) {
 		t.Error(err)
 	}
 	if o := orderOf(t, &epdapi.Queue{Nodes: v100s(1)}, "simple"); len(o.Jobs) != 0 {
 		t.Errorf("%+v", o)
 	}
 	q = &epdapi.Queue{Nodes: v100s(1), Jobs: q.Jobs, Models: "what"}
-	_, err := slurmqueue.NewOrder(t.Context(), q, config.BuiltinProfiles(), policyOf(t, "simple"))
+	_, err := slurmqueue.NewOrder(t.Context(), q, usual(), policyOf(t, "simple"))
 	if err == nil || !strings.Contains(err.Error(), "epd's models") {
 		t.Error(err)
 	}
@@ -305,5 +304,24 @@ func BenchmarkOrder(b *testing.B) {
 				orderOf(b, q, text)
 			}
 		})
+	}
+}
+
+// TestAnOrderIsMadeForTheObjective: by what they take the narrow one comes first, by how
+// long others wait for it the short one.
+func TestAnOrderIsMadeForTheObjective(t *testing.T) {
+	q := &epdapi.Queue{Nodes: v100s(4), Jobs: []epdapi.QueuedJob{
+		runs(9, 4, 500), waits(1, 1, 3*3600, 60), waits(2, 4, 3600, 60),
+	}}
+	for weight, want := range map[float64][]slurm.JobID{0: {1, 2}, 1e4: {2, 1}} {
+		terms := usual()
+		terms.Goal.WaitWeight = weight
+		o, err := slurmqueue.NewOrder(t.Context(), q, terms, policyOf(t, "replan"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(o.Jobs, want) {
+			t.Errorf("with a price of waiting of %v: %v, want %v", weight, o.Jobs, want)
+		}
 	}
 }

@@ -19,9 +19,9 @@ import (
 // is safe for concurrent use.
 type Orderer struct {
 	Queue    func(context.Context) (*epdapi.Queue, error)
-	Settings func() (*config.Live, *config.Profiles) // those in force
-	Clock    func() time.Time                        // nil: time.Now
-	Log      *slog.Logger                            // nil: none
+	Settings func() (*config.Live, *Terms) // those in force
+	Clock    func() time.Time              // nil: time.Now
+	Log      *slog.Logger                  // nil: none
 
 	last atomic.Pointer[steer.Ranking]
 }
@@ -58,7 +58,7 @@ func (o *Orderer) Renew(ctx context.Context) time.Duration {
 }
 
 func (o *Orderer) renew(ctx context.Context) time.Duration {
-	live, profiles := o.Settings()
+	live, terms := o.Settings()
 	every := time.Duration(live.Pick.Every * float64(time.Second))
 	policy, err := live.Pick.Parse()
 	if err == nil && (policy == nil || live.OnlyObserves()) {
@@ -70,7 +70,7 @@ func (o *Orderer) renew(ctx context.Context) time.Duration {
 	next.Until = next.At.Add(max(oldest, 10*every)) //nolint:mnd // see oldest
 	var order *Order
 	if err == nil {
-		order, err = o.order(ctx, profiles, policy)
+		order, err = o.order(ctx, terms, policy)
 	}
 	if err == nil {
 		next.Place, next.Without = order.places(), order.Without
@@ -94,7 +94,7 @@ func (o *Orderer) renew(ctx context.Context) time.Duration {
 
 // order makes the order. A policy that panics is one that failed: jobs are decided
 // without an order.
-func (o *Orderer) order(ctx context.Context, profiles *config.Profiles, policy *planner.Policy) (order *Order, err error) {
+func (o *Orderer) order(ctx context.Context, terms *Terms, policy *planner.Policy) (order *Order, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("panic: %v", r)
@@ -109,7 +109,7 @@ func (o *Orderer) order(ctx context.Context, profiles *config.Profiles, policy *
 	if err != nil {
 		return nil, err
 	}
-	return NewOrder(bounded, q, profiles, policy)
+	return NewOrder(bounded, q, terms, policy)
 }
 
 func (o *Order) places() map[slurm.JobID]int {

@@ -35,7 +35,7 @@ func newSite() *site {
 		s.asked++
 		return s.queue, s.err
 	}
-	s.Settings = func() (*config.Live, *config.Profiles) { return &s.live, config.BuiltinProfiles() }
+	s.Settings = func() (*config.Live, *slurmqueue.Terms) { return &s.live, usual() }
 	s.Clock = func() time.Time { return s.now }
 	return s
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/epplan/epplan/config"
-	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/planner"
@@ -21,9 +20,9 @@ var ErrNothingWaits = errors.New("no job with GPUs waits that can be planned")
 
 // Terms are what a configuration says of plans.
 type Terms struct {
-	Profiles  *config.Profiles
-	Objective dvfsmodel.Objective
-	Safety    config.Safety
+	Profiles *config.Profiles
+	Goal     config.Goal
+	Safety   config.Safety
 }
 
 // Question is what a plan of the queue is to be like. The zero value is planned by
@@ -119,7 +118,8 @@ func (w *WhatIf) problem(ctx context.Context, q *epdapi.Queue, terms *Terms, que
 	if err != nil {
 		return nil, err
 	}
-	p := &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks), Objective: terms.Objective}
+	p := &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks)}
+	terms.Goal.Set(p)
 	if err := w.Batch.Begin(p, partitions); err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ import (
 // usual are the terms of the default configuration.
 func usual() *slurmqueue.Terms {
 	c := config.Default()
-	return &slurmqueue.Terms{Profiles: config.BuiltinProfiles(), Objective: c.Objective(), Safety: c.Safety}
+	return &slurmqueue.Terms{Profiles: config.BuiltinProfiles(), Goal: c.Goal(), Safety: c.Safety}
 }
 
 // crowd is a queue of so many jobs, the oldest first, with limits of an hour and
@@ -277,5 +277,17 @@ t0_s = 100
 		if known && (s.Between.Low >= s.Saving() || s.Between.High <= s.Saving() || s.Between.High-s.Between.Low > 0.2) {
 			t.Errorf("a saving of %v in %v", s.Saving(), s.Between)
 		}
+	}
+}
+
+func TestAPlanOfTheQueueIsForTheObjective(t *testing.T) {
+	terms := usual()
+	terms.Goal.WaitWeight = 20
+	w, err := slurmqueue.NewWhatIf(t.Context(), crowd(9), terms, slurmqueue.Question{Policy: "marginal"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if unit := w.Result.Problem.CostUnit(); unit != "J + 20·GPU·s waited" {
+		t.Errorf("planned for %s", unit)
 	}
 }

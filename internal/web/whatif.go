@@ -236,5 +236,5 @@ func assumptions(w *slurmqueue.WhatIf) *page.Notice {
 // usualTerms are those of the default configuration.
 func usualTerms() *slurmqueue.Terms {
 	c := config.Default()
-	return &slurmqueue.Terms{Profiles: config.BuiltinProfiles(), Objective: c.Objective(), Safety: c.Safety}
+	return &slurmqueue.Terms{Profiles: config.BuiltinProfiles(), Goal: c.Goal(), Safety: c.Safety}
 }

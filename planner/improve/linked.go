@@ -28,7 +28,7 @@ type linked struct {
 // cut is a moment of a play.
 type cut struct {
 	count int       // jobs started so far
-	extra float64   // cost of lateness, and of GPUs that idle between jobs
+	extra float64   // cost of lateness and waiting, and of GPUs that idle between jobs
 	at    []int     // by node: index in its list of the job whose turn it is; -1: it isn't played
 	cost  []float64 // by node
 	late  []int     // by node
@@ -225,13 +225,20 @@ func (l *lists) run(node, i int32, j *job, from float64) {
 		t.keep(from, l.need(i, l.nodes[node].class), end)
 	}
 	occupy(t.free, int(j.gpus), end)
-	if node == j.node && end > j.due*(1+roundOff) {
-		late := l.late.of(end, j.due)
-		k.late[node]++
-		k.cost[node] += late
-		k.extra += late
-		k.least += late
+	if l.weights.waited > 0 {
+		k.charge(node, l.waiting(j, from))
 	}
+	if node == j.node && end > j.due*(1+roundOff) {
+		k.late[node]++
+		k.charge(node, l.late.of(end, j.due))
+	}
+}
+
+// charge adds to what a node costs that the play began without.
+func (k *linked) charge(node int32, cost float64) {
+	k.cost[node] += cost
+	k.extra += cost
+	k.least += cost
 }
 
 // played adds up what the nodes cost. ok is false where one didn't come to its end.

@@ -9,7 +9,8 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
-// drawLists draws a cluster of a few nodes and jobs of which some run on several.
+// drawLists draws a cluster of a few nodes and jobs of which some run on several, for
+// every other seed jobs that wait, where waiting has a price.
 func drawLists(seed uint64, binds bool) *lists {
 	wide := dvfsmodel.Wide()
 	rng := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // repeatable
@@ -33,7 +34,13 @@ func drawLists(seed uint64, binds bool) *lists {
 		}
 		p.Tasks = append(p.Tasks, t)
 	}
-	l := newLists(p, weights{joule: 1}, []int{p.Cluster.Classes[0].Count, p.Cluster.Classes[1].Count})
+	if seed%2 == 1 {
+		p.WaitWeight = 1000 * rng.Float64()
+		for i := range p.Tasks {
+			p.Tasks[i].Arrival = -1000 * rng.Float64()
+		}
+	}
+	l := newLists(p, weights{joule: 1, waited: p.WaitWeight}, []int{p.Cluster.Classes[0].Count, p.Cluster.Classes[1].Count})
 	l.late = lateness{fixed: 1e5, perSecond: 100}
 	for i := range p.Tasks {
 		class := rng.IntN(2)
@@ -86,6 +93,27 @@ func TestWhatAWalkKnowsOfItsListsIsWhatAFreshPlayFinds(t *testing.T) {
 		}
 		if taken == 0 && len(l.jobs) > 5 {
 			t.Errorf("seed %d: no move is taken", seed)
+		}
+	}
+}
+
+// TestWhatListsCostIsWhatTheirPlanCosts by the problem's objective, waiting included.
+func TestWhatListsCostIsWhatTheirPlanCosts(t *testing.T) {
+	for seed := range uint64(300) {
+		l := drawLists(seed, seed%3 == 0)
+		l.late = lateness{}
+		l.p.Cluster.Classes[1].SleepW, l.classes[1].sleep = 0, 0
+		if !l.settle() {
+			t.Fatalf("seed %d: gangs in one order on all nodes wait for each other", seed)
+		}
+		none := &planner.Plan{Assignments: make([]planner.Assignment, len(l.jobs))}
+		for i := range none.Assignments {
+			none.Assignments[i].Node = -1
+		}
+		plan := l.plan(none)
+		cost, _ := l.total()
+		if want := l.p.Cost(plan); math.Abs(cost-want) > 1e-9*math.Abs(want) {
+			t.Fatalf("seed %d: the lists cost %v, their plan %v", seed, cost, want)
 		}
 	}
 }

@@ -25,8 +25,9 @@ type lists struct {
 	steps   int // work done: jobs timed
 }
 
-// weights are those of a joule and of a second of a GPU in the objective.
-type weights struct{ joule, second float64 }
+// weights are those in the objective of a joule, of a second of a GPU with a job, and of
+// a second that a job waits for one.
+type weights struct{ joule, second, waited float64 }
 
 // lateness is what a job that ends after its due time costs beside its energy.
 type lateness struct{ fixed, perSecond float64 }
@@ -47,7 +48,7 @@ type menu struct {
 	gpus  int // of each of its nodes; 0: it can't run there
 	nodes int // on which it runs
 	time  [priceCount]float64
-	net   [priceCount]float64 // cost of its GPUs of a node, less what they would cost idle
+	net   [priceCount]float64 // cost of its GPUs of a node and of the wait until 0, less what they would cost idle
 	at    *[priceCount]dvfsmodel.Point
 }
 
@@ -124,7 +125,7 @@ func (l *lists) tabulate(i, class int) {
 	m.gpus, m.nodes, m.at = t.Options[o].PerNode(), t.Options[o].Over(), &all
 	for g := range all {
 		m.time[g] = all[g].Time
-		m.net[g] = float64(m.gpus) * (pr.objective.Cost(all[g]) - l.classes[class].idle*all[g].Time)
+		m.net[g] = float64(m.gpus) * (pr.objective.Cost(all[g]) - l.classes[class].idle*all[g].Time - w.waited*t.Arrival)
 	}
 }
 
@@ -187,10 +188,12 @@ func (l *lists) timing(n *nodeList, most float64) (cost float64, late int) {
 	free := c.clock.free
 	for _, i := range n.jobs {
 		j := &l.jobs[i]
-		end := free[j.gpus-1] + j.time
+		start := free[j.gpus-1]
 		if l.needs != nil {
-			end = c.clock.hold(free[j.gpus-1], l.need(i, n.class), &c.has, j.time)
+			start = c.clock.hold(start, l.need(i, n.class), &c.has, j.time)
 		}
+		end := start + j.time
+		cost += l.waiting(j, start)
 		occupy(free, int(j.gpus), end)
 		if end > j.due*(1+roundOff) {
 			late++
@@ -200,6 +203,11 @@ func (l *lists) timing(n *nodeList, most float64) (cost float64, late int) {
 		}
 	}
 	return cost + c.on()*free[len(free)-1], late
+}
+
+// waiting is what it costs on a node that a job starts then instead of at 0.
+func (l *lists) waiting(j *job, start float64) float64 {
+	return l.weights.waited * float64(j.gpus) * start
 }
 
 // on is what a second of a node being on costs above sleeping.

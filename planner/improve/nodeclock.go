@@ -86,11 +86,11 @@ func (t *nodeClock) room(from float64, n, has *need) float64 {
 }
 
 // hold runs a job that needs cores or memory as soon as there is room, and says when
-// it ends.
-func (t *nodeClock) hold(from float64, n, has *need, time float64) (end float64) {
+// that is.
+func (t *nodeClock) hold(from float64, n, has *need, time float64) (start float64) {
 	from = t.room(from, n, has)
 	t.keep(from, n, from+time)
-	return from + time
+	return from
 }
 
 // keep takes what a job needs from its start until its end.

@@ -11,7 +11,8 @@ import (
 // all by Last: the fewest tasks left out, then the fewest that end after their due
 // times, then the fewest missed deadlines, then the least of the problem's objective.
 // Where every task takes one whole GPU of the only class from time 0 on, Then alone
-// does better than any start, and nothing else is tried unless tasks are late.
+// does better than any start, and nothing else is tried unless tasks are late or
+// waiting has a price.
 type Portfolio struct {
 	Others []Start
 	// Rescue are further starts, tried as long as tasks are late, and all of them where
@@ -37,7 +38,7 @@ func (f Portfolio) Improve(ctx context.Context, p *planner.Problem, plan *planne
 	}
 	best := candidateOf(p, improved)
 	planner.MonitorOf(ctx).Found(p, improved)
-	if f.uniform(p) && best.late == 0 {
+	if f.uniform(p) && best.late == 0 && p.WaitWeight == 0 {
 		return improved, nil
 	}
 	if best, err = f.try(ctx, p, f.Others, best, rng); err != nil {

@@ -83,8 +83,8 @@ func rearrange(ctx context.Context, p *planner.Problem, plan *planner.Plan, how 
 	work := scaled(mostTimed/max(1, n/manyJobs), how.Effort)
 	w := weightsOf(p, plan)
 	l := newLists(p, w, openNodes(p, plan))
-	mean := math.Abs(w.joule*float64(plan.Ledger.Total())+w.second*plan.GPUSeconds(p)) / float64(n)
-	l.late = lateness{fixed: mean, perSecond: dearWatts*w.joule + dearTime*w.second}
+	mean := math.Abs(w.joule*float64(plan.Ledger.Total())+w.second*plan.GPUSeconds(p)+w.waited*plan.WaitedGPUSeconds(p)) / float64(n)
+	l.late = lateness{fixed: mean, perSecond: dearWatts*w.joule + dearTime*(w.second+w.waited)}
 	l.begin(plan)
 	if !l.follow(plan) {
 		return plan
@@ -134,11 +134,11 @@ const (
 	enoughWork  = 10 * enoughMoves
 )
 
-// weightsOf are the weights of a joule and of a second of a GPU in the objective, as
-// they are at a plan: those of a small change.
+// weightsOf are the weights in the objective, as they are at a plan: those of a small
+// change.
 func weightsOf(p *planner.Problem, plan *planner.Plan) weights {
 	o := p.Objective
-	w := weights{joule: o.EnergyWeight, second: o.TimeWeight}
+	w := weights{joule: o.EnergyWeight, second: o.TimeWeight, waited: p.WaitWeight}
 	if w.joule == 0 && w.second == 0 {
 		w.joule = 1
 	}
@@ -168,7 +168,7 @@ func openNodes(p *planner.Problem, plan *planner.Plan) []int {
 		most := max(2*used[class], 16)
 		if count := p.Cluster.Classes[class].Count; count > 0 {
 			most = min(most, count)
-		} else {
+		} else if p.WaitWeight == 0 { // more would only be on for longer
 			most = used[class] + 2
 		}
 		used[class] = most

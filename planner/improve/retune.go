@@ -43,7 +43,7 @@ func (r Retune) Improve(ctx context.Context, p *planner.Problem, plan *planner.P
 
 // atBound tells whether nothing is to gain: the plan meets the lower bound.
 func atBound(p *planner.Problem, plan *planner.Plan) bool {
-	if o := p.Objective; o.DelayPower != 0 || o.TimeWeight != 0 {
+	if o := p.Objective; o.DelayPower != 0 || o.TimeWeight != 0 || p.WaitWeight != 0 {
 		return false
 	}
 	bound := planner.LowerBound(p)

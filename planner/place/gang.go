@@ -121,15 +121,15 @@ func (o opening) together(task, option, class int, spots []spot) (pl planner.Pla
 	return pl, inTime
 }
 
-// gangCost is what a gang's run costs by the objective, with the idle time of the
-// GPUs that wait for the last node, and, as in [Marginal], what it takes to switch
+// gangCost is what a gang's run and its wait cost by the objective, with the idle time
+// of the GPUs that wait for the last node, and, as in [Marginal], what it takes to switch
 // nodes on.
 func (o opening) gangCost(task int, pl *planner.Placement, spots []spot) float64 {
 	p := o.v.Problem
 	k := &p.Cluster.Classes[pl.Class]
-	idle := float64(k.IdleW + k.HostW)
+	idle := o.idle(pl.Class)
 	q := planner.Quote{Point: pl.Point}
-	cost := taskCost(p, task, pl.Option, pl.Class, &q)
+	cost := taskCost(p, task, pl.Option, pl.Class, &q) + o.waitCost(task, pl.Option, pl.Start)
 	for i := range spots {
 		s := &spots[i]
 		waits := float64(s.gpus.Len())
@@ -137,7 +137,7 @@ func (o opening) gangCost(task int, pl *planner.Placement, spots []spot) float64
 			waits = float64(k.GPUs)
 			cost += freshIdle * idle * float64(k.GPUs-s.gpus.Len()) * pl.Point.Time
 			if p.Mode != planner.Offline || p.Cluster.OfflineTurnOn {
-				cost += 2*float64(k.TurnOn)*waits + idle*waits*k.TurnOnDelay
+				cost += 2*o.turnOn(pl.Class)*waits + idle*waits*k.TurnOnDelay
 			}
 		}
 		cost += idle * waits * (pl.Start - s.start)

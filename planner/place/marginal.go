@@ -19,7 +19,8 @@ const (
 // takes at the clocks for that place, and the idle time to be expected because
 // the node stays on longer. A node that is switched on adds its turn-on energy
 // and its wait to go off again. Idle time that the task fills counts in its
-// favour.
+// favour. All of it counts by the objective, in which time and the task's wait for its
+// start may have a price.
 //
 // It works for every problem: several classes, tasks of many GPUs, shares. It
 // takes time linear in the number of GPUs for each task.
@@ -32,7 +33,7 @@ type marginal struct {
 	// Of the task that is being placed.
 	suits []int             // by class: its option, or -1
 	cheap planner.Placement // the cheapest so far
-	least float64           // what that adds, joules; +Inf: there is none
+	least float64           // what that adds to the objective; +Inf: there is none
 }
 
 func (m *marginal) Opened(node int) { m.nodes = append(m.nodes, node) }
@@ -74,22 +75,16 @@ func (m *marginal) tryFresh(task, class int) {
 		return
 	}
 	gpus := p.Tasks[task].Options[option].GPUs
-	cost := taskCost(p, task, option, class, &q)
+	cost := taskCost(p, task, option, class, &q) + m.waitCost(task, option, start)
 	cost += freshIdle * m.idle(class) * float64(k.GPUs-gpus) * q.Point.Time
 	if p.Mode != planner.Offline || p.Cluster.OfflineTurnOn {
 		// The wait until it goes off again is worth about the turn-on energy.
-		cost += 2*float64(k.TurnOn)*float64(k.GPUs) + m.idle(class)*float64(k.GPUs)*k.TurnOnDelay
+		cost += 2*m.turnOn(class)*float64(k.GPUs) + m.idle(class)*float64(k.GPUs)*k.TurnOnDelay
 	}
 	if cost < m.least {
 		m.least = cost
 		m.cheap = placement(-1, class, option, planner.FirstGPUs(gpus), start, &q, room, planner.PlaceOpened)
 	}
-}
-
-// idle is what an idle GPU's second costs, joules.
-func (m *marginal) idle(class int) float64 {
-	k := &m.v.Problem.Cluster.Classes[class]
-	return float64(k.IdleW + k.HostW)
 }
 
 // tryNode weighs the places on a node that is on: each GPU for a task of one
@@ -120,7 +115,8 @@ func (m *marginal) try(task, node, class, option int, gpus planner.GPUSet, start
 		return
 	}
 	end := m.v.LastEnd(node)
-	least := taskCost(p, task, option, class, want) + m.waiting(class, gpus, start, want.Point.Time, end)
+	wait := m.waitCost(task, option, start)
+	least := taskCost(p, task, option, class, want) + wait + m.idling(class, gpus, start, want.Point.Time, end)
 	if want.Point.Time > p.Tasks[task].RoomFrom(start) && least-m.idle(class)*want.Point.Time >= m.least {
 		return // clocks for less room cost more still
 	}
@@ -128,17 +124,17 @@ func (m *marginal) try(task, node, class, option int, gpus planner.GPUSet, start
 	if !ok {
 		return
 	}
-	cost := taskCost(p, task, option, class, &q) + m.waiting(class, gpus, start, q.Point.Time, end)
+	cost := taskCost(p, task, option, class, &q) + wait + m.idling(class, gpus, start, q.Point.Time, end)
 	if cost < m.least {
 		m.least = cost
 		m.cheap = placement(node, class, option, gpus, start, &q, room, planner.PlaceMarginal)
 	}
 }
 
-// waiting is the idle energy, joules, that a run adds on a node that is on until
-// end: the node may end later, and idle time up to its end is used, so that it may
-// be below 0.
-func (m *marginal) waiting(class int, gpus planner.GPUSet, start, time, end float64) float64 {
+// idling is what the idle time costs that a run adds on a node that is on until end:
+// the node may end later, and idle time up to its end is used, so that it may be below
+// 0.
+func (m *marginal) idling(class int, gpus planner.GPUSet, start, time, end float64) float64 {
 	later := max(0, start+time-end) * float64(m.v.Problem.Cluster.Classes[class].GPUs)
 	used := max(0, min(start+time, end)-start) * float64(gpus.Len())
 	return m.idle(class) * (laterIdle*later - used)

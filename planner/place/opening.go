@@ -26,7 +26,7 @@ func (o opening) fresh(task int) (pl planner.Placement, ok bool) {
 			continue
 		}
 		gpus := float64(there.GPUs.Len())
-		cost := p.Price(class).Cost(there.Point)*(gpus*p.Tasks[task].Share) + float64(p.Cluster.Classes[class].TurnOn)*gpus
+		cost := p.Price(class).Cost(there.Point)*(gpus*p.Tasks[task].Share) + o.turnOn(class)*gpus
 		if cost < best {
 			best, pl, ok = cost, there, true
 		}
@@ -71,6 +71,32 @@ func (o opening) quote(task, option, class int, start float64) (q planner.Quote,
 func taskCost(p *planner.Problem, task, option, class int, q *planner.Quote) float64 {
 	weight := float64(p.Tasks[task].Options[option].GPUs) * p.Tasks[task].Share
 	return p.Price(class).Cost(q.Point) * weight
+}
+
+// idle is what an idle GPU's second costs by the objective, host included.
+func (o opening) idle(class int) float64 {
+	k := &o.v.Problem.Cluster.Classes[class]
+	return o.joule() * float64(k.IdleW+k.HostW)
+}
+
+// turnOn is what switching on a node costs by the objective, by GPU.
+func (o opening) turnOn(class int) float64 {
+	return o.joule() * float64(o.v.Problem.Cluster.Classes[class].TurnOn)
+}
+
+// joule is the weight of a joule in the objective; 1 where only time has one, so that
+// nothing idles or is switched on for a few seconds.
+func (o opening) joule() float64 {
+	if w := o.v.Problem.Objective.EnergyWeight; w > 0 {
+		return w
+	}
+	return 1
+}
+
+// waitCost is what it costs by the objective that a task starts then.
+func (o opening) waitCost(task, option int, start float64) float64 {
+	t := &o.v.Problem.Tasks[task]
+	return o.v.Problem.WaitWeight * float64(t.Options[option].GPUs) * t.Share * (start - t.Arrival)
 }
 
 // placement is a place with the clocks of a quote, and why both were chosen; room is

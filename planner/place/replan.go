@@ -22,7 +22,8 @@ import (
 // against what sites run: [pick.Conservative] plays default clocks beside the real run.
 // While tasks spend less time here than there, time is cheap and clocks are slow; as the
 // lead melts the price rises, to that of nearly fastest clocks. And what makes a task
-// end much later than it would there costs more still.
+// end much later than it would there costs more still. Where waiting has a price by
+// itself, [planner.Problem.WaitWeight], that comes on top.
 //
 // A gang takes the nodes of a class that together cost least, from when on all of them
 // are free for it; what goes in front of it is gone by then.

@@ -16,6 +16,7 @@ type asking struct {
 	easy          float64 // when it would end at default clocks
 	shortest      float64 // run time at the fastest clocks, where it is shortest
 	work          float64 // GPU-seconds at default clocks, where it takes fewest
+	size          float64 // GPUs, or the share of one, where it takes fewest
 	cost          float64 // at default clocks, where it costs most
 	planned       float64 // when it ends in the latest plan
 	nodes         int     // that it runs on, where these are most
@@ -41,7 +42,7 @@ func (p *replan) ask(task int) *asking {
 	t := &p.v.Problem.Tasks[task]
 	j := &asking{
 		task: task, arrival: t.Arrival, due: t.Due, deadline: t.Deadline,
-		shortest: math.Inf(1), work: math.Inf(1),
+		shortest: math.Inf(1), work: math.Inf(1), size: math.Inf(1),
 	}
 	longest := 0.0
 	for class := range p.v.Problem.Cluster.Classes {
@@ -59,7 +60,7 @@ func (p *replan) ask(task int) *asking {
 		j.choices = append(j.choices, c)
 		j.nodes = max(j.nodes, c.nodes)
 		j.shortest = min(j.shortest, c.quotes[0].Point.Time)
-		j.work = min(j.work, c.size*at.Time)
+		j.work, j.size = min(j.work, c.size*at.Time), min(j.size, c.size)
 		j.cost, longest = max(j.cost, c.size*linear(&price, &at)), max(longest, at.Time)
 	}
 	if len(j.choices) > 0 {

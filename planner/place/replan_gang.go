@@ -22,7 +22,7 @@ func (l *lister) together(b *bid, best *seat) {
 	slices.SortFunc(l.turns, compareTurns)
 	l.apt = l.apt[:0]
 	for i, next := range l.turns {
-		if l.price*(next.at-l.p.v.Now)+b.least >= best.cost {
+		if b.wait*(next.at-l.p.v.Now)+b.least >= best.cost {
 			break
 		}
 		if at, _ := slices.BinarySearchFunc(l.apt, next, l.compareApt); at < b.choice.nodes {

@@ -33,8 +33,9 @@ const (
 type lister struct {
 	p      *replan
 	to     schedule
-	price  float64 // of a second of a task's time
-	behind []float64
+	price  float64   // of a second of a task's time
+	behind []float64 // by class: tasks that come after the one that is looked at
+	wanted []float64 // and how many GPUs these want
 	total  []float64 // GPUs by class
 
 	set   []int    // of nodes that are looked at together
@@ -49,6 +50,7 @@ type bid struct {
 	choice *choice
 	idle   float64 // cost of a GPU that idles for a second
 	second float64 // of the run: what it costs wherever it is
+	wait   float64 // cost of a second until the start
 	least  float64 // what a run costs at least
 }
 
@@ -57,7 +59,7 @@ func (p *replan) list(order []*asking) *schedule {
 	classes := p.v.Problem.Cluster.Classes
 	l := lister{
 		p: p, price: p.standing.price(p.v.Now, p.byAge),
-		behind: make([]float64, len(classes)), total: make([]float64, len(classes)),
+		behind: make([]float64, len(classes)), wanted: make([]float64, len(classes)), total: make([]float64, len(classes)),
 	}
 	l.to.nodes, l.to.gpus = slices.Clone(p.plan.nodes), slices.Clone(p.plan.gpus)
 	l.to.frees = slices.Clone(p.plan.frees)
@@ -68,12 +70,12 @@ func (p *replan) list(order []*asking) *schedule {
 	}
 	for _, j := range order {
 		for c := range j.choices {
-			l.behind[j.choices[c].class]++
+			l.queue(&j.choices[c], 1)
 		}
 	}
 	for _, j := range order {
 		for c := range j.choices {
-			l.behind[j.choices[c].class]--
+			l.queue(&j.choices[c], -1)
 		}
 		if best := l.cheapest(j); best.choice != nil {
 			l.to.cost += best.cost
@@ -81,6 +83,12 @@ func (p *replan) list(order []*asking) *schedule {
 		}
 	}
 	return &l.to
+}
+
+// queue counts a task that comes after others, or no longer does.
+func (l *lister) queue(c *choice, sign float64) {
+	l.behind[c.class] += sign
+	l.wanted[c.class] += sign * c.size
 }
 
 // cheapest is the place where a task costs least.
@@ -91,7 +99,10 @@ func (l *lister) cheapest(j *asking) (best seat) {
 		k := &l.p.v.Problem.Cluster.Classes[choice.class]
 		b := bid{job: j, choice: choice, least: math.Inf(1)}
 		b.idle = idlePart * l.p.v.Problem.Price(choice.class).EnergyWeight * float64(k.IdleW+k.HostW)
+		waited := l.p.v.Problem.WaitWeight
+		b.wait = l.price + waited*choice.size
 		b.second = l.price*(1+choice.size*l.behind[choice.class]/l.total[choice.class]) - b.idle*choice.size
+		b.second += waited * choice.size * l.wanted[choice.class] / l.total[choice.class]
 		for q := range choice.quotes {
 			b.least = min(b.least, choice.costs[q]+b.second*choice.quotes[q].Point.Time)
 		}
@@ -111,7 +122,7 @@ func (l *lister) cheapest(j *asking) (best seat) {
 			if whole && !node.gaps { // there is nothing but its turn
 				from = max(from, l.to.frees[node.first+choice.gpus-1])
 			}
-			if l.price*(from-l.p.v.Now)+b.least < best.cost {
+			if b.wait*(from-l.p.v.Now)+b.least < best.cost {
 				l.set = append(l.set[:0], n)
 				l.try(&b, l.set, &best)
 			}
@@ -126,7 +137,7 @@ func (l *lister) try(b *bid, set []int, best *seat) {
 	t := &l.p.v.Problem.Tasks[b.job.task]
 	has := l.offers(b, set)
 	at := func(start, until float64, how manner, gpus planner.GPUSet) {
-		wait := l.price * (start - l.p.v.Now)
+		wait := b.wait * (start - l.p.v.Now)
 		if wait+b.least+l.lateness(b.job, start+b.choice.quotes[0].Point.Time) >= best.cost {
 			return // nothing is faster
 		}

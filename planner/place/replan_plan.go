@@ -145,7 +145,10 @@ func (p *replan) ordered() []*asking {
 		fill(p.byAge, most)
 	}
 	usual := p.standing.time / p.standing.tasks
-	key := func(j *asking) float64 { return j.work / (1 + (p.v.Now-j.arrival)/usual) }
+	waited := p.v.Problem.WaitWeight / p.standing.usual()
+	key := func(j *asking) float64 { // Smith's rule: what the wait for it costs others, by what its own wait costs
+		return j.work / (1 + waited*j.size) / (1 + (p.v.Now-j.arrival)/usual)
+	}
 	slices.SortFunc(order[len(p.head):], func(a, b *asking) int {
 		return cmp.Or(cmp.Compare(key(a), key(b)), cmp.Compare(a.task, b.task))
 	})

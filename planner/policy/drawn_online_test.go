@@ -189,6 +189,7 @@ func (r *traffic) arrivals(p *planner.Problem, b *queue.Batch) {
 type service struct {
 	energy       float64 // J
 	mean, p95    float64 // turnaround, seconds
+	wait         float64 // mean, seconds
 	misses, late int     // deadlines missed; jobs past due
 	lost         int     // jobs left out
 	slow         int     // jobs whose run takes longer than 1.5 times that at default clocks
@@ -204,11 +205,13 @@ func serviceOf(p *planner.Problem, plan *planner.Plan) service {
 			continue
 		}
 		all = append(all, a.End-p.Tasks[i].Arrival)
+		o.wait += a.Start - p.Tasks[i].Arrival
 		if a.End-a.Start > 1.5*p.Tasks[i].Options[a.Option].Response.Default().Time*(1+1e-9) {
 			o.slow++
 		}
 	}
 	slices.Sort(all)
+	o.wait /= float64(len(all))
 	for _, t := range all {
 		o.mean += t / float64(len(all))
 	}

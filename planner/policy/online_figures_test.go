@@ -23,6 +23,7 @@ var (
 	queueFigures  = flag.String("queues", "", "policies for queues to print figures of, separated by semicolons")
 	onlineSeeds   = flag.String("seeds", "1:40", "first and last seed of the batches that they are for")
 	onlineWeight  = flag.Float64("weight", 0, "the objective's weight on time")
+	onlineWait    = flag.Float64("wait", 0, "the price of waiting")
 	onlineGangs   = flag.Bool("gangs", false, "some of the jobs run on several nodes")
 	onlineEach    = flag.Bool("each", false, "print each batch, too")
 )
@@ -43,7 +44,7 @@ func BenchmarkOnlineFigures(b *testing.B) {
 		kinds := map[string]*figures{"all": {}} // by GPU models
 		for seed := first; seed <= last; seed++ {
 			p := draw(b, seed, 20, 2000)
-			p.Objective.TimeWeight = *onlineWeight
+			p.Objective.TimeWeight, p.WaitWeight = *onlineWeight, *onlineWait
 			easy, _ := pastDue(b, p, policy.EasyDefault)
 			began := time.Now()
 			plan, _ := pastDue(b, p, text)
@@ -80,7 +81,8 @@ func kindOf(p *planner.Problem) string {
 // figures are ratios to EASY at default clocks, by batch.
 type figures struct {
 	energy, mean, p95, late []float64
-	misses, worse, lost     int // deadlines missed in all, less EASY's; batches with more than EASY; jobs left out
+	wait, easyWait          float64 // sums over batches of the mean waiting, seconds
+	misses, worse, lost     int     // deadlines missed in all, less EASY's; batches with more than EASY; jobs left out
 	slow                    int
 	longest                 float64 // seconds of planning
 }
@@ -89,6 +91,7 @@ func (f *figures) add(p *planner.Problem, o, base *service) {
 	f.energy = append(f.energy, o.energy/base.energy)
 	f.mean, f.p95 = append(f.mean, o.mean/base.mean), append(f.p95, o.p95/base.p95)
 	f.late = append(f.late, float64(o.late-base.late)/float64(len(p.Tasks)))
+	f.wait, f.easyWait = f.wait+o.wait, f.easyWait+base.wait
 	f.misses += o.misses - base.misses
 	if o.misses > base.misses {
 		f.worse++
@@ -103,8 +106,8 @@ func (f *figures) String() string {
 	m, mHalf := meanOf(f.mean)
 	q, qHalf := meanOf(f.p95)
 	l, lHalf := meanOf(f.late)
-	return fmt.Sprintf("energy %.3f±%.3f mean %.3f±%.3f (max %.2f) p95 %.3f±%.3f (max %.2f) late %+.4f±%.4f (max %+.3f) misses %+d (more in %d) lost %+d slow %d %.1fs",
-		e, eHalf, m, mHalf, slices.Max(f.mean), q, qHalf, slices.Max(f.p95), l, lHalf, slices.Max(f.late), f.misses, f.worse, f.lost, f.slow, f.longest)
+	return fmt.Sprintf("energy %.3f±%.3f mean %.3f±%.3f (max %.2f) p95 %.3f±%.3f (max %.2f) wait %.3f late %+.4f±%.4f (max %+.3f) misses %+d (more in %d) lost %+d slow %d %.1fs",
+		e, eHalf, m, mHalf, slices.Max(f.mean), q, qHalf, slices.Max(f.p95), f.wait/f.easyWait, l, lHalf, slices.Max(f.late), f.misses, f.worse, f.lost, f.slow, f.longest)
 }
 
 // meanOf is a mean with half its 95 % interval.

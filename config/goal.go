@@ -1,0 +1,108 @@
+package config
+
+import (
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner"
+)
+
+// Goal is what plans and clocks are chosen for. Its fields are those of
+// [planner.Problem].
+type Goal struct {
+	Objective  dvfsmodel.Objective
+	WaitWeight float64
+	Currency   string
+}
+
+// Set makes it what a problem is planned for.
+func (g *Goal) Set(p *planner.Problem) {
+	p.Objective, p.WaitWeight, p.Currency = g.Objective, g.WaitWeight, g.Currency
+}
+
+// Goal is what plans and clocks are chosen for.
+func (c *Config) Goal() Goal {
+	o := &c.objective
+	g := Goal{
+		Objective:  dvfsmodel.Objective{EnergyWeight: o.energyWeight, TimeWeight: o.timeWeight},
+		WaitWeight: o.waitWeight,
+	}
+	switch o.name {
+	case nameEDP:
+		g.Objective.DelayPower = 1
+	case nameED2P:
+		g.Objective.DelayPower = 2
+	case nameCost:
+		const hour = 3600
+		g.Objective.EnergyWeight, g.Objective.TimeWeight = c.Factors.Of(1).Cost, o.costPerGPUHour/hour
+		g.Currency = c.Factors.Currency
+	}
+	return g
+}
+
+// Names of objectives.
+const (
+	nameEnergy = "energy"
+	nameEDP    = "edp"
+	nameED2P   = "ed2p"
+	nameTime   = "time"
+	nameCost   = "cost"
+)
+
+// objective is [objective] as a file has it.
+type objective struct {
+	name                                 string
+	energyWeight, timeWeight, waitWeight float64
+	costPerGPUHour                       float64 // in the currency of the factors
+}
+
+func (o *objective) fields() []field {
+	return []field{
+		choice("name", "What plans and clocks are chosen for: energy, edp (energy × time), ed2p (energy × time²), time,\n"+
+			"or cost (money: cost_per_kwh of [factors] and cost_per_gpu_hour).",
+			&o.name, nameEnergy, nameEDP, nameED2P, nameTime, nameCost),
+		number("energy_weight", "Weight of a joule. Only the ratio to the other weights matters.", &o.energyWeight, nonNegative),
+		number("time_weight", "Weight of a second of a GPU's time: above 0, faster clocks are worth some energy.", &o.timeWeight, nonNegative),
+		number("wait_weight", "Weight of a second that a job waits, for each of its GPUs or by its share of one: above 0, an\n"+
+			"earlier start is worth some energy. Only with energy.", &o.waitWeight, nonNegative),
+		number("cost_per_gpu_hour", "What an hour of a GPU with a job costs beside energy, in the currency of [factors]. Only with cost.",
+			&o.costPerGPUHour, span{max: 1e6}),
+	}
+}
+
+// checkTogether notes values that don't go with the objective's name.
+func (o *objective) checkTogether(d *document, f *Factors) {
+	if o.name == nameTime {
+		if _, set := d.places["objective.energy_weight"]; set && o.energyWeight != 0 {
+			d.faultAt("objective.energy_weight", `objective.energy_weight is %v, want 0 when name is "time"`, o.energyWeight)
+		}
+		o.energyWeight = 0
+		if _, set := d.places["objective.time_weight"]; !set {
+			o.timeWeight = 1
+		}
+	}
+	if o.name != nameEnergy && o.waitWeight > 0 {
+		d.faultAt("objective.wait_weight", `objective.wait_weight is %v, want 0 unless name is "energy"`, o.waitWeight)
+	}
+	if o.name == nameCost {
+		o.checkPrices(d, f)
+		return
+	}
+	if o.costPerGPUHour > 0 {
+		d.faultAt("objective.cost_per_gpu_hour", `objective.cost_per_gpu_hour is %v, want 0 unless name is "cost"`, o.costPerGPUHour)
+	}
+	if o.energyWeight == 0 && o.timeWeight == 0 {
+		d.faultAt("objective", "the weights of energy and time are both 0, want one above 0")
+	}
+}
+
+// checkPrices notes weights beside prices, and that there is no price of energy.
+func (o *objective) checkPrices(d *document, f *Factors) {
+	if o.energyWeight != 1 {
+		d.faultAt("objective.energy_weight", `objective.energy_weight is %v, want it left out when name is "cost": cost_per_kwh of [factors] weighs energy`, o.energyWeight)
+	}
+	if o.timeWeight != 0 {
+		d.faultAt("objective.time_weight", `objective.time_weight is %v, want it left out when name is "cost": cost_per_gpu_hour weighs time`, o.timeWeight)
+	}
+	if f.CostPerKWh == 0 {
+		d.faultAt("objective.name", `objective.name is "cost", want a price of energy with it: set cost_per_kwh and currency in [factors]`)
+	}
+}

@@ -1,0 +1,165 @@
+package policy_test
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/policy"
+)
+
+// waitWeights are prices of waiting, from none to one at which little else counts.
+var waitWeights = []float64{0, 10, 50, 200, 1000}
+
+// pricedWaits are the default plans of a problem for the prices of waiting.
+func pricedWaits(t *testing.T, p *planner.Problem) []*planner.Plan {
+	t.Helper()
+	plans := make([]*planner.Plan, len(waitWeights))
+	for i, weight := range waitWeights {
+		p.WaitWeight = weight
+		plans[i] = bestPlan(t, p)
+	}
+	return plans
+}
+
+// waits is how long jobs wait by plans for the prices, over batches.
+type waits struct {
+	batches float64
+	waited  []float64   // sums of GPU-seconds, as parts of those that jobs run where waiting is free
+	worse   [][]float64 // by price, and by the price of another plan: sums of how much that costs more
+}
+
+// add notes the plans of a batch for the prices.
+func (w *waits) add(p *planner.Problem, plans []*planner.Plan) {
+	if w.batches++; w.waited == nil {
+		w.waited, w.worse = make([]float64, len(plans)), make([][]float64, len(plans))
+	}
+	for i, plan := range plans {
+		w.waited[i] += plan.WaitedGPUSeconds(p) / plans[0].GPUSeconds(p)
+		if w.worse[i] == nil {
+			w.worse[i] = make([]float64, len(plans))
+		}
+		p.WaitWeight = waitWeights[i]
+		for k, other := range plans {
+			w.worse[i][k] += p.Cost(other)/p.Cost(plan) - 1
+		}
+	}
+}
+
+// check wants less waiting by each higher price, and in the mean no plan that is better
+// by more than a part by the price of another one.
+func (w *waits) check(t *testing.T, most float64) {
+	t.Helper()
+	for i, weight := range waitWeights {
+		t.Logf("%v: jobs wait %.4f times as long as they run", weight, w.waited[i]/w.batches)
+		if i > 0 && w.waited[i] >= w.waited[i-1] {
+			t.Errorf("at %v jobs wait %.4f times as long as they run, at %v %.4f times; want less",
+				weight, w.waited[i]/w.batches, waitWeights[i-1], w.waited[i-1]/w.batches)
+		}
+		for k, sum := range w.worse[i] {
+			if sum/w.batches < -most {
+				t.Errorf("at %v the plan for %v is %.2f %% better, want %.2f %% at most", weight, waitWeights[k], -100*sum/w.batches, 100*most)
+			}
+		}
+	}
+}
+
+func TestAHigherPriceOfWaitingLeavesJobsWaitingLess(t *testing.T) {
+	const most = 0.03 // as of the other weights
+	batches, meanMost := uint64(5), 0.003
+	if testing.Short() {
+		batches, meanMost = 1, most
+	}
+	var w waits
+	for seed := uint64(200); seed < 200+batches; seed++ {
+		p := drawBatch(t, seed)
+		plans := pricedWaits(t, p)
+		w.add(p, plans)
+		for i := range plans {
+			if late, free := len(plans[i].PastDue(p)), len(plans[0].PastDue(p)); late > free {
+				t.Errorf("seed %d: at %v %d jobs are past due, where waiting is free %d", seed, waitWeights[i], late, free)
+			}
+			p.WaitWeight = waitWeights[i]
+			for _, other := range plans {
+				if lost := p.Cost(plans[i])/p.Cost(other) - 1; lost > most {
+					t.Errorf("seed %d: at %v %.2f %% above another plan", seed, waitWeights[i], 100*lost)
+				}
+			}
+		}
+	}
+	w.check(t, meanMost)
+}
+
+func TestAHigherPriceOfWaitingLeavesJobsWaitingLessOnline(t *testing.T) {
+	const most = 0.005
+	var w waits
+	against := make([]figures, len(waitWeights))
+	for seed := uint64(21_000); seed < 21_000+4*onlineBatches(); seed++ {
+		p := kinds[seed%2].draw(t, seed, 20, 200)
+		base, _ := pastDue(t, p, policy.EasyDefault)
+		plans, easy := pricedWaits(t, p), serviceOf(p, base)
+		for i, plan := range plans {
+			s := serviceOf(p, plan)
+			against[i].add(p, &s, &easy)
+		}
+		w.add(p, plans)
+	}
+	w.check(t, most)
+	for i := range against {
+		f := &against[i]
+		t.Logf("%v: %v", waitWeights[i], f)
+		late, _ := meanOf(f.late)
+		if f.misses > 0 || late > 0.01 || f.slow > 0 || f.lost > 0 {
+			t.Errorf("at %v %d deadlines more are missed than by EASY, %.4f of the jobs more past due, %d runs are too slow, %d jobs left out",
+				waitWeights[i], f.misses, late, f.slow, f.lost)
+		}
+	}
+}
+
+// TestOnlyRatiosOfWeightsCount by every policy: money is a unit of which a joule costs little.
+func TestOnlyRatiosOfWeightsCount(t *testing.T) {
+	const small = 1.0 / (1 << 22)
+	params := policy.DefaultParams()
+	params.Queue.Look.Futures, params.Effort = 2, 0.1
+	problems := []*planner.Problem{drawBatch(t, 204), drawOnline(t, 204, 20, 100), drawGangsOnline(t, 205, 20, 100)}
+	for _, name := range policy.Names() {
+		pol, err := policy.Parse(name, params)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range problems {
+			plans := make([]*planner.Plan, 2)
+			for i, unit := range []float64{1, small} {
+				p.Objective, p.WaitWeight = dvfsmodel.Objective{EnergyWeight: unit, TimeWeight: 50 * unit}, 20*unit
+				if plans[i], err = policy.Checked(t.Context(), p, pol, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !reflect.DeepEqual(plans[0].Assignments, plans[1].Assignments) {
+				t.Errorf("%s, %s: another plan where all weights are %v times as much: %.0f J instead of %.0f J",
+					name, p.Mode, small, plans[1].Ledger.Total(), plans[0].Ledger.Total())
+			}
+		}
+	}
+}
+
+// TestWhereNodesAreManyNobodyWaitsThatPaysForIt: of the EDL paper's problem.
+func TestWhereNodesAreManyNobodyWaitsThatPaysForIt(t *testing.T) {
+	wide := dvfsmodel.Wide()
+	p := &planner.Problem{Cluster: planner.Cluster{Classes: []planner.NodeClass{{Name: "n", Model: "A", GPUs: 2, IdleW: 30, TurnOn: 3e5}}, OfflineTurnOn: true}}
+	for i := range 12 {
+		task := planner.NewTask(string(rune('a'+i)), planner.Option{Model: "A", GPUs: 1, Response: &dvfsmodel.Continuous{
+			Range: &wide, Params: dvfsmodel.Params{P0: 40, Gamma: 20, C: 100, D: 1000, Delta: 0.5, T0: 100},
+		}})
+		task.Deadline, task.Due = 20_000, 20_000
+		p.Tasks = append(p.Tasks, task)
+	}
+	if waited := bestPlan(t, p).WaitedGPUSeconds(p); waited == 0 {
+		t.Error("nobody waits where that is free")
+	}
+	p.WaitWeight = 1000
+	if waited := bestPlan(t, p).WaitedGPUSeconds(p); waited > 0 {
+		t.Errorf("%v GPU·s are waited, at a price above that of another node", waited)
+	}
+}
