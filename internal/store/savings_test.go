@@ -77,6 +77,32 @@ func TestAnotherHoldOutIsAnotherStratum(t *testing.T) {
 	})
 }
 
+// A time of another constant arm is another stratum, too, and what ran before there
+// was one isn't mixed with it.
+func TestAnotherConstantArmIsAnotherStratum(t *testing.T) {
+	s, _ := openNew(t)
+	for i, part := range []record.Number{{}, record.Known(0.1), record.Known(0.2)} {
+		d := decision(i)
+		d.HoldOut, d.ConstantArm, d.Arm = record.Known(0.05), part, record.Constant
+		id, err := s.PutDecision(t.Context(), d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if stored, err := s.Decision(t.Context(), d.Cluster, d.JobID, d.Node); err != nil || stored.ConstantArm != part || stored.Arm != record.Constant {
+			t.Errorf("%+v, %v", stored, err)
+		}
+		o := outcome(3 * i)
+		o.DecisionID, o.JobID, o.Arm, o.GPUEnergyJ = id, d.JobID, record.Constant, record.Known(float64(100*(i+1)))
+		put(t, s, o, store.Stored)
+	}
+	want := make([]record.Stratum, 3)
+	for i, part := range []float64{0, 0.1, 0.2} {
+		want[i] = stratum(0.05, record.EnergyMean{Runs: 1, MeanJ: float64(100 * (i + 1))}, record.Predicted{})
+		want[i].Arm, want[i].ConstantArm = record.Constant, part
+	}
+	both(t, s, want)
+}
+
 // The lot is drawn for a job, so that its nodes are one run, and one whose energy
 // isn't known on each node isn't compared.
 func TestTheNodesOfAJobAreOneRun(t *testing.T) {
