@@ -123,7 +123,7 @@ func savingsEstimates(s *epdapi.Savings) []report.Estimate {
 		if e.saving.Runs > 0 {
 			all = append(all, report.Estimate{
 				Name: e.name, Value: e.saving.SavedJ, Low: e.saving.LowJ, High: e.saving.HighJ,
-				Note: report.FormatCount(int(e.saving.Runs)) + " against " + counted(int(e.saving.HeldOut), "run"),
+				Note: report.FormatCount(int(e.saving.Runs)) + " against " + counted(int(e.saving.Against), "run"),
 			})
 		}
 	}
@@ -160,7 +160,7 @@ func workloadSavings(s *epdapi.Savings) ([]any, error) {
 			certain = "may be chance: about " + counted(int(w.Needed), "more held-out run")
 		}
 		rows[i] = []report.Value{
-			report.Text(w.LastJob.WordsOf(w.Workload)), report.Text(epdapi.ShortWorkload(w.Workload)), report.Text(w.GPUModel), report.Count(int(w.Runs)), report.Count(int(w.HeldOut)), report.Number(w.BaselineJ), report.Number(w.SavedJ),
+			report.Text(w.LastJob.WordsOf(w.Workload)), report.Text(epdapi.ShortWorkload(w.Workload)), report.Text(w.GPUModel), report.Count(int(w.Runs)), report.Count(int(w.Against)), report.Number(w.BaselineJ), report.Number(w.SavedJ),
 			report.Number(w.SavedJ / w.BaselineJ), report.Number(w.LowJ / w.BaselineJ), report.Number(w.HighJ / w.BaselineJ), report.Text(certain),
 		}
 	}
@@ -189,7 +189,7 @@ func comparedFacts(s *epdapi.Savings) page.Facts {
 	facts := page.Facts{
 		{Name: "Workloads", Text: comparedText(s)},
 		{Name: "At chosen clocks", Text: counted(int(s.Treated), "run") + ", " + report.FormatCount(int(s.GPU.Runs)) + " of them compared"},
-		{Name: "Held out", Text: counted(int(s.HeldOut), "run") + " at default clocks, " + report.FormatCount(int(s.GPU.HeldOut)) + " of them compared"},
+		{Name: "Held out", Text: counted(int(s.HeldOut), "run") + " at default clocks, " + report.FormatCount(int(s.GPU.Against)) + " of them compared"},
 		{Name: "Completed", Text: endedText(s.TreatedEnded) + " at chosen clocks, " + endedText(s.HeldOutEnded) + " held out"},
 	}
 	if s.GPU.BaselineJ > 0 {

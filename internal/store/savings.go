@@ -180,9 +180,17 @@ func believed(sums ...float64) bool {
 	return true
 }
 
-// stratumOf adds up the settings of a stratum.
+// stratumOf adds up the settings of a stratum. Those of the constant arm are one: which
+// of its jobs may be at the constant clocks, and which are at default ones, is as it
+// comes with the jobs that were drawn, and no choice of ours.
 func stratumOf(parts []sums) record.Stratum {
 	out := parts[0].Stratum
+	if out.Arm == record.Constant {
+		for i := range parts[1:] {
+			parts[0].add(&parts[1+i])
+		}
+		parts = parts[:1]
+	}
 	for i := range parts {
 		p := &parts[i]
 		p.gpu.addTo(&out.GPU)

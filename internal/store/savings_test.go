@@ -65,6 +65,21 @@ func TestScatterIsThatOfRunsAtTheSameClocks(t *testing.T) {
 		record.Predicted{Runs: 5, DefaultJ: 1000, GPUJ: 1012})})
 }
 
+// Which jobs of the constant arm are at its clocks, and which may not be, comes with the
+// draw: their scatter is that around the mean of all.
+func TestScatterInTheConstantArmIsThatOfAllItsRuns(t *testing.T) {
+	s, _ := openNew(t)
+	for i, run := range []struct {
+		core   dvfsmodel.MHz
+		joules float64
+	}{{1000, 100}, {1000, 110}, {0, 150}} {
+		decidedRun(t, s, i, run.core, 0.05, run.joules, func(o *record.Outcome) { o.Arm = record.Constant })
+	}
+	want := stratum(0.05, record.EnergyMean{Runs: 3, MeanJ: 120, VarianceJ2: (400. + 100 + 900) / 2, Freedom: 2}, record.Predicted{Runs: 3, DefaultJ: 600, GPUJ: 360})
+	want.Arm = record.Constant
+	both(t, s, []record.Stratum{want})
+}
+
 // A time of another hold-out is another stratum: there the arms are mixed
 // otherwise, and energies drift.
 func TestAnotherHoldOutIsAnotherStratum(t *testing.T) {

@@ -75,7 +75,7 @@ func savingText(s *epdapi.Saving) string {
 	}
 	energy := energies(s)
 	text := fmt.Sprintf("%s%s, from %s to %s in 95 of 100 cases, by %s against %s held out",
-		energy(s.SavedJ), share, energy(s.LowJ), energy(s.HighJ), counted(s.Runs, "run"), report.FormatCount(int(s.HeldOut)))
+		energy(s.SavedJ), share, energy(s.LowJ), energy(s.HighJ), counted(s.Runs, "run"), report.FormatCount(int(s.Against)))
 	if !s.Certain() && s.Needed > 0 {
 		text += fmt.Sprintf("; about %s more held-out runs tell it from chance", report.FormatCount(int(s.Needed)))
 	}

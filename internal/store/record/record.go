@@ -335,7 +335,7 @@ type EnergyMean struct {
 	Runs  int64   `json:"runs"` // those with a known energy
 	MeanJ float64 `json:"mean_j"`
 	// VarianceJ2 is that of single runs around the mean of those with the same
-	// clocks, unbiased; Freedom are its degrees of freedom, 0: nothing is known.
+	// clocks, or, in the constant arm, of all, unbiased; Freedom are its degrees of freedom, 0: nothing is known.
 	VarianceJ2 float64 `json:"variance_j2"`
 	Freedom    int64   `json:"freedom"`
 }
