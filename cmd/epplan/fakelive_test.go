@@ -120,6 +120,9 @@ func fakeView(id string) *epdapi.JobView {
 		v.Decisions[0].Reason = "held out by lot, to compare with core 1087 MHz\x1b[2J"
 		v.Decisions[0].ConfigVersion = "000000000000"
 		v.Outcomes[0].ThrottledS = map[string]float64{"thermal\x1b[2J": 12}
+	case "4719":
+		v.Job.ID = 4719
+		v.Decisions[0].Arm, v.Decisions[0].Reason = record.Constant, "drawn by lot to run at constant clocks, core 1087 MHz: 90% of the GPUs' energy"
 	case "4713":
 		v.Job.ID, v.Job.State = 4713, string(slurm.Pending)
 		v.Decisions, v.Outcomes = []epdapi.Decision{}, []epdapi.Outcome{}
@@ -207,6 +210,12 @@ func fakeSavings(r *http.Request) any {
 		s.TreatedEnded.Completed = 500
 	case since.Year() == 2024:
 		s = epdapi.Savings{Since: since, Alone: 3, Treated: 5, HoldOut: 0.05, GPU: epdapi.Saving{Needed: 1}, Modelled: epdapi.Modelled{Runs: 5, DefaultJ: 5e6, UsedJ: 4e6}}
+	case since.Year() == 2023: // with a constant arm
+		s.Since = since
+		s.Constant = &epdapi.ConstantArm{
+			Part: 0.1, Runs: 44, Ended: epdapi.Ended{Ended: 60, Completed: 44}, GPU: epdapi.Saving{Runs: 41, Against: 23, SavedJ: 5.4e6, LowJ: 1.8e6, HighJ: 9e6, BaselineJ: 36e6},
+			AddedGPU: epdapi.Added{Runs: 400, Against: 41, SavedJ: 14.4e6, LowJ: -3.6e6, HighJ: 32.4e6, BaselineJ: 360e6, Needed: 25},
+		}
 	default:
 		s.Since = since
 	}

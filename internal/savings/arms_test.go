@@ -27,7 +27,7 @@ func flat(random *rand.Rand, n int, deviation, holdOut, constant, barred float64
 	usual, uniform := mostSaved*random.Float64(), mostSaved*random.Float64()-0.1 // some lose at constant clocks
 	var held runs
 	var treated [1 + exploring]runs // by clocks, as below
-	var constants runs // one group, whatever their clocks are: which jobs are barred comes with the draw
+	var constants runs              // one group, whatever their clocks are: which jobs are barred comes with the draw
 	for run := unmodelled; run < n; run++ {
 		energy := expected * math.Exp(deviation*random.NormFloat64()-deviation*deviation/2)
 		share, at := usual, &treated[0]

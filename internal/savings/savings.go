@@ -21,7 +21,9 @@ func (a *Arms) Saved() Stratum { return Stratum{Treated: a.Treated, Held: a.Held
 func (a *Arms) Added() Stratum { return Stratum{Treated: a.Treated, Held: a.Constant, Third: a.Held} }
 
 // SavedConstant compares the runs at constant clocks with those held out.
-func (a *Arms) SavedConstant() Stratum { return Stratum{Treated: a.Constant, Held: a.Held, Third: a.Treated} }
+func (a *Arms) SavedConstant() Stratum {
+	return Stratum{Treated: a.Constant, Held: a.Held, Third: a.Treated}
+}
 
 // Stratum is two arms of jobs of one kind: the treated one, or the one in its place
 // whose saving is estimated, and the held-out one, or what else that is compared with.
