@@ -88,11 +88,12 @@ func constantTiles(c *epdapi.ConstantArm) page.Tiles {
 // came of it.
 func constantFacts(c *epdapi.ConstantArm) page.Facts {
 	facts := page.Facts{{Name: "At constant clocks", Text: counted(int(c.Runs), "run") + ", " + report.FormatCount(int(c.AddedGPU.Against)) + " of them compared with those at chosen clocks; " + endedText(c.Ended) + " completed"}}
-	for _, m := range constantComparisons(c) {
-		facts = append(facts, page.Fact{Name: "Constant clocks against default ones, " + m.name, Text: savingText(m.saving)})
+	add := func(name string, all []comparison) {
+		for _, m := range all {
+			facts = append(facts, page.Fact{Name: name + ", " + m.name, Text: savingText(m.saving)})
+		}
 	}
-	for _, m := range addedComparisons(c) {
-		facts = append(facts, page.Fact{Name: "Chosen clocks against constant ones, " + m.name, Text: savingText(m.saving)})
-	}
+	add("Constant clocks against default ones", constantComparisons(c))
+	add("Chosen clocks against constant ones", addedComparisons(c))
 	return facts
 }

@@ -22,8 +22,9 @@ func constantly(core string, more ...string) string {
 }
 
 // knowing is a rig that has a model of the workload "train".
-func knowing(t testing.TB, truth dvfsmodel.Params) *rig {
-	r := newRig(t, nil)
+func knowing(tb testing.TB, truth dvfsmodel.Params) *rig {
+	tb.Helper()
+	r := newRig(tb, nil)
 	for id := range slurm.JobID(6) {
 		r.run(id+1, truth)
 	}
@@ -111,10 +112,11 @@ var drawCases = []struct {
 
 func TestAJobOfTheConstantArmIsAtItsClocksOrAtDefaultOnes(t *testing.T) {
 	r := knowing(t, memoryBound())
-	for i, tc := range drawCases {
+	id := slurm.JobID(100)
+	for _, tc := range drawCases {
 		t.Run(tc.name, func(t *testing.T) {
 			r.under(tc.text)
-			id := slurm.JobID(100 + i)
+			id++
 			r.job(id, tc.job)
 			request := ask(id)
 			if tc.request != nil {
@@ -190,9 +192,9 @@ func TestAJobThatRunsAgainStaysInItsArm(t *testing.T) {
 	const text = "[live]\nmode = \"enforce\"\nhold_out = 0.3\nconstant_arm = 0.3\nconstant_clocks = {V100 = 1237}\n"
 	r := knowing(t, memoryBound())
 	r.under(text)
-	var ids []slurm.JobID
-	for id := range slurm.JobID(60) {
-		ids = append(ids, 100+id)
+	ids := make([]slurm.JobID, 60)
+	for i := range ids {
+		ids[i] = slurm.JobID(100 + i) //nolint:gosec // 159 at most
 	}
 	arms := r.arms(ids)
 	r.flush()

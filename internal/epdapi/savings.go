@@ -54,7 +54,8 @@ type ConstantArm struct {
 	Part  float64 `json:"constant_arm"` // of the jobs, now
 	Runs  int64   `json:"runs"`         // completed ones, compared or not
 	Ended Ended   `json:"ended"`
-	// GPU and Node are what these runs used less than held-out ones.
+	// GPU and Node are what these runs used less than held-out ones. Runs are those of
+	// this arm there.
 	GPU  Saving `json:"gpu"`
 	Node Saving `json:"node"`
 	// AddedGPU and AddedNode are what treated runs used less than these.

@@ -25,7 +25,8 @@ func TestThePagesTellOfTheConstantArm(t *testing.T) {
 	}
 	parts := savingsParts(&s)
 	facts := make(map[string]string)
-	for _, f := range parts[0].(page.Facts) { //nolint:forcetypeassert // the facts come first
+	first, _ := parts[0].(page.Facts)
+	for _, f := range first {
 		facts[f.Name] = f.Text
 	}
 	for name, want := range map[string]string{

@@ -120,7 +120,7 @@ type Decision struct {
 	ModelVersion  int64     `json:"model_version"` // 0 without a model
 	Arm           Arm       `json:"arm"`
 	HoldOut       Number    `json:"hold_out"`              // part of the runs that the lot held out then
-	ConstantArm   Number    `json:"constant_arm,omitzero"` // and that it had run at constant clocks; none before there was such an arm
+	ConstantArm   Number    `json:"constant_arm,omitzero"` // and that it had run at constant clocks; absent without such an arm
 	Created       time.Time `json:"created"`
 }
 
