@@ -276,7 +276,7 @@ func TestTroubleWithRecordsLeavesNobodyInAnArm(t *testing.T) {
 			r.job(id, nil)
 			d := r.decide(ask(id))
 			if d.Arm == record.Excluded {
-				if d.Apply || d.Core != 0 || d.HoldOut {
+				if d.Apply || d.Core != 0 || d.HoldOut || d.ModelVersion == 0 {
 					t.Errorf("%+v", d)
 				}
 				break
