@@ -260,6 +260,9 @@ func countJob(runs []scrolled) (key string, c cell, end time.Time) {
 			one.predicted, one.defaultJ, one.predicted1 = 1, c.defaultJ, c.gpu
 		}
 	}
+	if runs[0].Arm == record.Constant {
+		core = 0 // their scatter is that of all of them
+	}
 	return fmt.Sprintf("%s %s %g %g %g", runs[0].Workload, runs[0].Arm, lot, constant, core), one, end
 }
 
