@@ -194,7 +194,7 @@ func TestAJobThatRunsAgainStaysInItsArm(t *testing.T) {
 	r.under(text)
 	ids := make([]slurm.JobID, 60)
 	for i := range ids {
-		ids[i] = slurm.JobID(100 + i) //nolint:gosec // 159 at most
+		ids[i] = slurm.JobID(100 + i)
 	}
 	arms := r.arms(ids)
 	r.flush()

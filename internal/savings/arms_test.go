@@ -59,7 +59,7 @@ func TestTheIntervalsOfThreeArmsHoldTheTruth(t *testing.T) {
 	for i, k := range kinds {
 		for c := range 2 * len(bars) {
 			parts, bar := [][2]float64{{0.05, 0.05}, {0.1, 0.2}}[c%2], bars[c/2]
-			within, off := monthsOfThreeArms(uint64(100+i), &k, parts[0], parts[1], bar.of) //nolint:gosec // a few kinds
+			within, off := monthsOfThreeArms(uint64(100+i), &k, parts[0], parts[1], bar.of)
 			for c, name := range []string{"treated over held out", "treated over constant", "constant over held out"} {
 				t.Logf("| %s | %s | %d | %v %%, %v %% | %s | %.1f %% | %+.2f %% |", bar.name, k.name, k.runs, 100*parts[0], 100*parts[1], name, within[c], off[c])
 				if within[c] < bar.low || within[c] > bar.high {
