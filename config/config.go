@@ -147,7 +147,7 @@ func (c *Config) checkTogether(d *document) {
 			d.faultAt("cluster.runtime_gpu_model", "%v", err)
 		}
 	}
-	c.Live.checkTogether(d)
+	c.Live.checkTogether(d, c.profiles)
 	c.Predict.checkTogether(d)
 	c.Factors.checkTogether(d)
 	c.Web.checkTogether(d)

@@ -24,6 +24,11 @@ type Live struct {
 	Mode    Mode
 	Modes   map[string]Mode // by partition
 	HoldOut float64         // part of the jobs that run at default clocks, for comparison
+	// ConstantArm is the part of the jobs that run at the clocks that ConstantClocks
+	// has for their GPU model, for comparison, too; a memory clock of 0 is the default
+	// one. GPU models are named as their profiles are.
+	ConstantArm    float64
+	ConstantClocks map[string]dvfsmodel.ClockPair
 	// Explore is the part of the runs of known workloads at clocks where most can
 	// be learnt, and ExploreSlowdown the part by which they may take longer.
 	Explore, ExploreSlowdown float64
@@ -71,6 +76,7 @@ func (l *Live) Clone() Live {
 	c := *l
 	c.Adapt = l.Adapt.Clone()
 	c.Modes, c.Reorders, c.Operators = maps.Clone(l.Modes), maps.Clone(l.Reorders), slices.Clone(l.Operators)
+	c.ConstantClocks = maps.Clone(l.ConstantClocks)
 	return c
 }
 
@@ -105,13 +111,13 @@ func (l *Live) OnlyObserves() bool {
 func (l *Live) Allows(core, mem dvfsmodel.MHz, base dvfsmodel.Base) bool {
 	within := func(f, one dvfsmodel.MHz, low, high float64) bool {
 		x := float64(f / one)
-		return x >= low*(1-clockRounding) && x <= high*(1+clockRounding)
+		return x >= low*(1-rounding) && x <= high*(1+rounding)
 	}
 	return within(core, base.Core, l.MinCore, l.MaxCore) && within(mem, base.Mem, l.MinMem, l.MaxMem)
 }
 
-// clockRounding is the relative tolerance of a bound of clocks.
-const clockRounding = 1e-9
+// rounding is the relative tolerance of bounds.
+const rounding = 1e-9
 
 func (l *Live) fields() []field {
 	part := span{max: 1}
@@ -121,6 +127,9 @@ func (l *Live) fields() []field {
 			"enforce (set clocks).", (*string)(&l.Mode), modeWords...),
 		byPartition("modes", "Modes of single partitions, such as {gpu = \"enforce\", debug = \"observe\"}.", "a mode", &l.Modes, modeWords),
 		number("hold_out", "Part of the jobs, chosen by lot, that run at default clocks so that savings can be measured.", &l.HoldOut, part),
+		number("constant_arm", "Part of the jobs, chosen by the same lot, that run at constant clocks, so that it can be measured\n"+
+			"what it adds to choose clocks for each job. No job is both.", &l.ConstantArm, part),
+		l.clocksField(),
 		number("explore", "Part of the runs of workloads that ran before, chosen by lot, that run at the clocks where most can be learnt.",
 			&l.Explore, part),
 		number("explore_slowdown", "How much longer such a run may take than at default clocks or at those it would have had, as a fraction.",
@@ -151,8 +160,10 @@ func (l *Live) fields() []field {
 // modeWords are the modes, the most careful first.
 var modeWords = []string{string(Observe), string(Advise), string(Enforce)}
 
-// checkTogether notes bounds of clocks that leave none, or not the default.
-func (l *Live) checkTogether(d *document) {
+// checkTogether notes bounds of clocks that leave none, or not the default, and arms
+// that can't be.
+func (l *Live) checkTogether(d *document, profiles *Profiles) {
+	l.checkConstant(d, profiles)
 	if l.MinCore > l.MaxCore {
 		d.faultAt("live.min_core", "live.min_core is %v, want at most max_core, %v", l.MinCore, l.MaxCore)
 	}

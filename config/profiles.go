@@ -223,7 +223,6 @@ func takeSteps(d *document, path string, values map[string]any) []dvfsmodel.MHz 
 	if len(d.faults) > before {
 		return nil
 	}
-	const rounding = 1e-9
 	steps := float64((to-from)/step) + rounding
 	if steps < 0 || steps >= maxClocks {
 		d.faultAt(path, "%s is from %v to %v by %v, want 1 to %d clocks",

@@ -188,6 +188,9 @@ func writeEstimateModel(b *strings.Builder, e *epdapi.Estimate, m *epdapi.Estima
 	if m.Apply && e.HoldOut > 0 {
 		row(b, "", "%s of the jobs run at default clocks all the same, by lot", report.FormatPercent(e.HoldOut))
 	}
+	if m.Apply && e.ConstantArm > 0 {
+		row(b, "", "%s of the jobs run at constant clocks instead, by lot, on GPU models that have such", report.FormatPercent(e.ConstantArm))
+	}
 	writeCost(b, e, m)
 }
 

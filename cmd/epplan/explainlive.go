@@ -107,6 +107,8 @@ func modeText(d *epdapi.Decision) string {
 	switch d.Arm {
 	case record.HeldOut:
 		return mode + "; held out by lot: it runs at default clocks, so that savings can be measured"
+	case record.Constant:
+		return mode + "; drawn by lot to run at constant clocks, so that it can be measured what choosing for each job adds"
 	case record.Treated:
 		return mode + "; its energy is compared with that of held-out runs"
 	case record.Excluded:

@@ -120,6 +120,9 @@ func fakeView(id string) *epdapi.JobView {
 		v.Decisions[0].Reason = "held out by lot, to compare with core 1087 MHz\x1b[2J"
 		v.Decisions[0].ConfigVersion = "000000000000"
 		v.Outcomes[0].ThrottledS = map[string]float64{"thermal\x1b[2J": 12}
+	case "4719":
+		v.Job.ID = 4719
+		v.Decisions[0].Arm, v.Decisions[0].Reason = record.Constant, "drawn by lot to run at constant clocks, core 1087 MHz: 90% of the GPUs' energy"
 	case "4713":
 		v.Job.ID, v.Job.State = 4713, string(slurm.Pending)
 		v.Decisions, v.Outcomes = []epdapi.Decision{}, []epdapi.Outcome{}
@@ -184,18 +187,18 @@ func fakeOutcome() epdapi.Outcome {
 // fakeSavings are certain, or not for a recent time, or nothing for the future.
 func fakeSavings(r *http.Request) any {
 	s := epdapi.Savings{
-		GPU:       epdapi.Saving{Runs: 420, HeldOut: 23, SavedJ: 72e6, LowJ: 50e6, HighJ: 94e6, BaselineJ: 400e6},
-		Node:      epdapi.Saving{Runs: 420, HeldOut: 23, SavedJ: 60e6, LowJ: 31e6, HighJ: 89e6, BaselineJ: 600e6},
+		GPU:       epdapi.Saving{Runs: 420, Against: 23, SavedJ: 72e6, LowJ: 50e6, HighJ: 94e6, BaselineJ: 400e6},
+		Node:      epdapi.Saving{Runs: 420, Against: 23, SavedJ: 60e6, LowJ: 31e6, HighJ: 89e6, BaselineJ: 600e6},
 		Workloads: 12, Alone: 31, Treated: 611, HeldOut: 40, HoldOut: 0.05,
 		TreatedEnded: epdapi.Ended{Ended: 630, Completed: 611}, HeldOutEnded: epdapi.Ended{Ended: 41, Completed: 40},
 		Modelled: epdapi.Modelled{Runs: 598, DefaultJ: 560e6, UsedJ: 441.2e6},
 		Factors:  epdapi.Factors{PUE: 1.2, CostPerKWh: 0.25, Currency: "EUR", CarbonPerKWh: 380},
 		ByWorkload: []epdapi.WorkloadSaving{
 			{
-				Workload: "5ca1ab1e5ca1ab1e5ca1ab1ex4", GPUModel: "V100", Saving: epdapi.Saving{Runs: 300, HeldOut: 15, SavedJ: 60e6, LowJ: 45e6, HighJ: 75e6, BaselineJ: 300e6},
+				Workload: "5ca1ab1e5ca1ab1e5ca1ab1ex4", GPUModel: "V100", Saving: epdapi.Saving{Runs: 300, Against: 15, SavedJ: 60e6, LowJ: 45e6, HighJ: 75e6, BaselineJ: 300e6},
 				LastJob: epdapi.LastJob{ID: 4711, Name: "resnet50", User: "ada", Partition: "gpu"},
 			},
-			{Workload: "<b>evil", GPUModel: "V100", Saving: epdapi.Saving{Runs: 120, HeldOut: 8, SavedJ: 12e6, LowJ: -3e6, HighJ: 27e6, BaselineJ: 100e6, Needed: 9}},
+			{Workload: "<b>evil", GPUModel: "V100", Saving: epdapi.Saving{Runs: 120, Against: 8, SavedJ: 12e6, LowJ: -3e6, HighJ: 27e6, BaselineJ: 100e6, Needed: 9}},
 		},
 	}
 	since, err := time.Parse(time.RFC3339, r.URL.Query().Get("since"))
@@ -203,10 +206,16 @@ func fakeSavings(r *http.Request) any {
 	case err != nil:
 	case since.Year() == 2025:
 		s.Since, s.Node, s.Factors = since, epdapi.Saving{}, epdapi.Factors{PUE: 1}
-		s.GPU = epdapi.Saving{Runs: 30, HeldOut: 4, SavedJ: 1e6, LowJ: -2e6, HighJ: 4e6, BaselineJ: 9e6, Needed: 32}
+		s.GPU = epdapi.Saving{Runs: 30, Against: 4, SavedJ: 1e6, LowJ: -2e6, HighJ: 4e6, BaselineJ: 9e6, Needed: 32}
 		s.TreatedEnded.Completed = 500
 	case since.Year() == 2024:
 		s = epdapi.Savings{Since: since, Alone: 3, Treated: 5, HoldOut: 0.05, GPU: epdapi.Saving{Needed: 1}, Modelled: epdapi.Modelled{Runs: 5, DefaultJ: 5e6, UsedJ: 4e6}}
+	case since.Year() == 2023: // with a constant arm
+		s.Since = since
+		s.Constant = &epdapi.ConstantArm{
+			Part: 0.1, Runs: 44, Ended: epdapi.Ended{Ended: 60, Completed: 44}, GPU: epdapi.Saving{Runs: 41, Against: 23, SavedJ: 5.4e6, LowJ: 1.8e6, HighJ: 9e6, BaselineJ: 36e6},
+			AddedGPU: epdapi.Added{Runs: 400, Against: 41, SavedJ: 14.4e6, LowJ: -3.6e6, HighJ: 32.4e6, BaselineJ: 360e6, Needed: 25},
+		}
 	default:
 		s.Since = since
 	}

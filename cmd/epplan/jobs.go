@@ -22,7 +22,8 @@ func (t *terminal) jobsCommand() *cli.Command {
 		Usage: "jobs with GPUs: clocks, time and energy",
 		Description: "The last that started come first. Users see their own; root, Slurm's user and operators see everybody's.\n" +
 			"Core and memory are the clocks that its runs had, or are to have where no agent told of any yet.\n" +
-			"A job's arm is treated (clocks chosen), held-out (default clocks by lot, for comparison) or excluded.\n" +
+			"A job's arm is treated (clocks chosen), held-out (default clocks by lot, for comparison),\n" +
+			"constant (the constant clocks of its GPU model, by the same lot) or excluded.\n" +
 			"Example: epplan jobs --state COMPLETED --limit 20",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "user", Usage: "`NAME` of the user"},

@@ -24,7 +24,8 @@ func (t *terminal) savingsCommand() *cli.Command {
 		Description: "Runs at chosen clocks are compared with runs of the same workload on the same GPU model that a lot left at\n" +
 			"default clocks. The interval holds the true saving of the compared workloads in 95 of 100 cases; those without a\n" +
 			"held-out run are in none of it. What the models believe is stated beside it. Price, carbon and water follow\n" +
-			"from [factors] in epd's configuration.\n" +
+			"from [factors] in epd's configuration. Where the lot has jobs run at constant clocks (constant_arm in [live]),\n" +
+			"what these saved is measured in the same way, and what it adds to choose clocks for each job.\n" +
 			"Example: epplan savings --since 30d\n" +
 			"Example: epplan savings --html savings.html",
 		Flags: []cli.Flag{
@@ -122,6 +123,7 @@ func savingsText(s *epdapi.Savings) string {
 	row(&b, "Compared", "%s", comparedText(s))
 	if s.GPU.Runs == 0 {
 		b.WriteString(tooLittle(s) + "\n")
+		writeConstant(&b, s)
 		writeModelled(&b, &s.Modelled)
 		return b.String()
 	}
@@ -138,6 +140,7 @@ func savingsText(s *epdapi.Savings) string {
 		row(&b, "", "beware: fewer jobs complete at chosen clocks (%s) than held out (%s), and only these are compared",
 			endedText(s.TreatedEnded), endedText(s.HeldOutEnded))
 	}
+	writeConstant(&b, s)
 	writeModelled(&b, &s.Modelled)
 	best, of := &s.GPU, "GPUs"
 	if s.Node.Runs > 0 {
@@ -179,8 +182,13 @@ func savingText(s *epdapi.Saving) string {
 
 // uncertain says what it takes until the interval tells something.
 func uncertain(s *epdapi.Saving) string {
+	return uncertainBy(s, "more held-out run", "more held-out runs")
+}
+
+// uncertainBy says so of runs as one and several of them are called.
+func uncertainBy(s *epdapi.Saving, one, several string) string {
 	if s.Needed > 0 {
-		return fmt.Sprintf("too few runs to be sure: about %s would do", counted(int(s.Needed), "more held-out run"))
+		return "too few runs to be sure: about " + counted(int(s.Needed), one, several) + " would do"
 	}
 	return "too few runs to be sure"
 }

@@ -59,21 +59,13 @@ func savingsLead(s *epdapi.Savings) string {
 // savingsTiles are the figures that the text output has.
 func savingsTiles(s *epdapi.Savings) page.Tiles {
 	var tiles page.Tiles
-	share := func(e *epdapi.Saving) string {
-		return report.FormatPercent(e.SavedJ/e.BaselineJ) + "; " + report.FormatPercent(e.LowJ/e.BaselineJ) + " to " + report.FormatPercent(e.HighJ/e.BaselineJ)
-	}
 	for _, e := range []struct {
 		label  string
 		saving *epdapi.Saving
 	}{{"GPUs, measured", &s.GPU}, {"Nodes, measured", &s.Node}} {
 		tile := page.Tile{Label: e.label, Value: "–", Note: "too little to compare"}
 		if e.saving.Runs > 0 {
-			tile.Value, tile.Note, tile.Kind = energyText(e.saving.SavedJ), share(e.saving), page.Good
-			if !e.saving.Certain() {
-				tile.Kind, tile.Note = page.Warn, tile.Note+": too few runs to be sure"
-			} else if e.saving.SavedJ < 0 {
-				tile.Kind = page.Bad
-			}
+			tile = savingTile(e.label, e.saving)
 		} else if e.saving == &s.Node {
 			tile.Note = "not measured"
 		}
@@ -84,6 +76,9 @@ func savingsTiles(s *epdapi.Savings) page.Tiles {
 			Label: "GPUs, believed", Value: energyText(s.Modelled.SavedJ()),
 			Note: report.FormatPercent(s.Modelled.SavedJ()/s.Modelled.DefaultJ) + " by " + counted(int(s.Modelled.Runs), "run") + ", not measured",
 		})
+	}
+	if s.Constant != nil {
+		tiles = append(tiles, constantTiles(s.Constant)...)
 	}
 	tiles = append(tiles, page.Tile{Label: "Held out", Value: report.FormatPercent(s.HoldOut), Note: "of jobs, by lot, now"})
 	best, of := &s.GPU, "GPUs"
@@ -97,6 +92,18 @@ func savingsTiles(s *epdapi.Savings) page.Tiles {
 	return tiles
 }
 
+// savingTile is a saving with its interval, in parts of the baseline.
+func savingTile(label string, e *epdapi.Saving) page.Tile {
+	share := func(x float64) string { return report.FormatPercent(x / e.BaselineJ) }
+	t := page.Tile{Label: label, Value: energyText(e.SavedJ), Note: share(e.SavedJ) + "; " + share(e.LowJ) + " to " + share(e.HighJ), Kind: page.Good}
+	if !e.Certain() {
+		t.Kind, t.Note = page.Warn, t.Note+": too few runs to be sure"
+	} else if e.SavedJ < 0 {
+		t.Kind = page.Bad
+	}
+	return t
+}
+
 // savingsNotices are what must not be overlooked.
 func savingsNotices(s *epdapi.Savings) []any {
 	var parts []any
@@ -107,6 +114,12 @@ func savingsNotices(s *epdapi.Savings) []any {
 	if s.GPU.Runs > 0 && !s.GPU.Certain() {
 		add(page.Warn, uncertain(&s.GPU)+". What was measured may be chance.")
 	}
+	if c := s.Constant; c != nil && c.AddedGPU.Runs > 0 && !c.AddedGPU.Saving().Certain() {
+		add(page.Warn, "What choosing clocks for each job adds to constant ones may be chance: "+addedUncertain(c)+".")
+	}
+	if s.CompleteUnlike() {
+		add(page.Bad, unlikeText(s)+".")
+	}
 	if s.Alone > 0 {
 		add(page.Info, counted(s.Alone, "workload has", "workloads have")+" no run in one of the arms: what they saved isn't measured, and is in none of these figures but what is believed.")
 	}
@@ -116,16 +129,18 @@ func savingsNotices(s *epdapi.Savings) []any {
 // savingsEstimates are what the picture shows.
 func savingsEstimates(s *epdapi.Savings) []report.Estimate {
 	var all []report.Estimate
-	for _, e := range []struct {
-		name   string
-		saving *epdapi.Saving
-	}{{"GPUs, measured", &s.GPU}, {"nodes, measured", &s.Node}} {
-		if e.saving.Runs > 0 {
+	estimates := func(what string, some []comparison) {
+		for _, m := range some {
 			all = append(all, report.Estimate{
-				Name: e.name, Value: e.saving.SavedJ, Low: e.saving.LowJ, High: e.saving.HighJ,
-				Note: report.FormatCount(int(e.saving.Runs)) + " against " + counted(int(e.saving.HeldOut), "run"),
+				Name: m.name + what, Value: m.saving.SavedJ, Low: m.saving.LowJ, High: m.saving.HighJ,
+				Note: report.FormatCount(int(m.saving.Runs)) + " against " + counted(int(m.saving.Against), "run"),
 			})
 		}
+	}
+	estimates(", measured", measured(comparison{"GPUs", &s.GPU}, comparison{"nodes", &s.Node}))
+	if s.Constant != nil {
+		estimates(", added to constant clocks", addedComparisons(s.Constant))
+		estimates(", at constant clocks", constantComparisons(s.Constant))
 	}
 	if s.Modelled.Runs > 0 {
 		all = append(all, report.Estimate{Name: "GPUs, believed", Value: s.Modelled.SavedJ(), Note: counted(int(s.Modelled.Runs), "run"), Believed: true})
@@ -160,7 +175,7 @@ func workloadSavings(s *epdapi.Savings) ([]any, error) {
 			certain = "may be chance: about " + counted(int(w.Needed), "more held-out run")
 		}
 		rows[i] = []report.Value{
-			report.Text(w.LastJob.WordsOf(w.Workload)), report.Text(epdapi.ShortWorkload(w.Workload)), report.Text(w.GPUModel), report.Count(int(w.Runs)), report.Count(int(w.HeldOut)), report.Number(w.BaselineJ), report.Number(w.SavedJ),
+			report.Text(w.LastJob.WordsOf(w.Workload)), report.Text(epdapi.ShortWorkload(w.Workload)), report.Text(w.GPUModel), report.Count(int(w.Runs)), report.Count(int(w.Against)), report.Number(w.BaselineJ), report.Number(w.SavedJ),
 			report.Number(w.SavedJ / w.BaselineJ), report.Number(w.LowJ / w.BaselineJ), report.Number(w.HighJ / w.BaselineJ), report.Text(certain),
 		}
 	}
@@ -189,8 +204,11 @@ func comparedFacts(s *epdapi.Savings) page.Facts {
 	facts := page.Facts{
 		{Name: "Workloads", Text: comparedText(s)},
 		{Name: "At chosen clocks", Text: counted(int(s.Treated), "run") + ", " + report.FormatCount(int(s.GPU.Runs)) + " of them compared"},
-		{Name: "Held out", Text: counted(int(s.HeldOut), "run") + " at default clocks, " + report.FormatCount(int(s.GPU.HeldOut)) + " of them compared"},
+		{Name: "Held out", Text: counted(int(s.HeldOut), "run") + " at default clocks, " + report.FormatCount(int(s.GPU.Against)) + " of them compared"},
 		{Name: "Completed", Text: endedText(s.TreatedEnded) + " at chosen clocks, " + endedText(s.HeldOutEnded) + " held out"},
+	}
+	if s.Constant != nil {
+		facts = append(facts, constantFacts(s.Constant)...)
 	}
 	if s.GPU.BaselineJ > 0 {
 		facts = append(facts, page.Fact{Name: "Baseline", Text: energyText(s.GPU.BaselineJ) + " is what the compared runs would have used at default clocks"})

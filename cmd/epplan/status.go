@@ -102,9 +102,14 @@ func writeController(b *strings.Builder, s *epdapi.ControllerStatus) {
 	for _, name := range slices.Sorted(maps.Keys(s.Modes)) {
 		fmt.Fprintf(b, ", %s in %s", printable(string(s.Modes[name])), printable(name))
 	}
-	fmt.Fprintf(b, "; %s of the jobs held out; configuration %s\n", report.FormatPercent(s.HoldOut), printable(s.ConfigVersion))
-	fmt.Fprintf(b, "since %s: %s, %s with clocks set, %s held out; %s; %s in use\n", dateTime(s.Started),
-		counted(int(s.Decisions), "decision"), report.FormatCount(int(s.Applied)), report.FormatCount(int(s.HeldOut)),
+	parts, drawn := report.FormatPercent(s.HoldOut)+" of the jobs held out", report.FormatCount(int(s.HeldOut))+" held out"
+	if s.ConstantArm > 0 || s.Constant > 0 {
+		parts += ", " + report.FormatPercent(s.ConstantArm) + " at constant clocks"
+		drawn += ", " + report.FormatCount(int(s.Constant)) + " drawn for constant clocks"
+	}
+	fmt.Fprintf(b, "; %s; configuration %s\n", parts, printable(s.ConfigVersion))
+	fmt.Fprintf(b, "since %s: %s, %s with clocks set, %s; %s; %s in use\n", dateTime(s.Started),
+		counted(int(s.Decisions), "decision"), report.FormatCount(int(s.Applied)), drawn,
 		counted(int(s.Outcomes), "outcome"), counted(s.Models, "model"))
 	fmt.Fprintf(b, "known now: %s, %s, %s\n", counted(s.Jobs, "job"), counted(s.Tokens, "submission"), counted(s.Decided, "open run"))
 	writeForecasts(b, s.Forecasts)

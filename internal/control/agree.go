@@ -53,7 +53,7 @@ func (d *decided) leads(other *decided) bool {
 // follow makes a decision what another one is, but for its own node.
 func (d *decided) follow(lead *decided) {
 	own := d.Decision
-	d.Decision = lead.Decision
+	d.Decision, d.parts = lead.Decision, lead.parts                                                     // one lot was drawn for the job
 	d.ID, d.Node, d.Wish, d.Created, d.DefaultJ = own.ID, own.Node, own.Wish, own.Created, own.DefaultJ // a lead from the store has no wish
 	if power, ok := d.PowerW.Get(); ok {
 		d.EnergyJ = record.Known(power * d.Predicted.Or(0) * float64(d.gpus))

@@ -23,6 +23,8 @@ type chooser struct {
 	doubt    error
 	now      time.Time
 	decision *Decision
+	// standard is a run at default clocks; nil where no clocks were chosen among.
+	standard *dvfsmodel.Point
 }
 
 // choose goes through the rules, the strongest first.
@@ -95,6 +97,7 @@ func (ch *chooser) byModel() {
 		d.Reason = "default clocks: " + describe(ch.doubt, "the time limit isn't known")
 		return
 	}
+	ch.standard = &standard
 	room, bound := ch.room()
 	best, found := ch.cheapest(&standard, room)
 	if found {
@@ -112,16 +115,22 @@ func (ch *chooser) byModel() {
 	case best.Core == standard.Core && best.Mem == standard.Mem:
 		d.Reason = "default clocks are the best ones"
 	default:
-		ch.predict(best)
-		if d.Core = best.Core; best.Mem != standard.Mem {
-			d.Mem = best.Mem
-		}
+		ch.take(&best)
 		d.Arm = record.Treated
 		ch.act(fmt.Sprintf("%s: %s and %.0f%% of the time at default clocks, by %s",
 			clock(d.Core, d.Mem), ch.energies(&best, &standard), 100*best.Time/standard.Time, m))
 		if d.Mode != config.Enforce {
 			d.Arm = record.Excluded
 		}
+	}
+}
+
+// take has the run be at a point.
+func (ch *chooser) take(pt *dvfsmodel.Point) {
+	d := ch.decision
+	ch.predict(*pt)
+	if d.Core, d.Mem = pt.Core, 0; pt.Mem != ch.standard.Mem {
+		d.Mem = pt.Mem
 	}
 }
 
@@ -141,10 +150,10 @@ func (ch *chooser) act(what string) {
 }
 
 // standAside leaves the GPUs at default clocks after all.
-func (ch *chooser) standAside(why string, arm record.Arm) {
+func (ch *chooser) standAside(why string) {
 	d := ch.decision
-	d.Reason = why + " " + clock(d.Core, d.Mem)
-	d.Apply, d.Core, d.Mem, d.Arm, d.Adapt = false, 0, 0, arm, nil
+	d.Reason = why
+	d.Apply, d.Core, d.Mem, d.Adapt = false, 0, 0, nil
 	if ch.model.model != nil {
 		ch.predict(ch.pointAt(ch.table.base.Core, ch.table.base.Mem))
 	}

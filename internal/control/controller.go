@@ -161,7 +161,7 @@ type decided struct {
 	restarts  uint32
 	partition unique.Handle[string] // where it started; zero or empty: slurmd didn't say
 	fault     Fault
-	lot       record.Number // part of the jobs that were held out then
+	parts     parts // of the jobs, in the arms of the lot then
 }
 
 const (

@@ -140,7 +140,7 @@ func (c *Controller) decide(r *DecideRequest, job *knownJob, doubt error) *decid
 			},
 		},
 		run: r.RunID, at: now, stored: make(chan struct{}), gpus: r.GPUs, shared: r.Shared, clocks: t.hash,
-		submitted: job.submitted, restarts: job.restarts, partition: kept(string(r.Partition)), fault: faultOfDoubt(doubt), lot: record.Known(s.Live.HoldOut),
+		submitted: job.submitted, restarts: job.restarts, partition: kept(string(r.Partition)), fault: faultOfDoubt(doubt), parts: s.partsOn(r.GPUModel),
 	}
 	d := &made.Decision
 	d.ID = c.decisionID(r, now)
@@ -152,20 +152,17 @@ func (c *Controller) decide(r *DecideRequest, job *knownJob, doubt error) *decid
 	}
 	c.noteClocks(d.GPUModel, t)
 	c.profiles.noteNode(r.Node, d.GPUModel)
-	ch := chooser{settings: s, table: t, request: r, job: job, decision: d, doubt: doubt, now: now, explores: drawn(&c.exploring, r.Job, s.Live.Explore)}
+	ch := chooser{settings: s, table: t, request: r, job: job, decision: d, doubt: doubt, now: now, explores: lot(&c.exploring, r.Job) < s.Live.Explore}
 	ch.model = c.models.get(record.WorkloadKey{Cluster: c.options.Cluster, Workload: d.Workload, GPUModel: d.GPUModel})
 	ch.choose(&wishes)
-	if d.Arm == record.Treated && drawn(&c.lot, r.Job, s.Live.HoldOut) {
-		ch.standAside("held out by lot, to compare with", record.HeldOut)
-		d.HoldOut = true
-	}
+	ch.draw(&made.parts, lot(&c.lot, r.Job))
 	if err := c.writer.trouble(c.options.StoreWait); err != nil {
 		made.fault = cmp.Or(made.fault, FaultRecords)
-		if d.HoldOut {
-			d.HoldOut, d.Arm = false, record.Excluded // as the runs are that it would be compared with
-		}
 		if d.Apply {
-			ch.standAside("records can't be written ("+err.Error()+"), else", record.Excluded)
+			ch.standAside("records can't be written (" + err.Error() + "), else " + clock(d.Core, d.Mem))
+		}
+		if d.Arm != record.Excluded { // as the runs are that it would be compared with
+			d.HoldOut, d.Arm = false, record.Excluded
 		}
 	}
 	return made
@@ -192,14 +189,14 @@ func (k *knownJob) wishes(now time.Time) slurm.Wishes {
 	return slurm.ParseWishes(k.comment.Value(), asked)
 }
 
-// drawn tells whether a job is drawn: held out, or to explore. The lot depends
-// on nothing that a user can choose.
-func drawn(lot *[sha256.Size]byte, job slurm.JobID, fraction float64) bool {
+// lot is what a job draws, evenly from 0 to 1: it decides whether the job explores, or,
+// by another seed, its arm. It depends on nothing that a user can choose.
+func lot(seed *[sha256.Size]byte, job slurm.JobID) float64 {
 	var text [sha256.Size + 8]byte
-	copy(text[:], lot[:])
+	copy(text[:], seed[:])
 	binary.LittleEndian.PutUint64(text[sha256.Size:], uint64(job))
 	sum := sha256.Sum256(text[:])
-	return float64(binary.LittleEndian.Uint64(sum[:]))/math.Exp2(64) < fraction
+	return float64(binary.LittleEndian.Uint64(sum[:])) / math.Exp2(64)
 }
 
 // decisionID names a decision.
@@ -249,7 +246,7 @@ func (c *Controller) storedDecision(ctx context.Context, r *DecideRequest, job *
 
 // fromRecord rebuilds a decision.
 func fromRecord(d *record.Decision) *decided {
-	old := &decided{run: d.RunID, at: d.Created, id: d.ID, stored: make(chan struct{})}
+	old := &decided{run: d.RunID, at: d.Created, id: d.ID, stored: make(chan struct{}), parts: parts{d.HoldOut, d.ConstantArm}}
 	close(old.stored)
 	mode := config.Mode(d.Mode)
 	old.Decision = Decision{
@@ -271,7 +268,7 @@ func (c *Controller) decisionRecord(d *decided) *record.Decision {
 		TimeS:  record.Interval{Value: d.Predicted, High: d.Upper},
 		PowerW: record.Interval{Value: d.PowerW}, EnergyJ: record.Interval{Value: d.EnergyJ},
 		Reason: d.Reason, Mode: string(d.Mode), ConfigVersion: d.ConfigVersion, ModelVersion: d.ModelVersion,
-		Arm: d.Arm, Created: d.Created, DefaultJ: d.DefaultJ, HoldOut: d.lot,
+		Arm: d.Arm, Created: d.Created, DefaultJ: d.DefaultJ, HoldOut: d.parts.holdOut, ConstantArm: d.parts.constant,
 	}
 	return out
 }

@@ -92,7 +92,7 @@ func (c *Controller) estimate(job *knownJob, shared bool, only string) *epdapi.E
 	wishes := slurm.ParseWishes(job.comment.Value(), now)
 	e := &epdapi.Estimate{
 		GPUs: int(job.gpus), Shared: shared, Scripted: job.scripted, Mode: string(s.Live.ModeOf(job.partition.Value())), Limited: job.limit != limitUnknown,
-		HoldOut: s.Live.HoldOut, ConfigVersion: s.Version, Wishes: wishesOf(&wishes, job.ownFreq),
+		HoldOut: s.Live.HoldOut, ConstantArm: s.Live.ConstantArm, ConfigVersion: s.Version, Wishes: wishesOf(&wishes, job.ownFreq),
 		Models: []epdapi.EstimateModel{}, Factors: epdapi.NewFactors(&s.Factors),
 	}
 	if e.GPUs == 0 {

@@ -87,11 +87,7 @@ func (ch *chooser) probe(best, standard *dvfsmodel.Point, room float64) (dvfsmod
 // takeProbe has the run explore.
 func (ch *chooser) takeProbe(pt, standard *dvfsmodel.Point) {
 	d := ch.decision
-	ch.predict(*pt)
-	d.Core, d.Mem = pt.Core, 0
-	if pt.Mem != standard.Mem {
-		d.Mem = pt.Mem
-	}
+	ch.take(pt)
 	d.Arm = record.Treated
 	ch.act(fmt.Sprintf("%s%s, to learn how the workload responds: about %.0f%% of the time at default clocks, by %s",
 		probeReason, clock(d.Core, d.Mem), 100*pt.Time/standard.Time, ch.model.model))

@@ -74,6 +74,8 @@ func daysOf(sums []record.RunDay, first time.Time) []epdapi.Day {
 			d.Treated += s.Runs
 		case record.HeldOut:
 			d.HeldOut += s.Runs
+		case record.Constant:
+			d.Constant += s.Runs
 		case record.Excluded:
 		}
 		if s.ExitState == record.Completed {

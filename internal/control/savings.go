@@ -22,41 +22,53 @@ func (c *Controller) Savings(ctx context.Context, since time.Time) (Savings, err
 	}
 	settings := c.settings.Load()
 	sum := Savings{Since: since, HoldOut: settings.Live.HoldOut, Factors: epdapi.NewFactors(&settings.Factors)}
-	var gpu, node []savings.Stratum
-	for pair := range pairs(strata) {
-		t, h := pair.treated, pair.held
-		sum.Treated += t.GPU.Runs
-		sum.HeldOut += h.GPU.Runs
-		sum.TreatedEnded.Ended += t.Endings.Ended
-		sum.TreatedEnded.Completed += t.Endings.Completed
-		sum.HeldOutEnded.Ended += h.Endings.Ended
-		sum.HeldOutEnded.Completed += h.Endings.Completed
-		sum.Modelled.Runs += t.Predicted.Runs
-		sum.Modelled.DefaultJ += t.Predicted.DefaultJ
-		sum.Modelled.UsedJ += t.Predicted.GPUJ
-		gpu = append(gpu, savings.Stratum{Treated: t.GPU, Held: h.GPU})
-		node = append(node, savings.Stratum{Treated: t.Node, Held: h.Node})
+	constant := epdapi.ConstantArm{Part: settings.Live.ConstantArm}
+	comparisons := comparisonsOf(strata)
+	var gpu, node []savings.Arms
+	for i := range comparisons {
+		one := &comparisons[i]
+		gpu, node = append(gpu, one.gpu), append(node, one.node)
+		sum.Treated += one.gpu.Treated.Runs
+		sum.HeldOut += one.gpu.Held.Runs
+		constant.Runs += one.gpu.Constant.Runs
+		add(&sum.TreatedEnded, one.ended[record.Treated])
+		add(&sum.HeldOutEnded, one.ended[record.HeldOut])
+		add(&constant.Ended, one.ended[record.Constant])
+		sum.Modelled.Runs += one.predicted.Runs
+		sum.Modelled.DefaultJ += one.predicted.DefaultJ
+		sum.Modelled.UsedJ += one.predicted.GPUJ
 	}
-	sum.GPU, sum.Node = saving(gpu), saving(node)
-	sum.Workloads, sum.Alone = workloads(strata, sum.GPU.Runs > 0)
+	sum.GPU, sum.Node = saving(gpu, (*savings.Arms).Saved), saving(node, (*savings.Arms).Saved)
+	if constant.Part > 0 || constant.Ended.Ended+constant.Runs > 0 {
+		constant.GPU, constant.Node = saving(gpu, (*savings.Arms).SavedConstant), saving(node, (*savings.Arms).SavedConstant)
+		constant.AddedGPU = epdapi.Added(saving(gpu, (*savings.Arms).Added))
+		constant.AddedNode = epdapi.Added(saving(node, (*savings.Arms).Added))
+		sum.Constant = &constant
+	}
+	sum.Workloads, sum.Alone = workloads(comparisons, sum.GPU.Runs > 0)
 	if operators.admits(CallerOf(ctx)) == nil {
-		sum.ByWorkload = byWorkload(strata)
+		sum.ByWorkload = byWorkload(comparisons)
 		c.nameSavings(ctx, sum.ByWorkload)
 	}
 	return sum, nil
 }
 
+// add counts more jobs that ended.
+func add(to *epdapi.Ended, more record.Endings) {
+	to.Ended += more.Ended
+	to.Completed += more.Completed
+}
+
 // byWorkload is what each workload on a GPU model saved at the GPUs, where both
 // arms have runs.
-func byWorkload(strata []record.Stratum) []epdapi.WorkloadSaving {
-	own := make(map[record.WorkloadKey][]savings.Stratum)
-	for p := range pairs(strata) {
-		key := cmp.Or(p.treated.WorkloadKey, p.held.WorkloadKey)
-		own[key] = append(own[key], savings.Stratum{Treated: p.treated.GPU, Held: p.held.GPU})
+func byWorkload(comparisons []comparison) []epdapi.WorkloadSaving {
+	own := make(map[record.WorkloadKey][]savings.Arms)
+	for i := range comparisons {
+		own[comparisons[i].key] = append(own[comparisons[i].key], comparisons[i].gpu)
 	}
 	var all []epdapi.WorkloadSaving
 	for key, some := range own {
-		if s := saving(some); s.Runs > 0 {
+		if s := saving(some, (*savings.Arms).Saved); s.Runs > 0 {
 			all = append(all, epdapi.WorkloadSaving{Workload: key.Workload, GPUModel: key.GPUModel, Saving: s})
 		}
 	}
@@ -66,40 +78,45 @@ func byWorkload(strata []record.Stratum) []epdapi.WorkloadSaving {
 	return all[:min(len(all), epdapi.MostWorkloads)]
 }
 
-// pair is the two arms of a kind of runs.
-type pair struct{ treated, held record.Stratum }
-
-// pairs puts the arms together that may be compared.
-func pairs(strata []record.Stratum) func(yield func(pair) bool) {
-	return func(yield func(pair) bool) {
-		for rest := strata; len(rest) > 0; {
-			var p pair
-			first := rest[0]
-			for len(rest) > 0 && rest[0].WorkloadKey == first.WorkloadKey && rest[0].HoldOut == first.HoldOut {
-				if rest[0].Arm == record.Treated {
-					p.treated = rest[0]
-				} else {
-					p.held = rest[0]
-				}
-				rest = rest[1:]
-			}
-			if !yield(p) {
-				return
-			}
-		}
-	}
+// comparison is the jobs whose arms may be compared.
+type comparison struct {
+	key       record.WorkloadKey
+	gpu, node savings.Arms
+	ended     map[record.Arm]record.Endings
+	predicted record.Predicted // of the treated ones
 }
 
-// workloads counts those, on a GPU model each, that were compared and those that
-// had runs and weren't.
-// measured tells whether anything was.
-func workloads(strata []record.Stratum, measured bool) (compared, alone int) {
+// comparisonsOf puts the arms together that may be compared: their strata are in a row.
+// Those of an arm that isn't known, as of a newer epd, are left out.
+func comparisonsOf(strata []record.Stratum) []comparison {
+	var comparisons []comparison
+	for i := range strata {
+		s := &strata[i]
+		if before := strata[max(0, i-1)]; i == 0 || s.WorkloadKey != before.WorkloadKey || s.HoldOut != before.HoldOut || s.ConstantArm != before.ConstantArm {
+			comparisons = append(comparisons, comparison{key: s.WorkloadKey, ended: make(map[record.Arm]record.Endings)})
+		}
+		one := &comparisons[len(comparisons)-1]
+		one.ended[s.Arm] = s.Endings
+		switch s.Arm {
+		case record.Treated:
+			one.gpu.Treated, one.node.Treated, one.predicted = s.GPU, s.Node, s.Predicted
+		case record.HeldOut:
+			one.gpu.Held, one.node.Held = s.GPU, s.Node
+		case record.Constant:
+			one.gpu.Constant, one.node.Constant = s.GPU, s.Node
+		case record.Excluded:
+		}
+	}
+	return comparisons
+}
+
+// workloads counts those, on a GPU model each, that were compared with held-out runs
+// and those that had runs and weren't. measured tells whether anything was.
+func workloads(comparisons []comparison, measured bool) (compared, alone int) {
 	byKey := make(map[record.WorkloadKey]bool)
-	for p := range pairs(strata) {
-		s := savings.Stratum{Treated: p.treated.GPU, Held: p.held.GPU}
-		if s.Treated.Runs+s.Held.Runs > 0 {
-			key := cmp.Or(p.treated.WorkloadKey, p.held.WorkloadKey)
-			byKey[key] = byKey[key] || measured && s.Compared()
+	for i := range comparisons {
+		if s := comparisons[i].gpu.Saved(); s.Treated.Runs+s.Held.Runs > 0 {
+			byKey[comparisons[i].key] = byKey[comparisons[i].key] || measured && s.Compared()
 		}
 	}
 	for _, is := range byKey {
@@ -112,10 +129,14 @@ func workloads(strata []record.Stratum, measured bool) (compared, alone int) {
 	return compared, alone
 }
 
-// saving is an estimate as it is told.
-func saving(strata []savings.Stratum) epdapi.Saving {
+// saving is the estimate that compares two of the arms, as it is told.
+func saving(all []savings.Arms, compare func(*savings.Arms) savings.Stratum) epdapi.Saving {
+	strata := make([]savings.Stratum, len(all))
+	for i := range all {
+		strata[i] = compare(&all[i])
+	}
 	e := savings.Measure(strata)
 	return epdapi.Saving{
-		Runs: e.Treated, HeldOut: e.Held, SavedJ: e.Saved, LowJ: e.Low, HighJ: e.High, BaselineJ: e.Baseline, Needed: e.Needed,
+		Runs: e.Treated, Against: e.Held, SavedJ: e.Saved, LowJ: e.Low, HighJ: e.High, BaselineJ: e.Baseline, Needed: e.Needed,
 	}
 }

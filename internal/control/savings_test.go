@@ -1,6 +1,8 @@
 package control
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"math"
 	"net/http"
@@ -9,6 +11,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/savings"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
@@ -56,7 +59,7 @@ func TestSavingsSayHowManyHeldOutRunsAreMissing(t *testing.T) {
 	r.energies("b", record.Treated, 10)
 	r.energies("a", record.HeldOut, 70, 120)
 	wide := r.savings()
-	if wide.GPU.Runs != 3 || wide.GPU.HeldOut != 2 || wide.GPU.SavedJ != 39 || wide.GPU.Certain() || wide.GPU.Needed < 1 ||
+	if wide.GPU.Runs != 3 || wide.GPU.Against != 2 || wide.GPU.SavedJ != 39 || wide.GPU.Certain() || wide.GPU.Needed < 1 ||
 		wide.Workloads != 1 || wide.Alone != 1 {
 		t.Errorf("too few: %+v", wide)
 	}
@@ -183,5 +186,86 @@ func TestOnlyOperatorsAreToldOfSavingsByWorkload(t *testing.T) {
 	large, small := s.ByWorkload[0], s.ByWorkload[1]
 	if large.Workload != "large" || large.SavedJ != 40 || large.Runs != 2 || small.Workload != "small" || small.SavedJ != 4 {
 		t.Errorf("by workload %+v", s.ByWorkload)
+	}
+}
+
+// The constant arm is compared with the other two, and what it used is in no other
+// figure.
+func TestSavingsCompareTheConstantArmWithBothOthers(t *testing.T) {
+	r := newRig(t, nil)
+	r.energies("a", record.Treated, 80, 80.5, 81, 80.5)
+	r.energies("a", record.HeldOut, 100, 100.1, 100.2)
+	r.energies("b", record.Treated, 10)
+	two := r.savings()
+	if two.Constant != nil || strings.Contains(string(must(json.Marshal(&two))), "constant") {
+		t.Errorf("without such an arm: %+v", two.Constant)
+	}
+	r.energies("a", record.Constant, 90, 90.3, 90.6)
+	r.energies("b", record.Constant, 1e6, 2e6)
+	r.ended(&record.Outcome{RunID: "failed", Workload: "a", GPUModel: "V100", Arm: record.Constant, ExitState: "FAILED", GPUEnergyJ: record.Known(1)})
+	three := r.savings()
+	c := three.Constant
+	if c == nil || c.Part != 0 || c.Runs != 5 || c.Ended != (epdapi.Ended{Ended: 6, Completed: 5}) {
+		t.Fatalf("%+v", c)
+	}
+	three.Constant = nil
+	if text, want := must(json.Marshal(&three)), must(json.Marshal(&two)); !bytes.Equal(text, want) {
+		t.Errorf("%s\nbeside a constant arm, without one\n%s", text, want)
+	}
+	if s := &c.GPU; s.Runs != 3 || s.Against != 3 || math.Abs(s.SavedJ-3*9.8) > 1e-9 || !s.Certain() {
+		t.Errorf("constant over held out: %+v, want 3 × 9.8 J", s)
+	}
+	saved := 4*(270.9/3) - 322 + 1*1.5e6 - 10 // of a and b
+	if s := &c.AddedGPU; s.Runs != 5 || s.Against != 5 || math.Abs(s.SavedJ-saved) > 1e-6 || s.Saving().SavedJ != s.SavedJ {
+		t.Errorf("treated over constant: %+v, want %v J", s, saved)
+	}
+	if c.AddedNode.Runs != 0 || c.Node.Runs != 0 {
+		t.Errorf("of nodes nothing was measured: %+v", c)
+	}
+	if err := r.Reload(func() (*Settings, error) { return settings(t, constantly("1237")), nil }); err != nil {
+		t.Fatal(err)
+	}
+	if c := r.savings().Constant; c == nil || c.Part != 1 {
+		t.Errorf("with such an arm: %+v", c)
+	}
+}
+
+func TestUnlikeEndingsInTheConstantArmAreToldFromChance(t *testing.T) {
+	s := epdapi.Savings{TreatedEnded: epdapi.Ended{Ended: 40, Completed: 40}, HeldOutEnded: epdapi.Ended{Ended: 40, Completed: 40}}
+	if s.CompleteUnlike() {
+		t.Error("there is no constant arm")
+	}
+	for completed, want := range map[int64]bool{40: false, 38: false, 30: true} {
+		s.Constant = &epdapi.ConstantArm{Ended: epdapi.Ended{Ended: 40, Completed: completed}}
+		if s.CompleteUnlike() != want || s.CompleteLess() {
+			t.Errorf("%d of 40 against 40 of 40: %t", completed, !want)
+		}
+	}
+	s.TreatedEnded.Completed, s.Constant.Ended.Completed = 30, 40
+	if !s.CompleteUnlike() {
+		t.Error("fewer treated ones")
+	}
+}
+
+// Arms are compared only with those of the same parts of the lot.
+func TestArmsOfOtherPartsOfTheLotAreApart(t *testing.T) {
+	key := record.WorkloadKey{Cluster: "alpha", Workload: "a", GPUModel: "V100"}
+	one := record.EnergyMean{Runs: 1, MeanJ: 5}
+	strata := []record.Stratum{
+		{WorkloadKey: key, HoldOut: 0.05, Arm: record.HeldOut, GPU: one},
+		{WorkloadKey: key, HoldOut: 0.05, ConstantArm: 0.1, Arm: record.Constant, GPU: one},
+		{WorkloadKey: key, HoldOut: 0.05, ConstantArm: 0.1, Arm: record.Treated, GPU: one},
+		{WorkloadKey: key, HoldOut: 0.05, ConstantArm: 0.1, Arm: "of a newer epd", GPU: one},
+		{WorkloadKey: key, HoldOut: 0.1, ConstantArm: 0.1, Arm: record.HeldOut, GPU: one},
+	}
+	got := comparisonsOf(strata)
+	want := []savings.Arms{{Held: one}, {Treated: one, Constant: one}, {Held: one}}
+	if len(got) != len(want) {
+		t.Fatalf("%+v", got)
+	}
+	for i := range want {
+		if got[i].gpu != want[i] {
+			t.Errorf("%d: %+v, want %+v", i, got[i].gpu, want[i])
+		}
 	}
 }

@@ -17,7 +17,7 @@ type counters struct {
 	submissions, badRequests atomic.Int64
 	scripts                  atomic.Int64 // submissions with a script
 	decisions, applied       atomic.Int64
-	heldOut                  atomic.Int64
+	heldOut, constant        atomic.Int64
 	outcomes, outcomeErrors  atomic.Int64
 	implausible              atomic.Int64
 	lastImplausible          atomic.Pointer[string]
@@ -35,6 +35,9 @@ func (c *counters) decided(d *Decision) {
 	}
 	if d.HoldOut {
 		c.heldOut.Add(1)
+	}
+	if d.Arm == record.Constant {
+		c.constant.Add(1)
 	}
 }
 
@@ -84,9 +87,9 @@ func (c *Controller) Status(ctx context.Context) Status {
 	n := &c.counters
 	status := Status{
 		Cluster: c.options.Cluster, Started: c.started, ConfigVersion: s.Version,
-		Mode: s.Live.Mode, Modes: s.Live.Modes, HoldOut: s.Live.HoldOut, Models: c.models.inUse(),
+		Mode: s.Live.Mode, Modes: s.Live.Modes, HoldOut: s.Live.HoldOut, ConstantArm: s.Live.ConstantArm, Models: c.models.inUse(),
 		Submissions: n.submissions.Load(), Decisions: n.decisions.Load(), Applied: n.applied.Load(),
-		HeldOut: n.heldOut.Load(), BadRequests: n.badRequests.Load(), Outcomes: n.outcomes.Load(),
+		HeldOut: n.heldOut.Load(), Constant: n.constant.Load(), BadRequests: n.badRequests.Load(), Outcomes: n.outcomes.Load(),
 		OutcomeErrors: n.outcomeErrors.Load(), Refits: n.refits.Load(), Retired: n.retired.Load(),
 		Implausible: n.implausible.Load(),
 		AdaptedRuns: n.adaptedRuns.Load(), SharedRuns: n.sharedRuns.Load(),

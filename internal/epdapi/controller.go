@@ -21,6 +21,7 @@ type ControllerStatus struct {
 	Mode           config.Mode            `json:"mode"`
 	Modes          map[string]config.Mode `json:"modes,omitempty"` // by partition
 	HoldOut        float64                `json:"hold_out"`
+	ConstantArm    float64                `json:"constant_arm,omitempty"`
 	Jobs           int                    `json:"jobs"`    // that are known
 	Tokens         int                    `json:"tokens"`  // of submissions
 	Decided        int                    `json:"decided"` // of runs that didn't end yet
@@ -29,6 +30,7 @@ type ControllerStatus struct {
 	Decisions      int64                  `json:"decisions"`
 	Applied        int64                  `json:"applied"`
 	HeldOut        int64                  `json:"held_out"`
+	Constant       int64                  `json:"constant,omitempty"` // decisions of the constant arm
 	BadRequests    int64                  `json:"bad_requests"`
 	Outcomes       int64                  `json:"outcomes"`
 	OutcomeErrors  int64                  `json:"outcome_errors"`

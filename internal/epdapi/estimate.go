@@ -13,7 +13,8 @@ type Estimate struct {
 	// Limited tells whether a time limit is known; if not, clocks are chosen as if
 	// there were none.
 	Limited       bool            `json:"limited"`
-	HoldOut       float64         `json:"hold_out"` // part of the jobs that run at default clocks by lot
+	HoldOut       float64         `json:"hold_out"`               // part of the jobs that run at default clocks by lot
+	ConstantArm   float64         `json:"constant_arm,omitempty"` // and at constant ones, on GPU models that have some
 	ConfigVersion string          `json:"config_version"`
 	Wishes        *Wishes         `json:"wishes"` // nil: none
 	Models        []EstimateModel `json:"gpu_models"`

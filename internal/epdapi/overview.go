@@ -51,6 +51,7 @@ type Day struct {
 	Completed  int64     `json:"completed"`
 	Treated    int64     `json:"treated"`
 	HeldOut    int64     `json:"held_out"`
+	Constant   int64     `json:"constant,omitempty"`
 	Measured   int64     `json:"measured"`     // runs whose GPU energy is known
 	GPUEnergyJ float64   `json:"gpu_energy_j"` // of those
 	NodeJ      float64   `json:"node_energy_j"`

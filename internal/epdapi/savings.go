@@ -27,6 +27,9 @@ type Savings struct {
 	// measured stands behind its first term.
 	Modelled Modelled `json:"modelled"`
 	HoldOut  float64  `json:"hold_out"` // part of the jobs that is held out now
+	// Constant is what the arm at constant clocks tells; absent: there is no such arm,
+	// and none of its runs is known.
+	Constant *ConstantArm `json:"constant,omitempty"`
 	// Factors turn energy into what it costs.
 	Factors Factors `json:"factors"`
 	// ByWorkload are those that were compared at the GPU, the ones with the most
@@ -44,6 +47,36 @@ type WorkloadSaving struct {
 	Saving
 	LastJob LastJob `json:"last_job,omitzero"` // absent: no job of it is kept
 }
+
+// ConstantArm is what comes of jobs that the lot puts at constant clocks, or at default
+// ones where they may not be at those.
+type ConstantArm struct {
+	Part  float64 `json:"constant_arm"` // of the jobs, now
+	Runs  int64   `json:"runs"`         // completed ones, compared or not
+	Ended Ended   `json:"ended"`
+	// GPU and Node are what these runs used less than held-out ones. Runs are those of
+	// this arm there.
+	GPU  Saving `json:"gpu"`
+	Node Saving `json:"node"`
+	// AddedGPU and AddedNode are what treated runs used less than these.
+	AddedGPU  Added `json:"added_gpu"`
+	AddedNode Added `json:"added_node"`
+}
+
+// Added is what choosing clocks for each job saves over constant clocks, with the
+// bounds of its 95 % interval. It is a [Saving] against another arm.
+type Added struct {
+	Runs      int64   `json:"runs"`          // treated ones
+	Against   int64   `json:"constant_runs"` // that they were compared with
+	SavedJ    float64 `json:"saved_j"`
+	LowJ      float64 `json:"low_j"`
+	HighJ     float64 `json:"high_j"`
+	BaselineJ float64 `json:"baseline_j"`           // what the treated runs would have used at constant clocks
+	Needed    int64   `json:"needed_constant_runs"` // as [Saving.Needed]
+}
+
+// Saving is the same as a saving.
+func (a *Added) Saving() *Saving { return (*Saving)(a) }
 
 // Ended counts jobs that ended.
 type Ended struct {
@@ -65,8 +98,18 @@ func (m *Modelled) SavedJ() float64 { return m.DefaultJ - m.UsedJ }
 // CompleteLess tells whether so many fewer treated jobs than held-out ones
 // completed that chance explains it once in 40 times at most: then what is
 // compared is a choice of the jobs.
-func (s *Savings) CompleteLess() bool {
-	t, h := s.TreatedEnded, s.HeldOutEnded
+func (s *Savings) CompleteLess() bool { return s.TreatedEnded.completeLess(s.HeldOutEnded) }
+
+// CompleteUnlike tells the same of treated jobs and those of the constant arm, fewer of
+// either.
+func (s *Savings) CompleteUnlike() bool {
+	return s.Constant != nil && (s.TreatedEnded.completeLess(s.Constant.Ended) || s.Constant.Ended.completeLess(s.TreatedEnded))
+}
+
+// completeLess tells whether so many fewer jobs than others completed that chance
+// explains it once in 40 times at most.
+func (e Ended) completeLess(other Ended) bool {
+	t, h := e, other
 	if t.Ended == 0 || h.Ended == 0 {
 		return false
 	}
@@ -80,7 +123,7 @@ func (s *Savings) CompleteLess() bool {
 // Saving is an energy with the bounds of its 95 % interval.
 type Saving struct {
 	Runs      int64   `json:"runs"`          // treated ones
-	HeldOut   int64   `json:"held_out_runs"` // that they were compared with
+	Against   int64   `json:"held_out_runs"` // that they were compared with
 	SavedJ    float64 `json:"saved_j"`
 	LowJ      float64 `json:"low_j"`
 	HighJ     float64 `json:"high_j"`

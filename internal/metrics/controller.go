@@ -55,6 +55,7 @@ var statusFigures = []figure[status]{
 	gauge("epplan_runs_decided", "Runs that were decided on and haven't ended.", func(s *status) float64 { return float64(s.Decided) }),
 	gauge("epplan_records_unwritten", "Records that wait to be written to the database.", func(s *status) float64 { return float64(s.Unwritten) }),
 	gauge("epplan_records_trouble", "1 while records can't be written, else 0.", func(s *status) float64 { return truth(s.Trouble != "") }),
+	gauge("epplan_constant_arm_ratio", "Part of the jobs that runs at constant clocks, to compare with.", func(s *status) float64 { return s.ConstantArm }),
 	gauge("epplan_holdout_ratio", "Part of the jobs that runs at default clocks, to compare with.", func(s *status) float64 { return s.HoldOut }),
 }
 
@@ -135,17 +136,31 @@ func (e *errorsCollector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// savingFigures are the figures of a saving, by part of the machine.
-var savingFigures = []struct {
+// savingFigure is a figure of a saving, by part of the machine.
+type savingFigure struct {
 	desc  *prometheus.Desc
 	value func(*epdapi.Saving) float64
-}{
-	{savingDesc("epplan_saved_energy_joules", "Estimate of what treated runs used less than they would have, from held-out runs of the same workloads; "+
-		"at most a minute old, missing while it isn't known."), func(s *epdapi.Saving) float64 { return s.SavedJ }},
-	{savingDesc("epplan_saved_energy_low_joules", "Lower bound of its 95 % interval."), func(s *epdapi.Saving) float64 { return s.LowJ }},
-	{savingDesc("epplan_saved_energy_high_joules", "Upper bound of its 95 % interval."), func(s *epdapi.Saving) float64 { return s.HighJ }},
-	{savingDesc("epplan_saved_energy_baseline_joules", "What these runs would have used at default clocks."), func(s *epdapi.Saving) float64 { return s.BaselineJ }},
-	{savingDesc("epplan_saved_energy_runs", "Treated runs that the estimate is made of."), func(s *epdapi.Saving) float64 { return float64(s.Runs) }},
+}
+
+// The figures of what was saved, and of the constant arm: missing where there is none.
+var (
+	savingFigures = figuresOf("epplan_saved_energy", "Estimate of what treated runs used less than they would have, from held-out runs of the same workloads; "+
+		"at most a minute old, missing while it isn't known.", "What these runs would have used at default clocks.", "Treated runs that the estimate is made of.")
+	addedFigures = figuresOf("epplan_added_energy", "Estimate of what treated runs used less than they would have at constant clocks, from runs of the constant arm; "+
+		"missing without such an arm.", "What these runs would have used at constant clocks.", "Treated runs that the estimate is made of.")
+	constantFigures = figuresOf("epplan_constant_saved_energy", "Estimate of what runs of the constant arm used less than they would have, from held-out runs; "+
+		"missing without such an arm.", "What these runs would have used at default clocks.", "Runs of the constant arm that the estimate is made of.")
+)
+
+// figuresOf are the figures of a comparison of two arms.
+func figuresOf(name, saved, baseline, runs string) []savingFigure {
+	return []savingFigure{
+		{savingDesc(name+"_joules", saved), func(s *epdapi.Saving) float64 { return s.SavedJ }},
+		{savingDesc(name+"_low_joules", "Lower bound of its 95 % interval."), func(s *epdapi.Saving) float64 { return s.LowJ }},
+		{savingDesc(name+"_high_joules", "Upper bound of its 95 % interval."), func(s *epdapi.Saving) float64 { return s.HighJ }},
+		{savingDesc(name+"_baseline_joules", baseline), func(s *epdapi.Saving) float64 { return s.BaselineJ }},
+		{savingDesc(name+"_runs", runs), func(s *epdapi.Saving) float64 { return float64(s.Runs) }},
+	}
 }
 
 func savingDesc(name, help string) *prometheus.Desc {
@@ -166,8 +181,10 @@ type savingsCollector struct {
 
 // Describe lists the metrics.
 func (c *savingsCollector) Describe(to chan<- *prometheus.Desc) {
-	for i := range savingFigures {
-		to <- savingFigures[i].desc
+	for _, figures := range [][]savingFigure{savingFigures, addedFigures, constantFigures} {
+		for i := range figures {
+			to <- figures[i].desc
+		}
 	}
 }
 
@@ -177,10 +194,17 @@ func (c *savingsCollector) Collect(to chan<- prometheus.Metric) {
 	if !ok {
 		return
 	}
-	for part, saving := range map[string]*epdapi.Saving{"gpu": &s.GPU, "node": &s.Node} {
-		for i := range savingFigures {
-			to <- prometheus.MustNewConstMetric(savingFigures[i].desc, prometheus.GaugeValue, savingFigures[i].value(saving), part)
+	send := func(figures []savingFigure, gpu, node *epdapi.Saving) {
+		for part, saving := range map[string]*epdapi.Saving{"gpu": gpu, "node": node} {
+			for i := range figures {
+				to <- prometheus.MustNewConstMetric(figures[i].desc, prometheus.GaugeValue, figures[i].value(saving), part)
+			}
 		}
+	}
+	send(savingFigures, &s.GPU, &s.Node)
+	if arm := s.Constant; arm != nil {
+		send(addedFigures, arm.AddedGPU.Saving(), arm.AddedNode.Saving())
+		send(constantFigures, &arm.GPU, &arm.Node)
 	}
 }
 

@@ -25,7 +25,7 @@ const (
 var (
 	requests = []Request{Submit, Decide, Outcome, Prolog, Epilog}
 	modes    = []string{"observe", "advise", "enforce"}
-	arms     = []string{"treated", "held-out", "excluded"}
+	arms     = []string{"treated", "held-out", "constant", "excluded"}
 )
 
 // buckets go from a decision in memory to a hook that is given up.

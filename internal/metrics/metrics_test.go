@@ -30,7 +30,7 @@ func controller(context.Context) epdapi.ControllerStatus {
 		Forecasts: &epdapi.ForecastStatus{Enabled: true, Jobs: 40, Trainings: 2, Missed: 1, Aligned: 3, AskErrors: 4, Scores: []epdapi.ForecastScore{
 			{Target: "time", Jobs: 9, Coverage: 0.875, MedianError: 0.125}, {Target: "time", Rung: "script only", Jobs: 2, Coverage: 1, MedianError: 0.5},
 		}},
-		ConfigVersion: "a1b2c3", HoldOut: 0.05, Jobs: 9, Tokens: 2, Decided: 3, Models: 4, Submissions: 100,
+		ConfigVersion: "a1b2c3", HoldOut: 0.05, ConstantArm: 0.1, Jobs: 9, Tokens: 2, Decided: 3, Models: 4, Submissions: 100,
 		BadRequests: 1, Outcomes: 50, OutcomeErrors: 2, Refits: 7, Retired: 1, AdaptedRuns: 11, SharedRuns: 12, Asleep: 13, Waking: 14, Unwritten: 5, Lost: 6, Implausible: 15, Trouble: "disk full",
 		Queue: epdapi.SyncStatus{At: time.Unix(1.7e9, 5e8)}, Nodes: epdapi.SyncStatus{At: time.Unix(1.7e9, 0), Failures: 3},
 	}
@@ -40,6 +40,10 @@ func savings(context.Context) (epdapi.Savings, error) {
 	return epdapi.Savings{
 		GPU:  epdapi.Saving{Runs: 30, SavedJ: 1e6, LowJ: 8e5, HighJ: 1.2e6, BaselineJ: 5e6},
 		Node: epdapi.Saving{Runs: 20, SavedJ: -5e4, LowJ: -1e5, HighJ: 1e4, BaselineJ: 7e6},
+		Constant: &epdapi.ConstantArm{
+			GPU: epdapi.Saving{Runs: 5, SavedJ: 2e5, LowJ: 1e5, HighJ: 3e5, BaselineJ: 1e6}, Node: epdapi.Saving{Runs: 4, SavedJ: 1e5, LowJ: 0, HighJ: 2e5, BaselineJ: 2e6},
+			AddedGPU: epdapi.Added{Runs: 29, SavedJ: 4e5, LowJ: 3e5, HighJ: 5e5, BaselineJ: 4e6}, AddedNode: epdapi.Added{Runs: 19, SavedJ: -1e4, LowJ: -2e4, HighJ: 1e4, BaselineJ: 6e6},
+		},
 	}, nil
 }
 
@@ -121,6 +125,16 @@ epplan_saved_energy_low_joules{part="gpu"} 800000
 epplan_saved_energy_high_joules{part="gpu"} 1.2e+06
 epplan_saved_energy_baseline_joules{part="node"} 7e+06
 epplan_saved_energy_runs{part="gpu"} 30
+epplan_added_energy_joules{part="gpu"} 400000
+epplan_added_energy_low_joules{part="node"} -20000
+epplan_added_energy_high_joules{part="gpu"} 500000
+epplan_added_energy_baseline_joules{part="node"} 6e+06
+epplan_added_energy_runs{part="gpu"} 29
+epplan_constant_saved_energy_joules{part="gpu"} 200000
+epplan_constant_saved_energy_high_joules{part="node"} 200000
+epplan_constant_saved_energy_baseline_joules{part="gpu"} 1e+06
+epplan_constant_saved_energy_runs{part="node"} 4
+epplan_constant_arm_ratio 0.1
 epplan_gpus 3
 epplan_journal_entries 2
 epplan_runs_open 1
@@ -209,6 +223,19 @@ func series(tb testing.TB, m *metrics.Metrics) map[string][]map[string]string {
 		}
 	}
 	return all
+}
+
+func TestWithoutAConstantArmNothingIsSaidOfIt(t *testing.T) {
+	m := metrics.New(metrics.Sources{Controller: controller, Savings: func(context.Context) (epdapi.Savings, error) { return epdapi.Savings{GPU: epdapi.Saving{Runs: 1}}, nil }})
+	all := series(t, m)
+	if len(all["epplan_saved_energy_joules"]) != 2 {
+		t.Errorf("%v", all["epplan_saved_energy_joules"])
+	}
+	for name := range all {
+		if strings.HasPrefix(name, "epplan_added") || strings.HasPrefix(name, "epplan_constant_saved") {
+			t.Errorf("there is %s", name)
+		}
+	}
 }
 
 func TestEachRoleHasItsOwnMetrics(t *testing.T) {

@@ -8,10 +8,29 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 )
 
-// Stratum is what completed jobs of one kind used: of one workload on one GPU
-// model, under one part that is held out.
+// Arms is what completed jobs of one kind used in each arm of the lot: jobs of one
+// workload on one GPU model, while the same parts of the jobs were in the arms.
+type Arms struct {
+	Treated, Constant, Held record.EnergyMean
+}
+
+// Saved compares the treated runs with those held out.
+func (a *Arms) Saved() Stratum { return Stratum{Treated: a.Treated, Held: a.Held} }
+
+// Added compares the treated runs with those at constant clocks.
+func (a *Arms) Added() Stratum { return Stratum{Treated: a.Treated, Held: a.Constant, Third: a.Held} }
+
+// SavedConstant compares the runs at constant clocks with those held out.
+func (a *Arms) SavedConstant() Stratum {
+	return Stratum{Treated: a.Constant, Held: a.Held, Third: a.Treated}
+}
+
+// Stratum is two arms of jobs of one kind: the treated one, or the one in its place
+// whose saving is estimated, and the held-out one, or what else that is compared with.
 type Stratum struct {
 	Treated, Held record.EnergyMean
+	// Third is another arm, of which only the scatter counts.
+	Third record.EnergyMean
 }
 
 // Compared tells whether both arms have a run.
@@ -35,7 +54,7 @@ type Estimate struct {
 	Needed int64
 }
 
-// How scatter is learnt where an arm has few runs: from the other arm's, which
+// How scatter is learnt where an arm has few runs: from the other arms', which
 // count for as much as these degrees of freedom, and from all strata's, which
 // count for less than one run does.
 const (
@@ -96,6 +115,7 @@ type scatter struct {
 	treated, held         float64 // runs
 	meanTreated, meanHeld float64
 	ofTreated, ofHeld     variance
+	ofThird               variance
 }
 
 // variance is one with its degrees of freedom.
@@ -111,6 +131,7 @@ func relative(s *Stratum, ratio float64) scatter {
 		treated: nt, held: nh, meanTreated: mean, meanHeld: mean * ratio,
 		ofTreated: variance{s.Treated.VarianceJ2 / square, float64(s.Treated.Freedom)},
 		ofHeld:    variance{s.Held.VarianceJ2 / square / (ratio * ratio), float64(s.Held.Freedom)},
+		ofThird:   variance{s.Third.VarianceJ2 / max(s.Third.MeanJ*s.Third.MeanJ, math.SmallestNonzeroFloat64), float64(s.Third.Freedom)},
 	}
 }
 
@@ -132,7 +153,7 @@ func halfInterval(strata []Stratum, ratio float64) (half float64, known bool) {
 	for i := range strata {
 		if strata[i].Compared() {
 			r := relative(&strata[i], ratio)
-			all = all.with(r.ofTreated, math.Inf(1)).with(r.ofHeld, math.Inf(1))
+			all = all.with(r.ofTreated, math.Inf(1)).with(r.ofHeld, math.Inf(1)).with(r.ofThird, math.Inf(1))
 			rows = append(rows, r)
 		}
 	}
@@ -145,9 +166,9 @@ func halfInterval(strata []Stratum, ratio float64) (half float64, known bool) {
 	var sum, weight, spread float64
 	for i := range rows {
 		r := &rows[i]
-		ofHeld := r.ofHeld.with(r.ofTreated, otherArm).with(all, allStrata)
-		ofTreated := r.ofTreated.with(r.ofHeld, otherArm).with(all, allStrata)
-		both := r.ofHeld.with(r.ofTreated, math.Inf(1)).with(all, allStrata)
+		ofHeld := r.ofHeld.with(r.ofTreated.with(r.ofThird, math.Inf(1)), otherArm).with(all, allStrata)
+		ofTreated := r.ofTreated.with(r.ofHeld.with(r.ofThird, math.Inf(1)), otherArm).with(all, allStrata)
+		both := r.ofHeld.with(r.ofTreated, math.Inf(1)).with(r.ofThird, math.Inf(1)).with(all, allStrata)
 		term := func(mean, runs float64, own variance) {
 			w := r.treated * mean * r.treated * mean / runs
 			sum += w * own.value

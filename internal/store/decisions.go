@@ -22,13 +22,13 @@ func (s *Store) PutDecision(ctx context.Context, d *record.Decision) (int64, err
 		args = append(args, number(i.Value), number(i.Low), number(i.High))
 	}
 	args = append(args, record.Text(d.Reason), record.Text(d.Mode), record.Text(d.ConfigVersion), d.ModelVersion,
-		record.Text(string(d.Arm)), record.Micro(d.Created).UnixMicro(), number(d.DefaultJ), number(d.HoldOut), record.Text(d.Rung))
+		record.Text(string(d.Arm)), record.Micro(d.Created).UnixMicro(), number(d.DefaultJ), number(d.HoldOut), number(d.ConstantArm), record.Text(d.Rung))
 	id, err := write(ctx, s, func(ctx context.Context, conn *sql.Conn) (int64, error) {
 		result, err := conn.ExecContext(ctx, `
 INSERT INTO decisions (cluster, job_id, node, token, run_id, workload, gpu_model, core_mhz, mem_mhz,
 	time_s, time_low_s, time_high_s, power_w, power_low_w, power_high_w, energy_j, energy_low_j, energy_high_j,
-	reason, mode, config_version, model_version, arm, created_us, default_energy_j, hold_out, rung)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, args...)
+	reason, mode, config_version, model_version, arm, created_us, default_energy_j, hold_out, constant_arm, rung)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, args...)
 		if err != nil {
 			return 0, err
 		}
@@ -43,7 +43,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 
 const selectDecisions = `
 SELECT decision_id, cluster, job_id, node, token, run_id, workload, gpu_model, core_mhz, mem_mhz,
 	time_s, time_low_s, time_high_s, power_w, power_low_w, power_high_w, energy_j, energy_low_j, energy_high_j,
-	reason, mode, config_version, model_version, arm, created_us, default_energy_j, hold_out, rung
+	reason, mode, config_version, model_version, arm, created_us, default_energy_j, hold_out, constant_arm, rung
 FROM decisions `
 
 // Decision is the last decision for a job on a node, or ErrNotFound.
@@ -74,16 +74,16 @@ func (s *Store) DecisionsOfJob(ctx context.Context, cluster string, jobID int64)
 // scanDecision reads a row of selectDecisions.
 func scanDecision(row scanner) (record.Decision, error) {
 	var d record.Decision
-	var numbers [11]sql.NullFloat64
+	var numbers [12]sql.NullFloat64
 	var created sql.NullInt64
 	err := row.Scan(&d.ID, &d.Cluster, &d.JobID, &d.Node, &d.Token, &d.RunID, &d.Workload, &d.GPUModel,
 		&d.Setting.Core, &d.Setting.Mem, &numbers[0], &numbers[1], &numbers[2], &numbers[3], &numbers[4], &numbers[5],
 		&numbers[6], &numbers[7], &numbers[8], &d.Reason, &d.Mode, &d.ConfigVersion, &d.ModelVersion, &d.Arm, &created,
-		&numbers[9], &numbers[10], &d.Rung)
+		&numbers[9], &numbers[10], &numbers[11], &d.Rung)
 	for i, interval := range []*record.Interval{&d.TimeS, &d.PowerW, &d.EnergyJ} {
 		*interval = record.Interval{Value: known(numbers[3*i]), Low: known(numbers[3*i+1]), High: known(numbers[3*i+2])}
 	}
-	d.DefaultJ, d.HoldOut = known(numbers[9]), known(numbers[10])
+	d.DefaultJ, d.HoldOut, d.ConstantArm = known(numbers[9]), known(numbers[10]), known(numbers[11])
 	d.Created = timeOf(created)
 	return d, err
 }

@@ -97,7 +97,7 @@ func TestADatabaseOfSchema1IsMigratedWithItsRecordsAfterABackup(t *testing.T) {
 	if page, err := s.OutcomesOf(t.Context(), workload(1), 0, 1); err != nil || len(page.Outcomes) != 1 || !slices.Equal(page.Outcomes[0].Stays, stays()) || page.Outcomes[0].Restarted != restarted() {
 		t.Errorf("columns of schemas 9 and 10: %+v, %v", page, err)
 	}
-	if got := schemaVersion(t, path); got != 11 {
+	if got := schemaVersion(t, path); got != 12 {
 		t.Errorf("schema %d", got)
 	}
 	if got := schemaVersion(t, path+".schema1.bak"); got != 1 {
@@ -114,7 +114,7 @@ func TestADatabaseOfSchema1IsMigratedWithItsRecordsAfterABackup(t *testing.T) {
 func TestADatabaseOfSchema10IsMigratedWithItsRecords(t *testing.T) {
 	path := dumped(t, "schema10")
 	s := open(t, path, nil)
-	if got := schemaVersion(t, path); got != 11 {
+	if got := schemaVersion(t, path); got != 12 {
 		t.Fatalf("schema %d", got)
 	}
 	if found, err := store.Check(t.Context(), path); err != nil || len(found) > 0 {

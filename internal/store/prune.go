@@ -114,12 +114,12 @@ UNION SELECT o.outcome_id FROM json_each(?1) AS l CROSS JOIN outcomes AS s ON s.
 // outcomes, all of them by month, and those that savings are computed from.
 const (
 	sumPruned = `
-INSERT INTO outcome_months (cluster, workload, gpu_model, arm, month, hold_out, core_mhz, mem_mhz,
+INSERT INTO outcome_months (cluster, workload, gpu_model, arm, month, hold_out, constant_arm, core_mhz, mem_mhz,
 	runs, time_s, gpu_energy_j, node_energy_j, done_gpu_runs, done_gpu_j, done_gpu_j2,
 	done_node_runs, done_node_j, done_node_j2, predicted_runs, predicted_j, predicted_gpu_j)
 SELECT cluster, workload, gpu_model, arm, strftime('%Y-%m', ended_us / 1000000, 'unixepoch') AS month,
-	hold_out, core_mhz, mem_mhz, SUM(runs), TOTAL(time_s), TOTAL(gpu_energy_j), TOTAL(node_energy_j), ` + jobSums + prunedJobs + `
-GROUP BY cluster, workload, gpu_model, arm, month, hold_out, core_mhz, mem_mhz
+	hold_out, constant_arm, core_mhz, mem_mhz, SUM(runs), TOTAL(time_s), TOTAL(gpu_energy_j), TOTAL(node_energy_j), ` + jobSums + prunedJobs + `
+GROUP BY cluster, workload, gpu_model, arm, month, hold_out, constant_arm, core_mhz, mem_mhz
 ON CONFLICT DO UPDATE SET
 	runs = runs + excluded.runs, time_s = time_s + excluded.time_s,
 	gpu_energy_j = gpu_energy_j + excluded.gpu_energy_j, node_energy_j = node_energy_j + excluded.node_energy_j,
@@ -132,8 +132,8 @@ ON CONFLICT DO UPDATE SET
 
 	sumPrunedEver = `
 INSERT INTO energy_sums (cluster, day, ` + sumColumns + `)
-SELECT cluster, -1, workload, gpu_model, hold_out, arm, core_mhz, mem_mhz, 0, 0, ` + jobSums + prunedJobs + `
-WHERE workload != '' AND arm != 'excluded' GROUP BY cluster, workload, gpu_model, hold_out, arm, core_mhz, mem_mhz` + addSums
+SELECT cluster, -1, workload, gpu_model, hold_out, constant_arm, arm, core_mhz, mem_mhz, 0, 0, ` + jobSums + prunedJobs + `
+WHERE workload != '' AND arm != 'excluded' GROUP BY cluster, workload, gpu_model, hold_out, constant_arm, arm, core_mhz, mem_mhz` + addSums
 
 	prunedJobs = `
 FROM (` + jobsOf + ` WHERE o.unmatched = 0 AND o.outcome_id IN (SELECT value FROM json_each(?1))` + byJob + `)`
@@ -189,8 +189,8 @@ func selectIDs(ctx context.Context, conn *sql.Conn, query string, args ...any) (
 
 // emptySums deletes the sums of days in which no job is left.
 func emptySums(limit int64) func(context.Context, *sql.Conn) (int64, error) {
-	return deletion(`DELETE FROM energy_sums WHERE (cluster, day, workload, gpu_model, hold_out, arm, core_mhz, mem_mhz) IN (
-	SELECT cluster, day, workload, gpu_model, hold_out, arm, core_mhz, mem_mhz FROM energy_sums
+	return deletion(`DELETE FROM energy_sums WHERE (cluster, day, workload, gpu_model, hold_out, constant_arm, arm, core_mhz, mem_mhz) IN (
+	SELECT cluster, day, workload, gpu_model, hold_out, constant_arm, arm, core_mhz, mem_mhz FROM energy_sums
 	WHERE cluster IN (SELECT cluster FROM run_days) AND day > 0 AND day <= ? AND ended = 0 LIMIT ?)`,
 		limit/microsPerDay)
 }

@@ -71,7 +71,7 @@ func sameStrata(tb testing.TB, got, want []record.Stratum) {
 	}
 	for i, g := range got {
 		w := want[i]
-		if g.WorkloadKey != w.WorkloadKey || g.Arm != w.Arm || g.HoldOut != w.HoldOut || g.Predicted != w.Predicted || !sameMean(g.GPU, w.GPU) || !sameMean(g.Node, w.Node) {
+		if g.WorkloadKey != w.WorkloadKey || g.Arm != w.Arm || g.HoldOut != w.HoldOut || g.ConstantArm != w.ConstantArm || g.Predicted != w.Predicted || !sameMean(g.GPU, w.GPU) || !sameMean(g.Node, w.Node) {
 			tb.Errorf("stratum %d is %+v, not %+v", i, g, w)
 		}
 	}

@@ -13,11 +13,11 @@ import (
 // jobsOf begins a query whose rows are jobs, each on all its nodes, which end at
 // byJob: a job was drawn once, so that its nodes aren't compared one by one. The
 // energy of a job on all its nodes is known where it is known on each. Clocks and
-// hold-out are those of the decision.
+// the parts of the lot are those of the decision.
 const (
 	jobsOf = `
 SELECT o.cluster, o.workload, o.gpu_model, o.arm, MAX(COALESCE(o.ended_us, o.received_us)) AS ended_us,
-	MIN(COALESCE(d.hold_out, -1)) AS hold_out,
+	MIN(COALESCE(d.hold_out, -1)) AS hold_out, MIN(COALESCE(d.constant_arm, 0)) AS constant_arm,
 	MIN(COALESCE(d.core_mhz, o.core_mhz)) AS core_mhz, MIN(COALESCE(d.mem_mhz, o.mem_mhz)) AS mem_mhz,
 	COUNT(*) AS runs, TOTAL(o.time_s) AS time_s, TOTAL(o.gpu_energy_j) AS gpu_energy_j, TOTAL(o.node_energy_j) AS node_energy_j,
 	MIN(o.exit_state = 'COMPLETED') AS done,
@@ -47,12 +47,12 @@ HAVING MAX(COALESCE(o.ended_us, o.received_us)) >= ?2 AND MAX(COALESCE(o.ended_u
 
 // strataParts selects sums of strata and clocks from what follows.
 const strataParts = `
-SELECT ?1, workload, gpu_model, hold_out, arm, core_mhz, mem_mhz, SUM(ended), SUM(done), SUM(done_gpu_runs), SUM(done_gpu_j), SUM(done_gpu_j2), SUM(done_node_runs), SUM(done_node_j), SUM(done_node_j2),
+SELECT ?1, workload, gpu_model, hold_out, constant_arm, arm, core_mhz, mem_mhz, SUM(ended), SUM(done), SUM(done_gpu_runs), SUM(done_gpu_j), SUM(done_gpu_j2), SUM(done_node_runs), SUM(done_node_j), SUM(done_node_j2),
 	SUM(predicted_runs), SUM(predicted_j), SUM(predicted_gpu_j) FROM (`
 
 const strataOrder = `)
-GROUP BY workload, gpu_model, hold_out, arm, core_mhz, mem_mhz
-ORDER BY workload, gpu_model, hold_out, arm, core_mhz, mem_mhz`
+GROUP BY workload, gpu_model, hold_out, constant_arm, arm, core_mhz, mem_mhz
+ORDER BY workload, gpu_model, hold_out, constant_arm, arm, core_mhz, mem_mhz`
 
 var (
 	// strataEver reads the sums over all days, and those of pruned jobs, in the order
@@ -61,29 +61,29 @@ var (
 SELECT cluster, ` + sumColumns + ` FROM energy_sums WHERE cluster = ?1 AND day = 0 AND ended > 0
 UNION ALL
 SELECT cluster, ` + sumColumns + ` FROM energy_sums WHERE cluster = ?1 AND day = -1 AND done_gpu_runs + done_node_runs > 0
-ORDER BY workload, gpu_model, hold_out, arm, core_mhz, mem_mhz`
+ORDER BY workload, gpu_model, hold_out, constant_arm, arm, core_mhz, mem_mhz`
 	// strataSince reads the jobs from ?2 on to the end of its day, ?3, the sums of
 	// the days from ?4 on, and those of pruned jobs from a month on.
 	strataSince = strataParts + `
-	SELECT workload, gpu_model, hold_out, arm, core_mhz, mem_mhz, COUNT(*) AS ended, SUM(done) AS done,
+	SELECT workload, gpu_model, hold_out, constant_arm, arm, core_mhz, mem_mhz, COUNT(*) AS ended, SUM(done) AS done,
 		COUNT(gpu_j) AS done_gpu_runs, TOTAL(gpu_j) AS done_gpu_j, TOTAL(gpu_j * gpu_j) AS done_gpu_j2,
 		COUNT(node_j) AS done_node_runs, TOTAL(node_j) AS done_node_j, TOTAL(node_j * node_j) AS done_node_j2,
 		COUNT(predicted_j) AS predicted_runs, TOTAL(predicted_j) AS predicted_j, TOTAL(CASE WHEN predicted_j IS NOT NULL THEN gpu_j END) AS predicted_gpu_j
-	FROM (` + jobsBetween + `) GROUP BY workload, gpu_model, hold_out, arm, core_mhz, mem_mhz
+	FROM (` + jobsBetween + `) GROUP BY workload, gpu_model, hold_out, constant_arm, arm, core_mhz, mem_mhz
 	UNION ALL SELECT ` + sumColumns + ` FROM energy_sums WHERE cluster = ?1 AND day >= ?4 AND ended > 0
 	UNION ALL
-	SELECT workload, gpu_model, hold_out, arm, core_mhz, mem_mhz, 0, 0,
+	SELECT workload, gpu_model, hold_out, constant_arm, arm, core_mhz, mem_mhz, 0, 0,
 		done_gpu_runs, done_gpu_j, done_gpu_j2, done_node_runs, done_node_j, done_node_j2,
 		predicted_runs, predicted_j, predicted_gpu_j
 	FROM outcome_months WHERE cluster = ?1 AND month >= ?5 AND workload != '' AND arm != 'excluded' AND done_gpu_runs + done_node_runs > 0` + strataOrder
 )
 
-// Strata are the mean energies of completed jobs by workload, GPU model,
-// hold-out and arm: what savings are computed from. They cover jobs that ended
+// Strata are the mean energies of completed jobs by workload, GPU model, the parts
+// that the lot had in its arms, and arm: what savings are computed from. They cover jobs that ended
 // since a time, on the last of their nodes; of pruned ones, whose details are
 // gone, the whole months from that time's month on. The zero time is ever, and
 // takes as long as there are strata, however many jobs there were. Jobs without a
-// workload, unmatched runs and those in neither arm aren't compared.
+// workload, unmatched runs and those in no arm aren't compared.
 func (s *Store) Strata(ctx context.Context, cluster string, since time.Time) ([]record.Stratum, error) {
 	query, args := strataEver, []any{cluster}
 	if from := since.UnixMicro(); !since.IsZero() && from > 0 {
@@ -152,7 +152,7 @@ func (e *energySums) add(o energySums) {
 
 func scanSums(row scanner) (sums, error) {
 	var t sums
-	err := row.Scan(&t.Cluster, &t.Workload, &t.GPUModel, &t.HoldOut, &t.Arm, &t.setting.Core, &t.setting.Mem,
+	err := row.Scan(&t.Cluster, &t.Workload, &t.GPUModel, &t.HoldOut, &t.ConstantArm, &t.Arm, &t.setting.Core, &t.setting.Mem,
 		&t.endings.Ended, &t.endings.Completed, &t.gpu.runs, &t.gpu.j, &t.gpu.square, &t.node.runs, &t.node.j, &t.node.square,
 		&t.predicted.Runs, &t.predicted.DefaultJ, &t.predicted.GPUJ)
 	for _, e := range []*energySums{&t.gpu, &t.node} {
@@ -180,9 +180,17 @@ func believed(sums ...float64) bool {
 	return true
 }
 
-// stratumOf adds up the settings of a stratum.
+// stratumOf adds up the settings of a stratum. Those of the constant arm are one: which
+// of its jobs may be at the constant clocks, and which are at default ones, is as it
+// comes with the jobs that were drawn, and no choice of ours.
 func stratumOf(parts []sums) record.Stratum {
 	out := parts[0].Stratum
+	if out.Arm == record.Constant {
+		for i := range parts[1:] {
+			parts[0].add(&parts[1+i])
+		}
+		parts = parts[:1]
+	}
 	for i := range parts {
 		p := &parts[i]
 		p.gpu.addTo(&out.GPU)

@@ -65,6 +65,21 @@ func TestScatterIsThatOfRunsAtTheSameClocks(t *testing.T) {
 		record.Predicted{Runs: 5, DefaultJ: 1000, GPUJ: 1012})})
 }
 
+// Which jobs of the constant arm are at its clocks, and which may not be, comes with the
+// draw: their scatter is that around the mean of all.
+func TestScatterInTheConstantArmIsThatOfAllItsRuns(t *testing.T) {
+	s, _ := openNew(t)
+	for i, run := range []struct {
+		core   dvfsmodel.MHz
+		joules float64
+	}{{1000, 100}, {1000, 110}, {0, 150}} {
+		decidedRun(t, s, i, run.core, 0.05, run.joules, func(o *record.Outcome) { o.Arm = record.Constant })
+	}
+	want := stratum(0.05, record.EnergyMean{Runs: 3, MeanJ: 120, VarianceJ2: (400. + 100 + 900) / 2, Freedom: 2}, record.Predicted{Runs: 3, DefaultJ: 600, GPUJ: 360})
+	want.Arm = record.Constant
+	both(t, s, []record.Stratum{want})
+}
+
 // A time of another hold-out is another stratum: there the arms are mixed
 // otherwise, and energies drift.
 func TestAnotherHoldOutIsAnotherStratum(t *testing.T) {
@@ -75,6 +90,32 @@ func TestAnotherHoldOutIsAnotherStratum(t *testing.T) {
 		stratum(0.05, record.EnergyMean{Runs: 1, MeanJ: 120}, record.Predicted{Runs: 1, DefaultJ: 200, GPUJ: 120}),
 		stratum(0.2, record.EnergyMean{Runs: 1, MeanJ: 100}, record.Predicted{Runs: 1, DefaultJ: 200, GPUJ: 100}),
 	})
+}
+
+// A time of another constant arm is another stratum, too, and what ran before there
+// was one isn't mixed with it.
+func TestAnotherConstantArmIsAnotherStratum(t *testing.T) {
+	s, _ := openNew(t)
+	for i, part := range []record.Number{{}, record.Known(0.1), record.Known(0.2)} {
+		d := decision(i)
+		d.HoldOut, d.ConstantArm, d.Arm = record.Known(0.05), part, record.Constant
+		id, err := s.PutDecision(t.Context(), d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if stored, err := s.Decision(t.Context(), d.Cluster, d.JobID, d.Node); err != nil || stored.ConstantArm != part || stored.Arm != record.Constant {
+			t.Errorf("%+v, %v", stored, err)
+		}
+		o := outcome(3 * i)
+		o.DecisionID, o.JobID, o.Arm, o.GPUEnergyJ = id, d.JobID, record.Constant, record.Known(float64(100*(i+1)))
+		put(t, s, o, store.Stored)
+	}
+	want := make([]record.Stratum, 3)
+	for i, part := range []float64{0, 0.1, 0.2} {
+		want[i] = stratum(0.05, record.EnergyMean{Runs: 1, MeanJ: float64(100 * (i + 1))}, record.Predicted{})
+		want[i].Arm, want[i].ConstantArm = record.Constant, part
+	}
+	both(t, s, want)
 }
 
 // The lot is drawn for a job, so that its nodes are one run, and one whose energy

@@ -20,7 +20,7 @@ const (
 	// again the last run counts; how some ended nobody knows.
 	compared = " o.unmatched = 0 AND o.workload != '' AND o.arm != 'excluded' AND o.exit_state NOT IN ('', 'REQUEUED') "
 
-	sumColumns = `workload, gpu_model, hold_out, arm, core_mhz, mem_mhz, ended, done, done_gpu_runs, done_gpu_j, done_gpu_j2,
+	sumColumns = `workload, gpu_model, hold_out, constant_arm, arm, core_mhz, mem_mhz, ended, done, done_gpu_runs, done_gpu_j, done_gpu_j2,
 	done_node_runs, done_node_j, done_node_j2, predicted_runs, predicted_j, predicted_gpu_j`
 
 	addSums = `
@@ -38,13 +38,13 @@ ON CONFLICT DO UPDATE SET ended = ended + excluded.ended, done = done + excluded
 func bookJobs(condition string) string {
 	return steady(`
 INSERT INTO energy_sums (cluster, day, ` + sumColumns + `)
-SELECT cluster, CASE every WHEN 1 THEN 0 ELSE day END, workload, gpu_model, hold_out, arm, core_mhz, mem_mhz,
+SELECT cluster, CASE every WHEN 1 THEN 0 ELSE day END, workload, gpu_model, hold_out, constant_arm, arm, core_mhz, mem_mhz,
 	?1 * ended, ?1 * done, ?1 * gn, ?1 * g, ?1 * g2, ?1 * nn, ?1 * n, ?1 * n2, ?1 * pn, ?1 * p, ?1 * pg
 FROM (SELECT 0 AS every UNION ALL SELECT 1), (
-	SELECT cluster, MAX(1, ended_us / 86400000000) AS day, workload, gpu_model, hold_out, arm, core_mhz, mem_mhz,
+	SELECT cluster, MAX(1, ended_us / 86400000000) AS day, workload, gpu_model, hold_out, constant_arm, arm, core_mhz, mem_mhz,
 		COUNT(*) AS ended, SUM(done) AS done, ` + jobSums + `
 	FROM (` + jobsOf + ` WHERE` + compared + `AND ` + condition + byJob + `)
-	GROUP BY cluster, day, workload, gpu_model, hold_out, arm, core_mhz, mem_mhz)
+	GROUP BY cluster, day, workload, gpu_model, hold_out, constant_arm, arm, core_mhz, mem_mhz)
 WHERE true` + addSums)
 }
 
@@ -52,13 +52,14 @@ WHERE true` + addSums)
 // what bookJobs does, without the trees that grouping makes each time.
 var bookOne = steady(`
 INSERT INTO energy_sums (cluster, day, ` + sumColumns + `)
-SELECT cluster, CASE every WHEN 1 THEN 0 ELSE day END, workload, gpu_model, hold_out, arm, core_mhz, mem_mhz, 1, done,
+SELECT cluster, CASE every WHEN 1 THEN 0 ELSE day END, workload, gpu_model, hold_out, constant_arm, arm, core_mhz, mem_mhz, 1, done,
 	gpu_j IS NOT NULL, COALESCE(gpu_j, 0.0), COALESCE(gpu_j * gpu_j, 0.0),
 	node_j IS NOT NULL, COALESCE(node_j, 0.0), COALESCE(node_j * node_j, 0.0),
 	predicted_j IS NOT NULL, COALESCE(predicted_j, 0.0), CASE WHEN predicted_j IS NULL THEN 0.0 ELSE gpu_j END
 FROM (SELECT 0 AS every UNION ALL SELECT 1), (
 	SELECT o.cluster, MAX(1, COALESCE(o.ended_us, o.received_us) / 86400000000) AS day, o.workload, o.gpu_model, o.arm,
-		COALESCE(d.hold_out, -1) AS hold_out, COALESCE(d.core_mhz, o.core_mhz) AS core_mhz, COALESCE(d.mem_mhz, o.mem_mhz) AS mem_mhz,
+		COALESCE(d.hold_out, -1) AS hold_out, COALESCE(d.constant_arm, 0) AS constant_arm,
+		COALESCE(d.core_mhz, o.core_mhz) AS core_mhz, COALESCE(d.mem_mhz, o.mem_mhz) AS mem_mhz,
 		o.exit_state = 'COMPLETED' AS done,
 		CASE WHEN o.exit_state = 'COMPLETED' THEN o.gpu_energy_j END AS gpu_j,
 		CASE WHEN o.exit_state = 'COMPLETED' THEN o.node_energy_j END AS node_j,

@@ -103,7 +103,7 @@ func (s *scroll) draw(t *rapid.T) scrolled {
 	o.JobID, o.RunID = job, fmt.Sprintf("run-%d-%d", job, rapid.IntRange(0, 5).Draw(t, "run"))
 	o.Workload = rapid.SampledFrom([]string{"a", "a", "b", ""}).Draw(t, "workload")
 	o.GPUModel = "V100"
-	o.Arm = rapid.SampledFrom([]record.Arm{record.Treated, record.Treated, record.HeldOut, record.Excluded}).Draw(t, "arm")
+	o.Arm = rapid.SampledFrom([]record.Arm{record.Treated, record.Treated, record.HeldOut, record.Constant, record.Excluded}).Draw(t, "arm")
 	o.ExitState = rapid.SampledFrom([]string{record.Completed, record.Completed, record.Completed, "FAILED", "REQUEUED", ""}).Draw(t, "state")
 	o.Started, o.Ended = time.Time{}, start.Add(time.Duration(rapid.IntRange(-30, 90).Draw(t, "hours"))*time.Hour)
 	if rapid.IntRange(0, 9).Draw(t, "endless") == 0 {
@@ -125,6 +125,7 @@ func (s *scroll) draw(t *rapid.T) scrolled {
 	d := decision(int(job))
 	d.JobID, d.RunID, d.Node = max(job, 1), o.RunID, o.Node
 	d.HoldOut, d.DefaultJ = record.Known(rapid.SampledFrom([]float64{0.05, 0.2}).Draw(t, "lot")), energy("default")
+	d.ConstantArm = rapid.SampledFrom([]record.Number{{}, record.Known(0), record.Known(0.1)}).Draw(t, "constant arm")
 	d.Setting.Core = dvfsmodel.MHz(rapid.SampledFrom([]int{900, 1200, 1380}).Draw(t, "decided"))
 	d.Created = s.now.Add(-time.Duration(rapid.IntRange(0, 50).Draw(t, "age")) * time.Hour)
 	return scrolled{Outcome: *o, decision: *d, received: s.now}
@@ -222,11 +223,11 @@ func (s *scroll) strata(since time.Time) map[string]cell {
 // countJob is what a job on all its nodes came to, in which stratum at which
 // clocks, and when it ended.
 func countJob(runs []scrolled) (key string, c cell, end time.Time) {
-	lot, core := math.Inf(1), math.Inf(1)
+	lot, constant, core := math.Inf(1), math.Inf(1), math.Inf(1)
 	done, gpu, node, predicted := true, true, true, true
 	for i := range runs {
 		o := &runs[i]
-		lot = min(lot, o.decision.HoldOut.Or(-1))
+		lot, constant = min(lot, o.decision.HoldOut.Or(-1)), min(constant, o.decision.ConstantArm.Or(0))
 		decided := float64(o.Setting.Core)
 		if o.DecisionID != 0 {
 			decided = float64(o.decision.Setting.Core)
@@ -259,7 +260,10 @@ func countJob(runs []scrolled) (key string, c cell, end time.Time) {
 			one.predicted, one.defaultJ, one.predicted1 = 1, c.defaultJ, c.gpu
 		}
 	}
-	return fmt.Sprintf("%s %s %g %g", runs[0].Workload, runs[0].Arm, lot, core), one, end
+	if runs[0].Arm == record.Constant {
+		core = 0 // their scatter is that of all of them
+	}
+	return fmt.Sprintf("%s %s %g %g %g", runs[0].Workload, runs[0].Arm, lot, constant, core), one, end
 }
 
 // check compares the store with the plain way.
@@ -271,11 +275,11 @@ func (s *scroll) check(t *rapid.T) {
 		for _, key := range slices.Sorted(mapsKeys(cells)) {
 			c := cells[key]
 			var workload, arm string
-			var lot, core float64
-			if _, err := fmt.Sscanf(key, "%s %s %g %g", &workload, &arm, &lot, &core); err != nil {
+			var lot, constant, core float64
+			if _, err := fmt.Sscanf(key, "%s %s %g %g %g", &workload, &arm, &lot, &constant, &core); err != nil {
 				t.Fatal(err)
 			}
-			of := fmt.Sprint(workload, arm, lot)
+			of := fmt.Sprint(workload, arm, lot, constant)
 			w := want[of]
 			w.Endings.Ended, w.Endings.Completed = w.Endings.Ended+c.ended, w.Endings.Completed+c.done
 			w.Predicted.Runs, w.Predicted.DefaultJ, w.Predicted.GPUJ = w.Predicted.Runs+c.predicted, w.Predicted.DefaultJ+c.defaultJ, w.Predicted.GPUJ+c.predicted1
@@ -291,7 +295,7 @@ func (s *scroll) check(t *rapid.T) {
 			t.Fatalf("since %s: %d strata, not %d: %+v, want %+v", since, len(strata), len(want), strata, want)
 		}
 		for _, g := range strata {
-			w, ok := want[fmt.Sprint(g.Workload, g.Arm, g.HoldOut)]
+			w, ok := want[fmt.Sprint(g.Workload, g.Arm, g.HoldOut, g.ConstantArm)]
 			if !ok || g.Endings != w.Endings || g.Predicted.Runs != w.Predicted.Runs || !near(g.Predicted.DefaultJ, w.Predicted.DefaultJ) ||
 				!near(g.Predicted.GPUJ, w.Predicted.GPUJ) || !sameMean(g.GPU, w.GPU) || !sameMean(g.Node, w.Node) {
 				t.Fatalf("since %s: %+v, not %+v", since, g, w)

@@ -92,8 +92,8 @@ func (c *cluster) Overview(context.Context) (*epdapi.Overview, error) {
 		Queue:  epdapi.QueueCounts{At: shownAt, Pending: len(c.queue.Jobs), Running: 3, States: map[string]int{"PENDING": len(c.queue.Jobs), "RUNNING": 3}},
 		States: []epdapi.StateCount{{State: "COMPLETED", Runs: 800}, {State: "FAILED", Runs: 20}, {Runs: 3}},
 		Savings: epdapi.Savings{
-			GPU:       epdapi.Saving{Runs: 760, HeldOut: 40, SavedJ: 9.4e8, LowJ: 7.1e8, HighJ: 11.7e8, BaselineJ: 6.2e9},
-			Node:      epdapi.Saving{Runs: 700, HeldOut: 38, SavedJ: 6.0e8, LowJ: -1e8, HighJ: 13e8, BaselineJ: 8.8e9, Needed: 80},
+			GPU:       epdapi.Saving{Runs: 760, Against: 40, SavedJ: 9.4e8, LowJ: 7.1e8, HighJ: 11.7e8, BaselineJ: 6.2e9},
+			Node:      epdapi.Saving{Runs: 700, Against: 38, SavedJ: 6.0e8, LowJ: -1e8, HighJ: 13e8, BaselineJ: 8.8e9, Needed: 80},
 			Workloads: 12, Alone: 3, Treated: 760, HeldOut: 40, HoldOut: .05, TreatedEnded: epdapi.Ended{Ended: 790, Completed: 760}, HeldOutEnded: epdapi.Ended{Ended: 42, Completed: 40},
 			Modelled: epdapi.Modelled{Runs: 740, DefaultJ: 6.1e9, UsedJ: 5.2e9}, Factors: epdapi.Factors{PUE: 1.3, CarbonPerKWh: 380, CostPerKWh: .28, Currency: "EUR"},
 		},

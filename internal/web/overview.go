@@ -122,12 +122,21 @@ func daysParts(o *epdapi.Overview) []any {
 			{Head: "Measured", Unit: "runs", Number: true},
 		},
 	}
+	const constantAt = 5 // its column
+	constant := slices.ContainsFunc(o.Days, func(d epdapi.Day) bool { return d.Constant > 0 })
+	if constant {
+		t.Columns = slices.Insert(t.Columns, constantAt, page.Column{Head: "Constant", Number: true})
+	}
 	for _, d := range slices.Backward(o.Days) {
 		if d.Runs == 0 {
 			continue
 		}
-		t.Rows = append(t.Rows, page.Cells(d.Day.UTC().Format("2006-01-02"), report.FormatCount(int(d.Runs)), report.FormatCount(int(d.Completed)),
-			report.FormatCount(int(d.Treated)), report.FormatCount(int(d.HeldOut)), joules(d.GPUEnergyJ), report.FormatCount(int(d.Measured))))
+		cells := page.Cells(d.Day.UTC().Format("2006-01-02"), report.FormatCount(int(d.Runs)), report.FormatCount(int(d.Completed)),
+			report.FormatCount(int(d.Treated)), report.FormatCount(int(d.HeldOut)), joules(d.GPUEnergyJ), report.FormatCount(int(d.Measured)))
+		if constant {
+			cells = slices.Insert(cells, constantAt, page.Cell{Text: report.FormatCount(int(d.Constant))})
+		}
+		t.Rows = append(t.Rows, cells)
 	}
 	parts := []any{daysPicture(o, t)}
 	if len(o.States) > 0 {
@@ -174,7 +183,11 @@ func modesTable(s *epdapi.ControllerStatus) *page.Table {
 		t.Rows = append(t.Rows, []page.Cell{{Text: name}, modeCell(s.Modes[name])})
 	}
 	t.Rows = append(t.Rows, []page.Cell{{Text: others}, modeCell(s.Mode)})
-	t.More = fmt.Sprintf("Configuration %s; %s of the jobs are held out.", orDash(s.ConfigVersion), statedPart(s.HoldOut))
+	t.More = fmt.Sprintf("Configuration %s; %s of the jobs are held out", orDash(s.ConfigVersion), statedPart(s.HoldOut))
+	if s.ConstantArm > 0 {
+		t.More += ", " + statedPart(s.ConstantArm) + " are drawn for constant clocks"
+	}
+	t.More += "."
 	return t
 }
 

@@ -35,9 +35,10 @@ func savedTile(s *epdapi.Savings) page.Tile {
 // savingsParts is what was saved, with how sure that is.
 func savingsParts(s *epdapi.Savings) []any {
 	facts := page.Facts{
-		{Name: "Measured at the GPUs", Text: savingText(&s.GPU)},
-		{Name: "Measured for nodes", Text: savingText(&s.Node)},
+		{Name: "Measured at the GPUs", Text: savingText(&s.GPU, "held out")},
+		{Name: "Measured for nodes", Text: savingText(&s.Node, "held out")},
 	}
+	facts = append(facts, constantFacts(s)...)
 	if s.Modelled.Runs > 0 {
 		facts = append(facts, page.Fact{Name: "By the models", Text: fmt.Sprintf("%s of %s over %s; nothing measured stands behind what default clocks would have taken",
 			joules(s.Modelled.SavedJ()), joules(s.Modelled.DefaultJ), counted(s.Modelled.Runs, "run"))})
@@ -56,7 +57,34 @@ func savingsParts(s *epdapi.Savings) []any {
 	if s.CompleteLess() {
 		parts = append(parts, &page.Notice{Kind: page.Warn, Text: "Fewer treated jobs than held-out ones completed, more than chance explains: what is compared here is a choice of the jobs."})
 	}
-	return append(parts, page.Text("Jobs that a lot held out ran at default clocks; treated ones of the same workloads are compared with them."))
+	if s.CompleteUnlike() {
+		parts = append(parts, &page.Notice{Kind: page.Warn, Text: "Treated jobs and those at constant clocks don't complete alike, more than chance explains: what is compared of them is a choice of the jobs."})
+	}
+	text := "Jobs that a lot held out ran at default clocks; treated ones of the same workloads are compared with them."
+	if s.Constant != nil {
+		text += " Others it had run at the constant clocks of their GPU model, where they may be at those: they are compared with both."
+	}
+	return append(parts, page.Text(text))
+}
+
+// constantFacts are what came of the jobs at constant clocks, and what choosing for
+// each job adds; none without such jobs.
+func constantFacts(s *epdapi.Savings) page.Facts {
+	c := s.Constant
+	if c == nil {
+		return nil
+	}
+	facts := page.Facts{
+		{Name: "Added by choosing", Text: "at the GPUs, over constant clocks: " + savingText(c.AddedGPU.Saving(), "at constant clocks")},
+		{Name: "At constant clocks", Text: "at the GPUs: " + savingText(&c.GPU, "held out")},
+	}
+	if c.AddedNode.Runs > 0 {
+		facts = append(facts, page.Fact{Name: "Added, of nodes", Text: savingText(c.AddedNode.Saving(), "at constant clocks")})
+	}
+	if c.Node.Runs > 0 {
+		facts = append(facts, page.Fact{Name: "At constant clocks, of nodes", Text: savingText(&c.Node, "held out")})
+	}
+	return append(facts, page.Fact{Name: "Runs of the constant arm", Text: report.FormatCount(int(c.Runs)) + "; " + statedPart(c.Part) + " of the jobs are drawn for it now"})
 }
 
 // energies writes a saving and its bounds, all of them in one unit.
@@ -64,8 +92,8 @@ func energies(s *epdapi.Saving) func(float64) string {
 	return report.CommonScale(report.Joules, 3, s.SavedJ, s.LowJ, s.HighJ).With
 }
 
-// savingText is one saving in words.
-func savingText(s *epdapi.Saving) string {
+// savingText is one saving in words, against runs that are called so.
+func savingText(s *epdapi.Saving, against string) string {
 	if s.Runs == 0 {
 		return "nothing to compare yet"
 	}
@@ -74,10 +102,10 @@ func savingText(s *epdapi.Saving) string {
 		share = " (" + report.FormatPercent(s.SavedJ/s.BaselineJ) + ")"
 	}
 	energy := energies(s)
-	text := fmt.Sprintf("%s%s, from %s to %s in 95 of 100 cases, by %s against %s held out",
-		energy(s.SavedJ), share, energy(s.LowJ), energy(s.HighJ), counted(s.Runs, "run"), report.FormatCount(int(s.HeldOut)))
+	text := fmt.Sprintf("%s%s, from %s to %s in 95 of 100 cases, by %s against %s %s",
+		energy(s.SavedJ), share, energy(s.LowJ), energy(s.HighJ), counted(s.Runs, "run"), report.FormatCount(int(s.Against)), against)
 	if !s.Certain() && s.Needed > 0 {
-		text += fmt.Sprintf("; about %s more held-out runs tell it from chance", report.FormatCount(int(s.Needed)))
+		text += fmt.Sprintf("; about %s more runs %s tell it from chance", report.FormatCount(int(s.Needed)), against)
 	}
 	return text
 }
@@ -86,13 +114,16 @@ func savingText(s *epdapi.Saving) string {
 // to show.
 func savingsPicture(s *epdapi.Savings) any {
 	var all []report.Estimate
-	for _, m := range []struct {
-		name string
-		of   *epdapi.Saving
-	}{{"at the GPUs", &s.GPU}, {"for nodes", &s.Node}} {
-		if m.of.Runs > 0 {
-			all = append(all, report.Estimate{Name: m.name, Note: "measured", Value: m.of.SavedJ, Low: m.of.LowJ, High: m.of.HighJ})
+	add := func(name, note string, of *epdapi.Saving) {
+		if of.Runs > 0 {
+			all = append(all, report.Estimate{Name: name, Note: note, Value: of.SavedJ, Low: of.LowJ, High: of.HighJ})
 		}
+	}
+	add("at the GPUs", "measured", &s.GPU)
+	add("for nodes", "measured", &s.Node)
+	if c := s.Constant; c != nil {
+		add("added, at the GPUs", "measured, over constant clocks", c.AddedGPU.Saving())
+		add("constant clocks, at the GPUs", "measured", &c.GPU)
 	}
 	if len(all) == 0 {
 		return nil

@@ -178,6 +178,8 @@ func armWords(a record.Arm) string {
 		return "clocks chosen"
 	case record.HeldOut:
 		return "held out for comparison"
+	case record.Constant:
+		return "constant clocks, for comparison"
 	case record.Excluded:
 		return "not compared"
 	}

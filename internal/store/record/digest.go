@@ -118,8 +118,8 @@ func (o *Outcome) bounds() error {
 		}
 	}
 	switch slowdown := o.Slowdown.Or(1); {
-	case o.Arm != Treated && o.Arm != HeldOut && o.Arm != Excluded:
-		return fmt.Errorf("arm %.40q, want %s, %s or %s", o.Arm, Treated, HeldOut, Excluded)
+	case o.Arm != Treated && o.Arm != HeldOut && o.Arm != Constant && o.Arm != Excluded:
+		return fmt.Errorf("arm %.40q, want %s, %s, %s or %s", o.Arm, Treated, HeldOut, Constant, Excluded)
 	case !o.Setting.possible():
 		return fmt.Errorf("clocks of %g and %g MHz, want 0 to %d", float64(o.Setting.Core), float64(o.Setting.Mem), maxMHz)
 	case !(slowdown >= 0 && slowdown <= maxFactor):

@@ -9,14 +9,16 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 )
 
-// Arm says in which group of the comparison with default clocks a run is.
+// Arm says in which group of the comparison a run is.
 type Arm string
 
-// A run is treated, held out at default clocks by lot, or in neither group
-// because its owner fixed the clocks or opted out, or nothing was enforced.
+// A run is treated, held out at default clocks by lot, at the constant clocks of its
+// GPU model by the same lot, or in no group because its owner fixed the clocks or
+// opted out, or nothing was enforced.
 const (
 	Treated  Arm = "treated"
 	HeldOut  Arm = "held-out"
+	Constant Arm = "constant"
 	Excluded Arm = "excluded"
 )
 
@@ -117,7 +119,8 @@ type Decision struct {
 	ConfigVersion string    `json:"config_version"`
 	ModelVersion  int64     `json:"model_version"` // 0 without a model
 	Arm           Arm       `json:"arm"`
-	HoldOut       Number    `json:"hold_out"` // part of the runs that the lot held out then
+	HoldOut       Number    `json:"hold_out"`              // part of the runs that the lot held out then
+	ConstantArm   Number    `json:"constant_arm,omitzero"` // and that it had run at constant clocks; absent without such an arm
 	Created       time.Time `json:"created"`
 }
 
@@ -317,12 +320,14 @@ type Endings struct {
 // on one GPU model in one arm. A run is a job on all its nodes: it was drawn once.
 type Stratum struct {
 	WorkloadKey
-	HoldOut   float64    `json:"hold_out"` // part of the runs that the lot held out; -1: not known
-	Arm       Arm        `json:"arm"`
-	GPU       EnergyMean `json:"gpu_energy"`
-	Node      EnergyMean `json:"node_energy"`
-	Predicted Predicted  `json:"predicted"`
-	Endings   Endings    `json:"endings"`
+	HoldOut float64 `json:"hold_out"` // part of the runs that the lot held out; -1: not known
+	// ConstantArm is the part of them that it had run at constant clocks.
+	ConstantArm float64    `json:"constant_arm"`
+	Arm         Arm        `json:"arm"`
+	GPU         EnergyMean `json:"gpu_energy"`
+	Node        EnergyMean `json:"node_energy"`
+	Predicted   Predicted  `json:"predicted"`
+	Endings     Endings    `json:"endings"`
 }
 
 // EnergyMean is the mean of energies with what its error needs.
@@ -330,7 +335,7 @@ type EnergyMean struct {
 	Runs  int64   `json:"runs"` // those with a known energy
 	MeanJ float64 `json:"mean_j"`
 	// VarianceJ2 is that of single runs around the mean of those with the same
-	// clocks, unbiased; Freedom are its degrees of freedom, 0: nothing is known.
+	// clocks, or, in the constant arm, of all, unbiased; Freedom are its degrees of freedom, 0: nothing is known.
 	VarianceJ2 float64 `json:"variance_j2"`
 	Freedom    int64   `json:"freedom"`
 }

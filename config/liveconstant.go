@@ -1,0 +1,130 @@
+package config
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/epplan/epplan/dvfsmodel"
+)
+
+// clocksField is the table of the clock pairs of the constant arm. GPU models are
+// looked up when all of the file is read: it may name some of its own.
+func (l *Live) clocksField() field {
+	const wanted = "a core clock in MHz, or [core, mem]"
+	f := field{
+		key: "constant_clocks", want: "a table of GPU models, each with " + wanted,
+		doc: "The clocks of that arm, MHz, by GPU model, such as {V100 = 1087, A100 = [1155, 1215]}: core, or core and\n" +
+			"memory. epplan plan --json finds such pairs for a batch: constant.clocks. Other models have no such arm.",
+	}
+	f.take = func(d *document, path string, v any) {
+		values, ok := v.(map[string]any)
+		if !ok {
+			d.wrong(path, v, f.want)
+			return
+		}
+		l.ConstantClocks = make(map[string]dvfsmodel.ClockPair, len(values))
+		for model, v := range values {
+			list, several := v.([]any)
+			if !several {
+				list = []any{v}
+			}
+			var clocks [2]float64
+			fine := len(list) > 0 && len(list) <= len(clocks)
+			for i := 0; fine && i < len(list); i++ {
+				x, isNumber := toNumber(list[i])
+				clocks[i], fine = x, isNumber && positive.has(x)
+			}
+			if !fine {
+				d.wrong(join(path, model), v, wanted)
+				continue
+			}
+			l.ConstantClocks[model] = dvfsmodel.ClockPair{Core: dvfsmodel.MHz(clocks[0]), Mem: dvfsmodel.MHz(clocks[1])}
+		}
+	}
+	f.text = func() string {
+		parts := make([]string, 0, len(l.ConstantClocks))
+		for _, model := range slices.Sorted(maps.Keys(l.ConstantClocks)) {
+			pair := l.ConstantClocks[model]
+			text := numberText(float64(pair.Core))
+			if pair.Mem > 0 {
+				text = "[" + text + ", " + numberText(float64(pair.Mem)) + "]"
+			}
+			parts = append(parts, strconv.Quote(model)+" = "+text)
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	}
+	return f
+}
+
+// checkConstant notes arms that have more than all jobs, and clocks of the constant
+// arm that are missing or that no GPU of the model has. It leaves the pairs by the
+// names of the models' profiles.
+func (l *Live) checkConstant(d *document, profiles *Profiles) {
+	const path = "live.constant_clocks"
+	if l.HoldOut+l.ConstantArm > 1+rounding {
+		d.faultAt("live.constant_arm", "live.constant_arm is %v, want at most %.4g: hold_out is %v, and no job is in two arms",
+			l.ConstantArm, 1-l.HoldOut, l.HoldOut)
+	}
+	if _, named := d.places[path]; l.ConstantArm > 0 && len(l.ConstantClocks) == 0 && !named {
+		d.faultAt("live.constant_arm", "live.constant_arm is %v, want constant_clocks with it, such as {V100 = [1087, 877]}: "+
+			"epplan plan --json finds such pairs for a batch of your jobs (constant.clocks)", l.ConstantArm)
+	} else if l.ConstantArm > 0 && len(l.ConstantClocks) == 0 {
+		d.faultAt(path, "live.constant_clocks names no clocks, want those of a GPU model at least: live.constant_arm is %v", l.ConstantArm)
+	}
+	byName := make(map[string]dvfsmodel.ClockPair, len(l.ConstantClocks))
+	for _, model := range slices.Sorted(maps.Keys(l.ConstantClocks)) {
+		at, pair := join(path, model), l.ConstantClocks[model]
+		p, err := profiles.Lookup(model)
+		switch {
+		case err != nil:
+			d.fault(d.atKey(at), "live.constant_clocks: %v", err)
+		case byName[p.Name] != dvfsmodel.ClockPair{}:
+			d.fault(d.atKey(at), "live.constant_clocks has GPU model %s twice", quoted(p.Name))
+		default:
+			l.checkPair(d, at, p, pair)
+			byName[p.Name] = pair
+		}
+	}
+	if l.ConstantClocks = byName; len(byName) == 0 {
+		l.ConstantClocks = nil
+	}
+}
+
+// checkPair notes clocks that GPUs of a model don't have, or that may not be set.
+func (l *Live) checkPair(d *document, at string, p *Profile, pair dvfsmodel.ClockPair) {
+	if pair.Mem == 0 {
+		pair.Mem = p.Default.Mem
+	}
+	pairs := p.Pairs()
+	switch {
+	case len(pairs) == 0:
+		return // only its devices know
+	case !slices.Contains(pairs, pair):
+		near := nearest(pairs, pair)
+		d.faultAt(at, "live.constant_clocks: GPU model %s has no core %v MHz with memory %v MHz, the nearest it has is [%v, %v]; "+
+			"should its GPUs have them, list their clocks in a [[gpu]] table",
+			quoted(p.Name), float64(pair.Core), float64(pair.Mem), float64(near.Core), float64(near.Mem))
+	case !l.Allows(pair.Core, pair.Mem, p.Default):
+		d.faultAt(at, "live.constant_clocks: core %v MHz with memory %v MHz of GPU model %s is outside min_core to max_core, or min_mem to max_mem",
+			float64(pair.Core), float64(pair.Mem), quoted(p.Name))
+	}
+}
+
+// nearest is the pair of a list that is relatively nearest to another one.
+func nearest(pairs []dvfsmodel.ClockPair, to dvfsmodel.ClockPair) dvfsmodel.ClockPair {
+	apart := func(p dvfsmodel.ClockPair) float64 {
+		return math.Abs(math.Log(float64(p.Core/to.Core))) + math.Abs(math.Log(float64(p.Mem/to.Mem)))
+	}
+	return slices.MinFunc(pairs, func(a, b dvfsmodel.ClockPair) int {
+		switch x, y := apart(a), apart(b); {
+		case x < y:
+			return -1
+		case x > y:
+			return 1
+		}
+		return 0
+	})
+}

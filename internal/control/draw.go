@@ -1,0 +1,104 @@
+package control
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// One lot puts each eligible job into an arm: held out at default clocks, at the
+// constant clocks of its GPU model, or treated. Who is eligible doesn't depend on what
+// the lot says, and once drawn a job counts in its arm whatever comes of it: one of the
+// constant arm that may not run at those clocks, by its limit or because its node
+// hasn't got them, runs at default clocks and stays in the arm, as under an
+// administrator who sets constant clocks wherever they can be.
+//
+// Eligible is, in mode enforce, a job of a workload with a model and with a known limit
+// for which other clocks than the default ones were chosen. Where there is a constant
+// arm, one that could run at its clocks is, too: where default clocks are the best,
+// constant ones may cost energy, and that not to set them is then what choosing adds.
+
+// parts are the parts of the jobs that the lot has in arms other than the treated one.
+type parts struct {
+	holdOut  record.Number
+	constant record.Number // unknown: there is no such arm
+}
+
+// partsOn are the parts on GPUs of a model: without constant clocks of their own these
+// have no constant arm.
+func (s *Settings) partsOn(gpuModel string) parts {
+	p := parts{holdOut: record.Known(s.Live.HoldOut)}
+	if _, stated := s.Live.ConstantClocks[s.modelName(gpuModel)]; stated && s.Live.ConstantArm > 0 {
+		p.constant = record.Known(s.Live.ConstantArm)
+	}
+	return p
+}
+
+// draw puts a job into the arm that the lot, from 0 to 1, says: held out are the
+// lowest, at constant clocks the highest.
+func (ch *chooser) draw(p *parts, lot float64) {
+	d := ch.decision
+	if d.Mode != config.Enforce || ch.standard == nil {
+		return
+	}
+	part, drawsConstant := p.constant.Get()
+	var constant *dvfsmodel.Point
+	var unable string
+	if drawsConstant {
+		constant, unable = ch.constant()
+	}
+	instead := clock(d.Core, d.Mem)
+	if d.Arm != record.Treated {
+		if constant == nil {
+			return
+		}
+		d.Arm, instead = record.Treated, "constant clocks, "+ch.constantWords()
+	}
+	switch {
+	case lot < p.holdOut.Or(0):
+		ch.standAside("held out by lot, to compare with " + instead)
+		d.HoldOut, d.Arm = true, record.HeldOut
+	case !drawsConstant || lot < 1-part:
+	case constant == nil:
+		ch.standAside("drawn by lot to run at constant clocks, " + ch.constantWords() + ", but " + unable + ": default clocks")
+		d.Arm = record.Constant
+	default:
+		ch.take(constant)
+		d.Arm, d.Adapt = record.Constant, nil
+		ch.act(fmt.Sprintf("drawn by lot to run at constant clocks, %s: %s and %.0f%% of the time at default clocks, by %s",
+			ch.constantWords(), ch.energies(constant, ch.standard), 100*constant.Time/ch.standard.Time, ch.model.model))
+	}
+}
+
+// constant is the point at the constant clocks of the job's GPU model, if the run may
+// be there by all that holds for chosen ones, or else nil and why not.
+func (ch *chooser) constant() (pt *dvfsmodel.Point, unable string) {
+	t, m := ch.table, ch.model.model
+	pair := ch.settings.Live.ConstantClocks[ch.decision.GPUModel]
+	if pair.Mem == 0 {
+		pair.Mem = t.base.Mem
+	}
+	i := slices.IndexFunc(t.points, func(p dvfsmodel.Point) bool { return p.Core == pair.Core && p.Mem == pair.Mem })
+	switch {
+	case pair == dvfsmodel.ClockPair(t.base):
+		return nil, "these are the default ones"
+	case !t.supports(pair):
+		return nil, "the GPU doesn't support them"
+	case i < 0:
+		return nil, "they are outside what the administrator allows"
+	}
+	at := m.noFaster(t.points[i], ch.standard)
+	if room, _ := ch.room(); !m.positive(&at) || !ch.fits(&at, ch.standard, room) {
+		return nil, "a run there isn't sure to end in time"
+	}
+	return &at, ""
+}
+
+// constantWords are the constant clocks of the job's GPU model.
+func (ch *chooser) constantWords() string {
+	pair := ch.settings.Live.ConstantClocks[ch.decision.GPUModel]
+	return clock(pair.Core, pair.Mem)
+}
