@@ -1,20 +1,61 @@
 package planner
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"github.com/epplan/epplan/dvfsmodel"
 )
 
 // boundOfCost is [Bound.Cost], given the bound of the energy: of plans that keep all due
-// times where dues says so.
+// times where dues says so. What waiting costs at least is proved by itself.
+func boundOfCost(p *Problem, energy dvfsmodel.Joule, dues bool) float64 {
+	cost := boundOfRuns(p, energy, dues)
+	if p.WaitWeight > 0 {
+		cost += p.WaitWeight * waitedBound(p)
+	}
+	return cost
+}
+
+// waitedBound is how many GPU-seconds tasks wait at least that are all there at 0.
+//
+// A task of g GPUs that runs for t seconds from s on is half done at s + t/2. Were all
+// GPUs one machine that many tasks may use at once at any rates, the least
+// Σ g·(s + t/2) came of one after the other, those with the shortest t first; with
+// times and GPUs as small as they can be, no plan has less.
+func waitedBound(p *Problem) float64 {
+	delay, gpus := math.Inf(1), 0.0
+	for i := range p.Cluster.Classes {
+		k := &p.Cluster.Classes[i]
+		delay = min(delay, k.TurnOnDelay)
+		if gpus += float64(k.Count * k.GPUs); k.Count == 0 {
+			gpus = math.Inf(1)
+		}
+	}
+	if p.sharable() || p.Present != nil || slices.ContainsFunc(p.Tasks, func(t Task) bool { return t.Arrival != 0 }) {
+		return 0
+	}
+	tasks := boundTasks(p, 1, 0)
+	slices.SortFunc(tasks, func(a, b boundTask) int { return cmp.Compare(a.shortest, b.shortest) })
+	before, half, least := 0.0, 0.0, 0.0
+	for i := range tasks {
+		work := tasks[i].gpus * tasks[i].shortest
+		half += tasks[i].gpus*(delay+(before+work/2)/gpus) - work/2
+		least += tasks[i].gpus * delay
+		before += work
+	}
+	return max(half, least)
+}
+
+// boundOfRuns is the bound of what energy and time cost.
 //
 // For a sum of energy E and time T it is proved as an energy is. For E·T and E·T² the
 // plans lie above lines a·E + b·T = c, each of which is proved like a sum; the least
 // cost above such lines lies at a corner of theirs, as a product of the two is least at
 // an end of any line that falls. A line by the slope of the cost at that corner lifts
 // it, and so on.
-func boundOfCost(p *Problem, energy dvfsmodel.Joule, dues bool) float64 {
+func boundOfRuns(p *Problem, energy dvfsmodel.Joule, dues bool) float64 {
 	o := p.Objective
 	if o.EnergyWeight == 0 && o.TimeWeight == 0 {
 		o.EnergyWeight = 1

@@ -133,17 +133,17 @@ func (e *exhaustive) choicesOf(t *planner.Task) (all []choice) {
 }
 
 // place tries all that tasks from this one on can do, those before it being placed.
-func (e *exhaustive) place(task int, sum dvfsmodel.Point) {
+func (e *exhaustive) place(task int, sum dvfsmodel.Point, waited float64) {
 	if task == len(e.p.Tasks) {
 		sum.Energy += e.others()
-		if cost := e.objective.Cost(sum); cost < e.best*(1-1e-12) {
+		if cost := e.objective.Cost(sum) + e.p.WaitWeight*waited; cost < e.best*(1-1e-12) {
 			e.best, e.found = cost, slices.Clone(e.chosen)
 		}
 		return
 	}
 	for i := range e.choices[task] {
 		c := &e.choices[task][i]
-		if e.objective.Cost(added(added(sum, c.sum), e.rest[task+1])) >= e.best {
+		if e.objective.Cost(added(added(sum, c.sum), e.rest[task+1]))+e.p.WaitWeight*waited >= e.best {
 			continue
 		}
 		first, last := e.starts(task, c)
@@ -154,7 +154,8 @@ func (e *exhaustive) place(task int, sum dvfsmodel.Point) {
 				}
 				e.add(c, nodes, start, 1)
 				e.chosen[task] = placed{c, nodes, start}
-				e.place(task+1, added(sum, c.sum))
+				wait := float64(c.gpus*c.nodes) * (float64(start) - e.p.Tasks[task].Arrival)
+				e.place(task+1, added(sum, c.sum), waited+wait)
 				e.add(c, nodes, start, -1)
 			}
 		}
@@ -406,9 +407,9 @@ func drawOptions(r *rand.Rand, table *dvfsmodel.Table, classes []planner.NodeCla
 type boundsOfSmall struct {
 	most                      float64 // plans of a problem to try; larger ones are left out
 	solved, impossible, large int
-	tasks                     [5]int     // problems solved, by their tasks
-	gap                       float64    // sum over those solved, of plans that keep due times
-	costGap                   [9]float64 // the same by objective
+	tasks                     [5]int      // problems solved, by their tasks
+	gap                       float64     // sum over those solved, of plans that keep due times
+	costGap                   [11]float64 // the same by objective
 }
 
 // compare holds the bounds of a drawn problem against exhaustive search.
@@ -422,27 +423,30 @@ func (b *boundsOfSmall) compare(tb testing.TB, seed uint64, table *dvfsmodel.Tab
 	byDeadline := func(t *planner.Task) float64 { return t.Deadline }
 	byDue := func(t *planner.Task) float64 { return min(t.Due, t.Deadline) }
 	for n, c := range []struct {
-		energy, time float64
-		delay        int
-		due          func(*planner.Task) float64
+		energy, time, wait float64
+		delay              int
+		due                func(*planner.Task) float64
 	}{
-		{1, 0, 0, byDeadline},
-		{1, 0, 0, byDue},
-		{1, 50, 0, byDue},
-		{0, 1, 0, byDue},
-		{.5, 400, 0, byDue},
-		{1, 50, 0, byDeadline},
-		{1, 0, 1, byDue},
-		{1, 0, 2, byDue},
-		{1, 100, 1, byDeadline},
+		{1, 0, 0, 0, byDeadline},
+		{1, 0, 0, 0, byDue},
+		{1, 50, 0, 0, byDue},
+		{0, 1, 0, 0, byDue},
+		{.5, 400, 0, 0, byDue},
+		{1, 50, 0, 0, byDeadline},
+		{1, 0, 0, 1, byDue},
+		{1, 0, 0, 2, byDue},
+		{1, 100, 0, 1, byDeadline},
+		{1, 0, 100, 0, byDue},
+		{1, 20, 1000, 0, byDeadline},
 	} {
+		p.WaitWeight = c.wait
 		p.Objective = dvfsmodel.Objective{EnergyWeight: c.energy, TimeWeight: c.time, DelayPower: c.delay}
 		e := newExhaustive(p, table, p.Objective, c.due)
 		if e.size() > b.most {
 			b.large++
 			return
 		}
-		e.place(0, dvfsmodel.Point{})
+		e.place(0, dvfsmodel.Point{}, 0)
 		if math.IsInf(e.best, 1) {
 			b.impossible++
 			return
