@@ -163,23 +163,27 @@ func (c *contest) choice() string {
 	}
 	best := &c.runs[c.best].Summary
 	scale := CommonScale(Joules, 5, float64(best.Energy))
-	text := fmt.Sprintf("%s takes the least energy of %s: %s (%s)", c.tags[c.best],
-		c.keeping(), scale.With(float64(best.Energy)), FormatKWh(best.Energy))
-	if !best.forEnergy() {
-		text = fmt.Sprintf("%s has the least objective of %s: %s. It takes %s (%s)", c.tags[c.best],
-			c.keeping(), best.amount(best.Objective, scale), scale.With(float64(best.Energy)), FormatKWh(best.Energy))
-	}
+	energy, gap := fmt.Sprintf("%s (%s)", scale.With(float64(best.Energy)), FormatKWh(best.Energy)), ""
 	if best.Baseline > 0 {
-		text += ", " + best.against()
+		energy += ", " + best.against()
 	}
 	if best.ObjectiveBound > 0 {
-		text += " and " + FormatPercent(best.ObjectiveGap()) + " above what no schedule can beat"
+		gap = FormatPercent(best.ObjectiveGap()) + " above what no schedule can beat"
 	}
-	text += "."
+	text := c.tags[c.best] + " takes the least energy of " + c.keeping() + ": " + joined(" and ", energy, gap) + "."
+	if !best.forEnergy() {
+		text = c.tags[c.best] + " has the least objective of " + c.keeping() + ": " + joined(", ", best.amount(best.Objective, scale), gap) +
+			". It takes " + energy + "."
+	}
 	if second := c.runnerUp(); second >= 0 {
 		text += " " + c.difference(second)
 	}
 	return text
+}
+
+// joined are those of some texts that aren't empty.
+func joined(by string, texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), by)
 }
 
 // keeping counts the plans that keep all promises.

@@ -103,7 +103,12 @@ func (p *PlanPage) lead(s *Summary) string {
 	}
 	if s.ObjectiveBound > 0 {
 		part, side := s.fromBound()
-		text += "; no schedule that keeps all deadlines and due times can take less than " + s.amount(s.ObjectiveBound, scale) + ", and this one is " + part + " " + side
+		verb := "take"
+		if !s.forEnergy() {
+			verb = "come to"
+			text += "; it comes to " + s.amount(s.Objective, scale)
+		}
+		text += "; no schedule that keeps all deadlines and due times can " + verb + " less than " + s.amount(s.ObjectiveBound, scale) + ", and this one is " + part + " " + side
 	}
 	slower, same, faster := p.speeds()
 	return text + ". " + fmt.Sprintf("Core clocks are below the default for %s, at it for %s and above it for %s.",

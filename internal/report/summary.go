@@ -105,8 +105,15 @@ func (s *Summary) amount(v float64, scale Scale) string {
 	if strings.Contains(unit, " + ") && !strings.HasPrefix(unit, "(") {
 		unit = "(" + unit + ")"
 	}
-	return strconv.FormatFloat(v, 'g', 5, 64) + " " + unit
+	number := strconv.FormatFloat(v, 'g', 5, 64)
+	if digits, power, large := strings.Cut(number, "e+"); large {
+		number = digits + "·10" + superscript.Replace(strings.TrimLeft(power, "0"))
+	}
+	return number + " " + unit
 }
+
+// superscript raises digits.
+var superscript = strings.NewReplacer("0", "⁰", "1", "¹", "2", "²", "3", "³", "4", "⁴", "5", "⁵", "6", "⁶", "7", "⁷", "8", "⁸", "9", "⁹")
 
 // fromBound is how far the plan's objective is from its bound and on which side of it,
 // such as "3.90 %" and "above": a plan that misses deadlines may take less than any that

@@ -66,6 +66,21 @@ func TestOfAnotherObjectiveTheBestAndTheGapAreByIt(t *testing.T) {
 	}
 }
 
+func TestAnAmountIsInTheUnitOfTheObjective(t *testing.T) {
+	scale := CommonScale(Joules, 5, 4.43042e7)
+	for unit, want := range map[string]string{
+		"J": "44.304 MJ", "GPU·s": "4.4304·10⁷ GPU·s", "J + 50·GPU·s": "4.4304·10⁷ (J + 50·GPU·s)", "(J + 50·GPU·s)·GPU·s": "4.4304·10⁷ (J + 50·GPU·s)·GPU·s",
+	} {
+		s := Summary{ObjectiveUnit: unit}
+		if got := s.amount(4.43042e7, scale); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got := (&Summary{ObjectiveUnit: "EUR"}).amount(31.7933, scale); got != "31.793 EUR" {
+		t.Errorf("%q, want 31.793 EUR", got)
+	}
+}
+
 func TestDotsInTheSamePlaceShareTheirName(t *testing.T) {
 	point := func(time float64) dvfsmodel.Point {
 		return dvfsmodel.Point{Time: time, Power: 1000, Energy: dvfsmodel.Joule(1e6 - 100*time)}
