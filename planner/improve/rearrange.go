@@ -50,10 +50,11 @@ func listable(p *planner.Problem, plan *planner.Plan) bool {
 }
 
 // Limits of the work that a search over lists does unasked: moves for each three
-// tasks, moves in all, and jobs timed. Batches of more than manyJobs get less by as
+// tasks or for each task, whichever is more, moves in all, and jobs timed. Batches of more than manyJobs get less by as
 // much as they are larger; more than mostListed tasks keep their places.
 const (
 	movesPerTriple  = 20
+	movesPerTask    = 150_000
 	mostMovesListed = 12_000_000
 	mostTimed       = 600_000_000
 	manyJobs        = 1_000
@@ -79,7 +80,7 @@ func rearrange(ctx context.Context, p *planner.Problem, plan *planner.Plan, how 
 	if moves <= 0 {
 		moves = mostMovesListed
 	}
-	moves = scaled(min(moves/max(1, n/manyJobs), movesPerTriple*n*n*n), how.Effort)
+	moves = scaled(min(moves/max(1, n/manyJobs), max(movesPerTriple*n*n, movesPerTask)*n), how.Effort)
 	work := scaled(mostTimed/max(1, n/manyJobs), how.Effort)
 	w := weightsOf(p, plan)
 	l := newLists(p, w, openNodes(p, plan))
