@@ -49,11 +49,12 @@ func listable(p *planner.Problem, plan *planner.Plan) bool {
 	return true
 }
 
-// Limits of the work that a search over lists does unasked: moves for each three
-// tasks or for each task, whichever is more, moves in all, and jobs timed. Batches of more than manyJobs get less by as
+// Limits of the work that a search over lists does unasked: moves for each three tasks,
+// where that is more, for each four or for each one, moves in all, and jobs timed. Batches of more than manyJobs get less by as
 // much as they are larger; more than mostListed tasks keep their places.
 const (
 	movesPerTriple  = 20
+	movesPerFour    = 12
 	movesPerTask    = 150_000
 	mostMovesListed = 12_000_000
 	mostTimed       = 600_000_000
@@ -80,7 +81,7 @@ func rearrange(ctx context.Context, p *planner.Problem, plan *planner.Plan, how 
 	if moves <= 0 {
 		moves = mostMovesListed
 	}
-	moves = scaled(min(moves/max(1, n/manyJobs), max(movesPerTriple*n*n, movesPerTask)*n), how.Effort)
+	moves = scaled(min(moves/max(1, n/manyJobs), max(movesPerTriple*n*n, min(movesPerFour*n*n*n, movesPerTask))*n), how.Effort)
 	work := scaled(mostTimed/max(1, n/manyJobs), how.Effort)
 	w := weightsOf(p, plan)
 	l := newLists(p, w, openNodes(p, plan))
