@@ -3,6 +3,7 @@ package improve
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/epplan/epplan/planner"
 )
@@ -16,8 +17,8 @@ import (
 type Portfolio struct {
 	Others []Start
 	// Rescue are further starts, tried as long as tasks are late, and all of them where
-	// Then and Last have little to say. Plans in which tasks share GPUs by profile don't
-	// count.
+	// Then and Last have little to say, or found little from what sites run. Plans in
+	// which tasks share GPUs by profile don't count.
 	Rescue []Start
 	Then   planner.Improver
 	Last   planner.Improver
@@ -26,7 +27,8 @@ type Portfolio struct {
 // Start is a policy whose plans are worth improving.
 type Start struct {
 	planner.Policy
-	Most int // tasks of a problem for which it is quick enough; 0: any number
+	Most  int  // tasks of a problem for which it is quick enough; 0: any number
+	Plain bool // it is what sites run, at default clocks
 }
 
 // Improve is [planner.Improver]. Unlike others, a plan that leaves fewer tasks out
@@ -44,12 +46,14 @@ func (f Portfolio) Improve(ctx context.Context, p *planner.Problem, plan *planne
 	if best, err = f.try(ctx, p, f.Others, best, rng); err != nil {
 		return nil, err
 	}
+	before := best.cost
 	if best, err = f.last(ctx, p, best, rng); err != nil {
 		return nil, err
 	}
+	enough := (movableAll(p) || searchable(p)) && !(f.plain(best.From) && best.cost > littleWon*before)
 	rescued := best
 	for i := range f.Rescue {
-		if rescued.late == 0 && (movableAll(p) || searchable(p)) || planner.Cut(ctx) {
+		if rescued.late == 0 && enough || planner.Cut(ctx) {
 			break
 		}
 		if rescued, err = f.try(ctx, p, f.Rescue[i:i+1], rescued, rng); err != nil {
@@ -63,6 +67,14 @@ func (f Portfolio) Improve(ctx context.Context, p *planner.Problem, plan *planne
 	}
 	best.Policy, best.Clocks = plan.Policy, nil // each task has its own
 	return best.Plan, nil
+}
+
+// littleWon is the part of a cost that remains where hardly anything was gained.
+const littleWon = 0.9
+
+// plain tells whether a start is one of what sites run.
+func (f Portfolio) plain(name string) bool {
+	return slices.ContainsFunc(f.Others, func(s Start) bool { return s.Plain && s.Name == name })
 }
 
 // last is the best plan improved by Last.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -266,4 +267,52 @@ func TestLargeBatchesAreNotPlannedByPoliciesThatLookAtAllThatWaits(t *testing.T)
 			t.Errorf("%s is asked for %d tasks, want %d at most", start.Name, start.Most, policy.MostQueued)
 		}
 	}
+}
+
+// TestWhereASearchFindsLittleOtherPoliciesAreAsked: the default plan isn't what sites run
+// because nothing better was found from there.
+func TestWhereASearchFindsLittleOtherPoliciesAreAsked(t *testing.T) {
+	planned := func(p *planner.Problem, rescue bool) *planner.Plan {
+		pol, err := policy.Parse(policy.Best(planner.Offline), policy.DefaultParams())
+		if err != nil {
+			t.Fatal(err)
+		}
+		portfolio, ok := pol.Improve.(improve.Portfolio)
+		if !ok {
+			t.Fatalf("improved by %T, want a portfolio", pol.Improve)
+		}
+		portfolio.Last = asItIs{}
+		portfolio.Others = slices.DeleteFunc(portfolio.Others, func(s improve.Start) bool { return !s.Plain })
+		if !rescue {
+			portfolio.Rescue = nil
+		}
+		pol.Improve = portfolio
+		plan, err := policy.Checked(t.Context(), p, pol, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return plan
+	}
+	asked := 0
+	for seed := range uint64(12) {
+		p := drawBatch(t, 300+seed)
+		alone := planned(p, false)
+		if alone.From != "baseline" && alone.From != policy.EasyDefault || len(alone.PastDue(p)) > 0 {
+			continue
+		}
+		asked++
+		if plan := planned(p, true); len(plan.PastDue(p)) > 0 || p.Cost(plan) > 0.95*p.Cost(alone) {
+			t.Errorf("seed %d: %.0f J from %q, %d past due, of which first come, first served takes %.0f J", seed, p.Cost(plan), plan.From, len(plan.PastDue(p)), p.Cost(alone))
+		}
+	}
+	if asked < 3 {
+		t.Errorf("%d batches came to that, want 3", asked)
+	}
+}
+
+// asItIs improves nothing.
+type asItIs struct{}
+
+func (asItIs) Improve(_ context.Context, _ *planner.Problem, plan *planner.Plan, _ *rand.Rand) (*planner.Plan, error) {
+	return plan, nil
 }

@@ -152,11 +152,12 @@ func edlAlign(q Params) planner.Policy {
 		start.Name = direct[i].name
 		switch start.Name {
 		case "baseline":
+			start.Plain = true
 			others = append(others, start)
 		case "easy":
 			sites := start
 			sites.Name, sites.Tune = EasyDefault, tune.None
-			sites.Most = quickQueue
+			sites.Most, sites.Plain = quickQueue, true
 			others = append(others, sites)
 			sites.Most = MostQueued
 			rescue = append(rescue, sites)
