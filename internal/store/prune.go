@@ -132,8 +132,8 @@ ON CONFLICT DO UPDATE SET
 
 	sumPrunedEver = `
 INSERT INTO energy_sums (cluster, day, ` + sumColumns + `)
-SELECT cluster, -1, workload, gpu_model, hold_out, constant_arm, arm, core_mhz, mem_mhz, 0, 0, ` + jobSums + prunedJobs + `
-WHERE workload != '' AND arm != 'excluded' GROUP BY cluster, workload, gpu_model, hold_out, constant_arm, arm, core_mhz, mem_mhz` + addSums
+SELECT cluster, -1, ` + stratumKey + `, 0, 0, ` + jobSums + prunedJobs + `
+WHERE workload != '' AND arm != 'excluded' GROUP BY cluster, ` + stratumKey + addSums
 
 	prunedJobs = `
 FROM (` + jobsOf + ` WHERE o.unmatched = 0 AND o.outcome_id IN (SELECT value FROM json_each(?1))` + byJob + `)`
@@ -189,8 +189,8 @@ func selectIDs(ctx context.Context, conn *sql.Conn, query string, args ...any) (
 
 // emptySums deletes the sums of days in which no job is left.
 func emptySums(limit int64) func(context.Context, *sql.Conn) (int64, error) {
-	return deletion(`DELETE FROM energy_sums WHERE (cluster, day, workload, gpu_model, hold_out, constant_arm, arm, core_mhz, mem_mhz) IN (
-	SELECT cluster, day, workload, gpu_model, hold_out, constant_arm, arm, core_mhz, mem_mhz FROM energy_sums
+	return deletion(`DELETE FROM energy_sums WHERE (cluster, day, `+stratumKey+`) IN (
+	SELECT cluster, day, `+stratumKey+` FROM energy_sums
 	WHERE cluster IN (SELECT cluster FROM run_days) AND day > 0 AND day <= ? AND ended = 0 LIMIT ?)`,
 		limit/microsPerDay)
 }

@@ -47,12 +47,12 @@ HAVING MAX(COALESCE(o.ended_us, o.received_us)) >= ?2 AND MAX(COALESCE(o.ended_u
 
 // strataParts selects sums of strata and clocks from what follows.
 const strataParts = `
-SELECT ?1, workload, gpu_model, hold_out, constant_arm, arm, core_mhz, mem_mhz, SUM(ended), SUM(done), SUM(done_gpu_runs), SUM(done_gpu_j), SUM(done_gpu_j2), SUM(done_node_runs), SUM(done_node_j), SUM(done_node_j2),
+SELECT ?1, ` + stratumKey + `, SUM(ended), SUM(done), SUM(done_gpu_runs), SUM(done_gpu_j), SUM(done_gpu_j2), SUM(done_node_runs), SUM(done_node_j), SUM(done_node_j2),
 	SUM(predicted_runs), SUM(predicted_j), SUM(predicted_gpu_j) FROM (`
 
 const strataOrder = `)
-GROUP BY workload, gpu_model, hold_out, constant_arm, arm, core_mhz, mem_mhz
-ORDER BY workload, gpu_model, hold_out, constant_arm, arm, core_mhz, mem_mhz`
+GROUP BY ` + stratumKey + `
+ORDER BY ` + stratumKey
 
 var (
 	// strataEver reads the sums over all days, and those of pruned jobs, in the order
@@ -61,18 +61,18 @@ var (
 SELECT cluster, ` + sumColumns + ` FROM energy_sums WHERE cluster = ?1 AND day = 0 AND ended > 0
 UNION ALL
 SELECT cluster, ` + sumColumns + ` FROM energy_sums WHERE cluster = ?1 AND day = -1 AND done_gpu_runs + done_node_runs > 0
-ORDER BY workload, gpu_model, hold_out, constant_arm, arm, core_mhz, mem_mhz`
+ORDER BY ` + stratumKey
 	// strataSince reads the jobs from ?2 on to the end of its day, ?3, the sums of
 	// the days from ?4 on, and those of pruned jobs from a month on.
 	strataSince = strataParts + `
-	SELECT workload, gpu_model, hold_out, constant_arm, arm, core_mhz, mem_mhz, COUNT(*) AS ended, SUM(done) AS done,
+	SELECT ` + stratumKey + `, COUNT(*) AS ended, SUM(done) AS done,
 		COUNT(gpu_j) AS done_gpu_runs, TOTAL(gpu_j) AS done_gpu_j, TOTAL(gpu_j * gpu_j) AS done_gpu_j2,
 		COUNT(node_j) AS done_node_runs, TOTAL(node_j) AS done_node_j, TOTAL(node_j * node_j) AS done_node_j2,
 		COUNT(predicted_j) AS predicted_runs, TOTAL(predicted_j) AS predicted_j, TOTAL(CASE WHEN predicted_j IS NOT NULL THEN gpu_j END) AS predicted_gpu_j
-	FROM (` + jobsBetween + `) GROUP BY workload, gpu_model, hold_out, constant_arm, arm, core_mhz, mem_mhz
+	FROM (` + jobsBetween + `) GROUP BY ` + stratumKey + `
 	UNION ALL SELECT ` + sumColumns + ` FROM energy_sums WHERE cluster = ?1 AND day >= ?4 AND ended > 0
 	UNION ALL
-	SELECT workload, gpu_model, hold_out, constant_arm, arm, core_mhz, mem_mhz, 0, 0,
+	SELECT ` + stratumKey + `, 0, 0,
 		done_gpu_runs, done_gpu_j, done_gpu_j2, done_node_runs, done_node_j, done_node_j2,
 		predicted_runs, predicted_j, predicted_gpu_j
 	FROM outcome_months WHERE cluster = ?1 AND month >= ?5 AND workload != '' AND arm != 'excluded' AND done_gpu_runs + done_node_runs > 0` + strataOrder

@@ -20,7 +20,10 @@ const (
 	// again the last run counts; how some ended nobody knows.
 	compared = " o.unmatched = 0 AND o.workload != '' AND o.arm != 'excluded' AND o.exit_state NOT IN ('', 'REQUEUED') "
 
-	sumColumns = `workload, gpu_model, hold_out, constant_arm, arm, core_mhz, mem_mhz, ended, done, done_gpu_runs, done_gpu_j, done_gpu_j2,
+	// stratumKey is what tells apart jobs that aren't added up.
+	stratumKey = `workload, gpu_model, hold_out, constant_arm, arm, core_mhz, mem_mhz`
+
+	sumColumns = stratumKey + `, ended, done, done_gpu_runs, done_gpu_j, done_gpu_j2,
 	done_node_runs, done_node_j, done_node_j2, predicted_runs, predicted_j, predicted_gpu_j`
 
 	addSums = `
@@ -38,13 +41,13 @@ ON CONFLICT DO UPDATE SET ended = ended + excluded.ended, done = done + excluded
 func bookJobs(condition string) string {
 	return steady(`
 INSERT INTO energy_sums (cluster, day, ` + sumColumns + `)
-SELECT cluster, CASE every WHEN 1 THEN 0 ELSE day END, workload, gpu_model, hold_out, constant_arm, arm, core_mhz, mem_mhz,
+SELECT cluster, CASE every WHEN 1 THEN 0 ELSE day END, ` + stratumKey + `,
 	?1 * ended, ?1 * done, ?1 * gn, ?1 * g, ?1 * g2, ?1 * nn, ?1 * n, ?1 * n2, ?1 * pn, ?1 * p, ?1 * pg
 FROM (SELECT 0 AS every UNION ALL SELECT 1), (
-	SELECT cluster, MAX(1, ended_us / 86400000000) AS day, workload, gpu_model, hold_out, constant_arm, arm, core_mhz, mem_mhz,
+	SELECT cluster, MAX(1, ended_us / 86400000000) AS day, ` + stratumKey + `,
 		COUNT(*) AS ended, SUM(done) AS done, ` + jobSums + `
 	FROM (` + jobsOf + ` WHERE` + compared + `AND ` + condition + byJob + `)
-	GROUP BY cluster, day, workload, gpu_model, hold_out, constant_arm, arm, core_mhz, mem_mhz)
+	GROUP BY cluster, day, ` + stratumKey + `)
 WHERE true` + addSums)
 }
 
@@ -52,7 +55,7 @@ WHERE true` + addSums)
 // what bookJobs does, without the trees that grouping makes each time.
 var bookOne = steady(`
 INSERT INTO energy_sums (cluster, day, ` + sumColumns + `)
-SELECT cluster, CASE every WHEN 1 THEN 0 ELSE day END, workload, gpu_model, hold_out, constant_arm, arm, core_mhz, mem_mhz, 1, done,
+SELECT cluster, CASE every WHEN 1 THEN 0 ELSE day END, ` + stratumKey + `, 1, done,
 	gpu_j IS NOT NULL, COALESCE(gpu_j, 0.0), COALESCE(gpu_j * gpu_j, 0.0),
 	node_j IS NOT NULL, COALESCE(node_j, 0.0), COALESCE(node_j * node_j, 0.0),
 	predicted_j IS NOT NULL, COALESCE(predicted_j, 0.0), CASE WHEN predicted_j IS NULL THEN 0.0 ELSE gpu_j END
