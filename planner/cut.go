@@ -56,7 +56,7 @@ type Monitor struct {
 	depth    int // calls of Solve in each other
 	work     int // evaluations
 	progress Progress
-	cost     float64 // of the best plan
+	worth    Worth // of the best plan
 }
 
 // Progress is how far a call of [Solve] is.
@@ -147,32 +147,20 @@ func (m *Monitor) tell() {
 // Listens tells whether anybody is told of the work.
 func (m *Monitor) Listens() bool { return m != nil && m.Tell != nil }
 
-// Found says that there is a plan. The best one counts: the fewest tasks left out, the
-// fewest past due, the least cost.
+// Found says that there is a plan. The best one counts, by its [Worth].
 func (m *Monitor) Found(p *Problem, plan *Plan) {
 	if m == nil {
 		return
 	}
-	late, cost := len(plan.PastDue(p)), p.Cost(plan)
-	if b := m.best; b != nil {
-		switch {
-		case len(plan.Unplaced) != len(b.Unplaced):
-			if len(plan.Unplaced) > len(b.Unplaced) {
-				return
-			}
-		case late != m.progress.PastDue:
-			if late > m.progress.PastDue {
-				return
-			}
-		case cost >= m.cost:
-			return
-		}
+	w := p.WorthOf(plan)
+	if m.best != nil && w.Compare(m.worth) >= 0 {
+		return
 	}
 	m.mu.Lock()
 	m.best = plan
 	m.mu.Unlock()
-	m.cost = cost
-	m.progress.Planned, m.progress.PastDue, m.progress.Energy = true, late, plan.Ledger.Total()
+	m.worth = w
+	m.progress.Planned, m.progress.PastDue, m.progress.Energy = true, w.Late, plan.Ledger.Total()
 }
 
 // enter begins a call of Solve, and tells whether it is within another one.

@@ -40,20 +40,20 @@ func (f Portfolio) Improve(ctx context.Context, p *planner.Problem, plan *planne
 	}
 	best := candidateOf(p, improved)
 	planner.MonitorOf(ctx).Found(p, improved)
-	if f.uniform(p) && best.late == 0 && p.WaitWeight == 0 {
+	if f.uniform(p) && best.worth.Late == 0 && p.WaitWeight == 0 {
 		return improved, nil
 	}
 	if best, err = f.try(ctx, p, f.Others, best, rng); err != nil {
 		return nil, err
 	}
-	before := best.cost
+	before := best.worth.Cost
 	if best, err = f.last(ctx, p, best, rng); err != nil {
 		return nil, err
 	}
-	enough := (movableAll(p) || searchable(p)) && !(f.plain(best.From) && best.cost > littleWon*before)
+	enough := (movableAll(p) || searchable(p)) && !(f.plain(best.From) && best.worth.Cost > littleWon*before)
 	rescued := best
 	for i := range f.Rescue {
-		if rescued.late == 0 && enough || planner.Cut(ctx) {
+		if rescued.worth.Late == 0 && enough || planner.Cut(ctx) {
 			break
 		}
 		if rescued, err = f.try(ctx, p, f.Rescue[i:i+1], rescued, rng); err != nil {
@@ -93,7 +93,7 @@ func (f Portfolio) last(ctx context.Context, p *planner.Problem, best candidate,
 func (f Portfolio) try(ctx context.Context, p *planner.Problem, starts []Start, best candidate, rng *rand.Rand) (candidate, error) {
 	for i := range starts {
 		planner.MonitorOf(ctx).At(starts[i].Name, i, len(starts))
-		if most := starts[i].Most; most > 0 && len(p.Tasks) > most || planner.Cut(ctx) && best.late == 0 {
+		if most := starts[i].Most; most > 0 && len(p.Tasks) > most || planner.Cut(ctx) && best.worth.Late == 0 {
 			continue // a search that is cut keeps its promises
 		}
 		start, err := f.start(ctx, p, &starts[i].Policy)
@@ -138,29 +138,18 @@ func (f Portfolio) start(ctx context.Context, p *planner.Problem, policy *planne
 	return plan, nil
 }
 
-// candidate is a plan and how many of its tasks end after their due times.
+// candidate is a plan and what it is preferred by.
 type candidate struct {
 	*planner.Plan
-	late int
-	cost float64 // of the objective
+	worth planner.Worth
 }
 
 func candidateOf(p *planner.Problem, plan *planner.Plan) candidate {
-	return candidate{plan, len(plan.PastDue(p)), p.Cost(plan)}
+	return candidate{plan, p.WorthOf(plan)}
 }
 
 // better tells whether a plan is to be preferred to another.
-func (a *candidate) better(b *candidate) bool {
-	switch {
-	case len(a.Unplaced) != len(b.Unplaced):
-		return len(a.Unplaced) < len(b.Unplaced)
-	case a.late != b.late:
-		return a.late < b.late
-	case len(a.Misses) != len(b.Misses):
-		return len(a.Misses) < len(b.Misses)
-	}
-	return a.cost < b.cost
-}
+func (a *candidate) better(b *candidate) bool { return a.worth.Compare(b.worth) < 0 }
 
 // orBetter takes another plan if that is to be preferred.
 func (a *candidate) orBetter(p *planner.Problem, plan *planner.Plan) {

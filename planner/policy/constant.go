@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -107,7 +106,7 @@ func (c *constant) Improve(ctx context.Context, p *planner.Problem, plan *planne
 	if err != nil {
 		return nil, err
 	}
-	if worthOf(p, improved).compare(best.worth) < 0 {
+	if p.WorthOf(improved).Compare(best.worth) < 0 {
 		best.plan = improved
 	}
 	best.plan.Policy = plan.Policy
@@ -122,7 +121,7 @@ func (c *constant) search(p *planner.Problem) *clockSearch {
 	s.most = s.left
 	for i := range c.placed {
 		if most := c.placed[i].Most; most == 0 || len(p.Tasks) <= most {
-			s.ways = append(s.ways, way{&c.placed[i].Policy, worth{unplaced: math.MaxInt}})
+			s.ways = append(s.ways, way{&c.placed[i].Policy, planner.Worth{Unplaced: math.MaxInt}})
 		}
 	}
 	return s
@@ -142,28 +141,14 @@ type clockSearch struct {
 // way is a way to place the tasks, and what came of it at best.
 type way struct {
 	policy *planner.Policy
-	best   worth
+	best   planner.Worth
 }
 
 // trial is a choice of clock pairs, with the best of its plans.
 type trial struct {
 	rungs []int // by ladder
 	plan  *planner.Plan
-	worth worth
-}
-
-// worth is what plans with constant clocks are chosen by: less is better.
-type worth struct {
-	unplaced, late, misses int
-	cost                   float64
-}
-
-func worthOf(p *planner.Problem, plan *planner.Plan) worth {
-	return worth{len(plan.Unplaced), len(plan.PastDue(p)), len(plan.Misses), p.Cost(plan)}
-}
-
-func (a worth) compare(b worth) int {
-	return cmp.Or(cmp.Compare(a.unplaced, b.unplaced), cmp.Compare(a.late, b.late), cmp.Compare(a.misses, b.misses), cmp.Compare(a.cost, b.cost))
+	worth planner.Worth
 }
 
 // choose finds the clock pairs. All ways to place the tasks are tried at the first
@@ -178,7 +163,7 @@ func (s *clockSearch) choose(ctx context.Context) error {
 			return err
 		}
 	}
-	slices.SortStableFunc(s.ways, func(a, b way) int { return a.best.compare(b.best) })
+	slices.SortStableFunc(s.ways, func(a, b way) int { return a.best.Compare(b.best) })
 	if err := s.descend(ctx); err != nil {
 		return err
 	}
@@ -212,7 +197,7 @@ func (s *clockSearch) place(ctx context.Context, rungs []int, way *way, haste fl
 	clocks := clocksAt(s.ladders, rungs)
 	at.Tune = tune.Constant(clocks)
 	hurried := *s.problem
-	var last worth
+	var last planner.Worth
 	stuck := 0 // placements in a row that were no better or worse
 	for hurries := 0; ; hurries++ {
 		plan, err := planner.Solve(ctx, &hurried, &at, &planner.Options{NoImprove: true})
@@ -221,11 +206,11 @@ func (s *clockSearch) place(ctx context.Context, rungs []int, way *way, haste fl
 		}
 		s.left--
 		planner.MonitorOf(ctx).At(Constant, s.most-s.left, s.most)
-		w := worthOf(s.problem, plan)
-		if w.compare(way.best) < 0 {
+		w := s.problem.WorthOf(plan)
+		if w.Compare(way.best) < 0 {
 			way.best = w
 		}
-		if s.best.plan == nil || w.compare(s.best.worth) < 0 {
+		if s.best.plan == nil || w.Compare(s.best.worth) < 0 {
 			plan.Clocks, plan.From = clocks, at.Name
 			s.best = trial{slices.Clone(rungs), plan, w}
 			planner.MonitorOf(ctx).Found(s.problem, plan)
@@ -233,7 +218,7 @@ func (s *clockSearch) place(ctx context.Context, rungs []int, way *way, haste fl
 		if stuck++; w != last {
 			stuck = 0
 		}
-		if w.late == 0 || w.unplaced > s.best.worth.unplaced || stuck == mostStuck || hurries == mostHurries || s.left <= 0 {
+		if w.Late == 0 || w.Unplaced > s.best.worth.Unplaced || stuck == mostStuck || hurries == mostHurries || s.left <= 0 {
 			return nil
 		}
 		last = w
