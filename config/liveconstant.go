@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -118,13 +119,5 @@ func nearest(pairs []dvfsmodel.ClockPair, to dvfsmodel.ClockPair) dvfsmodel.Cloc
 	apart := func(p dvfsmodel.ClockPair) float64 {
 		return math.Abs(math.Log(float64(p.Core/to.Core))) + math.Abs(math.Log(float64(p.Mem/to.Mem)))
 	}
-	return slices.MinFunc(pairs, func(a, b dvfsmodel.ClockPair) int {
-		switch x, y := apart(a), apart(b); {
-		case x < y:
-			return -1
-		case x > y:
-			return 1
-		}
-		return 0
-	})
+	return slices.MinFunc(pairs, func(a, b dvfsmodel.ClockPair) int { return cmp.Compare(apart(a), apart(b)) })
 }

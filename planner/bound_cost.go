@@ -25,6 +25,9 @@ func boundOfCost(p *Problem, energy dvfsmodel.Joule, dues bool) float64 {
 // Σ g·(s + t/2) came of one after the other, those with the shortest t first; with
 // times and GPUs as small as they can be, no plan has less.
 func waitedBound(p *Problem) float64 {
+	if p.sharable() || p.Present != nil || slices.ContainsFunc(p.Tasks, func(t Task) bool { return t.Arrival != 0 }) {
+		return 0
+	}
 	delay, gpus := math.Inf(1), 0.0
 	for i := range p.Cluster.Classes {
 		k := &p.Cluster.Classes[i]
@@ -32,9 +35,6 @@ func waitedBound(p *Problem) float64 {
 		if gpus += float64(k.Count * k.GPUs); k.Count == 0 {
 			gpus = math.Inf(1)
 		}
-	}
-	if p.sharable() || p.Present != nil || slices.ContainsFunc(p.Tasks, func(t Task) bool { return t.Arrival != 0 }) {
-		return 0
 	}
 	tasks := boundTasks(p, 1, 0)
 	slices.SortFunc(tasks, func(a, b boundTask) int { return cmp.Compare(a.shortest, b.shortest) })

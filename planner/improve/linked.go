@@ -320,8 +320,7 @@ func (l *lists) begins(node int32) []float64 {
 		j := &l.jobs[i]
 		from := t.free[j.gpus-1]
 		if l.needs != nil {
-			from = t.room(from, l.need(i, v.class), &c.has)
-			t.keep(from, l.need(i, v.class), from+j.time)
+			from = t.hold(from, l.need(i, v.class), &c.has, j.time)
 		}
 		occupy(t.free, int(j.gpus), from+j.time)
 		begins = append(begins, from)

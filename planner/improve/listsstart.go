@@ -55,18 +55,12 @@ func (l *lists) fresh(class int) *nodeList {
 // is false where a job can't be at its place by its menu.
 func (l *lists) follow(plan *planner.Plan) (ok bool) {
 	l.clear()
-	runs, order := l.p.Runs(), make([]int32, 0, len(plan.Assignments))
-	for i := range plan.Assignments {
-		if plan.Assignments[i].Node >= 0 && (runs == nil || !runs[i]) {
-			order = append(order, int32(i))
+	runs, numbers := l.p.Runs(), l.numbers(plan)
+	for _, task := range byStart(plan) {
+		if runs != nil && runs[task] {
+			continue
 		}
-	}
-	slices.SortStableFunc(order, func(a, b int32) int {
-		return cmp.Compare(plan.Assignments[a].Start, plan.Assignments[b].Start)
-	})
-	numbers := l.numbers(plan)
-	for _, i := range order {
-		a := &plan.Assignments[i]
+		i, a := int32(task), &plan.Assignments[task] //nolint:gosec // few tasks
 		m := l.menu(i, plan.Nodes[a.Node].Class)
 		if m.gpus == 0 {
 			return false
@@ -180,7 +174,7 @@ func (l *lists) wish(i int32, d *planner.DueDual) wish {
 		for g, time := range m.time {
 			cost := float64(m.nodes) * (m.net[g] + float64(m.gpus)*(c.idle*time+d.Price(class, due-time, due)))
 			if c.delay+time > due { // any place is better than none, in time better than late
-				cost += l.late.fixed + l.late.perSecond*(c.delay+time-due)
+				cost += l.late.of(c.delay+time, due)
 			}
 			if cost < best {
 				best, w.class, w.level, w.key = cost, class, int32(g), due-time/2

@@ -50,8 +50,9 @@ func listable(p *planner.Problem, plan *planner.Plan) bool {
 }
 
 // Limits of the work that a search over lists does unasked: moves for each three tasks,
-// where that is more, for each four or for each one, moves in all, and jobs timed. Batches of more than manyJobs get less by as
-// much as they are larger; more than mostListed tasks keep their places.
+// or where that is more, the fewer of those for each four and for each one; moves in all,
+// and jobs timed. Batches of more than manyJobs get less by as much as they are larger;
+// more than mostListed tasks keep their places.
 const (
 	movesPerTriple  = 20
 	movesPerFour    = 12

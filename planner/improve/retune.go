@@ -21,8 +21,8 @@ import (
 // given, and costs no more by the problem's objective unless fewer are. When ctx ends,
 // the search stops, and what it found by then is what counts.
 type Retune struct {
-	// Moves is how many moves are tried at most; 0 means 12 million. There are no more
-	// than 20 for each three tasks, and than some seconds take.
+	// Moves is how many moves are tried at most; 0 means 12 million. Small batches take
+	// fewer, by their number of tasks, and none more than some seconds.
 	Moves int
 	// Effort is a multiple of all that; 0 means 1.
 	Effort float64
