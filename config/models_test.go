@@ -325,7 +325,7 @@ func TestAFittedModelPredictsTheSameAfterAFile(t *testing.T) {
 func TestStandardErrorsOfThePapersCoefficientsCoverTheTruth(t *testing.T) {
 	p := builtin(t, "GTX1080Ti")
 	params := dvfsmodel.Params{P0: 60, Gamma: 20, C: 100, D: 5, Delta: 0.5, T0: 0.25}
-	rng := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a reproducible test
+	rng := rand.New(rand.NewPCG(1, 2))
 	noise := func() float64 { return 0.002 * rng.NormFloat64() }
 	fitted, err := dvfsmodel.Fit(samplesOf(p, params, noise), p.Default, &dvfsmodel.FitOptions{Forms: []dvfsmodel.Form{dvfsmodel.PaperForm()}})
 	if err != nil {

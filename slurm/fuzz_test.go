@@ -20,7 +20,7 @@ func seeds(f *testing.F, pattern string) {
 		f.Fatal(err)
 	}
 	for _, name := range names {
-		data, err := os.ReadFile(name) //nolint:gosec // a fixture
+		data, err := os.ReadFile(name)
 		if err != nil {
 			f.Fatal(err)
 		}

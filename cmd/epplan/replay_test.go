@@ -92,7 +92,7 @@ func TestAnInterruptedReplayLeavesTheOldCurveAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	stdout := wantInterrupted(cancelled(t), t, strings.NewReader(""), "replay", dir, "-p", "pwr", "--curve", curve)
-	text, err := os.ReadFile(curve) //nolint:gosec // in the test's own folder
+	text, err := os.ReadFile(curve)
 	if stdout != "" || err != nil || string(text) != "old" {
 		t.Errorf("printed %q, curve %q, %v", stdout, text, err)
 	}

@@ -24,7 +24,7 @@ func schema1(t *testing.T) string {
 // dumped makes a database of a dump.
 func dumped(t *testing.T, name string) string {
 	t.Helper()
-	script, err := os.ReadFile(filepath.Join("testdata", name+".sql")) //nolint:gosec // the test's own
+	script, err := os.ReadFile(filepath.Join("testdata", name+".sql"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ import (
 
 func generateOpenb(t *testing.T, spec taskset.OpenbSpec, seed uint64) *taskset.Openb {
 	t.Helper()
-	o, err := taskset.GenerateOpenb(spec, rand.New(rand.NewPCG(seed, seed))) //nolint:gosec // repeatable on purpose
+	o, err := taskset.GenerateOpenb(spec, rand.New(rand.NewPCG(seed, seed)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func checkPod(rt *rapid.T, read, made *trace.Pod) {
 
 func TestASyntheticTraceOfNoSizeIsAnError(t *testing.T) {
 	for _, spec := range []taskset.OpenbSpec{{Nodes: -1}, {Tasks: -1}, {Nodes: 1e8}, {Nodes: 1, Tasks: 1e8}} {
-		if _, err := taskset.GenerateOpenb(spec, rand.New(rand.NewPCG(1, 1))); err == nil { //nolint:gosec // repeatable on purpose
+		if _, err := taskset.GenerateOpenb(spec, rand.New(rand.NewPCG(1, 1))); err == nil {
 			t.Errorf("%+v: no error", spec)
 		}
 	}

@@ -88,7 +88,7 @@ func readFamily(t *testing.T, name string) *family {
 func (f *family) given() *replay.Stream {
 	rows := make([]int32, len(f.arrivals))
 	for i := range f.arrivals {
-		rows[i] = int32(f.arrivals[i].Pod) //nolint:gosec // a row of a list
+		rows[i] = int32(f.arrivals[i].Pod)
 	}
 	return replay.NewStream(f.demands, rows)
 }
