@@ -46,19 +46,6 @@ func FuzzParseJobs(f *testing.F) {
 	})
 }
 
-func FuzzParseNodes(f *testing.F) {
-	seeds(f, "sinfo*.json")
-	f.Add([]byte(`{"sinfo":[{"nodes":{"nodes":["n[1-3]"]},"node":{"state":["IDLE"]},"reason":{"description":"x"}}]}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		nodes, _, _ := slurm.ParseNodes("fuzz", data)
-		for _, n := range nodes {
-			if slurm.ValidNode(n.Name) != nil && !strings.ContainsAny(n.Name, ".-") && len(n.Name) <= 64 {
-				t.Errorf("%+v", n)
-			}
-		}
-	})
-}
-
 func FuzzParseJobText(f *testing.F) {
 	seeds(f, "scontrol-show-job-*.txt")
 	f.Fuzz(func(t *testing.T, data []byte) {

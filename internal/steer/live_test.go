@@ -289,7 +289,7 @@ func liveDeadlines(l *lab) {
 			l.Errorf("job %s: nice %d, was %d; held %t, was %t", id, j.Nice, was.Nice, j.Held(), was.Held())
 		}
 	}
-	s.Resume()
+	l.settings.Version = "2"
 	l.settle(s, func(st *steer.Status) bool { return st.Nice > 0 })
 	l.command("scancel", array.String())
 	// Of Ann's jobs those with deadlines start first; Bob's waits no longer for

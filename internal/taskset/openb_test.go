@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"math/rand/v2"
+	"os"
 	"reflect"
 	"slices"
 	"strconv"
@@ -127,7 +128,7 @@ func TestTheSyntheticTraceIsCloseToTheRealOne(t *testing.T) {
 
 func readOpenb(t *testing.T) ([]trace.Pod, []trace.NodeRow) {
 	t.Helper()
-	r, err := trace.Open(shareddata.Path(t, "openb/openb_pod_list_default.csv"))
+	r, err := os.Open(shareddata.Path(t, "openb/openb_pod_list_default.csv"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +137,7 @@ func readOpenb(t *testing.T) ([]trace.Pod, []trace.NodeRow) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := trace.Open(shareddata.Path(t, "openb/openb_node_list_gpu_node.csv"))
+	n, err := os.Open(shareddata.Path(t, "openb/openb_node_list_gpu_node.csv"))
 	if err != nil {
 		t.Fatal(err)
 	}
