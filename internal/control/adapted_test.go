@@ -259,7 +259,7 @@ const (
 // Adapted runs teach as much as so many runs at the clock at which they were at
 // work.
 func TestAdaptedRunsMakeAModelOfOthersNoWorse(t *testing.T) {
-	random := rand.New(rand.NewPCG(4, 2)) //nolint:gosec // a simulation
+	random := rand.New(rand.NewPCG(4, 2))
 	const runs = 30
 	near := func() float64 { return math.Exp(noise * random.NormFloat64()) }
 	fit := func(samples []dvfsmodel.Sample) *model {

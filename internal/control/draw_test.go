@@ -250,8 +250,8 @@ func TestNodesOfAJobOfTheConstantArmAreInItTogether(t *testing.T) {
 	r.job(101, nil)
 	r.decide(ask(101))
 	r.flush()
-	if d, err := r.store.Decision(t.Context(), "alpha", 101, "n1"); err != nil || d.ConstantArm != (record.Number{}) {
-		t.Errorf("without such an arm: %+v, %v", d, err)
+	if all, err := r.store.DecisionsOfJob(t.Context(), "alpha", 101); err != nil || len(all) != 1 || all[0].ConstantArm != (record.Number{}) {
+		t.Errorf("without such an arm: %+v, %v", all, err)
 	}
 }
 

@@ -35,7 +35,7 @@ func (s *sum) way() float64 { return (s.standard - s.chosen) / (s.standard - s.b
 
 func newCampaign(t *testing.T, seed uint64, config string, clocks []dvfsmodel.MHz) *campaign {
 	t.Helper()
-	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a simulation
+	random := rand.New(rand.NewPCG(seed, 1))
 	r := rigAt(t, t.TempDir()+"/epd.db", &hand{now: start}, config, func(o *Options) { o.Seed = seed })
 	c := &campaign{rig: r, random: random, clocks: clocks, noise: 0.02}
 	for range 20 {

@@ -171,9 +171,9 @@ func TestARollbackHoldsUntilItIsFreed(t *testing.T) {
 		r.run(id+1, memoryBound())
 	}
 	before := r.models.get(r.key()).model.version
-	version, err := r.RollbackModel(context.Background(), r.key(), "test")
-	if err != nil || version != before-1 {
-		t.Fatalf("rolled back from %d to %d, %v", before, version, err)
+	version := before - 1
+	if err := r.UseModel(context.Background(), r.key(), version, "test"); err != nil {
+		t.Fatal(err)
 	}
 	if d := r.run(50, coreBound().Scale(1.05)); d.ModelVersion != version {
 		t.Errorf("version %d, want %d", d.ModelVersion, version)

@@ -88,7 +88,7 @@ func copyProject(t *testing.T) string {
 	dir := filepath.Join(t.TempDir(), "epplan")
 	const script = `git ls-files -z --cached --others --exclude-standard | xargs -0 sh -c 'for f; do [ ! -e "$f" ] || printf "%s\0" "$f"; done' sh |
 		tar -c --null -T - | { mkdir "$1" && tar -x -C "$1"; }`
-	cp := exec.CommandContext(t.Context(), "bash", "-o", "pipefail", "-c", script, "bash", dir) //nolint:gosec // the test's own
+	cp := exec.CommandContext(t.Context(), "bash", "-o", "pipefail", "-c", script, "bash", dir)
 	cp.Dir = doctest.Root(t)
 	if out, err := cp.CombinedOutput(); err != nil {
 		t.Fatalf("copy the project: %v\n%s", err, out)
@@ -117,7 +117,7 @@ func (s *shell) tidy() {
 		return // it is down
 	}
 	slurmlab.Show(s, filepath.Dir(usualLab))
-	down := exec.Command(filepath.Join(s.cmd.Dir, "scripts", "lab.sh"), "down") //nolint:gosec,noctx // the project's own
+	down := exec.Command(filepath.Join(s.cmd.Dir, "scripts", "lab.sh"), "down") //nolint:noctx // the project's own
 	if out, err := down.CombinedOutput(); err != nil {
 		s.Logf("lab.sh down: %v\n%s", err, out)
 	}
@@ -176,7 +176,7 @@ func write(t *testing.T, text *doctest.Page, blocks []*doctest.Block, shown map[
 			out.WriteString(tokens.ReplaceAllString(strings.TrimRight(printed, "\n"), "$1…") + "\n")
 		}
 	}
-	if err := os.WriteFile(filepath.Join(doctest.Root(t), page), []byte(out.String()), 0o644); err != nil { //nolint:gosec // a page that everybody may read
+	if err := os.WriteFile(filepath.Join(doctest.Root(t), page), []byte(out.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
