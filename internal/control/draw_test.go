@@ -334,8 +334,8 @@ func TestNoJobOfTheConstantArmBreaksItsPromises(t *testing.T) {
 		}
 		var atDefault float64
 		if m := r.models.get(record.WorkloadKey{Cluster: "alpha", Workload: d.Workload, GPUModel: "V100"}).model; m != nil {
-			pt := m.at(dvfsmodel.Point{Setting: dvfsmodel.DefaultSetting(), Core: base.Core, Mem: base.Mem})
-			atDefault = m.upper(&pt, r.Settings().Live.TimeMargin)
+			pt := m.At(base.Core, base.Mem)
+			atDefault = m.Upper(&pt, r.Settings().Live.TimeMargin)
 		}
 		switch {
 		case d.Arm == record.Treated || d.Arm == record.HeldOut:
