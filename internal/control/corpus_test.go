@@ -28,7 +28,7 @@ func TestDecisionsAreThoseOfTheCorpus(t *testing.T) {
 		fmt.Fprintf(&got, "%03d %s\n", i, drawnDecision(t, rng, from.draw(rng)))
 	}
 	if *update {
-		if err := os.WriteFile(corpus, got.Bytes(), 0o644); err != nil { //nolint:gosec // anybody may read it
+		if err := os.WriteFile(corpus, got.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -26,8 +26,8 @@ func TestAModelFromTheRecordsKnowsHowFarOffItIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.Settings != 8 || !(m.Fitted.TimeError > 0) || !(m.Fitted.PowerError > 0) {
-		t.Fatalf("%d settings, errors %v and %v", m.Settings, m.Fitted.TimeError, m.Fitted.PowerError)
+	if m.Settings != 8 || !(m.TimeError > 0) || !(m.PowerError > 0) {
+		t.Fatalf("%d settings, errors %v and %v", m.Settings, m.TimeError, m.PowerError)
 	}
 	kept, err := modelRecord(record.WorkloadKey{Workload: "w", GPUModel: "V100"}, m)
 	if err != nil {
