@@ -43,7 +43,7 @@ const typicalOverIdle = 5
 // range that the catalog was made with.
 func (c *Catalog) Hardware(gpuModel string) (planner.Hardware, error) {
 	if gpuModel == PaperModel && c.scaling != nil {
-		return planner.Hardware{Name: PaperModel, Range: c.scaling, Default: dvfsmodel.Point{Setting: dvfsmodel.DefaultSetting()}, Typical: paperTypical}, nil
+		return planner.Hardware{Name: PaperModel, Range: c.scaling, Default: dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling()}, Typical: paperTypical}, nil
 	}
 	profile, err := c.profiles.Lookup(gpuModel)
 	if err != nil {

@@ -177,7 +177,7 @@ func (m *Model) response(p *Profile) (dvfsmodel.Response, error) {
 	if !ok {
 		return nil, fmt.Errorf("default clocks of GPU model %s aren't in its clock list", p.Name)
 	}
-	at := dvfsmodel.Point{Setting: setting, Core: p.Default.Core, Mem: p.Default.Mem}
+	at := dvfsmodel.Point{Scaling: setting, Core: p.Default.Core, Mem: p.Default.Mem}
 	if m.Form == dvfsmodel.PaperForm() {
 		params, err := m.params()
 		return &dvfsmodel.Discrete{Params: params, Table: table, At: at}, err
@@ -186,7 +186,7 @@ func (m *Model) response(p *Profile) (dvfsmodel.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range table.Settings() {
+	for _, s := range table.Scalings() {
 		if t, w := fitted.Time(s.Fc, s.Fm), float64(fitted.Power(s)); !positive.has(t) || !positive.has(w) {
 			core, mem := table.Clocks(s)
 			return nil, fmt.Errorf("it predicts %.6g s and %.6g W at %.6g/%.6g MHz, want positive numbers", t, w, float64(core), float64(mem))

@@ -232,7 +232,7 @@ func TestAModelInARangeMustHaveThePapersForm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if best, err := response.Optimum(dvfsmodel.MinEnergy(), math.Inf(1)); err != nil || best.Setting.Fc < 0.89 {
+	if best, err := response.Optimum(dvfsmodel.MinEnergy(), math.Inf(1)); err != nil || best.Scaling.Fc < 0.89 {
 		t.Errorf("optimum %+v, %v", best, err)
 	}
 	other := models.All()[1]
@@ -263,7 +263,7 @@ func samplesOf(p *Profile, params dvfsmodel.Params, noise func() float64) []dvfs
 	samples := make([]dvfsmodel.Sample, 0, len(pairs))
 	for _, pair := range pairs {
 		fc, fm := float64(pair.Core/p.Default.Core), float64(pair.Mem/p.Default.Mem)
-		at := params.At(dvfsmodel.Setting{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: fm})
+		at := params.At(dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: fm})
 		samples = append(samples, dvfsmodel.Sample{
 			Core: pair.Core, Mem: pair.Mem,
 			Time: at.Time * (1 + noise()), Power: at.Power * dvfsmodel.Watt(1+noise()),

@@ -74,7 +74,7 @@ func (p *Profile) table(base dvfsmodel.Base, curve func(float64) dvfsmodel.Volt)
 
 // DefaultPoint is the setting at the default clocks, without time and power.
 func (p *Profile) DefaultPoint() dvfsmodel.Point {
-	return dvfsmodel.Point{Setting: dvfsmodel.DefaultSetting(), Core: p.Default.Core, Mem: p.Default.Mem}
+	return dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling(), Core: p.Default.Core, Mem: p.Default.Mem}
 }
 
 // curve is the normalised core voltage over the core clock, both relative to

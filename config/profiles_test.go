@@ -45,8 +45,8 @@ func TestEachBuiltinProfileHasItsDefaultInItsTable(t *testing.T) {
 			t.Fatal(err)
 		}
 		at := p.DefaultPoint()
-		if s, ok := table.Contains(at.Core, at.Mem); !ok || s != at.Setting || s != dvfsmodel.DefaultSetting() {
-			t.Errorf("%s: default setting %+v, in the table %+v, %v", name, at.Setting, s, ok)
+		if s, ok := table.Contains(at.Core, at.Mem); !ok || s != at.Scaling || s != dvfsmodel.DefaultScaling() {
+			t.Errorf("%s: default setting %+v, in the table %+v, %v", name, at.Scaling, s, ok)
 		}
 		if table.Len() != settings[name] {
 			t.Errorf("%s has %d settings, want %d", name, table.Len(), settings[name])

@@ -14,13 +14,13 @@ func TestAnAnchoredResponseHasItsShapeAndTheGivenDefaultPoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	params := dvfsmodel.Params{P0: 40, Gamma: 20, C: 120, D: 3, Delta: 0.7, T0: 0.5}
-	at := dvfsmodel.Point{Setting: dvfsmodel.DefaultSetting(), Core: 1000, Mem: 1000}
+	at := dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling(), Core: 1000, Mem: 1000}
 	wide := dvfsmodel.Wide()
 	for name, r := range map[string]dvfsmodel.Response{
 		"continuous": &dvfsmodel.Continuous{Params: params, Range: &wide},
 		"discrete":   &dvfsmodel.Discrete{Params: params, Table: table, At: at},
 		"frontier":   dvfsmodel.NewFrontier(params, table, at),
-		"fixed":      &dvfsmodel.Fixed{At: params.At(dvfsmodel.DefaultSetting())},
+		"fixed":      &dvfsmodel.Fixed{At: params.At(dvfsmodel.DefaultScaling())},
 	} {
 		const seconds, watts = 7200, 80
 		was, err := r.Optimum(dvfsmodel.MinEnergy(), math.Inf(1))
@@ -37,11 +37,11 @@ func TestAnAnchoredResponseHasItsShapeAndTheGivenDefaultPoint(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if near := func(a, b float64) bool { return math.Abs(a-b) < 1e-9*b }; !near(best.Setting.Fc, was.Setting.Fc) ||
+		if near := func(a, b float64) bool { return math.Abs(a-b) < 1e-9*b }; !near(best.Scaling.Fc, was.Scaling.Fc) ||
 			!near(best.Time/seconds, was.Time/from.Time) || !near(float64(best.Power/watts), float64(was.Power/from.Power)) {
 			t.Errorf("%s: the optimum is %+v, was %+v", name, best, was)
 		}
-		if s := best.Setting; !anchored.Allows(s) || math.Abs(float64(anchored.Model().Power(s))-float64(best.Power)) > 1e-9*watts {
+		if s := best.Scaling; !anchored.Allows(s) || math.Abs(float64(anchored.Model().Power(s))-float64(best.Power)) > 1e-9*watts {
 			t.Errorf("%s: the model has %v W at the optimum, want %v", name, anchored.Model().Power(s), best.Power)
 		}
 	}

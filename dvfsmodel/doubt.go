@@ -14,7 +14,7 @@ type Doubt struct {
 	// Kept is the part of Level by which predictions are off at other clocks, too, and
 	// Clocks what they are off by there beside that.
 	Kept   float64
-	Clocks func(s Setting) Deviation
+	Clocks func(s Scaling) Deviation
 }
 
 // Deviation is of ln time and of ln power, which have nothing to do with each other.
@@ -35,7 +35,7 @@ func NewDoubt(timeError, powerError float64, free int) *Doubt {
 	const kept = 0.5
 	beside := math.Sqrt(1 - kept*kept)
 	other := Deviation{Time: beside * d.Time, Power: beside * d.Power}
-	return &Doubt{Level: d, Kept: kept, Clocks: func(Setting) Deviation { return other }}
+	return &Doubt{Level: d, Kept: kept, Clocks: func(Scaling) Deviation { return other }}
 }
 
 // Upper is the part of the truths that lie below the upper bound of a 90 % interval,

@@ -32,7 +32,7 @@ func TestADoubtOfARatioIsThatOfOneSetting(t *testing.T) {
 	if off := d.Level.Time*mean - 0.02; math.Abs(off) > 1e-4 {
 		t.Errorf("a level with a standard deviation of %v is off by %v in the mean, want .02", d.Level.Time, d.Level.Time*mean)
 	}
-	at := d.Clocks(dvfsmodel.Setting{V: 1, Fc: 0.8, Fm: 1})
+	at := d.Clocks(dvfsmodel.Scaling{V: 1, Fc: 0.8, Fm: 1})
 	if ratio := math.Hypot((1-d.Kept)*d.Level.Power, at.Power); math.Abs(ratio-d.Level.Power) > 1e-9 {
 		t.Errorf("a ratio has a standard deviation of %v, want %v", ratio, d.Level.Power)
 	}

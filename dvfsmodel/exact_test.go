@@ -20,10 +20,10 @@ func TestForTimeIsTheCheapestSettingOfThatTime(t *testing.T) {
 		low, high := r.MinTime(p), r.MaxTime(p)
 		time := low + (high-low)*rapid.Float64Range(0, 1).Draw(t, "time")
 		got, ok := r.ForTime(p, time)
-		if !ok || got.Time != time || !r.Contains(got.Setting, 1e-9) {
+		if !ok || got.Time != time || !r.Contains(got.Scaling, 1e-9) {
 			t.Fatalf("%v s of %v to %v: %+v, %v", time, low, high, got, ok)
 		}
-		if at := p.Time(got.Setting.Fc, got.Setting.Fm); math.Abs(at/time-1) > 1e-9 {
+		if at := p.Time(got.Scaling.Fc, got.Scaling.Fm); math.Abs(at/time-1) > 1e-9 {
 			t.Fatalf("the setting takes %v s, want %v", at, time)
 		}
 		const steps = 2000
@@ -33,9 +33,9 @@ func TestForTimeIsTheCheapestSettingOfThatTime(t *testing.T) {
 			if p.Delta == 1 {
 				fc, fm = p.D/(time-p.T0), r.FmMin
 			}
-			s := Setting{V: r.Voltage(fc), Fc: fc, Fm: fm}
+			s := Scaling{V: r.Voltage(fc), Fc: fc, Fm: fm}
 			if r.Contains(s, 0) && float64(p.Power(s)) < float64(got.Power)*(1-1e-9) {
-				t.Fatalf("%+v takes %v W, found %+v with %v W", s, p.Power(s), got.Setting, got.Power)
+				t.Fatalf("%+v takes %v W, found %+v with %v W", s, p.Power(s), got.Scaling, got.Power)
 			}
 		}
 	})

@@ -79,7 +79,7 @@ func ExampleRange_Optimum() {
 			fmt.Println(err)
 			return
 		}
-		fmt.Printf("core %.3f, memory %.3f, voltage %.3f: %.1f s, %.0f J\n", best.Setting.Fc, best.Setting.Fm, best.Setting.V, best.Time, best.Energy)
+		fmt.Printf("core %.3f, memory %.3f, voltage %.3f: %.1f s, %.0f J\n", best.Scaling.Fc, best.Scaling.Fm, best.Scaling.V, best.Time, best.Energy)
 	}
 	// Output:
 	// core 0.700, memory 1.088, voltage 0.580: 120.2 s, 14253 J

@@ -159,12 +159,12 @@ func enough(settings []Sample) error {
 // observe splits settings into the two quantities at normalised clocks.
 func observe(settings []Sample, base Base) (time, power *observations) {
 	n := len(settings)
-	clocks := make([]Setting, n)
+	clocks := make([]Scaling, n)
 	oneMem := true
 	t, p := make([]float64, n), make([]float64, n)
 	for i, s := range settings {
 		fc := float64(s.Core / base.Core)
-		clocks[i] = Setting{V: VoltageFor(fc), Fc: fc, Fm: float64(s.Mem / base.Mem)}
+		clocks[i] = Scaling{V: VoltageFor(fc), Fc: fc, Fm: float64(s.Mem / base.Mem)}
 		t[i], p[i] = s.Time, float64(s.Power)
 		oneMem = oneMem && s.Mem == settings[0].Mem
 	}

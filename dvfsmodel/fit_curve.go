@@ -15,7 +15,7 @@ const (
 // observations are values of one quantity, time or power, at distinct
 // normalised clocks.
 type observations struct {
-	clocks []Setting // V unused
+	clocks []Scaling // V unused
 	value  []float64
 	trust  []float64 // 1, or less for an outlier
 	focus  []float64 // how much the fit cares, see [FitOptions]

@@ -146,7 +146,7 @@ func BenchmarkFit(b *testing.B) {
 	samples := make([]Sample, 0, 20)
 	for _, fc := range []float64{0.6, 0.75, 0.9, 1, 1.15} {
 		for _, fm := range []float64{0.7, 0.85, 1, 1.1} {
-			p := truth.At(Setting{V: VoltageFor(fc), Fc: fc, Fm: fm})
+			p := truth.At(Scaling{V: VoltageFor(fc), Fc: fc, Fm: fm})
 			samples = append(samples, Sample{
 				Core: MHz(fc * 1000), Mem: MHz(fm * 1000),
 				Time: p.Time * (1 + 0.01*rng.NormFloat64()), Power: p.Power,

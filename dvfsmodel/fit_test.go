@@ -19,7 +19,7 @@ func grid(m dvfsmodel.Model, cores, mems []float64, noise float64, rng *rand.Ran
 	samples := make([]dvfsmodel.Sample, 0, len(cores)*len(mems))
 	for _, fc := range cores {
 		for _, fm := range mems {
-			s := dvfsmodel.Setting{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: fm}
+			s := dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: fm}
 			t, p := m.Time(fc, fm), m.Power(s)
 			if noise > 0 {
 				t *= 1 + noise*rng.NormFloat64()
@@ -66,7 +66,7 @@ func TestNoiseFreeSamplesOfThePapersModelAreRecovered(t *testing.T) {
 		for _, s := range samples {
 			for name, m := range map[string]dvfsmodel.Model{"paper": fit.Params, "chosen": chosen} {
 				fc, fm := float64(s.Core/fitBase.Core), float64(s.Mem/fitBase.Mem)
-				set := dvfsmodel.Setting{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: fm}
+				set := dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: fm}
 				closeTo(t, name+" time", m.Time(fc, fm), s.Time, 1e-6)
 				closeTo(t, name+" power", float64(m.Power(set)), float64(s.Power), 1e-6)
 			}
@@ -183,7 +183,7 @@ func TestOutliersMoveTheFitLittleAndAreNamed(t *testing.T) {
 			at := even.At(s.Core, s.Mem)
 			closeTo(t, "time", at.Time, s.Time, 0.06)
 			closeTo(t, "power", float64(at.Power), float64(s.Power), 0.06)
-			paper := p.Params.At(at.Setting)
+			paper := p.Params.At(at.Scaling)
 			closeTo(t, "paper's time", paper.Time, s.Time, 0.04)
 			closeTo(t, "paper's power", float64(paper.Power), float64(s.Power), 0.04)
 		}

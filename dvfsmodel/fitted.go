@@ -36,7 +36,7 @@ func (f *Fitted) Time(fc, fm float64) float64 { return f.time.at(fc, fm) }
 
 // Power is the mean power of one GPU. The voltage counts in the paper's form
 // only: in the others it is the one that the GPU's own curve gives the clock.
-func (f *Fitted) Power(s Setting) Watt {
+func (f *Fitted) Power(s Scaling) Watt {
 	if f.Form.Power == namePaper {
 		return f.paperPower().Power(s)
 	}
@@ -51,9 +51,9 @@ func (f *Fitted) paperPower() Params {
 // At evaluates the model at supported clocks.
 func (f *Fitted) At(core, mem MHz) Point {
 	fc, fm := float64(core/f.Base.Core), float64(mem/f.Base.Mem)
-	s := Setting{V: VoltageFor(fc), Fc: fc, Fm: fm}
+	s := Scaling{V: VoltageFor(fc), Fc: fc, Fm: fm}
 	t, p := f.Time(fc, fm), f.Power(s)
-	return Point{Setting: s, Core: core, Mem: mem, Time: t, Power: p, Energy: p.Over(t)}
+	return Point{Scaling: s, Core: core, Mem: mem, Time: t, Power: p, Energy: p.Over(t)}
 }
 
 // Params returns the paper's coefficients when both quantities have the

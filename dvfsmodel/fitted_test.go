@@ -35,7 +35,7 @@ func TestEveryFormSurvivesWritingAndReadingItsCoefficients(t *testing.T) {
 				t.Fatalf("%s: %v", form, err)
 			}
 			for _, fc := range []float64{0.5, 0.93, 1.2} {
-				s := dvfsmodel.Setting{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: 0.9}
+				s := dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: 0.9}
 				if f.Time(fc, 0.9) != again.Time(fc, 0.9) || f.Power(s) != again.Power(s) {
 					t.Errorf("%s: the model read back predicts otherwise", form)
 				}

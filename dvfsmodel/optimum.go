@@ -40,13 +40,13 @@ func (r Range) free(p Params, o Objective) Point {
 	s.p.P0 += Watt(price)
 	s.core, s.mem = p.D*p.Delta, p.D*(1-p.Delta)
 	fc := root(s.slope, r.FcMin, r.FcMax())
-	return p.At(Setting{V: r.Voltage(fc), Fc: fc, Fm: s.bestFm(fc)})
+	return p.At(Scaling{V: r.Voltage(fc), Fc: fc, Fm: s.bestFm(fc)})
 }
 
 // fastest is the cheapest setting among those of least time: clocks that the
 // time does not depend on stay low.
 func (r Range) fastest(p Params) Point {
-	s := Setting{Fc: r.FcMin, Fm: r.FmMin}
+	s := Scaling{Fc: r.FcMin, Fm: r.FmMin}
 	if p.D*p.Delta > 0 {
 		s.Fc = r.FcMax()
 	}
@@ -120,7 +120,7 @@ func (r Range) Within(p Params, limit float64) Point {
 	core, mem := p.D*p.Delta, p.D*(1-p.Delta)
 	scaled := limit - p.T0 // seconds left for the part that the clocks scale
 	fcMax := r.FcMax()
-	var s Setting
+	var s Scaling
 	switch {
 	case mem == 0:
 		s.Fc = clamp(core/scaled, r.FcMin, fcMax)

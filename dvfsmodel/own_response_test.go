@@ -35,7 +35,7 @@ func TestAResponseOfAnyKindIsRepeatedAndAnchored(t *testing.T) {
 				}
 			}
 		}
-		s := dvfsmodel.Setting{V: 0.8, Fc: 0.8, Fm: 0.9}
+		s := dvfsmodel.Scaling{V: 0.8, Fc: 0.8, Fm: 0.9}
 		if !alike(got.Model().Time(s.Fc, s.Fm), want.Model().Time(s.Fc, s.Fm)) || !alike(float64(got.Model().Power(s)), float64(want.Model().Power(s))) || got.Allows(s) != want.Allows(s) {
 			t.Errorf("%s: the model at %+v differs", name, s)
 		}
@@ -60,7 +60,7 @@ func TestResponsesThatWereNotMadeWholeSaySo(t *testing.T) {
 		{"", &dvfsmodel.Continuous{Params: params, Range: &wide}},
 		{"", &dvfsmodel.Discrete{Params: params, Table: table, At: at}},
 		{"", dvfsmodel.NewFrontier(params, table, at)},
-		{"", &dvfsmodel.Fixed{At: dvfsmodel.Point{Setting: dvfsmodel.DefaultSetting(), Time: 1}}},
+		{"", &dvfsmodel.Fixed{At: dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling(), Time: 1}}},
 		{"no range", &dvfsmodel.Continuous{Params: params}},
 		{"range bound 0", &dvfsmodel.Continuous{Params: params, Range: &dvfsmodel.Range{}}},
 		{"D and t0 are both 0", &dvfsmodel.Continuous{Range: &wide}},
@@ -71,7 +71,7 @@ func TestResponsesThatWereNotMadeWholeSaySo(t *testing.T) {
 		{"no settings", dvfsmodel.NewFrontier(params, &dvfsmodel.Table{}, at)},
 		{"run time NaN s", dvfsmodel.NewFrontier(dvfsmodel.Params{D: math.NaN()}, table, at)},
 		{"DefaultSetting", &dvfsmodel.Fixed{At: dvfsmodel.Point{Time: 1}}},
-		{"power -1 W", &dvfsmodel.Fixed{At: dvfsmodel.Point{Setting: dvfsmodel.DefaultSetting(), Time: 1, Power: -1}}},
+		{"power -1 W", &dvfsmodel.Fixed{At: dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling(), Time: 1, Power: -1}}},
 	} {
 		err := c.response.Validate()
 		if (err == nil) != (c.said == "") || (err != nil && !strings.Contains(err.Error(), c.said)) {
@@ -96,7 +96,7 @@ func TestAFocusThatCannotBeIsAnError(t *testing.T) {
 }
 
 func TestAFrontierWithoutSettingsMeetsNoLimit(t *testing.T) {
-	empty := dvfsmodel.NewFrontier(dvfsmodel.Params{D: 1, Delta: 0.5}, &dvfsmodel.Table{}, dvfsmodel.Point{Setting: dvfsmodel.DefaultSetting()})
+	empty := dvfsmodel.NewFrontier(dvfsmodel.Params{D: 1, Delta: 0.5}, &dvfsmodel.Table{}, dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling()})
 	if _, err := empty.Optimum(dvfsmodel.MinEnergy(), math.Inf(1)); !errors.Is(err, dvfsmodel.ErrInfeasible) {
 		t.Errorf("error is %v, want ErrInfeasible", err)
 	}

@@ -24,12 +24,12 @@ type Model interface {
 	// Time is the run time in seconds at the normalised clocks.
 	Time(fc, fm float64) float64
 	// Power is the mean power of one GPU at the normalised setting.
-	Power(s Setting) Watt
+	Power(s Scaling) Watt
 }
 
 // NoFaster is a model by which no lower clocks than those of a setting make a run faster,
 // whatever curves through a few samples say.
-func NoFaster(m Model, standard Setting) Model {
+func NoFaster(m Model, standard Scaling) Model {
 	return noFaster{Model: m, fc: standard.Fc, fm: standard.Fm, time: m.Time(standard.Fc, standard.Fm)}
 }
 
@@ -47,20 +47,20 @@ func (m noFaster) Time(fc, fm float64) float64 {
 	return t
 }
 
-// Setting is a normalised operating point: core voltage, core clock, memory
-// clock, where 1 is the GPU's default.
-type Setting struct {
+// Scaling is a normalised setting: core voltage, core clock and memory clock, where 1 is
+// the GPU's default.
+type Scaling struct {
 	V  Volt
 	Fc float64
 	Fm float64
 }
 
-// DefaultSetting is the GPU's own default, (1, 1, 1).
-func DefaultSetting() Setting { return Setting{V: 1, Fc: 1, Fm: 1} }
+// DefaultScaling is the GPU's own default, (1, 1, 1).
+func DefaultScaling() Scaling { return Scaling{V: 1, Fc: 1, Fm: 1} }
 
 // Point is a setting together with what the model expects there.
 type Point struct {
-	Setting Setting
+	Scaling Scaling
 	Core    MHz     // 0 when the range has no clock table
 	Mem     MHz     // 0 when the range has no clock table
 	Time    float64 // seconds
@@ -76,17 +76,17 @@ func (p Params) Time(fc, fm float64) float64 {
 }
 
 // Power is EDL eq. (1).
-func (p Params) Power(s Setting) Watt {
+func (p Params) Power(s Scaling) Watt {
 	return p.P0 + p.Gamma*Watt(s.Fm) + p.C*Watt(s.V)*Watt(s.V)*Watt(s.Fc)
 }
 
 // At evaluates the model at a setting: time, power, and energy by EDL eq. (3).
-func (p Params) At(s Setting) Point { return pointAt(p, s, p.Time(s.Fc, s.Fm)) }
+func (p Params) At(s Scaling) Point { return pointAt(p, s, p.Time(s.Fc, s.Fm)) }
 
 // pointAt is [Params.At] where the run time is known.
-func pointAt(p Params, s Setting, time float64) Point {
+func pointAt(p Params, s Scaling, time float64) Point {
 	power := p.Power(s)
-	return Point{Setting: s, Time: time, Power: power, Energy: power.Over(time)}
+	return Point{Scaling: s, Time: time, Power: power, Energy: power.Over(time)}
 }
 
 // Scale returns the same workload repeated k times: the times grow k-fold, the

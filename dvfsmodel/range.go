@@ -38,7 +38,7 @@ func (r Range) Voltage(fc float64) Volt { return max(r.VMin, VoltageFor(fc)) }
 
 // Contains tells whether a setting lies in the range and on or below the V(f)
 // curve, up to the relative tolerance tol.
-func (r Range) Contains(s Setting, tol float64) bool {
+func (r Range) Contains(s Scaling, tol float64) bool {
 	within := func(x, lo, hi float64) bool { return x >= lo*(1-tol) && x <= hi*(1+tol) }
 	return within(float64(s.V), float64(r.VMin), float64(r.VMax)) &&
 		within(s.Fc, r.FcMin, r.FcMax()) &&

@@ -30,4 +30,4 @@ func (r *rescaled) Optimum(o Objective, limit float64) (Point, error) {
 func (r *rescaled) Model() Model { return scaledModel{r.of.Model(), r.time, r.power} }
 
 // Allows tells whether the setting may be set.
-func (r *rescaled) Allows(s Setting) bool { return r.of.Allows(s) }
+func (r *rescaled) Allows(s Scaling) bool { return r.of.Allows(s) }

@@ -19,7 +19,7 @@ type Response interface {
 	// Model is what predicts time and power.
 	Model() Model
 	// Allows tells whether the setting may be set, up to rounding.
-	Allows(s Setting) bool
+	Allows(s Scaling) bool
 }
 
 // Compile-time checks of the four kinds of response.
@@ -40,7 +40,7 @@ type Continuous struct {
 }
 
 // Default is the point at (1, 1, 1).
-func (c *Continuous) Default() Point { return c.Params.At(DefaultSetting()) }
+func (c *Continuous) Default() Point { return c.Params.At(DefaultScaling()) }
 
 // MinTime is the run time at the highest clocks of the range.
 func (c *Continuous) MinTime() float64 { return c.Range.MinTime(c.Params) }
@@ -55,8 +55,8 @@ func (c *Continuous) Model() Model { return c.Params }
 
 // Allows tells whether the setting lies in the range. The default setting is
 // always allowed: a GPU nobody touches runs at it.
-func (c *Continuous) Allows(s Setting) bool {
-	return s == DefaultSetting() || c.Range.Contains(s, rangeTol)
+func (c *Continuous) Allows(s Scaling) bool {
+	return s == DefaultScaling() || c.Range.Contains(s, rangeTol)
 }
 
 // Discrete responds by the paper's model on a table of supported clocks.
@@ -81,22 +81,22 @@ func (d *Discrete) Optimum(o Objective, limit float64) (Point, error) {
 func (d *Discrete) Model() Model { return d.Params }
 
 // Allows tells whether the table has the setting, voltage included.
-func (d *Discrete) Allows(s Setting) bool { return tableAllows(d.Table, d.At, s) }
+func (d *Discrete) Allows(s Scaling) bool { return tableAllows(d.Table, d.At, s) }
 
 // tableAllows tells whether a setting is that of at, or one of the table's.
-func tableAllows(t *Table, at Point, s Setting) bool {
-	return sameSetting(s, at.Setting) || sameSetting(s, t.Nearest(t.Clocks(s)).Setting)
+func tableAllows(t *Table, at Point, s Scaling) bool {
+	return sameScaling(s, at.Scaling) || sameScaling(s, t.Nearest(t.Clocks(s)).Scaling)
 }
 
-// sameSetting tells whether two settings are equal up to rangeTol.
-func sameSetting(a, b Setting) bool {
+// sameScaling reports whether two scalings are equal up to rangeTol.
+func sameScaling(a, b Scaling) bool {
 	same := func(x, y float64) bool { return math.Abs(x-y) <= rangeTol*y }
 	return same(float64(a.V), float64(b.V)) && same(a.Fc, b.Fc) && same(a.Fm, b.Fm)
 }
 
 // evaluate is a point with the time, power and energy that the model expects there.
 func evaluate(m Model, at Point) Point {
-	at.Time, at.Power = m.Time(at.Setting.Fc, at.Setting.Fm), m.Power(at.Setting)
+	at.Time, at.Power = m.Time(at.Scaling.Fc, at.Scaling.Fm), m.Power(at.Scaling)
 	at.Energy = at.Power.Over(at.Time)
 	return at
 }
@@ -113,7 +113,7 @@ type Frontier struct {
 // NewFrontier evaluates the model at every setting of the table. The default
 // clocks are at: lower ones are no faster ([NoFaster]).
 func NewFrontier(m Model, t *Table, at Point) *Frontier {
-	m = NoFaster(m, at.Setting)
+	m = NoFaster(m, at.Scaling)
 	all := make([]Point, 0, t.Len())
 	for i := range t.rows {
 		for j := range t.rows[i].core {
@@ -165,7 +165,7 @@ func (f *Frontier) Optimum(o Objective, limit float64) (Point, error) {
 func (f *Frontier) Model() Model { return f.model }
 
 // Allows tells whether the table has the setting, voltage included.
-func (f *Frontier) Allows(s Setting) bool { return tableAllows(f.table, f.at, s) }
+func (f *Frontier) Allows(s Scaling) bool { return tableAllows(f.table, f.at, s) }
 
 // Fixed is a workload without a model: default clocks and the run time that
 // was given.
@@ -191,7 +191,7 @@ func (f *Fixed) Model() Model {
 }
 
 // Allows tells whether the setting is the default one.
-func (f *Fixed) Allows(s Setting) bool { return s == f.At.Setting }
+func (f *Fixed) Allows(s Scaling) bool { return s == f.At.Scaling }
 
 // Repeat is the response of a workload repeated k times: times and energies
 // grow k-fold, powers stay.
@@ -248,4 +248,4 @@ type scaledModel struct {
 func (m scaledModel) Time(fc, fm float64) float64 { return m.time * m.Model.Time(fc, fm) }
 
 // Power is part of [Model].
-func (m scaledModel) Power(s Setting) Watt { return Watt(m.power) * m.Model.Power(s) }
+func (m scaledModel) Power(s Scaling) Watt { return Watt(m.power) * m.Model.Power(s) }

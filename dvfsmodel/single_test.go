@@ -58,13 +58,13 @@ func checkSingleRow(t *testing.T, r dvfsmodel.Range, row map[string]string) {
 	near(t, row, "E", float64(pt.Energy), 1e-10)
 	near(t, row, "t", pt.Time, 1e-10)
 	near(t, row, "P", float64(pt.Power), 1e-10)
-	near(t, row, "fc", pt.Setting.Fc, 1e-8)
-	near(t, row, "Vc", float64(pt.Setting.V), 1e-8)
+	near(t, row, "fc", pt.Scaling.Fc, 1e-8)
+	near(t, row, "Vc", float64(pt.Scaling.V), 1e-8)
 	if row["clocks_unique"] == "1" {
-		near(t, row, "fm", pt.Setting.Fm, 1e-8)
+		near(t, row, "fm", pt.Scaling.Fm, 1e-8)
 	}
-	if !r.Contains(pt.Setting, 1e-12) {
-		t.Errorf("row %s: setting %+v lies outside the range", row["id"], pt.Setting)
+	if !r.Contains(pt.Scaling, 1e-12) {
+		t.Errorf("row %s: setting %+v lies outside the range", row["id"], pt.Scaling)
 	}
 }
 

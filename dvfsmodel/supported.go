@@ -21,7 +21,7 @@ func Supported(r Response) []Point {
 // clocks where there is a table of them, at its normalised setting elsewhere. It is
 // false where that can't be set, or nobody knows what it would do.
 func PointAt(r Response, at Point) (Point, bool) {
-	if at = settingOf(r, at); at.Setting == (Setting{}) {
+	if at = settingOf(r, at); at.Scaling == (Scaling{}) {
 		return Point{}, false
 	}
 	return evaluate(r.Model(), at), true
@@ -39,20 +39,20 @@ func settingOf(r Response, at Point) Point {
 	case *rescaled:
 		return settingOf(r.of, at)
 	}
-	if !r.Allows(at.Setting) {
+	if !r.Allows(at.Scaling) {
 		return Point{}
 	}
-	return Point{Setting: at.Setting}
+	return Point{Scaling: at.Scaling}
 }
 
 // settingOf is the setting at clocks of the table, or at those of normal; zero: the
 // table hasn't got it.
 func (t *Table) settingOf(at, normal Point) Point {
 	if at.Core == normal.Core && at.Mem == normal.Mem {
-		return Point{Setting: normal.Setting, Core: at.Core, Mem: at.Mem}
+		return Point{Scaling: normal.Scaling, Core: at.Core, Mem: at.Mem}
 	}
 	s, _ := t.Contains(at.Core, at.Mem)
-	return Point{Setting: s, Core: at.Core, Mem: at.Mem}
+	return Point{Scaling: s, Core: at.Core, Mem: at.Mem}
 }
 
 // points lists every supported setting, by memory clock and then core clock, ascending.
@@ -61,7 +61,7 @@ func (t *Table) points() []Point {
 	for i := range t.rows {
 		row := &t.rows[i]
 		for j := range row.core {
-			all = append(all, Point{Setting: row.setting(j), Core: row.core[j].mhz, Mem: row.mem})
+			all = append(all, Point{Scaling: row.setting(j), Core: row.core[j].mhz, Mem: row.mem})
 		}
 	}
 	return all
@@ -83,7 +83,7 @@ func (r *Range) grid() []Point {
 	for i := range gridMem {
 		for j := range gridCore {
 			fc := along(r.FcMin, r.FcMax(), j, gridCore)
-			all = append(all, Point{Setting: Setting{V: r.Voltage(fc), Fc: fc, Fm: along(r.FmMin, r.FmMax, i, gridMem)}})
+			all = append(all, Point{Scaling: Scaling{V: r.Voltage(fc), Fc: fc, Fm: along(r.FmMin, r.FmMax, i, gridMem)}})
 		}
 	}
 	return all

@@ -23,7 +23,7 @@ func TestSupportedSettingsAreThoseThatAResponseAllows(t *testing.T) {
 		"table":    {&dvfsmodel.Discrete{Params: params, Table: table, At: at}, 3},
 		"frontier": {dvfsmodel.NewFrontier(params, table, at), 3},
 		"range":    {&dvfsmodel.Continuous{Params: params, Range: &wide}, 256},
-		"no model": {&dvfsmodel.Fixed{At: params.At(dvfsmodel.DefaultSetting())}, 0},
+		"no model": {&dvfsmodel.Fixed{At: params.At(dvfsmodel.DefaultScaling())}, 0},
 	} {
 		for what, r := range map[string]dvfsmodel.Response{"": c.response, ", twice": dvfsmodel.Repeat(c.response, 2)} {
 			all := dvfsmodel.Supported(r)
@@ -33,12 +33,12 @@ func TestSupportedSettingsAreThoseThatAResponseAllows(t *testing.T) {
 			for _, s := range all {
 				pt, ok := dvfsmodel.PointAt(r, s)
 				model := r.Model()
-				if !ok || pt.Core != s.Core || pt.Mem != s.Mem || pt.Time != model.Time(s.Setting.Fc, s.Setting.Fm) || pt.Energy != model.Power(s.Setting).Over(pt.Time) {
+				if !ok || pt.Core != s.Core || pt.Mem != s.Mem || pt.Time != model.Time(s.Scaling.Fc, s.Scaling.Fm) || pt.Energy != model.Power(s.Scaling).Over(pt.Time) {
 					t.Errorf("%s%s: %+v at %+v, %v", name, what, pt, s, ok)
 				}
 			}
 		}
-		beyond := dvfsmodel.Point{Setting: dvfsmodel.Setting{V: 3, Fc: 3, Fm: 3}}
+		beyond := dvfsmodel.Point{Scaling: dvfsmodel.Scaling{V: 3, Fc: 3, Fm: 3}}
 		if pt, ok := dvfsmodel.PointAt(c.response, beyond); ok {
 			t.Errorf("%s: %+v at clocks that can't be set", name, pt)
 		}

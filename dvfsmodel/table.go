@@ -130,10 +130,10 @@ func (t *Table) Len() int {
 	return n
 }
 
-// Settings lists every supported setting, by memory clock and then core clock,
+// Scalings lists every supported setting, by memory clock and then core clock,
 // ascending.
-func (t *Table) Settings() []Setting {
-	all := make([]Setting, 0, t.Len())
+func (t *Table) Scalings() []Scaling {
+	all := make([]Scaling, 0, t.Len())
 	for i := range t.rows {
 		for j := range t.rows[i].core {
 			all = append(all, t.rows[i].setting(j))
@@ -143,27 +143,27 @@ func (t *Table) Settings() []Setting {
 }
 
 // setting is the row's j-th core clock as a setting.
-func (row *tableRow) setting(j int) Setting {
+func (row *tableRow) setting(j int) Scaling {
 	c := &row.core[j]
-	return Setting{V: c.v, Fc: c.fc, Fm: row.fm}
+	return Scaling{V: c.v, Fc: c.fc, Fm: row.fm}
 }
 
 // Clocks converts a normalised setting to MHz.
-func (t *Table) Clocks(s Setting) (core, mem MHz) {
+func (t *Table) Clocks(s Scaling) (core, mem MHz) {
 	return t.base.Core * MHz(s.Fc), t.base.Mem * MHz(s.Fm)
 }
 
 // Contains tells whether the clock pair is supported, and at which normalised
 // setting.
-func (t *Table) Contains(core, mem MHz) (Setting, bool) {
+func (t *Table) Contains(core, mem MHz) (Scaling, bool) {
 	i, ok := slices.BinarySearchFunc(t.rows, mem, func(r tableRow, m MHz) int { return cmp.Compare(r.mem, m) })
 	if !ok {
-		return Setting{}, false
+		return Scaling{}, false
 	}
 	row := &t.rows[i]
 	j, ok := slices.BinarySearchFunc(row.core, core, func(c coreStep, m MHz) int { return cmp.Compare(c.mhz, m) })
 	if !ok {
-		return Setting{}, false
+		return Scaling{}, false
 	}
 	return row.setting(j), true
 }
@@ -173,7 +173,7 @@ func (t *Table) Contains(core, mem MHz) (Setting, bool) {
 func (t *Table) Nearest(core, mem MHz) Point {
 	row := &t.rows[nearest(len(t.rows), func(i int) float64 { return float64(t.rows[i].mem - mem) })]
 	j := nearest(len(row.core), func(j int) float64 { return float64(row.core[j].mhz - core) })
-	return Point{Setting: row.setting(j), Core: row.core[j].mhz, Mem: row.mem}
+	return Point{Scaling: row.setting(j), Core: row.core[j].mhz, Mem: row.mem}
 }
 
 // nearest is the first of n indexes with the least difference in size.
@@ -301,7 +301,7 @@ func (t *Table) OptimumOf(m Model, o Objective, limit float64) (Point, error) {
 func (t *Table) pointAt(m Model, i, j int) Point {
 	row := &t.rows[i]
 	s := row.setting(j)
-	pt := Point{Setting: s, Core: row.core[j].mhz, Mem: row.mem}
+	pt := Point{Scaling: s, Core: row.core[j].mhz, Mem: row.mem}
 	pt.Time, pt.Power = m.Time(s.Fc, s.Fm), m.Power(s)
 	pt.Energy = pt.Power.Over(pt.Time)
 	return pt

@@ -78,7 +78,7 @@ func TestTableOptimumEqualsExhaustiveSearch(t *testing.T) {
 
 func checkAgainstSearch(t *rapid.T, table *dvfsmodel.Table, p dvfsmodel.Params, o dvfsmodel.Objective, limit float64) {
 	best := math.Inf(1)
-	for _, s := range table.Settings() {
+	for _, s := range table.Scalings() {
 		if pt := p.At(s); pt.Time <= limit*(1+1e-12) {
 			best = min(best, o.Cost(pt))
 		}
@@ -94,7 +94,7 @@ func checkAgainstSearch(t *rapid.T, table *dvfsmodel.Table, p dvfsmodel.Params, 
 		t.Fatal(err)
 	}
 	if got := o.Cost(pt); got > best*(1+1e-12) {
-		t.Fatalf("cost %v at %+v, exhaustive search finds %v", got, pt.Setting, best)
+		t.Fatalf("cost %v at %+v, exhaustive search finds %v", got, pt.Scaling, best)
 	}
 	if _, ok := table.Contains(pt.Core, pt.Mem); !ok {
 		t.Fatalf("%v/%v MHz isn't in the table", pt.Core, pt.Mem)
@@ -122,19 +122,19 @@ func TestRangeOptimumIsNotBeatenByAFineGrid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !r.Contains(pt.Setting, 1e-9) {
-			t.Fatalf("%+v lies outside %+v", pt.Setting, r)
+		if !r.Contains(pt.Scaling, 1e-9) {
+			t.Fatalf("%+v lies outside %+v", pt.Scaling, r)
 		}
-		if again := p.At(pt.Setting); math.Abs(again.Time-pt.Time) > 1e-9*pt.Time || math.Abs(float64(again.Energy-pt.Energy)) > 1e-9*float64(pt.Energy) {
+		if again := p.At(pt.Scaling); math.Abs(again.Time-pt.Time) > 1e-9*pt.Time || math.Abs(float64(again.Energy-pt.Energy)) > 1e-9*float64(pt.Energy) {
 			t.Fatalf("reported %+v, the model says %+v", pt, again)
 		}
 		const n = 60
 		for i := range n + 1 {
 			fc := r.FcMin + (r.FcMax()-r.FcMin)*float64(i)/n
 			for j := range n + 1 {
-				grid := p.At(dvfsmodel.Setting{V: r.Voltage(fc), Fc: fc, Fm: r.FmMin + (r.FmMax-r.FmMin)*float64(j)/n})
+				grid := p.At(dvfsmodel.Scaling{V: r.Voltage(fc), Fc: fc, Fm: r.FmMin + (r.FmMax-r.FmMin)*float64(j)/n})
 				if grid.Time <= limit && o.Cost(grid) < o.Cost(pt)*(1-1e-9) {
-					t.Fatalf("grid finds %v at %+v, the optimum costs %v at %+v", o.Cost(grid), grid.Setting, o.Cost(pt), pt.Setting)
+					t.Fatalf("grid finds %v at %+v, the optimum costs %v at %+v", o.Cost(grid), grid.Scaling, o.Cost(pt), pt.Scaling)
 				}
 			}
 		}

@@ -4,7 +4,7 @@ package dvfsmodel
 type MHz float64
 
 // Volt is a core voltage, normalised to the GPU's default one like the clocks of a
-// [Setting].
+// [Scaling].
 type Volt float64
 
 // Watt is a power.

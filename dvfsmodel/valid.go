@@ -23,7 +23,7 @@ func (d *Discrete) Validate() error {
 	if d.Table == nil || d.Table.Len() == 0 {
 		return errors.New("a discrete response has no table of clocks")
 	}
-	if err := d.At.Setting.validate(); err != nil {
+	if err := d.At.Scaling.validate(); err != nil {
 		return err
 	}
 	return d.Params.Validate()
@@ -46,7 +46,7 @@ func (f *Frontier) Validate() error {
 
 // Validate reports a point that can't be.
 func (f *Fixed) Validate() error {
-	if err := f.At.Setting.validate(); err != nil {
+	if err := f.At.Scaling.validate(); err != nil {
 		return err
 	}
 	return f.At.Validate()
@@ -70,10 +70,10 @@ func (p *Point) Validate() error {
 }
 
 // validate reports a setting that no GPU runs at.
-func (s Setting) validate() error {
+func (s Scaling) validate() error {
 	for _, x := range [...]float64{float64(s.V), s.Fc, s.Fm} {
 		if !(x > 0) || math.IsInf(x, 1) {
-			return fmt.Errorf("setting %+v, want positive numbers such as those of DefaultSetting", s)
+			return fmt.Errorf("setting %+v, want positive numbers such as those of DefaultScaling", s)
 		}
 	}
 	return nil

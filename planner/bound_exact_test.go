@@ -112,7 +112,7 @@ func (e *exhaustive) choicesOf(t *planner.Task) (all []choice) {
 		option := &t.Options[o]
 		points := []dvfsmodel.Point{option.Response.Default()}
 		if _, fixed := option.Response.(*dvfsmodel.Fixed); !fixed {
-			for _, s := range e.table.Settings() {
+			for _, s := range e.table.Scalings() {
 				at := e.table.Nearest(e.table.Clocks(s))
 				at.Time, at.Power = option.Response.Model().Time(s.Fc, s.Fm), option.Response.Model().Power(s)
 				at.Energy = at.Power.Over(at.Time)
@@ -391,7 +391,7 @@ func drawOptions(r *rand.Rand, table *dvfsmodel.Table, classes []planner.NodeCla
 		var response dvfsmodel.Response
 		switch r.IntN(4) {
 		case 0:
-			response = &dvfsmodel.Fixed{At: params.At(dvfsmodel.DefaultSetting())}
+			response = &dvfsmodel.Fixed{At: params.At(dvfsmodel.DefaultScaling())}
 		case 1:
 			response = dvfsmodel.NewFrontier(params, table, at)
 		default:

@@ -132,7 +132,7 @@ type gpuUsage struct {
 	whole   bool
 	apart   int // those of the running that share it by profile
 	shares  float64
-	setting dvfsmodel.Setting // of the one that started last
+	setting dvfsmodel.Scaling // of the one that started last
 }
 
 // take adds a task that starts.
@@ -167,12 +167,12 @@ func (u *usage) takeGPU(gpu, task int, t *Task, a *Assignment) {
 	}
 	if u.apart[task] {
 		g.apart++
-	} else if g.running > 0 && unlike(a.Point.Setting, g.setting) {
-		u.blame(ViolatesSettings, task, u.node, "runs at %+v on GPU %d, another at %+v", a.Point.Setting, gpu, g.setting)
+	} else if g.running > 0 && unlike(a.Point.Scaling, g.setting) {
+		u.blame(ViolatesSettings, task, u.node, "runs at %+v on GPU %d, another at %+v", a.Point.Scaling, gpu, g.setting)
 	}
 	g.running++
 	g.shares += t.Share
-	g.setting = a.Point.Setting
+	g.setting = a.Point.Scaling
 	g.whole = whole
 }
 

@@ -141,19 +141,19 @@ func (c *checker) checkOn(i int, a *Assignment, number int32) {
 // checkSetting checks the setting against the GPU.
 func (c *checker) checkSetting(i int, t *Task, a *Assignment) {
 	response, pt := t.Options[a.Option].Response, &a.Point
-	if !response.Allows(pt.Setting) {
-		c.blame(ViolatesClocks, i, int(a.Node), "setting %+v isn't supported", pt.Setting)
+	if !response.Allows(pt.Scaling) {
+		c.blame(ViolatesClocks, i, int(a.Node), "setting %+v isn't supported", pt.Scaling)
 	}
-	if t.Share < 1 && unlike(pt.Setting, response.Default().Setting) {
-		c.blame(ViolatesClocks, i, int(a.Node), "setting %+v on a part of a GPU, want the default clocks", pt.Setting)
+	if t.Share < 1 && unlike(pt.Scaling, response.Default().Scaling) {
+		c.blame(ViolatesClocks, i, int(a.Node), "setting %+v on a part of a GPU, want the default clocks", pt.Scaling)
 	}
 	if !clocksAgree(response, pt) {
-		c.blame(ViolatesClocks, i, int(a.Node), "%v/%v MHz don't agree with the setting %+v", pt.Core, pt.Mem, pt.Setting)
+		c.blame(ViolatesClocks, i, int(a.Node), "%v/%v MHz don't agree with the setting %+v", pt.Core, pt.Mem, pt.Scaling)
 	}
 }
 
 // unlike tells whether two settings differ by more than rounding.
-func unlike(a, b dvfsmodel.Setting) bool {
+func unlike(a, b dvfsmodel.Scaling) bool {
 	return differs(float64(a.V), float64(b.V), float64(b.V)) || differs(a.Fc, b.Fc, b.Fc) || differs(a.Fm, b.Fm, b.Fm)
 }
 
@@ -161,7 +161,7 @@ func unlike(a, b dvfsmodel.Setting) bool {
 // without a clock table.
 func clocksAgree(response dvfsmodel.Response, pt *dvfsmodel.Point) bool {
 	at := response.Default()
-	if pt.Setting == at.Setting && pt.Core == at.Core && pt.Mem == at.Mem {
+	if pt.Scaling == at.Scaling && pt.Core == at.Core && pt.Mem == at.Mem {
 		return true
 	}
 	if at.Core == 0 && pt.Core != 0 {
@@ -169,15 +169,15 @@ func clocksAgree(response dvfsmodel.Response, pt *dvfsmodel.Point) bool {
 			at = fastest
 		}
 	}
-	core := float64(at.Core) * pt.Setting.Fc / at.Setting.Fc
-	mem := float64(at.Mem) * pt.Setting.Fm / at.Setting.Fm
+	core := float64(at.Core) * pt.Scaling.Fc / at.Scaling.Fc
+	mem := float64(at.Mem) * pt.Scaling.Fm / at.Scaling.Fm
 	return !differs(float64(pt.Core), core, core) && !differs(float64(pt.Mem), mem, mem)
 }
 
 // checkModel checks run time, power and energy against the model.
 func (c *checker) checkModel(i int, t *Task, a *Assignment) {
 	model, pt := t.Options[a.Option].Response.Model(), &a.Point
-	seconds, power := model.Time(pt.Setting.Fc, pt.Setting.Fm), model.Power(pt.Setting)
+	seconds, power := model.Time(pt.Scaling.Fc, pt.Scaling.Fm), model.Power(pt.Scaling)
 	if differs(pt.Time, seconds, seconds) {
 		c.blame(ViolatesModel, i, int(a.Node), "takes %v s, the model says %v s", pt.Time, seconds)
 	}

@@ -32,10 +32,10 @@ func (s *spoiler) move(id string, start float64) {
 }
 
 // set runs a job at another setting, as its model has it.
-func (s *spoiler) set(id string, setting dvfsmodel.Setting) {
+func (s *spoiler) set(id string, setting dvfsmodel.Scaling) {
 	a, m := s.on(id), s.task(id).Options[0].Response.Model()
 	a.Point = dvfsmodel.Point{
-		Setting: setting, Time: m.Time(setting.Fc, setting.Fm), Power: m.Power(setting),
+		Scaling: setting, Time: m.Time(setting.Fc, setting.Fm), Power: m.Power(setting),
 		Core: dvfsmodel.MHz(setting.Fc) * 1400, Mem: dvfsmodel.MHz(setting.Fm) * 5000,
 	}
 	if _, ok := s.task(id).Options[0].Response.(*dvfsmodel.Continuous); ok {
@@ -156,45 +156,45 @@ var clockCorruptions = []corruption{
 	{"a power that isn't the model's", func(s *spoiler) { s.on("later").Point.Power *= 1 + 1e-8 }, kinds(planner.ViolatesModel)},
 	{"an energy that isn't the model's", func(s *spoiler) { s.on("later").Point.Energy *= 1 - 1e-8 }, kinds(planner.ViolatesModel)},
 	{
-		"a core clock below the range", func(s *spoiler) { s.set("three", dvfsmodel.Setting{V: 0.6, Fc: 0.49, Fm: 1}) },
+		"a core clock below the range", func(s *spoiler) { s.set("three", dvfsmodel.Scaling{V: 0.6, Fc: 0.49, Fm: 1}) },
 		kinds(planner.ViolatesClocks),
 	},
 	{
-		"a memory clock above the range", func(s *spoiler) { s.set("later", dvfsmodel.Setting{V: 0.7, Fc: 0.8, Fm: 1.21}) },
+		"a memory clock above the range", func(s *spoiler) { s.set("later", dvfsmodel.Scaling{V: 0.7, Fc: 0.8, Fm: 1.21}) },
 		kinds(planner.ViolatesClocks),
 	},
 	{
-		"a voltage below the curve", func(s *spoiler) { s.set("later", dvfsmodel.Setting{V: 0.67, Fc: 0.8, Fm: 1}) },
+		"a voltage below the curve", func(s *spoiler) { s.set("later", dvfsmodel.Scaling{V: 0.67, Fc: 0.8, Fm: 1}) },
 		kinds(planner.ViolatesClocks),
 	},
 	{
-		"a voltage above the range", func(s *spoiler) { s.set("later", dvfsmodel.Setting{V: 1.3, Fc: 1, Fm: 1}) },
+		"a voltage above the range", func(s *spoiler) { s.set("later", dvfsmodel.Scaling{V: 1.3, Fc: 1, Fm: 1}) },
 		kinds(planner.ViolatesClocks),
 	},
 	{"a core clock that the table doesn't have", func(s *spoiler) {
-		s.set("table", dvfsmodel.Setting{V: dvfsmodel.VoltageFor(1300. / 1400), Fc: 1300. / 1400, Fm: 1})
+		s.set("table", dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(1300. / 1400), Fc: 1300. / 1400, Fm: 1})
 	}, kinds(planner.ViolatesClocks)},
 	{
-		"a voltage that isn't the table's", func(s *spoiler) { s.set("table", dvfsmodel.Setting{V: 0.9, Fc: 1, Fm: 1}) },
+		"a voltage that isn't the table's", func(s *spoiler) { s.set("table", dvfsmodel.Scaling{V: 0.9, Fc: 1, Fm: 1}) },
 		kinds(planner.ViolatesClocks),
 	},
 	{
-		"a voltage that isn't the frontier's", func(s *spoiler) { s.set("frontier", dvfsmodel.Setting{V: 0.9, Fc: 1, Fm: 1}) },
+		"a voltage that isn't the frontier's", func(s *spoiler) { s.set("frontier", dvfsmodel.Scaling{V: 0.9, Fc: 1, Fm: 1}) },
 		kinds(planner.ViolatesClocks),
 	},
 	{"core MHz that aren't the setting's", func(s *spoiler) { s.on("table").Point.Core = 1400 }, kinds(planner.ViolatesClocks)},
 	{"memory MHz that aren't the setting's", func(s *spoiler) { s.on("frontier").Point.Mem = 2500 }, kinds(planner.ViolatesClocks)},
 	{"MHz without a table", func(s *spoiler) { s.on("later").Point.Core = 1400 }, kinds(planner.ViolatesClocks)},
 	{"other clocks on a part of a GPU", func(s *spoiler) {
-		s.set("third", dvfsmodel.Setting{V: 1.05, Fc: 1, Fm: 1})
+		s.set("third", dvfsmodel.Scaling{V: 1.05, Fc: 1, Fm: 1})
 	}, kinds(planner.ViolatesClocks, planner.ViolatesSettings)},
 	{
-		"a setting that isn't a number", func(s *spoiler) { s.on("later").Point.Setting.V = dvfsmodel.Volt(math.NaN()) },
+		"a setting that isn't a number", func(s *spoiler) { s.on("later").Point.Scaling.V = dvfsmodel.Volt(math.NaN()) },
 		kinds(planner.ViolatesClocks, planner.ViolatesModel),
 	},
 	{"another default clock on a shared GPU", func(s *spoiler) {
-		s.task("half").Options[0].Response = &dvfsmodel.Fixed{At: dvfsmodel.Params{P0: 100, T0: 30}.At(dvfsmodel.Setting{V: 1, Fc: 0.9, Fm: 1})}
-		s.on("half").Point.Setting.Fc = 0.9
+		s.task("half").Options[0].Response = &dvfsmodel.Fixed{At: dvfsmodel.Params{P0: 100, T0: 30}.At(dvfsmodel.Scaling{V: 1, Fc: 0.9, Fm: 1})}
+		s.on("half").Point.Scaling.Fc = 0.9
 	}, kinds(planner.ViolatesSettings)},
 }
 

@@ -46,7 +46,7 @@ func newDoubtedModels(t *testing.T) *doubtedModels {
 	return d
 }
 
-func noDeviation(dvfsmodel.Setting) dvfsmodel.Deviation { return dvfsmodel.Deviation{} }
+func noDeviation(dvfsmodel.Scaling) dvfsmodel.Deviation { return dvfsmodel.Deviation{} }
 
 func (d *doubtedModels) Hardware(gpuModel string) (planner.Hardware, error) {
 	h, err := d.twoModels.Hardware(gpuModel)

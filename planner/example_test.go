@@ -105,7 +105,7 @@ func (p patient) OffAt(_ *planner.Cluster, lastEnd float64) float64 { return las
 // Stages of one's own go together with those that there are.
 func ExamplePolicy() {
 	task := func(id string, seconds, arrival float64) planner.Task {
-		at := dvfsmodel.Params{P0: 100, T0: seconds}.At(dvfsmodel.DefaultSetting())
+		at := dvfsmodel.Params{P0: 100, T0: seconds}.At(dvfsmodel.DefaultScaling())
 		t := planner.NewTask(id, planner.Option{Model: "V100", GPUs: 1, Response: &dvfsmodel.Fixed{At: at}})
 		t.Arrival = arrival
 		return t
@@ -151,7 +151,7 @@ func ExamplePolicy() {
 // the policy doesn't know.
 func ExampleOptions() {
 	problem := func(seconds float64) *planner.Problem {
-		at := dvfsmodel.Params{P0: 100, T0: seconds}.At(dvfsmodel.DefaultSetting())
+		at := dvfsmodel.Params{P0: 100, T0: seconds}.At(dvfsmodel.DefaultScaling())
 		option := planner.Option{Model: "V100", GPUs: 1, Response: &dvfsmodel.Fixed{At: at}}
 		return &planner.Problem{
 			Mode:    planner.Online,

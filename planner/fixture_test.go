@@ -35,7 +35,7 @@ func solveWith(tb testing.TB, p *planner.Problem, pol *planner.Policy) *planner.
 
 // fixed is a response without a model: so many seconds at 100 W.
 func fixed(seconds float64) dvfsmodel.Response {
-	return &dvfsmodel.Fixed{At: dvfsmodel.Params{P0: 100, T0: seconds}.At(dvfsmodel.DefaultSetting())}
+	return &dvfsmodel.Fixed{At: dvfsmodel.Params{P0: 100, T0: seconds}.At(dvfsmodel.DefaultScaling())}
 }
 
 // scalable is a workload of the paper's kind that takes so many seconds at

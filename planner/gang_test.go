@@ -79,7 +79,7 @@ func TestAJobIsSpreadOnlyOverNodesThatThereAre(t *testing.T) {
 // twoByFour is a problem of a job on two nodes with four GPUs each, of three nodes, and one that is
 // beside it.
 func twoByFour() *planner.Problem {
-	response := &dvfsmodel.Fixed{At: dvfsmodel.Params{P0: 100, T0: 10}.At(dvfsmodel.DefaultSetting())}
+	response := &dvfsmodel.Fixed{At: dvfsmodel.Params{P0: 100, T0: 10}.At(dvfsmodel.DefaultScaling())}
 	gang := planner.NewTask("gang", planner.Option{Model: "A", GPUs: 8, Nodes: 2, Response: response})
 	gang.CPUs, gang.MemGiB = 16, 64
 	return &planner.Problem{

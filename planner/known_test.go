@@ -25,7 +25,7 @@ func (twoModels) Hardware(gpuModel string) (planner.Hardware, error) {
 		return planner.Hardware{}, errors.New("unknown GPU model " + gpuModel)
 	}
 	wide := dvfsmodel.Wide()
-	return planner.Hardware{Name: name, Range: &wide, Default: dvfsmodel.Point{Setting: dvfsmodel.DefaultSetting()}, Typical: typical[name]}, nil
+	return planner.Hardware{Name: name, Range: &wide, Default: dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling()}, Typical: typical[name]}, nil
 }
 
 func (twoModels) Workload(workload, gpuModel string) (dvfsmodel.Response, error) {

@@ -161,8 +161,8 @@ func TestAPresentThatMakesNoSenseIsRefused(t *testing.T) {
 // A plan of what waits leaves alone what runs, on nodes that are ready though others have
 // to be switched on first.
 func TestWhatRunsHoldsItsGPUsInEveryPlanFromThePresent(t *testing.T) {
-	held := &dvfsmodel.Fixed{At: dvfsmodel.Params{T0: 100}.At(dvfsmodel.DefaultSetting())}
-	short := &dvfsmodel.Fixed{At: dvfsmodel.Params{P0: 100, T0: 10}.At(dvfsmodel.DefaultSetting())}
+	held := &dvfsmodel.Fixed{At: dvfsmodel.Params{T0: 100}.At(dvfsmodel.DefaultScaling())}
+	short := &dvfsmodel.Fixed{At: dvfsmodel.Params{P0: 100, T0: 10}.At(dvfsmodel.DefaultScaling())}
 	for _, text := range append(policy.Names(), policy.PlacementNames()...) {
 		if text == "mix" {
 			text = "mix:bestfit=1,fgd=2"
@@ -204,7 +204,7 @@ func TestWhatRunsHoldsItsGPUsInEveryPlanFromThePresent(t *testing.T) {
 func TestWhatRunsIsPackedOnNodesSoThatAllOfItFits(t *testing.T) {
 	p := &planner.Problem{Mode: planner.Online, Present: &planner.Present{Now: 100}}
 	p.Cluster.Classes = []planner.NodeClass{{Name: "n", Model: "m", Count: 2, GPUs: 4, TurnOnDelay: 5}}
-	run := &dvfsmodel.Fixed{At: dvfsmodel.Point{Setting: dvfsmodel.DefaultSetting(), Time: 500}}
+	run := &dvfsmodel.Fixed{At: dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling(), Time: 500}}
 	for i, o := range []planner.Option{{GPUs: 1}, {GPUs: 1}, {GPUs: 2, Nodes: 2}, {GPUs: 4, Nodes: 2}} {
 		o.Model, o.Response = "m", run
 		p.Tasks = append(p.Tasks, planner.NewTask(string(rune('a'+i)), o))

@@ -37,10 +37,10 @@ func TestAProblemThatMakesNoSenseIsRefused(t *testing.T) {
 			p.Tasks[0].Options[0].Response = &dvfsmodel.Continuous{Params: nan, Range: &wide}
 		}, "NaN"},
 		{"run time not a number", func(p *planner.Problem) {
-			p.Tasks[0].Options[0].Response = &dvfsmodel.Fixed{At: dvfsmodel.Point{Setting: dvfsmodel.DefaultSetting(), Time: math.NaN()}}
+			p.Tasks[0].Options[0].Response = &dvfsmodel.Fixed{At: dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling(), Time: math.NaN()}}
 		}, "run time NaN s"},
 		{"energy below 0", func(p *planner.Problem) {
-			p.Tasks[0].Options[0].Response = &dvfsmodel.Fixed{At: dvfsmodel.Point{Setting: dvfsmodel.DefaultSetting(), Time: 1, Energy: -1}}
+			p.Tasks[0].Options[0].Response = &dvfsmodel.Fixed{At: dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling(), Time: 1, Energy: -1}}
 		}, "-1 J"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

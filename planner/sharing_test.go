@@ -24,7 +24,7 @@ func sharedCluster(count int, gb ...float64) planner.Cluster {
 // atMax is a response at the highest frequency of those physics.
 func atMax(seconds float64) dvfsmodel.Response {
 	physics := consolidate.PaperPhysics()
-	return &dvfsmodel.Fixed{At: dvfsmodel.Params{P0: dvfsmodel.Watt(physics.Power(physics.MaxMHz())), T0: seconds}.At(dvfsmodel.DefaultSetting())}
+	return &dvfsmodel.Fixed{At: dvfsmodel.Params{P0: dvfsmodel.Watt(physics.Power(physics.MaxMHz())), T0: seconds}.At(dvfsmodel.DefaultScaling())}
 }
 
 // profiled is a job with a profile that takes so many seconds by itself.

@@ -198,7 +198,7 @@ func (y *tenancy) leave(task int, now float64) {
 	pt.Energy = dvfsmodel.Joule(n.energy / gpus)
 	pt.Power = dvfsmodel.Watt(n.energy / (gpus * pt.Time))
 	mean := n.cycles / (gpus * pt.Time)
-	pt.Core, pt.Setting.Fc = dvfsmodel.MHz(mean), mean/y.in.Physics.MaxMHz()
+	pt.Core, pt.Scaling.Fc = dvfsmodel.MHz(mean), mean/y.in.Physics.MaxMHz()
 	a.Point = pt
 }
 

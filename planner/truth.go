@@ -19,7 +19,7 @@ func newTruth(p *Problem) *truth {
 // be: same place, start and clocks, true run time and power.
 func (t *truth) book(task int, a *Assignment) {
 	t.believed[task] = *a
-	model, s := t.problem.Tasks[task].Options[a.Option].Response.Model(), a.Point.Setting
+	model, s := t.problem.Tasks[task].Options[a.Option].Response.Model(), a.Point.Scaling
 	a.Point.Time, a.Point.Power = model.Time(s.Fc, s.Fm), model.Power(s)
 	a.Point.Energy = a.Point.Power.Over(a.Point.Time)
 	a.End = a.Start + a.Point.Time

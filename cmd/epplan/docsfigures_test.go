@@ -25,7 +25,7 @@ func overCore(r dvfsmodel.Range, fm float64, y func(dvfsmodel.Point) float64) re
 	s := report.Series{Name: fmt.Sprintf("memory clock %.2g", fm)}
 	for i := range steps + 1 {
 		fc := r.FcMin + (r.FcMax()-r.FcMin)*float64(i)/steps
-		p := pictured.At(dvfsmodel.Setting{V: r.Voltage(fc), Fc: fc, Fm: fm})
+		p := pictured.At(dvfsmodel.Scaling{V: r.Voltage(fc), Fc: fc, Fm: fm})
 		s.X, s.Y = append(s.X, fc), append(s.Y, y(p))
 	}
 	return s
@@ -34,8 +34,8 @@ func overCore(r dvfsmodel.Range, fm float64, y func(dvfsmodel.Point) float64) re
 // spot is one point of a picture.
 func spot(name string, p dvfsmodel.Point, y func(dvfsmodel.Point) float64) report.Series {
 	return report.Series{
-		Name: name, X: []float64{p.Setting.Fc}, Y: []float64{y(p)}, Mark: report.Dots,
-		Notes: []string{fmt.Sprintf("%s: core %.3g, memory %.3g, %.3g s, %.3g W", name, p.Setting.Fc, p.Setting.Fm, p.Time, float64(p.Power))},
+		Name: name, X: []float64{p.Scaling.Fc}, Y: []float64{y(p)}, Mark: report.Dots,
+		Notes: []string{fmt.Sprintf("%s: core %.3g, memory %.3g, %.3g s, %.3g W", name, p.Scaling.Fc, p.Scaling.Fm, p.Time, float64(p.Power))},
 	}
 }
 
@@ -50,7 +50,7 @@ func modelPictures() map[string]struct {
 	watts := func(p dvfsmodel.Point) float64 { return float64(p.Power) }
 	joules := func(p dvfsmodel.Point) float64 { return float64(p.Energy) }
 	free := wide.Free(pictured)
-	base := pictured.At(dvfsmodel.DefaultSetting())
+	base := pictured.At(dvfsmodel.DefaultScaling())
 	energy := report.Series{Name: "least energy in time"}
 	for t := wide.MinTime(pictured); t <= free.Time*1.3; t += 0.1 {
 		p, err := wide.Optimum(pictured, dvfsmodel.MinEnergy(), t)
@@ -75,7 +75,7 @@ func modelPictures() map[string]struct {
 		}},
 		"model-energy.svg": {"Energy over the core clock, and its least", []report.Chart{
 			{Title: "energy of the run", X: core, Y: "J", Lines: []report.Series{
-				overCore(wide, low, joules), overCore(wide, free.Setting.Fm, joules), spot("least energy", free, joules), spot("default clocks", base, joules),
+				overCore(wide, low, joules), overCore(wide, free.Scaling.Fm, joules), spot("least energy", free, joules), spot("default clocks", base, joules),
 			}},
 		}},
 		"model-deadline.svg": {"Least energy by the time there is", []report.Chart{
@@ -104,7 +104,7 @@ var modelTable = regexp.MustCompile(`(?s)(<!-- numbers of the model -->\n).*?(<!
 
 func TestNumbersOfTheModelsPageFollowFromIt(t *testing.T) {
 	wide := dvfsmodel.Wide()
-	base := pictured.At(dvfsmodel.DefaultSetting())
+	base := pictured.At(dvfsmodel.DefaultScaling())
 	asFast, err := wide.Optimum(pictured, dvfsmodel.MinEnergy(), base.Time)
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func TestNumbersOfTheModelsPageFollowFromIt(t *testing.T) {
 		name string
 		p    dvfsmodel.Point
 	}{{"default clocks", base}, {"least energy", wide.Free(pictured)}, {"least energy in the default's time", asFast}, {"fastest", fastest}} {
-		fmt.Fprintf(&b, "| %s | %.2f | %.2f | %.1f | %.0f | %.0f | %+.1f %% |\n", row.name, row.p.Setting.Fc, row.p.Setting.Fm,
+		fmt.Fprintf(&b, "| %s | %.2f | %.2f | %.1f | %.0f | %.0f | %+.1f %% |\n", row.name, row.p.Scaling.Fc, row.p.Scaling.Fm,
 			row.p.Time, float64(row.p.Power), float64(row.p.Energy), 100*(float64(row.p.Energy/base.Energy)-1))
 	}
 	b.WriteString("\n")

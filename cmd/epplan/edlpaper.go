@@ -43,7 +43,7 @@ func (e *edlPaper) single() ([]experiment, error) {
 			sum := 0.0
 			for _, app := range apps {
 				p := paramsOf(&app)
-				sum += 1 - float64(r.Free(p).Energy/p.At(dvfsmodel.DefaultSetting()).Energy)
+				sum += 1 - float64(r.Free(p).Energy/p.At(dvfsmodel.DefaultScaling()).Energy)
 			}
 			return 100 * sum / float64(len(apps)), nil
 		}

@@ -89,7 +89,7 @@ type setting struct {
 
 func newSetting(pt dvfsmodel.Point, weight float64) setting {
 	return setting{
-		V: float64(pt.Setting.V), Fc: pt.Setting.Fc, Fm: pt.Setting.Fm, Core: float64(pt.Core), Mem: float64(pt.Mem),
+		V: float64(pt.Scaling.V), Fc: pt.Scaling.Fc, Fm: pt.Scaling.Fm, Core: float64(pt.Core), Mem: float64(pt.Mem),
 		Time: pt.Time, Power: float64(pt.Power) * weight, Energy: float64(pt.Energy) * weight,
 	}
 }

@@ -122,7 +122,7 @@ func (r *optimumRow) values() []report.Value {
 	pt := &r.point
 	return []report.Value{
 		report.Text(r.id), report.Count(1),
-		report.Number(pt.Setting.V), report.Number(pt.Setting.Fc), report.Number(pt.Setting.Fm),
+		report.Number(pt.Scaling.V), report.Number(pt.Scaling.Fc), report.Number(pt.Scaling.Fm),
 		report.Number(pt.Time), report.Number(pt.Power), report.Number(pt.Energy), report.Number(r.minTime),
 	}
 }

@@ -38,11 +38,11 @@ func TestADrawnResponseIsExactAtDefaultClocksAndNeverBetterForFreeAtLowerOnes(t 
 		if err != nil {
 			t.Fatal(err)
 		}
-		at := h.Default.Setting
+		at := h.Default.Scaling
 		if time, watts := m.Time(at.Fc, at.Fm), float64(m.Power(at)); math.Abs(time-1) > 1e-9 || math.Abs(watts-power) > 1e-9*power {
 			t.Fatalf("seed %d: %v s and %v W at default clocks", seed, time, watts)
 		}
-		for _, s := range h.Table.Settings() {
+		for _, s := range h.Table.Scalings() {
 			if s.Fc <= 1 && s.Fm <= 1 && (m.Time(s.Fc, s.Fm) < 1 || m.Power(s) > power*(1+1e-9)) {
 				t.Fatalf("seed %d: %v s and %v W at %+v", seed, m.Time(s.Fc, s.Fm), m.Power(s), s)
 			}

@@ -155,7 +155,7 @@ func (m *tamed) Time(fc, fm float64) float64 {
 }
 
 // Power is the power of one GPU.
-func (m *tamed) Power(s dvfsmodel.Setting) dvfsmodel.Watt {
+func (m *tamed) Power(s dvfsmodel.Scaling) dvfsmodel.Watt {
 	w := m.Fitted.Power(s)
 	if s.Fc <= 1 && s.Fm <= 1 {
 		w = min(w, m.power)

@@ -94,7 +94,7 @@ func (s *Sure) Default() dvfsmodel.Point { return s.Standard }
 
 // Model predicts as the fitted model does, and no lower clocks as faster.
 func (s *Sure) Model() dvfsmodel.Model {
-	return dvfsmodel.NoFaster(s.Of.Fitted, s.Standard.Setting)
+	return dvfsmodel.NoFaster(s.Of.Fitted, s.Standard.Scaling)
 }
 
 // Longest is the time that a run at a point must fit into, seconds.
@@ -148,7 +148,7 @@ func (s *Sure) Optimum(o dvfsmodel.Objective, limit float64) (dvfsmodel.Point, e
 }
 
 // Allows reports whether a setting is the default one, or one of those that may be set.
-func (s *Sure) Allows(at dvfsmodel.Setting) bool {
+func (s *Sure) Allows(at dvfsmodel.Scaling) bool {
 	base, same := s.Of.Base, func(x, y float64) bool { return math.Abs(x-y) <= tolerance*y }
 	is := func(core, mem dvfsmodel.MHz) bool {
 		return same(at.Fc, float64(core/base.Core)) && same(at.Fm, float64(mem/base.Mem))

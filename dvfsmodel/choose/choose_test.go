@@ -75,10 +75,10 @@ func TestTheOptimumIsTheCheapestSettingThatIsSureToEndInTime(t *testing.T) {
 			}
 		case math.Abs(o.Cost(got)-least) > 1e-9*least:
 			rt.Fatalf("%v costs %v, want %v", got, o.Cost(got), least)
-		case !s.Allows(got.Setting):
+		case !s.Allows(got.Scaling):
 			rt.Fatalf("%v isn't allowed", got)
-		case math.Abs(s.Model().Time(got.Setting.Fc, got.Setting.Fm)-got.Time) > 1e-9*got.Time:
-			rt.Fatalf("%v takes %v s by its model", got, s.Model().Time(got.Setting.Fc, got.Setting.Fm))
+		case math.Abs(s.Model().Time(got.Scaling.Fc, got.Scaling.Fm)-got.Time) > 1e-9*got.Time:
+			rt.Fatalf("%v takes %v s by its model", got, s.Model().Time(got.Scaling.Fc, got.Scaling.Fm))
 		}
 		if s.MinTime() != shortest {
 			rt.Fatalf("the shortest time is %v, want %v", s.MinTime(), shortest)
@@ -106,16 +106,16 @@ func TestARunIsWithinItsBoundsWhereverWasMeasured(t *testing.T) {
 func TestOnlyDefaultClocksAndThoseThatMayBeSetAreAllowed(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := drawSure(rt)
-		if !s.Allows(s.Default().Setting) {
+		if !s.Allows(s.Default().Scaling) {
 			rt.Fatal("default clocks aren't allowed")
 		}
 		for _, at := range s.Settings {
 			pt := s.At(at.Core, at.Mem)
-			if !s.Allows(pt.Setting) {
+			if !s.Allows(pt.Scaling) {
 				rt.Fatalf("%v isn't allowed", at)
 			}
-			if pt.Setting.Fc += 1e-3; s.Allows(pt.Setting) {
-				rt.Fatalf("%v is allowed", pt.Setting)
+			if pt.Scaling.Fc += 1e-3; s.Allows(pt.Scaling) {
+				rt.Fatalf("%v is allowed", pt.Scaling)
 			}
 		}
 	})

@@ -103,7 +103,7 @@ func (u *Unseen) Time(fc, fm float64) float64 {
 }
 
 // Power is the expected energy over [Unseen.Time].
-func (u *Unseen) Power(s dvfsmodel.Setting) dvfsmodel.Watt {
+func (u *Unseen) Power(s dvfsmodel.Scaling) dvfsmodel.Watt {
 	_, energy := u.at(s.Fc, s.Fm)
 	return dvfsmodel.Watt(math.Exp(energy.mean+sq(energy.sd)/2) / u.Time(s.Fc, s.Fm))
 }
@@ -126,7 +126,7 @@ func (u *Unseen) Own() *dvfsmodel.Doubt { return u.doubt(1, 0) }
 // doubt is of so many standard deviations of a known workload's energy, and another one.
 func (u *Unseen) doubt(part, wrong float64) *dvfsmodel.Doubt {
 	part *= dvfsmodel.Widening(len(u.known) - 1)
-	return &dvfsmodel.Doubt{Clocks: func(s dvfsmodel.Setting) dvfsmodel.Deviation {
+	return &dvfsmodel.Doubt{Clocks: func(s dvfsmodel.Scaling) dvfsmodel.Deviation {
 		_, energy := u.at(s.Fc, s.Fm)
 		return dvfsmodel.Deviation{Power: math.Hypot(part*energy.sd, wrong)}
 	}}

@@ -35,7 +35,7 @@ func TestItTakesFiveWorkloadsToSayAnythingOfTheNextOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := dvfsmodel.DefaultSetting(); u.Time(1, 1) != 1 || u.Power(s) != 1 || u.Common().Clocks(s).Power != 0 || u.Own().Clocks(s).Power != 0 {
+	if s := dvfsmodel.DefaultScaling(); u.Time(1, 1) != 1 || u.Power(s) != 1 || u.Common().Clocks(s).Power != 0 || u.Own().Clocks(s).Power != 0 {
 		t.Errorf("%v s and %v W at default clocks, want 1 and 1 for certain", u.Time(1, 1), u.Power(s))
 	}
 	if got := u.Time(1.1, 1); got < 1 {
@@ -52,7 +52,7 @@ func nextOne(t *testing.T, list []truth) (slower, inside, near int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := dvfsmodel.Setting{V: 1, Fc: 0.7, Fm: 1}
+	s := dvfsmodel.Scaling{V: 1, Fc: 0.7, Fm: 1}
 	at, def := last.at(700), last.at(1000)
 	if at.Time/def.Time > u.Time(s.Fc, s.Fm) {
 		slower = 1
@@ -111,7 +111,7 @@ func TestModelsThatAreOffTogetherMakeTheMeanUncertain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := dvfsmodel.Setting{V: 1, Fc: 0.7, Fm: 1}
+	s := dvfsmodel.Scaling{V: 1, Fc: 0.7, Fm: 1}
 	want := math.Hypot(sure.Common().Clocks(s).Power, known[0].Doubt.Level.Time/2)
 	if got := u.Common().Clocks(s).Power; math.Abs(got-want) > 1e-9 {
 		t.Errorf("a standard deviation of %v, want %v", got, want)

@@ -182,7 +182,7 @@ func TestNoLevelStretchesWorkMoreThanItSays(t *testing.T) {
 		samples := make([]dvfsmodel.Sample, 0, len(cores))
 		for _, core := range cores {
 			fc := float64(core) / 1380
-			pt := whole.At(dvfsmodel.Setting{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: 1})
+			pt := whole.At(dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: 1})
 			samples = append(samples, dvfsmodel.Sample{Core: core, Mem: 877, Time: pt.Time, Power: pt.Power})
 		}
 		var err error

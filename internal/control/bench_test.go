@@ -37,7 +37,7 @@ func (r *rig) knowMany(jobs int) {
 	truth := memoryBound()
 	for _, core := range ask(1).Clocks[0].Core {
 		fc := float64(core / base.Core)
-		pt := truth.At(dvfsmodel.Setting{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: 1})
+		pt := truth.At(dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: 1})
 		samples = append(samples, dvfsmodel.Sample{Core: core, Mem: 877, Time: pt.Time, Power: pt.Power})
 	}
 	const workloads = 1000
@@ -166,7 +166,7 @@ func BenchmarkRefit(b *testing.B) {
 		for k := range list {
 			core := clocks[random.IntN(len(clocks))]
 			fc := float64(core / base.Core)
-			pt := truth.At(dvfsmodel.Setting{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: 1})
+			pt := truth.At(dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: 1})
 			list[k] = record.Outcome{
 				ExitState: record.Completed, Setting: record.Setting{Core: core},
 				TimeS: record.Known(pt.Time * noise()), MeanPowerW: record.Known(float64(pt.Power) * noise()),

@@ -58,7 +58,7 @@ func modelsOf(tb testing.TB, rng *rand.Rand, p *config.Profile, n int) []*model 
 				at = dvfsmodel.ClockPair(p.Default)
 			}
 			fc, fm := float64(at.Core/p.Default.Core), float64(at.Mem/p.Default.Mem)
-			pt := truly.At(dvfsmodel.Setting{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: fm})
+			pt := truly.At(dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: fm})
 			samples[i] = dvfsmodel.Sample{
 				Core: at.Core, Mem: at.Mem, Time: pt.Time * math.Exp(noise*rng.NormFloat64()),
 				Power: pt.Power * dvfsmodel.Watt(math.Exp(noise*rng.NormFloat64())),

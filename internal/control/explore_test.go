@@ -50,7 +50,7 @@ func newCampaign(t *testing.T, seed uint64, config string, clocks []dvfsmodel.MH
 
 func (c *campaign) energy(p *dvfsmodel.Params, core dvfsmodel.MHz) (seconds, joules float64) {
 	fc := float64(core / base.Core)
-	pt := p.At(dvfsmodel.Setting{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: 1})
+	pt := p.At(dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: 1})
 	const host = 25
 	return pt.Time, float64(pt.Energy) + host*pt.Time
 }
@@ -72,7 +72,7 @@ func (c *campaign) run(id slurm.JobID, workload int, s *sum) Decision {
 	seconds, joules := c.energy(truth, core)
 	o := c.ran(d, request.RunID, *truth)
 	took := seconds * math.Exp(c.noise*c.random.NormFloat64())
-	power := float64(truth.At(dvfsmodel.Setting{V: dvfsmodel.VoltageFor(float64(core / base.Core)), Fc: float64(core / base.Core), Fm: 1}).Power) *
+	power := float64(truth.At(dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(float64(core / base.Core)), Fc: float64(core / base.Core), Fm: 1}).Power) *
 		math.Exp(c.noise*c.random.NormFloat64())
 	o.TimeS, o.MeanPowerW, o.GPUEnergyJ = record.Known(took), record.Known(power), record.Known(took*power)
 	if took > limit.Seconds() {
@@ -205,7 +205,7 @@ func TestANewWorkloadIsPredictedByWhatOthersShowed(t *testing.T) {
 	c.run(200, 19, &s) // done when the refit is, which learning from the store comes before
 	truth := c.truths[19]
 	miss := func(curves *pooled.Curves) float64 {
-		one := truth.At(dvfsmodel.Setting{V: dvfsmodel.VoltageFor(1), Fc: 1, Fm: 1})
+		one := truth.At(dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(1), Fc: 1, Fm: 1})
 		p, err := curves.Condition([]dvfsmodel.Sample{{Core: base.Core, Mem: base.Mem, Time: one.Time, Power: one.Power}}, base, pooled.Noise{Time: 0.02, Power: 0.02})
 		if err != nil {
 			t.Fatal(err)
@@ -215,7 +215,7 @@ func TestANewWorkloadIsPredictedByWhatOthersShowed(t *testing.T) {
 			t.Fatal(err)
 		}
 		low := float64(945 / base.Core)
-		want := truth.At(dvfsmodel.Setting{V: dvfsmodel.VoltageFor(low), Fc: low, Fm: 1})
+		want := truth.At(dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(low), Fc: low, Fm: 1})
 		return math.Abs(math.Log(float64(f.At(945, base.Mem).Energy / want.Energy)))
 	}
 	learnt, general := miss(again.priors.get("V100", base)), miss(pooled.Builtin())

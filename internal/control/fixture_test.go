@@ -164,7 +164,7 @@ func (r *rig) ran(d Decision, run string, truth dvfsmodel.Params) *record.Outcom
 		o.Setting = record.Setting{Core: d.Core, Mem: d.Mem}
 	}
 	fc, fm := float64(core/base.Core), float64(mem/base.Mem)
-	pt := truth.At(dvfsmodel.Setting{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: fm})
+	pt := truth.At(dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: fm})
 	r.clock.move(time.Duration(pt.Time * float64(time.Second)))
 	o.Ended = r.clock.read()
 	o.TimeS, o.GPUEnergyJ, o.GPUSource = record.Known(pt.Time), record.Known(float64(pt.Energy)), record.Counter

@@ -131,7 +131,7 @@ func TestWhatWorkloadsHaveInCommonForgetsTheRunsThatAreTakenOut(t *testing.T) {
 	samples := make([]dvfsmodel.Sample, 0, len(clocks))
 	for _, core := range clocks {
 		fc, truth := float64(core/base.Core), memoryBound()
-		pt := truth.At(dvfsmodel.Setting{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: 1})
+		pt := truth.At(dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: 1})
 		samples = append(samples, dvfsmodel.Sample{Core: core, Mem: 877, Time: pt.Time, Power: pt.Power})
 	}
 	for _, workload := range []string{"a", "b", "c", "d"} {

@@ -53,7 +53,7 @@ func TestDecisionsComeNearTheOptimumOfTheTruth(t *testing.T) {
 			best, chosen := math.Inf(1), math.NaN()
 			for _, core := range ask(1).Clocks[0].Core {
 				fc := float64(core / base.Core)
-				pt := truth.At(dvfsmodel.Setting{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: 1})
+				pt := truth.At(dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: 1})
 				joules := float64(pt.Energy) + 25*pt.Time // the host's
 				if pt.Time <= 600*1.5 {
 					best = min(best, joules)

@@ -104,7 +104,7 @@ func TestWorkAtASpeedTakesLessTimeAndEnergyBothByThatFactor(t *testing.T) {
 }
 
 // at is the setting of a core clock.
-func at(t *testing.T, g *Sim, core dvfsmodel.MHz) dvfsmodel.Setting {
+func at(t *testing.T, g *Sim, core dvfsmodel.MHz) dvfsmodel.Scaling {
 	t.Helper()
 	m := g.library.machine.model
 	s, ok := m.table.Contains(core, m.def.Mem)

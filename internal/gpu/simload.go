@@ -170,7 +170,7 @@ func (s *simState) active() int {
 }
 
 // waiting is what the GPU draws while all work on it waits.
-func (s *simState) waiting(m *simModel, at dvfsmodel.Setting) milliwatt {
+func (s *simState) waiting(m *simModel, at dvfsmodel.Scaling) milliwatt {
 	of := workOf(m.limit)
 	if len(s.Work) > 0 {
 		of = s.Work[0].Model

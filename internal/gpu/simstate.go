@@ -89,7 +89,7 @@ func (s *simState) lock(d Domain) *dvfsmodel.MHz {
 // operation is how a simulated GPU runs at a moment.
 type operation struct {
 	core, mem dvfsmodel.MHz
-	setting   dvfsmodel.Setting
+	setting   dvfsmodel.Scaling
 	power     milliwatt
 	throttle  Throttle
 	busy      bool // something runs
@@ -114,7 +114,7 @@ func (s *simState) operation(m *simModel) operation {
 		o.throttle |= ThrottleIdle
 	}
 	near := m.table.Nearest(core, mem)
-	o.core, o.mem, o.setting, o.power = near.Core, near.Mem, near.Setting, m.idle
+	o.core, o.mem, o.setting, o.power = near.Core, near.Mem, near.Scaling, m.idle
 	switch {
 	case idle:
 		return o
@@ -131,13 +131,13 @@ func (s *simState) operation(m *simModel) operation {
 			break
 		}
 		o.throttle |= ThrottlePowerCap
-		o.core, o.setting = next.Core, next.Setting
+		o.core, o.setting = next.Core, next.Scaling
 		o.power = s.busyPower(m, o.setting)
 	}
 	return o
 }
 
-func (s *simState) busyPower(m *simModel, at dvfsmodel.Setting) milliwatt {
+func (s *simState) busyPower(m *simModel, at dvfsmodel.Scaling) milliwatt {
 	if len(s.Work) == 0 {
 		return inMilliwatt(m.always.Power(at))
 	}

@@ -177,7 +177,7 @@ type cost struct{ energy, slowdown float64 }
 func (a *act) at(core dvfsmodel.MHz) cost {
 	const standard = 1380
 	fc := float64(core) / standard
-	setting := dvfsmodel.Setting{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: 1}
+	setting := dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: 1}
 	profile, _ := config.BuiltinProfiles().Lookup(adaptedGPU)
 	p := a.phases[0]
 	bursts := math.Ceil(a.truth.D/p.Busy-1e-9) - 1 // after which it waits

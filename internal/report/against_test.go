@@ -97,7 +97,7 @@ func constantResult(tb testing.TB) *report.Result {
 	tb.Helper()
 	p := smallProblem(tb)
 	r, other := solve(tb, p, "edl"), solve(tb, p, "edl,clocks=default")
-	other.Plan.Clocks = map[string]dvfsmodel.Point{"x": {Core: 1110, Mem: 877}, "y": {Setting: dvfsmodel.Setting{Fc: 0.75, Fm: 1}}}
+	other.Plan.Clocks = map[string]dvfsmodel.Point{"x": {Core: 1110, Mem: 877}, "y": {Scaling: dvfsmodel.Scaling{Fc: 0.75, Fm: 1}}}
 	r.Reference, r.Easy, r.Constant = other.Plan, other.Plan, other.Plan
 	r.Baseline = 2 * other.Plan.Ledger.Total()
 	return r

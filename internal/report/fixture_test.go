@@ -29,7 +29,7 @@ func rounded(r *report.Result) *report.Result {
 		a := &r.Plan.Assignments[i]
 		pt := &a.Point
 		cut(&a.Start, &a.End, &pt.Time, (*float64)(&pt.Power), (*float64)(&pt.Energy),
-			(*float64)(&pt.Setting.V), &pt.Setting.Fc, &pt.Setting.Fm)
+			(*float64)(&pt.Scaling.V), &pt.Scaling.Fc, &pt.Scaling.Fm)
 	}
 	for i := range r.Plan.Unplaced {
 		cut(&r.Plan.Unplaced[i].Earliest)

@@ -85,11 +85,11 @@ type shifts map[errorSource]dvfsmodel.Joule
 
 // add takes account of a job that runs at a point, by what its response rests on: its
 // energy follows time and power, and so does what else is on for as long as it runs.
-func (s shifts) add(o *planner.Option, at dvfsmodel.Setting, run, beside dvfsmodel.Joule) {
+func (s shifts) add(o *planner.Option, at dvfsmodel.Scaling, run, beside dvfsmodel.Joule) {
 	for i := range o.Doubts {
 		d := &o.Doubts[i]
 		time, power := d.Time, d.Power
-		if d.Clocks && at != o.Response.Default().Setting {
+		if d.Clocks && at != o.Response.Default().Scaling {
 			time, power = time-(1-d.Kept), power-(1-d.Kept)
 			off := d.Doubt.Clocks(at)
 			s[errorSource{d.Doubt, clocksTime}] += (run + beside) * dvfsmodel.Joule(off.Time)
@@ -120,7 +120,7 @@ func (r *Result) shifts(plan *planner.Plan) shifts {
 		if busy > 0 {
 			part = beside * dvfsmodel.Joule(work(a)/busy)
 		}
-		all.add(o, a.Point.Setting, run, part)
+		all.add(o, a.Point.Scaling, run, part)
 	})
 	return all
 }
@@ -170,7 +170,7 @@ func (s *Summary) addPrior(r *Result) {
 		sum.Jobs++
 		run := a.Energy(t)
 		taken, before = taken+run, before+o.Response.Default().Energy*dvfsmodel.Joule(o.GPUs)
-		all.add(o, a.Point.Setting, run, 0)
+		all.add(o, a.Point.Scaling, run, 0)
 	}
 	if sum.Jobs == 0 {
 		return

@@ -155,7 +155,7 @@ func jobCurveTable(jobs []*jobCurve) *page.Table {
 	var rows [][]Value
 	for _, j := range jobs {
 		add := func(what string, pt *dvfsmodel.Point) {
-			clocks := fmt.Sprintf("%.3f/%.3f", pt.Setting.Fc, pt.Setting.Fm)
+			clocks := fmt.Sprintf("%.3f/%.3f", pt.Scaling.Fc, pt.Scaling.Fm)
 			if pt.Core > 0 {
 				clocks = fmt.Sprintf("%.0f/%.0f MHz", float64(pt.Core), float64(pt.Mem))
 			}

@@ -117,7 +117,7 @@ func (s *Summary) constant() Value {
 		at := s.Clocks[model]
 		pair := []field{{"core_mhz", Number(at.Core)}, {"mem_mhz", Number(at.Mem)}}
 		if at.Core == 0 { // the GPU model has no table
-			pair = []field{{"fc", Number(at.Setting.Fc)}, {"fm", Number(at.Setting.Fm)}}
+			pair = []field{{"fc", Number(at.Scaling.Fc)}, {"fm", Number(at.Scaling.Fm)}}
 		}
 		clocks = append(clocks, field{model, object(pair)})
 	}
@@ -300,9 +300,9 @@ func (r *Result) fillJob(row []Value, task int, csv bool) {
 		Number(a.Start),
 		Number(a.End),
 		Number(t.Deadline),
-		Number(a.Point.Setting.V),
-		Number(a.Point.Setting.Fc),
-		Number(a.Point.Setting.Fm),
+		Number(a.Point.Scaling.V),
+		Number(a.Point.Scaling.Fc),
+		Number(a.Point.Scaling.Fm),
 		nonZero(a.Point.Core),
 		nonZero(a.Point.Mem),
 		Number(a.Power(t)),

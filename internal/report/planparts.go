@@ -175,8 +175,8 @@ func (r *Result) clockGroups() []groupSum {
 func (r *Result) speeds() (slower, same, faster int) {
 	const tolerance = 5e-4
 	for task, a := range r.placed {
-		set := r.Problem.Tasks[task].Options[a.Option].Response.Default().Setting
-		switch ratio := a.Point.Setting.Fc / set.Fc; {
+		set := r.Problem.Tasks[task].Options[a.Option].Response.Default().Scaling
+		switch ratio := a.Point.Scaling.Fc / set.Fc; {
 		case ratio < 1-tolerance:
 			slower++
 		case ratio > 1+tolerance:

@@ -214,7 +214,7 @@ func clockText(at *dvfsmodel.Point, inMHz bool) string {
 	if inMHz {
 		return fmt.Sprintf("%.0f/%.0f", float64(at.Core), float64(at.Mem))
 	}
-	return fmt.Sprintf("%.3f/%.3f", at.Setting.Fc, at.Setting.Fm)
+	return fmt.Sprintf("%.3f/%.3f", at.Scaling.Fc, at.Scaling.Fm)
 }
 
 // nodeName is the node's number, with its class where there are several.

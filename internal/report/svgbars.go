@@ -59,7 +59,7 @@ func (p *picture) collect() []bar {
 	for task, a := range p.result.present {
 		one := bar{
 			share: p.result.Problem.Tasks[task].Share, start: a.Start, end: a.End,
-			task: task, jobs: 1, clock: a.Point.Setting.Fc, busy: a.End - a.Start,
+			task: task, jobs: 1, clock: a.Point.Scaling.Fc, busy: a.End - a.Start,
 		}
 		for _, gpu := range a.GPUs.Indexes() {
 			if n := crowds[laneOf{a.Node, gpu}]; n > 0 {
@@ -205,7 +205,7 @@ func (p *picture) tooltip(b *bar) []string {
 		return []string{FormatCount(b.jobs) + " jobs", fmt.Sprintf("core %.3g× on average", b.clock)}
 	}
 	t, a := &p.result.Problem.Tasks[b.task], &p.result.Plan.Assignments[b.task]
-	set := &a.Point.Setting
+	set := &a.Point.Scaling
 	clocks := fmt.Sprintf("core %.4g×, memory %.4g×", set.Fc, set.Fm)
 	if a.Point.Core > 0 {
 		clocks = fmt.Sprintf("core %.0f MHz, memory %.0f MHz", float64(a.Point.Core), float64(a.Point.Mem))

@@ -85,7 +85,7 @@ func SharedTask(id string, arrival, seconds float64, physics *consolidate.Physic
 	full := dvfsmodel.Params{P0: dvfsmodel.Watt(physics.Power(physics.MaxMHz())), T0: seconds}
 	return planner.Task{
 		ID: id, Arrival: arrival, Deadline: math.Inf(1), Due: math.Inf(1), Limit: math.Inf(1), Share: 1,
-		Options: []planner.Option{{Model: "V100", GPUs: 1, Response: &dvfsmodel.Fixed{At: full.At(dvfsmodel.DefaultSetting())}}},
+		Options: []planner.Option{{Model: "V100", GPUs: 1, Response: &dvfsmodel.Fixed{At: full.At(dvfsmodel.DefaultScaling())}}},
 		Profile: &planner.Profile{SlotS: seriesSlotS, Kappa: consolidate.PaperSLA},
 	}
 }

@@ -248,7 +248,7 @@ func (job *KnapsackJob) task(runs *[2]KnapsackRun) planner.Task {
 		Deadline: math.Inf(1), Due: math.Inf(1), Limit: math.Inf(1), Options: make([]planner.Option, len(KnapsackTypes)),
 	}
 	for i, model := range KnapsackTypes {
-		at := dvfsmodel.Point{Setting: dvfsmodel.DefaultSetting(), Time: runs[i].Seconds}
+		at := dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling(), Time: runs[i].Seconds}
 		at.Power = dvfsmodel.Watt(runs[i].KWh * dvfsmodel.JoulesPerKWh / float64(job.GPUs[i]) / at.Time)
 		at.Energy = at.Power.Over(at.Time)
 		t.Options[i] = planner.Option{Model: model, GPUs: job.GPUs[i], Response: &dvfsmodel.Fixed{At: at}}

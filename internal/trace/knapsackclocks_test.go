@@ -70,7 +70,7 @@ func TestTheModelsOfTheJobTypesAreFitsOfTheApplicationsTheyAreMappedTo(t *testin
 			}
 			for _, s := range samples[apps[gpu]] {
 				want := fitted.At(s.Core, s.Mem)
-				time, power := response.Model().Time(want.Setting.Fc, want.Setting.Fm), response.Model().Power(want.Setting)
+				time, power := response.Model().Time(want.Scaling.Fc, want.Scaling.Fm), response.Model().Power(want.Scaling)
 				if math.Abs(time/want.Time-1) > 1e-9 || math.Abs(float64(power/want.Power)-1) > 1e-9 {
 					t.Errorf("%s on %s at %v/%v MHz: %v s and %v W, %s fits %v and %v", kind, name, s.Core, s.Mem, time, power, apps[gpu], want.Time, want.Power)
 				}

@@ -126,7 +126,7 @@ func stepped(r dvfsmodel.Response) bool {
 // work repeated more often has the same ones.
 type tracer struct {
 	pricing
-	shapes map[shape]*[priceCount]dvfsmodel.Setting
+	shapes map[shape]*[priceCount]dvfsmodel.Scaling
 }
 
 // shape is what the optimum without a limit depends on.
@@ -144,7 +144,7 @@ const ratioSteps = 1 << 40
 const maxShapes = 1 << 10
 
 func newTracer(pr pricing) *tracer {
-	return &tracer{pricing: pr, shapes: map[shape]*[priceCount]dvfsmodel.Setting{}}
+	return &tracer{pricing: pr, shapes: map[shape]*[priceCount]dvfsmodel.Scaling{}}
 }
 
 // trace tabulates a response. ok is false when it cannot meet the room.
@@ -192,7 +192,7 @@ func (tr *tracer) scale(r *dvfsmodel.Continuous, room float64) (c curve, ok bool
 
 // settings are the free optima of the response's shape by price; nil when it has
 // none.
-func (tr *tracer) settings(r *dvfsmodel.Continuous) *[priceCount]dvfsmodel.Setting {
+func (tr *tracer) settings(r *dvfsmodel.Continuous) *[priceCount]dvfsmodel.Scaling {
 	p := &r.Params
 	key := shape{r: r.Range, p0: p.P0, gamma: p.Gamma, c: p.C, delta: p.Delta, constant: math.Round(p.T0 / p.D * ratioSteps)}
 	if known := tr.shapes[key]; known != nil {
@@ -202,9 +202,9 @@ func (tr *tracer) settings(r *dvfsmodel.Continuous) *[priceCount]dvfsmodel.Setti
 	if !ok {
 		return nil
 	}
-	s := new([priceCount]dvfsmodel.Setting)
+	s := new([priceCount]dvfsmodel.Scaling)
 	for g := range s {
-		s[g] = all[g].Setting
+		s[g] = all[g].Scaling
 	}
 	if len(tr.shapes) < maxShapes {
 		tr.shapes[key] = s

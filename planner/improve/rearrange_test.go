@@ -23,7 +23,7 @@ func gangs(nodes int, tasks ...[2]float64) *planner.Problem {
 		p.Tasks = append(p.Tasks, planner.Task{
 			ID: strconv.Itoa(i), Deadline: 86400, Due: 86400, Limit: math.Inf(1), Share: 1,
 			Options: []planner.Option{{Model: "A", GPUs: int(t[1]), Response: &dvfsmodel.Fixed{At: dvfsmodel.Point{
-				Setting: dvfsmodel.DefaultSetting(), Time: t[0], Power: 150, Energy: dvfsmodel.Watt(150).Over(t[0]),
+				Scaling: dvfsmodel.DefaultScaling(), Time: t[0], Power: 150, Energy: dvfsmodel.Watt(150).Over(t[0]),
 			}}}},
 		})
 	}

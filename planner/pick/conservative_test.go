@@ -27,7 +27,7 @@ func (b *besides) Arrive(tasks []int) {
 func TestConservativeBackfillingLeavesThoseWhoCameBeforeAlone(t *testing.T) {
 	job := func(arrival float64, gpus int, seconds float64) planner.Task {
 		o := planner.Option{Model: "A", GPUs: gpus, Response: &dvfsmodel.Fixed{At: dvfsmodel.Point{
-			Setting: dvfsmodel.DefaultSetting(), Time: seconds, Power: 100, Energy: dvfsmodel.Watt(100).Over(seconds),
+			Scaling: dvfsmodel.DefaultScaling(), Time: seconds, Power: 100, Energy: dvfsmodel.Watt(100).Over(seconds),
 		}}}
 		task := planner.NewTask("", o)
 		task.Arrival = arrival

@@ -31,7 +31,7 @@ func starts(t *testing.T, bound float64, jobs ...job) []float64 {
 		if j.model == "" {
 			j.model = "a"
 		}
-		run := &dvfsmodel.Fixed{At: dvfsmodel.Point{Setting: dvfsmodel.DefaultSetting(), Time: j.seconds}}
+		run := &dvfsmodel.Fixed{At: dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling(), Time: j.seconds}}
 		p.Tasks = append(p.Tasks, planner.Task{
 			ID: "t", Arrival: j.at, Deadline: math.Inf(1), Due: math.Inf(1), Limit: math.Inf(1), Share: 1, CPUs: j.cpus,
 			Options: []planner.Option{{Model: j.model, GPUs: j.gpus, Response: run}},

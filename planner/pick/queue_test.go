@@ -47,7 +47,7 @@ func pools(a, b int, bids ...bid) *planner.Problem {
 	for i, x := range bids {
 		t := planner.Task{ID: strconv.Itoa(i), Arrival: x.at, Deadline: math.Inf(1), Due: math.Inf(1), Limit: math.Inf(1), Share: 1}
 		for class, model := range []string{"A", "B"} {
-			at := dvfsmodel.Point{Setting: dvfsmodel.DefaultSetting(), Time: x.seconds[class]}
+			at := dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling(), Time: x.seconds[class]}
 			at.Power = dvfsmodel.Watt(x.kWh[class] * 3.6e6 / float64(x.gpus) / at.Time)
 			at.Energy = at.Power.Over(at.Time)
 			t.Options = append(t.Options, planner.Option{Model: model, GPUs: x.gpus, Response: &dvfsmodel.Fixed{At: at}})

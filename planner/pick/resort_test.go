@@ -70,7 +70,7 @@ func twoPools(t *rapid.T) (p *planner.Problem) {
 		task := planner.Task{ID: strconv.Itoa(i), Arrival: at, Deadline: math.Inf(1), Due: math.Inf(1), Limit: math.Inf(1), Share: 1}
 		gpus := rapid.IntRange(1, 4).Draw(t, "GPUs")
 		for _, model := range []string{"A", "B"} {
-			x := dvfsmodel.Point{Setting: dvfsmodel.DefaultSetting(), Time: whole("seconds", 1, 90)}
+			x := dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling(), Time: whole("seconds", 1, 90)}
 			x.Power = dvfsmodel.Watt(whole("W", 1, 500))
 			x.Energy = x.Power.Over(x.Time)
 			task.Options = append(task.Options, planner.Option{Model: model, GPUs: gpus, Response: &dvfsmodel.Fixed{At: x}})

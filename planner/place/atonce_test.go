@@ -37,7 +37,7 @@ func atOnce(t *testing.T, tasks ...planner.Task) *planner.Plan {
 
 // needs is a task of 100 s.
 func needs(gpus int, share, cpus float64) planner.Task {
-	run := &dvfsmodel.Fixed{At: dvfsmodel.Point{Setting: dvfsmodel.DefaultSetting(), Time: 100}}
+	run := &dvfsmodel.Fixed{At: dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling(), Time: 100}}
 	return planner.Task{Share: share, CPUs: cpus, Options: []planner.Option{{Model: "m", GPUs: gpus, Response: run}}}
 }
 

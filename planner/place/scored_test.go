@@ -35,7 +35,7 @@ func (c placed) task() planner.Task {
 		c.models = []string{"m"}
 	}
 	for _, m := range c.models {
-		run := &dvfsmodel.Fixed{At: dvfsmodel.Point{Setting: dvfsmodel.DefaultSetting(), Time: c.seconds}}
+		run := &dvfsmodel.Fixed{At: dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling(), Time: c.seconds}}
 		t.Options = append(t.Options, planner.Option{Model: m, GPUs: c.gpus, Response: run})
 	}
 	return t

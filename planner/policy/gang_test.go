@@ -90,7 +90,7 @@ func runsByGPU(p *planner.Problem, plan *planner.Plan) (busy map[gpuOf][]span, o
 						return nil, false
 					}
 				}
-				busy[at] = append(busy[at], span{a.Start, a.End, float64(model.Power(a.Point.Setting))})
+				busy[at] = append(busy[at], span{a.Start, a.End, float64(model.Power(a.Point.Scaling))})
 			}
 		}
 	}

@@ -115,14 +115,14 @@ func pairsOf(options []*planner.Option) (all []screened) {
 		}
 		normal, all = o.Response.Default(), all[:0]
 		for _, at := range supported {
-			all = append(all, screened{at: at, normal: at.Setting == normal.Setting})
+			all = append(all, screened{at: at, normal: at.Scaling == normal.Scaling})
 		}
 		if len(supported) > 0 {
 			break
 		}
 	}
 	if len(options) > 0 && !slices.ContainsFunc(all, func(s screened) bool { return s.normal }) {
-		at := dvfsmodel.Point{Setting: normal.Setting, Core: normal.Core, Mem: normal.Mem}
+		at := dvfsmodel.Point{Scaling: normal.Scaling, Core: normal.Core, Mem: normal.Mem}
 		all = append(all, screened{at: at, normal: true})
 	}
 	return all

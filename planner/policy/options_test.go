@@ -99,7 +99,7 @@ func sharedCrowd(rng *rand.Rand) predicted {
 	}}
 	for i := range 30 {
 		seconds := 10 + 100*rng.Float64()
-		at := dvfsmodel.Params{P0: dvfsmodel.Watt(physics.Power(physics.MaxMHz())), T0: seconds}.At(dvfsmodel.DefaultSetting())
+		at := dvfsmodel.Params{P0: dvfsmodel.Watt(physics.Power(physics.MaxMHz())), T0: seconds}.At(dvfsmodel.DefaultScaling())
 		t := planner.Task{
 			ID: fmt.Sprint("job", i), Share: 1, Arrival: 200 * rng.Float64(), Limit: math.Inf(1), Deadline: math.Inf(1),
 			Options: []planner.Option{{Model: "A", GPUs: 1, Response: &dvfsmodel.Fixed{At: at}}},

@@ -11,7 +11,7 @@ import (
 )
 
 func TestJobsThatArriveTogetherGoByIDWithNumbersBySize(t *testing.T) {
-	minute := &dvfsmodel.Fixed{At: dvfsmodel.Point{Setting: dvfsmodel.DefaultSetting(), Time: 60, Power: 100, Energy: 6000}}
+	minute := &dvfsmodel.Fixed{At: dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling(), Time: 60, Power: 100, Energy: 6000}}
 	p := &planner.Problem{Cluster: planner.Cluster{Classes: []planner.NodeClass{{Name: "one", Model: "V100", GPUs: 1, Count: 1}}}}
 	for _, id := range []string{"job-10", "job-9", "b", "job-009", "job", "a2", "a10", ""} {
 		p.Tasks = append(p.Tasks, planner.NewTask(id, planner.Option{Model: "V100", GPUs: 1, Response: minute}))
@@ -38,7 +38,7 @@ func TestJobsThatArriveTogetherGoByIDWithNumbersBySize(t *testing.T) {
 func TestAnErrorAboutANodeClassIsAboutTheOneThatWasGiven(t *testing.T) {
 	wide := planner.NodeClass{Name: "a", Model: "V100", GPUs: 32, Count: 1}
 	p := &planner.Problem{Cluster: planner.Cluster{Classes: []planner.NodeClass{{Name: "b", Model: "V100", GPUs: 4, Count: 1}, wide}}}
-	minute := &dvfsmodel.Fixed{At: dvfsmodel.Point{Setting: dvfsmodel.DefaultSetting(), Time: 60, Power: 100, Energy: 6000}}
+	minute := &dvfsmodel.Fixed{At: dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling(), Time: 60, Power: 100, Energy: 6000}}
 	p.Tasks = []planner.Task{planner.NewTask("j", planner.Option{Model: "V100", GPUs: 1, Response: minute})}
 	fgd, err := policy.Parse("fgd", policy.DefaultParams())
 	if err != nil {

@@ -87,7 +87,7 @@ func (s *site) job(p *planner.Problem, number int) planner.Task {
 		if m > 0 && s.IntN(10) == 0 {
 			continue // nobody has measured it there
 		}
-		scale := runtime / s.workloads[0][load].At(dvfsmodel.DefaultSetting()).Time
+		scale := runtime / s.workloads[0][load].At(dvfsmodel.DefaultScaling()).Time
 		params.D, params.T0 = params.D*scale, params.T0*scale
 		at := s.tables[m].Nearest(1400, 900)
 		t.Options = append(t.Options, planner.Option{

@@ -227,7 +227,7 @@ func TestCheckRefusesPlansWithOneNumberChanged(t *testing.T) {
 		what := oneOf(d, "number", "start", "end", "time", "power", "energy", "volt", "run", "idle", "host", "turn-on", "sleep", "total", "last")
 		for name, number := range map[string]*float64{
 			"start": &a.Start, "end": &a.End, "time": &a.Point.Time,
-			"power": (*float64)(&a.Point.Power), "energy": (*float64)(&a.Point.Energy), "volt": (*float64)(&a.Point.Setting.V),
+			"power": (*float64)(&a.Point.Power), "energy": (*float64)(&a.Point.Energy), "volt": (*float64)(&a.Point.Scaling.V),
 			"run": (*float64)(&row.Run), "idle": (*float64)(&row.Idle), "host": (*float64)(&row.Host),
 			"turn-on": (*float64)(&row.TurnOn), "sleep": (*float64)(&row.Sleep), "total": (*float64)(&l.Run), "last": &l.End,
 		} {

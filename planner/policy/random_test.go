@@ -167,7 +167,7 @@ func (d *drawer) response(model string) dvfsmodel.Response {
 	case 1:
 		return dvfsmodel.NewFrontier(d.params(), d.table(model), d.table(model).Nearest(1400, 5000))
 	case 2:
-		pt := d.params().At(dvfsmodel.DefaultSetting())
+		pt := d.params().At(dvfsmodel.DefaultScaling())
 		return &dvfsmodel.Fixed{At: pt}
 	}
 	if d.ranges[model] == nil {

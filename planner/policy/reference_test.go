@@ -151,8 +151,8 @@ func checkSchedule(t *testing.T, file string, parts []string) {
 	for _, row := range shareddata.Rows(t, file) {
 		a := &plan.Assignments[int(shareddata.Number(t, row["task"]))]
 		for column, got := range map[string]float64{
-			"start": a.Start, "finish": a.End, "Vc": float64(a.Point.Setting.V), "fc": a.Point.Setting.Fc,
-			"fm": a.Point.Setting.Fm, "P": float64(a.Point.Power), "E": float64(a.Point.Energy),
+			"start": a.Start, "finish": a.End, "Vc": float64(a.Point.Scaling.V), "fc": a.Point.Scaling.Fc,
+			"fm": a.Point.Scaling.Fm, "P": float64(a.Point.Power), "E": float64(a.Point.Energy),
 		} {
 			if want := shareddata.Number(t, row[column]); math.Abs(got-want) > 1e-7*max(1, math.Abs(want)) {
 				t.Errorf("task %s: %s = %.12g, want %.12g", row["task"], column, got, want)

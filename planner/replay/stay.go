@@ -148,7 +148,7 @@ func template(d *fleet.Demand, seconds float64, kinds *fleet.State) planner.Task
 	if d.Shared() {
 		t.Share = float64(d.Milli) / fleet.Whole
 	}
-	run := &dvfsmodel.Fixed{At: dvfsmodel.Point{Setting: dvfsmodel.DefaultSetting(), Time: seconds}}
+	run := &dvfsmodel.Fixed{At: dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling(), Time: seconds}}
 	for i := range kinds.Len() {
 		model := kinds.Node(i).Kind.Model
 		known := slices.ContainsFunc(t.Options, func(o planner.Option) bool { return o.Model == model })

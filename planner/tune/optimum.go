@@ -32,7 +32,7 @@ type optimum struct {
 // sharedOptimum is the free optimum of a shape that was asked for lately.
 type sharedOptimum struct {
 	shape   shape
-	setting dvfsmodel.Setting
+	setting dvfsmodel.Scaling
 	power   dvfsmodel.Watt
 	stretch float64 // seconds that a second of D takes
 }
@@ -86,7 +86,7 @@ func (o *optimum) Want(task, option, class int, room float64) (q planner.Quote, 
 	if time > room {
 		return o.within(c, class, time, room, planner.ClocksDeadline)
 	}
-	q.Point.Setting, q.Point.Time = free.setting, time
+	q.Point.Scaling, q.Point.Time = free.setting, time
 	q.Point.Power, q.Point.Energy = free.power, free.power.Over(time)
 	q.Clocks, q.Want = planner.ClocksFree, time
 	return q, true
@@ -148,8 +148,8 @@ func (o *optimum) free(c *dvfsmodel.Continuous, class int) *sharedOptimum {
 	o.evict = (o.evict + 1) % shapeWays
 	into := &o.shapes[(home+way)%shapeSlots]
 	*into = sharedOptimum{
-		shape: key, setting: pt.Setting, power: pt.Power,
-		stretch: dvfsmodel.Params{D: 1, Delta: p.Delta}.Time(pt.Setting.Fc, pt.Setting.Fm),
+		shape: key, setting: pt.Scaling, power: pt.Power,
+		stretch: dvfsmodel.Params{D: 1, Delta: p.Delta}.Time(pt.Scaling.Fc, pt.Scaling.Fm),
 	}
 	return into
 }

@@ -180,9 +180,9 @@ func TestTasksDoNotGetEachOthersOptima(t *testing.T) {
 func TestConstantClocksAreTheSameHoweverLateATaskIs(t *testing.T) {
 	wide := dvfsmodel.Wide()
 	r := &dvfsmodel.Continuous{Range: &wide, Params: dvfsmodel.Params{P0: 50, Gamma: 20, C: 80, D: 100, Delta: 0.5, T0: 5}}
-	slow := dvfsmodel.Setting{V: wide.Voltage(0.7), Fc: 0.7, Fm: 0.9}
+	slow := dvfsmodel.Scaling{V: wide.Voltage(0.7), Fc: 0.7, Fm: 0.9}
 	p := problem(r, 0)
-	tuner := tune.Constant(map[string]dvfsmodel.Point{"A": {Setting: slow}})(p)
+	tuner := tune.Constant(map[string]dvfsmodel.Point{"A": {Scaling: slow}})(p)
 	want := r.Params.At(slow)
 	for _, room := range []float64{math.Inf(1), want.Time, 0.5 * want.Time} {
 		if q, ok := tuner.Want(task, option, class, room); ok != (room >= want.Time) || q.Point != want || q.Clocks != planner.ClocksConstant {
