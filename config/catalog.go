@@ -84,7 +84,7 @@ func (c *Catalog) unseen(profile *Profile) (*pooled.Unseen, error) {
 			return nil, err
 		}
 		known = append(known, pooled.Workload{
-			Takes: func(at dvfsmodel.ClockPair) (float64, dvfsmodel.Watt) {
+			Takes: func(at dvfsmodel.Setting) (float64, dvfsmodel.Watt) {
 				pt := fitted.At(at.Core, at.Mem)
 				return pt.Time, pt.Power
 			},

@@ -28,7 +28,7 @@ type Live struct {
 	// has for their GPU model, for comparison, too; a memory clock of 0 is the default
 	// one. GPU models are named as their profiles are.
 	ConstantArm    float64
-	ConstantClocks map[string]dvfsmodel.ClockPair
+	ConstantClocks map[string]dvfsmodel.Setting
 	// Explore is the part of the runs of known workloads at clocks where most can
 	// be learnt, and ExploreSlowdown the part by which they may take longer.
 	Explore, ExploreSlowdown float64

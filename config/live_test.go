@@ -219,7 +219,7 @@ func TestTheOrderOfTheQueueIsADeadlineOrAPolicy(t *testing.T) {
 func TestClocksOfTheConstantArmAreReadByGPUModel(t *testing.T) {
 	const own = "[[gpu]]\nname = \"Own\"\ndefault_core_mhz = 1000\ndefault_mem_mhz = 500\nidle_w = 10\n" +
 		"clocks = [{mem_mhz = [500, 600], core_mhz = [800, 1000]}]\n"
-	want := map[string]dvfsmodel.ClockPair{"V100": {Core: 1087}, "Own": {Core: 800, Mem: 600}}
+	want := map[string]dvfsmodel.Setting{"V100": {Core: 1087}, "Own": {Core: 800, Mem: 600}}
 	for _, text := range []string{
 		"[live]\nconstant_arm = 0.1\nhold_out = 0.9\nconstant_clocks = {\"Tesla V100-SXM2-16GB\" = 1087, own = [800, 600]}\n" + own,
 		own + "[live]\nconstant_arm = 0.1\nhold_out = 0.9\n[live.constant_clocks]\nv100 = [1087]\nOwn = [800, 600]",
@@ -236,7 +236,7 @@ func TestClocksOfTheConstantArmAreReadByGPUModel(t *testing.T) {
 			t.Errorf("shown and read again: %+v", again.Live)
 		}
 		copied := c.Live.Clone()
-		copied.ConstantClocks["V100"] = dvfsmodel.ClockPair{}
+		copied.ConstantClocks["V100"] = dvfsmodel.Setting{}
 		if !maps.Equal(c.Live.ConstantClocks, want) {
 			t.Error("a change of the copy is seen in the original")
 		}

@@ -26,7 +26,7 @@ func (l *Live) clocksField() field {
 			d.wrong(path, v, f.want)
 			return
 		}
-		l.ConstantClocks = make(map[string]dvfsmodel.ClockPair, len(values))
+		l.ConstantClocks = make(map[string]dvfsmodel.Setting, len(values))
 		for model, v := range values {
 			list, several := v.([]any)
 			if !several {
@@ -42,7 +42,7 @@ func (l *Live) clocksField() field {
 				d.wrong(join(path, model), v, wanted)
 				continue
 			}
-			l.ConstantClocks[model] = dvfsmodel.ClockPair{Core: dvfsmodel.MHz(clocks[0]), Mem: dvfsmodel.MHz(clocks[1])}
+			l.ConstantClocks[model] = dvfsmodel.Setting{Core: dvfsmodel.MHz(clocks[0]), Mem: dvfsmodel.MHz(clocks[1])}
 		}
 	}
 	f.text = func() string {
@@ -75,14 +75,14 @@ func (l *Live) checkConstant(d *document, profiles *Profiles) {
 	} else if l.ConstantArm > 0 && len(l.ConstantClocks) == 0 {
 		d.faultAt(path, "live.constant_clocks names no clocks, want those of a GPU model at least: live.constant_arm is %v", l.ConstantArm)
 	}
-	byName := make(map[string]dvfsmodel.ClockPair, len(l.ConstantClocks))
+	byName := make(map[string]dvfsmodel.Setting, len(l.ConstantClocks))
 	for _, model := range slices.Sorted(maps.Keys(l.ConstantClocks)) {
 		at, pair := join(path, model), l.ConstantClocks[model]
 		p, err := profiles.Lookup(model)
 		switch {
 		case err != nil:
 			d.fault(d.atKey(at), "live.constant_clocks: %v", err)
-		case byName[p.Name] != dvfsmodel.ClockPair{}:
+		case byName[p.Name] != dvfsmodel.Setting{}:
 			d.fault(d.atKey(at), "live.constant_clocks has GPU model %s twice", quoted(p.Name))
 		default:
 			l.checkPair(d, at, p, pair)
@@ -95,7 +95,7 @@ func (l *Live) checkConstant(d *document, profiles *Profiles) {
 }
 
 // checkPair notes clocks that GPUs of a model don't have, or that may not be set.
-func (l *Live) checkPair(d *document, at string, p *Profile, pair dvfsmodel.ClockPair) {
+func (l *Live) checkPair(d *document, at string, p *Profile, pair dvfsmodel.Setting) {
 	if pair.Mem == 0 {
 		pair.Mem = p.Default.Mem
 	}
@@ -115,9 +115,9 @@ func (l *Live) checkPair(d *document, at string, p *Profile, pair dvfsmodel.Cloc
 }
 
 // nearest is the pair of a list that is relatively nearest to another one.
-func nearest(pairs []dvfsmodel.ClockPair, to dvfsmodel.ClockPair) dvfsmodel.ClockPair {
-	apart := func(p dvfsmodel.ClockPair) float64 {
+func nearest(pairs []dvfsmodel.Setting, to dvfsmodel.Setting) dvfsmodel.Setting {
+	apart := func(p dvfsmodel.Setting) float64 {
 		return math.Abs(math.Log(float64(p.Core/to.Core))) + math.Abs(math.Log(float64(p.Mem/to.Mem)))
 	}
-	return slices.MinFunc(pairs, func(a, b dvfsmodel.ClockPair) int { return cmp.Compare(apart(a), apart(b)) })
+	return slices.MinFunc(pairs, func(a, b dvfsmodel.Setting) int { return cmp.Compare(apart(a), apart(b)) })
 }

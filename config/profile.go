@@ -43,12 +43,12 @@ type VoltagePoint struct {
 }
 
 // Pairs lists the supported clocks one by one.
-func (p *Profile) Pairs() []dvfsmodel.ClockPair {
-	var pairs []dvfsmodel.ClockPair
+func (p *Profile) Pairs() []dvfsmodel.Setting {
+	var pairs []dvfsmodel.Setting
 	for _, g := range p.Clocks {
 		for _, mem := range g.Mem {
 			for _, core := range g.Core {
-				pairs = append(pairs, dvfsmodel.ClockPair{Core: core, Mem: mem})
+				pairs = append(pairs, dvfsmodel.Setting{Core: core, Mem: mem})
 			}
 		}
 	}

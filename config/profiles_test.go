@@ -58,7 +58,7 @@ func TestEachBuiltinProfileHasItsDefaultInItsTable(t *testing.T) {
 }
 
 // measuredPairs are the distinct clocks of a measured table.
-func measuredPairs(t *testing.T, path string) map[dvfsmodel.ClockPair]bool {
+func measuredPairs(t *testing.T, path string) map[dvfsmodel.Setting]bool {
 	t.Helper()
 	file, err := os.Open(path)
 	if err != nil {
@@ -68,14 +68,14 @@ func measuredPairs(t *testing.T, path string) map[dvfsmodel.ClockPair]bool {
 	if err := errors.Join(err, file.Close()); err != nil {
 		t.Fatal(err)
 	}
-	pairs := make(map[dvfsmodel.ClockPair]bool)
+	pairs := make(map[dvfsmodel.Setting]bool)
 	for _, r := range records[1:] {
 		core, err1 := strconv.ParseFloat(r[1], 64)
 		mem, err2 := strconv.ParseFloat(r[2], 64)
 		if err := errors.Join(err1, err2); err != nil {
 			t.Fatal(err)
 		}
-		pairs[dvfsmodel.ClockPair{Core: dvfsmodel.MHz(core), Mem: dvfsmodel.MHz(mem)}] = true
+		pairs[dvfsmodel.Setting{Core: dvfsmodel.MHz(core), Mem: dvfsmodel.MHz(mem)}] = true
 	}
 	return pairs
 }

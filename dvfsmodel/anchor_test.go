@@ -9,7 +9,7 @@ import (
 
 func TestAnAnchoredResponseHasItsShapeAndTheGivenDefaultPoint(t *testing.T) {
 	table, err := dvfsmodel.NewTable(dvfsmodel.Base{Core: 1000, Mem: 1000},
-		[]dvfsmodel.ClockPair{{Core: 700, Mem: 1000}, {Core: 850, Mem: 1000}, {Core: 1000, Mem: 1000}}, nil)
+		[]dvfsmodel.Setting{{Core: 700, Mem: 1000}, {Core: 850, Mem: 1000}, {Core: 1000, Mem: 1000}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,10 +46,10 @@ func BenchmarkOptimumContinuous(b *testing.B) {
 
 // BenchmarkOptimumDiscrete searches 100 core by 4 memory clocks.
 func BenchmarkOptimumDiscrete(b *testing.B) {
-	pairs := make([]dvfsmodel.ClockPair, 0, 400)
+	pairs := make([]dvfsmodel.Setting, 0, 400)
 	for _, mem := range []dvfsmodel.MHz{4000, 4500, 5000, 5500} {
 		for i := range 100 {
-			pairs = append(pairs, dvfsmodel.ClockPair{Core: dvfsmodel.MHz(900 + 12*i), Mem: mem})
+			pairs = append(pairs, dvfsmodel.Setting{Core: dvfsmodel.MHz(900 + 12*i), Mem: mem})
 		}
 	}
 	table, err := dvfsmodel.NewTable(dvfsmodel.Base{Core: 1800, Mem: 5000}, pairs, nil)

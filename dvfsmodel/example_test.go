@@ -26,9 +26,9 @@ func ExampleFit() {
 		return
 	}
 
-	var pairs []dvfsmodel.ClockPair
+	var pairs []dvfsmodel.Setting
 	for core := dvfsmodel.MHz(700); core <= 1000; core += 25 {
-		pairs = append(pairs, dvfsmodel.ClockPair{Core: core, Mem: 800}, dvfsmodel.ClockPair{Core: core, Mem: 1000})
+		pairs = append(pairs, dvfsmodel.Setting{Core: core, Mem: 800}, dvfsmodel.Setting{Core: core, Mem: 1000})
 	}
 	table, err := dvfsmodel.NewTable(base, pairs, nil)
 	if err != nil {
@@ -52,7 +52,7 @@ func ExampleFit() {
 func ExampleTable_Optimum() {
 	params := dvfsmodel.Params{P0: 60, Gamma: 30, C: 110, D: 90, Delta: 0.6, T0: 10}
 	table, err := dvfsmodel.NewTable(dvfsmodel.Base{Core: 1000, Mem: 1000},
-		[]dvfsmodel.ClockPair{{Core: 700, Mem: 1000}, {Core: 850, Mem: 1000}, {Core: 1000, Mem: 1000}}, nil)
+		[]dvfsmodel.Setting{{Core: 700, Mem: 1000}, {Core: 850, Mem: 1000}, {Core: 1000, Mem: 1000}}, nil)
 	if err != nil {
 		fmt.Println(err)
 		return

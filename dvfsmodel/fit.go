@@ -113,15 +113,15 @@ func prepare(samples []Sample, base Base) ([]Sample, error) {
 		return nil, fmt.Errorf("base clocks %g/%g MHz, want positive numbers", float64(base.Core), float64(base.Mem))
 	}
 	var settings []Sample
-	count := make(map[ClockPair]int)
-	at := make(map[ClockPair]int)
+	count := make(map[Setting]int)
+	at := make(map[Setting]int)
 	for i, s := range samples {
 		for _, x := range [...]float64{float64(s.Core), float64(s.Mem), s.Time, float64(s.Power)} {
 			if !positive(x) {
 				return nil, &SampleError{Reason: fmt.Sprintf("sample %d has %v, want positive finite numbers", i+1, x)}
 			}
 		}
-		pair := ClockPair{Core: s.Core, Mem: s.Mem}
+		pair := Setting{Core: s.Core, Mem: s.Mem}
 		j, seen := at[pair]
 		if !seen {
 			at[pair], count[pair] = len(settings), 1

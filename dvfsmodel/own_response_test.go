@@ -48,7 +48,7 @@ func alike(a, b float64) bool { return a == b || math.Abs(a-b) <= 1e-6*math.Abs(
 func TestResponsesThatWereNotMadeWholeSaySo(t *testing.T) {
 	wide, params := dvfsmodel.Wide(), dvfsmodel.Params{P0: 50, D: 45, Delta: 0.6}
 	base := dvfsmodel.Base{Core: 1000, Mem: 1000}
-	table, err := dvfsmodel.NewTable(base, []dvfsmodel.ClockPair{{Core: 1000, Mem: 1000}}, nil)
+	table, err := dvfsmodel.NewTable(base, []dvfsmodel.Setting{{Core: 1000, Mem: 1000}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,11 +66,11 @@ func TestResponsesThatWereNotMadeWholeSaySo(t *testing.T) {
 		{"D and t0 are both 0", &dvfsmodel.Continuous{Range: &wide}},
 		{"no table", &dvfsmodel.Discrete{Params: params}},
 		{"no table", &dvfsmodel.Discrete{Params: params, Table: &dvfsmodel.Table{}}},
-		{"DefaultSetting", &dvfsmodel.Discrete{Params: params, Table: table}},
+		{"DefaultScaling", &dvfsmodel.Discrete{Params: params, Table: table}},
 		{"no settings", &dvfsmodel.Frontier{}},
 		{"no settings", dvfsmodel.NewFrontier(params, &dvfsmodel.Table{}, at)},
 		{"run time NaN s", dvfsmodel.NewFrontier(dvfsmodel.Params{D: math.NaN()}, table, at)},
-		{"DefaultSetting", &dvfsmodel.Fixed{At: dvfsmodel.Point{Time: 1}}},
+		{"DefaultScaling", &dvfsmodel.Fixed{At: dvfsmodel.Point{Time: 1}}},
 		{"power -1 W", &dvfsmodel.Fixed{At: dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling(), Time: 1, Power: -1}}},
 	} {
 		err := c.response.Validate()

@@ -10,7 +10,7 @@ import (
 func TestSupportedSettingsAreThoseThatAResponseAllows(t *testing.T) {
 	wide := dvfsmodel.Wide()
 	params := dvfsmodel.Params{P0: 100, Gamma: 50, C: 150, D: 25, Delta: 0.5, T0: 5}
-	pairs := []dvfsmodel.ClockPair{{Core: 1000, Mem: 800}, {Core: 800, Mem: 800}, {Core: 1000, Mem: 400}}
+	pairs := []dvfsmodel.Setting{{Core: 1000, Mem: 800}, {Core: 800, Mem: 800}, {Core: 1000, Mem: 400}}
 	table, err := dvfsmodel.NewTable(dvfsmodel.Base{Core: 1000, Mem: 800}, pairs, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -43,11 +43,11 @@ func TestSupportedSettingsAreThoseThatAResponseAllows(t *testing.T) {
 			t.Errorf("%s: %+v at clocks that can't be set", name, pt)
 		}
 	}
-	clocks := make([]dvfsmodel.ClockPair, 0, len(pairs))
+	clocks := make([]dvfsmodel.Setting, 0, len(pairs))
 	for _, s := range dvfsmodel.Supported(&dvfsmodel.Discrete{Params: params, Table: table, At: at}) {
-		clocks = append(clocks, dvfsmodel.ClockPair{Core: s.Core, Mem: s.Mem})
+		clocks = append(clocks, dvfsmodel.Setting{Core: s.Core, Mem: s.Mem})
 	}
-	if want := []dvfsmodel.ClockPair{pairs[2], pairs[1], pairs[0]}; !slices.Equal(clocks, want) {
+	if want := []dvfsmodel.Setting{pairs[2], pairs[1], pairs[0]}; !slices.Equal(clocks, want) {
 		t.Errorf("%v, want %v", clocks, want)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"sort"
 )
 
-// ClockPair is one supported combination of core and memory clock.
-type ClockPair struct{ Core, Mem MHz }
+// Setting is one supported combination of core and memory clock.
+type Setting struct{ Core, Mem MHz }
 
 // Table is the discrete set of settings that a GPU model supports. It is
 // immutable and safe for concurrent use.
@@ -44,7 +44,7 @@ type coreStep struct {
 // NewTable builds a table from supported clock pairs. Voltage gives the
 // normalised core voltage for a normalised core clock and must not fall as the
 // clock rises; nil means the paper's curve, [VoltageFor].
-func NewTable(base Base, pairs []ClockPair, voltage func(fc float64) Volt) (*Table, error) {
+func NewTable(base Base, pairs []Setting, voltage func(fc float64) Volt) (*Table, error) {
 	if !(base.Core > 0) || !(base.Mem > 0) {
 		return nil, fmt.Errorf("base clocks %v/%v MHz, want positive numbers", base.Core, base.Mem)
 	}
@@ -55,7 +55,7 @@ func NewTable(base Base, pairs []ClockPair, voltage func(fc float64) Volt) (*Tab
 		voltage = VoltageFor
 	}
 	sorted := slices.Clone(pairs)
-	slices.SortFunc(sorted, func(a, b ClockPair) int {
+	slices.SortFunc(sorted, func(a, b Setting) int {
 		return cmp.Or(cmp.Compare(a.Mem, b.Mem), cmp.Compare(a.Core, b.Core))
 	})
 	sorted = slices.Compact(sorted)
@@ -72,7 +72,7 @@ func NewTable(base Base, pairs []ClockPair, voltage func(fc float64) Volt) (*Tab
 }
 
 // add appends a clock pair; they come by rising memory and then core clock.
-func (t *Table) add(pair ClockPair, voltage func(float64) Volt) error {
+func (t *Table) add(pair Setting, voltage func(float64) Volt) error {
 	for _, clock := range []MHz{pair.Core, pair.Mem} {
 		if !(clock > 0) || math.IsInf(float64(clock), 0) {
 			return fmt.Errorf("clock %v MHz, want a positive number", float64(clock))

@@ -35,13 +35,13 @@ func drawTable(t *rapid.T) *dvfsmodel.Table {
 	core := rapid.SliceOfNDistinct(rapid.IntRange(200, 2100), 1, 40, rapid.ID[int]).Draw(t, "core clocks")
 	mem := rapid.SliceOfNDistinct(rapid.IntRange(400, 7000), 1, 5, rapid.ID[int]).Draw(t, "memory clocks")
 	holes := rapid.Bool().Draw(t, "holes")
-	var pairs []dvfsmodel.ClockPair
+	var pairs []dvfsmodel.Setting
 	for _, m := range mem {
 		for i, c := range core {
 			if holes && (c+m)%3 == 0 && i > 0 {
 				continue
 			}
-			pairs = append(pairs, dvfsmodel.ClockPair{Core: dvfsmodel.MHz(c), Mem: dvfsmodel.MHz(m)})
+			pairs = append(pairs, dvfsmodel.Setting{Core: dvfsmodel.MHz(c), Mem: dvfsmodel.MHz(m)})
 		}
 	}
 	var voltage func(float64) dvfsmodel.Volt

@@ -29,13 +29,13 @@ func newDoubtedModels(t *testing.T) *doubtedModels {
 	}}
 	base := dvfsmodel.Base{Core: 1000, Mem: 900}
 	var err error
-	if d.table, err = dvfsmodel.NewTable(base, []dvfsmodel.ClockPair{{Core: 500, Mem: 900}, {Core: 800, Mem: 900}, {Core: 1000, Mem: 900}}, nil); err != nil {
+	if d.table, err = dvfsmodel.NewTable(base, []dvfsmodel.Setting{{Core: 500, Mem: 900}, {Core: 800, Mem: 900}, {Core: 1000, Mem: 900}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	const count = 6
 	known := make([]pooled.Workload, 0, count)
 	for i := range count { // times grow by 0.2 to 0.45 of what the clock falls
-		known = append(known, pooled.Workload{Takes: func(at dvfsmodel.ClockPair) (float64, dvfsmodel.Watt) {
+		known = append(known, pooled.Workload{Takes: func(at dvfsmodel.Setting) (float64, dvfsmodel.Watt) {
 			x := float64(at.Core / base.Core)
 			return 10 * math.Pow(x, -0.2-0.05*float64(i)), dvfsmodel.Watt(100 * x * x)
 		}})

@@ -76,10 +76,10 @@ func paperLike() *planner.Problem {
 // clockTable is a profile of 3 core and 2 memory clocks.
 func clockTable(tb testing.TB) *dvfsmodel.Table {
 	tb.Helper()
-	pairs := make([]dvfsmodel.ClockPair, 0, 6)
+	pairs := make([]dvfsmodel.Setting, 0, 6)
 	for _, mem := range []dvfsmodel.MHz{2500, 5000} {
 		for _, core := range []dvfsmodel.MHz{1000, 1400, 1500} {
-			pairs = append(pairs, dvfsmodel.ClockPair{Core: core, Mem: mem})
+			pairs = append(pairs, dvfsmodel.Setting{Core: core, Mem: mem})
 		}
 	}
 	table, err := dvfsmodel.NewTable(dvfsmodel.Base{Core: 1400, Mem: 5000}, pairs, nil)

@@ -160,18 +160,18 @@ func checkUnits(apps []dvfsmodel.AppSamples, p *config.Profile) error {
 }
 
 // settingsOf are the clocks that were measured.
-func settingsOf(apps []dvfsmodel.AppSamples) map[dvfsmodel.ClockPair]bool {
-	all := make(map[dvfsmodel.ClockPair]bool)
+func settingsOf(apps []dvfsmodel.AppSamples) map[dvfsmodel.Setting]bool {
+	all := make(map[dvfsmodel.Setting]bool)
 	for _, app := range apps {
 		for _, s := range app.Samples {
-			all[dvfsmodel.ClockPair{Core: s.Core, Mem: s.Mem}] = true
+			all[dvfsmodel.Setting{Core: s.Core, Mem: s.Mem}] = true
 		}
 	}
 	return all
 }
 
 // hasOf counts which of some clocks a GPU model has.
-func hasOf(pairs []dvfsmodel.ClockPair, wanted map[dvfsmodel.ClockPair]bool) int {
+func hasOf(pairs []dvfsmodel.Setting, wanted map[dvfsmodel.Setting]bool) int {
 	n := 0
 	for _, pair := range pairs {
 		if wanted[pair] {

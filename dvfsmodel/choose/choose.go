@@ -19,7 +19,7 @@ type Model struct {
 	*dvfsmodel.Fitted
 
 	// Low and High are the clocks between which runs were measured.
-	Low, High dvfsmodel.ClockPair
+	Low, High dvfsmodel.Setting
 	// Margin is the ratio of run time to prediction, less 1, that runs seldom exceed.
 	Margin float64
 }
@@ -78,7 +78,7 @@ func (m *Model) edge(pt *dvfsmodel.Point) dvfsmodel.Point {
 // Sure responds by the upper bounds of a model.
 type Sure struct {
 	Of       *Model
-	Settings []dvfsmodel.ClockPair // that may be set
+	Settings []dvfsmodel.Setting // that may be set
 	Standard dvfsmodel.Point       // predicted at the default clocks, which are always allowed
 	// TimeMargin is the least margin of upper bounds, LimitMargin that of predictions:
 	// a run time × (1 + LimitMargin) must fit, too.

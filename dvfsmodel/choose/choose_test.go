@@ -32,8 +32,8 @@ func drawModel(rt *rapid.T) *choose.Model {
 		return dvfsmodel.MHz(rapid.IntRange(int(least), int(most)).Draw(rt, name))
 	}
 	m := &choose.Model{Fitted: fitted, Margin: rapid.Float64Range(0, 0.5).Draw(rt, "margin")}
-	m.Low = dvfsmodel.ClockPair{Core: clock("low core", 500, 1400), Mem: clock("low memory", 500, 900)}
-	m.High = dvfsmodel.ClockPair{Core: clock("high core", m.Low.Core, 1600), Mem: clock("high memory", 900, 1000)}
+	m.Low = dvfsmodel.Setting{Core: clock("low core", 500, 1400), Mem: clock("low memory", 500, 900)}
+	m.High = dvfsmodel.Setting{Core: clock("high core", m.Low.Core, 1600), Mem: clock("high memory", 900, 1000)}
 	return m
 }
 
@@ -44,7 +44,7 @@ func drawSure(rt *rapid.T) *choose.Sure {
 	}
 	s.Standard = s.Of.At(base.Core, base.Mem)
 	for range rapid.IntRange(0, 12).Draw(rt, "settings") {
-		s.Settings = append(s.Settings, dvfsmodel.ClockPair{
+		s.Settings = append(s.Settings, dvfsmodel.Setting{
 			Core: dvfsmodel.MHz(rapid.IntRange(5, 16).Draw(rt, "core") * 100), Mem: dvfsmodel.MHz(rapid.IntRange(5, 10).Draw(rt, "memory") * 100),
 		})
 	}
@@ -58,7 +58,7 @@ func TestTheOptimumIsTheCheapestSettingThatIsSureToEndInTime(t *testing.T) {
 		limit := s.Longest(&s.Standard) * rapid.Float64Range(0.5, 3).Draw(rt, "limit")
 		got, err := s.Optimum(o, limit)
 		least, shortest := math.Inf(1), s.Longest(&s.Standard)
-		for _, at := range append([]dvfsmodel.ClockPair{{Core: base.Core, Mem: base.Mem}}, s.Settings...) {
+		for _, at := range append([]dvfsmodel.Setting{{Core: base.Core, Mem: base.Mem}}, s.Settings...) {
 			pt := s.At(at.Core, at.Mem)
 			if !s.Of.Covers(&pt) {
 				continue

@@ -11,7 +11,7 @@ import (
 // Belief is what is known of one workload: a [Prior], or [Curves], and the
 // settings of the workload that were measured.
 type Belief struct {
-	settings []dvfsmodel.ClockPair
+	settings []dvfsmodel.Setting
 	joint    gaussian // of ln time at each setting, then ln power
 
 	// The same distribution as a mixture, one part for each known workload with a
@@ -56,7 +56,7 @@ func (p *Prior) Begin() *Belief {
 }
 
 // Settings are the clocks that it is about.
-func (b *Belief) Settings() []dvfsmodel.ClockPair { return slices.Clone(b.settings) }
+func (b *Belief) Settings() []dvfsmodel.Setting { return slices.Clone(b.settings) }
 
 // Observe takes account of a measured setting, the i-th, with the noise of the
 // measurement.
@@ -105,7 +105,7 @@ func (b *Belief) observe(i int, value, noise float64) {
 // Prediction is what a run takes at a setting: medians, and the standard
 // deviations of their logarithms.
 type Prediction struct {
-	dvfsmodel.ClockPair
+	dvfsmodel.Setting
 	Time            float64        // seconds
 	Power           dvfsmodel.Watt // mean of one GPU
 	TimeSD, PowerSD float64
@@ -120,7 +120,7 @@ func (b *Belief) At(i int) Prediction {
 	vt, vp := b.joint.row(i)[i], b.joint.row(n + i)[n+i]
 	sd := func(v float64) float64 { return math.Sqrt(max(0, v*scale)) }
 	return Prediction{
-		ClockPair: b.settings[i], Time: math.Exp(b.joint.mean[i]), Power: dvfsmodel.Watt(math.Exp(b.joint.mean[n+i])),
+		Setting: b.settings[i], Time: math.Exp(b.joint.mean[i]), Power: dvfsmodel.Watt(math.Exp(b.joint.mean[n+i])),
 		TimeSD: sd(vt), PowerSD: sd(vp), EnergySD: sd(vt + vp + 2*b.joint.row(i)[n+i]),
 	}
 }

@@ -45,7 +45,7 @@ const (
 
 // measure is one setting of a workload.
 type measure struct {
-	at          dvfsmodel.ClockPair
+	at          dvfsmodel.Setting
 	row         [terms]float64
 	time, power float64 // logarithms
 	runs        float64
@@ -55,7 +55,7 @@ type measure struct {
 func measures(samples []dvfsmodel.Sample, base dvfsmodel.Base) []measure {
 	list := make([]measure, 0, 8)
 	for _, s := range samples {
-		pair := dvfsmodel.ClockPair{Core: s.Core, Mem: s.Mem}
+		pair := dvfsmodel.Setting{Core: s.Core, Mem: s.Mem}
 		i := indexOf(list, pair)
 		if i < 0 {
 			i = len(list)
@@ -70,12 +70,12 @@ func measures(samples []dvfsmodel.Sample, base dvfsmodel.Base) []measure {
 }
 
 // indexOf is where a setting is; -1 if it isn't.
-func indexOf(list []measure, at dvfsmodel.ClockPair) int {
+func indexOf(list []measure, at dvfsmodel.Setting) int {
 	return slices.IndexFunc(list, func(m measure) bool { return m.at == at })
 }
 
 // rowAt is the terms of a quadratic at clocks.
-func rowAt(at dvfsmodel.ClockPair, base dvfsmodel.Base) [terms]float64 {
+func rowAt(at dvfsmodel.Setting, base dvfsmodel.Base) [terms]float64 {
 	x, u := math.Log(float64(at.Core/base.Core)), math.Log(float64(at.Mem/base.Mem))
 	return [terms]float64{1, x, x * x, u, u * u, x * u}
 }

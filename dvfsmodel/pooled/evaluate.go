@@ -123,10 +123,10 @@ func (r *Report) add(o *Outcome, count float64) {
 }
 
 // inOrder is a workload's samples, one for each setting.
-func inOrder(app *dvfsmodel.AppSamples, settings []dvfsmodel.ClockPair) ([]dvfsmodel.Sample, error) {
+func inOrder(app *dvfsmodel.AppSamples, settings []dvfsmodel.Setting) ([]dvfsmodel.Sample, error) {
 	list := make([]dvfsmodel.Sample, len(settings))
 	for _, s := range app.Samples {
-		i := slices.Index(settings, dvfsmodel.ClockPair{Core: s.Core, Mem: s.Mem})
+		i := slices.Index(settings, dvfsmodel.Setting{Core: s.Core, Mem: s.Mem})
 		if list[i].Time != 0 {
 			return nil, fmt.Errorf("application %s has two measurements at %g/%g MHz", app.App, float64(s.Core), float64(s.Mem))
 		}

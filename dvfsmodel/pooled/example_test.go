@@ -20,9 +20,9 @@ func ExampleCurves_Condition() {
 		fmt.Println(err)
 		return
 	}
-	var clocks []dvfsmodel.ClockPair
+	var clocks []dvfsmodel.Setting
 	for core := dvfsmodel.MHz(780); core <= 1380; core += 150 {
-		clocks = append(clocks, dvfsmodel.ClockPair{Core: core, Mem: 877})
+		clocks = append(clocks, dvfsmodel.Setting{Core: core, Mem: 877})
 	}
 	belief := known.Belief(clocks, 0)
 	best := belief.At(belief.Best(nil))

@@ -19,7 +19,7 @@ func NoiseOf(samples []dvfsmodel.Sample) Noise {
 	list := measures(samples, dvfsmodel.Base{Core: 1, Mem: 1})
 	time, power, free := usualRuns*sq(usualNoise), usualRuns*sq(usualNoise), float64(usualRuns)
 	for _, s := range samples {
-		m := &list[indexOf(list, dvfsmodel.ClockPair{Core: s.Core, Mem: s.Mem})]
+		m := &list[indexOf(list, dvfsmodel.Setting{Core: s.Core, Mem: s.Mem})]
 		time += sq(math.Log(s.Time) - m.time)
 		power += sq(math.Log(float64(s.Power)) - m.power)
 		free++

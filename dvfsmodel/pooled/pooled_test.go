@@ -272,7 +272,7 @@ func TestCurvesThroughAnySamplesPredictPositiveNumbers(t *testing.T) {
 				t.Fatalf("%v MHz: %+v", core, pt)
 			}
 		}
-		for _, gain := range p.Belief([]dvfsmodel.ClockPair{{Core: 300, Mem: memory}, {Core: 1300, Mem: memory}}, 25).Gains(pooled.NoiseOf(samples)) {
+		for _, gain := range p.Belief([]dvfsmodel.Setting{{Core: 300, Mem: memory}, {Core: 1300, Mem: memory}}, 25).Gains(pooled.NoiseOf(samples)) {
 			if math.IsNaN(gain) || math.IsInf(gain, 0) {
 				t.Fatalf("a gain is %v", gain)
 			}

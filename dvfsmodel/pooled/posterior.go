@@ -79,7 +79,7 @@ func (p *Posterior) Fitted() (*dvfsmodel.Fitted, error) {
 // Belief is what is known of the workload at some settings and at those that were
 // measured, what its curves leave open included. extra is power that counts with
 // that of the GPU, such as a host's.
-func (p *Posterior) Belief(settings []dvfsmodel.ClockPair, extra dvfsmodel.Watt) *Belief {
+func (p *Posterior) Belief(settings []dvfsmodel.Setting, extra dvfsmodel.Watt) *Belief {
 	all := slices.Clone(settings)
 	for i := range p.measured {
 		all = append(all, p.measured[i].at)
@@ -102,7 +102,7 @@ func (p *Posterior) Belief(settings []dvfsmodel.ClockPair, extra dvfsmodel.Watt)
 }
 
 // compare is the order of settings: by memory clock, then core clock.
-func compare(a, b dvfsmodel.ClockPair) int {
+func compare(a, b dvfsmodel.Setting) int {
 	return cmp.Or(cmp.Compare(a.Mem, b.Mem), cmp.Compare(a.Core, b.Core))
 }
 

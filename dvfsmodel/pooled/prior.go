@@ -33,14 +33,14 @@ const (
 // Prior is what workloads say of the next one on the same GPU model, at the
 // settings that any of them was measured at. It is immutable.
 type Prior struct {
-	settings []dvfsmodel.ClockPair
+	settings []dvfsmodel.Setting
 	joint    gaussian    // of ln time at each setting, then ln power at each
 	known    [][]float64 // the same of each workload, time less its own level
 }
 
 // Settings are the clocks at which it predicts, by memory clock and then core
 // clock, ascending.
-func (p *Prior) Settings() []dvfsmodel.ClockPair { return slices.Clone(p.settings) }
+func (p *Prior) Settings() []dvfsmodel.Setting { return slices.Clone(p.settings) }
 
 // Learn learns a prior from the measured settings of workloads on one GPU model.
 // Settings that a workload wasn't measured at are taken from its curves. It
@@ -70,11 +70,11 @@ func Learn(workloads [][]dvfsmodel.Sample) (*Prior, error) {
 }
 
 // union is all settings, in order.
-func union(workloads [][]dvfsmodel.Sample) []dvfsmodel.ClockPair {
-	var all []dvfsmodel.ClockPair
+func union(workloads [][]dvfsmodel.Sample) []dvfsmodel.Setting {
+	var all []dvfsmodel.Setting
 	for _, samples := range workloads {
 		for _, s := range samples {
-			all = append(all, dvfsmodel.ClockPair{Core: s.Core, Mem: s.Mem})
+			all = append(all, dvfsmodel.Setting{Core: s.Core, Mem: s.Mem})
 		}
 	}
 	slices.SortFunc(all, compare)
@@ -82,7 +82,7 @@ func union(workloads [][]dvfsmodel.Sample) []dvfsmodel.ClockPair {
 }
 
 // highest are the highest clocks.
-func highest(settings []dvfsmodel.ClockPair) dvfsmodel.Base {
+func highest(settings []dvfsmodel.Setting) dvfsmodel.Base {
 	var base dvfsmodel.Base
 	for _, s := range settings {
 		base.Core, base.Mem = max(base.Core, s.Core), max(base.Mem, s.Mem)
@@ -92,7 +92,7 @@ func highest(settings []dvfsmodel.ClockPair) dvfsmodel.Base {
 
 // complete is ln time and ln power of each workload at all settings, with a mean
 // ln time of 0.
-func complete(tables [][]measure, settings []dvfsmodel.ClockPair, base dvfsmodel.Base) [][]float64 {
+func complete(tables [][]measure, settings []dvfsmodel.Setting, base dvfsmodel.Base) [][]float64 {
 	n := len(settings)
 	var curves *Curves
 	known := make([][]float64, len(tables))

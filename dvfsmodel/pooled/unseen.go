@@ -10,7 +10,7 @@ import (
 // Workload is a known workload.
 type Workload struct {
 	// Takes are the seconds, and the watts of one GPU, that a run takes at clocks.
-	Takes func(at dvfsmodel.ClockPair) (seconds float64, power dvfsmodel.Watt)
+	Takes func(at dvfsmodel.Setting) (seconds float64, power dvfsmodel.Watt)
 	Doubt *dvfsmodel.Doubt // how far off that may be; nil: not known, or measured
 }
 
@@ -53,7 +53,7 @@ func NewUnseen(known []Workload, base dvfsmodel.Base) (*Unseen, error) {
 	u := &Unseen{known: known, own: make([]dvfsmodel.Sample, len(known)), base: base}
 	for i, w := range known {
 		s := dvfsmodel.Sample{Core: base.Core, Mem: base.Mem}
-		s.Time, s.Power = w.Takes(dvfsmodel.ClockPair(base))
+		s.Time, s.Power = w.Takes(dvfsmodel.Setting(base))
 		if !positive(s.Time) || !positive(float64(s.Power)) {
 			return nil, fmt.Errorf("a known workload takes %v s and %v W at default clocks, want positive numbers", s.Time, s.Power)
 		}
@@ -72,7 +72,7 @@ type moments struct{ mean, sd float64 }
 // at are the moments of ln time and ln energy over those at default clocks.
 func (u *Unseen) at(fc, fm float64) (time, energy moments) {
 	n := float64(len(u.known))
-	pair := dvfsmodel.ClockPair{Core: dvfsmodel.MHz(fc) * u.base.Core, Mem: dvfsmodel.MHz(fm) * u.base.Mem}
+	pair := dvfsmodel.Setting{Core: dvfsmodel.MHz(fc) * u.base.Core, Mem: dvfsmodel.MHz(fm) * u.base.Mem}
 	if fc == 1 && fm == 1 {
 		return time, energy
 	}

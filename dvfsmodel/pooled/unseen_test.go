@@ -14,7 +14,7 @@ import (
 func knownWorkloads(list []truth) []pooled.Workload {
 	all := make([]pooled.Workload, len(list))
 	for i, w := range list {
-		all[i].Takes = func(at dvfsmodel.ClockPair) (float64, dvfsmodel.Watt) {
+		all[i].Takes = func(at dvfsmodel.Setting) (float64, dvfsmodel.Watt) {
 			s := w.at(at.Core)
 			return s.Time, s.Power
 		}
@@ -27,7 +27,7 @@ func TestItTakesFiveWorkloadsToSayAnythingOfTheNextOne(t *testing.T) {
 		t.Error("four workloads are enough")
 	}
 	idle := knownWorkloads(someTruths(1, 5))
-	idle[3].Takes = func(dvfsmodel.ClockPair) (float64, dvfsmodel.Watt) { return 0, 50 }
+	idle[3].Takes = func(dvfsmodel.Setting) (float64, dvfsmodel.Watt) { return 0, 50 }
 	if _, err := pooled.NewUnseen(idle, base); err == nil {
 		t.Error("a workload that takes no time is one")
 	}

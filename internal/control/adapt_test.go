@@ -177,7 +177,7 @@ func TestNoLevelStretchesWorkMoreThanItSays(t *testing.T) {
 		usage := rapid.Float64Range(0.05, 1).Draw(rt, "usage")
 		delta := rapid.Float64Range(0, 1).Draw(rt, "delta")
 		whole := dvfsmodel.Params{P0: 60, Gamma: 20, C: 150, D: 600 * usage, Delta: delta, T0: 600 * (1 - usage)}
-		m := &model{Model: choose.Model{Low: dvfsmodel.ClockPair{Core: 802, Mem: 877}, High: dvfsmodel.ClockPair{Core: 1380, Mem: 877}}}
+		m := &model{Model: choose.Model{Low: dvfsmodel.Setting{Core: 802, Mem: 877}, High: dvfsmodel.Setting{Core: 1380, Mem: 877}}}
 		cores := []dvfsmodel.MHz{802, 945, 1087, 1237, 1380}
 		samples := make([]dvfsmodel.Sample, 0, len(cores))
 		for _, core := range cores {

@@ -74,7 +74,7 @@ func (t *table) has(setting record.Setting) bool {
 	if setting.Mem > 0 {
 		pair.Mem = setting.Mem
 	}
-	return setting == record.Setting{} || t.supports(dvfsmodel.ClockPair(pair))
+	return setting == record.Setting{} || t.supports(dvfsmodel.Setting(pair))
 }
 
 // dropDecided forgets a decision. The lock is held.

@@ -55,7 +55,7 @@ func modelsOf(tb testing.TB, rng *rand.Rand, p *config.Profile, n int) []*model 
 		for i := range samples {
 			at := pairs[rng.IntN(len(pairs))]
 			if i == 0 || rng.IntN(3) == 0 {
-				at = dvfsmodel.ClockPair(p.Default)
+				at = dvfsmodel.Setting(p.Default)
 			}
 			fc, fm := float64(at.Core/p.Default.Core), float64(at.Mem/p.Default.Mem)
 			pt := truly.At(dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: fm})
@@ -124,15 +124,15 @@ func (a *alike) chooser(tb testing.TB, configuration string) *chooser {
 
 // live is what epd chooses where it enforces. False: nothing is sure to be in time, and
 // default clocks are left.
-func (a *alike) live(tb testing.TB) (dvfsmodel.ClockPair, bool) {
+func (a *alike) live(tb testing.TB) (dvfsmodel.Setting, bool) {
 	tb.Helper()
 	ch := a.chooser(tb, a.configuration())
 	ch.choose(&slurm.Wishes{Deadline: ch.decision.Wish.Deadline})
 	d := ch.decision
 	if d.Core == 0 {
-		return dvfsmodel.ClockPair(a.profile.Default), !strings.Contains(d.Reason, "no others are sure")
+		return dvfsmodel.Setting(a.profile.Default), !strings.Contains(d.Reason, "no others are sure")
 	}
-	return dvfsmodel.ClockPair{Core: d.Core, Mem: cmp.Or(d.Mem, a.profile.Default.Mem)}, true
+	return dvfsmodel.Setting{Core: d.Core, Mem: cmp.Or(d.Mem, a.profile.Default.Mem)}, true
 }
 
 // catalog knows one workload on one GPU model.
@@ -150,7 +150,7 @@ func (c catalog) Known(string) error                               { return nil 
 func (c catalog) Doubt(_, _ string) *dvfsmodel.Doubt               { return nil }
 
 // offline is what a plan chooses for a job that is alone and starts at once.
-func (a *alike) offline(tb testing.TB) (dvfsmodel.ClockPair, bool) {
+func (a *alike) offline(tb testing.TB) (dvfsmodel.Setting, bool) {
 	tb.Helper()
 	m := config.NewModel("w", a.profile.Name, a.model.Fitted)
 	response, err := m.Response(a.profile)
@@ -179,7 +179,7 @@ func (a *alike) offline(tb testing.TB) (dvfsmodel.ClockPair, bool) {
 		tb.Fatal(err)
 	}
 	q, ok := tune.Optimum(1)(p).Want(0, 0, 0, p.Tasks[0].Room())
-	return dvfsmodel.ClockPair{Core: q.Point.Core, Mem: q.Point.Mem}, ok
+	return dvfsmodel.Setting{Core: q.Point.Core, Mem: q.Point.Mem}, ok
 }
 
 // pool are models of workloads on some GPU models.
@@ -231,7 +231,7 @@ var cautions = []struct {
 	}},
 	{"clocks that nobody measured", func(a *alike) {
 		m := *a.model
-		m.Low, m.High = dvfsmodel.ClockPair{Core: 1, Mem: 1}, dvfsmodel.ClockPair{Core: 1e5, Mem: 1e5}
+		m.Low, m.High = dvfsmodel.Setting{Core: 1, Mem: 1}, dvfsmodel.Setting{Core: 1e5, Mem: 1e5}
 		a.model = &m
 	}},
 }
@@ -251,7 +251,7 @@ func TestAPlanAndEPDChooseTheSameClocks(t *testing.T) {
 		if sure != inTime || (sure && live != offline) {
 			t.Fatalf("epd %v (%v), a plan %v (%v): %v", live, sure, offline, inTime, a)
 		}
-		if sure && live != dvfsmodel.ClockPair(a.profile.Default) {
+		if sure && live != dvfsmodel.Setting(a.profile.Default) {
 			lowered++
 		}
 	}
@@ -299,9 +299,9 @@ func TestEPDIsAsCarefulAsItIsTold(t *testing.T) {
 }
 
 // careless is why clocks may not be set: the rules once more, one by one.
-func (a *alike) careless(at dvfsmodel.ClockPair) string {
+func (a *alike) careless(at dvfsmodel.Setting) string {
 	m, base := a.model, a.profile.Default
-	upper := func(at dvfsmodel.ClockPair) float64 {
+	upper := func(at dvfsmodel.Setting) float64 {
 		core, mem := min(max(at.Core, m.Low.Core), m.High.Core), min(max(at.Mem, m.Low.Mem), m.High.Mem)
 		edge := m.At(core, mem).Time * float64(max(1, core/at.Core)*max(1, mem/at.Mem))
 		return max(m.At(at.Core, at.Mem).Time, edge) * (1 + max(m.Margin, a.timeMargin))
@@ -317,9 +317,9 @@ func (a *alike) careless(at dvfsmodel.ClockPair) string {
 	switch {
 	case longest > most*(1+rounding) || m.At(at.Core, at.Mem).Time*(1+a.limitMargin) > most*(1+rounding):
 		return fmt.Sprintf("may take %v s of %v", longest, most)
-	case longest > a.stretch*upper(dvfsmodel.ClockPair(base))*(1+rounding):
-		return fmt.Sprintf("may take %v s, %v times as long as at default clocks", longest, longest/upper(dvfsmodel.ClockPair(base)))
-	case at == dvfsmodel.ClockPair(base):
+	case longest > a.stretch*upper(dvfsmodel.Setting(base))*(1+rounding):
+		return fmt.Sprintf("may take %v s, %v times as long as at default clocks", longest, longest/upper(dvfsmodel.Setting(base)))
+	case at == dvfsmodel.Setting(base):
 		return ""
 	case at.Mem < m.Low.Mem || at.Mem > m.High.Mem:
 		return "nobody measured that memory clock"

@@ -56,7 +56,7 @@ func (ch *chooser) choose(wishes *slurm.Wishes) {
 // allows them.
 func (ch *chooser) fix(wishes *slurm.Wishes) {
 	d, t := ch.decision, ch.table
-	pair := dvfsmodel.ClockPair{Core: dvfsmodel.MHz(wishes.CoreMHz), Mem: dvfsmodel.MHz(wishes.MemoryMHz)}
+	pair := dvfsmodel.Setting{Core: dvfsmodel.MHz(wishes.CoreMHz), Mem: dvfsmodel.MHz(wishes.MemoryMHz)}
 	asked := clock(pair.Core, pair.Mem)
 	if pair.Mem == 0 {
 		pair.Mem = t.base.Mem

@@ -93,7 +93,7 @@ func drawnDecision(t *testing.T, rng *rand.Rand, a *alike) string {
 		float64(d.Core), float64(d.Mem), d.Apply, d.Arm, six(d.PowerW), six(d.EnergyJ), six(d.Predicted), six(d.Upper), d.Adapt != nil, float64(before.Core), float64(before.Mem), d.Reason)
 }
 
-func drawPair(rng *rand.Rand, pairs []dvfsmodel.ClockPair) dvfsmodel.ClockPair {
+func drawPair(rng *rand.Rand, pairs []dvfsmodel.Setting) dvfsmodel.Setting {
 	return pairs[rng.IntN(len(pairs))]
 }
 

@@ -83,7 +83,7 @@ func (ch *chooser) constant() (pt *dvfsmodel.Point, unable string) {
 		pair.Mem = t.base.Mem
 	}
 	switch {
-	case pair == dvfsmodel.ClockPair(t.base):
+	case pair == dvfsmodel.Setting(t.base):
 		return nil, "these are the default ones"
 	case !t.supports(pair):
 		return nil, "the GPU doesn't support them"

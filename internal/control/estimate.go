@@ -164,20 +164,20 @@ func (c *Controller) clocksOf(s *Settings, name string, m *model) []ClockGroup {
 	c.mu.Lock()
 	seen := c.clocks[name]
 	c.mu.Unlock()
-	var pairs []dvfsmodel.ClockPair
+	var pairs []dvfsmodel.Setting
 	if seen != nil {
 		pairs = seen.pairs
 	} else if p, err := s.Profiles.Lookup(name); err == nil {
 		pairs = p.Pairs()
 	}
 	if len(pairs) == 0 && m != nil {
-		pairs = []dvfsmodel.ClockPair{dvfsmodel.ClockPair(m.Base)}
+		pairs = []dvfsmodel.Setting{dvfsmodel.Setting(m.Base)}
 	}
 	return groupsOf(pairs)
 }
 
 // groupsOf is pairs of clocks by memory clock.
-func groupsOf(pairs []dvfsmodel.ClockPair) []ClockGroup {
+func groupsOf(pairs []dvfsmodel.Setting) []ClockGroup {
 	byMem := make(map[dvfsmodel.MHz][]dvfsmodel.MHz)
 	for _, p := range pairs {
 		byMem[p.Mem] = append(byMem[p.Mem], p.Core)

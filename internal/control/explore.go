@@ -29,7 +29,7 @@ const (
 // lesson is a setting at which something can be learnt: by what part the energy
 // of later runs is expected to fall.
 type lesson struct {
-	at   dvfsmodel.ClockPair
+	at   dvfsmodel.Setting
 	gain float64
 }
 
@@ -37,7 +37,7 @@ type lesson struct {
 // workload, the most first.
 func lessons(known *pooled.Posterior, noise pooled.Noise, t *table, host dvfsmodel.Watt) []lesson {
 	step := max(1, (len(t.allowed)+maxChoices-1)/maxChoices)
-	settings := make([]dvfsmodel.ClockPair, 0, maxChoices+1)
+	settings := make([]dvfsmodel.Setting, 0, maxChoices+1)
 	for i := 0; i < len(t.allowed); i += step {
 		settings = append(settings, t.allowed[i])
 	}

@@ -138,11 +138,11 @@ func sane(f *dvfsmodel.Fitted, samples []dvfsmodel.Sample) bool {
 
 // span notes the clocks of the samples.
 func (m *model) span(samples []dvfsmodel.Sample) {
-	m.Low = dvfsmodel.ClockPair{Core: samples[0].Core, Mem: samples[0].Mem}
+	m.Low = dvfsmodel.Setting{Core: samples[0].Core, Mem: samples[0].Mem}
 	m.High = m.Low
 	for _, s := range samples[1:] {
-		m.Low = dvfsmodel.ClockPair{Core: min(m.Low.Core, s.Core), Mem: min(m.Low.Mem, s.Mem)}
-		m.High = dvfsmodel.ClockPair{Core: max(m.High.Core, s.Core), Mem: max(m.High.Mem, s.Mem)}
+		m.Low = dvfsmodel.Setting{Core: min(m.Low.Core, s.Core), Mem: min(m.Low.Mem, s.Mem)}
+		m.High = dvfsmodel.Setting{Core: max(m.High.Core, s.Core), Mem: max(m.High.Mem, s.Mem)}
 	}
 }
 

@@ -143,13 +143,13 @@ func (c *Controller) curve(gpuModel string, m *model) ([]epdapi.Point, string) {
 	c.mu.Lock()
 	seen := c.clocks[gpuModel]
 	c.mu.Unlock()
-	pairs, from := []dvfsmodel.ClockPair{dvfsmodel.ClockPair(m.Base)}, epdapi.ClocksFromModel
+	pairs, from := []dvfsmodel.Setting{dvfsmodel.Setting(m.Base)}, epdapi.ClocksFromModel
 	if seen != nil {
 		pairs, from = slices.Clone(seen.pairs), epdapi.ClocksFromAgent
 	} else if p, err := s.Profiles.Lookup(gpuModel); err == nil && len(p.Pairs()) > 0 {
 		pairs, from = slices.Clone(p.Pairs()), epdapi.ClocksFromProfile
 	}
-	slices.SortFunc(pairs, func(a, b dvfsmodel.ClockPair) int { return comparePairs(b, a) })
+	slices.SortFunc(pairs, func(a, b dvfsmodel.Setting) int { return comparePairs(b, a) })
 	at := predictor{settings: s, model: m, gpuModel: gpuModel, gpus: 1}
 	curve := []epdapi.Point{}
 	for _, pair := range pairs {

@@ -120,7 +120,7 @@ func parseModel(r *record.Model) (*model, error) {
 	fitted.Settings, fitted.TimeError, fitted.PowerError = s.Settings, s.TimeError, s.PowerError
 	return &model{prior: s.Prior, Model: choose.Model{
 		Fitted: fitted, Margin: s.Margin,
-		Low: dvfsmodel.ClockPair{Core: s.MinCore, Mem: s.MinMem}, High: dvfsmodel.ClockPair{Core: s.MaxCore, Mem: s.MaxMem},
+		Low: dvfsmodel.Setting{Core: s.MinCore, Mem: s.MinMem}, High: dvfsmodel.Setting{Core: s.MaxCore, Mem: s.MaxMem},
 	}}, nil
 }
 

@@ -15,17 +15,17 @@ import (
 type table struct {
 	hash    uint64 // tells GPUs with other clocks apart
 	base    dvfsmodel.Base
-	pairs   []dvfsmodel.ClockPair // that the device has
-	allowed []dvfsmodel.ClockPair // of them, what the administrator allows
+	pairs   []dvfsmodel.Setting // that the device has
+	allowed []dvfsmodel.Setting // of them, what the administrator allows
 }
 
 // supports tells whether the device has a pair of clocks.
-func (t *table) supports(pair dvfsmodel.ClockPair) bool {
+func (t *table) supports(pair dvfsmodel.Setting) bool {
 	_, found := slices.BinarySearchFunc(t.pairs, pair, comparePairs)
 	return found
 }
 
-func comparePairs(a, b dvfsmodel.ClockPair) int {
+func comparePairs(a, b dvfsmodel.Setting) int {
 	return cmp.Or(cmp.Compare(a.Mem, b.Mem), cmp.Compare(a.Core, b.Core))
 }
 
@@ -92,7 +92,7 @@ func newTable(s *Settings, r *DecideRequest) *table {
 	t := &table{}
 	for _, g := range r.Clocks {
 		for _, core := range g.Core {
-			t.pairs = append(t.pairs, dvfsmodel.ClockPair{Core: core, Mem: g.Mem})
+			t.pairs = append(t.pairs, dvfsmodel.Setting{Core: core, Mem: g.Mem})
 		}
 	}
 	if len(t.pairs) == 0 {
@@ -115,10 +115,10 @@ func (t *table) setBase(s *Settings, r *DecideRequest) {
 	top := t.pairs[len(t.pairs)-1]
 	t.base = dvfsmodel.Base(top)
 	p, err := s.Profiles.Lookup(r.GPUModel)
-	if err == nil && t.supports(dvfsmodel.ClockPair{Core: p.Default.Core, Mem: p.Default.Mem}) {
+	if err == nil && t.supports(dvfsmodel.Setting{Core: p.Default.Core, Mem: p.Default.Mem}) {
 		t.base = p.Default
 	}
-	asked := dvfsmodel.ClockPair{Core: cmp.Or(r.Default.Core, t.base.Core), Mem: cmp.Or(r.Default.Mem, t.base.Mem)}
+	asked := dvfsmodel.Setting{Core: cmp.Or(r.Default.Core, t.base.Core), Mem: cmp.Or(r.Default.Mem, t.base.Mem)}
 	if t.supports(asked) {
 		t.base = dvfsmodel.Base(asked)
 	}

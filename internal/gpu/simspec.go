@@ -188,7 +188,7 @@ func workOf(power dvfsmodel.Watt) dvfsmodel.Params {
 const defaultLimit dvfsmodel.Watt = 250
 
 // clocksOf sorts pairs into a table, both clocks falling.
-func clocksOf(pairs []dvfsmodel.ClockPair) Clocks {
+func clocksOf(pairs []dvfsmodel.Setting) Clocks {
 	byMem := make(map[dvfsmodel.MHz][]dvfsmodel.MHz)
 	for _, p := range pairs {
 		byMem[p.Mem] = append(byMem[p.Mem], p.Core)

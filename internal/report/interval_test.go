@@ -58,12 +58,12 @@ func measuredLab(tb testing.TB, seed uint64, files, models []string) *lab {
 			tb.Fatal(err)
 		}
 		for _, app := range apps {
-			at := make(map[dvfsmodel.ClockPair]dvfsmodel.Sample)
+			at := make(map[dvfsmodel.Setting]dvfsmodel.Sample)
 			for _, s := range app.Samples {
-				at[dvfsmodel.ClockPair{Core: s.Core, Mem: s.Mem}] = s
+				at[dvfsmodel.Setting{Core: s.Core, Mem: s.Mem}] = s
 			}
 			l.truth[[2]string{app.App, model}] = func(core, mem dvfsmodel.MHz) dvfsmodel.Point {
-				s := at[dvfsmodel.ClockPair{Core: core, Mem: mem}]
+				s := at[dvfsmodel.Setting{Core: core, Mem: mem}]
 				return dvfsmodel.Point{Core: core, Mem: mem, Time: s.Time, Power: s.Power, Energy: s.Energy()}
 			}
 		}

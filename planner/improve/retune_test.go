@@ -19,10 +19,10 @@ func scalable(seconds float64) dvfsmodel.Params {
 // clockTable is 40 core by 2 memory clocks.
 func clockTable(tb testing.TB) *dvfsmodel.Table {
 	tb.Helper()
-	pairs := make([]dvfsmodel.ClockPair, 0, 80)
+	pairs := make([]dvfsmodel.Setting, 0, 80)
 	for _, mem := range []dvfsmodel.MHz{2500, 5000} {
 		for i := range 40 {
-			pairs = append(pairs, dvfsmodel.ClockPair{Core: dvfsmodel.MHz(700 + 20*i), Mem: mem})
+			pairs = append(pairs, dvfsmodel.Setting{Core: dvfsmodel.MHz(700 + 20*i), Mem: mem})
 		}
 	}
 	table, err := dvfsmodel.NewTable(dvfsmodel.Base{Core: 1400, Mem: 5000}, pairs, nil)

@@ -16,9 +16,9 @@ func compareWorth(p *planner.Problem, a, b *planner.Plan) int {
 		cmp.Compare(len(a.Misses), len(b.Misses)), cmp.Compare(p.Cost(a), p.Cost(b)))
 }
 
-// TestCoordinateDescentFindsWhatAllClockPairsHold draws small batches on one or two
+// TestCoordinateDescentFindsWhatAllPairsHold draws small batches on one or two
 // GPU models of ten clock pairs each, of which every choice can be tried.
-func TestCoordinateDescentFindsWhatAllClockPairsHold(t *testing.T) {
+func TestCoordinateDescentFindsWhatAllPairsHold(t *testing.T) {
 	cases := uint64(200)
 	if testing.Short() {
 		cases = 40

@@ -52,9 +52,9 @@ func (s *site) cluster(tb testing.TB) planner.Cluster {
 	tb.Helper()
 	c := planner.Cluster{}
 	for m := range 1 + s.IntN(2) {
-		var pairs []dvfsmodel.ClockPair
+		var pairs []dvfsmodel.Setting
 		for core := dvfsmodel.MHz(600); core <= 1500; core += 100 {
-			pairs = append(pairs, dvfsmodel.ClockPair{Core: core, Mem: 900})
+			pairs = append(pairs, dvfsmodel.Setting{Core: core, Mem: 900})
 		}
 		table, err := dvfsmodel.NewTable(dvfsmodel.Base{Core: 1400, Mem: 900}, pairs, nil)
 		if err != nil {

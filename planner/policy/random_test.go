@@ -183,10 +183,10 @@ func (d *drawer) table(model string) *dvfsmodel.Table {
 	if d.tables[model] != nil {
 		return d.tables[model]
 	}
-	pairs := []dvfsmodel.ClockPair{{Core: 1400, Mem: 5000}}
+	pairs := []dvfsmodel.Setting{{Core: 1400, Mem: 5000}}
 	for _, mem := range oneOf(d, "memory clocks", []dvfsmodel.MHz{5000}, []dvfsmodel.MHz{2500, 5500}) {
 		for core := dvfsmodel.MHz(700); core <= 1700; core += oneOf[dvfsmodel.MHz](d, "core step", 250, 500) {
-			pairs = append(pairs, dvfsmodel.ClockPair{Core: core, Mem: mem})
+			pairs = append(pairs, dvfsmodel.Setting{Core: core, Mem: mem})
 		}
 	}
 	var voltage func(float64) dvfsmodel.Volt
