@@ -108,7 +108,7 @@ func (l *Live) OnlyObserves() bool {
 
 // Allows tells whether a clock pair may be set on a GPU with such default
 // clocks.
-func (l *Live) Allows(core, mem dvfsmodel.MHz, base dvfsmodel.Base) bool {
+func (l *Live) Allows(core, mem dvfsmodel.MHz, base dvfsmodel.Setting) bool {
 	within := func(f, one dvfsmodel.MHz, low, high float64) bool {
 		x := float64(f / one)
 		return x >= low*(1-rounding) && x <= high*(1+rounding)

@@ -16,7 +16,7 @@ type Model struct {
 	Workload string
 	GPUModel string
 	Form     dvfsmodel.Form
-	Base     dvfsmodel.Base // the clocks that coefficients are normalised to
+	Base     dvfsmodel.Setting // the clocks that coefficients are normalised to
 	// Coefficients by the names they have in the file: for the paper's form
 	// p0_w, gamma_w, c_w, d_s, delta and t0_s, for any other those of
 	// [dvfsmodel.Fitted.Coefficients] by name. A standard error of 0 is unknown.
@@ -200,7 +200,7 @@ func (m *Model) continuous(p *Profile) (dvfsmodel.Response, error) {
 	if m.Form != dvfsmodel.PaperForm() {
 		return nil, fmt.Errorf("GPU model %s has a range and no clocks: the form must be the paper's, not %s", p.Name, m.Form)
 	}
-	if p.Default != (dvfsmodel.Base{}) && p.Default != m.Base {
+	if p.Default != (dvfsmodel.Setting{}) && p.Default != m.Base {
 		return nil, fmt.Errorf("GPU model %s has a range around %v/%v MHz, the model is for %v/%v", p.Name,
 			float64(p.Default.Core), float64(p.Default.Mem), float64(m.Base.Core), float64(m.Base.Mem))
 	}

@@ -240,7 +240,7 @@ func TestAModelInARangeMustHaveThePapersForm(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	fixed := *builtin(t, "paper")
-	fixed.Default = dvfsmodel.Base{Core: 1000, Mem: 1000}
+	fixed.Default = dvfsmodel.Setting{Core: 1000, Mem: 1000}
 	if _, err := paper.Response(&fixed); err == nil || !strings.Contains(err.Error(), "range around 1000/1000 MHz") {
 		t.Errorf("error %v", err)
 	}

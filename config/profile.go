@@ -13,7 +13,7 @@ type Profile struct {
 	Name    string
 	Aliases []string
 	// Default is the default clocks, 0 where only a range is known.
-	Default dvfsmodel.Base
+	Default dvfsmodel.Setting
 	// Clocks are the supported clocks; empty for a model with a Range, and for
 	// one of which only the power is known.
 	Clocks []ClockGroup
@@ -64,7 +64,7 @@ func (p *Profile) Table() (*dvfsmodel.Table, error) {
 	return p.table(p.Default, p.curve(p.Default))
 }
 
-func (p *Profile) table(base dvfsmodel.Base, curve func(float64) dvfsmodel.Volt) (*dvfsmodel.Table, error) {
+func (p *Profile) table(base dvfsmodel.Setting, curve func(float64) dvfsmodel.Volt) (*dvfsmodel.Table, error) {
 	t, err := dvfsmodel.NewTable(base, p.Pairs(), curve)
 	if err != nil {
 		return nil, fmt.Errorf("GPU model %s: %w", p.Name, err)
@@ -79,7 +79,7 @@ func (p *Profile) DefaultPoint() dvfsmodel.Point {
 
 // curve is the normalised core voltage over the core clock, both relative to
 // base; nil stands for the paper's curve.
-func (p *Profile) curve(base dvfsmodel.Base) func(fc float64) dvfsmodel.Volt {
+func (p *Profile) curve(base dvfsmodel.Setting) func(fc float64) dvfsmodel.Volt {
 	if len(p.Voltage) == 0 {
 		return nil
 	}

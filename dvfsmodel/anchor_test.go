@@ -8,7 +8,7 @@ import (
 )
 
 func TestAnAnchoredResponseHasItsShapeAndTheGivenDefaultPoint(t *testing.T) {
-	table, err := dvfsmodel.NewTable(dvfsmodel.Base{Core: 1000, Mem: 1000},
+	table, err := dvfsmodel.NewTable(dvfsmodel.Setting{Core: 1000, Mem: 1000},
 		[]dvfsmodel.Setting{{Core: 700, Mem: 1000}, {Core: 850, Mem: 1000}, {Core: 1000, Mem: 1000}}, nil)
 	if err != nil {
 		t.Fatal(err)

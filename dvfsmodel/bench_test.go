@@ -52,7 +52,7 @@ func BenchmarkOptimumDiscrete(b *testing.B) {
 			pairs = append(pairs, dvfsmodel.Setting{Core: dvfsmodel.MHz(900 + 12*i), Mem: mem})
 		}
 	}
-	table, err := dvfsmodel.NewTable(dvfsmodel.Base{Core: 1800, Mem: 5000}, pairs, nil)
+	table, err := dvfsmodel.NewTable(dvfsmodel.Setting{Core: 1800, Mem: 5000}, pairs, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -48,7 +48,7 @@ type EvaluationReport struct {
 // Evaluate fits one application's settings, all of them and all but each one,
 // and measures the predictions and the choices against the samples. Samples
 // at one setting are averaged first.
-func Evaluate(app AppSamples, base Base, opts *FitOptions) (Evaluation, error) {
+func Evaluate(app AppSamples, base Setting, opts *FitOptions) (Evaluation, error) {
 	settings, err := prepare(app.Samples, base)
 	if err != nil {
 		return Evaluation{}, fmt.Errorf("application %s: %w", app.App, err)
@@ -91,7 +91,7 @@ func regretOf(settings []Sample, predicted []float64) Regret {
 }
 
 // EvaluateAll evaluates every application of a table.
-func EvaluateAll(apps []AppSamples, base Base, opts *FitOptions) (*EvaluationReport, error) {
+func EvaluateAll(apps []AppSamples, base Setting, opts *FitOptions) (*EvaluationReport, error) {
 	report := &EvaluationReport{Apps: make([]Evaluation, 0, len(apps))}
 	for _, app := range apps {
 		e, err := Evaluate(app, base, opts)

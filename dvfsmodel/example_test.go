@@ -19,7 +19,7 @@ func ExampleFit() {
 		{Core: 1000, Mem: 800, Time: 117.8, Power: 165},
 		{Core: 1000, Mem: 1000, Time: 110.1, Power: 171},
 	}
-	base := dvfsmodel.Base{Core: 1000, Mem: 1000} // the GPU's default clocks
+	base := dvfsmodel.Setting{Core: 1000, Mem: 1000} // the GPU's default clocks
 	model, err := dvfsmodel.Fit(samples, base, nil)
 	if err != nil {
 		fmt.Println(err)
@@ -51,7 +51,7 @@ func ExampleFit() {
 // What can't be done in time is an answer: the shortest time that can.
 func ExampleTable_Optimum() {
 	params := dvfsmodel.Params{P0: 60, Gamma: 30, C: 110, D: 90, Delta: 0.6, T0: 10}
-	table, err := dvfsmodel.NewTable(dvfsmodel.Base{Core: 1000, Mem: 1000},
+	table, err := dvfsmodel.NewTable(dvfsmodel.Setting{Core: 1000, Mem: 1000},
 		[]dvfsmodel.Setting{{Core: 700, Mem: 1000}, {Core: 850, Mem: 1000}, {Core: 1000, Mem: 1000}}, nil)
 	if err != nil {
 		fmt.Println(err)

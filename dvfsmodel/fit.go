@@ -71,7 +71,7 @@ var ErrOneMemoryClock = errors.New("one memory clock: its effect on time and pow
 // It returns a [SampleError] for fewer than [MinSettings] distinct settings, a
 // value that is not finite and positive, or clocks that don't vary
 // independently.
-func Fit(samples []Sample, base Base, opts *FitOptions) (*Fitted, error) {
+func Fit(samples []Sample, base Setting, opts *FitOptions) (*Fitted, error) {
 	settings, err := prepare(samples, base)
 	if err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func Fit(samples []Sample, base Base, opts *FitOptions) (*Fitted, error) {
 }
 
 // prepare checks the samples and averages those at the same setting.
-func prepare(samples []Sample, base Base) ([]Sample, error) {
+func prepare(samples []Sample, base Setting) ([]Sample, error) {
 	if !positive(float64(base.Core)) || !positive(float64(base.Mem)) {
 		return nil, fmt.Errorf("base clocks %g/%g MHz, want positive numbers", float64(base.Core), float64(base.Mem))
 	}
@@ -157,7 +157,7 @@ func enough(settings []Sample) error {
 }
 
 // observe splits settings into the two quantities at normalised clocks.
-func observe(settings []Sample, base Base) (time, power *observations) {
+func observe(settings []Sample, base Setting) (time, power *observations) {
 	n := len(settings)
 	clocks := make([]Scaling, n)
 	oneMem := true

@@ -154,7 +154,7 @@ func BenchmarkFit(b *testing.B) {
 		}
 	}
 	for b.Loop() {
-		if _, err := Fit(samples, Base{Core: 1000, Mem: 1000}, nil); err != nil {
+		if _, err := Fit(samples, Setting{Core: 1000, Mem: 1000}, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

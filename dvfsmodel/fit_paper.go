@@ -16,7 +16,7 @@ type PaperFit struct {
 // FitPaper fits EDL eq. (1) and (2) to samples of one workload on one GPU
 // model: least squares of relative residuals with coefficients ≥ 0, all
 // settings counting alike but for outliers. Errors are those of [Fit].
-func FitPaper(samples []Sample, base Base) (*PaperFit, error) {
+func FitPaper(samples []Sample, base Setting) (*PaperFit, error) {
 	f, err := Fit(samples, base, &FitOptions{Forms: []Form{PaperForm()}, Focus: math.Inf(1)})
 	if err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 )
 
-var fitBase = dvfsmodel.Base{Core: 1000, Mem: 2000}
+var fitBase = dvfsmodel.Setting{Core: 1000, Mem: 2000}
 
 // grid measures a model at every pair of clocks; noise, when given, is the
 // relative standard deviation of time and power.
@@ -139,7 +139,7 @@ func TestUnusableSamplesAreATypedErrorThatSaysWhatIsNeeded(t *testing.T) {
 }
 
 func TestBadBaseClocksAreAnError(t *testing.T) {
-	_, err := dvfsmodel.Fit(grid(example, fiveCores, fourMems, 0, nil), dvfsmodel.Base{Core: 1000}, nil)
+	_, err := dvfsmodel.Fit(grid(example, fiveCores, fourMems, 0, nil), dvfsmodel.Setting{Core: 1000}, nil)
 	if err == nil {
 		t.Fatal("no error for a base memory clock of 0")
 	}

@@ -10,8 +10,8 @@ import (
 // [NewFitted].
 type Fitted struct {
 	Form     Form
-	Base     Base // the clocks that are (1, 1)
-	Settings int  // distinct settings it was fitted to
+	Base     Setting // the clocks that are (1, 1)
+	Settings int     // distinct settings it was fitted to
 	// TimeError and PowerError are the mean |predicted/measured − 1| at each
 	// setting by a fit that did not see it.
 	TimeError, PowerError float64
@@ -112,7 +112,7 @@ func (c *curve) coefficients(prefix string, oneMem bool) []Coefficient {
 // NewFitted rebuilds a model from its form, its base clocks and what
 // [Fitted.Coefficients] listed. Coefficients that only several memory clocks
 // determine may be missing, all of them or none; standard errors are not used.
-func NewFitted(form Form, base Base, coefficients []Coefficient) (*Fitted, error) {
+func NewFitted(form Form, base Setting, coefficients []Coefficient) (*Fitted, error) {
 	if err := form.Validate(); err != nil {
 		return nil, err
 	}
@@ -185,7 +185,7 @@ func takeValue(values map[string]float64, name string) (float64, error) {
 }
 
 // describe records how well the chosen form fits.
-func (f *Fitted) describe(settings []Sample, base Base, time, power *observations) {
+func (f *Fitted) describe(settings []Sample, base Setting, time, power *observations) {
 	f.Base, f.Settings, f.oneMem = base, len(settings), time.oneMem
 	f.TimeError, f.PowerError = f.timeFit.meanError(), f.powerFit.meanError()
 	if f.oneMem {

@@ -70,7 +70,7 @@ func TestCoefficientsThatDoNotMakeAModelAreRefused(t *testing.T) {
 	if _, err := dvfsmodel.NewFitted(dvfsmodel.Form{Time: "cubic", Power: "paper"}, fitBase, good); err == nil {
 		t.Error("unknown form: no error")
 	}
-	if _, err := dvfsmodel.NewFitted(form, dvfsmodel.Base{}, good); err == nil {
+	if _, err := dvfsmodel.NewFitted(form, dvfsmodel.Setting{}, good); err == nil {
 		t.Error("no base clocks: no error")
 	}
 }

@@ -47,7 +47,7 @@ func alike(a, b float64) bool { return a == b || math.Abs(a-b) <= 1e-6*math.Abs(
 
 func TestResponsesThatWereNotMadeWholeSaySo(t *testing.T) {
 	wide, params := dvfsmodel.Wide(), dvfsmodel.Params{P0: 50, D: 45, Delta: 0.6}
-	base := dvfsmodel.Base{Core: 1000, Mem: 1000}
+	base := dvfsmodel.Setting{Core: 1000, Mem: 1000}
 	table, err := dvfsmodel.NewTable(base, []dvfsmodel.Setting{{Core: 1000, Mem: 1000}}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func TestAFocusThatCannotBeIsAnError(t *testing.T) {
 		{Core: 1000, Mem: 1000, Time: 11, Power: 150},
 	}
 	for _, focus := range []float64{-1, math.NaN()} {
-		_, err := dvfsmodel.Fit(samples, dvfsmodel.Base{Core: 1000, Mem: 1000}, &dvfsmodel.FitOptions{Focus: focus})
+		_, err := dvfsmodel.Fit(samples, dvfsmodel.Setting{Core: 1000, Mem: 1000}, &dvfsmodel.FitOptions{Focus: focus})
 		if err == nil || !strings.Contains(err.Error(), "focus") {
 			t.Errorf("focus %v: error is %v, want one that names it", focus, err)
 		}

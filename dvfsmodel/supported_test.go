@@ -11,7 +11,7 @@ func TestSupportedSettingsAreThoseThatAResponseAllows(t *testing.T) {
 	wide := dvfsmodel.Wide()
 	params := dvfsmodel.Params{P0: 100, Gamma: 50, C: 150, D: 25, Delta: 0.5, T0: 5}
 	pairs := []dvfsmodel.Setting{{Core: 1000, Mem: 800}, {Core: 800, Mem: 800}, {Core: 1000, Mem: 400}}
-	table, err := dvfsmodel.NewTable(dvfsmodel.Base{Core: 1000, Mem: 800}, pairs, nil)
+	table, err := dvfsmodel.NewTable(dvfsmodel.Setting{Core: 1000, Mem: 800}, pairs, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

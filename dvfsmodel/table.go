@@ -9,18 +9,12 @@ import (
 	"sort"
 )
 
-// Setting is one supported combination of core and memory clock.
-type Setting struct{ Core, Mem MHz }
-
 // Table is the discrete set of settings that a GPU model supports. It is
 // immutable and safe for concurrent use.
 type Table struct {
-	base Base
+	base Setting
 	rows []tableRow // one per memory clock, ascending
 }
-
-// Base names the clocks that count as (1, 1): the GPU model's default.
-type Base struct{ Core, Mem MHz }
 
 // tableRow is one memory clock with its core clocks, ascending.
 type tableRow struct {
@@ -44,7 +38,7 @@ type coreStep struct {
 // NewTable builds a table from supported clock pairs. Voltage gives the
 // normalised core voltage for a normalised core clock and must not fall as the
 // clock rises; nil means the paper's curve, [VoltageFor].
-func NewTable(base Base, pairs []Setting, voltage func(fc float64) Volt) (*Table, error) {
+func NewTable(base Setting, pairs []Setting, voltage func(fc float64) Volt) (*Table, error) {
 	if !(base.Core > 0) || !(base.Mem > 0) {
 		return nil, fmt.Errorf("base clocks %v/%v MHz, want positive numbers", base.Core, base.Mem)
 	}
@@ -119,7 +113,7 @@ func isConvex(steps []coreStep) bool {
 }
 
 // Base is the clocks that count as (1, 1).
-func (t *Table) Base() Base { return t.base }
+func (t *Table) Base() Setting { return t.base }
 
 // Len is the number of supported settings.
 func (t *Table) Len() int {

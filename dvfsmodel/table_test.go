@@ -31,7 +31,7 @@ func drawParams(t *rapid.T) dvfsmodel.Params {
 // drawTable draws a profile: a grid of clocks, sometimes with holes, and the
 // paper's voltage curve or a staircase that is not convex.
 func drawTable(t *rapid.T) *dvfsmodel.Table {
-	base := dvfsmodel.Base{Core: 1400, Mem: 5000}
+	base := dvfsmodel.Setting{Core: 1400, Mem: 5000}
 	core := rapid.SliceOfNDistinct(rapid.IntRange(200, 2100), 1, 40, rapid.ID[int]).Draw(t, "core clocks")
 	mem := rapid.SliceOfNDistinct(rapid.IntRange(400, 7000), 1, 5, rapid.ID[int]).Draw(t, "memory clocks")
 	holes := rapid.Bool().Draw(t, "holes")

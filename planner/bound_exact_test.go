@@ -321,7 +321,7 @@ func usedAt(a *planner.Assignment, node int32, at float64) (gpus planner.GPUSet)
 // whole seconds.
 func wholeSeconds(tb testing.TB) *dvfsmodel.Table {
 	tb.Helper()
-	table, err := dvfsmodel.NewTable(dvfsmodel.Base{Core: 1200, Mem: 5000}, []dvfsmodel.Setting{
+	table, err := dvfsmodel.NewTable(dvfsmodel.Setting{Core: 1200, Mem: 5000}, []dvfsmodel.Setting{
 		{Core: 1200, Mem: 5000}, {Core: 600, Mem: 5000}, {Core: 400, Mem: 5000}, {Core: 600, Mem: 2500},
 	}, func(fc float64) dvfsmodel.Volt { return dvfsmodel.Volt(.5 + .5*fc) })
 	if err != nil {

@@ -27,7 +27,7 @@ func newDoubtedModels(t *testing.T) *doubtedModels {
 		"fft slow": {Level: dvfsmodel.Deviation{Time: 0.1, Power: 0.1}, Kept: 1, Clocks: noDeviation},
 		"fft fast": {Level: dvfsmodel.Deviation{Time: 0.01, Power: 0.01}, Kept: 1, Clocks: noDeviation},
 	}}
-	base := dvfsmodel.Base{Core: 1000, Mem: 900}
+	base := dvfsmodel.Setting{Core: 1000, Mem: 900}
 	var err error
 	if d.table, err = dvfsmodel.NewTable(base, []dvfsmodel.Setting{{Core: 500, Mem: 900}, {Core: 800, Mem: 900}, {Core: 1000, Mem: 900}}, nil); err != nil {
 		t.Fatal(err)

@@ -82,7 +82,7 @@ func clockTable(tb testing.TB) *dvfsmodel.Table {
 			pairs = append(pairs, dvfsmodel.Setting{Core: core, Mem: mem})
 		}
 	}
-	table, err := dvfsmodel.NewTable(dvfsmodel.Base{Core: 1400, Mem: 5000}, pairs, nil)
+	table, err := dvfsmodel.NewTable(dvfsmodel.Setting{Core: 1400, Mem: 5000}, pairs, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}

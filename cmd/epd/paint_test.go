@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/browsertest"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/shareddata"
@@ -176,10 +177,10 @@ func paintReport(i int) *epdapi.NodeReport {
 	for g := range 8 {
 		uuid := fmt.Sprintf("GPU-%d-%d", i, g)
 		r.GPUs = append(r.GPUs, epdapi.NodeGPU{
-			GPU:  epdapi.GPU{UUID: uuid, Bus: "00000000:17:00.0", Model: "V100", Minor: g, Power: 250, Core: 1200, Mem: 877, LockedCore: 1200},
+			GPU:  epdapi.GPU{UUID: uuid, Bus: "00000000:17:00.0", Model: "V100", Minor: g, Power: 250, Setting: dvfsmodel.Setting{Core: 1200, Mem: 877}, LockedCore: 1200},
 			Read: true, Utilisation: record.Known(0.9), Journal: &epdapi.JournalEntry{Since: now, RunID: "run", Job: uint32(i)},
 		})
-		r.Runs = append(r.Runs, epdapi.NodeRun{Run: epdapi.Run{ID: fmt.Sprintf("run-%d-%d", i, g), Job: uint32(i), GPUs: []string{uuid}, Core: 1200, Started: now}, Partition: "gpu"})
+		r.Runs = append(r.Runs, epdapi.NodeRun{Run: epdapi.Run{ID: fmt.Sprintf("run-%d-%d", i, g), Job: uint32(i), GPUs: []string{uuid}, Setting: dvfsmodel.Setting{Core: 1200}, Started: now}, Partition: "gpu"})
 	}
 	return r
 }

@@ -167,11 +167,11 @@ func (o *office) drawOutcome(t *rapid.T, run int) *record.Outcome {
 		RunID: strconv.Itoa(run), JobID: rapid.Int64Range(7, 8).Draw(t, "job"), Node: rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "node"),
 		Workload: "w", GPUModel: "V100", Arm: rapid.SampledFrom([]record.Arm{record.Treated, record.HeldOut}).Draw(t, "arm"), GPUs: []string{"GPU-1"},
 		ExitState: record.Completed, Submitted: o.now.Add(-48 * time.Hour), Started: o.drawTime(t, "started"), Ended: o.drawTime(t, "ended"),
-		Setting: record.Setting{Core: dvfsmodel.MHz(rapid.SampledFrom([]float64{0, 900, 1200, 1e308, -1}).Draw(t, "core")), Mem: 877},
+		Setting: dvfsmodel.Setting{Core: dvfsmodel.MHz(rapid.SampledFrom([]float64{0, 900, 1200, 1e308, -1}).Draw(t, "core")), Mem: 877},
 		TimeS:   drawNumber(t, "time"), GPUEnergyJ: drawNumber(t, "gpu"), GPUSource: record.Counter, NodeEnergyJ: drawNumber(t, "node energy"), NodeSource: record.RAPL,
 		MeanPowerW: drawNumber(t, "mean"), PeakPowerW: drawNumber(t, "peak"), Utilisation: drawNumber(t, "use"), PeakMemoryBytes: drawNumber(t, "memory"),
 		Restarted:  record.Restarted{TimeS: drawNumber(t, "restarted"), GPUEnergyJ: drawNumber(t, "restarted energy")},
-		Clocks:     []record.ClockShare{{Setting: record.Setting{Core: 1200, Mem: 877}, Seconds: rapid.SampledFrom(extremes).Draw(t, "seen")}},
+		Clocks:     []record.ClockShare{{Setting: dvfsmodel.Setting{Core: 1200, Mem: 877}, Seconds: rapid.SampledFrom(extremes).Draw(t, "seen")}},
 		ThrottledS: map[string]float64{"thermal": rapid.SampledFrom(extremes).Draw(t, "throttled")},
 	}
 	if rapid.IntRange(0, 5).Draw(t, "plain") > 0 { // else most are refused

@@ -48,7 +48,7 @@ func explainText(v *epdapi.JobView) string {
 }
 
 func explainDecision(b *strings.Builder, v *epdapi.JobView, d *epdapi.Decision) {
-	fmt.Fprintf(b, "\nOn %s, decided at %s: %s\n", orDash(d.Node), dateTime(d.Created), clocks(float64(d.Setting.Core), float64(d.Setting.Mem)))
+	fmt.Fprintf(b, "\nOn %s, decided at %s: %s\n", orDash(d.Node), dateTime(d.Created), d.Setting.Words())
 	row(b, "  why", "%s", slurm.Printable(d.Reason, 400))
 	row(b, "  mode", "%s", modeText(d))
 	for i := range v.Outcomes {
@@ -168,7 +168,7 @@ func writePoints(b *strings.Builder, standard, chosen *epdapi.Point) {
 
 // pointText is a prediction on a line.
 func pointText(p *epdapi.Point) string {
-	return fmt.Sprintf("%s: %s (%s to %s) at %s = %s", clocks(p.Core, p.Mem), report.FormatSeconds(p.TimeS),
+	return fmt.Sprintf("%s: %s (%s to %s) at %s = %s", p.Words(), report.FormatSeconds(p.TimeS),
 		report.FormatSeconds(p.LowerS), report.FormatSeconds(p.UpperS), report.FormatWatts(dvfsmodel.Watt(p.PowerW)), report.FormatJoules(dvfsmodel.Joule(p.EnergyJ)))
 }
 

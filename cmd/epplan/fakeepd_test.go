@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/browsertest"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/slurm"
@@ -50,10 +51,10 @@ func sayings() http.Handler {
 		"GET " + epdapi.PathStatus: epdapi.Status{
 			Version: "1.0", Role: "both", Node: "gpu01", Started: since,
 			GPUs: []epdapi.GPU{
-				{UUID: uuid, Bus: "00000000:17:00.0", Model: "V100", LockedCore: 1087, Core: 1087, Mem: 877, Power: 143},
-				{UUID: "GPU-7c3ccd10-bb7e-c37b-46d3-7926ae627426", Bus: "00000000:19:00.0", Model: "V100", Minor: 1, Core: 802, Mem: 877, Power: 30},
+				{UUID: uuid, Bus: "00000000:17:00.0", Model: "V100", LockedCore: 1087, Setting: dvfsmodel.Setting{Core: 1087, Mem: 877}, Power: 143},
+				{UUID: "GPU-7c3ccd10-bb7e-c37b-46d3-7926ae627426", Bus: "00000000:19:00.0", Model: "V100", Minor: 1, Setting: dvfsmodel.Setting{Core: 802, Mem: 877}, Power: 30},
 			},
-			Runs:   []epdapi.Run{{ID: "R1", Job: 4711, GPUs: []string{uuid}, Core: 1087, Started: since.Add(time.Hour)}},
+			Runs:   []epdapi.Run{{ID: "R1", Job: 4711, GPUs: []string{uuid}, Setting: dvfsmodel.Setting{Core: 1087}, Started: since.Add(time.Hour)}},
 			Totals: &epdapi.Totals{Decisions: 12, Outcomes: 11, Models: 3},
 			Controller: &epdapi.ControllerStatus{
 				Cluster: "alpha", Started: since, ConfigVersion: "5f1c09d2a7b3", Mode: config.Advise,

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/predict/source"
 	"github.com/epplan/epplan/internal/steer"
@@ -117,7 +118,7 @@ func fakeView(id string) *epdapi.JobView {
 	case "4712":
 		v.Job.ID, v.Job.Name, v.Job.User = 4712, "evil\x1b[2J\nJob 1\u202e\u009b", "eve"
 		v.Wishes = &epdapi.Wishes{Warnings: []string{"epplan:\x1b]0;x\a"}}
-		v.Decisions[0].Arm, v.Decisions[0].Setting, v.Decisions[0].Chosen = record.HeldOut, record.Setting{}, nil
+		v.Decisions[0].Arm, v.Decisions[0].Setting, v.Decisions[0].Chosen = record.HeldOut, dvfsmodel.Setting{}, nil
 		v.Decisions[0].Reason = "held out by lot, to compare with core 1087 MHz\x1b[2J"
 		v.Decisions[0].ConfigVersion = "000000000000"
 		v.Outcomes[0].ThrottledS = map[string]float64{"thermal\x1b[2J": 12}
@@ -136,9 +137,9 @@ func fakeView(id string) *epdapi.JobView {
 	return v
 }
 
-func fakePoint(core, seconds, watts float64) *epdapi.Point {
+func fakePoint(core dvfsmodel.MHz, seconds, watts float64) *epdapi.Point {
 	return &epdapi.Point{
-		Core: core, Mem: 877, TimeS: seconds, LowerS: seconds / 1.1, UpperS: seconds * 1.1,
+		Setting: dvfsmodel.Setting{Core: core, Mem: 877}, TimeS: seconds, LowerS: seconds / 1.1, UpperS: seconds * 1.1,
 		PowerW: 2 * watts, EnergyJ: 2 * watts * seconds, HostJ: 2 * 50 * seconds,
 	}
 }
@@ -153,7 +154,7 @@ func fakeDecision() epdapi.Decision {
 	known := func(x float64) record.Interval { return record.Interval{Value: record.Known(x)} }
 	d := epdapi.Decision{
 		Decision: record.Decision{
-			ID: 5, JobID: 4711, Node: "gpu01", RunID: "R1", Workload: fakeWorkload, GPUModel: "V100", Setting: record.Setting{Core: 1087},
+			ID: 5, JobID: 4711, Node: "gpu01", RunID: "R1", Workload: fakeWorkload, GPUModel: "V100", Setting: dvfsmodel.Setting{Core: 1087},
 			TimeS: known(fakeChosen.TimeS), PowerW: known(143), EnergyJ: known(fakeChosen.EnergyJ),
 			Reason: "core 1087 MHz: 75% of the GPUs' energy (81% with their share of the node) and 105% of the time at default clocks, by model version 3 of 12 runs",
 			Mode:   "enforce", ConfigVersion: "5f1c09d2a7b3", ModelVersion: 3, Arm: record.Treated, Created: fakeBegin,
@@ -169,9 +170,9 @@ func fakeOutcome() epdapi.Outcome {
 	o := epdapi.Outcome{Outcome: record.Outcome{
 		RunID: "R1", JobID: 4711, Node: "gpu01", DecisionID: 5, Workload: fakeWorkload, GPUModel: "V100", Arm: record.Treated,
 		Started: fakeBegin, Ended: fakeBegin.Add(took * time.Second), GPUs: []string{"GPU-1", "GPU-2"}, ExitState: record.Completed,
-		Setting: record.Setting{Core: 1087}, TimeS: record.Known(took), GPUEnergyJ: record.Known(731000), GPUSource: record.Counter,
+		Setting: dvfsmodel.Setting{Core: 1087}, TimeS: record.Known(took), GPUEnergyJ: record.Known(731000), GPUSource: record.Counter,
 		MeanPowerW: record.Known(287.7), PeakPowerW: record.Known(322), Utilisation: record.Known(0.81), PeakMemoryBytes: record.Known(11 << 30),
-		Clocks:     []record.ClockShare{{Setting: record.Setting{Core: 1087, Mem: 877}, Seconds: 2530}, {Setting: record.Setting{Core: 1380, Mem: 877}, Seconds: 11}},
+		Clocks:     []record.ClockShare{{Setting: dvfsmodel.Setting{Core: 1087, Mem: 877}, Seconds: 2530}, {Setting: dvfsmodel.Setting{Core: 1380, Mem: 877}, Seconds: 11}},
 		ThrottledS: map[string]float64{"power-cap": 3},
 	}}
 	o.Series.IntervalS = 60

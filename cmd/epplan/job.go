@@ -212,7 +212,7 @@ func writeWishes(b *strings.Builder, w *epdapi.Wishes) {
 
 func writeDecision(b *strings.Builder, d *epdapi.Decision) {
 	fmt.Fprintf(b, "\nDecided for %s at %s\n", orDash(d.Node), dateTime(d.Created))
-	row(b, "  clocks", "%s", clocks(float64(d.Setting.Core), float64(d.Setting.Mem)))
+	row(b, "  clocks", "%s", d.Setting.Words())
 	row(b, "  why", "%s", slurm.Printable(d.Reason, 400))
 	row(b, "  under", "mode %s, arm %s, configuration %s", orDash(d.Mode), orDash(string(d.Arm)), orDash(d.ConfigVersion))
 	if s, ok := d.TimeS.Value.Get(); ok {
@@ -250,7 +250,7 @@ func writeRun(b *strings.Builder, o *epdapi.Outcome, d *epdapi.Decision) {
 	if d != nil {
 		time, energy = d.TimeS.Value, d.EnergyJ.Value
 	}
-	row(b, "  locked", "%s", clocks(float64(o.Setting.Core), float64(o.Setting.Mem)))
+	row(b, "  locked", "%s", o.Setting.Words())
 	if s, ok := o.TimeS.Get(); ok {
 		row(b, "  time", "%s%s", report.FormatSeconds(s), against(s, time, report.FormatSeconds))
 	} else if s, ok := o.Restarted.TimeS.Get(); ok {
@@ -280,7 +280,7 @@ const leastShown = 0.01
 // writeUse is how a run used its GPUs.
 func writeUse(b *strings.Builder, o *epdapi.Outcome) {
 	for _, share := range mostSeen(o.Clocks) {
-		row(b, "  ran at", "%s for %s", clocks(float64(share.Core), float64(share.Mem)), report.FormatSeconds(share.Seconds))
+		row(b, "  ran at", "%s for %s", share.Words(), report.FormatSeconds(share.Seconds))
 	}
 	for _, s := range o.Stays {
 		if share := s.Seconds / o.TimeS.Or(0); share >= leastShown {
@@ -362,11 +362,6 @@ func joules(n record.Number) string {
 		return "–"
 	}
 	return report.FormatJoules(dvfsmodel.Joule(e))
-}
-
-// clocks is a pair of clocks; 0 is a default one.
-func clocks(core, mem float64) string {
-	return record.Setting{Core: dvfsmodel.MHz(core), Mem: dvfsmodel.MHz(mem)}.Words()
 }
 
 // orDash is somebody's text, or a dash where there is none.

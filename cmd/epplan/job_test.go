@@ -74,15 +74,15 @@ func TestAListShowsWhatRunsCameToThatCountNowhereAndSaysSo(t *testing.T) {
 }
 
 func TestAListShowsTheClocksThatRunsHadRatherThanThoseDecided(t *testing.T) {
-	row := epdapi.JobRow{Job: *fakeView("4711").Job, Mode: "enforce", Arm: record.Treated, Setting: record.Setting{Core: 1087, Mem: 877}}
+	row := epdapi.JobRow{Job: *fakeView("4711").Job, Mode: "enforce", Arm: record.Treated, Setting: dvfsmodel.Setting{Core: 1087, Mem: 877}}
 	for _, c := range []struct {
-		locked []record.Setting
+		locked []dvfsmodel.Setting
 		want   string
 	}{
 		{nil, ",1087,877,"},
-		{[]record.Setting{{}}, ",,,"},
-		{[]record.Setting{{Core: 945, Mem: 877}}, ",945,877,"},
-		{[]record.Setting{{}, {Core: 945}}, ",default/945,,"},
+		{[]dvfsmodel.Setting{{}}, ",,,"},
+		{[]dvfsmodel.Setting{{Core: 945, Mem: 877}}, ",945,877,"},
+		{[]dvfsmodel.Setting{{}, {Core: 945}}, ",default/945,,"},
 	} {
 		row.Locked = c.locked
 		var csv bytes.Buffer

@@ -13,7 +13,6 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/internal/store/record"
 )
 
 func (t *terminal) jobsCommand() *cli.Command {
@@ -123,7 +122,7 @@ func jobTable(jobs []epdapi.JobRow) *report.Table {
 
 // hadValue is a clock that a job's runs had, in MHz; missing: the default one. Where
 // they had several it is all of them, with a stroke between.
-func hadValue(j *epdapi.JobRow, of func(record.Setting) dvfsmodel.MHz) report.Value {
+func hadValue(j *epdapi.JobRow, of func(dvfsmodel.Setting) dvfsmodel.MHz) report.Value {
 	var clocks []dvfsmodel.MHz
 	for _, s := range j.Had() {
 		if f := of(s); !slices.Contains(clocks, f) {
@@ -160,7 +159,7 @@ func jobValues(j *epdapi.JobRow) []report.Value {
 	return []report.Value{
 		report.Text(strconv.FormatInt(j.ID, 10)), report.NonEmpty(j.ArrayID), report.NonEmpty(j.User), report.NonEmpty(j.Partition), report.NonEmpty(j.Name), report.NonEmpty(j.State), report.NonEmpty(j.Workload),
 		report.Count(j.GPUs), report.NonEmpty(j.Mode), report.NonEmpty(string(j.Arm)),
-		hadValue(j, func(s record.Setting) dvfsmodel.MHz { return s.Core }), hadValue(j, func(s record.Setting) dvfsmodel.MHz { return s.Mem }),
+		hadValue(j, func(s dvfsmodel.Setting) dvfsmodel.MHz { return s.Core }), hadValue(j, func(s dvfsmodel.Setting) dvfsmodel.MHz { return s.Mem }),
 		number(j.TimeS.Get()), number(j.EnergyJ.Get()),
 		number(timeS.Get()), number(energyJ.Get()), report.NonEmpty(submitted),
 		number(j.Restarted.TimeS.Get()), number(j.Restarted.GPUEnergyJ.Get()),

@@ -82,12 +82,12 @@ func (c *historyCatalog) workload(kind, gpuModel string) (dvfsmodel.Response, er
 // responsePrior is how a workload responds of which nothing is known but its
 // power at default clocks: the coefficients of the log-quadratic form.
 type responsePrior struct {
-	base   dvfsmodel.Base
+	base   dvfsmodel.Setting
 	mean   []dvfsmodel.Coefficient
 	factor mat.TriDense // of the covariance
 }
 
-func newResponsePrior(base dvfsmodel.Base) (*responsePrior, error) {
+func newResponsePrior(base dvfsmodel.Setting) (*responsePrior, error) {
 	at := dvfsmodel.Sample{Core: base.Core, Mem: base.Mem, Time: 1, Power: 1}
 	posterior, err := pooled.Builtin().Condition([]dvfsmodel.Sample{at}, base, pooled.Noise{})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/slurm"
@@ -191,10 +192,10 @@ func dateTime(at time.Time) string {
 }
 
 // clockText is a clock that runs, and what it is locked at.
-func clockText(now, locked float64) string {
-	text := strconv.FormatFloat(now, 'f', -1, 64)
+func clockText(now, locked dvfsmodel.MHz) string {
+	text := strconv.FormatFloat(float64(now), 'f', -1, 64)
 	if locked > 0 {
-		text += " locked at " + strconv.FormatFloat(locked, 'f', -1, 64)
+		text += " locked at " + strconv.FormatFloat(float64(locked), 'f', -1, 64)
 	}
 	return text + " MHz"
 }

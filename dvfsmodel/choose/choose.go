@@ -79,7 +79,7 @@ func (m *Model) edge(pt *dvfsmodel.Point) dvfsmodel.Point {
 type Sure struct {
 	Of       *Model
 	Settings []dvfsmodel.Setting // that may be set
-	Standard dvfsmodel.Point       // predicted at the default clocks, which are always allowed
+	Standard dvfsmodel.Point     // predicted at the default clocks, which are always allowed
 	// TimeMargin is the least margin of upper bounds, LimitMargin that of predictions:
 	// a run time × (1 + LimitMargin) must fit, too.
 	TimeMargin, LimitMargin float64

@@ -11,7 +11,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel/choose"
 )
 
-var base = dvfsmodel.Base{Core: 1400, Mem: 900}
+var base = dvfsmodel.Setting{Core: 1400, Mem: 900}
 
 // drawModel is a model through any coefficients, good ones or not.
 func drawModel(rt *rapid.T) *choose.Model {

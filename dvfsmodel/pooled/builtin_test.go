@@ -29,7 +29,7 @@ var measuredTables = []struct{ file, gpu string }{
 // campaign are left out: they behave like about 200 MHz.
 func builtinCurves(t *testing.T) *pooled.Curves {
 	t.Helper()
-	one := dvfsmodel.Base{Core: 1, Mem: 1}
+	one := dvfsmodel.Setting{Core: 1, Mem: 1}
 	var all [][]dvfsmodel.Sample
 	for _, table := range measuredTables {
 		profile, err := config.BuiltinProfiles().Lookup(table.gpu)

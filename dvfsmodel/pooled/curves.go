@@ -52,7 +52,7 @@ type measure struct {
 }
 
 // measures averages samples at the same setting. base is (1, 1).
-func measures(samples []dvfsmodel.Sample, base dvfsmodel.Base) []measure {
+func measures(samples []dvfsmodel.Sample, base dvfsmodel.Setting) []measure {
 	list := make([]measure, 0, 8)
 	for _, s := range samples {
 		pair := dvfsmodel.Setting{Core: s.Core, Mem: s.Mem}
@@ -75,7 +75,7 @@ func indexOf(list []measure, at dvfsmodel.Setting) int {
 }
 
 // rowAt is the terms of a quadratic at clocks.
-func rowAt(at dvfsmodel.Setting, base dvfsmodel.Base) [terms]float64 {
+func rowAt(at dvfsmodel.Setting, base dvfsmodel.Setting) [terms]float64 {
 	x, u := math.Log(float64(at.Core/base.Core)), math.Log(float64(at.Mem/base.Mem))
 	return [terms]float64{1, x, x * x, u, u * u, x * u}
 }
@@ -130,7 +130,7 @@ func vagueCurves() *Curves {
 // leave everything to the data. Single runs vary with the given relative
 // standard deviations of time and power (0: samples are means of many).
 // Workloads with a single setting say nothing, and don't count.
-func LearnCurves(workloads [][]dvfsmodel.Sample, base dvfsmodel.Base, before *Curves, weight float64, noise Noise) *Curves {
+func LearnCurves(workloads [][]dvfsmodel.Sample, base dvfsmodel.Setting, before *Curves, weight float64, noise Noise) *Curves {
 	all := make([][]measure, 0, len(workloads))
 	for _, samples := range workloads {
 		if list := measures(samples, base); len(list) > 1 {

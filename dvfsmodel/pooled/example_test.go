@@ -10,7 +10,7 @@ import (
 // Two measured settings are enough to choose clocks, by what other workloads
 // have in common.
 func ExampleCurves_Condition() {
-	base := dvfsmodel.Base{Core: 1380, Mem: 877}
+	base := dvfsmodel.Setting{Core: 1380, Mem: 877}
 	runs := []dvfsmodel.Sample{
 		{Core: 1380, Mem: 877, Time: 100, Power: 210},
 		{Core: 1080, Mem: 877, Time: 112, Power: 140},

@@ -17,7 +17,7 @@ var clocks = []dvfsmodel.MHz{600, 700, 800, 900, 1000, 1100}
 
 const memory = 900
 
-var base = dvfsmodel.Base{Core: 1000, Mem: memory}
+var base = dvfsmodel.Setting{Core: 1000, Mem: memory}
 
 // truth is a workload with exponents of the core clock.
 type truth struct{ level, time, power, watts float64 }

@@ -13,7 +13,7 @@ import (
 // distribution of its two curves. It is immutable.
 type Posterior struct {
 	curves   *Curves
-	base     dvfsmodel.Base
+	base     dvfsmodel.Setting
 	noise    [2]float64
 	measured []measure
 	joint    gaussian
@@ -26,7 +26,7 @@ func Form() dvfsmodel.Form { return dvfsmodel.Form{Time: "log-quadratic", Power:
 // noise. base is what was (1, 1) when the curves were learnt: the GPU model's
 // default clocks. It returns a [dvfsmodel.SampleError] without samples, or for one
 // that isn't finite and positive.
-func (c *Curves) Condition(samples []dvfsmodel.Sample, base dvfsmodel.Base, noise Noise) (*Posterior, error) {
+func (c *Curves) Condition(samples []dvfsmodel.Sample, base dvfsmodel.Setting, noise Noise) (*Posterior, error) {
 	if len(samples) == 0 {
 		return nil, &dvfsmodel.SampleError{Reason: "no samples, want at least one"}
 	}

@@ -82,8 +82,8 @@ func union(workloads [][]dvfsmodel.Sample) []dvfsmodel.Setting {
 }
 
 // highest are the highest clocks.
-func highest(settings []dvfsmodel.Setting) dvfsmodel.Base {
-	var base dvfsmodel.Base
+func highest(settings []dvfsmodel.Setting) dvfsmodel.Setting {
+	var base dvfsmodel.Setting
 	for _, s := range settings {
 		base.Core, base.Mem = max(base.Core, s.Core), max(base.Mem, s.Mem)
 	}
@@ -92,7 +92,7 @@ func highest(settings []dvfsmodel.Setting) dvfsmodel.Base {
 
 // complete is ln time and ln power of each workload at all settings, with a mean
 // ln time of 0.
-func complete(tables [][]measure, settings []dvfsmodel.Setting, base dvfsmodel.Base) [][]float64 {
+func complete(tables [][]measure, settings []dvfsmodel.Setting, base dvfsmodel.Setting) [][]float64 {
 	n := len(settings)
 	var curves *Curves
 	known := make([][]float64, len(tables))
@@ -134,7 +134,7 @@ func along(coefficients []float64, row *[terms]float64) float64 {
 }
 
 // shrink works out mean and covariance.
-func (p *Prior) shrink(base dvfsmodel.Base) {
+func (p *Prior) shrink(base dvfsmodel.Setting) {
 	n, count := len(p.settings), float64(len(p.known))
 	p.joint = newGaussian(2 * n)
 	for _, y := range p.known {
@@ -161,7 +161,7 @@ func (p *Prior) shrink(base dvfsmodel.Base) {
 }
 
 // apart is how each workload differs from the mean.
-func (p *Prior) apart(base dvfsmodel.Base) [][]measure {
+func (p *Prior) apart(base dvfsmodel.Setting) [][]measure {
 	n := len(p.settings)
 	all := make([][]measure, len(p.known))
 	for j, y := range p.known {

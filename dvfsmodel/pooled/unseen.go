@@ -33,7 +33,7 @@ const LeastKnown = 5
 type Unseen struct {
 	known []Workload
 	own   []dvfsmodel.Sample // of each, at default clocks
-	base  dvfsmodel.Base
+	base  dvfsmodel.Setting
 	wrong float64 // standard deviation of ln energy by which what is known of all is off together
 }
 
@@ -46,14 +46,14 @@ var _ dvfsmodel.Model = (*Unseen)(nil)
 
 // NewUnseen learns from workloads on one GPU model with these default clocks. It is an
 // error to give fewer than [LeastKnown], or one that takes no time or power there.
-func NewUnseen(known []Workload, base dvfsmodel.Base) (*Unseen, error) {
+func NewUnseen(known []Workload, base dvfsmodel.Setting) (*Unseen, error) {
 	if len(known) < LeastKnown {
 		return nil, fmt.Errorf("%d known workloads, want at least %d", len(known), LeastKnown)
 	}
 	u := &Unseen{known: known, own: make([]dvfsmodel.Sample, len(known)), base: base}
 	for i, w := range known {
 		s := dvfsmodel.Sample{Core: base.Core, Mem: base.Mem}
-		s.Time, s.Power = w.Takes(dvfsmodel.Setting(base))
+		s.Time, s.Power = w.Takes(base)
 		if !positive(s.Time) || !positive(float64(s.Power)) {
 			return nil, fmt.Errorf("a known workload takes %v s and %v W at default clocks, want positive numbers", s.Time, s.Power)
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/gpu"
 )
 
@@ -52,8 +53,8 @@ func (a *Agent) vetAdaptation(run *Run) error {
 			return err
 		}
 		rule.Levels = slices.DeleteFunc(rule.Levels, func(l Level) bool {
-			at := Setting{Core: l.Core, Mem: run.Setting.Mem}
-			return !at.in(table) || a.allowed(c, at) != nil
+			at := dvfsmodel.Setting{Core: l.Core, Mem: run.Setting.Mem}
+			return !supports(table, at) || a.allowed(c, at) != nil
 		})
 	}
 	run.Adapt = &rule
@@ -64,7 +65,7 @@ func (a *Agent) vetAdaptation(run *Run) error {
 }
 
 // levelOf is the level that a setting is; -1 where it is none.
-func (a *Adaptation) levelOf(s Setting) int {
+func (a *Adaptation) levelOf(s dvfsmodel.Setting) int {
 	return slices.IndexFunc(a.Levels, func(l Level) bool { return l.Core == s.Core })
 }
 

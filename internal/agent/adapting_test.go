@@ -62,7 +62,7 @@ func adapting(t *testing.T, trouble func(error), test func(h *host, a *agent.Age
 		h := newHost(t, "sim:2,model=V100-2022,bursty=20/0.4")
 		a := h.started()
 		stop := watching(t, a, trouble)
-		r := h.run("r1", 1, agent.Setting{Core: 1237}, 0)
+		r := h.run("r1", 1, dvfsmodel.Setting{Core: 1237}, 0)
 		r.Adapt = stepped(1.2, 1380, 1237, 1102, 945, 802, 705, 600)
 		if err := h.sims[0].Run(bursts()); err != nil {
 			t.Fatal(err)
@@ -106,7 +106,7 @@ func TestARunIsSteppedBetweenItsClocksAndKeepsItsSLA(t *testing.T) {
 			t.Errorf("the entry was %s, is %s", entry, got)
 		}
 		closed, err := a.End(t.Context(), 1, "n1")
-		if err != nil || closed.Outcome.Lowest != (agent.Setting{Core: 600}) || closed.Outcome.Slowdown > 1.2 || closed.Outcome.Slowdown < slowdown {
+		if err != nil || closed.Outcome.Lowest != (dvfsmodel.Setting{Core: 600}) || closed.Outcome.Slowdown > 1.2 || closed.Outcome.Slowdown < slowdown {
 			t.Errorf("end: %+v, %v", closed.Outcome, err)
 		}
 		wantStays(t, &closed, seen)
@@ -200,7 +200,7 @@ func TestARunThatSharesItsGPUGoesToItsCeiling(t *testing.T) {
 	adapting(t, nil, func(h *host, a *agent.Agent, _ agent.Run) {
 		t := h.t
 		h.reaches(600)
-		other := h.run("r2", 2, agent.Setting{Core: 802}, 0)
+		other := h.run("r2", 2, dvfsmodel.Setting{Core: 802}, 0)
 		if _, err := a.Apply(t.Context(), other); err != nil {
 			t.Fatal(err)
 		}
@@ -237,7 +237,7 @@ func TestAfterARestartAnAdaptedRunIsAtDefaultClocks(t *testing.T) {
 func TestTheGuardsBoundOfAnAdaptedRunDoesNotFall(t *testing.T) {
 	h := newHost(t, "sim:1,model=V100-2022")
 	a := h.started()
-	r := h.run("r1", 1, agent.Setting{Core: 1237}, 0)
+	r := h.run("r1", 1, dvfsmodel.Setting{Core: 1237}, 0)
 	r.Adapt, r.Limit, r.Upper = stepped(1.2, 1380, 1237, 945), time.Hour, 40*time.Minute
 	if _, err := a.Apply(t.Context(), r); err != nil {
 		t.Fatal(err)
@@ -278,7 +278,7 @@ func TestAnAdaptationKeepsToTheTableAndTheAdministratorsRange(t *testing.T) {
 			o.Range = func(gpu.Identity) agent.Range { return agent.Range{MinCore: 800} }
 		}
 		a := h.started()
-		r := h.run("r1", 1, agent.Setting{Core: 1237}, 0)
+		r := h.run("r1", 1, dvfsmodel.Setting{Core: 1237}, 0)
 		r.Adapt = c.rule
 		got, err := a.Apply(t.Context(), r)
 		if (err != nil) != c.err || got.Locked == c.err {
@@ -305,7 +305,7 @@ func TestAFullDiskDoesNotKeepARunFromItsSteps(t *testing.T) {
 	if _, err := a.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r := h.run("r1", 1, agent.Setting{Core: 1237}, 0)
+	r := h.run("r1", 1, dvfsmodel.Setting{Core: 1237}, 0)
 	r.Adapt = stepped(1.2, 1380, 1237, 945)
 	if _, err := a.Apply(t.Context(), r); err != nil {
 		t.Fatal(err)
@@ -316,5 +316,5 @@ func TestAFullDiskDoesNotKeepARunFromItsSteps(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h.wantLocked(agent.Setting{Core: 945})
+	h.wantLocked(dvfsmodel.Setting{Core: 945})
 }

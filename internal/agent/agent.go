@@ -106,12 +106,12 @@ type openRun struct {
 }
 
 // wants is what the run wants of its GPUs.
-func (r *openRun) wants() Setting {
+func (r *openRun) wants() dvfsmodel.Setting {
 	if r.handsOff != "" || r.over || r.Wish.OptOut {
-		return Setting{}
+		return dvfsmodel.Setting{}
 	}
 	if r.adapter != nil {
-		return Setting{Core: r.adapter.core(), Mem: r.Setting.Mem}
+		return dvfsmodel.Setting{Core: r.adapter.core(), Mem: r.Setting.Mem}
 	}
 	return r.Setting
 }
@@ -335,11 +335,11 @@ type GPUState struct {
 // RunState is a run with what it got.
 type RunState struct {
 	Run
-	Wants    Setting  // now
-	Adapted  *Adapted // nil: its clocks stay as they are
-	HandsOff string   // why its GPUs are at default clocks
-	Ended    bool     // but not yet forgotten
-	Reread   bool     // it was open when the agent started
+	Wants    dvfsmodel.Setting // now
+	Adapted  *Adapted          // nil: its clocks stay as they are
+	HandsOff string            // why its GPUs are at default clocks
+	Ended    bool              // but not yet forgotten
+	Reread   bool              // it was open when the agent started
 	// Readings are its GPUs' power and core clock until now; none of a run that
 	// ended.
 	Readings record.Readings

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/gpu"
 )
 
@@ -81,7 +82,7 @@ func (a *Agent) applied(id string) Applied {
 		return Applied{HandsOff: r.handsOff}
 	case len(r.GPUs) == 0:
 		return Applied{HandsOff: "it has no GPU"}
-	case r.wants() == (Setting{}):
+	case r.wants() == (dvfsmodel.Setting{}):
 		return Applied{HandsOff: "default clocks are wanted"}
 	}
 	for _, uuid := range r.GPUs {
@@ -157,7 +158,7 @@ func (a *Agent) begin(run *Run, refusal error) error {
 // vet says why the run's GPUs must not be locked at its setting, and takes out
 // of it what they can't lock but run at anyway.
 func (a *Agent) vet(ctx context.Context, run *Run) error {
-	if run.Wish.OptOut || run.Setting == (Setting{}) {
+	if run.Wish.OptOut || run.Setting == (dvfsmodel.Setting{}) {
 		return nil
 	}
 	a.mu.Lock()
@@ -205,7 +206,7 @@ func (a *Agent) vetCard(c *card, run *Run) error {
 	if err := c.able(run, table); err != nil {
 		return err
 	}
-	if !run.Setting.in(table) {
+	if !supports(table, run.Setting) {
 		return fmt.Errorf("%w: %v,%v MHz is not in its table", ErrSetting, float64(run.Setting.Core), float64(run.Setting.Mem))
 	}
 	return a.allowed(c, run.Setting)
@@ -218,7 +219,7 @@ func (c *card) able(run *Run, table *gpu.Clocks) error {
 		run.Setting.Mem = 0
 	}
 	for _, d := range domains {
-		if run.Setting.of(d) != 0 && !c.can(d) {
+		if clockOf(run.Setting, d) != 0 && !c.can(d) {
 			return fmt.Errorf("%w: %s clock: %w", ErrSetting, d, gpu.ErrNotSupported)
 		}
 	}
@@ -226,14 +227,14 @@ func (c *card) able(run *Run, table *gpu.Clocks) error {
 }
 
 // allowed says which clock the administrator doesn't want.
-func (a *Agent) allowed(c *card, want Setting) error {
+func (a *Agent) allowed(c *card, want dvfsmodel.Setting) error {
 	if a.options.Range == nil {
 		return nil
 	}
 	span := a.options.Range(c.identity())
 	for _, d := range domains {
-		if !span.within(d, want.of(d)) {
-			return fmt.Errorf("%w: %s clock %v MHz is outside the administrator's range", ErrSetting, d, float64(want.of(d)))
+		if !span.within(d, clockOf(want, d)) {
+			return fmt.Errorf("%w: %s clock %v MHz is outside the administrator's range", ErrSetting, d, float64(clockOf(want, d)))
 		}
 	}
 	return nil

@@ -77,23 +77,23 @@ func TestAGPUThatIsDividedMeanwhileIsNotLockedForTheNextRun(t *testing.T) {
 func TestTheOnlyMemoryClockNeedsNoLock(t *testing.T) {
 	h := newHost(t, "sim:1,model=V100,lock=core")
 	a := h.started()
-	got, err := a.Apply(t.Context(), h.run("r1", 1, agent.Setting{Core: 945, Mem: 877}, 0))
+	got, err := a.Apply(t.Context(), h.run("r1", 1, dvfsmodel.Setting{Core: 945, Mem: 877}, 0))
 	if err != nil || !got.Locked {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	h.wantLocked(agent.Setting{Core: 945})
+	h.wantLocked(dvfsmodel.Setting{Core: 945})
 }
 
 func TestTheFirstEpilogLeavesTheOtherShardItsClocksAndTheLastRestores(t *testing.T) {
 	h := newHost(t, twoGPUs)
 	a := h.started()
-	for i, want := range []agent.Setting{slow, quick} {
+	for i, want := range []dvfsmodel.Setting{slow, quick} {
 		if got, err := a.Apply(t.Context(), h.run(fmt.Sprint("r", i), uint32(i+1), want, 0)); err != nil || !got.Locked {
 			t.Fatalf("apply %d: %+v, %v", i, got, err)
 		}
 	}
 	h.wantLocked(quick, free)
-	for job, want := range []agent.Setting{quick, free} {
+	for job, want := range []dvfsmodel.Setting{quick, free} {
 		if _, err := a.End(t.Context(), uint32(job+1), "n1"); err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/gpu"
 )
 
@@ -125,7 +126,7 @@ func (c *card) spare(before *Entry, free ...gpu.Domain) {
 }
 
 // is tells whether the card is known to be locked at a setting.
-func (c *card) is(want Setting) bool {
+func (c *card) is(want dvfsmodel.Setting) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.sure && c.entry != nil && c.entry.setting() == want

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/gpu"
 )
@@ -18,7 +19,7 @@ import (
 func adaptedRun(t *testing.T, h *host) (a *agent.Agent, step func(n int) error) {
 	t.Helper()
 	a = h.started()
-	r := h.run("r1", 1, agent.Setting{Core: 1237}, 0)
+	r := h.run("r1", 1, dvfsmodel.Setting{Core: 1237}, 0)
 	r.Adapt = stepped(1.2, 1380, 1237, 945)
 	if got, err := a.Apply(t.Context(), r); err != nil || !got.Locked {
 		t.Fatalf("%+v, %v", got, err)
@@ -41,7 +42,7 @@ func TestNoStepLocksAGPUWhoseEntryAnotherProcessRemoved(t *testing.T) {
 	if r := a.State().Runs[0]; !strings.Contains(r.HandsOff, "another process gave its clocks back") {
 		t.Errorf("hands off %q", r.HandsOff)
 	}
-	if got, err := a.Apply(t.Context(), h.run("r2", 2, agent.Setting{Core: 1380}, 0)); err != nil || got.Locked {
+	if got, err := a.Apply(t.Context(), h.run("r2", 2, dvfsmodel.Setting{Core: 1380}, 0)); err != nil || got.Locked {
 		t.Errorf("beside a run at default clocks: %+v, %v", got, err)
 	}
 }
@@ -84,7 +85,7 @@ func noticeBySamples(h *host, a *agent.Agent, _ func(int) error) {
 func noticeByRun(h *host, a *agent.Agent, _ func(int) error) {
 	for i, locked := range []bool{false, true} { // beside the run that is put to default clocks, and elsewhere
 		job := uint32(i + 2)
-		if got, err := a.Apply(h.t.Context(), h.run("r"+h.uuids[i], job, agent.Setting{Core: 1380}, i)); err != nil || got.Locked != locked {
+		if got, err := a.Apply(h.t.Context(), h.run("r"+h.uuids[i], job, dvfsmodel.Setting{Core: 1380}, i)); err != nil || got.Locked != locked {
 			h.t.Errorf("GPU %d: %+v, %v", i, got, err)
 		}
 		if _, err := a.End(h.t.Context(), job, "n1"); err != nil {
@@ -114,7 +115,7 @@ func TestARestoreBesideALivingAgentPutsItsRunsToDefaultClocks(t *testing.T) {
 					t.Errorf("left behind: %v", left)
 				}
 				_, ending := a.End(t.Context(), 1, "n1")
-				if got, err := a.Apply(t.Context(), h.run("next", 9, agent.Setting{Core: 1380}, 0)); err != nil || ending != nil || !got.Locked {
+				if got, err := a.Apply(t.Context(), h.run("next", 9, dvfsmodel.Setting{Core: 1380}, 0)); err != nil || ending != nil || !got.Locked {
 					t.Errorf("the next run: %+v, %v, %v", got, err, ending)
 				}
 			})

@@ -50,7 +50,7 @@ func (r *openRun) outcome(how closing, now time.Time) Outcome {
 		sampler.span(&out, at.Add(-slack))
 	}
 	if r.adapter != nil {
-		out.Lowest, out.Slowdown = Setting{Core: r.adapter.lowest(), Mem: r.Setting.Mem}, r.adapter.slowdown()
+		out.Lowest, out.Slowdown = dvfsmodel.Setting{Core: r.adapter.lowest(), Mem: r.Setting.Mem}, r.adapter.slowdown()
 		if _, believed := sampler.SoFar(); believed && sampler == r.sampler {
 			out.Stays = r.stays.told()
 		}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
 )
 
@@ -46,7 +47,7 @@ func TestHooksAndSweepsAtTheSameTimeEndInAnAgreement(t *testing.T) {
 }
 
 // comeAndGo runs a job many times and leaves its last run open.
-func (h *host) comeAndGo(a *agent.Agent, job uint32, last agent.Setting) error {
+func (h *host) comeAndGo(a *agent.Agent, job uint32, last dvfsmodel.Setting) error {
 	const rounds = 40
 	for i := range rounds {
 		id := fmt.Sprintf("r%d-%d", job, i)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/gpu"
 )
@@ -19,7 +20,7 @@ type scenario struct {
 	play    func(h *host, a *agent.Agent)
 }
 
-func apply(h *host, a *agent.Agent, id string, job uint32, want agent.Setting, gpus ...int) {
+func apply(h *host, a *agent.Agent, id string, job uint32, want dvfsmodel.Setting, gpus ...int) {
 	_, _ = a.Apply(context.Background(), h.run(id, job, want, gpus...))
 }
 
@@ -76,7 +77,7 @@ var scenarios = []scenario{
 	}},
 	{name: "adapted", play: func(h *host, a *agent.Agent) {
 		const ticks = 12
-		r := h.run("r1", 1, agent.Setting{Core: 1700}, 0, 1)
+		r := h.run("r1", 1, dvfsmodel.Setting{Core: 1700}, 0, 1)
 		r.Adapt = stepped(1.2, 1800, 1700, 1600)
 		_, _ = a.Apply(context.Background(), r)
 		for i := range ticks { // nothing runs: down to the floor

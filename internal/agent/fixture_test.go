@@ -392,7 +392,7 @@ func (h *host) reboot(folder bool) {
 }
 
 // locked is what a GPU is really locked at.
-func (h *host) locked(i int) agent.Setting {
+func (h *host) locked(i int) dvfsmodel.Setting {
 	h.t.Helper()
 	core, err := h.sims[i].Locked(gpu.Core)
 	if err != nil {
@@ -402,10 +402,10 @@ func (h *host) locked(i int) agent.Setting {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	return agent.Setting{Core: core, Mem: mem}
+	return dvfsmodel.Setting{Core: core, Mem: mem}
 }
 
-func (h *host) wantLocked(want ...agent.Setting) {
+func (h *host) wantLocked(want ...dvfsmodel.Setting) {
 	h.t.Helper()
 	for i, w := range want {
 		if got := h.locked(i); got != w {
@@ -433,7 +433,7 @@ func (h *host) wantFree() {
 		return
 	}
 	for i := range h.sims {
-		if got := h.locked(i); got != (agent.Setting{}) {
+		if got := h.locked(i); got != (dvfsmodel.Setting{}) {
 			h.t.Errorf("GPU %d is left locked at %v", i, got)
 		}
 	}
@@ -454,7 +454,7 @@ func (h *host) wantHard() {
 }
 
 // run is a run of a job on GPUs by index.
-func (h *host) run(id string, job uint32, want agent.Setting, gpus ...int) agent.Run {
+func (h *host) run(id string, job uint32, want dvfsmodel.Setting, gpus ...int) agent.Run {
 	r := agent.Run{ID: id, Job: job, Node: "n1", Setting: want, Started: time.Now()}
 	for _, i := range gpus {
 		r.GPUs = append(r.GPUs, h.uuids[i])
@@ -478,8 +478,8 @@ func goneAt(at time.Time) agent.Probe {
 }
 
 var (
-	free    = agent.Setting{}
-	slow    = agent.Setting{Core: 1600, Mem: 4000}
-	quick   = agent.Setting{Core: 1800, Mem: 4500}
-	coreLow = agent.Setting{Core: 1700}
+	free    = dvfsmodel.Setting{}
+	slow    = dvfsmodel.Setting{Core: 1600, Mem: 4000}
+	quick   = dvfsmodel.Setting{Core: 1800, Mem: 4500}
+	coreLow = dvfsmodel.Setting{Core: 1700}
 )

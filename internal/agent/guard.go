@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/epplan/epplan/dvfsmodel"
 )
 
 // Outlook is what is known by now of a running run. Zero leaves what was known
@@ -64,12 +66,12 @@ func (a *Agent) finish(ctx context.Context, id string) error {
 
 // lowered are the runs at lowered clocks.
 func (a *Agent) lowered() []Run {
-	ids := a.openRuns(func(r *openRun) bool { return r.Setting != (Setting{}) })
+	ids := a.openRuns(func(r *openRun) bool { return r.Setting != (dvfsmodel.Setting{}) })
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var low []Run
 	for _, id := range ids {
-		if r, ok := a.runs[id]; ok && r.wants() != (Setting{}) {
+		if r, ok := a.runs[id]; ok && r.wants() != (dvfsmodel.Setting{}) {
 			low = append(low, r.Run)
 		}
 	}

@@ -64,14 +64,14 @@ func (e *Entry) held(d gpu.Domain) (Held, bool) {
 
 // with is the entry after the clocks of a setting were locked, too. What was
 // there before the first lock is kept.
-func (e *Entry) with(want Setting, at time.Time, prior Prior, run *Run) *Entry {
+func (e *Entry) with(want dvfsmodel.Setting, at time.Time, prior Prior, run *Run) *Entry {
 	next := *e
 	next.Domains = maps.Clone(e.Domains)
 	if next.Domains == nil {
 		next.Domains = make(map[string]Held, len(domains))
 	}
 	for _, d := range domains {
-		f := want.of(d)
+		f := clockOf(want, d)
 		if f == 0 {
 			continue
 		}
@@ -88,10 +88,10 @@ func (e *Entry) with(want Setting, at time.Time, prior Prior, run *Run) *Entry {
 // names tells whether the entry has exactly the clocks that a setting locks, for
 // this run. Then it need not be written again when they only change their values:
 // a restart gives them back whatever these are.
-func (e *Entry) names(want Setting, run *Run) bool {
+func (e *Entry) names(want dvfsmodel.Setting, run *Run) bool {
 	for _, d := range domains {
 		h, locked := e.held(d)
-		if locked != (want.of(d) != 0) || locked && h.Run != run.ID {
+		if locked != (clockOf(want, d) != 0) || locked && h.Run != run.ID {
 			return false
 		}
 	}
@@ -107,10 +107,10 @@ func (e *Entry) without(d gpu.Domain) *Entry {
 }
 
 // setting is what the entry's clocks are locked at.
-func (e *Entry) setting() Setting {
+func (e *Entry) setting() dvfsmodel.Setting {
 	core, _ := e.held(gpu.Core)
 	mem, _ := e.held(gpu.Mem)
-	return Setting{Core: core.MHz, Mem: mem.MHz}
+	return dvfsmodel.Setting{Core: core.MHz, Mem: mem.MHz}
 }
 
 // decodeEntry reads the journal's file of a GPU.

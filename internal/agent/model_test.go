@@ -30,8 +30,8 @@ func faster(a, b dvfsmodel.MHz) dvfsmodel.MHz {
 	return max(a, b)
 }
 
-func (m *model) want(i int) agent.Setting {
-	var want agent.Setting
+func (m *model) want(i int) dvfsmodel.Setting {
+	var want dvfsmodel.Setting
 	first := true
 	for _, r := range m.open {
 		if !slices.Contains(r.GPUs, m.host.uuids[i]) {
@@ -45,7 +45,7 @@ func (m *model) want(i int) agent.Setting {
 			want, first = s, false
 			continue
 		}
-		want = agent.Setting{Core: faster(want.Core, s.Core), Mem: faster(want.Mem, s.Mem)}
+		want = dvfsmodel.Setting{Core: faster(want.Core, s.Core), Mem: faster(want.Mem, s.Mem)}
 	}
 	return want
 }
@@ -73,7 +73,7 @@ func (m *model) handsOffAll() {
 
 func drawRun(t *rapid.T, h *host, n int) agent.Run {
 	gpus := rapid.SliceOfNDistinct(rapid.IntRange(0, len(h.sims)-1), 1, len(h.sims), rapid.ID[int]).Draw(t, "gpus")
-	r := h.run(fmt.Sprintf("r%d", n), rapid.Uint32Range(1, 5).Draw(t, "job"), agent.Setting{
+	r := h.run(fmt.Sprintf("r%d", n), rapid.Uint32Range(1, 5).Draw(t, "job"), dvfsmodel.Setting{
 		Core: rapid.SampledFrom([]dvfsmodel.MHz{0, 1600, 1700, 1800, 2000}).Draw(t, "core"),
 		Mem:  rapid.SampledFrom([]dvfsmodel.MHz{0, 4000, 4500, 5500}).Draw(t, "mem"),
 	}, gpus...)

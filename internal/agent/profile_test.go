@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/store/record"
@@ -43,7 +44,7 @@ func TestAProfileWithoutMemoryHasNoSeriesOfIt(t *testing.T) {
 func TestAProfileOutlivesTheAgentUntilItsRunIsForgotten(t *testing.T) {
 	h := newHost(t, "sim:1")
 	a := h.started()
-	if _, err := a.Apply(t.Context(), h.run("r", 1, agent.Setting{}, 0)); err != nil {
+	if _, err := a.Apply(t.Context(), h.run("r", 1, dvfsmodel.Setting{}, 0)); err != nil {
 		t.Fatal(err)
 	}
 	closed, err := a.End(t.Context(), 1, "n1")
@@ -61,7 +62,7 @@ func TestOnlyARunThatNobodyWasBesideHasItsProfileAlone(t *testing.T) {
 	h := newHost(t, "sim:2")
 	a := h.started()
 	for _, r := range []agent.Run{
-		h.run("long", 1, agent.Setting{}, 0), h.run("alone", 2, agent.Setting{}, 1), h.run("short", 3, agent.Setting{}, 0),
+		h.run("long", 1, dvfsmodel.Setting{}, 0), h.run("alone", 2, dvfsmodel.Setting{}, 1), h.run("short", 3, dvfsmodel.Setting{}, 0),
 	} {
 		if _, err := a.Apply(t.Context(), r); err != nil {
 			t.Fatal(err)

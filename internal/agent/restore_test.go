@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/gpu"
 )
@@ -89,7 +90,7 @@ func TestARebootDropsEntriesWithoutTouchingTheGPU(t *testing.T) {
 	if err != nil || fates(report)[h.uuids[0]] != agent.FateDropped {
 		t.Errorf("%+v, %v", report, err)
 	}
-	h.wantLocked(agent.Setting{Core: 1700}, free)
+	h.wantLocked(dvfsmodel.Setting{Core: 1700}, free)
 	if len(h.journal.files(".json")) != 0 {
 		t.Error("entries are left")
 	}

@@ -10,6 +10,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/epplan/epplan/dvfsmodel"
 )
 
 // ErrNoRun tells that no such run is open: its Prolog never came here, or its
@@ -26,14 +28,14 @@ type Wish struct {
 // Run is one run of a job on this node. A job that is requeued runs again,
 // under another id.
 type Run struct {
-	ID      string        `json:"run"` // by [NewRunID]
-	Job     uint32        `json:"job"`
-	Node    string        `json:"node"`
-	GPUs    []string      `json:"gpus"` // by UUID
-	Setting Setting       `json:"setting"`
-	Wish    Wish          `json:"wish"`
-	Started time.Time     `json:"started"`
-	Limit   time.Duration `json:"limit_ns"` // wall time; 0: none
+	ID      string            `json:"run"` // by [NewRunID]
+	Job     uint32            `json:"job"`
+	Node    string            `json:"node"`
+	GPUs    []string          `json:"gpus"` // by UUID
+	Setting dvfsmodel.Setting `json:"setting"`
+	Wish    Wish              `json:"wish"`
+	Started time.Time         `json:"started"`
+	Limit   time.Duration     `json:"limit_ns"` // wall time; 0: none
 	// Upper is what the run takes at most at the setting, by prediction; 0:
 	// not known.
 	Upper    time.Duration `json:"upper_ns"`
@@ -101,7 +103,7 @@ func (a *Agent) remember(r *runFile) {
 	open.sampler.since(a.countersOf(r))
 	if r.Outcome != nil {
 		open.ended, open.kept, open.sampler = true, true, nil
-	} else if open.wants() != (Setting{}) {
+	} else if open.wants() != (dvfsmodel.Setting{}) {
 		open.handsOff = "the agent was restarted"
 	}
 	a.mu.Lock()

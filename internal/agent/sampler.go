@@ -29,7 +29,7 @@ type Outcome struct {
 	Readings record.Readings `json:"readings,omitzero"`
 	// Lowest is the lowest of the settings that the run was at while its clocks
 	// were adapted; zero where they weren't.
-	Lowest Setting `json:"lowest,omitzero"`
+	Lowest dvfsmodel.Setting `json:"lowest,omitzero"`
 	// Slowdown is how many times as long as at default clocks it took then, at
 	// most; 0 where they weren't adapted.
 	Slowdown float64 `json:"slowdown,omitzero"`
@@ -88,9 +88,8 @@ type GPUOutcome struct {
 
 // ClockTime is how long a pair of clocks was seen.
 type ClockTime struct {
-	Core    dvfsmodel.MHz `json:"core_mhz"`
-	Mem     dvfsmodel.MHz `json:"mem_mhz"`
-	Seconds float64       `json:"time_s"`
+	dvfsmodel.Setting
+	Seconds float64 `json:"time_s"`
 }
 
 // Bounds of what a sampler keeps of one GPU.
@@ -253,7 +252,7 @@ func (t *tally) close() GPUOutcome {
 		out.Utilisation = t.usage / t.used
 	}
 	for pair, d := range t.clocks {
-		out.Clocks = append(out.Clocks, ClockTime{Core: pair[0], Mem: pair[1], Seconds: d})
+		out.Clocks = append(out.Clocks, ClockTime{Setting: dvfsmodel.Setting{Core: pair[0], Mem: pair[1]}, Seconds: d})
 	}
 	slices.SortFunc(out.Clocks, func(x, y ClockTime) int {
 		return cmp.Or(cmp.Compare(y.Seconds, x.Seconds), cmp.Compare(x.Core, y.Core), cmp.Compare(x.Mem, y.Mem))

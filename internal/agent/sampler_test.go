@@ -44,7 +44,7 @@ func TestASteadyGPUGivesExactFigures(t *testing.T) {
 	if got.Throttled != 100 || got.PowerCapped != 100 || got.Thermal != 0 {
 		t.Errorf("throttling: %+v", got)
 	}
-	if len(got.Clocks) != 1 || got.Clocks[0] != (agent.ClockTime{Core: 1400, Mem: 5000, Seconds: 100}) {
+	if len(got.Clocks) != 1 || got.Clocks[0] != (agent.ClockTime{Setting: dvfsmodel.Setting{Core: 1400, Mem: 5000}, Seconds: 100}) {
 		t.Errorf("clocks: %+v", got.Clocks)
 	}
 	if series := &outcome.Series; series.Interval() != time.Minute || series.Len() != 2 || series.At(0) != record.Known(0.5) || series.At(1) != record.Known(0.5) {

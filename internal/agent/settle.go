@@ -13,23 +13,17 @@ import (
 	"github.com/epplan/epplan/internal/gpu"
 )
 
-// Setting is a pair of clocks to lock; 0 leaves a clock at its default.
-type Setting struct {
-	Core dvfsmodel.MHz `json:"core_mhz"`
-	Mem  dvfsmodel.MHz `json:"mem_mhz"`
-}
-
-// of is the setting's clock of a domain.
-func (s Setting) of(d gpu.Domain) dvfsmodel.MHz {
+// clockOf is a setting's clock of a domain.
+func clockOf(s dvfsmodel.Setting, d gpu.Domain) dvfsmodel.MHz {
 	if d == gpu.Mem {
 		return s.Mem
 	}
 	return s.Core
 }
 
-// faster is the pair of the faster clocks; the default is the fastest.
-func (s Setting) faster(t Setting) Setting {
-	return Setting{Core: fasterClock(s.Core, t.Core), Mem: fasterClock(s.Mem, t.Mem)}
+// faster is the setting of the faster clocks of two; the default is the fastest.
+func faster(s, t dvfsmodel.Setting) dvfsmodel.Setting {
+	return dvfsmodel.Setting{Core: fasterClock(s.Core, t.Core), Mem: fasterClock(s.Mem, t.Mem)}
 }
 
 // fasterClock is the faster of two clocks, of which 0 is the default.
@@ -40,9 +34,9 @@ func fasterClock(f, g dvfsmodel.MHz) dvfsmodel.MHz {
 	return max(f, g)
 }
 
-// in tells whether a table has the setting. A clock at its default goes with
+// supports reports whether a table has a setting. A clock at its default goes with
 // any.
-func (s Setting) in(table *gpu.Clocks) bool {
+func supports(table *gpu.Clocks, s dvfsmodel.Setting) bool {
 	for i, mem := range table.Mem {
 		if s.Mem != 0 && s.Mem != mem {
 			continue
@@ -56,7 +50,7 @@ func (s Setting) in(table *gpu.Clocks) bool {
 
 // target is what a card's open runs come to, and the run that is named in the
 // journal for it, the youngest.
-func (a *Agent) target(c *card) (want Setting, run Run) {
+func (a *Agent) target(c *card) (want dvfsmodel.Setting, run Run) {
 	table, err := c.clocks()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -67,13 +61,13 @@ func (a *Agent) target(c *card) (want Setting, run Run) {
 			want, run = r.wants(), r.Run
 			continue
 		}
-		want = want.faster(r.wants())
+		want = faster(want, r.wants())
 		if r.Started.After(run.Started) {
 			run = r.Run
 		}
 	}
-	if err != nil || !want.in(table) {
-		want = Setting{}
+	if err != nil || !supports(table, want) {
+		want = dvfsmodel.Setting{}
 	}
 	return want, run
 }
@@ -119,7 +113,7 @@ func (a *Agent) giveUp(cards []*card, reason string) []*card {
 	for _, c := range cards {
 		uuids = append(uuids, c.uuid)
 		for _, r := range a.runsOn(c) {
-			if r.wants() != (Setting{}) {
+			if r.wants() != (dvfsmodel.Setting{}) {
 				r.handsOff = reason
 				uuids = append(uuids, r.GPUs...)
 			}
@@ -139,7 +133,7 @@ func (a *Agent) settle(ctx context.Context, c *card) error {
 	switch {
 	case c.disturbed() != "" && a.busy(c):
 		return nil // somebody else's clocks stay while the runs last
-	case want == (Setting{}):
+	case want == (dvfsmodel.Setting{}):
 		_, err := a.release(c)
 		return err
 	case c.is(want):
@@ -155,7 +149,7 @@ func (a *Agent) settle(ctx context.Context, c *card) error {
 // it locked, or somebody else set them and runs last.
 func (a *Agent) untouchable(c *card) bool {
 	want, _ := a.target(c)
-	return want != (Setting{}) || c.disturbed() != "" && a.busy(c)
+	return want != (dvfsmodel.Setting{}) || c.disturbed() != "" && a.busy(c)
 }
 
 // busy tells whether a run is open on the card.
@@ -170,7 +164,7 @@ func (a *Agent) busy(c *card) bool {
 // locked, and again after one was given back. Whether it is still there is looked at
 // before a lock and after it: another process may have given the clocks back. The
 // caller has the card's turn, and releases the card after an error.
-func (a *Agent) hold(c *card, want Setting, run *Run) error {
+func (a *Agent) hold(c *card, want dvfsmodel.Setting, run *Run) error {
 	entry := c.journalled()
 	if entry == nil {
 		id := c.identity()
@@ -192,8 +186,8 @@ func (a *Agent) hold(c *card, want Setting, run *Run) error {
 	}
 	c.record(next, false)
 	for i, d := range domains {
-		if want.of(d) != 0 {
-			if err := a.lock(c, d, want.of(d), entry); err != nil {
+		if clockOf(want, d) != 0 {
+			if err := a.lock(c, d, clockOf(want, d), entry); err != nil {
 				c.spare(entry, domains[i+1:]...)
 				return err
 			}
@@ -258,7 +252,7 @@ const (
 
 // verify reads whether a card runs no faster than it was locked at. That is
 // all that can be read of a lock.
-func verify(c *card, want Setting) error {
+func verify(c *card, want dvfsmodel.Setting) error {
 	last := time.Now().Add(settling)
 	for {
 		r, err := call(c, gpu.Device.Read)

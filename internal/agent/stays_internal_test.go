@@ -64,7 +64,7 @@ func (p *parallel) unstepped(tb testing.TB) (*dvfsmodel.Unstepped, int) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return u, p.rule.levelOf(Setting{Core: u.Core})
+	return u, p.rule.levelOf(dvfsmodel.Setting{Core: u.Core})
 }
 
 // Whatever kinds of work a job does, one after the other, and whatever the driver

@@ -135,7 +135,7 @@ func (ch *chooser) first(levels []AdaptLevel, sla float64) int {
 // usageOf is the part of its time at default clocks in which a run was at work,
 // at least, by the part at the clocks that it had: there work took no longer than
 // if all of it followed the clock.
-func usageOf(o *record.Outcome, base dvfsmodel.Base) float64 {
+func usageOf(o *record.Outcome, base dvfsmodel.Setting) float64 {
 	usage := o.Utilisation.Or(0)
 	if !(usage > 0 && usage <= 1) {
 		return 0

@@ -128,7 +128,7 @@ func TestHowMuchARunIsAtWorkIsRememberedWhileRunsAreAdapted(t *testing.T) {
 		o := outcome(id + 2)
 		o.Setting.Core = 802
 		o.Clocks = []record.ClockShare{
-			{Setting: record.Setting{Core: 802, Mem: 877}, Seconds: 300}, {Setting: record.Setting{Core: 1380, Mem: 877}, Seconds: 300},
+			{Setting: dvfsmodel.Setting{Core: 802, Mem: 877}, Seconds: 300}, {Setting: dvfsmodel.Setting{Core: 1380, Mem: 877}, Seconds: 300},
 		}
 		r.record(o, store.Stored)
 	}
@@ -204,9 +204,9 @@ func TestNoLevelStretchesWorkMoreThanItSays(t *testing.T) {
 func TestARunWhoseClockWasAdaptedIsNoSampleOfOneClock(t *testing.T) {
 	o := &record.Outcome{
 		ExitState: record.Completed, TimeS: record.Known(100), MeanPowerW: record.Known(150), Utilisation: record.Known(0.5),
-		Setting: record.Setting{Core: 690},
+		Setting: dvfsmodel.Setting{Core: 690},
 		Clocks: []record.ClockShare{
-			{Setting: record.Setting{Core: 690, Mem: 877}, Seconds: 99}, {Setting: record.Setting{Core: 1380, Mem: 877}, Seconds: 1},
+			{Setting: dvfsmodel.Setting{Core: 690, Mem: 877}, Seconds: 99}, {Setting: dvfsmodel.Setting{Core: 1380, Mem: 877}, Seconds: 1},
 		},
 	}
 	if s, ok := sampleOf(o, base); !ok || s.Core != 690 {
@@ -244,10 +244,10 @@ func TestAnAdaptedRunIsASampleOfTheClockThatItNearlyAlwaysHad(t *testing.T) {
 	} {
 		o := &record.Outcome{
 			ExitState: record.Completed, TimeS: record.Known(100), MeanPowerW: record.Known(150),
-			Setting: record.Setting{Core: 690}, Slowdown: record.Known(1.1),
+			Setting: dvfsmodel.Setting{Core: 690}, Slowdown: record.Known(1.1),
 		}
 		for core, seconds := range map[dvfsmodel.MHz]float64{690: c.lowest, 945: c.higher, 1380: c.ceiling} {
-			share := record.ClockShare{Setting: record.Setting{Core: core, Mem: 877}, Seconds: seconds}
+			share := record.ClockShare{Setting: dvfsmodel.Setting{Core: core, Mem: 877}, Seconds: seconds}
 			o.Clocks = append(o.Clocks, share, share, share) // of three GPUs
 		}
 		s, why := sampled(o, base)

@@ -41,7 +41,7 @@ func simulated(t *testing.T, work gpu.Work, core dvfsmodel.MHz, sla float64) (o 
 			t.Fatal(err)
 		}
 		a, stop := watching(t, library)
-		run := agent.Run{ID: "r", Job: 1, Node: "n1", GPUs: []string{sims[0].Identity().UUID}, Setting: agent.Setting{Core: core}, Started: time.Now()}
+		run := agent.Run{ID: "r", Job: 1, Node: "n1", GPUs: []string{sims[0].Identity().UUID}, Setting: dvfsmodel.Setting{Core: core}, Started: time.Now()}
 		if sla > 1 {
 			run.Adapt = &agent.Adaptation{SLA: sla, Tau: 100 * time.Millisecond, Writes: 30}
 			for i, f := range steps {
@@ -109,14 +109,14 @@ func testimony(closed *agent.Closed) *record.Outcome {
 	out := &closed.Outcome
 	o := &record.Outcome{
 		ExitState: record.Completed, GPUs: closed.Run.GPUs, TimeS: record.Known(out.Ended.Sub(closed.Run.Started).Seconds()),
-		GPUEnergyJ: record.Known(float64(out.GPUs[0].Energy)), Setting: record.Setting(closed.Run.Setting), Stays: out.Stays,
+		GPUEnergyJ: record.Known(float64(out.GPUs[0].Energy)), Setting: dvfsmodel.Setting(closed.Run.Setting), Stays: out.Stays,
 		Utilisation: record.Known(out.GPUs[0].Utilisation),
 	}
 	for _, c := range out.GPUs[0].Clocks {
-		o.Clocks = append(o.Clocks, record.ClockShare{Setting: record.Setting{Core: c.Core, Mem: c.Mem}, Seconds: c.Seconds})
+		o.Clocks = append(o.Clocks, record.ClockShare{Setting: dvfsmodel.Setting{Core: c.Core, Mem: c.Mem}, Seconds: c.Seconds})
 	}
-	if out.Lowest != (agent.Setting{}) {
-		o.Setting, o.Slowdown = record.Setting(out.Lowest), record.Known(out.Slowdown)
+	if out.Lowest != (dvfsmodel.Setting{}) {
+		o.Setting, o.Slowdown = dvfsmodel.Setting(out.Lowest), record.Known(out.Slowdown)
 	}
 	return o
 }
@@ -175,7 +175,7 @@ func (j *truth) static(core dvfsmodel.MHz) dvfsmodel.Sample {
 // stepped is a run that did a part of its work at a neighbouring clock, and waited
 // for the most at the floor. Its time and its power are off by some factors.
 func (j *truth) stepped(at int, part, off, watts float64) *record.Outcome {
-	o := &record.Outcome{ExitState: record.Completed, GPUs: []string{"GPU-a"}, Slowdown: record.Known(1.1), Setting: record.Setting{Core: steps[len(steps)-1]}}
+	o := &record.Outcome{ExitState: record.Completed, GPUs: []string{"GPU-a"}, Slowdown: record.Known(1.1), Setting: dvfsmodel.Setting{Core: steps[len(steps)-1]}}
 	seconds, joules := 0.0, 0.0
 	for _, c := range []struct {
 		level        int
@@ -189,7 +189,7 @@ func (j *truth) stepped(at int, part, off, watts float64) *record.Outcome {
 		s.Energy = dvfsmodel.Joule(watts*busy*s.Work) + s.RestEnergy
 		seconds, joules = seconds+s.Seconds, joules+float64(s.Energy)
 		o.Stays = append(o.Stays, s)
-		o.Clocks = append(o.Clocks, record.ClockShare{Setting: record.Setting{Core: s.Core, Mem: base.Mem}, Seconds: s.Seconds})
+		o.Clocks = append(o.Clocks, record.ClockShare{Setting: dvfsmodel.Setting{Core: s.Core, Mem: base.Mem}, Seconds: s.Seconds})
 	}
 	o.TimeS, o.GPUEnergyJ = record.Known(seconds), record.Known(joules)
 	return o
@@ -218,7 +218,7 @@ func TestAnAdaptedRunIsASampleOnlyWhereItsStaysSaySo(t *testing.T) {
 		"shared for a while":    {change: func(o *record.Outcome) { o.TimeS = record.Known(o.TimeS.Or(0) * 1.1) }, why: "wasn't alone"},
 		"impossible":            {change: func(o *record.Outcome) { o.Stays[0].Work = -1 }, why: "-1"},
 		"above its ceiling": {change: func(o *record.Outcome) {
-			o.Clocks = append(o.Clocks, record.ClockShare{Setting: record.Setting{Core: 1530, Mem: 877}, Seconds: 100})
+			o.Clocks = append(o.Clocks, record.ClockShare{Setting: dvfsmodel.Setting{Core: 1530, Mem: 877}, Seconds: 100})
 		}, why: "higher clocks"},
 	} {
 		o := j.stepped(3, c.part, 1, 1)
@@ -317,12 +317,12 @@ func TestRunsAtOneClockAreNotForgottenWhileClocksAreAdapted(t *testing.T) {
 		n++
 		o := &record.Outcome{
 			Cluster: key.Cluster, RunID: fmt.Sprint("more-", n), Workload: key.Workload, GPUModel: key.GPUModel, Arm: record.Treated, GPUs: []string{"GPU-a"},
-			ExitState: record.Completed, TimeS: record.Known(seconds), GPUEnergyJ: record.Known(150 * seconds), Setting: record.Setting{Core: core}, Utilisation: record.Known(0.9),
+			ExitState: record.Completed, TimeS: record.Known(seconds), GPUEnergyJ: record.Known(150 * seconds), Setting: dvfsmodel.Setting{Core: core}, Utilisation: record.Known(0.9),
 		}
 		if stepped {
 			o.Slowdown = record.Known(1.1)
 			for _, f := range steps {
-				o.Clocks = append(o.Clocks, record.ClockShare{Setting: record.Setting{Core: f, Mem: 877}, Seconds: 100})
+				o.Clocks = append(o.Clocks, record.ClockShare{Setting: dvfsmodel.Setting{Core: f, Mem: 877}, Seconds: 100})
 			}
 		}
 		if _, err := r.store.PutOutcome(t.Context(), o); err != nil {

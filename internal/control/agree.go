@@ -66,7 +66,7 @@ func leads(d *record.Decision, r *DecideRequest, s *Settings) bool {
 }
 
 // has tells whether clocks of a decision are among the device's.
-func (t *table) has(setting record.Setting) bool {
+func (t *table) has(setting dvfsmodel.Setting) bool {
 	pair := t.base
 	if setting.Core > 0 {
 		pair.Core = setting.Core
@@ -74,7 +74,7 @@ func (t *table) has(setting record.Setting) bool {
 	if setting.Mem > 0 {
 		pair.Mem = setting.Mem
 	}
-	return setting == record.Setting{} || t.supports(dvfsmodel.Setting(pair))
+	return setting == dvfsmodel.Setting{} || t.supports(pair)
 }
 
 // dropDecided forgets a decision. The lock is held.

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
@@ -276,7 +277,7 @@ func FuzzDecideRequests(f *testing.F) {
 		}
 		job, doubt := c.find(t.Context(), &request, false)
 		d := c.decide(&request, job, doubt) // nothing is known of any job here
-		had := c.tables.get(options.Settings, &request).has(record.Setting{Core: d.Core, Mem: d.Mem})
+		had := c.tables.get(options.Settings, &request).has(dvfsmodel.Setting{Core: d.Core, Mem: d.Mem})
 		if d.Reason == "" || d.Job != request.Job || d.run != request.RunID || d.Apply && (!d.Wish.Fixed || !had) {
 			t.Fatalf("%+v", d)
 		}

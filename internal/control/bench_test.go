@@ -168,7 +168,7 @@ func BenchmarkRefit(b *testing.B) {
 			fc := float64(core / base.Core)
 			pt := truth.At(dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: 1})
 			list[k] = record.Outcome{
-				ExitState: record.Completed, Setting: record.Setting{Core: core},
+				ExitState: record.Completed, Setting: dvfsmodel.Setting{Core: core},
 				TimeS: record.Known(pt.Time * noise()), MeanPowerW: record.Known(float64(pt.Power) * noise()),
 			}
 		}

@@ -362,7 +362,7 @@ func TestAnEstimateIsWhatTheNextDecisionWillBe(t *testing.T) {
 	}
 	m := e.Models[0]
 	next := r.runScript(script(1000), 10, 1)
-	if m.Apply != next.Apply || m.Chosen.Core != float64(next.Core) || m.Reason != next.Reason ||
+	if m.Apply != next.Apply || m.Chosen.Core != next.Core || m.Reason != next.Reason ||
 		m.Chosen.TimeS != next.Predicted.Or(0) || m.Chosen.UpperS != next.Upper.Or(0) || m.Chosen.EnergyJ != next.EnergyJ.Or(0) || e.Workload != next.Workload {
 		t.Errorf("estimate %+v %+v\ndecision %+v", m, m.Chosen, next)
 	}

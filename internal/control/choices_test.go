@@ -55,7 +55,7 @@ func modelsOf(tb testing.TB, rng *rand.Rand, p *config.Profile, n int) []*model 
 		for i := range samples {
 			at := pairs[rng.IntN(len(pairs))]
 			if i == 0 || rng.IntN(3) == 0 {
-				at = dvfsmodel.Setting(p.Default)
+				at = p.Default
 			}
 			fc, fm := float64(at.Core/p.Default.Core), float64(at.Mem/p.Default.Mem)
 			pt := truly.At(dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: fm})
@@ -130,7 +130,7 @@ func (a *alike) live(tb testing.TB) (dvfsmodel.Setting, bool) {
 	ch.choose(&slurm.Wishes{Deadline: ch.decision.Wish.Deadline})
 	d := ch.decision
 	if d.Core == 0 {
-		return dvfsmodel.Setting(a.profile.Default), !strings.Contains(d.Reason, "no others are sure")
+		return a.profile.Default, !strings.Contains(d.Reason, "no others are sure")
 	}
 	return dvfsmodel.Setting{Core: d.Core, Mem: cmp.Or(d.Mem, a.profile.Default.Mem)}, true
 }
@@ -251,7 +251,7 @@ func TestAPlanAndEPDChooseTheSameClocks(t *testing.T) {
 		if sure != inTime || (sure && live != offline) {
 			t.Fatalf("epd %v (%v), a plan %v (%v): %v", live, sure, offline, inTime, a)
 		}
-		if sure && live != dvfsmodel.Setting(a.profile.Default) {
+		if sure && live != a.profile.Default {
 			lowered++
 		}
 	}
@@ -317,9 +317,9 @@ func (a *alike) careless(at dvfsmodel.Setting) string {
 	switch {
 	case longest > most*(1+rounding) || m.At(at.Core, at.Mem).Time*(1+a.limitMargin) > most*(1+rounding):
 		return fmt.Sprintf("may take %v s of %v", longest, most)
-	case longest > a.stretch*upper(dvfsmodel.Setting(base))*(1+rounding):
-		return fmt.Sprintf("may take %v s, %v times as long as at default clocks", longest, longest/upper(dvfsmodel.Setting(base)))
-	case at == dvfsmodel.Setting(base):
+	case longest > a.stretch*upper(base)*(1+rounding):
+		return fmt.Sprintf("may take %v s, %v times as long as at default clocks", longest, longest/upper(base))
+	case at == base:
 		return ""
 	case at.Mem < m.Low.Mem || at.Mem > m.High.Mem:
 		return "nobody measured that memory clock"

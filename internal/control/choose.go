@@ -57,7 +57,7 @@ func (ch *chooser) choose(wishes *slurm.Wishes) {
 func (ch *chooser) fix(wishes *slurm.Wishes) {
 	d, t := ch.decision, ch.table
 	pair := dvfsmodel.Setting{Core: dvfsmodel.MHz(wishes.CoreMHz), Mem: dvfsmodel.MHz(wishes.MemoryMHz)}
-	asked := clock(pair.Core, pair.Mem)
+	asked := pair.Words()
 	if pair.Mem == 0 {
 		pair.Mem = t.base.Mem
 	}
@@ -121,7 +121,7 @@ func (ch *chooser) byModel() {
 		ch.take(&best)
 		d.Arm = record.Treated
 		ch.act(fmt.Sprintf("%s: %s and %.0f%% of the time at default clocks, by %s",
-			clock(d.Core, d.Mem), ch.energies(&best), 100*best.Time/standard.Time, m))
+			d.Words(), ch.energies(&best), 100*best.Time/standard.Time, m))
 		if d.Mode != config.Enforce {
 			d.Arm = record.Excluded
 		}

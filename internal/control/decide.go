@@ -159,7 +159,7 @@ func (c *Controller) decide(r *DecideRequest, job *knownJob, doubt error) *decid
 	if err := c.writer.trouble(c.options.StoreWait); err != nil {
 		made.fault = cmp.Or(made.fault, FaultRecords)
 		if d.Apply {
-			ch.standAside("records can't be written (" + err.Error() + "), else " + clock(d.Core, d.Mem))
+			ch.standAside("records can't be written (" + err.Error() + "), else " + d.Words())
 		}
 		if d.Arm != record.Excluded { // as the runs are that it would be compared with
 			d.HoldOut, d.Arm = false, record.Excluded
@@ -251,12 +251,12 @@ func fromRecord(d *record.Decision) *decided {
 	mode := config.Mode(d.Mode)
 	old.Decision = Decision{
 		ID: strconv.FormatInt(d.ID, 10), Job: slurm.JobID(d.JobID), Node: d.Node, //nolint:gosec // it was one when it was stored
-		Mode: mode, Core: d.Setting.Core, Mem: d.Setting.Mem, Predicted: d.TimeS.Value, Upper: d.TimeS.High,
+		Mode: mode, Setting: d.Setting, Predicted: d.TimeS.Value, Upper: d.TimeS.High,
 		PowerW: d.PowerW.Value, EnergyJ: d.EnergyJ.Value, Reason: d.Reason, Workload: d.Workload, GPUModel: d.GPUModel,
 		ModelVersion: d.ModelVersion, ConfigVersion: d.ConfigVersion, HoldOut: d.Arm == record.HeldOut, Arm: d.Arm,
 		Created: d.Created,
 	}
-	old.Apply = mode == config.Enforce && d.Setting != record.Setting{}
+	old.Apply = mode == config.Enforce && d.Setting != dvfsmodel.Setting{}
 	return old
 }
 
@@ -264,7 +264,7 @@ func fromRecord(d *record.Decision) *decided {
 func (c *Controller) decisionRecord(d *decided) *record.Decision {
 	out := &record.Decision{
 		Cluster: c.options.Cluster, JobID: int64(d.Job), Node: d.Node, RunID: d.run, Workload: d.Workload,
-		GPUModel: d.GPUModel, Setting: record.Setting{Core: d.Core, Mem: d.Mem},
+		GPUModel: d.GPUModel, Setting: dvfsmodel.Setting{Core: d.Core, Mem: d.Mem},
 		TimeS:  record.Interval{Value: d.Predicted, High: d.Upper},
 		PowerW: record.Interval{Value: d.PowerW}, EnergyJ: record.Interval{Value: d.EnergyJ},
 		Reason: d.Reason, Mode: string(d.Mode), ConfigVersion: d.ConfigVersion, ModelVersion: d.ModelVersion,
@@ -290,12 +290,4 @@ func (c *Controller) jobRecord(d *decided, job *knownJob) *record.Job {
 		j.ScriptHash = job.source.String()
 	}
 	return j
-}
-
-// clock is a pair of clocks in a message.
-func clock(core, mem dvfsmodel.MHz) string {
-	if mem == 0 {
-		return fmt.Sprintf("core %v MHz", float64(core))
-	}
-	return fmt.Sprintf("core %v MHz, memory %v MHz", float64(core), float64(mem))
 }

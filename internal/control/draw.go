@@ -51,7 +51,7 @@ func (ch *chooser) draw(p *parts, lot float64) {
 	if drawsConstant {
 		constant, unable = ch.constant()
 	}
-	instead := clock(d.Core, d.Mem)
+	instead := d.Words()
 	if d.Arm != record.Treated {
 		if constant == nil {
 			return
@@ -83,7 +83,7 @@ func (ch *chooser) constant() (pt *dvfsmodel.Point, unable string) {
 		pair.Mem = t.base.Mem
 	}
 	switch {
-	case pair == dvfsmodel.Setting(t.base):
+	case pair == t.base:
 		return nil, "these are the default ones"
 	case !t.supports(pair):
 		return nil, "the GPU doesn't support them"
@@ -100,5 +100,5 @@ func (ch *chooser) constant() (pt *dvfsmodel.Point, unable string) {
 // constantWords are the constant clocks of the job's GPU model.
 func (ch *chooser) constantWords() string {
 	pair := ch.settings.Live.ConstantClocks[ch.decision.GPUModel]
-	return clock(pair.Core, pair.Mem)
+	return pair.Words()
 }

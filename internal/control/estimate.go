@@ -171,7 +171,7 @@ func (c *Controller) clocksOf(s *Settings, name string, m *model) []ClockGroup {
 		pairs = p.Pairs()
 	}
 	if len(pairs) == 0 && m != nil {
-		pairs = []dvfsmodel.Setting{dvfsmodel.Setting(m.Base)}
+		pairs = []dvfsmodel.Setting{m.Base}
 	}
 	return groupsOf(pairs)
 }

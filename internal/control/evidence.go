@@ -31,7 +31,7 @@ type evidence struct {
 func (e *evidence) samples() []dvfsmodel.Sample { return slices.Concat(e.near, e.far) }
 
 // evidenceOf reads what a workload's last runs say of it.
-func (c *Controller) evidenceOf(ctx context.Context, key record.WorkloadKey, base dvfsmodel.Base) (*evidence, error) {
+func (c *Controller) evidenceOf(ctx context.Context, key record.WorkloadKey, base dvfsmodel.Setting) (*evidence, error) {
 	near, far, err := c.lastOutcomes(ctx, key)
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (c *Controller) lastOutcomes(ctx context.Context, key record.WorkloadKey) (
 }
 
 // take are the samples of outcomes.
-func (e *evidence) take(outcomes []record.Outcome, base dvfsmodel.Base) []dvfsmodel.Sample {
+func (e *evidence) take(outcomes []record.Outcome, base dvfsmodel.Setting) []dvfsmodel.Sample {
 	samples := make([]dvfsmodel.Sample, 0, len(outcomes))
 	for i := range outcomes {
 		o := &outcomes[i]

@@ -90,7 +90,7 @@ func (ch *chooser) takeProbe(pt *dvfsmodel.Point) {
 	ch.take(pt)
 	d.Arm = record.Treated
 	ch.act(fmt.Sprintf("%s%s, to learn how the workload responds: about %.0f%% of the time at default clocks, by %s",
-		probeReason, clock(d.Core, d.Mem), 100*pt.Time/ch.sure.Standard.Time, ch.model.model))
+		probeReason, d.Words(), 100*pt.Time/ch.sure.Standard.Time, ch.model.model))
 }
 
 // guess is how long a run at a point is thought to take. At memory clocks beyond

@@ -24,13 +24,13 @@ const (
 )
 
 // sampleOf is what an outcome says of its workload; false: nothing.
-func sampleOf(o *record.Outcome, base dvfsmodel.Base) (dvfsmodel.Sample, bool) {
+func sampleOf(o *record.Outcome, base dvfsmodel.Setting) (dvfsmodel.Sample, bool) {
 	s, why := sampled(o, base)
 	return s, why == ""
 }
 
 // sampled is what an outcome says of its workload, or why that is nothing.
-func sampled(o *record.Outcome, base dvfsmodel.Base) (s dvfsmodel.Sample, why string) {
+func sampled(o *record.Outcome, base dvfsmodel.Setting) (s dvfsmodel.Sample, why string) {
 	seconds, timed := o.TimeS.Get()
 	switch {
 	case o.Unmatched:
@@ -89,7 +89,7 @@ func sampled(o *record.Outcome, base dvfsmodel.Base) (s dvfsmodel.Sample, why st
 // fitModel makes a model of samples, the newest first: a fit where there are
 // enough settings and it is good, else what workloads have in common after these
 // samples. The error says why there is none.
-func fitModel(samples []dvfsmodel.Sample, base dvfsmodel.Base, prior *pooled.Curves) (*model, *pooled.Posterior, pooled.Noise, error) {
+func fitModel(samples []dvfsmodel.Sample, base dvfsmodel.Setting, prior *pooled.Curves) (*model, *pooled.Posterior, pooled.Noise, error) {
 	if len(samples) == 0 {
 		return nil, nil, pooled.Noise{}, fmt.Errorf("no completed run says how long it took at which power: %w", dvfsmodel.ErrSamples)
 	}
@@ -103,7 +103,7 @@ func fitModel(samples []dvfsmodel.Sample, base dvfsmodel.Base, prior *pooled.Cur
 }
 
 // bestModel is the model by which runs are predicted.
-func bestModel(samples []dvfsmodel.Sample, base dvfsmodel.Base, known *pooled.Posterior) (*model, error) {
+func bestModel(samples []dvfsmodel.Sample, base dvfsmodel.Setting, known *pooled.Posterior) (*model, error) {
 	m := &model{samples: len(samples)}
 	fitted, err := dvfsmodel.Fit(samples, base, nil)
 	if err != nil || fitted.TimeError > maxFitError || !sane(fitted, samples) {
@@ -181,7 +181,7 @@ func (m *model) like(o *model, samples []dvfsmodel.Sample) bool {
 	for i := -1; i < len(samples); i++ {
 		at := m.Base
 		if i >= 0 {
-			at = dvfsmodel.Base{Core: samples[i].Core, Mem: samples[i].Mem}
+			at = dvfsmodel.Setting{Core: samples[i].Core, Mem: samples[i].Mem}
 		}
 		a, b := m.At(at.Core, at.Mem), o.At(at.Core, at.Mem)
 		if !near(a.Time, b.Time) || !near(float64(a.Power), float64(b.Power)) {

@@ -39,11 +39,11 @@ func (c *Controller) Fit(ctx context.Context, key record.WorkloadKey) (*epdapi.M
 	out := &epdapi.ModelFit{ModelStanding: c.withLastJobs(ctx, []ModelStanding{c.standing(key)})[0], Points: []epdapi.FitPoint{}, Curve: []epdapi.Point{}, Clocks: epdapi.ClocksFromModel}
 	base, known := c.baseOf(key.GPUModel, m)
 	if known {
-		out.BaseCore, out.BaseMem = float64(base.Core), float64(base.Mem)
+		out.BaseCore, out.BaseMem = base.Core, base.Mem
 	}
 	if m != nil {
 		out.Model = modelOf(m)
-		out.MinMem, out.MaxMem = float64(m.Low.Mem), float64(m.High.Mem)
+		out.MinMem, out.MaxMem = m.Low.Mem, m.High.Mem
 		out.Curve, out.Clocks = c.curve(key.GPUModel, m)
 	}
 	samples := c.fitPoints(out, near, base, m)
@@ -63,7 +63,7 @@ func (c *Controller) Fit(ctx context.Context, key record.WorkloadKey) (*epdapi.M
 }
 
 // fitPoints shows outcomes in a fit and returns the samples among them.
-func (c *Controller) fitPoints(out *epdapi.ModelFit, outcomes []record.Outcome, base dvfsmodel.Base, m *model) []dvfsmodel.Sample {
+func (c *Controller) fitPoints(out *epdapi.ModelFit, outcomes []record.Outcome, base dvfsmodel.Setting, m *model) []dvfsmodel.Sample {
 	samples := make([]dvfsmodel.Sample, 0, len(outcomes))
 	for i := range outcomes {
 		p, s := c.fitPoint(&outcomes[i], base, m)
@@ -87,20 +87,15 @@ func (c *Controller) standing(key record.WorkloadKey) ModelStanding {
 }
 
 // fitPoint is a run as a fit sees it, and its sample if it is one.
-func (c *Controller) fitPoint(o *record.Outcome, base dvfsmodel.Base, m *model) (epdapi.FitPoint, dvfsmodel.Sample) {
+func (c *Controller) fitPoint(o *record.Outcome, base dvfsmodel.Setting, m *model) (epdapi.FitPoint, dvfsmodel.Sample) {
 	s, why := sampled(o, base)
 	p := epdapi.FitPoint{
-		RunID: o.RunID, JobID: o.JobID, Node: o.Node, Arm: o.Arm, Ended: o.Ended, Core: float64(o.Setting.Core), Mem: float64(o.Setting.Mem),
+		RunID: o.RunID, JobID: o.JobID, Node: o.Node, Arm: o.Arm, Ended: o.Ended, Setting: o.Setting,
 		TimeS: o.TimeS, Used: why == "", Why: why, Weight: 1,
 	}
-	if p.Core == 0 {
-		p.Core = float64(base.Core)
-	}
-	if p.Mem == 0 {
-		p.Mem = float64(base.Mem)
-	}
+	p.Core, p.Mem = cmp.Or(p.Core, base.Core), cmp.Or(p.Mem, base.Mem)
 	if p.Used { // of an adapted run: what it would have taken at one clock
-		p.Core, p.TimeS = float64(s.Core), record.Known(s.Time)
+		p.Core, p.TimeS = s.Core, record.Known(s.Time)
 	}
 	if s.Power > 0 {
 		p.PowerW, p.EnergyJ = record.Known(float64(s.Power)), record.Known(float64(s.Power.Over(s.Time)))
@@ -117,7 +112,7 @@ func (c *Controller) fitPoint(o *record.Outcome, base dvfsmodel.Base, m *model) 
 }
 
 // distrust marks the points whose clocks a fit of all of them counts for less.
-func distrust(points []epdapi.FitPoint, samples []dvfsmodel.Sample, base dvfsmodel.Base) {
+func distrust(points []epdapi.FitPoint, samples []dvfsmodel.Sample, base dvfsmodel.Setting) {
 	fitted, err := dvfsmodel.Fit(samples, base, nil)
 	if err != nil {
 		return // too few of them: none counts for less
@@ -129,7 +124,7 @@ func distrust(points []epdapi.FitPoint, samples []dvfsmodel.Sample, base dvfsmod
 		}
 		for i := range points {
 			p := &points[i]
-			if p.Used && p.Core == float64(off.Core) && p.Mem == float64(off.Mem) {
+			if p.Used && p.Core == off.Core && p.Mem == off.Mem {
 				p.Weight, p.Outlier = math.Min(p.Weight, off.Weight), off.Error()
 			}
 		}
@@ -143,7 +138,7 @@ func (c *Controller) curve(gpuModel string, m *model) ([]epdapi.Point, string) {
 	c.mu.Lock()
 	seen := c.clocks[gpuModel]
 	c.mu.Unlock()
-	pairs, from := []dvfsmodel.Setting{dvfsmodel.Setting(m.Base)}, epdapi.ClocksFromModel
+	pairs, from := []dvfsmodel.Setting{m.Base}, epdapi.ClocksFromModel
 	if seen != nil {
 		pairs, from = slices.Clone(seen.pairs), epdapi.ClocksFromAgent
 	} else if p, err := s.Profiles.Lookup(gpuModel); err == nil && len(p.Pairs()) > 0 {

@@ -140,7 +140,7 @@ func (r *rig) flush() {
 }
 
 // base are a V100's default clocks.
-var base = dvfsmodel.Base{Core: 1380, Mem: 877}
+var base = dvfsmodel.Setting{Core: 1380, Mem: 877}
 
 // memoryBound is a workload that low core clocks hardly slow down.
 func memoryBound() dvfsmodel.Params {
@@ -161,7 +161,7 @@ func (r *rig) ran(d Decision, run string, truth dvfsmodel.Params) *record.Outcom
 	}
 	if d.Apply {
 		core, mem = d.Core, base.Mem
-		o.Setting = record.Setting{Core: d.Core, Mem: d.Mem}
+		o.Setting = dvfsmodel.Setting{Core: d.Core, Mem: d.Mem}
 	}
 	fc, fm := float64(core/base.Core), float64(mem/base.Mem)
 	pt := truth.At(dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: fm})

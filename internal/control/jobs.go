@@ -96,7 +96,7 @@ func (c *Controller) addReported(jobs []epdapi.JobRow) {
 		}
 	}
 	for _, row := range open {
-		slices.SortFunc(row.Locked, record.Setting.Compare)
+		slices.SortFunc(row.Locked, dvfsmodel.Setting.Compare)
 	}
 }
 
@@ -286,7 +286,7 @@ func (p *predictor) point(core, mem dvfsmodel.MHz) *epdapi.Point {
 	margin := p.settings.Live.TimeMargin
 	host := p.settings.hostPower(p.gpuModel).Over(pt.Time)
 	return &epdapi.Point{
-		Core: float64(core), Mem: float64(mem), TimeS: pt.Time,
+		Setting: dvfsmodel.Setting{Core: core, Mem: mem}, TimeS: pt.Time,
 		LowerS: p.model.Lower(&pt, margin), UpperS: p.model.Upper(&pt, margin),
 		PowerW: float64(pt.Power) * p.gpus, EnergyJ: float64(pt.Energy) * p.gpus, HostJ: float64(host) * p.gpus,
 	}
@@ -295,7 +295,7 @@ func (p *predictor) point(core, mem dvfsmodel.MHz) *epdapi.Point {
 func modelOf(m *model) *epdapi.Model {
 	return &epdapi.Model{
 		Version: m.version, Prior: m.prior, Samples: m.samples, Margin: m.Margin,
-		MinCore: float64(m.Low.Core), MaxCore: float64(m.High.Core),
+		MinCore: m.Low.Core, MaxCore: m.High.Core,
 	}
 }
 

@@ -117,7 +117,7 @@ func TestOnlyCompletedUnthrottledRunsAreSamples(t *testing.T) {
 	good := func() *record.Outcome {
 		return &record.Outcome{
 			ExitState: record.Completed, TimeS: record.Known(100), MeanPowerW: record.Known(200),
-			Setting: record.Setting{Core: 945},
+			Setting: dvfsmodel.Setting{Core: 945},
 		}
 	}
 	if s, ok := sampleOf(good(), base); !ok || s != (dvfsmodel.Sample{Core: 945, Mem: 877, Time: 100, Power: 200}) {

@@ -107,7 +107,7 @@ func parseModel(r *record.Model) (*model, error) {
 	for i, c := range s.Coefficients {
 		list[i] = dvfsmodel.Coefficient(c)
 	}
-	fitted, err := dvfsmodel.NewFitted(form, dvfsmodel.Base{Core: s.BaseCore, Mem: s.BaseMem}, list)
+	fitted, err := dvfsmodel.NewFitted(form, dvfsmodel.Setting{Core: s.BaseCore, Mem: s.BaseMem}, list)
 	if err != nil {
 		return nil, err
 	}

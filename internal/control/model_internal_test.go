@@ -10,7 +10,7 @@ import (
 )
 
 func TestAModelFromTheRecordsKnowsHowFarOffItIs(t *testing.T) {
-	base := dvfsmodel.Base{Core: 1400, Mem: 900}
+	base := dvfsmodel.Setting{Core: 1400, Mem: 900}
 	const settings = 8
 	samples := make([]dvfsmodel.Sample, 0, settings)
 	for i := range settings {

@@ -410,7 +410,7 @@ func (c *Controller) adopt(ctx context.Context, key record.WorkloadKey, fresh *m
 
 // baseOf is the default clocks of a GPU model: those that the last decision
 // saw, those of the model in use, or of the profile.
-func (c *Controller) baseOf(gpuModel string, m *model) (dvfsmodel.Base, bool) {
+func (c *Controller) baseOf(gpuModel string, m *model) (dvfsmodel.Setting, bool) {
 	c.mu.Lock()
 	seen := c.clocks[gpuModel]
 	c.mu.Unlock()
@@ -423,5 +423,5 @@ func (c *Controller) baseOf(gpuModel string, m *model) (dvfsmodel.Base, bool) {
 	if p, err := c.settings.Load().Profiles.Lookup(gpuModel); err == nil && p.Default.Core > 0 && p.Default.Mem > 0 {
 		return p.Default, true
 	}
-	return dvfsmodel.Base{}, false
+	return dvfsmodel.Setting{}, false
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
@@ -229,10 +230,10 @@ func (c *Controller) Decisions(ctx context.Context, mode string, before int64, l
 func decisionOf(d *record.JobDecision) epdapi.JobDecision {
 	out := epdapi.JobDecision{
 		Decision: d.Decision, Name: slurm.Lenient(string(d.Name)), User: d.User, Partition: d.Partition,
-		Apply: d.Mode == string(config.Enforce) && d.Setting != (record.Setting{}),
+		Apply: d.Mode == string(config.Enforce) && d.Setting != (dvfsmodel.Setting{}),
 	}
 	energy, known := d.EnergyJ.Value.Get()
-	if standard, predicted := d.DefaultJ.Get(); known && predicted && d.Setting != (record.Setting{}) {
+	if standard, predicted := d.DefaultJ.Get(); known && predicted && d.Setting != (dvfsmodel.Setting{}) {
 		out.Would = record.Known(standard - energy)
 	}
 	return out

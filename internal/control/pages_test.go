@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
@@ -27,7 +28,7 @@ func report(node string, watts float64, runs ...epdapi.NodeRun) *epdapi.NodeRepo
 	return &epdapi.NodeReport{
 		Node: node, Version: "1", At: start, Runs: runs,
 		GPUs: []epdapi.NodeGPU{{
-			GPU: epdapi.GPU{UUID: "GPU-" + node, Model: "V100", Power: watts, Core: 1087, Alien: "somebody"}, Read: true, Journal: &epdapi.JournalEntry{Job: 1},
+			GPU: epdapi.GPU{UUID: "GPU-" + node, Model: "V100", Power: watts, Setting: dvfsmodel.Setting{Core: 1087}, Alien: "somebody"}, Read: true, Journal: &epdapi.JournalEntry{Job: 1},
 		}, {GPU: epdapi.GPU{UUID: "GPU-lost"}}},
 		Troubles: []epdapi.Trouble{{What: "of bob's job"}},
 	}
@@ -59,7 +60,7 @@ func TestSeriesAreOfEndedRunsAndOfThoseThatLast(t *testing.T) {
 	if s := get(1); s.Live || s.Missing == "" || len(s.Power.Mean) != 0 || s.RunID != "run-1" {
 		t.Errorf("before a report: %+v", s)
 	}
-	run := epdapi.NodeRun{Run: epdapi.Run{ID: "run-1", Job: 1, GPUs: []string{"GPU-n1"}, Core: 1087, Started: start}, Readings: readings(150)}
+	run := epdapi.NodeRun{Run: epdapi.Run{ID: "run-1", Job: 1, GPUs: []string{"GPU-n1"}, Setting: dvfsmodel.Setting{Core: 1087}, Started: start}, Readings: readings(150)}
 	r.hear(report("n1", 150, run))
 	if s := get(1); !s.Live || s.Missing != "" || len(s.Power.Mean) != 5 || s.Power.Mean[0] != record.Known(150) || s.Core.IntervalS != 1 || s.Setting.Core != 1087 || !s.At.Equal(start) {
 		t.Errorf("while it lasts: %+v", s)
@@ -85,7 +86,7 @@ func TestAListShowsTheClocksThatRunsHaveRatherThanThoseDecided(t *testing.T) {
 	r.job(1, func(j *slurm.Job) { j.Comment = "epplan:fixed=1087,877" })
 	d := r.decide(ask(1))
 	r.flush()
-	locked := func(when string, want ...record.Setting) {
+	locked := func(when string, want ...dvfsmodel.Setting) {
 		t.Helper()
 		page, err := r.Jobs(t.Context(), &epdapi.JobQuery{})
 		if err != nil || len(page.Jobs) != 1 {
@@ -99,22 +100,22 @@ func TestAListShowsTheClocksThatRunsHaveRatherThanThoseDecided(t *testing.T) {
 		t.Fatalf("%+v", d)
 	}
 	locked("before a report")
-	run := epdapi.NodeRun{Run: epdapi.Run{ID: "run-1", Job: 1, GPUs: []string{"GPU-n1"}, Core: float64(d.Core), Mem: float64(d.Mem), Started: start.Add(time.Hour)}}
+	run := epdapi.NodeRun{Run: epdapi.Run{ID: "run-1", Job: 1, GPUs: []string{"GPU-n1"}, Setting: d.Setting, Started: start.Add(time.Hour)}}
 	r.hear(report("n1", 150, run))
-	locked("while it lasts", record.Setting{Core: d.Core, Mem: d.Mem})
+	locked("while it lasts", dvfsmodel.Setting{Core: d.Core, Mem: d.Mem})
 	run.HandsOff = "the hook's deadline passed"
 	r.hear(report("n1", 150, run))
-	locked("after its Prolog timed out", record.Setting{})
+	locked("after its Prolog timed out", dvfsmodel.Setting{})
 	run.Started = start.Add(-time.Hour)
 	r.hear(report("n1", 150, run))
 	locked("of an earlier job of the same id")
 	run.Started, run.Ended = start.Add(time.Hour), true
 	r.hear(report("n1", 150, run))
-	locked("until its outcome comes", record.Setting{})
+	locked("until its outcome comes", dvfsmodel.Setting{})
 	o := r.ran(d, "run-1", memoryBound())
-	o.Setting = record.Setting{}
+	o.Setting = dvfsmodel.Setting{}
 	r.record(o, store.Stored)
-	locked("after its end", record.Setting{})
+	locked("after its end", dvfsmodel.Setting{})
 }
 
 func TestSeriesAreSeenByWhoSeesTheJob(t *testing.T) {

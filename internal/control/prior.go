@@ -29,13 +29,13 @@ type priors struct {
 
 type gpuPrior struct {
 	curves  *pooled.Curves
-	base    dvfsmodel.Base
+	base    dvfsmodel.Setting
 	samples map[record.WorkloadKey][]dvfsmodel.Sample
 	changed map[record.WorkloadKey]bool // since it was learnt
 }
 
 // get is what is known of workloads on a GPU model.
-func (p *priors) get(gpuModel string, base dvfsmodel.Base) *pooled.Curves {
+func (p *priors) get(gpuModel string, base dvfsmodel.Setting) *pooled.Curves {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if g := p.byGPU[gpuModel]; g != nil && g.curves != nil && g.base == base {
@@ -45,7 +45,7 @@ func (p *priors) get(gpuModel string, base dvfsmodel.Base) *pooled.Curves {
 }
 
 // note keeps the last runs of a workload, for later ones.
-func (p *priors) note(key record.WorkloadKey, samples []dvfsmodel.Sample, base dvfsmodel.Base) {
+func (p *priors) note(key record.WorkloadKey, samples []dvfsmodel.Sample, base dvfsmodel.Setting) {
 	if !severalSettings(samples) {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/share"
 	"github.com/epplan/epplan/internal/store/record"
 )
@@ -103,7 +104,7 @@ func (c *Controller) profileOf(ctx context.Context, key record.WorkloadKey) (*sh
 
 // slowdown is how many times its time at default clocks a workload takes at a
 // setting, by its model; 1 where that says nothing.
-func (c *Controller) slowdown(key record.WorkloadKey, at record.Setting) float64 {
+func (c *Controller) slowdown(key record.WorkloadKey, at dvfsmodel.Setting) float64 {
 	if at.Core == 0 && at.Mem == 0 {
 		return 1
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/slurm"
@@ -222,7 +223,7 @@ func TestTheQueueDescribesGPUsThatNoProfileDoes(t *testing.T) {
 	for id := range slurm.JobID(4) {
 		r.job(id+1, nil)
 		request := ask(id + 1)
-		request.GPUModel, request.Default = "NVIDIA X9000", Clocks{Core: 1237, Mem: 877}
+		request.GPUModel, request.Default = "NVIDIA X9000", dvfsmodel.Setting{Core: 1237, Mem: 877}
 		r.record(r.ran(r.decide(request), request.RunID, memoryBound()), store.Stored)
 	}
 	r.sync(fixedSlurm{nodes: []slurm.Node{gpuNode("a", "gpu:x9000:8", "IDLE"), gpuNode("b", "gpu:8", "IDLE"), gpuNode("c", "gpu:x:1", "IDLE")}})

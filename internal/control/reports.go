@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/slurm"
 )
@@ -143,7 +144,7 @@ func checkReport(r *epdapi.NodeReport) error {
 }
 
 // possible tells whether there can be such a clock; 0 is none.
-func possible(mhz float64) bool { return mhz >= 0 && mhz <= float64(maxMHz) }
+func possible(f dvfsmodel.MHz) bool { return f >= 0 && f <= maxMHz }
 
 func (c *Controller) getNodes(r *http.Request) (any, error) { return c.Nodes(r.Context()), nil }
 

@@ -30,19 +30,13 @@ type DecideRequest struct {
 	Shared   bool   `json:"shared,omitempty"` // others may be on these GPUs: shards, MPS, MIG
 	// Left tells that they are shared only with runs of before the agent's start of
 	// which nobody could say whether they ended.
-	Left      bool         `json:"left,omitempty"`
-	Default   Clocks       `json:"default"` // the GPU's default clocks; 0: from its profile, else the highest
-	Clocks    []ClockGroup `json:"clocks"`  // the device's table
-	UID       uint32       `json:"uid"`
-	User      slurm.Hex    `json:"user_hex,omitempty"`
-	Partition slurm.Hex    `json:"partition_hex,omitempty"`
-	Comment   slurm.Hex    `json:"comment_hex,omitempty"`
-}
-
-// Clocks are a pair of clocks; 0 is the default.
-type Clocks struct {
-	Core dvfsmodel.MHz `json:"core_mhz"`
-	Mem  dvfsmodel.MHz `json:"mem_mhz"`
+	Left      bool              `json:"left,omitempty"`
+	Default   dvfsmodel.Setting `json:"default"` // the GPU's default clocks; 0: from its profile, else the highest
+	Clocks    []ClockGroup      `json:"clocks"`  // the device's table
+	UID       uint32            `json:"uid"`
+	User      slurm.Hex         `json:"user_hex,omitempty"`
+	Partition slurm.Hex         `json:"partition_hex,omitempty"`
+	Comment   slurm.Hex         `json:"comment_hex,omitempty"`
 }
 
 // ClockGroup is the core clocks that a memory clock supports.
@@ -114,13 +108,12 @@ func isName(text string, most int) bool {
 
 // Decision is what a job's GPUs on a node are to do, and why.
 type Decision struct {
-	ID            string        `json:"decision_id"`
-	Job           slurm.JobID   `json:"job_id"`
-	Node          string        `json:"node"`
-	Mode          config.Mode   `json:"mode"`
-	Apply         bool          `json:"apply"` // lock the clocks; else leave the GPUs alone
-	Core          dvfsmodel.MHz `json:"core_mhz"`
-	Mem           dvfsmodel.MHz `json:"mem_mhz"` // 0: the default one
+	ID    string      `json:"decision_id"`
+	Job   slurm.JobID `json:"job_id"`
+	Node  string      `json:"node"`
+	Mode  config.Mode `json:"mode"`
+	Apply bool        `json:"apply"` // lock the clocks; else leave the GPUs alone
+	dvfsmodel.Setting
 	Predicted     record.Number `json:"predicted_s"`
 	Upper         record.Number `json:"upper_s"`          // the run takes at most so long, by prediction
 	PowerW        record.Number `json:"power_w"`          // of one GPU

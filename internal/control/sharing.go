@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/share"
 	"github.com/epplan/epplan/internal/store/record"
@@ -71,7 +72,7 @@ func (c *Controller) sharedUse(ctx context.Context, j *slurm.Job, gpuModel strin
 		d := c.decided[decisionKey{j.ID, node}]
 		c.mu.Unlock()
 		if d != nil && d.Apply {
-			rate = 1 / c.slowdown(key, record.Setting{Core: d.Core, Mem: d.Mem})
+			rate = 1 / c.slowdown(key, dvfsmodel.Setting{Core: d.Core, Mem: d.Mem})
 		}
 	}
 	return p, rate, nil

@@ -14,7 +14,7 @@ import (
 // table is the clocks of a GPU that may be set, under some settings.
 type table struct {
 	hash    uint64 // tells GPUs with other clocks apart
-	base    dvfsmodel.Base
+	base    dvfsmodel.Setting
 	pairs   []dvfsmodel.Setting // that the device has
 	allowed []dvfsmodel.Setting // of them, what the administrator allows
 }
@@ -113,13 +113,13 @@ func newTable(s *Settings, r *DecideRequest) *table {
 // else the highest.
 func (t *table) setBase(s *Settings, r *DecideRequest) {
 	top := t.pairs[len(t.pairs)-1]
-	t.base = dvfsmodel.Base(top)
+	t.base = top
 	p, err := s.Profiles.Lookup(r.GPUModel)
 	if err == nil && t.supports(dvfsmodel.Setting{Core: p.Default.Core, Mem: p.Default.Mem}) {
 		t.base = p.Default
 	}
 	asked := dvfsmodel.Setting{Core: cmp.Or(r.Default.Core, t.base.Core), Mem: cmp.Or(r.Default.Mem, t.base.Mem)}
 	if t.supports(asked) {
-		t.base = dvfsmodel.Base(asked)
+		t.base = asked
 	}
 }

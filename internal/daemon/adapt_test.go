@@ -4,17 +4,16 @@ import (
 	"context"
 	"testing"
 
-	"github.com/epplan/epplan/internal/agent"
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/control"
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
 
 // A job that doesn't use its GPU goes to the floor, which the status, the metrics
 // and the outcome tell.
 func TestARunIsAdaptedAsTheControllerSays(t *testing.T) {
-	j := &judge{setting: agent.Setting{Core: 1237}, reason: "adapted", adapt: &control.Adaptation{
+	j := &judge{setting: dvfsmodel.Setting{Core: 1237}, reason: "adapted", adapt: &control.Adaptation{
 		SLA: 1.2, TauS: 0.05, Writes: 30, Levels: []control.AdaptLevel{
 			{Core: 1380, Stretch: 1, Cost: 1}, {Core: 1237, Stretch: 1.12, Cost: 0.8}, {Core: 802, Stretch: 1.19, Cost: 0.7},
 		},
@@ -44,12 +43,12 @@ func TestARunIsAdaptedAsTheControllerSays(t *testing.T) {
 	eventually(t, "the outcome is recorded", func() bool { return j.count() == 1 })
 	j.mu.Lock()
 	for _, o := range j.kept {
-		if slower, known := o.Slowdown.Get(); o.Setting != (record.Setting{Core: 802}) || !known || slower > 1.2 {
+		if slower, known := o.Slowdown.Get(); o.Setting != (dvfsmodel.Setting{Core: 802}) || !known || slower > 1.2 {
 			t.Errorf("%+v", o)
 		}
 	}
 	j.mu.Unlock()
-	if m := h.node.Measure(context.Background()); m.Adapted != 0 || m.GPUs[0].LockedCore != 0 {
+	if m := h.node.Measure(context.Background()); m.Adapted != 0 || m.GPUs[0].Locked.Core != 0 {
 		t.Errorf("%+v", m)
 	}
 }

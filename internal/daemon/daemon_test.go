@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/control"
 	"github.com/epplan/epplan/internal/daemon"
@@ -26,7 +27,7 @@ import (
 // judge is a controller that decides the same for all.
 type judge struct {
 	mu      sync.Mutex
-	setting agent.Setting // zero: default clocks
+	setting dvfsmodel.Setting // zero: default clocks
 	adapt   *control.Adaptation
 	reason  string
 	refuse  error         // of Decide
@@ -65,7 +66,7 @@ func (j *judge) Decide(ctx context.Context, r *control.DecideRequest) (control.D
 		}
 	}
 	return control.Decision{
-		Mode: config.Enforce, Apply: j.setting != agent.Setting{}, Core: j.setting.Core, Mem: j.setting.Mem, Reason: j.reason, Adapt: j.adapt,
+		Mode: config.Enforce, Apply: j.setting != dvfsmodel.Setting{}, Setting: j.setting, Reason: j.reason, Adapt: j.adapt,
 	}, j.refuse
 }
 
@@ -123,14 +124,14 @@ type house struct {
 }
 
 // slow are the lowest clocks of the simulated V100.
-func slow(t *testing.T, dev gpu.Device) agent.Setting {
+func slow(t *testing.T, dev gpu.Device) dvfsmodel.Setting {
 	t.Helper()
 	table, err := dev.Clocks()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cores := table.Core[0]
-	return agent.Setting{Core: cores[len(cores)-1]}
+	return dvfsmodel.Setting{Core: cores[len(cores)-1]}
 }
 
 // open starts a daemon whose files lie in a folder.
@@ -354,7 +355,7 @@ func TestDriversThatFailLeaveTheJobAlone(t *testing.T) {
 			t.Parallel()
 			j := &judge{}
 			h := open(t, t.TempDir(), "sim", faults, j)
-			j.setting = agent.Setting{Core: 945}
+			j.setting = dvfsmodel.Setting{Core: 945}
 			begin := time.Now()
 			if answer := h.hook(t, slurm.Prolog, 1, 0); answer.Applied {
 				t.Errorf("answer %+v", answer)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/control"
 	"github.com/epplan/epplan/internal/gpu"
@@ -46,7 +47,7 @@ func (d *Node) prolog(ctx context.Context, e *slurm.HookEvent) slurm.HookAnswer 
 	switch again, err := d.meant(ctx, e); {
 	case err != nil: // a GPU was lost: the run is recorded, at default clocks
 		d.trouble(fmt.Errorf("job %d: %w", e.Job, err))
-		run.Setting, reason = agent.Setting{}, err.Error()
+		run.Setting, reason = dvfsmodel.Setting{}, err.Error()
 	case !slices.Equal(again, run.GPUs) && !slices.Contains(again, ""): // the driver was reloaded
 		d.trouble(fmt.Errorf("job %d: %w", e.Job, errRenumbered))
 		return answer(false, "", errRenumbered.Error())
@@ -58,7 +59,7 @@ func (d *Node) prolog(ctx context.Context, e *slurm.HookEvent) slurm.HookAnswer 
 		d.trouble(d.options.Agent.HandsOff(ctx, run.ID, stopping))
 		return answer(false, run.ID, stopping)
 	}
-	if applied.HandsOff != "" && run.Setting != (agent.Setting{}) {
+	if applied.HandsOff != "" && run.Setting != (dvfsmodel.Setting{}) {
 		reason = applied.HandsOff
 	}
 	return answer(applied.Locked, run.ID, reason)
@@ -101,7 +102,7 @@ func (d *Node) choose(ctx context.Context, e *slurm.HookEvent, gpus []gpu.Identi
 	run.Wish = agent.Wish{OptOut: decision.Wish.OptOut, Fixed: decision.Wish.Fixed}
 	run.Limit, run.Upper = seconds(decision.LimitS), seconds(decision.Upper)
 	if decision.Apply {
-		run.Setting = agent.Setting{Core: decision.Core, Mem: decision.Mem}
+		run.Setting = dvfsmodel.Setting{Core: decision.Core, Mem: decision.Mem}
 		run.Adapt = adaptation(decision.Adapt)
 	}
 	return fmt.Sprintf("%s: %s", decision.Mode, decision.Reason)

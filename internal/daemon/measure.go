@@ -49,13 +49,13 @@ func (d *Node) measure(state *agent.GPUState, partitions map[string]string) metr
 		UUID: id.UUID, Model: id.Model, Partition: partitions[id.UUID], Stuck: state.Stuck, Alien: state.Alien != "", Writes: state.Writes,
 	}
 	if state.Entry != nil {
-		out.LockedCore, out.LockedMem = locked(state.Entry, gpu.Core), locked(state.Entry, gpu.Mem)
+		out.Locked = locked(state.Entry)
 	}
 	r, err := agent.Ask(d.options.Agent, id.UUID, gpu.Device.Read)
 	if err != nil {
 		return out
 	}
 	out.Read, out.Power, out.Energy = true, max(0, float64(r.Power)), max(0, float64(r.Energy))
-	out.Core, out.Mem, out.Utilisation = clock(r.Core), clock(r.Mem), max(0, r.Utilisation)
+	out.Clocks, out.Utilisation = clocks(&r), max(0, r.Utilisation)
 	return out
 }

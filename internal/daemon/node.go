@@ -341,11 +341,11 @@ func (d *Node) Status(ctx context.Context) *epdapi.Status {
 // runOfStatus is a run as a status shows it.
 func runOfStatus(r *agent.RunState) epdapi.Run {
 	run := epdapi.Run{
-		ID: r.ID, Job: r.Job, GPUs: r.GPUs, Core: float64(r.Setting.Core), Mem: float64(r.Setting.Mem),
+		ID: r.ID, Job: r.Job, GPUs: r.GPUs, Setting: r.Setting,
 		Started: r.Started, HandsOff: r.HandsOff, Ended: r.Ended,
 	}
 	if a := r.Adapted; a != nil {
-		run.Core, run.SLA, run.Slowdown = float64(r.Wants.Core), a.SLA, a.Slowdown
+		run.Core, run.SLA, run.Slowdown = r.Wants.Core, a.SLA, a.Slowdown
 	}
 	return run
 }
@@ -367,28 +367,26 @@ func (d *Node) look(state *agent.GPUState) (out epdapi.GPU, read bool, utilisati
 	id := state.Identity
 	out = epdapi.GPU{UUID: id.UUID, Bus: id.Bus, Model: id.Model, Minor: id.Minor, Stuck: state.Stuck, Lost: state.Lost, Alien: state.Alien, Refused: state.Refused}
 	if state.Entry != nil {
-		out.LockedCore, out.LockedMem = locked(state.Entry, gpu.Core), locked(state.Entry, gpu.Mem)
+		at := locked(state.Entry)
+		out.LockedCore, out.LockedMem = at.Core, at.Mem
 	}
 	r, err := agent.Ask(d.options.Agent, id.UUID, gpu.Device.Read)
 	if err != nil {
 		return out, false, utilisation
 	}
-	out.Core, out.Mem, out.Power = clock(r.Core), clock(r.Mem), max(0, float64(r.Power))
+	out.Setting, out.Power = clocks(&r), max(0, float64(r.Power))
 	if gpu.Measured(r.Utilisation) {
 		utilisation = record.Known(r.Utilisation)
 	}
 	return out, true, utilisation
 }
 
-// locked is what the journal says that a clock is locked at; 0: it isn't.
-func locked(e *agent.Entry, domain gpu.Domain) float64 {
-	return float64(e.Domains[domain.String()].MHz)
+// locked is what a journal has of a GPU's clocks.
+func locked(e *agent.Entry) dvfsmodel.Setting {
+	return dvfsmodel.Setting{Core: e.Domains[gpu.Core.String()].MHz, Mem: e.Domains[gpu.Mem.String()].MHz}
 }
 
-// clock is a clock that was read, 0 where it couldn't be.
-func clock(f dvfsmodel.MHz) float64 {
-	if f > 0 {
-		return float64(f)
-	}
-	return 0
+// clocks are those that were read, 0 where they couldn't be.
+func clocks(r *gpu.Reading) dvfsmodel.Setting {
+	return dvfsmodel.Setting{Core: max(0, r.Core), Mem: max(0, r.Mem)}
 }

@@ -11,7 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/epplan/epplan/internal/agent"
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/slurm"
@@ -89,7 +89,7 @@ type certainty struct {
 
 func (c *certainty) play(t *testing.T) {
 	t.Helper()
-	h := openWith(t, t.TempDir(), c.spec, c.faults, &judge{setting: agent.Setting{Core: 945}}, func(o *daemon.Options) {
+	h := openWith(t, t.TempDir(), c.spec, c.faults, &judge{setting: dvfsmodel.Setting{Core: 945}}, func(o *daemon.Options) {
 		o.Files = fs.FS(c.files)
 		if c.order != nil {
 			o.Order = c.order(simUUIDs(t, c.spec))
@@ -165,7 +165,7 @@ func TestAJobsOwnGPUsAreLockedOrNone(t *testing.T) {
 		gpus := rapid.Permutation(all).Draw(r, "job")[:rapid.IntRange(1, n).Draw(r, "size")]
 		slices.Sort(gpus)
 		spec := strings.ReplaceAll(strings.Trim(fmt.Sprintf("sim:%d,minor=%v", n, minors), "[]"), "[", "")
-		h := openWith(t, t.TempDir(), strings.ReplaceAll(spec, " ", "/"), faults, &judge{setting: agent.Setting{Core: 945}}, func(o *daemon.Options) {
+		h := openWith(t, t.TempDir(), strings.ReplaceAll(spec, " ", "/"), faults, &judge{setting: dvfsmodel.Setting{Core: 945}}, func(o *daemon.Options) {
 			o.Files = slurmConf(conf, n)
 		})
 		defer h.stop()

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/store/record"
@@ -14,10 +15,10 @@ func outcomeOf(c *agent.Closed) *record.Outcome {
 		ThrottledS: map[string]float64{},
 	}
 	if c.HandsOff == "" {
-		out.Setting = record.Setting(c.Run.Setting)
+		out.Setting = dvfsmodel.Setting(c.Run.Setting)
 	}
-	if low := c.Outcome.Lowest; out.Setting != (record.Setting{}) && low != (agent.Setting{}) {
-		out.Setting, out.Slowdown = record.Setting(low), record.Known(c.Outcome.Slowdown)
+	if low := c.Outcome.Lowest; out.Setting != (dvfsmodel.Setting{}) && low != (dvfsmodel.Setting{}) {
+		out.Setting, out.Slowdown = dvfsmodel.Setting(low), record.Known(c.Outcome.Slowdown)
 	}
 	if !c.Outcome.Partial {
 		out.TimeS = record.Known(c.Outcome.Ended.Sub(c.Run.Started).Seconds())
@@ -80,7 +81,7 @@ func (t *totals) add(g *agent.GPUOutcome, out *record.Outcome) {
 	t.memory = max(t.memory, g.PeakMem)
 	t.gpus++
 	for _, clock := range g.Clocks {
-		out.Clocks = append(out.Clocks, record.ClockShare{Setting: record.Setting{Core: clock.Core, Mem: clock.Mem}, Seconds: clock.Seconds})
+		out.Clocks = append(out.Clocks, record.ClockShare{Setting: dvfsmodel.Setting{Core: clock.Core, Mem: clock.Mem}, Seconds: clock.Seconds})
 	}
 	for reason, spent := range map[string]float64{"power-cap": g.PowerCapped, "thermal": g.Thermal, "hardware": g.Hardware} {
 		if spent > 0 {

@@ -108,9 +108,9 @@ func (d *Node) reportGPU(state *agent.GPUState) epdapi.NodeGPU {
 	if table, err := d.options.Agent.Clocks(state.Identity.UUID); err == nil {
 		for _, cores := range table.Core {
 			for _, f := range cores {
-				out.MaxCore = max(out.MaxCore, float64(f))
-				if out.MinCore == 0 || float64(f) < out.MinCore {
-					out.MinCore = float64(f)
+				out.MaxCore = max(out.MaxCore, f)
+				if out.MinCore == 0 || f < out.MinCore {
+					out.MinCore = f
 				}
 			}
 		}

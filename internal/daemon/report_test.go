@@ -50,7 +50,7 @@ func TestANodeReportsItsGPUsItsRunsAndWhatIsJournalled(t *testing.T) {
 		t.Errorf("%+v", run)
 	}
 	g := &r.GPUs[1]
-	if g.Journal == nil || g.Journal.RunID != string(answer.Run) || g.Journal.Job != 7 || g.LockedCore != float64(j.setting.Core) || r.GPUs[0].Journal != nil {
+	if g.Journal == nil || g.Journal.RunID != string(answer.Run) || g.Journal.Job != 7 || g.LockedCore != j.setting.Core || r.GPUs[0].Journal != nil {
 		t.Errorf("%+v", r.GPUs)
 	}
 	h.hook(t, slurm.Epilog, 7, 1)

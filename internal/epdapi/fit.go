@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store/record"
 )
 
@@ -22,11 +23,11 @@ const (
 // quantities are of one GPU.
 type ModelFit struct {
 	ModelStanding
-	Model    *Model  `json:"model"`         // nil: none is in use
-	BaseCore float64 `json:"base_core_mhz"` // default clocks; 0: not known
-	BaseMem  float64 `json:"base_mem_mhz"`
-	MinMem   float64 `json:"min_mem_mhz"` // of the runs seen
-	MaxMem   float64 `json:"max_mem_mhz"`
+	Model    *Model        `json:"model"`         // nil: none is in use
+	BaseCore dvfsmodel.MHz `json:"base_core_mhz"` // default clocks; 0: not known
+	BaseMem  dvfsmodel.MHz `json:"base_mem_mhz"`
+	MinMem   dvfsmodel.MHz `json:"min_mem_mhz"` // of the runs seen
+	MaxMem   dvfsmodel.MHz `json:"max_mem_mhz"`
 	// Points are the workload's last runs, the newest first: those that fits look
 	// at (at most 64), and such of the last ones that say nothing, with why.
 	Points []FitPoint `json:"points"`
@@ -39,13 +40,12 @@ type ModelFit struct {
 
 // FitPoint is a run as a fit sees it.
 type FitPoint struct {
-	RunID   string        `json:"run_id"`
-	JobID   int64         `json:"job_id"`
-	Node    string        `json:"node"`
-	Arm     record.Arm    `json:"arm"`
-	Ended   time.Time     `json:"ended"`
-	Core    float64       `json:"core_mhz"`
-	Mem     float64       `json:"mem_mhz"`
+	RunID string     `json:"run_id"`
+	JobID int64      `json:"job_id"`
+	Node  string     `json:"node"`
+	Arm   record.Arm `json:"arm"`
+	Ended time.Time  `json:"ended"`
+	dvfsmodel.Setting
 	TimeS   record.Number `json:"time_s"`
 	PowerW  record.Number `json:"power_w"`
 	EnergyJ record.Number `json:"energy_j"`

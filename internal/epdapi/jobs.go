@@ -30,15 +30,15 @@ type Job struct {
 // JobRow is a job in a list, with what its runs came to.
 type JobRow struct {
 	Job
-	Mode    string         `json:"mode"`    // of its latest decision; empty: there is none
-	Arm     record.Arm     `json:"arm"`     // as above
-	Setting record.Setting `json:"setting"` // decided clocks; 0: the default
+	Mode    string            `json:"mode"`    // of its latest decision; empty: there is none
+	Arm     record.Arm        `json:"arm"`     // as above
+	Setting dvfsmodel.Setting `json:"setting"` // decided clocks; 0: the default
 	// Locked are the clocks that its runs really had, each pair once: of those that
 	// ended and of those that agents report. Absent: nobody told of any yet.
-	Locked  []record.Setting `json:"locked,omitempty"`
-	Runs    int              `json:"runs"`   // ended ones; a run is one job on one node
-	TimeS   record.Number    `json:"time_s"` // of the longest run
-	EnergyJ record.Number    `json:"energy_j"`
+	Locked  []dvfsmodel.Setting `json:"locked,omitempty"`
+	Runs    int                 `json:"runs"`   // ended ones; a run is one job on one node
+	TimeS   record.Number       `json:"time_s"` // of the longest run
+	EnergyJ record.Number       `json:"energy_j"`
 	// Restarted is the same with runs that epd was restarted under, whose job was
 	// suspended, or whose Epilog was late, which count in neither of the two; absent:
 	// there are none.
@@ -52,11 +52,11 @@ func (r *JobRow) Took() (timeS, energyJ record.Number) {
 }
 
 // Had are the clocks that its runs had, or else are to have.
-func (r *JobRow) Had() []record.Setting {
+func (r *JobRow) Had() []dvfsmodel.Setting {
 	if len(r.Locked) > 0 {
 		return r.Locked
 	}
-	return []record.Setting{r.Setting}
+	return []dvfsmodel.Setting{r.Setting}
 }
 
 // JobPage is a part of a list of jobs, those that were submitted last first. It
@@ -139,7 +139,7 @@ func (w *Wishes) Words(when func(time.Time) string) []string {
 		wishes = append(wishes, "clocks of its own (--gpu-freq)")
 	}
 	if w.CoreMHz > 0 {
-		wishes = append(wishes, "fixed at "+record.Setting{Core: dvfsmodel.MHz(w.CoreMHz), Mem: dvfsmodel.MHz(w.MemMHz)}.Words())
+		wishes = append(wishes, "fixed at "+dvfsmodel.Setting{Core: dvfsmodel.MHz(w.CoreMHz), Mem: dvfsmodel.MHz(w.MemMHz)}.Words())
 	}
 	if !w.Deadline.IsZero() {
 		wishes = append(wishes, "to end by "+when(w.Deadline))
@@ -168,18 +168,17 @@ type Decision struct {
 
 // Model is what a prediction goes by.
 type Model struct {
-	Version int64   `json:"version"`
-	Prior   bool    `json:"prior"` // what workloads have in common, after the runs seen
-	Samples int     `json:"samples"`
-	Margin  float64 `json:"margin"` // ratio of time to prediction, less 1, that is seldom exceeded
-	MinCore float64 `json:"min_core_mhz"`
-	MaxCore float64 `json:"max_core_mhz"` // of the runs seen
+	Version int64         `json:"version"`
+	Prior   bool          `json:"prior"` // what workloads have in common, after the runs seen
+	Samples int           `json:"samples"`
+	Margin  float64       `json:"margin"` // ratio of time to prediction, less 1, that is seldom exceeded
+	MinCore dvfsmodel.MHz `json:"min_core_mhz"`
+	MaxCore dvfsmodel.MHz `json:"max_core_mhz"` // of the runs seen
 }
 
 // Point is a prediction for a job's GPUs at a pair of clocks.
 type Point struct {
-	Core    float64 `json:"core_mhz"`
-	Mem     float64 `json:"mem_mhz"`
+	dvfsmodel.Setting
 	TimeS   float64 `json:"time_s"`
 	LowerS  float64 `json:"lower_s"`
 	UpperS  float64 `json:"upper_s"`

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/store/record"
 )
 
 // Where epd listens unless told otherwise.
@@ -82,18 +81,17 @@ type Numbering struct {
 // GPU is a GPU of the node. Clocks are 0 where the default is in force, or
 // where nothing could be read.
 type GPU struct {
-	UUID       string  `json:"uuid"`
-	Bus        string  `json:"bus"`
-	Model      string  `json:"model"`
-	Minor      int     `json:"minor"`
-	LockedCore float64 `json:"locked_core_mhz"`
-	LockedMem  float64 `json:"locked_mem_mhz"`
-	Core       float64 `json:"core_mhz"`
-	Mem        float64 `json:"mem_mhz"`
-	Power      float64 `json:"power_w"`
-	Stuck      bool    `json:"stuck,omitempty"`
-	Lost       bool    `json:"lost,omitempty"`  // it fell off the bus
-	Alien      string  `json:"alien,omitempty"` // why somebody else is thought to set its clocks
+	UUID       string        `json:"uuid"`
+	Bus        string        `json:"bus"`
+	Model      string        `json:"model"`
+	Minor      int           `json:"minor"`
+	LockedCore dvfsmodel.MHz `json:"locked_core_mhz"`
+	LockedMem  dvfsmodel.MHz `json:"locked_mem_mhz"`
+	dvfsmodel.Setting
+	Power float64 `json:"power_w"`
+	Stuck bool    `json:"stuck,omitempty"`
+	Lost  bool    `json:"lost,omitempty"`  // it fell off the bus
+	Alien string  `json:"alien,omitempty"` // why somebody else is thought to set its clocks
 	// Refused is why its driver refused to lock a clock, the last time that it was
 	// told to; empty: it didn't, or wasn't told yet.
 	Refused string `json:"refused,omitempty"`
@@ -101,14 +99,13 @@ type GPU struct {
 
 // Run is a run of a job on the node.
 type Run struct {
-	ID       string    `json:"run"`
-	Job      uint32    `json:"job"`
-	GPUs     []string  `json:"gpus"`
-	Core     float64   `json:"core_mhz"` // wanted; 0: the default
-	Mem      float64   `json:"mem_mhz"`
-	Started  time.Time `json:"started"`
-	HandsOff string    `json:"hands_off,omitempty"`
-	Ended    bool      `json:"ended,omitempty"`
+	ID                string    `json:"run"`
+	Job               uint32    `json:"job"`
+	GPUs              []string  `json:"gpus"`
+	dvfsmodel.Setting           // wanted
+	Started           time.Time `json:"started"`
+	HandsOff          string    `json:"hands_off,omitempty"`
+	Ended             bool      `json:"ended,omitempty"`
 	// Slowdown is how many times as long as at default clocks it took so far, at
 	// most, and SLA how many it may, while its core clock is adapted; 0: it isn't.
 	Slowdown float64 `json:"slowdown,omitempty"`
@@ -116,11 +113,11 @@ type Run struct {
 }
 
 // Has are the clocks that the run has.
-func (r *Run) Has() record.Setting {
+func (r *Run) Has() dvfsmodel.Setting {
 	if r.HandsOff != "" {
-		return record.Setting{}
+		return dvfsmodel.Setting{}
 	}
-	return record.Setting{Core: dvfsmodel.MHz(r.Core), Mem: dvfsmodel.MHz(r.Mem)}
+	return r.Setting
 }
 
 // Trouble is something that went wrong.

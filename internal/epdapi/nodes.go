@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store/record"
 )
 
@@ -45,8 +46,8 @@ type NodeGPU struct {
 	Read        bool          `json:"read"`         // it answered: clocks, power and utilisation are known
 	Utilisation record.Number `json:"utilisation"`  // 0..1
 	Writes      int           `json:"writes"`       // of its clocks since the agent's start
-	MinCore     float64       `json:"min_core_mhz"` // of its table of clocks; 0: not known
-	MaxCore     float64       `json:"max_core_mhz"`
+	MinCore     dvfsmodel.MHz `json:"min_core_mhz"` // of its table of clocks; 0: not known
+	MaxCore     dvfsmodel.MHz `json:"max_core_mhz"`
 	// Journal is what the agent's journal holds of it: its clocks are, or may be,
 	// locked; nil: they aren't.
 	Journal *JournalEntry `json:"journal"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
@@ -31,10 +32,10 @@ type RunSeries struct {
 	At   time.Time `json:"at,omitzero"` // until when the readings go
 	// Setting is the clocks that were locked; of a run that lasts those that the
 	// agent wants now. 0: the default.
-	Setting     record.Setting `json:"setting"`
-	Power       Band           `json:"power_w"`     // of one GPU
-	Core        Band           `json:"core_mhz"`    // likewise
-	Utilisation Series         `json:"utilisation"` // of an ended run: up to 256 points
+	Setting     dvfsmodel.Setting `json:"setting"`
+	Power       Band              `json:"power_w"`     // of one GPU
+	Core        Band              `json:"core_mhz"`    // likewise
+	Utilisation Series            `json:"utilisation"` // of an ended run: up to 256 points
 	// Missing says why there is no power and no clock over time; empty: there is.
 	Missing string `json:"missing,omitempty"`
 }

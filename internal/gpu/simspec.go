@@ -142,7 +142,7 @@ type simModel struct {
 	name       string
 	table      *dvfsmodel.Table
 	clocks     Clocks
-	def        dvfsmodel.Base
+	def        dvfsmodel.Setting
 	idle       milliwatt
 	limit      dvfsmodel.Watt // as delivered
 	capability Capability

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store/record"
 )
 
@@ -21,7 +22,7 @@ func TestAJobsClocksAreLockedAndGivenBackAndItsOutcomeIsRecorded(t *testing.T) {
 	l := startLab(t, enforce)
 	submitted := time.Now()
 	job := l.lock("n1", 2)
-	if got := slices.Sorted(maps.Values(l.locked("n1"))); !slices.Equal(got, []float64{1087, 1087}) {
+	if got := slices.Sorted(maps.Values(l.locked("n1"))); !slices.Equal(got, []dvfsmodel.MHz{1087, 1087}) {
 		t.Errorf("locked at %v MHz, want 1087", got)
 	}
 	if got := l.locked("n2"); len(got) != 0 {

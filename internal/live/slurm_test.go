@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/gpu"
@@ -158,9 +159,9 @@ func (l *lab) startDaemon(which string) {
 
 // locked lists the positions of GPUs whose core clock is locked, by what, as
 // epd says.
-func (l *lab) locked(node string) map[int]float64 {
+func (l *lab) locked(node string) map[int]dvfsmodel.MHz {
 	l.Helper()
-	found := make(map[int]float64)
+	found := make(map[int]dvfsmodel.MHz)
 	for i, g := range l.says(node).GPUs {
 		if g.LockedCore > 0 {
 			found[i] = g.LockedCore

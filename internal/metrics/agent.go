@@ -3,6 +3,7 @@ package metrics
 import (
 	"context"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -24,14 +25,13 @@ type Agent struct {
 // GPU is a GPU of the node.
 type GPU struct {
 	UUID, Model string
-	Partition   string  // of the run on it; "" without one
-	Read        bool    // it could be read: the next ones count
-	Power       float64 // watts
-	Energy      float64 // joules by its own counter; 0 without one
-	Core, Mem   float64 // MHz
-	Utilisation float64 // 0..1
-	LockedCore  float64 // MHz; 0: at default clocks
-	LockedMem   float64
+	Partition   string            // of the run on it; "" without one
+	Read        bool              // it could be read: the next ones count
+	Power       float64           // watts
+	Energy      float64           // joules by its own counter; 0 without one
+	Clocks      dvfsmodel.Setting // it runs at
+	Utilisation float64           // 0..1
+	Locked      dvfsmodel.Setting
 	Writes      int  // of its clocks
 	Stuck       bool // its driver doesn't answer
 	Alien       bool // somebody else sets its clocks
@@ -89,12 +89,12 @@ var gpuFigures = []gpuFigure{
 	{
 		desc: gpuDesc("epplan_gpu_clock_hertz", "Clock that the GPU runs at; domain is core or memory.", "domain"),
 		kind: prometheus.GaugeValue, reading: true, domains: domains,
-		values: func(g *GPU) []float64 { return hertz(g.Core, g.Mem) },
+		values: func(g *GPU) []float64 { return hertz(g.Clocks) },
 	},
 	{
 		desc: gpuDesc("epplan_gpu_locked_clock_hertz", "Clock that the GPU is locked at; 0 at default clocks.", "domain"),
 		kind: prometheus.GaugeValue, domains: domains,
-		values: func(g *GPU) []float64 { return hertz(g.LockedCore, g.LockedMem) },
+		values: func(g *GPU) []float64 { return hertz(g.Locked) },
 	},
 	{
 		desc: gpuDesc("epplan_gpu_clock_writes_total", "Times that a clock of the GPU was locked or given back, or that was tried."),
@@ -118,11 +118,8 @@ func gpuDesc(name, help string, further ...string) *prometheus.Desc {
 }
 
 // hertz makes clocks of MHz.
-func hertz(clocks ...float64) []float64 {
-	for i := range clocks {
-		clocks[i] *= hertzPerMHz
-	}
-	return clocks
+func hertz(s dvfsmodel.Setting) []float64 {
+	return []float64{hertzPerMHz * float64(s.Core), hertzPerMHz * float64(s.Mem)}
 }
 
 // agentCollector shows what an agent holds.

@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"pgregory.net/rapid"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/metrics"
 )
@@ -60,10 +61,10 @@ func agent(context.Context) metrics.Agent {
 		Runs: 1, Journal: 2, Waiting: 3, Aside: 4, Trouble: 5, Adapted: 1, Steps: 6, Guarded: 7,
 		GPUs: []metrics.GPU{
 			{
-				UUID: "GPU-1", Model: "NVIDIA H200", Partition: "gpu", Read: true, Power: 350, Energy: 1e7, Core: 1200,
-				Mem: 2619, Utilisation: 0.5, LockedCore: 1200, Writes: 8,
+				UUID: "GPU-1", Model: "NVIDIA H200", Partition: "gpu", Read: true, Power: 350, Energy: 1e7,
+				Clocks: dvfsmodel.Setting{Core: 1200, Mem: 2619}, Utilisation: 0.5, Locked: dvfsmodel.Setting{Core: 1200}, Writes: 8,
 			},
-			{UUID: "GPU-2", Model: "NVIDIA H200", Read: true, Power: 70, Core: 345, Mem: 2619},
+			{UUID: "GPU-2", Model: "NVIDIA H200", Read: true, Power: 70, Clocks: dvfsmodel.Setting{Core: 345, Mem: 2619}},
 			{UUID: "GPU-3", Model: "NVIDIA H200", Stuck: true, Alien: true},
 		},
 	}

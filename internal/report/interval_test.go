@@ -78,7 +78,7 @@ func measuredLab(tb testing.TB, seed uint64, files, models []string) *lab {
 	return l
 }
 
-var labBase = dvfsmodel.Base{Core: 1400, Mem: 900}
+var labBase = dvfsmodel.Setting{Core: 1400, Mem: 900}
 
 const labWorkloads = 10
 

@@ -71,11 +71,11 @@ func outcome(i int) *record.Outcome {
 		Workload: fmt.Sprintf("w%d", i%3), GPUModel: "V100", Arm: record.Treated,
 		Submitted: begin.Truncate(time.Second), Started: begin, Ended: begin.Add(20 * time.Minute),
 		GPUs: []string{"GPU-a", "GPU-b"}, ExitState: record.Completed,
-		Setting: record.Setting{Core: 1200, Mem: 877}, TimeS: record.Known(1200), Slowdown: record.Known(1.05),
+		Setting: dvfsmodel.Setting{Core: 1200, Mem: 877}, TimeS: record.Known(1200), Slowdown: record.Known(1.05),
 		GPUEnergyJ: record.Known(1e5 + float64(i)), GPUSource: record.Counter,
 		NodeEnergyJ: record.Known(2e5 + float64(i)), NodeSource: record.Modelled,
 		MeanPowerW: record.Known(83.5), PeakPowerW: record.Known(120), Utilisation: record.Known(0.7),
-		Clocks:     []record.ClockShare{{Setting: record.Setting{Core: 1200, Mem: 877}, Seconds: 1190}},
+		Clocks:     []record.ClockShare{{Setting: dvfsmodel.Setting{Core: 1200, Mem: 877}, Seconds: 1190}},
 		ThrottledS: map[string]float64{"power_cap": 12.5}, Series: series.Series(),
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store/record"
 )
 
@@ -34,12 +35,12 @@ type JobPage struct {
 // ListedJob is a job in a list, with what its runs came to.
 type ListedJob struct {
 	record.Job
-	Shown   string         // its state, as [JobFilter] has it
-	Mode    string         // of its latest decision, as are the next two; empty: there is none
-	Arm     record.Arm     // of the decision
-	Setting record.Setting // decided clocks
+	Shown   string            // its state, as [JobFilter] has it
+	Mode    string            // of its latest decision, as are the next two; empty: there is none
+	Arm     record.Arm        // of the decision
+	Setting dvfsmodel.Setting // decided clocks
 	// Locked are the clocks that its ended runs had, each pair once, the lowest first.
-	Locked  []record.Setting
+	Locked  []dvfsmodel.Setting
 	Runs    int           // ended ones
 	TimeS   record.Number // of the longest
 	EnergyJ record.Number // of all GPUs; unknown where it is of a run
@@ -141,15 +142,15 @@ func scanListed(row scanner, j *ListedJob) (seq int64, err error) {
 }
 
 // settingsOf reads "1087.0 877.0,0.0 0.0", the lowest first.
-func settingsOf(text string) []record.Setting {
-	var all []record.Setting
+func settingsOf(text string) []dvfsmodel.Setting {
+	var all []dvfsmodel.Setting
 	for pair := range strings.SplitSeq(text, ",") {
-		var s record.Setting
+		var s dvfsmodel.Setting
 		if _, err := fmt.Sscan(pair, &s.Core, &s.Mem); err == nil {
 			all = append(all, s)
 		}
 	}
-	slices.SortFunc(all, record.Setting.Compare)
+	slices.SortFunc(all, dvfsmodel.Setting.Compare)
 	return all
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/store/storetest"
@@ -126,7 +127,7 @@ func TestAListedJobHasItsLatestDecisionAndWhatItsRunsCameTo(t *testing.T) {
 				o.GPUEnergyJ, o.Submitted = record.Number{}, time.Time{}
 			}
 			d := decision(1)
-			d.Node, d.RunID, d.Created, d.Setting.Core = fmt.Sprint("n", node), o.RunID, o.Started, record.Setting{Core: 900}.Core
+			d.Node, d.RunID, d.Created, d.Setting.Core = fmt.Sprint("n", node), o.RunID, o.Started, dvfsmodel.Setting{Core: 900}.Core
 			if _, err := s.PutDecision(t.Context(), d); err != nil {
 				t.Fatal(err)
 			}
@@ -153,14 +154,14 @@ func TestAListedJobHasTheClocksThatItsRunsReallyHad(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n, c := range []struct {
-		locked    record.Setting
+		locked    dvfsmodel.Setting
 		unmatched bool
-		want      []record.Setting
+		want      []dvfsmodel.Setting
 	}{
-		{record.Setting{Core: 1200, Mem: 877}, true, nil},
-		{record.Setting{Core: 1087, Mem: 877}, false, []record.Setting{{Core: 1087, Mem: 877}}},
-		{record.Setting{Core: 1087, Mem: 877}, false, []record.Setting{{Core: 1087, Mem: 877}}},
-		{record.Setting{}, false, []record.Setting{{}, {Core: 1087, Mem: 877}}},
+		{dvfsmodel.Setting{Core: 1200, Mem: 877}, true, nil},
+		{dvfsmodel.Setting{Core: 1087, Mem: 877}, false, []dvfsmodel.Setting{{Core: 1087, Mem: 877}}},
+		{dvfsmodel.Setting{Core: 1087, Mem: 877}, false, []dvfsmodel.Setting{{Core: 1087, Mem: 877}}},
+		{dvfsmodel.Setting{}, false, []dvfsmodel.Setting{{}, {Core: 1087, Mem: 877}}},
 	} {
 		o := outcome(n)
 		o.JobID, o.Submitted, o.Started, o.Setting, o.Unmatched = j.ID, j.Submitted, j.Submitted.Add(time.Minute), c.locked, c.unmatched

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 )
@@ -28,7 +29,7 @@ func TestOnlyWholeCompletedRunsThatWereAloneHaveATellingProfile(t *testing.T) {
 		func(o *record.Outcome) { o.TimeS = record.Number{} },
 		func(o *record.Outcome) { o.Unmatched = true },
 		func(o *record.Outcome) { o.Profile = record.Profile{} },
-		func(o *record.Outcome) { o.Setting = record.Setting{} },
+		func(o *record.Outcome) { o.Setting = dvfsmodel.Setting{} },
 	} {
 		o := outcome(3 * i) // all of one workload
 		o.Profile = profile()

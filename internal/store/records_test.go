@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 )
@@ -31,7 +32,7 @@ func decision(i int) *record.Decision {
 	}
 	return &record.Decision{
 		Cluster: "alpha", JobID: int64(1000 + i), Node: "n1", Token: fmt.Sprintf("token-%d", i), RunID: "r", Workload: "w0",
-		GPUModel: "V100", Setting: record.Setting{Core: 1200, Mem: 877}, TimeS: interval(100), PowerW: interval(80),
+		GPUModel: "V100", Setting: dvfsmodel.Setting{Core: 1200, Mem: 877}, TimeS: interval(100), PowerW: interval(80),
 		EnergyJ: record.Interval{Value: record.Known(8000)}, Reason: "deadline-bound", Mode: "enforce",
 		ConfigVersion: "c1", ModelVersion: 3, Arm: record.HeldOut, Created: start,
 	}

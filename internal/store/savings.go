@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store/record"
 )
 
@@ -112,7 +113,7 @@ func (s *Store) Strata(ctx context.Context, cluster string, since time.Time) ([]
 type sums struct {
 	record.Stratum // without means
 
-	setting   record.Setting
+	setting   dvfsmodel.Setting
 	gpu, node energySums
 	predicted record.Predicted
 	endings   record.Endings

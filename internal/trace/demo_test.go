@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "write testdata/demo/models.toml anew")
 
 // demoModel is a fit of the paper's form as a models file has it, with six
 // digits.
-func demoModel(t *testing.T, app dvfsmodel.AppSamples, gpuModel, table string, base dvfsmodel.Base) config.Model {
+func demoModel(t *testing.T, app dvfsmodel.AppSamples, gpuModel, table string, base dvfsmodel.Setting) config.Model {
 	t.Helper()
 	fit, err := dvfsmodel.FitPaper(app.Samples, base)
 	if err != nil {
@@ -65,8 +65,8 @@ func TestDemoModelsAreTheFitsOfTheMeasuredTables(t *testing.T) {
 	for _, app := range readTable(t, "gtx1080ti") {
 		if other, both := v100[app.App]; both {
 			list = append(list,
-				demoModel(t, app, "GTX1080Ti", "gtx1080ti.csv", dvfsmodel.Base{Core: 1800, Mem: 5000}),
-				demoModel(t, other, "V100", "v100_2022.csv", dvfsmodel.Base{Core: 1380, Mem: 877}))
+				demoModel(t, app, "GTX1080Ti", "gtx1080ti.csv", dvfsmodel.Setting{Core: 1800, Mem: 5000}),
+				demoModel(t, other, "V100", "v100_2022.csv", dvfsmodel.Setting{Core: 1380, Mem: 877}))
 		}
 	}
 	models, err := config.NewModels(list...)

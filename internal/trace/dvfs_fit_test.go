@@ -13,16 +13,16 @@ import (
 // that a full fit may have at most, as a fraction.
 var measuredTables = []struct {
 	file   string
-	base   dvfsmodel.Base
+	base   dvfsmodel.Setting
 	regret float64
 }{
-	{"gtx1080ti", dvfsmodel.Base{Core: 1800, Mem: 5000}, 0.00298},
-	{"rtx2070s", dvfsmodel.Base{Core: 1880, Mem: 6300}, 0.00412},
-	{"v100_2022", dvfsmodel.Base{Core: 1380, Mem: 877}, 0.00324},
-	{"v100", dvfsmodel.Base{Core: 1380, Mem: 877}, 0.01866},
-	{"gtx980_high", dvfsmodel.Base{Core: 1300, Mem: 3600}, 0.04721},
-	{"gtx980_low", dvfsmodel.Base{Core: 1000, Mem: 1000}, 0.00259},
-	{"v100_2022_micro", dvfsmodel.Base{Core: 1380, Mem: 877}, 0.00172},
+	{"gtx1080ti", dvfsmodel.Setting{Core: 1800, Mem: 5000}, 0.00298},
+	{"rtx2070s", dvfsmodel.Setting{Core: 1880, Mem: 6300}, 0.00412},
+	{"v100_2022", dvfsmodel.Setting{Core: 1380, Mem: 877}, 0.00324},
+	{"v100", dvfsmodel.Setting{Core: 1380, Mem: 877}, 0.01866},
+	{"gtx980_high", dvfsmodel.Setting{Core: 1300, Mem: 3600}, 0.04721},
+	{"gtx980_low", dvfsmodel.Setting{Core: 1000, Mem: 1000}, 0.00259},
+	{"v100_2022_micro", dvfsmodel.Setting{Core: 1380, Mem: 877}, 0.00172},
 }
 
 func readTable(tb testing.TB, name string) []dvfsmodel.AppSamples {

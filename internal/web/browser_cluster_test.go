@@ -21,7 +21,7 @@ import (
 func decision(job int64) record.Decision {
 	return record.Decision{
 		ID: job, Cluster: "alpha", JobID: job, Node: "n1", RunID: "run-0", Workload: workload, GPUModel: "V100",
-		Setting: record.Setting{Core: 1110, Mem: 877}, Rung: "model", Mode: "enforce", ConfigVersion: "a1b2c3", ModelVersion: 3, Arm: record.Treated,
+		Setting: dvfsmodel.Setting{Core: 1110, Mem: 877}, Rung: "model", Mode: "enforce", ConfigVersion: "a1b2c3", ModelVersion: 3, Arm: record.Treated,
 		TimeS:  record.Interval{Value: record.Known(2882), Low: record.Known(2738), High: record.Known(3055)},
 		PowerW: record.Interval{Value: record.Known(171)}, EnergyJ: record.Interval{Value: record.Known(985600)}, DefaultJ: record.Known(1.197e6),
 		Reason: "model version 3 of 9 runs; optimum", Created: shownAt.Add(-50 * time.Minute), HoldOut: record.Known(.05),
@@ -60,7 +60,7 @@ func jobRow(i int) epdapi.JobRow {
 			State: []string{"COMPLETED", "RUNNING", "FAILED", "TIMEOUT"}[i%4], Submitted: shownAt.Add(-time.Duration(i) * time.Hour), Nodes: 1, GPUs: 2,
 			LimitS: record.Known(7200), Workload: workload, Scripted: true,
 		},
-		Mode: "enforce", Arm: record.Treated, Setting: record.Setting{Core: 1110, Mem: 877}, Runs: 1, TimeS: record.Known(2900), EnergyJ: record.Known(490000),
+		Mode: "enforce", Arm: record.Treated, Setting: dvfsmodel.Setting{Core: 1110, Mem: 877}, Runs: 1, TimeS: record.Known(2900), EnergyJ: record.Known(490000),
 	}
 	if i == 2 {
 		row.Name, row.User = hostile, "<b>eve</b>"
@@ -133,8 +133,8 @@ func (c *cluster) Job(_ context.Context, id slurm.JobID) (*epdapi.JobView, error
 		return nil, refused(http.StatusNotFound, "there is no such job")
 	}
 	row := jobRow(at)
-	point := func(core, t, p float64) *epdapi.Point {
-		return &epdapi.Point{Core: core, Mem: 877, TimeS: t, LowerS: .95 * t, UpperS: 1.06 * t, PowerW: 2 * p, EnergyJ: 2 * t * p, HostJ: 50 * t}
+	point := func(core dvfsmodel.MHz, t, p float64) *epdapi.Point {
+		return &epdapi.Point{Setting: dvfsmodel.Setting{Core: core, Mem: 877}, TimeS: t, LowerS: .95 * t, UpperS: 1.06 * t, PowerW: 2 * p, EnergyJ: 2 * t * p, HostJ: 50 * t}
 	}
 	view := &epdapi.JobView{
 		Job: &row.Job, ConfigVersion: "a1b2c3", Objective: epdapi.Objective{EnergyWeight: 1}, Wishes: &epdapi.Wishes{Deadline: shownAt.Add(3 * time.Hour)},
@@ -146,9 +146,9 @@ func (c *cluster) Job(_ context.Context, id slurm.JobID) (*epdapi.JobView, error
 	view.Outcomes = []epdapi.Outcome{{Outcome: record.Outcome{
 		Cluster: "alpha", RunID: "run-0", JobID: int64(id), Node: "n1", DecisionID: int64(id), Workload: workload, GPUModel: "V100", Arm: record.Treated,
 		Submitted: row.Submitted, Started: shownAt.Add(-50 * time.Minute), Ended: shownAt.Add(-2 * time.Minute), GPUs: []string{"GPU-1", "GPU-2"}, ExitState: "COMPLETED",
-		Setting: record.Setting{Core: 1110, Mem: 877}, TimeS: record.Known(2880), GPUEnergyJ: record.Known(980000), NodeEnergyJ: record.Known(1.4e6),
+		Setting: dvfsmodel.Setting{Core: 1110, Mem: 877}, TimeS: record.Known(2880), GPUEnergyJ: record.Known(980000), NodeEnergyJ: record.Known(1.4e6),
 		MeanPowerW: record.Known(340), PeakPowerW: record.Known(401), Utilisation: record.Known(.93), PeakMemoryBytes: record.Known(12e9),
-		Clocks: []record.ClockShare{{Setting: record.Setting{Core: 1110, Mem: 877}, Seconds: 2800}}, ThrottledS: map[string]float64{"sw_power_cap": 12},
+		Clocks: []record.ClockShare{{Setting: dvfsmodel.Setting{Core: 1110, Mem: 877}, Seconds: 2800}}, ThrottledS: map[string]float64{"sw_power_cap": 12},
 	}}}
 	unlike(&view.Outcomes[0].Outcome)
 	return view, nil
@@ -170,7 +170,7 @@ func (c *cluster) Series(context.Context, slurm.JobID) (*epdapi.JobSeries, error
 	}
 	return &epdapi.JobSeries{Runs: []epdapi.RunSeries{{
 		RunID: "run-0", Node: "n1", GPUModel: "V100", GPUs: 2, Started: shownAt.Add(-50 * time.Minute), Ended: shownAt.Add(-2 * time.Minute), At: shownAt.Add(-2 * time.Minute),
-		Setting: record.Setting{Core: 1110, Mem: 877}, Power: band(171, 20), Core: band(1105, 12), Utilisation: used,
+		Setting: dvfsmodel.Setting{Core: 1110, Mem: 877}, Power: band(171, 20), Core: band(1105, 12), Utilisation: used,
 	}}}, nil
 }
 
@@ -205,7 +205,7 @@ func (c *cluster) Nodes(context.Context) (*epdapi.NodeList, error) {
 		report := &epdapi.NodeReport{Node: node.Name, Version: "1.0", Started: shownAt.Add(-70 * time.Hour), At: shownAt.Add(-9 * time.Second), Troubles: []epdapi.Trouble{{At: shownAt.Add(-time.Hour), What: "a GPU didn't answer"}}, Troubled: 1}
 		for g := range 4 {
 			gpu := epdapi.NodeGPU{
-				GPU:  epdapi.GPU{UUID: fmt.Sprintf("GPU-%d-%d", i, g), Bus: "0000:3b:00.0", Model: "V100", Minor: g, Core: 1110, Mem: 877, Power: 170},
+				GPU:  epdapi.GPU{UUID: fmt.Sprintf("GPU-%d-%d", i, g), Bus: "0000:3b:00.0", Model: "V100", Minor: g, Setting: dvfsmodel.Setting{Core: 1110, Mem: 877}, Power: 170},
 				Read: true, Utilisation: record.Known(.9), Writes: 40, MinCore: 510, MaxCore: 1530,
 			}
 			if i == 0 && g < 2 {
@@ -214,7 +214,7 @@ func (c *cluster) Nodes(context.Context) (*epdapi.NodeList, error) {
 			report.GPUs = append(report.GPUs, gpu)
 		}
 		if i == 0 {
-			report.Runs = []epdapi.NodeRun{{Run: epdapi.Run{ID: "run-0", Job: 4712, GPUs: []string{"GPU-0-0", "GPU-0-1"}, Core: 1110, Started: shownAt.Add(-50 * time.Minute)}, Partition: "gpu"}}
+			report.Runs = []epdapi.NodeRun{{Run: epdapi.Run{ID: "run-0", Job: 4712, GPUs: []string{"GPU-0-0", "GPU-0-1"}, Setting: dvfsmodel.Setting{Core: 1110}, Started: shownAt.Add(-50 * time.Minute)}, Partition: "gpu"}}
 		}
 		node.Report = report
 		list.Nodes = append(list.Nodes, node)

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
@@ -42,7 +43,7 @@ func learnt(version int64) *epdapi.ModelFit {
 		f.Model = &epdapi.Model{Version: version, Samples: 9, Margin: 0.06, MinCore: 700, MaxCore: 1380}
 		for core := 1530.0; core >= 510; core -= 15 {
 			t, p := timeAt(core), powerAt(core)
-			f.Curve = append(f.Curve, epdapi.Point{Core: core, Mem: 877, TimeS: t, LowerS: .95 * t, UpperS: 1.06 * t, PowerW: p, EnergyJ: t * p})
+			f.Curve = append(f.Curve, epdapi.Point{Setting: dvfsmodel.Setting{Core: dvfsmodel.MHz(core), Mem: 877}, TimeS: t, LowerS: .95 * t, UpperS: 1.06 * t, PowerW: p, EnergyJ: t * p})
 		}
 	}
 	for i := range 14 {
@@ -50,7 +51,7 @@ func learnt(version int64) *epdapi.ModelFit {
 		t, p := timeAt(core)*(1+.02*math.Sin(float64(7*i))), powerAt(core)*(1+.015*math.Cos(float64(5*i)))
 		point := epdapi.FitPoint{
 			RunID: fmt.Sprintf("run-%d", i), JobID: int64(4711 + i), Node: "n1", Arm: record.Treated, Ended: shownAt.Add(-time.Duration(i) * time.Hour),
-			Core: core, Mem: 877, TimeS: record.Known(t), PowerW: record.Known(p), EnergyJ: record.Known(t * p),
+			Setting: dvfsmodel.Setting{Core: dvfsmodel.MHz(core), Mem: 877}, TimeS: record.Known(t), PowerW: record.Known(p), EnergyJ: record.Known(t * p),
 			Used: true, Weight: 1, Within: true, Before: i > 2, Off: record.Known(t/timeAt(core) - 1),
 		}
 		switch i {

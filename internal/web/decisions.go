@@ -42,7 +42,7 @@ func decisionParts(all []epdapi.JobDecision, r *Request) []any {
 
 // decidedClocks is what clocks were decided, and whether they were set.
 func decidedClocks(d *epdapi.JobDecision) page.Cell {
-	text := settingText(d.Setting)
+	text := d.Setting.Words()
 	if !d.Apply && d.Setting.Core+d.Setting.Mem > 0 {
 		text += ", not set"
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
@@ -94,33 +95,33 @@ func fitParts(fit *epdapi.ModelFit) ([]any, error) {
 
 // memsOf are the memory clocks of a picture: the default one, and those that most
 // runs had.
-func memsOf(fit *epdapi.ModelFit) []float64 {
-	runs := make(map[float64]int)
+func memsOf(fit *epdapi.ModelFit) []dvfsmodel.MHz {
+	runs := make(map[dvfsmodel.MHz]int)
 	for i := range fit.Curve {
 		runs[fit.Curve[i].Mem] += 0
 	}
 	for i := range fit.Points {
 		runs[nearestMem(fit, fit.Points[i].Mem)]++
 	}
-	var mems []float64
+	var mems []dvfsmodel.MHz
 	for mem, n := range runs {
 		if n > 0 || mem == fit.BaseMem {
 			mems = append(mems, mem)
 		}
 	}
-	slices.SortFunc(mems, func(a, b float64) int { return cmp.Or(cmp.Compare(runs[b], runs[a]), cmp.Compare(b, a)) })
+	slices.SortFunc(mems, func(a, b dvfsmodel.MHz) int { return cmp.Or(cmp.Compare(runs[b], runs[a]), cmp.Compare(b, a)) })
 	mems = mems[:min(len(mems), shownMems)]
-	slices.SortFunc(mems, func(a, b float64) int { return cmp.Compare(b, a) })
+	slices.SortFunc(mems, func(a, b dvfsmodel.MHz) int { return cmp.Compare(b, a) })
 	return mems
 }
 
 // nearestMem is the memory clock of the curve that is next to a measured one; the
 // measured one itself where there is no curve.
-func nearestMem(fit *epdapi.ModelFit, mem float64) float64 {
+func nearestMem(fit *epdapi.ModelFit, mem dvfsmodel.MHz) dvfsmodel.MHz {
 	best := mem
 	off := math.Inf(1)
 	for i := range fit.Curve {
-		if d := math.Abs(fit.Curve[i].Mem - mem); d < off {
+		if d := math.Abs(float64(fit.Curve[i].Mem - mem)); d < off {
 			best, off = fit.Curve[i].Mem, d
 		}
 	}
@@ -130,7 +131,7 @@ func nearestMem(fit *epdapi.ModelFit, mem float64) float64 {
 // chart is the picture of one quantity: for each memory clock the curve and the
 // runs, in one colour. All charts have the same lines, so that one legend is
 // enough.
-func (q *quantity) chart(fit *epdapi.ModelFit, mems []float64) report.Chart {
+func (q *quantity) chart(fit *epdapi.ModelFit, mems []dvfsmodel.MHz) report.Chart {
 	factor, name := q.scale(q.most(fit))
 	c := report.Chart{Title: q.name, X: "core clock, MHz", Y: q.name + ", " + name}
 	for i, mem := range mems {
@@ -170,7 +171,7 @@ func (q *quantity) most(fit *epdapi.ModelFit) float64 {
 }
 
 // line adds the model's curve at a memory clock.
-func (q *quantity) line(fit *epdapi.ModelFit, mem, factor float64, s report.Series) report.Series {
+func (q *quantity) line(fit *epdapi.ModelFit, mem dvfsmodel.MHz, factor float64, s report.Series) report.Series {
 	banded := false
 	for i := range fit.Curve {
 		p := &fit.Curve[i]
@@ -178,7 +179,7 @@ func (q *quantity) line(fit *epdapi.ModelFit, mem, factor float64, s report.Seri
 			continue
 		}
 		value, low, high := q.curve(p)
-		s.X, s.Y = append(s.X, p.Core), append(s.Y, value/factor)
+		s.X, s.Y = append(s.X, float64(p.Core)), append(s.Y, value/factor)
 		s.Low, s.High = append(s.Low, low/factor), append(s.High, high/factor)
 		banded = banded || high > low
 	}
@@ -189,15 +190,15 @@ func (q *quantity) line(fit *epdapi.ModelFit, mem, factor float64, s report.Seri
 }
 
 // dots adds the runs at a memory clock.
-func (q *quantity) dots(fit *epdapi.ModelFit, mem, factor float64, used bool, s report.Series) report.Series {
+func (q *quantity) dots(fit *epdapi.ModelFit, mem dvfsmodel.MHz, factor float64, used bool, s report.Series) report.Series {
 	for i := range fit.Points {
 		p := &fit.Points[i]
 		v, ok := q.run(p)
 		if p.Used != used || !ok || nearestMem(fit, p.Mem) != mem {
 			continue
 		}
-		s.X, s.Y = append(s.X, p.Core), append(s.Y, v/factor)
-		note := "job " + strconv.FormatInt(p.JobID, 10) + ", " + clocks(p.Core, p.Mem)
+		s.X, s.Y = append(s.X, float64(p.Core)), append(s.Y, v/factor)
+		note := "job " + strconv.FormatInt(p.JobID, 10) + ", " + p.Words()
 		if !used {
 			note += ": " + p.Why
 		}
@@ -207,7 +208,7 @@ func (q *quantity) dots(fit *epdapi.ModelFit, mem, factor float64, used bool, s 
 }
 
 // curveTable is the model's curve in numbers.
-func curveTable(fit *epdapi.ModelFit, mems []float64) *page.Table {
+func curveTable(fit *epdapi.ModelFit, mems []dvfsmodel.MHz) *page.Table {
 	t := &page.Table{
 		Caption: "The model's curve, of one GPU",
 		Columns: []page.Column{

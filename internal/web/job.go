@@ -197,7 +197,7 @@ func foreseen(f *epdapi.Foreseen, format func(float64) string) string {
 // decidedFacts are one decision.
 func decidedFacts(d *epdapi.Decision) page.Facts {
 	return page.Facts{
-		{Name: "Clocks", Text: settingText(d.Setting)},
+		{Name: "Clocks", Text: d.Setting.Words()},
 		{Name: "Why", Text: orDash(d.Reason)},
 		{Name: "Under", Text: "mode " + orDash(d.Mode) + ", " + armWords(d.Arm) + ", configuration " + orDash(d.ConfigVersion)},
 		{Name: "Predicted", Text: expected(d.TimeS, d.EnergyJ)},
@@ -226,7 +226,7 @@ func alternatives(caption string, base, chosen *epdapi.Point, m *epdapi.Model) *
 		if p != base && base.EnergyJ > 0 {
 			off = fmt.Sprintf("%+.1f %% energy, %+.1f %% time", 100*(p.EnergyJ/base.EnergyJ-1), 100*(p.TimeS/base.TimeS-1))
 		}
-		row := page.Cells(name+": "+clocks(p.Core, p.Mem), report.FormatSeconds(p.TimeS), report.FormatSeconds(p.LowerS)+" and "+report.FormatSeconds(p.UpperS), watts(p.PowerW), joules(p.EnergyJ), off)
+		row := page.Cells(name+": "+p.Words(), report.FormatSeconds(p.TimeS), report.FormatSeconds(p.LowerS)+" and "+report.FormatSeconds(p.UpperS), watts(p.PowerW), joules(p.EnergyJ), off)
 		row[0].Listed = true
 		t.Rows = append(t.Rows, row)
 	}

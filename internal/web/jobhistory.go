@@ -45,12 +45,12 @@ func historyOf(v *epdapi.JobView) []event {
 	}
 	for i := range v.Decisions {
 		d := &v.Decisions[i]
-		all = append(all, event{at: d.Created, node: d.Node, what: "decided: " + settingText(d.Setting), more: shortReason(d.Reason)})
+		all = append(all, event{at: d.Created, node: d.Node, what: "decided: " + d.Setting.Words(), more: shortReason(d.Reason)})
 	}
 	for i := range v.Outcomes {
 		o := &v.Outcomes[i]
 		if !o.Started.IsZero() {
-			all = append(all, event{at: o.Started, node: o.Node, what: "started", more: "locked: " + settingText(o.Setting)})
+			all = append(all, event{at: o.Started, node: o.Node, what: "started", more: "locked: " + o.Setting.Words()})
 		}
 		end := event{at: o.Ended, node: o.Node, what: "ended: " + cmp.Or(o.ExitState, "nobody said how"), more: counted(len(o.GPUs), "GPU") + clocksSeen(o)}
 		if o.Unmatched {
@@ -70,7 +70,7 @@ func clocksSeen(o *epdapi.Outcome) string {
 	slices.SortStableFunc(shares, func(a, b record.ClockShare) int { return cmp.Compare(b.Seconds, a.Seconds) })
 	var text strings.Builder
 	for _, c := range shares[:min(len(shares), most)] {
-		fmt.Fprintf(&text, "; %s for %s", clocks(float64(c.Core), float64(c.Mem)), report.FormatSeconds(c.Seconds))
+		fmt.Fprintf(&text, "; %s for %s", c.Words(), report.FormatSeconds(c.Seconds))
 	}
 	if len(shares) > most {
 		fmt.Fprintf(&text, "; and %d others", len(shares)-most)

@@ -105,7 +105,7 @@ func hadCell(j *epdapi.JobRow) page.Cell {
 	had := j.Had()
 	words := make([]string, len(had))
 	for i, s := range had {
-		words[i] = settingText(s)
+		words[i] = s.Words()
 	}
 	return page.Cell{Text: strings.Join(words, "; "), Listed: true}
 }

@@ -149,8 +149,8 @@ func coreChart(run *epdapi.RunSeries, a timeAxis) *report.Chart {
 		return nil
 	}
 	c := &report.Chart{Title: "Core clock", X: a.title(), Y: "MHz", Zero: true, Lines: []report.Series{bandLine("read", &run.Core, a)}}
-	if core := float64(run.Setting.Core); core > 0 {
-		c.Lines = append(c.Lines, level("locked: "+mhz(core), core, &c.Lines[0], 2))
+	if core := run.Setting.Core; core > 0 {
+		c.Lines = append(c.Lines, level("locked: "+mhz(core), float64(core), &c.Lines[0], 2))
 	}
 	return c
 }

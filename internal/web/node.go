@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
@@ -112,7 +113,7 @@ func waitingText(n *epdapi.NodeReport) string {
 	return text
 }
 
-func clockOr(f float64) string {
+func clockOr(f dvfsmodel.MHz) string {
 	if f <= 0 {
 		return dash
 	}
@@ -123,7 +124,7 @@ func lockText(g *epdapi.NodeGPU) string {
 	if g.LockedCore == 0 && g.LockedMem == 0 {
 		return "no"
 	}
-	return clocks(g.LockedCore, g.LockedMem)
+	return dvfsmodel.Setting{Core: g.LockedCore, Mem: g.LockedMem}.Words()
 }
 
 // rangeText is the core clocks that the driver has.
@@ -180,7 +181,7 @@ func nodeRunsTable(n *epdapi.NodeReport, r *Request) *page.Table {
 			slower = fmt.Sprintf("at most %.3f times, of %.2f", run.Slowdown, run.SLA)
 		}
 		t.Rows = append(t.Rows, []page.Cell{
-			jobCell(int64(run.Job)), {Text: report.FormatCount(len(run.GPUs))}, {Text: clocks(run.Core, run.Mem)}, {Text: dateTime(run.Started)}, {Text: state}, {Text: slower},
+			jobCell(int64(run.Job)), {Text: report.FormatCount(len(run.GPUs))}, {Text: run.Setting.Words()}, {Text: dateTime(run.Started)}, {Text: state}, {Text: slower},
 		})
 	}
 	return t

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
@@ -149,7 +150,7 @@ func gpusOf(n *epdapi.NodeView) string {
 
 // coresOf is the span of the core clocks of a node's GPUs.
 func coresOf(r *epdapi.NodeReport) string {
-	least, most := 0.0, 0.0
+	var least, most dvfsmodel.MHz
 	for i := range r.GPUs {
 		if core := r.GPUs[i].Core; core > 0 {
 			if least == 0 || core < least {
@@ -164,7 +165,7 @@ func coresOf(r *epdapi.NodeReport) string {
 	case least == most:
 		return mhz(least)
 	}
-	return strconv.FormatFloat(least, 'f', 0, 64) + " to " + mhz(most)
+	return strconv.FormatFloat(float64(least), 'f', 0, 64) + " to " + mhz(most)
 }
 
 func lockedOf(r *epdapi.NodeReport) (n int) {
@@ -193,8 +194,8 @@ func powerOfNode(r *epdapi.NodeReport) string {
 
 // clocksKey is GPUs that are alike in their clocks.
 type clocksKey struct {
-	model     string
-	core, mem float64 // that are locked; 0: the default
+	model  string
+	locked dvfsmodel.Setting
 }
 
 // clocksTable counts GPUs by what their clocks are locked at.
@@ -207,13 +208,13 @@ func clocksTable(list *epdapi.NodeList) *page.Table {
 		}
 		for k := range n.Report.GPUs {
 			g := &n.Report.GPUs[k]
-			key := clocksKey{g.Model, g.LockedCore, g.LockedMem}
+			key := clocksKey{g.Model, dvfsmodel.Setting{Core: g.LockedCore, Mem: g.LockedMem}}
 			counts[key]++
 			power[key] += g.Power
 		}
 	}
 	keys := slices.SortedFunc(maps.Keys(counts), func(a, b clocksKey) int {
-		return cmp.Or(cmp.Compare(a.model, b.model), cmp.Compare(b.core, a.core), cmp.Compare(b.mem, a.mem))
+		return cmp.Or(cmp.Compare(a.model, b.model), b.locked.Compare(a.locked))
 	})
 	t := &page.Table{
 		ID: "clocks-table", Caption: "GPUs by the clocks that are locked", Empty: "no agent told lately",
@@ -221,7 +222,7 @@ func clocksTable(list *epdapi.NodeList) *page.Table {
 	}
 	const most = 40
 	for _, key := range keys[:min(len(keys), most)] {
-		t.Rows = append(t.Rows, page.Cells(orDash(key.model), clocks(key.core, key.mem), report.FormatCount(counts[key]), watts(power[key])))
+		t.Rows = append(t.Rows, page.Cells(orDash(key.model), key.locked.Words(), report.FormatCount(counts[key]), watts(power[key])))
 	}
 	if len(keys) > most {
 		t.More = fmt.Sprintf("and %d further pairs of clocks", len(keys)-most)

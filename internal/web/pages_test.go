@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/web"
@@ -376,7 +377,7 @@ func (waits) Job(context.Context, slurm.JobID) (*epdapi.JobView, error) {
 		Wishes: &epdapi.Wishes{Deadline: shownAt.Add(time.Hour), Warnings: []string{"epplan:what"}},
 		Estimate: &epdapi.Estimate{
 			Mode:     "advise",
-			Models:   []epdapi.EstimateModel{{GPUModel: "V100", Reason: "optimum", Default: &epdapi.Point{Core: 1380, Mem: 877, TimeS: 100, EnergyJ: 1000, PowerW: 10}, Chosen: &epdapi.Point{Core: 1110, Mem: 877, TimeS: 110, EnergyJ: 800, PowerW: 7}}},
+			Models:   []epdapi.EstimateModel{{GPUModel: "V100", Reason: "optimum", Default: &epdapi.Point{Setting: dvfsmodel.Setting{Core: 1380, Mem: 877}, TimeS: 100, EnergyJ: 1000, PowerW: 10}, Chosen: &epdapi.Point{Setting: dvfsmodel.Setting{Core: 1110, Mem: 877}, TimeS: 110, EnergyJ: 800, PowerW: 7}}},
 			Forecast: &epdapi.Forecast{Time: epdapi.Foreseen{Value: 120, Low: 90, High: 200}},
 		},
 	}, nil
@@ -402,7 +403,7 @@ type timedOut struct{ *cluster }
 
 func (timedOut) Jobs(context.Context, url.Values) (*epdapi.JobPage, error) {
 	row := jobRow(0)
-	row.Locked = []record.Setting{{}, {Core: 945, Mem: 877}}
+	row.Locked = []dvfsmodel.Setting{{}, {Core: 945, Mem: 877}}
 	return &epdapi.JobPage{Jobs: []epdapi.JobRow{row, jobRow(1)}}, nil
 }
 

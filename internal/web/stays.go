@@ -62,7 +62,7 @@ func staysTable(o *epdapi.Outcome) *page.Table {
 			power = watts(float64(s.Energy) / s.Seconds)
 		}
 		t.Rows = append(t.Rows, []page.Cell{
-			{Text: mhz(float64(s.Core))},
+			{Text: mhz(s.Core)},
 			{Text: times.With(s.Seconds)},
 			shareCell(s.Seconds, told),
 			{Text: times.With(s.Work)},

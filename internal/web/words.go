@@ -126,17 +126,12 @@ func interval(p record.Interval, format func(float64) string) string {
 }
 
 // mhz is a clock.
-func mhz(f float64) string { return strconv.FormatFloat(math.Round(f), 'f', 0, 64) + " MHz" }
-
-// clocks is a pair of clocks; 0 is a default one.
-func clocks(core, mem float64) string {
-	return record.Setting{Core: dvfsmodel.MHz(core), Mem: dvfsmodel.MHz(mem)}.Words()
+func mhz(f dvfsmodel.MHz) string {
+	return strconv.FormatFloat(math.Round(float64(f)), 'f', 0, 64) + " MHz"
 }
 
 // clocksCell is a pair of clocks in a table.
-func clocksCell(s record.Setting) page.Cell { return page.Cell{Text: settingText(s), Listed: true} }
-
-func settingText(s record.Setting) string { return clocks(float64(s.Core), float64(s.Mem)) }
+func clocksCell(s dvfsmodel.Setting) page.Cell { return page.Cell{Text: s.Words(), Listed: true} }
 
 // against is how far a measured quantity is from the predicted one.
 func against(measured, predicted record.Number) string {

@@ -327,8 +327,8 @@ func runTable(fit *epdapi.ModelFit) *page.Table {
 		t.Rows = append(t.Rows, []page.Cell{
 			jobCell(p.JobID),
 			{Text: dateTime(p.Ended)},
-			{Text: figure(p.Core)},
-			{Text: figure(p.Mem)},
+			{Text: figure(float64(p.Core))},
+			{Text: figure(float64(p.Mem))},
 			{Text: secondsOf(p.TimeS)},
 			{Text: wattsOf(p.PowerW)},
 			{Text: joulesOf(p.EnergyJ)},

@@ -25,7 +25,7 @@ func clockTable(tb testing.TB) *dvfsmodel.Table {
 			pairs = append(pairs, dvfsmodel.Setting{Core: dvfsmodel.MHz(700 + 20*i), Mem: mem})
 		}
 	}
-	table, err := dvfsmodel.NewTable(dvfsmodel.Base{Core: 1400, Mem: 5000}, pairs, nil)
+	table, err := dvfsmodel.NewTable(dvfsmodel.Setting{Core: 1400, Mem: 5000}, pairs, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -56,7 +56,7 @@ func (s *site) cluster(tb testing.TB) planner.Cluster {
 		for core := dvfsmodel.MHz(600); core <= 1500; core += 100 {
 			pairs = append(pairs, dvfsmodel.Setting{Core: core, Mem: 900})
 		}
-		table, err := dvfsmodel.NewTable(dvfsmodel.Base{Core: 1400, Mem: 900}, pairs, nil)
+		table, err := dvfsmodel.NewTable(dvfsmodel.Setting{Core: 1400, Mem: 900}, pairs, nil)
 		if err != nil {
 			tb.Fatal(err)
 		}

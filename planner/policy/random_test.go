@@ -193,7 +193,7 @@ func (d *drawer) table(model string) *dvfsmodel.Table {
 	if rapid.Bool().Draw(d.T, "staircase") {
 		voltage = func(fc float64) dvfsmodel.Volt { return dvfsmodel.Volt(0.6 + 0.1*math.Floor(fc*4)) }
 	}
-	table, err := dvfsmodel.NewTable(dvfsmodel.Base{Core: 1400, Mem: 5000}, pairs, voltage)
+	table, err := dvfsmodel.NewTable(dvfsmodel.Setting{Core: 1400, Mem: 5000}, pairs, voltage)
 	if err != nil {
 		d.Fatal(err)
 	}

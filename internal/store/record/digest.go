@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/epplan/epplan/dvfsmodel"
 )
 
 // ErrInvalid tells that a record can't be kept as it is; it is wrapped with
@@ -120,7 +122,7 @@ func (o *Outcome) bounds() error {
 	switch slowdown := o.Slowdown.Or(1); {
 	case o.Arm != Treated && o.Arm != HeldOut && o.Arm != Constant && o.Arm != Excluded:
 		return fmt.Errorf("arm %.40q, want %s, %s, %s or %s", o.Arm, Treated, HeldOut, Constant, Excluded)
-	case !o.Setting.possible():
+	case !possible(o.Setting):
 		return fmt.Errorf("clocks of %g and %g MHz, want 0 to %d", float64(o.Setting.Core), float64(o.Setting.Mem), maxMHz)
 	case !(slowdown >= 0 && slowdown <= maxFactor):
 		return fmt.Errorf("%g times as long as at default clocks", slowdown)
@@ -128,7 +130,7 @@ func (o *Outcome) bounds() error {
 		return fmt.Errorf("throttled for %d reasons, at most %d are allowed", len(o.ThrottledS), maxReason)
 	}
 	for i := range o.Clocks {
-		if c := &o.Clocks[i]; !c.possible() || !(c.Seconds >= 0 && c.Seconds <= maxSpent) {
+		if c := &o.Clocks[i]; !possible(c.Setting) || !(c.Seconds >= 0 && c.Seconds <= maxSpent) {
 			return fmt.Errorf("%g s at %g and %g MHz", c.Seconds, float64(c.Core), float64(c.Mem))
 		}
 	}
@@ -141,7 +143,7 @@ func (o *Outcome) bounds() error {
 }
 
 // possible tells whether there can be such clocks.
-func (s Setting) possible() bool {
+func possible(s dvfsmodel.Setting) bool {
 	return s.Core >= 0 && s.Core <= maxMHz && s.Mem >= 0 && s.Mem <= maxMHz
 }
 
@@ -151,7 +153,7 @@ func longest(clocks []ClockShare) []ClockShare {
 	if len(clocks) <= maxClocks {
 		return clocks
 	}
-	seconds := make(map[Setting]float64)
+	seconds := make(map[dvfsmodel.Setting]float64)
 	for _, c := range clocks {
 		seconds[c.Setting] += c.Seconds
 	}

@@ -1,9 +1,7 @@
 package record
 
 import (
-	"cmp"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -53,31 +51,6 @@ func (s Source) Words() string {
 	return ""
 }
 
-// Setting is a pair of clocks; 0 leaves a clock at its default.
-type Setting struct {
-	Core dvfsmodel.MHz `json:"core_mhz"`
-	Mem  dvfsmodel.MHz `json:"mem_mhz"`
-}
-
-// Compare orders settings by their core clocks, and then by those of the memory.
-func (s Setting) Compare(other Setting) int {
-	return cmp.Or(cmp.Compare(s.Core, other.Core), cmp.Compare(s.Mem, other.Mem))
-}
-
-// Words are the clocks in words, "default clocks" or such as "core 1087 MHz,
-// memory 877 MHz".
-func (s Setting) Words() string {
-	switch {
-	case s.Core == 0 && s.Mem == 0:
-		return "default clocks"
-	case s.Mem == 0:
-		return fmt.Sprintf("core %.0f MHz", float64(s.Core))
-	case s.Core == 0:
-		return fmt.Sprintf("memory %.0f MHz", float64(s.Mem))
-	}
-	return fmt.Sprintf("core %.0f MHz, memory %.0f MHz", float64(s.Core), float64(s.Mem))
-}
-
 // Job is what Slurm knows of a job. Ids come again, so that a job is named by
 // cluster, id and submit time together.
 type Job struct {
@@ -100,33 +73,33 @@ type Job struct {
 // Decision is what was decided for a job, and why. One made at submission has
 // a token and no job id; one made in Prolog has job id and node.
 type Decision struct {
-	ID            int64     `json:"decision_id"` // given by the store
-	Cluster       string    `json:"cluster"`
-	JobID         int64     `json:"job_id"`
-	Node          string    `json:"node"`
-	Token         string    `json:"token"`
-	RunID         string    `json:"run_id"`
-	Workload      string    `json:"workload"`
-	GPUModel      string    `json:"gpu_model"`
-	Setting       Setting   `json:"setting"`
-	TimeS         Interval  `json:"time_s"`
-	PowerW        Interval  `json:"power_w"`
-	EnergyJ       Interval  `json:"energy_j"`
-	DefaultJ      Number    `json:"default_energy_j"` // at default clocks
-	Rung          string    `json:"rung"`             // what predictions made at submission rest on
-	Reason        string    `json:"reason"`
-	Mode          string    `json:"mode"`
-	ConfigVersion string    `json:"config_version"`
-	ModelVersion  int64     `json:"model_version"` // 0 without a model
-	Arm           Arm       `json:"arm"`
-	HoldOut       Number    `json:"hold_out"`              // part of the runs that the lot held out then
-	ConstantArm   Number    `json:"constant_arm,omitzero"` // and that it had run at constant clocks; absent without such an arm
-	Created       time.Time `json:"created"`
+	ID            int64             `json:"decision_id"` // given by the store
+	Cluster       string            `json:"cluster"`
+	JobID         int64             `json:"job_id"`
+	Node          string            `json:"node"`
+	Token         string            `json:"token"`
+	RunID         string            `json:"run_id"`
+	Workload      string            `json:"workload"`
+	GPUModel      string            `json:"gpu_model"`
+	Setting       dvfsmodel.Setting `json:"setting"`
+	TimeS         Interval          `json:"time_s"`
+	PowerW        Interval          `json:"power_w"`
+	EnergyJ       Interval          `json:"energy_j"`
+	DefaultJ      Number            `json:"default_energy_j"` // at default clocks
+	Rung          string            `json:"rung"`             // what predictions made at submission rest on
+	Reason        string            `json:"reason"`
+	Mode          string            `json:"mode"`
+	ConfigVersion string            `json:"config_version"`
+	ModelVersion  int64             `json:"model_version"` // 0 without a model
+	Arm           Arm               `json:"arm"`
+	HoldOut       Number            `json:"hold_out"`              // part of the runs that the lot held out then
+	ConstantArm   Number            `json:"constant_arm,omitzero"` // and that it had run at constant clocks; absent without such an arm
+	Created       time.Time         `json:"created"`
 }
 
 // ClockShare is how long a pair of clocks was seen.
 type ClockShare struct {
-	Setting
+	dvfsmodel.Setting
 	Seconds float64 `json:"seconds_s"`
 }
 
@@ -159,7 +132,7 @@ type Outcome struct {
 	Ended           time.Time          `json:"ended"`
 	GPUs            []string           `json:"gpus"` // UUIDs
 	ExitState       string             `json:"exit_state"`
-	Setting         Setting            `json:"setting"` // what was locked
+	Setting         dvfsmodel.Setting  `json:"setting"` // what was locked
 	TimeS           Number             `json:"time_s"`
 	Slowdown        Number             `json:"slowdown"` // against default clocks
 	GPUEnergyJ      Number             `json:"gpu_energy_j"`
@@ -263,7 +236,7 @@ type Profiled struct {
 	Ended    time.Time
 	TimeS    float64
 	Slowdown Number // against default clocks
-	Setting  Setting
+	Setting  dvfsmodel.Setting
 	Profile  Profile
 }
 

@@ -1,0 +1,32 @@
+package dvfsmodel
+
+import (
+	"cmp"
+	"fmt"
+)
+
+// Setting is what the clocks of a GPU are set to; 0 leaves a clock as it is by default.
+// Of a GPU model's default clocks, which count as (1, 1) in a [Scaling], neither is 0.
+type Setting struct {
+	Core MHz `json:"core_mhz"`
+	Mem  MHz `json:"mem_mhz"`
+}
+
+// Compare orders settings by their core clocks, and then by those of the memory.
+func (s Setting) Compare(other Setting) int {
+	return cmp.Or(cmp.Compare(s.Core, other.Core), cmp.Compare(s.Mem, other.Mem))
+}
+
+// Words are the setting in words: "default clocks", "core 1087 MHz" or "core 1087 MHz,
+// memory 877 MHz".
+func (s Setting) Words() string {
+	switch {
+	case s.Core == 0 && s.Mem == 0:
+		return "default clocks"
+	case s.Mem == 0:
+		return fmt.Sprintf("core %v MHz", float64(s.Core))
+	case s.Core == 0:
+		return fmt.Sprintf("memory %v MHz", float64(s.Mem))
+	}
+	return fmt.Sprintf("core %v MHz, memory %v MHz", float64(s.Core), float64(s.Mem))
+}
