@@ -8,8 +8,8 @@ import (
 // Setting is what the clocks of a GPU are set to; 0 leaves a clock as it is by default.
 // Of a GPU model's default clocks, which count as (1, 1) in a [Scaling], neither is 0.
 type Setting struct {
-	Core MHz `json:"core_mhz"`
-	Mem  MHz `json:"mem_mhz"`
+	Core MHz `json:"core_mhz"` // 0: the default one
+	Mem  MHz `json:"mem_mhz"`  // 0: the default one
 }
 
 // Compare orders settings by their core clocks, and then by those of the memory.
