@@ -417,13 +417,18 @@ func (c *caller) String() string {
 // callers are everybody at every door.
 func (h *house) callers() []*caller {
 	all := []*caller{ //nolint:prealloc // a few
-		{door: "munge", tier: nobody}, {door: "port", tier: nobody},
-		{door: "port", tier: controls, token: portAdmin}, {door: "port", tier: reads, token: portReader},
+		{door: "munge", tier: nobody},
+		{door: "port", tier: nobody},
+		{door: "port", tier: controls, token: portAdmin},
+		{door: "port", tier: reads, token: portReader},
 	}
 	for _, door := range []string{"private", "public", "munge"} {
 		for _, c := range []caller{
-			{tier: controls}, {tier: controls, uid: slurmUID}, {tier: reads, uid: operatorUID},
-			{tier: owns, uid: hers.uid, self: &hers}, {tier: another, uid: his.uid, self: &his},
+			{tier: controls},
+			{tier: controls, uid: slurmUID},
+			{tier: reads, uid: operatorUID},
+			{tier: owns, uid: hers.uid, self: &hers},
+			{tier: another, uid: his.uid, self: &his},
 			{tier: another, uid: strangerUID},
 		} {
 			c.door, c.proof = door, true

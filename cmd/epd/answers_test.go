@@ -478,8 +478,10 @@ func TestAnAgentAnswersRootAlone(t *testing.T) {
 				c := &caller{door: door, uid: uid}
 				h.connect(c)
 				status, text := h.ask(c, o.Method, o.Path, "{}", nil)
-				want := map[bool][]int{true: {http.StatusOK, http.StatusBadRequest},
-					false: {http.StatusForbidden}}[uid == 0]
+				want := map[bool][]int{
+					true:  {http.StatusOK, http.StatusBadRequest},
+					false: {http.StatusForbidden},
+				}[uid == 0]
 				switch {
 				case door == "public" && o.Path == epdapi.PathStatus:
 					want = []int{http.StatusOK} // the controller's
