@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -31,18 +30,21 @@ func openNode(t *testing.T) *slurmd {
 	storetest.NeedSQLite(t)
 	n := &slurmd{T: t, dir: t.TempDir()}
 	n.epplan, n.epd = filepath.Join(n.dir, "epplan"), filepath.Join(n.dir, "epd")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", n.epplan, "../epplan") //nolint:gosec // the project's own
+	args := []string{"build", "-o", n.epplan, "../epplan"}
+	build := exec.CommandContext(t.Context(), "go", args...) //nolint:gosec // ours
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	writeFile(t, filepath.Join(n.dir, "c.toml"), "[live]\nmode = \"enforce\"\nhold_out = 0\n")
-	script := "#!/bin/sh\n" + asChild + "=$(printf '%s\\n' epd \"$@\" --gpu sim:2 --state '" + n.state() + "')\n" +
+	script := "#!/bin/sh\n" +
+		asChild + "=$(printf '%s\\n' epd \"$@\" --gpu sim:2 --state '" + n.state() + "')\n" +
 		"export " + asChild + "\nexec '" + os.Args[0] + "' -test.run='^TestEPDAsAChild$'\n"
 	if err := os.WriteFile(n.epd, []byte(script), 0o700); err != nil { //nolint:gosec // a program
 		t.Fatal(err)
 	}
-	n.env = append(os.Environ(), "SLURM_JOB_ID=7", "SLURMD_NODENAME=n1", "SLURM_JOB_UID=1000", "SLURM_JOB_GPUS=0",
+	n.env = append(os.Environ(), "SLURM_JOB_ID=7", "SLURMD_NODENAME=n1", "SLURM_JOB_UID=1000",
+		"SLURM_JOB_GPUS=0",
 		"SLURM_JOB_COMMENT=epplan:fixed=1087", "SLURM_JOB_PARTITION=gpu")
 	return n
 }
@@ -53,9 +55,11 @@ func (n *slurmd) socket() string { return filepath.Join(n.dir, "epd.sock") }
 // start starts an epd as a process of its own, and waits until it answers.
 func (n *slurmd) start() *exec.Cmd {
 	n.Helper()
-	cmd := exec.CommandContext(n.Context(), os.Args[0], "-test.run=^TestEPDAsAChild$") //nolint:gosec // this program
+	const child = "-test.run=^TestEPDAsAChild$"
+	cmd := exec.CommandContext(n.Context(), os.Args[0], child) //nolint:gosec // this program
 	cmd.Env = append(os.Environ(), asChild+"="+strings.Join([]string{
-		"epd", "--gpu", "sim:2", "--slurm", "off", "--node", "n1", "--state", n.state(), "--socket", n.socket(),
+		"epd", "--gpu", "sim:2", "--slurm", "off", "--node", "n1", "--state", n.state(), "--socket",
+		n.socket(),
 		"--config", filepath.Join(n.dir, "c.toml"),
 	}, "\n"))
 	if err := cmd.Start(); err != nil {
@@ -161,7 +165,7 @@ func TestHooksEndWellWheneverTheirEPDIsKilled(t *testing.T) {
 	if f := n.locked(); f != 0 {
 		t.Errorf("in the end the GPU is locked at %v MHz", f)
 	}
-	t.Logf("%s", strconv.Itoa(kills)+" kills, locked after "+strconv.Itoa(locked)+" Prologs, free after "+strconv.Itoa(freed)+" Epilogs")
+	t.Logf("%d kills, locked after %d Prologs, free after %d Epilogs", kills, locked, freed)
 	if locked == 0 || freed == 0 {
 		t.Error("nothing was tried")
 	}

@@ -1,14 +1,11 @@
 package control
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,150 +19,17 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// agentRun is a run as its agent knows it: what it asked, what it was told, what it
-// sends.
-type agentRun struct {
-	request  *DecideRequest
-	decision Decision
-	parts    parts
-	settings *Settings
-	lost     bool            // the decision may not be in the records
-	joined   bool            // it was there when the outcome came
-	outcome  *record.Outcome // nil: the run lasts
-	kept     *record.Outcome // as it was recorded; nil: it isn't
-}
-
-// machine is a controller, the Slurm and the agents around it, and what should have
-// come of it all.
-type machine struct {
-	*Controller
-	t      testing.TB
-	path   string
-	clock  *hand
-	text   string // of the settings in force
-	store  *store.Store
-	faulty *faulty
-
-	jobs map[slurm.JobID]*slurm.Job // as Slurm has them
-	most map[slurm.JobID]slurm.Limit
-	away bool // slurmctld doesn't answer
-	next int
-	runs []*agentRun
-	kept map[string]*agentRun // recorded ones, by run
-}
-
-// faulty is a store that fails while it is told to.
-type faulty struct {
-	broken
-	after atomic.Bool // what is written is there all the same: the answer got lost
-}
-
-// Trouble implements Records.
-func (f *faulty) Trouble() error { return errors.Join(f.err(), f.Records.Trouble()) }
-
-// PutOutcome implements Records.
-func (f *faulty) PutOutcome(ctx context.Context, o *record.Outcome) (store.Receipt, error) {
-	receipt, err := f.broken.PutOutcome(ctx, o)
-	if f.after.Swap(false) && err == nil {
-		return 0, store.ErrClosed
-	}
-	return receipt, err
-}
-
-// Configurations between which the machine is switched.
-var machineTexts = []string{
-	enforceAll,
-	"[live]\nmode = \"enforce\"\nhold_out = 0.4\nexplore = 0\n",
-	"[live]\nmode = \"enforce\"\nhold_out = 0.4\nexplore = 0.5\nmin_core = 0.75\n",
-	"[live]\nmode = \"enforce\"\nhold_out = 0.3\nconstant_arm = 0.3\nconstant_clocks = {V100 = 1237}\n",
-	"[live]\nmode = \"advise\"\nhold_out = 0.4\n",
-	"[live]\nmode = \"observe\"\n",
-	"[live]\nmode = \"enforce\"\nhold_out = 1\n[records]\nkeep_days = 3\n",
-	"[live]\nmode = \"enforce\"\nhold_out = 0.4\nmax_core = 0.9\n[safety]\nstretch = 1.05\n[records]\nkeep_days = 3\n",
-}
-
-// open opens the controller, as after a restart.
-func (m *machine) open() {
-	m.t.Helper()
-	s, err := store.Open(context.Background(), m.path, &store.Options{Now: m.clock.read})
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	before := m.faulty
-	m.store, m.faulty = s, &faulty{broken: broken{Records: s}}
-	if before != nil {
-		m.faulty.why.Store(before.why.Load())
-	}
-	m.Controller, err = New(context.Background(), Options{
-		Store: m.faulty, Cluster: "alpha", Settings: settings(m.t, m.text), Clock: m.clock.read, Seed: 7,
-		StoreWait: 10 * time.Second, Resolve: m.resolve,
-	})
-	if err != nil {
-		m.t.Fatal(err)
-	}
-}
-
-func (m *machine) close() {
-	m.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if errors.Is(m.faulty.err(), store.ErrFull) { // nobody waits for room
-		m.Controller.stop()
-		m.Controller.running.Wait()
-	} else if err := m.Controller.Close(ctx); err != nil {
-		m.t.Error(err)
-	}
-	if err := m.store.Close(); err != nil {
-		m.t.Error(err)
-	}
-}
-
-// resolve is a question to slurmctld.
-func (m *machine) resolve(_ context.Context, id slurm.JobID) (slurm.Job, error) {
-	switch {
-	case m.away:
-		return slurm.Job{}, errors.New("slurmctld doesn't answer")
-	case m.jobs[id] == nil:
-		return slurm.Job{}, fmt.Errorf("job %s: %w", id, slurm.ErrNotFound)
-	}
-	return *m.jobs[id], nil
-}
-
-// EachJob implements Source.
-func (m *machine) EachJob(_ context.Context, each func(*slurm.Job) error) error {
-	if m.away {
-		return errors.New("slurmctld doesn't answer")
-	}
-	for _, id := range slices.Sorted(maps.Keys(m.jobs)) {
-		if err := each(m.jobs[id]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Nodes implements Source.
-func (*machine) Nodes(context.Context) ([]slurm.Node, error) { return nil, nil }
-
-// hear has the controller ask Slurm for all jobs.
-func (m *machine) hear() {
-	if m.Overheard(m).EachJob(context.Background(), func(*slurm.Job) error { return nil }) == nil {
-		for id, j := range m.jobs {
-			m.most[id] = j.TimeLimit
-		}
-	}
-}
-
 // submit adds a job that runs at once, under a new id or one that is free again.
 func (m *machine) submit(t *rapid.T) {
 	m.clock.move(time.Minute)
-	id := slurm.JobID(100 + rapid.IntRange(0, 30).Draw(t, "id"))
+	id := slurm.JobID(rapid.Uint32Range(100, 130).Draw(t, "id"))
 	if j := m.jobs[id]; j != nil && !j.State.Ended() {
 		return
 	}
 	now := m.clock.read()
 	j := &slurm.Job{
-		ID: id, Name: rapid.SampledFrom([]string{"train", "train", "train", "other"}).Draw(t, "name"), User: "ada", UID: 1000,
+		ID: id, Name: rapid.SampledFrom([]string{"train", "train", "train", "other"}).Draw(t, "name"),
+		User: "ada", UID: 1000,
 		Partition: "gpu", Submit: now, Start: now, NodeCount: 1, ArrayTask: -1,
 		State: slurm.JobState{Base: slurm.Running}, Allocated: slurm.TRES{"gres/gpu": 1},
 		TimeLimit: drawLimit(t),
@@ -179,7 +43,8 @@ func (m *machine) submit(t *rapid.T) {
 }
 
 var wishWords = []string{
-	"", "", "", "", "epplan:off", "epplan:fixed=945", "epplan:fixed=9999", "epplan:deadline=+900s", "epplan:deadline=+20s",
+	"", "", "", "", "epplan:off", "epplan:fixed=945", "epplan:fixed=9999", "epplan:deadline=+900s",
+	"epplan:deadline=+20s",
 }
 
 func drawLimit(t *rapid.T) slurm.Limit {
@@ -255,7 +120,8 @@ func (m *machine) again(t *rapid.T, r *agentRun) {
 		t.Fatal(err)
 	}
 	was := &r.decision
-	if m.faulty.err() == nil && (d.Apply != was.Apply || d.Core != was.Core || d.Mem != was.Mem || d.Arm != was.Arm) {
+	same := d.Apply == was.Apply && d.Core == was.Core && d.Mem == was.Mem && d.Arm == was.Arm
+	if m.faulty.err() == nil && !same {
 		t.Fatalf("run %s was told %+v, and now %+v", r.request.RunID, was, d)
 	}
 	if d.Apply && (d.Core != was.Core || d.Mem != was.Mem) {
@@ -278,7 +144,8 @@ func (m *machine) fresh(t *rapid.T, r *agentRun, j *slurm.Job) {
 	if r.lost && (d.Apply || d.Arm != record.Excluded) {
 		t.Fatalf("without records: %+v", d)
 	}
-	if d.Mode == config.Enforce && !d.Apply && (d.Core != 0 || d.Mem != 0) || d.Apply && d.Mode != config.Enforce {
+	clocks := d.Core != 0 || d.Mem != 0 // in other modes they are advice
+	if d.Mode == config.Enforce && clocks != d.Apply || d.Apply && d.Mode != config.Enforce {
 		t.Fatalf("half a decision: %+v", d)
 	}
 	m.checkArm(t, r)
@@ -315,7 +182,8 @@ func (m *machine) checkClocks(t *rapid.T, r *agentRun, j *slurm.Job) {
 	if mem == 0 {
 		mem = base.Mem
 	}
-	if !slices.Contains(r.request.Clocks[0].Core, d.Core) || mem != base.Mem || !r.settings.Live.Allows(d.Core, mem, base) {
+	if !slices.Contains(r.request.Clocks[0].Core,
+		d.Core) || mem != base.Mem || !r.settings.Live.Allows(d.Core, mem, base) {
 		t.Fatalf("clocks out of bounds: %+v", d)
 	}
 	if j.Comment == "epplan:off" || j.GPUFreq != "" {
@@ -372,7 +240,9 @@ func (m *machine) end(t *rapid.T) {
 func (m *machine) finish(t *rapid.T) {
 	m.clock.move(time.Second)
 	if j := m.pick(t, going); j != nil {
-		j.State.Base, j.End = rapid.SampledFrom([]slurm.State{slurm.Completed, slurm.Timeout}).Draw(t, "state"), m.clock.read()
+		j.State.Base,
+			j.End = rapid.SampledFrom([]slurm.State{slurm.Completed, slurm.Timeout}).Draw(t, "state"),
+			m.clock.read()
 	}
 }
 
@@ -443,7 +313,8 @@ func (m *machine) spoil(t *rapid.T) {
 	other := *r.outcome
 	other.GPUEnergyJ = record.Known(other.GPUEnergyJ.Or(0) + 1000)
 	receipt, err := m.Record(t.Context(), &other)
-	if err != nil && !errors.Is(err, ErrNotYet) && !errors.Is(err, store.ErrClosed) || err == nil && receipt != store.Conflicting {
+	if err != nil && !errors.Is(err, ErrNotYet) && !errors.Is(err,
+		store.ErrClosed) || err == nil && receipt != store.Conflicting {
 		t.Fatalf("other readings of run %s: %s, %v", r.request.RunID, receipt, err)
 	}
 }
@@ -452,17 +323,21 @@ func (m *machine) spoil(t *rapid.T) {
 func (m *machine) unmatched(t *rapid.T) {
 	m.next++
 	o := &record.Outcome{
-		RunID: "unmatched-" + strconv.Itoa(m.next), JobID: 100, Node: "n1", Unmatched: true, Ended: m.clock.read(), Arm: record.Excluded,
-		GPUEnergyJ: record.Known(1e5), GPUSource: record.Counter, TimeS: record.Known(500), ExitState: record.Completed,
+		RunID: "unmatched-" + strconv.Itoa(m.next), JobID: 100, Node: "n1", Unmatched: true,
+		Ended: m.clock.read(), Arm: record.Excluded,
+		GPUEnergyJ: record.Known(1e5), GPUSource: record.Counter, TimeS: record.Known(500),
+		ExitState: record.Completed,
 	}
-	if _, err := m.Record(t.Context(), o); err != nil && m.faulty.err() == nil && !errors.Is(err, store.ErrClosed) {
+	if _, err := m.Record(t.Context(), o); err != nil && m.faulty.err() == nil && !errors.Is(err,
+		store.ErrClosed) {
 		t.Fatal(err)
 	}
 }
 
 // reload puts another configuration in force, or tries one that is wrong.
 func (m *machine) reload(t *rapid.T) {
-	text := rapid.SampledFrom(append([]string{"[live]\nmode = 7\n"}, machineTexts...)).Draw(t, "configuration")
+	text := rapid.SampledFrom(append([]string{"[live]\nmode = 7\n"}, machineTexts...)).Draw(t,
+		"configuration")
 	before := m.Settings()
 	s, err := ReadSettings(stringsReader(text), "test.toml")
 	failed := m.Reload(func() (*Settings, error) { return s, err })
@@ -491,7 +366,10 @@ func (m *machine) fail(t *rapid.T) {
 		return
 	}
 	m.faulty.after.Store(false)
-	m.faulty.fail(rapid.SampledFrom([]error{store.ErrCorrupt, store.ErrCorrupt, store.ErrClosed, store.ErrFull}).Draw(t, "why"))
+	m.faulty.fail(rapid.SampledFrom([]error{
+		store.ErrCorrupt, store.ErrCorrupt, store.ErrClosed,
+		store.ErrFull,
+	}).Draw(t, "why"))
 }
 
 // restart ends the process and starts another one.
@@ -511,7 +389,7 @@ func (m *machine) retain(t *rapid.T) {
 		if days := m.Settings().KeepDays; days > 0 {
 			before := m.clock.read().AddDate(0, 0, -days)
 			for _, r := range m.runs {
-				r.lost = r.lost || r.decision.Created.Before(before) // the decision goes, though the run lasts
+				r.lost = r.lost || r.decision.Created.Before(before) // it goes, though the run lasts
 			}
 		}
 		m.prune(t.Context())
@@ -552,14 +430,17 @@ func TestAControllerKeepsItsPromisesInAnyOrderOfEvents(t *testing.T) {
 		n++
 		m := &machine{
 			t: t, path: filepath.Join(dir, strconv.Itoa(n)+".db"), clock: &hand{now: start}, text: enforceAll,
-			jobs: map[slurm.JobID]*slurm.Job{}, most: map[slurm.JobID]slurm.Limit{}, kept: map[string]*agentRun{}, next: 1000,
+			jobs: map[slurm.JobID]*slurm.Job{}, most: map[slurm.JobID]slurm.Limit{},
+			kept: map[string]*agentRun{}, next: 1000,
 		}
 		m.open()
 		defer func() { m.close() }()
 		m.learn(rt)
 		rt.Repeat(map[string]func(*rapid.T){
-			"": m.check, "submit": m.submit, "ask": m.ask, "ask for another": m.ask, "end": m.end, "finish": m.finish, "vanish": m.vanish,
-			"limit": m.relimit, "send": m.send, "send another": m.send, "spoil": m.spoil, "unmatched": m.unmatched, "reload": m.reload,
+			"": m.check, "submit": m.submit, "ask": m.ask, "ask for another": m.ask, "end": m.end,
+			"finish": m.finish, "vanish": m.vanish,
+			"limit": m.relimit, "send": m.send, "send another": m.send, "spoil": m.spoil,
+			"unmatched": m.unmatched, "reload": m.reload,
 			"fail": m.fail, "restart": m.restart, "retain": m.retain, "list": func(*rapid.T) { m.hear() },
 			"slurmctld": func(*rapid.T) { m.away = !m.away },
 		})

@@ -42,7 +42,8 @@ func (m *machine) learn(t *rapid.T) {
 		m.clock.move(time.Minute)
 		now := m.clock.read()
 		j := &slurm.Job{
-			ID: id + 1, Name: "train", User: "ada", UID: 1000, Partition: "gpu", Submit: now, Start: now, NodeCount: 1, ArrayTask: -1,
+			ID: id + 1, Name: "train", User: "ada", UID: 1000, Partition: "gpu", Submit: now, Start: now,
+			NodeCount: 1, ArrayTask: -1,
 			State: slurm.JobState{Base: slurm.Running}, Allocated: slurm.TRES{"gres/gpu": 1},
 			TimeLimit: slurm.Limit{Set: true, Duration: time.Hour},
 		}
@@ -127,8 +128,9 @@ func (m *machine) check(t *rapid.T) {
 	want := m.plainly()
 	e := savings.Measure(want)
 	for name, pair := range map[string][2]float64{
-		"runs": {float64(got.GPU.Runs), float64(e.Treated)}, "held out": {float64(got.GPU.Against), float64(e.Held)},
-		"saved": {got.GPU.SavedJ, e.Saved}, "low": {got.GPU.LowJ, e.Low}, "high": {got.GPU.HighJ, e.High},
+		"runs":     {float64(got.GPU.Runs), float64(e.Treated)},
+		"held out": {float64(got.GPU.Against), float64(e.Held)},
+		"saved":    {got.GPU.SavedJ, e.Saved}, "low": {got.GPU.LowJ, e.Low}, "high": {got.GPU.HighJ, e.High},
 		"baseline": {got.GPU.BaselineJ, e.Baseline}, "all treated": {float64(got.Treated), treatedIn(want)},
 	} {
 		if math.Abs(pair[0]-pair[1]) > 1e-6*max(1, math.Abs(pair[1])) {
@@ -188,7 +190,7 @@ func (m *machine) plainly() []savings.Stratum {
 		case record.Constant, record.Excluded:
 		}
 	}
-	var strata []savings.Stratum
+	strata := make([]savings.Stratum, 0, len(arms))
 	for _, k := range slices.SortedFunc(maps.Keys(arms), compareKinds) {
 		strata = append(strata, arms[k].Saved())
 	}
@@ -196,7 +198,8 @@ func (m *machine) plainly() []savings.Stratum {
 }
 
 func compareKinds(a, b jobKind) int {
-	return cmp.Or(cmp.Compare(a.workload, b.workload), cmp.Compare(a.gpuModel, b.gpuModel), cmp.Compare(a.holdOut, b.holdOut),
+	return cmp.Or(cmp.Compare(a.workload, b.workload), cmp.Compare(a.gpuModel, b.gpuModel),
+		cmp.Compare(a.holdOut, b.holdOut),
 		cmp.Compare(a.constant, b.constant))
 }
 
