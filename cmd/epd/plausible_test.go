@@ -45,7 +45,7 @@ type office struct {
 	records *store.Store
 	path    string
 	now     atomic.Pointer[time.Time] // the controller trains beside the test
-	asked   map[string]http.Handler // by the beginning of the path
+	asked   map[string]http.Handler   // by the beginning of the path
 }
 
 // moveTo sets the clock.
