@@ -61,7 +61,7 @@ func drawLimit(t *rapid.T) slurm.Limit {
 // open runs are those whose outcome isn't recorded.
 func (m *machine) of(id slurm.JobID) *agentRun {
 	for _, r := range slices.Backward(m.runs) {
-		if r.request.Job == id {
+		if r.request.Job == id && r.request.Node == "n1" {
 			return r
 		}
 	}
@@ -99,6 +99,9 @@ func (m *machine) ask(t *rapid.T) {
 		r.request.RunID = "run-" + strconv.Itoa(m.next)
 		m.fresh(t, r, j)
 		m.runs = append(m.runs, r)
+		if j.ID%3 == 0 {
+			m.follow(t, r)
+		}
 		return
 	}
 	switch {
@@ -110,7 +113,28 @@ func (m *machine) ask(t *rapid.T) {
 		m.fresh(t, r, j)
 	default:
 		m.again(t, r)
+		if r.second != nil && !r.second.lost && r.second.kept == nil {
+			m.again(t, r.second)
+		}
 	}
+}
+
+// follow has the agent of the job's other node ask: it is told the same.
+func (m *machine) follow(t *rapid.T, lead *agentRun) {
+	request := *lead.request
+	request.Node, request.RunID = "n2", lead.request.RunID+"-2"
+	d, err := m.Decide(t.Context(), &request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	was := &lead.decision
+	if d.Apply != was.Apply || d.Core != was.Core || d.Mem != was.Mem || d.Arm != was.Arm || d.Node != "n2" {
+		t.Fatalf("a job's nodes are told %+v and %+v", was, d)
+	}
+	second := *lead
+	second.request, second.decision = &request, d
+	lead.second = &second
+	m.runs = append(m.runs, &second)
 }
 
 // again asks a second time: the answer is that of the first.
@@ -393,6 +417,12 @@ func (m *machine) retain(t *rapid.T) {
 			}
 		}
 		m.prune(t.Context())
+		m.rounds++
+		for _, r := range m.kept {
+			if r.removed == 0 && m.inStore(t, r) == nil {
+				r.removed = m.rounds
+			}
+		}
 		m.tidy()
 	}
 }

@@ -152,6 +152,58 @@ type jobKind struct {
 	holdOut, constant  float64
 }
 
+// jobParts tells apart parts of jobs that count as jobs of their own: those in other
+// arms, and those whose details were removed at other times. What of a job ran on
+// several nodes is added up.
+type jobParts struct {
+	job       int64
+	submitted time.Time
+	workload  string
+	arm       record.Arm
+	removed   int
+	run       string // where Slurm didn't say when the job was submitted
+}
+
+// jobSum is what a job came to.
+type jobSum struct {
+	jobKind
+	arm     record.Arm
+	setting record.Setting
+	joules  float64
+	counts  bool // it is completed, and its energy known on each node
+}
+
+// jobSums are all jobs that were recorded in an arm.
+func (m *machine) jobSums() map[jobParts]*jobSum {
+	sums := make(map[jobParts]*jobSum)
+	for _, run := range slices.Sorted(maps.Keys(m.kept)) {
+		r := m.kept[run]
+		o := r.kept
+		if o.Workload == "" || o.Arm == record.Excluded || o.ExitState == string(slurm.Requeued) {
+			continue
+		}
+		key := jobParts{job: o.JobID, submitted: o.Submitted, workload: o.Workload, arm: o.Arm, removed: r.removed}
+		if o.Submitted.IsZero() {
+			key.run = run
+		}
+		one := jobSum{jobKind: jobKind{o.Workload, o.GPUModel, -1, 0}, arm: o.Arm, setting: o.Setting, counts: true}
+		if r.joined {
+			one.holdOut, one.constant = r.parts.holdOut.Or(-1), r.parts.constant.Or(0)
+			one.setting = record.Setting{Core: r.decision.Core, Mem: r.decision.Mem}
+		}
+		joules, known := o.GPUEnergyJ.Get()
+		sum := sums[key]
+		if sum == nil {
+			sum = &one
+			sums[key] = sum
+		}
+		sum.holdOut, sum.constant = min(sum.holdOut, one.holdOut), min(sum.constant, one.constant)
+		sum.setting.Core = min(sum.setting.Core, one.setting.Core)
+		sum.joules, sum.counts = sum.joules+joules, sum.counts && known && o.ExitState == record.Completed
+	}
+	return sums
+}
+
 // plainly are the arms by kind of jobs, from all outcomes that were recorded.
 func (m *machine) plainly() []savings.Stratum {
 	type group struct {
@@ -160,21 +212,13 @@ func (m *machine) plainly() []savings.Stratum {
 		setting record.Setting
 	}
 	energies := make(map[group][]float64)
-	for _, r := range m.kept {
-		o := r.kept
-		if o.Workload == "" || o.Arm == record.Excluded || o.ExitState != record.Completed {
-			continue
-		}
-		g := group{jobKind{o.Workload, o.GPUModel, -1, 0}, o.Arm, o.Setting}
-		if r.joined {
-			g.holdOut, g.constant = r.parts.holdOut.Or(-1), r.parts.constant.Or(0)
-			g.setting = record.Setting{Core: r.decision.Core, Mem: r.decision.Mem}
-		}
-		if o.Arm == record.Constant {
+	for _, s := range m.jobSums() {
+		g := group{s.jobKind, s.arm, s.setting}
+		if s.arm == record.Constant {
 			g.setting = record.Setting{}
 		}
-		if joules, known := o.GPUEnergyJ.Get(); known {
-			energies[g] = append(energies[g], joules)
+		if s.counts {
+			energies[g] = append(energies[g], s.joules)
 		}
 	}
 	arms := make(map[jobKind]*savings.Arms)

@@ -26,6 +26,8 @@ type agentRun struct {
 	joined   bool            // it was there when the outcome came
 	outcome  *record.Outcome // nil: the run lasts
 	kept     *record.Outcome // as it was recorded; nil: it isn't
+	removed  int             // in which round its details were removed; 0: they are there
+	second   *agentRun       // of the same job on another node; nil: there is none
 }
 
 // machine is a controller, the Slurm and the agents around it, and what should have
@@ -45,6 +47,8 @@ type machine struct {
 	next int
 	runs []*agentRun
 	kept map[string]*agentRun // recorded ones, by run
+
+	rounds int // of removing old records
 }
 
 // faulty is a store that fails while it is told to.
