@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,14 +44,18 @@ type office struct {
 	control *control.Controller
 	records *store.Store
 	path    string
-	now     time.Time
-	asked   map[string]http.Handler // by the beginning of the path
+	now     atomic.Pointer[time.Time] // the controller trains beside the test
+	asked   map[string]http.Handler   // by the beginning of the path
 }
+
+// moveTo sets the clock.
+func (o *office) moveTo(at time.Time) { o.now.Store(&at) }
 
 func newOffice(t tester, path string) *office {
 	t.Helper()
-	o := &office{path: path, now: time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)}
-	clock := func() time.Time { return o.now }
+	o := &office{path: path}
+	o.moveTo(time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC))
+	clock := func() time.Time { return *o.now.Load() }
 	var err error
 	if o.records, err = store.Open(t.Context(), path, &store.Options{Now: clock}); err != nil {
 		t.Fatal(err)
@@ -61,7 +66,7 @@ func newOffice(t tester, path string) *office {
 	}
 	p.control, p.role = o.control, roleController
 	p.metrics = p.newMetrics()
-	desk := &node.Desk{Version: "1", Role: roleController, Control: o.control, Access: &node.Access{}, Started: o.now}
+	desk := &node.Desk{Version: "1", Role: roleController, Control: o.control, Access: &node.Access{}, Started: clock()}
 	caller := control.Caller{All: true, Control: true}
 	inner := desk.Inner()(caller)
 	site := web.New(web.Options{
@@ -158,7 +163,7 @@ func (o *office) drawTime(t *rapid.T, name string) time.Time {
 	case 2:
 		return time.Date(9999, 12, 31, 23, 0, 0, 0, time.FixedZone("", -23*3600)) // the year 10000 in UTC
 	}
-	return o.now.Add(time.Duration(rapid.IntRange(-100_000, 1000).Draw(t, name)) * time.Second)
+	return o.now.Load().Add(time.Duration(rapid.IntRange(-100_000, 1000).Draw(t, name)) * time.Second)
 }
 
 // drawOutcome is what somebody says that a run came to.
@@ -166,7 +171,7 @@ func (o *office) drawOutcome(t *rapid.T, run int) *record.Outcome {
 	out := &record.Outcome{
 		RunID: strconv.Itoa(run), JobID: rapid.Int64Range(7, 8).Draw(t, "job"), Node: rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "node"),
 		Workload: "w", GPUModel: "V100", Arm: rapid.SampledFrom([]record.Arm{record.Treated, record.HeldOut}).Draw(t, "arm"), GPUs: []string{"GPU-1"},
-		ExitState: record.Completed, Submitted: o.now.Add(-48 * time.Hour), Started: o.drawTime(t, "started"), Ended: o.drawTime(t, "ended"),
+		ExitState: record.Completed, Submitted: o.now.Load().Add(-48 * time.Hour), Started: o.drawTime(t, "started"), Ended: o.drawTime(t, "ended"),
 		Setting: dvfsmodel.Setting{Core: dvfsmodel.MHz(rapid.SampledFrom([]float64{0, 900, 1200, 1e308, -1}).Draw(t, "core")), Mem: 877},
 		TimeS:   drawNumber(t, "time"), GPUEnergyJ: drawNumber(t, "gpu"), GPUSource: record.Counter, NodeEnergyJ: drawNumber(t, "node energy"), NodeSource: record.RAPL,
 		MeanPowerW: drawNumber(t, "mean"), PeakPowerW: drawNumber(t, "peak"), Utilisation: drawNumber(t, "use"), PeakMemoryBytes: drawNumber(t, "memory"),
@@ -222,7 +227,7 @@ func TestWhateverOutcomesSayEveryPageAnswers(t *testing.T) {
 		o := newOffice(t, filepath.Join(dir, strconv.Itoa(n)+".db"))
 		defer o.close(t)
 		for id := range int64(2) {
-			job := record.Job{Cluster: "alpha", ID: 7 + id, Submitted: o.now.Add(-48 * time.Hour), User: "ada", Workload: "w", Partition: "gpu", GPUs: 1, Nodes: 1, State: "RUNNING"}
+			job := record.Job{Cluster: "alpha", ID: 7 + id, Submitted: o.now.Load().Add(-48 * time.Hour), User: "ada", Workload: "w", Partition: "gpu", GPUs: 1, Nodes: 1, State: "RUNNING"}
 			if err := o.records.PutJob(t.Context(), &job); err != nil {
 				t.Fatal(err)
 			}
@@ -238,7 +243,7 @@ func TestWhateverOutcomesSayEveryPageAnswers(t *testing.T) {
 		o.everything(t)
 		if rapid.Bool().Draw(t, "spoil") {
 			o.spoil(t)
-			o.now = o.now.Add(time.Hour) // savings are computed anew
+			o.moveTo(o.now.Load().Add(time.Hour)) // savings are computed anew
 			o.everything(t)
 		}
 	})
@@ -262,7 +267,7 @@ func TestImpossibleRecordsOfAnOlderEPDAreShownAsUnknown(t *testing.T) {
 	}
 	o := newOffice(t, path)
 	defer o.close(t)
-	o.now = time.Date(2026, 3, 15, 12, 0, 0, 0, time.UTC)
+	o.moveTo(time.Date(2026, 3, 15, 12, 0, 0, 0, time.UTC))
 	var over epdapi.Overview
 	if err := json.Unmarshal([]byte(o.get(t, "/v1/overview")), &over); err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	words "github.com/epplan/epplan/internal/predict/source"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
@@ -485,6 +486,41 @@ func TestAUsersEstimateIsOfTheirOwnJobs(t *testing.T) {
 		if status := r.callAs(&ada, http.MethodPost, "/v1/estimate", body, nil); status != http.StatusBadRequest {
 			t.Errorf("%.20q: status %d", body, status)
 		}
+	}
+}
+
+// Operators may ask what another user's job would take; what its code looks like is
+// for that user to say.
+func TestOperatorsSayNothingOfOtherUsersCode(t *testing.T) {
+	for name, c := range map[string]struct {
+		who  *Caller
+		path string
+		kept bool
+	}{
+		"the user, to know":     {&ada, "/v1/estimate", true},
+		"the user, to tell":     {&ada, "/v1/code", true},
+		"an operator, to know":  {&operator, "/v1/estimate", false},
+		"an operator, to tell":  {&operator, "/v1/code", false},
+		"another user, to know": {&bob, "/v1/estimate", false},
+		"another user, to tell": {&bob, "/v1/code", false},
+		"root, to tell":         {&root, "/v1/code", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, nil)
+			vector := make([]float32, words.Dimensions)
+			vector[0] = 1
+			body := must(json.Marshal(&epdapi.CodeRequest{
+				Submission: *script(1000), Code: &epdapi.Code{Files: 1, Vector: vector, Digest: slurm.Hex(strings.Repeat("d", 32))},
+			}))
+			if status := r.callAs(c.who, http.MethodPost, c.path, string(body), nil); status != http.StatusOK {
+				t.Fatal(status)
+			}
+			s := script(1000)
+			kept, _ := r.forecasts.codes.get(sourceOf(s.UID, scriptHash(s.Script), string(s.Name)), r.clock.read(), false)
+			if (kept != nil) != c.kept {
+				t.Errorf("kept of ada's code: %t", kept != nil)
+			}
+		})
 	}
 }
 

@@ -182,15 +182,15 @@ func (a *alike) offline(tb testing.TB) (dvfsmodel.Setting, bool) {
 	return dvfsmodel.Setting{Core: q.Point.Core, Mem: q.Point.Mem}, ok
 }
 
-// pool are models of workloads on some GPU models.
-type pool struct {
+// modelPool are models of workloads on some GPU models.
+type modelPool struct {
 	profiles []*config.Profile
 	models   []*model
 }
 
-func newPool(tb testing.TB, rng *rand.Rand, each int) *pool {
+func newPool(tb testing.TB, rng *rand.Rand, each int) *modelPool {
 	tb.Helper()
-	var p pool
+	var p modelPool
 	known := settings(tb, "").Profiles
 	for _, name := range []string{"V100", "GTX1080Ti", "V100-2022", "RTX2070S", "GTX980"} {
 		profile, err := known.Lookup(name)
@@ -204,7 +204,7 @@ func newPool(tb testing.TB, rng *rand.Rand, each int) *pool {
 	return &p
 }
 
-func (p *pool) draw(rng *rand.Rand) *alike {
+func (p *modelPool) draw(rng *rand.Rand) *alike {
 	k := rng.IntN(len(p.models))
 	return drawAlike(rng, p.profiles[k], p.models[k])
 }

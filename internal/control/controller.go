@@ -119,7 +119,8 @@ type Controller struct {
 	writer    *writer
 	refits    chan record.WorkloadKey
 	counters  counters
-	evicted   atomic.Bool // decisions of open runs may be in the store only
+	evicted   atomic.Bool  // decisions of open runs may be in the store only
+	forgotten atomic.Int64 // those of jobs submitted until then, Unix seconds, may be, too
 	stop      context.CancelFunc
 	running   sync.WaitGroup
 	pending   gauge // outcomes that a refit is due for

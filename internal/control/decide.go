@@ -63,7 +63,7 @@ func (c *Controller) decideOnce(ctx context.Context, r *DecideRequest) (d *decid
 	}
 	job = job.startedIn(string(r.Partition))
 	var lead *decided
-	if earlier == nil && (job.submitted <= c.started.Unix() || c.evicted.Load()) {
+	if earlier == nil && (job.submitted <= max(c.started.Unix(), c.forgotten.Load()) || c.evicted.Load()) {
 		own, other, err := c.storedDecision(ctx, r, job)
 		switch {
 		case err != nil: // what was answered before isn't known

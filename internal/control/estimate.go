@@ -25,7 +25,9 @@ func (c *Controller) postEstimate(r *http.Request) (any, error) {
 	if who := CallerOf(r.Context()); !who.All && !who.Control {
 		s.UID = who.UID
 	}
-	c.announce(&s, code)
+	if who := CallerOf(r.Context()); who.Control || s.UID == who.UID { // operators ask for others, and change nothing for them
+		c.announce(&s, code)
+	}
 	e := c.Estimate(&s, r.URL.Query().Get("gpu_model"))
 	e.WantsText = c.wantsText(&s, code)
 	return e, nil

@@ -77,6 +77,7 @@ func (c *Controller) tidy() {
 	for key, d := range c.decided {
 		if now.Sub(d.at) > forgetAfter && c.jobs.get(key.job) == nil {
 			c.dropDecided(key, d)
+			c.forgotten.Store(max(c.forgotten.Load(), d.at.Unix()))
 		}
 	}
 }

@@ -1,0 +1,155 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/epplan/epplan/internal/store"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/slurm"
+)
+
+// agentRun is a run as its agent knows it: what it asked, what it was told, what it
+// sends.
+type agentRun struct {
+	request  *DecideRequest
+	decision Decision
+	parts    parts
+	settings *Settings
+	lost     bool            // the decision may not be in the records
+	joined   bool            // it was there when the outcome came
+	outcome  *record.Outcome // nil: the run lasts
+	kept     *record.Outcome // as it was recorded; nil: it isn't
+	removed  int             // in which round its details were removed; 0: they are there
+	second   *agentRun       // of the same job on another node; nil: there is none
+}
+
+// machine is a controller, the Slurm and the agents around it, and what should have
+// come of it all.
+type machine struct {
+	*Controller
+	t      testing.TB
+	path   string
+	clock  *hand
+	text   string // of the settings in force
+	store  *store.Store
+	faulty *faulty
+
+	jobs map[slurm.JobID]*slurm.Job // as Slurm has them
+	most map[slurm.JobID]slurm.Limit
+	away bool // slurmctld doesn't answer
+	next int
+	runs []*agentRun
+	kept map[string]*agentRun // recorded ones, by run
+
+	rounds int // of removing old records
+}
+
+// faulty is a store that fails while it is told to.
+type faulty struct {
+	broken
+	after atomic.Bool // what is written is there all the same: the answer got lost
+}
+
+// Trouble implements Records.
+func (f *faulty) Trouble() error { return errors.Join(f.err(), f.Records.Trouble()) }
+
+// PutOutcome implements Records.
+func (f *faulty) PutOutcome(ctx context.Context, o *record.Outcome) (store.Receipt, error) {
+	receipt, err := f.broken.PutOutcome(ctx, o)
+	if f.after.Swap(false) && err == nil {
+		return 0, store.ErrClosed
+	}
+	return receipt, err
+}
+
+// Configurations between which the machine is switched.
+var machineTexts = []string{
+	enforceAll,
+	"[live]\nmode = \"enforce\"\nhold_out = 0.4\nexplore = 0\n",
+	"[live]\nmode = \"enforce\"\nhold_out = 0.4\nexplore = 0.5\nmin_core = 0.75\n",
+	"[live]\nmode = \"enforce\"\nhold_out = 0.3\nconstant_arm = 0.3\nconstant_clocks = {V100 = 1237}\n",
+	"[live]\nmode = \"advise\"\nhold_out = 0.4\n",
+	"[live]\nmode = \"observe\"\n",
+	"[live]\nmode = \"enforce\"\nhold_out = 1\n[records]\nkeep_days = 3\n",
+	"[live]\nmode = \"enforce\"\nhold_out = 0.4\nmax_core = 0.9\n[safety]\nstretch = 1.05\n" +
+		"[records]\nkeep_days = 3\n",
+}
+
+// open opens the controller, as after a restart.
+func (m *machine) open() {
+	m.t.Helper()
+	s, err := store.Open(context.Background(), m.path, &store.Options{Now: m.clock.read})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	before := m.faulty
+	m.store, m.faulty = s, &faulty{broken: broken{Records: s}}
+	if before != nil {
+		m.faulty.why.Store(before.why.Load())
+	}
+	m.Controller, err = New(context.Background(), Options{
+		Store: m.faulty, Cluster: "alpha", Settings: settings(m.t, m.text), Clock: m.clock.read, Seed: 7,
+		StoreWait: 10 * time.Second, Resolve: m.resolve,
+	})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+func (m *machine) close() {
+	m.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if errors.Is(m.faulty.err(), store.ErrFull) { // nobody waits for room
+		m.stop()
+		m.running.Wait()
+	} else if err := m.Close(ctx); err != nil {
+		m.t.Error(err)
+	}
+	if err := m.store.Close(); err != nil {
+		m.t.Error(err)
+	}
+}
+
+// resolve is a question to slurmctld.
+func (m *machine) resolve(_ context.Context, id slurm.JobID) (slurm.Job, error) {
+	switch {
+	case m.away:
+		return slurm.Job{}, errors.New("slurmctld doesn't answer")
+	case m.jobs[id] == nil:
+		return slurm.Job{}, fmt.Errorf("job %s: %w", id, slurm.ErrNotFound)
+	}
+	return *m.jobs[id], nil
+}
+
+// EachJob implements Source.
+func (m *machine) EachJob(_ context.Context, each func(*slurm.Job) error) error {
+	if m.away {
+		return errors.New("slurmctld doesn't answer")
+	}
+	for _, id := range slices.Sorted(maps.Keys(m.jobs)) {
+		if err := each(m.jobs[id]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Nodes implements Source.
+func (*machine) Nodes(context.Context) ([]slurm.Node, error) { return nil, nil }
+
+// hear has the controller ask Slurm for all jobs.
+func (m *machine) hear() {
+	if m.Overheard(m).EachJob(context.Background(), func(*slurm.Job) error { return nil }) == nil {
+		for id, j := range m.jobs {
+			m.most[id] = j.TimeLimit
+		}
+	}
+}

@@ -1,0 +1,188 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/agent"
+	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/internal/spool"
+	"github.com/epplan/epplan/internal/spool/spooltest"
+	"github.com/epplan/epplan/internal/store"
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// tape is what a process does outside of itself, step by step: it dies at one of them.
+type tape struct {
+	mu    sync.Mutex
+	disk  *spooltest.FS
+	doing string
+	last  [2]string // what it did when it died
+}
+
+// marker is a folder without files: to make it durable changes nothing, and is a step.
+const marker = "/none"
+
+// step does something on the disk.
+func (t *tape) step(kind string, do func() error) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.disk.Crashed() {
+		t.last = [2]string{t.doing, kind}
+	}
+	return do()
+}
+
+// outside does something elsewhere, before and after which the process may die.
+func (t *tape) outside(kind string, do func() error) error {
+	if err := t.step(kind, func() error { return t.disk.SyncDir(marker) }); err != nil {
+		return err
+	}
+	err := do()
+	return errors.Join(err, t.step(kind, func() error { return t.disk.SyncDir(marker) }))
+}
+
+func (t *tape) dead() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.disk.Crashed()
+}
+
+// spoolDisk is the disk as a spool sees it.
+type spoolDisk struct{ *tape }
+
+func (d spoolDisk) MakeDir(dir string) error {
+	return d.step("make folder", func() error { return d.disk.MakeDir(dir) })
+}
+
+func (d spoolDisk) List(dir string) (sizes map[string]int64, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.disk.List(dir)
+}
+
+func (d spoolDisk) Read(path string) ([]byte, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.disk.Read(path)
+}
+
+func (d spoolDisk) Create(path string) (f spool.File, err error) {
+	err = d.step("create", func() error { f, err = d.disk.Create(path); return err })
+	return chainFile{d.tape, f}, err
+}
+
+func (d spoolDisk) Rename(from, to string) error {
+	return d.step("rename", func() error { return d.disk.Rename(from, to) })
+}
+
+func (d spoolDisk) Remove(path string) error {
+	return d.step("remove", func() error { return d.disk.Remove(path) })
+}
+
+func (d spoolDisk) SyncDir(dir string) error {
+	return d.step("sync folder", func() error { return d.disk.SyncDir(dir) })
+}
+
+type chainFile struct {
+	tape *tape
+	file spool.File
+}
+
+func (f chainFile) Write(data []byte) (n int, err error) {
+	err = f.tape.step("write", func() error { n, err = f.file.Write(data); return err })
+	return n, err
+}
+
+func (f chainFile) Sync() error  { return f.tape.step("sync", f.file.Sync) }
+func (f chainFile) Close() error { return f.tape.step("close", f.file.Close) }
+
+// agentDisk is one of its folders, as an agent sees it.
+type agentDisk struct {
+	spoolDisk
+	dir string
+}
+
+func (d agentDisk) Create(name string) (agent.File, error) {
+	path := filepath.Join(d.dir, name)
+	if _, err := d.Read(path); err == nil {
+		if err := d.spoolDisk.Remove(path); err != nil {
+			return nil, err
+		}
+	}
+	f, err := d.spoolDisk.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+func (d agentDisk) ReadFile(name string) ([]byte, error) {
+	return d.Read(filepath.Join(d.dir, name))
+}
+
+func (d agentDisk) Rename(from, to string) error {
+	return d.spoolDisk.Rename(filepath.Join(d.dir, from), filepath.Join(d.dir, to))
+}
+
+func (d agentDisk) Remove(name string) error { return d.spoolDisk.Remove(filepath.Join(d.dir, name)) }
+func (d agentDisk) Sync() error              { return d.SyncDir(d.dir) }
+
+func (d agentDisk) Names() ([]string, error) {
+	sizes, err := d.List(d.dir)
+	names := make([]string, 0, len(sizes))
+	for name := range sizes {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names, err
+}
+
+// mortal is a GPU that a dead process can't touch.
+type mortal struct {
+	gpu.Device
+	tape *tape
+}
+
+func (d mortal) Lock(domain gpu.Domain, f dvfsmodel.MHz) error {
+	return d.tape.outside("lock", func() error { return d.Device.Lock(domain, f) })
+}
+
+func (d mortal) Unlock(domain gpu.Domain) error {
+	return d.tape.outside("unlock", func() error { return d.Device.Unlock(domain) })
+}
+
+type mortalGPUs struct {
+	gpu.Library
+	tape *tape
+}
+
+func (l mortalGPUs) Devices() ([]gpu.Device, error) {
+	all, err := l.Library.Devices()
+	for i := range all {
+		all[i] = mortal{all[i], l.tape}
+	}
+	return all, err
+}
+
+// mortalRecords are those of a process that may die before or after a commit.
+type mortalRecords struct {
+	*store.Store
+	tape *tape
+}
+
+func (r mortalRecords) PutOutcome(ctx context.Context, o *record.Outcome) (receipt store.Receipt, err error) {
+	err = r.tape.outside("commit", func() error { receipt, err = r.Store.PutOutcome(ctx, o); return err })
+	return receipt, err
+}
+
+func (r mortalRecords) PutDecision(ctx context.Context, d *record.Decision) (int64, error) {
+	if r.tape.dead() {
+		return 0, store.ErrClosed
+	}
+	return r.Store.PutDecision(ctx, d)
+}
