@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // Fate is what became of a journal entry.
@@ -94,9 +93,7 @@ func (a *Agent) replay(ctx context.Context, uuids []string) (Report, error) {
 		return Report{}, fmt.Errorf("read the journal: %w", err)
 	}
 	var report Report
-	for _, name := range foreign {
-		report.Notes = append(report.Notes, a.moveAside(name))
-	}
+	a.replayStrangers(ctx, foreign, &report)
 	if err != nil {
 		report.Notes = append(report.Notes, err.Error())
 	}
@@ -111,17 +108,12 @@ func (a *Agent) replay(ctx context.Context, uuids []string) (Report, error) {
 	return report, nil
 }
 
-// moveAside moves a file that isn't an entry aside and says so.
-func (a *Agent) moveAside(name string) string {
-	if err := setAside(a.journal.folder, name); err != nil {
-		return fmt.Sprintf("the journal's file %q is foreign and can't be moved aside: %v", name, err)
-	}
-	return fmt.Sprintf("the journal's file %q is foreign: moved aside", name)
-}
-
 // replayOne gives back what one entry names. With spare, it leaves a GPU alone
 // that is locked for a run, and says nothing.
 func (a *Agent) replayOne(ctx context.Context, uuid string, spare bool) Restored {
+	if _, err := a.journal.read(uuid); errors.Is(err, errForeign) {
+		return a.replayForeign(ctx, uuid, spare, err)
+	}
 	c := a.card(uuid)
 	if c != nil {
 		if err := c.take(ctx); err != nil {
@@ -136,8 +128,6 @@ func (a *Agent) replayOne(ctx context.Context, uuid string, spare bool) Restored
 	switch {
 	case err != nil && gone(err) == nil:
 		return Restored{UUID: uuid, Fate: FateRestored, Note: "meanwhile"}
-	case errors.Is(err, errForeign):
-		return a.replayUnreadable(c, uuid, err)
 	case err != nil:
 		return a.replayUnread(c, uuid, err)
 	case entry.Boot != "" && a.options.Boot != "" && entry.Boot != a.options.Boot:
@@ -215,27 +205,6 @@ func (a *Agent) replayUnread(c *card, uuid string, err error) Restored {
 	return Restored{UUID: uuid, Fate: FateKept, Err: err}
 }
 
-// replayUnreadable treats an entry that can't be understood as one of all
-// clocks, and moves the file aside.
-func (a *Agent) replayUnreadable(c *card, uuid string, why error) Restored {
-	if c == nil && isGPU(uuid) {
-		err := fmt.Errorf("%s: %w: its clocks can't be given back before it is: %w", uuid, ErrNoGPU, why)
-		return Restored{UUID: uuid, Fate: FateKept, Err: err}
-	}
-	if c != nil {
-		if err := a.unlockAll(c); err != nil {
-			return Restored{UUID: uuid, Fate: FateKept, Note: why.Error(), Err: err}
-		}
-	}
-	if err := setAside(a.journal.folder, uuid+live); err != nil {
-		return Restored{UUID: uuid, Fate: FateKept, Note: why.Error(), Err: err}
-	}
-	if c != nil {
-		c.record(nil, true)
-	}
-	return Restored{UUID: uuid, Fate: FateAside, Note: why.Error()}
-}
-
 // unlockAll gives back whatever the card can lock.
 func (a *Agent) unlockAll(c *card) error {
 	var err error
@@ -244,10 +213,4 @@ func (a *Agent) unlockAll(c *card) error {
 		err = errors.Join(err, unlocking)
 	}
 	return err
-}
-
-// isGPU tells whether a name looks like a GPU's: NVML's UUIDs begin like this.
-func isGPU(uuid string) bool {
-	rest, ok := strings.CutPrefix(uuid, "GPU-")
-	return ok && rest != ""
 }

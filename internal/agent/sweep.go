@@ -139,7 +139,7 @@ func (a *Agent) sweepJournal(ctx context.Context) (Report, error) {
 		report, err := a.replay(ctx, nil)
 		return report, errors.Join(opening, err)
 	}
-	names, _, err := liveFiles(a.journal.folder, false)
+	names, foreign, err := liveFiles(a.journal.folder, false)
 	if err != nil {
 		return Report{}, fmt.Errorf("read the journal: %w", err)
 	}
@@ -156,5 +156,6 @@ func (a *Agent) sweepJournal(ctx context.Context) (Report, error) {
 			report.GPUs = append(report.GPUs, item)
 		}
 	}
+	a.replayStrangers(ctx, foreign, &report)
 	return report, err
 }

@@ -21,9 +21,9 @@ func previousDatabase(t *testing.T, path string) (schema int, runs []string) {
 	if err != nil || len(steps) < 2 {
 		t.Fatalf("%q: %v", steps, err)
 	}
-	slices.Sort(steps)
-	schema = len(steps) - 1
-	scripts := append([]string{filepath.Join(folder, "testdata", "schema1.sql")}, steps[1:schema]...)
+	slices.Sort(steps) // the first one leads to schema 2
+	schema = len(steps)
+	scripts := append([]string{filepath.Join(folder, "testdata", "schema1.sql")}, steps[:schema-1]...)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}

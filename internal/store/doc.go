@@ -11,6 +11,9 @@
 // [ErrNotFound]. After the first three nothing was written and the caller
 // still has what it handed in.
 //
+// schema.sql is what a new database is made by; migrations/ bring those of earlier epds
+// to the same. Who changes one changes the other: a test compares them.
+//
 // docs/records.md describes the tables. SQLite needs cgo; without it the
 // package compiles, and Open says so.
 package store

@@ -17,7 +17,7 @@ import (
 var tables = []string{
 	"jobs", "decisions", "outcomes", "outcome_details", "outcome_profiles", "outcome_conflicts", "models", "models_out",
 	"outcome_months",
-	"pruned_runs", "holdouts", "history", "features", "run_days", "energy_sums",
+	"pruned_runs", "history", "features", "run_days", "energy_sums",
 }
 
 // Tables are the names of the tables that [Store.Export] knows.

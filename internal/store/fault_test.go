@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -166,7 +167,7 @@ func TestOneWriteThatFailsDoesNotHarmOthersInItsTransaction(t *testing.T) {
 				return
 			}
 			err := s.Apply(t.Context(), func(ctx context.Context, conn *sql.Conn) error {
-				_, err := conn.ExecContext(ctx, "INSERT INTO holdouts VALUES ('alpha', ?, 0.5, '')", i)
+				_, err := conn.ExecContext(ctx, "INSERT INTO pruned_runs VALUES ('alpha', ?, '', x'')", strconv.Itoa(i))
 				return errors.Join(wrong, err)
 			})
 			if !errors.Is(err, wrong) {
@@ -179,7 +180,7 @@ func TestOneWriteThatFailsDoesNotHarmOthersInItsTransaction(t *testing.T) {
 	if n := len(exported(t, s, "outcomes")); n != 10 {
 		t.Errorf("%d outcomes of 10", n)
 	}
-	if n := len(exported(t, s, "holdouts")); n != 0 {
+	if n := len(exported(t, s, "pruned_runs")); n != 0 {
 		t.Errorf("%d rows of writes that failed", n)
 	}
 }

@@ -15,17 +15,25 @@ import (
 	"strings"
 )
 
+// newSchema is what a new database is made by.
+//
+//go:embed schema.sql
+var newSchema string
+
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
 
-// migration is one numbered step of the schema.
+// oldest is the first schema that an epd ever wrote.
+const oldest = 1
+
+// migration is a step to a schema: from the one before it, or from an empty database.
 type migration struct {
 	version int
 	script  string
 }
 
-// migrations are the steps in order. They are part of the program, so that a
-// wrong one is a fault that every test meets.
+// migrations are the steps from the oldest schema to the newest, in order. They are
+// part of the program, so that a wrong one is a fault that every test meets.
 func migrations() ([]migration, error) {
 	names, err := fs.Glob(migrationFiles, "migrations/*.sql")
 	if err != nil {
@@ -46,15 +54,18 @@ func migrations() ([]migration, error) {
 	}
 	slices.SortFunc(steps, func(a, b migration) int { return cmp.Compare(a.version, b.version) })
 	for i, step := range steps {
-		if step.version != i+1 {
-			return nil, fmt.Errorf("migration %d is missing", i+1)
+		if want := oldest + 1 + i; step.version != want {
+			return nil, fmt.Errorf("migration %d is missing", want)
 		}
 	}
 	return steps, nil
 }
 
-// migrate brings a database to the newest schema, each step in a transaction.
-// One with records is copied beside itself first.
+// newest is the schema that steps lead to.
+func newest(steps []migration) int { return oldest + len(steps) }
+
+// migrate gives a new database its schema, and brings an old one to it, each step in
+// a transaction. One with records is copied beside itself first.
 func migrate(ctx context.Context, conn *sql.Conn, path string) error {
 	steps, err := migrations()
 	if err != nil {
@@ -64,23 +75,24 @@ func migrate(ctx context.Context, conn *sql.Conn, path string) error {
 	if err != nil {
 		return err
 	}
-	if err := knownVersion(path, version, len(steps)); err != nil {
+	if err := knownVersion(path, version, newest(steps)); err != nil {
 		return err
 	}
-	if version == len(steps) {
+	if version == newest(steps) {
 		return nil
 	}
-	if version > 0 {
-		dropParts(path)
-		err := Backup(ctx, path, backupName(path, version))
-		if errors.Is(err, os.ErrExist) {
-			err = renewBackup(ctx, path, version)
-		}
-		if err != nil {
-			return fmt.Errorf("backup before migrating: %w", err)
-		}
+	if version < oldest {
+		return apply(ctx, conn, []migration{{newest(steps), newSchema}})
 	}
-	return apply(ctx, conn, steps[version:])
+	dropParts(path)
+	err = Backup(ctx, path, backupName(path, version))
+	if errors.Is(err, os.ErrExist) {
+		err = renewBackup(ctx, path, version)
+	}
+	if err != nil {
+		return fmt.Errorf("backup before migrating: %w", err)
+	}
+	return apply(ctx, conn, steps[version-oldest:])
 }
 
 // apply runs steps one after the other. Foreign keys are off meanwhile: else a table
@@ -96,7 +108,7 @@ func apply(ctx context.Context, conn *sql.Conn, steps []migration) (err error) {
 	}()
 	for _, step := range steps {
 		if err := step.apply(ctx, conn); err != nil {
-			return fmt.Errorf("migrate to schema %d: %w", step.version, err)
+			return fmt.Errorf("bring it to schema %d: %w", step.version, err)
 		}
 	}
 	return nil
@@ -172,18 +184,18 @@ func (m migration) apply(ctx context.Context, conn *sql.Conn) error {
 }
 
 // knownVersion refuses the schema of a newer epd, and says how to go back.
-func knownVersion(path string, version, newest int) error {
-	if version <= newest {
+func knownVersion(path string, version, known int) error {
+	if version <= known {
 		return nil
 	}
 	back := "no copy from before lies beside it: restore a backup of your own"
-	for schema := newest; schema > 0; schema-- {
+	for schema := known; schema > 0; schema-- {
 		if copied := backupName(path, schema); isFile(copied) {
 			back = fmt.Sprintf("with epd stopped put %[1]s in its place, and remove %[2]s-wal and %[2]s-shm; what was recorded since is lost", copied, path)
 			break
 		}
 	}
-	return fmt.Errorf("%w: it has schema %d, this epd knows up to %d: start the newer epd; or, to go back, %s", ErrNewer, version, newest, back)
+	return fmt.Errorf("%w: it has schema %d, this epd knows up to %d: start the newer epd; or, to go back, %s", ErrNewer, version, known, back)
 }
 
 // backupName is where a database is copied to before its schema is brought up to date.

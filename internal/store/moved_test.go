@@ -167,7 +167,7 @@ func goesOn(t *testing.T, path string, kept int) {
 func TestADatabaseThatGoesWhileAWriteIsMadeIsNoticedBeforeItsAcknowledgement(t *testing.T) {
 	s, path, _ := openIn(t)
 	err := s.Apply(t.Context(), func(ctx context.Context, conn *sql.Conn) error {
-		_, err := conn.ExecContext(ctx, "INSERT INTO holdouts VALUES ('alpha', 1, 0.5, '')")
+		_, err := conn.ExecContext(ctx, "INSERT INTO pruned_runs VALUES ('alpha', 'r', '', x'')")
 		return errors.Join(err, os.Remove(path))
 	})
 	if !errors.Is(err, store.ErrMoved) {

@@ -211,7 +211,7 @@ func inspect(ctx context.Context, path string, busy time.Duration) error {
 	if err != nil {
 		return err
 	}
-	return knownVersion(path, version, len(steps))
+	return knownVersion(path, version, newest(steps))
 }
 
 // findings are what a check pragma has to say other than ok.

@@ -117,7 +117,7 @@ func TestPruningRemovesOldRecordsOfEveryKindButModels(t *testing.T) {
 	}
 	for table, want := range map[string]int{
 		"jobs": 0, "decisions": 0, "outcomes": 0, "outcome_details": 0, "outcome_conflicts": 0,
-		"models": 1, "pruned_runs": 2, "outcome_months": 2, "holdouts": 1,
+		"models": 1, "pruned_runs": 2, "outcome_months": 2,
 	} {
 		lines := exported(t, s, table)
 		if len(lines) != want {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -66,9 +65,6 @@ func fill(tb testing.TB, s *store.Store) {
 		tb.Fatal(err)
 	}
 	if _, err := s.AddHistory(ctx, []record.Past{past(1), past(2)}); err != nil {
-		tb.Fatal(err)
-	}
-	if err := s.PutHoldout(ctx, record.Holdout{Cluster: "alpha", From: start, Fraction: 0.05}); err != nil {
 		tb.Fatal(err)
 	}
 	if err := s.PutFeatures(ctx, &record.Features{Cluster: "alpha", Source: "a", Script: []float32{0, 1}, Seen: start}); err != nil {
@@ -180,7 +176,6 @@ func TestWhatIsNotThereIsNotFound(t *testing.T) {
 		"empty token": func() error { _, err := s.DecisionByToken(t.Context(), "alpha", ""); return err },
 		"model":       func() error { _, err := s.Model(t.Context(), workload(0)); return err },
 		"version":     func() error { return s.UseModel(t.Context(), workload(0), 7, "") },
-		"hold-out":    func() error { _, err := s.Holdout(t.Context(), "alpha", start); return err },
 	} {
 		if err := look(); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("%s: %v", name, err)
@@ -199,9 +194,6 @@ func TestRecordsWithoutTheirKeyAreInvalid(t *testing.T) {
 			m.Coefficients = json.RawMessage("{")
 			_, err := s.PutModel(t.Context(), m)
 			return err
-		},
-		"hold-out of NaN": func() error {
-			return s.PutHoldout(t.Context(), record.Holdout{Cluster: "a", From: start, Fraction: math.NaN()})
 		},
 	} {
 		if err := try(); !errors.Is(err, record.ErrInvalid) {
@@ -267,19 +259,5 @@ func TestOneModelIsInUseAndCanBeRolledBack(t *testing.T) {
 	}
 	if used, err := s.ModelsInUse(ctx, "alpha"); err != nil || len(used) != 1 || used[0].Version != 1 {
 		t.Errorf("in use: %+v, %v", used, err)
-	}
-}
-
-func TestTheHoldoutInForceIsTheLastBefore(t *testing.T) {
-	s, _ := openNew(t)
-	for i, fraction := range []float64{0.05, 0.1, 0.2} {
-		h := record.Holdout{Cluster: "alpha", From: start.Add(time.Duration(i) * time.Hour), Fraction: fraction}
-		if err := s.PutHoldout(t.Context(), h); err != nil {
-			t.Fatal(err)
-		}
-	}
-	h, err := s.Holdout(t.Context(), "alpha", start.Add(90*time.Minute))
-	if err != nil || h.Fraction != 0.1 || !h.From.Equal(start.Add(time.Hour)) {
-		t.Errorf("%+v, %v", h, err)
 	}
 }

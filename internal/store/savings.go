@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"math"
 	"time"
@@ -220,34 +219,4 @@ func (e *energySums) addTo(m *record.EnergyMean) {
 	freedom := m.Freedom + e.runs - 1
 	m.VarianceJ2 = (m.VarianceJ2*float64(m.Freedom) + within) / float64(freedom)
 	m.Freedom = freedom
-}
-
-// PutHoldout records which part of the jobs runs at default clocks from a time
-// on; a second record for the same time replaces the first.
-func (s *Store) PutHoldout(ctx context.Context, h record.Holdout) error {
-	if h.Cluster == "" || h.From.IsZero() || !(h.Fraction >= 0 && h.Fraction <= 1) {
-		return fmt.Errorf("%w: a hold-out needs cluster, time and a fraction from 0 to 1", record.ErrInvalid)
-	}
-	err := s.do(ctx, func(ctx context.Context, conn *sql.Conn) error {
-		_, err := conn.ExecContext(ctx, `
-INSERT INTO holdouts (cluster, from_us, fraction, note) VALUES (?, ?, ?, ?)
-ON CONFLICT (cluster, from_us) DO UPDATE SET fraction = excluded.fraction, note = excluded.note`,
-			h.Cluster, record.Micro(h.From).UnixMicro(), h.Fraction, record.Text(h.Note))
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("store hold-out: %w", err)
-	}
-	return nil
-}
-
-// Holdout is the hold-out in force at a time, or ErrNotFound.
-func (s *Store) Holdout(ctx context.Context, cluster string, at time.Time) (record.Holdout, error) {
-	h := record.Holdout{Cluster: cluster}
-	var from sql.NullInt64
-	err := s.read.QueryRowContext(ctx, `
-SELECT from_us, fraction, note FROM holdouts WHERE cluster = ? AND from_us <= ? ORDER BY from_us DESC LIMIT 1`,
-		cluster, at.UnixMicro()).Scan(&from, &h.Fraction, &h.Note)
-	h.From = timeOf(from)
-	return h, lookup(err, "hold-out at %s", at.UTC().Format(time.RFC3339))
 }

@@ -275,14 +275,6 @@ type ModelOut struct {
 	Since time.Time `json:"since"`
 }
 
-// Holdout says which part of the jobs runs at default clocks from a time on.
-type Holdout struct {
-	Cluster  string    `json:"cluster"`
-	From     time.Time `json:"from"`
-	Fraction float64   `json:"fraction"` // 0..1
-	Note     string    `json:"note"`
-}
-
 // Endings counts jobs whose details aren't pruned.
 type Endings struct {
 	Ended     int64 `json:"ended"`

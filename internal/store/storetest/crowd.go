@@ -25,12 +25,13 @@ func Schema7(tb testing.TB, path string) {
 	if !ok {
 		tb.Fatal("where this package lies isn't known")
 	}
-	for _, name := range []string{"records", "retention", "models_out", "history", "savings", "predictions", "profiles"} {
-		found, err := filepath.Glob(filepath.Join(filepath.Dir(here), "..", "migrations", "000*_"+name+".sql"))
-		if err != nil || len(found) != 1 {
-			tb.Fatal(name, found, err)
-		}
-		script, err := os.ReadFile(filepath.Clean(found[0]))
+	folder := filepath.Dir(filepath.Dir(here))
+	steps, err := filepath.Glob(filepath.Join(folder, "migrations", "000[2-7]_*.sql"))
+	if err != nil || len(steps) != 6 {
+		tb.Fatal(steps, err)
+	}
+	for _, name := range append([]string{filepath.Join(folder, "testdata", "records1.sql")}, steps...) {
+		script, err := os.ReadFile(filepath.Clean(name))
 		if err != nil {
 			tb.Fatal(err)
 		}

@@ -1,0 +1,118 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// What lies in the journal and can't be understood may be that of an epd to come, to
+// which somebody went back: the GPUs that it lists may be locked. They are given back
+// as far as this epd can lock them; those that a run holds have an entry of their own.
+
+// replayForeign treats a GPU's file that can't be understood as one of all clocks of
+// that GPU and of those that it lists, and moves it aside. With spare, it leaves a GPU
+// alone that is locked for a run, and says nothing.
+func (a *Agent) replayForeign(ctx context.Context, uuid string, spare bool, why error) Restored {
+	c := a.card(uuid)
+	if c == nil && isGPU(uuid) {
+		err := fmt.Errorf("%s: %w: its clocks can't be given back before it is: %w", uuid, ErrNoGPU, why)
+		return Restored{UUID: uuid, Fate: FateKept, Err: errors.Join(err, a.freeListed(ctx, uuid+live))}
+	}
+	if c != nil {
+		if spare && a.untouchable(c) {
+			return Restored{}
+		}
+		if err := a.free(ctx, c); err != nil {
+			return Restored{UUID: uuid, Fate: FateKept, Note: why.Error(), Err: errors.Join(err, a.freeListed(ctx, uuid+live))}
+		}
+	}
+	err := a.freeListed(ctx, uuid+live)
+	if err == nil {
+		err = setAside(a.journal.folder, uuid+live)
+	}
+	if err != nil {
+		return Restored{UUID: uuid, Fate: FateKept, Note: why.Error(), Err: err}
+	}
+	return Restored{UUID: uuid, Fate: FateAside, Note: why.Error()}
+}
+
+// replayStrangers gives back what files list that have no ending of ours, and moves
+// them aside.
+func (a *Agent) replayStrangers(ctx context.Context, files []string, report *Report) {
+	for _, name := range files {
+		if err := a.freeListed(ctx, name); err != nil {
+			report.GPUs = append(report.GPUs, Restored{UUID: name, Fate: FateKept, Err: err})
+			continue
+		}
+		note := fmt.Sprintf("the journal's file %q is foreign: moved aside", name)
+		if err := setAside(a.journal.folder, name); err != nil {
+			note = fmt.Sprintf("the journal's file %q is foreign and can't be moved aside: %v", name, err)
+		}
+		report.Notes = append(report.Notes, note)
+	}
+}
+
+// freeListed gives back the clocks of the GPUs whose UUIDs stand in a file of the
+// journal, whatever its form. It is an error where one of them isn't there.
+func (a *Agent) freeListed(ctx context.Context, file string) error {
+	data, err := a.journal.folder.ReadFile(file)
+	switch {
+	case errors.Is(err, errForeign), err != nil && gone(err) == nil:
+		return nil // no epd wrote it, or it was given back meanwhile
+	case err != nil:
+		return fmt.Errorf("the journal's file %q: %w", file, err)
+	}
+	words := slices.Compact(slices.Sorted(strings.FieldsFuncSeq(strings.ToLower(string(data)), func(r rune) bool {
+		return r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	})))
+	var errs []error
+	for _, c := range a.allCards() {
+		uuid := strings.ToLower(c.uuid)
+		if !slices.Contains(words, uuid) {
+			continue
+		}
+		words = slices.DeleteFunc(words, func(word string) bool { return word == uuid })
+		if c.journalled() == nil && !a.untouchable(c) {
+			errs = append(errs, a.free(ctx, c))
+		}
+	}
+	for _, word := range words {
+		if nvmlUUID.MatchString(word) && !strings.EqualFold(strings.TrimSuffix(file, live), word) {
+			errs = append(errs, fmt.Errorf("%s: %w: its clocks can't be given back before it is, and the journal's file %q lists it", word, ErrNoGPU, file))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// free gives back whatever the card can lock. Where another agent of this journal
+// lives, it is told.
+func (a *Agent) free(ctx context.Context, c *card) error {
+	if err := c.take(ctx); err != nil {
+		return err
+	}
+	defer c.yield()
+	if c.twin {
+		if err := a.journal.leaveWord(c.uuid); err != nil {
+			return err
+		}
+	}
+	if err := a.unlockAll(c); err != nil {
+		return err
+	}
+	c.record(nil, true)
+	return nil
+}
+
+// nvmlUUID is what NVML calls a GPU, in small letters.
+var nvmlUUID = regexp.MustCompile(`^gpu-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+
+// isGPU tells whether the name of an entry is meant for a GPU.
+func isGPU(uuid string) bool {
+	rest, ok := strings.CutPrefix(uuid, "GPU-")
+	return ok && rest != ""
+}
