@@ -68,7 +68,7 @@ func parse(r io.Reader, name string) (*document, error) {
 // parseFile opens a file for a reader.
 func parseFile[T any](path string, read func(io.Reader, string) (T, error)) (T, error) {
 	var none T
-	file, err := os.Open(path) //nolint:gosec // the user names the file
+	file, err := os.Open(path)
 	if err != nil {
 		return none, err
 	}

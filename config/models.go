@@ -99,17 +99,6 @@ func (s *Models) Workloads() []string {
 	return slices.Sorted(maps.Keys(s.workloads))
 }
 
-// GPUModels lists the GPU models that a workload has a model for.
-func (s *Models) GPUModels(workload string) []string {
-	var names []string
-	for i := range s.list {
-		if s.list[i].Workload == workload {
-			names = append(names, s.list[i].GPUModel)
-		}
-	}
-	return sortedUnique(names)
-}
-
 // Lookup finds the model of a workload on a GPU model, named as in its profile.
 func (s *Models) Lookup(workload, gpuModel string) (*Model, bool) {
 	i, ok := s.index[modelKey{workload, spelling.Fold(gpuModel)}]

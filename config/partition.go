@@ -30,9 +30,6 @@ func (l *Live) ReorderOf(partition string) Reorder {
 	return l.Reorder
 }
 
-// Operator tells whether a user may see everybody's jobs.
-func (l *Live) Operator(user string) bool { return slices.Contains(l.Operators, user) }
-
 // byPartition is a field with a table: one of several words for each of the
 // partitions that have their own.
 func byPartition[T ~string](key, doc, each string, to *map[string]T, words []string) field {

@@ -60,7 +60,7 @@ func TestEachBuiltinProfileHasItsDefaultInItsTable(t *testing.T) {
 // measuredPairs are the distinct clocks of a measured table.
 func measuredPairs(t *testing.T, path string) map[dvfsmodel.ClockPair]bool {
 	t.Helper()
-	file, err := os.Open(path) //nolint:gosec // a name in a test
+	file, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -77,7 +77,7 @@ func ReadSeries(r io.Reader, name string) (*Series, error) {
 
 // ReadSeriesFile is [ReadSeries] of a file.
 func ReadSeriesFile(path string) (*Series, error) {
-	f, err := os.Open(path) //nolint:gosec // the administrator names it
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("factors over time: %w", err)
 	}

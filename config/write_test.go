@@ -13,11 +13,11 @@ var update = flag.Bool("update", false, "write golden files")
 func golden(t *testing.T, path, got string) {
 	t.Helper()
 	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil { //nolint:gosec // files of the project that everybody may read
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want, err := os.ReadFile(path) //nolint:gosec // a name in a test
+	want, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 
 // benchParams are workloads from the paper's published ranges (EDL §5.1.3).
 func benchParams(n int) []dvfsmodel.Params {
-	rng := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // repeatable on purpose
+	rng := rand.New(rand.NewPCG(1, 2))
 	ps := make([]dvfsmodel.Params, n)
 	for i := range ps {
 		power := 175 + 31*rng.Float64()

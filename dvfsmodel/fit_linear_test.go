@@ -9,8 +9,6 @@ import (
 )
 
 // randomGram is the Gram matrix of a random k-column matrix.
-//
-//nolint:gosec // G602: k is at most maxTerms
 func randomGram(rng *rand.Rand, k int) (square, *mat.SymDense) {
 	var g square
 	for range 12 {
@@ -34,7 +32,7 @@ func randomGram(rng *rand.Rand, k int) (square, *mat.SymDense) {
 }
 
 func TestInverseOfASmallMatrixIsThatOfGonum(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // test matrices
+	rng := rand.New(rand.NewPCG(1, 1))
 	for trial := range 1000 {
 		k := 1 + trial%maxTerms
 		g, sym := randomGram(rng, k)
@@ -63,7 +61,7 @@ func TestCollinearTermsHaveNoInverse(t *testing.T) {
 }
 
 func TestClosedFormDeletionEqualsARefit(t *testing.T) {
-	rng := rand.New(rand.NewPCG(2, 2)) //nolint:gosec // test data
+	rng := rand.New(rand.NewPCG(2, 2))
 	p := &leastSquares{cols: []int{0, 1, 2}}
 	for range 10 {
 		p.rows = append(p.rows, [maxTerms]float64{1, rng.NormFloat64(), rng.NormFloat64()})
@@ -92,7 +90,7 @@ func TestClosedFormDeletionEqualsARefit(t *testing.T) {
 }
 
 func TestNonNegativeSolutionSatisfiesItsOptimalityConditions(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 3)) //nolint:gosec // test data
+	rng := rand.New(rand.NewPCG(3, 3))
 	held := 0
 	for range 500 {
 		p := &leastSquares{cols: []int{0, 1, 2, 3}}
@@ -124,7 +122,7 @@ func TestNonNegativeSolutionSatisfiesItsOptimalityConditions(t *testing.T) {
 }
 
 func BenchmarkInverse(b *testing.B) {
-	g, sym := randomGram(rand.New(rand.NewPCG(4, 4)), 4) //nolint:gosec // test matrices
+	g, sym := randomGram(rand.New(rand.NewPCG(4, 4)), 4)
 	b.Run("own", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
@@ -144,7 +142,7 @@ func BenchmarkInverse(b *testing.B) {
 
 func BenchmarkFit(b *testing.B) {
 	truth := Params{P0: 60, Gamma: 25, C: 110, D: 20, Delta: 0.6, T0: 4}
-	rng := rand.New(rand.NewPCG(5, 5)) //nolint:gosec // simulated noise
+	rng := rand.New(rand.NewPCG(5, 5))
 	samples := make([]Sample, 0, 20)
 	for _, fc := range []float64{0.6, 0.75, 0.9, 1, 1.15} {
 		for _, fm := range []float64{0.7, 0.85, 1, 1.1} {

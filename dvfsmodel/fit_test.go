@@ -147,7 +147,7 @@ func TestBadBaseClocksAreAnError(t *testing.T) {
 
 func TestOutliersMoveTheFitLittleAndAreNamed(t *testing.T) {
 	for seed := range uint64(20) {
-		rng := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // simulated noise
+		rng := rand.New(rand.NewPCG(seed, 1))
 		samples := grid(example, fiveCores, fourMems, 0.005, rng)
 		i, j := rng.IntN(10), 10+rng.IntN(10)
 		samples[i].Time *= 0.3
@@ -211,7 +211,7 @@ func TestStandardErrorsMatchTheSpreadOfRepeatedFits(t *testing.T) {
 	}
 	var sum, squares, variance [6]float64
 	for seed := range uint64(repeats) {
-		rng := rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // simulated noise
+		rng := rand.New(rand.NewPCG(seed, 2))
 		f, err := dvfsmodel.FitPaper(grid(example, fiveCores, fourMems, 0.01, rng), fitBase)
 		if err != nil {
 			t.Fatal(err)
@@ -250,7 +250,7 @@ func TestWeightedFitsStateTheirStandardErrorsToo(t *testing.T) {
 		// The coefficients of time only: the knee of power is found by search.
 		var sum, squares, variance [3]float64
 		for seed := range uint64(repeats) {
-			rng := rand.New(rand.NewPCG(seed, 3)) //nolint:gosec // simulated noise
+			rng := rand.New(rand.NewPCG(seed, 3))
 			f, err := dvfsmodel.Fit(grid(truth, fiveCores, fourMems, 0.01, rng), fitBase,
 				&dvfsmodel.FitOptions{Forms: []dvfsmodel.Form{parsed}})
 			if err != nil {

@@ -10,7 +10,7 @@ import (
 
 func fitForm(t *testing.T, form dvfsmodel.Form, mems []float64) *dvfsmodel.Fitted {
 	t.Helper()
-	rng := rand.New(rand.NewPCG(1, 4)) //nolint:gosec // simulated noise
+	rng := rand.New(rand.NewPCG(1, 4))
 	cores := []float64{0.6, 0.7, 0.8, 0.9, 1, 1.15}
 	f, err := dvfsmodel.Fit(grid(example, cores, mems, 0.01, rng), fitBase, &dvfsmodel.FitOptions{Forms: []dvfsmodel.Form{form}})
 	if err != nil {
@@ -92,7 +92,7 @@ func TestTheFormThatMadeTheSamplesPredictsThemBest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rng := rand.New(rand.NewPCG(5, 5)) //nolint:gosec // simulated noise
+	rng := rand.New(rand.NewPCG(5, 5))
 	f, err := dvfsmodel.Fit(grid(truth, []float64{0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1}, fourMems, 0.002, rng), fitBase, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -44,6 +44,16 @@ func ObjectiveByName(name string) (Objective, error) {
 	return Objective{}, fmt.Errorf("unknown objective %q, want energy, edp, ed2p or time", name)
 }
 
+// WithHost is the objective of a GPU with its share of the node's power: energy that
+// no clock changes, for as long as the run lasts. Without weights energy counts.
+func (o Objective) WithHost(w Watt) Objective {
+	if o.EnergyWeight == 0 && o.TimeWeight == 0 {
+		o.EnergyWeight = 1
+	}
+	o.TimeWeight += o.EnergyWeight * float64(w)
+	return o
+}
+
 // Validate reports weights that are negative or not finite.
 func (o Objective) Validate() error {
 	for _, w := range [...]float64{o.EnergyWeight, o.TimeWeight} {

@@ -27,6 +27,26 @@ type Model interface {
 	Power(s Setting) Watt
 }
 
+// NoFaster is a model by which no lower clocks than those of a setting make a run faster,
+// whatever curves through a few samples say.
+func NoFaster(m Model, standard Setting) Model {
+	return noFaster{Model: m, fc: standard.Fc, fm: standard.Fm, time: m.Time(standard.Fc, standard.Fm)}
+}
+
+type noFaster struct {
+	Model
+	fc, fm, time float64 // of the standard setting
+}
+
+// Time is part of [Model].
+func (m noFaster) Time(fc, fm float64) float64 {
+	t := m.Model.Time(fc, fm)
+	if fc <= m.fc && fm <= m.fm {
+		return max(t, m.time)
+	}
+	return t
+}
+
 // Setting is a normalised operating point: core voltage, core clock, memory
 // clock, where 1 is the GPU's default.
 type Setting struct {

@@ -111,8 +111,9 @@ type Frontier struct {
 }
 
 // NewFrontier evaluates the model at every setting of the table. The default
-// clocks are at.
+// clocks are at: lower ones are no faster ([NoFaster]).
 func NewFrontier(m Model, t *Table, at Point) *Frontier {
+	m = NoFaster(m, at.Setting)
 	all := make([]Point, 0, t.Len())
 	for i := range t.rows {
 		for j := range t.rows[i].core {

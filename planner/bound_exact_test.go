@@ -268,13 +268,13 @@ func (e *exhaustive) plan(tb testing.TB) *planner.Plan {
 		e.add(f.choice, f.nodes, f.start, 1)
 		end = max(end, f.start+f.choice.seconds)
 		plan.Assignments[i] = planner.Assignment{
-			Option: int32(f.choice.option), Start: float64(f.start), End: float64(f.start) + f.choice.point.Time, Point: f.choice.point, //nolint:gosec // a small number
+			Option: int32(f.choice.option), Start: float64(f.start), End: float64(f.start) + f.choice.point.Time, Point: f.choice.point,
 		}
 	}
 	number := make([]int32, len(e.classes))
 	for node := range e.classes {
 		if _, on := e.node(node, end); on != nil {
-			number[node] = int32(len(plan.Nodes)) //nolint:gosec // a small number
+			number[node] = int32(len(plan.Nodes))
 			plan.Nodes = append(plan.Nodes, planner.Node{Class: e.classes[node], On: on})
 		}
 	}
@@ -415,7 +415,7 @@ type boundsOfSmall struct {
 // compare holds the bounds of a drawn problem against exhaustive search.
 func (b *boundsOfSmall) compare(tb testing.TB, seed uint64, table *dvfsmodel.Table) {
 	tb.Helper()
-	p := drawSmall(rand.New(rand.NewPCG(seed, 0)), table) //nolint:gosec // seeded, so that a failure can be repeated
+	p := drawSmall(rand.New(rand.NewPCG(seed, 0)), table)
 	if len(p.Tasks) == 0 || p.Validate() != nil {
 		b.impossible++
 		return

@@ -13,7 +13,7 @@ import (
 func BenchmarkCheck(b *testing.B) {
 	for _, n := range []int{1_000, 10_000, 100_000, 1_000_000} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
-			rng := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // not for secrets
+			rng := rand.New(rand.NewPCG(1, 1))
 			p := &planner.Problem{Cluster: planner.Cluster{Slot: 1, Classes: []planner.NodeClass{
 				{Name: "pair", Model: "A", GPUs: 4, IdleW: 37, TurnOn: 90},
 			}}}

@@ -101,7 +101,7 @@ func crowd(rng *rand.Rand) *planner.Problem {
 func TestPrototypesPlansPassCheck(t *testing.T) {
 	policies := []*planner.Policy{valuePolicy(func(task int) float64 { return float64(1 + task%7) }), fgdPolicy(), catsPolicy()}
 	for seed := range uint64(100) {
-		p := crowd(rand.New(rand.NewPCG(seed, 1))) //nolint:gosec // not for secrets
+		p := crowd(rand.New(rand.NewPCG(seed, 1)))
 		for _, pol := range policies {
 			plan := solveWith(t, p, pol)
 			if unplaced := len(plan.Unplaced); unplaced > len(p.Tasks)/2 {

@@ -251,7 +251,7 @@ func (e *engine) giveUp(task int, why string, earliest float64) {
 func (e *engine) commit(task int, pl *Placement) {
 	v, end := e.view, pl.Start+pl.Point.Time
 	a := &e.plan.Assignments[task]
-	a.Node, a.Option, a.GPUs = e.occupy(task, pl.Node, pl.GPUs, pl), int32(pl.Option), pl.GPUs //nolint:gosec // index of a slice
+	a.Node, a.Option, a.GPUs = e.occupy(task, pl.Node, pl.GPUs, pl), int32(pl.Option), pl.GPUs
 	if pl.More != nil {
 		e.occupyMore(task, a, pl)
 	}
@@ -301,7 +301,7 @@ func (e *engine) occupy(task, node int, gpus GPUSet, pl *Placement) int32 {
 	n := &v.nodes[node]
 	end := pl.Start + pl.Point.Time
 	for s := gpus; s != 0; s &= s - 1 {
-		g := n.first + int32(s.First()) //nolint:gosec // below MaxGPUs
+		g := n.first + int32(s.First())
 		if end > v.free[g] {
 			v.free[g] = end
 		}
@@ -312,7 +312,7 @@ func (e *engine) occupy(task, node int, gpus GPUSet, pl *Placement) int32 {
 	if v.books && !pl.Shared {
 		v.book(node, task, pl.Option, gpus, end)
 	}
-	return int32(node) //nolint:gosec // index of a slice
+	return int32(node)
 }
 
 // committed tells the stages of a placement and notes its end if one of them
@@ -406,9 +406,9 @@ func (e *engine) addNode(class int) {
 	if v.books {
 		v.held = append(v.held, nil)
 	}
-	node := int32(len(v.nodes)) //nolint:gosec // bounded by the number of tasks
+	node := int32(len(v.nodes))
 	v.nodes = append(v.nodes, nodeState{
-		class: int32(class), first: int32(len(v.free)), gpus: int32(gpus), //nolint:gosec // as above
+		class: int32(class), first: int32(len(v.free)), gpus: int32(gpus),
 	})
 	for range gpus {
 		v.free = append(v.free, 0)
@@ -466,7 +466,7 @@ func (e *engine) close(node int, at float64) {
 	*on = append(*on, Interval{From: max(0, n.since), To: at})
 	e.view.onByClass[n.class]--
 	if e.problem.Cluster.Classes[n.class].Count > 0 || (e.tenancy != nil && e.tenancy.covers(node)) {
-		e.view.asleep[n.class] = append(e.view.asleep[n.class], int32(node)) //nolint:gosec // index of a slice
+		e.view.asleep[n.class] = append(e.view.asleep[n.class], int32(node))
 	}
 	e.placer.Closed(node)
 }

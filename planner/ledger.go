@@ -22,9 +22,6 @@ type NodeEnergy struct{ Run, Idle, Host, TurnOn, Sleep dvfsmodel.Joule }
 // Total is the energy of everything.
 func (l *Ledger) Total() dvfsmodel.Joule { return l.Run + l.Idle + l.Host + l.TurnOn + l.Sleep }
 
-// GPU is the energy of the GPUs alone, without host power.
-func (l *Ledger) GPU() dvfsmodel.Joule { return l.Total() - l.Host }
-
 // Account computes the ledger of a plan from its assignments and the intervals
 // in which its nodes are on. Costs are those of EDL eq. (6) and (7), with host
 // and sleep power added.

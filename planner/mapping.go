@@ -32,7 +32,7 @@ func (e *engine) mapToNodes() {
 			slot = 0
 		}
 		n := &v.nodes[len(v.nodes)-1]
-		v.homes[single] = place{node: int32(len(v.nodes) - 1), gpus: 1 << uint(slot)} //nolint:gosec // as above
+		v.homes[single] = place{node: int32(len(v.nodes) - 1), gpus: 1 << uint(slot)}
 		v.free[int(n.first)+slot] = old[single].last
 		n.last = max(n.last, old[single].last)
 		n.off = max(n.off, old[single].off)

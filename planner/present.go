@@ -184,7 +184,7 @@ func (e *engine) goesOn(r *Running, now float64, at, nodes []int) Placement {
 	for i, number := range at {
 		part := Part{-1, FirstGPUs(count)}
 		if node := nodes[number]; node >= 0 {
-			part = Part{int32(node), e.view.freeAt(node, count, now)} //nolint:gosec // index of a slice
+			part = Part{int32(node), e.view.freeAt(node, count, now)}
 		}
 		if i == 0 {
 			pl.Node, pl.GPUs = int(part.Node), part.GPUs

@@ -20,7 +20,7 @@ import (
 // queueProblem is a drawn queue of so many jobs.
 func queueProblem(tb rapid.TB, seed uint64, jobs int) *planner.Problem {
 	tb.Helper()
-	drawn, pool := taskset.Queue(rand.New(rand.NewPCG(seed, 1)), trace.Independent) //nolint:gosec // repeatable
+	drawn, pool := taskset.Queue(rand.New(rand.NewPCG(seed, 1)), trace.Independent)
 	predicted, _, err := trace.KnapsackProblem(drawn[:min(jobs, len(drawn))], &pool)
 	if err != nil {
 		tb.Fatal(err)

@@ -303,12 +303,7 @@ func (p *Problem) AnyBinds() bool {
 // Price is what one GPU's second costs beside the energy that its model knows,
 // watts: the objective's price of time and the class's host power.
 func (p *Problem) Price(class int) dvfsmodel.Objective {
-	o := p.Objective
-	if o.EnergyWeight == 0 && o.TimeWeight == 0 {
-		o.EnergyWeight = 1
-	}
-	o.TimeWeight += o.EnergyWeight * float64(p.Cluster.Classes[class].HostW)
-	return o
+	return p.Objective.WithHost(p.Cluster.Classes[class].HostW)
 }
 
 // Validate reports the first thing that makes the problem meaningless. Tasks

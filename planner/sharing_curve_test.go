@@ -77,7 +77,7 @@ func TestCheckCountsContentionByTheCurve(t *testing.T) {
 func TestSafePoliciesKeepSLAsByTheCurve(t *testing.T) {
 	beside, blind := 0, 0
 	for seed := range uint64(60) {
-		rng := rand.New(rand.NewPCG(seed, 3)) //nolint:gosec // not for secrets
+		rng := rand.New(rand.NewPCG(seed, 3))
 		p := sharedCrowd(rng)
 		p.Cluster.Sharing.Contention = &consolidate.Curve{Exponent: 1 + rng.Float64(), ByTask: .1 * rng.Float64(), ByMemory: .2 * rng.Float64()}
 		for _, text := range []string{"cats-safe", "cats-safe,clocks=lowest", "hotcloud"} {
@@ -109,7 +109,7 @@ func TestSafePoliciesKeepSLAsByTheCurve(t *testing.T) {
 func TestACurveThatIsLinearChangesNoPlan(t *testing.T) {
 	linear := consolidate.LinearCurve()
 	for seed := range uint64(30) {
-		p := sharedCrowd(rand.New(rand.NewPCG(seed, 4))) //nolint:gosec // not for secrets
+		p := sharedCrowd(rand.New(rand.NewPCG(seed, 4)))
 		for _, text := range append([]string{"cats-safe,place=share-cats-safe"}, sharingPolicies...) {
 			p.Cluster.Sharing.Contention = nil
 			want, bound := solve(t, p, text), planner.LowerBound(p)
@@ -124,7 +124,7 @@ func TestACurveThatIsLinearChangesNoPlan(t *testing.T) {
 func TestImaginedFuturesKeepSLAsByTheCurveWhileGPUsAreLeft(t *testing.T) {
 	beside := 0
 	for seed := range uint64(8) {
-		rng := rand.New(rand.NewPCG(seed, 5)) //nolint:gosec // not for secrets
+		rng := rand.New(rand.NewPCG(seed, 5))
 		p := sharedCrowd(rng)
 		p.Cluster.Classes[0].Count = len(p.Tasks)
 		for i := range p.Tasks {

@@ -102,7 +102,7 @@ var sharingPolicies = []string{
 func TestPlansOfSharedGPUsPassCheck(t *testing.T) {
 	found := map[string]int{}
 	for seed := range uint64(100) {
-		p := sharedCrowd(rand.New(rand.NewPCG(seed, 1))) //nolint:gosec // not for secrets
+		p := sharedCrowd(rand.New(rand.NewPCG(seed, 1)))
 		for _, text := range sharingPolicies {
 			plan := solve(t, p, text)
 			if plan.Shared == nil {
@@ -134,7 +134,7 @@ func TestPlansOfSharedGPUsPassCheck(t *testing.T) {
 
 func TestOneTaskByGPUIsAsIfNothingWereShared(t *testing.T) {
 	for seed := range uint64(50) {
-		rng := rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // not for secrets
+		rng := rand.New(rand.NewPCG(seed, 2))
 		p := &planner.Problem{Mode: planner.Online, Cluster: sharedCluster(2, 16, 16)}
 		for i := range 20 {
 			p.Tasks = append(p.Tasks, profiled(fmt.Sprint("job", i), 100*rng.Float64(), 10+20*rng.Float64(), 9, 1.2, 100, 90))

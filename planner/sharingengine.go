@@ -18,7 +18,7 @@ func (e *engine) share() {
 		e.addNode(class)
 	}
 	for node, class := range slices.Backward(classes) {
-		e.view.asleep[class] = append(e.view.asleep[class], int32(node)) //nolint:gosec // index of a slice
+		e.view.asleep[class] = append(e.view.asleep[class], int32(node))
 	}
 	e.view.tenancy = e.tenancy
 }
@@ -26,7 +26,7 @@ func (e *engine) share() {
 // wake switches on a node of which Place knows that it sleeps.
 func (e *engine) wake(node int) {
 	asleep := &e.view.asleep[e.view.nodes[node].class]
-	if i := slices.Index(*asleep, int32(node)); i >= 0 { //nolint:gosec // index of a slice
+	if i := slices.Index(*asleep, int32(node)); i >= 0 {
 		*asleep = slices.Delete(*asleep, i, i+1)
 	}
 	e.switchOn(node)
@@ -122,9 +122,9 @@ func (plan *Plan) dropUnused() {
 	plan.Nodes = kept
 	for i := range plan.Assignments {
 		if a := &plan.Assignments[i]; a.Node >= 0 {
-			a.Node = int32(to[a.Node]) //nolint:gosec // index of a slice
+			a.Node = int32(to[a.Node])
 			for k := range a.More {
-				a.More[k].Node = int32(to[a.More[k].Node]) //nolint:gosec // index of a slice
+				a.More[k].Node = int32(to[a.More[k].Node])
 			}
 		}
 	}

@@ -75,7 +75,7 @@ func Solve(ctx context.Context, p *Problem, policy *Policy, opts *Options) (*Pla
 	if policy.Improve == nil || opts.NoImprove || opts.Truth != nil || (p.Mode == Online && (!policy.Hindsight || p.Present != nil)) {
 		return plan, nil
 	}
-	better, err := policy.Improve.Improve(ctx, p, plan, rand.New(rand.NewPCG(opts.Seed, opts.Seed))) //nolint:gosec // not for secrets
+	better, err := policy.Improve.Improve(ctx, p, plan, rand.New(rand.NewPCG(opts.Seed, opts.Seed)))
 	if err != nil {
 		return nil, fmt.Errorf("improve: %w", err)
 	}

@@ -60,7 +60,7 @@ func (v *View) ended(a *Assignment) {
 	for part := range a.Parts {
 		n := &v.nodes[part.Node]
 		for s := part.GPUs; s != 0; s &= s - 1 {
-			v.free[n.first+int32(s.First())] = a.End //nolint:gosec // below MaxGPUs
+			v.free[n.first+int32(s.First())] = a.End
 		}
 		n.last = n.since
 		for _, free := range v.free[n.first : n.first+n.gpus] {

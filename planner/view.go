@@ -237,9 +237,6 @@ func (v *View) Owner(gpu int) int { return int(v.owner[gpu]) }
 // run times aren't certain it is a prediction, and in the past once a task overruns.
 func (v *View) Free(gpu int) float64 { return v.free[gpu] }
 
-// FreeTimes is Free for every GPU. The caller must not change it.
-func (v *View) FreeTimes() []float64 { return v.free }
-
 // StartAfter is the earliest start on a GPU that is free from the given time
 // on: not before now, and at a whole slot where the start rule says so.
 func (v *View) StartAfter(free float64) float64 {

@@ -20,10 +20,8 @@ infer,bert,60,50,1
 		fmt.Println(err)
 		return
 	}
-	for arrival, group := range queue.Arrivals(b.Jobs) {
-		for _, i := range group {
-			fmt.Println(arrival, b.Jobs[i].ID)
-		}
+	for _, j := range b.Jobs {
+		fmt.Println(j.Arrival, j.ID)
 	}
 	// Output:
 	// jobs.csv:3:15: deadline_s is 50, before the arrival at 60, want a later one

@@ -76,7 +76,7 @@ func TestThePageOfFilesListsTheColumnsOfABatch(t *testing.T) {
 	if !*update {
 		t.Fatalf("docs/reference/files.md is out of date: go test ./queue -update rewrites its table")
 	}
-	if err := os.WriteFile(page, whole, 0o644); err != nil { //nolint:gosec // a page that everybody may read
+	if err := os.WriteFile(page, whole, 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

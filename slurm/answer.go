@@ -22,10 +22,6 @@ type jsonAnswer struct {
 	meta   Meta
 }
 
-func newAnswer(source string, data []byte) *jsonAnswer {
-	return streamAnswer(source, bytes.NewReader(data))
-}
-
 func streamAnswer(source string, r io.Reader) *jsonAnswer {
 	in := newLineReader(r)
 	// Bytes that are not UTF-8 are made visible value by value.

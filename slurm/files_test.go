@@ -7,7 +7,7 @@ import (
 
 func writeFile(tb testing.TB, path, text string) {
 	tb.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o755); err != nil { //nolint:gosec // a script of the test
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
 		tb.Fatal(err)
 	}
 }

@@ -19,13 +19,13 @@ import (
 func diskSite(t *testing.T, dir string) slurm.Site {
 	t.Helper()
 	s := slurm.Site{Dir: dir, Socket: "/run/epplan/submit.sock", Binary: "/usr/bin/epplan", CheckLua: luac(t), Read: func(file string) (string, error) {
-		text, err := os.ReadFile(file) //nolint:gosec // below the test's own folder
+		text, err := os.ReadFile(file)
 		return string(text), err
 	}}
-	if conf, err := os.ReadFile(filepath.Join(dir, "slurm.conf")); err == nil { //nolint:gosec // as above
+	if conf, err := os.ReadFile(filepath.Join(dir, "slurm.conf")); err == nil {
 		s.Conf = string(conf)
 	}
-	if script, err := os.ReadFile(filepath.Join(dir, "job_submit.lua")); err == nil { //nolint:gosec // as above
+	if script, err := os.ReadFile(filepath.Join(dir, "job_submit.lua")); err == nil {
 		s.Script, s.HasScript = string(script), true
 	}
 	return s
@@ -44,7 +44,7 @@ func tree(t *testing.T, dir string) map[string]string {
 			found[rel+"/"] = ""
 			return err
 		}
-		text, err := os.ReadFile(path) //nolint:gosec // as above
+		text, err := os.ReadFile(path)
 		found[rel] = string(text)
 		return err
 	})
@@ -79,7 +79,7 @@ func newSite(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil { //nolint:gosec // as a site has it
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
 			t.Fatal(err)
 		}
 		writeFile(t, filepath.Join(dir, name), text)
@@ -123,7 +123,7 @@ func TestUndoingKeepsWhatTheSiteChangedSince(t *testing.T) {
 	do(t, dir, slurm.PlanInstall)
 	edit := func(name, from, to string) {
 		t.Helper()
-		text, err := os.ReadFile(filepath.Join(dir, name)) //nolint:gosec // as above
+		text, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil || !strings.Contains(string(text), from) {
 			t.Fatalf("%s: %q, %v", name, text, err)
 		}
@@ -156,7 +156,7 @@ func TestAScriptOfOursStaysUntilSlurmDoesNotAskForIt(t *testing.T) {
 	dir := newSite(t, map[string]string{"slurm.conf": "ClusterName=c\n"})
 	do(t, dir, slurm.PlanInstall)
 	do(t, dir, slurm.PlanUndo)
-	text, err := os.ReadFile(filepath.Join(dir, "job_submit.lua")) //nolint:gosec // as above
+	text, err := os.ReadFile(filepath.Join(dir, "job_submit.lua"))
 	if err != nil || strings.Contains(string(text), "EPPLAN") || luac(t)("", string(text)) != nil {
 		t.Errorf("%s, %v", text, err)
 	}
@@ -167,7 +167,7 @@ func TestAScriptOfOursStaysUntilSlurmDoesNotAskForIt(t *testing.T) {
 func TestALinkedScriptStaysALinkAndKeepsItsOwner(t *testing.T) {
 	dir := newSite(t, map[string]string{"slurm.conf": "JobSubmitPlugins=lua\n", "shared/real.lua": siteScript})
 	target := filepath.Join(dir, "shared", "real.lua")
-	if err := os.Chmod(target, 0o640); err != nil { //nolint:gosec // not the usual ones
+	if err := os.Chmod(target, 0o640); err != nil {
 		t.Fatal(err)
 	}
 	if os.Geteuid() == 0 {
@@ -186,7 +186,7 @@ func TestALinkedScriptStaysALinkAndKeepsItsOwner(t *testing.T) {
 	if to, err := os.Readlink(filepath.Join(dir, "job_submit.lua")); err != nil || to != "shared/real.lua" {
 		t.Error(to, err)
 	}
-	text, err := os.ReadFile(target) //nolint:gosec // as above
+	text, err := os.ReadFile(target)
 	if err != nil || !strings.Contains(string(text), "EPPLAN") {
 		t.Errorf("%s, %v", text, err)
 	}
@@ -194,7 +194,7 @@ func TestALinkedScriptStaysALinkAndKeepsItsOwner(t *testing.T) {
 	if err != nil || after.Mode() != before.Mode() || owner(after) != owner(before) {
 		t.Errorf("%v %v, was %v %v", after.Mode(), owner(after), before.Mode(), owner(before))
 	}
-	if kept, err := os.ReadFile(target + slurm.BackupSuffix); err != nil || string(kept) != siteScript { //nolint:gosec // as above
+	if kept, err := os.ReadFile(target + slurm.BackupSuffix); err != nil || string(kept) != siteScript {
 		t.Errorf("%s, %v", kept, err)
 	}
 	dangling := newSite(t, map[string]string{"slurm.conf": ""})

@@ -25,7 +25,7 @@ func luaProgram(t *testing.T, module, text string) string {
 	t.Helper()
 	lua, err := exec.LookPath("lua5.1")
 	shareddata.Need(t, err == nil, "lua5.1 isn't installed: run scripts/test-packages.sh")
-	err = exec.CommandContext(t.Context(), lua, "-e", `require "socket.unix"`).Run() //nolint:gosec // a fixed name
+	err = exec.CommandContext(t.Context(), lua, "-e", `require "socket.unix"`).Run()
 	shareddata.Need(t, err == nil, "lua-socket isn't installed: run scripts/test-packages.sh")
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "epplan.lua"), module)
@@ -37,7 +37,7 @@ function submit(jd) return pcall(function() EPPLAN = EPPLAN or dofile(MODULE); E
 `+text)
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, lua, filepath.Join(dir, "main.lua")).CombinedOutput() //nolint:gosec // a fixed name
+	out, err := exec.CommandContext(ctx, lua, filepath.Join(dir, "main.lua")).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -230,11 +230,11 @@ func asker(t *testing.T, answer string) (program string, calls func() []string) 
 	dir := t.TempDir()
 	program = filepath.Join(dir, "epplan")
 	writeFile(t, program, "#!/bin/sh\nprintf '%s|' \"$@\" >>"+dir+"/calls\necho >>"+dir+"/calls\n"+answer+"\n")
-	if err := os.Chmod(program, 0o755); err != nil { //nolint:gosec // it is a program
+	if err := os.Chmod(program, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return program, func() []string {
-		text, err := os.ReadFile(filepath.Join(dir, "calls")) //nolint:gosec // below the test's own folder
+		text, err := os.ReadFile(filepath.Join(dir, "calls"))
 		if err != nil {
 			return nil
 		}

@@ -130,27 +130,7 @@ func TestBytesThatAreNotUTF8AreKeptAndTheListIsNotDropped(t *testing.T) {
 	}
 }
 
-func TestRecordedSinfoGivesNodes(t *testing.T) {
-	nodes, meta, err := slurm.ParseNodes("sinfo --json", sample(t, "sinfo.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(nodes) != 2 || nodes[0].Name != "n1" || nodes[0].State.Base != "MIXED" || !nodes[0].State.Usable() || nodes[0].Weight != 1 || meta.Version.Major != 22 {
-		t.Fatalf("%+v", nodes)
-	}
-	if strings.Join(nodes[0].Features, "+") != "h200+lab" || strings.Join(nodes[0].Partitions, "+") != "main+low" {
-		t.Errorf("features %v partitions %v", nodes[0].Features, nodes[0].Partitions)
-	}
-	if g := nodes[0].GresUsed[0]; g.Count != 7 || len(g.Index) != 7 || g.Index[2] != 3 {
-		t.Errorf("gres in use %+v", g)
-	}
-	down, _, err := slurm.ParseNodes("sinfo --json", sample(t, "sinfo-node-down.json"))
-	if err != nil || down[1].State.Usable() || down[1].Reason != "lab: node failure" {
-		t.Errorf("down node %+v, %v", down[1], err)
-	}
-}
-
-func TestRecordedScontrolNodesAgreeWithSinfo(t *testing.T) {
+func TestRecordedScontrolGivesNodesAndPartitions(t *testing.T) {
 	nodes, err := slurm.ParseNodeText("scontrol show node", sample(t, "scontrol-show-node.txt"), time.UTC)
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"fmt"
 	"strings"
 	"time"
 )
@@ -78,4 +79,28 @@ func ParseConfigText(data []byte) map[string]string {
 		}
 	}
 	return out
+}
+
+func splitList(text string) []string {
+	if unset(text) {
+		return nil
+	}
+	var out []string
+	for part := range strings.SplitSeq(text, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			out = append(out, part)
+		}
+	}
+	return out
+}
+
+func (n *Node) readGres(total, used string) error {
+	var err error
+	if n.Gres, err = ParseGres(total); err != nil {
+		return fmt.Errorf("node %s: %w", n.Name, err)
+	}
+	if n.GresUsed, err = ParseGres(used); err != nil {
+		return fmt.Errorf("node %s: %w", n.Name, err)
+	}
+	return nil
 }

@@ -62,7 +62,7 @@ func TestAnAnswerCutAnywhereIsAnErrorAfterTheJobsBefore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lot := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test's lots
+	lot := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
 		cut := lot.IntN(len(data))
 		got, err := ids(bytes.NewReader(data[:cut]))

@@ -9,11 +9,9 @@ import (
 
 // Numbers that Slurm uses for "no value" and "infinite".
 const (
-	NoVal16    = 0xfffe
-	NoVal      = 0xfffffffe
-	Infinite   = 0xffffffff
-	NoVal64    = 0xfffffffffffffffe
-	Infinite64 = 0xffffffffffffffff
+	NoVal    = 0xfffffffe
+	Infinite = 0xffffffff
+	NoVal64  = 0xfffffffffffffffe
 )
 
 // Limit is a wall-time limit. The zero Limit says that none was stated, which

@@ -79,26 +79,6 @@ func TestNumbersThatAreUnsetOrInfinite(t *testing.T) {
 	}
 }
 
-func TestSinfoRowsOfLaterVersionsBecomeNodes(t *testing.T) {
-	row := func(partition string) string {
-		return `{"node":{"state":["IDLE","POWERED_DOWN"]},"nodes":{"allocated":0,"nodes":["n1","n2"]},"cpus":{"maximum":16},"memory":{"minimum":64000},"weight":{"minimum":5,"maximum":5},
-		"features":{"total":"h200,lab","active":"h200"},"gres":{"total":"gpu:h200:8","used":"gpu:h200:0(IDX:N/A)"},"partition":{"name":"` + partition + `"},"reason":{"description":"why"}}`
-	}
-	nodes, _, err := slurm.ParseNodes("sinfo --json", []byte(`{"sinfo":[`+row("main")+`,`+row("low")+`],"meta":{}}`))
-	if err != nil || len(nodes) != 2 {
-		t.Fatal(nodes, err)
-	}
-	n := nodes[1]
-	if n.Name != "n2" || !n.State.PoweredDown() || n.Weight != 5 || strings.Join(n.Partitions, "+") != "main+low" || n.CPUs != 16 || n.Reason != "why" || n.Gres[0].Count != 8 || strings.Join(n.Active, "+") != "h200" {
-		t.Errorf("%+v", n)
-	}
-	const node = `{"nodes":[{"name":"n1","state":["IDLE","DRAIN"],"features":["a","b"],"active_features":["a"],"weight":3,"partitions":["p"],"boot_time":{"set":true,"infinite":false,"number":1795251323},"gres":"gpu:2","gres_used":"gpu:0","version":"24.05.1"}]}`
-	nodes, _, err = slurm.ParseNodes("scontrol --json show nodes", []byte(node))
-	if err != nil || nodes[0].State.Usable() || nodes[0].Weight != 3 || nodes[0].Version != "24.05.1" || len(nodes[0].Features) != 2 {
-		t.Errorf("%+v, %v", nodes, err)
-	}
-}
-
 func TestAccountingJSONOfLaterVersions(t *testing.T) {
 	const answer = `{"jobs":[{"job_id":9,"name":"x","user":"u","state":{"current":["CANCELLED"],"reason":"None"},"array":{"job_id":8,"task_id":{"set":true,"infinite":false,"number":1}},
 	"het":{"job_id":0,"job_offset":{"set":false,"infinite":false,"number":0}},"time":{"elapsed":5,"start":1795251323,"end":1795251328,"submission":1795251320,"limit":{"set":true,"infinite":false,"number":60}},

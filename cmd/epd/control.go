@@ -235,7 +235,7 @@ func settingsOf(c *cli.Context) (*control.Settings, error) {
 	if path == "" {
 		return control.DefaultSettings(), nil
 	}
-	f, err := os.Open(path) //nolint:gosec // the administrator names it
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}

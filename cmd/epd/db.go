@@ -53,7 +53,7 @@ func dbCommand(stdout, stderr io.Writer) *cli.Command {
 				return err
 			}),
 			sub("backup", "FILE", "copy the records to a new file, while epd runs too", "epd db backup /backup/records.db", 1, func(c *cli.Context, path string) error {
-				return store.BackupFile(c.Context, path, c.Args().First())
+				return store.Backup(c.Context, path, c.Args().First())
 			}),
 			sub("export", "TABLE", "write a table as JSON lines: "+strings.Join(store.Tables(), ", "), "epd db export outcomes", 1, func(c *cli.Context, path string) (err error) {
 				if _, err := os.Stat(path); err != nil {

@@ -125,7 +125,7 @@ func forgottenFile(path string, stdout io.Writer) (io.Writer, func(error) error,
 		out := bufio.NewWriter(stdout)
 		return out, func(error) error { return out.Flush() }, nil
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the administrator names it
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -283,7 +283,7 @@ func remember(c *cli.Context, stdout io.Writer) error {
 	name := c.Args().First()
 	in := io.Reader(os.Stdin)
 	if name != "-" {
-		f, err := os.Open(name) //nolint:gosec // the administrator names it
+		f, err := os.Open(name)
 		if err != nil {
 			return err
 		}

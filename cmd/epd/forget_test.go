@@ -36,7 +36,7 @@ func TestRunsAreTakenOutOfARunningEPDsRecordsAndPutBack(t *testing.T) {
 	if code != exitDone || stdout != "taken out of the records: 1 run of 1 job\n" || stderr != "" || recorded(t, state) != 2 {
 		t.Errorf("status %d, %q, %q", code, stdout, stderr)
 	}
-	text, err := os.ReadFile(file) //nolint:gosec // the test's own
+	text, err := os.ReadFile(file)
 	if err != nil || strings.Count(string(text), "\n") != 1 || !strings.Contains(string(text), `"job_id":7`) {
 		t.Errorf("what went is written as %s, %v", text, err)
 	}

@@ -88,13 +88,13 @@ func TestEPDStartsWithoutAConfigurationAndObserves(t *testing.T) {
 	if code, log := stop(); code != exitDone || strings.Contains(log, "level=ERROR") {
 		t.Errorf("status %d\n%s", code, log)
 	}
-	seed, err := os.ReadFile(filepath.Join(dir, "state", "seed")) //nolint:gosec // the test's own folder
+	seed, err := os.ReadFile(filepath.Join(dir, "state", "seed"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, stop = start(t, dir)
 	stop()
-	if again, err := os.ReadFile(filepath.Join(dir, "state", "seed")); err != nil || !bytes.Equal(again, seed) { //nolint:gosec // as above
+	if again, err := os.ReadFile(filepath.Join(dir, "state", "seed")); err != nil || !bytes.Equal(again, seed) {
 		t.Errorf("the lot changed: %q, then %q (%v)", seed, again, err)
 	}
 }
@@ -306,7 +306,7 @@ func TestAHangupEndsNoEPD(t *testing.T) {
 func TestOnlyOneEPDOfAClusterSteersSlurm(t *testing.T) {
 	commands := t.TempDir() // Slurm's, which all fail
 	for _, name := range []string{"scontrol", "squeue", "sinfo", "sacct"} {
-		if err := os.WriteFile(filepath.Join(commands, name), []byte("#!/bin/sh\nexit 1\n"), 0o700); err != nil { //nolint:gosec // a program
+		if err := os.WriteFile(filepath.Join(commands, name), []byte("#!/bin/sh\nexit 1\n"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -331,7 +331,7 @@ func TestSlurmsUserIsAllowedOnceSlurmSaysWhoThatIs(t *testing.T) {
 	commands := t.TempDir()
 	scontrol := filepath.Join(commands, "scontrol")
 	says := func(script string) {
-		if err := os.WriteFile(scontrol, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil { //nolint:gosec // a program
+		if err := os.WriteFile(scontrol, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -24,7 +24,7 @@ func TestTheReferenceOfTheDaemonIsWhatItsHelpSays(t *testing.T) {
 	const page = "../../docs/reference/epd.md"
 	want := b.Markdown("The daemon's command line", introduction)
 	if *update {
-		if err := os.WriteFile(page, []byte(want), 0o644); err != nil { //nolint:gosec // a page that everybody may read
+		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return

@@ -99,7 +99,7 @@ func crowdDir(b *testing.B) string {
 		dir = b.TempDir()
 	}
 	path := filepath.Join(dir, "records.db")
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) { //nolint:gosec // a folder that who runs it names
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		storetest.Crowd(b, path, paintJobs, time.Now())
 	}
 	s, err := store.Open(b.Context(), path, nil) // migrates it
@@ -141,7 +141,7 @@ func slurmOf(b *testing.B, jobs int) {
 	}
 	dir := b.TempDir()
 	for name, script := range map[string]string{"squeue": "exec cat " + filepath.Join(dir, "queue.json"), "scontrol": "exit 1", "sacct": "exit 1", "sinfo": "exit 1"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil { //nolint:gosec // a program
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -177,9 +177,9 @@ func paintReport(i int) *epdapi.NodeReport {
 		uuid := fmt.Sprintf("GPU-%d-%d", i, g)
 		r.GPUs = append(r.GPUs, epdapi.NodeGPU{
 			GPU:  epdapi.GPU{UUID: uuid, Bus: "00000000:17:00.0", Model: "V100", Minor: g, Power: 250, Core: 1200, Mem: 877, LockedCore: 1200},
-			Read: true, Utilisation: record.Known(0.9), Journal: &epdapi.JournalEntry{Since: now, RunID: "run", Job: uint32(i)}, //nolint:gosec // a few hundred
+			Read: true, Utilisation: record.Known(0.9), Journal: &epdapi.JournalEntry{Since: now, RunID: "run", Job: uint32(i)},
 		})
-		r.Runs = append(r.Runs, epdapi.NodeRun{Run: epdapi.Run{ID: fmt.Sprintf("run-%d-%d", i, g), Job: uint32(i), GPUs: []string{uuid}, Core: 1200, Started: now}, Partition: "gpu"}) //nolint:gosec // a few hundred
+		r.Runs = append(r.Runs, epdapi.NodeRun{Run: epdapi.Run{ID: fmt.Sprintf("run-%d-%d", i, g), Job: uint32(i), GPUs: []string{uuid}, Core: 1200, Started: now}, Partition: "gpu"})
 	}
 	return r
 }

@@ -195,7 +195,7 @@ func TestAnotherMungeKeyIsAnothersCluster(t *testing.T) {
 
 func writeFile(tb testing.TB, path, content string) {
 	tb.Helper()
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil { //nolint:gosec // a test's own
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		tb.Fatal(err)
 	}
 }
@@ -212,16 +212,16 @@ func TestUsersOnOtherMachinesSeeTheirOwnJobsByMunge(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	epplan := filepath.Join(dir, "epplan")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", epplan, "../epplan") //nolint:gosec // the project's own
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", epplan, "../epplan")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // another user runs it
+	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	ask := func(uid uint32, words ...string) (string, error) {
-		cmd := exec.CommandContext(t.Context(), epplan, append(words, "--socket", controller.address)...) //nolint:gosec // the project's own
+		cmd := exec.CommandContext(t.Context(), epplan, append(words, "--socket", controller.address)...)
 		cmd.Env = append(os.Environ(), "EPPLAN_MUNGE_SOCKET="+munged.Socket)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
 		cmd.Dir = "/"

@@ -92,13 +92,13 @@ func TestAStateFolderThatOthersMayWriteToIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	state := filepath.Join(dir, "state")
 	must(t, os.Mkdir(state, 0o700))
-	must(t, os.Chmod(state, 0o775)) //nolint:gosec // what is tried
+	must(t, os.Chmod(state, 0o775))
 	args := []string{"--gpu", "sim:2", "--slurm", "off", "--state", state, "--socket", filepath.Join(dir, "epd.sock")}
 	said := refused(t, args...)
 	if !strings.Contains(said, state+" has mode 0775, want 0755: others may ") || strings.Count(said, "chmod go-w "+state) != 1 {
 		t.Error(said)
 	}
-	must(t, os.Chmod(state, 0o755)) //nolint:gosec // as systemd makes it
+	must(t, os.Chmod(state, 0o755))
 	_, stop := start(t, dir)
 	if code, log := stop(); code != exitDone {
 		t.Errorf("status %d: %s", code, log)
@@ -134,7 +134,7 @@ func TestByAJournalOfSomebodyElseClocksAreGivenBackAndNothingIsChanged(t *testin
 	for name, lay := range map[string]func(t *testing.T, journal, entry string){
 		"its files too": func(_ *testing.T, journal, entry string) { give(journal); give(entry) },
 		"its folder":    func(_ *testing.T, journal, _ string) { give(journal) },
-		"open to all":   func(t *testing.T, journal, _ string) { t.Helper(); must(t, os.Chmod(journal, 0o777)) }, //nolint:gosec // what is tried
+		"open to all":   func(t *testing.T, journal, _ string) { t.Helper(); must(t, os.Chmod(journal, 0o777)) },
 		"a link": func(t *testing.T, journal, _ string) {
 			t.Helper()
 			must(t, os.Rename(journal, journal+".moved"))
@@ -184,7 +184,7 @@ func otherThan(t *testing.T, state string, sim *gpu.Sim) *gpu.Sim {
 func TestADryRunOfARestoreSaysThatTheJournalIsLeftAlone(t *testing.T) {
 	state, sim := crashed(t)
 	journal := filepath.Join(state, "journal")
-	must(t, os.Chmod(journal, 0o777)) //nolint:gosec // what is tried
+	must(t, os.Chmod(journal, 0o777))
 	var out, log text
 	if code := run(t.Context(), []string{"epd", "restore", "--dry-run", "--journal", journal}, &out, &log); code != exitDone ||
 		!strings.Contains(out.String(), "change nothing in the journal") || !strings.Contains(out.String(), sim.Identity().UUID) {
@@ -207,15 +207,15 @@ func TestRootActsAsTheControllersUserOnItsRecords(t *testing.T) {
 	dir, err := os.MkdirTemp("", "epd") //nolint:usetesting // t.TempDir's folders are closed to other users
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	must(t, os.Chmod(dir, 0o755)) //nolint:gosec // as above
+	must(t, os.Chmod(dir, 0o755))
 	_, stop := start(t, dir)
 	stop()
 	state := filepath.Join(dir, "state")
 	must(t, filepath.WalkDir(state, func(path string, _ fs.DirEntry, err error) error {
-		return errors.Join(err, os.Lchown(path, stranger, stranger)) //nolint:gosec // the test's own folder
+		return errors.Join(err, os.Lchown(path, stranger, stranger))
 	}))
 	db := func(words ...string) (string, error) {
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestEPDAsAChild$") //nolint:gosec // this program
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestEPDAsAChild$")
 		cmd.Env = append(os.Environ(), asChild+"="+strings.Join(append([]string{"epd", "db", words[0], "--state", state}, words[1:]...), "\n"))
 		out, err := cmd.CombinedOutput()
 		return string(out), err
@@ -281,7 +281,7 @@ func drawsAnotherSeed(t *testing.T, damaged string, flags []string) {
 		if code != exitDone || strings.Contains(log, "level=ERROR") != troubled || strings.Contains(log, path+".damaged-1") != troubled {
 			t.Errorf("status %d: %s", code, log)
 		}
-		seed, err := os.ReadFile(path) //nolint:gosec // the test's own folder
+		seed, err := os.ReadFile(path)
 		must(t, err)
 		seeds = append(seeds, string(seed))
 	}
@@ -289,7 +289,7 @@ func drawsAnotherSeed(t *testing.T, damaged string, flags []string) {
 		t.Errorf("the seed is %q, then %q", seeds[0], seeds[1])
 	}
 	for file, want := range map[string]string{path + ".damaged": "an earlier one", path + ".damaged-1": damaged} {
-		if kept, err := os.ReadFile(file); err != nil || string(kept) != want { //nolint:gosec // as above
+		if kept, err := os.ReadFile(file); err != nil || string(kept) != want {
 			t.Errorf("%s: %.40q, %v", file, kept, err)
 		}
 	}

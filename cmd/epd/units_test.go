@@ -22,7 +22,7 @@ type unit map[string][]string
 // readUnit reads a unit as systemd does, and fails at lines that are no settings.
 func readUnit(t *testing.T, path string) unit {
 	t.Helper()
-	text, err := os.ReadFile(path) //nolint:gosec // the project's own files
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,17 +142,17 @@ func TestSystemdAcceptsTheUnits(t *testing.T) {
 	}
 	copies := make([]string, 0, len(names))
 	for _, name := range names {
-		text, err := os.ReadFile(name) //nolint:gosec // the project's own files
+		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		path := filepath.Join(dir, filepath.Base(name))
-		if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(text), "/usr/bin/epd", "/bin/true")), 0o600); err != nil { //nolint:gosec // into the test's own folder
+		if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(text), "/usr/bin/epd", "/bin/true")), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		copies = append(copies, path)
 	}
-	out, err := exec.CommandContext(t.Context(), analyze, append([]string{"verify", "--man=no"}, copies...)...).CombinedOutput() //nolint:gosec // systemd's own
+	out, err := exec.CommandContext(t.Context(), analyze, append([]string{"verify", "--man=no"}, copies...)...).CombinedOutput()
 	for line := range strings.Lines(string(out)) {
 		if strings.Contains(line, dir) || strings.Contains(line, "epd") {
 			t.Errorf("%s", line)
@@ -180,8 +180,8 @@ func TestTheUnitsAreNoMoreExposedThanTheDocumentationSays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		threshold := "--threshold=" + strings.ReplaceAll(limit, ".", "")                                                                   // in tenths
-		out, err := exec.CommandContext(t.Context(), analyze, "security", "--offline=yes", "--no-pager", threshold, path).CombinedOutput() //nolint:gosec // systemd's own
+		threshold := "--threshold=" + strings.ReplaceAll(limit, ".", "") // in tenths
+		out, err := exec.CommandContext(t.Context(), analyze, "security", "--offline=yes", "--no-pager", threshold, path).CombinedOutput()
 		if err != nil {
 			t.Errorf("%s is more exposed than %s: %v\n%s", name, limit, err, out)
 		}

@@ -123,7 +123,7 @@ func TestPagesForANetworkNeedTLSOrAnAdministratorWhoWantsNone(t *testing.T) {
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	writeCertificate(t, cert, key)
 	writeFile(t, filepath.Join(dir, "open"), webTokens)
-	if err := os.Chmod(filepath.Join(dir, "open"), 0o644); err != nil { //nolint:gosec // what is refused
+	if err := os.Chmod(filepath.Join(dir, "open"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ config, address, want string }{
@@ -146,7 +146,7 @@ func TestPagesForANetworkNeedTLSOrAnAdministratorWhoWantsNone(t *testing.T) {
 	writeFile(t, filepath.Join(dir, "c.toml"), "[web]\ncert = \""+cert+"\"\nkey = \""+key+"\"\n")
 	_, stop := start(t, dir, "--config", filepath.Join(dir, "c.toml"), "--web", address)
 	defer stop()
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // the test's own certificate
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	if status, text := fetch(t, client, "https://"+address+"/healthz"); status != http.StatusOK || text != "ok\n" {
 		t.Errorf("by TLS: %d %s", status, text)
 	}
@@ -196,7 +196,7 @@ func TestAFileIsReadAgainWhereItChanged(t *testing.T) {
 	read := func(keep bool) *cached[string] {
 		return &cached[string]{keep: keep, failed: func(err error) { failures = append(failures, err) }, read: func(path string) (string, error) {
 			reads++
-			text, err := os.ReadFile(path) //nolint:gosec // the test's own
+			text, err := os.ReadFile(path)
 			if bytes.HasPrefix(text, []byte("bad")) {
 				err = errors.New("bad")
 			}
@@ -272,13 +272,13 @@ func TestThePageOfPagesWorksAsWritten(t *testing.T) {
 	for _, b := range c.Blocks {
 		for _, s := range b.Steps {
 			c.Ran(s)
-			command := exec.CommandContext(t.Context(), "sh", "-e", "-c", there.Replace(s.Command)) //nolint:gosec // the page's own
+			command := exec.CommandContext(t.Context(), "sh", "-e", "-c", there.Replace(s.Command))
 			if out, err := command.CombinedOutput(); err != nil {
 				t.Fatalf("%s: %v\n%s", s.At(), err, out)
 			}
 		}
 	}
-	lines, err := os.ReadFile(filepath.Join(dir, "web-tokens")) //nolint:gosec // the test's own
+	lines, err := os.ReadFile(filepath.Join(dir, "web-tokens"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ func TestReportsOfCommandsAreReadableInABrowser(t *testing.T) {
 	}
 	epplan := func(t *testing.T, args ...string) {
 		t.Helper()
-		cmd := exec.CommandContext(t.Context(), "epplan", args...) //nolint:gosec // the program itself
+		cmd := exec.CommandContext(t.Context(), "epplan", args...)
 		cmd.Dir = dir
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("epplan %s: %v\n%s", strings.Join(args, " "), err, out)

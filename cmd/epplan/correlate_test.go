@@ -15,7 +15,7 @@ import (
 
 // drawnSlots are slots of GPUs of which the last comes in half-way, with gaps.
 func drawnSlots(slots, gpus int) []*trace.UtilisationSlot {
-	rng := rand.New(rand.NewPCG(7, 8)) //nolint:gosec // seeded, so that a failure can be repeated
+	rng := rand.New(rand.NewPCG(7, 8))
 	all := make([]*trace.UtilisationSlot, slots)
 	for i := range all {
 		s := &trace.UtilisationSlot{Time: float64(i)}
@@ -117,7 +117,7 @@ func TestAnInterruptedCorrelationPrintsNothing(t *testing.T) {
 
 func TestTheEndsOfManyPairsAreThoseOfAllPairsSorted(t *testing.T) {
 	const top, pairs = 7, 50_000
-	rng := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // seeded, so that a failure can be repeated
+	rng := rand.New(rand.NewPCG(3, 4))
 	ends, all, without := newExtremes(top), make([]pair, 0, pairs), 0
 	for i := range pairs {
 		p := pair{a: fmt.Sprint("g", i), b: "h", r: math.Round(400*rng.Float64()-200) / 200} // with many ties

@@ -40,7 +40,7 @@ func leaves(commands []*cli.Command, parent string) map[string]*cli.Command {
 // readPage is the text of a page.
 func readPage(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(name) //nolint:gosec // the project's own pages
+	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func wantPage(t *testing.T, name, got, want string) {
 		return
 	}
 	if *update {
-		if err := os.WriteFile(name, []byte(want), 0o644); err != nil { //nolint:gosec // a page that everybody may read
+		if err := os.WriteFile(name, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
@@ -120,7 +120,7 @@ func TestEveryExampleOfTheHelpWorksAsTyped(t *testing.T) {
 		t.Errorf("%d examples, want one for each command", len(lines))
 	}
 	for _, line := range lines {
-		cmd := exec.CommandContext(t.Context(), "sh", "-c", line) //nolint:gosec // the program's own examples
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
 		cmd.Dir, cmd.Env = dir, exampleEnv(dir)
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
@@ -145,7 +145,7 @@ func TestEveryCommandHasItsExampleInAScript(t *testing.T) {
 			continue
 		}
 		script := strings.ReplaceAll(strings.TrimPrefix(name, "epplan "), " ", "_") + ".txtar"
-		text, err := os.ReadFile(filepath.Join("testdata/script", script)) //nolint:gosec // the tests' own files
+		text, err := os.ReadFile(filepath.Join("testdata/script", script))
 		if errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s has no script %s", name, script)
 		} else if !bytes.Contains(text, []byte("\nexec "+shown+"\n")) && !bytes.HasPrefix(text, []byte("exec "+shown+"\n")) {

@@ -91,7 +91,7 @@ func TestPicturesOfTheModelAreDrawnFromIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		file := filepath.Join(pictureFolder, name)
-		text, err := os.ReadFile(file) //nolint:gosec // the project's own pictures
+		text, err := os.ReadFile(file)
 		if err != nil && !*update {
 			t.Fatal(err)
 		}

@@ -156,7 +156,7 @@ func dryFolder(t *testing.T) string {
 		"job.sh": "#!/bin/sh\n#SBATCH --time=5\npython3 train.py\n", "train.py": "print(1)\n",
 		"run": "#!/bin/sh\ntouch " + dir + "/ran\n", "sbatch": "#!/bin/sh\ntouch " + dir + "/ran\n",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil { //nolint:gosec // a program
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}

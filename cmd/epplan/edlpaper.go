@@ -197,7 +197,7 @@ func (e *edlPaper) planned(f finding, spec taskset.Spec, l int, name string, mea
 }
 
 func (e *edlPaper) problem(spec taskset.Spec, l int, seed uint64) (*planner.Problem, error) {
-	batch, err := taskset.Generate(spec, rand.New(rand.NewPCG(seed, seed))) //nolint:gosec // repeatable on purpose
+	batch, err := taskset.Generate(spec, rand.New(rand.NewPCG(seed, seed)))
 	if err != nil {
 		return nil, err
 	}

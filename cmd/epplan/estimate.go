@@ -103,7 +103,7 @@ func chdirOf(script []byte) string {
 func (t *terminal) submission(c *cli.Context, script []byte) (*slurm.Submission, error) {
 	name := c.Args().First()
 	s := &slurm.Submission{
-		Version: slurm.ProtocolVersion, Kind: "batch", UID: uint32(max(0, os.Getuid())), Script: slurm.Hex(script), //nolint:gosec // a uid
+		Version: slurm.ProtocolVersion, Kind: "batch", UID: uint32(max(0, os.Getuid())), Script: slurm.Hex(script),
 	}
 	switch {
 	case len(script) == 0:

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/predict/source"
 	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
@@ -267,7 +268,7 @@ func codeIn(request []byte) epdapi.Code {
 func fakeCode(r *http.Request) any {
 	data, err := io.ReadAll(r.Body)
 	code := codeIn(data)
-	if err != nil || code.Files < 1 || len(code.Vector) != epdapi.CodeDimensions || strings.Contains(string(code.Text), "refuse") {
+	if err != nil || code.Files < 1 || len(code.Vector) != source.Dimensions || strings.Contains(string(code.Text), "refuse") {
 		return epdapi.Fault{Error: "code of " + strconv.Itoa(code.Files) + " files"}
 	}
 	return epdapi.CodeAnswer{Kept: true, WantsText: code.Text == ""}

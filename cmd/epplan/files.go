@@ -38,7 +38,7 @@ func (t *terminal) readPacked(name string, f func(r io.Reader, name string) erro
 		}
 		return f(t.stdin, "stdin")
 	}
-	file, err := os.Open(name) //nolint:gosec // the user names the file to read
+	file, err := os.Open(name)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, cause(err))
 	}
@@ -106,7 +106,7 @@ func replace(name string, f func(io.Writer) error) (err error) {
 
 // writeThrough writes to what can't be replaced.
 func writeThrough(name string, f func(io.Writer) error) error {
-	file, err := os.OpenFile(name, os.O_WRONLY, 0) //nolint:gosec // the user names the file to write
+	file, err := os.OpenFile(name, os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}

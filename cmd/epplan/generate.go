@@ -61,12 +61,12 @@ func (t *terminal) generateOpenb(c *cli.Context) error {
 	if spec.Nodes < 1 || (c.IsSet("tasks") && spec.Tasks < 1) {
 		return usagef("--nodes %d and --tasks %d, want 1 or more of each", spec.Nodes, spec.Tasks)
 	}
-	o, err := taskset.GenerateOpenb(spec, rand.New(rand.NewPCG(seed, seed))) //nolint:gosec // repeatable on purpose
+	o, err := taskset.GenerateOpenb(spec, rand.New(rand.NewPCG(seed, seed)))
 	if err != nil {
 		return &usageError{msg: err.Error()}
 	}
 	dir := c.Args().First()
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // a folder that everybody may read, as its files
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("write %s: %w", dir, cause(err))
 	}
 	if err := t.write(filepath.Join(dir, "nodes.csv"), func(w io.Writer) error { return trace.WriteNodes(w, o.Nodes) }); err != nil {
@@ -101,7 +101,7 @@ func (t *terminal) generate(c *cli.Context) error {
 		return usagef("--slots %d and --pairs %d, want 1 or more of each", spec.Slots, spec.Pairs)
 	}
 	seed := c.Uint64("seed")
-	batch, err := taskset.Generate(spec, rand.New(rand.NewPCG(seed, seed))) //nolint:gosec // repeatable on purpose
+	batch, err := taskset.Generate(spec, rand.New(rand.NewPCG(seed, seed)))
 	if err != nil {
 		return &usageError{msg: err.Error(), hint: "for example --offline 0.4 --online 1.6"}
 	}

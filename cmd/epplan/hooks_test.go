@@ -19,7 +19,7 @@ func TestAnEpilogLeavesNothingRunningWhenItsTimeIsOver(t *testing.T) {
 	dir := t.TempDir()
 	epd, note := filepath.Join(dir, "epd"), filepath.Join(dir, "pid")
 	script := "#!/bin/sh\necho $$ >" + note + ".new; mv " + note + ".new " + note + "\nexec sleep 30\n"
-	if err := os.WriteFile(epd, []byte(script), 0o700); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(epd, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	var said bytes.Buffer
@@ -28,7 +28,7 @@ func TestAnEpilogLeavesNothingRunningWhenItsTimeIsOver(t *testing.T) {
 			t.Errorf("status %d: %s", code, &said)
 		}
 	})
-	text, err := os.ReadFile(note) //nolint:gosec // the test's own
+	text, err := os.ReadFile(note)
 	if err != nil {
 		t.Fatalf("epd restore wasn't run: %v: %s", err, &said)
 	}

@@ -209,7 +209,7 @@ func (t *terminal) site(c *cli.Context) (slurm.Site, error) {
 
 // readText reads a file of the site's.
 func readText(path string) (string, error) {
-	text, err := os.ReadFile(path) //nolint:gosec // the administrator names the folder
+	text, err := os.ReadFile(path)
 	return string(text), err
 }
 

@@ -100,7 +100,7 @@ func TestOnlyTheBeginningOfAScriptIsSent(t *testing.T) {
 	if code != exitDone || !strings.Contains(stdout, "nothing is known") || stderr != "" {
 		t.Errorf("exit status %d: %s%s", code, stdout, stderr)
 	}
-	if string(got.Script) != string(begin[:slurm.HookScript]) || got.TRESPerJob != "gres/gpu:2" || got.UID != uint32(os.Getuid()) { //nolint:gosec // a uid
+	if string(got.Script) != string(begin[:slurm.HookScript]) || got.TRESPerJob != "gres/gpu:2" || got.UID != uint32(os.Getuid()) {
 		t.Errorf("%d bytes of script, %+q, uid %d", len(got.Script), got.TRESPerJob, got.UID)
 	}
 	if code, _, stderr = inProcess(t, "estimate", binary, "--socket", socket); code != exitDone || !strings.Contains(stderr, "sbatch refuses it") || len(got.Script) != slurm.HookScript {

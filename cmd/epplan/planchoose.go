@@ -79,7 +79,7 @@ func numbered(c *cli.Context, text string) string {
 func (q *knapsackQueue) drawOutcomes() ([]*knapsackQueue, error) {
 	all := make([]*knapsackQueue, drawsTried)
 	for i := range all {
-		rng := rand.New(rand.NewPCG(q.params.Queue.Look.Seed, uint64(i))) //nolint:gosec // repeatable on purpose
+		rng := rand.New(rand.NewPCG(q.params.Queue.Look.Seed, uint64(i)))
 		jobs := slices.Clone(q.jobs)
 		for j := range jobs {
 			jobs[j].True = taskset.Outcome(rng, q.model, &jobs[j].Forecast)

@@ -34,7 +34,7 @@ func TestThePolicyOfAQueueIsChosenWithoutItsTruth(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rng := rand.New(rand.NewPCG(3, 3)) //nolint:gosec // repeatable on purpose
+	rng := rand.New(rand.NewPCG(3, 3))
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	for i, line := range lines[1:] {
 		cells := strings.Split(line, ",")
@@ -48,7 +48,7 @@ func TestThePolicyOfAQueueIsChosenWithoutItsTruth(t *testing.T) {
 		lines[1+i] = strings.Join(cells, ",")
 	}
 	other := filepath.Join(t.TempDir(), "other.csv")
-	if err := os.WriteFile(other, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil { //nolint:gosec // a folder of the test's own
+	if err := os.WriteFile(other, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if a, b := chosenFor(t, "../../examples/two-types/queue.csv"), chosenFor(t, other); a != b {
@@ -58,7 +58,7 @@ func TestThePolicyOfAQueueIsChosenWithoutItsTruth(t *testing.T) {
 
 func TestTheChoiceFollowsFromTheSeed(t *testing.T) {
 	queue := func(seed uint64) *knapsackQueue {
-		q, err := drawQueue(rand.New(rand.NewPCG(5, 5)), trace.Coupled) //nolint:gosec // repeatable on purpose
+		q, err := drawQueue(rand.New(rand.NewPCG(5, 5)), trace.Coupled)
 		if err != nil {
 			t.Fatal(err)
 		}

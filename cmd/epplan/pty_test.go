@@ -28,7 +28,7 @@ type onTerminal struct {
 func startOnTerminal(t *testing.T, stdout io.Writer, args ...string) *onTerminal {
 	t.Helper()
 	master, slave := terminalPair(t)
-	p := &onTerminal{Cmd: exec.CommandContext(t.Context(), "epplan", args...), more: make(chan struct{}, 1)} //nolint:gosec // the test's own
+	p := &onTerminal{Cmd: exec.CommandContext(t.Context(), "epplan", args...), more: make(chan struct{}, 1)}
 	p.Stdout, p.Stderr, p.Env = &p.stdout, slave, append(os.Environ(), "TERM=xterm")
 	if stdout != nil {
 		p.Stdout = stdout

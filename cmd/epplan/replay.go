@@ -170,7 +170,7 @@ func readRuns(c *cli.Context, names []string) (in inflation, err error) {
 	if c.Int("seeds") < 1 || c.Int("seeds") > mostSeeds {
 		return in, usagef("--seeds %d, want 1 to %d", c.Int("seeds"), mostSeeds)
 	}
-	if last := uint64(math.MaxInt64 - c.Int("seeds") + 1); c.Uint64("seed") > last { //nolint:gosec // seeds are few
+	if last := uint64(math.MaxInt64 - c.Int("seeds") + 1); c.Uint64("seed") > last {
 		return in, usagef("--seed %d, want up to %d", c.Uint64("seed"), last)
 	}
 	if c.IsSet("jobs") && c.Int("jobs") < 1 {

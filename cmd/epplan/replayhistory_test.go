@@ -148,7 +148,7 @@ func TestAnInterruptedImportOrReplayLeavesTheOldTableAlone(t *testing.T) {
 			t.Errorf("%s printed %q", args[0], stdout)
 		}
 	}
-	text, err := os.ReadFile(table) //nolint:gosec // in the test's own folder
+	text, err := os.ReadFile(table)
 	if left, e := os.ReadDir(dir); err != nil || e != nil || string(text) != "old" || len(left) != 1 {
 		t.Errorf("table %q, %v; files left: %v, %v", text, err, left, e)
 	}

@@ -194,5 +194,5 @@ func (d *responseDraw) source(text string) *rand.Rand {
 		const prime = 1099511628211 // FNV-1a's
 		hash = (hash ^ uint64(text[i])) * prime
 	}
-	return rand.New(rand.NewPCG(d.seed, hash)) //nolint:gosec // not for secrets
+	return rand.New(rand.NewPCG(d.seed, hash))
 }

@@ -266,7 +266,7 @@ func (d *departures) play(ctx context.Context, r *stayRun, seed uint64) (*replay
 		tasks, _, s.To, err = replay.Recorded(d.stays, d.trace.kinds)
 	} else {
 		traffic := replay.Traffic{Load: d.loads[r.load], Horizon: d.horizon}
-		tasks, _, err = traffic.Arrivals(d.stays, d.trace.kinds, rand.New(rand.NewPCG(seed, seed))) //nolint:gosec // repeatable on purpose
+		tasks, _, err = traffic.Arrivals(d.stays, d.trace.kinds, rand.New(rand.NewPCG(seed, seed)))
 	}
 	if err != nil {
 		return nil, err

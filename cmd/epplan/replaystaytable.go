@@ -89,7 +89,7 @@ func (w *stayRow) fill() {
 	w.add(report.Column{Key: "sleep_after_s", Head: "sleep", Note: "after s", Left: true}, report.Text(w.parks[w.run.park].name))
 	w.add(report.Column{Key: "policy", Head: "policy", Left: true}, report.Text(w.policies[w.run.policy].Name))
 	w.add(report.Column{Key: "trace"}, report.Text(w.label))
-	w.add(report.Column{Key: "seed"}, report.Count(int(w.seeds[0]))) //nolint:gosec // for people to repeat the run
+	w.add(report.Column{Key: "seed"}, report.Count(int(w.seeds[0])))
 	w.add(report.Column{Key: "seeds"}, report.Count(len(w.seeds)))
 	w.power()
 	w.number("allocated_share", report.Column{Head: "allocated", Note: "% of GPUs"}, 1, 100, w.of(func(p *replay.Passage) float64 { return p.Allocated }))

@@ -175,7 +175,7 @@ func (t *inflationTable) number(key string, s spread) {
 func (t *inflationTable) machines(runs [][]inflated, policy int) {
 	own := runs[policy]
 	t.add(report.Column{Key: "trace"}, report.Text(t.label))
-	t.add(report.Column{Key: "seed"}, report.Count(int(t.seeds[0]))) //nolint:gosec // for people to repeat the run
+	t.add(report.Column{Key: "seed"}, report.Count(int(t.seeds[0])))
 	t.add(report.Column{Key: "seeds"}, report.Count(len(t.seeds)))
 	for i, load := range t.all {
 		at := "_at_" + loadText(load)

@@ -102,7 +102,7 @@ func (in *inflation) read(t *terminal, n *traceNames) error {
 		}
 		in.given = make([]int32, len(arrivals))
 		for i := range arrivals {
-			in.given[i] = int32(arrivals[i].Pod) //nolint:gosec // a row of a list in memory
+			in.given[i] = int32(arrivals[i].Pod)
 		}
 	}
 	if fleet.NewState(loaded.kinds).Capacity() == 0 {

@@ -114,7 +114,7 @@ func (p *catsPaper) add(section, what, unit string, ours, paper float64) {
 
 // rng is a source of the section's own.
 func (p *catsPaper) rng(stream uint64) *rand.Rand {
-	return rand.New(rand.NewPCG(p.seed, stream)) //nolint:gosec // repeatable on purpose
+	return rand.New(rand.NewPCG(p.seed, stream))
 }
 
 // paperTable1 is the seconds that the paper's MILP takes by tasks.
@@ -127,7 +127,7 @@ var paperTable1 = []struct { //nolint:gochecknoglobals // constant
 // one.
 func (p *catsPaper) table1(ctx context.Context) error {
 	for _, row := range paperTable1 {
-		in := taskset.Consolidation(p.rng(uint64(row.tasks)), row.tasks) //nolint:gosec // a small number
+		in := taskset.Consolidation(p.rng(uint64(row.tasks)), row.tasks)
 		for _, problem := range []consolidate.Problem{consolidate.AsPrinted, consolidate.Safe} {
 			limited, cancel := context.WithTimeout(ctx, p.limit)
 			began := time.Now()

@@ -46,7 +46,7 @@ var (
 // simulate plays a drawn stream by all policies.
 func (p *catsPaper) simulate(ctx context.Context, section string, spec taskset.SharedSpec, paper map[string]simulated) error {
 	spec.Tasks = max(1, int(p.scale*float64(spec.Tasks)))
-	stream := taskset.Shared(p.rng(uint64(spec.Tasks)), &spec) //nolint:gosec // a small number
+	stream := taskset.Shared(p.rng(uint64(spec.Tasks)), &spec)
 	var base simulated
 	for i, q := range simulatedPolicies {
 		plan, err := solvePolicy(ctx, stream, q.text)

@@ -150,7 +150,7 @@ func (p *predictPaper) draw(count int, stream uint64) ([]*knapsackQueue, error) 
 	list := make([]*knapsackQueue, count)
 	for i := range list {
 		const most = mostInstances
-		rng := rand.New(rand.NewPCG(p.seed, stream*most+uint64(i))) //nolint:gosec // repeatable on purpose
+		rng := rand.New(rand.NewPCG(p.seed, stream*most+uint64(i)))
 		var err error
 		if list[i], err = drawQueue(rng, p.model); err != nil {
 			return nil, err

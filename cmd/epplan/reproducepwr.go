@@ -193,7 +193,7 @@ var paperFamilyNames = []string{
 
 // syntheticFamily is a trace like the default one.
 func syntheticFamily(seed uint64) (*inflation, error) {
-	made, err := taskset.GenerateOpenb(taskset.OpenbSpec{}, rand.New(rand.NewPCG(seed, seed))) //nolint:gosec // repeatable on purpose
+	made, err := taskset.GenerateOpenb(taskset.OpenbSpec{}, rand.New(rand.NewPCG(seed, seed)))
 	if err != nil {
 		return nil, err
 	}

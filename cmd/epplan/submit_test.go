@@ -91,7 +91,7 @@ func asLua(t *testing.T, socket, further string) string {
 		t.Fatal(err)
 	}
 	program := filepath.Join(dir, "wrapper")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\nexec "+dir+"/epplan \"$@\" "+further+"\n"), 0o755); err != nil { //nolint:gosec // it is a program
+	if err := os.WriteFile(program, []byte("#!/bin/sh\nexec "+dir+"/epplan \"$@\" "+further+"\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	module, err := slurm.LuaModule("/etc/slurm", socket, program)
@@ -113,7 +113,7 @@ end`
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.CommandContext(t.Context(), lua, filepath.Join(dir, "main.lua")) //nolint:gosec // a fixed name
+	cmd := exec.CommandContext(t.Context(), lua, filepath.Join(dir, "main.lua"))
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)

@@ -69,7 +69,7 @@ func (t *terminal) submitScript(c *cli.Context) error {
 // announce tells epd what the code of a job looks like.
 func (t *terminal) announce(c *cli.Context, name string, script []byte, options []string) error {
 	s := &slurm.Submission{
-		Version: slurm.ProtocolVersion, Kind: "batch", UID: uint32(max(0, os.Getuid())), Name: slurm.Hex(filepath.Base(name)), //nolint:gosec // a uid
+		Version: slurm.ProtocolVersion, Kind: "batch", UID: uint32(max(0, os.Getuid())), Name: slurm.Hex(filepath.Base(name)),
 		Script: slurm.Hex(script),
 	}
 	quoted := make([]string, len(options))

@@ -112,7 +112,7 @@ func (t *terminal) queuesToTune(c *cli.Context) ([]*knapsackQueue, error) {
 	}
 	queues := make([]*knapsackQueue, count)
 	for i := range queues {
-		rng := rand.New(rand.NewPCG(c.Uint64("seed"), uint64(i))) //nolint:gosec // repeatable on purpose
+		rng := rand.New(rand.NewPCG(c.Uint64("seed"), uint64(i)))
 		if queues[i], err = drawQueue(rng, model); err != nil {
 			return nil, err
 		}

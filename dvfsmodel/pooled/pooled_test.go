@@ -43,7 +43,7 @@ func someTruth(random *rand.Rand) truth {
 }
 
 func someTruths(seed uint64, count int) []truth {
-	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // tests
+	random := rand.New(rand.NewPCG(seed, 1))
 	list := make([]truth, count)
 	for i := range list {
 		list[i] = someTruth(random)
@@ -281,7 +281,7 @@ func TestCurvesThroughAnySamplesPredictPositiveNumbers(t *testing.T) {
 }
 
 func TestNoiseIsThatOfRunsAtTheSameClocks(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // tests
+	random := rand.New(rand.NewPCG(1, 1))
 	w := someTruths(10, 1)[0]
 	const runs = 200
 	samples := make([]dvfsmodel.Sample, 0, runs)

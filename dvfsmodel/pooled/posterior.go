@@ -76,9 +76,6 @@ func (p *Posterior) Fitted() (*dvfsmodel.Fitted, error) {
 	return f, nil
 }
 
-// Settings is how many settings were measured.
-func (p *Posterior) Settings() int { return len(p.measured) }
-
 // Belief is what is known of the workload at some settings and at those that were
 // measured, what its curves leave open included. extra is power that counts with
 // that of the GPU, such as a host's.

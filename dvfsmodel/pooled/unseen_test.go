@@ -76,7 +76,7 @@ func TestTheNextWorkloadIsAsFarOffAsIsSaid(t *testing.T) {
 	const draws = 2000
 	for _, count := range []int{5, 8, 20} {
 		t.Run(strconv.Itoa(count), func(t *testing.T) {
-			random := rand.New(rand.NewPCG(3, uint64(count))) //nolint:gosec // tests
+			random := rand.New(rand.NewPCG(3, uint64(count)))
 			var slower, inside, near int
 			for range draws {
 				list := make([]truth, count+1)

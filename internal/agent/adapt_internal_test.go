@@ -155,7 +155,7 @@ func TestTheSLAHoldsAtEveryMomentForAnyUtilisation(t *testing.T) {
 		}
 		w := newWorld(rule, first, time.Duration(rapid.Int64Range(int64(shortestPeriod), int64(longestPeriod)).Draw(rt, "period")))
 		w.factor = rapid.SampledFrom([]float64{1, 1, 0.5}).Draw(rt, "factor")
-		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1)) //nolint:gosec // a simulation
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
 		late := rapid.SampledFrom([]float64{0, 0.05, 0.3}).Draw(rt, "late")
 		mean := rapid.SampledFrom([]float64{0.02, 0.3, 2, 15}).Draw(rt, "phase")
 		duty := rapid.Float64Range(0.02, 1).Draw(rt, "duty")

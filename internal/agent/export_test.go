@@ -2,6 +2,8 @@ package agent
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"time"
 )
 
@@ -16,8 +18,11 @@ func (a *Agent) AdaptAt(ctx context.Context, now time.Time) error {
 	return a.adapt(ctx, func() time.Time { return now })
 }
 
-// DecodeEntry reads a journal's file.
-func DecodeEntry(uuid string, data []byte) (*Entry, error) { return decodeEntry(uuid, data) }
+// Sample reads every GPU that has a run, once, and acts on what it finds, as [Agent.Watch] does all the time.
+func (a *Agent) Sample(ctx context.Context) error {
+	busy := slices.DeleteFunc(a.allCards(), func(c *card) bool { return !a.busy(c) })
+	return errors.Join(a.react(ctx, a.sample(busy)), a.hostTrouble())
+}
 
 // HostParts are the parts of the node that open runs have, by run.
 func (a *Agent) HostParts() map[string]float64 {

@@ -49,7 +49,7 @@ func TestAFileThatSomebodyElseMayHaveWrittenIsForeign(t *testing.T) {
 		"a link":           func() error { return errors.Join(os.WriteFile(path+"x", nil, 0o600), os.Symlink("GPU-1.jsonx", path)) },
 		"a pipe":           func() error { return syscall.Mkfifo(path, 0o600) },
 		"a folder":         func() error { return os.Mkdir(path, 0o700) },
-		"writable":         func() error { return errors.Join(os.WriteFile(path, nil, 0o600), os.Chmod(path, 0o622)) }, //nolint:gosec // what is tried
+		"writable":         func() error { return errors.Join(os.WriteFile(path, nil, 0o600), os.Chmod(path, 0o622)) },
 		"somebody else's":  func() error { return errors.Join(os.WriteFile(path, nil, 0o600), os.Chown(path, 4711, 0)) },
 		"larger than ours": func() error { return os.WriteFile(path, make([]byte, maxFile+1), 0o600) },
 	} {

@@ -74,7 +74,7 @@ func TestVictim(t *testing.T) {
 
 func TestAProcessKilledAtAnyMomentLeavesNoGPULocked(t *testing.T) {
 	const kills = 25
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // moments, not secrets
+	random := rand.New(rand.NewPCG(1, 2))
 	dir := t.TempDir()
 	found := 0
 	for i := range kills {
@@ -112,7 +112,7 @@ func killVictim(t *testing.T, dir string, after time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestVictim$") //nolint:gosec // this very program
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestVictim$")
 	cmd.Env = append(os.Environ(), victimDir+"="+dir)
 	out, err := cmd.StdoutPipe()
 	if err != nil {

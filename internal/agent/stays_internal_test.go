@@ -73,7 +73,7 @@ func (p *parallel) unstepped(tb testing.TB) (*dvfsmodel.Unstepped, int) {
 func TestStaysBoundWhatARunWouldHaveTakenAtOneClock(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rule := v100(rapid.Float64Range(1.05, 2).Draw(rt, "sla"), 30)
-		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1)) //nolint:gosec // a simulation
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
 		kinds := make([]kind, rapid.IntRange(1, 3).Draw(rt, "kinds"))
 		for i := range kinds {
 			kinds[i] = kind{random.Float64(), 40 + 100*random.Float64(), 50 + 150*random.Float64()}

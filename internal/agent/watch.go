@@ -128,14 +128,6 @@ func (a *Agent) sampleDue(ctx context.Context, trouble func(error)) {
 	}
 }
 
-// Sample reads every GPU that has a run, once, and acts on what it finds: a
-// lost GPU, a reloaded driver and somebody else's clocks put the runs on it to
-// default clocks. [Agent.Watch] does this all the time.
-func (a *Agent) Sample(ctx context.Context) error {
-	busy := slices.DeleteFunc(a.allCards(), func(c *card) bool { return !a.busy(c) })
-	return errors.Join(a.react(ctx, a.sample(busy)), a.hostTrouble())
-}
-
 // finding is what a sample says about a card; a nil error says nothing.
 type finding struct {
 	card *card

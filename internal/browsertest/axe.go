@@ -73,7 +73,7 @@ var axeScript = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	for {
-		code, err := os.ReadFile(filepath.Join(dir, ".cache", "axe", "axe.min.js")) //nolint:gosec // a script of the checkout
+		code, err := os.ReadFile(filepath.Join(dir, ".cache", "axe", "axe.min.js"))
 		if err == nil {
 			return string(code), nil
 		}

@@ -52,10 +52,10 @@ func (p *Page) Screenshot(name string) {
 	}
 	var picture []byte
 	p.do("take a picture", chromedp.FullScreenshot(&picture, 100))
-	if err := os.MkdirAll(dir, 0o750); err != nil { //nolint:gosec // the tester's own folder
+	if err := os.MkdirAll(dir, 0o750); err != nil {
 		p.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, name+".png"), picture, 0o600); err != nil { //nolint:gosec // as above
+	if err := os.WriteFile(filepath.Join(dir, name+".png"), picture, 0o600); err != nil {
 		p.Fatal(err)
 	}
 }

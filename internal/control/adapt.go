@@ -37,25 +37,23 @@ const (
 // adapt decides that a run's clock be adapted, if that is wanted and can be: on
 // one node, by a model, within the limit. What the run may take then is the SLA's
 // part of what it takes at default clocks at most.
-func (ch *chooser) adapt(standard *dvfsmodel.Point, room float64) bool {
-	rule, m, d := &ch.settings.Live.Adapt, ch.model.model, ch.decision
-	if rule.ModeOf(ch.job.partition.Value()) != config.AdaptOn || rule.Writes < leastWrites || ch.job.nodes != 1 || !m.covers(standard) {
+func (ch *chooser) adapt(room float64) bool {
+	rule, m, d, standard := &ch.settings.Live.Adapt, ch.model.model, ch.decision, &ch.sure.Standard
+	if rule.ModeOf(ch.job.partition.Value()) != config.AdaptOn || rule.Writes < leastWrites || ch.job.nodes != 1 || !m.Covers(standard) {
 		return false
 	}
-	longest := m.upper(standard, ch.settings.Live.TimeMargin)
-	surely := max(longest, standard.Time*(1+ch.settings.Safety.LimitMargin))
-	sla := min(rule.SLA, ch.settings.Safety.Stretch, guarded*room/surely)
+	sla := min(rule.SLA, ch.sure.Stretch, guarded*room/ch.sure.Longest(standard))
 	if !(sla >= leastSLA) {
 		return false
 	}
-	levels := ch.levels(standard)
+	levels := ch.levels()
 	if len(levels) == 0 {
 		return false
 	}
 	first := ch.first(levels, sla)
-	at := m.noFaster(ch.pointAt(levels[first].Core, standard.Mem), standard)
+	at := ch.sure.At(levels[first].Core, standard.Mem)
 	ch.predict(at)
-	d.Upper = record.Known(longest * sla)
+	d.Upper = record.Known(m.Upper(standard, ch.sure.TimeMargin) * sla)
 	d.Core, d.Arm = levels[first].Core, record.Treated
 	d.Adapt = &Adaptation{SLA: sla, TauS: rule.Tau, Writes: rule.Writes, Levels: levels}
 	ch.act(fmt.Sprintf("adapted between core %v and %v MHz while it runs, at most %.2f times as long as at default clocks, by %s",
@@ -68,19 +66,19 @@ func (ch *chooser) adapt(standard *dvfsmodel.Point, room float64) bool {
 
 // levels are the clocks among which a run may be stepped; none where there is
 // nothing to choose.
-func (ch *chooser) levels(standard *dvfsmodel.Point) []AdaptLevel {
-	m := ch.model.model
+func (ch *chooser) levels() []AdaptLevel {
+	standard := &ch.sure.Standard
 	var all []AdaptLevel
-	for _, pt := range slices.Backward(ch.table.points) {
+	for _, pt := range slices.Backward(ch.table.allowed) {
 		if pt.Mem != standard.Mem || pt.Core > standard.Core {
 			continue
 		}
-		at := m.noFaster(pt, standard)
+		at := ch.sure.At(pt.Core, pt.Mem)
 		cost := float64(ch.whole(&at) / ch.whole(standard))
-		if !m.covers(&at) || !(cost > 0) || math.IsInf(cost, 0) {
+		if !ch.sure.Of.Covers(&at) || !(cost > 0) || math.IsInf(cost, 0) {
 			continue
 		}
-		level := AdaptLevel{Core: pt.Core, Stretch: ch.stretch(&at, standard), Cost: cost}
+		level := AdaptLevel{Core: pt.Core, Stretch: ch.stretch(&at), Cost: cost}
 		if len(all) > 0 { // never less than at a higher clock
 			level.Stretch = max(level.Stretch, all[len(all)-1].Stretch)
 		}
@@ -109,7 +107,8 @@ func thinned(all []AdaptLevel, most int) []AdaptLevel {
 // clocks: no more than if all of it followed the core clock; and no more than
 // makes the whole run as long as its model's upper bound, if the run is at work
 // for the part of the time that it was before.
-func (ch *chooser) stretch(pt, standard *dvfsmodel.Point) float64 {
+func (ch *chooser) stretch(pt *dvfsmodel.Point) float64 {
+	standard := &ch.sure.Standard
 	if pt.Core >= standard.Core {
 		return 1
 	}
@@ -117,7 +116,7 @@ func (ch *chooser) stretch(pt, standard *dvfsmodel.Point) float64 {
 	if ch.model.usage <= 0 {
 		return follows
 	}
-	whole := ch.model.model.upper(pt, ch.settings.Live.TimeMargin) / standard.Time
+	whole := ch.sure.Of.Upper(pt, ch.sure.TimeMargin) / standard.Time
 	return min(follows, max(1, 1+(whole-1)/ch.model.usage))
 }
 

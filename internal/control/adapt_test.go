@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/dvfsmodel/choose"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
@@ -176,7 +177,7 @@ func TestNoLevelStretchesWorkMoreThanItSays(t *testing.T) {
 		usage := rapid.Float64Range(0.05, 1).Draw(rt, "usage")
 		delta := rapid.Float64Range(0, 1).Draw(rt, "delta")
 		whole := dvfsmodel.Params{P0: 60, Gamma: 20, C: 150, D: 600 * usage, Delta: delta, T0: 600 * (1 - usage)}
-		m := &model{shape: shape{BaseCore: 1380, BaseMem: 877, MinCore: 802, MaxCore: 1380, MinMem: 877, MaxMem: 877}}
+		m := &model{Model: choose.Model{Low: dvfsmodel.ClockPair{Core: 802, Mem: 877}, High: dvfsmodel.ClockPair{Core: 1380, Mem: 877}}}
 		cores := []dvfsmodel.MHz{802, 945, 1087, 1237, 1380}
 		samples := make([]dvfsmodel.Sample, 0, len(cores))
 		for _, core := range cores {
@@ -185,15 +186,15 @@ func TestNoLevelStretchesWorkMoreThanItSays(t *testing.T) {
 			samples = append(samples, dvfsmodel.Sample{Core: core, Mem: 877, Time: pt.Time, Power: pt.Power})
 		}
 		var err error
-		if m.fitted, err = dvfsmodel.Fit(samples, base, nil); err != nil {
+		if m.Fitted, err = dvfsmodel.Fit(samples, base, nil); err != nil {
 			rt.Skip(err)
 		}
 		ch := chooser{settings: settings(t, adaptAll), model: modelView{model: m, usage: usage}, table: &table{base: base}}
-		standard := ch.pointAt(1380, 877)
+		ch.sure = &choose.Sure{Of: &m.Model, Standard: m.At(base.Core, base.Mem), TimeMargin: ch.settings.Live.TimeMargin}
 		for _, s := range samples {
-			pt := ch.pointAt(s.Core, 877)
+			pt := m.At(s.Core, 877)
 			truth := delta*1380/float64(s.Core) + 1 - delta
-			if got := ch.stretch(&pt, &standard); got < truth*(1-1e-6) {
+			if got := ch.stretch(&pt); got < truth*(1-1e-6) {
 				rt.Fatalf("%v MHz stretches by %v, truly by %v", float64(s.Core), got, truth)
 			}
 		}

@@ -147,7 +147,7 @@ func TestModelsOfAdaptedRunsAloneAreThoseOfRunsAtOneClock(t *testing.T) {
 	}
 	for _, core := range steps {
 		at := dvfsmodel.Point{Core: core, Mem: base.Mem}
-		a, b := mine.at(at), theirs.at(at)
+		a, b := mine.At(at.Core, at.Mem), theirs.At(at.Core, at.Mem)
 		if math.Abs(a.Time/b.Time-1) > 0.02 || math.Abs(float64(a.Power/b.Power)-1) > 0.03 {
 			t.Errorf("%v MHz: %v s at %v W, by runs at one clock %v s at %v W", float64(core), a.Time, float64(a.Power), b.Time, float64(b.Power))
 		}
@@ -198,7 +198,7 @@ func (j *truth) stepped(at int, part, off, watts float64) *record.Outcome {
 // worst is how far a model is off at most at any clock, in time and in power.
 func (j *truth) worst(m *model) (time, power float64) {
 	for _, core := range steps {
-		s, pt := j.static(core), m.at(dvfsmodel.Point{Core: core, Mem: base.Mem})
+		s, pt := j.static(core), m.At(core, base.Mem)
 		time, power = max(time, math.Abs(math.Log(pt.Time/s.Time))), max(power, math.Abs(math.Log(float64(pt.Power/s.Power))))
 	}
 	return time, power
@@ -259,7 +259,7 @@ const (
 // Adapted runs teach as much as so many runs at the clock at which they were at
 // work.
 func TestAdaptedRunsMakeAModelOfOthersNoWorse(t *testing.T) {
-	random := rand.New(rand.NewPCG(4, 2)) //nolint:gosec // a simulation
+	random := rand.New(rand.NewPCG(4, 2))
 	const runs = 30
 	near := func() float64 { return math.Exp(noise * random.NormFloat64()) }
 	fit := func(samples []dvfsmodel.Sample) *model {

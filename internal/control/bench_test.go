@@ -119,7 +119,7 @@ func inHeap() int64 {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc) //nolint:gosec // less than 8 EiB
+	return int64(m.HeapAlloc)
 }
 
 // The goals of the performance page, with room for a slow machine.
@@ -153,8 +153,8 @@ func BenchmarkRefit(b *testing.B) {
 	kept := &remembered{outcomes: make(map[record.WorkloadKey][]record.Outcome, workloads)}
 	r := newRig(b, func(o *Options) { kept.Records, o.Store = o.Store, kept })
 	r.job(1, nil)
-	r.decide(ask(1))                      // its clocks are known from then on
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a simulation
+	r.decide(ask(1)) // its clocks are known from then on
+	random := rand.New(rand.NewPCG(1, 2))
 	noise := func() float64 { return math.Exp(0.02 * random.NormFloat64()) }
 	clocks := ask(1).Clocks[0].Core
 	keys := make([]record.WorkloadKey, workloads)

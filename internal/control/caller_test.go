@@ -339,7 +339,7 @@ func script(uid uint32) *slurm.Submission {
 func (r *rig) runScript(s *slurm.Submission, first slurm.JobID, times int) Decision {
 	r.t.Helper()
 	var d Decision
-	for id := first; id < first+slurm.JobID(times); id++ { //nolint:gosec // a few
+	for id := first; id < first+slurm.JobID(times); id++ {
 		var answer slurm.SubmitAnswer
 		if status := r.callAs(nil, http.MethodPost, "/v1/submit", string(must(json.Marshal(s))), &answer); status != http.StatusOK {
 			r.t.Fatal(status)

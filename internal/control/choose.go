@@ -8,6 +8,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/dvfsmodel/choose"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
@@ -23,8 +24,9 @@ type chooser struct {
 	doubt    error
 	now      time.Time
 	decision *Decision
-	// standard is a run at default clocks; nil where no clocks were chosen among.
-	standard *dvfsmodel.Point
+	// sure answers by the model within what the configuration allows; nil where there is
+	// nothing to choose: no model, no known limit, or somebody chose already.
+	sure *choose.Sure
 }
 
 // choose goes through the rules, the strongest first.
@@ -70,7 +72,7 @@ func (ch *chooser) fix(wishes *slurm.Wishes) {
 	d.Core, d.Mem = pair.Core, pair.Mem
 	if m := ch.model.model; m != nil {
 		d.ModelVersion = m.version
-		ch.predict(ch.pointAt(pair.Core, pair.Mem))
+		ch.predict(m.At(pair.Core, pair.Mem))
 	}
 	if d.Mem == t.base.Mem {
 		d.Mem = 0
@@ -90,27 +92,28 @@ func (ch *chooser) byModel() {
 		return
 	}
 	d.ModelVersion = m.version
-	standard := ch.pointAt(ch.table.base.Core, ch.table.base.Mem)
-	ch.predict(standard)
+	sure := ch.response()
+	standard := &sure.Standard
+	ch.predict(*standard)
 	d.DefaultJ = d.EnergyJ
 	if ch.job.limit == limitUnknown {
 		d.Reason = "default clocks: " + describe(ch.doubt, "the time limit isn't known")
 		return
 	}
-	ch.standard = &standard
+	ch.sure = sure
 	room, bound := ch.room()
-	best, found := ch.cheapest(&standard, room)
-	if found {
-		if pt, learns := ch.probe(&best, &standard, room); learns {
-			ch.takeProbe(&pt, &standard)
+	best, err := ch.sure.Optimum(ch.price(), room)
+	if err == nil {
+		if pt, learns := ch.probe(&best, room); learns {
+			ch.takeProbe(&pt)
 			return
 		}
 	}
-	if ch.adapt(&standard, room) {
+	if ch.adapt(room) {
 		return
 	}
 	switch {
-	case !found:
+	case err != nil:
 		d.Reason = fmt.Sprintf("default clocks: no others are sure to end within the %s of %s", bound, seconds(room))
 	case best.Core == standard.Core && best.Mem == standard.Mem:
 		d.Reason = "default clocks are the best ones"
@@ -118,10 +121,19 @@ func (ch *chooser) byModel() {
 		ch.take(&best)
 		d.Arm = record.Treated
 		ch.act(fmt.Sprintf("%s: %s and %.0f%% of the time at default clocks, by %s",
-			clock(d.Core, d.Mem), ch.energies(&best, &standard), 100*best.Time/standard.Time, m))
+			clock(d.Core, d.Mem), ch.energies(&best), 100*best.Time/standard.Time, m))
 		if d.Mode != config.Enforce {
 			d.Arm = record.Excluded
 		}
+	}
+}
+
+// response is how the workload answers to the clocks that may be set.
+func (ch *chooser) response() *choose.Sure {
+	m, safety := ch.model.model, &ch.settings.Safety
+	return &choose.Sure{
+		Of: &m.Model, Settings: ch.table.allowed, Standard: m.At(ch.table.base.Core, ch.table.base.Mem),
+		TimeMargin: ch.settings.Live.TimeMargin, LimitMargin: safety.LimitMargin, Stretch: safety.Stretch,
 	}
 }
 
@@ -129,7 +141,7 @@ func (ch *chooser) byModel() {
 func (ch *chooser) take(pt *dvfsmodel.Point) {
 	d := ch.decision
 	ch.predict(*pt)
-	if d.Core, d.Mem = pt.Core, 0; pt.Mem != ch.standard.Mem {
+	if d.Core, d.Mem = pt.Core, 0; pt.Mem != ch.sure.Standard.Mem {
 		d.Mem = pt.Mem
 	}
 }
@@ -154,8 +166,8 @@ func (ch *chooser) standAside(why string) {
 	d := ch.decision
 	d.Reason = why
 	d.Apply, d.Core, d.Mem, d.Adapt = false, 0, 0, nil
-	if ch.model.model != nil {
-		ch.predict(ch.pointAt(ch.table.base.Core, ch.table.base.Mem))
+	if m := ch.model.model; m != nil {
+		ch.predict(m.At(ch.table.base.Core, ch.table.base.Mem))
 	}
 }
 
@@ -186,68 +198,34 @@ func (k *knownJob) room(from, wish time.Time, margin float64) (limit float64, bo
 	return max(0, limit), bound
 }
 
-// cheapest is the best of the settings that may be set and whose run is sure
-// to fit.
-func (ch *chooser) cheapest(standard *dvfsmodel.Point, room float64) (dvfsmodel.Point, bool) {
-	m := ch.model.model
-	var best dvfsmodel.Point
-	least, found := math.Inf(1), false
-	consider := func(pt dvfsmodel.Point) {
-		if !m.covers(&pt) || !ch.fits(&pt, standard, room) {
-			return
-		}
-		if cost := ch.cost(&pt); cost < least {
-			best, least, found = pt, cost, true
-		}
-	}
-	consider(*standard)
-	for i := range ch.table.points {
-		consider(m.noFaster(ch.table.points[i], standard))
-	}
-	return best, found
+// price is what clocks are chosen by, the host's power included.
+func (ch *chooser) price() dvfsmodel.Objective {
+	return ch.settings.Goal.Objective.WithHost(ch.host())
 }
 
-// fits tells whether a run at a point is sure to end in time, and not much later
-// than at default clocks.
-func (ch *chooser) fits(pt, standard *dvfsmodel.Point, room float64) bool {
-	m, safety, margin := ch.model.model, &ch.settings.Safety, ch.settings.Live.TimeMargin
-	upper := max(m.upper(pt, margin), pt.Time*(1+safety.LimitMargin))
-	return dvfsmodel.Fits(upper, min(room, m.upper(standard, margin)*safety.Stretch))
-}
-
-// cost is the objective with the host's power.
-func (ch *chooser) cost(pt *dvfsmodel.Point) float64 {
-	with := *pt
-	with.Energy = ch.whole(pt)
-	return ch.settings.Goal.Objective.Cost(with)
-}
+// host is the watts of the rest of the node for each of its GPUs.
+func (ch *chooser) host() dvfsmodel.Watt { return ch.settings.hostPower(ch.decision.GPUModel) }
 
 // whole is a GPU's energy with its share of the node's, as reports state it.
 func (ch *chooser) whole(pt *dvfsmodel.Point) dvfsmodel.Joule {
-	return pt.Energy + ch.settings.hostPower(ch.decision.GPUModel).Over(pt.Time)
+	return pt.Energy + ch.host().Over(pt.Time)
 }
 
-// energies says how much of the energy of another point one needs.
-func (ch *chooser) energies(pt, other *dvfsmodel.Point) string {
-	text := fmt.Sprintf("%.0f%% of the GPUs' energy", 100*pt.Energy/other.Energy)
-	if ch.whole(other) > other.Energy {
-		text += fmt.Sprintf(" (%.0f%% with their share of the node)", 100*ch.whole(pt)/ch.whole(other))
+// energies says how much of the energy at default clocks a point needs.
+func (ch *chooser) energies(pt *dvfsmodel.Point) string {
+	standard := &ch.sure.Standard
+	text := fmt.Sprintf("%.0f%% of the GPUs' energy", 100*pt.Energy/standard.Energy)
+	if ch.host() > 0 {
+		text += fmt.Sprintf(" (%.0f%% with their share of the node)", 100*ch.whole(pt)/ch.whole(standard))
 	}
 	return text
-}
-
-func (ch *chooser) pointAt(core, mem dvfsmodel.MHz) dvfsmodel.Point {
-	fc, fm := float64(core/ch.table.base.Core), float64(mem/ch.table.base.Mem)
-	return ch.model.model.at(dvfsmodel.Point{
-		Setting: dvfsmodel.Setting{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: fm}, Core: core, Mem: mem,
-	})
 }
 
 // predict notes what a point would take.
 func (ch *chooser) predict(pt dvfsmodel.Point) {
 	d := ch.decision
 	d.Predicted = record.Known(pt.Time)
-	d.Upper = record.Known(ch.model.model.upper(&pt, ch.settings.Live.TimeMargin))
+	d.Upper = record.Known(ch.model.model.Upper(&pt, ch.settings.Live.TimeMargin))
 	d.PowerW = record.Known(float64(pt.Power))
 	d.EnergyJ = record.Known(float64(pt.Energy) * float64(ch.request.GPUs))
 }

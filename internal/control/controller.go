@@ -27,8 +27,6 @@ type Records interface {
 	PutOutcome(ctx context.Context, o *record.Outcome) (store.Receipt, error)
 	PutModel(ctx context.Context, m *record.Model) (int64, error)
 	UseModel(ctx context.Context, key record.WorkloadKey, version int64, note string) error
-	Rollback(ctx context.Context, key record.WorkloadKey, note string) (int64, error)
-	Job(ctx context.Context, cluster string, id int64) (record.Job, error)
 	Jobs(ctx context.Context, filter *store.JobFilter, before int64, limit int) (store.JobPage, error)
 	JobRows(ctx context.Context, filter *store.JobFilter, before int64, limit int) (store.ListedPage, error)
 	LastDecisions(ctx context.Context, cluster, mode string, before int64, limit int) (store.DecisionPage, error)
@@ -46,7 +44,6 @@ type Records interface {
 	Prune(ctx context.Context, before time.Time) (store.Pruned, error)
 	Oldest(ctx context.Context) (time.Time, error)
 	AddHistory(ctx context.Context, jobs []record.Past) (added int, err error)
-	History(ctx context.Context, cluster string, after time.Time, visit func(record.Past) error) error
 	VisitHistory(ctx context.Context, filter *store.HistoryFilter, visit func(record.Past) error) error
 	Ended(ctx context.Context, cluster string, latest int) ([]record.Ended, error)
 	LastJobs(ctx context.Context, cluster string, workloads []string) (map[string]record.Job, error)

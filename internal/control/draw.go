@@ -6,6 +6,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/dvfsmodel/choose"
 	"github.com/epplan/epplan/internal/store/record"
 )
 
@@ -41,7 +42,7 @@ func (s *Settings) partsOn(gpuModel string) parts {
 // lowest, at constant clocks the highest.
 func (ch *chooser) draw(p *parts, lot float64) {
 	d := ch.decision
-	if d.Mode != config.Enforce || ch.standard == nil {
+	if d.Mode != config.Enforce || ch.sure == nil {
 		return
 	}
 	part, drawsConstant := p.constant.Get()
@@ -69,29 +70,28 @@ func (ch *chooser) draw(p *parts, lot float64) {
 		ch.take(constant)
 		d.Arm, d.Adapt = record.Constant, nil
 		ch.act(fmt.Sprintf("drawn by lot to run at constant clocks, %s: %s and %.0f%% of the time at default clocks, by %s",
-			ch.constantWords(), ch.energies(constant, ch.standard), 100*constant.Time/ch.standard.Time, ch.model.model))
+			ch.constantWords(), ch.energies(constant), 100*constant.Time/ch.sure.Standard.Time, ch.model.model))
 	}
 }
 
 // constant is the point at the constant clocks of the job's GPU model, if the run may
 // be there by all that holds for chosen ones, or else nil and why not.
 func (ch *chooser) constant() (pt *dvfsmodel.Point, unable string) {
-	t, m := ch.table, ch.model.model
+	t := ch.table
 	pair := ch.settings.Live.ConstantClocks[ch.decision.GPUModel]
 	if pair.Mem == 0 {
 		pair.Mem = t.base.Mem
 	}
-	i := slices.IndexFunc(t.points, func(p dvfsmodel.Point) bool { return p.Core == pair.Core && p.Mem == pair.Mem })
 	switch {
 	case pair == dvfsmodel.ClockPair(t.base):
 		return nil, "these are the default ones"
 	case !t.supports(pair):
 		return nil, "the GPU doesn't support them"
-	case i < 0:
+	case !slices.Contains(t.allowed, pair):
 		return nil, "they are outside what the administrator allows"
 	}
-	at := m.noFaster(t.points[i], ch.standard)
-	if room, _ := ch.room(); !m.positive(&at) || !ch.fits(&at, ch.standard, room) {
+	at := ch.sure.At(pair.Core, pair.Mem)
+	if room, _ := ch.room(); !choose.Possible(&at) || !ch.sure.Fits(&at, room) {
 		return nil, "a run there isn't sure to end in time"
 	}
 	return &at, ""

@@ -250,8 +250,8 @@ func TestNodesOfAJobOfTheConstantArmAreInItTogether(t *testing.T) {
 	r.job(101, nil)
 	r.decide(ask(101))
 	r.flush()
-	if d, err := r.store.Decision(t.Context(), "alpha", 101, "n1"); err != nil || d.ConstantArm != (record.Number{}) {
-		t.Errorf("without such an arm: %+v, %v", d, err)
+	if all, err := r.store.DecisionsOfJob(t.Context(), "alpha", 101); err != nil || len(all) != 1 || all[0].ConstantArm != (record.Number{}) {
+		t.Errorf("without such an arm: %+v, %v", all, err)
 	}
 }
 
@@ -334,8 +334,8 @@ func TestNoJobOfTheConstantArmBreaksItsPromises(t *testing.T) {
 		}
 		var atDefault float64
 		if m := r.models.get(record.WorkloadKey{Cluster: "alpha", Workload: d.Workload, GPUModel: "V100"}).model; m != nil {
-			pt := m.at(dvfsmodel.Point{Setting: dvfsmodel.DefaultSetting(), Core: base.Core, Mem: base.Mem})
-			atDefault = m.upper(&pt, r.Settings().Live.TimeMargin)
+			pt := m.At(base.Core, base.Mem)
+			atDefault = m.Upper(&pt, r.Settings().Live.TimeMargin)
 		}
 		switch {
 		case d.Arm == record.Treated || d.Arm == record.HeldOut:

@@ -173,7 +173,7 @@ func (c *Controller) clocksOf(s *Settings, name string, m *model) []ClockGroup {
 		pairs = p.Pairs()
 	}
 	if len(pairs) == 0 && m != nil {
-		pairs = []dvfsmodel.ClockPair{dvfsmodel.ClockPair(m.shape.base())}
+		pairs = []dvfsmodel.ClockPair{dvfsmodel.ClockPair(m.Base)}
 	}
 	return groupsOf(pairs)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/dvfsmodel/choose"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/internal/store/record"
 )
@@ -35,10 +36,10 @@ type lesson struct {
 // lessons are the settings of a GPU at which something can be learnt of a
 // workload, the most first.
 func lessons(known *pooled.Posterior, noise pooled.Noise, t *table, host dvfsmodel.Watt) []lesson {
-	step := max(1, (len(t.points)+maxChoices-1)/maxChoices)
+	step := max(1, (len(t.allowed)+maxChoices-1)/maxChoices)
 	settings := make([]dvfsmodel.ClockPair, 0, maxChoices+1)
-	for i := 0; i < len(t.points); i += step {
-		settings = append(settings, dvfsmodel.ClockPair{Core: t.points[i].Core, Mem: t.points[i].Mem})
+	for i := 0; i < len(t.allowed); i += step {
+		settings = append(settings, t.allowed[i])
 	}
 	b := known.Belief(settings, host)
 	all := b.Settings()
@@ -65,19 +66,18 @@ func (c *Controller) learnable(gpuModel string, known *pooled.Posterior, noise p
 }
 
 // probe is the point at which most can be learnt.
-func (ch *chooser) probe(best, standard *dvfsmodel.Point, room float64) (dvfsmodel.Point, bool) {
+func (ch *chooser) probe(best *dvfsmodel.Point, room float64) (dvfsmodel.Point, bool) {
 	if !ch.explores || ch.decision.Mode != config.Enforce {
 		return dvfsmodel.Point{}, false
 	}
 	m := ch.model.model
-	longest := max(best.Time, standard.Time) * (1 + ch.settings.Live.ExploreSlowdown)
+	longest := max(best.Time, ch.sure.Standard.Time) * (1 + ch.settings.Live.ExploreSlowdown)
 	for _, l := range ch.model.lessons {
-		i := slices.IndexFunc(ch.table.points, func(p dvfsmodel.Point) bool { return p.Core == l.at.Core && p.Mem == l.at.Mem })
-		if i < 0 {
+		if !slices.Contains(ch.table.allowed, l.at) {
 			continue
 		}
-		pt := m.noFaster(ch.table.points[i], standard)
-		if m.positive(&pt) && m.guess(&pt) <= longest && ch.fits(&pt, standard, room) {
+		pt := ch.sure.At(l.at.Core, l.at.Mem)
+		if choose.Possible(&pt) && m.guess(&pt) <= longest && ch.sure.Fits(&pt, room) {
 			return pt, pt.Core != best.Core || pt.Mem != best.Mem
 		}
 	}
@@ -85,24 +85,19 @@ func (ch *chooser) probe(best, standard *dvfsmodel.Point, room float64) (dvfsmod
 }
 
 // takeProbe has the run explore.
-func (ch *chooser) takeProbe(pt, standard *dvfsmodel.Point) {
+func (ch *chooser) takeProbe(pt *dvfsmodel.Point) {
 	d := ch.decision
 	ch.take(pt)
 	d.Arm = record.Treated
 	ch.act(fmt.Sprintf("%s%s, to learn how the workload responds: about %.0f%% of the time at default clocks, by %s",
-		probeReason, clock(d.Core, d.Mem), 100*pt.Time/standard.Time, ch.model.model))
+		probeReason, clock(d.Core, d.Mem), 100*pt.Time/ch.sure.Standard.Time, ch.model.model))
 }
 
 // guess is how long a run at a point is thought to take. At memory clocks beyond
 // the measured ones that is the longest it can: a model may know one only.
 func (m *model) guess(pt *dvfsmodel.Point) float64 {
-	if m.covers(pt) {
+	if m.Covers(pt) {
 		return pt.Time
 	}
-	return m.upper(pt, 0) / (1 + m.shape.Margin)
-}
-
-// positive tells whether a prediction is a number that can be.
-func (m *model) positive(pt *dvfsmodel.Point) bool {
-	return pt.Time > 0 && pt.Power > 0 && pt.Energy > 0 && float64(pt.Energy) < maxEnergy
+	return m.Upper(pt, 0) / (1 + m.Margin)
 }

@@ -35,7 +35,7 @@ func (s *sum) way() float64 { return (s.standard - s.chosen) / (s.standard - s.b
 
 func newCampaign(t *testing.T, seed uint64, config string, clocks []dvfsmodel.MHz) *campaign {
 	t.Helper()
-	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a simulation
+	random := rand.New(rand.NewPCG(seed, 1))
 	r := rigAt(t, t.TempDir()+"/epd.db", &hand{now: start}, config, func(o *Options) { o.Seed = seed })
 	c := &campaign{rig: r, random: random, clocks: clocks, noise: 0.02}
 	for range 20 {
@@ -161,9 +161,9 @@ func TestAProbeIsBoundedAndSaysSo(t *testing.T) {
 			t.Errorf("limit %s: %+v", limit, d)
 		}
 		ch := chooser{settings: c.Settings(), table: c.tables.get(c.Settings(), request), model: view, request: request, decision: &d, job: c.jobs.get(i + 1)}
-		at := ch.pointAt(base.Core, base.Mem)
-		otherwise, _ := ch.cheapest(&at, limit.Seconds())
-		if longest := 1.1 * max(at.Time, otherwise.Time); d.Predicted.Or(math.Inf(1)) > longest*(1+1e-9) {
+		sure := ch.response()
+		otherwise, _ := sure.Optimum(ch.price(), limit.Seconds())
+		if longest := 1.1 * max(sure.Standard.Time, otherwise.Time); d.Predicted.Or(math.Inf(1)) > longest*(1+1e-9) {
 			t.Errorf("job %d: %v s are expected, want at most %v: %s", i+1, d.Predicted, longest, d.Reason)
 		}
 		if took := o.TimeS.Or(math.Inf(1)); took > upper || took > limit.Seconds() {

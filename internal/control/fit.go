@@ -104,22 +104,18 @@ func fitModel(samples []dvfsmodel.Sample, base dvfsmodel.Base, prior *pooled.Cur
 
 // bestModel is the model by which runs are predicted.
 func bestModel(samples []dvfsmodel.Sample, base dvfsmodel.Base, known *pooled.Posterior) (*model, error) {
-	m := &model{samples: len(samples), shape: shape{BaseCore: base.Core, BaseMem: base.Mem}}
+	m := &model{samples: len(samples)}
 	fitted, err := dvfsmodel.Fit(samples, base, nil)
 	if err != nil || fitted.TimeError > maxFitError || !sane(fitted, samples) {
 		if fitted, err = known.Fitted(); err != nil {
 			return nil, err
 		}
-		m.shape.Prior = true
+		m.prior = true
 	}
-	m.fitted = fitted
-	m.shape.Settings, m.shape.TimeError, m.shape.PowerError = fitted.Settings, fitted.TimeError, fitted.PowerError
-	for _, c := range fitted.Coefficients() {
-		m.shape.Coefficients = append(m.shape.Coefficients, coefficient(c))
-	}
+	m.Fitted = fitted
 	m.span(samples)
-	m.shape.Margin = m.residualMargin(samples)
-	if m.shape.Margin > maxMargin {
+	m.Margin = m.residualMargin(samples)
+	if m.Margin > maxMargin {
 		return nil, fmt.Errorf("run times scatter by more than %.0f%% around any model", 100*maxMargin)
 	}
 	last := samples[:min(offInARow, len(samples))]
@@ -142,12 +138,11 @@ func sane(f *dvfsmodel.Fitted, samples []dvfsmodel.Sample) bool {
 
 // span notes the clocks of the samples.
 func (m *model) span(samples []dvfsmodel.Sample) {
-	s := &m.shape
-	s.MinCore, s.MaxCore = samples[0].Core, samples[0].Core
-	s.MinMem, s.MaxMem = samples[0].Mem, samples[0].Mem
-	for _, x := range samples[1:] {
-		s.MinCore, s.MaxCore = min(s.MinCore, x.Core), max(s.MaxCore, x.Core)
-		s.MinMem, s.MaxMem = min(s.MinMem, x.Mem), max(s.MaxMem, x.Mem)
+	m.Low = dvfsmodel.ClockPair{Core: samples[0].Core, Mem: samples[0].Mem}
+	m.High = m.Low
+	for _, s := range samples[1:] {
+		m.Low = dvfsmodel.ClockPair{Core: min(m.Low.Core, s.Core), Mem: min(m.Low.Mem, s.Mem)}
+		m.High = dvfsmodel.ClockPair{Core: max(m.High.Core, s.Core), Mem: max(m.High.Mem, s.Mem)}
 	}
 }
 
@@ -157,7 +152,7 @@ func (m *model) span(samples []dvfsmodel.Sample) {
 func (m *model) residualMargin(samples []dvfsmodel.Sample) float64 {
 	residuals := make([]float64, len(samples))
 	for i := range samples {
-		pt := m.at(dvfsmodel.Point{Core: samples[i].Core, Mem: samples[i].Mem})
+		pt := m.At(samples[i].Core, samples[i].Mem)
 		residuals[i] = math.Abs(math.Log(samples[i].Time / pt.Time))
 	}
 	slices.Sort(residuals)
@@ -172,26 +167,23 @@ func (m *model) residualMargin(samples []dvfsmodel.Sample) float64 {
 // hits tells whether a run was within the prediction.
 func (m *model) hits(s *dvfsmodel.Sample, margin float64) bool {
 	const rounding = 1e-9
-	pt := m.at(dvfsmodel.Point{Core: s.Core, Mem: s.Mem})
-	return s.Time <= m.upper(&pt, margin)*(1+rounding) && s.Time >= m.lower(&pt, margin)*(1-rounding)
+	pt := m.At(s.Core, s.Mem)
+	return s.Time <= m.Upper(&pt, margin)*(1+rounding) && s.Time >= m.Lower(&pt, margin)*(1-rounding)
 }
 
 // like tells whether two models predict the same, nearly, for the samples and
 // at the default clocks, with nearly the same margin.
 func (m *model) like(o *model, samples []dvfsmodel.Sample) bool {
-	if m.shape.Prior != o.shape.Prior || m.shape.base() != o.shape.base() ||
-		m.shape.MinCore != o.shape.MinCore || m.shape.MaxCore != o.shape.MaxCore ||
-		m.shape.MinMem != o.shape.MinMem || m.shape.MaxMem != o.shape.MaxMem ||
-		math.Abs(m.shape.Margin-o.shape.Margin) > sameWithin {
+	if m.prior != o.prior || m.Base != o.Base || m.Low != o.Low || m.High != o.High || math.Abs(m.Margin-o.Margin) > sameWithin {
 		return false
 	}
 	near := func(a, b float64) bool { return math.Abs(a-b) <= sameWithin*math.Abs(b) }
 	for i := -1; i < len(samples); i++ {
-		at := dvfsmodel.Point{Core: m.shape.BaseCore, Mem: m.shape.BaseMem}
+		at := m.Base
 		if i >= 0 {
-			at.Core, at.Mem = samples[i].Core, samples[i].Mem
+			at = dvfsmodel.Base{Core: samples[i].Core, Mem: samples[i].Mem}
 		}
-		a, b := m.at(at), o.at(at)
+		a, b := m.At(at.Core, at.Mem), o.At(at.Core, at.Mem)
 		if !near(a.Time, b.Time) || !near(float64(a.Power), float64(b.Power)) {
 			return false
 		}

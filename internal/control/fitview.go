@@ -43,7 +43,7 @@ func (c *Controller) Fit(ctx context.Context, key record.WorkloadKey) (*epdapi.M
 	}
 	if m != nil {
 		out.Model = modelOf(m)
-		out.MinMem, out.MaxMem = float64(m.shape.MinMem), float64(m.shape.MaxMem)
+		out.MinMem, out.MaxMem = float64(m.Low.Mem), float64(m.High.Mem)
 		out.Curve, out.Clocks = c.curve(key.GPUModel, m)
 	}
 	samples := c.fitPoints(out, near, base, m)
@@ -110,7 +110,7 @@ func (c *Controller) fitPoint(o *record.Outcome, base dvfsmodel.Base, m *model) 
 	}
 	p.Before = !o.Ended.After(m.created)
 	if p.Used {
-		pt := m.at(dvfsmodel.Point{Core: s.Core, Mem: s.Mem})
+		pt := m.At(s.Core, s.Mem)
 		p.Within, p.Off = m.hits(&s, c.settings.Load().Live.TimeMargin), record.Known(s.Time/pt.Time-1)
 	}
 	return p, s
@@ -143,7 +143,7 @@ func (c *Controller) curve(gpuModel string, m *model) ([]epdapi.Point, string) {
 	c.mu.Lock()
 	seen := c.clocks[gpuModel]
 	c.mu.Unlock()
-	pairs, from := []dvfsmodel.ClockPair{dvfsmodel.ClockPair(m.shape.base())}, epdapi.ClocksFromModel
+	pairs, from := []dvfsmodel.ClockPair{dvfsmodel.ClockPair(m.Base)}, epdapi.ClocksFromModel
 	if seen != nil {
 		pairs, from = slices.Clone(seen.pairs), epdapi.ClocksFromAgent
 	} else if p, err := s.Profiles.Lookup(gpuModel); err == nil && len(p.Pairs()) > 0 {
@@ -153,8 +153,8 @@ func (c *Controller) curve(gpuModel string, m *model) ([]epdapi.Point, string) {
 	at := predictor{settings: s, model: m, gpuModel: gpuModel, gpus: 1}
 	curve := []epdapi.Point{}
 	for _, pair := range pairs {
-		pt := m.at(dvfsmodel.Point{Core: pair.Core, Mem: pair.Mem})
-		if len(curve) < maxCurve && m.covers(&pt) {
+		pt := m.At(pair.Core, pair.Mem)
+		if len(curve) < maxCurve && m.Covers(&pt) {
 			curve = append(curve, *at.point(pair.Core, pair.Mem))
 		}
 	}

@@ -181,6 +181,16 @@ func (r *rig) run(id slurm.JobID, truth dvfsmodel.Params) Decision {
 	return d
 }
 
+// stored is the record of the job that was submitted last under an id.
+func (r *rig) stored(id int64) record.Job {
+	r.t.Helper()
+	page, err := r.store.Jobs(context.Background(), &store.JobFilter{Cluster: "alpha", ID: id}, 0, 1)
+	if err != nil || len(page.Jobs) != 1 {
+		r.t.Fatalf("%d records of job %d, error %v", len(page.Jobs), id, err)
+	}
+	return page.Jobs[0]
+}
+
 func (r *rig) record(o *record.Outcome, want store.Receipt) {
 	r.t.Helper()
 	got, err := r.Record(context.Background(), o)

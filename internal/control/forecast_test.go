@@ -267,7 +267,7 @@ func TestImpossibleCodeIsRefused(t *testing.T) {
 
 func TestAUserCanPushOnlyTheirOwnCodeOut(t *testing.T) {
 	var c codes
-	key := func(uid, i int) source { return sourceOf(uint32(uid), strconv.Itoa(i), "") } //nolint:gosec // small
+	key := func(uid, i int) source { return sourceOf(uint32(uid), strconv.Itoa(i), "") }
 	c.put(key(1, 0), &announced{uid: 1, at: start, vector: []float32{1}})
 	for i := range 10 * maxCodesOfUser {
 		c.put(key(2, i), &announced{uid: 2, at: start.Add(time.Duration(i) * time.Second), vector: []float32{2}})

@@ -39,7 +39,7 @@ func (c *Controller) upperAtDefault(workload string) time.Duration {
 	longest := 0.0
 	for _, name := range c.gpuModels() {
 		if m, pt, ok := c.foresee(workload, name); ok && m.model.samples+m.right > fewRuns {
-			longest = max(longest, m.model.upper(&pt, c.settings.Load().Live.TimeMargin))
+			longest = max(longest, m.model.Upper(&pt, c.settings.Load().Live.TimeMargin))
 		}
 	}
 	return time.Duration(longest * float64(time.Second))
@@ -51,9 +51,9 @@ func (c *Controller) foresee(workload, gpuModel string) (modelView, dvfsmodel.Po
 	if m.model == nil {
 		return m, dvfsmodel.Point{}, false
 	}
-	base := m.model.shape.base()
-	pt := m.model.at(dvfsmodel.Point{Core: base.Core, Mem: base.Mem})
-	return m, pt, m.model.covers(&pt)
+	base := m.model.Base
+	pt := m.model.At(base.Core, base.Mem)
+	return m, pt, m.model.Covers(&pt)
 }
 
 // workloadOf is the workload of a queued job as far as memory tells; "" if it

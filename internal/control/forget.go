@@ -103,7 +103,7 @@ func (c *Controller) changed(ctx context.Context, f *store.Forgotten, what strin
 		out.Models = append(out.Models, c.relearn(ctx, key))
 	}
 	for _, key := range c.models.keys() { // what workloads have in common changed
-		if m := c.models.get(key).model; m != nil && m.shape.Prior && gpuModels[key.GPUModel] {
+		if m := c.models.get(key).model; m != nil && m.prior && gpuModels[key.GPUModel] {
 			c.refitSoon(key)
 		}
 	}

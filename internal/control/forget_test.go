@@ -74,7 +74,7 @@ func TestAModelForgetsTheRunsThatAreTakenOut(t *testing.T) {
 	}
 	samples, err := clean.evidenceOf(context.Background(), key, base)
 	if err != nil || !now.like(want, samples.samples()) {
-		t.Errorf("%+v, want %+v; before %+v, %v", now.shape, want.shape, spoilt, err)
+		t.Errorf("%+v, want %+v; before %+v, %v", now.Model, want.Model, spoilt, err)
 	}
 	a, err := r.Savings(context.Background(), time.Time{})
 	b, wrong := clean.Savings(context.Background(), time.Time{})

@@ -287,8 +287,8 @@ func (c *Controller) standingOf(key record.WorkloadKey) ModelStanding {
 	c.models.change(key, func(st *standing) {
 		s.Missed, s.Pinned, s.Note, s.Chosen = st.off, st.pinned, st.note, st.chosen
 		if m := st.model; m != nil {
-			s.Version, s.Prior, s.Samples = m.version, m.shape.Prior, m.samples
-			s.Form, s.Created, s.Margin = m.fitted.Form.String(), m.created, m.shape.Margin
+			s.Version, s.Prior, s.Samples = m.version, m.prior, m.samples
+			s.Form, s.Created, s.Margin = m.Form.String(), m.created, m.Margin
 		}
 	})
 	return s

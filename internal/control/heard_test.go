@@ -49,18 +49,18 @@ func TestReportsTakeBoundedMemory(t *testing.T) {
 			t.Errorf("%s: %+v", name, h.report)
 		}
 	}
-	if sum != r.reports.bytes || r.reports.len() != 100+nodes {
-		t.Errorf("%d nodes with %d bytes, %d are counted", r.reports.len(), sum, r.reports.bytes)
+	if sum != r.reports.bytes || len(r.reports.byNode) != 100+nodes {
+		t.Errorf("%d nodes with %d bytes, %d are counted", len(r.reports.byNode), sum, r.reports.bytes)
 	}
 	r.reports.most = 100 << 10 // not even room for what is left of each
 	r.hear(endless("last"))
-	if r.reports.bytes > r.reports.most || r.reports.len() == 0 {
-		t.Errorf("%d bytes of %d nodes", r.reports.bytes, r.reports.len())
+	if r.reports.bytes > r.reports.most || len(r.reports.byNode) == 0 {
+		t.Errorf("%d bytes of %d nodes", r.reports.bytes, len(r.reports.byNode))
 	}
 	r.clock.move(25 * time.Hour)
 	r.hear(report("n1", 1))
-	if want := r.reports.of("n1").bytes; r.reports.len() != 1 || r.reports.bytes != want {
-		t.Errorf("a day later %d nodes, %d bytes, want %d", r.reports.len(), r.reports.bytes, want)
+	if want := r.reports.of("n1").bytes; len(r.reports.byNode) != 1 || r.reports.bytes != want {
+		t.Errorf("a day later %d nodes, %d bytes, want %d", len(r.reports.byNode), r.reports.bytes, want)
 	}
 }
 

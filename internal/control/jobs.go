@@ -235,11 +235,11 @@ func (c *Controller) viewDecision(ctx context.Context, s *Settings, d *record.De
 		gpus = max(1, math.Round(d.EnergyJ.Value.Or(0)/one))
 	}
 	at := predictor{settings: s, model: m, gpuModel: d.GPUModel, gpus: gpus}
-	out.Model, out.Default = modelOf(m), at.point(m.shape.BaseCore, m.shape.BaseMem)
+	out.Model, out.Default = modelOf(m), at.point(m.Base.Core, m.Base.Mem)
 	if d.Setting.Core > 0 {
 		mem := d.Setting.Mem
 		if mem == 0 {
-			mem = m.shape.BaseMem
+			mem = m.Base.Mem
 		}
 		out.Chosen = at.point(d.Setting.Core, mem)
 	}
@@ -282,20 +282,20 @@ type predictor struct {
 }
 
 func (p *predictor) point(core, mem dvfsmodel.MHz) *epdapi.Point {
-	pt := p.model.at(dvfsmodel.Point{Core: core, Mem: mem})
+	pt := p.model.At(core, mem)
 	margin := p.settings.Live.TimeMargin
 	host := p.settings.hostPower(p.gpuModel).Over(pt.Time)
 	return &epdapi.Point{
 		Core: float64(core), Mem: float64(mem), TimeS: pt.Time,
-		LowerS: p.model.lower(&pt, margin), UpperS: p.model.upper(&pt, margin),
+		LowerS: p.model.Lower(&pt, margin), UpperS: p.model.Upper(&pt, margin),
 		PowerW: float64(pt.Power) * p.gpus, EnergyJ: float64(pt.Energy) * p.gpus, HostJ: float64(host) * p.gpus,
 	}
 }
 
 func modelOf(m *model) *epdapi.Model {
 	return &epdapi.Model{
-		Version: m.version, Prior: m.shape.Prior, Samples: m.samples, Margin: m.shape.Margin,
-		MinCore: float64(m.shape.MinCore), MaxCore: float64(m.shape.MaxCore),
+		Version: m.version, Prior: m.prior, Samples: m.samples, Margin: m.Margin,
+		MinCore: float64(m.Low.Core), MaxCore: float64(m.High.Core),
 	}
 }
 

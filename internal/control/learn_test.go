@@ -171,9 +171,9 @@ func TestARollbackHoldsUntilItIsFreed(t *testing.T) {
 		r.run(id+1, memoryBound())
 	}
 	before := r.models.get(r.key()).model.version
-	version, err := r.RollbackModel(context.Background(), r.key(), "test")
-	if err != nil || version != before-1 {
-		t.Fatalf("rolled back from %d to %d, %v", before, version, err)
+	version := before - 1
+	if err := r.UseModel(context.Background(), r.key(), version, "test"); err != nil {
+		t.Fatal(err)
 	}
 	if d := r.run(50, coreBound().Scale(1.05)); d.ModelVersion != version {
 		t.Errorf("version %d, want %d", d.ModelVersion, version)
@@ -287,14 +287,14 @@ func TestAnyModelIsSaneAndStorable(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, core := range []dvfsmodel.MHz{600, 802, 945, 1380, 1500} {
-			pt := m.at(dvfsmodel.Point{Core: core, Mem: 877})
-			if other := again.at(pt); math.Abs(other.Time-pt.Time) > 1e-9*pt.Time {
+			pt := m.At(core, 877)
+			if other := again.At(pt.Core, pt.Mem); math.Abs(other.Time-pt.Time) > 1e-9*pt.Time {
 				t.Fatalf("%v MHz: %v s stored, %v s before", core, other.Time, pt.Time)
 			}
-			if !m.covers(&pt) {
+			if !m.Covers(&pt) {
 				continue
 			}
-			if up, low := m.upper(&pt, 0.1), m.lower(&pt, 0.1); !(up >= pt.Time*1.1*(1-1e-9) && low <= pt.Time && low > 0) {
+			if up, low := m.Upper(&pt, 0.1), m.Lower(&pt, 0.1); !(up >= pt.Time*1.1*(1-1e-9) && low <= pt.Time && low > 0) {
 				t.Fatalf("%v MHz: %v s, from %v to %v", core, pt.Time, low, up)
 			}
 		}

@@ -187,7 +187,7 @@ func (q *longQueue) submit(ctx context.Context, c *Controller) error {
 }
 
 func queuedName(i int) string {
-	lot := rand.New(rand.NewPCG(uint64(i), 1)) //nolint:gosec // a test's lots
+	lot := rand.New(rand.NewPCG(uint64(i), 1))
 	return fmt.Sprintf("train-resnet50-%06d-%08x", i, lot.Uint32())
 }
 
@@ -201,7 +201,7 @@ func printQueue(dir string) error {
 	var texts [3][]byte
 	for i, name := range []string{"sample.json", "cycle", "admin"} {
 		var err error
-		if texts[i], err = os.ReadFile(filepath.Join(dir, name)); err != nil { //nolint:gosec // a test's own
+		if texts[i], err = os.ReadFile(filepath.Join(dir, name)); err != nil {
 			return err
 		}
 	}
@@ -319,7 +319,7 @@ func measureResident(tb testing.TB, jobs int) usage {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	command := exec.CommandContext(tb.Context(), program) //nolint:gosec // this program
+	command := exec.CommandContext(tb.Context(), program)
 	command.Env = append(os.Environ(), residentEnv+"="+strconv.Itoa(jobs), sampleEnv+"="+sample)
 	var complaint bytes.Buffer
 	command.Stderr = &complaint

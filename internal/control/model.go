@@ -3,6 +3,7 @@ package control
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,27 +12,28 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/dvfsmodel/choose"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store/record"
 )
 
 // model is a version of a workload's model, ready to predict. It is immutable.
 type model struct {
+	choose.Model
+
 	version int64
-	fitted  *dvfsmodel.Fitted
-	shape   shape
+	prior   bool // what workloads have in common, after a few samples
 	samples int
 	created time.Time
 }
 
-// shape is what a stored model has beside its form. Clocks are the span in
-// which there were samples.
-type shape struct {
+// storedModel is what a stored model has beside its form.
+type storedModel struct {
 	BaseCore     dvfsmodel.MHz `json:"base_core_mhz"`
 	BaseMem      dvfsmodel.MHz `json:"base_mem_mhz"`
 	Coefficients []coefficient `json:"coefficients"`
-	Margin       float64       `json:"time_margin"` // ratio of run time to prediction, less 1, that is seldom exceeded
-	Prior        bool          `json:"prior"`       // what workloads have in common, after a few samples
+	Margin       float64       `json:"time_margin"`
+	Prior        bool          `json:"prior"`
 	MinCore      dvfsmodel.MHz `json:"min_core_mhz"`
 	MaxCore      dvfsmodel.MHz `json:"max_core_mhz"`
 	MinMem       dvfsmodel.MHz `json:"min_mem_mhz"`
@@ -52,116 +54,74 @@ type coefficient struct {
 // String names the model in reasons.
 func (m *model) String() string {
 	kind := "model"
-	if m.shape.Prior {
+	if m.prior {
 		kind = "pooled prior"
 	}
 	return fmt.Sprintf("%s version %d of %d runs", kind, m.version, m.samples)
 }
 
-// at is the model's prediction at a point. The point's clocks are normalised
-// to the model's own base.
-func (m *model) at(pt dvfsmodel.Point) dvfsmodel.Point {
-	fc, fm := float64(pt.Core/m.shape.BaseCore), float64(pt.Mem/m.shape.BaseMem)
-	s := dvfsmodel.Setting{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: fm}
-	pt.Time, pt.Power = m.fitted.Time(fc, fm), m.fitted.Power(s)
-	pt.Energy = pt.Power.Over(pt.Time)
-	return pt
-}
-
-// noFaster is the model's prediction at a point. Whatever curves through a few
-// samples say, lower clocks make nothing faster than the standard ones.
-func (m *model) noFaster(at dvfsmodel.Point, standard *dvfsmodel.Point) dvfsmodel.Point {
-	pt := m.at(at)
-	if pt.Core <= standard.Core && pt.Mem <= standard.Mem && pt.Time < standard.Time {
-		pt.Time = standard.Time
-		pt.Energy = pt.Power.Over(pt.Time)
-	}
-	return pt
-}
-
-// covers tells whether a prediction can be used: no guess is made about memory
-// clocks beyond the measured ones.
-func (m *model) covers(pt *dvfsmodel.Point) bool {
-	return pt.Mem >= m.shape.MinMem && pt.Mem <= m.shape.MaxMem && m.positive(pt)
-}
-
-// maxEnergy is far above what any job takes; NaN and infinity aren't below it.
-const maxEnergy = 1e18
-
-// upper is the time that a run at a point takes at most. Below the measured
-// clocks it is that of a run that follows the clocks altogether: nothing can be
-// slowed down more by them.
-func (m *model) upper(pt *dvfsmodel.Point, margin float64) float64 {
-	edge := m.edge(pt)
-	slower := float64(max(1, edge.Core/pt.Core) * max(1, edge.Mem/pt.Mem))
-	return max(pt.Time, edge.Time*slower) * (1 + max(m.shape.Margin, margin))
-}
-
-// lower is the time that a run at a point takes at least.
-func (m *model) lower(pt *dvfsmodel.Point, margin float64) float64 {
-	edge := m.edge(pt)
-	faster := float64(min(1, edge.Core/pt.Core) * min(1, edge.Mem/pt.Mem))
-	return min(pt.Time, edge.Time*faster) / (1 + max(m.shape.Margin, margin))
-}
-
-// edge is the nearest point within the measured clocks.
-func (m *model) edge(pt *dvfsmodel.Point) dvfsmodel.Point {
-	s := &m.shape
-	core := min(max(pt.Core, s.MinCore), s.MaxCore)
-	mem := min(max(pt.Mem, s.MinMem), s.MaxMem)
-	if core == pt.Core && mem == pt.Mem {
-		return *pt
-	}
-	return m.at(dvfsmodel.Point{Core: core, Mem: mem})
-}
-
 // modelRecord is a model as it is stored.
 func modelRecord(key record.WorkloadKey, m *model) (*record.Model, error) {
-	text, err := json.Marshal(&m.shape)
+	stored := storedModel{
+		BaseCore: m.Base.Core, BaseMem: m.Base.Mem, Margin: m.Margin, Prior: m.prior,
+		MinCore: m.Low.Core, MaxCore: m.High.Core, MinMem: m.Low.Mem, MaxMem: m.High.Mem,
+		Settings: m.Settings, TimeError: m.TimeError, PowerError: m.PowerError,
+	}
+	for _, c := range m.Coefficients() {
+		stored.Coefficients = append(stored.Coefficients, coefficient(c))
+	}
+	text, err := json.Marshal(&stored)
 	if err != nil {
 		return nil, fmt.Errorf("model of workload %s: %w", key.Workload, err)
 	}
 	var covariance []float64
-	for _, row := range m.fitted.Covariance {
+	for _, row := range m.Covariance {
 		covariance = append(covariance, row...)
 	}
 	return &record.Model{
-		WorkloadKey: key, Form: m.fitted.Form.String(), Coefficients: text, Covariance: covariance,
+		WorkloadKey: key, Form: m.Form.String(), Coefficients: text, Covariance: covariance,
 		Samples: m.samples, Created: m.created,
 	}, nil
 }
 
 // fromModelRecord rebuilds a model.
 func fromModelRecord(r *record.Model) (*model, error) {
-	m := &model{version: r.Version, samples: r.Samples, created: r.Created}
-	if err := json.Unmarshal(r.Coefficients, &m.shape); err != nil {
-		return nil, fmt.Errorf("model %d of workload %s: %w", r.Version, r.Workload, err)
-	}
-	form, err := dvfsmodel.ParseForm(r.Form)
-	if err == nil {
-		m.fitted, err = dvfsmodel.NewFitted(form, m.shape.base(), m.shape.list())
-	}
+	m, err := parseModel(r)
 	if err != nil {
 		return nil, fmt.Errorf("model %d of workload %s: %w", r.Version, r.Workload, err)
 	}
-	if s := &m.shape; !(s.TimeError >= 0) || !(s.PowerError >= 0) || s.Settings < 0 {
-		return nil, fmt.Errorf("model %d of workload %s: its errors are impossible", r.Version, r.Workload)
-	}
-	m.fitted.Settings, m.fitted.TimeError, m.fitted.PowerError = m.shape.Settings, m.shape.TimeError, m.shape.PowerError
-	if s := &m.shape; !(s.MinCore > 0) || !(s.MaxCore >= s.MinCore) || !(s.MinMem > 0) || !(s.MaxMem >= s.MinMem) || !(s.Margin >= 0) {
-		return nil, fmt.Errorf("model %d of workload %s: its measured clocks or its margin are impossible", r.Version, r.Workload)
-	}
+	m.version, m.samples, m.created = r.Version, r.Samples, r.Created
 	return m, nil
 }
 
-func (s *shape) base() dvfsmodel.Base { return dvfsmodel.Base{Core: s.BaseCore, Mem: s.BaseMem} }
-
-func (s *shape) list() []dvfsmodel.Coefficient {
+func parseModel(r *record.Model) (*model, error) {
+	var s storedModel
+	if err := json.Unmarshal(r.Coefficients, &s); err != nil {
+		return nil, err
+	}
+	form, err := dvfsmodel.ParseForm(r.Form)
+	if err != nil {
+		return nil, err
+	}
 	list := make([]dvfsmodel.Coefficient, len(s.Coefficients))
 	for i, c := range s.Coefficients {
 		list[i] = dvfsmodel.Coefficient(c)
 	}
-	return list
+	fitted, err := dvfsmodel.NewFitted(form, dvfsmodel.Base{Core: s.BaseCore, Mem: s.BaseMem}, list)
+	if err != nil {
+		return nil, err
+	}
+	if !(s.TimeError >= 0) || !(s.PowerError >= 0) || s.Settings < 0 {
+		return nil, errors.New("its errors are impossible")
+	}
+	if !(s.MinCore > 0) || !(s.MaxCore >= s.MinCore) || !(s.MinMem > 0) || !(s.MaxMem >= s.MinMem) || !(s.Margin >= 0) {
+		return nil, errors.New("its measured clocks or its margin are impossible")
+	}
+	fitted.Settings, fitted.TimeError, fitted.PowerError = s.Settings, s.TimeError, s.PowerError
+	return &model{prior: s.Prior, Model: choose.Model{
+		Fitted: fitted, Margin: s.Margin,
+		Low: dvfsmodel.ClockPair{Core: s.MinCore, Mem: s.MinMem}, High: dvfsmodel.ClockPair{Core: s.MaxCore, Mem: s.MaxMem},
+	}}, nil
 }
 
 // standing is how a workload's model fares.

@@ -26,8 +26,8 @@ func TestAModelFromTheRecordsKnowsHowFarOffItIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.fitted.Settings != 8 || !(m.fitted.TimeError > 0) || !(m.fitted.PowerError > 0) {
-		t.Fatalf("%d settings, errors %v and %v", m.fitted.Settings, m.fitted.TimeError, m.fitted.PowerError)
+	if m.Settings != 8 || !(m.TimeError > 0) || !(m.PowerError > 0) {
+		t.Fatalf("%d settings, errors %v and %v", m.Settings, m.TimeError, m.PowerError)
 	}
 	kept, err := modelRecord(record.WorkloadKey{Workload: "w", GPUModel: "V100"}, m)
 	if err != nil {
@@ -37,7 +37,7 @@ func TestAModelFromTheRecordsKnowsHowFarOffItIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a, b := again.fitted, m.fitted; a.Settings != b.Settings || a.TimeError != b.TimeError || a.PowerError != b.PowerError {
+	if a, b := again.Fitted, m.Fitted; a.Settings != b.Settings || a.TimeError != b.TimeError || a.PowerError != b.PowerError {
 		t.Errorf("%d settings, errors %v and %v after the records, %d, %v and %v before", a.Settings, a.TimeError, a.PowerError, b.Settings, b.TimeError, b.PowerError)
 	}
 }

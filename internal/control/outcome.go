@@ -242,7 +242,7 @@ func (c *Controller) judge(ctx context.Context, key record.WorkloadKey, o *recor
 	if m == nil {
 		return
 	}
-	s, ok := sampleOf(o, m.shape.base())
+	s, ok := sampleOf(o, m.Base)
 	if !ok {
 		return
 	}
@@ -418,7 +418,7 @@ func (c *Controller) baseOf(gpuModel string, m *model) (dvfsmodel.Base, bool) {
 		return seen.base, true
 	}
 	if m != nil {
-		return m.shape.base(), true
+		return m.Base, true
 	}
 	if p, err := c.settings.Load().Profiles.Lookup(gpuModel); err == nil && p.Default.Core > 0 && p.Default.Mem > 0 {
 		return p.Default, true

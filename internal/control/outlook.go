@@ -176,11 +176,11 @@ func (c *Controller) upperNow(d *decided) record.Number {
 	}
 	margin := c.settings.Load().Live.TimeMargin
 	if d.Apply && d.Adapt != nil {
-		at = m.at(dvfsmodel.Point{Core: base.Core, Mem: base.Mem})
-		return record.Known(m.upper(&at, margin) * d.Adapt.SLA)
+		at = m.At(base.Core, base.Mem)
+		return record.Known(m.Upper(&at, margin) * d.Adapt.SLA)
 	}
-	at = m.at(at)
-	return record.Known(m.upper(&at, margin))
+	at = m.At(at.Core, at.Mem)
+	return record.Known(m.Upper(&at, margin))
 }
 
 func (c *Controller) postOutlook(r *http.Request) (any, error) {

@@ -212,7 +212,7 @@ func TestAReportThatCannotBeIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if r.reports.len() != 0 {
+	if len(r.reports.byNode) != 0 {
 		t.Error("one was kept")
 	}
 }

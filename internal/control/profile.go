@@ -1,10 +1,10 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"sync"
 
-	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/share"
 	"github.com/epplan/epplan/internal/store/record"
 )
@@ -111,14 +111,8 @@ func (c *Controller) slowdown(key record.WorkloadKey, at record.Setting) float64
 	if !ok {
 		return 1
 	}
-	pt := dvfsmodel.Point{Core: at.Core, Mem: at.Mem}
-	if pt.Core == 0 {
-		pt.Core = standard.Core
-	}
-	if pt.Mem == 0 {
-		pt.Mem = standard.Mem
-	}
-	if pt = view.model.at(pt); !view.model.covers(&pt) || !(pt.Time > 0 && standard.Time > 0) {
+	pt := view.model.At(cmp.Or(at.Core, standard.Core), cmp.Or(at.Mem, standard.Mem))
+	if !view.model.Covers(&pt) || !(pt.Time > 0 && standard.Time > 0) {
 		return 1
 	}
 	return pt.Time / standard.Time

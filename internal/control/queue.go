@@ -281,7 +281,7 @@ func (c *Controller) modelsText(models map[record.WorkloadKey]*model) (string, e
 	var all []config.Model
 	keys := slices.SortedFunc(maps.Keys(models), compareKeys)
 	for _, key := range keys {
-		m := config.NewModel(key.Workload, key.GPUModel, models[key].fitted)
+		m := config.NewModel(key.Workload, key.GPUModel, models[key].Fitted)
 		if _, err := config.NewModels(m); err != nil {
 			c.options.Log.Warn("a model can't be listed", "error", err)
 			continue

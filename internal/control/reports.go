@@ -82,12 +82,6 @@ func (r *reports) put(h *heardOf, on map[string][]slurm.JobID) int {
 	return len(r.byNode)
 }
 
-func (r *reports) len() int {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return len(r.byNode)
-}
-
 // apart is how far apart the reports of so many nodes are to be.
 func apart(nodes int) time.Duration {
 	return max(reportEvery, time.Duration(float64(nodes)/reportRate*float64(time.Second)))

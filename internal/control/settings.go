@@ -76,7 +76,7 @@ func ReadSettings(r io.Reader, name string) (*Settings, error) {
 
 // readCurve reads what it costs to share a GPU. The administrator names the file.
 func readCurve(path string) (*consolidate.Curve, error) {
-	f, err := os.Open(path) //nolint:gosec // as above
+	f, err := os.Open(path) //nolint:gosec // the administrator names it
 	if err != nil {
 		return nil, err
 	}

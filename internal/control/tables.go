@@ -13,10 +13,10 @@ import (
 
 // table is the clocks of a GPU that may be set, under some settings.
 type table struct {
-	hash   uint64 // tells GPUs with other clocks apart
-	base   dvfsmodel.Base
-	points []dvfsmodel.Point // settings and clocks only
-	pairs  []dvfsmodel.ClockPair
+	hash    uint64 // tells GPUs with other clocks apart
+	base    dvfsmodel.Base
+	pairs   []dvfsmodel.ClockPair // that the device has
+	allowed []dvfsmodel.ClockPair // of them, what the administrator allows
 }
 
 // supports tells whether the device has a pair of clocks.
@@ -102,13 +102,9 @@ func newTable(s *Settings, r *DecideRequest) *table {
 	t.pairs = slices.Compact(t.pairs)
 	t.setBase(s, r)
 	for _, pair := range t.pairs {
-		if !s.Live.Allows(pair.Core, pair.Mem, t.base) {
-			continue
+		if s.Live.Allows(pair.Core, pair.Mem, t.base) {
+			t.allowed = append(t.allowed, pair)
 		}
-		fc, fm := float64(pair.Core/t.base.Core), float64(pair.Mem/t.base.Mem)
-		t.points = append(t.points, dvfsmodel.Point{
-			Setting: dvfsmodel.Setting{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: fm}, Core: pair.Core, Mem: pair.Mem,
-		})
 	}
 	return t
 }

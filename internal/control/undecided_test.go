@@ -32,9 +32,8 @@ func TestARunWhileTheControllerWasAwayIsKnownByItsJob(t *testing.T) {
 	if got := list[0]; got.GPUModel != known.GPUModel || got.Workload == "" || got.Arm != record.Excluded || got.ExitState != record.Completed {
 		t.Errorf("outcome %+v", got)
 	}
-	about, err := r.store.Job(context.Background(), "alpha", 7)
-	if err != nil || about.User != "ada" || about.Workload != list[0].Workload {
-		t.Errorf("job %+v, error %v", about, err)
+	if about := r.stored(7); about.User != "ada" || about.Workload != list[0].Workload {
+		t.Errorf("job %+v", about)
 	}
 	r.record(o, store.Repeated)
 }

@@ -70,17 +70,6 @@ func (c *Controller) UseModel(ctx context.Context, key record.WorkloadKey, versi
 	return c.chosen(ctx, key, &choice)
 }
 
-// RollbackModel puts the version before the one in use into use, as [Controller.UseModel]
-// does, and returns it: 0 if there is none before.
-func (c *Controller) RollbackModel(ctx context.Context, key record.WorkloadKey, note string) (int64, error) {
-	choice := c.choiceOf(ctx, note)
-	version, err := c.options.Store.Rollback(ctx, key, noted(pinnedNote+note, &choice))
-	if err != nil {
-		return 0, err
-	}
-	return version, c.chosen(ctx, key, &choice)
-}
-
 // FreeModel lets fits replace a workload's model again, or make one where none is
 // in use. The caller of the context, who did it, is remembered over restarts.
 func (c *Controller) FreeModel(ctx context.Context, key record.WorkloadKey) error {

@@ -14,6 +14,7 @@ import (
 	"github.com/epplan/epplan/internal/control"
 	"github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/predict/source"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/storetest"
 	"github.com/epplan/epplan/slurm"
@@ -47,14 +48,14 @@ func TestUsersMayTellOfTheirOwnCodeAndOfNobodyElses(t *testing.T) {
 	}
 	request := &epdapi.CodeRequest{
 		Submission: slurm.Submission{Version: slurm.ProtocolVersion, Kind: "batch", UID: 0, Name: "x", TRESPerNode: "gres/gpu:1", Script: "#!/bin/sh\n"},
-		Code:       &epdapi.Code{Files: 1, Vector: make([]float32, epdapi.CodeDimensions)},
+		Code:       &epdapi.Code{Files: 1, Vector: make([]float32, source.Dimensions)},
 	}
 	if status, body := ask(epdapi.PathCode, request); status != http.StatusOK || !strings.Contains(body, `"kept":true`) {
 		t.Errorf("status %d: %s", status, body)
 	}
 	for _, path := range []string{epdapi.PathCode, epdapi.PathEstimate} {
 		wrong := *request
-		wrong.Code = &epdapi.Code{Files: 1, Vector: make([]float32, epdapi.CodeDimensions-1)}
+		wrong.Code = &epdapi.Code{Files: 1, Vector: make([]float32, source.Dimensions-1)}
 		if status, body := ask(path, &wrong); status != http.StatusBadRequest {
 			t.Errorf("%s: status %d: %s", path, status, body)
 		}

@@ -72,7 +72,7 @@ func TestTestsThatPagesNameAreThere(t *testing.T) {
 		if err != nil || !strings.HasSuffix(path, "_test.go") || strings.Contains(path, "/.cache/") {
 			return err
 		}
-		text, err := os.ReadFile(path) //nolint:gosec // the project's own tests
+		text, err := os.ReadFile(path)
 		for _, part := range testName.FindAllStringSubmatch(string(text), -1) {
 			all[part[1]] = true
 		}
@@ -157,7 +157,7 @@ func testNames(t *testing.T, page string, line int, folders, tags []string) stri
 			t.Errorf("%s:%d: there is no test in %s", page, line, folder)
 		}
 		for _, file := range files {
-			text, err := os.ReadFile(file) //nolint:gosec // the project's own tests
+			text, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -19,7 +19,7 @@ func TestBlocksOfGoAreFromExamplesThatRun(t *testing.T) {
 		if err != nil || filepath.Base(path) != "example_test.go" || strings.Contains(path, "/.cache/") {
 			return err
 		}
-		text, err := os.ReadFile(path) //nolint:gosec // the project's own tests
+		text, err := os.ReadFile(path)
 		examples = append(examples, unindented(string(text)))
 		return err
 	})

@@ -70,9 +70,6 @@ type ForecastStatus struct {
 	AskErrors int64 `json:"ask_errors"`
 }
 
-// CodeDimensions is the length of the vectors of the built-in embedding.
-const CodeDimensions = 1024
-
 // Code is what the source code looks like that a script runs: features, from which no
 // text can be had again.
 type Code struct {

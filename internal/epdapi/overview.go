@@ -2,8 +2,6 @@ package epdapi
 
 import (
 	"context"
-	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/epplan/epplan/internal/store/record"
@@ -86,20 +84,4 @@ type DecisionList struct {
 // Overview asks for a cluster at a glance.
 func (c *Client) Overview(ctx context.Context) (*Overview, error) {
 	return get[Overview](ctx, c, PathOverview, nil)
-}
-
-// Decisions lists decisions on runs in a mode (empty: any), from before a list's
-// Next on (0: from the latest), at most limit (0: 100).
-func (c *Client) Decisions(ctx context.Context, mode string, before int64, limit int) (*DecisionList, error) {
-	query := url.Values{}
-	if mode != "" {
-		query.Set("mode", mode)
-	}
-	if before != 0 {
-		query.Set("before", strconv.FormatInt(before, 10))
-	}
-	if limit != 0 {
-		query.Set("limit", strconv.Itoa(limit))
-	}
-	return get[DecisionList](ctx, c, PathDecisions, query)
 }

@@ -3,7 +3,6 @@ package gpu
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -59,19 +58,6 @@ func (i Identity) String() string { return fmt.Sprintf("%s at %s (%s)", i.Model,
 type Clocks struct {
 	Mem  []dvfsmodel.MHz
 	Core [][]dvfsmodel.MHz // by index of Mem
-}
-
-// Supports tells whether a pair of clocks is in the table.
-func (c *Clocks) Supports(core, mem dvfsmodel.MHz) bool {
-	for i, m := range c.Mem {
-		if m != mem {
-			continue
-		}
-		if slices.Contains(c.Core[i], core) {
-			return true
-		}
-	}
-	return false
 }
 
 // Capability is what can be done with a device.

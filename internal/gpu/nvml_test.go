@@ -32,13 +32,13 @@ func TestNVMLOnAFakeDriver(t *testing.T) {
 	_, err := exec.LookPath(compiler)
 	shareddata.Need(t, err == nil, "the fake driver needs "+compiler)
 	library := filepath.Join(dir, "libnvidia-ml.so.1")
-	build := exec.CommandContext(t.Context(), compiler, "-shared", "-fPIC", "-o", library, "testdata/fakenvml.c") //nolint:gosec // the compiler that cgo uses
+	build := exec.CommandContext(t.Context(), compiler, "-shared", "-fPIC", "-o", library, "testdata/fakenvml.c")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	self, err := os.Executable()
 	must(t, err)
-	again := exec.CommandContext(t.Context(), self, "-test.run=^TestNVMLOnAFakeDriver$", "-test.v") //nolint:gosec // this test
+	again := exec.CommandContext(t.Context(), self, "-test.run=^TestNVMLOnAFakeDriver$", "-test.v")
 	again.Env = append(os.Environ(), inFakeDriver+"=1", "LD_LIBRARY_PATH="+dir)
 	out, err := again.CombinedOutput()
 	if err != nil {

@@ -190,7 +190,7 @@ func TestAStateThatIsNotOneIsAClearError(t *testing.T) {
 	dir := t.TempDir()
 	l, _ := openSim(t, "sim:2", SimOptions{Dir: dir})
 	path := filepath.Join(dir, simFile)
-	good, err := os.ReadFile(path) //nolint:gosec // a test's own file
+	good, err := os.ReadFile(path)
 	must(t, err)
 	for name, bad := range map[string]string{
 		"empty": "", "cut": string(good[:len(good)/2]), "twice": string(good) + string(good),
@@ -204,7 +204,7 @@ func TestAStateThatIsNotOneIsAClearError(t *testing.T) {
 			t.Errorf("%s: no error from an open simulator", name)
 		}
 	}
-	must(t, os.WriteFile(path, good, 0o600)) //nolint:gosec // a test's own file
+	must(t, os.WriteFile(path, good, 0o600))
 	if _, err := OpenSim("sim:3", &SimOptions{Dir: dir}); err == nil {
 		t.Error("a state of two GPUs became three")
 	}

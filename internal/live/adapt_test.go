@@ -53,7 +53,7 @@ func TestAdaptedClocksKeepTheSLAOfBurstyJobsAtLessEnergyThanAnyStaticClock(t *te
 		// Workloads go by their jobs' names alone, not by the script where the hook came in time.
 		flags: map[string][]string{controller: {"--submit-socket", ""}},
 	})
-	s := newStage(l, burstyActs(), 0, rand.New(rand.NewPCG(1, 1))) //nolint:gosec // a simulation
+	s := newStage(l, burstyActs(), 0, rand.New(rand.NewPCG(1, 1)))
 	defer s.close()
 	for i := range s.acts {
 		s.submit(&s.acts[i])

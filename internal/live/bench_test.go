@@ -45,7 +45,7 @@ func spread(b *testing.B, what string, millis []float64) {
 // submitHeld submits a script that never runs and returns how long sbatch took.
 func (l *lab) submitHeld(script, jobName string) time.Duration {
 	l.Helper()
-	cmd := exec.CommandContext(l.Context(), "sbatch", "--parsable", "-H", "-D", "/tmp", "--gres=gpu:1", "-w", "n1", fixed, "-J", jobName) //nolint:gosec // Slurm's command
+	cmd := exec.CommandContext(l.Context(), "sbatch", "--parsable", "-H", "-D", "/tmp", "--gres=gpu:1", "-w", "n1", fixed, "-J", jobName)
 	cmd.Env = append(os.Environ(), "SLURM_CONF="+l.conf)
 	cmd.Stdin = strings.NewReader(script)
 	begin := time.Now()

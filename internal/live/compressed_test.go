@@ -30,7 +30,7 @@ const (
 )
 
 func TestInCompressedTimeEPDLearnsToSaveNearlyAllThatCanBeSaved(t *testing.T) {
-	random := rand.New(rand.NewPCG(6, 5)) //nolint:gosec // a simulation
+	random := rand.New(rand.NewPCG(6, 5))
 	spec := fmt.Sprintf("sim:8,model=%s,speed=%d", compressedGPU, compression)
 	l := newLab(t, setup{
 		config: "[live]\nmode = \"enforce\"\nhold_out = 0.2\n", roles: true, nodes: 3, gpus: 8, gpu: spec, alone: true,
@@ -55,7 +55,7 @@ func TestInCompressedTimeEPDLearnsToSaveNearlyAllThatCanBeSaved(t *testing.T) {
 		st := l.status(controller)
 		return st != nil && st.Totals != nil && st.Totals.Outcomes >= int64(len(of))
 	})
-	out, err := exec.CommandContext(t.Context(), filepath.Join(l.bin, "epplan"), "savings", "--socket", l.socket(controller)).CombinedOutput() //nolint:gosec // our own
+	out, err := exec.CommandContext(t.Context(), filepath.Join(l.bin, "epplan"), "savings", "--socket", l.socket(controller)).CombinedOutput()
 	t.Logf("epplan savings, %v:\n%s", err, out)
 	for _, node := range append([]string{controller}, l.names...) {
 		l.stopEPD(node, os.Interrupt)

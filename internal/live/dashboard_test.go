@@ -38,7 +38,7 @@ func promtool(t *testing.T, args ...string) {
 	shareddata.Need(t, err == nil, "promtool isn't installed: run scripts/test-packages.sh")
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, program, args...).CombinedOutput() //nolint:gosec // Debian's own
+	out, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
 	if err != nil {
 		t.Errorf("promtool %q: %v\n%s", args, err, out)
 	}
@@ -206,7 +206,7 @@ func watch(l *lab, address string) *watcher {
 	if err != nil {
 		l.Fatal(err)
 	}
-	cmd := exec.Command(program, "--config.file="+filepath.Join(l.dir, "prometheus.yml"), "--web.listen-address="+at, //nolint:gosec,noctx // stopped below
+	cmd := exec.Command(program, "--config.file="+filepath.Join(l.dir, "prometheus.yml"), "--web.listen-address="+at, //nolint:noctx // stopped below
 		"--storage.tsdb.path="+filepath.Join(l.dir, "tsdb"), "--storage.tsdb.retention.size=100MB", "--log.level=warn")
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

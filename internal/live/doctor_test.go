@@ -44,7 +44,7 @@ func (p *patient) environment() []string {
 // doctor is epplan doctor with arguments.
 func (p *patient) doctor(args []string) *exec.Cmd {
 	all := slurmlab.Preferred(append([]string{filepath.Join(p.lab.bin, "epplan"), "doctor"}, args...)...)
-	cmd := exec.CommandContext(p.Context(), all[0], all[1:]...) //nolint:gosec // our own
+	cmd := exec.CommandContext(p.Context(), all[0], all[1:]...)
 	cmd.Env = p.environment()
 	return cmd
 }
@@ -101,7 +101,7 @@ func (p *patient) mend(all []doctor.Finding, id string) {
 		if fix.Run == "" {
 			continue
 		}
-		cmd := exec.CommandContext(p.Context(), "sh", "-c", fix.Run) //nolint:gosec // what the program says is to be typed
+		cmd := exec.CommandContext(p.Context(), "sh", "-c", fix.Run)
 		cmd.Env = p.environment()
 		if out, err := cmd.CombinedOutput(); err != nil {
 			p.Errorf("%s: %v\n%s", fix.Run, err, out)
@@ -112,7 +112,7 @@ func (p *patient) mend(all []doctor.Finding, id string) {
 // putLine puts a setting into a file, in place of one of the same name.
 func (p *patient) putLine(file, line string) {
 	p.Helper()
-	text, err := os.ReadFile(file) //nolint:gosec // the lab's own
+	text, err := os.ReadFile(file)
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func (p *patient) kept(file string) (back func()) {
 	if err != nil {
 		p.Fatal(err)
 	}
-	text, err := os.ReadFile(file) //nolint:gosec // the lab's own
+	text, err := os.ReadFile(file)
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -343,7 +343,7 @@ func fileAilments() []ailment {
 			return nil
 		}},
 		{name: "a Prolog that can't be run", want: "hook-not-executable", hurt: func(p *patient) func() {
-			if err := os.Chmod(p.etc("prolog.sh"), 0o644); err != nil { //nolint:gosec // that is the test
+			if err := os.Chmod(p.etc("prolog.sh"), 0o644); err != nil {
 				p.Fatal(err)
 			}
 			return nil
@@ -376,7 +376,7 @@ func epdAilments() []ailment {
 			}
 		}},
 		{name: "a socket that is open", want: "socket-open", hurt: func(p *patient) func() {
-			if err := os.Chmod(p.socket("n1"), 0o666); err != nil { //nolint:gosec // that is the test
+			if err := os.Chmod(p.socket("n1"), 0o666); err != nil {
 				p.Fatal(err)
 			}
 			return nil
@@ -396,7 +396,7 @@ func epdAilments() []ailment {
 			return func() { p.signal("n1", syscall.SIGCONT) }
 		}},
 		{name: "a state folder that is open", want: "state-open", hurt: func(p *patient) func() {
-			if err := os.Chmod(filepath.Join(p.dir, "n1"), 0o755); err != nil { //nolint:gosec // that is the test
+			if err := os.Chmod(filepath.Join(p.dir, "n1"), 0o755); err != nil {
 				p.Fatal(err)
 			}
 			return nil

@@ -203,7 +203,7 @@ func (l *lab) garbage(path, answer string) {
 	if err != nil {
 		l.Fatal(err)
 	}
-	if err := os.Chmod(path, 0o666); err != nil { //nolint:gosec // slurmctld asks
+	if err := os.Chmod(path, 0o666); err != nil {
 		l.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(l.Context())

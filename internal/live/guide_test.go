@@ -44,7 +44,7 @@ func newGuideLab(t *testing.T, hooks map[string]string) *guideLab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(bin, 0o755); err != nil { //nolint:gosec // users run epplan
+	if err := os.Chmod(bin, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	l := &lab{TB: t, setup: &setup{nodes: 1, gpus: 4}, base: slurmlab.Ports(t, 1), mu: new(sync.Mutex), epds: make(map[string]*exec.Cmd)}
@@ -95,10 +95,10 @@ func (g *guideLab) site(up string) {
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		g.Fatal(err)
 	}
-	if out, err := exec.CommandContext(g.Context(), "chown", "slurm:", fifo).CombinedOutput(); err != nil { //nolint:gosec // the test's own folder
+	if out, err := exec.CommandContext(g.Context(), "chown", "slurm:", fifo).CombinedOutput(); err != nil {
 		g.Fatalf("%v: %s", err, out)
 	}
-	power := exec.Command(filepath.Join(filepath.Dir(up), "powerd.sh"), filepath.Join(g.dir, "slurm")) //nolint:gosec,noctx // the lab's own, ended below
+	power := exec.Command(filepath.Join(filepath.Dir(up), "powerd.sh"), filepath.Join(g.dir, "slurm")) //nolint:noctx // the lab's own, ended below
 	power.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := power.Start(); err != nil {
 		g.Fatal(err)
@@ -113,7 +113,7 @@ func (g *guideLab) site(up string) {
 func (g *guideLab) stopAll() {
 	files, _ := filepath.Glob(filepath.Join(g.dir, "run", "*.pid"))
 	for _, file := range files {
-		text, err := os.ReadFile(file) //nolint:gosec // the test's own folder
+		text, err := os.ReadFile(file)
 		pid := 0
 		if _, scanned := fmt.Sscan(string(text), &pid); err != nil || scanned != nil || pid <= 1 {
 			continue
@@ -140,7 +140,7 @@ func (g *guideLab) run(s *doctest.Step) string {
 		args = append([]string{"runuser", "-u", "nobody", "--"}, args...)
 	}
 	args = slurmlab.Preferred(args...)
-	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // the project's own page
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Dir = filepath.Join(g.dir, "src")
 	cmd.Env = append(os.Environ(), "PATH="+g.bin+":"+g.dir+"/standin:"+os.Getenv("PATH"), "SLURM_CONF="+g.conf, "EPD_GPU=sim:4,busy", "EPD_STATE="+g.dir+"/state",
 		"EPPLAN_SOCKET="+g.dir+"/run/"+g.env[s.Prompt]+".sock", "EPPLAN_SUBMIT_SOCKET="+g.dir+"/run/submit.sock")
@@ -225,12 +225,12 @@ func (g *guideLab) source(built string) {
 		g.write("standin/"+name, "#!/bin/sh\n"+strings.NewReplacer("@BIN@", built, "@LAB@", g.dir).Replace(text), 0o755)
 	}
 	for _, folder := range []string{"src/bin", "bin", "systemd", "default", "out"} {
-		if err := os.MkdirAll(filepath.Join(g.dir, folder), 0o755); err != nil { //nolint:gosec // jobs run as nobody
+		if err := os.MkdirAll(filepath.Join(g.dir, folder), 0o755); err != nil {
 			g.Fatal(err)
 		}
 	}
 	for _, name := range []string{"epplan", "epd"} {
-		if out, err := exec.CommandContext(g.Context(), "install", "-m", "755", filepath.Join(built, name), g.bin).CombinedOutput(); err != nil { //nolint:gosec // the test's own folders
+		if out, err := exec.CommandContext(g.Context(), "install", "-m", "755", filepath.Join(built, name), g.bin).CombinedOutput(); err != nil {
 			g.Fatalf("%v: %s", err, out)
 		}
 	}

@@ -23,7 +23,7 @@ import (
 // says.
 func (l *lab) sbatch(script []byte, args ...string) (int64, error) {
 	l.Helper()
-	cmd := exec.CommandContext(l.Context(), "sbatch", append([]string{"--parsable", "-D", "/tmp", "-o", "/dev/null"}, args...)...) //nolint:gosec // that is the test
+	cmd := exec.CommandContext(l.Context(), "sbatch", append([]string{"--parsable", "-D", "/tmp", "-o", "/dev/null"}, args...)...)
 	cmd.Env = []string{"PATH=/usr/bin:/bin", "SLURM_CONF=" + l.conf}
 	cmd.Dir = "/tmp"
 	cmd.Stdin = bytes.NewReader(script)
@@ -141,7 +141,7 @@ func (l *lab) shownPlain(jobs map[int64]string) {
 	l.installAsker()
 	shown := map[string]string{"n1.log": l.read("n1.log"), "prolog.log": l.read("prolog.log")}
 	show := func(args ...string) {
-		out, err := exec.CommandContext(l.Context(), filepath.Join(l.bin, "epplan"), append(args, "--socket", l.socket("n1"))...).CombinedOutput() //nolint:gosec // our own
+		out, err := exec.CommandContext(l.Context(), filepath.Join(l.bin, "epplan"), append(args, "--socket", l.socket("n1"))...).CombinedOutput()
 		if err != nil {
 			l.Errorf("epplan %q: %v\n%s", args, err, out)
 		}

@@ -55,7 +55,7 @@ var programs = sync.OnceValues(func() (string, error) {
 	}
 	built = dir
 	for name, cgo := range map[string]string{"epplan": "0", "epd": "1"} {
-		build := exec.Command("go", "build", "-o", filepath.Join(dir, name), "../../cmd/"+name) //nolint:gosec // the project's own
+		build := exec.Command("go", "build", "-o", filepath.Join(dir, name), "../../cmd/"+name)
 		build.Env = append(os.Environ(), "CGO_ENABLED="+cgo)
 		if out, err := build.CombinedOutput(); err != nil {
 			return "", fmt.Errorf("build %s: %w\n%s", name, err, out)
@@ -164,7 +164,7 @@ func (l *lab) makeFolder(scripts string) {
 	const script = `cat >/dev/null
 awk -v d="$1/" 'index($2, d) == 1 {print $2}' /proc/mounts | tac | xargs -r -n 1 umount -l
 "$2/down.sh" --dir "$1/slurm" --purge && rm -rf "$1"`
-	down := exec.Command("/bin/sh", "-c", script, "sh", dir, scripts) //nolint:gosec,noctx // the lab's own
+	down := exec.Command("/bin/sh", "-c", script, "sh", dir, scripts) //nolint:noctx // the lab's own
 	down.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var said strings.Builder
 	down.Stdout, down.Stderr = &said, &said
@@ -186,7 +186,7 @@ awk -v d="$1/" 'index($2, d) == 1 {print $2}' /proc/mounts | tac | xargs -r -n 1
 		}
 	})
 	told := filepath.Join(dir, told)
-	if err := errors.Join(os.Chmod(dir, 0o755), os.Mkdir(told, 0o700), os.Chmod(told, 0o777)); err != nil { //nolint:gosec // jobs run as nobody
+	if err := errors.Join(os.Chmod(dir, 0o755), os.Mkdir(told, 0o700), os.Chmod(told, 0o777)); err != nil {
 		l.Fatal(err)
 	}
 }
@@ -232,7 +232,7 @@ func (l *lab) bringUp() {
 func (l *lab) write(name, text string, mode os.FileMode) {
 	l.Helper()
 	path := filepath.Join(l.dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // jobs run as nobody
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		l.Fatal(err)
 	}
 	if mode&0o111 != 0 {
@@ -250,7 +250,7 @@ func (l *lab) write(name, text string, mode os.FileMode) {
 func (l *lab) writeProgram(path string, text io.Reader, mode os.FileMode) {
 	l.Helper()
 	const script = `rm -f "$1" && cat >"$1" && chmod "$2" "$1"`
-	cmd := exec.CommandContext(l.Context(), "sh", "-c", script, "sh", path, fmt.Sprintf("%o", mode)) //nolint:gosec // the test's own folder
+	cmd := exec.CommandContext(l.Context(), "sh", "-c", script, "sh", path, fmt.Sprintf("%o", mode))
 	cmd.Stdin = text
 	if out, err := cmd.CombinedOutput(); err != nil {
 		l.Fatalf("write %s: %v: %s", path, err, out)
@@ -259,7 +259,7 @@ func (l *lab) writeProgram(path string, text io.Reader, mode os.FileMode) {
 
 // read is a file of the lab's folder; empty where there is none.
 func (l *lab) read(name string) string {
-	text, err := os.ReadFile(filepath.Join(l.dir, name)) //nolint:gosec // the test's own folder
+	text, err := os.ReadFile(filepath.Join(l.dir, name))
 	if err != nil {
 		return ""
 	}
@@ -368,7 +368,7 @@ func (l *lab) launchEPD(node string, flags ...string) {
 	if len(flags) == 0 {
 		flags = l.flags[node]
 	}
-	log, err := os.OpenFile(filepath.Join(l.dir, node+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600) //nolint:gosec // the test's own folder
+	log, err := os.OpenFile(filepath.Join(l.dir, node+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		l.Fatal(err)
 	}
@@ -381,7 +381,7 @@ func (l *lab) launchEPD(node string, flags ...string) {
 		role = "agent"
 	}
 	epd := slurmlab.Preferred(filepath.Join(l.bin, "epd"), "--role", role, "--state", filepath.Join(l.dir, node), "--socket", l.socket(node), "--slurm", "on")
-	cmd := exec.Command(epd[0], epd[1:]...) //nolint:gosec,noctx // our own, stopped below
+	cmd := exec.Command(epd[0], epd[1:]...) //nolint:noctx // our own, stopped below
 	if node != controller {
 		cmd.Args = append(cmd.Args, "--gpu", l.gpu, "--node", node)
 	}

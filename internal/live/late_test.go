@@ -74,7 +74,7 @@ func (l *lab) ownHooks(gate string) {
 func (l *lab) install(node string) {
 	l.Helper()
 	epplan := filepath.Join(l.bin, "epplan")
-	install := exec.CommandContext(l.Context(), epplan, "install", "slurm", "--edit-conf", "--dir", filepath.Dir(l.conf), "--program", epplan, //nolint:gosec // our own
+	install := exec.CommandContext(l.Context(), epplan, "install", "slurm", "--edit-conf", "--dir", filepath.Dir(l.conf), "--program", epplan,
 		"--socket", l.socket(node), "--journal", filepath.Join(l.dir, node, "journal"), "--submit-socket", filepath.Join(l.dir, "submit.sock"))
 	if out, err := install.CombinedOutput(); err != nil {
 		l.Fatalf("%v\n%s", err, out)

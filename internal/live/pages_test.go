@@ -84,7 +84,7 @@ func (a *alone) run(t *testing.T, line string) (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "sh", "-c", a.there.Replace(line)) //nolint:gosec // the project's own pages
+	cmd := exec.CommandContext(ctx, "sh", "-c", a.there.Replace(line))
 	cmd.Dir = filepath.Join(a.dir, "epd")
 	cmd.Env = append(os.Environ(), "PATH="+a.bin+":"+os.Getenv("PATH"), "EPPLAN_SOCKET="+a.dir+"/epd.sock", "EPPLAN_SUBMIT_SOCKET="+a.dir+"/epd.sock")
 	var out bytes.Buffer

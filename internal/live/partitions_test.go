@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/store"
 )
 
 // onlyIn has jobs start in one partition only, until what it returns is called.
@@ -83,9 +84,9 @@ func (l *lab) playPartition(tc *inPartition) (told bool) {
 	if all := l.decisions(job); len(all) != 1 || all[0].Mode != tc.mode {
 		l.Errorf("decisions %+v, want one of mode %s", all, tc.mode)
 	}
-	about, err := l.records("n1").Job(l.Context(), "cluster", job)
-	if err != nil || about.Partition != tc.starts {
-		l.Errorf("recorded in partition %q (%v), want %s", about.Partition, err, tc.starts)
+	about, err := l.records("n1").Jobs(l.Context(), &store.JobFilter{Cluster: "cluster", ID: job}, 0, 1)
+	if err != nil || len(about.Jobs) != 1 || about.Jobs[0].Partition != tc.starts {
+		l.Errorf("recorded as %+v (%v), want it in partition %s", about.Jobs, err, tc.starts)
 	}
 	return true
 }

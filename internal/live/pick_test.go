@@ -20,7 +20,7 @@ func (l *lab) levers(args ...string) []byte {
 	var out []byte
 	l.eventually(fmt.Sprintf("epplan %q", all), func() bool { // Slurm may be too busy for epd's patience
 		var err error
-		if out, err = exec.Command(filepath.Join(l.bin, "epplan"), all...).CombinedOutput(); err != nil { //nolint:gosec,noctx // our own
+		if out, err = exec.Command(filepath.Join(l.bin, "epplan"), all...).CombinedOutput(); err != nil { //nolint:noctx // our own
 			l.Logf("%v\n%s", err, out)
 		}
 		return err == nil
@@ -120,7 +120,7 @@ func names(ids []slurm.JobID) []string {
 // reloadController has the controller read its configuration.
 func (l *lab) reloadController() {
 	l.Helper()
-	out, err := exec.Command(filepath.Join(l.bin, "epplan"), "reload", "--socket", l.socket(controller)).CombinedOutput() //nolint:gosec,noctx // our own
+	out, err := exec.Command(filepath.Join(l.bin, "epplan"), "reload", "--socket", l.socket(controller)).CombinedOutput() //nolint:noctx // our own
 	if err != nil {
 		l.Fatalf("reload: %v\n%s", err, out)
 	}

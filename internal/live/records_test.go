@@ -70,7 +70,7 @@ func TestAnEPDThatIsKilledWhileItsRecordsAreHeldLosesNothing(t *testing.T) {
 func (l *lab) backup(node string) string {
 	l.Helper()
 	file := filepath.Join(l.dir, node+".backup")
-	if out, err := exec.CommandContext(l.Context(), filepath.Join(l.bin, "epd"), "db", "backup", "--state", filepath.Join(l.dir, node), file).CombinedOutput(); err != nil { //nolint:gosec // our own
+	if out, err := exec.CommandContext(l.Context(), filepath.Join(l.bin, "epd"), "db", "backup", "--state", filepath.Join(l.dir, node), file).CombinedOutput(); err != nil {
 		l.Fatalf("backup: %v\n%s", err, out)
 	}
 	return file
@@ -94,7 +94,7 @@ func (l *lab) putBack(node, file string) {
 // SQLite's.
 func (l *lab) spoil(node, file string, from int64) {
 	l.Helper()
-	f, err := os.OpenFile(filepath.Join(l.dir, node, file), os.O_WRONLY, 0) //nolint:gosec // the test's own folder
+	f, err := os.OpenFile(filepath.Join(l.dir, node, file), os.O_WRONLY, 0)
 	if err != nil {
 		l.Fatal(err)
 	}

@@ -24,13 +24,13 @@ func (l *lab) mungeSocket() string { return filepath.Join(l.dir, munge, "socket"
 func (l *lab) startMunge() {
 	l.Helper()
 	dir := filepath.Join(l.dir, munge)
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // munge wants it so
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		l.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "key")); err != nil {
 		l.write(munge+"/key", strings.Repeat("a key of tests ", 70), 0o600)
 	}
-	cmd := exec.Command("munged", "--foreground", "--force", "--key-file="+dir+"/key", "--socket="+l.mungeSocket(), //nolint:gosec,noctx // stopped with the epds
+	cmd := exec.Command("munged", "--foreground", "--force", "--key-file="+dir+"/key", "--socket="+l.mungeSocket(), //nolint:noctx // stopped with the epds
 		"--pid-file="+dir+"/pid", "--log-file="+dir+"/log", "--seed-file="+dir+"/seed", "--num-threads=2")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {

@@ -66,7 +66,7 @@ func (l *lab) weights() string {
 // profiles are what the controller knows of workloads.
 func (l *lab) profiles() []epdapi.WorkloadProfile {
 	l.Helper()
-	out, err := exec.Command(filepath.Join(l.bin, "epplan"), "profile", "--json", "--socket", l.socket(controller)).CombinedOutput() //nolint:gosec,noctx // our own
+	out, err := exec.Command(filepath.Join(l.bin, "epplan"), "profile", "--json", "--socket", l.socket(controller)).CombinedOutput() //nolint:noctx // our own
 	list := new(epdapi.ProfileList)
 	if err == nil {
 		err = json.Unmarshal(out, list)

@@ -62,7 +62,7 @@ func (l *lab) asked(uid uint32, q *question) string {
 	if err != nil {
 		l.Fatal(err)
 	}
-	cmd := exec.CommandContext(l.Context(), filepath.Join(l.dir, "asker")) //nolint:gosec // this program
+	cmd := exec.CommandContext(l.Context(), filepath.Join(l.dir, "asker"))
 	cmd.Env = []string{askerVariable + "=" + string(text)}
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
@@ -80,7 +80,7 @@ func (l *lab) installAsker() {
 	if err != nil {
 		l.Fatal(err)
 	}
-	text, err := os.Open(self) //nolint:gosec // this program
+	text, err := os.Open(self)
 	if err != nil {
 		l.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestTheSocketsOfAControllerAndItsAgentsRefuseOthers(t *testing.T) {
 // the kernel says who asks.
 func (l *lab) openButClosed(socket string, paths []question) {
 	l.Helper()
-	if err := os.Chmod(socket, 0o666); err != nil { //nolint:gosec // that is the test
+	if err := os.Chmod(socket, 0o666); err != nil {
 		l.Fatal(err)
 	}
 	for _, q := range paths {

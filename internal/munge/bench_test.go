@@ -50,13 +50,13 @@ func BenchmarkEncodeAndDecode(b *testing.B) {
 func BenchmarkEncodeAndDecodeByCommands(b *testing.B) {
 	d := mungetest.Start(b, nil)
 	measure(b, func() error {
-		enc := exec.CommandContext(b.Context(), "munge", "--socket", d.Socket) //nolint:gosec // fixed words
+		enc := exec.CommandContext(b.Context(), "munge", "--socket", d.Socket)
 		enc.Stdin = strings.NewReader(strings.Repeat("x", 200))
 		text, err := enc.Output()
 		if err != nil {
 			return err
 		}
-		dec := exec.CommandContext(b.Context(), "unmunge", "--socket", d.Socket) //nolint:gosec // fixed words
+		dec := exec.CommandContext(b.Context(), "unmunge", "--socket", d.Socket)
 		dec.Stdin = strings.NewReader(string(text))
 		return dec.Run()
 	})

@@ -47,7 +47,7 @@ func TestACredentialSaysWhoMadeItAndWhat(t *testing.T) {
 // run runs one of munge's own commands as a user.
 func run(t *testing.T, uid uint32, in, name string, args ...string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), name, args...) //nolint:gosec // fixed words
+	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Stdin = strings.NewReader(in)
 	if uid != 0 {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}

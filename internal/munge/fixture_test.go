@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 }
 
 // me is who runs the tests.
-func me() uint32 { return uint32(os.Getuid()) } //nolint:gosec // a uid
+func me() uint32 { return uint32(os.Getuid()) }
 
 // serve runs a server until the test ends.
 func serve(tb testing.TB, server *http.Server) string {
@@ -90,7 +90,7 @@ func (s *site) echo(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Sscan(n, &status)
 		w.WriteHeader(status)
 	}
-	_, _ = io.WriteString(w, text) //nolint:gosec // no browser reads it
+	_, _ = io.WriteString(w, text)
 }
 
 // count is how many requests came through.

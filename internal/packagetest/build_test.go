@@ -41,7 +41,7 @@ func root(t *testing.T) string {
 
 // command is a program with more in its environment.
 func command(ctx context.Context, env []string, name string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, name, args...) //nolint:gosec // the tests' own
+	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = append(os.Environ(), env...)
 	return cmd
 }

@@ -20,7 +20,7 @@ var (
 // recipe is the text of a recipe.
 func recipe(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root(t), "packaging", name)) //nolint:gosec // the project's own
+	text, err := os.ReadFile(filepath.Join(root(t), "packaging", name))
 	if err != nil {
 		t.Fatal(err)
 	}

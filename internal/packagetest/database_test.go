@@ -33,7 +33,7 @@ func previousDatabase(t *testing.T, path string) (schema int, runs []string) {
 	}
 	defer db.Close() //nolint:errcheck // the test ends
 	for _, script := range scripts {
-		text, err := os.ReadFile(script) //nolint:gosec // the project's own
+		text, err := os.ReadFile(script)
 		if err != nil {
 			t.Fatal(err)
 		}

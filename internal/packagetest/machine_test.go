@@ -37,7 +37,7 @@ func newMachine(t *testing.T) *machine {
 		"EPD_GPU=sim:1", "EPD_STATE=" + m.path("/var/lib/epplan"),
 	}
 	m.write("/run/systemd/system/.keep", "", 0o644)
-	if err := os.WriteFile(filepath.Join(tools, "systemctl"), []byte("#!/bin/sh\necho \"$@\" >>\"$SYSTEMCTL_SAID\"\n"), 0o755); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(filepath.Join(tools, "systemctl"), []byte("#!/bin/sh\necho \"$@\" >>\"$SYSTEMCTL_SAID\"\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return m
@@ -49,10 +49,10 @@ func (m *machine) path(name string) string { return filepath.Join(m.dir, name) }
 // write writes a file of the machine.
 func (m *machine) write(name, text string, mode os.FileMode) {
 	m.Helper()
-	if err := os.MkdirAll(filepath.Dir(m.path(name)), 0o755); err != nil { //nolint:gosec // as on a machine
+	if err := os.MkdirAll(filepath.Dir(m.path(name)), 0o755); err != nil {
 		m.Fatal(err)
 	}
-	if err := os.WriteFile(m.path(name), []byte(text), mode); err != nil { //nolint:gosec // below the test's own folder
+	if err := os.WriteFile(m.path(name), []byte(text), mode); err != nil {
 		m.Fatal(err)
 	}
 }

@@ -59,7 +59,7 @@ func TestThePageOfPackagesWorksAsWritten(t *testing.T) {
 		}
 	}
 	for name, script := range standIns {
-		if err := os.WriteFile(filepath.Join(filepath.Dir(m.said), name), []byte(script), 0o755); err != nil { //nolint:gosec // a program
+		if err := os.WriteFile(filepath.Join(filepath.Dir(m.said), name), []byte(script), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -15,14 +15,14 @@ import (
 // made is a made-up history of jobs: users with templates of their own, a run time for
 // each, and scatter.
 func made(seed uint64, jobs int) *predict.Table {
-	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // reproducible
+	random := rand.New(rand.NewPCG(seed, 1))
 	t := &predict.Table{Name: "made"}
 	const users, templates = 100, 12
 	clock := 0.0
 	for i := range jobs {
 		clock += random.ExpFloat64() * 120
 		user, template := random.IntN(users), random.IntN(templates)
-		fixed := rand.New(rand.NewPCG(uint64(user*templates+template), 2)) //nolint:gosec // reproducible
+		fixed := rand.New(rand.NewPCG(uint64(user*templates+template), 2))
 		length := math.Exp(fixed.NormFloat64()*1.5 + 6)
 		gpus := float64(int(1) << fixed.IntN(4))
 		v := length * math.Exp(0.15*random.NormFloat64())

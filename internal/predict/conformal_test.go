@@ -24,7 +24,7 @@ func TestIntervalsFollowErrorsToBothSides(t *testing.T) {
 				low, high, err float64
 			}
 			intervals := newCalibration()
-			random := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // reproducible
+			random := rand.New(rand.NewPCG(1, 1))
 			s := situation{byAll, 3, 1}
 			var waiting []known
 			inside, asked := 0.0, 0.0

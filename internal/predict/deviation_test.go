@@ -40,7 +40,7 @@ func TestRunsDeviateAsTheLatestOnesDid(t *testing.T) {
 	s := DefaultSettings()
 	s.Trees.Trees = 30
 	f := NewForecaster(Power, &s)
-	random := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // reproducible
+	random := rand.New(rand.NewPCG(1, 1))
 	const jobs, programs, while = 1500, 30, 40
 	ours, usual, asked := 0.0, 0.0, 0.0
 	for i := range jobs {
@@ -73,7 +73,7 @@ func TestRunsDeviateAsTheLatestOnesDid(t *testing.T) {
 // crossed are tickets of jobs of owners and programs, whose logarithms are the sum of
 // what both add and noise; those that left tells are left out.
 func crossed(owner, program, noise float64, left func(o, p int) bool) []*Ticket {
-	random := rand.New(rand.NewPCG(2, 2)) //nolint:gosec // reproducible
+	random := rand.New(rand.NewPCG(2, 2))
 	var rows []*Ticket
 	for o := range 20 {
 		for p := range 20 {
@@ -88,7 +88,7 @@ func crossed(owner, program, noise float64, left func(o, p int) bool) []*Ticket 
 }
 
 func effectOf(i int) float64 {
-	return rand.New(rand.NewPCG(uint64(i), 3)).NormFloat64() //nolint:gosec // reproducible
+	return rand.New(rand.NewPCG(uint64(i), 3)).NormFloat64()
 }
 
 func TestEffectsSayWhatCombinationsNeverSeenTake(t *testing.T) {

@@ -110,5 +110,5 @@ func bucket(v float64, limits ...float64) uint8 {
 			return uint8(i)
 		}
 	}
-	return uint8(len(limits)) //nolint:gosec // few
+	return uint8(len(limits))
 }

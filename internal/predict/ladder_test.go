@@ -8,7 +8,7 @@ import (
 
 func TestTheLadderTakesTheGuessThatWasBestInItsSituation(t *testing.T) {
 	l := newLadder()
-	random := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // reproducible
+	random := rand.New(rand.NewPCG(1, 1))
 	alikeRuns, otherRuns := situation{byAll, 3, 4}, situation{byOwner, 3, 4}
 	for range 500 {
 		v := random.NormFloat64() + 5
@@ -74,7 +74,7 @@ func TestATrackForgetsTheOldest(t *testing.T) {
 
 func TestOwnersAreJudgedByTheirOwnJobs(t *testing.T) {
 	l := newLadder()
-	random := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // reproducible
+	random := rand.New(rand.NewPCG(1, 1))
 	s := situation{byAll, 3, 4}
 	const steady, changing = 1, 2
 	for range 500 {

@@ -176,7 +176,7 @@ func TestPredictionsAndEndsMeetATrainingInManyGoroutines(t *testing.T) {
 	var group sync.WaitGroup
 	for g := range 4 {
 		group.Go(func() {
-			random := rand.New(rand.NewPCG(uint64(g), 1)) //nolint:gosec // reproducible
+			random := rand.New(rand.NewPCG(uint64(g), 1))
 			for range 100 {
 				p := &all[random.IntN(len(all))]
 				if _, ok := l.Predict(10*time.Second, &p.Job, p.Script); !ok {

@@ -8,7 +8,7 @@ import (
 
 // Short tracks keep no order, and what is met once is no track at all.
 func TestTracksSayTheSameHoweverTheyAreKept(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // reproducible
+	random := rand.New(rand.NewPCG(1, 1))
 	s := newShelf(&Settings{Kept: 40})
 	const values = 100
 	all, good := make([]float64, 0, values), make([]float64, 0, values)

@@ -65,7 +65,7 @@ func TestTwentyRunsThatAreAlikeHaveNarrowIntervalsThoughNothingElseEnded(t *test
 		{"all at once, trained", true, true, 2.2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			random := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // reproducible
+			random := rand.New(rand.NewPCG(1, 1))
 			f := afterRuns(t, runsOf("ada", 20, 600, 0.01, c.atOnce, random), c.trained)
 			for target, usual := range map[predict.Target]float64{predict.Time: 600, predict.Energy: 600 * 118 / 3.6e6, predict.Power: 118} {
 				p := f[target]
@@ -84,7 +84,7 @@ func TestTwentyRunsThatAreAlikeHaveNarrowIntervalsThoughNothingElseEnded(t *test
 func TestTheFewerRunsTheWiderTheInterval(t *testing.T) {
 	before := math.Inf(1)
 	for _, runs := range []int{1, 2, 3, 5, 10, 20, 50} {
-		random := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // reproducible
+		random := rand.New(rand.NewPCG(1, 1))
 		p := afterRuns(t, runsOf("ada", runs, 600, 0, false, random), false)[predict.Time]
 		t.Logf("%d equal runs: %g to %g", runs, p.Low, p.High)
 		width := p.High / p.Low
@@ -100,7 +100,7 @@ func TestIntervalsOfAYoungHistoryHold(t *testing.T) {
 	for _, scatter := range []float64{0.01, 0.1, 0.4} {
 		inside, jobs := 0, 0
 		for seed := range uint64(20) {
-			random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // reproducible
+			random := rand.New(rand.NewPCG(seed, 1))
 			l := predict.NewLive(nil)
 			for i := range 60 {
 				user := "u" + strconv.Itoa(random.IntN(4))

@@ -64,7 +64,7 @@ func tryYoung(t *testing.T, log string, target predict.Target, history, rounds i
 	t.Helper()
 	table := readLog(t, log)
 	table, _ = split(table, len(table.Jobs)*4/5)
-	random := rand.New(rand.NewPCG(11, uint64(history))) //nolint:gosec // reproducible
+	random := rand.New(rand.NewPCG(11, uint64(history)))
 	settings := predict.LiveSettings()
 	for round := range rounds {
 		train, test, ok := piece(table, random, history, round%2 == 0)

@@ -48,7 +48,7 @@ func golden(t *testing.T, name string, got []byte) {
 			t.Fatal(err)
 		}
 	}
-	want, err := os.ReadFile(path) //nolint:gosec // a golden file
+	want, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}

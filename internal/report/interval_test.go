@@ -44,7 +44,7 @@ func (l *lab) def(tb testing.TB, workload, gpu string) dvfsmodel.Point {
 func measuredLab(tb testing.TB, seed uint64, files, models []string) *lab {
 	tb.Helper()
 	l := &lab{
-		Rand:     rand.New(rand.NewPCG(seed, 6)), //nolint:gosec // repeatable on purpose
+		Rand:     rand.New(rand.NewPCG(seed, 6)),
 		profiles: config.BuiltinProfiles(), models: models, truth: make(map[[2]string]func(core, mem dvfsmodel.MHz) dvfsmodel.Point),
 	}
 	for i, model := range models {
@@ -106,7 +106,7 @@ clocks = [{ mem_mhz = [900], core_mhz = { from = 700, to = 1500, step = 100 } }]
 		tb.Fatal(err)
 	}
 	l := &lab{
-		Rand:     rand.New(rand.NewPCG(seed, 5)), //nolint:gosec // repeatable on purpose
+		Rand:     rand.New(rand.NewPCG(seed, 5)),
 		profiles: config.BuiltinProfiles().With(own), truth: make(map[[2]string]func(core, mem dvfsmodel.MHz) dvfsmodel.Point),
 		models: []string{"fast", "slow"},
 	}

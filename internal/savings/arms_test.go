@@ -79,7 +79,7 @@ func monthsOfThreeArms(stream uint64, k *kind, holdOut, constant float64, barred
 	const months = 1000
 	var total [3]float64
 	for seed := range uint64(months) {
-		random := rand.New(rand.NewPCG(seed, stream)) //nolint:gosec // a simulation
+		random := rand.New(rand.NewPCG(seed, stream))
 		estimates, truths := threeArms(random, k, holdOut, constant, barred)
 		for c, e := range estimates {
 			if e.Low <= truths[c] && truths[c] <= e.High {

@@ -114,7 +114,7 @@ func TestTheIntervalHoldsTheTrueSavingOf95MonthsIn100(t *testing.T) {
 		for _, holdOut := range []float64{0.05, 0.2} {
 			within, above, compared, width, errors, total := 0, 0, 0, 0.0, 0.0, 0.0
 			for seed := range uint64(months) {
-				random := rand.New(rand.NewPCG(seed, uint64(i))) //nolint:gosec // a simulation
+				random := rand.New(rand.NewPCG(seed, uint64(i)))
 				strata, truth := month(random, &k, holdOut)
 				e := savings.Measure(strata)
 				switch {

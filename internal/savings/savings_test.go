@@ -19,7 +19,7 @@ func normal(random *rand.Rand, n int, expected, deviation float64) record.Energy
 }
 
 func seeded(seed uint64) *rand.Rand {
-	return rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // a simulation
+	return rand.New(rand.NewPCG(seed, 2))
 }
 
 func TestTheSavingIsTheDifferenceOfTheMeansByStratum(t *testing.T) {

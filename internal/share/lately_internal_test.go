@@ -8,7 +8,7 @@ import (
 // A GPU is in use at a moment or isn't, which says little of how much it is: that
 // much noise must not make a job unknown, and still something be found.
 func TestWhatIsAsRecordedIsHardlyEverTakenForSomethingElse(t *testing.T) {
-	r := rand.New(rand.NewPCG(7, 7)) //nolint:gosec // seeded, so that a failure can be repeated
+	r := rand.New(rand.NewPCG(7, 7))
 	drawn := func(p float64) float64 {
 		if r.Float64() < p {
 			return 1

@@ -66,7 +66,7 @@ func root(tb testing.TB) string {
 // Rows reads a CSV file: for each row its cells by the header's names.
 func Rows(tb testing.TB, path string) []map[string]string {
 	tb.Helper()
-	f, err := os.Open(path) //nolint:gosec // a fixture
+	f, err := os.Open(path)
 	if err != nil {
 		tb.Fatal(err)
 	}

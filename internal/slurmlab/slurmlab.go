@@ -71,7 +71,7 @@ func Start(tb testing.TB, options ...string) string {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // as above
+	if err := os.Chmod(dir, 0o755); err != nil {
 		tb.Fatal(err)
 	}
 	const nodes = 2
@@ -79,7 +79,7 @@ func Start(tb testing.TB, options ...string) string {
 	tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), downTime)
 		defer cancel()
-		down := exec.CommandContext(ctx, filepath.Join(filepath.Dir(up), "down.sh"), "--dir", dir, "--purge") //nolint:gosec // the lab's script
+		down := exec.CommandContext(ctx, filepath.Join(filepath.Dir(up), "down.sh"), "--dir", dir, "--purge")
 		if out, err := down.CombinedOutput(); err != nil {
 			tb.Errorf("down.sh: %v: %s", err, out)
 		}
@@ -109,7 +109,7 @@ func Up(tb testing.TB, dir string, options ...string) {
 	defer cancel()
 	args = append(args, options...)
 	for {
-		out, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput() //nolint:gosec // the lab's script
+		out, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput()
 		if err == nil {
 			return
 		}
@@ -130,7 +130,7 @@ func Show(tb testing.TB, dir string) {
 	tb.Helper()
 	for _, question := range [][]string{{"squeue", "--states=all"}, {"sinfo", "-N", "-o", "%N %T %E"}, {"scontrol", "show", "node"}} {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-		ask := exec.CommandContext(ctx, question[0], question[1:]...) //nolint:gosec // Slurm's commands
+		ask := exec.CommandContext(ctx, question[0], question[1:]...)
 		ask.Env = append(os.Environ(), "SLURM_CONF="+filepath.Join(dir, "etc", "slurm.conf"))
 		out, err := ask.CombinedOutput()
 		cancel()
@@ -139,7 +139,7 @@ func Show(tb testing.TB, dir string) {
 	for _, pattern := range []string{"slurmctld.log", "slurmctld.out", "slurmd.*", "power.log", "epd.log"} {
 		files, _ := filepath.Glob(filepath.Join(dir, "log", pattern))
 		for _, file := range files {
-			text, err := os.ReadFile(file) //nolint:gosec // the lab's own
+			text, err := os.ReadFile(file)
 			if err == nil && len(text) > 0 {
 				tb.Logf("the end of %s:\n%s", filepath.Base(file), text[max(0, len(text)-shown):])
 			}

@@ -61,7 +61,7 @@ func crashAt(t *testing.T, name string, n int, after bool, seed uint64) {
 	fs.CrashAt(n, after)
 	var r receiver
 	accepted := life(fs, &r)
-	fs = fs.Reboot(seed > 0, rand.New(rand.NewPCG(seed, uint64(n)))) //nolint:gosec // a test's lots
+	fs = fs.Reboot(seed > 0, rand.New(rand.NewPCG(seed, uint64(n))))
 	s, err := spool.Open("/spool", &spool.Options{FS: fs})
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)

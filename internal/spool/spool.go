@@ -182,13 +182,6 @@ func (s *Spool) Len() int {
 	return len(s.entries)
 }
 
-// Bytes is the size of the entries that wait.
-func (s *Spool) Bytes() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.bytes
-}
-
 // Aside lists the files that were moved aside.
 func (s *Spool) Aside() ([]string, error) {
 	dir := filepath.Join(s.dir, asideDir)

@@ -252,7 +252,7 @@ func TestAFolderOrAnEntryOfSomebodyElseIsNotTaken(t *testing.T) {
 	if err != nil || len(files) != 1 {
 		t.Fatalf("%q, %v", files, err)
 	}
-	if err := os.Chmod(files[0], 0o622); err != nil { //nolint:gosec // what is tried
+	if err := os.Chmod(files[0], 0o622); err != nil {
 		t.Fatal(err)
 	}
 	var r receiver
@@ -261,7 +261,7 @@ func TestAFolderOrAnEntryOfSomebodyElseIsNotTaken(t *testing.T) {
 		t.Errorf("%+v, %v, delivered %q", report, err, r.order)
 	}
 	for _, folder := range []string{filepath.Join(dir, "aside"), dir} {
-		if err := os.Chmod(folder, 0o777); err != nil { //nolint:gosec // what is tried
+		if err := os.Chmod(folder, 0o777); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := spool.Open(dir, nil); err == nil || !strings.Contains(err.Error(), "chmod go-w "+folder) {

@@ -19,7 +19,7 @@ func public(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	must(t, err)
-	must(t, os.Chmod(dir, 0o755)) //nolint:gosec // see above
+	must(t, os.Chmod(dir, 0o755))
 	return dir
 }
 
@@ -33,7 +33,7 @@ func must(t *testing.T, err error) {
 // folder makes a folder with a mode, whatever the umask is.
 func folder(t *testing.T, path string, mode fs.FileMode) string {
 	t.Helper()
-	must(t, os.MkdirAll(path, 0o755)) //nolint:gosec // the test's own
+	must(t, os.MkdirAll(path, 0o755))
 	must(t, os.Chmod(path, mode))
 	return path
 }
@@ -69,7 +69,7 @@ func TestAFolderOnTheWayThatOthersMayWriteToIsRefusedUnlessTheyCantExchangeWhatI
 	dir := public(t)
 	above := filepath.Join(dir, "above")
 	path := folder(t, filepath.Join(above, "state"), 0o700)
-	must(t, os.Chmod(above, 0o775)) //nolint:gosec // what is tried
+	must(t, os.Chmod(above, 0o775))
 	insecure(t, Check(path), above, "or chmod go-w "+above)
 	insecure(t, Make(filepath.Join(path, "journal")), above, "others may exchange what lies below")
 	must(t, os.Chmod(above, 0o777|fs.ModeSticky))
@@ -121,10 +121,10 @@ func TestALinkIsFollowedIfItIsRootsAndLeadsToWhatIsGood(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(disk, "state")); err != nil {
 			t.Errorf("%s: %v", target, err)
 		}
-		must(t, os.Chmod(disk, 0o777)) //nolint:gosec // what is tried
+		must(t, os.Chmod(disk, 0o777))
 		insecure(t, Check(path), disk, "others may exchange what lies below")
 		insecure(t, Check(link), disk, "chmod go-w "+disk)
-		must(t, os.Chmod(disk, 0o755)) //nolint:gosec // a folder
+		must(t, os.Chmod(disk, 0o755))
 		if os.Geteuid() == 0 {
 			must(t, os.Lchown(link, stranger, 0))
 			insecure(t, Check(path), link, "is a symbolic link that belongs to user 4711")
@@ -208,7 +208,7 @@ func TestOnlyAFileOfOursIsOpened(t *testing.T) {
 	tries := map[string]func() error{ // what lies at the path
 		"is a symbolic link":             func() error { return os.Symlink(outside, path) },
 		"isn't a file":                   func() error { return syscall.Mkfifo(path, 0o600) },
-		"has mode 0620, want 0600":       func() error { return errors.Join(os.WriteFile(path, nil, 0o600), os.Chmod(path, 0o620)) }, //nolint:gosec // what is tried
+		"has mode 0620, want 0600":       func() error { return errors.Join(os.WriteFile(path, nil, 0o600), os.Chmod(path, 0o620)) },
 		"belongs to user 4711, want ro":  func() error { return errors.Join(os.WriteFile(path, nil, 0o600), os.Chown(path, stranger, 0)) },
 		"is a symbolic link, want a fil": func() error { return os.Symlink("/dev/null", path) },
 	}
@@ -234,7 +234,7 @@ func TestOnlyAFileOfOursIsOpened(t *testing.T) {
 	if err := CheckFile(path); err != nil {
 		t.Error(err)
 	}
-	must(t, os.Chmod(dir, 0o777)) //nolint:gosec // what is tried
+	must(t, os.Chmod(dir, 0o777))
 	insecure(t, CheckFile(path), dir, "others may write to it")
 }
 

@@ -127,7 +127,7 @@ func TestACrashAtAnyCommandLeavesEverythingToBeTakenBack(t *testing.T) {
 				w.crash, w.after = n, after
 				got := play(t, w)
 				points++
-				w.disk = w.disk.Reboot(true, rand.New(rand.NewPCG(1, uint64(n)))) //nolint:gosec // lots of a test
+				w.disk = w.disk.Reboot(true, rand.New(rand.NewPCG(1, uint64(n))))
 				checkUndone(t, w, false, fmt.Sprintf("%s, command %d, after %t", name, n, after))
 				if got == atEnd {
 					break
@@ -155,7 +155,7 @@ func TestACrashAfterSomebodyTookLeversBackLeavesTheirOwnValues(t *testing.T) {
 					w.meddle, w.crash, w.after = n, n+later, after
 					play(t, w)
 					points++
-					w.disk = w.disk.Reboot(true, rand.New(rand.NewPCG(3, uint64(n)))) //nolint:gosec // lots of a test
+					w.disk = w.disk.Reboot(true, rand.New(rand.NewPCG(3, uint64(n))))
 					checkUndone(t, w, true, fmt.Sprintf("%s, taken back before command %d, crash %d later, after %t", name, n, later, after))
 				}
 			}
@@ -176,7 +176,7 @@ func TestACrashAtAnyFileOperationLeavesEverythingToBeTakenBack(t *testing.T) {
 				w.disk.CrashAt(n, kind.after)
 				got := play(t, w)
 				points++
-				w.disk = w.disk.Reboot(kind.powerCut, rand.New(rand.NewPCG(2, uint64(n)))) //nolint:gosec // lots of a test
+				w.disk = w.disk.Reboot(kind.powerCut, rand.New(rand.NewPCG(2, uint64(n))))
 				// With the disk gone, UndoAll takes back what it can't write down.
 				checkUndone(t, w, got == atUndoAll, fmt.Sprintf("%s, file operation %d, %+v", name, n, kind))
 				if got == atEnd {

@@ -74,7 +74,7 @@ func (w *world) rank(j *slurm.Job) {
 		j.Priority = 0
 		return
 	}
-	j.Priority = uint32(max(1, w.base[j.ID]-j.Nice)) //nolint:gosec // small in tests
+	j.Priority = uint32(max(1, w.base[j.ID]-j.Nice))
 }
 
 func (w *world) setNice(id slurm.JobID, nice int64) {

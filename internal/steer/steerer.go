@@ -178,8 +178,7 @@ func (s *Steerer) Step(ctx context.Context) (Report, error) {
 }
 
 // UndoAll takes back everything that can be, however much it is. From then on
-// nothing is set until [Steerer.Resume], or until the settings have another
-// version. What is left is in the report; steps go on taking it back. With an
+// nothing is set until the settings have another version. What is left is in the report; steps go on taking it back. With an
 // error, try again.
 func (s *Steerer) UndoAll(ctx context.Context) (Report, error) {
 	s.mu.Lock()
@@ -187,13 +186,6 @@ func (s *Steerer) UndoAll(ctx context.Context) (Report, error) {
 	set := s.options.Settings()
 	s.paused, s.pausedBy = true, set.Version
 	return s.step(ctx, set, math.MaxInt)
-}
-
-// Resume lets steps set values again after [Steerer.UndoAll].
-func (s *Steerer) Resume() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.paused = false
 }
 
 // step is one round. While paused nothing is wanted.

@@ -47,14 +47,9 @@ func foreignKeyFindings(ctx context.Context, db *sql.DB) ([]string, error) {
 	})
 }
 
-// Backup writes a copy of the database, as it is at one moment, to a file that
-// must not exist. Writers go on meanwhile. The file is there whole or not at all.
-func (s *Store) Backup(ctx context.Context, dest string) error {
-	return BackupFile(ctx, s.path, dest)
-}
-
-// BackupFile is [Store.Backup] for a database that need not be open here.
-func BackupFile(ctx context.Context, path, dest string) error {
+// Backup writes a copy of a database, as it is at one moment, to a file that must
+// not exist. Writers go on meanwhile. The copy is there whole or not at all.
+func Backup(ctx context.Context, path, dest string) error {
 	if err := backup(ctx, path, dest); err != nil {
 		return fmt.Errorf("back up %s to %s: %w", path, dest, typed(err))
 	}

@@ -52,7 +52,7 @@ func BenchmarkDecision(b *testing.B) {
 			for b.Loop() {
 				at = at*6364136223846793005 + 1442695040888963407
 				begin := time.Now()
-				if _, err := s.Decision(ctx, "alpha", int64(at>>33)%int64(jobs)+1, "n1"); err != nil {
+				if _, err := s.DecisionsOfJob(ctx, "alpha", int64(at>>33)%int64(jobs)+1); err != nil {
 					b.Fatal(err)
 				}
 				took = append(took, time.Since(begin))

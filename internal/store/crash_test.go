@@ -55,7 +55,7 @@ func storeUntilKilled(path string) error {
 // adds all that it acknowledged.
 func runAndKill(t *testing.T, path string, lines int, acknowledged map[int]bool) {
 	t.Helper()
-	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$") //nolint:gosec // ourselves
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
 	child.Env = append(os.Environ(), crashDB+"="+path)
 	out, err := child.StdoutPipe()
 	if err != nil {

@@ -46,13 +46,6 @@ SELECT decision_id, cluster, job_id, node, token, run_id, workload, gpu_model, c
 	reason, mode, config_version, model_version, arm, created_us, default_energy_j, hold_out, constant_arm, rung
 FROM decisions `
 
-// Decision is the last decision for a job on a node, or ErrNotFound.
-func (s *Store) Decision(ctx context.Context, cluster string, jobID int64, node string) (record.Decision, error) {
-	d, err := scanDecision(s.read.QueryRowContext(ctx, selectDecisions+`
-WHERE cluster = ? AND job_id = ? AND job_id != 0 AND node = ? ORDER BY decision_id DESC LIMIT 1`, cluster, jobID, node))
-	return d, lookup(err, "decision for job %d on node %q", jobID, node)
-}
-
 // DecisionByToken is the last decision under a token, or ErrNotFound.
 func (s *Store) DecisionByToken(ctx context.Context, cluster, token string) (record.Decision, error) {
 	d, err := scanDecision(s.soon.QueryRowContext(ctx, selectDecisions+`

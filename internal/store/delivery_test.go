@@ -82,7 +82,7 @@ func TestEveryOutcomeArrivesOnceWhateverCrashesAndRepeats(t *testing.T) {
 		const runs = 25
 		l := &line{
 			store: open(t, filepath.Join(dir, fmt.Sprint(seed, ".db")), nil),
-			lot:   rand.New(rand.NewPCG(seed, 1)), //nolint:gosec // a test's lots
+			lot:   rand.New(rand.NewPCG(seed, 1)),
 		}
 		fs := spooltest.New()
 		accepted := make([]bool, runs)

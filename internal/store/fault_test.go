@@ -207,7 +207,7 @@ func TestTheFilesAreForTheirOwnerOnly(t *testing.T) {
 	s, path := openNew(t)
 	put(t, s, outcome(1), store.Stored)
 	copied := path + ".copy"
-	if err := s.Backup(t.Context(), copied); err != nil {
+	if err := store.Backup(t.Context(), path, copied); err != nil {
 		t.Fatal(err)
 	}
 	for _, file := range []string{path, path + "-wal", path + "-shm", copied} {
@@ -224,7 +224,7 @@ func TestABackupIsWholeAndOverwritesNothing(t *testing.T) {
 		put(t, s, outcome(i), store.Stored)
 	}
 	copied := filepath.Join(filepath.Dir(path), "copy.db")
-	if err := s.Backup(t.Context(), copied); err != nil {
+	if err := store.Backup(t.Context(), path, copied); err != nil {
 		t.Fatal(err)
 	}
 	if found, err := store.Check(t.Context(), copied); err != nil || len(found) > 0 {
@@ -232,19 +232,19 @@ func TestABackupIsWholeAndOverwritesNothing(t *testing.T) {
 	}
 	put(t, open(t, copied, nil), outcome(29), store.Repeated)
 	before := contents(t, copied)
-	if err := s.Backup(t.Context(), copied); !errors.Is(err, os.ErrExist) {
+	if err := store.Backup(t.Context(), path, copied); !errors.Is(err, os.ErrExist) {
 		t.Errorf("over a file: %v", err)
 	}
 	if !bytes.Equal(before, contents(t, copied)) {
 		t.Error("the backup that was there has changed")
 	}
-	if err := s.Backup(t.Context(), filepath.Join(path, "not-a-folder")); err == nil {
+	if err := store.Backup(t.Context(), path, filepath.Join(path, "not-a-folder")); err == nil {
 		t.Error("a backup where there is no folder succeeded")
 	}
 	if left, err := filepath.Glob(filepath.Join(filepath.Dir(path), "*.part")); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %q, %v", left, err)
 	}
-	if err := store.BackupFile(t.Context(), path+".none", copied+"2"); !errors.Is(err, os.ErrNotExist) {
+	if err := store.Backup(t.Context(), path+".none", copied+"2"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("of what isn't there: %v", err)
 	}
 }

@@ -109,3 +109,13 @@ func put(tb testing.TB, s *store.Store, o *record.Outcome, want store.Receipt) {
 func workload(i int) record.WorkloadKey {
 	return record.WorkloadKey{Cluster: "alpha", Workload: fmt.Sprintf("w%d", i%3), GPUModel: "V100"}
 }
+
+// lastJob is the job that was submitted last under an id.
+func lastJob(tb testing.TB, s *store.Store, id int64) record.Job {
+	tb.Helper()
+	page, err := s.Jobs(tb.Context(), &store.JobFilter{Cluster: "alpha", ID: id}, 0, 1)
+	if err != nil || len(page.Jobs) != 1 {
+		tb.Fatalf("%d jobs, %v", len(page.Jobs), err)
+	}
+	return page.Jobs[0]
+}

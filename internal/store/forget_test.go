@@ -191,8 +191,8 @@ func TestAJobWhoseRunIsTakenOutStaysEnded(t *testing.T) {
 	if _, err := s.Forget(t.Context(), ids(all), nil); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.Job(t.Context(), "alpha", j.ID); err != nil || got.State != "FAILED" {
-		t.Errorf("%+v, %v", got, err)
+	if got := lastJob(t, s, j.ID); got.State != "FAILED" {
+		t.Errorf("%+v", got)
 	}
 	rows, err := s.JobRows(t.Context(), &store.JobFilter{Cluster: "alpha"}, 0, 9)
 	if err != nil || len(rows.Jobs) != 1 || rows.Jobs[0].Shown != "FAILED" || rows.Jobs[0].Runs != 0 {

@@ -87,16 +87,10 @@ type HistoryFilter struct {
 	Latest  int // about so many, those submitted last; 0: all
 }
 
-// History visits the jobs of imported logs of a cluster that were submitted at a
-// time or later (the zero time: all of them), in the order of their
-// submissions, until visit returns an error, which comes back. The jobs are
-// those of one moment. What visit does must not wait for a write to the store:
-// the log of the database can't be cleared meanwhile.
-func (s *Store) History(ctx context.Context, cluster string, after time.Time, visit func(record.Past) error) error {
-	return s.VisitHistory(ctx, &HistoryFilter{Cluster: cluster, From: after}, visit)
-}
-
-// VisitHistory is [Store.History] of the jobs that pass a filter.
+// VisitHistory visits the jobs of imported logs that pass a filter, in the order of
+// their submissions, until visit returns an error, which comes back. The jobs are
+// those of one moment. What visit does must not wait for a write to the store: the
+// log of the database can't be cleared meanwhile.
 func (s *Store) VisitHistory(ctx context.Context, f *HistoryFilter, visit func(record.Past) error) error {
 	query := `
 SELECT cluster, job_id, submitted_us, started_us, ended_us, user, account, partition, qos, name,

@@ -34,7 +34,7 @@ func historyOf(tb interface {
 }, s *store.Store, cluster string, after time.Time,
 ) []record.Past {
 	var all []record.Past
-	err := s.History(tb.Context(), cluster, after, func(p record.Past) error {
+	err := s.VisitHistory(tb.Context(), &store.HistoryFilter{Cluster: cluster, From: after}, func(p record.Past) error {
 		all = append(all, p)
 		return nil
 	})
@@ -122,7 +122,7 @@ func TestAVisitorEndsAHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	enough, seen := errors.New("enough"), 0
-	err := s.History(t.Context(), "alpha", time.Time{}, func(record.Past) error {
+	err := s.VisitHistory(t.Context(), &store.HistoryFilter{Cluster: "alpha"}, func(record.Past) error {
 		seen++
 		return enough
 	})

@@ -50,14 +50,6 @@ SELECT seq, cluster, job_id, submitted_us, token, user, account, partition, name
 	nodes, gpus, state
 FROM jobs `
 
-// Job is the job that was submitted last under an id, or ErrNotFound.
-func (s *Store) Job(ctx context.Context, cluster string, id int64) (record.Job, error) {
-	var j record.Job
-	_, err := scanJob(s.read.QueryRowContext(ctx, selectJobs+
-		"WHERE cluster = ? AND job_id = ? ORDER BY submitted_us DESC LIMIT 1", cluster, id), &j)
-	return j, lookup(err, "job %d", id)
-}
-
 // scanJob reads a row of selectJobs and returns its key.
 func scanJob(row scanner, j *record.Job) (seq int64, err error) {
 	var submitted sql.NullInt64

@@ -72,7 +72,7 @@ func migrate(ctx context.Context, conn *sql.Conn, path string) error {
 	}
 	if version > 0 {
 		dropParts(path)
-		err := BackupFile(ctx, path, backupName(path, version))
+		err := Backup(ctx, path, backupName(path, version))
 		if errors.Is(err, os.ErrExist) {
 			err = renewBackup(ctx, path, version)
 		}
@@ -116,7 +116,7 @@ func renewBackup(ctx context.Context, path string, version int) error {
 		return err
 	}
 	fresh := copied + ".again.part"
-	if err := BackupFile(ctx, path, fresh); err != nil {
+	if err := Backup(ctx, path, fresh); err != nil {
 		return err
 	}
 	defer func() { _ = os.Remove(fresh) }() // where it isn't in its place

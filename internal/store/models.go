@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 
 	"github.com/epplan/epplan/internal/store/record"
@@ -112,30 +111,6 @@ UPDATE models SET in_use = 1, note = ? WHERE cluster = ? AND workload = ? AND gp
 		return ErrNotFound
 	}
 	return err
-}
-
-// Rollback puts the version before the one in use into use, and returns its
-// number: 0 if there is none before it. With none in use it is ErrNotFound.
-func (s *Store) Rollback(ctx context.Context, key record.WorkloadKey, note string) (int64, error) {
-	now := record.Micro(s.now()).UnixMicro()
-	version, err := write(ctx, s, func(ctx context.Context, conn *sql.Conn) (version int64, err error) {
-		err = conn.QueryRowContext(ctx, `
-SELECT COALESCE((SELECT MAX(version) FROM models AS older WHERE older.cluster = models.cluster
-	AND older.workload = models.workload AND older.gpu_model = models.gpu_model AND older.version < models.version), 0)
-FROM models WHERE cluster = ? AND workload = ? AND gpu_model = ? AND in_use = 1`,
-			key.Cluster, key.Workload, key.GPUModel).Scan(&version)
-		if errors.Is(err, sql.ErrNoRows) {
-			return 0, ErrNotFound
-		}
-		if err != nil {
-			return 0, err
-		}
-		return version, useModel(ctx, conn, key, version, note, now)
-	})
-	if err != nil {
-		return 0, fmt.Errorf("roll back the model of workload %s: %w", key.Workload, err)
-	}
-	return version, nil
 }
 
 const selectModels = `

@@ -97,7 +97,7 @@ func openIn(t *testing.T) (s *store.Store, path, backup string) {
 	s = open(t, path, nil)
 	for i := range before {
 		if i == before/2 {
-			if err := s.Backup(t.Context(), backup); err != nil {
+			if err := store.Backup(t.Context(), path, backup); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -221,7 +221,7 @@ func TestADatabaseThatIsWorkedOnIsNotTakenForAnotherOne(t *testing.T) {
 	for i, work := range []func() error{
 		func() error { execute(t, path, "VACUUM"); return nil },
 		func() error { execute(t, path, "PRAGMA wal_checkpoint(TRUNCATE)"); return nil },
-		func() error { return s.Backup(t.Context(), path+".copy") },
+		func() error { return store.Backup(t.Context(), path, path+".copy") },
 		func() error { _, err := store.Check(t.Context(), path); return err },
 		func() error {
 			other, err := store.Open(t.Context(), path, nil)

@@ -103,7 +103,7 @@ func TestAnotherConstantArmIsAnotherStratum(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if stored, err := s.Decision(t.Context(), d.Cluster, d.JobID, d.Node); err != nil || stored.ConstantArm != part || stored.Arm != record.Constant {
+		if stored, err := s.DecisionByToken(t.Context(), d.Cluster, d.Token); err != nil || stored.ConstantArm != part || stored.Arm != record.Constant {
 			t.Errorf("%+v, %v", stored, err)
 		}
 		o := outcome(3 * i)

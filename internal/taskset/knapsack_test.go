@@ -11,7 +11,7 @@ import (
 )
 
 func queueSeed(seed uint64) *rand.Rand {
-	return rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // repeatable on purpose
+	return rand.New(rand.NewPCG(seed, 1))
 }
 
 func TestDrawnQueuesAreLikeThoseOfThePaper(t *testing.T) {

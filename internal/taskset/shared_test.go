@@ -11,7 +11,7 @@ import (
 
 func TestDrawnStreamsOfSharingTasksAreProblemsOfTheKindAskedFor(t *testing.T) {
 	for _, spec := range []taskset.SharedSpec{taskset.SharedLikePAI(), taskset.SharedLikePhilly()} {
-		p := taskset.Shared(rand.New(rand.NewPCG(1, 2)), &spec) //nolint:gosec // repeatable on purpose
+		p := taskset.Shared(rand.New(rand.NewPCG(1, 2)), &spec)
 		if err := p.Validate(); err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +40,7 @@ func TestDrawnStreamsOfSharingTasksAreProblemsOfTheKindAskedFor(t *testing.T) {
 
 func TestDrawnInstancesHaveMoreGPUsThanTasksAndFollowFromTheSeed(t *testing.T) {
 	for _, tasks := range []int{1, 2, 32, 128} {
-		in := taskset.Consolidation(rand.New(rand.NewPCG(1, 2)), tasks) //nolint:gosec // repeatable on purpose
+		in := taskset.Consolidation(rand.New(rand.NewPCG(1, 2)), tasks)
 		if len(in.Tasks) != tasks || len(in.GPUs()) <= tasks {
 			t.Errorf("%d tasks on %d GPUs, want %d on more", len(in.Tasks), len(in.GPUs()), tasks)
 		}
@@ -51,7 +51,7 @@ func TestDrawnInstancesHaveMoreGPUsThanTasksAndFollowFromTheSeed(t *testing.T) {
 				}
 			}
 		}
-		if again := taskset.Consolidation(rand.New(rand.NewPCG(1, 2)), tasks); !reflect.DeepEqual(in, again) { //nolint:gosec // the same on purpose
+		if again := taskset.Consolidation(rand.New(rand.NewPCG(1, 2)), tasks); !reflect.DeepEqual(in, again) {
 			t.Error("the same seed gives another instance")
 		}
 	}

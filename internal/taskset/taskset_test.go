@@ -10,7 +10,7 @@ import (
 )
 
 func seeded(seed uint64) *rand.Rand {
-	return rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // repeatable on purpose
+	return rand.New(rand.NewPCG(seed, seed))
 }
 
 func TestUtilisationsAddUpExactlyAndDeadlinesFollowFromThem(t *testing.T) {

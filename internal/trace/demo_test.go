@@ -83,7 +83,7 @@ func TestDemoModelsAreTheFitsOfTheMeasuredTables(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := os.ReadFile(path) //nolint:gosec // the test's own fixed path
+	got, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}

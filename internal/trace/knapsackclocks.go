@@ -11,20 +11,6 @@ import (
 // the two GPU types of a knapsack queue.
 var KnapsackModels = [2]string{"V100-2022", "RTX2070S"} //nolint:gochecknoglobals // constant
 
-// KnapsackApps names, for each job type of the PREDICT paper's queues, the
-// measured application that stands for it on each of [KnapsackModels]
-// (docs/papers.md).
-var KnapsackApps = map[string][2]string{ //nolint:gochecknoglobals // constant
-	"resnet":       {"convolutionSeparable", "convolutionSeparable"},
-	"vgg":          {"convolutionTexture", "convolutionTexture"},
-	"vit":          {"matrixMul", "matrixMulS"},
-	"bert":         {"reduction", "reduction"},
-	"gpt-finetune": {"transpose", "transpose"},
-	"lstm":         {"scalarProd", "scalarProd"},
-	"gan":          {"quasirandomGenerator", "quasirandomGenerator"},
-	"diffusion":    {"hotspot", "hotspot"},
-}
-
 // located names a job, and where it is said of which type it is.
 func (job *KnapsackJob) located() string {
 	if job.At.Line == 0 {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 )
 
 // maxUnpacked is the most that a compressed file may unpack to, in bytes.
@@ -27,22 +26,6 @@ var ErrBomb = errors.New("unpacks to more than 500 times its size, as no log doe
 // ErrTooLarge is the cause of an error for a compressed file that unpacks to
 // more than 4 GiB.
 var ErrTooLarge = errors.New("unpacks to more than 4 GiB")
-
-// Open opens a file, which may be compressed by gzip.
-func Open(path string) (io.ReadCloser, error) {
-	file, err := os.Open(path) //nolint:gosec // the user names the file
-	if err != nil {
-		return nil, err
-	}
-	r, err := Decompress(file, path)
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return struct {
-		io.Reader
-		io.Closer
-	}{r, file}, nil
-}
 
 // packers are the programs whose files are told by how they begin, with what unpacks
 // them.

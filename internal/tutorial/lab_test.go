@@ -15,7 +15,7 @@ import (
 func labFolder(t *testing.T, up bool) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "lab")
-	if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // as a lab's is
+	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if up {
@@ -39,12 +39,12 @@ func TestTheLabTouchesNoFolderThatSomebodyElseMadeOrMayWriteTo(t *testing.T) {
 	if err := os.Mkdir(filepath.Dir(script), 0o750); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(script, text, 0o700); err != nil { //nolint:gosec // it is run
+	if err := os.WriteFile(script, text, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for name, spoil := range map[string]func(dir string) error{
 		"somebody else's": func(dir string) error { return os.Chown(dir, 4711, 4711) },
-		"open to all":     func(dir string) error { return os.Chmod(dir, 0o777) }, //nolint:gosec // that is the point
+		"open to all":     func(dir string) error { return os.Chmod(dir, 0o777) },
 		"a link": func(dir string) error {
 			return errors.Join(os.Rename(dir, dir+"-real"), os.Symlink(dir+"-real", dir))
 		},
@@ -54,7 +54,7 @@ func TestTheLabTouchesNoFolderThatSomebodyElseMadeOrMayWriteTo(t *testing.T) {
 			if err := spoil(dir); err != nil {
 				t.Fatal(err)
 			}
-			out, err := exec.CommandContext(t.Context(), script, action, "--dir", dir).CombinedOutput() //nolint:gosec // a copy of our own
+			out, err := exec.CommandContext(t.Context(), script, action, "--dir", dir).CombinedOutput()
 			if err == nil || !strings.Contains(string(out), "nobody else may write to") || strings.Contains(string(out), "reboot") {
 				t.Errorf("%s of a folder that is %s: %v\n%s", action, name, err, out)
 			}

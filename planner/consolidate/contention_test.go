@@ -41,7 +41,7 @@ func TestFitCurveRecoversTheCurveThatSamplesCameFrom(t *testing.T) {
 		"no cost but the time":      {consolidate.LinearCurve(), .02, .1, .02},
 		"overhead without overload": {consolidate.Curve{Exponent: 1, ByTask: .1}, .02, 0, .02},
 	} {
-		r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // seeded, so that a failure can be repeated
+		r := rand.New(rand.NewPCG(1, 2))
 		fit, err := consolidate.FitCurve(observed(r, c.curve, 300, c.noise, c.wild))
 		if err != nil {
 			t.Fatal(err)

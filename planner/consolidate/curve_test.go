@@ -14,7 +14,7 @@ import (
 
 // crowded is an instance of small tasks that fit a GPU together, under a curve.
 func crowded(seed uint64, curve *consolidate.Curve) *consolidate.Instance {
-	r := rand.New(rand.NewPCG(seed, 9)) //nolint:gosec // seeded, so that a failure can be repeated
+	r := rand.New(rand.NewPCG(seed, 9))
 	in := &consolidate.Instance{
 		Physics: consolidate.PaperPhysics(), SLA: 1.2, SlotS: 60, Contention: curve,
 		Servers: []consolidate.Server{{StaticW: 100, GPUMemGB: []float64{32, 32, 16, 16, 32, 32}}, {StaticW: 90, GPUMemGB: []float64{32, 32}}},

@@ -12,7 +12,7 @@ import (
 // drawCurved are small instances under curves of all kinds.
 func drawCurved(seed uint64, most int) *Instance {
 	in := drawTiny(seed, most)
-	r := rand.New(rand.NewPCG(seed, 11)) //nolint:gosec // a test
+	r := rand.New(rand.NewPCG(seed, 11))
 	in.Contention = &Curve{Exponent: 1}
 	if r.IntN(3) > 0 {
 		in.Contention.Exponent += 1.5 * r.Float64()
@@ -242,7 +242,7 @@ func TestPricingByACurveFindsTheGroupsThatAreWorthMost(t *testing.T) {
 		if !ok || len(p.pieces) > 12 {
 			continue
 		}
-		r := rand.New(rand.NewPCG(seed, 5)) //nolint:gosec // a test
+		r := rand.New(rand.NewPCG(seed, 5))
 		values, floor := make([]float64, len(p.pieces)), make([]float64, len(p.hosts.sizes))
 		for i := range values {
 			values[i] = max(0, 150*r.Float64()-30)
@@ -318,7 +318,7 @@ func curvedGroups(p *packing) []column {
 }
 
 func TestImproveIsNeverAboveItsStartWhereSizesAreCounted(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 3)) //nolint:gosec // a test
+	r := rand.New(rand.NewPCG(1, 3))
 	in := draw(r, "light", 24)
 	in.Contention = &Curve{Exponent: 1.2, ByTask: .02, ByMemory: .1}
 	in.Servers = nil

@@ -132,11 +132,11 @@ func solveLinear(t *testing.T, in *Instance, problem Problem) float64 {
 	if err := os.WriteFile(model, []byte(l.write()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.CommandContext(t.Context(), "glpsol", "--lp", model, "-o", answer, "--cuts").CombinedOutput() //nolint:gosec // a test's own files
+	out, err := exec.CommandContext(t.Context(), "glpsol", "--lp", model, "-o", answer, "--cuts").CombinedOutput()
 	if err != nil {
 		t.Fatalf("glpsol: %v\n%s", err, out)
 	}
-	text, err := os.ReadFile(answer) //nolint:gosec // a test's own file
+	text, err := os.ReadFile(answer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestExactMeetsAMixedIntegerSolver(t *testing.T) {
 	shareddata.Need(t, err == nil, "glpsol isn't installed: run scripts/test-packages.sh")
 	compared := 0
 	for seed := range uint64(20) {
-		r := rand.New(rand.NewPCG(seed, 11)) //nolint:gosec // a test
+		r := rand.New(rand.NewPCG(seed, 11))
 		mixes := []string{"paperlike", "light", "medium", "antiphase", "membound", "mixed", "gang", "mixedkappa"}
 		in := draw(r, mixes[seed%8], 2+r.IntN(3)+4*int(seed/16))
 		in.Servers = in.Servers[:max(1, min(len(in.Servers), 3))]

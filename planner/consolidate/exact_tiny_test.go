@@ -91,7 +91,7 @@ func bruteServers(in *Instance, need []float64) float64 {
 
 // drawTiny are small instances of all mixes.
 func drawTiny(seed uint64, most int) *Instance {
-	r := rand.New(rand.NewPCG(seed, 7)) //nolint:gosec // a test
+	r := rand.New(rand.NewPCG(seed, 7))
 	all := []string{"paperlike", "light", "medium", "heavy", "antiphase", "membound", "mixed", "gang", "mixedkappa"}
 	in := draw(r, all[r.IntN(len(all))], 2+r.IntN(most-1))
 	if r.IntN(3) == 0 { // servers of three sizes of GPU
@@ -223,7 +223,7 @@ func TestWhatNoGPUHoldsHasNoAnswer(t *testing.T) {
 }
 
 func TestGPUsOfManySizesAreBoundedFromBelow(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test
+	r := rand.New(rand.NewPCG(1, 2))
 	in := draw(r, "mixed", 24)
 	in.Servers = nil
 	for i := range 40 {

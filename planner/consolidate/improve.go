@@ -90,7 +90,7 @@ func (e *exact) again(ctx context.Context, rounds int) {
 // the best.
 func (e *exact) descend(ctx context.Context, from []group, loose []int, rounds int, hot float64) {
 	e.descents++
-	s := newSearch(e.p, rand.New(rand.NewPCG(e.seed, e.descents))) //nolint:gosec // a seeded search
+	s := newSearch(e.p, rand.New(rand.NewPCG(e.seed, e.descents)))
 	s.keep, s.loose = e.keep, loose
 	s.start(from)
 	s.run(ctx, rounds, hot)

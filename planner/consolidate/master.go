@@ -12,7 +12,7 @@ type entry struct {
 }
 
 func at(row, value int) entry {
-	return entry{row: int32(row), value: float32(value)} //nolint:gosec // a program has a few hundred rows
+	return entry{row: int32(row), value: float32(value)}
 }
 
 // simplex is a linear program, minimised over x >= 0 with equality rows, that

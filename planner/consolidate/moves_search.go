@@ -42,7 +42,7 @@ type mover struct {
 func newMover(in *Instance, problem Problem, from [][]int, opt MoveOptions) *mover {
 	m := &mover{
 		in: in, problem: problem, s: NewState(in),
-		rng:  rand.New(rand.NewPCG(opt.Seed, 0x6d6f7665)), //nolint:gosec // a seeded search
+		rng:  rand.New(rand.NewPCG(opt.Seed, 0x6d6f7665)),
 		home: from, at: make([][]int, len(in.Tasks)), most: max(0, opt.Most), seed: opt.Seed, rounds: opt.Rounds,
 		leave: unit{-1, -1}, mean: make([]float64, len(in.GPUs())),
 		takes: make([]float64, len(in.GPUs())),

@@ -48,7 +48,7 @@ func (c CATSSafe) Choose(s *State, task int, taken []int) (int, bool) {
 		return options[0], true
 	}
 	futures := cmp.Or(max(0, c.Futures), min(mostFutures, max(fewestFutures, futuresByGPU/len(s.gpus))))
-	r := rand.New(rand.NewPCG(c.Seed, uint64(task)<<8+uint64(len(taken)))) //nolint:gosec // seeded, for outcomes that can be repeated
+	r := rand.New(rand.NewPCG(c.Seed, uint64(task)<<8+uint64(len(taken))))
 	i := newImagination(r, s, seen, waiting, t.gpus)
 	outcomes := make([]outcome, len(options))
 	for n := range futures {

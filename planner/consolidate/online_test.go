@@ -21,7 +21,7 @@ func drawnUnder(curve *Curve, tasks int, seeds ...uint64) []*Instance {
 	var all []*Instance
 	for _, mix := range []string{"paperlike", "light", "medium", "heavy", "antiphase", "membound", "mixed", "gang", "mixedkappa"} {
 		for _, seed := range seeds {
-			in := draw(rand.New(rand.NewPCG(seed, uint64(tasks))), mix, tasks) //nolint:gosec // seeded, so that a failure can be repeated
+			in := draw(rand.New(rand.NewPCG(seed, uint64(tasks))), mix, tasks)
 			in.Contention = curve
 			if v := Judge(in, Place(in, OnlineSLA{}, LowestKept)); v.Feasible() {
 				all = append(all, in)
@@ -53,7 +53,7 @@ func TestCATSSafeTakesLessThanOnlineSLAAndKeepsEverySLA(t *testing.T) {
 
 func TestCATSSafeKnowsNothingOfTasksBeyondItsWindow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1)) //nolint:gosec // seeded, so that a failure can be repeated
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		in, other := draw(r, "gang", 8), draw(r, "heavy", 8)
 		in.Contention = drawCurve(t)
 		window := rapid.IntRange(1, 5).Draw(t, "window")
@@ -160,7 +160,7 @@ func sketchedW(k *sketch) float64 { return k.watts(&future{}) }
 
 func BenchmarkCATSSafe(b *testing.B) {
 	for _, tasks := range []int{16, 64} {
-		in := draw(rand.New(rand.NewPCG(1, 1)), "mixed", tasks) //nolint:gosec // seeded, so that a failure can be repeated
+		in := draw(rand.New(rand.NewPCG(1, 1)), "mixed", tasks)
 		b.Run(in.Name, func(b *testing.B) {
 			for b.Loop() {
 				Place(in, CATSSafe{}, LowestKept)

@@ -45,7 +45,7 @@ func readReference(tb testing.TB, file string) reference {
 // decoded is what of a fixture a test looks at.
 func decoded[T any](tb testing.TB, file string) T {
 	tb.Helper()
-	data, err := os.ReadFile(file) //nolint:gosec // a fixture
+	data, err := os.ReadFile(file)
 	if err != nil {
 		tb.Fatal(err)
 	}

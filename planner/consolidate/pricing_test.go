@@ -46,7 +46,7 @@ func drawPriced(seed uint64) *priced {
 	if !ok || len(p.pieces) > 12 {
 		return nil
 	}
-	r := rand.New(rand.NewPCG(seed, 5)) //nolint:gosec // a test
+	r := rand.New(rand.NewPCG(seed, 5))
 	d := &priced{p: p}
 	for range p.pieces {
 		d.values = append(d.values, max(0, 150*r.Float64()-30))
@@ -124,7 +124,7 @@ func TestServersForGroupsAreTheCheapest(t *testing.T) {
 		in := drawTiny(4000+seed, 7)
 		h := newHosts(in, 6, false)
 		need := make([]int, len(h.sizes))
-		r := rand.New(rand.NewPCG(seed, 9)) //nolint:gosec // a test
+		r := rand.New(rand.NewPCG(seed, 9))
 		for range 1 + r.IntN(6) {
 			need[r.IntN(len(need))]++
 		}

@@ -95,7 +95,7 @@ func instances(tb testing.TB) []string {
 // read reads an instance.
 func read(tb testing.TB, file string) *consolidate.Instance {
 	tb.Helper()
-	f, err := os.Open(file) //nolint:gosec // a fixture
+	f, err := os.Open(file)
 	if err != nil {
 		tb.Fatal(err)
 	}

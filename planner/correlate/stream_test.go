@@ -31,7 +31,7 @@ func TestAWindowIsPearsonOfItsLatestSamples(t *testing.T) {
 
 // calm feeds both streams a value far out, then many windows of small ones.
 func calm(size int) (x, y []float64) {
-	r := rand.New(rand.NewPCG(8, 8)) //nolint:gosec // seeded, so that a failure can be repeated
+	r := rand.New(rand.NewPCG(8, 8))
 	for range 20 * size {
 		x = append(x, float64(r.IntN(64)))
 		y = append(y, x[len(x)-1]+float64(r.IntN(64)))

@@ -48,7 +48,7 @@ func NewMeter(m Workload) *Meter {
 	f := &Meter{workload: m, charts: make(map[*Kind]*chart), memory: make([]reading, readings)}
 	for i := range m {
 		if m[i].GPUs > 0 {
-			f.shares = append(f.shares, uint16(m[i].Milli)) //nolint:gosec // 1..Whole
+			f.shares = append(f.shares, uint16(m[i].Milli))
 		}
 	}
 	slices.Sort(f.shares)
@@ -80,7 +80,7 @@ func (f *Meter) draw(k *Kind) *chart {
 		case m.GPUs == 0:
 			c.cpu = append(c.cpu, need{p: m.P, cpu: m.CPU})
 		case m.Accepts(k.Model):
-			share, _ := slices.BinarySearch(f.shares, uint16(m.Milli)) //nolint:gosec // 1..Whole
+			share, _ := slices.BinarySearch(f.shares, uint16(m.Milli))
 			c.gpu = append(c.gpu, need{p: m.P, cpu: m.CPU, share: share, gpus: m.GPUs})
 		default:
 			c.others = append(c.others, m.P)
@@ -94,7 +94,7 @@ func (f *Meter) Of(n *Node) float64 {
 	c := f.chart(n.Kind)
 	state := reading{chart: c, cpu: n.CPU, gpu: n.GPU}
 	sortShares(state.gpu[:n.Kind.GPUs])
-	hash := c.seed ^ uint64(n.CPU)*0xbf58476d1ce4e5b9 //nolint:gosec // a hash
+	hash := c.seed ^ uint64(n.CPU)*0xbf58476d1ce4e5b9
 	for _, g := range state.gpu[:n.Kind.GPUs] {
 		hash = (hash ^ uint64(g)) * 0x94d049bb133111eb
 	}

@@ -109,7 +109,7 @@ func (n *Node) Place(d *Demand, gpus planner.GPUSet) {
 	n.Mem -= d.Mem
 	n.Asleep = false
 	for s := gpus; s != 0; s &= s - 1 {
-		n.GPU[s.First()] -= uint16(d.Milli) //nolint:gosec // 1..Whole
+		n.GPU[s.First()] -= uint16(d.Milli)
 	}
 	if d.GPUs > 0 {
 		n.tasks[kindOf(d)]++
@@ -121,7 +121,7 @@ func (n *Node) Release(d *Demand, gpus planner.GPUSet) {
 	n.CPU += d.CPU
 	n.Mem += d.Mem
 	for s := gpus; s != 0; s &= s - 1 {
-		n.GPU[s.First()] += uint16(d.Milli) //nolint:gosec // 1..Whole
+		n.GPU[s.First()] += uint16(d.Milli)
 	}
 	if d.GPUs > 0 {
 		n.tasks[kindOf(d)]--

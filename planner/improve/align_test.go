@@ -53,7 +53,7 @@ func edl(tb testing.TB, p *planner.Problem) *planner.Plan {
 	return plan
 }
 
-func seeded(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, seed)) } //nolint:gosec // not for secrets
+func seeded(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, seed)) }
 
 // improved reworks a plan, and checks the result.
 func improved(tb testing.TB, improver planner.Improver, p *planner.Problem, plan *planner.Plan) *planner.Plan {

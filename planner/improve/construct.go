@@ -98,7 +98,7 @@ func (s *state) fills(i int32) bool {
 func (s *state) another(h *lengths, i int32, most int) int {
 	if len(s.gpus) < most {
 		s.gpus = append(s.gpus, gpu{})
-		heap.Push(h, length{gpu: int32(len(s.gpus) - 1)}) //nolint:gosec // few GPUs
+		heap.Push(h, length{gpu: int32(len(s.gpus) - 1)})
 		return 0
 	}
 	best := -1

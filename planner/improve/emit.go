@@ -18,7 +18,7 @@ func (s *state) plan(p *planner.Problem, old *planner.Plan, isle *island) *plann
 	better.Nodes = nil
 	number := make([]int32, len(old.Nodes))
 	for n := range old.Nodes {
-		number[n] = int32(len(better.Nodes)) //nolint:gosec // few nodes
+		number[n] = int32(len(better.Nodes))
 		if !isle.nodes[n] {
 			better.Nodes = append(better.Nodes, old.Nodes[n])
 		}
@@ -78,7 +78,7 @@ func (e *emitter) assignment(i int32, at price) *planner.Assignment {
 	option := t.Option(e.p.Cluster.Classes[e.isle.class].Model)
 	response := t.Options[option].Response
 	a := &e.plan.Assignments[task]
-	*a = planner.Assignment{Node: int32(len(e.plan.Nodes)), Option: int32(option)} //nolint:gosec // indexes of slices
+	*a = planner.Assignment{Node: int32(len(e.plan.Nodes)), Option: int32(option)}
 	own := it.time[natural]
 	a.Point = e.pointFor(response, it, at)
 	a.Reason = planner.Reason{Place: planner.PlaceMoved, Want: own, Room: a.Point.Time}

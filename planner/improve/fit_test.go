@@ -97,7 +97,7 @@ func TestAGPUIsPricedAsItsTasksCostWhenTheyEndThen(t *testing.T) {
 
 func TestMovesKeepTheSumsOfTheirGPUs(t *testing.T) {
 	wide := dvfsmodel.Wide()
-	rng := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // not for secrets
+	rng := rand.New(rand.NewPCG(1, 2))
 	p := &planner.Problem{Cluster: planner.Cluster{Classes: []planner.NodeClass{{Name: "node", Model: "A", GPUs: 4, IdleW: 37}}}}
 	isle := &island{}
 	for i := range 60 {

@@ -66,7 +66,7 @@ func (w *walk) regroup(i int32, nodes []int32) {
 // moment is when a random job starts, and on nodes of which class.
 func (w *walk) moment() (class int, at float64, ok bool) {
 	l := w.l
-	k := int32(w.rng.IntN(len(l.jobs))) //nolint:gosec // few tasks
+	k := int32(w.rng.IntN(len(l.jobs)))
 	node := l.jobs[k].node
 	if node < 0 {
 		return 0, 0, false
@@ -109,9 +109,9 @@ func (w *walk) draw(class, count int, but []int32) []int32 {
 // trade exchanges two gangs.
 func (w *walk) trade(i int32) {
 	l := w.l
-	k := int32(w.rng.IntN(len(l.jobs))) //nolint:gosec // few tasks
+	k := int32(w.rng.IntN(len(l.jobs)))
 	for tries := 0; tries < 8 && (l.jobs[k].more == nil || k == i); tries++ {
-		k = int32(w.rng.IntN(len(l.jobs))) //nolint:gosec // few tasks
+		k = int32(w.rng.IntN(len(l.jobs)))
 	}
 	a, b := l.jobs[i], l.jobs[k]
 	if b.more == nil || k == i {

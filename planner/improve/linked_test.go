@@ -13,7 +13,7 @@ import (
 // every other seed jobs that wait, where waiting has a price.
 func drawLists(seed uint64, binds bool) *lists {
 	wide := dvfsmodel.Wide()
-	rng := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // repeatable
+	rng := rand.New(rand.NewPCG(seed, 1))
 	p := &planner.Problem{Cluster: planner.Cluster{Classes: []planner.NodeClass{
 		{Name: "a", Model: "A", Count: 2 + rng.IntN(4), GPUs: 1 + rng.IntN(4), CPUs: 8, IdleW: 10, HostW: 5, TurnOnDelay: 7},
 		{Name: "b", Model: "B", Count: 2 + rng.IntN(3), GPUs: 4, CPUs: 16, IdleW: 20, SleepW: 3},
@@ -54,7 +54,7 @@ func drawLists(seed uint64, binds bool) *lists {
 		var nodes []int32
 		for _, n := range rng.Perm(len(l.nodes)) {
 			if l.nodes[n].class == class && len(nodes) < m.nodes {
-				nodes = append(nodes, int32(n)) //nolint:gosec // few nodes
+				nodes = append(nodes, int32(n))
 			}
 		}
 		l.add(int32(i), nodes, rng.Int32N(priceCount))
@@ -68,7 +68,7 @@ func TestWhatAWalkKnowsOfItsListsIsWhatAFreshPlayFinds(t *testing.T) {
 		if !l.settle() {
 			t.Fatalf("seed %d: gangs in one order on all nodes wait for each other", seed)
 		}
-		w := &walk{l: l, rng: rand.New(rand.NewPCG(seed, 2))} //nolint:gosec // repeatable
+		w := &walk{l: l, rng: rand.New(rand.NewPCG(seed, 2))}
 		w.l.late.fixed = 1e5
 		taken := 0
 		for move := range 400 {

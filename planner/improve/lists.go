@@ -121,7 +121,7 @@ func (l *lists) tabulate(i, class int) {
 	if !ok {
 		return
 	}
-	m := l.menu(int32(i), class) //nolint:gosec // few tasks
+	m := l.menu(int32(i), class)
 	m.gpus, m.nodes, m.at = t.Options[o].PerNode(), t.Options[o].Over(), &all
 	for g := range all {
 		m.time[g] = all[g].Time
@@ -147,7 +147,7 @@ func (l *lists) set(i, node int32, more []int32, level int32) {
 	j := &l.jobs[i]
 	l.sum(j, -1)
 	m := l.menu(i, l.nodes[node].class)
-	j.node, j.more, j.level, j.time, j.net, j.gpus = node, more, level, m.time[level], m.net[level], int32(m.gpus) //nolint:gosec // at most MaxGPUs
+	j.node, j.more, j.level, j.time, j.net, j.gpus = node, more, level, m.time[level], m.net[level], int32(m.gpus)
 	l.sum(j, 1)
 }
 

@@ -25,7 +25,7 @@ func (l *lists) plan(old *planner.Plan) *planner.Plan {
 		if len(v.jobs) == 0 && v.runs == nil {
 			continue
 		}
-		w := &nodeWriter{l: l, old: old, node: int32(len(better.Nodes)), all: better.Assignments} //nolint:gosec // few nodes
+		w := &nodeWriter{l: l, old: old, node: int32(len(better.Nodes)), all: better.Assignments}
 		w.write(v, l.begins(int32(n)))
 		better.Nodes = append(better.Nodes, planner.Node{Class: v.class, On: []planner.Interval{{From: 0, To: w.off}}})
 		asleep[v.class]--
@@ -81,7 +81,7 @@ func (w *nodeWriter) write(v *nodeList, begins []float64) {
 		t, was := &w.l.p.Tasks[i], &w.old.Assignments[i]
 		gpus := firstFree(free, m.gpus)
 		a := planner.Assignment{
-			Option: int32(t.Option(w.l.p.Cluster.Classes[v.class].Model)), //nolint:gosec // index of a slice
+			Option: int32(t.Option(w.l.p.Cluster.Classes[v.class].Model)),
 			Start:  begins[turn], End: begins[turn] + m.time[level], Point: m.at[level], Reason: was.Reason,
 		}
 		for s := gpus; s != 0; s &= s - 1 {

@@ -60,7 +60,7 @@ func (l *lists) follow(plan *planner.Plan) (ok bool) {
 		if runs != nil && runs[task] {
 			continue
 		}
-		i, a := int32(task), &plan.Assignments[task] //nolint:gosec // few tasks
+		i, a := int32(task), &plan.Assignments[task]
 		m := l.menu(i, plan.Nodes[a.Node].Class)
 		if m.gpus == 0 {
 			return false

@@ -101,8 +101,8 @@ func (a *search) try() {
 }
 
 // item and gpu are random ones.
-func (a *search) item() int32 { return int32(a.rng.IntN(len(a.byTime))) } //nolint:gosec // few tasks
-func (a *search) gpu() int32  { return int32(a.rng.IntN(len(a.s.gpus))) } //nolint:gosec // few GPUs
+func (a *search) item() int32 { return int32(a.rng.IntN(len(a.byTime))) }
+func (a *search) gpu() int32  { return int32(a.rng.IntN(len(a.s.gpus))) }
 
 // partner is a task that takes about as much longer than i as the GPU of i has
 // room to its node's end.

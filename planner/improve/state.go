@@ -59,7 +59,7 @@ const (
 )
 
 // none is the index of the stand-in for "no task".
-func (s *state) none() int32 { return int32(len(s.items) - 1) } //nolint:gosec // few tasks
+func (s *state) none() int32 { return int32(len(s.items) - 1) }
 
 // fitTo is how GPU g would do with one task less and another one more if all
 // had to end by end. ok is false when that time or some due time is missed at

@@ -81,7 +81,7 @@ func (w *walk) anneal(ctx context.Context, moves, most int, hot, cold float64) {
 
 // try tests a random move.
 func (w *walk) try() {
-	i := int32(w.rng.IntN(len(w.l.jobs))) //nolint:gosec // few tasks
+	i := int32(w.rng.IntN(len(w.l.jobs)))
 	if w.l.jobs[i].node < 0 {
 		return
 	}
@@ -383,7 +383,7 @@ func (w *walk) shift(i int32) {
 // pair draws another node for a job, and a turn there: as far on as the job is, or
 // any.
 func (w *walk) pair(i int32) (a, b int32, turn, place int) {
-	a, b = w.on(i), int32(w.rng.IntN(len(w.l.nodes))) //nolint:gosec // few nodes
+	a, b = w.on(i), int32(w.rng.IntN(len(w.l.nodes)))
 	here, there := w.l.nodes[a].jobs, w.l.nodes[b].jobs
 	turn, place = slices.Index(here, i), w.rng.IntN(len(there)+1)
 	if w.rng.IntN(2) == 0 {
@@ -415,7 +415,7 @@ func (w *walk) move(i int32) {
 // swap exchanges two jobs of different nodes.
 func (w *walk) swap(i int32) {
 	l := w.l
-	k := int32(w.rng.IntN(len(l.jobs))) //nolint:gosec // few tasks
+	k := int32(w.rng.IntN(len(l.jobs)))
 	if l.jobs[k].node < 0 {
 		return
 	}

@@ -125,7 +125,7 @@ func (d *draft) make(now float64, free []float64) {
 		}
 		stale = false
 		was, present := d.forced[i], d.chosen[i]
-		for class := range int32(d.classes) { //nolint:gosec // a few
+		for class := range int32(d.classes) {
 			if class == present || math.IsInf(d.items.cost[d.at(d.line[i], class)], 1) {
 				continue
 			}
@@ -203,7 +203,7 @@ func (d *draft) place(now, bound float64) (cost float64) {
 	}
 	for i, item := range d.line[:min(len(d.line), mostPlaced)] {
 		least, best, when := math.Inf(1), int32(0), -1
-		for class := range int32(d.classes) { //nolint:gosec // a few
+		for class := range int32(d.classes) {
 			if d.forced[i] != anyClass && d.forced[i] != class {
 				continue
 			}

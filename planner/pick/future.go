@@ -147,7 +147,7 @@ func (f *future) best(from *draft, now float64, free []float64, residents int, w
 	}
 	for i := range choices {
 		item := residents + slices.Index(waiting, choices[i].task)
-		trials = append(trials, trial{choice: i, item: int32(item), class: int32(choices[i].class)}) //nolint:gosec // indexes of slices
+		trials = append(trials, trial{choice: i, item: int32(item), class: int32(choices[i].class)})
 	}
 	lead := 0
 	for n := 1; n <= f.how.Futures; n++ {
@@ -292,7 +292,7 @@ func (f *future) play(now float64, free []float64, item, class int32) (cost floa
 			return true
 		})
 		for next < len(d.items.arrival) && d.items.arrival[next] <= now {
-			d.enqueue(int32(next)) //nolint:gosec // index of a slice
+			d.enqueue(int32(next))
 			next++
 		}
 		cost += f.starts(began, now)
@@ -338,7 +338,7 @@ func (f *future) starts(began, now float64) (cost float64) {
 func (f *future) anyFits() bool {
 	d := &f.draft
 	for _, item := range d.line {
-		for class := range int32(d.classes) { //nolint:gosec // a few
+		for class := range int32(d.classes) {
 			at := d.at(item, class)
 			if d.items.gpus[at] <= f.rooms[class]+shareSlack && !math.IsInf(d.items.cost[at], 1) {
 				return true

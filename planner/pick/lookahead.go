@@ -162,15 +162,15 @@ func (q *lookahead) snapshot() {
 	for i := range q.residents {
 		r := &q.residents[i]
 		d.items.add(d.classes, q.v.Problem.Tasks[r.pair.task].Arrival, []pair{r.pair}, q.future.perKWh())
-		d.running = append(d.running, occupant{item: int32(i), class: int32(r.pair.class), start: r.start}) //nolint:gosec // indexes of slices
+		d.running = append(d.running, occupant{item: int32(i), class: int32(r.pair.class), start: r.start})
 	}
 	for _, task := range q.waiting[:min(len(q.waiting), q.window)] {
 		d.items.add(d.classes, q.v.Problem.Tasks[task].Arrival, q.known[task], q.future.perKWh())
-		d.enqueue(int32(len(d.items.arrival) - 1)) //nolint:gosec // index of a slice
+		d.enqueue(int32(len(d.items.arrival) - 1))
 	}
 }
 
 // rngOf is the random source of a run.
 func rngOf(seed uint64) *rand.Rand {
-	return rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // not for secrets
+	return rand.New(rand.NewPCG(seed, seed))
 }

@@ -135,7 +135,7 @@ func (y *yardstick) next(s *aside, b *besides, play int, now float64) {
 		return // no node has as many GPUs as its class has in all
 	}
 	p := &b.pairs[i]
-	s.run = append(s.run, lodger{end: at + y.takes(b, play, i, now), gpus: p.GPUs, class: int32(p.class)}) //nolint:gosec // a few
+	s.run = append(s.run, lodger{end: at + y.takes(b, play, i, now), gpus: p.GPUs, class: int32(p.class)})
 	s.last, s.longest = at, max(s.longest, at-b.arrival)
 }
 
@@ -177,7 +177,7 @@ func (y *yardstick) takes(b *besides, play, pair int, now float64) float64 {
 func (y *yardstick) free(s *aside, class int) float64 {
 	free := y.total[class]
 	for i := range s.run {
-		if s.run[i].class == int32(class) { //nolint:gosec // a few
+		if s.run[i].class == int32(class) {
 			free -= s.run[i].gpus
 		}
 	}

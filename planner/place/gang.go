@@ -116,7 +116,7 @@ func (o opening) together(task, option, class int, spots []spot) (pl planner.Pla
 	}
 	pl = placement(spots[0].node, class, option, spots[0].gpus, start, &q, room, why)
 	for _, s := range spots[1:] {
-		pl.More = append(pl.More, planner.Part{Node: int32(s.node), GPUs: s.gpus}) //nolint:gosec // index of a slice
+		pl.More = append(pl.More, planner.Part{Node: int32(s.node), GPUs: s.gpus})
 	}
 	return pl, inTime
 }

@@ -39,7 +39,7 @@ type freeGPU struct {
 
 // freeFrom is a GPU that is free from a time on.
 func freeFrom(time float64, gpu int) freeGPU {
-	return freeGPU{free: math.Float64bits(time), gpu: uint64(gpu)} //nolint:gosec // index of a slice
+	return freeGPU{free: math.Float64bits(time), gpu: uint64(gpu)}
 }
 
 // before is 1 if a is free before b, and 0 otherwise. The pair is subtracted
@@ -47,7 +47,7 @@ func freeFrom(time float64, gpu int) freeGPU {
 func (a freeGPU) before(b freeGPU) int {
 	_, borrow := bits.Sub64(a.gpu, b.gpu, 0)
 	_, borrow = bits.Sub64(a.free, b.free, borrow)
-	return int(borrow) //nolint:gosec // 0 or 1
+	return int(borrow)
 }
 
 func (l *lightest) Opened(node int) {
@@ -138,7 +138,7 @@ func (l *lightest) top() (gpu int, ok bool) {
 	}
 	for len(l.heap) > 0 {
 		e := l.heap[0]
-		gpu = int(e.gpu) //nolint:gosec // index of a slice
+		gpu = int(e.gpu)
 		if l.v.On(l.v.Owner(gpu)) && e == freeFrom(l.v.Free(gpu), gpu) {
 			return gpu, true
 		}

@@ -153,7 +153,7 @@ func (p *replan) Place(task int) (planner.Placement, planner.Verdict) {
 			from, why = p.v.StartFor(task, ready), planner.PlacePlanned
 		}
 		if start = max(start, from); i > 0 {
-			more = append(more, planner.Part{Node: int32(node), GPUs: d.parts[i].gpus}) //nolint:gosec // index of a slice
+			more = append(more, planner.Part{Node: int32(node), GPUs: d.parts[i].gpus})
 		}
 	}
 	q, room := *d.quote, p.v.Problem.Tasks[task].RoomFrom(start)

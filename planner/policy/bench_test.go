@@ -16,7 +16,7 @@ import (
 // randomProblem is an offline problem of n tasks from the paper's published
 // ranges (EDL §5.1.3): shapes distinct workloads, 0 for one each.
 func randomProblem(n, shapes int) *planner.Problem {
-	rng := rand.New(rand.NewPCG(uint64(n), 7)) //nolint:gosec // repeatable on purpose
+	rng := rand.New(rand.NewPCG(uint64(n), 7))
 	r := dvfsmodel.Wide()
 	if shapes == 0 {
 		shapes = n

@@ -41,7 +41,7 @@ func drawOnline(tb testing.TB, seed uint64, least, most float64) *planner.Proble
 // drawGangsOnline is drawOnline with up to three in ten jobs on several nodes.
 func drawGangsOnline(tb testing.TB, seed uint64, least, most float64) *planner.Problem {
 	tb.Helper()
-	rng := rand.New(rand.NewPCG(seed, 19)) //nolint:gosec // repeatable on purpose
+	rng := rand.New(rand.NewPCG(seed, 19))
 	return drawTraffic(tb, seed, least, most, []float64{0.02, 0.1, 0.3}[rng.IntN(3)])
 }
 
@@ -52,7 +52,7 @@ func drawTraffic(tb testing.TB, seed uint64, least, most, gangs float64) *planne
 	if err != nil {
 		tb.Fatal(err)
 	}
-	r := &traffic{Rand: rand.New(rand.NewPCG(seed, 18)), workloads: models.Workloads()} //nolint:gosec // repeatable on purpose
+	r := &traffic{Rand: rand.New(rand.NewPCG(seed, 18)), workloads: models.Workloads()}
 	cluster, measuredOn := r.cluster()
 	r.gangs = gangs
 	batch := r.batch(int(least*math.Pow(most/least, r.Float64())), measuredOn)
@@ -126,7 +126,7 @@ func (r *traffic) widen(b *queue.Batch, c *planner.Cluster, seed uint64) {
 	for i := range c.Classes {
 		most = max(most, c.Classes[i].Count)
 	}
-	own := rand.New(rand.NewPCG(seed, 20)) //nolint:gosec // repeatable on purpose
+	own := rand.New(rand.NewPCG(seed, 20))
 	for i := range b.Jobs {
 		if j := &b.Jobs[i]; own.Float64() < r.gangs {
 			j.Nodes = min(most, []int{2, 2, 2, 3, 4, 4, 8}[own.IntN(7)])

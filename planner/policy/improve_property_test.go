@@ -59,7 +59,7 @@ func notWorse(t *rapid.T, p *planner.Problem, plan, improved *planner.Plan) (bet
 // improvedBy is a plan after some improvers, one after the other.
 func improvedBy(t *rapid.T, p *planner.Problem, plan *planner.Plan, all ...planner.Improver) *planner.Plan {
 	for _, improver := range all {
-		better, err := improver.Improve(context.Background(), p, plan, rand.New(rand.NewPCG(1, 1))) //nolint:gosec // not for secrets
+		better, err := improver.Improve(context.Background(), p, plan, rand.New(rand.NewPCG(1, 1)))
 		if err != nil {
 			t.Fatal(err)
 		}

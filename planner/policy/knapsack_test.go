@@ -60,7 +60,7 @@ func givenQueues(t *testing.T, model trace.EnergyModel) map[string]*queueCase {
 
 func readFile[T any](t *testing.T, name string, read func(io.Reader, string) (T, error)) T {
 	t.Helper()
-	f, err := os.Open(name) //nolint:gosec // a fixture
+	f, err := os.Open(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func drawnQueues(t *testing.T, count int, model trace.EnergyModel) []*queueCase 
 	t.Helper()
 	queues := make([]*queueCase, count)
 	for seed := range queues {
-		rng := rand.New(rand.NewPCG(uint64(seed), 1)) //nolint:gosec // repeatable on purpose
+		rng := rand.New(rand.NewPCG(uint64(seed), 1))
 		jobs, pool := taskset.Queue(rng, model)
 		queues[seed] = newQueueCase(t, jobs, &pool, model)
 	}

@@ -133,7 +133,7 @@ func TestTheOnlineDefaultPlansWhereRunTimesAreUncertain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rng := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // repeatable on purpose
+	rng := rand.New(rand.NewPCG(1, 1))
 	for seed := range onlineBatches() / 4 {
 		p := drawOnline(t, seed, 20, 200)
 		for i := range p.Tasks { // limits and deadlines are for what is predicted

@@ -47,7 +47,7 @@ func differing() (all []predicted) {
 		all = append(all, predicted{problem: drawn.Example(seed)})
 	}
 	for seed := range uint64(8) {
-		rng := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // not for secrets
+		rng := rand.New(rand.NewPCG(seed, 1))
 		all = append(all, busyQueue(rng, false), busyQueue(rng, true), sharedCrowd(rng))
 	}
 	return all

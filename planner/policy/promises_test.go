@@ -26,7 +26,7 @@ type site struct {
 // what first come, first served takes.
 func drawBatch(tb testing.TB, seed uint64) *planner.Problem {
 	tb.Helper()
-	s := &site{Rand: rand.New(rand.NewPCG(seed, seed))} //nolint:gosec // repeatable on purpose
+	s := &site{Rand: rand.New(rand.NewPCG(seed, seed))}
 	p := &planner.Problem{Cluster: s.cluster(tb)}
 	const least, most = 20, 80 // jobs
 	n := int(least * math.Pow(most/least, s.Float64()))
@@ -173,7 +173,7 @@ func TestTheDefaultPlanKeepsWhatOthersKeep(t *testing.T) {
 func drawWideBatch(tb testing.TB, seed uint64) *planner.Problem {
 	tb.Helper()
 	p := drawBatch(tb, seed)
-	s := &site{Rand: rand.New(rand.NewPCG(seed, 2))} //nolint:gosec // repeatable
+	s := &site{Rand: rand.New(rand.NewPCG(seed, 2))}
 	for i := range p.Cluster.Classes {
 		k := &p.Cluster.Classes[i]
 		k.Count = max(k.Count, 2)

@@ -57,7 +57,7 @@ func BenchmarkQueueFigures(b *testing.B) {
 			for text := range strings.SplitSeq(*queueFigures, ";") {
 				rows := make([]drawnRow, 0, last-first+1)
 				for seed := first; seed <= last; seed++ {
-					jobs, pool := taskset.Queue(rand.New(rand.NewPCG(seed, 1)), model) //nolint:gosec // repeatable on purpose
+					jobs, pool := taskset.Queue(rand.New(rand.NewPCG(seed, 1)), model)
 					q := newQueueCase(b, jobs, &pool, model)
 					rows = append(rows, drawnRow{q.run(b, text, false), q.run(b, "simple", false)})
 				}

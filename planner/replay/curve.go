@@ -64,7 +64,7 @@ func (p *Sampler) Observe(e *Event) {
 	p.last = e.Tally
 	if e.Drop == Placed && !p.marked[e.Node] {
 		p.marked[e.Node] = true
-		p.stale = append(p.stale, int32(e.Node)) //nolint:gosec // far fewer nodes
+		p.stale = append(p.stale, int32(e.Node))
 	}
 	for len(p.points) < mostPoints && steps*e.Tally.Demanded >= int64(len(p.points))*max(1, p.state.Capacity()) {
 		p.sample()

@@ -23,7 +23,7 @@ func ExampleInflate() {
 		Power: fleet.Power{GPUIdle: 30, GPUBusy: 300, CPUIdle: 50, CPUBusy: 150, Cores: 32, Threads: 2},
 	}
 	state := fleet.NewState([]*fleet.Kind{kind, kind})
-	rows, err := replay.Draw(rand.New(rand.NewPCG(1, 1)), list, state.Capacity(), 1) //nolint:gosec // not for secrets
+	rows, err := replay.Draw(rand.New(rand.NewPCG(1, 1)), list, state.Capacity(), 1)
 	if err != nil {
 		fmt.Println(err)
 		return

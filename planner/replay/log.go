@@ -15,7 +15,7 @@ type Decision struct {
 func (l *Log) Observe(e *Event) {
 	d := Decision{Node: -1}
 	if e.Drop == Placed {
-		d = Decision{Node: int32(e.Node), GPUs: e.GPUs} //nolint:gosec // far fewer nodes
+		d = Decision{Node: int32(e.Node), GPUs: e.GPUs}
 	}
 	l.Decisions = append(l.Decisions, d)
 }

@@ -95,7 +95,7 @@ func ownMeans(t *testing.T, name string) map[string]verdict {
 // the paper's.
 func (f *family) ownStream(t *testing.T, seed uint64) ([]*fleet.Kind, *replay.Stream) {
 	t.Helper()
-	dice := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // repeatable on purpose
+	dice := rand.New(rand.NewPCG(seed, 0))
 	rows, err := replay.Draw(dice, f.demands, fleet.NewState(f.kinds).Capacity(), replay.PaperLoad)
 	if err != nil {
 		t.Fatal(err)

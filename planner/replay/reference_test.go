@@ -53,11 +53,15 @@ type family struct {
 // open reads a file of the reference data.
 func open[T any](t *testing.T, name string, read func(io.Reader, string) (T, error)) T {
 	t.Helper()
-	in, err := trace.Open(shareddata.Path(t, "openb/"+name))
+	file, err := os.Open(shareddata.Path(t, "openb/"+name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = in.Close() }()
+	defer func() { _ = file.Close() }()
+	in, err := trace.Decompress(file, name)
+	if err != nil {
+		t.Fatal(err)
+	}
 	parsed, err := read(in, name)
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +92,7 @@ func readFamily(t *testing.T, name string) *family {
 func (f *family) given() *replay.Stream {
 	rows := make([]int32, len(f.arrivals))
 	for i := range f.arrivals {
-		rows[i] = int32(f.arrivals[i].Pod) //nolint:gosec // a row of a list
+		rows[i] = int32(f.arrivals[i].Pod)
 	}
 	return replay.NewStream(f.demands, rows)
 }

@@ -152,7 +152,7 @@ func demands(t *rapid.T) []fleet.Demand {
 }
 
 func dice(seed uint64) *rand.Rand {
-	return rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // repeatable on purpose
+	return rand.New(rand.NewPCG(seed, 1))
 }
 
 // asked is the milli-GPU of tasks.

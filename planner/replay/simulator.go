@@ -17,7 +17,7 @@ type Dice interface {
 // tasks, and of the list of nodes. Numbers are drawn as the paper's simulator
 // draws them, so that its seeds lead to its streams and its orders.
 func DrawPaper(seed uint64, list []fleet.Demand, nodes int, capacity int64, load float64) (tasks []int32, order []int, err error) {
-	dice := simulatorDice{rand.New(rand.NewSource(int64(seed)))} //nolint:gosec // repeatable on purpose, and any number is a seed
+	dice := simulatorDice{rand.New(rand.NewSource(int64(seed)))}
 	dice.skip(drawnBefore)
 	if tasks, err = Draw(dice, list, capacity, load); err != nil {
 		return nil, nil, err

@@ -26,7 +26,7 @@ func NewStream(list []fleet.Demand, rows []int32) *Stream {
 			kind, ok := known[list[row]]
 			if !ok {
 				s.Demands = append(s.Demands, list[row])
-				kind = int32(len(s.Demands)) //nolint:gosec // fewer than rows
+				kind = int32(len(s.Demands))
 				known[list[row]] = kind
 			}
 			kinds[row] = kind
@@ -89,7 +89,7 @@ func Draw(dice Dice, list []fleet.Demand, capacity int64, load float64) ([]int32
 			return rows, nil
 		}
 		asked += int64(list[row].GPUMilli())
-		rows = append(rows, int32(row)) //nolint:gosec // lists are shorter
+		rows = append(rows, int32(row))
 	}
 }
 

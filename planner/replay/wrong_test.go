@@ -24,7 +24,7 @@ func TestAStreamThatCannotBeDrawnIsAnError(t *testing.T) {
 		{"capacity below 0", whole, -1000, 1},
 		{"demand below 0", []fleet.Demand{{GPUs: -1, Milli: fleet.Whole}}, 1000, 1},
 	} {
-		rows, err := replay.Draw(rand.New(rand.NewPCG(1, 1)), c.list, c.capacity, c.load) //nolint:gosec // not for secrets
+		rows, err := replay.Draw(rand.New(rand.NewPCG(1, 1)), c.list, c.capacity, c.load)
 		if err == nil {
 			t.Errorf("%s: %d rows, want an error", c.name, len(rows))
 		}

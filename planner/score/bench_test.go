@@ -143,7 +143,7 @@ func townDemands(rng *rand.Rand) []fleet.Demand {
 // newTown fills a cluster of so many nodes to a part of its GPU capacity.
 func newTown(tb testing.TB, nodes int, full float64, choose func(fleet.Workload, *fleet.State) score.Chooser) *town {
 	tb.Helper()
-	w := &town{rng: rand.New(rand.NewPCG(1, uint64(nodes)))} //nolint:gosec // a test
+	w := &town{rng: rand.New(rand.NewPCG(1, uint64(nodes)))}
 	kinds, parts := townKinds()
 	all := make([]*fleet.Kind, 0, nodes)
 	for i := range nodes {

@@ -100,7 +100,7 @@ func (g *grouping) group(scores []float64) int32 {
 
 // add appends a group.
 func (g *grouping) add(fresh group) int32 {
-	to := int32(len(g.groups)) //nolint:gosec // groups fit
+	to := int32(len(g.groups))
 	hash := hashOf(fresh.scores[:g.parts])
 	newest, known := g.found[hash]
 	if !known {

@@ -106,7 +106,7 @@ func (c *Index) newShelf(d *fleet.Demand) shelf {
 	shape.Mem = 0
 	v.shape = c.shapes[shape]
 	if v.shape == 0 {
-		v.shape = uint32(len(c.shapes) + 1) //nolint:gosec // one for each distinct demand
+		v.shape = uint32(len(c.shapes) + 1)
 		c.shapes[shape] = v.shape
 	}
 	if c.mix.ranked {
@@ -158,7 +158,7 @@ func newTracker(s *fleet.State) tracker {
 		k := t.nodes[i].Kind
 		number, known := numbers[k]
 		if !known {
-			number = int32(len(t.all)) //nolint:gosec // kinds fit
+			number = int32(len(t.all))
 			numbers[k] = number
 			t.all = append(t.all, k)
 		}

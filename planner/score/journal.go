@@ -25,7 +25,7 @@ func newJournal(nodes int) journal {
 func (j *journal) touch(node int) {
 	j.now++
 	j.stamps[node] = j.now
-	i := int32(node) //nolint:gosec // nodes fit
+	i := int32(node)
 	if j.head == i {
 		return
 	}

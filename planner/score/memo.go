@@ -27,7 +27,7 @@ func (c *classes) of(n *fleet.Node) uint32 {
 	key := class{n.Kind, n.CPU, n.GPU, n.Asleep, n.Residents()}
 	number, known := c.numbers[key]
 	if !known {
-		number = uint32(len(c.numbers)) //nolint:gosec // at most c.most
+		number = uint32(len(c.numbers))
 		c.numbers[key] = number
 	}
 	return number
@@ -52,7 +52,7 @@ func newMemo(parts, size int) memo {
 // whether they are there. If not, the caller fills them in.
 func (m *memo) at(shape, class uint32) (scores []float64, known bool) {
 	key := uint64(shape)<<32 | uint64(class)
-	slot := int(key * 0x9e3779b97f4a7c15 >> 32 & uint64(len(m.keys)-1)) //nolint:gosec // masked
+	slot := int(key * 0x9e3779b97f4a7c15 >> 32 & uint64(len(m.keys)-1))
 	known = m.keys[slot] == key
 	m.keys[slot] = key
 	return m.scores[slot*m.parts : (slot+1)*m.parts], known

@@ -38,7 +38,7 @@ func (p *potentials) at(n *fleet.Node) (v *valued, known bool) {
 		p.last, p.seed = n.Kind, p.seedOf(n.Kind)
 	}
 	sorted := n.Sorted()
-	hash := p.seed ^ uint64(n.CPU)*0xbf58476d1ce4e5b9 //nolint:gosec // a hash
+	hash := p.seed ^ uint64(n.CPU)*0xbf58476d1ce4e5b9
 	for _, g := range sorted.GPU[:n.Kind.GPUs] {
 		hash = (hash ^ uint64(g)) * 0x94d049bb133111eb
 	}

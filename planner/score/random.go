@@ -21,7 +21,7 @@ func (s *SplitMix) Next() uint64 {
 
 // below draws a number below n.
 func (s *SplitMix) below(n int) int {
-	return int(s.Next() % uint64(n)) //nolint:gosec // n > 0
+	return int(s.Next() % uint64(n))
 }
 
 // drawGPUs chooses the GPUs of a node for a task at random if it shares one.

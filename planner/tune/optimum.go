@@ -58,7 +58,7 @@ const (
 
 // slot is the shape's hash: each number counts by an odd factor of its own.
 func (s *shape) slot() uint {
-	h := uint64(s.class)*0x9e3779b97f4a7c15 + //nolint:gosec // any bits will do
+	h := uint64(s.class)*0x9e3779b97f4a7c15 +
 		math.Float64bits(float64(s.p0))*0xbf58476d1ce4e5b9 +
 		math.Float64bits(float64(s.gamma))*0x94d049bb133111eb +
 		math.Float64bits(float64(s.c))*0xd6e8feb86659fd93 +

@@ -50,7 +50,7 @@ func write(dir string) error {
 			continue // a line for slurm.conf
 		}
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // everybody may read it
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // below the folder that is named
 			return err
 		}
 		if err := os.WriteFile(path, []byte(step.Text), fs.FileMode(step.Mode)); err != nil { //nolint:gosec // below the folder that is named

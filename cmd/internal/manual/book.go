@@ -65,11 +65,11 @@ func (b *Book) Pages() map[string]string {
 // dir/man1.
 func (b *Book) Write(dir string) error {
 	dir = filepath.Join(dir, "man"+strconv.Itoa(b.Section))
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // everybody may read manuals
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	for name, text := range b.Pages() {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil { //nolint:gosec // as above
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			return err
 		}
 	}

@@ -64,7 +64,7 @@ func Start(tb testing.TB, key []byte) *Munged {
 			tb.Error(err)
 		}
 	})
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // other users reach the socket
+	if err := os.Chmod(dir, 0o755); err != nil {
 		tb.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "key"), key, 0o600); err != nil {
@@ -79,7 +79,7 @@ func (m *Munged) Again(tb testing.TB) {
 	tb.Helper()
 	m.said, m.done = new(bytes.Buffer), make(chan struct{})
 	file := func(name string) string { return filepath.Join(m.dir, name) }
-	m.cmd = exec.CommandContext(context.Background(), "munged", "--foreground", "--force", //nolint:gosec // fixed words and a folder
+	m.cmd = exec.CommandContext(context.Background(), "munged", "--foreground", "--force",
 		"--key-file", file("key"), "--socket", m.Socket, "--pid-file", file("pid"),
 		"--log-file", file("log"), "--seed-file", file("seed"))
 	m.cmd.Stdout, m.cmd.Stderr = m.said, m.said

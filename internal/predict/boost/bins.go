@@ -70,5 +70,5 @@ func binOf(cuts []float64, v float64) uint8 {
 	if math.IsNaN(v) {
 		return 0
 	}
-	return uint8(1 + sort.SearchFloat64s(cuts, v)) //nolint:gosec // at most maxBins
+	return uint8(1 + sort.SearchFloat64s(cuts, v))
 }

@@ -124,7 +124,7 @@ func newGrower(x [][]float64, y, weights []float64, s *Settings) *grower {
 	g := &grower{
 		s: s, data: bin(x, len(x[0]), s.Bins), weights: weights,
 		residual: slices.Clone(y), gradient: make([]float64, len(y)),
-		random: rand.New(rand.NewPCG(s.Seed, 0x6b6f6f73)), //nolint:gosec // reproducible, not secret
+		random: rand.New(rand.NewPCG(s.Seed, 0x6b6f6f73)),
 		order:  make([]int32, 0, len(y)), spare: make([]int32, len(y)),
 	}
 	all := make([]int32, len(y))

@@ -145,7 +145,7 @@ func (g *grower) total(l *leaf) {
 func (g *grower) divide(t *tree, l *leaf) (left, right leaf) {
 	s := &l.split
 	n := &t.nodes[l.node]
-	n.feature, n.bin, n.missingLeft = int32(g.features[s.feature]), s.bin, s.missingLeft //nolint:gosec // few features
+	n.feature, n.bin, n.missingLeft = int32(g.features[s.feature]), s.bin, s.missingLeft
 	cuts := g.data.cuts[n.feature]
 	n.cut = math.Inf(1)
 	if int(s.bin) <= len(cuts) && s.bin > 0 {
@@ -153,7 +153,7 @@ func (g *grower) divide(t *tree, l *leaf) (left, right leaf) {
 	} else if s.bin == 0 {
 		n.cut = math.Inf(-1)
 	}
-	n.left, n.right = int32(len(t.nodes)), int32(len(t.nodes)+1) //nolint:gosec // few nodes
+	n.left, n.right = int32(len(t.nodes)), int32(len(t.nodes)+1)
 	left = leaf{node: n.left, from: l.from, to: g.partition(l, n)}
 	right = leaf{node: n.right, from: left.to, to: l.to}
 	t.nodes = append(t.nodes, node{feature: -1}, node{feature: -1})

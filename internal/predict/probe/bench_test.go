@@ -21,7 +21,7 @@ var benched = []struct { //nolint:gochecknoglobals // constant
 func BenchmarkEstimate(b *testing.B) {
 	for _, c := range benched {
 		b.Run(c.name, func(b *testing.B) {
-			x, values := drawn(rand.New(rand.NewPCG(1, 1)), c.rows+50) //nolint:gosec // reproducible
+			x, values := drawn(rand.New(rand.NewPCG(1, 1)), c.rows+50)
 			p, err := probe.Fit(b.Context(), c.kind, &probe.Set{Style: source.Style, Embeddings: x[:c.rows], Values: values[0][:c.rows]})
 			if err != nil {
 				b.Fatal(err)
@@ -42,7 +42,7 @@ func BenchmarkEstimate(b *testing.B) {
 func BenchmarkFit(b *testing.B) {
 	for _, c := range benched {
 		b.Run(c.name, func(b *testing.B) {
-			x, values := drawn(rand.New(rand.NewPCG(1, 1)), c.rows) //nolint:gosec // reproducible
+			x, values := drawn(rand.New(rand.NewPCG(1, 1)), c.rows)
 			set := &probe.Set{Style: source.Style, Embeddings: x, Values: values[0]}
 			for b.Loop() {
 				if _, err := probe.Fit(b.Context(), c.kind, set); err != nil {

@@ -158,7 +158,7 @@ func TestIntervalsHoldNineOfTenProgramsHoweverTheyAreDealt(t *testing.T) {
 		inside, width := 0.0, 0.0
 		for deal := range uint64(deals) {
 			foldOf := inTurn(len(all), 6)
-			random := rand.New(rand.NewPCG(deal, 6)) //nolint:gosec // reproducible
+			random := rand.New(rand.NewPCG(deal, 6))
 			random.Shuffle(len(foldOf), func(i, k int) { foldOf[i], foldOf[k] = foldOf[k], foldOf[i] })
 			s := scoreFolds(t, probe.Linear, all, column, foldOf)
 			inside += s.inside / deals

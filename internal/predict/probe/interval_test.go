@@ -38,8 +38,8 @@ func inside(t *testing.T, kind probe.Kind, draws, rows int, draw world) (mean, o
 	t.Helper()
 	const asked = 10
 	squares := 0.0
-	for seed := range uint64(draws) { //nolint:gosec // few
-		s := draw(rand.New(rand.NewPCG(seed, 12)), rows+asked) //nolint:gosec // reproducible
+	for seed := range uint64(draws) {
+		s := draw(rand.New(rand.NewPCG(seed, 12)), rows+asked)
 		p, err := probe.Fit(t.Context(), kind, &probe.Set{Style: s.Style, Embeddings: s.Embeddings[:rows], Values: s.Values[:rows]})
 		if err != nil {
 			t.Fatal(err)

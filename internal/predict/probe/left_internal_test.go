@@ -8,7 +8,7 @@ import (
 
 // scattered are jobs whose logarithms are a line in some coordinates and noise.
 func scattered(seed uint64, rows int) *Set {
-	random := rand.New(rand.NewPCG(seed, 3)) //nolint:gosec // reproducible
+	random := rand.New(rand.NewPCG(seed, 3))
 	s := &Set{Style: 5}
 	for range rows {
 		e := make([]float64, 12)
@@ -75,7 +75,7 @@ func TestAMarginHoldsNineOfTenErrors(t *testing.T) {
 	}
 	// Of an exponential distribution of mean 1 about nine of ten lie below its margin,
 	// however few are known.
-	random := rand.New(rand.NewPCG(1, 9)) //nolint:gosec // reproducible
+	random := rand.New(rand.NewPCG(1, 9))
 	for _, jobs := range []int{2, 4, 8} {
 		const draws = 4000
 		below := 0.0

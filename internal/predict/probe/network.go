@@ -81,7 +81,7 @@ func fitNetwork(ctx context.Context, s *Set) (*network, error) {
 func networkErrors(ctx context.Context, s *Set, logs []float64) ([]float64, error) {
 	n, r := len(logs), s.reach()
 	errs := make([]float64, n)
-	order := rand.New(rand.NewPCG(3, 4)).Perm(n) //nolint:gosec // reproducible, not secret
+	order := rand.New(rand.NewPCG(3, 4)).Perm(n)
 	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(runtime.GOMAXPROCS(0))
 	for fold := range min(folds, n) {
@@ -180,7 +180,7 @@ func newNetwork(x [][]float64, y []float64, style int, random *rand.Rand) *netwo
 
 // train trains until the loss stops getting smaller.
 func train(ctx context.Context, x [][]float64, y []float64, style int) (*network, error) {
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // reproducible, not secret
+	random := rand.New(rand.NewPCG(1, 2))
 	n := newNetwork(x, y, style, random)
 	rows, targets := make([][]float64, len(x)), make([]float64, len(y))
 	for i := range x {

@@ -13,7 +13,7 @@ import (
 // powers are jobs whose time is a product of two numbers, given by their logarithms
 // among coordinates that say nothing.
 func powers(rows int) *probe.Set {
-	random := rand.New(rand.NewPCG(7, 7)) //nolint:gosec // reproducible
+	random := rand.New(rand.NewPCG(7, 7))
 	s := &probe.Set{Style: 4}
 	for range rows {
 		e := make([]float64, 8)

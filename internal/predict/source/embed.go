@@ -46,5 +46,5 @@ func place(word string, of uint64) (at int, sign float64) {
 	if sum>>31&1 == 1 {
 		sign = -1
 	}
-	return int(sum % of), sign //nolint:gosec // less than some hundred
+	return int(sum % of), sign
 }

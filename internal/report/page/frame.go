@@ -74,9 +74,6 @@ func Execute(w io.Writer, t *template.Template, f *Frame) error {
 	return err
 }
 
-// Render makes HTML of a part. Values of other types are refused.
-func Render(part any) (template.HTML, error) { return render(partials)(part) }
-
 // render is the function part.
 func render(t *template.Template) func(part any) (template.HTML, error) {
 	return func(part any) (template.HTML, error) {

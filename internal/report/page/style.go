@@ -2,7 +2,6 @@ package page
 
 import (
 	_ "embed"
-	"slices"
 	"strings"
 )
 
@@ -50,9 +49,6 @@ var tokens = []Token{
 	{"part-on", "#c01f3c", "#ff7f92"},
 	{"part-sleep", "#666c77", "#a4acb9"},
 }
-
-// Tokens are the colours, in the order of the stylesheet.
-func Tokens() []Token { return slices.Clone(tokens) }
 
 //go:embed css/page.css
 var pageCSS string

@@ -1,0 +1,100 @@
+package control
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/slurm"
+)
+
+var update = flag.Bool("update", false, "write the corpus of decisions anew")
+
+// corpus is the decisions that were made for drawn jobs, a line each. A change of the
+// choice that wasn't meant shows here, with all that it changes.
+const corpus = "testdata/decisions.txt"
+
+func TestDecisionsAreThoseOfTheCorpus(t *testing.T) {
+	rng := rand.New(rand.NewPCG(19, 4))
+	from := newPool(t, rng, 8)
+	var got bytes.Buffer
+	for i := range 300 {
+		fmt.Fprintf(&got, "%03d %s\n", i, drawnDecision(t, rng, from.draw(rng)))
+	}
+	if *update {
+		if err := os.WriteFile(corpus, got.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(corpus)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := bytes.Split(got.Bytes(), []byte("\n")), bytes.Split(want, []byte("\n"))
+	if len(a) != len(b) {
+		t.Fatalf("%d lines, want %d", len(a), len(b))
+	}
+	for i := range a {
+		if !bytes.Equal(a[i], b[i]) {
+			t.Errorf("%s\nwant (-update writes it anew)\n%s", a[i], b[i])
+		}
+	}
+}
+
+// drawnDecision is the decision for a job, what it is made by before the arrow.
+func drawnDecision(t *testing.T, rng *rand.Rand, a *alike) string {
+	t.Helper()
+	mode := []string{"enforce", "enforce", "enforce", "enforce", "advise", "observe"}[rng.IntN(6)]
+	constant := ""
+	if rng.IntN(4) == 0 {
+		a.minCore, a.maxCore, a.minMem, a.maxMem = 0.1, 2, 0.1, 2
+		pair := drawPair(rng, a.profile.Pairs())
+		constant = fmt.Sprintf("constant_arm = 0.3\nconstant_clocks = { %q = [%v, %v] }\n", a.profile.Name, float64(pair.Core), float64(pair.Mem))
+	}
+	text := fmt.Sprintf("[safety]\nlimit_margin = %v\ndeadline_margin_s = %v\nstretch = %v\n[objective]\nname = %q\ntime_weight = %v\n"+
+		"[live]\nmode = %q\nhold_out = 0.1\nexplore = 0.2\ntime_margin = %v\nmin_core = %v\nmax_core = %v\nmin_mem = %v\nmax_mem = %v\n",
+		a.limitMargin, a.deadlineMargin, a.stretch, a.objective, a.timeWeight, mode, a.timeMargin, a.minCore, a.maxCore, a.minMem, a.maxMem) + constant
+	if rng.IntN(5) == 0 {
+		text += "[live.adapt]\nmode = \"on\"\n"
+	}
+	ch := a.chooser(t, text)
+	var wishes slurm.Wishes
+	wishes.Deadline = ch.decision.Wish.Deadline
+	asked := "-"
+	switch rng.IntN(12) {
+	case 0:
+		wishes.Off, asked = true, "off"
+	case 1:
+		pairs := a.profile.Pairs()
+		pair := pairs[rng.IntN(len(pairs))]
+		wishes.CoreMHz, wishes.MemoryMHz, asked = int(pair.Core)+rng.IntN(2), int(pair.Mem), "fixed"
+	case 2:
+		ch.job.limit, asked = limitUnknown, "limit unknown"
+	case 3:
+		ch.request.Shared, asked = true, "shared"
+	case 4:
+		ch.job.deadline, asked = start.Add(time.Duration(60*rng.IntN(200))*time.Second).Unix(), "Slurm deadline"
+	}
+	ch.explores = rng.IntN(3) == 0
+	ch.model.lessons = []lesson{{at: drawPair(rng, ch.table.pairs), gain: 0.1}, {at: drawPair(rng, ch.table.pairs), gain: 0.05}}
+	lot := rng.Float64()
+	ch.choose(&wishes)
+	before := *ch.decision
+	p := ch.settings.partsOn(a.profile.Name)
+	ch.draw(&p, lot)
+	d := ch.decision
+	return fmt.Sprintf("%v, %s, %s, explores %v, lot %.2f -> %v/%v %v %v, %v W %v J %v s at most %v s, adapted %v, before the lot %v/%v: %s", a, mode, asked, ch.explores, lot,
+		float64(d.Core), float64(d.Mem), d.Apply, d.Arm, six(d.PowerW), six(d.EnergyJ), six(d.Predicted), six(d.Upper), d.Adapt != nil, float64(before.Core), float64(before.Mem), d.Reason)
+}
+
+func drawPair(rng *rand.Rand, pairs []dvfsmodel.ClockPair) dvfsmodel.ClockPair {
+	return pairs[rng.IntN(len(pairs))]
+}
+
+func six(n record.Number) string { return fmt.Sprintf("%.6g", n.Or(-1)) }

@@ -1,0 +1,9 @@
+package page
+
+import "html/template"
+
+// Render makes HTML of a part. Values of other types are refused.
+func Render(part any) (template.HTML, error) { return render(partials)(part) }
+
+// Tokens are the colours, in the order of the stylesheet.
+func Tokens() []Token { return tokens }
