@@ -109,14 +109,14 @@ func testimony(closed *agent.Closed) *record.Outcome {
 	out := &closed.Outcome
 	o := &record.Outcome{
 		ExitState: record.Completed, GPUs: closed.Run.GPUs, TimeS: record.Known(out.Ended.Sub(closed.Run.Started).Seconds()),
-		GPUEnergyJ: record.Known(float64(out.GPUs[0].Energy)), Setting: dvfsmodel.Setting(closed.Run.Setting), Stays: out.Stays,
+		GPUEnergyJ: record.Known(float64(out.GPUs[0].Energy)), Setting: closed.Run.Setting, Stays: out.Stays,
 		Utilisation: record.Known(out.GPUs[0].Utilisation),
 	}
 	for _, c := range out.GPUs[0].Clocks {
 		o.Clocks = append(o.Clocks, record.ClockShare{Setting: dvfsmodel.Setting{Core: c.Core, Mem: c.Mem}, Seconds: c.Seconds})
 	}
 	if out.Lowest != (dvfsmodel.Setting{}) {
-		o.Setting, o.Slowdown = dvfsmodel.Setting(out.Lowest), record.Known(out.Slowdown)
+		o.Setting, o.Slowdown = out.Lowest, record.Known(out.Slowdown)
 	}
 	return o
 }

@@ -15,10 +15,10 @@ func outcomeOf(c *agent.Closed) *record.Outcome {
 		ThrottledS: map[string]float64{},
 	}
 	if c.HandsOff == "" {
-		out.Setting = dvfsmodel.Setting(c.Run.Setting)
+		out.Setting = c.Run.Setting
 	}
 	if low := c.Outcome.Lowest; out.Setting != (dvfsmodel.Setting{}) && low != (dvfsmodel.Setting{}) {
-		out.Setting, out.Slowdown = dvfsmodel.Setting(low), record.Known(c.Outcome.Slowdown)
+		out.Setting, out.Slowdown = low, record.Known(c.Outcome.Slowdown)
 	}
 	if !c.Outcome.Partial {
 		out.TimeS = record.Known(c.Outcome.Ended.Sub(c.Run.Started).Seconds())

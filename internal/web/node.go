@@ -181,7 +181,7 @@ func nodeRunsTable(n *epdapi.NodeReport, r *Request) *page.Table {
 			slower = fmt.Sprintf("at most %.3f times, of %.2f", run.Slowdown, run.SLA)
 		}
 		t.Rows = append(t.Rows, []page.Cell{
-			jobCell(int64(run.Job)), {Text: report.FormatCount(len(run.GPUs))}, {Text: run.Setting.Words()}, {Text: dateTime(run.Started)}, {Text: state}, {Text: slower},
+			jobCell(int64(run.Job)), {Text: report.FormatCount(len(run.GPUs))}, {Text: run.Words()}, {Text: dateTime(run.Started)}, {Text: state}, {Text: slower},
 		})
 	}
 	return t
