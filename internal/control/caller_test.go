@@ -515,10 +515,13 @@ func TestOperatorsSayNothingOfOtherUsersCode(t *testing.T) {
 			if status := r.callAs(c.who, http.MethodPost, c.path, string(body), nil); status != http.StatusOK {
 				t.Fatal(status)
 			}
-			s := script(1000)
-			kept, _ := r.forecasts.codes.get(sourceOf(s.UID, scriptHash(s.Script), string(s.Name)), r.clock.read(), false)
-			if (kept != nil) != c.kept {
-				t.Errorf("kept of ada's code: %t", kept != nil)
+			r.submitAs(script(1000)) // what was kept of its code is stored with it
+			stored, err := r.store.Features(t.Context(), "alpha", 10)
+			if err != nil || len(stored) != 1 {
+				t.Fatal(stored, err)
+			}
+			if kept := stored[0].Code != nil; kept != c.kept {
+				t.Errorf("kept of ada's code: %t", kept)
 			}
 		})
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 	"unique"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
@@ -21,6 +22,7 @@ import (
 
 // Records is what a controller keeps; [store.Store] is one.
 type Records interface {
+	forecastRecords
 	Trouble() error
 	PutJob(ctx context.Context, j *record.Job) error
 	PutDecision(ctx context.Context, d *record.Decision) (int64, error)
@@ -45,11 +47,7 @@ type Records interface {
 	Oldest(ctx context.Context) (time.Time, error)
 	AddHistory(ctx context.Context, jobs []record.Past) (added int, err error)
 	VisitHistory(ctx context.Context, filter *store.HistoryFilter, visit func(record.Past) error) error
-	Ended(ctx context.Context, cluster string, latest int) ([]record.Ended, error)
 	LastJobs(ctx context.Context, cluster string, workloads []string) (map[string]record.Job, error)
-	EndedJob(ctx context.Context, cluster string, id int64, submitted time.Time) (record.Ended, error)
-	PutFeatures(ctx context.Context, f *record.Features) error
-	Features(ctx context.Context, cluster string, most int) ([]record.Features, error)
 	Profiles(ctx context.Context, key record.WorkloadKey, most int) ([]record.Profiled, error)
 	Kept(ctx context.Context, f *store.RunFilter, conflicts bool, after int64, most int) (store.KeptPage, error)
 	Forget(ctx context.Context, outcomes, conflicts []int64) (store.Forgotten, error)
@@ -109,13 +107,12 @@ type Controller struct {
 	tables    tables
 	models    models
 	priors    priors
-	forecasts forecasts
+	forecasts *Forecaster
 	profiles  profiled
 	reports   reports
 	counted   counted
 	lastJobs  lastJobs
 	garbage   garbage
-	askable   atomic.Pointer[servers]
 	writer    *writer
 	refits    chan record.WorkloadKey
 	counters  counters
@@ -123,7 +120,7 @@ type Controller struct {
 	forgotten atomic.Int64 // those of jobs submitted until then, Unix seconds, may be, too
 	stop      context.CancelFunc
 	running   sync.WaitGroup
-	pending   gauge // outcomes that a refit is due for
+	pending   gauge // outcomes that a refit is due for, and what forecasts learn from
 	synced    synced
 	accounts  accounts
 	waiting   waiting // outcomes
@@ -189,7 +186,12 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 	c.exploring = sha256.Sum256(append([]byte("explore "+options.Cluster+"\x00"), seed[:]...))
 	c.settings.Store(options.Settings)
 	c.jobs.init()
-	c.forecasts.init()
+	c.forecasts = newForecaster(forecastOptions{
+		Records: options.Store, Cluster: options.Cluster, Settings: func() *config.Predict { return &c.settings.Load().Predict },
+		GPUPower: c.powerOfGPUs, UserName: options.UserName, Clock: options.Clock, Log: options.Log,
+		Pending:       func() (done func()) { c.pending.add(); return c.pending.done },
+		LittleGarbage: c.garbage.little,
+	})
 	c.profiles.init()
 	c.reports.init()
 	c.accounts.turn = make(chan struct{}, 1)
@@ -203,7 +205,7 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 	c.running.Go(func() { c.refitLoop(background) })
 	c.running.Go(func() { c.retain(background) })
 	c.writer.start(background, &c.running)
-	c.startForecasts(background)
+	c.running.Go(func() { c.forecasts.Run(background) })
 	return c, nil
 }
 

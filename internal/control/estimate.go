@@ -43,7 +43,10 @@ func (c *Controller) Estimate(s *slurm.Submission, gpuModel string) *epdapi.Esti
 		limit: c.limitOf(s.Limit()), partition: kept(string(s.Partition)), comment: keptComment(string(s.Comment)),
 	}
 	e := c.estimate(job, shared, gpuModel)
-	e.Forecast = c.forecast(c.askedOf(s, job.source))
+	if f := c.forecasts.Predict(c.submittedJob(s, job.source)); f != nil {
+		f.Footprint = c.settings.Load().footprint(c.options.Clock(), f)
+		e.Forecast = f
+	}
 	if e.Known || !job.scripted || c.counters.scripts.Load() > 0 {
 		return e
 	}

@@ -1,8 +1,11 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
+	"encoding/hex"
+	"log/slog"
 	"math"
 	"slices"
 	"strconv"
@@ -11,11 +14,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/predict"
+	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
-	"github.com/epplan/epplan/slurm"
 )
 
 // forecastBound is how long a submission waits for a prediction: what is learnt
@@ -23,20 +27,72 @@ import (
 // milliseconds. Without one nothing is predicted.
 const forecastBound = 2 * time.Millisecond
 
-// forecasts predict what jobs take when they are submitted. They learn in the
-// background from jobs that ended.
-type forecasts struct {
-	live   *predict.Live
-	people people
-	codes  codes
-	probes atomic.Pointer[probes]
-	tally  tally
-	texts  texts
-	work   chan forecastWork
-	asks   chan forecastWork // for servers, which may take minutes
-	due    chan struct{}     // somebody thinks that a training is due
-	missed atomic.Int64      // submissions without a prediction in time
-	latest atomic.Pointer[training]
+// forecastRecords are what forecasts need of the store.
+type forecastRecords interface {
+	// EndedJob is one job that ended, with what was predicted of it, and how many of
+	// its runs are known.
+	EndedJob(ctx context.Context, cluster string, id int64, submitted time.Time) (record.Ended, error)
+	// Ended are those of the latest jobs of a cluster that ended, the oldest first.
+	Ended(ctx context.Context, cluster string, latest int) ([]record.Ended, error)
+	// VisitHistory visits jobs of imported logs in the order of their submissions,
+	// until visit returns an error, which comes back.
+	VisitHistory(ctx context.Context, filter *store.HistoryFilter, visit func(record.Past) error) error
+	// PutFeatures keeps what a script and its code look like; those of the code stay
+	// where the new ones have none.
+	PutFeatures(ctx context.Context, f *record.Features) error
+	// Features are those of the scripts that were submitted last, the latest first.
+	Features(ctx context.Context, cluster string, most int) ([]record.Features, error)
+	// PutModel stores what a training learnt from, and returns the number of that
+	// version.
+	PutModel(ctx context.Context, m *record.Model) (int64, error)
+}
+
+// forecastOptions are what a forecaster works with. Only UserName, Pending and
+// LittleGarbage may be nil.
+type forecastOptions struct {
+	Records forecastRecords
+	Cluster string
+	// Settings are those in force. They are never changed: others take their place.
+	Settings func() *config.Predict
+	// GPUPower is the least and the most that one of the GPUs uses that a job may get:
+	// 0 and infinite where that isn't known.
+	GPUPower func() (idle, busy dvfsmodel.Watt)
+	// UserName is a user's name, "" if there is none; it may take its time. Nil: names
+	// are known from jobs alone.
+	UserName func(uid uint32) string
+	Clock    func() time.Time
+	Log      *slog.Logger
+	// Pending is told that something waits to be learnt from; what it returns is called
+	// when that is done.
+	Pending func() (done func())
+	// LittleGarbage keeps garbage small until what it returns is called: a training
+	// reads much that is garbage soon.
+	LittleGarbage func() (end func())
+}
+
+// Forecaster predicts what jobs take when they are submitted. It learns in the
+// background from jobs that ended. Its methods may be called by several goroutines.
+type Forecaster struct {
+	options  forecastOptions
+	live     *predict.Live
+	users    users
+	codes    codes
+	probes   atomic.Pointer[probes]
+	tally    tally
+	texts    texts
+	askable  atomic.Pointer[servers]
+	work     chan forecastWork
+	asks     chan forecastWork // for servers, which may take minutes
+	due      chan struct{}     // somebody thinks that a training is due
+	latest   atomic.Pointer[training]
+	counters forecastCounters
+}
+
+// forecastCounters count since the start.
+type forecastCounters struct {
+	missed             atomic.Int64 // submissions without a prediction in time
+	trainings          atomic.Int64
+	aligned, askErrors atomic.Int64 // codes that were rewritten; servers that failed
 }
 
 // forecastWork is something to learn from: an ended job, or a script.
@@ -45,6 +101,7 @@ type forecastWork struct {
 	submitted time.Time
 	script    *scriptWork
 	uid       uint32 // a user whose name is wanted; 0: none
+	done      func()
 }
 
 const (
@@ -52,37 +109,45 @@ const (
 	askQueue      = 64
 )
 
-func (f *forecasts) init() {
-	f.live = predict.NewLive(nil)
-	f.work, f.asks, f.due = make(chan forecastWork, forecastQueue), make(chan forecastWork, askQueue), make(chan struct{}, 1)
+// newForecaster makes a forecaster that knows nothing yet: it learns from the records
+// as soon as it runs.
+func newForecaster(options forecastOptions) *Forecaster {
+	nothing := func() func() { return func() {} }
+	if options.Pending == nil {
+		options.Pending = nothing
+	}
+	if options.LittleGarbage == nil {
+		options.LittleGarbage = nothing
+	}
+	f := &Forecaster{
+		options: options, live: predict.NewLive(nil),
+		work: make(chan forecastWork, forecastQueue), asks: make(chan forecastWork, askQueue), due: make(chan struct{}, 1),
+	}
+	f.TrainSoon()
+	return f
 }
 
-// asked is what is known of a job before it starts, as far as predictions go by it.
-type asked struct {
-	uid                      uint32
-	name, partition, account string
-	gpus, nodes              int
-	limit                    time.Duration
-	source                   source
-	script                   string // its text, where it is known
+// forecastJob is what is known of a job before it starts, as far as forecasts go by it.
+type forecastJob struct {
+	UID uint32
+	// Where the user names no partition or account, it is those of the user's last job.
+	Name, Partition, Account string
+	GPUs, Nodes              int
+	Limit                    time.Duration // in the GPUs' time; 0: none, or not known
+	Source                   string        // the user's script, or name of jobs, as records name it
+	Script                   string        // the script's text; "": not known
 }
 
-// predictJob is a job for predictions. Where the user names no partition or account, it
-// is those of the user's last job.
-func (c *Controller) predictJob(a *asked) *predict.Job {
-	p := c.forecasts.people.get(a.uid)
-	if p.user == "" && a.uid > 0 && c.options.UserName != nil {
-		c.later(forecastWork{uid: a.uid})
-	}
-	if a.partition == "" {
-		a.partition = p.partition
-	}
-	if a.account == "" {
-		a.account = p.account
+// predicted is a job for predictions.
+func (f *Forecaster) predicted(j *forecastJob) *predict.Job {
+	u := f.users.get(j.UID)
+	if u.name == "" && j.UID > 0 && f.options.UserName != nil {
+		f.later(forecastWork{uid: j.UID})
 	}
 	return &predict.Job{
-		Submit: float64(c.options.Clock().Unix()), Owner: ownerOf(p.user, a.uid), Labels: []string{cut(a.name), cut(a.partition), cut(a.account)},
-		Sizes: []float64{float64(a.gpus), float64(max(1, a.nodes))}, Requested: requested(a.limit),
+		Submit: float64(f.options.Clock().Unix()), Owner: ownerOf(u.name, j.UID),
+		Labels: []string{cut(j.Name), cut(cmp.Or(j.Partition, u.partition)), cut(cmp.Or(j.Account, u.account))},
+		Sizes:  []float64{float64(j.GPUs), float64(max(1, j.Nodes))}, Requested: requested(j.Limit),
 	}
 }
 
@@ -96,59 +161,41 @@ func ownerOf(user string, uid uint32) string {
 
 // requested is a limit in seconds; NaN without one.
 func requested(limit time.Duration) float64 {
-	if limit == limitUnknown || limit == limitUnlimited {
+	if limit == 0 {
 		return math.NaN()
 	}
 	return limit.Seconds()
 }
 
-// script is a source as predictions know it.
-func (s source) script() uint64 { return binary.LittleEndian.Uint64(s[:]) }
+// scriptOf is a source as predictions know it; 0 for what isn't one.
+func scriptOf(source string) uint64 {
+	raw, err := hex.DecodeString(source)
+	if err != nil || len(raw) < 8 {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(raw)
+}
 
-// forecast predicts a job; nil where predictions are off, it has no GPUs, or
-// there is no time.
-func (c *Controller) forecast(a *asked) *epdapi.Forecast {
-	if !c.settings.Load().Predict.Enabled || a.gpus <= 0 {
+// Predict is what a job is expected to take; nil where predictions are off, it has no
+// GPUs, or there is no time.
+func (f *Forecaster) Predict(j *forecastJob) *epdapi.Forecast {
+	if !f.options.Settings().Enabled || j.GPUs <= 0 {
 		return nil
 	}
-	f := &c.forecasts
-	job := c.predictJob(a)
-	found, ok := f.live.Predict(forecastBound, job, a.source.script())
+	found, ok := f.live.Predict(forecastBound, f.predicted(j), scriptOf(j.Source))
 	if !ok {
-		f.missed.Add(1)
+		f.counters.missed.Add(1)
 		return nil
 	}
 	out := &epdapi.Forecast{}
 	if found[predict.Time].Rung != predict.Repeat {
-		c.byCode(a, &found, out)
+		f.byCode(j, &found, out)
 	}
-	withoutEnergy(&found, float64(a.gpus))
-	c.possible(&found, a)
-	out.Time, out.Energy, out.Power = foreseen(&found[predict.Time], 1), foreseen(&found[predict.Energy], dvfsmodel.JoulesPerKWh), foreseen(&found[predict.Power], 1)
-	out.Footprint = c.settings.Load().footprint(c.options.Clock(), out)
-	return out
-}
-
-// footprint is what a forecast comes to if its job began now, by factors over time;
-// nil where there are only constant ones.
-func (s *Settings) footprint(now time.Time, f *epdapi.Forecast) *epdapi.ForecastFootprint {
-	if s.series == nil {
-		return nil
-	}
-	out := &epdapi.ForecastFootprint{Currency: s.Factors.Currency}
-	for i, seconds := range []float64{f.Time.Value, f.Time.Low, f.Time.High} {
-		const longest = 1e8 // s: three years
-		factors := s.series.Over(now, time.Duration(min(seconds, longest)*float64(time.Second)), &s.Factors)
-		all, low, high := factors.Of(dvfsmodel.Joule(f.Energy.Value)), factors.Of(dvfsmodel.Joule(f.Energy.Low)), factors.Of(dvfsmodel.Joule(f.Energy.High))
-		for to, values := range map[*epdapi.Foreseen][3]float64{
-			&out.Carbon: {all.Carbon, low.Carbon, high.Carbon}, &out.Water: {all.Water, low.Water, high.Water}, &out.Cost: {all.Cost, low.Cost, high.Cost},
-		} {
-			if i == 0 {
-				*to = epdapi.Foreseen{Value: values[0], Low: values[0], High: values[0], Rung: f.Energy.Rung}
-			}
-			to.Low, to.High = min(to.Low, values[1], values[2]), max(to.High, values[1], values[2])
-		}
-	}
+	withoutEnergy(&found, float64(j.GPUs))
+	idle, busy := f.options.GPUPower()
+	clamp(&found, j, idle, busy)
+	out.Time, out.Power = foreseen(&found[predict.Time], 1), foreseen(&found[predict.Power], 1)
+	out.Energy = foreseen(&found[predict.Energy], dvfsmodel.JoulesPerKWh)
 	return out
 }
 
@@ -164,32 +211,8 @@ func foreseen(p *predict.Prediction, unit float64) epdapi.Foreseen {
 	return epdapi.Foreseen{Value: p.Value * unit, Low: p.Low * unit, High: p.High * unit, Rung: string(p.Rung)}
 }
 
-// askedOf is what a submission says.
-func (c *Controller) askedOf(s *slurm.Submission, from source) *asked {
-	gpus, _ := gpusOf(s)
-	nodes := 1
-	if s.MinNodes < slurm.NoVal {
-		nodes = int(s.MinNodes)
-	}
-	return &asked{
-		uid: s.UID, name: string(s.Name), partition: string(s.Partition), account: string(s.Account), gpus: gpus, nodes: nodes,
-		limit: c.limitOf(s.Limit()), source: from, script: string(s.Script),
-	}
-}
-
-// Forecast is what a queued job is expected to take; nil where that isn't known.
-func (c *Controller) Forecast(j *slurm.Job) *epdapi.Forecast {
-	k := c.jobs.get(j.ID)
-	if k == nil || k.gpus == 0 || k.gpus > maxGPUs || k.source == (source{}) {
-		return nil
-	}
-	return c.forecast(&asked{
-		uid: k.uid, name: k.name.Value(), partition: k.partition.Value(), account: k.account.Value(), gpus: int(k.gpus),
-		nodes: int(k.nodes), limit: k.limit, source: k.source,
-	})
-}
-
-// noteForecast puts predictions into the record of a submission.
+// noteForecast puts a forecast into the record of a submission: how it turned out is
+// counted when the job ended.
 func noteForecast(f *epdapi.Forecast, into *record.Decision) {
 	if f == nil {
 		return
@@ -218,63 +241,66 @@ func rungsOf(text string) (rungs [predict.Power + 1]string) {
 	return rungs
 }
 
-// people are users by number, as Slurm's jobs name them.
-type people struct {
+// users are those whose jobs were seen, by number.
+type users struct {
 	mu sync.RWMutex
-	of map[uint32]person
+	of map[uint32]user
 }
 
-type person struct{ user, account, partition string }
+// user has the account and the partition of the last job.
+type user struct{ name, account, partition string }
 
-const maxPeople = 100_000
+const maxUsers = 100_000
 
-func (p *people) get(uid uint32) person {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	return p.of[uid]
+func (u *users) get(uid uint32) user {
+	u.mu.RLock()
+	defer u.mu.RUnlock()
+	return u.of[uid]
 }
 
-// note remembers whose a job is.
-func (p *people) note(k *knownJob) {
-	now := person{k.user.Value(), k.account.Value(), k.partition.Value()}
-	if now.user == "" || p.get(k.uid) == now {
+// SeeUser remembers whose a job is, and where it runs.
+func (f *Forecaster) SeeUser(uid uint32, name, account, partition string) {
+	u, now := &f.users, user{name, account, partition}
+	if name == "" || u.get(uid) == now {
 		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.of == nil || len(p.of) >= maxPeople {
-		p.of = make(map[uint32]person)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.of == nil || len(u.of) >= maxUsers {
+		u.of = make(map[uint32]user)
 	}
-	p.of[k.uid] = now
+	u.of[uid] = now
 }
 
-// startForecasts has the loops of predictions run until the context ends.
-func (c *Controller) startForecasts(ctx context.Context) {
-	c.forecasts.wantTraining()
-	c.running.Go(func() { c.forecastLoop(ctx, c.forecasts.work) })
-	c.running.Go(func() { c.forecastLoop(ctx, c.forecasts.asks) })
-	c.running.Go(func() { c.trainLoop(ctx) })
+// Run learns until the context ends.
+func (f *Forecaster) Run(ctx context.Context) {
+	var loops sync.WaitGroup
+	loops.Go(func() { f.learnLoop(ctx, f.work) })
+	loops.Go(func() { f.learnLoop(ctx, f.asks) })
+	loops.Go(func() { f.trainLoop(ctx) })
+	loops.Wait()
 }
 
-func (f *forecasts) wantTraining() {
+// TrainSoon has [Forecaster.Run] train, as the records changed.
+func (f *Forecaster) TrainSoon() {
 	select {
 	case f.due <- struct{}{}:
 	default:
 	}
 }
 
-// forecastLoop learns from what ends and is submitted.
-func (c *Controller) forecastLoop(ctx context.Context, from <-chan forecastWork) {
+// learnLoop learns from what ends and is submitted.
+func (f *Forecaster) learnLoop(ctx context.Context, from <-chan forecastWork) {
 	for {
 		select {
 		case w := <-from:
-			_ = c.guarded(func() error { c.learnFrom(ctx, &w); return nil }) // it is in the log
-			c.pending.done()
+			_ = f.guarded(func() error { f.learnFrom(ctx, &w); return nil }) // it is in the log
+			w.done()
 		case <-ctx.Done():
 			for {
 				select {
-				case <-from:
-					c.pending.done()
+				case w := <-from:
+					w.done()
 				default:
 					return
 				}
@@ -285,38 +311,41 @@ func (c *Controller) forecastLoop(ctx context.Context, from <-chan forecastWork)
 
 // later has something learnt from, unless there is too much: the next training has
 // it all. False: it isn't.
-func (c *Controller) later(w forecastWork) bool {
-	if !c.settings.Load().Predict.Enabled {
+func (f *Forecaster) later(w forecastWork) bool {
+	if !f.options.Settings().Enabled {
 		return false
 	}
-	to := c.forecasts.work
+	to := f.work
 	if w.uid > 0 || w.script != nil && w.script.text != "" {
-		to = c.forecasts.asks
+		to = f.asks
 	}
-	c.pending.add()
+	w.done = f.options.Pending()
 	select {
 	case to <- w:
 		return true
 	default:
-		c.pending.done()
+		w.done()
 		return false
 	}
 }
 
+// JobEnded has a job learnt from that was submitted at a time, when all its runs are
+// in the records.
+func (f *Forecaster) JobEnded(id int64, submitted time.Time) {
+	f.later(forecastWork{job: id, submitted: submitted})
+}
+
 // learnFrom learns from one job or script.
-func (c *Controller) learnFrom(ctx context.Context, w *forecastWork) {
-	f := &c.forecasts
+func (f *Forecaster) learnFrom(ctx context.Context, w *forecastWork) {
 	switch {
 	case w.script != nil:
-		c.keepFeatures(ctx, w.script)
+		f.keepFeatures(ctx, w.script)
 		return
 	case w.uid > 0:
-		if name := c.options.UserName(w.uid); name != "" {
-			f.people.note(&knownJob{uid: w.uid, user: kept(name), account: kept(""), partition: kept("")})
-		}
+		f.SeeUser(w.uid, cut(f.options.UserName(w.uid)), "", "")
 		return
 	}
-	e, err := c.options.Store.EndedJob(ctx, c.options.Cluster, w.job, w.submitted)
+	e, err := f.options.Records.EndedJob(ctx, f.options.Cluster, w.job, w.submitted)
 	if err != nil || e.Runs < e.Nodes || e.GPUs <= 0 { // other nodes' runs are still to come
 		return
 	}
@@ -324,7 +353,7 @@ func (c *Controller) learnFrom(ctx context.Context, w *forecastWork) {
 	past := pastOf(&e)
 	f.live.End(&past)
 	if f.live.Due() {
-		f.wantTraining()
+		f.TrainSoon()
 	}
 }
 
@@ -337,9 +366,7 @@ func pastOf(e *record.Ended) predict.Past {
 			Requested: requested(e.Limit),
 		},
 		Outcome: predict.Outcome{End: float64(e.Ended.Unix()), Completed: e.Completed, Value: truthOf(e)},
-	}
-	if s, ok := parseSource(e.ScriptHash); ok {
-		p.Script = s.script()
+		Script:  scriptOf(e.ScriptHash),
 	}
 	return p
 }

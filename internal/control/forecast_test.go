@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -93,21 +92,20 @@ func TestARestartLearnsFromTheRecordsAndFromImportedLogs(t *testing.T) {
 	if _, err := r.store.AddHistory(t.Context(), []record.Past{past, cpu, unknown}); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Train(t.Context()); err != nil {
+	if err := r.forecasts.Train(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	f := r.forecasts.latest.Load()
-	if f.Own != 3 || f.Imported != 1 || f.Version == 0 {
+	if f := r.Status(t.Context()).Forecasts; f.Jobs != 4 || f.Imported != 1 || f.Version == 0 {
 		t.Errorf("%+v", f)
 	}
-	r.forecasts.people.note(&knownJob{uid: 7, user: kept("bob"), account: kept(""), partition: kept("gpu")})
+	r.forecasts.SeeUser(7, "bob", "", "gpu")
 	old := script(7)
 	old.Name, old.Script = "old", ""
 	d, _ := r.submitAs(old)
 	if math.Abs(d.TimeS.Value.Or(0)-4242) > 1e-6 || rungsOf(d.Rung)[predict.Time] != string(predict.Similar) {
 		t.Errorf("by the log: %+v", d)
 	}
-	versions, err := r.store.Models(t.Context(), r.forecastKey())
+	versions, err := r.store.Models(t.Context(), record.WorkloadKey{Cluster: "alpha", Workload: forecastWorkload})
 	if err != nil || len(versions) == 0 || versions[0].Samples != 4 {
 		t.Errorf("%+v, %v", versions, err)
 	}
@@ -132,13 +130,13 @@ func TestUsersThatNoJobIsKnownOfAreAskedFor(t *testing.T) {
 	if _, err := r.store.AddHistory(t.Context(), []record.Past{past}); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Train(t.Context()); err != nil {
+	if err := r.forecasts.Train(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	s := script(7)
 	s.Name = "old"
 	r.submitAs(s) // his name is looked up meanwhile
-	if user := r.forecasts.people.get(7).user; user != "bob" {
+	if user := r.forecasts.users.get(7).name; user != "bob" {
 		t.Errorf("uid 7 is %q", user)
 	}
 	if d, _ := r.submitAs(s); math.Abs(d.TimeS.Value.Or(0)-3600) > 1e-6 {
@@ -207,10 +205,10 @@ func TestCodeThatWasAnnouncedPredictsAJobThatNeverRan(t *testing.T) {
 		truth.D, truth.T0 = truth.D*float64(i+1), truth.T0*float64(i+1)
 		r.record(r.ran(r.decide(request), request.RunID, truth), store.Stored)
 	}
-	if err := r.Train(t.Context()); err != nil {
+	if err := r.forecasts.Train(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if f := r.forecasts.latest.Load(); f.Codes != 24 || f.Scripts != 24 {
+	if f := r.Status(t.Context()).Forecasts; f.Codes != 24 || f.Scripts != 24 {
 		t.Errorf("%+v", f)
 	}
 	s := script(ada.UID)
@@ -267,7 +265,7 @@ func TestImpossibleCodeIsRefused(t *testing.T) {
 
 func TestAUserCanPushOnlyTheirOwnCodeOut(t *testing.T) {
 	var c codes
-	key := func(uid, i int) source { return sourceOf(uint32(uid), strconv.Itoa(i), "") }
+	key := func(uid, i int) string { return fmt.Sprintf("%d-%d", uid, i) }
 	c.put(key(1, 0), &announced{uid: 1, at: start, vector: []float32{1}})
 	for i := range 10 * maxCodesOfUser {
 		c.put(key(2, i), &announced{uid: 2, at: start.Add(time.Duration(i) * time.Second), vector: []float32{2}})
@@ -344,25 +342,35 @@ func TestFactorsOverTimeMakeAForecastsFootprint(t *testing.T) {
 	}
 }
 
+// remembering are records of many jobs of one user that ended.
+type remembering struct{ Records }
+
+func (remembering) Ended(context.Context, string, int) ([]record.Ended, error) {
+	all := make([]record.Ended, 20000)
+	for i := range all {
+		took := time.Duration(100+i%977) * time.Second
+		submitted := time.Unix(int64(i), 0)
+		all[i] = record.Ended{
+			Job: record.Job{
+				ID: int64(i), Submitted: submitted, User: "ada", Name: fmt.Append(nil, "job-", i%500), Partition: "gpu",
+				GPUs: 1, Nodes: 1, Limit: time.Hour,
+			},
+			Ended: submitted.Add(took), TimeS: record.Known(took.Seconds()), EnergyJ: record.Known(200 * took.Seconds()),
+			Completed: true, Runs: 1,
+		}
+	}
+	return all, nil
+}
+
 func BenchmarkSubmit(b *testing.B) {
 	for _, enabled := range []bool{true, false} {
 		b.Run(fmt.Sprint("predicted ", enabled), func(b *testing.B) {
 			text := fmt.Sprintf("%s[predict]\nenabled = %v\n", enforceAll, enabled)
-			r := rigAt(b, b.TempDir()+"/epd.db", &hand{now: start}, text, func(o *Options) { o.Store = &discard{Records: o.Store} })
-			all := make([]predict.Past, 0, 20000)
-			for i := range cap(all) {
-				took := float64(100 + i%977)
-				all = append(all, predict.Past{
-					Job: predict.Job{
-						ID: strconv.Itoa(i), Submit: float64(i), Owner: "ada", Labels: []string{fmt.Sprint("job-", i%500), "gpu", ""}, Sizes: []float64{1, 1}, Requested: 3600,
-					},
-					Outcome: predict.Outcome{End: float64(i) + took, Completed: true, Value: [3]float64{took, took / 100, 200}},
-				})
-			}
-			if _, err := r.forecasts.live.Train(b.Context(), func(context.Context) ([]predict.Past, error) { return all, nil }); err != nil {
+			r := rigAt(b, b.TempDir()+"/epd.db", &hand{now: start}, text, func(o *Options) { o.Store = remembering{&discard{Records: o.Store}} })
+			if err := r.forecasts.Train(b.Context()); err != nil {
 				b.Fatal(err)
 			}
-			r.forecasts.people.note(&knownJob{uid: 1000, user: kept("ada"), account: kept(""), partition: kept("gpu")})
+			r.forecasts.SeeUser(1000, "ada", "", "gpu")
 			s := script(1000)
 			took := make([]time.Duration, 0, b.N)
 			for i := range b.N {

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/align"
 	"github.com/epplan/epplan/internal/embed"
 	"github.com/epplan/epplan/internal/predict/probe"
@@ -14,7 +15,7 @@ import (
 // servers are those that settings name; nil where they name none, or one that can't
 // be asked.
 type servers struct {
-	settings *Settings
+	settings *config.Predict
 	embed    *embed.Client
 	align    *align.Client
 }
@@ -22,13 +23,12 @@ type servers struct {
 func (s *servers) any() bool { return s.embed != nil || s.align != nil }
 
 // servers are those of the settings in force.
-func (c *Controller) servers() *servers {
-	s := c.settings.Load()
-	if made := c.askable.Load(); made != nil && made.settings == s {
+func (f *Forecaster) servers() *servers {
+	p := f.options.Settings()
+	if made := f.askable.Load(); made != nil && made.settings == p {
 		return made
 	}
-	made := &servers{settings: s}
-	p := &s.Predict
+	made := &servers{settings: p}
 	var err error
 	if e := &p.Embedding; e.URL != "" {
 		made.embed, err = embed.New(&embed.Options{
@@ -36,7 +36,7 @@ func (c *Controller) servers() *servers {
 		})
 		if err != nil {
 			made.embed = nil
-			c.options.Log.Error("code isn't sent to the embedding server", "error", err)
+			f.options.Log.Error("code isn't sent to the embedding server", "error", err)
 		}
 	}
 	if e := &p.Align; e.URL != "" {
@@ -45,10 +45,10 @@ func (c *Controller) servers() *servers {
 		})
 		if err != nil {
 			made.align = nil
-			c.options.Log.Error("code isn't sent to the rewriting server", "error", err)
+			f.options.Log.Error("code isn't sent to the rewriting server", "error", err)
 		}
 	}
-	c.askable.Store(made)
+	f.askable.Store(made)
 	return made
 }
 
@@ -97,8 +97,8 @@ func (t *texts) like(p *probed, e []float64) []string {
 
 // askServers has the embedding server's answer about a code count, and that of a
 // rewrite where the code is unlike all that was learnt from.
-func (c *Controller) askServers(ctx context.Context, w *scriptWork) {
-	s := c.servers()
+func (f *Forecaster) askServers(ctx context.Context, w *scriptWork) {
+	s := f.servers()
 	embedding := func(ctx context.Context, text string) ([]float64, error) {
 		if s.embed == nil {
 			return words.Embed(words.Read(text)), nil
@@ -111,34 +111,34 @@ func (c *Controller) askServers(ctx context.Context, w *scriptWork) {
 	}
 	e, err := embedding(ctx, w.text)
 	if err != nil {
-		c.counters.askErrors.Add(1)
-		c.options.Log.Info("no embedding of a job's code", "error", err)
+		f.counters.askErrors.Add(1)
+		f.options.Log.Info("no embedding of a job's code", "error", err)
 		return
 	}
-	rewritten := c.aligned(ctx, s, w, e, embedding)
+	rewritten := f.aligned(ctx, s, w, e, embedding)
 	if rewritten != nil {
 		e = rewritten
-		c.counters.aligned.Add(1)
+		f.counters.aligned.Add(1)
 	} else {
-		c.forecasts.texts.put(w.source.String(), w.text)
+		f.texts.put(w.source, w.text)
 	}
-	c.forecasts.codes.mu.Lock()
+	f.codes.mu.Lock()
 	w.announced.vector = narrow(e)
 	submitted := w.announced.submitted
-	c.forecasts.codes.mu.Unlock()
+	f.codes.mu.Unlock()
 	if submitted {
-		c.keepFeatures(ctx, &scriptWork{source: w.source, code: narrow(e), digest: w.announced.digest})
+		f.keepFeatures(ctx, &scriptWork{source: w.source, code: narrow(e), digest: w.announced.digest})
 	}
 }
 
 // aligned is the embedding of a rewrite of code that is unlike all that was learnt
 // from; nil: it isn't, or there is none that passes.
-func (c *Controller) aligned(ctx context.Context, s *servers, w *scriptWork, e []float64, embedding func(context.Context, string) ([]float64, error)) []float64 {
-	p := c.forecasts.probes.Load()
+func (f *Forecaster) aligned(ctx context.Context, s *servers, w *scriptWork, e []float64, embedding func(context.Context, string) ([]float64, error)) []float64 {
+	p := f.probes.Load()
 	if s.align == nil || p == nil || p.code == nil || p.code.width != len(e) || !p.code.distances.Of(e).Out {
 		return nil
 	}
-	examples := c.forecasts.texts.like(p.code, e)
+	examples := f.texts.like(p.code, e)
 	if len(examples) == 0 {
 		return nil
 	}
@@ -151,8 +151,8 @@ func (c *Controller) aligned(ctx context.Context, s *servers, w *scriptWork, e [
 		return p.code.distances.Of(rewritten), nil
 	})
 	if err != nil || result.Text == "" {
-		c.counters.askErrors.Add(1)
-		c.options.Log.Info("a job's code is taken as it is: no rewrite passed", "rounds", result.Rounds, "why", result.Why, "error", err)
+		f.counters.askErrors.Add(1)
+		f.options.Log.Info("a job's code is taken as it is: no rewrite passed", "rounds", result.Rounds, "why", result.Why, "error", err)
 		return nil
 	}
 	return rewritten

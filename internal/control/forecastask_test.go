@@ -105,7 +105,7 @@ func TestServersEmbedCodeAndRewriteWhatIsStrange(t *testing.T) {
 		truth.D, truth.T0 = truth.D*float64(i+1), truth.T0*float64(i+1)
 		r.record(r.ran(r.decide(ask(id)), ask(id).RunID, truth), store.Stored)
 	}
-	if err := r.Train(t.Context()); err != nil {
+	if err := r.forecasts.Train(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	want := 12 * memoryBound().Time(1, 1)

@@ -1,12 +1,9 @@
 package control
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"math"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -17,7 +14,6 @@ import (
 	"github.com/epplan/epplan/internal/predict/probe"
 	words "github.com/epplan/epplan/internal/predict/source"
 	"github.com/epplan/epplan/internal/store/record"
-	"github.com/epplan/epplan/slurm"
 )
 
 // Bounds of what users may tell of their code.
@@ -35,8 +31,8 @@ const (
 // codes are what users told of the code of jobs that they didn't submit yet.
 type codes struct {
 	mu   sync.Mutex
-	of   map[source]*announced
-	asks map[uint32]int // of users, that servers weren't asked yet
+	of   map[string]*announced // by source
+	asks map[uint32]int        // of users, that servers weren't asked yet
 }
 
 // announced is what was told of a job's code.
@@ -49,33 +45,33 @@ type announced struct {
 }
 
 // put keeps what a user told, in place of the oldest where there is too much.
-func (c *codes) put(key source, a *announced) {
+func (c *codes) put(source string, a *announced) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.of == nil {
-		c.of = make(map[source]*announced)
+		c.of = make(map[string]*announced)
 	}
-	if _, there := c.of[key]; !there {
+	if _, there := c.of[source]; !there {
 		c.makeRoom(a)
 	}
-	c.of[key] = a
+	c.of[source] = a
 }
 
 func (c *codes) makeRoom(a *announced) {
 	mine := 0
-	var oldest, myOldest source
-	for key, old := range c.of {
+	var oldest, myOldest string
+	for source, old := range c.of {
 		if a.at.Sub(old.at) > codeTrust {
-			delete(c.of, key)
+			delete(c.of, source)
 			continue
 		}
 		if o := c.of[oldest]; o == nil || old.at.Before(o.at) {
-			oldest = key
+			oldest = source
 		}
 		if old.uid == a.uid {
 			mine++
 			if o := c.of[myOldest]; o == nil || old.at.Before(o.at) {
-				myOldest = key
+				myOldest = source
 			}
 		}
 	}
@@ -87,10 +83,10 @@ func (c *codes) makeRoom(a *announced) {
 }
 
 // get is what was told of a job's code; nil: nothing.
-func (c *codes) get(key source, now time.Time, submitted bool) (vector []float32, digest []byte) {
+func (c *codes) get(source string, now time.Time, submitted bool) (vector []float32, digest []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a := c.of[key]
+	a := c.of[source]
 	if a == nil || now.Sub(a.at) > codeTrust {
 		return nil, nil
 	}
@@ -98,95 +94,53 @@ func (c *codes) get(key source, now time.Time, submitted bool) (vector []float32
 	return a.vector, a.digest
 }
 
-// decodeCode reads a submission and what comes with it of its code; nil: nothing.
-func decodeCode(r io.Reader) (slurm.Submission, *epdapi.Code, error) {
-	data, err := io.ReadAll(io.LimitReader(r, slurm.MaxMessage+1)) // DecodeSubmission refuses more
-	if err != nil {
-		return slurm.Submission{}, nil, err
-	}
-	s, err := slurm.DecodeSubmission(bytes.NewReader(data))
-	if err != nil {
-		return s, nil, err
-	}
-	var more struct {
-		Code *epdapi.Code `json:"code"`
-	}
-	if err := DecodeJSON(bytes.NewReader(data), &more); err != nil {
-		return s, nil, err
-	}
-	return s, more.Code, validCode(more.Code)
-}
-
-// validCode says what is impossible about a code's features.
-func validCode(c *epdapi.Code) error {
+// CheckCode says what is impossible about a code's features.
+func CheckCode(c *epdapi.Code) error {
 	switch {
-	case c == nil:
-		return nil
 	case len(c.Vector) != words.Dimensions:
-		return fmt.Errorf("%w: a vector of %d coordinates, want %d", ErrRequest, len(c.Vector), words.Dimensions)
+		return fmt.Errorf("a vector of %d coordinates, want %d", len(c.Vector), words.Dimensions)
 	case slices.ContainsFunc(c.Vector, func(x float32) bool { return !(math.Abs(float64(x)) <= maxCoordinate) }):
-		return fmt.Errorf("%w: a vector with coordinates beyond %g", ErrRequest, maxCoordinate)
+		return fmt.Errorf("a vector with coordinates beyond %g", maxCoordinate)
 	case c.Files < 1 || c.Files > maxCodeFiles || len(c.Digest) > 64 || len(c.Text) > maxCodeText:
-		return fmt.Errorf("%w: code of %d files, a digest of %d bytes and a text of %d", ErrRequest, c.Files, len(c.Digest), len(c.Text))
+		return fmt.Errorf("code of %d files, a digest of %d bytes and a text of %d", c.Files, len(c.Digest), len(c.Text))
 	}
 	return nil
 }
 
-func (c *Controller) postCode(r *http.Request) (any, error) {
-	s, code, err := decodeCode(r.Body)
-	if err != nil {
-		return nil, err
-	}
-	if code == nil {
-		return nil, fmt.Errorf("%w: it says nothing of code", ErrRequest)
-	}
-	if who := CallerOf(r.Context()); !who.Control {
-		s.UID = who.UID
-	}
-	return epdapi.CodeAnswer{Kept: c.announce(&s, code), WantsText: c.wantsText(&s, code)}, nil
-}
-
-// announce keeps what is told of the code of a job, unless predictions are off or the
-// job doesn't want it.
-func (c *Controller) announce(s *slurm.Submission, code *epdapi.Code) bool {
-	now := c.options.Clock()
-	if wishes := slurm.ParseWishes(string(s.Comment), now); code == nil || wishes.NoCode || !c.settings.Load().Predict.Enabled {
+// Announce keeps what a user tells of the code of a job that is to be submitted, under
+// the sources by which it may be known then, and asks servers about its text, if that
+// is told, too. False: nothing is kept, as predictions are off.
+func (f *Forecaster) Announce(uid uint32, sources []string, code *epdapi.Code) bool {
+	if !f.options.Settings().Enabled {
 		return false
 	}
-	a := &announced{uid: s.UID, at: now, digest: []byte(code.Digest)}
-	if c.servers().embed == nil {
+	now := f.options.Clock()
+	a := &announced{uid: uid, at: now, digest: []byte(code.Digest)}
+	if f.servers().embed == nil {
 		a.vector = code.Vector
 	}
-	script := scriptHash(s.Script)
-	keys := []source{sourceOf(s.UID, script, string(s.Name))}
-	if script != "" && c.counters.scripts.Load() == 0 {
-		keys = append(keys, sourceOf(s.UID, "", string(s.Name))) // job_submit may send no scripts
-	}
-	for _, key := range keys {
-		if before, _ := c.forecasts.codes.get(key, now, false); a.vector == nil && code.Text == "" && before != nil {
+	for _, source := range sources {
+		if before, _ := f.codes.get(source, now, false); a.vector == nil && code.Text == "" && before != nil {
 			continue // the server's embedding is there already
 		}
-		c.forecasts.codes.put(key, a)
+		f.codes.put(source, a)
 	}
-	if code.Text != "" && c.servers().any() && c.forecasts.codes.ask(s.UID) {
-		if !c.later(forecastWork{script: &scriptWork{source: keys[0], text: string(code.Text), announced: a}}) {
-			c.forecasts.codes.asked(s.UID)
+	if code.Text != "" && f.servers().any() && f.codes.ask(uid) {
+		if !f.later(forecastWork{script: &scriptWork{source: sources[0], text: string(code.Text), announced: a}}) {
+			f.codes.asked(uid)
 		}
 	}
 	return true
 }
 
-// wantsText tells whether the text of a code is wanted, too.
-func (c *Controller) wantsText(s *slurm.Submission, code *epdapi.Code) bool {
-	if code == nil || code.Text != "" || !c.servers().any() {
-		return false
-	}
-	return !slurm.ParseWishes(string(s.Comment), c.options.Clock()).NoCode
+// WantsText reports whether the text of a code is wanted, too.
+func (f *Forecaster) WantsText(code *epdapi.Code) bool {
+	return code.Text == "" && f.servers().any()
 }
 
 // scriptWork is a script that was submitted, or code to ask an embedding server about.
 type scriptWork struct {
-	source    source
+	source    string
 	script    string
 	code      []float32
 	digest    []byte
@@ -194,31 +148,32 @@ type scriptWork struct {
 	announced *announced
 }
 
-// noteScript has what a submitted script looks like kept, as far as predictions look.
-func (c *Controller) noteScript(a *asked, noCode bool) {
-	w := &scriptWork{source: a.source, script: strings.Clone(a.script[:min(len(a.script), embedScript)])}
-	if !noCode {
-		w.code, w.digest = c.forecasts.codes.get(a.source, c.options.Clock(), true)
+// KeepScript has what a submitted script looks like kept, as far as predictions look,
+// with its code's features if the user doesn't mind.
+func (f *Forecaster) KeepScript(j *forecastJob, code bool) {
+	w := &scriptWork{source: j.Source, script: strings.Clone(j.Script[:min(len(j.Script), embedScript)])}
+	if code {
+		w.code, w.digest = f.codes.get(j.Source, f.options.Clock(), true)
 	}
 	if w.script == "" && w.code == nil {
 		return
 	}
-	c.later(forecastWork{script: w})
+	f.later(forecastWork{script: w})
 }
 
 // keepFeatures stores what a script looks like, and asks an embedding server.
-func (c *Controller) keepFeatures(ctx context.Context, w *scriptWork) {
+func (f *Forecaster) keepFeatures(ctx context.Context, w *scriptWork) {
 	if w.text != "" {
-		defer c.forecasts.codes.asked(w.announced.uid)
-		c.askServers(ctx, w)
+		defer f.codes.asked(w.announced.uid)
+		f.askServers(ctx, w)
 		return
 	}
-	f := &record.Features{Cluster: c.options.Cluster, Source: w.source.String(), Code: w.code, Digest: w.digest, Seen: c.options.Clock()}
+	features := &record.Features{Cluster: f.options.Cluster, Source: w.source, Code: w.code, Digest: w.digest, Seen: f.options.Clock()}
 	if w.script != "" {
-		f.Script = narrow(words.Embed(words.Read(w.script)))
+		features.Script = narrow(words.Embed(words.Read(w.script)))
 	}
-	if err := c.options.Store.PutFeatures(ctx, f); err != nil && ctx.Err() == nil {
-		c.options.Log.Warn("features of a script can't be stored", "error", err)
+	if err := f.options.Records.PutFeatures(ctx, features); err != nil && ctx.Err() == nil {
+		f.options.Log.Warn("features of a script can't be stored", "error", err)
 	}
 }
 
@@ -256,8 +211,8 @@ const (
 )
 
 // fitProbes fits probes to the latest scripts and what their runs took.
-func (c *Controller) fitProbes(ctx context.Context, ended []record.Ended, version *training) error {
-	all, err := c.options.Store.Features(ctx, c.options.Cluster, maxProbed)
+func (f *Forecaster) fitProbes(ctx context.Context, ended []record.Ended, version *training) error {
+	all, err := f.options.Records.Features(ctx, f.options.Cluster, maxProbed)
 	if err != nil {
 		return err
 	}
@@ -275,7 +230,7 @@ func (c *Controller) fitProbes(ctx context.Context, ended []record.Ended, versio
 	if err != nil {
 		return err
 	}
-	c.forecasts.probes.Store(p)
+	f.probes.Store(p)
 	return nil
 }
 
@@ -337,18 +292,18 @@ func usualWidth(all []record.Features, of func(*record.Features) []float32) int 
 
 // byCode asks a probe what a job takes, and takes its answer where it is surer than
 // history's, or history has none.
-func (c *Controller) byCode(a *asked, found *predict.Forecast, out *epdapi.Forecast) {
-	p := c.forecasts.probes.Load()
+func (f *Forecaster) byCode(j *forecastJob, found *predict.Forecast, out *epdapi.Forecast) {
+	p := f.probes.Load()
 	if p == nil {
 		return
 	}
 	with, rung := p.code, predict.Code
-	code, _ := c.forecasts.codes.get(a.source, c.options.Clock(), false)
+	code, _ := f.codes.get(j.Source, f.options.Clock(), false)
 	if with == nil || len(code) != with.width {
-		if with, rung = p.script, predict.Script; with == nil || a.script == "" || with.width != words.Dimensions {
+		if with, rung = p.script, predict.Script; with == nil || j.Script == "" || with.width != words.Dimensions {
 			return
 		}
-		code = narrow(words.Embed(words.Read(a.script[:min(len(a.script), embedScript)])))
+		code = narrow(words.Embed(words.Read(j.Script[:min(len(j.Script), embedScript)])))
 	}
 	v := widen(code)
 	strange := with.distances.Of(v)
@@ -369,13 +324,13 @@ func (c *Controller) byCode(a *asked, found *predict.Forecast, out *epdapi.Forec
 	}
 }
 
-// forecastStatus is how predictions fare.
-func (c *Controller) forecastStatus() *epdapi.ForecastStatus {
+// Status is how predictions fare.
+func (f *Forecaster) Status() *epdapi.ForecastStatus {
 	s := &epdapi.ForecastStatus{
-		Enabled: c.settings.Load().Predict.Enabled, Missed: c.forecasts.missed.Load(), Scores: c.forecasts.tally.scores(),
-		Trainings: c.counters.trainings.Load(), Aligned: c.counters.aligned.Load(), AskErrors: c.counters.askErrors.Load(),
+		Enabled: f.options.Settings().Enabled, Missed: f.counters.missed.Load(), Scores: f.tally.scores(),
+		Trainings: f.counters.trainings.Load(), Aligned: f.counters.aligned.Load(), AskErrors: f.counters.askErrors.Load(),
 	}
-	if t := c.forecasts.latest.Load(); t != nil {
+	if t := f.latest.Load(); t != nil {
 		s.Version, s.Jobs, s.Imported, s.Scripts, s.Codes = t.Version, t.Own+t.Imported, t.Imported, t.Scripts, t.Codes
 	}
 	return s

@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"runtime/debug"
@@ -39,8 +38,8 @@ const (
 	forecastForm     = "ladder"
 )
 
-func (c *Controller) forecastKey() record.WorkloadKey {
-	return record.WorkloadKey{Cluster: c.options.Cluster, Workload: forecastWorkload}
+func (f *Forecaster) key() record.WorkloadKey {
+	return record.WorkloadKey{Cluster: f.options.Cluster, Workload: forecastWorkload}
 }
 
 const (
@@ -53,22 +52,22 @@ const (
 )
 
 // trainLoop trains whenever that is due, for a tenth of the time at most.
-func (c *Controller) trainLoop(ctx context.Context) {
+func (f *Forecaster) trainLoop(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-c.forecasts.due:
+		case <-f.due:
 		}
-		if !c.settings.Load().Predict.Enabled {
+		if !f.options.Settings().Enabled {
 			continue
 		}
 		began := time.Now()
-		err := c.Train(ctx)
+		err := f.Train(ctx)
 		rest := trainRest * time.Since(began)
 		if err != nil && ctx.Err() == nil {
-			c.options.Log.Warn("predictions weren't trained anew; tried again later", "error", err)
-			c.forecasts.wantTraining()
+			f.options.Log.Warn("predictions weren't trained anew; tried again later", "error", err)
+			f.TrainSoon()
 			rest = max(rest, trainAgain)
 		}
 		timer := time.NewTimer(rest)
@@ -83,40 +82,40 @@ func (c *Controller) trainLoop(ctx context.Context) {
 
 // Train learns from all that the records have, and predicts by that from then on.
 // What was learnt before predicts meanwhile.
-func (c *Controller) Train(ctx context.Context) error {
-	return c.guarded(func() error { return c.train(ctx) })
+func (f *Forecaster) Train(ctx context.Context) error {
+	return f.guarded(func() error { return f.train(ctx) })
 }
 
-func (c *Controller) train(ctx context.Context) error {
+func (f *Forecaster) train(ctx context.Context) error {
 	began := time.Now()
 	defer debug.FreeOSMemory() // what was read and fitted to is garbage by now
-	defer c.garbage.little()()
-	version := &training{At: c.options.Clock()}
+	defer f.options.LittleGarbage()()
+	version := &training{At: f.options.Clock()}
 	var ended []record.Ended
-	jobs, err := c.forecasts.live.Train(ctx, func(ctx context.Context) (all []predict.Past, err error) {
-		ended, all, err = c.readPast(ctx, version)
+	jobs, err := f.live.Train(ctx, func(ctx context.Context) (all []predict.Past, err error) {
+		ended, all, err = f.readPast(ctx, version)
 		return all, err
 	})
 	if err != nil {
 		return err
 	}
-	c.forecasts.tally.reset(ended)
-	if err := c.fitProbes(ctx, ended, version); err != nil {
+	f.tally.reset(ended)
+	if err := f.fitProbes(ctx, ended, version); err != nil {
 		return err
 	}
 	version.TookS = time.Since(began).Seconds()
-	version.Scores = c.forecasts.tally.scores()
+	version.Scores = f.tally.scores()
 	if jobs == 0 {
 		return nil
 	}
-	return c.keepTraining(ctx, version, jobs)
+	return f.keepTraining(ctx, version, jobs)
 }
 
 // readPast reads the latest jobs of the records and of imported logs; of those that
 // teach nothing there may be three times as many among them.
-func (c *Controller) readPast(ctx context.Context, version *training) ([]record.Ended, []predict.Past, error) {
-	most := c.settings.Load().Predict.Jobs
-	ended, err := c.options.Store.Ended(ctx, c.options.Cluster, most)
+func (f *Forecaster) readPast(ctx context.Context, version *training) ([]record.Ended, []predict.Past, error) {
+	most := f.options.Settings().Jobs
+	ended, err := f.options.Records.Ended(ctx, f.options.Cluster, most)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -129,8 +128,8 @@ func (c *Controller) readPast(ctx context.Context, version *training) ([]record.
 	}
 	version.Own = len(all)
 	var imported []predict.Past
-	filter := store.HistoryFilter{Cluster: c.options.Cluster, Latest: 4 * most}
-	err = c.options.Store.VisitHistory(ctx, &filter, func(r record.Past) error {
+	filter := store.HistoryFilter{Cluster: f.options.Cluster, Latest: 4 * most}
+	err = f.options.Records.VisitHistory(ctx, &filter, func(r record.Past) error {
 		if p, ok := pastFrom(&r); ok && !known[p.Job.ID] {
 			imported = append(imported, p)
 		}
@@ -148,21 +147,21 @@ func (c *Controller) readPast(ctx context.Context, version *training) ([]record.
 }
 
 // keepTraining stores what a version was made of.
-func (c *Controller) keepTraining(ctx context.Context, t *training, jobs int) error {
+func (f *Forecaster) keepTraining(ctx context.Context, t *training, jobs int) error {
 	text, err := json.Marshal(t)
 	if err != nil {
 		return fmt.Errorf("store a training: %w", err)
 	}
-	t.Version, err = c.options.Store.PutModel(ctx, &record.Model{
-		WorkloadKey: c.forecastKey(), Form: forecastForm, Coefficients: text, Samples: jobs, Created: t.At, InUse: true,
+	t.Version, err = f.options.Records.PutModel(ctx, &record.Model{
+		WorkloadKey: f.key(), Form: forecastForm, Coefficients: text, Samples: jobs, Created: t.At, InUse: true,
 		Note: t.note(),
 	})
 	if err != nil {
 		return fmt.Errorf("store a training: %w", err)
 	}
-	c.forecasts.latest.Store(t)
-	c.counters.trainings.Add(1)
-	c.options.Log.Info("predictions trained", "version", t.Version, "own_jobs", t.Own, "imported_jobs", t.Imported, "took_s", t.TookS)
+	f.latest.Store(t)
+	f.counters.trainings.Add(1)
+	f.options.Log.Info("predictions trained", "version", t.Version, "own_jobs", t.Own, "imported_jobs", t.Imported, "took_s", t.TookS)
 	return nil
 }
 
@@ -177,18 +176,14 @@ func (t *training) note() string {
 	return text
 }
 
-// forecastStanding is how predictions fare, among the models; false before the first
-// training.
-func (c *Controller) forecastStanding() (ModelStanding, bool) {
-	t := c.forecasts.latest.Load()
+// Standing is how predictions fare, among the models; false before the first training.
+func (f *Forecaster) Standing() (epdapi.ModelStanding, bool) {
+	t := f.latest.Load()
 	if t == nil {
-		return ModelStanding{}, false
+		return epdapi.ModelStanding{}, false
 	}
-	return ModelStanding{WorkloadKey: c.forecastKey(), Version: t.Version, Samples: t.Own + t.Imported, Note: t.note()}, true
+	return epdapi.ModelStanding{WorkloadKey: f.key(), Version: t.Version, Samples: t.Own + t.Imported, Note: t.note()}, true
 }
-
-// errForecast tells that a version of predictions can't be chosen.
-var errForecast = errors.New("predictions are made anew from the records: [predict] enabled = false switches them off")
 
 // tally counts how predictions turned out, by target and rung.
 type tally struct {

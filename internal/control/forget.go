@@ -108,7 +108,7 @@ func (c *Controller) changed(ctx context.Context, f *store.Forgotten, what strin
 		}
 	}
 	c.counted.saved.Store(nil)
-	c.forecasts.wantTraining()
+	c.forecasts.TrainSoon()
 	return out
 }
 

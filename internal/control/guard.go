@@ -7,11 +7,11 @@ import (
 
 // guarded has a panic be an error: what is learnt in the background from what
 // users submit must not end epd, which jobs' prologs wait for.
-func (c *Controller) guarded(work func() error) (err error) {
+func (f *Forecaster) guarded(work func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("panic: %v", r)
-			c.options.Log.Error("predictions: a panic", "error", err, "stack", string(debug.Stack()))
+			f.options.Log.Error("predictions: a panic", "error", err, "stack", string(debug.Stack()))
 		}
 	}()
 	return work()

@@ -25,12 +25,12 @@ func TestAPanicWhileLearningEndsNothing(t *testing.T) {
 			return "bob"
 		}
 	})
-	if err := r.Train(t.Context()); err == nil || !strings.Contains(err.Error(), "panic: index out of range") {
+	if err := r.forecasts.Train(t.Context()); err == nil || !strings.Contains(err.Error(), "panic: index out of range") {
 		t.Errorf("%v", err)
 	}
 	r.submitAs(script(7)) // the name is looked up, which panics
 	r.submitAs(script(8)) // and so is this one, by the same goroutine
-	if user := r.forecasts.people.get(8).user; user != "bob" {
+	if user := r.forecasts.users.get(8).name; user != "bob" {
 		t.Errorf("uid 8 is %q", user)
 	}
 }

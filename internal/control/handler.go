@@ -275,7 +275,7 @@ func (c *Controller) Standings() []ModelStanding {
 	for _, key := range keys {
 		all = append(all, c.standingOf(key))
 	}
-	if s, known := c.forecastStanding(); known {
+	if s, known := c.forecasts.Standing(); known {
 		all = append(all, s)
 	}
 	return all

@@ -166,7 +166,7 @@ func (c *Controller) known(j *slurm.Job, before *knownJob) *knownJob {
 	if before != nil && before.is(&k, r) {
 		return before
 	}
-	c.forecasts.people.note(&k)
+	c.forecasts.SeeUser(k.uid, k.user.Value(), k.account.Value(), k.partition.Value())
 	return k.own(r, before)
 }
 

@@ -59,7 +59,7 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 		c.refitSoon(key)
 	}
 	if receipt == store.Stored && !o.Unmatched && hasJob(&o) && !o.Submitted.IsZero() {
-		c.later(forecastWork{job: o.JobID, submitted: o.Submitted})
+		c.forecasts.JobEnded(o.JobID, o.Submitted)
 	}
 	c.release(&o)
 	return receipt, nil

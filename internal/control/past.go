@@ -30,7 +30,7 @@ func (c *Controller) postHistory(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if added > 0 {
-		c.forecasts.wantTraining()
+		c.forecasts.TrainSoon()
 	}
 	return &epdapi.HistoryAdded{Cluster: c.options.Cluster, Added: added}, nil
 }

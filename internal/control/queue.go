@@ -137,7 +137,7 @@ func queuedJob(s *Settings, j *slurm.Job, gpuModels []string, now time.Time) *ep
 // foreseeQueued adds what a job without a model is expected to take, if that is
 // known.
 func (c *Controller) foreseeQueued(j *slurm.Job, out *epdapi.QueuedJob) {
-	if f := c.Forecast(j); f != nil && f.Time.Value > 0 && f.Power.Value > 0 {
+	if f := c.queuedForecast(j); f != nil && f.Time.Value > 0 && f.Power.Value > 0 {
 		out.RuntimeS, out.PowerW = record.Known(f.Time.Value), record.Known(f.Power.Value)
 	}
 }

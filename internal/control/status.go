@@ -23,8 +23,6 @@ type counters struct {
 	lastImplausible          atomic.Pointer[string]
 	refits, retired          atomic.Int64
 	adaptedRuns, sharedRuns  atomic.Int64
-	trainings                atomic.Int64
-	aligned, askErrors       atomic.Int64 // codes that were rewritten; servers that failed
 	slowestDecide            atomic.Int64 // nanoseconds
 }
 
@@ -98,7 +96,7 @@ func (c *Controller) Status(ctx context.Context) Status {
 	}
 	status.Jobs, status.Tokens = c.jobs.len()
 	status.Asleep, status.Waking = c.sleepers()
-	status.Forecasts = c.forecastStatus()
+	status.Forecasts = c.forecasts.Status()
 	c.mu.Lock()
 	status.Decided = len(c.decided)
 	c.mu.Unlock()

@@ -47,8 +47,8 @@ func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.Submi
 		mode = settings.Live.ModeOf(string(s.Partition))
 	}
 	said := wishes.Warnings
-	asked := c.askedOf(s, from)
-	expected := c.forecast(asked)
+	job := c.submittedJob(s, from)
+	expected := c.forecasts.Predict(job)
 	if advice := c.adviseLimit(s, from, mode); advice != "" {
 		said = append(said, advice)
 	}
@@ -61,7 +61,7 @@ func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.Submi
 	}
 	noteForecast(expected, noted)
 	c.writer.put(entry{decision: noted})
-	c.noteScript(asked, wishes.NoCode)
+	c.forecasts.KeepScript(job, !wishes.NoCode)
 	answer.AdminComment = slurm.Hex(comment)
 	return answer, nil
 }

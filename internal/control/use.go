@@ -31,7 +31,7 @@ func (c *Controller) postModelsUse(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if m.Workload == forecastWorkload {
-		return nil, fmt.Errorf("%w: %w", ErrRequest, errForecast)
+		return nil, fmt.Errorf("%w: predictions are made anew from the records: [predict] enabled = false switches them off", ErrRequest)
 	}
 	ctx := r.Context()
 	key := record.WorkloadKey{Cluster: c.options.Cluster, Workload: m.Workload, GPUModel: c.settings.Load().modelName(m.GPUModel)}
