@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/forecast"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -27,7 +28,7 @@ func decodeCode(r io.Reader) (slurm.Submission, *epdapi.Code, error) {
 		return s, nil, err
 	}
 	if more.Code != nil {
-		if err := CheckCode(more.Code); err != nil {
+		if err := forecast.CheckCode(more.Code); err != nil {
 			return s, more.Code, fmt.Errorf("%w: %w", ErrRequest, err)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/forecast"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
@@ -22,7 +23,7 @@ import (
 
 // Records is what a controller keeps; [store.Store] is one.
 type Records interface {
-	forecastRecords
+	forecast.Records
 	Trouble() error
 	PutJob(ctx context.Context, j *record.Job) error
 	PutDecision(ctx context.Context, d *record.Decision) (int64, error)
@@ -107,7 +108,7 @@ type Controller struct {
 	tables    tables
 	models    models
 	priors    priors
-	forecasts *Forecaster
+	forecasts *forecast.Forecaster
 	profiles  profiled
 	reports   reports
 	counted   counted
@@ -186,7 +187,7 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 	c.exploring = sha256.Sum256(append([]byte("explore "+options.Cluster+"\x00"), seed[:]...))
 	c.settings.Store(options.Settings)
 	c.jobs.init()
-	c.forecasts = newForecaster(forecastOptions{
+	c.forecasts = forecast.New(forecast.Options{
 		Records: options.Store, Cluster: options.Cluster, Settings: func() *config.Predict { return &c.settings.Load().Predict },
 		GPUPower: c.powerOfGPUs, UserName: options.UserName, Clock: options.Clock, Log: options.Log,
 		Pending:       func() (done func()) { c.pending.add(); return c.pending.done },

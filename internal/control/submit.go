@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/forecast"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
@@ -59,7 +60,7 @@ func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.Submi
 		Mode: string(mode), ConfigVersion: settings.Version,
 		Arm: record.Excluded, Created: now,
 	}
-	noteForecast(expected, noted)
+	forecast.Note(expected, noted)
 	c.writer.put(entry{decision: noted})
 	c.forecasts.KeepScript(job, !wishes.NoCode)
 	answer.AdminComment = slurm.Hex(comment)

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/forecast"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 )
@@ -30,7 +31,7 @@ func (c *Controller) postModelsUse(r *http.Request) (any, error) {
 	if err := validChoice(&m); err != nil {
 		return nil, err
 	}
-	if m.Workload == forecastWorkload {
+	if m.Workload == forecast.Workload {
 		return nil, fmt.Errorf("%w: predictions are made anew from the records: [predict] enabled = false switches them off", ErrRequest)
 	}
 	ctx := r.Context()

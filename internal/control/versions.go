@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/forecast"
 	"github.com/epplan/epplan/internal/store/record"
 )
 
@@ -18,7 +19,7 @@ func (c *Controller) LoadModels(ctx context.Context) error {
 	byKey := make(map[record.WorkloadKey]*standing, len(all))
 	for i := range all {
 		r := &all[i]
-		if r.Form == forecastForm {
+		if r.Form == forecast.Form {
 			continue // it is made anew
 		}
 		m, err := fromModelRecord(r)

@@ -1,4 +1,4 @@
-package control
+package forecast
 
 import (
 	"context"
@@ -34,12 +34,12 @@ type training struct {
 // forecastKey is under which versions of what predicts are stored, among those of
 // workloads' models.
 const (
-	forecastWorkload = "forecast"
-	forecastForm     = "ladder"
+	Workload = "forecast"
+	Form     = "ladder"
 )
 
 func (f *Forecaster) key() record.WorkloadKey {
-	return record.WorkloadKey{Cluster: f.options.Cluster, Workload: forecastWorkload}
+	return record.WorkloadKey{Cluster: f.options.Cluster, Workload: Workload}
 }
 
 const (
@@ -153,7 +153,7 @@ func (f *Forecaster) keepTraining(ctx context.Context, t *training, jobs int) er
 		return fmt.Errorf("store a training: %w", err)
 	}
 	t.Version, err = f.options.Records.PutModel(ctx, &record.Model{
-		WorkloadKey: f.key(), Form: forecastForm, Coefficients: text, Samples: jobs, Created: t.At, InUse: true,
+		WorkloadKey: f.key(), Form: Form, Coefficients: text, Samples: jobs, Created: t.At, InUse: true,
 		Note: t.note(),
 	})
 	if err != nil {

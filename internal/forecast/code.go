@@ -1,4 +1,4 @@
-package control
+package forecast
 
 import (
 	"context"
@@ -126,7 +126,7 @@ func (f *Forecaster) Announce(uid uint32, sources []string, code *epdapi.Code) b
 		f.codes.put(source, a)
 	}
 	if code.Text != "" && f.servers().any() && f.codes.ask(uid) {
-		if !f.later(forecastWork{script: &scriptWork{source: sources[0], text: string(code.Text), announced: a}}) {
+		if !f.later(work{script: &scriptWork{source: sources[0], text: string(code.Text), announced: a}}) {
 			f.codes.asked(uid)
 		}
 	}
@@ -150,7 +150,7 @@ type scriptWork struct {
 
 // KeepScript has what a submitted script looks like kept, as far as predictions look,
 // with its code's features if the user doesn't mind.
-func (f *Forecaster) KeepScript(j *forecastJob, code bool) {
+func (f *Forecaster) KeepScript(j *Job, code bool) {
 	w := &scriptWork{source: j.Source, script: strings.Clone(j.Script[:min(len(j.Script), embedScript)])}
 	if code {
 		w.code, w.digest = f.codes.get(j.Source, f.options.Clock(), true)
@@ -158,7 +158,7 @@ func (f *Forecaster) KeepScript(j *forecastJob, code bool) {
 	if w.script == "" && w.code == nil {
 		return
 	}
-	f.later(forecastWork{script: w})
+	f.later(work{script: w})
 }
 
 // keepFeatures stores what a script looks like, and asks an embedding server.
@@ -292,7 +292,7 @@ func usualWidth(all []record.Features, of func(*record.Features) []float32) int 
 
 // byCode asks a probe what a job takes, and takes its answer where it is surer than
 // history's, or history has none.
-func (f *Forecaster) byCode(j *forecastJob, found *predict.Forecast, out *epdapi.Forecast) {
+func (f *Forecaster) byCode(j *Job, found *predict.Forecast, out *epdapi.Forecast) {
 	p := f.probes.Load()
 	if p == nil {
 		return

@@ -6,17 +6,18 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/forecast"
 	"github.com/epplan/epplan/slurm"
 )
 
 // submittedJob is a submission as forecasts go by it.
-func (c *Controller) submittedJob(s *slurm.Submission, from source) *forecastJob {
+func (c *Controller) submittedJob(s *slurm.Submission, from source) *forecast.Job {
 	gpus, _ := gpusOf(s)
 	nodes := 1
 	if s.MinNodes < slurm.NoVal {
 		nodes = int(s.MinNodes)
 	}
-	return &forecastJob{
+	return &forecast.Job{
 		UID: s.UID, Name: string(s.Name), Partition: string(s.Partition), Account: string(s.Account), GPUs: gpus, Nodes: nodes,
 		Limit: forecastLimit(c.limitOf(s.Limit())), Source: from.String(), Script: string(s.Script),
 	}
@@ -28,7 +29,7 @@ func (c *Controller) queuedForecast(j *slurm.Job) *epdapi.Forecast {
 	if k == nil || k.gpus == 0 || k.gpus > maxGPUs || k.source == (source{}) {
 		return nil
 	}
-	return c.forecasts.Predict(&forecastJob{
+	return c.forecasts.Predict(&forecast.Job{
 		UID: k.uid, Name: k.name.Value(), Partition: k.partition.Value(), Account: k.account.Value(), GPUs: int(k.gpus),
 		Nodes: int(k.nodes), Limit: forecastLimit(k.limit), Source: k.source.String(),
 	})

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/forecast"
 	"github.com/epplan/epplan/internal/predict"
 	words "github.com/epplan/epplan/internal/predict/source"
 	"github.com/epplan/epplan/internal/store"
@@ -105,7 +106,7 @@ func TestARestartLearnsFromTheRecordsAndFromImportedLogs(t *testing.T) {
 	if math.Abs(d.TimeS.Value.Or(0)-4242) > 1e-6 || rungsOf(d.Rung)[predict.Time] != string(predict.Similar) {
 		t.Errorf("by the log: %+v", d)
 	}
-	versions, err := r.store.Models(t.Context(), record.WorkloadKey{Cluster: "alpha", Workload: forecastWorkload})
+	versions, err := r.store.Models(t.Context(), record.WorkloadKey{Cluster: "alpha", Workload: forecast.Workload})
 	if err != nil || len(versions) == 0 || versions[0].Samples != 4 {
 		t.Errorf("%+v, %v", versions, err)
 	}
@@ -113,7 +114,7 @@ func TestARestartLearnsFromTheRecordsAndFromImportedLogs(t *testing.T) {
 		t.Error(err)
 	}
 	standings := r.Standings()
-	if last := standings[len(standings)-1]; last.Workload != forecastWorkload || last.Samples != 4 || !strings.Contains(last.Note, "3 own and 1 imported") {
+	if last := standings[len(standings)-1]; last.Workload != forecast.Workload || last.Samples != 4 || !strings.Contains(last.Note, "3 own and 1 imported") {
 		t.Errorf("%+v", standings)
 	}
 	if status := r.callAs(nil, http.MethodPost, "/v1/models/use", `{"workload":"forecast","gpu_model":"","version":1}`, nil); status != http.StatusBadRequest {

@@ -1,4 +1,4 @@
-package control
+package forecast
 
 import (
 	"math"
@@ -17,7 +17,7 @@ const killing = time.Minute
 // time beyond the limit remains, as it says what the job would need; a power that
 // itself lies outside tells that the profile isn't that of the boards. Then the bound
 // isn't used.
-func clamp(f *predict.Forecast, j *forecastJob, idle, busy dvfsmodel.Watt) {
+func clamp(f *predict.Forecast, j *Job, idle, busy dvfsmodel.Watt) {
 	t, e, p := &f[predict.Time], &f[predict.Energy], &f[predict.Power]
 	longest := math.Inf(1)
 	if j.Limit > 0 {

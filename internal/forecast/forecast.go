@@ -1,4 +1,4 @@
-package control
+package forecast
 
 import (
 	"cmp"
@@ -22,13 +22,13 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 )
 
-// forecastBound is how long a submission waits for a prediction: what is learnt
+// predictWait is how long a submission waits for a prediction: what is learnt
 // meanwhile takes some microseconds, another model is put in place in a few
 // milliseconds. Without one nothing is predicted.
-const forecastBound = 2 * time.Millisecond
+const predictWait = 2 * time.Millisecond
 
-// forecastRecords are what forecasts need of the store.
-type forecastRecords interface {
+// Records are what forecasts need of the store.
+type Records interface {
 	// EndedJob is one job that ended, with what was predicted of it, and how many of
 	// its runs are known.
 	EndedJob(ctx context.Context, cluster string, id int64, submitted time.Time) (record.Ended, error)
@@ -47,10 +47,10 @@ type forecastRecords interface {
 	PutModel(ctx context.Context, m *record.Model) (int64, error)
 }
 
-// forecastOptions are what a forecaster works with. Only UserName, Pending and
+// Options are what a forecaster works with. Only UserName, Pending and
 // LittleGarbage may be nil.
-type forecastOptions struct {
-	Records forecastRecords
+type Options struct {
+	Records Records
 	Cluster string
 	// Settings are those in force. They are never changed: others take their place.
 	Settings func() *config.Predict
@@ -73,7 +73,7 @@ type forecastOptions struct {
 // Forecaster predicts what jobs take when they are submitted. It learns in the
 // background from jobs that ended. Its methods may be called by several goroutines.
 type Forecaster struct {
-	options  forecastOptions
+	options  Options
 	live     *predict.Live
 	users    users
 	codes    codes
@@ -81,22 +81,22 @@ type Forecaster struct {
 	tally    tally
 	texts    texts
 	askable  atomic.Pointer[servers]
-	work     chan forecastWork
-	asks     chan forecastWork // for servers, which may take minutes
-	due      chan struct{}     // somebody thinks that a training is due
+	work     chan work
+	asks     chan work     // for servers, which may take minutes
+	due      chan struct{} // somebody thinks that a training is due
 	latest   atomic.Pointer[training]
-	counters forecastCounters
+	counters counters
 }
 
-// forecastCounters count since the start.
-type forecastCounters struct {
+// counters count since the start.
+type counters struct {
 	missed             atomic.Int64 // submissions without a prediction in time
 	trainings          atomic.Int64
 	aligned, askErrors atomic.Int64 // codes that were rewritten; servers that failed
 }
 
-// forecastWork is something to learn from: an ended job, or a script.
-type forecastWork struct {
+// work is something to learn from: an ended job, or a script.
+type work struct {
 	job       int64 // 0: none
 	submitted time.Time
 	script    *scriptWork
@@ -105,13 +105,13 @@ type forecastWork struct {
 }
 
 const (
-	forecastQueue = 1024
-	askQueue      = 64
+	workQueue = 1024
+	askQueue  = 64
 )
 
-// newForecaster makes a forecaster that knows nothing yet: it learns from the records
+// New makes a forecaster that knows nothing yet: it learns from the records
 // as soon as it runs.
-func newForecaster(options forecastOptions) *Forecaster {
+func New(options Options) *Forecaster {
 	nothing := func() func() { return func() {} }
 	if options.Pending == nil {
 		options.Pending = nothing
@@ -121,14 +121,14 @@ func newForecaster(options forecastOptions) *Forecaster {
 	}
 	f := &Forecaster{
 		options: options, live: predict.NewLive(nil),
-		work: make(chan forecastWork, forecastQueue), asks: make(chan forecastWork, askQueue), due: make(chan struct{}, 1),
+		work: make(chan work, workQueue), asks: make(chan work, askQueue), due: make(chan struct{}, 1),
 	}
 	f.TrainSoon()
 	return f
 }
 
-// forecastJob is what is known of a job before it starts, as far as forecasts go by it.
-type forecastJob struct {
+// Job is what is known of a job before it starts, as far as forecasts go by it.
+type Job struct {
 	UID uint32
 	// Where the user names no partition or account, it is those of the user's last job.
 	Name, Partition, Account string
@@ -139,10 +139,10 @@ type forecastJob struct {
 }
 
 // predicted is a job for predictions.
-func (f *Forecaster) predicted(j *forecastJob) *predict.Job {
+func (f *Forecaster) predicted(j *Job) *predict.Job {
 	u := f.users.get(j.UID)
 	if u.name == "" && j.UID > 0 && f.options.UserName != nil {
-		f.later(forecastWork{uid: j.UID})
+		f.later(work{uid: j.UID})
 	}
 	return &predict.Job{
 		Submit: float64(f.options.Clock().Unix()), Owner: ownerOf(u.name, j.UID),
@@ -150,6 +150,11 @@ func (f *Forecaster) predicted(j *forecastJob) *predict.Job {
 		Sizes:  []float64{float64(j.GPUs), float64(max(1, j.Nodes))}, Requested: requested(j.Limit),
 	}
 }
+
+// maxLabel is how many bytes of a name count.
+const maxLabel = 256
+
+func cut(text string) string { return text[:min(len(text), maxLabel)] }
 
 // ownerOf names an owner: by number where the name isn't known.
 func ownerOf(user string, uid uint32) string {
@@ -178,11 +183,11 @@ func scriptOf(source string) uint64 {
 
 // Predict is what a job is expected to take; nil where predictions are off, it has no
 // GPUs, or there is no time.
-func (f *Forecaster) Predict(j *forecastJob) *epdapi.Forecast {
+func (f *Forecaster) Predict(j *Job) *epdapi.Forecast {
 	if !f.options.Settings().Enabled || j.GPUs <= 0 {
 		return nil
 	}
-	found, ok := f.live.Predict(forecastBound, f.predicted(j), scriptOf(j.Source))
+	found, ok := f.live.Predict(predictWait, f.predicted(j), scriptOf(j.Source))
 	if !ok {
 		f.counters.missed.Add(1)
 		return nil
@@ -211,9 +216,9 @@ func foreseen(p *predict.Prediction, unit float64) epdapi.Foreseen {
 	return epdapi.Foreseen{Value: p.Value * unit, Low: p.Low * unit, High: p.High * unit, Rung: string(p.Rung)}
 }
 
-// noteForecast puts a forecast into the record of a submission: how it turned out is
+// Note puts a forecast into the record of a submission: how it turned out is
 // counted when the job ended.
-func noteForecast(f *epdapi.Forecast, into *record.Decision) {
+func Note(f *epdapi.Forecast, into *record.Decision) {
 	if f == nil {
 		return
 	}
@@ -290,7 +295,7 @@ func (f *Forecaster) TrainSoon() {
 }
 
 // learnLoop learns from what ends and is submitted.
-func (f *Forecaster) learnLoop(ctx context.Context, from <-chan forecastWork) {
+func (f *Forecaster) learnLoop(ctx context.Context, from <-chan work) {
 	for {
 		select {
 		case w := <-from:
@@ -311,7 +316,7 @@ func (f *Forecaster) learnLoop(ctx context.Context, from <-chan forecastWork) {
 
 // later has something learnt from, unless there is too much: the next training has
 // it all. False: it isn't.
-func (f *Forecaster) later(w forecastWork) bool {
+func (f *Forecaster) later(w work) bool {
 	if !f.options.Settings().Enabled {
 		return false
 	}
@@ -332,11 +337,11 @@ func (f *Forecaster) later(w forecastWork) bool {
 // JobEnded has a job learnt from that was submitted at a time, when all its runs are
 // in the records.
 func (f *Forecaster) JobEnded(id int64, submitted time.Time) {
-	f.later(forecastWork{job: id, submitted: submitted})
+	f.later(work{job: id, submitted: submitted})
 }
 
 // learnFrom learns from one job or script.
-func (f *Forecaster) learnFrom(ctx context.Context, w *forecastWork) {
+func (f *Forecaster) learnFrom(ctx context.Context, w *work) {
 	switch {
 	case w.script != nil:
 		f.keepFeatures(ctx, w.script)
