@@ -1,0 +1,96 @@
+package forecast
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/predict"
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// learnFrom learns from one job or script.
+func (f *Forecaster) learnFrom(ctx context.Context, w *work) {
+	switch {
+	case w.script != nil:
+		f.keepFeatures(ctx, w.script)
+		return
+	case w.uid > 0:
+		f.SeeUser(w.uid, cut(f.options.UserName(w.uid)), "", "")
+		return
+	}
+	e, err := f.options.Records.EndedJob(ctx, f.options.Cluster, w.job, w.submitted)
+	if err != nil || e.Runs < e.Nodes || e.GPUs <= 0 { // other nodes' runs are still to come
+		return
+	}
+	f.tally.add(&e)
+	past := pastOf(&e)
+	f.live.End(&past)
+	if f.live.Due() {
+		f.TrainSoon()
+	}
+}
+
+// pastOf is a job of the records as predictions learn from it.
+func pastOf(e *record.Ended) predict.Past {
+	p := predict.Past{
+		Job: predict.Job{
+			ID: strconv.FormatInt(e.ID, 10) + "@" + strconv.FormatInt(e.Submitted.Unix(), 10), Submit: float64(e.Submitted.Unix()), Owner: e.User,
+			Labels: []string{string(e.Name), e.Partition, e.Account}, Sizes: []float64{float64(e.GPUs), float64(max(1, e.Nodes))},
+			Requested: requested(e.Limit),
+		},
+		Outcome: predict.Outcome{End: float64(e.Ended.Unix()), Completed: e.Completed, Value: truthOf(e)},
+		Script:  scriptOf(e.ScriptHash),
+	}
+	return p
+}
+
+// truthOf is what an ended job took, by target; NaN where that isn't known.
+func truthOf(e *record.Ended) [predict.Power + 1]float64 {
+	nan := math.NaN()
+	took, energy := e.TimeS.Or(nan), e.EnergyJ.Or(nan)
+	return [...]float64{predict.Time: took, predict.Energy: energy / dvfsmodel.JoulesPerKWh, predict.Power: energy / took / float64(max(1, e.GPUs))}
+}
+
+// pastFrom is a job of an imported log; false for one that teaches nothing. What
+// Slurm measured may be whole nodes: only times are learnt from.
+func pastFrom(r *record.Past) (predict.Past, bool) {
+	gpus, counted := r.GPUs.Get()
+	took, known := r.RunTime().Get()
+	if !known || took <= 0 || counted && gpus <= 0 || r.User == "" {
+		return predict.Past{}, false
+	}
+	return predict.Past{
+		Job: predict.Job{
+			ID: r.JobID + "@" + strconv.FormatInt(r.Submitted.Unix(), 10), Submit: float64(r.Submitted.Unix()), Owner: r.User,
+			Labels: []string{cut(string(r.Name)), r.Partition, r.Account}, Sizes: []float64{r.GPUs.Or(math.NaN()), max(1, r.Nodes.Or(1))},
+			Requested: requested(r.Limit),
+		},
+		Outcome: predict.Outcome{
+			End: float64(r.Ended.Unix()), Completed: strings.HasPrefix(r.State, record.Completed),
+			Value: [...]float64{predict.Time: took, predict.Energy: math.NaN(), predict.Power: math.NaN()},
+		},
+	}, true
+}
+
+// newest are at most so many jobs, those submitted last.
+func newest(all []predict.Past, most int) []predict.Past {
+	slices.SortStableFunc(all, func(a, b predict.Past) int { return int(a.Job.Submit - b.Job.Submit) })
+	return all[max(0, len(all)-most):]
+}
+
+// maxLabel is how many bytes of a name count.
+const maxLabel = 256
+
+func cut(text string) string { return text[:min(len(text), maxLabel)] }
+
+// ownerOf names an owner: by number where the name isn't known.
+func ownerOf(user string, uid uint32) string {
+	if user == "" {
+		return "#" + strconv.FormatUint(uint64(uid), 10)
+	}
+	return user
+}
