@@ -103,7 +103,7 @@ func TestARestartLearnsFromTheRecordsAndFromImportedLogs(t *testing.T) {
 	old := script(7)
 	old.Name, old.Script = "old", ""
 	d, _ := r.submitAs(old)
-	if math.Abs(d.TimeS.Value.Or(0)-4242) > 1e-6 || rungsOf(d.Rung)[predict.Time] != string(predict.Similar) {
+	if math.Abs(d.TimeS.Value.Or(0)-4242) > 1e-6 || rungOfTime(d) != string(predict.Similar) {
 		t.Errorf("by the log: %+v", d)
 	}
 	versions, err := r.store.Models(t.Context(), record.WorkloadKey{Cluster: "alpha", Workload: forecast.Workload})
@@ -119,29 +119,6 @@ func TestARestartLearnsFromTheRecordsAndFromImportedLogs(t *testing.T) {
 	}
 	if status := r.callAs(nil, http.MethodPost, "/v1/models/use", `{"workload":"forecast","gpu_model":"","version":1}`, nil); status != http.StatusBadRequest {
 		t.Errorf("choosing a version: status %d", status)
-	}
-}
-
-func TestUsersThatNoJobIsKnownOfAreAskedFor(t *testing.T) {
-	r := newRig(t, func(o *Options) { o.UserName = func(uid uint32) string { return map[uint32]string{7: "bob"}[uid] } })
-	past := record.Past{
-		Cluster: "alpha", JobID: "77", Submitted: start.Add(-2 * time.Hour), Started: start.Add(-2 * time.Hour), Ended: start.Add(-time.Hour),
-		User: "bob", Partition: "gpu", Name: []byte("old"), GPUs: record.Known(1), Nodes: record.Known(1), State: "COMPLETED",
-	}
-	if _, err := r.store.AddHistory(t.Context(), []record.Past{past}); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.forecasts.Train(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	s := script(7)
-	s.Name = "old"
-	r.submitAs(s) // his name is looked up meanwhile
-	if user := r.forecasts.users.get(7).name; user != "bob" {
-		t.Errorf("uid 7 is %q", user)
-	}
-	if d, _ := r.submitAs(s); math.Abs(d.TimeS.Value.Or(0)-3600) > 1e-6 {
-		t.Errorf("%+v", d)
 	}
 }
 
@@ -172,9 +149,19 @@ func TestPredictionsNeverChooseClocksNorShortenLimits(t *testing.T) {
 	}
 }
 
+// rungOfTime is what a predicted time rests on.
+func rungOfTime(d *record.Decision) string {
+	rung, _, _ := strings.Cut(d.Rung, "/")
+	return rung
+}
+
 // vectorOf is what a client sends of a code.
 func vectorOf(text string) *epdapi.Code {
-	return &epdapi.Code{Files: 2, Vector: narrow(words.Embed(words.Read(text))), Digest: "d"}
+	code := &epdapi.Code{Files: 2, Digest: "d"}
+	for _, x := range words.Embed(words.Read(text)) {
+		code.Vector = append(code.Vector, float32(x))
+	}
+	return code
 }
 
 func TestCodeThatWasAnnouncedPredictsAJobThatNeverRan(t *testing.T) {
@@ -217,7 +204,7 @@ func TestCodeThatWasAnnouncedPredictsAJobThatNeverRan(t *testing.T) {
 	announce(s, 12)
 	d, _ := r.submitAs(s)
 	want := 12 * memoryBound().Time(1, 1)
-	if got := d.TimeS.Value.Or(0); rungsOf(d.Rung)[predict.Time] != string(predict.Code) || math.Abs(got-want) > 0.25*want {
+	if got := d.TimeS.Value.Or(0); rungOfTime(d) != string(predict.Code) || math.Abs(got-want) > 0.25*want {
 		t.Errorf("%g s by %q, want about %g", got, d.Rung, want)
 	}
 	s.Comment = "epplan:nocode"
@@ -245,7 +232,7 @@ func TestImpossibleCodeIsRefused(t *testing.T) {
 		"huge":        func(c *epdapi.Code) { c.Vector[7] = 1e30 },
 		"no files":    func(c *epdapi.Code) { c.Files = 0 },
 		"long digest": func(c *epdapi.Code) { c.Digest = slurm.Hex(strings.Repeat("x", 65)) },
-		"long text":   func(c *epdapi.Code) { c.Text = slurm.Hex(strings.Repeat("x", maxCodeText+1)) },
+		"long text":   func(c *epdapi.Code) { c.Text = slurm.Hex(strings.Repeat("x", 64<<10+1)) },
 	} {
 		code := *good
 		code.Vector = slices.Clone(good.Vector)
@@ -264,59 +251,25 @@ func TestImpossibleCodeIsRefused(t *testing.T) {
 	}
 }
 
-func TestAUserCanPushOnlyTheirOwnCodeOut(t *testing.T) {
-	var c codes
-	key := func(uid, i int) string { return fmt.Sprintf("%d-%d", uid, i) }
-	c.put(key(1, 0), &announced{uid: 1, at: start, vector: []float32{1}})
-	for i := range 10 * maxCodesOfUser {
-		c.put(key(2, i), &announced{uid: 2, at: start.Add(time.Duration(i) * time.Second), vector: []float32{2}})
-	}
-	if v, _ := c.get(key(1, 0), start, false); v == nil {
-		t.Error("another user's code is gone")
-	}
-	if len(c.of) != maxCodesOfUser+1 {
-		t.Errorf("%d are kept, want %d", len(c.of), maxCodesOfUser+1)
-	}
-	if v, _ := c.get(key(1, 0), start.Add(codeTrust+time.Second), false); v != nil {
-		t.Error("it is believed for ever")
-	}
-}
-
-func TestAUserCantFillTheQueueForServers(t *testing.T) {
-	var c codes
-	asked := 0
-	for range askQueue {
-		if c.ask(2) {
-			asked++
-		}
-	}
-	if asked != maxAsksOfUser || asked >= askQueue || !c.ask(1) {
-		t.Errorf("a user has %d texts wait", asked)
-	}
-	c.asked(2)
-	if !c.ask(2) || c.ask(2) {
-		t.Error("after an answer there is room for one")
-	}
-	for range maxAsksOfUser {
-		c.asked(2)
-	}
-	c.asked(1)
-	if len(c.asks) != 0 {
-		t.Errorf("%v is left", c.asks)
-	}
-}
-
-func TestOfALongScriptWhatPredictionsLookAtIsKept(t *testing.T) {
+func TestAPredictionStaysWithinTheTimeLimitAndWhatTheGPUsCanUse(t *testing.T) {
 	r := newRig(t, nil)
 	s := script(1000)
-	s.Script = slurm.Hex("#!/bin/sh\npython train.py --epochs 3\n" + strings.Repeat("# word\n", embedScript/7) + "python other.py --layers 9\n")
-	r.submitAs(s)
-	kept, err := r.store.Features(t.Context(), "alpha", 10)
-	if err != nil || len(kept) != 1 {
-		t.Fatal(kept, err)
+	limit := (time.Hour + time.Minute).Seconds() // after which Slurm has killed it
+	first, _ := r.submitAs(s)
+	if high := first.TimeS.High.Or(0); high != limit || first.PowerW.High.Or(0) < 1000 {
+		t.Errorf("no GPU model is known: time to %g s, want %g; power %+v, want no bound", high, limit, first.PowerW)
 	}
-	if want := narrow(words.Embed(words.Read(string(s.Script[:embedScript])))); !slices.Equal(kept[0].Script, want) {
-		t.Error("features of a long script are not those that it is predicted by")
+	r.runScript(s, 1, 1)
+	again, _ := r.submitAs(s)
+	profile, err := r.settings.Load().Profiles.Lookup("V100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := again.PowerW; p.Low.Or(0) < float64(profile.IdleW) || p.High.Or(math.Inf(1)) > float64(profile.BusyW) || !(p.Low.Or(0) < p.High.Or(0)) {
+		t.Errorf("power %+v, want it within %v to %v W", p, profile.IdleW, profile.BusyW)
+	}
+	if most := limit * float64(profile.BusyW); again.EnergyJ.High.Or(math.Inf(1)) > most {
+		t.Errorf("energy %+v, want %g J at most", again.EnergyJ, most)
 	}
 }
 

@@ -112,7 +112,7 @@ func TestServersEmbedCodeAndRewriteWhatIsStrange(t *testing.T) {
 	strange := job(100)
 	r.tell(strange, "fn main() {}\nloops = 12")
 	d, _ := r.submitAs(strange)
-	if got := d.TimeS.Value.Or(0); rungsOf(d.Rung)[predict.Time] != string(predict.Code) || math.Abs(got-want) > 0.25*want {
+	if got := d.TimeS.Value.Or(0); rungOfTime(d) != string(predict.Code) || math.Abs(got-want) > 0.25*want {
 		t.Errorf("rewritten: %g s by %q, want about %g", got, d.Rung, want)
 	}
 	if s := r.Status(t.Context()).Forecasts; s.Aligned != 1 || s.AskErrors != 0 || s.Codes != 24 {
