@@ -65,5 +65,6 @@ func (c *Controller) announce(s *slurm.Submission, code *epdapi.Code) bool {
 
 // wantsText reports whether the text of a code is wanted, too.
 func (c *Controller) wantsText(s *slurm.Submission, code *epdapi.Code) bool {
-	return code != nil && c.forecasts.WantsText(code) && !slurm.ParseWishes(string(s.Comment), c.options.Clock()).NoCode
+	return code != nil && c.forecasts.WantsText(code) &&
+		!slurm.ParseWishes(string(s.Comment), c.options.Clock()).NoCode
 }

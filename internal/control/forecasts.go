@@ -18,7 +18,8 @@ func (c *Controller) submittedJob(s *slurm.Submission, from source) *forecast.Jo
 		nodes = int(s.MinNodes)
 	}
 	return &forecast.Job{
-		UID: s.UID, Name: string(s.Name), Partition: string(s.Partition), Account: string(s.Account), GPUs: gpus, Nodes: nodes,
+		UID: s.UID, Name: string(s.Name), Partition: string(s.Partition), Account: string(s.Account),
+		GPUs: gpus, Nodes: nodes,
 		Limit: forecastLimit(c.limitOf(s.Limit())), Source: from.String(), Script: string(s.Script),
 	}
 }
@@ -30,8 +31,8 @@ func (c *Controller) queuedForecast(j *slurm.Job) *epdapi.Forecast {
 		return nil
 	}
 	return c.forecasts.Predict(&forecast.Job{
-		UID: k.uid, Name: k.name.Value(), Partition: k.partition.Value(), Account: k.account.Value(), GPUs: int(k.gpus),
-		Nodes: int(k.nodes), Limit: forecastLimit(k.limit), Source: k.source.String(),
+		UID: k.uid, Name: k.name.Value(), Partition: k.partition.Value(), Account: k.account.Value(),
+		GPUs: int(k.gpus), Nodes: int(k.nodes), Limit: forecastLimit(k.limit), Source: k.source.String(),
 	})
 }
 
@@ -53,9 +54,12 @@ func (s *Settings) footprint(now time.Time, f *epdapi.Forecast) *epdapi.Forecast
 	for i, seconds := range []float64{f.Time.Value, f.Time.Low, f.Time.High} {
 		const longest = 1e8 // s: three years
 		factors := s.series.Over(now, time.Duration(min(seconds, longest)*float64(time.Second)), &s.Factors)
-		all, low, high := factors.Of(dvfsmodel.Joule(f.Energy.Value)), factors.Of(dvfsmodel.Joule(f.Energy.Low)), factors.Of(dvfsmodel.Joule(f.Energy.High))
+		all := factors.Of(dvfsmodel.Joule(f.Energy.Value))
+		low, high := factors.Of(dvfsmodel.Joule(f.Energy.Low)), factors.Of(dvfsmodel.Joule(f.Energy.High))
 		for to, values := range map[*epdapi.Foreseen][3]float64{
-			&out.Carbon: {all.Carbon, low.Carbon, high.Carbon}, &out.Water: {all.Water, low.Water, high.Water}, &out.Cost: {all.Cost, low.Cost, high.Cost},
+			&out.Carbon: {all.Carbon, low.Carbon, high.Carbon},
+			&out.Water:  {all.Water, low.Water, high.Water},
+			&out.Cost:   {all.Cost, low.Cost, high.Cost},
 		} {
 			if i == 0 {
 				*to = epdapi.Foreseen{Value: values[0], Low: values[0], High: values[0], Rung: f.Energy.Rung}

@@ -19,8 +19,9 @@ const (
 	codeTrust      = 24 * time.Hour
 	maxCodeText    = 64 << 10 // bytes: what an embedding server is sent
 	maxCodeFiles   = 1000
-	maxCoordinate  = 1e3      // of a vector: logarithms and counts
-	embedScript    = 16 << 10 // bytes of a script that are looked at: a submission waits, and a thousand may be queued
+	maxCoordinate  = 1e3 // of a vector: logarithms and counts
+	// bytes of a script that are looked at: a submission waits, and a thousand may be queued
+	embedScript = 16 << 10
 )
 
 // codes are what users told of the code of jobs that they didn't submit yet.
@@ -117,13 +118,17 @@ func CheckCode(c *epdapi.Code) error {
 	switch {
 	case len(c.Vector) != words.Dimensions:
 		return fmt.Errorf("a vector of %d coordinates, want %d", len(c.Vector), words.Dimensions)
-	case slices.ContainsFunc(c.Vector, func(x float32) bool { return !(math.Abs(float64(x)) <= maxCoordinate) }):
+	case slices.ContainsFunc(c.Vector, impossible):
 		return fmt.Errorf("a vector with coordinates beyond %g", maxCoordinate)
 	case c.Files < 1 || c.Files > maxCodeFiles || len(c.Digest) > 64 || len(c.Text) > maxCodeText:
-		return fmt.Errorf("code of %d files, a digest of %d bytes and a text of %d", c.Files, len(c.Digest), len(c.Text))
+		return fmt.Errorf("code of %d files, a digest of %d bytes and a text of %d",
+			c.Files, len(c.Digest), len(c.Text))
 	}
 	return nil
 }
+
+// impossible reports whether a coordinate can't be one of a vector; NaN can't.
+func impossible(x float32) bool { return !(math.Abs(float64(x)) <= maxCoordinate) }
 
 // Announce keeps what a user tells of the code of a job that is to be submitted, under
 // the sources by which it may be known then, and asks servers about its text, if that

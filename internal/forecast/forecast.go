@@ -38,8 +38,10 @@ func (f *Forecaster) predicted(j *Job) *predict.Job {
 	}
 	return &predict.Job{
 		Submit: float64(f.options.Clock().Unix()), Owner: ownerOf(u.name, j.UID),
-		Labels: []string{cut(j.Name), cut(cmp.Or(j.Partition, u.partition)), cut(cmp.Or(j.Account, u.account))},
-		Sizes:  []float64{float64(j.GPUs), float64(max(1, j.Nodes))}, Requested: requested(j.Limit),
+		Labels: []string{
+			cut(j.Name), cut(cmp.Or(j.Partition, u.partition)), cut(cmp.Or(j.Account, u.account)),
+		},
+		Sizes: []float64{float64(j.GPUs), float64(max(1, j.Nodes))}, Requested: requested(j.Limit),
 	}
 }
 
@@ -87,12 +89,19 @@ func (f *Forecaster) Predict(j *Job) *epdapi.Forecast {
 func withoutEnergy(f *predict.Forecast, gpus float64) {
 	e, t, p := &f[predict.Energy], &f[predict.Time], &f[predict.Power]
 	if e.Rung == predict.Prior {
-		*e = predict.Prediction{Value: t.Value * p.Value * gpus / dvfsmodel.JoulesPerKWh, Low: t.Low * p.Low * gpus / dvfsmodel.JoulesPerKWh, High: t.High * p.High * gpus / dvfsmodel.JoulesPerKWh, Rung: predict.Prior}
+		*e = predict.Prediction{
+			Value: t.Value * p.Value * gpus / dvfsmodel.JoulesPerKWh,
+			Low:   t.Low * p.Low * gpus / dvfsmodel.JoulesPerKWh,
+			High:  t.High * p.High * gpus / dvfsmodel.JoulesPerKWh,
+			Rung:  predict.Prior,
+		}
 	}
 }
 
 func foreseen(p *predict.Prediction, unit float64) epdapi.Foreseen {
-	return epdapi.Foreseen{Value: p.Value * unit, Low: p.Low * unit, High: p.High * unit, Rung: string(p.Rung)}
+	return epdapi.Foreseen{
+		Value: p.Value * unit, Low: p.Low * unit, High: p.High * unit, Rung: string(p.Rung),
+	}
 }
 
 // Note puts a forecast into the record of a submission: how it turned out is
@@ -101,10 +110,14 @@ func Note(f *epdapi.Forecast, into *record.Decision) {
 	if f == nil {
 		return
 	}
-	for p, to := range map[*epdapi.Foreseen]*record.Interval{&f.Time: &into.TimeS, &f.Energy: &into.EnergyJ, &f.Power: &into.PowerW} {
-		*to = record.Interval{Value: record.Known(p.Value), Low: record.Known(p.Low), High: record.Known(p.High)}
-	}
+	into.TimeS, into.EnergyJ, into.PowerW = interval(&f.Time), interval(&f.Energy), interval(&f.Power)
 	into.Rung = rungText(f)
+}
+
+func interval(p *epdapi.Foreseen) record.Interval {
+	return record.Interval{
+		Value: record.Known(p.Value), Low: record.Known(p.Low), High: record.Known(p.High),
+	}
 }
 
 // rungText is what a forecast rests on, that of time, energy and power apart where

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/predict"
@@ -38,8 +39,10 @@ func (f *Forecaster) learnFrom(ctx context.Context, w *work) {
 func pastOf(e *record.Ended) predict.Past {
 	p := predict.Past{
 		Job: predict.Job{
-			ID: strconv.FormatInt(e.ID, 10) + "@" + strconv.FormatInt(e.Submitted.Unix(), 10), Submit: float64(e.Submitted.Unix()), Owner: e.User,
-			Labels: []string{string(e.Name), e.Partition, e.Account}, Sizes: []float64{float64(e.GPUs), float64(max(1, e.Nodes))},
+			ID:     pastID(strconv.FormatInt(e.ID, 10), e.Submitted),
+			Submit: float64(e.Submitted.Unix()), Owner: e.User,
+			Labels:    []string{string(e.Name), e.Partition, e.Account},
+			Sizes:     []float64{float64(e.GPUs), float64(max(1, e.Nodes))},
 			Requested: requested(e.Limit),
 		},
 		Outcome: predict.Outcome{End: float64(e.Ended.Unix()), Completed: e.Completed, Value: truthOf(e)},
@@ -52,7 +55,15 @@ func pastOf(e *record.Ended) predict.Past {
 func truthOf(e *record.Ended) [predict.Power + 1]float64 {
 	nan := math.NaN()
 	took, energy := e.TimeS.Or(nan), e.EnergyJ.Or(nan)
-	return [...]float64{predict.Time: took, predict.Energy: energy / dvfsmodel.JoulesPerKWh, predict.Power: energy / took / float64(max(1, e.GPUs))}
+	return [...]float64{
+		predict.Time: took, predict.Energy: energy / dvfsmodel.JoulesPerKWh,
+		predict.Power: energy / took / float64(max(1, e.GPUs)),
+	}
+}
+
+// pastID names a job wherever it is known from: Slurm uses numbers again.
+func pastID(id string, submitted time.Time) string {
+	return id + "@" + strconv.FormatInt(submitted.Unix(), 10)
 }
 
 // pastFrom is a job of an imported log; false for one that teaches nothing. What
@@ -65,8 +76,10 @@ func pastFrom(r *record.Past) (predict.Past, bool) {
 	}
 	return predict.Past{
 		Job: predict.Job{
-			ID: r.JobID + "@" + strconv.FormatInt(r.Submitted.Unix(), 10), Submit: float64(r.Submitted.Unix()), Owner: r.User,
-			Labels: []string{cut(string(r.Name)), r.Partition, r.Account}, Sizes: []float64{r.GPUs.Or(math.NaN()), max(1, r.Nodes.Or(1))},
+			ID:     pastID(r.JobID, r.Submitted),
+			Submit: float64(r.Submitted.Unix()), Owner: r.User,
+			Labels:    []string{cut(string(r.Name)), r.Partition, r.Account},
+			Sizes:     []float64{r.GPUs.Or(math.NaN()), max(1, r.Nodes.Or(1))},
 			Requested: requested(r.Limit),
 		},
 		Outcome: predict.Outcome{

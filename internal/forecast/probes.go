@@ -43,7 +43,9 @@ func (f *Forecaster) keepFeatures(ctx context.Context, w *scriptWork) {
 		f.askServers(ctx, w)
 		return
 	}
-	features := &record.Features{Cluster: f.options.Cluster, Source: w.source, Code: w.code, Digest: w.digest, Seen: f.options.Clock()}
+	features := &record.Features{
+		Cluster: f.options.Cluster, Source: w.source, Code: w.code, Digest: w.digest, Seen: f.options.Clock(),
+	}
 	if w.script != "" {
 		features.Script = narrow(words.Embed(words.Read(w.script)))
 	}
@@ -98,9 +100,11 @@ func (f *Forecaster) fitProbes(ctx context.Context, ended []record.Ended, versio
 		}
 	}
 	p := &probes{}
-	p.script, version.Scripts, err = fitProbed(ctx, all, took, func(f *record.Features) []float32 { return f.Script })
+	p.script, version.Scripts, err = fitProbed(ctx, all, took,
+		func(f *record.Features) []float32 { return f.Script })
 	if err == nil {
-		p.code, version.Codes, err = fitProbed(ctx, all, took, func(f *record.Features) []float32 { return f.Code })
+		p.code, version.Codes, err = fitProbed(ctx, all, took,
+			func(f *record.Features) []float32 { return f.Code })
 	}
 	if err != nil {
 		return err
@@ -111,7 +115,10 @@ func (f *Forecaster) fitProbes(ctx context.Context, ended []record.Ended, versio
 
 // fitProbed fits to features of the length that most of them have; nil: there are too
 // few.
-func fitProbed(ctx context.Context, all []record.Features, took map[string]*record.Ended, of func(*record.Features) []float32) (*probed, int, error) {
+func fitProbed(
+	ctx context.Context, all []record.Features, took map[string]*record.Ended,
+	of func(*record.Features) []float32,
+) (*probed, int, error) {
 	width := usualWidth(all, of)
 	times, energies := &probe.Set{}, &probe.Set{}
 	var sources []string
@@ -127,7 +134,8 @@ func fitProbed(ctx context.Context, all []record.Features, took map[string]*reco
 		if t := truths[predict.Time]; t > 0 && !math.IsInf(t, 1) {
 			sources = append(sources, all[i].Source)
 		}
-		for target, set := range map[predict.Target]*probe.Set{predict.Time: times, predict.Energy: energies} {
+		sets := map[predict.Target]*probe.Set{predict.Time: times, predict.Energy: energies}
+		for target, set := range sets {
 			if truth := truths[target]; truth > 0 && !math.IsInf(truth, 1) {
 				set.Embeddings, set.Values = append(set.Embeddings, widen(v)), append(set.Values, truth)
 			}
@@ -175,7 +183,8 @@ func (f *Forecaster) byCode(j *Job, found *predict.Forecast, out *epdapi.Forecas
 	with, rung := p.code, predict.Code
 	code, _ := f.codes.get(j.Source, f.options.Clock(), false)
 	if with == nil || len(code) != with.width {
-		if with, rung = p.script, predict.Script; with == nil || j.Script == "" || with.width != words.Dimensions {
+		with, rung = p.script, predict.Script
+		if with == nil || j.Script == "" || with.width != words.Dimensions {
 			return
 		}
 		code = narrow(words.Embed(words.Read(j.Script[:min(len(j.Script), embedScript)])))
@@ -183,7 +192,8 @@ func (f *Forecaster) byCode(j *Job, found *predict.Forecast, out *epdapi.Forecas
 	v := widen(code)
 	strange := with.distances.Of(v)
 	out.Code, out.Strange, out.Score = rung == predict.Code, strange.Out, strange.Score
-	for target, by := range map[predict.Target]probe.Probe{predict.Time: with.time, predict.Energy: with.energy} {
+	probes := map[predict.Target]probe.Probe{predict.Time: with.time, predict.Energy: with.energy}
+	for target, by := range probes {
 		if by == nil {
 			continue
 		}

@@ -49,7 +49,10 @@ func (t *tally) add(e *record.Ended) {
 	truths[predict.Energy] *= dvfsmodel.JoulesPerKWh
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for target, p := range map[predict.Target]*record.Interval{predict.Time: &e.PredictedS, predict.Energy: &e.PredictedJ, predict.Power: &e.PredictedPowerW} {
+	predicted := map[predict.Target]*record.Interval{
+		predict.Time: &e.PredictedS, predict.Energy: &e.PredictedJ, predict.Power: &e.PredictedPowerW,
+	}
+	for target, p := range predicted {
 		v, ok := p.Value.Get()
 		truth := truths[target]
 		if !ok || !(truth > 0) || math.IsInf(truth, 1) {
@@ -87,15 +90,17 @@ func (t *tally) scores() []epdapi.ForecastScore {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	out := []epdapi.ForecastScore{}
+	rungs := []predict.Rung{"", predict.Repeat, predict.Similar, predict.Code, predict.Script, predict.Prior}
 	for _, target := range []predict.Target{predict.Time, predict.Energy, predict.Power} {
-		for _, rung := range []predict.Rung{"", predict.Repeat, predict.Similar, predict.Code, predict.Script, predict.Prior} {
+		for _, rung := range rungs {
 			c := t.of[tallyKey{target, string(rung)}]
 			if c == nil {
 				continue
 			}
 			sorted := slices.Sorted(slices.Values(c.off))
 			out = append(out, epdapi.ForecastScore{
-				Target: target.String(), Rung: string(rung), Jobs: c.jobs, Coverage: float64(c.inside) / float64(c.jobs),
+				Target: target.String(), Rung: string(rung), Jobs: c.jobs,
+				Coverage:    float64(c.inside) / float64(c.jobs),
 				MedianError: sorted[len(sorted)/2],
 			})
 		}
@@ -107,10 +112,12 @@ func (t *tally) scores() []epdapi.ForecastScore {
 func (f *Forecaster) Status() *epdapi.ForecastStatus {
 	s := &epdapi.ForecastStatus{
 		Enabled: f.options.Settings().Enabled, Missed: f.counters.missed.Load(), Scores: f.tally.scores(),
-		Trainings: f.counters.trainings.Load(), Aligned: f.counters.aligned.Load(), AskErrors: f.counters.askErrors.Load(),
+		Trainings: f.counters.trainings.Load(),
+		Aligned:   f.counters.aligned.Load(), AskErrors: f.counters.askErrors.Load(),
 	}
 	if t := f.latest.Load(); t != nil {
-		s.Version, s.Jobs, s.Imported, s.Scripts, s.Codes = t.Version, t.Own+t.Imported, t.Imported, t.Scripts, t.Codes
+		s.Version, s.Jobs, s.Imported = t.Version, t.Own+t.Imported, t.Imported
+		s.Scripts, s.Codes = t.Scripts, t.Codes
 	}
 	return s
 }

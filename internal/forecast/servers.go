@@ -32,7 +32,8 @@ func (f *Forecaster) servers() *servers {
 	var err error
 	if e := &p.Embedding; e.URL != "" {
 		made.embed, err = embed.New(&embed.Options{
-			URL: e.URL, Hosts: p.AllowHosts, Model: e.Model, KeyFile: e.KeyFile, Cache: p.Cache, Timeout: secondsOf(e.TimeoutS),
+			URL: e.URL, Hosts: p.AllowHosts, Model: e.Model, KeyFile: e.KeyFile,
+			Cache: p.Cache, Timeout: secondsOf(e.TimeoutS),
 		})
 		if err != nil {
 			made.embed = nil
@@ -41,7 +42,8 @@ func (f *Forecaster) servers() *servers {
 	}
 	if e := &p.Align; e.URL != "" {
 		made.align, err = align.New(&align.Options{
-			URL: e.URL, Hosts: p.AllowHosts, Model: e.Model, KeyFile: e.KeyFile, Rounds: p.Rounds, Timeout: secondsOf(e.TimeoutS),
+			URL: e.URL, Hosts: p.AllowHosts, Model: e.Model, KeyFile: e.KeyFile,
+			Rounds: p.Rounds, Timeout: secondsOf(e.TimeoutS),
 		})
 		if err != nil {
 			made.align = nil
@@ -133,7 +135,10 @@ func (f *Forecaster) askServers(ctx context.Context, w *scriptWork) {
 
 // aligned is the embedding of a rewrite of code that is unlike all that was learnt
 // from; nil: it isn't, or there is none that passes.
-func (f *Forecaster) aligned(ctx context.Context, s *servers, w *scriptWork, e []float64, embedding func(context.Context, string) ([]float64, error)) []float64 {
+func (f *Forecaster) aligned(
+	ctx context.Context, s *servers, w *scriptWork, e []float64,
+	embedding func(context.Context, string) ([]float64, error),
+) []float64 {
 	p := f.probes.Load()
 	if s.align == nil || p == nil || p.code == nil || p.code.width != len(e) || !p.code.distances.Of(e).Out {
 		return nil
@@ -143,16 +148,18 @@ func (f *Forecaster) aligned(ctx context.Context, s *servers, w *scriptWork, e [
 		return nil
 	}
 	var rewritten []float64
-	result, err := s.align.Align(ctx, w.text, examples, func(ctx context.Context, text string) (probe.Strangeness, error) {
+	strangeness := func(ctx context.Context, text string) (probe.Strangeness, error) {
 		var err error
 		if rewritten, err = embedding(ctx, text); err != nil || len(rewritten) != p.code.width {
 			return probe.Strangeness{Out: true}, err
 		}
 		return p.code.distances.Of(rewritten), nil
-	})
+	}
+	result, err := s.align.Align(ctx, w.text, examples, strangeness)
 	if err != nil || result.Text == "" {
 		f.counters.askErrors.Add(1)
-		f.options.Log.Info("a job's code is taken as it is: no rewrite passed", "rounds", result.Rounds, "why", result.Why, "error", err)
+		f.options.Log.Info("a job's code is taken as it is: no rewrite passed",
+			"rounds", result.Rounds, "why", result.Why, "error", err)
 		return nil
 	}
 	return rewritten

@@ -110,7 +110,9 @@ func (f *Forecaster) train(ctx context.Context) error {
 
 // readPast reads the latest jobs of the records and of imported logs; of those that
 // teach nothing there may be three times as many among them.
-func (f *Forecaster) readPast(ctx context.Context, version *training) ([]record.Ended, []predict.Past, error) {
+func (f *Forecaster) readPast(
+	ctx context.Context, version *training,
+) ([]record.Ended, []predict.Past, error) {
 	most := f.options.Settings().Jobs
 	ended, err := f.options.Records.Ended(ctx, f.options.Cluster, most)
 	if err != nil {
@@ -158,7 +160,8 @@ func (f *Forecaster) keepTraining(ctx context.Context, t *training, jobs int) er
 	}
 	f.latest.Store(t)
 	f.counters.trainings.Add(1)
-	f.options.Log.Info("predictions trained", "version", t.Version, "own_jobs", t.Own, "imported_jobs", t.Imported, "took_s", t.TookS)
+	f.options.Log.Info("predictions trained",
+		"version", t.Version, "own_jobs", t.Own, "imported_jobs", t.Imported, "took_s", t.TookS)
 	return nil
 }
 
@@ -179,5 +182,7 @@ func (f *Forecaster) Standing() (epdapi.ModelStanding, bool) {
 	if t == nil {
 		return epdapi.ModelStanding{}, false
 	}
-	return epdapi.ModelStanding{WorkloadKey: f.key(), Version: t.Version, Samples: t.Own + t.Imported, Note: t.note()}, true
+	return epdapi.ModelStanding{
+		WorkloadKey: f.key(), Version: t.Version, Samples: t.Own + t.Imported, Note: t.note(),
+	}, true
 }
