@@ -20,8 +20,6 @@ const (
 	maxCodeText    = 64 << 10 // bytes: what an embedding server is sent
 	maxCodeFiles   = 1000
 	maxCoordinate  = 1e3 // of a vector: logarithms and counts
-	// bytes of a script that are looked at: a submission waits, and a thousand may be queued
-	embedScript = 16 << 10
 )
 
 // codes are what users told of the code of jobs that they didn't submit yet.

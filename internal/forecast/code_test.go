@@ -11,7 +11,8 @@ func TestAUserCanPushOnlyTheirOwnCodeOut(t *testing.T) {
 	key := func(uid, i int) string { return fmt.Sprintf("%d-%d", uid, i) }
 	c.put(key(1, 0), &announced{uid: 1, at: start, vector: []float32{1}})
 	for i := range 10 * maxCodesOfUser {
-		c.put(key(2, i), &announced{uid: 2, at: start.Add(time.Duration(i) * time.Second), vector: []float32{2}})
+		at := start.Add(time.Duration(i) * time.Second)
+		c.put(key(2, i), &announced{uid: 2, at: at, vector: []float32{2}})
 	}
 	if v, _ := c.get(key(1, 0), start, false); v == nil {
 		t.Error("another user's code is gone")

@@ -88,7 +88,8 @@ func TestAPanicWhileLearningEndsNothing(t *testing.T) {
 			return "bob"
 		}
 	})
-	if err := r.Train(t.Context()); err == nil || !strings.Contains(err.Error(), "panic: index out of range") {
+	err := r.Train(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "panic: index out of range") {
 		t.Errorf("%v", err)
 	}
 	r.Predict(submitted(7)) // the name is looked up, which panics
@@ -104,8 +105,8 @@ func TestUsersThatNoJobIsKnownOfAreAskedFor(t *testing.T) {
 		o.UserName = func(uid uint32) string { return map[uint32]string{7: "bob"}[uid] }
 	})
 	past := record.Past{
-		Cluster: "alpha", JobID: "77", Submitted: start.Add(-2 * time.Hour), Started: start.Add(-2 * time.Hour),
-		Ended: start.Add(-time.Hour), User: "bob", Partition: "gpu", Name: []byte("old"),
+		Cluster: "alpha", JobID: "77",
+		Submitted: start.Add(-2 * time.Hour), Started: start.Add(-2 * time.Hour), Ended: start.Add(-time.Hour), User: "bob", Partition: "gpu", Name: []byte("old"),
 		GPUs: record.Known(1), Nodes: record.Known(1), State: "COMPLETED",
 	}
 	if _, err := r.store.AddHistory(t.Context(), []record.Past{past}); err != nil {
@@ -136,7 +137,8 @@ func TestOfALongScriptWhatPredictionsLookAtIsKept(t *testing.T) {
 	if err != nil || len(kept) != 1 || kept[0].Source != job.Source {
 		t.Fatal(kept, err)
 	}
-	if want := narrow(words.Embed(words.Read(job.Script[:embedScript]))); !slices.Equal(kept[0].Script, want) {
+	want := narrow(words.Embed(words.Read(job.Script[:embedScript])))
+	if !slices.Equal(kept[0].Script, want) {
 		t.Error("features of a long script are not those that it is predicted by")
 	}
 }

@@ -13,6 +13,10 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 )
 
+// embedScript is how many bytes of a script are looked at: a submission waits, and a
+// thousand may be queued.
+const embedScript = 16 << 10
+
 // scriptWork is a script that was submitted, or code to ask an embedding server about.
 type scriptWork struct {
 	source    string
