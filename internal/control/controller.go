@@ -23,7 +23,7 @@ import (
 
 // Records is what a controller keeps; [store.Store] is one.
 type Records interface {
-	forecast.Records
+	forecast.Records // of which the controller itself uses PutModel and VisitHistory
 	Trouble() error
 	PutJob(ctx context.Context, j *record.Job) error
 	PutDecision(ctx context.Context, d *record.Decision) (int64, error)

@@ -20,7 +20,7 @@ func (c *Controller) submittedJob(s *slurm.Submission, from source) *forecast.Jo
 	return &forecast.Job{
 		UID: s.UID, Name: string(s.Name), Partition: string(s.Partition), Account: string(s.Account),
 		GPUs: gpus, Nodes: nodes,
-		Limit: forecastLimit(c.limitOf(s.Limit())), Source: from.String(), Script: string(s.Script),
+		Limit: c.limitOf(s.Limit()), Source: from.String(), Script: string(s.Script),
 	}
 }
 
@@ -32,16 +32,8 @@ func (c *Controller) queuedForecast(j *slurm.Job) *epdapi.Forecast {
 	}
 	return c.forecasts.Predict(&forecast.Job{
 		UID: k.uid, Name: k.name.Value(), Partition: k.partition.Value(), Account: k.account.Value(),
-		GPUs: int(k.gpus), Nodes: int(k.nodes), Limit: forecastLimit(k.limit), Source: k.source.String(),
+		GPUs: int(k.gpus), Nodes: int(k.nodes), Limit: k.limit, Source: k.source.String(),
 	})
-}
-
-// forecastLimit is a limit as forecasts have it.
-func forecastLimit(limit time.Duration) time.Duration {
-	if limit == limitUnlimited {
-		return 0
-	}
-	return limit
 }
 
 // footprint is what a forecast comes to if its job began now, by factors over time;

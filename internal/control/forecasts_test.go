@@ -20,6 +20,7 @@ import (
 	words "github.com/epplan/epplan/internal/predict/source"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -144,7 +145,7 @@ func TestPredictionsNeverChooseClocksNorShortenLimits(t *testing.T) {
 		_, answer := r.submitAs(s)
 		r.job(id, func(j *slurm.Job) { j.AdminComment = string(answer.AdminComment) })
 		d := r.decide(ask(id))
-		if d.Apply || d.LimitS != plain.LimitS || d.Upper != plain.Upper {
+		if d.Apply || d.Limit != plain.Limit || d.Upper != plain.Upper {
 			t.Errorf("%+v, want what was decided without a prediction: %+v", d, plain)
 		}
 	}
@@ -318,7 +319,7 @@ func (r remembering) Ended(context.Context, string, int) ([]record.Ended, error)
 		all[i] = record.Ended{
 			Job: record.Job{
 				ID: int64(i), Submitted: submitted, User: "ada", Name: fmt.Append(nil, "job-", i%500), Partition: "gpu",
-				GPUs: 1, Nodes: 1, Limit: time.Hour,
+				GPUs: 1, Nodes: 1, Limit: live.LimitOf(time.Hour),
 			},
 			Ended: submitted.Add(took), TimeS: record.Known(took.Seconds()), EnergyJ: record.Known(200 * took.Seconds()),
 			Completed: true, Runs: 1,

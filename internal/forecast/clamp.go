@@ -19,10 +19,7 @@ const killing = time.Minute
 // isn't used.
 func clamp(f *predict.Forecast, j *Job, idle, busy dvfsmodel.Watt) {
 	t, e, p := &f[predict.Time], &f[predict.Energy], &f[predict.Power]
-	longest := math.Inf(1)
-	if j.Limit > 0 {
-		longest = (j.Limit + killing).Seconds()
-	}
+	longest := j.Limit.Seconds() + killing.Seconds()
 	if t.Value <= longest {
 		*t = t.Within(0, longest)
 	} else {

@@ -12,6 +12,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/predict"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // predictWait is how long a submission waits for a prediction: what is learnt
@@ -25,9 +26,9 @@ type Job struct {
 	// Where the user names no partition or account, it is those of the user's last job.
 	Name, Partition, Account string
 	GPUs, Nodes              int
-	Limit                    time.Duration // in the GPUs' time; 0: none, or not known
-	Source                   string        // the user's script, or name of jobs, as records name it
-	Script                   string        // the script's text; "": not known
+	Limit                    live.Limit // in the GPUs' time
+	Source                   string     // the user's script, or name of jobs, as records name it
+	Script                   string     // the script's text; "": not known
 }
 
 // predicted is a job for predictions.
@@ -46,11 +47,11 @@ func (f *Forecaster) predicted(j *Job) *predict.Job {
 }
 
 // requested is a limit in seconds; NaN without one.
-func requested(limit time.Duration) float64 {
-	if limit == 0 {
-		return math.NaN()
+func requested(limit live.Limit) float64 {
+	if d, ok := limit.Duration(); ok {
+		return d.Seconds()
 	}
-	return limit.Seconds()
+	return math.NaN()
 }
 
 // scriptOf is a source as predictions know it; 0 for what isn't one.

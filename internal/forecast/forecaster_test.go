@@ -18,6 +18,7 @@ import (
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/store/storetest"
+	"github.com/epplan/epplan/live"
 )
 
 // start is when everything in the tests happens.
@@ -66,7 +67,7 @@ func newRig(t *testing.T, change func(*Options)) *rig {
 // submitted is a job that nobody ran yet.
 func submitted(uid uint32) *Job {
 	return &Job{
-		UID: uid, Name: "old", Partition: "gpu", GPUs: 1, Nodes: 1, Limit: time.Hour,
+		UID: uid, Name: "old", Partition: "gpu", GPUs: 1, Nodes: 1, Limit: live.LimitOf(time.Hour),
 		Source: "000102030405060708090a0b", Script: "#!/bin/sh\ntrain --epochs 3\n",
 	}
 }
