@@ -87,11 +87,11 @@ func Solve(ctx context.Context, p *Problem, policy *Policy, opts *Options) (*Pla
 
 // request is what a problem, a policy and options ask for at once:
 //
-//	              the present  shared GPUs  Improve runs
-//	Truth         refused      refused      never
-//	the present                refused      offline
-//	shared GPUs                             as without
-//	none of them                            offline and clairvoyant; online with Hindsight
+//	              the present    shared GPUs    Improve runs
+//	Truth         no, an error   no, an error   never
+//	the present                  no, an error   offline
+//	shared GPUs                                 as without
+//	none of them                                offline and clairvoyant; online with Hindsight
 //
 // Truth needs a Place stage that is told of ends, besides: see [Finisher].
 type request struct {
