@@ -39,7 +39,7 @@ func FuzzParseJobs(f *testing.F) {
 			t.Error("jobs with an error")
 		}
 		for _, j := range jobs {
-			if j.ID == 0 || !utf8.ValidString(j.Name) || j.TimeLimit.Duration < 0 || j.State.Base == "" {
+			if j.ID == 0 || !utf8.ValidString(j.Name) || j.TimeLimit.Seconds() < 0 || j.State.Base == "" {
 				t.Errorf("%+v", j)
 			}
 		}
@@ -105,7 +105,7 @@ func FuzzSmallForms(f *testing.F) {
 		if names, err := slurm.ExpandHostlist(s); err == nil && len(names) > 1<<16 {
 			t.Error("too many names")
 		}
-		if l, err := slurm.ParseLimit(s); err == nil && l.Duration < 0 {
+		if l, err := slurm.ParseLimit(s); err == nil && l.Seconds() < 0 {
 			t.Error(l)
 		}
 		if list, err := slurm.ParseGres(s); err == nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -101,7 +102,7 @@ func TestASubmissionKeepsAnyBytesOfItsTexts(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, err := slurm.DecodeSubmission(strings.NewReader(string(data)))
-	if err != nil || out != in || !out.WantsGPU() || out.Limit().Duration != 90*time.Minute {
+	if err != nil || out != in || !out.WantsGPU() || out.Limit() != live.LimitOf(90*time.Minute) {
 		t.Errorf("%+v, %v", out, err)
 	}
 	for name, bad := range map[string]string{
@@ -112,7 +113,7 @@ func TestASubmissionKeepsAnyBytesOfItsTexts(t *testing.T) {
 			t.Errorf("%s: %+v", name, s)
 		}
 	}
-	if s := (slurm.Submission{TimeLimit: slurm.NoVal}); s.Limit().Set {
+	if s := (slurm.Submission{TimeLimit: slurm.NoVal}); s.Limit().IsSet() {
 		t.Error("no value is a limit")
 	}
 }

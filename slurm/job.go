@@ -1,6 +1,10 @@
 package slurm
 
-import "time"
+import (
+	"time"
+
+	"github.com/epplan/epplan/live"
+)
 
 // Job is one job, array task or heterogeneous component as squeue or scontrol shows it.
 // Name, Comment and everything else a user typed is hostile text.
@@ -23,7 +27,7 @@ type Job struct {
 	Reason       string
 	Priority     uint32 // 0: held
 	Nice         int64
-	TimeLimit    Limit
+	TimeLimit    live.Limit
 	Submit       time.Time
 	Eligible     time.Time
 	Start        time.Time // planned when pending
@@ -120,9 +124,9 @@ type Partition struct {
 	Default  bool
 	Up       bool
 	Nodes    []string
-	MaxTime  Limit
-	Standard Limit // DefaultTime
-	Tier     int   // PriorityTier
+	MaxTime  live.Limit
+	Standard live.Limit // DefaultTime
+	Tier     int        // PriorityTier
 }
 
 // Meta is what a JSON answer says about itself.

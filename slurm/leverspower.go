@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/epplan/epplan/live"
 )
 
 // PowerSaving is what slurmctld is set to do about nodes that sleep. Partitions
@@ -264,8 +266,8 @@ type Advice struct {
 // last at most upper, with margin on top (0.25 is a quarter more). There is none
 // when the job's own limit is unknown or already within twice of that: only
 // the user changes a limit, and only a large difference is worth the word.
-func AdviseLimit(asked Limit, upper time.Duration, margin float64) (Advice, bool) {
-	if !asked.Set || upper <= 0 || !(margin >= 0 && margin <= 10) {
+func AdviseLimit(asked live.Limit, upper time.Duration, margin float64) (Advice, bool) {
+	if !asked.IsSet() || upper <= 0 || !(margin >= 0 && margin <= 10) {
 		return Advice{}, false
 	}
 	minutes := math.Ceil(upper.Minutes() * (1 + margin))
@@ -273,7 +275,7 @@ func AdviseLimit(asked Limit, upper time.Duration, margin float64) (Advice, bool
 		return Advice{}, false
 	}
 	limit := time.Duration(minutes) * time.Minute
-	if !asked.Unlimited && asked.Duration < 2*limit {
+	if d, ok := asked.Duration(); ok && d < 2*limit {
 		return Advice{}, false
 	}
 	return Advice{

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/slurmlab"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -109,7 +110,7 @@ func liveReads(t *testing.T, l *lab) {
 	hostile := "x\n   UserId=root(0)\n\nJobId=999 JobName=\"|\x1f"
 	id := l.submit(t, "--begin=now+1day", "-t", "2-03:04:05", "--gres=gpu:2", "-J", hostile, "--comment", hostile)
 	j := l.job(t, id)
-	if j.Name != hostile || j.Comment != hostile || j.User != "nobody" || j.TimeLimit.Duration != 51*time.Hour+5*time.Minute || j.GPUCount() != 2 {
+	if j.Name != hostile || j.Comment != hostile || j.User != "nobody" || j.TimeLimit != live.LimitOf(51*time.Hour+5*time.Minute) || j.GPUCount() != 2 {
 		t.Errorf("%+v", j)
 	}
 	if text, err := l.client.JobText(ctx, id); !errors.Is(err, slurm.ErrAmbiguous) {

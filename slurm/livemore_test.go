@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/shareddata"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -76,7 +77,7 @@ func TestAccountingOnARealSlurm(t *testing.T) {
 		return err == nil && len(got.Jobs) == 1 && !got.Jobs[0].End.IsZero()
 	})
 	o := got.Jobs[0]
-	if o.ID != id || o.User != "nobody" || o.State.Base != slurm.Completed || o.Allocated.GPUs() != 2 || o.TimeLimit.Duration != 7*time.Minute || len(o.Nodes) != 1 || len(got.Rejected) != 0 {
+	if o.ID != id || o.User != "nobody" || o.State.Base != slurm.Completed || o.Allocated.GPUs() != 2 || o.TimeLimit != live.LimitOf(7*time.Minute) || len(o.Nodes) != 1 || len(got.Rejected) != 0 {
 		t.Errorf("%+v, rejected %+v", o, got.Rejected)
 	}
 	t.Logf("AdminComment in accounting: %q", o.AdminComment)

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -127,7 +128,7 @@ func TestOneJobOfAnOldSlurmIsKnownWithoutTheWholeQueue(t *testing.T) {
 						return
 					}
 					at := time.Date(2026, 11, 21, 8, 55, 23, 0, time.UTC)
-					if j.ID != 21 || j.UID != 65534 || j.User != "nobody" || j.State.Base != slurm.Running || j.TimeLimit.Duration != 10*time.Minute ||
+					if j.ID != 21 || j.UID != 65534 || j.User != "nobody" || j.State.Base != slurm.Running || j.TimeLimit != live.LimitOf(10*time.Minute) ||
 						!j.Submit.Equal(at) || !j.Start.Equal(at.Add(time.Second)) || !j.Suspended.Equal(at.Add(97*time.Second)) ||
 						j.Restarts != 2 || j.Comment != "epplan:off" || j.AdminComment != "site;epplan:ab12" || j.Name != "train" ||
 						j.GPUCount() != 3 || j.ArrayJob != 0 || j.HetJob != 0 || j.NodeCount != 2 || j.Features != "h200" || j.Account+j.QOS+j.Prefer+j.GPUFreq != "" {
@@ -185,7 +186,7 @@ func TestARequeueBetweenTwoQuestionsMixesNoRuns(t *testing.T) {
 // genuineFields fails unless what nobody may forge is as Slurm has it.
 func genuineFields(t *testing.T, name string, j *slurm.Job) {
 	t.Helper()
-	if j.ID != 21 || j.UID != 65534 || j.User != "nobody" || j.State.Base != slurm.Running || j.TimeLimit.Duration != 10*time.Minute ||
+	if j.ID != 21 || j.UID != 65534 || j.User != "nobody" || j.State.Base != slurm.Running || j.TimeLimit != live.LimitOf(10*time.Minute) ||
 		j.Partition != "main" || j.AdminComment != "site;epplan:ab12" || j.Restarts != 2 || j.NodeList != "n[1-2]" {
 		t.Errorf("%s: forged %+v", name, j)
 	}

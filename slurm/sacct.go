@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/epplan/epplan/live"
 )
 
 // Outcome is one line of accounting: a job or one of its steps.
@@ -26,7 +28,7 @@ type Outcome struct {
 	End          time.Time // zero while it runs
 	Elapsed      time.Duration
 	Suspended    time.Duration // for how long it was suspended meanwhile
-	TimeLimit    Limit
+	TimeLimit    live.Limit
 	NodeList     string
 	Nodes        []string
 	Allocated    TRES
@@ -137,7 +139,7 @@ func (a *accountingReader) outcome(cells []string) (Outcome, error) {
 	o := Outcome{
 		Cluster: t.known("cluster"), Name: v["jobname"], User: v["user"], Account: t.known("account"), QOS: t.known("qos"), Partition: v["partition"], State: ParseJobState(v["state"]),
 		Exit: t.exit("exitcode"), Submit: t.time("submit"), Eligible: t.time("eligible"), Start: t.time("start"), End: t.time("end"),
-		Elapsed: t.seconds("elapsedraw"), Suspended: t.limit("suspended").Duration, TimeLimit: t.minutes("timelimitraw"), NodeList: t.known("nodelist"),
+		Elapsed: t.seconds("elapsedraw"), Suspended: t.duration("suspended"), TimeLimit: t.minutes("timelimitraw"), NodeList: t.known("nodelist"),
 		Allocated: t.tres("alloctres", ""), Requested: t.tres("reqtres", ""), Energy: t.float("consumedenergyraw"),
 		Restarts: t.integer("restarts"), Comment: v["comment"], AdminComment: v["admincomment"],
 	}
@@ -182,7 +184,7 @@ func (t *textFields) count(key string) int64 {
 	return n
 }
 
-func (t *textFields) minutes(key string) Limit {
+func (t *textFields) minutes(key string) live.Limit {
 	l, err := ParseLimit(t.values[key])
 	t.problem(err)
 	return l

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/shareddata"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -65,7 +66,7 @@ func TestRecordedSqueueGivesTheJobsAsTheyWereSubmitted(t *testing.T) {
 		t.Errorf("shard %+v", g)
 	}
 	pending := jobByID(t, jobs, 25)
-	if pending.TimeLimit.Duration != 51*time.Hour+5*time.Minute || pending.Start.Unix() != 1795337723 || pending.Reason != "BeginTime" || pending.Requested.GPUs() != 1 {
+	if pending.TimeLimit != live.LimitOf(51*time.Hour+5*time.Minute) || pending.Start.Unix() != 1795337723 || pending.Reason != "BeginTime" || pending.Requested.GPUs() != 1 {
 		t.Errorf("pending %+v", pending)
 	}
 	if held := jobByID(t, jobs, 26); !held.Held() {
@@ -143,7 +144,7 @@ func TestRecordedScontrolGivesNodesAndPartitions(t *testing.T) {
 		t.Errorf("gres in use %+v", n.GresUsed)
 	}
 	parts, err := slurm.ParsePartitionText("scontrol show partition", sample(t, "scontrol-show-partition.txt"))
-	if err != nil || len(parts) != 2 || !parts[0].Default || parts[1].Default || !parts[0].Up || parts[0].MaxTime.Duration != 24*time.Hour || parts[0].Tier != 1 || len(parts[0].Nodes) != 2 || parts[0].Standard.Set {
+	if err != nil || len(parts) != 2 || !parts[0].Default || parts[1].Default || !parts[0].Up || parts[0].MaxTime != live.LimitOf(24*time.Hour) || parts[0].Tier != 1 || len(parts[0].Nodes) != 2 || parts[0].Standard.IsSet() {
 		t.Errorf("%+v, %v", parts, err)
 	}
 	conf := slurm.ParseConfigText(sample(t, "scontrol-show-config.txt"))

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/epplan/epplan/live"
 )
 
 // jobLines are the names that the lines of scontrol show job start with, in
@@ -257,10 +259,16 @@ func (t *textFields) nodeCount() int {
 	return n
 }
 
-func (t *textFields) limit(key string) Limit {
+func (t *textFields) limit(key string) live.Limit {
 	l, err := ParseLimit(t.values[key])
 	t.problem(err)
 	return l
+}
+
+// duration is how long something took; 0 where nobody says.
+func (t *textFields) duration(key string) time.Duration {
+	d, _ := t.limit(key).Duration()
+	return d.Truncate(time.Millisecond) // a limit of 0 is the least there is
 }
 
 func (t *textFields) time(key string) time.Time {

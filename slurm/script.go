@@ -172,12 +172,14 @@ func limitMinutes(value string) (uint32, error) {
 	switch {
 	case err != nil:
 		return 0, err
-	case !limit.Set:
+	case !limit.IsSet():
 		return 0, nil
-	case limit.Unlimited:
+	case limit.IsUnlimited():
 		return Infinite, nil
-	case limit.Duration <= 0:
+	}
+	d, _ := limit.Duration()
+	if d < time.Second {
 		return 0, errors.New("a time limit of 0")
 	}
-	return uint32(min(math.MaxInt32, (limit.Duration+time.Minute-1)/time.Minute)), nil
+	return uint32(min(math.MaxInt32, (d+time.Minute-1)/time.Minute)), nil
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/epplan/epplan/live"
 )
 
 func TestOptionsOfAScriptAreRead(t *testing.T) {
@@ -63,8 +65,8 @@ func TestOptionsBecomeASubmission(t *testing.T) {
 	if !s.WantsGPU() {
 		t.Error("it doesn't ask for GPUs")
 	}
-	for text, want := range map[string]Limit{
-		"UNLIMITED": {Set: true, Unlimited: true}, "0:30": {Set: true, Duration: time.Minute}, "90": {Set: true, Duration: 90 * time.Minute}, "": {},
+	for text, want := range map[string]live.Limit{
+		"UNLIMITED": live.Unlimited(), "0:30": live.LimitOf(time.Minute), "90": live.LimitOf(90 * time.Minute), "": {},
 	} {
 		if err := s.Option("time", text); err != nil || s.Limit() != want {
 			t.Errorf("--time=%s is %+v, %v", text, s.Limit(), err)
@@ -110,7 +112,7 @@ func FuzzBatchOptions(f *testing.F) {
 			}
 			_ = s.Option(o.Name, o.Value)
 		}
-		if l := s.Limit(); l.Set && !l.Unlimited && l.Duration <= 0 {
+		if l := s.Limit(); l.Seconds() < 60 {
 			t.Fatalf("limit %+v", l)
 		}
 	})

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/epplan/epplan/live"
 )
 
 // Numbers that Slurm uses for "no value" and "infinite".
@@ -14,33 +16,25 @@ const (
 	NoVal64  = 0xfffffffffffffffe
 )
 
-// Limit is a wall-time limit. The zero Limit says that none was stated, which
-// for a pending job means the partition's.
-type Limit struct {
-	Set       bool          // a limit or "unlimited" was stated
-	Unlimited bool          // no end
-	Duration  time.Duration // when Set and not Unlimited
-}
-
 // maxDays keeps a duration within time.Duration.
 const maxDays = 100_000
 
 // ParseLimit reads Slurm's time limits: "minutes", "minutes:seconds",
 // "hours:minutes:seconds", "days-hours[:minutes[:seconds]]", UNLIMITED, and
 // the words for none stated (Partition_Limit, NOT_SET, INVALID, N/A).
-func ParseLimit(text string) (Limit, error) {
+func ParseLimit(text string) (live.Limit, error) {
 	text = strings.TrimSpace(text)
 	switch strings.ToUpper(text) {
 	case "UNLIMITED", "INFINITE":
-		return Limit{Set: true, Unlimited: true}, nil
+		return live.Unlimited(), nil
 	case "", "PARTITION_LIMIT", "NOT_SET", "INVALID", "N/A", "NONE", "(NULL)":
-		return Limit{}, nil
+		return live.Limit{}, nil
 	}
 	d, err := ParseDuration(text)
 	if err != nil {
-		return Limit{}, err
+		return live.Limit{}, err
 	}
-	return Limit{Set: true, Duration: d}, nil
+	return live.LimitOf(d), nil
 }
 
 // ParseDuration reads a Slurm time such as "2-03:04:05"; a bare number counts minutes.
@@ -85,14 +79,14 @@ func FormatLimit(d time.Duration) string {
 }
 
 // limitFromMinutes reads a limit as JSON and sacct's TimelimitRaw state it.
-func limitFromMinutes(n number) Limit {
+func limitFromMinutes(n number) live.Limit {
 	switch {
 	case n.infinite || n.set && n.value == Infinite:
-		return Limit{Set: true, Unlimited: true}
+		return live.Unlimited()
 	case !n.set || n.value == NoVal || n.value < 0 || n.value > maxDays*1440:
-		return Limit{}
+		return live.Limit{}
 	}
-	return Limit{Set: true, Duration: time.Duration(n.value) * time.Minute}
+	return live.LimitOf(time.Duration(n.value) * time.Minute)
 }
 
 // maxUnix is the year 9999.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 	"pgregory.net/rapid"
 )
@@ -38,15 +39,15 @@ func TestABadHostlistIsAnErrorWithItsColumn(t *testing.T) {
 }
 
 func TestTimeLimitsAreReadInAllOfSlurmsForms(t *testing.T) {
-	for text, want := range map[string]slurm.Limit{
-		"2-03:04:05":      {Set: true, Duration: 51*time.Hour + 4*time.Minute + 5*time.Second},
-		"1-0":             {Set: true, Duration: 24 * time.Hour},
-		"1-2:3":           {Set: true, Duration: 26*time.Hour + 3*time.Minute},
-		"01:00:00":        {Set: true, Duration: time.Hour},
-		"1:30":            {Set: true, Duration: 90 * time.Second},
-		"60":              {Set: true, Duration: time.Hour},
-		"UNLIMITED":       {Set: true, Unlimited: true},
-		"infinite":        {Set: true, Unlimited: true},
+	for text, want := range map[string]live.Limit{
+		"2-03:04:05":      live.LimitOf(51*time.Hour + 4*time.Minute + 5*time.Second),
+		"1-0":             live.LimitOf(24 * time.Hour),
+		"1-2:3":           live.LimitOf(26*time.Hour + 3*time.Minute),
+		"01:00:00":        live.LimitOf(time.Hour),
+		"1:30":            live.LimitOf(90 * time.Second),
+		"60":              live.LimitOf(time.Hour),
+		"UNLIMITED":       live.Unlimited(),
+		"infinite":        live.Unlimited(),
 		"Partition_Limit": {},
 		"NOT_SET":         {},
 		"":                {},
@@ -66,7 +67,7 @@ func TestALimitThatIsWrittenReadsBackAsTheSameMinutes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := time.Duration(rapid.Int64Range(1, 100*24*3600).Draw(t, "seconds")) * time.Second
 		got, err := slurm.ParseLimit(slurm.FormatLimit(d))
-		if err != nil || got.Duration < d || got.Duration-d >= time.Minute {
+		if err != nil || got.Seconds() < d.Seconds() || got.Seconds()-d.Seconds() >= 60 {
 			t.Fatalf("%s: %+v, %v", d, got, err)
 		}
 	})
@@ -236,20 +237,20 @@ func TestATokenGoesAndLeavesTheTextOfOthers(t *testing.T) {
 }
 
 func TestALimitIsAdvisedOnlyWhereItIsWorthTheWord(t *testing.T) {
-	day := slurm.Limit{Set: true, Duration: 24 * time.Hour}
+	day := live.LimitOf(24 * time.Hour)
 	a, ok := slurm.AdviseLimit(day, 2*time.Hour, 0.25)
 	if !ok || a.Limit != 150*time.Minute || !strings.Contains(a.Text, "--time=0-02:30:00") {
 		t.Errorf("%+v %v", a, ok)
 	}
 	for _, c := range []struct {
-		asked slurm.Limit
+		asked live.Limit
 		upper time.Duration
-	}{{day, 12 * time.Hour}, {slurm.Limit{}, time.Hour}, {day, 0}, {day, -time.Hour}, {slurm.Limit{Set: true, Duration: time.Minute}, time.Second}} {
+	}{{day, 12 * time.Hour}, {live.Limit{}, time.Hour}, {day, 0}, {day, -time.Hour}, {live.LimitOf(time.Minute), time.Second}} {
 		if a, ok := slurm.AdviseLimit(c.asked, c.upper, 0.25); ok {
 			t.Errorf("%+v: %+v", c, a)
 		}
 	}
-	if _, ok := slurm.AdviseLimit(slurm.Limit{Set: true, Unlimited: true}, time.Hour, 0); !ok {
+	if _, ok := slurm.AdviseLimit(live.Unlimited(), time.Hour, 0); !ok {
 		t.Error("an unlimited job gets no advice")
 	}
 }

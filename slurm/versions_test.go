@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -46,7 +47,7 @@ func TestJobsOfLaterVersionsReadTheSame(t *testing.T) {
 		if !strings.HasPrefix(meta.Version.String(), release) {
 			t.Errorf("%s: version %s", release, meta.Version)
 		}
-		if j.ID != 7 || j.ArrayJob != 5 || j.ArrayTask != 2 || j.State.Base != slurm.Running || j.Priority != 99 || j.Nice != 10 || j.TimeLimit.Duration != time.Hour ||
+		if j.ID != 7 || j.ArrayJob != 5 || j.ArrayTask != 2 || j.State.Base != slurm.Running || j.Priority != 99 || j.Nice != 10 || j.TimeLimit != live.LimitOf(time.Hour) ||
 			j.Start.Unix() != 1795251323 || j.Suspended.Unix() != 1795251400 || j.NodeCount != 2 || j.Requested.GPUs() != 2 || j.Restarts != 1 || j.UID != 1000 || j.Exit != (slurm.Exit{}) {
 			t.Errorf("%s: %+v", release, j)
 		}
@@ -68,9 +69,9 @@ func TestTextSaysWhenAJobWasSuspended(t *testing.T) {
 
 func TestNumbersThatAreUnsetOrInfinite(t *testing.T) {
 	const job = `{"jobs":[{"job_id":1,"job_state":["PENDING"],"time_limit":%,"array_job_id":{"set":false,"infinite":false,"number":0}}]}`
-	for value, want := range map[string]slurm.Limit{
-		`null`: {}, `{"set":false,"infinite":false,"number":0}`: {}, `{"set":true,"infinite":true,"number":0}`: {Set: true, Unlimited: true}, `{"set":false,"infinite":true,"number":0}`: {Set: true, Unlimited: true},
-		`4294967294`: {}, `4294967295`: {Set: true, Unlimited: true}, `"UNLIMITED"`: {Set: true, Unlimited: true}, `"60"`: {Set: true, Duration: time.Hour}, `{"new":"shape"}`: {}, `[1]`: {}, `true`: {}, `6e1`: {Set: true, Duration: time.Hour},
+	for value, want := range map[string]live.Limit{
+		`null`: {}, `{"set":false,"infinite":false,"number":0}`: {}, `{"set":true,"infinite":true,"number":0}`: live.Unlimited(), `{"set":false,"infinite":true,"number":0}`: live.Unlimited(),
+		`4294967294`: {}, `4294967295`: live.Unlimited(), `"UNLIMITED"`: live.Unlimited(), `"60"`: live.LimitOf(time.Hour), `{"new":"shape"}`: {}, `[1]`: {}, `true`: {}, `6e1`: live.LimitOf(time.Hour),
 	} {
 		jobs, _, err := slurm.ParseJobs("squeue", []byte(strings.Replace(job, "%", value, 1)))
 		if err != nil || jobs[0].TimeLimit != want || jobs[0].ArrayJob != 0 || jobs[0].ArrayTask != -1 {
@@ -89,7 +90,7 @@ func TestAccountingJSONOfLaterVersions(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := list[0]
-	if o.Energy != 1500 || o.Exit.Signal != 9 || o.Ref.Job != 8 || o.Ref.Task != 1 || o.Restarts != 2 || o.TimeLimit.Duration != time.Hour || o.Allocated.GPUs() != 2 || o.Allocated["mem"] != 100<<20 || o.State.Base != slurm.Cancelled {
+	if o.Energy != 1500 || o.Exit.Signal != 9 || o.Ref.Job != 8 || o.Ref.Task != 1 || o.Restarts != 2 || o.TimeLimit != live.LimitOf(time.Hour) || o.Allocated.GPUs() != 2 || o.Allocated["mem"] != 100<<20 || o.State.Base != slurm.Cancelled {
 		t.Errorf("%+v", o)
 	}
 }

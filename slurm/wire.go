@@ -9,6 +9,8 @@ import (
 	"io"
 	"math"
 	"strings"
+
+	"github.com/epplan/epplan/live"
 )
 
 // ProtocolVersion is the version of the hooks' wire format.
@@ -184,12 +186,12 @@ func decodeWire(r io.Reader, into any) error {
 }
 
 // Limit gives the time limit that the user asked for.
-func (s *Submission) Limit() Limit {
+func (s *Submission) Limit() live.Limit {
 	if s.TimeLimit == 0 || s.TimeLimit == NoVal {
-		return Limit{}
+		return live.Limit{}
 	}
 	if s.TimeLimit == Infinite || s.TimeLimit > math.MaxInt32 {
-		return Limit{Set: true, Unlimited: true}
+		return live.Unlimited()
 	}
 	return limitFromMinutes(number{value: int64(s.TimeLimit), set: true})
 }

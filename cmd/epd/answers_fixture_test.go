@@ -30,6 +30,7 @@ import (
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/store/storetest"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -122,7 +123,7 @@ func openHouse(t *testing.T, web string) *house {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // other users ask
+	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	h := &house{
@@ -233,7 +234,7 @@ func jobOf(p *person, n slurm.JobID, state slurm.State) slurm.Job {
 		Account: p.mark() + "-account", Partition: "gpu", ArrayTask: -1,
 		Submit: time.Now().Add(-time.Hour), Eligible: time.Now().Add(-time.Hour), NodeCount: 1,
 		Priority: 1000, TRESPerNode: "gres/gpu:1",
-		TimeLimit: slurm.Limit{Set: true, Duration: 24 * time.Hour}, State: slurm.JobState{Base: state},
+		TimeLimit: live.LimitOf(24 * time.Hour), State: slurm.JobState{Base: state},
 		Comment: "epplan:deadline=+9h",
 	}
 	if state == slurm.Running {

@@ -326,7 +326,7 @@ func TestAnAgentAnswersRootAlone(t *testing.T) {
 	submit := filepath.Join(dir, "submit.sock")
 	agent := launch(t, dir, "--submit-socket", submit)
 	socket := filepath.Join(dir, "epd.sock")
-	err = errors.Join(os.Chmod(dir, 0o755), os.Chmod(socket, 0o666)) //nolint:gosec // on purpose
+	err = errors.Join(os.Chmod(dir, 0o755), os.Chmod(socket, 0o666))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -382,7 +382,7 @@ func TestTheTableOfAnswersHasEveryOperationAndEveryPage(t *testing.T) {
 		`(?m)^\t+\{"?(/[^"]*|whatIfPath)"?, ("[^"]*", )?(Anonymous|User|Reader|Admin), s\.`)
 	found := 0
 	for _, path := range sources {
-		text, err := os.ReadFile(path) //nolint:gosec // the project's own
+		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}

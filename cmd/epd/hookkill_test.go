@@ -31,7 +31,7 @@ func openNode(t *testing.T) *slurmd {
 	n := &slurmd{T: t, dir: t.TempDir()}
 	n.epplan, n.epd = filepath.Join(n.dir, "epplan"), filepath.Join(n.dir, "epd")
 	args := []string{"build", "-o", n.epplan, "../epplan"}
-	build := exec.CommandContext(t.Context(), "go", args...) //nolint:gosec // ours
+	build := exec.CommandContext(t.Context(), "go", args...)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -40,7 +40,7 @@ func openNode(t *testing.T) *slurmd {
 	script := "#!/bin/sh\n" +
 		asChild + "=$(printf '%s\\n' epd \"$@\" --gpu sim:2 --state '" + n.state() + "')\n" +
 		"export " + asChild + "\nexec '" + os.Args[0] + "' -test.run='^TestEPDAsAChild$'\n"
-	if err := os.WriteFile(n.epd, []byte(script), 0o700); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(n.epd, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	n.env = append(os.Environ(), "SLURM_JOB_ID=7", "SLURMD_NODENAME=n1", "SLURM_JOB_UID=1000",
@@ -56,7 +56,7 @@ func (n *slurmd) socket() string { return filepath.Join(n.dir, "epd.sock") }
 func (n *slurmd) start() *exec.Cmd {
 	n.Helper()
 	const child = "-test.run=^TestEPDAsAChild$"
-	cmd := exec.CommandContext(n.Context(), os.Args[0], child) //nolint:gosec // this program
+	cmd := exec.CommandContext(n.Context(), os.Args[0], child)
 	cmd.Env = append(os.Environ(), asChild+"="+strings.Join([]string{
 		"epd", "--gpu", "sim:2", "--slurm", "off", "--node", "n1", "--state", n.state(), "--socket",
 		n.socket(),
@@ -96,7 +96,7 @@ func (n *slurmd) hook(kind, script string) {
 	if kind == "epilog" {
 		args = append(args, "--epd", n.epd, "--journal", filepath.Join(n.state(), "journal"))
 	}
-	cmd := exec.CommandContext(ctx, n.epplan, args...) //nolint:gosec // the project's own
+	cmd := exec.CommandContext(ctx, n.epplan, args...)
 	cmd.Env = append(n.env, "SLURM_SCRIPT_CONTEXT="+script)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		n.Errorf("%s: %v\n%s", kind, err, out)
@@ -126,7 +126,7 @@ func (n *slurmd) locked() float64 {
 func TestHooksEndWellWheneverTheirEPDIsKilled(t *testing.T) {
 	const kills = 16
 	n := openNode(t)
-	random := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // moments, not secrets
+	random := rand.New(rand.NewPCG(3, 4))
 	locked, freed := 0, 0
 	for i := range kills {
 		epd := n.start()

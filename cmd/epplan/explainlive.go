@@ -177,10 +177,10 @@ func writeRoom(b *strings.Builder, v *epdapi.JobView, d *epdapi.Decision) {
 	if v.Job == nil {
 		return
 	}
-	limit, ok := v.Job.LimitS.Get()
+	limit, ok := v.Job.Limit.Duration()
 	upper, known := d.TimeS.High.Get()
 	if !ok || !known {
 		return
 	}
-	row(b, "  limit", "%s, %s above the most it should take", report.FormatSeconds(limit), report.FormatSeconds(limit-upper))
+	row(b, "  limit", "%s, %s above the most it should take", report.FormatSeconds(limit.Seconds()), report.FormatSeconds(limit.Seconds()-upper))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // historySayings let jobs of logs be stored: the fake forgets them but for their
@@ -48,7 +49,7 @@ func historySayings(mux *http.ServeMux) {
 			begin := fakeBegin.Add(time.Duration(id) * time.Minute)
 			page.Jobs = append(page.Jobs, record.Past{
 				Cluster: "alpha", JobID: strconv.Itoa(id), Submitted: begin, Started: begin, Ended: begin.Add(time.Hour), User: "ada",
-				Name: []byte("evil\x1b[2J"), GPUs: record.Known(2), Limit: 2 * time.Hour, State: record.Completed, EnergyJ: record.Known(1.8e6),
+				Name: []byte("evil\x1b[2J"), GPUs: record.Known(2), Limit: live.LimitOf(2 * time.Hour), State: record.Completed, EnergyJ: record.Known(1.8e6),
 			})
 		}
 		page.More = after == 0

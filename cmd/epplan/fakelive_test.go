@@ -16,6 +16,7 @@ import (
 	"github.com/epplan/epplan/internal/predict/source"
 	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -99,7 +100,7 @@ func fakeView(id string) *epdapi.JobView {
 	v := &epdapi.JobView{
 		Job: &epdapi.Job{
 			ID: 4711, Name: "train", User: "ada", Account: "physics", Partition: "gpu", State: record.Completed, Submitted: fakeBegin.Add(-time.Minute),
-			Nodes: 1, GPUs: 2, LimitS: record.Known(3600), Workload: fakeWorkload, Scripted: true,
+			Nodes: 1, GPUs: 2, Limit: live.LimitOfSeconds(3600), Workload: fakeWorkload, Scripted: true,
 		},
 		Submission: &record.Decision{
 			Mode: "enforce", Reason: "submitted", Created: fakeBegin.Add(-time.Minute), Rung: "repeat/repeat/similar",
@@ -307,7 +308,7 @@ func fakeQueue() epdapi.Queue {
 		for range n {
 			j := epdapi.QueuedJob{
 				ID: int64(5000 + len(q.Jobs)), Name: "evil\x1b[2J", User: "ada", Partition: "gpu", State: string(slurm.Pending),
-				Tasks: 1, Nodes: 1, GPUs: 1, LimitS: record.Known(3 * 3600),
+				Tasks: 1, Nodes: 1, GPUs: 1, Limit: live.LimitOfSeconds(3 * 3600),
 			}
 			change(&j)
 			q.Jobs = append(q.Jobs, j)
@@ -319,7 +320,7 @@ func fakeQueue() epdapi.Queue {
 	add(1, func(j *epdapi.QueuedJob) { j.Workload, j.Tasks, j.ArrayJob, j.ArrayTasks = "known", 3, j.ID, "3-7:2" })
 	add(1, func(j *epdapi.QueuedJob) { j.GPUModel = "X1" })
 	add(1, func(*epdapi.QueuedJob) {})
-	add(1, func(j *epdapi.QueuedJob) { j.LimitS = record.Number{} })
+	add(1, func(j *epdapi.QueuedJob) { j.Limit = live.Limit{} })
 	add(1, func(j *epdapi.QueuedJob) { j.Held, j.Reason = true, "Dependency" })
 	add(1, func(j *epdapi.QueuedJob) { j.Nodes, j.GPUs = 2, 8 })
 	add(2, func(j *epdapi.QueuedJob) { j.State, j.GPUs, j.EndsS = string(slurm.Running), 2, record.Known(60) })

@@ -115,10 +115,7 @@ func writeJob(b *strings.Builder, v *epdapi.JobView) {
 	row(b, "Partition", "%s", orDash(j.Partition))
 	row(b, "State", "%s", orDash(j.State))
 	row(b, "Submitted", "%s", dateTime(j.Submitted))
-	limit := "no time limit"
-	if s, ok := j.LimitS.Get(); ok {
-		limit = "time limit " + report.FormatSeconds(s)
-	}
+	limit := "time limit " + j.Limit.Words(report.FormatSeconds)
 	row(b, "Size", "%s, %s, %s", counted(j.GPUs, "GPU"), counted(j.Nodes, "node"), limit)
 	by := "user and name"
 	if j.Scripted {

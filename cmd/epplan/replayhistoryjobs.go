@@ -46,9 +46,8 @@ func (h *history) add(batch *queue.Batch, cluster *planner.Cluster, at int) {
 	job := queue.NewJob(p.JobID)
 	job.User, job.Name = p.User, string(p.Name)
 	job.Arrival, job.Runtime = p.Submitted.Sub(h.begin).Seconds(), span
-	limit := math.Inf(1)
-	if p.Limit > 0 {
-		limit = p.Limit.Seconds()
+	limit := p.Limit.Seconds()
+	if !math.IsInf(limit, 1) {
 		// What ran longer may do so again, and a margin must not forbid default clocks.
 		job.Limit = max(limit, span*(1+h.config.Safety.LimitMargin))
 		limit = max(limit, span)

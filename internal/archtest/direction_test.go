@@ -20,6 +20,7 @@ var storeys = map[string]int{
 	"planner":           2,
 	"queue":             1,
 	"dvfsmodel":         1,
+	"live":              1,
 	"internal/spelling": 0,
 }
 
@@ -53,6 +54,18 @@ var bans = []ban{
 		"queue and dvfsmodel don't know each other",
 		func(room string) bool { return inRoom(room, "dvfsmodel") },
 		func(_, room string) bool { return inRoom(room, "queue") },
+	},
+	{
+		"live knows dvfsmodel at most, and planning doesn't know live",
+		func(room string) bool { return inRoom(room, "live") },
+		func(_, room string) bool { return inRoom(room, "queue") },
+	},
+	{
+		"live knows dvfsmodel at most, and planning doesn't know live",
+		func(room string) bool {
+			return inRoom(room, "queue") || inRoom(room, "dvfsmodel") || inRoom(room, "planner")
+		},
+		func(_, room string) bool { return inRoom(room, "live") },
 	},
 	{
 		"the planner names no algorithm: of what is below planner/ it imports planner/sharing only",

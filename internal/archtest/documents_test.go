@@ -104,3 +104,59 @@ HOME=^root/.cache
 idle/work`, "^", "/")
 	wantViolations(t, machinePaths("x.md", text), "x.md:2:", "x.md:3:", "x.md:4:", "x.md:5:")
 }
+
+// namedInCode finds links of pages to what a file of Go declares, such as
+// [`Agent.Apply`](../internal/agent/apply.go).
+var namedInCode = regexp.MustCompile("\\[`([A-Za-z.]+)`\\]\\(([^)#]+\\.go)\\)")
+
+// misplacedNames are the links of a page to functions and types that aren't declared in
+// the file that the link names.
+func misplacedNames(page string, read func(file string) (string, error)) []string {
+	var found []string
+	for _, link := range namedInCode.FindAllStringSubmatch(page, -1) {
+		text, err := read(link[2])
+		if err != nil {
+			found = append(found, fmt.Sprintf("%s: %v", link[1], err))
+			continue
+		}
+		pattern := `(?m)^(func|type) ` + link[1] + `\b`
+		if of, method, ok := strings.Cut(link[1], "."); ok {
+			pattern = `(?m)^func \(\w+ \*?` + of + `\) ` + method + `\b`
+		}
+		if !regexp.MustCompile(pattern).MatchString(text) {
+			found = append(found, fmt.Sprintf("%s doesn't declare %s", link[2], link[1]))
+		}
+	}
+	return found
+}
+
+func TestPagesForDevelopersNameWhatIsInTheCode(t *testing.T) {
+	docs := filepath.Join(rootDir(t), "docs")
+	pages, err := filepath.Glob(filepath.Join(docs, "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	links := 0
+	for _, name := range pages {
+		page, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		links += len(namedInCode.FindAll(page, -1))
+		report(t, misplacedNames(string(page), func(file string) (string, error) {
+			text, err := os.ReadFile(filepath.Join(docs, filepath.FromSlash(file)))
+			return string(text), err
+		}))
+	}
+	if links == 0 {
+		t.Error("no page names anything")
+	}
+}
+
+func TestANameThatIsNotInItsFileIsFound(t *testing.T) {
+	read := func(string) (string, error) {
+		return "package a\n\nfunc (a *A) Do() {}\n\ntype B struct{}\n\nfunc c() {}\n", nil
+	}
+	page := "[`A.Do`](a.go) [`A.Done`](a.go) [`B`](a.go) [`c`](a.go) [`Do`](a.go) [`B.c`](a.go)"
+	wantViolations(t, misplacedNames(page, read), "declare A.Done", "declare Do", "declare B.c")
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel/choose"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -65,7 +66,7 @@ func TestTheLimitIsAboveTheSLA(t *testing.T) {
 	for id, c := range map[slurm.JobID]struct{ minutes, low, high float64 }{
 		2: {60, 1.2, 1.2}, 3: {12.5, 1.02, 1.19}, 4: {10.5, 0, 0},
 	} {
-		r.job(id, func(j *slurm.Job) { j.TimeLimit.Duration = time.Duration(c.minutes * float64(time.Minute)) })
+		r.job(id, func(j *slurm.Job) { j.TimeLimit = live.LimitOf(time.Duration(c.minutes * float64(time.Minute))) })
 		d := r.decide(ask(id))
 		sla := 0.0
 		if d.Adapt != nil {
@@ -92,7 +93,7 @@ func TestAdaptationLeavesTheMarginOfTheLimitThatSettingsWant(t *testing.T) {
 	} {
 		r := adaptRig(t, c.text+adaptAll, coreBound()) // ten minutes
 		limit := time.Duration(c.minutes) * time.Minute
-		r.job(2, func(j *slurm.Job) { j.TimeLimit.Duration = limit })
+		r.job(2, func(j *slurm.Job) { j.TimeLimit = live.LimitOf(limit) })
 		d := r.decide(ask(2))
 		if d.Adapt != nil != c.adapted {
 			t.Errorf("%s: %+v, %s", name, d.Adapt, d.Reason)

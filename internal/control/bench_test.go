@@ -16,6 +16,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -56,7 +57,7 @@ func (r *rig) knowMany(jobs int) {
 		list = append(list, slurm.Job{
 			ID: slurm.JobID(i + 1), Name: fmt.Sprintf("job-%d", i%workloads), User: fmt.Sprintf("user%d", i%100), UID: uint32(i % 100),
 			Account: "physics", Partition: "gpu", Submit: r.clock.read(), NodeCount: 1,
-			TimeLimit: slurm.Limit{Set: true, Duration: time.Hour}, Allocated: slurm.TRES{"gres/gpu": 1},
+			TimeLimit: live.LimitOf(time.Hour), Allocated: slurm.TRES{"gres/gpu": 1},
 		})
 		if len(list) == cap(list) {
 			r.Observe(list)

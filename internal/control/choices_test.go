@@ -13,6 +13,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/tune"
 	"github.com/epplan/epplan/queue"
@@ -24,7 +25,7 @@ import (
 type alike struct {
 	model    *model
 	profile  *config.Profile
-	limit    time.Duration // limitUnlimited: none
+	limit    live.Limit
 	deadline time.Duration // from its start; 0: none
 
 	objective                        string
@@ -85,7 +86,7 @@ func drawAlike(rng *rand.Rand, p *config.Profile, m *model) *alike {
 		return a + (b-a)*rng.Float64()
 	}
 	a := &alike{
-		model: m, profile: p, limit: limitUnlimited, objective: "energy", timeWeight: some(0.3, 0, 200),
+		model: m, profile: p, limit: live.Unlimited(), objective: "energy", timeWeight: some(0.3, 0, 200),
 		limitMargin: some(0.5, 0.1, 0.3), deadlineMargin: math.Floor(some(0.3, 0, 300)), timeMargin: some(0.5, 0.1, 0), stretch: some(0.5, 1.5, 1),
 		minCore: some(0.3, 0.4, 0.9), maxCore: some(0.3, 1.5, 1), minMem: some(0.3, 0.4, 1), maxMem: 1.5,
 	}
@@ -94,7 +95,7 @@ func drawAlike(rng *rand.Rand, p *config.Profile, m *model) *alike {
 	}
 	longest := m.At(p.Default.Core, p.Default.Mem).Time
 	if rng.IntN(4) > 0 {
-		a.limit = time.Duration(longest*(0.7+2*rng.Float64())) * time.Second
+		a.limit = live.LimitOf(time.Duration(longest*(0.7+2*rng.Float64())) * time.Second)
 	}
 	if rng.IntN(2) == 0 {
 		a.deadline = time.Duration(longest*(0.8+2*rng.Float64())) * time.Second
@@ -159,9 +160,7 @@ func (a *alike) offline(tb testing.TB) (dvfsmodel.Setting, bool) {
 	}
 	job := queue.NewJob("j")
 	job.Workload = "w"
-	if a.limit != limitUnlimited {
-		job.Limit = a.limit.Seconds()
-	}
+	job.Limit = a.limit.Seconds()
 	if a.deadline > 0 {
 		job.Deadline = a.deadline.Seconds()
 	}
@@ -306,10 +305,7 @@ func (a *alike) careless(at dvfsmodel.Setting) string {
 		edge := m.At(core, mem).Time * float64(max(1, core/at.Core)*max(1, mem/at.Mem))
 		return max(m.At(at.Core, at.Mem).Time, edge) * (1 + max(m.Margin, a.timeMargin))
 	}
-	longest, most := upper(at), math.Inf(1)
-	if a.limit != limitUnlimited {
-		most = a.limit.Seconds()
-	}
+	longest, most := upper(at), a.limit.Seconds()
 	if a.deadline > 0 {
 		most = min(most, a.deadline.Seconds()-a.deadlineMargin)
 	}

@@ -96,7 +96,7 @@ func (ch *chooser) byModel() {
 	standard := &sure.Standard
 	ch.predict(*standard)
 	d.DefaultJ = d.EnergyJ
-	if ch.job.limit == limitUnknown {
+	if !ch.job.limit.IsSet() {
 		d.Reason = "default clocks: " + describe(ch.doubt, "the time limit isn't known")
 		return
 	}
@@ -179,10 +179,7 @@ func (ch *chooser) room() (limit float64, bound string) {
 // room is how long a run that begins at a time may take at most, and what says
 // so.
 func (k *knownJob) room(from, wish time.Time, margin float64) (limit float64, bound string) {
-	limit, bound = math.Inf(1), "limit"
-	if k.limit != limitUnlimited && k.limit != limitUnknown {
-		limit = k.limit.Seconds()
-	}
+	limit, bound = k.limit.Seconds(), "limit"
 	until := func(at time.Time) {
 		left := at.Sub(from).Seconds() - margin
 		if left < limit {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -75,7 +76,7 @@ func drawnDecision(t *testing.T, rng *rand.Rand, a *alike) string {
 		pair := pairs[rng.IntN(len(pairs))]
 		wishes.CoreMHz, wishes.MemoryMHz, asked = int(pair.Core)+rng.IntN(2), int(pair.Mem), "fixed"
 	case 2:
-		ch.job.limit, asked = limitUnknown, "limit unknown"
+		ch.job.limit, asked = live.Limit{}, "limit unknown"
 	case 3:
 		ch.request.Shared, asked = true, "shared"
 	case 4:

@@ -147,9 +147,7 @@ func (c *Controller) decide(r *DecideRequest, job *knownJob, doubt error) *decid
 	if job.source != (source{}) && gpus > 0 {
 		d.Workload = job.source.workload(gpus)
 	}
-	if job.limit != limitUnknown && job.limit != limitUnlimited {
-		d.LimitS = record.Known(job.limit.Seconds())
-	}
+	d.Limit = job.limit
 	c.noteClocks(d.GPUModel, t)
 	c.profiles.noteNode(r.Node, d.GPUModel)
 	ch := chooser{settings: s, table: t, request: r, job: job, decision: d, doubt: doubt, now: now, explores: lot(&c.exploring, r.Job) < s.Live.Explore}
@@ -281,10 +279,7 @@ func (c *Controller) jobRecord(d *decided, job *knownJob) *record.Job {
 	j := &record.Job{
 		Cluster: c.options.Cluster, ID: int64(d.Job), Submitted: time.Unix(job.submitted, 0).UTC(), Token: job.token,
 		User: job.user.Value(), Account: job.account.Value(), Partition: job.partition.Value(), Name: []byte(job.name.Value()),
-		Workload: d.Workload, Nodes: int(job.nodes), GPUs: int(job.gpus), State: string(slurm.Running),
-	}
-	if job.limit != limitUnlimited {
-		j.Limit = job.limit
+		Workload: d.Workload, Nodes: int(job.nodes), GPUs: int(job.gpus), State: string(slurm.Running), Limit: job.limit,
 	}
 	if job.scripted {
 		j.ScriptHash = job.source.String()

@@ -16,6 +16,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -31,7 +32,7 @@ func TestTheUpperTimeKeepsTheLimit(t *testing.T) {
 			applied := 0
 			for i := range slurm.JobID(60) {
 				limit := time.Duration(500+20*i) * time.Second
-				r.job(100+i, func(j *slurm.Job) { j.TimeLimit.Duration = limit })
+				r.job(100+i, func(j *slurm.Job) { j.TimeLimit = live.LimitOf(limit) })
 				d := r.decide(ask(100 + i))
 				if !d.Apply {
 					continue
@@ -367,7 +368,7 @@ func TestAJobThatStartsBeforeTheFirstSyncIsAskedForOnce(t *testing.T) {
 			<-hold
 			return slurm.Job{
 				ID: id, Name: "train", UID: 1000, Partition: "gpu", Submit: start.Add(time.Hour), Comment: "epplan:off",
-				TimeLimit: slurm.Limit{Set: true, Duration: time.Hour}, Allocated: slurm.TRES{"gres/gpu": 4},
+				TimeLimit: live.LimitOf(time.Hour), Allocated: slurm.TRES{"gres/gpu": 4},
 			}, nil
 		}
 	})

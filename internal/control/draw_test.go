@@ -13,6 +13,7 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -82,7 +83,7 @@ var drawCases = []struct {
 	},
 	{
 		name: "the limit forbids them", text: constantly("802"), arm: record.Constant, reason: "but a run there isn't sure to end in time: default clocks",
-		job: func(j *slurm.Job) { j.TimeLimit.Duration = 700 * time.Second },
+		job: func(j *slurm.Job) { j.TimeLimit = live.LimitOf(700 * time.Second) },
 	},
 	{
 		name: "the deadline forbids them", text: constantly("802"), arm: record.Constant, reason: "but a run there isn't sure to end in time: default clocks",
@@ -102,10 +103,10 @@ var drawCases = []struct {
 	{name: "own --gpu-freq", text: constantly("1237"), job: func(j *slurm.Job) { j.GPUFreq = "medium" }, arm: record.Excluded, reason: "hands off"},
 	{name: "fixed", text: constantly("1237"), job: func(j *slurm.Job) { j.Comment = "epplan:fixed=945" }, core: 945, arm: record.Excluded, reason: "the user fixed"},
 	{name: "shared", text: constantly("1237"), request: func(r *DecideRequest) { r.Shared = true }, arm: record.Excluded, reason: "shared"},
-	{name: "limit unknown", text: constantly("1237"), job: func(j *slurm.Job) { j.TimeLimit = slurm.Limit{} }, arm: record.Excluded, reason: "limit isn't known"},
+	{name: "limit unknown", text: constantly("1237"), job: func(j *slurm.Job) { j.TimeLimit = live.Limit{} }, arm: record.Excluded, reason: "limit isn't known"},
 	{name: "no model", text: constantly("1237"), job: func(j *slurm.Job) { j.Name = "other" }, arm: record.Excluded, reason: "no model of this workload"},
 	{
-		name: "a limit too short for any clocks", text: constantly("1237"), job: func(j *slurm.Job) { j.TimeLimit.Duration = 5 * time.Minute },
+		name: "a limit too short for any clocks", text: constantly("1237"), job: func(j *slurm.Job) { j.TimeLimit = live.LimitOf(5 * time.Minute) },
 		arm: record.Excluded, reason: "no others are sure to end within the limit",
 	},
 }
@@ -314,7 +315,7 @@ func TestNoJobOfTheConstantArmBreaksItsPromises(t *testing.T) {
 		id++
 		limit := time.Duration(rapid.SampledFrom([]int{1, 300, 620, 660, 680, 700, 720, 750, 800, 900, 2000}).Draw(t, "limit")) * time.Second
 		r.job(id, func(j *slurm.Job) {
-			j.Comment, j.TimeLimit.Duration = comment, limit
+			j.Comment, j.TimeLimit = comment, live.LimitOf(limit)
 			if own {
 				j.GPUFreq = "low"
 			}

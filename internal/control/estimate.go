@@ -11,6 +11,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -93,7 +94,7 @@ func (c *Controller) estimate(job *knownJob, shared bool, only string) *epdapi.E
 	s, now := c.settings.Load(), c.options.Clock()
 	wishes := slurm.ParseWishes(job.comment.Value(), now)
 	e := &epdapi.Estimate{
-		GPUs: int(job.gpus), Shared: shared, Scripted: job.scripted, Mode: string(s.Live.ModeOf(job.partition.Value())), Limited: job.limit != limitUnknown,
+		GPUs: int(job.gpus), Shared: shared, Scripted: job.scripted, Mode: string(s.Live.ModeOf(job.partition.Value())), Limited: job.limit.IsSet(),
 		HoldOut: s.Live.HoldOut, ConstantArm: s.Live.ConstantArm, ConfigVersion: s.Version, Wishes: wishesOf(&wishes, job.ownFreq),
 		Models: []epdapi.EstimateModel{}, Factors: epdapi.NewFactors(&s.Factors),
 	}
@@ -104,7 +105,7 @@ func (c *Controller) estimate(job *knownJob, shared bool, only string) *epdapi.E
 	e.Workload = job.source.workload(e.GPUs)
 	if !e.Limited {
 		unlimited := *job
-		unlimited.limit = limitUnlimited
+		unlimited.limit = live.Unlimited()
 		job = &unlimited
 	}
 	where := ""

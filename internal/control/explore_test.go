@@ -12,6 +12,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -61,7 +62,7 @@ func (c *campaign) run(id slurm.JobID, workload int, s *sum) Decision {
 	truth := &c.truths[workload]
 	longest, _ := c.energy(truth, base.Core)
 	limit := time.Duration(2 * longest * float64(time.Second)).Round(time.Minute)
-	c.job(id, func(j *slurm.Job) { j.Name, j.TimeLimit.Duration = fmt.Sprint("workload-", workload), limit })
+	c.job(id, func(j *slurm.Job) { j.Name, j.TimeLimit = fmt.Sprint("workload-", workload), live.LimitOf(limit) })
 	request := ask(id)
 	request.Clocks[0].Core = c.clocks
 	d := c.decide(request)
@@ -139,7 +140,7 @@ func TestAProbeIsBoundedAndSaysSo(t *testing.T) {
 		longest, _ := c.energy(&c.truths[workload], base.Core)
 		limit := time.Duration(longest*(1.05+c.random.Float64())) * time.Second
 		c.job(i+1, func(j *slurm.Job) {
-			j.Name, j.TimeLimit.Duration = fmt.Sprint("workload-", workload), limit
+			j.Name, j.TimeLimit = fmt.Sprint("workload-", workload), live.LimitOf(limit)
 			if i%3 == 0 {
 				j.Comment = fmt.Sprintf("epplan:deadline=+%dm", int(longest*1.3/60))
 				deadlines++

@@ -15,6 +15,7 @@ import (
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/store/storetest"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -100,7 +101,7 @@ func (r *rig) job(id slurm.JobID, change func(*slurm.Job)) slurm.Job {
 	r.clock.move(time.Minute)
 	j := slurm.Job{
 		ID: id, Name: "train", User: "ada", UID: 1000, Partition: "gpu", Submit: r.clock.read(), NodeCount: 1,
-		TimeLimit: slurm.Limit{Set: true, Duration: time.Hour}, State: slurm.JobState{Base: slurm.Running},
+		TimeLimit: live.LimitOf(time.Hour), State: slurm.JobState{Base: slurm.Running},
 		Allocated: slurm.TRES{"gres/gpu": 1},
 	}
 	if change != nil {

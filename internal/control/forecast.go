@@ -15,6 +15,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/predict"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -62,7 +63,7 @@ type asked struct {
 	uid                      uint32
 	name, partition, account string
 	gpus, nodes              int
-	limit                    time.Duration
+	limit                    live.Limit
 	source                   source
 	script                   string // its text, where it is known
 }
@@ -95,11 +96,11 @@ func ownerOf(user string, uid uint32) string {
 }
 
 // requested is a limit in seconds; NaN without one.
-func requested(limit time.Duration) float64 {
-	if limit == limitUnknown || limit == limitUnlimited {
-		return math.NaN()
+func requested(limit live.Limit) float64 {
+	if d, ok := limit.Duration(); ok {
+		return d.Seconds()
 	}
-	return limit.Seconds()
+	return math.NaN()
 }
 
 // script is a source as predictions know it.

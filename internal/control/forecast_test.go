@@ -167,7 +167,7 @@ func TestPredictionsNeverChooseClocksNorShortenLimits(t *testing.T) {
 		_, answer := r.submitAs(s)
 		r.job(id, func(j *slurm.Job) { j.AdminComment = string(answer.AdminComment) })
 		d := r.decide(ask(id))
-		if d.Apply || d.LimitS != plain.LimitS || d.Upper != plain.Upper {
+		if d.Apply || d.Limit != plain.Limit || d.Upper != plain.Upper {
 			t.Errorf("%+v, want what was decided without a prediction: %+v", d, plain)
 		}
 	}

@@ -19,10 +19,7 @@ const killing = time.Minute
 // isn't used.
 func (c *Controller) possible(f *predict.Forecast, a *asked) {
 	t, e, p := &f[predict.Time], &f[predict.Energy], &f[predict.Power]
-	longest := math.Inf(1)
-	if a.limit != limitUnknown && a.limit != limitUnlimited {
-		longest = (a.limit + killing).Seconds()
-	}
+	longest := a.limit.Seconds() + killing.Seconds()
 	if t.Value <= longest {
 		*t = t.Within(0, longest)
 	} else {

@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/predict"
+	"github.com/epplan/epplan/live"
 )
 
 func TestAPredictionStaysWithinTheTimeLimitAndWhatTheGPUsCanUse(t *testing.T) {
 	r := newRig(t, nil)
 	s := script(1000)
-	limit := (r.limitOf(s.Limit()) + killing).Seconds()
+	limit := r.limitOf(s.Limit()).Seconds() + killing.Seconds()
 	first, _ := r.submitAs(s)
 	if high := first.TimeS.High.Or(0); high != limit || first.PowerW.High.Or(0) < 1000 {
 		t.Errorf("no GPU model is known: time to %g s, want %g; power %+v, want no bound", high, limit, first.PowerW)
@@ -34,7 +35,7 @@ func TestAnExpectedTimeBeyondTheLimitRemains(t *testing.T) {
 	r := newRig(t, nil)
 	f := predict.Forecast{predict.Time: {Value: 7200, Low: 7000, High: 7500}, predict.Energy: {Value: 1, Low: 0.5, High: 2}}
 	want := f
-	if r.possible(&f, &asked{gpus: 1, limit: time.Hour}); f != want {
+	if r.possible(&f, &asked{gpus: 1, limit: live.LimitOf(time.Hour)}); f != want {
 		t.Errorf("%+v, want %+v: that is what the job would need", f, want)
 	}
 }
@@ -43,7 +44,7 @@ func TestAProfileThatIsNotThatOfTheBoardsBoundsNothing(t *testing.T) {
 	r := newRig(t, nil)
 	r.runScript(script(1000), 1, 1)
 	f := predict.Forecast{predict.Power: {Value: 650, Low: 500, High: 700}, predict.Time: {Value: 10, Low: 5, High: 20}}
-	r.possible(&f, &asked{gpus: 1, limit: time.Hour})
+	r.possible(&f, &asked{gpus: 1, limit: live.LimitOf(time.Hour)})
 	if p := f[predict.Power]; p.Low != 500 || p.High != 700 {
 		t.Errorf("%+v, want it as it was: no V100 uses 650 W", p)
 	}

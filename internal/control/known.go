@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unique"
 
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -56,7 +57,7 @@ type knownJob struct {
 	restarts            uint32
 	nice                int32
 	submitted, deadline int64 // Unix seconds; 0: not known, none
-	limit               time.Duration
+	limit               live.Limit
 	user, account       unique.Handle[string]
 	partition, comment  unique.Handle[string]
 	about               unique.Handle[about]
@@ -100,12 +101,6 @@ type plain string
 
 // Value is the text.
 func (p plain) Value() string { return string(p) }
-
-// Values of knownJob.limit that aren't a limit.
-const (
-	limitUnknown   time.Duration = 0
-	limitUnlimited time.Duration = math.MaxInt64
-)
 
 // maxKept is how many bytes of a name are kept.
 const maxKept = 256
@@ -255,31 +250,14 @@ func keptComment(text string) unique.Handle[string] {
 // wishPrefix begins a wish of a user.
 const wishPrefix = "epplan:"
 
-func limitOf(l slurm.Limit) time.Duration {
-	switch {
-	case !l.Set:
-		return limitUnknown
-	case l.Unlimited:
-		return limitUnlimited
-	}
-	return max(l.Duration, time.Second)
-}
-
 // limitOf is a limit of Slurm's in the GPUs' time.
-func (c *Controller) limitOf(l slurm.Limit) time.Duration {
-	limit := limitOf(l)
-	if limit == limitUnknown || limit == limitUnlimited || c.options.Speed == 0 {
-		return limit
-	}
-	return max(time.Duration(float64(limit)/c.options.Speed), time.Second)
-}
-
-// slurmLimit is a limit as Slurm has it.
-func slurmLimit(d time.Duration) slurm.Limit {
-	if d == limitUnlimited {
-		return slurm.Limit{Set: true, Unlimited: true}
-	}
-	return slurm.Limit{Set: d != limitUnknown, Duration: d}
+func (c *Controller) limitOf(l live.Limit) live.Limit {
+	return l.Map(func(d time.Duration) time.Duration {
+		if c.options.Speed != 0 {
+			d = time.Duration(float64(d) / c.options.Speed)
+		}
+		return max(d, time.Second)
+	})
 }
 
 // tresText is a count of resources as a text that is the same for the same

@@ -16,6 +16,7 @@ import (
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/store/storetest"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -47,15 +48,15 @@ var wishWords = []string{
 	"epplan:deadline=+20s",
 }
 
-func drawLimit(t *rapid.T) slurm.Limit {
+func drawLimit(t *rapid.T) live.Limit {
 	minutes := rapid.SampledFrom([]int{60, 60, 60, 15, 12, 2, 0, -1}).Draw(t, "limit")
 	switch minutes {
 	case 0:
-		return slurm.Limit{Set: true, Unlimited: true}
+		return live.Unlimited()
 	case -1:
-		return slurm.Limit{}
+		return live.Limit{}
 	}
-	return slurm.Limit{Set: true, Duration: time.Duration(minutes) * time.Minute}
+	return live.LimitOf(time.Duration(minutes) * time.Minute)
 }
 
 // open runs are those whose outcome isn't recorded.
@@ -220,7 +221,7 @@ func (m *machine) checkClocks(t *rapid.T, r *agentRun, j *slurm.Job) {
 		return
 	}
 	limit, upper := m.most[j.ID], d.Upper.Or(-1)
-	if !limit.Set || upper <= 0 || !limit.Unlimited && upper > limit.Duration.Seconds() {
+	if !limit.IsSet() || upper <= 0 || upper > limit.Seconds() {
 		t.Fatalf("a run of up to %v s in a limit of %+v: %+v", upper, limit, d)
 	}
 	if at := d.Wish.Deadline; !at.IsZero() && d.Created.Add(dvfsSeconds(upper)).After(at) {
@@ -460,7 +461,7 @@ func TestAControllerKeepsItsPromisesInAnyOrderOfEvents(t *testing.T) {
 		n++
 		m := &machine{
 			t: t, path: filepath.Join(dir, strconv.Itoa(n)+".db"), clock: &hand{now: start}, text: enforceAll,
-			jobs: map[slurm.JobID]*slurm.Job{}, most: map[slurm.JobID]slurm.Limit{},
+			jobs: map[slurm.JobID]*slurm.Job{}, most: map[slurm.JobID]live.Limit{},
 			kept: map[string]*agentRun{}, next: 1000,
 		}
 		m.open()

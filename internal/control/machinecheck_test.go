@@ -16,6 +16,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/savings"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -46,7 +47,7 @@ func (m *machine) learn(t *rapid.T) {
 			ID: id + 1, Name: "train", User: "ada", UID: 1000, Partition: "gpu", Submit: now, Start: now,
 			NodeCount: 1, ArrayTask: -1,
 			State: slurm.JobState{Base: slurm.Running}, Allocated: slurm.TRES{"gres/gpu": 1},
-			TimeLimit: slurm.Limit{Set: true, Duration: time.Hour},
+			TimeLimit: live.LimitOf(time.Hour),
 		}
 		m.jobs[j.ID], m.most[j.ID] = j, j.TimeLimit
 		r := &agentRun{request: ask(j.ID)}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -42,7 +43,7 @@ type machine struct {
 	faulty *faulty
 
 	jobs map[slurm.JobID]*slurm.Job // as Slurm has them
-	most map[slurm.JobID]slurm.Limit
+	most map[slurm.JobID]live.Limit
 	away bool // slurmctld doesn't answer
 	next int
 	runs []*agentRun

@@ -146,8 +146,8 @@ func (c *Controller) limitNow(job *knownJob, began time.Time) record.Number {
 	}
 	wishes := job.wishes(c.options.Clock())
 	limited := *job
-	if passed := began.Sub(start); !start.IsZero() && passed > 0 && job.limit != limitUnknown && job.limit != limitUnlimited {
-		limited.limit = max(job.limit-passed, 1) // Slurm's clock ticked before the Prolog
+	if passed := began.Sub(start); !start.IsZero() && passed > 0 { // Slurm's clock ticked before the Prolog
+		limited.limit = job.limit.Map(func(d time.Duration) time.Duration { return d - passed })
 	}
 	limit, _ := limited.room(began, wishes.Deadline, c.settings.Load().Safety.DeadlineMargin)
 	if math.IsInf(limit, 0) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -56,16 +57,16 @@ func TestALimitThatAnAdministratorShortenedIsSeen(t *testing.T) {
 	}
 	near(t, "the limit", first.LimitS, 3600)
 	near(t, "the upper time", first.UpperS, d.Upper.Or(0))
-	s.change(100, func(j *slurm.Job) { j.TimeLimit.Duration = 10 * time.Minute })
+	s.change(100, func(j *slurm.Job) { j.TimeLimit = live.LimitOf(10 * time.Minute) })
 	near(t, "what was asked less than a minute ago", r.outlook().LimitS, 3600)
 	if err := r.syncJobs(context.Background(), s); err != nil {
 		t.Fatal(err)
 	}
 	near(t, "the shortened limit", r.outlook().LimitS, 600)
-	s.change(100, func(j *slurm.Job) { j.TimeLimit.Duration = 20 * time.Minute })
+	s.change(100, func(j *slurm.Job) { j.TimeLimit = live.LimitOf(20 * time.Minute) })
 	r.clock.move(2 * time.Minute) // no sync: Slurm is asked
 	near(t, "the limit that is asked for", r.outlook().LimitS, 1200)
-	s.change(100, func(j *slurm.Job) { j.TimeLimit = slurm.Limit{Set: true, Unlimited: true} })
+	s.change(100, func(j *slurm.Job) { j.TimeLimit = live.Unlimited() })
 	r.clock.move(2 * time.Minute)
 	if o := r.outlook(); o.Life != Alive || o.LimitS != (record.Number{}) {
 		t.Errorf("without a limit: %+v", o)

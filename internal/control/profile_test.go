@@ -16,6 +16,7 @@ import (
 	"github.com/epplan/epplan/internal/share"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -37,7 +38,7 @@ func halves(first bool) record.Profile {
 // shared is a job of a name that asks for a part of a GPU.
 func (r *rig) shared(id slurm.JobID, name, node string) slurm.Job {
 	return r.job(id, func(j *slurm.Job) {
-		j.Name, j.Allocated, j.TRESPerNode, j.TimeLimit = name, nil, "gres:shard:1", slurm.Limit{}
+		j.Name, j.Allocated, j.TRESPerNode, j.TimeLimit = name, nil, "gres:shard:1", live.Limit{}
 		j.State.Base = slurm.Pending
 		if node != "" {
 			j.State.Base, j.Nodes, j.NodeList, j.Start = slurm.Running, []string{node}, node, r.clock.read()

@@ -125,11 +125,9 @@ func queuedJob(s *Settings, j *slurm.Job, gpuModels []string, now time.Time) *ep
 	if !since.IsZero() {
 		out.AgeS = record.Known(max(0, now.Sub(since).Seconds()))
 	}
-	if j.TimeLimit.Set && !j.TimeLimit.Unlimited {
-		out.LimitS = record.Known(j.TimeLimit.Duration.Seconds())
-		if !j.Start.IsZero() && j.State.Base != slurm.Pending {
-			out.EndsS = record.Known(max(0, j.Start.Add(j.TimeLimit.Duration).Sub(now).Seconds()))
-		}
+	out.Limit = j.TimeLimit
+	if limit, ok := j.TimeLimit.Duration(); ok && !j.Start.IsZero() && j.State.Base != slurm.Pending {
+		out.EndsS = record.Known(max(0, j.Start.Add(limit).Sub(now).Seconds()))
 	}
 	return out
 }

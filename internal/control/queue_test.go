@@ -13,6 +13,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -98,7 +99,7 @@ func pendingAt(now time.Time) func(id slurm.JobID, change func(*slurm.Job)) slur
 	return func(id slurm.JobID, change func(*slurm.Job)) slurm.Job {
 		j := slurm.Job{
 			ID: id, Name: "train", User: "ada", UID: 1000, Partition: "gpu", Submit: now, NodeCount: 1, Priority: 9, ArrayTask: -1,
-			TimeLimit: slurm.Limit{Set: true, Duration: time.Hour}, State: slurm.JobState{Base: slurm.Pending}, TRESPerNode: "gres/gpu:1",
+			TimeLimit: live.LimitOf(time.Hour), State: slurm.JobState{Base: slurm.Pending}, TRESPerNode: "gres/gpu:1",
 		}
 		if change != nil {
 			change(&j)

@@ -10,6 +10,7 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -119,7 +120,7 @@ type Decision struct {
 	PowerW        record.Number `json:"power_w"`          // of one GPU
 	EnergyJ       record.Number `json:"energy_j"`         // of the job's GPUs on this node
 	DefaultJ      record.Number `json:"default_energy_j"` // the same at default clocks
-	LimitS        record.Number `json:"limit_s"`          // wall time; unknown: none, or none known
+	Limit         live.Limit    `json:"limit_s"`          // wall time: seconds, "unlimited", or null where none is known
 	Reason        string        `json:"reason"`
 	Workload      string        `json:"workload"`
 	GPUModel      string        `json:"gpu_model"`

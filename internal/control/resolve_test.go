@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -62,7 +63,7 @@ func TestALongQueueOfAnOldSlurmHidesNoJobThatStartsOrEnds(t *testing.T) {
 	for id := slurm.JobID(1); id <= atOnce; id++ {
 		all.Go(func() {
 			d, err := r.Decide(context.Background(), ask(id))
-			if err != nil || d.Workload == "" || d.LimitS.Or(0) != 600 || strings.Contains(d.Reason, "isn't known") {
+			if err != nil || d.Workload == "" || d.Limit != live.LimitOf(10*time.Minute) || strings.Contains(d.Reason, "isn't known") {
 				t.Errorf("job %d: %+v, %v", id, d, err)
 			}
 		})

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -20,7 +21,7 @@ func TestADecisionThatMemoryForgotIsToldAgain(t *testing.T) {
 			}
 			return slurm.Job{
 				ID: id, Name: "train", User: "ada", UID: 1000, Submit: start.Add(time.Minute), NodeCount: 1,
-				TimeLimit: slurm.Limit{Set: true, Duration: 48 * time.Hour}, Comment: "epplan:fixed=1087",
+				TimeLimit: live.LimitOf(48 * time.Hour), Comment: "epplan:fixed=1087",
 				State: slurm.JobState{Base: slurm.Running}, Allocated: slurm.TRES{"gres/gpu": 1},
 			}, nil
 		}

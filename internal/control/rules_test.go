@@ -8,6 +8,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -115,15 +116,15 @@ var ruleCases = []struct {
 		arm: record.Excluded, reason: "no model of this workload",
 	},
 	{
-		name: "limit unknown", job: func(j *slurm.Job) { j.TimeLimit = slurm.Limit{} },
+		name: "limit unknown", job: func(j *slurm.Job) { j.TimeLimit = live.Limit{} },
 		arm: record.Excluded, reason: "limit isn't known",
 	},
 	{
-		name: "no limit", job: func(j *slurm.Job) { j.TimeLimit = slurm.Limit{Set: true, Unlimited: true} },
+		name: "no limit", job: func(j *slurm.Job) { j.TimeLimit = live.Unlimited() },
 		apply: true, core: -1, arm: record.Treated, reason: "of the GPUs' energy",
 	},
 	{
-		name: "a limit too short for any clocks", job: func(j *slurm.Job) { j.TimeLimit.Duration = 5 * time.Minute },
+		name: "a limit too short for any clocks", job: func(j *slurm.Job) { j.TimeLimit = live.LimitOf(5 * time.Minute) },
 		arm: record.Excluded, reason: "no others are sure to end within the limit",
 	},
 	{
@@ -190,7 +191,7 @@ func TestTheReasonStatesTheEnergyThatTheDecisionHas(t *testing.T) {
 		}
 		r.job(100, nil)
 		d := r.decide(ask(100))
-		r.job(101, func(j *slurm.Job) { j.TimeLimit.Duration = 5 * time.Minute })
+		r.job(101, func(j *slurm.Job) { j.TimeLimit = live.LimitOf(5 * time.Minute) })
 		usual := r.decide(ask(101)) // stays at default clocks
 		want := fmt.Sprintf(": %.0f%% of the GPUs' energy", 100*d.EnergyJ.Or(0)/d.DefaultJ.Or(1))
 		if more > 0 {

@@ -32,7 +32,7 @@ func (k *knownJob) slurmJob(id slurm.JobID) slurm.Job {
 		ID: id, ArrayJob: u.arrayJob, ArrayTask: int(u.arrayTask), ArrayTasks: u.arrayTasks, HetJob: u.hetJob, HetOffset: int(u.hetOffset),
 		Name: k.name.Value(), Comment: k.comment.Value(), User: k.user.Value(), UID: k.uid, Account: k.account.Value(),
 		Partition: k.partition.Value(), QOS: a.qos, State: k.stateOf(), Reason: a.reason, Nice: int64(k.nice),
-		TimeLimit: slurmLimit(k.limit), Submit: timeOf(k.submitted), Start: timeOf(u.start), Deadline: timeOf(k.deadline),
+		TimeLimit: k.limit, Submit: timeOf(k.submitted), Start: timeOf(u.start), Deadline: timeOf(k.deadline),
 		Restarts: int(k.restarts), NodeList: u.nodeList, NodeCount: int(k.nodes), Features: a.features, Prefer: a.prefer,
 		GPUFreq: a.gpuFreq, TRESPerNode: a.perNode, Requested: tresOf(a.requested), Allocated: tresOf(a.allocated),
 	}

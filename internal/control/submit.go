@@ -71,7 +71,7 @@ func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.Submi
 func (c *Controller) adviseLimit(s *slurm.Submission, from source, mode config.Mode) string {
 	settings := c.settings.Load()
 	gpus, shared := gpusOf(s)
-	if mode == config.Observe || !settings.Live.LimitHints || shared || gpus == 0 || s.Limit().Unlimited {
+	if mode == config.Observe || !settings.Live.LimitHints || shared || gpus == 0 || s.Limit().IsUnlimited() {
 		return ""
 	}
 	advice, _ := slurm.AdviseLimit(s.Limit(), c.upperAtDefault(from.workload(gpus)), settings.Safety.LimitMargin)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -320,9 +321,9 @@ func TestAListThatBreaksOffChangesNothing(t *testing.T) {
 }
 
 func TestAnOldAnswerNeverReplacesANewerOne(t *testing.T) {
-	old := slurm.Job{ID: 1, State: slurm.JobState{Base: slurm.Pending}, TimeLimit: slurm.Limit{Set: true, Duration: time.Hour}}
+	old := slurm.Job{ID: 1, State: slurm.JobState{Base: slurm.Pending}, TimeLimit: live.LimitOf(time.Hour)}
 	young := old
-	young.State.Base, young.TimeLimit.Duration = slurm.Running, 10*time.Minute
+	young.State.Base, young.TimeLimit = slurm.Running, live.LimitOf(10*time.Minute)
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := bare(t, func(o *Options) {
 			o.Resolve = func(_ context.Context, id slurm.JobID) (slurm.Job, error) {
@@ -342,7 +343,7 @@ func TestAnOldAnswerNeverReplacesANewerOne(t *testing.T) {
 		if err := c.syncJobs(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
-		if j := c.jobs.get(1); j == nil || j.state.state() != slurm.Running || j.limit != 10*time.Minute {
+		if j := c.jobs.get(1); j == nil || j.state.state() != slurm.Running || j.limit != live.LimitOf(10*time.Minute) {
 			t.Errorf("the list's answer: %+v", j)
 		}
 		if c.jobs.get(2) == nil {
@@ -367,7 +368,7 @@ func TestASnapshotHasWhatSlurmSaid(t *testing.T) {
 		ID: 12, ArrayJob: 10, ArrayTask: 4, ArrayTasks: "", HetJob: 9, HetOffset: 1, Name: "näme\nJobId=1", Comment: "epplan:off",
 		AdminComment: "epplan:abc", User: "ada", UID: 1000, Account: "physics", Partition: "gpu", QOS: "normal",
 		State: slurm.JobState{Base: slurm.Completed, Flags: []slurm.State{slurm.Completing}}, Reason: "None", Priority: 4294901751, Nice: -5,
-		TimeLimit: slurm.Limit{Set: true, Duration: 90 * time.Minute}, Submit: at, Start: at.Add(time.Hour), Deadline: at.Add(time.Hour * 24),
+		TimeLimit: live.LimitOf(90 * time.Minute), Submit: at, Start: at.Add(time.Hour), Deadline: at.Add(time.Hour * 24),
 		Restarts: 2, NodeList: "n[1-2]", Nodes: []string{"n1", "n2"}, NodeCount: 2, Features: "a&b", Prefer: "c", GPUFreq: "low",
 		TRESPerNode: "gres:gpu:h200:2", Requested: slurm.TRES{"cpu": 4, "gres/gpu": 4, "mem": 8 << 30, "gres/gpu:h200": 4},
 		Allocated: slurm.TRES{"cpu": 4, "billing": 0.5},
@@ -379,7 +380,7 @@ func TestASnapshotHasWhatSlurmSaid(t *testing.T) {
 	if len(got) != 2 || !reflect.DeepEqual(got[1], want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
-	if j := got[0]; j.ID != 11 || j.ArrayTasks != "2-4%2" || !j.Held() || j.TimeLimit.Set || !j.Start.IsZero() || j.GPUCount() != 0 {
+	if j := got[0]; j.ID != 11 || j.ArrayTasks != "2-4%2" || !j.Held() || j.TimeLimit.IsSet() || !j.Start.IsZero() || j.GPUCount() != 0 {
 		t.Errorf("%+v", j)
 	}
 	for range c.Queued() {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -95,7 +96,7 @@ func (r *rig) unknown(s *ctld, id slurm.JobID, script string) (slurm.Job, *recor
 	r.clock.move(time.Minute)
 	j := slurm.Job{
 		ID: id, Name: "train", User: "ada", UID: 1000, Partition: "gpu", Submit: r.clock.read(), Start: r.clock.read(), NodeCount: 1,
-		TimeLimit: slurm.Limit{Set: true, Duration: time.Hour}, Allocated: slurm.TRES{"gres/gpu": 1}, AdminComment: string(answer.AdminComment),
+		TimeLimit: live.LimitOf(time.Hour), Allocated: slurm.TRES{"gres/gpu": 1}, AdminComment: string(answer.AdminComment),
 	}
 	r.clock.move(10 * time.Second)
 	s.fail(context.DeadlineExceeded)

@@ -191,7 +191,7 @@ func crashed(t *testing.T, dir string, restores bool, at int, after, powerCut bo
 			t.Fatal(err)
 		}
 	}
-	lot := rand.New(rand.NewPCG(uint64(at), 1)) //nolint:gosec // no secret
+	lot := rand.New(rand.NewPCG(uint64(at), 1))
 	if restores {
 		former := m.process()
 		former.Start(t.Context())
@@ -325,7 +325,7 @@ func wantTest(t *testing.T, by string) {
 		t.Fatal(err)
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file) //nolint:gosec // the project's own
+		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -100,7 +100,7 @@ func (d *Node) choose(ctx context.Context, e *slurm.HookEvent, gpus []gpu.Identi
 		return "no decision: default clocks"
 	}
 	run.Wish = agent.Wish{OptOut: decision.Wish.OptOut, Fixed: decision.Wish.Fixed}
-	run.Limit, run.Upper = seconds(decision.LimitS), seconds(decision.Upper)
+	run.Limit, run.Upper = seconds(record.Known(decision.Limit.Seconds())), seconds(decision.Upper)
 	if decision.Apply {
 		run.Setting = dvfsmodel.Setting{Core: decision.Core, Mem: decision.Mem}
 		run.Adapt = adaptation(decision.Adapt)

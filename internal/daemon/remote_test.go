@@ -14,6 +14,7 @@ import (
 	"github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/munge"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // controllerAt answers every question in one way.
@@ -71,7 +72,7 @@ func TestAnotherControllerIsAskedWhenOneDoesntAnswer(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 				d, err := r.Decide(ctx, &control.DecideRequest{})
 				cancel()
-				if err != nil || !d.Apply || d.Core != 945 || d.LimitS.Or(0) != 60 {
+				if err != nil || !d.Apply || d.Core != 945 || d.Limit != live.LimitOf(time.Minute) {
 					t.Errorf("decision %+v, error %v", d, err)
 				}
 			}

@@ -7,24 +7,25 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // Job is what is known of a job. Texts are its owner's, bytes that are no text
 // escaped.
 type Job struct {
-	ID        int64         `json:"job_id"`
-	ArrayID   string        `json:"array_id,omitempty"` // of a task of an array, such as 4_3, as long as Slurm lists the job
-	Name      string        `json:"name"`
-	User      string        `json:"user"`
-	Account   string        `json:"account"`
-	Partition string        `json:"partition"`
-	State     string        `json:"state"` // as far as it is known; empty: it didn't start
-	Submitted time.Time     `json:"submitted"`
-	Nodes     int           `json:"nodes"`
-	GPUs      int           `json:"gpus"`
-	LimitS    record.Number `json:"limit_s"`  // unknown: none, or none known
-	Workload  string        `json:"workload"` // key of what repeats
-	Scripted  bool          `json:"scripted"` // the workload is a script's, not a name's
+	ID        int64      `json:"job_id"`
+	ArrayID   string     `json:"array_id,omitempty"` // of a task of an array, such as 4_3, as long as Slurm lists the job
+	Name      string     `json:"name"`
+	User      string     `json:"user"`
+	Account   string     `json:"account"`
+	Partition string     `json:"partition"`
+	State     string     `json:"state"` // as far as it is known; empty: it didn't start
+	Submitted time.Time  `json:"submitted"`
+	Nodes     int        `json:"nodes"`
+	GPUs      int        `json:"gpus"`
+	Limit     live.Limit `json:"limit_s"`  // wall time: seconds, "unlimited", or null where none is known
+	Workload  string     `json:"workload"` // key of what repeats
+	Scripted  bool       `json:"scripted"` // the workload is a script's, not a name's
 }
 
 // JobRow is a job in a list, with what its runs came to.

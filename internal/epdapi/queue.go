@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // Queue is Slurm's queue of GPU jobs with what is known of their workloads.
@@ -34,10 +35,10 @@ type QueuedJob struct {
 	ArrayTasks string        `json:"array_tasks,omitzero"` // Slurm's list of those tasks, such as 0-3,7%2
 	Nodes      int           `json:"nodes"`
 	GPUs       int           `json:"gpus"`
-	Shared     bool          `json:"shared"`    // it asks for parts of GPUs
-	GPUModel   string        `json:"gpu_model"` // that the job wants, or runs on; empty: any, or not known
-	AgeS       record.Number `json:"age_s"`     // since its submission; of one that runs since its start
-	LimitS     record.Number `json:"limit_s"`
+	Shared     bool          `json:"shared"`     // it asks for parts of GPUs
+	GPUModel   string        `json:"gpu_model"`  // that the job wants, or runs on; empty: any, or not known
+	AgeS       record.Number `json:"age_s"`      // since its submission; of one that runs since its start
+	Limit      live.Limit    `json:"limit_s"`    // wall time: seconds, "unlimited", or null where none is known
 	DeadlineS  record.Number `json:"deadline_s"` // from now on
 	EndsS      record.Number `json:"ends_s"`     // a running job's limit, from now on
 	Workload   string        `json:"workload"`   // key of a model; empty: there is none

@@ -164,9 +164,9 @@ func (o *Options) use(at time.Time, j *slurm.Job, model string) (use *Use, why s
 			return nil, "it has run longer than its workload does"
 		}
 	}
-	if j.TimeLimit.Set && !j.TimeLimit.Unlimited {
+	if limit, ok := j.TimeLimit.Duration(); ok {
 		rest := p.TimeS.High.Or(math.Inf(1)) - u.DoneS
-		u.Kappa = min(u.Kappa, max(1, (j.TimeLimit.Duration.Seconds()/speed-elapsed)/rest))
+		u.Kappa = min(u.Kappa, max(1, (limit.Seconds()/speed-elapsed)/rest))
 	}
 	return u, ""
 }

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/epplan/epplan/internal/share"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/planner/sharing"
 	"github.com/epplan/epplan/slurm"
 )
@@ -144,11 +145,11 @@ func TestMemoryAndTimeLimitsAreKept(t *testing.T) {
 	if o := c.order("halved"); !o.Nodes[0].Fits {
 		t.Errorf("1.1 times the time alone: %+v", o)
 	}
-	j.TimeLimit = slurm.Limit{Set: true, Duration: 66 * time.Second}
+	j.TimeLimit = live.LimitOf(66 * time.Second)
 	if o := c.order("halved"); o.Nodes[0].Fits {
 		t.Errorf("with a limit of 66 s for 64 s: %+v", o)
 	}
-	j.TimeLimit = slurm.Limit{Set: true, Duration: 660 * time.Second}
+	j.TimeLimit = live.LimitOf(660 * time.Second)
 	c.Speed = 10
 	if o := c.order("halved"); o.Nodes[0].Fits {
 		t.Errorf("the GPUs' time is ten times as fast: %+v", o)

@@ -137,7 +137,7 @@ func (b *Batch) keep(most int) {
 func (b *Batch) add(q *epdapi.QueuedJob) {
 	tasks := max(1, q.Tasks)
 	responses := b.responses(q)
-	_, limited := q.LimitS.Get()
+	_, limited := q.Limit.Duration()
 	_, predicted := q.RuntimeS.Get()
 	switch {
 	case q.State != string(slurm.Pending):
@@ -200,10 +200,7 @@ func jobOf(q *epdapi.QueuedJob, responses []modelResponse) queue.Job {
 	if q.Nodes > 1 { // one is what Slurm says of a job that doesn't say
 		job.Nodes = q.Nodes
 	}
-	limit, limited := q.LimitS.Get()
-	if limited {
-		job.Limit = limit
-	}
+	job.Limit = q.Limit.Seconds()
 	if d, ok := q.DeadlineS.Get(); ok {
 		job.Deadline = max(1, d) // one that is over can't be met
 	}
@@ -212,7 +209,7 @@ func jobOf(q *epdapi.QueuedJob, responses []modelResponse) queue.Job {
 	case len(responses) == 0 && predicted:
 		job.Runtime, job.Power = min(runtime, job.Limit), q.PowerW.Or(0)
 	case len(responses) == 0:
-		job.Runtime = limit
+		job.Runtime = job.Limit
 	case q.HandsOff:
 		for i := range responses {
 			at := responses[i].Default()

@@ -8,6 +8,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/slurmqueue"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -30,7 +31,7 @@ func TestNoJobKeepsTheOthersFromBeingPutInOrder(t *testing.T) {
 				State: string(rapid.SampledFrom([]slurm.State{slurm.Pending, slurm.Running, "COMPLETING", "odd"}).Draw(t, "state")),
 				Tasks: rapid.SampledFrom([]int{-1, 0, 1, 3, 50}).Draw(t, "tasks"), Nodes: rapid.SampledFrom([]int{-1, 0, 1, 2, 100_000}).Draw(t, "nodes"),
 				GPUs: rapid.SampledFrom([]int{0, 1, 7, 8, 9, 64, 65, 1 << 20}).Draw(t, "GPUs"), GPUModel: text.Draw(t, "GPU model"),
-				Workload: text.Draw(t, "workload"), LimitS: number("limit"), AgeS: number("age"), EndsS: number("ends"),
+				Workload: text.Draw(t, "workload"), Limit: live.LimitOfSeconds(number("limit").Or(-1)), AgeS: number("age"), EndsS: number("ends"),
 				DeadlineS: number("deadline"), RuntimeS: number("runtime"), PowerW: number("power"), HandsOff: rapid.Bool().Draw(t, "hands off"),
 			})
 		}

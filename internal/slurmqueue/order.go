@@ -12,6 +12,7 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/queue"
 	"github.com/epplan/epplan/slurm"
@@ -76,7 +77,10 @@ func fewer(q *epdapi.Queue) *epdapi.Queue {
 	for i := range out.Jobs {
 		j := &out.Jobs[i]
 		oldest[i] = j
-		j.AgeS, j.LimitS, j.RuntimeS, j.PowerW = possible(j.AgeS), possible(j.LimitS), possible(j.RuntimeS), possible(j.PowerW)
+		j.AgeS, j.RuntimeS, j.PowerW = possible(j.AgeS), possible(j.RuntimeS), possible(j.PowerW)
+		if j.Limit.Seconds() > most {
+			j.Limit = live.Limit{}
+		}
 		j.EndsS = possible(j.EndsS)
 	}
 	slices.SortStableFunc(oldest, func(a, b *epdapi.QueuedJob) int { return cmp.Compare(b.AgeS.Or(0), a.AgeS.Or(0)) })

@@ -14,6 +14,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/slurmqueue"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/slurm"
@@ -23,7 +24,7 @@ import (
 func waits(id int64, gpus int, limit, age float64) epdapi.QueuedJob {
 	return epdapi.QueuedJob{
 		ID: id, User: "ada", Partition: "gpu", State: string(slurm.Pending), Tasks: 1, Nodes: 1, GPUs: gpus,
-		LimitS: record.Known(limit), AgeS: record.Known(age),
+		Limit: live.LimitOfSeconds(limit), AgeS: record.Known(age),
 	}
 }
 
@@ -98,7 +99,7 @@ func TestPredictionsCountWhereThereIsNoModel(t *testing.T) {
 	for i, seconds := range []float64{400, 300, 200, 100} {
 		q.Jobs[i].RuntimeS, q.Jobs[i].PowerW = record.Known(seconds), record.Known(200)
 	}
-	q.Jobs[1].LimitS = record.Number{} // a prediction is enough
+	q.Jobs[1].Limit = live.Limit{} // a prediction is enough
 	if o := orderOf(t, q, "value"); !slices.Equal(o.Jobs, []slurm.JobID{3, 2, 1}) || o.Without != 0 {
 		t.Errorf("%+v", o)
 	}
@@ -123,7 +124,7 @@ func TestJobsThatCantBePlannedHaveNoPlace(t *testing.T) {
 	}}
 	q.Jobs[1].Held = true
 	q.Jobs[2].Nodes = 2
-	q.Jobs[3].LimitS = record.Number{}
+	q.Jobs[3].Limit = live.Limit{}
 	q.Jobs[5].Tasks = 3
 	if o := orderOf(t, q, "simple"); !slices.Equal(o.Jobs, []slurm.JobID{6, 1}) || o.Without != 6 {
 		t.Errorf("%+v", o)

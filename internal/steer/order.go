@@ -127,8 +127,8 @@ func (p *Plan) list(keys []group, groups map[group][]entrant) {
 // partOf is how much of an offset counts for a job that has waited for so long.
 func partOf(j *slurm.Job, now time.Time, limits *config.LivePick) int {
 	bound := limits.Ageing
-	if limits.AgeingFactor > 0 && j.TimeLimit.Set && !j.TimeLimit.Unlimited {
-		bound = min(bound, limits.AgeingFactor*j.TimeLimit.Duration.Seconds())
+	if limits.AgeingFactor > 0 {
+		bound = min(bound, limits.AgeingFactor*j.TimeLimit.Seconds())
 	}
 	waited := now.Sub(j.Eligible).Seconds()
 	if waited >= bound {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/steer"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -95,7 +96,7 @@ func TestInAdviseModeItIsSaidOnly(t *testing.T) {
 	w.settings.Margin = 0.1
 	w.settings.Upper = func(j *slurm.Job) (time.Duration, bool) { return time.Hour, j.ID == 2 }
 	w.job(1, 10, 1000, "")
-	w.job(2, 10, 990, deadline(time.Hour)).TimeLimit = slurm.Limit{Set: true, Duration: 24 * time.Hour}
+	w.job(2, 10, 990, deadline(time.Hour)).TimeLimit = live.LimitOf(24 * time.Hour)
 	s := w.open(t)
 	if r := step(t, s); r != (steer.Report{}) || w.jobs[1].Nice != 0 {
 		t.Errorf("%+v, nices %v", r, w.nices())

@@ -11,6 +11,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/steer"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -172,9 +173,9 @@ func TestAJobThatWaitsComesForwardUntilItsOwnPlace(t *testing.T) {
 func TestAgeingMayBeByAJobsTimeLimit(t *testing.T) {
 	w := newWorld()
 	w.settings.Live.Pick.AgeingFactor = 2
-	w.job(1, 10, 1000, "").TimeLimit = slurm.Limit{Set: true, Duration: 29 * time.Minute} // has waited for an hour
-	w.job(2, 10, 1000, "").TimeLimit = slurm.Limit{Set: true, Duration: 10 * time.Hour}
-	w.job(3, 10, 1000, "").TimeLimit = slurm.Limit{Set: true, Unlimited: true}
+	w.job(1, 10, 1000, "").TimeLimit = live.LimitOf(29 * time.Minute) // has waited for an hour
+	w.job(2, 10, 1000, "").TimeLimit = live.LimitOf(10 * time.Hour)
+	w.job(3, 10, 1000, "").TimeLimit = live.Unlimited()
 	w.job(4, 10, 900, "")
 	w.rankAs("value", 4, 3, 2, 1)
 	s := w.open(t)
@@ -262,7 +263,7 @@ func TestNoJobIsPutBehindOthersForLongerThanConfigured(t *testing.T) {
 		limits.Ageing = float64(rapid.IntRange(0, 20_000).Draw(t, "ageing"))
 		limits.AgeingFactor = float64(rapid.IntRange(0, 3).Draw(t, "factor"))
 		for _, id := range wanted {
-			w.jobs[id].TimeLimit = slurm.Limit{Set: true, Duration: time.Duration(rapid.IntRange(1, 100).Draw(t, "limit")) * time.Minute}
+			w.jobs[id].TimeLimit = live.LimitOf(time.Duration(rapid.IntRange(1, 100).Draw(t, "limit")) * time.Minute)
 		}
 		own := w.nices()
 		s := w.steerer(t, 1000)
@@ -276,7 +277,7 @@ func TestNoJobIsPutBehindOthersForLongerThanConfigured(t *testing.T) {
 				j := w.jobs[id]
 				bound := limits.Ageing
 				if limits.AgeingFactor > 0 {
-					bound = min(bound, limits.AgeingFactor*j.TimeLimit.Duration.Seconds())
+					bound = min(bound, limits.AgeingFactor*j.TimeLimit.Seconds())
 				}
 				if waited := w.now.Sub(j.Eligible).Seconds(); waited >= bound+60 && j.Nice != own[id] {
 					t.Fatalf("job %s waited for %v s of %v and has nice %d, its own is %d", id, waited, bound, j.Nice, own[id])

@@ -52,7 +52,7 @@ func scanEnded(row scanner) (record.Ended, error) {
 		&limit, &e.Nodes, &e.GPUs, &e.State, &ended, &took, &energy, &e.Completed, &e.Runs, &e.Rung,
 		&numbers[0], &numbers[1], &numbers[2], &numbers[3], &numbers[4], &numbers[5], &numbers[6], &numbers[7], &numbers[8])
 	e.Submitted, e.Ended = timeOf(submitted), timeOf(ended)
-	e.Limit = time.Duration(limit.Float64 * float64(time.Second))
+	e.Limit = limitOf(limit)
 	e.TimeS, e.EnergyJ = known(took), known(energy)
 	for i, interval := range []*record.Interval{&e.PredictedS, &e.PredictedPowerW, &e.PredictedJ} {
 		*interval = record.Interval{Value: known(numbers[3*i]), Low: known(numbers[3*i+1]), High: known(numbers[3*i+2])}

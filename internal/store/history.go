@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/epplan/epplan/internal/store/record"
@@ -59,17 +58,13 @@ func insertHistory(ctx context.Context, conn *sql.Conn, rows [][]any) (added int
 
 // pastRow are the values for insertPast.
 func pastRow(p *record.Past, received int64) []any {
-	var limit any
-	if p.Limit > 0 {
-		limit = p.Limit.Seconds()
-	}
 	name := p.Name
 	if name == nil {
 		name = []byte{}
 	}
 	return []any{
 		p.Cluster, p.JobID, p.Submitted.UnixMicro(), micros(p.Started), micros(p.Ended), p.User, p.Account, p.Partition, p.QOS, name,
-		number(p.GPUs), number(p.CPUs), number(p.Nodes), p.GPUModel, limit, p.State, number(p.ExitCode), number(p.EnergyJ),
+		number(p.GPUs), number(p.CPUs), number(p.Nodes), p.GPUModel, limitColumn(p.Limit), p.State, number(p.ExitCode), number(p.EnergyJ),
 		number(p.Utilisation), received,
 	}
 }
@@ -141,6 +136,6 @@ func scanPast(row scanner) (record.Past, error) {
 		p.Name = nil
 	}
 	p.GPUs, p.CPUs, p.Nodes, p.ExitCode, p.EnergyJ, p.Utilisation = known(gpus), known(cpus), known(nodes), known(exit), known(energy), known(utilisation)
-	p.Limit = time.Duration(math.Round(limit.Float64 * float64(time.Second)))
+	p.Limit = limitOf(limit)
 	return p, err
 }

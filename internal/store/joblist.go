@@ -135,7 +135,7 @@ func scanListed(row scanner, j *ListedJob) (seq int64, err error) {
 		&limit, &j.Nodes, &j.GPUs, &j.State, &j.Shown, &j.Mode, &j.Arm, &j.Setting.Core, &j.Setting.Mem, &j.Runs, &took, &energy, &restartedS, &restartedJ, &locked)
 	j.Locked = settingsOf(locked.String)
 	j.Submitted = timeOf(submitted)
-	j.Limit = time.Duration(limit.Float64 * float64(time.Second))
+	j.Limit = limitOf(limit)
 	j.TimeS, j.EnergyJ = known(took), known(energy)
 	j.Restarted = record.Restarted{TimeS: known(restartedS), GPUEnergyJ: known(restartedJ)}
 	return seq, err

@@ -5,9 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // PutJob stores what is known of a job, or brings it up to date. A token that
@@ -16,10 +16,6 @@ import (
 func (s *Store) PutJob(ctx context.Context, j *record.Job) error {
 	if j.Cluster == "" || j.ID <= 0 || j.Submitted.IsZero() {
 		return fmt.Errorf("%w: a job needs cluster, id and submit time", record.ErrInvalid)
-	}
-	var limit any
-	if j.Limit > 0 {
-		limit = j.Limit.Seconds()
 	}
 	name := j.Name[:min(len(j.Name), record.MaxText)]
 	if name == nil {
@@ -37,7 +33,7 @@ ON CONFLICT (cluster, job_id, submitted_us) DO UPDATE SET
 	nodes = excluded.nodes, gpus = excluded.gpus, state = excluded.state, shown = excluded.shown`,
 			record.Text(j.Cluster), j.ID, record.Micro(j.Submitted).UnixMicro(), record.Text(j.Token),
 			record.Text(j.User), record.Text(j.Account), record.Text(j.Partition), name,
-			record.Text(j.ScriptHash), record.Text(j.Workload), limit, j.Nodes, j.GPUs, record.Text(j.State))
+			record.Text(j.ScriptHash), record.Text(j.Workload), limitColumn(j.Limit), j.Nodes, j.GPUs, record.Text(j.State))
 		if err != nil {
 			return fmt.Errorf("store job %d: %w", j.ID, err)
 		}
@@ -57,8 +53,25 @@ func scanJob(row scanner, j *record.Job) (seq int64, err error) {
 	err = row.Scan(&seq, &j.Cluster, &j.ID, &submitted, &j.Token, &j.User, &j.Account, &j.Partition, &j.Name,
 		&j.ScriptHash, &j.Workload, &limit, &j.Nodes, &j.GPUs, &j.State)
 	j.Submitted = timeOf(submitted)
-	j.Limit = time.Duration(limit.Float64 * float64(time.Second))
+	j.Limit = limitOf(limit)
 	return seq, err
+}
+
+// limitColumn is a time limit as it is stored: seconds, +Inf for unlimited, NULL where
+// none is known.
+func limitColumn(l live.Limit) any {
+	if !l.IsSet() {
+		return nil
+	}
+	return l.Seconds()
+}
+
+// limitOf is a stored time limit.
+func limitOf(s sql.NullFloat64) live.Limit {
+	if !s.Valid {
+		return live.Limit{}
+	}
+	return live.LimitOfSeconds(s.Float64)
 }
 
 // lookup is the error of a search for one record.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // schema1 makes a database of schema 1.
@@ -61,7 +62,7 @@ func TestADatabaseOfSchema1IsMigratedWithItsRecordsAfterABackup(t *testing.T) {
 	if err != nil || len(page.Outcomes) != 3 || page.Outcomes[0].Series.Len() != 3 {
 		t.Errorf("outcomes: %+v, %v", page, err)
 	}
-	if j := lastJob(t, s, 1001); j.Limit != 90*time.Minute {
+	if j := lastJob(t, s, 1001); j.Limit != live.LimitOf(90*time.Minute) {
 		t.Errorf("job: %+v", j)
 	}
 	if d, err := s.DecisionByToken(t.Context(), "alpha", "token-1"); err != nil || d.ID != 7 {

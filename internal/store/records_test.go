@@ -12,6 +12,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // job is job i, whose name isn't text.
@@ -19,7 +20,7 @@ func job(i int) *record.Job {
 	return &record.Job{
 		Cluster: "alpha", ID: int64(1000 + i), Submitted: start.Add(time.Duration(i) * time.Minute).Truncate(time.Second),
 		Token: fmt.Sprintf("token-%d", i), User: fmt.Sprintf("user%d", i%2), Account: "acc", Partition: "gpu",
-		Name: []byte("a\nb\x00\xff"), ScriptHash: "5ca1ab1e", Workload: "w0", Limit: 90 * time.Minute, Nodes: 1, GPUs: 2,
+		Name: []byte("a\nb\x00\xff"), ScriptHash: "5ca1ab1e", Workload: "w0", Limit: live.LimitOf(90 * time.Minute), Nodes: 1, GPUs: 2,
 		State: "PENDING",
 	}
 }
@@ -79,7 +80,7 @@ func TestAJobIsBroughtUpToDateAndKeepsItsToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	update := *want
-	update.Token, update.State, update.Limit = "", "RUNNING", 0
+	update.Token, update.State, update.Limit = "", "RUNNING", live.Unlimited()
 	if err := s.PutJob(t.Context(), &update); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -58,7 +59,7 @@ func jobRow(i int) epdapi.JobRow {
 		Job: epdapi.Job{
 			ID: int64(4711 + i), Name: "train-" + strconv.Itoa(i), User: []string{"ada", "grace"}[i%2], Account: "physics", Partition: "gpu",
 			State: []string{"COMPLETED", "RUNNING", "FAILED", "TIMEOUT"}[i%4], Submitted: shownAt.Add(-time.Duration(i) * time.Hour), Nodes: 1, GPUs: 2,
-			LimitS: record.Known(7200), Workload: workload, Scripted: true,
+			Limit: live.LimitOfSeconds(7200), Workload: workload, Scripted: true,
 		},
 		Mode: "enforce", Arm: record.Treated, Setting: dvfsmodel.Setting{Core: 1110, Mem: 877}, Runs: 1, TimeS: record.Known(2900), EnergyJ: record.Known(490000),
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -106,7 +107,7 @@ func waiting(jobs int) *epdapi.Queue {
 	for i := range jobs {
 		j := epdapi.QueuedJob{
 			ID: int64(5000 + i), Name: "train-" + strconv.Itoa(i), User: []string{"ada", "grace", "edsger"}[i%3], Partition: "gpu", State: string(slurm.Pending),
-			Tasks: 1, Nodes: 1, GPUs: 1 + i%4, AgeS: record.Known(60 * float64(jobs-i)), LimitS: record.Known(3600 + 600*float64(i%7)),
+			Tasks: 1, Nodes: 1, GPUs: 1 + i%4, AgeS: record.Known(60 * float64(jobs-i)), Limit: live.LimitOfSeconds(3600 + 600*float64(i%7)),
 		}
 		switch i % 6 {
 		case 1:

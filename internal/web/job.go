@@ -78,10 +78,7 @@ func aboutJob(v *epdapi.JobView, r *Request) []any {
 	if j == nil {
 		return []any{&page.Notice{Kind: page.Info, Text: "Slurm said nothing of this job."}}
 	}
-	limit := "none"
-	if s, ok := j.LimitS.Get(); ok {
-		limit = report.FormatSeconds(s)
-	}
+	limit := j.Limit.Words(report.FormatSeconds)
 	by := "by user and name"
 	if j.Scripted {
 		by = "by user and script"

@@ -185,7 +185,7 @@ func queueTable(jobs, all []*epdapi.QueuedJob, q *epdapi.Queue, places map[int64
 	}
 	lengths := make([]record.Number, 0, 3*len(jobs))
 	for _, j := range jobs {
-		lengths = append(lengths, j.AgeS, j.LimitS, j.RuntimeS)
+		lengths = append(lengths, j.AgeS, record.Known(j.Limit.Seconds()), j.RuntimeS)
 	}
 	times := timesOf(lengths...)
 	for _, j := range jobs {
@@ -197,7 +197,7 @@ func queueTable(jobs, all []*epdapi.QueuedJob, q *epdapi.Queue, places map[int64
 			stateCell(j.State),
 			{Text: gpusText(j)},
 			{Text: times(j.AgeS)},
-			{Text: times(j.LimitS)},
+			{Text: j.Limit.Words(func(s float64) string { return times(record.Known(s)) })},
 			{Text: times(j.RuntimeS)},
 			{Text: queuedEnergy(j)},
 			{Text: knownBy(j)},

@@ -3,6 +3,8 @@ package record
 import (
 	"fmt"
 	"time"
+
+	"github.com/epplan/epplan/live"
 )
 
 // Past is a job of a log of the time before epd, or of another cluster: what an
@@ -25,8 +27,8 @@ type Past struct {
 	CPUs     Number `json:"cpus"`
 	Nodes    Number `json:"nodes"`
 	GPUModel string `json:"gpu_model,omitempty"` // "" is not known
-	// Limit is the wall-time limit; 0 is unlimited or not known.
-	Limit time.Duration `json:"limit_ns,omitempty"`
+	// Limit is the wall-time limit: seconds, "unlimited", or null where none is known.
+	Limit live.Limit `json:"limit_s,omitzero"`
 	// State is Slurm's word for how it ended, in upper case: COMPLETED, TIMEOUT.
 	State    string `json:"state"`
 	ExitCode Number `json:"exit_code"`
@@ -57,8 +59,6 @@ func (p *Past) Canonical() (Past, error) {
 		return c, fmt.Errorf("%w: past job %q started before it was submitted", ErrInvalid, Text(c.JobID))
 	case !c.Ended.IsZero() && c.Ended.Before(c.Submitted), !c.Ended.IsZero() && c.Ended.Before(c.Started):
 		return c, fmt.Errorf("%w: past job %q ended before it started", ErrInvalid, Text(c.JobID))
-	case c.Limit < 0:
-		return c, fmt.Errorf("%w: past job %q has a negative limit", ErrInvalid, Text(c.JobID))
 	}
 	for _, n := range []Number{c.GPUs, c.CPUs, c.Nodes, c.EnergyJ, c.Utilisation} {
 		if n.Or(0) < 0 {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/live"
 )
 
 // Arm says in which group of the comparison a run is.
@@ -54,20 +55,20 @@ func (s Source) Words() string {
 // Job is what Slurm knows of a job. Ids come again, so that a job is named by
 // cluster, id and submit time together.
 type Job struct {
-	Cluster    string        `json:"cluster"`
-	ID         int64         `json:"job_id"`
-	Submitted  time.Time     `json:"submitted"` // to the second, as Slurm has it
-	Token      string        `json:"token"`     // the prediction made at submission, "" without one
-	User       string        `json:"user"`
-	Account    string        `json:"account"`
-	Partition  string        `json:"partition"`
-	Name       []byte        `json:"name"` // as the user wrote it: any bytes
-	ScriptHash string        `json:"script_hash"`
-	Workload   string        `json:"workload"` // key of what repeats
-	Limit      time.Duration `json:"limit_ns"` // 0 is unlimited or unknown
-	Nodes      int           `json:"nodes"`
-	GPUs       int           `json:"gpus"`
-	State      string        `json:"state"`
+	Cluster    string     `json:"cluster"`
+	ID         int64      `json:"job_id"`
+	Submitted  time.Time  `json:"submitted"` // to the second, as Slurm has it
+	Token      string     `json:"token"`     // the prediction made at submission, "" without one
+	User       string     `json:"user"`
+	Account    string     `json:"account"`
+	Partition  string     `json:"partition"`
+	Name       []byte     `json:"name"` // as the user wrote it: any bytes
+	ScriptHash string     `json:"script_hash"`
+	Workload   string     `json:"workload"` // key of what repeats
+	Limit      live.Limit `json:"limit_s"`  // wall time: seconds, "unlimited", or null where none is known
+	Nodes      int        `json:"nodes"`
+	GPUs       int        `json:"gpus"`
+	State      string     `json:"state"`
 }
 
 // Decision is what was decided for a job, and why. One made at submission has

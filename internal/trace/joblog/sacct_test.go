@@ -12,6 +12,7 @@ import (
 
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/trace/joblog"
+	"github.com/epplan/epplan/live"
 )
 
 const header = "JobID|JobIDRaw|User|Account|Partition|QOS|State|Submit|Start|End|ElapsedRaw|TimelimitRaw|ReqTRES|AllocTRES|ConsumedEnergyRaw|JobName|ExitCode\n"
@@ -69,7 +70,7 @@ func TestAJobIsReadWithAllThatItsLineSays(t *testing.T) {
 	want := record.Past{
 		JobID: "12_4", Submitted: at, Started: at.Add(time.Minute), Ended: at.Add(61 * time.Minute), User: "ada", Account: "lab",
 		Partition: "gpu", QOS: "normal", Name: []byte("train"), GPUs: record.Known(2), CPUs: record.Known(8), Nodes: record.Known(1),
-		GPUModel: "h200", Limit: 2 * time.Hour, State: "COMPLETED", ExitCode: record.Known(0), EnergyJ: record.Known(7200),
+		GPUModel: "h200", Limit: live.LimitOf(2 * time.Hour), State: "COMPLETED", ExitCode: record.Known(0), EnergyJ: record.Known(7200),
 	}
 	if len(jobs) != 1 || !reflect.DeepEqual(jobs[0], want) {
 		t.Errorf("got  %+v\nwant %+v", jobs, want)

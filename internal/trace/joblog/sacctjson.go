@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -67,17 +68,15 @@ func (t *Tally) noSubmit(line int, p *record.Past, eligible time.Time) {
 	t.note(line, noSubmit, fmt.Errorf("job %s: taken as %s", p.JobID, at(p.Submitted)))
 }
 
-// limit is a job's time limit; 0 where there is none.
-func (t *Tally) limit(line int, job string, l slurm.Limit) time.Duration {
+// limit is a job's time limit, noted where it has none.
+func (t *Tally) limit(line int, job string, l live.Limit) live.Limit {
 	switch {
-	case l.Unlimited:
+	case l.IsUnlimited():
 		t.note(line, unlimited, fmt.Errorf("job %s: UNLIMITED", job))
-		return 0
-	case !l.Set:
+	case !l.IsSet():
 		t.note(line, noLimit, fmt.Errorf("job %s: neither a time nor UNLIMITED", job))
-		return 0
 	}
-	return l.Duration
+	return l
 }
 
 // unfinished counts a job that isn't over, or whose state nobody knows.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -100,7 +101,7 @@ type row struct {
 	reader   *sacctReader
 	ref      slurm.JobRef
 	eligible time.Time
-	limit    slurm.Limit
+	limit    live.Limit
 	elapsed  time.Duration
 	timed    bool // elapsed is known
 	nodeless bool // no node was assigned
@@ -243,8 +244,8 @@ func (r *row) duration(c column, text string) (kind string, err error) {
 		r.elapsed, err = slurm.ParseDuration(text)
 		r.timed = err == nil
 	default:
-		var limit slurm.Limit
-		if limit, err = slurm.ParseLimit(text); err == nil && !r.limit.Set {
+		var limit live.Limit
+		if limit, err = slurm.ParseLimit(text); err == nil && !r.limit.IsSet() {
 			r.limit = limit
 		}
 	}

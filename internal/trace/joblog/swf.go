@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // The fields of the Standard Workload Format (parallelworkloads, "The Standard
@@ -148,7 +149,7 @@ func (s *swfReader) job(number int, f *[swfFields]float64) error {
 		JobID: id, Submitted: time.UnixMicro(s.start*1e6 + int64(math.Round(f[swfSubmit]*1e6))).UTC(),
 		User: swfText(f[swfUser]), Account: swfText(f[swfGroup]), Partition: swfText(f[swfPartition]), QOS: swfText(f[swfQueue]),
 		Name: []byte(swfText(f[swfProgram])), State: state, CPUs: swfCount(f[swfAllocated], f[swfRequested]),
-		Limit: secondsOf(max(0, f[swfLimit])),
+		Limit: limitOf(f[swfLimit]),
 	}
 	if f[swfRunTime] >= 0 {
 		if f[swfWait] < 0 {
@@ -184,4 +185,12 @@ const maxSeconds = 100_000 * 86400
 // secondsOf is a duration of at most 100,000 days, to the microsecond.
 func secondsOf(seconds float64) time.Duration {
 	return time.Duration(math.Round(min(seconds, maxSeconds)*1e6)) * time.Microsecond
+}
+
+// limitOf is a time limit of so many seconds; 0 or less is none.
+func limitOf(seconds float64) live.Limit {
+	if !(seconds > 0) {
+		return live.Limit{}
+	}
+	return live.LimitOf(secondsOf(seconds))
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/trace/joblog"
+	"github.com/epplan/epplan/live"
 )
 
 const swf = "; Version: 2.2\n;UnixStartTime: 1000000000\n; MaxProcs: 128\n" +
@@ -34,10 +35,10 @@ func TestTheStandardWorkloadFormatIsRead(t *testing.T) {
 		t.Errorf("times of %+v", first)
 	}
 	if first.User != "3" || first.Account != "1" || string(first.Name) != "7" || first.QOS != "2" || first.Partition != "" ||
-		first.CPUs != record.Known(16) || first.Limit != time.Hour || first.State != "COMPLETED" {
+		first.CPUs != record.Known(16) || first.Limit != live.LimitOf(time.Hour) || first.State != "COMPLETED" {
 		t.Errorf("%+v", first)
 	}
-	if second.State != "FAILED" || second.CPUs != record.Known(8) || second.Limit != 0 || second.GPUs != (record.Number{}) ||
+	if second.State != "FAILED" || second.CPUs != record.Known(8) || second.Limit.IsSet() || second.GPUs != (record.Number{}) ||
 		!second.Started.Equal(second.Submitted) || kinds(tally.Noted)["wait not stated"] != 1 {
 		t.Errorf("%+v, %+v", second, tally)
 	}

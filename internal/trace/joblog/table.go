@@ -48,8 +48,8 @@ func (t *TableWriter) Write(p *record.Past) error {
 	if !p.Started.IsZero() {
 		wait = seconds(p.Started.Sub(p.Submitted))
 	}
-	if p.Limit > 0 {
-		limit = seconds(p.Limit)
+	if d, ok := p.Limit.Duration(); ok {
+		limit = seconds(d)
 	}
 	runTime := ""
 	if _, ran := p.RunTime().Get(); ran {
@@ -213,7 +213,7 @@ func (t *tableReader) read(line int) error {
 	p := &record.Past{
 		JobID: t.text("job_id"), User: t.text("user", "vc", "task"), Account: t.text("account"), Partition: t.text("partition"),
 		QOS: t.text("qos"), GPUs: t.number("gpus"), CPUs: t.number("cpus"), Nodes: t.number("nodes"), GPUModel: t.text("gpu_model"),
-		Limit: secondsOf(t.number("requested_s", "deadline_s").Or(0)), State: t.text("state"), ExitCode: t.number("exit_code"),
+		Limit: limitOf(t.number("requested_s", "deadline_s").Or(0)), State: t.text("state"), ExitCode: t.number("exit_code"),
 		Utilisation: t.number("gpu_utilisation"), Cluster: t.text("cluster"),
 	}
 	if name := t.text("job_name", "model"); name != "" {

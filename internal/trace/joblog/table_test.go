@@ -14,6 +14,7 @@ import (
 	"github.com/epplan/epplan/internal/predict"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/trace/joblog"
+	"github.com/epplan/epplan/live"
 )
 
 // failer is a test of either kind.
@@ -69,7 +70,7 @@ func drawn(t *rapid.T, i int) record.Past {
 		Ended: start.Add(time.Duration(rapid.IntRange(0, 1e6).Draw(t, "run time")) * time.Second),
 		User:  word.Draw(t, "user"), Account: word.Draw(t, "account"), Partition: word.Draw(t, "partition"), QOS: "normal",
 		GPUs: count("gpus"), CPUs: count("cpus"), Nodes: count("nodes"), GPUModel: rapid.SampledFrom([]string{"", "h200"}).Draw(t, "model"),
-		Limit: time.Duration(rapid.IntRange(0, 1e5).Draw(t, "limit")) * time.Minute, State: "FAILED",
+		Limit: rapid.SampledFrom([]live.Limit{{}, live.LimitOf(time.Minute), live.LimitOf(1e5 * time.Minute)}).Draw(t, "limit"), State: "FAILED",
 		ExitCode: count("exit"), EnergyJ: count("energy"),
 	}
 	if name := rapid.StringMatching(`[ -~äß∑]*`).Draw(t, "name"); name != "" {
