@@ -31,17 +31,9 @@ func TestWhatGoesTogetherIsPlannedAndTheRestRefused(t *testing.T) {
 		{true, true, true, refused, refused, refused, "no other truth"},
 	} {
 		for mode, want := range map[string]int{"offline": c.offline, "online": c.online, "hindsight": c.hindsight} {
-			p := &planner.Problem{Mode: planner.Online, Cluster: sharedCluster(1, 32)}
-			if mode == "offline" {
-				p.Mode = planner.Offline
-			}
-			p.Tasks = []planner.Task{profiled("a", 0, 100, 4, 1.2, 50), profiled("b", 0, 50, 4, 1.2, 40)}
-			name, o := "simple", &planner.Options{}
+			name, p, o := "simple", twoProfiled(mode == "offline", c.present), &planner.Options{}
 			if c.shares {
 				name = "cats"
-			}
-			if c.present {
-				p.Present = &planner.Present{}
 			}
 			if c.truth {
 				o.Truth = p
@@ -59,6 +51,20 @@ func TestWhatGoesTogetherIsPlannedAndTheRestRefused(t *testing.T) {
 			}
 		}
 	}
+}
+
+// twoProfiled is two jobs with profiles, online or offline, from the present or
+// not.
+func twoProfiled(offline, present bool) *planner.Problem {
+	p := &planner.Problem{Mode: planner.Online, Cluster: sharedCluster(1, 32)}
+	p.Tasks = []planner.Task{profiled("a", 0, 100, 4, 1.2, 50), profiled("b", 0, 50, 4, 1.2, 40)}
+	if offline {
+		p.Mode = planner.Offline
+	}
+	if present {
+		p.Present = &planner.Present{}
+	}
+	return p
 }
 
 // runsImprove reports whether a policy's Improve pass is run on its plan.
