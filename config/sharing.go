@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/epplan/epplan/planner"
-	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // sharedGPU is how a GPU responds that jobs share by what they use of it. The
@@ -17,10 +17,10 @@ type sharedGPU struct {
 }
 
 func defaultSharedGPU() sharedGPU {
-	p := consolidate.PaperPhysics()
+	p := sharing.PaperPhysics()
 	return sharedGPU{
 		baseW: p.BaseW, wPerMHz: p.WPerMHz, beta: p.Beta,
-		minMHz: p.LevelsMHz[0], maxMHz: p.MaxMHz(), stepMHz: p.StepMHz,
+		minMHz: p.LevelsMHz[0], maxMHz: float64(p.Max()), stepMHz: p.StepMHz,
 	}
 }
 
@@ -49,8 +49,8 @@ func (s *sharedGPU) checkTogether(d *document) {
 
 // physics are the power and the run times that the planner reckons with. The
 // highest clock is one of them whatever the step.
-func (s *sharedGPU) physics() consolidate.Physics {
-	p := consolidate.Physics{BaseW: s.baseW, WPerMHz: s.wPerMHz, Beta: s.beta, StepMHz: s.stepMHz}
+func (s *sharedGPU) physics() sharing.Physics {
+	p := sharing.Physics{BaseW: s.baseW, WPerMHz: s.wPerMHz, Beta: s.beta, StepMHz: s.stepMHz}
 	for i := 0; s.minMHz+float64(i)*s.stepMHz < s.maxMHz; i++ {
 		p.LevelsMHz = append(p.LevelsMHz, s.minMHz+float64(i)*s.stepMHz)
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/planner"
-	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 func TestGPUsAreSharedOnlyWhereTheFileSaysSo(t *testing.T) {
@@ -19,7 +19,7 @@ func TestGPUsAreSharedOnlyWhereTheFileSaysSo(t *testing.T) {
 	if want := []float64{32, 32}; !slices.Equal(c.Classes[0].SharedGB, want) {
 		t.Errorf("memory %v GB, want %v", c.Classes[0].SharedGB, want)
 	}
-	paper := consolidate.PaperPhysics()
+	paper := sharing.PaperPhysics()
 	if c.Sharing == nil || !slices.Equal(c.Sharing.Physics.LevelsMHz, paper.LevelsMHz) || c.Sharing.Physics.WPerMHz != paper.WPerMHz {
 		t.Errorf("%+v, want the paper's V100", c.Sharing)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // Bound is an energy that no plan of a problem can go below if it places every
@@ -255,11 +256,12 @@ func mostAtOnce(p *Problem, tasks []boundTask) float64 {
 // However many tasks are on a GPU, in a second at frequency f it does at most
 // one second's work at full utilisation, divided by the stretch of f, for its
 // power and its part of the host's. A curve of contention takes no less time
-// than [consolidate.Linear], for which that holds.
+// than [sharing.Linear], for which that holds.
 func (p *Problem) sharedCost(t *Task, option, class int) float64 {
 	ph, least := &p.Cluster.Sharing.Physics, math.Inf(1)
-	for _, mhz := range ph.LevelsMHz {
-		least = min(least, (ph.Power(mhz)+float64(p.Cluster.Classes[class].HostW))*ph.Stretch(mhz))
+	for _, level := range ph.LevelsMHz {
+		mhz := dvfsmodel.MHz(level)
+		least = min(least, (ph.PowerAt(mhz)+float64(p.Cluster.Classes[class].HostW))*ph.Stretch(mhz))
 	}
-	return least * t.Options[option].Response.Default().Time * mean(t.Profile.UtilPct) / 100
+	return least * t.Options[option].Response.Default().Time * sharing.MeanPct(t.Profile.UtilPct) / 100
 }

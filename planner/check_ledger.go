@@ -51,7 +51,7 @@ func (c *checker) work() (run, busy []float64) {
 	}
 	for _, s := range c.plan.Shared.Spells {
 		if s.Node >= 0 && s.Node < len(run) {
-			run[s.Node] += (c.p.Cluster.Sharing.Physics.BaseW + c.p.Cluster.Sharing.Physics.WPerMHz*s.MHz) * (s.To - s.From)
+			run[s.Node] += (c.p.Cluster.Sharing.Physics.BaseW + c.p.Cluster.Sharing.Physics.WPerMHz*float64(s.MHz)) * (s.To - s.From)
 			busy[s.Node] += s.To - s.From
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+
+	"github.com/epplan/epplan/dvfsmodel"
 )
 
 // checkShared checks what the plan says of GPUs that tasks share: who may be
@@ -55,7 +57,7 @@ func (c *checker) spellsByNode() [][]Spell {
 		case !(s.To > s.From) || math.IsInf(s.To, 0):
 			c.blame(ViolatesSharing, -1, s.Node, "GPU %d has a clock from %v s to %v s", s.GPU, s.From, s.To)
 			continue
-		case !slices.Contains(c.p.Cluster.Sharing.Physics.LevelsMHz, s.MHz):
+		case !slices.Contains(c.p.Cluster.Sharing.Physics.LevelsMHz, float64(s.MHz)):
 			c.blame(ViolatesClocks, -1, s.Node, "GPU %d runs at %v MHz, which can't be set", s.GPU, s.MHz)
 			continue
 		}
@@ -83,10 +85,11 @@ type cohabitation struct {
 
 // cohabited is a GPU at a moment.
 type cohabited struct {
-	mhz, gb float64
-	load    []float64
-	tasks   int
-	of      float64 // GB that it has
+	mhz   dvfsmodel.MHz
+	gb    float64
+	load  []float64
+	tasks int
+	of    float64 // GB that it has
 }
 
 // event is a change on a node: of a clock, if task is -1.
@@ -95,7 +98,7 @@ type event struct {
 	ends bool
 	task int
 	gpu  int
-	mhz  float64
+	mhz  dvfsmodel.MHz
 }
 
 // checkShares plays one node.
@@ -104,7 +107,7 @@ func (c *checker) checkShares(n int, spells []Spell, done []float64) {
 	h := cohabitation{checker: c, node: n, done: done}
 	for _, s := range spells {
 		events = append(events, event{at: s.From, task: -1, gpu: s.GPU, mhz: s.MHz}, event{at: s.To, ends: true, task: -1, gpu: s.GPU})
-		h.total += (c.p.Cluster.Sharing.Physics.BaseW + c.p.Cluster.Sharing.Physics.WPerMHz*s.MHz) * (s.To - s.From)
+		h.total += (c.p.Cluster.Sharing.Physics.BaseW + c.p.Cluster.Sharing.Physics.WPerMHz*float64(s.MHz)) * (s.To - s.From)
 	}
 	var tasks []int
 	for i, apart := range c.apart {
@@ -194,7 +197,7 @@ func (h *cohabitation) pass(seconds float64) {
 		}
 		if g.tasks > 0 {
 			h.used += seconds
-			slowdown[i] = h.contention(g) * math.Pow(slices.Max(ph.LevelsMHz)/g.mhz, ph.Beta)
+			slowdown[i] = h.contention(g) * math.Pow(slices.Max(ph.LevelsMHz)/float64(g.mhz), ph.Beta)
 		}
 	}
 	for _, task := range h.here {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
-	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/sharing"
 	"github.com/epplan/epplan/queue"
 )
 
@@ -107,7 +107,7 @@ func (j *joiner) task(job *queue.Job) (Task, error) {
 		Limit: job.Limit / (1 + j.margins.Limit), LimitMargin: j.margins.Limit, Share: job.Share, CPUs: job.CPUs, MemGiB: job.MemGiB,
 	}
 	if f := job.Profile; f != nil {
-		t.Profile = &Profile{UtilPct: f.UtilPct, SlotS: f.Slot, MemGB: f.MemGB, Kappa: cmp.Or(f.Kappa, consolidate.PaperSLA)}
+		t.Profile = &Profile{UtilPct: f.UtilPct, SlotS: f.Slot, MemGB: f.MemGB, Kappa: cmp.Or(f.Kappa, sharing.PaperSLA)}
 	}
 	if err := j.options(&t, job); err != nil {
 		return Task{}, err

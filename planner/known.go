@@ -314,7 +314,7 @@ func (j *joiner) powered(job *queue.Job, all []knownRun) {
 	for i := range all {
 		k := &all[i]
 		if shared := j.cluster.Sharing; k.power == 0 && job.Profile != nil && shared != nil && j.shares(k.hardware.Name) {
-			k.power = dvfsmodel.Watt(shared.Physics.Power(shared.Physics.MaxMHz()))
+			k.power = dvfsmodel.Watt(shared.Physics.PowerAt(shared.Physics.Max()))
 		}
 		if k.power > 0 {
 			known = max(known, k.energy())

@@ -73,7 +73,7 @@ func (l *Ledger) addRuns(p *Problem, plan *Plan, misses []int) (busy []float64, 
 		for i := range plan.Shared.Spells {
 			s := &plan.Shared.Spells[i]
 			busy[s.Node] += s.To - s.From
-			l.Nodes[s.Node].Run += dvfsmodel.Watt(p.Cluster.Sharing.Physics.Power(s.MHz)).Over(s.To - s.From)
+			l.Nodes[s.Node].Run += dvfsmodel.Watt(p.Cluster.Sharing.Physics.PowerAt(s.MHz)).Over(s.To - s.From)
 		}
 	}
 	return busy, misses

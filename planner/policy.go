@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // Policy is one choice for each question that a scheduler answers. The stages
@@ -50,9 +50,9 @@ type Tuner interface {
 // leave those at the highest frequency.
 type Adapter interface {
 	Tuner
-	// Clock is the frequency of a GPU with those tasks, MHz. It is asked again
+	// Clock is the frequency of a GPU with those tasks. It is asked again
 	// whenever one of them begins or ends.
-	Clock(running *consolidate.State, gpu int) float64
+	Clock(running *sharing.State, gpu int) dvfsmodel.MHz
 }
 
 // Quote is an offer by Tune: a setting with its run time and energy, and why.

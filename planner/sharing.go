@@ -7,7 +7,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // Sharing is how the GPUs of a cluster respond that tasks share by [Profile].
@@ -15,10 +16,10 @@ type Sharing struct {
 	// Physics are power and run time by a GPU's frequency. A GPU draws its power
 	// while anything runs on it, whatever its tasks use of it. Run times at
 	// default clocks are those at the highest frequency.
-	Physics consolidate.Physics
+	Physics sharing.Physics
 	// Contention is what sharing was measured to cost in time; nil:
-	// [consolidate.Linear].
-	Contention *consolidate.Curve
+	// [sharing.Linear].
+	Contention *sharing.Curve
 }
 
 // Profile is what a task uses of each of its GPUs while it runs alone at the
@@ -44,7 +45,7 @@ type Shared struct {
 type Spell struct {
 	Node, GPU int
 	From, To  float64 // seconds
-	MHz       float64
+	MHz       dvfsmodel.MHz
 }
 
 // Shares tells whether tasks with profiles may share the GPUs of a class.

@@ -7,13 +7,14 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
-	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // curved is a pair of jobs of which one comes while the other runs, on a GPU of
 // 32 GB under a curve.
-func curved(curve *consolidate.Curve, kappa float64, util ...float64) *planner.Problem {
+func curved(curve *sharing.Curve, kappa float64, util ...float64) *planner.Problem {
 	p := &planner.Problem{Mode: planner.Online, Cluster: sharedCluster(1, 32)}
 	p.Cluster.Sharing.Contention = curve
 	p.Tasks = []planner.Task{profiled("a", 0, 100, 4, kappa, util...), profiled("b", 10, 30, 4, kappa, util...)}
@@ -21,7 +22,7 @@ func curved(curve *consolidate.Curve, kappa float64, util ...float64) *planner.P
 }
 
 func TestACurveSlowsTasksDownByLoadNumberAndMemory(t *testing.T) {
-	p := curved(&consolidate.Curve{Exponent: 2, ByTask: .1, ByMemory: .2}, 4, 80, 80)
+	p := curved(&sharing.Curve{Exponent: 2, ByTask: .1, ByMemory: .2}, 4, 80, 80)
 	plan := solve(t, p, "hotcloud,place=share-cats")
 	// From 10 s on both do a second's work in 1.6² · (1 + 0.1 + 0.2 · 8/32) =
 	// 2.944 s; b ends after 88.32 s, and a has 60 s left then.
@@ -36,30 +37,30 @@ func TestACurveSlowsTasksDownByLoadNumberAndMemory(t *testing.T) {
 }
 
 func TestTheLowestClockKeepsSLAsByTheCurve(t *testing.T) {
-	p := curved(&consolidate.Curve{Exponent: 1, ByTask: .05}, 1.2, 20, 20)
+	p := curved(&sharing.Curve{Exponent: 1, ByTask: .05}, 1.2, 20, 20)
 	plan := solve(t, p, "hotcloud,place=share-cats,clocks=lowest")
-	clocks := make([]float64, 0, len(plan.Shared.Spells))
+	clocks := make([]dvfsmodel.MHz, 0, len(plan.Shared.Spells))
 	for _, s := range plan.Shared.Spells {
 		clocks = append(clocks, s.MHz)
 	}
 	// 1.05 · (1350 / f)^0.91 is 1.2 at 1165.8 MHz.
-	if want := []float64{1125, 1170, 1125}; !slices.Equal(clocks, want) {
+	if want := []dvfsmodel.MHz{1125, 1170, 1125}; !slices.Equal(clocks, want) {
 		t.Errorf("clocks %v MHz, want %v", clocks, want)
 	}
 }
 
 func TestCheckCountsContentionByTheCurve(t *testing.T) {
-	curve := &consolidate.Curve{Exponent: 1.5, ByTask: .3, ByMemory: .2}
+	curve := &sharing.Curve{Exponent: 1.5, ByTask: .3, ByMemory: .2}
 	for _, c := range []struct {
 		name  string
-		plan  *consolidate.Curve // by which it is made
+		plan  *sharing.Curve // by which it is made
 		spoil func(*planner.Plan)
 		want  planner.ViolationKind
 	}{
 		{"made by load alone", nil, func(*planner.Plan) {}, planner.ViolatesRate},
 		{"one slowed that isn't listed", curve, func(plan *planner.Plan) { plan.Shared.Slowed = nil }, planner.ViolatesSlowed},
-		{"by another number of tasks", &consolidate.Curve{Exponent: 1.5, ByTask: .2, ByMemory: .2}, func(*planner.Plan) {}, planner.ViolatesRate},
-		{"by another part of the memory", &consolidate.Curve{Exponent: 1.5, ByTask: .3, ByMemory: .1}, func(*planner.Plan) {}, planner.ViolatesRate},
+		{"by another number of tasks", &sharing.Curve{Exponent: 1.5, ByTask: .2, ByMemory: .2}, func(*planner.Plan) {}, planner.ViolatesRate},
+		{"by another part of the memory", &sharing.Curve{Exponent: 1.5, ByTask: .3, ByMemory: .1}, func(*planner.Plan) {}, planner.ViolatesRate},
 	} {
 		p := curved(c.plan, 1.2, 60, 50)
 		plan := solve(t, p, "hotcloud,place=share-cats")
@@ -79,7 +80,7 @@ func TestSafePoliciesKeepSLAsByTheCurve(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		p := sharedCrowd(rng)
-		p.Cluster.Sharing.Contention = &consolidate.Curve{Exponent: 1 + rng.Float64(), ByTask: .1 * rng.Float64(), ByMemory: .2 * rng.Float64()}
+		p.Cluster.Sharing.Contention = &sharing.Curve{Exponent: 1 + rng.Float64(), ByTask: .1 * rng.Float64(), ByMemory: .2 * rng.Float64()}
 		for _, text := range []string{"cats-safe", "cats-safe,clocks=lowest", "hotcloud"} {
 			plan := solve(t, p, text)
 			if plan.Shared == nil {
@@ -107,7 +108,7 @@ func TestSafePoliciesKeepSLAsByTheCurve(t *testing.T) {
 }
 
 func TestACurveThatIsLinearChangesNoPlan(t *testing.T) {
-	linear := consolidate.LinearCurve()
+	linear := sharing.LinearCurve()
 	for seed := range uint64(30) {
 		p := sharedCrowd(rand.New(rand.NewPCG(seed, 4)))
 		for _, text := range append([]string{"cats-safe,place=share-cats-safe"}, sharingPolicies...) {
@@ -130,7 +131,7 @@ func TestImaginedFuturesKeepSLAsByTheCurveWhileGPUsAreLeft(t *testing.T) {
 		for i := range p.Tasks {
 			p.Tasks[i].Options[0].GPUs = 1 // else a piece may have to go where the first one is
 		}
-		p.Cluster.Sharing.Contention = &consolidate.Curve{Exponent: 1 + rng.Float64(), ByTask: .1 * rng.Float64(), ByMemory: .2 * rng.Float64()}
+		p.Cluster.Sharing.Contention = &sharing.Curve{Exponent: 1 + rng.Float64(), ByTask: .1 * rng.Float64(), ByMemory: .2 * rng.Float64()}
 		plan := solve(t, p, "cats-safe,place=share-cats-safe,clocks=lowest")
 		if plan.Shared == nil {
 			continue
@@ -151,7 +152,7 @@ func TestImaginedFuturesKeepSLAsByTheCurveWhileGPUsAreLeft(t *testing.T) {
 
 func TestCurvesThatMakeNoSenseAreRefused(t *testing.T) {
 	p := curved(nil, 1.2, 50)
-	for _, bad := range []consolidate.Curve{
+	for _, bad := range []sharing.Curve{
 		{}, {Exponent: .9}, {Exponent: 11}, {Exponent: math.NaN()}, {Exponent: 1, ByTask: -1}, {Exponent: 1, ByTask: math.Inf(1)}, {Exponent: 1, ByMemory: -1},
 	} {
 		p.Cluster.Sharing.Contention = &bad

@@ -9,22 +9,22 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
-	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/planner/policy"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // sharedCluster is nodes whose GPUs may be shared, of the CATS paper's physics.
 func sharedCluster(count int, gb ...float64) planner.Cluster {
 	return planner.Cluster{
-		Sharing: &planner.Sharing{Physics: consolidate.PaperPhysics()},
+		Sharing: &planner.Sharing{Physics: sharing.PaperPhysics()},
 		Classes: []planner.NodeClass{{Name: "v100", Model: "A", Count: count, GPUs: len(gb), HostW: 20, TurnOn: 90, SharedGB: gb}},
 	}
 }
 
 // atMax is a response at the highest frequency of those physics.
 func atMax(seconds float64) dvfsmodel.Response {
-	physics := consolidate.PaperPhysics()
-	return &dvfsmodel.Fixed{At: dvfsmodel.Params{P0: dvfsmodel.Watt(physics.Power(physics.MaxMHz())), T0: seconds}.At(dvfsmodel.DefaultScaling())}
+	physics := sharing.PaperPhysics()
+	return &dvfsmodel.Fixed{At: dvfsmodel.Params{P0: dvfsmodel.Watt(physics.PowerAt(physics.Max())), T0: seconds}.At(dvfsmodel.DefaultScaling())}
 }
 
 // profiled is a job with a profile that takes so many seconds by itself.
@@ -177,11 +177,11 @@ func TestClocksFollowWhoIsOnTheGPU(t *testing.T) {
 	p := &planner.Problem{Mode: planner.Online, Cluster: sharedCluster(1, 32)}
 	p.Tasks = []planner.Task{profiled("tolerant", 0, 100, 4, 1.2, 20, 20), profiled("strict", 10, 30, 4, 1, 20, 20)}
 	plan := solve(t, p, "cats")
-	clocks := make([]float64, 0, len(plan.Shared.Spells))
+	clocks := make([]dvfsmodel.MHz, 0, len(plan.Shared.Spells))
 	for _, s := range plan.Shared.Spells {
 		clocks = append(clocks, s.MHz)
 	}
-	if want := []float64{1125, 1350, 1125}; !slices.Equal(clocks, want) {
+	if want := []dvfsmodel.MHz{1125, 1350, 1125}; !slices.Equal(clocks, want) {
 		t.Errorf("clocks %v MHz, want %v", clocks, want)
 	}
 	if len(plan.Shared.Slowed) > 0 {
@@ -304,7 +304,7 @@ func TestTheCheapestClockIsTheOneOfLeastEnergyWithinTheSLA(t *testing.T) {
 		wPerMHz   float64
 		beta      float64
 		util      float64
-		want, low float64 // MHz: of cats-safe, and with the lowest clock
+		want, low dvfsmodel.MHz // of cats-safe, and with the lowest clock
 	}{
 		{"the paper's, whose slower clocks take more energy", 0.09, 0.91, 50, 1350, 1125},
 		{"one that hardly slows tasks down", 0.09, 0.1, 50, 225, 225},
@@ -314,7 +314,7 @@ func TestTheCheapestClockIsTheOneOfLeastEnergyWithinTheSLA(t *testing.T) {
 		physics := &p.Cluster.Sharing.Physics
 		physics.WPerMHz, physics.Beta = c.wPerMHz, c.beta
 		p.Tasks = []planner.Task{profiled("a", 0, 100, 4, 1.2, c.util)}
-		for text, want := range map[string]float64{"cats-safe": c.want, "cats-safe,clocks=lowest": c.low} {
+		for text, want := range map[string]dvfsmodel.MHz{"cats-safe": c.want, "cats-safe,clocks=lowest": c.low} {
 			if got := solve(t, p, text).Shared.Spells[0].MHz; got != want {
 				t.Errorf("%s, %s: %v MHz, want %v", c.name, text, got, want)
 			}

@@ -4,7 +4,7 @@ import (
 	"container/heap"
 	"slices"
 
-	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // share makes the nodes whose GPUs may be shared known, all of them off.
@@ -95,7 +95,7 @@ func (y *tenancy) notIdle(node int, on bool) bool {
 // Shared is what tasks hold of the GPUs that may be shared, those on nodes that
 // aren't ready yet included; nil where none may be. Its servers are the first
 // nodes, and GPUs have the same numbers. It is not to be changed.
-func (v *View) Shared() *consolidate.State {
+func (v *View) Shared() *sharing.State {
 	if v.tenancy == nil {
 		return nil
 	}

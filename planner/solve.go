@@ -47,11 +47,9 @@ func Solve(ctx context.Context, p *Problem, policy *Policy, opts *Options) (*Pla
 			return nil, err
 		}
 	}
-	if p.Present != nil && opts.Truth != nil {
-		return nil, errors.New("a plan from the present has no other truth than what is predicted")
-	}
-	if policy.Share && p.sharable() && (opts.Truth != nil || p.Present != nil) {
-		return nil, fmt.Errorf("policy %s shares GPUs: such a plan begins at 0, and run times must be certain for it", policy.Name)
+	r := requested(p, policy, opts)
+	if err := r.conflict(policy.Name); err != nil {
+		return nil, err
 	}
 	e := newEngine(p, policy, opts)
 	defer e.view.release()
@@ -72,7 +70,7 @@ func Solve(ctx context.Context, p *Problem, policy *Policy, opts *Options) (*Pla
 	if !within {
 		monitor.Found(p, plan)
 	}
-	if policy.Improve == nil || opts.NoImprove || opts.Truth != nil || (p.Mode == Online && (!policy.Hindsight || p.Present != nil)) {
+	if !r.improve {
 		return plan, nil
 	}
 	better, err := policy.Improve.Improve(ctx, p, plan, rand.New(rand.NewPCG(opts.Seed, opts.Seed)))
@@ -85,4 +83,38 @@ func Solve(ctx context.Context, p *Problem, policy *Policy, opts *Options) (*Pla
 	better.nameBounds(p)
 	better.Cut = better.Cut || Cut(ctx)
 	return better, nil
+}
+
+// request is what a problem, a policy and options ask for at once:
+//
+//	              the present    shared GPUs    Improve runs
+//	Truth         no, an error   no, an error   never
+//	the present                  no, an error   offline
+//	shared GPUs                                 as without
+//	none of them                                offline and clairvoyant; online with Hindsight
+//
+// Truth needs a Place stage that is told of ends, besides: see [Finisher].
+type request struct {
+	truth, present bool
+	shares         bool // Place may put tasks on GPUs together, and some are such
+	improve        bool // the policy's Improve pass is run on the plan
+}
+
+// requested is what is asked of a call of [Solve].
+func requested(p *Problem, policy *Policy, opts *Options) request {
+	r := request{truth: opts.Truth != nil, present: p.Present != nil, shares: policy.Share && p.sharable()}
+	foreseen := p.Mode != Online || (policy.Hindsight && !r.present)
+	r.improve = policy.Improve != nil && !opts.NoImprove && !r.truth && foreseen
+	return r
+}
+
+// conflict reports what doesn't go together.
+func (r request) conflict(policy string) error {
+	switch {
+	case r.truth && r.present:
+		return errors.New("a plan from the present has no other truth than what is predicted")
+	case r.shares && (r.truth || r.present):
+		return fmt.Errorf("policy %s shares GPUs: such a plan begins at 0, and run times must be certain for it", policy)
+	}
+	return nil
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // tenancy is who is on the GPUs that tasks may share by profile, and how far
@@ -21,14 +21,14 @@ import (
 type tenancy struct {
 	problem *Problem
 	plan    *Plan
-	clocks  consolidate.Clocks
-	in      *consolidate.Instance
-	number  []int              // by task: its number in the instance, which has those that were offered; -1: not yet
-	task    []int              // by number in the instance
-	all     []consolidate.Task // by task: what the instance is to know of it
-	booked  *consolidate.State // tasks with a place, until they end
-	present *consolidate.State // those of them that run
-	first   []int              // by server: its first GPU
+	clocks  func(running *sharing.State, gpu int) dvfsmodel.MHz
+	in      *sharing.Instance
+	number  []int          // by task: its number in the instance, which has those that were offered; -1: not yet
+	task    []int          // by number in the instance
+	all     []sharing.Task // by task: what the instance is to know of it
+	booked  *sharing.State // tasks with a place, until they end
+	present *sharing.State // those of them that run
+	first   []int          // by server: its first GPU
 	gpus    []sharedGPU
 	tenants []tenant // by task
 	moved   []int    // tasks that end at another time since it was last looked at
@@ -36,10 +36,10 @@ type tenancy struct {
 
 // sharedGPU is a GPU at work.
 type sharedGPU struct {
-	mhz      float64 // 0: nothing runs
-	since    float64 // when the frequency was set
-	until    float64 // up to when energy is counted
-	slowdown float64 // of its tasks, now
+	mhz      dvfsmodel.MHz // 0: nothing runs
+	since    float64       // when the frequency was set
+	until    float64       // up to when energy is counted
+	slowdown float64       // of its tasks, now
 }
 
 // tenant is a task as it goes on.
@@ -54,8 +54,8 @@ type tenant struct {
 }
 
 // slowdownSlack is the relative rounding that a run time may carry beyond what
-// a task tolerates: rules of consolidation allow for half of it.
-const slowdownSlack = 2e-7
+// a task tolerates: those who place tasks allow for half of it.
+const slowdownSlack = 2 * sharing.Tolerance
 
 type phase uint8
 
@@ -76,11 +76,11 @@ func newTenancy(p *Problem, plan *Plan, tuner Tuner) *tenancy {
 		problem: p, plan: plan, in: p.instance(),
 		tenants: make([]tenant, len(p.Tasks)), number: slices.Repeat([]int{-1}, len(p.Tasks)),
 	}
-	y.clocks = func(*consolidate.State, int) float64 { return y.in.Physics.MaxMHz() }
+	y.clocks = func(*sharing.State, int) dvfsmodel.MHz { return y.in.Physics.Max() }
 	if a, ok := tuner.(Adapter); ok {
 		y.clocks = a.Clock
 	}
-	y.booked, y.present = consolidate.NewState(y.in), consolidate.NewState(y.in)
+	y.booked, y.present = sharing.NewState(y.in), sharing.NewState(y.in)
 	y.all, y.in.Tasks = y.in.Tasks, nil // nothing about a task is used before it is offered
 	y.gpus = make([]sharedGPU, y.booked.GPUs())
 	first := 0
@@ -95,23 +95,23 @@ func newTenancy(p *Problem, plan *Plan, tuner Tuner) *tenancy {
 // instance is the tasks and the nodes that may be shared, as consolidation sees
 // them: as many nodes of an unlimited class as there are tasks. What isn't known
 // to be small is taken to fill a GPU.
-func (p *Problem) instance() *consolidate.Instance {
-	in := &consolidate.Instance{
+func (p *Problem) instance() *sharing.Instance {
+	in := &sharing.Instance{
 		Name: p.Cluster.Name, Physics: p.Cluster.Sharing.Physics, Contention: p.Cluster.Sharing.Contention,
-		Tasks: make([]consolidate.Task, len(p.Tasks)),
+		Tasks: make([]sharing.Task, len(p.Tasks)),
 	}
 	most := 0.0
 	for _, class := range p.SharedNodes() {
 		k := &p.Cluster.Classes[class]
 		most = max(most, slices.Max(k.SharedGB))
-		in.Servers = append(in.Servers, consolidate.Server{StaticW: float64(k.HostW) * float64(k.GPUs), GPUMemGB: k.SharedGB})
+		in.Servers = append(in.Servers, sharing.Server{StaticW: float64(k.HostW) * float64(k.GPUs), GPUMemGB: k.SharedGB})
 	}
 	first := p.Tasks[slices.IndexFunc(p.Tasks, func(t Task) bool { return t.Profile != nil })].Profile
 	in.SlotS = first.SlotS
 	full := slices.Repeat([]float64{100}, len(first.UtilPct))
 	for i := range p.Tasks {
 		t := &p.Tasks[i]
-		c := consolidate.Task{ID: t.ID, Arrival: t.Arrival, GPUs: 1, MemGB: 2 * most, Kappa: 1, UtilPct: full}
+		c := sharing.Task{ID: t.ID, Arrival: t.Arrival, GPUs: 1, MemGB: 2 * most, Kappa: 1, UtilPct: full}
 		if f := t.Profile; f != nil {
 			c.MemGB, c.Kappa, c.UtilPct = f.MemGB, f.Kappa, f.UtilPct
 		}
@@ -198,7 +198,7 @@ func (y *tenancy) leave(task int, now float64) {
 	pt.Energy = dvfsmodel.Joule(n.energy / gpus)
 	pt.Power = dvfsmodel.Watt(n.energy / (gpus * pt.Time))
 	mean := n.cycles / (gpus * pt.Time)
-	pt.Core, pt.Scaling.Fc = dvfsmodel.MHz(mean), mean/y.in.Physics.MaxMHz()
+	pt.Core, pt.Scaling.Fc = dvfsmodel.MHz(mean), mean/float64(y.in.Physics.Max())
 	a.Point = pt
 }
 
@@ -232,26 +232,17 @@ func (y *tenancy) count(gpu int, now float64) {
 	for _, number := range tasks {
 		part := 1 / float64(len(tasks))
 		if used > 0 {
-			part = mean(y.in.Tasks[number].UtilPct) / used
+			part = sharing.MeanPct(y.in.Tasks[number].UtilPct) / used
 		}
 		n := &y.tenants[y.task[number]]
-		n.energy += part * seconds * y.in.Physics.Power(g.mhz)
-		n.cycles += seconds * g.mhz
+		n.energy += part * seconds * y.in.Physics.PowerAt(g.mhz)
+		n.cycles += seconds * float64(g.mhz)
 	}
-}
-
-// mean is the mean of a series that has a value at least.
-func mean(series []float64) float64 {
-	sum := 0.0
-	for _, x := range series {
-		sum += x
-	}
-	return sum / float64(len(series))
 }
 
 // retune sets a GPU's frequency for who is on it now.
 func (y *tenancy) retune(gpu int, now float64) {
-	g, mhz := &y.gpus[gpu], 0.0
+	g, mhz := &y.gpus[gpu], dvfsmodel.MHz(0)
 	if y.present.Busy(gpu) {
 		mhz = y.clocks(y.present, gpu)
 		g.slowdown = y.present.Overload(gpu) * y.in.Physics.Stretch(mhz)

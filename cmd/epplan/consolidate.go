@@ -13,6 +13,7 @@ import (
 
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 func (t *terminal) consolidateCommand() *cli.Command {
@@ -44,7 +45,7 @@ func (t *terminal) consolidateCommand() *cli.Command {
 			jsonFlag(),
 			&cli.IntFlag{Name: "rows", Usage: "`COUNT` of GPUs in the table; -1: all", Value: report.DefaultRows},
 			&cli.DurationFlag{Name: "slot", Usage: "`TIME` that a slot of a log lasts", Value: usualSlot},
-			&cli.Float64Flag{Name: "sla", Usage: "`FACTOR`: how many times its time alone a task of a log may take", Value: consolidate.PaperSLA},
+			&cli.Float64Flag{Name: "sla", Usage: "`FACTOR`: how many times its time alone a task of a log may take", Value: sharing.PaperSLA},
 			&cli.StringFlag{Name: "servers", DefaultText: "alike", Usage: "`FILE` with a log's servers: a cluster as TOML, or an instance as JSON, whose clocks and watts count too"},
 			&cli.IntFlag{Name: "gpus-per-server", Usage: "`COUNT` of GPUs of servers that are alike", Value: usualGPUs},
 			&cli.Float64Flag{Name: "gpu-mem-gb", Usage: "`GB` of a GPU's memory", Value: usualMemGB},
@@ -61,7 +62,7 @@ const usualLimit = time.Minute
 
 // consolidation is a plan of the command and what it is worth.
 type consolidation struct {
-	in      *consolidate.Instance
+	in      *sharing.Instance
 	method  *method
 	problem consolidate.Problem
 	outcome
@@ -172,8 +173,8 @@ var utilisationFlags = []string{"slot", "sla", "servers", "gpus-per-server", "gp
 
 // instance is what a file says, an instance or a log: the first character
 // tells which.
-func (t *terminal) instance(c *cli.Context, name string) (*consolidate.Instance, error) {
-	return parse(t, name, func(r io.Reader, name string) (*consolidate.Instance, error) {
+func (t *terminal) instance(c *cli.Context, name string) (*sharing.Instance, error) {
+	return parse(t, name, func(r io.Reader, name string) (*sharing.Instance, error) {
 		text := bufio.NewReaderSize(r, 1<<16)
 		if _, err := text.Peek(1); errors.Is(err, io.EOF) {
 			return nil, fmt.Errorf("%s: is empty, want an instance as JSON or a log as CSV", name)

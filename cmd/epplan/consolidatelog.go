@@ -16,6 +16,7 @@ import (
 	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // What a log's servers are unless told otherwise: the paper's GPUs, eight on a
@@ -30,7 +31,7 @@ const (
 )
 
 // instanceOfLog is the problem of what a log's GPUs or jobs used.
-func (t *terminal) instanceOfLog(c *cli.Context, r io.Reader, name string) (*consolidate.Instance, error) {
+func (t *terminal) instanceOfLog(c *cli.Context, r io.Reader, name string) (*sharing.Instance, error) {
 	if err := checkLogFlags(c); err != nil {
 		return nil, err
 	}
@@ -38,7 +39,7 @@ func (t *terminal) instanceOfLog(c *cli.Context, r io.Reader, name string) (*con
 	if err != nil {
 		return nil, err
 	}
-	in := &consolidate.Instance{Name: name, Physics: consolidate.PaperPhysics(), SLA: c.Float64("sla"), SlotS: log.SlotS}
+	in := &sharing.Instance{Name: name, Physics: sharing.PaperPhysics(), SLA: c.Float64("sla"), SlotS: log.SlotS}
 	pieces, idle, over := 0, 0, 0
 	for i := range log.Series {
 		s := &log.Series[i]
@@ -48,7 +49,7 @@ func (t *terminal) instanceOfLog(c *cli.Context, r io.Reader, name string) (*con
 		case s.Over && c.IsSet("moves"):
 			over++
 		default:
-			in.Tasks = append(in.Tasks, consolidate.Task{ID: s.ID, MemGB: s.MemGB, GPUs: s.GPUs, Kappa: in.SLA, UtilPct: s.UtilPct, On: s.On})
+			in.Tasks = append(in.Tasks, sharing.Task{ID: s.ID, MemGB: s.MemGB, GPUs: s.GPUs, Kappa: in.SLA, UtilPct: s.UtilPct, On: s.On})
 			pieces += s.GPUs
 		}
 	}
@@ -127,7 +128,7 @@ func (t *terminal) tellLog(log *trace.UtilisationLog) {
 }
 
 // serversOfLog gives a log's problem its servers.
-func (t *terminal) serversOfLog(c *cli.Context, in *consolidate.Instance, pieces int) error {
+func (t *terminal) serversOfLog(c *cli.Context, in *sharing.Instance, pieces int) error {
 	memGB, watts, gpus := c.Float64("gpu-mem-gb"), c.Float64("server-w"), c.Int("gpus-per-server")
 	if name := c.String("servers"); name != "" {
 		return t.serversOfFile(c, in, name, pieces)
@@ -139,8 +140,8 @@ func (t *terminal) serversOfLog(c *cli.Context, in *consolidate.Instance, pieces
 	return nil
 }
 
-func alikeServer(gpus int, memGB, watts float64) consolidate.Server {
-	s := consolidate.Server{StaticW: watts}
+func alikeServer(gpus int, memGB, watts float64) sharing.Server {
+	s := sharing.Server{StaticW: watts}
 	for range gpus {
 		s.GPUMemGB = append(s.GPUMemGB, memGB)
 	}
@@ -149,7 +150,7 @@ func alikeServer(gpus int, memGB, watts float64) consolidate.Server {
 
 // serversOfFile takes the servers from an instance, with how its GPUs respond
 // to clocks, or from a cluster.
-func (t *terminal) serversOfFile(c *cli.Context, in *consolidate.Instance, name string, pieces int) error {
+func (t *terminal) serversOfFile(c *cli.Context, in *sharing.Instance, name string, pieces int) error {
 	profiles, err := t.profiles(c.String("profiles"))
 	if err != nil {
 		return err
@@ -199,7 +200,7 @@ func (t *terminal) tellServers(name string, cluster *planner.Cluster, memGB floa
 // serversOfCluster takes over a cluster's nodes, and how its GPUs respond to clocks
 // where jobs may share them. Classes of any number of
 // nodes have as many as it takes.
-func serversOfCluster(in *consolidate.Instance, cluster planner.Cluster, memGB float64, pieces int) error {
+func serversOfCluster(in *sharing.Instance, cluster planner.Cluster, memGB float64, pieces int) error {
 	if cluster.Sharing != nil {
 		in.Physics = cluster.Sharing.Physics
 	}

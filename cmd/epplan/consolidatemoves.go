@@ -15,6 +15,7 @@ import (
 	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // moving is a plan that starts from where tasks run now.
@@ -60,7 +61,7 @@ func (r *consolidation) present(name string) error {
 	if placed == 0 {
 		return fmt.Errorf("%s: --moves, but no task runs anywhere, want on for some (docs/consolidation.md)", name)
 	}
-	r.moving.before = consolidate.StateAt(r.in, r.moving.from).Placement(consolidate.LowestFor(r.problem))
+	r.moving.before = consolidate.PlacementOf(sharing.StateAt(r.in, r.moving.from), consolidate.LowestFor(r.problem))
 	return nil
 }
 
@@ -80,7 +81,7 @@ func (r *consolidation) afterMoves() {
 }
 
 // presentServers are a log's hosts as servers, with its tasks on their GPUs.
-func (t *terminal) presentServers(c *cli.Context, in *consolidate.Instance, log *trace.UtilisationLog, name string) error {
+func (t *terminal) presentServers(c *cli.Context, in *sharing.Instance, log *trace.UtilisationLog, name string) error {
 	if len(log.GPUs) == 0 {
 		return fmt.Errorf("%s: --moves, but the log doesn't say on which GPUs jobs run, want a column gpu", name)
 	}
@@ -250,7 +251,7 @@ func (r *consolidation) placeName(gpus []int) string {
 // while a task is slowed down too much or has too little memory. Tasks that
 // start anew are there after the last one.
 func (r *consolidation) afterEach() []float64 {
-	s := consolidate.StateAt(r.in, r.moving.from)
+	s := sharing.StateAt(r.in, r.moving.from)
 	all := make([]float64, len(r.moving.moves))
 	for i, m := range r.moving.moves {
 		for _, gpu := range m.From {
@@ -259,7 +260,7 @@ func (r *consolidation) afterEach() []float64 {
 		for _, gpu := range m.To {
 			s.Add(m.Task, gpu)
 		}
-		v := consolidate.Judge(r.in, s.Placement(consolidate.LowestFor(r.problem)))
+		v := consolidate.Judge(r.in, consolidate.PlacementOf(s, consolidate.LowestFor(r.problem)))
 		if all[i] = v.PowerW; v.OverMemory > 0 || r.problem == consolidate.Safe && v.Violations > 0 {
 			all[i] = math.Inf(1)
 		}

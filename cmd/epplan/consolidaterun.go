@@ -9,6 +9,7 @@ import (
 
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // bestMethod is the policy unless one is named.
@@ -58,7 +59,7 @@ type hurried struct {
 }
 
 // Choose is by the rule while there is time.
-func (h hurried) Choose(s *consolidate.State, task int, taken []int) (gpu int, ok bool) {
+func (h hurried) Choose(s *sharing.State, task int, taken []int) (gpu int, ok bool) {
 	if h.ctx.Err() != nil {
 		return consolidate.OnlineSLA{}.Choose(s, task, taken)
 	}
@@ -66,7 +67,7 @@ func (h hurried) Choose(s *consolidate.State, task int, taken []int) (gpu int, o
 }
 
 // start is the plan that a search sets out from.
-func start(in *consolidate.Instance) consolidate.Placement {
+func start(in *sharing.Instance) consolidate.Placement {
 	return consolidate.Place(in, consolidate.OnlineSLA{}, consolidate.LowestKept)
 }
 

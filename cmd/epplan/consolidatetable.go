@@ -11,31 +11,32 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/sharing"
 	"github.com/epplan/epplan/queue"
 )
 
 // consolidationJSON is the plan for machines. What has no number is null.
 type consolidationJSON struct {
-	Name          string    `json:"name,omitempty"`
-	Policy        string    `json:"policy"`
-	Problem       string    `json:"problem"`
-	PowerW        float64   `json:"power_w"`
-	Feasible      bool      `json:"feasible"`
-	BoundW        *float64  `json:"bound_w"`
-	Gap           *float64  `json:"gap"`
-	Proven        bool      `json:"proven"`
-	GPUsOn        int       `json:"gpus_on"`
-	ServersOn     int       `json:"servers_on"`
-	Place         [][]int   `json:"place"`
-	MHz           []float64 `json:"f_mhz"`
-	WorstSlowdown float64   `json:"worst_slowdown"`
-	Violations    int       `json:"sla_violations"`
-	Unplaced      int       `json:"unplaced"`
-	OverMemory    int       `json:"gpus_over_memory"`
-	Tasks         []string  `json:"tasks"`
-	Slowdown      []float64 `json:"slowdown"`
+	Name          string          `json:"name,omitempty"`
+	Policy        string          `json:"policy"`
+	Problem       string          `json:"problem"`
+	PowerW        float64         `json:"power_w"`
+	Feasible      bool            `json:"feasible"`
+	BoundW        *float64        `json:"bound_w"`
+	Gap           *float64        `json:"gap"`
+	Proven        bool            `json:"proven"`
+	GPUsOn        int             `json:"gpus_on"`
+	ServersOn     int             `json:"servers_on"`
+	Place         [][]int         `json:"place"`
+	MHz           []dvfsmodel.MHz `json:"f_mhz"`
+	WorstSlowdown float64         `json:"worst_slowdown"`
+	Violations    int             `json:"sla_violations"`
+	Unplaced      int             `json:"unplaced"`
+	OverMemory    int             `json:"gpus_over_memory"`
+	Tasks         []string        `json:"tasks"`
+	Slowdown      []float64       `json:"slowdown"`
 
 	Window int      `json:"window,omitempty"`
 	WaitS  *float64 `json:"wait_mean_s,omitempty"`
@@ -153,10 +154,10 @@ func (r *consolidation) serversOn() []bool {
 	return on
 }
 
-// sharing is a GPU that is on.
-type sharing struct {
+// gpuRow is a GPU that is on.
+type gpuRow struct {
 	gpu      int
-	where    consolidate.GPU
+	where    sharing.GPU
 	tasks    []int
 	usedGB   float64
 	meanPct  float64
@@ -164,13 +165,13 @@ type sharing struct {
 }
 
 // shared are the GPUs that are on, in order.
-func (r *consolidation) shared() []sharing {
-	s := consolidate.StateAt(r.in, r.placement.GPUs)
-	var all []sharing
+func (r *consolidation) shared() []gpuRow {
+	s := sharing.StateAt(r.in, r.placement.GPUs)
+	var all []gpuRow
 	for gpu := range s.GPUs() {
 		if r.placement.MHz[gpu] > 0 {
 			where := s.GPU(gpu)
-			all = append(all, sharing{gpu, where, s.Tasks(gpu), where.MemGB - s.FreeGB(gpu), s.MeanPct(gpu), s.Overload(gpu)})
+			all = append(all, gpuRow{gpu, where, s.Tasks(gpu), where.MemGB - s.FreeGB(gpu), s.MeanPct(gpu), s.Overload(gpu)})
 		}
 	}
 	return all
@@ -181,7 +182,7 @@ func (r *consolidation) gpuTable() *report.Table {
 	rows := r.shared()
 	gpuW := make([]float64, len(r.in.Servers))
 	for i := range rows {
-		gpuW[rows[i].where.Server] += r.in.Physics.Power(r.placement.MHz[rows[i].gpu])
+		gpuW[rows[i].where.Server] += r.in.Physics.PowerAt(r.placement.MHz[rows[i].gpu])
 	}
 	return &report.Table{
 		Len: len(rows),
@@ -207,7 +208,7 @@ func (r *consolidation) gpuTable() *report.Table {
 				}
 				mhz := r.placement.MHz[s.gpu]
 				if !yield([]report.Value{
-					report.Text(r.serverName(last)), watts, report.Text(r.gpuName(s.gpu)), report.Text(trimmed(mhz)), report.Text(fixed(r.in.Physics.Power(mhz), 1)),
+					report.Text(r.serverName(last)), watts, report.Text(r.gpuName(s.gpu)), report.Text(trimmed(float64(mhz))), report.Text(fixed(r.in.Physics.PowerAt(mhz), 1)),
 					report.Text(fixed(s.meanPct, 0)), report.Text(fixed(s.usedGB, 1) + " of " + trimmed(s.where.MemGB)),
 					report.Text(fixed(s.overload*r.in.Physics.Stretch(mhz), 3)), report.Text(r.names(s.tasks)),
 				}) {
@@ -234,7 +235,7 @@ const mostComplaints = 10
 
 // complaints say what the plan breaks, and why.
 func (r *consolidation) complaints() []string {
-	worst := make(map[int]*sharing) // by task: the GPU that slows it down most
+	worst := make(map[int]*gpuRow) // by task: the GPU that slows it down most
 	all := r.shared()
 	for i := range all {
 		for _, task := range all[i].tasks {
@@ -275,9 +276,9 @@ func (r *consolidation) complaints() []string {
 }
 
 // why is what makes the tasks of a GPU slow.
-func (r *consolidation) why(s *sharing) string {
+func (r *consolidation) why(s *gpuRow) string {
 	clock := fmt.Sprintf("its clock makes it %.3f times as long", r.in.Physics.Stretch(r.placement.MHz[s.gpu]))
-	if r.placement.MHz[s.gpu] == r.in.Physics.MaxMHz() {
+	if r.placement.MHz[s.gpu] == r.in.Physics.Max() {
 		clock = "its clock is the highest"
 	}
 	if r.in.Contention != nil {
@@ -286,7 +287,7 @@ func (r *consolidation) why(s *sharing) string {
 	return fmt.Sprintf("GPU %d has %.3f times the work that fits, and %s", s.gpu, s.overload, clock)
 }
 
-func (r *consolidation) slowdown(s *sharing) float64 {
+func (r *consolidation) slowdown(s *gpuRow) float64 {
 	return s.overload * r.in.Physics.Stretch(r.placement.MHz[s.gpu])
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 func (t *terminal) fitContentionCommand() *cli.Command {
@@ -51,7 +52,7 @@ func (t *terminal) fitContention(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	fit, err := consolidate.FitCurve(samples)
+	fit, err := sharing.FitCurve(samples)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Args().First(), err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/epplan/epplan/internal/taskset"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // testbedTasks is the paper's Table 4.
@@ -64,7 +65,7 @@ func testbedSeries(rng *rand.Rand, mean float64) []float64 {
 // testbedStream is Table 4 as a stream whose tasks all take so many seconds by
 // themselves.
 func testbedStream(rng *rand.Rand, seconds float64) *planner.Problem {
-	physics := consolidate.PaperPhysics()
+	physics := sharing.PaperPhysics()
 	p := &planner.Problem{Mode: planner.Online, Cluster: planner.Cluster{
 		Name: "testbed", Sharing: &planner.Sharing{Physics: physics},
 		Classes: []planner.NodeClass{{Name: "testbed", Model: "V100", Count: 1, GPUs: 6, SharedGB: testbedMemGB()}},
@@ -78,14 +79,14 @@ func testbedStream(rng *rand.Rand, seconds float64) *planner.Problem {
 }
 
 // testbedInstance is some tasks of a stream as the problem of one moment.
-func testbedInstance(p *planner.Problem, tasks []int) *consolidate.Instance {
-	in := &consolidate.Instance{
-		Name: "testbed", Physics: p.Cluster.Sharing.Physics, SLA: consolidate.PaperSLA, SlotS: p.Tasks[0].Profile.SlotS,
-		Servers: []consolidate.Server{{GPUMemGB: testbedMemGB()}},
+func testbedInstance(p *planner.Problem, tasks []int) *sharing.Instance {
+	in := &sharing.Instance{
+		Name: "testbed", Physics: p.Cluster.Sharing.Physics, SLA: sharing.PaperSLA, SlotS: p.Tasks[0].Profile.SlotS,
+		Servers: []sharing.Server{{GPUMemGB: testbedMemGB()}},
 	}
 	for _, i := range tasks {
 		t := &p.Tasks[i]
-		in.Tasks = append(in.Tasks, consolidate.Task{ID: t.ID, MemGB: t.Profile.MemGB, GPUs: 1, Kappa: t.Profile.Kappa, UtilPct: t.Profile.UtilPct})
+		in.Tasks = append(in.Tasks, sharing.Task{ID: t.ID, MemGB: t.Profile.MemGB, GPUs: 1, Kappa: t.Profile.Kappa, UtilPct: t.Profile.UtilPct})
 	}
 	return in
 }
@@ -208,7 +209,7 @@ func playedBy(text string) player {
 		}
 		energy := 0.0
 		for _, spell := range plan.Shared.Spells {
-			energy += (spell.To - spell.From) * stream.Cluster.Sharing.Physics.Power(spell.MHz)
+			energy += (spell.To - spell.From) * stream.Cluster.Sharing.Physics.PowerAt(spell.MHz)
 		}
 		return energy, busySeconds(plan), nil
 	}

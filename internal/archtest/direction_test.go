@@ -32,10 +32,14 @@ type ban struct {
 	target func(importPath, room string) bool
 }
 
-// belowPlanner tells whether a room is one that the planner itself stands on:
-// who is on a GPU that tasks share is the same for the engine and for the
-// problem of one moment.
-func belowPlanner(room string) bool {
+// physics reports whether a room is the one that the planner itself stands on:
+// power, time and who is on a GPU that tasks share are the same for the engine
+// and for the problem of one moment.
+func physics(room string) bool { return inRoom(room, "planner/sharing") }
+
+// apart reports whether a room has algorithms that know GPUs that tasks share,
+// but not the planner.
+func apart(room string) bool {
 	return inRoom(room, "planner/consolidate") || inRoom(room, "planner/correlate")
 }
 
@@ -64,14 +68,19 @@ var bans = []ban{
 		func(_, room string) bool { return inRoom(room, "live") },
 	},
 	{
-		"stages import planner and nothing imports back",
+		"the planner names no algorithm: of what is below planner/ it imports planner/sharing only",
 		func(room string) bool { return room == "planner" },
-		func(_, room string) bool { return strings.HasPrefix(room, "planner/") && !belowPlanner(room) },
+		func(_, room string) bool { return strings.HasPrefix(room, "planner/") && !physics(room) },
 	},
 	{
-		"consolidation and correlation are below the planner",
-		belowPlanner,
-		func(_, room string) bool { return inRoom(room, "planner") && !belowPlanner(room) },
+		"the physics of shared GPUs are below the planner and all its algorithms",
+		physics,
+		func(_, room string) bool { return inRoom(room, "planner") && !physics(room) },
+	},
+	{
+		"consolidation and correlation don't know the planner",
+		apart,
+		func(_, room string) bool { return inRoom(room, "planner") && !apart(room) && !physics(room) },
 	},
 	{
 		"the registry knows the stages, not they it",
@@ -179,7 +188,12 @@ func TestAnImportInTheWrongDirectionIsFound(t *testing.T) {
 		{"internal/report", "cmd/epplan", "which is above it"},
 		{"queue", "dvfsmodel", "don't know each other"},
 		{"dvfsmodel", "queue", "don't know each other"},
-		{"planner", "planner/pick", "nothing imports back"},
+		{"planner", "planner/pick", "names no algorithm"},
+		{"planner", "planner/consolidate", "names no algorithm"},
+		{"planner/sharing", "planner", "below the planner"},
+		{"planner/sharing", "planner/consolidate", "below the planner"},
+		{"planner/consolidate", "planner", "don't know the planner"},
+		{"planner/correlate", "planner/tune", "don't know the planner"},
 		{"planner/tune", "planner/policy", "not they it"},
 		{"cmd/epplan", "internal/shareddata", "tests only"},
 		{"internal/web", "internal/browsertest", "tests only"},
@@ -219,7 +233,8 @@ func TestImportsInTheRightDirectionPass(t *testing.T) {
 		{ImportPath: fixturePath + "/internal/report", Imports: own("planner", "slurm")},
 		{ImportPath: fixturePath + "/planner/policy", Imports: own("planner", "planner/pick", "planner/tune")},
 		{ImportPath: fixturePath + "/planner/pick", Imports: own("planner", "queue", "dvfsmodel")},
-		{ImportPath: fixturePath + "/planner", Imports: own("queue", "dvfsmodel")},
+		{ImportPath: fixturePath + "/planner", Imports: own("queue", "dvfsmodel", "planner/sharing")},
+		{ImportPath: fixturePath + "/planner/consolidate", Imports: own("planner/sharing", "planner/correlate")},
 		{ImportPath: fixturePath + "/queue", Imports: own("internal/spelling")},
 	})
 	wantViolations(t, wrongImports(m))

@@ -114,7 +114,7 @@ func runs(p *planner.Problem, plan *planner.Plan, yield func(node int, power, gp
 		}
 		for i := range plan.Shared.Spells {
 			s := &plan.Shared.Spells[i]
-			yield(s.Node, p.Cluster.Sharing.Physics.Power(s.MHz), 1, s.From, s.To)
+			yield(s.Node, p.Cluster.Sharing.Physics.PowerAt(s.MHz), 1, s.From, s.To)
 		}
 	}
 	for i := range plan.Assignments {

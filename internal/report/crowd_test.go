@@ -10,19 +10,19 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
-	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/planner/policy"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // sharedPlan is a plan of drawn jobs on GPUs that they share by profile.
 func sharedPlan(t *rapid.T) (*planner.Problem, *planner.Plan) {
-	physics := consolidate.PaperPhysics()
+	physics := sharing.PaperPhysics()
 	p := &planner.Problem{Mode: planner.Online, Cluster: planner.Cluster{
 		Sharing: &planner.Sharing{Physics: physics},
 		Classes: []planner.NodeClass{{Name: "v100", Model: "x", Count: 2, GPUs: 2, HostW: 20, IdleW: 10, TurnOn: 90, SleepW: 3, SharedGB: []float64{16, 32}}},
 	}}
 	for i := range rapid.IntRange(2, 10).Draw(t, "jobs") {
-		watt := dvfsmodel.Watt(physics.Power(physics.MaxMHz()))
+		watt := dvfsmodel.Watt(physics.PowerAt(physics.Max()))
 		seconds := rapid.Float64Range(60, 600).Draw(t, "seconds")
 		arrival := rapid.Float64Range(0, 200).Draw(t, "arrival")
 		p.Tasks = append(p.Tasks, planner.Task{

@@ -6,8 +6,9 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
-	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner/correlate"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // Use is a job's use of a GPU from a moment on.
@@ -22,17 +23,17 @@ type Use struct {
 
 // GPU is what shared GPUs of a model draw, and how jobs on one slow each other down.
 type GPU struct {
-	Physics consolidate.Physics
+	Physics sharing.Physics
 	IdleW   float64 // with nothing on it
 	// Curve is what sharing was measured to cost; nil: a slot with 140 % of work
 	// takes 1.4 slots.
-	Curve *consolidate.Curve
+	Curve *sharing.Curve
 }
 
 // contention is that of jobs on one GPU.
-func (g *GPU) contention(all []outlook) consolidate.Contention {
+func (g *GPU) contention(all []outlook) sharing.Contention {
 	if g.Curve == nil {
-		return consolidate.Linear{}
+		return sharing.Linear{}
 	}
 	return g.Curve.Among(len(all), memoryOf(all))
 }
@@ -84,12 +85,12 @@ func (g *GPU) beside(job *outlook, others []outlook) verdict {
 	v := verdict{risesW: -g.IdleW}
 	if len(others) > 0 {
 		mhz, _, _ := g.lowest(others)
-		v.risesW = -g.Physics.Power(mhz)
+		v.risesW = -g.Physics.PowerAt(mhz)
 		v.correlation = correlation(job, others)
 	}
 	all := append([]outlook{*job}, others...)
 	mhz, overload, ok := g.lowest(all)
-	v.risesW += g.Physics.Power(mhz)
+	v.risesW += g.Physics.PowerAt(mhz)
 	v.slowdown = overload * g.Physics.Stretch(mhz)
 	switch short := shortOfMemory(all); {
 	case len(others) == 0:
@@ -124,14 +125,14 @@ func memory(all []outlook) (need, total float64) {
 // lowest is the lowest level at which all jobs keep their slowdown, in the worst
 // combination of their recorded runs, and how many times longer that takes at
 // the highest one.
-func (g *GPU) lowest(all []outlook) (mhz, overload float64, ok bool) {
+func (g *GPU) lowest(all []outlook) (mhz dvfsmodel.MHz, overload float64, ok bool) {
 	kappa, draws := math.Inf(1), 1
 	for i := range all {
 		kappa = min(kappa, all[i].Kappa)
 		draws = min(maxDraws, draws*len(all[i].runs))
 	}
 	contention := g.contention(all)
-	load, worst := make([]float64, Slots), make([]float64, Slots)
+	load := make([]float64, Slots)
 	for draw := range draws {
 		clear(load)
 		rest := draw
@@ -142,11 +143,9 @@ func (g *GPU) lowest(all []outlook) (mhz, overload float64, ok bool) {
 		}
 		if o := contention.Overload(load); o > overload {
 			overload = o
-			copy(worst, load)
 		}
 	}
-	in := consolidate.Instance{Physics: g.Physics}
-	mhz, ok = in.Lowest(consolidate.Safe, worst, kappa, contention)
+	mhz, ok = g.Physics.Lowest(max(1, overload), kappa)
 	return mhz, overload, ok
 }
 

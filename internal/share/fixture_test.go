@@ -7,7 +7,7 @@ import (
 
 	"github.com/epplan/epplan/internal/share"
 	"github.com/epplan/epplan/internal/store/record"
-	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/sharing"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -68,7 +68,7 @@ func newCluster(nodes ...string) *cluster {
 	for mhz := 135.0; mhz <= 1350; mhz += 45 {
 		levels = append(levels, mhz)
 	}
-	physics := consolidate.Physics{BaseW: 23.3, WPerMHz: 0.09, Beta: 0.91, LevelsMHz: levels}
+	physics := sharing.Physics{BaseW: 23.3, WPerMHz: 0.09, Beta: 0.91, LevelsMHz: levels}
 	c.Options = share.Options{
 		Rules: rules,
 		Profile: func(j *slurm.Job, _ string) (*share.Profile, float64) {

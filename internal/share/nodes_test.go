@@ -12,7 +12,7 @@ import (
 
 	"github.com/epplan/epplan/internal/share"
 	"github.com/epplan/epplan/live"
-	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/sharing"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -53,7 +53,7 @@ func TestACurveOfContentionSaysWhatItCostsToShare(t *testing.T) {
 	c := newCluster("n1", "n2", "n3")
 	c.runs(1, "high first", "n1", 0)
 	c.runs(2, "low first", "n2", 0)
-	by := func(curve consolidate.Curve) []share.Node {
+	by := func(curve sharing.Curve) []share.Node {
 		t.Helper()
 		gpu := newCluster().GPU("")
 		gpu.Curve = &curve
@@ -61,14 +61,14 @@ func TestACurveOfContentionSaysWhatItCostsToShare(t *testing.T) {
 		return c.order("high first").Nodes
 	}
 	plain := c.order("high first")
-	if got := by(consolidate.LinearCurve()); !reflect.DeepEqual(got, plain.Nodes) {
+	if got := by(sharing.LinearCurve()); !reflect.DeepEqual(got, plain.Nodes) {
 		t.Errorf("time shared without loss: %+v, want %+v", got, plain.Nodes)
 	}
-	byTask := by(consolidate.Curve{Exponent: 1, ByTask: 0.5}) // beside n2's job it takes 1.5 times as long, alone on n3 as long
+	byTask := by(sharing.Curve{Exponent: 1, ByTask: 0.5}) // beside n2's job it takes 1.5 times as long, alone on n3 as long
 	if got := names(share.Order{Nodes: byTask}); got != "n3+0 n1-1 n2-1" || !strings.Contains(byTask[2].Why, "1.50 times") {
 		t.Errorf("a curve by task: %s, %+v", got, byTask)
 	}
-	byMemory := by(consolidate.Curve{Exponent: 1, ByMemory: 0.4}) // both take a quarter of the memory
+	byMemory := by(sharing.Curve{Exponent: 1, ByMemory: 0.4}) // both take a quarter of the memory
 	if got := names(share.Order{Nodes: byMemory}); got != "n2+0 n3+1 n1-2" || byMemory[0].Slowdown < 1.1 || byMemory[0].RisesW <= plain.Nodes[0].RisesW {
 		t.Errorf("a curve by memory: %s, %+v", got, byMemory)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
-	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // SharedSpec describes a stream of tasks that may share GPUs. The CATS paper
@@ -53,7 +53,7 @@ func SharedLikePhilly() SharedSpec {
 // Shared draws a stream: a Poisson process of tasks with profiles, on servers of
 // eight GPUs.
 func Shared(rng *rand.Rand, spec *SharedSpec) *planner.Problem {
-	physics := consolidate.PaperPhysics()
+	physics := sharing.PaperPhysics()
 	memory := make([]float64, sharedGPUs)
 	for i := range memory {
 		memory[i] = sharedMemGB
@@ -81,27 +81,27 @@ func Shared(rng *rand.Rand, spec *SharedSpec) *planner.Problem {
 }
 
 // SharedTask is a task of one GPU with a profile that is still to be filled in.
-func SharedTask(id string, arrival, seconds float64, physics *consolidate.Physics) planner.Task {
-	full := dvfsmodel.Params{P0: dvfsmodel.Watt(physics.Power(physics.MaxMHz())), T0: seconds}
+func SharedTask(id string, arrival, seconds float64, physics *sharing.Physics) planner.Task {
+	full := dvfsmodel.Params{P0: dvfsmodel.Watt(physics.PowerAt(physics.Max())), T0: seconds}
 	return planner.Task{
 		ID: id, Arrival: arrival, Deadline: math.Inf(1), Due: math.Inf(1), Limit: math.Inf(1), Share: 1,
 		Options: []planner.Option{{Model: "V100", GPUs: 1, Response: &dvfsmodel.Fixed{At: full.At(dvfsmodel.DefaultScaling())}}},
-		Profile: &planner.Profile{SlotS: seriesSlotS, Kappa: consolidate.PaperSLA},
+		Profile: &planner.Profile{SlotS: seriesSlotS, Kappa: sharing.PaperSLA},
 	}
 }
 
 // Consolidation draws an instance of so many tasks of the kind that the CATS
 // paper's Table 4 has, 40 to 49 percent each, with more GPUs than tasks.
-func Consolidation(rng *rand.Rand, tasks int) *consolidate.Instance {
-	in := &consolidate.Instance{Name: strconv.Itoa(tasks) + " tasks", Physics: consolidate.PaperPhysics(), SLA: consolidate.PaperSLA, SlotS: seriesSlotS}
+func Consolidation(rng *rand.Rand, tasks int) *sharing.Instance {
+	in := &sharing.Instance{Name: strconv.Itoa(tasks) + " tasks", Physics: sharing.PaperPhysics(), SLA: sharing.PaperSLA, SlotS: seriesSlotS}
 	for i := range tasks {
-		in.Tasks = append(in.Tasks, consolidate.Task{
-			ID: strconv.Itoa(i), Arrival: float64(i), GPUs: 1, Kappa: consolidate.PaperSLA,
+		in.Tasks = append(in.Tasks, sharing.Task{
+			ID: strconv.Itoa(i), Arrival: float64(i), GPUs: 1, Kappa: sharing.PaperSLA,
 			MemGB: 1 + 7*rng.Float64(), UtilPct: series(rng, 40+9*rng.Float64()),
 		})
 	}
 	for gpus := 0; gpus <= tasks; {
-		s := consolidate.Server{StaticW: 30 + 12*float64(1+rng.IntN(8)), OtherW: 20 + 50*rng.Float64()}
+		s := sharing.Server{StaticW: 30 + 12*float64(1+rng.IntN(8)), OtherW: 20 + 50*rng.Float64()}
 		for range 1 << rng.IntN(4) {
 			s.GPUMemGB = append(s.GPUMemGB, float64(16*(1+rng.IntN(2))))
 		}

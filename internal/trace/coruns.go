@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // ReadCoRuns reads how much slower tasks were measured to be that shared a GPU,
@@ -15,7 +15,7 @@ import (
 // utilisations alone, per cent, by slot, with spaces between) and memory (the
 // part of the GPU's that they took, 0 to 1), in any order. Every error but those
 // of the reader itself is a [PositionError].
-func ReadCoRuns(r io.Reader, name string) ([]consolidate.Observed, error) {
+func ReadCoRuns(r io.Reader, name string) ([]sharing.Observed, error) {
 	t, err := openTable(r, name)
 	if err != nil {
 		return nil, err
@@ -24,7 +24,7 @@ func ReadCoRuns(r io.Reader, name string) ([]consolidate.Observed, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []consolidate.Observed
+	var all []sharing.Observed
 	for {
 		ok, err := t.next()
 		if err != nil {
@@ -46,7 +46,7 @@ func ReadCoRuns(r io.Reader, name string) ([]consolidate.Observed, error) {
 }
 
 // coRun is the current record; at has its columns.
-func coRun(t *table, at []int) (o consolidate.Observed, err error) {
+func coRun(t *table, at []int) (o sharing.Observed, err error) {
 	const most = 1e6
 	number := func(column int, least, most float64, want string) float64 {
 		x, failed := strconv.ParseFloat(strings.TrimSpace(t.text(at[column])), 64)

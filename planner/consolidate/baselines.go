@@ -1,6 +1,10 @@
 package consolidate
 
-import "math"
+import (
+	"math"
+
+	"github.com/epplan/epplan/planner/sharing"
+)
 
 const (
 	fullPct       = 100.0 // utilisation of a GPU that is always at work, percent
@@ -14,14 +18,14 @@ const (
 type HotCloud struct{}
 
 // Choose is the first GPU whose mean allows it.
-func (HotCloud) Choose(s *State, task int, taken []int) (int, bool) {
+func (HotCloud) Choose(s *sharing.State, task int, taken []int) (int, bool) {
 	within := func(gpu int) bool {
-		return s.Busy(gpu) && s.Fits(task, gpu) && s.meanWith(task, gpu) <= fullPct+roundingPct
+		return s.Busy(gpu) && s.Fits(task, gpu) && meanWith(s, task, gpu) <= fullPct+roundingPct
 	}
-	if gpu, ok := s.first(taken, within); ok {
+	if gpu, ok := firstAllowed(s, taken, within); ok {
 		return gpu, true
 	}
-	return s.sleeping(task, taken)
+	return firstSleeping(s, task, taken)
 }
 
 // First is [HotCloud] by the first slot's utilisation, which has to stay below
@@ -29,29 +33,29 @@ func (HotCloud) Choose(s *State, task int, taken []int) (int, bool) {
 type First struct{}
 
 // Choose is the first GPU whose first slot allows it.
-func (First) Choose(s *State, task int, taken []int) (int, bool) {
-	series := s.in.Tasks[task].UtilPct
+func (First) Choose(s *sharing.State, task int, taken []int) (int, bool) {
+	series := s.Instance().Tasks[task].UtilPct
 	within := func(gpu int) bool {
 		return s.Busy(gpu) && s.Fits(task, gpu) && s.Load(gpu)[0]+series[0] < fullPct
 	}
-	if gpu, ok := s.first(taken, within); ok {
+	if gpu, ok := firstAllowed(s, taken, within); ok {
 		return gpu, true
 	}
-	return s.sleeping(task, taken)
+	return firstSleeping(s, task, taken)
 }
 
 // roomFor tells whether a GPU has the memory and, on average, the time for a
 // task.
-func (s *State) roomFor(task, gpu int) bool {
-	return s.Fits(task, gpu) && s.meanWith(task, gpu) <= fullPct+roundingPct
+func roomFor(s *sharing.State, task, gpu int) bool {
+	return s.Fits(task, gpu) && meanWith(s, task, gpu) <= fullPct+roundingPct
 }
 
 // orAny is what was found, or else any GPU that has the memory.
-func (s *State) orAny(task int, taken []int, gpu int, ok bool) (int, bool) {
+func orAny(s *sharing.State, task int, taken []int, gpu int, ok bool) (int, bool) {
 	if ok {
 		return gpu, true
 	}
-	return s.sleeping(task, taken)
+	return firstSleeping(s, task, taken)
 }
 
 // BestFit places a task where least is left of utilisation and memory
@@ -59,13 +63,13 @@ func (s *State) orAny(task int, taken []int, gpu int, ok bool) (int, bool) {
 type BestFit struct{}
 
 // Choose is the GPU with the least left.
-func (BestFit) Choose(s *State, task int, taken []int) (int, bool) {
+func (BestFit) Choose(s *sharing.State, task int, taken []int) (int, bool) {
 	left := func(gpu int) float64 {
-		mem := s.FreeGB(gpu) - s.in.Tasks[task].MemGB
-		return 0.5*(1-s.meanWith(task, gpu)/fullPct) + 0.5*mem/largestMemGB
+		mem := s.FreeGB(gpu) - s.Instance().Tasks[task].MemGB
+		return 0.5*(1-meanWith(s, task, gpu)/fullPct) + 0.5*mem/largestMemGB
 	}
-	gpu, ok := s.least(taken, func(gpu int) bool { return s.roomFor(task, gpu) }, left)
-	return s.orAny(task, taken, gpu, ok)
+	gpu, ok := leastScored(s, taken, func(gpu int) bool { return roomFor(s, task, gpu) }, left)
+	return orAny(s, task, taken, gpu, ok)
 }
 
 // DotProduct places a task where the dot product of its demand and what is
@@ -73,14 +77,14 @@ func (BestFit) Choose(s *State, task int, taken []int) (int, bool) {
 type DotProduct struct{}
 
 // Choose is the GPU with the least dot product.
-func (DotProduct) Choose(s *State, task int, taken []int) (int, bool) {
-	t := &s.in.Tasks[task]
-	util, mem := mean(t.UtilPct)/fullPct, t.MemGB/largestMemGB
+func (DotProduct) Choose(s *sharing.State, task int, taken []int) (int, bool) {
+	t := &s.Instance().Tasks[task]
+	util, mem := sharing.MeanPct(t.UtilPct)/fullPct, t.MemGB/largestMemGB
 	product := func(gpu int) float64 {
 		return util*(1-s.MeanPct(gpu)/fullPct) + mem*s.FreeGB(gpu)/largestMemGB
 	}
-	gpu, ok := s.least(taken, func(gpu int) bool { return s.roomFor(task, gpu) }, product)
-	return s.orAny(task, taken, gpu, ok)
+	gpu, ok := leastScored(s, taken, func(gpu int) bool { return roomFor(s, task, gpu) }, product)
+	return orAny(s, task, taken, gpu, ok)
 }
 
 // FGD places a task where the fragmentation of the GPU rises least: the part
@@ -89,26 +93,26 @@ func (DotProduct) Choose(s *State, task int, taken []int) (int, bool) {
 type FGD struct{}
 
 // Choose is the GPU whose fragmentation rises least.
-func (FGD) Choose(s *State, task int, taken []int) (int, bool) {
-	own, mem := mean(s.in.Tasks[task].UtilPct), s.in.Tasks[task].MemGB
-	demand := make([]float64, len(s.in.Tasks))
-	for i := range s.in.Tasks {
-		demand[i] = mean(s.in.Tasks[i].UtilPct)
+func (FGD) Choose(s *sharing.State, task int, taken []int) (int, bool) {
+	own, mem := sharing.MeanPct(s.Instance().Tasks[task].UtilPct), s.Instance().Tasks[task].MemGB
+	demand := make([]float64, len(s.Instance().Tasks))
+	for i := range s.Instance().Tasks {
+		demand[i] = sharing.MeanPct(s.Instance().Tasks[i].UtilPct)
 	}
 	rise := func(gpu int) float64 {
 		free, freeGB := fullPct-s.MeanPct(gpu), s.FreeGB(gpu)
-		return s.fragmentation(demand, free-own, freeGB-mem) - s.fragmentation(demand, free, freeGB)
+		return fragmentation(s, demand, free-own, freeGB-mem) - fragmentation(s, demand, free, freeGB)
 	}
-	gpu, ok := s.least(taken, func(gpu int) bool { return s.roomFor(task, gpu) }, rise)
-	return s.orAny(task, taken, gpu, ok)
+	gpu, ok := leastScored(s, taken, func(gpu int) bool { return roomFor(s, task, gpu) }, rise)
+	return orAny(s, task, taken, gpu, ok)
 }
 
 // fragmentation is the free time, as a part of the whole, that tasks of those
 // demands could not use, weighted by how many they are.
-func (s *State) fragmentation(demand []float64, freePct, freeGB float64) float64 {
+func fragmentation(s *sharing.State, demand []float64, freePct, freeGB float64) float64 {
 	unfit := 0
 	for m, util := range demand {
-		if util > freePct+roundingPct || s.in.Tasks[m].MemGB > freeGB+slackGB {
+		if util > freePct+roundingPct || s.Instance().Tasks[m].MemGB > freeGB+sharing.SlackGB {
 			unfit++
 		}
 	}

@@ -3,12 +3,14 @@ package consolidate
 import (
 	"math"
 	"slices"
+
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // QuickBound is what no answer to an instance takes less than, watts, within
 // milliseconds: +Inf where there is none. It holds for every placement that
 // keeps what the problem asks for.
-func QuickBound(in *Instance, problem Problem) float64 {
+func QuickBound(in *sharing.Instance, problem Problem) float64 {
 	p, ok := newPacking(in, problem, true)
 	if !ok {
 		return math.Inf(1)
@@ -49,7 +51,7 @@ func (p *packing) yardsticks() []yardstick {
 // yardstick weighs a share of load by one threshold and the rest as memory by
 // another; thresholds are fractions of what a GPU has at most.
 func (p *packing) yardstick(share, loadFrom, memFrom float64) yardstick {
-	size := p.hosts.sizes[len(p.hosts.sizes)-1] + slackGB
+	size := p.hosts.sizes[len(p.hosts.sizes)-1] + sharing.SlackGB
 	top := 1.0
 	for _, tiers := range p.tiers {
 		top = max(top, tiers[len(tiers)-1].overload)
@@ -65,7 +67,7 @@ func (p *packing) yardstick(share, loadFrom, memFrom float64) yardstick {
 		for _, t := range tiers {
 			y.watts = append(y.watts, t.watts)
 			for k := range y.holds {
-				mem := p.hosts.sizes[k] + slackGB
+				mem := p.hosts.sizes[k] + sharing.SlackGB
 				y.holds[k] = append(y.holds[k], share*reach(t.overload, top, loadFrom)+(1-share)*reach(mem, size, memFrom)/size)
 			}
 		}

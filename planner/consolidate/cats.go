@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/epplan/epplan/planner/correlate"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // CATS is the paper's placement (algorithms 1 and 2): of the GPUs with more
@@ -19,13 +20,13 @@ type CATS struct {
 const lambdaRho, lambdaDistance = 0.5, 0.5
 
 // Choose is algorithms 1 and 2.
-func (c CATS) Choose(s *State, task int, taken []int) (int, bool) {
+func (c CATS) Choose(s *sharing.State, task int, taken []int) (int, bool) {
 	if c.Active {
-		if gpu, ok := s.least(taken, func(gpu int) bool { return s.Busy(gpu) && s.spare(task, gpu) }, s.dissimilar(task)); ok {
+		if gpu, ok := leastScored(s, taken, func(gpu int) bool { return s.Busy(gpu) && spare(s, task, gpu) }, dissimilar(s, task)); ok {
 			return gpu, true
 		}
 	}
-	return s.least(taken, func(gpu int) bool { return s.spare(task, gpu) }, s.dissimilar(task))
+	return leastScored(s, taken, func(gpu int) bool { return spare(s, task, gpu) }, dissimilar(s, task))
 }
 
 // CATSThresholds is the reading of CATS that uses the thresholds that
@@ -34,21 +35,21 @@ func (c CATS) Choose(s *State, task int, taken []int) (int, bool) {
 type CATSThresholds struct{}
 
 // Choose is algorithms 1 and 2 with thresholds.
-func (CATSThresholds) Choose(s *State, task int, taken []int) (int, bool) {
-	series := s.in.Tasks[task].UtilPct
+func (CATSThresholds) Choose(s *sharing.State, task int, taken []int) (int, bool) {
+	series := s.Instance().Tasks[task].UtilPct
 	within := func(gpu int) bool {
-		return s.Busy(gpu) && s.spare(task, gpu) && s.meanWith(task, gpu) <= fullPct+roundingPct &&
+		return s.Busy(gpu) && spare(s, task, gpu) && meanWith(s, task, gpu) <= fullPct+roundingPct &&
 			correlate.Pearson(s.Load(gpu), series).OrZero() <= 0
 	}
-	if gpu, ok := s.least(taken, within, s.dissimilar(task)); ok {
+	if gpu, ok := leastScored(s, taken, within, dissimilar(s, task)); ok {
 		return gpu, true
 	}
-	return s.sleeping(task, taken)
+	return firstSleeping(s, task, taken)
 }
 
 // dissimilar is the score of algorithm 2.
-func (s *State) dissimilar(task int) func(gpu int) float64 {
-	series := s.in.Tasks[task].UtilPct
+func dissimilar(s *sharing.State, task int) func(gpu int) float64 {
+	series := s.Instance().Tasks[task].UtilPct
 	return func(gpu int) float64 {
 		load := s.Load(gpu)
 		distance := 0.0
@@ -62,18 +63,20 @@ func (s *State) dissimilar(task int) func(gpu int) float64 {
 
 // spare tells whether a GPU has more free memory than a task takes, as
 // algorithm 1 asks for.
-func (s *State) spare(task, gpu int) bool { return s.in.Tasks[task].MemGB < s.FreeGB(gpu) }
-
-// meanWith is the mean load of a GPU with a task added, percent.
-func (s *State) meanWith(task, gpu int) float64 {
-	return s.MeanPct(gpu) + mean(s.in.Tasks[task].UtilPct)
+func spare(s *sharing.State, task, gpu int) bool {
+	return s.Instance().Tasks[task].MemGB < s.FreeGB(gpu)
 }
 
-// least is the GPU of the least score among those allowed and not taken; the
+// meanWith is the mean load of a GPU with a task added, percent.
+func meanWith(s *sharing.State, task, gpu int) float64 {
+	return s.MeanPct(gpu) + sharing.MeanPct(s.Instance().Tasks[task].UtilPct)
+}
+
+// leastScored is the GPU of the least score among those allowed and not taken; the
 // lowest number of equals.
-func (s *State) least(taken []int, allowed func(gpu int) bool, score func(gpu int) float64) (best int, ok bool) {
+func leastScored(s *sharing.State, taken []int, allowed func(gpu int) bool, score func(gpu int) float64) (best int, ok bool) {
 	least := math.Inf(1)
-	for gpu := range s.gpus {
+	for gpu := range s.GPUs() {
 		if slices.Contains(taken, gpu) || !allowed(gpu) {
 			continue
 		}
@@ -84,9 +87,9 @@ func (s *State) least(taken []int, allowed func(gpu int) bool, score func(gpu in
 	return best, ok
 }
 
-// first is the first GPU that is allowed and not taken.
-func (s *State) first(taken []int, allowed func(gpu int) bool) (gpu int, ok bool) {
-	for gpu := range s.gpus {
+// firstAllowed is the first GPU that is allowed and not taken.
+func firstAllowed(s *sharing.State, taken []int, allowed func(gpu int) bool) (gpu int, ok bool) {
+	for gpu := range s.GPUs() {
 		if !slices.Contains(taken, gpu) && allowed(gpu) {
 			return gpu, true
 		}
@@ -94,11 +97,11 @@ func (s *State) first(taken []int, allowed func(gpu int) bool) (gpu int, ok bool
 	return 0, false
 }
 
-// sleeping is the first GPU without tasks that has the memory, else any GPU
+// firstSleeping is the first GPU without tasks that has the memory, else any GPU
 // that has.
-func (s *State) sleeping(task int, taken []int) (gpu int, ok bool) {
-	if gpu, ok := s.first(taken, func(gpu int) bool { return !s.Busy(gpu) && s.Fits(task, gpu) }); ok {
+func firstSleeping(s *sharing.State, task int, taken []int) (gpu int, ok bool) {
+	if gpu, ok := firstAllowed(s, taken, func(gpu int) bool { return !s.Busy(gpu) && s.Fits(task, gpu) }); ok {
 		return gpu, true
 	}
-	return s.first(taken, func(gpu int) bool { return s.Fits(task, gpu) })
+	return firstAllowed(s, taken, func(gpu int) bool { return s.Fits(task, gpu) })
 }

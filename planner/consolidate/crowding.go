@@ -1,6 +1,10 @@
 package consolidate
 
-import "math"
+import (
+	"math"
+
+	"github.com/epplan/epplan/planner/sharing"
+)
 
 // A curve of contention makes a group slower than its load does: by the
 // exponent, by how many pieces there are, and by how full the GPU's memory is.
@@ -8,9 +12,9 @@ import "math"
 // memory, and take a lower frequency there: it is of a class of GPU by choice.
 // What holds by load alone stays a bound, as a curve takes no less time.
 
-// curved is the curve that counts in a problem; nil where load alone does.
-func (in *Instance) curved(problem Problem) *Curve {
-	if problem != Safe || in.Contention == nil || *in.Contention == LinearCurve() {
+// curveOf is the curve that counts in a problem; nil where load alone does.
+func curveOf(in *sharing.Instance, problem Problem) *sharing.Curve {
+	if problem != Safe || in.Contention == nil || *in.Contention == sharing.LinearCurve() {
 		return nil
 	}
 	return in.Contention
@@ -26,7 +30,7 @@ func (p *packing) work(load []float64) float64 {
 	}
 	sum := 0.0
 	for _, u := range load {
-		sum += p.curve.work(u)
+		sum += p.curve.Work(u)
 	}
 	return sum / float64(len(load))
 }
@@ -43,7 +47,7 @@ func (p *packing) workWith(load, more []float64) float64 {
 		}
 	} else {
 		for k, u := range more {
-			sum += p.curve.work(load[k] + u)
+			sum += p.curve.Work(load[k] + u)
 		}
 	}
 	return sum / float64(len(more))
@@ -55,7 +59,7 @@ func (p *packing) crowd(pieces int, memGB float64, class int) float64 {
 	if p.curve == nil {
 		return 1
 	}
-	return p.curve.beside(&Sharing{Tasks: pieces, Memory: min(1, memGB/p.hosts.sizes[class])})
+	return p.curve.Beside(&sharing.Occupancy{Tasks: pieces, Memory: min(1, memGB/p.hosts.sizes[class])})
 }
 
 // price is what the group takes on the smallest GPU from a class on that keeps

@@ -10,17 +10,18 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // crowded is an instance of small tasks that fit a GPU together, under a curve.
-func crowded(seed uint64, curve *consolidate.Curve) *consolidate.Instance {
+func crowded(seed uint64, curve *sharing.Curve) *sharing.Instance {
 	r := rand.New(rand.NewPCG(seed, 9))
-	in := &consolidate.Instance{
-		Physics: consolidate.PaperPhysics(), SLA: 1.2, SlotS: 60, Contention: curve,
-		Servers: []consolidate.Server{{StaticW: 100, GPUMemGB: []float64{32, 32, 16, 16, 32, 32}}, {StaticW: 90, GPUMemGB: []float64{32, 32}}},
+	in := &sharing.Instance{
+		Physics: sharing.PaperPhysics(), SLA: 1.2, SlotS: 60, Contention: curve,
+		Servers: []sharing.Server{{StaticW: 100, GPUMemGB: []float64{32, 32, 16, 16, 32, 32}}, {StaticW: 90, GPUMemGB: []float64{32, 32}}},
 	}
 	for i := range 4 + r.IntN(8) {
-		task := consolidate.Task{ID: string(rune('a' + i)), MemGB: 1 + 6*r.Float64(), GPUs: 1 + r.IntN(2), Kappa: 1.2 + 0.3*r.Float64()}
+		task := sharing.Task{ID: string(rune('a' + i)), MemGB: 1 + 6*r.Float64(), GPUs: 1 + r.IntN(2), Kappa: 1.2 + 0.3*r.Float64()}
 		for range 6 {
 			task.UtilPct = append(task.UtilPct, 70*r.Float64())
 		}
@@ -41,8 +42,8 @@ func tasksOn(p consolidate.Placement, gpu int) []int {
 }
 
 // sharingOf is what some tasks come to on a GPU.
-func sharingOf(in *consolidate.Instance, gpu int, tasks []int) consolidate.Sharing {
-	s := consolidate.Sharing{LoadPct: make([]float64, in.Slots()), Tasks: len(tasks)}
+func sharingOf(in *sharing.Instance, gpu int, tasks []int) sharing.Occupancy {
+	s := sharing.Occupancy{LoadPct: make([]float64, in.Slots()), Tasks: len(tasks)}
 	for _, task := range tasks {
 		s.Memory += in.Tasks[task].MemGB / in.GPUs()[gpu].MemGB
 		for i, u := range in.Tasks[task].UtilPct {
@@ -54,7 +55,7 @@ func sharingOf(in *consolidate.Instance, gpu int, tasks []int) consolidate.Shari
 
 func TestJudgeSlowsTasksDownByTheInstancesCurve(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		curve := &consolidate.Curve{
+		curve := &sharing.Curve{
 			Exponent: rapid.Float64Range(1, 2).Draw(t, "exponent"), ByTask: rapid.Float64Range(0, .1).Draw(t, "by task"), ByMemory: rapid.Float64Range(0, .2).Draw(t, "by memory"),
 		}
 		in := crowded(rapid.Uint64().Draw(t, "seed"), curve)
@@ -77,7 +78,7 @@ func TestJudgeSlowsTasksDownByTheInstancesCurve(t *testing.T) {
 }
 
 func TestOnlineSLAKeepsEverybodysSLAByTheCurve(t *testing.T) {
-	steep := &consolidate.Curve{Exponent: 1.5, ByTask: .06, ByMemory: .1}
+	steep := &sharing.Curve{Exponent: 1.5, ByTask: .06, ByMemory: .1}
 	broken := 0
 	for seed := range uint64(60) {
 		in := crowded(seed, steep)
@@ -104,7 +105,7 @@ func TestALinearCurveChangesNothing(t *testing.T) {
 		in := crowded(seed, nil)
 		plain := consolidate.Place(in, consolidate.OnlineSLA{}, consolidate.LowestKept)
 		before := consolidate.Judge(in, plain)
-		linear := consolidate.LinearCurve()
+		linear := sharing.LinearCurve()
 		in.Contention = &linear
 		after := consolidate.Judge(in, consolidate.Place(in, consolidate.OnlineSLA{}, consolidate.LowestKept))
 		if before.PowerW != after.PowerW || before.WorstSlowdown != after.WorstSlowdown {
@@ -115,7 +116,7 @@ func TestALinearCurveChangesNothing(t *testing.T) {
 
 func TestCurvesAreReadAndBadOnesRefused(t *testing.T) {
 	c, err := consolidate.ReadCurve(strings.NewReader(`{"exponent": 1.4, "by_task": 0.05, "by_memory": 0, "samples": 12, "outliers": 1, "residual": 0.02}`), "c.json")
-	if err != nil || *c != (consolidate.Curve{Exponent: 1.4, ByTask: 0.05}) {
+	if err != nil || *c != (sharing.Curve{Exponent: 1.4, ByTask: 0.05}) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	for text, want := range map[string]string{

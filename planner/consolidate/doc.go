@@ -3,13 +3,13 @@
 // (Subramaniyan and Wang, ICS '26), as printed there and as it has to be
 // corrected.
 //
-// An [Instance] is servers with GPUs and tasks with utilisation series, all
-// over the same window. A [Placement] says where each task runs and at which
+// An instance ([sharing.Instance]) is servers with GPUs and tasks with
+// utilisation series, all over the same window. A [Placement] says where each task runs and at which
 // frequency each GPU does; [Judge] says what it takes and which tasks it slows
 // down more than they allow, and shares no code with what places. What a
-// policy knows of the GPUs while it places is a [State].
+// policy knows of the GPUs while it places is a [sharing.State].
 //
 // The paper's problem (eq. 6 to 14) has no limit on utilisation: any number of
 // tasks whose memory fits may share a GPU. [Safe] counts what sharing costs in
-// time: see [Contention].
+// time: see [sharing.Contention].
 package consolidate

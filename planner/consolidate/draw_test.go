@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"strconv"
+
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // mixes are the kinds of drawn instances, after the README of data/cats: the
@@ -15,8 +17,8 @@ var mixes = map[string][4]float64{
 }
 
 // draw is an instance of a mix with so many tasks.
-func draw(r *rand.Rand, mix string, tasks int) *Instance {
-	in := &Instance{Name: mix + "-" + strconv.Itoa(tasks), Physics: PaperPhysics(), SLA: PaperSLA, SlotS: 60}
+func draw(r *rand.Rand, mix string, tasks int) *sharing.Instance {
+	in := &sharing.Instance{Name: mix + "-" + strconv.Itoa(tasks), Physics: sharing.PaperPhysics(), SLA: sharing.PaperSLA, SlotS: 60}
 	pieces := 0
 	for i := range tasks {
 		t := drawTask(r, mix, i)
@@ -29,12 +31,12 @@ func draw(r *rand.Rand, mix string, tasks int) *Instance {
 
 // drawServers are servers with more GPUs than pieces: all of 8, all of 4, or
 // of all sizes.
-func drawServers(r *rand.Rand, pieces int) []Server {
+func drawServers(r *rand.Rand, pieces int) []sharing.Server {
 	sizes := [][]int{{8}, {4}, {1, 2, 4}, {1, 2, 4, 8}, {1, 2, 4, 8}}[r.IntN(5)]
-	var all []Server
+	var all []sharing.Server
 	for gpus := 0; gpus < pieces+2; {
 		size := sizes[r.IntN(len(sizes))]
-		s := Server{StaticW: float64(12*size + 10*(2+r.IntN(4))), OtherW: float64(10 + 5*size + 5*r.IntN(4))}
+		s := sharing.Server{StaticW: float64(12*size + 10*(2+r.IntN(4))), OtherW: float64(10 + 5*size + 5*r.IntN(4))}
 		for range size {
 			s.GPUMemGB = append(s.GPUMemGB, []float64{16, 32}[r.IntN(2)])
 		}
@@ -43,10 +45,10 @@ func drawServers(r *rand.Rand, pieces int) []Server {
 	return all
 }
 
-func drawTask(r *rand.Rand, mix string, i int) Task {
+func drawTask(r *rand.Rand, mix string, i int) sharing.Task {
 	of := mixes[mix]
 	mean := of[0] + (of[1]-of[0])*r.Float64()
-	t := Task{ID: strconv.Itoa(i), Arrival: float64(25 * i), GPUs: 1, Kappa: PaperSLA}
+	t := sharing.Task{ID: strconv.Itoa(i), Arrival: float64(25 * i), GPUs: 1, Kappa: sharing.PaperSLA}
 	t.MemGB = math.Round(100*(of[2]+(of[3]-of[2])*r.Float64())) / 100
 	if mix == "mixed" || mix == "gang" || mix == "mixedkappa" {
 		if r.IntN(8) == 0 {

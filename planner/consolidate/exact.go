@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // ExactOptions are how [Exact] searches.
@@ -47,9 +49,9 @@ const mostDescents = 100
 // better answer, they are all listed, and subset-row cuts (Jepsen et al., 2008)
 // sharpen the relaxation. Groups are looked for by load alone, which bounds them
 // under a curve of contention too, and each that is found counts by the curve.
-func Exact(ctx context.Context, in *Instance, problem Problem, opt ExactOptions) Result {
+func Exact(ctx context.Context, in *sharing.Instance, problem Problem, opt ExactOptions) Result {
 	if len(in.Tasks) == 0 {
-		return Result{Placement: in.asleep(), Proven: true}
+		return Result{Placement: allAsleep(in), Proven: true}
 	}
 	p, ok := newPacking(in, problem, false)
 	if !ok {

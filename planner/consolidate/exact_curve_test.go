@@ -7,13 +7,15 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // drawCurved are small instances under curves of all kinds.
-func drawCurved(seed uint64, most int) *Instance {
+func drawCurved(seed uint64, most int) *sharing.Instance {
 	in := drawTiny(seed, most)
 	r := rand.New(rand.NewPCG(seed, 11))
-	in.Contention = &Curve{Exponent: 1}
+	in.Contention = &sharing.Curve{Exponent: 1}
 	if r.IntN(3) > 0 {
 		in.Contention.Exponent += 1.5 * r.Float64()
 	}
@@ -35,7 +37,7 @@ func drawCurved(seed uint64, most int) *Instance {
 
 // bruteCurve tries all partitions of the tasks' pieces, all sets of servers and
 // all sizes of GPU for each part.
-func bruteCurve(in *Instance) float64 {
+func bruteCurve(in *sharing.Instance) float64 {
 	pieces := make([]int, 0, 2*len(in.Tasks))
 	for t := range in.Tasks {
 		pieces = append(pieces, slices.Repeat([]int{t}, in.Tasks[t].GPUs)...)
@@ -71,7 +73,7 @@ type bruteHosts struct {
 	watts []float64
 }
 
-func newBruteHosts(in *Instance) *bruteHosts {
+func newBruteHosts(in *sharing.Instance) *bruteHosts {
 	b := &bruteHosts{}
 	for _, g := range in.GPUs() {
 		b.sizes = append(b.sizes, g.MemGB)
@@ -95,7 +97,7 @@ func newBruteHosts(in *Instance) *bruteHosts {
 }
 
 // least is what groups of tasks take with the best servers and sizes.
-func (b *bruteHosts) least(in *Instance, groups [][]int) float64 {
+func (b *bruteHosts) least(in *sharing.Instance, groups [][]int) float64 {
 	cost := make([][]float64, len(groups)) // by group and size
 	for g, group := range groups {
 		for _, size := range b.sizes {
@@ -128,8 +130,8 @@ func (b *bruteHosts) least(in *Instance, groups [][]int) float64 {
 }
 
 // bruteGroupW is what a GPU of a size takes for a group of tasks.
-func bruteGroupW(in *Instance, group []int, size float64) float64 {
-	s, kappa := Sharing{LoadPct: make([]float64, in.Slots()), Tasks: len(group)}, math.Inf(1)
+func bruteGroupW(in *sharing.Instance, group []int, size float64) float64 {
+	s, kappa := sharing.Occupancy{LoadPct: make([]float64, in.Slots()), Tasks: len(group)}, math.Inf(1)
 	for _, t := range group {
 		for slot, u := range in.Tasks[t].UtilPct {
 			s.LoadPct[slot] += u
@@ -140,11 +142,11 @@ func bruteGroupW(in *Instance, group []int, size float64) float64 {
 	if s.Memory > 1+1e-9 {
 		return math.Inf(1)
 	}
-	mhz, ok := in.Physics.lowest(in.Contention.Slowdown(s), kappa)
+	mhz, ok := in.Physics.Lowest(in.Contention.Slowdown(s), kappa)
 	if !ok {
 		return math.Inf(1)
 	}
-	return in.Physics.Power(mhz)
+	return in.Physics.PowerAt(mhz)
 }
 
 func TestExactByACurveIsTheBestOfAllPlacementsOfTinyInstances(t *testing.T) {
@@ -221,7 +223,7 @@ func TestABoundByACurveOfASearchThatIsCutShortHolds(t *testing.T) {
 }
 
 func TestTheLinearCurveChangesNothingOfImproveAndExact(t *testing.T) {
-	ctx, linear := context.Background(), LinearCurve()
+	ctx, linear := context.Background(), sharing.LinearCurve()
 	for seed := range uint64(25) {
 		in := drawTiny(6000+seed, 12)
 		exact, quick := Exact(ctx, in, Safe, ExactOptions{Seed: seed}), QuickBound(in, Safe)
@@ -320,11 +322,11 @@ func curvedGroups(p *packing) []column {
 func TestImproveIsNeverAboveItsStartWhereSizesAreCounted(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 3))
 	in := draw(r, "light", 24)
-	in.Contention = &Curve{Exponent: 1.2, ByTask: .02, ByMemory: .1}
+	in.Contention = &sharing.Curve{Exponent: 1.2, ByTask: .02, ByMemory: .1}
 	in.Servers = nil
 	for i := range 40 {
 		size := 12 + float64(i)
-		in.Servers = append(in.Servers, Server{StaticW: 50 + float64(i), GPUMemGB: []float64{size, size, size + 0.5}})
+		in.Servers = append(in.Servers, sharing.Server{StaticW: 50 + float64(i), GPUMemGB: []float64{size, size, size + 0.5}})
 	}
 	start := Place(in, OnlineSLA{}, LowestKept)
 	first := Judge(in, start)

@@ -165,7 +165,7 @@ func (x *relaxation) fits(c *column) bool {
 
 // violated lists cuts that the relaxation doesn't keep, the worst ones.
 func (x *relaxation) violated(used []column, shares []float64) []cut {
-	together := newSharing(len(x.p.pieces), used, shares)
+	together := newOverlap(len(x.p.pieces), used, shares)
 	over := map[cut]float64{}
 	var found []cut
 	for a := range x.p.pieces {
@@ -209,8 +209,8 @@ func spread(found []cut, pieces int) []cut {
 	return cuts
 }
 
-// sharing is how much pieces share groups in a relaxation.
-type sharing struct {
+// overlap is how much pieces share groups in a relaxation.
+type overlap struct {
 	pieces int
 	share  []float64 // by pair
 	next   [][]int   // by piece: those that it shares groups with
@@ -218,8 +218,8 @@ type sharing struct {
 	shares []float64
 }
 
-func newSharing(pieces int, used []column, shares []float64) *sharing {
-	s := &sharing{pieces: pieces, share: make([]float64, pieces*pieces), next: make([][]int, pieces), used: used, shares: shares}
+func newOverlap(pieces int, used []column, shares []float64) *overlap {
+	s := &overlap{pieces: pieces, share: make([]float64, pieces*pieces), next: make([][]int, pieces), used: used, shares: shares}
 	for i, c := range used {
 		for k, a := range c.pieces {
 			for _, b := range c.pieces[k+1:] {
@@ -237,7 +237,7 @@ func newSharing(pieces int, used []column, shares []float64) *sharing {
 
 // over is by how much a cut isn't kept: groups with two of its pieces count, and
 // one with all three counts once.
-func (s *sharing) over(t cut) float64 {
+func (s *overlap) over(t cut) float64 {
 	n := s.pieces
 	over := s.share[t[0]*n+t[1]] + s.share[t[1]*n+t[2]] + s.share[t[0]*n+t[2]] - 1
 	if over <= 0 {

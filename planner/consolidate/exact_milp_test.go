@@ -13,15 +13,17 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/shareddata"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // linear writes an instance's problem in its linear form, in the language of
 // CPLEX: x task on GPU, y GPU at level, z server, o overload by slot.
 type linear struct {
-	in       *Instance
+	in       *sharing.Instance
 	problem  Problem
-	levels   []float64
+	levels   []dvfsmodel.MHz
 	terms    strings.Builder // rows
 	binaries []string
 	rows     int
@@ -33,7 +35,7 @@ func (l *linear) row(format string, args ...any) {
 }
 
 // levelSum is a sum over levels of a GPU.
-func (l *linear) levelSum(gpu int, of func(mhz float64) float64) string {
+func (l *linear) levelSum(gpu int, of func(mhz dvfsmodel.MHz) float64) string {
 	var sum strings.Builder
 	for k, mhz := range l.levels {
 		fmt.Fprintf(&sum, " %+.12g y%d_%d", of(mhz), gpu, k)
@@ -56,7 +58,7 @@ func (l *linear) write() string {
 		l.row("%s = %d", sum.String(), l.in.Tasks[t].GPUs)
 	}
 	for g, gpu := range l.in.GPUs() {
-		goal.WriteString(l.levelSum(g, l.in.Physics.Power))
+		goal.WriteString(l.levelSum(g, l.in.Physics.PowerAt))
 		l.gpu(g, gpu)
 	}
 	return "Minimize\n" + goal.String() + "\nSubject To\n" + l.terms.String() +
@@ -64,8 +66,8 @@ func (l *linear) write() string {
 }
 
 // gpu writes what holds for a GPU.
-func (l *linear) gpu(g int, gpu GPU) {
-	one := func(float64) float64 { return 1 }
+func (l *linear) gpu(g int, gpu sharing.GPU) {
+	one := func(dvfsmodel.MHz) float64 { return 1 }
 	for k := range l.levels {
 		l.binaries = append(l.binaries, fmt.Sprintf("y%d_%d", g, k))
 	}
@@ -73,11 +75,11 @@ func (l *linear) gpu(g int, gpu GPU) {
 	var mem strings.Builder
 	for t := range l.in.Tasks {
 		fmt.Fprintf(&mem, " + %.12g x%d_%d", l.in.Tasks[t].MemGB, t, g)
-		l.row("x%d_%d %s <= 0", t, g, l.levelSum(g, func(float64) float64 { return -1 }))
+		l.row("x%d_%d %s <= 0", t, g, l.levelSum(g, func(dvfsmodel.MHz) float64 { return -1 }))
 	}
 	l.row("%s <= %.12g", mem.String(), gpu.MemGB)
 	if gpus := l.in.GPUs(); g > 0 && gpus[g-1] == gpu { // of equals the first wakes first
-		l.row("%s %s <= 0", l.levelSum(g, one), l.levelSum(g-1, func(float64) float64 { return -1 }))
+		l.row("%s %s <= 0", l.levelSum(g, one), l.levelSum(g-1, func(dvfsmodel.MHz) float64 { return -1 }))
 	}
 	overload := ""
 	if l.problem == Safe {
@@ -85,7 +87,7 @@ func (l *linear) gpu(g int, gpu GPU) {
 	}
 	for t := range l.in.Tasks {
 		kappa := l.in.Tasks[t].Kappa
-		speed := l.levelSum(g, func(mhz float64) float64 { return -kappa / l.in.Physics.Stretch(mhz) })
+		speed := l.levelSum(g, func(mhz dvfsmodel.MHz) float64 { return -kappa / l.in.Physics.Stretch(mhz) })
 		const big = 20
 		if l.problem == Safe {
 			l.row("%s %s + %d x%d_%d <= %d", overload, speed, big, t, g, big)
@@ -107,7 +109,7 @@ func (l *linear) overload(g int) string {
 			}
 		}
 		l.row("o%d_%d %s >= 0", g, s, load.String())
-		l.row("o%d_%d %s >= 0", g, s, l.levelSum(g, func(float64) float64 { return -1 }))
+		l.row("o%d_%d %s >= 0", g, s, l.levelSum(g, func(dvfsmodel.MHz) float64 { return -1 }))
 		fmt.Fprintf(&sum, " + %.12g o%d_%d", 1/float64(slots), g, s)
 	}
 	return sum.String()
@@ -116,10 +118,11 @@ func (l *linear) overload(g int) string {
 var optimum = regexp.MustCompile(`Status: +INTEGER OPTIMAL\nObjective: +\S+ = (\S+)`)
 
 // solveLinear is what GLPK says that the best answer takes.
-func solveLinear(t *testing.T, in *Instance, problem Problem) float64 {
+func solveLinear(t *testing.T, in *sharing.Instance, problem Problem) float64 {
 	t.Helper()
 	l := linear{in: in, problem: problem}
-	for _, mhz := range in.Physics.LevelsMHz {
+	for _, level := range in.Physics.LevelsMHz {
+		mhz := dvfsmodel.MHz(level)
 		for i := range in.Tasks {
 			if in.Physics.Stretch(mhz) <= in.Tasks[i].Kappa {
 				l.levels = append(l.levels, mhz)

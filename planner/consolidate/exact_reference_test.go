@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // bests is what a file of the data says of the best answers.
@@ -113,21 +114,21 @@ func BenchmarkQuickBound(b *testing.B) { benchmark(b, quickBound) }
 
 func BenchmarkExact(b *testing.B) { benchmark(b, exact) }
 
-func quickBound(_ context.Context, in *consolidate.Instance, problem consolidate.Problem) consolidate.Result {
+func quickBound(_ context.Context, in *sharing.Instance, problem consolidate.Problem) consolidate.Result {
 	bound := consolidate.QuickBound(in, problem)
 	return consolidate.Result{PowerW: bound, BoundW: bound}
 }
 
-func improve(ctx context.Context, in *consolidate.Instance, problem consolidate.Problem) consolidate.Result {
+func improve(ctx context.Context, in *sharing.Instance, problem consolidate.Problem) consolidate.Result {
 	place, watts := consolidate.Improve(ctx, in, problem, consolidate.Placement{}, consolidate.ImproveOptions{})
 	return consolidate.Result{Placement: place, PowerW: watts}
 }
 
-func exact(ctx context.Context, in *consolidate.Instance, problem consolidate.Problem) consolidate.Result {
+func exact(ctx context.Context, in *sharing.Instance, problem consolidate.Problem) consolidate.Result {
 	return consolidate.Exact(ctx, in, problem, consolidate.ExactOptions{})
 }
 
-func benchmark(b *testing.B, solve func(context.Context, *consolidate.Instance, consolidate.Problem) consolidate.Result) {
+func benchmark(b *testing.B, solve func(context.Context, *sharing.Instance, consolidate.Problem) consolidate.Result) {
 	b.Helper()
 	for _, file := range instances(b) {
 		in := read(b, file)

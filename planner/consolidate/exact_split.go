@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"slices"
+
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // split cuts a part in two that have no answer in common and all of them
@@ -159,7 +161,7 @@ func (n *part) together(p *packing, a, b int) *part {
 	}
 	slices.Sort(pieces)
 	merged := bundle{pieces: pieces}
-	merged.load, merged.memGB, merged.kappa, merged.mean = g.load, g.memGB, g.kappa, mean(g.load)
+	merged.load, merged.memGB, merged.kappa, merged.mean = g.load, g.memGB, g.kappa, sharing.MeanPct(g.load)
 	var from [][]int
 	for i := range n.bundles {
 		if i != a && i != b {

@@ -6,10 +6,12 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // bruteForce tries all partitions of the pieces and all sets of servers.
-func bruteForce(in *Instance, problem Problem) float64 {
+func bruteForce(in *sharing.Instance, problem Problem) float64 {
 	var pieces []int // by piece: its task
 	for t := range in.Tasks {
 		for range in.Tasks[t].GPUs {
@@ -40,7 +42,7 @@ func bruteForce(in *Instance, problem Problem) float64 {
 }
 
 // bruteGroups is what groups of tasks take with the best servers.
-func bruteGroups(in *Instance, problem Problem, groups [][]int) float64 {
+func bruteGroups(in *sharing.Instance, problem Problem, groups [][]int) float64 {
 	watts := 0.0
 	var need []float64
 	for _, group := range groups {
@@ -52,11 +54,11 @@ func bruteGroups(in *Instance, problem Problem, groups [][]int) float64 {
 			kappa = min(kappa, in.Tasks[t].Kappa)
 			mem += in.Tasks[t].MemGB
 		}
-		mhz, ok := in.Lowest(problem, load, kappa, Linear{})
+		mhz, ok := Lowest(&in.Physics, problem, load, kappa, sharing.Linear{})
 		if !ok {
 			return math.Inf(1)
 		}
-		watts += in.Physics.Power(mhz)
+		watts += in.Physics.PowerAt(mhz)
 		need = append(need, mem)
 	}
 	slices.Sort(need)
@@ -65,7 +67,7 @@ func bruteGroups(in *Instance, problem Problem, groups [][]int) float64 {
 }
 
 // bruteServers is what the best servers for groups by descending memory take.
-func bruteServers(in *Instance, need []float64) float64 {
+func bruteServers(in *sharing.Instance, need []float64) float64 {
 	best := math.Inf(1)
 	for on := range 1 << len(in.Servers) {
 		var gpus []float64
@@ -90,7 +92,7 @@ func bruteServers(in *Instance, need []float64) float64 {
 }
 
 // drawTiny are small instances of all mixes.
-func drawTiny(seed uint64, most int) *Instance {
+func drawTiny(seed uint64, most int) *sharing.Instance {
 	r := rand.New(rand.NewPCG(seed, 7))
 	all := []string{"paperlike", "light", "medium", "heavy", "antiphase", "membound", "mixed", "gang", "mixedkappa"}
 	in := draw(r, all[r.IntN(len(all))], 2+r.IntN(most-1))
@@ -168,7 +170,7 @@ func TestABoundOfASearchThatIsCutShortHolds(t *testing.T) {
 }
 
 // cutShort checks the bounds of searches that may do little.
-func cutShort(t *testing.T, seed uint64, in *Instance) {
+func cutShort(t *testing.T, seed uint64, in *sharing.Instance) {
 	t.Helper()
 	best := Exact(context.Background(), in, Safe, ExactOptions{})
 	for _, work := range []int{1, 300, 3000} {
@@ -202,10 +204,10 @@ func TestASearchThatIsOverBeforeItBeginsHandsBackItsStart(t *testing.T) {
 }
 
 func TestWhatNoGPUHoldsHasNoAnswer(t *testing.T) {
-	for name, change := range map[string]func(*Instance){
-		"memory": func(in *Instance) { in.Tasks[0].MemGB = 1000 },
-		"kappa":  func(in *Instance) { in.Tasks[0].Kappa = 0.5 },
-		"gpus":   func(in *Instance) { in.Tasks[0].GPUs = 1000 },
+	for name, change := range map[string]func(*sharing.Instance){
+		"memory": func(in *sharing.Instance) { in.Tasks[0].MemGB = 1000 },
+		"kappa":  func(in *sharing.Instance) { in.Tasks[0].Kappa = 0.5 },
+		"gpus":   func(in *sharing.Instance) { in.Tasks[0].GPUs = 1000 },
 	} {
 		in := drawTiny(5, 6)
 		change(in)
@@ -228,7 +230,7 @@ func TestGPUsOfManySizesAreBoundedFromBelow(t *testing.T) {
 	in.Servers = nil
 	for i := range 40 {
 		size := 12 + float64(i)
-		in.Servers = append(in.Servers, Server{StaticW: 50 + float64(i), GPUMemGB: []float64{size, size, size + 0.5}})
+		in.Servers = append(in.Servers, sharing.Server{StaticW: 50 + float64(i), GPUMemGB: []float64{size, size, size + 0.5}})
 	}
 	p, ok := newPacking(in, Safe, false)
 	if !ok || !p.hosts.coarse || len(p.hosts.table) > mostCells {

@@ -5,16 +5,17 @@ import (
 	"fmt"
 
 	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // An instance made by hand, placed by the paper's rule and by an exact search.
 func ExampleExact() {
-	in := &consolidate.Instance{
-		Physics: consolidate.PaperPhysics(),
-		SLA:     consolidate.PaperSLA,
+	in := &sharing.Instance{
+		Physics: sharing.PaperPhysics(),
+		SLA:     sharing.PaperSLA,
 		SlotS:   60,
-		Servers: []consolidate.Server{{StaticW: 50, GPUMemGB: []float64{16, 16}}},
-		Tasks: []consolidate.Task{
+		Servers: []sharing.Server{{StaticW: 50, GPUMemGB: []float64{16, 16}}},
+		Tasks: []sharing.Task{
 			{ID: "a", MemGB: 6, GPUs: 1, Kappa: 1.2, UtilPct: []float64{70, 10}},
 			{ID: "b", MemGB: 6, GPUs: 1, Kappa: 1.2, UtilPct: []float64{60, 20}},
 			{ID: "c", MemGB: 6, GPUs: 1, Kappa: 1.2, UtilPct: []float64{20, 80}},

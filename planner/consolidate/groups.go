@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // rounding is the relative error allowed for in every comparison of sums of
@@ -22,9 +25,10 @@ type piece struct {
 
 // tier is a frequency that a GPU may have to run at.
 type tier struct {
-	mhz, watts float64
-	stretch    float64
-	overload   float64 // the most at which the tier is fast enough
+	mhz      dvfsmodel.MHz
+	watts    float64
+	stretch  float64
+	overload float64 // the most at which the tier is fast enough
 }
 
 // packing is a consolidation problem in terms of groups: sets of pieces that
@@ -32,23 +36,23 @@ type tier struct {
 // kappa and the overload of its pieces; what the servers take depends on how
 // many groups need how large a GPU alone, see [hosts].
 type packing struct {
-	in      *Instance
+	in      *sharing.Instance
 	problem Problem
 	slots   int
 	pieces  []piece
 	kappas  []float64 // ascending
 	tiers   [][]tier  // by class of kappa, ascending; those that an overload of 1 needs at least
 	hosts   *hosts
-	curve   *Curve  // of contention; nil: load alone slows tasks down
-	step    float64 // watts between groups of one GPU each differ by multiples of it; 0: by anything
-	base    float64 // watts of the cheapest tier of all
+	curve   *sharing.Curve // of contention; nil: load alone slows tasks down
+	step    float64        // watts between groups of one GPU each differ by multiples of it; 0: by anything
+	base    float64        // watts of the cheapest tier of all
 }
 
 // newPacking is an instance in terms of groups; see [newHosts] for hopeful. It
 // is false where there are too few GPUs for a task, or no frequency keeps its
 // SLA, even alone.
-func newPacking(in *Instance, problem Problem, hopeful bool) (*packing, bool) {
-	p := &packing{in: in, problem: problem, curve: in.curved(problem)}
+func newPacking(in *sharing.Instance, problem Problem, hopeful bool) (*packing, bool) {
+	p := &packing{in: in, problem: problem, curve: curveOf(in, problem)}
 	if problem == Safe {
 		p.slots = in.Slots()
 	}
@@ -83,10 +87,10 @@ func newPacking(in *Instance, problem Problem, hopeful bool) (*packing, bool) {
 }
 
 // enough tells whether there are GPUs for all pieces of a task.
-func (p *packing) enough(t *Task) bool {
+func (p *packing) enough(t *sharing.Task) bool {
 	n := 0
 	for _, g := range p.in.GPUs() {
-		if t.MemGB <= g.MemGB+slackGB {
+		if t.MemGB <= g.MemGB+sharing.SlackGB {
 			n++
 		}
 	}
@@ -102,20 +106,21 @@ func (p *packing) newPiece(task int) piece {
 		for s, u := range t.UtilPct {
 			out.load[s] = u / 100
 		}
-		out.mean = mean(out.load)
+		out.mean = sharing.MeanPct(out.load)
 	}
 	return out
 }
 
 // tiersOf lists the frequencies that keep a kappa at some overload.
-func tiersOf(physics *Physics, kappa float64) []tier {
+func tiersOf(physics *sharing.Physics, kappa float64) []tier {
 	var tiers []tier
-	for _, mhz := range physics.LevelsMHz {
+	for _, level := range physics.LevelsMHz {
+		mhz := dvfsmodel.MHz(level)
 		stretch := physics.Stretch(mhz)
-		if stretch <= kappa+tolerance {
+		if stretch <= kappa+sharing.Tolerance {
 			tiers = append(tiers, tier{
-				mhz: mhz, watts: physics.Power(mhz), stretch: stretch,
-				overload: (kappa + tolerance) / stretch * (1 + 1e-13),
+				mhz: mhz, watts: physics.PowerAt(mhz), stretch: stretch,
+				overload: (kappa + sharing.Tolerance) / stretch * (1 + 1e-13),
 			})
 		}
 	}
@@ -261,7 +266,7 @@ func (p *packing) ceil(bound, hostW float64, groups int) float64 {
 
 // placement puts groups on GPUs and the GPUs to their frequencies.
 func (p *packing) placement(groups []group) Placement {
-	place := Placement{GPUs: make([][]int, len(p.in.Tasks)), MHz: make([]float64, len(p.in.GPUs()))}
+	place := Placement{GPUs: make([][]int, len(p.in.Tasks)), MHz: make([]dvfsmodel.MHz, len(p.in.GPUs()))}
 	need := make([]int, len(p.hosts.sizes))
 	order := make([]int, len(groups))
 	for i := range groups {

@@ -3,13 +3,15 @@ package consolidate
 import (
 	"math"
 	"slices"
+
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // hosts is what servers take by the number of GPUs that have to be awake: a
 // knapsack, solved once for all numbers. GPUs come in classes by memory; a
 // group that needs one class may have a larger one.
 type hosts struct {
-	in      *Instance
+	in      *sharing.Instance
 	sizes   []float64 // memory of the classes, GB, ascending
 	dims    []int     // by class: one more than the GPUs of it or larger that can matter
 	strides []int
@@ -26,7 +28,7 @@ const mostCells = 1 << 18
 // Where GPUs have too many sizes, rare ones count as the next smaller of the
 // others, or as the next larger when hopeful: then what is found may not fit,
 // but nothing that fits takes less.
-func newHosts(in *Instance, pieces int, hopeful bool) *hosts {
+func newHosts(in *sharing.Instance, pieces int, hopeful bool) *hosts {
 	h := &hosts{in: in}
 	for _, g := range in.GPUs() {
 		h.sizes = append(h.sizes, g.MemGB)
@@ -138,7 +140,7 @@ func (h *hosts) need(cell int, need []int) {
 // class is the smallest that has the memory; -1: none has.
 func (h *hosts) class(memGB float64) int {
 	for k, size := range h.sizes {
-		if memGB <= size+slackGB {
+		if memGB <= size+sharing.SlackGB {
 			return k
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // ImproveOptions are how long and from where [Improve] searches.
@@ -42,9 +44,9 @@ const mostParts = 8
 // that does; watts are +Inf, and the start is handed back, where none was
 // found. It depends on the instance, the start and the options alone, unless
 // the context ends the search.
-func Improve(ctx context.Context, in *Instance, problem Problem, start Placement, opt ImproveOptions) (Placement, float64) {
+func Improve(ctx context.Context, in *sharing.Instance, problem Problem, start Placement, opt ImproveOptions) (Placement, float64) {
 	if len(in.Tasks) == 0 {
-		return in.asleep(), 0
+		return allAsleep(in), 0
 	}
 	p, ok := newPacking(in, problem, false)
 	if !ok {

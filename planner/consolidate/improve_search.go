@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 const (
@@ -121,7 +123,7 @@ func (s *search) sum() {
 func (s *search) full(g *group) float64 {
 	x := g.memGB / s.p.hosts.sizes[len(s.p.hosts.sizes)-1]
 	if s.p.slots > 0 {
-		x = max(x, mean(g.load)/s.p.kappas[len(s.p.kappas)-1])
+		x = max(x, sharing.MeanPct(g.load)/s.p.kappas[len(s.p.kappas)-1])
 	}
 	return x
 }

@@ -4,16 +4,15 @@ import (
 	"fmt"
 	"math"
 	"slices"
-)
 
-// tolerance is by how much a slowdown may exceed what a task allows before it
-// counts as a violation.
-const tolerance = 1e-7
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner/sharing"
+)
 
 // Placement is an answer to an instance.
 type Placement struct {
-	GPUs [][]int   // by task: the GPUs that it runs on; nil where it has no place
-	MHz  []float64 // by GPU: its frequency; 0: asleep
+	GPUs [][]int         // by task: the GPUs that it runs on; nil where it has no place
+	MHz  []dvfsmodel.MHz // by GPU: its frequency; 0: asleep
 }
 
 // Verdict is what a placement takes and what it breaks, by the instance's
@@ -47,7 +46,7 @@ func (v *Verdict) FeasibleFor(problem Problem) bool {
 
 // Judge says what a placement takes and what it breaks. It believes nothing
 // and shares no code with what places.
-func Judge(in *Instance, p Placement) Verdict {
+func Judge(in *sharing.Instance, p Placement) Verdict {
 	j := judge{in: in, p: p, verdict: Verdict{WorstSlowdown: 1, Slowdown: make([]float64, len(in.Tasks))}}
 	for server := range in.Servers {
 		for _, mem := range in.Servers[server].GPUMemGB {
@@ -63,7 +62,7 @@ func Judge(in *Instance, p Placement) Verdict {
 
 // judge is a placement being judged.
 type judge struct {
-	in      *Instance
+	in      *sharing.Instance
 	p       Placement
 	gpus    []judged
 	verdict Verdict
@@ -115,13 +114,13 @@ func (j *judge) clocks() {
 		switch f := j.mhz(g); {
 		case f == 0 && len(j.gpus[g].tasks) > 0:
 			j.fault("GPU %d sleeps, but has tasks", g)
-		case f != 0 && !slices.Contains(j.in.Physics.LevelsMHz, f):
+		case f != 0 && !slices.Contains(j.in.Physics.LevelsMHz, float64(f)):
 			j.fault("GPU %d runs at %g MHz, want one of the levels", g, f)
 		}
 	}
 }
 
-func (j *judge) mhz(gpu int) float64 {
+func (j *judge) mhz(gpu int) dvfsmodel.MHz {
 	if gpu >= len(j.p.MHz) {
 		return 0
 	}
@@ -137,7 +136,7 @@ func (j *judge) slowdowns() {
 		if len(tasks) == 0 || f <= 0 {
 			continue
 		}
-		stretch := math.Pow(slices.Max(j.in.Physics.LevelsMHz)/f, j.in.Physics.Beta)
+		stretch := math.Pow(slices.Max(j.in.Physics.LevelsMHz)/float64(f), j.in.Physics.Beta)
 		slowdown := stretch * j.work(tasks) * j.crowd(g)
 		for _, l := range tasks {
 			j.verdict.Slowdown[l] = max(j.verdict.Slowdown[l], slowdown)
@@ -146,10 +145,10 @@ func (j *judge) slowdowns() {
 	}
 	for l, slowdown := range j.verdict.Slowdown {
 		j.verdict.WorstSlowdown = max(j.verdict.WorstSlowdown, slowdown)
-		if slowdown > j.in.Tasks[l].Kappa+tolerance {
+		if slowdown > j.in.Tasks[l].Kappa+sharing.Tolerance {
 			j.verdict.Violations++
 		}
-		if byFrequency[l] > j.in.Tasks[l].Kappa+tolerance {
+		if byFrequency[l] > j.in.Tasks[l].Kappa+sharing.Tolerance {
 			j.verdict.TooSlow++
 		}
 	}
@@ -202,7 +201,7 @@ func (j *judge) power() {
 			j.verdict.OverMemory++
 		}
 		if f := j.mhz(g); f > 0 {
-			j.verdict.PowerW += j.in.Physics.BaseW + j.in.Physics.WPerMHz*f
+			j.verdict.PowerW += j.in.Physics.BaseW + j.in.Physics.WPerMHz*float64(f)
 			j.verdict.GPUsOn++
 			on[j.gpus[g].server] = true
 		}

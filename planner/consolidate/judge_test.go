@@ -5,21 +5,21 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // pair is two servers of two GPUs, and three tasks, the last of which needs two
 // GPUs.
-func pair() *consolidate.Instance {
-	return &consolidate.Instance{
-		Physics: consolidate.PaperPhysics(), SLA: 1.2, SlotS: 60,
-		Servers: []consolidate.Server{
+func pair() *sharing.Instance {
+	return &sharing.Instance{
+		Physics: sharing.PaperPhysics(), SLA: 1.2, SlotS: 60,
+		Servers: []sharing.Server{
 			{StaticW: 100, OtherW: 20, GPUMemGB: []float64{16, 32}},
 			{StaticW: 50, OtherW: 5, GPUMemGB: []float64{16, 16}},
 		},
-		Tasks: []consolidate.Task{
+		Tasks: []sharing.Task{
 			{ID: "a", MemGB: 10, GPUs: 1, Kappa: 1.2, UtilPct: []float64{100, 20}},
 			{ID: "b", MemGB: 8, GPUs: 1, Kappa: 1.05, UtilPct: []float64{60, 40}},
 			{ID: "c", MemGB: 4, GPUs: 2, Kappa: 1.2, UtilPct: []float64{10, 10}},
@@ -29,7 +29,7 @@ func pair() *consolidate.Instance {
 
 func TestJudgeAddsUpWhatIsOnAndWhoIsSlowedDown(t *testing.T) {
 	in := pair()
-	v := consolidate.Judge(in, consolidate.Placement{GPUs: [][]int{{1}, {1}, {1, 0}}, MHz: []float64{1125, 1350, 0, 0}})
+	v := consolidate.Judge(in, consolidate.Placement{GPUs: [][]int{{1}, {1}, {1, 0}}, MHz: []dvfsmodel.MHz{1125, 1350, 0, 0}})
 	// GPU 1 has 170 and 70 percent: 1.35 slots of work by slot, at f_max
 	if math.Abs(v.WorstSlowdown-1.35) > 1e-12 || v.Violations != 3 || v.TooSlow != 0 || v.OverMemory != 0 {
 		t.Errorf("verdict %+v", v)
@@ -44,7 +44,7 @@ func TestJudgeAddsUpWhatIsOnAndWhoIsSlowedDown(t *testing.T) {
 
 func TestJudgeCountsWhatTheFrequencyAloneSlowsDown(t *testing.T) {
 	in := pair()
-	v := consolidate.Judge(in, consolidate.Placement{GPUs: [][]int{{0}, {1}, {2, 3}}, MHz: []float64{1125, 1125, 1125, 1080}})
+	v := consolidate.Judge(in, consolidate.Placement{GPUs: [][]int{{0}, {1}, {2, 3}}, MHz: []dvfsmodel.MHz{1125, 1125, 1125, 1080}})
 	if v.TooSlow != 2 || v.Violations != 2 || v.FeasibleFor(consolidate.AsPrinted) {
 		t.Errorf("verdict %+v, want b and c too slow", v)
 	}
@@ -53,18 +53,18 @@ func TestJudgeCountsWhatTheFrequencyAloneSlowsDown(t *testing.T) {
 func TestJudgeNamesWhatNoPlacementMayBe(t *testing.T) {
 	for _, c := range []struct {
 		place [][]int
-		mhz   []float64
+		mhz   []dvfsmodel.MHz
 		want  string
 	}{
-		{[][]int{{0}, {1}}, []float64{1350, 1350, 0, 0}, "places of 2 tasks, want 3"},
-		{[][]int{{0}, {1}, {2}}, []float64{1350, 1350, 1350, 0}, "task c is on 1 GPUs, want 2"},
-		{[][]int{{0}, {1}, {2, 2}}, []float64{1350, 1350, 1350, 0}, "task c is on GPU 2 twice"},
-		{[][]int{{0}, {1}, {2, 4}}, []float64{1350, 1350, 1350, 0}, "task c is on GPU 4, want 0 to 3"},
-		{[][]int{{0}, {1}, {2, -1}}, []float64{1350, 1350, 1350, 0}, "task c is on GPU -1, want 0 to 3"},
-		{[][]int{{0}, {1}, {2, 3}}, []float64{1350, 1350, 1350, 0}, "GPU 3 sleeps, but has tasks"},
-		{[][]int{{0}, {1}, {2, 3}}, []float64{1350, 1350, 1350, 1111}, "GPU 3 runs at 1111 MHz, want one of the levels"},
-		{[][]int{{0}, {1}, {2, 3}}, []float64{1350, 1350, 1350, math.NaN()}, "GPU 3 runs at NaN MHz, want one of the levels"},
-		{[][]int{{0}, {1}, {2, 3}}, []float64{1350, 1350, 1350}, "frequencies of 3 GPUs, want 4"},
+		{[][]int{{0}, {1}}, []dvfsmodel.MHz{1350, 1350, 0, 0}, "places of 2 tasks, want 3"},
+		{[][]int{{0}, {1}, {2}}, []dvfsmodel.MHz{1350, 1350, 1350, 0}, "task c is on 1 GPUs, want 2"},
+		{[][]int{{0}, {1}, {2, 2}}, []dvfsmodel.MHz{1350, 1350, 1350, 0}, "task c is on GPU 2 twice"},
+		{[][]int{{0}, {1}, {2, 4}}, []dvfsmodel.MHz{1350, 1350, 1350, 0}, "task c is on GPU 4, want 0 to 3"},
+		{[][]int{{0}, {1}, {2, -1}}, []dvfsmodel.MHz{1350, 1350, 1350, 0}, "task c is on GPU -1, want 0 to 3"},
+		{[][]int{{0}, {1}, {2, 3}}, []dvfsmodel.MHz{1350, 1350, 1350, 0}, "GPU 3 sleeps, but has tasks"},
+		{[][]int{{0}, {1}, {2, 3}}, []dvfsmodel.MHz{1350, 1350, 1350, 1111}, "GPU 3 runs at 1111 MHz, want one of the levels"},
+		{[][]int{{0}, {1}, {2, 3}}, []dvfsmodel.MHz{1350, 1350, 1350, dvfsmodel.MHz(math.NaN())}, "GPU 3 runs at NaN MHz, want one of the levels"},
+		{[][]int{{0}, {1}, {2, 3}}, []dvfsmodel.MHz{1350, 1350, 1350}, "frequencies of 3 GPUs, want 4"},
 	} {
 		v := consolidate.Judge(pair(), consolidate.Placement{GPUs: c.place, MHz: c.mhz})
 		if v.Feasible() || !strings.Contains(strings.Join(v.Faults, "; "), c.want) {
@@ -74,52 +74,17 @@ func TestJudgeNamesWhatNoPlacementMayBe(t *testing.T) {
 }
 
 func TestJudgeCountsTasksWithoutAPlaceAndMemoryThatIsMissing(t *testing.T) {
-	v := consolidate.Judge(pair(), consolidate.Placement{GPUs: [][]int{{0}, {0}, nil}, MHz: []float64{1350, 0, 0, 0}})
+	v := consolidate.Judge(pair(), consolidate.Placement{GPUs: [][]int{{0}, {0}, nil}, MHz: []dvfsmodel.MHz{1350, 0, 0, 0}})
 	if v.Unplaced != 1 || v.OverMemory != 1 || v.Feasible() {
 		t.Errorf("verdict %+v", v)
 	}
 }
 
-func TestAStateForgetsWhatWasRemoved(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		in := pair()
-		s := consolidate.NewState(in)
-		type at struct{ task, gpu int }
-		var there []at
-		for range rapid.IntRange(0, 20).Draw(t, "steps") {
-			if len(there) > 0 && rapid.Bool().Draw(t, "remove") {
-				i := rapid.IntRange(0, len(there)-1).Draw(t, "which")
-				s.Remove(there[i].task, there[i].gpu)
-				there = append(there[:i], there[i+1:]...)
-				continue
-			}
-			p := at{rapid.IntRange(0, len(in.Tasks)-1).Draw(t, "task"), rapid.IntRange(0, 3).Draw(t, "gpu")}
-			s.Add(p.task, p.gpu)
-			there = append(there, p)
-		}
-		fresh := consolidate.NewState(in)
-		for _, p := range there {
-			fresh.Add(p.task, p.gpu)
-		}
-		for gpu := range s.GPUs() {
-			if s.Busy(gpu) != fresh.Busy(gpu) || s.Kappa(gpu) != fresh.Kappa(gpu) || len(s.Tasks(gpu)) != len(fresh.Tasks(gpu)) ||
-				math.Abs(s.FreeGB(gpu)-fresh.FreeGB(gpu)) > 1e-9 || math.Abs(s.MeanPct(gpu)-fresh.MeanPct(gpu)) > 1e-9 {
-				t.Fatalf("GPU %d differs from one that never had more", gpu)
-			}
-		}
-		for server := range in.Servers {
-			if s.ServerOn(server) != fresh.ServerOn(server) {
-				t.Fatalf("server %d is on: %v", server, s.ServerOn(server))
-			}
-		}
-	})
-}
-
 func TestFrequencyAdaptationComesToRestBelowTheLimit(t *testing.T) {
-	p := consolidate.PaperPhysics()
+	p := sharing.PaperPhysics()
 	for _, c := range []struct {
 		kappas []float64
-		want   float64
+		want   dvfsmodel.MHz
 	}{
 		{[]float64{1.2}, 1125}, // data/cats/README.md, section 3
 		{[]float64{1.2, 1.2}, 1125},
@@ -127,7 +92,7 @@ func TestFrequencyAdaptationComesToRestBelowTheLimit(t *testing.T) {
 		{[]float64{1}, 1350},
 		{[]float64{100}, 135},
 	} {
-		mhz := p.MaxMHz()
+		mhz := p.Max()
 		for range p.LevelsMHz {
 			mhz = consolidate.Adapt(&p, mhz, c.kappas)
 		}
@@ -139,7 +104,7 @@ func TestFrequencyAdaptationComesToRestBelowTheLimit(t *testing.T) {
 	if down := consolidate.Adapt(&p, 1350, []float64{1.2}); down != 180 || consolidate.Adapt(&p, down, []float64{1.2}) != 1350 {
 		t.Errorf("from 1350 to %g MHz, want 180, and back", down)
 	}
-	p = consolidate.PaperPhysics()
+	p = sharing.PaperPhysics()
 	if mhz := consolidate.Adapt(&p, 1035, []float64{1.2}); mhz != 1080 {
 		t.Errorf("from 1035 MHz, where the limit is broken, to %g MHz, want 1080", mhz)
 	}
@@ -163,7 +128,7 @@ func TestLowestIsTheLowestLevelThatKeepsTheSLA(t *testing.T) {
 		problem consolidate.Problem
 		load    []float64
 		kappa   float64
-		want    float64
+		want    dvfsmodel.MHz
 		ok      bool
 	}{
 		{consolidate.Safe, []float64{50, 100}, 1.2, 1125, true},
@@ -173,7 +138,7 @@ func TestLowestIsTheLowestLevelThatKeepsTheSLA(t *testing.T) {
 		{consolidate.Safe, nil, 1, 1350, true},
 		{consolidate.Safe, nil, math.Inf(1), 135, true},
 	} {
-		mhz, ok := in.Lowest(c.problem, c.load, c.kappa, consolidate.Linear{})
+		mhz, ok := consolidate.Lowest(&in.Physics, c.problem, c.load, c.kappa, sharing.Linear{})
 		if mhz != c.want || ok != c.ok {
 			t.Errorf("%v, load %v, kappa %g: %g MHz, %v, want %g, %v", c.problem, c.load, c.kappa, mhz, ok, c.want, c.ok)
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"slices"
+
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // MoveOptions are how many tasks [Rearrange] may move, and how long it searches.
@@ -34,10 +36,10 @@ type Rearranged struct {
 // with simulated annealing, restarted with several prices).
 // The answer is never worse than the start, and depends on the arguments
 // alone unless the context ends the search.
-func Rearrange(ctx context.Context, in *Instance, problem Problem, from [][]int, opt MoveOptions) Rearranged {
+func Rearrange(ctx context.Context, in *sharing.Instance, problem Problem, from [][]int, opt MoveOptions) Rearranged {
 	const usualRounds = 24_000
 	if len(in.Tasks) == 0 {
-		return Rearranged{Placement: in.asleep(), ByMoves: []float64{0}}
+		return Rearranged{Placement: allAsleep(in), ByMoves: []float64{0}}
 	}
 	if opt.Rounds <= 0 {
 		opt.Rounds = usualRounds
@@ -68,7 +70,7 @@ const few, some, many = 1. / 4, 1. / 20, 1. / 200
 
 // gpuW is a part of the power of a GPU at its highest clock, watts.
 func (m *mover) gpuW(part float64) float64 {
-	return part * m.in.Physics.Power(m.in.Physics.MaxMHz())
+	return part * m.in.Physics.PowerAt(m.in.Physics.Max())
 }
 
 // legs are the descents: answers with few moves are sought as well as those
@@ -88,7 +90,7 @@ func (m *mover) anew(ctx context.Context) bool {
 	if ctx.Err() != nil || m.most == 0 {
 		return false
 	}
-	start := m.s.Placement(LowestFor(m.problem))
+	start := PlacementOf(m.s, LowestFor(m.problem))
 	const setsByRound = 800
 	rounds := max(1, m.rounds/3)
 	found, watts := Improve(ctx, m.in, m.problem, start, ImproveOptions{Seed: m.seed, Rounds: rounds, Sets: setsByRound * m.rounds})
@@ -117,8 +119,8 @@ type Move struct {
 // which each finds the memory that it needs when its turn comes, wherever
 // there is one. Tasks without a place before aren't among them; they start
 // when all moves are made.
-func Moves(in *Instance, before, after [][]int) []Move {
-	s := StateAt(in, before)
+func Moves(in *sharing.Instance, before, after [][]int) []Move {
+	s := sharing.StateAt(in, before)
 	var left, all []Move
 	for task, gpus := range before {
 		if len(gpus) > 0 && !samePlaces(gpus, after[task]) {
@@ -126,7 +128,7 @@ func Moves(in *Instance, before, after [][]int) []Move {
 		}
 	}
 	for len(left) > 0 {
-		i, together := s.next(left, all)
+		i, together := nextMove(s, left, all)
 		m := left[i]
 		left = slices.Delete(left, i, i+1)
 		m.Together = together && len(left) > 0
@@ -141,30 +143,30 @@ func Moves(in *Instance, before, after [][]int) []Move {
 	return all
 }
 
-// next is the move to make next: one that frees what the last one needs, where
+// nextMove is the move to make next: one that frees what the last one needs, where
 // that was made together with it, else one that finds its memory; together is
 // true where it doesn't find it yet either.
-func (s *State) next(left, made []Move) (i int, together bool) {
+func nextMove(s *sharing.State, left, made []Move) (i int, together bool) {
 	if n := len(made); n > 0 && made[n-1].Together {
 		frees := func(m Move) bool {
-			return slices.ContainsFunc(m.From, func(gpu int) bool { return slices.Contains(made[n-1].To, gpu) && s.FreeGB(gpu) < -slackGB })
+			return slices.ContainsFunc(m.From, func(gpu int) bool { return slices.Contains(made[n-1].To, gpu) && s.FreeGB(gpu) < -sharing.SlackGB })
 		}
-		if i := slices.IndexFunc(left, func(m Move) bool { return frees(m) && s.takes(&m) }); i >= 0 {
+		if i := slices.IndexFunc(left, func(m Move) bool { return frees(m) && hasMemory(s, &m) }); i >= 0 {
 			return i, false
 		}
 		if i := slices.IndexFunc(left, frees); i >= 0 {
 			return i, true
 		}
 	}
-	if i := slices.IndexFunc(left, func(m Move) bool { return s.takes(&m) }); i >= 0 {
+	if i := slices.IndexFunc(left, func(m Move) bool { return hasMemory(s, &m) }); i >= 0 {
 		return i, false
 	}
 	return 0, true
 }
 
-// takes tells whether the GPUs that a task moves to have its memory while it
+// hasMemory reports whether the GPUs that a task moves to have its memory while it
 // still runs, or are its own.
-func (s *State) takes(m *Move) bool {
+func hasMemory(s *sharing.State, m *Move) bool {
 	for _, gpu := range m.To {
 		if !slices.Contains(m.From, gpu) && !s.Fits(m.Task, gpu) {
 			return false
@@ -203,5 +205,5 @@ func (m *mover) answer() Rearranged {
 			byMoves = append(byMoves, least)
 		}
 	}
-	return Rearranged{Placement: StateAt(m.in, m.best.at).Placement(LowestFor(m.problem)), ByMoves: byMoves}
+	return Rearranged{Placement: PlacementOf(sharing.StateAt(m.in, m.best.at), LowestFor(m.problem)), ByMoves: byMoves}
 }

@@ -3,11 +3,13 @@ package consolidate
 import (
 	"cmp"
 	"slices"
+
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // alike is a placement that takes the same, with servers and GPUs of the same
 // kind changed for each other so that more tasks stay where they are.
-func alike(in *Instance, home, at [][]int) [][]int {
+func alike(in *sharing.Instance, home, at [][]int) [][]int {
 	a := &likeness{in: in, all: in.GPUs(), used: make([]bool, len(in.Servers))}
 	a.share = make([]map[int]int, len(a.all))
 	for gpu := range a.share {
@@ -40,8 +42,8 @@ func alike(in *Instance, home, at [][]int) [][]int {
 
 // likeness is how much of a placement's GPUs is on which GPUs now.
 type likeness struct {
-	in    *Instance
-	all   []GPU
+	in    *sharing.Instance
+	all   []sharing.GPU
 	share []map[int]int // by GPU then: how many of its pieces are on which GPU now
 	used  []bool        // by server: it has pieces then
 	gpus  [][]int       // by server

@@ -4,14 +4,16 @@ import (
 	"cmp"
 	"context"
 	"slices"
+
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // unit is what can be emptied: a server, or a GPU.
 type unit struct{ server, gpu int } // -1: not that
 
 // has tells whether a GPU is part of it.
-func (u unit) has(s *State, gpu int) bool {
-	return u.gpu == gpu || u.server >= 0 && s.gpus[gpu].Server == u.server
+func (u unit) has(s *sharing.State, gpu int) bool {
+	return u.gpu == gpu || u.server >= 0 && s.GPU(gpu).Server == u.server
 }
 
 // emptied is what emptying a unit saves at best.
@@ -67,8 +69,8 @@ func (m *mover) units() []emptied {
 			continue
 		}
 		on := emptied{unit: unit{-1, gpu}, tasks: slices.Clone(m.s.Tasks(gpu)), mostW: m.takes[gpu]}
-		server := &byServer[m.s.gpus[gpu].Server]
-		server.unit = unit{m.s.gpus[gpu].Server, -1}
+		server := &byServer[m.s.GPU(gpu).Server]
+		server.unit = unit{m.s.GPU(gpu).Server, -1}
 		server.mostW += on.mostW
 		for _, task := range on.tasks {
 			if !slices.Contains(server.tasks, task) {

@@ -6,13 +6,15 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // mover is the search of [Rearrange]: tasks at their places on real GPUs.
 type mover struct {
-	in      *Instance
+	in      *sharing.Instance
 	problem Problem
-	s       *State
+	s       *sharing.State
 	rng     *rand.Rand
 	home    [][]int // by task: where it is at the start; nil: nowhere
 	at      [][]int // by task: where it is now
@@ -39,22 +41,22 @@ type mover struct {
 	former  [][]int
 }
 
-func newMover(in *Instance, problem Problem, from [][]int, opt MoveOptions) *mover {
+func newMover(in *sharing.Instance, problem Problem, from [][]int, opt MoveOptions) *mover {
 	m := &mover{
-		in: in, problem: problem, s: NewState(in),
+		in: in, problem: problem, s: sharing.NewState(in),
 		rng:  rand.New(rand.NewPCG(opt.Seed, 0x6d6f7665)),
 		home: from, at: make([][]int, len(in.Tasks)), most: max(0, opt.Most), seed: opt.Seed, rounds: opt.Rounds,
 		leave: unit{-1, -1}, mean: make([]float64, len(in.GPUs())),
 		takes: make([]float64, len(in.GPUs())),
 		load:  make([]float64, in.Slots()),
 	}
-	m.faultW = 10 * in.Physics.Power(in.Physics.MaxMHz()) * float64(len(m.takes))
+	m.faultW = 10 * in.Physics.PowerAt(in.Physics.Max()) * float64(len(m.takes))
 	for i := range in.Servers {
 		m.faultW += 10 * in.Servers[i].HostW()
 	}
 	tasks := 0
 	for task := range in.Tasks {
-		m.means = append(m.means, mean(in.Tasks[task].UtilPct))
+		m.means = append(m.means, sharing.MeanPct(in.Tasks[task].UtilPct))
 		if len(from[task]) > 0 {
 			tasks++
 			m.put(task, from[task])
@@ -88,7 +90,7 @@ func (m *mover) homeless() []int {
 func (m *mover) bySize(tasks []int) []int {
 	size := func(task int) float64 {
 		t := &m.in.Tasks[task]
-		return float64(t.GPUs) * max(m.means[task]/fullPct, t.MemGB/m.s.gpus[0].MemGB)
+		return float64(t.GPUs) * max(m.means[task]/fullPct, t.MemGB/m.s.GPU(0).MemGB)
 	}
 	slices.SortStableFunc(tasks, func(a, b int) int { return cmp.Compare(size(b), size(a)) })
 	return tasks
@@ -205,9 +207,9 @@ func (m *mover) ruin() {
 		m.clear(m.rng.IntN(len(m.takes)))
 		m.clear(m.rng.IntN(len(m.takes)))
 	case 4:
-		server := m.s.gpus[m.rng.IntN(len(m.takes))].Server
-		for gpu := range m.s.gpus {
-			if m.s.gpus[gpu].Server == server {
+		server := m.s.GPU(m.rng.IntN(len(m.takes))).Server
+		for gpu := range m.s.GPUs() {
+			if m.s.GPU(gpu).Server == server {
 				m.clear(gpu)
 			}
 		}
@@ -308,14 +310,14 @@ func (m *mover) tooMuch(task, gpu int) bool {
 	if m.problem != Safe || m.in.Contention != nil {
 		return false
 	}
-	return m.mean[gpu]+m.means[task] > fullPct*(min(m.s.Kappa(gpu), m.in.Tasks[task].Kappa)+tolerance)
+	return m.mean[gpu]+m.means[task] > fullPct*(min(m.s.Kappa(gpu), m.in.Tasks[task].Kappa)+sharing.Tolerance)
 }
 
 // newKind tells whether a GPU that sleeps is the first of its kind since the
 // kinds were cleared: on a server that is on or takes as much, with as much memory.
 func (m *mover) newKind(gpu int) bool {
-	server := m.s.gpus[gpu].Server
-	kind := sleeping{on: m.s.ServerOn(server), memGB: m.s.gpus[gpu].MemGB}
+	server := m.s.GPU(gpu).Server
+	kind := sleeping{on: m.s.ServerOn(server), memGB: m.s.GPU(gpu).MemGB}
 	if !kind.on {
 		kind.hostW, kind.gpus = m.in.Servers[server].HostW(), len(m.in.Servers[server].GPUMemGB)
 	}
@@ -336,8 +338,8 @@ func (m *mover) extra(task, gpu int) float64 {
 		overload, m.load = m.s.OverloadWith(task, gpu, m.load)
 	}
 	watts := m.watts(gpu, overload, min(m.s.Kappa(gpu), t.Kappa), m.s.FreeGB(gpu)-t.MemGB)
-	extra := watts - m.takes[gpu] - tie*(m.mean[gpu]/fullPct+1-m.s.FreeGB(gpu)/m.s.gpus[gpu].MemGB)
-	if server := m.s.gpus[gpu].Server; !m.s.ServerOn(server) {
+	extra := watts - m.takes[gpu] - tie*(m.mean[gpu]/fullPct+1-m.s.FreeGB(gpu)/m.s.GPU(gpu).MemGB)
+	if server := m.s.GPU(gpu).Server; !m.s.ServerOn(server) {
 		extra += m.in.Servers[server].HostW()
 	}
 	return extra
@@ -345,13 +347,13 @@ func (m *mover) extra(task, gpu int) float64 {
 
 // watts is what a GPU with tasks takes, and what is broken there.
 func (m *mover) watts(gpu int, overload, kappa, freeGB float64) float64 {
-	mhz, ok := m.in.Physics.lowest(overload, kappa)
-	watts := m.in.Physics.Power(mhz)
+	mhz, ok := m.in.Physics.Lowest(overload, kappa)
+	watts := m.in.Physics.PowerAt(mhz)
 	if !ok {
 		watts += m.faultW * (1 + overload/kappa)
 	}
-	if freeGB < -slackGB {
-		watts += m.faultW * (1 - freeGB/m.s.gpus[gpu].MemGB)
+	if freeGB < -sharing.SlackGB {
+		watts += m.faultW * (1 - freeGB/m.s.GPU(gpu).MemGB)
 	}
 	return watts
 }
@@ -390,7 +392,7 @@ func (m *mover) lift(task int) {
 }
 
 func (m *mover) add(task, gpu int) {
-	server := m.s.gpus[gpu].Server
+	server := m.s.GPU(gpu).Server
 	if !m.s.ServerOn(server) {
 		m.cost += m.in.Servers[server].HostW()
 	}
@@ -400,7 +402,7 @@ func (m *mover) add(task, gpu int) {
 
 func (m *mover) remove(task, gpu int) {
 	m.s.Remove(task, gpu)
-	if server := m.s.gpus[gpu].Server; !m.s.ServerOn(server) {
+	if server := m.s.GPU(gpu).Server; !m.s.ServerOn(server) {
 		m.cost -= m.in.Servers[server].HostW()
 	}
 	m.reprice(gpu)

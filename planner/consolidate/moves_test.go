@@ -8,11 +8,13 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // bruteMoves is the least power with at most so many moves, for 0 to most: all
 // places of all tasks are tried.
-func bruteMoves(in *Instance, problem Problem, from [][]int, most int) []float64 {
+func bruteMoves(in *sharing.Instance, problem Problem, from [][]int, most int) []float64 {
 	best := make([]float64, most+1)
 	for k := range best {
 		best[k] = math.Inf(1)
@@ -46,8 +48,8 @@ func bruteMoves(in *Instance, problem Problem, from [][]int, most int) []float64
 }
 
 // judgeAt is what places are worth at the lowest clocks.
-func judgeAt(in *Instance, problem Problem, at [][]int) Verdict {
-	return Judge(in, StateAt(in, at).Placement(LowestFor(problem)))
+func judgeAt(in *sharing.Instance, problem Problem, at [][]int) Verdict {
+	return Judge(in, PlacementOf(sharing.StateAt(in, at), LowestFor(problem)))
 }
 
 // subsets are all sets of so many of the numbers below n.
@@ -68,7 +70,7 @@ func subsets(n, size int) [][]int {
 }
 
 // somewhere puts tasks on GPUs by chance, a few of them nowhere.
-func somewhere(r *rand.Rand, in *Instance) [][]int {
+func somewhere(r *rand.Rand, in *sharing.Instance) [][]int {
 	at := make([][]int, len(in.Tasks))
 	for task := range at {
 		if r.IntN(6) > 0 {
@@ -83,12 +85,12 @@ func TestRearrangeFindsTheLeastPowerForEachNumberOfMoves(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		mix := []string{"medium", "mixed", "gang", "mixedkappa", "membound"}[r.IntN(5)]
 		in := draw(r, mix, 2+r.IntN(3))
-		in.Servers = []Server{
+		in.Servers = []sharing.Server{
 			{StaticW: 40, OtherW: 20, GPUMemGB: []float64{16, 32}}, {StaticW: 60, GPUMemGB: []float64{32, 32, 16}},
 		}
 		problem := []Problem{Safe, AsPrinted}[r.IntN(2)]
 		if problem == Safe && r.IntN(3) == 0 {
-			in.Contention = &Curve{Exponent: 1.1, ByTask: .02, ByMemory: .05}
+			in.Contention = &sharing.Curve{Exponent: 1.1, ByTask: .02, ByMemory: .05}
 		}
 		from := somewhere(r, in)
 		want := bruteMoves(in, problem, from, len(in.Tasks))
@@ -155,9 +157,9 @@ func TestManyMovesAreAsGoodAsAPlanFromScratch(t *testing.T) {
 }
 
 func TestMovesFindTheMemoryThatTheyNeedWhenTheirTurnComes(t *testing.T) {
-	in := &Instance{Physics: PaperPhysics(), SLA: 1.2, SlotS: 60, Servers: []Server{{StaticW: 1, GPUMemGB: []float64{16, 16, 16, 16}}}}
+	in := &sharing.Instance{Physics: sharing.PaperPhysics(), SLA: 1.2, SlotS: 60, Servers: []sharing.Server{{StaticW: 1, GPUMemGB: []float64{16, 16, 16, 16}}}}
 	for _, mem := range []float64{10, 10, 10, 9, 4} {
-		in.Tasks = append(in.Tasks, Task{GPUs: 1, Kappa: 1.2, MemGB: mem, UtilPct: []float64{10}})
+		in.Tasks = append(in.Tasks, sharing.Task{GPUs: 1, Kappa: 1.2, MemGB: mem, UtilPct: []float64{10}})
 	}
 	// Task 0 needs what task 1 leaves, task 1 what task 2 leaves.
 	got := Moves(in, [][]int{{0}, {1}, {2}, nil, {3}}, [][]int{{1}, {2}, {3}, {0}, {3}})
@@ -174,9 +176,9 @@ func TestMovesFindTheMemoryThatTheyNeedWhenTheirTurnComes(t *testing.T) {
 }
 
 func TestTheMoveThatIsMadeTogetherWithAnotherIsTheNextOne(t *testing.T) {
-	in := &Instance{Physics: PaperPhysics(), SLA: 1.2, SlotS: 60, Servers: []Server{{StaticW: 1, GPUMemGB: []float64{16, 16, 16, 16}}}}
+	in := &sharing.Instance{Physics: sharing.PaperPhysics(), SLA: 1.2, SlotS: 60, Servers: []sharing.Server{{StaticW: 1, GPUMemGB: []float64{16, 16, 16, 16}}}}
 	for range 4 {
-		in.Tasks = append(in.Tasks, Task{GPUs: 1, Kappa: 1.2, MemGB: 10, UtilPct: []float64{10}})
+		in.Tasks = append(in.Tasks, sharing.Task{GPUs: 1, Kappa: 1.2, MemGB: 10, UtilPct: []float64{10}})
 	}
 	// Three go round.
 	got := Moves(in, [][]int{{0}, nil, {1}, {2}}, [][]int{{1}, nil, {2}, {0}})

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // CATSSafe is our online policy for [Safe]: tasks one by one, none of those to
@@ -36,18 +38,18 @@ const (
 )
 
 // Choose is the GPU with the least watts at the ends of imagined futures.
-func (c CATSSafe) Choose(s *State, task int, taken []int) (int, bool) {
-	seen, waiting := s.seen(task)
+func (c CATSSafe) Choose(s *sharing.State, task int, taken []int) (int, bool) {
+	seen, waiting := tasksSeen(s, task)
 	now := newSketch(s, seen)
 	t := &seen[len(seen)-len(waiting)-1]
 	options := now.options(t, taken)
 	switch len(options) {
 	case 0:
-		return s.first(taken, func(gpu int) bool { return s.Fits(task, gpu) })
+		return firstAllowed(s, taken, func(gpu int) bool { return s.Fits(task, gpu) })
 	case 1:
 		return options[0], true
 	}
-	futures := cmp.Or(max(0, c.Futures), min(mostFutures, max(fewestFutures, futuresByGPU/len(s.gpus))))
+	futures := cmp.Or(max(0, c.Futures), min(mostFutures, max(fewestFutures, futuresByGPU/s.GPUs())))
 	r := rand.New(rand.NewPCG(c.Seed, uint64(task)<<8+uint64(len(taken))))
 	i := newImagination(r, s, seen, waiting, t.gpus)
 	outcomes := make([]outcome, len(options))

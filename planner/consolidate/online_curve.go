@@ -1,9 +1,13 @@
 package consolidate
 
-import "math"
+import (
+	"math"
+
+	"github.com/epplan/epplan/planner/sharing"
+)
 
 // A sketch under a curve of contention counts how many pieces are on a GPU and
-// how full its memory is, as [State] and [Judge] do. A piece alone is as fast as
+// how full its memory is, as [sharing.State] and [Judge] do. A piece alone is as fast as
 // ever, so a GPU that sleeps keeps the SLA of any task that it has the memory
 // for. To raise a load to the exponent takes long: what two straight lines agree
 // on, one on each side of the curve, is decided by those.
@@ -12,14 +16,14 @@ import "math"
 // GPUs beyond the first.
 const slopeSteps, mostBeyond = 8, 4
 
-// slopes are the most slots that a slot takes for each slot of load beyond the
+// slopesOf is the most slots that a slot takes for each slot of load beyond the
 // first, where at most (i+1)/slopeSteps are beyond it: the curve's exponent is 1
 // or more, so that chords lie above it and get steeper.
-func (c *Curve) slopes() []float64 {
+func slopesOf(c *sharing.Curve) []float64 {
 	all := make([]float64, slopeSteps*mostBeyond)
 	for i := range all {
 		beyond := float64(i+1) / slopeSteps
-		all[i] = (c.work(1+beyond) - 1) / beyond
+		all[i] = (c.Work(1+beyond) - 1) / beyond
 	}
 	return all
 }
@@ -51,7 +55,7 @@ func (k *sketch) bounds(t *imagined, gpu int) (least, most float64) {
 func (k *sketch) slowdown(t *imagined, gpu int) float64 {
 	work, util := 0.0, t.util
 	for i, u := range k.load[gpu*k.slots:][:len(util)] {
-		work += k.curve.work((u + util[i]) / fullPct)
+		work += k.curve.Work((u + util[i]) / fullPct)
 	}
 	return work / float64(k.slots) * k.beside(t, gpu)
 }
@@ -60,7 +64,7 @@ func (k *sketch) slowdown(t *imagined, gpu int) float64 {
 // the overload.
 func (k *sketch) beside(t *imagined, gpu int) float64 {
 	g, size := &k.on[gpu], k.gpus[gpu].MemGB
-	return k.curve.beside(&Sharing{Tasks: k.pieces[gpu] + 1, Memory: min(1, max(0, (size-g.freeGB+t.memGB)/size))})
+	return k.curve.Beside(&sharing.Occupancy{Tasks: k.pieces[gpu] + 1, Memory: min(1, max(0, (size-g.freeGB+t.memGB)/size))})
 }
 
 // keeps tells whether a GPU with a piece is no slower than that.

@@ -7,14 +7,17 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // drawCurve is any curve of contention, now and then none.
-func drawCurve(t *rapid.T) *Curve {
+func drawCurve(t *rapid.T) *sharing.Curve {
 	if rapid.IntRange(0, 5).Draw(t, "curve") == 0 {
 		return nil
 	}
-	return &Curve{
+	return &sharing.Curve{
 		Exponent: rapid.Float64Range(1, 4).Draw(t, "exponent"),
 		ByTask:   rapid.Float64Range(0, .2).Draw(t, "by task"),
 		ByMemory: rapid.Float64Range(0, .3).Draw(t, "by memory"),
@@ -23,7 +26,7 @@ func drawCurve(t *rapid.T) *Curve {
 
 // drawScarce is an instance of a mix under a drawn curve, with all of its
 // servers or too few of them.
-func drawScarce(t *rapid.T) *Instance {
+func drawScarce(t *rapid.T) *sharing.Instance {
 	r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 	mix := rapid.SampledFrom([]string{"paperlike", "light", "gang", "mixedkappa"}).Draw(t, "mix")
 	in := draw(r, mix, rapid.IntRange(4, 12).Draw(t, "tasks"))
@@ -41,7 +44,7 @@ type witness struct {
 	bad  int // choices that break an SLA
 }
 
-func (w *witness) Choose(s *State, task int, taken []int) (int, bool) {
+func (w *witness) Choose(s *sharing.State, task int, taken []int) (int, bool) {
 	gpu, ok := w.rule.Choose(s, task, taken)
 	if ok {
 		w.all++
@@ -62,13 +65,13 @@ func (w *witness) Choose(s *State, task int, taken []int) (int, bool) {
 
 // judgedWith tells whether the judge has nothing against a GPU with one more
 // task, at the highest frequency.
-func judgedWith(s *State, task, gpu int) bool {
-	p := Placement{GPUs: make([][]int, len(s.in.Tasks)), MHz: make([]float64, s.GPUs())}
+func judgedWith(s *sharing.State, task, gpu int) bool {
+	p := Placement{GPUs: make([][]int, len(s.Instance().Tasks)), MHz: make([]dvfsmodel.MHz, s.GPUs())}
 	for _, l := range append(slices.Clone(s.Tasks(gpu)), task) {
 		p.GPUs[l] = []int{gpu}
 	}
-	p.MHz[gpu] = s.in.Physics.MaxMHz()
-	v := Judge(s.in, p)
+	p.MHz[gpu] = s.Instance().Physics.Max()
+	v := Judge(s.Instance(), p)
 	return v.Violations == 0 && v.OverMemory == 0
 }
 
@@ -100,19 +103,19 @@ func TestCATSSafeBreaksNoSLAByTheCurveWhileAGPUIsLeftThatKeepsIt(t *testing.T) {
 func TestASketchWithMorePiecesIsTheStateWithThem(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawScarce(t)
-		s := NewState(in)
-		seen, _ := s.seen(len(in.Tasks) - 1)
+		s := sharing.NewState(in)
+		seen, _ := tasksSeen(s, len(in.Tasks)-1)
 		k := newSketch(s, seen)
 		for task := range in.Tasks {
 			gpu := rapid.IntRange(0, s.GPUs()-1).Draw(t, "gpu")
 			overload, _ := s.OverloadWith(task, gpu, nil)
 			kappa := min(s.Kappa(gpu), in.Tasks[task].Kappa)
-			if kept := overload <= kappa+tolerance && s.Fits(task, gpu); k.fits(&seen[task], gpu) != kept && math.Abs(overload-kappa-tolerance) > 1e-9 {
+			if kept := overload <= kappa+sharing.Tolerance && s.Fits(task, gpu); k.fits(&seen[task], gpu) != kept && math.Abs(overload-kappa-sharing.Tolerance) > 1e-9 {
 				t.Fatalf("GPU %d keeps SLAs with task %d: %v, by the state %v: %v times as long, allowed are %v", gpu, task, !kept, kept, overload, kappa)
 			}
 			k.add(&seen[task], gpu)
 			s.Add(task, gpu)
-			want := in.Physics.Power(LowestKept(s, gpu))
+			want := in.Physics.PowerAt(LowestKept(s, gpu))
 			if got := k.on[gpu]; got.watts != want || math.Abs(got.freeGB-s.FreeGB(gpu)) > 1e-9 {
 				t.Fatalf("GPU %d with task %d: %+v, want %v W and %v GB", gpu, task, got, want, s.FreeGB(gpu))
 			}

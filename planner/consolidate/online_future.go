@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // imagined is a task as the imagination sees it.
@@ -23,19 +25,19 @@ func (p *imagined) load() float64 { return p.mean * float64(p.gpus) }
 // wait.
 const mostSeen = 256
 
-// seen are the latest tasks up to one, and those that wait beside it.
-func (s *State) seen(task int) (all, waiting []imagined) {
-	before := s.imagined(s.in.Tasks[max(0, task+1-mostSeen) : task+1])
-	all = append(before, s.imagined(s.Waiting(task))...)
+// tasksSeen are the latest tasks up to one, and those that wait beside it.
+func tasksSeen(s *sharing.State, task int) (all, waiting []imagined) {
+	before := imagine(s, s.Instance().Tasks[max(0, task+1-mostSeen):task+1])
+	all = append(before, imagine(s, s.Waiting(task))...)
 	return all, all[len(before):]
 }
 
-// imagined are tasks as the imagination sees them.
-func (s *State) imagined(tasks []Task) []imagined {
+// imagine is tasks as the imagination sees them.
+func imagine(s *sharing.State, tasks []sharing.Task) []imagined {
 	all := make([]imagined, len(tasks))
 	for i := range tasks {
 		t := &tasks[i]
-		all[i] = imagined{t.UtilPct[:s.slots], mean(t.UtilPct[:s.slots]) / fullPct, t.MemGB, t.Kappa, t.GPUs}
+		all[i] = imagined{t.UtilPct[:s.Slots()], sharing.MeanPct(t.UtilPct[:s.Slots()]) / fullPct, t.MemGB, t.Kappa, t.GPUs}
 	}
 	return all
 }
@@ -67,7 +69,7 @@ const (
 // imagination makes futures out of what was seen.
 type imagination struct {
 	r      *rand.Rand
-	in     *Instance
+	in     *sharing.Instance
 	seen   []imagined
 	next   []imagined // of them: those that wait, and so come first
 	sizes  []float64  // memory of the GPUs by class, ascending
@@ -80,18 +82,18 @@ type imagination struct {
 
 // newImagination makes futures of the tasks seen for one of pieces that is to be
 // placed now.
-func newImagination(r *rand.Rand, s *State, seen, waiting []imagined, pieces int) *imagination {
-	i := &imagination{r: r, in: s.in, seen: seen, next: waiting, pieces: pieces, gpus: len(s.gpus), util: make([]float64, horizon*s.slots)}
-	for _, g := range s.gpus {
-		i.sizes = append(i.sizes, g.MemGB)
+func newImagination(r *rand.Rand, s *sharing.State, seen, waiting []imagined, pieces int) *imagination {
+	i := &imagination{r: r, in: s.Instance(), seen: seen, next: waiting, pieces: pieces, gpus: s.GPUs(), util: make([]float64, horizon*s.Slots())}
+	for gpu := range s.GPUs() {
+		i.sizes = append(i.sizes, s.GPU(gpu).MemGB)
 	}
 	slices.Sort(i.sizes)
 	i.sizes = slices.Compact(i.sizes)
-	for server := range s.in.Servers {
-		i.most = max(i.most, len(s.in.Servers[server].GPUMemGB))
+	for server := range s.Instance().Servers {
+		i.most = max(i.most, len(s.Instance().Servers[server].GPUMemGB))
 	}
-	for gpu := range s.tasks {
-		i.pieces += len(s.tasks[gpu])
+	for gpu := range s.GPUs() {
+		i.pieces += len(s.Tasks(gpu))
 	}
 	for w := range waiting {
 		i.pieces += waiting[w].gpus
@@ -154,7 +156,7 @@ func (i *imagination) task(util []float64) imagined {
 	for n := range util {
 		util[n] = min(fullPct, scale*t.util[(n+shift)%len(util)])
 	}
-	t.util, t.mean = util, mean(util)/fullPct
+	t.util, t.mean = util, sharing.MeanPct(util)/fullPct
 	t.memGB = min(i.class(t.memGB), t.memGB*(1+change*(2*i.r.Float64()-1)))
 	return t
 }
@@ -162,7 +164,7 @@ func (i *imagination) task(util []float64) imagined {
 // class is the memory of the smallest GPUs that have so much.
 func (i *imagination) class(memGB float64) float64 {
 	for _, size := range i.sizes {
-		if memGB <= size+slackGB {
+		if memGB <= size+sharing.SlackGB {
 			return size
 		}
 	}
@@ -177,5 +179,5 @@ func (i *imagination) anyTask(util []float64) imagined {
 		util[n] = min(fullPct, level*(1+swing*math.Sin(2*math.Pi*float64(n)/period+phase)))
 	}
 	memory := i.sizes[0] * i.r.Float64() * i.r.Float64()
-	return imagined{util, mean(util) / fullPct, memory, i.in.SLA, 1}
+	return imagined{util, sharing.MeanPct(util) / fullPct, memory, i.in.SLA, 1}
 }

@@ -4,15 +4,18 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // sketch is a state that is quick to change and to change back.
 type sketch struct {
-	in      *Instance
-	curve   *Curve    // of contention; nil: load alone slows tasks down
-	slopes  []float64 // of the curve
-	pieces  []int     // by GPU, where there is a curve
-	gpus    []GPU
+	in      *sharing.Instance
+	curve   *sharing.Curve // of contention; nil: load alone slows tasks down
+	slopes  []float64      // of the curve
+	pieces  []int          // by GPU, where there is a curve
+	gpus    []sharing.GPU
 	slots   int
 	load    []float64 // by GPU and slot, percent
 	on      []sketched
@@ -41,26 +44,33 @@ type undone struct {
 }
 
 // newSketch is a state as a sketch, for tasks like those seen.
-func newSketch(s *State, seen []imagined) *sketch {
+func newSketch(s *sharing.State, seen []imagined) *sketch {
 	k := &sketch{
-		in: s.in, curve: s.in.curved(Safe), gpus: s.gpus, slots: s.slots, load: slices.Clone(s.load),
-		on: make([]sketched, len(s.gpus)), busy: slices.Clone(s.busy),
+		in: s.Instance(), curve: curveOf(s.Instance(), Safe), gpus: s.Instance().GPUs(), slots: s.Slots(),
+		load: make([]float64, 0, s.GPUs()*s.Slots()), on: make([]sketched, s.GPUs()), busy: make([]int, len(s.Instance().Servers)),
+	}
+	for g := range s.GPUs() {
+		k.load = append(k.load, s.Load(g)...)
+	}
+	for server := range k.busy {
+		k.busy[server] = s.BusyGPUs(server)
 	}
 	if k.curve != nil {
-		k.slopes, k.pieces = k.curve.slopes(), make([]int, len(s.gpus))
+		k.slopes, k.pieces = slopesOf(k.curve), make([]int, s.GPUs())
 		for g := range k.pieces {
-			k.pieces[g] = len(s.tasks[g])
+			k.pieces[g] = len(s.Tasks(g))
 		}
 	}
-	p := &s.in.Physics
-	for _, mhz := range p.LevelsMHz {
-		k.limit, k.power = append(k.limit, 1/p.Stretch(mhz)), append(k.power, p.Power(mhz))
+	p := &s.Instance().Physics
+	for _, level := range p.LevelsMHz {
+		mhz := dvfsmodel.MHz(level)
+		k.limit, k.power = append(k.limit, 1/p.Stretch(mhz)), append(k.power, p.PowerAt(mhz))
 	}
 	for g := range k.on {
-		k.on[g] = sketched{mean: s.MeanPct(g) / fullPct, freeGB: s.freeGB[g], kappa: s.kappa[g]}
+		k.on[g] = sketched{mean: s.MeanPct(g) / fullPct, freeGB: s.FreeGB(g), kappa: s.Kappa(g)}
 		if s.Busy(g) {
 			k.running = append(k.running, g)
-			k.on[g].watts = k.lowestW(s.Overload(g), s.kappa[g])
+			k.on[g].watts = k.lowestW(s.Overload(g), s.Kappa(g))
 		}
 	}
 	k.expect(seen)
@@ -96,7 +106,7 @@ func (k *sketch) expect(seen []imagined) {
 // lowestW is the power at the lowest level that keeps an SLA, watts.
 func (k *sketch) lowestW(overload, kappa float64) float64 {
 	level := len(k.limit) - 1
-	for level > 0 && overload <= (kappa+tolerance)*k.limit[level-1] {
+	for level > 0 && overload <= (kappa+sharing.Tolerance)*k.limit[level-1] {
 		level--
 	}
 	return k.power[level]
@@ -116,8 +126,8 @@ func (k *sketch) overload(t *imagined, gpu int) float64 {
 // has the memory.
 func (k *sketch) fits(t *imagined, gpu int) bool {
 	g := &k.on[gpu]
-	kappa := min(g.kappa, t.kappa) + tolerance
-	if t.memGB > g.freeGB+slackGB || g.mean+t.mean > kappa {
+	kappa := min(g.kappa, t.kappa) + sharing.Tolerance
+	if t.memGB > g.freeGB+sharing.SlackGB || g.mean+t.mean > kappa {
 		return false
 	}
 	if k.curve != nil {
@@ -195,7 +205,7 @@ func (k *sketch) choose(t *imagined, taken []int, load float64) (best int, ok bo
 func (k *sketch) wake(t *imagined, taken []int, load float64) (best int, ok bool) {
 	leastW, memGB := math.Inf(1), 0.0
 	for gpu := range k.on {
-		if k.on[gpu].watts > 0 || t.memGB > k.gpus[gpu].MemGB+slackGB || slices.Contains(taken, gpu) {
+		if k.on[gpu].watts > 0 || t.memGB > k.gpus[gpu].MemGB+sharing.SlackGB || slices.Contains(taken, gpu) {
 			continue
 		}
 		watts := 0.0
@@ -239,7 +249,7 @@ func (k *sketch) options(t *imagined, taken []int) []int {
 	all = all[:min(len(all), mostOptions)]
 	var kinds []sleeping
 	for gpu := range k.on {
-		if k.on[gpu].watts > 0 || t.memGB > k.gpus[gpu].MemGB+slackGB || slices.Contains(taken, gpu) {
+		if k.on[gpu].watts > 0 || t.memGB > k.gpus[gpu].MemGB+sharing.SlackGB || slices.Contains(taken, gpu) {
 			continue
 		}
 		kind := k.sleeping(gpu)
@@ -308,7 +318,7 @@ func (k *sketch) room(sample []imagined) float64 {
 		for range tries {
 			t := &sample[next%len(sample)]
 			next++
-			if t.memGB <= g.freeGB+slackGB && g.mean+t.mean <= nearly*min(g.kappa, t.kappa) {
+			if t.memGB <= g.freeGB+sharing.SlackGB && g.mean+t.mean <= nearly*min(g.kappa, t.kappa) {
 				g.mean += t.mean
 				g.freeGB -= t.memGB
 				work += t.mean

@@ -8,17 +8,19 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // steep is a curve by which every way of sharing costs something.
-func steep() *Curve { return &Curve{Exponent: 1.35, ByTask: .03, ByMemory: .05} }
+func steep() *sharing.Curve { return &sharing.Curve{Exponent: 1.35, ByTask: .03, ByMemory: .05} }
 
 // drawn are instances of every mix that a simple policy can place.
-func drawn(tasks int, seeds ...uint64) []*Instance { return drawnUnder(nil, tasks, seeds...) }
+func drawn(tasks int, seeds ...uint64) []*sharing.Instance { return drawnUnder(nil, tasks, seeds...) }
 
 // drawnUnder are those under a curve.
-func drawnUnder(curve *Curve, tasks int, seeds ...uint64) []*Instance {
-	var all []*Instance
+func drawnUnder(curve *sharing.Curve, tasks int, seeds ...uint64) []*sharing.Instance {
+	var all []*sharing.Instance
 	for _, mix := range []string{"paperlike", "light", "medium", "heavy", "antiphase", "membound", "mixed", "gang", "mixedkappa"} {
 		for _, seed := range seeds {
 			in := draw(rand.New(rand.NewPCG(seed, uint64(tasks))), mix, tasks)
@@ -33,7 +35,7 @@ func drawnUnder(curve *Curve, tasks int, seeds ...uint64) []*Instance {
 
 func TestCATSSafeTakesLessThanOnlineSLAAndKeepsEverySLA(t *testing.T) {
 	for _, c := range []struct {
-		curve *Curve
+		curve *sharing.Curve
 		less  float64
 	}{{nil, .025}, {steep(), .005}} {
 		sum, all := 0.0, drawnUnder(c.curve, 16, 1, 2, 3)
@@ -78,7 +80,7 @@ func TestCATSSafeTakesLessTheMoreTasksWait(t *testing.T) {
 
 // lessByWindow is by which part a window of tasks takes less power than one task at a
 // time, on average over instances, and the standard error.
-func lessByWindow(tb testing.TB, all []*Instance, window int) (mean, standardError float64) {
+func lessByWindow(tb testing.TB, all []*sharing.Instance, window int) (mean, standardError float64) {
 	tb.Helper()
 	sum, squares, n := 0.0, 0.0, float64(len(all))
 	for _, in := range all {
@@ -128,13 +130,13 @@ func TestCATSSafeChoosesTheSameByTheSameSeed(t *testing.T) {
 
 func TestASketchIsTheStateItWasMadeOfAndIsSoAgainAfterARollback(t *testing.T) {
 	for _, in := range append(drawn(12, 5, 6), drawnUnder(steep(), 12, 5, 6)...) {
-		s := NewState(in)
+		s := sharing.NewState(in)
 		for task := range in.Tasks[:8] {
 			for _, gpu := range Choose(s, OnlineSLA{}, task) {
 				s.Add(task, gpu)
 			}
 		}
-		seen, _ := s.seen(8)
+		seen, _ := tasksSeen(s, 8)
 		k := newSketch(s, seen)
 		before := sketchedW(k)
 		k.begin()
@@ -147,7 +149,7 @@ func TestASketchIsTheStateItWasMadeOfAndIsSoAgainAfterARollback(t *testing.T) {
 			t.Errorf("%s: nine more tasks take %g W, without them %g", in.Name, sketchedW(k), before)
 		}
 		k.rollback()
-		if want := Judge(in, s.Placement(LowestKept)).PowerW; math.Abs(before-want) > 1e-6 || sketchedW(k) != before {
+		if want := Judge(in, PlacementOf(s, LowestKept)).PowerW; math.Abs(before-want) > 1e-6 || sketchedW(k) != before {
 			t.Errorf("%s: %g W, after the rollback %g, by the judge %g", in.Name, before, sketchedW(k), want)
 		}
 		if again := newSketch(s, seen); !slices.Equal(again.load, k.load) || !slices.Equal(again.on, k.on) || !slices.Equal(again.busy, k.busy) || !slices.Equal(again.pieces, k.pieces) {

@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // OnlineSLA places a task on the running GPU whose frequency has to rise least
@@ -13,19 +16,19 @@ import (
 type OnlineSLA struct{}
 
 // Choose is the GPU whose frequency rises least.
-func (OnlineSLA) Choose(s *State, task int, taken []int) (int, bool) {
-	t := &s.in.Tasks[task]
-	sum := make([]float64, s.slots)
-	rise := func(gpu int) (float64, bool) {
+func (OnlineSLA) Choose(s *sharing.State, task int, taken []int) (int, bool) {
+	t := &s.Instance().Tasks[task]
+	sum := make([]float64, s.Slots())
+	rise := func(gpu int) (dvfsmodel.MHz, bool) {
 		for i, u := range s.Load(gpu) {
 			sum[i] = u + t.UtilPct[i]
 		}
-		after, ok := s.in.Lowest(Safe, sum, min(s.Kappa(gpu), t.Kappa), s.contention(gpu, t))
-		before, _ := s.in.Lowest(Safe, s.Load(gpu), s.Kappa(gpu), s.contention(gpu, nil))
+		after, ok := Lowest(&s.Instance().Physics, Safe, sum, min(s.Kappa(gpu), t.Kappa), s.Contention(gpu, t))
+		before, _ := Lowest(&s.Instance().Physics, Safe, s.Load(gpu), s.Kappa(gpu), s.Contention(gpu, nil))
 		return after - before, ok
 	}
-	best, least, ok := 0, math.Inf(1), false
-	for gpu := range s.gpus {
+	best, least, ok := 0, dvfsmodel.MHz(math.Inf(1)), false
+	for gpu := range s.GPUs() {
 		if !s.Busy(gpu) || !s.Fits(task, gpu) || slices.Contains(taken, gpu) {
 			continue
 		}
@@ -36,28 +39,28 @@ func (OnlineSLA) Choose(s *State, task int, taken []int) (int, bool) {
 	if ok {
 		return best, true
 	}
-	if gpu, ok := s.wake(task, taken); ok {
+	if gpu, ok := bestToWake(s, task, taken); ok {
 		return gpu, true
 	}
-	return s.first(taken, func(gpu int) bool { return s.Fits(task, gpu) })
+	return firstAllowed(s, taken, func(gpu int) bool { return s.Fits(task, gpu) })
 }
 
-// wake is the sleeping GPU to wake for a task: the largest of a server that is
+// bestToWake is the sleeping GPU to wake for a task: the largest of a server that is
 // on, else the largest of the server that takes least by GPU.
-func (s *State) wake(task int, taken []int) (best int, ok bool) {
+func bestToWake(s *sharing.State, task int, taken []int) (best int, ok bool) {
 	order := func(a, b int) int {
-		x, y := s.gpus[a], s.gpus[b]
+		x, y := s.GPU(a), s.GPU(b)
 		if on := compareBool(s.ServerOn(y.Server), s.ServerOn(x.Server)); on != 0 {
 			return on
 		}
 		if !s.ServerOn(x.Server) {
-			if byHost := cmp.Compare(s.hostByGPU(x.Server), s.hostByGPU(y.Server)); byHost != 0 {
+			if byHost := cmp.Compare(hostByGPU(s, x.Server), hostByGPU(s, y.Server)); byHost != 0 {
 				return byHost
 			}
 		}
 		return cmp.Compare(y.MemGB, x.MemGB)
 	}
-	for gpu := range s.gpus {
+	for gpu := range s.GPUs() {
 		if s.Busy(gpu) || !s.Fits(task, gpu) || slices.Contains(taken, gpu) {
 			continue
 		}
@@ -69,8 +72,8 @@ func (s *State) wake(task int, taken []int) (best int, ok bool) {
 }
 
 // hostByGPU is what a server draws beside its GPUs, by GPU, watts.
-func (s *State) hostByGPU(server int) float64 {
-	host := &s.in.Servers[server]
+func hostByGPU(s *sharing.State, server int) float64 {
+	host := &s.Instance().Servers[server]
 	return host.HostW() / float64(len(host.GPUMemGB))
 }
 

@@ -1,5 +1,9 @@
 package consolidate
 
+import (
+	"github.com/epplan/epplan/planner/sharing"
+)
+
 // Named is a policy of the registry.
 type Named struct {
 	Name   string
@@ -9,7 +13,7 @@ type Named struct {
 }
 
 // Place is the policy's answer.
-func (n *Named) Place(in *Instance) Placement { return Place(in, n.Rule, n.Clocks) }
+func (n *Named) Place(in *sharing.Instance) Placement { return Place(in, n.Rule, n.Clocks) }
 
 // Policies are those that place one task at a time.
 func Policies() []Named {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"math"
 	"slices"
+
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // bundle is what [pricer] puts into groups: one piece, or pieces that have to
@@ -198,7 +200,7 @@ func (q *pricer) join(l, child *level, it *bundle) bool {
 		}
 	}
 	child.memGB = l.memGB + it.memGB
-	if child.memGB > q.sizes+slackGB {
+	if child.memGB > q.sizes+sharing.SlackGB {
 		return false
 	}
 	child.kappa = min(l.kappa, it.kappa)
@@ -258,7 +260,7 @@ func (q *pricer) bound(l *level, next []int) float64 {
 	if k < 0 {
 		return math.Inf(-1)
 	}
-	free := (1 - q.share) * (q.sizes + slackGB - l.memGB) / q.sizes
+	free := (1 - q.share) * (q.sizes + sharing.SlackGB - l.memGB) / q.sizes
 	room := func(k int) float64 {
 		if q.p.slots == 0 {
 			return free
@@ -289,7 +291,7 @@ func (q *pricer) follow(child *level, next []int, it *bundle) bool {
 	n := float64(len(child.load))
 	for _, j := range next {
 		other := &q.items[j]
-		if child.memGB+other.memGB > q.sizes+slackGB || it.apart.has(j) {
+		if child.memGB+other.memGB > q.sizes+sharing.SlackGB || it.apart.has(j) {
 			continue
 		}
 		tiers := q.p.tiers[min(child.kappa, other.kappa)]

@@ -9,6 +9,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // maxFile is how long an instance's file may be.
@@ -124,7 +126,7 @@ func kindOf(kind jsontext.Kind) string {
 // What else it says of itself, such as n_slots and mean_util_pct, must be so;
 // reference isn't looked at. An error says where: the line, the path of the
 // field, and what was expected.
-func Read(r io.Reader, file string) (*Instance, error) {
+func Read(r io.Reader, file string) (*sharing.Instance, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxFile+1))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/epplan/epplan/internal/shareddata"
 	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // small is an instance with everything that its file must have.
@@ -27,8 +28,8 @@ func TestInstanceTakesDefaultsForWhatIsLeftOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if in.SLA != 1.2 || in.Physics.StepMHz != 45 || in.Physics.MaxMHz() != 1350 || in.Slots() != 2 {
-		t.Errorf("sla %g, step %g, f_max %g, slots %d", in.SLA, in.Physics.StepMHz, in.Physics.MaxMHz(), in.Slots())
+	if in.SLA != 1.2 || in.Physics.StepMHz != 45 || in.Physics.Max() != 1350 || in.Slots() != 2 {
+		t.Errorf("sla %g, step %g, f_max %g, slots %d", in.SLA, in.Physics.StepMHz, in.Physics.Max(), in.Slots())
 	}
 	first, second := in.Tasks[0], in.Tasks[1]
 	if first.ID != "0" || first.GPUs != 1 || first.Kappa != 1.2 || second.GPUs != 2 || second.UtilPct[1] != 40 {
@@ -93,7 +94,7 @@ func instances(tb testing.TB) []string {
 }
 
 // read reads an instance.
-func read(tb testing.TB, file string) *consolidate.Instance {
+func read(tb testing.TB, file string) *sharing.Instance {
 	tb.Helper()
 	f, err := os.Open(file)
 	if err != nil {

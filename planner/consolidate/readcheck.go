@@ -7,6 +7,9 @@ import (
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // What an instance may have at most. A state holds a figure for each slot of
@@ -70,12 +73,12 @@ func (f *number) whole(at jsontext.Pointer, name string, least, most, otherwise 
 func element(at jsontext.Pointer, i int) jsontext.Pointer { return at.AppendToken(strconv.Itoa(i)) }
 
 // instance is the instance of a file.
-func (f *instanceFile) instance() (*Instance, error) {
-	in := &Instance{}
+func (f *instanceFile) instance() (*sharing.Instance, error) {
+	in := &sharing.Instance{}
 	if f.Name != nil {
 		in.Name = *f.Name
 	}
-	for _, step := range []func(*Instance) error{f.physics, f.window, f.servers, f.tasks} {
+	for _, step := range []func(*sharing.Instance) error{f.physics, f.window, f.servers, f.tasks} {
 		if err := step(in); err != nil {
 			return nil, err
 		}
@@ -86,7 +89,7 @@ func (f *instanceFile) instance() (*Instance, error) {
 var required = math.NaN()
 
 // physics takes over how power and time respond to the frequency.
-func (f *instanceFile) physics(in *Instance) (err error) {
+func (f *instanceFile) physics(in *sharing.Instance) (err error) {
 	p := &in.Physics
 	if p.BaseW, err = f.BaseW.field("", "p_gs_w", 0, mostOfFigure, required); err != nil {
 		return err
@@ -100,7 +103,7 @@ func (f *instanceFile) physics(in *Instance) (err error) {
 	if err := f.levels(p); err != nil {
 		return err
 	}
-	if p.StepMHz, err = f.StepMHz.field("", "delta_f_mhz", 0, p.MaxMHz(), leastGap(p.LevelsMHz)); err != nil {
+	if p.StepMHz, err = f.StepMHz.field("", "delta_f_mhz", 0, float64(p.Max()), leastGap(p.LevelsMHz)); err != nil {
 		return err
 	}
 	if p.StepMHz == 0 {
@@ -110,7 +113,7 @@ func (f *instanceFile) physics(in *Instance) (err error) {
 }
 
 // levels takes over the frequencies that can be set.
-func (f *instanceFile) levels(p *Physics) error {
+func (f *instanceFile) levels(p *sharing.Physics) error {
 	if n := len(f.Levels); n == 0 || n > maxLevels {
 		return faulty("/f_levels_mhz", "has %d frequencies, want 1 to %d", n, maxLevels)
 	}
@@ -127,8 +130,8 @@ func (f *instanceFile) levels(p *Physics) error {
 	if f.MinMHz != nil && *f.MinMHz != f.Levels[0] {
 		return faulty("/f_min_mhz", "is %g, want the first of f_levels_mhz, %g", *f.MinMHz, f.Levels[0])
 	}
-	if f.MaxMHz != nil && float64(*f.MaxMHz) != p.MaxMHz() {
-		return faulty("/f_max_mhz", "is %g, want the last of f_levels_mhz, %g", *f.MaxMHz, p.MaxMHz())
+	if f.MaxMHz != nil && dvfsmodel.MHz(*f.MaxMHz) != p.Max() {
+		return faulty("/f_max_mhz", "is %g, want the last of f_levels_mhz, %g", *f.MaxMHz, p.Max())
 	}
 	return nil
 }
@@ -144,8 +147,8 @@ func leastGap(levels []float64) float64 {
 }
 
 // window takes over what holds for all tasks.
-func (f *instanceFile) window(in *Instance) (err error) {
-	if in.SLA, err = f.SLA.field("", "sla", 1, greatestSLA, PaperSLA); err != nil {
+func (f *instanceFile) window(in *sharing.Instance) (err error) {
+	if in.SLA, err = f.SLA.field("", "sla", 1, greatestSLA, sharing.PaperSLA); err != nil {
 		return err
 	}
 	if in.SlotS, err = f.SlotS.field("", "slot_s", 0, mostOfFigure, required); err != nil {
@@ -158,7 +161,7 @@ func (f *instanceFile) window(in *Instance) (err error) {
 }
 
 // servers takes over the servers.
-func (f *instanceFile) servers(in *Instance) error {
+func (f *instanceFile) servers(in *sharing.Instance) error {
 	if n := len(f.Servers); n == 0 || n > maxServers {
 		return faulty("/servers", "has %d servers, want 1 to %d", n, maxServers)
 	}
@@ -184,7 +187,7 @@ func (f *instanceFile) servers(in *Instance) error {
 	return nil
 }
 
-func (f *serverFile) server(at jsontext.Pointer) (s Server, err error) {
+func (f *serverFile) server(at jsontext.Pointer) (s sharing.Server, err error) {
 	if s.StaticW, err = f.StaticW.field(at, "p_static_w", 0, mostOfFigure, required); err != nil {
 		return s, err
 	}
@@ -204,7 +207,7 @@ func (f *serverFile) server(at jsontext.Pointer) (s Server, err error) {
 }
 
 // tasks takes over the tasks.
-func (f *instanceFile) tasks(in *Instance) error {
+func (f *instanceFile) tasks(in *sharing.Instance) error {
 	if n := len(f.Tasks); n == 0 || n > maxTasks {
 		return faulty("/tasks", "has %d tasks, want 1 to %d", n, maxTasks)
 	}
@@ -234,7 +237,7 @@ func (f *instanceFile) tasks(in *Instance) error {
 	return nil
 }
 
-func (f *taskFile) task(at jsontext.Pointer, sla float64, gpus, slots int) (t Task, err error) {
+func (f *taskFile) task(at jsontext.Pointer, sla float64, gpus, slots int) (t sharing.Task, err error) {
 	if f.ID != nil {
 		t.ID = string(*f.ID)
 	}
@@ -296,7 +299,7 @@ func (f *taskFile) series(at jsontext.Pointer, slots int) ([]float64, error) {
 		}
 		series[i] = float64(u)
 	}
-	if got := mean(series); f.MeanPct != nil && math.Abs(float64(*f.MeanPct)-got) > meanOff {
+	if got := sharing.MeanPct(series); f.MeanPct != nil && math.Abs(float64(*f.MeanPct)-got) > meanOff {
 		return nil, faulty(at.AppendToken("mean_util_pct"), "is %g, but the mean of util_pct is %.4f", *f.MeanPct, got)
 	}
 	return series, nil

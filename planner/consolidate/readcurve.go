@@ -6,6 +6,8 @@ import (
 	"io"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // curveFile is a curve as its file has it, with what it was fitted to.
@@ -24,7 +26,7 @@ const maxCurveFile = 1 << 20
 // ReadCurve reads a curve of contention as a JSON object with exponent, by_task
 // and by_memory; file is its name for messages. What
 // it says of the fit is passed over. An error says what was expected.
-func ReadCurve(r io.Reader, file string) (*Curve, error) {
+func ReadCurve(r io.Reader, file string) (*sharing.Curve, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxCurveFile+1))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
@@ -39,14 +41,14 @@ func ReadCurve(r io.Reader, file string) (*Curve, error) {
 		}
 		return nil, located(data, file, err)
 	}
-	c := &Curve{}
+	c := &sharing.Curve{}
 	read := [...]*number{f.Exponent, f.ByTask, f.ByMemory}
-	for i, p := range c.parameters() {
+	for i, p := range c.Parameters() {
 		if read[i] == nil {
-			return nil, fmt.Errorf("%s: no %s, want the curve's three parameters", file, p.name)
+			return nil, fmt.Errorf("%s: no %s, want the curve's three parameters", file, p.Name)
 		}
-		*p.value = float64(*read[i])
-		if err := p.validate(); err != nil {
+		*p.Value = float64(*read[i])
+		if err := p.Validate(); err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // Beside starts tasks with profiles at once on GPUs that they may share, as a
@@ -35,14 +36,10 @@ func (b Beside) New(v *planner.View) planner.Placer {
 	}
 }
 
-// slowdownSlack is by how much a slowdown may exceed what is tolerated: the
-// rules' own rounding.
-const slowdownSlack = 1e-7
-
 type beside struct {
 	atOnce // for nodes whose GPUs are nobody's but one task's
 	how    Beside
-	state  *consolidate.State
+	state  *sharing.State
 	used   []hostUse // by node
 	sum    []float64 // buffer
 }
@@ -211,7 +208,7 @@ func (p *beside) keeps(number, node int, gpus planner.GPUSet) bool {
 		gpu := first + gpus.First()
 		overload, sum := p.state.OverloadWith(number, gpu, p.sum)
 		p.sum = sum
-		if overload > min(p.state.Kappa(gpu), t.Kappa)+slowdownSlack {
+		if overload > min(p.state.Kappa(gpu), t.Kappa)+sharing.Tolerance {
 			return false
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // LeastAdded places a task on the GPU where that adds the least energy: for the
@@ -24,7 +25,7 @@ type leastAdded struct {
 }
 
 // Choose is the GPU where the task adds least.
-func (r *leastAdded) Choose(s *consolidate.State, number int, taken []int) (best int, ok bool) {
+func (r *leastAdded) Choose(s *sharing.State, number int, taken []int) (best int, ok bool) {
 	r.endsOf(s)
 	least, fullest := math.Inf(1), 0.0
 	for gpu := range s.GPUs() {
@@ -40,7 +41,7 @@ func (r *leastAdded) Choose(s *consolidate.State, number int, taken []int) (best
 }
 
 // endsOf notes when nodes have nothing to do any more, as predicted.
-func (r *leastAdded) endsOf(s *consolidate.State) {
+func (r *leastAdded) endsOf(s *sharing.State) {
 	r.ends = slices.Grow(r.ends[:0], len(s.Instance().Servers))[:len(s.Instance().Servers)]
 	for node := range r.ends {
 		r.ends[node] = r.v.Now
@@ -54,14 +55,14 @@ func (r *leastAdded) endsOf(s *consolidate.State) {
 
 // cost is the energy that a task adds on a GPU, the load there then, and whether
 // everybody keeps what they tolerate.
-func (r *leastAdded) cost(s *consolidate.State, number, gpu int) (added, load float64, keeps bool) {
+func (r *leastAdded) cost(s *sharing.State, number, gpu int) (added, load float64, keeps bool) {
 	t, node := &s.Instance().Tasks[number], s.GPU(gpu).Server
 	slower, sum := s.OverloadWith(number, gpu, r.sum)
 	r.sum = sum
 	for _, u := range sum {
 		load += u
 	}
-	if slower > min(s.Kappa(gpu), t.Kappa)+slowdownSlack {
+	if slower > min(s.Kappa(gpu), t.Kappa)+sharing.Tolerance {
 		return 0, 0, false
 	}
 	class, task := r.v.ClassOf(node), r.v.Offered(number)
@@ -76,7 +77,7 @@ func (r *leastAdded) cost(s *consolidate.State, number, gpu int) (added, load fl
 		after = max(after, start+(before-start)*slower/s.Overload(gpu))
 	}
 	physics := &s.Instance().Physics
-	added += (physics.Power(physics.MaxMHz()) - float64(k.IdleW)) * (after - before)
+	added += (physics.PowerAt(physics.Max()) - float64(k.IdleW)) * (after - before)
 	added += float64(k.HostW+k.IdleW) * float64(k.GPUs) * max(0, after-r.ends[node])
 	return added, load, true
 }

@@ -14,8 +14,8 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
-	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/planner/policy"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // optionValues are values of every key of a policy string, each far from the
@@ -89,7 +89,7 @@ func busyQueue(rng *rand.Rand, uncertain bool) predicted {
 
 // sharedCrowd are jobs with profiles on GPUs that they may share.
 func sharedCrowd(rng *rand.Rand) predicted {
-	physics := consolidate.PaperPhysics()
+	physics := sharing.PaperPhysics()
 	if rng.IntN(2) == 0 {
 		physics.Beta = 0.3 // slower clocks take less energy
 	}
@@ -99,7 +99,7 @@ func sharedCrowd(rng *rand.Rand) predicted {
 	}}
 	for i := range 30 {
 		seconds := 10 + 100*rng.Float64()
-		at := dvfsmodel.Params{P0: dvfsmodel.Watt(physics.Power(physics.MaxMHz())), T0: seconds}.At(dvfsmodel.DefaultScaling())
+		at := dvfsmodel.Params{P0: dvfsmodel.Watt(physics.PowerAt(physics.Max())), T0: seconds}.At(dvfsmodel.DefaultScaling())
 		t := planner.Task{
 			ID: fmt.Sprint("job", i), Share: 1, Arrival: 200 * rng.Float64(), Limit: math.Inf(1), Deadline: math.Inf(1),
 			Options: []planner.Option{{Model: "A", GPUs: 1, Response: &dvfsmodel.Fixed{At: at}}},

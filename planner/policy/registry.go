@@ -80,19 +80,19 @@ var direct = []entry{
 	{"posted-price", "tasks bid for GPUs whose price rises with their use", atOnce(func(q Queue) pickStage { return q.Posted.New })},
 	{"lookahead", "our best for queues: what costs least in many drawn futures, waits and energy", atOnce(func(q Queue) pickStage { return q.Look.New })},
 	{"cats", "tasks with profiles share GPUs with those unlike them, frequencies adapted (CATS algorithms 1–4)", func(Params) planner.Policy {
-		return sharing(consolidate.CATS{}, tune.Clocked(tune.None, consolidate.Adapted))
+		return sharesBy(consolidate.CATS{}, tune.Clocked(tune.None, consolidate.Adapted))
 	}},
 	{"cats-safe", "our best for sharing: where a task adds least energy and everybody keeps the SLA, contention counted", catsSafe},
 	{"hotcloud", "tasks with profiles share GPUs up to 100 % on average, at the highest frequency (HotCloud)", func(Params) planner.Policy {
-		return sharing(consolidate.HotCloud{}, tune.None)
+		return sharesBy(consolidate.HotCloud{}, tune.None)
 	}},
 	{"first", "the same by their utilisation at first", func(Params) planner.Policy {
-		return sharing(consolidate.First{}, tune.None)
+		return sharesBy(consolidate.First{}, tune.None)
 	}},
 }
 
-// sharing is a policy that lets tasks share GPUs by a rule, with periodic sleep.
-func sharing(rule consolidate.Rule, clocks func(*planner.Problem) planner.Tuner) planner.Policy {
+// sharesBy is a policy that lets tasks share GPUs by a rule, with periodic sleep.
+func sharesBy(rule consolidate.Rule, clocks func(*planner.Problem) planner.Tuner) planner.Policy {
 	return planner.Policy{
 		Tune: clocks, Place: place.Beside{Rule: rule}.New, Pick: pick.FCFS, Park: park.Periodic{Tau: park.PaperTau}, Share: true,
 	}
@@ -104,7 +104,7 @@ var safely = place.Beside{Make: place.LeastAdded, Keep: true}
 
 // catsSafe slows nobody down more than it tolerates.
 func catsSafe(q Params) planner.Policy {
-	p := sharing(nil, tune.Cheapest(q.optimum()))
+	p := sharesBy(nil, tune.Cheapest(q.optimum()))
 	p.Place = safely.New
 	p.Park = park.BreakEven{}
 	return p

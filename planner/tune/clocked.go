@@ -6,6 +6,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // Clocked tunes as another does and sets the clocks of GPUs that tasks share by
@@ -28,12 +29,13 @@ func Kept(tuner func(*planner.Problem) planner.Tuner) func(*planner.Problem) pla
 func Cheapest(tuner func(*planner.Problem) planner.Tuner) func(*planner.Problem) planner.Tuner {
 	return func(p *planner.Problem) planner.Tuner {
 		classes := p.SharedNodes()
-		return &clocked{Tuner: tuner(p), rule: func(s *consolidate.State, gpu int) float64 {
+		return &clocked{Tuner: tuner(p), rule: func(s *sharing.State, gpu int) dvfsmodel.MHz {
 			physics := &s.Instance().Physics
 			lowest := consolidate.LowestKept(s, gpu)
-			price, best, least := p.Price(classes[s.GPU(gpu).Server]), physics.MaxMHz(), math.Inf(1)
-			for _, mhz := range physics.LevelsMHz {
-				pt := dvfsmodel.Point{Time: physics.Stretch(mhz), Power: dvfsmodel.Watt(physics.Power(mhz))}
+			price, best, least := p.Price(classes[s.GPU(gpu).Server]), physics.Max(), math.Inf(1)
+			for _, level := range physics.LevelsMHz {
+				mhz := dvfsmodel.MHz(level)
+				pt := dvfsmodel.Point{Time: physics.Stretch(mhz), Power: dvfsmodel.Watt(physics.PowerAt(mhz))}
 				pt.Energy = pt.Power.Over(pt.Time)
 				if cost := price.Cost(pt); mhz >= lowest && cost < least {
 					best, least = mhz, cost
@@ -51,4 +53,4 @@ type clocked struct {
 }
 
 // Clock is the rule's frequency.
-func (c *clocked) Clock(running *consolidate.State, gpu int) float64 { return c.rule(running, gpu) }
+func (c *clocked) Clock(running *sharing.State, gpu int) dvfsmodel.MHz { return c.rule(running, gpu) }

@@ -1,4 +1,4 @@
-package consolidate
+package sharing
 
 import (
 	"errors"
@@ -7,23 +7,78 @@ import (
 	"slices"
 )
 
-// Validate reports the first thing that makes no sense of frequencies, power or
-// run time.
-func (p *Physics) Validate() error {
-	if len(p.LevelsMHz) == 0 || !(p.LevelsMHz[0] > 0) || !slices.IsSorted(p.LevelsMHz) || math.IsInf(p.MaxMHz(), 0) {
-		return fmt.Errorf("frequencies %v MHz, want at least one, ascending and above 0", p.LevelsMHz)
-	}
-	for _, x := range [...]float64{p.BaseW, p.WPerMHz, p.Beta} {
-		if !notNegative(x) {
-			return fmt.Errorf("power %v W + %v W/MHz and exponent %v, want finite numbers of 0 or more", p.BaseW, p.WPerMHz, p.Beta)
-		}
-	}
-	return nil
+// Instance is servers whose GPUs tasks may share, and the tasks: where all run
+// together over one window it is a problem of consolidation.
+type Instance struct {
+	Name    string
+	Physics Physics
+	SLA     float64 // how many times its time alone at f_max a task may take, where it doesn't say itself
+	SlotS   float64 // length of a slot of the series, seconds
+	Servers []Server
+	Tasks   []Task // in the order of their arrival
+	// Contention is what sharing a GPU was measured to cost in time; nil:
+	// [Linear].
+	Contention *Curve
 }
 
-// Validate reports the first thing that makes no sense of an instance: those of
-// [Read] are valid. What this package does with an instance is meant for a valid
-// one; [Judge] alone believes nothing.
+// contention is what it costs that so many tasks share a GPU of memGB, of which
+// they leave freeGB.
+func (in *Instance) contention(tasks int, memGB, freeGB float64) Contention {
+	if in.Contention == nil {
+		return Linear{}
+	}
+	return in.Contention.Among(tasks, min(1, max(0, (memGB-freeGB)/memGB)))
+}
+
+// Server is a machine with GPUs. GPUs are numbered over all servers, in order.
+type Server struct {
+	StaticW, OtherW float64   // drawn while the server is on, watts (eq. 4)
+	GPUMemGB        []float64 // memory of each of its GPUs, GB
+	ID              string    // what it is called, for people; may be empty
+	GPUIDs          []string  // what each of its GPUs is called, for people; nil: they have no names
+}
+
+// HostW is what the server draws while it is on, beside its GPUs, watts.
+func (s *Server) HostW() float64 { return s.StaticW + s.OtherW }
+
+// Task is a job that runs on shared GPUs, over the whole window.
+type Task struct {
+	ID      string
+	Arrival float64   // seconds
+	MemGB   float64   // memory that it takes on each of its GPUs, GB
+	GPUs    int       // number of distinct GPUs that it needs
+	Kappa   float64   // how many times its time alone at f_max it may take
+	UtilPct []float64 // utilisation of each of its GPUs by slot, percent
+	On      []int     // GPUs that it runs on now; nil: none.
+}
+
+// GPU is one GPU of an instance.
+type GPU struct {
+	Server int
+	MemGB  float64
+}
+
+// GPUs lists the instance's GPUs by number.
+func (in *Instance) GPUs() []GPU {
+	var all []GPU
+	for server := range in.Servers {
+		for _, mem := range in.Servers[server].GPUMemGB {
+			all = append(all, GPU{Server: server, MemGB: mem})
+		}
+	}
+	return all
+}
+
+// Slots is how many slots the window has.
+func (in *Instance) Slots() int {
+	if len(in.Tasks) == 0 {
+		return 0
+	}
+	return len(in.Tasks[0].UtilPct)
+}
+
+// Validate reports the first thing that makes no sense of an instance. What is
+// done with an instance is meant for a valid one.
 func (in *Instance) Validate() error {
 	if err := in.Physics.Validate(); err != nil {
 		return err
@@ -108,8 +163,3 @@ func (t *Task) validate(gpus, slots int) error {
 
 // notNegative tells whether a number is finite and 0 or more.
 func notNegative(x float64) bool { return x >= 0 && !math.IsInf(x, 1) }
-
-// asleep is the answer to an instance without tasks.
-func (in *Instance) asleep() Placement {
-	return Placement{GPUs: [][]int{}, MHz: make([]float64, len(in.GPUs()))}
-}

@@ -1,16 +1,15 @@
-package consolidate
+package sharing
 
 import (
 	"math"
 	"slices"
 )
 
-// slackGB is by how much the memory of a GPU may be exceeded before its tasks
+// SlackGB is by how much the memory of a GPU may be exceeded before its tasks
 // count as not fitting: sums of decimal figures aren't exact.
-const slackGB = 1e-9
+const SlackGB = 1e-9
 
-// State is what a policy knows of the GPUs while it places: which tasks each
-// has, and what is left of it. Tasks of several GPUs are added piece by piece.
+// State is who is on which GPU: which tasks each has, and what is left of it. Tasks of several GPUs are added piece by piece.
 //
 // A state is made for an instance whose servers stay as they are; tasks may be
 // appended to it later, with series as long as those of the first.
@@ -96,6 +95,9 @@ func (s *State) Remove(task, gpu int) {
 	}
 }
 
+// Slots is how many slots the loads have.
+func (s *State) Slots() int { return s.slots }
+
 // GPUs is how many GPUs there are.
 func (s *State) GPUs() int { return len(s.gpus) }
 
@@ -109,17 +111,20 @@ func (s *State) Load(gpu int) []float64 {
 }
 
 // MeanPct is the mean of a GPU's load over the slots, percent.
-func (s *State) MeanPct(gpu int) float64 { return mean(s.Load(gpu)) }
+func (s *State) MeanPct(gpu int) float64 { return MeanPct(s.Load(gpu)) }
 
 // FreeGB is the memory of a GPU that no task takes.
 func (s *State) FreeGB(gpu int) float64 { return s.freeGB[gpu] }
 
 // Fits tells whether a GPU has the memory for a task.
-func (s *State) Fits(task, gpu int) bool { return s.in.Tasks[task].MemGB <= s.FreeGB(gpu)+slackGB }
+func (s *State) Fits(task, gpu int) bool { return s.in.Tasks[task].MemGB <= s.FreeGB(gpu)+SlackGB }
 
 // Tasks are those of a GPU in the order in which they came. It is not to be
 // written to, and changes with the state.
 func (s *State) Tasks(gpu int) []int { return s.tasks[gpu] }
+
+// Arrive notes that the first so many tasks of the instance have arrived.
+func (s *State) Arrive(tasks int) { s.arrived = tasks }
 
 // Waiting are the tasks after this one that have arrived, too, and have no place yet.
 func (s *State) Waiting(task int) []Task { return s.in.Tasks[task+1 : max(task+1, s.arrived)] }
@@ -127,7 +132,10 @@ func (s *State) Waiting(task int) []Task { return s.in.Tasks[task+1 : max(task+1
 // Busy tells whether a GPU has tasks.
 func (s *State) Busy(gpu int) bool { return len(s.tasks[gpu]) > 0 }
 
-// ServerOn tells whether a GPU of a server has tasks.
+// BusyGPUs is how many GPUs of a server have tasks.
+func (s *State) BusyGPUs(server int) int { return s.busy[server] }
+
+// ServerOn reports whether a GPU of a server has tasks.
 func (s *State) ServerOn(server int) bool { return s.busy[server] > 0 }
 
 // Kappa is the least that a task of a GPU allows, as a multiple of its time
@@ -136,7 +144,7 @@ func (s *State) Kappa(gpu int) float64 { return s.kappa[gpu] }
 
 // Overload is how many times as long as alone the tasks of a GPU take at the
 // same frequency, by the instance's contention.
-func (s *State) Overload(gpu int) float64 { return s.contention(gpu, nil).Overload(s.Load(gpu)) }
+func (s *State) Overload(gpu int) float64 { return s.Contention(gpu, nil).Overload(s.Load(gpu)) }
 
 // OverloadWith is [State.Overload] with one more task there, and the load by
 // slot then, percent, which is written to a buffer.
@@ -146,12 +154,12 @@ func (s *State) OverloadWith(task, gpu int, buffer []float64) (overload float64,
 	for slot, u := range t.UtilPct[:s.slots] {
 		loadPct[slot] += u
 	}
-	return s.contention(gpu, t).Overload(loadPct), loadPct
+	return s.Contention(gpu, t).Overload(loadPct), loadPct
 }
 
-// contention is what sharing a GPU costs in time, with one more task unless it
+// Contention is what sharing a GPU costs in time, with one more task unless it
 // is nil.
-func (s *State) contention(gpu int, more *Task) Contention {
+func (s *State) Contention(gpu int, more *Task) Contention {
 	tasks, free := len(s.tasks[gpu]), s.freeGB[gpu]
 	if more != nil {
 		tasks, free = tasks+1, free-more.MemGB
@@ -159,7 +167,8 @@ func (s *State) contention(gpu int, more *Task) Contention {
 	return s.in.contention(tasks, s.gpus[gpu].MemGB, free)
 }
 
-func mean(series []float64) float64 {
+// MeanPct is the mean of a series of utilisations, percent; 0 of an empty one.
+func MeanPct(series []float64) float64 {
 	if len(series) == 0 {
 		return 0
 	}

@@ -1,4 +1,4 @@
-package consolidate
+package sharing
 
 import (
 	"errors"
@@ -7,131 +7,9 @@ import (
 	"slices"
 )
 
-// Curve is contention as it was measured: how many times as long as alone the
-// tasks of a GPU take,
-//
-//	mean over slots of max(1, load)^Exponent · (1 + ByTask·(n-1) + ByMemory·m),
-//
-// where n is how many tasks share the GPU and m the part of its memory that
-// they take, which counts where there is more than one. Its three parameters
-// are the three ways in which sharing costs time. Exponent 1 is a GPU that does
-// a slot's work in a slot whoever it is for; work that gets in its own way
-// when there is too much of it (caches, memory bandwidth) takes more. ByTask is
-// what every further task costs also while the GPU has time for all of them
-// (switching, launches that wait for each other), ByMemory what a full memory
-// costs (paging, smaller caches). The zero value isn't a curve; [LinearCurve]
-// is [Linear].
-type Curve struct {
-	Exponent float64 // of the load where it exceeds the GPU; 1: time is shared without loss
-	ByTask   float64 // by task beside the first
-	ByMemory float64 // by part of the memory taken, 0 to 1
-}
-
-// LinearCurve is the curve that is [Linear].
-func LinearCurve() Curve { return Curve{Exponent: 1} }
-
-// Validate reports the first parameter that makes no sense.
-func (c *Curve) Validate() error {
-	for _, p := range c.parameters() {
-		if err := p.validate(); err != nil {
-			return fmt.Errorf("curve of contention: %w", err)
-		}
-	}
-	return nil
-}
-
-// parameter is one of a curve's, by the name that its file has for it.
-type parameter struct {
-	name        string
-	value       *float64
-	least, most float64
-}
-
-// The most that parameters may be: beyond what was ever measured, and such that
-// slowdowns stay finite.
-const (
-	mostExponent = 10
-	mostCost     = 1000
-)
-
-// parameters are those of the curve.
-func (c *Curve) parameters() [3]parameter {
-	return [...]parameter{
-		{"exponent", &c.Exponent, 1, mostExponent},
-		{"by_task", &c.ByTask, 0, mostCost},
-		{"by_memory", &c.ByMemory, 0, mostCost},
-	}
-}
-
-func (p *parameter) validate() error {
-	if !(*p.value >= p.least && *p.value <= p.most) {
-		return fmt.Errorf("%s is %g, want a number from %g to %g", p.name, *p.value, p.least, p.most)
-	}
-	return nil
-}
-
-// Sharing is what shares a GPU.
-type Sharing struct {
-	LoadPct []float64 // the sum of the tasks' utilisations alone by slot, percent
-	Tasks   int       // how many there are
-	Memory  float64   // the part of the GPU's memory that they take, 0 to 1
-}
-
-// Slowdown is how many times as long as alone the tasks of a GPU take at the
-// same frequency, at least 1.
-func (c Curve) Slowdown(s Sharing) float64 {
-	return c.overload(s.LoadPct) * c.beside(&s)
-}
-
-// beside is what sharing costs beside the overload.
-func (c *Curve) beside(s *Sharing) float64 { return 1 + c.ByTask*s.others() + c.ByMemory*s.pressure() }
-
-func (c Curve) overload(loadPct []float64) float64 {
-	if c.Exponent == 1 {
-		return Linear{}.Overload(loadPct)
-	}
-	if len(loadPct) == 0 {
-		return 1
-	}
-	sum := 0.0
-	for _, u := range loadPct {
-		sum += c.work(u / 100)
-	}
-	return sum / float64(len(loadPct))
-}
-
-// work is how many slots a slot's work takes, given as slots.
-func (c *Curve) work(load float64) float64 { return math.Pow(max(1, load), c.Exponent) }
-
-func (s *Sharing) others() float64 { return float64(max(0, s.Tasks-1)) }
-
-func (s *Sharing) pressure() float64 {
-	if s.Tasks < 2 {
-		return 0
-	}
-	return s.Memory
-}
-
-// Among is the curve as [Contention] among so many tasks that take that part
-// of a GPU's memory.
-func (c Curve) Among(tasks int, memory float64) Contention {
-	return among{c, Sharing{Tasks: tasks, Memory: memory}}
-}
-
-type among struct {
-	curve Curve
-	of    Sharing
-}
-
-// Overload is the curve's slowdown by that load.
-func (a among) Overload(loadPct []float64) float64 {
-	a.of.LoadPct = loadPct
-	return a.curve.Slowdown(a.of)
-}
-
 // Observed is how much slower tasks were that shared a GPU.
 type Observed struct {
-	Sharing
+	Occupancy
 	Slowdown float64 // times as long as alone at the same frequency
 }
 
@@ -291,7 +169,7 @@ func (f *fitter) loss(c Curve) float64 {
 	sum := 0.0
 	for i := range f.samples {
 		s := &f.samples[i]
-		d := (f.overload[i]*c.beside(&s.Sharing)/s.Slowdown - 1) / f.noise
+		d := (f.overload[i]*c.Beside(&s.Occupancy)/s.Slowdown - 1) / f.noise
 		sum += f.weight[i] * d * d
 	}
 	e, t, m := (c.Exponent-1)/priorExponent, c.ByTask/priorByTask, c.ByMemory/priorByMemory
@@ -313,7 +191,7 @@ func (f *fitter) reweigh() {
 // difference is how far off the curve a sample is, relative to it.
 func (f *fitter) difference(sample int) float64 {
 	s := &f.samples[sample]
-	return f.curve.Slowdown(s.Sharing)/s.Slowdown - 1
+	return f.curve.Slowdown(s.Occupancy)/s.Slowdown - 1
 }
 
 // typical is the typical relative difference, by the median.

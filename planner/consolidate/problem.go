@@ -1,0 +1,19 @@
+package consolidate
+
+// Problem says what counts as slowing a task down.
+type Problem uint8
+
+// AsPrinted is the paper's problem: frequency alone slows tasks down. Safe
+// counts contention too.
+const (
+	Safe Problem = iota
+	AsPrinted
+)
+
+// String is the problem's name on the command line.
+func (p Problem) String() string {
+	if p == AsPrinted {
+		return "as-printed"
+	}
+	return "safe"
+}
