@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/sharing"
 )
@@ -20,7 +21,7 @@ func defaultSharedGPU() sharedGPU {
 	p := sharing.PaperPhysics()
 	return sharedGPU{
 		baseW: p.BaseW, wPerMHz: p.WPerMHz, beta: p.Beta,
-		minMHz: p.LevelsMHz[0], maxMHz: float64(p.Max()), stepMHz: p.StepMHz,
+		minMHz: float64(p.LevelsMHz[0]), maxMHz: float64(p.Max()), stepMHz: float64(p.StepMHz),
 	}
 }
 
@@ -50,11 +51,11 @@ func (s *sharedGPU) checkTogether(d *document) {
 // physics are the power and the run times that the planner reckons with. The
 // highest clock is one of them whatever the step.
 func (s *sharedGPU) physics() sharing.Physics {
-	p := sharing.Physics{BaseW: s.baseW, WPerMHz: s.wPerMHz, Beta: s.beta, StepMHz: s.stepMHz}
+	p := sharing.Physics{BaseW: s.baseW, WPerMHz: s.wPerMHz, Beta: s.beta, StepMHz: dvfsmodel.MHz(s.stepMHz)}
 	for i := 0; s.minMHz+float64(i)*s.stepMHz < s.maxMHz; i++ {
-		p.LevelsMHz = append(p.LevelsMHz, s.minMHz+float64(i)*s.stepMHz)
+		p.LevelsMHz = append(p.LevelsMHz, dvfsmodel.MHz(s.minMHz+float64(i)*s.stepMHz))
 	}
-	p.LevelsMHz = append(p.LevelsMHz, s.maxMHz)
+	p.LevelsMHz = append(p.LevelsMHz, dvfsmodel.MHz(s.maxMHz))
 	return p
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/sharing"
 )
@@ -27,7 +28,7 @@ func TestGPUsAreSharedOnlyWhereTheFileSaysSo(t *testing.T) {
 
 func TestClocksOfSharedGPUsEndAtTheHighestOne(t *testing.T) {
 	c := load(t, "[cluster.sharing]\nmin_mhz = 1000\nmax_mhz = 1350\nstep_mhz = 100\n[[cluster.nodes]]\ngpu_model = \"V100\"\ngpus = 1\nshare = true\ngpu_mem_gb = 16\n").Cluster()
-	if want := []float64{1000, 1100, 1200, 1300, 1350}; !slices.Equal(c.Sharing.Physics.LevelsMHz, want) {
+	if want := []dvfsmodel.MHz{1000, 1100, 1200, 1300, 1350}; !slices.Equal(c.Sharing.Physics.LevelsMHz, want) {
 		t.Errorf("%v MHz, want %v", c.Sharing.Physics.LevelsMHz, want)
 	}
 	if err := (&planner.Cluster{Classes: c.Classes, Sharing: c.Sharing}).Validate(); err != nil {

@@ -259,8 +259,7 @@ func mostAtOnce(p *Problem, tasks []boundTask) float64 {
 // than [sharing.Linear], for which that holds.
 func (p *Problem) sharedCost(t *Task, option, class int) float64 {
 	ph, least := &p.Cluster.Sharing.Physics, math.Inf(1)
-	for _, level := range ph.LevelsMHz {
-		mhz := dvfsmodel.MHz(level)
+	for _, mhz := range ph.LevelsMHz {
 		least = min(least, (ph.PowerAt(mhz)+float64(p.Cluster.Classes[class].HostW))*ph.Stretch(mhz))
 	}
 	return least * t.Options[option].Response.Default().Time * sharing.MeanPct(t.Profile.UtilPct) / 100

@@ -57,7 +57,7 @@ func (c *checker) spellsByNode() [][]Spell {
 		case !(s.To > s.From) || math.IsInf(s.To, 0):
 			c.blame(ViolatesSharing, -1, s.Node, "GPU %d has a clock from %v s to %v s", s.GPU, s.From, s.To)
 			continue
-		case !slices.Contains(c.p.Cluster.Sharing.Physics.LevelsMHz, float64(s.MHz)):
+		case !slices.Contains(c.p.Cluster.Sharing.Physics.LevelsMHz, s.MHz):
 			c.blame(ViolatesClocks, -1, s.Node, "GPU %d runs at %v MHz, which can't be set", s.GPU, s.MHz)
 			continue
 		}
@@ -197,7 +197,7 @@ func (h *cohabitation) pass(seconds float64) {
 		}
 		if g.tasks > 0 {
 			h.used += seconds
-			slowdown[i] = h.contention(g) * math.Pow(slices.Max(ph.LevelsMHz)/float64(g.mhz), ph.Beta)
+			slowdown[i] = h.contention(g) * math.Pow(float64(slices.Max(ph.LevelsMHz)/g.mhz), ph.Beta)
 		}
 	}
 	for _, task := range h.here {

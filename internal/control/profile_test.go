@@ -207,11 +207,11 @@ func TestWhatAGPUDrawsIsByItsProfileElseThePapers(t *testing.T) {
 	s := DefaultSettings()
 	v100, unknown := s.sharedGPU("V100"), s.sharedGPU("unheard of")
 	p, err := s.Profiles.Lookup("V100")
-	if err != nil || v100.Physics.MaxMHz() != float64(p.Default.Core) || v100.IdleW != float64(p.IdleW) ||
-		!(v100.Physics.Power(v100.Physics.MaxMHz()) > float64(p.BusyW)-1e-9 && v100.Physics.Power(v100.Physics.MaxMHz()) < float64(p.BusyW)+1e-9) {
+	if err != nil || v100.Physics.Max() != p.Default.Core || v100.IdleW != float64(p.IdleW) ||
+		!(v100.Physics.PowerAt(v100.Physics.Max()) > float64(p.BusyW)-1e-9 && v100.Physics.PowerAt(v100.Physics.Max()) < float64(p.BusyW)+1e-9) {
 		t.Errorf("%+v, %v", v100, err)
 	}
-	if len(unknown.Physics.LevelsMHz) != 28 || unknown.Physics.MaxMHz() != 1350 {
+	if len(unknown.Physics.LevelsMHz) != 28 || unknown.Physics.Max() != 1350 {
 		t.Errorf("%+v", unknown)
 	}
 }

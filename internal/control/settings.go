@@ -10,6 +10,7 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // Settings are the part of a configuration that decisions depend on. They are
@@ -26,7 +27,7 @@ type Settings struct {
 	Profiles *config.Profiles
 	hostW    map[string]dvfsmodel.Watt // by GPU model, of nodes that the configuration names
 	series   *config.Series            // factors over time; nil: they are constant
-	curve    *consolidate.Curve        // what it costs to share a GPU; nil: by load alone
+	curve    *sharing.Curve            // what it costs to share a GPU; nil: by load alone
 }
 
 // NewSettings takes the settings from a configuration.
@@ -75,7 +76,7 @@ func ReadSettings(r io.Reader, name string) (*Settings, error) {
 }
 
 // readCurve reads what it costs to share a GPU. The administrator names the file.
-func readCurve(path string) (*consolidate.Curve, error) {
+func readCurve(path string) (*sharing.Curve, error) {
 	f, err := os.Open(path) //nolint:gosec // the administrator names it
 	if err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/share"
 	"github.com/epplan/epplan/internal/store/record"
-	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/sharing"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -91,20 +91,20 @@ const (
 // for all models.
 func (s *Settings) sharedGPU(gpuModel string) share.GPU {
 	p, err := s.Profiles.Lookup(gpuModel)
-	var levels []float64
+	var levels []dvfsmodel.MHz
 	if err == nil {
 		for _, pair := range p.Pairs() {
 			if pair.Mem == p.Default.Mem && pair.Core <= p.Default.Core {
-				levels = append(levels, float64(pair.Core))
+				levels = append(levels, pair.Core)
 			}
 		}
 	}
 	if len(levels) == 0 || p.BusyW <= p.IdleW {
 		for mhz := paperMinMHz; mhz <= paperMaxMHz; mhz += paperStepMHz {
-			levels = append(levels, float64(mhz))
+			levels = append(levels, dvfsmodel.MHz(mhz))
 		}
 		return share.GPU{
-			Physics: consolidate.Physics{BaseW: paperBaseW, WPerMHz: paperWPerMHz, Beta: paperBeta, LevelsMHz: levels, StepMHz: paperStepMHz},
+			Physics: sharing.Physics{BaseW: paperBaseW, WPerMHz: paperWPerMHz, Beta: paperBeta, LevelsMHz: levels, StepMHz: paperStepMHz},
 			IdleW:   paperBaseW, Curve: s.curve,
 		}
 	}
@@ -112,7 +112,7 @@ func (s *Settings) sharedGPU(gpuModel string) share.GPU {
 	levels = slices.Compact(levels)
 	top := levels[len(levels)-1]
 	return share.GPU{
-		Physics: consolidate.Physics{BaseW: float64(p.IdleW), WPerMHz: float64(p.BusyW-p.IdleW) / top, Beta: paperBeta, LevelsMHz: levels},
+		Physics: sharing.Physics{BaseW: float64(p.IdleW), WPerMHz: float64(p.BusyW-p.IdleW) / float64(top), Beta: paperBeta, LevelsMHz: levels},
 		IdleW:   float64(p.IdleW), Curve: s.curve,
 	}
 }

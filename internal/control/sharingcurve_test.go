@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 func TestTheCurveOfContentionThatIsNamedCountsAndABadOneIsRefused(t *testing.T) {
@@ -23,7 +23,7 @@ func TestTheCurveOfContentionThatIsNamedCountsAndABadOneIsRefused(t *testing.T) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := consolidate.Curve{Exponent: 1.2, ByTask: 0.03, ByMemory: 0.05}
+	want := sharing.Curve{Exponent: 1.2, ByTask: 0.03, ByMemory: 0.05}
 	for _, model := range []string{"V100", "unheard of"} {
 		if got := s.sharedGPU(model).Curve; got == nil || *got != want {
 			t.Errorf("%s: %v, want %v", model, got, want)

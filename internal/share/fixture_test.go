@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/share"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/planner/sharing"
@@ -64,8 +65,8 @@ func newCluster(nodes ...string) *cluster {
 			Gres: []slurm.Gres{{Name: "gpu", Type: "v100", Count: 1}, {Name: "shard", Type: "v100", Count: 4}},
 		})
 	}
-	levels := []float64{}
-	for mhz := 135.0; mhz <= 1350; mhz += 45 {
+	levels := []dvfsmodel.MHz{}
+	for mhz := dvfsmodel.MHz(135); mhz <= 1350; mhz += 45 {
 		levels = append(levels, mhz)
 	}
 	physics := sharing.Physics{BaseW: 23.3, WPerMHz: 0.09, Beta: 0.91, LevelsMHz: levels}

@@ -50,29 +50,29 @@ func Adapt(p *sharing.Physics, mhz dvfsmodel.MHz, kappas []float64) dvfsmodel.MH
 	stretch, slack := p.Stretch(mhz), true
 	for _, kappa := range kappas {
 		if stretch > kappa {
-			return levelFrom(p, float64(mhz)+p.StepMHz)
+			return levelFrom(p, mhz+p.StepMHz)
 		}
 		slack = slack && stretch < slackFrom*kappa
 	}
 	if slack {
-		return levelUpTo(p, float64(mhz)-p.StepMHz)
+		return levelUpTo(p, mhz-p.StepMHz)
 	}
 	return mhz
 }
 
 // levelFrom is the lowest level from a frequency on, at most f_max.
-func levelFrom(p *sharing.Physics, mhz float64) dvfsmodel.MHz {
+func levelFrom(p *sharing.Physics, mhz dvfsmodel.MHz) dvfsmodel.MHz {
 	i, _ := slices.BinarySearch(p.LevelsMHz, mhz)
-	return dvfsmodel.MHz(p.LevelsMHz[min(i, len(p.LevelsMHz)-1)])
+	return p.LevelsMHz[min(i, len(p.LevelsMHz)-1)]
 }
 
 // levelUpTo is the highest level up to a frequency, at least f_min.
-func levelUpTo(p *sharing.Physics, mhz float64) dvfsmodel.MHz {
+func levelUpTo(p *sharing.Physics, mhz dvfsmodel.MHz) dvfsmodel.MHz {
 	i, found := slices.BinarySearch(p.LevelsMHz, mhz)
 	if !found {
 		i--
 	}
-	return dvfsmodel.MHz(p.LevelsMHz[max(i, 0)])
+	return p.LevelsMHz[max(i, 0)]
 }
 
 // kappasOn is what each task of a GPU allows.

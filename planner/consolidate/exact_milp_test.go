@@ -121,8 +121,7 @@ var optimum = regexp.MustCompile(`Status: +INTEGER OPTIMAL\nObjective: +\S+ = (\
 func solveLinear(t *testing.T, in *sharing.Instance, problem Problem) float64 {
 	t.Helper()
 	l := linear{in: in, problem: problem}
-	for _, level := range in.Physics.LevelsMHz {
-		mhz := dvfsmodel.MHz(level)
+	for _, mhz := range in.Physics.LevelsMHz {
 		for i := range in.Tasks {
 			if in.Physics.Stretch(mhz) <= in.Tasks[i].Kappa {
 				l.levels = append(l.levels, mhz)

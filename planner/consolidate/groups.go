@@ -114,8 +114,7 @@ func (p *packing) newPiece(task int) piece {
 // tiersOf lists the frequencies that keep a kappa at some overload.
 func tiersOf(physics *sharing.Physics, kappa float64) []tier {
 	var tiers []tier
-	for _, level := range physics.LevelsMHz {
-		mhz := dvfsmodel.MHz(level)
+	for _, mhz := range physics.LevelsMHz {
 		stretch := physics.Stretch(mhz)
 		if stretch <= kappa+sharing.Tolerance {
 			tiers = append(tiers, tier{

@@ -114,7 +114,7 @@ func (j *judge) clocks() {
 		switch f := j.mhz(g); {
 		case f == 0 && len(j.gpus[g].tasks) > 0:
 			j.fault("GPU %d sleeps, but has tasks", g)
-		case f != 0 && !slices.Contains(j.in.Physics.LevelsMHz, float64(f)):
+		case f != 0 && !slices.Contains(j.in.Physics.LevelsMHz, f):
 			j.fault("GPU %d runs at %g MHz, want one of the levels", g, f)
 		}
 	}
@@ -136,7 +136,7 @@ func (j *judge) slowdowns() {
 		if len(tasks) == 0 || f <= 0 {
 			continue
 		}
-		stretch := math.Pow(slices.Max(j.in.Physics.LevelsMHz)/float64(f), j.in.Physics.Beta)
+		stretch := math.Pow(float64(slices.Max(j.in.Physics.LevelsMHz)/f), j.in.Physics.Beta)
 		slowdown := stretch * j.work(tasks) * j.crowd(g)
 		for _, l := range tasks {
 			j.verdict.Slowdown[l] = max(j.verdict.Slowdown[l], slowdown)

@@ -100,7 +100,7 @@ func TestFrequencyAdaptationComesToRestBelowTheLimit(t *testing.T) {
 			t.Errorf("tasks that allow %v: %g MHz, want %g", c.kappas, mhz, c.want)
 		}
 	}
-	p.LevelsMHz = []float64{135, 180, 1350} // a step down breaks the limit, from where it steps up again
+	p.LevelsMHz = []dvfsmodel.MHz{135, 180, 1350} // a step down breaks the limit, from where it steps up again
 	if down := consolidate.Adapt(&p, 1350, []float64{1.2}); down != 180 || consolidate.Adapt(&p, down, []float64{1.2}) != 1350 {
 		t.Errorf("from 1350 to %g MHz, want 180, and back", down)
 	}

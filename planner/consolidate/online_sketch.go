@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner/sharing"
 )
 
@@ -62,8 +61,7 @@ func newSketch(s *sharing.State, seen []imagined) *sketch {
 		}
 	}
 	p := &s.Instance().Physics
-	for _, level := range p.LevelsMHz {
-		mhz := dvfsmodel.MHz(level)
+	for _, mhz := range p.LevelsMHz {
 		k.limit, k.power = append(k.limit, 1/p.Stretch(mhz)), append(k.power, p.PowerAt(mhz))
 	}
 	for g := range k.on {

@@ -103,9 +103,11 @@ func (f *instanceFile) physics(in *sharing.Instance) (err error) {
 	if err := f.levels(p); err != nil {
 		return err
 	}
-	if p.StepMHz, err = f.StepMHz.field("", "delta_f_mhz", 0, float64(p.Max()), leastGap(p.LevelsMHz)); err != nil {
+	step, err := f.StepMHz.field("", "delta_f_mhz", 0, float64(p.Max()), float64(leastGap(p.LevelsMHz)))
+	if err != nil {
 		return err
 	}
+	p.StepMHz = dvfsmodel.MHz(step)
 	if p.StepMHz == 0 {
 		return faulty("/delta_f_mhz", "is 0, want more")
 	}
@@ -125,7 +127,7 @@ func (f *instanceFile) levels(p *sharing.Physics) error {
 		if i > 0 && mhz <= f.Levels[i-1] {
 			return faulty(at, "is %g after %g, want the frequencies ascending", mhz, f.Levels[i-1])
 		}
-		p.LevelsMHz = append(p.LevelsMHz, float64(mhz))
+		p.LevelsMHz = append(p.LevelsMHz, dvfsmodel.MHz(mhz))
 	}
 	if f.MinMHz != nil && *f.MinMHz != f.Levels[0] {
 		return faulty("/f_min_mhz", "is %g, want the first of f_levels_mhz, %g", *f.MinMHz, f.Levels[0])
@@ -138,7 +140,7 @@ func (f *instanceFile) levels(p *sharing.Physics) error {
 
 // leastGap is the least distance of two levels; the level itself where there
 // is one.
-func leastGap(levels []float64) float64 {
+func leastGap(levels []dvfsmodel.MHz) dvfsmodel.MHz {
 	gap := levels[len(levels)-1]
 	for i := 1; i < len(levels); i++ {
 		gap = min(gap, levels[i]-levels[i-1])

@@ -83,7 +83,7 @@ func (in *Instance) Validate() error {
 	if err := in.Physics.Validate(); err != nil {
 		return err
 	}
-	if s := in.Physics.StepMHz; !(s > 0) || math.IsInf(s, 0) {
+	if s := in.Physics.StepMHz; !(s > 0) || math.IsInf(float64(s), 0) {
 		return fmt.Errorf("step of %v MHz, want a finite number above 0", s)
 	}
 	if !(in.SlotS > 0) || math.IsInf(in.SlotS, 0) {

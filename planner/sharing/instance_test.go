@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner/sharing"
 )
 
@@ -24,7 +25,7 @@ func TestAnInstanceThatMakesNoSenseIsNamed(t *testing.T) {
 	for said, spoil := range map[string]func(*sharing.Instance){
 		"":                       func(*sharing.Instance) {},
 		"frequencies []":         func(in *sharing.Instance) { in.Physics = sharing.Physics{} },
-		"frequencies [900 100]":  func(in *sharing.Instance) { in.Physics.LevelsMHz = []float64{900, 100} },
+		"frequencies [900 100]":  func(in *sharing.Instance) { in.Physics.LevelsMHz = []dvfsmodel.MHz{900, 100} },
 		"power NaN W":            func(in *sharing.Instance) { in.Physics.BaseW = math.NaN() },
 		"step of 0 MHz":          func(in *sharing.Instance) { in.Physics.StepMHz = 0 },
 		"slots of 0 s":           func(in *sharing.Instance) { in.SlotS = 0 },

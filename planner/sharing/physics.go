@@ -11,21 +11,15 @@ import (
 
 // Physics is how a GPU's power and a task's time respond to its frequency.
 type Physics struct {
-	BaseW     float64   // power of a GPU that is on, without the part by frequency, watts (P_gs)
-	WPerMHz   float64   // power by frequency, watts by MHz (alpha, eq. 3)
-	Beta      float64   // t(f) = t_min (f_max/f)^Beta (eq. 5)
-	LevelsMHz []float64 // frequencies that can be set, ascending; the last one is f_max
-	StepMHz   float64   // step of frequency adaptation (algorithm 4)
+	BaseW     float64         // power of a GPU that is on, without the part by frequency, watts (P_gs)
+	WPerMHz   float64         // power by frequency, watts by MHz (alpha, eq. 3)
+	Beta      float64         // t(f) = t_min (f_max/f)^Beta (eq. 5)
+	LevelsMHz []dvfsmodel.MHz // frequencies that can be set, ascending; the last one is f_max
+	StepMHz   dvfsmodel.MHz   // step of frequency adaptation (algorithm 4)
 }
 
 // Max is f_max, the highest frequency.
-func (p *Physics) Max() dvfsmodel.MHz { return dvfsmodel.MHz(p.LevelsMHz[len(p.LevelsMHz)-1]) }
-
-// MaxMHz is [Physics.Max] as a number.
-func (p *Physics) MaxMHz() float64 { return float64(p.Max()) }
-
-// Power is [Physics.PowerAt] of a number of MHz.
-func (p *Physics) Power(mhz float64) float64 { return p.PowerAt(dvfsmodel.MHz(mhz)) }
+func (p *Physics) Max() dvfsmodel.MHz { return p.LevelsMHz[len(p.LevelsMHz)-1] }
 
 // PowerAt is what a GPU that is on draws at a frequency, watts (eq. 3).
 func (p *Physics) PowerAt(mhz dvfsmodel.MHz) float64 { return p.BaseW + p.WPerMHz*float64(mhz) }
@@ -44,12 +38,12 @@ const Tolerance = 1e-7
 // f_max takes at most kappa times as long; f_max and false where none does.
 func (p *Physics) Lowest(overload, kappa float64) (mhz dvfsmodel.MHz, ok bool) {
 	level := sort.Search(len(p.LevelsMHz), func(i int) bool {
-		return overload*p.Stretch(dvfsmodel.MHz(p.LevelsMHz[i])) <= kappa+Tolerance
+		return overload*p.Stretch(p.LevelsMHz[i]) <= kappa+Tolerance
 	})
 	if level == len(p.LevelsMHz) {
 		return p.Max(), false
 	}
-	return dvfsmodel.MHz(p.LevelsMHz[level]), true
+	return p.LevelsMHz[level], true
 }
 
 // Validate reports the first thing that makes no sense of frequencies, power or
@@ -73,7 +67,7 @@ func PaperPhysics() Physics {
 	const lowest, highest, step = 135, 1350, 45
 	p := Physics{BaseW: 23.3, WPerMHz: 0.09, Beta: 0.91, StepMHz: step}
 	for mhz := lowest; mhz <= highest; mhz += step {
-		p.LevelsMHz = append(p.LevelsMHz, float64(mhz))
+		p.LevelsMHz = append(p.LevelsMHz, dvfsmodel.MHz(mhz))
 	}
 	return p
 }

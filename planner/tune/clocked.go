@@ -33,8 +33,7 @@ func Cheapest(tuner func(*planner.Problem) planner.Tuner) func(*planner.Problem)
 			physics := &s.Instance().Physics
 			lowest := consolidate.LowestKept(s, gpu)
 			price, best, least := p.Price(classes[s.GPU(gpu).Server]), physics.Max(), math.Inf(1)
-			for _, level := range physics.LevelsMHz {
-				mhz := dvfsmodel.MHz(level)
+			for _, mhz := range physics.LevelsMHz {
 				pt := dvfsmodel.Point{Time: physics.Stretch(mhz), Power: dvfsmodel.Watt(physics.PowerAt(mhz))}
 				pt.Energy = pt.Power.Over(pt.Time)
 				if cost := price.Cost(pt); mhz >= lowest && cost < least {
