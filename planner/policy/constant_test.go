@@ -58,6 +58,7 @@ func TestCoordinateDescentFindsWhatAllPairsHold(t *testing.T) {
 }
 
 func TestConstantClocksAreOnePairPerGPUModelAndNeverWorseThanDefaultClocks(t *testing.T) {
+	t.Parallel()
 	slower := 0
 	for seed := range uint64(20) {
 		p := drawBatch(t, seed)

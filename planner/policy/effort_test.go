@@ -33,6 +33,7 @@ func evaluations(t *testing.T, p *planner.Problem, name string, effort float64) 
 }
 
 func TestEffortActsOnExactlyThePoliciesThatTakeIt(t *testing.T) {
+	t.Parallel()
 	p := drawBatch(t, 3)
 	for _, name := range policy.Names() {
 		usual, little := evaluations(t, p, name, 0), evaluations(t, p, name, 0.01)

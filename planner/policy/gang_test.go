@@ -98,6 +98,7 @@ func runsByGPU(p *planner.Problem, plan *planner.Plan) (busy map[gpuOf][]span, o
 }
 
 func TestJobsOnSeveralNodesTakeTheEnergyOfAllTheirGPUs(t *testing.T) {
+	t.Parallel()
 	gangs := 0
 	checkMany(t, 2_000, func(t *rapid.T) {
 		p := drawGangs(t)
@@ -130,6 +131,7 @@ func TestJobsOnSeveralNodesTakeTheEnergyOfAllTheirGPUs(t *testing.T) {
 
 // One node is one node, whether a job says so or not.
 func TestAJobThatSaysOneNodeIsPlannedLikeOneThatSaysNone(t *testing.T) {
+	t.Parallel()
 	checkMany(t, 500, func(t *rapid.T) {
 		p, variant := drawGangs(t), drawVariant(t)
 		said := *p
@@ -152,6 +154,7 @@ func TestAJobThatSaysOneNodeIsPlannedLikeOneThatSaysNone(t *testing.T) {
 }
 
 func TestTheOrderOfJobsOnSeveralNodesChangesNothing(t *testing.T) {
+	t.Parallel()
 	checkMany(t, 500, func(t *rapid.T) {
 		p := drawGangs(t)
 		order := rapid.Permutation(indexes(len(p.Tasks))).Draw(t, "order")

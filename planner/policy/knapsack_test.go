@@ -181,6 +181,7 @@ func drawnQueues(t *testing.T, count int, model trace.EnergyModel) []*queueCase 
 }
 
 func TestOnDrawnQueuesLookaheadBeatsEachPaperAlgorithmInEnergyPlusWaiting(t *testing.T) {
+	t.Parallel()
 	const count = 12
 	for _, model := range []trace.EnergyModel{trace.Independent, trace.Coupled} {
 		queues := drawnQueues(t, count, model)
@@ -248,6 +249,7 @@ func TestEachPolicyForQueuesMakesPlansThatPassTheCheck(t *testing.T) {
 // TestLookaheadBeatsTheTableOfTheGivenQueues holds the default policy against
 // the best rows that don't know the future (docs/performance.md).
 func TestLookaheadBeatsTheTableOfTheGivenQueues(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		model                 trace.EnergyModel
 		energy, wait, longest float64

@@ -20,6 +20,7 @@ var onlineGoal = map[string]float64{"1": 0.2, "2": 0.45, "4": 0.8, "8": 1.3, "16
 // TestLateBindingTakesLessThanTheReferenceGreedyOnEveryOnlineSet also states
 // its gaps beside those of the reference.
 func TestLateBindingTakesLessThanTheReferenceGreedyOnEveryOnlineSet(t *testing.T) {
+	t.Parallel()
 	bound := map[string]float64{}
 	for _, row := range shareddata.Rows(t, shareddata.Path(t, "edl/bounds.csv")) {
 		bound[row["set"]+row["interval"]] = shareddata.Number(t, row["lower_bound"])

@@ -132,6 +132,7 @@ func pastDue(tb testing.TB, p *planner.Problem, text string) (plan *planner.Plan
 
 // TestTheDefaultPlanKeepsWhatOthersKeep draws batches as users write them.
 func TestTheDefaultPlanKeepsWhatOthersKeep(t *testing.T) {
+	t.Parallel()
 	batches := uint64(20)
 	if testing.Short() {
 		batches = 8
@@ -225,6 +226,7 @@ func (s *site) present(p *planner.Problem) {
 
 // TestPlansOfJobsOverNodesKeepWhatOthersKeep and save what plans of other jobs do.
 func TestPlansOfJobsOverNodesKeepWhatOthersKeep(t *testing.T) {
+	t.Parallel()
 	batches, saved := uint64(8), 0.0
 	if testing.Short() {
 		batches = 4
@@ -272,6 +274,7 @@ func TestLargeBatchesAreNotPlannedByPoliciesThatLookAtAllThatWaits(t *testing.T)
 // TestWhereASearchFindsLittleOtherPoliciesAreAsked: the default plan isn't what sites run
 // because nothing better was found from there.
 func TestWhereASearchFindsLittleOtherPoliciesAreAsked(t *testing.T) {
+	t.Parallel()
 	planned := func(p *planner.Problem, rescue bool) *planner.Plan {
 		pol, err := policy.Parse(policy.Best(planner.Offline), policy.DefaultParams())
 		if err != nil {

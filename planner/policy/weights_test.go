@@ -48,6 +48,7 @@ func lostBy(tb testing.TB, p *planner.Problem) []float64 {
 // The default plan for one objective is hardly better by another one than the default
 // plan for that: of plans that are all in time, each is the best by its own.
 func TestThePlanForAnObjectiveIsTheBestByIt(t *testing.T) {
+	t.Parallel()
 	const most, meanMost = 0.03, 0.003 // search is by chance
 	batches := uint64(3)
 	if testing.Short() {
