@@ -22,8 +22,8 @@ func LimitOf(d time.Duration) Limit { return Limit{max(d, 1)} }
 // Unlimited is that a job may run for as long as it likes.
 func Unlimited() Limit { return Limit{unlimited} }
 
-// LimitOfSeconds is a limit in seconds: +Inf is unlimited, and what can't be one, such as
-// NaN or less than 0, unset.
+// LimitOfSeconds is a limit in seconds, to the microsecond, which years of seconds still
+// tell: +Inf is unlimited, and what can't be one, such as NaN or less than 0, unset.
 func LimitOfSeconds(s float64) Limit {
 	switch {
 	case !(s >= 0):
@@ -31,7 +31,7 @@ func LimitOfSeconds(s float64) Limit {
 	case s*float64(time.Second) >= float64(unlimited):
 		return Unlimited()
 	}
-	return LimitOf(time.Duration(math.Round(s * float64(time.Second))))
+	return LimitOf(time.Duration(math.Round(s*1e6)) * time.Microsecond)
 }
 
 // IsSet reports whether somebody stated how long the job may run, were it without end.

@@ -52,7 +52,7 @@ func TestALimitIsUnsetUnlimitedOrADuration(t *testing.T) {
 
 func TestALimitComesBackFromJSONAndFromSeconds(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		l := live.LimitOf(time.Duration(rapid.Int64Range(1, int64(1000*24*time.Hour)).Draw(rt, "limit")))
+		l := live.LimitOf(time.Duration(rapid.Int64Range(1, int64(1000*24*time.Hour/time.Microsecond)).Draw(rt, "limit")) * time.Microsecond)
 		text, err := json.Marshal(l)
 		if err != nil {
 			rt.Fatal(err)
