@@ -24,8 +24,9 @@ import (
 func (m *machine) submit(t *rapid.T) {
 	m.clock.move(time.Minute)
 	id := slurm.JobID(rapid.Uint32Range(100, 130).Draw(t, "id"))
-	if j := m.jobs[id]; j != nil && !j.State.Ended() {
-		return
+	before := m.jobs[id]
+	if before != nil && (m.away || !before.State.Ended()) {
+		return // Slurm gives an id again after years: by then epd has heard what became of its job
 	}
 	now := m.clock.read()
 	j := &slurm.Job{
@@ -38,7 +39,7 @@ func (m *machine) submit(t *rapid.T) {
 		GPUFreq:   rapid.SampledFrom([]string{"", "", "", "", "", "medium"}).Draw(t, "--gpu-freq"),
 	}
 	m.jobs[id], m.most[id] = j, j.TimeLimit
-	if rapid.Bool().Draw(t, "listed") {
+	if rapid.Bool().Draw(t, "listed") || before != nil {
 		m.hear()
 	}
 }
@@ -221,6 +222,9 @@ func (m *machine) checkClocks(t *rapid.T, r *agentRun, j *slurm.Job) {
 		return
 	}
 	limit, upper := m.most[j.ID], d.Upper.Or(-1)
+	if !m.away && j.TimeLimit.IsSet() && !(j.TimeLimit.Seconds() <= limit.Seconds() && limit.IsSet()) {
+		limit = j.TimeLimit // of a job that it had not heard of the controller asks Slurm itself
+	}
 	if !limit.IsSet() || upper <= 0 || upper > limit.Seconds() {
 		t.Fatalf("a run of up to %v s in a limit of %+v: %+v", upper, limit, d)
 	}
