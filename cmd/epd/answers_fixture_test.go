@@ -212,7 +212,7 @@ func (h *house) openController(web string) {
 	h.closers = append(h.closers, func() error { return h.control.Close(context.Background()) })
 	h.access.Operators = func() []string { return h.control.Settings().Live.Operators }
 	h.steerer, err = steer.Open(&steer.Options{
-		Source: steer.FromSlurm(h.control.Overheard(h.slurm), time.Now), Levers: levers{},
+		Source: steer.FromSlurm(h.control.Tracker().Overheard(h.slurm), time.Now), Levers: levers{},
 		Dir: filepath.Join(h.dir, "levers"),
 		Settings: func() *steer.Settings {
 			return &steer.Settings{
@@ -253,7 +253,7 @@ func (h *house) fill() {
 	for _, p := range []person{hers, his} {
 		for n := range slurm.JobID(5) {
 			j := jobOf(&p, n, slurm.Running)
-			h.control.Observe([]slurm.Job{j})
+			h.control.Tracker().Observe([]slurm.Job{j})
 			d := h.decide(&p, n)
 			h.models[p.name] = d.Workload
 			if n == 4 {
@@ -297,7 +297,7 @@ func (h *house) syncNow(ctx context.Context) error {
 	_, err := h.steerer.Step(ctx)
 	bound, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go h.control.Sync(bound, h.slurm, time.Hour)
+	go h.control.Tracker().Sync(bound, h.slurm, time.Hour)
 	for range 1000 {
 		if _, unknown := h.control.Queue(ctx); unknown == nil {
 			return err

@@ -73,7 +73,7 @@ func (p *program) joinControl() error {
 	p.access.Operators = func() []string { return p.control.Settings().Live.Operators }
 	if runner != nil {
 		client := slurm.NewClient(runner, epdapi.QueueWait)
-		p.loops = append(p.loops, func(ctx context.Context) { p.control.Sync(ctx, client, 0) })
+		p.loops = append(p.loops, func(ctx context.Context) { p.control.Tracker().Sync(ctx, client, 0) })
 		if !p.Bool("no-levers") {
 			if err := p.openLevers(runner); err != nil {
 				return err
@@ -127,7 +127,7 @@ const steerEvery = 20 * time.Second
 func (p *program) openLevers(runner slurm.Runner) error {
 	var err error
 	p.steerer, err = steer.Open(&steer.Options{
-		Source: steer.FromSlurm(p.control.Overheard(slurm.NewClient(runner, 0)), time.Now), Levers: slurm.NewLevers(slurm.NewClient(runner, epdapi.QueueWait)), Settings: p.steering,
+		Source: steer.FromSlurm(p.control.Tracker().Overheard(slurm.NewClient(runner, 0)), time.Now), Levers: slurm.NewLevers(slurm.NewClient(runner, epdapi.QueueWait)), Settings: p.steering,
 		Dir: filepath.Join(p.String("state"), "levers"), Log: p.log,
 	})
 	if err != nil {

@@ -52,7 +52,7 @@ func (a *accounts) endingOf(ctx context.Context, ask Accounting, id slurm.JobID,
 		return ending{}, context.Cause(ctx)
 	}
 	if ended.IsZero() {
-		ended = run.began
+		ended = run.Began
 	}
 	since := ended.Add(-accountsBack)
 	if a.byID == nil || a.since.After(since) || time.Since(a.asked) > accountsFor {

@@ -111,7 +111,7 @@ func TestNodesOfOneRunAreDecidedAlikeOverARestart(t *testing.T) {
 	first := r.decide(onNode("n1"))
 	r.flush()
 	again := rigAt(t, r.path, r.clock, mode(config.Observe), nil)
-	again.Observe([]slurm.Job{j})
+	again.jobs.Observe([]slurm.Job{j})
 	same(t, "the second node", first, again.decide(onNode("n2")))
 	other := onNode("n3")
 	other.Clocks = []ClockGroup{{Mem: 877, Core: []dvfsmodel.MHz{1380, 1200}}} // without the first node's clocks

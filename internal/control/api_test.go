@@ -294,9 +294,9 @@ func unstarted(options *Options) *Controller {
 		options: *options, started: start, decided: make(map[decisionKey]*decided),
 		leads: make(map[leadKey]*decided), clocks: make(map[string]*table),
 		tables: tables{seed: maphash.MakeSeed(), kept: make(map[tableKey]*table)}, writer: newWriter(&memory{}, options.Log),
+		jobs: newTracker(&trackerOptions{Clock: options.Clock}),
 	}
 	c.settings.Store(options.Settings)
-	c.jobs.init()
 	c.profiles.init()
 	return c
 }

@@ -2,7 +2,6 @@ package control
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store"
@@ -22,39 +21,16 @@ func (c *Controller) numberOf(text string) (slurm.JobID, error) {
 	case !ref.Array:
 		return ref.Job, nil
 	}
-	if id, ok := c.jobs.arrayTask(ref.Job, ref.Task); ok {
+	if id, ok := c.jobs.ArrayTask(ref.Job, ref.Task); ok {
 		return id, nil
 	}
 	return 0, fmt.Errorf("task %s of an array: %w", text, store.ErrNotFound)
 }
 
-// arrayTask is the number of an array's task: its own, or that of the tasks that
-// haven't been split off yet.
-func (j *jobs) arrayTask(array slurm.JobID, task int) (id slurm.JobID, ok bool) {
-	j.mu.RLock()
-	defer j.mu.RUnlock()
-	for number, held := range j.byID {
-		r := held.job.unusual()
-		if r.arrayJob != array {
-			continue
-		}
-		if int(r.arrayTask) == task && r.arrayTasks == "" {
-			return number, true
-		}
-		if tasks, _, err := slurm.ParseArrayTasks(r.arrayTasks); err == nil && slices.Contains(tasks, task) {
-			id, ok = number, true
-		}
-	}
-	return id, ok
-}
-
 // addArrayID adds which task of an array a job is that Slurm lists.
 func (c *Controller) addArrayID(j *epdapi.Job) {
-	live := c.jobs.get(slurm.JobID(j.ID)) //nolint:gosec // ids of Slurm's have 26 bits
-	if live == nil || live.submitted != j.Submitted.Unix() {
-		return
-	}
-	if r := live.unusual(); r.arrayJob != 0 && r.arrayTask >= 0 {
-		j.ArrayID = fmt.Sprintf("%d_%d", r.arrayJob, r.arrayTask)
+	live := c.jobs.Get(slurm.JobID(j.ID)) //nolint:gosec // ids of Slurm's have 26 bits
+	if live != nil && live.submitted == j.Submitted.Unix() {
+		j.ArrayID = live.arrayID()
 	}
 }

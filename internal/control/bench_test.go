@@ -60,11 +60,11 @@ func (r *rig) knowMany(jobs int) {
 			TimeLimit: live.LimitOf(time.Hour), Allocated: slurm.TRES{"gres/gpu": 1},
 		})
 		if len(list) == cap(list) {
-			r.Observe(list)
+			r.jobs.Observe(list)
 			list = list[:0]
 		}
 	}
-	r.Observe(list)
+	r.jobs.Observe(list)
 }
 
 // wideTable is as long as an H100's: 139 core clocks.

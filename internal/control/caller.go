@@ -65,7 +65,7 @@ func (c Caller) sees(user string) bool { return c.All || c.Control || c.own() !=
 // own is the caller's name as records have it; empty where records can't tell
 // it from others.
 func (c Caller) own() string {
-	if len(c.Name) > maxKept || record.Text(c.Name) != c.Name {
+	if len(c.Name) > MaxText || record.Text(c.Name) != c.Name {
 		return ""
 	}
 	return c.Name

@@ -7,9 +7,10 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/epplan/epplan/internal/epdapi"
@@ -138,7 +139,7 @@ func TestUsersSeeTheirOwnJobsAndNobodyElses(t *testing.T) {
 		{"bob", &bob, "/v1/jobs", []int64{2}},
 		{"a stranger", &Caller{UID: 77, Name: "eve"}, "/v1/jobs", nil},
 		{"a uid without a name", &nameless, "/v1/jobs", nil},
-		{"a name beyond what is kept", &Caller{UID: 78, Name: strings.Repeat("a", maxKept+1)}, "/v1/jobs", nil},
+		{"a name beyond what is kept", &Caller{UID: 78, Name: strings.Repeat("a", MaxText+1)}, "/v1/jobs", nil},
 		{"operator", &operator, "/v1/jobs", []int64{2, 1}},
 		{"operator asks for bob's", &operator, "/v1/jobs?user=bob", []int64{2}},
 		{"control", &root, "/v1/jobs", []int64{2, 1}},
@@ -259,9 +260,26 @@ func TestAListOfJobsSaysWhatBecameOfThem(t *testing.T) {
 	}
 }
 
+// troubled is a Slurm that doesn't list its jobs.
+type troubled struct{ err error }
+
+func (s troubled) EachJob(context.Context, func(*slurm.Job) error) error { return s.err }
+
+func (troubled) Nodes(ctx context.Context) ([]slurm.Node, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
 func TestUsersAreNotToldOfTrouble(t *testing.T) {
 	r := newRig(t, nil)
-	r.synced.jobs.note(start, errors.New("job 5 of eve is odd"), time.Minute, 0)
+	ctx, cancel := context.WithCancel(t.Context())
+	var syncing sync.WaitGroup
+	syncing.Go(func() { r.jobs.Sync(ctx, troubled{errors.New("job 5 of eve is odd")}, 0) })
+	for queue, _ := r.jobs.Status(); queue.Failures == 0; queue, _ = r.jobs.Status() {
+		runtime.Gosched()
+	}
+	cancel()
+	syncing.Wait()
 	var s Status
 	if r.callAs(&operator, http.MethodGet, "/v1/status", "", &s); !strings.Contains(s.Queue.Trouble, "eve") {
 		t.Errorf("operators: %+v", s.Queue)

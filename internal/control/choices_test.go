@@ -119,7 +119,8 @@ func (a *alike) chooser(tb testing.TB, configuration string) *chooser {
 	if a.deadline > 0 {
 		d.Wish.Deadline = start.Add(a.deadline)
 	}
-	job := &knownJob{limit: a.limit, gpus: 1, nodes: 1, partition: kept("p")}
+	job := described(0, "", "p", "")
+	job.limit, job.gpus, job.nodes = a.limit, 1, 1
 	return &chooser{settings: s, table: newTable(s, r), model: modelView{model: a.model}, request: r, job: job, now: start, decision: &d}
 }
 

@@ -42,7 +42,7 @@ func (ch *chooser) choose(wishes *slurm.Wishes) {
 	case wishes.Off:
 		d.Reason = "the user opted out: default clocks"
 	case ch.job.ownFreq:
-		d.Reason = reasonOwnFreq
+		d.Reason = ReasonOwnFreq
 	case len(ch.table.pairs) == 0:
 		d.Reason = "the GPUs have no clocks to choose from"
 	case wishes.Fixed():
@@ -174,25 +174,6 @@ func (ch *chooser) standAside(why string) {
 // room is how long the run may take at most, and what says so.
 func (ch *chooser) room() (limit float64, bound string) {
 	return ch.job.room(ch.now, ch.decision.Wish.Deadline, ch.settings.Safety.DeadlineMargin)
-}
-
-// room is how long a run that begins at a time may take at most, and what says
-// so.
-func (k *knownJob) room(from, wish time.Time, margin float64) (limit float64, bound string) {
-	limit, bound = k.limit.Seconds(), "limit"
-	until := func(at time.Time) {
-		left := at.Sub(from).Seconds() - margin
-		if left < limit {
-			limit, bound = left, "deadline"
-		}
-	}
-	if k.deadline > 0 {
-		until(time.Unix(k.deadline, 0))
-	}
-	if !wish.IsZero() {
-		until(wish)
-	}
-	return max(0, limit), bound
 }
 
 // price is what clocks are chosen by, the host's power included.

@@ -104,7 +104,7 @@ type Controller struct {
 	started   time.Time
 	lot       [sha256.Size]byte // key of the lot of those held out
 	exploring [sha256.Size]byte // and of those that explore
-	jobs      jobs
+	jobs      *tracker
 	tables    tables
 	models    models
 	priors    priors
@@ -122,17 +122,11 @@ type Controller struct {
 	stop      context.CancelFunc
 	running   sync.WaitGroup
 	pending   gauge // outcomes that a refit is due for, and what forecasts learn from
-	synced    synced
-	accounts  accounts
-	waiting   waiting // outcomes
-	missed    missed
-	asking    chan struct{} // questions to Slurm about one job
 
 	mu      sync.Mutex
 	decided map[decisionKey]*decided
 	leads   map[leadKey]*decided        // which the other nodes of a run follow
 	queued  map[record.WorkloadKey]bool // refits
-	calls   map[slurm.JobID]*call       // questions to Slurm under way
 	clocks  map[string]*table           // by GPU model, as agents said
 }
 
@@ -155,7 +149,7 @@ type decided struct {
 	clocks    uint64 // hash of the device's table
 	submitted int64  // Unix seconds; 0: not known
 	restarts  uint32
-	partition unique.Handle[string] // where it started; zero or empty: slurmd didn't say
+	partition unique.Handle[string] // where it started; zero: slurmd didn't say
 	fault     Fault
 	parts     parts // of the jobs, in the arms of the lot then
 }
@@ -177,26 +171,30 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c := &Controller{
 		options: options, started: options.Clock(), stop: stop,
-		refits: make(chan record.WorkloadKey, refitQueue), asking: make(chan struct{}, maxAsking),
+		refits:  make(chan record.WorkloadKey, refitQueue),
 		decided: make(map[decisionKey]*decided), leads: make(map[leadKey]*decided), queued: make(map[record.WorkloadKey]bool),
-		calls: make(map[slurm.JobID]*call), clocks: make(map[string]*table),
+		clocks: make(map[string]*table),
 	}
 	var seed [8]byte
 	binary.LittleEndian.PutUint64(seed[:], options.Seed)
 	c.lot = sha256.Sum256(append([]byte("hold-out "+options.Cluster+"\x00"), seed[:]...))
 	c.exploring = sha256.Sum256(append([]byte("explore "+options.Cluster+"\x00"), seed[:]...))
 	c.settings.Store(options.Settings)
-	c.jobs.init()
 	c.forecasts = forecast.New(forecast.Options{
 		Records: options.Store, Cluster: options.Cluster, Settings: func() *config.Predict { return &c.settings.Load().Predict },
 		GPUPower: c.powerOfGPUs, UserName: options.UserName, Clock: options.Clock, Log: options.Log,
 		Pending:       func() (done func()) { c.pending.add(); return c.pending.done },
 		LittleGarbage: c.garbage.little,
 	})
+	c.jobs = newTracker(&trackerOptions{
+		Records: options.Store, Cluster: options.Cluster, Resolve: options.Resolve, ResolveTimeout: options.ResolveTimeout,
+		Account: options.Account, Fresh: options.Fresh, StoreWait: options.StoreWait, Clock: options.Clock, Speed: options.Speed, Log: options.Log,
+		SeeUser: c.forecasts.SeeUser, Reports: func(node string) bool { return c.reports.of(node) != nil },
+		Write:         func(j *record.Job) { c.writer.put(entry{job: j}) },
+		LittleGarbage: c.garbage.little,
+	})
 	c.profiles.init()
 	c.reports.init()
-	c.accounts.turn = make(chan struct{}, 1)
-	c.synced.jobs.what, c.synced.nodes.what = "jobs", "nodes"
 	c.tables = tables{seed: maphash.MakeSeed(), kept: make(map[tableKey]*table)}
 	c.writer = newWriter(options.Store, options.Log)
 	if err := c.LoadModels(ctx); err != nil {
@@ -267,3 +265,6 @@ func (c *Controller) Reload(load func() (*Settings, error)) error {
 	c.settings.Store(s)
 	return nil
 }
+
+// Tracker is what knows of Slurm's jobs and nodes: whoever can ask Slurm has it keep up.
+func (c *Controller) Tracker() *tracker { return c.jobs }

@@ -14,17 +14,17 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
 
 // Reasons that are told apart later.
 const (
-	reasonOwnFreq = "the user asked for clocks with --gpu-freq: hands off"
-	reasonShared  = "the GPUs are shared: default clocks"
-	reasonLeft    = "a run from before epd's restart is still open on the GPUs: default clocks"
-	reasonNoGPUs  = "the job has no GPUs on this node"
-	reasonNoJob   = "Slurm has no such job: default clocks"
+	reasonShared = "the GPUs are shared: default clocks"
+	reasonLeft   = "a run from before epd's restart is still open on the GPUs: default clocks"
+	reasonNoGPUs = "the job has no GPUs on this node"
+	reasonNoJob  = "Slurm has no such job: default clocks"
 )
 
 // Decide chooses the clocks of a job's GPUs on a node. Asked again for the same
@@ -80,15 +80,33 @@ func (c *Controller) decideOnce(ctx context.Context, r *DecideRequest) (d *decid
 	return c.keep(key, fresh, job), false, nil
 }
 
+// find is what is known of a request's job, or else what the request says of it. The
+// error says why it isn't as fresh as it should be.
+func (c *Controller) find(ctx context.Context, r *DecideRequest, ranBefore bool) (*knownJob, error) {
+	job, doubt := c.jobs.find(ctx, r.Job, ranBefore)
+	if job == nil {
+		job = described(r.UID, string(r.User), string(r.Partition), string(r.Comment))
+	}
+	return job, doubt
+}
+
 // noSuchJob is the answer about a job that Slurm doesn't have: default clocks,
 // whatever the request says of it. Should a job get that id later, it isn't this one.
 func (c *Controller) noSuchJob(r *DecideRequest) *decided {
 	s, now := c.settings.Load(), c.options.Clock()
 	return &decided{fault: FaultUnknown, Decision: Decision{
-		ID: c.decisionID(r, now), Job: r.Job, Node: r.Node, Mode: s.Live.ModeOf(kept(string(r.Partition)).Value()),
+		ID: c.decisionID(r, now), Job: r.Job, Node: r.Node, Mode: s.Live.ModeOf(described(r.UID, "", string(r.Partition), "").partition.Value()),
 		Reason: reasonNoJob, GPUModel: s.modelName(r.GPUModel), ConfigVersion: s.Version, Arm: record.Excluded,
 		Created: now,
 	}}
+}
+
+// submission is when a decision's job was submitted; zero: that isn't known.
+func (d *decided) submission() time.Time {
+	if d.submitted == 0 {
+		return time.Time{}
+	}
+	return time.Unix(d.submitted, 0).UTC()
 }
 
 // sameRun tells whether a decision is the one for a run.
@@ -118,7 +136,7 @@ func (c *Controller) keep(key decisionKey, d *decided, job *knownJob) *decided {
 		return d
 	}
 	c.counters.decided(&d.Decision)
-	if !c.writer.put(entry{job: c.jobRecord(d, job), decision: c.decisionRecord(d), decided: d}) {
+	if !c.writer.put(entry{job: job.record(c.options.Cluster, d.Job, d.Workload, slurm.Running), decision: c.decisionRecord(d), decided: d}) {
 		c.options.Log.Error("too many decisions wait to be stored: one isn't", "job", d.Job)
 	}
 	return d
@@ -140,7 +158,10 @@ func (c *Controller) decide(r *DecideRequest, job *knownJob, doubt error) *decid
 			},
 		},
 		run: r.RunID, at: now, stored: make(chan struct{}), gpus: r.GPUs, shared: r.Shared, clocks: t.hash,
-		submitted: job.submitted, restarts: job.restarts, partition: kept(string(r.Partition)), fault: faultOfDoubt(doubt), parts: s.partsOn(r.GPUModel),
+		submitted: job.submitted, restarts: job.restarts, fault: faultOfDoubt(doubt), parts: s.partsOn(r.GPUModel),
+	}
+	if r.Partition != "" {
+		made.partition = job.partition
 	}
 	d := &made.Decision
 	d.ID = c.decisionID(r, now)
@@ -164,27 +185,6 @@ func (c *Controller) decide(r *DecideRequest, job *knownJob, doubt error) *decid
 		}
 	}
 	return made
-}
-
-// startedIn is a job in the partition that slurmd says it started in: while it
-// waited it may have named several. Empty: slurmd didn't say.
-func (k *knownJob) startedIn(partition string) *knownJob {
-	here := kept(partition)
-	if partition == "" || k.partition == here {
-		return k
-	}
-	started := *k
-	started.partition = here
-	return &started
-}
-
-// wishes are what the user asked for, by the job's submission.
-func (k *knownJob) wishes(now time.Time) slurm.Wishes {
-	asked := now
-	if k.submitted > 0 {
-		asked = time.Unix(k.submitted, 0).In(now.Location())
-	}
-	return slurm.ParseWishes(k.comment.Value(), asked)
 }
 
 // lot is what a job draws, evenly from 0 to 1: it decides whether the job explores, or,
@@ -219,7 +219,7 @@ func (c *Controller) noteClocks(model string, t *table) {
 // was restarted, or else the one that was made for another node of the same
 // run; nil without them.
 func (c *Controller) storedDecision(ctx context.Context, r *DecideRequest, job *knownJob) (own, other *decided, err error) {
-	all, err := bounded(ctx, c.options.StoreWait, func(ctx context.Context) ([]record.Decision, error) {
+	all, err := store.Within(ctx, c.options.StoreWait, func(ctx context.Context) ([]record.Decision, error) {
 		return c.options.Store.DecisionsOfJob(ctx, c.options.Cluster, int64(r.Job))
 	})
 	if err != nil {
@@ -269,20 +269,4 @@ func (c *Controller) decisionRecord(d *decided) *record.Decision {
 		Arm: d.Arm, Created: d.Created, DefaultJ: d.DefaultJ, HoldOut: d.parts.holdOut, ConstantArm: d.parts.constant,
 	}
 	return out
-}
-
-// jobRecord is a job as it is stored, nil where Slurm said too little of it.
-func (c *Controller) jobRecord(d *decided, job *knownJob) *record.Job {
-	if job.submitted == 0 {
-		return nil
-	}
-	j := &record.Job{
-		Cluster: c.options.Cluster, ID: int64(d.Job), Submitted: time.Unix(job.submitted, 0).UTC(), Token: job.token,
-		User: job.user.Value(), Account: job.account.Value(), Partition: job.partition.Value(), Name: []byte(job.name.Value()),
-		Workload: d.Workload, Nodes: int(job.nodes), GPUs: int(job.gpus), State: string(slurm.Running), Limit: job.limit,
-	}
-	if job.scripted {
-		j.ScriptHash = job.source.String()
-	}
-	return j
 }

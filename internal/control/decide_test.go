@@ -232,7 +232,7 @@ func TestARestartedControllerGivesTheSameAnswer(t *testing.T) {
 	r.flush()
 	r.clock.move(time.Second)
 	second := rigAt(t, r.path, r.clock, mode(config.Observe), nil)
-	second.Observe([]slurm.Job{j})
+	second.jobs.Observe([]slurm.Job{j})
 	again := second.decide(ask(100))
 	if !again.Apply || again.Core != first.Core || again.Reason != first.Reason || again.ConfigVersion != first.ConfigVersion {
 		t.Errorf("after the restart: %+v\nbefore: %+v", again, first)

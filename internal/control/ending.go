@@ -11,16 +11,10 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// ErrNotYet tells that an outcome can't be recorded before Slurm has said how
-// its job ended. Whoever sends it tries again.
-var ErrNotYet = errors.New("not yet")
-
 const (
 	// patience is how long an outcome waits, from when it first came, for Slurm
 	// to say how its job ended.
 	patience = time.Minute
-	// retryAfter is when to try again.
-	retryAfter = 5 * time.Second
 	// skew is how far apart the clocks of Slurm and of a run's node may be.
 	skew = 2 * time.Second
 	// maxWaiting is how many outcomes are known to wait; further ones begin to
@@ -56,8 +50,8 @@ const (
 
 // lap is when a run of a job began.
 type lap struct {
-	began     time.Time // zero: not known
-	submitted int64     // Unix seconds, of the job, as far as was known then; 0: it wasn't
+	Began     time.Time // zero: not known
+	Submitted time.Time // the job, as far as was known then; zero: it wasn't
 }
 
 // fate tells what became of a run. Job ids come again, and restart counts differ
@@ -76,7 +70,7 @@ func (k *knownJob) fate(run lap) (fate, ending) {
 		return another, ending{}
 	case s.Ended():
 		suspended := k.unusual().suspended
-		return over, ending{s.Base, k.submitted, k.restarts, k.unusual().end, suspended > 0 && suspended >= run.began.Add(-skew).Unix()}
+		return over, ending{s.Base, k.submitted, k.restarts, k.unusual().end, suspended > 0 && suspended >= run.Began.Add(-skew).Unix()}
 	}
 	return stillThere, ending{}
 }
@@ -86,7 +80,7 @@ func (k *knownJob) fate(run lap) (fate, ending) {
 func (k *knownJob) endOf(run lap) int64 {
 	f, end := k.fate(run)
 	switch {
-	case f == stillThere && timeOf(k.unusual().end).After(run.began.Add(-skew)): // else it is of the run before
+	case f == stillThere && timeOf(k.unusual().end).After(run.Began.Add(-skew)): // else it is of the run before
 		return k.unusual().end
 	case f == over && (end.state != slurm.Requeued || !k.inEpilog()): // it gets another submit time after that
 		return end.at
@@ -94,27 +88,31 @@ func (k *knownJob) endOf(run lap) int64 {
 	return 0
 }
 
+// End is when a run ended, also while its job's Epilogs run; zero: it didn't, or that
+// isn't known.
+func (k *knownJob) End(run lap) time.Time { return timeOf(k.endOf(run)) }
+
 // inEpilog tells whether a job's Epilogs run.
 func (k *knownJob) inEpilog() bool { return k.completing || k.state.state() == slurm.Completing }
 
 // before tells whether a run began before the job was submitted or started as
 // Slurm has it now.
 func (l lap) before(k *knownJob) bool {
-	if l.began.IsZero() {
+	if l.Began.IsZero() {
 		return false
 	}
-	later, since := l.began.Add(skew).Unix(), k.submitted
+	later, since := l.Began.Add(skew).Unix(), k.submitted
 	if start := k.unusual().start; start > 0 && k.state.state() != slurm.Pending {
 		since = start // even if that is before its submission: the clock was set back while it waited
 	}
 	return since > later ||
-		l.submitted > 0 && k.submitted > l.submitted && k.submitted >= l.began.Unix()
+		!l.Submitted.IsZero() && k.submitted > l.Submitted.Unix() && k.submitted >= l.Began.Unix()
 }
 
 // requeued is when a run ended after which its job was queued anew, Unix seconds:
 // that is when Slurm has it submitted. After several requeues it is a later one.
 func (l lap) requeued(k *knownJob) int64 {
-	if k.submitted < l.began.Unix() {
+	if k.submitted < l.Began.Unix() {
 		return 0
 	}
 	return k.submitted
@@ -123,14 +121,15 @@ func (l lap) requeued(k *knownJob) int64 {
 // errGone tells that nobody can say how a job ended.
 var errGone = errors.New("slurm doesn't know the job any more")
 
-// settle adds to an outcome how its job ended. The Epilog itself isn't told of
-// time limits and cancellations. Where nobody knows, what the Epilog knew
-// stands. It returns the ending, and the job if Slurm still knows it.
-func (c *Controller) settle(ctx context.Context, o *record.Outcome, run lap) (ending, *knownJob, error) {
-	if o.Unmatched || !hasJob(o) || c.options.Resolve == nil && c.options.Account == nil {
-		return ending{}, nil, nil // nobody knows the job
+// Settle adds to the outcome of a run how its job ended. The Epilog itself isn't told
+// of time limits and cancellations. Where nobody knows, what the Epilog knew stands.
+// It returns when the job was submitted, Unix seconds, 0 if nobody knows, and the job
+// if Slurm still knows it. An error says why it is too early to tell.
+func (t *tracker) Settle(ctx context.Context, o *record.Outcome, run lap) (submitted int64, job *knownJob, err error) {
+	if t.options.Resolve == nil && t.options.Account == nil {
+		return 0, nil, nil // nobody knows the job
 	}
-	end, job, err := c.endingOf(ctx, keyOf(o).job, run, o.Ended)
+	end, job, err := t.endingOf(ctx, slurm.JobID(o.JobID), run, o.Ended) //nolint:gosec // the caller says so
 	switch {
 	case err == nil:
 		o.ExitState, o.Restart = string(end.state), int(end.restarts)
@@ -143,24 +142,24 @@ func (c *Controller) settle(ctx context.Context, o *record.Outcome, run lap) (en
 		case end.missed(o):
 			o.SetAside(record.Restarted{Late: true})
 		}
-	case !errors.Is(err, errGone) && c.waiting.longer(o.Key(), c.options.Clock()):
-		return ending{}, nil, fmt.Errorf("%w: how job %d ended: %w", ErrNotYet, o.JobID, err)
+	case !errors.Is(err, errGone) && t.waiting.longer(o.Key(), t.options.Clock()):
+		return 0, nil, fmt.Errorf("how job %d ended: %w", o.JobID, err)
 	default:
-		c.options.Log.Info("how a job ended isn't known", "job", o.JobID, "run", o.RunID, "reason", err)
+		t.options.Log.Info("how a job ended isn't known", "job", o.JobID, "run", o.RunID, "reason", err)
 	}
-	c.waiting.end(o.Key())
-	return end, job, nil
+	t.waiting.end(o.Key())
+	return end.submitted, job, nil
 }
 
 // endingOf is how a run ended: by Slurm's last list, by asking Slurm, or by its
 // accounting, which doesn't tell the job.
-func (c *Controller) endingOf(ctx context.Context, id slurm.JobID, run lap, ended time.Time) (ending, *knownJob, error) {
-	if h := c.jobs.over(id); h.job != nil {
+func (t *tracker) endingOf(ctx context.Context, id slurm.JobID, run lap, ended time.Time) (ending, *knownJob, error) {
+	if h := t.table.over(id); h.job != nil {
 		if f, end := h.job.fate(run); f == over {
 			return end, h.job, nil
 		}
 	}
-	job, err := c.resolve(ctx, id)
+	job, err := t.resolve(ctx, id)
 	if err == nil {
 		switch f, end := job.fate(run); f {
 		case over:
@@ -172,7 +171,7 @@ func (c *Controller) endingOf(ctx context.Context, id slurm.JobID, run lap, ende
 	} else if !errors.Is(err, slurm.ErrNotFound) && !errors.Is(err, errNobody) {
 		return ending{}, nil, err
 	}
-	end, err := c.accounts.endingOf(ctx, c.options.Account, id, run, ended)
+	end, err := t.accounts.endingOf(ctx, t.options.Account, id, run, ended)
 	return end, nil, err
 }
 
@@ -207,4 +206,45 @@ func (w *waiting) end(run record.RunKey) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.since, run)
+}
+
+// runs tells whether a run lasts.
+func (k *knownJob) runs(run lap) bool {
+	if f, _ := k.fate(run); f != stillThere {
+		return false
+	}
+	switch k.state.state() { //nolint:exhaustive // the others don't run
+	case slurm.Running, slurm.Suspended, slurm.Completing, slurm.Configuring:
+		return true
+	}
+	return k.completing
+}
+
+// young is the age of a run up to which a job that waits may be one of which
+// Slurm didn't say yet that it starts.
+const young = 30 * time.Second
+
+// Runs reports whether a run of a job lasts, with what is known of the job; nil:
+// nothing. That it is over is believed of a new answer only; at its end, that it goes
+// on is, too. The error says why nobody can tell.
+func (t *tracker) Runs(ctx context.Context, id slurm.JobID, run lap, ending bool) (job *knownJob, runs bool, err error) {
+	if h := t.table.when(id); h.job != nil && t.fresh(h.asked) && h.job.runs(run) && (!ending || h.job.endOf(run) > 0) {
+		return h.job, true, nil
+	}
+	job, err = t.resolve(ctx, id)
+	switch {
+	case errors.Is(err, slurm.ErrNotFound):
+		return nil, false, nil
+	case err != nil:
+		return nil, false, err
+	case job.runs(run):
+		return job, true, nil
+	}
+	if f, _ := job.fate(run); f != stillThere {
+		return job, false, nil
+	}
+	if job.state.state() == slurm.Pending && !run.Began.IsZero() && t.options.Clock().Sub(run.Began) > young {
+		return job, false, nil
+	}
+	return job, false, errors.New("slurm may not know yet that the job starts")
 }

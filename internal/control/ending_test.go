@@ -123,7 +123,7 @@ func (r *rig) begin(s *ctld, id slurm.JobID) (slurm.Job, *record.Outcome) {
 	r.clock.move(10 * time.Second)
 	j.Start = r.clock.read()
 	s.set(j)
-	r.Observe([]slurm.Job{j})
+	r.jobs.Observe([]slurm.Job{j})
 	d := r.decide(ask(id))
 	o := r.ran(d, ask(id).RunID, memoryBound())
 	o.ExitState, o.Started = "", d.Created
@@ -220,7 +220,7 @@ func TestAJobThatWaitedWhileTheClockWasSetBackLastsAndEndsAsAnyOther(t *testing.
 	r.clock.move(10 * time.Second)
 	j.Start = r.clock.read()
 	s.set(j)
-	r.Observe([]slurm.Job{j})
+	r.jobs.Observe([]slurm.Job{j})
 	d := r.decide(ask(7))
 	look, err := r.Outlook(context.Background(), OutlookRequest{Job: 7, Node: "n1", RunID: ask(7).RunID})
 	if err != nil || look.Life != Alive {
@@ -360,9 +360,6 @@ func TestASlurmThatIsAwayHoldsAnOutcomeBackForAMinute(t *testing.T) {
 	s.fail(nil)
 	s.change(7, func(j *slurm.Job) { j.State.Base = slurm.Completed })
 	r.record(o, store.Stored)
-	if n := len(r.waiting.since); n != 0 {
-		t.Errorf("%d outcomes wait still", n)
-	}
 	all, err := r.store.OutcomesOfJob(context.Background(), "alpha", 7)
 	if err != nil || len(all) != 1 || all[0].ExitState != "COMPLETED" {
 		t.Errorf("%+v, %v", all, err)
@@ -397,7 +394,7 @@ func TestAnEndThatTheLastListNamesIsNotAskedFor(t *testing.T) {
 	r, s := newSlurmRig(t, false)
 	_, o := r.begin(s, 7)
 	s.change(7, func(j *slurm.Job) { j.State.Base = slurm.OutOfMemory })
-	if err := r.syncJobs(context.Background(), s); err != nil {
+	if err := takeList(context.Background(), r.Controller, s); err != nil {
 		t.Fatal(err)
 	}
 	before := s.asked

@@ -38,11 +38,9 @@ func (c *Controller) postEstimate(r *http.Request) (any, error) {
 // if that is empty, on all on which its workload ran. Nothing of it is kept.
 func (c *Controller) Estimate(s *slurm.Submission, gpuModel string) *epdapi.Estimate {
 	gpus, shared := gpusOf(s)
-	job := &knownJob{
-		uid: s.UID, gpus: uint32(gpus), nodes: s.MinNodes, //nolint:gosec // at most maxGPUs
-		source: sourceOf(s.UID, scriptHash(s.Script), string(s.Name)), scripted: s.Script != "", ownFreq: s.TRESFreq != "",
-		limit: c.limitOf(s.Limit()), partition: kept(string(s.Partition)), comment: keptComment(string(s.Comment)),
-	}
+	job := described(s.UID, "", string(s.Partition), string(s.Comment))
+	job.gpus, job.nodes, job.limit = uint32(gpus), s.MinNodes, c.jobs.limitOf(s.Limit()) //nolint:gosec // at most maxGPUs
+	job.source, job.scripted, job.ownFreq = sourceOf(s.UID, scriptHash(s.Script), string(s.Name)), s.Script != "", s.TRESFreq != ""
 	e := c.estimate(job, shared, gpuModel)
 	if f := c.forecasts.Predict(c.submittedJob(s, job.source)); f != nil {
 		f.Footprint = c.settings.Load().footprint(c.options.Clock(), f)

@@ -161,7 +161,7 @@ func TestAProbeIsBoundedAndSaysSo(t *testing.T) {
 		if !known || upper > limit.Seconds()*(1+1e-9) || !d.Apply || d.Arm != record.Treated || standard == 0 {
 			t.Errorf("limit %s: %+v", limit, d)
 		}
-		ch := chooser{settings: c.Settings(), table: c.tables.get(c.Settings(), request), model: view, request: request, decision: &d, job: c.jobs.get(i + 1)}
+		ch := chooser{settings: c.Settings(), table: c.tables.get(c.Settings(), request), model: view, request: request, decision: &d, job: c.jobs.Get(i + 1)}
 		sure := ch.response()
 		otherwise, _ := sure.Optimum(ch.price(), limit.Seconds())
 		if longest := 1.1 * max(sure.Standard.Time, otherwise.Time); d.Predicted.Or(math.Inf(1)) > longest*(1+1e-9) {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -107,7 +109,7 @@ func (r *rig) job(id slurm.JobID, change func(*slurm.Job)) slurm.Job {
 	if change != nil {
 		change(&j)
 	}
-	r.Observe([]slurm.Job{j})
+	r.jobs.Observe([]slurm.Job{j})
 	return j
 }
 
@@ -172,6 +174,41 @@ func (r *rig) ran(d Decision, run string, truth dvfsmodel.Params) *record.Outcom
 	o.MeanPowerW = record.Known(float64(pt.Power))
 	return o
 }
+
+// takeList has a controller take Slurm's list of jobs once.
+func takeList(ctx context.Context, c *Controller, source Source) error {
+	return c.jobs.Overheard(source).EachJob(ctx, func(*slurm.Job) error { return nil })
+}
+
+// takeNodes has a controller take Slurm's nodes once.
+func takeNodes(ctx context.Context, c *Controller, source Source) error {
+	nodes, err := source.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	nodes = slices.Clone(nodes)
+	ctx, cancel := context.WithCancel(ctx)
+	var syncing sync.WaitGroup
+	syncing.Go(func() { c.jobs.Sync(ctx, nodesAlone(nodes), 0) })
+	for taken := false; !taken; runtime.Gosched() {
+		_, status := c.jobs.Status()
+		has := c.jobs.Nodes()
+		taken = !status.At.IsZero() && (len(nodes) == 0 || len(has) > 0 && &has[0] == &nodes[0])
+	}
+	cancel()
+	syncing.Wait()
+	return nil
+}
+
+// nodesAlone is a Slurm that tells its nodes, and of jobs nothing.
+type nodesAlone []slurm.Node
+
+func (nodesAlone) EachJob(ctx context.Context, _ func(*slurm.Job) error) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (n nodesAlone) Nodes(context.Context) ([]slurm.Node, error) { return n, nil }
 
 // run submits, decides, runs and records a job of the workload "train".
 func (r *rig) run(id slurm.JobID, truth dvfsmodel.Params) Decision {

@@ -20,13 +20,13 @@ func (c *Controller) submittedJob(s *slurm.Submission, from source) *forecast.Jo
 	return &forecast.Job{
 		UID: s.UID, Name: string(s.Name), Partition: string(s.Partition), Account: string(s.Account),
 		GPUs: gpus, Nodes: nodes,
-		Limit: c.limitOf(s.Limit()), Source: from.String(), Script: string(s.Script),
+		Limit: c.jobs.limitOf(s.Limit()), Source: from.String(), Script: string(s.Script),
 	}
 }
 
 // queuedForecast is what a queued job is expected to take; nil where that isn't known.
 func (c *Controller) queuedForecast(j *slurm.Job) *epdapi.Forecast {
-	k := c.jobs.get(j.ID)
+	k := c.jobs.Get(j.ID)
 	if k == nil || k.gpus == 0 || k.gpus > maxGPUs || k.source == (source{}) {
 		return nil
 	}

@@ -27,7 +27,7 @@ func (c *Controller) Energy(j *slurm.Job, gpuModel string) (float64, bool) {
 		return 0, false
 	}
 	_, pt, ok := c.foresee(workload, gpuModel)
-	return float64(pt.Energy) * float64(c.jobs.get(j.ID).gpus), ok
+	return float64(pt.Energy) * float64(c.jobs.Get(j.ID).gpus), ok
 }
 
 // fewRuns are too few to give advice by.
@@ -59,7 +59,7 @@ func (c *Controller) foresee(workload, gpuModel string) (modelView, dvfsmodel.Po
 // workloadOf is the workload of a queued job as far as memory tells; "" if it
 // doesn't.
 func (c *Controller) workloadOf(id slurm.JobID) string {
-	job := c.jobs.get(id)
+	job := c.jobs.Get(id)
 	if job == nil || job.gpus == 0 || job.gpus > maxGPUs || job.source == (source{}) {
 		return ""
 	}

@@ -148,6 +148,13 @@ func (c *Controller) serve(w http.ResponseWriter, r *http.Request, to *route) {
 	_, _ = w.Write(out.Bytes()) // the caller may have gone
 }
 
+// ErrNotYet tells that an outcome can't be recorded before Slurm has said how
+// its job ended. Whoever sends it tries again.
+var ErrNotYet = errors.New("not yet")
+
+// retryAfter is when to try again.
+const retryAfter = 5 * time.Second
+
 // faultOf is an error for whoever asked.
 func faultOf(err error) epdapi.Fault {
 	fault := epdapi.Fault{Error: slurm.Printable(err.Error(), maxMessage)}

@@ -76,7 +76,7 @@ func (c *Controller) Jobs(ctx context.Context, q *epdapi.JobQuery) (*epdapi.JobP
 func (c *Controller) addReported(jobs []epdapi.JobRow) {
 	open := make(map[int64]*epdapi.JobRow)
 	for i := range jobs {
-		if slices.Contains(unended, slurm.State(jobs[i].State)) {
+		if lasts(jobs[i].State) {
 			open[jobs[i].ID] = &jobs[i]
 		}
 	}
@@ -158,13 +158,13 @@ func (c *Controller) visible(ctx context.Context, id slurm.JobID) (*history, *kn
 	if err != nil {
 		return nil, nil, err
 	}
-	live := c.jobs.get(id)
+	live := c.jobs.Get(id)
 	if live != nil {
-		if live, err = c.withToken(ctx, live, nil); err != nil {
+		if live, err = c.jobs.WithSubmission(ctx, live); err != nil {
 			return nil, nil, err
 		}
 		if live.submitted > 0 {
-			h.add(c.liveRecord(id, live))
+			h.add(live.liveRecord(c.options.Cluster, id))
 		}
 	}
 	h = h.seenBy(CallerOf(ctx))
@@ -200,17 +200,6 @@ func (c *Controller) viewLatest(ctx context.Context, view *epdapi.JobView, h *hi
 		view.Estimate = c.estimate(live, false, "")
 	}
 	return nil
-}
-
-// liveRecord is a job that Slurm has as a record would have it.
-func (c *Controller) liveRecord(id slurm.JobID, job *knownJob) *record.Job {
-	d := &decided{Decision: Decision{Job: id}}
-	if job.source != (source{}) && job.gpus > 0 {
-		d.Workload = job.source.workload(int(job.gpus))
-	}
-	j := c.jobRecord(d, job)
-	j.State = string(job.stateOf().Base)
-	return j
 }
 
 // wishesOf are a user's wishes, nil without any.

@@ -20,8 +20,8 @@ const (
 	tokenSettled = time.Minute
 )
 
-// jobs are the jobs that are known, and submissions whose job id isn't.
-type jobs struct {
+// jobTable is the jobs that are known, and submissions whose job id isn't.
+type jobTable struct {
 	latest atomic.Int64 // the last question to Slurm, see question
 
 	mu     sync.RWMutex
@@ -48,14 +48,14 @@ type submitted struct {
 	at      int64
 }
 
-func (j *jobs) init() {
+func (j *jobTable) init() {
 	j.byID, j.tokens = make(map[slurm.JobID]held), make(map[string]submitted)
 }
 
 // question numbers a question to Slurm: by when it is asked, and later ones are
 // greater. An answer never replaces that to a later question, whichever comes
 // first.
-func (j *jobs) question(sinceStart time.Duration) int64 {
+func (j *jobTable) question(sinceStart time.Duration) int64 {
 	for {
 		latest := j.latest.Load()
 		asked := max(latest+1, int64(sinceStart))
@@ -65,27 +65,27 @@ func (j *jobs) question(sinceStart time.Duration) int64 {
 	}
 }
 
-func (j *jobs) get(id slurm.JobID) *knownJob {
+func (j *jobTable) get(id slurm.JobID) *knownJob {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	return j.byID[id].job
 }
 
 // when is a job that is known, with the question that it answers.
-func (j *jobs) when(id slurm.JobID) held {
+func (j *jobTable) when(id slurm.JobID) held {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	return j.byID[id]
 }
 
 // over is a job that ended, as Slurm's last list says.
-func (j *jobs) over(id slurm.JobID) held {
+func (j *jobTable) over(id slurm.JobID) held {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	return j.ended[id]
 }
 
-func (j *jobs) token(token string) (submitted, bool) {
+func (j *jobTable) token(token string) (submitted, bool) {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	s, ok := j.tokens[token]
@@ -94,7 +94,7 @@ func (j *jobs) token(token string) (submitted, bool) {
 
 // put keeps the answer to a question, and returns the latest that is known of
 // the job. Jobs beyond the bound aren't kept, and asked for each time.
-func (j *jobs) put(id slurm.JobID, now held) *knownJob {
+func (j *jobTable) put(id slurm.JobID, now held) *knownJob {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	old, known := j.byID[id]
@@ -109,7 +109,7 @@ func (j *jobs) put(id slurm.JobID, now held) *knownJob {
 }
 
 // drop forgets a job, unless more is known of it since a question.
-func (j *jobs) drop(id slurm.JobID, asked int64) {
+func (j *jobTable) drop(id slurm.JobID, asked int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.byID[id].asked <= asked {
@@ -120,7 +120,7 @@ func (j *jobs) drop(id slurm.JobID, asked int64) {
 // vanish forgets the jobs that a whole list of Slurm's doesn't name, and
 // takes over those that it names as ended. Decisions wait for a thousand jobs at
 // most.
-func (j *jobs) vanish(asked int64, ended map[slurm.JobID]held) {
+func (j *jobTable) vanish(asked int64, ended map[slurm.JobID]held) {
 	var gone []slurm.JobID
 	j.mu.RLock()
 	for id, h := range j.byID {
@@ -149,7 +149,7 @@ func (j *jobs) vanish(asked int64, ended map[slurm.JobID]held) {
 // settleToken forgets a submission whose job is known: the job has what it
 // said. One that came just now may be of further jobs, and isn't in the store
 // yet.
-func (j *jobs) settleToken(token string, now time.Time) {
+func (j *jobTable) settleToken(token string, now time.Time) {
 	s, ok := j.token(token)
 	if !ok || now.Unix()-s.at < int64(tokenSettled/time.Second) {
 		return
@@ -161,7 +161,7 @@ func (j *jobs) settleToken(token string, now time.Time) {
 
 // putToken keeps a submission. When there are too many, old ones go: the store
 // has them.
-func (j *jobs) putToken(token string, s submitted) {
+func (j *jobTable) putToken(token string, s submitted) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if len(j.tokens) >= maxTokens {
@@ -174,8 +174,28 @@ func (j *jobs) putToken(token string, s submitted) {
 	j.tokens[token] = s
 }
 
-func (j *jobs) len() (known, tokens int) {
+func (j *jobTable) len() (known, tokens int) {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	return len(j.byID), len(j.tokens)
+}
+
+// arrayTask is the number of an array's task: its own, or that of the tasks that
+// haven't been split off yet.
+func (j *jobTable) arrayTask(array slurm.JobID, task int) (id slurm.JobID, ok bool) {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	for number, held := range j.byID {
+		r := held.job.unusual()
+		if r.arrayJob != array {
+			continue
+		}
+		if int(r.arrayTask) == task && r.arrayTasks == "" {
+			return number, true
+		}
+		if tasks, _, err := slurm.ParseArrayTasks(r.arrayTasks); err == nil && slices.Contains(tasks, task) {
+			id, ok = number, true
+		}
+	}
+	return id, ok
 }

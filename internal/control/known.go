@@ -102,8 +102,12 @@ type plain string
 // Value is the text.
 func (p plain) Value() string { return string(p) }
 
-// maxKept is how many bytes of a name are kept.
-const maxKept = 256
+// MaxText is how many bytes are kept of a name: longer ones are cut.
+const MaxText = 256
+
+// ReasonOwnFreq is the reason in the record of a submission, as in that of a decision,
+// whose user asked for clocks of their own.
+const ReasonOwnFreq = "the user asked for clocks with --gpu-freq: hands off"
 
 // stateCode is a job's base state in a byte.
 type stateCode uint8
@@ -134,7 +138,7 @@ func (k *knownJob) stateOf() slurm.JobState {
 // known is a job as it is kept: what was known of it before, if nothing has
 // changed. What a token stands for is taken from memory, or from what was known
 // of the job before.
-func (c *Controller) known(j *slurm.Job, before *knownJob) *knownJob {
+func (t *tracker) known(j *slurm.Job, before *knownJob) *knownJob {
 	token, _, _ := slurm.ParseToken(j.AdminComment)
 	// Not on the heap: most jobs don't change, and garbage between what stays
 	// would cost more memory than that.
@@ -143,7 +147,7 @@ func (c *Controller) known(j *slurm.Job, before *knownJob) *knownJob {
 		ownFreq: j.GPUFreq != "", uid: j.UID, gpus: small(j.Allocated.GPUs()), nodes: small(j.NodeCount),
 		restarts: small(j.Restarts), nice: int32(min(max(j.Nice, math.MinInt32), math.MaxInt32)),
 		submitted: unix(j.Submit), deadline: unix(j.Deadline),
-		limit: c.limitOf(j.TimeLimit), user: kept(j.User), account: kept(j.Account), partition: kept(j.Partition),
+		limit: t.limitOf(j.TimeLimit), user: kept(j.User), account: kept(j.Account), partition: kept(j.Partition),
 		comment: keptComment(j.Comment), name: plain(cut(j.Name)), token: token,
 		about: unique.Make(about{
 			qos: j.QOS, reason: j.Reason, features: j.Features, prefer: j.Prefer, gpuFreq: j.GPUFreq, perNode: j.TRESPerNode,
@@ -153,7 +157,7 @@ func (c *Controller) known(j *slurm.Job, before *knownJob) *knownJob {
 	if k.gpus == 0 { // it didn't start yet, or Slurm doesn't count GPUs
 		k.gpus = small(j.GPUCount())
 	}
-	c.place(&k, j, before)
+	t.place(&k, j, before)
 	r := rare{j.NodeList, j.ArrayTasks, j.ArrayJob, j.HetJob, within32(j.ArrayTask), within32(j.HetOffset), unix(j.Start), 0, unix(j.Suspended)}
 	if j.State.Ended() || j.State.Is(slurm.Completing) {
 		r.end = unix(j.End)
@@ -161,14 +165,14 @@ func (c *Controller) known(j *slurm.Job, before *knownJob) *knownJob {
 	if before != nil && before.is(&k, r) {
 		return before
 	}
-	c.forecasts.SeeUser(k.uid, k.user.Value(), k.account.Value(), k.partition.Value())
+	t.options.SeeUser(k.uid, k.user.Value(), k.account.Value(), k.partition.Value())
 	return k.own(r, before)
 }
 
 // place says of which workload a job is.
-func (c *Controller) place(k *knownJob, j *slurm.Job, before *knownJob) {
+func (t *tracker) place(k *knownJob, j *slurm.Job, before *knownJob) {
 	if k.token != "" {
-		if s, ok := c.jobs.token(k.token); ok {
+		if s, ok := t.table.token(k.token); ok {
 			k.source, k.scripted, k.ownFreq = s.source, true, k.ownFreq || s.ownFreq
 			return
 		}
@@ -232,7 +236,7 @@ func timeOf(seconds int64) time.Time {
 	return time.Unix(seconds, 0).UTC()
 }
 
-func cut(text string) string { return text[:min(len(text), maxKept)] }
+func cut(text string) string { return text[:min(len(text), MaxText)] }
 
 func kept(text string) unique.Handle[string] { return unique.Make(cut(text)) }
 
@@ -251,10 +255,10 @@ func keptComment(text string) unique.Handle[string] {
 const wishPrefix = "epplan:"
 
 // limitOf is a limit of Slurm's in the GPUs' time.
-func (c *Controller) limitOf(l live.Limit) live.Limit {
+func (t *tracker) limitOf(l live.Limit) live.Limit {
 	return l.Map(func(d time.Duration) time.Duration {
-		if c.options.Speed != 0 {
-			d = time.Duration(float64(d) / c.options.Speed)
+		if t.options.Speed != 0 {
+			d = time.Duration(float64(d) / t.options.Speed)
 		}
 		return max(d, time.Second)
 	})
@@ -291,4 +295,11 @@ func tresOf(text string) slurm.TRES {
 		}
 	}
 	return t
+}
+
+// described is a job of which Slurm said nothing, by what somebody else says of it.
+func described(uid uint32, user, partition, comment string) *knownJob {
+	return &knownJob{
+		uid: uid, user: kept(user), partition: kept(partition), comment: keptComment(comment), account: kept(""),
+	}
 }

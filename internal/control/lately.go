@@ -71,11 +71,11 @@ func jobsOn(r *epdapi.NodeReport, shares func(slurm.JobID) bool) map[string][]sl
 
 // sharesGPU tells whether a job that is known has a part of a GPU.
 func (c *Controller) sharesGPU(id slurm.JobID) bool {
-	job := c.jobs.get(id)
+	job := c.jobs.Get(id)
 	if job == nil {
 		return false
 	}
-	_, shares := share.WishOf(&slurm.Job{TRESPerNode: job.about.Value().perNode, NodeCount: int(job.nodes)})
+	_, shares := share.WishOf(&slurm.Job{TRESPerNode: job.tresPerNode(), NodeCount: int(job.nodes)})
 	return shares
 }
 

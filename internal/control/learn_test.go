@@ -246,7 +246,7 @@ func TestOwnFrequenciesAtSubmissionOutliveARestart(t *testing.T) {
 	r.flush()
 	again := rigAt(t, r.path, r.clock, enforceAll, nil)
 	again.job(1, func(j *slurm.Job) { j.AdminComment = string(answer.AdminComment) })
-	if d := again.decide(ask(1)); !d.Wish.OwnFreq || d.Reason != reasonOwnFreq {
+	if d := again.decide(ask(1)); !d.Wish.OwnFreq || d.Reason != ReasonOwnFreq {
 		t.Errorf("%+v", d)
 	}
 }

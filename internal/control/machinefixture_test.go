@@ -148,7 +148,7 @@ func (*machine) Nodes(context.Context) ([]slurm.Node, error) { return nil, nil }
 
 // hear has the controller ask Slurm for all jobs.
 func (m *machine) hear() {
-	if m.Overheard(m).EachJob(context.Background(), func(*slurm.Job) error { return nil }) == nil {
+	if takeList(context.Background(), m.Controller, m) == nil {
 		for id, j := range m.jobs {
 			m.most[id] = j.TimeLimit
 		}

@@ -92,11 +92,11 @@ func resident(ctx context.Context, jobs int) error {
 			return err
 		}
 		begin := processorSeconds()
-		if err := c.syncJobs(ctx, source); err != nil {
+		if err := takeList(ctx, c, source); err != nil {
 			return err
 		}
 		seconds[i] = processorSeconds() - begin
-		if err := c.syncNodes(ctx, source); err != nil {
+		if err := takeNodes(ctx, c, source); err != nil {
 			return err
 		}
 	}
@@ -105,8 +105,8 @@ func resident(ctx context.Context, jobs int) error {
 		return err
 	}
 	scripted := 0
-	for _, j := range c.jobs.all() {
-		if j.job.scripted {
+	for _, job := range c.jobs.All() {
+		if job.scripted {
 			scripted++
 		}
 	}

@@ -27,15 +27,18 @@ type lookedFor struct {
 // unless an agent is away or has lost them.
 const outcomesIn = 2 * patience
 
+// maxSubmissions is how many submissions under one id are told apart.
+const maxSubmissions = 100
+
 // noteMissed records how jobs with GPUs ended that nobody told of when they began,
 // as no epd ran then: as long as Slurm names them, after MinJobAge nobody does. A job
 // that was queued anew is one of these, too, where only its first run was seen.
-func (c *Controller) noteMissed(ctx context.Context, ended map[slurm.JobID]held) {
-	m := &c.missed
+func (t *tracker) noteMissed(ctx context.Context, ended map[slurm.JobID]held) {
+	m := &t.missed
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	seen := make(map[slurm.JobID]lookedFor, len(ended))
-	now := c.options.Clock()
+	now := t.options.Clock()
 	for id, h := range ended {
 		k := h.job
 		before, known := m.seen[id]
@@ -43,22 +46,22 @@ func (c *Controller) noteMissed(ctx context.Context, ended map[slurm.JobID]held)
 			seen[id] = before
 			continue
 		}
-		if k.gpus == 0 || k.submitted == 0 || !c.reported(k.unusual().nodeList) || ctx.Err() != nil {
+		if k.gpus == 0 || k.submitted == 0 || !t.reported(k.unusual().nodeList) || ctx.Err() != nil {
 			continue // perhaps its agent reports later
 		}
 		look := lookedFor{submitted: k.submitted}
-		found, err := c.lookFor(ctx, id, k.submitted)
+		found, err := t.lookFor(ctx, id, k.submitted)
 		switch {
 		case err != nil:
 		case found == nil:
-			err = c.recordMissed(ctx, id, k)
+			err = t.recordMissed(ctx, id, k)
 		case known:
-			c.recordEnd(found, k)
+			t.recordEnd(found, k)
 		default:
 			look.again = now.Add(outcomesIn)
 		}
 		if err != nil {
-			c.options.Log.Info("how a job ended that nobody saw isn't recorded yet", "job", id, "error", err)
+			t.options.Log.Info("how a job ended that nobody saw isn't recorded yet", "job", id, "error", err)
 			continue
 		}
 		seen[id] = look
@@ -67,15 +70,15 @@ func (c *Controller) noteMissed(ctx context.Context, ended map[slurm.JobID]held)
 }
 
 // reported tells whether an agent reports from one of some nodes.
-func (c *Controller) reported(hosts string) bool {
+func (t *tracker) reported(hosts string) bool {
 	names, err := slurm.ExpandHostlist(hosts)
-	return err == nil && slices.ContainsFunc(names, func(name string) bool { return c.reports.of(name) != nil })
+	return err == nil && slices.ContainsFunc(names, func(name string) bool { return t.options.Reports(name) })
 }
 
 // lookFor is what the records have of a job, by its submission too, since ids come
 // again; nil: nothing.
-func (c *Controller) lookFor(ctx context.Context, id slurm.JobID, submitted int64) (*store.ListedJob, error) {
-	page, err := c.options.Store.JobRows(ctx, &store.JobFilter{Cluster: c.options.Cluster, ID: int64(id)}, 0, maxSameID)
+func (t *tracker) lookFor(ctx context.Context, id slurm.JobID, submitted int64) (*store.ListedJob, error) {
+	page, err := t.options.Records.JobRows(ctx, &store.JobFilter{Cluster: t.options.Cluster, ID: int64(id)}, 0, maxSubmissions)
 	if err != nil {
 		return nil, err
 	}
@@ -89,23 +92,29 @@ func (c *Controller) lookFor(ctx context.Context, id slurm.JobID, submitted int6
 
 // recordMissed records a job that ended and of which there is no record: one that has
 // one gets its state from the outcomes.
-func (c *Controller) recordMissed(ctx context.Context, id slurm.JobID, k *knownJob) error {
-	k, err := c.withToken(ctx, k, nil)
+func (t *tracker) recordMissed(ctx context.Context, id slurm.JobID, k *knownJob) error {
+	k, err := t.WithSubmission(ctx, k)
 	if err != nil {
 		return err
 	}
-	c.writer.put(entry{job: c.liveRecord(id, k)})
+	t.options.Write(k.liveRecord(t.options.Cluster, id))
 	return nil
 }
 
 // recordEnd has a job shown as Slurm says that it ended whose outcomes didn't come:
 // its agent may be away, or have lost its disk. Should they come after all, they count.
-func (c *Controller) recordEnd(j *store.ListedJob, k *knownJob) {
-	if slices.Contains(unended, slurm.State(j.Shown)) {
-		j.State = string(k.stateOf().Base)
-		c.writer.put(entry{job: &j.Job})
+func (t *tracker) recordEnd(j *store.ListedJob, k *knownJob) {
+	if lasts(j.Shown) {
+		j.State = string(k.state.state())
+		t.options.Write(&j.Job)
 	}
 }
 
-// unended are the states of jobs that aren't over.
-var unended = []slurm.State{slurm.Pending, slurm.Configuring, slurm.Running, slurm.Suspended, slurm.Completing}
+// lasts reports whether a state is one of jobs that aren't over.
+func lasts(state string) bool {
+	switch slurm.State(state) {
+	case slurm.Pending, slurm.Configuring, slurm.Running, slurm.Suspended, slurm.Completing:
+		return true
+	}
+	return false
+}

@@ -33,7 +33,7 @@ func TestAJobThatBeganAndEndedWithoutEPDIsKnownByItsEnd(t *testing.T) {
 	}
 	sync := func() {
 		t.Helper()
-		if err := r.syncJobs(context.Background(), s); err != nil {
+		if err := takeList(context.Background(), r.Controller, s); err != nil {
 			t.Fatal(err)
 		}
 		r.flush()
@@ -86,7 +86,7 @@ func TestAJobWhoseOutcomeDoesNotComeIsNotShownAsRunningForEver(t *testing.T) {
 	})
 	state := func(want string) {
 		t.Helper()
-		if err := r.syncJobs(context.Background(), s); err != nil {
+		if err := takeList(context.Background(), r.Controller, s); err != nil {
 			t.Fatal(err)
 		}
 		r.flush()
@@ -100,7 +100,7 @@ func TestAJobWhoseOutcomeDoesNotComeIsNotShownAsRunningForEver(t *testing.T) {
 		}
 	}
 	state("RUNNING")
-	r.clock.move(outcomesIn - time.Second)
+	r.clock.move(2*patience - time.Second)
 	state("RUNNING") // its agent may need a moment
 	r.clock.move(time.Second)
 	state("TIMEOUT")
@@ -144,13 +144,13 @@ func TestTheRecordsAreAskedOnceForAJobWhoseOutcomeDoesNotCome(t *testing.T) {
 	})
 	for look := range 2 {
 		counter.jobs, counter.rows = 0, 0
-		if err := r.syncJobs(context.Background(), s); err != nil {
+		if err := takeList(context.Background(), r.Controller, s); err != nil {
 			t.Fatal(err)
 		}
 		if n := counter.jobs + counter.rows; n != 1 {
 			t.Errorf("look %d: asked %d times", look+1, n)
 		}
-		r.clock.move(outcomesIn)
+		r.clock.move(2 * patience)
 	}
 	r.flush()
 	if page, err := r.Jobs(context.Background(), &epdapi.JobQuery{}); err != nil || len(page.Jobs) != 1 || page.Jobs[0].State != "TIMEOUT" {

@@ -59,6 +59,7 @@ func TestSlurmIsAskedAboutFewJobsAtATimeHoweverManyStart(t *testing.T) {
 		})
 	}
 	group.Wait()
+	const maxAsking = 16
 	if most > maxAsking || all < maxAsking {
 		t.Errorf("asked %d times, %d at once, want at most %d", all, most, maxAsking)
 	}

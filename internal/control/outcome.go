@@ -31,12 +31,17 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 	if err != nil {
 		return 0, err
 	}
-	end, job, err := c.settle(ctx, &o, run)
-	if err == nil && (o.DecisionID == 0 || o.Workload == "") {
-		err = c.attributeLate(ctx, &o, &end, job)
+	var submitted int64
+	var job *knownJob
+	if !o.Unmatched && hasJob(&o) {
+		if submitted, job, err = c.jobs.Settle(ctx, &o, run); err != nil {
+			return 0, fmt.Errorf("%w: %w", ErrNotYet, err)
+		}
 	}
-	if err != nil {
-		return 0, err
+	if o.DecisionID == 0 || o.Workload == "" {
+		if err := c.attributeLate(ctx, &o, submitted, job); err != nil {
+			return 0, err
+		}
 	}
 	c.settings.Load().nodeEnergy(&o)
 	receipt, err := c.options.Store.PutOutcome(ctx, &o)
@@ -93,7 +98,7 @@ func (c *Controller) doubt(o *record.Outcome) {
 // not what comes with the outcome. It returns when the run began.
 func (c *Controller) attribute(ctx context.Context, o *record.Outcome) (lap, error) {
 	if !hasJob(o) {
-		return lap{began: o.Started}, nil
+		return lap{Began: o.Started}, nil
 	}
 	c.mu.Lock()
 	d := c.decided[keyOf(o)]
@@ -106,13 +111,13 @@ func (c *Controller) attribute(ctx context.Context, o *record.Outcome) (lap, err
 		}
 		o.DecisionID, o.Workload, o.GPUModel, o.Arm = d.id, d.Workload, d.GPUModel, d.Arm
 		if o.Submitted.IsZero() && d.submitted > 0 {
-			o.Submitted, o.Restart = timeOf(d.submitted), int(d.restarts)
+			o.Submitted, o.Restart = d.submission(), int(d.restarts)
 		}
 		if o.Submitted.IsZero() { // it was decided before the controller began
 			o.Submitted = c.submissionAt(ctx, o.JobID, d.at)
-			return lap{d.at, unix(o.Submitted)}, nil
+			return lap{d.at, o.Submitted}, nil
 		}
-		return lap{d.at, d.submitted}, nil
+		return lap{d.at, d.submission()}, nil
 	}
 	all, err := c.options.Store.DecisionsOfJob(ctx, o.Cluster, o.JobID)
 	if err != nil {
@@ -124,11 +129,11 @@ func (c *Controller) attribute(ctx context.Context, o *record.Outcome) (lap, err
 			if o.Submitted.IsZero() {
 				o.Submitted = c.submissionAt(ctx, o.JobID, d.Created)
 			}
-			return lap{d.Created, unix(o.Submitted)}, nil
+			return lap{d.Created, o.Submitted}, nil
 		}
 	}
 	o.DecisionID = 0
-	return lap{began: o.Started}, nil
+	return lap{Began: o.Started}, nil
 }
 
 // submissionAt is when the job was submitted that ran under an id at a time, by the
@@ -152,12 +157,12 @@ func (c *Controller) partitionOf(o *record.Outcome, job *knownJob) string {
 		c.mu.Lock()
 		d := c.decided[keyOf(o)]
 		c.mu.Unlock()
-		if d != nil && d.sameRun(o.RunID) && d.partition != (unique.Handle[string]{}) && d.partition.Value() != "" {
+		if d != nil && d.sameRun(o.RunID) && d.partition != (unique.Handle[string]{}) {
 			return d.partition.Value()
 		}
 	}
 	if job == nil && hasJob(o) {
-		job = c.jobs.get(keyOf(o).job)
+		job = c.jobs.Get(keyOf(o).job)
 	}
 	if job == nil {
 		return ""
@@ -170,14 +175,14 @@ func (c *Controller) partitionOf(o *record.Outcome, job *knownJob) string {
 // job in time. By now Slurm does, or the records have the job that ended. What was
 // decided stays. Without a decision the agent names the GPU model, and the run was at
 // default clocks and is in no arm.
-func (c *Controller) attributeLate(ctx context.Context, o *record.Outcome, end *ending, job *knownJob) error {
-	if job == nil && end.submitted == 0 {
+func (c *Controller) attributeLate(ctx context.Context, o *record.Outcome, submitted int64, job *knownJob) error {
+	if job == nil && submitted == 0 {
 		return nil // nobody tells
 	}
 	if o.DecisionID == 0 {
 		o.GPUModel, o.Arm = c.settings.Load().modelName(o.GPUModel), record.Excluded
 	}
-	workload, err := c.workloadOfEnded(ctx, o, end, job)
+	workload, err := c.workloadOfEnded(ctx, o, submitted, job)
 	if err != nil {
 		return fmt.Errorf("what run %s of job %d was: %w", o.RunID, o.JobID, err)
 	}
@@ -189,27 +194,26 @@ func (c *Controller) attributeLate(ctx context.Context, o *record.Outcome, end *
 
 // workloadOfEnded is the workload of an outcome's job, "" if nobody knows it. A job
 // that Slurm still knows is recorded as one that ended.
-func (c *Controller) workloadOfEnded(ctx context.Context, o *record.Outcome, end *ending, job *knownJob) (string, error) {
+func (c *Controller) workloadOfEnded(ctx context.Context, o *record.Outcome, submitted int64, job *knownJob) (string, error) {
 	if job == nil {
-		recorded, err := c.lookFor(ctx, keyOf(o).job, end.submitted)
+		recorded, err := c.jobs.lookFor(ctx, keyOf(o).job, submitted)
 		if err != nil || recorded == nil {
 			return "", err
 		}
 		return recorded.Workload, nil
 	}
-	known, err := c.withToken(ctx, job, nil)
+	known, err := c.jobs.WithSubmission(ctx, job)
 	if err != nil {
 		return "", err
 	}
-	d := decided{Decision: Decision{Job: keyOf(o).job}}
+	workload := ""
 	if gpus := max(int(known.gpus), len(o.GPUs)); gpus > 0 && known.source != (source{}) {
-		d.Workload = known.source.workload(gpus)
+		workload = known.source.workload(gpus)
 	}
-	if about := c.jobRecord(&d, known); about != nil {
-		about.State = o.ExitState
+	if about := known.record(c.options.Cluster, keyOf(o).job, workload, slurm.State(o.ExitState)); about != nil {
 		c.writer.put(entry{job: about})
 	}
-	return d.Workload, nil
+	return workload, nil
 }
 
 // hasJob tells whether an outcome names a job that there can be.

@@ -2,13 +2,13 @@ package control
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"net/http"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
@@ -43,10 +43,6 @@ const (
 	Unknown Life = "unknown"
 )
 
-// young is the age of a run up to which a job that waits may be one of which
-// Slurm didn't say yet that it starts.
-const young = 30 * time.Second
-
 // Outlook says whether a run still lasts, how long it may, and how long it will
 // at most: limits, deadlines and models change while jobs run. The error is
 // [ErrRequest].
@@ -57,17 +53,24 @@ func (c *Controller) Outlook(ctx context.Context, r OutlookRequest) (Outlook, er
 	d := c.decisionOf(ctx, &r)
 	var run lap
 	if d != nil {
-		run = lap{d.at, d.submitted}
+		run = lap{d.at, d.submission()}
 	}
-	job, life := c.lifeOf(ctx, r.Job, run, r.Ending)
-	o := Outlook{Life: life}
-	if life == Alive {
-		o.LimitS = c.limitNow(job, run.began)
+	o := Outlook{Life: Unknown}
+	job, runs, err := c.jobs.Runs(ctx, r.Job, run, r.Ending)
+	switch {
+	case err != nil:
+	case runs:
+		o.Life = Alive
+	default:
+		o.Life = Gone
+	}
+	if o.Life == Alive {
+		o.LimitS = c.limitNow(job, run.Began)
 	}
 	if job != nil {
-		o.Ended = timeOf(job.endOf(run))
+		o.Ended = job.End(run)
 	}
-	if life != Gone && d != nil {
+	if o.Life != Gone && d != nil {
 		o.UpperS = c.upperNow(d)
 	}
 	return o, nil
@@ -88,7 +91,7 @@ func (c *Controller) decisionOf(ctx context.Context, r *OutlookRequest) *decided
 		}
 		return nil // a later run of the job has come
 	}
-	all, err := bounded(ctx, c.options.StoreWait, func(ctx context.Context) ([]record.Decision, error) {
+	all, err := store.Within(ctx, c.options.StoreWait, func(ctx context.Context) ([]record.Decision, error) {
 		return c.options.Store.DecisionsOfJob(ctx, c.options.Cluster, int64(r.Job))
 	})
 	if err != nil {
@@ -102,45 +105,9 @@ func (c *Controller) decisionOf(ctx context.Context, r *OutlookRequest) *decided
 	return nil
 }
 
-// lifeOf tells whether a run lasts, with what is known of its job. That it is
-// gone is believed of a new answer only; at its end, that it goes on is, too.
-func (c *Controller) lifeOf(ctx context.Context, id slurm.JobID, run lap, ending bool) (*knownJob, Life) {
-	if h := c.jobs.when(id); h.job != nil && c.fresh(h.asked) && h.job.runs(run) && (!ending || h.job.endOf(run) > 0) {
-		return h.job, Alive
-	}
-	job, err := c.resolve(ctx, id)
-	switch {
-	case errors.Is(err, slurm.ErrNotFound):
-		return nil, Gone
-	case err != nil:
-		return nil, Unknown
-	case job.runs(run):
-		return job, Alive
-	}
-	if f, _ := job.fate(run); f != stillThere {
-		return job, Gone
-	}
-	if job.state.state() == slurm.Pending && !run.began.IsZero() && c.options.Clock().Sub(run.began) > young {
-		return job, Gone
-	}
-	return job, Unknown
-}
-
-// runs tells whether a run lasts.
-func (k *knownJob) runs(run lap) bool {
-	if f, _ := k.fate(run); f != stillThere {
-		return false
-	}
-	switch k.state.state() { //nolint:exhaustive // the others don't run
-	case slurm.Running, slurm.Suspended, slurm.Completing, slurm.Configuring:
-		return true
-	}
-	return k.completing
-}
-
 // limitNow is how long a run may last from its begin.
 func (c *Controller) limitNow(job *knownJob, began time.Time) record.Number {
-	start := timeOf(job.unusual().start)
+	start := job.start()
 	if began.IsZero() {
 		began = start
 	}

@@ -59,7 +59,7 @@ func TestALimitThatAnAdministratorShortenedIsSeen(t *testing.T) {
 	near(t, "the upper time", first.UpperS, d.Upper.Or(0))
 	s.change(100, func(j *slurm.Job) { j.TimeLimit = live.LimitOf(10 * time.Minute) })
 	near(t, "what was asked less than a minute ago", r.outlook().LimitS, 3600)
-	if err := r.syncJobs(context.Background(), s); err != nil {
+	if err := takeList(context.Background(), r.Controller, s); err != nil {
 		t.Fatal(err)
 	}
 	near(t, "the shortened limit", r.outlook().LimitS, 600)
@@ -188,7 +188,7 @@ func TestOfARunThatIsGoneSlurmSaysWhenItEnded(t *testing.T) {
 func TestARunThatJustBeganIsNotGoneBecauseOfAnOldAnswer(t *testing.T) {
 	r, s, _ := running(t)
 	s.change(100, func(j *slurm.Job) { j.State.Base, j.Start = slurm.Pending, time.Time{} })
-	r.Observe([]slurm.Job{s.jobs[100]})
+	r.jobs.Observe([]slurm.Job{s.jobs[100]})
 	r.clock.move(5 * time.Second)
 	if o := r.outlook(); o.Life != Unknown {
 		t.Errorf("%+v", o)

@@ -8,25 +8,25 @@ import (
 )
 
 // Overheard is a source whose lists of jobs the controller takes note of, too: one
-// list of a long queue serves both, and [Controller.Sync] leaves Slurm alone for as
+// list of a long queue serves both, and [tracker.Sync] leaves Slurm alone for as
 // long as after one of its own. An error is whoever asked's alone.
-func (c *Controller) Overheard(source Source) Source { return overheard{source, c} }
+func (t *tracker) Overheard(source Source) Source { return overheard{source, t} }
 
 type overheard struct {
 	Source
-	c *Controller
+	t *tracker
 }
 
 // EachJob implements Source.
 func (o overheard) EachJob(ctx context.Context, each func(*slurm.Job) error) error {
-	s := &o.c.synced.jobs
+	s := &o.t.jobs
 	end := s.overhear()
 	defer end()
-	begin, at := time.Now(), o.c.options.Clock()
-	if err := o.c.syncJobs(ctx, told{o.Source, each}); err != nil {
+	begin, at := time.Now(), o.t.options.Clock()
+	if err := o.t.syncJobs(ctx, told{o.Source, each}); err != nil {
 		return err
 	}
-	o.c.report(s, nil)
+	o.t.report(s, nil)
 	s.note(at, nil, syncEvery, time.Since(begin))
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,7 +29,7 @@ func (c *Controller) getOverview(r *http.Request) (any, error) { return c.Overvi
 // it. None of it takes longer the more jobs there were.
 func (c *Controller) Overview(ctx context.Context) (*epdapi.Overview, error) {
 	now := c.options.Clock()
-	o := &epdapi.Overview{At: now, Status: c.Status(ctx), Power: c.ClusterPower(), Queue: c.queueCounts()}
+	o := &epdapi.Overview{At: now, Status: c.Status(ctx), Power: c.ClusterPower(), Queue: c.jobs.QueueCounts()}
 	first := now.UTC().Truncate(24*time.Hour).AddDate(0, 0, 1-epdapi.OverviewDays)
 	sums, err := c.options.Store.RunDays(ctx, c.options.Cluster, first)
 	if err != nil {
@@ -103,12 +102,8 @@ func statesOf(sums []record.RunDay) []epdapi.StateCount {
 	return states
 }
 
-// counted are the jobs of Slurm's queue by state, as of one of its answers, and
-// what was saved, as of a moment ago.
+// counted is what was saved, as of a moment ago.
 type counted struct {
-	mu sync.Mutex
-	of epdapi.QueueCounts
-
 	turn  sync.Mutex // held while savings are computed
 	saved atomic.Pointer[savedAt]
 }
@@ -158,36 +153,6 @@ func (s *counted) compute(ctx context.Context, c *Controller, now time.Time) (Sa
 	}
 	s.saved.Store(&savedAt{now, fresh})
 	return fresh, nil
-}
-
-// queueCounts counts the GPU jobs of the last answer, once for each: every task of
-// an array is one.
-func (c *Controller) queueCounts() epdapi.QueueCounts {
-	c.counted.mu.Lock()
-	defer c.counted.mu.Unlock()
-	at := c.synced.jobs.status().At
-	if c.counted.of.States != nil && c.counted.of.At.Equal(at) {
-		return c.counted.of
-	}
-	q := epdapi.QueueCounts{At: at, States: make(map[string]int)}
-	c.jobs.mu.RLock()
-	for _, h := range c.jobs.byID {
-		if k := h.job; k.gpus > 0 || strings.Contains(k.about.Value().perNode, "shard") || strings.Contains(k.about.Value().perNode, "mps") {
-			state, tasks := k.state.state(), tasksOf(k.unusual().arrayTasks)
-			q.States[string(state)] += tasks
-			switch state {
-			case slurm.Pending:
-				q.Pending += tasks
-			case slurm.Running:
-				q.Running += tasks
-			default:
-				q.Other += tasks
-			}
-		}
-	}
-	c.jobs.mu.RUnlock()
-	c.counted.of = q
-	return q
 }
 
 func (c *Controller) getDecisions(r *http.Request) (any, error) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/share"
+	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 )
 
@@ -86,7 +87,7 @@ func (c *Controller) profileOf(ctx context.Context, key record.WorkloadKey) (*sh
 	if known := c.profiles.get(key, &rules); known != nil {
 		return known, nil
 	}
-	recorded, err := bounded(ctx, c.options.StoreWait, func(ctx context.Context) ([]record.Profiled, error) {
+	recorded, err := store.Within(ctx, c.options.StoreWait, func(ctx context.Context) ([]record.Profiled, error) {
 		return c.options.Store.Profiles(ctx, key, 2*share.MaxRuns)
 	})
 	if err != nil {

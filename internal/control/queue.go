@@ -35,24 +35,22 @@ func (c *Controller) getQueue(r *http.Request) (any, error) { return c.Queue(r.C
 // Queue is Slurm's queue of GPU jobs at the last sync, as far as the caller of
 // the context may see it, with what is known of the jobs' workloads.
 func (c *Controller) Queue(ctx context.Context) (*epdapi.Queue, error) {
-	at := c.synced.jobs.status().At
-	if at.IsZero() || c.synced.nodes.status().At.IsZero() {
+	listed, seen := c.jobs.Status()
+	if listed.At.IsZero() || seen.At.IsZero() {
 		return nil, errors.New("Slurm's queue isn't known: epd doesn't ask for it, or has no answer yet") //nolint:staticcheck // a name
 	}
 	who, s, now := CallerOf(ctx), c.settings.Load(), c.options.Clock()
-	q := &epdapi.Queue{At: at, Jobs: []epdapi.QueuedJob{}, Nodes: []epdapi.QueueNode{}}
+	q := &epdapi.Queue{At: listed.At, Jobs: []epdapi.QueuedJob{}, Nodes: []epdapi.QueueNode{}}
 	gpuModels := c.gpuModels()
 	models := make(map[record.WorkloadKey]*model)
-	c.synced.mu.Lock()
-	nodes := c.synced.nodeList
-	c.synced.mu.Unlock()
+	nodes := c.jobs.Nodes()
 	kinds, foreseen := kindsOf(s, nodes, gpuModels), 0
-	for _, known := range c.jobs.all() {
-		if !who.All && !who.Control && known.job.uid != who.UID {
+	for id, known := range c.jobs.All() {
+		if !who.All && !who.Control && known.uid != who.UID {
 			continue
 		}
-		j := known.job.slurmJob(known.id)
-		gpus, shared := wanted(known.job, &j)
+		j := known.slurmJob(id)
+		gpus, shared := wanted(known, &j)
 		switch {
 		case gpus == 0:
 			continue
@@ -63,11 +61,11 @@ func (c *Controller) Queue(ctx context.Context) (*epdapi.Queue, error) {
 			return nil, context.Cause(ctx)
 		}
 		out := queuedJob(s, &j, gpuModels, now)
-		out.GPUs, out.Shared = gpus, shared
+		out.GPUs, out.Shared, out.Tasks = gpus, shared, known.tasks()
 		if j.State.Base != slurm.Pending {
 			out.GPUModel = cmp.Or(kinds.under(&j), out.GPUModel)
 		}
-		out.Workload = c.queuedWorkload(ctx, known.job, out, gpuModels, models)
+		out.Workload = c.queuedWorkload(ctx, known, out, gpuModels, models)
 		if out.Workload == "" && foreseen < maxForeseen {
 			foreseen++
 			c.foreseeQueued(&j, out)
@@ -105,7 +103,7 @@ func queuedJob(s *Settings, j *slurm.Job, gpuModels []string, now time.Time) *ep
 	wishes := slurm.ParseWishes(j.Comment, asked)
 	out := &epdapi.QueuedJob{
 		ID: int64(j.ID), Name: slurm.Lenient(j.Name), User: slurm.Lenient(j.User), Partition: slurm.Lenient(j.Partition),
-		State: string(j.State.Base), Held: waits(j), Tasks: tasksOf(j.ArrayTasks), Nodes: j.NodeCount,
+		State: string(j.State.Base), Held: waits(j), Nodes: j.NodeCount,
 		GPUModel: wantedModel(s, j, gpuModels), DeadlineS: deadlineFrom(now, j.Deadline, wishes.Deadline),
 		HandsOff: wishes.Off || wishes.Fixed() || j.GPUFreq != "",
 	}
@@ -147,16 +145,6 @@ func waits(j *slurm.Job) bool {
 	return w == slurm.WaitHeld || w == slurm.WaitLater
 }
 
-// tasksOf is how many tasks of an array a record with such a list stands for; 1
-// where the list is empty, or none.
-func tasksOf(list string) int {
-	n, ok := slurm.CountArrayTasks(list)
-	if !ok {
-		return 1
-	}
-	return n
-}
-
 // wantedModel is the GPU model that a job names as the type of its gres.
 func wantedModel(s *Settings, j *slurm.Job, gpuModels []string) string {
 	perNode, err := slurm.ParseGres(j.TRESPerNode)
@@ -195,7 +183,7 @@ func typedModel(s *Settings, gres string, gpuModels []string) (string, bool) {
 // queuedWorkload is the key of a job's workload if there is a model of it,
 // which is noted.
 func (c *Controller) queuedWorkload(ctx context.Context, job *knownJob, out *epdapi.QueuedJob, gpuModels []string, models map[record.WorkloadKey]*model) string {
-	known, err := c.withToken(ctx, job, nil)
+	known, err := c.jobs.WithSubmission(ctx, job)
 	if err != nil {
 		return ""
 	}

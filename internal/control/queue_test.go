@@ -38,13 +38,11 @@ func (f fixedSlurm) Nodes(context.Context) ([]slurm.Node, error) { return f.node
 func (r *rig) sync(f fixedSlurm) {
 	r.t.Helper()
 	ctx := context.Background()
-	for _, err := range []error{r.syncJobs(ctx, f), r.syncNodes(ctx, f)} {
+	for _, err := range []error{takeList(ctx, r.Controller, f), takeNodes(ctx, r.Controller, f)} {
 		if err != nil {
 			r.t.Fatal(err)
 		}
 	}
-	r.synced.jobs.note(r.clock.read(), nil, time.Minute, 0)
-	r.synced.nodes.note(r.clock.read(), nil, time.Minute, 0)
 }
 
 func (r *rig) queue(who *Caller) *epdapi.Queue {
@@ -211,7 +209,9 @@ func (r *rig) sameModel(text, workload string) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	e := r.estimate(&knownJob{uid: 1000, gpus: 1, source: sourceOf(1000, "", "train"), partition: kept("gpu"), comment: kept("")}, false, "")
+	job := described(1000, "", "gpu", "")
+	job.gpus, job.source = 1, sourceOf(1000, "", "train")
+	e := r.estimate(job, false, "")
 	if got, want := response.Default(), e.Models[0].Default; got.Time != want.TimeS || float64(got.Energy) != want.EnergyJ {
 		r.t.Errorf("by the file %v s and %v J, by the controller %v s and %v J", got.Time, float64(got.Energy), want.TimeS, want.EnergyJ)
 	}

@@ -207,7 +207,7 @@ func (c *Controller) shownTo(who Caller, r *epdapi.NodeReport) *epdapi.NodeRepor
 	out.GPUs, out.Runs, out.Troubles = list(slices.Clone(r.GPUs)), []epdapi.NodeRun{}, list(r.Troubles)
 	all := who.All || who.Control
 	for i := range r.Runs {
-		if job := c.jobs.get(slurm.JobID(r.Runs[i].Job)); all || job != nil && job.uid == who.UID {
+		if job := c.jobs.Get(slurm.JobID(r.Runs[i].Job)); all || job != nil && job.uid == who.UID {
 			out.Runs = append(out.Runs, r.Runs[i])
 		}
 	}
@@ -228,9 +228,7 @@ func (c *Controller) ClusterPower() epdapi.ClusterPower {
 // nodesWithGPUs are those of Slurm's last answer, by name.
 func (c *Controller) nodesWithGPUs() map[string]*slurm.Node {
 	byName := make(map[string]*slurm.Node)
-	c.synced.mu.Lock()
-	nodes := c.synced.nodeList
-	c.synced.mu.Unlock()
+	nodes := c.jobs.Nodes()
 	for i := range nodes {
 		if gpusOfNode(&nodes[i]) > 0 {
 			byName[nodes[i].Name] = &nodes[i]

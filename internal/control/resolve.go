@@ -12,11 +12,11 @@ import (
 )
 
 // question begins a question to Slurm.
-func (c *Controller) question() int64 { return c.jobs.question(c.options.Clock().Sub(c.started)) }
+func (t *tracker) question() int64 { return t.table.question(t.options.Clock().Sub(t.started)) }
 
 // fresh tells whether the answer to a question is to be believed still.
-func (c *Controller) fresh(asked int64) bool {
-	return c.options.Clock().Sub(c.started)-time.Duration(asked) <= c.options.Fresh
+func (t *tracker) fresh(asked int64) bool {
+	return t.options.Clock().Sub(t.started)-time.Duration(asked) <= t.options.Fresh
 }
 
 // maxAsking is about how many jobs Slurm is asked at the same time, one by one:
@@ -32,19 +32,19 @@ type call struct {
 
 // resolve asks Slurm for a job, once however many want to know, and keeps the
 // answer. A job that Slurm doesn't know is [slurm.ErrNotFound].
-func (c *Controller) resolve(ctx context.Context, id slurm.JobID) (*knownJob, error) {
-	if c.options.Resolve == nil {
+func (t *tracker) resolve(ctx context.Context, id slurm.JobID) (*knownJob, error) {
+	if t.options.Resolve == nil {
 		return nil, errNobody
 	}
-	c.mu.Lock()
-	q, asked := c.calls[id]
+	t.mu.Lock()
+	q, asked := t.calls[id]
 	if !asked {
 		q = &call{done: make(chan struct{})}
-		c.calls[id] = q
-		go c.ask(context.WithoutCancel(ctx), id, q)
+		t.calls[id] = q
+		go t.ask(context.WithoutCancel(ctx), id, q)
 	}
-	c.mu.Unlock()
-	timer := time.NewTimer(c.options.ResolveTimeout)
+	t.mu.Unlock()
+	timer := time.NewTimer(t.options.ResolveTimeout)
 	defer timer.Stop()
 	select {
 	case <-q.done:
@@ -59,123 +59,121 @@ func (c *Controller) resolve(ctx context.Context, id slurm.JobID) (*knownJob, er
 // errNobody tells that there is nobody to ask about jobs.
 var errNobody = errors.New("there is no Slurm to ask")
 
-func (c *Controller) ask(ctx context.Context, id slurm.JobID, q *call) {
+func (t *tracker) ask(ctx context.Context, id slurm.JobID, q *call) {
 	defer func() {
-		c.mu.Lock()
-		delete(c.calls, id)
-		c.mu.Unlock()
+		t.mu.Lock()
+		delete(t.calls, id)
+		t.mu.Unlock()
 		close(q.done)
 	}()
-	ctx, cancel := context.WithTimeout(ctx, c.options.ResolveTimeout)
+	ctx, cancel := context.WithTimeout(ctx, t.options.ResolveTimeout)
 	defer cancel()
 	select {
-	case c.asking <- struct{}{}:
-		defer func() { <-c.asking }()
+	case t.asking <- struct{}{}:
+		defer func() { <-t.asking }()
 	case <-ctx.Done():
 		q.err = errors.New("slurm is asked about too many jobs at once")
 		return
 	}
-	asked := c.question()
-	j, err := c.options.Resolve(ctx, id)
+	asked := t.question()
+	j, err := t.options.Resolve(ctx, id)
 	switch {
 	case errors.Is(err, slurm.ErrNotFound):
-		c.jobs.drop(id, asked)
+		t.table.drop(id, asked)
 		q.err = err
 	case err != nil:
 		q.err = err
 	case j.ID != id:
 		q.err = fmt.Errorf("asked for job %d, slurm answered with job %d", id, j.ID)
 	default:
-		q.job = c.observe(&j, asked)
+		q.job = t.observe(&j, asked)
 	}
 }
 
 // Observe takes what Slurm says of jobs: all of them, or those that changed.
 // Jobs that ended are forgotten.
-func (c *Controller) Observe(list []slurm.Job) {
-	asked := c.question()
+func (t *tracker) Observe(list []slurm.Job) {
+	asked := t.question()
 	for i := range list {
-		c.observe(&list[i], asked)
+		t.observe(&list[i], asked)
 	}
 }
 
 // observe keeps what Slurm answered to a question about a job, and returns the
 // latest that is known of it.
-func (c *Controller) observe(j *slurm.Job, asked int64) *knownJob {
-	return c.remember(listed{c.seen(j), j.ID, j.Priority, j.State.Ended()}, asked)
+func (t *tracker) observe(j *slurm.Job, asked int64) *knownJob {
+	return t.remember(listed{t.seen(j), j.ID, j.Priority, j.State.Ended()}, asked)
 }
 
 // seen is a job of Slurm's as it is kept.
-func (c *Controller) seen(j *slurm.Job) *knownJob {
-	before := c.jobs.get(j.ID)
+func (t *tracker) seen(j *slurm.Job) *knownJob {
+	before := t.table.get(j.ID)
 	if before == nil && j.ArrayJob != 0 {
-		before = c.jobs.get(j.ArrayJob)
+		before = t.table.get(j.ArrayJob)
 	}
-	return c.known(j, before)
+	return t.known(j, before)
 }
 
 // remember keeps a job unless it ended, and returns the latest that is known of it.
-func (c *Controller) remember(l listed, asked int64) *knownJob {
+func (t *tracker) remember(l listed, asked int64) *knownJob {
 	if l.ended {
-		c.jobs.drop(l.id, asked)
+		t.table.drop(l.id, asked)
 		return l.job
 	}
-	return c.jobs.put(l.id, held{l.job, asked, l.priority})
+	return t.table.put(l.id, held{l.job, asked, l.priority})
 }
 
 // find is what is known of a job: from Slurm lately, else from Slurm now, else
-// from Slurm some time ago, else from the request. The error says why it isn't
-// as fresh as it should be. A job that ran before is asked for in any case: it
-// may have been queued anew.
-func (c *Controller) find(ctx context.Context, r *DecideRequest, ranBefore bool) (*knownJob, error) {
-	before := c.jobs.when(r.Job)
-	if before.job != nil && !ranBefore && c.fresh(before.asked) {
-		return c.withToken(ctx, before.job, nil)
+// from Slurm some time ago, else nil. The error says why it isn't as fresh as it
+// should be. A job that ran before is asked for in any case: it may have been queued
+// anew.
+func (t *tracker) find(ctx context.Context, id slurm.JobID, ranBefore bool) (*knownJob, error) {
+	before := t.table.when(id)
+	if before.job != nil && !ranBefore && t.fresh(before.asked) {
+		return t.WithSubmission(ctx, before.job)
 	}
 	var err error
-	if c.options.Resolve != nil {
+	if t.options.Resolve != nil {
 		var now *knownJob
-		if now, err = c.resolve(ctx, r.Job); err == nil {
-			return c.withToken(ctx, now, nil)
+		if now, err = t.resolve(ctx, id); err == nil {
+			return t.WithSubmission(ctx, now)
 		}
 	}
 	if before.job != nil {
-		return c.withToken(ctx, before.job, err)
+		job, lookup := t.WithSubmission(ctx, before.job)
+		return job, errors.Join(err, lookup)
 	}
-	return &knownJob{
-		uid: r.UID, user: kept(string(r.User)), partition: kept(string(r.Partition)), comment: keptComment(string(r.Comment)),
-		account: kept(""),
-	}, errors.Join(errUnknownJob, err)
+	return nil, errors.Join(errUnknownJob, err)
 }
 
 var errUnknownJob = errors.New("the job isn't known")
 
-// withToken adds what the submission said to a job whose token isn't in memory:
+// WithSubmission adds what the submission said to a job whose token isn't in memory:
 // the controller was restarted since. When that can't be looked up, the job's
 // workload counts as unknown, so that its GPUs are left alone: the user may have
 // asked for that.
-func (c *Controller) withToken(ctx context.Context, job *knownJob, doubt error) (*knownJob, error) {
+func (t *tracker) WithSubmission(ctx context.Context, job *knownJob) (*knownJob, error) {
 	if job.scripted || job.token == "" {
-		return job, doubt
+		return job, nil
 	}
-	s, inMemory := c.jobs.token(job.token)
+	s, inMemory := t.table.token(job.token)
 	if !inMemory {
-		d, err := bounded(ctx, c.options.StoreWait, func(ctx context.Context) (record.Decision, error) {
-			return c.options.Store.DecisionByToken(ctx, c.options.Cluster, job.token)
+		d, err := store.Within(ctx, t.options.StoreWait, func(ctx context.Context) (record.Decision, error) {
+			return t.options.Records.DecisionByToken(ctx, t.options.Cluster, job.token)
 		})
 		from, ok := parseSource(d.Workload)
 		switch {
 		case errors.Is(err, store.ErrNotFound) || err == nil && !ok:
-			return job, doubt // nobody gave out this token
+			return job, nil // nobody gave out this token
 		case err != nil:
-			return job.stranger(), errors.Join(doubt, errStore, fmt.Errorf("look up the submission: %w", err))
+			return job.stranger(), errors.Join(errStore, fmt.Errorf("look up the submission: %w", err))
 		}
-		s = submitted{source: from, ownFreq: d.Reason == reasonOwnFreq, at: d.Created.Unix()}
-		c.jobs.putToken(job.token, s)
+		s = submitted{source: from, ownFreq: d.Reason == ReasonOwnFreq, at: d.Created.Unix()}
+		t.table.putToken(job.token, s)
 	}
 	more := *job
 	more.source, more.scripted, more.ownFreq = s.source, true, job.ownFreq || s.ownFreq
-	return &more, doubt
+	return &more, nil
 }
 
 // errStore tells that records couldn't be looked up.
@@ -186,27 +184,4 @@ func (k *knownJob) stranger() *knownJob {
 	other := *k
 	other.source = source{}
 	return &other
-}
-
-// bounded waits for an answer no longer than the bound, whatever the function
-// does with its context.
-func bounded[T any](ctx context.Context, bound time.Duration, f func(context.Context) (T, error)) (T, error) {
-	type answer struct {
-		value T
-		err   error
-	}
-	ctx, cancel := context.WithTimeout(ctx, bound)
-	defer cancel()
-	answers := make(chan answer, 1)
-	go func() {
-		v, err := f(ctx)
-		answers <- answer{v, err}
-	}()
-	select {
-	case a := <-answers:
-		return a.value, a.err
-	case <-ctx.Done():
-		var none T
-		return none, context.Cause(ctx)
-	}
 }

@@ -75,7 +75,7 @@ func (c *Controller) tidy() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for key, d := range c.decided {
-		if now.Sub(d.at) > forgetAfter && c.jobs.get(key.job) == nil {
+		if now.Sub(d.at) > forgetAfter && c.jobs.Get(key.job) == nil {
 			c.dropDecided(key, d)
 			c.forgotten.Store(max(c.forgotten.Load(), d.at.Unix()))
 		}

@@ -50,11 +50,11 @@ func (c *Controller) SharedNodes(ctx context.Context, cluster *share.Cluster, j 
 // and how fast it goes at its clocks. The error says that the records can't be
 // read.
 func (c *Controller) sharedUse(ctx context.Context, j *slurm.Job, gpuModel string) (p *share.Profile, rate float64, err error) {
-	job := c.jobs.get(j.ID)
+	job := c.jobs.Get(j.ID)
 	if job == nil || gpuModel == "" {
 		return nil, 0, nil
 	}
-	job, err = c.withToken(ctx, job, nil)
+	job, err = c.jobs.WithSubmission(ctx, job)
 	if err != nil || job.source == (source{}) {
 		return nil, 0, err
 	}

@@ -61,10 +61,9 @@ func (c *counters) ran(o *record.Outcome) {
 // sleepers counts the nodes with GPUs that sleep, and those that wake, when Slurm
 // was last asked.
 func (c *Controller) sleepers() (asleep, waking int) {
-	c.synced.mu.Lock()
-	defer c.synced.mu.Unlock()
-	for i := range c.synced.nodeList {
-		switch n := &c.synced.nodeList[i]; {
+	nodes := c.jobs.Nodes()
+	for i := range nodes {
+		switch n := &nodes[i]; {
 		case gpusOfNode(n) == 0:
 		case n.State.Is("POWERING_UP") || n.State.Is("POWER_UP"):
 			waking++
@@ -94,13 +93,13 @@ func (c *Controller) Status(ctx context.Context) Status {
 		Unwritten: c.writer.waiting.Load(), Lost: c.writer.lost.Load(),
 		SlowestDecideS: math.Round(float64(n.slowestDecide.Load())/1e3) / 1e6,
 	}
-	status.Jobs, status.Tokens = c.jobs.len()
+	status.Jobs, status.Tokens = c.jobs.Len()
 	status.Asleep, status.Waking = c.sleepers()
 	status.Forecasts = c.forecasts.Status()
 	c.mu.Lock()
 	status.Decided = len(c.decided)
 	c.mu.Unlock()
-	status.Queue, status.Nodes = c.synced.jobs.status(), c.synced.nodes.status()
+	status.Queue, status.Nodes = c.jobs.Status()
 	if err := c.writer.trouble(c.options.StoreWait); err != nil {
 		status.Trouble, status.Moved = err.Error(), errors.Is(err, store.ErrMoved)
 	}

@@ -37,10 +37,9 @@ func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.Submi
 	}
 	from := sourceOf(s.UID, scriptHash(s.Script), string(s.Name))
 	own := s.TRESFreq != ""
-	kept := submitted{source: from, ownFreq: own, at: now.Unix()}
 	reason := "submitted"
 	if own {
-		reason = reasonOwnFreq
+		reason = ReasonOwnFreq
 	}
 	settings := c.settings.Load()
 	mode := config.Mode("") // where the user names no partition: Slurm chooses later
@@ -54,7 +53,7 @@ func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.Submi
 		said = append(said, advice)
 	}
 	answer.Message = slurm.Hex(slurm.Printable(strings.Join(said, "; "), maxMessage))
-	c.jobs.putToken(token, kept)
+	c.jobs.Submitted(token, from, own, now)
 	noted := &record.Decision{
 		Cluster: c.options.Cluster, Token: token, Workload: from.String(), Reason: reason,
 		Mode: string(mode), ConfigVersion: settings.Version,

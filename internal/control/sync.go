@@ -29,20 +29,13 @@ const (
 	// took to answer: a big queue is asked for less often.
 	syncRest = 9
 	// syncPause is the longest pause after failures.
-	syncPause = time.Minute
-	syncBound = time.Minute // of one question
+	syncPause  = time.Minute
+	maxTrouble = 400         // bytes of what goes wrong that are shown
+	syncBound  = time.Minute // of one question
 	// manyJobs is the length of a list from which on the memory that reading it
 	// took is given back at once.
 	manyJobs = 10_000
 )
-
-// synced is what the syncs found.
-type synced struct {
-	jobs, nodes syncing
-
-	mu       sync.Mutex
-	nodeList []slurm.Node
-}
 
 // syncing is how a sync fares.
 type syncing struct {
@@ -59,20 +52,20 @@ type syncing struct {
 // Sync keeps up with Slurm until the context ends: it asks for all jobs again
 // and again (0: every 10 s), and for the nodes every minute. When Slurm doesn't
 // answer it is asked less often, and what is known stays.
-func (c *Controller) Sync(ctx context.Context, source Source, every time.Duration) {
+func (t *tracker) Sync(ctx context.Context, source Source, every time.Duration) {
 	every = cmp.Or(max(0, every), syncEvery)
 	var both sync.WaitGroup
 	both.Go(func() {
-		c.again(ctx, &c.synced.jobs, every, func(ctx context.Context) error { return c.syncJobs(ctx, source) })
+		t.again(ctx, &t.jobs, every, func(ctx context.Context) error { return t.syncJobs(ctx, source) })
 	})
 	both.Go(func() {
-		c.again(ctx, &c.synced.nodes, max(every, nodesEvery), func(ctx context.Context) error { return c.syncNodes(ctx, source) })
+		t.again(ctx, &t.nodes, max(every, nodesEvery), func(ctx context.Context) error { return t.syncNodes(ctx, source) })
 	})
 	both.Wait()
 }
 
 // again asks until the context ends.
-func (c *Controller) again(ctx context.Context, s *syncing, every time.Duration, ask func(context.Context) error) {
+func (t *tracker) again(ctx context.Context, s *syncing, every time.Duration, ask func(context.Context) error) {
 	pause := time.Duration(0)
 	for {
 		timer := time.NewTimer(pause)
@@ -86,28 +79,28 @@ func (c *Controller) again(ctx context.Context, s *syncing, every time.Duration,
 			continue
 		}
 		begin := time.Now()
-		at := c.options.Clock()
+		at := t.options.Clock()
 		bound, cancel := context.WithTimeout(ctx, syncBound)
 		err := ask(bound)
 		cancel()
 		if ctx.Err() != nil {
 			return
 		}
-		c.report(s, err)
+		t.report(s, err)
 		pause = s.note(at, err, every, time.Since(begin))
 	}
 }
 
 // report logs what changed.
-func (c *Controller) report(s *syncing, err error) {
+func (t *tracker) report(s *syncing, err error) {
 	s.mu.Lock()
 	failures := s.failures
 	s.mu.Unlock()
 	switch {
 	case err != nil && failures == 0:
-		c.options.Log.Warn("Slurm doesn't say what there is; what is known stays", "of", s.what, "error", err)
+		t.options.Log.Warn("Slurm doesn't say what there is; what is known stays", "of", s.what, "error", err)
 	case err == nil && failures > 0:
-		c.options.Log.Info("Slurm answers again", "of", s.what, "failures", failures)
+		t.options.Log.Info("Slurm answers again", "of", s.what, "failures", failures)
 	}
 }
 
@@ -136,16 +129,16 @@ func (s *syncing) status() epdapi.SyncStatus {
 	defer s.mu.Unlock()
 	status := epdapi.SyncStatus{At: s.at, Failures: s.failures}
 	if s.err != nil {
-		status.Trouble = slurm.Printable(s.err.Error(), maxMessage)
+		status.Trouble = slurm.Printable(s.err.Error(), maxTrouble)
 	}
 	return status
 }
 
 // syncJobs asks for all jobs. Those that Slurm doesn't name any more are
 // forgotten, unless they were asked for later than all.
-func (c *Controller) syncJobs(ctx context.Context, source Source) error {
-	end := c.garbage.little()
-	n, err := c.takeJobs(ctx, source)
+func (t *tracker) syncJobs(ctx context.Context, source Source) error {
+	end := t.options.LittleGarbage()
+	n, err := t.takeJobs(ctx, source)
 	end()
 	if n >= manyJobs {
 		debug.FreeOSMemory() // the list is garbage by now
@@ -163,40 +156,40 @@ type listed struct {
 
 // takeJobs asks for all jobs and returns how many there are. A list that breaks
 // off changes nothing. Jobs as they were before are kept once.
-func (c *Controller) takeJobs(ctx context.Context, source Source) (int, error) {
-	asked := c.question()
-	known, _ := c.jobs.len()
+func (t *tracker) takeJobs(ctx context.Context, source Source) (int, error) {
+	asked := t.question()
+	known, _ := t.table.len()
 	list := make([]listed, 0, known+known/8)
 	err := source.EachJob(ctx, func(j *slurm.Job) error {
-		list = append(list, listed{c.seen(j), j.ID, j.Priority, j.State.Ended()})
+		list = append(list, listed{t.seen(j), j.ID, j.Priority, j.State.Ended()})
 		return nil
 	})
 	if err != nil {
 		return len(list), err
 	}
 	ended := make(map[slurm.JobID]held)
-	now := c.options.Clock()
+	now := t.options.Clock()
 	for _, l := range list {
-		c.remember(l, asked)
+		t.remember(l, asked)
 		if l.job.scripted {
-			c.jobs.settleToken(l.job.token, now)
+			t.table.settleToken(l.job.token, now)
 		}
 		if l.ended && len(ended) < maxEnded {
 			ended[l.id] = held{l.job, asked, 0}
 		}
 	}
-	c.jobs.vanish(asked, ended)
-	c.noteMissed(ctx, ended)
+	t.table.vanish(asked, ended)
+	t.noteMissed(ctx, ended)
 	return len(list), nil
 }
 
-func (c *Controller) syncNodes(ctx context.Context, source Source) error {
+func (t *tracker) syncNodes(ctx context.Context, source Source) error {
 	nodes, err := source.Nodes(ctx)
 	if err != nil {
 		return err
 	}
-	c.synced.mu.Lock()
-	defer c.synced.mu.Unlock()
-	c.synced.nodeList = nodes
+	t.nodesMu.Lock()
+	defer t.nodesMu.Unlock()
+	t.nodeList = nodes
 	return nil
 }
