@@ -39,7 +39,7 @@ const (
 // part of what it takes at default clocks at most.
 func (ch *chooser) adapt(room float64) bool {
 	rule, m, d, standard := &ch.settings.Live.Adapt, ch.model.model, ch.decision, &ch.sure.Standard
-	if rule.ModeOf(ch.job.partition.Value()) != config.AdaptOn || rule.Writes < leastWrites || ch.job.nodes != 1 || !m.Covers(standard) {
+	if rule.ModeOf(ch.job.Partition.Value()) != config.AdaptOn || rule.Writes < leastWrites || ch.job.Nodes != 1 || !m.Covers(standard) {
 		return false
 	}
 	sla := min(rule.SLA, ch.sure.Stretch, guarded*room/ch.sure.Longest(standard))

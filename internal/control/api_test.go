@@ -17,6 +17,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
@@ -294,7 +295,7 @@ func unstarted(options *Options) *Controller {
 		options: *options, started: start, decided: make(map[decisionKey]*decided),
 		leads: make(map[leadKey]*decided), clocks: make(map[string]*table),
 		tables: tables{seed: maphash.MakeSeed(), kept: make(map[tableKey]*table)}, writer: newWriter(&memory{}, options.Log),
-		jobs: newTracker(&trackerOptions{Clock: options.Clock}),
+		jobs: jobs.New(&jobs.Options{Clock: options.Clock}),
 	}
 	c.settings.Store(options.Settings)
 	c.profiles.init()

@@ -30,7 +30,7 @@ func (c *Controller) numberOf(text string) (slurm.JobID, error) {
 // addArrayID adds which task of an array a job is that Slurm lists.
 func (c *Controller) addArrayID(j *epdapi.Job) {
 	live := c.jobs.Get(slurm.JobID(j.ID)) //nolint:gosec // ids of Slurm's have 26 bits
-	if live != nil && live.submitted == j.Submitted.Unix() {
-		j.ArrayID = live.arrayID()
+	if live != nil && live.Submitted == j.Submitted.Unix() {
+		j.ArrayID = live.ArrayID()
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
+	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
@@ -33,7 +34,7 @@ func (d *discard) PutDecision(context.Context, *record.Decision) (int64, error) 
 
 // knowMany makes a hundred thousand jobs of a thousand workloads known, each
 // workload with a model.
-func (r *rig) knowMany(jobs int) {
+func (r *rig) knowMany(many int) {
 	samples := make([]dvfsmodel.Sample, 0, 5)
 	truth := memoryBound()
 	for _, core := range ask(1).Clocks[0].Core {
@@ -48,12 +49,12 @@ func (r *rig) knowMany(jobs int) {
 			r.t.Fatal(err)
 		}
 		name := fmt.Sprintf("job-%d", i)
-		key := record.WorkloadKey{Cluster: "alpha", Workload: sourceOf(uint32(i%100), "", name).workload(1), GPUModel: "V100"}
+		key := record.WorkloadKey{Cluster: "alpha", Workload: jobs.SourceOf(uint32(i%100), "", name).Workload(1), GPUModel: "V100"}
 		r.models.change(key, func(st *standing) { st.model = m })
 	}
 	r.clock.move(time.Minute)
 	list := make([]slurm.Job, 0, 1000)
-	for i := range jobs {
+	for i := range many {
 		list = append(list, slurm.Job{
 			ID: slurm.JobID(i + 1), Name: fmt.Sprintf("job-%d", i%workloads), User: fmt.Sprintf("user%d", i%100), UID: uint32(i % 100),
 			Account: "physics", Partition: "gpu", Submit: r.clock.read(), NodeCount: 1,

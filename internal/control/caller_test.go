@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/jobs"
 	words "github.com/epplan/epplan/internal/predict/source"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
@@ -139,7 +140,7 @@ func TestUsersSeeTheirOwnJobsAndNobodyElses(t *testing.T) {
 		{"bob", &bob, "/v1/jobs", []int64{2}},
 		{"a stranger", &Caller{UID: 77, Name: "eve"}, "/v1/jobs", nil},
 		{"a uid without a name", &nameless, "/v1/jobs", nil},
-		{"a name beyond what is kept", &Caller{UID: 78, Name: strings.Repeat("a", MaxText+1)}, "/v1/jobs", nil},
+		{"a name beyond what is kept", &Caller{UID: 78, Name: strings.Repeat("a", jobs.MaxText+1)}, "/v1/jobs", nil},
 		{"operator", &operator, "/v1/jobs", []int64{2, 1}},
 		{"operator asks for bob's", &operator, "/v1/jobs?user=bob", []int64{2}},
 		{"control", &root, "/v1/jobs", []int64{2, 1}},

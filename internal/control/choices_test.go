@@ -12,6 +12,7 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
+	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/planner"
@@ -119,8 +120,8 @@ func (a *alike) chooser(tb testing.TB, configuration string) *chooser {
 	if a.deadline > 0 {
 		d.Wish.Deadline = start.Add(a.deadline)
 	}
-	job := described(0, "", "p", "")
-	job.limit, job.gpus, job.nodes = a.limit, 1, 1
+	job := jobs.Described(0, "", "p", "")
+	job.Limit, job.GPUs, job.Nodes = a.limit, 1, 1
 	return &chooser{settings: s, table: newTable(s, r), model: modelView{model: a.model}, request: r, job: job, now: start, decision: &d}
 }
 

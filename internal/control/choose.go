@@ -9,6 +9,7 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/choose"
+	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
@@ -19,7 +20,7 @@ type chooser struct {
 	table    *table
 	model    modelView
 	request  *DecideRequest
-	job      *knownJob
+	job      *jobs.Job
 	explores bool // drawn by lot
 	doubt    error
 	now      time.Time
@@ -41,8 +42,8 @@ func (ch *chooser) choose(wishes *slurm.Wishes) {
 		d.Reason = reasonShared
 	case wishes.Off:
 		d.Reason = "the user opted out: default clocks"
-	case ch.job.ownFreq:
-		d.Reason = ReasonOwnFreq
+	case ch.job.OwnFreq:
+		d.Reason = jobs.ReasonOwnFreq
 	case len(ch.table.pairs) == 0:
 		d.Reason = "the GPUs have no clocks to choose from"
 	case wishes.Fixed():
@@ -96,7 +97,7 @@ func (ch *chooser) byModel() {
 	standard := &sure.Standard
 	ch.predict(*standard)
 	d.DefaultJ = d.EnergyJ
-	if !ch.job.limit.IsSet() {
+	if !ch.job.Limit.IsSet() {
 		d.Reason = "default clocks: " + describe(ch.doubt, "the time limit isn't known")
 		return
 	}
@@ -173,7 +174,7 @@ func (ch *chooser) standAside(why string) {
 
 // room is how long the run may take at most, and what says so.
 func (ch *chooser) room() (limit float64, bound string) {
-	return ch.job.room(ch.now, ch.decision.Wish.Deadline, ch.settings.Safety.DeadlineMargin)
+	return ch.job.RunLimit(ch.now, ch.decision.Wish.Deadline, ch.settings.Safety.DeadlineMargin)
 }
 
 // price is what clocks are chosen by, the host's power included.
@@ -212,7 +213,7 @@ func describe(err error, otherwise string) string {
 	if err == nil {
 		return otherwise
 	}
-	if errors.Is(err, errUnknownJob) {
+	if errors.Is(err, jobs.ErrUnknown) {
 		return "the job isn't known, nor is its time limit"
 	}
 	return otherwise + ": " + slurm.Printable(err.Error(), maxMessage)

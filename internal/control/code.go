@@ -8,6 +8,7 @@ import (
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/forecast"
+	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -56,9 +57,9 @@ func (c *Controller) announce(s *slurm.Submission, code *epdapi.Code) bool {
 		return false
 	}
 	script := scriptHash(s.Script)
-	sources := []string{sourceOf(s.UID, script, string(s.Name)).String()}
+	sources := []string{jobs.SourceOf(s.UID, script, string(s.Name)).String()}
 	if script != "" && c.counters.scripts.Load() == 0 { // job_submit may send no scripts
-		sources = append(sources, sourceOf(s.UID, "", string(s.Name)).String())
+		sources = append(sources, jobs.SourceOf(s.UID, "", string(s.Name)).String())
 	}
 	return c.forecasts.Announce(s.UID, sources, code)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/forecast"
+	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
@@ -24,6 +25,7 @@ import (
 // Records is what a controller keeps; [store.Store] is one.
 type Records interface {
 	forecast.Records // of which the controller itself uses PutModel and VisitHistory
+	jobs.Records     // which it uses itself, too
 	Trouble() error
 	PutJob(ctx context.Context, j *record.Job) error
 	PutDecision(ctx context.Context, d *record.Decision) (int64, error)
@@ -31,10 +33,8 @@ type Records interface {
 	PutModel(ctx context.Context, m *record.Model) (int64, error)
 	UseModel(ctx context.Context, key record.WorkloadKey, version int64, note string) error
 	Jobs(ctx context.Context, filter *store.JobFilter, before int64, limit int) (store.JobPage, error)
-	JobRows(ctx context.Context, filter *store.JobFilter, before int64, limit int) (store.ListedPage, error)
 	LastDecisions(ctx context.Context, cluster, mode string, before int64, limit int) (store.DecisionPage, error)
 	LastDecisionsOf(ctx context.Context, cluster, user, mode string, most int) ([]record.JobDecision, error)
-	DecisionByToken(ctx context.Context, cluster, token string) (record.Decision, error)
 	DecisionsOfJob(ctx context.Context, cluster string, jobID int64) ([]record.Decision, error)
 	OutcomesOf(ctx context.Context, key record.WorkloadKey, before int64, limit int) (store.OutcomePage, error)
 	OutcomesOfJob(ctx context.Context, cluster string, jobID int64) ([]record.Outcome, error)
@@ -70,7 +70,7 @@ type Options struct {
 	ResolveTimeout time.Duration // default [epdapi.JobWait]
 	// Account asks Slurm's accounting how jobs ended that Slurm itself doesn't
 	// know any more; nil: there is none.
-	Account Accounting
+	Account jobs.Accounting
 	// Fresh is for how long what Slurm said of a job is believed, before it is
 	// asked again at the job's start (default 1 min).
 	Fresh time.Duration
@@ -104,7 +104,7 @@ type Controller struct {
 	started   time.Time
 	lot       [sha256.Size]byte // key of the lot of those held out
 	exploring [sha256.Size]byte // and of those that explore
-	jobs      *tracker
+	jobs      *jobs.Tracker
 	tables    tables
 	models    models
 	priors    priors
@@ -186,7 +186,7 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 		Pending:       func() (done func()) { c.pending.add(); return c.pending.done },
 		LittleGarbage: c.garbage.little,
 	})
-	c.jobs = newTracker(&trackerOptions{
+	c.jobs = jobs.New(&jobs.Options{
 		Records: options.Store, Cluster: options.Cluster, Resolve: options.Resolve, ResolveTimeout: options.ResolveTimeout,
 		Account: options.Account, Fresh: options.Fresh, StoreWait: options.StoreWait, Clock: options.Clock, Speed: options.Speed, Log: options.Log,
 		SeeUser: c.forecasts.SeeUser, Reports: func(node string) bool { return c.reports.of(node) != nil },
@@ -267,4 +267,4 @@ func (c *Controller) Reload(load func() (*Settings, error)) error {
 }
 
 // Tracker is what knows of Slurm's jobs and nodes: whoever can ask Slurm has it keep up.
-func (c *Controller) Tracker() *tracker { return c.jobs }
+func (c *Controller) Tracker() *jobs.Tracker { return c.jobs }

@@ -76,11 +76,11 @@ func drawnDecision(t *testing.T, rng *rand.Rand, a *alike) string {
 		pair := pairs[rng.IntN(len(pairs))]
 		wishes.CoreMHz, wishes.MemoryMHz, asked = int(pair.Core)+rng.IntN(2), int(pair.Mem), "fixed"
 	case 2:
-		ch.job.limit, asked = live.Limit{}, "limit unknown"
+		ch.job.Limit, asked = live.Limit{}, "limit unknown"
 	case 3:
 		ch.request.Shared, asked = true, "shared"
 	case 4:
-		ch.job.deadline, asked = start.Add(time.Duration(60*rng.IntN(200))*time.Second).Unix(), "Slurm deadline"
+		ch.job.Deadline, asked = start.Add(time.Duration(60*rng.IntN(200))*time.Second).Unix(), "Slurm deadline"
 	}
 	ch.explores = rng.IntN(3) == 0
 	ch.model.lessons = []lesson{{at: drawPair(rng, ch.table.pairs), gain: 0.1}, {at: drawPair(rng, ch.table.pairs), gain: 0.05}}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
@@ -61,13 +62,13 @@ func (c *Controller) decideOnce(ctx context.Context, r *DecideRequest) (d *decid
 	if errors.Is(doubt, slurm.ErrNotFound) {
 		return c.noSuchJob(r), false, nil
 	}
-	job = job.startedIn(string(r.Partition))
+	job = job.StartedIn(string(r.Partition))
 	var lead *decided
-	if earlier == nil && (job.submitted <= max(c.started.Unix(), c.forgotten.Load()) || c.evicted.Load()) {
+	if earlier == nil && (job.Submitted <= max(c.started.Unix(), c.forgotten.Load()) || c.evicted.Load()) {
 		own, other, err := c.storedDecision(ctx, r, job)
 		switch {
 		case err != nil: // what was answered before isn't known
-			job, doubt = job.stranger(), errors.Join(doubt, errStore, err)
+			job, doubt = job.WithoutWorkload(), errors.Join(doubt, jobs.ErrRecords, err)
 		case own != nil:
 			return c.keep(key, own, nil), true, nil
 		}
@@ -82,10 +83,10 @@ func (c *Controller) decideOnce(ctx context.Context, r *DecideRequest) (d *decid
 
 // find is what is known of a request's job, or else what the request says of it. The
 // error says why it isn't as fresh as it should be.
-func (c *Controller) find(ctx context.Context, r *DecideRequest, ranBefore bool) (*knownJob, error) {
-	job, doubt := c.jobs.find(ctx, r.Job, ranBefore)
+func (c *Controller) find(ctx context.Context, r *DecideRequest, ranBefore bool) (*jobs.Job, error) {
+	job, doubt := c.jobs.Find(ctx, r.Job, ranBefore)
 	if job == nil {
-		job = described(r.UID, string(r.User), string(r.Partition), string(r.Comment))
+		job = jobs.Described(r.UID, string(r.User), string(r.Partition), string(r.Comment))
 	}
 	return job, doubt
 }
@@ -95,7 +96,7 @@ func (c *Controller) find(ctx context.Context, r *DecideRequest, ranBefore bool)
 func (c *Controller) noSuchJob(r *DecideRequest) *decided {
 	s, now := c.settings.Load(), c.options.Clock()
 	return &decided{fault: FaultUnknown, Decision: Decision{
-		ID: c.decisionID(r, now), Job: r.Job, Node: r.Node, Mode: s.Live.ModeOf(described(r.UID, "", string(r.Partition), "").partition.Value()),
+		ID: c.decisionID(r, now), Job: r.Job, Node: r.Node, Mode: s.Live.ModeOf(jobs.Described(r.UID, "", string(r.Partition), "").Partition.Value()),
 		Reason: reasonNoJob, GPUModel: s.modelName(r.GPUModel), ConfigVersion: s.Version, Arm: record.Excluded,
 		Created: now,
 	}}
@@ -114,7 +115,7 @@ func (d *decided) sameRun(run string) bool { return d.run == run }
 
 // keep makes a decision the one that counts, unless another came first, and
 // has it written. One that is in the store already comes without a job.
-func (c *Controller) keep(key decisionKey, d *decided, job *knownJob) *decided {
+func (c *Controller) keep(key decisionKey, d *decided, job *jobs.Job) *decided {
 	c.mu.Lock()
 	if other := c.decided[key]; other != nil && other.sameRun(d.run) {
 		c.mu.Unlock()
@@ -136,39 +137,39 @@ func (c *Controller) keep(key decisionKey, d *decided, job *knownJob) *decided {
 		return d
 	}
 	c.counters.decided(&d.Decision)
-	if !c.writer.put(entry{job: job.record(c.options.Cluster, d.Job, d.Workload, slurm.Running), decision: c.decisionRecord(d), decided: d}) {
+	if !c.writer.put(entry{job: job.Record(c.options.Cluster, d.Job, d.Workload, slurm.Running), decision: c.decisionRecord(d), decided: d}) {
 		c.options.Log.Error("too many decisions wait to be stored: one isn't", "job", d.Job)
 	}
 	return d
 }
 
 // decide applies the rules, the ones that leave the GPUs alone first.
-func (c *Controller) decide(r *DecideRequest, job *knownJob, doubt error) *decided {
+func (c *Controller) decide(r *DecideRequest, job *jobs.Job, doubt error) *decided {
 	s := c.settings.Load()
 	now := c.options.Clock()
-	wishes := job.wishes(now)
-	gpus := max(int(job.gpus), r.GPUs)
+	wishes := job.Wishes(now)
+	gpus := max(int(job.GPUs), r.GPUs)
 	t := c.tables.get(s, r)
 	made := &decided{
 		Decision: Decision{
-			Job: r.Job, Node: r.Node, Mode: s.Live.ModeOf(job.partition.Value()), GPUModel: s.modelName(r.GPUModel),
+			Job: r.Job, Node: r.Node, Mode: s.Live.ModeOf(job.Partition.Value()), GPUModel: s.modelName(r.GPUModel),
 			ConfigVersion: s.Version, Arm: record.Excluded, Created: now,
 			Wish: Wish{
-				OptOut: wishes.Off, Fixed: wishes.Fixed(), OwnFreq: job.ownFreq, Deadline: wishes.Deadline, Warnings: wishes.Warnings,
+				OptOut: wishes.Off, Fixed: wishes.Fixed(), OwnFreq: job.OwnFreq, Deadline: wishes.Deadline, Warnings: wishes.Warnings,
 			},
 		},
 		run: r.RunID, at: now, stored: make(chan struct{}), gpus: r.GPUs, shared: r.Shared, clocks: t.hash,
-		submitted: job.submitted, restarts: job.restarts, fault: faultOfDoubt(doubt), parts: s.partsOn(r.GPUModel),
+		submitted: job.Submitted, restarts: job.Restarts, fault: faultOfDoubt(doubt), parts: s.partsOn(r.GPUModel),
 	}
 	if r.Partition != "" {
-		made.partition = job.partition
+		made.partition = job.Partition
 	}
 	d := &made.Decision
 	d.ID = c.decisionID(r, now)
-	if job.source != (source{}) && gpus > 0 {
-		d.Workload = job.source.workload(gpus)
+	if job.Source != (jobs.Source{}) && gpus > 0 {
+		d.Workload = job.Source.Workload(gpus)
 	}
-	d.Limit = job.limit
+	d.Limit = job.Limit
 	c.noteClocks(d.GPUModel, t)
 	c.profiles.noteNode(r.Node, d.GPUModel)
 	ch := chooser{settings: s, table: t, request: r, job: job, decision: d, doubt: doubt, now: now, explores: lot(&c.exploring, r.Job) < s.Live.Explore}
@@ -218,7 +219,7 @@ func (c *Controller) noteClocks(model string, t *table) {
 // storedDecision is the decision that was made for a run before the controller
 // was restarted, or else the one that was made for another node of the same
 // run; nil without them.
-func (c *Controller) storedDecision(ctx context.Context, r *DecideRequest, job *knownJob) (own, other *decided, err error) {
+func (c *Controller) storedDecision(ctx context.Context, r *DecideRequest, job *jobs.Job) (own, other *decided, err error) {
 	all, err := store.Within(ctx, c.options.StoreWait, func(ctx context.Context) ([]record.Decision, error) {
 		return c.options.Store.DecisionsOfJob(ctx, c.options.Cluster, int64(r.Job))
 	})
@@ -229,9 +230,9 @@ func (c *Controller) storedDecision(ctx context.Context, r *DecideRequest, job *
 	for i := len(all) - 1; i >= 0; i-- {
 		d := &all[i]
 		switch {
-		case d.Created.Unix() < job.submitted: // it was for another job of the same id, or an earlier run
+		case d.Created.Unix() < job.Submitted: // it was for another job of the same id, or an earlier run
 		case d.Node != r.Node:
-			if other == nil && job.submitted > 0 && leads(d, r, s) && c.tables.get(s, r).has(d.Setting) {
+			if other == nil && job.Submitted > 0 && leads(d, r, s) && c.tables.get(s, r).has(d.Setting) {
 				other = fromRecord(d)
 			}
 		case d.RunID != r.RunID:

@@ -130,6 +130,9 @@ func (r *rig) begin(s *ctld, id slurm.JobID) (slurm.Job, *record.Outcome) {
 	return j, o
 }
 
+// patience is how long an outcome waits for Slurm to say how its job ended.
+const patience = time.Minute
+
 // endings are what Slurm says after a run, and what is recorded of it.
 var endings = []struct {
 	name    string

@@ -10,6 +10,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
@@ -38,19 +39,19 @@ func (c *Controller) postEstimate(r *http.Request) (any, error) {
 // if that is empty, on all on which its workload ran. Nothing of it is kept.
 func (c *Controller) Estimate(s *slurm.Submission, gpuModel string) *epdapi.Estimate {
 	gpus, shared := gpusOf(s)
-	job := described(s.UID, "", string(s.Partition), string(s.Comment))
-	job.gpus, job.nodes, job.limit = uint32(gpus), s.MinNodes, c.jobs.limitOf(s.Limit()) //nolint:gosec // at most maxGPUs
-	job.source, job.scripted, job.ownFreq = sourceOf(s.UID, scriptHash(s.Script), string(s.Name)), s.Script != "", s.TRESFreq != ""
+	job := jobs.Described(s.UID, "", string(s.Partition), string(s.Comment))
+	job.GPUs, job.Nodes, job.Limit = uint32(gpus), s.MinNodes, c.jobs.Limit(s.Limit()) //nolint:gosec // at most maxGPUs
+	job.Source, job.Scripted, job.OwnFreq = jobs.SourceOf(s.UID, scriptHash(s.Script), string(s.Name)), s.Script != "", s.TRESFreq != ""
 	e := c.estimate(job, shared, gpuModel)
-	if f := c.forecasts.Predict(c.submittedJob(s, job.source)); f != nil {
+	if f := c.forecasts.Predict(c.submittedJob(s, job.Source)); f != nil {
 		f.Footprint = c.settings.Load().footprint(c.options.Clock(), f)
 		e.Forecast = f
 	}
-	if e.Known || !job.scripted || c.counters.scripts.Load() > 0 {
+	if e.Known || !job.Scripted || c.counters.scripts.Load() > 0 {
 		return e
 	}
 	// Where job_submit sends no scripts, jobs go by their names.
-	job.source, job.scripted = sourceOf(s.UID, "", string(s.Name)), false
+	job.Source, job.Scripted = jobs.SourceOf(s.UID, "", string(s.Name)), false
 	if named := c.estimate(job, shared, gpuModel); named.Known {
 		named.Forecast = e.Forecast
 		return named
@@ -91,22 +92,22 @@ func gpusOf(s *slurm.Submission) (gpus int, shared bool) {
 
 // estimate goes through the rules of a decision on each GPU model. Without a
 // known time limit it goes by none.
-func (c *Controller) estimate(job *knownJob, shared bool, only string) *epdapi.Estimate {
+func (c *Controller) estimate(job *jobs.Job, shared bool, only string) *epdapi.Estimate {
 	s, now := c.settings.Load(), c.options.Clock()
-	wishes := slurm.ParseWishes(job.comment.Value(), now)
+	wishes := slurm.ParseWishes(job.Comment.Value(), now)
 	e := &epdapi.Estimate{
-		GPUs: int(job.gpus), Shared: shared, Scripted: job.scripted, Mode: string(s.Live.ModeOf(job.partition.Value())), Limited: job.limit.IsSet(),
-		HoldOut: s.Live.HoldOut, ConstantArm: s.Live.ConstantArm, ConfigVersion: s.Version, Wishes: wishesOf(&wishes, job.ownFreq),
+		GPUs: int(job.GPUs), Shared: shared, Scripted: job.Scripted, Mode: string(s.Live.ModeOf(job.Partition.Value())), Limited: job.Limit.IsSet(),
+		HoldOut: s.Live.HoldOut, ConstantArm: s.Live.ConstantArm, ConfigVersion: s.Version, Wishes: wishesOf(&wishes, job.OwnFreq),
 		Models: []epdapi.EstimateModel{}, Factors: epdapi.NewFactors(&s.Factors),
 	}
 	if e.GPUs == 0 {
 		e.Reason = "it asks for no GPUs"
 		return e
 	}
-	e.Workload = job.source.workload(e.GPUs)
+	e.Workload = job.Source.Workload(e.GPUs)
 	if !e.Limited {
 		unlimited := *job
-		unlimited.limit = live.Unlimited()
+		unlimited.Limit = live.Unlimited()
 		job = &unlimited
 	}
 	where := ""
@@ -128,7 +129,7 @@ func (c *Controller) estimate(job *knownJob, shared bool, only string) *epdapi.E
 	case e.Known:
 	case len(e.Models) > 0:
 		e.Reason = e.Models[0].Reason
-	case job.scripted:
+	case job.Scripted:
 		e.Reason = "no run of this very script by this user on as many GPUs" + where + " is known"
 	default:
 		e.Reason = "no run under this name by this user on as many GPUs" + where + " is known"
@@ -137,10 +138,10 @@ func (c *Controller) estimate(job *knownJob, shared bool, only string) *epdapi.E
 }
 
 // estimateOn is an estimate on one GPU model.
-func (c *Controller) estimateOn(s *Settings, job *knownJob, shared bool, name string, view modelView, wishes *slurm.Wishes, now time.Time) epdapi.EstimateModel {
-	request := &DecideRequest{GPUModel: name, GPUs: int(job.gpus), Shared: shared, Clocks: c.clocksOf(s, name, view.model)}
+func (c *Controller) estimateOn(s *Settings, job *jobs.Job, shared bool, name string, view modelView, wishes *slurm.Wishes, now time.Time) epdapi.EstimateModel {
+	request := &DecideRequest{GPUModel: name, GPUs: int(job.GPUs), Shared: shared, Clocks: c.clocksOf(s, name, view.model)}
 	d := Decision{
-		GPUModel: name, Workload: job.source.workload(int(job.gpus)), Mode: s.Live.ModeOf(job.partition.Value()), Arm: record.Excluded,
+		GPUModel: name, Workload: job.Source.Workload(int(job.GPUs)), Mode: s.Live.ModeOf(job.Partition.Value()), Arm: record.Excluded,
 		Wish: Wish{Deadline: wishes.Deadline}, Created: now,
 	}
 	ch := chooser{settings: s, table: c.tables.get(s, request), model: view, request: request, job: job, now: now, decision: &d}
@@ -149,7 +150,7 @@ func (c *Controller) estimateOn(s *Settings, job *knownJob, shared bool, name st
 	if view.model == nil {
 		return e
 	}
-	at := predictor{settings: s, model: view.model, gpuModel: name, gpus: float64(job.gpus)}
+	at := predictor{settings: s, model: view.model, gpuModel: name, gpus: float64(job.GPUs)}
 	base := ch.table.base
 	e.Model, e.Default = modelOf(view.model), at.point(base.Core, base.Mem)
 	if e.Chosen = e.Default; d.Core > 0 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
+	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
@@ -148,7 +149,7 @@ func TestAProbeIsBoundedAndSaysSo(t *testing.T) {
 		})
 		request := ask(i + 1)
 		request.Clocks[0].Core = c.clocks
-		view := c.models.get(record.WorkloadKey{Cluster: "alpha", Workload: sourceOf(1000, "", fmt.Sprint("workload-", workload)).workload(1), GPUModel: "V100"})
+		view := c.models.get(record.WorkloadKey{Cluster: "alpha", Workload: jobs.SourceOf(1000, "", fmt.Sprint("workload-", workload)).Workload(1), GPUModel: "V100"})
 		d := c.decide(request)
 		o := c.ran(d, request.RunID, c.truths[workload])
 		c.record(o, store.Stored)

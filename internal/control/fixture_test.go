@@ -14,6 +14,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/store/storetest"
@@ -176,12 +177,12 @@ func (r *rig) ran(d Decision, run string, truth dvfsmodel.Params) *record.Outcom
 }
 
 // takeList has a controller take Slurm's list of jobs once.
-func takeList(ctx context.Context, c *Controller, source Source) error {
+func takeList(ctx context.Context, c *Controller, source jobs.Lister) error {
 	return c.jobs.Overheard(source).EachJob(ctx, func(*slurm.Job) error { return nil })
 }
 
 // takeNodes has a controller take Slurm's nodes once.
-func takeNodes(ctx context.Context, c *Controller, source Source) error {
+func takeNodes(ctx context.Context, c *Controller, source jobs.Lister) error {
 	nodes, err := source.Nodes(ctx)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
@@ -27,7 +28,7 @@ func (c *Controller) Energy(j *slurm.Job, gpuModel string) (float64, bool) {
 		return 0, false
 	}
 	_, pt, ok := c.foresee(workload, gpuModel)
-	return float64(pt.Energy) * float64(c.jobs.Get(j.ID).gpus), ok
+	return float64(pt.Energy) * float64(c.jobs.Get(j.ID).GPUs), ok
 }
 
 // fewRuns are too few to give advice by.
@@ -60,8 +61,8 @@ func (c *Controller) foresee(workload, gpuModel string) (modelView, dvfsmodel.Po
 // doesn't.
 func (c *Controller) workloadOf(id slurm.JobID) string {
 	job := c.jobs.Get(id)
-	if job == nil || job.gpus == 0 || job.gpus > maxGPUs || job.source == (source{}) {
+	if job == nil || job.GPUs == 0 || job.GPUs > maxGPUs || job.Source == (jobs.Source{}) {
 		return ""
 	}
-	return job.source.workload(int(job.gpus))
+	return job.Source.Workload(int(job.GPUs))
 }

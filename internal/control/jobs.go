@@ -12,6 +12,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
@@ -73,11 +74,11 @@ func (c *Controller) Jobs(ctx context.Context, q *epdapi.JobQuery) (*epdapi.JobP
 
 // addReported adds to jobs that aren't over the clocks that agents report of their
 // runs.
-func (c *Controller) addReported(jobs []epdapi.JobRow) {
+func (c *Controller) addReported(rows []epdapi.JobRow) {
 	open := make(map[int64]*epdapi.JobRow)
-	for i := range jobs {
-		if lasts(jobs[i].State) {
-			open[jobs[i].ID] = &jobs[i]
+	for i := range rows {
+		if jobs.Open(rows[i].State) {
+			open[rows[i].ID] = &rows[i]
 		}
 	}
 	if len(open) == 0 {
@@ -87,7 +88,7 @@ func (c *Controller) addReported(jobs []epdapi.JobRow) {
 		for i := range h.report.Runs {
 			run := &h.report.Runs[i]
 			row := open[int64(run.Job)]
-			if row == nil || run.Started.Before(row.Submitted.Add(-skew)) { // of an earlier job of the id
+			if row == nil || run.Started.Before(row.Submitted.Add(-jobs.Skew)) { // of an earlier job of the id
 				continue
 			}
 			if has := run.Has(); !slices.Contains(row.Locked, has) {
@@ -153,7 +154,7 @@ func (c *Controller) Job(ctx context.Context, id slurm.JobID) (*epdapi.JobView, 
 // visible is everything under a job id that the caller of the context may see, and
 // the job as Slurm has it now; nil: it doesn't. The error is [store.ErrNotFound] if
 // there is nothing.
-func (c *Controller) visible(ctx context.Context, id slurm.JobID) (*history, *knownJob, error) {
+func (c *Controller) visible(ctx context.Context, id slurm.JobID) (*history, *jobs.Job, error) {
 	h, err := c.history(ctx, int64(id))
 	if err != nil {
 		return nil, nil, err
@@ -163,8 +164,8 @@ func (c *Controller) visible(ctx context.Context, id slurm.JobID) (*history, *kn
 		if live, err = c.jobs.WithSubmission(ctx, live); err != nil {
 			return nil, nil, err
 		}
-		if live.submitted > 0 {
-			h.add(live.liveRecord(c.options.Cluster, id))
+		if live.Submitted > 0 {
+			h.add(live.LiveRecord(c.options.Cluster, id))
 		}
 	}
 	h = h.seenBy(CallerOf(ctx))
@@ -176,7 +177,7 @@ func (c *Controller) visible(ctx context.Context, id slurm.JobID) (*history, *kn
 
 // viewLatest fills in the job that was submitted last. live is what Slurm says
 // of the id now; nil: nothing.
-func (c *Controller) viewLatest(ctx context.Context, view *epdapi.JobView, h *history, live *knownJob) error {
+func (c *Controller) viewLatest(ctx context.Context, view *epdapi.JobView, h *history, live *jobs.Job) error {
 	latest := &h.jobs[0]
 	view.Job = jobOf(latest)
 	own := h.submission(latest.Submitted)
@@ -191,11 +192,11 @@ func (c *Controller) viewLatest(ctx context.Context, view *epdapi.JobView, h *hi
 			return err
 		}
 	}
-	if live == nil || live.submitted != latest.Submitted.Unix() {
+	if live == nil || live.Submitted != latest.Submitted.Unix() {
 		return nil
 	}
-	wishes := slurm.ParseWishes(live.comment.Value(), latest.Submitted)
-	view.Wishes = wishesOf(&wishes, live.ownFreq)
+	wishes := slurm.ParseWishes(live.Comment.Value(), latest.Submitted)
+	view.Wishes = wishesOf(&wishes, live.OwnFreq)
 	if len(own.decisions) == 0 {
 		view.Estimate = c.estimate(live, false, "")
 	}

@@ -75,7 +75,7 @@ func (c *Controller) sharesGPU(id slurm.JobID) bool {
 	if job == nil {
 		return false
 	}
-	_, shares := share.WishOf(&slurm.Job{TRESPerNode: job.tresPerNode(), NodeCount: int(job.nodes)})
+	_, shares := share.WishOf(&slurm.Job{TRESPerNode: job.TRESPerNode(), NodeCount: int(job.Nodes)})
 	return shares
 }
 

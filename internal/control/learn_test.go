@@ -10,6 +10,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
+	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
@@ -246,7 +247,7 @@ func TestOwnFrequenciesAtSubmissionOutliveARestart(t *testing.T) {
 	r.flush()
 	again := rigAt(t, r.path, r.clock, enforceAll, nil)
 	again.job(1, func(j *slurm.Job) { j.AdminComment = string(answer.AdminComment) })
-	if d := again.decide(ask(1)); !d.Wish.OwnFreq || d.Reason != ReasonOwnFreq {
+	if d := again.decide(ask(1)); !d.Wish.OwnFreq || d.Reason != jobs.ReasonOwnFreq {
 		t.Errorf("%+v", d)
 	}
 }

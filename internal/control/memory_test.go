@@ -106,7 +106,7 @@ func resident(ctx context.Context, jobs int) error {
 	}
 	scripted := 0
 	for _, job := range c.jobs.All() {
-		if job.scripted {
+		if job.Scripted {
 			scripted++
 		}
 	}

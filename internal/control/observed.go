@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/store/record"
 )
 
@@ -36,9 +37,9 @@ func faultOfDoubt(doubt error) Fault {
 	switch {
 	case doubt == nil:
 		return NoFault
-	case errors.Is(doubt, errUnknownJob):
+	case errors.Is(doubt, jobs.ErrUnknown):
 		return FaultUnknown
-	case errors.Is(doubt, errStore):
+	case errors.Is(doubt, jobs.ErrRecords):
 		return FaultRecords
 	}
 	return FaultSlurm

@@ -9,6 +9,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
@@ -32,7 +33,7 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 		return 0, err
 	}
 	var submitted int64
-	var job *knownJob
+	var job *jobs.Job
 	if !o.Unmatched && hasJob(&o) {
 		if submitted, job, err = c.jobs.Settle(ctx, &o, run); err != nil {
 			return 0, fmt.Errorf("%w: %w", ErrNotYet, err)
@@ -96,9 +97,9 @@ func (c *Controller) doubt(o *record.Outcome) {
 
 // attribute gives an outcome its decision: what the controller decided counts,
 // not what comes with the outcome. It returns when the run began.
-func (c *Controller) attribute(ctx context.Context, o *record.Outcome) (lap, error) {
+func (c *Controller) attribute(ctx context.Context, o *record.Outcome) (jobs.Run, error) {
 	if !hasJob(o) {
-		return lap{Began: o.Started}, nil
+		return jobs.Run{Began: o.Started}, nil
 	}
 	c.mu.Lock()
 	d := c.decided[keyOf(o)]
@@ -107,7 +108,7 @@ func (c *Controller) attribute(ctx context.Context, o *record.Outcome) (lap, err
 		select {
 		case <-d.stored:
 		case <-ctx.Done():
-			return lap{}, fmt.Errorf("the decision of run %s isn't stored yet: %w", o.RunID, context.Cause(ctx))
+			return jobs.Run{}, fmt.Errorf("the decision of run %s isn't stored yet: %w", o.RunID, context.Cause(ctx))
 		}
 		o.DecisionID, o.Workload, o.GPUModel, o.Arm = d.id, d.Workload, d.GPUModel, d.Arm
 		if o.Submitted.IsZero() && d.submitted > 0 {
@@ -115,13 +116,13 @@ func (c *Controller) attribute(ctx context.Context, o *record.Outcome) (lap, err
 		}
 		if o.Submitted.IsZero() { // it was decided before the controller began
 			o.Submitted = c.submissionAt(ctx, o.JobID, d.at)
-			return lap{d.at, o.Submitted}, nil
+			return jobs.Run{Began: d.at, Submitted: o.Submitted}, nil
 		}
-		return lap{d.at, d.submission()}, nil
+		return jobs.Run{Began: d.at, Submitted: d.submission()}, nil
 	}
 	all, err := c.options.Store.DecisionsOfJob(ctx, o.Cluster, o.JobID)
 	if err != nil {
-		return lap{}, fmt.Errorf("find the decision of run %s: %w", o.RunID, err)
+		return jobs.Run{}, fmt.Errorf("find the decision of run %s: %w", o.RunID, err)
 	}
 	for i := len(all) - 1; i >= 0; i-- {
 		if d := &all[i]; d.Node == o.Node && d.RunID == o.RunID {
@@ -129,11 +130,11 @@ func (c *Controller) attribute(ctx context.Context, o *record.Outcome) (lap, err
 			if o.Submitted.IsZero() {
 				o.Submitted = c.submissionAt(ctx, o.JobID, d.Created)
 			}
-			return lap{d.Created, o.Submitted}, nil
+			return jobs.Run{Began: d.Created, Submitted: o.Submitted}, nil
 		}
 	}
 	o.DecisionID = 0
-	return lap{Began: o.Started}, nil
+	return jobs.Run{Began: o.Started}, nil
 }
 
 // submissionAt is when the job was submitted that ran under an id at a time, by the
@@ -152,7 +153,7 @@ func (c *Controller) submissionAt(ctx context.Context, id int64, at time.Time) t
 
 // partitionOf is where a job ran: where it started, for one that names several
 // while it waits, or else where Slurm has it; "" if nobody knows any more.
-func (c *Controller) partitionOf(o *record.Outcome, job *knownJob) string {
+func (c *Controller) partitionOf(o *record.Outcome, job *jobs.Job) string {
 	if hasJob(o) {
 		c.mu.Lock()
 		d := c.decided[keyOf(o)]
@@ -167,7 +168,7 @@ func (c *Controller) partitionOf(o *record.Outcome, job *knownJob) string {
 	if job == nil {
 		return ""
 	}
-	return job.partition.Value()
+	return job.Partition.Value()
 }
 
 // attributeLate gives an outcome the workload that wasn't known when its run began:
@@ -175,7 +176,7 @@ func (c *Controller) partitionOf(o *record.Outcome, job *knownJob) string {
 // job in time. By now Slurm does, or the records have the job that ended. What was
 // decided stays. Without a decision the agent names the GPU model, and the run was at
 // default clocks and is in no arm.
-func (c *Controller) attributeLate(ctx context.Context, o *record.Outcome, submitted int64, job *knownJob) error {
+func (c *Controller) attributeLate(ctx context.Context, o *record.Outcome, submitted int64, job *jobs.Job) error {
 	if job == nil && submitted == 0 {
 		return nil // nobody tells
 	}
@@ -194,9 +195,9 @@ func (c *Controller) attributeLate(ctx context.Context, o *record.Outcome, submi
 
 // workloadOfEnded is the workload of an outcome's job, "" if nobody knows it. A job
 // that Slurm still knows is recorded as one that ended.
-func (c *Controller) workloadOfEnded(ctx context.Context, o *record.Outcome, submitted int64, job *knownJob) (string, error) {
+func (c *Controller) workloadOfEnded(ctx context.Context, o *record.Outcome, submitted int64, job *jobs.Job) (string, error) {
 	if job == nil {
-		recorded, err := c.jobs.lookFor(ctx, keyOf(o).job, submitted)
+		recorded, err := c.jobs.Recorded(ctx, keyOf(o).job, submitted)
 		if err != nil || recorded == nil {
 			return "", err
 		}
@@ -207,10 +208,10 @@ func (c *Controller) workloadOfEnded(ctx context.Context, o *record.Outcome, sub
 		return "", err
 	}
 	workload := ""
-	if gpus := max(int(known.gpus), len(o.GPUs)); gpus > 0 && known.source != (source{}) {
-		workload = known.source.workload(gpus)
+	if gpus := max(int(known.GPUs), len(o.GPUs)); gpus > 0 && known.Source != (jobs.Source{}) {
+		workload = known.Source.Workload(gpus)
 	}
-	if about := known.record(c.options.Cluster, keyOf(o).job, workload, slurm.State(o.ExitState)); about != nil {
+	if about := known.Record(c.options.Cluster, keyOf(o).job, workload, slurm.State(o.ExitState)); about != nil {
 		c.writer.put(entry{job: about})
 	}
 	return workload, nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
@@ -51,9 +52,9 @@ func (c *Controller) Outlook(ctx context.Context, r OutlookRequest) (Outlook, er
 		return Outlook{}, fmt.Errorf("%w: an outlook is of a run: job id, node, run id; %s", ErrRequest, wantRunID)
 	}
 	d := c.decisionOf(ctx, &r)
-	var run lap
+	var run jobs.Run
 	if d != nil {
-		run = lap{d.at, d.submission()}
+		run = jobs.Run{Began: d.at, Submitted: d.submission()}
 	}
 	o := Outlook{Life: Unknown}
 	job, runs, err := c.jobs.Runs(ctx, r.Job, run, r.Ending)
@@ -106,17 +107,17 @@ func (c *Controller) decisionOf(ctx context.Context, r *OutlookRequest) *decided
 }
 
 // limitNow is how long a run may last from its begin.
-func (c *Controller) limitNow(job *knownJob, began time.Time) record.Number {
-	start := job.start()
+func (c *Controller) limitNow(job *jobs.Job, began time.Time) record.Number {
+	start := job.Start()
 	if began.IsZero() {
 		began = start
 	}
-	wishes := job.wishes(c.options.Clock())
+	wishes := job.Wishes(c.options.Clock())
 	limited := *job
 	if passed := began.Sub(start); !start.IsZero() && passed > 0 { // Slurm's clock ticked before the Prolog
-		limited.limit = job.limit.Map(func(d time.Duration) time.Duration { return d - passed })
+		limited.Limit = job.Limit.Map(func(d time.Duration) time.Duration { return d - passed })
 	}
-	limit, _ := limited.room(began, wishes.Deadline, c.settings.Load().Safety.DeadlineMargin)
+	limit, _ := limited.RunLimit(began, wishes.Deadline, c.settings.Load().Safety.DeadlineMargin)
 	if math.IsInf(limit, 0) {
 		return record.Number{}
 	}

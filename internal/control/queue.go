@@ -16,6 +16,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/spelling"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
@@ -46,10 +47,10 @@ func (c *Controller) Queue(ctx context.Context) (*epdapi.Queue, error) {
 	nodes := c.jobs.Nodes()
 	kinds, foreseen := kindsOf(s, nodes, gpuModels), 0
 	for id, known := range c.jobs.All() {
-		if !who.All && !who.Control && known.uid != who.UID {
+		if !who.All && !who.Control && known.UID != who.UID {
 			continue
 		}
-		j := known.slurmJob(id)
+		j := known.Slurm(id)
 		gpus, shared := wanted(known, &j)
 		switch {
 		case gpus == 0:
@@ -61,7 +62,7 @@ func (c *Controller) Queue(ctx context.Context) (*epdapi.Queue, error) {
 			return nil, context.Cause(ctx)
 		}
 		out := queuedJob(s, &j, gpuModels, now)
-		out.GPUs, out.Shared, out.Tasks = gpus, shared, known.tasks()
+		out.GPUs, out.Shared, out.Tasks = gpus, shared, known.Tasks()
 		if j.State.Base != slurm.Pending {
 			out.GPUModel = cmp.Or(kinds.under(&j), out.GPUModel)
 		}
@@ -80,9 +81,9 @@ func (c *Controller) Queue(ctx context.Context) (*epdapi.Queue, error) {
 
 // wanted is how many GPUs a job has or asks for, and whether only parts of
 // them.
-func wanted(k *knownJob, j *slurm.Job) (gpus int, shared bool) {
-	if k.gpus > 0 {
-		return int(min(k.gpus, maxGPUs)), false
+func wanted(k *jobs.Job, j *slurm.Job) (gpus int, shared bool) {
+	if k.GPUs > 0 {
+		return int(min(k.GPUs, maxGPUs)), false
 	}
 	if perNode, err := slurm.ParseGres(j.TRESPerNode); err == nil {
 		for _, g := range perNode {
@@ -182,13 +183,13 @@ func typedModel(s *Settings, gres string, gpuModels []string) (string, bool) {
 
 // queuedWorkload is the key of a job's workload if there is a model of it,
 // which is noted.
-func (c *Controller) queuedWorkload(ctx context.Context, job *knownJob, out *epdapi.QueuedJob, gpuModels []string, models map[record.WorkloadKey]*model) string {
+func (c *Controller) queuedWorkload(ctx context.Context, job *jobs.Job, out *epdapi.QueuedJob, gpuModels []string, models map[record.WorkloadKey]*model) string {
 	known, err := c.jobs.WithSubmission(ctx, job)
 	if err != nil {
 		return ""
 	}
-	out.HandsOff = out.HandsOff || known.ownFreq || out.Shared
-	workload, found := known.source.workload(out.GPUs), ""
+	out.HandsOff = out.HandsOff || known.OwnFreq || out.Shared
+	workload, found := known.Source.Workload(out.GPUs), ""
 	for _, name := range gpuModels {
 		key := record.WorkloadKey{Cluster: c.options.Cluster, Workload: workload, GPUModel: name}
 		if m := c.models.get(key).model; m != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
@@ -209,8 +210,8 @@ func (r *rig) sameModel(text, workload string) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	job := described(1000, "", "gpu", "")
-	job.gpus, job.source = 1, sourceOf(1000, "", "train")
+	job := jobs.Described(1000, "", "gpu", "")
+	job.GPUs, job.Source = 1, jobs.SourceOf(1000, "", "train")
 	e := r.estimate(job, false, "")
 	if got, want := response.Default(), e.Models[0].Default; got.Time != want.TimeS || float64(got.Energy) != want.EnergyJ {
 		r.t.Errorf("by the file %v s and %v J, by the controller %v s and %v J", got.Time, float64(got.Energy), want.TimeS, want.EnergyJ)

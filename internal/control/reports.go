@@ -207,7 +207,7 @@ func (c *Controller) shownTo(who Caller, r *epdapi.NodeReport) *epdapi.NodeRepor
 	out.GPUs, out.Runs, out.Troubles = list(slices.Clone(r.GPUs)), []epdapi.NodeRun{}, list(r.Troubles)
 	all := who.All || who.Control
 	for i := range r.Runs {
-		if job := c.jobs.Get(slurm.JobID(r.Runs[i].Job)); all || job != nil && job.uid == who.UID {
+		if job := c.jobs.Get(slurm.JobID(r.Runs[i].Job)); all || job != nil && job.UID == who.UID {
 			out.Runs = append(out.Runs, r.Runs[i])
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/share"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/planner/sharing"
@@ -55,10 +56,10 @@ func (c *Controller) sharedUse(ctx context.Context, j *slurm.Job, gpuModel strin
 		return nil, 0, nil
 	}
 	job, err = c.jobs.WithSubmission(ctx, job)
-	if err != nil || job.source == (source{}) {
+	if err != nil || job.Source == (jobs.Source{}) {
 		return nil, 0, err
 	}
-	key := record.WorkloadKey{Cluster: c.options.Cluster, Workload: job.source.workload(1), GPUModel: gpuModel}
+	key := record.WorkloadKey{Cluster: c.options.Cluster, Workload: job.Source.Workload(1), GPUModel: gpuModel}
 	p, err = c.profileOf(ctx, key)
 	switch {
 	case errors.Is(err, record.ErrProfile): // this one's alone

@@ -9,6 +9,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/forecast"
+	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
@@ -35,11 +36,11 @@ func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.Submi
 	if err != nil {
 		return answer, nil //nolint:nilerr // the comment of others isn't to be touched then, and the job goes by its name
 	}
-	from := sourceOf(s.UID, scriptHash(s.Script), string(s.Name))
+	from := jobs.SourceOf(s.UID, scriptHash(s.Script), string(s.Name))
 	own := s.TRESFreq != ""
 	reason := "submitted"
 	if own {
-		reason = ReasonOwnFreq
+		reason = jobs.ReasonOwnFreq
 	}
 	settings := c.settings.Load()
 	mode := config.Mode("") // where the user names no partition: Slurm chooses later
@@ -68,13 +69,13 @@ func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.Submi
 
 // adviseLimit is a word to the user of a job whose limit is far longer than its
 // last runs have been; "" without one.
-func (c *Controller) adviseLimit(s *slurm.Submission, from source, mode config.Mode) string {
+func (c *Controller) adviseLimit(s *slurm.Submission, from jobs.Source, mode config.Mode) string {
 	settings := c.settings.Load()
 	gpus, shared := gpusOf(s)
 	if mode == config.Observe || !settings.Live.LimitHints || shared || gpus == 0 || s.Limit().IsUnlimited() {
 		return ""
 	}
-	advice, _ := slurm.AdviseLimit(s.Limit(), c.upperAtDefault(from.workload(gpus)), settings.Safety.LimitMargin)
+	advice, _ := slurm.AdviseLimit(s.Limit(), c.upperAtDefault(from.Workload(gpus)), settings.Safety.LimitMargin)
 	if advice.Text == "" {
 		return ""
 	}

@@ -162,7 +162,7 @@ func TestAWorkloadIsLookedUpByIDAndSubmissionAndNeverByTheIDAlone(t *testing.T) 
 		}},
 		"the records have another job under the id": {later: func(_ *rig, s *ctld, j slurm.Job) { s.rows = accounted(j) }},
 		"the records have the job": {known: true, later: func(r *rig, s *ctld, j slurm.Job) {
-			r.writer.put(entry{job: r.jobs.Get(j.ID).liveRecord("alpha", j.ID)}) // such as after another node's outcome
+			r.writer.put(entry{job: r.jobs.Get(j.ID).LiveRecord("alpha", j.ID)}) // such as after another node's outcome
 			r.flush()
 			s.rows = accounted(j)
 		}},

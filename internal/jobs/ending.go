@@ -1,4 +1,4 @@
-package control
+package jobs
 
 import (
 	"context"
@@ -16,7 +16,7 @@ const (
 	// to say how its job ended.
 	patience = time.Minute
 	// skew is how far apart the clocks of Slurm and of a run's node may be.
-	skew = 2 * time.Second
+	Skew = 2 * time.Second
 	// maxWaiting is how many outcomes are known to wait; further ones begin to
 	// wait anew each time.
 	maxWaiting = 100_000
@@ -36,7 +36,7 @@ type ending struct {
 func (e *ending) missed(o *record.Outcome) bool {
 	const whole = time.Second // Slurm cuts fractions off
 	_, timed := o.TimeS.Get()
-	return timed && e.state == slurm.Completed && e.at > 0 && o.Ended.Sub(timeOf(e.at)) > skew+whole
+	return timed && e.state == slurm.Completed && e.at > 0 && o.Ended.Sub(timeOf(e.at)) > Skew+whole
 }
 
 // fate is what Slurm's answer about a job says of a run.
@@ -49,7 +49,7 @@ const (
 )
 
 // lap is when a run of a job began.
-type lap struct {
+type Run struct {
 	Began     time.Time // zero: not known
 	Submitted time.Time // the job, as far as was known then; zero: it wasn't
 }
@@ -60,27 +60,27 @@ type lap struct {
 //
 // Of a run that was requeued Slurm's queue says no more than that: its state is
 // REQUEUED, whatever the reason was.
-func (k *knownJob) fate(run lap) (fate, ending) {
+func (k *Job) fate(run Run) (fate, ending) {
 	s := k.stateOf()
 	switch {
 	case run.before(k):
-		if k.restarts > 0 {
-			return over, ending{state: slurm.Requeued, restarts: k.restarts - 1, at: run.requeued(k)}
+		if k.Restarts > 0 {
+			return over, ending{state: slurm.Requeued, restarts: k.Restarts - 1, at: run.requeued(k)}
 		}
 		return another, ending{}
 	case s.Ended():
 		suspended := k.unusual().suspended
-		return over, ending{s.Base, k.submitted, k.restarts, k.unusual().end, suspended > 0 && suspended >= run.Began.Add(-skew).Unix()}
+		return over, ending{s.Base, k.Submitted, k.Restarts, k.unusual().end, suspended > 0 && suspended >= run.Began.Add(-Skew).Unix()}
 	}
 	return stillThere, ending{}
 }
 
 // endOf is when a run ended, Unix seconds, also while its job's Epilogs run; 0: it
 // didn't, or that isn't known.
-func (k *knownJob) endOf(run lap) int64 {
+func (k *Job) endOf(run Run) int64 {
 	f, end := k.fate(run)
 	switch {
-	case f == stillThere && timeOf(k.unusual().end).After(run.Began.Add(-skew)): // else it is of the run before
+	case f == stillThere && timeOf(k.unusual().end).After(run.Began.Add(-Skew)): // else it is of the run before
 		return k.unusual().end
 	case f == over && (end.state != slurm.Requeued || !k.inEpilog()): // it gets another submit time after that
 		return end.at
@@ -90,32 +90,32 @@ func (k *knownJob) endOf(run lap) int64 {
 
 // End is when a run ended, also while its job's Epilogs run; zero: it didn't, or that
 // isn't known.
-func (k *knownJob) End(run lap) time.Time { return timeOf(k.endOf(run)) }
+func (k *Job) End(run Run) time.Time { return timeOf(k.endOf(run)) }
 
 // inEpilog tells whether a job's Epilogs run.
-func (k *knownJob) inEpilog() bool { return k.completing || k.state.state() == slurm.Completing }
+func (k *Job) inEpilog() bool { return k.completing || k.state.state() == slurm.Completing }
 
 // before tells whether a run began before the job was submitted or started as
 // Slurm has it now.
-func (l lap) before(k *knownJob) bool {
+func (l Run) before(k *Job) bool {
 	if l.Began.IsZero() {
 		return false
 	}
-	later, since := l.Began.Add(skew).Unix(), k.submitted
+	later, since := l.Began.Add(Skew).Unix(), k.Submitted
 	if start := k.unusual().start; start > 0 && k.state.state() != slurm.Pending {
 		since = start // even if that is before its submission: the clock was set back while it waited
 	}
 	return since > later ||
-		!l.Submitted.IsZero() && k.submitted > l.Submitted.Unix() && k.submitted >= l.Began.Unix()
+		!l.Submitted.IsZero() && k.Submitted > l.Submitted.Unix() && k.Submitted >= l.Began.Unix()
 }
 
 // requeued is when a run ended after which its job was queued anew, Unix seconds:
 // that is when Slurm has it submitted. After several requeues it is a later one.
-func (l lap) requeued(k *knownJob) int64 {
-	if k.submitted < l.Began.Unix() {
+func (l Run) requeued(k *Job) int64 {
+	if k.Submitted < l.Began.Unix() {
 		return 0
 	}
-	return k.submitted
+	return k.Submitted
 }
 
 // errGone tells that nobody can say how a job ended.
@@ -125,7 +125,7 @@ var errGone = errors.New("slurm doesn't know the job any more")
 // of time limits and cancellations. Where nobody knows, what the Epilog knew stands.
 // It returns when the job was submitted, Unix seconds, 0 if nobody knows, and the job
 // if Slurm still knows it. An error says why it is too early to tell.
-func (t *tracker) Settle(ctx context.Context, o *record.Outcome, run lap) (submitted int64, job *knownJob, err error) {
+func (t *Tracker) Settle(ctx context.Context, o *record.Outcome, run Run) (submitted int64, job *Job, err error) {
 	if t.options.Resolve == nil && t.options.Account == nil {
 		return 0, nil, nil // nobody knows the job
 	}
@@ -153,7 +153,7 @@ func (t *tracker) Settle(ctx context.Context, o *record.Outcome, run lap) (submi
 
 // endingOf is how a run ended: by Slurm's last list, by asking Slurm, or by its
 // accounting, which doesn't tell the job.
-func (t *tracker) endingOf(ctx context.Context, id slurm.JobID, run lap, ended time.Time) (ending, *knownJob, error) {
+func (t *Tracker) endingOf(ctx context.Context, id slurm.JobID, run Run, ended time.Time) (ending, *Job, error) {
 	if h := t.table.over(id); h.job != nil {
 		if f, end := h.job.fate(run); f == over {
 			return end, h.job, nil
@@ -209,7 +209,7 @@ func (w *waiting) end(run record.RunKey) {
 }
 
 // runs tells whether a run lasts.
-func (k *knownJob) runs(run lap) bool {
+func (k *Job) runs(run Run) bool {
 	if f, _ := k.fate(run); f != stillThere {
 		return false
 	}
@@ -227,8 +227,8 @@ const young = 30 * time.Second
 // Runs reports whether a run of a job lasts, with what is known of the job; nil:
 // nothing. That it is over is believed of a new answer only; at its end, that it goes
 // on is, too. The error says why nobody can tell.
-func (t *tracker) Runs(ctx context.Context, id slurm.JobID, run lap, ending bool) (job *knownJob, runs bool, err error) {
-	if h := t.table.when(id); h.job != nil && t.fresh(h.asked) && h.job.runs(run) && (!ending || h.job.endOf(run) > 0) {
+func (t *Tracker) Runs(ctx context.Context, id slurm.JobID, run Run, ending bool) (job *Job, runs bool, err error) {
+	if h := t.table.when(id); h.job != nil && t.table.fresh(h.asked) && h.job.runs(run) && (!ending || h.job.endOf(run) > 0) {
 		return h.job, true, nil
 	}
 	job, err = t.resolve(ctx, id)

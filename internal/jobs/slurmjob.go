@@ -1,4 +1,4 @@
-package control
+package jobs
 
 import (
 	"cmp"
@@ -17,7 +17,7 @@ type named struct {
 }
 
 // all are the jobs that are known, by id.
-func (j *jobTable) all() []named {
+func (j *table) all() []named {
 	j.mu.RLock()
 	list := make([]named, 0, len(j.byID))
 	for id, h := range j.byID {
@@ -29,8 +29,8 @@ func (j *jobTable) all() []named {
 }
 
 // All goes through the jobs that are known, by id.
-func (t *tracker) All() iter.Seq2[slurm.JobID, *knownJob] {
-	return func(yield func(slurm.JobID, *knownJob) bool) {
+func (t *Tracker) All() iter.Seq2[slurm.JobID, *Job] {
+	return func(yield func(slurm.JobID, *Job) bool) {
 		for _, j := range t.table.all() {
 			if !yield(j.id, j.job) {
 				return
@@ -40,25 +40,25 @@ func (t *tracker) All() iter.Seq2[slurm.JobID, *knownJob] {
 }
 
 // slurmJob is a job that is known as Slurm would have it.
-func (k *knownJob) slurmJob(id slurm.JobID) slurm.Job {
+func (k *Job) Slurm(id slurm.JobID) slurm.Job {
 	a, u := k.about.Value(), k.unusual()
 	j := slurm.Job{
 		ID: id, ArrayJob: u.arrayJob, ArrayTask: int(u.arrayTask), ArrayTasks: u.arrayTasks, HetJob: u.hetJob, HetOffset: int(u.hetOffset),
-		Name: k.name.Value(), Comment: k.comment.Value(), User: k.user.Value(), UID: k.uid, Account: k.account.Value(),
-		Partition: k.partition.Value(), QOS: a.qos, State: k.stateOf(), Reason: a.reason, Nice: int64(k.nice),
-		TimeLimit: k.limit, Submit: timeOf(k.submitted), Start: timeOf(u.start), Deadline: timeOf(k.deadline),
-		Restarts: int(k.restarts), NodeList: u.nodeList, NodeCount: int(k.nodes), Features: a.features, Prefer: a.prefer,
+		Name: k.Name.Value(), Comment: k.Comment.Value(), User: k.User.Value(), UID: k.UID, Account: k.Account.Value(),
+		Partition: k.Partition.Value(), QOS: a.qos, State: k.stateOf(), Reason: a.reason, Nice: int64(k.nice),
+		TimeLimit: k.Limit, Submit: timeOf(k.Submitted), Start: timeOf(u.start), Deadline: timeOf(k.Deadline),
+		Restarts: int(k.Restarts), NodeList: u.nodeList, NodeCount: int(k.Nodes), Features: a.features, Prefer: a.prefer,
 		GPUFreq: a.gpuFreq, TRESPerNode: a.perNode, Requested: tresOf(a.requested), Allocated: tresOf(a.allocated),
 	}
-	if k.token != "" {
-		j.AdminComment, _ = slurm.MergeToken("", k.token)
+	if k.Token != "" {
+		j.AdminComment, _ = slurm.MergeToken("", k.Token)
 	}
 	j.Nodes, _ = slurm.ExpandHostlist(j.NodeList) // it was read from one
 	return j
 }
 
 // arrayID is which task of an array a job is, such as 4_3; "" if it is none.
-func (k *knownJob) arrayID() string {
+func (k *Job) ArrayID() string {
 	if r := k.unusual(); r.arrayJob != 0 && r.arrayTask >= 0 {
 		return fmt.Sprintf("%d_%d", r.arrayJob, r.arrayTask)
 	}
@@ -66,7 +66,7 @@ func (k *knownJob) arrayID() string {
 }
 
 // tasks is how many tasks of an array a job stands for: 1 where it isn't of one.
-func (k *knownJob) tasks() int {
+func (k *Job) Tasks() int {
 	n, ok := slurm.CountArrayTasks(k.unusual().arrayTasks)
 	if !ok {
 		return 1
@@ -75,8 +75,8 @@ func (k *knownJob) tasks() int {
 }
 
 // tresPerNode is what a job asks for on each node, as Slurm says it.
-func (k *knownJob) tresPerNode() string { return k.about.Value().perNode }
+func (k *Job) TRESPerNode() string { return k.about.Value().perNode }
 
 // start is when a job started, of one that waits when it is planned to; zero: that
 // isn't known.
-func (k *knownJob) start() time.Time { return timeOf(k.unusual().start) }
+func (k *Job) Start() time.Time { return timeOf(k.unusual().start) }

@@ -1,4 +1,4 @@
-package control
+package jobs
 
 import (
 	"strings"
@@ -9,7 +9,7 @@ import (
 
 // QueueCounts counts the GPU jobs of the last answer, once for each: every task of
 // an array is one.
-func (t *tracker) QueueCounts() epdapi.QueueCounts {
+func (t *Tracker) QueueCounts() epdapi.QueueCounts {
 	t.countsMu.Lock()
 	defer t.countsMu.Unlock()
 	at := t.jobs.status().At
@@ -19,8 +19,8 @@ func (t *tracker) QueueCounts() epdapi.QueueCounts {
 	q := epdapi.QueueCounts{At: at, States: make(map[string]int)}
 	t.table.mu.RLock()
 	for _, h := range t.table.byID {
-		if k := h.job; k.gpus > 0 || strings.Contains(k.about.Value().perNode, "shard") || strings.Contains(k.about.Value().perNode, "mps") {
-			state, tasks := k.state.state(), k.tasks()
+		if k := h.job; k.GPUs > 0 || strings.Contains(k.about.Value().perNode, "shard") || strings.Contains(k.about.Value().perNode, "mps") {
+			state, tasks := k.state.state(), k.Tasks()
 			q.States[string(state)] += tasks
 			switch state {
 			case slurm.Pending:

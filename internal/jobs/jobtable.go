@@ -1,4 +1,4 @@
-package control
+package jobs
 
 import (
 	"slices"
@@ -21,8 +21,11 @@ const (
 )
 
 // jobTable is the jobs that are known, and submissions whose job id isn't.
-type jobTable struct {
-	latest atomic.Int64 // the last question to Slurm, see question
+type table struct {
+	clock   func() time.Time
+	started time.Time     // by the clock
+	trust   time.Duration // for which an answer is believed
+	latest  atomic.Int64  // the last question to Slurm, see question
 
 	mu     sync.RWMutex
 	byID   map[slurm.JobID]held
@@ -36,26 +39,28 @@ type jobTable struct {
 // held is a job with the question that it answers. What changes all the time
 // is kept beside it.
 type held struct {
-	job      *knownJob
+	job      *Job
 	asked    int64
 	priority uint32
 }
 
 // submitted is what a token stands for.
 type submitted struct {
-	source  source
+	source  Source
 	ownFreq bool
 	at      int64
 }
 
-func (j *jobTable) init() {
+func (j *table) init(clock func() time.Time, trust time.Duration) {
+	j.clock, j.started, j.trust = clock, clock(), trust
 	j.byID, j.tokens = make(map[slurm.JobID]held), make(map[string]submitted)
 }
 
 // question numbers a question to Slurm: by when it is asked, and later ones are
 // greater. An answer never replaces that to a later question, whichever comes
 // first.
-func (j *jobTable) question(sinceStart time.Duration) int64 {
+func (j *table) question() int64 {
+	sinceStart := j.clock().Sub(j.started)
 	for {
 		latest := j.latest.Load()
 		asked := max(latest+1, int64(sinceStart))
@@ -65,27 +70,32 @@ func (j *jobTable) question(sinceStart time.Duration) int64 {
 	}
 }
 
-func (j *jobTable) get(id slurm.JobID) *knownJob {
+// fresh reports whether the answer to a question is still to be believed.
+func (j *table) fresh(asked int64) bool {
+	return j.clock().Sub(j.started)-time.Duration(asked) <= j.trust
+}
+
+func (j *table) get(id slurm.JobID) *Job {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	return j.byID[id].job
 }
 
 // when is a job that is known, with the question that it answers.
-func (j *jobTable) when(id slurm.JobID) held {
+func (j *table) when(id slurm.JobID) held {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	return j.byID[id]
 }
 
 // over is a job that ended, as Slurm's last list says.
-func (j *jobTable) over(id slurm.JobID) held {
+func (j *table) over(id slurm.JobID) held {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	return j.ended[id]
 }
 
-func (j *jobTable) token(token string) (submitted, bool) {
+func (j *table) token(token string) (submitted, bool) {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	s, ok := j.tokens[token]
@@ -94,7 +104,7 @@ func (j *jobTable) token(token string) (submitted, bool) {
 
 // put keeps the answer to a question, and returns the latest that is known of
 // the job. Jobs beyond the bound aren't kept, and asked for each time.
-func (j *jobTable) put(id slurm.JobID, now held) *knownJob {
+func (j *table) put(id slurm.JobID, now held) *Job {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	old, known := j.byID[id]
@@ -109,7 +119,7 @@ func (j *jobTable) put(id slurm.JobID, now held) *knownJob {
 }
 
 // drop forgets a job, unless more is known of it since a question.
-func (j *jobTable) drop(id slurm.JobID, asked int64) {
+func (j *table) drop(id slurm.JobID, asked int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.byID[id].asked <= asked {
@@ -120,7 +130,7 @@ func (j *jobTable) drop(id slurm.JobID, asked int64) {
 // vanish forgets the jobs that a whole list of Slurm's doesn't name, and
 // takes over those that it names as ended. Decisions wait for a thousand jobs at
 // most.
-func (j *jobTable) vanish(asked int64, ended map[slurm.JobID]held) {
+func (j *table) vanish(asked int64, ended map[slurm.JobID]held) {
 	var gone []slurm.JobID
 	j.mu.RLock()
 	for id, h := range j.byID {
@@ -149,7 +159,7 @@ func (j *jobTable) vanish(asked int64, ended map[slurm.JobID]held) {
 // settleToken forgets a submission whose job is known: the job has what it
 // said. One that came just now may be of further jobs, and isn't in the store
 // yet.
-func (j *jobTable) settleToken(token string, now time.Time) {
+func (j *table) settleToken(token string, now time.Time) {
 	s, ok := j.token(token)
 	if !ok || now.Unix()-s.at < int64(tokenSettled/time.Second) {
 		return
@@ -161,7 +171,7 @@ func (j *jobTable) settleToken(token string, now time.Time) {
 
 // putToken keeps a submission. When there are too many, old ones go: the store
 // has them.
-func (j *jobTable) putToken(token string, s submitted) {
+func (j *table) putToken(token string, s submitted) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if len(j.tokens) >= maxTokens {
@@ -174,7 +184,7 @@ func (j *jobTable) putToken(token string, s submitted) {
 	j.tokens[token] = s
 }
 
-func (j *jobTable) len() (known, tokens int) {
+func (j *table) len() (known, tokens int) {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	return len(j.byID), len(j.tokens)
@@ -182,7 +192,7 @@ func (j *jobTable) len() (known, tokens int) {
 
 // arrayTask is the number of an array's task: its own, or that of the tasks that
 // haven't been split off yet.
-func (j *jobTable) arrayTask(array slurm.JobID, task int) (id slurm.JobID, ok bool) {
+func (j *table) arrayTask(array slurm.JobID, task int) (id slurm.JobID, ok bool) {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	for number, held := range j.byID {

@@ -1,4 +1,4 @@
-package control
+package jobs
 
 import (
 	"context"
@@ -10,11 +10,11 @@ import (
 // Overheard is a source whose lists of jobs the controller takes note of, too: one
 // list of a long queue serves both, and [tracker.Sync] leaves Slurm alone for as
 // long as after one of its own. An error is whoever asked's alone.
-func (t *tracker) Overheard(source Source) Source { return overheard{source, t} }
+func (t *Tracker) Overheard(source Lister) Lister { return overheard{source, t} }
 
 type overheard struct {
-	Source
-	t *tracker
+	Lister
+	t *Tracker
 }
 
 // EachJob implements Source.
@@ -23,23 +23,23 @@ func (o overheard) EachJob(ctx context.Context, each func(*slurm.Job) error) err
 	end := s.overhear()
 	defer end()
 	begin, at := time.Now(), o.t.options.Clock()
-	if err := o.t.syncJobs(ctx, told{o.Source, each}); err != nil {
+	if err := o.t.syncJobs(ctx, told{o.Lister, each}); err != nil {
 		return err
 	}
-	o.t.report(s, nil)
-	s.note(at, nil, syncEvery, time.Since(begin))
+	s.report(nil)
+	s.postpone(s.note(at, nil, syncEvery, time.Since(begin)))
 	return nil
 }
 
 // told is a source that tells somebody else first.
 type told struct {
-	Source
+	Lister
 	first func(*slurm.Job) error
 }
 
 // EachJob implements Source.
 func (t told) EachJob(ctx context.Context, each func(*slurm.Job) error) error {
-	return t.Source.EachJob(ctx, func(j *slurm.Job) error { //nolint:wrapcheck // the source's own
+	return t.Lister.EachJob(ctx, func(j *slurm.Job) error { //nolint:wrapcheck // the source's own
 		if err := t.first(j); err != nil {
 			return err
 		}
@@ -57,6 +57,13 @@ func (s *syncing) overhear() (end func()) {
 		defer s.mu.Unlock()
 		s.others--
 	}
+}
+
+// postpone has the next sync be due after a pause.
+func (s *syncing) postpone(pause time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.due = time.Now().Add(pause)
 }
 
 // overhearWait is how long a sync waits for somebody else's list at a time.

@@ -1,4 +1,4 @@
-package control
+package jobs
 
 import (
 	"context"
@@ -11,14 +11,6 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// question begins a question to Slurm.
-func (t *tracker) question() int64 { return t.table.question(t.options.Clock().Sub(t.started)) }
-
-// fresh tells whether the answer to a question is to be believed still.
-func (t *tracker) fresh(asked int64) bool {
-	return t.options.Clock().Sub(t.started)-time.Duration(asked) <= t.options.Fresh
-}
-
 // maxAsking is about how many jobs Slurm is asked at the same time, one by one:
 // each question is a process here, or two, and a request to slurmctld from each.
 const maxAsking = 16
@@ -26,13 +18,13 @@ const maxAsking = 16
 // call is a question to Slurm that several may wait for.
 type call struct {
 	done chan struct{}
-	job  *knownJob
+	job  *Job
 	err  error
 }
 
 // resolve asks Slurm for a job, once however many want to know, and keeps the
 // answer. A job that Slurm doesn't know is [slurm.ErrNotFound].
-func (t *tracker) resolve(ctx context.Context, id slurm.JobID) (*knownJob, error) {
+func (t *Tracker) resolve(ctx context.Context, id slurm.JobID) (*Job, error) {
 	if t.options.Resolve == nil {
 		return nil, errNobody
 	}
@@ -59,7 +51,7 @@ func (t *tracker) resolve(ctx context.Context, id slurm.JobID) (*knownJob, error
 // errNobody tells that there is nobody to ask about jobs.
 var errNobody = errors.New("there is no Slurm to ask")
 
-func (t *tracker) ask(ctx context.Context, id slurm.JobID, q *call) {
+func (t *Tracker) ask(ctx context.Context, id slurm.JobID, q *call) {
 	defer func() {
 		t.mu.Lock()
 		delete(t.calls, id)
@@ -75,7 +67,7 @@ func (t *tracker) ask(ctx context.Context, id slurm.JobID, q *call) {
 		q.err = errors.New("slurm is asked about too many jobs at once")
 		return
 	}
-	asked := t.question()
+	asked := t.table.question()
 	j, err := t.options.Resolve(ctx, id)
 	switch {
 	case errors.Is(err, slurm.ErrNotFound):
@@ -92,8 +84,8 @@ func (t *tracker) ask(ctx context.Context, id slurm.JobID, q *call) {
 
 // Observe takes what Slurm says of jobs: all of them, or those that changed.
 // Jobs that ended are forgotten.
-func (t *tracker) Observe(list []slurm.Job) {
-	asked := t.question()
+func (t *Tracker) Observe(list []slurm.Job) {
+	asked := t.table.question()
 	for i := range list {
 		t.observe(&list[i], asked)
 	}
@@ -101,12 +93,12 @@ func (t *tracker) Observe(list []slurm.Job) {
 
 // observe keeps what Slurm answered to a question about a job, and returns the
 // latest that is known of it.
-func (t *tracker) observe(j *slurm.Job, asked int64) *knownJob {
+func (t *Tracker) observe(j *slurm.Job, asked int64) *Job {
 	return t.remember(listed{t.seen(j), j.ID, j.Priority, j.State.Ended()}, asked)
 }
 
 // seen is a job of Slurm's as it is kept.
-func (t *tracker) seen(j *slurm.Job) *knownJob {
+func (t *Tracker) seen(j *slurm.Job) *Job {
 	before := t.table.get(j.ID)
 	if before == nil && j.ArrayJob != 0 {
 		before = t.table.get(j.ArrayJob)
@@ -115,7 +107,7 @@ func (t *tracker) seen(j *slurm.Job) *knownJob {
 }
 
 // remember keeps a job unless it ended, and returns the latest that is known of it.
-func (t *tracker) remember(l listed, asked int64) *knownJob {
+func (t *Tracker) remember(l listed, asked int64) *Job {
 	if l.ended {
 		t.table.drop(l.id, asked)
 		return l.job
@@ -127,14 +119,14 @@ func (t *tracker) remember(l listed, asked int64) *knownJob {
 // from Slurm some time ago, else nil. The error says why it isn't as fresh as it
 // should be. A job that ran before is asked for in any case: it may have been queued
 // anew.
-func (t *tracker) find(ctx context.Context, id slurm.JobID, ranBefore bool) (*knownJob, error) {
+func (t *Tracker) Find(ctx context.Context, id slurm.JobID, ranBefore bool) (*Job, error) {
 	before := t.table.when(id)
-	if before.job != nil && !ranBefore && t.fresh(before.asked) {
+	if before.job != nil && !ranBefore && t.table.fresh(before.asked) {
 		return t.WithSubmission(ctx, before.job)
 	}
 	var err error
 	if t.options.Resolve != nil {
-		var now *knownJob
+		var now *Job
 		if now, err = t.resolve(ctx, id); err == nil {
 			return t.WithSubmission(ctx, now)
 		}
@@ -143,45 +135,45 @@ func (t *tracker) find(ctx context.Context, id slurm.JobID, ranBefore bool) (*kn
 		job, lookup := t.WithSubmission(ctx, before.job)
 		return job, errors.Join(err, lookup)
 	}
-	return nil, errors.Join(errUnknownJob, err)
+	return nil, errors.Join(ErrUnknown, err)
 }
 
-var errUnknownJob = errors.New("the job isn't known")
+var ErrUnknown = errors.New("the job isn't known")
 
 // WithSubmission adds what the submission said to a job whose token isn't in memory:
 // the controller was restarted since. When that can't be looked up, the job's
 // workload counts as unknown, so that its GPUs are left alone: the user may have
 // asked for that.
-func (t *tracker) WithSubmission(ctx context.Context, job *knownJob) (*knownJob, error) {
-	if job.scripted || job.token == "" {
+func (t *Tracker) WithSubmission(ctx context.Context, job *Job) (*Job, error) {
+	if job.Scripted || job.Token == "" {
 		return job, nil
 	}
-	s, inMemory := t.table.token(job.token)
+	s, inMemory := t.table.token(job.Token)
 	if !inMemory {
 		d, err := store.Within(ctx, t.options.StoreWait, func(ctx context.Context) (record.Decision, error) {
-			return t.options.Records.DecisionByToken(ctx, t.options.Cluster, job.token)
+			return t.options.Records.DecisionByToken(ctx, t.options.Cluster, job.Token)
 		})
 		from, ok := parseSource(d.Workload)
 		switch {
 		case errors.Is(err, store.ErrNotFound) || err == nil && !ok:
 			return job, nil // nobody gave out this token
 		case err != nil:
-			return job.stranger(), errors.Join(errStore, fmt.Errorf("look up the submission: %w", err))
+			return job.WithoutWorkload(), errors.Join(ErrRecords, fmt.Errorf("look up the submission: %w", err))
 		}
 		s = submitted{source: from, ownFreq: d.Reason == ReasonOwnFreq, at: d.Created.Unix()}
-		t.table.putToken(job.token, s)
+		t.table.putToken(job.Token, s)
 	}
 	more := *job
-	more.source, more.scripted, more.ownFreq = s.source, true, job.ownFreq || s.ownFreq
+	more.Source, more.Scripted, more.OwnFreq = s.source, true, job.OwnFreq || s.ownFreq
 	return &more, nil
 }
 
 // errStore tells that records couldn't be looked up.
-var errStore = errors.New("records can't be read")
+var ErrRecords = errors.New("records can't be read")
 
 // stranger is a job whose workload counts as unknown.
-func (k *knownJob) stranger() *knownJob {
+func (k *Job) WithoutWorkload() *Job {
 	other := *k
-	other.source = source{}
+	other.Source = Source{}
 	return &other
 }

@@ -1,4 +1,4 @@
-package control
+package jobs
 
 import (
 	"context"
@@ -41,7 +41,7 @@ type accounted struct {
 
 // endingOf is how a run of a job ended. The error is errGone where there is no
 // accounting.
-func (a *accounts) endingOf(ctx context.Context, ask Accounting, id slurm.JobID, run lap, ended time.Time) (ending, error) {
+func (a *accounts) endingOf(ctx context.Context, ask Accounting, id slurm.JobID, run Run, ended time.Time) (ending, error) {
 	if ask == nil {
 		return ending{}, errGone
 	}
@@ -63,7 +63,7 @@ func (a *accounts) endingOf(ctx context.Context, ask Accounting, id slurm.JobID,
 	runs := a.byID[id]
 	for i := len(runs) - 1; i >= 0; i-- { // as accounting lists them: the oldest first
 		r := &runs[i]
-		if run.before(&knownJob{submitted: r.submitted, state: r.state, rare: &rare{start: r.start}}) {
+		if run.before(&Job{Submitted: r.submitted, state: r.state, rare: &rare{start: r.start}}) {
 			continue
 		}
 		state := r.state.state()

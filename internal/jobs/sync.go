@@ -1,8 +1,9 @@
-package control
+package jobs
 
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -13,13 +14,13 @@ import (
 
 // Source is what tells of all of a cluster's jobs and nodes; [slurm.Client] is
 // one.
-type Source interface {
+type Lister interface {
 	// EachJob gives all jobs, one after the other, or says that some are missing.
 	EachJob(ctx context.Context, each func(*slurm.Job) error) error
 	Nodes(ctx context.Context) ([]slurm.Node, error)
 }
 
-var _ Source = (*slurm.Client)(nil)
+var _ Lister = (*slurm.Client)(nil)
 
 // How often Slurm is asked for everything.
 const (
@@ -39,33 +40,35 @@ const (
 
 // syncing is how a sync fares.
 type syncing struct {
-	what string
+	what  string
+	clock func() time.Time
+	log   *slog.Logger
 
 	mu       sync.Mutex
 	at       time.Time // of the last answer
 	failures int       // since then
 	err      error
-	due      time.Time // of the next question, if the last one was answered
+	due      time.Time // of the next question, after somebody else's answer
 	others   int       // that ask at present, whose answers count, too
 }
 
 // Sync keeps up with Slurm until the context ends: it asks for all jobs again
 // and again (0: every 10 s), and for the nodes every minute. When Slurm doesn't
 // answer it is asked less often, and what is known stays.
-func (t *tracker) Sync(ctx context.Context, source Source, every time.Duration) {
+func (t *Tracker) Sync(ctx context.Context, source Lister, every time.Duration) {
 	every = cmp.Or(max(0, every), syncEvery)
 	var both sync.WaitGroup
 	both.Go(func() {
-		t.again(ctx, &t.jobs, every, func(ctx context.Context) error { return t.syncJobs(ctx, source) })
+		t.jobs.again(ctx, every, func(ctx context.Context) error { return t.syncJobs(ctx, source) })
 	})
 	both.Go(func() {
-		t.again(ctx, &t.nodes, max(every, nodesEvery), func(ctx context.Context) error { return t.syncNodes(ctx, source) })
+		t.nodes.again(ctx, max(every, nodesEvery), func(ctx context.Context) error { return t.syncNodes(ctx, source) })
 	})
 	both.Wait()
 }
 
 // again asks until the context ends.
-func (t *tracker) again(ctx context.Context, s *syncing, every time.Duration, ask func(context.Context) error) {
+func (s *syncing) again(ctx context.Context, every time.Duration, ask func(context.Context) error) {
 	pause := time.Duration(0)
 	for {
 		timer := time.NewTimer(pause)
@@ -79,28 +82,28 @@ func (t *tracker) again(ctx context.Context, s *syncing, every time.Duration, as
 			continue
 		}
 		begin := time.Now()
-		at := t.options.Clock()
+		at := s.clock()
 		bound, cancel := context.WithTimeout(ctx, syncBound)
 		err := ask(bound)
 		cancel()
 		if ctx.Err() != nil {
 			return
 		}
-		t.report(s, err)
+		s.report(err)
 		pause = s.note(at, err, every, time.Since(begin))
 	}
 }
 
 // report logs what changed.
-func (t *tracker) report(s *syncing, err error) {
+func (s *syncing) report(err error) {
 	s.mu.Lock()
 	failures := s.failures
 	s.mu.Unlock()
 	switch {
 	case err != nil && failures == 0:
-		t.options.Log.Warn("Slurm doesn't say what there is; what is known stays", "of", s.what, "error", err)
+		s.log.Warn("Slurm doesn't say what there is; what is known stays", "of", s.what, "error", err)
 	case err == nil && failures > 0:
-		t.options.Log.Info("Slurm answers again", "of", s.what, "failures", failures)
+		s.log.Info("Slurm answers again", "of", s.what, "failures", failures)
 	}
 }
 
@@ -113,9 +116,7 @@ func (s *syncing) note(at time.Time, err error, every, took time.Duration) time.
 			s.at = at
 		}
 		s.failures, s.err = 0, nil
-		pause := max(every, syncRest*took)
-		s.due = time.Now().Add(pause)
-		return pause
+		return max(every, syncRest*took)
 	}
 	s.failures++
 	s.err = err
@@ -136,7 +137,7 @@ func (s *syncing) status() epdapi.SyncStatus {
 
 // syncJobs asks for all jobs. Those that Slurm doesn't name any more are
 // forgotten, unless they were asked for later than all.
-func (t *tracker) syncJobs(ctx context.Context, source Source) error {
+func (t *Tracker) syncJobs(ctx context.Context, source Lister) error {
 	end := t.options.LittleGarbage()
 	n, err := t.takeJobs(ctx, source)
 	end()
@@ -148,7 +149,7 @@ func (t *tracker) syncJobs(ctx context.Context, source Source) error {
 
 // listed is a job as Slurm's list has it, until the whole list is there.
 type listed struct {
-	job      *knownJob
+	job      *Job
 	id       slurm.JobID
 	priority uint32
 	ended    bool
@@ -156,8 +157,8 @@ type listed struct {
 
 // takeJobs asks for all jobs and returns how many there are. A list that breaks
 // off changes nothing. Jobs as they were before are kept once.
-func (t *tracker) takeJobs(ctx context.Context, source Source) (int, error) {
-	asked := t.question()
+func (t *Tracker) takeJobs(ctx context.Context, source Lister) (int, error) {
+	asked := t.table.question()
 	known, _ := t.table.len()
 	list := make([]listed, 0, known+known/8)
 	err := source.EachJob(ctx, func(j *slurm.Job) error {
@@ -171,19 +172,19 @@ func (t *tracker) takeJobs(ctx context.Context, source Source) (int, error) {
 	now := t.options.Clock()
 	for _, l := range list {
 		t.remember(l, asked)
-		if l.job.scripted {
-			t.table.settleToken(l.job.token, now)
+		if l.job.Scripted {
+			t.table.settleToken(l.job.Token, now)
 		}
 		if l.ended && len(ended) < maxEnded {
 			ended[l.id] = held{l.job, asked, 0}
 		}
 	}
 	t.table.vanish(asked, ended)
-	t.noteMissed(ctx, ended)
+	t.missed.note(ctx, ended)
 	return len(list), nil
 }
 
-func (t *tracker) syncNodes(ctx context.Context, source Source) error {
+func (t *Tracker) syncNodes(ctx context.Context, source Lister) error {
 	nodes, err := source.Nodes(ctx)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package control
+package jobs
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// trackerRecords are what a tracker needs of the store.
-type trackerRecords interface {
+// Records are what a tracker needs of the store.
+type Records interface {
 	// DecisionByToken is the record of the submission that a token was given for;
 	// [store.ErrNotFound]: there is none.
 	DecisionByToken(ctx context.Context, cluster, token string) (record.Decision, error)
@@ -21,9 +21,9 @@ type trackerRecords interface {
 	JobRows(ctx context.Context, filter *store.JobFilter, before int64, limit int) (store.ListedPage, error)
 }
 
-// trackerOptions are what a tracker works with. Only Resolve and Account may be nil.
-type trackerOptions struct {
-	Records trackerRecords
+// Options are what a tracker works with. Only Resolve and Account may be nil.
+type Options struct {
+	Records Records
 	Cluster string
 	// Resolve asks Slurm for a job that isn't known, or not lately; nil: nobody can.
 	// It is bounded by ResolveTimeout.
@@ -53,10 +53,9 @@ type trackerOptions struct {
 
 // tracker knows what Slurm says of jobs and nodes. Its methods may be called by several
 // goroutines.
-type tracker struct {
-	options trackerOptions
-	started time.Time
-	table   jobTable
+type Tracker struct {
+	options *Options
+	table   table
 	jobs    syncing
 	nodes   syncing
 
@@ -76,40 +75,48 @@ type tracker struct {
 }
 
 // newTracker makes a tracker that knows of no job yet.
-func newTracker(options *trackerOptions) *tracker {
-	t := &tracker{
-		options: *options, started: options.Clock(), asking: make(chan struct{}, maxAsking), calls: make(map[slurm.JobID]*call),
+func New(options *Options) *Tracker {
+	t := &Tracker{
+		options: options, asking: make(chan struct{}, maxAsking), calls: make(map[slurm.JobID]*call),
 	}
-	t.table.init()
+	t.table.init(options.Clock, options.Fresh)
 	t.accounts.turn = make(chan struct{}, 1)
-	t.jobs.what, t.nodes.what = "jobs", "nodes"
+	t.jobs = syncing{what: "jobs", clock: options.Clock, log: options.Log}
+	t.nodes = syncing{what: "nodes", clock: options.Clock, log: options.Log}
+	t.missed = missed{options: options, withSubmission: t.WithSubmission}
 	return t
 }
 
 // Get is what is known of a job, nil: nothing.
-func (t *tracker) Get(id slurm.JobID) *knownJob { return t.table.get(id) }
+func (t *Tracker) Get(id slurm.JobID) *Job { return t.table.get(id) }
 
 // Len is how many jobs are known, and how many submissions without a job yet.
-func (t *tracker) Len() (known, tokens int) { return t.table.len() }
+func (t *Tracker) Len() (known, tokens int) { return t.table.len() }
 
 // Nodes are those of Slurm's last answer. The caller doesn't change them.
-func (t *tracker) Nodes() []slurm.Node {
+func (t *Tracker) Nodes() []slurm.Node {
 	t.nodesMu.Lock()
 	defer t.nodesMu.Unlock()
 	return t.nodeList
 }
 
 // Status is how keeping up with Slurm's jobs and nodes goes.
-func (t *tracker) Status() (jobs, nodes epdapi.SyncStatus) { return t.jobs.status(), t.nodes.status() }
+func (t *Tracker) Status() (jobs, nodes epdapi.SyncStatus) { return t.jobs.status(), t.nodes.status() }
 
 // ArrayTask is the number of an array's task: its own, or that of the tasks that
 // haven't been split off yet.
-func (t *tracker) ArrayTask(array slurm.JobID, task int) (id slurm.JobID, ok bool) {
+func (t *Tracker) ArrayTask(array slurm.JobID, task int) (id slurm.JobID, ok bool) {
 	return t.table.arrayTask(array, task)
 }
 
 // Submitted keeps what a submission said until its job is known: Slurm tells the token
 // with it.
-func (t *tracker) Submitted(token string, from source, ownFreq bool, at time.Time) {
+func (t *Tracker) Submitted(token string, from Source, ownFreq bool, at time.Time) {
 	t.table.putToken(token, submitted{source: from, ownFreq: ownFreq, at: at.Unix()})
+}
+
+// Recorded is what the records have of a job, by its submission too, Unix seconds,
+// since ids come again; nil: nothing.
+func (t *Tracker) Recorded(ctx context.Context, id slurm.JobID, submitted int64) (*store.ListedJob, error) {
+	return t.options.recorded(ctx, id, submitted)
 }

@@ -1,4 +1,4 @@
-package control
+package jobs
 
 import (
 	"context"
@@ -13,6 +13,9 @@ import (
 // missed are the jobs of Slurm's last list that ended and were looked for in the
 // records.
 type missed struct {
+	options        *Options
+	withSubmission func(ctx context.Context, job *Job) (*Job, error)
+
 	mu   sync.Mutex
 	seen map[slurm.JobID]lookedFor
 }
@@ -30,38 +33,37 @@ const outcomesIn = 2 * patience
 // maxSubmissions is how many submissions under one id are told apart.
 const maxSubmissions = 100
 
-// noteMissed records how jobs with GPUs ended that nobody told of when they began,
+// note records how jobs with GPUs ended that nobody told of when they began,
 // as no epd ran then: as long as Slurm names them, after MinJobAge nobody does. A job
 // that was queued anew is one of these, too, where only its first run was seen.
-func (t *tracker) noteMissed(ctx context.Context, ended map[slurm.JobID]held) {
-	m := &t.missed
+func (m *missed) note(ctx context.Context, ended map[slurm.JobID]held) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	seen := make(map[slurm.JobID]lookedFor, len(ended))
-	now := t.options.Clock()
+	now := m.options.Clock()
 	for id, h := range ended {
 		k := h.job
 		before, known := m.seen[id]
-		if known = known && before.submitted == k.submitted; known && (before.again.IsZero() || now.Before(before.again)) {
+		if known = known && before.submitted == k.Submitted; known && (before.again.IsZero() || now.Before(before.again)) {
 			seen[id] = before
 			continue
 		}
-		if k.gpus == 0 || k.submitted == 0 || !t.reported(k.unusual().nodeList) || ctx.Err() != nil {
+		if k.GPUs == 0 || k.Submitted == 0 || !m.reported(k.unusual().nodeList) || ctx.Err() != nil {
 			continue // perhaps its agent reports later
 		}
-		look := lookedFor{submitted: k.submitted}
-		found, err := t.lookFor(ctx, id, k.submitted)
+		look := lookedFor{submitted: k.Submitted}
+		found, err := m.options.recorded(ctx, id, k.Submitted)
 		switch {
 		case err != nil:
 		case found == nil:
-			err = t.recordMissed(ctx, id, k)
+			err = m.record(ctx, id, k)
 		case known:
-			t.recordEnd(found, k)
+			m.recordEnd(found, k)
 		default:
 			look.again = now.Add(outcomesIn)
 		}
 		if err != nil {
-			t.options.Log.Info("how a job ended that nobody saw isn't recorded yet", "job", id, "error", err)
+			m.options.Log.Info("how a job ended that nobody saw isn't recorded yet", "job", id, "error", err)
 			continue
 		}
 		seen[id] = look
@@ -70,15 +72,15 @@ func (t *tracker) noteMissed(ctx context.Context, ended map[slurm.JobID]held) {
 }
 
 // reported tells whether an agent reports from one of some nodes.
-func (t *tracker) reported(hosts string) bool {
+func (m *missed) reported(hosts string) bool {
 	names, err := slurm.ExpandHostlist(hosts)
-	return err == nil && slices.ContainsFunc(names, func(name string) bool { return t.options.Reports(name) })
+	return err == nil && slices.ContainsFunc(names, func(name string) bool { return m.options.Reports(name) })
 }
 
 // lookFor is what the records have of a job, by its submission too, since ids come
 // again; nil: nothing.
-func (t *tracker) lookFor(ctx context.Context, id slurm.JobID, submitted int64) (*store.ListedJob, error) {
-	page, err := t.options.Records.JobRows(ctx, &store.JobFilter{Cluster: t.options.Cluster, ID: int64(id)}, 0, maxSubmissions)
+func (o *Options) recorded(ctx context.Context, id slurm.JobID, submitted int64) (*store.ListedJob, error) {
+	page, err := o.Records.JobRows(ctx, &store.JobFilter{Cluster: o.Cluster, ID: int64(id)}, 0, maxSubmissions)
 	if err != nil {
 		return nil, err
 	}
@@ -90,28 +92,28 @@ func (t *tracker) lookFor(ctx context.Context, id slurm.JobID, submitted int64) 
 	return nil, nil //nolint:nilnil // there is no record of it
 }
 
-// recordMissed records a job that ended and of which there is no record: one that has
+// record records a job that ended and of which there is no record: one that has
 // one gets its state from the outcomes.
-func (t *tracker) recordMissed(ctx context.Context, id slurm.JobID, k *knownJob) error {
-	k, err := t.WithSubmission(ctx, k)
+func (m *missed) record(ctx context.Context, id slurm.JobID, k *Job) error {
+	k, err := m.withSubmission(ctx, k)
 	if err != nil {
 		return err
 	}
-	t.options.Write(k.liveRecord(t.options.Cluster, id))
+	m.options.Write(k.LiveRecord(m.options.Cluster, id))
 	return nil
 }
 
 // recordEnd has a job shown as Slurm says that it ended whose outcomes didn't come:
 // its agent may be away, or have lost its disk. Should they come after all, they count.
-func (t *tracker) recordEnd(j *store.ListedJob, k *knownJob) {
-	if lasts(j.Shown) {
+func (m *missed) recordEnd(j *store.ListedJob, k *Job) {
+	if Open(j.Shown) {
 		j.State = string(k.state.state())
-		t.options.Write(&j.Job)
+		m.options.Write(&j.Job)
 	}
 }
 
 // lasts reports whether a state is one of jobs that aren't over.
-func lasts(state string) bool {
+func Open(state string) bool {
 	switch slurm.State(state) {
 	case slurm.Pending, slurm.Configuring, slurm.Running, slurm.Suspended, slurm.Completing:
 		return true

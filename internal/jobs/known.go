@@ -1,4 +1,4 @@
-package control
+package jobs
 
 import (
 	"crypto/sha256"
@@ -18,52 +18,52 @@ import (
 // source is what repeats when a job is submitted again: its user's script, or
 // its name where the script isn't known. Together with the number of GPUs it is
 // a workload.
-type source [12]byte
+type Source [12]byte
 
 // sourceOf names a script by its hash, else by the job's name.
-func sourceOf(uid uint32, scriptHash, name string) source {
+func SourceOf(uid uint32, scriptHash, name string) Source {
 	kind, what := "script", scriptHash
 	if scriptHash == "" {
 		kind, what = "name", name
 	}
 	sum := sha256.Sum256([]byte(strconv.FormatUint(uint64(uid), 10) + "\x00" + kind + "\x00" + what))
-	return source(sum[:len(source{})])
+	return Source(sum[:len(Source{})])
 }
 
-func (s source) String() string { return hex.EncodeToString(s[:]) }
+func (s Source) String() string { return hex.EncodeToString(s[:]) }
 
-func parseSource(text string) (source, bool) {
+func parseSource(text string) (Source, bool) {
 	raw, err := hex.DecodeString(text)
-	if err != nil || len(raw) != len(source{}) {
-		return source{}, false
+	if err != nil || len(raw) != len(Source{}) {
+		return Source{}, false
 	}
-	return source(raw), true
+	return Source(raw), true
 }
 
 // workload is the key of a source on a number of GPUs.
-func (s source) workload(gpus int) string { return s.String() + "x" + strconv.Itoa(gpus) }
+func (s Source) Workload(gpus int) string { return s.String() + "x" + strconv.Itoa(gpus) }
 
 // knownJob is what is kept of a job: there may be hundreds of thousands. It is
 // never changed, only replaced.
-type knownJob struct {
-	source              source
+type Job struct {
+	Source              Source
 	state               stateCode
 	completing          bool
-	scripted            bool // the source is a script's
-	ownFreq             bool // the user's own --gpu-freq
-	uid                 uint32
-	gpus                uint32 // on all nodes; 0: not known
-	nodes               uint32
-	restarts            uint32
+	Scripted            bool // the source is a script's
+	OwnFreq             bool // the user's own --gpu-freq
+	UID                 uint32
+	GPUs                uint32 // on all nodes; 0: not known
+	Nodes               uint32
+	Restarts            uint32
 	nice                int32
-	submitted, deadline int64 // Unix seconds; 0: not known, none
-	limit               live.Limit
-	user, account       unique.Handle[string]
-	partition, comment  unique.Handle[string]
+	Submitted, Deadline int64 // Unix seconds; 0: not known, none
+	Limit               live.Limit
+	User, Account       unique.Handle[string]
+	Partition, Comment  unique.Handle[string]
 	about               unique.Handle[about]
 	rare                *rare // nil: it has nothing of that
-	name                plain
-	token               string
+	Name                plain
+	Token               string
 }
 
 // rare is what most jobs don't have, since most of many jobs wait.
@@ -82,7 +82,7 @@ type rare struct {
 var noArray = rare{arrayTask: -1}
 
 // unusual is what is rare about a job.
-func (k *knownJob) unusual() *rare {
+func (k *Job) unusual() *rare {
 	if k.rare == nil {
 		return &noArray
 	}
@@ -127,7 +127,7 @@ func (c stateCode) state() slurm.State { return jobStates[c] }
 
 // stateOf is a job's state as it is kept. Old versions say COMPLETING, and not
 // how the job ended, as long as it is.
-func (k *knownJob) stateOf() slurm.JobState {
+func (k *Job) stateOf() slurm.JobState {
 	s := slurm.JobState{Base: k.state.state()}
 	if k.completing {
 		s.Flags = []slurm.State{slurm.Completing}
@@ -138,24 +138,24 @@ func (k *knownJob) stateOf() slurm.JobState {
 // known is a job as it is kept: what was known of it before, if nothing has
 // changed. What a token stands for is taken from memory, or from what was known
 // of the job before.
-func (t *tracker) known(j *slurm.Job, before *knownJob) *knownJob {
+func (t *Tracker) known(j *slurm.Job, before *Job) *Job {
 	token, _, _ := slurm.ParseToken(j.AdminComment)
 	// Not on the heap: most jobs don't change, and garbage between what stays
 	// would cost more memory than that.
-	k := knownJob{
+	k := Job{
 		state: codeOf(j.State.Base), completing: j.State.Is(slurm.Completing) && j.State.Base != slurm.Completing,
-		ownFreq: j.GPUFreq != "", uid: j.UID, gpus: small(j.Allocated.GPUs()), nodes: small(j.NodeCount),
-		restarts: small(j.Restarts), nice: int32(min(max(j.Nice, math.MinInt32), math.MaxInt32)),
-		submitted: unix(j.Submit), deadline: unix(j.Deadline),
-		limit: t.limitOf(j.TimeLimit), user: kept(j.User), account: kept(j.Account), partition: kept(j.Partition),
-		comment: keptComment(j.Comment), name: plain(cut(j.Name)), token: token,
+		OwnFreq: j.GPUFreq != "", UID: j.UID, GPUs: small(j.Allocated.GPUs()), Nodes: small(j.NodeCount),
+		Restarts: small(j.Restarts), nice: int32(min(max(j.Nice, math.MinInt32), math.MaxInt32)),
+		Submitted: unix(j.Submit), Deadline: unix(j.Deadline),
+		Limit: t.Limit(j.TimeLimit), User: kept(j.User), Account: kept(j.Account), Partition: kept(j.Partition),
+		Comment: keptComment(j.Comment), Name: plain(cut(j.Name)), Token: token,
 		about: unique.Make(about{
 			qos: j.QOS, reason: j.Reason, features: j.Features, prefer: j.Prefer, gpuFreq: j.GPUFreq, perNode: j.TRESPerNode,
 			requested: tresText(j.Requested), allocated: tresText(j.Allocated),
 		}),
 	}
-	if k.gpus == 0 { // it didn't start yet, or Slurm doesn't count GPUs
-		k.gpus = small(j.GPUCount())
+	if k.GPUs == 0 { // it didn't start yet, or Slurm doesn't count GPUs
+		k.GPUs = small(j.GPUCount())
 	}
 	t.place(&k, j, before)
 	r := rare{j.NodeList, j.ArrayTasks, j.ArrayJob, j.HetJob, within32(j.ArrayTask), within32(j.HetOffset), unix(j.Start), 0, unix(j.Suspended)}
@@ -165,27 +165,27 @@ func (t *tracker) known(j *slurm.Job, before *knownJob) *knownJob {
 	if before != nil && before.is(&k, r) {
 		return before
 	}
-	t.options.SeeUser(k.uid, k.user.Value(), k.account.Value(), k.partition.Value())
+	t.options.SeeUser(k.UID, k.User.Value(), k.Account.Value(), k.Partition.Value())
 	return k.own(r, before)
 }
 
 // place says of which workload a job is.
-func (t *tracker) place(k *knownJob, j *slurm.Job, before *knownJob) {
-	if k.token != "" {
-		if s, ok := t.table.token(k.token); ok {
-			k.source, k.scripted, k.ownFreq = s.source, true, k.ownFreq || s.ownFreq
+func (t *Tracker) place(k *Job, j *slurm.Job, before *Job) {
+	if k.Token != "" {
+		if s, ok := t.table.token(k.Token); ok {
+			k.Source, k.Scripted, k.OwnFreq = s.source, true, k.OwnFreq || s.ownFreq
 			return
 		}
-		if before != nil && before.scripted && before.token == k.token && before.uid == k.uid {
-			k.source, k.scripted, k.ownFreq = before.source, true, k.ownFreq || before.ownFreq
+		if before != nil && before.Scripted && before.Token == k.Token && before.UID == k.UID {
+			k.Source, k.Scripted, k.OwnFreq = before.Source, true, k.OwnFreq || before.OwnFreq
 			return
 		}
 	}
-	k.source = sourceOf(j.UID, "", j.Name)
+	k.Source = SourceOf(j.UID, "", j.Name)
 }
 
 // is tells whether a job is as it is to be kept.
-func (k *knownJob) is(now *knownJob, r rare) bool {
+func (k *Job) is(now *Job, r rare) bool {
 	a := *k
 	a.rare = now.rare
 	return a == *now && *k.unusual() == r
@@ -193,12 +193,12 @@ func (k *knownJob) is(now *knownJob, r rare) bool {
 
 // own is a copy that keeps nothing else alive, and shares its texts with what
 // was known of the job before.
-func (k *knownJob) own(r rare, before *knownJob) *knownJob {
+func (k *Job) own(r rare, before *Job) *Job {
 	if before == nil {
-		before = &knownJob{}
+		before = &Job{}
 	}
 	mine := *k
-	mine.name, mine.token = ours(k.name, before.name), ours(k.token, before.token)
+	mine.Name, mine.Token = ours(k.Name, before.Name), ours(k.Token, before.Token)
 	if r != noArray {
 		r.nodeList, r.arrayTasks = ours(r.nodeList, before.unusual().nodeList), ours(r.arrayTasks, before.unusual().arrayTasks)
 		uncommon := r
@@ -255,7 +255,7 @@ func keptComment(text string) unique.Handle[string] {
 const wishPrefix = "epplan:"
 
 // limitOf is a limit of Slurm's in the GPUs' time.
-func (t *tracker) limitOf(l live.Limit) live.Limit {
+func (t *Tracker) Limit(l live.Limit) live.Limit {
 	return l.Map(func(d time.Duration) time.Duration {
 		if t.options.Speed != 0 {
 			d = time.Duration(float64(d) / t.options.Speed)
@@ -298,8 +298,8 @@ func tresOf(text string) slurm.TRES {
 }
 
 // described is a job of which Slurm said nothing, by what somebody else says of it.
-func described(uid uint32, user, partition, comment string) *knownJob {
-	return &knownJob{
-		uid: uid, user: kept(user), partition: kept(partition), comment: keptComment(comment), account: kept(""),
+func Described(uid uint32, user, partition, comment string) *Job {
+	return &Job{
+		UID: uid, User: kept(user), Partition: kept(partition), Comment: keptComment(comment), Account: kept(""),
 	}
 }
