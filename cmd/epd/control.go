@@ -127,7 +127,7 @@ const steerEvery = 20 * time.Second
 func (p *program) openLevers(runner slurm.Runner) error {
 	var err error
 	p.steerer, err = steer.Open(&steer.Options{
-		Source: steer.FromSlurm(p.control.Tracker().Overheard(slurm.NewClient(runner, 0)), time.Now), Levers: slurm.NewLevers(slurm.NewClient(runner, epdapi.QueueWait)), Settings: p.steering,
+		Source: steer.FromSlurm(p.control.Tracker().Tee(slurm.NewClient(runner, 0)), time.Now), Levers: slurm.NewLevers(slurm.NewClient(runner, epdapi.QueueWait)), Settings: p.steering,
 		Dir: filepath.Join(p.String("state"), "levers"), Log: p.log,
 	})
 	if err != nil {

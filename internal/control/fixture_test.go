@@ -178,7 +178,7 @@ func (r *rig) ran(d Decision, run string, truth dvfsmodel.Params) *record.Outcom
 
 // takeList has a controller take Slurm's list of jobs once.
 func takeList(ctx context.Context, c *Controller, source jobs.Lister) error {
-	return c.jobs.Overheard(source).EachJob(ctx, func(*slurm.Job) error { return nil })
+	return c.jobs.Tee(source).EachJob(ctx, func(*slurm.Job) error { return nil })
 }
 
 // takeNodes has a controller take Slurm's nodes once.

@@ -32,7 +32,7 @@ func (c *Controller) queuedForecast(j *slurm.Job) *epdapi.Forecast {
 		return nil
 	}
 	return c.forecasts.Predict(&forecast.Job{
-		UID: k.UID, Name: k.Name.Value(), Partition: k.Partition.Value(), Account: k.Account.Value(),
+		UID: k.UID, Name: k.Name, Partition: k.Partition.Value(), Account: k.Account.Value(),
 		GPUs: int(k.GPUs), Nodes: int(k.Nodes), Limit: k.Limit, Source: k.Source.String(),
 	})
 }

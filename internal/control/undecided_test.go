@@ -162,7 +162,13 @@ func TestAWorkloadIsLookedUpByIDAndSubmissionAndNeverByTheIDAlone(t *testing.T) 
 		}},
 		"the records have another job under the id": {later: func(_ *rig, s *ctld, j slurm.Job) { s.rows = accounted(j) }},
 		"the records have the job": {known: true, later: func(r *rig, s *ctld, j slurm.Job) {
-			r.writer.put(entry{job: r.jobs.Get(j.ID).LiveRecord("alpha", j.ID)}) // such as after another node's outcome
+			lasting := j
+			lasting.State.Base = slurm.Running
+			r.jobs.Observe([]slurm.Job{lasting})
+			about := r.jobs.Get(j.ID).LiveRecord("alpha", j.ID)
+			about.State = string(j.State.Base)
+			r.writer.put(entry{job: about}) // such as after another node's outcome
+			r.jobs.Observe([]slurm.Job{j})
 			r.flush()
 			s.rows = accounted(j)
 		}},

@@ -6,39 +6,40 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// startedIn is a job in the partition that slurmd says it started in: while it
+// StartedIn is a job in the partition that slurmd says it started in: while it
 // waited it may have named several. Empty: slurmd didn't say.
-func (k *Job) StartedIn(partition string) *Job {
+func (job *Job) StartedIn(partition string) *Job {
 	here := kept(partition)
-	if partition == "" || k.Partition == here {
-		return k
+	if partition == "" || job.Partition == here {
+		return job
 	}
-	started := *k
+	started := *job
 	started.Partition = here
 	return &started
 }
 
-// wishes are what the user asked for, by the job's submission.
-func (k *Job) Wishes(now time.Time) slurm.Wishes {
+// Wishes are what the user asked for, by the job's submission.
+func (job *Job) Wishes(now time.Time) slurm.Wishes {
 	asked := now
-	if k.Submitted > 0 {
-		asked = time.Unix(k.Submitted, 0).In(now.Location())
+	if job.Submitted > 0 {
+		asked = time.Unix(job.Submitted, 0).In(now.Location())
 	}
-	return slurm.ParseWishes(k.Comment.Value(), asked)
+	return slurm.ParseWishes(job.Comment.Value(), asked)
 }
 
-// room is how long a run that begins at a time may take at most, and what says
-// so.
-func (k *Job) RunLimit(from, wish time.Time, margin float64) (limit float64, bound string) {
-	limit, bound = k.Limit.Seconds(), "limit"
+// RunLimit is how long a run that begins at a time may take at most, in seconds, and
+// what says so: its limit, or a deadline, the job's or one that its user wishes (zero:
+// none), by a margin in seconds.
+func (job *Job) RunLimit(from, wish time.Time, margin float64) (limit float64, bound string) {
+	limit, bound = job.Limit.Seconds(), "limit"
 	until := func(at time.Time) {
 		left := at.Sub(from).Seconds() - margin
 		if left < limit {
 			limit, bound = left, "deadline"
 		}
 	}
-	if k.Deadline > 0 {
-		until(time.Unix(k.Deadline, 0))
+	if job.Deadline > 0 {
+		until(time.Unix(job.Deadline, 0))
 	}
 	if !wish.IsZero() {
 		until(wish)

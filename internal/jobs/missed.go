@@ -17,11 +17,11 @@ type missed struct {
 	withSubmission func(ctx context.Context, job *Job) (*Job, error)
 
 	mu   sync.Mutex
-	seen map[slurm.JobID]lookedFor
+	seen map[slurm.JobID]lookup
 }
 
-// lookedFor is a job that was looked for.
-type lookedFor struct {
+// lookup is a job that was looked for.
+type lookup struct {
 	submitted int64     // Unix seconds
 	again     time.Time // when to look again; zero: the records say what they can
 }
@@ -39,26 +39,26 @@ const maxSubmissions = 100
 func (m *missed) note(ctx context.Context, ended map[slurm.JobID]held) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	seen := make(map[slurm.JobID]lookedFor, len(ended))
+	seen := make(map[slurm.JobID]lookup, len(ended))
 	now := m.options.Clock()
 	for id, h := range ended {
-		k := h.job
+		job := h.job
 		before, known := m.seen[id]
-		if known = known && before.submitted == k.Submitted; known && (before.again.IsZero() || now.Before(before.again)) {
+		if known = known && before.submitted == job.Submitted; known && (before.again.IsZero() || now.Before(before.again)) {
 			seen[id] = before
 			continue
 		}
-		if k.GPUs == 0 || k.Submitted == 0 || !m.reported(k.unusual().nodeList) || ctx.Err() != nil {
+		if job.GPUs == 0 || job.Submitted == 0 || !m.reported(job.unusual().nodeList) || ctx.Err() != nil {
 			continue // perhaps its agent reports later
 		}
-		look := lookedFor{submitted: k.Submitted}
-		found, err := m.options.recorded(ctx, id, k.Submitted)
+		look := lookup{submitted: job.Submitted}
+		found, err := m.options.recorded(ctx, id, job.Submitted)
 		switch {
 		case err != nil:
 		case found == nil:
-			err = m.record(ctx, id, k)
+			err = m.record(ctx, id, job)
 		case known:
-			m.recordEnd(found, k)
+			m.recordEnd(found, job)
 		default:
 			look.again = now.Add(outcomesIn)
 		}
@@ -71,13 +71,13 @@ func (m *missed) note(ctx context.Context, ended map[slurm.JobID]held) {
 	m.seen = seen
 }
 
-// reported tells whether an agent reports from one of some nodes.
+// reported reports whether an agent reports from one of some nodes.
 func (m *missed) reported(hosts string) bool {
 	names, err := slurm.ExpandHostlist(hosts)
 	return err == nil && slices.ContainsFunc(names, func(name string) bool { return m.options.Reports(name) })
 }
 
-// lookFor is what the records have of a job, by its submission too, since ids come
+// recorded is what the records have of a job, by its submission too, since ids come
 // again; nil: nothing.
 func (o *Options) recorded(ctx context.Context, id slurm.JobID, submitted int64) (*store.ListedJob, error) {
 	page, err := o.Records.JobRows(ctx, &store.JobFilter{Cluster: o.Cluster, ID: int64(id)}, 0, maxSubmissions)
@@ -94,25 +94,25 @@ func (o *Options) recorded(ctx context.Context, id slurm.JobID, submitted int64)
 
 // record records a job that ended and of which there is no record: one that has
 // one gets its state from the outcomes.
-func (m *missed) record(ctx context.Context, id slurm.JobID, k *Job) error {
-	k, err := m.withSubmission(ctx, k)
+func (m *missed) record(ctx context.Context, id slurm.JobID, job *Job) error {
+	job, err := m.withSubmission(ctx, job)
 	if err != nil {
 		return err
 	}
-	m.options.Write(k.LiveRecord(m.options.Cluster, id))
+	m.options.Write(job.LiveRecord(m.options.Cluster, id))
 	return nil
 }
 
 // recordEnd has a job shown as Slurm says that it ended whose outcomes didn't come:
 // its agent may be away, or have lost its disk. Should they come after all, they count.
-func (m *missed) recordEnd(j *store.ListedJob, k *Job) {
+func (m *missed) recordEnd(j *store.ListedJob, job *Job) {
 	if Open(j.Shown) {
-		j.State = string(k.state.state())
+		j.State = string(job.state.state())
 		m.options.Write(&j.Job)
 	}
 }
 
-// lasts reports whether a state is one of jobs that aren't over.
+// Open reports whether a state is one of jobs that aren't over.
 func Open(state string) bool {
 	switch slurm.State(state) {
 	case slurm.Pending, slurm.Configuring, slurm.Running, slurm.Suspended, slurm.Completing:

@@ -19,8 +19,8 @@ func (t *Tracker) QueueCounts() epdapi.QueueCounts {
 	q := epdapi.QueueCounts{At: at, States: make(map[string]int)}
 	t.table.mu.RLock()
 	for _, h := range t.table.byID {
-		if k := h.job; k.GPUs > 0 || strings.Contains(k.about.Value().perNode, "shard") || strings.Contains(k.about.Value().perNode, "mps") {
-			state, tasks := k.state.state(), k.Tasks()
+		if job := h.job; job.GPUs > 0 || strings.Contains(job.about.Value().perNode, "shard") || strings.Contains(job.about.Value().perNode, "mps") {
+			state, tasks := job.state.state(), job.Tasks()
 			q.States[string(state)] += tasks
 			switch state {
 			case slurm.Pending:

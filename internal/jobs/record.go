@@ -7,32 +7,33 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// record is a job as the store keeps it, in a state and of a workload; nil where Slurm
+// Record is a job as the store keeps it, in a state and of a workload; nil where Slurm
 // said too little of it.
-func (k *Job) Record(cluster string, id slurm.JobID, workload string, state slurm.State) *record.Job {
-	if k.Submitted == 0 {
+func (job *Job) Record(cluster string, id slurm.JobID, workload string, state slurm.State) *record.Job {
+	if job.Submitted == 0 {
 		return nil
 	}
 	j := &record.Job{
-		Cluster: cluster, ID: int64(id), Submitted: time.Unix(k.Submitted, 0).UTC(), Token: k.Token,
-		User: k.User.Value(), Account: k.Account.Value(), Partition: k.Partition.Value(), Name: []byte(k.Name.Value()),
-		Workload: workload, Nodes: int(k.Nodes), GPUs: int(k.GPUs), State: string(state), Limit: k.Limit,
+		Cluster: cluster, ID: int64(id), Submitted: time.Unix(job.Submitted, 0).UTC(), Token: job.Token,
+		User: job.User.Value(), Account: job.Account.Value(), Partition: job.Partition.Value(), Name: []byte(job.Name),
+		Workload: workload, Nodes: int(job.Nodes), GPUs: int(job.GPUs), State: string(state), Limit: job.Limit,
 	}
-	if k.Scripted {
-		j.ScriptHash = k.Source.String()
+	if job.Scripted {
+		j.ScriptHash = job.Source.String()
 	}
 	return j
 }
 
-// liveRecord is a job that Slurm has as a record would have it.
-func (k *Job) LiveRecord(cluster string, id slurm.JobID) *record.Job {
-	return k.Record(cluster, id, k.Workload(), k.state.state())
+// LiveRecord is a job as the store keeps it, in the state that Slurm says; nil as for
+// [Job.Record].
+func (job *Job) LiveRecord(cluster string, id slurm.JobID) *record.Job {
+	return job.Record(cluster, id, job.Workload(), job.state.state())
 }
 
-// workload is the key of a job's workload on its GPUs, "" if it isn't known.
-func (k *Job) Workload() string {
-	if k.Source == (Source{}) || k.GPUs == 0 {
+// Workload is the key of a job's workload on its GPUs, "" if it isn't known.
+func (job *Job) Workload() string {
+	if job.Source == (Source{}) || job.GPUs == 0 {
 		return ""
 	}
-	return k.Source.Workload(int(k.GPUs))
+	return job.Source.Workload(int(job.GPUs))
 }

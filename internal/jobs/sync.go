@@ -78,7 +78,7 @@ func (s *syncing) again(ctx context.Context, every time.Duration, ask func(conte
 			return
 		case <-timer.C:
 		}
-		if pause = s.early(); pause > 0 {
+		if pause = s.wait(); pause > 0 {
 			continue
 		}
 		begin := time.Now()
@@ -162,7 +162,7 @@ func (t *Tracker) takeJobs(ctx context.Context, source Lister) (int, error) {
 	known, _ := t.table.len()
 	list := make([]listed, 0, known+known/8)
 	err := source.EachJob(ctx, func(j *slurm.Job) error {
-		list = append(list, listed{t.seen(j), j.ID, j.Priority, j.State.Ended()})
+		list = append(list, listed{t.jobFrom(j), j.ID, j.Priority, j.State.Ended()})
 		return nil
 	})
 	if err != nil {
@@ -171,7 +171,7 @@ func (t *Tracker) takeJobs(ctx context.Context, source Lister) (int, error) {
 	ended := make(map[slurm.JobID]held)
 	now := t.options.Clock()
 	for _, l := range list {
-		t.remember(l, asked)
+		t.keep(l, asked)
 		if l.job.Scripted {
 			t.table.settleToken(l.job.Token, now)
 		}
@@ -179,7 +179,7 @@ func (t *Tracker) takeJobs(ctx context.Context, source Lister) (int, error) {
 			ended[l.id] = held{l.job, asked, 0}
 		}
 	}
-	t.table.vanish(asked, ended)
+	t.table.prune(asked, ended)
 	t.missed.note(ctx, ended)
 	return len(list), nil
 }

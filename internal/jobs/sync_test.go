@@ -197,7 +197,7 @@ func TestAListThatAnotherAsksForServesTheControllerToo(t *testing.T) {
 		defer cancel()
 		var both sync.WaitGroup
 		both.Go(func() { c.Sync(ctx, s, 10*time.Second) })
-		also, heard, failed := c.Overheard(s), 0, errors.New("the steerer's own")
+		also, heard, failed := c.Tee(s), 0, errors.New("the steerer's own")
 		both.Go(func() {
 			for ctx.Err() == nil {
 				pass(20 * time.Second)
@@ -238,7 +238,7 @@ func TestAJobThatVanishedFromTheQueueIsForgotten(t *testing.T) {
 		for _, j := range queued {
 			ids = append(ids, j.ID)
 		}
-		if !slices.Equal(ids, []slurm.JobID{2, 5}) || c.table.over(3).job == nil || c.table.over(4).job != nil {
+		if !slices.Equal(ids, []slurm.JobID{2, 5}) || c.table.endedJob(3).job == nil || c.table.endedJob(4).job != nil {
 			t.Errorf("known: %v", ids)
 		}
 		s.err = errors.New("no answer")
@@ -275,14 +275,14 @@ func TestAListThatBreaksOffChangesNothing(t *testing.T) {
 			t.Error(err)
 		}
 		_, kept := c.table.token(token)
-		if !reflect.DeepEqual(c.snapshot().Jobs, before.Jobs) || c.table.over(2).job != nil || c.table.over(4).job == nil || !kept {
+		if !reflect.DeepEqual(c.snapshot().Jobs, before.Jobs) || c.table.endedJob(2).job != nil || c.table.endedJob(4).job == nil || !kept {
 			t.Errorf("before %+v\nafter %+v", before.Jobs, c.snapshot().Jobs)
 		}
 		if err := c.syncJobs(t.Context(), s); err != nil {
 			t.Error(err)
 		}
 		_, kept = c.table.token(token)
-		if j := c.table.get(1); len(c.snapshot().Jobs) != 2 || c.table.over(2).job == nil || kept || !j.Scripted {
+		if j := c.table.get(1); len(c.snapshot().Jobs) != 2 || c.table.endedJob(2).job == nil || kept || !j.Scripted {
 			t.Errorf("the whole list: %+v", c.snapshot().Jobs)
 		}
 	})

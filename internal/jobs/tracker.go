@@ -51,7 +51,7 @@ type Options struct {
 	LittleGarbage func() (end func())
 }
 
-// tracker knows what Slurm says of jobs and nodes. Its methods may be called by several
+// Tracker knows what Slurm says of jobs and nodes. Its methods may be called by several
 // goroutines.
 type Tracker struct {
 	options *Options
@@ -74,7 +74,7 @@ type Tracker struct {
 	calls map[slurm.JobID]*call // questions to Slurm under way
 }
 
-// newTracker makes a tracker that knows of no job yet.
+// New makes a tracker that knows of no job yet.
 func New(options *Options) *Tracker {
 	t := &Tracker{
 		options: options, asking: make(chan struct{}, maxAsking), calls: make(map[slurm.JobID]*call),

@@ -15,12 +15,12 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// source is what repeats when a job is submitted again: its user's script, or
+// Source is what repeats when a job is submitted again: its user's script, or
 // its name where the script isn't known. Together with the number of GPUs it is
 // a workload.
 type Source [12]byte
 
-// sourceOf names a script by its hash, else by the job's name.
+// SourceOf names a script by its hash, else by the job's name.
 func SourceOf(uid uint32, scriptHash, name string) Source {
 	kind, what := "script", scriptHash
 	if scriptHash == "" {
@@ -30,6 +30,7 @@ func SourceOf(uid uint32, scriptHash, name string) Source {
 	return Source(sum[:len(Source{})])
 }
 
+// String is a source in hexadecimal digits.
 func (s Source) String() string { return hex.EncodeToString(s[:]) }
 
 func parseSource(text string) (Source, bool) {
@@ -40,11 +41,11 @@ func parseSource(text string) (Source, bool) {
 	return Source(raw), true
 }
 
-// workload is the key of a source on a number of GPUs.
+// Workload is the key of a source on a number of GPUs.
 func (s Source) Workload(gpus int) string { return s.String() + "x" + strconv.Itoa(gpus) }
 
-// knownJob is what is kept of a job: there may be hundreds of thousands. It is
-// never changed, only replaced.
+// Job is what is known of a job, in few bytes: there may be hundreds of thousands. It
+// is never changed, only replaced.
 type Job struct {
 	Source              Source
 	state               stateCode
@@ -62,7 +63,7 @@ type Job struct {
 	Partition, Comment  unique.Handle[string]
 	about               unique.Handle[about]
 	rare                *rare // nil: it has nothing of that
-	Name                plain
+	Name                string
 	Token               string
 }
 
@@ -82,11 +83,11 @@ type rare struct {
 var noArray = rare{arrayTask: -1}
 
 // unusual is what is rare about a job.
-func (k *Job) unusual() *rare {
-	if k.rare == nil {
+func (job *Job) unusual() *rare {
+	if job.rare == nil {
 		return &noArray
 	}
-	return k.rare
+	return job.rare
 }
 
 // about is what many jobs have in common. Most of it is for those who ask for
@@ -95,12 +96,6 @@ type about struct {
 	qos, reason, features, prefer, gpuFreq, perNode string
 	requested, allocated                            string // TRES
 }
-
-// plain is a text that few jobs share.
-type plain string
-
-// Value is the text.
-func (p plain) Value() string { return string(p) }
 
 // MaxText is how many bytes are kept of a name: longer ones are cut.
 const MaxText = 256
@@ -127,78 +122,78 @@ func (c stateCode) state() slurm.State { return jobStates[c] }
 
 // stateOf is a job's state as it is kept. Old versions say COMPLETING, and not
 // how the job ended, as long as it is.
-func (k *Job) stateOf() slurm.JobState {
-	s := slurm.JobState{Base: k.state.state()}
-	if k.completing {
+func (job *Job) stateOf() slurm.JobState {
+	s := slurm.JobState{Base: job.state.state()}
+	if job.completing {
 		s.Flags = []slurm.State{slurm.Completing}
 	}
 	return s
 }
 
-// known is a job as it is kept: what was known of it before, if nothing has
+// newJob is a job of Slurm's as it is kept: what was known of it before, if nothing has
 // changed. What a token stands for is taken from memory, or from what was known
 // of the job before.
-func (t *Tracker) known(j *slurm.Job, before *Job) *Job {
+func (t *Tracker) newJob(j *slurm.Job, before *Job) *Job {
 	token, _, _ := slurm.ParseToken(j.AdminComment)
 	// Not on the heap: most jobs don't change, and garbage between what stays
 	// would cost more memory than that.
-	k := Job{
+	job := Job{
 		state: codeOf(j.State.Base), completing: j.State.Is(slurm.Completing) && j.State.Base != slurm.Completing,
 		OwnFreq: j.GPUFreq != "", UID: j.UID, GPUs: small(j.Allocated.GPUs()), Nodes: small(j.NodeCount),
 		Restarts: small(j.Restarts), nice: int32(min(max(j.Nice, math.MinInt32), math.MaxInt32)),
 		Submitted: unix(j.Submit), Deadline: unix(j.Deadline),
 		Limit: t.Limit(j.TimeLimit), User: kept(j.User), Account: kept(j.Account), Partition: kept(j.Partition),
-		Comment: keptComment(j.Comment), Name: plain(cut(j.Name)), Token: token,
+		Comment: keptComment(j.Comment), Name: cut(j.Name), Token: token,
 		about: unique.Make(about{
 			qos: j.QOS, reason: j.Reason, features: j.Features, prefer: j.Prefer, gpuFreq: j.GPUFreq, perNode: j.TRESPerNode,
 			requested: tresText(j.Requested), allocated: tresText(j.Allocated),
 		}),
 	}
-	if k.GPUs == 0 { // it didn't start yet, or Slurm doesn't count GPUs
-		k.GPUs = small(j.GPUCount())
+	if job.GPUs == 0 { // it didn't start yet, or Slurm doesn't count GPUs
+		job.GPUs = small(j.GPUCount())
 	}
-	t.place(&k, j, before)
+	t.setWorkload(&job, j, before)
 	r := rare{j.NodeList, j.ArrayTasks, j.ArrayJob, j.HetJob, within32(j.ArrayTask), within32(j.HetOffset), unix(j.Start), 0, unix(j.Suspended)}
 	if j.State.Ended() || j.State.Is(slurm.Completing) {
 		r.end = unix(j.End)
 	}
-	if before != nil && before.is(&k, r) {
+	if before != nil && before.is(&job, r) {
 		return before
 	}
-	t.options.SeeUser(k.UID, k.User.Value(), k.Account.Value(), k.Partition.Value())
-	return k.own(r, before)
+	t.options.SeeUser(job.UID, job.User.Value(), job.Account.Value(), job.Partition.Value())
+	return job.own(r, before)
 }
 
-// place says of which workload a job is.
-func (t *Tracker) place(k *Job, j *slurm.Job, before *Job) {
-	if k.Token != "" {
-		if s, ok := t.table.token(k.Token); ok {
-			k.Source, k.Scripted, k.OwnFreq = s.source, true, k.OwnFreq || s.ownFreq
+// setWorkload says of which workload a job is.
+func (t *Tracker) setWorkload(job *Job, j *slurm.Job, before *Job) {
+	if job.Token != "" {
+		if s, ok := t.table.token(job.Token); ok {
+			job.Source, job.Scripted, job.OwnFreq = s.source, true, job.OwnFreq || s.ownFreq
 			return
 		}
-		if before != nil && before.Scripted && before.Token == k.Token && before.UID == k.UID {
-			k.Source, k.Scripted, k.OwnFreq = before.Source, true, k.OwnFreq || before.OwnFreq
+		if before != nil && before.Scripted && before.Token == job.Token && before.UID == job.UID {
+			job.Source, job.Scripted, job.OwnFreq = before.Source, true, job.OwnFreq || before.OwnFreq
 			return
 		}
 	}
-	k.Source = SourceOf(j.UID, "", j.Name)
+	job.Source = SourceOf(j.UID, "", j.Name)
 }
 
-// is tells whether a job is as it is to be kept.
-func (k *Job) is(now *Job, r rare) bool {
-	a := *k
+// is reports whether a job is as it is to be kept.
+func (job *Job) is(now *Job, r rare) bool {
+	a := *job
 	a.rare = now.rare
-	return a == *now && *k.unusual() == r
+	return a == *now && *job.unusual() == r
 }
 
 // own is a copy that keeps nothing else alive, and shares its texts with what
 // was known of the job before.
-func (k *Job) own(r rare, before *Job) *Job {
+func (job *Job) own(r rare, before *Job) *Job {
 	if before == nil {
 		before = &Job{}
 	}
-	mine := *k
-	mine.Name, mine.Token = ours(k.Name, before.Name), ours(k.Token, before.Token)
+	mine := *job
+	mine.Name, mine.Token = ours(job.Name, before.Name), ours(job.Token, before.Token)
 	if r != noArray {
 		r.nodeList, r.arrayTasks = ours(r.nodeList, before.unusual().nodeList), ours(r.arrayTasks, before.unusual().arrayTasks)
 		uncommon := r
@@ -208,11 +203,11 @@ func (k *Job) own(r rare, before *Job) *Job {
 }
 
 // ours is a text that is kept already, or a copy.
-func ours[T ~string](text, kept T) T {
+func ours(text, kept string) string {
 	if text == kept {
 		return kept
 	}
-	return T(strings.Clone(string(text)))
+	return strings.Clone(text)
 }
 
 // small is a count that can't be below 0.
@@ -254,7 +249,7 @@ func keptComment(text string) unique.Handle[string] {
 // wishPrefix begins a wish of a user.
 const wishPrefix = "epplan:"
 
-// limitOf is a limit of Slurm's in the GPUs' time.
+// Limit is a limit of Slurm's in the GPUs' time.
 func (t *Tracker) Limit(l live.Limit) live.Limit {
 	return l.Map(func(d time.Duration) time.Duration {
 		if t.options.Speed != 0 {
@@ -297,7 +292,7 @@ func tresOf(text string) slurm.TRES {
 	return t
 }
 
-// described is a job of which Slurm said nothing, by what somebody else says of it.
+// Described is a job of which Slurm said nothing, by what somebody else says of it.
 func Described(uid uint32, user, partition, comment string) *Job {
 	return &Job{
 		UID: uid, User: kept(user), Partition: kept(partition), Comment: keptComment(comment), Account: kept(""),

@@ -20,7 +20,7 @@ const (
 	tokenSettled = time.Minute
 )
 
-// jobTable is the jobs that are known, and submissions whose job id isn't.
+// table is the jobs that are known, and submissions whose job id isn't.
 type table struct {
 	clock   func() time.Time
 	started time.Time     // by the clock
@@ -81,15 +81,15 @@ func (j *table) get(id slurm.JobID) *Job {
 	return j.byID[id].job
 }
 
-// when is a job that is known, with the question that it answers.
-func (j *table) when(id slurm.JobID) held {
+// answer is a job that is known, with the question that it answers.
+func (j *table) answer(id slurm.JobID) held {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	return j.byID[id]
 }
 
-// over is a job that ended, as Slurm's last list says.
-func (j *table) over(id slurm.JobID) held {
+// endedJob is a job that ended, as Slurm's last list says.
+func (j *table) endedJob(id slurm.JobID) held {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	return j.ended[id]
@@ -127,10 +127,10 @@ func (j *table) drop(id slurm.JobID, asked int64) {
 	}
 }
 
-// vanish forgets the jobs that a whole list of Slurm's doesn't name, and
+// prune forgets the jobs that a whole list of Slurm's doesn't name, and
 // takes over those that it names as ended. Decisions wait for a thousand jobs at
 // most.
-func (j *table) vanish(asked int64, ended map[slurm.JobID]held) {
+func (j *table) prune(asked int64, ended map[slurm.JobID]held) {
 	var gone []slurm.JobID
 	j.mu.RLock()
 	for id, h := range j.byID {

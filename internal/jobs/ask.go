@@ -26,7 +26,7 @@ type call struct {
 // answer. A job that Slurm doesn't know is [slurm.ErrNotFound].
 func (t *Tracker) resolve(ctx context.Context, id slurm.JobID) (*Job, error) {
 	if t.options.Resolve == nil {
-		return nil, errNobody
+		return nil, errNoSlurm
 	}
 	t.mu.Lock()
 	q, asked := t.calls[id]
@@ -48,8 +48,8 @@ func (t *Tracker) resolve(ctx context.Context, id slurm.JobID) (*Job, error) {
 	}
 }
 
-// errNobody tells that there is nobody to ask about jobs.
-var errNobody = errors.New("there is no Slurm to ask")
+// errNoSlurm means that there is nobody to ask about jobs.
+var errNoSlurm = errors.New("there is no Slurm to ask")
 
 func (t *Tracker) ask(ctx context.Context, id slurm.JobID, q *call) {
 	defer func() {
@@ -94,20 +94,20 @@ func (t *Tracker) Observe(list []slurm.Job) {
 // observe keeps what Slurm answered to a question about a job, and returns the
 // latest that is known of it.
 func (t *Tracker) observe(j *slurm.Job, asked int64) *Job {
-	return t.remember(listed{t.seen(j), j.ID, j.Priority, j.State.Ended()}, asked)
+	return t.keep(listed{t.jobFrom(j), j.ID, j.Priority, j.State.Ended()}, asked)
 }
 
-// seen is a job of Slurm's as it is kept.
-func (t *Tracker) seen(j *slurm.Job) *Job {
+// jobFrom is a job of Slurm's as it is kept.
+func (t *Tracker) jobFrom(j *slurm.Job) *Job {
 	before := t.table.get(j.ID)
 	if before == nil && j.ArrayJob != 0 {
 		before = t.table.get(j.ArrayJob)
 	}
-	return t.known(j, before)
+	return t.newJob(j, before)
 }
 
-// remember keeps a job unless it ended, and returns the latest that is known of it.
-func (t *Tracker) remember(l listed, asked int64) *Job {
+// keep keeps a job unless it ended, and returns the latest that is known of it.
+func (t *Tracker) keep(l listed, asked int64) *Job {
 	if l.ended {
 		t.table.drop(l.id, asked)
 		return l.job
@@ -115,12 +115,12 @@ func (t *Tracker) remember(l listed, asked int64) *Job {
 	return t.table.put(l.id, held{l.job, asked, l.priority})
 }
 
-// find is what is known of a job: from Slurm lately, else from Slurm now, else
-// from Slurm some time ago, else nil. The error says why it isn't as fresh as it
+// Find is what is known of a job: from Slurm lately, else from Slurm now, else
+// from Slurm some time ago, else nil. The error, such as [ErrUnknown], says why it isn't as fresh as it
 // should be. A job that ran before is asked for in any case: it may have been queued
 // anew.
 func (t *Tracker) Find(ctx context.Context, id slurm.JobID, ranBefore bool) (*Job, error) {
-	before := t.table.when(id)
+	before := t.table.answer(id)
 	if before.job != nil && !ranBefore && t.table.fresh(before.asked) {
 		return t.WithSubmission(ctx, before.job)
 	}
@@ -138,11 +138,12 @@ func (t *Tracker) Find(ctx context.Context, id slurm.JobID, ranBefore bool) (*Jo
 	return nil, errors.Join(ErrUnknown, err)
 }
 
+// ErrUnknown means that nothing is known of a job.
 var ErrUnknown = errors.New("the job isn't known")
 
 // WithSubmission adds what the submission said to a job whose token isn't in memory:
-// the controller was restarted since. When that can't be looked up, the job's
-// workload counts as unknown, so that its GPUs are left alone: the user may have
+// the tracker is younger. When that can't be looked up the error is [ErrRecords], and the
+// job's workload counts as unknown, so that its GPUs are left alone: the user may have
 // asked for that.
 func (t *Tracker) WithSubmission(ctx context.Context, job *Job) (*Job, error) {
 	if job.Scripted || job.Token == "" {
@@ -168,12 +169,12 @@ func (t *Tracker) WithSubmission(ctx context.Context, job *Job) (*Job, error) {
 	return &more, nil
 }
 
-// errStore tells that records couldn't be looked up.
+// ErrRecords means that records couldn't be looked up.
 var ErrRecords = errors.New("records can't be read")
 
-// stranger is a job whose workload counts as unknown.
-func (k *Job) WithoutWorkload() *Job {
-	other := *k
+// WithoutWorkload is a job whose workload counts as unknown.
+func (job *Job) WithoutWorkload() *Job {
+	other := *job
 	other.Source = Source{}
 	return &other
 }

@@ -1,0 +1,82 @@
+package jobs
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/epplan/epplan/slurm"
+)
+
+// named is a job with its id.
+type named struct {
+	id slurm.JobID
+	held
+}
+
+// all are the jobs that are known, by id.
+func (j *table) all() []named {
+	j.mu.RLock()
+	list := make([]named, 0, len(j.byID))
+	for id, h := range j.byID {
+		list = append(list, named{id, h})
+	}
+	j.mu.RUnlock()
+	slices.SortFunc(list, func(a, b named) int { return cmp.Compare(a.id, b.id) })
+	return list
+}
+
+// All goes through the jobs that are known, by id.
+func (t *Tracker) All() iter.Seq2[slurm.JobID, *Job] {
+	return func(yield func(slurm.JobID, *Job) bool) {
+		for _, j := range t.table.all() {
+			if !yield(j.id, j.job) {
+				return
+			}
+		}
+	}
+}
+
+// Slurm is a job as Slurm would have it.
+func (job *Job) Slurm(id slurm.JobID) slurm.Job {
+	a, u := job.about.Value(), job.unusual()
+	j := slurm.Job{
+		ID: id, ArrayJob: u.arrayJob, ArrayTask: int(u.arrayTask), ArrayTasks: u.arrayTasks, HetJob: u.hetJob, HetOffset: int(u.hetOffset),
+		Name: job.Name, Comment: job.Comment.Value(), User: job.User.Value(), UID: job.UID, Account: job.Account.Value(),
+		Partition: job.Partition.Value(), QOS: a.qos, State: job.stateOf(), Reason: a.reason, Nice: int64(job.nice),
+		TimeLimit: job.Limit, Submit: timeOf(job.Submitted), Start: timeOf(u.start), Deadline: timeOf(job.Deadline),
+		Restarts: int(job.Restarts), NodeList: u.nodeList, NodeCount: int(job.Nodes), Features: a.features, Prefer: a.prefer,
+		GPUFreq: a.gpuFreq, TRESPerNode: a.perNode, Requested: tresOf(a.requested), Allocated: tresOf(a.allocated),
+	}
+	if job.Token != "" {
+		j.AdminComment, _ = slurm.MergeToken("", job.Token)
+	}
+	j.Nodes, _ = slurm.ExpandHostlist(j.NodeList) // it was read from one
+	return j
+}
+
+// ArrayID is which task of an array a job is, such as 4_3; "" if it is none.
+func (job *Job) ArrayID() string {
+	if r := job.unusual(); r.arrayJob != 0 && r.arrayTask >= 0 {
+		return fmt.Sprintf("%d_%d", r.arrayJob, r.arrayTask)
+	}
+	return ""
+}
+
+// Tasks is how many tasks of an array a job stands for: 1 where it isn't of one.
+func (job *Job) Tasks() int {
+	n, ok := slurm.CountArrayTasks(job.unusual().arrayTasks)
+	if !ok {
+		return 1
+	}
+	return n
+}
+
+// TRESPerNode is what a job asks for on each node, as Slurm says it.
+func (job *Job) TRESPerNode() string { return job.about.Value().perNode }
+
+// Start is when a job started, of one that waits when it is planned to; zero: that
+// isn't known.
+func (job *Job) Start() time.Time { return timeOf(job.unusual().start) }
