@@ -130,7 +130,7 @@ func (m *machine) resolve(_ context.Context, id slurm.JobID) (slurm.Job, error) 
 	return *m.jobs[id], nil
 }
 
-// EachJob implements Source.
+// EachJob implements [jobs.Lister].
 func (m *machine) EachJob(_ context.Context, each func(*slurm.Job) error) error {
 	if m.away {
 		return errors.New("slurmctld doesn't answer")
@@ -143,7 +143,7 @@ func (m *machine) EachJob(_ context.Context, each func(*slurm.Job) error) error 
 	return nil
 }
 
-// Nodes implements Source.
+// Nodes implements [jobs.Lister].
 func (*machine) Nodes(context.Context) ([]slurm.Node, error) { return nil, nil }
 
 // hear has the controller ask Slurm for all jobs.

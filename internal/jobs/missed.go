@@ -114,7 +114,7 @@ func (m *missed) recordEnd(j *store.ListedJob, job *Job) {
 
 // Open reports whether a state is one of jobs that aren't over.
 func Open(state string) bool {
-	switch slurm.State(state) {
+	switch slurm.State(state) { //nolint:exhaustive // the others are over, or no states of jobs
 	case slurm.Pending, slurm.Configuring, slurm.Running, slurm.Suspended, slurm.Completing:
 		return true
 	}

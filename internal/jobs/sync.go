@@ -12,8 +12,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// Source is what tells of all of a cluster's jobs and nodes; [slurm.Client] is
-// one.
+// Lister lists all of a cluster's jobs and nodes; [slurm.Client] is one.
 type Lister interface {
 	// EachJob gives all jobs, one after the other, or says that some are missing.
 	EachJob(ctx context.Context, each func(*slurm.Job) error) error

@@ -40,7 +40,8 @@ func (t *Tracker) snapshot() snapshot {
 func (t *Tracker) status() (s struct {
 	Queue, Nodes epdapi.SyncStatus
 	Jobs         int
-}) {
+},
+) {
 	s.Queue, s.Nodes = t.Status()
 	s.Jobs, _ = t.Len()
 	return s
