@@ -94,7 +94,7 @@ func numberColumn(name string, of func(*record.Outcome) *record.Number) outcomeC
 }
 
 // jsonColumn is a column of JSON: NULL if there is nothing to say. The value is a pointer.
-func jsonColumn(name string, of func(*record.Outcome) (value any, any bool)) outcomeColumn {
+func jsonColumn(name string, of func(*record.Outcome) (value any, some bool)) outcomeColumn {
 	return outcomeColumn{
 		name, func(o *record.Outcome) (any, error) {
 			value, some := of(o)
@@ -179,8 +179,8 @@ var (
 	selectOutcomeColumns = "SELECT outcome_id, " + columnNames(readColumns)
 	selectOutcomes       = selectOutcomeColumns + " FROM outcomes LEFT JOIN outcome_details USING (outcome_id) "
 	insertOutcome        = insertion()
-	insertDetails        = "INSERT INTO outcome_details (outcome_id, " + columnNames(detailColumns) + ") VALUES (?" +
-		strings.Repeat(", ?", len(detailColumns)) + ")"
+	insertDetails        = fmt.Sprintf("INSERT INTO outcome_details (outcome_id, %s) VALUES (?%s)", columnNames(detailColumns),
+		strings.Repeat(", ?", len(detailColumns)))
 )
 
 func insertion() string {
