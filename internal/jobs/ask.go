@@ -82,39 +82,6 @@ func (t *Tracker) ask(ctx context.Context, id slurm.JobID, q *call) {
 	}
 }
 
-// Observe takes what Slurm says of jobs: all of them, or those that changed.
-// Jobs that ended are forgotten.
-func (t *Tracker) Observe(list []slurm.Job) {
-	asked := t.table.question()
-	for i := range list {
-		t.observe(&list[i], asked)
-	}
-}
-
-// observe keeps what Slurm answered to a question about a job, and returns the
-// latest that is known of it.
-func (t *Tracker) observe(j *slurm.Job, asked int64) *Job {
-	return t.keep(listed{t.jobFrom(j), j.ID, j.Priority, j.State.Ended()}, asked)
-}
-
-// jobFrom is a job of Slurm's as it is kept.
-func (t *Tracker) jobFrom(j *slurm.Job) *Job {
-	before := t.table.get(j.ID)
-	if before == nil && j.ArrayJob != 0 {
-		before = t.table.get(j.ArrayJob)
-	}
-	return t.newJob(j, before)
-}
-
-// keep keeps a job unless it ended, and returns the latest that is known of it.
-func (t *Tracker) keep(l listed, asked int64) *Job {
-	if l.ended {
-		t.table.drop(l.id, asked)
-		return l.job
-	}
-	return t.table.put(l.id, held{l.job, asked, l.priority})
-}
-
 // Find is what is known of a job: from Slurm lately, else from Slurm now, else
 // from Slurm some time ago, else nil. The error, such as [ErrUnknown], says why it isn't as fresh as it
 // should be. A job that ran before is asked for in any case: it may have been queued

@@ -130,55 +130,6 @@ func (job *Job) stateOf() slurm.JobState {
 	return s
 }
 
-// newJob is a job of Slurm's as it is kept: what was known of it before, if nothing has
-// changed. What a token stands for is taken from memory, or from what was known
-// of the job before.
-func (t *Tracker) newJob(j *slurm.Job, before *Job) *Job {
-	token, _, _ := slurm.ParseToken(j.AdminComment)
-	// Not on the heap: most jobs don't change, and garbage between what stays
-	// would cost more memory than that.
-	job := Job{
-		state: codeOf(j.State.Base), completing: j.State.Is(slurm.Completing) && j.State.Base != slurm.Completing,
-		OwnFreq: j.GPUFreq != "", UID: j.UID, GPUs: small(j.Allocated.GPUs()), Nodes: small(j.NodeCount),
-		Restarts: small(j.Restarts), nice: int32(min(max(j.Nice, math.MinInt32), math.MaxInt32)),
-		Submitted: unix(j.Submit), Deadline: unix(j.Deadline),
-		Limit: t.Limit(j.TimeLimit), User: kept(j.User), Account: kept(j.Account), Partition: kept(j.Partition),
-		Comment: keptComment(j.Comment), Name: cut(j.Name), Token: token,
-		about: unique.Make(about{
-			qos: j.QOS, reason: j.Reason, features: j.Features, prefer: j.Prefer, gpuFreq: j.GPUFreq, perNode: j.TRESPerNode,
-			requested: tresText(j.Requested), allocated: tresText(j.Allocated),
-		}),
-	}
-	if job.GPUs == 0 { // it didn't start yet, or Slurm doesn't count GPUs
-		job.GPUs = small(j.GPUCount())
-	}
-	t.setWorkload(&job, j, before)
-	r := rare{j.NodeList, j.ArrayTasks, j.ArrayJob, j.HetJob, within32(j.ArrayTask), within32(j.HetOffset), unix(j.Start), 0, unix(j.Suspended)}
-	if j.State.Ended() || j.State.Is(slurm.Completing) {
-		r.end = unix(j.End)
-	}
-	if before != nil && before.is(&job, r) {
-		return before
-	}
-	t.options.SeeUser(job.UID, job.User.Value(), job.Account.Value(), job.Partition.Value())
-	return job.own(r, before)
-}
-
-// setWorkload says of which workload a job is.
-func (t *Tracker) setWorkload(job *Job, j *slurm.Job, before *Job) {
-	if job.Token != "" {
-		if s, ok := t.table.token(job.Token); ok {
-			job.Source, job.Scripted, job.OwnFreq = s.source, true, job.OwnFreq || s.ownFreq
-			return
-		}
-		if before != nil && before.Scripted && before.Token == job.Token && before.UID == job.UID {
-			job.Source, job.Scripted, job.OwnFreq = before.Source, true, job.OwnFreq || before.OwnFreq
-			return
-		}
-	}
-	job.Source = SourceOf(j.UID, "", j.Name)
-}
-
 // is reports whether a job is as it is to be kept.
 func (job *Job) is(now *Job, r rare) bool {
 	a := *job
@@ -248,16 +199,6 @@ func keptComment(text string) unique.Handle[string] {
 
 // wishPrefix begins a wish of a user.
 const wishPrefix = "epplan:"
-
-// Limit is a limit of Slurm's in the GPUs' time.
-func (t *Tracker) Limit(l live.Limit) live.Limit {
-	return l.Map(func(d time.Duration) time.Duration {
-		if t.options.Speed != 0 {
-			d = time.Duration(float64(d) / t.options.Speed)
-		}
-		return max(d, time.Second)
-	})
-}
 
 // tresText is a count of resources as a text that is the same for the same
 // counts.

@@ -20,15 +20,6 @@ const (
 	maxWaiting = 100_000
 )
 
-// ending is how a job's run ended.
-type ending struct {
-	state     slurm.State
-	submitted int64 // Unix seconds; 0: not known
-	restarts  uint32
-	at        int64 // Unix seconds; 0: not known
-	suspended bool  // for a while
-}
-
 // late reports whether an outcome goes on well beyond the end of its job, of one that
 // did all its work: something ran before its Epilog, and its agent didn't know.
 func (e *ending) late(o *record.Outcome) bool {
@@ -125,4 +116,33 @@ func (w *waiting) end(run record.RunKey) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.since, run)
+}
+
+// startGrace is the age of a run up to which a job that waits may be one of which
+// Slurm didn't say yet that it starts.
+const startGrace = 30 * time.Second
+
+// Runs reports whether a run of a job lasts, with what is known of the job; nil:
+// nothing. That it is over is believed of a new answer only; at its end, that it goes
+// on is, too. The error says why nobody can tell.
+func (t *Tracker) Runs(ctx context.Context, id slurm.JobID, run Run, ending bool) (job *Job, runs bool, err error) {
+	if h := t.table.answer(id); h.job != nil && t.table.fresh(h.asked) && h.job.runs(run) && (!ending || h.job.endOf(run) > 0) {
+		return h.job, true, nil
+	}
+	job, err = t.resolve(ctx, id)
+	switch {
+	case errors.Is(err, slurm.ErrNotFound):
+		return nil, false, nil
+	case err != nil:
+		return nil, false, err
+	case job.runs(run):
+		return job, true, nil
+	}
+	if f, _ := job.runState(run); f != runLasts {
+		return job, false, nil
+	}
+	if job.state.state() == slurm.Pending && !run.Began.IsZero() && t.options.Clock().Sub(run.Began) > startGrace {
+		return job, false, nil
+	}
+	return job, false, errors.New("slurm may not know yet that the job starts")
 }
