@@ -19,8 +19,6 @@ type Lister interface {
 	Nodes(ctx context.Context) ([]slurm.Node, error)
 }
 
-var _ Lister = (*slurm.Client)(nil)
-
 // How often Slurm is asked for everything.
 const (
 	syncEvery  = 10 * time.Second
