@@ -87,13 +87,7 @@ type shape struct {
 }
 
 var timeShapes = []*shape{
-	{
-		name: namePaper, positive: true, single: []int{0, 1},
-		terms: []string{"t0_s", "core_s", "mem_s"},
-		row: func(dst *[maxTerms]float64, fc, fm, _ float64) {
-			*dst = [maxTerms]float64{1, 1 / fc, 1 / fm}
-		},
-	},
+	paperTime,
 	{
 		name: nameKnee, positive: true, single: []int{0, 3}, axis: clockRatio,
 		terms: []string{"t0_s", "core_s", "mem_s", "bound_s"},
@@ -113,14 +107,7 @@ var timeShapes = []*shape{
 }
 
 var powerShapes = []*shape{
-	{
-		name: namePaper, positive: true, single: []int{0, 2},
-		terms: []string{"p0_w", "gamma_w", "c_w"},
-		row: func(dst *[maxTerms]float64, fc, fm, _ float64) {
-			v := float64(VoltageFor(fc))
-			*dst = [maxTerms]float64{1, fm, v * v * fc}
-		},
-	},
+	paperPower,
 	{
 		name: nameVoltageKnee, positive: true, single: []int{0, 2, 3}, axis: coreClock,
 		terms: []string{"p0_w", "gamma_w", "core_w", "above_knee_w"},

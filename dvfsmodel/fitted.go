@@ -38,14 +38,9 @@ func (f *Fitted) Time(fc, fm float64) float64 { return f.time.at(fc, fm) }
 // only: in the others it is the one that the GPU's own curve gives the clock.
 func (f *Fitted) Power(s Scaling) Watt {
 	if f.Form.Power == namePaper {
-		return f.paperPower().Power(s)
+		return fromLinear(&f.time.coef, &f.power.coef).Power(s)
 	}
 	return Watt(f.power.at(s.Fc, s.Fm))
-}
-
-// paperPower is the coefficients of a power in the paper's form.
-func (f *Fitted) paperPower() Params {
-	return Params{P0: Watt(f.power.coef[0]), Gamma: Watt(f.power.coef[1]), C: Watt(f.power.coef[2])}
 }
 
 // At evaluates the model at supported clocks.
@@ -63,13 +58,7 @@ func (f *Fitted) Params() (Params, bool) {
 	if f.Form != PaperForm() {
 		return Params{}, false
 	}
-	p := f.paperPower()
-	core, mem := f.time.coef[1], f.time.coef[2]
-	p.T0, p.D, p.Delta = f.time.coef[0], core+mem, 1
-	if p.D > 0 {
-		p.Delta = core / p.D
-	}
-	return p, true
+	return fromLinear(&f.time.coef, &f.power.coef), true
 }
 
 // Coefficient is one named number of a fitted model, such as power.gamma_w,
