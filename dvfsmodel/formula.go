@@ -52,10 +52,10 @@ var params = [NumParams]Param{
 	{"t0_s", "t0", unitSeconds, "Seconds that no clock changes.", math.MaxFloat64, false, timePrefix + "t0_s"},
 }
 
-// The places of the coefficients that [Params.gradients] has rules for.
+// The places of the coefficients that do not follow from one of a fit's.
 const (
-	placeD     = 3
-	placeDelta = 4
+	PlaceOfD     = 3
+	placeOfDelta = 4
 )
 
 // values are the places of the coefficients, in the order of [ParamList].
@@ -67,6 +67,16 @@ func (p *Params) values() [NumParams]*float64 {
 
 // ParamList describes the coefficients, in the order in which files have them.
 func ParamList() []Param { return params[:] }
+
+// IsOptional reports whether files may leave out the coefficient of a name: 0 then.
+func IsOptional(name string) bool {
+	for i := range params {
+		if params[i].Name == name {
+			return params[i].Optional
+		}
+	}
+	return false
+}
 
 // Value is where the i-th coefficient of [ParamList] lives.
 func (p *Params) Value(i int) *float64 { return p.values()[i] }
@@ -192,14 +202,14 @@ func (p *Params) gradients(fitted []Coefficient) (rows [NumParams][]float64) {
 	for k := range fitted {
 		switch name := fitted[k].Name; {
 		case name == timePrefix+"core_s":
-			rows[placeD][k] = 1
+			rows[PlaceOfD][k] = 1
 			if !oneMem && p.D > 0 {
-				rows[placeDelta][k] = (1 - p.Delta) / p.D
+				rows[placeOfDelta][k] = (1 - p.Delta) / p.D
 			}
 		case name == timePrefix+"mem_s":
-			rows[placeD][k] = 1
+			rows[PlaceOfD][k] = 1
 			if p.D > 0 {
-				rows[placeDelta][k] = -p.Delta / p.D
+				rows[placeOfDelta][k] = -p.Delta / p.D
 			}
 		}
 	}
