@@ -130,7 +130,7 @@ func (corePower) bend(fc, v, dv, ddv float64) float64 {
 // energyLine is the energy along one memory clock of a table.
 type energyLine struct {
 	power float64 // watts that the core clock doesn't change
-	unit  float64 // of [corePower]
+	c     float64 // watts by V²·fc
 	time  float64 // seconds that the core clock doesn't change
 	core  float64 // seconds that scale with it
 }
@@ -138,13 +138,13 @@ type energyLine struct {
 // line is the energy at a memory clock, with so many watts added to the power.
 func (p *Params) line(fm, price float64) energyLine {
 	stillTime, core, mem := p.seconds()
-	still, memWatts, law := p.watts()
-	return energyLine{power: still + price + memWatts*fm, unit: law.unit, time: stillTime + mem/fm, core: core}
+	still, memWatts, _ := p.watts()
+	return energyLine{power: still + price + memWatts*fm, c: float64(p.C), time: stillTime + mem/fm, core: core}
 }
 
 // cost is the energy at a step, joules.
 func (l *energyLine) cost(s *coreStep) float64 {
-	return (l.power + l.unit*s.w) * (l.time + l.core*s.inv)
+	return (l.power + l.c*s.w) * (l.time + l.core*s.inv)
 }
 
 // The formula as fits have it: linear in the coefficients that [shape.terms] names.

@@ -28,7 +28,7 @@ type tableRow struct {
 
 // coreStep is one core clock with what the energy needs of it.
 type coreStep struct {
-	w   float64 // V²·fc, see [corePower]
+	w   float64 // V²·fc
 	inv float64 // 1/fc
 	mhz MHz
 	fc  float64
@@ -86,7 +86,7 @@ func (t *Table) add(pair Setting, voltage func(float64) Volt) error {
 			float64(row.core[n-1].v), float64(v), float64(pair.Core))
 	}
 	row.core = append(row.core, coreStep{
-		w: corePower{}.at(fc, float64(v)), inv: 1 / fc, mhz: pair.Core, fc: fc, v: v,
+		w: float64(v) * float64(v) * fc, inv: 1 / fc, mhz: pair.Core, fc: fc, v: v,
 	})
 	return nil
 }
