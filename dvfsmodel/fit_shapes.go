@@ -3,6 +3,7 @@ package dvfsmodel
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -80,6 +81,7 @@ type shape struct {
 	name     string
 	terms    []string
 	single   []int // the terms that remain with one memory clock
+	given    []int // terms that no fit determines: 0 unless a file says otherwise
 	positive bool
 	// axis is what the knee divides; nil for a shape without one.
 	axis func(fc, fm float64) float64
@@ -161,9 +163,11 @@ func (s *shape) columns(oneMem bool) []int {
 	if oneMem {
 		return s.single
 	}
-	all := make([]int, len(s.terms))
-	for i := range all {
-		all[i] = i
+	all := make([]int, 0, len(s.terms))
+	for i := range s.terms {
+		if !slices.Contains(s.given, i) {
+			all = append(all, i)
+		}
 	}
 	return all
 }

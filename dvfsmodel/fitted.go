@@ -3,6 +3,7 @@ package dvfsmodel
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -89,8 +90,11 @@ const (
 // coefficients lists a curve's, without standard errors.
 func (c *curve) coefficients(prefix string, oneMem bool) []Coefficient {
 	list := make([]Coefficient, 0, 2*(maxTerms+1))
-	for _, i := range c.columns(oneMem) {
-		list = append(list, Coefficient{Name: prefix + c.terms[i], Value: c.coef[i]})
+	fitted := c.columns(oneMem)
+	for i, term := range c.terms {
+		if c.coef[i] != 0 || slices.Contains(fitted, i) {
+			list = append(list, Coefficient{Name: prefix + term, Value: c.coef[i]})
+		}
 	}
 	if c.axis != nil {
 		list = append(list, Coefficient{Name: prefix + kneeTerm, Value: c.knee})
@@ -118,7 +122,7 @@ func NewFitted(form Form, base Setting, coefficients []Coefficient) (*Fitted, er
 	f := &Fitted{Form: form, Base: base}
 	f.time = curve{shape: shapeByName(timeShapes, form.Time)}
 	f.power = curve{shape: shapeByName(powerShapes, form.Power)}
-	f.oneMem = len(values) == f.time.size(true)+f.power.size(true)
+	f.oneMem = f.time.oneMemory(values, timePrefix) && f.power.oneMemory(values, powerPrefix)
 	if err := f.time.take(values, timePrefix, f.oneMem); err != nil {
 		return nil, err
 	}
@@ -131,15 +135,31 @@ func NewFitted(form Form, base Setting, coefficients []Coefficient) (*Fitted, er
 	return f, nil
 }
 
+// oneMemory reports whether the values have none of the terms that only several memory
+// clocks determine.
+func (s *shape) oneMemory(values map[string]float64, prefix string) bool {
+	for _, i := range s.columns(false) {
+		if _, has := values[prefix+s.terms[i]]; has && !slices.Contains(s.single, i) {
+			return false
+		}
+	}
+	return true
+}
+
 // take moves the curve's coefficients out of the values.
 func (c *curve) take(values map[string]float64, prefix string, oneMem bool) error {
-	for _, i := range c.columns(oneMem) {
-		x, err := takeValue(values, prefix+c.terms[i])
+	fitted := c.columns(oneMem)
+	for i, term := range c.terms {
+		name := prefix + term
+		if _, has := values[name]; !has && !slices.Contains(fitted, i) {
+			continue
+		}
+		x, err := takeValue(values, name)
 		if err != nil {
 			return err
 		}
 		if c.positive && x < 0 {
-			return fmt.Errorf("coefficient %s%s is %v, want 0 or more", prefix, c.terms[i], x)
+			return fmt.Errorf("coefficient %s is %v, want 0 or more", name, x)
 		}
 		c.coef[i] = x
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Params are the coefficients of the paper's model for one workload on one
@@ -66,7 +67,7 @@ func (p *Params) values() [NumParams]*float64 {
 }
 
 // ParamList describes the coefficients, in the order in which files have them.
-func ParamList() []Param { return params[:] }
+func ParamList() []Param { return slices.Clone(params[:]) }
 
 // IsOptional reports whether files may leave out the coefficient of a name: 0 then.
 func IsOptional(name string) bool {

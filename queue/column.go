@@ -43,6 +43,9 @@ const (
 
 const extraPrefix = "x_"
 
+// coefficients are those of a job's own model.
+var coefficients = dvfsmodel.ParamList()
+
 // columnNames are the names of the columns in a format; "" where it has none.
 type columnNames [numColumns]string
 
@@ -65,7 +68,7 @@ func inPaper(p dvfsmodel.Param) string { return p.Symbol }
 
 // withModel adds the names of the coefficients.
 func (n columnNames) withModel(name func(dvfsmodel.Param) string) columnNames {
-	for i, p := range dvfsmodel.ParamList() {
+	for i, p := range coefficients {
 		n[int(firstModelColumn)+i] = name(p)
 	}
 	return n
@@ -128,7 +131,7 @@ const modelColumns columnSet = (1<<numColumns - 1) &^ (1<<firstModelColumn - 1)
 
 // neededColumns are the columns that a job's own model can't do without.
 var neededColumns = func() (s columnSet) {
-	for i, p := range dvfsmodel.ParamList() {
+	for i, p := range coefficients {
 		if !p.Optional {
 			s = s.with(firstModelColumn + column(i))
 		}

@@ -242,7 +242,7 @@ func (j *Job) checkModel() *FieldError {
 		return nil
 	}
 	for c := firstModelColumn; c < numColumns; c++ {
-		v, most := *coefficient(j.Model, c), dvfsmodel.ParamList()[c-firstModelColumn].Max
+		v, most := *coefficient(j.Model, c), coefficients[c-firstModelColumn].Max
 		if !inRange(v) {
 			return faulty(c, "is "+formatNumber(v), "a number from 0 to 1e15")
 		}
