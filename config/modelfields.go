@@ -66,7 +66,7 @@ func formText(f dvfsmodel.Form) string {
 	return f.String()
 }
 
-// coefficientFields takes the six coefficients of the paper's form, or a table
+// coefficientFields takes the coefficients of the paper's form, or a table
 // of them for any other.
 func (m *Model) coefficientFields() []field {
 	deviations := field{key: "std_errors", doc: "Standard errors of the coefficients, by their names.", want: "a table", take: func(d *document, path string, v any) {
@@ -81,14 +81,16 @@ func (m *Model) coefficientFields() []field {
 		}}
 		return []field{required(table), deviations}
 	}
-	m.Coefficients = paperCoefficients(dvfsmodel.Params{})
-	list := make([]field, 0, len(paperNames)+1)
-	for i, name := range paperNames {
+	m.Coefficients = dvfsmodel.Params{}.Coefficients()
+	list := make([]field, 0, dvfsmodel.NumParams+1)
+	for i, p := range dvfsmodel.ParamList() {
 		in := nonNegative
-		if name == "delta" {
-			in.max = 1
+		in.max = min(in.max, p.Max)
+		f := number(p.Name, p.Doc, &m.Coefficients[i].Value, in)
+		if !p.Optional {
+			f = required(f)
 		}
-		list = append(list, required(number(name, paperDocs[i], &m.Coefficients[i].Value, in)))
+		list = append(list, f)
 	}
 	return append(list, deviations)
 }

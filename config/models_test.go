@@ -328,7 +328,7 @@ func TestStandardErrorsOfThePapersCoefficientsCoverTheTruth(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	truth := paperCoefficients(params)
+	truth := params.Coefficients()
 	for i, c := range NewModel("w", p.Name, fitted).Coefficients {
 		if miss := math.Abs(c.Value - truth[i].Value); !(c.StdErr > 0) || miss > 4*c.StdErr {
 			t.Errorf("%s is %v ± %v, truth %v", c.Name, c.Value, c.StdErr, truth[i].Value)

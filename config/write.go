@@ -143,7 +143,7 @@ func (m *Model) write(out *bytes.Buffer) {
 	}
 	known := false
 	for _, c := range m.Coefficients {
-		put(c.Name, numberText(c.Value), true)
+		put(c.Name, numberText(c.Value), c.Value != 0 || !dvfsmodel.IsOptional(c.Name))
 		known = known || c.StdErr > 0
 	}
 	if !known {

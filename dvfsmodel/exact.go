@@ -16,7 +16,7 @@ func (r Range) ForTime(p Params, t float64) (pt Point, ok bool) {
 	if !Fits(r.MinTime(p), t) || !Fits(t, r.MaxTime(p)) {
 		return Point{}, false
 	}
-	if p.D == 0 {
+	if _, core, mem := p.seconds(); core == 0 && mem == 0 {
 		return r.Free(p), true
 	}
 	return r.Within(p, t), true

@@ -1,13 +1,16 @@
 package dvfsmodel
 
-import "math"
+import (
+	"fmt"
+	"math"
+	"slices"
+)
 
 // PaperFit is the paper's form fitted to samples: [FitPaper].
 type PaperFit struct {
 	Params Params
-	// Covariance of the parameters in the order P0, Gamma, C, D, Delta, T0,
-	// like that of [Fitted].
-	Covariance [paramCount][paramCount]float64
+	// Covariance of the parameters in the order of [ParamList], like that of [Fitted].
+	Covariance [NumParams][NumParams]float64
 	// TimeError and PowerError are those of [Fitted].
 	TimeError, PowerError float64
 	Warnings              []error
@@ -23,48 +26,76 @@ func FitPaper(samples []Sample, base Setting) (*PaperFit, error) {
 	}
 	params, _ := f.Params()
 	fit := &PaperFit{Params: params, TimeError: f.TimeError, PowerError: f.PowerError, Warnings: f.Warnings}
-	jacobian := f.paperJacobian(params)
-	for i := range fit.Covariance {
-		for j := range fit.Covariance {
+	fit.Covariance, _ = f.paperCovariance()
+	return fit, nil
+}
+
+// paperCovariance is the covariance of the coefficients of [ParamList]; false when that of
+// the fit isn't known.
+func (f *Fitted) paperCovariance() (cov [NumParams][NumParams]float64, ok bool) {
+	params, paper := f.Params()
+	fitted := f.Coefficients()
+	if !paper || len(f.Covariance) != len(fitted) {
+		return cov, false
+	}
+	gradients := params.gradients(fitted)
+	for i := range cov {
+		for j := range cov {
 			for a := range f.Covariance {
 				for b := range f.Covariance {
-					fit.Covariance[i][j] += jacobian[i][a] * f.Covariance[a][b] * jacobian[j][b]
+					cov[i][j] += gradients[i][a] * f.Covariance[a][b] * gradients[j][b]
 				}
 			}
 		}
 	}
-	return fit, nil
+	return cov, true
 }
 
-// The places of the parameters in [PaperFit.Covariance].
-const (
-	paramP0 = iota
-	paramGamma
-	paramC
-	paramD
-	paramDelta
-	paramT0
-	paramCount
-)
+// PaperCoefficients lists the coefficients of [ParamList] under the names that they have
+// in files, with their standard errors; false when the form isn't the paper's.
+func (f *Fitted) PaperCoefficients() ([]Coefficient, bool) {
+	p, ok := f.Params()
+	if !ok {
+		return nil, false
+	}
+	list := p.Coefficients()
+	if cov, known := f.paperCovariance(); known {
+		for i := range list {
+			list[i].StdErr = math.Sqrt(max(0, cov[i][i]))
+		}
+	}
+	return list, true
+}
 
-// paperJacobian is the derivative of each parameter by the coefficients of the
-// linear form t0 + core/fc + mem/fm and p0 + γ·fm + c·V²·fc, in the order of
-// [Fitted.Coefficients]. D is core + mem, and δ is core/D.
-func (f *Fitted) paperJacobian(p Params) [paramCount][]float64 {
-	var rows [paramCount][]float64
-	for i := range rows {
-		rows[i] = make([]float64, len(f.Covariance))
+// Coefficients lists the coefficients under the names that they have in files.
+func (p Params) Coefficients() []Coefficient {
+	list := make([]Coefficient, NumParams)
+	for i, v := range p.values() {
+		list[i] = Coefficient{Name: params[i].Name, Value: *v}
 	}
-	if f.oneMem {
-		const t0, core, p0, c = 0, 1, 2, 3
-		rows[paramT0][t0], rows[paramD][core], rows[paramP0][p0], rows[paramC][c] = 1, 1, 1, 1
-		return rows
+	return list
+}
+
+// ParamsFrom is the inverse of [Params.Coefficients]: the list may have any order.
+// It returns an error that names what is missing, or what can't be.
+func ParamsFrom(list []Coefficient) (Params, error) {
+	var p Params
+	for i, v := range p.values() {
+		at := slices.IndexFunc(list, func(c Coefficient) bool { return c.Name == params[i].Name })
+		switch {
+		case at >= 0:
+			*v = list[at].Value
+		case !params[i].Optional:
+			return Params{}, fmt.Errorf("coefficient %s is missing", params[i].Name)
+		}
 	}
-	const t0, core, mem, p0, gamma, c = 0, 1, 2, 3, 4, 5
-	rows[paramT0][t0], rows[paramD][core], rows[paramD][mem] = 1, 1, 1
-	if p.D > 0 {
-		rows[paramDelta][core], rows[paramDelta][mem] = (1-p.Delta)/p.D, -p.Delta/p.D
-	}
-	rows[paramP0][p0], rows[paramGamma][gamma], rows[paramC][c] = 1, 1, 1
-	return rows
+	return p, p.Validate()
+}
+
+// PaperModel is a model of the paper's form as [Fit] would have found it, without
+// standard errors.
+func PaperModel(p Params, base Setting) (*Fitted, error) {
+	time, power := p.linear()
+	t, w := curve{shape: paperTime, coef: time}, curve{shape: paperPower, coef: power}
+	return NewFitted(PaperForm(), base, append(t.coefficients(timePrefix, false), w.coefficients(powerPrefix, false)...))
 }

@@ -3,6 +3,7 @@ package dvfsmodel
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -80,6 +81,7 @@ type shape struct {
 	name     string
 	terms    []string
 	single   []int // the terms that remain with one memory clock
+	given    []int // terms that no fit determines: 0 unless a file says otherwise
 	positive bool
 	// axis is what the knee divides; nil for a shape without one.
 	axis func(fc, fm float64) float64
@@ -87,13 +89,7 @@ type shape struct {
 }
 
 var timeShapes = []*shape{
-	{
-		name: namePaper, positive: true, single: []int{0, 1},
-		terms: []string{"t0_s", "core_s", "mem_s"},
-		row: func(dst *[maxTerms]float64, fc, fm, _ float64) {
-			*dst = [maxTerms]float64{1, 1 / fc, 1 / fm}
-		},
-	},
+	paperTime,
 	{
 		name: nameKnee, positive: true, single: []int{0, 3}, axis: clockRatio,
 		terms: []string{"t0_s", "core_s", "mem_s", "bound_s"},
@@ -113,14 +109,7 @@ var timeShapes = []*shape{
 }
 
 var powerShapes = []*shape{
-	{
-		name: namePaper, positive: true, single: []int{0, 2},
-		terms: []string{"p0_w", "gamma_w", "c_w"},
-		row: func(dst *[maxTerms]float64, fc, fm, _ float64) {
-			v := float64(VoltageFor(fc))
-			*dst = [maxTerms]float64{1, fm, v * v * fc}
-		},
-	},
+	paperPower,
 	{
 		name: nameVoltageKnee, positive: true, single: []int{0, 2, 3}, axis: coreClock,
 		terms: []string{"p0_w", "gamma_w", "core_w", "above_knee_w"},
@@ -174,9 +163,11 @@ func (s *shape) columns(oneMem bool) []int {
 	if oneMem {
 		return s.single
 	}
-	all := make([]int, len(s.terms))
-	for i := range all {
-		all[i] = i
+	all := make([]int, 0, len(s.terms))
+	for i := range s.terms {
+		if !slices.Contains(s.given, i) {
+			all = append(all, i)
+		}
 	}
 	return all
 }

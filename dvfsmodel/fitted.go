@@ -3,6 +3,7 @@ package dvfsmodel
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -38,14 +39,9 @@ func (f *Fitted) Time(fc, fm float64) float64 { return f.time.at(fc, fm) }
 // only: in the others it is the one that the GPU's own curve gives the clock.
 func (f *Fitted) Power(s Scaling) Watt {
 	if f.Form.Power == namePaper {
-		return f.paperPower().Power(s)
+		return fromLinear(&f.time.coef, &f.power.coef).Power(s)
 	}
 	return Watt(f.power.at(s.Fc, s.Fm))
-}
-
-// paperPower is the coefficients of a power in the paper's form.
-func (f *Fitted) paperPower() Params {
-	return Params{P0: Watt(f.power.coef[0]), Gamma: Watt(f.power.coef[1]), C: Watt(f.power.coef[2])}
 }
 
 // At evaluates the model at supported clocks.
@@ -63,13 +59,7 @@ func (f *Fitted) Params() (Params, bool) {
 	if f.Form != PaperForm() {
 		return Params{}, false
 	}
-	p := f.paperPower()
-	core, mem := f.time.coef[1], f.time.coef[2]
-	p.T0, p.D, p.Delta = f.time.coef[0], core+mem, 1
-	if p.D > 0 {
-		p.Delta = core / p.D
-	}
-	return p, true
+	return fromLinear(&f.time.coef, &f.power.coef), true
 }
 
 // Coefficient is one named number of a fitted model, such as power.gamma_w,
@@ -100,8 +90,11 @@ const (
 // coefficients lists a curve's, without standard errors.
 func (c *curve) coefficients(prefix string, oneMem bool) []Coefficient {
 	list := make([]Coefficient, 0, 2*(maxTerms+1))
-	for _, i := range c.columns(oneMem) {
-		list = append(list, Coefficient{Name: prefix + c.terms[i], Value: c.coef[i]})
+	fitted := c.columns(oneMem)
+	for i, term := range c.terms {
+		if c.coef[i] != 0 || slices.Contains(fitted, i) {
+			list = append(list, Coefficient{Name: prefix + term, Value: c.coef[i]})
+		}
 	}
 	if c.axis != nil {
 		list = append(list, Coefficient{Name: prefix + kneeTerm, Value: c.knee})
@@ -129,7 +122,7 @@ func NewFitted(form Form, base Setting, coefficients []Coefficient) (*Fitted, er
 	f := &Fitted{Form: form, Base: base}
 	f.time = curve{shape: shapeByName(timeShapes, form.Time)}
 	f.power = curve{shape: shapeByName(powerShapes, form.Power)}
-	f.oneMem = len(values) == f.time.size(true)+f.power.size(true)
+	f.oneMem = f.time.oneMemory(values, timePrefix) && f.power.oneMemory(values, powerPrefix)
 	if err := f.time.take(values, timePrefix, f.oneMem); err != nil {
 		return nil, err
 	}
@@ -142,15 +135,31 @@ func NewFitted(form Form, base Setting, coefficients []Coefficient) (*Fitted, er
 	return f, nil
 }
 
+// oneMemory reports whether the values have none of the terms that only several memory
+// clocks determine.
+func (s *shape) oneMemory(values map[string]float64, prefix string) bool {
+	for _, i := range s.columns(false) {
+		if _, has := values[prefix+s.terms[i]]; has && !slices.Contains(s.single, i) {
+			return false
+		}
+	}
+	return true
+}
+
 // take moves the curve's coefficients out of the values.
 func (c *curve) take(values map[string]float64, prefix string, oneMem bool) error {
-	for _, i := range c.columns(oneMem) {
-		x, err := takeValue(values, prefix+c.terms[i])
+	fitted := c.columns(oneMem)
+	for i, term := range c.terms {
+		name := prefix + term
+		if _, has := values[name]; !has && !slices.Contains(fitted, i) {
+			continue
+		}
+		x, err := takeValue(values, name)
 		if err != nil {
 			return err
 		}
 		if c.positive && x < 0 {
-			return fmt.Errorf("coefficient %s%s is %v, want 0 or more", prefix, c.terms[i], x)
+			return fmt.Errorf("coefficient %s is %v, want 0 or more", name, x)
 		}
 		c.coef[i] = x
 	}

@@ -32,13 +32,14 @@ func (r Range) Free(p Params) Point { return r.free(p, Objective{}) }
 
 // free is the best setting under an objective when there is no limit.
 func (r Range) free(p Params, o Objective) Point {
-	s := freeSearch{r: r, p: p, k: float64(o.DelayPower + 1)}
 	price := o.price()
 	if math.IsInf(price, 1) {
 		return r.fastest(p)
 	}
-	s.p.P0 += Watt(price)
-	s.core, s.mem = p.D*p.Delta, p.D*(1-p.Delta)
+	s := freeSearch{r: r, k: float64(o.DelayPower + 1)}
+	s.time, s.core, s.mem = p.seconds()
+	s.power, s.gamma, s.law = p.watts()
+	s.power += price
 	fc := root(s.slope, r.FcMin, r.FcMax())
 	return p.At(Scaling{V: r.Voltage(fc), Fc: fc, Fm: s.bestFm(fc)})
 }
@@ -47,10 +48,11 @@ func (r Range) free(p Params, o Objective) Point {
 // time does not depend on stay low.
 func (r Range) fastest(p Params) Point {
 	s := Scaling{Fc: r.FcMin, Fm: r.FmMin}
-	if p.D*p.Delta > 0 {
+	_, core, mem := p.seconds()
+	if core > 0 {
 		s.Fc = r.FcMax()
 	}
-	if p.D*(1-p.Delta) > 0 {
+	if mem > 0 {
 		s.Fm = r.FmMax
 	}
 	s.V = r.Voltage(s.Fc)
@@ -61,55 +63,55 @@ func (r Range) fastest(p Params) Point {
 // memory clock has a closed form, and what is left has one minimum: log P and
 // log t are convex in the logarithms of the clocks.
 type freeSearch struct {
-	r         Range
-	p         Params  // with the price of time added to P0
-	k         float64 // exponent of t: 1 for energy
-	core, mem float64 // D·δ and D·(1−δ), seconds
+	r               Range
+	k               float64 // exponent of t: 1 for energy
+	time, core, mem float64 // of [Params.seconds]
+	power, gamma    float64 // of [Params.watts], with the price of time added
+	law             corePower
 }
 
 // slope has the sign of dlog(P·t^k)/dfc along the best memory clock.
 func (s *freeSearch) slope(fc float64) float64 {
 	fm := s.bestFm(fc)
-	w, dw := s.r.corePower(fc)
-	power := float64(s.p.P0) + float64(s.p.Gamma)*fm + float64(s.p.C)*w
-	time := s.p.T0 + s.core/fc + s.mem/fm
-	return float64(s.p.C)*dw*time*fc*fc - s.k*s.core*power
+	w, dw := s.r.corePower(s.law, fc)
+	power := s.power + s.gamma*fm + s.law.unit*w
+	time := s.time + s.core/fc + s.mem/fm
+	return s.law.unit*dw*time*fc*fc - s.k*s.core*power
 }
 
 // bestFm is the cheapest memory clock at a core clock: the root of
 // γB·fm² + γa(1−k)·fm − k·a·A = 0 with A the power and B the time that the
 // memory clock does not change, a = D(1−δ). For k = 1 it is fξ of EDL §4.1.
 func (s *freeSearch) bestFm(fc float64) float64 {
-	gamma := float64(s.p.Gamma)
 	if s.mem == 0 {
 		return s.r.FmMin
 	}
-	if gamma == 0 {
+	if s.gamma == 0 {
 		return s.r.FmMax
 	}
-	w, _ := s.r.corePower(fc)
-	a := float64(s.p.P0) + float64(s.p.C)*w
-	b := s.p.T0 + s.core/fc
+	w, _ := s.r.corePower(s.law, fc)
+	a := s.power + s.law.unit*w
+	b := s.time + s.core/fc
 	if s.k == 1 {
-		return clamp(math.Sqrt(a*s.mem/(gamma*b)), s.r.FmMin, s.r.FmMax)
+		return clamp(math.Sqrt(a*s.mem/(s.gamma*b)), s.r.FmMin, s.r.FmMax)
 	}
 	// Positive root of x² − 2h·x − q = 0; it may be +Inf when b is 0.
 	h := s.mem * (s.k - 1) / (2 * b)
-	q := s.k * s.mem * a / (gamma * b)
+	q := s.k * s.mem * a / (s.gamma * b)
 	return clamp(h+math.Sqrt(h*h+q), s.r.FmMin, s.r.FmMax)
 }
 
-// corePower is V²·fc at the cheapest voltage for fc, and its derivative by fc.
-func (r Range) corePower(fc float64) (w, dw float64) {
+// corePower is the power at the cheapest voltage for fc, in its units, and its derivative
+// by fc.
+func (r Range) corePower(law corePower, fc float64) (w, dw float64) {
 	v := float64(r.VMin)
-	x := fc - curveF0
-	if onCurve := curveV0 + curveK*x*x; x > 0 && onCurve > v {
-		return onCurve * onCurve * fc, onCurve * (onCurve + 4*curveK*x*fc)
+	if onCurve, dv := curveAt(fc); fc > curveF0 && onCurve > v {
+		return law.at(fc, onCurve), law.slope(fc, onCurve, dv)
 	}
 	if v < curveV0 {
 		v = curveV0
 	}
-	return v * v * fc, v * v
+	return law.at(fc, v), law.slope(fc, v, 0)
 }
 
 // Within is the cheapest setting whose run time is exactly limit seconds. The
@@ -117,8 +119,8 @@ func (r Range) corePower(fc float64) (w, dw float64) {
 // the time of the free optimum. On the curve t(fc, fm) = limit the power is
 // convex in fc, whatever the objective, because the time is fixed.
 func (r Range) Within(p Params, limit float64) Point {
-	core, mem := p.D*p.Delta, p.D*(1-p.Delta)
-	scaled := limit - p.T0 // seconds left for the part that the clocks scale
+	still, core, mem := p.seconds()
+	scaled := limit - still // seconds left for the part that the clocks scale
 	fcMax := r.FcMax()
 	var s Scaling
 	switch {
@@ -146,25 +148,28 @@ func (r Range) Within(p Params, limit float64) Point {
 }
 
 // cheapestCore is the core clock in [lo, hi] of least power along the curve
-// t(fc, fm) = limit, where scaled is the limit less t0. With W = V²·fc of
-// [Range.corePower], A = D·δ and B = D(1−δ), the power falls as long as
+// t(fc, fm) = limit, where scaled is the limit less the seconds that no clock
+// changes. With u·W the power that follows the core clock ([corePower]), A and B the
+// seconds that scale with the clocks and γ the watts by the memory clock, the power
+// falls as long as
 //
-//	√W′·(scaled·fc − A) < √(γ·A·B/c).
+//	√W′·(scaled·fc − A) < √(γ·A·B/u).
 //
 // At the lowest voltage W′ is constant. Above it, on the V(f) curve, the left
 // side rises and is convex: wherever Newton's method starts, its steps come
 // down to the root from the second one on.
 func (r Range) cheapestCore(p Params, scaled, lo, hi float64) float64 {
-	core, mem := p.D*p.Delta, p.D*(1-p.Delta)
-	turn := float64(p.Gamma) * core * mem
-	_, dw := r.corePower(lo)
-	if rest := scaled*lo - core; float64(p.C)*dw*rest*rest >= turn {
+	_, core, mem := p.seconds()
+	_, gamma, law := p.watts()
+	turn := gamma * core * mem
+	_, dw := r.corePower(law, lo)
+	if rest := scaled*lo - core; law.unit*dw*rest*rest >= turn {
 		return lo
 	}
-	if p.C == 0 {
+	if law.unit == 0 {
 		return hi
 	}
-	turn = math.Sqrt(turn / float64(p.C))
+	turn = math.Sqrt(turn / law.unit)
 	fc := lo
 	if kink := MaxCoreClock(r.VMin); lo < kink { // up to here the lowest voltage will do
 		if flat := (core + turn/math.Sqrt(dw)) / scaled; flat <= kink {
@@ -174,14 +179,12 @@ func (r Range) cheapestCore(p Params, scaled, lo, hi float64) float64 {
 		fc = lo
 	}
 	for range newtonSteps {
-		x := fc - curveF0
-		v := curveV0 + curveK*x*x
-		dw := v * (v + 4*curveK*x*fc)
-		ddw := 4 * curveK * (v*(2*x+fc) + 2*curveK*x*x*fc)
+		v, dv := curveAt(fc)
+		dw := law.slope(fc, v, dv)
 		root := math.Sqrt(dw)
 		rest := scaled*fc - core
 		last := fc
-		fc = clamp(fc-2*root*(root*rest-turn)/(2*dw*scaled+ddw*rest), lo, hi)
+		fc = clamp(fc-2*root*(root*rest-turn)/(2*dw*scaled+law.bend(fc, v, dv, curveBend)*rest), lo, hi)
 		if math.Abs(fc-last) <= newtonTol*fc {
 			break
 		}

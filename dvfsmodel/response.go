@@ -223,13 +223,6 @@ func scaled(r Response, time, power float64) Response {
 	return &rescaled{of: r, time: time, power: power}
 }
 
-// scaled multiplies the times and the powers.
-func (p Params) scaled(time, power float64) Params {
-	p = p.Scale(time)
-	p.P0, p.Gamma, p.C = p.P0*Watt(power), p.Gamma*Watt(power), p.C*Watt(power)
-	return p
-}
-
 // scaled multiplies the time and the power.
 func (p Point) scaled(time, power float64) Point {
 	p.Time *= time

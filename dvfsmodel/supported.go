@@ -1,5 +1,7 @@
 package dvfsmodel
 
+import "math"
+
 // Supported lists the settings among which a response chooses, without times and
 // powers: those of its table, or an even grid over its range. A workload without a
 // model has none, and neither has a response of a kind that this package doesn't know.
@@ -15,6 +17,56 @@ func Supported(r Response) []Point {
 		return Supported(r.of)
 	}
 	return nil
+}
+
+// HasModel tells whether a response says anything of clocks other than the default ones.
+func HasModel(r Response) bool {
+	_, fixed := r.(*Fixed)
+	return !fixed
+}
+
+// MaxTime is the longest run time, seconds, of a response that can take exactly as long as
+// one likes, from its shortest time on ([ForTime]); false for all others.
+func MaxTime(r Response) (seconds float64, ok bool) {
+	c, ok := r.(*Continuous)
+	if !ok {
+		return 0, false
+	}
+	return c.Range.MaxTime(c.Params), true
+}
+
+// ForTime is the cheapest point of a response that takes exactly so many seconds, however
+// time is priced; false where there is none.
+func ForTime(r Response, seconds float64) (Point, bool) {
+	c, ok := r.(*Continuous)
+	if !ok {
+		return Point{}, false
+	}
+	return c.Range.ForTime(c.Params, seconds)
+}
+
+// MaxDiscount is the most that can be taken off the power with the optimum still known to be
+// the true one, watts: what no clock changes, by the paper's model. Without a
+// model there is nothing to choose, and +Inf will do; a [Frontier] has only the points
+// that are cheapest at some price of time.
+func MaxDiscount(r Response) Watt {
+	switch r := r.(type) {
+	case *Continuous:
+		return r.Params.still()
+	case *Discrete:
+		return r.Params.still()
+	case *Fixed:
+		return Watt(math.Inf(1))
+	}
+	return 0
+}
+
+// At is a response's model at a normalised setting, be it allowed or not.
+func At(r Response, s Scaling) Point {
+	if c, ok := r.(*Continuous); ok {
+		return c.Params.At(s) // asked often
+	}
+	return evaluate(r.Model(), Point{Scaling: s})
 }
 
 // PointAt is a response at a setting, whose times and powers don't matter: at its

@@ -203,13 +203,9 @@ func (t *Table) Optimum(p Params, o Objective, limit float64) (Point, error) {
 	}
 	allowed := limit * (1 + limitSlack)
 	best, bestRow, bestCore := math.Inf(1), -1, 0
-	core, mem := p.D*p.Delta, p.D*(1-p.Delta) // seconds that scale with each clock
 	for i := range t.rows {
 		row := &t.rows[i]
-		line := energyLine{
-			power: float64(p.P0) + price + float64(p.Gamma)*row.fm, c: float64(p.C),
-			time: p.T0 + mem/row.fm, core: core,
-		}
+		line := p.line(row.fm, price)
 		if j, cost := row.cheapest(&line, allowed); cost < best {
 			best, bestRow, bestCore = cost, i, j
 		}
@@ -218,20 +214,6 @@ func (t *Table) Optimum(p Params, o Objective, limit float64) (Point, error) {
 		return Point{}, &InfeasibleError{Limit: limit, MinTime: t.MinTime(p)}
 	}
 	return t.pointAt(p, bestRow, bestCore), nil
-}
-
-// energyLine is the energy along one row, with w = V²·fc and inv = 1/fc of a step:
-// (power + c·w)·(time + core·inv).
-type energyLine struct {
-	power float64 // watts that the core clock doesn't change
-	c     float64 // c of EDL eq. (1)
-	time  float64 // seconds that the core clock doesn't change
-	core  float64 // seconds that scale with it, D·δ
-}
-
-// cost is the energy at a step, joules.
-func (l *energyLine) cost(s *coreStep) float64 {
-	return (l.power + l.c*s.w) * (l.time + l.core*s.inv)
 }
 
 // cheapest is the cheapest core clock of the row within the allowed time, and

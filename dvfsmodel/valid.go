@@ -6,6 +6,32 @@ import (
 	"math"
 )
 
+// Validator validates many responses. Most share a range, which is looked at once.
+type Validator struct{ sound *Range }
+
+// Validate reports what makes no sense of a response: what it says itself, where it can,
+// or else what its default point shows.
+func (v *Validator) Validate(r Response) error {
+	switch r := r.(type) {
+	case *Continuous:
+		if r.Range != nil && r.Range == v.sound {
+			return r.Params.Validate()
+		}
+		err := r.Validate()
+		if err == nil {
+			v.sound = r.Range
+		}
+		return err
+	case interface{ Validate() error }:
+		return r.Validate()
+	}
+	at := r.Default()
+	if err := at.Validate(); err != nil {
+		return fmt.Errorf("at default clocks: %w", err)
+	}
+	return nil
+}
+
 // Validate reports coefficients or a range that can't be, or a range that was
 // left out.
 func (c *Continuous) Validate() error {

@@ -28,3 +28,13 @@ func VoltageFor(fc float64) Volt {
 	x := fc - curveF0
 	return Volt(curveV0 + curveK*x*x)
 }
+
+// curveAt is the voltage of the curve at a normalised core clock above its start, and by
+// how much it rises per unit of the clock.
+func curveAt(fc float64) (v, dv float64) {
+	x := fc - curveF0
+	return curveV0 + curveK*x*x, 2 * curveK * x
+}
+
+// curveBend is by how much that slope rises per unit of the clock.
+const curveBend = 2 * curveK

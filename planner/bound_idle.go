@@ -172,22 +172,12 @@ func (d *idleDual) minimum(b *boundTask, beta, m float64) freeMinimum {
 }
 
 // priceable is the highest price of time, subtracted from a task's power, at
-// which its response is known to find the true minimum: for the paper's model
-// P0 and the host's power; for a fixed point any. Other models answer on their
-// time-energy frontier, which holds the minimum only for prices ≤ 0.
+// which its response is known to find the true minimum; host power may go in any case.
 func priceable(t *Task, option int, k *NodeClass) float64 {
 	if t.Share < 1 {
 		return math.Inf(1)
 	}
-	switch r := t.Options[option].Response.(type) {
-	case *dvfsmodel.Continuous:
-		return float64(r.Params.P0 + k.HostW)
-	case *dvfsmodel.Discrete:
-		return float64(r.Params.P0 + k.HostW)
-	case *dvfsmodel.Fixed:
-		return math.Inf(1)
-	}
-	return float64(k.HostW)
+	return float64(dvfsmodel.MaxDiscount(t.Options[option].Response) + k.HostW)
 }
 
 // span is an interval of M with a lower bound of the dual function there.

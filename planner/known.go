@@ -340,10 +340,7 @@ func (j *joiner) option(job *queue.Job, k *knownRun) (Option, error) {
 	o := Option{Model: k.hardware.Name, GPUs: k.gpus, Nodes: k.nodes, Assumed: k.assumed}
 	switch m := job.Model; {
 	case m != nil:
-		o.Response = k.hardware.respond(dvfsmodel.Params{
-			P0: dvfsmodel.Watt(m.P0), Gamma: dvfsmodel.Watt(m.Gamma), C: dvfsmodel.Watt(m.C),
-			D: m.D, Delta: m.Delta, T0: m.T0,
-		})
+		o.Response = k.hardware.respond(*m)
 	case k.response != nil:
 		o.Response = dvfsmodel.Anchor(k.response, k.time, k.power)
 		if k.power == k.response.Default().Power {

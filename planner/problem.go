@@ -108,30 +108,6 @@ type Option struct {
 	Doubts []Doubted
 }
 
-// soundRange is the range that was found sound last: most tasks of a problem share
-// one.
-type soundRange struct{ last *dvfsmodel.Range }
-
-// check reports what makes no sense of a response: what it says itself, where it can,
-// or else what its default point shows.
-func (s *soundRange) check(r dvfsmodel.Response) error {
-	switch r := r.(type) {
-	case *dvfsmodel.Continuous:
-		if r.Range != nil && r.Range == s.last {
-			return r.Params.Validate()
-		}
-		s.last = r.Range
-		return r.Validate()
-	case interface{ Validate() error }:
-		return r.Validate()
-	}
-	at := r.Default()
-	if err := at.Validate(); err != nil {
-		return fmt.Errorf("at default clocks: %w", err)
-	}
-	return nil
-}
-
 // StartRule says when a queued task may start on a GPU that became free.
 type StartRule int
 
@@ -334,9 +310,9 @@ func (p *Problem) Validate() error {
 	if p.Start == StartSlot && p.Cluster.Slot <= 0 {
 		return errors.New("start rule slot needs a slot length above 0")
 	}
-	var sound soundRange
+	var responses dvfsmodel.Validator
 	for i := range p.Tasks {
-		if err := p.Tasks[i].validate(&sound); err != nil {
+		if err := p.Tasks[i].validate(&responses); err != nil {
 			return fmt.Errorf("job %q: %w", p.Tasks[i].ID, err)
 		}
 		if p.Mode == Offline && p.Tasks[i].Arrival > 0 {
@@ -408,7 +384,7 @@ func (k *NodeClass) validate() error {
 }
 
 // validate reports the first thing about the task that makes no sense.
-func (t *Task) validate(sound *soundRange) error {
+func (t *Task) validate(responses *dvfsmodel.Validator) error {
 	if !(t.Arrival >= 0) || math.IsInf(t.Arrival, 0) {
 		return fmt.Errorf("arrival %v s, want a finite number of 0 or more", t.Arrival)
 	}
@@ -435,7 +411,7 @@ func (t *Task) validate(sound *soundRange) error {
 		if o.Nodes < 0 || (o.Nodes > 1 && (o.PerNode() == 0 || o.GPUs%o.Nodes != 0 || t.Share < 1)) {
 			return fmt.Errorf("option %q: %d GPUs (share %v) on %d nodes, want as many whole GPUs on each", o.Model, o.GPUs, t.Share, o.Nodes)
 		}
-		if err := sound.check(o.Response); err != nil {
+		if err := responses.Validate(o.Response); err != nil {
 			return fmt.Errorf("option %q: %w", o.Model, err)
 		}
 	}

@@ -193,7 +193,7 @@ func TestAnUnknownTaskIsNeverPutBesideAnother(t *testing.T) {
 	p := &planner.Problem{Mode: planner.Online, Cluster: sharedCluster(1, 32)}
 	unknown := at(job("unknown", fixed(20)), 1, math.Inf(1))
 	p.Tasks = []planner.Task{profiled("a", 0, 10, 1, 1.2, 1), unknown, profiled("b", 2, 10, 1, 1.2, 1)}
-	for _, text := range sharingPolicies[:4] {
+	for _, text := range sharingPolicies {
 		plan := solve(t, p, text)
 		u := plan.Assignments[1]
 		for _, i := range []int{0, 2} {

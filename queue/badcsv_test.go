@@ -1,6 +1,10 @@
 package queue_test
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/epplan/epplan/queue"
+)
 
 // badCSV are CSV batches with one fault each.
 var badCSV = []badInput{
@@ -10,7 +14,7 @@ var badCSV = []badInput{
 	},
 	{
 		"all unknown columns at once", "id,colour,runtme,deadlin_s,runtime_s\n",
-		`batch:1:4: unknown columns "colour", "runtme" (did you mean runtime_s?), "deadlin_s" (did you mean deadline_s?), want each one of id, name, user, workload, arrival_s, deadline_s, limit_s, runtime_s, runtime_gpu_model, power_w, gpus, nodes, share, cpus, mem_gib, util_pct, slot_s, gpu_mem_gb, kappa, p0_w, gamma_w, c_w, d_s, delta, t0_s, or a name that begins with x_`,
+		`batch:1:4: unknown columns "colour", "runtme" (did you mean runtime_s?), "deadlin_s" (did you mean deadline_s?), want each one of ` + strings.Join(queue.Columns(), ", ") + `, or a name that begins with x_`,
 	},
 	{
 		"two columns for one thing", "id,walltime,runtime,Time Limit\n",
@@ -90,7 +94,7 @@ var badCSV = []badInput{
 	},
 	{
 		"unknown column near none", "id,colour,runtime_s\n",
-		`batch:1:4: unknown column "colour", want one of id, name, user, workload, arrival_s, deadline_s, limit_s, runtime_s, runtime_gpu_model, power_w, gpus, nodes, share, cpus, mem_gib, util_pct, slot_s, gpu_mem_gb, kappa, p0_w, gamma_w, c_w, d_s, delta, t0_s, or a name that begins with x_`,
+		`batch:1:4: unknown column "colour", want one of ` + strings.Join(queue.Columns(), ", ") + `, or a name that begins with x_`,
 	},
 	{
 		"column twice", "id,runtime_s,id\n",

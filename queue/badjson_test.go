@@ -1,5 +1,20 @@
 package queue_test
 
+import (
+	"strings"
+
+	"github.com/epplan/epplan/dvfsmodel"
+)
+
+// coefficientNames are those of a job's own model, as batches name them.
+func coefficientNames() []string {
+	var names []string
+	for _, p := range dvfsmodel.ParamList() {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
 // badJSON are JSON batches with one fault each.
 var badJSON = []badInput{
 	{
@@ -100,7 +115,7 @@ var badJSON = []badInput{
 	},
 	{
 		"JSON unknown coefficient", `[{"id":"a","model":{"p0":1}}]`,
-		`batch:1:21: unknown key "p0" in a model, want one of p0_w, gamma_w, c_w, d_s, delta, t0_s`,
+		`batch:1:21: unknown key "p0" in a model, want one of ` + strings.Join(coefficientNames(), ", "),
 	},
 	{
 		"JSON key twice", `[{"id":"a","id":"b"}]`,

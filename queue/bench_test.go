@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/queue"
 )
 
@@ -16,7 +17,8 @@ func manyJobs(n int) *queue.Batch {
 		x := 1 + float64(i%977)/977
 		j := queue.NewJob("job-" + strconv.Itoa(i))
 		j.Name, j.Arrival, j.Deadline = "gemm", float64(i%1440), 2000+1000*x
-		j.Model = &queue.ModelParams{P0: 70 * x, Gamma: 24 * x, C: 87 * x, D: 100 * x, Delta: x / 2, T0: 4 * x}
+		w := dvfsmodel.Watt(x)
+		j.Model = &dvfsmodel.Params{P0: 70 * w, Gamma: 24 * w, C: 87 * w, D: 100 * x, Delta: x / 2, T0: 4 * x}
 		b.Jobs[i] = j
 	}
 	return b

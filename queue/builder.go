@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/epplan/epplan/dvfsmodel"
 )
 
 // builder collects the jobs of a file.
@@ -19,8 +21,8 @@ type builder struct {
 
 	where func(column) Position // of a field of the current record
 
-	models []ModelParams // room for the next models
-	counts []GPUCount    // room for the next GPU counts
+	models []dvfsmodel.Params // room for the next models
+	counts []GPUCount         // room for the next GPU counts
 
 	profiled      bool // some job has a profile
 	firstProfiled int  // its number
@@ -59,7 +61,7 @@ func (b *builder) add(d *draft) error {
 		}
 	}
 	if d.given.hasAny(modelColumns) {
-		if !d.given.hasAll(modelColumns) {
+		if !d.given.hasAll(neededColumns) {
 			return b.partialModel(d.given)
 		}
 		job.Model = b.model(d.model)
@@ -122,11 +124,11 @@ func (b *builder) faultAt(pos Position, p *FieldError) error {
 }
 
 func (b *builder) partialModel(given columnSet) error {
-	missing := b.names.name((modelColumns &^ given).first())
+	missing := b.names.name((neededColumns &^ given).first())
 	return &SyntaxError{
 		Pos:  b.where((given & modelColumns).first()),
 		Msg:  "the job's model has no " + missing,
-		Want: "all of " + strings.Join(b.names[firstModelColumn:], ", "),
+		Want: "all of " + b.names.model(),
 	}
 }
 
@@ -157,9 +159,9 @@ func (d *draft) addExtra(name, value string) *FieldError {
 	return nil
 }
 
-func (b *builder) model(m ModelParams) *ModelParams {
+func (b *builder) model(m dvfsmodel.Params) *dvfsmodel.Params {
 	if len(b.models) == 0 {
-		b.models = make([]ModelParams, slab)
+		b.models = make([]dvfsmodel.Params, slab)
 	}
 	place := &b.models[0]
 	b.models = b.models[1:]

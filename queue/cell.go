@@ -6,12 +6,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/epplan/epplan/dvfsmodel"
 )
 
 // draft is a job while its fields are being read.
 type draft struct {
 	job   Job
-	model ModelParams
+	model dvfsmodel.Params
 	given columnSet
 	dated [2]dated // how arrival and deadline are written
 	each  bool     // the GPUs are those of each node
@@ -104,7 +106,7 @@ func (m *Measured) number(c column) *float64 {
 // number is where a numeric column of the draft lives.
 func (d *draft) number(c column) *float64 {
 	if c >= firstModelColumn {
-		return d.model.coefficient(c)
+		return coefficient(&d.model, c)
 	}
 	if profileColumns.has(c) {
 		return d.profile().number(c)
@@ -135,22 +137,7 @@ func (j *Job) number(c column) *float64 {
 }
 
 // coefficient is where a model column lives.
-func (m *ModelParams) coefficient(c column) *float64 {
-	switch c {
-	case colP0:
-		return &m.P0
-	case colGamma:
-		return &m.Gamma
-	case colC:
-		return &m.C
-	case colD:
-		return &m.D
-	case colDelta:
-		return &m.Delta
-	default:
-		return &m.T0
-	}
-}
+func coefficient(m *dvfsmodel.Params, c column) *float64 { return m.Value(int(c - firstModelColumn)) }
 
 // isText tells whether a column holds words and not a number.
 func isText(c column) bool { return c <= colWorkload || c == colRuntimeModel }

@@ -1,6 +1,10 @@
 package queue
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/epplan/epplan/dvfsmodel"
+)
 
 // column is a field of a job that has a name in a file. The order is the one
 // in which writers put them.
@@ -26,13 +30,9 @@ const (
 	colSlot
 	colGPUMem
 	colKappa
-	colP0
-	colGamma
-	colC
-	colD
-	colDelta
-	colT0
-	numColumns
+	firstModelColumn // of the job's own model, in the order of [dvfsmodel.ParamList]
+
+	numColumns = firstModelColumn + dvfsmodel.NumParams
 
 	colJob     = numColumns     // the job as a whole
 	colExtra   = numColumns + 1 // any x_ column
@@ -41,10 +41,10 @@ const (
 	colOnModel = numColumns + 4 // a run time or power on one GPU model
 )
 
-const (
-	firstModelColumn = colP0
-	extraPrefix      = "x_"
-)
+const extraPrefix = "x_"
+
+// coefficients are those of a job's own model.
+var coefficients = dvfsmodel.ParamList()
 
 // columnNames are the names of the columns in a format; "" where it has none.
 type columnNames [numColumns]string
@@ -53,19 +53,25 @@ var nativeNames = columnNames{
 	"id", "name", "user", "workload", "arrival_s", "deadline_s", "limit_s",
 	"runtime_s", "runtime_gpu_model", "power_w", "gpus", "nodes", "share", "cpus", "mem_gib",
 	"util_pct", "slot_s", "gpu_mem_gb", "kappa",
-	"p0_w", "gamma_w", "c_w", "d_s", "delta", "t0_s",
-}
+}.withModel(func(p dvfsmodel.Param) string { return p.Name })
 
 var edlNames = columnNames{
 	colID: "id", colName: "app", colArrival: "arrival", colDeadline: "deadline",
 	colLimit: "limit", colGPUs: "gpus",
-	colP0: "P0", colGamma: "gamma", colC: "c", colD: "D", colDelta: "delta", colT0: "t0",
-}
+}.withModel(inPaper)
 
 // paramsNames are the columns of the params format; it ignores all others.
-var paramsNames = columnNames{
-	colID: "id", colLimit: "limit",
-	colP0: "P0", colGamma: "gamma", colC: "c", colD: "D", colDelta: "delta", colT0: "t0",
+var paramsNames = columnNames{colID: "id", colLimit: "limit"}.withModel(inPaper)
+
+// inPaper is a coefficient's name in the paper's notation.
+func inPaper(p dvfsmodel.Param) string { return p.Symbol }
+
+// withModel adds the names of the coefficients.
+func (n columnNames) withModel(name func(dvfsmodel.Param) string) columnNames {
+	for i, p := range coefficients {
+		n[int(firstModelColumn)+i] = name(p)
+	}
+	return n
 }
 
 // find returns the column of a name in a file.
@@ -107,10 +113,31 @@ func IsColumn(name string) bool {
 	return ok || isExtra(name)
 }
 
+// model are the names of the coefficients that a job's own model can't do without.
+func (n *columnNames) model() string {
+	var names []string
+	for c := firstModelColumn; c < numColumns; c++ {
+		if neededColumns.has(c) {
+			names = append(names, n[c])
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
 // columnSet is a set of columns.
-type columnSet uint32
+type columnSet uint64
 
 const modelColumns columnSet = (1<<numColumns - 1) &^ (1<<firstModelColumn - 1)
+
+// neededColumns are the columns that a job's own model can't do without.
+var neededColumns = func() (s columnSet) {
+	for i, p := range coefficients {
+		if !p.Optional {
+			s = s.with(firstModelColumn + column(i))
+		}
+	}
+	return s
+}()
 
 func (s columnSet) has(c column) bool           { return s&(1<<c) != 0 }
 func (s columnSet) with(c column) columnSet     { return s | 1<<c }

@@ -59,7 +59,7 @@ func ignoreEOF(err error) error {
 
 // namesOf tells the EDL columns from the others by one that only they have.
 func namesOf(header []string) *columnNames {
-	if slices.ContainsFunc(header, func(cell string) bool { return strings.TrimSpace(cell) == edlNames[colP0] }) {
+	if slices.ContainsFunc(header, func(cell string) bool { return strings.TrimSpace(cell) == edlNames[firstModelColumn] }) {
 		return &edlNames
 	}
 	return &nativeNames
@@ -227,14 +227,14 @@ func (c *csvReader) required() error {
 	switch {
 	case !have.has(colID):
 		return &SyntaxError{Pos: c.cellAt(0), Msg: "no column " + names[colID], Want: "one for the jobs' unique ids"}
-	case names != &nativeNames && !have.hasAll(modelColumns):
-		missing := names.name((modelColumns &^ have).first())
-		return &SyntaxError{Pos: c.cellAt(0), Msg: "no column " + missing, Want: "all of " + strings.Join(names[firstModelColumn:], ", ")}
+	case names != &nativeNames && !have.hasAll(neededColumns):
+		missing := names.name((neededColumns &^ have).first())
+		return &SyntaxError{Pos: c.cellAt(0), Msg: "no column " + missing, Want: "all of " + names.model()}
 	case !have.hasAny(modelColumns) && !have.has(colRuntime) && !have.has(colWorkload):
 		return &SyntaxError{
 			Pos:  c.cellAt(0),
 			Msg:  "no column says how long a job runs",
-			Want: names[colRuntime] + ", " + names[colWorkload] + ", or all of " + strings.Join(names[firstModelColumn:], ", "),
+			Want: names[colRuntime] + ", " + names[colWorkload] + ", or all of " + names.model(),
 		}
 	}
 	return nil

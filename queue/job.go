@@ -1,17 +1,21 @@
 package queue
 
-import "math"
+import (
+	"math"
+
+	"github.com/epplan/epplan/dvfsmodel"
+)
 
 // Job is a request: what is known of it before it runs. Times are in seconds
 // on the batch's own clock; +Inf stands for none. [NewJob] has the defaults.
 type Job struct {
 	ID         string // unique in its batch
 	Name, User string
-	Workload   string       // a name in a models file, or ""
-	Model      *ModelParams // the job's own model, or nil; goes before Workload
-	Arrival    float64      // s
-	Deadline   float64      // s, on the same clock as Arrival
-	Limit      float64      // s, the longest it may run
+	Workload   string            // a name in a models file, or ""
+	Model      *dvfsmodel.Params // the job's own model on one GPU, or nil; goes before Workload
+	Arrival    float64           // s
+	Deadline   float64           // s, on the same clock as Arrival
+	Limit      float64           // s, the longest it may run
 	// Runtime is the run time at default clocks in seconds, 0 when unknown. A
 	// job with neither Model nor Workload must have it, or some in Measured; with a
 	// Workload it scales the workload's times to this run time; with a Model it is
@@ -31,17 +35,6 @@ type Job struct {
 	Profile      *GPUProfile // what it uses of each GPU, or nil: unknown
 	Extra        []Field     // x_ columns with a value, by name
 	Pos          Position    // where it was read
-}
-
-// ModelParams are the coefficients of the EDL paper's time and power model,
-// eq. (1) and (2), on one GPU.
-type ModelParams struct {
-	P0    float64 // W that no clock changes
-	Gamma float64 // W per normalised memory clock
-	C     float64 // W per V²·fc
-	D     float64 // s that scale with the clocks
-	Delta float64 // share of D that follows the core clock, 0..1
-	T0    float64 // s that no clock changes
 }
 
 // Measured is how a job runs on GPUs of one model at default clocks. At least one of

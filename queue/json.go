@@ -395,7 +395,7 @@ func (r *jsonReader) model() error {
 		return r.value(col)
 	})
 	if err == nil && !r.d.given.hasAny(modelColumns) {
-		return &SyntaxError{Pos: start, Msg: "the job's model is empty", Want: "all of " + strings.Join(nativeNames[firstModelColumn:], ", ")}
+		return &SyntaxError{Pos: start, Msg: "the job's model is empty", Want: "all of " + nativeNames.model()}
 	}
 	return err
 }

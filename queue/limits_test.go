@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/queue"
 )
 
@@ -145,7 +146,7 @@ func TestValidateCatchesJobsThatNoFileCouldHold(t *testing.T) {
 		"NaN deadline":      {func(j *queue.Job) { j.Deadline = math.NaN() }, `job "a": deadline_s is NaN, want a number from 0 to 1e15, or inf for none`},
 		"NaN share":         {func(j *queue.Job) { j.Share = math.NaN() }, `job "a": share is NaN, want a number above 0, up to 1`},
 		"infinite arrival":  {func(j *queue.Job) { j.Arrival = math.Inf(1) }, `job "a": arrival_s is inf, want a number from 0 to 1e15`},
-		"NaN coefficient":   {func(j *queue.Job) { j.Model = &queue.ModelParams{D: 1, C: math.NaN()} }, `job "a": c_w is NaN, want a number from 0 to 1e15`},
+		"NaN coefficient":   {func(j *queue.Job) { j.Model = &dvfsmodel.Params{D: 1, C: dvfsmodel.Watt(math.NaN())} }, `job "a": c_w is NaN, want a number from 0 to 1e15`},
 		"extra name":        {func(j *queue.Job) { j.Extra = []queue.Field{{Name: "team", Value: "1"}} }, `job "a": column name "team", want one that begins with x_`},
 		"extra without":     {func(j *queue.Job) { j.Extra = []queue.Field{{Name: "x_a"}} }, `job "a": x_a is empty, want a value, or no such column`},
 		"extras unordered":  {func(j *queue.Job) { j.Extra = []queue.Field{{"x_b", "1"}, {"x_a", "1"}} }, `job "a": column "x_a" comes after "x_b", want x_ columns by name, each once`},

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/queue"
 )
 
@@ -47,7 +48,7 @@ func checkJobs(t *testing.T, got, want []queue.Job) {
 func everyField(pos queue.Position) queue.Job {
 	return queue.Job{
 		ID: "a", Name: "first, of two", User: "ann", Workload: "gemm",
-		Model:   &queue.ModelParams{P0: 60, Gamma: 30, C: 110, D: 99.5, Delta: 0.5, T0: 1e-7},
+		Model:   &dvfsmodel.Params{P0: 60, Gamma: 30, C: 110, D: 99.5, Delta: 0.5, T0: 1e-7},
 		Arrival: 1, Deadline: 1000, Limit: 500, Runtime: 120, Power: 200,
 		GPUs:  []queue.GPUCount{{Model: "V100", Count: 1}, {Count: 1}},
 		Share: 0.5, CPUs: 4, MemGiB: 16,
@@ -82,11 +83,11 @@ func TestEDLColumnsGiveEachJobItsModel(t *testing.T) {
 	want := []queue.Job{
 		job("0", func(j *queue.Job) {
 			j.Name, j.Deadline, j.Pos = "cfd", 26.5, at(2, 1)
-			j.Model = &queue.ModelParams{P0: 70, Gamma: 24, C: 87, D: 19.9, Delta: 0.6, T0: 3.9}
+			j.Model = &dvfsmodel.Params{P0: 70, Gamma: 24, C: 87, D: 19.9, Delta: 0.6, T0: 3.9}
 		}),
 		job("1", func(j *queue.Job) {
 			j.Name, j.Arrival, j.Limit, j.Pos = "mergeSort", 5, 25, at(3, 1)
-			j.Model = &queue.ModelParams{P0: 40, Gamma: 37, C: 114, D: 174, Delta: 0.07, T0: 17}
+			j.Model = &dvfsmodel.Params{P0: 40, Gamma: 37, C: 114, D: 174, Delta: 0.07, T0: 17}
 			j.GPUs = []queue.GPUCount{{Count: 2}}
 		}),
 	}

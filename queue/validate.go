@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/epplan/epplan/dvfsmodel"
 )
 
 // Bounds of what a valid job holds. They keep sums finite and messages short,
@@ -240,15 +242,16 @@ func (j *Job) checkModel() *FieldError {
 		return nil
 	}
 	for c := firstModelColumn; c < numColumns; c++ {
-		if v := *j.Model.coefficient(c); !inRange(v) {
+		v, most := *coefficient(j.Model, c), coefficients[c-firstModelColumn].Max
+		if !inRange(v) {
 			return faulty(c, "is "+formatNumber(v), "a number from 0 to 1e15")
 		}
+		if v > most {
+			return faulty(c, "is "+formatNumber(v), "a number from 0 to "+formatNumber(most))
+		}
 	}
-	if j.Model.Delta > 1 {
-		return faulty(colDelta, "is "+formatNumber(j.Model.Delta), "a number from 0 to 1")
-	}
-	if j.Model.D+j.Model.T0 <= 0 {
-		return faulty(colD, "is 0 and the constant time is 0 too", "a positive run time")
+	if j.Model.DefaultTime() <= 0 {
+		return faulty(firstModelColumn+dvfsmodel.PlaceOfD, "is 0 and the constant time is 0 too", "a positive run time")
 	}
 	return nil
 }

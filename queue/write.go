@@ -29,7 +29,7 @@ func writeCSV(w io.Writer, b *Batch, names *columnNames) error {
 	used, extras := usedColumns(b)
 	measured := measuredColumns(b)
 	if names == &edlNames {
-		used |= modelColumns.with(colName).with(colArrival).with(colDeadline)
+		used |= neededColumns.with(colName).with(colArrival).with(colDeadline)
 	}
 	cols, header, err := names.header(used)
 	if err != nil {
@@ -192,7 +192,8 @@ func (j *Job) value(c column) (float64, bool) {
 		if j.Model == nil {
 			return 0, false
 		}
-		return *j.Model.coefficient(c), true
+		value := *coefficient(j.Model, c)
+		return value, value != 0 || neededColumns.has(c)
 	}
 	if profileColumns.has(c) {
 		if j.Profile == nil {
@@ -274,7 +275,9 @@ func appendJob(dst []byte, j *Job) []byte {
 	if j.Model != nil {
 		dst = append(appendKey(dst, keyModel), '{')
 		for c := firstModelColumn; c < numColumns; c++ {
-			dst = appendNumber(appendKey(dst, nativeNames[c]), *j.Model.coefficient(c))
+			if value, given := j.value(c); given {
+				dst = appendNumber(appendKey(dst, nativeNames[c]), value)
+			}
 		}
 		dst = append(dst, '}')
 	}

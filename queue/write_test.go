@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/queue"
 )
 
@@ -76,10 +77,11 @@ func drawJob(t *rapid.T, id string) queue.Job {
 		}
 	}
 	if rapid.Bool().Draw(t, "model") {
-		j.Model = &queue.ModelParams{
-			P0: number.Draw(t, "P0"), Gamma: number.Draw(t, "gamma"), C: number.Draw(t, "c"),
-			D: number.Draw(t, "D"), Delta: rapid.Float64Range(0, 1).Draw(t, "delta"), T0: rapid.Float64Range(1e-300, 1e15).Draw(t, "t0"),
+		j.Model = &dvfsmodel.Params{}
+		for i, p := range dvfsmodel.ParamList() {
+			*j.Model.Value(i) = rapid.Float64Range(0, min(1e15, p.Max)).Draw(t, p.Symbol)
 		}
+		j.Model.T0 = max(j.Model.T0, 1e-300)
 	}
 	values := rapid.MapOf(rapid.SampledFrom([]string{"x_a", "x_B", "x_ c,\"", "x_é"}), rapid.SampledFrom([]string{" ", "1", "\n", "a\"b,", " x ", "null", "\t"}))
 	for name, value := range values.Draw(t, "extra") {
@@ -125,7 +127,7 @@ func TestWritersLeaveOutDefaultsAndAreStable(t *testing.T) {
 }
 
 func TestWriteEDLRefusesWhatTheFormatLacks(t *testing.T) {
-	model := &queue.ModelParams{D: 1}
+	model := &dvfsmodel.Params{D: 1}
 	for name, b := range map[string][]queue.Job{
 		"no model":  {job("a", func(j *queue.Job) { j.Runtime = 1 })},
 		"one model": {job("a", func(j *queue.Job) { j.Model = model }), job("b", func(j *queue.Job) { j.Workload = "w" })},
@@ -152,7 +154,7 @@ var errFull = errors.New("no space left")
 func (full) Write([]byte) (int, error) { return 0, errFull }
 
 func TestAFailingWriterIsAnError(t *testing.T) {
-	b := &queue.Batch{Jobs: []queue.Job{job("a", func(j *queue.Job) { j.Model = &queue.ModelParams{D: 1} })}}
+	b := &queue.Batch{Jobs: []queue.Job{job("a", func(j *queue.Job) { j.Model = &dvfsmodel.Params{D: 1} })}}
 	for name, write := range map[string]writer{"csv": queue.WriteCSV, "json": queue.WriteJSON, "edl": queue.WriteEDL} {
 		if err := write(full{}, b); !errors.Is(err, errFull) {
 			t.Errorf("%s: %v", name, err)

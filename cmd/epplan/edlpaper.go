@@ -42,7 +42,7 @@ func (e *edlPaper) single() ([]experiment, error) {
 		return func(context.Context) (float64, error) {
 			sum := 0.0
 			for _, app := range apps {
-				p := paramsOf(&app)
+				p := app.Model
 				sum += 1 - float64(r.Free(p).Energy/p.At(dvfsmodel.DefaultScaling()).Energy)
 			}
 			return 100 * sum / float64(len(apps)), nil
@@ -52,13 +52,6 @@ func (e *edlPaper) single() ([]experiment, error) {
 		{finding{section: "single", what: "mean saving, wide interval", unit: "%", paper: 36.4}, saving(dvfsmodel.Wide())},
 		{finding{section: "single", what: "mean saving, narrow interval", unit: "%"}, saving(dvfsmodel.Narrow())},
 	}, nil
-}
-
-func paramsOf(app *taskset.App) dvfsmodel.Params {
-	m := app.Model
-	return dvfsmodel.Params{
-		P0: dvfsmodel.Watt(m.P0), Gamma: dvfsmodel.Watt(m.Gamma), C: dvfsmodel.Watt(m.C), D: m.D, Delta: m.Delta, T0: m.T0,
-	}
 }
 
 // table3 is the paper's five-task example: optimal times and powers.

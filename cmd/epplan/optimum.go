@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -17,7 +18,7 @@ func (t *terminal) optimumCommand() *cli.Command {
 		Name:      "optimum",
 		Usage:     "the best setting of single workloads",
 		ArgsUsage: "FILE.csv",
-		Description: "FILE has the columns id, P0, gamma, c, D, delta, t0 (normalised, watts and seconds) and optionally\n" +
+		Description: "FILE has the columns id, " + strings.Join(symbols(), ", ") + " (normalised, watts and seconds) and optionally\n" +
 			"limit, the longest run time (inf: none); other columns are ignored. - is standard input.\n" +
 			"Example: epplan model optimum --range wide params.csv --csv",
 		Flags: []cli.Flag{
@@ -28,6 +29,15 @@ func (t *terminal) optimumCommand() *cli.Command {
 		},
 		Action: t.optimum,
 	}
+}
+
+// symbols are the coefficients of the model in the paper's notation.
+func symbols() []string {
+	var all []string
+	for _, p := range dvfsmodel.ParamList() {
+		all = append(all, p.Symbol)
+	}
+	return all
 }
 
 // optimumRow is one workload's answer.
@@ -74,11 +84,7 @@ func optima(batch *queue.Batch, r *dvfsmodel.Range, o dvfsmodel.Objective) ([]op
 	rows := make([]optimumRow, len(batch.Jobs))
 	for i := range batch.Jobs {
 		job := &batch.Jobs[i]
-		m := job.Model
-		p := dvfsmodel.Params{
-			P0: dvfsmodel.Watt(m.P0), Gamma: dvfsmodel.Watt(m.Gamma), C: dvfsmodel.Watt(m.C),
-			D: m.D, Delta: m.Delta, T0: m.T0,
-		}
+		p := *job.Model
 		rows[i] = optimumRow{id: job.ID, minTime: r.MinTime(p)}
 		pt, err := r.Optimum(p, o, job.Limit)
 		if err != nil && !errors.Is(err, dvfsmodel.ErrInfeasible) {

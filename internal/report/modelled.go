@@ -24,7 +24,7 @@ func (s *Summary) addModelled(r *Result) {
 		}
 		energy, before := a.Energy(t), modelled
 		all += energy
-		if _, fixed := o.Response.(*dvfsmodel.Fixed); !fixed && !o.Prior || isShared(r.Plan, i) {
+		if dvfsmodel.HasModel(o.Response) && !o.Prior || isShared(r.Plan, i) {
 			modelled += energy
 		}
 		if o.Assumed || modelled > before && len(o.Doubts) == 0 {

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/queue"
 )
 
@@ -33,7 +34,7 @@ var libraryText string
 // App is one application of the paper's library: its model for one repetition.
 type App struct {
 	Name  string
-	Model queue.ModelParams
+	Model dvfsmodel.Params
 }
 
 // Library is the 20 applications with which the paper's published parameter
@@ -46,9 +47,12 @@ func Library() ([]App, error) {
 	apps := make([]App, 0, len(rows)-1)
 	for _, row := range rows[1:] {
 		app := App{Name: row[0]}
-		m := &app.Model
-		for i, to := range []*float64{&m.P0, &m.Gamma, &m.C, &m.D, &m.Delta, &m.T0} {
-			if *to, err = strconv.ParseFloat(row[i+1], 64); err != nil {
+		for i, p := range dvfsmodel.ParamList() {
+			at := slices.Index(rows[0], p.Symbol)
+			if at < 0 {
+				continue // 0
+			}
+			if *app.Model.Value(i), err = strconv.ParseFloat(row[at], 64); err != nil {
 				return nil, fmt.Errorf("application library: %w", err)
 			}
 		}
@@ -115,13 +119,10 @@ func (g *generator) part(total float64, arrival func() float64) {
 
 func (g *generator) add(u, arrival float64) {
 	app := g.apps[g.rng.IntN(len(g.apps))]
-	m := app.Model
-	repeats := float64(repeatsMin + g.rng.IntN(repeatsMax-repeatsMin+1))
-	m.D *= repeats
-	m.T0 *= repeats
+	m := app.Model.Scale(float64(repeatsMin + g.rng.IntN(repeatsMax-repeatsMin+1)))
 	job := queue.NewJob("")
 	job.Name, job.Model, job.Arrival = app.Name, &m, arrival
-	job.Deadline = arrival + (m.D+m.T0)/u
+	job.Deadline = arrival + m.DefaultTime()/u
 	g.batch.Jobs = append(g.batch.Jobs, job)
 }
 

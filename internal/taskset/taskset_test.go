@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/taskset"
 )
 
@@ -71,9 +72,9 @@ func TestLibraryLiesInThePublishedRanges(t *testing.T) {
 	}
 	for _, app := range apps {
 		m := app.Model
-		power := m.P0 + m.Gamma + m.C
+		power := float64(m.Power(dvfsmodel.DefaultScaling()))
 		for name, x := range map[string][3]float64{
-			"default power": {power, 175, 206}, "gamma share": {m.Gamma / power, 0.1, 0.2}, "P0 share": {m.P0 / power, 0.2, 0.41},
+			"default power": {power, 175, 206}, "gamma share": {float64(m.Gamma) / power, 0.1, 0.2}, "P0 share": {float64(m.P0) / power, 0.2, 0.41},
 			"delta": {m.Delta, 0.07, 0.91}, "D": {m.D, 1.66, 7.61}, "t0": {m.T0, 0.1, 0.95},
 		} {
 			if x[0] < x[1]*(1-1e-3) || x[0] > x[2]*(1+1e-3) {

@@ -47,7 +47,7 @@ var ownClocks = []planner.ClockReason{planner.ClocksNoModel, planner.ClocksFree,
 // at is a task's point on a GPU model, and why it is that one.
 func (c AtClocks) at(t *planner.Task, o *planner.Option) (dvfsmodel.Point, planner.ClockReason) {
 	at := o.Response.Default()
-	if _, unknown := o.Response.(*dvfsmodel.Fixed); unknown {
+	if !dvfsmodel.HasModel(o.Response) {
 		return at, planner.ClocksNoModel
 	}
 	if t.Share == 1 {

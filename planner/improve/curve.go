@@ -61,12 +61,12 @@ func pricingOf(p *planner.Problem, class int) pricing {
 }
 
 // optimum is the best point within the room when time is worth λ watts: the one
-// of least cost − λ·time. What time is worth is capped at the power that no
-// clock changes, beyond which the paper's model has no optimum in closed form.
+// of least cost − λ·time. Where any time can be had, what it is worth is capped at the most
+// that can be taken off the power, beyond which there is no optimum in closed form.
 func (pr *pricing) optimum(r dvfsmodel.Response, lambda, room float64) (dvfsmodel.Point, error) {
 	o := pr.objective
-	if paper, ok := r.(*dvfsmodel.Continuous); ok {
-		lambda = min(lambda, float64(paper.Params.P0)+o.TimeWeight/o.EnergyWeight)
+	if !stepped(r) {
+		lambda = min(lambda, float64(dvfsmodel.MaxDiscount(r))+o.TimeWeight/o.EnergyWeight)
 	}
 	o.TimeWeight -= o.EnergyWeight * lambda
 	return r.Optimum(o, room)
@@ -115,42 +115,28 @@ func (pr *pricing) points(r dvfsmodel.Response, room float64) (all [priceCount]d
 
 // stepped tells whether a response has no times between those at two prices.
 func stepped(r dvfsmodel.Response) bool {
-	switch r.(type) {
-	case *dvfsmodel.Continuous, *dvfsmodel.Fixed:
-		return false
-	}
-	return true
+	_, exact := dvfsmodel.MaxTime(r)
+	return !exact && dvfsmodel.HasModel(r)
 }
 
 // tracer makes curves. Equal shapes share the settings at the prices: the same
 // work repeated more often has the same ones.
 type tracer struct {
 	pricing
-	shapes map[shape]*[priceCount]dvfsmodel.Scaling
+	shapes map[dvfsmodel.Shape]*[priceCount]dvfsmodel.Scaling
 }
-
-// shape is what the optimum without a limit depends on.
-type shape struct {
-	r               *dvfsmodel.Range
-	p0, gamma, c    dvfsmodel.Watt
-	delta, constant float64 // constant is t0/D, rounded to ratioSteps
-}
-
-// ratioSteps is how finely t0/D tells shapes apart: so that rounding in the
-// repetition of a task's work doesn't.
-const ratioSteps = 1 << 40
 
 // maxShapes bounds the memory for shared settings.
 const maxShapes = 1 << 10
 
 func newTracer(pr pricing) *tracer {
-	return &tracer{pricing: pr, shapes: map[shape]*[priceCount]dvfsmodel.Scaling{}}
+	return &tracer{pricing: pr, shapes: map[dvfsmodel.Shape]*[priceCount]dvfsmodel.Scaling{}}
 }
 
 // trace tabulates a response. ok is false when it cannot meet the room.
 func (tr *tracer) trace(r dvfsmodel.Response, room float64) (c curve, ok bool) {
-	if paper, is := r.(*dvfsmodel.Continuous); is && tr.retune && paper.Params.D > 0 {
-		return tr.scale(paper, room)
+	if shape, shared := dvfsmodel.ShapeOf(r); shared && tr.retune {
+		return tr.scale(r, shape, room)
 	}
 	all, ok := tr.points(r, room)
 	if ok {
@@ -161,12 +147,12 @@ func (tr *tracer) trace(r dvfsmodel.Response, room float64) (c curve, ok bool) {
 
 // scale is trace by the settings of the response's shape. At the prices where
 // the free optimum takes too long, the room is the best time.
-func (tr *tracer) scale(r *dvfsmodel.Continuous, room float64) (c curve, ok bool) {
+func (tr *tracer) scale(r dvfsmodel.Response, shape dvfsmodel.Shape, room float64) (c curve, ok bool) {
 	shortest := r.MinTime()
 	if !dvfsmodel.Fits(shortest, room) {
 		return c, false
 	}
-	settings := tr.settings(r)
+	settings := tr.settings(r, shape)
 	if settings == nil {
 		return c, false
 	}
@@ -177,9 +163,9 @@ func (tr *tracer) scale(r *dvfsmodel.Continuous, room float64) (c curve, ok bool
 			all[g] = all[max(g, 1)-1]
 			continue
 		}
-		all[g] = r.Params.At(settings[g])
+		all[g] = dvfsmodel.At(r, settings[g])
 		if all[g].Time > room {
-			all[g], ok = r.Range.ForTime(r.Params, max(room, shortest))
+			all[g], ok = dvfsmodel.ForTime(r, max(room, shortest))
 			if !ok {
 				return c, false
 			}
@@ -192,10 +178,8 @@ func (tr *tracer) scale(r *dvfsmodel.Continuous, room float64) (c curve, ok bool
 
 // settings are the free optima of the response's shape by price; nil when it has
 // none.
-func (tr *tracer) settings(r *dvfsmodel.Continuous) *[priceCount]dvfsmodel.Scaling {
-	p := &r.Params
-	key := shape{r: r.Range, p0: p.P0, gamma: p.Gamma, c: p.C, delta: p.Delta, constant: math.Round(p.T0 / p.D * ratioSteps)}
-	if known := tr.shapes[key]; known != nil {
+func (tr *tracer) settings(r dvfsmodel.Response, shape dvfsmodel.Shape) *[priceCount]dvfsmodel.Scaling {
+	if known := tr.shapes[shape]; known != nil {
 		return known
 	}
 	all, ok := tr.points(r, math.Inf(1))
@@ -207,7 +191,7 @@ func (tr *tracer) settings(r *dvfsmodel.Continuous) *[priceCount]dvfsmodel.Scali
 		s[g] = all[g].Scaling
 	}
 	if len(tr.shapes) < maxShapes {
-		tr.shapes[key] = s
+		tr.shapes[shape] = s
 	}
 	return s
 }

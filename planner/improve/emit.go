@@ -95,7 +95,7 @@ func (e *emitter) assignment(i int32, at price) *planner.Assignment {
 
 // ownReason explains the clocks of a task at its own optimum.
 func (e *emitter) ownReason(r dvfsmodel.Response, it *item) (why planner.ClockReason, want, room float64) {
-	if _, fixed := r.(*dvfsmodel.Fixed); fixed {
+	if !dvfsmodel.HasModel(r) {
 		return planner.ClocksNoModel, it.time[natural], it.room
 	}
 	if free, err := r.Optimum(e.objective, math.Inf(1)); err == nil && free.Time > it.room {
@@ -107,11 +107,10 @@ func (e *emitter) ownReason(r dvfsmodel.Response, it *item) (why planner.ClockRe
 // pointFor is the cheapest point for a price: of exactly the time there if the
 // clocks are continuous.
 func (e *emitter) pointFor(r dvfsmodel.Response, it *item, at price) dvfsmodel.Point {
-	paper, ok := r.(*dvfsmodel.Continuous)
-	if ok && e.retune {
+	if longest, exact := dvfsmodel.MaxTime(r); exact && e.retune {
 		time := it.between(at.step, at.frac)
-		time = min(max(time, paper.MinTime()), paper.Range.MaxTime(paper.Params))
-		if pt, ok := paper.Range.ForTime(paper.Params, time); ok {
+		time = min(max(time, r.MinTime()), longest)
+		if pt, ok := dvfsmodel.ForTime(r, time); ok {
 			return pt
 		}
 	}

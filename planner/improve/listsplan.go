@@ -111,7 +111,7 @@ func (w *nodeWriter) part(task int, a *planner.Assignment, gpus planner.GPUSet) 
 // explain says why a job has its clocks.
 func (l *lists) explain(why *planner.Reason, a, was *planner.Assignment, m *menu, t *planner.Task) {
 	own, time := m.time[natural], a.Point.Time
-	if _, fixed := t.Options[a.Option].Response.(*dvfsmodel.Fixed); fixed {
+	if !dvfsmodel.HasModel(t.Options[a.Option].Response) {
 		why.Clocks = planner.ClocksNoModel
 		return
 	}

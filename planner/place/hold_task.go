@@ -45,9 +45,9 @@ func (h *hold) newHeld(task int) held {
 		return j
 	}
 	start := h.v.StartFor(task, h.v.Now)
-	c, continuous := t.Options[j.option].Response.(*dvfsmodel.Continuous)
+	longest, exact := dvfsmodel.MaxTime(t.Options[j.option].Response)
 	set := want.Clocks == planner.ClocksFree || want.Clocks == planner.ClocksDeadline
-	j.stretch = continuous && set
+	j.stretch = exact && set
 	pt := h.rounded(&j, want.Point, j.room(start))
 	j.want, j.cost = pt.Time, h.price.Cost(pt)
 	j.min, j.max = j.want, j.want
@@ -56,7 +56,7 @@ func (h *hold) newHeld(task int) held {
 		j.down = h.curve(&j, -shortNear, -shortFar)
 	}
 	if j.stretch {
-		j.max = max(j.max, c.Range.MaxTime(c.Params))
+		j.max = max(j.max, longest)
 		j.up = h.curve(&j, longNear, longFar)
 	}
 	latest := t.Due - j.want
@@ -126,8 +126,8 @@ func (j *held) paced(price float64) float64 {
 // point is the cheapest point that takes t seconds; where only some times can
 // be had, at most t. If none can it is what ends in the room, or the fastest.
 func (h *hold) point(j *held, t, room float64) dvfsmodel.Point {
-	if c, ok := h.v.Problem.Tasks[j.task].Options[j.option].Response.(*dvfsmodel.Continuous); ok && j.stretch {
-		if pt, ok := c.Range.ForTime(c.Params, t); ok {
+	if j.stretch {
+		if pt, ok := dvfsmodel.ForTime(h.v.Problem.Tasks[j.task].Options[j.option].Response, t); ok {
 			return pt
 		}
 	}
@@ -142,15 +142,15 @@ func (h *hold) point(j *held, t, room float64) dvfsmodel.Point {
 // rounded is a point near the given one with a run time of whole slots, if
 // that costs less than idling to the end of the last slot.
 func (h *hold) rounded(j *held, pt dvfsmodel.Point, room float64) dvfsmodel.Point {
-	c, ok := h.v.Problem.Tasks[j.task].Options[j.option].Response.(*dvfsmodel.Continuous)
-	if !ok || !j.stretch || h.v.Problem.Start != planner.StartSlot {
+	if !j.stretch || h.v.Problem.Start != planner.StartSlot {
 		return pt
 	}
+	response := h.v.Problem.Tasks[j.task].Options[j.option].Response
 	s := h.v.Problem.Cluster.Slot
 	down := math.Floor(pt.Time/s) * s
 	cost := h.price.Cost(pt) + h.idle*(math.Ceil(pt.Time/s)*s-pt.Time)
 	for _, t := range [...]float64{down, down + s} {
-		if whole, ok := c.Range.ForTime(c.Params, t); ok && t <= room && h.price.Cost(whole) < cost {
+		if whole, ok := dvfsmodel.ForTime(response, t); ok && t <= room && h.price.Cost(whole) < cost {
 			pt, cost = whole, h.price.Cost(whole)
 		}
 	}

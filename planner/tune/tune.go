@@ -30,7 +30,7 @@ func defaultQuote(p *planner.Problem, task, option int) planner.Quote {
 	response := t.Options[option].Response
 	q := planner.Quote{Point: response.Default(), Clocks: planner.ClocksDefault}
 	q.Want = q.Point.Time
-	if _, fixed := response.(*dvfsmodel.Fixed); fixed {
+	if !dvfsmodel.HasModel(response) {
 		q.Clocks = planner.ClocksNoModel
 	}
 	if t.Share < 1 {

@@ -1,0 +1,62 @@
+package dvfsmodel
+
+// Model predicts time and power of one workload at a normalised setting.
+// [Params] is the paper's form; fitting may choose another.
+type Model interface {
+	// Time is the run time in seconds at the normalised clocks.
+	Time(fc, fm float64) float64
+	// Power is the mean power of one GPU at the normalised setting.
+	Power(s Scaling) Watt
+}
+
+// NoFaster is a model by which no lower clocks than those of a setting make a run faster,
+// whatever curves through a few samples say.
+func NoFaster(m Model, standard Scaling) Model {
+	return noFaster{Model: m, fc: standard.Fc, fm: standard.Fm, time: m.Time(standard.Fc, standard.Fm)}
+}
+
+type noFaster struct {
+	Model
+	fc, fm, time float64 // of the standard setting
+}
+
+// Time is part of [Model].
+func (m noFaster) Time(fc, fm float64) float64 {
+	t := m.Model.Time(fc, fm)
+	if fc <= m.fc && fm <= m.fm {
+		return max(t, m.time)
+	}
+	return t
+}
+
+// Scaling is a normalised setting: core voltage, core clock and memory clock, where 1 is
+// the GPU's default.
+type Scaling struct {
+	V  Volt
+	Fc float64
+	Fm float64
+}
+
+// DefaultScaling is the GPU's own default, (1, 1, 1).
+func DefaultScaling() Scaling { return Scaling{V: 1, Fc: 1, Fm: 1} }
+
+// Point is a setting together with what the model expects there.
+type Point struct {
+	Scaling Scaling
+	Core    MHz     // 0 when the range has no clock table
+	Mem     MHz     // 0 when the range has no clock table
+	Time    float64 // seconds
+	Power   Watt    // one GPU
+	Energy  Joule   // one GPU
+}
+
+var _ Model = Params{}
+
+// At evaluates the model at a setting: time, power, and energy by EDL eq. (3).
+func (p Params) At(s Scaling) Point { return pointAt(p, s, p.Time(s.Fc, s.Fm)) }
+
+// pointAt is [Params.At] where the run time is known.
+func pointAt(p Params, s Scaling, time float64) Point {
+	power := p.Power(s)
+	return Point{Scaling: s, Time: time, Power: power, Energy: power.Over(time)}
+}

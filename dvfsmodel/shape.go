@@ -1,0 +1,122 @@
+package dvfsmodel
+
+import "math"
+
+// Shape is what the setting of a response's optimum without a limit depends on, beside
+// the objective: the same work repeated more often has the same one. Shapes can be
+// compared.
+type Shape struct {
+	r *Range
+	p Params // of the work that takes a second of D
+}
+
+// ShapeOf is the shape of a response in a range; others share their optima with none.
+// Seconds that no clock changes are rounded, relative to those that clocks change, so that
+// rounding in the repetition doesn't tell equal shapes apart; the optimum is flat, and such
+// a difference changes its energy by less than rounding does.
+func ShapeOf(r Response) (s Shape, ok bool) {
+	c, ok := r.(*Continuous)
+	if !ok || !(c.Params.D > 0) {
+		return s, false
+	}
+	return Shape{r: c.Range, p: c.Params.perSecond()}, true
+}
+
+// roundRatio drops the bits of a ratio that rounding may have touched.
+func roundRatio(x float64) float64 {
+	const drop = 6 // of 52: a relative difference below 2e-14
+	return math.Float64frombits(math.Float64bits(x) >> drop << drop)
+}
+
+// hash mixes in a number: each coefficient counts by an odd factor of its own.
+func (s *Shape) hash(n uint64) uint64 {
+	h := n * 0x9e3779b97f4a7c15
+	for i, v := range s.p.values() {
+		h += math.Float64bits(*v) * hashFactors[i]
+	}
+	return (h ^ h>>32) * 0x9e3779b97f4a7c15
+}
+
+// hashFactors are by the place of a coefficient. All shapes have the same D.
+var hashFactors = [NumParams]uint64{
+	0xbf58476d1ce4e5b9, 0x94d049bb133111eb, 0xd6e8feb86659fd93, 0, 0xa0761d6478bd642f, 0xe7037ed1a0b428db,
+}
+
+// Optima finds the optima of many responses under a few objectives, and remembers those of
+// shapes that it was asked for lately. It isn't safe for concurrent use.
+type Optima struct {
+	objectives []Objective
+	slots      [shapeSlots]sharedOptimum
+	evict      uint // the way of the next shape, when all are taken
+}
+
+// sharedOptimum is the setting of a shape's optimum.
+type sharedOptimum struct {
+	shape     Shape
+	objective int
+	setting   Scaling
+}
+
+// shapeSlots is the number of shapes remembered; each may be in one of a few
+// slots, and a newer shape takes an older one's.
+const (
+	shapeBits  = 8
+	shapeSlots = 1 << shapeBits
+	shapeWays  = 4
+)
+
+// NewOptima is for objectives that are then known by their index.
+func NewOptima(objectives []Objective) *Optima { return &Optima{objectives: objectives} }
+
+// Free is [Response.Optimum] without a limit under the i-th objective; false where there
+// is none.
+func (o *Optima) Free(r Response, i int) (Point, bool) {
+	c, ok := r.(*Continuous)
+	if !ok {
+		pt, err := r.Optimum(o.objectives[i], math.Inf(1))
+		return pt, err == nil
+	}
+	setting := o.setting(c, i)
+	if setting == nil {
+		return Point{}, false
+	}
+	return c.Params.At(*setting), true
+}
+
+// Within is [Response.Optimum] within a limit that is shorter than the run time of
+// [Optima.Free], seconds; false where no setting meets it.
+func (o *Optima) Within(r Response, i int, limit float64) (Point, bool) {
+	if c, ok := r.(*Continuous); ok {
+		if !Fits(c.MinTime(), limit) {
+			return Point{}, false
+		}
+		return c.Range.Within(c.Params, limit), true
+	}
+	pt, err := r.Optimum(o.objectives[i], limit)
+	return pt, err == nil
+}
+
+// setting is that of the optimum without a limit, computed when its shape isn't among
+// those remembered; nil when there is none.
+func (o *Optima) setting(c *Continuous, objective int) *Scaling {
+	key := Shape{r: c.Range, p: c.Params.perSecond()}
+	home, way := uint(key.hash(uint64(objective))>>(64-shapeBits)), o.evict //nolint:gosec // the first bits
+	for i := range uint(shapeWays) {
+		slot := &o.slots[(home+i)%shapeSlots]
+		if slot.shape == key && slot.objective == objective {
+			return &slot.setting
+		}
+		if slot.shape.r == nil {
+			way = i
+			break // it would have been put here
+		}
+	}
+	pt, err := c.Optimum(o.objectives[objective], math.Inf(1))
+	if err != nil {
+		return nil
+	}
+	o.evict = (o.evict + 1) % shapeWays
+	into := &o.slots[(home+way)%shapeSlots]
+	*into = sharedOptimum{shape: key, objective: objective, setting: pt.Scaling}
+	return &into.setting
+}
