@@ -17,6 +17,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/learn"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
@@ -297,6 +298,6 @@ func unstarted(options *Options) *Controller {
 	}
 	c.settings.Store(options.Settings)
 	c.jobs.init()
-	c.profiles.init()
+	c.learner = learn.New(learn.Options{Cluster: options.Cluster})
 	return c
 }

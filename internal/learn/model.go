@@ -1,14 +1,9 @@
-package control
+package learn
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -17,14 +12,14 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 )
 
-// model is a version of a workload's model, ready to predict. It is immutable.
-type model struct {
+// Model is a version of a workload's model, ready to predict. It is immutable.
+type Model struct {
 	choose.Model
 
-	version int64
-	prior   bool // what workloads have in common, after a few samples
-	samples int
-	created time.Time
+	Version int64
+	Prior   bool // what workloads have in common, after a few samples
+	Samples int
+	Created time.Time
 }
 
 // storedModel is what a stored model has beside its form.
@@ -52,18 +47,18 @@ type coefficient struct {
 }
 
 // String names the model in reasons.
-func (m *model) String() string {
+func (m *Model) String() string {
 	kind := "model"
-	if m.prior {
+	if m.Prior {
 		kind = "pooled prior"
 	}
-	return fmt.Sprintf("%s version %d of %d runs", kind, m.version, m.samples)
+	return fmt.Sprintf("%s version %d of %d runs", kind, m.Version, m.Samples)
 }
 
 // modelRecord is a model as it is stored.
-func modelRecord(key record.WorkloadKey, m *model) (*record.Model, error) {
+func modelRecord(key record.WorkloadKey, m *Model) (*record.Model, error) {
 	stored := storedModel{
-		BaseCore: m.Base.Core, BaseMem: m.Base.Mem, Margin: m.Margin, Prior: m.prior,
+		BaseCore: m.Base.Core, BaseMem: m.Base.Mem, Margin: m.Margin, Prior: m.Prior,
 		MinCore: m.Low.Core, MaxCore: m.High.Core, MinMem: m.Low.Mem, MaxMem: m.High.Mem,
 		Settings: m.Settings, TimeError: m.TimeError, PowerError: m.PowerError,
 	}
@@ -80,21 +75,21 @@ func modelRecord(key record.WorkloadKey, m *model) (*record.Model, error) {
 	}
 	return &record.Model{
 		WorkloadKey: key, Form: m.Form.String(), Coefficients: text, Covariance: covariance,
-		Samples: m.samples, Created: m.created,
+		Samples: m.Samples, Created: m.Created,
 	}, nil
 }
 
 // fromModelRecord rebuilds a model.
-func fromModelRecord(r *record.Model) (*model, error) {
+func fromModelRecord(r *record.Model) (*Model, error) {
 	m, err := parseModel(r)
 	if err != nil {
 		return nil, fmt.Errorf("model %d of workload %s: %w", r.Version, r.Workload, err)
 	}
-	m.version, m.samples, m.created = r.Version, r.Samples, r.Created
+	m.Version, m.Samples, m.Created = r.Version, r.Samples, r.Created
 	return m, nil
 }
 
-func parseModel(r *record.Model) (*model, error) {
+func parseModel(r *record.Model) (*Model, error) {
 	var s storedModel
 	if err := json.Unmarshal(r.Coefficients, &s); err != nil {
 		return nil, err
@@ -118,87 +113,16 @@ func parseModel(r *record.Model) (*model, error) {
 		return nil, errors.New("its measured clocks or its margin are impossible")
 	}
 	fitted.Settings, fitted.TimeError, fitted.PowerError = s.Settings, s.TimeError, s.PowerError
-	return &model{prior: s.Prior, Model: choose.Model{
+	return &Model{Prior: s.Prior, Model: choose.Model{
 		Fitted: fitted, Margin: s.Margin,
 		Low: dvfsmodel.Setting{Core: s.MinCore, Mem: s.MinMem}, High: dvfsmodel.Setting{Core: s.MaxCore, Mem: s.MaxMem},
 	}}, nil
 }
 
-// standing is how a workload's model fares.
-type standing struct {
-	model   *model        // nil: none is in use
-	lessons []lesson      // by the last fit
-	off     int           // runs in a row that the prediction missed
-	right   int           // runs since it was made, or since the start, that it did not miss
-	pinned  bool          // an administrator chose the version
-	chosen  epdapi.Chosen // who did, or let fits replace it again; the zero one: nobody, or not known
-	note    string        // why none is in use
-	usage   float64       // part of their time at default clocks in which the last runs were at work, at least; 0: not known
-}
-
-// modelView is a standing at a moment.
-type modelView struct {
-	model   *model
-	right   int
-	note    string
-	lessons []lesson
-	usage   float64
-}
-
-func (v modelView) why(gpuModel string) string {
-	if v.note != "" {
-		return v.note
+// Summary is what is shown of a model.
+func (m *Model) Summary() *epdapi.Model {
+	return &epdapi.Model{
+		Version: m.Version, Prior: m.Prior, Samples: m.Samples, Margin: m.Margin,
+		MinCore: m.Low.Core, MaxCore: m.High.Core,
 	}
-	return "there is no model of this workload on " + gpuModel + " yet"
-}
-
-// models are the standings of all workloads.
-type models struct {
-	mu     sync.RWMutex
-	byKey  map[record.WorkloadKey]*standing
-	loaded map[string]bool // GPU models; nil until somebody asks
-}
-
-func (s *models) get(key record.WorkloadKey) modelView {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if found := s.byKey[key]; found != nil {
-		return modelView{found.model, found.right, found.note, found.lessons, found.usage}
-	}
-	return modelView{}
-}
-
-// change changes a standing under the lock.
-func (s *models) change(key record.WorkloadKey, f func(*standing)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	found := s.byKey[key]
-	if found == nil {
-		found = &standing{}
-		s.byKey[key] = found
-	}
-	f(found)
-}
-
-func (s *models) inUse() int {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	n := 0
-	for _, st := range s.byKey {
-		if st.model != nil {
-			n++
-		}
-	}
-	return n
-}
-
-// keys are the workloads that have a standing, in order.
-func (s *models) keys() []record.WorkloadKey {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return slices.SortedFunc(maps.Keys(s.byKey), compareKeys)
-}
-
-func compareKeys(a, b record.WorkloadKey) int {
-	return cmp.Or(strings.Compare(a.Workload, b.Workload), strings.Compare(a.GPUModel, b.GPUModel))
 }

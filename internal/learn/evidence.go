@@ -1,4 +1,4 @@
-package control
+package learn
 
 import (
 	"context"
@@ -31,8 +31,8 @@ type evidence struct {
 func (e *evidence) samples() []dvfsmodel.Sample { return slices.Concat(e.near, e.far) }
 
 // evidenceOf reads what a workload's last runs say of it.
-func (c *Controller) evidenceOf(ctx context.Context, key record.WorkloadKey, base dvfsmodel.Setting) (*evidence, error) {
-	near, far, err := c.lastOutcomes(ctx, key)
+func (l *Learner) evidenceOf(ctx context.Context, key record.WorkloadKey, base dvfsmodel.Setting) (*evidence, error) {
+	near, far, err := l.lastOutcomes(ctx, key)
 	if err != nil {
 		return nil, err
 	}
@@ -50,8 +50,8 @@ func (c *Controller) evidenceOf(ctx context.Context, key record.WorkloadKey, bas
 // lastOutcomes are those of a workload that its model is fitted to, the newest
 // first. Where clocks are adapted few of them are runs that weren't, and at other
 // clocks: these would be forgotten soon. So it looks further back for them.
-func (c *Controller) lastOutcomes(ctx context.Context, key record.WorkloadKey) (near, far []record.Outcome, err error) {
-	page, err := c.options.Store.OutcomesOf(ctx, key, 0, window)
+func (l *Learner) lastOutcomes(ctx context.Context, key record.WorkloadKey) (near, far []record.Outcome, err error) {
+	page, err := l.options.Records.OutcomesOf(ctx, key, 0, window)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -61,7 +61,7 @@ func (c *Controller) lastOutcomes(ctx context.Context, key record.WorkloadKey) (
 		return near, nil, nil
 	}
 	for further := 1; further < lookBack && page.Next != 0; further++ {
-		if page, err = c.options.Store.OutcomesOf(ctx, key, page.Next, window); err != nil {
+		if page, err = l.options.Records.OutcomesOf(ctx, key, page.Next, window); err != nil {
 			return nil, nil, err
 		}
 		far = append(far, slices.DeleteFunc(page.Outcomes, is)...)
@@ -108,4 +108,19 @@ func meanAt(samples []dvfsmodel.Sample, core, mem dvfsmodel.MHz) (mean float64, 
 		}
 	}
 	return mean, runs
+}
+
+// usageOf is the part of its time at default clocks in which a run was at work,
+// at least, by the part at the clocks that it had: there work took no longer than
+// if all of it followed the clock.
+func usageOf(o *record.Outcome, base dvfsmodel.Setting) float64 {
+	usage := o.Utilisation.Or(0)
+	if !(usage > 0 && usage <= 1) {
+		return 0
+	}
+	slower := 1.0
+	if o.Setting.Core > 0 {
+		slower = max(1, float64(base.Core/o.Setting.Core))
+	}
+	return usage / (usage + slower*(1-usage))
 }

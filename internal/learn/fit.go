@@ -1,4 +1,4 @@
-package control
+package learn
 
 import (
 	"fmt"
@@ -11,16 +11,17 @@ import (
 )
 
 const (
-	window      = 64   // outcomes that a model is fitted to
-	offInARow   = 3    // missed predictions after which a model isn't used
-	maxMargin   = 0.5  // run times that scatter more aren't predicted
-	coverage    = 0.9  // of the residuals by the interval
-	aboveBy     = 0.02 // a clock that is higher by this part isn't the one that was set
-	maxAbove    = 0.02 // of the time; a run that was at other clocks for longer is no sample of one
-	maxThrottle = 0.1  // of the time; a run throttled for longer is no sample
-	maxFitError = 0.2  // of times at settings left out; a worse fit is no better than the prior
-	sameWithin  = 0.01 // predictions that differ less need no new version
-	looseFew    = 1.5  // margin of the largest residual where there are few
+	window      = 64     // outcomes that a model is fitted to
+	offInARow   = 3      // missed predictions after which a model isn't used
+	maxMargin   = 0.5    // run times that scatter more aren't predicted
+	coverage    = 0.9    // of the residuals by the interval
+	aboveBy     = 0.02   // a clock that is higher by this part isn't the one that was set
+	maxAbove    = 0.02   // of the time; a run that was at other clocks for longer is no sample of one
+	maxThrottle = 0.1    // of the time; a run throttled for longer is no sample
+	maxFitError = 0.2    // of times at settings left out; a worse fit is no better than the prior
+	sameWithin  = 0.01   // predictions that differ less need no new version
+	maxMHz      = 20_000 // no GPU's clock is as high
+	looseFew    = 1.5    // margin of the largest residual where there are few
 )
 
 // sampleOf is what an outcome says of its workload; false: nothing.
@@ -86,10 +87,10 @@ func sampled(o *record.Outcome, base dvfsmodel.Setting) (s dvfsmodel.Sample, why
 	return s, why
 }
 
-// fitModel makes a model of samples, the newest first: a fit where there are
+// fitTo makes a model of samples, the newest first: a fit where there are
 // enough settings and it is good, else what workloads have in common after these
 // samples. The error says why there is none.
-func fitModel(samples []dvfsmodel.Sample, base dvfsmodel.Setting, prior *pooled.Curves) (*model, *pooled.Posterior, pooled.Noise, error) {
+func fitTo(samples []dvfsmodel.Sample, base dvfsmodel.Setting, prior *pooled.Curves) (*Model, *pooled.Posterior, pooled.Noise, error) {
 	if len(samples) == 0 {
 		return nil, nil, pooled.Noise{}, fmt.Errorf("no completed run says how long it took at which power: %w", dvfsmodel.ErrSamples)
 	}
@@ -98,19 +99,20 @@ func fitModel(samples []dvfsmodel.Sample, base dvfsmodel.Setting, prior *pooled.
 	if err != nil {
 		return nil, nil, pooled.Noise{}, err
 	}
-	m, err := bestModel(samples, base, known)
+	m, err := FitModel(samples, base, known)
 	return m, known, noise, err
 }
 
-// bestModel is the model by which runs are predicted.
-func bestModel(samples []dvfsmodel.Sample, base dvfsmodel.Setting, known *pooled.Posterior) (*model, error) {
-	m := &model{samples: len(samples)}
+// FitModel is the model by which runs are predicted, of a workload's samples, the newest
+// first, and what is known after them. The error says why there is none.
+func FitModel(samples []dvfsmodel.Sample, base dvfsmodel.Setting, known *pooled.Posterior) (*Model, error) {
+	m := &Model{Samples: len(samples)}
 	fitted, err := dvfsmodel.Fit(samples, base, nil)
 	if err != nil || fitted.TimeError > maxFitError || !sane(fitted, samples) {
 		if fitted, err = known.Fitted(); err != nil {
 			return nil, err
 		}
-		m.prior = true
+		m.Prior = true
 	}
 	m.Fitted = fitted
 	m.span(samples)
@@ -137,7 +139,7 @@ func sane(f *dvfsmodel.Fitted, samples []dvfsmodel.Sample) bool {
 }
 
 // span notes the clocks of the samples.
-func (m *model) span(samples []dvfsmodel.Sample) {
+func (m *Model) span(samples []dvfsmodel.Sample) {
 	m.Low = dvfsmodel.Setting{Core: samples[0].Core, Mem: samples[0].Mem}
 	m.High = m.Low
 	for _, s := range samples[1:] {
@@ -149,7 +151,7 @@ func (m *model) span(samples []dvfsmodel.Sample) {
 // residualMargin is the ratio, less 1, between run times and predictions that
 // a further run seldom exceeds: a quantile of the residuals, or with few of
 // them more than the largest.
-func (m *model) residualMargin(samples []dvfsmodel.Sample) float64 {
+func (m *Model) residualMargin(samples []dvfsmodel.Sample) float64 {
 	residuals := make([]float64, len(samples))
 	for i := range samples {
 		pt := m.At(samples[i].Core, samples[i].Mem)
@@ -165,7 +167,7 @@ func (m *model) residualMargin(samples []dvfsmodel.Sample) float64 {
 }
 
 // hits tells whether a run was within the prediction.
-func (m *model) hits(s *dvfsmodel.Sample, margin float64) bool {
+func (m *Model) hits(s *dvfsmodel.Sample, margin float64) bool {
 	const rounding = 1e-9
 	pt := m.At(s.Core, s.Mem)
 	return s.Time <= m.Upper(&pt, margin)*(1+rounding) && s.Time >= m.Lower(&pt, margin)*(1-rounding)
@@ -173,8 +175,8 @@ func (m *model) hits(s *dvfsmodel.Sample, margin float64) bool {
 
 // like tells whether two models predict the same, nearly, for the samples and
 // at the default clocks, with nearly the same margin.
-func (m *model) like(o *model, samples []dvfsmodel.Sample) bool {
-	if m.prior != o.prior || m.Base != o.Base || m.Low != o.Low || m.High != o.High || math.Abs(m.Margin-o.Margin) > sameWithin {
+func (m *Model) like(o *Model, samples []dvfsmodel.Sample) bool {
+	if m.Prior != o.Prior || m.Base != o.Base || m.Low != o.Low || m.High != o.High || math.Abs(m.Margin-o.Margin) > sameWithin {
 		return false
 	}
 	near := func(a, b float64) bool { return math.Abs(a-b) <= sameWithin*math.Abs(b) }
