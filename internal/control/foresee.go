@@ -39,7 +39,7 @@ const fewRuns = 3
 func (c *Controller) upperAtDefault(workload string) time.Duration {
 	longest := 0.0
 	for _, name := range c.gpuModels() {
-		if m, pt, ok := c.foresee(workload, name); ok && m.Model.Samples+m.Right > fewRuns {
+		if m, pt, ok := c.foresee(workload, name); ok && m.Model.Samples+m.Hits > fewRuns {
 			longest = max(longest, m.Model.Upper(&pt, c.settings.Load().Live.TimeMargin))
 		}
 	}

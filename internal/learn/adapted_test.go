@@ -344,17 +344,17 @@ func TestRunsAtOneClockAreNotForgottenWhileClocksAreAdapted(t *testing.T) {
 		put(700, 802, true)
 	}
 	put(600, 0, false)
-	if e := seen(); len(e.near) != 1 || len(e.far) != 5 || !severalSettings(e.samples()) {
+	if e := seen(); len(e.recent) != 1 || len(e.older) != 5 || !severalSettings(e.samples()) {
 		t.Errorf("%+v", e)
 	}
 	put(1200, 0, false) // twice as much work now
-	if e := seen(); len(e.near) != 2 || len(e.far) != 0 {
+	if e := seen(); len(e.recent) != 2 || len(e.older) != 0 {
 		t.Errorf("after a run that took twice as long: %+v", e)
 	}
 	for range lookBack * window {
 		put(700, 802, true)
 	}
-	if e := seen(); len(e.samples()) != 0 || e.known || e.usage != 0 {
+	if e := seen(); len(e.samples()) != 0 || e.measured || e.usage != 0 {
 		t.Errorf("after very many adapted runs: %+v", e)
 	}
 }

@@ -121,7 +121,8 @@ func (l *Learner) Run(ctx context.Context) {
 			delete(l.queued, key)
 			l.mu.Unlock()
 			if err := l.refit(ctx, key); err != nil {
-				l.options.Log.Info("no new model", "workload", key.Workload, "gpu_model", key.GPUModel, "reason", err)
+				l.options.Log.Info("no new model",
+					"workload", key.Workload, "gpu_model", key.GPUModel, "reason", err)
 			}
 			due.done()
 		case <-ctx.Done():

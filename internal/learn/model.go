@@ -109,13 +109,15 @@ func parseModel(r *record.Model) (*Model, error) {
 	if !(s.TimeError >= 0) || !(s.PowerError >= 0) || s.Settings < 0 {
 		return nil, errors.New("its errors are impossible")
 	}
-	if !(s.MinCore > 0) || !(s.MaxCore >= s.MinCore) || !(s.MinMem > 0) || !(s.MaxMem >= s.MinMem) || !(s.Margin >= 0) {
+	if !(s.MinCore > 0) || !(s.MaxCore >= s.MinCore) || !(s.MinMem > 0) || !(s.MaxMem >= s.MinMem) ||
+		!(s.Margin >= 0) {
 		return nil, errors.New("its measured clocks or its margin are impossible")
 	}
 	fitted.Settings, fitted.TimeError, fitted.PowerError = s.Settings, s.TimeError, s.PowerError
 	return &Model{Prior: s.Prior, Model: choose.Model{
 		Fitted: fitted, Margin: s.Margin,
-		Low: dvfsmodel.Setting{Core: s.MinCore, Mem: s.MinMem}, High: dvfsmodel.Setting{Core: s.MaxCore, Mem: s.MaxMem},
+		Low:  dvfsmodel.Setting{Core: s.MinCore, Mem: s.MinMem},
+		High: dvfsmodel.Setting{Core: s.MaxCore, Mem: s.MaxMem},
 	}}, nil
 }
 

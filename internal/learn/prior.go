@@ -53,7 +53,10 @@ func (p *priors) note(key record.WorkloadKey, samples []dvfsmodel.Sample, base d
 	defer p.mu.Unlock()
 	g := p.byGPU[key.GPUModel]
 	if g == nil || g.base != base {
-		g = &gpuPrior{base: base, samples: make(map[record.WorkloadKey][]dvfsmodel.Sample), changed: make(map[record.WorkloadKey]bool)}
+		g = &gpuPrior{
+			base: base, samples: make(map[record.WorkloadKey][]dvfsmodel.Sample),
+			changed: make(map[record.WorkloadKey]bool),
+		}
 		if p.byGPU == nil {
 			p.byGPU = make(map[string]*gpuPrior)
 		}
@@ -106,7 +109,8 @@ func (p *priors) learn(gpuModel string) {
 	}
 	clear(g.changed)
 	workloads := make([][]dvfsmodel.Sample, 0, len(g.samples))
-	for _, key := range slices.SortedFunc(maps.Keys(g.samples), record.WorkloadKey.Compare) { // sums in one order give one result
+	// Sums in one order give one result.
+	for _, key := range slices.SortedFunc(maps.Keys(g.samples), record.WorkloadKey.Compare) {
 		workloads = append(workloads, g.samples[key])
 	}
 	base := g.base

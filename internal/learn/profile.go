@@ -63,7 +63,8 @@ func (l *Learner) Profile(ctx context.Context, key record.WorkloadKey) (*share.P
 	runs := make([]share.Run, len(recorded))
 	for i := range recorded {
 		r := &recorded[i]
-		runs[i] = share.Run{TimeS: r.TimeS, Slowdown: r.Slowdown.Or(l.Slowdown(key, r.Setting)), Profile: &r.Profile}
+		slowdown := r.Slowdown.Or(l.Slowdown(key, r.Setting))
+		runs[i] = share.Run{TimeS: r.TimeS, Slowdown: slowdown, Profile: &r.Profile}
 	}
 	fresh := share.Learn(runs, &rules)
 	l.profiles.put(key, &rules, fresh)

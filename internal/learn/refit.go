@@ -36,13 +36,13 @@ func (l *Learner) judge(ctx context.Context, key record.WorkloadKey, o *record.O
 		if st.model != m {
 			return
 		}
-		if st.off++; hit {
-			st.off = 0
-			st.right++
+		if st.misses++; hit {
+			st.misses = 0
+			st.hits++
 		}
-		missed = st.off
+		missed = st.misses
 	})
-	if missed >= offInARow {
+	if missed >= missesInARow {
 		l.retire(ctx, key, m, fmt.Sprintf("missed the last %d runs", missed))
 	}
 }
@@ -60,7 +60,8 @@ func (l *Learner) retire(ctx context.Context, key record.WorkloadKey, m *Model, 
 		return
 	}
 	l.retired.Add(1)
-	l.options.Log.Warn("a model isn't used any more", "why", why, "workload", key.Workload, "gpu_model", key.GPUModel, "version", m.Version)
+	l.options.Log.Warn("a model isn't used any more", "why", why,
+		"workload", key.Workload, "gpu_model", key.GPUModel, "version", m.Version)
 	if err := l.options.Records.UseModel(ctx, key, 0, note); err != nil {
 		l.options.Log.Error("a model can't be taken out of use in the store", "error", err)
 	}
@@ -95,7 +96,7 @@ func (l *Learner) refit(ctx context.Context, key record.WorkloadKey) error {
 	if err != nil {
 		return fmt.Errorf("refit: %w", err)
 	}
-	if seen.known { // else what was known holds, as does the model
+	if seen.measured { // else what was known holds, as does the model
 		l.models.change(key, func(st *standing) { st.usage = seen.usage })
 	}
 	samples := seen.samples()
@@ -103,12 +104,12 @@ func (l *Learner) refit(ctx context.Context, key record.WorkloadKey) error {
 	l.priors.learn(key.GPUModel)
 	prior := l.priors.get(key.GPUModel, base)
 	fresh, known, noise, err := fitTo(samples, base, prior)
-	if err != nil && len(seen.far) > 0 { // perhaps the work is another one now
-		samples = seen.near
+	if err != nil && len(seen.older) > 0 { // perhaps the work is another one now
+		samples = seen.recent
 		fresh, known, noise, err = fitTo(samples, base, prior)
 	}
 	if err != nil {
-		return l.without(ctx, key, old, samples, err)
+		return l.noModel(ctx, key, old, samples, err)
 	}
 	var explore []Candidate
 	if gpu := l.options.GPU(key.GPUModel); l.options.Settings().Explore {
@@ -121,9 +122,11 @@ func (l *Learner) refit(ctx context.Context, key record.WorkloadKey) error {
 	return l.adopt(ctx, key, fresh, explore)
 }
 
-// without notes why a workload gets no new model. The one in use stays, unless
+// noModel notes why a workload gets no new model. The one in use stays, unless
 // it missed half of the last runs.
-func (l *Learner) without(ctx context.Context, key record.WorkloadKey, old *Model, samples []dvfsmodel.Sample, why error) error {
+func (l *Learner) noModel(
+	ctx context.Context, key record.WorkloadKey, old *Model, samples []dvfsmodel.Sample, why error,
+) error {
 	if old == nil {
 		l.models.change(key, func(st *standing) {
 			if st.model == nil && st.note == "" {
@@ -132,14 +135,14 @@ func (l *Learner) without(ctx context.Context, key record.WorkloadKey, old *Mode
 		})
 		return why
 	}
-	last := samples[:min(len(samples), 2*offInARow)]
+	last := samples[:min(len(samples), 2*missesInARow)]
 	missed := 0
 	for i := range last {
 		if !old.hits(&last[i], l.options.Settings().TimeMargin) {
 			missed++
 		}
 	}
-	if missed >= offInARow {
+	if missed >= missesInARow {
 		l.retire(ctx, key, old, fmt.Sprintf("missed %d of the last %d runs", missed, len(last)))
 	}
 	return why
@@ -163,7 +166,7 @@ func (l *Learner) adopt(ctx context.Context, key record.WorkloadKey, fresh *Mode
 	l.fitted.Add(1)
 	if !pinned {
 		l.models.change(key, func(st *standing) {
-			st.model, st.note, st.off, st.right, st.chosen = fresh, "", 0, 0, epdapi.Chosen{}
+			st.model, st.note, st.misses, st.hits, st.chosen = fresh, "", 0, 0, epdapi.Chosen{}
 			st.candidates = explore
 		})
 	}

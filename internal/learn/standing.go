@@ -14,18 +14,18 @@ import (
 type standing struct {
 	model      *Model        // nil: none is in use
 	candidates []Candidate   // by the last fit
-	off        int           // runs in a row that the prediction missed
-	right      int           // runs since it was made, or since the start, that it did not miss
+	misses     int           // runs in a row that the prediction missed
+	hits       int           // runs since it was made, or since the start, that it did not miss
 	pinned     bool          // an administrator chose the version
 	chosen     epdapi.Chosen // who did, or let fits replace it again; the zero one: nobody, or not known
 	note       string        // why none is in use
-	usage      float64       // part of their time at default clocks in which the last runs were at work, at least; 0: not known
+	usage      float64       // as View has it
 }
 
 // View is what is known of a workload on a GPU model at a moment.
 type View struct {
 	Model *Model // nil: none is in use
-	Right int    // runs since it was made, or since the start, that it did not miss
+	Hits  int    // runs since it was made, or since the start, that it did not miss
 	Note  string // why none is in use; empty: that isn't known
 	// Candidates are the settings at which most can be learnt, the most first.
 	Candidates []Candidate
@@ -61,8 +61,8 @@ type models struct {
 func (s *models) get(key record.WorkloadKey) View {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if found := s.byKey[key]; found != nil {
-		return View{found.model, found.right, found.note, found.candidates, found.usage}
+	if st := s.byKey[key]; st != nil {
+		return View{Model: st.model, Hits: st.hits, Note: st.note, Candidates: st.candidates, Usage: st.usage}
 	}
 	return View{}
 }
@@ -123,7 +123,7 @@ func (s *models) standing(key record.WorkloadKey) epdapi.ModelStanding {
 	if st == nil {
 		return out
 	}
-	out.Missed, out.Pinned, out.Note, out.Chosen = st.off, st.pinned, st.note, st.chosen
+	out.Missed, out.Pinned, out.Note, out.Chosen = st.misses, st.pinned, st.note, st.chosen
 	if m := st.model; m != nil {
 		out.Version, out.Prior, out.Samples = m.Version, m.Prior, m.Samples
 		out.Form, out.Created, out.Margin = m.Form.String(), m.Created, m.Margin

@@ -63,7 +63,8 @@ func outNote(why string) string {
 // replacing it. Version 0 takes the one in use out. Both are remembered over
 // restarts, with who chose it and why.
 func (l *Learner) Use(ctx context.Context, key record.WorkloadKey, version int64, choice epdapi.Chosen) error {
-	if err := l.options.Records.UseModel(ctx, key, version, noted(pinnedNote+choice.Why, &choice)); err != nil {
+	note := noted(pinnedNote+choice.Why, &choice)
+	if err := l.options.Records.UseModel(ctx, key, version, note); err != nil {
 		return err
 	}
 	all, err := l.options.Records.Models(ctx, key)

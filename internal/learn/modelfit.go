@@ -16,7 +16,7 @@ import (
 // and the workload's last job; and that model, nil if none is in use. A workload that
 // nobody knows has neither.
 func (l *Learner) Fit(ctx context.Context, key record.WorkloadKey) (*epdapi.ModelFit, *Model, error) {
-	near, far, err := l.lastOutcomes(ctx, key)
+	recent, older, err := l.lastOutcomes(ctx, key)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -30,13 +30,13 @@ func (l *Learner) Fit(ctx context.Context, key record.WorkloadKey) (*epdapi.Mode
 		out.Model = m.Summary()
 		out.MinMem, out.MaxMem = m.Low.Mem, m.High.Mem
 	}
-	samples := l.fitPoints(out, near, base, m)
-	older := len(out.Points)
-	before := l.fitPoints(out, far, base, m)
+	samples := l.fitPoints(out, recent, base, m)
+	first := len(out.Points)
+	before := l.fitPoints(out, older, base, m)
 	if !agree(samples, before) {
 		before = nil
-		for i := range out.Points[older:] {
-			p := &out.Points[older+i]
+		for i := range out.Points[first:] {
+			p := &out.Points[first+i]
 			p.Used, p.Why = false, cmp.Or(p.Why, "later runs take another time at the same clocks")
 		}
 	}
@@ -47,7 +47,9 @@ func (l *Learner) Fit(ctx context.Context, key record.WorkloadKey) (*epdapi.Mode
 }
 
 // fitPoints shows outcomes in a fit and returns the samples among them.
-func (l *Learner) fitPoints(out *epdapi.ModelFit, outcomes []record.Outcome, base dvfsmodel.Setting, m *Model) []dvfsmodel.Sample {
+func (l *Learner) fitPoints(
+	out *epdapi.ModelFit, outcomes []record.Outcome, base dvfsmodel.Setting, m *Model,
+) []dvfsmodel.Sample {
 	samples := make([]dvfsmodel.Sample, 0, len(outcomes))
 	for i := range outcomes {
 		p, s := l.fitPoint(&outcomes[i], base, m)
@@ -59,7 +61,9 @@ func (l *Learner) fitPoints(out *epdapi.ModelFit, outcomes []record.Outcome, bas
 }
 
 // fitPoint is a run as a fit sees it, and its sample if it is one.
-func (l *Learner) fitPoint(o *record.Outcome, base dvfsmodel.Setting, m *Model) (epdapi.FitPoint, dvfsmodel.Sample) {
+func (l *Learner) fitPoint(
+	o *record.Outcome, base dvfsmodel.Setting, m *Model,
+) (epdapi.FitPoint, dvfsmodel.Sample) {
 	s, why := sampled(o, base)
 	p := epdapi.FitPoint{
 		RunID: o.RunID, JobID: o.JobID, Node: o.Node, Arm: o.Arm, Ended: o.Ended, Setting: o.Setting,
