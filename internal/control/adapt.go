@@ -38,7 +38,7 @@ const (
 // one node, by a model, within the limit. What the run may take then is the SLA's
 // part of what it takes at default clocks at most.
 func (ch *chooser) adapt(room float64) bool {
-	rule, m, d, standard := &ch.settings.Live.Adapt, ch.model.model, ch.decision, &ch.sure.Standard
+	rule, m, d, standard := &ch.settings.Live.Adapt, ch.model.Model, ch.decision, &ch.sure.Standard
 	if rule.ModeOf(ch.job.Partition.Value()) != config.AdaptOn || rule.Writes < leastWrites || ch.job.Nodes != 1 || !m.Covers(standard) {
 		return false
 	}
@@ -113,11 +113,11 @@ func (ch *chooser) stretch(pt *dvfsmodel.Point) float64 {
 		return 1
 	}
 	follows := float64(standard.Core / pt.Core)
-	if ch.model.usage <= 0 {
+	if ch.model.Usage <= 0 {
 		return follows
 	}
 	whole := ch.sure.Of.Upper(pt, ch.sure.TimeMargin) / standard.Time
-	return min(follows, max(1, 1+(whole-1)/ch.model.usage))
+	return min(follows, max(1, 1+(whole-1)/ch.model.Usage))
 }
 
 // first is the level with which a run begins: the cheapest at which it keeps
@@ -130,19 +130,4 @@ func (ch *chooser) first(levels []AdaptLevel, sla float64) int {
 		}
 	}
 	return best
-}
-
-// usageOf is the part of its time at default clocks in which a run was at work,
-// at least, by the part at the clocks that it had: there work took no longer than
-// if all of it followed the clock.
-func usageOf(o *record.Outcome, base dvfsmodel.Setting) float64 {
-	usage := o.Utilisation.Or(0)
-	if !(usage > 0 && usage <= 1) {
-		return 0
-	}
-	slower := 1.0
-	if o.Setting.Core > 0 {
-		slower = max(1, float64(base.Core/o.Setting.Core))
-	}
-	return usage / (usage + slower*(1-usage))
 }

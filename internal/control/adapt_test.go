@@ -13,6 +13,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/choose"
+	"github.com/epplan/epplan/internal/learn"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
@@ -115,12 +116,7 @@ func TestHowMuchARunIsAtWorkIsRememberedWhileRunsAreAdapted(t *testing.T) {
 		return o
 	}
 	r.record(outcome(1), store.Stored)
-	usage := func() float64 {
-		if err := r.Refit(t.Context(), r.key()); err != nil {
-			t.Log(err) // no new model
-		}
-		return r.models.get(r.key()).usage
-	}
+	usage := func() float64 { return r.learner.Model(r.key()).Usage } // after a refit, which r.record waits for
 	before := usage()
 	if math.Abs(before-1.0/3) > 1e-9 {
 		t.Fatalf("at work for %v of the time", before)
@@ -178,7 +174,7 @@ func TestNoLevelStretchesWorkMoreThanItSays(t *testing.T) {
 		usage := rapid.Float64Range(0.05, 1).Draw(rt, "usage")
 		delta := rapid.Float64Range(0, 1).Draw(rt, "delta")
 		whole := dvfsmodel.Params{P0: 60, Gamma: 20, C: 150, D: 600 * usage, Delta: delta, T0: 600 * (1 - usage)}
-		m := &model{Model: choose.Model{Low: dvfsmodel.Setting{Core: 802, Mem: 877}, High: dvfsmodel.Setting{Core: 1380, Mem: 877}}}
+		m := &learn.Model{Model: choose.Model{Low: dvfsmodel.Setting{Core: 802, Mem: 877}, High: dvfsmodel.Setting{Core: 1380, Mem: 877}}}
 		cores := []dvfsmodel.MHz{802, 945, 1087, 1237, 1380}
 		samples := make([]dvfsmodel.Sample, 0, len(cores))
 		for _, core := range cores {
@@ -190,7 +186,7 @@ func TestNoLevelStretchesWorkMoreThanItSays(t *testing.T) {
 		if m.Fitted, err = dvfsmodel.Fit(samples, base, nil); err != nil {
 			rt.Skip(err)
 		}
-		ch := chooser{settings: settings(t, adaptAll), model: modelView{model: m, usage: usage}, table: &table{base: base}}
+		ch := chooser{settings: settings(t, adaptAll), model: learn.View{Model: m, Usage: usage}, table: &table{base: base}}
 		ch.sure = &choose.Sure{Of: &m.Model, Standard: m.At(base.Core, base.Mem), TimeMargin: ch.settings.Live.TimeMargin}
 		for _, s := range samples {
 			pt := m.At(s.Core, 877)
@@ -200,60 +196,4 @@ func TestNoLevelStretchesWorkMoreThanItSays(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestARunWhoseClockWasAdaptedIsNoSampleOfOneClock(t *testing.T) {
-	o := &record.Outcome{
-		ExitState: record.Completed, TimeS: record.Known(100), MeanPowerW: record.Known(150), Utilisation: record.Known(0.5),
-		Setting: dvfsmodel.Setting{Core: 690},
-		Clocks: []record.ClockShare{
-			{Setting: dvfsmodel.Setting{Core: 690, Mem: 877}, Seconds: 99}, {Setting: dvfsmodel.Setting{Core: 1380, Mem: 877}, Seconds: 1},
-		},
-	}
-	if s, ok := sampleOf(o, base); !ok || s.Core != 690 {
-		t.Errorf("nearly always at its lowest clock: %+v, %v", s, ok)
-	}
-	if got := usageOf(o, base); math.Abs(got-1.0/3) > 1e-9 { // half of 100 s: 25 s at default clocks at least, beside 50 s of waiting
-		t.Errorf("at work for %v of the time at default clocks", got)
-	}
-	o.Clocks[1].Seconds = 10
-	if _, ok := sampleOf(o, base); ok {
-		t.Error("a tenth of the time at a higher clock")
-	}
-	o.Setting.Core = 0
-	if _, ok := sampleOf(o, base); !ok {
-		t.Error("at default clocks")
-	}
-}
-
-// Clocks are lowered while a job waits: what it did at one of them says nothing of
-// how long all of it would take there.
-func TestAnAdaptedRunIsASampleOfTheClockThatItNearlyAlwaysHad(t *testing.T) {
-	for name, c := range map[string]struct {
-		lowest, higher, ceiling float64 // seconds
-		core                    dvfsmodel.MHz
-		why                     string
-	}{
-		"one clock":               {ceiling: 100, core: 1380},
-		"but for a moment":        {lowest: 1, ceiling: 99, core: 1380},
-		"between":                 {lowest: 0.5, higher: 99, ceiling: 0.5, core: 945},
-		"for too long":            {lowest: 5, ceiling: 95, why: "adapted"},
-		"as often":                {lowest: 50, ceiling: 50, why: "adapted"},
-		"most at its lowest":      {lowest: 99, ceiling: 1, core: 690},
-		"no clock could be read":  {core: 690},
-		"too long at its ceiling": {lowest: 95, ceiling: 5, why: "adapted"},
-	} {
-		o := &record.Outcome{
-			ExitState: record.Completed, TimeS: record.Known(100), MeanPowerW: record.Known(150),
-			Setting: dvfsmodel.Setting{Core: 690}, Slowdown: record.Known(1.1),
-		}
-		for core, seconds := range map[dvfsmodel.MHz]float64{690: c.lowest, 945: c.higher, 1380: c.ceiling} {
-			share := record.ClockShare{Setting: dvfsmodel.Setting{Core: core, Mem: 877}, Seconds: seconds}
-			o.Clocks = append(o.Clocks, share, share, share) // of three GPUs
-		}
-		s, why := sampled(o, base)
-		if !strings.Contains(why, c.why) || (why == "") != (c.why == "") || why == "" && s.Core != c.core {
-			t.Errorf("%s: at %v MHz, %q; want %v, %q", name, float64(s.Core), why, float64(c.core), c.why)
-		}
-	}
 }

@@ -49,8 +49,8 @@ func TestNodesOfOneRunAreDecidedAlikeWhateverHappensInBetween(t *testing.T) {
 	for name, between := range map[string]func(*rig){
 		"nothing": func(*rig) {},
 		"a refit": func(r *rig) {
-			before := r.models.get(r.key()).model.version
-			if r.run(50, memoryBound().Scale(1.05)); r.models.get(r.key()).model.version == before {
+			before := r.learner.Model(r.key()).Model.Version
+			if r.run(50, memoryBound().Scale(1.05)); r.learner.Model(r.key()).Model.Version == before {
 				r.t.Error("there was no refit")
 			}
 		},
@@ -67,7 +67,7 @@ func TestNodesOfOneRunAreDecidedAlikeWhateverHappensInBetween(t *testing.T) {
 			if !first.Apply {
 				t.Fatal(first.Reason)
 			}
-			version := r.models.get(r.key()).model.version
+			version := r.learner.Model(r.key()).Model.Version
 			between(r)
 			second, third := onNode("n2"), onNode("n3")
 			third.GPUs = 3

@@ -18,6 +18,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/jobs"
+	"github.com/epplan/epplan/internal/learn"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
@@ -298,6 +299,6 @@ func unstarted(options *Options) *Controller {
 		jobs: jobs.New(&jobs.Options{Clock: options.Clock}),
 	}
 	c.settings.Store(options.Settings)
-	c.profiles.init()
+	c.learner = learn.New(learn.Options{Cluster: options.Cluster})
 	return c
 }

@@ -3,19 +3,16 @@ package control
 import (
 	"context"
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/internal/jobs"
-	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
@@ -35,23 +32,12 @@ func (d *discard) PutDecision(context.Context, *record.Decision) (int64, error) 
 // knowMany makes a hundred thousand jobs of a thousand workloads known, each
 // workload with a model.
 func (r *rig) knowMany(many int) {
-	samples := make([]dvfsmodel.Sample, 0, 5)
-	truth := memoryBound()
-	for _, core := range ask(1).Clocks[0].Core {
-		fc := float64(core / base.Core)
-		pt := truth.At(dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: 1})
-		samples = append(samples, dvfsmodel.Sample{Core: core, Mem: 877, Time: pt.Time, Power: pt.Power})
-	}
 	const workloads = 1000
-	for i := range workloads {
-		m, _, _, err := fitModel(samples, base, pooled.Builtin())
-		if err != nil {
-			r.t.Fatal(err)
-		}
+	key := func(i int) record.WorkloadKey {
 		name := fmt.Sprintf("job-%d", i)
-		key := record.WorkloadKey{Cluster: "alpha", Workload: jobs.SourceOf(uint32(i%100), "", name).Workload(1), GPUModel: "V100"}
-		r.models.change(key, func(st *standing) { st.model = m })
+		return record.WorkloadKey{Cluster: "alpha", Workload: jobs.SourceOf(uint32(i%100), "", name).Workload(1), GPUModel: "V100"}
 	}
+	r.knowModels(workloads, key)
 	r.clock.move(time.Minute)
 	list := make([]slurm.Job, 0, 1000)
 	for i := range many {
@@ -66,6 +52,42 @@ func (r *rig) knowMany(many int) {
 		}
 	}
 	r.jobs.Observe(list)
+}
+
+// knowModels has workloads have a model each: that of the first one.
+func (r *rig) knowModels(workloads int, key func(int) record.WorkloadKey) {
+	r.t.Helper()
+	first := key(0)
+	o := record.Outcome{Cluster: first.Cluster, Workload: first.Workload, GPUModel: first.GPUModel, ExitState: record.Completed}
+	for i, core := range ask(1).Clocks[0].Core {
+		fc, truth := float64(core/base.Core), memoryBound()
+		pt := truth.At(dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: 1})
+		o.RunID, o.Node, o.Setting = fmt.Sprint("model-", i), "n1", dvfsmodel.Setting{Core: core}
+		o.TimeS, o.MeanPowerW = record.Known(pt.Time), record.Known(float64(pt.Power))
+		if _, err := r.store.PutOutcome(context.Background(), &o); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	r.learner.RunEnded(context.Background(), &o)
+	r.flush()
+	models, err := r.store.Models(context.Background(), first)
+	if err != nil || len(models) != 1 {
+		r.t.Fatalf("%d models, %v", len(models), err)
+	}
+	var writers sync.WaitGroup
+	for i := 1; i < workloads; i++ {
+		writers.Go(func() {
+			m := models[0]
+			m.WorkloadKey = key(i)
+			if _, err := r.store.PutModel(context.Background(), &m); err != nil {
+				r.t.Error(err)
+			}
+		})
+	}
+	writers.Wait()
+	if err := r.learner.Load(context.Background()); err != nil {
+		r.t.Fatal(err)
+	}
 }
 
 // wideTable is as long as an H100's: 139 core clocks.
@@ -133,58 +155,4 @@ func TestAHundredThousandJobsAreKnownInLittleMemory(t *testing.T) {
 		t.Errorf("%d MB for %d jobs, want at most 50", used/1e6, knownJobs)
 	}
 	runtime.KeepAlive(r)
-}
-
-// remembered answers with outcomes in memory, and keeps no models.
-type remembered struct {
-	discard
-	outcomes map[record.WorkloadKey][]record.Outcome // the newest first
-}
-
-func (m *remembered) OutcomesOf(_ context.Context, key record.WorkloadKey, _ int64, limit int) (store.OutcomePage, error) {
-	all := m.outcomes[key]
-	return store.OutcomePage{Outcomes: all[:min(limit, len(all))]}, nil
-}
-
-func (m *remembered) PutModel(context.Context, *record.Model) (int64, error) { return m.n.Add(1), nil }
-
-// BenchmarkRefit fits a thousand workloads anew, of which a hundred outcomes each
-// are in the records, and learns what they have in common on the way.
-func BenchmarkRefit(b *testing.B) {
-	const workloads, each = 1000, 100
-	kept := &remembered{outcomes: make(map[record.WorkloadKey][]record.Outcome, workloads)}
-	r := newRig(b, func(o *Options) { kept.Records, o.Store = o.Store, kept })
-	r.job(1, nil)
-	r.decide(ask(1)) // its clocks are known from then on
-	random := rand.New(rand.NewPCG(1, 2))
-	noise := func() float64 { return math.Exp(0.02 * random.NormFloat64()) }
-	clocks := ask(1).Clocks[0].Core
-	keys := make([]record.WorkloadKey, workloads)
-	for i := range keys {
-		truth := memoryBound().Scale(0.5 + random.Float64())
-		truth.Delta = random.Float64()
-		keys[i] = record.WorkloadKey{Cluster: "alpha", Workload: fmt.Sprint("w", i), GPUModel: "V100"}
-		list := make([]record.Outcome, each)
-		for k := range list {
-			core := clocks[random.IntN(len(clocks))]
-			fc := float64(core / base.Core)
-			pt := truth.At(dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: 1})
-			list[k] = record.Outcome{
-				ExitState: record.Completed, Setting: dvfsmodel.Setting{Core: core},
-				TimeS: record.Known(pt.Time * noise()), MeanPowerW: record.Known(float64(pt.Power) * noise()),
-			}
-		}
-		kept.outcomes[keys[i]] = list
-	}
-	for b.Loop() {
-		r.models.mu.Lock()
-		clear(r.models.byKey)
-		r.models.mu.Unlock()
-		for _, key := range keys {
-			if err := r.Refit(b.Context(), key); err != nil {
-				b.Fatal(err)
-			}
-		}
-	}
-	b.ReportMetric(float64(workloads*each)*float64(b.N)/b.Elapsed().Seconds(), "outcomes/s")
 }

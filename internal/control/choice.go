@@ -3,46 +3,26 @@ package control
 import (
 	"context"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
 
-// The notes of versions that administrators chose. What comes behind the reason,
-// as in "pinned: too slow [by alice, 2026-05-04T09:00:00Z]", is for [chosenIn] to
-// read back; earlier releases take it for a part of the reason.
-const (
-	pinnedNote = "pinned: "
-	freedNote  = "fits may replace it again"
-)
-
-// byWhom is the end of such a note.
-var byWhom = regexp.MustCompile(`^(?s)(.*) \[by ([^\[\]]*), ([^\[\], ]+)\]$`)
-
-// noted is a choice as the note of a version keeps it.
-func noted(note string, c *epdapi.Chosen) string {
-	return note + " [by " + c.By + ", " + c.At.UTC().Format(time.RFC3339) + "]"
+// UseModel puts a version of a workload's model in use, and keeps later fits
+// from replacing it. Version 0 takes the one in use out. Both are remembered
+// over restarts, with the caller of the context, who chose it.
+func (c *Controller) UseModel(ctx context.Context, key record.WorkloadKey, version int64, note string) error {
+	return c.learner.Use(ctx, key, version, c.choiceOf(ctx, note))
 }
 
-// chosenIn takes apart what a note keeps: the note without who left it and when,
-// and whether an administrator pinned the version by it. Notes of earlier releases
-// don't say who.
-func chosenIn(note string) (text string, c epdapi.Chosen, pinned bool) {
-	text = note
-	if parts := byWhom.FindStringSubmatch(note); parts != nil {
-		if at, err := time.Parse(time.RFC3339, parts[3]); err == nil {
-			text, c.By, c.At = parts[1], parts[2], at
-		}
-	}
-	why, pinned := strings.CutPrefix(text, pinnedNote)
-	if pinned {
-		c.Why = why
-	}
-	return text, c, pinned
+// FreeModel lets fits replace a workload's model again, or make one where none is
+// in use. The caller of the context, who did it, is remembered over restarts.
+func (c *Controller) FreeModel(ctx context.Context, key record.WorkloadKey) error {
+	return c.learner.Free(ctx, key, c.choiceOf(ctx, ""))
 }
 
 // choiceOf is a choice that the caller of a context makes now.

@@ -13,6 +13,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/internal/jobs"
+	"github.com/epplan/epplan/internal/learn"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/planner"
@@ -24,7 +25,7 @@ import (
 // alike is a job that a plan and epd choose clocks for: the same model, promises and
 // configuration.
 type alike struct {
-	model    *model
+	model    *learn.Model
 	profile  *config.Profile
 	limit    live.Limit
 	deadline time.Duration // from its start; 0: none
@@ -43,10 +44,10 @@ func (a *alike) String() string {
 }
 
 // modelsOf are models of drawn workloads, each fitted as epd does to some runs.
-func modelsOf(tb testing.TB, rng *rand.Rand, p *config.Profile, n int) []*model {
+func modelsOf(tb testing.TB, rng *rand.Rand, p *config.Profile, n int) []*learn.Model {
 	tb.Helper()
 	pairs := p.Pairs()
-	var all []*model
+	var all []*learn.Model
 	for len(all) < n {
 		truly := dvfsmodel.Params{
 			P0: dvfsmodel.Watt(20 + 60*rng.Float64()), Gamma: dvfsmodel.Watt(40 * rng.Float64()), C: dvfsmodel.Watt(20 + 150*rng.Float64()),
@@ -70,8 +71,8 @@ func modelsOf(tb testing.TB, rng *rand.Rand, p *config.Profile, n int) []*model 
 		if err != nil {
 			tb.Fatal(err)
 		}
-		if m, err := bestModel(samples, p.Default, known); err == nil {
-			m.version = int64(len(all) + 1)
+		if m, err := learn.FitModel(samples, p.Default, known); err == nil {
+			m.Version = int64(len(all) + 1)
 			all = append(all, m)
 		}
 	}
@@ -79,7 +80,7 @@ func modelsOf(tb testing.TB, rng *rand.Rand, p *config.Profile, n int) []*model 
 }
 
 // drawAlike draws a job and a configuration for a model.
-func drawAlike(rng *rand.Rand, p *config.Profile, m *model) *alike {
+func drawAlike(rng *rand.Rand, p *config.Profile, m *learn.Model) *alike {
 	some := func(chance, a, b float64) float64 {
 		if rng.Float64() > chance {
 			return a
@@ -122,7 +123,7 @@ func (a *alike) chooser(tb testing.TB, configuration string) *chooser {
 	}
 	job := jobs.Described(0, "", "p", "")
 	job.Limit, job.GPUs, job.Nodes = a.limit, 1, 1
-	return &chooser{settings: s, table: newTable(s, r), model: modelView{model: a.model}, request: r, job: job, now: start, decision: &d}
+	return &chooser{settings: s, table: newTable(s, r), model: learn.View{Model: a.model}, request: r, job: job, now: start, decision: &d}
 }
 
 // live is what epd chooses where it enforces. False: nothing is sure to be in time, and
@@ -186,7 +187,7 @@ func (a *alike) offline(tb testing.TB) (dvfsmodel.Setting, bool) {
 // modelPool are models of workloads on some GPU models.
 type modelPool struct {
 	profiles []*config.Profile
-	models   []*model
+	models   []*learn.Model
 }
 
 func newPool(tb testing.TB, rng *rand.Rand, each int) *modelPool {

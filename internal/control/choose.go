@@ -10,6 +10,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/choose"
 	"github.com/epplan/epplan/internal/jobs"
+	"github.com/epplan/epplan/internal/learn"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
@@ -18,7 +19,7 @@ import (
 type chooser struct {
 	settings *Settings
 	table    *table
-	model    modelView
+	model    learn.View
 	request  *DecideRequest
 	job      *jobs.Job
 	explores bool // drawn by lot
@@ -71,8 +72,8 @@ func (ch *chooser) fix(wishes *slurm.Wishes) {
 		return
 	}
 	d.Core, d.Mem = pair.Core, pair.Mem
-	if m := ch.model.model; m != nil {
-		d.ModelVersion = m.version
+	if m := ch.model.Model; m != nil {
+		d.ModelVersion = m.Version
 		ch.predict(m.At(pair.Core, pair.Mem))
 	}
 	if d.Mem == t.base.Mem {
@@ -83,16 +84,16 @@ func (ch *chooser) fix(wishes *slurm.Wishes) {
 
 // byModel takes the cheapest clocks that are sure to keep the limit.
 func (ch *chooser) byModel() {
-	d, m := ch.decision, ch.model.model
+	d, m := ch.decision, ch.model.Model
 	switch {
 	case d.Workload == "":
 		d.Reason = "default clocks: " + describe(ch.doubt, "the workload isn't known")
 		return
 	case m == nil:
-		d.Reason = "default clocks: " + ch.model.why(d.GPUModel)
+		d.Reason = "default clocks: " + ch.model.Why(d.GPUModel)
 		return
 	}
-	d.ModelVersion = m.version
+	d.ModelVersion = m.Version
 	sure := ch.response()
 	standard := &sure.Standard
 	ch.predict(*standard)
@@ -131,7 +132,7 @@ func (ch *chooser) byModel() {
 
 // response is how the workload answers to the clocks that may be set.
 func (ch *chooser) response() *choose.Sure {
-	m, safety := ch.model.model, &ch.settings.Safety
+	m, safety := ch.model.Model, &ch.settings.Safety
 	return &choose.Sure{
 		Of: &m.Model, Settings: ch.table.allowed, Standard: m.At(ch.table.base.Core, ch.table.base.Mem),
 		TimeMargin: ch.settings.Live.TimeMargin, LimitMargin: safety.LimitMargin, Stretch: safety.Stretch,
@@ -167,7 +168,7 @@ func (ch *chooser) standAside(why string) {
 	d := ch.decision
 	d.Reason = why
 	d.Apply, d.Core, d.Mem, d.Adapt = false, 0, 0, nil
-	if m := ch.model.model; m != nil {
+	if m := ch.model.Model; m != nil {
 		ch.predict(m.At(ch.table.base.Core, ch.table.base.Mem))
 	}
 }
@@ -204,7 +205,7 @@ func (ch *chooser) energies(pt *dvfsmodel.Point) string {
 func (ch *chooser) predict(pt dvfsmodel.Point) {
 	d := ch.decision
 	d.Predicted = record.Known(pt.Time)
-	d.Upper = record.Known(ch.model.model.Upper(&pt, ch.settings.Live.TimeMargin))
+	d.Upper = record.Known(ch.model.Model.Upper(&pt, ch.settings.Live.TimeMargin))
 	d.PowerW = record.Known(float64(pt.Power))
 	d.EnergyJ = record.Known(float64(pt.Energy) * float64(ch.request.GPUs))
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/forecast"
 	"github.com/epplan/epplan/internal/jobs"
+	"github.com/epplan/epplan/internal/learn"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
@@ -24,32 +25,25 @@ import (
 
 // Records is what a controller keeps; [store.Store] is one.
 type Records interface {
-	forecast.Records // of which the controller itself uses PutModel and VisitHistory
+	forecast.Records // of which the controller itself uses VisitHistory
 	jobs.Records     // which it uses itself, too
-	Trouble() error
+	learn.Records    // and of which Trouble
 	PutJob(ctx context.Context, j *record.Job) error
 	PutDecision(ctx context.Context, d *record.Decision) (int64, error)
 	PutOutcome(ctx context.Context, o *record.Outcome) (store.Receipt, error)
-	PutModel(ctx context.Context, m *record.Model) (int64, error)
-	UseModel(ctx context.Context, key record.WorkloadKey, version int64, note string) error
 	Jobs(ctx context.Context, filter *store.JobFilter, before int64, limit int) (store.JobPage, error)
 	LastDecisions(ctx context.Context, cluster, mode string, before int64, limit int) (store.DecisionPage, error)
 	LastDecisionsOf(ctx context.Context, cluster, user, mode string, most int) ([]record.JobDecision, error)
 	DecisionsOfJob(ctx context.Context, cluster string, jobID int64) ([]record.Decision, error)
-	OutcomesOf(ctx context.Context, key record.WorkloadKey, before int64, limit int) (store.OutcomePage, error)
 	OutcomesOfJob(ctx context.Context, cluster string, jobID int64) ([]record.Outcome, error)
 	Readings(ctx context.Context, cluster string, jobID int64) (map[record.RunKey]record.Readings, error)
 	RunDays(ctx context.Context, cluster string, from time.Time) ([]record.RunDay, error)
-	Models(ctx context.Context, key record.WorkloadKey) ([]record.Model, error)
-	ModelsInUse(ctx context.Context, cluster string) ([]record.Model, error)
-	ModelsOut(ctx context.Context, cluster string) ([]record.ModelOut, error)
 	Strata(ctx context.Context, cluster string, since time.Time) ([]record.Stratum, error)
 	Prune(ctx context.Context, before time.Time) (store.Pruned, error)
 	Oldest(ctx context.Context) (time.Time, error)
 	AddHistory(ctx context.Context, jobs []record.Past) (added int, err error)
 	VisitHistory(ctx context.Context, filter *store.HistoryFilter, visit func(record.Past) error) error
 	LastJobs(ctx context.Context, cluster string, workloads []string) (map[string]record.Job, error)
-	Profiles(ctx context.Context, key record.WorkloadKey, most int) ([]record.Profiled, error)
 	Kept(ctx context.Context, f *store.RunFilter, conflicts bool, after int64, most int) (store.KeptPage, error)
 	Forget(ctx context.Context, outcomes, conflicts []int64) (store.Forgotten, error)
 	Remember(ctx context.Context, runs []record.Kept) (store.Forgotten, error)
@@ -106,16 +100,14 @@ type Controller struct {
 	exploring [sha256.Size]byte // and of those that explore
 	jobs      *jobs.Tracker
 	tables    tables
-	models    models
-	priors    priors
+	nodes     nodeModels
+	learner   *learn.Learner
 	forecasts *forecast.Forecaster
-	profiles  profiled
 	reports   reports
 	counted   counted
 	lastJobs  lastJobs
 	garbage   garbage
 	writer    *writer
-	refits    chan record.WorkloadKey
 	counters  counters
 	evicted   atomic.Bool  // decisions of open runs may be in the store only
 	forgotten atomic.Int64 // those of jobs submitted until then, Unix seconds, may be, too
@@ -125,9 +117,8 @@ type Controller struct {
 
 	mu      sync.Mutex
 	decided map[decisionKey]*decided
-	leads   map[leadKey]*decided        // which the other nodes of a run follow
-	queued  map[record.WorkloadKey]bool // refits
-	clocks  map[string]*table           // by GPU model, as agents said
+	leads   map[leadKey]*decided // which the other nodes of a run follow
+	clocks  map[string]*table    // by GPU model, as agents said
 }
 
 type decisionKey struct {
@@ -158,7 +149,6 @@ const (
 	defaultFresh     = time.Minute
 	defaultStoreWait = 250 * time.Millisecond
 	maxDecided       = 200_000
-	refitQueue       = 1024
 )
 
 // New makes a controller with the models in use. The context bounds that;
@@ -171,19 +161,21 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c := &Controller{
 		options: options, started: options.Clock(), stop: stop,
-		refits:  make(chan record.WorkloadKey, refitQueue),
-		decided: make(map[decisionKey]*decided), leads: make(map[leadKey]*decided), queued: make(map[record.WorkloadKey]bool),
-		clocks: make(map[string]*table),
+		decided: make(map[decisionKey]*decided), leads: make(map[leadKey]*decided), clocks: make(map[string]*table),
 	}
 	var seed [8]byte
 	binary.LittleEndian.PutUint64(seed[:], options.Seed)
 	c.lot = sha256.Sum256(append([]byte("hold-out "+options.Cluster+"\x00"), seed[:]...))
 	c.exploring = sha256.Sum256(append([]byte("explore "+options.Cluster+"\x00"), seed[:]...))
 	c.settings.Store(options.Settings)
+	c.learner = learn.New(learn.Options{
+		Records: options.Store, Cluster: options.Cluster, Settings: func() learn.Settings { return c.settings.Load().learning() },
+		GPU: c.gpu, Clock: options.Clock, Log: options.Log, Pending: c.pending.begin,
+	})
 	c.forecasts = forecast.New(forecast.Options{
 		Records: options.Store, Cluster: options.Cluster, Settings: func() *config.Predict { return &c.settings.Load().Predict },
 		GPUPower: c.powerOfGPUs, UserName: options.UserName, Clock: options.Clock, Log: options.Log,
-		Pending:       func() (done func()) { c.pending.add(); return c.pending.done },
+		Pending:       c.pending.begin,
 		LittleGarbage: c.garbage.little,
 	})
 	c.jobs = jobs.New(&jobs.Options{
@@ -193,15 +185,14 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 		Write:         func(j *record.Job) { c.writer.put(entry{job: j}) },
 		LittleGarbage: c.garbage.little,
 	})
-	c.profiles.init()
 	c.reports.init()
 	c.tables = tables{seed: maphash.MakeSeed(), kept: make(map[tableKey]*table)}
 	c.writer = newWriter(options.Store, options.Log)
-	if err := c.LoadModels(ctx); err != nil {
+	if err := c.learner.Load(ctx); err != nil {
 		stop()
 		return nil, fmt.Errorf("start the controller: %w", err)
 	}
-	c.running.Go(func() { c.refitLoop(background) })
+	c.running.Go(func() { c.learner.Run(background) })
 	c.running.Go(func() { c.retain(background) })
 	c.writer.start(background, &c.running)
 	c.running.Go(func() { c.forecasts.Run(background) })

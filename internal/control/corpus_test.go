@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/learn"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
@@ -83,7 +84,7 @@ func drawnDecision(t *testing.T, rng *rand.Rand, a *alike) string {
 		ch.job.Deadline, asked = start.Add(time.Duration(60*rng.IntN(200))*time.Second).Unix(), "Slurm deadline"
 	}
 	ch.explores = rng.IntN(3) == 0
-	ch.model.lessons = []lesson{{at: drawPair(rng, ch.table.pairs), gain: 0.1}, {at: drawPair(rng, ch.table.pairs), gain: 0.05}}
+	ch.model.Candidates = []learn.Candidate{{At: drawPair(rng, ch.table.pairs), Gain: 0.1}, {At: drawPair(rng, ch.table.pairs), Gain: 0.05}}
 	lot := rng.Float64()
 	ch.choose(&wishes)
 	before := *ch.decision

@@ -171,9 +171,9 @@ func (c *Controller) decide(r *DecideRequest, job *jobs.Job, doubt error) *decid
 	}
 	d.Limit = job.Limit
 	c.noteClocks(d.GPUModel, t)
-	c.profiles.noteNode(r.Node, d.GPUModel)
+	c.nodes.put(r.Node, d.GPUModel)
 	ch := chooser{settings: s, table: t, request: r, job: job, decision: d, doubt: doubt, now: now, explores: lot(&c.exploring, r.Job) < s.Live.Explore}
-	ch.model = c.models.get(record.WorkloadKey{Cluster: c.options.Cluster, Workload: d.Workload, GPUModel: d.GPUModel})
+	ch.model = c.learner.Model(record.WorkloadKey{Cluster: c.options.Cluster, Workload: d.Workload, GPUModel: d.GPUModel})
 	ch.choose(&wishes)
 	ch.draw(&made.parts, lot(&c.lot, r.Job))
 	if err := c.writer.trouble(c.options.StoreWait); err != nil {

@@ -70,7 +70,7 @@ func (ch *chooser) draw(p *parts, lot float64) {
 		ch.take(constant)
 		d.Arm, d.Adapt = record.Constant, nil
 		ch.act(fmt.Sprintf("drawn by lot to run at constant clocks, %s: %s and %.0f%% of the time at default clocks, by %s",
-			ch.constantWords(), ch.energies(constant), 100*constant.Time/ch.sure.Standard.Time, ch.model.model))
+			ch.constantWords(), ch.energies(constant), 100*constant.Time/ch.sure.Standard.Time, ch.model.Model))
 	}
 }
 

@@ -334,7 +334,7 @@ func TestNoJobOfTheConstantArmBreaksItsPromises(t *testing.T) {
 			promised = min(promised, d.Wish.Deadline.Sub(r.clock.read()).Seconds())
 		}
 		var atDefault float64
-		if m := r.models.get(record.WorkloadKey{Cluster: "alpha", Workload: d.Workload, GPUModel: "V100"}).model; m != nil {
+		if m := r.learner.Model(record.WorkloadKey{Cluster: "alpha", Workload: d.Workload, GPUModel: "V100"}).Model; m != nil {
 			pt := m.At(base.Core, base.Mem)
 			atDefault = m.Upper(&pt, r.Settings().Live.TimeMargin)
 		}

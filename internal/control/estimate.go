@@ -11,6 +11,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/jobs"
+	"github.com/epplan/epplan/internal/learn"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
@@ -115,12 +116,12 @@ func (c *Controller) estimate(job *jobs.Job, shared bool, only string) *epdapi.E
 		if only != "" && name != s.modelName(only) {
 			continue
 		}
-		view := c.models.get(record.WorkloadKey{Cluster: c.options.Cluster, Workload: e.Workload, GPUModel: name})
-		if view.model == nil && view.note == "" {
+		view := c.learner.Model(record.WorkloadKey{Cluster: c.options.Cluster, Workload: e.Workload, GPUModel: name})
+		if view.Model == nil && view.Note == "" {
 			continue
 		}
 		e.Models = append(e.Models, c.estimateOn(s, job, shared, name, view, &wishes, now))
-		e.Known = e.Known || view.model != nil
+		e.Known = e.Known || view.Model != nil
 	}
 	if only != "" {
 		where = " of model " + slurm.Printable(only, maxModel)
@@ -138,8 +139,8 @@ func (c *Controller) estimate(job *jobs.Job, shared bool, only string) *epdapi.E
 }
 
 // estimateOn is an estimate on one GPU model.
-func (c *Controller) estimateOn(s *Settings, job *jobs.Job, shared bool, name string, view modelView, wishes *slurm.Wishes, now time.Time) epdapi.EstimateModel {
-	request := &DecideRequest{GPUModel: name, GPUs: int(job.GPUs), Shared: shared, Clocks: c.clocksOf(s, name, view.model)}
+func (c *Controller) estimateOn(s *Settings, job *jobs.Job, shared bool, name string, view learn.View, wishes *slurm.Wishes, now time.Time) epdapi.EstimateModel {
+	request := &DecideRequest{GPUModel: name, GPUs: int(job.GPUs), Shared: shared, Clocks: c.clocksOf(s, name, view.Model)}
 	d := Decision{
 		GPUModel: name, Workload: job.Source.Workload(int(job.GPUs)), Mode: s.Live.ModeOf(job.Partition.Value()), Arm: record.Excluded,
 		Wish: Wish{Deadline: wishes.Deadline}, Created: now,
@@ -147,12 +148,12 @@ func (c *Controller) estimateOn(s *Settings, job *jobs.Job, shared bool, name st
 	ch := chooser{settings: s, table: c.tables.get(s, request), model: view, request: request, job: job, now: now, decision: &d}
 	ch.choose(wishes)
 	e := epdapi.EstimateModel{GPUModel: name, Reason: d.Reason, Apply: d.Apply}
-	if view.model == nil {
+	if view.Model == nil {
 		return e
 	}
-	at := predictor{settings: s, model: view.model, gpuModel: name, gpus: float64(job.GPUs)}
+	at := predictor{settings: s, model: view.Model, gpuModel: name, gpus: float64(job.GPUs)}
 	base := ch.table.base
-	e.Model, e.Default = modelOf(view.model), at.point(base.Core, base.Mem)
+	e.Model, e.Default = view.Model.Summary(), at.point(base.Core, base.Mem)
 	if e.Chosen = e.Default; d.Core > 0 {
 		mem := d.Mem
 		if mem == 0 {
@@ -165,10 +166,8 @@ func (c *Controller) estimateOn(s *Settings, job *jobs.Job, shared bool, name st
 
 // clocksOf is the clocks of a GPU model: those that an agent named since the
 // start, else those of its profile, else the default ones alone.
-func (c *Controller) clocksOf(s *Settings, name string, m *model) []ClockGroup {
-	c.mu.Lock()
-	seen := c.clocks[name]
-	c.mu.Unlock()
+func (c *Controller) clocksOf(s *Settings, name string, m *learn.Model) []ClockGroup {
+	seen := c.tableOf(name)
 	var pairs []dvfsmodel.Setting
 	if seen != nil {
 		pairs = seen.pairs
@@ -196,28 +195,13 @@ func groupsOf(pairs []dvfsmodel.Setting) []ClockGroup {
 
 // gpuModels are the GPU models of which anything is known, in order.
 func (c *Controller) gpuModels() []string {
-	names := c.models.gpuModels()
+	names := c.learner.GPUModels()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for name := range c.clocks {
 		names[name] = true
 	}
 	return slices.Sorted(maps.Keys(names))
-}
-
-// gpuModels are the GPU models that any workload has a standing on. There may
-// be very many workloads and few GPU models, so that those are kept which there
-// were when models were loaded: others come with decisions.
-func (s *models) gpuModels() map[string]bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.loaded == nil {
-		s.loaded = make(map[string]bool)
-		for key := range s.byKey {
-			s.loaded[key.GPUModel] = true
-		}
-	}
-	return maps.Clone(s.loaded)
 }
 
 // deadlineFrom is the seconds that remain to a time; unknown without one.

@@ -11,6 +11,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/internal/jobs"
+	"github.com/epplan/epplan/internal/learn"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
@@ -149,7 +150,7 @@ func TestAProbeIsBoundedAndSaysSo(t *testing.T) {
 		})
 		request := ask(i + 1)
 		request.Clocks[0].Core = c.clocks
-		view := c.models.get(record.WorkloadKey{Cluster: "alpha", Workload: jobs.SourceOf(1000, "", fmt.Sprint("workload-", workload)).Workload(1), GPUModel: "V100"})
+		view := c.learner.Model(record.WorkloadKey{Cluster: "alpha", Workload: jobs.SourceOf(1000, "", fmt.Sprint("workload-", workload)).Workload(1), GPUModel: "V100"})
 		d := c.decide(request)
 		o := c.ran(d, request.RunID, c.truths[workload])
 		c.record(o, store.Stored)
@@ -204,23 +205,26 @@ func TestANewWorkloadIsPredictedByWhatOthersShowed(t *testing.T) {
 	}
 	again := rigAt(t, c.path, c.clock, enforceAll, nil)
 	c.rig = again
-	c.run(200, 19, &s) // done when the refit is, which learning from the store comes before
+	c.noise = 0
+	d := c.run(200, 19, &s) // done when the refit is, which learning from the store comes before
 	truth := c.truths[19]
-	miss := func(curves *pooled.Curves) float64 {
-		one := truth.At(dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(1), Fc: 1, Fm: 1})
-		p, err := curves.Condition([]dvfsmodel.Sample{{Core: base.Core, Mem: base.Mem, Time: one.Time, Power: one.Power}}, base, pooled.Noise{Time: 0.02, Power: 0.02})
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, err := p.Fitted()
-		if err != nil {
-			t.Fatal(err)
-		}
+	one := truth.At(dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(1), Fc: 1, Fm: 1})
+	sample := []dvfsmodel.Sample{{Core: base.Core, Mem: base.Mem, Time: one.Time, Power: one.Power}}
+	known, err := pooled.Builtin().Condition(sample, base, pooled.NoiseOf(sample))
+	if err != nil {
+		t.Fatal(err)
+	}
+	builtin, err := learn.FitModel(sample, base, known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	miss := func(m *learn.Model) float64 {
 		low := float64(945 / base.Core)
 		want := truth.At(dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(low), Fc: low, Fm: 1})
-		return math.Abs(math.Log(float64(f.At(945, base.Mem).Energy / want.Energy)))
+		return math.Abs(math.Log(float64(m.At(945, base.Mem).Energy / want.Energy)))
 	}
-	learnt, general := miss(again.priors.get("V100", base)), miss(pooled.Builtin())
+	key := record.WorkloadKey{Cluster: "alpha", Workload: d.Workload, GPUModel: d.GPUModel}
+	learnt, general := miss(again.learner.Model(key).Model), miss(builtin)
 	if !(learnt < general/2) {
 		t.Errorf("the energy at 945 MHz is missed by %v, by what is known in general by %v", learnt, general)
 	}

@@ -112,7 +112,7 @@ func TestARestartLearnsFromTheRecordsAndFromImportedLogs(t *testing.T) {
 	if err != nil || len(versions) == 0 || versions[0].Samples != 4 {
 		t.Errorf("%+v, %v", versions, err)
 	}
-	if err := r.LoadModels(t.Context()); err != nil {
+	if err := r.learner.Load(t.Context()); err != nil {
 		t.Error(err)
 	}
 	standings := r.Standings()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/jobs"
+	"github.com/epplan/epplan/internal/learn"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
@@ -39,22 +40,18 @@ const fewRuns = 3
 func (c *Controller) upperAtDefault(workload string) time.Duration {
 	longest := 0.0
 	for _, name := range c.gpuModels() {
-		if m, pt, ok := c.foresee(workload, name); ok && m.model.samples+m.right > fewRuns {
-			longest = max(longest, m.model.Upper(&pt, c.settings.Load().Live.TimeMargin))
+		if m, pt, ok := c.foresee(workload, name); ok && m.Model.Samples+m.Hits > fewRuns {
+			longest = max(longest, m.Model.Upper(&pt, c.settings.Load().Live.TimeMargin))
 		}
 	}
 	return time.Duration(longest * float64(time.Second))
 }
 
 // foresee is what a workload does at default clocks.
-func (c *Controller) foresee(workload, gpuModel string) (modelView, dvfsmodel.Point, bool) {
-	m := c.models.get(record.WorkloadKey{Cluster: c.options.Cluster, Workload: workload, GPUModel: gpuModel})
-	if m.model == nil {
-		return m, dvfsmodel.Point{}, false
-	}
-	base := m.model.Base
-	pt := m.model.At(base.Core, base.Mem)
-	return m, pt, m.model.Covers(&pt)
+func (c *Controller) foresee(workload, gpuModel string) (learn.View, dvfsmodel.Point, bool) {
+	m := c.learner.Model(record.WorkloadKey{Cluster: c.options.Cluster, Workload: workload, GPUModel: gpuModel})
+	pt, ok := m.AtDefault()
+	return m, pt, ok
 }
 
 // workloadOf is the workload of a queued job as far as memory tells; "" if it

@@ -92,37 +92,8 @@ func (c *Controller) changed(ctx context.Context, f *store.Forgotten, what strin
 	if f.Runs+f.Conflicts > 0 {
 		c.options.Log.Warn("runs were "+what, "runs", f.Runs, "conflicts", f.Conflicts, "by_uid", CallerOf(ctx).UID)
 	}
-	out := &epdapi.RunsChanged{Runs: f.Runs, Conflicts: f.Conflicts, Models: []epdapi.Relearnt{}}
-	gpuModels := make(map[string]bool)
-	for _, key := range f.Workloads {
-		c.profiles.forget(key)
-		c.priors.forget(key)
-		gpuModels[key.GPUModel] = true
-	}
-	for _, key := range f.Workloads {
-		out.Models = append(out.Models, c.relearn(ctx, key))
-	}
-	for _, key := range c.models.keys() { // what workloads have in common changed
-		if m := c.models.get(key).model; m != nil && m.prior && gpuModels[key.GPUModel] {
-			c.refitSoon(key)
-		}
-	}
+	out := &epdapi.RunsChanged{Runs: f.Runs, Conflicts: f.Conflicts, Models: c.learner.Relearn(ctx, f.Workloads)}
 	c.counted.saved.Store(nil)
 	c.forecasts.TrainSoon()
 	return out
-}
-
-// relearn fits a workload's model to the runs that there are now.
-func (c *Controller) relearn(ctx context.Context, key record.WorkloadKey) epdapi.Relearnt {
-	err := c.Refit(ctx, key)
-	s := c.standingOf(key)
-	switch {
-	case err == nil || s.Version == 0 || s.Pinned:
-	case ctx.Err() != nil || c.options.Store.Trouble() != nil: // the records didn't answer
-		c.refitSoon(key)
-	default:
-		c.retire(ctx, key, c.models.get(key).model, "learnt from runs that were taken out of the records")
-		s = c.standingOf(key)
-	}
-	return epdapi.Relearnt{WorkloadKey: key, Version: s.Version, Pinned: s.Pinned, Note: s.Note}
 }

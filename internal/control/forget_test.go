@@ -2,12 +2,12 @@ package control
 
 import (
 	"context"
+	"math"
 	"net/http"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
@@ -63,18 +63,23 @@ func TestAModelForgetsTheRunsThatAreTakenOut(t *testing.T) {
 		r.slow(id)
 	}
 	key := r.keyOfRun(1)
-	spoilt := r.models.get(key).model
+	spoilt := r.learner.Model(key).Model
 	done := r.forget(bad...)
 	if len(done.Models) != 1 || done.Models[0].WorkloadKey != key || done.Models[0].Version == 0 {
 		t.Errorf("%+v", done)
 	}
-	now, want := r.models.get(key).model, clean.models.get(key).model
+	now, want := r.learner.Model(key).Model, clean.learner.Model(key).Model
 	if now == nil || want == nil {
 		t.Fatalf("model %v, want %v", now, want)
 	}
-	samples, err := clean.evidenceOf(context.Background(), key, base)
-	if err != nil || !now.like(want, samples.samples()) {
-		t.Errorf("%+v, want %+v; before %+v, %v", now.Model, want.Model, spoilt, err)
+	if now.Prior != want.Prior || now.Base != want.Base || now.Low != want.Low || now.High != want.High || math.Abs(now.Margin-want.Margin) > 0.01 {
+		t.Errorf("%+v, want %+v; before %+v", now.Model, want.Model, spoilt)
+	}
+	for _, core := range ask(1).Clocks[0].Core {
+		a, b := now.At(core, base.Mem), want.At(core, base.Mem)
+		if math.Abs(a.Time/b.Time-1) > 0.01 || math.Abs(float64(a.Power/b.Power)-1) > 0.01 {
+			t.Errorf("%v MHz: %+v, want %+v; before %+v", float64(core), a, b, spoilt)
+		}
 	}
 	a, err := r.Savings(context.Background(), time.Time{})
 	b, wrong := clean.Savings(context.Background(), time.Time{})
@@ -92,7 +97,7 @@ func TestAModelOfRunsThatAreAllTakenOutIsNotUsed(t *testing.T) {
 			r.run(id+1, memoryBound())
 		}
 		key := r.keyOfRun(1)
-		version := r.models.get(key).model.version
+		version := r.learner.Model(key).Model.Version
 		if pinned {
 			if err := r.UseModel(context.Background(), key, version, "tested"); err != nil {
 				t.Fatal(err)
@@ -106,7 +111,7 @@ func TestAModelOfRunsThatAreAllTakenOutIsNotUsed(t *testing.T) {
 		if m := done.Models[0]; (m.Version == version) != pinned || m.Pinned != pinned || (m.Note == "") != pinned {
 			t.Errorf("pinned %v: %+v", pinned, m)
 		}
-		if m := r.models.get(key).model; (m != nil) != pinned {
+		if m := r.learner.Model(key).Model; (m != nil) != pinned {
 			t.Errorf("pinned %v: it is used: %v", pinned, m)
 		}
 		if over, err := r.Overview(context.Background()); err != nil || over.Savings.TreatedEnded.Ended != 0 {
@@ -116,40 +121,6 @@ func TestAModelOfRunsThatAreAllTakenOutIsNotUsed(t *testing.T) {
 		if err != nil || back.Runs != 4 || len(back.Models) != 1 || back.Models[0].Version == 0 {
 			t.Errorf("put back: %+v, %v", back, err)
 		}
-	}
-}
-
-// What workloads have in common is learnt from others' runs, too: models that rest on
-// it are fitted anew.
-func TestWhatWorkloadsHaveInCommonForgetsTheRunsThatAreTakenOut(t *testing.T) {
-	r := newRig(t, nil)
-	p := &r.priors
-	key := func(workload string) record.WorkloadKey {
-		return record.WorkloadKey{Cluster: "alpha", Workload: workload, GPUModel: "V100"}
-	}
-	clocks := ask(1).Clocks[0].Core
-	samples := make([]dvfsmodel.Sample, 0, len(clocks))
-	for _, core := range clocks {
-		fc, truth := float64(core/base.Core), memoryBound()
-		pt := truth.At(dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: 1})
-		samples = append(samples, dvfsmodel.Sample{Core: core, Mem: 877, Time: pt.Time, Power: pt.Power})
-	}
-	for _, workload := range []string{"a", "b", "c", "d"} {
-		p.note(key(workload), samples, base)
-	}
-	p.learn("V100")
-	with := p.get("V100", base)
-	p.forget(key("none"))
-	if p.get("V100", base) != with {
-		t.Error("it forgot what it didn't learn")
-	}
-	p.forget(key("d"))
-	if p.get("V100", base) == with {
-		t.Error("until it has learnt anew it goes by what it learnt")
-	}
-	p.learn("V100")
-	if now := p.get("V100", base); now == with || len(p.byGPU["V100"].samples) != 3 {
-		t.Errorf("it goes by what it learnt: %v", now == with)
 	}
 }
 

@@ -31,6 +31,12 @@ func (g *gauge) done() {
 	}
 }
 
+// begin adds one that is under way until what it returns is called.
+func (g *gauge) begin() (done func()) {
+	g.add()
+	return g.done
+}
+
 // wait returns when nothing is under way, or the context ends.
 func (g *gauge) wait(ctx context.Context) error {
 	g.mu.Lock()

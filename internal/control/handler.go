@@ -277,28 +277,11 @@ type ModelStanding = epdapi.ModelStanding
 
 // Standings are how all workloads' models fare.
 func (c *Controller) Standings() []ModelStanding {
-	keys := c.models.keys()
-	all := make([]ModelStanding, 0, len(keys))
-	for _, key := range keys {
-		all = append(all, c.standingOf(key))
-	}
+	all := c.learner.Standings()
 	if s, known := c.forecasts.Standing(); known {
 		all = append(all, s)
 	}
 	return all
-}
-
-// standingOf is how a workload's model fares.
-func (c *Controller) standingOf(key record.WorkloadKey) ModelStanding {
-	s := ModelStanding{WorkloadKey: key}
-	c.models.change(key, func(st *standing) {
-		s.Missed, s.Pinned, s.Note, s.Chosen = st.off, st.pinned, st.note, st.chosen
-		if m := st.model; m != nil {
-			s.Version, s.Prior, s.Samples = m.version, m.prior, m.samples
-			s.Form, s.Created, s.Margin = m.Form.String(), m.created, m.Margin
-		}
-	})
-	return s
 }
 
 func (c *Controller) getModels(r *http.Request) (any, error) {
@@ -325,14 +308,7 @@ func (c *Controller) Versions(ctx context.Context, key record.WorkloadKey) ([]ep
 	if err := operators.admits(CallerOf(ctx)); err != nil {
 		return nil, err
 	}
-	stored, err := c.options.Store.Models(ctx, key)
-	versions := make([]epdapi.ModelVersion, len(stored))
-	for i := range stored {
-		v := &versions[i]
-		v.Model = stored[i]
-		v.Note, v.Chosen, _ = chosenIn(stored[i].Note)
-	}
-	return versions, err
+	return c.learner.Versions(ctx, key)
 }
 
 func (c *Controller) getSavings(r *http.Request) (any, error) {

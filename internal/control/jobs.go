@@ -13,6 +13,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/jobs"
+	"github.com/epplan/epplan/internal/learn"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
@@ -216,7 +217,7 @@ func wishesOf(w *slurm.Wishes, ownFreq bool) *epdapi.Wishes {
 // viewDecision adds to a decision what the model it was made by predicts.
 func (c *Controller) viewDecision(ctx context.Context, s *Settings, d *record.Decision) (epdapi.Decision, error) {
 	out := epdapi.Decision{Decision: *d}
-	m, err := c.modelVersion(ctx, record.WorkloadKey{Cluster: d.Cluster, Workload: d.Workload, GPUModel: d.GPUModel}, d.ModelVersion)
+	m, err := c.learner.Version(ctx, record.WorkloadKey{Cluster: d.Cluster, Workload: d.Workload, GPUModel: d.GPUModel}, d.ModelVersion)
 	if err != nil || m == nil {
 		return out, err
 	}
@@ -225,7 +226,7 @@ func (c *Controller) viewDecision(ctx context.Context, s *Settings, d *record.De
 		gpus = max(1, math.Round(d.EnergyJ.Value.Or(0)/one))
 	}
 	at := predictor{settings: s, model: m, gpuModel: d.GPUModel, gpus: gpus}
-	out.Model, out.Default = modelOf(m), at.point(m.Base.Core, m.Base.Mem)
+	out.Model, out.Default = m.Summary(), at.point(m.Base.Core, m.Base.Mem)
 	if d.Setting.Core > 0 {
 		mem := d.Setting.Mem
 		if mem == 0 {
@@ -236,37 +237,10 @@ func (c *Controller) viewDecision(ctx context.Context, s *Settings, d *record.De
 	return out, nil
 }
 
-// modelVersion is a version of a workload's model, nil for version 0 and for
-// one that is gone or can't be read.
-func (c *Controller) modelVersion(ctx context.Context, key record.WorkloadKey, version int64) (*model, error) {
-	if version == 0 {
-		return nil, nil
-	}
-	if m := c.models.get(key).model; m != nil && m.version == version {
-		return m, nil
-	}
-	all, err := c.options.Store.Models(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	for i := range all {
-		if all[i].Version != version {
-			continue
-		}
-		m, err := fromModelRecord(&all[i])
-		if err != nil {
-			c.options.Log.Warn("a model can't be shown", "error", err)
-			return nil, nil
-		}
-		return m, nil
-	}
-	return nil, nil
-}
-
 // predictor says what a job's GPUs would take at given clocks.
 type predictor struct {
 	settings *Settings
-	model    *model
+	model    *learn.Model
 	gpuModel string
 	gpus     float64
 }
@@ -279,13 +253,6 @@ func (p *predictor) point(core, mem dvfsmodel.MHz) *epdapi.Point {
 		Setting: dvfsmodel.Setting{Core: core, Mem: mem}, TimeS: pt.Time,
 		LowerS: p.model.Lower(&pt, margin), UpperS: p.model.Upper(&pt, margin),
 		PowerW: float64(pt.Power) * p.gpus, EnergyJ: float64(pt.Energy) * p.gpus, HostJ: float64(host) * p.gpus,
-	}
-}
-
-func modelOf(m *model) *epdapi.Model {
-	return &epdapi.Model{
-		Version: m.version, Prior: m.prior, Samples: m.samples, Margin: m.Margin,
-		MinCore: m.Low.Core, MaxCore: m.High.Core,
 	}
 }
 

@@ -2,13 +2,10 @@ package control
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 	"unique"
 
-	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
@@ -59,10 +56,7 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 	}
 	c.counters.outcomes.Add(1) // last: who sees it finds the rest done
 	if receipt == store.Stored && !o.Unmatched && o.Workload != "" {
-		key := record.WorkloadKey{Cluster: o.Cluster, Workload: o.Workload, GPUModel: o.GPUModel}
-		c.profiles.forget(key)
-		c.judge(ctx, key, &o)
-		c.refitSoon(key)
+		c.learner.RunEnded(ctx, &o)
 	}
 	if receipt == store.Stored && !o.Unmatched && hasJob(&o) && !o.Submitted.IsZero() {
 		c.forecasts.JobEnded(o.JobID, o.Submitted)
@@ -238,195 +232,4 @@ func (c *Controller) release(o *record.Outcome) {
 	if d := c.decided[key]; d != nil && d.sameRun(o.RunID) {
 		c.dropDecided(key, d)
 	}
-}
-
-// judge compares a run with its prediction. After enough misses in a row the
-// model is taken out of use.
-func (c *Controller) judge(ctx context.Context, key record.WorkloadKey, o *record.Outcome) {
-	m := c.models.get(key).model
-	if m == nil {
-		return
-	}
-	s, ok := sampleOf(o, m.Base)
-	if !ok {
-		return
-	}
-	hit := m.hits(&s, c.settings.Load().Live.TimeMargin)
-	missed := 0
-	c.models.change(key, func(st *standing) {
-		if st.model != m {
-			return
-		}
-		if st.off++; hit {
-			st.off = 0
-			st.right++
-		}
-		missed = st.off
-	})
-	if missed >= offInARow {
-		c.retire(ctx, key, m, fmt.Sprintf("missed the last %d runs", missed))
-	}
-}
-
-// retire takes a model out of use, one that an administrator chose too.
-func (c *Controller) retire(ctx context.Context, key record.WorkloadKey, m *model, why string) {
-	found := false
-	note := fmt.Sprintf("model version %d %s and isn't used", m.version, why)
-	c.models.change(key, func(st *standing) {
-		if found = st.model == m; found {
-			*st = standing{note: note}
-		}
-	})
-	if !found {
-		return
-	}
-	c.counters.retired.Add(1)
-	c.options.Log.Warn("a model isn't used any more", "why", why, "workload", key.Workload, "gpu_model", key.GPUModel, "version", m.version)
-	if err := c.options.Store.UseModel(ctx, key, 0, note); err != nil {
-		c.options.Log.Error("a model can't be taken out of use in the store", "error", err)
-	}
-}
-
-// refitSoon has a model fitted in the background, once for many outcomes.
-func (c *Controller) refitSoon(key record.WorkloadKey) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.queued[key] {
-		return
-	}
-	c.pending.add()
-	select {
-	case c.refits <- key:
-		c.queued[key] = true
-	default: // the next outcome tries again
-		c.pending.done()
-	}
-}
-
-func (c *Controller) refitLoop(ctx context.Context) {
-	c.learnFromStore(ctx)
-	for {
-		select {
-		case key := <-c.refits:
-			c.mu.Lock()
-			delete(c.queued, key)
-			c.mu.Unlock()
-			if err := c.Refit(ctx, key); err != nil {
-				c.options.Log.Info("no new model", "workload", key.Workload, "gpu_model", key.GPUModel, "reason", err)
-			}
-			c.pending.done()
-		case <-ctx.Done():
-			for {
-				select {
-				case <-c.refits:
-					c.pending.done()
-				default:
-					return
-				}
-			}
-		}
-	}
-}
-
-// Refit fits a workload's model to its last outcomes and puts it in use, unless
-// it predicts what the one in use does or an administrator chose that one. The
-// error says why there is no model.
-func (c *Controller) Refit(ctx context.Context, key record.WorkloadKey) error {
-	old := c.models.get(key).model
-	base, ok := c.baseOf(key.GPUModel, old)
-	if !ok {
-		return errors.New("the GPU model's default clocks aren't known")
-	}
-	seen, err := c.evidenceOf(ctx, key, base)
-	if err != nil {
-		return fmt.Errorf("refit: %w", err)
-	}
-	if seen.known { // else what was known holds, as does the model
-		c.models.change(key, func(st *standing) { st.usage = seen.usage })
-	}
-	samples := seen.samples()
-	c.priors.note(key, samples, base)
-	c.priors.learn(key.GPUModel)
-	prior := c.priors.get(key.GPUModel, base)
-	fresh, known, noise, err := fitModel(samples, base, prior)
-	if err != nil && len(seen.far) > 0 { // perhaps the work is another one now
-		samples = seen.near
-		fresh, known, noise, err = fitModel(samples, base, prior)
-	}
-	if err != nil {
-		return c.without(ctx, key, old, samples, err)
-	}
-	learnable := c.learnable(key.GPUModel, known, noise)
-	if old != nil && fresh.like(old, samples) {
-		c.models.change(key, func(st *standing) { st.lessons = learnable })
-		return nil
-	}
-	return c.adopt(ctx, key, fresh, learnable)
-}
-
-// without notes why a workload gets no new model. The one in use stays, unless
-// it missed half of the last runs.
-func (c *Controller) without(ctx context.Context, key record.WorkloadKey, old *model, samples []dvfsmodel.Sample, why error) error {
-	if old == nil {
-		c.models.change(key, func(st *standing) {
-			if st.model == nil && st.note == "" {
-				st.note = "this workload has no model: " + why.Error()
-			}
-		})
-		return why
-	}
-	last := samples[:min(len(samples), 2*offInARow)]
-	missed := 0
-	for i := range last {
-		if !old.hits(&last[i], c.settings.Load().Live.TimeMargin) {
-			missed++
-		}
-	}
-	if missed >= offInARow {
-		c.retire(ctx, key, old, fmt.Sprintf("missed %d of the last %d runs", missed, len(last)))
-	}
-	return why
-}
-
-// adopt stores a new version and puts it in use, unless one is pinned.
-func (c *Controller) adopt(ctx context.Context, key record.WorkloadKey, fresh *model, learnable []lesson) error {
-	fresh.created = c.options.Clock()
-	r, err := modelRecord(key, fresh)
-	if err != nil {
-		return err
-	}
-	pinned := false
-	c.models.change(key, func(st *standing) { pinned = st.pinned })
-	r.InUse = !pinned
-	version, err := c.options.Store.PutModel(ctx, r)
-	if err != nil {
-		return fmt.Errorf("refit: %w", err)
-	}
-	fresh.version = version
-	c.counters.refits.Add(1)
-	if !pinned {
-		c.models.change(key, func(st *standing) {
-			st.model, st.note, st.off, st.right, st.chosen = fresh, "", 0, 0, epdapi.Chosen{}
-			st.lessons = learnable
-		})
-	}
-	return nil
-}
-
-// baseOf is the default clocks of a GPU model: those that the last decision
-// saw, those of the model in use, or of the profile.
-func (c *Controller) baseOf(gpuModel string, m *model) (dvfsmodel.Setting, bool) {
-	c.mu.Lock()
-	seen := c.clocks[gpuModel]
-	c.mu.Unlock()
-	if seen != nil {
-		return seen.base, true
-	}
-	if m != nil {
-		return m.Base, true
-	}
-	if p, err := c.settings.Load().Profiles.Lookup(gpuModel); err == nil && p.Default.Core > 0 && p.Default.Mem > 0 {
-		return p.Default, true
-	}
-	return dvfsmodel.Setting{}, false
 }

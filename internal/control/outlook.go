@@ -127,11 +127,11 @@ func (c *Controller) limitNow(job *jobs.Job, began time.Time) record.Number {
 // upperNow is how long a run at a decision's clocks takes at most by the model
 // that is in use now.
 func (c *Controller) upperNow(d *decided) record.Number {
-	m := c.models.get(record.WorkloadKey{Cluster: c.options.Cluster, Workload: d.Workload, GPUModel: d.GPUModel}).model
+	m := c.learner.Model(record.WorkloadKey{Cluster: c.options.Cluster, Workload: d.Workload, GPUModel: d.GPUModel}).Model
 	if m == nil {
 		return record.Number{}
 	}
-	base, known := c.baseOf(d.GPUModel, m)
+	base, known := c.learner.Base(d.GPUModel, m)
 	if !known {
 		return record.Number{}
 	}

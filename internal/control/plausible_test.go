@@ -22,7 +22,7 @@ func TestWhatCantBeOfAnOutcomeIsKeptAndCountsNowhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	model := r.models.get(r.keyOfRun(4)).model
+	model := r.learner.Model(r.keyOfRun(4)).Model
 	glitches := []func(*record.Outcome){
 		func(o *record.Outcome) { o.GPUEnergyJ = record.Known(1.7e308) },
 		func(o *record.Outcome) { o.GPUEnergyJ = record.Known(1.7e308) },
@@ -50,7 +50,7 @@ func TestWhatCantBeOfAnOutcomeIsKeptAndCountsNowhere(t *testing.T) {
 	if err != nil || after.Treated != before.Treated || after.TreatedEnded.Completed != before.TreatedEnded.Completed+int64(len(glitches)) {
 		t.Errorf("savings of %+v, before %+v, %v", after, before, err)
 	}
-	if now := r.models.get(r.keyOfRun(4)).model; now != model {
+	if now := r.learner.Model(r.keyOfRun(4)).Model; now != model {
 		t.Errorf("the model learnt from it: %+v, before %+v", now, model)
 	}
 	s := r.Status(context.Background())

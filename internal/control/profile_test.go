@@ -193,12 +193,12 @@ func TestARunAtLowerClocksGoesBySlower(t *testing.T) {
 		d := r.run(id+1, memoryBound())
 		key = record.WorkloadKey{Cluster: "alpha", Workload: d.Workload, GPUModel: d.GPUModel}
 	}
-	slow := r.slowdown(key, dvfsmodel.Setting{Core: 802})
+	slow := r.learner.Slowdown(key, dvfsmodel.Setting{Core: 802})
 	pt := memoryBound()
 	if want := (pt.T0 + pt.D*(pt.Delta*1380/802+1-pt.Delta)) / (pt.T0 + pt.D); !(slow > 1+(want-1)/2 && slow < 1+2*(want-1)) {
 		t.Errorf("%v times the time, want about %v", slow, want)
 	}
-	if r.slowdown(key, dvfsmodel.Setting{}) != 1 || r.slowdown(record.WorkloadKey{}, dvfsmodel.Setting{Core: 802}) != 1 {
+	if r.learner.Slowdown(key, dvfsmodel.Setting{}) != 1 || r.learner.Slowdown(record.WorkloadKey{}, dvfsmodel.Setting{Core: 802}) != 1 {
 		t.Error("what isn't known goes by as it is")
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/jobs"
+	"github.com/epplan/epplan/internal/learn"
 	"github.com/epplan/epplan/internal/spelling"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
@@ -43,7 +44,7 @@ func (c *Controller) Queue(ctx context.Context) (*epdapi.Queue, error) {
 	who, s, now := CallerOf(ctx), c.settings.Load(), c.options.Clock()
 	q := &epdapi.Queue{At: listed.At, Jobs: []epdapi.QueuedJob{}, Nodes: []epdapi.QueueNode{}}
 	gpuModels := c.gpuModels()
-	models := make(map[record.WorkloadKey]*model)
+	models := make(map[record.WorkloadKey]*learn.Model)
 	nodes := c.jobs.Nodes()
 	kinds, foreseen := kindsOf(s, nodes, gpuModels), 0
 	for id, known := range c.jobs.All() {
@@ -183,7 +184,7 @@ func typedModel(s *Settings, gres string, gpuModels []string) (string, bool) {
 
 // queuedWorkload is the key of a job's workload if there is a model of it,
 // which is noted.
-func (c *Controller) queuedWorkload(ctx context.Context, job *jobs.Job, out *epdapi.QueuedJob, gpuModels []string, models map[record.WorkloadKey]*model) string {
+func (c *Controller) queuedWorkload(ctx context.Context, job *jobs.Job, out *epdapi.QueuedJob, gpuModels []string, models map[record.WorkloadKey]*learn.Model) string {
 	known, err := c.jobs.WithSubmission(ctx, job)
 	if err != nil {
 		return ""
@@ -192,7 +193,7 @@ func (c *Controller) queuedWorkload(ctx context.Context, job *jobs.Job, out *epd
 	workload, found := known.Source.Workload(out.GPUs), ""
 	for _, name := range gpuModels {
 		key := record.WorkloadKey{Cluster: c.options.Cluster, Workload: workload, GPUModel: name}
-		if m := c.models.get(key).model; m != nil {
+		if m := c.learner.Model(key).Model; m != nil {
 			models[key], found = m, workload
 		}
 	}
@@ -264,9 +265,9 @@ func (k nodeKinds) under(j *slurm.Job) string {
 
 // modelsText is models as a models file; empty without any. A model that can't
 // be said so is left out.
-func (c *Controller) modelsText(models map[record.WorkloadKey]*model) (string, error) {
+func (c *Controller) modelsText(models map[record.WorkloadKey]*learn.Model) (string, error) {
 	var all []config.Model
-	keys := slices.SortedFunc(maps.Keys(models), compareKeys)
+	keys := slices.SortedFunc(maps.Keys(models), record.WorkloadKey.Compare)
 	for _, key := range keys {
 		m := config.NewModel(key.Workload, key.GPUModel, models[key].Fitted)
 		if _, err := config.NewModels(m); err != nil {
@@ -296,9 +297,7 @@ const assumedIdleW = 50
 func (c *Controller) profilesText(s *Settings, gpuModels []string) string {
 	var b strings.Builder
 	for _, name := range gpuModels {
-		c.mu.Lock()
-		seen := c.clocks[name]
-		c.mu.Unlock()
+		seen := c.tableOf(name)
 		p, err := s.Profiles.Lookup(name)
 		if seen == nil || err == nil && (len(p.Clocks) > 0 || p.Range != "") {
 			continue

@@ -114,7 +114,7 @@ func (c *Controller) Report(_ context.Context, r *epdapi.NodeReport) (epdapi.Rep
 	}
 	nodes := c.reports.put(hear(c.options.Clock(), r), jobsOn(r, c.sharesGPU))
 	if len(r.GPUs) > 0 {
-		c.profiles.noteNode(r.Node, c.settings.Load().modelName(r.GPUs[0].Model))
+		c.nodes.put(r.Node, c.settings.Load().modelName(r.GPUs[0].Model))
 	}
 	return epdapi.ReportAnswer{EveryS: apart(nodes).Seconds()}, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/learn"
 	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/planner/sharing"
 )
@@ -94,6 +95,11 @@ func (s *Settings) modelName(name string) string {
 		return p.Name
 	}
 	return name
+}
+
+// learning are the settings that learning goes by.
+func (s *Settings) learning() learn.Settings {
+	return learn.Settings{TimeMargin: s.Live.TimeMargin, Explore: s.Live.Explore > 0, Sharing: s.sharing()}
 }
 
 // hostPower is the watts of the rest of a node for each of its GPUs.

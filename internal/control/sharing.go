@@ -13,6 +13,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/share"
+	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/planner/sharing"
 	"github.com/epplan/epplan/slurm"
@@ -36,7 +37,7 @@ func (c *Controller) SharedNodes(ctx context.Context, cluster *share.Cluster, j 
 			return p, rate
 		},
 		Model: func(n *slurm.Node) string {
-			return cmp.Or(c.profiles.modelOf(n.Name), kindOf(s, n, models).GPUModel)
+			return cmp.Or(c.nodes.get(n.Name), kindOf(s, n, models).GPUModel)
 		},
 		GPU:  s.sharedGPU,
 		Seen: func(node string, jobs []slurm.JobID) []share.Sample { return c.reports.seen(node, jobs, now) },
@@ -45,6 +46,20 @@ func (c *Controller) SharedNodes(ctx context.Context, cluster *share.Cluster, j 
 		order.Note, order.Nodes = slurm.Printable(failed.Error(), maxMessage), []share.Node{}
 	}
 	return order
+}
+
+// sharing are the rules in force.
+func (s *Settings) sharing() share.Rules {
+	l := &s.Live.Sharing
+	return share.Rules{Runs: l.Runs, Spread: l.Spread, Slowdown: l.Slowdown}
+}
+
+// profileOf is what a workload does by itself on a GPU model, from its last runs
+// that had their GPUs alone. The error says that the records can't be read.
+func (c *Controller) profileOf(ctx context.Context, key record.WorkloadKey) (*share.Profile, error) {
+	return store.Within(ctx, c.options.StoreWait, func(ctx context.Context) (*share.Profile, error) {
+		return c.learner.Profile(ctx, key)
+	})
 }
 
 // sharedUse is the profile of a job's workload, nil if nothing is known of it,
@@ -73,7 +88,7 @@ func (c *Controller) sharedUse(ctx context.Context, j *slurm.Job, gpuModel strin
 		d := c.decided[decisionKey{j.ID, node}]
 		c.mu.Unlock()
 		if d != nil && d.Apply {
-			rate = 1 / c.slowdown(key, dvfsmodel.Setting{Core: d.Core, Mem: d.Mem})
+			rate = 1 / c.learner.Slowdown(key, dvfsmodel.Setting{Core: d.Core, Mem: d.Mem})
 		}
 	}
 	return p, rate, nil

@@ -21,7 +21,6 @@ type counters struct {
 	outcomes, outcomeErrors  atomic.Int64
 	implausible              atomic.Int64
 	lastImplausible          atomic.Pointer[string]
-	refits, retired          atomic.Int64
 	adaptedRuns, sharedRuns  atomic.Int64
 	slowestDecide            atomic.Int64 // nanoseconds
 }
@@ -82,12 +81,13 @@ type Status = epdapi.ControllerStatus
 func (c *Controller) Status(ctx context.Context) Status {
 	s := c.settings.Load()
 	n := &c.counters
+	models, refits, retired := c.learner.Counts()
 	status := Status{
 		Cluster: c.options.Cluster, Started: c.started, ConfigVersion: s.Version,
-		Mode: s.Live.Mode, Modes: s.Live.Modes, HoldOut: s.Live.HoldOut, ConstantArm: s.Live.ConstantArm, Models: c.models.inUse(),
+		Mode: s.Live.Mode, Modes: s.Live.Modes, HoldOut: s.Live.HoldOut, ConstantArm: s.Live.ConstantArm, Models: models,
 		Submissions: n.submissions.Load(), Decisions: n.decisions.Load(), Applied: n.applied.Load(),
 		HeldOut: n.heldOut.Load(), Constant: n.constant.Load(), BadRequests: n.badRequests.Load(), Outcomes: n.outcomes.Load(),
-		OutcomeErrors: n.outcomeErrors.Load(), Refits: n.refits.Load(), Retired: n.retired.Load(),
+		OutcomeErrors: n.outcomeErrors.Load(), Refits: refits, Retired: retired,
 		Implausible: n.implausible.Load(),
 		AdaptedRuns: n.adaptedRuns.Load(), SharedRuns: n.sharedRuns.Load(),
 		Unwritten: c.writer.waiting.Load(), Lost: c.writer.lost.Load(),

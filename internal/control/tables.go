@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/learn"
 )
 
 // table is the clocks of a GPU that may be set, under some settings.
@@ -122,4 +123,25 @@ func (t *table) setBase(s *Settings, r *DecideRequest) {
 	if t.supports(asked) {
 		t.base = asked
 	}
+}
+
+// tableOf is the clocks of a GPU model as agents last said; nil: none did since the
+// start.
+func (c *Controller) tableOf(gpuModel string) *table {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.clocks[gpuModel]
+}
+
+// gpu is what is known of a GPU model, for learning.
+func (c *Controller) gpu(gpuModel string) learn.GPU {
+	s := c.settings.Load()
+	gpu := learn.GPU{HostW: s.hostPower(gpuModel)}
+	if seen := c.tableOf(gpuModel); seen != nil {
+		gpu.Base, gpu.Allowed = seen.base, seen.allowed
+	}
+	if p, err := s.Profiles.Lookup(gpuModel); err == nil {
+		gpu.Default = p.Default
+	}
+	return gpu
 }

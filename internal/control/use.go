@@ -36,7 +36,7 @@ func (c *Controller) postModelsUse(r *http.Request) (any, error) {
 	}
 	ctx := r.Context()
 	key := record.WorkloadKey{Cluster: c.options.Cluster, Workload: m.Workload, GPUModel: c.settings.Load().modelName(m.GPUModel)}
-	versions, err := c.options.Store.Models(ctx, key)
+	versions, err := c.learner.Versions(ctx, key)
 	if err != nil {
 		return nil, err
 	}
@@ -51,5 +51,5 @@ func (c *Controller) postModelsUse(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.withLastJobs(ctx, []ModelStanding{c.standingOf(key)})[0], nil
+	return c.withLastJobs(ctx, []ModelStanding{c.learner.Standing(key)})[0], nil
 }

@@ -28,12 +28,9 @@ type training struct {
 	Scores []epdapi.ForecastScore `json:"scores"`
 }
 
-// forecastKey is under which versions of what predicts are stored, among those of
+// Workload is under which name versions of what predicts are stored, among those of
 // workloads' models.
-const (
-	Workload = "forecast"
-	Form     = "ladder"
-)
+const Workload = "forecast"
 
 func (f *Forecaster) key() record.WorkloadKey {
 	return record.WorkloadKey{Cluster: f.options.Cluster, Workload: Workload}
@@ -152,7 +149,7 @@ func (f *Forecaster) keepTraining(ctx context.Context, t *training, jobs int) er
 		return fmt.Errorf("store a training: %w", err)
 	}
 	t.Version, err = f.options.Records.PutModel(ctx, &record.Model{
-		WorkloadKey: f.key(), Form: Form, Coefficients: text, Samples: jobs, Created: t.At, InUse: true,
+		WorkloadKey: f.key(), Form: record.ForecastForm, Coefficients: text, Samples: jobs, Created: t.At, InUse: true,
 		Note: t.note(),
 	})
 	if err != nil {

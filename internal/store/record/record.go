@@ -1,7 +1,9 @@
 package record
 
 import (
+	"cmp"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -255,6 +257,17 @@ type WorkloadKey struct {
 	Workload string `json:"workload"`
 	GPUModel string `json:"gpu_model"`
 }
+
+// Compare orders keys by workload, GPU model and cluster.
+func (k WorkloadKey) Compare(o WorkloadKey) int {
+	return cmp.Or(
+		strings.Compare(k.Workload, o.Workload), strings.Compare(k.GPUModel, o.GPUModel), strings.Compare(k.Cluster, o.Cluster),
+	)
+}
+
+// ForecastForm is the form of versions that say what forecasts were learnt from: they
+// are kept among the models, and no clock follows from them.
+const ForecastForm = "ladder"
 
 // Model is one version of a workload's fitted model.
 type Model struct {

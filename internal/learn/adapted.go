@@ -1,4 +1,4 @@
-package control
+package learn
 
 import (
 	"fmt"
@@ -11,13 +11,8 @@ import (
 // A run whose clock was adapted is a sample of one clock if it was there for
 // nearly all of its time, or if its stays say well enough what it would have
 // taken there: where it was at work at one clock and waited at others.
-const (
-	mostTimeDoubt   = 0.03 // of its time at that clock
-	mostEnergyDoubt = 0.1  // of its energy: bounds are that wide where some work was done at a neighbouring clock
-	mostUntold      = 0.02 // of its time, in no stay
-)
 
-// adapted tells whether a run's clock was adapted.
+// adapted reports whether a run's clock was adapted.
 func adapted(o *record.Outcome) bool {
 	_, adapted := o.Slowdown.Get()
 	return adapted
@@ -55,15 +50,16 @@ func unstepped(o *record.Outcome, seconds float64) (dvfsmodel.MHz, float64, dvfs
 		return 0, 0, 0, "its clocks were adapted, and it was at none of them for nearly all of the time"
 	}
 	if dvfsmodel.SecondsOf(o.Stays) < (1-mostUntold)*seconds {
-		return 0, 0, 0, "its clocks were adapted, and it wasn't alone on its GPUs, or wasn't looked at, for part of the time"
+		return 0, 0, 0, "its clocks were adapted, " +
+			"and it wasn't alone on its GPUs, or wasn't looked at, for part of the time"
 	}
 	u, err := dvfsmodel.Unstep(o.Stays, seconds)
 	if err != nil {
 		return 0, 0, 0, "its clocks were adapted: " + err.Error()
 	}
 	if off, unsure := u.Time.Doubt(), u.Energy.Doubt(); off > mostTimeDoubt || unsure > mostEnergyDoubt {
-		return 0, 0, 0, fmt.Sprintf("its clocks were adapted, and it was at work at several: at %.0f MHz it may have taken %.0f%% more or less time, and %.0f%% energy",
-			float64(u.Core), math.Ceil(100*off), math.Ceil(100*unsure))
+		return 0, 0, 0, fmt.Sprintf("its clocks were adapted, and it was at work at several: "+
+			"at %.0f MHz it may have taken %.0f%% more or less time, and %.0f%% energy", float64(u.Core), math.Ceil(100*off), math.Ceil(100*unsure))
 	}
 	power := u.Energy.Guess / u.Time.Guess / float64(len(o.GPUs))
 	return u.Core, u.Time.Guess, dvfsmodel.Watt(power), ""

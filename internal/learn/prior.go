@@ -1,4 +1,4 @@
-package control
+package learn
 
 import (
 	"context"
@@ -53,7 +53,10 @@ func (p *priors) note(key record.WorkloadKey, samples []dvfsmodel.Sample, base d
 	defer p.mu.Unlock()
 	g := p.byGPU[key.GPUModel]
 	if g == nil || g.base != base {
-		g = &gpuPrior{base: base, samples: make(map[record.WorkloadKey][]dvfsmodel.Sample), changed: make(map[record.WorkloadKey]bool)}
+		g = &gpuPrior{
+			base: base, samples: make(map[record.WorkloadKey][]dvfsmodel.Sample),
+			changed: make(map[record.WorkloadKey]bool),
+		}
 		if p.byGPU == nil {
 			p.byGPU = make(map[string]*gpuPrior)
 		}
@@ -106,7 +109,8 @@ func (p *priors) learn(gpuModel string) {
 	}
 	clear(g.changed)
 	workloads := make([][]dvfsmodel.Sample, 0, len(g.samples))
-	for _, key := range slices.SortedFunc(maps.Keys(g.samples), compareKeys) { // sums in one order give one result
+	// Sums in one order give one result.
+	for _, key := range slices.SortedFunc(maps.Keys(g.samples), record.WorkloadKey.Compare) {
 		workloads = append(workloads, g.samples[key])
 	}
 	base := g.base
@@ -134,24 +138,24 @@ func noiseOf(workloads [][]dvfsmodel.Sample) pooled.Noise {
 }
 
 // learnFromStore learns from the workloads whose models are in the store.
-func (c *Controller) learnFromStore(ctx context.Context) {
+func (l *Learner) learnFromStore(ctx context.Context) {
 	seen := make(map[string]int)
-	for _, key := range c.models.keys() {
+	for _, key := range l.models.keys() {
 		if seen[key.GPUModel]++; seen[key.GPUModel] > maxEvidence {
 			continue
 		}
-		base, ok := c.baseOf(key.GPUModel, c.models.get(key).model)
+		base, ok := l.Base(key.GPUModel, l.models.get(key).Model)
 		if !ok {
 			continue
 		}
-		known, err := c.evidenceOf(ctx, key, base)
+		known, err := l.evidenceOf(ctx, key, base)
 		if err != nil {
-			c.options.Log.Warn("what workloads have in common can't be learnt from the records", "error", err)
+			l.options.Log.Warn("what workloads have in common can't be learnt from the records", "error", err)
 			return
 		}
-		c.priors.note(key, known.samples(), base)
+		l.priors.note(key, known.samples(), base)
 	}
 	for gpuModel := range seen {
-		c.priors.learn(gpuModel)
+		l.priors.learn(gpuModel)
 	}
 }

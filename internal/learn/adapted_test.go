@@ -1,4 +1,4 @@
-package control
+package learn
 
 import (
 	"context"
@@ -140,8 +140,8 @@ func TestModelsOfAdaptedRunsAloneAreThoseOfRunsAtOneClock(t *testing.T) {
 		}
 		stepped, static = append(stepped, s), append(static, truth)
 	}
-	mine, _, _, err1 := fitModel(stepped, base, pooled.Builtin())
-	theirs, _, _, err2 := fitModel(static, base, pooled.Builtin())
+	mine, _, _, err1 := fitTo(stepped, base, pooled.Builtin())
+	theirs, _, _, err2 := fitTo(static, base, pooled.Builtin())
 	if err1 != nil || err2 != nil {
 		t.Fatal(err1, err2)
 	}
@@ -196,7 +196,7 @@ func (j *truth) stepped(at int, part, off, watts float64) *record.Outcome {
 }
 
 // worst is how far a model is off at most at any clock, in time and in power.
-func (j *truth) worst(m *model) (time, power float64) {
+func (j *truth) worst(m *Model) (time, power float64) {
 	for _, core := range steps {
 		s, pt := j.static(core), m.At(core, base.Mem)
 		time, power = max(time, math.Abs(math.Log(pt.Time/s.Time))), max(power, math.Abs(math.Log(float64(pt.Power/s.Power))))
@@ -242,7 +242,7 @@ type misses struct {
 	worse       int
 }
 
-func (e *misses) add(j *truth, m *model, than [2]float64) [2]float64 {
+func (e *misses) add(j *truth, m *Model, than [2]float64) [2]float64 {
 	time, power := j.worst(m)
 	e.time, e.power = e.time+time/trials, e.power+power/trials
 	if time > than[0]+noise || power > than[1]+noise {
@@ -262,8 +262,8 @@ func TestAdaptedRunsMakeAModelOfOthersNoWorse(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 2))
 	const runs = 30
 	near := func() float64 { return math.Exp(noise * random.NormFloat64()) }
-	fit := func(samples []dvfsmodel.Sample) *model {
-		m, _, _, err := fitModel(samples, base, pooled.Builtin())
+	fit := func(samples []dvfsmodel.Sample) *Model {
+		m, _, _, err := fitTo(samples, base, pooled.Builtin())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -310,8 +310,8 @@ func TestAdaptedRunsMakeAModelOfOthersNoWorse(t *testing.T) {
 // Where clocks are adapted nearly all runs are, and what was learnt at other clocks
 // would be out of sight after a window of them.
 func TestRunsAtOneClockAreNotForgottenWhileClocksAreAdapted(t *testing.T) {
-	r := adaptRig(t, adaptAll, coreBound())
-	key := r.key()
+	l, records := onStore(t)
+	key := keyOf("train")
 	n := 0
 	put := func(seconds float64, core dvfsmodel.MHz, stepped bool) {
 		n++
@@ -325,17 +325,18 @@ func TestRunsAtOneClockAreNotForgottenWhileClocksAreAdapted(t *testing.T) {
 				o.Clocks = append(o.Clocks, record.ClockShare{Setting: dvfsmodel.Setting{Core: f, Mem: 877}, Seconds: 100})
 			}
 		}
-		if _, err := r.store.PutOutcome(t.Context(), o); err != nil {
+		if _, err := records.PutOutcome(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 	}
 	seen := func() *evidence {
-		e, err := r.evidenceOf(t.Context(), key, base)
+		e, err := l.evidenceOf(t.Context(), key, base)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return e
 	}
+	put(600, 0, false)
 	for _, core := range []dvfsmodel.MHz{802, 945, 1087, 1380} {
 		put(600*1380/float64(core), core, false)
 	}
@@ -343,17 +344,17 @@ func TestRunsAtOneClockAreNotForgottenWhileClocksAreAdapted(t *testing.T) {
 		put(700, 802, true)
 	}
 	put(600, 0, false)
-	if e := seen(); len(e.near) != 1 || len(e.far) != 5 || !severalSettings(e.samples()) {
+	if e := seen(); len(e.recent) != 1 || len(e.older) != 5 || !severalSettings(e.samples()) {
 		t.Errorf("%+v", e)
 	}
 	put(1200, 0, false) // twice as much work now
-	if e := seen(); len(e.near) != 2 || len(e.far) != 0 {
+	if e := seen(); len(e.recent) != 2 || len(e.older) != 0 {
 		t.Errorf("after a run that took twice as long: %+v", e)
 	}
 	for range lookBack * window {
 		put(700, 802, true)
 	}
-	if e := seen(); len(e.samples()) != 0 || e.known || e.usage != 0 {
+	if e := seen(); len(e.samples()) != 0 || e.measured || e.usage != 0 {
 		t.Errorf("after very many adapted runs: %+v", e)
 	}
 }

@@ -1,4 +1,4 @@
-package control
+package learn
 
 import (
 	"context"
@@ -19,30 +19,32 @@ const agreeing = 0.05
 
 // evidence is what a workload's last runs say of it, the newest first.
 type evidence struct {
-	near []dvfsmodel.Sample // of the last outcomes
-	far  []dvfsmodel.Sample // of those before, as long as they agree
+	recent []dvfsmodel.Sample // of the last outcomes
+	older  []dvfsmodel.Sample // of those before, as long as they agree
 	// usage is the part of their time at default clocks in which runs that weren't
 	// adapted were at work, at least; 0 where that isn't known.
-	usage float64
-	known bool // there are such runs
+	usage    float64
+	measured bool // there are such runs
 }
 
 // samples are all of them.
-func (e *evidence) samples() []dvfsmodel.Sample { return slices.Concat(e.near, e.far) }
+func (e *evidence) samples() []dvfsmodel.Sample { return slices.Concat(e.recent, e.older) }
 
 // evidenceOf reads what a workload's last runs say of it.
-func (c *Controller) evidenceOf(ctx context.Context, key record.WorkloadKey, base dvfsmodel.Setting) (*evidence, error) {
-	near, far, err := c.lastOutcomes(ctx, key)
+func (l *Learner) evidenceOf(
+	ctx context.Context, key record.WorkloadKey, base dvfsmodel.Setting,
+) (*evidence, error) {
+	recent, older, err := l.lastOutcomes(ctx, key)
 	if err != nil {
 		return nil, err
 	}
 	e := &evidence{usage: 1}
-	e.near, e.far = e.take(near, base), e.take(far, base)
-	if !e.known {
+	e.recent, e.older = e.take(recent, base), e.take(older, base)
+	if !e.measured {
 		e.usage = 0
 	}
-	if !agree(e.near, e.far) {
-		e.far = nil
+	if !agree(e.recent, e.older) {
+		e.older = nil
 	}
 	return e, nil
 }
@@ -50,23 +52,25 @@ func (c *Controller) evidenceOf(ctx context.Context, key record.WorkloadKey, bas
 // lastOutcomes are those of a workload that its model is fitted to, the newest
 // first. Where clocks are adapted few of them are runs that weren't, and at other
 // clocks: these would be forgotten soon. So it looks further back for them.
-func (c *Controller) lastOutcomes(ctx context.Context, key record.WorkloadKey) (near, far []record.Outcome, err error) {
-	page, err := c.options.Store.OutcomesOf(ctx, key, 0, window)
+func (l *Learner) lastOutcomes(
+	ctx context.Context, key record.WorkloadKey,
+) (recent, older []record.Outcome, err error) {
+	page, err := l.options.Records.OutcomesOf(ctx, key, 0, window)
 	if err != nil {
 		return nil, nil, err
 	}
-	near = page.Outcomes
+	recent = page.Outcomes
 	is := func(o record.Outcome) bool { return adapted(&o) }
-	if !slices.ContainsFunc(near, is) {
-		return near, nil, nil
+	if !slices.ContainsFunc(recent, is) {
+		return recent, nil, nil
 	}
 	for further := 1; further < lookBack && page.Next != 0; further++ {
-		if page, err = c.options.Store.OutcomesOf(ctx, key, page.Next, window); err != nil {
+		if page, err = l.options.Records.OutcomesOf(ctx, key, page.Next, window); err != nil {
 			return nil, nil, err
 		}
-		far = append(far, slices.DeleteFunc(page.Outcomes, is)...)
+		older = append(older, slices.DeleteFunc(page.Outcomes, is)...)
 	}
-	return near, far, nil
+	return recent, older, nil
 }
 
 // take are the samples of outcomes.
@@ -80,13 +84,13 @@ func (e *evidence) take(outcomes []record.Outcome, base dvfsmodel.Setting) []dvf
 		}
 		samples = append(samples, s)
 		if !adapted(o) {
-			e.usage, e.known = min(e.usage, usageOf(o, base)), true
+			e.usage, e.measured = min(e.usage, usageOf(o, base)), true
 		}
 	}
 	return samples
 }
 
-// agree tells whether two groups of runs take about as long at the clocks that
+// agree reports whether two groups of runs take about as long at the clocks that
 // both were at.
 func agree(a, b []dvfsmodel.Sample) bool {
 	for _, s := range a {
@@ -108,4 +112,19 @@ func meanAt(samples []dvfsmodel.Sample, core, mem dvfsmodel.MHz) (mean float64, 
 		}
 	}
 	return mean, runs
+}
+
+// usageOf is the part of its time at default clocks in which a run was at work,
+// at least, by the part at the clocks that it had: there work took no longer than
+// if all of it followed the clock.
+func usageOf(o *record.Outcome, base dvfsmodel.Setting) float64 {
+	usage := o.Utilisation.Or(0)
+	if !(usage > 0 && usage <= 1) {
+		return 0
+	}
+	slower := 1.0
+	if o.Setting.Core > 0 {
+		slower = max(1, float64(base.Core/o.Setting.Core))
+	}
+	return usage / (usage + slower*(1-usage))
 }

@@ -1,0 +1,130 @@
+package learn
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/dvfsmodel/choose"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// Model is a version of a workload's model, ready to predict. It is immutable.
+type Model struct {
+	choose.Model
+
+	Version int64
+	Prior   bool // what workloads have in common, after a few samples
+	Samples int
+	Created time.Time
+}
+
+// storedModel is what a stored model has beside its form.
+type storedModel struct {
+	BaseCore     dvfsmodel.MHz `json:"base_core_mhz"`
+	BaseMem      dvfsmodel.MHz `json:"base_mem_mhz"`
+	Coefficients []coefficient `json:"coefficients"`
+	Margin       float64       `json:"time_margin"`
+	Prior        bool          `json:"prior"`
+	MinCore      dvfsmodel.MHz `json:"min_core_mhz"`
+	MaxCore      dvfsmodel.MHz `json:"max_core_mhz"`
+	MinMem       dvfsmodel.MHz `json:"min_mem_mhz"`
+	MaxMem       dvfsmodel.MHz `json:"max_mem_mhz"`
+	// Of the fit: distinct settings, and mean relative errors at settings left out; 0:
+	// not known, as of versions from before they were kept.
+	Settings   int     `json:"settings,omitempty"`
+	TimeError  float64 `json:"time_error,omitempty"`
+	PowerError float64 `json:"power_error,omitempty"`
+}
+
+type coefficient struct {
+	Name   string  `json:"name"`
+	Value  float64 `json:"value"`
+	StdErr float64 `json:"std_err"`
+}
+
+// String names the model in reasons.
+func (m *Model) String() string {
+	kind := "model"
+	if m.Prior {
+		kind = "pooled prior"
+	}
+	return fmt.Sprintf("%s version %d of %d runs", kind, m.Version, m.Samples)
+}
+
+// modelRecord is a model as it is stored.
+func modelRecord(key record.WorkloadKey, m *Model) (*record.Model, error) {
+	stored := storedModel{
+		BaseCore: m.Base.Core, BaseMem: m.Base.Mem, Margin: m.Margin, Prior: m.Prior,
+		MinCore: m.Low.Core, MaxCore: m.High.Core, MinMem: m.Low.Mem, MaxMem: m.High.Mem,
+		Settings: m.Settings, TimeError: m.TimeError, PowerError: m.PowerError,
+	}
+	for _, c := range m.Coefficients() {
+		stored.Coefficients = append(stored.Coefficients, coefficient(c))
+	}
+	text, err := json.Marshal(&stored)
+	if err != nil {
+		return nil, fmt.Errorf("model of workload %s: %w", key.Workload, err)
+	}
+	var covariance []float64
+	for _, row := range m.Covariance {
+		covariance = append(covariance, row...)
+	}
+	return &record.Model{
+		WorkloadKey: key, Form: m.Form.String(), Coefficients: text, Covariance: covariance,
+		Samples: m.Samples, Created: m.Created,
+	}, nil
+}
+
+// fromModelRecord rebuilds a model.
+func fromModelRecord(r *record.Model) (*Model, error) {
+	m, err := parseModel(r)
+	if err != nil {
+		return nil, fmt.Errorf("model %d of workload %s: %w", r.Version, r.Workload, err)
+	}
+	m.Version, m.Samples, m.Created = r.Version, r.Samples, r.Created
+	return m, nil
+}
+
+func parseModel(r *record.Model) (*Model, error) {
+	var s storedModel
+	if err := json.Unmarshal(r.Coefficients, &s); err != nil {
+		return nil, err
+	}
+	form, err := dvfsmodel.ParseForm(r.Form)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]dvfsmodel.Coefficient, len(s.Coefficients))
+	for i, c := range s.Coefficients {
+		list[i] = dvfsmodel.Coefficient(c)
+	}
+	fitted, err := dvfsmodel.NewFitted(form, dvfsmodel.Setting{Core: s.BaseCore, Mem: s.BaseMem}, list)
+	if err != nil {
+		return nil, err
+	}
+	if !(s.TimeError >= 0) || !(s.PowerError >= 0) || s.Settings < 0 {
+		return nil, errors.New("its errors are impossible")
+	}
+	if !(s.MinCore > 0) || !(s.MaxCore >= s.MinCore) || !(s.MinMem > 0) || !(s.MaxMem >= s.MinMem) ||
+		!(s.Margin >= 0) {
+		return nil, errors.New("its measured clocks or its margin are impossible")
+	}
+	fitted.Settings, fitted.TimeError, fitted.PowerError = s.Settings, s.TimeError, s.PowerError
+	return &Model{Prior: s.Prior, Model: choose.Model{
+		Fitted: fitted, Margin: s.Margin,
+		Low:  dvfsmodel.Setting{Core: s.MinCore, Mem: s.MinMem},
+		High: dvfsmodel.Setting{Core: s.MaxCore, Mem: s.MaxMem},
+	}}, nil
+}
+
+// Summary is what is shown of a model.
+func (m *Model) Summary() *epdapi.Model {
+	return &epdapi.Model{
+		Version: m.Version, Prior: m.Prior, Samples: m.Samples, Margin: m.Margin,
+		MinCore: m.Low.Core, MaxCore: m.High.Core,
+	}
+}

@@ -1,0 +1,40 @@
+package learn
+
+import (
+	"testing"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// What workloads have in common is learnt from others' runs, too: models that rest on
+// it are fitted anew.
+func TestWhatWorkloadsHaveInCommonForgetsTheRunsThatAreTakenOut(t *testing.T) {
+	var p priors
+	key := func(workload string) record.WorkloadKey {
+		return record.WorkloadKey{Cluster: "alpha", Workload: workload, GPUModel: "V100"}
+	}
+	samples := make([]dvfsmodel.Sample, 0, len(clocks))
+	for _, core := range clocks {
+		fc, truth := float64(core/base.Core), memoryBound()
+		pt := truth.At(dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: 1})
+		samples = append(samples, dvfsmodel.Sample{Core: core, Mem: 877, Time: pt.Time, Power: pt.Power})
+	}
+	for _, workload := range []string{"a", "b", "c", "d"} {
+		p.note(key(workload), samples, base)
+	}
+	p.learn("V100")
+	with := p.get("V100", base)
+	p.forget(key("none"))
+	if p.get("V100", base) != with {
+		t.Error("it forgot what it didn't learn")
+	}
+	p.forget(key("d"))
+	if p.get("V100", base) == with {
+		t.Error("until it has learnt anew it goes by what it learnt")
+	}
+	p.learn("V100")
+	if now := p.get("V100", base); now == with || len(p.byGPU["V100"].samples) != 3 {
+		t.Errorf("it goes by what it learnt: %v", now == with)
+	}
+}

@@ -1,0 +1,90 @@
+package learn
+
+import (
+	"cmp"
+	"context"
+	"sync"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/share"
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// maxProfiles is of how many workloads profiles are kept.
+const maxProfiles = 20_000
+
+// profiles are those of workloads, each learnt when it is asked for and again
+// after a run of it.
+type profiles struct {
+	mu    sync.Mutex
+	rules share.Rules
+	byKey map[record.WorkloadKey]*share.Profile
+}
+
+// forget has a workload's profile learnt again.
+func (p *profiles) forget(key record.WorkloadKey) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.byKey, key)
+}
+
+// get is a profile by rules, nil if it must be learnt.
+func (p *profiles) get(key record.WorkloadKey, rules *share.Rules) *share.Profile {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.rules != *rules {
+		p.rules = *rules
+		clear(p.byKey)
+	}
+	return p.byKey[key]
+}
+
+// put keeps what was learnt by rules, unless they are others by now. Profiles
+// beyond the bound are learnt each time.
+func (p *profiles) put(key record.WorkloadKey, rules *share.Rules, fresh *share.Profile) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, known := p.byKey[key]; p.rules == *rules && (known || len(p.byKey) < maxProfiles) {
+		p.byKey[key] = fresh
+	}
+}
+
+// Profile is what a workload does by itself on a GPU model, from its last runs
+// that had their GPUs alone. The error says that the records can't be read.
+func (l *Learner) Profile(ctx context.Context, key record.WorkloadKey) (*share.Profile, error) {
+	rules := l.options.Settings().Sharing
+	if known := l.profiles.get(key, &rules); known != nil {
+		return known, nil
+	}
+	recorded, err := l.options.Records.Profiles(ctx, key, 2*share.MaxRuns)
+	if err != nil {
+		return nil, err
+	}
+	runs := make([]share.Run, len(recorded))
+	for i := range recorded {
+		r := &recorded[i]
+		slowdown := r.Slowdown.Or(l.Slowdown(key, r.Setting))
+		runs[i] = share.Run{TimeS: r.TimeS, Slowdown: slowdown, Profile: &r.Profile}
+	}
+	fresh := share.Learn(runs, &rules)
+	l.profiles.put(key, &rules, fresh)
+	return fresh, nil
+}
+
+// Slowdown is how many times its time at default clocks a workload takes at a
+// setting, by its model; 1 where that says nothing.
+func (l *Learner) Slowdown(key record.WorkloadKey, at dvfsmodel.Setting) float64 {
+	if at.Core == 0 && at.Mem == 0 {
+		return 1
+	}
+	view := l.models.get(key)
+	standard, ok := view.AtDefault()
+	if !ok {
+		return 1
+	}
+	pt := view.Model.At(cmp.Or(at.Core, standard.Core), cmp.Or(at.Mem, standard.Mem))
+	if !view.Model.Covers(&pt) || !(pt.Time > 0 && standard.Time > 0) {
+		return 1
+	}
+	return pt.Time / standard.Time
+}

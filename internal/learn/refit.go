@@ -1,0 +1,225 @@
+package learn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// RunEnded holds a run that was stored against its workload's model, and has the model
+// take account of it.
+func (l *Learner) RunEnded(ctx context.Context, o *record.Outcome) {
+	key := record.WorkloadKey{Cluster: o.Cluster, Workload: o.Workload, GPUModel: o.GPUModel}
+	l.profiles.forget(key)
+	l.judge(ctx, key, o)
+	l.refitSoon(key)
+}
+
+// judge compares a run with its prediction. After enough misses in a row the
+// model is taken out of use.
+func (l *Learner) judge(ctx context.Context, key record.WorkloadKey, o *record.Outcome) {
+	m := l.models.get(key).Model
+	if m == nil {
+		return
+	}
+	s, ok := sampleOf(o, m.Base)
+	if !ok {
+		return
+	}
+	hit := m.hits(&s, l.options.Settings().TimeMargin)
+	missed := 0
+	l.models.change(key, func(st *standing) {
+		if st.model != m {
+			return
+		}
+		if st.misses++; hit {
+			st.misses = 0
+			st.hits++
+		}
+		missed = st.misses
+	})
+	if missed >= missesInARow {
+		l.retire(ctx, key, m, fmt.Sprintf("missed the last %d runs", missed))
+	}
+}
+
+// retire takes a model out of use, one that an administrator chose too.
+func (l *Learner) retire(ctx context.Context, key record.WorkloadKey, m *Model, why string) {
+	found := false
+	note := fmt.Sprintf("model version %d %s and isn't used", m.Version, why)
+	l.models.change(key, func(st *standing) {
+		if found = st.model == m; found {
+			*st = standing{note: note}
+		}
+	})
+	if !found {
+		return
+	}
+	l.retired.Add(1)
+	l.options.Log.Warn("a model isn't used any more", "why", why,
+		"workload", key.Workload, "gpu_model", key.GPUModel, "version", m.Version)
+	if err := l.options.Records.UseModel(ctx, key, 0, note); err != nil {
+		l.options.Log.Error("a model can't be taken out of use in the store", "error", err)
+	}
+}
+
+// refitSoon has a model fitted in the background, once for many outcomes.
+func (l *Learner) refitSoon(key record.WorkloadKey) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.queued[key] {
+		return
+	}
+	due := refit{key, l.options.Pending()}
+	select {
+	case l.refits <- due:
+		l.queued[key] = true
+	default: // the next outcome tries again
+		due.done()
+	}
+}
+
+// refit fits a workload's model to its last outcomes and puts it in use, unless
+// it predicts what the one in use does or an administrator chose that one. The
+// error says why there is no model.
+func (l *Learner) refit(ctx context.Context, key record.WorkloadKey) error {
+	old := l.models.get(key).Model
+	base, ok := l.Base(key.GPUModel, old)
+	if !ok {
+		return errors.New("the GPU model's default clocks aren't known")
+	}
+	seen, err := l.evidenceOf(ctx, key, base)
+	if err != nil {
+		return fmt.Errorf("refit: %w", err)
+	}
+	if seen.measured { // else what was known holds, as does the model
+		l.models.change(key, func(st *standing) { st.usage = seen.usage })
+	}
+	samples := seen.samples()
+	l.priors.note(key, samples, base)
+	l.priors.learn(key.GPUModel)
+	prior := l.priors.get(key.GPUModel, base)
+	fresh, known, noise, err := fitTo(samples, base, prior)
+	if err != nil && len(seen.older) > 0 { // perhaps the work is another one now
+		samples = seen.recent
+		fresh, known, noise, err = fitTo(samples, base, prior)
+	}
+	if err != nil {
+		return l.noModel(ctx, key, old, samples, err)
+	}
+	var explore []Candidate
+	if gpu := l.options.GPU(key.GPUModel); l.options.Settings().Explore {
+		explore = candidates(known, noise, &gpu)
+	}
+	if old != nil && fresh.like(old, samples) {
+		l.models.change(key, func(st *standing) { st.candidates = explore })
+		return nil
+	}
+	return l.adopt(ctx, key, fresh, explore)
+}
+
+// noModel notes why a workload gets no new model. The one in use stays, unless
+// it missed half of the last runs.
+func (l *Learner) noModel(
+	ctx context.Context, key record.WorkloadKey, old *Model, samples []dvfsmodel.Sample, why error,
+) error {
+	if old == nil {
+		l.models.change(key, func(st *standing) {
+			if st.model == nil && st.note == "" {
+				st.note = "this workload has no model: " + why.Error()
+			}
+		})
+		return why
+	}
+	last := samples[:min(len(samples), 2*missesInARow)]
+	missed := 0
+	for i := range last {
+		if !old.hits(&last[i], l.options.Settings().TimeMargin) {
+			missed++
+		}
+	}
+	if missed >= missesInARow {
+		l.retire(ctx, key, old, fmt.Sprintf("missed %d of the last %d runs", missed, len(last)))
+	}
+	return why
+}
+
+// adopt stores a new version and puts it in use, unless one is pinned.
+func (l *Learner) adopt(ctx context.Context, key record.WorkloadKey, fresh *Model, explore []Candidate) error {
+	fresh.Created = l.options.Clock()
+	r, err := modelRecord(key, fresh)
+	if err != nil {
+		return err
+	}
+	pinned := false
+	l.models.change(key, func(st *standing) { pinned = st.pinned })
+	r.InUse = !pinned
+	version, err := l.options.Records.PutModel(ctx, r)
+	if err != nil {
+		return fmt.Errorf("refit: %w", err)
+	}
+	fresh.Version = version
+	l.fitted.Add(1)
+	if !pinned {
+		l.models.change(key, func(st *standing) {
+			st.model, st.note, st.misses, st.hits, st.chosen = fresh, "", 0, 0, epdapi.Chosen{}
+			st.candidates = explore
+		})
+	}
+	return nil
+}
+
+// Base is the default clocks of a GPU model: those of the device that was seen last,
+// those of a model in use there, or of the GPU's profile. False: nobody says.
+func (l *Learner) Base(gpuModel string, m *Model) (dvfsmodel.Setting, bool) {
+	gpu := l.options.GPU(gpuModel)
+	switch {
+	case gpu.Base != dvfsmodel.Setting{}:
+		return gpu.Base, true
+	case m != nil:
+		return m.Base, true
+	}
+	return gpu.Default, gpu.Default.Core > 0 && gpu.Default.Mem > 0
+}
+
+// Relearn learns anew what was learnt from runs of workloads that were taken out of the
+// records, or put back into them. A model that nothing is left for isn't used any more,
+// but for one that an administrator chose. It returns how each workload's model stands
+// then.
+func (l *Learner) Relearn(ctx context.Context, workloads []record.WorkloadKey) []epdapi.Relearnt {
+	gpuModels := make(map[string]bool)
+	for _, key := range workloads {
+		l.profiles.forget(key)
+		l.priors.forget(key)
+		gpuModels[key.GPUModel] = true
+	}
+	out := make([]epdapi.Relearnt, 0, len(workloads))
+	for _, key := range workloads {
+		out = append(out, l.relearn(ctx, key))
+	}
+	for _, key := range l.models.keys() { // what workloads have in common changed
+		if m := l.models.get(key).Model; m != nil && m.Prior && gpuModels[key.GPUModel] {
+			l.refitSoon(key)
+		}
+	}
+	return out
+}
+
+// relearn fits a workload's model to the runs that there are now.
+func (l *Learner) relearn(ctx context.Context, key record.WorkloadKey) epdapi.Relearnt {
+	err := l.refit(ctx, key)
+	s := l.models.standing(key)
+	switch {
+	case err == nil || s.Version == 0 || s.Pinned:
+	case ctx.Err() != nil || l.options.Records.Trouble() != nil: // the records didn't answer
+		l.refitSoon(key)
+	default:
+		l.retire(ctx, key, l.models.get(key).Model, "learnt from runs that were taken out of the records")
+		s = l.models.standing(key)
+	}
+	return epdapi.Relearnt{WorkloadKey: key, Version: s.Version, Pinned: s.Pinned, Note: s.Note}
+}

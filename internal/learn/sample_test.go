@@ -1,0 +1,94 @@
+package learn
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+func TestOnlyCompletedUnthrottledRunsAreSamples(t *testing.T) {
+	good := func() *record.Outcome {
+		return &record.Outcome{
+			ExitState: record.Completed, TimeS: record.Known(100), MeanPowerW: record.Known(200),
+			Setting: dvfsmodel.Setting{Core: 945},
+		}
+	}
+	if s, ok := sampleOf(good(), base); !ok || s != (dvfsmodel.Sample{Core: 945, Mem: 877, Time: 100, Power: 200}) {
+		t.Errorf("a good run: %+v, %t", s, ok)
+	}
+	for name, change := range map[string]func(*record.Outcome){
+		"failed":    func(o *record.Outcome) { o.ExitState = "FAILED" },
+		"unmatched": func(o *record.Outcome) { o.Unmatched = true },
+		"no time":   func(o *record.Outcome) { o.TimeS = record.Number{} },
+		"zero time": func(o *record.Outcome) { o.TimeS = record.Known(0) },
+		"no power":  func(o *record.Outcome) { o.MeanPowerW = record.Number{} },
+		"negative":  func(o *record.Outcome) { o.MeanPowerW = record.Known(-1) },
+		"throttled": func(o *record.Outcome) { o.ThrottledS = map[string]float64{"thermal": 20} },
+		"no clock":  func(o *record.Outcome) { o.Setting.Core = -5 },
+	} {
+		o := good()
+		change(o)
+		if s, ok := sampleOf(o, base); ok {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+}
+
+func TestARunWhoseClockWasAdaptedIsNoSampleOfOneClock(t *testing.T) {
+	o := &record.Outcome{
+		ExitState: record.Completed, TimeS: record.Known(100), MeanPowerW: record.Known(150), Utilisation: record.Known(0.5),
+		Setting: dvfsmodel.Setting{Core: 690},
+		Clocks: []record.ClockShare{
+			{Setting: dvfsmodel.Setting{Core: 690, Mem: 877}, Seconds: 99}, {Setting: dvfsmodel.Setting{Core: 1380, Mem: 877}, Seconds: 1},
+		},
+	}
+	if s, ok := sampleOf(o, base); !ok || s.Core != 690 {
+		t.Errorf("nearly always at its lowest clock: %+v, %v", s, ok)
+	}
+	if got := usageOf(o, base); math.Abs(got-1.0/3) > 1e-9 { // half of 100 s: 25 s at default clocks at least, beside 50 s of waiting
+		t.Errorf("at work for %v of the time at default clocks", got)
+	}
+	o.Clocks[1].Seconds = 10
+	if _, ok := sampleOf(o, base); ok {
+		t.Error("a tenth of the time at a higher clock")
+	}
+	o.Setting.Core = 0
+	if _, ok := sampleOf(o, base); !ok {
+		t.Error("at default clocks")
+	}
+}
+
+// Clocks are lowered while a job waits: what it did at one of them says nothing of
+// how long all of it would take there.
+func TestAnAdaptedRunIsASampleOfTheClockThatItNearlyAlwaysHad(t *testing.T) {
+	for name, c := range map[string]struct {
+		lowest, higher, ceiling float64 // seconds
+		core                    dvfsmodel.MHz
+		why                     string
+	}{
+		"one clock":               {ceiling: 100, core: 1380},
+		"but for a moment":        {lowest: 1, ceiling: 99, core: 1380},
+		"between":                 {lowest: 0.5, higher: 99, ceiling: 0.5, core: 945},
+		"for too long":            {lowest: 5, ceiling: 95, why: "adapted"},
+		"as often":                {lowest: 50, ceiling: 50, why: "adapted"},
+		"most at its lowest":      {lowest: 99, ceiling: 1, core: 690},
+		"no clock could be read":  {core: 690},
+		"too long at its ceiling": {lowest: 95, ceiling: 5, why: "adapted"},
+	} {
+		o := &record.Outcome{
+			ExitState: record.Completed, TimeS: record.Known(100), MeanPowerW: record.Known(150),
+			Setting: dvfsmodel.Setting{Core: 690}, Slowdown: record.Known(1.1),
+		}
+		for core, seconds := range map[dvfsmodel.MHz]float64{690: c.lowest, 945: c.higher, 1380: c.ceiling} {
+			share := record.ClockShare{Setting: dvfsmodel.Setting{Core: core, Mem: 877}, Seconds: seconds}
+			o.Clocks = append(o.Clocks, share, share, share) // of three GPUs
+		}
+		s, why := sampled(o, base)
+		if !strings.Contains(why, c.why) || (why == "") != (c.why == "") || why == "" && s.Core != c.core {
+			t.Errorf("%s: at %v MHz, %q; want %v, %q", name, float64(s.Core), why, float64(c.core), c.why)
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package learn
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// standing is how a workload's model fares.
+type standing struct {
+	model      *Model        // nil: none is in use
+	candidates []Candidate   // by the last fit
+	misses     int           // runs in a row that the prediction missed
+	hits       int           // runs since it was made, or since the start, that it did not miss
+	pinned     bool          // an administrator chose the version
+	chosen     epdapi.Chosen // who did, or let fits replace it again; the zero one: nobody, or not known
+	note       string        // why none is in use
+	usage      float64       // as View has it
+}
+
+// View is what is known of a workload on a GPU model at a moment.
+type View struct {
+	Model *Model // nil: none is in use
+	Hits  int    // runs since it was made, or since the start, that it did not miss
+	Note  string // why none is in use; empty: that isn't known
+	// Candidates are the settings at which most can be learnt, the most first.
+	Candidates []Candidate
+	// Usage is the part of their time at default clocks in which the last runs were at
+	// work, at least; 0: not known.
+	Usage float64
+}
+
+// Why says why there is no model.
+func (v View) Why(gpuModel string) string {
+	if v.Note != "" {
+		return v.Note
+	}
+	return "there is no model of this workload on " + gpuModel + " yet"
+}
+
+// AtDefault is what the workload does at default clocks; false: no model says it.
+func (v View) AtDefault() (dvfsmodel.Point, bool) {
+	if v.Model == nil {
+		return dvfsmodel.Point{}, false
+	}
+	pt := v.Model.At(v.Model.Base.Core, v.Model.Base.Mem)
+	return pt, v.Model.Covers(&pt)
+}
+
+// models are the standings of all workloads.
+type models struct {
+	mu     sync.RWMutex
+	byKey  map[record.WorkloadKey]*standing
+	loaded map[string]bool // GPU models; nil until somebody asks
+}
+
+func (s *models) get(key record.WorkloadKey) View {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if st := s.byKey[key]; st != nil {
+		return View{Model: st.model, Hits: st.hits, Note: st.note, Candidates: st.candidates, Usage: st.usage}
+	}
+	return View{}
+}
+
+// change changes a standing under the lock.
+func (s *models) change(key record.WorkloadKey, f func(*standing)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := s.byKey[key]
+	if found == nil {
+		found = &standing{}
+		s.byKey[key] = found
+	}
+	f(found)
+}
+
+func (s *models) inUse() int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	n := 0
+	for _, st := range s.byKey {
+		if st.model != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// keys are the workloads that have a standing, in order.
+func (s *models) keys() []record.WorkloadKey {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.SortedFunc(maps.Keys(s.byKey), record.WorkloadKey.Compare)
+}
+
+// gpuModels are the GPU models that any workload has a standing on. There may
+// be very many workloads and few GPU models, so that those are kept which there
+// were when models were loaded: others come with decisions.
+func (s *models) gpuModels() map[string]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.loaded == nil {
+		s.loaded = make(map[string]bool)
+		for key := range s.byKey {
+			s.loaded[key.GPUModel] = true
+		}
+	}
+	return maps.Clone(s.loaded)
+}
+
+// standing is how a workload's model fares, also of one that nobody knows: asking
+// makes nothing known.
+func (s *models) standing(key record.WorkloadKey) epdapi.ModelStanding {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	out := epdapi.ModelStanding{WorkloadKey: key}
+	st := s.byKey[key]
+	if st == nil {
+		return out
+	}
+	out.Missed, out.Pinned, out.Note, out.Chosen = st.misses, st.pinned, st.note, st.chosen
+	if m := st.model; m != nil {
+		out.Version, out.Prior, out.Samples = m.Version, m.Prior, m.Samples
+		out.Form, out.Created, out.Margin = m.Form.String(), m.Created, m.Margin
+	}
+	return out
+}
+
+// Model is what is known of a workload on a GPU model.
+func (l *Learner) Model(key record.WorkloadKey) View { return l.models.get(key) }
+
+// Standing is how a workload's model fares, also of one that nobody knows.
+func (l *Learner) Standing(key record.WorkloadKey) epdapi.ModelStanding {
+	return l.models.standing(key)
+}
+
+// Standings are how all workloads' models fare, in the order of their keys.
+func (l *Learner) Standings() []epdapi.ModelStanding {
+	keys := l.models.keys()
+	all := make([]epdapi.ModelStanding, len(keys))
+	for i, key := range keys {
+		all[i] = l.models.standing(key)
+	}
+	return all
+}
+
+// GPUModels are the GPU models on which there were models of workloads when they were
+// loaded.
+func (l *Learner) GPUModels() map[string]bool { return l.models.gpuModels() }
+
+// Counts are how many models are in use, and how many were made and taken out of use
+// for their misses since the start.
+func (l *Learner) Counts() (inUse int, fitted, retired int64) {
+	return l.models.inUse(), l.fitted.Load(), l.retired.Load()
+}
