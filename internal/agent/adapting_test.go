@@ -12,14 +12,15 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/live"
 )
 
 // stepped is an adaptation over core clocks, the first of which is the ceiling,
 // of work that follows the clock altogether.
-func stepped(sla float64, clocks ...dvfsmodel.MHz) *agent.Adaptation {
-	a := &agent.Adaptation{SLA: sla, Tau: 100 * time.Millisecond, Writes: 30}
+func stepped(sla float64, clocks ...dvfsmodel.MHz) *live.Adaptation {
+	a := &live.Adaptation{SLA: sla, TauS: 0.1, Writes: 30}
 	for i, core := range clocks {
-		a.Levels = append(a.Levels, agent.Level{Core: core, Stretch: float64(clocks[0] / core), Cost: 1 - 0.1*float64(i)})
+		a.Levels = append(a.Levels, live.AdaptLevel{Core: core, Stretch: float64(clocks[0] / core), Cost: 1 - 0.1*float64(i)})
 	}
 	return a
 }
@@ -262,7 +263,7 @@ func TestTheGuardsBoundOfAnAdaptedRunDoesNotFall(t *testing.T) {
 
 func TestAnAdaptationKeepsToTheTableAndTheAdministratorsRange(t *testing.T) {
 	for name, c := range map[string]struct {
-		rule *agent.Adaptation
+		rule *live.Adaptation
 		want []dvfsmodel.MHz // nil: it isn't adapted
 		err  bool
 	}{

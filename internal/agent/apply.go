@@ -126,7 +126,7 @@ func (a *Agent) begin(run *Run, refusal error) error {
 		return nil
 	}
 	a.mu.Unlock()
-	r := &openRun{Run: *run, file: runFile{Schema: runSchema, Run: *run}, sampler: NewSampler(*run)}
+	r := &openRun{Run: *run, file: runFile{Schema: runSchema, Run: fileRun{*run}}, sampler: NewSampler(*run)}
 	if refusal != nil {
 		r.handsOff = refusal.Error()
 	}

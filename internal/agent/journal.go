@@ -166,7 +166,7 @@ func (j journal) retire(uuid string) error {
 // read reads a GPU's entry. An error that is errForeign says that there is one
 // which can't be read.
 func (j journal) read(uuid string) (*Entry, error) {
-	data, err := j.folder.ReadFile(uuid + live)
+	data, err := j.folder.ReadFile(uuid + current)
 	if err != nil {
 		return nil, fmt.Errorf("journal of %s: %w", uuid, err)
 	}

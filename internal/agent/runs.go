@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/live"
 )
 
 // ErrNoRun tells that no such run is open: its Prolog never came here, or its
@@ -42,7 +43,7 @@ type Run struct {
 	Learning bool          `json:"learning,omitempty"` // sampled ten times as often
 	// Adapt is how its core clock is stepped while it lasts, beginning with that
 	// of the setting; nil: not at all. Upper is then a bound at all of its levels.
-	Adapt *Adaptation `json:"adapt,omitempty"`
+	Adapt *live.Adaptation `json:"adapt,omitempty"`
 	// Deadline is when the hook that waits for [Agent.Apply] gives up; zero:
 	// never.
 	Deadline time.Time `json:"-"`
@@ -81,14 +82,14 @@ func (a *Agent) load() (notes []string, err error) {
 		notes = append(notes, a.runAside(name, errForeign))
 	}
 	for _, id := range names {
-		data, reading := a.options.Runs.ReadFile(id + live)
+		data, reading := a.options.Runs.ReadFile(id + current)
 		if reading != nil && !errors.Is(reading, errForeign) {
 			err = errors.Join(err, fmt.Errorf("read run %s: %w", id, reading))
 			continue
 		}
 		r, decoding := decodeRun(id, data)
 		if problem := errors.Join(reading, decoding); problem != nil {
-			notes = append(notes, a.runAside(id+live, problem))
+			notes = append(notes, a.runAside(id+current, problem))
 			continue
 		}
 		a.remember(r)
@@ -98,7 +99,7 @@ func (a *Agent) load() (notes []string, err error) {
 
 // remember makes a run of before the start known.
 func (a *Agent) remember(r *runFile) {
-	open := &openRun{Run: r.Run, file: *r, handsOff: r.HandsOff, sampler: NewSampler(r.Run), reread: true}
+	open := &openRun{Run: r.Run.Run, file: *r, handsOff: r.HandsOff, sampler: NewSampler(r.Run.Run), reread: true}
 	open.sampler.outcome.Partial = true
 	open.sampler.since(a.countersOf(r))
 	if r.Outcome != nil {
@@ -230,7 +231,7 @@ func (a *Agent) keep(id string, rec *runFile) error {
 
 // closedOf is an ended run as its file has it.
 func closedOf(r *runFile) Closed {
-	return Closed{Run: r.Run, HandsOff: r.HandsOff, Outcome: *r.Outcome}
+	return Closed{Run: r.Run.Run, HandsOff: r.HandsOff, Outcome: *r.Outcome}
 }
 
 // Ended are the runs that ended and aren't forgotten, in the order of their

@@ -71,7 +71,7 @@ func TestTheLimitIsAboveTheSLA(t *testing.T) {
 		sla := 0.0
 		if d.Adapt != nil {
 			sla = d.Adapt.SLA
-			if d.Upper.Or(math.Inf(1)) > c.minutes*60+1e-9 || d.Adapt.Levels[slices.IndexFunc(d.Adapt.Levels, func(l AdaptLevel) bool { return l.Core == d.Core })].Stretch > sla {
+			if d.Upper.Or(math.Inf(1)) > c.minutes*60+1e-9 || d.Adapt.Levels[slices.IndexFunc(d.Adapt.Levels, func(l live.AdaptLevel) bool { return l.Core == d.Core })].Stretch > sla {
 				t.Errorf("%v min: at most %v, begins with %v MHz at SLA %v", c.minutes, d.Upper, float64(d.Core), sla)
 			}
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // steps are the clocks between which the runs of these tests are stepped.
@@ -43,9 +44,9 @@ func simulated(t *testing.T, work gpu.Work, core dvfsmodel.MHz, sla float64) (o 
 		a, stop := watching(t, library)
 		run := agent.Run{ID: "r", Job: 1, Node: "n1", GPUs: []string{sims[0].Identity().UUID}, Setting: dvfsmodel.Setting{Core: core}, Started: time.Now()}
 		if sla > 1 {
-			run.Adapt = &agent.Adaptation{SLA: sla, Tau: 100 * time.Millisecond, Writes: 30}
+			run.Adapt = &live.Adaptation{SLA: sla, TauS: 0.1, Writes: 30}
 			for i, f := range steps {
-				run.Adapt.Levels = append(run.Adapt.Levels, agent.Level{Core: f, Stretch: float64(steps[0] / f), Cost: 1 - 0.1*float64(i)})
+				run.Adapt.Levels = append(run.Adapt.Levels, live.AdaptLevel{Core: f, Stretch: float64(steps[0] / f), Cost: 1 - 0.1*float64(i)})
 			}
 		}
 		if err := sims[0].Run(work); err != nil {

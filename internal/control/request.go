@@ -132,7 +132,7 @@ type Decision struct {
 	Created       time.Time     `json:"created"`
 	// Adapt is how the core clock is stepped while the run lasts, beginning with
 	// Core; nil: not at all. Upper is then a bound at all of its levels.
-	Adapt *Adaptation `json:"adapt,omitempty"`
+	Adapt *live.Adaptation `json:"adapt,omitempty"`
 }
 
 // Wish is what the user asked for.

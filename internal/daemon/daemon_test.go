@@ -21,6 +21,7 @@ import (
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/spool"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -28,7 +29,7 @@ import (
 type judge struct {
 	mu      sync.Mutex
 	setting dvfsmodel.Setting // zero: default clocks
-	adapt   *control.Adaptation
+	adapt   *live.Adaptation
 	reason  string
 	refuse  error         // of Decide
 	wait    time.Duration // before it answers

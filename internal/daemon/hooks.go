@@ -103,21 +103,9 @@ func (d *Node) choose(ctx context.Context, e *slurm.HookEvent, gpus []gpu.Identi
 	run.Limit, run.Upper = seconds(record.Known(decision.Limit.Seconds())), seconds(decision.Upper)
 	if decision.Apply {
 		run.Setting = dvfsmodel.Setting{Core: decision.Core, Mem: decision.Mem}
-		run.Adapt = adaptation(decision.Adapt)
+		run.Adapt = decision.Adapt
 	}
 	return fmt.Sprintf("%s: %s", decision.Mode, decision.Reason)
-}
-
-// adaptation is what the controller says of stepping clocks, in the agent's terms.
-func adaptation(a *control.Adaptation) *agent.Adaptation {
-	if a == nil {
-		return nil
-	}
-	out := &agent.Adaptation{SLA: a.SLA, Tau: seconds(record.Known(a.TauS)), Writes: a.Writes}
-	for _, l := range a.Levels {
-		out.Levels = append(out.Levels, agent.Level(l))
-	}
-	return out
 }
 
 func groups(table *gpu.Clocks) []control.ClockGroup {
