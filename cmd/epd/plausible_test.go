@@ -28,6 +28,7 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/store/storetest"
 	"github.com/epplan/epplan/internal/web"
+	"github.com/epplan/epplan/live"
 )
 
 // tester is a test, or one of many of a property.
@@ -176,7 +177,7 @@ func (o *office) drawOutcome(t *rapid.T, run int) *record.Outcome {
 		TimeS:   drawNumber(t, "time"), GPUEnergyJ: drawNumber(t, "gpu"), GPUSource: record.Counter, NodeEnergyJ: drawNumber(t, "node energy"), NodeSource: record.RAPL,
 		MeanPowerW: drawNumber(t, "mean"), PeakPowerW: drawNumber(t, "peak"), Utilisation: drawNumber(t, "use"), PeakMemoryBytes: drawNumber(t, "memory"),
 		Restarted:  record.Restarted{TimeS: drawNumber(t, "restarted"), GPUEnergyJ: drawNumber(t, "restarted energy")},
-		Clocks:     []record.ClockShare{{Setting: dvfsmodel.Setting{Core: 1200, Mem: 877}, Seconds: rapid.SampledFrom(extremes).Draw(t, "seen")}},
+		Clocks:     []live.Residency{{Setting: dvfsmodel.Setting{Core: 1200, Mem: 877}, Seconds: rapid.SampledFrom(extremes).Draw(t, "seen")}},
 		ThrottledS: map[string]float64{"thermal": rapid.SampledFrom(extremes).Draw(t, "throttled")},
 	}
 	if rapid.IntRange(0, 5).Draw(t, "plain") > 0 { // else most are refused

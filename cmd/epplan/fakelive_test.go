@@ -173,7 +173,7 @@ func fakeOutcome() epdapi.Outcome {
 		Started: fakeBegin, Ended: fakeBegin.Add(took * time.Second), GPUs: []string{"GPU-1", "GPU-2"}, ExitState: record.Completed,
 		Setting: dvfsmodel.Setting{Core: 1087}, TimeS: record.Known(took), GPUEnergyJ: record.Known(731000), GPUSource: record.Counter,
 		MeanPowerW: record.Known(287.7), PeakPowerW: record.Known(322), Utilisation: record.Known(0.81), PeakMemoryBytes: record.Known(11 << 30),
-		Clocks:     []record.ClockShare{{Setting: dvfsmodel.Setting{Core: 1087, Mem: 877}, Seconds: 2530}, {Setting: dvfsmodel.Setting{Core: 1380, Mem: 877}, Seconds: 11}},
+		Clocks:     []live.Residency{{Setting: dvfsmodel.Setting{Core: 1087, Mem: 877}, Seconds: 2530}, {Setting: dvfsmodel.Setting{Core: 1380, Mem: 877}, Seconds: 11}},
 		ThrottledS: map[string]float64{"power-cap": 3},
 	}}
 	o.Series.IntervalS = 60

@@ -17,6 +17,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -302,9 +303,9 @@ func writeUse(b *strings.Builder, o *epdapi.Outcome) {
 }
 
 // mostSeen are the clocks that ran for longest, at most a handful of them.
-func mostSeen(all []record.ClockShare) []record.ClockShare {
+func mostSeen(all []live.Residency) []live.Residency {
 	const most = 3
-	sorted := slices.SortedStableFunc(slices.Values(all), func(a, b record.ClockShare) int {
+	sorted := slices.SortedStableFunc(slices.Values(all), func(a, b live.Residency) int {
 		switch {
 		case a.Seconds > b.Seconds:
 			return -1

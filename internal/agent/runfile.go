@@ -8,6 +8,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/live"
 )
 
@@ -58,6 +59,37 @@ func (r *fileRun) UnmarshalJSON(text []byte) error {
 	}
 	if a := fields.Adapt; a != nil {
 		r.Adapt = &live.Adaptation{SLA: a.SLA, TauS: a.Tau.Seconds(), Writes: a.Writes, Levels: a.Levels}
+	}
+	return nil
+}
+
+// residencies are how long clocks were seen, which a run's file has under another key.
+type residencies []live.Residency
+
+// fileResidency is one of them in the file.
+type fileResidency struct {
+	dvfsmodel.Setting
+	Seconds float64 `json:"time_s"`
+}
+
+// MarshalJSON is the residencies in a run's file.
+func (r residencies) MarshalJSON() ([]byte, error) {
+	var list []fileResidency
+	for _, one := range r {
+		list = append(list, fileResidency(one))
+	}
+	return json.Marshal(list)
+}
+
+// UnmarshalJSON reads the residencies in a run's file.
+func (r *residencies) UnmarshalJSON(text []byte) error {
+	var list []fileResidency
+	if err := strictly(text, &list); err != nil {
+		return err
+	}
+	*r = nil
+	for _, one := range list {
+		*r = append(*r, live.Residency(one))
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -44,7 +45,7 @@ func TestASteadyGPUGivesExactFigures(t *testing.T) {
 	if got.Throttled != 100 || got.PowerCapped != 100 || got.Thermal != 0 {
 		t.Errorf("throttling: %+v", got)
 	}
-	if len(got.Clocks) != 1 || got.Clocks[0] != (agent.ClockTime{Setting: dvfsmodel.Setting{Core: 1400, Mem: 5000}, Seconds: 100}) {
+	if len(got.Clocks) != 1 || got.Clocks[0] != (live.Residency{Setting: dvfsmodel.Setting{Core: 1400, Mem: 5000}, Seconds: 100}) {
 		t.Errorf("clocks: %+v", got.Clocks)
 	}
 	if series := &outcome.Series; series.Interval() != time.Minute || series.Len() != 2 || series.At(0) != record.Known(0.5) || series.At(1) != record.Known(0.5) {

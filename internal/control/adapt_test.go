@@ -128,7 +128,7 @@ func TestHowMuchARunIsAtWorkIsRememberedWhileRunsAreAdapted(t *testing.T) {
 	for id := range slurm.JobID(window) {
 		o := outcome(id + 2)
 		o.Setting.Core = 802
-		o.Clocks = []record.ClockShare{
+		o.Clocks = []live.Residency{
 			{Setting: dvfsmodel.Setting{Core: 802, Mem: 877}, Seconds: 300}, {Setting: dvfsmodel.Setting{Core: 1380, Mem: 877}, Seconds: 300},
 		}
 		r.record(o, store.Stored)
@@ -206,7 +206,7 @@ func TestARunWhoseClockWasAdaptedIsNoSampleOfOneClock(t *testing.T) {
 	o := &record.Outcome{
 		ExitState: record.Completed, TimeS: record.Known(100), MeanPowerW: record.Known(150), Utilisation: record.Known(0.5),
 		Setting: dvfsmodel.Setting{Core: 690},
-		Clocks: []record.ClockShare{
+		Clocks: []live.Residency{
 			{Setting: dvfsmodel.Setting{Core: 690, Mem: 877}, Seconds: 99}, {Setting: dvfsmodel.Setting{Core: 1380, Mem: 877}, Seconds: 1},
 		},
 	}
@@ -248,7 +248,7 @@ func TestAnAdaptedRunIsASampleOfTheClockThatItNearlyAlwaysHad(t *testing.T) {
 			Setting: dvfsmodel.Setting{Core: 690}, Slowdown: record.Known(1.1),
 		}
 		for core, seconds := range map[dvfsmodel.MHz]float64{690: c.lowest, 945: c.higher, 1380: c.ceiling} {
-			share := record.ClockShare{Setting: dvfsmodel.Setting{Core: core, Mem: 877}, Seconds: seconds}
+			share := live.Residency{Setting: dvfsmodel.Setting{Core: core, Mem: 877}, Seconds: seconds}
 			o.Clocks = append(o.Clocks, share, share, share) // of three GPUs
 		}
 		s, why := sampled(o, base)

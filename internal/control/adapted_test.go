@@ -114,7 +114,7 @@ func testimony(closed *agent.Closed) *record.Outcome {
 		Utilisation: record.Known(out.GPUs[0].Utilisation),
 	}
 	for _, c := range out.GPUs[0].Clocks {
-		o.Clocks = append(o.Clocks, record.ClockShare{Setting: dvfsmodel.Setting{Core: c.Core, Mem: c.Mem}, Seconds: c.Seconds})
+		o.Clocks = append(o.Clocks, live.Residency{Setting: dvfsmodel.Setting{Core: c.Core, Mem: c.Mem}, Seconds: c.Seconds})
 	}
 	if out.Lowest != (dvfsmodel.Setting{}) {
 		o.Setting, o.Slowdown = out.Lowest, record.Known(out.Slowdown)
@@ -190,7 +190,7 @@ func (j *truth) stepped(at int, part, off, watts float64) *record.Outcome {
 		s.Energy = dvfsmodel.Joule(watts*busy*s.Work) + s.RestEnergy
 		seconds, joules = seconds+s.Seconds, joules+float64(s.Energy)
 		o.Stays = append(o.Stays, s)
-		o.Clocks = append(o.Clocks, record.ClockShare{Setting: dvfsmodel.Setting{Core: s.Core, Mem: base.Mem}, Seconds: s.Seconds})
+		o.Clocks = append(o.Clocks, live.Residency{Setting: dvfsmodel.Setting{Core: s.Core, Mem: base.Mem}, Seconds: s.Seconds})
 	}
 	o.TimeS, o.GPUEnergyJ = record.Known(seconds), record.Known(joules)
 	return o
@@ -219,7 +219,7 @@ func TestAnAdaptedRunIsASampleOnlyWhereItsStaysSaySo(t *testing.T) {
 		"shared for a while":    {change: func(o *record.Outcome) { o.TimeS = record.Known(o.TimeS.Or(0) * 1.1) }, why: "wasn't alone"},
 		"impossible":            {change: func(o *record.Outcome) { o.Stays[0].Work = -1 }, why: "-1"},
 		"above its ceiling": {change: func(o *record.Outcome) {
-			o.Clocks = append(o.Clocks, record.ClockShare{Setting: dvfsmodel.Setting{Core: 1530, Mem: 877}, Seconds: 100})
+			o.Clocks = append(o.Clocks, live.Residency{Setting: dvfsmodel.Setting{Core: 1530, Mem: 877}, Seconds: 100})
 		}, why: "higher clocks"},
 	} {
 		o := j.stepped(3, c.part, 1, 1)
@@ -323,7 +323,7 @@ func TestRunsAtOneClockAreNotForgottenWhileClocksAreAdapted(t *testing.T) {
 		if stepped {
 			o.Slowdown = record.Known(1.1)
 			for _, f := range steps {
-				o.Clocks = append(o.Clocks, record.ClockShare{Setting: dvfsmodel.Setting{Core: f, Mem: 877}, Seconds: 100})
+				o.Clocks = append(o.Clocks, live.Residency{Setting: dvfsmodel.Setting{Core: f, Mem: 877}, Seconds: 100})
 			}
 		}
 		if _, err := r.store.PutOutcome(t.Context(), o); err != nil {

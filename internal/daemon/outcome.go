@@ -80,9 +80,7 @@ func (t *totals) add(g *agent.GPUOutcome, out *record.Outcome) {
 	t.usage += max(g.Utilisation, 0)
 	t.memory = max(t.memory, g.PeakMem)
 	t.gpus++
-	for _, clock := range g.Clocks {
-		out.Clocks = append(out.Clocks, record.ClockShare{Setting: dvfsmodel.Setting{Core: clock.Core, Mem: clock.Mem}, Seconds: clock.Seconds})
-	}
+	out.Clocks = append(out.Clocks, g.Clocks...)
 	for reason, spent := range map[string]float64{"power-cap": g.PowerCapped, "thermal": g.Thermal, "hardware": g.Hardware} {
 		if spent > 0 {
 			out.ThrottledS[reason] += spent

@@ -11,6 +11,7 @@ import (
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/store/storetest"
+	"github.com/epplan/epplan/live"
 )
 
 // start is when everything in the tests begins.
@@ -75,7 +76,7 @@ func outcome(i int) *record.Outcome {
 		GPUEnergyJ: record.Known(1e5 + float64(i)), GPUSource: record.Counter,
 		NodeEnergyJ: record.Known(2e5 + float64(i)), NodeSource: record.Modelled,
 		MeanPowerW: record.Known(83.5), PeakPowerW: record.Known(120), Utilisation: record.Known(0.7),
-		Clocks:     []record.ClockShare{{Setting: dvfsmodel.Setting{Core: 1200, Mem: 877}, Seconds: 1190}},
+		Clocks:     []live.Residency{{Setting: dvfsmodel.Setting{Core: 1200, Mem: 877}, Seconds: 1190}},
 		ThrottledS: map[string]float64{"power_cap": 12.5}, Series: series.Series(),
 	}
 }

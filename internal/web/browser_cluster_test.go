@@ -149,7 +149,7 @@ func (c *cluster) Job(_ context.Context, id slurm.JobID) (*epdapi.JobView, error
 		Submitted: row.Submitted, Started: shownAt.Add(-50 * time.Minute), Ended: shownAt.Add(-2 * time.Minute), GPUs: []string{"GPU-1", "GPU-2"}, ExitState: "COMPLETED",
 		Setting: dvfsmodel.Setting{Core: 1110, Mem: 877}, TimeS: record.Known(2880), GPUEnergyJ: record.Known(980000), NodeEnergyJ: record.Known(1.4e6),
 		MeanPowerW: record.Known(340), PeakPowerW: record.Known(401), Utilisation: record.Known(.93), PeakMemoryBytes: record.Known(12e9),
-		Clocks: []record.ClockShare{{Setting: dvfsmodel.Setting{Core: 1110, Mem: 877}, Seconds: 2800}}, ThrottledS: map[string]float64{"sw_power_cap": 12},
+		Clocks: []live.Residency{{Setting: dvfsmodel.Setting{Core: 1110, Mem: 877}, Seconds: 2800}}, ThrottledS: map[string]float64{"sw_power_cap": 12},
 	}}}
 	unlike(&view.Outcomes[0].Outcome)
 	return view, nil

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/live"
 )
 
 // ErrInvalid tells that a record can't be kept as it is; it is wrapped with
@@ -149,7 +150,7 @@ func possible(s dvfsmodel.Setting) bool {
 
 // longest are clocks as they are kept: of too many those that were seen longest,
 // each pair once.
-func longest(clocks []ClockShare) []ClockShare {
+func longest(clocks []live.Residency) []live.Residency {
 	if len(clocks) <= maxClocks {
 		return clocks
 	}
@@ -157,11 +158,11 @@ func longest(clocks []ClockShare) []ClockShare {
 	for _, c := range clocks {
 		seconds[c.Setting] += c.Seconds
 	}
-	joined := make([]ClockShare, 0, len(seconds))
+	joined := make([]live.Residency, 0, len(seconds))
 	for setting, s := range seconds {
-		joined = append(joined, ClockShare{setting, s})
+		joined = append(joined, live.Residency{Setting: setting, Seconds: s})
 	}
-	slices.SortFunc(joined, func(a, b ClockShare) int {
+	slices.SortFunc(joined, func(a, b live.Residency) int {
 		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), a.Compare(b.Setting))
 	})
 	return joined[:min(len(joined), maxClocks)]

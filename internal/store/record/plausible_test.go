@@ -15,6 +15,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // began is when runs of these tests begin.
@@ -144,8 +145,8 @@ func TestWhatNoAgentSendsIsRefused(t *testing.T) {
 		"a clock":            func(o *record.Outcome) { o.Setting.Core = 1e308 },
 		"a clock below 0":    func(o *record.Outcome) { o.Setting.Mem = -1 },
 		"a slowdown":         func(o *record.Outcome) { o.Slowdown = record.Known(-2) },
-		"seconds at a clock": func(o *record.Outcome) { o.Clocks = []record.ClockShare{{Seconds: 1e308}} },
-		"a clock seen":       func(o *record.Outcome) { o.Clocks = []record.ClockShare{{Setting: dvfsmodel.Setting{Core: -1}}} },
+		"seconds at a clock": func(o *record.Outcome) { o.Clocks = []live.Residency{{Seconds: 1e308}} },
+		"a clock seen":       func(o *record.Outcome) { o.Clocks = []live.Residency{{Setting: dvfsmodel.Setting{Core: -1}}} },
 		"throttled below 0":  func(o *record.Outcome) { o.ThrottledS = map[string]float64{"a": -1} },
 		"throttled for ever": func(o *record.Outcome) { o.ThrottledS = map[string]float64{"a": 1e308} },
 		"a long reason":      func(o *record.Outcome) { o.ThrottledS = map[string]float64{strings.Repeat("a", 65): 1} },
@@ -171,15 +172,15 @@ func TestOfTooManyClocksTheOnesThatWereSeenLongestAreKept(t *testing.T) {
 	o := ran()
 	for gpu := range 8 {
 		for i := range 100 {
-			o.Clocks = append(o.Clocks, record.ClockShare{Setting: dvfsmodel.Setting{Core: dvfsmodel.MHz(600 + 10*i), Mem: dvfsmodel.MHz(877 + gpu/4)}, Seconds: float64(i)})
+			o.Clocks = append(o.Clocks, live.Residency{Setting: dvfsmodel.Setting{Core: dvfsmodel.MHz(600 + 10*i), Mem: dvfsmodel.MHz(877 + gpu/4)}, Seconds: float64(i)})
 		}
 	}
 	c, err := o.Canonical()
-	if err != nil || len(c.Clocks) != 200 || c.Clocks[0] != (record.ClockShare{Setting: dvfsmodel.Setting{Core: 1590, Mem: 877}, Seconds: 4 * 99}) {
+	if err != nil || len(c.Clocks) != 200 || c.Clocks[0] != (live.Residency{Setting: dvfsmodel.Setting{Core: 1590, Mem: 877}, Seconds: 4 * 99}) {
 		t.Fatalf("%d clocks, first %+v, %v", len(c.Clocks), c.Clocks[:1], err)
 	}
 	for i := range 100 {
-		o.Clocks = append(o.Clocks, record.ClockShare{Setting: dvfsmodel.Setting{Core: dvfsmodel.MHz(2000 + i)}, Seconds: 1e6})
+		o.Clocks = append(o.Clocks, live.Residency{Setting: dvfsmodel.Setting{Core: dvfsmodel.MHz(2000 + i)}, Seconds: 1e6})
 	}
 	if c, err = o.Canonical(); err != nil || len(c.Clocks) != 256 || c.Clocks[99].Seconds != 1e6 {
 		t.Errorf("%d clocks, %v", len(c.Clocks), err)
@@ -201,7 +202,7 @@ func TestAnOutcomeThatIsTakenHasAtMost128KiB(t *testing.T) {
 		o.Stays = append(o.Stays, dvfsmodel.Stay{Core: dvfsmodel.MHz(600 + float64(i)/3), Seconds: 50.0 / 3, Work: 10.0 / 3, Energy: 1e4 / 3.0, Rest: 1.0 / 3, RestEnergy: 1.0 / 7, Begun: 1 << 50})
 	}
 	for i := range 1000 {
-		o.Clocks = append(o.Clocks, record.ClockShare{Setting: dvfsmodel.Setting{Core: dvfsmodel.MHz(600 + float64(i)/3), Mem: 877.0 / 7}, Seconds: 1e6 + float64(i)/3})
+		o.Clocks = append(o.Clocks, live.Residency{Setting: dvfsmodel.Setting{Core: dvfsmodel.MHz(600 + float64(i)/3), Mem: 877.0 / 7}, Seconds: 1e6 + float64(i)/3})
 	}
 	for range record.MaxProfileGPUs {
 		o.Profile.GPUs = append(o.Profile.GPUs, record.GPUProfile{PeakMem: 1 << 40, MemTotal: 1 << 41, Utilisation: fullSeries(), Memory: fullSeries()})

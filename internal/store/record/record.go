@@ -98,12 +98,6 @@ type Decision struct {
 	Created       time.Time         `json:"created"`
 }
 
-// ClockShare is how long a pair of clocks was seen.
-type ClockShare struct {
-	dvfsmodel.Setting
-	Seconds float64 `json:"seconds_s"`
-}
-
 // Kept is an outcome as it lies in the records.
 type Kept struct {
 	ID       int64     `json:"id"`                 // among outcomes, or among conflicts
@@ -144,7 +138,7 @@ type Outcome struct {
 	PeakPowerW      Number             `json:"peak_power_w"`
 	Utilisation     Number             `json:"utilisation"` // mean, 0..1
 	PeakMemoryBytes Number             `json:"peak_memory_bytes"`
-	Clocks          []ClockShare       `json:"clocks"`
+	Clocks          []live.Residency   `json:"clocks"`
 	ThrottledS      map[string]float64 `json:"throttled_s"` // seconds by reason
 	Series          Series             `json:"series"`
 	// Profile is how it used its GPUs, for what may share them; none from agents

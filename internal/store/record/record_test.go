@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 func TestAnUnknownNumberIsNullAndNeverZero(t *testing.T) {
@@ -240,7 +241,7 @@ func TestWhatJSONCannotHoldIsInvalid(t *testing.T) {
 	if _, err := o.Canonical(); !errors.Is(err, record.ErrInvalid) {
 		t.Errorf("got %v", err)
 	}
-	o = record.Outcome{Cluster: "a", RunID: "r", Clocks: []record.ClockShare{{Seconds: math.Inf(1)}}}
+	o = record.Outcome{Cluster: "a", RunID: "r", Clocks: []live.Residency{{Seconds: math.Inf(1)}}}
 	if _, err := o.Digest(); !errors.Is(err, record.ErrInvalid) {
 		t.Errorf("got %v", err)
 	}
