@@ -21,7 +21,7 @@ type Adaptation struct {
 }
 
 // Tau is the time from one look at the GPUs to the next.
-func (a *Adaptation) Tau() time.Duration { return ofSeconds(a.TauS) }
+func (a *Adaptation) Tau() time.Duration { return Known(a.TauS).Duration() }
 
 // AdaptLevel is a core clock at which an adapted run may be.
 type AdaptLevel struct {

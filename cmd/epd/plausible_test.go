@@ -148,11 +148,11 @@ func (o *office) everything(t tester) {
 // extremes are numbers that no run comes to, and some that one may.
 var extremes = []float64{0, 1, 60, 3600, 1e5, -60, -1e-300, 1e9, 1e12, 1e16, 1e30, 1e153, 1.2e154, 9e307, 1.7e308, math.MaxFloat64, -math.MaxFloat64}
 
-func drawNumber(t *rapid.T, name string) record.Number {
+func drawNumber(t *rapid.T, name string) live.Number {
 	if rapid.IntRange(0, 4).Draw(t, name+" is unknown") == 0 {
-		return record.Number{}
+		return live.Number{}
 	}
-	return record.Known(rapid.SampledFrom(extremes).Draw(t, name))
+	return live.Known(rapid.SampledFrom(extremes).Draw(t, name))
 }
 
 func (o *office) drawTime(t *rapid.T, name string) time.Time {
@@ -184,7 +184,7 @@ func (o *office) drawOutcome(t *rapid.T, run int) *record.Outcome {
 		out.Setting.Core, out.Clocks, out.ThrottledS = 900, nil, nil
 	}
 	if rapid.Bool().Draw(t, "adapted") {
-		out.Slowdown = record.Known(1.1)
+		out.Slowdown = live.Known(1.1)
 		out.Stays = []dvfsmodel.Stay{{Core: 900, Seconds: rapid.SampledFrom(extremes).Draw(t, "stay"), Energy: dvfsmodel.Joule(rapid.SampledFrom(extremes).Draw(t, "stay's energy")), Begun: 1}}
 	}
 	return out

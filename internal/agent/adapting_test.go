@@ -41,8 +41,7 @@ func watching(t *testing.T, a *agent.Agent, trouble func(error)) (stop func()) {
 	done := make(chan struct{})
 	go func() {
 		a.Watch(ctx, agent.Watcher{
-			Outlook: func(context.Context, agent.Run) (agent.Outlook, error) { return agent.Outlook{}, nil },
-			Slurm:   alive, Processes: alive, Closed: func(agent.Closed) {}, Trouble: trouble,
+			Slurm: alive, Processes: alive, Closed: func(agent.Closed) {}, Trouble: trouble,
 		})
 		close(done)
 	}()
@@ -244,7 +243,9 @@ func TestTheGuardsBoundOfAnAdaptedRunDoesNotFall(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, upper := range []time.Duration{30 * time.Minute, 50 * time.Minute, 20 * time.Minute} {
-		err := a.Guard(t.Context(), func(context.Context, agent.Run) (agent.Outlook, error) { return agent.Outlook{Upper: upper}, nil })
+		err := a.Guard(t.Context(), func(context.Context, agent.Run) (live.Outlook, error) {
+			return live.Outlook{UpperS: live.Known((upper).Seconds())}, nil
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -252,8 +253,8 @@ func TestTheGuardsBoundOfAnAdaptedRunDoesNotFall(t *testing.T) {
 	if got := a.State().Runs[0]; got.Upper != 50*time.Minute || got.HandsOff != "" {
 		t.Errorf("%+v", got)
 	}
-	err := a.Guard(t.Context(), func(context.Context, agent.Run) (agent.Outlook, error) {
-		return agent.Outlook{Limit: 45 * time.Minute}, nil
+	err := a.Guard(t.Context(), func(context.Context, agent.Run) (live.Outlook, error) {
+		return live.Outlook{LimitS: live.Known((45 * time.Minute).Seconds())}, nil
 	})
 	if got := a.State().Runs[0]; err != nil || got.HandsOff == "" || got.Adapted != nil {
 		t.Errorf("%+v, %v", got, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 func TestARunsProfileIsOfEachOfItsGPUsAndSmall(t *testing.T) {
@@ -27,7 +28,7 @@ func TestARunsProfileIsOfEachOfItsGPUsAndSmall(t *testing.T) {
 	if g.Utilisation.Len() > record.MaxProfilePoints || g.Utilisation.Interval() != 16*time.Second || g.PeakMem != 8<<30 || g.MemTotal != 16<<30 {
 		t.Errorf("%d points of %v, peak %d of %d", g.Utilisation.Len(), g.Utilisation.Interval(), g.PeakMem, g.MemTotal)
 	}
-	if g.Utilisation.At(10) != record.Known(0) || g.Utilisation.At(50) != record.Known(1) || g.Memory.At(10) != record.Known(0.25) || g.Memory.At(50) != record.Known(0.5) {
+	if g.Utilisation.At(10) != live.Known(0) || g.Utilisation.At(50) != live.Known(1) || g.Memory.At(10) != live.Known(0.25) || g.Memory.At(50) != live.Known(0.5) {
 		t.Errorf("utilisation %v, %v, memory %v, %v", g.Utilisation.At(10), g.Utilisation.At(50), g.Memory.At(10), g.Memory.At(50))
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/gpu"
-	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 )
 
@@ -48,7 +47,7 @@ func TestASteadyGPUGivesExactFigures(t *testing.T) {
 	if len(got.Clocks) != 1 || got.Clocks[0] != (live.Residency{Setting: dvfsmodel.Setting{Core: 1400, Mem: 5000}, Seconds: 100}) {
 		t.Errorf("clocks: %+v", got.Clocks)
 	}
-	if series := &outcome.Series; series.Interval() != time.Minute || series.Len() != 2 || series.At(0) != record.Known(0.5) || series.At(1) != record.Known(0.5) {
+	if series := &outcome.Series; series.Interval() != time.Minute || series.Len() != 2 || series.At(0) != live.Known(0.5) || series.At(1) != live.Known(0.5) {
 		t.Errorf("series: %+v", series)
 	}
 }
@@ -96,7 +95,7 @@ func TestTheSeriesIsTheMeanOfTheRunsGPUs(t *testing.T) {
 		}
 	}
 	got := s.Close(noon.Add(5 * time.Minute)).Series
-	want := []record.Number{record.Known(0.75), record.Known(0.375), {}, record.Known(0.8)}
+	want := []live.Number{live.Known(0.75), live.Known(0.375), {}, live.Known(0.8)}
 	if got.Len() != len(want) {
 		t.Fatalf("%d points, want %d", got.Len(), len(want))
 	}

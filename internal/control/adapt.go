@@ -38,7 +38,7 @@ func (ch *chooser) adapt(room float64) bool {
 	first := ch.first(levels, sla)
 	at := ch.sure.At(levels[first].Core, standard.Mem)
 	ch.predict(at)
-	d.Upper = record.Known(m.Upper(standard, ch.sure.TimeMargin) * sla)
+	d.Upper = live.Known(m.Upper(standard, ch.sure.TimeMargin) * sla)
 	d.Core, d.Arm = levels[first].Core, record.Treated
 	d.Adapt = &live.Adaptation{SLA: sla, TauS: rule.Tau, Writes: rule.Writes, Levels: levels}
 	ch.act(fmt.Sprintf("adapted between core %v and %v MHz while it runs, at most %.2f times as long as at default clocks, by %s",

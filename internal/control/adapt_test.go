@@ -111,7 +111,7 @@ func TestHowMuchARunIsAtWorkIsRememberedWhileRunsAreAdapted(t *testing.T) {
 	outcome := func(id slurm.JobID) *record.Outcome {
 		r.job(id, nil)
 		o := r.ran(r.decide(ask(id)), ask(id).RunID, truth)
-		o.Utilisation = record.Known(1.0 / 3)
+		o.Utilisation = live.Known(1.0 / 3)
 		return o
 	}
 	r.record(outcome(1), store.Stored)
@@ -204,7 +204,7 @@ func TestNoLevelStretchesWorkMoreThanItSays(t *testing.T) {
 
 func TestARunWhoseClockWasAdaptedIsNoSampleOfOneClock(t *testing.T) {
 	o := &record.Outcome{
-		ExitState: record.Completed, TimeS: record.Known(100), MeanPowerW: record.Known(150), Utilisation: record.Known(0.5),
+		ExitState: record.Completed, TimeS: live.Known(100), MeanPowerW: live.Known(150), Utilisation: live.Known(0.5),
 		Setting: dvfsmodel.Setting{Core: 690},
 		Clocks: []live.Residency{
 			{Setting: dvfsmodel.Setting{Core: 690, Mem: 877}, Seconds: 99}, {Setting: dvfsmodel.Setting{Core: 1380, Mem: 877}, Seconds: 1},
@@ -244,8 +244,8 @@ func TestAnAdaptedRunIsASampleOfTheClockThatItNearlyAlwaysHad(t *testing.T) {
 		"too long at its ceiling": {lowest: 95, ceiling: 5, why: "adapted"},
 	} {
 		o := &record.Outcome{
-			ExitState: record.Completed, TimeS: record.Known(100), MeanPowerW: record.Known(150),
-			Setting: dvfsmodel.Setting{Core: 690}, Slowdown: record.Known(1.1),
+			ExitState: record.Completed, TimeS: live.Known(100), MeanPowerW: live.Known(150),
+			Setting: dvfsmodel.Setting{Core: 690}, Slowdown: live.Known(1.1),
 		}
 		for core, seconds := range map[dvfsmodel.MHz]float64{690: c.lowest, 945: c.higher, 1380: c.ceiling} {
 			share := live.Residency{Setting: dvfsmodel.Setting{Core: core, Mem: 877}, Seconds: seconds}

@@ -89,14 +89,13 @@ func watching(t *testing.T, library gpu.Library) (a *agent.Agent, stop func()) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	alive := func(context.Context, agent.Run) (agent.Word, error) {
-		return agent.Word{Life: agent.LifeAlive}, nil
+	alive := func(context.Context, agent.Run) (live.Outlook, error) {
+		return live.Outlook{Life: live.LifeAlive}, nil
 	}
 	go func() {
 		defer close(done)
 		a.Watch(ctx, agent.Watcher{
-			Outlook: func(context.Context, agent.Run) (agent.Outlook, error) { return agent.Outlook{}, nil },
-			Slurm:   alive, Processes: alive, Closed: func(agent.Closed) {}, Trouble: func(err error) { t.Error(err) },
+			Slurm: alive, Processes: alive, Closed: func(agent.Closed) {}, Trouble: func(err error) { t.Error(err) },
 		})
 	}()
 	return a, func() {
@@ -109,15 +108,15 @@ func watching(t *testing.T, library gpu.Library) (a *agent.Agent, stop func()) {
 func testimony(closed *agent.Closed) *record.Outcome {
 	out := &closed.Outcome
 	o := &record.Outcome{
-		ExitState: record.Completed, GPUs: closed.Run.GPUs, TimeS: record.Known(out.Ended.Sub(closed.Run.Started).Seconds()),
-		GPUEnergyJ: record.Known(float64(out.GPUs[0].Energy)), Setting: closed.Run.Setting, Stays: out.Stays,
-		Utilisation: record.Known(out.GPUs[0].Utilisation),
+		ExitState: record.Completed, GPUs: closed.Run.GPUs, TimeS: live.Known(out.Ended.Sub(closed.Run.Started).Seconds()),
+		GPUEnergyJ: live.Known(float64(out.GPUs[0].Energy)), Setting: closed.Run.Setting, Stays: out.Stays,
+		Utilisation: live.Known(out.GPUs[0].Utilisation),
 	}
 	for _, c := range out.GPUs[0].Clocks {
 		o.Clocks = append(o.Clocks, live.Residency{Setting: dvfsmodel.Setting{Core: c.Core, Mem: c.Mem}, Seconds: c.Seconds})
 	}
 	if out.Lowest != (dvfsmodel.Setting{}) {
-		o.Setting, o.Slowdown = out.Lowest, record.Known(out.Slowdown)
+		o.Setting, o.Slowdown = out.Lowest, live.Known(out.Slowdown)
 	}
 	return o
 }
@@ -176,7 +175,7 @@ func (j *truth) static(core dvfsmodel.MHz) dvfsmodel.Sample {
 // stepped is a run that did a part of its work at a neighbouring clock, and waited
 // for the most at the floor. Its time and its power are off by some factors.
 func (j *truth) stepped(at int, part, off, watts float64) *record.Outcome {
-	o := &record.Outcome{ExitState: record.Completed, GPUs: []string{"GPU-a"}, Slowdown: record.Known(1.1), Setting: dvfsmodel.Setting{Core: steps[len(steps)-1]}}
+	o := &record.Outcome{ExitState: record.Completed, GPUs: []string{"GPU-a"}, Slowdown: live.Known(1.1), Setting: dvfsmodel.Setting{Core: steps[len(steps)-1]}}
 	seconds, joules := 0.0, 0.0
 	for _, c := range []struct {
 		level        int
@@ -192,7 +191,7 @@ func (j *truth) stepped(at int, part, off, watts float64) *record.Outcome {
 		o.Stays = append(o.Stays, s)
 		o.Clocks = append(o.Clocks, live.Residency{Setting: dvfsmodel.Setting{Core: s.Core, Mem: base.Mem}, Seconds: s.Seconds})
 	}
-	o.TimeS, o.GPUEnergyJ = record.Known(seconds), record.Known(joules)
+	o.TimeS, o.GPUEnergyJ = live.Known(seconds), live.Known(joules)
 	return o
 }
 
@@ -216,7 +215,7 @@ func TestAnAdaptedRunIsASampleOnlyWhereItsStaysSaySo(t *testing.T) {
 		"a tenth at another":    {part: 0.1},
 		"half at another":       {part: 0.5, why: "at work at several: at 945 MHz"},
 		"an older agent's":      {change: func(o *record.Outcome) { o.Stays = nil }, why: "at none of them for nearly all"},
-		"shared for a while":    {change: func(o *record.Outcome) { o.TimeS = record.Known(o.TimeS.Or(0) * 1.1) }, why: "wasn't alone"},
+		"shared for a while":    {change: func(o *record.Outcome) { o.TimeS = live.Known(o.TimeS.Or(0) * 1.1) }, why: "wasn't alone"},
 		"impossible":            {change: func(o *record.Outcome) { o.Stays[0].Work = -1 }, why: "-1"},
 		"above its ceiling": {change: func(o *record.Outcome) {
 			o.Clocks = append(o.Clocks, live.Residency{Setting: dvfsmodel.Setting{Core: 1530, Mem: 877}, Seconds: 100})
@@ -318,10 +317,10 @@ func TestRunsAtOneClockAreNotForgottenWhileClocksAreAdapted(t *testing.T) {
 		n++
 		o := &record.Outcome{
 			Cluster: key.Cluster, RunID: fmt.Sprint("more-", n), Workload: key.Workload, GPUModel: key.GPUModel, Arm: record.Treated, GPUs: []string{"GPU-a"},
-			ExitState: record.Completed, TimeS: record.Known(seconds), GPUEnergyJ: record.Known(150 * seconds), Setting: dvfsmodel.Setting{Core: core}, Utilisation: record.Known(0.9),
+			ExitState: record.Completed, TimeS: live.Known(seconds), GPUEnergyJ: live.Known(150 * seconds), Setting: dvfsmodel.Setting{Core: core}, Utilisation: live.Known(0.9),
 		}
 		if stepped {
-			o.Slowdown = record.Known(1.1)
+			o.Slowdown = live.Known(1.1)
 			for _, f := range steps {
 				o.Clocks = append(o.Clocks, live.Residency{Setting: dvfsmodel.Setting{Core: f, Mem: 877}, Seconds: 100})
 			}

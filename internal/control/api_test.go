@@ -18,6 +18,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -145,7 +146,7 @@ func TestSavingsCompareTheArmsOfEachWorkload(t *testing.T) {
 		}
 		o := &record.Outcome{
 			RunID: fmt.Sprintf("r%d", i), Workload: "w", GPUModel: "V100", Arm: arm, ExitState: record.Completed,
-			GPUEnergyJ: record.Known(joules + float64(i/4)), Ended: start,
+			GPUEnergyJ: live.Known(joules + float64(i/4)), Ended: start,
 		}
 		if status := c.post("/v1/outcome", o, nil); status != http.StatusOK {
 			t.Fatal(status)

@@ -170,7 +170,7 @@ func BenchmarkRefit(b *testing.B) {
 			pt := truth.At(dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: 1})
 			list[k] = record.Outcome{
 				ExitState: record.Completed, Setting: dvfsmodel.Setting{Core: core},
-				TimeS: record.Known(pt.Time * noise()), MeanPowerW: record.Known(float64(pt.Power) * noise()),
+				TimeS: live.Known(pt.Time * noise()), MeanPowerW: live.Known(float64(pt.Power) * noise()),
 			}
 		}
 		kept.outcomes[keys[i]] = list

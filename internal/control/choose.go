@@ -10,6 +10,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/choose"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -221,10 +222,10 @@ func (ch *chooser) energies(pt *dvfsmodel.Point) string {
 // predict notes what a point would take.
 func (ch *chooser) predict(pt dvfsmodel.Point) {
 	d := ch.decision
-	d.Predicted = record.Known(pt.Time)
-	d.Upper = record.Known(ch.model.model.Upper(&pt, ch.settings.Live.TimeMargin))
-	d.PowerW = record.Known(float64(pt.Power))
-	d.EnergyJ = record.Known(float64(pt.Energy) * float64(ch.request.GPUs))
+	d.Predicted = live.Known(pt.Time)
+	d.Upper = live.Known(ch.model.model.Upper(&pt, ch.settings.Live.TimeMargin))
+	d.PowerW = live.Known(float64(pt.Power))
+	d.EnergyJ = live.Known(float64(pt.Energy) * float64(ch.request.GPUs))
 }
 
 func describe(err error, otherwise string) string {

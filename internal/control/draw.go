@@ -8,6 +8,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/choose"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // One lot puts each eligible job into an arm: held out at default clocks, at the
@@ -24,16 +25,16 @@ import (
 
 // parts are the parts of the jobs that the lot has in arms other than the treated one.
 type parts struct {
-	holdOut  record.Number
-	constant record.Number // unknown: there is no such arm
+	holdOut  live.Number
+	constant live.Number // unknown: there is no such arm
 }
 
 // partsOn are the parts on GPUs of a model: without constant clocks of their own these
 // have no constant arm.
 func (s *Settings) partsOn(gpuModel string) parts {
-	p := parts{holdOut: record.Known(s.Live.HoldOut)}
+	p := parts{holdOut: live.Known(s.Live.HoldOut)}
 	if _, stated := s.Live.ConstantClocks[s.modelName(gpuModel)]; stated && s.Live.ConstantArm > 0 {
-		p.constant = record.Known(s.Live.ConstantArm)
+		p.constant = live.Known(s.Live.ConstantArm)
 	}
 	return p
 }

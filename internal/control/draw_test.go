@@ -129,7 +129,7 @@ func TestAJobOfTheConstantArmIsAtItsClocksOrAtDefaultOnes(t *testing.T) {
 				t.Errorf("apply %t, arm %s, reason %q, adapted %v; want %t, %s, %q", d.Apply, d.Arm, d.Reason, d.Adapt, apply, tc.arm, tc.reason)
 			}
 			wantCore(t, &d, tc.core)
-			if tc.arm == record.Constant && d.DefaultJ == (record.Number{}) || d.Core == 0 && tc.arm != record.Excluded && d.EnergyJ != d.DefaultJ {
+			if tc.arm == record.Constant && d.DefaultJ == (live.Number{}) || d.Core == 0 && tc.arm != record.Excluded && d.EnergyJ != d.DefaultJ {
 				t.Errorf("predicted %v J, %v J at default clocks", d.EnergyJ, d.DefaultJ)
 			}
 		})
@@ -244,14 +244,14 @@ func TestNodesOfAJobOfTheConstantArmAreInItTogether(t *testing.T) {
 		t.Fatal(stored, err)
 	}
 	for _, d := range stored {
-		if d.Arm != record.Constant || d.ConstantArm != record.Known(1) || d.HoldOut != record.Known(0) {
+		if d.Arm != record.Constant || d.ConstantArm != live.Known(1) || d.HoldOut != live.Known(0) {
 			t.Errorf("on %s: arm %s, constant arm %v, hold-out %v", d.Node, d.Arm, d.ConstantArm, d.HoldOut)
 		}
 	}
 	r.job(101, nil)
 	r.decide(ask(101))
 	r.flush()
-	if all, err := r.store.DecisionsOfJob(t.Context(), "alpha", 101); err != nil || len(all) != 1 || all[0].ConstantArm != (record.Number{}) {
+	if all, err := r.store.DecisionsOfJob(t.Context(), "alpha", 101); err != nil || len(all) != 1 || all[0].ConstantArm != (live.Number{}) {
 		t.Errorf("without such an arm: %+v, %v", all, err)
 	}
 }

@@ -222,12 +222,12 @@ func (s *models) gpuModels() map[string]bool {
 }
 
 // deadlineFrom is the seconds that remain to a time; unknown without one.
-func deadlineFrom(now time.Time, all ...time.Time) record.Number {
+func deadlineFrom(now time.Time, all ...time.Time) live.Number {
 	least := math.Inf(1)
 	for _, at := range all {
 		if !at.IsZero() {
 			least = min(least, at.Sub(now).Seconds())
 		}
 	}
-	return record.Known(least)
+	return live.Known(least)
 }

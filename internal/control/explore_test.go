@@ -75,7 +75,7 @@ func (c *campaign) run(id slurm.JobID, workload int, s *sum) Decision {
 	took := seconds * math.Exp(c.noise*c.random.NormFloat64())
 	power := float64(truth.At(dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(float64(core / base.Core)), Fc: float64(core / base.Core), Fm: 1}).Power) *
 		math.Exp(c.noise*c.random.NormFloat64())
-	o.TimeS, o.MeanPowerW, o.GPUEnergyJ = record.Known(took), record.Known(power), record.Known(took*power)
+	o.TimeS, o.MeanPowerW, o.GPUEnergyJ = live.Known(took), live.Known(power), live.Known(took*power)
 	if took > limit.Seconds() {
 		c.t.Errorf("job %d: %v s at %v MHz break the limit %s: %s", id, took, core, limit, d.Reason)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // maxCurve is how many points of a curve are shown.
@@ -95,10 +96,10 @@ func (c *Controller) fitPoint(o *record.Outcome, base dvfsmodel.Setting, m *mode
 	}
 	p.Core, p.Mem = cmp.Or(p.Core, base.Core), cmp.Or(p.Mem, base.Mem)
 	if p.Used { // of an adapted run: what it would have taken at one clock
-		p.Core, p.TimeS = s.Core, record.Known(s.Time)
+		p.Core, p.TimeS = s.Core, live.Known(s.Time)
 	}
 	if s.Power > 0 {
-		p.PowerW, p.EnergyJ = record.Known(float64(s.Power)), record.Known(float64(s.Power.Over(s.Time)))
+		p.PowerW, p.EnergyJ = live.Known(float64(s.Power)), live.Known(float64(s.Power.Over(s.Time)))
 	}
 	if m == nil {
 		return p, s
@@ -106,7 +107,7 @@ func (c *Controller) fitPoint(o *record.Outcome, base dvfsmodel.Setting, m *mode
 	p.Before = !o.Ended.After(m.created)
 	if p.Used {
 		pt := m.At(s.Core, s.Mem)
-		p.Within, p.Off = m.hits(&s, c.settings.Load().Live.TimeMargin), record.Known(s.Time/pt.Time-1)
+		p.Within, p.Off = m.hits(&s, c.settings.Load().Live.TimeMargin), live.Known(s.Time/pt.Time-1)
 	}
 	return p, s
 }

@@ -168,8 +168,8 @@ func (r *rig) ran(d Decision, run string, truth dvfsmodel.Params) *record.Outcom
 	pt := truth.At(dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: fm})
 	r.clock.move(time.Duration(pt.Time * float64(time.Second)))
 	o.Ended = r.clock.read()
-	o.TimeS, o.GPUEnergyJ, o.GPUSource = record.Known(pt.Time), record.Known(float64(pt.Energy)), record.Counter
-	o.MeanPowerW = record.Known(float64(pt.Power))
+	o.TimeS, o.GPUEnergyJ, o.GPUSource = live.Known(pt.Time), live.Known(float64(pt.Energy)), record.Counter
+	o.MeanPowerW = live.Known(float64(pt.Power))
 	return o
 }
 

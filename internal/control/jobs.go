@@ -14,6 +14,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -301,7 +302,7 @@ func modelOf(m *model) *epdapi.Model {
 
 // seriesOf is a series as numbers.
 func seriesOf(s *record.Series) epdapi.Series {
-	out := epdapi.Series{IntervalS: float64(s.Interval()) / float64(time.Second), Values: make([]record.Number, s.Len())}
+	out := epdapi.Series{IntervalS: float64(s.Interval()) / float64(time.Second), Values: make([]live.Number, s.Len())}
 	for i := range out.Values {
 		out.Values[i] = s.At(i)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -116,7 +117,7 @@ func TestRunTimesThatScatterGiveNoModel(t *testing.T) {
 func TestOnlyCompletedUnthrottledRunsAreSamples(t *testing.T) {
 	good := func() *record.Outcome {
 		return &record.Outcome{
-			ExitState: record.Completed, TimeS: record.Known(100), MeanPowerW: record.Known(200),
+			ExitState: record.Completed, TimeS: live.Known(100), MeanPowerW: live.Known(200),
 			Setting: dvfsmodel.Setting{Core: 945},
 		}
 	}
@@ -126,10 +127,10 @@ func TestOnlyCompletedUnthrottledRunsAreSamples(t *testing.T) {
 	for name, change := range map[string]func(*record.Outcome){
 		"failed":    func(o *record.Outcome) { o.ExitState = "FAILED" },
 		"unmatched": func(o *record.Outcome) { o.Unmatched = true },
-		"no time":   func(o *record.Outcome) { o.TimeS = record.Number{} },
-		"zero time": func(o *record.Outcome) { o.TimeS = record.Known(0) },
-		"no power":  func(o *record.Outcome) { o.MeanPowerW = record.Number{} },
-		"negative":  func(o *record.Outcome) { o.MeanPowerW = record.Known(-1) },
+		"no time":   func(o *record.Outcome) { o.TimeS = live.Number{} },
+		"zero time": func(o *record.Outcome) { o.TimeS = live.Known(0) },
+		"no power":  func(o *record.Outcome) { o.MeanPowerW = live.Number{} },
+		"negative":  func(o *record.Outcome) { o.MeanPowerW = live.Known(-1) },
 		"throttled": func(o *record.Outcome) { o.ThrottledS = map[string]float64{"thermal": 20} },
 		"no clock":  func(o *record.Outcome) { o.Setting.Core = -5 },
 	} {

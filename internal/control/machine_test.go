@@ -340,7 +340,7 @@ func (m *machine) spoil(t *rapid.T) {
 	}
 	r := m.kept[rapid.SampledFrom(slices.Sorted(maps.Keys(m.kept))).Draw(t, "run")]
 	other := *r.outcome
-	other.GPUEnergyJ = record.Known(other.GPUEnergyJ.Or(0) + 1000)
+	other.GPUEnergyJ = live.Known(other.GPUEnergyJ.Or(0) + 1000)
 	receipt, err := m.Record(t.Context(), &other)
 	if err != nil && !errors.Is(err, ErrNotYet) && !errors.Is(err,
 		store.ErrClosed) || err == nil && receipt != store.Conflicting {
@@ -354,7 +354,7 @@ func (m *machine) unmatched(t *rapid.T) {
 	o := &record.Outcome{
 		RunID: "unmatched-" + strconv.Itoa(m.next), JobID: 100, Node: "n1", Unmatched: true,
 		Ended: m.clock.read(), Arm: record.Excluded,
-		GPUEnergyJ: record.Known(1e5), GPUSource: record.Counter, TimeS: record.Known(500),
+		GPUEnergyJ: live.Known(1e5), GPUSource: record.Counter, TimeS: live.Known(500),
 		ExitState: record.Completed,
 	}
 	if _, err := m.Record(t.Context(), o); err != nil && m.faulty.err() == nil && !errors.Is(err,

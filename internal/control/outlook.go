@@ -10,6 +10,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -22,27 +23,6 @@ type OutlookRequest struct {
 	Ending bool `json:"ending,omitempty"`
 }
 
-// Outlook is what is known now of a run that lasts.
-type Outlook struct {
-	Life   Life          `json:"life"`
-	LimitS record.Number `json:"limit_s"` // from the run's begin: time limit and deadlines; unknown: none, or none known
-	UpperS record.Number `json:"upper_s"` // the run takes at most so long at its clocks, by the model in use now
-	// Ended is when a run ended, by Slurm's clock, to the second: it is alive until its
-	// job's Epilogs are done. Not where Slurm has forgotten its job.
-	Ended time.Time `json:"ended,omitzero"`
-}
-
-// Life tells whether a run still lasts, by Slurm.
-type Life string
-
-// A run is gone when its job ended, with all Epilogs, or was queued anew.
-// Unknown is also what Slurm can't be asked about.
-const (
-	Alive   Life = "alive"
-	Gone    Life = "gone"
-	Unknown Life = "unknown"
-)
-
 // young is the age of a run up to which a job that waits may be one of which
 // Slurm didn't say yet that it starts.
 const young = 30 * time.Second
@@ -50,9 +30,9 @@ const young = 30 * time.Second
 // Outlook says whether a run still lasts, how long it may, and how long it will
 // at most: limits, deadlines and models change while jobs run. The error is
 // [ErrRequest].
-func (c *Controller) Outlook(ctx context.Context, r OutlookRequest) (Outlook, error) {
+func (c *Controller) Outlook(ctx context.Context, r OutlookRequest) (live.Outlook, error) {
 	if !knownJobID(r.Job) || slurm.ValidNode(r.Node) != nil || !isRunID(r.RunID) {
-		return Outlook{}, fmt.Errorf("%w: an outlook is of a run: job id, node, run id; %s", ErrRequest, wantRunID)
+		return live.Outlook{}, fmt.Errorf("%w: an outlook is of a run: job id, node, run id; %s", ErrRequest, wantRunID)
 	}
 	d := c.decisionOf(ctx, &r)
 	var run lap
@@ -60,14 +40,14 @@ func (c *Controller) Outlook(ctx context.Context, r OutlookRequest) (Outlook, er
 		run = lap{d.at, d.submitted}
 	}
 	job, life := c.lifeOf(ctx, r.Job, run, r.Ending)
-	o := Outlook{Life: life}
-	if life == Alive {
+	o := live.Outlook{Life: life}
+	if life == live.LifeAlive {
 		o.LimitS = c.limitNow(job, run.began)
 	}
 	if job != nil {
 		o.Ended = timeOf(job.endOf(run))
 	}
-	if life != Gone && d != nil {
+	if life != live.LifeGone && d != nil {
 		o.UpperS = c.upperNow(d)
 	}
 	return o, nil
@@ -104,26 +84,26 @@ func (c *Controller) decisionOf(ctx context.Context, r *OutlookRequest) *decided
 
 // lifeOf tells whether a run lasts, with what is known of its job. That it is
 // gone is believed of a new answer only; at its end, that it goes on is, too.
-func (c *Controller) lifeOf(ctx context.Context, id slurm.JobID, run lap, ending bool) (*knownJob, Life) {
+func (c *Controller) lifeOf(ctx context.Context, id slurm.JobID, run lap, ending bool) (*knownJob, live.Life) {
 	if h := c.jobs.when(id); h.job != nil && c.fresh(h.asked) && h.job.runs(run) && (!ending || h.job.endOf(run) > 0) {
-		return h.job, Alive
+		return h.job, live.LifeAlive
 	}
 	job, err := c.resolve(ctx, id)
 	switch {
 	case errors.Is(err, slurm.ErrNotFound):
-		return nil, Gone
+		return nil, live.LifeGone
 	case err != nil:
-		return nil, Unknown
+		return nil, live.LifeUnknown
 	case job.runs(run):
-		return job, Alive
+		return job, live.LifeAlive
 	}
 	if f, _ := job.fate(run); f != stillThere {
-		return job, Gone
+		return job, live.LifeGone
 	}
 	if job.state.state() == slurm.Pending && !run.began.IsZero() && c.options.Clock().Sub(run.began) > young {
-		return job, Gone
+		return job, live.LifeGone
 	}
-	return job, Unknown
+	return job, live.LifeUnknown
 }
 
 // runs tells whether a run lasts.
@@ -139,7 +119,7 @@ func (k *knownJob) runs(run lap) bool {
 }
 
 // limitNow is how long a run may last from its begin.
-func (c *Controller) limitNow(job *knownJob, began time.Time) record.Number {
+func (c *Controller) limitNow(job *knownJob, began time.Time) live.Number {
 	start := timeOf(job.unusual().start)
 	if began.IsZero() {
 		began = start
@@ -151,21 +131,21 @@ func (c *Controller) limitNow(job *knownJob, began time.Time) record.Number {
 	}
 	limit, _ := limited.room(began, wishes.Deadline, c.settings.Load().Safety.DeadlineMargin)
 	if math.IsInf(limit, 0) {
-		return record.Number{}
+		return live.Number{}
 	}
-	return record.Known(limit)
+	return live.Known(limit)
 }
 
 // upperNow is how long a run at a decision's clocks takes at most by the model
 // that is in use now.
-func (c *Controller) upperNow(d *decided) record.Number {
+func (c *Controller) upperNow(d *decided) live.Number {
 	m := c.models.get(record.WorkloadKey{Cluster: c.options.Cluster, Workload: d.Workload, GPUModel: d.GPUModel}).model
 	if m == nil {
-		return record.Number{}
+		return live.Number{}
 	}
 	base, known := c.baseOf(d.GPUModel, m)
 	if !known {
-		return record.Number{}
+		return live.Number{}
 	}
 	at := dvfsmodel.Point{Core: base.Core, Mem: base.Mem}
 	if d.Apply && d.Core > 0 {
@@ -177,10 +157,10 @@ func (c *Controller) upperNow(d *decided) record.Number {
 	margin := c.settings.Load().Live.TimeMargin
 	if d.Apply && d.Adapt != nil {
 		at = m.At(base.Core, base.Mem)
-		return record.Known(m.Upper(&at, margin) * d.Adapt.SLA)
+		return live.Known(m.Upper(&at, margin) * d.Adapt.SLA)
 	}
 	at = m.At(at.Core, at.Mem)
-	return record.Known(m.Upper(&at, margin))
+	return live.Known(m.Upper(&at, margin))
 }
 
 func (c *Controller) postOutlook(r *http.Request) (any, error) {

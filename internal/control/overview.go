@@ -15,6 +15,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -234,7 +235,7 @@ func decisionOf(d *record.JobDecision) epdapi.JobDecision {
 	}
 	energy, known := d.EnergyJ.Value.Get()
 	if standard, predicted := d.DefaultJ.Get(); known && predicted && d.Setting != (dvfsmodel.Setting{}) {
-		out.Would = record.Known(standard - energy)
+		out.Would = live.Known(standard - energy)
 	}
 	return out
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -62,13 +63,13 @@ func TestSeriesAreOfEndedRunsAndOfThoseThatLast(t *testing.T) {
 	}
 	run := epdapi.NodeRun{Run: epdapi.Run{ID: "run-1", Job: 1, GPUs: []string{"GPU-n1"}, Setting: dvfsmodel.Setting{Core: 1087}, Started: start}, Readings: readings(150)}
 	r.hear(report("n1", 150, run))
-	if s := get(1); !s.Live || s.Missing != "" || len(s.Power.Mean) != 5 || s.Power.Mean[0] != record.Known(150) || s.Core.IntervalS != 1 || s.Setting.Core != 1087 || !s.At.Equal(start) {
+	if s := get(1); !s.Live || s.Missing != "" || len(s.Power.Mean) != 5 || s.Power.Mean[0] != live.Known(150) || s.Core.IntervalS != 1 || s.Setting.Core != 1087 || !s.At.Equal(start) {
 		t.Errorf("while it lasts: %+v", s)
 	}
 	o := r.ran(d, "run-1", memoryBound())
 	o.Readings = readings(170)
 	r.record(o, store.Stored)
-	if s := get(1); s.Live || s.Missing != "" || s.Power.High[4] != record.Known(170) || s.Ended.IsZero() {
+	if s := get(1); s.Live || s.Missing != "" || s.Power.High[4] != live.Known(170) || s.Ended.IsZero() {
 		t.Errorf("after its end: %+v", s)
 	}
 	r.run(2, memoryBound()) // by an agent that records none

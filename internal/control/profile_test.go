@@ -55,7 +55,7 @@ func (r *rig) learn(from slurm.JobID, name string, runs int, p record.Profile) {
 		r.shared(id, name, "n1")
 		d := r.decide(ask(id))
 		o := r.ran(d, ask(id).RunID, coreBound())
-		o.TimeS, o.Profile = record.Known(64), p
+		o.TimeS, o.Profile = live.Known(64), p
 		r.record(o, store.Stored)
 	}
 }

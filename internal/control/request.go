@@ -115,21 +115,21 @@ type Decision struct {
 	Mode  config.Mode `json:"mode"`
 	Apply bool        `json:"apply"` // lock the clocks; else leave the GPUs alone
 	dvfsmodel.Setting
-	Predicted     record.Number `json:"predicted_s"`
-	Upper         record.Number `json:"upper_s"`          // the run takes at most so long, by prediction
-	PowerW        record.Number `json:"power_w"`          // of one GPU
-	EnergyJ       record.Number `json:"energy_j"`         // of the job's GPUs on this node
-	DefaultJ      record.Number `json:"default_energy_j"` // the same at default clocks
-	Limit         live.Limit    `json:"limit_s"`          // wall time: seconds, "unlimited", or null where none is known
-	Reason        string        `json:"reason"`
-	Workload      string        `json:"workload"`
-	GPUModel      string        `json:"gpu_model"`
-	ModelVersion  int64         `json:"model_version"` // 0 without a model
-	ConfigVersion string        `json:"config_version"`
-	HoldOut       bool          `json:"hold_out"`
-	Arm           record.Arm    `json:"arm"`
-	Wish          Wish          `json:"wish"`
-	Created       time.Time     `json:"created"`
+	Predicted     live.Number `json:"predicted_s"`
+	Upper         live.Number `json:"upper_s"`          // the run takes at most so long, by prediction
+	PowerW        live.Number `json:"power_w"`          // of one GPU
+	EnergyJ       live.Number `json:"energy_j"`         // of the job's GPUs on this node
+	DefaultJ      live.Number `json:"default_energy_j"` // the same at default clocks
+	Limit         live.Limit  `json:"limit_s"`          // wall time: seconds, "unlimited", or null where none is known
+	Reason        string      `json:"reason"`
+	Workload      string      `json:"workload"`
+	GPUModel      string      `json:"gpu_model"`
+	ModelVersion  int64       `json:"model_version"` // 0 without a model
+	ConfigVersion string      `json:"config_version"`
+	HoldOut       bool        `json:"hold_out"`
+	Arm           record.Arm  `json:"arm"`
+	Wish          Wish        `json:"wish"`
+	Created       time.Time   `json:"created"`
 	// Adapt is how the core clock is stepped while the run lasts, beginning with
 	// Core; nil: not at all. Upper is then a bound at all of its levels.
 	Adapt *live.Adaptation `json:"adapt,omitempty"`

@@ -14,6 +14,7 @@ import (
 	"github.com/epplan/epplan/internal/savings"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -23,7 +24,7 @@ func (r *rig) energies(workload string, arm record.Arm, joules ...float64) {
 	for i, j := range joules {
 		r.ended(&record.Outcome{
 			RunID: fmt.Sprintf("%s-%s-%d", workload, arm, i), Workload: workload, GPUModel: "V100", Arm: arm,
-			ExitState: record.Completed, GPUEnergyJ: record.Known(j),
+			ExitState: record.Completed, GPUEnergyJ: live.Known(j),
 		})
 	}
 }
@@ -202,7 +203,7 @@ func TestSavingsCompareTheConstantArmWithBothOthers(t *testing.T) {
 	}
 	r.energies("a", record.Constant, 90, 90.3, 90.6)
 	r.energies("b", record.Constant, 1e6, 2e6)
-	r.ended(&record.Outcome{RunID: "failed", Workload: "a", GPUModel: "V100", Arm: record.Constant, ExitState: "FAILED", GPUEnergyJ: record.Known(1)})
+	r.ended(&record.Outcome{RunID: "failed", Workload: "a", GPUModel: "V100", Arm: record.Constant, ExitState: "FAILED", GPUEnergyJ: live.Known(1)})
 	three := r.savings()
 	c := three.Constant
 	if c == nil || c.Part != 0 || c.Runs != 5 || c.Ended != (epdapi.Ended{Ended: 6, Completed: 5}) {

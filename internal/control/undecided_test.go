@@ -22,7 +22,7 @@ func TestARunWhileTheControllerWasAwayIsKnownByItsJob(t *testing.T) {
 	slurmctld.set(j)
 	o := &record.Outcome{
 		RunID: "away", JobID: 7, Node: "n1", GPUModel: "Tesla V100-SXM2-16GB", Started: began, Ended: r.clock.read(),
-		GPUs: []string{"GPU-a"}, TimeS: record.Known(60), GPUEnergyJ: record.Known(6000), GPUSource: record.Counter,
+		GPUs: []string{"GPU-a"}, TimeS: live.Known(60), GPUEnergyJ: live.Known(6000), GPUSource: record.Counter,
 	}
 	r.record(o, store.Stored)
 	list, err := r.store.OutcomesOfJob(context.Background(), "alpha", 7)

@@ -36,7 +36,7 @@ type judge struct {
 	full    error         // of Record
 	kept    map[string]record.Outcome
 	ends    []int64 // without a start
-	outlook control.Outlook
+	outlook live.Outlook
 	asks    int                   // for it
 	slurm   bool                  // there is one to ask
 	request control.DecideRequest // the last one
@@ -94,7 +94,7 @@ func (j *judge) Record(ctx context.Context, o *record.Outcome) error {
 	return nil
 }
 
-func (j *judge) Outlook(context.Context, control.OutlookRequest) (control.Outlook, error) {
+func (j *judge) Outlook(context.Context, control.OutlookRequest) (live.Outlook, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.asks++

@@ -11,7 +11,6 @@ import (
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/control"
 	"github.com/epplan/epplan/internal/gpu"
-	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -100,7 +99,8 @@ func (d *Node) choose(ctx context.Context, e *slurm.HookEvent, gpus []gpu.Identi
 		return "no decision: default clocks"
 	}
 	run.Wish = agent.Wish{OptOut: decision.Wish.OptOut, Fixed: decision.Wish.Fixed}
-	run.Limit, run.Upper = seconds(record.Known(decision.Limit.Seconds())), seconds(decision.Upper)
+	run.Limit, _ = decision.Limit.Duration()
+	run.Upper = decision.Upper.Duration()
 	if decision.Apply {
 		run.Setting = dvfsmodel.Setting{Core: decision.Core, Mem: decision.Mem}
 		run.Adapt = decision.Adapt
@@ -114,12 +114,6 @@ func groups(table *gpu.Clocks) []control.ClockGroup {
 		list[i] = control.ClockGroup{Mem: mem, Core: table.Core[i]}
 	}
 	return list
-}
-
-// seconds is a time that may be unknown; 0 then.
-func seconds(n record.Number) time.Duration {
-	const longest = 100 * 365 * 24 * 3600.0
-	return time.Duration(min(max(n.Or(0), 0), longest) * float64(time.Second))
 }
 
 // vacateBound is what asking about runs that are open on a Prolog's GPUs may take

@@ -11,6 +11,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // JobFilter says which jobs to list. Empty fields don't restrict.
@@ -41,9 +42,9 @@ type ListedJob struct {
 	Setting dvfsmodel.Setting // decided clocks
 	// Locked are the clocks that its ended runs had, each pair once, the lowest first.
 	Locked  []dvfsmodel.Setting
-	Runs    int           // ended ones
-	TimeS   record.Number // of the longest
-	EnergyJ record.Number // of all GPUs; unknown where it is of a run
+	Runs    int         // ended ones
+	TimeS   live.Number // of the longest
+	EnergyJ live.Number // of all GPUs; unknown where it is of a run
 	// Restarted is the same with runs that epd was restarted under, whose job was
 	// suspended, or whose Epilog was late, whose time and energy are in neither of the
 	// two; zero where there are none.

@@ -132,7 +132,7 @@ func TestADatabaseOfSchema10IsMigratedWithItsRecords(t *testing.T) {
 		}
 	}
 	o, err := s.OutcomesOfJob(t.Context(), "alpha", 1003)
-	if p := o[0].Implausible; err != nil || p.TimeS != record.Known(-60) || p.GPUEnergyJ != record.Known(1.7e308) || p.GPUSource != record.Counter {
+	if p := o[0].Implausible; err != nil || p.TimeS != live.Known(-60) || p.GPUEnergyJ != live.Known(1.7e308) || p.GPUSource != record.Counter {
 		t.Errorf("what can't be isn't kept: %+v, %v", p, err)
 	}
 	if all, err := s.Profiles(t.Context(), record.WorkloadKey{Cluster: "alpha", Workload: "w2", GPUModel: "V100"}, 9); err != nil || len(all) != 1 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 func TestPruningKeepsTheMeansAndKnowsRepeats(t *testing.T) {
@@ -23,7 +24,7 @@ func TestPruningKeepsTheMeansAndKnowsRepeats(t *testing.T) {
 		case 1:
 			o.ExitState = "FAILED"
 		case 2:
-			o.GPUEnergyJ = record.Number{}
+			o.GPUEnergyJ = live.Number{}
 		case 3:
 			o.Unmatched = true
 		}
@@ -54,7 +55,7 @@ func TestPruningKeepsTheMeansAndKnowsRepeats(t *testing.T) {
 	}
 	put(t, s, outcome(4), store.Repeated) // pruned, and neither of the special kinds
 	changed := outcome(4)
-	changed.TimeS = record.Known(1)
+	changed.TimeS = live.Known(1)
 	put(t, s, changed, store.Conflicting)
 	again, err := s.Strata(t.Context(), "alpha", time.Time{})
 	if err != nil {
@@ -86,11 +87,11 @@ func TestStrataAreMeansByWorkloadAndArm(t *testing.T) {
 	s, _ := openNew(t)
 	for i, energy := range []float64{100, 110, 120} {
 		o := outcome(3 * i) // one workload
-		o.GPUEnergyJ = record.Known(energy)
+		o.GPUEnergyJ = live.Known(energy)
 		put(t, s, o, store.Stored)
 	}
 	held := outcome(9)
-	held.Arm, held.GPUEnergyJ = record.HeldOut, record.Known(150)
+	held.Arm, held.GPUEnergyJ = record.HeldOut, live.Known(150)
 	put(t, s, held, store.Stored)
 	strata, err := s.Strata(t.Context(), "alpha", time.Time{})
 	if err != nil || len(strata) != 2 {

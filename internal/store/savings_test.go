@@ -8,19 +8,20 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // decidedRun stores a decision for a clock and the outcome of its run.
 func decidedRun(t *testing.T, s *store.Store, i int, core dvfsmodel.MHz, holdOut, joules float64, change func(*record.Outcome)) {
 	t.Helper()
 	d := decision(i)
-	d.Setting.Core, d.HoldOut, d.DefaultJ, d.Arm = core, record.Known(holdOut), record.Known(200), record.Treated
+	d.Setting.Core, d.HoldOut, d.DefaultJ, d.Arm = core, live.Known(holdOut), live.Known(200), record.Treated
 	id, err := s.PutDecision(t.Context(), d)
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := outcome(3 * i) // one workload
-	o.DecisionID, o.GPUEnergyJ, o.JobID = id, record.Known(joules), d.JobID
+	o.DecisionID, o.GPUEnergyJ, o.JobID = id, live.Known(joules), d.JobID
 	if change != nil {
 		change(o)
 	}
@@ -96,9 +97,9 @@ func TestAnotherHoldOutIsAnotherStratum(t *testing.T) {
 // was one isn't mixed with it.
 func TestAnotherConstantArmIsAnotherStratum(t *testing.T) {
 	s, _ := openNew(t)
-	for i, part := range []record.Number{{}, record.Known(0.1), record.Known(0.2)} {
+	for i, part := range []live.Number{{}, live.Known(0.1), live.Known(0.2)} {
 		d := decision(i)
-		d.HoldOut, d.ConstantArm, d.Arm = record.Known(0.05), part, record.Constant
+		d.HoldOut, d.ConstantArm, d.Arm = live.Known(0.05), part, record.Constant
 		id, err := s.PutDecision(t.Context(), d)
 		if err != nil {
 			t.Fatal(err)
@@ -107,7 +108,7 @@ func TestAnotherConstantArmIsAnotherStratum(t *testing.T) {
 			t.Errorf("%+v, %v", stored, err)
 		}
 		o := outcome(3 * i)
-		o.DecisionID, o.JobID, o.Arm, o.GPUEnergyJ = id, d.JobID, record.Constant, record.Known(float64(100*(i+1)))
+		o.DecisionID, o.JobID, o.Arm, o.GPUEnergyJ = id, d.JobID, record.Constant, live.Known(float64(100*(i+1)))
 		put(t, s, o, store.Stored)
 	}
 	want := make([]record.Stratum, 3)
@@ -127,7 +128,7 @@ func TestTheNodesOfAJobAreOneRun(t *testing.T) {
 			decidedRun(t, s, 10*job+node, 1000, 0.05, max(0, joules), func(o *record.Outcome) {
 				o.JobID, o.Submitted, o.Node = int64(7+job), start, fmt.Sprintf("n%d", node)
 				if joules < 0 {
-					o.GPUEnergyJ = record.Number{}
+					o.GPUEnergyJ = live.Number{}
 				}
 			})
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // scroll is all outcomes that came, as a store should count them.
@@ -114,18 +115,18 @@ func (s *scroll) draw(t *rapid.T) scrolled {
 		o.Submitted = time.Time{}
 	}
 	o.Unmatched = rapid.IntRange(0, 9).Draw(t, "unmatched") == 0
-	energy := func(name string) record.Number {
+	energy := func(name string) live.Number {
 		if rapid.IntRange(0, 6).Draw(t, name+" unknown") == 0 {
-			return record.Number{}
+			return live.Number{}
 		}
-		return record.Known(float64(rapid.IntRange(1, 1e6).Draw(t, name)))
+		return live.Known(float64(rapid.IntRange(1, 1e6).Draw(t, name)))
 	}
-	o.GPUEnergyJ, o.NodeEnergyJ, o.TimeS = energy("gpu"), energy("node"), record.Known(600)
+	o.GPUEnergyJ, o.NodeEnergyJ, o.TimeS = energy("gpu"), energy("node"), live.Known(600)
 	o.Setting.Core = dvfsmodel.MHz(rapid.SampledFrom([]int{900, 1200}).Draw(t, "core"))
 	d := decision(int(job))
 	d.JobID, d.RunID, d.Node = max(job, 1), o.RunID, o.Node
-	d.HoldOut, d.DefaultJ = record.Known(rapid.SampledFrom([]float64{0.05, 0.2}).Draw(t, "lot")), energy("default")
-	d.ConstantArm = rapid.SampledFrom([]record.Number{{}, record.Known(0), record.Known(0.1)}).Draw(t, "constant arm")
+	d.HoldOut, d.DefaultJ = live.Known(rapid.SampledFrom([]float64{0.05, 0.2}).Draw(t, "lot")), energy("default")
+	d.ConstantArm = rapid.SampledFrom([]live.Number{{}, live.Known(0), live.Known(0.1)}).Draw(t, "constant arm")
 	d.Setting.Core = dvfsmodel.MHz(rapid.SampledFrom([]int{900, 1200, 1380}).Draw(t, "decided"))
 	d.Created = s.now.Add(-time.Duration(rapid.IntRange(0, 50).Draw(t, "age")) * time.Hour)
 	return scrolled{Outcome: *o, decision: *d, received: s.now}

@@ -181,10 +181,10 @@ func (o *Outcome) Digest() ([sha256.Size]byte, error) {
 	}
 	measured = measured.asSent()
 	measured.DecisionID, measured.Workload, measured.GPUModel, measured.Arm = 0, "", "", ""
-	measured.Submitted, measured.Restart, measured.ExitState, measured.Slowdown = time.Time{}, 0, "", Number{}
+	measured.Submitted, measured.Restart, measured.ExitState, measured.Slowdown = time.Time{}, 0, "", live.Number{}
 	measured.Readings, measured.Stays, measured.Restarted = Readings{}, nil, Restarted{}
 	if measured.NodeSource == Modelled {
-		measured.NodeEnergyJ, measured.NodeSource = Number{}, Unmeasured
+		measured.NodeEnergyJ, measured.NodeSource = live.Number{}, Unmeasured
 	}
 	text, err := json.Marshal(&measured)
 	if err != nil {

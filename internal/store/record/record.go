@@ -86,15 +86,15 @@ type Decision struct {
 	TimeS         Interval          `json:"time_s"`
 	PowerW        Interval          `json:"power_w"`
 	EnergyJ       Interval          `json:"energy_j"`
-	DefaultJ      Number            `json:"default_energy_j"` // at default clocks
+	DefaultJ      live.Number       `json:"default_energy_j"` // at default clocks
 	Rung          string            `json:"rung"`             // what predictions made at submission rest on
 	Reason        string            `json:"reason"`
 	Mode          string            `json:"mode"`
 	ConfigVersion string            `json:"config_version"`
 	ModelVersion  int64             `json:"model_version"` // 0 without a model
 	Arm           Arm               `json:"arm"`
-	HoldOut       Number            `json:"hold_out"`              // part of the runs that the lot held out then
-	ConstantArm   Number            `json:"constant_arm,omitzero"` // and that it had run at constant clocks; absent without such an arm
+	HoldOut       live.Number       `json:"hold_out"`              // part of the runs that the lot held out then
+	ConstantArm   live.Number       `json:"constant_arm,omitzero"` // and that it had run at constant clocks; absent without such an arm
 	Created       time.Time         `json:"created"`
 }
 
@@ -128,16 +128,16 @@ type Outcome struct {
 	GPUs            []string           `json:"gpus"` // UUIDs
 	ExitState       string             `json:"exit_state"`
 	Setting         dvfsmodel.Setting  `json:"setting"` // what was locked
-	TimeS           Number             `json:"time_s"`
-	Slowdown        Number             `json:"slowdown"` // against default clocks
-	GPUEnergyJ      Number             `json:"gpu_energy_j"`
+	TimeS           live.Number        `json:"time_s"`
+	Slowdown        live.Number        `json:"slowdown"` // against default clocks
+	GPUEnergyJ      live.Number        `json:"gpu_energy_j"`
 	GPUSource       Source             `json:"gpu_energy_source"`
-	NodeEnergyJ     Number             `json:"node_energy_j"`
+	NodeEnergyJ     live.Number        `json:"node_energy_j"`
 	NodeSource      Source             `json:"node_energy_source"`
-	MeanPowerW      Number             `json:"mean_power_w"`
-	PeakPowerW      Number             `json:"peak_power_w"`
-	Utilisation     Number             `json:"utilisation"` // mean, 0..1
-	PeakMemoryBytes Number             `json:"peak_memory_bytes"`
+	MeanPowerW      live.Number        `json:"mean_power_w"`
+	PeakPowerW      live.Number        `json:"peak_power_w"`
+	Utilisation     live.Number        `json:"utilisation"` // mean, 0..1
+	PeakMemoryBytes live.Number        `json:"peak_memory_bytes"`
 	Clocks          []live.Residency   `json:"clocks"`
 	ThrottledS      map[string]float64 `json:"throttled_s"` // seconds by reason
 	Series          Series             `json:"series"`
@@ -173,10 +173,10 @@ func (d *Decision) Key() RunKey { return RunKey{d.Node, d.RunID} }
 // what ran before its Epilog isn't its work: they are for people, and in no model,
 // saving or sum.
 type Restarted struct {
-	TimeS       Number `json:"time_s"`                 // from its start to its end
-	GPUEnergyJ  Number `json:"gpu_energy_j"`           // by the counters of its GPUs, which go on without epd
-	NodeEnergyJ Number `json:"node_energy_j,omitzero"` // of a run that epd saw all of
-	Suspended   bool   `json:"suspended,omitempty"`    // its job was, and epd ran all the time
+	TimeS       live.Number `json:"time_s"`                 // from its start to its end
+	GPUEnergyJ  live.Number `json:"gpu_energy_j"`           // by the counters of its GPUs, which go on without epd
+	NodeEnergyJ live.Number `json:"node_energy_j,omitzero"` // of a run that epd saw all of
+	Suspended   bool        `json:"suspended,omitempty"`    // its job was, and epd ran all the time
 	// Late tells that its Epilog came some time after its end, and epd wasn't told then
 	// when that was: a site's own Epilog had run before.
 	Late bool `json:"late,omitempty"`
@@ -215,7 +215,7 @@ func (o *Outcome) SetAside(why Restarted) {
 	}
 	why.TimeS, why.GPUEnergyJ, why.NodeEnergyJ = o.TimeS, o.GPUEnergyJ, o.NodeEnergyJ
 	o.Restarted = why
-	o.TimeS, o.GPUEnergyJ, o.NodeEnergyJ = Number{}, Number{}, Number{}
+	o.TimeS, o.GPUEnergyJ, o.NodeEnergyJ = live.Number{}, live.Number{}, live.Number{}
 }
 
 // MaxStays is how many stays an outcome may have.
@@ -230,7 +230,7 @@ type Profiled struct {
 	RunID    string
 	Ended    time.Time
 	TimeS    float64
-	Slowdown Number // against default clocks
+	Slowdown live.Number // against default clocks
 	Setting  dvfsmodel.Setting
 	Profile  Profile
 }
