@@ -35,7 +35,7 @@ func (r *openRun) adapted() *Adapted {
 // vetAdaptation takes the levels out of a run's adaptation that a GPU doesn't
 // have or mustn't be at; without the ceiling or the clock it begins with, there
 // is none.
-func (a *Agent) vetAdaptation(run *Run) error {
+func (a *Agent) vetAdaptation(run *live.Run) error {
 	if run.Adapt == nil {
 		return nil
 	}

@@ -53,7 +53,7 @@ func watching(t *testing.T, a *agent.Agent, trouble func(error)) (stop func()) {
 
 // adapting runs a test in a bubble, in which an adapted run with bursts of work is
 // on the GPUs, and an agent watches.
-func adapting(t *testing.T, trouble func(error), test func(h *host, a *agent.Agent, r agent.Run)) {
+func adapting(t *testing.T, trouble func(error), test func(h *host, a *agent.Agent, r live.Run)) {
 	t.Helper()
 	if trouble == nil {
 		trouble = func(err error) { t.Error(err) }
@@ -77,7 +77,7 @@ func adapting(t *testing.T, trouble func(error), test func(h *host, a *agent.Age
 }
 
 func TestARunIsSteppedBetweenItsClocksAndKeepsItsSLA(t *testing.T) {
-	adapting(t, nil, func(h *host, a *agent.Agent, _ agent.Run) {
+	adapting(t, nil, func(h *host, a *agent.Agent, _ live.Run) {
 		t := h.t
 		entry := h.entry(0)
 		seen := make(map[dvfsmodel.MHz]int)
@@ -164,7 +164,7 @@ func TestADriverThatFailsAtAStepPutsTheRunToDefaultClocks(t *testing.T) {
 		"lost":      {GPU: 0, Op: gpu.OpRead, Kind: gpu.FaultReload},
 	} {
 		troubled := ""
-		adapting(t, func(err error) { troubled += err.Error() + "\n" }, func(h *host, a *agent.Agent, _ agent.Run) {
+		adapting(t, func(err error) { troubled += err.Error() + "\n" }, func(h *host, a *agent.Agent, _ live.Run) {
 			t := h.t
 			h.reaches(600)
 			h.faults.Add(fault)
@@ -182,7 +182,7 @@ func TestADriverThatFailsAtAStepPutsTheRunToDefaultClocks(t *testing.T) {
 
 // A driver that doesn't say what runs is one whose GPU works.
 func TestAGPUThatCannotBeReadCountsAsOneAtWork(t *testing.T) {
-	adapting(t, func(error) {}, func(h *host, a *agent.Agent, _ agent.Run) {
+	adapting(t, func(error) {}, func(h *host, a *agent.Agent, _ live.Run) {
 		t := h.t
 		h.reaches(600)
 		h.faults.Add(gpu.Fault{GPU: 0, Op: gpu.OpRead, Kind: gpu.FaultTransient, Count: 12})
@@ -197,7 +197,7 @@ func TestAGPUThatCannotBeReadCountsAsOneAtWork(t *testing.T) {
 }
 
 func TestARunThatSharesItsGPUGoesToItsCeiling(t *testing.T) {
-	adapting(t, nil, func(h *host, a *agent.Agent, _ agent.Run) {
+	adapting(t, nil, func(h *host, a *agent.Agent, _ live.Run) {
 		t := h.t
 		h.reaches(600)
 		other := h.run("r2", 2, dvfsmodel.Setting{Core: 802}, 0)
@@ -220,7 +220,7 @@ func TestARunThatSharesItsGPUGoesToItsCeiling(t *testing.T) {
 }
 
 func TestAfterARestartAnAdaptedRunIsAtDefaultClocks(t *testing.T) {
-	adapting(t, nil, func(h *host, a *agent.Agent, _ agent.Run) {
+	adapting(t, nil, func(h *host, a *agent.Agent, _ live.Run) {
 		t := h.t
 		h.reaches(600)
 		if err := a.HandsOff(t.Context(), "r1", "the old process goes"); err != nil {
@@ -243,7 +243,7 @@ func TestTheGuardsBoundOfAnAdaptedRunDoesNotFall(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, upper := range []time.Duration{30 * time.Minute, 50 * time.Minute, 20 * time.Minute} {
-		err := a.Guard(t.Context(), func(context.Context, agent.Run) (live.Outlook, error) {
+		err := a.Guard(t.Context(), func(context.Context, live.Run) (live.Outlook, error) {
 			return live.Outlook{UpperS: live.Known((upper).Seconds())}, nil
 		})
 		if err != nil {
@@ -253,7 +253,7 @@ func TestTheGuardsBoundOfAnAdaptedRunDoesNotFall(t *testing.T) {
 	if got := a.State().Runs[0]; got.Upper != 50*time.Minute || got.HandsOff != "" {
 		t.Errorf("%+v", got)
 	}
-	err := a.Guard(t.Context(), func(context.Context, agent.Run) (live.Outlook, error) {
+	err := a.Guard(t.Context(), func(context.Context, live.Run) (live.Outlook, error) {
 		return live.Outlook{LimitS: live.Known((45 * time.Minute).Seconds())}, nil
 	})
 	if got := a.State().Runs[0]; err != nil || got.HandsOff == "" || got.Adapted != nil {

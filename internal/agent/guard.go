@@ -57,11 +57,11 @@ func (a *Agent) finish(ctx context.Context, id string) error {
 }
 
 // lowered are the runs at lowered clocks.
-func (a *Agent) lowered() []Run {
+func (a *Agent) lowered() []live.Run {
 	ids := a.openRuns(func(r *openRun) bool { return r.Setting != (dvfsmodel.Setting{}) })
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	var low []Run
+	var low []live.Run
 	for _, id := range ids {
 		if r, ok := a.runs[id]; ok && r.wants() != (dvfsmodel.Setting{}) {
 			low = append(low, r.Run)
@@ -71,7 +71,7 @@ func (a *Agent) lowered() []Run {
 }
 
 // look notes what is known by now and returns the run with it.
-func (a *Agent) look(run Run, now live.Outlook) Run {
+func (a *Agent) look(run live.Run, now live.Outlook) live.Run {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if limit := now.LimitS.Duration(); limit > 0 {
@@ -90,7 +90,7 @@ func (a *Agent) look(run Run, now live.Outlook) Run {
 }
 
 // atRisk says why a run's limit is at risk at its setting; "" when it isn't.
-func atRisk(run *Run, elapsed, margin time.Duration) string {
+func atRisk(run *live.Run, elapsed, margin time.Duration) string {
 	if run.Limit <= 0 {
 		return ""
 	}

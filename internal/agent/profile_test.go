@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
@@ -62,7 +61,7 @@ func TestAProfileOutlivesTheAgentUntilItsRunIsForgotten(t *testing.T) {
 func TestOnlyARunThatNobodyWasBesideHasItsProfileAlone(t *testing.T) {
 	h := newHost(t, "sim:2")
 	a := h.started()
-	for _, r := range []agent.Run{
+	for _, r := range []live.Run{
 		h.run("long", 1, dvfsmodel.Setting{}, 0), h.run("alone", 2, dvfsmodel.Setting{}, 1), h.run("short", 3, dvfsmodel.Setting{}, 0),
 	} {
 		if _, err := a.Apply(t.Context(), r); err != nil {

@@ -37,7 +37,7 @@ func TestAYoungRunThatEndedWhileThereWasNoAgentIsClosedWithSlurmsEnd(t *testing.
 }
 
 func TestARunIsNotClosedByAStartOfTheAgentAlone(t *testing.T) {
-	unsure := func(context.Context, agent.Run) (live.Outlook, error) { return live.Outlook{}, nil }
+	unsure := func(context.Context, live.Run) (live.Outlook, error) { return live.Outlook{}, nil }
 	for name, probes := range map[string][2]agent.Probe{
 		"it runs":                       {alive, gone},
 		"Slurm can't say":               {unsure, gone},

@@ -26,7 +26,7 @@ type runFile struct {
 }
 
 // fileRun is a run as its file has it: times are in nanoseconds.
-type fileRun struct{ Run }
+type fileRun struct{ live.Run }
 
 // fileAdaptation is a run's adaptation as its file has it.
 type fileAdaptation struct {
@@ -38,7 +38,7 @@ type fileAdaptation struct {
 
 // fileFields are a run's fields; Adapt takes the place of the run's own.
 type fileFields struct {
-	*Run
+	*live.Run
 	Adapt *fileAdaptation `json:"adapt,omitempty"`
 }
 
@@ -103,7 +103,7 @@ func decodeRun(id string, data []byte) (*runFile, error) {
 	if r.Run.ID != id {
 		return nil, fmt.Errorf("run %s: %w: run %q", id, errForeign, r.Run.ID)
 	}
-	if err := r.Run.check(); err != nil {
+	if err := checkRun(&r.Run.Run); err != nil {
 		return nil, fmt.Errorf("run %s: %w: %w", id, errForeign, err)
 	}
 	return r, nil

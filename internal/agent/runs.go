@@ -19,42 +19,12 @@ import (
 // end was seen before.
 var ErrNoRun = errors.New("no such run is open")
 
-// Wish is what the user asked for.
-type Wish struct {
-	OptOut bool `json:"opt_out,omitempty"` // default clocks
-	// Fixed clocks were chosen by the user, whom the guard leaves to it.
-	Fixed bool `json:"fixed,omitempty"`
-}
-
-// Run is one run of a job on this node. A job that is requeued runs again,
-// under another id.
-type Run struct {
-	ID      string            `json:"run"` // by [NewRunID]
-	Job     uint32            `json:"job"`
-	Node    string            `json:"node"`
-	GPUs    []string          `json:"gpus"` // by UUID
-	Setting dvfsmodel.Setting `json:"setting"`
-	Wish    Wish              `json:"wish"`
-	Started time.Time         `json:"started"`
-	Limit   time.Duration     `json:"limit_ns"` // wall time; 0: none
-	// Upper is what the run takes at most at the setting, by prediction; 0:
-	// not known.
-	Upper    time.Duration `json:"upper_ns"`
-	Learning bool          `json:"learning,omitempty"` // sampled ten times as often
-	// Adapt is how its core clock is stepped while it lasts, beginning with that
-	// of the setting; nil: not at all. Upper is then a bound at all of its levels.
-	Adapt *live.Adaptation `json:"adapt,omitempty"`
-	// Deadline is when the hook that waits for [Agent.Apply] gives up; zero:
-	// never.
-	Deadline time.Time `json:"-"`
-}
-
 // NewRunID makes an id that no other run has.
 func NewRunID() string { return rand.Text() }
 
 // Closed is a run that ended.
 type Closed struct {
-	Run      Run
+	Run      live.Run
 	HandsOff string // why its GPUs were at default clocks at the end
 	Outcome  Outcome
 }

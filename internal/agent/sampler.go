@@ -118,14 +118,14 @@ type tally struct {
 }
 
 // NewSampler makes a sampler of a run's GPUs.
-func NewSampler(run Run) *Sampler {
+func NewSampler(run live.Run) *Sampler {
 	s := newSampler(run)
 	s.recent = &recent{past: newSampler(run)}
 	return s
 }
 
 // newSampler makes a sampler that remembers nothing one by one.
-func newSampler(run Run) *Sampler {
+func newSampler(run live.Run) *Sampler {
 	s := &Sampler{
 		outcome: Outcome{Started: run.Started},
 		gpus:    make(map[string]*tally, len(run.GPUs)), series: record.NewSampler(firstStep),

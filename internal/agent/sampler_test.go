@@ -15,7 +15,7 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 // sampled feeds a sampler one reading per second of a GPU.
 func sampled(n int, at func(i int) gpu.Reading) agent.Outcome {
-	s := agent.NewSampler(agent.Run{GPUs: []string{"GPU-1"}, Started: noon})
+	s := agent.NewSampler(live.Run{GPUs: []string{"GPU-1"}, Started: noon})
 	for i := range n {
 		r := at(i)
 		r.At = noon.Add(time.Duration(i) * time.Second)
@@ -86,7 +86,7 @@ func TestEnergyIsTakenFromWhatCanBeBelieved(t *testing.T) {
 }
 
 func TestTheSeriesIsTheMeanOfTheRunsGPUs(t *testing.T) {
-	s := agent.NewSampler(agent.Run{GPUs: []string{"GPU-1", "GPU-2"}, Started: noon})
+	s := agent.NewSampler(live.Run{GPUs: []string{"GPU-1", "GPU-2"}, Started: noon})
 	for i, u := range []float64{0, 1, 0.5, math.NaN(), 0.8} {
 		at := noon.Add(time.Duration(i) * time.Minute)
 		s.Add("GPU-1", gpu.Reading{At: at, Utilisation: u})
@@ -133,7 +133,7 @@ func TestTheClocksSeenAreBounded(t *testing.T) {
 }
 
 func TestReadingsThatArentLaterAreIgnored(t *testing.T) {
-	s := agent.NewSampler(agent.Run{GPUs: []string{"GPU-1"}, Started: noon})
+	s := agent.NewSampler(live.Run{GPUs: []string{"GPU-1"}, Started: noon})
 	for _, d := range []time.Duration{0, 10 * time.Second, 10 * time.Second, 5 * time.Second, 20 * time.Second} {
 		s.Add("GPU-1", gpu.Reading{At: noon.Add(d), Power: 10, Energy: -1})
 	}

@@ -12,7 +12,7 @@ import (
 
 // Probe finds out what is known of a run by now: whether its job is still there, and
 // how long it may last. An error counts as [live.LifeUnknown].
-type Probe func(context.Context, Run) (live.Outlook, error)
+type Probe func(context.Context, live.Run) (live.Outlook, error)
 
 // Swept is what a sweep did.
 type Swept struct {

@@ -219,7 +219,7 @@ func TestTheGuardRestoresDefaultClocksWhenTheLimitIsAtRisk(t *testing.T) {
 		defer mu.Unlock()
 		limit, down = d, err
 	}
-	w := agent.Watcher{Slurm: func(context.Context, agent.Run) (live.Outlook, error) {
+	w := agent.Watcher{Slurm: func(context.Context, live.Run) (live.Outlook, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		return live.Outlook{LimitS: live.Known((limit).Seconds())}, down
@@ -244,7 +244,7 @@ func TestTheGuardRestoresDefaultClocksWhenTheLimitIsAtRisk(t *testing.T) {
 
 func TestClocksAreGivenBackWhenTheJobIsKnownToBeOver(t *testing.T) {
 	var over atomic.Bool
-	w := agent.Watcher{Slurm: func(context.Context, agent.Run) (live.Outlook, error) {
+	w := agent.Watcher{Slurm: func(context.Context, live.Run) (live.Outlook, error) {
 		now := live.Outlook{Life: live.LifeAlive}
 		if over.Load() {
 			now.Ended = time.Now()
@@ -295,7 +295,7 @@ func TestTheGuardsRule(t *testing.T) {
 		"no bound":              {10 * h, 0, 0, true},
 		"a short limit":         {10 * time.Minute, 9 * time.Minute, 0, false},
 	} {
-		reason := agent.AtRisk(&agent.Run{Limit: c.limit, Upper: c.upper}, c.elapsed, 5*time.Minute)
+		reason := agent.AtRisk(&live.Run{Limit: c.limit, Upper: c.upper}, c.elapsed, 5*time.Minute)
 		if (reason != "") != c.want {
 			t.Errorf("%s: %q", name, reason)
 		}
@@ -303,8 +303,8 @@ func TestTheGuardsRule(t *testing.T) {
 }
 
 func TestASweepClosesOnlyRunsThatBothSlurmAndTheMachineSayAreGone(t *testing.T) {
-	unknown := func(context.Context, agent.Run) (live.Outlook, error) { return live.Outlook{}, nil }
-	broken := func(context.Context, agent.Run) (live.Outlook, error) {
+	unknown := func(context.Context, live.Run) (live.Outlook, error) { return live.Outlook{}, nil }
+	broken := func(context.Context, live.Run) (live.Outlook, error) {
 		return live.Outlook{Life: live.LifeGone}, errors.New("slurmctld is away")
 	}
 	for name, c := range map[string]struct {

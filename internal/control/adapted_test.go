@@ -42,7 +42,7 @@ func simulated(t *testing.T, work gpu.Work, core dvfsmodel.MHz, sla float64) (o 
 			t.Fatal(err)
 		}
 		a, stop := watching(t, library)
-		run := agent.Run{ID: "r", Job: 1, Node: "n1", GPUs: []string{sims[0].Identity().UUID}, Setting: dvfsmodel.Setting{Core: core}, Started: time.Now()}
+		run := live.Run{ID: "r", Job: 1, Node: "n1", GPUs: []string{sims[0].Identity().UUID}, Setting: dvfsmodel.Setting{Core: core}, Started: time.Now()}
 		if sla > 1 {
 			run.Adapt = &live.Adaptation{SLA: sla, TauS: 0.1, Writes: 30}
 			for i, f := range steps {
@@ -89,7 +89,7 @@ func watching(t *testing.T, library gpu.Library) (a *agent.Agent, stop func()) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	alive := func(context.Context, agent.Run) (live.Outlook, error) {
+	alive := func(context.Context, live.Run) (live.Outlook, error) {
 		return live.Outlook{Life: live.LifeAlive}, nil
 	}
 	go func() {

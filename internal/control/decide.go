@@ -15,6 +15,7 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -135,8 +136,9 @@ func (c *Controller) decide(r *DecideRequest, job *knownJob, doubt error) *decid
 		Decision: Decision{
 			Job: r.Job, Node: r.Node, Mode: s.Live.ModeOf(job.partition.Value()), GPUModel: s.modelName(r.GPUModel),
 			ConfigVersion: s.Version, Arm: record.Excluded, Created: now,
-			Wish: Wish{
-				OptOut: wishes.Off, Fixed: wishes.Fixed(), OwnFreq: job.ownFreq, Deadline: wishes.Deadline, Warnings: wishes.Warnings,
+			Wish: live.Wish{
+				RunWish: live.RunWish{OptOut: wishes.Off, Fixed: wishes.Fixed()},
+				OwnFreq: job.ownFreq, Deadline: wishes.Deadline, Warnings: wishes.Warnings,
 			},
 		},
 		run: r.RunID, at: now, stored: make(chan struct{}), gpus: r.GPUs, shared: r.Shared, clocks: t.hash,

@@ -143,7 +143,7 @@ func (c *Controller) estimateOn(s *Settings, job *knownJob, shared bool, name st
 	request := &DecideRequest{GPUModel: name, GPUs: int(job.gpus), Shared: shared, Clocks: c.clocksOf(s, name, view.model)}
 	d := Decision{
 		GPUModel: name, Workload: job.source.workload(int(job.gpus)), Mode: s.Live.ModeOf(job.partition.Value()), Arm: record.Excluded,
-		Wish: Wish{Deadline: wishes.Deadline}, Created: now,
+		Wish: live.Wish{Deadline: wishes.Deadline}, Created: now,
 	}
 	ch := chooser{settings: s, table: c.tables.get(s, request), model: view, request: request, job: job, now: now, decision: &d}
 	ch.choose(wishes)

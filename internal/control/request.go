@@ -128,18 +128,9 @@ type Decision struct {
 	ConfigVersion string      `json:"config_version"`
 	HoldOut       bool        `json:"hold_out"`
 	Arm           record.Arm  `json:"arm"`
-	Wish          Wish        `json:"wish"`
+	Wish          live.Wish   `json:"wish"`
 	Created       time.Time   `json:"created"`
 	// Adapt is how the core clock is stepped while the run lasts, beginning with
 	// Core; nil: not at all. Upper is then a bound at all of its levels.
 	Adapt *live.Adaptation `json:"adapt,omitempty"`
-}
-
-// Wish is what the user asked for.
-type Wish struct {
-	OptOut   bool      `json:"opt_out,omitempty"`
-	Fixed    bool      `json:"fixed,omitempty"`    // clocks of the user's choice
-	OwnFreq  bool      `json:"own_freq,omitempty"` // --gpu-freq
-	Deadline time.Time `json:"deadline,omitzero"`
-	Warnings []string  `json:"warnings,omitempty"`
 }

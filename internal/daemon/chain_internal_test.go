@@ -126,7 +126,7 @@ func hookOf(kind slurm.Hook) *slurm.HookEvent {
 	}
 }
 
-func chainGone(context.Context, agent.Run) (live.Outlook, error) {
+func chainGone(context.Context, live.Run) (live.Outlook, error) {
 	return live.Outlook{Life: live.LifeGone}, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/control"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -31,7 +32,7 @@ func (d *Node) prolog(ctx context.Context, e *slurm.HookEvent) slurm.HookAnswer 
 		d.trouble(fmt.Errorf("job %d: %w", e.Job, err))
 		return answer(false, "", err.Error())
 	}
-	run := agent.Run{ID: agent.NewRunID(), Job: uint32(e.Job), Node: e.Node}
+	run := live.Run{ID: agent.NewRunID(), Job: uint32(e.Job), Node: e.Node}
 	for _, id := range gpus {
 		run.GPUs = append(run.GPUs, id.UUID)
 	}
@@ -76,7 +77,7 @@ func deadline(now, said time.Time) time.Time { return now.Add(min(said.Sub(now),
 
 // choose asks the controller for the run's setting; without an answer it stays
 // at default clocks.
-func (d *Node) choose(ctx context.Context, e *slurm.HookEvent, gpus []gpu.Identity, run *agent.Run) (reason string) {
+func (d *Node) choose(ctx context.Context, e *slurm.HookEvent, gpus []gpu.Identity, run *live.Run) (reason string) {
 	ctx, cancel := context.WithTimeout(ctx, decideBound)
 	defer cancel()
 	table, err := d.options.Agent.Clocks(gpus[0].UUID)
@@ -98,7 +99,7 @@ func (d *Node) choose(ctx context.Context, e *slurm.HookEvent, gpus []gpu.Identi
 		d.trouble(fmt.Errorf("job %d: decide: %w", e.Job, err))
 		return "no decision: default clocks"
 	}
-	run.Wish = agent.Wish{OptOut: decision.Wish.OptOut, Fixed: decision.Wish.Fixed}
+	run.Wish = decision.Wish.RunWish
 	run.Limit, _ = decision.Limit.Duration()
 	run.Upper = decision.Upper.Duration()
 	if decision.Apply {

@@ -254,7 +254,7 @@ func (d *Node) shut(ctx context.Context) {
 const restoreBound = 10 * time.Second
 
 // job asks the controller what is known by now of a run and its job.
-func (d *Node) job(ctx context.Context, r agent.Run) (live.Outlook, error) {
+func (d *Node) job(ctx context.Context, r live.Run) (live.Outlook, error) {
 	if !d.options.Slurm {
 		return live.Outlook{}, nil
 	}
@@ -268,7 +268,7 @@ const askBound = 2 * time.Second
 
 // processes tells whether anything runs on a run's GPUs. Nothing there is no
 // proof while GPUs can't be asked.
-func (d *Node) processes(_ context.Context, r agent.Run) (live.Outlook, error) {
+func (d *Node) processes(_ context.Context, r live.Run) (live.Outlook, error) {
 	for _, uuid := range r.GPUs {
 		pids, err := agent.Ask(d.options.Agent, uuid, gpu.Device.Processes)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/epplan/epplan/internal/control"
 	"github.com/epplan/epplan/internal/spool"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -94,7 +95,7 @@ func (d *Node) collect(ctx context.Context, c *agent.Closed) error {
 // endOf is when the job of a run ended whose Epilog came, by Slurm's clock: a site's own
 // Epilog may have run before. Where the Epilog wasn't told, the controller asks Slurm.
 // Zero: nobody knows.
-func (d *Node) endOf(ctx context.Context, r *agent.Run, told epilogue) time.Time {
+func (d *Node) endOf(ctx context.Context, r *live.Run, told epilogue) time.Time {
 	if told.end.IsZero() && d.options.Slurm {
 		ctx, cancel := context.WithTimeout(ctx, askBound)
 		defer cancel()

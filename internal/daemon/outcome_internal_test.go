@@ -40,7 +40,7 @@ func TestAnOutcomeSaysWhereItsEnergyIsFrom(t *testing.T) {
 		"no GPU":                             {host: 500, hostTime: 100},
 		"a part of the run":                  {gpus: []agent.GPUOutcome{of(gpu.FromCounter, 0)}, host: 500, hostTime: 100, partial: true},
 	} {
-		got := outcomeOf(&agent.Closed{Run: agent.Run{Started: begin}, Outcome: agent.Outcome{
+		got := outcomeOf(&agent.Closed{Run: live.Run{Started: begin}, Outcome: agent.Outcome{
 			Started: begin, Ended: begin.Add(100 * time.Second), GPUs: c.gpus, Partial: c.partial, HostEnergy: dvfsmodel.Joule(c.host), HostCovered: c.hostTime,
 		}})
 		if got.GPUEnergyJ != c.gpuJ || got.GPUSource != c.source || got.NodeEnergyJ != c.nodeJ || got.NodeSource != c.hosting {

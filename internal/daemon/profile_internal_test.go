@@ -8,13 +8,14 @@ import (
 
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 func TestTheProfileOfARunTravelsWithItsOutcome(t *testing.T) {
 	s := record.NewProfileSampler(time.Second)
 	s.Add(0, 30*time.Second, 0.5)
 	want := record.Profile{Alone: true, GPUs: []record.GPUProfile{{Utilisation: s.Series(), PeakMem: 1 << 30, MemTotal: 16 << 30}}}
-	out := outcomeOf(&agent.Closed{Run: agent.Run{ID: "r", GPUs: []string{"GPU-1"}}, Outcome: agent.Outcome{Profile: want}})
+	out := outcomeOf(&agent.Closed{Run: live.Run{ID: "r", GPUs: []string{"GPU-1"}}, Outcome: agent.Outcome{Profile: want}})
 	text, err := json.Marshal(out) // what is spooled, and sent
 	if err != nil {
 		t.Fatal(err)
