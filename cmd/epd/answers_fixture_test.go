@@ -308,7 +308,7 @@ func (h *house) syncNow(ctx context.Context) error {
 }
 
 // decide has the controller decide on a person's job.
-func (h *house) decide(p *person, n slurm.JobID) control.Decision {
+func (h *house) decide(p *person, n slurm.JobID) live.Decision {
 	h.t.Helper()
 	d, err := h.control.Decide(context.Background(), decideRequest(p, n))
 	if err != nil {

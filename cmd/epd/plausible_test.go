@@ -171,7 +171,7 @@ func (o *office) drawTime(t *rapid.T, name string) time.Time {
 func (o *office) drawOutcome(t *rapid.T, run int) *record.Outcome {
 	out := &record.Outcome{
 		RunID: strconv.Itoa(run), JobID: rapid.Int64Range(7, 8).Draw(t, "job"), Node: rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "node"),
-		Workload: "w", GPUModel: "V100", Arm: rapid.SampledFrom([]record.Arm{record.Treated, record.HeldOut}).Draw(t, "arm"), GPUs: []string{"GPU-1"},
+		Workload: "w", GPUModel: "V100", Arm: rapid.SampledFrom([]live.Arm{live.ArmTreated, live.ArmHeldOut}).Draw(t, "arm"), GPUs: []string{"GPU-1"},
 		ExitState: record.Completed, Submitted: o.now.Load().Add(-48 * time.Hour), Started: o.drawTime(t, "started"), Ended: o.drawTime(t, "ended"),
 		Setting: dvfsmodel.Setting{Core: dvfsmodel.MHz(rapid.SampledFrom([]float64{0, 900, 1200, 1e308, -1}).Draw(t, "core")), Mem: 877},
 		TimeS:   drawNumber(t, "time"), GPUEnergyJ: drawNumber(t, "gpu"), GPUSource: record.Counter, NodeEnergyJ: drawNumber(t, "node energy"), NodeSource: record.RAPL,

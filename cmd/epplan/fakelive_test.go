@@ -119,13 +119,13 @@ func fakeView(id string) *epdapi.JobView {
 	case "4712":
 		v.Job.ID, v.Job.Name, v.Job.User = 4712, "evil\x1b[2J\nJob 1\u202e\u009b", "eve"
 		v.Wishes = &epdapi.Wishes{Warnings: []string{"epplan:\x1b]0;x\a"}}
-		v.Decisions[0].Arm, v.Decisions[0].Setting, v.Decisions[0].Chosen = record.HeldOut, dvfsmodel.Setting{}, nil
+		v.Decisions[0].Arm, v.Decisions[0].Setting, v.Decisions[0].Chosen = live.ArmHeldOut, dvfsmodel.Setting{}, nil
 		v.Decisions[0].Reason = "held out by lot, to compare with core 1087 MHz\x1b[2J"
 		v.Decisions[0].ConfigVersion = "000000000000"
 		v.Outcomes[0].ThrottledS = map[string]float64{"thermal\x1b[2J": 12}
 	case "4719":
 		v.Job.ID = 4719
-		v.Decisions[0].Arm, v.Decisions[0].Reason = record.Constant, "drawn by lot to run at constant clocks, core 1087 MHz: 90% of the GPUs' energy"
+		v.Decisions[0].Arm, v.Decisions[0].Reason = live.ArmConstant, "drawn by lot to run at constant clocks, core 1087 MHz: 90% of the GPUs' energy"
 	case "4713":
 		v.Job.ID, v.Job.State = 4713, string(slurm.Pending)
 		v.Decisions, v.Outcomes = []epdapi.Decision{}, []epdapi.Outcome{}
@@ -158,7 +158,7 @@ func fakeDecision() epdapi.Decision {
 			ID: 5, JobID: 4711, Node: "gpu01", RunID: "R1", Workload: fakeWorkload, GPUModel: "V100", Setting: dvfsmodel.Setting{Core: 1087},
 			TimeS: known(fakeChosen.TimeS), PowerW: known(143), EnergyJ: known(fakeChosen.EnergyJ),
 			Reason: "core 1087 MHz: 75% of the GPUs' energy (81% with their share of the node) and 105% of the time at default clocks, by model version 3 of 12 runs",
-			Mode:   "enforce", ConfigVersion: "5f1c09d2a7b3", ModelVersion: 3, Arm: record.Treated, Created: fakeBegin,
+			Mode:   "enforce", ConfigVersion: "5f1c09d2a7b3", ModelVersion: 3, Arm: live.ArmTreated, Created: fakeBegin,
 		},
 		Model: fakeModel, Default: fakeDefault, Chosen: fakeChosen,
 	}
@@ -169,7 +169,7 @@ func fakeDecision() epdapi.Decision {
 func fakeOutcome() epdapi.Outcome {
 	const took = 2541
 	o := epdapi.Outcome{Outcome: record.Outcome{
-		RunID: "R1", JobID: 4711, Node: "gpu01", DecisionID: 5, Workload: fakeWorkload, GPUModel: "V100", Arm: record.Treated,
+		RunID: "R1", JobID: 4711, Node: "gpu01", DecisionID: 5, Workload: fakeWorkload, GPUModel: "V100", Arm: live.ArmTreated,
 		Started: fakeBegin, Ended: fakeBegin.Add(took * time.Second), GPUs: []string{"GPU-1", "GPU-2"}, ExitState: record.Completed,
 		Setting: dvfsmodel.Setting{Core: 1087}, TimeS: live.Known(took), GPUEnergyJ: live.Known(731000), GPUSource: record.Counter,
 		MeanPowerW: live.Known(287.7), PeakPowerW: live.Known(322), Utilisation: live.Known(0.81), PeakMemoryBytes: live.Known(11 << 30),

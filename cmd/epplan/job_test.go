@@ -75,7 +75,7 @@ func TestAListShowsWhatRunsCameToThatCountNowhereAndSaysSo(t *testing.T) {
 }
 
 func TestAListShowsTheClocksThatRunsHadRatherThanThoseDecided(t *testing.T) {
-	row := epdapi.JobRow{Job: *fakeView("4711").Job, Mode: "enforce", Arm: record.Treated, Setting: dvfsmodel.Setting{Core: 1087, Mem: 877}}
+	row := epdapi.JobRow{Job: *fakeView("4711").Job, Mode: "enforce", Arm: live.ArmTreated, Setting: dvfsmodel.Setting{Core: 1087, Mem: 877}}
 	for _, c := range []struct {
 		locked []dvfsmodel.Setting
 		want   string

@@ -80,7 +80,7 @@ func Operations() []Operation {
 		get(Agent, epdapi.PathStatus, Root, "What epd is doing.", of[epdapi.Status]()),
 
 		post(Controller, epdapi.PathSubmit, Control, "A job is being submitted: job_submit.lua tells what is known of it.", of[slurm.Submission](), of[slurm.SubmitAnswer]()),
-		post(Controller, epdapi.PathDecide, Control, "An agent asks at which clocks a job runs on its node.", of[control.DecideRequest](), of[control.Decision]()),
+		post(Controller, epdapi.PathDecide, Control, "An agent asks at which clocks a job runs on its node.", of[control.DecideRequest](), of[live.Decision]()),
 		post(Controller, epdapi.PathOutcome, Control, "An agent tells what a run took. 425: not yet, see Retry-After.", of[record.Outcome](), of[receipt]()),
 		post(Controller, epdapi.PathOutlook, Control, "An agent asks until when a run has to end.", of[control.OutlookRequest](), of[live.Outlook]()),
 		get(Controller, epdapi.PathStatus, Anybody, "What epd is doing.", of[epdapi.Status]()),

@@ -39,12 +39,12 @@ func (ch *chooser) adapt(room float64) bool {
 	at := ch.sure.At(levels[first].Core, standard.Mem)
 	ch.predict(at)
 	d.Upper = live.Known(m.Upper(standard, ch.sure.TimeMargin) * sla)
-	d.Core, d.Arm = levels[first].Core, record.Treated
+	d.Core, d.Arm = levels[first].Core, live.ArmTreated
 	d.Adapt = &live.Adaptation{SLA: sla, TauS: rule.Tau, Writes: rule.Writes, Levels: levels}
 	ch.act(fmt.Sprintf("adapted between core %v and %v MHz while it runs, at most %.2f times as long as at default clocks, by %s",
 		float64(levels[len(levels)-1].Core), float64(levels[0].Core), sla, m))
-	if d.Mode != config.Enforce {
-		d.Arm, d.Adapt = record.Excluded, nil
+	if d.Mode != live.Enforce {
+		d.Arm, d.Adapt = live.ArmExcluded, nil
 	}
 	return true
 }

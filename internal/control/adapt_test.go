@@ -34,7 +34,7 @@ func TestARunIsAdaptedBetweenItsSafeFloorAndItsCeiling(t *testing.T) {
 	r.job(2, nil)
 	d := r.decide(ask(2))
 	a := d.Adapt
-	if a == nil || !d.Apply || a.SLA != 1.2 || a.TauS != 0.1 || a.Writes != 30 || d.Arm != record.Treated || d.Mem != 0 {
+	if a == nil || !d.Apply || a.SLA != 1.2 || a.TauS != 0.1 || a.Writes != 30 || d.Arm != live.ArmTreated || d.Mem != 0 {
 		t.Fatalf("%+v of %+v", a, d)
 	}
 	clocks := make([]dvfsmodel.MHz, 0, len(a.Levels))
@@ -51,7 +51,7 @@ func TestARunIsAdaptedBetweenItsSafeFloorAndItsCeiling(t *testing.T) {
 		t.Errorf("at most %v s: %s", d.Upper, d.Reason)
 	}
 	data, err := json.Marshal(&d)
-	var back Decision
+	var back live.Decision
 	if err != nil || json.Unmarshal(data, &back) != nil || !reflect.DeepEqual(back.Adapt, a) {
 		t.Errorf("%s, %v", data, err)
 	}

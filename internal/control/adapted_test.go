@@ -316,7 +316,7 @@ func TestRunsAtOneClockAreNotForgottenWhileClocksAreAdapted(t *testing.T) {
 	put := func(seconds float64, core dvfsmodel.MHz, stepped bool) {
 		n++
 		o := &record.Outcome{
-			Cluster: key.Cluster, RunID: fmt.Sprint("more-", n), Workload: key.Workload, GPUModel: key.GPUModel, Arm: record.Treated, GPUs: []string{"GPU-a"},
+			Cluster: key.Cluster, RunID: fmt.Sprint("more-", n), Workload: key.Workload, GPUModel: key.GPUModel, Arm: live.ArmTreated, GPUs: []string{"GPU-a"},
 			ExitState: record.Completed, TimeS: live.Known(seconds), GPUEnergyJ: live.Known(150 * seconds), Setting: dvfsmodel.Setting{Core: core}, Utilisation: live.Known(0.9),
 		}
 		if stepped {

@@ -19,7 +19,7 @@ type leadKey struct {
 	gpuModel string
 }
 
-func (d *decided) leadKey() leadKey { return leadKey{d.Job, d.GPUModel} }
+func (d *decided) leadKey() leadKey { return leadKey{slurm.JobID(d.Job), d.GPUModel} }
 
 // soon is for how long a decision that was made without knowing the job leads.
 const soon = time.Minute

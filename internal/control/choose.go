@@ -6,10 +6,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/choose"
-	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
@@ -24,7 +22,7 @@ type chooser struct {
 	explores bool // drawn by lot
 	doubt    error
 	now      time.Time
-	decision *Decision
+	decision *live.Decision
 	// sure answers by the model within what the configuration allows; nil where there is
 	// nothing to choose: no model, no known limit, or somebody chose already.
 	sure *choose.Sure
@@ -120,11 +118,11 @@ func (ch *chooser) byModel() {
 		d.Reason = "default clocks are the best ones"
 	default:
 		ch.take(&best)
-		d.Arm = record.Treated
+		d.Arm = live.ArmTreated
 		ch.act(fmt.Sprintf("%s: %s and %.0f%% of the time at default clocks, by %s",
 			d.Words(), ch.energies(&best), 100*best.Time/standard.Time, m))
-		if d.Mode != config.Enforce {
-			d.Arm = record.Excluded
+		if d.Mode != live.Enforce {
+			d.Arm = live.ArmExcluded
 		}
 	}
 }
@@ -151,11 +149,11 @@ func (ch *chooser) take(pt *dvfsmodel.Point) {
 func (ch *chooser) act(what string) {
 	d := ch.decision
 	switch d.Mode {
-	case config.Enforce:
+	case live.Enforce:
 		d.Apply, d.Reason = true, what
-	case config.Advise:
+	case live.Advise:
 		d.Reason = "advice: " + what
-	case config.Observe:
+	case live.Observe:
 		d.Reason = "only observed; else: " + what
 	default:
 		d.Reason = fmt.Sprintf("mode %q touches nothing; else: %s", d.Mode, what)

@@ -141,8 +141,8 @@ func (c *Controller) estimate(job *knownJob, shared bool, only string) *epdapi.E
 // estimateOn is an estimate on one GPU model.
 func (c *Controller) estimateOn(s *Settings, job *knownJob, shared bool, name string, view modelView, wishes *slurm.Wishes, now time.Time) epdapi.EstimateModel {
 	request := &DecideRequest{GPUModel: name, GPUs: int(job.gpus), Shared: shared, Clocks: c.clocksOf(s, name, view.model)}
-	d := Decision{
-		GPUModel: name, Workload: job.source.workload(int(job.gpus)), Mode: s.Live.ModeOf(job.partition.Value()), Arm: record.Excluded,
+	d := live.Decision{
+		GPUModel: name, Workload: job.source.workload(int(job.gpus)), Mode: s.Live.ModeOf(job.partition.Value()), Arm: live.ArmExcluded,
 		Wish: live.Wish{Deadline: wishes.Deadline}, Created: now,
 	}
 	ch := chooser{settings: s, table: c.tables.get(s, request), model: view, request: request, job: job, now: now, decision: &d}

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
@@ -119,7 +118,7 @@ func ask(id slurm.JobID) *DecideRequest {
 	}
 }
 
-func (r *rig) decide(request *DecideRequest) Decision {
+func (r *rig) decide(request *DecideRequest) live.Decision {
 	r.t.Helper()
 	d, err := r.Decide(context.Background(), request)
 	if err != nil {
@@ -154,7 +153,7 @@ func coreBound() dvfsmodel.Params {
 }
 
 // ran is the outcome of a run at a decision's clocks, by the truth.
-func (r *rig) ran(d Decision, run string, truth dvfsmodel.Params) *record.Outcome {
+func (r *rig) ran(d live.Decision, run string, truth dvfsmodel.Params) *record.Outcome {
 	core, mem := base.Core, base.Mem
 	o := &record.Outcome{
 		RunID: run, JobID: int64(d.Job), Node: d.Node, Workload: d.Workload, GPUModel: d.GPUModel, Arm: d.Arm,
@@ -174,7 +173,7 @@ func (r *rig) ran(d Decision, run string, truth dvfsmodel.Params) *record.Outcom
 }
 
 // run submits, decides, runs and records a job of the workload "train".
-func (r *rig) run(id slurm.JobID, truth dvfsmodel.Params) Decision {
+func (r *rig) run(id slurm.JobID, truth dvfsmodel.Params) live.Decision {
 	r.t.Helper()
 	r.job(id, nil)
 	d := r.decide(ask(id))
@@ -204,7 +203,7 @@ func (r *rig) record(o *record.Outcome, want store.Receipt) {
 	r.flush()
 }
 
-func mode(m config.Mode) string { return fmt.Sprintf("[live]\nmode = %q\nhold_out = 0\n", m) }
+func mode(m live.Mode) string { return fmt.Sprintf("[live]\nmode = %q\nhold_out = 0\n", m) }
 
 var (
 	dvfsNaN = dvfsmodel.MHz(math.NaN())

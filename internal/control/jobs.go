@@ -205,7 +205,7 @@ func (c *Controller) viewLatest(ctx context.Context, view *epdapi.JobView, h *hi
 
 // liveRecord is a job that Slurm has as a record would have it.
 func (c *Controller) liveRecord(id slurm.JobID, job *knownJob) *record.Job {
-	d := &decided{Decision: Decision{Job: id}}
+	d := &decided{Decision: live.Decision{Job: uint32(id)}}
 	if job.source != (source{}) && job.gpus > 0 {
 		d.Workload = job.source.workload(int(job.gpus))
 	}

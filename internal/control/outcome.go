@@ -11,6 +11,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -175,7 +176,7 @@ func (c *Controller) attributeLate(ctx context.Context, o *record.Outcome, end *
 		return nil // nobody tells
 	}
 	if o.DecisionID == 0 {
-		o.GPUModel, o.Arm = c.settings.Load().modelName(o.GPUModel), record.Excluded
+		o.GPUModel, o.Arm = c.settings.Load().modelName(o.GPUModel), live.ArmExcluded
 	}
 	workload, err := c.workloadOfEnded(ctx, o, end, job)
 	if err != nil {
@@ -201,7 +202,7 @@ func (c *Controller) workloadOfEnded(ctx context.Context, o *record.Outcome, end
 	if err != nil {
 		return "", err
 	}
-	d := decided{Decision: Decision{Job: keyOf(o).job}}
+	d := decided{Decision: live.Decision{Job: uint32(keyOf(o).job)}}
 	if gpus := max(int(known.gpus), len(o.GPUs)); gpus > 0 && known.source != (source{}) {
 		d.Workload = known.source.workload(gpus)
 	}

@@ -23,7 +23,7 @@ func (r *rig) outlook() live.Outlook {
 }
 
 // running is a controller with a running job at low clocks, just decided about.
-func running(t *testing.T) (*rig, *ctld, Decision) {
+func running(t *testing.T) (*rig, *ctld, live.Decision) {
 	t.Helper()
 	r, s := newSlurmRig(t, false)
 	for id := range slurm.JobID(6) {

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store"
@@ -221,7 +220,7 @@ func TestAReportThatCannotBeIsRefused(t *testing.T) {
 
 func TestAFitShowsItsRunsItsCurveAndWhichRunsSayNothing(t *testing.T) {
 	r := newRig(t, nil)
-	var last Decision
+	var last live.Decision
 	for id := range slurm.JobID(6) {
 		last = r.run(id+1, memoryBound())
 	}
@@ -289,11 +288,11 @@ func TestDecisionsOfAdviceSayWhatWouldHaveBeenSaved(t *testing.T) {
 	for id := range slurm.JobID(4) {
 		r.run(id+1, memoryBound())
 	}
-	r.settings.Store(settings(t, mode(config.Advise)))
+	r.settings.Store(settings(t, mode(live.Advise)))
 	r.job(9, nil)
 	r.decide(ask(9))
 	r.flush()
-	list, err := r.Decisions(t.Context(), string(config.Advise), 0, 10)
+	list, err := r.Decisions(t.Context(), string(live.Advise), 0, 10)
 	if err != nil || len(list.Decisions) != 1 || list.Next != 0 {
 		t.Fatalf("%+v, %v", list, err)
 	}

@@ -30,7 +30,7 @@ func TestARunWhileTheControllerWasAwayIsKnownByItsJob(t *testing.T) {
 		t.Fatalf("%d outcomes, error %v", len(list), err)
 	}
 	known := r.decide(ask(8)) // for the names of workload and GPU model
-	if got := list[0]; got.GPUModel != known.GPUModel || got.Workload == "" || got.Arm != record.Excluded || got.ExitState != record.Completed {
+	if got := list[0]; got.GPUModel != known.GPUModel || got.Workload == "" || got.Arm != live.ArmExcluded || got.ExitState != record.Completed {
 		t.Errorf("outcome %+v", got)
 	}
 	if about := r.stored(7); about.User != "ada" || about.Workload != list[0].Workload {

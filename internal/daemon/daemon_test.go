@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/control"
@@ -50,7 +49,7 @@ type judge struct {
 	deaf     error   // of Report
 }
 
-func (j *judge) Decide(ctx context.Context, r *control.DecideRequest) (control.Decision, error) {
+func (j *judge) Decide(ctx context.Context, r *control.DecideRequest) (live.Decision, error) {
 	if j.asked != nil {
 		j.asked <- struct{}{}
 	}
@@ -62,12 +61,12 @@ func (j *judge) Decide(ctx context.Context, r *control.DecideRequest) (control.D
 		defer timer.Stop()
 		select {
 		case <-ctx.Done():
-			return control.Decision{}, ctx.Err()
+			return live.Decision{}, ctx.Err()
 		case <-timer.C:
 		}
 	}
-	return control.Decision{
-		Mode: config.Enforce, Apply: j.setting != dvfsmodel.Setting{}, Setting: j.setting, Reason: j.reason, Adapt: j.adapt,
+	return live.Decision{
+		Mode: live.Enforce, Apply: j.setting != dvfsmodel.Setting{}, Setting: j.setting, Reason: j.reason, Adapt: j.adapt,
 	}, j.refuse
 }
 

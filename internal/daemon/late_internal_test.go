@@ -27,8 +27,8 @@ type ledger struct {
 	endings int   // questions at the end of a run
 }
 
-func (*ledger) Decide(context.Context, *control.DecideRequest) (control.Decision, error) {
-	return control.Decision{}, nil
+func (*ledger) Decide(context.Context, *control.DecideRequest) (live.Decision, error) {
+	return live.Decision{}, nil
 }
 
 func (l *ledger) Record(_ context.Context, o *record.Outcome) error {

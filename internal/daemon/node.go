@@ -26,7 +26,7 @@ import (
 // Controller decides and records. Its methods keep to their context's time.
 type Controller interface {
 	// Decide chooses clocks for a run that is about to start.
-	Decide(ctx context.Context, r *control.DecideRequest) (control.Decision, error)
+	Decide(ctx context.Context, r *control.DecideRequest) (live.Decision, error)
 	// Record keeps what became of a run, once however often it is told. The
 	// error is [control.ErrNotYet] when more must be known first, or
 	// [ErrRefused].

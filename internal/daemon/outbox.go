@@ -164,7 +164,7 @@ func (d *Node) send(ctx context.Context, _ string, body []byte) error {
 // statistics.
 func (d *Node) unmatched(e *slurm.HookEvent, run string) {
 	d.trouble(d.put(&record.Outcome{
-		RunID: run, JobID: int64(e.Job), Node: e.Node, Ended: time.Now(), Arm: record.Excluded, Unmatched: true,
+		RunID: run, JobID: int64(e.Job), Node: e.Node, Ended: time.Now(), Arm: live.ArmExcluded, Unmatched: true,
 	}))
 	d.tell()
 }

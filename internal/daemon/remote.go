@@ -35,8 +35,8 @@ func NewRemote(hosts []string, transport http.RoundTripper) *Remote {
 }
 
 // Decide asks for a run's clocks.
-func (r *Remote) Decide(ctx context.Context, q *control.DecideRequest) (control.Decision, error) {
-	var d control.Decision
+func (r *Remote) Decide(ctx context.Context, q *control.DecideRequest) (live.Decision, error) {
+	var d live.Decision
 	err := r.ask(ctx, epdapi.PathDecide, q, &d)
 	return d, err
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 )
 
@@ -41,11 +40,11 @@ type ModelFit struct {
 
 // FitPoint is a run as a fit sees it.
 type FitPoint struct {
-	RunID string     `json:"run_id"`
-	JobID int64      `json:"job_id"`
-	Node  string     `json:"node"`
-	Arm   record.Arm `json:"arm"`
-	Ended time.Time  `json:"ended"`
+	RunID string    `json:"run_id"`
+	JobID int64     `json:"job_id"`
+	Node  string    `json:"node"`
+	Arm   live.Arm  `json:"arm"`
+	Ended time.Time `json:"ended"`
 	dvfsmodel.Setting
 	TimeS   live.Number `json:"time_s"`
 	PowerW  live.Number `json:"power_w"`

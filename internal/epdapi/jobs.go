@@ -32,7 +32,7 @@ type Job struct {
 type JobRow struct {
 	Job
 	Mode    string            `json:"mode"`    // of its latest decision; empty: there is none
-	Arm     record.Arm        `json:"arm"`     // as above
+	Arm     live.Arm          `json:"arm"`     // as above
 	Setting dvfsmodel.Setting `json:"setting"` // decided clocks; 0: the default
 	// Locked are the clocks that its runs really had, each pair once: of those that
 	// ended and of those that agents report. Absent: nobody told of any yet.

@@ -69,7 +69,7 @@ func outcome(i int) *record.Outcome {
 	begin := start.Add(time.Duration(i) * time.Minute)
 	return &record.Outcome{
 		Cluster: "alpha", RunID: fmt.Sprintf("run-%06d", i), JobID: int64(1000 + i), Node: "n1", Restart: i % 2,
-		Workload: fmt.Sprintf("w%d", i%3), GPUModel: "V100", Arm: record.Treated,
+		Workload: fmt.Sprintf("w%d", i%3), GPUModel: "V100", Arm: live.ArmTreated,
 		Submitted: begin.Truncate(time.Second), Started: begin, Ended: begin.Add(20 * time.Minute),
 		GPUs: []string{"GPU-a", "GPU-b"}, ExitState: record.Completed,
 		Setting: dvfsmodel.Setting{Core: 1200, Mem: 877}, TimeS: live.Known(1200), Slowdown: live.Known(1.05),

@@ -38,7 +38,7 @@ type ListedJob struct {
 	record.Job
 	Shown   string            // its state, as [JobFilter] has it
 	Mode    string            // of its latest decision, as are the next two; empty: there is none
-	Arm     record.Arm        // of the decision
+	Arm     live.Arm          // of the decision
 	Setting dvfsmodel.Setting // decided clocks
 	// Locked are the clocks that its ended runs had, each pair once, the lowest first.
 	Locked  []dvfsmodel.Setting

@@ -51,7 +51,7 @@ func (l *ledger) open(t *rapid.T) {
 func (l *ledger) putOutcome(t *rapid.T) {
 	o := outcome(rapid.IntRange(0, 12).Draw(t, "run"))
 	if rapid.Bool().Draw(t, "variant") {
-		o.GPUEnergyJ, o.Arm = live.Known(5), record.HeldOut
+		o.GPUEnergyJ, o.Arm = live.Known(5), live.ArmHeldOut
 	}
 	receipt, err := l.store.PutOutcome(t.Context(), o)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 
 func TestAnOutcomeComesBackAsItWasStored(t *testing.T) {
 	s, _ := openNew(t)
-	bare := &record.Outcome{Cluster: "alpha", RunID: "bare", JobID: 77, Unmatched: true, Arm: record.Excluded}
+	bare := &record.Outcome{Cluster: "alpha", RunID: "bare", JobID: 77, Unmatched: true, Arm: live.ArmExcluded}
 	stepped := outcome(3)
 	stepped.Stays = stays()
 	over := outcome(4)

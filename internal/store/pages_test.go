@@ -30,7 +30,7 @@ func TestADatabaseOfSchema7HasTheSumsOfItsOutcomes(t *testing.T) {
 		o.JobID, o.Submitted, o.ExitState = job(i).ID, job(i).Submitted, []string{record.Completed, record.Completed, "FAILED", ""}[i%4]
 		o.Ended = o.Ended.Add(time.Duration(i) * 7 * time.Hour)
 		if i%5 == 0 {
-			o.Arm = record.HeldOut
+			o.Arm = live.ArmHeldOut
 		}
 		d := decision(i)
 		d.RunID, d.HoldOut, d.DefaultJ = o.RunID, live.Known(0.05), live.Known(1e5)

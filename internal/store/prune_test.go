@@ -20,7 +20,7 @@ func TestPruningKeepsTheMeansAndKnowsRepeats(t *testing.T) {
 		o := outcome(i)
 		switch i % 7 {
 		case 0:
-			o.Arm = record.HeldOut
+			o.Arm = live.ArmHeldOut
 		case 1:
 			o.ExitState = "FAILED"
 		case 2:
@@ -91,13 +91,13 @@ func TestStrataAreMeansByWorkloadAndArm(t *testing.T) {
 		put(t, s, o, store.Stored)
 	}
 	held := outcome(9)
-	held.Arm, held.GPUEnergyJ = record.HeldOut, live.Known(150)
+	held.Arm, held.GPUEnergyJ = live.ArmHeldOut, live.Known(150)
 	put(t, s, held, store.Stored)
 	strata, err := s.Strata(t.Context(), "alpha", time.Time{})
 	if err != nil || len(strata) != 2 {
 		t.Fatalf("%+v, %v", strata, err)
 	}
-	if got, want := strata[0].GPU, (record.EnergyMean{Runs: 1, MeanJ: 150}); strata[0].Arm != record.HeldOut || got != want {
+	if got, want := strata[0].GPU, (record.EnergyMean{Runs: 1, MeanJ: 150}); strata[0].Arm != live.ArmHeldOut || got != want {
 		t.Errorf("held out: %+v", strata[0])
 	}
 	if got, want := strata[1].GPU, (record.EnergyMean{Runs: 3, MeanJ: 110, VarianceJ2: 100, Freedom: 2}); !sameMean(got, want) {

@@ -143,7 +143,7 @@ func TestTheSameRunSaidToHaveEndedOtherwiseIsARepeat(t *testing.T) {
 	s, _ := openNew(t)
 	put(t, s, outcome(1), store.Stored)
 	late := outcome(1) // Slurm has forgotten the job
-	late.ExitState, late.Restart, late.DecisionID, late.Workload, late.Arm = "", 0, 0, "", record.Excluded
+	late.ExitState, late.Restart, late.DecisionID, late.Workload, late.Arm = "", 0, 0, "", live.ArmExcluded
 	late.Submitted, late.Slowdown = record.Micro(start.AddDate(0, 0, -1)), live.Number{}
 	put(t, s, late, store.Repeated)
 	all, err := s.OutcomesOfJob(t.Context(), "alpha", outcome(1).JobID)

@@ -104,7 +104,7 @@ func (s *scroll) draw(t *rapid.T) scrolled {
 	o.JobID, o.RunID = job, fmt.Sprintf("run-%d-%d", job, rapid.IntRange(0, 5).Draw(t, "run"))
 	o.Workload = rapid.SampledFrom([]string{"a", "a", "b", ""}).Draw(t, "workload")
 	o.GPUModel = "V100"
-	o.Arm = rapid.SampledFrom([]record.Arm{record.Treated, record.Treated, record.HeldOut, record.Constant, record.Excluded}).Draw(t, "arm")
+	o.Arm = rapid.SampledFrom([]live.Arm{live.ArmTreated, live.ArmTreated, live.ArmHeldOut, live.ArmConstant, live.ArmExcluded}).Draw(t, "arm")
 	o.ExitState = rapid.SampledFrom([]string{record.Completed, record.Completed, record.Completed, "FAILED", "REQUEUED", ""}).Draw(t, "state")
 	o.Started, o.Ended = time.Time{}, start.Add(time.Duration(rapid.IntRange(-30, 90).Draw(t, "hours"))*time.Hour)
 	if rapid.IntRange(0, 9).Draw(t, "endless") == 0 {
@@ -194,7 +194,7 @@ func (o *scrolled) jobKey() string {
 func (s *scroll) strata(since time.Time) map[string]cell {
 	jobs := make(map[string][]scrolled)
 	for _, o := range slices.Concat(s.kept, s.gone) {
-		if o.Unmatched || o.Workload == "" || o.Arm == record.Excluded || o.ExitState == "" || o.ExitState == "REQUEUED" {
+		if o.Unmatched || o.Workload == "" || o.Arm == live.ArmExcluded || o.ExitState == "" || o.ExitState == "REQUEUED" {
 			continue
 		}
 		jobs[o.jobKey()] = append(jobs[o.jobKey()], o)
@@ -261,7 +261,7 @@ func countJob(runs []scrolled) (key string, c cell, end time.Time) {
 			one.predicted, one.defaultJ, one.predicted1 = 1, c.defaultJ, c.gpu
 		}
 	}
-	if runs[0].Arm == record.Constant {
+	if runs[0].Arm == live.ArmConstant {
 		core = 0 // their scatter is that of all of them
 	}
 	return fmt.Sprintf("%s %s %g %g %g", runs[0].Workload, runs[0].Arm, lot, constant, core), one, end

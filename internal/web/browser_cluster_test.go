@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/steer"
@@ -22,7 +21,7 @@ import (
 func decision(job int64) record.Decision {
 	return record.Decision{
 		ID: job, Cluster: "alpha", JobID: job, Node: "n1", RunID: "run-0", Workload: workload, GPUModel: "V100",
-		Setting: dvfsmodel.Setting{Core: 1110, Mem: 877}, Rung: "model", Mode: "enforce", ConfigVersion: "a1b2c3", ModelVersion: 3, Arm: record.Treated,
+		Setting: dvfsmodel.Setting{Core: 1110, Mem: 877}, Rung: "model", Mode: "enforce", ConfigVersion: "a1b2c3", ModelVersion: 3, Arm: live.ArmTreated,
 		TimeS:  record.Interval{Value: live.Known(2882), Low: live.Known(2738), High: live.Known(3055)},
 		PowerW: record.Interval{Value: live.Known(171)}, EnergyJ: record.Interval{Value: live.Known(985600)}, DefaultJ: live.Known(1.197e6),
 		Reason: "model version 3 of 9 runs; optimum", Created: shownAt.Add(-50 * time.Minute), HoldOut: live.Known(.05),
@@ -61,7 +60,7 @@ func jobRow(i int) epdapi.JobRow {
 			State: []string{"COMPLETED", "RUNNING", "FAILED", "TIMEOUT"}[i%4], Submitted: shownAt.Add(-time.Duration(i) * time.Hour), Nodes: 1, GPUs: 2,
 			Limit: live.LimitOfSeconds(7200), Workload: workload, Scripted: true,
 		},
-		Mode: "enforce", Arm: record.Treated, Setting: dvfsmodel.Setting{Core: 1110, Mem: 877}, Runs: 1, TimeS: live.Known(2900), EnergyJ: live.Known(490000),
+		Mode: "enforce", Arm: live.ArmTreated, Setting: dvfsmodel.Setting{Core: 1110, Mem: 877}, Runs: 1, TimeS: live.Known(2900), EnergyJ: live.Known(490000),
 	}
 	if i == 2 {
 		row.Name, row.User = hostile, "<b>eve</b>"
@@ -79,8 +78,8 @@ func (c *cluster) Status(context.Context) (*epdapi.Status, error) {
 
 func (c *cluster) controller() epdapi.ControllerStatus {
 	return epdapi.ControllerStatus{
-		Cluster: "alpha", Started: shownAt.Add(-72 * time.Hour), ConfigVersion: "a1b2c3", Mode: config.Enforce,
-		Modes: map[string]config.Mode{"debug": config.Observe, "test": config.Advise}, HoldOut: .05, Jobs: 40, Models: 7, Decisions: 900, Applied: 850, HeldOut: 50,
+		Cluster: "alpha", Started: shownAt.Add(-72 * time.Hour), ConfigVersion: "a1b2c3", Mode: live.Enforce,
+		Modes: map[string]live.Mode{"debug": live.Observe, "test": live.Advise}, HoldOut: .05, Jobs: 40, Models: 7, Decisions: 900, Applied: 850, HeldOut: 50,
 		Queue: epdapi.SyncStatus{At: shownAt.Add(-10 * time.Second)},
 	}
 }
@@ -145,7 +144,7 @@ func (c *cluster) Job(_ context.Context, id slurm.JobID) (*epdapi.JobView, error
 		}},
 	}
 	view.Outcomes = []epdapi.Outcome{{Outcome: record.Outcome{
-		Cluster: "alpha", RunID: "run-0", JobID: int64(id), Node: "n1", DecisionID: int64(id), Workload: workload, GPUModel: "V100", Arm: record.Treated,
+		Cluster: "alpha", RunID: "run-0", JobID: int64(id), Node: "n1", DecisionID: int64(id), Workload: workload, GPUModel: "V100", Arm: live.ArmTreated,
 		Submitted: row.Submitted, Started: shownAt.Add(-50 * time.Minute), Ended: shownAt.Add(-2 * time.Minute), GPUs: []string{"GPU-1", "GPU-2"}, ExitState: "COMPLETED",
 		Setting: dvfsmodel.Setting{Core: 1110, Mem: 877}, TimeS: live.Known(2880), GPUEnergyJ: live.Known(980000), NodeEnergyJ: live.Known(1.4e6),
 		MeanPowerW: live.Known(340), PeakPowerW: live.Known(401), Utilisation: live.Known(.93), PeakMemoryBytes: live.Known(12e9),

@@ -51,7 +51,7 @@ func learnt(version int64) *epdapi.ModelFit {
 		core := 1380 - 60*float64(i%10)
 		t, p := timeAt(core)*(1+.02*math.Sin(float64(7*i))), powerAt(core)*(1+.015*math.Cos(float64(5*i)))
 		point := epdapi.FitPoint{
-			RunID: fmt.Sprintf("run-%d", i), JobID: int64(4711 + i), Node: "n1", Arm: record.Treated, Ended: shownAt.Add(-time.Duration(i) * time.Hour),
+			RunID: fmt.Sprintf("run-%d", i), JobID: int64(4711 + i), Node: "n1", Arm: live.ArmTreated, Ended: shownAt.Add(-time.Duration(i) * time.Hour),
 			Setting: dvfsmodel.Setting{Core: dvfsmodel.MHz(core), Mem: 877}, TimeS: live.Known(t), PowerW: live.Known(p), EnergyJ: live.Known(t * p),
 			Used: true, Weight: 1, Within: true, Before: i > 2, Off: live.Known(t/timeAt(core) - 1),
 		}
@@ -59,7 +59,7 @@ func learnt(version int64) *epdapi.ModelFit {
 		case 4:
 			point.Used, point.Within, point.Why, point.TimeS = false, false, "it ended in state TIMEOUT", live.Known(.6*t)
 		case 7:
-			point.Weight, point.Outlier, point.Arm = 0.3, "its time is 3.1 deviations off", record.HeldOut
+			point.Weight, point.Outlier, point.Arm = 0.3, "its time is 3.1 deviations off", live.ArmHeldOut
 		}
 		f.Points = append(f.Points, point)
 	}

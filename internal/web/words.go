@@ -168,15 +168,15 @@ func stateCell(state string) page.Cell {
 }
 
 // armWords say which arm of the comparison a run is in.
-func armWords(a record.Arm) string {
+func armWords(a live.Arm) string {
 	switch a {
-	case record.Treated:
+	case live.ArmTreated:
 		return "clocks chosen"
-	case record.HeldOut:
+	case live.ArmHeldOut:
 		return "held out for comparison"
-	case record.Constant:
+	case live.ArmConstant:
 		return "constant clocks, for comparison"
-	case record.Excluded:
+	case live.ArmExcluded:
 		return "not compared"
 	}
 	return dash

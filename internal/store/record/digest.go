@@ -56,7 +56,7 @@ func (o *Outcome) Canonical() (Outcome, error) {
 		*text = Text(*text)
 	}
 	if c.Arm == "" {
-		c.Arm = Excluded
+		c.Arm = live.ArmExcluded
 	}
 	c.Submitted, c.Started, c.Ended = Micro(c.Submitted), Micro(c.Started), Micro(c.Ended)
 	if err := c.bounds(); err != nil {
@@ -121,8 +121,8 @@ func (o *Outcome) bounds() error {
 		}
 	}
 	switch slowdown := o.Slowdown.Or(1); {
-	case o.Arm != Treated && o.Arm != HeldOut && o.Arm != Constant && o.Arm != Excluded:
-		return fmt.Errorf("arm %.40q, want %s, %s, %s or %s", o.Arm, Treated, HeldOut, Constant, Excluded)
+	case o.Arm != live.ArmTreated && o.Arm != live.ArmHeldOut && o.Arm != live.ArmConstant && o.Arm != live.ArmExcluded:
+		return fmt.Errorf("arm %.40q, want %s, %s, %s or %s", o.Arm, live.ArmTreated, live.ArmHeldOut, live.ArmConstant, live.ArmExcluded)
 	case !possible(o.Setting):
 		return fmt.Errorf("clocks of %g and %g MHz, want 0 to %d", float64(o.Setting.Core), float64(o.Setting.Mem), maxMHz)
 	case !(slowdown >= 0 && slowdown <= maxFactor):

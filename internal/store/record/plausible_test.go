@@ -24,7 +24,7 @@ var began = time.Date(2026, 3, 14, 15, 0, 0, 0, time.UTC)
 // ran is the outcome of a run of an hour on two GPUs.
 func ran() record.Outcome {
 	return record.Outcome{
-		Cluster: "alpha", RunID: "r", JobID: 7, Node: "n1", Arm: record.Treated, ExitState: record.Completed,
+		Cluster: "alpha", RunID: "r", JobID: 7, Node: "n1", Arm: live.ArmTreated, ExitState: record.Completed,
 		Started: began, Ended: began.Add(time.Hour), GPUs: []string{"GPU-1", "GPU-2"}, Setting: dvfsmodel.Setting{Core: 1200},
 		TimeS: live.Known(3600), GPUEnergyJ: live.Known(1e6), GPUSource: record.Counter, NodeEnergyJ: live.Known(2e6), NodeSource: record.RAPL,
 		MeanPowerW: live.Known(278), PeakPowerW: live.Known(600), Utilisation: live.Known(1), PeakMemoryBytes: live.Known(1e10),

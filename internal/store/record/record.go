@@ -8,19 +8,6 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-// Arm says in which group of the comparison a run is.
-type Arm string
-
-// A run is treated, held out at default clocks by lot, at the constant clocks of its
-// GPU model by the same lot, or in no group because its owner fixed the clocks or
-// opted out, or nothing was enforced.
-const (
-	Treated  Arm = "treated"
-	HeldOut  Arm = "held-out"
-	Constant Arm = "constant"
-	Excluded Arm = "excluded"
-)
-
 // Source says where an energy comes from.
 type Source string
 
@@ -92,7 +79,7 @@ type Decision struct {
 	Mode          string            `json:"mode"`
 	ConfigVersion string            `json:"config_version"`
 	ModelVersion  int64             `json:"model_version"` // 0 without a model
-	Arm           Arm               `json:"arm"`
+	Arm           live.Arm          `json:"arm"`
 	HoldOut       live.Number       `json:"hold_out"`              // part of the runs that the lot held out then
 	ConstantArm   live.Number       `json:"constant_arm,omitzero"` // and that it had run at constant clocks; absent without such an arm
 	Created       time.Time         `json:"created"`
@@ -121,7 +108,7 @@ type Outcome struct {
 	DecisionID      int64              `json:"decision_id"` // 0 without one
 	Workload        string             `json:"workload"`
 	GPUModel        string             `json:"gpu_model"`
-	Arm             Arm                `json:"arm"`
+	Arm             live.Arm           `json:"arm"`
 	Submitted       time.Time          `json:"submitted"`
 	Started         time.Time          `json:"started"`
 	Ended           time.Time          `json:"ended"`
@@ -283,7 +270,7 @@ type Stratum struct {
 	HoldOut float64 `json:"hold_out"` // part of the runs that the lot held out; -1: not known
 	// ConstantArm is the part of them that it had run at constant clocks.
 	ConstantArm float64    `json:"constant_arm"`
-	Arm         Arm        `json:"arm"`
+	Arm         live.Arm   `json:"arm"`
 	GPU         EnergyMean `json:"gpu_energy"`
 	Node        EnergyMean `json:"node_energy"`
 	Predicted   Predicted  `json:"predicted"`
