@@ -45,14 +45,6 @@ func timeOf(column sql.NullInt64) time.Time {
 // lastTime is the end of the year 9999: JSON has no later times.
 const lastTime = 253402300799_999_999
 
-// list is a value as a column of JSON: NULL if empty.
-func list[T any](values []T) (any, error) {
-	if len(values) == 0 {
-		return nil, nil //nolint:nilnil // NULL is the column of an empty list
-	}
-	return text(values)
-}
-
 // text is a value as a column of JSON.
 func text(value any) (string, error) {
 	encoded, err := json.Marshal(value)

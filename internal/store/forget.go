@@ -29,12 +29,11 @@ type KeptPage struct {
 }
 
 // Outcomes as a filter lists them: with all that is recorded of them.
-const (
-	selectKept = selectOutcomeColumns + `, received_us, digest, readings,
+var selectKept = selectOutcomeColumns + `, received_us, digest, readings,
 	(SELECT profile FROM outcome_profiles AS p WHERE p.outcome_id = outcomes.outcome_id)
 FROM outcomes %s LEFT JOIN outcome_details USING (outcome_id) WHERE `
-	selectKeptConflicts = "SELECT conflict_id, received_us, digest, body FROM outcome_conflicts WHERE "
-)
+
+const selectKeptConflicts = "SELECT conflict_id, received_us, digest, body FROM outcome_conflicts WHERE "
 
 // Kept lists the outcomes that pass a filter, or the conflicting ones that do, from
 // after a page's Next on (0: from the first), at most so many. As with [Store.Jobs],
@@ -263,7 +262,7 @@ func (r *remembered) prepare(k *record.Kept) (err error) {
 	if r.outcome, err = k.Outcome.Canonical(); err != nil {
 		return err
 	}
-	r.details, err = detailsOf(&r.outcome)
+	r.details, err = columnValues(nil, detailColumns, &r.outcome)
 	return err
 }
 

@@ -46,7 +46,7 @@ func (s *Store) PutOutcome(ctx context.Context, outcome *record.Outcome) (Receip
 	if err != nil {
 		return 0, err
 	}
-	details, err := detailsOf(&o)
+	details, err := columnValues(nil, detailColumns, &o)
 	if err != nil {
 		return 0, err
 	}
@@ -60,28 +60,16 @@ func (s *Store) PutOutcome(ctx context.Context, outcome *record.Outcome) (Receip
 	return receipt, nil
 }
 
-const insertOutcome = `
-INSERT INTO outcomes (outcome_id, cluster, run_id, job_id, node, restart_count, decision_id, workload, gpu_model, arm,
-	submitted_us, started_us, ended_us, exit_state, core_mhz, mem_mhz, time_s, slowdown,
-	gpu_energy_j, gpu_energy_source, node_energy_j, node_energy_source, mean_power_w, peak_power_w,
-	utilisation, peak_memory_bytes, unmatched, received_us, digest)
-SELECT ?29, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23,
-	?24, ?25, ?26, ?27, ?28
-WHERE NOT EXISTS (SELECT 1 FROM pruned_runs WHERE cluster = ?1 AND run_id = ?2 AND node IN ('', ?4))
-ON CONFLICT (cluster, run_id, node) DO NOTHING`
-
 // putOutcome is PutOutcome inside the transaction. The outcome gets an id, or the
 // next one if that is nil.
 func putOutcome(
 	ctx context.Context, conn *sql.Conn, o *record.Outcome, digest [sha256.Size]byte, details []any, received int64, id any,
 ) (Receipt, error) {
-	result, err := conn.ExecContext(ctx, insertOutcome,
-		o.Cluster, o.RunID, o.JobID, o.Node, o.Restart, o.DecisionID, o.Workload, o.GPUModel, string(o.Arm),
-		micros(o.Submitted), micros(o.Started), micros(o.Ended), o.ExitState,
-		float64(o.Setting.Core), float64(o.Setting.Mem), number(o.TimeS), number(o.Slowdown),
-		number(o.GPUEnergyJ), string(o.GPUSource), number(o.NodeEnergyJ), string(o.NodeSource),
-		number(o.MeanPowerW), number(o.PeakPowerW), number(o.Utilisation), number(o.PeakMemoryBytes),
-		flag(o.Unmatched), received, digest[:], id)
+	values, err := columnValues(nil, outcomeColumns, o)
+	if err != nil {
+		return 0, err
+	}
+	result, err := conn.ExecContext(ctx, insertOutcome, append(values, id, received, digest[:])...)
 	if err != nil {
 		return 0, err
 	}
@@ -95,10 +83,7 @@ func putOutcome(
 	if err != nil {
 		return 0, err
 	}
-	_, err = conn.ExecContext(ctx,
-		"INSERT INTO outcome_details (outcome_id, gpus, clocks, throttled_s, series, readings, stays, restarted, implausible) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		append([]any{key}, details...)...)
-	if err != nil {
+	if _, err := conn.ExecContext(ctx, insertDetails, append([]any{key}, details...)...); err != nil {
 		return 0, err
 	}
 	if err := putProfile(ctx, conn, key, o); err != nil {
@@ -140,48 +125,6 @@ ON CONFLICT DO NOTHING`, o.Cluster, o.Node, o.RunID, digest[:], body, received)
 	n, err := result.RowsAffected()
 	return n > 0, err
 }
-
-// detailsOf are the columns of outcome_details after the id.
-func detailsOf(o *record.Outcome) ([]any, error) {
-	gpus, err := list(o.GPUs)
-	if err != nil {
-		return nil, err
-	}
-	clocks, err := list(o.Clocks)
-	if err != nil {
-		return nil, err
-	}
-	var throttled any
-	if len(o.ThrottledS) > 0 {
-		if throttled, err = text(o.ThrottledS); err != nil {
-			return nil, err
-		}
-	}
-	stays, err := list(o.Stays)
-	if err != nil {
-		return nil, err
-	}
-	var restarted, implausible any
-	if !o.Restarted.IsZero() {
-		if restarted, err = text(o.Restarted); err != nil {
-			return nil, err
-		}
-	}
-	if !o.Implausible.IsZero() {
-		if implausible, err = text(&o.Implausible); err != nil {
-			return nil, err
-		}
-	}
-	return []any{gpus, clocks, throttled, o.Series.Encode(), o.Readings.Encode(), stays, restarted, implausible}, nil
-}
-
-const selectOutcomeColumns = `
-SELECT outcome_id, cluster, run_id, job_id, node, restart_count, decision_id, workload, gpu_model, arm,
-	submitted_us, started_us, ended_us, exit_state, core_mhz, mem_mhz, time_s, slowdown,
-	gpu_energy_j, gpu_energy_source, node_energy_j, node_energy_source, mean_power_w, peak_power_w,
-	utilisation, peak_memory_bytes, unmatched, gpus, clocks, throttled_s, series, stays, restarted, implausible`
-
-const selectOutcomes = selectOutcomeColumns + " FROM outcomes LEFT JOIN outcome_details USING (outcome_id) "
 
 // OutcomePage is a part of a list of outcomes, newest first.
 type OutcomePage struct {
@@ -229,39 +172,13 @@ func (s *Store) OutcomesOfJob(ctx context.Context, cluster string, jobID int64) 
 
 // scanOutcome reads a row of selectOutcomes and returns its id.
 func scanOutcome(row scanner, o *record.Outcome) (id int64, err error) {
-	var submitted, started, ended sql.NullInt64
-	var timeS, slowdown, gpuJ, nodeJ, meanW, peakW, utilisation, memory sql.NullFloat64
-	var gpus, clocks, throttled, stays, restarted, implausible sql.NullString
-	var series []byte
-	err = row.Scan(&id, &o.Cluster, &o.RunID, &o.JobID, &o.Node, &o.Restart, &o.DecisionID, &o.Workload, &o.GPUModel,
-		&o.Arm, &submitted, &started, &ended, &o.ExitState, &o.Setting.Core, &o.Setting.Mem, &timeS, &slowdown,
-		&gpuJ, &o.GPUSource, &nodeJ, &o.NodeSource, &meanW, &peakW, &utilisation, &memory, &o.Unmatched,
-		&gpus, &clocks, &throttled, &series, &stays, &restarted, &implausible)
-	if err != nil {
-		return 0, err
+	into := make([]any, 1, 1+len(readColumns))
+	into[0] = &id
+	for i := range readColumns {
+		into = append(into, readColumns[i].read(o))
 	}
-	o.Submitted, o.Started, o.Ended = timeOf(submitted), timeOf(started), timeOf(ended)
-	o.TimeS, o.Slowdown, o.GPUEnergyJ, o.NodeEnergyJ = known(timeS), known(slowdown), known(gpuJ), known(nodeJ)
-	o.MeanPowerW, o.PeakPowerW = known(meanW), known(peakW)
-	o.Utilisation, o.PeakMemoryBytes = known(utilisation), known(memory)
-	for _, part := range []struct {
-		what string
-		from sql.NullString
-		to   any
-	}{
-		{"GPUs", gpus, &o.GPUs},
-		{"clocks", clocks, &o.Clocks},
-		{"throttling", throttled, &o.ThrottledS},
-		{"stays", stays, &o.Stays},
-		{"over a restart", restarted, &o.Restarted},
-		{"what can't be", implausible, &o.Implausible},
-	} {
-		if err := parse(part.from, part.to); err != nil {
-			return 0, fmt.Errorf("run %s: %s: %w", o.RunID, part.what, err)
-		}
-	}
-	if o.Series, err = record.DecodeSeries(series); err != nil {
-		return 0, fmt.Errorf("run %s: %w", o.RunID, err)
+	if err := row.Scan(into...); err != nil {
+		return 0, fmt.Errorf("run %.40q: %w", o.RunID, err)
 	}
 	o.DropImplausible(0) // of a database that somebody wrote into
 	return id, nil
