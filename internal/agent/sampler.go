@@ -22,12 +22,7 @@ type Outcome struct {
 	Partial bool         `json:"partial,omitempty"` // the agent wasn't there for all of it
 	Reason  string       `json:"reason"`            // why it was closed
 	GPUs    []GPUOutcome `json:"gpus"`
-	// Series is the mean utilisation of its GPUs over time.
-	Series record.Series `json:"series"`
-	// Profile is how it used each of its GPUs.
-	Profile record.Profile `json:"profile,omitzero"`
-	// Readings are its GPUs' power and core clock over time.
-	Readings record.Readings `json:"readings,omitzero"`
+	record.Course
 	// Lowest is the lowest of the settings that the run was at while its clocks
 	// were adapted; zero where they weren't.
 	Lowest dvfsmodel.Setting `json:"lowest,omitzero"`

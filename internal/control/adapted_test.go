@@ -68,7 +68,8 @@ func simulated(t *testing.T, work gpu.Work, core dvfsmodel.MHz, sla float64) (o 
 			t.Fatal(err)
 		}
 		stop()
-		o = testimony(&closed)
+		o = closed.Record()
+		o.ExitState = record.Completed
 	})
 	return o
 }
@@ -102,23 +103,6 @@ func watching(t *testing.T, library gpu.Library) (a *agent.Agent, stop func()) {
 		cancel()
 		<-done
 	}
-}
-
-// testimony is what a run on one GPU tells the controller of its time and its energy.
-func testimony(closed *agent.Closed) *record.Outcome {
-	out := &closed.Outcome
-	o := &record.Outcome{
-		ExitState: record.Completed, GPUs: closed.Run.GPUs, TimeS: live.Known(out.Ended.Sub(closed.Run.Started).Seconds()),
-		GPUEnergyJ: live.Known(float64(out.GPUs[0].Energy)), Setting: closed.Run.Setting, Stays: out.Stays,
-		Utilisation: live.Known(out.GPUs[0].Utilisation),
-	}
-	for _, c := range out.GPUs[0].Clocks {
-		o.Clocks = append(o.Clocks, live.Residency{Setting: dvfsmodel.Setting{Core: c.Core, Mem: c.Mem}, Seconds: c.Seconds})
-	}
-	if out.Lowest != (dvfsmodel.Setting{}) {
-		o.Setting, o.Slowdown = out.Lowest, live.Known(out.Slowdown)
-	}
-	return o
 }
 
 // What was drawn at a clock is no power of the job there, as clocks are low while it

@@ -170,7 +170,7 @@ func TestAnOutcomeWithMoreThanAProfileMayHaveIsRefusedForGood(t *testing.T) {
 	r := newRig(t, nil)
 	long := record.NewSampler(time.Second)
 	long.Add(0, 200*time.Second, 1)
-	o := record.Outcome{RunID: "r", Node: "n1", Profile: record.Profile{GPUs: []record.GPUProfile{{Utilisation: long.Series()}}}}
+	o := record.Outcome{RunID: "r", Node: "n1", Course: record.Course{Profile: record.Profile{GPUs: []record.GPUProfile{{Utilisation: long.Series()}}}}}
 	text, err := json.Marshal(&o)
 	if err != nil {
 		t.Fatal(err)

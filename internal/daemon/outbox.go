@@ -69,7 +69,7 @@ func (d *Node) collect(ctx context.Context, c *agent.Closed) error {
 		d.trouble(err)
 		c = &corrected
 	}
-	o := outcomeOf(c)
+	o := c.Record()
 	o.GPUModel = d.modelOf(c.Run.GPUs) // a controller that decided knows better
 	o.ExitState = string(told.exit)
 	if err := d.put(o); err != nil {

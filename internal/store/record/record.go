@@ -127,13 +127,7 @@ type Outcome struct {
 	PeakMemoryBytes live.Number        `json:"peak_memory_bytes"`
 	Clocks          []live.Residency   `json:"clocks"`
 	ThrottledS      map[string]float64 `json:"throttled_s"` // seconds by reason
-	Series          Series             `json:"series"`
-	// Profile is how it used its GPUs, for what may share them; none from agents
-	// that don't tell.
-	Profile Profile `json:"profile,omitzero"`
-	// Readings are its GPUs' power and core clock over time; none from agents that
-	// don't tell. They aren't part of what tells two deliveries apart.
-	Readings Readings `json:"readings,omitzero"`
+	Course
 	// Stays are time and energy by the core clock that was locked, of a run whose
 	// clock was adapted and that was alone on its GPUs; none from agents that don't
 	// tell. They aren't part of what tells two deliveries apart.
@@ -146,6 +140,18 @@ type Outcome struct {
 	Implausible Implausible `json:"implausible,omitzero"`
 	// Unmatched marks an Epilog without an open run: kept, and in no statistics.
 	Unmatched bool `json:"unmatched"`
+}
+
+// Course is how a run went over time.
+type Course struct {
+	// Series is the mean utilisation of its GPUs.
+	Series Series `json:"series"`
+	// Profile is how it used its GPUs, for what may share them; none from agents
+	// that don't tell.
+	Profile Profile `json:"profile,omitzero"`
+	// Readings are its GPUs' power and core clock; none from agents that don't tell.
+	// They aren't part of what tells two deliveries apart.
+	Readings Readings `json:"readings,omitzero"`
 }
 
 // Key names the outcome's run.

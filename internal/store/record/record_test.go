@@ -159,7 +159,7 @@ func TestAnOutcomeComesBackFromJSONWithTheSameDigest(t *testing.T) {
 	series.Add(0, time.Minute, 1)
 	o := record.Outcome{
 		Cluster: "a", RunID: "r", Started: time.Date(2026, 1, 2, 3, 4, 5, 678901234, time.FixedZone("east", 3600)),
-		GPUs: []string{}, ThrottledS: map[string]float64{"b": 1, "a": 2}, Series: series.Series(), TimeS: live.Known(0.1),
+		GPUs: []string{}, ThrottledS: map[string]float64{"b": 1, "a": 2}, Course: record.Course{Series: series.Series()}, TimeS: live.Known(0.1),
 	}
 	canonical, err := o.Canonical()
 	if err != nil {

@@ -1,15 +1,15 @@
-package daemon
+package agent
 
 import (
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 )
 
-// outcomeOf is what a run came to, in the store's terms.
-func outcomeOf(c *agent.Closed) *record.Outcome {
+// Record is what the run came to as it goes into the records: the sums of its GPUs, and
+// of what was measured only what is to be believed.
+func (c *Closed) Record() *record.Outcome {
 	out := &record.Outcome{
 		RunID: c.Run.ID, JobID: int64(c.Run.Job), Node: c.Run.Node,
 		Started: c.Run.Started, Ended: c.Outcome.Ended, GPUs: c.Run.GPUs,
@@ -30,7 +30,7 @@ func outcomeOf(c *agent.Closed) *record.Outcome {
 	}
 	sum.fill(out, c.Outcome.Partial)
 	out.Restarted = restarted(&c.Outcome)
-	out.Series, out.Profile, out.Readings, out.Stays = c.Outcome.Series, c.Outcome.Profile, c.Outcome.Readings, c.Outcome.Stays
+	out.Course, out.Stays = c.Outcome.Course, c.Outcome.Stays
 	if host, known := c.Outcome.Host(); known && out.GPUSource != record.Unmeasured {
 		out.NodeEnergyJ, out.NodeSource = live.Known(sum.energy+float64(host)), record.RAPL
 	}
@@ -38,7 +38,7 @@ func outcomeOf(c *agent.Closed) *record.Outcome {
 }
 
 // restarted is what is known of a run of which the agent saw a part alone.
-func restarted(o *agent.Outcome) (out record.Restarted) {
+func restarted(o *Outcome) (out record.Restarted) {
 	if o.Lasted <= 0 {
 		return out
 	}
@@ -68,7 +68,7 @@ type totals struct {
 	source                     record.Source
 }
 
-func (t *totals) add(g *agent.GPUOutcome, out *record.Outcome) {
+func (t *totals) add(g *GPUOutcome, out *record.Outcome) {
 	switch {
 	case g.EnergyFrom == gpu.FromNoMeasures || g.Uncovered > mostUncovered*g.Covered:
 		t.source = record.Unmeasured
