@@ -6,24 +6,15 @@ import (
 	"strings"
 
 	"github.com/epplan/epplan/dvfsmodel"
-)
-
-// Mode is what epd does to the jobs of a partition.
-type Mode string
-
-// Modes, in the order in which an administrator goes through them.
-const (
-	Observe Mode = "observe" // touch nothing
-	Advise  Mode = "advise"  // say what would be done
-	Enforce Mode = "enforce" // set clocks
+	"github.com/epplan/epplan/live"
 )
 
 // Live is how epd treats jobs of a running cluster.
 type Live struct {
 	// Mode is that of partitions which Modes doesn't name.
-	Mode    Mode
-	Modes   map[string]Mode // by partition
-	HoldOut float64         // part of the jobs that run at default clocks, for comparison
+	Mode    live.Mode
+	Modes   map[string]live.Mode // by partition
+	HoldOut float64              // part of the jobs that run at default clocks, for comparison
 	// ConstantArm is the part of the jobs that run at the clocks that ConstantClocks
 	// has for their GPU model, for comparison, too; a memory clock of 0 is the default
 	// one. GPU models are named as their profiles are.
@@ -66,7 +57,7 @@ type Live struct {
 // defaultLive touches nothing.
 func defaultLive() Live {
 	return Live{
-		Mode: Observe, HoldOut: 0.05, Explore: 0.1, ExploreSlowdown: 0.1, TimeMargin: 0.1, MinCore: 0.4, MaxCore: 1.5, MinMem: 0.4, MaxMem: 1.5,
+		Mode: live.Observe, HoldOut: 0.05, Explore: 0.1, ExploreSlowdown: 0.1, TimeMargin: 0.1, MinCore: 0.4, MaxCore: 1.5, MinMem: 0.4, MaxMem: 1.5,
 		Reorder: ReorderOwn, LimitHints: true, Pick: defaultPick(), Sharing: defaultSharing(), Adapt: defaultAdapt(), SleepLearn: true, WakeWait: 300,
 	}
 }
@@ -82,8 +73,8 @@ func (l *Live) Clone() Live {
 
 // ModeOf is the mode of a partition. A job may name several, with commas between,
 // and start in any of them: the most careful mode counts then.
-func (l *Live) ModeOf(partitions string) Mode {
-	careful := Enforce
+func (l *Live) ModeOf(partitions string) live.Mode {
+	careful := live.Enforce
 	for partition := range strings.SplitSeq(partitions, ",") {
 		mode, ok := l.Modes[partition]
 		if !ok {
@@ -99,11 +90,11 @@ func (l *Live) ModeOf(partitions string) Mode {
 // OnlyObserves tells whether no partition is to be touched, nor advised about.
 func (l *Live) OnlyObserves() bool {
 	for _, mode := range l.Modes {
-		if mode != Observe {
+		if mode != live.Observe {
 			return false
 		}
 	}
-	return l.Mode == Observe
+	return l.Mode == live.Observe
 }
 
 // Allows tells whether a clock pair may be set on a GPU with such default
@@ -158,7 +149,7 @@ func (l *Live) fields() []field {
 }
 
 // modeWords are the modes, the most careful first.
-var modeWords = []string{string(Observe), string(Advise), string(Enforce)}
+var modeWords = []string{string(live.Observe), string(live.Advise), string(live.Enforce)}
 
 // checkTogether notes bounds of clocks that leave none, or not the default, and arms
 // that can't be.

@@ -7,11 +7,12 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/live"
 )
 
 func TestLiveSettingsAreRead(t *testing.T) {
 	c := load(t, "[live]\nmode = \"advise\"\nmodes = {gpu = \"enforce\", \"a b\" = \"observe\"}\nhold_out = 0.2\nmin_core = 0.5")
-	for partition, want := range map[string]Mode{"gpu": Enforce, "a b": Observe, "other": Advise, "": Advise} {
+	for partition, want := range map[string]live.Mode{"gpu": live.Enforce, "a b": live.Observe, "other": live.Advise, "": live.Advise} {
 		if got := c.Live.ModeOf(partition); got != want {
 			t.Errorf("partition %q: %s, want %s", partition, got, want)
 		}
@@ -23,14 +24,14 @@ func TestLiveSettingsAreRead(t *testing.T) {
 	if err := c.Show(&text); err != nil {
 		t.Fatal(err)
 	}
-	if again := load(t, text.String()); again.Live.ModeOf("gpu") != Enforce || again.Live.ModeOf("a b") != Observe {
+	if again := load(t, text.String()); again.Live.ModeOf("gpu") != live.Enforce || again.Live.ModeOf("a b") != live.Observe {
 		t.Errorf("shown and read again: %+v", again.Live)
 	}
 }
 
 func TestOfSeveralPartitionsTheMostCarefulModeCounts(t *testing.T) {
 	c := load(t, "[live]\nmode = \"enforce\"\nmodes = {obs = \"observe\", adv = \"advise\"}\n[live.adapt]\nmode = \"on\"\nmodes = {adv = \"off\"}")
-	for partitions, want := range map[string]Mode{"main,gpu": Enforce, "main,adv": Advise, "adv,main": Advise, "adv,obs,main": Observe, "obs,adv": Observe} {
+	for partitions, want := range map[string]live.Mode{"main,gpu": live.Enforce, "main,adv": live.Advise, "adv,main": live.Advise, "adv,obs,main": live.Observe, "obs,adv": live.Observe} {
 		if got := c.Live.ModeOf(partitions); got != want {
 			t.Errorf("partitions %q: %s, want %s", partitions, got, want)
 		}
@@ -43,13 +44,13 @@ func TestOfSeveralPartitionsTheMostCarefulModeCounts(t *testing.T) {
 }
 
 func TestModesMayBeATableOfTheirOwn(t *testing.T) {
-	if c := load(t, "[live.modes]\ngpu = \"enforce\""); c.Live.ModeOf("gpu") != Enforce || c.Live.Mode != Observe {
+	if c := load(t, "[live.modes]\ngpu = \"enforce\""); c.Live.ModeOf("gpu") != live.Enforce || c.Live.Mode != live.Observe {
 		t.Errorf("%+v", c.Live)
 	}
 }
 
 func TestWithoutAFileNothingIsTouched(t *testing.T) {
-	if m := Default().Live.ModeOf("any"); m != Observe {
+	if m := Default().Live.ModeOf("any"); m != live.Observe {
 		t.Errorf("mode %s", m)
 	}
 }

@@ -109,8 +109,12 @@ func TestATermThatNoFitDetermines(t *testing.T) {
 	})
 	base := Setting{Core: 1000, Mem: 1000}
 	list := []Coefficient{
-		{Name: "time.t0_s", Value: 1}, {Name: "time.core_s", Value: 1}, {Name: "time.mem_s", Value: 1},
-		{Name: "power.p0_w", Value: 10}, {Name: "power.gamma_w", Value: 5}, {Name: "power.more_w", Value: 3},
+		{Name: "time.t0_s", Value: 1},
+		{Name: "time.core_s", Value: 1},
+		{Name: "time.mem_s", Value: 1},
+		{Name: "power.p0_w", Value: 10},
+		{Name: "power.gamma_w", Value: 5},
+		{Name: "power.more_w", Value: 3},
 	}
 	form := Form{Time: namePaper, Power: "more"}
 	for n, want := range map[int]Watt{5: 15, 6: 18} {

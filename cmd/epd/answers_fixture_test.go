@@ -265,9 +265,9 @@ func (h *house) fill() {
 				RunID: fmt.Sprintf("%s-%d", p.mark(), n), JobID: int64(j.ID), Node: p.node,
 				Workload: d.Workload, GPUModel: d.GPUModel, Arm: d.Arm,
 				GPUs: []string{"GPU-" + p.mark()}, ExitState: record.Completed, Ended: time.Now(),
-				TimeS:      record.Known(100 + float64(n)),
-				GPUEnergyJ: record.Known(20_000 + 100*float64(n)), GPUSource: record.Counter,
-				MeanPowerW: record.Known(200),
+				TimeS:      live.Known(100 + float64(n)),
+				GPUEnergyJ: live.Known(20_000 + 100*float64(n)), GPUSource: record.Counter,
+				MeanPowerW: live.Known(200),
 			}
 			if d.Apply {
 				o.Setting = dvfsmodel.Setting{Core: d.Core, Mem: d.Mem}
@@ -308,7 +308,7 @@ func (h *house) syncNow(ctx context.Context) error {
 }
 
 // decide has the controller decide on a person's job.
-func (h *house) decide(p *person, n slurm.JobID) control.Decision {
+func (h *house) decide(p *person, n slurm.JobID) live.Decision {
 	h.t.Helper()
 	d, err := h.control.Decide(context.Background(), decideRequest(p, n))
 	if err != nil {

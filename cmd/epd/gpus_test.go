@@ -10,13 +10,14 @@ import (
 
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/store/storetest"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
 // energies are what the export of an outcome says of them.
 type energies struct {
-	GPU    record.Number `json:"gpu_energy_j"`
-	Node   record.Number `json:"node_energy_j"`
+	GPU    live.Number   `json:"gpu_energy_j"`
+	Node   live.Number   `json:"node_energy_j"`
 	Source record.Source `json:"node_energy_source"`
 }
 

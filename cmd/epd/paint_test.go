@@ -18,8 +18,8 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/shareddata"
 	"github.com/epplan/epplan/internal/store"
-	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/store/storetest"
+	"github.com/epplan/epplan/live"
 )
 
 // crowdEnv names a folder for the database of very many jobs, which is used again
@@ -178,7 +178,7 @@ func paintReport(i int) *epdapi.NodeReport {
 		uuid := fmt.Sprintf("GPU-%d-%d", i, g)
 		r.GPUs = append(r.GPUs, epdapi.NodeGPU{
 			GPU:  epdapi.GPU{UUID: uuid, Bus: "00000000:17:00.0", Model: "V100", Minor: g, Power: 250, Setting: dvfsmodel.Setting{Core: 1200, Mem: 877}, LockedCore: 1200},
-			Read: true, Utilisation: record.Known(0.9), Journal: &epdapi.JournalEntry{Since: now, RunID: "run", Job: uint32(i)},
+			Read: true, Utilisation: live.Known(0.9), Journal: &epdapi.JournalEntry{Since: now, RunID: "run", Job: uint32(i)},
 		})
 		r.Runs = append(r.Runs, epdapi.NodeRun{Run: epdapi.Run{ID: fmt.Sprintf("run-%d-%d", i, g), Job: uint32(i), GPUs: []string{uuid}, Setting: dvfsmodel.Setting{Core: 1200}, Started: now}, Partition: "gpu"})
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/store/storetest"
 	"github.com/epplan/epplan/internal/web"
+	"github.com/epplan/epplan/live"
 )
 
 // tester is a test, or one of many of a property.
@@ -147,11 +148,11 @@ func (o *office) everything(t tester) {
 // extremes are numbers that no run comes to, and some that one may.
 var extremes = []float64{0, 1, 60, 3600, 1e5, -60, -1e-300, 1e9, 1e12, 1e16, 1e30, 1e153, 1.2e154, 9e307, 1.7e308, math.MaxFloat64, -math.MaxFloat64}
 
-func drawNumber(t *rapid.T, name string) record.Number {
+func drawNumber(t *rapid.T, name string) live.Number {
 	if rapid.IntRange(0, 4).Draw(t, name+" is unknown") == 0 {
-		return record.Number{}
+		return live.Number{}
 	}
-	return record.Known(rapid.SampledFrom(extremes).Draw(t, name))
+	return live.Known(rapid.SampledFrom(extremes).Draw(t, name))
 }
 
 func (o *office) drawTime(t *rapid.T, name string) time.Time {
@@ -170,20 +171,20 @@ func (o *office) drawTime(t *rapid.T, name string) time.Time {
 func (o *office) drawOutcome(t *rapid.T, run int) *record.Outcome {
 	out := &record.Outcome{
 		RunID: strconv.Itoa(run), JobID: rapid.Int64Range(7, 8).Draw(t, "job"), Node: rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "node"),
-		Workload: "w", GPUModel: "V100", Arm: rapid.SampledFrom([]record.Arm{record.Treated, record.HeldOut}).Draw(t, "arm"), GPUs: []string{"GPU-1"},
+		Workload: "w", GPUModel: "V100", Arm: rapid.SampledFrom([]live.Arm{live.ArmTreated, live.ArmHeldOut}).Draw(t, "arm"), GPUs: []string{"GPU-1"},
 		ExitState: record.Completed, Submitted: o.now.Load().Add(-48 * time.Hour), Started: o.drawTime(t, "started"), Ended: o.drawTime(t, "ended"),
 		Setting: dvfsmodel.Setting{Core: dvfsmodel.MHz(rapid.SampledFrom([]float64{0, 900, 1200, 1e308, -1}).Draw(t, "core")), Mem: 877},
 		TimeS:   drawNumber(t, "time"), GPUEnergyJ: drawNumber(t, "gpu"), GPUSource: record.Counter, NodeEnergyJ: drawNumber(t, "node energy"), NodeSource: record.RAPL,
 		MeanPowerW: drawNumber(t, "mean"), PeakPowerW: drawNumber(t, "peak"), Utilisation: drawNumber(t, "use"), PeakMemoryBytes: drawNumber(t, "memory"),
 		Restarted:  record.Restarted{TimeS: drawNumber(t, "restarted"), GPUEnergyJ: drawNumber(t, "restarted energy")},
-		Clocks:     []record.ClockShare{{Setting: dvfsmodel.Setting{Core: 1200, Mem: 877}, Seconds: rapid.SampledFrom(extremes).Draw(t, "seen")}},
+		Clocks:     []live.Residency{{Setting: dvfsmodel.Setting{Core: 1200, Mem: 877}, Seconds: rapid.SampledFrom(extremes).Draw(t, "seen")}},
 		ThrottledS: map[string]float64{"thermal": rapid.SampledFrom(extremes).Draw(t, "throttled")},
 	}
 	if rapid.IntRange(0, 5).Draw(t, "plain") > 0 { // else most are refused
 		out.Setting.Core, out.Clocks, out.ThrottledS = 900, nil, nil
 	}
 	if rapid.Bool().Draw(t, "adapted") {
-		out.Slowdown = record.Known(1.1)
+		out.Slowdown = live.Known(1.1)
 		out.Stays = []dvfsmodel.Stay{{Core: 900, Seconds: rapid.SampledFrom(extremes).Draw(t, "stay"), Energy: dvfsmodel.Joule(rapid.SampledFrom(extremes).Draw(t, "stay's energy")), Begun: 1}}
 	}
 	return out

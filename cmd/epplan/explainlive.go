@@ -12,7 +12,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -105,13 +105,13 @@ func writeStays(b *strings.Builder, o *epdapi.Outcome) {
 func modeText(d *epdapi.Decision) string {
 	mode := orDash(d.Mode)
 	switch d.Arm {
-	case record.HeldOut:
+	case live.ArmHeldOut:
 		return mode + "; held out by lot: it runs at default clocks, so that savings can be measured"
-	case record.Constant:
+	case live.ArmConstant:
 		return mode + "; drawn by lot to run at constant clocks, so that it can be measured what choosing for each job adds"
-	case record.Treated:
+	case live.ArmTreated:
 		return mode + "; its energy is compared with that of held-out runs"
-	case record.Excluded:
+	case live.ArmExcluded:
 	}
 	return mode + "; it is in no comparison"
 }

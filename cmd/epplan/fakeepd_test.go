@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/browsertest"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -57,8 +57,8 @@ func sayings() http.Handler {
 			Runs:   []epdapi.Run{{ID: "R1", Job: 4711, GPUs: []string{uuid}, Setting: dvfsmodel.Setting{Core: 1087}, Started: since.Add(time.Hour)}},
 			Totals: &epdapi.Totals{Decisions: 12, Outcomes: 11, Models: 3},
 			Controller: &epdapi.ControllerStatus{
-				Cluster: "alpha", Started: since, ConfigVersion: "5f1c09d2a7b3", Mode: config.Advise,
-				Modes: map[string]config.Mode{"gpu": config.Enforce}, HoldOut: 0.05, Jobs: 40, Tokens: 9, Decided: 1, Models: 3,
+				Cluster: "alpha", Started: since, ConfigVersion: "5f1c09d2a7b3", Mode: live.Advise,
+				Modes: map[string]live.Mode{"gpu": live.Enforce}, HoldOut: 0.05, Jobs: 40, Tokens: 9, Decided: 1, Models: 3,
 				Decisions: 12, Applied: 7, HeldOut: 1, Outcomes: 11,
 			},
 			Troubles: []epdapi.Trouble{},

@@ -49,7 +49,7 @@ func historySayings(mux *http.ServeMux) {
 			begin := fakeBegin.Add(time.Duration(id) * time.Minute)
 			page.Jobs = append(page.Jobs, record.Past{
 				Cluster: "alpha", JobID: strconv.Itoa(id), Submitted: begin, Started: begin, Ended: begin.Add(time.Hour), User: "ada",
-				Name: []byte("evil\x1b[2J"), GPUs: record.Known(2), Limit: live.LimitOf(2 * time.Hour), State: record.Completed, EnergyJ: record.Known(1.8e6),
+				Name: []byte("evil\x1b[2J"), GPUs: live.Known(2), Limit: live.LimitOf(2 * time.Hour), State: record.Completed, EnergyJ: live.Known(1.8e6),
 			})
 		}
 		page.More = after == 0

@@ -104,9 +104,9 @@ func fakeView(id string) *epdapi.JobView {
 		},
 		Submission: &record.Decision{
 			Mode: "enforce", Reason: "submitted", Created: fakeBegin.Add(-time.Minute), Rung: "repeat/repeat/similar",
-			TimeS:   record.Interval{Value: record.Known(2460), Low: record.Known(2300), High: record.Known(2700)},
-			EnergyJ: record.Interval{Value: record.Known(760e3), Low: record.Known(740e3), High: record.Known(850e3)},
-			PowerW:  record.Interval{Value: record.Known(155), Low: record.Known(140), High: record.Known(180)},
+			TimeS:   record.Interval{Value: live.Known(2460), Low: live.Known(2300), High: live.Known(2700)},
+			EnergyJ: record.Interval{Value: live.Known(760e3), Low: live.Known(740e3), High: live.Known(850e3)},
+			PowerW:  record.Interval{Value: live.Known(155), Low: live.Known(140), High: live.Known(180)},
 		},
 		Decisions: []epdapi.Decision{fakeDecision()}, Outcomes: []epdapi.Outcome{fakeOutcome()},
 		ConfigVersion: "5f1c09d2a7b3", Objective: epdapi.Objective{EnergyWeight: 1},
@@ -119,13 +119,13 @@ func fakeView(id string) *epdapi.JobView {
 	case "4712":
 		v.Job.ID, v.Job.Name, v.Job.User = 4712, "evil\x1b[2J\nJob 1\u202e\u009b", "eve"
 		v.Wishes = &epdapi.Wishes{Warnings: []string{"epplan:\x1b]0;x\a"}}
-		v.Decisions[0].Arm, v.Decisions[0].Setting, v.Decisions[0].Chosen = record.HeldOut, dvfsmodel.Setting{}, nil
+		v.Decisions[0].Arm, v.Decisions[0].Setting, v.Decisions[0].Chosen = live.ArmHeldOut, dvfsmodel.Setting{}, nil
 		v.Decisions[0].Reason = "held out by lot, to compare with core 1087 MHz\x1b[2J"
 		v.Decisions[0].ConfigVersion = "000000000000"
 		v.Outcomes[0].ThrottledS = map[string]float64{"thermal\x1b[2J": 12}
 	case "4719":
 		v.Job.ID = 4719
-		v.Decisions[0].Arm, v.Decisions[0].Reason = record.Constant, "drawn by lot to run at constant clocks, core 1087 MHz: 90% of the GPUs' energy"
+		v.Decisions[0].Arm, v.Decisions[0].Reason = live.ArmConstant, "drawn by lot to run at constant clocks, core 1087 MHz: 90% of the GPUs' energy"
 	case "4713":
 		v.Job.ID, v.Job.State = 4713, string(slurm.Pending)
 		v.Decisions, v.Outcomes = []epdapi.Decision{}, []epdapi.Outcome{}
@@ -152,35 +152,35 @@ var (
 )
 
 func fakeDecision() epdapi.Decision {
-	known := func(x float64) record.Interval { return record.Interval{Value: record.Known(x)} }
+	known := func(x float64) record.Interval { return record.Interval{Value: live.Known(x)} }
 	d := epdapi.Decision{
 		Decision: record.Decision{
 			ID: 5, JobID: 4711, Node: "gpu01", RunID: "R1", Workload: fakeWorkload, GPUModel: "V100", Setting: dvfsmodel.Setting{Core: 1087},
 			TimeS: known(fakeChosen.TimeS), PowerW: known(143), EnergyJ: known(fakeChosen.EnergyJ),
 			Reason: "core 1087 MHz: 75% of the GPUs' energy (81% with their share of the node) and 105% of the time at default clocks, by model version 3 of 12 runs",
-			Mode:   "enforce", ConfigVersion: "5f1c09d2a7b3", ModelVersion: 3, Arm: record.Treated, Created: fakeBegin,
+			Mode:   "enforce", ConfigVersion: "5f1c09d2a7b3", ModelVersion: 3, Arm: live.ArmTreated, Created: fakeBegin,
 		},
 		Model: fakeModel, Default: fakeDefault, Chosen: fakeChosen,
 	}
-	d.TimeS.High = record.Known(fakeChosen.UpperS)
+	d.TimeS.High = live.Known(fakeChosen.UpperS)
 	return d
 }
 
 func fakeOutcome() epdapi.Outcome {
 	const took = 2541
 	o := epdapi.Outcome{Outcome: record.Outcome{
-		RunID: "R1", JobID: 4711, Node: "gpu01", DecisionID: 5, Workload: fakeWorkload, GPUModel: "V100", Arm: record.Treated,
+		RunID: "R1", JobID: 4711, Node: "gpu01", DecisionID: 5, Workload: fakeWorkload, GPUModel: "V100", Arm: live.ArmTreated,
 		Started: fakeBegin, Ended: fakeBegin.Add(took * time.Second), GPUs: []string{"GPU-1", "GPU-2"}, ExitState: record.Completed,
-		Setting: dvfsmodel.Setting{Core: 1087}, TimeS: record.Known(took), GPUEnergyJ: record.Known(731000), GPUSource: record.Counter,
-		MeanPowerW: record.Known(287.7), PeakPowerW: record.Known(322), Utilisation: record.Known(0.81), PeakMemoryBytes: record.Known(11 << 30),
-		Clocks:     []record.ClockShare{{Setting: dvfsmodel.Setting{Core: 1087, Mem: 877}, Seconds: 2530}, {Setting: dvfsmodel.Setting{Core: 1380, Mem: 877}, Seconds: 11}},
+		Setting: dvfsmodel.Setting{Core: 1087}, TimeS: live.Known(took), GPUEnergyJ: live.Known(731000), GPUSource: record.Counter,
+		MeanPowerW: live.Known(287.7), PeakPowerW: live.Known(322), Utilisation: live.Known(0.81), PeakMemoryBytes: live.Known(11 << 30),
+		Clocks:     []live.Residency{{Setting: dvfsmodel.Setting{Core: 1087, Mem: 877}, Seconds: 2530}, {Setting: dvfsmodel.Setting{Core: 1380, Mem: 877}, Seconds: 11}},
 		ThrottledS: map[string]float64{"power-cap": 3},
 	}}
 	o.Series.IntervalS = 60
 	for i := range 43 {
-		v := record.Known(0.5 + 0.5*math.Sin(float64(i)/5))
+		v := live.Known(0.5 + 0.5*math.Sin(float64(i)/5))
 		if i == 20 {
-			v = record.Number{}
+			v = live.Number{}
 		}
 		o.Series.Values = append(o.Series.Values, v)
 	}
@@ -315,7 +315,7 @@ func fakeQueue() epdapi.Queue {
 		}
 	}
 	add(6, func(j *epdapi.QueuedJob) { j.Workload = "known" })
-	add(1, func(j *epdapi.QueuedJob) { j.Workload, j.DeadlineS = "known", record.Known(4*3600) })
+	add(1, func(j *epdapi.QueuedJob) { j.Workload, j.DeadlineS = "known", live.Known(4*3600) })
 	add(1, func(j *epdapi.QueuedJob) { j.Workload, j.HandsOff, j.GPUs = "known", true, 2 })
 	add(1, func(j *epdapi.QueuedJob) { j.Workload, j.Tasks, j.ArrayJob, j.ArrayTasks = "known", 3, j.ID, "3-7:2" })
 	add(1, func(j *epdapi.QueuedJob) { j.GPUModel = "X1" })
@@ -323,7 +323,7 @@ func fakeQueue() epdapi.Queue {
 	add(1, func(j *epdapi.QueuedJob) { j.Limit = live.Limit{} })
 	add(1, func(j *epdapi.QueuedJob) { j.Held, j.Reason = true, "Dependency" })
 	add(1, func(j *epdapi.QueuedJob) { j.Nodes, j.GPUs = 2, 8 })
-	add(2, func(j *epdapi.QueuedJob) { j.State, j.GPUs, j.EndsS = string(slurm.Running), 2, record.Known(60) })
+	add(2, func(j *epdapi.QueuedJob) { j.State, j.GPUs, j.EndsS = string(slurm.Running), 2, live.Known(60) })
 	q.Nodes = append(q.Nodes, epdapi.QueueNode{GPUModel: "X1", GPUs: 2, Count: 1})
 	q.Profiles = "[[gpu]]\nname = \"X1\"\nidle_w = 50\ndefault_core_mhz = 1000\ndefault_mem_mhz = 500\nclocks = [{ mem_mhz = [500], core_mhz = [800, 1000] }]\n"
 	return q

@@ -6,6 +6,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/share"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -15,8 +16,8 @@ func fakeProfiles(r *http.Request) any {
 		WorkloadKey: record.WorkloadKey{Cluster: "alpha", Workload: fakeWorkload, GPUModel: "V100"}, Alone: 5, Shared: 2, Last: fakeBegin,
 		LastJob: epdapi.LastJob{ID: 4711, Name: "train", User: "ada", Partition: "gpu"},
 		Profile: share.Profile{
-			Runs: 5, TimeS: share.Interval{Mean: 3600, Low: record.Known(3400), High: record.Known(3800)},
-			PeakMem: share.Interval{Mean: 4 * perGiB, Low: record.Known(3.5 * perGiB), High: record.Known(4.5 * perGiB)}, MemTotal: 16 * perGiB,
+			Runs: 5, TimeS: share.Interval{Mean: 3600, Low: live.Known(3400), High: live.Known(3800)},
+			PeakMem: share.Interval{Mean: 4 * perGiB, Low: live.Known(3.5 * perGiB), High: live.Known(4.5 * perGiB)}, MemTotal: 16 * perGiB,
 			Phases: []share.Phase{{From: 0, To: 0.5, Utilisation: 0.9}, {From: 0.5, To: 1, Utilisation: 0.1}},
 		},
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/trace/joblog"
+	"github.com/epplan/epplan/live"
 )
 
 func (t *terminal) historyCommand() *cli.Command {
@@ -32,11 +33,11 @@ func (t *terminal) historyCommand() *cli.Command {
 
 // historySummary is what is in a history.
 type historySummary struct {
-	Jobs    int64         `json:"jobs"`
-	From    time.Time     `json:"from,omitzero"`  // the first submission
-	Until   time.Time     `json:"until,omitzero"` // the last end
-	EnergyJ record.Number `json:"energy_j"`       // of jobs of which it is known
-	Out     string        `json:"out,omitempty"`
+	Jobs    int64       `json:"jobs"`
+	From    time.Time   `json:"from,omitzero"`  // the first submission
+	Until   time.Time   `json:"until,omitzero"` // the last end
+	EnergyJ live.Number `json:"energy_j"`       // of jobs of which it is known
+	Out     string      `json:"out,omitempty"`
 }
 
 func (s *historySummary) add(p *record.Past) {
@@ -47,7 +48,7 @@ func (s *historySummary) add(p *record.Past) {
 		s.Until = p.Ended
 	}
 	if e, ok := p.EnergyJ.Get(); ok {
-		s.EnergyJ = record.Known(s.EnergyJ.Or(0) + e)
+		s.EnergyJ = live.Known(s.EnergyJ.Or(0) + e)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -140,7 +141,7 @@ func writeNoted(b *strings.Builder, v *epdapi.JobView) {
 		return
 	}
 	took, used := jobTook(v, d.Created)
-	expected := func(name string, p record.Interval, measured record.Number, format func(float64) string) {
+	expected := func(name string, p record.Interval, measured live.Number, format func(float64) string) {
 		value, ok := p.Value.Get()
 		if !ok {
 			return
@@ -156,7 +157,7 @@ func writeNoted(b *strings.Builder, v *epdapi.JobView) {
 	}
 	expected("Expected", d.TimeS, took, report.FormatSeconds)
 	expected("  energy", d.EnergyJ, used, func(j float64) string { return report.FormatJoules(dvfsmodel.Joule(j)) })
-	expected("  power", d.PowerW, record.Number{}, func(w float64) string { return report.FormatWatts(dvfsmodel.Watt(w)) })
+	expected("  power", d.PowerW, live.Number{}, func(w float64) string { return report.FormatWatts(dvfsmodel.Watt(w)) })
 	row(b, "  by", "%s", strings.Join(rungsWords(d.Rung), "; "))
 }
 
@@ -176,7 +177,7 @@ func rungsWords(rungs string) []string {
 // jobTook is what the runs of a job came to that ended after something was expected
 // of it and did its work: the longest one's time, the sum of energies where all are
 // known.
-func jobTook(v *epdapi.JobView, expected time.Time) (took, used record.Number) {
+func jobTook(v *epdapi.JobView, expected time.Time) (took, used live.Number) {
 	sum, runs, all := 0.0, 0, true
 	for i := range v.Outcomes {
 		o := &v.Outcomes[i]
@@ -191,7 +192,7 @@ func jobTook(v *epdapi.JobView, expected time.Time) (took, used record.Number) {
 		sum, all = sum+e, all && ok
 	}
 	if all && runs > 0 && runs >= v.Job.Nodes {
-		used = record.Known(sum)
+		used = live.Known(sum)
 	}
 	return took, used
 }
@@ -217,7 +218,7 @@ func writeDecision(b *strings.Builder, d *epdapi.Decision) {
 	}
 }
 
-func atMost(n record.Number) string {
+func atMost(n live.Number) string {
 	s, ok := n.Get()
 	if !ok {
 		return ""
@@ -243,7 +244,7 @@ func writeRun(b *strings.Builder, o *epdapi.Outcome, d *epdapi.Decision) {
 		b.WriteString("  its start wasn't seen, so that nothing was measured\n")
 		return
 	}
-	var time, energy record.Number
+	var time, energy live.Number
 	if d != nil {
 		time, energy = d.TimeS.Value, d.EnergyJ.Value
 	}
@@ -302,9 +303,9 @@ func writeUse(b *strings.Builder, o *epdapi.Outcome) {
 }
 
 // mostSeen are the clocks that ran for longest, at most a handful of them.
-func mostSeen(all []record.ClockShare) []record.ClockShare {
+func mostSeen(all []live.Residency) []live.Residency {
 	const most = 3
-	sorted := slices.SortedStableFunc(slices.Values(all), func(a, b record.ClockShare) int {
+	sorted := slices.SortedStableFunc(slices.Values(all), func(a, b live.Residency) int {
 		switch {
 		case a.Seconds > b.Seconds:
 			return -1
@@ -345,7 +346,7 @@ func sparkline(s *epdapi.Series) (line string, step float64) {
 }
 
 // against is a prediction beside what was measured.
-func against(measured float64, predicted record.Number, format func(float64) string) string {
+func against(measured float64, predicted live.Number, format func(float64) string) string {
 	p, ok := predicted.Get()
 	if !ok || p <= 0 {
 		return ""
@@ -353,7 +354,7 @@ func against(measured float64, predicted record.Number, format func(float64) str
 	return fmt.Sprintf(" (%s predicted, %+.1f %%)", format(p), 100*(measured/p-1))
 }
 
-func joules(n record.Number) string {
+func joules(n live.Number) string {
 	e, ok := n.Get()
 	if !ok {
 		return "–"

@@ -11,13 +11,14 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
 func TestWhatWasExpectedIsComparedWithTheRunsAfterItThatDidTheWork(t *testing.T) {
 	v := fakeView("4711")
 	first := fakeOutcome()
-	first.ExitState, first.TimeS = string(slurm.Requeued), record.Known(9999)
+	first.ExitState, first.TimeS = string(slurm.Requeued), live.Known(9999)
 	first.Started, first.Ended = first.Started.Add(-4*time.Hour), first.Ended.Add(-4*time.Hour)
 	early := first
 	early.ExitState = record.Completed // of another job under this id
@@ -41,8 +42,8 @@ func TestWhatWasExpectedIsComparedWithTheRunsAfterItThatDidTheWork(t *testing.T)
 func TestARunOverARestartIsShownWithItsTimeAndEnergy(t *testing.T) {
 	v := fakeView("4711")
 	o := &v.Outcomes[0]
-	o.TimeS, o.GPUEnergyJ, o.GPUSource = record.Number{}, record.Number{}, record.Unmeasured
-	o.Restarted = record.Restarted{TimeS: record.Known(125), GPUEnergyJ: record.Known(31_000)}
+	o.TimeS, o.GPUEnergyJ, o.GPUSource = live.Number{}, live.Number{}, record.Unmeasured
+	o.Restarted = record.Restarted{TimeS: live.Known(125), GPUEnergyJ: live.Known(31_000)}
 	text := jobText(v)
 	for _, want := range []string{"over a restart of epd: in no model and no saving", "31.00 kJ by the GPUs' counters"} {
 		if !strings.Contains(text, want) {
@@ -52,8 +53,8 @@ func TestARunOverARestartIsShownWithItsTimeAndEnergy(t *testing.T) {
 }
 
 func TestAListShowsWhatRunsCameToThatCountNowhereAndSaysSo(t *testing.T) {
-	row := epdapi.JobRow{Job: *fakeView("4711").Job, Restarted: record.Restarted{TimeS: record.Known(125), GPUEnergyJ: record.Known(31_000)}}
-	row.TimeS, row.EnergyJ = record.Known(60), record.Known(9000) // of the runs that count
+	row := epdapi.JobRow{Job: *fakeView("4711").Job, Restarted: record.Restarted{TimeS: live.Known(125), GPUEnergyJ: live.Known(31_000)}}
+	row.TimeS, row.EnergyJ = live.Known(60), live.Known(9000) // of the runs that count
 	var said bytes.Buffer
 	term := &terminal{stderr: &said}
 	term.tellRestarted([]epdapi.JobRow{row, {}})
@@ -74,7 +75,7 @@ func TestAListShowsWhatRunsCameToThatCountNowhereAndSaysSo(t *testing.T) {
 }
 
 func TestAListShowsTheClocksThatRunsHadRatherThanThoseDecided(t *testing.T) {
-	row := epdapi.JobRow{Job: *fakeView("4711").Job, Mode: "enforce", Arm: record.Treated, Setting: dvfsmodel.Setting{Core: 1087, Mem: 877}}
+	row := epdapi.JobRow{Job: *fakeView("4711").Job, Mode: "enforce", Arm: live.ArmTreated, Setting: dvfsmodel.Setting{Core: 1087, Mem: 877}}
 	for _, c := range []struct {
 		locked []dvfsmodel.Setting
 		want   string
@@ -98,7 +99,7 @@ func TestARunThatIsSetAsideIsShownWithTheReason(t *testing.T) {
 	} {
 		v := fakeView("4711")
 		o := &v.Outcomes[0]
-		o.TimeS, o.GPUEnergyJ, o.GPUSource = record.Known(125), record.Known(31_000), record.Integrated
+		o.TimeS, o.GPUEnergyJ, o.GPUSource = live.Known(125), live.Known(31_000), record.Integrated
 		o.SetAside(reason)
 		text := jobText(v)
 		for _, want := range []string{why + ": in no model and no saving", "31.00 kJ by " + record.Integrated.Words()} {
@@ -112,7 +113,7 @@ func TestARunThatIsSetAsideIsShownWithTheReason(t *testing.T) {
 func TestWhatCantBeOfARunIsTold(t *testing.T) {
 	v := fakeView("4711")
 	o := &v.Outcomes[0]
-	o.GPUEnergyJ = record.Known(1.7e308)
+	o.GPUEnergyJ = live.Known(1.7e308)
 	o.DropImplausible(0)
 	if text := jobText(v); !strings.Contains(text, "  set aside GPU energy 1.7e+308 J, want 0 to ") || !strings.Contains(text, "it can't be, and counts nowhere\n") {
 		t.Errorf("%s", text)
@@ -129,7 +130,7 @@ func TestAnExplanationSaysAtWhichClocksAnAdaptedRunStayed(t *testing.T) {
 		t.Errorf("of a run at one clock:\n%s", text)
 	}
 	o := &v.Outcomes[0]
-	o.Slowdown = record.Known(1.08)
+	o.Slowdown = live.Known(1.08)
 	o.Stays = []dvfsmodel.Stay{{Core: 1380, Seconds: 254.1}, {Core: 1087, Seconds: 1524.6}, {Core: 945, Seconds: 750}, {Core: 870, Seconds: 12.3}}
 	want := "\n  adapted   core 1087 MHz for 0:25:25 (60 %), core 945 MHz for 0:12:30 (30 %), core 1380 MHz for 254.1 s (10 %), 1 further clock; " +
 		"at most 1.080 times as long as at default clocks\n"

@@ -11,7 +11,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/share"
-	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 func (t *terminal) profileCommand() *cli.Command {
@@ -155,7 +155,7 @@ func nextRun(v *share.Interval, format func(float64) string) string {
 func profileLine(values []float64, points int) string {
 	var s epdapi.Series
 	for part := range slices.Chunk(values, max(1, (len(values)+points-1)/points)) {
-		s.Values = append(s.Values, record.Known(average(part)))
+		s.Values = append(s.Values, live.Known(average(part)))
 	}
 	line, _ := sparkline(&s)
 	return line

@@ -12,6 +12,7 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/queue"
 )
@@ -112,7 +113,7 @@ func TestAPastJobOnSeveralNodesStartsOnThemTogether(t *testing.T) {
 		begin := fakeBegin
 		h.past = []record.Past{{
 			JobID: "7", Submitted: begin, Started: begin, Ended: begin.Add(100), State: record.Completed,
-			GPUs: record.Known(c.gpus), Nodes: record.Known(c.nodes),
+			GPUs: live.Known(c.gpus), Nodes: live.Known(c.nodes),
 		}}
 		cluster := h.config.Cluster()
 		h.add(batch, &cluster, 0)
@@ -171,7 +172,7 @@ func TestEnergyOfAWorkloadIsThatOfItsJobs(t *testing.T) {
 		begin := fakeBegin
 		h.past = append(h.past, record.Past{
 			JobID: "7", Submitted: begin, Started: begin, Ended: begin.Add(3600e9), State: record.Completed, User: "ada", Name: []byte("train"),
-			GPUs: record.Known(2), Nodes: record.Known(1), EnergyJ: record.Known(float64(i+1) * 1e6),
+			GPUs: live.Known(2), Nodes: live.Known(1), EnergyJ: live.Known(float64(i+1) * 1e6),
 		})
 	}
 	h.batch = &queue.Batch{}

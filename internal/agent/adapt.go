@@ -8,31 +8,8 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/live"
 )
-
-// Adaptation says between which core clocks a run is stepped while it lasts:
-// frequency adaptation as in the CATS paper (algorithm 4), but by what the run
-// has lost so far rather than by what it would lose at one clock for ever.
-type Adaptation struct {
-	// SLA is how many times as long as at default clocks the run may take, at
-	// every moment of it: the paper's γ.
-	SLA    float64       `json:"sla"`
-	Tau    time.Duration `json:"tau_ns"`            // from one look at the GPUs to the next
-	Writes int           `json:"writes_per_minute"` // clock writes of a GPU in any minute
-	// Levels are the clocks, falling. The first one is the ceiling, at which
-	// nothing is lost, and the last one the floor.
-	Levels []Level `json:"levels"`
-}
-
-// Level is a core clock at which a run may be.
-type Level struct {
-	Core dvfsmodel.MHz `json:"core_mhz"`
-	// Stretch is how many seconds the work of a second at default clocks takes at
-	// most.
-	Stretch float64 `json:"stretch"`
-	// Cost is what work costs, as a multiple of what it costs at the ceiling.
-	Cost float64 `json:"cost"`
-}
 
 // Bounds of what an adaptation may ask for.
 const (
@@ -42,11 +19,12 @@ const (
 	maxWrites      = 6000
 )
 
-// check says what is impossible about an adaptation.
-func (a *Adaptation) check() error {
-	if !(a.SLA >= 1 && a.SLA <= maxStretch) || a.Tau < minTau || a.Tau > maxTau || a.Writes < 0 || a.Writes > maxWrites ||
+// checkAdaptation says what is impossible about an adaptation.
+func checkAdaptation(a *live.Adaptation) error {
+	tau := a.Tau()
+	if !(a.SLA >= 1 && a.SLA <= maxStretch) || tau < minTau || tau > maxTau || a.Writes < 0 || a.Writes > maxWrites ||
 		len(a.Levels) == 0 || len(a.Levels) > maxLevels || a.Levels[0].Stretch != 1 {
-		return fmt.Errorf("%w: adaptation by %v every %s over %d clocks", ErrSetting, a.SLA, a.Tau, len(a.Levels))
+		return fmt.Errorf("%w: adaptation by %v every %s over %d clocks", ErrSetting, a.SLA, tau, len(a.Levels))
 	}
 	for i, l := range a.Levels {
 		if !(l.Core > 0) || !(l.Stretch >= 1 && l.Stretch <= maxStretch) || !(l.Cost > 0) || math.IsInf(l.Cost, 0) ||
@@ -96,7 +74,7 @@ const (
 // clock at which it may have been done; so does what the driver can't have shown
 // yet. Times are seconds.
 type adapter struct {
-	rule *Adaptation
+	rule *live.Adaptation
 	gap  float64 // that may pass until the next step takes effect
 
 	level   int       // index in rule.Levels, as asked for
@@ -139,10 +117,10 @@ type shown struct {
 }
 
 // newAdapter begins with a run at a level of the rule.
-func newAdapter(rule *Adaptation, level int, now time.Time) *adapter {
+func newAdapter(rule *live.Adaptation, level int, now time.Time) *adapter {
 	const ticks = 5 // periods by which a step may be late
 	return &adapter{
-		rule: rule, gap: ticks * rule.Tau.Seconds(), level: level, deepest: level,
+		rule: rule, gap: ticks * rule.TauS, level: level, deepest: level,
 		last: now, busyAt: now, changed: now, seen: 1, stretch: rule.Levels[level].Stretch,
 	}
 }
@@ -352,7 +330,7 @@ func (d *adapter) slowdown() float64 {
 // writes are the times of a GPU's clock writes in the last minute.
 type writes []time.Time
 
-// counted is how far back writes count: [Adaptation.Writes] is by the minute.
+// counted is how far back writes count: [live.Adaptation.Writes] is by the minute.
 const counted = time.Minute
 
 // add notes a write.

@@ -9,15 +9,16 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/live"
 )
 
 // v100 are levels of a V100 for work that follows the core clock altogether.
-func v100(sla float64, writes int) *Adaptation {
-	rule := &Adaptation{SLA: sla, Tau: 100 * time.Millisecond, Writes: writes}
+func v100(sla float64, writes int) *live.Adaptation {
+	rule := &live.Adaptation{SLA: sla, TauS: 0.1, Writes: writes}
 	for _, core := range []dvfsmodel.MHz{1380, 1237, 1102, 945, 802, 705, 600} {
 		fc := float64(core) / 1380
 		v := float64(dvfsmodel.VoltageFor(fc))
-		rule.Levels = append(rule.Levels, Level{Core: core, Stretch: 1 / fc, Cost: (50 + 130*v*v*fc) / fc / 180})
+		rule.Levels = append(rule.Levels, live.AdaptLevel{Core: core, Stretch: 1 / fc, Cost: (50 + 130*v*v*fc) / fc / 180})
 	}
 	return rule
 }
@@ -25,7 +26,7 @@ func v100(sla float64, writes int) *Adaptation {
 // world is a job on a GPU with a driver: what really happens to it.
 type world struct {
 	d      *adapter
-	rule   *Adaptation
+	rule   *live.Adaptation
 	now    time.Time
 	period time.Duration // of the driver's samples
 	window time.Time     // where the sample period of now began
@@ -45,7 +46,7 @@ type world struct {
 	also func(seconds float64, busy bool)
 }
 
-func newWorld(rule *Adaptation, level int, period time.Duration) *world {
+func newWorld(rule *live.Adaptation, level int, period time.Duration) *world {
 	begin := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	return &world{
 		d: newAdapter(rule, level, begin), rule: rule, now: begin, period: period, window: begin.Add(-period / 3), factor: 1, worst: 1, inForce: level,
@@ -161,7 +162,7 @@ func TestTheSLAHoldsAtEveryMomentForAnyUtilisation(t *testing.T) {
 		duty := rapid.Float64Range(0.02, 1).Draw(rt, "duty")
 		j := &jobLoad{random: random, mean: mean, duty: duty, contrary: rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(rt, "contrary")}
 		for range 3000 {
-			step := rule.Tau.Seconds()
+			step := rule.TauS
 			if random.Float64() < late {
 				step = 0.1 + 0.35*random.Float64()
 			}
@@ -267,19 +268,19 @@ func TestAfterALongGapTheRunCatchesUpAtTheCeiling(t *testing.T) {
 }
 
 func TestAnAdaptationThatCannotBeIsRefused(t *testing.T) {
-	for name, spoil := range map[string]func(*Adaptation){
-		"sla": func(a *Adaptation) { a.SLA = 0.9 }, "no sla": func(a *Adaptation) { a.SLA = math.NaN() },
-		"tau": func(a *Adaptation) { a.Tau = 0 }, "writes": func(a *Adaptation) { a.Writes = -1 },
-		"no levels": func(a *Adaptation) { a.Levels = nil }, "no ceiling": func(a *Adaptation) { a.Levels = a.Levels[1:] },
-		"order": func(a *Adaptation) { a.Levels[2].Core = 1300 }, "cost": func(a *Adaptation) { a.Levels[2].Cost = math.Inf(1) },
-		"stretch": func(a *Adaptation) { a.Levels[2].Stretch = 1 }, "clock": func(a *Adaptation) { a.Levels[6].Core = 0 },
+	for name, spoil := range map[string]func(*live.Adaptation){
+		"sla": func(a *live.Adaptation) { a.SLA = 0.9 }, "no sla": func(a *live.Adaptation) { a.SLA = math.NaN() },
+		"tau": func(a *live.Adaptation) { a.TauS = 0 }, "writes": func(a *live.Adaptation) { a.Writes = -1 },
+		"no levels": func(a *live.Adaptation) { a.Levels = nil }, "no ceiling": func(a *live.Adaptation) { a.Levels = a.Levels[1:] },
+		"order": func(a *live.Adaptation) { a.Levels[2].Core = 1300 }, "cost": func(a *live.Adaptation) { a.Levels[2].Cost = math.Inf(1) },
+		"stretch": func(a *live.Adaptation) { a.Levels[2].Stretch = 1 }, "clock": func(a *live.Adaptation) { a.Levels[6].Core = 0 },
 	} {
 		rule := v100(1.2, 30)
-		if err := rule.check(); err != nil {
+		if err := checkAdaptation(rule); err != nil {
 			t.Fatal(err)
 		}
 		spoil(rule)
-		if rule.check() == nil {
+		if checkAdaptation(rule) == nil {
 			t.Errorf("%s: taken", name)
 		}
 	}
@@ -297,7 +298,7 @@ func TestInTheLongRunClocksCostNoMoreThanTheBestStaticOneThatNobodyKnows(t *test
 		w := newWorld(rule, 1, longestPeriod)
 		w.play(seconds, busy, wait)
 		work := w.trueWork
-		static := func(l Level) (joules, slowdown float64) {
+		static := func(l live.AdaptLevel) (joules, slowdown float64) {
 			return 180*l.Cost*work + 30*(w.base-work), 1 + (l.Stretch-1)*work/w.base
 		}
 		standard, _ := static(rule.Levels[0])

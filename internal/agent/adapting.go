@@ -9,6 +9,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/live"
 )
 
 // Adapted is how a run fares whose clock is adapted.
@@ -34,11 +35,11 @@ func (r *openRun) adapted() *Adapted {
 // vetAdaptation takes the levels out of a run's adaptation that a GPU doesn't
 // have or mustn't be at; without the ceiling or the clock it begins with, there
 // is none.
-func (a *Agent) vetAdaptation(run *Run) error {
+func (a *Agent) vetAdaptation(run *live.Run) error {
 	if run.Adapt == nil {
 		return nil
 	}
-	if err := run.Adapt.check(); err != nil {
+	if err := checkAdaptation(run.Adapt); err != nil {
 		return err
 	}
 	rule := *run.Adapt
@@ -52,21 +53,21 @@ func (a *Agent) vetAdaptation(run *Run) error {
 		if err != nil {
 			return err
 		}
-		rule.Levels = slices.DeleteFunc(rule.Levels, func(l Level) bool {
+		rule.Levels = slices.DeleteFunc(rule.Levels, func(l live.AdaptLevel) bool {
 			at := dvfsmodel.Setting{Core: l.Core, Mem: run.Setting.Mem}
 			return !supports(table, at) || a.allowed(c, at) != nil
 		})
 	}
 	run.Adapt = &rule
-	if rule.levelOf(run.Setting) < 0 || rule.Levels[0].Stretch != 1 {
+	if levelOf(&rule, run.Setting) < 0 || rule.Levels[0].Stretch != 1 {
 		run.Adapt = nil
 	}
 	return nil
 }
 
 // levelOf is the level that a setting is; -1 where it is none.
-func (a *Adaptation) levelOf(s dvfsmodel.Setting) int {
-	return slices.IndexFunc(a.Levels, func(l Level) bool { return l.Core == s.Core })
+func levelOf(a *live.Adaptation, s dvfsmodel.Setting) int {
+	return slices.IndexFunc(a.Levels, func(l live.AdaptLevel) bool { return l.Core == s.Core })
 }
 
 // adaptation begins a run's adaptation, if it has one.
@@ -74,7 +75,7 @@ func (r *openRun) adaptation(now time.Time) {
 	if r.Adapt == nil || r.handsOff != "" || r.Wish.OptOut || len(r.GPUs) == 0 {
 		return
 	}
-	if level := r.Adapt.levelOf(r.Setting); level >= 0 {
+	if level := levelOf(r.Adapt, r.Setting); level >= 0 {
 		r.adapter, r.stays = newAdapter(r.Adapt, level, now), newStays(r.Adapt.Levels)
 	}
 }
@@ -90,7 +91,7 @@ func (a *Agent) adaptPace() time.Duration {
 	pause := idlePause
 	for _, r := range a.runs {
 		if r.adapts() {
-			pause = min(pause, r.Adapt.Tau-time.Since(r.adapter.last))
+			pause = min(pause, r.Adapt.Tau()-time.Since(r.adapter.last))
 		}
 	}
 	return max(minTau/2, pause)

@@ -12,14 +12,15 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/live"
 )
 
 // stepped is an adaptation over core clocks, the first of which is the ceiling,
 // of work that follows the clock altogether.
-func stepped(sla float64, clocks ...dvfsmodel.MHz) *agent.Adaptation {
-	a := &agent.Adaptation{SLA: sla, Tau: 100 * time.Millisecond, Writes: 30}
+func stepped(sla float64, clocks ...dvfsmodel.MHz) *live.Adaptation {
+	a := &live.Adaptation{SLA: sla, TauS: 0.1, Writes: 30}
 	for i, core := range clocks {
-		a.Levels = append(a.Levels, agent.Level{Core: core, Stretch: float64(clocks[0] / core), Cost: 1 - 0.1*float64(i)})
+		a.Levels = append(a.Levels, live.AdaptLevel{Core: core, Stretch: float64(clocks[0] / core), Cost: 1 - 0.1*float64(i)})
 	}
 	return a
 }
@@ -40,8 +41,7 @@ func watching(t *testing.T, a *agent.Agent, trouble func(error)) (stop func()) {
 	done := make(chan struct{})
 	go func() {
 		a.Watch(ctx, agent.Watcher{
-			Outlook: func(context.Context, agent.Run) (agent.Outlook, error) { return agent.Outlook{}, nil },
-			Slurm:   alive, Processes: alive, Closed: func(agent.Closed) {}, Trouble: trouble,
+			Slurm: alive, Processes: alive, Closed: func(agent.Closed) {}, Trouble: trouble,
 		})
 		close(done)
 	}()
@@ -53,7 +53,7 @@ func watching(t *testing.T, a *agent.Agent, trouble func(error)) (stop func()) {
 
 // adapting runs a test in a bubble, in which an adapted run with bursts of work is
 // on the GPUs, and an agent watches.
-func adapting(t *testing.T, trouble func(error), test func(h *host, a *agent.Agent, r agent.Run)) {
+func adapting(t *testing.T, trouble func(error), test func(h *host, a *agent.Agent, r live.Run)) {
 	t.Helper()
 	if trouble == nil {
 		trouble = func(err error) { t.Error(err) }
@@ -77,7 +77,7 @@ func adapting(t *testing.T, trouble func(error), test func(h *host, a *agent.Age
 }
 
 func TestARunIsSteppedBetweenItsClocksAndKeepsItsSLA(t *testing.T) {
-	adapting(t, nil, func(h *host, a *agent.Agent, _ agent.Run) {
+	adapting(t, nil, func(h *host, a *agent.Agent, _ live.Run) {
 		t := h.t
 		entry := h.entry(0)
 		seen := make(map[dvfsmodel.MHz]int)
@@ -164,7 +164,7 @@ func TestADriverThatFailsAtAStepPutsTheRunToDefaultClocks(t *testing.T) {
 		"lost":      {GPU: 0, Op: gpu.OpRead, Kind: gpu.FaultReload},
 	} {
 		troubled := ""
-		adapting(t, func(err error) { troubled += err.Error() + "\n" }, func(h *host, a *agent.Agent, _ agent.Run) {
+		adapting(t, func(err error) { troubled += err.Error() + "\n" }, func(h *host, a *agent.Agent, _ live.Run) {
 			t := h.t
 			h.reaches(600)
 			h.faults.Add(fault)
@@ -182,7 +182,7 @@ func TestADriverThatFailsAtAStepPutsTheRunToDefaultClocks(t *testing.T) {
 
 // A driver that doesn't say what runs is one whose GPU works.
 func TestAGPUThatCannotBeReadCountsAsOneAtWork(t *testing.T) {
-	adapting(t, func(error) {}, func(h *host, a *agent.Agent, _ agent.Run) {
+	adapting(t, func(error) {}, func(h *host, a *agent.Agent, _ live.Run) {
 		t := h.t
 		h.reaches(600)
 		h.faults.Add(gpu.Fault{GPU: 0, Op: gpu.OpRead, Kind: gpu.FaultTransient, Count: 12})
@@ -197,7 +197,7 @@ func TestAGPUThatCannotBeReadCountsAsOneAtWork(t *testing.T) {
 }
 
 func TestARunThatSharesItsGPUGoesToItsCeiling(t *testing.T) {
-	adapting(t, nil, func(h *host, a *agent.Agent, _ agent.Run) {
+	adapting(t, nil, func(h *host, a *agent.Agent, _ live.Run) {
 		t := h.t
 		h.reaches(600)
 		other := h.run("r2", 2, dvfsmodel.Setting{Core: 802}, 0)
@@ -220,7 +220,7 @@ func TestARunThatSharesItsGPUGoesToItsCeiling(t *testing.T) {
 }
 
 func TestAfterARestartAnAdaptedRunIsAtDefaultClocks(t *testing.T) {
-	adapting(t, nil, func(h *host, a *agent.Agent, _ agent.Run) {
+	adapting(t, nil, func(h *host, a *agent.Agent, _ live.Run) {
 		t := h.t
 		h.reaches(600)
 		if err := a.HandsOff(t.Context(), "r1", "the old process goes"); err != nil {
@@ -243,7 +243,9 @@ func TestTheGuardsBoundOfAnAdaptedRunDoesNotFall(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, upper := range []time.Duration{30 * time.Minute, 50 * time.Minute, 20 * time.Minute} {
-		err := a.Guard(t.Context(), func(context.Context, agent.Run) (agent.Outlook, error) { return agent.Outlook{Upper: upper}, nil })
+		err := a.Guard(t.Context(), func(context.Context, live.Run) (live.Outlook, error) {
+			return live.Outlook{UpperS: live.Known(upper.Seconds())}, nil
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -251,8 +253,8 @@ func TestTheGuardsBoundOfAnAdaptedRunDoesNotFall(t *testing.T) {
 	if got := a.State().Runs[0]; got.Upper != 50*time.Minute || got.HandsOff != "" {
 		t.Errorf("%+v", got)
 	}
-	err := a.Guard(t.Context(), func(context.Context, agent.Run) (agent.Outlook, error) {
-		return agent.Outlook{Limit: 45 * time.Minute}, nil
+	err := a.Guard(t.Context(), func(context.Context, live.Run) (live.Outlook, error) {
+		return live.Outlook{LimitS: live.Known((45 * time.Minute).Seconds())}, nil
 	})
 	if got := a.State().Runs[0]; err != nil || got.HandsOff == "" || got.Adapted != nil {
 		t.Errorf("%+v, %v", got, err)
@@ -262,7 +264,7 @@ func TestTheGuardsBoundOfAnAdaptedRunDoesNotFall(t *testing.T) {
 
 func TestAnAdaptationKeepsToTheTableAndTheAdministratorsRange(t *testing.T) {
 	for name, c := range map[string]struct {
-		rule *agent.Adaptation
+		rule *live.Adaptation
 		want []dvfsmodel.MHz // nil: it isn't adapted
 		err  bool
 	}{

@@ -14,6 +14,7 @@ import (
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/nodepower"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // Options are what an agent works with. Journal and Library are needed, Runs
@@ -93,7 +94,7 @@ type Agent struct {
 // openRun is a run with what became of it, from its Prolog until its outcome is safe
 // elsewhere. The agent's mu guards it.
 type openRun struct {
-	Run
+	live.Run
 	file     runFile  // as it was written last, or is to be
 	handsOff string   // why its GPUs are at default clocks; "" while they aren't
 	sampler  *Sampler // nil once its outcome is settled
@@ -334,7 +335,7 @@ type GPUState struct {
 
 // RunState is a run with what it got.
 type RunState struct {
-	Run
+	live.Run
 	Wants    dvfsmodel.Setting // now
 	Adapted  *Adapted          // nil: its clocks stay as they are
 	HandsOff string            // why its GPUs are at default clocks

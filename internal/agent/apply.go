@@ -9,6 +9,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/live"
 )
 
 // Errors of [Agent.Apply], wrapped with what was found. After any of them but
@@ -41,8 +42,8 @@ type Applied struct {
 // locked, or back at default clocks; the error says why not, and what couldn't
 // be undone. A run that is open already is settled again. An open run of the
 // same job is closed first: its Epilog never came.
-func (a *Agent) Apply(ctx context.Context, run Run) (Applied, error) {
-	if err := run.check(); err != nil {
+func (a *Agent) Apply(ctx context.Context, run live.Run) (Applied, error) {
+	if err := checkRun(&run); err != nil {
 		return Applied{}, err
 	}
 	run.GPUs = slices.Compact(slices.Sorted(slices.Values(run.GPUs)))
@@ -57,7 +58,7 @@ func (a *Agent) Apply(ctx context.Context, run Run) (Applied, error) {
 	keeping := a.begin(&run, refusal)
 	cards := a.cardsOf(run.GPUs)
 	settling := a.settleAll(ctx, cards)
-	if settling == nil && (ctx.Err() != nil || run.late(time.Now())) {
+	if settling == nil && (ctx.Err() != nil || late(&run, time.Now())) {
 		settling = a.undo(ctx, run.ID, ErrLate)
 	}
 	return a.applied(run.ID), errors.Join(superseded, heeding, refusal, keeping, settling)
@@ -116,7 +117,7 @@ func (a *Agent) handsOff(ctx context.Context, id, reason string) error {
 
 // begin registers a run and writes it down. One that is refused, or that can't be
 // written down, gets default clocks: of the latter nobody would know after a crash.
-func (a *Agent) begin(run *Run, refusal error) error {
+func (a *Agent) begin(run *live.Run, refusal error) error {
 	a.mu.Lock()
 	if r, ok := a.runs[run.ID]; ok {
 		if refusal != nil && r.handsOff == "" {
@@ -126,7 +127,7 @@ func (a *Agent) begin(run *Run, refusal error) error {
 		return nil
 	}
 	a.mu.Unlock()
-	r := &openRun{Run: *run, file: runFile{Schema: runSchema, Run: *run}, sampler: NewSampler(*run)}
+	r := &openRun{Run: *run, file: runFile{Schema: runSchema, Run: fileRun{*run}}, sampler: NewSampler(*run)}
 	if refusal != nil {
 		r.handsOff = refusal.Error()
 	}
@@ -157,7 +158,7 @@ func (a *Agent) begin(run *Run, refusal error) error {
 
 // vet says why the run's GPUs must not be locked at its setting, and takes out
 // of it what they can't lock but run at anyway.
-func (a *Agent) vet(ctx context.Context, run *Run) error {
+func (a *Agent) vet(ctx context.Context, run *live.Run) error {
 	if run.Wish.OptOut || run.Setting == (dvfsmodel.Setting{}) {
 		return nil
 	}
@@ -187,7 +188,7 @@ func (a *Agent) vet(ctx context.Context, run *Run) error {
 
 // vetCard says why a GPU must not be locked at the run's setting, and takes out of the setting what
 // the GPU can't lock but runs at anyway.
-func (a *Agent) vetCard(c *card, run *Run) error {
+func (a *Agent) vetCard(c *card, run *live.Run) error {
 	if reason := c.disturbed(); reason != "" {
 		return fmt.Errorf("%w: %s", ErrAlien, reason)
 	}
@@ -214,7 +215,7 @@ func (a *Agent) vetCard(c *card, run *Run) error {
 
 // able says which clock the card can't lock. A memory clock that can't be
 // locked but is the only one needn't be.
-func (c *card) able(run *Run, table *gpu.Clocks) error {
+func (c *card) able(run *live.Run, table *gpu.Clocks) error {
 	if !c.can(gpu.Mem) && len(table.Mem) == 1 && run.Setting.Mem == table.Mem[0] {
 		run.Setting.Mem = 0
 	}
@@ -241,7 +242,7 @@ func (a *Agent) allowed(c *card, want dvfsmodel.Setting) error {
 }
 
 // supersede closes an open run of the same job under another id.
-func (a *Agent) supersede(ctx context.Context, run *Run) error {
+func (a *Agent) supersede(ctx context.Context, run *live.Run) error {
 	var err error
 	for _, old := range a.openRuns(func(r *openRun) bool {
 		return r.Job == run.Job && r.Node == run.Node && r.ID != run.ID
@@ -254,8 +255,8 @@ func (a *Agent) supersede(ctx context.Context, run *Run) error {
 	return err
 }
 
-// check says what is impossible about a run.
-func (r *Run) check() error {
+// checkRun says what is impossible about a run.
+func checkRun(r *live.Run) error {
 	switch {
 	case !isFileName(r.ID):
 		return fmt.Errorf("%w: id %q", ErrRun, r.ID)
@@ -274,8 +275,8 @@ func (r *Run) check() error {
 	return nil
 }
 
-// late tells whether the hook has given up.
-func (r *Run) late(now time.Time) bool { return !r.Deadline.IsZero() && now.After(r.Deadline) }
+// late tells whether the hook that waits for a run has given up.
+func late(r *live.Run, now time.Time) bool { return !r.Deadline.IsZero() && now.After(r.Deadline) }
 
 // Bounds of what a run may name.
 const (

@@ -13,23 +13,24 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/live"
 )
 
 func TestASettingThatMustNotBeIsRefusedAndNothingIsTouched(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec string
-		run  func(h *host, r *agent.Run)
+		run  func(h *host, r *live.Run)
 		want error
 	}{
-		"not in the table":        {twoGPUs, func(_ *host, r *agent.Run) { r.Setting.Core = 1234 }, agent.ErrSetting},
-		"below the range":         {twoGPUs, func(_ *host, r *agent.Run) { r.Setting.Mem = 4000; r.Setting.Core = 1600 }, agent.ErrSetting},
-		"memory can't be locked":  {"sim:2,model=GTX1080Ti,lock=core", func(*host, *agent.Run) {}, gpu.ErrNotSupported},
-		"nothing can be locked":   {"sim:2,model=GTX1080Ti,lock=none", func(_ *host, r *agent.Run) { r.Setting.Mem = 0 }, gpu.ErrNotSupported},
-		"MIG":                     {twoGPUs + ",mig", func(*host, *agent.Run) {}, agent.ErrShared},
-		"no such GPU":             {twoGPUs, func(_ *host, r *agent.Run) { r.GPUs = append(r.GPUs, "MIG-1") }, agent.ErrNoGPU},
-		"a limit without a bound": {twoGPUs, func(_ *host, r *agent.Run) { r.Limit = time.Hour }, agent.ErrSetting},
-		"no job":                  {twoGPUs, func(_ *host, r *agent.Run) { r.Job = 0 }, agent.ErrRun},
-		"an id with a slash":      {twoGPUs, func(_ *host, r *agent.Run) { r.ID = "../r1" }, agent.ErrRun},
+		"not in the table":        {twoGPUs, func(_ *host, r *live.Run) { r.Setting.Core = 1234 }, agent.ErrSetting},
+		"below the range":         {twoGPUs, func(_ *host, r *live.Run) { r.Setting.Mem = 4000; r.Setting.Core = 1600 }, agent.ErrSetting},
+		"memory can't be locked":  {"sim:2,model=GTX1080Ti,lock=core", func(*host, *live.Run) {}, gpu.ErrNotSupported},
+		"nothing can be locked":   {"sim:2,model=GTX1080Ti,lock=none", func(_ *host, r *live.Run) { r.Setting.Mem = 0 }, gpu.ErrNotSupported},
+		"MIG":                     {twoGPUs + ",mig", func(*host, *live.Run) {}, agent.ErrShared},
+		"no such GPU":             {twoGPUs, func(_ *host, r *live.Run) { r.GPUs = append(r.GPUs, "MIG-1") }, agent.ErrNoGPU},
+		"a limit without a bound": {twoGPUs, func(_ *host, r *live.Run) { r.Limit = time.Hour }, agent.ErrSetting},
+		"no job":                  {twoGPUs, func(_ *host, r *live.Run) { r.Job = 0 }, agent.ErrRun},
+		"an id with a slash":      {twoGPUs, func(_ *host, r *live.Run) { r.ID = "../r1" }, agent.ErrRun},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t, c.spec)
@@ -311,7 +312,7 @@ func BenchmarkApplyAndEndOnADisk(b *testing.B) {
 		b.Run(spec, func(b *testing.B) {
 			a, uuids := onDisk(b, spec)
 			for b.Loop() {
-				r := agent.Run{ID: agent.NewRunID(), Job: 1, GPUs: uuids, Setting: slow}
+				r := live.Run{ID: agent.NewRunID(), Job: 1, GPUs: uuids, Setting: slow}
 				_, err := a.Apply(b.Context(), r)
 				_, ending := a.End(b.Context(), 1, "")
 				if err := errors.Join(err, ending, a.Forget(r.ID)); err != nil {

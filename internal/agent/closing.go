@@ -7,6 +7,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/live"
 )
 
 // closing is how a run comes to its end.
@@ -91,7 +92,7 @@ type counters struct {
 
 // readCounters reads the counters of a run's GPUs, side by side; nil where none is
 // known.
-func (a *Agent) readCounters(run *Run) *counters {
+func (a *Agent) readCounters(run *live.Run) *counters {
 	cards := a.cardsOf(run.GPUs)
 	readings := make([]dvfsmodel.Joule, len(cards))
 	var group errgroup.Group

@@ -16,7 +16,7 @@
 // guard and a restore are the same step. Nothing is ever locked that isn't in
 // the journal, and a restart replays the journal before anything else.
 //
-// A run may want other clocks from moment to moment: an [Adaptation] says between
+// A run may want other clocks from moment to moment: an [live.Adaptation] says between
 // which ones an adapter, which sees nothing but times and utilisations, steps it.
 //
 // Time is the wall clock of package time; the file system, the GPUs and what

@@ -14,6 +14,7 @@ import (
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/nodepower"
+	"github.com/epplan/epplan/live"
 )
 
 // A site's own Epilog runs for seven seconds before the node's epd is told.
@@ -135,7 +136,7 @@ func TestOnlyTheEndOfARunThatEndedIsCorrected(t *testing.T) {
 func TestASamplerUntilATimeIsOneThatWasToldNoMore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		uuids := []string{"GPU-1", "GPU-2"}
-		run := agent.Run{GPUs: uuids, Started: noon}
+		run := live.Run{GPUs: uuids, Started: noon}
 		whole, want := agent.NewSampler(run), agent.NewSampler(run)
 		told := rapid.IntRange(1, 400).Draw(t, "readings")
 		cut := rapid.IntRange(1, told).Draw(t, "of the run")
@@ -175,7 +176,7 @@ func TestASamplerUntilATimeIsOneThatWasToldNoMore(t *testing.T) {
 
 func TestWhatASamplerRemembersIsBounded(t *testing.T) {
 	for every, want := range map[time.Duration]int{100 * time.Millisecond: 1801, 2 * time.Millisecond: 20_000} {
-		s := agent.NewSampler(agent.Run{GPUs: []string{"GPU-1"}, Started: noon})
+		s := agent.NewSampler(live.Run{GPUs: []string{"GPU-1"}, Started: noon})
 		for i := range 100_000 {
 			s.Add("GPU-1", gpu.Reading{At: noon.Add(time.Duration(i) * every), Power: 100})
 		}

@@ -5,13 +5,15 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/epplan/epplan/live"
 )
 
 // SettleOneByOne makes the order of an agent's steps certain.
 func (a *Agent) SettleOneByOne() { a.atOnce = 1 }
 
 // AtRisk is the guard's rule.
-func AtRisk(run *Run, elapsed, margin time.Duration) string { return atRisk(run, elapsed, margin) }
+func AtRisk(run *live.Run, elapsed, margin time.Duration) string { return atRisk(run, elapsed, margin) }
 
 // AdaptAt looks at the runs whose clocks are adapted as if it were a certain time.
 func (a *Agent) AdaptAt(ctx context.Context, now time.Time) error {

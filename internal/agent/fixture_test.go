@@ -15,6 +15,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/live"
 )
 
 var (
@@ -454,26 +455,26 @@ func (h *host) wantHard() {
 }
 
 // run is a run of a job on GPUs by index.
-func (h *host) run(id string, job uint32, want dvfsmodel.Setting, gpus ...int) agent.Run {
-	r := agent.Run{ID: id, Job: job, Node: "n1", Setting: want, Started: time.Now()}
+func (h *host) run(id string, job uint32, want dvfsmodel.Setting, gpus ...int) live.Run {
+	r := live.Run{ID: id, Job: job, Node: "n1", Setting: want, Started: time.Now()}
 	for _, i := range gpus {
 		r.GPUs = append(r.GPUs, h.uuids[i])
 	}
 	return r
 }
 
-func gone(context.Context, agent.Run) (agent.Word, error) {
-	return agent.Word{Life: agent.LifeGone}, nil
+func gone(context.Context, live.Run) (live.Outlook, error) {
+	return live.Outlook{Life: live.LifeGone}, nil
 }
 
-func alive(context.Context, agent.Run) (agent.Word, error) {
-	return agent.Word{Life: agent.LifeAlive}, nil
+func alive(context.Context, live.Run) (live.Outlook, error) {
+	return live.Outlook{Life: live.LifeAlive}, nil
 }
 
 // goneAt is what Slurm says of a job that ended then.
 func goneAt(at time.Time) agent.Probe {
-	return func(context.Context, agent.Run) (agent.Word, error) {
-		return agent.Word{Life: agent.LifeGone, Ended: at}, nil
+	return func(context.Context, live.Run) (live.Outlook, error) {
+		return live.Outlook{Life: live.LifeGone, Ended: at}, nil
 	}
 }
 

@@ -21,19 +21,19 @@ func (a *Agent) replayForeign(ctx context.Context, uuid string, spare bool, why 
 	c := a.card(uuid)
 	if c == nil && isGPU(uuid) {
 		err := fmt.Errorf("%s: %w: its clocks can't be given back before it is: %w", uuid, ErrNoGPU, why)
-		return Restored{UUID: uuid, Fate: FateKept, Err: errors.Join(err, a.freeListed(ctx, uuid+live))}
+		return Restored{UUID: uuid, Fate: FateKept, Err: errors.Join(err, a.freeListed(ctx, uuid+current))}
 	}
 	if c != nil {
 		if spare && a.untouchable(c) {
 			return Restored{}
 		}
 		if err := a.free(ctx, c); err != nil {
-			return Restored{UUID: uuid, Fate: FateKept, Note: why.Error(), Err: errors.Join(err, a.freeListed(ctx, uuid+live))}
+			return Restored{UUID: uuid, Fate: FateKept, Note: why.Error(), Err: errors.Join(err, a.freeListed(ctx, uuid+current))}
 		}
 	}
-	err := a.freeListed(ctx, uuid+live)
+	err := a.freeListed(ctx, uuid+current)
 	if err == nil {
-		err = setAside(a.journal.folder, uuid+live)
+		err = setAside(a.journal.folder, uuid+current)
 	}
 	if err != nil {
 		return Restored{UUID: uuid, Fate: FateKept, Note: why.Error(), Err: err}
@@ -82,7 +82,7 @@ func (a *Agent) freeListed(ctx context.Context, file string) error {
 		}
 	}
 	for _, word := range words {
-		if nvmlUUID.MatchString(word) && !strings.EqualFold(strings.TrimSuffix(file, live), word) {
+		if nvmlUUID.MatchString(word) && !strings.EqualFold(strings.TrimSuffix(file, current), word) {
 			errs = append(errs, fmt.Errorf("%s: %w: its clocks can't be given back before it is, and the journal's file %q lists it", word, ErrNoGPU, file))
 		}
 	}

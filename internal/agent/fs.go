@@ -153,7 +153,7 @@ func (f *Folder) Sync() error {
 // Endings of file names: what is in force, what is being written, what is done
 // with, what couldn't be read, and what another process gave back.
 const (
-	live     = ".json"
+	current  = ".json"
 	draft    = ".tmp"
 	done     = ".done"
 	aside    = ".aside"
@@ -175,7 +175,7 @@ func putFile(folder FS, name string, data []byte) error {
 		err = closing
 	}
 	if err == nil {
-		err = folder.Rename(name+draft, name+live)
+		err = folder.Rename(name+draft, name+current)
 	}
 	if err != nil {
 		return errors.Join(err, gone(folder.Remove(name+draft)))
@@ -186,7 +186,7 @@ func putFile(folder FS, name string, data []byte) error {
 // retireFile takes a file out of force: renamed first, so that a crash leaves
 // it in force or not, then removed. One that isn't there is no error.
 func retireFile(folder FS, name string) error {
-	if err := gone(folder.Rename(name+live, name+done)); err != nil {
+	if err := gone(folder.Rename(name+current, name+done)); err != nil {
 		return err
 	}
 	if err := folder.Sync(); err != nil {
@@ -228,8 +228,8 @@ func liveFiles(folder FS, clean bool) (names, foreign []string, err error) {
 				continue
 			}
 			err = errors.Join(err, gone(folder.Remove(name)))
-		case strings.HasSuffix(name, live):
-			names = append(names, strings.TrimSuffix(name, live))
+		case strings.HasSuffix(name, current):
+			names = append(names, strings.TrimSuffix(name, current))
 		case !strings.HasSuffix(name, aside):
 			foreign = append(foreign, name)
 		}

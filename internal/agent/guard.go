@@ -7,16 +7,8 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/live"
 )
-
-// Outlook is what is known by now of a running run. Zero leaves what was known
-// before.
-type Outlook struct {
-	Limit time.Duration // wall time from the start
-	Upper time.Duration // how long it takes at most, from the start, at its setting
-	// Over tells that its job ended: others' Epilogs run before ours.
-	Over bool
-}
 
 // limitPart says which part of a short limit the guard wants to be left, a
 // twentieth, where that is less than its margin.
@@ -26,15 +18,15 @@ const limitPart = 20
 // those to default clocks for which it is at risk, unless their users chose
 // them. When nobody answers, what was known before holds. Runs whose jobs are over
 // need their clocks no longer.
-func (a *Agent) Guard(ctx context.Context, ask func(context.Context, Run) (Outlook, error)) error {
+func (a *Agent) Guard(ctx context.Context, ask Probe) error {
 	var errs []error
 	for _, run := range a.lowered() {
 		now, err := ask(ctx, run)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("limit of job %d: %w", run.Job, err))
-			now = Outlook{}
+			now = live.Outlook{}
 		}
-		if now.Over {
+		if !now.Ended.IsZero() { // others' Epilogs run before ours
 			errs = append(errs, a.finish(ctx, run.ID))
 			continue
 		}
@@ -65,11 +57,11 @@ func (a *Agent) finish(ctx context.Context, id string) error {
 }
 
 // lowered are the runs at lowered clocks.
-func (a *Agent) lowered() []Run {
+func (a *Agent) lowered() []live.Run {
 	ids := a.openRuns(func(r *openRun) bool { return r.Setting != (dvfsmodel.Setting{}) })
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	var low []Run
+	var low []live.Run
 	for _, id := range ids {
 		if r, ok := a.runs[id]; ok && r.wants() != (dvfsmodel.Setting{}) {
 			low = append(low, r.Run)
@@ -79,14 +71,14 @@ func (a *Agent) lowered() []Run {
 }
 
 // look notes what is known by now and returns the run with it.
-func (a *Agent) look(run Run, now Outlook) Run {
+func (a *Agent) look(run live.Run, now live.Outlook) live.Run {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if now.Limit > 0 {
-		run.Limit = now.Limit
+	if limit := now.LimitS.Duration(); limit > 0 {
+		run.Limit = limit
 	}
-	if now.Upper > 0 {
-		run.Upper = now.Upper
+	if upper := now.UpperS.Duration(); upper > 0 {
+		run.Upper = upper
 	}
 	if r, ok := a.runs[run.ID]; ok {
 		if r.Adapt != nil { // what is known now may be of one clock alone
@@ -98,7 +90,7 @@ func (a *Agent) look(run Run, now Outlook) Run {
 }
 
 // atRisk says why a run's limit is at risk at its setting; "" when it isn't.
-func atRisk(run *Run, elapsed, margin time.Duration) string {
+func atRisk(run *live.Run, elapsed, margin time.Duration) string {
 	if run.Limit <= 0 {
 		return ""
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/live"
 )
 
 // schema is the version of the journal's files.
@@ -64,7 +65,7 @@ func (e *Entry) held(d gpu.Domain) (Held, bool) {
 
 // with is the entry after the clocks of a setting were locked, too. What was
 // there before the first lock is kept.
-func (e *Entry) with(want dvfsmodel.Setting, at time.Time, prior Prior, run *Run) *Entry {
+func (e *Entry) with(want dvfsmodel.Setting, at time.Time, prior Prior, run *live.Run) *Entry {
 	next := *e
 	next.Domains = maps.Clone(e.Domains)
 	if next.Domains == nil {
@@ -88,7 +89,7 @@ func (e *Entry) with(want dvfsmodel.Setting, at time.Time, prior Prior, run *Run
 // names tells whether the entry has exactly the clocks that a setting locks, for
 // this run. Then it need not be written again when they only change their values:
 // a restart gives them back whatever these are.
-func (e *Entry) names(want dvfsmodel.Setting, run *Run) bool {
+func (e *Entry) names(want dvfsmodel.Setting, run *live.Run) bool {
 	for _, d := range domains {
 		h, locked := e.held(d)
 		if locked != (clockOf(want, d) != 0) || locked && h.Run != run.ID {
@@ -166,7 +167,7 @@ func (j journal) retire(uuid string) error {
 // read reads a GPU's entry. An error that is errForeign says that there is one
 // which can't be read.
 func (j journal) read(uuid string) (*Entry, error) {
-	data, err := j.folder.ReadFile(uuid + live)
+	data, err := j.folder.ReadFile(uuid + current)
 	if err != nil {
 		return nil, fmt.Errorf("journal of %s: %w", uuid, err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/live"
 )
 
 // victimDir names the folder of the process that is to be killed.
@@ -54,7 +55,7 @@ func TestVictim(t *testing.T) {
 	}
 	_, _ = os.Stdout.WriteString("started\n")
 	for job := uint32(1); ; job++ {
-		r := agent.Run{ID: agent.NewRunID(), Job: job, Node: "n1", Setting: slow}
+		r := live.Run{ID: agent.NewRunID(), Job: job, Node: "n1", Setting: slow}
 		if job%2 == 0 {
 			r.Setting = quick
 		}

@@ -12,13 +12,14 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/live"
 )
 
 // model is what runs on a host should come to, in the simplest words.
 type model struct {
 	host  *host
 	agent *agent.Agent
-	open  map[uint32]agent.Run // by job
+	open  map[uint32]live.Run // by job
 	runs  int
 }
 
@@ -71,7 +72,7 @@ func (m *model) handsOffAll() {
 	}
 }
 
-func drawRun(t *rapid.T, h *host, n int) agent.Run {
+func drawRun(t *rapid.T, h *host, n int) live.Run {
 	gpus := rapid.SliceOfNDistinct(rapid.IntRange(0, len(h.sims)-1), 1, len(h.sims), rapid.ID[int]).Draw(t, "gpus")
 	r := h.run(fmt.Sprintf("r%d", n), rapid.Uint32Range(1, 5).Draw(t, "job"), dvfsmodel.Setting{
 		Core: rapid.SampledFrom([]dvfsmodel.MHz{0, 1600, 1700, 1800, 2000}).Draw(t, "core"),
@@ -83,7 +84,7 @@ func drawRun(t *rapid.T, h *host, n int) agent.Run {
 
 func TestOverlappingRunsLockTheFastestOfWhatTheyWant(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		m := &model{host: newHost(t, "sim:3,model=GTX1080Ti"), open: map[uint32]agent.Run{}}
+		m := &model{host: newHost(t, "sim:3,model=GTX1080Ti"), open: map[uint32]live.Run{}}
 		m.agent = m.host.started()
 		ctx := context.Background()
 		rt.Repeat(map[string]func(*rapid.T){

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 func TestARunsProfileIsOfEachOfItsGPUsAndSmall(t *testing.T) {
@@ -27,7 +27,7 @@ func TestARunsProfileIsOfEachOfItsGPUsAndSmall(t *testing.T) {
 	if g.Utilisation.Len() > record.MaxProfilePoints || g.Utilisation.Interval() != 16*time.Second || g.PeakMem != 8<<30 || g.MemTotal != 16<<30 {
 		t.Errorf("%d points of %v, peak %d of %d", g.Utilisation.Len(), g.Utilisation.Interval(), g.PeakMem, g.MemTotal)
 	}
-	if g.Utilisation.At(10) != record.Known(0) || g.Utilisation.At(50) != record.Known(1) || g.Memory.At(10) != record.Known(0.25) || g.Memory.At(50) != record.Known(0.5) {
+	if g.Utilisation.At(10) != live.Known(0) || g.Utilisation.At(50) != live.Known(1) || g.Memory.At(10) != live.Known(0.25) || g.Memory.At(50) != live.Known(0.5) {
 		t.Errorf("utilisation %v, %v, memory %v, %v", g.Utilisation.At(10), g.Utilisation.At(50), g.Memory.At(10), g.Memory.At(50))
 	}
 }
@@ -61,7 +61,7 @@ func TestAProfileOutlivesTheAgentUntilItsRunIsForgotten(t *testing.T) {
 func TestOnlyARunThatNobodyWasBesideHasItsProfileAlone(t *testing.T) {
 	h := newHost(t, "sim:2")
 	a := h.started()
-	for _, r := range []agent.Run{
+	for _, r := range []live.Run{
 		h.run("long", 1, dvfsmodel.Setting{}, 0), h.run("alone", 2, dvfsmodel.Setting{}, 1), h.run("short", 3, dvfsmodel.Setting{}, 0),
 	} {
 		if _, err := a.Apply(t.Context(), r); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/live"
 )
 
 func TestAYoungRunThatEndedWhileThereWasNoAgentIsClosedWithSlurmsEnd(t *testing.T) {
@@ -36,7 +37,7 @@ func TestAYoungRunThatEndedWhileThereWasNoAgentIsClosedWithSlurmsEnd(t *testing.
 }
 
 func TestARunIsNotClosedByAStartOfTheAgentAlone(t *testing.T) {
-	unsure := func(context.Context, agent.Run) (agent.Word, error) { return agent.Word{}, nil }
+	unsure := func(context.Context, live.Run) (live.Outlook, error) { return live.Outlook{}, nil }
 	for name, probes := range map[string][2]agent.Probe{
 		"it runs":                       {alive, gone},
 		"Slurm can't say":               {unsure, gone},

@@ -6,6 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/live"
 )
 
 // runSchema is the version of the runs' files. Those of version 1 are read, too.
@@ -13,12 +17,81 @@ const runSchema = 2
 
 // runFile is a run's file.
 type runFile struct {
-	Schema   int    `json:"schema"`
-	Run      Run    `json:"run"`
-	HandsOff string `json:"hands_off,omitempty"`
+	Schema   int     `json:"schema"`
+	Run      fileRun `json:"run"`
+	HandsOff string  `json:"hands_off,omitempty"`
 	// Counters are nil where the GPUs have none.
 	Counters *counters `json:"counters,omitempty"`
 	Outcome  *Outcome  `json:"outcome,omitempty"` // once it ended
+}
+
+// fileRun is a run as its file has it: times are in nanoseconds.
+type fileRun struct{ live.Run }
+
+// fileAdaptation is a run's adaptation as its file has it.
+type fileAdaptation struct {
+	SLA    float64           `json:"sla"`
+	Tau    time.Duration     `json:"tau_ns"`
+	Writes int               `json:"writes_per_minute"`
+	Levels []live.AdaptLevel `json:"levels"`
+}
+
+// fileFields are a run's fields; Adapt takes the place of the run's own.
+type fileFields struct {
+	*live.Run
+	Adapt *fileAdaptation `json:"adapt,omitempty"`
+}
+
+// MarshalJSON is the run in its file.
+func (r fileRun) MarshalJSON() ([]byte, error) {
+	fields := fileFields{Run: &r.Run}
+	if a := r.Adapt; a != nil {
+		fields.Adapt = &fileAdaptation{a.SLA, a.Tau(), a.Writes, a.Levels}
+	}
+	return json.Marshal(fields)
+}
+
+// UnmarshalJSON reads the run in its file.
+func (r *fileRun) UnmarshalJSON(text []byte) error {
+	fields := fileFields{Run: &r.Run}
+	if err := strictly(text, &fields); err != nil {
+		return err
+	}
+	if a := fields.Adapt; a != nil {
+		r.Adapt = &live.Adaptation{SLA: a.SLA, TauS: a.Tau.Seconds(), Writes: a.Writes, Levels: a.Levels}
+	}
+	return nil
+}
+
+// residencies are how long clocks were seen, which a run's file has under another key.
+type residencies []live.Residency
+
+// fileResidency is one of them in the file.
+type fileResidency struct {
+	dvfsmodel.Setting
+	Seconds float64 `json:"time_s"`
+}
+
+// MarshalJSON is the residencies in a run's file.
+func (r residencies) MarshalJSON() ([]byte, error) {
+	var list []fileResidency
+	for _, one := range r {
+		list = append(list, fileResidency(one))
+	}
+	return json.Marshal(list)
+}
+
+// UnmarshalJSON reads the residencies in a run's file.
+func (r *residencies) UnmarshalJSON(text []byte) error {
+	var list []fileResidency
+	if err := strictly(text, &list); err != nil {
+		return err
+	}
+	*r = nil
+	for _, one := range list {
+		*r = append(*r, live.Residency(one))
+	}
+	return nil
 }
 
 // decodeRun reads a run's file.
@@ -30,7 +103,7 @@ func decodeRun(id string, data []byte) (*runFile, error) {
 	if r.Run.ID != id {
 		return nil, fmt.Errorf("run %s: %w: run %q", id, errForeign, r.Run.ID)
 	}
-	if err := r.Run.check(); err != nil {
+	if err := checkRun(&r.Run.Run); err != nil {
 		return nil, fmt.Errorf("run %s: %w: %w", id, errForeign, err)
 	}
 	return r, nil

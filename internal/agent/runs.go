@@ -12,48 +12,19 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/live"
 )
 
 // ErrNoRun tells that no such run is open: its Prolog never came here, or its
 // end was seen before.
 var ErrNoRun = errors.New("no such run is open")
 
-// Wish is what the user asked for.
-type Wish struct {
-	OptOut bool `json:"opt_out,omitempty"` // default clocks
-	// Fixed clocks were chosen by the user, whom the guard leaves to it.
-	Fixed bool `json:"fixed,omitempty"`
-}
-
-// Run is one run of a job on this node. A job that is requeued runs again,
-// under another id.
-type Run struct {
-	ID      string            `json:"run"` // by [NewRunID]
-	Job     uint32            `json:"job"`
-	Node    string            `json:"node"`
-	GPUs    []string          `json:"gpus"` // by UUID
-	Setting dvfsmodel.Setting `json:"setting"`
-	Wish    Wish              `json:"wish"`
-	Started time.Time         `json:"started"`
-	Limit   time.Duration     `json:"limit_ns"` // wall time; 0: none
-	// Upper is what the run takes at most at the setting, by prediction; 0:
-	// not known.
-	Upper    time.Duration `json:"upper_ns"`
-	Learning bool          `json:"learning,omitempty"` // sampled ten times as often
-	// Adapt is how its core clock is stepped while it lasts, beginning with that
-	// of the setting; nil: not at all. Upper is then a bound at all of its levels.
-	Adapt *Adaptation `json:"adapt,omitempty"`
-	// Deadline is when the hook that waits for [Agent.Apply] gives up; zero:
-	// never.
-	Deadline time.Time `json:"-"`
-}
-
 // NewRunID makes an id that no other run has.
 func NewRunID() string { return rand.Text() }
 
 // Closed is a run that ended.
 type Closed struct {
-	Run      Run
+	Run      live.Run
 	HandsOff string // why its GPUs were at default clocks at the end
 	Outcome  Outcome
 }
@@ -81,14 +52,14 @@ func (a *Agent) load() (notes []string, err error) {
 		notes = append(notes, a.runAside(name, errForeign))
 	}
 	for _, id := range names {
-		data, reading := a.options.Runs.ReadFile(id + live)
+		data, reading := a.options.Runs.ReadFile(id + current)
 		if reading != nil && !errors.Is(reading, errForeign) {
 			err = errors.Join(err, fmt.Errorf("read run %s: %w", id, reading))
 			continue
 		}
 		r, decoding := decodeRun(id, data)
 		if problem := errors.Join(reading, decoding); problem != nil {
-			notes = append(notes, a.runAside(id+live, problem))
+			notes = append(notes, a.runAside(id+current, problem))
 			continue
 		}
 		a.remember(r)
@@ -98,7 +69,7 @@ func (a *Agent) load() (notes []string, err error) {
 
 // remember makes a run of before the start known.
 func (a *Agent) remember(r *runFile) {
-	open := &openRun{Run: r.Run, file: *r, handsOff: r.HandsOff, sampler: NewSampler(r.Run), reread: true}
+	open := &openRun{Run: r.Run.Run, file: *r, handsOff: r.HandsOff, sampler: NewSampler(r.Run.Run), reread: true}
 	open.sampler.outcome.Partial = true
 	open.sampler.since(a.countersOf(r))
 	if r.Outcome != nil {
@@ -230,7 +201,7 @@ func (a *Agent) keep(id string, rec *runFile) error {
 
 // closedOf is an ended run as its file has it.
 func closedOf(r *runFile) Closed {
-	return Closed{Run: r.Run, HandsOff: r.HandsOff, Outcome: *r.Outcome}
+	return Closed{Run: r.Run.Run, HandsOff: r.HandsOff, Outcome: *r.Outcome}
 }
 
 // Ended are the runs that ended and aren't forgotten, in the order of their

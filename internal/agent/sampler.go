@@ -11,6 +11,7 @@ import (
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/nodepower"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // Outcome is what was measured while a run lasted. Times are in seconds; -1
@@ -21,12 +22,7 @@ type Outcome struct {
 	Partial bool         `json:"partial,omitempty"` // the agent wasn't there for all of it
 	Reason  string       `json:"reason"`            // why it was closed
 	GPUs    []GPUOutcome `json:"gpus"`
-	// Series is the mean utilisation of its GPUs over time.
-	Series record.Series `json:"series"`
-	// Profile is how it used each of its GPUs.
-	Profile record.Profile `json:"profile,omitzero"`
-	// Readings are its GPUs' power and core clock over time.
-	Readings record.Readings `json:"readings,omitzero"`
+	record.Course
 	// Lowest is the lowest of the settings that the run was at while its clocks
 	// were adapted; zero where they weren't.
 	Lowest dvfsmodel.Setting `json:"lowest,omitzero"`
@@ -75,7 +71,7 @@ type GPUOutcome struct {
 	Resets      int              `json:"counter_resets"`
 	Utilisation float64          `json:"utilisation"`
 	PeakMem     int64            `json:"peak_mem_bytes"`
-	Clocks      []ClockTime      `json:"clocks"` // by falling time
+	Clocks      residencies      `json:"clocks"` // by falling time
 	OtherClocks float64          `json:"other_clocks_s"`
 	Throttled   float64          `json:"throttled_s"` // for any reason below
 	PowerCapped float64          `json:"power_capped_s"`
@@ -84,12 +80,6 @@ type GPUOutcome struct {
 	// Spanned is what its counter says of a run of which a part wasn't seen, from
 	// its start to its end; 0: nothing.
 	Spanned dvfsmodel.Joule `json:"spanned_j,omitzero"`
-}
-
-// ClockTime is how long a pair of clocks was seen.
-type ClockTime struct {
-	dvfsmodel.Setting
-	Seconds float64 `json:"time_s"`
 }
 
 // Bounds of what a sampler keeps of one GPU.
@@ -123,14 +113,14 @@ type tally struct {
 }
 
 // NewSampler makes a sampler of a run's GPUs.
-func NewSampler(run Run) *Sampler {
+func NewSampler(run live.Run) *Sampler {
 	s := newSampler(run)
 	s.recent = &recent{past: newSampler(run)}
 	return s
 }
 
 // newSampler makes a sampler that remembers nothing one by one.
-func newSampler(run Run) *Sampler {
+func newSampler(run live.Run) *Sampler {
 	s := &Sampler{
 		outcome: Outcome{Started: run.Started},
 		gpus:    make(map[string]*tally, len(run.GPUs)), series: record.NewSampler(firstStep),
@@ -252,9 +242,9 @@ func (t *tally) close() GPUOutcome {
 		out.Utilisation = t.usage / t.used
 	}
 	for pair, d := range t.clocks {
-		out.Clocks = append(out.Clocks, ClockTime{Setting: dvfsmodel.Setting{Core: pair[0], Mem: pair[1]}, Seconds: d})
+		out.Clocks = append(out.Clocks, live.Residency{Setting: dvfsmodel.Setting{Core: pair[0], Mem: pair[1]}, Seconds: d})
 	}
-	slices.SortFunc(out.Clocks, func(x, y ClockTime) int {
+	slices.SortFunc(out.Clocks, func(x, y live.Residency) int {
 		return cmp.Or(cmp.Compare(y.Seconds, x.Seconds), cmp.Compare(x.Core, y.Core), cmp.Compare(x.Mem, y.Mem))
 	})
 	return out

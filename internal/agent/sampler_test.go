@@ -8,14 +8,14 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/gpu"
-	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 // sampled feeds a sampler one reading per second of a GPU.
 func sampled(n int, at func(i int) gpu.Reading) agent.Outcome {
-	s := agent.NewSampler(agent.Run{GPUs: []string{"GPU-1"}, Started: noon})
+	s := agent.NewSampler(live.Run{GPUs: []string{"GPU-1"}, Started: noon})
 	for i := range n {
 		r := at(i)
 		r.At = noon.Add(time.Duration(i) * time.Second)
@@ -44,10 +44,10 @@ func TestASteadyGPUGivesExactFigures(t *testing.T) {
 	if got.Throttled != 100 || got.PowerCapped != 100 || got.Thermal != 0 {
 		t.Errorf("throttling: %+v", got)
 	}
-	if len(got.Clocks) != 1 || got.Clocks[0] != (agent.ClockTime{Setting: dvfsmodel.Setting{Core: 1400, Mem: 5000}, Seconds: 100}) {
+	if len(got.Clocks) != 1 || got.Clocks[0] != (live.Residency{Setting: dvfsmodel.Setting{Core: 1400, Mem: 5000}, Seconds: 100}) {
 		t.Errorf("clocks: %+v", got.Clocks)
 	}
-	if series := &outcome.Series; series.Interval() != time.Minute || series.Len() != 2 || series.At(0) != record.Known(0.5) || series.At(1) != record.Known(0.5) {
+	if series := &outcome.Series; series.Interval() != time.Minute || series.Len() != 2 || series.At(0) != live.Known(0.5) || series.At(1) != live.Known(0.5) {
 		t.Errorf("series: %+v", series)
 	}
 }
@@ -86,7 +86,7 @@ func TestEnergyIsTakenFromWhatCanBeBelieved(t *testing.T) {
 }
 
 func TestTheSeriesIsTheMeanOfTheRunsGPUs(t *testing.T) {
-	s := agent.NewSampler(agent.Run{GPUs: []string{"GPU-1", "GPU-2"}, Started: noon})
+	s := agent.NewSampler(live.Run{GPUs: []string{"GPU-1", "GPU-2"}, Started: noon})
 	for i, u := range []float64{0, 1, 0.5, math.NaN(), 0.8} {
 		at := noon.Add(time.Duration(i) * time.Minute)
 		s.Add("GPU-1", gpu.Reading{At: at, Utilisation: u})
@@ -95,7 +95,7 @@ func TestTheSeriesIsTheMeanOfTheRunsGPUs(t *testing.T) {
 		}
 	}
 	got := s.Close(noon.Add(5 * time.Minute)).Series
-	want := []record.Number{record.Known(0.75), record.Known(0.375), {}, record.Known(0.8)}
+	want := []live.Number{live.Known(0.75), live.Known(0.375), {}, live.Known(0.8)}
 	if got.Len() != len(want) {
 		t.Fatalf("%d points, want %d", got.Len(), len(want))
 	}
@@ -133,7 +133,7 @@ func TestTheClocksSeenAreBounded(t *testing.T) {
 }
 
 func TestReadingsThatArentLaterAreIgnored(t *testing.T) {
-	s := agent.NewSampler(agent.Run{GPUs: []string{"GPU-1"}, Started: noon})
+	s := agent.NewSampler(live.Run{GPUs: []string{"GPU-1"}, Started: noon})
 	for _, d := range []time.Duration{0, 10 * time.Second, 10 * time.Second, 5 * time.Second, 20 * time.Second} {
 		s.Add("GPU-1", gpu.Reading{At: noon.Add(d), Power: 10, Energy: -1})
 	}

@@ -70,7 +70,7 @@ func TestRunsOfSchema2AreKnownAgain(t *testing.T) {
 		t.Errorf("%+v", r.Run)
 	}
 	r := runs["adapted"]
-	if !r.Wish.Fixed || r.HandsOff == "" || r.Adapt == nil || r.Adapt.SLA != 1.1 || r.Adapt.Tau != 100*time.Millisecond || len(r.Adapt.Levels) != 2 {
+	if !r.Wish.Fixed || r.HandsOff == "" || r.Adapt == nil || r.Adapt.SLA != 1.1 || r.Adapt.Tau() != 100*time.Millisecond || len(r.Adapt.Levels) != 2 {
 		t.Errorf("%+v", r)
 	}
 	ended := a.Ended()

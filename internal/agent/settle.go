@@ -11,6 +11,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/live"
 )
 
 // clockOf is a setting's clock of a domain.
@@ -50,7 +51,7 @@ func supports(table *gpu.Clocks, s dvfsmodel.Setting) bool {
 
 // target is what a card's open runs come to, and the run that is named in the
 // journal for it, the youngest.
-func (a *Agent) target(c *card) (want dvfsmodel.Setting, run Run) {
+func (a *Agent) target(c *card) (want dvfsmodel.Setting, run live.Run) {
 	table, err := c.clocks()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -164,7 +165,7 @@ func (a *Agent) busy(c *card) bool {
 // locked, and again after one was given back. Whether it is still there is looked at
 // before a lock and after it: another process may have given the clocks back. The
 // caller has the card's turn, and releases the card after an error.
-func (a *Agent) hold(c *card, want dvfsmodel.Setting, run *Run) error {
+func (a *Agent) hold(c *card, want dvfsmodel.Setting, run *live.Run) error {
 	entry := c.journalled()
 	if entry == nil {
 		id := c.identity()

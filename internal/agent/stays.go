@@ -6,6 +6,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/live"
 )
 
 // stays tells a run's time and energy apart by the level that it was at, as looks at
@@ -27,7 +28,7 @@ type quiet struct {
 	energy  dvfsmodel.Joule
 }
 
-func newStays(levels []Level) *stays {
+func newStays(levels []live.AdaptLevel) *stays {
 	s := &stays{list: make([]dvfsmodel.Stay, len(levels)), last: -1}
 	for i := range levels {
 		s.list[i].Core = levels[i].Core

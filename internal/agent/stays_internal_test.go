@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/live"
 )
 
 // kind is a kind of work, or of waiting: the part of its time that follows the
@@ -25,7 +26,7 @@ type parallel struct {
 	joules []float64 // by level
 }
 
-func newParallel(rule *Adaptation, period time.Duration, work kind) *parallel {
+func newParallel(rule *live.Adaptation, period time.Duration, work kind) *parallel {
 	p := &parallel{world: newWorld(rule, 1, period), stays: newStays(rule.Levels), kind: work}
 	p.time, p.joules = make([]float64, len(rule.Levels)), make([]float64, len(rule.Levels))
 	p.also = func(seconds float64, busy bool) {
@@ -44,7 +45,7 @@ func newParallel(rule *Adaptation, period time.Duration, work kind) *parallel {
 }
 
 // at is its power at a level, on a GPU whose voltage follows its clock.
-func (k kind) at(rule *Adaptation, level int) float64 {
+func (k kind) at(rule *live.Adaptation, level int) float64 {
 	fc := float64(rule.Levels[level].Core / rule.Levels[0].Core)
 	return k.watts + k.clocked*fc*fc*fc
 }
@@ -64,7 +65,7 @@ func (p *parallel) unstepped(tb testing.TB) (*dvfsmodel.Unstepped, int) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return u, p.rule.levelOf(dvfsmodel.Setting{Core: u.Core})
+	return u, levelOf(p.rule, dvfsmodel.Setting{Core: u.Core})
 }
 
 // Whatever kinds of work a job does, one after the other, and whatever the driver
@@ -83,7 +84,7 @@ func TestStaysBoundWhatARunWouldHaveTakenAtOneClock(t *testing.T) {
 		j := &jobLoad{random: random, mean: rapid.SampledFrom([]float64{0.3, 2, 15, 60}).Draw(rt, "phase"), duty: rapid.Float64Range(0.02, 1).Draw(rt, "duty")}
 		for range 3000 {
 			before := j.busy
-			if j.pass(p.world, rule.Tau.Seconds()); j.busy && !before {
+			if j.pass(p.world, rule.TauS); j.busy && !before {
 				p.kind = kinds[random.IntN(len(kinds))]
 			}
 			p.look(time.Duration(random.IntN(40))*time.Millisecond, j.busy)

@@ -6,27 +6,13 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/epplan/epplan/live"
 )
 
-// Life is whether a run's job is still there.
-type Life uint8
-
-// What isn't known is never acted upon.
-const (
-	LifeUnknown Life = iota
-	LifeAlive
-	LifeGone
-)
-
-// Word is what somebody says of a run's job.
-type Word struct {
-	Life  Life
-	Ended time.Time // when one that is gone ended; zero: not known
-}
-
-// Probe finds out whether a run's job is still there. An error counts as
-// LifeUnknown.
-type Probe func(context.Context, Run) (Word, error)
+// Probe finds out what is known of a run by now: whether its job is still there, and
+// how long it may last. An error counts as [live.LifeUnknown].
+type Probe func(context.Context, live.Run) (live.Outlook, error)
 
 // Swept is what a sweep did.
 type Swept struct {
@@ -98,14 +84,14 @@ func (a *Agent) isGone(ctx context.Context, id string, slurm, processes Probe) (
 	run := r.Run
 	a.mu.Unlock()
 	for _, probe := range []Probe{slurm, processes} {
-		word, err := probe(ctx, run)
+		now, err := probe(ctx, run)
 		switch {
 		case err != nil:
 			return false, time.Time{}, fmt.Errorf("look for job %d: %w", run.Job, err)
-		case word.Life != LifeGone:
+		case now.Life != live.LifeGone:
 			return false, time.Time{}, nil
-		case !word.Ended.IsZero():
-			return true, word.Ended, nil
+		case !now.Ended.IsZero():
+			return true, now.Ended, nil
 		}
 	}
 	return true, time.Time{}, nil

@@ -31,9 +31,8 @@ const (
 
 // Watcher is what an agent is told while runs last.
 type Watcher struct {
-	Outlook   func(context.Context, Run) (Outlook, error)
-	Slurm     Probe
-	Processes Probe
+	Slurm     Probe // what Slurm knows of a run: limits and models change while it lasts
+	Processes Probe // whether anything runs on its GPUs
 	// Closed is told of runs that a sweep closed, Trouble of what went wrong
 	// and is tried again; neither may wait for long.
 	Closed  func(Closed)
@@ -56,7 +55,7 @@ func (a *Agent) Watch(ctx context.Context, w Watcher) {
 	})
 	group.Go(func() {
 		repeat(ctx, func() time.Duration { return guardEvery }, nil, func() {
-			if err := a.Guard(ctx, w.Outlook); err != nil {
+			if err := a.Guard(ctx, w.Slurm); err != nil {
 				w.Trouble(err)
 			}
 		})

@@ -14,6 +14,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/live"
 )
 
 var anyWork = gpu.Work{PID: 7, Model: dvfsmodel.Params{P0: 50, Gamma: 20, C: 100, T0: 0, D: 1e6, Delta: 0.5}, Mem: 1 << 30}
@@ -27,11 +28,11 @@ func sleep(d time.Duration) {
 // test lasts.
 func watched(t *testing.T, w agent.Watcher, test func(h *host, a *agent.Agent)) {
 	t.Helper()
-	if w.Outlook == nil {
-		w.Outlook = func(context.Context, agent.Run) (agent.Outlook, error) { return agent.Outlook{}, nil }
-	}
 	if w.Slurm == nil {
-		w.Slurm, w.Processes = alive, alive
+		w.Slurm = alive
+	}
+	if w.Processes == nil {
+		w.Processes = alive
 	}
 	if w.Closed == nil {
 		w.Closed = func(agent.Closed) {}
@@ -218,10 +219,10 @@ func TestTheGuardRestoresDefaultClocksWhenTheLimitIsAtRisk(t *testing.T) {
 		defer mu.Unlock()
 		limit, down = d, err
 	}
-	w := agent.Watcher{Outlook: func(context.Context, agent.Run) (agent.Outlook, error) {
+	w := agent.Watcher{Slurm: func(context.Context, live.Run) (live.Outlook, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		return agent.Outlook{Limit: limit}, down
+		return live.Outlook{LimitS: live.Known(limit.Seconds())}, down
 	}}
 	watched(t, w, func(h *host, a *agent.Agent) {
 		t := h.t
@@ -243,8 +244,12 @@ func TestTheGuardRestoresDefaultClocksWhenTheLimitIsAtRisk(t *testing.T) {
 
 func TestClocksAreGivenBackWhenTheJobIsKnownToBeOver(t *testing.T) {
 	var over atomic.Bool
-	w := agent.Watcher{Outlook: func(context.Context, agent.Run) (agent.Outlook, error) {
-		return agent.Outlook{Over: over.Load()}, nil
+	w := agent.Watcher{Slurm: func(context.Context, live.Run) (live.Outlook, error) {
+		now := live.Outlook{Life: live.LifeAlive}
+		if over.Load() {
+			now.Ended = time.Now()
+		}
+		return now, nil
 	}}
 	for _, fixed := range []bool{false, true} {
 		over.Store(false)
@@ -290,7 +295,7 @@ func TestTheGuardsRule(t *testing.T) {
 		"no bound":              {10 * h, 0, 0, true},
 		"a short limit":         {10 * time.Minute, 9 * time.Minute, 0, false},
 	} {
-		reason := agent.AtRisk(&agent.Run{Limit: c.limit, Upper: c.upper}, c.elapsed, 5*time.Minute)
+		reason := agent.AtRisk(&live.Run{Limit: c.limit, Upper: c.upper}, c.elapsed, 5*time.Minute)
 		if (reason != "") != c.want {
 			t.Errorf("%s: %q", name, reason)
 		}
@@ -298,9 +303,9 @@ func TestTheGuardsRule(t *testing.T) {
 }
 
 func TestASweepClosesOnlyRunsThatBothSlurmAndTheMachineSayAreGone(t *testing.T) {
-	unknown := func(context.Context, agent.Run) (agent.Word, error) { return agent.Word{}, nil }
-	broken := func(context.Context, agent.Run) (agent.Word, error) {
-		return agent.Word{Life: agent.LifeGone}, errors.New("slurmctld is away")
+	unknown := func(context.Context, live.Run) (live.Outlook, error) { return live.Outlook{}, nil }
+	broken := func(context.Context, live.Run) (live.Outlook, error) {
+		return live.Outlook{Life: live.LifeGone}, errors.New("slurmctld is away")
 	}
 	for name, c := range map[string]struct {
 		slurm, processes agent.Probe
@@ -478,8 +483,7 @@ func TestWhatEndedWhileThereWasNoAgentIsClosedAtOnceAtTheStart(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			a.Watch(ctx, agent.Watcher{
-				Outlook: func(context.Context, agent.Run) (agent.Outlook, error) { return agent.Outlook{}, nil },
-				Slurm:   gone, Processes: gone,
+				Slurm: gone, Processes: gone,
 				Closed: func(agent.Closed) { closed.Add(1) }, Trouble: func(err error) { t.Error(err) },
 			})
 			close(done)

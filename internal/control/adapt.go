@@ -7,24 +7,8 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
-
-// Adaptation says between which core clocks the agent may step a run while it
-// lasts.
-type Adaptation struct {
-	SLA    float64      `json:"sla"` // times as long as at default clocks, at every moment
-	TauS   float64      `json:"tau_s"`
-	Writes int          `json:"writes_per_minute"`
-	Levels []AdaptLevel `json:"levels"` // falling; the first is the default clock
-}
-
-// AdaptLevel is one of the clocks.
-type AdaptLevel struct {
-	Core    dvfsmodel.MHz `json:"core_mhz"`
-	Stretch float64       `json:"stretch"` // of work, at most
-	Cost    float64       `json:"cost"`    // of work, to that at default clocks
-}
 
 // Bounds of an adaptation.
 const (
@@ -53,22 +37,22 @@ func (ch *chooser) adapt(room float64) bool {
 	first := ch.first(levels, sla)
 	at := ch.sure.At(levels[first].Core, standard.Mem)
 	ch.predict(at)
-	d.Upper = record.Known(m.Upper(standard, ch.sure.TimeMargin) * sla)
-	d.Core, d.Arm = levels[first].Core, record.Treated
-	d.Adapt = &Adaptation{SLA: sla, TauS: rule.Tau, Writes: rule.Writes, Levels: levels}
+	d.Upper = live.Known(m.Upper(standard, ch.sure.TimeMargin) * sla)
+	d.Core, d.Arm = levels[first].Core, live.ArmTreated
+	d.Adapt = &live.Adaptation{SLA: sla, TauS: rule.Tau, Writes: rule.Writes, Levels: levels}
 	ch.act(fmt.Sprintf("adapted between core %v and %v MHz while it runs, at most %.2f times as long as at default clocks, by %s",
 		float64(levels[len(levels)-1].Core), float64(levels[0].Core), sla, m))
-	if d.Mode != config.Enforce {
-		d.Arm, d.Adapt = record.Excluded, nil
+	if d.Mode != live.Enforce {
+		d.Arm, d.Adapt = live.ArmExcluded, nil
 	}
 	return true
 }
 
 // levels are the clocks among which a run may be stepped; none where there is
 // nothing to choose.
-func (ch *chooser) levels() []AdaptLevel {
+func (ch *chooser) levels() []live.AdaptLevel {
 	standard := &ch.sure.Standard
-	var all []AdaptLevel
+	var all []live.AdaptLevel
 	for _, pt := range slices.Backward(ch.table.allowed) {
 		if pt.Mem != standard.Mem || pt.Core > standard.Core {
 			continue
@@ -78,7 +62,7 @@ func (ch *chooser) levels() []AdaptLevel {
 		if !ch.sure.Of.Covers(&at) || !(cost > 0) || math.IsInf(cost, 0) {
 			continue
 		}
-		level := AdaptLevel{Core: pt.Core, Stretch: ch.stretch(&at), Cost: cost}
+		level := live.AdaptLevel{Core: pt.Core, Stretch: ch.stretch(&at), Cost: cost}
 		if len(all) > 0 { // never less than at a higher clock
 			level.Stretch = max(level.Stretch, all[len(all)-1].Stretch)
 		}
@@ -92,11 +76,11 @@ func (ch *chooser) levels() []AdaptLevel {
 
 // thinned is a list with at most so many of its entries, the first and the last
 // among them.
-func thinned(all []AdaptLevel, most int) []AdaptLevel {
+func thinned(all []live.AdaptLevel, most int) []live.AdaptLevel {
 	if len(all) <= most {
 		return all
 	}
-	few := make([]AdaptLevel, most)
+	few := make([]live.AdaptLevel, most)
 	for i := range few {
 		few[i] = all[i*(len(all)-1)/(most-1)]
 	}
@@ -122,7 +106,7 @@ func (ch *chooser) stretch(pt *dvfsmodel.Point) float64 {
 
 // first is the level with which a run begins: the cheapest at which it keeps
 // its SLA though it never waits.
-func (ch *chooser) first(levels []AdaptLevel, sla float64) int {
+func (ch *chooser) first(levels []live.AdaptLevel, sla float64) int {
 	best := 0
 	for i, l := range levels {
 		if l.Stretch <= sla && l.Cost < levels[best].Cost {

@@ -35,7 +35,7 @@ func TestARunIsAdaptedBetweenItsSafeFloorAndItsCeiling(t *testing.T) {
 	r.job(2, nil)
 	d := r.decide(ask(2))
 	a := d.Adapt
-	if a == nil || !d.Apply || a.SLA != 1.2 || a.TauS != 0.1 || a.Writes != 30 || d.Arm != record.Treated || d.Mem != 0 {
+	if a == nil || !d.Apply || a.SLA != 1.2 || a.TauS != 0.1 || a.Writes != 30 || d.Arm != live.ArmTreated || d.Mem != 0 {
 		t.Fatalf("%+v of %+v", a, d)
 	}
 	clocks := make([]dvfsmodel.MHz, 0, len(a.Levels))
@@ -52,7 +52,7 @@ func TestARunIsAdaptedBetweenItsSafeFloorAndItsCeiling(t *testing.T) {
 		t.Errorf("at most %v s: %s", d.Upper, d.Reason)
 	}
 	data, err := json.Marshal(&d)
-	var back Decision
+	var back live.Decision
 	if err != nil || json.Unmarshal(data, &back) != nil || !reflect.DeepEqual(back.Adapt, a) {
 		t.Errorf("%s, %v", data, err)
 	}
@@ -72,7 +72,7 @@ func TestTheLimitIsAboveTheSLA(t *testing.T) {
 		sla := 0.0
 		if d.Adapt != nil {
 			sla = d.Adapt.SLA
-			if d.Upper.Or(math.Inf(1)) > c.minutes*60+1e-9 || d.Adapt.Levels[slices.IndexFunc(d.Adapt.Levels, func(l AdaptLevel) bool { return l.Core == d.Core })].Stretch > sla {
+			if d.Upper.Or(math.Inf(1)) > c.minutes*60+1e-9 || d.Adapt.Levels[slices.IndexFunc(d.Adapt.Levels, func(l live.AdaptLevel) bool { return l.Core == d.Core })].Stretch > sla {
 				t.Errorf("%v min: at most %v, begins with %v MHz at SLA %v", c.minutes, d.Upper, float64(d.Core), sla)
 			}
 		}
@@ -112,7 +112,7 @@ func TestHowMuchARunIsAtWorkIsRememberedWhileRunsAreAdapted(t *testing.T) {
 	outcome := func(id slurm.JobID) *record.Outcome {
 		r.job(id, nil)
 		o := r.ran(r.decide(ask(id)), ask(id).RunID, truth)
-		o.Utilisation = record.Known(1.0 / 3)
+		o.Utilisation = live.Known(1.0 / 3)
 		return o
 	}
 	r.record(outcome(1), store.Stored)
@@ -124,7 +124,7 @@ func TestHowMuchARunIsAtWorkIsRememberedWhileRunsAreAdapted(t *testing.T) {
 	for id := range slurm.JobID(window) {
 		o := outcome(id + 2)
 		o.Setting.Core = 802
-		o.Clocks = []record.ClockShare{
+		o.Clocks = []live.Residency{
 			{Setting: dvfsmodel.Setting{Core: 802, Mem: 877}, Seconds: 300}, {Setting: dvfsmodel.Setting{Core: 1380, Mem: 877}, Seconds: 300},
 		}
 		r.record(o, store.Stored)

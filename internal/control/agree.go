@@ -5,6 +5,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -18,7 +19,7 @@ type leadKey struct {
 	gpuModel string
 }
 
-func (d *decided) leadKey() leadKey { return leadKey{d.Job, d.GPUModel} }
+func (d *decided) leadKey() leadKey { return leadKey{slurm.JobID(d.Job), d.GPUModel} }
 
 // soon is for how long a decision that was made without knowing the job leads.
 const soon = time.Minute
@@ -56,7 +57,7 @@ func (d *decided) follow(lead *decided) {
 	d.Decision, d.parts = lead.Decision, lead.parts                                                     // one lot was drawn for the job
 	d.ID, d.Node, d.Wish, d.Created, d.DefaultJ = own.ID, own.Node, own.Wish, own.Created, own.DefaultJ // a lead from the store has no wish
 	if power, ok := d.PowerW.Get(); ok {
-		d.EnergyJ = record.Known(power * d.Predicted.Or(0) * float64(d.gpus))
+		d.EnergyJ = live.Known(power * d.Predicted.Or(0) * float64(d.gpus))
 	}
 }
 

@@ -8,10 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store"
-	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -37,7 +36,7 @@ func taught(t *testing.T) *rig {
 	return r
 }
 
-func same(t *testing.T, what string, a, b Decision) {
+func same(t *testing.T, what string, a, b live.Decision) {
 	t.Helper()
 	if a.Apply != b.Apply || a.Core != b.Core || a.Mem != b.Mem || a.Arm != b.Arm || a.ModelVersion != b.ModelVersion ||
 		a.Mode != b.Mode || a.ConfigVersion != b.ConfigVersion || a.Reason != b.Reason {
@@ -56,7 +55,7 @@ func TestNodesOfOneRunAreDecidedAlikeWhateverHappensInBetween(t *testing.T) {
 		},
 		"no model": func(r *rig) { _ = r.UseModel(context.Background(), r.key(), 0, "") },
 		"a reload": func(r *rig) {
-			_ = r.Reload(func() (*Settings, error) { return settings(r.t, mode(config.Observe)), nil })
+			_ = r.Reload(func() (*Settings, error) { return settings(r.t, mode(live.Observe)), nil })
 		},
 		"a hour": func(r *rig) { r.clock.move(time.Hour) },
 	} {
@@ -89,14 +88,14 @@ func TestNodesThatAskAtOnceAreDecidedAlike(t *testing.T) {
 	r := taught(t)
 	r.spread(100)
 	const nodes = 16
-	answers := make([]Decision, nodes)
+	answers := make([]live.Decision, nodes)
 	var all sync.WaitGroup
 	for i := range nodes {
 		all.Go(func() {
 			answers[i], _ = r.Decide(context.Background(), onNode(fmt.Sprintf("n%d", i)))
 		})
 		if i == nodes/2 {
-			all.Go(func() { _ = r.Reload(func() (*Settings, error) { return settings(t, mode(config.Observe)), nil }) })
+			all.Go(func() { _ = r.Reload(func() (*Settings, error) { return settings(t, mode(live.Observe)), nil }) })
 		}
 	}
 	all.Wait()
@@ -110,12 +109,12 @@ func TestNodesOfOneRunAreDecidedAlikeOverARestart(t *testing.T) {
 	j := r.spread(100)
 	first := r.decide(onNode("n1"))
 	r.flush()
-	again := rigAt(t, r.path, r.clock, mode(config.Observe), nil)
+	again := rigAt(t, r.path, r.clock, mode(live.Observe), nil)
 	again.jobs.Observe([]slurm.Job{j})
 	same(t, "the second node", first, again.decide(onNode("n2")))
 	other := onNode("n3")
 	other.Clocks = []ClockGroup{{Mem: 877, Core: []dvfsmodel.MHz{1380, 1200}}} // without the first node's clocks
-	if d := again.decide(other); d.Apply || d.Mode != config.Observe {
+	if d := again.decide(other); d.Apply || d.Mode != live.Observe {
 		t.Errorf("a device with other clocks: %+v", d)
 	}
 }
@@ -136,13 +135,13 @@ func TestOtherRunsAndOtherGPUsAreDecidedOnTheirOwn(t *testing.T) {
 			r := taught(t)
 			r.spread(100)
 			first := r.decide(onNode("n1"))
-			if err := r.Reload(func() (*Settings, error) { return settings(t, mode(config.Advise)), nil }); err != nil {
+			if err := r.Reload(func() (*Settings, error) { return settings(t, mode(live.Advise)), nil }); err != nil {
 				t.Fatal(err)
 			}
 			tc.job(r)
 			request := onNode("n2")
 			tc.request(request)
-			if d := r.decide(request); d.Mode != config.Advise || !first.Apply {
+			if d := r.decide(request); d.Mode != live.Advise || !first.Apply {
 				t.Errorf("%+v", d)
 			}
 		})
@@ -202,7 +201,7 @@ func TestALeadIsForgottenWithItsRun(t *testing.T) {
 		t.Errorf("%d decisions and %d leads are kept", n, leads)
 	}
 	all, err := r.store.DecisionsOfJob(context.Background(), "alpha", 100)
-	if err != nil || len(all) != 2 || all[0].Setting != all[1].Setting || all[0].Arm != record.Treated || all[1].Arm != record.Treated {
+	if err != nil || len(all) != 2 || all[0].Setting != all[1].Setting || all[0].Arm != live.ArmTreated || all[1].Arm != live.ArmTreated {
 		t.Errorf("%+v, %v", all, err)
 	}
 }
@@ -238,11 +237,11 @@ func TestMeasurementsSeeEachDecisionAndWhatWasWrong(t *testing.T) {
 	r.clock.move(time.Hour)
 	r.decide(ask(3))
 	want := []Observed{
-		{Mode: config.Enforce, Arm: record.Excluded},
-		{Mode: config.Enforce, Arm: record.Excluded, Again: true},
+		{Mode: live.Enforce, Arm: live.ArmExcluded},
+		{Mode: live.Enforce, Arm: live.ArmExcluded, Again: true},
 		{Fault: FaultRequest},
-		{Mode: config.Enforce, Arm: record.Excluded, Fault: FaultUnknown},
-		{Mode: config.Enforce, Arm: record.Excluded, Fault: FaultSlurm},
+		{Mode: live.Enforce, Arm: live.ArmExcluded, Fault: FaultUnknown},
+		{Mode: live.Enforce, Arm: live.ArmExcluded, Fault: FaultSlurm},
 	}
 	if len(seen) != len(want) {
 		t.Fatalf("%+v", seen)

@@ -20,6 +20,7 @@ import (
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/learn"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -99,7 +100,7 @@ func TestAJobGoesFromSubmissionToItsOutcomeOverASocket(t *testing.T) {
 	}
 	for id := range slurm.JobID(3) {
 		r.job(id+1, func(j *slurm.Job) { j.AdminComment = string(answer.AdminComment) })
-		var d Decision
+		var d live.Decision
 		if status := c.post("/v1/decide", ask(id+1), &d); status != http.StatusOK || d.Apply != (id > 0) {
 			t.Fatalf("%d %+v", status, d)
 		}
@@ -141,13 +142,13 @@ func TestSavingsCompareTheArmsOfEachWorkload(t *testing.T) {
 	r := newRig(t, nil)
 	c := r.serve(t)
 	for i := range 8 {
-		arm, joules := record.Treated, 80.0
+		arm, joules := live.ArmTreated, 80.0
 		if i%2 == 0 {
-			arm, joules = record.HeldOut, 100
+			arm, joules = live.ArmHeldOut, 100
 		}
 		o := &record.Outcome{
 			RunID: fmt.Sprintf("r%d", i), Workload: "w", GPUModel: "V100", Arm: arm, ExitState: record.Completed,
-			GPUEnergyJ: record.Known(joules + float64(i/4)), Ended: start,
+			GPUEnergyJ: live.Known(joules + float64(i/4)), Ended: start,
 		}
 		if status := c.post("/v1/outcome", o, nil); status != http.StatusOK {
 			t.Fatal(status)
@@ -280,7 +281,7 @@ func FuzzDecideRequests(f *testing.F) {
 		job, doubt := c.find(t.Context(), &request, false)
 		d := c.decide(&request, job, doubt) // nothing is known of any job here
 		had := c.tables.get(options.Settings, &request).has(dvfsmodel.Setting{Core: d.Core, Mem: d.Mem})
-		if d.Reason == "" || d.Job != request.Job || d.run != request.RunID || d.Apply && (!d.Wish.Fixed || !had) {
+		if d.Reason == "" || d.Job != uint32(request.Job) || d.run != request.RunID || d.Apply && (!d.Wish.Fixed || !had) {
 			t.Fatalf("%+v", d)
 		}
 		if _, err := json.Marshal(d.Decision); err != nil {

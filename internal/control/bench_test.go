@@ -63,7 +63,7 @@ func (r *rig) knowModels(workloads int, key func(int) record.WorkloadKey) {
 		fc, truth := float64(core/base.Core), memoryBound()
 		pt := truth.At(dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: 1})
 		o.RunID, o.Node, o.Setting = fmt.Sprint("model-", i), "n1", dvfsmodel.Setting{Core: core}
-		o.TimeS, o.MeanPowerW = record.Known(pt.Time), record.Known(float64(pt.Power))
+		o.TimeS, o.MeanPowerW = live.Known(pt.Time), live.Known(float64(pt.Power))
 		if _, err := r.store.PutOutcome(context.Background(), &o); err != nil {
 			r.t.Fatal(err)
 		}

@@ -18,6 +18,7 @@ import (
 	words "github.com/epplan/epplan/internal/predict/source"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -248,7 +249,7 @@ func TestAListOfJobsSaysWhatBecameOfThem(t *testing.T) {
 	if running.ID != 9 || running.State != string(slurm.Running) || running.Runs != 0 || running.Mode != "enforce" || running.Setting.Core == 0 {
 		t.Errorf("running: %+v", running)
 	}
-	if _, known := ended.EnergyJ.Get(); ended.ID != 3 || ended.State != record.Completed || ended.Runs != 1 || !known || ended.Arm != record.Treated {
+	if _, known := ended.EnergyJ.Get(); ended.ID != 3 || ended.State != record.Completed || ended.Runs != 1 || !known || ended.Arm != live.ArmTreated {
 		t.Errorf("ended: %+v", ended)
 	}
 	var next epdapi.JobPage
@@ -355,9 +356,9 @@ func script(uid uint32) *slurm.Submission {
 }
 
 // runScript submits a script and runs it some times.
-func (r *rig) runScript(s *slurm.Submission, first slurm.JobID, times int) Decision {
+func (r *rig) runScript(s *slurm.Submission, first slurm.JobID, times int) live.Decision {
 	r.t.Helper()
-	var d Decision
+	var d live.Decision
 	for id := first; id < first+slurm.JobID(times); id++ {
 		var answer slurm.SubmitAnswer
 		if status := r.callAs(nil, http.MethodPost, "/v1/submit", string(must(json.Marshal(s))), &answer); status != http.StatusOK {

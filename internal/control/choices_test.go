@@ -14,7 +14,6 @@ import (
 	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/learn"
-	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/tune"
@@ -117,7 +116,7 @@ func (a *alike) chooser(tb testing.TB, configuration string) *chooser {
 	tb.Helper()
 	s := settings(tb, configuration)
 	r := &DecideRequest{Job: 1, GPUModel: a.profile.Name, GPUs: 1, Clocks: groupsOf(a.profile.Pairs())}
-	d := Decision{GPUModel: a.profile.Name, Workload: "w", Mode: s.Live.Mode, Arm: record.Excluded}
+	d := live.Decision{GPUModel: a.profile.Name, Workload: "w", Mode: s.Live.Mode, Arm: live.ArmExcluded}
 	if a.deadline > 0 {
 		d.Wish.Deadline = start.Add(a.deadline)
 	}

@@ -6,12 +6,11 @@ import (
 	"math"
 	"time"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/choose"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/learn"
-	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -25,7 +24,7 @@ type chooser struct {
 	explores bool // drawn by lot
 	doubt    error
 	now      time.Time
-	decision *Decision
+	decision *live.Decision
 	// sure answers by the model within what the configuration allows; nil where there is
 	// nothing to choose: no model, no known limit, or somebody chose already.
 	sure *choose.Sure
@@ -121,11 +120,11 @@ func (ch *chooser) byModel() {
 		d.Reason = "default clocks are the best ones"
 	default:
 		ch.take(&best)
-		d.Arm = record.Treated
+		d.Arm = live.ArmTreated
 		ch.act(fmt.Sprintf("%s: %s and %.0f%% of the time at default clocks, by %s",
 			d.Words(), ch.energies(&best), 100*best.Time/standard.Time, m))
-		if d.Mode != config.Enforce {
-			d.Arm = record.Excluded
+		if d.Mode != live.Enforce {
+			d.Arm = live.ArmExcluded
 		}
 	}
 }
@@ -152,11 +151,11 @@ func (ch *chooser) take(pt *dvfsmodel.Point) {
 func (ch *chooser) act(what string) {
 	d := ch.decision
 	switch d.Mode {
-	case config.Enforce:
+	case live.Enforce:
 		d.Apply, d.Reason = true, what
-	case config.Advise:
+	case live.Advise:
 		d.Reason = "advice: " + what
-	case config.Observe:
+	case live.Observe:
 		d.Reason = "only observed; else: " + what
 	default:
 		d.Reason = fmt.Sprintf("mode %q touches nothing; else: %s", d.Mode, what)
@@ -204,10 +203,10 @@ func (ch *chooser) energies(pt *dvfsmodel.Point) string {
 // predict notes what a point would take.
 func (ch *chooser) predict(pt dvfsmodel.Point) {
 	d := ch.decision
-	d.Predicted = record.Known(pt.Time)
-	d.Upper = record.Known(ch.model.Model.Upper(&pt, ch.settings.Live.TimeMargin))
-	d.PowerW = record.Known(float64(pt.Power))
-	d.EnergyJ = record.Known(float64(pt.Energy) * float64(ch.request.GPUs))
+	d.Predicted = live.Known(pt.Time)
+	d.Upper = live.Known(ch.model.Model.Upper(&pt, ch.settings.Live.TimeMargin))
+	d.PowerW = live.Known(float64(pt.Power))
+	d.EnergyJ = live.Known(float64(pt.Energy) * float64(ch.request.GPUs))
 }
 
 func describe(err error, otherwise string) string {

@@ -20,6 +20,7 @@ import (
 	"github.com/epplan/epplan/internal/learn"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -128,7 +129,7 @@ type decisionKey struct {
 
 // decided is a decision with its place in the store.
 type decided struct {
-	Decision
+	live.Decision
 	run    string
 	at     time.Time
 	stored chan struct{} // closed when id is known, or never will be

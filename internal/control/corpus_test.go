@@ -11,7 +11,6 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/learn"
-	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
@@ -99,4 +98,4 @@ func drawPair(rng *rand.Rand, pairs []dvfsmodel.Setting) dvfsmodel.Setting {
 	return pairs[rng.IntN(len(pairs))]
 }
 
-func six(n record.Number) string { return fmt.Sprintf("%.6g", n.Or(-1)) }
+func six(n live.Number) string { return fmt.Sprintf("%.6g", n.Or(-1)) }

@@ -12,11 +12,11 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -32,7 +32,7 @@ const (
 // run it gives the same answer; nodes of one run get the same clocks. Of a job that
 // Slurm says it doesn't have nothing is kept. The error is [ErrRequest]; everything
 // else that goes wrong is a decision for default clocks.
-func (c *Controller) Decide(ctx context.Context, r *DecideRequest) (Decision, error) {
+func (c *Controller) Decide(ctx context.Context, r *DecideRequest) (live.Decision, error) {
 	begin := time.Now()
 	d, again, err := c.decideOnce(ctx, r)
 	took := time.Since(begin)
@@ -40,7 +40,7 @@ func (c *Controller) Decide(ctx context.Context, r *DecideRequest) (Decision, er
 	if err != nil {
 		c.counters.badRequests.Add(1)
 		c.observed(Observed{Took: took, Fault: FaultRequest})
-		return Decision{}, err
+		return live.Decision{}, err
 	}
 	c.observed(Observed{Took: took, Mode: d.Mode, Arm: d.Arm, Apply: d.Apply, Again: again, Fault: d.fault})
 	return d.Decision, nil
@@ -95,9 +95,9 @@ func (c *Controller) find(ctx context.Context, r *DecideRequest, ranBefore bool)
 // whatever the request says of it. Should a job get that id later, it isn't this one.
 func (c *Controller) noSuchJob(r *DecideRequest) *decided {
 	s, now := c.settings.Load(), c.options.Clock()
-	return &decided{fault: FaultUnknown, Decision: Decision{
-		ID: c.decisionID(r, now), Job: r.Job, Node: r.Node, Mode: s.Live.ModeOf(jobs.Described(r.UID, "", string(r.Partition), "").Partition.Value()),
-		Reason: reasonNoJob, GPUModel: s.modelName(r.GPUModel), ConfigVersion: s.Version, Arm: record.Excluded,
+	return &decided{fault: FaultUnknown, Decision: live.Decision{
+		ID: c.decisionID(r, now), Job: uint32(r.Job), Node: r.Node, Mode: s.Live.ModeOf(jobs.Described(r.UID, "", string(r.Partition), "").Partition.Value()),
+		Reason: reasonNoJob, GPUModel: s.modelName(r.GPUModel), ConfigVersion: s.Version, Arm: live.ArmExcluded,
 		Created: now,
 	}}
 }
@@ -137,7 +137,7 @@ func (c *Controller) keep(key decisionKey, d *decided, job *jobs.Job) *decided {
 		return d
 	}
 	c.counters.decided(&d.Decision)
-	if !c.writer.put(entry{job: job.Record(c.options.Cluster, d.Job, d.Workload, slurm.Running), decision: c.decisionRecord(d), decided: d}) {
+	if !c.writer.put(entry{job: job.Record(c.options.Cluster, key.job, d.Workload, slurm.Running), decision: c.decisionRecord(d), decided: d}) {
 		c.options.Log.Error("too many decisions wait to be stored: one isn't", "job", d.Job)
 	}
 	return d
@@ -151,11 +151,12 @@ func (c *Controller) decide(r *DecideRequest, job *jobs.Job, doubt error) *decid
 	gpus := max(int(job.GPUs), r.GPUs)
 	t := c.tables.get(s, r)
 	made := &decided{
-		Decision: Decision{
-			Job: r.Job, Node: r.Node, Mode: s.Live.ModeOf(job.Partition.Value()), GPUModel: s.modelName(r.GPUModel),
-			ConfigVersion: s.Version, Arm: record.Excluded, Created: now,
-			Wish: Wish{
-				OptOut: wishes.Off, Fixed: wishes.Fixed(), OwnFreq: job.OwnFreq, Deadline: wishes.Deadline, Warnings: wishes.Warnings,
+		Decision: live.Decision{
+			Job: uint32(r.Job), Node: r.Node, Mode: s.Live.ModeOf(job.Partition.Value()), GPUModel: s.modelName(r.GPUModel),
+			ConfigVersion: s.Version, Arm: live.ArmExcluded, Created: now,
+			Wish: live.Wish{
+				RunWish: live.RunWish{OptOut: wishes.Off, Fixed: wishes.Fixed()},
+				OwnFreq: job.OwnFreq, Deadline: wishes.Deadline, Warnings: wishes.Warnings,
 			},
 		},
 		run: r.RunID, at: now, stored: make(chan struct{}), gpus: r.GPUs, shared: r.Shared, clocks: t.hash,
@@ -181,8 +182,8 @@ func (c *Controller) decide(r *DecideRequest, job *jobs.Job, doubt error) *decid
 		if d.Apply {
 			ch.standAside("records can't be written (" + err.Error() + "), else " + d.Words())
 		}
-		if d.Arm != record.Excluded { // as the runs are that it would be compared with
-			d.HoldOut, d.Arm = false, record.Excluded
+		if d.Arm != live.ArmExcluded { // as the runs are that it would be compared with
+			d.HoldOut, d.Arm = false, live.ArmExcluded
 		}
 	}
 	return made
@@ -247,15 +248,15 @@ func (c *Controller) storedDecision(ctx context.Context, r *DecideRequest, job *
 func fromRecord(d *record.Decision) *decided {
 	old := &decided{run: d.RunID, at: d.Created, id: d.ID, stored: make(chan struct{}), parts: parts{d.HoldOut, d.ConstantArm}}
 	close(old.stored)
-	mode := config.Mode(d.Mode)
-	old.Decision = Decision{
-		ID: strconv.FormatInt(d.ID, 10), Job: slurm.JobID(d.JobID), Node: d.Node, //nolint:gosec // it was one when it was stored
+	mode := live.Mode(d.Mode)
+	old.Decision = live.Decision{
+		ID: strconv.FormatInt(d.ID, 10), Job: uint32(d.JobID), Node: d.Node, //nolint:gosec // it was one when it was stored
 		Mode: mode, Setting: d.Setting, Predicted: d.TimeS.Value, Upper: d.TimeS.High,
 		PowerW: d.PowerW.Value, EnergyJ: d.EnergyJ.Value, Reason: d.Reason, Workload: d.Workload, GPUModel: d.GPUModel,
-		ModelVersion: d.ModelVersion, ConfigVersion: d.ConfigVersion, HoldOut: d.Arm == record.HeldOut, Arm: d.Arm,
+		ModelVersion: d.ModelVersion, ConfigVersion: d.ConfigVersion, HoldOut: d.Arm == live.ArmHeldOut, Arm: d.Arm,
 		Created: d.Created,
 	}
-	old.Apply = mode == config.Enforce && d.Setting != dvfsmodel.Setting{}
+	old.Apply = mode == live.Enforce && d.Setting != dvfsmodel.Setting{}
 	return old
 }
 

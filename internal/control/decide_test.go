@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
@@ -58,7 +57,7 @@ func TestTheSameRunGetsTheSameAnswer(t *testing.T) {
 	}
 	r.job(100, nil)
 	first := r.decide(ask(100))
-	if err := r.Reload(func() (*Settings, error) { return settings(t, mode(config.Observe)), nil }); err != nil {
+	if err := r.Reload(func() (*Settings, error) { return settings(t, mode(live.Observe)), nil }); err != nil {
 		t.Fatal(err)
 	}
 	again := r.decide(ask(100))
@@ -204,8 +203,8 @@ func TestASubmissionToSeveralPartitionsCountsAsTheMostCarefulOne(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	for partitions, want := range map[string]config.Mode{
-		"main": config.Enforce, "main,other": config.Enforce, "adv,main": config.Advise, "main,adv,obs": config.Observe, "": "",
+	for partitions, want := range map[string]live.Mode{
+		"main": live.Enforce, "main,other": live.Enforce, "adv,main": live.Advise, "main,adv,obs": live.Observe, "": "",
 	} {
 		answer, err := r.Submit(context.Background(), &slurm.Submission{
 			Version: slurm.ProtocolVersion, UID: 1000, Name: "train", Partition: slurm.Hex(partitions), TRESPerNode: "gres:gpu:1", Kind: "batch",
@@ -231,7 +230,7 @@ func TestARestartedControllerGivesTheSameAnswer(t *testing.T) {
 	first := r.decide(ask(100))
 	r.flush()
 	r.clock.move(time.Second)
-	second := rigAt(t, r.path, r.clock, mode(config.Observe), nil)
+	second := rigAt(t, r.path, r.clock, mode(live.Observe), nil)
 	second.jobs.Observe([]slurm.Job{j})
 	again := second.decide(ask(100))
 	if !again.Apply || again.Core != first.Core || again.Reason != first.Reason || again.ConfigVersion != first.ConfigVersion {
@@ -241,7 +240,7 @@ func TestARestartedControllerGivesTheSameAnswer(t *testing.T) {
 		second.record(o, 0)
 	}
 	page, err := second.store.OutcomesOfJob(context.Background(), "alpha", 100)
-	if err != nil || len(page) != 1 || page[0].DecisionID == 0 || page[0].Arm != record.Treated {
+	if err != nil || len(page) != 1 || page[0].DecisionID == 0 || page[0].Arm != live.ArmTreated {
 		t.Errorf("outcome after the restart: %+v, %v", page, err)
 	}
 }
@@ -254,7 +253,7 @@ func TestAnotherJobOfTheSameIDIsDecidedAnew(t *testing.T) {
 	r.job(100, nil)
 	r.decide(ask(100))
 	r.flush()
-	second := rigAt(t, r.path, r.clock, mode(config.Observe), nil)
+	second := rigAt(t, r.path, r.clock, mode(live.Observe), nil)
 	second.job(100, nil) // submitted later
 	request := ask(100)
 	request.RunID = "much-later"
@@ -372,7 +371,7 @@ func TestAJobThatStartsBeforeTheFirstSyncIsAskedForOnce(t *testing.T) {
 			}, nil
 		}
 	})
-	answers := make(chan Decision)
+	answers := make(chan live.Decision)
 	for i := range 4 {
 		go func() {
 			request := ask(9)

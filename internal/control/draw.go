@@ -4,10 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/choose"
-	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // One lot puts each eligible job into an arm: held out at default clocks, at the
@@ -24,16 +23,16 @@ import (
 
 // parts are the parts of the jobs that the lot has in arms other than the treated one.
 type parts struct {
-	holdOut  record.Number
-	constant record.Number // unknown: there is no such arm
+	holdOut  live.Number
+	constant live.Number // unknown: there is no such arm
 }
 
 // partsOn are the parts on GPUs of a model: without constant clocks of their own these
 // have no constant arm.
 func (s *Settings) partsOn(gpuModel string) parts {
-	p := parts{holdOut: record.Known(s.Live.HoldOut)}
+	p := parts{holdOut: live.Known(s.Live.HoldOut)}
 	if _, stated := s.Live.ConstantClocks[s.modelName(gpuModel)]; stated && s.Live.ConstantArm > 0 {
-		p.constant = record.Known(s.Live.ConstantArm)
+		p.constant = live.Known(s.Live.ConstantArm)
 	}
 	return p
 }
@@ -42,7 +41,7 @@ func (s *Settings) partsOn(gpuModel string) parts {
 // lowest, at constant clocks the highest.
 func (ch *chooser) draw(p *parts, lot float64) {
 	d := ch.decision
-	if d.Mode != config.Enforce || ch.sure == nil {
+	if d.Mode != live.Enforce || ch.sure == nil {
 		return
 	}
 	part, drawsConstant := p.constant.Get()
@@ -52,23 +51,23 @@ func (ch *chooser) draw(p *parts, lot float64) {
 		constant, unable = ch.constant()
 	}
 	instead := d.Words()
-	if d.Arm != record.Treated {
+	if d.Arm != live.ArmTreated {
 		if constant == nil {
 			return
 		}
-		d.Arm, instead = record.Treated, "constant clocks, "+ch.constantWords()
+		d.Arm, instead = live.ArmTreated, "constant clocks, "+ch.constantWords()
 	}
 	switch {
 	case lot < p.holdOut.Or(0):
 		ch.standAside("held out by lot, to compare with " + instead)
-		d.HoldOut, d.Arm = true, record.HeldOut
+		d.HoldOut, d.Arm = true, live.ArmHeldOut
 	case !drawsConstant || lot < 1-part:
 	case constant == nil:
 		ch.standAside("drawn by lot to run at constant clocks, " + ch.constantWords() + ", but " + unable + ": default clocks")
-		d.Arm = record.Constant
+		d.Arm = live.ArmConstant
 	default:
 		ch.take(constant)
-		d.Arm, d.Adapt = record.Constant, nil
+		d.Arm, d.Adapt = live.ArmConstant, nil
 		ch.act(fmt.Sprintf("drawn by lot to run at constant clocks, %s: %s and %.0f%% of the time at default clocks, by %s",
 			ch.constantWords(), ch.energies(constant), 100*constant.Time/ch.sure.Standard.Time, ch.model.Model))
 	}

@@ -10,7 +10,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
@@ -49,65 +48,65 @@ var drawCases = []struct {
 	job     func(*slurm.Job)
 	request func(*DecideRequest)
 	core    float64 // 0: default
-	arm     record.Arm
+	arm     live.Arm
 	reason  string
 }{
-	{name: "at constant clocks", text: constantly("1237"), core: 1237, arm: record.Constant, reason: "drawn by lot to run at constant clocks, core 1237 MHz: "},
-	{name: "an alias, and the memory's clock", text: constantly("[1237, 877]"), core: 1237, arm: record.Constant, reason: "core 1237 MHz, memory 877 MHz: "},
-	{name: "default clocks are the best", text: constantly("1237", bestAtDefault), core: 1237, arm: record.Constant, reason: "drawn by lot"},
+	{name: "at constant clocks", text: constantly("1237"), core: 1237, arm: live.ArmConstant, reason: "drawn by lot to run at constant clocks, core 1237 MHz: "},
+	{name: "an alias, and the memory's clock", text: constantly("[1237, 877]"), core: 1237, arm: live.ArmConstant, reason: "core 1237 MHz, memory 877 MHz: "},
+	{name: "default clocks are the best", text: constantly("1237", bestAtDefault), core: 1237, arm: live.ArmConstant, reason: "drawn by lot"},
 	{
 		name: "default clocks are the best, held out", text: strings.Replace(constantly("1237", bestAtDefault), "hold_out = 0\nconstant_arm = 1", "hold_out = 0.99\nconstant_arm = 0.01", 1),
-		arm: record.HeldOut, reason: "held out by lot, to compare with constant clocks, core 1237 MHz",
+		arm: live.ArmHeldOut, reason: "held out by lot, to compare with constant clocks, core 1237 MHz",
 	},
 	{
 		name: "default clocks are the best, treated", text: strings.Replace(constantly("1237", bestAtDefault), "constant_arm = 1", "constant_arm = 0.000001", 1),
-		arm: record.Treated, reason: "default clocks are the best ones",
+		arm: live.ArmTreated, reason: "default clocks are the best ones",
 	},
 	{
 		name: "no constant arm, default clocks are the best", text: strings.Replace(constantly("1237", bestAtDefault), "constant_arm = 1", "constant_arm = 0", 1),
-		arm: record.Excluded, reason: "default clocks are the best ones",
+		arm: live.ArmExcluded, reason: "default clocks are the best ones",
 	},
-	{name: "default clocks are the constant ones", text: constantly("1380"), arm: record.Constant, reason: "but these are the default ones: default clocks"},
-	{name: "and the best", text: constantly("1380", bestAtDefault), arm: record.Excluded, reason: "default clocks are the best ones"},
+	{name: "default clocks are the constant ones", text: constantly("1380"), arm: live.ArmConstant, reason: "but these are the default ones: default clocks"},
+	{name: "and the best", text: constantly("1380", bestAtDefault), arm: live.ArmExcluded, reason: "default clocks are the best ones"},
 	{
-		name: "the node hasn't got them", text: constantly("1237"), arm: record.Constant, reason: "but the GPU doesn't support them: default clocks",
+		name: "the node hasn't got them", text: constantly("1237"), arm: live.ArmConstant, reason: "but the GPU doesn't support them: default clocks",
 		request: func(r *DecideRequest) { r.Clocks[0].Core = []dvfsmodel.MHz{1380, 1087, 945, 802} },
 	},
 	{
-		name: "the node hasn't got them, and its default clocks are the best", text: constantly("1237", bestAtDefault), arm: record.Excluded, reason: "default clocks are the best ones",
+		name: "the node hasn't got them, and its default clocks are the best", text: constantly("1237", bestAtDefault), arm: live.ArmExcluded, reason: "default clocks are the best ones",
 		request: func(r *DecideRequest) { r.Clocks[0].Core = []dvfsmodel.MHz{1380, 1087, 945, 802} },
 	},
 	{
-		name: "by the node's own default clocks they are too high", text: constantly("1237", "max_core = 1.2"), arm: record.Constant, reason: "but they are outside what the administrator allows: default clocks",
+		name: "by the node's own default clocks they are too high", text: constantly("1237", "max_core = 1.2"), arm: live.ArmConstant, reason: "but they are outside what the administrator allows: default clocks",
 		request: func(r *DecideRequest) { r.Default.Core = 945 },
 	},
 	{
-		name: "the limit forbids them", text: constantly("802"), arm: record.Constant, reason: "but a run there isn't sure to end in time: default clocks",
+		name: "the limit forbids them", text: constantly("802"), arm: live.ArmConstant, reason: "but a run there isn't sure to end in time: default clocks",
 		job: func(j *slurm.Job) { j.TimeLimit = live.LimitOf(700 * time.Second) },
 	},
 	{
-		name: "the deadline forbids them", text: constantly("802"), arm: record.Constant, reason: "but a run there isn't sure to end in time: default clocks",
+		name: "the deadline forbids them", text: constantly("802"), arm: live.ArmConstant, reason: "but a run there isn't sure to end in time: default clocks",
 		job: func(j *slurm.Job) { j.Comment = "epplan:deadline=+700s" },
 	},
 	{
-		name: "the stretch forbids them", text: constantly("802", "[safety]\nstretch = 1.05"), arm: record.Constant, reason: "but a run there isn't sure to end in time: default clocks",
+		name: "the stretch forbids them", text: constantly("802", "[safety]\nstretch = 1.05"), arm: live.ArmConstant, reason: "but a run there isn't sure to end in time: default clocks",
 	},
-	{name: "no adaptation", text: constantly("1237", "[live.adapt]\nmode = \"on\""), core: 1237, arm: record.Constant, reason: "drawn by lot"},
-	{name: "no probe", text: strings.Replace(constantly("1237"), "explore = 0", "explore = 1", 1), core: 1237, arm: record.Constant, reason: "drawn by lot"},
+	{name: "no adaptation", text: constantly("1237", "[live.adapt]\nmode = \"on\""), core: 1237, arm: live.ArmConstant, reason: "drawn by lot"},
+	{name: "no probe", text: strings.Replace(constantly("1237"), "explore = 0", "explore = 1", 1), core: 1237, arm: live.ArmConstant, reason: "drawn by lot"},
 	{
-		name: "another GPU model", text: strings.Replace(constantly("1237"), "V100 = 1237", "T4 = 1000", 1), core: -1, arm: record.Treated, reason: "of the GPUs' energy",
+		name: "another GPU model", text: strings.Replace(constantly("1237"), "V100 = 1237", "T4 = 1000", 1), core: -1, arm: live.ArmTreated, reason: "of the GPUs' energy",
 	},
-	{name: "observed", text: strings.Replace(constantly("1237"), "enforce", "observe", 1), core: -1, arm: record.Excluded, reason: "only observed"},
-	{name: "advised", text: strings.Replace(constantly("1237"), "enforce", "advise", 1), core: -1, arm: record.Excluded, reason: "advice: "},
-	{name: "opt-out", text: constantly("1237"), job: func(j *slurm.Job) { j.Comment = "epplan:off" }, arm: record.Excluded, reason: "opted out"},
-	{name: "own --gpu-freq", text: constantly("1237"), job: func(j *slurm.Job) { j.GPUFreq = "medium" }, arm: record.Excluded, reason: "hands off"},
-	{name: "fixed", text: constantly("1237"), job: func(j *slurm.Job) { j.Comment = "epplan:fixed=945" }, core: 945, arm: record.Excluded, reason: "the user fixed"},
-	{name: "shared", text: constantly("1237"), request: func(r *DecideRequest) { r.Shared = true }, arm: record.Excluded, reason: "shared"},
-	{name: "limit unknown", text: constantly("1237"), job: func(j *slurm.Job) { j.TimeLimit = live.Limit{} }, arm: record.Excluded, reason: "limit isn't known"},
-	{name: "no model", text: constantly("1237"), job: func(j *slurm.Job) { j.Name = "other" }, arm: record.Excluded, reason: "no model of this workload"},
+	{name: "observed", text: strings.Replace(constantly("1237"), "enforce", "observe", 1), core: -1, arm: live.ArmExcluded, reason: "only observed"},
+	{name: "advised", text: strings.Replace(constantly("1237"), "enforce", "advise", 1), core: -1, arm: live.ArmExcluded, reason: "advice: "},
+	{name: "opt-out", text: constantly("1237"), job: func(j *slurm.Job) { j.Comment = "epplan:off" }, arm: live.ArmExcluded, reason: "opted out"},
+	{name: "own --gpu-freq", text: constantly("1237"), job: func(j *slurm.Job) { j.GPUFreq = "medium" }, arm: live.ArmExcluded, reason: "hands off"},
+	{name: "fixed", text: constantly("1237"), job: func(j *slurm.Job) { j.Comment = "epplan:fixed=945" }, core: 945, arm: live.ArmExcluded, reason: "the user fixed"},
+	{name: "shared", text: constantly("1237"), request: func(r *DecideRequest) { r.Shared = true }, arm: live.ArmExcluded, reason: "shared"},
+	{name: "limit unknown", text: constantly("1237"), job: func(j *slurm.Job) { j.TimeLimit = live.Limit{} }, arm: live.ArmExcluded, reason: "limit isn't known"},
+	{name: "no model", text: constantly("1237"), job: func(j *slurm.Job) { j.Name = "other" }, arm: live.ArmExcluded, reason: "no model of this workload"},
 	{
 		name: "a limit too short for any clocks", text: constantly("1237"), job: func(j *slurm.Job) { j.TimeLimit = live.LimitOf(5 * time.Minute) },
-		arm: record.Excluded, reason: "no others are sure to end within the limit",
+		arm: live.ArmExcluded, reason: "no others are sure to end within the limit",
 	},
 }
 
@@ -124,12 +123,12 @@ func TestAJobOfTheConstantArmIsAtItsClocksOrAtDefaultOnes(t *testing.T) {
 				tc.request(request)
 			}
 			d := r.decide(request)
-			apply := d.Mode == config.Enforce && tc.core != 0
-			if d.Apply != apply || d.Arm != tc.arm || !strings.Contains(d.Reason, tc.reason) || d.HoldOut != (tc.arm == record.HeldOut) || d.Adapt != nil {
+			apply := d.Mode == live.Enforce && tc.core != 0
+			if d.Apply != apply || d.Arm != tc.arm || !strings.Contains(d.Reason, tc.reason) || d.HoldOut != (tc.arm == live.ArmHeldOut) || d.Adapt != nil {
 				t.Errorf("apply %t, arm %s, reason %q, adapted %v; want %t, %s, %q", d.Apply, d.Arm, d.Reason, d.Adapt, apply, tc.arm, tc.reason)
 			}
 			wantCore(t, &d, tc.core)
-			if tc.arm == record.Constant && d.DefaultJ == (record.Number{}) || d.Core == 0 && tc.arm != record.Excluded && d.EnergyJ != d.DefaultJ {
+			if tc.arm == live.ArmConstant && d.DefaultJ == (live.Number{}) || d.Core == 0 && tc.arm != live.ArmExcluded && d.EnergyJ != d.DefaultJ {
 				t.Errorf("predicted %v J, %v J at default clocks", d.EnergyJ, d.DefaultJ)
 			}
 		})
@@ -137,8 +136,8 @@ func TestAJobOfTheConstantArmIsAtItsClocksOrAtDefaultOnes(t *testing.T) {
 }
 
 // arms decides about jobs in an order.
-func (r *rig) arms(ids []slurm.JobID) map[slurm.JobID]record.Arm {
-	all := make(map[slurm.JobID]record.Arm, len(ids))
+func (r *rig) arms(ids []slurm.JobID) map[slurm.JobID]live.Arm {
+	all := make(map[slurm.JobID]live.Arm, len(ids))
 	for _, id := range ids {
 		r.job(id, nil)
 		all[id] = r.decide(ask(id)).Arm
@@ -158,11 +157,11 @@ func TestOneLotPutsEachJobIntoOneOfThreeArms(t *testing.T) {
 	r := knowing(t, memoryBound())
 	r.under(text(constant))
 	arms := r.arms(ids)
-	n := make(map[record.Arm]float64)
+	n := make(map[live.Arm]float64)
 	for _, arm := range arms {
 		n[arm]++
 	}
-	for arm, want := range map[record.Arm]float64{record.HeldOut: holdOut, record.Constant: constant, record.Treated: 1 - holdOut - constant} {
+	for arm, want := range map[live.Arm]float64{live.ArmHeldOut: holdOut, live.ArmConstant: constant, live.ArmTreated: 1 - holdOut - constant} {
 		if part, four := n[arm]/jobs, 4*math.Sqrt(want*(1-want)/jobs); math.Abs(part-want) > four {
 			t.Errorf("%s: %.3f of the jobs, want %.3f ± %.3f", arm, part, want, four)
 		}
@@ -182,7 +181,7 @@ func TestOneLotPutsEachJobIntoOneOfThreeArms(t *testing.T) {
 	without := knowing(t, memoryBound())
 	without.under(text(0))
 	for id, arm := range without.arms(some) {
-		if (arm == record.HeldOut) != (arms[id] == record.HeldOut) || arm == record.Constant {
+		if (arm == live.ArmHeldOut) != (arms[id] == live.ArmHeldOut) || arm == live.ArmConstant {
 			t.Fatalf("job %d is %s, without a constant arm %s", id, arms[id], arm)
 		}
 	}
@@ -215,8 +214,8 @@ func TestAJobThatRunsAgainStaysInItsArm(t *testing.T) {
 	}
 }
 
-func mapsValues(m map[slurm.JobID]record.Arm) func(func(record.Arm) bool) {
-	return func(yield func(record.Arm) bool) {
+func mapsValues(m map[slurm.JobID]live.Arm) func(func(live.Arm) bool) {
+	return func(yield func(live.Arm) bool) {
 		for _, v := range m {
 			if !yield(v) {
 				return
@@ -235,7 +234,7 @@ func TestNodesOfAJobOfTheConstantArmAreInItTogether(t *testing.T) {
 	r.under(enforceAll)
 	request := ask(100)
 	request.Node = "n2"
-	if second := r.decide(request); second.Arm != record.Constant || second.Core != first.Core || first.Core != 1237 || !second.Apply {
+	if second := r.decide(request); second.Arm != live.ArmConstant || second.Core != first.Core || first.Core != 1237 || !second.Apply {
 		t.Errorf("%+v, after %+v", second, first)
 	}
 	r.flush()
@@ -244,14 +243,14 @@ func TestNodesOfAJobOfTheConstantArmAreInItTogether(t *testing.T) {
 		t.Fatal(stored, err)
 	}
 	for _, d := range stored {
-		if d.Arm != record.Constant || d.ConstantArm != record.Known(1) || d.HoldOut != record.Known(0) {
+		if d.Arm != live.ArmConstant || d.ConstantArm != live.Known(1) || d.HoldOut != live.Known(0) {
 			t.Errorf("on %s: arm %s, constant arm %v, hold-out %v", d.Node, d.Arm, d.ConstantArm, d.HoldOut)
 		}
 	}
 	r.job(101, nil)
 	r.decide(ask(101))
 	r.flush()
-	if all, err := r.store.DecisionsOfJob(t.Context(), "alpha", 101); err != nil || len(all) != 1 || all[0].ConstantArm != (record.Number{}) {
+	if all, err := r.store.DecisionsOfJob(t.Context(), "alpha", 101); err != nil || len(all) != 1 || all[0].ConstantArm != (live.Number{}) {
 		t.Errorf("without such an arm: %+v, %v", all, err)
 	}
 }
@@ -268,7 +267,7 @@ func TestTroubleWithRecordsLeavesNobodyInAnArm(t *testing.T) {
 		}
 		r.under(text)
 		r.job(100, nil)
-		if d := r.decide(ask(100)); d.Arm == record.Excluded {
+		if d := r.decide(ask(100)); d.Arm == live.ArmExcluded {
 			t.Fatalf("before the trouble: %+v", d)
 		}
 		r.flush()
@@ -276,7 +275,7 @@ func TestTroubleWithRecordsLeavesNobodyInAnArm(t *testing.T) {
 		for id, until := slurm.JobID(101), time.Now().Add(time.Minute); ; id++ {
 			r.job(id, nil)
 			d := r.decide(ask(id))
-			if d.Arm == record.Excluded {
+			if d.Arm == live.ArmExcluded {
 				if d.Apply || d.Core != 0 || d.HoldOut || d.ModelVersion == 0 {
 					t.Errorf("%+v", d)
 				}
@@ -339,11 +338,11 @@ func TestNoJobOfTheConstantArmBreaksItsPromises(t *testing.T) {
 			atDefault = m.Upper(&pt, r.Settings().Live.TimeMargin)
 		}
 		switch {
-		case d.Arm == record.Treated || d.Arm == record.HeldOut:
+		case d.Arm == live.ArmTreated || d.Arm == live.ArmHeldOut:
 			t.Fatalf("all are of the constant arm, if of any: %+v", d)
-		case d.Arm == record.Constant && (own || shared || comment == "epplan:off" || comment == "epplan:fixed=945"):
+		case d.Arm == live.ArmConstant && (own || shared || comment == "epplan:off" || comment == "epplan:fixed=945"):
 			t.Fatalf("compared: %+v", d)
-		case d.Arm != record.Constant:
+		case d.Arm != live.ArmConstant:
 		case !d.Apply && d.Core == 0 && d.Mem == 0:
 		case d.Core != pair || d.Mem != 0 || !slices.Contains(has, pair) || d.Adapt != nil:
 			t.Fatalf("constant clocks are %v MHz of %v: %+v", pair, has, d)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -226,7 +227,7 @@ func TestAJobThatWaitedWhileTheClockWasSetBackLastsAndEndsAsAnyOther(t *testing.
 	r.jobs.Observe([]slurm.Job{j})
 	d := r.decide(ask(7))
 	look, err := r.Outlook(context.Background(), OutlookRequest{Job: 7, Node: "n1", RunID: ask(7).RunID})
-	if err != nil || look.Life != Alive {
+	if err != nil || look.Life != live.LifeAlive {
 		t.Errorf("while it runs: %+v, %v", look, err)
 	}
 	o := r.ran(d, ask(7).RunID, memoryBound())

@@ -141,9 +141,9 @@ func (c *Controller) estimate(job *jobs.Job, shared bool, only string) *epdapi.E
 // estimateOn is an estimate on one GPU model.
 func (c *Controller) estimateOn(s *Settings, job *jobs.Job, shared bool, name string, view learn.View, wishes *slurm.Wishes, now time.Time) epdapi.EstimateModel {
 	request := &DecideRequest{GPUModel: name, GPUs: int(job.GPUs), Shared: shared, Clocks: c.clocksOf(s, name, view.Model)}
-	d := Decision{
-		GPUModel: name, Workload: job.Source.Workload(int(job.GPUs)), Mode: s.Live.ModeOf(job.Partition.Value()), Arm: record.Excluded,
-		Wish: Wish{Deadline: wishes.Deadline}, Created: now,
+	d := live.Decision{
+		GPUModel: name, Workload: job.Source.Workload(int(job.GPUs)), Mode: s.Live.ModeOf(job.Partition.Value()), Arm: live.ArmExcluded,
+		Wish: live.Wish{Deadline: wishes.Deadline}, Created: now,
 	}
 	ch := chooser{settings: s, table: c.tables.get(s, request), model: view, request: request, job: job, now: now, decision: &d}
 	ch.choose(wishes)
@@ -205,12 +205,12 @@ func (c *Controller) gpuModels() []string {
 }
 
 // deadlineFrom is the seconds that remain to a time; unknown without one.
-func deadlineFrom(now time.Time, all ...time.Time) record.Number {
+func deadlineFrom(now time.Time, all ...time.Time) live.Number {
 	least := math.Inf(1)
 	for _, at := range all {
 		if !at.IsZero() {
 			least = min(least, at.Sub(now).Seconds())
 		}
 	}
-	return record.Known(least)
+	return live.Known(least)
 }

@@ -4,11 +4,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/choose"
 	"github.com/epplan/epplan/internal/learn"
-	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // Of the runs of a workload that has a model, a part explores: it runs at the
@@ -21,7 +20,7 @@ const probeReason = "probe: "
 
 // probe is the point at which most can be learnt.
 func (ch *chooser) probe(best *dvfsmodel.Point, room float64) (dvfsmodel.Point, bool) {
-	if !ch.explores || ch.decision.Mode != config.Enforce {
+	if !ch.explores || ch.decision.Mode != live.Enforce {
 		return dvfsmodel.Point{}, false
 	}
 	m := ch.model.Model
@@ -42,7 +41,7 @@ func (ch *chooser) probe(best *dvfsmodel.Point, room float64) (dvfsmodel.Point, 
 func (ch *chooser) takeProbe(pt *dvfsmodel.Point) {
 	d := ch.decision
 	ch.take(pt)
-	d.Arm = record.Treated
+	d.Arm = live.ArmTreated
 	ch.act(fmt.Sprintf("%s%s, to learn how the workload responds: about %.0f%% of the time at default clocks, by %s",
 		probeReason, d.Words(), 100*pt.Time/ch.sure.Standard.Time, ch.model.Model))
 }

@@ -59,7 +59,7 @@ func (c *campaign) energy(p *dvfsmodel.Params, core dvfsmodel.MHz) (seconds, jou
 }
 
 // run runs one job of a workload and adds it to the sum. It returns its decision.
-func (c *campaign) run(id slurm.JobID, workload int, s *sum) Decision {
+func (c *campaign) run(id slurm.JobID, workload int, s *sum) live.Decision {
 	c.t.Helper()
 	truth := &c.truths[workload]
 	longest, _ := c.energy(truth, base.Core)
@@ -77,7 +77,7 @@ func (c *campaign) run(id slurm.JobID, workload int, s *sum) Decision {
 	took := seconds * math.Exp(c.noise*c.random.NormFloat64())
 	power := float64(truth.At(dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(float64(core / base.Core)), Fc: float64(core / base.Core), Fm: 1}).Power) *
 		math.Exp(c.noise*c.random.NormFloat64())
-	o.TimeS, o.MeanPowerW, o.GPUEnergyJ = record.Known(took), record.Known(power), record.Known(took*power)
+	o.TimeS, o.MeanPowerW, o.GPUEnergyJ = live.Known(took), live.Known(power), live.Known(took*power)
 	if took > limit.Seconds() {
 		c.t.Errorf("job %d: %v s at %v MHz break the limit %s: %s", id, took, core, limit, d.Reason)
 	}
@@ -109,7 +109,7 @@ func TestAFewRunsOfEachWorkloadAreEnoughToChooseWell(t *testing.T) {
 			var one sum
 			d := c.run(slurm.JobID(i+1), k%20, &one)
 			switch {
-			case d.Arm == record.HeldOut:
+			case d.Arm == live.ArmHeldOut:
 			case strings.HasPrefix(d.Reason, probeReason):
 				probes.add(one)
 			default:
@@ -160,7 +160,7 @@ func TestAProbeIsBoundedAndSaysSo(t *testing.T) {
 		probes++
 		upper, known := d.Upper.Get()
 		standard := d.DefaultJ.Or(0)
-		if !known || upper > limit.Seconds()*(1+1e-9) || !d.Apply || d.Arm != record.Treated || standard == 0 {
+		if !known || upper > limit.Seconds()*(1+1e-9) || !d.Apply || d.Arm != live.ArmTreated || standard == 0 {
 			t.Errorf("limit %s: %+v", limit, d)
 		}
 		ch := chooser{settings: c.Settings(), table: c.tables.get(c.Settings(), request), model: view, request: request, decision: &d, job: c.jobs.Get(i + 1)}

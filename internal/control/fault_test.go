@@ -13,6 +13,7 @@ import (
 
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -56,7 +57,7 @@ func TestWithALockedDatabaseDecisionsAreDefaultClocksAtOnceAndStoredLater(t *tes
 			t.Errorf("job %d: %s, want at most %s", id, took, bound)
 		}
 		if !d.Apply {
-			if !strings.Contains(d.Reason, "records can't be written") || d.Core != 0 || d.Arm != record.Excluded {
+			if !strings.Contains(d.Reason, "records can't be written") || d.Core != 0 || d.Arm != live.ArmExcluded {
 				t.Errorf("%+v", d)
 			}
 			break
@@ -149,9 +150,9 @@ func (b *broken) PutOutcome(ctx context.Context, o *record.Outcome) (store.Recei
 
 // untilDefault starts jobs until one is left at default clocks for a reason, and
 // returns it. A busy machine may give another reason before: no answer in time.
-func (r *rig) untilDefault(id slurm.JobID, why error) Decision {
+func (r *rig) untilDefault(id slurm.JobID, why error) live.Decision {
 	r.t.Helper()
-	var last Decision
+	var last live.Decision
 	for until := time.Now().Add(time.Minute); time.Now().Before(until); id++ {
 		r.job(id, nil)
 		if last = r.decide(ask(id)); !last.Apply && strings.Contains(last.Reason, why.Error()) {
@@ -159,7 +160,7 @@ func (r *rig) untilDefault(id slurm.JobID, why error) Decision {
 		}
 	}
 	r.t.Fatalf("after a minute without records the decision is %+v", last)
-	return Decision{}
+	return live.Decision{}
 }
 
 // Whatever keeps records from being written: jobs run at default clocks at
@@ -191,7 +192,7 @@ func withoutRecords(t *testing.T, why error, lost bool) {
 	r.flush()
 	b.fail(fmt.Errorf("store: %w", why))
 	d := r.untilDefault(100, why)
-	if d.Arm != record.Excluded {
+	if d.Arm != live.ArmExcluded {
 		t.Errorf("%+v", d)
 	}
 	if s := r.Status(context.Background()); !strings.Contains(s.Trouble, why.Error()) {

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/store"
@@ -122,7 +121,7 @@ func ask(id slurm.JobID) *DecideRequest {
 	}
 }
 
-func (r *rig) decide(request *DecideRequest) Decision {
+func (r *rig) decide(request *DecideRequest) live.Decision {
 	r.t.Helper()
 	d, err := r.Decide(context.Background(), request)
 	if err != nil {
@@ -157,7 +156,7 @@ func coreBound() dvfsmodel.Params {
 }
 
 // ran is the outcome of a run at a decision's clocks, by the truth.
-func (r *rig) ran(d Decision, run string, truth dvfsmodel.Params) *record.Outcome {
+func (r *rig) ran(d live.Decision, run string, truth dvfsmodel.Params) *record.Outcome {
 	core, mem := base.Core, base.Mem
 	o := &record.Outcome{
 		RunID: run, JobID: int64(d.Job), Node: d.Node, Workload: d.Workload, GPUModel: d.GPUModel, Arm: d.Arm,
@@ -171,8 +170,8 @@ func (r *rig) ran(d Decision, run string, truth dvfsmodel.Params) *record.Outcom
 	pt := truth.At(dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: fm})
 	r.clock.move(time.Duration(pt.Time * float64(time.Second)))
 	o.Ended = r.clock.read()
-	o.TimeS, o.GPUEnergyJ, o.GPUSource = record.Known(pt.Time), record.Known(float64(pt.Energy)), record.Counter
-	o.MeanPowerW = record.Known(float64(pt.Power))
+	o.TimeS, o.GPUEnergyJ, o.GPUSource = live.Known(pt.Time), live.Known(float64(pt.Energy)), record.Counter
+	o.MeanPowerW = live.Known(float64(pt.Power))
 	return o
 }
 
@@ -212,7 +211,7 @@ func (nodesAlone) EachJob(ctx context.Context, _ func(*slurm.Job) error) error {
 func (n nodesAlone) Nodes(context.Context) ([]slurm.Node, error) { return n, nil }
 
 // run submits, decides, runs and records a job of the workload "train".
-func (r *rig) run(id slurm.JobID, truth dvfsmodel.Params) Decision {
+func (r *rig) run(id slurm.JobID, truth dvfsmodel.Params) live.Decision {
 	r.t.Helper()
 	r.job(id, nil)
 	d := r.decide(ask(id))
@@ -242,7 +241,7 @@ func (r *rig) record(o *record.Outcome, want store.Receipt) {
 	r.flush()
 }
 
-func mode(m config.Mode) string { return fmt.Sprintf("[live]\nmode = %q\nhold_out = 0\n", m) }
+func mode(m live.Mode) string { return fmt.Sprintf("[live]\nmode = %q\nhold_out = 0\n", m) }
 
 var (
 	dvfsNaN = dvfsmodel.MHz(math.NaN())

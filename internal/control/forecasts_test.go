@@ -43,7 +43,7 @@ func (r *rig) submitAs(s *slurm.Submission) (*record.Decision, slurm.SubmitAnswe
 func TestASubmissionIsPredictedAndScoredWhenItEnds(t *testing.T) {
 	r := newRig(t, nil)
 	first, _ := r.submitAs(script(1000))
-	if first.Rung != string(predict.Prior) || first.TimeS.Value != record.Known(1800) || first.PowerW.Value != record.Known(200) {
+	if first.Rung != string(predict.Prior) || first.TimeS.Value != live.Known(1800) || first.PowerW.Value != live.Known(200) {
 		t.Errorf("without any history: %+v", first)
 	}
 	r.runScript(script(1000), 1, 3)
@@ -87,10 +87,10 @@ func TestARestartLearnsFromTheRecordsAndFromImportedLogs(t *testing.T) {
 	r.runScript(script(1000), 1, 3)
 	past := record.Past{
 		Cluster: "alpha", JobID: "77", Submitted: start.Add(-2 * time.Hour), Started: start.Add(-2 * time.Hour), Ended: start.Add(-2*time.Hour + 4242*time.Second),
-		User: "bob", Account: "", Partition: "gpu", Name: []byte("old"), GPUs: record.Known(1), Nodes: record.Known(1), State: "COMPLETED",
+		User: "bob", Account: "", Partition: "gpu", Name: []byte("old"), GPUs: live.Known(1), Nodes: live.Known(1), State: "COMPLETED",
 	}
 	cpu, unknown := past, past
-	cpu.JobID, cpu.GPUs, cpu.Name = "78", record.Known(0), []byte("cpu")
+	cpu.JobID, cpu.GPUs, cpu.Name = "78", live.Known(0), []byte("cpu")
 	unknown.JobID, unknown.Ended = "79", time.Time{}
 	if _, err := r.store.AddHistory(t.Context(), []record.Past{past, cpu, unknown}); err != nil {
 		t.Fatal(err)
@@ -127,7 +127,7 @@ func TestARestartLearnsFromTheRecordsAndFromImportedLogs(t *testing.T) {
 func TestPredictionsCanBeSwitchedOff(t *testing.T) {
 	r := rigAt(t, t.TempDir()+"/epd.db", &hand{now: start}, enforceAll+"[predict]\nenabled = false\n", nil)
 	d, _ := r.submitAs(script(1000))
-	if d.Rung != "" || d.TimeS.Value != (record.Number{}) {
+	if d.Rung != "" || d.TimeS.Value != (live.Number{}) {
 		t.Errorf("%+v", d)
 	}
 	if e := r.estimateOf(nil, script(1000), ""); e.Forecast != nil {
@@ -321,7 +321,7 @@ func (r remembering) Ended(context.Context, string, int) ([]record.Ended, error)
 				ID: int64(i), Submitted: submitted, User: "ada", Name: fmt.Append(nil, "job-", i%500), Partition: "gpu",
 				GPUs: 1, Nodes: 1, Limit: live.LimitOf(time.Hour),
 			},
-			Ended: submitted.Add(took), TimeS: record.Known(took.Seconds()), EnergyJ: record.Known(200 * took.Seconds()),
+			Ended: submitted.Add(took), TimeS: live.Known(took.Seconds()), EnergyJ: live.Known(200 * took.Seconds()),
 			Completed: true, Runs: 1,
 		}
 	}

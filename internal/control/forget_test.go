@@ -11,6 +11,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -46,7 +47,7 @@ func (r *rig) slow(id slurm.JobID) {
 	r.t.Helper()
 	r.job(id, nil)
 	o := r.ran(r.decide(ask(id)), ask(id).RunID, memoryBound())
-	o.TimeS, o.GPUEnergyJ = record.Known(10*o.TimeS.Or(0)), record.Known(10*o.GPUEnergyJ.Or(0))
+	o.TimeS, o.GPUEnergyJ = live.Known(10*o.TimeS.Or(0)), live.Known(10*o.GPUEnergyJ.Or(0))
 	r.record(o, store.Stored)
 }
 

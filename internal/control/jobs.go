@@ -16,6 +16,7 @@ import (
 	"github.com/epplan/epplan/internal/learn"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -258,7 +259,7 @@ func (p *predictor) point(core, mem dvfsmodel.MHz) *epdapi.Point {
 
 // seriesOf is a series as numbers.
 func seriesOf(s *record.Series) epdapi.Series {
-	out := epdapi.Series{IntervalS: float64(s.Interval()) / float64(time.Second), Values: make([]record.Number, s.Len())}
+	out := epdapi.Series{IntervalS: float64(s.Interval()) / float64(time.Second), Values: make([]live.Number, s.Len())}
 	for i := range out.Values {
 		out.Values[i] = s.At(i)
 	}

@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
 // inUse is a report of a node whose GPU is in use so much by jobs.
 func inUse(node string, use float64, jobs ...slurm.JobID) *epdapi.NodeReport {
 	r := &epdapi.NodeReport{Node: node, GPUs: []epdapi.NodeGPU{{
-		GPU: epdapi.GPU{UUID: "GPU-" + node, Model: "V100"}, Read: true, Utilisation: record.Known(use),
+		GPU: epdapi.GPU{UUID: "GPU-" + node, Model: "V100"}, Read: true, Utilisation: live.Known(use),
 	}}}
 	for _, id := range jobs {
 		r.Runs = append(r.Runs, epdapi.NodeRun{Run: epdapi.Run{ID: "run-" + id.String(), Job: uint32(id), GPUs: []string{"GPU-" + node}}})
@@ -84,7 +84,7 @@ func TestOnlyTheLatestSamplesOfSharedGPUsAreKept(t *testing.T) {
 	unread.GPUs[0].Read = false
 	impossible := inUse("n1", 7, 1)
 	unknown := inUse("n1", 0.5, 1)
-	unknown.GPUs[0].Utilisation = record.Number{}
+	unknown.GPUs[0].Utilisation = live.Number{}
 	seen := func(jobs ...slurm.JobID) []float64 {
 		samples := r.reports.seen("n1", jobs, r.clock.read())
 		all := make([]float64, len(samples))

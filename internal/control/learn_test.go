@@ -10,6 +10,7 @@ import (
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -48,7 +49,7 @@ func TestDecisionsComeNearTheOptimumOfTheTruth(t *testing.T) {
 	for name, truth := range map[string]dvfsmodel.Params{"memory bound": memoryBound(), "core bound": coreBound()} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, nil)
-			var last Decision
+			var last live.Decision
 			for id := range slurm.JobID(12) {
 				last = r.run(id+1, truth)
 			}
@@ -131,10 +132,10 @@ func TestAnAgentCannotMoveARunToAnotherArm(t *testing.T) {
 	r := newRig(t, nil)
 	r.job(1, nil)
 	o := r.ran(r.decide(ask(1)), "run-1", memoryBound())
-	o.Arm, o.Workload, o.DecisionID = record.Treated, "forged", 12345
+	o.Arm, o.Workload, o.DecisionID = live.ArmTreated, "forged", 12345
 	r.record(o, store.Stored)
 	all, err := r.store.OutcomesOfJob(context.Background(), "alpha", 1)
-	if err != nil || len(all) != 1 || all[0].Arm != record.Excluded || all[0].Workload == "forged" || all[0].DecisionID == 12345 {
+	if err != nil || len(all) != 1 || all[0].Arm != live.ArmExcluded || all[0].Workload == "forged" || all[0].DecisionID == 12345 {
 		t.Errorf("stored %+v, %v", all, err)
 	}
 }

@@ -11,7 +11,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
@@ -167,11 +166,11 @@ func (m *machine) fresh(t *rapid.T, r *agentRun, j *slurm.Job) {
 	r.settings = m.Settings()
 	r.decision, r.parts = d, r.settings.partsOn(d.GPUModel)
 	r.lost = m.faulty.err() != nil
-	if r.lost && (d.Apply || d.Arm != record.Excluded) {
+	if r.lost && (d.Apply || d.Arm != live.ArmExcluded) {
 		t.Fatalf("without records: %+v", d)
 	}
 	clocks := d.Core != 0 || d.Mem != 0 // in other modes they are advice
-	if d.Mode == config.Enforce && clocks != d.Apply || d.Apply && d.Mode != config.Enforce {
+	if d.Mode == live.Enforce && clocks != d.Apply || d.Apply && d.Mode != live.Enforce {
 		t.Fatalf("half a decision: %+v", d)
 	}
 	m.checkArm(t, r)
@@ -183,19 +182,19 @@ func (m *machine) fresh(t *rapid.T, r *agentRun, j *slurm.Job) {
 // checkArm wants the arm to be what the lot says.
 func (m *machine) checkArm(t *rapid.T, r *agentRun) {
 	d := &r.decision
-	drawn, constant := lot(&m.lot, d.Job), 1-r.parts.constant.Or(0)
+	drawn, constant := lot(&m.lot, slurm.JobID(d.Job)), 1-r.parts.constant.Or(0)
 	ok := false
 	switch d.Arm {
-	case record.Excluded:
+	case live.ArmExcluded:
 		ok = !d.HoldOut
-	case record.HeldOut:
+	case live.ArmHeldOut:
 		ok = d.HoldOut && !d.Apply && drawn < r.parts.holdOut.Or(0)
-	case record.Treated:
+	case live.ArmTreated:
 		ok = drawn >= r.parts.holdOut.Or(0) && drawn < constant
-	case record.Constant:
+	case live.ArmConstant:
 		ok = drawn >= constant
 	}
-	if !ok || d.Mode != config.Enforce && d.Arm != record.Excluded {
+	if !ok || d.Mode != live.Enforce && d.Arm != live.ArmExcluded {
 		t.Fatalf("lot %v, parts %+v: %+v", drawn, r.parts, d)
 	}
 }
@@ -216,7 +215,7 @@ func (m *machine) checkClocks(t *rapid.T, r *agentRun, j *slurm.Job) {
 		t.Fatalf("the user wants to be left alone: %+v", d)
 	}
 	if j.Comment == "epplan:fixed=945" {
-		if d.Core != 945 || d.Arm != record.Excluded {
+		if d.Core != 945 || d.Arm != live.ArmExcluded {
 			t.Fatalf("the user fixed 945 MHz: %+v", d)
 		}
 		return
@@ -340,7 +339,7 @@ func (m *machine) spoil(t *rapid.T) {
 	}
 	r := m.kept[rapid.SampledFrom(slices.Sorted(maps.Keys(m.kept))).Draw(t, "run")]
 	other := *r.outcome
-	other.GPUEnergyJ = record.Known(other.GPUEnergyJ.Or(0) + 1000)
+	other.GPUEnergyJ = live.Known(other.GPUEnergyJ.Or(0) + 1000)
 	receipt, err := m.Record(t.Context(), &other)
 	if err != nil && !errors.Is(err, ErrNotYet) && !errors.Is(err,
 		store.ErrClosed) || err == nil && receipt != store.Conflicting {
@@ -353,8 +352,8 @@ func (m *machine) unmatched(t *rapid.T) {
 	m.next++
 	o := &record.Outcome{
 		RunID: "unmatched-" + strconv.Itoa(m.next), JobID: 100, Node: "n1", Unmatched: true,
-		Ended: m.clock.read(), Arm: record.Excluded,
-		GPUEnergyJ: record.Known(1e5), GPUSource: record.Counter, TimeS: record.Known(500),
+		Ended: m.clock.read(), Arm: live.ArmExcluded,
+		GPUEnergyJ: live.Known(1e5), GPUSource: record.Counter, TimeS: live.Known(500),
 		ExitState: record.Completed,
 	}
 	if _, err := m.Record(t.Context(), o); err != nil && m.faulty.err() == nil && !errors.Is(err,

@@ -161,7 +161,7 @@ type jobParts struct {
 	job       int64
 	submitted time.Time
 	workload  string
-	arm       record.Arm
+	arm       live.Arm
 	removed   int
 	run       string // where Slurm didn't say when the job was submitted
 }
@@ -169,7 +169,7 @@ type jobParts struct {
 // jobSum is what a job came to.
 type jobSum struct {
 	jobKind
-	arm     record.Arm
+	arm     live.Arm
 	setting dvfsmodel.Setting
 	joules  float64
 	counts  bool // it is completed, and its energy known on each node
@@ -181,7 +181,7 @@ func (m *machine) jobSums() map[jobParts]*jobSum {
 	for _, run := range slices.Sorted(maps.Keys(m.kept)) {
 		r := m.kept[run]
 		o := r.kept
-		if o.Workload == "" || o.Arm == record.Excluded || o.ExitState == string(slurm.Requeued) {
+		if o.Workload == "" || o.Arm == live.ArmExcluded || o.ExitState == string(slurm.Requeued) {
 			continue
 		}
 		key := jobParts{job: o.JobID, submitted: o.Submitted, workload: o.Workload, arm: o.Arm, removed: r.removed}
@@ -210,13 +210,13 @@ func (m *machine) jobSums() map[jobParts]*jobSum {
 func (m *machine) plainly() []savings.Stratum {
 	type group struct {
 		jobKind
-		arm     record.Arm
+		arm     live.Arm
 		setting dvfsmodel.Setting
 	}
 	energies := make(map[group][]float64)
 	for _, s := range m.jobSums() {
 		g := group{s.jobKind, s.arm, s.setting}
-		if s.arm == record.Constant {
+		if s.arm == live.ArmConstant {
 			g.setting = dvfsmodel.Setting{}
 		}
 		if s.counts {
@@ -229,11 +229,11 @@ func (m *machine) plainly() []savings.Stratum {
 			arms[g.jobKind] = &savings.Arms{}
 		}
 		switch g.arm {
-		case record.Treated:
+		case live.ArmTreated:
 			pool(&arms[g.jobKind].Treated, all)
-		case record.HeldOut:
+		case live.ArmHeldOut:
 			pool(&arms[g.jobKind].Held, all)
-		case record.Constant, record.Excluded:
+		case live.ArmConstant, live.ArmExcluded:
 		}
 	}
 	strata := make([]savings.Stratum, 0, len(arms))

@@ -20,7 +20,7 @@ import (
 // sends.
 type agentRun struct {
 	request  *DecideRequest
-	decision Decision
+	decision live.Decision
 	parts    parts
 	settings *Settings
 	lost     bool            // the decision may not be in the records

@@ -7,6 +7,7 @@ import (
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -166,7 +167,7 @@ func TestARunThatWasRequeuedWhileTheControllerWasAwayIsOneOfItsSubmission(t *tes
 		j.State.Base, j.Restarts, j.Submit, j.Start = slurm.Pending, 1, r.clock.read(), time.Time{}
 	})
 	again := rigAt(t, r.path, r.clock, enforceAll, func(o *Options) { o.Resolve = s.resolve })
-	if o, err := again.Outlook(context.Background(), OutlookRequest{Job: 7, Node: "n1", RunID: first.RunID}); err != nil || o.Life != Gone {
+	if o, err := again.Outlook(context.Background(), OutlookRequest{Job: 7, Node: "n1", RunID: first.RunID}); err != nil || o.Life != live.LifeGone {
 		t.Errorf("%+v, %v", o, err)
 	}
 	again.record(first, store.Stored)

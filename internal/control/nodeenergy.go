@@ -3,6 +3,7 @@ package control
 import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // powerMargin is how many times the power of a busy GPU that its profile names no GPU
@@ -26,12 +27,12 @@ func (s *Settings) nodeEnergy(o *record.Outcome) {
 	if o.NodeSource != record.Unmeasured && o.NodeSource != record.Modelled {
 		return
 	}
-	o.NodeEnergyJ, o.NodeSource = record.Number{}, record.Unmeasured
+	o.NodeEnergyJ, o.NodeSource = live.Number{}, record.Unmeasured
 	gpus, measured := o.GPUEnergyJ.Get()
 	lasted, ended := o.TimeS.Get()
 	if !measured || !ended || len(o.GPUs) == 0 {
 		return
 	}
 	host := dvfsmodel.Watt(len(o.GPUs)) * s.hostPower(o.GPUModel)
-	o.NodeEnergyJ, o.NodeSource = record.Known(gpus+float64(host.Over(lasted))), record.Modelled
+	o.NodeEnergyJ, o.NodeSource = live.Known(gpus+float64(host.Over(lasted))), record.Modelled
 }

@@ -4,16 +4,15 @@ import (
 	"errors"
 	"time"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/jobs"
-	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // Observed is a decision as measurements see it.
 type Observed struct {
 	Took  time.Duration
-	Mode  config.Mode
-	Arm   record.Arm
+	Mode  live.Mode
+	Arm   live.Arm
 	Apply bool
 	Again bool // the run had a decision already
 	Fault Fault

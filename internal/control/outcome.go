@@ -9,6 +9,7 @@ import (
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -175,7 +176,7 @@ func (c *Controller) attributeLate(ctx context.Context, o *record.Outcome, submi
 		return nil // nobody tells
 	}
 	if o.DecisionID == 0 {
-		o.GPUModel, o.Arm = c.settings.Load().modelName(o.GPUModel), record.Excluded
+		o.GPUModel, o.Arm = c.settings.Load().modelName(o.GPUModel), live.ArmExcluded
 	}
 	workload, err := c.workloadOfEnded(ctx, o, submitted, job)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -23,55 +24,34 @@ type OutlookRequest struct {
 	Ending bool `json:"ending,omitempty"`
 }
 
-// Outlook is what is known now of a run that lasts.
-type Outlook struct {
-	Life   Life          `json:"life"`
-	LimitS record.Number `json:"limit_s"` // from the run's begin: time limit and deadlines; unknown: none, or none known
-	UpperS record.Number `json:"upper_s"` // the run takes at most so long at its clocks, by the model in use now
-	// Ended is when a run ended, by Slurm's clock, to the second: it is alive until its
-	// job's Epilogs are done. Not where Slurm has forgotten its job.
-	Ended time.Time `json:"ended,omitzero"`
-}
-
-// Life tells whether a run still lasts, by Slurm.
-type Life string
-
-// A run is gone when its job ended, with all Epilogs, or was queued anew.
-// Unknown is also what Slurm can't be asked about.
-const (
-	Alive   Life = "alive"
-	Gone    Life = "gone"
-	Unknown Life = "unknown"
-)
-
 // Outlook says whether a run still lasts, how long it may, and how long it will
 // at most: limits, deadlines and models change while jobs run. The error is
 // [ErrRequest].
-func (c *Controller) Outlook(ctx context.Context, r OutlookRequest) (Outlook, error) {
+func (c *Controller) Outlook(ctx context.Context, r OutlookRequest) (live.Outlook, error) {
 	if !knownJobID(r.Job) || slurm.ValidNode(r.Node) != nil || !isRunID(r.RunID) {
-		return Outlook{}, fmt.Errorf("%w: an outlook is of a run: job id, node, run id; %s", ErrRequest, wantRunID)
+		return live.Outlook{}, fmt.Errorf("%w: an outlook is of a run: job id, node, run id; %s", ErrRequest, wantRunID)
 	}
 	d := c.decisionOf(ctx, &r)
 	var run jobs.Run
 	if d != nil {
 		run = jobs.Run{Began: d.at, Submitted: d.submission()}
 	}
-	o := Outlook{Life: Unknown}
+	o := live.Outlook{Life: live.LifeUnknown}
 	job, runs, err := c.jobs.Runs(ctx, r.Job, run, r.Ending)
 	switch {
 	case err != nil:
 	case runs:
-		o.Life = Alive
+		o.Life = live.LifeAlive
 	default:
-		o.Life = Gone
+		o.Life = live.LifeGone
 	}
-	if o.Life == Alive {
+	if o.Life == live.LifeAlive {
 		o.LimitS = c.limitNow(job, run.Began)
 	}
 	if job != nil {
 		o.Ended = job.End(run)
 	}
-	if o.Life != Gone && d != nil {
+	if o.Life != live.LifeGone && d != nil {
 		o.UpperS = c.upperNow(d)
 	}
 	return o, nil
@@ -107,7 +87,7 @@ func (c *Controller) decisionOf(ctx context.Context, r *OutlookRequest) *decided
 }
 
 // limitNow is how long a run may last from its begin.
-func (c *Controller) limitNow(job *jobs.Job, began time.Time) record.Number {
+func (c *Controller) limitNow(job *jobs.Job, began time.Time) live.Number {
 	start := job.Start()
 	if began.IsZero() {
 		began = start
@@ -119,21 +99,21 @@ func (c *Controller) limitNow(job *jobs.Job, began time.Time) record.Number {
 	}
 	limit, _ := limited.RunLimit(began, wishes.Deadline, c.settings.Load().Safety.DeadlineMargin)
 	if math.IsInf(limit, 0) {
-		return record.Number{}
+		return live.Number{}
 	}
-	return record.Known(limit)
+	return live.Known(limit)
 }
 
 // upperNow is how long a run at a decision's clocks takes at most by the model
 // that is in use now.
-func (c *Controller) upperNow(d *decided) record.Number {
+func (c *Controller) upperNow(d *decided) live.Number {
 	m := c.learner.Model(record.WorkloadKey{Cluster: c.options.Cluster, Workload: d.Workload, GPUModel: d.GPUModel}).Model
 	if m == nil {
-		return record.Number{}
+		return live.Number{}
 	}
 	base, known := c.learner.Base(d.GPUModel, m)
 	if !known {
-		return record.Number{}
+		return live.Number{}
 	}
 	at := dvfsmodel.Point{Core: base.Core, Mem: base.Mem}
 	if d.Apply && d.Core > 0 {
@@ -145,10 +125,10 @@ func (c *Controller) upperNow(d *decided) record.Number {
 	margin := c.settings.Load().Live.TimeMargin
 	if d.Apply && d.Adapt != nil {
 		at = m.At(base.Core, base.Mem)
-		return record.Known(m.Upper(&at, margin) * d.Adapt.SLA)
+		return live.Known(m.Upper(&at, margin) * d.Adapt.SLA)
 	}
 	at = m.At(at.Core, at.Mem)
-	return record.Known(m.Upper(&at, margin))
+	return live.Known(m.Upper(&at, margin))
 }
 
 func (c *Controller) postOutlook(r *http.Request) (any, error) {

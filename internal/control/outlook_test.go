@@ -8,13 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
 // outlook is that of the job that [running] starts.
-func (r *rig) outlook() Outlook {
+func (r *rig) outlook() live.Outlook {
 	r.t.Helper()
 	o, err := r.Outlook(context.Background(), OutlookRequest{Job: 100, Node: "n1", RunID: ask(100).RunID})
 	if err != nil {
@@ -24,7 +23,7 @@ func (r *rig) outlook() Outlook {
 }
 
 // running is a controller with a running job at low clocks, just decided about.
-func running(t *testing.T) (*rig, *ctld, Decision) {
+func running(t *testing.T) (*rig, *ctld, live.Decision) {
 	t.Helper()
 	r, s := newSlurmRig(t, false)
 	for id := range slurm.JobID(6) {
@@ -42,7 +41,7 @@ func running(t *testing.T) (*rig, *ctld, Decision) {
 	return r, s, d
 }
 
-func near(t *testing.T, what string, got record.Number, want float64) {
+func near(t *testing.T, what string, got live.Number, want float64) {
 	t.Helper()
 	if v, ok := got.Get(); !ok || math.Abs(v-want) > 1e-6*want {
 		t.Errorf("%s is %s s, want %v", what, got, want)
@@ -52,7 +51,7 @@ func near(t *testing.T, what string, got record.Number, want float64) {
 func TestALimitThatAnAdministratorShortenedIsSeen(t *testing.T) {
 	r, s, d := running(t)
 	first := r.outlook()
-	if first.Life != Alive {
+	if first.Life != live.LifeAlive {
 		t.Errorf("%+v", first)
 	}
 	near(t, "the limit", first.LimitS, 3600)
@@ -68,7 +67,7 @@ func TestALimitThatAnAdministratorShortenedIsSeen(t *testing.T) {
 	near(t, "the limit that is asked for", r.outlook().LimitS, 1200)
 	s.change(100, func(j *slurm.Job) { j.TimeLimit = live.Unlimited() })
 	r.clock.move(2 * time.Minute)
-	if o := r.outlook(); o.Life != Alive || o.LimitS != (record.Number{}) {
+	if o := r.outlook(); o.Life != live.LifeAlive || o.LimitS != (live.Number{}) {
 		t.Errorf("without a limit: %+v", o)
 	}
 }
@@ -105,30 +104,30 @@ func TestADeadlineShortensTheLimitFromTheRunsBegin(t *testing.T) {
 func TestARunIsGoneWhenItsJobEndedOrWasQueuedAnew(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*rig, *ctld)
-		want   Life
+		want   live.Life
 	}{
-		"running":   {func(*rig, *ctld) {}, Alive},
-		"suspended": {func(_ *rig, s *ctld) { s.change(100, func(j *slurm.Job) { j.State.Base = slurm.Suspended }) }, Alive},
+		"running":   {func(*rig, *ctld) {}, live.LifeAlive},
+		"suspended": {func(_ *rig, s *ctld) { s.change(100, func(j *slurm.Job) { j.State.Base = slurm.Suspended }) }, live.LifeAlive},
 		"its Epilogs run": {func(_ *rig, s *ctld) {
 			s.change(100, func(j *slurm.Job) { j.State = slurm.ParseJobState("FAILED", "COMPLETING") })
-		}, Alive},
-		"ended":     {func(_ *rig, s *ctld) { s.change(100, func(j *slurm.Job) { j.State.Base = slurm.Failed }) }, Gone},
-		"forgotten": {func(_ *rig, s *ctld) { s.purge(100) }, Gone},
+		}, live.LifeAlive},
+		"ended":     {func(_ *rig, s *ctld) { s.change(100, func(j *slurm.Job) { j.State.Base = slurm.Failed }) }, live.LifeGone},
+		"forgotten": {func(_ *rig, s *ctld) { s.purge(100) }, live.LifeGone},
 		"requeued": {func(r *rig, s *ctld) {
 			s.change(100, func(j *slurm.Job) {
 				j.State.Base, j.Restarts, j.Submit, j.Start = slurm.Pending, 1, r.clock.read(), r.clock.read().Add(time.Hour)
 			})
-		}, Gone},
+		}, live.LifeGone},
 		"running anew": {func(r *rig, s *ctld) {
 			s.change(100, func(j *slurm.Job) { j.Restarts, j.Submit, j.Start = 1, r.clock.read(), r.clock.read() })
-		}, Gone},
+		}, live.LifeGone},
 		"another job": {func(r *rig, s *ctld) {
 			s.change(100, func(j *slurm.Job) { j.Name, j.Submit, j.Start = "other", r.clock.read(), r.clock.read() })
-		}, Gone},
+		}, live.LifeGone},
 		"waits, says Slurm": {func(_ *rig, s *ctld) {
 			s.change(100, func(j *slurm.Job) { j.State.Base, j.Start = slurm.Pending, time.Time{} })
-		}, Gone},
-		"Slurm is away": {func(_ *rig, s *ctld) { s.fail(slurm.ErrUnreachable) }, Unknown},
+		}, live.LifeGone},
+		"Slurm is away": {func(_ *rig, s *ctld) { s.fail(slurm.ErrUnreachable) }, live.LifeUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, s, d := running(t)
@@ -138,10 +137,10 @@ func TestARunIsGoneWhenItsJobEndedOrWasQueuedAnew(t *testing.T) {
 			if o.Life != tc.want {
 				t.Errorf("%s, want %s", o.Life, tc.want)
 			}
-			if tc.want == Unknown {
+			if tc.want == live.LifeUnknown {
 				near(t, "the upper time", o.UpperS, d.Upper.Or(0))
 			}
-			if _, known := o.LimitS.Get(); known != (tc.want == Alive) {
+			if _, known := o.LimitS.Get(); known != (tc.want == live.LifeAlive) {
 				t.Errorf("%+v", o)
 			}
 		})
@@ -178,7 +177,7 @@ func TestOfARunThatIsGoneSlurmSaysWhenItEnded(t *testing.T) {
 			at := r.clock.read().Add(later).UTC()
 			r.clock.move(2 * later)
 			tc.change(s, at)
-			if o := r.outlook(); tc.known && !o.Ended.Equal(at) || !tc.known && !o.Ended.IsZero() || (o.Life == Gone) != (name != "running") {
+			if o := r.outlook(); tc.known && !o.Ended.Equal(at) || !tc.known && !o.Ended.IsZero() || (o.Life == live.LifeGone) != (name != "running") {
 				t.Errorf("%+v, want an end at %s: %v", o, at, tc.known)
 			}
 		})
@@ -190,7 +189,7 @@ func TestARunThatJustBeganIsNotGoneBecauseOfAnOldAnswer(t *testing.T) {
 	s.change(100, func(j *slurm.Job) { j.State.Base, j.Start = slurm.Pending, time.Time{} })
 	r.jobs.Observe([]slurm.Job{s.jobs[100]})
 	r.clock.move(5 * time.Second)
-	if o := r.outlook(); o.Life != Unknown {
+	if o := r.outlook(); o.Life != live.LifeUnknown {
 		t.Errorf("%+v", o)
 	}
 }
@@ -207,7 +206,7 @@ func TestAnOutlookGoesByTheModelInUseNow(t *testing.T) {
 	if err := r.UseModel(context.Background(), r.key(), 0, ""); err != nil {
 		t.Fatal(err)
 	}
-	if o := r.outlook(); o.UpperS != (record.Number{}) {
+	if o := r.outlook(); o.UpperS != (live.Number{}) {
 		t.Errorf("without a model: %+v", o)
 	}
 }
@@ -221,7 +220,7 @@ func TestAnOutlookIsTheSameAfterARestart(t *testing.T) {
 		t.Errorf("%+v, before the restart %+v", after, before)
 	}
 	c := again.serve(t)
-	var o Outlook
+	var o live.Outlook
 	if status := c.post("/v1/outlook", OutlookRequest{Job: 100, Node: "n1", RunID: "run-100"}, &o); status != http.StatusOK || o != before {
 		t.Errorf("by HTTP: %d, %+v", status, o)
 	}
@@ -259,7 +258,7 @@ func TestWhenARunEndedIsAskedAtItsEpilog(t *testing.T) {
 			r.clock.move(20 * time.Second)
 			s.change(100, c.change)
 			before := s.asked
-			if o := r.outlook(); o.Life != Alive || !o.Ended.IsZero() || s.asked != before {
+			if o := r.outlook(); o.Life != live.LifeAlive || !o.Ended.IsZero() || s.asked != before {
 				t.Errorf("as it was: %+v, asked %d times", o, s.asked-before)
 			}
 			question := OutlookRequest{Job: 100, Node: "n1", RunID: ask(100).RunID, Ending: true}

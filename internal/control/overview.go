@@ -10,10 +10,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -70,13 +70,13 @@ func daysOf(sums []record.RunDay, first time.Time) []epdapi.Day {
 		d := &days[at]
 		d.Runs += s.Runs
 		switch s.Arm {
-		case record.Treated:
+		case live.ArmTreated:
 			d.Treated += s.Runs
-		case record.HeldOut:
+		case live.ArmHeldOut:
 			d.HeldOut += s.Runs
-		case record.Constant:
+		case live.ArmConstant:
 			d.Constant += s.Runs
-		case record.Excluded:
+		case live.ArmExcluded:
 		}
 		if s.ExitState == record.Completed {
 			d.Completed += s.Runs
@@ -195,11 +195,11 @@ func (c *Controller) Decisions(ctx context.Context, mode string, before int64, l
 func decisionOf(d *record.JobDecision) epdapi.JobDecision {
 	out := epdapi.JobDecision{
 		Decision: d.Decision, Name: slurm.Lenient(string(d.Name)), User: d.User, Partition: d.Partition,
-		Apply: d.Mode == string(config.Enforce) && d.Setting != (dvfsmodel.Setting{}),
+		Apply: d.Mode == string(live.Enforce) && d.Setting != (dvfsmodel.Setting{}),
 	}
 	energy, known := d.EnergyJ.Value.Get()
 	if standard, predicted := d.DefaultJ.Get(); known && predicted && d.Setting != (dvfsmodel.Setting{}) {
-		out.Would = record.Known(standard - energy)
+		out.Would = live.Known(standard - energy)
 	}
 	return out
 }

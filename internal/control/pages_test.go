@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -62,13 +62,13 @@ func TestSeriesAreOfEndedRunsAndOfThoseThatLast(t *testing.T) {
 	}
 	run := epdapi.NodeRun{Run: epdapi.Run{ID: "run-1", Job: 1, GPUs: []string{"GPU-n1"}, Setting: dvfsmodel.Setting{Core: 1087}, Started: start}, Readings: readings(150)}
 	r.hear(report("n1", 150, run))
-	if s := get(1); !s.Live || s.Missing != "" || len(s.Power.Mean) != 5 || s.Power.Mean[0] != record.Known(150) || s.Core.IntervalS != 1 || s.Setting.Core != 1087 || !s.At.Equal(start) {
+	if s := get(1); !s.Live || s.Missing != "" || len(s.Power.Mean) != 5 || s.Power.Mean[0] != live.Known(150) || s.Core.IntervalS != 1 || s.Setting.Core != 1087 || !s.At.Equal(start) {
 		t.Errorf("while it lasts: %+v", s)
 	}
 	o := r.ran(d, "run-1", memoryBound())
 	o.Readings = readings(170)
 	r.record(o, store.Stored)
-	if s := get(1); s.Live || s.Missing != "" || s.Power.High[4] != record.Known(170) || s.Ended.IsZero() {
+	if s := get(1); s.Live || s.Missing != "" || s.Power.High[4] != live.Known(170) || s.Ended.IsZero() {
 		t.Errorf("after its end: %+v", s)
 	}
 	r.run(2, memoryBound()) // by an agent that records none
@@ -220,7 +220,7 @@ func TestAReportThatCannotBeIsRefused(t *testing.T) {
 
 func TestAFitShowsItsRunsItsCurveAndWhichRunsSayNothing(t *testing.T) {
 	r := newRig(t, nil)
-	var last Decision
+	var last live.Decision
 	for id := range slurm.JobID(6) {
 		last = r.run(id+1, memoryBound())
 	}
@@ -288,11 +288,11 @@ func TestDecisionsOfAdviceSayWhatWouldHaveBeenSaved(t *testing.T) {
 	for id := range slurm.JobID(4) {
 		r.run(id+1, memoryBound())
 	}
-	r.settings.Store(settings(t, mode(config.Advise)))
+	r.settings.Store(settings(t, mode(live.Advise)))
 	r.job(9, nil)
 	r.decide(ask(9))
 	r.flush()
-	list, err := r.Decisions(t.Context(), string(config.Advise), 0, 10)
+	list, err := r.Decisions(t.Context(), string(live.Advise), 0, 10)
 	if err != nil || len(list.Decisions) != 1 || list.Next != 0 {
 		t.Fatalf("%+v, %v", list, err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // pastJobs are jobs of a log, of ada and bob in turn.
@@ -21,7 +22,7 @@ func pastJobs(n int) epdapi.History {
 		at := start.Add(time.Duration(i/3) * time.Second) // several at a time, as of an array
 		h.Jobs = append(h.Jobs, record.Past{
 			JobID: fmt.Sprintf("7_%d", i), Submitted: at, Started: at, Ended: at.Add(time.Hour), User: []string{"ada", "bob"}[i%2],
-			Name: []byte("job"), State: record.Completed, EnergyJ: record.Known(1e6),
+			Name: []byte("job"), State: record.Completed, EnergyJ: live.Known(1e6),
 		})
 	}
 	return h

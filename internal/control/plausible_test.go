@@ -9,6 +9,7 @@ import (
 
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -24,17 +25,17 @@ func TestWhatCantBeOfAnOutcomeIsKeptAndCountsNowhere(t *testing.T) {
 	}
 	model := r.learner.Model(r.keyOfRun(4)).Model
 	glitches := []func(*record.Outcome){
-		func(o *record.Outcome) { o.GPUEnergyJ = record.Known(1.7e308) },
-		func(o *record.Outcome) { o.GPUEnergyJ = record.Known(1.7e308) },
-		func(o *record.Outcome) { o.GPUEnergyJ = record.Known(2000 * o.TimeS.Or(0)) }, // more than three V100s draw
-		func(o *record.Outcome) { o.TimeS = record.Known(-60) },
+		func(o *record.Outcome) { o.GPUEnergyJ = live.Known(1.7e308) },
+		func(o *record.Outcome) { o.GPUEnergyJ = live.Known(1.7e308) },
+		func(o *record.Outcome) { o.GPUEnergyJ = live.Known(2000 * o.TimeS.Or(0)) }, // more than three V100s draw
+		func(o *record.Outcome) { o.TimeS = live.Known(-60) },
 	}
 	for i, glitch := range glitches {
 		id := slurm.JobID(10 + i)
 		r.job(id, nil)
 		o := r.ran(r.decide(ask(id)), ask(id).RunID, memoryBound())
 		glitch(o)
-		o.MeanPowerW = record.Number{}
+		o.MeanPowerW = live.Number{}
 		r.record(o, store.Stored)
 		r.record(o, store.Repeated)
 		all, err := r.store.OutcomesOfJob(context.Background(), "alpha", int64(id))
@@ -78,7 +79,7 @@ func TestTheEnergyOfAnUnknownGPUModelIsBelievedForLonger(t *testing.T) {
 	for model, want := range map[string]bool{"Tesla V100-SXM2-16GB": false, "NVIDIA Z9000": true} {
 		o := &record.Outcome{
 			RunID: "run-" + model, Node: "n1", GPUModel: model, GPUs: []string{"GPU-a"}, ExitState: record.Completed, Ended: start,
-			TimeS: record.Known(100), GPUEnergyJ: record.Known(2000 * 100), GPUSource: record.Counter,
+			TimeS: live.Known(100), GPUEnergyJ: live.Known(2000 * 100), GPUSource: record.Counter,
 		}
 		r.record(o, store.Stored)
 		all, err := r.store.OutcomesOfJob(context.Background(), "alpha", 0)

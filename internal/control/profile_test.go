@@ -55,7 +55,7 @@ func (r *rig) learn(from slurm.JobID, name string, runs int, p record.Profile) {
 		r.shared(id, name, "n1")
 		d := r.decide(ask(id))
 		o := r.ran(d, ask(id).RunID, coreBound())
-		o.TimeS, o.Profile = record.Known(64), p
+		o.TimeS, o.Profile = live.Known(64), p
 		r.record(o, store.Stored)
 	}
 }
@@ -170,7 +170,7 @@ func TestAnOutcomeWithMoreThanAProfileMayHaveIsRefusedForGood(t *testing.T) {
 	r := newRig(t, nil)
 	long := record.NewSampler(time.Second)
 	long.Add(0, 200*time.Second, 1)
-	o := record.Outcome{RunID: "r", Node: "n1", Profile: record.Profile{GPUs: []record.GPUProfile{{Utilisation: long.Series()}}}}
+	o := record.Outcome{RunID: "r", Node: "n1", Course: record.Course{Profile: record.Profile{GPUs: []record.GPUProfile{{Utilisation: long.Series()}}}}}
 	text, err := json.Marshal(&o)
 	if err != nil {
 		t.Fatal(err)

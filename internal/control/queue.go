@@ -20,6 +20,7 @@ import (
 	"github.com/epplan/epplan/internal/learn"
 	"github.com/epplan/epplan/internal/spelling"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -123,11 +124,11 @@ func queuedJob(s *Settings, j *slurm.Job, gpuModels []string, now time.Time) *ep
 		since = j.Start
 	}
 	if !since.IsZero() {
-		out.AgeS = record.Known(max(0, now.Sub(since).Seconds()))
+		out.AgeS = live.Known(max(0, now.Sub(since).Seconds()))
 	}
 	out.Limit = j.TimeLimit
 	if limit, ok := j.TimeLimit.Duration(); ok && !j.Start.IsZero() && j.State.Base != slurm.Pending {
-		out.EndsS = record.Known(max(0, j.Start.Add(limit).Sub(now).Seconds()))
+		out.EndsS = live.Known(max(0, j.Start.Add(limit).Sub(now).Seconds()))
 	}
 	return out
 }
@@ -136,7 +137,7 @@ func queuedJob(s *Settings, j *slurm.Job, gpuModels []string, now time.Time) *ep
 // known.
 func (c *Controller) foreseeQueued(j *slurm.Job, out *epdapi.QueuedJob) {
 	if f := c.queuedForecast(j); f != nil && f.Time.Value > 0 && f.Power.Value > 0 {
-		out.RuntimeS, out.PowerW = record.Known(f.Time.Value), record.Known(f.Power.Value)
+		out.RuntimeS, out.PowerW = live.Known(f.Time.Value), live.Known(f.Power.Value)
 	}
 }
 

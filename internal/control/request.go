@@ -5,12 +5,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"time"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/store/record"
-	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -105,41 +101,4 @@ func isRunID(id string) bool {
 // isName tells whether a text is printable and at most so long.
 func isName(text string, most int) bool {
 	return len(text) <= most && slurm.Printable(text, most+1) == text
-}
-
-// Decision is what a job's GPUs on a node are to do, and why.
-type Decision struct {
-	ID    string      `json:"decision_id"`
-	Job   slurm.JobID `json:"job_id"`
-	Node  string      `json:"node"`
-	Mode  config.Mode `json:"mode"`
-	Apply bool        `json:"apply"` // lock the clocks; else leave the GPUs alone
-	dvfsmodel.Setting
-	Predicted     record.Number `json:"predicted_s"`
-	Upper         record.Number `json:"upper_s"`          // the run takes at most so long, by prediction
-	PowerW        record.Number `json:"power_w"`          // of one GPU
-	EnergyJ       record.Number `json:"energy_j"`         // of the job's GPUs on this node
-	DefaultJ      record.Number `json:"default_energy_j"` // the same at default clocks
-	Limit         live.Limit    `json:"limit_s"`          // wall time: seconds, "unlimited", or null where none is known
-	Reason        string        `json:"reason"`
-	Workload      string        `json:"workload"`
-	GPUModel      string        `json:"gpu_model"`
-	ModelVersion  int64         `json:"model_version"` // 0 without a model
-	ConfigVersion string        `json:"config_version"`
-	HoldOut       bool          `json:"hold_out"`
-	Arm           record.Arm    `json:"arm"`
-	Wish          Wish          `json:"wish"`
-	Created       time.Time     `json:"created"`
-	// Adapt is how the core clock is stepped while the run lasts, beginning with
-	// Core; nil: not at all. Upper is then a bound at all of its levels.
-	Adapt *Adaptation `json:"adapt,omitempty"`
-}
-
-// Wish is what the user asked for.
-type Wish struct {
-	OptOut   bool      `json:"opt_out,omitempty"`
-	Fixed    bool      `json:"fixed,omitempty"`    // clocks of the user's choice
-	OwnFreq  bool      `json:"own_freq,omitempty"` // --gpu-freq
-	Deadline time.Time `json:"deadline,omitzero"`
-	Warnings []string  `json:"warnings,omitempty"`
 }

@@ -69,12 +69,12 @@ func TestALongQueueOfAnOldSlurmHidesNoJobThatStartsOrEnds(t *testing.T) {
 		})
 	}
 	all.Wait()
-	look := func(want Life) {
+	look := func(want live.Life) {
 		t.Helper()
 		for id := slurm.JobID(1); id <= atOnce; id++ {
 			all.Go(func() {
 				o, err := r.Outlook(context.Background(), OutlookRequest{Job: id, Node: "n1", RunID: ask(id).RunID})
-				if err != nil || o.Life != want || want == Gone && !o.Ended.Equal(start.Add(time.Minute)) {
+				if err != nil || o.Life != want || want == live.LifeGone && !o.Ended.Equal(start.Add(time.Minute)) {
 					t.Errorf("job %d: %+v, %v; want %s", id, o, err, want)
 				}
 			})
@@ -82,10 +82,10 @@ func TestALongQueueOfAnOldSlurmHidesNoJobThatStartsOrEnds(t *testing.T) {
 		all.Wait()
 	}
 	r.clock.move(2 * defaultFresh)
-	look(Alive)
+	look(live.LifeAlive)
 	q.state.Store(new("COMPLETED")) // and their Epilogs are lost
 	r.clock.move(2 * defaultFresh)
-	look(Gone)
+	look(live.LifeGone)
 	if n := q.lists.Load(); n != 0 {
 		t.Errorf("the whole queue was asked for %d times", n)
 	}

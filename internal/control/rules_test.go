@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/config"
-	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
@@ -23,129 +21,129 @@ var ruleCases = []struct {
 	request func(*DecideRequest)
 	apply   bool
 	core    float64 // 0: default
-	arm     record.Arm
+	arm     live.Arm
 	reason  string
 }{
-	{name: "enforced", apply: true, core: -1, arm: record.Treated, reason: "of the GPUs' energy"},
-	{name: "observed", text: mode(config.Observe), core: -1, arm: record.Excluded, reason: "only observed"},
-	{name: "advised", text: mode(config.Advise), core: -1, arm: record.Excluded, reason: "advice: "},
+	{name: "enforced", apply: true, core: -1, arm: live.ArmTreated, reason: "of the GPUs' energy"},
+	{name: "observed", text: mode(live.Observe), core: -1, arm: live.ArmExcluded, reason: "only observed"},
+	{name: "advised", text: mode(live.Advise), core: -1, arm: live.ArmExcluded, reason: "advice: "},
 	{
 		name: "mode of the partition", text: "[live]\nhold_out = 0\nmodes = {gpu = \"enforce\"}",
-		apply: true, core: -1, arm: record.Treated, reason: "of the GPUs' energy",
+		apply: true, core: -1, arm: live.ArmTreated, reason: "of the GPUs' energy",
 	},
 	{
 		name: "mode of another partition", text: "[live]\nhold_out = 0\nmode = \"enforce\"\nmodes = {gpu = \"observe\"}",
-		core: -1, arm: record.Excluded, reason: "only observed",
+		core: -1, arm: live.ArmExcluded, reason: "only observed",
 	},
 	{
 		name: "started in an observed one of its partitions", text: onlyMain,
 		job:     func(j *slurm.Job) { j.Partition, j.State.Base = "gpu,main", slurm.Pending },
 		request: func(r *DecideRequest) { r.Partition = "gpu" },
-		core:    -1, arm: record.Excluded, reason: "only observed",
+		core:    -1, arm: live.ArmExcluded, reason: "only observed",
 	},
 	{
 		name: "started in an enforced one of its partitions", text: onlyMain,
 		job:     func(j *slurm.Job) { j.Partition, j.State.Base = "gpu,main", slurm.Pending },
 		request: func(r *DecideRequest) { r.Partition = "main" },
-		apply:   true, core: -1, arm: record.Treated, reason: "of the GPUs' energy",
+		apply:   true, core: -1, arm: live.ArmTreated, reason: "of the GPUs' energy",
 	},
 	{
 		name: "started in one of its partitions, nobody says which", text: onlyMain,
 		job:  func(j *slurm.Job) { j.Partition = "main,gpu" },
-		core: -1, arm: record.Excluded, reason: "only observed",
+		core: -1, arm: live.ArmExcluded, reason: "only observed",
 	},
 	{
 		name: "opt-out", job: func(j *slurm.Job) { j.Comment = "epplan:off" },
-		arm: record.Excluded, reason: "opted out",
+		arm: live.ArmExcluded, reason: "opted out",
 	},
 	{
 		name: "own --gpu-freq", job: func(j *slurm.Job) { j.GPUFreq = "medium" },
-		arm: record.Excluded, reason: "hands off",
+		arm: live.ArmExcluded, reason: "hands off",
 	},
 	{
 		name: "fixed", job: func(j *slurm.Job) { j.Comment = "x epplan:fixed=945,877" },
-		apply: true, core: 945, arm: record.Excluded, reason: "the user fixed",
+		apply: true, core: 945, arm: live.ArmExcluded, reason: "the user fixed",
 	},
 	{
 		name: "fixed core only", job: func(j *slurm.Job) { j.Comment = "epplan:fixed=945" },
-		apply: true, core: 945, arm: record.Excluded, reason: "the user fixed",
+		apply: true, core: 945, arm: live.ArmExcluded, reason: "the user fixed",
 	},
 	{
-		name: "fixed but observed", text: mode(config.Observe), job: func(j *slurm.Job) { j.Comment = "epplan:fixed=945" },
-		core: 945, arm: record.Excluded, reason: "only observed",
+		name: "fixed but observed", text: mode(live.Observe), job: func(j *slurm.Job) { j.Comment = "epplan:fixed=945" },
+		core: 945, arm: live.ArmExcluded, reason: "only observed",
 	},
 	{
 		name: "fixed outside the table", job: func(j *slurm.Job) { j.Comment = "epplan:fixed=946,877" },
-		arm: record.Excluded, reason: "doesn't support",
+		arm: live.ArmExcluded, reason: "doesn't support",
 	},
 	{
 		name: "fixed outside the administrator's range", text: enforceAll + "min_core = 0.8",
 		job: func(j *slurm.Job) { j.Comment = "epplan:fixed=945" },
-		arm: record.Excluded, reason: "outside what the administrator allows",
+		arm: live.ArmExcluded, reason: "outside what the administrator allows",
 	},
 	{
 		name: "a narrower range", text: enforceAll + "min_core = 0.85",
-		apply: true, core: 1237, arm: record.Treated, reason: "of the GPUs' energy",
+		apply: true, core: 1237, arm: live.ArmTreated, reason: "of the GPUs' energy",
 	},
 	{
 		name: "shared", request: func(r *DecideRequest) { r.Shared = true },
-		arm: record.Excluded, reason: "shared",
+		arm: live.ArmExcluded, reason: "shared",
 	},
 	{
 		name: "no GPUs", request: func(r *DecideRequest) { r.GPUs = 0 },
-		arm: record.Excluded, reason: "no GPUs",
+		arm: live.ArmExcluded, reason: "no GPUs",
 	},
 	{
 		name: "no table", request: func(r *DecideRequest) { r.Clocks = nil },
-		arm: record.Excluded, reason: "no clocks",
+		arm: live.ArmExcluded, reason: "no clocks",
 	},
 	{
 		name: "another workload", job: func(j *slurm.Job) { j.Name = "other" },
-		arm: record.Excluded, reason: "no model of this workload",
+		arm: live.ArmExcluded, reason: "no model of this workload",
 	},
 	{
 		name: "another user", job: func(j *slurm.Job) { j.UID = 1001 },
-		arm: record.Excluded, reason: "no model of this workload",
+		arm: live.ArmExcluded, reason: "no model of this workload",
 	},
 	{
 		name: "more GPUs", job: func(j *slurm.Job) { j.Allocated = slurm.TRES{"gres/gpu": 2} },
-		arm: record.Excluded, reason: "no model of this workload",
+		arm: live.ArmExcluded, reason: "no model of this workload",
 	},
 	{
 		name: "another GPU model", request: func(r *DecideRequest) { r.GPUModel = "H100" },
-		arm: record.Excluded, reason: "no model of this workload",
+		arm: live.ArmExcluded, reason: "no model of this workload",
 	},
 	{
 		name: "limit unknown", job: func(j *slurm.Job) { j.TimeLimit = live.Limit{} },
-		arm: record.Excluded, reason: "limit isn't known",
+		arm: live.ArmExcluded, reason: "limit isn't known",
 	},
 	{
 		name: "no limit", job: func(j *slurm.Job) { j.TimeLimit = live.Unlimited() },
-		apply: true, core: -1, arm: record.Treated, reason: "of the GPUs' energy",
+		apply: true, core: -1, arm: live.ArmTreated, reason: "of the GPUs' energy",
 	},
 	{
 		name: "a limit too short for any clocks", job: func(j *slurm.Job) { j.TimeLimit = live.LimitOf(5 * time.Minute) },
-		arm: record.Excluded, reason: "no others are sure to end within the limit",
+		arm: live.ArmExcluded, reason: "no others are sure to end within the limit",
 	},
 	{
 		name: "the user's deadline", job: func(j *slurm.Job) { j.Comment = "epplan:deadline=+5m" },
-		arm: record.Excluded, reason: "within the deadline",
+		arm: live.ArmExcluded, reason: "within the deadline",
 	},
 	{
 		name: "Slurm's deadline", job: func(j *slurm.Job) { j.Deadline = j.Submit.Add(5 * time.Minute) },
-		arm: record.Excluded, reason: "within the deadline",
+		arm: live.ArmExcluded, reason: "within the deadline",
 	},
 	{
 		name: "a deadline far away", job: func(j *slurm.Job) { j.Deadline = start.Add(24 * time.Hour) },
-		apply: true, core: -1, arm: record.Treated, reason: "of the GPUs' energy",
+		apply: true, core: -1, arm: live.ArmTreated, reason: "of the GPUs' energy",
 	},
 	{
 		name: "held out", text: "[live]\nmode = \"enforce\"\nhold_out = 1",
-		arm: record.HeldOut, reason: "held out",
+		arm: live.ArmHeldOut, reason: "held out",
 	},
 	{
 		name: "held out but observed", text: "[live]\nhold_out = 1",
-		core: -1, arm: record.Excluded, reason: "only observed",
+		core: -1, arm: live.ArmExcluded, reason: "only observed",
 	},
 }
 
@@ -167,7 +165,7 @@ func TestEachRuleGivesItsDecision(t *testing.T) {
 				tc.request(request)
 			}
 			d := r.decide(request)
-			if d.Apply != tc.apply || d.Arm != tc.arm || !strings.Contains(d.Reason, tc.reason) || d.HoldOut != (tc.arm == record.HeldOut) {
+			if d.Apply != tc.apply || d.Arm != tc.arm || !strings.Contains(d.Reason, tc.reason) || d.HoldOut != (tc.arm == live.ArmHeldOut) {
 				t.Errorf("apply %t, arm %s, reason %q; want %t, %s, %q", d.Apply, d.Arm, d.Reason, tc.apply, tc.arm, tc.reason)
 			}
 			wantCore(t, &d, tc.core)
@@ -205,7 +203,7 @@ func TestTheReasonStatesTheEnergyThatTheDecisionHas(t *testing.T) {
 }
 
 // wantCore checks a decision's core clock; -1 is any but the default one.
-func wantCore(t *testing.T, d *Decision, want float64) {
+func wantCore(t *testing.T, d *live.Decision, want float64) {
 	t.Helper()
 	core := float64(d.Core)
 	if want >= 0 && core != want || want < 0 && !(core > 0 && core < 1380) {

@@ -9,6 +9,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/savings"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // Savings is what treated runs used less than held-out ones.
@@ -31,9 +32,9 @@ func (c *Controller) Savings(ctx context.Context, since time.Time) (Savings, err
 		sum.Treated += one.gpu.Treated.Runs
 		sum.HeldOut += one.gpu.Held.Runs
 		constant.Runs += one.gpu.Constant.Runs
-		add(&sum.TreatedEnded, one.ended[record.Treated])
-		add(&sum.HeldOutEnded, one.ended[record.HeldOut])
-		add(&constant.Ended, one.ended[record.Constant])
+		add(&sum.TreatedEnded, one.ended[live.ArmTreated])
+		add(&sum.HeldOutEnded, one.ended[live.ArmHeldOut])
+		add(&constant.Ended, one.ended[live.ArmConstant])
 		sum.Modelled.Runs += one.predicted.Runs
 		sum.Modelled.DefaultJ += one.predicted.DefaultJ
 		sum.Modelled.UsedJ += one.predicted.GPUJ
@@ -82,7 +83,7 @@ func byWorkload(comparisons []comparison) []epdapi.WorkloadSaving {
 type comparison struct {
 	key       record.WorkloadKey
 	gpu, node savings.Arms
-	ended     map[record.Arm]record.Endings
+	ended     map[live.Arm]record.Endings
 	predicted record.Predicted // of the treated ones
 }
 
@@ -93,18 +94,18 @@ func comparisonsOf(strata []record.Stratum) []comparison {
 	for i := range strata {
 		s := &strata[i]
 		if before := strata[max(0, i-1)]; i == 0 || s.WorkloadKey != before.WorkloadKey || s.HoldOut != before.HoldOut || s.ConstantArm != before.ConstantArm {
-			comparisons = append(comparisons, comparison{key: s.WorkloadKey, ended: make(map[record.Arm]record.Endings)})
+			comparisons = append(comparisons, comparison{key: s.WorkloadKey, ended: make(map[live.Arm]record.Endings)})
 		}
 		one := &comparisons[len(comparisons)-1]
 		one.ended[s.Arm] = s.Endings
 		switch s.Arm {
-		case record.Treated:
+		case live.ArmTreated:
 			one.gpu.Treated, one.node.Treated, one.predicted = s.GPU, s.Node, s.Predicted
-		case record.HeldOut:
+		case live.ArmHeldOut:
 			one.gpu.Held, one.node.Held = s.GPU, s.Node
-		case record.Constant:
+		case live.ArmConstant:
 			one.gpu.Constant, one.node.Constant = s.GPU, s.Node
-		case record.Excluded:
+		case live.ArmExcluded:
 		}
 	}
 	return comparisons

@@ -14,16 +14,17 @@ import (
 	"github.com/epplan/epplan/internal/savings"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
 // energies records a completed run for each energy.
-func (r *rig) energies(workload string, arm record.Arm, joules ...float64) {
+func (r *rig) energies(workload string, arm live.Arm, joules ...float64) {
 	r.t.Helper()
 	for i, j := range joules {
 		r.ended(&record.Outcome{
 			RunID: fmt.Sprintf("%s-%s-%d", workload, arm, i), Workload: workload, GPUModel: "V100", Arm: arm,
-			ExitState: record.Completed, GPUEnergyJ: record.Known(j),
+			ExitState: record.Completed, GPUEnergyJ: live.Known(j),
 		})
 	}
 }
@@ -52,12 +53,12 @@ func TestSavingsSayHowManyHeldOutRunsAreMissing(t *testing.T) {
 	if s := r.savings(); s.Treated != 0 || s.GPU.Needed != 0 || s.GPU.Certain() {
 		t.Errorf("nothing: %+v", s)
 	}
-	r.energies("a", record.Treated, 80, 82, 84)
+	r.energies("a", live.ArmTreated, 80, 82, 84)
 	if s := r.savings(); s.Treated != 3 || s.Alone != 1 || s.GPU.Runs != 0 || s.GPU.Needed != 1 {
 		t.Errorf("nothing held out: %+v", s)
 	}
-	r.energies("b", record.Treated, 10)
-	r.energies("a", record.HeldOut, 70, 120)
+	r.energies("b", live.ArmTreated, 10)
+	r.energies("a", live.ArmHeldOut, 70, 120)
 	wide := r.savings()
 	if wide.GPU.Runs != 3 || wide.GPU.Against != 2 || wide.GPU.SavedJ != 39 || wide.GPU.Certain() || wide.GPU.Needed < 1 ||
 		wide.Workloads != 1 || wide.Alone != 1 {
@@ -69,8 +70,8 @@ func TestSavingsSayHowManyHeldOutRunsAreMissing(t *testing.T) {
 	if p := wide.Factors.Of(3.6e6); math.Abs(p.KWh-1.2) > 1e-12 || math.Abs(p.Cost-0.36) > 1e-12 || math.Abs(p.Carbon-480) > 1e-9 || p.Water != 0 {
 		t.Errorf("a kilowatt-hour costs %+v", p)
 	}
-	r.energies("c", record.Treated, 50, 50.1, 50.2, 50.1)
-	r.energies("c", record.HeldOut, 400, 400.1, 400.2)
+	r.energies("c", live.ArmTreated, 50, 50.1, 50.2, 50.1)
+	r.energies("c", live.ArmHeldOut, 400, 400.1, 400.2)
 	if s := r.savings(); s.Workloads != 2 || !s.GPU.Certain() || s.GPU.Needed != 0 {
 		t.Errorf("enough: %+v", s)
 	}
@@ -86,7 +87,7 @@ func TestTheModelledSavingIsWhatWasPredictedAtDefaultClocksLessWhatWasUsed(t *te
 	r.job(100, nil)
 	d := r.decide(ask(100))
 	believed, known := d.DefaultJ.Get()
-	if chosen := d.EnergyJ.Or(0); d.Arm != record.Treated || !known || believed <= chosen {
+	if chosen := d.EnergyJ.Or(0); d.Arm != live.ArmTreated || !known || believed <= chosen {
 		t.Fatalf("predicted %v J at default clocks, %v J at the chosen ones: %+v", believed, chosen, d)
 	}
 	o := r.ran(d, ask(100).RunID, memoryBound())
@@ -114,7 +115,7 @@ func TestTroubleWithRecordsTakesHeldOutRunsOutOfTheComparison(t *testing.T) {
 		r.run(id+1, memoryBound())
 	}
 	r.job(100, nil)
-	if d := r.decide(ask(100)); d.Arm != record.HeldOut || !d.HoldOut {
+	if d := r.decide(ask(100)); d.Arm != live.ArmHeldOut || !d.HoldOut {
 		t.Fatalf("before the trouble: %+v", d)
 	}
 	r.flush()
@@ -123,7 +124,7 @@ func TestTroubleWithRecordsTakesHeldOutRunsOutOfTheComparison(t *testing.T) {
 	for id, until := slurm.JobID(101), time.Now().Add(time.Minute); ; id++ {
 		r.job(id, nil)
 		d := r.decide(ask(id))
-		if d.Arm == record.Excluded && !d.HoldOut && !d.Apply {
+		if d.Arm == live.ArmExcluded && !d.HoldOut && !d.Apply {
 			return
 		}
 		if time.Now().After(until) {
@@ -135,9 +136,9 @@ func TestTroubleWithRecordsTakesHeldOutRunsOutOfTheComparison(t *testing.T) {
 func TestJobsThatDontCompleteAreCountedByArm(t *testing.T) {
 	r := newRig(t, nil)
 	for i := range 40 {
-		for _, arm := range []record.Arm{record.Treated, record.HeldOut} {
+		for _, arm := range []live.Arm{live.ArmTreated, live.ArmHeldOut} {
 			o := &record.Outcome{RunID: fmt.Sprintf("%s-%d", arm, i), Workload: "a", GPUModel: "V100", Arm: arm, ExitState: record.Completed}
-			if arm == record.Treated && i < 10 {
+			if arm == live.ArmTreated && i < 10 {
 				o.ExitState = string(slurm.Timeout)
 			}
 			r.ended(o)
@@ -158,7 +159,7 @@ func TestJobsThatDontCompleteAreCountedByArm(t *testing.T) {
 
 func TestSavingsHaveNoTextOfUsers(t *testing.T) {
 	r := newRig(t, nil)
-	r.energies("evil\x1b[2J", record.Treated, 1, 2)
+	r.energies("evil\x1b[2J", live.ArmTreated, 1, 2)
 	if text := string(must(r.savingsText())); strings.Contains(text, "evil") {
 		t.Error(text)
 	}
@@ -171,11 +172,11 @@ func (r *rig) savingsText() ([]byte, error) {
 
 func TestOnlyOperatorsAreToldOfSavingsByWorkload(t *testing.T) {
 	r := newRig(t, nil)
-	r.energies("small", record.Treated, 8, 9)
-	r.energies("small", record.HeldOut, 10, 11)
-	r.energies("large", record.Treated, 50, 51)
-	r.energies("large", record.HeldOut, 70, 71)
-	r.energies("alone", record.Treated, 1e6)
+	r.energies("small", live.ArmTreated, 8, 9)
+	r.energies("small", live.ArmHeldOut, 10, 11)
+	r.energies("large", live.ArmTreated, 50, 51)
+	r.energies("large", live.ArmHeldOut, 70, 71)
+	r.energies("alone", live.ArmTreated, 1e6)
 	if s := r.savings(); len(s.ByWorkload) != 0 || s.Workloads != 2 {
 		t.Errorf("a user is told of %+v", s.ByWorkload)
 	}
@@ -193,16 +194,16 @@ func TestOnlyOperatorsAreToldOfSavingsByWorkload(t *testing.T) {
 // figure.
 func TestSavingsCompareTheConstantArmWithBothOthers(t *testing.T) {
 	r := newRig(t, nil)
-	r.energies("a", record.Treated, 80, 80.5, 81, 80.5)
-	r.energies("a", record.HeldOut, 100, 100.1, 100.2)
-	r.energies("b", record.Treated, 10)
+	r.energies("a", live.ArmTreated, 80, 80.5, 81, 80.5)
+	r.energies("a", live.ArmHeldOut, 100, 100.1, 100.2)
+	r.energies("b", live.ArmTreated, 10)
 	two := r.savings()
 	if two.Constant != nil || strings.Contains(string(must(json.Marshal(&two))), "constant") {
 		t.Errorf("without such an arm: %+v", two.Constant)
 	}
-	r.energies("a", record.Constant, 90, 90.3, 90.6)
-	r.energies("b", record.Constant, 1e6, 2e6)
-	r.ended(&record.Outcome{RunID: "failed", Workload: "a", GPUModel: "V100", Arm: record.Constant, ExitState: "FAILED", GPUEnergyJ: record.Known(1)})
+	r.energies("a", live.ArmConstant, 90, 90.3, 90.6)
+	r.energies("b", live.ArmConstant, 1e6, 2e6)
+	r.ended(&record.Outcome{RunID: "failed", Workload: "a", GPUModel: "V100", Arm: live.ArmConstant, ExitState: "FAILED", GPUEnergyJ: live.Known(1)})
 	three := r.savings()
 	c := three.Constant
 	if c == nil || c.Part != 0 || c.Runs != 5 || c.Ended != (epdapi.Ended{Ended: 6, Completed: 5}) {
@@ -252,11 +253,11 @@ func TestArmsOfOtherPartsOfTheLotAreApart(t *testing.T) {
 	key := record.WorkloadKey{Cluster: "alpha", Workload: "a", GPUModel: "V100"}
 	one := record.EnergyMean{Runs: 1, MeanJ: 5}
 	strata := []record.Stratum{
-		{WorkloadKey: key, HoldOut: 0.05, Arm: record.HeldOut, GPU: one},
-		{WorkloadKey: key, HoldOut: 0.05, ConstantArm: 0.1, Arm: record.Constant, GPU: one},
-		{WorkloadKey: key, HoldOut: 0.05, ConstantArm: 0.1, Arm: record.Treated, GPU: one},
+		{WorkloadKey: key, HoldOut: 0.05, Arm: live.ArmHeldOut, GPU: one},
+		{WorkloadKey: key, HoldOut: 0.05, ConstantArm: 0.1, Arm: live.ArmConstant, GPU: one},
+		{WorkloadKey: key, HoldOut: 0.05, ConstantArm: 0.1, Arm: live.ArmTreated, GPU: one},
 		{WorkloadKey: key, HoldOut: 0.05, ConstantArm: 0.1, Arm: "of a newer epd", GPU: one},
-		{WorkloadKey: key, HoldOut: 0.1, ConstantArm: 0.1, Arm: record.HeldOut, GPU: one},
+		{WorkloadKey: key, HoldOut: 0.1, ConstantArm: 0.1, Arm: live.ArmHeldOut, GPU: one},
 	}
 	got := comparisonsOf(strata)
 	want := []savings.Arms{{Held: one}, {Treated: one, Constant: one}, {Held: one}}

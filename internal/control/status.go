@@ -10,6 +10,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // counters count since the start.
@@ -25,7 +26,7 @@ type counters struct {
 	slowestDecide            atomic.Int64 // nanoseconds
 }
 
-func (c *counters) decided(d *Decision) {
+func (c *counters) decided(d *live.Decision) {
 	c.decisions.Add(1)
 	if d.Apply {
 		c.applied.Add(1)
@@ -33,7 +34,7 @@ func (c *counters) decided(d *Decision) {
 	if d.HoldOut {
 		c.heldOut.Add(1)
 	}
-	if d.Arm == record.Constant {
+	if d.Arm == live.ArmConstant {
 		c.constant.Add(1)
 	}
 }

@@ -7,10 +7,10 @@ import (
 	"encoding/hex"
 	"strings"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/forecast"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -43,7 +43,7 @@ func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.Submi
 		reason = jobs.ReasonOwnFreq
 	}
 	settings := c.settings.Load()
-	mode := config.Mode("") // where the user names no partition: Slurm chooses later
+	mode := live.Mode("") // where the user names no partition: Slurm chooses later
 	if s.Partition != "" {
 		mode = settings.Live.ModeOf(string(s.Partition))
 	}
@@ -58,7 +58,7 @@ func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.Submi
 	noted := &record.Decision{
 		Cluster: c.options.Cluster, Token: token, Workload: from.String(), Reason: reason,
 		Mode: string(mode), ConfigVersion: settings.Version,
-		Arm: record.Excluded, Created: now,
+		Arm: live.ArmExcluded, Created: now,
 	}
 	forecast.Note(expected, noted)
 	c.writer.put(entry{decision: noted})
@@ -69,10 +69,10 @@ func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.Submi
 
 // adviseLimit is a word to the user of a job whose limit is far longer than its
 // last runs have been; "" without one.
-func (c *Controller) adviseLimit(s *slurm.Submission, from jobs.Source, mode config.Mode) string {
+func (c *Controller) adviseLimit(s *slurm.Submission, from jobs.Source, mode live.Mode) string {
 	settings := c.settings.Load()
 	gpus, shared := gpusOf(s)
-	if mode == config.Observe || !settings.Live.LimitHints || shared || gpus == 0 || s.Limit().IsUnlimited() {
+	if mode == live.Observe || !settings.Live.LimitHints || shared || gpus == 0 || s.Limit().IsUnlimited() {
 		return ""
 	}
 	advice, _ := slurm.AdviseLimit(s.Limit(), c.upperAtDefault(from.Workload(gpus)), settings.Safety.LimitMargin)

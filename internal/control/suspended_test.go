@@ -7,6 +7,7 @@ import (
 
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -18,7 +19,7 @@ func TestARunWhoseJobWasSuspendedIsShownAndCountsNowhere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, s := newSlurmRig(t, false)
 			_, o := r.begin(s, 7)
-			o.NodeEnergyJ, o.NodeSource = record.Known(o.GPUEnergyJ.Or(0)+1000), record.RAPL
+			o.NodeEnergyJ, o.NodeSource = live.Known(o.GPUEnergyJ.Or(0)+1000), record.RAPL
 			s.change(7, func(j *slurm.Job) {
 				if j.State.Base = slurm.Completed; c.at != 0 {
 					j.Suspended = o.Started.Add(c.at)

@@ -22,7 +22,7 @@ func TestARunWhileTheControllerWasAwayIsKnownByItsJob(t *testing.T) {
 	slurmctld.set(j)
 	o := &record.Outcome{
 		RunID: "away", JobID: 7, Node: "n1", GPUModel: "Tesla V100-SXM2-16GB", Started: began, Ended: r.clock.read(),
-		GPUs: []string{"GPU-a"}, TimeS: record.Known(60), GPUEnergyJ: record.Known(6000), GPUSource: record.Counter,
+		GPUs: []string{"GPU-a"}, TimeS: live.Known(60), GPUEnergyJ: live.Known(6000), GPUSource: record.Counter,
 	}
 	r.record(o, store.Stored)
 	list, err := r.store.OutcomesOfJob(context.Background(), "alpha", 7)
@@ -30,7 +30,7 @@ func TestARunWhileTheControllerWasAwayIsKnownByItsJob(t *testing.T) {
 		t.Fatalf("%d outcomes, error %v", len(list), err)
 	}
 	known := r.decide(ask(8)) // for the names of workload and GPU model
-	if got := list[0]; got.GPUModel != known.GPUModel || got.Workload == "" || got.Arm != record.Excluded || got.ExitState != record.Completed {
+	if got := list[0]; got.GPUModel != known.GPUModel || got.Workload == "" || got.Arm != live.ArmExcluded || got.ExitState != record.Completed {
 		t.Errorf("outcome %+v", got)
 	}
 	if about := r.stored(7); about.User != "ada" || about.Workload != list[0].Workload {

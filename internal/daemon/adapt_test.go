@@ -5,16 +5,16 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/control"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
 // A job that doesn't use its GPU goes to the floor, which the status, the metrics
 // and the outcome tell.
 func TestARunIsAdaptedAsTheControllerSays(t *testing.T) {
-	j := &judge{setting: dvfsmodel.Setting{Core: 1237}, reason: "adapted", adapt: &control.Adaptation{
-		SLA: 1.2, TauS: 0.05, Writes: 30, Levels: []control.AdaptLevel{
+	j := &judge{setting: dvfsmodel.Setting{Core: 1237}, reason: "adapted", adapt: &live.Adaptation{
+		SLA: 1.2, TauS: 0.05, Writes: 30, Levels: []live.AdaptLevel{
 			{Core: 1380, Stretch: 1, Cost: 1}, {Core: 1237, Stretch: 1.12, Cost: 0.8}, {Core: 802, Stretch: 1.19, Cost: 0.7},
 		},
 	}}

@@ -19,6 +19,7 @@ import (
 	"github.com/epplan/epplan/internal/spool/spooltest"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/storetest"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -125,8 +126,8 @@ func hookOf(kind slurm.Hook) *slurm.HookEvent {
 	}
 }
 
-func chainGone(context.Context, agent.Run) (agent.Word, error) {
-	return agent.Word{Life: agent.LifeGone}, nil
+func chainGone(context.Context, live.Run) (live.Outlook, error) {
+	return live.Outlook{Life: live.LifeGone}, nil
 }
 
 // play is a life: a job comes and goes, and its outcome is handed over. In one that

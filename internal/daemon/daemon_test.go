@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/control"
@@ -21,6 +20,7 @@ import (
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/spool"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -28,14 +28,14 @@ import (
 type judge struct {
 	mu      sync.Mutex
 	setting dvfsmodel.Setting // zero: default clocks
-	adapt   *control.Adaptation
+	adapt   *live.Adaptation
 	reason  string
 	refuse  error         // of Decide
 	wait    time.Duration // before it answers
 	full    error         // of Record
 	kept    map[string]record.Outcome
 	ends    []int64 // without a start
-	outlook control.Outlook
+	outlook live.Outlook
 	asks    int                   // for it
 	slurm   bool                  // there is one to ask
 	request control.DecideRequest // the last one
@@ -49,7 +49,7 @@ type judge struct {
 	deaf     error   // of Report
 }
 
-func (j *judge) Decide(ctx context.Context, r *control.DecideRequest) (control.Decision, error) {
+func (j *judge) Decide(ctx context.Context, r *control.DecideRequest) (live.Decision, error) {
 	if j.asked != nil {
 		j.asked <- struct{}{}
 	}
@@ -61,12 +61,12 @@ func (j *judge) Decide(ctx context.Context, r *control.DecideRequest) (control.D
 		defer timer.Stop()
 		select {
 		case <-ctx.Done():
-			return control.Decision{}, ctx.Err()
+			return live.Decision{}, ctx.Err()
 		case <-timer.C:
 		}
 	}
-	return control.Decision{
-		Mode: config.Enforce, Apply: j.setting != dvfsmodel.Setting{}, Setting: j.setting, Reason: j.reason, Adapt: j.adapt,
+	return live.Decision{
+		Mode: live.Enforce, Apply: j.setting != dvfsmodel.Setting{}, Setting: j.setting, Reason: j.reason, Adapt: j.adapt,
 	}, j.refuse
 }
 
@@ -93,7 +93,7 @@ func (j *judge) Record(ctx context.Context, o *record.Outcome) error {
 	return nil
 }
 
-func (j *judge) Outlook(context.Context, control.OutlookRequest) (control.Outlook, error) {
+func (j *judge) Outlook(context.Context, control.OutlookRequest) (live.Outlook, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.asks++

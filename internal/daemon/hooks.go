@@ -11,7 +11,7 @@ import (
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/control"
 	"github.com/epplan/epplan/internal/gpu"
-	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -32,7 +32,7 @@ func (d *Node) prolog(ctx context.Context, e *slurm.HookEvent) slurm.HookAnswer 
 		d.trouble(fmt.Errorf("job %d: %w", e.Job, err))
 		return answer(false, "", err.Error())
 	}
-	run := agent.Run{ID: agent.NewRunID(), Job: uint32(e.Job), Node: e.Node}
+	run := live.Run{ID: agent.NewRunID(), Job: uint32(e.Job), Node: e.Node}
 	for _, id := range gpus {
 		run.GPUs = append(run.GPUs, id.UUID)
 	}
@@ -77,7 +77,7 @@ func deadline(now, said time.Time) time.Time { return now.Add(min(said.Sub(now),
 
 // choose asks the controller for the run's setting; without an answer it stays
 // at default clocks.
-func (d *Node) choose(ctx context.Context, e *slurm.HookEvent, gpus []gpu.Identity, run *agent.Run) (reason string) {
+func (d *Node) choose(ctx context.Context, e *slurm.HookEvent, gpus []gpu.Identity, run *live.Run) (reason string) {
 	ctx, cancel := context.WithTimeout(ctx, decideBound)
 	defer cancel()
 	table, err := d.options.Agent.Clocks(gpus[0].UUID)
@@ -99,25 +99,14 @@ func (d *Node) choose(ctx context.Context, e *slurm.HookEvent, gpus []gpu.Identi
 		d.trouble(fmt.Errorf("job %d: decide: %w", e.Job, err))
 		return "no decision: default clocks"
 	}
-	run.Wish = agent.Wish{OptOut: decision.Wish.OptOut, Fixed: decision.Wish.Fixed}
-	run.Limit, run.Upper = seconds(record.Known(decision.Limit.Seconds())), seconds(decision.Upper)
+	run.Wish = decision.Wish.RunWish
+	run.Limit, _ = decision.Limit.Duration()
+	run.Upper = decision.Upper.Duration()
 	if decision.Apply {
 		run.Setting = dvfsmodel.Setting{Core: decision.Core, Mem: decision.Mem}
-		run.Adapt = adaptation(decision.Adapt)
+		run.Adapt = decision.Adapt
 	}
 	return fmt.Sprintf("%s: %s", decision.Mode, decision.Reason)
-}
-
-// adaptation is what the controller says of stepping clocks, in the agent's terms.
-func adaptation(a *control.Adaptation) *agent.Adaptation {
-	if a == nil {
-		return nil
-	}
-	out := &agent.Adaptation{SLA: a.SLA, Tau: seconds(record.Known(a.TauS)), Writes: a.Writes}
-	for _, l := range a.Levels {
-		out.Levels = append(out.Levels, agent.Level(l))
-	}
-	return out
 }
 
 func groups(table *gpu.Clocks) []control.ClockGroup {
@@ -126,12 +115,6 @@ func groups(table *gpu.Clocks) []control.ClockGroup {
 		list[i] = control.ClockGroup{Mem: mem, Core: table.Core[i]}
 	}
 	return list
-}
-
-// seconds is a time that may be unknown; 0 then.
-func seconds(n record.Number) time.Duration {
-	const longest = 100 * 365 * 24 * 3600.0
-	return time.Duration(min(max(n.Or(0), 0), longest) * float64(time.Second))
 }
 
 // vacateBound is what asking about runs that are open on a Prolog's GPUs may take

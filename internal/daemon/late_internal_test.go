@@ -15,6 +15,7 @@ import (
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/spool"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -26,8 +27,8 @@ type ledger struct {
 	endings int   // questions at the end of a run
 }
 
-func (*ledger) Decide(context.Context, *control.DecideRequest) (control.Decision, error) {
-	return control.Decision{}, nil
+func (*ledger) Decide(context.Context, *control.DecideRequest) (live.Decision, error) {
+	return live.Decision{}, nil
 }
 
 func (l *ledger) Record(_ context.Context, o *record.Outcome) error {
@@ -35,11 +36,11 @@ func (l *ledger) Record(_ context.Context, o *record.Outcome) error {
 	return nil
 }
 
-func (l *ledger) Outlook(_ context.Context, r control.OutlookRequest) (control.Outlook, error) {
+func (l *ledger) Outlook(_ context.Context, r control.OutlookRequest) (live.Outlook, error) {
 	if r.Ending {
 		l.endings++
 	}
-	return control.Outlook{Life: control.Alive, Ended: l.ended}, l.away
+	return live.Outlook{Life: live.LifeAlive, Ended: l.ended}, l.away
 }
 
 func (*ledger) Report(context.Context, *epdapi.NodeReport) (epdapi.ReportAnswer, error) {
@@ -151,7 +152,7 @@ func TestTheEndOfARunWhoseEpilogIsInTimeIsTheNodes(t *testing.T) {
 		noded(t, l, func(t *testing.T, d *Node) {
 			t.Helper()
 			const delay = 345 * time.Millisecond
-			if o := d.late(t, l, delay, told); o.TimeS != record.Known((2*time.Second + delay).Seconds()) {
+			if o := d.late(t, l, delay, told); o.TimeS != live.Known((2*time.Second + delay).Seconds()) {
 				t.Errorf("told %v: %v s", told, o.TimeS)
 			}
 		})

@@ -10,6 +10,7 @@ import (
 	"github.com/epplan/epplan/internal/control"
 	"github.com/epplan/epplan/internal/spool/spooltest"
 	"github.com/epplan/epplan/internal/steer"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -18,9 +19,9 @@ type noLevers struct{ steer.Levers }
 
 func TestUsersSeeWhatConcernsTheirOwnJobsOfTheLevers(t *testing.T) {
 	now := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
-	live := config.Default().Live
-	live.Mode, live.Reorder = config.Advise, config.ReorderAll
-	set := &steer.Settings{Live: live, Profiles: config.BuiltinProfiles(), Ranking: &steer.Ranking{
+	rules := config.Default().Live
+	rules.Mode, rules.Reorder = live.Advise, config.ReorderAll
+	set := &steer.Settings{Live: rules, Profiles: config.BuiltinProfiles(), Ranking: &steer.Ranking{
 		Policy: "value", Until: now.Add(time.Hour), Place: map[slurm.JobID]int{3: 0, 2: 1, 1: 2}, Without: 1,
 	}}
 	s, err := steer.Open(&steer.Options{

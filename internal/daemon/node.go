@@ -19,19 +19,20 @@ import (
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/spool"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
 // Controller decides and records. Its methods keep to their context's time.
 type Controller interface {
 	// Decide chooses clocks for a run that is about to start.
-	Decide(ctx context.Context, r *control.DecideRequest) (control.Decision, error)
+	Decide(ctx context.Context, r *control.DecideRequest) (live.Decision, error)
 	// Record keeps what became of a run, once however often it is told. The
 	// error is [control.ErrNotYet] when more must be known first, or
 	// [ErrRefused].
 	Record(ctx context.Context, o *record.Outcome) error
 	// Outlook is what is known by now of a run that isn't over.
-	Outlook(ctx context.Context, r control.OutlookRequest) (control.Outlook, error)
+	Outlook(ctx context.Context, r control.OutlookRequest) (live.Outlook, error)
 	// Report keeps how this node fares, and says when it is to be told again.
 	Report(ctx context.Context, r *epdapi.NodeReport) (epdapi.ReportAnswer, error)
 }
@@ -173,7 +174,6 @@ func (d *Node) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	group.Go(func() {
 		d.options.Agent.Watch(ctx, agent.Watcher{
-			Outlook:   d.outlook,
 			Slurm:     d.job,
 			Processes: d.processes,
 			Closed:    func(agent.Closed) { d.tell() },
@@ -253,38 +253,11 @@ func (d *Node) shut(ctx context.Context) {
 // restoreBound is how long giving back all clocks may take.
 const restoreBound = 10 * time.Second
 
-// outlook asks the controller for a run's limit and upper run time.
-func (d *Node) outlook(ctx context.Context, r agent.Run) (agent.Outlook, error) {
+// job asks the controller what is known by now of a run and its job.
+func (d *Node) job(ctx context.Context, r live.Run) (live.Outlook, error) {
 	if !d.options.Slurm {
-		return agent.Outlook{}, nil
+		return live.Outlook{}, nil
 	}
-	now, err := d.ask(ctx, &r)
-	if err != nil {
-		return agent.Outlook{}, err
-	}
-	return agent.Outlook{Limit: seconds(now.LimitS), Upper: seconds(now.UpperS), Over: !now.Ended.IsZero()}, nil
-}
-
-// job asks the controller whether a run's job is still there.
-func (d *Node) job(ctx context.Context, r agent.Run) (agent.Word, error) {
-	if !d.options.Slurm {
-		return agent.Word{}, nil
-	}
-	now, err := d.ask(ctx, &r)
-	if err != nil {
-		return agent.Word{}, err
-	}
-	switch now.Life {
-	case control.Alive:
-		return agent.Word{Life: agent.LifeAlive}, nil
-	case control.Gone:
-		return agent.Word{Life: agent.LifeGone, Ended: now.Ended}, nil
-	case control.Unknown:
-	}
-	return agent.Word{}, nil
-}
-
-func (d *Node) ask(ctx context.Context, r *agent.Run) (control.Outlook, error) {
 	ctx, cancel := context.WithTimeout(ctx, askBound)
 	defer cancel()
 	return d.options.Controller.Outlook(ctx, control.OutlookRequest{Job: slurm.JobID(r.Job), Node: r.Node, RunID: r.ID})
@@ -295,17 +268,17 @@ const askBound = 2 * time.Second
 
 // processes tells whether anything runs on a run's GPUs. Nothing there is no
 // proof while GPUs can't be asked.
-func (d *Node) processes(_ context.Context, r agent.Run) (agent.Word, error) {
+func (d *Node) processes(_ context.Context, r live.Run) (live.Outlook, error) {
 	for _, uuid := range r.GPUs {
 		pids, err := agent.Ask(d.options.Agent, uuid, gpu.Device.Processes)
 		if err != nil {
-			return agent.Word{}, err
+			return live.Outlook{}, err
 		}
 		if len(pids) > 0 {
-			return agent.Word{Life: agent.LifeAlive}, nil
+			return live.Outlook{Life: live.LifeAlive}, nil
 		}
 	}
-	return agent.Word{Life: agent.LifeGone}, nil
+	return live.Outlook{Life: live.LifeGone}, nil
 }
 
 // Status is what the daemon is doing.
@@ -363,7 +336,7 @@ func (d *Node) gpus(states []agent.GPUState) []epdapi.GPU {
 
 // look is one GPU with what it measures now, whether it answered, and in which part
 // of the time it is used.
-func (d *Node) look(state *agent.GPUState) (out epdapi.GPU, read bool, utilisation record.Number) {
+func (d *Node) look(state *agent.GPUState) (out epdapi.GPU, read bool, utilisation live.Number) {
 	id := state.Identity
 	out = epdapi.GPU{UUID: id.UUID, Bus: id.Bus, Model: id.Model, Minor: id.Minor, Stuck: state.Stuck, Lost: state.Lost, Alien: state.Alien, Refused: state.Refused}
 	if state.Entry != nil {
@@ -376,7 +349,7 @@ func (d *Node) look(state *agent.GPUState) (out epdapi.GPU, read bool, utilisati
 	}
 	out.Setting, out.Power = clocks(&r), max(0, float64(r.Power))
 	if gpu.Measured(r.Utilisation) {
-		utilisation = record.Known(r.Utilisation)
+		utilisation = live.Known(r.Utilisation)
 	}
 	return out, true, utilisation
 }

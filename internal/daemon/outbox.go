@@ -12,6 +12,7 @@ import (
 	"github.com/epplan/epplan/internal/control"
 	"github.com/epplan/epplan/internal/spool"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -68,7 +69,7 @@ func (d *Node) collect(ctx context.Context, c *agent.Closed) error {
 		d.trouble(err)
 		c = &corrected
 	}
-	o := outcomeOf(c)
+	o := c.Record()
 	o.GPUModel = d.modelOf(c.Run.GPUs) // a controller that decided knows better
 	o.ExitState = string(told.exit)
 	if err := d.put(o); err != nil {
@@ -94,7 +95,7 @@ func (d *Node) collect(ctx context.Context, c *agent.Closed) error {
 // endOf is when the job of a run ended whose Epilog came, by Slurm's clock: a site's own
 // Epilog may have run before. Where the Epilog wasn't told, the controller asks Slurm.
 // Zero: nobody knows.
-func (d *Node) endOf(ctx context.Context, r *agent.Run, told epilogue) time.Time {
+func (d *Node) endOf(ctx context.Context, r *live.Run, told epilogue) time.Time {
 	if told.end.IsZero() && d.options.Slurm {
 		ctx, cancel := context.WithTimeout(ctx, askBound)
 		defer cancel()
@@ -163,7 +164,7 @@ func (d *Node) send(ctx context.Context, _ string, body []byte) error {
 // statistics.
 func (d *Node) unmatched(e *slurm.HookEvent, run string) {
 	d.trouble(d.put(&record.Outcome{
-		RunID: run, JobID: int64(e.Job), Node: e.Node, Ended: time.Now(), Arm: record.Excluded, Unmatched: true,
+		RunID: run, JobID: int64(e.Job), Node: e.Node, Ended: time.Now(), Arm: live.ArmExcluded, Unmatched: true,
 	}))
 	d.tell()
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/munge"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // Remote is a controller on another machine, or the first of several that
@@ -34,15 +35,15 @@ func NewRemote(hosts []string, transport http.RoundTripper) *Remote {
 }
 
 // Decide asks for a run's clocks.
-func (r *Remote) Decide(ctx context.Context, q *control.DecideRequest) (control.Decision, error) {
-	var d control.Decision
+func (r *Remote) Decide(ctx context.Context, q *control.DecideRequest) (live.Decision, error) {
+	var d live.Decision
 	err := r.ask(ctx, epdapi.PathDecide, q, &d)
 	return d, err
 }
 
 // Outlook asks what is known by now of a run.
-func (r *Remote) Outlook(ctx context.Context, q control.OutlookRequest) (control.Outlook, error) {
-	var o control.Outlook
+func (r *Remote) Outlook(ctx context.Context, q control.OutlookRequest) (live.Outlook, error) {
+	var o live.Outlook
 	err := r.ask(ctx, epdapi.PathOutlook, q, &o)
 	return o, err
 }

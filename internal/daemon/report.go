@@ -13,7 +13,7 @@ import (
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/gpu"
-	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -59,7 +59,7 @@ func (d *Node) report(ctx context.Context) time.Duration {
 	case err != nil:
 		d.options.Log.Debug("the controller wasn't told how the node fares", "error", err)
 	case answer.EveryS > 0:
-		every = min(max(seconds(record.Known(answer.EveryS)), reportSooner), reportLater)
+		every = min(max(live.Known(answer.EveryS).Duration(), reportSooner), reportLater)
 	}
 	spread := 1 + reportSpread*(rand.Float64()-0.5) //nolint:gosec // no secret
 	return time.Duration(spread * float64(every))

@@ -4,19 +4,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/internal/control"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
 func TestAPrologBelievesInSharingOnlyWhatSlurmDoesNotSayHasEnded(t *testing.T) {
 	for name, tc := range map[string]struct {
-		says   control.Outlook
+		says   live.Outlook
 		shared bool
 	}{
-		"it ended":        {control.Outlook{Life: control.Gone, Ended: time.Now()}, false},
-		"nobody can say":  {control.Outlook{Life: control.Unknown}, true},
-		"it is there":     {control.Outlook{Life: control.Alive}, true},
-		"it is forgotten": {control.Outlook{Life: control.Gone}, false},
+		"it ended":        {live.Outlook{Life: live.LifeGone, Ended: time.Now()}, false},
+		"nobody can say":  {live.Outlook{Life: live.LifeUnknown}, true},
+		"it is there":     {live.Outlook{Life: live.LifeAlive}, true},
+		"it is forgotten": {live.Outlook{Life: live.LifeGone}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, j := t.TempDir(), &judge{slurm: true}

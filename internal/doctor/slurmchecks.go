@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -287,11 +288,11 @@ func ordering(c *config.Config) string {
 // enforces tells whether anything is enforced anywhere.
 func enforces(l *config.Live) bool {
 	for _, mode := range l.Modes {
-		if mode == config.Enforce {
+		if mode == live.Enforce {
 			return true
 		}
 	}
-	return l.Mode == config.Enforce
+	return l.Mode == live.Enforce
 }
 
 var privateJobs = &Fault{

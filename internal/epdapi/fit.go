@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // PathFit is where the points of a model's fit are read, by operators.
@@ -40,24 +40,24 @@ type ModelFit struct {
 
 // FitPoint is a run as a fit sees it.
 type FitPoint struct {
-	RunID string     `json:"run_id"`
-	JobID int64      `json:"job_id"`
-	Node  string     `json:"node"`
-	Arm   record.Arm `json:"arm"`
-	Ended time.Time  `json:"ended"`
+	RunID string    `json:"run_id"`
+	JobID int64     `json:"job_id"`
+	Node  string    `json:"node"`
+	Arm   live.Arm  `json:"arm"`
+	Ended time.Time `json:"ended"`
 	dvfsmodel.Setting
-	TimeS   record.Number `json:"time_s"`
-	PowerW  record.Number `json:"power_w"`
-	EnergyJ record.Number `json:"energy_j"`
-	Used    bool          `json:"used"`          // a fit now would take it
-	Why     string        `json:"why,omitempty"` // why it wouldn't
+	TimeS   live.Number `json:"time_s"`
+	PowerW  live.Number `json:"power_w"`
+	EnergyJ live.Number `json:"energy_j"`
+	Used    bool        `json:"used"`          // a fit now would take it
+	Why     string      `json:"why,omitempty"` // why it wouldn't
 	// Before tells that it ended before the model in use was made: that was fitted
 	// to it, if Used.
 	Before bool `json:"before"`
 	// Within tells that its time lies in the interval of the model in use; Off is its
 	// time over the predicted one, less 1. Unknown without a model.
-	Within bool          `json:"within"`
-	Off    record.Number `json:"off"`
+	Within bool        `json:"within"`
+	Off    live.Number `json:"off"`
 	// Weight is what its clocks count in a fit of these points: below 1 where they
 	// disagree with the others, as Outlier says.
 	Weight  float64 `json:"weight"`

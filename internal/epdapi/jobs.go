@@ -32,14 +32,14 @@ type Job struct {
 type JobRow struct {
 	Job
 	Mode    string            `json:"mode"`    // of its latest decision; empty: there is none
-	Arm     record.Arm        `json:"arm"`     // as above
+	Arm     live.Arm          `json:"arm"`     // as above
 	Setting dvfsmodel.Setting `json:"setting"` // decided clocks; 0: the default
 	// Locked are the clocks that its runs really had, each pair once: of those that
 	// ended and of those that agents report. Absent: nobody told of any yet.
 	Locked  []dvfsmodel.Setting `json:"locked,omitempty"`
 	Runs    int                 `json:"runs"`   // ended ones; a run is one job on one node
-	TimeS   record.Number       `json:"time_s"` // of the longest run
-	EnergyJ record.Number       `json:"energy_j"`
+	TimeS   live.Number         `json:"time_s"` // of the longest run
+	EnergyJ live.Number         `json:"energy_j"`
 	// Restarted is the same with runs that epd was restarted under, whose job was
 	// suspended, or whose Epilog was late, which count in neither of the two; absent:
 	// there are none.
@@ -48,7 +48,7 @@ type JobRow struct {
 
 // Took is the time of the longest run in seconds and the energy of all GPUs in joules,
 // with runs that count in no model and no saving.
-func (r *JobRow) Took() (timeS, energyJ record.Number) {
+func (r *JobRow) Took() (timeS, energyJ live.Number) {
 	return r.Restarted.TimeS.Else(r.TimeS), r.Restarted.GPUEnergyJ.Else(r.EnergyJ)
 }
 
@@ -196,6 +196,6 @@ type Outcome struct {
 
 // Series is utilisation over a run, from 0 to 1.
 type Series struct {
-	IntervalS float64         `json:"interval_s"`
-	Values    []record.Number `json:"values"`
+	IntervalS float64       `json:"interval_s"`
+	Values    []live.Number `json:"values"`
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // Paths of nodes. Agents report to the second one; that is for root and Slurm's
@@ -44,7 +45,7 @@ type NodeReport struct {
 type NodeGPU struct {
 	GPU
 	Read        bool          `json:"read"`         // it answered: clocks, power and utilisation are known
-	Utilisation record.Number `json:"utilisation"`  // 0..1
+	Utilisation live.Number   `json:"utilisation"`  // 0..1
 	Writes      int           `json:"writes"`       // of its clocks since the agent's start
 	MinCore     dvfsmodel.MHz `json:"min_core_mhz"` // of its table of clocks; 0: not known
 	MaxCore     dvfsmodel.MHz `json:"max_core_mhz"`

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // Paths of what a page shows of a cluster.
@@ -72,7 +73,7 @@ type JobDecision struct {
 	Apply     bool   `json:"apply"` // clocks were set; in advise mode and of held-out runs they weren't
 	// Would is what was thought of these clocks: predicted energy less than at
 	// default clocks, all GPUs; unknown without a model.
-	Would record.Number `json:"saves_j"`
+	Would live.Number `json:"saves_j"`
 }
 
 // DecisionList are decisions on runs, the latest first.

@@ -3,7 +3,6 @@ package epdapi
 import (
 	"time"
 
-	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 )
 
@@ -23,28 +22,28 @@ type Queue struct {
 
 // QueuedJob is a job that waits or runs.
 type QueuedJob struct {
-	ID         int64         `json:"job_id"`
-	Name       string        `json:"name"`
-	User       string        `json:"user"`
-	Partition  string        `json:"partition"`
-	State      string        `json:"state"`
-	Held       bool          `json:"held"`                 // or not due yet
-	Reason     string        `json:"reason"`               // why it waits, in Slurm's word; empty: it runs
-	Tasks      int           `json:"tasks"`                // of an array, that are this record; else 1. At least, where Slurm cut its list
-	ArrayJob   int64         `json:"array_job,omitzero"`   // number of the array that the record is of
-	ArrayTasks string        `json:"array_tasks,omitzero"` // Slurm's list of those tasks, such as 0-3,7%2
-	Nodes      int           `json:"nodes"`
-	GPUs       int           `json:"gpus"`
-	Shared     bool          `json:"shared"`     // it asks for parts of GPUs
-	GPUModel   string        `json:"gpu_model"`  // that the job wants, or runs on; empty: any, or not known
-	AgeS       record.Number `json:"age_s"`      // since its submission; of one that runs since its start
-	Limit      live.Limit    `json:"limit_s"`    // wall time: seconds, "unlimited", or null where none is known
-	DeadlineS  record.Number `json:"deadline_s"` // from now on
-	EndsS      record.Number `json:"ends_s"`     // a running job's limit, from now on
-	Workload   string        `json:"workload"`   // key of a model; empty: there is none
-	HandsOff   bool          `json:"hands_off"`  // the user wants default clocks, or chose others
-	RuntimeS   record.Number `json:"runtime_s"`  // predicted where there is no model, for so many jobs
-	PowerW     record.Number `json:"power_w"`    // of each GPU, likewise
+	ID         int64       `json:"job_id"`
+	Name       string      `json:"name"`
+	User       string      `json:"user"`
+	Partition  string      `json:"partition"`
+	State      string      `json:"state"`
+	Held       bool        `json:"held"`                 // or not due yet
+	Reason     string      `json:"reason"`               // why it waits, in Slurm's word; empty: it runs
+	Tasks      int         `json:"tasks"`                // of an array, that are this record; else 1. At least, where Slurm cut its list
+	ArrayJob   int64       `json:"array_job,omitzero"`   // number of the array that the record is of
+	ArrayTasks string      `json:"array_tasks,omitzero"` // Slurm's list of those tasks, such as 0-3,7%2
+	Nodes      int         `json:"nodes"`
+	GPUs       int         `json:"gpus"`
+	Shared     bool        `json:"shared"`     // it asks for parts of GPUs
+	GPUModel   string      `json:"gpu_model"`  // that the job wants, or runs on; empty: any, or not known
+	AgeS       live.Number `json:"age_s"`      // since its submission; of one that runs since its start
+	Limit      live.Limit  `json:"limit_s"`    // wall time: seconds, "unlimited", or null where none is known
+	DeadlineS  live.Number `json:"deadline_s"` // from now on
+	EndsS      live.Number `json:"ends_s"`     // a running job's limit, from now on
+	Workload   string      `json:"workload"`   // key of a model; empty: there is none
+	HandsOff   bool        `json:"hands_off"`  // the user wants default clocks, or chose others
+	RuntimeS   live.Number `json:"runtime_s"`  // predicted where there is no model, for so many jobs
+	PowerW     live.Number `json:"power_w"`    // of each GPU, likewise
 }
 
 // QueueNode is a kind of node.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -43,10 +43,10 @@ type RunSeries struct {
 // Band is a quantity over a run's time, in at most 64 points. Its lists are of
 // one length; unknown points are null.
 type Band struct {
-	IntervalS float64         `json:"interval_s"` // of a point; 0: there are none
-	Mean      []record.Number `json:"mean"`       // over the run's GPUs and the interval
-	Low       []record.Number `json:"low"`        // the least that was read of any of the GPUs
-	High      []record.Number `json:"high"`       // and the most
+	IntervalS float64       `json:"interval_s"` // of a point; 0: there are none
+	Mean      []live.Number `json:"mean"`       // over the run's GPUs and the interval
+	Low       []live.Number `json:"low"`        // the least that was read of any of the GPUs
+	High      []live.Number `json:"high"`       // and the most
 }
 
 // Series asks for the time series of a job's runs.

@@ -117,7 +117,7 @@ func Note(f *epdapi.Forecast, into *record.Decision) {
 
 func interval(p *epdapi.Foreseen) record.Interval {
 	return record.Interval{
-		Value: record.Known(p.Value), Low: record.Known(p.Low), High: record.Known(p.High),
+		Value: live.Known(p.Value), Low: live.Known(p.Low), High: live.Known(p.High),
 	}
 }
 

@@ -108,7 +108,7 @@ func TestUsersThatNoJobIsKnownOfAreAskedFor(t *testing.T) {
 	past := record.Past{
 		Cluster: "alpha", JobID: "77",
 		Submitted: start.Add(-2 * time.Hour), Started: start.Add(-2 * time.Hour), Ended: start.Add(-time.Hour), User: "bob", Partition: "gpu", Name: []byte("old"),
-		GPUs: record.Known(1), Nodes: record.Known(1), State: "COMPLETED",
+		GPUs: live.Known(1), Nodes: live.Known(1), State: "COMPLETED",
 	}
 	if _, err := r.store.AddHistory(t.Context(), []record.Past{past}); err != nil {
 		t.Fatal(err)

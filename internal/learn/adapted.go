@@ -6,6 +6,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // A run whose clock was adapted is a sample of one clock if it was there for
@@ -21,8 +22,8 @@ func adapted(o *record.Outcome) bool {
 // nearlyAlways is the core clock at which an adapted run was for nearly all of its
 // time; the lowest of those it was set to where most of it was no higher than
 // that, as a GPU that waits takes a lower one by itself. false: there is none.
-func nearlyAlways(clocks []record.ClockShare, lowest dvfsmodel.MHz) (dvfsmodel.MHz, bool) {
-	var longest record.ClockShare
+func nearlyAlways(clocks []live.Residency, lowest dvfsmodel.MHz) (dvfsmodel.MHz, bool) {
+	var longest live.Residency
 	for _, c := range clocks {
 		if c.Seconds > longest.Seconds {
 			longest = c

@@ -16,6 +16,7 @@ import (
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // steps are the clocks between which the runs of these tests are stepped.
@@ -41,11 +42,11 @@ func simulated(t *testing.T, work gpu.Work, core dvfsmodel.MHz, sla float64) (o 
 			t.Fatal(err)
 		}
 		a, stop := watching(t, library)
-		run := agent.Run{ID: "r", Job: 1, Node: "n1", GPUs: []string{sims[0].Identity().UUID}, Setting: dvfsmodel.Setting{Core: core}, Started: time.Now()}
+		run := live.Run{ID: "r", Job: 1, Node: "n1", GPUs: []string{sims[0].Identity().UUID}, Setting: dvfsmodel.Setting{Core: core}, Started: time.Now()}
 		if sla > 1 {
-			run.Adapt = &agent.Adaptation{SLA: sla, Tau: 100 * time.Millisecond, Writes: 30}
+			run.Adapt = &live.Adaptation{SLA: sla, TauS: 0.1, Writes: 30}
 			for i, f := range steps {
-				run.Adapt.Levels = append(run.Adapt.Levels, agent.Level{Core: f, Stretch: float64(steps[0] / f), Cost: 1 - 0.1*float64(i)})
+				run.Adapt.Levels = append(run.Adapt.Levels, live.AdaptLevel{Core: f, Stretch: float64(steps[0] / f), Cost: 1 - 0.1*float64(i)})
 			}
 		}
 		if err := sims[0].Run(work); err != nil {
@@ -67,7 +68,8 @@ func simulated(t *testing.T, work gpu.Work, core dvfsmodel.MHz, sla float64) (o 
 			t.Fatal(err)
 		}
 		stop()
-		o = testimony(&closed)
+		o = closed.Record()
+		o.ExitState = record.Completed
 	})
 	return o
 }
@@ -88,37 +90,19 @@ func watching(t *testing.T, library gpu.Library) (a *agent.Agent, stop func()) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	alive := func(context.Context, agent.Run) (agent.Word, error) {
-		return agent.Word{Life: agent.LifeAlive}, nil
+	alive := func(context.Context, live.Run) (live.Outlook, error) {
+		return live.Outlook{Life: live.LifeAlive}, nil
 	}
 	go func() {
 		defer close(done)
 		a.Watch(ctx, agent.Watcher{
-			Outlook: func(context.Context, agent.Run) (agent.Outlook, error) { return agent.Outlook{}, nil },
-			Slurm:   alive, Processes: alive, Closed: func(agent.Closed) {}, Trouble: func(err error) { t.Error(err) },
+			Slurm: alive, Processes: alive, Closed: func(agent.Closed) {}, Trouble: func(err error) { t.Error(err) },
 		})
 	}()
 	return a, func() {
 		cancel()
 		<-done
 	}
-}
-
-// testimony is what a run on one GPU tells the controller of its time and its energy.
-func testimony(closed *agent.Closed) *record.Outcome {
-	out := &closed.Outcome
-	o := &record.Outcome{
-		ExitState: record.Completed, GPUs: closed.Run.GPUs, TimeS: record.Known(out.Ended.Sub(closed.Run.Started).Seconds()),
-		GPUEnergyJ: record.Known(float64(out.GPUs[0].Energy)), Setting: closed.Run.Setting, Stays: out.Stays,
-		Utilisation: record.Known(out.GPUs[0].Utilisation),
-	}
-	for _, c := range out.GPUs[0].Clocks {
-		o.Clocks = append(o.Clocks, record.ClockShare{Setting: dvfsmodel.Setting{Core: c.Core, Mem: c.Mem}, Seconds: c.Seconds})
-	}
-	if out.Lowest != (dvfsmodel.Setting{}) {
-		o.Setting, o.Slowdown = out.Lowest, record.Known(out.Slowdown)
-	}
-	return o
 }
 
 // What was drawn at a clock is no power of the job there, as clocks are low while it
@@ -175,7 +159,7 @@ func (j *truth) static(core dvfsmodel.MHz) dvfsmodel.Sample {
 // stepped is a run that did a part of its work at a neighbouring clock, and waited
 // for the most at the floor. Its time and its power are off by some factors.
 func (j *truth) stepped(at int, part, off, watts float64) *record.Outcome {
-	o := &record.Outcome{ExitState: record.Completed, GPUs: []string{"GPU-a"}, Slowdown: record.Known(1.1), Setting: dvfsmodel.Setting{Core: steps[len(steps)-1]}}
+	o := &record.Outcome{ExitState: record.Completed, GPUs: []string{"GPU-a"}, Slowdown: live.Known(1.1), Setting: dvfsmodel.Setting{Core: steps[len(steps)-1]}}
 	seconds, joules := 0.0, 0.0
 	for _, c := range []struct {
 		level        int
@@ -189,9 +173,9 @@ func (j *truth) stepped(at int, part, off, watts float64) *record.Outcome {
 		s.Energy = dvfsmodel.Joule(watts*busy*s.Work) + s.RestEnergy
 		seconds, joules = seconds+s.Seconds, joules+float64(s.Energy)
 		o.Stays = append(o.Stays, s)
-		o.Clocks = append(o.Clocks, record.ClockShare{Setting: dvfsmodel.Setting{Core: s.Core, Mem: base.Mem}, Seconds: s.Seconds})
+		o.Clocks = append(o.Clocks, live.Residency{Setting: dvfsmodel.Setting{Core: s.Core, Mem: base.Mem}, Seconds: s.Seconds})
 	}
-	o.TimeS, o.GPUEnergyJ = record.Known(seconds), record.Known(joules)
+	o.TimeS, o.GPUEnergyJ = live.Known(seconds), live.Known(joules)
 	return o
 }
 
@@ -215,10 +199,10 @@ func TestAnAdaptedRunIsASampleOnlyWhereItsStaysSaySo(t *testing.T) {
 		"a tenth at another":    {part: 0.1},
 		"half at another":       {part: 0.5, why: "at work at several: at 945 MHz"},
 		"an older agent's":      {change: func(o *record.Outcome) { o.Stays = nil }, why: "at none of them for nearly all"},
-		"shared for a while":    {change: func(o *record.Outcome) { o.TimeS = record.Known(o.TimeS.Or(0) * 1.1) }, why: "wasn't alone"},
+		"shared for a while":    {change: func(o *record.Outcome) { o.TimeS = live.Known(o.TimeS.Or(0) * 1.1) }, why: "wasn't alone"},
 		"impossible":            {change: func(o *record.Outcome) { o.Stays[0].Work = -1 }, why: "-1"},
 		"above its ceiling": {change: func(o *record.Outcome) {
-			o.Clocks = append(o.Clocks, record.ClockShare{Setting: dvfsmodel.Setting{Core: 1530, Mem: 877}, Seconds: 100})
+			o.Clocks = append(o.Clocks, live.Residency{Setting: dvfsmodel.Setting{Core: 1530, Mem: 877}, Seconds: 100})
 		}, why: "higher clocks"},
 	} {
 		o := j.stepped(3, c.part, 1, 1)
@@ -316,13 +300,13 @@ func TestRunsAtOneClockAreNotForgottenWhileClocksAreAdapted(t *testing.T) {
 	put := func(seconds float64, core dvfsmodel.MHz, stepped bool) {
 		n++
 		o := &record.Outcome{
-			Cluster: key.Cluster, RunID: fmt.Sprint("more-", n), Workload: key.Workload, GPUModel: key.GPUModel, Arm: record.Treated, GPUs: []string{"GPU-a"},
-			ExitState: record.Completed, TimeS: record.Known(seconds), GPUEnergyJ: record.Known(150 * seconds), Setting: dvfsmodel.Setting{Core: core}, Utilisation: record.Known(0.9),
+			Cluster: key.Cluster, RunID: fmt.Sprint("more-", n), Workload: key.Workload, GPUModel: key.GPUModel, Arm: live.ArmTreated, GPUs: []string{"GPU-a"},
+			ExitState: record.Completed, TimeS: live.Known(seconds), GPUEnergyJ: live.Known(150 * seconds), Setting: dvfsmodel.Setting{Core: core}, Utilisation: live.Known(0.9),
 		}
 		if stepped {
-			o.Slowdown = record.Known(1.1)
+			o.Slowdown = live.Known(1.1)
 			for _, f := range steps {
-				o.Clocks = append(o.Clocks, record.ClockShare{Setting: dvfsmodel.Setting{Core: f, Mem: 877}, Seconds: 100})
+				o.Clocks = append(o.Clocks, live.Residency{Setting: dvfsmodel.Setting{Core: f, Mem: 877}, Seconds: 100})
 			}
 		}
 		if _, err := records.PutOutcome(t.Context(), o); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // remembered answers with outcomes in memory, and keeps no models.
@@ -58,7 +59,7 @@ func BenchmarkRefit(b *testing.B) {
 			pt := truth.At(dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: 1})
 			list[k] = record.Outcome{
 				ExitState: record.Completed, Setting: dvfsmodel.Setting{Core: core},
-				TimeS: record.Known(pt.Time * noise()), MeanPowerW: record.Known(float64(pt.Power) * noise()),
+				TimeS: live.Known(pt.Time * noise()), MeanPowerW: live.Known(float64(pt.Power) * noise()),
 			}
 		}
 		kept.outcomes[keys[i]] = list

@@ -10,6 +10,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // Fit is a workload's model on a GPU model with the runs behind it, but for its curve
@@ -71,10 +72,10 @@ func (l *Learner) fitPoint(
 	}
 	p.Core, p.Mem = cmp.Or(p.Core, base.Core), cmp.Or(p.Mem, base.Mem)
 	if p.Used { // of an adapted run: what it would have taken at one clock
-		p.Core, p.TimeS = s.Core, record.Known(s.Time)
+		p.Core, p.TimeS = s.Core, live.Known(s.Time)
 	}
 	if s.Power > 0 {
-		p.PowerW, p.EnergyJ = record.Known(float64(s.Power)), record.Known(float64(s.Power.Over(s.Time)))
+		p.PowerW, p.EnergyJ = live.Known(float64(s.Power)), live.Known(float64(s.Power.Over(s.Time)))
 	}
 	if m == nil {
 		return p, s
@@ -82,7 +83,7 @@ func (l *Learner) fitPoint(
 	p.Before = !o.Ended.After(m.Created)
 	if p.Used {
 		pt := m.At(s.Core, s.Mem)
-		p.Within, p.Off = m.hits(&s, l.options.Settings().TimeMargin), record.Known(s.Time/pt.Time-1)
+		p.Within, p.Off = m.hits(&s, l.options.Settings().TimeMargin), live.Known(s.Time/pt.Time-1)
 	}
 	return p, s
 }

@@ -7,12 +7,13 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 func TestOnlyCompletedUnthrottledRunsAreSamples(t *testing.T) {
 	good := func() *record.Outcome {
 		return &record.Outcome{
-			ExitState: record.Completed, TimeS: record.Known(100), MeanPowerW: record.Known(200),
+			ExitState: record.Completed, TimeS: live.Known(100), MeanPowerW: live.Known(200),
 			Setting: dvfsmodel.Setting{Core: 945},
 		}
 	}
@@ -22,10 +23,10 @@ func TestOnlyCompletedUnthrottledRunsAreSamples(t *testing.T) {
 	for name, change := range map[string]func(*record.Outcome){
 		"failed":    func(o *record.Outcome) { o.ExitState = "FAILED" },
 		"unmatched": func(o *record.Outcome) { o.Unmatched = true },
-		"no time":   func(o *record.Outcome) { o.TimeS = record.Number{} },
-		"zero time": func(o *record.Outcome) { o.TimeS = record.Known(0) },
-		"no power":  func(o *record.Outcome) { o.MeanPowerW = record.Number{} },
-		"negative":  func(o *record.Outcome) { o.MeanPowerW = record.Known(-1) },
+		"no time":   func(o *record.Outcome) { o.TimeS = live.Number{} },
+		"zero time": func(o *record.Outcome) { o.TimeS = live.Known(0) },
+		"no power":  func(o *record.Outcome) { o.MeanPowerW = live.Number{} },
+		"negative":  func(o *record.Outcome) { o.MeanPowerW = live.Known(-1) },
 		"throttled": func(o *record.Outcome) { o.ThrottledS = map[string]float64{"thermal": 20} },
 		"no clock":  func(o *record.Outcome) { o.Setting.Core = -5 },
 	} {
@@ -39,9 +40,9 @@ func TestOnlyCompletedUnthrottledRunsAreSamples(t *testing.T) {
 
 func TestARunWhoseClockWasAdaptedIsNoSampleOfOneClock(t *testing.T) {
 	o := &record.Outcome{
-		ExitState: record.Completed, TimeS: record.Known(100), MeanPowerW: record.Known(150), Utilisation: record.Known(0.5),
+		ExitState: record.Completed, TimeS: live.Known(100), MeanPowerW: live.Known(150), Utilisation: live.Known(0.5),
 		Setting: dvfsmodel.Setting{Core: 690},
-		Clocks: []record.ClockShare{
+		Clocks: []live.Residency{
 			{Setting: dvfsmodel.Setting{Core: 690, Mem: 877}, Seconds: 99}, {Setting: dvfsmodel.Setting{Core: 1380, Mem: 877}, Seconds: 1},
 		},
 	}
@@ -79,11 +80,11 @@ func TestAnAdaptedRunIsASampleOfTheClockThatItNearlyAlwaysHad(t *testing.T) {
 		"too long at its ceiling": {lowest: 95, ceiling: 5, why: "adapted"},
 	} {
 		o := &record.Outcome{
-			ExitState: record.Completed, TimeS: record.Known(100), MeanPowerW: record.Known(150),
-			Setting: dvfsmodel.Setting{Core: 690}, Slowdown: record.Known(1.1),
+			ExitState: record.Completed, TimeS: live.Known(100), MeanPowerW: live.Known(150),
+			Setting: dvfsmodel.Setting{Core: 690}, Slowdown: live.Known(1.1),
 		}
 		for core, seconds := range map[dvfsmodel.MHz]float64{690: c.lowest, 945: c.higher, 1380: c.ceiling} {
-			share := record.ClockShare{Setting: dvfsmodel.Setting{Core: core, Mem: 877}, Seconds: seconds}
+			share := live.Residency{Setting: dvfsmodel.Setting{Core: core, Mem: 877}, Seconds: seconds}
 			o.Clocks = append(o.Clocks, share, share, share) // of three GPUs
 		}
 		s, why := sampled(o, base)

@@ -14,6 +14,7 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // The run in compressed time: what takes a job a minute takes a second.
@@ -152,7 +153,7 @@ func (t *tab) add(tb testing.TB, c *choice) {
 		}
 	}
 	chosen := standard
-	if c.Setting.Core > 0 && c.Arm == record.Treated {
+	if c.Setting.Core > 0 && c.Arm == live.ArmTreated {
 		chosen, _ = at(c.Setting.Core)
 	}
 	t.jobs++
@@ -168,7 +169,7 @@ func (s *stage) judge(all []choice) {
 	s.Helper()
 	held, probed := 0, 0
 	all = slices.DeleteFunc(all, func(c choice) bool {
-		if c.Arm == record.HeldOut {
+		if c.Arm == live.ArmHeldOut {
 			held++
 			return true
 		}

@@ -14,12 +14,12 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/slurmlab"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // status is what the epd of a node says; nil: nothing.
@@ -343,7 +343,7 @@ func (l *lab) once(node string, job int64, state string) record.Outcome {
 
 // runFile is what the epd of a node wrote down of the only run that it has of a
 // job.
-func (l *lab) runFile(node string, job int64) agent.Run {
+func (l *lab) runFile(node string, job int64) live.Run {
 	l.Helper()
 	files, err := filepath.Glob(filepath.Join(l.dir, node, "runs", "*.json"))
 	if err != nil {
@@ -351,7 +351,7 @@ func (l *lab) runFile(node string, job int64) agent.Run {
 	}
 	for _, file := range files {
 		var r struct {
-			Run agent.Run `json:"run"`
+			Run live.Run `json:"run"`
 		}
 		text, err := os.ReadFile(file)
 		if err == nil && json.Unmarshal(text, &r) == nil && int64(r.Run.Job) == job {
@@ -359,5 +359,5 @@ func (l *lab) runFile(node string, job int64) agent.Run {
 		}
 	}
 	l.Fatalf("%s has no file of a run of job %d", node, job)
-	return agent.Run{}
+	return live.Run{}
 }

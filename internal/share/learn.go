@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // Slots is how many slots a profile's series have, whatever the run time.
@@ -37,9 +38,9 @@ type Run struct {
 // Interval is a mean with the interval in which the next run's value is expected,
 // 90 %; without one where there are fewer than two runs.
 type Interval struct {
-	Mean float64       `json:"mean"`
-	Low  record.Number `json:"low"`
-	High record.Number `json:"high"`
+	Mean float64     `json:"mean"`
+	Low  live.Number `json:"low"`
+	High live.Number `json:"high"`
 }
 
 // Profile is what a workload does by itself on GPUs of one model, by slots of its
@@ -144,7 +145,7 @@ func interval(values []float64) Interval {
 	n := float64(len(values))
 	const upper = 0.95
 	half := distuv.StudentsT{Sigma: 1, Nu: n - 1}.Quantile(upper) * deviation * math.Sqrt(1+1/n)
-	return Interval{Mean: mean, Low: record.Known(max(0, mean-half)), High: record.Known(mean + half)}
+	return Interval{Mean: mean, Low: live.Known(max(0, mean-half)), High: live.Known(mean + half)}
 }
 
 // aligned is a run's utilisation by slots of its run time, the mean over its

@@ -7,7 +7,6 @@ import (
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/slurmqueue"
-	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
@@ -16,12 +15,12 @@ import (
 func TestNoJobKeepsTheOthersFromBeingPutInOrder(t *testing.T) {
 	p := policyOf(t, "value")
 	rapid.Check(t, func(t *rapid.T) {
-		number := func(name string) record.Number {
+		number := func(name string) live.Number {
 			v := rapid.SampledFrom([]float64{-1, 0, 1e-9, 0.5, 1, 59, 3600, 1e5, 1e9, 1e15, 1e300}).Draw(t, name)
 			if rapid.Bool().Draw(t, name+" known") {
-				return record.Known(v)
+				return live.Known(v)
 			}
-			return record.Number{}
+			return live.Number{}
 		}
 		q := &epdapi.Queue{Nodes: v100s(8), Jobs: []epdapi.QueuedJob{waits(1, 1, 1000, 100), waits(2, 1, 10, 50)}}
 		for id := range int64(rapid.IntRange(1, 5).Draw(t, "jobs")) {

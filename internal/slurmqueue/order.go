@@ -11,7 +11,6 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/queue"
@@ -102,9 +101,9 @@ func fewer(q *epdapi.Queue) *epdapi.Queue {
 const most = 3.2e9
 
 // possible is a number that can be of a job, else not known.
-func possible(n record.Number) record.Number {
+func possible(n live.Number) live.Number {
 	if v, ok := n.Get(); !ok || !(v > 0) || v > most {
-		return record.Number{}
+		return live.Number{}
 	}
 	return n
 }

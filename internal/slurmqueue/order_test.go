@@ -13,7 +13,6 @@ import (
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/slurmqueue"
-	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
@@ -24,14 +23,14 @@ import (
 func waits(id int64, gpus int, limit, age float64) epdapi.QueuedJob {
 	return epdapi.QueuedJob{
 		ID: id, User: "ada", Partition: "gpu", State: string(slurm.Pending), Tasks: 1, Nodes: 1, GPUs: gpus,
-		Limit: live.LimitOfSeconds(limit), AgeS: record.Known(age),
+		Limit: live.LimitOfSeconds(limit), AgeS: live.Known(age),
 	}
 }
 
 // runs is a job that runs and ends in so many seconds.
 func runs(id int64, gpus int, ends float64) epdapi.QueuedJob {
 	j := waits(id, gpus, ends+100, 100)
-	j.State, j.EndsS = string(slurm.Running), record.Known(ends)
+	j.State, j.EndsS = string(slurm.Running), live.Known(ends)
 	return j
 }
 
@@ -97,7 +96,7 @@ func TestWhatRunsHoldsItsGPUs(t *testing.T) {
 func TestPredictionsCountWhereThereIsNoModel(t *testing.T) {
 	q := &epdapi.Queue{Nodes: v100s(1), Jobs: []epdapi.QueuedJob{runs(9, 1, 9000), waits(1, 1, 5000, 0), waits(2, 1, 5000, 0), waits(3, 1, 5000, 0)}}
 	for i, seconds := range []float64{400, 300, 200, 100} {
-		q.Jobs[i].RuntimeS, q.Jobs[i].PowerW = record.Known(seconds), record.Known(200)
+		q.Jobs[i].RuntimeS, q.Jobs[i].PowerW = live.Known(seconds), live.Known(200)
 	}
 	q.Jobs[1].Limit = live.Limit{} // a prediction is enough
 	if o := orderOf(t, q, "value"); !slices.Equal(o.Jobs, []slurm.JobID{3, 2, 1}) || o.Without != 0 {
@@ -106,11 +105,11 @@ func TestPredictionsCountWhereThereIsNoModel(t *testing.T) {
 	// What runs is believed to end when it was predicted to, and so the head starts
 	// before what would run for longer than that.
 	q.Nodes, q.Jobs[0].GPUs = v100s(2), 1
-	q.Jobs[1].GPUs, q.Jobs[2].RuntimeS = 2, record.Known(2000)
+	q.Jobs[1].GPUs, q.Jobs[2].RuntimeS = 2, live.Known(2000)
 	for _, c := range []struct {
-		predicted record.Number
+		predicted live.Number
 		want      []slurm.JobID
-	}{{record.Known(400), []slurm.JobID{3, 1, 2}}, {record.Number{}, []slurm.JobID{2, 3, 1}}} {
+	}{{live.Known(400), []slurm.JobID{3, 1, 2}}, {live.Number{}, []slurm.JobID{2, 3, 1}}} {
 		q.Jobs[0].RuntimeS = c.predicted
 		if o := orderOf(t, q, "easy"); !slices.Equal(o.Jobs, c.want) {
 			t.Errorf("what runs predicted %s: %v, want %v", c.predicted, o.Jobs, c.want)
@@ -133,7 +132,7 @@ func TestJobsThatCantBePlannedHaveNoPlace(t *testing.T) {
 
 func TestADeadlineThatCantBeMetIsNoReasonToHaveNoPlace(t *testing.T) {
 	q := &epdapi.Queue{Nodes: v100s(1), Jobs: []epdapi.QueuedJob{waits(1, 1, 1000, 100), waits(2, 1, 1000, 50), waits(3, 1, 1000, 20)}}
-	q.Jobs[1].DeadlineS, q.Jobs[2].DeadlineS = record.Known(10), record.Known(1500)
+	q.Jobs[1].DeadlineS, q.Jobs[2].DeadlineS = live.Known(10), live.Known(1500)
 	if o := orderOf(t, q, "simple,pick=edf"); !slices.Equal(o.Jobs, []slurm.JobID{3, 1, 2}) {
 		t.Errorf("%+v", o)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/slurmqueue"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -30,7 +31,7 @@ func newSite() *site {
 		live: config.Default().Live, now: time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC),
 		queue: &epdapi.Queue{Nodes: v100s(1), Jobs: []epdapi.QueuedJob{waits(1, 1, 1000, 100), waits(2, 1, 10, 50)}},
 	}
-	s.live.Mode, s.live.Pick.Policy = config.Advise, "value"
+	s.live.Mode, s.live.Pick.Policy = live.Advise, "value"
 	s.Queue = func(context.Context) (*epdapi.Queue, error) {
 		s.asked++
 		return s.queue, s.err
@@ -58,7 +59,7 @@ func TestTheOrderFollowsTheConfiguredPolicy(t *testing.T) {
 	if s.Renew(t.Context()); s.Ranking() != nil {
 		t.Errorf("for deadlines: %+v", s.Ranking())
 	}
-	s.live.Pick.Policy, s.live.Mode = "simple", config.Observe
+	s.live.Pick.Policy, s.live.Mode = "simple", live.Observe
 	if s.Renew(t.Context()); s.Ranking() != nil || s.asked != asked {
 		t.Errorf("while observing: %+v, asked %d times", s.Ranking(), s.asked)
 	}

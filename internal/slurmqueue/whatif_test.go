@@ -12,7 +12,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/slurmqueue"
-	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
 )
@@ -30,7 +30,7 @@ func crowd(jobs int) *epdapi.Queue {
 	for i := range jobs {
 		j := waits(int64(i+1), 1+i%4, 3600+60*float64(i), 100*float64(jobs-i))
 		if i%3 == 0 {
-			j.DeadlineS = record.Known(7200)
+			j.DeadlineS = live.Known(7200)
 		}
 		q.Jobs = append(q.Jobs, j)
 	}
@@ -105,8 +105,8 @@ func TestJobsOnSeveralNodesArePlannedAndThoseThatWaitForOthersAreNamed(t *testin
 	})
 	add(func(j *epdapi.QueuedJob) { j.Tasks, j.ArrayJob, j.ArrayTasks = 3, 30, "2,7-9:2%1" })
 	add(func(j *epdapi.QueuedJob) { j.ArrayJob, j.ArrayTasks = 30, "1" })
-	add(func(j *epdapi.QueuedJob) { j.State, j.GPUs, j.Nodes, j.EndsS = "RUNNING", 2, 2, record.Known(900) })
-	add(func(j *epdapi.QueuedJob) { j.State, j.GPUs, j.EndsS = "RUNNING", 8, record.Known(900) })
+	add(func(j *epdapi.QueuedJob) { j.State, j.GPUs, j.Nodes, j.EndsS = "RUNNING", 2, 2, live.Known(900) })
+	add(func(j *epdapi.QueuedJob) { j.State, j.GPUs, j.EndsS = "RUNNING", 8, live.Known(900) })
 	w, err := slurmqueue.NewWhatIf(t.Context(), q, usual(), slurmqueue.Question{Policy: "value"})
 	if err != nil {
 		t.Fatal(err)

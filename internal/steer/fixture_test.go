@@ -15,6 +15,7 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/spool/spooltest"
 	"github.com/epplan/epplan/internal/steer"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -51,9 +52,9 @@ func newWorld() *world {
 	if err := w.disk.MakeDir("levers"); err != nil {
 		panic(err) // it hasn't been told to crash
 	}
-	live := config.Default().Live
-	live.Mode = config.Enforce
-	w.settings = steer.Settings{Version: "1", Live: live, Profiles: config.BuiltinProfiles()}
+	rules := config.Default().Live
+	rules.Mode = live.Enforce
+	w.settings = steer.Settings{Version: "1", Live: rules, Profiles: config.BuiltinProfiles()}
 	return w
 }
 

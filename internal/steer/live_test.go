@@ -14,6 +14,7 @@ import (
 	"github.com/epplan/epplan/internal/shareddata"
 	"github.com/epplan/epplan/internal/slurmlab"
 	"github.com/epplan/epplan/internal/steer"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -36,7 +37,7 @@ func startLab(t *testing.T, options ...string) *lab {
 	l := &lab{T: t, dir: dir, run: slurm.ExecRunner{Conf: filepath.Join(dir, "etc", "slurm.conf"), Timeout: patience}}
 	l.client = slurm.NewClient(l.run, patience)
 	l.settings = steer.Settings{Version: "1", Live: config.Default().Live, Profiles: config.BuiltinProfiles()}
-	l.settings.Live.Mode = config.Enforce
+	l.settings.Live.Mode = live.Enforce
 	return l
 }
 

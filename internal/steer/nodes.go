@@ -8,16 +8,17 @@ import (
 	"strings"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
 // modeOf is what may be done to a node, or a job: what may be done in each of
 // its partitions.
-func modeOf(partitions []string, live *config.Live) config.Mode {
+func modeOf(partitions []string, rules *config.Live) live.Mode {
 	if len(partitions) == 0 {
-		return config.Observe
+		return live.Observe
 	}
-	return live.ModeOf(strings.Join(partitions, ","))
+	return rules.ModeOf(strings.Join(partitions, ","))
 }
 
 // profileOf is the profile of a node's GPUs: by their type, else by a feature.
@@ -83,7 +84,7 @@ func (p *Plan) weights(s *Snapshot, set *Settings, ours *Ours) {
 			Lever: slurm.LeverWeight, Node: n.Name, Before: strconv.FormatInt(int64(own), 10),
 			After: strconv.FormatInt(int64(own)+w.by, 10),
 		}
-		if modeOf(n.Partitions, &set.Live) == config.Enforce {
+		if modeOf(n.Partitions, &set.Live) == live.Enforce {
 			p.Wants = append(p.Wants, Want{u, w.why})
 			continue
 		}
@@ -97,7 +98,7 @@ func frugalFirst(s *Snapshot, set *Settings, wanted map[string]heavier) {
 	drawn := make([]float64, len(s.Nodes))
 	var levels []float64 // each once, ascending
 	for i := range s.Nodes {
-		if n := &s.Nodes[i]; modeOf(n.Partitions, &set.Live) != config.Observe {
+		if n := &s.Nodes[i]; modeOf(n.Partitions, &set.Live) != live.Observe {
 			if drawn[i] = watts(profileOf(n, set.Profiles)); drawn[i] > 0 {
 				levels = append(levels, drawn[i])
 			}

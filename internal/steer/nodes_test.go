@@ -6,15 +6,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/steer"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
 func TestNodesThatDrawLessGetLowerWeights(t *testing.T) {
 	w := newWorld()
 	w.settings.Live.Weights = true
-	w.settings.Live.Modes = map[string]config.Mode{"advise": config.Advise, "observe": config.Observe}
+	w.settings.Live.Modes = map[string]live.Mode{"advise": live.Advise, "observe": live.Observe}
 	w.node("t1", "t4", "gpu")
 	w.node("a1", "a100", "gpu")
 	w.node("v1", "", "gpu").Features = []string{"rack7", "V100"}
@@ -150,7 +150,7 @@ func TestWithoutPowerSavingNoNodeSleepsAndItIsSaid(t *testing.T) {
 	if st := s.Status(); len(st.Notes) != 1 || !strings.Contains(st.Notes[0], slurm.ErrNoPowerSaving.Error()) {
 		t.Errorf("%q", st.Notes)
 	}
-	w.settings.Live.Mode, w.saving = config.Advise, true
+	w.settings.Live.Mode, w.saving = live.Advise, true
 	w.rest(t, s, time.Hour)
 	if st := s.Status(); len(st.Advice) != 1 || st.Advice[0].Kind != steer.KindSleep || st.Advice[0].Node != "n1" || len(w.asleep()) != 0 {
 		t.Errorf("%+v", st)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -55,7 +56,7 @@ func (p *Plan) order(s *Snapshot, set *Settings, ours *Ours) {
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
 		extent := set.Live.ReorderOf(j.Partition)
-		if extent == config.ReorderOff || set.Live.ModeOf(j.Partition) == config.Observe || ours.Left[j.ID] || !mayWait(j, s.At) {
+		if extent == config.ReorderOff || set.Live.ModeOf(j.Partition) == live.Observe || ours.Left[j.ID] || !mayWait(j, s.At) {
 			continue
 		}
 		wishes := wishesOf(j)
@@ -82,7 +83,7 @@ func (p *Plan) order(s *Snapshot, set *Settings, ours *Ours) {
 	}
 	keys := slices.SortedFunc(maps.Keys(moved), group.compare)
 	for _, key := range keys {
-		p.orderGroup(key, groups[key], set.Live.ModeOf(key.partition) == config.Enforce)
+		p.orderGroup(key, groups[key], set.Live.ModeOf(key.partition) == live.Enforce)
 	}
 	if p.Policy != "" {
 		p.list(keys, groups)

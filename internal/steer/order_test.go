@@ -92,7 +92,7 @@ func TestWhatMustNotBeTouchedIsnt(t *testing.T) {
 
 func TestInAdviseModeItIsSaidOnly(t *testing.T) {
 	w := newWorld()
-	w.settings.Live.Mode = config.Advise
+	w.settings.Live.Mode = live.Advise
 	w.settings.Margin = 0.1
 	w.settings.Upper = func(j *slurm.Job) (time.Duration, bool) { return time.Hour, j.ID == 2 }
 	w.job(1, 10, 1000, "")
@@ -109,7 +109,7 @@ func TestInAdviseModeItIsSaidOnly(t *testing.T) {
 	if a := st.Advice[len(st.Advice)-1]; a.Kind != steer.KindLimit || a.Job != 2 || !strings.Contains(a.Text, "--time=0-01:06:00") {
 		t.Errorf("%+v", a)
 	}
-	w.settings.Live.Mode = config.Observe
+	w.settings.Live.Mode = live.Observe
 	step(t, s)
 	if st := s.Status(); len(st.Advice) != 0 {
 		t.Errorf("observed: %+v", st.Advice)
@@ -118,7 +118,7 @@ func TestInAdviseModeItIsSaidOnly(t *testing.T) {
 
 func TestOfOtherUsersJobsAnAdviceSaysNothing(t *testing.T) {
 	w := newWorld()
-	w.settings.Live.Mode, w.settings.Live.Reorder = config.Advise, config.ReorderAll
+	w.settings.Live.Mode, w.settings.Live.Reorder = live.Advise, config.ReorderAll
 	w.job(1, 10, 1000, "")
 	w.job(2, 20, 990, deadline(time.Hour))
 	s := w.open(t)
@@ -211,13 +211,13 @@ func TestASmallDriftOfPrioritiesMovesNothing(t *testing.T) {
 
 func TestAPartitionThatIsOnlyObservedIsNotAskedAbout(t *testing.T) {
 	w := newWorld()
-	w.settings.Live.Mode = config.Observe
+	w.settings.Live.Mode = live.Observe
 	s := w.open(t)
 	asked := w.now
 	if step(t, s); !w.now.Equal(asked) {
 		t.Error("Slurm was asked")
 	}
-	w.settings.Live.Modes = map[string]config.Mode{"gpu": config.Advise}
+	w.settings.Live.Modes = map[string]live.Mode{"gpu": live.Advise}
 	if step(t, s); w.now.Equal(asked) {
 		t.Error("Slurm was not asked")
 	}
@@ -243,9 +243,9 @@ func BenchmarkWantedOf100000Jobs(b *testing.B) {
 // drawWorld is a queue of any kind.
 func drawWorld(t *rapid.T) *world {
 	w := newWorld()
-	live := &w.settings.Live
-	live.Modes = map[string]config.Mode{"advise": config.Advise, "observe": config.Observe}
-	live.Reorders = map[string]config.Reorder{"all": config.ReorderAll, "off": config.ReorderOff}
+	rules := &w.settings.Live
+	rules.Modes = map[string]live.Mode{"advise": live.Advise, "observe": live.Observe}
+	rules.Reorders = map[string]config.Reorder{"all": config.ReorderAll, "off": config.ReorderOff}
 	for id := range slurm.JobID(rapid.Uint32Range(0, 14).Draw(t, "jobs")) {
 		comment := rapid.SampledFrom([]string{"", "", "", "epplan:off", deadline(time.Hour), deadline(2 * time.Hour), deadline(-30 * time.Minute), "x"}).Draw(t, "comment")
 		j := w.job(id+1, rapid.Uint32Range(10, 12).Draw(t, "uid"), rapid.Int64Range(100, 140).Draw(t, "base"), comment)

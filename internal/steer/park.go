@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -43,7 +44,7 @@ func (p *Plan) sleep(s *Snapshot, set *Settings, ours *Ours) {
 		n := &s.Nodes[i]
 		mode := modeOf(n.Partitions, &set.Live)
 		if ours.Asleep[n.Name] {
-			if mode == config.Enforce && ours.Naps[n.Name].Stay == "" {
+			if mode == live.Enforce && ours.Naps[n.Name].Stay == "" {
 				p.Wants = append(p.Wants, Want{powerDown(n.Name), "it sleeps already"})
 			}
 			continue
@@ -52,7 +53,7 @@ func (p *Plan) sleep(s *Snapshot, set *Settings, ours *Ours) {
 			continue
 		}
 		awake.count(n, ours, 1)
-		if mode != config.Observe && p.tired(n, s.At, set, ours) {
+		if mode != live.Observe && p.tired(n, s.At, set, ours) {
 			tired = append(tired, n)
 		}
 	}
@@ -66,7 +67,7 @@ func (p *Plan) sleep(s *Snapshot, set *Settings, ours *Ours) {
 		}
 		awake.count(n, ours, -1)
 		why := "idle since " + ours.Idle[n.Name].Format(time.RFC3339)
-		if modeOf(n.Partitions, &set.Live) == config.Enforce {
+		if modeOf(n.Partitions, &set.Live) == live.Enforce {
 			p.Wants = append(p.Wants, Want{powerDown(n.Name), why})
 			continue
 		}

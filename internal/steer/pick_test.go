@@ -93,7 +93,7 @@ func TestWhatAPolicyDoesntNameStaysWhereItIs(t *testing.T) {
 
 func TestInAdviseModeAPolicysOrderIsSaidOnly(t *testing.T) {
 	w := newWorld()
-	w.settings.Live.Mode = config.Advise
+	w.settings.Live.Mode = live.Advise
 	w.job(1, 10, 1000, "")
 	w.job(2, 10, 990, "")
 	w.rankAs("easy", 2, 1)
@@ -289,7 +289,7 @@ func TestNoJobIsPutBehindOthersForLongerThanConfigured(t *testing.T) {
 
 func BenchmarkAPolicysOrderOfALongQueue(b *testing.B) {
 	w := newWorld()
-	w.settings.Live.Reorder, w.settings.Live.Mode = config.ReorderAll, config.Advise
+	w.settings.Live.Reorder, w.settings.Live.Mode = config.ReorderAll, live.Advise
 	const jobs = 10_000
 	ids := make([]slurm.JobID, 0, jobs)
 	for id := range slurm.JobID(jobs) {

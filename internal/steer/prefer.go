@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -24,7 +25,7 @@ func (p *Plan) prefer(s *Snapshot, set *Settings, ours *Ours) {
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
 		mode := set.Live.ModeOf(j.Partition)
-		if mode == config.Observe || !mayWait(j, s.At) || !anywhere(j, ours) || wishesOf(j).Off {
+		if mode == live.Observe || !mayWait(j, s.At) || !anywhere(j, ours) || wishesOf(j).Off {
 			continue
 		}
 		features, ok := choices[j.Partition]
@@ -35,7 +36,7 @@ func (p *Plan) prefer(s *Snapshot, set *Settings, ours *Ours) {
 		feature, why := frugal(j, features, set)
 		switch {
 		case feature == "":
-		case mode == config.Enforce:
+		case mode == live.Enforce:
 			p.Wants = append(p.Wants, Want{slurm.Undo{Lever: slurm.LeverPrefer, Job: j.ID, After: feature}, why})
 		default:
 			p.advise(Advice{

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/steer"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -63,7 +63,7 @@ func TestNothingIsPreferredWhereItIsNotClearOrTheUserChose(t *testing.T) {
 		},
 		"opted out, or held": func(w *world) { w.jobs[1].Comment, w.jobs[2].Priority = "epplan:off", 0 },
 		"without GPUs":       func(w *world) { w.jobs[1].TRESPerNode, w.jobs[2].TRESPerNode = "", "" },
-		"observed":           func(w *world) { w.settings.Live.Modes = map[string]config.Mode{"gpu": config.Observe} },
+		"observed":           func(w *world) { w.settings.Live.Modes = map[string]live.Mode{"gpu": live.Observe} },
 	} {
 		w := choosy(map[string]float64{"A100": 700, "V100": 1000})
 		change(w)
@@ -76,7 +76,7 @@ func TestNothingIsPreferredWhereItIsNotClearOrTheUserChose(t *testing.T) {
 
 func TestAPreferenceIsAdvisedInAdviseMode(t *testing.T) {
 	w := choosy(map[string]float64{"A100": 700, "V100": 1000})
-	w.settings.Live.Mode = config.Advise
+	w.settings.Live.Mode = live.Advise
 	s := w.open(t)
 	step(t, s)
 	if st := s.Status(); len(st.Advice) != 2 || st.Advice[0].Kind != steer.KindPrefer || !strings.HasPrefix(st.Advice[0].Text, "--prefer=ampere: on A100 it needs 30 % less energy") {

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/share"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -26,7 +26,7 @@ func (p *Plan) suitedFirst(s *Snapshot, set *Settings, wanted map[string]heavier
 		return
 	}
 	steered := slices.DeleteFunc(slices.Clone(s.Nodes), func(n slurm.Node) bool {
-		return modeOf(n.Partitions, &set.Live) == config.Observe
+		return modeOf(n.Partitions, &set.Live) == live.Observe
 	})
 	order := set.Shared(&share.Cluster{At: s.At, Nodes: steered, Jobs: s.Jobs}, j)
 	p.Shared = &order
@@ -59,7 +59,7 @@ func nextShared(s *Snapshot, set *Settings) *slurm.Job {
 		if j.State.Base != slurm.Pending || j.Held() || !runnable(j, s.At) {
 			continue
 		}
-		if _, ok := share.WishOf(j); !ok || modeOf(strings.Split(j.Partition, ","), &set.Live) == config.Observe {
+		if _, ok := share.WishOf(j); !ok || modeOf(strings.Split(j.Partition, ","), &set.Live) == live.Observe {
 			continue
 		}
 		if next == nil || sooner(j, next) < 0 {

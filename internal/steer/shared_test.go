@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/share"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -74,7 +74,7 @@ func TestNoWeightMovesForJobsThatShareNothingOrAreNotToBeTouched(t *testing.T) {
 		"held":          func(w *world) { w.jobs[1].Priority = 0 },
 		"not yet":       func(w *world) { w.jobs[1].Reason = "Dependency" },
 		"it runs":       func(w *world) { w.jobs[1].State.Base = slurm.Running },
-		"observed":      func(w *world) { w.settings.Live.Modes = map[string]config.Mode{"gpu": config.Observe} },
+		"observed":      func(w *world) { w.settings.Live.Modes = map[string]live.Mode{"gpu": live.Observe} },
 		"not asked for": func(w *world) { w.settings.Live.Sharing.Weights = false },
 		"nobody knows":  func(w *world) { w.settings.Shared = nil },
 		"an unknown job": func(w *world) {
@@ -133,7 +133,7 @@ func (w *world) ordersFor(t *testing.T, want slurm.JobID, what string) {
 
 func TestTheOrderOfNodesIsAdvisedInAdviseMode(t *testing.T) {
 	w := sharing(map[string]int{"n1": 1, "n2": 0, "n3": 2})
-	w.settings.Live.Mode = config.Advise
+	w.settings.Live.Mode = live.Advise
 	s := w.open(t)
 	r := step(t, s)
 	st := s.Status()

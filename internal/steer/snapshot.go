@@ -6,6 +6,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/share"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -135,7 +136,7 @@ func (p *Plan) limits(s *Snapshot, set *Settings) {
 	}
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
-		if j.State.Base != slurm.Pending || modeOf(strings.Split(j.Partition, ","), &set.Live) == config.Observe || wishesOf(j).Off {
+		if j.State.Base != slurm.Pending || modeOf(strings.Split(j.Partition, ","), &set.Live) == live.Observe || wishesOf(j).Off {
 			continue
 		}
 		upper, known := set.Upper(j)

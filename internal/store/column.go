@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // number is a Number as a column: NULL if unknown.
-func number(n record.Number) any {
+func number(n live.Number) any {
 	if v, ok := n.Get(); ok {
 		return v
 	}
@@ -18,11 +19,11 @@ func number(n record.Number) any {
 }
 
 // known is what was read from a column of numbers; what can't be is unknown.
-func known(column sql.NullFloat64) record.Number {
+func known(column sql.NullFloat64) live.Number {
 	if !column.Valid || !believed(column.Float64) {
-		return record.Number{}
+		return live.Number{}
 	}
-	return record.Known(column.Float64)
+	return live.Known(column.Float64)
 }
 
 // micros is a time as a column: NULL if unknown.

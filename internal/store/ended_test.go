@@ -8,6 +8,7 @@ import (
 
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 func TestEndedJobsComeWithWhatWasPredictedAndWhatAllNodesTook(t *testing.T) {
@@ -19,7 +20,7 @@ func TestEndedJobsComeWithWhatWasPredictedAndWhatAllNodesTook(t *testing.T) {
 	}
 	noted := &record.Decision{
 		Cluster: "alpha", Token: job(1).Token, Created: start, Rung: "similar",
-		TimeS: record.Interval{Value: record.Known(90), Low: record.Known(80), High: record.Known(130)},
+		TimeS: record.Interval{Value: live.Known(90), Low: live.Known(80), High: live.Known(130)},
 	}
 	if _, err := s.PutDecision(t.Context(), noted); err != nil {
 		t.Fatal(err)
@@ -27,7 +28,7 @@ func TestEndedJobsComeWithWhatWasPredictedAndWhatAllNodesTook(t *testing.T) {
 	for i, node := range []string{"n1", "n2"} {
 		o := outcome(i)
 		o.JobID, o.Submitted, o.Node, o.RunID = job(1).ID, job(1).Submitted, node, "run-"+node
-		o.TimeS, o.GPUEnergyJ = record.Known(100+float64(i)), record.Known(1000)
+		o.TimeS, o.GPUEnergyJ = live.Known(100+float64(i)), live.Known(1000)
 		put(t, s, o, store.Stored)
 	}
 	all, err := s.Ended(t.Context(), "alpha", 10)
@@ -35,8 +36,8 @@ func TestEndedJobsComeWithWhatWasPredictedAndWhatAllNodesTook(t *testing.T) {
 		t.Fatalf("%+v, %v", all, err)
 	}
 	e := all[0]
-	if e.ID != job(1).ID || e.TimeS != record.Known(101) || e.EnergyJ != record.Known(2000) || e.Runs != 2 || e.Rung != "similar" ||
-		e.PredictedS.High != record.Known(130) || e.PredictedJ.Value != (record.Number{}) || e.ScriptHash != job(1).ScriptHash {
+	if e.ID != job(1).ID || e.TimeS != live.Known(101) || e.EnergyJ != live.Known(2000) || e.Runs != 2 || e.Rung != "similar" ||
+		e.PredictedS.High != live.Known(130) || e.PredictedJ.Value != (live.Number{}) || e.ScriptHash != job(1).ScriptHash {
 		t.Errorf("%+v", e)
 	}
 	one, err := s.EndedJob(t.Context(), "alpha", e.ID, e.Submitted)

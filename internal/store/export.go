@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // tables are what can be exported, in the order of docs/records.md.
@@ -101,7 +102,7 @@ var embedded = []string{"gpus", "clocks", "throttled_s", "stays", "restarted", "
 func exportValue(column string, value any) (any, error) {
 	switch v := value.(type) {
 	case float64:
-		return record.Known(v), nil // what is no number is unknown
+		return live.Known(v), nil // what is no number is unknown
 	case string:
 		if slices.Contains(embedded, column) {
 			return json.RawMessage(v), nil
@@ -128,12 +129,12 @@ func exportProfile(blob []byte) (any, error) {
 		return nil, err
 	}
 	type one struct {
-		IntervalS       float64         `json:"interval_s"`
-		Utilisation     []record.Number `json:"utilisation"`
-		MemoryIntervalS float64         `json:"memory_interval_s"`
-		Memory          []record.Number `json:"memory"`
-		PeakMem         int64           `json:"peak_memory_bytes"`
-		MemTotal        int64           `json:"memory_bytes"`
+		IntervalS       float64       `json:"interval_s"`
+		Utilisation     []live.Number `json:"utilisation"`
+		MemoryIntervalS float64       `json:"memory_interval_s"`
+		Memory          []live.Number `json:"memory"`
+		PeakMem         int64         `json:"peak_memory_bytes"`
+		MemTotal        int64         `json:"memory_bytes"`
 	}
 	gpus := make([]one, len(p.GPUs))
 	for i := range p.GPUs {
@@ -152,9 +153,9 @@ func exportReadings(blob []byte) (any, error) {
 		return nil, err
 	}
 	type band struct {
-		Mean []record.Number `json:"mean"`
-		Low  []record.Number `json:"low"`
-		High []record.Number `json:"high"`
+		Mean []live.Number `json:"mean"`
+		Low  []live.Number `json:"low"`
+		High []live.Number `json:"high"`
 	}
 	of := func(points []record.Spread) band {
 		mean, low, high := record.Columns(points)
@@ -175,14 +176,14 @@ func exportSeries(blob []byte) (any, error) {
 		return nil, err
 	}
 	return struct {
-		IntervalS   float64         `json:"interval_s"`
-		Utilisation []record.Number `json:"utilisation"`
+		IntervalS   float64       `json:"interval_s"`
+		Utilisation []live.Number `json:"utilisation"`
 	}{series.Interval().Seconds(), numbers(&series)}, nil
 }
 
 // numbers are the points of a series.
-func numbers(s *record.Series) []record.Number {
-	points := make([]record.Number, s.Len())
+func numbers(s *record.Series) []live.Number {
+	points := make([]live.Number, s.Len())
 	for i := range points {
 		points[i] = s.At(i)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/store/storetest"
+	"github.com/epplan/epplan/live"
 )
 
 // start is when everything in the tests begins.
@@ -68,15 +69,15 @@ func outcome(i int) *record.Outcome {
 	begin := start.Add(time.Duration(i) * time.Minute)
 	return &record.Outcome{
 		Cluster: "alpha", RunID: fmt.Sprintf("run-%06d", i), JobID: int64(1000 + i), Node: "n1", Restart: i % 2,
-		Workload: fmt.Sprintf("w%d", i%3), GPUModel: "V100", Arm: record.Treated,
+		Workload: fmt.Sprintf("w%d", i%3), GPUModel: "V100", Arm: live.ArmTreated,
 		Submitted: begin.Truncate(time.Second), Started: begin, Ended: begin.Add(20 * time.Minute),
 		GPUs: []string{"GPU-a", "GPU-b"}, ExitState: record.Completed,
-		Setting: dvfsmodel.Setting{Core: 1200, Mem: 877}, TimeS: record.Known(1200), Slowdown: record.Known(1.05),
-		GPUEnergyJ: record.Known(1e5 + float64(i)), GPUSource: record.Counter,
-		NodeEnergyJ: record.Known(2e5 + float64(i)), NodeSource: record.Modelled,
-		MeanPowerW: record.Known(83.5), PeakPowerW: record.Known(120), Utilisation: record.Known(0.7),
-		Clocks:     []record.ClockShare{{Setting: dvfsmodel.Setting{Core: 1200, Mem: 877}, Seconds: 1190}},
-		ThrottledS: map[string]float64{"power_cap": 12.5}, Series: series.Series(),
+		Setting: dvfsmodel.Setting{Core: 1200, Mem: 877}, TimeS: live.Known(1200), Slowdown: live.Known(1.05),
+		GPUEnergyJ: live.Known(1e5 + float64(i)), GPUSource: record.Counter,
+		NodeEnergyJ: live.Known(2e5 + float64(i)), NodeSource: record.Modelled,
+		MeanPowerW: live.Known(83.5), PeakPowerW: live.Known(120), Utilisation: live.Known(0.7),
+		Clocks:     []live.Residency{{Setting: dvfsmodel.Setting{Core: 1200, Mem: 877}, Seconds: 1190}},
+		ThrottledS: map[string]float64{"power_cap": 12.5}, Course: record.Course{Series: series.Series()},
 	}
 }
 
@@ -90,7 +91,7 @@ func stays() []dvfsmodel.Stay {
 
 // restarted is what is known of a run that epd was restarted under.
 func restarted() record.Restarted {
-	return record.Restarted{TimeS: record.Known(100), GPUEnergyJ: record.Known(20_000)}
+	return record.Restarted{TimeS: live.Known(100), GPUEnergyJ: live.Known(20_000)}
 }
 
 // put stores an outcome and wants a receipt.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // runsOf are the run ids that a filter lists, in pages of two.
@@ -44,7 +45,7 @@ func TestRecordedRunsAreFoundByRunJobNodeAndTime(t *testing.T) {
 		o := outcome(i)
 		o.JobID, o.Node = int64(i/2+1), []string{"n1", "n2"}[i%2]
 		put(t, s, o, store.Stored)
-		o.TimeS = record.Known(1)
+		o.TimeS = live.Known(1)
 		if i < 2 {
 			put(t, s, o, store.Conflicting)
 		}
@@ -108,13 +109,13 @@ func putDecided(t *testing.T, s *store.Store, i int) *record.Outcome {
 	sampler := record.NewReadingsSampler(2, time.Second)
 	sampler.Add(0, 3*time.Second, 200, 1200)
 	o.Readings = sampler.Readings()
-	d.JobID, d.RunID, d.HoldOut = o.JobID, o.RunID, record.Known(0.1)
+	d.JobID, d.RunID, d.HoldOut = o.JobID, o.RunID, live.Known(0.1)
 	id, err := s.PutDecision(t.Context(), d)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if o.DecisionID = id; i == 4 {
-		o.GPUEnergyJ = record.Known(1.7e308)
+		o.GPUEnergyJ = live.Known(1.7e308)
 	}
 	put(t, s, o, store.Stored)
 	return o
@@ -127,7 +128,7 @@ func TestRunsThatAreTakenOutCanBePutBackAsTheyWere(t *testing.T) {
 	fill(t, s)
 	for i := 3; i < 9; i++ {
 		o := putDecided(t, s, i)
-		o.TimeS = record.Known(3)
+		o.TimeS = live.Known(3)
 		put(t, s, o, store.Conflicting)
 	}
 	before := everything(t, s)

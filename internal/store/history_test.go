@@ -23,8 +23,8 @@ func past(i int) record.Past {
 	return record.Past{
 		Cluster: "alpha", JobID: fmt.Sprintf("%d_%d", 100+i/4, i%4), Submitted: at, Started: at.Add(time.Minute), Ended: at.Add(time.Hour),
 		User: "ada", Account: "physics", Partition: "gpu", QOS: "normal", Name: []byte("train\xff|\n"),
-		GPUs: record.Known(4), CPUs: record.Known(32), Nodes: record.Known(1), GPUModel: "V100", Limit: live.LimitOf(2 * time.Hour),
-		State: record.Completed, ExitCode: record.Known(0), EnergyJ: record.Known(3.6e6), Utilisation: record.Known(0.5),
+		GPUs: live.Known(4), CPUs: live.Known(32), Nodes: live.Known(1), GPUModel: "V100", Limit: live.LimitOf(2 * time.Hour),
+		State: record.Completed, ExitCode: live.Known(0), EnergyJ: live.Known(3.6e6), Utilisation: live.Known(0.5),
 	}
 }
 
@@ -102,7 +102,7 @@ func TestOfABatchWithAPastJobThatCannotBeNothingIsStored(t *testing.T) {
 		"no submission":      func(p *record.Past) { p.Submitted = time.Time{} },
 		"ended before start": func(p *record.Past) { p.Ended = p.Started.Add(-time.Second) },
 		"started too early":  func(p *record.Past) { p.Started = p.Submitted.Add(-time.Second) },
-		"negative energy":    func(p *record.Past) { p.EnergyJ = record.Known(-1) },
+		"negative energy":    func(p *record.Past) { p.EnergyJ = live.Known(-1) },
 	} {
 		s, _ := openNew(t)
 		wrong := past(1)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // JobFilter says which jobs to list. Empty fields don't restrict.
@@ -37,13 +38,13 @@ type ListedJob struct {
 	record.Job
 	Shown   string            // its state, as [JobFilter] has it
 	Mode    string            // of its latest decision, as are the next two; empty: there is none
-	Arm     record.Arm        // of the decision
+	Arm     live.Arm          // of the decision
 	Setting dvfsmodel.Setting // decided clocks
 	// Locked are the clocks that its ended runs had, each pair once, the lowest first.
 	Locked  []dvfsmodel.Setting
-	Runs    int           // ended ones
-	TimeS   record.Number // of the longest
-	EnergyJ record.Number // of all GPUs; unknown where it is of a run
+	Runs    int         // ended ones
+	TimeS   live.Number // of the longest
+	EnergyJ live.Number // of all GPUs; unknown where it is of a run
 	// Restarted is the same with runs that epd was restarted under, whose job was
 	// suspended, or whose Epilog was late, whose time and energy are in neither of the
 	// two; zero where there are none.

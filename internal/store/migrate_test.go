@@ -132,7 +132,7 @@ func TestADatabaseOfSchema10IsMigratedWithItsRecords(t *testing.T) {
 		}
 	}
 	o, err := s.OutcomesOfJob(t.Context(), "alpha", 1003)
-	if p := o[0].Implausible; err != nil || p.TimeS != record.Known(-60) || p.GPUEnergyJ != record.Known(1.7e308) || p.GPUSource != record.Counter {
+	if p := o[0].Implausible; err != nil || p.TimeS != live.Known(-60) || p.GPUEnergyJ != live.Known(1.7e308) || p.GPUSource != record.Counter {
 		t.Errorf("what can't be isn't kept: %+v, %v", p, err)
 	}
 	if all, err := s.Profiles(t.Context(), record.WorkloadKey{Cluster: "alpha", Workload: "w2", GPUModel: "V100"}, 9); err != nil || len(all) != 1 {
@@ -186,7 +186,7 @@ func TestSumsOfOutcomesThatWerePrunedBySchema3OutliveTheMigration(t *testing.T) 
 		}
 		execute(t, path, string(script))
 	}
-	for _, arm := range []record.Arm{record.Treated, record.HeldOut} {
+	for _, arm := range []live.Arm{live.ArmTreated, live.ArmHeldOut} {
 		execute(t, path, fmt.Sprintf(`INSERT INTO outcome_months (cluster, workload, gpu_model, arm, month, runs, time_s, gpu_energy_j, node_energy_j,
 	done_gpu_runs, done_gpu_j, done_gpu_j2, done_node_runs, done_node_j, done_node_j2)
 VALUES ('alpha', 'pruned', 'V100', '%s', '2026-01', 9, 900, 9000, 9900, 8, 8000, 8000000, 7, 7000, 7000000)`, arm))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // ledger is what a store should hold, in the plainest form.
@@ -50,7 +51,7 @@ func (l *ledger) open(t *rapid.T) {
 func (l *ledger) putOutcome(t *rapid.T) {
 	o := outcome(rapid.IntRange(0, 12).Draw(t, "run"))
 	if rapid.Bool().Draw(t, "variant") {
-		o.GPUEnergyJ, o.Arm = record.Known(5), record.HeldOut
+		o.GPUEnergyJ, o.Arm = live.Known(5), live.ArmHeldOut
 	}
 	receipt, err := l.store.PutOutcome(t.Context(), o)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // outcomeColumn is one value of an outcome as a column: what is written, and what a
@@ -35,23 +36,23 @@ var (
 		plainColumn("decision_id", func(o *record.Outcome) *int64 { return &o.DecisionID }),
 		plainColumn("workload", func(o *record.Outcome) *string { return &o.Workload }),
 		plainColumn("gpu_model", func(o *record.Outcome) *string { return &o.GPUModel }),
-		plainColumn("arm", func(o *record.Outcome) *record.Arm { return &o.Arm }),
+		plainColumn("arm", func(o *record.Outcome) *live.Arm { return &o.Arm }),
 		timeColumn("submitted_us", func(o *record.Outcome) *time.Time { return &o.Submitted }),
 		timeColumn("started_us", func(o *record.Outcome) *time.Time { return &o.Started }),
 		timeColumn("ended_us", func(o *record.Outcome) *time.Time { return &o.Ended }),
 		plainColumn("exit_state", func(o *record.Outcome) *string { return &o.ExitState }),
 		plainColumn("core_mhz", func(o *record.Outcome) *dvfsmodel.MHz { return &o.Setting.Core }),
 		plainColumn("mem_mhz", func(o *record.Outcome) *dvfsmodel.MHz { return &o.Setting.Mem }),
-		numberColumn("time_s", func(o *record.Outcome) *record.Number { return &o.TimeS }),
-		numberColumn("slowdown", func(o *record.Outcome) *record.Number { return &o.Slowdown }),
-		numberColumn("gpu_energy_j", func(o *record.Outcome) *record.Number { return &o.GPUEnergyJ }),
+		numberColumn("time_s", func(o *record.Outcome) *live.Number { return &o.TimeS }),
+		numberColumn("slowdown", func(o *record.Outcome) *live.Number { return &o.Slowdown }),
+		numberColumn("gpu_energy_j", func(o *record.Outcome) *live.Number { return &o.GPUEnergyJ }),
 		plainColumn("gpu_energy_source", func(o *record.Outcome) *record.Source { return &o.GPUSource }),
-		numberColumn("node_energy_j", func(o *record.Outcome) *record.Number { return &o.NodeEnergyJ }),
+		numberColumn("node_energy_j", func(o *record.Outcome) *live.Number { return &o.NodeEnergyJ }),
 		plainColumn("node_energy_source", func(o *record.Outcome) *record.Source { return &o.NodeSource }),
-		numberColumn("mean_power_w", func(o *record.Outcome) *record.Number { return &o.MeanPowerW }),
-		numberColumn("peak_power_w", func(o *record.Outcome) *record.Number { return &o.PeakPowerW }),
-		numberColumn("utilisation", func(o *record.Outcome) *record.Number { return &o.Utilisation }),
-		numberColumn("peak_memory_bytes", func(o *record.Outcome) *record.Number { return &o.PeakMemoryBytes }),
+		numberColumn("mean_power_w", func(o *record.Outcome) *live.Number { return &o.MeanPowerW }),
+		numberColumn("peak_power_w", func(o *record.Outcome) *live.Number { return &o.PeakPowerW }),
+		numberColumn("utilisation", func(o *record.Outcome) *live.Number { return &o.Utilisation }),
+		numberColumn("peak_memory_bytes", func(o *record.Outcome) *live.Number { return &o.PeakMemoryBytes }),
 		plainColumn("unmatched", func(o *record.Outcome) *bool { return &o.Unmatched }),
 	}
 	detailColumns = []outcomeColumn{
@@ -86,7 +87,7 @@ func timeColumn(name string, of func(*record.Outcome) *time.Time) outcomeColumn 
 }
 
 // numberColumn is a column of a figure that may be unknown: NULL then.
-func numberColumn(name string, of func(*record.Outcome) *record.Number) outcomeColumn {
+func numberColumn(name string, of func(*record.Outcome) *live.Number) outcomeColumn {
 	return outcomeColumn{
 		name, func(o *record.Outcome) (any, error) { return number(*of(o)), nil },
 		func(o *record.Outcome) any { return intoNumber{of(o)} },
@@ -113,7 +114,7 @@ func jsonColumn(name string, of func(*record.Outcome) (value any, some bool)) ou
 // What values of rows are scanned into.
 type (
 	intoTime   struct{ to *time.Time }
-	intoNumber struct{ to *record.Number }
+	intoNumber struct{ to *live.Number }
 	intoJSON   struct{ to any }
 	intoSeries struct{ to *record.Series }
 )

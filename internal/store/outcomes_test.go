@@ -12,15 +12,16 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 func TestAnOutcomeComesBackAsItWasStored(t *testing.T) {
 	s, _ := openNew(t)
-	bare := &record.Outcome{Cluster: "alpha", RunID: "bare", JobID: 77, Unmatched: true, Arm: record.Excluded}
+	bare := &record.Outcome{Cluster: "alpha", RunID: "bare", JobID: 77, Unmatched: true, Arm: live.ArmExcluded}
 	stepped := outcome(3)
 	stepped.Stays = stays()
 	over := outcome(4)
-	over.Restarted = record.Restarted{TimeS: record.Known(100)}
+	over.Restarted = record.Restarted{TimeS: live.Known(100)}
 	for _, want := range []*record.Outcome{outcome(1), outcome(2), stepped, over, bare} {
 		put(t, s, want, store.Stored)
 		got, err := s.OutcomesOfJob(t.Context(), "alpha", want.JobID)
@@ -39,7 +40,7 @@ func TestARepeatChangesNothingAndADifferentOneIsKeptAside(t *testing.T) {
 	put(t, s, first, store.Stored)
 	put(t, s, outcome(1), store.Repeated)
 	other := outcome(1)
-	other.GPUEnergyJ = record.Known(7)
+	other.GPUEnergyJ = live.Known(7)
 	put(t, s, other, store.Conflicting)
 	put(t, s, other, store.Conflicting)
 	got, err := s.OutcomesOfJob(t.Context(), "alpha", first.JobID)
@@ -171,12 +172,12 @@ func TestACallerThatLeavesGetsItsOwnReason(t *testing.T) {
 func TestARunOfAnotherNodeUnderTheSameIDIsAnotherRun(t *testing.T) {
 	s, _ := openNew(t)
 	forged := outcome(1)
-	forged.Node, forged.JobID, forged.GPUEnergyJ = "n2", 999, record.Known(1)
+	forged.Node, forged.JobID, forged.GPUEnergyJ = "n2", 999, live.Known(1)
 	put(t, s, forged, store.Stored)
 	put(t, s, outcome(1), store.Stored)
 	put(t, s, outcome(1), store.Repeated)
 	late := *forged
-	late.GPUEnergyJ = record.Known(2)
+	late.GPUEnergyJ = live.Known(2)
 	put(t, s, &late, store.Conflicting)
 	all, err := s.OutcomesOfJob(t.Context(), "alpha", outcome(1).JobID)
 	if err != nil || len(all) != 1 || all[0].GPUEnergyJ != outcome(1).GPUEnergyJ {

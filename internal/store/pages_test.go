@@ -15,6 +15,7 @@ import (
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/store/storetest"
+	"github.com/epplan/epplan/live"
 )
 
 // Of a database of schema 7 the sums are made once, and are the same as if every
@@ -29,10 +30,10 @@ func TestADatabaseOfSchema7HasTheSumsOfItsOutcomes(t *testing.T) {
 		o.JobID, o.Submitted, o.ExitState = job(i).ID, job(i).Submitted, []string{record.Completed, record.Completed, "FAILED", ""}[i%4]
 		o.Ended = o.Ended.Add(time.Duration(i) * 7 * time.Hour)
 		if i%5 == 0 {
-			o.Arm = record.HeldOut
+			o.Arm = live.ArmHeldOut
 		}
 		d := decision(i)
-		d.RunID, d.HoldOut, d.DefaultJ = o.RunID, record.Known(0.05), record.Known(1e5)
+		d.RunID, d.HoldOut, d.DefaultJ = o.RunID, live.Known(0.05), live.Known(1e5)
 		var err error
 		if o.DecisionID, err = s.PutDecision(t.Context(), d); err != nil {
 			t.Fatal(err)
@@ -122,9 +123,9 @@ func TestAListedJobHasItsLatestDecisionAndWhatItsRunsCameTo(t *testing.T) {
 		for node := range 2 {
 			o := outcome(10*i + node)
 			o.JobID, o.Submitted, o.Started, o.Ended = j.ID, j.Submitted, j.Submitted.Add(time.Minute), j.Submitted.Add(time.Hour)
-			o.TimeS, o.GPUEnergyJ = record.Known(float64(100*(i+1)+node)), record.Known(1000)
+			o.TimeS, o.GPUEnergyJ = live.Known(float64(100*(i+1)+node)), live.Known(1000)
 			if i == 1 && node == 1 {
-				o.GPUEnergyJ, o.Submitted = record.Number{}, time.Time{}
+				o.GPUEnergyJ, o.Submitted = live.Number{}, time.Time{}
 			}
 			d := decision(1)
 			d.Node, d.RunID, d.Created, d.Setting.Core = fmt.Sprint("n", node), o.RunID, o.Started, dvfsmodel.Setting{Core: 900}.Core
@@ -139,10 +140,10 @@ func TestAListedJobHasItsLatestDecisionAndWhatItsRunsCameTo(t *testing.T) {
 		t.Fatalf("%+v, %v", page, err)
 	}
 	late, early := page.Jobs[0], page.Jobs[1]
-	if !late.Submitted.Equal(second.Submitted) || late.Runs != 2 || late.TimeS != record.Known(201) || late.EnergyJ != (record.Number{}) {
+	if !late.Submitted.Equal(second.Submitted) || late.Runs != 2 || late.TimeS != live.Known(201) || late.EnergyJ != (live.Number{}) {
 		t.Errorf("%+v", late)
 	}
-	if early.Runs != 2 || early.TimeS != record.Known(101) || early.EnergyJ != record.Known(2000) || early.Mode != "enforce" || early.Setting.Core != 900 {
+	if early.Runs != 2 || early.TimeS != live.Known(101) || early.EnergyJ != live.Known(2000) || early.Mode != "enforce" || early.Setting.Core != 900 {
 		t.Errorf("%+v", early)
 	}
 }
@@ -190,7 +191,7 @@ func TestAListedJobHasWhatRunsCameToThatEpdWasRestartedUnder(t *testing.T) {
 	end := func(n int, change func(o *record.Outcome)) {
 		t.Helper()
 		o := outcome(n)
-		o.JobID, o.Submitted, o.Started, o.TimeS, o.GPUEnergyJ = j.ID, j.Submitted, j.Submitted.Add(time.Minute), record.Known(60), record.Known(1000)
+		o.JobID, o.Submitted, o.Started, o.TimeS, o.GPUEnergyJ = j.ID, j.Submitted, j.Submitted.Add(time.Minute), live.Known(60), live.Known(1000)
 		change(o)
 		put(t, s, o, store.Stored)
 	}
@@ -199,15 +200,15 @@ func TestAListedJobHasWhatRunsCameToThatEpdWasRestartedUnder(t *testing.T) {
 		t.Errorf("without such a run: %+v", row.Restarted)
 	}
 	end(2, func(o *record.Outcome) {
-		o.TimeS, o.GPUEnergyJ, o.Restarted = record.Number{}, record.Number{}, restarted()
+		o.TimeS, o.GPUEnergyJ, o.Restarted = live.Number{}, live.Number{}, restarted()
 	})
-	if row := list(); row.Restarted != (record.Restarted{TimeS: record.Known(100), GPUEnergyJ: record.Known(21_000)}) || row.TimeS != record.Known(60) || row.EnergyJ != (record.Number{}) {
+	if row := list(); row.Restarted != (record.Restarted{TimeS: live.Known(100), GPUEnergyJ: live.Known(21_000)}) || row.TimeS != live.Known(60) || row.EnergyJ != (live.Number{}) {
 		t.Errorf("with one: %+v", row)
 	}
 	end(3, func(o *record.Outcome) { // its counters told nothing
-		o.TimeS, o.GPUEnergyJ, o.Restarted = record.Number{}, record.Number{}, record.Restarted{TimeS: record.Known(300)}
+		o.TimeS, o.GPUEnergyJ, o.Restarted = live.Number{}, live.Number{}, record.Restarted{TimeS: live.Known(300)}
 	})
-	if row := list(); row.Restarted != (record.Restarted{TimeS: record.Known(300)}) {
+	if row := list(); row.Restarted != (record.Restarted{TimeS: live.Known(300)}) {
 		t.Errorf("with one of unknown energy: %+v", row)
 	}
 }

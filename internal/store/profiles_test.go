@@ -9,6 +9,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // profile is that of a run of half a minute on one GPU.
@@ -26,7 +27,7 @@ func TestOnlyWholeCompletedRunsThatWereAloneHaveATellingProfile(t *testing.T) {
 		func(*record.Outcome) {},
 		func(o *record.Outcome) { o.Profile.Alone = false },
 		func(o *record.Outcome) { o.ExitState = "TIMEOUT" },
-		func(o *record.Outcome) { o.TimeS = record.Number{} },
+		func(o *record.Outcome) { o.TimeS = live.Number{} },
 		func(o *record.Outcome) { o.Unmatched = true },
 		func(o *record.Outcome) { o.Profile = record.Profile{} },
 		func(o *record.Outcome) { o.Setting = dvfsmodel.Setting{} },
@@ -42,7 +43,7 @@ func TestOnlyWholeCompletedRunsThatWereAloneHaveATellingProfile(t *testing.T) {
 		t.Fatalf("%+v, %v", all, err)
 	}
 	want := profile()
-	if p := &all[1]; !bytes.Equal(p.Profile.Encode(), want.Encode()) || p.TimeS != 1200 || p.Slowdown != record.Known(1.05) || p.Setting.Core != 1200 || p.Ended.IsZero() {
+	if p := &all[1]; !bytes.Equal(p.Profile.Encode(), want.Encode()) || p.TimeS != 1200 || p.Slowdown != live.Known(1.05) || p.Setting.Core != 1200 || p.Ended.IsZero() {
 		t.Errorf("%+v", p)
 	}
 	if last, err := s.Profiles(t.Context(), workload(0), 1); err != nil || len(last) != 1 || last[0].RunID != "run-000018" {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 func TestPruningKeepsTheMeansAndKnowsRepeats(t *testing.T) {
@@ -19,11 +20,11 @@ func TestPruningKeepsTheMeansAndKnowsRepeats(t *testing.T) {
 		o := outcome(i)
 		switch i % 7 {
 		case 0:
-			o.Arm = record.HeldOut
+			o.Arm = live.ArmHeldOut
 		case 1:
 			o.ExitState = "FAILED"
 		case 2:
-			o.GPUEnergyJ = record.Number{}
+			o.GPUEnergyJ = live.Number{}
 		case 3:
 			o.Unmatched = true
 		}
@@ -54,7 +55,7 @@ func TestPruningKeepsTheMeansAndKnowsRepeats(t *testing.T) {
 	}
 	put(t, s, outcome(4), store.Repeated) // pruned, and neither of the special kinds
 	changed := outcome(4)
-	changed.TimeS = record.Known(1)
+	changed.TimeS = live.Known(1)
 	put(t, s, changed, store.Conflicting)
 	again, err := s.Strata(t.Context(), "alpha", time.Time{})
 	if err != nil {
@@ -86,17 +87,17 @@ func TestStrataAreMeansByWorkloadAndArm(t *testing.T) {
 	s, _ := openNew(t)
 	for i, energy := range []float64{100, 110, 120} {
 		o := outcome(3 * i) // one workload
-		o.GPUEnergyJ = record.Known(energy)
+		o.GPUEnergyJ = live.Known(energy)
 		put(t, s, o, store.Stored)
 	}
 	held := outcome(9)
-	held.Arm, held.GPUEnergyJ = record.HeldOut, record.Known(150)
+	held.Arm, held.GPUEnergyJ = live.ArmHeldOut, live.Known(150)
 	put(t, s, held, store.Stored)
 	strata, err := s.Strata(t.Context(), "alpha", time.Time{})
 	if err != nil || len(strata) != 2 {
 		t.Fatalf("%+v, %v", strata, err)
 	}
-	if got, want := strata[0].GPU, (record.EnergyMean{Runs: 1, MeanJ: 150}); strata[0].Arm != record.HeldOut || got != want {
+	if got, want := strata[0].GPU, (record.EnergyMean{Runs: 1, MeanJ: 150}); strata[0].Arm != live.ArmHeldOut || got != want {
 		t.Errorf("held out: %+v", strata[0])
 	}
 	if got, want := strata[1].GPU, (record.EnergyMean{Runs: 3, MeanJ: 110, VarianceJ2: 100, Freedom: 2}); !sameMean(got, want) {

@@ -28,13 +28,13 @@ func job(i int) *record.Job {
 // decision is a decision for job i.
 func decision(i int) *record.Decision {
 	interval := func(v float64) record.Interval {
-		return record.Interval{Value: record.Known(v), Low: record.Known(0.9 * v), High: record.Known(1.1 * v)}
+		return record.Interval{Value: live.Known(v), Low: live.Known(0.9 * v), High: live.Known(1.1 * v)}
 	}
 	return &record.Decision{
 		Cluster: "alpha", JobID: int64(1000 + i), Node: "n1", Token: fmt.Sprintf("token-%d", i), RunID: "r", Workload: "w0",
 		GPUModel: "V100", Setting: dvfsmodel.Setting{Core: 1200, Mem: 877}, TimeS: interval(100), PowerW: interval(80),
-		EnergyJ: record.Interval{Value: record.Known(8000)}, Reason: "deadline-bound", Mode: "enforce",
-		ConfigVersion: "c1", ModelVersion: 3, Arm: record.HeldOut, Created: start,
+		EnergyJ: record.Interval{Value: live.Known(8000)}, Reason: "deadline-bound", Mode: "enforce",
+		ConfigVersion: "c1", ModelVersion: 3, Arm: live.ArmHeldOut, Created: start,
 	}
 }
 
@@ -50,7 +50,7 @@ func fill(tb testing.TB, s *store.Store) {
 	}
 	put(tb, s, recent, store.Stored)
 	other := *recent
-	other.TimeS = record.Known(1)
+	other.TimeS = live.Known(1)
 	put(tb, s, &other, store.Conflicting)
 	if err := s.PutJob(ctx, job(1)); err != nil {
 		tb.Fatal(err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // damaged makes a database with records that Open refuses, and returns what
@@ -142,8 +143,8 @@ func TestTheSameRunSaidToHaveEndedOtherwiseIsARepeat(t *testing.T) {
 	s, _ := openNew(t)
 	put(t, s, outcome(1), store.Stored)
 	late := outcome(1) // Slurm has forgotten the job
-	late.ExitState, late.Restart, late.DecisionID, late.Workload, late.Arm = "", 0, 0, "", record.Excluded
-	late.Submitted, late.Slowdown = record.Micro(start.AddDate(0, 0, -1)), record.Number{}
+	late.ExitState, late.Restart, late.DecisionID, late.Workload, late.Arm = "", 0, 0, "", live.ArmExcluded
+	late.Submitted, late.Slowdown = record.Micro(start.AddDate(0, 0, -1)), live.Number{}
 	put(t, s, late, store.Repeated)
 	all, err := s.OutcomesOfJob(t.Context(), "alpha", outcome(1).JobID)
 	if err != nil || len(all) != 1 || all[0].ExitState != record.Completed {

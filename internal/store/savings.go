@@ -8,6 +8,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // jobsOf begins a query whose rows are jobs, each on all its nodes, which end at
@@ -185,7 +186,7 @@ func believed(sums ...float64) bool {
 // comes with the jobs that were drawn, and no choice of ours.
 func stratumOf(parts []sums) record.Stratum {
 	out := parts[0].Stratum
-	if out.Arm == record.Constant {
+	if out.Arm == live.ArmConstant {
 		for i := range parts[1:] {
 			parts[0].add(&parts[1+i])
 		}

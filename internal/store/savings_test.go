@@ -8,19 +8,20 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // decidedRun stores a decision for a clock and the outcome of its run.
 func decidedRun(t *testing.T, s *store.Store, i int, core dvfsmodel.MHz, holdOut, joules float64, change func(*record.Outcome)) {
 	t.Helper()
 	d := decision(i)
-	d.Setting.Core, d.HoldOut, d.DefaultJ, d.Arm = core, record.Known(holdOut), record.Known(200), record.Treated
+	d.Setting.Core, d.HoldOut, d.DefaultJ, d.Arm = core, live.Known(holdOut), live.Known(200), live.ArmTreated
 	id, err := s.PutDecision(t.Context(), d)
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := outcome(3 * i) // one workload
-	o.DecisionID, o.GPUEnergyJ, o.JobID = id, record.Known(joules), d.JobID
+	o.DecisionID, o.GPUEnergyJ, o.JobID = id, live.Known(joules), d.JobID
 	if change != nil {
 		change(o)
 	}
@@ -47,7 +48,7 @@ func both(t *testing.T, s *store.Store, want []record.Stratum) {
 }
 
 func stratum(holdOut float64, gpu record.EnergyMean, predicted record.Predicted) record.Stratum {
-	return record.Stratum{WorkloadKey: workload(0), HoldOut: holdOut, Arm: record.Treated, GPU: gpu, Predicted: predicted}
+	return record.Stratum{WorkloadKey: workload(0), HoldOut: holdOut, Arm: live.ArmTreated, GPU: gpu, Predicted: predicted}
 }
 
 // Runs at other clocks differ by more than chance: their scatter is that around
@@ -73,10 +74,10 @@ func TestScatterInTheConstantArmIsThatOfAllItsRuns(t *testing.T) {
 		core   dvfsmodel.MHz
 		joules float64
 	}{{1000, 100}, {1000, 110}, {0, 150}} {
-		decidedRun(t, s, i, run.core, 0.05, run.joules, func(o *record.Outcome) { o.Arm = record.Constant })
+		decidedRun(t, s, i, run.core, 0.05, run.joules, func(o *record.Outcome) { o.Arm = live.ArmConstant })
 	}
 	want := stratum(0.05, record.EnergyMean{Runs: 3, MeanJ: 120, VarianceJ2: (400. + 100 + 900) / 2, Freedom: 2}, record.Predicted{Runs: 3, DefaultJ: 600, GPUJ: 360})
-	want.Arm = record.Constant
+	want.Arm = live.ArmConstant
 	both(t, s, []record.Stratum{want})
 }
 
@@ -96,24 +97,24 @@ func TestAnotherHoldOutIsAnotherStratum(t *testing.T) {
 // was one isn't mixed with it.
 func TestAnotherConstantArmIsAnotherStratum(t *testing.T) {
 	s, _ := openNew(t)
-	for i, part := range []record.Number{{}, record.Known(0.1), record.Known(0.2)} {
+	for i, part := range []live.Number{{}, live.Known(0.1), live.Known(0.2)} {
 		d := decision(i)
-		d.HoldOut, d.ConstantArm, d.Arm = record.Known(0.05), part, record.Constant
+		d.HoldOut, d.ConstantArm, d.Arm = live.Known(0.05), part, live.ArmConstant
 		id, err := s.PutDecision(t.Context(), d)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if stored, err := s.DecisionByToken(t.Context(), d.Cluster, d.Token); err != nil || stored.ConstantArm != part || stored.Arm != record.Constant {
+		if stored, err := s.DecisionByToken(t.Context(), d.Cluster, d.Token); err != nil || stored.ConstantArm != part || stored.Arm != live.ArmConstant {
 			t.Errorf("%+v, %v", stored, err)
 		}
 		o := outcome(3 * i)
-		o.DecisionID, o.JobID, o.Arm, o.GPUEnergyJ = id, d.JobID, record.Constant, record.Known(float64(100*(i+1)))
+		o.DecisionID, o.JobID, o.Arm, o.GPUEnergyJ = id, d.JobID, live.ArmConstant, live.Known(float64(100*(i+1)))
 		put(t, s, o, store.Stored)
 	}
 	want := make([]record.Stratum, 3)
 	for i, part := range []float64{0, 0.1, 0.2} {
 		want[i] = stratum(0.05, record.EnergyMean{Runs: 1, MeanJ: float64(100 * (i + 1))}, record.Predicted{})
-		want[i].Arm, want[i].ConstantArm = record.Constant, part
+		want[i].Arm, want[i].ConstantArm = live.ArmConstant, part
 	}
 	both(t, s, want)
 }
@@ -127,7 +128,7 @@ func TestTheNodesOfAJobAreOneRun(t *testing.T) {
 			decidedRun(t, s, 10*job+node, 1000, 0.05, max(0, joules), func(o *record.Outcome) {
 				o.JobID, o.Submitted, o.Node = int64(7+job), start, fmt.Sprintf("n%d", node)
 				if joules < 0 {
-					o.GPUEnergyJ = record.Number{}
+					o.GPUEnergyJ = live.Number{}
 				}
 			})
 		}
@@ -146,23 +147,23 @@ func TestEndingsCountJobsByArm(t *testing.T) {
 		decidedRun(t, s, i, 1000, 0.05, 100, func(o *record.Outcome) { o.ExitState = state })
 	}
 	held := outcome(90)
-	held.Arm = record.HeldOut
+	held.Arm = live.ArmHeldOut
 	put(t, s, held, store.Stored)
 	out := outcome(93)
-	out.Arm = record.Excluded
+	out.Arm = live.ArmExcluded
 	put(t, s, out, store.Stored)
 	strata, err := s.Strata(t.Context(), "alpha", time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := make(map[record.Arm]record.Endings)
+	got := make(map[live.Arm]record.Endings)
 	for _, stratum := range strata {
 		all := got[stratum.Arm]
 		all.Ended += stratum.Endings.Ended
 		all.Completed += stratum.Endings.Completed
 		got[stratum.Arm] = all
 	}
-	if len(got) != 2 || got[record.Treated] != (record.Endings{Ended: 4, Completed: 2}) || got[record.HeldOut] != (record.Endings{Ended: 1, Completed: 1}) {
+	if len(got) != 2 || got[live.ArmTreated] != (record.Endings{Ended: 4, Completed: 2}) || got[live.ArmHeldOut] != (record.Endings{Ended: 1, Completed: 1}) {
 		t.Errorf("%+v", got)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"regexp"
 
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // Sums over jobs that ended are kept in energy_sums, by the day of their end and
@@ -93,7 +94,7 @@ func bookOutcome(ctx context.Context, conn *sql.Conn, id int64, o *record.Outcom
 	if err := showEnd(ctx, conn, o); err != nil {
 		return err
 	}
-	if o.Workload == "" || o.Arm == record.Excluded || o.ExitState == "" || o.ExitState == stateRequeued {
+	if o.Workload == "" || o.Arm == live.ArmExcluded || o.ExitState == "" || o.ExitState == stateRequeued {
 		return nil
 	}
 	job := []any{o.Cluster, o.JobID, micros(o.Submitted), o.Workload, o.GPUModel, string(o.Arm)}

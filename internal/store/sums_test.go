@@ -15,6 +15,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // scroll is all outcomes that came, as a store should count them.
@@ -103,7 +104,7 @@ func (s *scroll) draw(t *rapid.T) scrolled {
 	o.JobID, o.RunID = job, fmt.Sprintf("run-%d-%d", job, rapid.IntRange(0, 5).Draw(t, "run"))
 	o.Workload = rapid.SampledFrom([]string{"a", "a", "b", ""}).Draw(t, "workload")
 	o.GPUModel = "V100"
-	o.Arm = rapid.SampledFrom([]record.Arm{record.Treated, record.Treated, record.HeldOut, record.Constant, record.Excluded}).Draw(t, "arm")
+	o.Arm = rapid.SampledFrom([]live.Arm{live.ArmTreated, live.ArmTreated, live.ArmHeldOut, live.ArmConstant, live.ArmExcluded}).Draw(t, "arm")
 	o.ExitState = rapid.SampledFrom([]string{record.Completed, record.Completed, record.Completed, "FAILED", "REQUEUED", ""}).Draw(t, "state")
 	o.Started, o.Ended = time.Time{}, start.Add(time.Duration(rapid.IntRange(-30, 90).Draw(t, "hours"))*time.Hour)
 	if rapid.IntRange(0, 9).Draw(t, "endless") == 0 {
@@ -114,18 +115,18 @@ func (s *scroll) draw(t *rapid.T) scrolled {
 		o.Submitted = time.Time{}
 	}
 	o.Unmatched = rapid.IntRange(0, 9).Draw(t, "unmatched") == 0
-	energy := func(name string) record.Number {
+	energy := func(name string) live.Number {
 		if rapid.IntRange(0, 6).Draw(t, name+" unknown") == 0 {
-			return record.Number{}
+			return live.Number{}
 		}
-		return record.Known(float64(rapid.IntRange(1, 1e6).Draw(t, name)))
+		return live.Known(float64(rapid.IntRange(1, 1e6).Draw(t, name)))
 	}
-	o.GPUEnergyJ, o.NodeEnergyJ, o.TimeS = energy("gpu"), energy("node"), record.Known(600)
+	o.GPUEnergyJ, o.NodeEnergyJ, o.TimeS = energy("gpu"), energy("node"), live.Known(600)
 	o.Setting.Core = dvfsmodel.MHz(rapid.SampledFrom([]int{900, 1200}).Draw(t, "core"))
 	d := decision(int(job))
 	d.JobID, d.RunID, d.Node = max(job, 1), o.RunID, o.Node
-	d.HoldOut, d.DefaultJ = record.Known(rapid.SampledFrom([]float64{0.05, 0.2}).Draw(t, "lot")), energy("default")
-	d.ConstantArm = rapid.SampledFrom([]record.Number{{}, record.Known(0), record.Known(0.1)}).Draw(t, "constant arm")
+	d.HoldOut, d.DefaultJ = live.Known(rapid.SampledFrom([]float64{0.05, 0.2}).Draw(t, "lot")), energy("default")
+	d.ConstantArm = rapid.SampledFrom([]live.Number{{}, live.Known(0), live.Known(0.1)}).Draw(t, "constant arm")
 	d.Setting.Core = dvfsmodel.MHz(rapid.SampledFrom([]int{900, 1200, 1380}).Draw(t, "decided"))
 	d.Created = s.now.Add(-time.Duration(rapid.IntRange(0, 50).Draw(t, "age")) * time.Hour)
 	return scrolled{Outcome: *o, decision: *d, received: s.now}
@@ -193,7 +194,7 @@ func (o *scrolled) jobKey() string {
 func (s *scroll) strata(since time.Time) map[string]cell {
 	jobs := make(map[string][]scrolled)
 	for _, o := range slices.Concat(s.kept, s.gone) {
-		if o.Unmatched || o.Workload == "" || o.Arm == record.Excluded || o.ExitState == "" || o.ExitState == "REQUEUED" {
+		if o.Unmatched || o.Workload == "" || o.Arm == live.ArmExcluded || o.ExitState == "" || o.ExitState == "REQUEUED" {
 			continue
 		}
 		jobs[o.jobKey()] = append(jobs[o.jobKey()], o)
@@ -260,7 +261,7 @@ func countJob(runs []scrolled) (key string, c cell, end time.Time) {
 			one.predicted, one.defaultJ, one.predicted1 = 1, c.defaultJ, c.gpu
 		}
 	}
-	if runs[0].Arm == record.Constant {
+	if runs[0].Arm == live.ArmConstant {
 		core = 0 // their scatter is that of all of them
 	}
 	return fmt.Sprintf("%s %s %g %g %g", runs[0].Workload, runs[0].Arm, lot, constant, core), one, end

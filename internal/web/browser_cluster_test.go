@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/steer"
@@ -22,10 +21,10 @@ import (
 func decision(job int64) record.Decision {
 	return record.Decision{
 		ID: job, Cluster: "alpha", JobID: job, Node: "n1", RunID: "run-0", Workload: workload, GPUModel: "V100",
-		Setting: dvfsmodel.Setting{Core: 1110, Mem: 877}, Rung: "model", Mode: "enforce", ConfigVersion: "a1b2c3", ModelVersion: 3, Arm: record.Treated,
-		TimeS:  record.Interval{Value: record.Known(2882), Low: record.Known(2738), High: record.Known(3055)},
-		PowerW: record.Interval{Value: record.Known(171)}, EnergyJ: record.Interval{Value: record.Known(985600)}, DefaultJ: record.Known(1.197e6),
-		Reason: "model version 3 of 9 runs; optimum", Created: shownAt.Add(-50 * time.Minute), HoldOut: record.Known(.05),
+		Setting: dvfsmodel.Setting{Core: 1110, Mem: 877}, Rung: "model", Mode: "enforce", ConfigVersion: "a1b2c3", ModelVersion: 3, Arm: live.ArmTreated,
+		TimeS:  record.Interval{Value: live.Known(2882), Low: live.Known(2738), High: live.Known(3055)},
+		PowerW: record.Interval{Value: live.Known(171)}, EnergyJ: record.Interval{Value: live.Known(985600)}, DefaultJ: live.Known(1.197e6),
+		Reason: "model version 3 of 9 runs; optimum", Created: shownAt.Add(-50 * time.Minute), HoldOut: live.Known(.05),
 	}
 }
 
@@ -37,19 +36,19 @@ const (
 )
 
 // restarted is what is known of the run that epd was restarted under.
-var restarted = record.Restarted{TimeS: record.Known(5025), GPUEnergyJ: record.Known(912000)}
+var restarted = record.Restarted{TimeS: live.Known(5025), GPUEnergyJ: live.Known(912000)}
 
 // unlike makes a run one of those.
 func unlike(o *record.Outcome) {
 	switch o.JobID {
 	case adaptedJob:
-		o.Slowdown, o.Stays = record.Known(1.0173), []dvfsmodel.Stay{
+		o.Slowdown, o.Stays = live.Known(1.0173), []dvfsmodel.Stay{
 			{Core: 600, Seconds: 1130, Work: 12, Energy: 96_000, Rest: 1040, RestEnergy: 83_000, Begun: 8},
 			{Core: 1380, Seconds: 1690, Work: 1655, Energy: 870_000, Begun: 9},
 			{Core: 990, Seconds: 6, Work: 2, Energy: 1900, Begun: 1},
 		}
 	case restartedJob:
-		o.TimeS, o.GPUEnergyJ, o.Restarted = record.Number{}, record.Number{}, restarted
+		o.TimeS, o.GPUEnergyJ, o.Restarted = live.Number{}, live.Number{}, restarted
 	}
 }
 
@@ -61,13 +60,13 @@ func jobRow(i int) epdapi.JobRow {
 			State: []string{"COMPLETED", "RUNNING", "FAILED", "TIMEOUT"}[i%4], Submitted: shownAt.Add(-time.Duration(i) * time.Hour), Nodes: 1, GPUs: 2,
 			Limit: live.LimitOfSeconds(7200), Workload: workload, Scripted: true,
 		},
-		Mode: "enforce", Arm: record.Treated, Setting: dvfsmodel.Setting{Core: 1110, Mem: 877}, Runs: 1, TimeS: record.Known(2900), EnergyJ: record.Known(490000),
+		Mode: "enforce", Arm: live.ArmTreated, Setting: dvfsmodel.Setting{Core: 1110, Mem: 877}, Runs: 1, TimeS: live.Known(2900), EnergyJ: live.Known(490000),
 	}
 	if i == 2 {
 		row.Name, row.User = hostile, "<b>eve</b>"
 	}
 	if i == restartedJob-4711 {
-		row.TimeS, row.EnergyJ, row.Restarted = record.Number{}, record.Number{}, restarted
+		row.TimeS, row.EnergyJ, row.Restarted = live.Number{}, live.Number{}, restarted
 	}
 	return row
 }
@@ -79,8 +78,8 @@ func (c *cluster) Status(context.Context) (*epdapi.Status, error) {
 
 func (c *cluster) controller() epdapi.ControllerStatus {
 	return epdapi.ControllerStatus{
-		Cluster: "alpha", Started: shownAt.Add(-72 * time.Hour), ConfigVersion: "a1b2c3", Mode: config.Enforce,
-		Modes: map[string]config.Mode{"debug": config.Observe, "test": config.Advise}, HoldOut: .05, Jobs: 40, Models: 7, Decisions: 900, Applied: 850, HeldOut: 50,
+		Cluster: "alpha", Started: shownAt.Add(-72 * time.Hour), ConfigVersion: "a1b2c3", Mode: live.Enforce,
+		Modes: map[string]live.Mode{"debug": live.Observe, "test": live.Advise}, HoldOut: .05, Jobs: 40, Models: 7, Decisions: 900, Applied: 850, HeldOut: 50,
 		Queue: epdapi.SyncStatus{At: shownAt.Add(-10 * time.Second)},
 	}
 }
@@ -108,7 +107,7 @@ func (c *cluster) Overview(context.Context) (*epdapi.Overview, error) {
 	}
 	for i := range 6 {
 		o.Jobs = append(o.Jobs, jobRow(i))
-		d := epdapi.JobDecision{Decision: decision(int64(4711 + i)), Name: jobRow(i).Name, User: "ada", Partition: "gpu", Apply: i%2 == 0, Would: record.Known(1.07e5)}
+		d := epdapi.JobDecision{Decision: decision(int64(4711 + i)), Name: jobRow(i).Name, User: "ada", Partition: "gpu", Apply: i%2 == 0, Would: live.Known(1.07e5)}
 		o.Decisions = append(o.Decisions, d)
 	}
 	return o, nil
@@ -145,11 +144,11 @@ func (c *cluster) Job(_ context.Context, id slurm.JobID) (*epdapi.JobView, error
 		}},
 	}
 	view.Outcomes = []epdapi.Outcome{{Outcome: record.Outcome{
-		Cluster: "alpha", RunID: "run-0", JobID: int64(id), Node: "n1", DecisionID: int64(id), Workload: workload, GPUModel: "V100", Arm: record.Treated,
+		Cluster: "alpha", RunID: "run-0", JobID: int64(id), Node: "n1", DecisionID: int64(id), Workload: workload, GPUModel: "V100", Arm: live.ArmTreated,
 		Submitted: row.Submitted, Started: shownAt.Add(-50 * time.Minute), Ended: shownAt.Add(-2 * time.Minute), GPUs: []string{"GPU-1", "GPU-2"}, ExitState: "COMPLETED",
-		Setting: dvfsmodel.Setting{Core: 1110, Mem: 877}, TimeS: record.Known(2880), GPUEnergyJ: record.Known(980000), NodeEnergyJ: record.Known(1.4e6),
-		MeanPowerW: record.Known(340), PeakPowerW: record.Known(401), Utilisation: record.Known(.93), PeakMemoryBytes: record.Known(12e9),
-		Clocks: []record.ClockShare{{Setting: dvfsmodel.Setting{Core: 1110, Mem: 877}, Seconds: 2800}}, ThrottledS: map[string]float64{"sw_power_cap": 12},
+		Setting: dvfsmodel.Setting{Core: 1110, Mem: 877}, TimeS: live.Known(2880), GPUEnergyJ: live.Known(980000), NodeEnergyJ: live.Known(1.4e6),
+		MeanPowerW: live.Known(340), PeakPowerW: live.Known(401), Utilisation: live.Known(.93), PeakMemoryBytes: live.Known(12e9),
+		Clocks: []live.Residency{{Setting: dvfsmodel.Setting{Core: 1110, Mem: 877}, Seconds: 2800}}, ThrottledS: map[string]float64{"sw_power_cap": 12},
 	}}}
 	unlike(&view.Outcomes[0].Outcome)
 	return view, nil
@@ -160,14 +159,14 @@ func (c *cluster) Series(context.Context, slurm.JobID) (*epdapi.JobSeries, error
 		b := epdapi.Band{IntervalS: 45}
 		for i := range 64 {
 			v := mean + wave*math.Sin(float64(i)/5)
-			b.Mean, b.Low, b.High = append(b.Mean, record.Known(v)), append(b.Low, record.Known(v-wave/3)), append(b.High, record.Known(v+wave/3))
+			b.Mean, b.Low, b.High = append(b.Mean, live.Known(v)), append(b.Low, live.Known(v-wave/3)), append(b.High, live.Known(v+wave/3))
 		}
-		b.Mean[20], b.Low[20], b.High[20] = record.Number{}, record.Number{}, record.Number{}
+		b.Mean[20], b.Low[20], b.High[20] = live.Number{}, live.Number{}, live.Number{}
 		return b
 	}
 	used := epdapi.Series{IntervalS: 45}
 	for i := range 64 {
-		used.Values = append(used.Values, record.Known(.9+.08*math.Sin(float64(i))))
+		used.Values = append(used.Values, live.Known(.9+.08*math.Sin(float64(i))))
 	}
 	return &epdapi.JobSeries{Runs: []epdapi.RunSeries{{
 		RunID: "run-0", Node: "n1", GPUModel: "V100", GPUs: 2, Started: shownAt.Add(-50 * time.Minute), Ended: shownAt.Add(-2 * time.Minute), At: shownAt.Add(-2 * time.Minute),
@@ -207,7 +206,7 @@ func (c *cluster) Nodes(context.Context) (*epdapi.NodeList, error) {
 		for g := range 4 {
 			gpu := epdapi.NodeGPU{
 				GPU:  epdapi.GPU{UUID: fmt.Sprintf("GPU-%d-%d", i, g), Bus: "0000:3b:00.0", Model: "V100", Minor: g, Setting: dvfsmodel.Setting{Core: 1110, Mem: 877}, Power: 170},
-				Read: true, Utilisation: record.Known(.9), Writes: 40, MinCore: 510, MaxCore: 1530,
+				Read: true, Utilisation: live.Known(.9), Writes: 40, MinCore: 510, MaxCore: 1530,
 			}
 			if i == 0 && g < 2 {
 				gpu.LockedCore, gpu.Journal = 1110, &epdapi.JournalEntry{Since: shownAt.Add(-50 * time.Minute), RunID: "run-0", Job: 4712}

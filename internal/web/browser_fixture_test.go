@@ -51,15 +51,15 @@ func learnt(version int64) *epdapi.ModelFit {
 		core := 1380 - 60*float64(i%10)
 		t, p := timeAt(core)*(1+.02*math.Sin(float64(7*i))), powerAt(core)*(1+.015*math.Cos(float64(5*i)))
 		point := epdapi.FitPoint{
-			RunID: fmt.Sprintf("run-%d", i), JobID: int64(4711 + i), Node: "n1", Arm: record.Treated, Ended: shownAt.Add(-time.Duration(i) * time.Hour),
-			Setting: dvfsmodel.Setting{Core: dvfsmodel.MHz(core), Mem: 877}, TimeS: record.Known(t), PowerW: record.Known(p), EnergyJ: record.Known(t * p),
-			Used: true, Weight: 1, Within: true, Before: i > 2, Off: record.Known(t/timeAt(core) - 1),
+			RunID: fmt.Sprintf("run-%d", i), JobID: int64(4711 + i), Node: "n1", Arm: live.ArmTreated, Ended: shownAt.Add(-time.Duration(i) * time.Hour),
+			Setting: dvfsmodel.Setting{Core: dvfsmodel.MHz(core), Mem: 877}, TimeS: live.Known(t), PowerW: live.Known(p), EnergyJ: live.Known(t * p),
+			Used: true, Weight: 1, Within: true, Before: i > 2, Off: live.Known(t/timeAt(core) - 1),
 		}
 		switch i {
 		case 4:
-			point.Used, point.Within, point.Why, point.TimeS = false, false, "it ended in state TIMEOUT", record.Known(.6*t)
+			point.Used, point.Within, point.Why, point.TimeS = false, false, "it ended in state TIMEOUT", live.Known(.6*t)
 		case 7:
-			point.Weight, point.Outlier, point.Arm = 0.3, "its time is 3.1 deviations off", record.HeldOut
+			point.Weight, point.Outlier, point.Arm = 0.3, "its time is 3.1 deviations off", live.ArmHeldOut
 		}
 		f.Points = append(f.Points, point)
 	}
@@ -107,17 +107,17 @@ func waiting(jobs int) *epdapi.Queue {
 	for i := range jobs {
 		j := epdapi.QueuedJob{
 			ID: int64(5000 + i), Name: "train-" + strconv.Itoa(i), User: []string{"ada", "grace", "edsger"}[i%3], Partition: "gpu", State: string(slurm.Pending),
-			Tasks: 1, Nodes: 1, GPUs: 1 + i%4, AgeS: record.Known(60 * float64(jobs-i)), Limit: live.LimitOfSeconds(3600 + 600*float64(i%7)),
+			Tasks: 1, Nodes: 1, GPUs: 1 + i%4, AgeS: live.Known(60 * float64(jobs-i)), Limit: live.LimitOfSeconds(3600 + 600*float64(i%7)),
 		}
 		switch i % 6 {
 		case 1:
-			j.State, j.AgeS, j.EndsS = string(slurm.Running), record.Known(1200), record.Known(2400)
+			j.State, j.AgeS, j.EndsS = string(slurm.Running), live.Known(1200), live.Known(2400)
 		case 2:
-			j.DeadlineS = record.Known(20000)
+			j.DeadlineS = live.Known(20000)
 		case 4:
 			j.Workload = workload
 		case 3:
-			j.RuntimeS, j.PowerW = record.Known(1500), record.Known(180)
+			j.RuntimeS, j.PowerW = live.Known(1500), live.Known(180)
 		case 5:
 			j.Held = i == 5
 			if i == 11 {

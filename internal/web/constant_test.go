@@ -7,7 +7,7 @@ import (
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report/page"
-	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // The pages tell of the constant arm where there is one, and nothing else changes.
@@ -48,7 +48,7 @@ func TestThePagesTellOfTheConstantArm(t *testing.T) {
 	if notices != 1 {
 		t.Errorf("%d notices of 9 of 20 against 60 of 60", notices)
 	}
-	if got := armWords(record.Constant); got != "constant clocks, for comparison" {
+	if got := armWords(live.ArmConstant); got != "constant clocks, for comparison" {
 		t.Error(got)
 	}
 }

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
 	"github.com/epplan/epplan/internal/steer"
+	"github.com/epplan/epplan/live"
 )
 
 // mostDecisions is how many decisions the overview shows.
@@ -89,7 +89,7 @@ func (s *Site) adviceSection(ctx context.Context, r *Request, o *epdapi.Overview
 func advisedDecisions(o *epdapi.Overview) []*epdapi.JobDecision {
 	var all []*epdapi.JobDecision
 	for i := range o.Decisions {
-		if d := &o.Decisions[i]; d.Mode == string(config.Advise) && d.Setting.Core+d.Setting.Mem > 0 && len(all) < mostDecisions {
+		if d := &o.Decisions[i]; d.Mode == string(live.Advise) && d.Setting.Core+d.Setting.Mem > 0 && len(all) < mostDecisions {
 			all = append(all, d)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -271,7 +272,7 @@ func measuredParts(v *epdapi.JobView, nodes map[string]string) []any {
 	}
 	for i := range v.Outcomes {
 		o := &v.Outcomes[i]
-		var time, energy record.Number
+		var time, energy live.Number
 		if d := decisionOf(v, o); d != nil {
 			time, energy = d.TimeS.Value, d.EnergyJ.Value
 		}

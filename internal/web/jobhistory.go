@@ -12,7 +12,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
-	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 var jsonLinks = template.Must(template.New("json").Parse(`<p>As JSON: {{range $i, $l := .}}{{if $i}}, {{end}}<a href="{{$l.Href}}">{{$l.Text}}</a>{{end}}.</p>
@@ -67,7 +67,7 @@ func historyOf(v *epdapi.JobView) []event {
 func clocksSeen(o *epdapi.Outcome) string {
 	const most = 3
 	shares := slices.Clone(o.Clocks)
-	slices.SortStableFunc(shares, func(a, b record.ClockShare) int { return cmp.Compare(b.Seconds, a.Seconds) })
+	slices.SortStableFunc(shares, func(a, b live.Residency) int { return cmp.Compare(b.Seconds, a.Seconds) })
 	var text strings.Builder
 	for _, c := range shares[:min(len(shares), most)] {
 		fmt.Fprintf(&text, "; %s for %s", c.Words(), report.FormatSeconds(c.Seconds))

@@ -8,7 +8,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
-	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // jobStates are the states by which jobs can be listed.
@@ -70,7 +70,7 @@ func jobsTable(jobs []epdapi.JobRow) *page.Table {
 			{Head: "Energy", Number: true},
 		},
 	}
-	took := make([]record.Number, 0, len(jobs))
+	took := make([]live.Number, 0, len(jobs))
 	for i := range jobs {
 		timeS, _ := jobs[i].Took()
 		took = append(took, timeS)

@@ -9,6 +9,7 @@ import (
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // mostRuns is how many runs have pictures.
@@ -91,7 +92,7 @@ func (a timeAxis) times(n int, interval float64) []float64 {
 }
 
 // values are numbers for a picture: what isn't known leaves a gap.
-func values(all []record.Number, scale float64) []float64 {
+func values(all []live.Number, scale float64) []float64 {
 	ys := make([]float64, len(all))
 	for i, n := range all {
 		ys[i] = math.NaN()

@@ -8,11 +8,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/live"
 )
 
 // overview is the cluster at a glance.
@@ -50,13 +50,13 @@ func (s *Site) overview(ctx context.Context, r *Request) (*View, error) {
 
 // modeLead says in a sentence what epd does to jobs.
 func modeLead(s *epdapi.ControllerStatus) string {
-	some := func(mode config.Mode) bool {
+	some := func(mode live.Mode) bool {
 		return s.Mode == mode || slices.Contains(slices.Collect(maps.Values(s.Modes)), mode)
 	}
 	switch {
-	case some(config.Enforce):
+	case some(live.Enforce):
 		return "epd chooses clocks and sets them, where the mode is enforce."
-	case some(config.Advise):
+	case some(live.Advise):
 		return "epd only says what it would do: no clock is touched."
 	}
 	return "epd observes: no clock is touched, and what jobs take is recorded."
@@ -191,14 +191,14 @@ func modesTable(s *epdapi.ControllerStatus) *page.Table {
 	return t
 }
 
-func modeCell(m config.Mode) page.Cell {
+func modeCell(m live.Mode) page.Cell {
 	c := page.Cell{Text: string(m), Badge: true}
 	switch m {
-	case config.Enforce:
+	case live.Enforce:
 		c.Kind = page.Good
-	case config.Advise:
+	case live.Advise:
 		c.Kind = page.Info
-	case config.Observe:
+	case live.Observe:
 	}
 	return c
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
-	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -183,9 +183,9 @@ func queueTable(jobs, all []*epdapi.QueuedJob, q *epdapi.Queue, places map[int64
 	if places != nil {
 		t.Columns = append(t.Columns, page.Column{Head: "Place", Number: true})
 	}
-	lengths := make([]record.Number, 0, 3*len(jobs))
+	lengths := make([]live.Number, 0, 3*len(jobs))
 	for _, j := range jobs {
-		lengths = append(lengths, j.AgeS, record.Known(j.Limit.Seconds()), j.RuntimeS)
+		lengths = append(lengths, j.AgeS, live.Known(j.Limit.Seconds()), j.RuntimeS)
 	}
 	times := timesOf(lengths...)
 	for _, j := range jobs {
@@ -197,7 +197,7 @@ func queueTable(jobs, all []*epdapi.QueuedJob, q *epdapi.Queue, places map[int64
 			stateCell(j.State),
 			{Text: gpusText(j)},
 			{Text: times(j.AgeS)},
-			{Text: j.Limit.Words(func(s float64) string { return times(record.Known(s)) })},
+			{Text: j.Limit.Words(func(s float64) string { return times(live.Known(s)) })},
 			{Text: times(j.RuntimeS)},
 			{Text: queuedEnergy(j)},
 			{Text: knownBy(j)},

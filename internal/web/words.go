@@ -10,6 +10,7 @@ import (
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
 // dash stands for what isn't known.
@@ -75,18 +76,18 @@ func joules(j float64) string { return report.FormatJoules(dvfsmodel.Joule(j)) }
 func watts(w float64) string { return report.FormatWatts(dvfsmodel.Watt(w)) }
 
 // joulesOf, wattsOf and secondsOf are numbers that may be unknown.
-func joulesOf(n record.Number) string { return numberOf(n, joules) }
+func joulesOf(n live.Number) string { return numberOf(n, joules) }
 
-func wattsOf(n record.Number) string { return numberOf(n, watts) }
+func wattsOf(n live.Number) string { return numberOf(n, watts) }
 
-func secondsOf(n record.Number) string { return numberOf(n, report.FormatSeconds) }
+func secondsOf(n live.Number) string { return numberOf(n, report.FormatSeconds) }
 
 // timeDigits is how exact times of a column are, the shortest one at least.
 const timeDigits = 3
 
 // timesOf writes times that stand below or beside each other, all of them in one
 // unit.
-func timesOf(all ...record.Number) func(record.Number) string {
+func timesOf(all ...live.Number) func(live.Number) string {
 	var known []float64
 	for _, n := range all {
 		if v, ok := n.Get(); ok {
@@ -94,10 +95,10 @@ func timesOf(all ...record.Number) func(record.Number) string {
 		}
 	}
 	scale := report.CommonScale(report.Seconds, timeDigits, known...)
-	return func(n record.Number) string { return numberOf(n, scale.With) }
+	return func(n live.Number) string { return numberOf(n, scale.With) }
 }
 
-func numberOf(n record.Number, format func(float64) string) string {
+func numberOf(n live.Number, format func(float64) string) string {
 	if v, ok := n.Get(); ok {
 		return format(v)
 	}
@@ -134,7 +135,7 @@ func mhz(f dvfsmodel.MHz) string {
 func clocksCell(s dvfsmodel.Setting) page.Cell { return page.Cell{Text: s.Words(), Listed: true} }
 
 // against is how far a measured quantity is from the predicted one.
-func against(measured, predicted record.Number) string {
+func against(measured, predicted live.Number) string {
 	m, known := measured.Get()
 	p, ok := predicted.Get()
 	if !known || !ok || p <= 0 {
@@ -167,15 +168,15 @@ func stateCell(state string) page.Cell {
 }
 
 // armWords say which arm of the comparison a run is in.
-func armWords(a record.Arm) string {
+func armWords(a live.Arm) string {
 	switch a {
-	case record.Treated:
+	case live.ArmTreated:
 		return "clocks chosen"
-	case record.HeldOut:
+	case live.ArmHeldOut:
 		return "held out for comparison"
-	case record.Constant:
+	case live.ArmConstant:
 		return "constant clocks, for comparison"
-	case record.Excluded:
+	case live.ArmExcluded:
 		return "not compared"
 	}
 	return dash

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/live"
 )
 
 // ErrInvalid tells that a record can't be kept as it is; it is wrapped with
@@ -55,7 +56,7 @@ func (o *Outcome) Canonical() (Outcome, error) {
 		*text = Text(*text)
 	}
 	if c.Arm == "" {
-		c.Arm = Excluded
+		c.Arm = live.ArmExcluded
 	}
 	c.Submitted, c.Started, c.Ended = Micro(c.Submitted), Micro(c.Started), Micro(c.Ended)
 	if err := c.bounds(); err != nil {
@@ -120,8 +121,8 @@ func (o *Outcome) bounds() error {
 		}
 	}
 	switch slowdown := o.Slowdown.Or(1); {
-	case o.Arm != Treated && o.Arm != HeldOut && o.Arm != Constant && o.Arm != Excluded:
-		return fmt.Errorf("arm %.40q, want %s, %s, %s or %s", o.Arm, Treated, HeldOut, Constant, Excluded)
+	case o.Arm != live.ArmTreated && o.Arm != live.ArmHeldOut && o.Arm != live.ArmConstant && o.Arm != live.ArmExcluded:
+		return fmt.Errorf("arm %.40q, want %s, %s, %s or %s", o.Arm, live.ArmTreated, live.ArmHeldOut, live.ArmConstant, live.ArmExcluded)
 	case !possible(o.Setting):
 		return fmt.Errorf("clocks of %g and %g MHz, want 0 to %d", float64(o.Setting.Core), float64(o.Setting.Mem), maxMHz)
 	case !(slowdown >= 0 && slowdown <= maxFactor):
@@ -149,7 +150,7 @@ func possible(s dvfsmodel.Setting) bool {
 
 // longest are clocks as they are kept: of too many those that were seen longest,
 // each pair once.
-func longest(clocks []ClockShare) []ClockShare {
+func longest(clocks []live.Residency) []live.Residency {
 	if len(clocks) <= maxClocks {
 		return clocks
 	}
@@ -157,11 +158,11 @@ func longest(clocks []ClockShare) []ClockShare {
 	for _, c := range clocks {
 		seconds[c.Setting] += c.Seconds
 	}
-	joined := make([]ClockShare, 0, len(seconds))
+	joined := make([]live.Residency, 0, len(seconds))
 	for setting, s := range seconds {
-		joined = append(joined, ClockShare{setting, s})
+		joined = append(joined, live.Residency{Setting: setting, Seconds: s})
 	}
-	slices.SortFunc(joined, func(a, b ClockShare) int {
+	slices.SortFunc(joined, func(a, b live.Residency) int {
 		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), a.Compare(b.Setting))
 	})
 	return joined[:min(len(joined), maxClocks)]
@@ -180,10 +181,10 @@ func (o *Outcome) Digest() ([sha256.Size]byte, error) {
 	}
 	measured = measured.asSent()
 	measured.DecisionID, measured.Workload, measured.GPUModel, measured.Arm = 0, "", "", ""
-	measured.Submitted, measured.Restart, measured.ExitState, measured.Slowdown = time.Time{}, 0, "", Number{}
+	measured.Submitted, measured.Restart, measured.ExitState, measured.Slowdown = time.Time{}, 0, "", live.Number{}
 	measured.Readings, measured.Stays, measured.Restarted = Readings{}, nil, Restarted{}
 	if measured.NodeSource == Modelled {
-		measured.NodeEnergyJ, measured.NodeSource = Number{}, Unmeasured
+		measured.NodeEnergyJ, measured.NodeSource = live.Number{}, Unmeasured
 	}
 	text, err := json.Marshal(&measured)
 	if err != nil {

@@ -1,16 +1,20 @@
 package record
 
-import "time"
+import (
+	"time"
+
+	"github.com/epplan/epplan/live"
+)
 
 // Ended is a job that ended, on all its nodes, with what was predicted when it was
 // submitted.
 type Ended struct {
 	Job
 	Ended     time.Time
-	TimeS     Number // of its longest run
-	EnergyJ   Number // of all its GPUs; unknown where that of a node isn't known
-	Completed bool   // on all nodes
-	Runs      int    // one on each node
+	TimeS     live.Number // of its longest run
+	EnergyJ   live.Number // of all its GPUs; unknown where that of a node isn't known
+	Completed bool        // on all nodes
+	Runs      int         // one on each node
 
 	// Rung is what the predictions rest on; "": there are none.
 	Rung                                    string

@@ -1,6 +1,10 @@
 package record
 
-import "time"
+import (
+	"time"
+
+	"github.com/epplan/epplan/live"
+)
 
 // JobDecision is a decision on a run with what is known of its job; empty where
 // its job isn't in the records.
@@ -15,7 +19,7 @@ type JobDecision struct {
 type RunDay struct {
 	Day         time.Time // its begin, UTC
 	ExitState   string
-	Arm         Arm
+	Arm         live.Arm
 	Runs        int64   // on one node each
 	TimeS       float64 // of all of them
 	GPURuns     int64   // whose GPU energy is known

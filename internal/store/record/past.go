@@ -23,27 +23,27 @@ type Past struct {
 	Name      []byte    `json:"name,omitempty"` // as the user wrote it: any bytes
 	// GPUs, CPUs and Nodes are what it was given, or asked for where it wasn't
 	// given any.
-	GPUs     Number `json:"gpus"`
-	CPUs     Number `json:"cpus"`
-	Nodes    Number `json:"nodes"`
-	GPUModel string `json:"gpu_model,omitempty"` // "" is not known
+	GPUs     live.Number `json:"gpus"`
+	CPUs     live.Number `json:"cpus"`
+	Nodes    live.Number `json:"nodes"`
+	GPUModel string      `json:"gpu_model,omitempty"` // "" is not known
 	// Limit is the wall-time limit: seconds, "unlimited", or null where none is known.
 	Limit live.Limit `json:"limit_s,omitzero"`
 	// State is Slurm's word for how it ended, in upper case: COMPLETED, TIMEOUT.
-	State    string `json:"state"`
-	ExitCode Number `json:"exit_code"`
+	State    string      `json:"state"`
+	ExitCode live.Number `json:"exit_code"`
 	// EnergyJ is what Slurm measured, of whatever it measures: GPUs or whole
 	// nodes, by its AcctGatherEnergyType.
-	EnergyJ     Number `json:"energy_j"`
-	Utilisation Number `json:"utilisation"` // of its GPUs, mean, 0..1
+	EnergyJ     live.Number `json:"energy_j"`
+	Utilisation live.Number `json:"utilisation"` // of its GPUs, mean, 0..1
 }
 
 // RunTime is how long the job ran; unknown if it didn't or that isn't known.
-func (p *Past) RunTime() Number {
+func (p *Past) RunTime() live.Number {
 	if p.Started.IsZero() || p.Ended.IsZero() {
-		return Number{}
+		return live.Number{}
 	}
-	return Known(p.Ended.Sub(p.Started).Seconds())
+	return live.Known(p.Ended.Sub(p.Started).Seconds())
 }
 
 // Canonical is the job as it is kept: times in microseconds, texts in UTF-8.
@@ -60,7 +60,7 @@ func (p *Past) Canonical() (Past, error) {
 	case !c.Ended.IsZero() && c.Ended.Before(c.Submitted), !c.Ended.IsZero() && c.Ended.Before(c.Started):
 		return c, fmt.Errorf("%w: past job %q ended before it started", ErrInvalid, Text(c.JobID))
 	}
-	for _, n := range []Number{c.GPUs, c.CPUs, c.Nodes, c.EnergyJ, c.Utilisation} {
+	for _, n := range []live.Number{c.GPUs, c.CPUs, c.Nodes, c.EnergyJ, c.Utilisation} {
 		if n.Or(0) < 0 {
 			return c, fmt.Errorf("%w: past job %q has a negative size", ErrInvalid, Text(c.JobID))
 		}

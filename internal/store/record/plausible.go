@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/live"
 )
 
 // What one run on one node can come to at most. What is beyond was misread, or made up.
@@ -44,15 +45,15 @@ type Implausible struct {
 	Submitted       time.Time        `json:"submitted,omitzero"`
 	Started         time.Time        `json:"started,omitzero"`
 	Ended           time.Time        `json:"ended,omitzero"`
-	TimeS           Number           `json:"time_s,omitzero"`
-	GPUEnergyJ      Number           `json:"gpu_energy_j,omitzero"`
+	TimeS           live.Number      `json:"time_s,omitzero"`
+	GPUEnergyJ      live.Number      `json:"gpu_energy_j,omitzero"`
 	GPUSource       Source           `json:"gpu_energy_source,omitempty"`
-	NodeEnergyJ     Number           `json:"node_energy_j,omitzero"`
+	NodeEnergyJ     live.Number      `json:"node_energy_j,omitzero"`
 	NodeSource      Source           `json:"node_energy_source,omitempty"`
-	MeanPowerW      Number           `json:"mean_power_w,omitzero"`
-	PeakPowerW      Number           `json:"peak_power_w,omitzero"`
-	Utilisation     Number           `json:"utilisation,omitzero"`
-	PeakMemoryBytes Number           `json:"peak_memory_bytes,omitzero"`
+	MeanPowerW      live.Number      `json:"mean_power_w,omitzero"`
+	PeakPowerW      live.Number      `json:"peak_power_w,omitzero"`
+	Utilisation     live.Number      `json:"utilisation,omitzero"`
+	PeakMemoryBytes live.Number      `json:"peak_memory_bytes,omitzero"`
 	Restarted       Restarted        `json:"restarted,omitzero"`
 	Stays           []dvfsmodel.Stay `json:"stays,omitempty"`
 }
@@ -101,12 +102,12 @@ func (d *dropper) note(format string, args ...any) {
 }
 
 // number moves a number that isn't from 0 to the most that it can be.
-func (d *dropper) number(from, to *Number, what, unit string, most float64) {
+func (d *dropper) number(from, to *live.Number, what, unit string, most float64) {
 	v, known := from.Get()
 	if !known || v >= 0 && v <= most {
 		return
 	}
-	*to, *from = *from, Number{}
+	*to, *from = *from, live.Number{}
 	d.note("%s %.4g %s, want 0 to %.4g", what, v, unit, most)
 }
 
@@ -142,10 +143,10 @@ func (d *dropper) energies(lasted, power float64) {
 	d.number(&o.GPUEnergyJ, &d.into.GPUEnergyJ, "GPU energy", "J", most)
 	d.number(&o.NodeEnergyJ, &d.into.NodeEnergyJ, "node energy", "J", most+float64(MaxHostPower)*(lasted+energySlack))
 	if _, timeless := d.into.TimeS.Get(); timeless {
-		d.into.GPUEnergyJ, o.GPUEnergyJ = d.into.GPUEnergyJ.Else(o.GPUEnergyJ), Number{}
+		d.into.GPUEnergyJ, o.GPUEnergyJ = d.into.GPUEnergyJ.Else(o.GPUEnergyJ), live.Number{}
 	}
 	if _, gone := d.into.GPUEnergyJ.Get(); gone { // it is a part of the node's
-		d.into.NodeEnergyJ, o.NodeEnergyJ = d.into.NodeEnergyJ.Else(o.NodeEnergyJ), Number{}
+		d.into.NodeEnergyJ, o.NodeEnergyJ = d.into.NodeEnergyJ.Else(o.NodeEnergyJ), live.Number{}
 	}
 	if o.GPUEnergyJ != had.GPUEnergyJ {
 		d.into.GPUSource, o.GPUSource = had.GPUSource, Unmeasured
@@ -183,7 +184,7 @@ func (d *dropper) stays(lasted, power float64) {
 // asSent is the outcome with what was implausible of it.
 func (o *Outcome) asSent() Outcome {
 	p, sent := &o.Implausible, *o
-	for _, n := range []struct{ to, from *Number }{
+	for _, n := range []struct{ to, from *live.Number }{
 		{&sent.TimeS, &p.TimeS},
 		{&sent.GPUEnergyJ, &p.GPUEnergyJ},
 		{&sent.NodeEnergyJ, &p.NodeEnergyJ},

@@ -70,7 +70,7 @@ func TestBytesThatAreNoProfileAreRefused(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, p, err)
 		}
 	}
-	o := record.Outcome{Cluster: "a", RunID: "r", Profile: tooMany}
+	o := record.Outcome{Cluster: "a", RunID: "r", Course: record.Course{Profile: tooMany}}
 	if _, err := o.Canonical(); !errors.Is(err, record.ErrInvalid) {
 		t.Errorf("an outcome with it: %v", err)
 	}

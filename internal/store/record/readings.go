@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/epplan/epplan/live"
 )
 
 // Limits of [Readings].
@@ -42,11 +44,11 @@ type Spread struct {
 }
 
 // Columns are points as lists of one length: means, the least and the most.
-func Columns(points []Spread) (mean, low, high []Number) {
-	mean, low, high = make([]Number, len(points)), make([]Number, len(points)), make([]Number, len(points))
+func Columns(points []Spread) (mean, low, high []live.Number) {
+	mean, low, high = make([]live.Number, len(points)), make([]live.Number, len(points)), make([]live.Number, len(points))
 	for i, p := range points {
 		if p.Known {
-			mean[i], low[i], high[i] = Known(p.Mean), Known(p.Low), Known(p.High)
+			mean[i], low[i], high[i] = live.Known(p.Mean), live.Known(p.Low), live.Known(p.High)
 		}
 	}
 	return mean, low, high

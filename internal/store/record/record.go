@@ -10,19 +10,6 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-// Arm says in which group of the comparison a run is.
-type Arm string
-
-// A run is treated, held out at default clocks by lot, at the constant clocks of its
-// GPU model by the same lot, or in no group because its owner fixed the clocks or
-// opted out, or nothing was enforced.
-const (
-	Treated  Arm = "treated"
-	HeldOut  Arm = "held-out"
-	Constant Arm = "constant"
-	Excluded Arm = "excluded"
-)
-
 // Source says where an energy comes from.
 type Source string
 
@@ -88,22 +75,16 @@ type Decision struct {
 	TimeS         Interval          `json:"time_s"`
 	PowerW        Interval          `json:"power_w"`
 	EnergyJ       Interval          `json:"energy_j"`
-	DefaultJ      Number            `json:"default_energy_j"` // at default clocks
+	DefaultJ      live.Number       `json:"default_energy_j"` // at default clocks
 	Rung          string            `json:"rung"`             // what predictions made at submission rest on
 	Reason        string            `json:"reason"`
 	Mode          string            `json:"mode"`
 	ConfigVersion string            `json:"config_version"`
 	ModelVersion  int64             `json:"model_version"` // 0 without a model
-	Arm           Arm               `json:"arm"`
-	HoldOut       Number            `json:"hold_out"`              // part of the runs that the lot held out then
-	ConstantArm   Number            `json:"constant_arm,omitzero"` // and that it had run at constant clocks; absent without such an arm
+	Arm           live.Arm          `json:"arm"`
+	HoldOut       live.Number       `json:"hold_out"`              // part of the runs that the lot held out then
+	ConstantArm   live.Number       `json:"constant_arm,omitzero"` // and that it had run at constant clocks; absent without such an arm
 	Created       time.Time         `json:"created"`
-}
-
-// ClockShare is how long a pair of clocks was seen.
-type ClockShare struct {
-	dvfsmodel.Setting
-	Seconds float64 `json:"seconds_s"`
 }
 
 // Kept is an outcome as it lies in the records.
@@ -129,32 +110,26 @@ type Outcome struct {
 	DecisionID      int64              `json:"decision_id"` // 0 without one
 	Workload        string             `json:"workload"`
 	GPUModel        string             `json:"gpu_model"`
-	Arm             Arm                `json:"arm"`
+	Arm             live.Arm           `json:"arm"`
 	Submitted       time.Time          `json:"submitted"`
 	Started         time.Time          `json:"started"`
 	Ended           time.Time          `json:"ended"`
 	GPUs            []string           `json:"gpus"` // UUIDs
 	ExitState       string             `json:"exit_state"`
 	Setting         dvfsmodel.Setting  `json:"setting"` // what was locked
-	TimeS           Number             `json:"time_s"`
-	Slowdown        Number             `json:"slowdown"` // against default clocks
-	GPUEnergyJ      Number             `json:"gpu_energy_j"`
+	TimeS           live.Number        `json:"time_s"`
+	Slowdown        live.Number        `json:"slowdown"` // against default clocks
+	GPUEnergyJ      live.Number        `json:"gpu_energy_j"`
 	GPUSource       Source             `json:"gpu_energy_source"`
-	NodeEnergyJ     Number             `json:"node_energy_j"`
+	NodeEnergyJ     live.Number        `json:"node_energy_j"`
 	NodeSource      Source             `json:"node_energy_source"`
-	MeanPowerW      Number             `json:"mean_power_w"`
-	PeakPowerW      Number             `json:"peak_power_w"`
-	Utilisation     Number             `json:"utilisation"` // mean, 0..1
-	PeakMemoryBytes Number             `json:"peak_memory_bytes"`
-	Clocks          []ClockShare       `json:"clocks"`
+	MeanPowerW      live.Number        `json:"mean_power_w"`
+	PeakPowerW      live.Number        `json:"peak_power_w"`
+	Utilisation     live.Number        `json:"utilisation"` // mean, 0..1
+	PeakMemoryBytes live.Number        `json:"peak_memory_bytes"`
+	Clocks          []live.Residency   `json:"clocks"`
 	ThrottledS      map[string]float64 `json:"throttled_s"` // seconds by reason
-	Series          Series             `json:"series"`
-	// Profile is how it used its GPUs, for what may share them; none from agents
-	// that don't tell.
-	Profile Profile `json:"profile,omitzero"`
-	// Readings are its GPUs' power and core clock over time; none from agents that
-	// don't tell. They aren't part of what tells two deliveries apart.
-	Readings Readings `json:"readings,omitzero"`
+	Course
 	// Stays are time and energy by the core clock that was locked, of a run whose
 	// clock was adapted and that was alone on its GPUs; none from agents that don't
 	// tell. They aren't part of what tells two deliveries apart.
@@ -169,6 +144,18 @@ type Outcome struct {
 	Unmatched bool `json:"unmatched"`
 }
 
+// Course is how a run went over time.
+type Course struct {
+	// Series is the mean utilisation of its GPUs.
+	Series Series `json:"series"`
+	// Profile is how it used its GPUs, for what may share them; none from agents
+	// that don't tell.
+	Profile Profile `json:"profile,omitzero"`
+	// Readings are its GPUs' power and core clock; none from agents that don't tell.
+	// They aren't part of what tells two deliveries apart.
+	Readings Readings `json:"readings,omitzero"`
+}
+
 // Key names the outcome's run.
 func (o *Outcome) Key() RunKey { return RunKey{o.Node, o.RunID} }
 
@@ -181,10 +168,10 @@ func (d *Decision) Key() RunKey { return RunKey{d.Node, d.RunID} }
 // what ran before its Epilog isn't its work: they are for people, and in no model,
 // saving or sum.
 type Restarted struct {
-	TimeS       Number `json:"time_s"`                 // from its start to its end
-	GPUEnergyJ  Number `json:"gpu_energy_j"`           // by the counters of its GPUs, which go on without epd
-	NodeEnergyJ Number `json:"node_energy_j,omitzero"` // of a run that epd saw all of
-	Suspended   bool   `json:"suspended,omitempty"`    // its job was, and epd ran all the time
+	TimeS       live.Number `json:"time_s"`                 // from its start to its end
+	GPUEnergyJ  live.Number `json:"gpu_energy_j"`           // by the counters of its GPUs, which go on without epd
+	NodeEnergyJ live.Number `json:"node_energy_j,omitzero"` // of a run that epd saw all of
+	Suspended   bool        `json:"suspended,omitempty"`    // its job was, and epd ran all the time
 	// Late tells that its Epilog came some time after its end, and epd wasn't told then
 	// when that was: a site's own Epilog had run before.
 	Late bool `json:"late,omitempty"`
@@ -223,7 +210,7 @@ func (o *Outcome) SetAside(why Restarted) {
 	}
 	why.TimeS, why.GPUEnergyJ, why.NodeEnergyJ = o.TimeS, o.GPUEnergyJ, o.NodeEnergyJ
 	o.Restarted = why
-	o.TimeS, o.GPUEnergyJ, o.NodeEnergyJ = Number{}, Number{}, Number{}
+	o.TimeS, o.GPUEnergyJ, o.NodeEnergyJ = live.Number{}, live.Number{}, live.Number{}
 }
 
 // MaxStays is how many stays an outcome may have.
@@ -238,7 +225,7 @@ type Profiled struct {
 	RunID    string
 	Ended    time.Time
 	TimeS    float64
-	Slowdown Number // against default clocks
+	Slowdown live.Number // against default clocks
 	Setting  dvfsmodel.Setting
 	Profile  Profile
 }
@@ -302,7 +289,7 @@ type Stratum struct {
 	HoldOut float64 `json:"hold_out"` // part of the runs that the lot held out; -1: not known
 	// ConstantArm is the part of them that it had run at constant clocks.
 	ConstantArm float64    `json:"constant_arm"`
-	Arm         Arm        `json:"arm"`
+	Arm         live.Arm   `json:"arm"`
 	GPU         EnergyMean `json:"gpu_energy"`
 	Node        EnergyMean `json:"node_energy"`
 	Predicted   Predicted  `json:"predicted"`

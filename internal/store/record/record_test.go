@@ -14,36 +14,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
-
-func TestAnUnknownNumberIsNullAndNeverZero(t *testing.T) {
-	for _, c := range []struct {
-		number record.Number
-		json   string
-	}{
-		{record.Number{}, "null"},
-		{record.Known(math.NaN()), "null"},
-		{record.Known(math.Inf(-1)), "null"},
-		{record.Known(0), "0"},
-		{record.Known(-1.5e300), "-1.5e+300"},
-	} {
-		text, err := json.Marshal(c.number)
-		if err != nil || string(text) != c.json {
-			t.Errorf("%s is %s in JSON, %v", c.number, text, err)
-		}
-		back := record.Known(42)
-		if err := json.Unmarshal(text, &back); err != nil || back != c.number {
-			t.Errorf("%s comes back as %s, %v", text, back, err)
-		}
-	}
-	var n record.Number
-	if err := json.Unmarshal([]byte(`"12"`), &n); err == nil {
-		t.Error("a text was read as a number")
-	}
-	if got := (record.Number{}).Or(3); got != 3 || record.Known(2).Or(3) != 2 {
-		t.Errorf("or: %g", got)
-	}
-}
 
 func TestASeriesThatOutgrowsItsPointsKeepsItsMean(t *testing.T) {
 	sampler := record.NewSampler(time.Second)
@@ -56,7 +28,7 @@ func TestASeriesThatOutgrowsItsPointsKeepsItsMean(t *testing.T) {
 		t.Fatalf("%d points of %s", s.Len(), s.Interval())
 	}
 	for i := range s.Len() {
-		if s.At(i) != record.Known(0.375) {
+		if s.At(i) != live.Known(0.375) {
 			t.Fatalf("point %d is %s", i, s.At(i))
 		}
 	}
@@ -105,7 +77,7 @@ func TestASeriesKnowsItsGaps(t *testing.T) {
 		t.Error(text)
 	}
 	sampler.Add(math.MaxInt64-1, math.MaxInt64, 1) // 292 years
-	if s := sampler.Series(); s.Len() > record.MaxPoints || s.Interval() <= 0 || s.At(s.Len()-1) != record.Known(1) {
+	if s := sampler.Series(); s.Len() > record.MaxPoints || s.Interval() <= 0 || s.At(s.Len()-1) != live.Known(1) {
 		t.Errorf("%d points of %s", s.Len(), s.Interval())
 	}
 	var none record.Series
@@ -187,7 +159,7 @@ func TestAnOutcomeComesBackFromJSONWithTheSameDigest(t *testing.T) {
 	series.Add(0, time.Minute, 1)
 	o := record.Outcome{
 		Cluster: "a", RunID: "r", Started: time.Date(2026, 1, 2, 3, 4, 5, 678901234, time.FixedZone("east", 3600)),
-		GPUs: []string{}, ThrottledS: map[string]float64{"b": 1, "a": 2}, Series: series.Series(), TimeS: record.Known(0.1),
+		GPUs: []string{}, ThrottledS: map[string]float64{"b": 1, "a": 2}, Course: record.Course{Series: series.Series()}, TimeS: live.Known(0.1),
 	}
 	canonical, err := o.Canonical()
 	if err != nil {
@@ -221,7 +193,7 @@ func TestAnOutcomeComesBackFromJSONWithTheSameDigest(t *testing.T) {
 
 func TestAModelledNodeEnergyMakesNoOtherOutcome(t *testing.T) {
 	digest := func(energy float64, source record.Source) [32]byte {
-		sum, err := (&record.Outcome{Cluster: "a", RunID: "r", NodeEnergyJ: record.Known(energy), NodeSource: source}).Digest()
+		sum, err := (&record.Outcome{Cluster: "a", RunID: "r", NodeEnergyJ: live.Known(energy), NodeSource: source}).Digest()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -240,7 +212,7 @@ func TestWhatJSONCannotHoldIsInvalid(t *testing.T) {
 	if _, err := o.Canonical(); !errors.Is(err, record.ErrInvalid) {
 		t.Errorf("got %v", err)
 	}
-	o = record.Outcome{Cluster: "a", RunID: "r", Clocks: []record.ClockShare{{Seconds: math.Inf(1)}}}
+	o = record.Outcome{Cluster: "a", RunID: "r", Clocks: []live.Residency{{Seconds: math.Inf(1)}}}
 	if _, err := o.Digest(); !errors.Is(err, record.ErrInvalid) {
 		t.Errorf("got %v", err)
 	}

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/epplan/epplan/live"
 )
 
 // Limits and codes of a [Series].
@@ -40,11 +42,11 @@ func (s *Series) Len() int { return len(s.points) }
 
 // At is the utilisation of point i, from 0 to 1; it is unknown where nothing
 // was sampled.
-func (s *Series) At(i int) Number {
+func (s *Series) At(i int) live.Number {
 	if s.points[i] == gap {
-		return Number{}
+		return live.Number{}
 	}
-	return Known(float64(s.points[i]) / steps)
+	return live.Known(float64(s.points[i]) / steps)
 }
 
 // Encode is the series as bytes: a version, the interval in milliseconds as a

@@ -7,6 +7,7 @@ import (
 
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/trace/joblog"
+	"github.com/epplan/epplan/live"
 )
 
 // endless is a log of so many jobs as sacct prints it, each with a step, made
@@ -44,7 +45,7 @@ func TestALongLogIsReadWhole(t *testing.T) {
 	const jobs = 20_000
 	seen := 0
 	tally, err := joblog.ReadSacct(&endless{jobs: jobs}, "log", &joblog.Options{}, func(p *record.Past) error {
-		if seen++; p.EnergyJ != record.Known(7.2e6) {
+		if seen++; p.EnergyJ != live.Known(7.2e6) {
 			return fmt.Errorf("job %s used %v", p.JobID, p.EnergyJ)
 		}
 		return nil

@@ -69,8 +69,8 @@ func TestAJobIsReadWithAllThatItsLineSays(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	want := record.Past{
 		JobID: "12_4", Submitted: at, Started: at.Add(time.Minute), Ended: at.Add(61 * time.Minute), User: "ada", Account: "lab",
-		Partition: "gpu", QOS: "normal", Name: []byte("train"), GPUs: record.Known(2), CPUs: record.Known(8), Nodes: record.Known(1),
-		GPUModel: "h200", Limit: live.LimitOf(2 * time.Hour), State: "COMPLETED", ExitCode: record.Known(0), EnergyJ: record.Known(7200),
+		Partition: "gpu", QOS: "normal", Name: []byte("train"), GPUs: live.Known(2), CPUs: live.Known(8), Nodes: live.Known(1),
+		GPUModel: "h200", Limit: live.LimitOf(2 * time.Hour), State: "COMPLETED", ExitCode: live.Known(0), EnergyJ: live.Known(7200),
 	}
 	if len(jobs) != 1 || !reflect.DeepEqual(jobs[0], want) {
 		t.Errorf("got  %+v\nwant %+v", jobs, want)
@@ -85,21 +85,21 @@ func TestStepsAreFoldedIntoTheirJob(t *testing.T) {
 	job := "7|COMPLETED|2026-01-01T00:00:00|2026-01-01T00:00:00|2026-01-01T01:00:00|3600||\n"
 	for name, c := range map[string]struct {
 		steps  string
-		energy record.Number
-		busy   record.Number
+		energy live.Number
+		busy   live.Number
 	}{
-		"none": {"", record.Number{}, record.Number{}},
+		"none": {"", live.Number{}, live.Number{}},
 		"batch spans what runs inside of it": {
-			"7.batch|COMPLETED|||||1000|\n7.0|COMPLETED|||||400|\n7.1|COMPLETED|||||500|\n", record.Known(1000), record.Number{},
+			"7.batch|COMPLETED|||||1000|\n7.0|COMPLETED|||||400|\n7.1|COMPLETED|||||500|\n", live.Known(1000), live.Number{},
 		},
-		"extern spans all nodes": {"7.batch|COMPLETED|||||1000|\n7.extern|COMPLETED|||||2500|\n", record.Known(2500), record.Number{}},
+		"extern spans all nodes": {"7.batch|COMPLETED|||||1000|\n7.extern|COMPLETED|||||2500|\n", live.Known(2500), live.Number{}},
 		"utilisation by time": {
-			"7.0|COMPLETED||||100|10|cpu=00:00:01,gres/gpumem=5M,gres/gpuutil=90\n7.1|COMPLETED||||300|20|gres/gpuutil=10\n", record.Known(30), record.Known(0.3),
+			"7.0|COMPLETED||||100|10|cpu=00:00:01,gres/gpumem=5M,gres/gpuutil=90\n7.1|COMPLETED||||300|20|gres/gpuutil=10\n", live.Known(30), live.Known(0.3),
 		},
 		"utilisation without what sums leave": {
-			"7.0|COMPLETED||||100||gres/gpuutil=77\n7.1|COMPLETED||||77||gres/gpuutil=77\n", record.Number{}, record.Known(0.77),
+			"7.0|COMPLETED||||100||gres/gpuutil=77\n7.1|COMPLETED||||77||gres/gpuutil=77\n", live.Number{}, live.Known(0.77),
 		},
-		"not measured": {"7.batch|COMPLETED|||||18446744073709551614|\n", record.Number{}, record.Number{}},
+		"not measured": {"7.batch|COMPLETED|||||18446744073709551614|\n", live.Number{}, live.Number{}},
 	} {
 		jobs, tally := all(t, head+job+c.steps)
 		if len(jobs) != 1 || jobs[0].EnergyJ != c.energy || jobs[0].Utilisation != c.busy {

@@ -45,7 +45,7 @@ func (t *Tally) pastOf(line int, o *slurm.Outcome) *record.Past {
 	p := &record.Past{
 		Cluster: o.Cluster, JobID: refText(&o.Ref), Submitted: o.Submit, Started: o.Start, Ended: o.End,
 		User: o.User, Account: o.Account, Partition: o.Partition, QOS: o.QOS, Name: []byte(o.Name[:min(len(o.Name), maxName)]),
-		State: string(o.State.Base), ExitCode: record.Known(float64(o.Exit.Code)), Limit: t.limit(line, refText(&o.Ref), o.TimeLimit),
+		State: string(o.State.Base), ExitCode: live.Known(float64(o.Exit.Code)), Limit: t.limit(line, refText(&o.Ref), o.TimeLimit),
 		EnergyJ: measured(o.Energy), Utilisation: share(o.Utilisation),
 	}
 	tres := o.Allocated
@@ -89,15 +89,15 @@ func (t *Tally) unfinished(line int, state slurm.State) error {
 }
 
 // measured is a quantity of which 0 says that nothing was measured.
-func measured(v float64) record.Number {
+func measured(v float64) live.Number {
 	if v > 0 {
-		return record.Known(v)
+		return live.Known(v)
 	}
-	return record.Number{}
+	return live.Number{}
 }
 
 // share is a measured part of 1, without what sums leave behind its sixth digit.
-func share(v float64) record.Number {
+func share(v float64) live.Number {
 	const digits = 1e6
 	return measured(math.Round(v*digits) / digits)
 }

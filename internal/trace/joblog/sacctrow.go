@@ -266,7 +266,7 @@ func (r *row) number(c column, text string) error {
 	p := &r.past
 	if c == exitColumn {
 		exit, err := slurm.ParseExit(text)
-		p.ExitCode = record.Known(float64(exit.Code))
+		p.ExitCode = live.Known(float64(exit.Code))
 		return err
 	}
 	v, err := strconv.ParseFloat(text, 64)
@@ -275,9 +275,9 @@ func (r *row) number(c column, text string) error {
 	}
 	switch c {
 	case nodesColumn:
-		p.Nodes = record.Known(v)
+		p.Nodes = live.Known(v)
 	case cpusColumn:
-		p.CPUs = record.Known(v)
+		p.CPUs = live.Known(v)
 	default:
 		if v < slurm.NoVal { // else not measured
 			p.EnergyJ = measured(v)
@@ -339,7 +339,7 @@ func (r *row) finish() error {
 			p.GPUModel = g.Type
 		}
 	}
-	p.GPUs = record.Known(gpus)
+	p.GPUs = live.Known(gpus)
 	return err
 }
 
@@ -349,18 +349,18 @@ func useTRES(p *record.Past, tres slurm.TRES) {
 	if len(tres) == 0 {
 		return
 	}
-	p.GPUs = record.Known(float64(tres.GPUs()))
+	p.GPUs = live.Known(float64(tres.GPUs()))
 	for name := range tres {
 		if model, ok := strings.CutPrefix(name, "gres/gpu:"); ok {
 			p.GPUModel = max(p.GPUModel, model) // one, whatever the order
 		}
 	}
-	fill := func(n *record.Number, name string) {
+	fill := func(n *live.Number, name string) {
 		if _, known := n.Get(); known {
 			return
 		}
 		if v, ok := tres[name]; ok {
-			*n = record.Known(v)
+			*n = live.Known(v)
 		}
 	}
 	fill(&p.CPUs, "cpu")

@@ -170,13 +170,13 @@ func swfText(v float64) string {
 }
 
 // swfCount is the first of some numbers that is known.
-func swfCount(of ...float64) record.Number {
+func swfCount(of ...float64) live.Number {
 	for _, v := range of {
 		if v > 0 {
-			return record.Known(v)
+			return live.Known(v)
 		}
 	}
-	return record.Number{}
+	return live.Number{}
 }
 
 // maxSeconds keeps a duration within time.Duration.

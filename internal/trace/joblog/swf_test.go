@@ -31,14 +31,14 @@ func TestTheStandardWorkloadFormatIsRead(t *testing.T) {
 	}
 	first, second := &jobs[0], &jobs[1]
 	begin := time.Unix(1e9, 0).UTC()
-	if !first.Submitted.Equal(begin) || !first.Started.Equal(begin.Add(10*time.Second)) || first.RunTime() != record.Known(100) {
+	if !first.Submitted.Equal(begin) || !first.Started.Equal(begin.Add(10*time.Second)) || first.RunTime() != live.Known(100) {
 		t.Errorf("times of %+v", first)
 	}
 	if first.User != "3" || first.Account != "1" || string(first.Name) != "7" || first.QOS != "2" || first.Partition != "" ||
-		first.CPUs != record.Known(16) || first.Limit != live.LimitOf(time.Hour) || first.State != "COMPLETED" {
+		first.CPUs != live.Known(16) || first.Limit != live.LimitOf(time.Hour) || first.State != "COMPLETED" {
 		t.Errorf("%+v", first)
 	}
-	if second.State != "FAILED" || second.CPUs != record.Known(8) || second.Limit.IsSet() || second.GPUs != (record.Number{}) ||
+	if second.State != "FAILED" || second.CPUs != live.Known(8) || second.Limit.IsSet() || second.GPUs != (live.Number{}) ||
 		!second.Started.Equal(second.Submitted) || kinds(tally.Noted)["wait not stated"] != 1 {
 		t.Errorf("%+v, %+v", second, tally)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/queue"
 	"github.com/epplan/epplan/slurm"
 )
@@ -68,14 +69,14 @@ func (t *TableWriter) Flush() error {
 }
 
 // PowerPerGPU is a job's mean power by GPU, in watts.
-func PowerPerGPU(p *record.Past) record.Number {
+func PowerPerGPU(p *record.Past) live.Number {
 	energy, measured := p.EnergyJ.Get()
 	runTime, ran := p.RunTime().Get()
 	gpus, counted := p.GPUs.Get()
 	if !measured || !ran || !counted || gpus == 0 || runTime == 0 {
-		return record.Number{}
+		return live.Number{}
 	}
-	return record.Known(energy / runTime / gpus)
+	return live.Known(energy / runTime / gpus)
 }
 
 // inert is a text as a cell, in which nothing acts on a terminal or in a
@@ -96,7 +97,7 @@ func visible(text string) string {
 const maxVisible = 4*maxName + 1
 
 // cell is a number as a cell; "" if it isn't known.
-func cell(n record.Number) string {
+func cell(n live.Number) string {
 	v, ok := n.Get()
 	if !ok {
 		return ""
@@ -104,7 +105,7 @@ func cell(n record.Number) string {
 	return strconv.FormatFloat(v, 'f', -1, 64)
 }
 
-func kWh(joules record.Number) string {
+func kWh(joules live.Number) string {
 	v, ok := joules.Get()
 	if !ok {
 		return ""
@@ -189,16 +190,16 @@ func (t *tableReader) text(columns ...string) string {
 }
 
 // number is text's, if there is one.
-func (t *tableReader) number(columns ...string) record.Number {
+func (t *tableReader) number(columns ...string) live.Number {
 	text := strings.TrimSpace(t.text(columns...))
 	if text == "" {
-		return record.Number{}
+		return live.Number{}
 	}
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(v) || v < 0 || v > 1e15 {
 		t.wrong = fmt.Errorf("column %s is %s, want a number of 0 or more", columns[0], printable(text))
 	}
-	return record.Known(v)
+	return live.Known(v)
 }
 
 func (t *tableReader) read(line int) error {
@@ -245,7 +246,7 @@ func (t *tableReader) read(line int) error {
 func (t *tableReader) energy(p *record.Past) {
 	const milli = 1000 // as kilowatt-hours don't hold whole joules
 	if energy, ok := t.number("energy_kwh").Get(); ok {
-		p.EnergyJ = record.Known(math.Round(energy*dvfsmodel.JoulesPerKWh*milli) / milli)
+		p.EnergyJ = live.Known(math.Round(energy*dvfsmodel.JoulesPerKWh*milli) / milli)
 		return
 	}
 	power, ok := t.number("power_per_gpu_w").Get()
@@ -254,6 +255,6 @@ func (t *tableReader) energy(p *record.Past) {
 	}
 	runTime, ran := p.RunTime().Get()
 	if gpus, counted := p.GPUs.Get(); counted && ran {
-		p.EnergyJ = record.Known(power * gpus * runTime)
+		p.EnergyJ = live.Known(power * gpus * runTime)
 	}
 }

@@ -56,11 +56,11 @@ func checkTable(t failer, jobs []record.Past) {
 
 // drawn is a job as a log may have it.
 func drawn(t *rapid.T, i int) record.Past {
-	count := func(name string) record.Number {
+	count := func(name string) live.Number {
 		if rapid.Bool().Draw(t, name+" known") {
-			return record.Known(float64(rapid.IntRange(0, 4096).Draw(t, name)))
+			return live.Known(float64(rapid.IntRange(0, 4096).Draw(t, name)))
 		}
-		return record.Number{}
+		return live.Number{}
 	}
 	word := rapid.StringMatching(`[a-z][a-z0-9_]{0,8}`)
 	submit := time.Unix(rapid.Int64Range(0, 4e9).Draw(t, "submit"), 0).UTC()
@@ -83,7 +83,7 @@ func TestNoCellOfATableIsAFormula(t *testing.T) {
 	at := time.Unix(1e9, 0).UTC()
 	evil := record.Past{
 		Cluster: "@c", JobID: "=1", Submitted: at, Started: at, Ended: at.Add(time.Minute), User: "+1+cmd|'/c calc'!A0", Account: "=a",
-		Partition: "-p", QOS: "@q", Name: []byte("=HYPERLINK(\"http://x\")"), GPUModel: "=g", State: "=s", ExitCode: record.Known(0),
+		Partition: "-p", QOS: "@q", Name: []byte("=HYPERLINK(\"http://x\")"), GPUModel: "=g", State: "=s", ExitCode: live.Known(0),
 	}
 	text := written(t, []record.Past{evil})
 	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()

@@ -1,14 +1,15 @@
-package daemon
+package agent
 
 import (
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 )
 
-// outcomeOf is what a run came to, in the store's terms.
-func outcomeOf(c *agent.Closed) *record.Outcome {
+// Record is what the run came to as it goes into the records: the sums of its GPUs, and
+// of what was measured only what is to be believed.
+func (c *Closed) Record() *record.Outcome {
 	out := &record.Outcome{
 		RunID: c.Run.ID, JobID: int64(c.Run.Job), Node: c.Run.Node,
 		Started: c.Run.Started, Ended: c.Outcome.Ended, GPUs: c.Run.GPUs,
@@ -18,10 +19,10 @@ func outcomeOf(c *agent.Closed) *record.Outcome {
 		out.Setting = c.Run.Setting
 	}
 	if low := c.Outcome.Lowest; out.Setting != (dvfsmodel.Setting{}) && low != (dvfsmodel.Setting{}) {
-		out.Setting, out.Slowdown = low, record.Known(c.Outcome.Slowdown)
+		out.Setting, out.Slowdown = low, live.Known(c.Outcome.Slowdown)
 	}
 	if !c.Outcome.Partial {
-		out.TimeS = record.Known(c.Outcome.Ended.Sub(c.Run.Started).Seconds())
+		out.TimeS = live.Known(c.Outcome.Ended.Sub(c.Run.Started).Seconds())
 	}
 	sum := totals{source: record.Counter}
 	for i := range c.Outcome.GPUs {
@@ -29,19 +30,19 @@ func outcomeOf(c *agent.Closed) *record.Outcome {
 	}
 	sum.fill(out, c.Outcome.Partial)
 	out.Restarted = restarted(&c.Outcome)
-	out.Series, out.Profile, out.Readings, out.Stays = c.Outcome.Series, c.Outcome.Profile, c.Outcome.Readings, c.Outcome.Stays
+	out.Course, out.Stays = c.Outcome.Course, c.Outcome.Stays
 	if host, known := c.Outcome.Host(); known && out.GPUSource != record.Unmeasured {
-		out.NodeEnergyJ, out.NodeSource = record.Known(sum.energy+float64(host)), record.RAPL
+		out.NodeEnergyJ, out.NodeSource = live.Known(sum.energy+float64(host)), record.RAPL
 	}
 	return out
 }
 
 // restarted is what is known of a run of which the agent saw a part alone.
-func restarted(o *agent.Outcome) (out record.Restarted) {
+func restarted(o *Outcome) (out record.Restarted) {
 	if o.Lasted <= 0 {
 		return out
 	}
-	out.TimeS = record.Known(o.Lasted)
+	out.TimeS = live.Known(o.Lasted)
 	sum := 0.0
 	for i := range o.GPUs {
 		if !(o.GPUs[i].Spanned > 0) {
@@ -50,7 +51,7 @@ func restarted(o *agent.Outcome) (out record.Restarted) {
 		sum += float64(o.GPUs[i].Spanned)
 	}
 	if len(o.GPUs) > 0 {
-		out.GPUEnergyJ = record.Known(sum)
+		out.GPUEnergyJ = live.Known(sum)
 	}
 	return out
 }
@@ -67,7 +68,7 @@ type totals struct {
 	source                     record.Source
 }
 
-func (t *totals) add(g *agent.GPUOutcome, out *record.Outcome) {
+func (t *totals) add(g *GPUOutcome, out *record.Outcome) {
 	switch {
 	case g.EnergyFrom == gpu.FromNoMeasures || g.Uncovered > mostUncovered*g.Covered:
 		t.source = record.Unmeasured
@@ -80,9 +81,7 @@ func (t *totals) add(g *agent.GPUOutcome, out *record.Outcome) {
 	t.usage += max(g.Utilisation, 0)
 	t.memory = max(t.memory, g.PeakMem)
 	t.gpus++
-	for _, clock := range g.Clocks {
-		out.Clocks = append(out.Clocks, record.ClockShare{Setting: dvfsmodel.Setting{Core: clock.Core, Mem: clock.Mem}, Seconds: clock.Seconds})
-	}
+	out.Clocks = append(out.Clocks, g.Clocks...)
 	for reason, spent := range map[string]float64{"power-cap": g.PowerCapped, "thermal": g.Thermal, "hardware": g.Hardware} {
 		if spent > 0 {
 			out.ThrottledS[reason] += spent
@@ -95,11 +94,11 @@ func (t *totals) fill(out *record.Outcome, partial bool) {
 		return
 	}
 	if !partial {
-		out.GPUEnergyJ, out.GPUSource = record.Known(t.energy), t.source
+		out.GPUEnergyJ, out.GPUSource = live.Known(t.energy), t.source
 	}
-	out.MeanPowerW, out.PeakPowerW = record.Known(t.power), record.Known(t.peak)
-	out.Utilisation = record.Known(t.usage / float64(t.gpus))
+	out.MeanPowerW, out.PeakPowerW = live.Known(t.power), live.Known(t.peak)
+	out.Utilisation = live.Known(t.usage / float64(t.gpus))
 	if t.memory >= 0 {
-		out.PeakMemoryBytes = record.Known(float64(t.memory))
+		out.PeakMemoryBytes = live.Known(float64(t.memory))
 	}
 }

@@ -1,4 +1,4 @@
-package record
+package live
 
 import (
 	"encoding/json"
@@ -42,6 +42,16 @@ func (n Number) Else(other Number) Number {
 	return other
 }
 
+// Duration is the value as a time span in seconds: 0 if it is unknown or less than 0,
+// and a century at most.
+func (n Number) Duration() time.Duration {
+	const longest = 100 * 365 * 24 * 3600.0
+	if !(n.value > 0) {
+		return 0
+	}
+	return time.Duration(math.Round(min(n.value, longest) * float64(time.Second)))
+}
+
 // String is the value in its shortest form, or "unknown".
 func (n Number) String() string {
 	if !n.known {
@@ -70,20 +80,4 @@ func (n *Number) UnmarshalJSON(text []byte) error {
 	}
 	*n = Known(v)
 	return nil
-}
-
-// Interval is a prediction with its calibrated bounds.
-type Interval struct {
-	Value Number `json:"value"`
-	Low   Number `json:"low"`
-	High  Number `json:"high"`
-}
-
-// Micro is a time as records keep it: UTC, whole microseconds. The zero time,
-// which stands for unknown, stays zero.
-func Micro(t time.Time) time.Time {
-	if t.IsZero() {
-		return time.Time{}
-	}
-	return t.UTC().Truncate(time.Microsecond)
 }

@@ -1,0 +1,34 @@
+package live
+
+import (
+	"time"
+
+	"github.com/epplan/epplan/dvfsmodel"
+)
+
+// Adaptation says between which core clocks a run is stepped while it lasts:
+// frequency adaptation as in the CATS paper (algorithm 4), but by what the run
+// has lost so far rather than by what it would lose at one clock for ever.
+type Adaptation struct {
+	// SLA is how many times as long as at default clocks the run may take, at
+	// every moment of it: the paper's γ.
+	SLA    float64 `json:"sla"`
+	TauS   float64 `json:"tau_s"`             // from one look at the GPUs to the next
+	Writes int     `json:"writes_per_minute"` // clock writes of a GPU in any minute
+	// Levels are the clocks, falling. The first one is the ceiling, the default clock,
+	// at which nothing is lost, and the last one the floor.
+	Levels []AdaptLevel `json:"levels"`
+}
+
+// Tau is the time from one look at the GPUs to the next.
+func (a *Adaptation) Tau() time.Duration { return Known(a.TauS).Duration() }
+
+// AdaptLevel is a core clock at which an adapted run may be.
+type AdaptLevel struct {
+	Core dvfsmodel.MHz `json:"core_mhz"`
+	// Stretch is how many seconds the work of a second at default clocks takes at
+	// most.
+	Stretch float64 `json:"stretch"`
+	// Cost is what work costs, as a multiple of what it costs at default clocks.
+	Cost float64 `json:"cost"`
+}
