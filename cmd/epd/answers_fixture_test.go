@@ -289,7 +289,7 @@ func (h *house) fill() {
 	if err := errors.Join(h.control.Flush(ctx), h.syncNow(ctx)); err != nil {
 		h.t.Fatal(err)
 	}
-	h.trouble(errors.New("at the start: " + his.mark() + " and " + hers.mark()))
+	h.noteProblem(errors.New("at the start: " + his.mark() + " and " + hers.mark()))
 }
 
 // syncNow has the steerer and the controller ask Slurm.

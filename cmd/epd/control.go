@@ -48,15 +48,15 @@ func (p *program) joinControl() error {
 	if err != nil {
 		return err
 	}
-	p.trouble(damage)
-	faster, err := speed(p.Context)
+	p.noteProblem(damage)
+	faster, err := simSpeed(p.Context)
 	if err != nil {
 		return err
 	}
 	options := control.Options{
 		Speed: faster,
 		Store: records, Cluster: p.String("cluster"), Settings: settings, Seed: seed, Log: p.log,
-		Load: p.settings, OnDecide: p.decided, OnOutcome: p.recorded, UserName: userName,
+		Load: p.readSettings, OnDecide: p.countDecision, OnOutcome: p.countEnergy, UserName: userName,
 	}
 	if runner != nil {
 		options.Resolve, p.slurm = slurm.NewClient(runner, epdapi.JobWait).Job, true
@@ -84,14 +84,14 @@ func (p *program) joinControl() error {
 	return errors.Join(p.openPublic(), p.openRemote(), p.openWeb())
 }
 
-// trouble notes something that went wrong while epd began, for the log and for the
+// noteProblem notes something that went wrong while epd began, for the log and for the
 // status.
-func (p *program) trouble(err error) {
+func (p *program) noteProblem(err error) {
 	if err == nil {
 		return
 	}
 	p.log.Error(err.Error())
-	p.troubles = append(p.troubles, epdapi.Trouble{At: time.Now(), What: slurm.Printable(err.Error(), 1000)})
+	p.problems = append(p.problems, epdapi.Trouble{At: time.Now(), What: slurm.Printable(err.Error(), 1000)})
 }
 
 // userName is a user's name; "" if the system knows none, or can't say now.
@@ -115,7 +115,7 @@ func (p *program) openRecords() (*store.Store, error) {
 	if moving != nil {
 		return nil, errors.Join(err, moving)
 	}
-	p.trouble(fmt.Errorf("the records were damaged: they were moved aside to %s, and new ones begun, without any model: %w",
+	p.noteProblem(fmt.Errorf("the records were damaged: they were moved aside to %s, and new ones begun, without any model: %w",
 		aside, err))
 	return store.Open(p.Context.Context, path, nil)
 }
@@ -127,7 +127,7 @@ const steerEvery = 20 * time.Second
 func (p *program) openLevers(runner slurm.Runner) error {
 	var err error
 	p.steerer, err = steer.Open(&steer.Options{
-		Source: steer.FromSlurm(p.control.Tracker().Tee(slurm.NewClient(runner, 0)), time.Now), Levers: slurm.NewLevers(slurm.NewClient(runner, epdapi.QueueWait)), Settings: p.steering,
+		Source: steer.FromSlurm(p.control.Tracker().Tee(slurm.NewClient(runner, 0)), time.Now), Levers: slurm.NewLevers(slurm.NewClient(runner, epdapi.QueueWait)), Settings: p.steerSettings,
 		Dir: filepath.Join(p.String("state"), "levers"), Log: p.log,
 	})
 	if err != nil {
@@ -137,15 +137,15 @@ func (p *program) openLevers(runner slurm.Runner) error {
 		Queue: p.control.Queue, Log: p.log,
 		Settings: func() (*config.Live, *slurmqueue.Terms) {
 			s := p.control.Settings()
-			return &s.Live, termsOf(s)
+			return &s.Live, planTerms(s)
 		},
 	}
 	p.loops = append(p.loops, p.orderer.Run, func(ctx context.Context) { p.steerer.Run(ctx, steerEvery) })
 	return nil
 }
 
-// steering is what is to be steered by the settings in force.
-func (p *program) steering() *steer.Settings {
+// steerSettings is what is to be steered by the settings in force.
+func (p *program) steerSettings() *steer.Settings {
 	s := p.control.Settings()
 	return &steer.Settings{
 		Version: s.Version, Live: s.Live, Profiles: s.Profiles, Margin: s.Safety.LimitMargin,
@@ -156,18 +156,18 @@ func (p *program) steering() *steer.Settings {
 	}
 }
 
-// desk answers what is asked of the controller.
-func (p *program) desk() *node.Desk {
+// controllerServer answers what is asked of the controller.
+func (p *program) controllerServer() *node.Desk {
 	return &node.Desk{
 		Version: version, Role: p.role, Node: nodeName(p.Context), Control: p.control, Steerer: p.steerer,
-		Access: p.access, Started: p.started, Health: p.health(), Troubles: p.troubles,
+		Access: p.access, Started: p.started, Health: p.health(), Troubles: p.problems,
 	}
 }
 
 // openPublic listens where job_submit and users ask: anybody may connect, the
 // kernel says who it is.
 func (p *program) openPublic() error {
-	if !p.has("submit-socket") {
+	if !p.isSocketWanted("submit-socket") {
 		return nil
 	}
 	l, err := p.listenAt(p.Context.Context, "submit-socket", p.String("submit-socket"), publicMode)
@@ -175,16 +175,16 @@ func (p *program) openPublic() error {
 		return err
 	}
 	mux := http.NewServeMux()
-	p.desk().Routes(mux, node.Peer)
-	p.desk().Status(mux, node.Peer)
+	p.controllerServer().Routes(mux, node.Peer)
+	p.controllerServer().Status(mux, node.Peer)
 	mux.Handle("/", p.pages())
-	p.serveAt(l, p.guarded(mux))
+	p.serveAt(l, p.sameSiteOnly(mux))
 	return nil
 }
 
 // openRemote listens where agents and users on other machines ask.
 func (p *program) openRemote() error {
-	if !p.has("listen") {
+	if !p.isSocketWanted("listen") {
 		return nil
 	}
 	l, err := p.listen("listen")
@@ -192,15 +192,15 @@ func (p *program) openRemote() error {
 		return err
 	}
 	mux := http.NewServeMux()
-	p.desk().Routes(mux, signer)
-	p.desk().Status(mux, signer)
-	refused := refusals{log: p.log}
+	p.controllerServer().Routes(mux, mungeUID)
+	p.controllerServer().Status(mux, mungeUID)
+	refused := refusalLog{log: p.log}
 	p.serveAt(l, munge.Authenticate(mux, p.munge(), munge.Options{Refused: refused.note}))
 	return nil
 }
 
-// signer is the uid that munge vouches for.
-func signer(r *http.Request) int64 {
+// mungeUID is the uid that munge vouches for.
+func mungeUID(r *http.Request) int64 {
 	if peer, ok := munge.PeerOf(r.Context()); ok {
 		return int64(peer.UID)
 	}
@@ -214,11 +214,11 @@ func (p *program) reload(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-p.hangup:
+		case <-p.reloads:
 		}
 		if p.control == nil {
 			p.log.Info("nothing to reload: the controller has the configuration")
-		} else if err := p.control.Reload(p.settings); err != nil {
+		} else if err := p.control.Reload(p.readSettings); err != nil {
 			p.log.Error("configuration not reloaded", "error", err)
 		} else {
 			p.log.Info("configuration reloaded", "version", p.control.Settings().Version)
@@ -226,8 +226,8 @@ func (p *program) reload(ctx context.Context) {
 	}
 }
 
-// settings reads the configuration again.
-func (p *program) settings() (*control.Settings, error) { return settingsOf(p.Context) }
+// readSettings reads the configuration again.
+func (p *program) readSettings() (*control.Settings, error) { return settingsOf(p.Context) }
 
 // settingsOf reads the configuration that the flags name.
 func settingsOf(c *cli.Context) (*control.Settings, error) {

@@ -12,9 +12,9 @@ import (
 	"github.com/epplan/epplan/internal/statedir"
 )
 
-// steps are what an epd with these flags would do. GPUs are opened and looked
+// dryRunSteps are what an epd with these flags would do. GPUs are opened and looked
 // at; nothing is written, locked or listened at.
-func (p *program) steps() ([]string, error) {
+func (p *program) dryRunSteps() ([]string, error) {
 	if err := statedir.Check(p.String("state")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -60,10 +60,10 @@ func (p *program) gpuSteps() ([]string, error) {
 	which := p.String("gpu")
 	var l gpu.Library
 	var err error
-	if simulated(which) {
+	if isSimulated(which) {
 		l, err = gpu.OpenSim(which, nil) // in memory: nothing is written
 	} else {
-		l, err = library(p.Context)
+		l, err = openGPUs(p.Context)
 	}
 	if err != nil {
 		return nil, err

@@ -76,7 +76,7 @@ func forget(c *cli.Context, stdout, stderr io.Writer) error {
 		err := errors.New("no such run is recorded; those whose details were pruned can't be taken out")
 		return errors.Join(err, closing(err))
 	}
-	if stop, err := dryrun.Would(c, found.steps()...); stop {
+	if stop, err := dryrun.Would(c, found.forgetSteps()...); stop {
 		return err
 	}
 	if err := closing(nil); err != nil { // nothing goes before it is on disk
@@ -87,7 +87,7 @@ func forget(c *cli.Context, stdout, stderr io.Writer) error {
 	if c.String("out") != "" {
 		said = stdout
 	}
-	_, printing := fmt.Fprintf(said, "taken out of the records: %s of %s\n%s", counted(sum.Runs, "run"), counted(int64(len(found.jobs)), "job"), changedText(sum))
+	_, printing := fmt.Fprintf(said, "taken out of the records: %s of %s\n%s", countText(sum.Runs, "run"), countText(int64(len(found.jobs)), "job"), changedText(sum))
 	return errors.Join(err, printing)
 }
 
@@ -145,8 +145,8 @@ type foundRuns struct {
 	named []string // the first ones
 }
 
-// mostNamed is how many runs a dry run names.
-const mostNamed = 20
+// maxNamed is how many runs a dry run names.
+const maxNamed = 20
 
 // list finds the runs of a query, and writes what they are, a line each.
 func (f *foundRuns) list(c *cli.Context, q *epdapi.RunQuery, out io.Writer) error {
@@ -178,7 +178,7 @@ func (f *foundRuns) add(k *record.Kept) {
 	} else {
 		f.jobs[k.Outcome.JobID] = true
 	}
-	if *to = append(*to, k.ID); len(f.named) < mostNamed {
+	if *to = append(*to, k.ID); len(f.named) < maxNamed {
 		f.named = append(f.named, what)
 	}
 }
@@ -188,8 +188,8 @@ func runText(o *record.Outcome) string {
 	return fmt.Sprintf("run %s of job %d on %s, ended %s", o.RunID, o.JobID, o.Node, o.Ended.Local().Format(time.DateTime))
 }
 
-// steps are what would be done.
-func (f *foundRuns) steps() []string {
+// forgetSteps are what would be done.
+func (f *foundRuns) forgetSteps() []string {
 	steps := make([]string, 0, len(f.named)+1)
 	for _, what := range f.named {
 		steps = append(steps, "take out of the records "+what)
@@ -245,7 +245,7 @@ func collectChanged(sum *epdapi.RunsChanged, models map[record.WorkloadKey]epdap
 func changedText(sum *epdapi.RunsChanged) string {
 	var b bytes.Buffer
 	if sum.Conflicts > 0 {
-		fmt.Fprintf(&b, "and %s that lay apart\n", counted(sum.Conflicts, "outcome"))
+		fmt.Fprintf(&b, "and %s that lay apart\n", countText(sum.Conflicts, "outcome"))
 	}
 	for _, m := range sum.Models {
 		fmt.Fprintf(&b, "model of %s on %s: ", slurm.Printable(m.Workload, 80), slurm.Printable(m.GPUModel, 80))
@@ -261,8 +261,8 @@ func changedText(sum *epdapi.RunsChanged) string {
 	return b.String()
 }
 
-// counted is a number with what it counts.
-func counted(n int64, one string) string {
+// countText is a number with what it counts.
+func countText(n int64, one string) string {
 	if n != 1 {
 		one += "s"
 	}
@@ -271,8 +271,8 @@ func counted(n int64, one string) string {
 
 // A message has at most so many bytes of runs; a line of a file has at most so many.
 const (
-	mostSent = 512 << 10
-	mostLine = 900 << 10
+	maxSent = 512 << 10
+	maxLine = 900 << 10
 )
 
 // remember puts runs back.
@@ -302,7 +302,7 @@ func remember(c *cli.Context, stdout io.Writer) error {
 		return err
 	}
 	sum, models := &epdapi.RunsChanged{}, make(map[record.WorkloadKey]epdapi.Relearnt)
-	for some := range parts(runs) {
+	for some := range messageParts(runs) {
 		var done *epdapi.RunsChanged
 		done, err = askEPD(c, func(ctx context.Context, epd *epdapi.Client) (*epdapi.RunsChanged, error) {
 			return epd.Remember(ctx, &epdapi.RunList{Runs: some})
@@ -312,14 +312,14 @@ func remember(c *cli.Context, stdout io.Writer) error {
 		}
 		addChanged(sum, done, models)
 	}
-	_, printing := fmt.Fprintf(stdout, "put back into the records: %s\n%s", counted(sum.Runs, "run"), changedText(collectChanged(sum, models)))
+	_, printing := fmt.Fprintf(stdout, "put back into the records: %s\n%s", countText(sum.Runs, "run"), changedText(collectChanged(sum, models)))
 	return errors.Join(err, printing)
 }
 
 // readRuns reads what epd db forget wrote.
 func readRuns(in io.Reader, name string) ([]record.Kept, error) {
 	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, mostLine)
+	lines.Buffer(nil, maxLine)
 	var runs []record.Kept
 	for n := 1; lines.Scan(); n++ {
 		strict := json.NewDecoder(bytes.NewReader(lines.Bytes()))
@@ -336,14 +336,14 @@ func readRuns(in io.Reader, name string) ([]record.Kept, error) {
 	return runs, nil
 }
 
-// parts are runs in their order, in parts that a message has room for.
-func parts(runs []record.Kept) func(func([]record.Kept) bool) {
+// messageParts are runs in their order, in parts that a message has room for.
+func messageParts(runs []record.Kept) func(func([]record.Kept) bool) {
 	return func(yield func([]record.Kept) bool) {
 		for len(runs) > 0 {
 			n, size := 0, 0
 			for n < len(runs) && n < epdapi.MaxRuns {
 				text, err := json.Marshal(&runs[n])
-				if size += len(text); n > 0 && (err != nil || size > mostSent) {
+				if size += len(text); n > 0 && (err != nil || size > maxSent) {
 					break
 				}
 				n++

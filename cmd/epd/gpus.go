@@ -17,8 +17,8 @@ import (
 	"github.com/epplan/epplan/internal/statedir"
 )
 
-// library opens the GPUs that the flags name.
-func library(c *cli.Context) (gpu.Library, error) {
+// openGPUs opens the GPUs that the flags name.
+func openGPUs(c *cli.Context) (gpu.Library, error) {
 	which := c.String("gpu")
 	faults, err := gpu.ParseFaults(c.String("gpu-faults"))
 	if err != nil {
@@ -27,7 +27,7 @@ func library(c *cli.Context) (gpu.Library, error) {
 	switch {
 	case which == "nvml":
 		return gpu.OpenNVML()
-	case simulated(which):
+	case isSimulated(which):
 		l, err := gpu.OpenSim(which, &gpu.SimOptions{Dir: filepath.Join(c.String("state"), "sim"), Faults: faults})
 		if err != nil {
 			return nil, simError(err)
@@ -45,16 +45,16 @@ func simError(err error) error {
 	return usagef("--gpu: %w", err)
 }
 
-// simulated tells whether the GPUs are.
-func simulated(which string) bool {
+// isSimulated tells whether the GPUs are.
+func isSimulated(which string) bool {
 	name, _, _ := strings.Cut(which, ",")
 	return name == "sim" || strings.HasPrefix(name, "sim:")
 }
 
-// speed is how much faster than Slurm's clock the GPUs' time goes by.
-func speed(c *cli.Context) (float64, error) {
+// simSpeed is how much faster than Slurm's clock the GPUs' time goes by.
+func simSpeed(c *cli.Context) (float64, error) {
 	which := c.String("gpu")
-	if !simulated(which) {
+	if !isSimulated(which) {
 		return 1, nil
 	}
 	n, err := gpu.SimSpeed(which)
@@ -89,7 +89,7 @@ const gpuClaims = "/run/epplan-gpus"
 
 // claimsFolder is that, and a folder of their own for simulated GPUs.
 func claimsFolder(c *cli.Context) string {
-	if simulated(c.String("gpu")) {
+	if isSimulated(c.String("gpu")) {
 		return filepath.Join(c.String("state"), "sim")
 	}
 	return gpuClaims

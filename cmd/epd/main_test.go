@@ -342,7 +342,7 @@ func TestSlurmsUserIsAllowedOnceSlurmSaysWhoThatIs(t *testing.T) {
 		flags.String("slurm", "on", "")
 		p := &program{Context: cli.NewContext(nil, flags, nil), log: slog.New(slog.DiscardHandler), access: &daemon.Access{}}
 		p.Context.Context = t.Context()
-		p.allow()
+		p.allowUsers()
 		if len(p.loops) != 1 || p.access.Full(4711) {
 			t.Fatalf("%d loops, allowed: %v", len(p.loops), p.access.Full(4711))
 		}

@@ -22,7 +22,7 @@ func manCommand(stdout, stderr io.Writer) *cli.Command {
 			if c.NArg() != 1 {
 				return usagef("epd man takes a folder, got %d arguments", c.NArg())
 			}
-			book, err := book(application(stdout, stderr))
+			book, err := manualBook(application(stdout, stderr))
 			if err != nil {
 				return err
 			}
@@ -31,8 +31,8 @@ func manCommand(stdout, stderr io.Writer) *cli.Command {
 	}
 }
 
-// book is what all pages have in common.
-func book(app *cli.App) (*manual.Book, error) {
+// manualBook is what all pages have in common.
+func manualBook(app *cli.App) (*manual.Book, error) {
 	date, err := manual.Date(os.Getenv("SOURCE_DATE_EPOCH"), time.Now())
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ short for ` + "`--role agent` and `--role controller`" + `. Flags stand before f
 
 // TestTheReferenceOfTheDaemonIsWhatItsHelpSays keeps the page of its flags.
 func TestTheReferenceOfTheDaemonIsWhatItsHelpSays(t *testing.T) {
-	b, err := book(application(io.Discard, io.Discard))
+	b, err := manualBook(application(io.Discard, io.Discard))
 	if err != nil {
 		t.Fatal(err)
 	}

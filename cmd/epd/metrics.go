@@ -22,7 +22,7 @@ func (p *program) newMetrics() *metrics.Metrics {
 	}
 	if p.role != roleAgent {
 		s.Power = func() epdapi.ClusterPower { return p.control.ClusterPower() }
-		s.Steering = p.steeringNow
+		s.Steering = p.steeringMetrics
 	}
 	if p.role != roleController {
 		s.Agent = func(ctx context.Context) metrics.Agent { return p.node.Measure(ctx) }
@@ -30,8 +30,8 @@ func (p *program) newMetrics() *metrics.Metrics {
 	return metrics.New(s)
 }
 
-// steeringNow is what is steered in Slurm; nothing where nothing is.
-func (p *program) steeringNow() metrics.Steering {
+// steeringMetrics is what is steered in Slurm; nothing where nothing is.
+func (p *program) steeringMetrics() metrics.Steering {
 	if p.steerer == nil {
 		return metrics.Steering{}
 	}
@@ -51,8 +51,8 @@ func (p *program) steeringNow() metrics.Steering {
 	return out
 }
 
-// decided counts a decision.
-func (p *program) decided(o control.Observed) {
+// countDecision counts a decision.
+func (p *program) countDecision(o control.Observed) {
 	p.metrics.Took(metrics.Decide, o.Took)
 	if o.Fault != control.NoFault {
 		p.metrics.Failed(string(o.Fault))
@@ -62,8 +62,8 @@ func (p *program) decided(o control.Observed) {
 	}
 }
 
-// recorded counts the energy of a run.
-func (p *program) recorded(o *record.Outcome, partition string) {
+// countEnergy counts the energy of a run.
+func (p *program) countEnergy(o *record.Outcome, partition string) {
 	run := metrics.Run{Partition: partition, GPUModel: o.GPUModel, Arm: string(o.Arm)}
 	if joules, ok := o.GPUEnergyJ.Get(); ok {
 		run.GPU = &joules
@@ -74,8 +74,8 @@ func (p *program) recorded(o *record.Outcome, partition string) {
 	p.metrics.Recorded(run)
 }
 
-// hooked counts a hook.
-func (p *program) hooked(hook slurm.Hook, took time.Duration) {
+// countHook counts a hook.
+func (p *program) countHook(hook slurm.Hook, took time.Duration) {
 	switch hook {
 	case slurm.Prolog:
 		p.metrics.Took(metrics.Prolog, took)
@@ -86,7 +86,7 @@ func (p *program) hooked(hook slurm.Hook, took time.Duration) {
 
 // openMetrics listens for Prometheus.
 func (p *program) openMetrics() error {
-	if !p.has("metrics") {
+	if !p.isSocketWanted("metrics") {
 		return nil
 	}
 	l, err := p.listen("metrics")

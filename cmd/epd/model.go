@@ -72,7 +72,7 @@ func listModels(c *cli.Context, stdout io.Writer) error {
 		if err != nil {
 			return err
 		}
-		return show(c, stdout, list, standingTable(list.Models))
+		return printResult(c, stdout, list, standingTable(list.Models))
 	case 2: //nolint:mnd // workload, GPU model
 		list, err := askEPD(c, func(ctx context.Context, epd *epdapi.Client) (*epdapi.ModelVersions, error) {
 			return epd.ModelVersions(ctx, c.Args().Get(0), c.Args().Get(1))
@@ -80,7 +80,7 @@ func listModels(c *cli.Context, stdout io.Writer) error {
 		if err != nil {
 			return err
 		}
-		return show(c, stdout, list, versionTable(list))
+		return printResult(c, stdout, list, versionTable(list))
 	}
 	return usagef("epd model list takes a workload and a GPU model, or nothing; got %d arguments", c.NArg())
 }
@@ -112,7 +112,7 @@ func useModel(c *cli.Context, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return show(c, stdout, standing, standingTable([]epdapi.ModelStanding{*standing}))
+	return printResult(c, stdout, standing, standingTable([]epdapi.ModelStanding{*standing}))
 }
 
 // choiceStep is what a choice would do.
@@ -127,8 +127,8 @@ func choiceStep(choice *epdapi.ModelChoice) string {
 	return fmt.Sprintf("have epd use %s for %s on %s, until it is freed", what, choice.Workload, choice.GPUModel)
 }
 
-// show prints a result.
-func show(c *cli.Context, stdout io.Writer, result any, table *report.Table) error {
+// printResult prints a result.
+func printResult(c *cli.Context, stdout io.Writer, result any, table *report.Table) error {
 	if c.Bool("json") {
 		out := json.NewEncoder(stdout)
 		out.SetIndent("", "  ")
@@ -155,7 +155,7 @@ func standingTable(list []epdapi.ModelStanding) *report.Table {
 		}
 		rows[i] = []report.Value{
 			report.Text(m.Workload), report.Text(m.GPUModel), report.Text(strconv.FormatInt(m.Version, 10)), report.Text(from),
-			report.Count(m.Samples), report.Count(m.Missed), yes(m.Pinned), report.NonEmpty(m.Chosen.Words(clock)), report.Text(cmp.Or(m.Note, m.Chosen.Why)),
+			report.Count(m.Samples), report.Count(m.Missed), yesValue(m.Pinned), report.NonEmpty(m.Chosen.Words(localTime)), report.Text(cmp.Or(m.Note, m.Chosen.Why)),
 			report.NonEmpty(m.LastJob.Name), report.NonEmpty(m.LastJob.User), report.NonEmpty(m.LastJob.Partition),
 		}
 	}
@@ -178,10 +178,10 @@ func standingTable(list []epdapi.ModelStanding) *report.Table {
 	}
 }
 
-// clock is a time on the clock of whoever reads it.
-func clock(at time.Time) string { return at.Local().Format(time.DateTime) }
+// localTime is a time on the clock of whoever reads it.
+func localTime(at time.Time) string { return at.Local().Format(time.DateTime) }
 
-func yes(b bool) report.Value {
+func yesValue(b bool) report.Value {
 	if b {
 		return report.Text("yes")
 	}
@@ -194,8 +194,8 @@ func versionTable(list *epdapi.ModelVersions) *report.Table {
 	for i := range list.Versions {
 		m := &list.Versions[i]
 		rows[i] = []report.Value{
-			report.Text(strconv.FormatInt(m.Version, 10)), yes(m.InUse), report.Count(m.Samples),
-			report.Text(clock(m.Created)), report.NonEmpty(m.Chosen.Words(clock)), report.Text(m.Note),
+			report.Text(strconv.FormatInt(m.Version, 10)), yesValue(m.InUse), report.Count(m.Samples),
+			report.Text(localTime(m.Created)), report.NonEmpty(m.Chosen.Words(localTime)), report.Text(m.Note),
 		}
 	}
 	return &report.Table{

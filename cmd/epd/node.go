@@ -23,7 +23,7 @@ import (
 
 // joinNode starts the agent of this machine's GPUs.
 func (p *program) joinNode() error {
-	gpus, err := library(p.Context)
+	gpus, err := openGPUs(p.Context)
 	if err != nil {
 		return err
 	}
@@ -52,8 +52,8 @@ func (p *program) joinNode() error {
 	p.node = node.NewNode(node.Options{
 		Version: version, Role: p.role, Node: nodeName(p.Context), Agent: a, Controller: p.controller(),
 		Control: p.control, Spool: outbox, Order: gpuOrder(p.Context), Confs: slurmConfs(p.Context),
-		Simulated: simulated(p.String("gpu")), Access: p.access, Log: p.log, Slurm: p.slurm || p.control == nil,
-		Took: p.hooked, Health: p.health(), Troubles: p.troubles,
+		Simulated: isSimulated(p.String("gpu")), Access: p.access, Log: p.log, Slurm: p.slurm || p.control == nil,
+		Took: p.countHook, Health: p.health(), Troubles: p.problems,
 	})
 	p.node.Start(p.Context.Context)
 	p.loops = append(p.loops, p.node.Run)
@@ -74,11 +74,11 @@ func (p *program) controller() node.Controller {
 	if p.control != nil {
 		return node.Local{Controller: p.control}
 	}
-	return node.NewRemote(p.hosts(), munge.NewTransport(p.munge()).Trust(func(uid uint32) bool { return p.access.Full(int64(uid)) }))
+	return node.NewRemote(p.controllerHosts(), munge.NewTransport(p.munge()).Trust(func(uid uint32) bool { return p.access.Full(int64(uid)) }))
 }
 
-// hosts are the controllers' addresses.
-func (p *program) hosts() []string {
+// controllerHosts are the controllers' addresses.
+func (p *program) controllerHosts() []string {
 	return strings.FieldsFunc(p.String("controller"), func(r rune) bool { return r == ',' })
 }
 
@@ -110,10 +110,10 @@ func gpuOrder(c *cli.Context) []string {
 	return nil
 }
 
-// allow lets those beside root do anything who may: Slurm's user and those of the
+// allowUsers lets those beside root do anything who may: Slurm's user and those of the
 // flags. While Slurm doesn't say who its user is, that is the one named slurm;
 // it is asked again until it does.
-func (p *program) allow() {
+func (p *program) allowUsers() {
 	for _, uid := range p.Uint64Slice("allow-uid") {
 		if uid < math.MaxUint32 {
 			p.access.Allow(uint32(uid))
@@ -140,7 +140,7 @@ func (p *program) allowSlurmUser(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(askAgain):
+		case <-time.After(askUserEvery):
 		}
 		if uid, ok := p.slurmUser(ctx); ok {
 			p.access.Allow(uid)
@@ -170,6 +170,6 @@ func (p *program) slurmUser(ctx context.Context) (uint32, bool) {
 
 // How long a question to Slurm about itself may take, and when it is put again.
 const (
-	askBound = 2 * time.Second
-	askAgain = 15 * time.Second
+	askBound     = 2 * time.Second
+	askUserEvery = 15 * time.Second
 )

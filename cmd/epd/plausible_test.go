@@ -62,7 +62,7 @@ func newOffice(t tester, path string) *office {
 		t.Fatal(err)
 	}
 	p := &program{}
-	if o.control, err = control.New(t.Context(), control.Options{Store: o.records, Cluster: "alpha", Clock: clock, OnOutcome: p.recorded}); err != nil {
+	if o.control, err = control.New(t.Context(), control.Options{Store: o.records, Cluster: "alpha", Clock: clock, OnOutcome: p.countEnergy}); err != nil {
 		t.Fatal(err)
 	}
 	p.control, p.role = o.control, roleController
@@ -71,7 +71,7 @@ func newOffice(t tester, path string) *office {
 	caller := control.Caller{All: true, Control: true}
 	inner := desk.Inner()(caller)
 	site := web.New(web.Options{
-		Source: func(web.Viewer) web.Source { return &source{web.Within(inner), o.control, caller} }, Now: clock,
+		Source: func(web.Viewer) web.Source { return &pageSource{web.Within(inner), o.control, caller} }, Now: clock,
 	})
 	o.asked = map[string]http.Handler{
 		"/v1/": inner, "/metrics": p.metrics.Handler(),

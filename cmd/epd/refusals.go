@@ -15,28 +15,28 @@ const (
 	refusalsTime   = time.Minute
 )
 
-// refusals logs requests that were refused, and counts those that are too many.
-type refusals struct {
+// refusalLog logs requests that were refused, and counts those that are too many.
+type refusalLog struct {
 	log *slog.Logger
 
-	mu     sync.Mutex
-	since  time.Time
-	logged int
-	unsaid int
+	mu         sync.Mutex
+	since      time.Time
+	logged     int
+	suppressed int
 }
 
 // note logs one.
-func (r *refusals) note(remote string, err error) {
+func (r *refusalLog) note(remote string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if now := time.Now(); now.Sub(r.since) >= refusalsTime {
-		if r.unsaid > 0 {
-			r.log.Warn("further requests were refused", "count", r.unsaid, "since", r.since)
+		if r.suppressed > 0 {
+			r.log.Warn("further requests were refused", "count", r.suppressed, "since", r.since)
 		}
-		r.since, r.logged, r.unsaid = now, 0, 0
+		r.since, r.logged, r.suppressed = now, 0, 0
 	}
 	if r.logged >= refusalsLogged {
-		r.unsaid++
+		r.suppressed++
 		return
 	}
 	r.logged++

@@ -12,7 +12,7 @@ import (
 func TestStrangersCantFillTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log text
-		r := refusals{log: slog.New(slog.NewTextHandler(&log, nil))}
+		r := refusalLog{log: slog.New(slog.NewTextHandler(&log, nil))}
 		for range 1000 {
 			r.note("10.0.0.9:4711", errors.New("no credential"))
 		}

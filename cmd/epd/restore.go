@@ -39,7 +39,7 @@ func restore(c *cli.Context, stderr io.Writer) error {
 // told to end. A journal that isn't epd's alone isn't changed, and is an error: of
 // the GPUs that it names the clocks are set to default, whatever else it says.
 func restoreJournal(c *cli.Context, journal string, stderr io.Writer) error {
-	l, err := library(c)
+	l, err := openGPUs(c)
 	if err != nil {
 		return err
 	}

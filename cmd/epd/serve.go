@@ -53,9 +53,9 @@ type program struct {
 	site    *web.Site               // nil: there is no controller here
 	passed  map[string]net.Listener // sockets that systemd opened, by the flag for which each stands
 	slurm   bool                    // somebody can ask Slurm
-	hangup  chan os.Signal          // has SIGHUPs
+	reloads chan os.Signal          // has SIGHUPs
 
-	troubles []epdapi.Trouble // of the start
+	problems []epdapi.Trouble // of the start
 
 	fail    context.CancelCauseFunc // ends the program
 	loops   []func(context.Context) // run until the end
@@ -67,23 +67,23 @@ func serve(c *cli.Context, role string, stderr io.Writer) error {
 	if c.Args().Present() {
 		return usagef("no arguments are expected, got %q", c.Args().First())
 	}
-	p := &program{Context: c, log: slog.New(slog.NewTextHandler(stderr, nil)), role: role, started: time.Now(), hangup: make(chan os.Signal, 1)}
+	p := &program{Context: c, log: slog.New(slog.NewTextHandler(stderr, nil)), role: role, started: time.Now(), reloads: make(chan os.Signal, 1)}
 	var err error
-	if p.passed, err = passed(); err != nil {
+	if p.passed, err = passedSockets(); err != nil {
 		return err
 	}
 	if err := p.checkFlags(); err != nil {
 		return err
 	}
 	if dryrun.Asked(c) {
-		steps, err := p.steps()
+		steps, err := p.dryRunSteps()
 		if err != nil {
 			return err
 		}
 		_, err = dryrun.Would(c, steps...)
 		return err
 	}
-	err = p.own()
+	err = p.runOwned()
 	if err == nil || role == roleController || errors.Is(err, node.ErrTaken) { // by one whose clocks aren't ours
 		return err
 	}
@@ -95,25 +95,25 @@ func serve(c *cli.Context, role string, stderr io.Writer) error {
 	return errors.Join(err, restoring)
 }
 
-// own makes the state folder and the socket this process's own, and runs until the
+// runOwned makes the state folder and the socket this process's own, and runs until the
 // context ends.
-func (p *program) own() error {
+func (p *program) runOwned() error {
 	if err := statedir.Make(p.String("state")); err != nil {
 		return err
 	}
-	l, release, err := p.claim()
+	l, release, err := p.claimState()
 	if err != nil {
 		return err
 	}
 	defer release()
-	signal.Notify(p.hangup, syscall.SIGHUP) // from now on: it ends nothing in any role
-	defer signal.Stop(p.hangup)
+	signal.Notify(p.reloads, syscall.SIGHUP) // from now on: it ends nothing in any role
+	defer signal.Stop(p.reloads)
 	return p.run(l)
 }
 
-// claim makes the state folder and the socket this process's own.
-func (p *program) claim() (l net.Listener, release func(), err error) {
-	disown, err := p.lock()
+// claimState makes the state folder and the socket this process's own.
+func (p *program) claimState() (l net.Listener, release func(), err error) {
+	disown, err := p.lockState()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -127,8 +127,8 @@ func (p *program) claim() (l net.Listener, release func(), err error) {
 	}, nil
 }
 
-// lock makes the state folder this process's own, in each part that it plays.
-func (p *program) lock() (release func(), err error) {
+// lockState makes the state folder this process's own, in each part that it plays.
+func (p *program) lockState() (release func(), err error) {
 	parts := []string{p.role}
 	if p.role == roleBoth {
 		parts = []string{roleController, roleAgent}
@@ -155,13 +155,13 @@ func (p *program) checkFlags() error {
 	switch {
 	case p.role != roleBoth && p.role != roleController && p.role != roleAgent:
 		return usagef("--role %q, want both, controller or agent", p.role)
-	case p.role == roleAgent && len(p.hosts()) == 0:
+	case p.role == roleAgent && len(p.controllerHosts()) == 0:
 		return usagef("an agent needs --controller HOST:PORT")
 	case p.role != roleAgent && p.String("controller") != "":
 		return usagef("--controller is for agents, this is --role %s", p.role)
-	case p.role == roleAgent && (p.has("listen") || p.has("submit-socket") || p.has("web")):
+	case p.role == roleAgent && (p.isSocketWanted("listen") || p.isSocketWanted("submit-socket") || p.isSocketWanted("web")):
 		return usagef("an agent has no --listen, no --submit-socket and no --web, it answers at its Unix socket alone")
-	case p.role == roleController && !p.has("listen"):
+	case p.role == roleController && !p.isSocketWanted("listen"):
 		return usagef("a controller needs --listen ADDRESS:PORT for its agents")
 	}
 	return nil
@@ -188,7 +188,7 @@ func (p *program) run(l net.Listener) (err error) {
 		}
 	}()
 	p.access, p.metrics = &node.Access{}, p.newMetrics()
-	p.allow()
+	p.allowUsers()
 	p.loops = append(p.loops, p.reload)
 	if p.role != roleAgent {
 		if err := p.joinControl(); err != nil {
@@ -225,15 +225,15 @@ func (p *program) run(l net.Listener) (err error) {
 func (p *program) handler() http.Handler {
 	mux := http.NewServeMux()
 	if p.control != nil {
-		p.desk().Routes(mux, node.Peer)
+		p.controllerServer().Routes(mux, node.Peer)
 		mux.Handle("/", p.pages())
 	}
 	if p.node != nil {
 		p.node.Routes(mux) // with a status that has the GPUs too
 	} else {
-		p.desk().Status(mux, node.Peer)
+		p.controllerServer().Status(mux, node.Peer)
 	}
-	return p.guarded(p.access.Only(node.Peer, mux))
+	return p.sameSiteOnly(p.access.Only(node.Peer, mux))
 }
 
 // The permissions of the sockets: who asks is looked at besides.

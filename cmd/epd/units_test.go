@@ -193,13 +193,13 @@ func TestTheUnitsAreNoMoreExposedThanTheDocumentationSays(t *testing.T) {
 
 func TestTheSocketsStandForFlagsThatTheirServicesHave(t *testing.T) {
 	paths, err := filepath.Glob(filepath.Join(unitFolder, "*.socket"))
-	if err != nil || len(paths) < len(activated) {
-		t.Fatalf("%q, %v: want a socket for each of %q", paths, err, activated)
+	if err != nil || len(paths) < len(socketFlags) {
+		t.Fatalf("%q, %v: want a socket for each of %q", paths, err, socketFlags)
 	}
 	for _, path := range paths {
 		u := readUnit(t, path)
 		name, service := strings.Join(u["Socket.FileDescriptorName"], ""), strings.Join(u["Socket.Service"], "")
-		if !slices.Contains(activated, name) || !slices.Contains(flagNames(serveFlags()), name) {
+		if !slices.Contains(socketFlags, name) || !slices.Contains(flagNames(serveFlags()), name) {
 			t.Errorf("%s: epd takes no socket %q", path, name)
 		}
 		if _, err := os.Stat(filepath.Join(unitFolder, service)); err != nil {

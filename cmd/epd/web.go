@@ -22,26 +22,26 @@ import (
 	"github.com/epplan/epplan/internal/web"
 )
 
-// termsOf are what settings say of plans.
-func termsOf(s *control.Settings) *slurmqueue.Terms {
+// planTerms are what settings say of plans.
+func planTerms(s *control.Settings) *slurmqueue.Terms {
 	return &slurmqueue.Terms{Profiles: s.Profiles, Goal: s.Goal, Safety: s.Safety}
 }
 
 // openSite makes the pages, which sockets and the port serve.
 func (p *program) openSite() {
-	inner := p.desk().Inner()
+	inner := p.controllerServer().Inner()
 	api := func(v web.Viewer) http.Handler { return inner(callerOf(v)) }
-	tokens := &cached[*web.Tokens]{read: web.ReadTokenFile, failed: func(err error) { p.log.Error("nobody can log in to the pages", "error", err) }}
+	tokens := &cachedFile[*web.Tokens]{read: web.ReadTokenFile, failed: func(err error) { p.log.Error("nobody can log in to the pages", "error", err) }}
 	p.site = web.New(web.Options{
-		Source: func(v web.Viewer) web.Source { return &source{web.Within(api(v)), p.control, callerOf(v)} }, API: api, Version: version, Log: p.log, TLS: p.webSettings().Cert != "",
+		Source: func(v web.Viewer) web.Source { return &pageSource{web.Within(api(v)), p.control, callerOf(v)} }, API: api, Version: version, Log: p.log, TLS: p.webSettings().Cert != "",
 		Settings: p.webSettings,
-		Terms:    func() *slurmqueue.Terms { return termsOf(p.control.Settings()) },
+		Terms:    func() *slurmqueue.Terms { return planTerms(p.control.Settings()) },
 		Tokens: func() (*web.Tokens, error) {
 			path := p.webSettings().TokenFile
 			if path == "" {
 				return nil, nil //nolint:nilnil // nobody may log in
 			}
-			return tokens.of(path)
+			return tokens.get(path)
 		},
 	})
 	// Where there are very many records, the first overview takes some tenths of a
@@ -49,16 +49,16 @@ func (p *program) openSite() {
 	p.loops = append(p.loops, func(ctx context.Context) { _, _ = p.control.Overview(ctx) })
 }
 
-// source answers what pages ask. Long lists come as they are, the rest by the JSON
+// pageSource answers what pages ask. Long lists come as they are, the rest by the JSON
 // interface.
-type source struct {
+type pageSource struct {
 	*epdapi.Client
 	control *control.Controller
 	caller  control.Caller
 }
 
 // Queue is Slurm's queue.
-func (s *source) Queue(ctx context.Context) (*epdapi.Queue, error) {
+func (s *pageSource) Queue(ctx context.Context) (*epdapi.Queue, error) {
 	q, err := s.control.Queue(control.As(ctx, s.caller))
 	switch {
 	case err == nil:
@@ -71,7 +71,7 @@ func (s *source) Queue(ctx context.Context) (*epdapi.Queue, error) {
 }
 
 // Nodes is what is known of nodes.
-func (s *source) Nodes(ctx context.Context) (*epdapi.NodeList, error) {
+func (s *pageSource) Nodes(ctx context.Context) (*epdapi.NodeList, error) {
 	return s.control.Nodes(control.As(ctx, s.caller)), nil
 }
 
@@ -112,15 +112,15 @@ func (p *program) pages() http.Handler {
 	return p.access.Everybody(node.Peer, site)
 }
 
-// guarded keeps pages of other sites away from a socket that a browser reaches
+// sameSiteOnly keeps pages of other sites away from a socket that a browser reaches
 // through a tunnel.
-func (p *program) guarded(h http.Handler) http.Handler {
+func (p *program) sameSiteOnly(h http.Handler) http.Handler {
 	return web.Guard(h, func() []string { return p.webSettings().Hosts })
 }
 
 // openWeb listens for browsers.
 func (p *program) openWeb() error {
-	if !p.has("web") {
+	if !p.isSocketWanted("web") {
 		return nil
 	}
 	s := p.webSettings()
@@ -165,20 +165,20 @@ func (p *program) withTLS(l net.Listener, s *config.Web) (net.Listener, error) {
 		c, err := tls.LoadX509KeyPair(cert, p.webSettings().Key)
 		return &c, err
 	}
-	certificates := &cached[*tls.Certificate]{
+	certificates := &cachedFile[*tls.Certificate]{
 		read: pair, keep: true, failed: func(err error) { p.log.Error("the certificate of the pages stays the last one", "error", err) },
 	}
-	if _, err := certificates.of(s.Cert); err != nil {
+	if _, err := certificates.get(s.Cert); err != nil {
 		return nil, errors.Join(fmt.Errorf("[web] cert and key: %w", err), l.Close())
 	}
 	return tls.NewListener(l, &tls.Config{
 		MinVersion:     tls.VersionTLS12,
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return certificates.of(p.webSettings().Cert) },
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return certificates.get(p.webSettings().Cert) },
 	}), nil
 }
 
-// cached is what a file says, read again where the file changed.
-type cached[T any] struct {
+// cachedFile is what a file says, read again where the file changed.
+type cachedFile[T any] struct {
 	read   func(path string) (T, error)
 	keep   bool             // after an error, what was read last still counts
 	failed func(error)      // told once of each error
@@ -201,12 +201,12 @@ type fileStamp struct {
 	owner   uint32
 }
 
-// tryAgain is after how long a file that couldn't be used is read again though it
+// retryAfter is after how long a file that couldn't be used is read again though it
 // didn't change: what was wrong may lie elsewhere, as with a certificate's key.
-const tryAgain = time.Second
+const retryAfter = time.Second
 
-// of is what a file says now.
-func (c *cached[T]) of(path string) (T, error) {
+// get is what a file says now.
+func (c *cachedFile[T]) get(path string) (T, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	stamp := fileStamp{}
@@ -220,8 +220,8 @@ func (c *cached[T]) of(path string) (T, error) {
 	if c.now != nil {
 		now = c.now()
 	}
-	if path == c.path && stamp == c.stamp && (c.err == nil && c.good || c.err != nil && now.Sub(c.tried) < tryAgain) {
-		return c.answer()
+	if path == c.path && stamp == c.stamp && (c.err == nil && c.good || c.err != nil && now.Sub(c.tried) < retryAfter) {
+		return c.lastResult()
 	}
 	before := c.err
 	value, err := c.read(path)
@@ -236,11 +236,11 @@ func (c *cached[T]) of(path string) (T, error) {
 	if err != nil && (before == nil || before.Error() != err.Error()) {
 		c.failed(err)
 	}
-	return c.answer()
+	return c.lastResult()
 }
 
-// answer is what was read last, or why nothing was.
-func (c *cached[T]) answer() (T, error) {
+// lastResult is what was read last, or why nothing was.
+func (c *cachedFile[T]) lastResult() (T, error) {
 	if c.err != nil && c.keep && c.good {
 		return c.value, nil
 	}

@@ -193,8 +193,8 @@ func TestViewersAreTheCallersThatTheyAreAtASocket(t *testing.T) {
 func TestAFileIsReadAgainWhereItChanged(t *testing.T) {
 	path, reads := filepath.Join(t.TempDir(), "f"), 0
 	var failures []error
-	read := func(keep bool) *cached[string] {
-		return &cached[string]{keep: keep, failed: func(err error) { failures = append(failures, err) }, read: func(path string) (string, error) {
+	read := func(keep bool) *cachedFile[string] {
+		return &cachedFile[string]{keep: keep, failed: func(err error) { failures = append(failures, err) }, read: func(path string) (string, error) {
 			reads++
 			text, err := os.ReadFile(path)
 			if bytes.HasPrefix(text, []byte("bad")) {
@@ -208,8 +208,8 @@ func TestAFileIsReadAgainWhereItChanged(t *testing.T) {
 		if step.text != "" {
 			writeFile(t, path, step.text)
 		}
-		a, err := forgets.of(path)
-		b, kept := keeps.of(path)
+		a, err := forgets.get(path)
+		b, kept := keeps.get(path)
 		if err == nil && a != step.forgets || (err != nil) != (step.forgets == "") || kept != nil || b != step.keeps {
 			t.Errorf("step %d: %q (%v) and %q (%v)", i, a, err, b, kept)
 		}
@@ -225,23 +225,23 @@ func TestAFileThatCouldNotBeUsedIsTriedAgainThoughItDidNotChange(t *testing.T) {
 	path, wrong, told := filepath.Join(t.TempDir(), "f"), true, 0
 	writeFile(t, path, "one")
 	now := time.Unix(1e9, 0)
-	c := &cached[string]{now: func() time.Time { return now }, failed: func(error) { told++ }, read: func(string) (string, error) {
+	c := &cachedFile[string]{now: func() time.Time { return now }, failed: func(error) { told++ }, read: func(string) (string, error) {
 		if wrong {
 			return "", errors.New("its owner is wrong")
 		}
 		return "one", nil
 	}}
 	for range 3 {
-		if _, err := c.of(path); err == nil {
+		if _, err := c.get(path); err == nil {
 			t.Fatal("what is wrong is taken")
 		}
 	}
 	wrong = false
-	if _, err := c.of(path); err == nil {
+	if _, err := c.get(path); err == nil {
 		t.Error("it is read again at once, however often somebody asks")
 	}
-	now = now.Add(tryAgain)
-	if text, err := c.of(path); err != nil || text != "one" {
+	now = now.Add(retryAfter)
+	if text, err := c.get(path); err != nil || text != "one" {
 		t.Errorf("%q, %v", text, err)
 	}
 	if told != 1 {
@@ -253,14 +253,14 @@ func TestATokenFileThatGoesToAnotherOwnerIsLookedAtAgain(t *testing.T) {
 	shareddata.Need(t, os.Geteuid() == 0, "only root gives files away")
 	path := filepath.Join(t.TempDir(), "tokens")
 	writeFile(t, path, "admin alice 0123456789abcdef0123456789abcdef\n")
-	c := &cached[*web.Tokens]{read: web.ReadTokenFile, failed: func(error) {}}
-	if _, err := c.of(path); err != nil {
+	c := &cachedFile[*web.Tokens]{read: web.ReadTokenFile, failed: func(error) {}}
+	if _, err := c.get(path); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Chown(path, 4711, 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.of(path); !errors.Is(err, web.ErrTokens) {
+	if _, err := c.get(path); !errors.Is(err, web.ErrTokens) {
 		t.Errorf("a user's own token file counts: %v", err)
 	}
 }

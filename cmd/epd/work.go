@@ -43,13 +43,13 @@ func workCommand(stdout io.Writer) *cli.Command {
 			&cli.Float64Flag{Name: "core-bound", Usage: "`PART` of the time that follows the core clock, from 0 to 1", Value: 0.3},
 			&cli.Float64Flag{Name: "scatter", Usage: "deviation of the `LOGARITHM` of the work from run to run", Value: 0.02},
 		}, gpuFlags()...),
-		Action: func(c *cli.Context) error { return work(c, stdout) },
+		Action: func(c *cli.Context) error { return simulateWork(c, stdout) },
 	}
 }
 
-// work does work on the simulated GPUs that the flags name, until it is done or
+// simulateWork does work on the simulated GPUs that the flags name, until it is done or
 // the program is told to end.
-func work(c *cli.Context, stdout io.Writer) error {
+func simulateWork(c *cli.Context, stdout io.Writer) error {
 	if c.Args().Present() {
 		return usagef("work takes no arguments, got %q", c.Args().First())
 	}
@@ -77,7 +77,7 @@ func work(c *cli.Context, stdout io.Writer) error {
 				return fmt.Errorf("the work wasn't finished: %w", c.Err())
 			case <-look.C:
 			}
-			if busy, err = worksOn(s, pid); err != nil {
+			if busy, err = isWorking(s, pid); err != nil {
 				return fmt.Errorf("look after the work: %w", err)
 			}
 		}
@@ -86,8 +86,8 @@ func work(c *cli.Context, stdout io.Writer) error {
 	return err
 }
 
-// worksOn tells whether a GPU still does the work of a process.
-func worksOn(s *gpu.Sim, pid int) (bool, error) {
+// isWorking tells whether a GPU still does the work of a process.
+func isWorking(s *gpu.Sim, pid int) (bool, error) {
 	all, err := s.Work()
 	for i := range all {
 		if all[i].PID == pid {
@@ -115,7 +115,7 @@ func workModel(c *cli.Context) (dvfsmodel.Params, error) {
 // workGPUs are the simulated GPUs that the flags name.
 func workGPUs(c *cli.Context) ([]*gpu.Sim, error) {
 	which := c.String("gpu")
-	if !simulated(which) {
+	if !isSimulated(which) {
 		return nil, usagef("work is for simulated GPUs: --gpu %q, want sim[:COUNT]", which)
 	}
 	l, err := gpu.OpenSim(which, &gpu.SimOptions{Dir: filepath.Join(c.String("state"), "sim")})

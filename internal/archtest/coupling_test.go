@@ -28,7 +28,7 @@ const (
 var largeStill = map[string]int{
 	"cmd/epd cyclic references":                44,
 	"cmd/epd.program methods":                  45,
-	"cmd/epd.source methods":                   32,
+	"cmd/epd.pageSource methods":                   32,
 	"cmd/epplan cyclic references":             508,
 	"cmd/epplan files":                         88,
 	"cmd/epplan lines":                         16509,
