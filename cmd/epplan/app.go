@@ -12,9 +12,9 @@ import (
 	"github.com/epplan/epplan/cmd/internal/completion"
 )
 
-// command gives a command the manners of this program: its usage line is what
+// prepareCommand gives a command the manners of this program: its usage line is what
 // one types, and usage errors are returned, not printed.
-func command(parent string, c *cli.Command) {
+func prepareCommand(parent string, c *cli.Command) {
 	name := parent + " " + c.Name
 	c.HideHelpCommand = true
 	c.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return &usageError{msg: err.Error()} }
@@ -27,7 +27,7 @@ func command(parent string, c *cli.Command) {
 		c.Action = cli.ShowSubcommandHelp
 	}
 	for _, sub := range c.Subcommands {
-		command(name, sub)
+		prepareCommand(name, sub)
 	}
 }
 
@@ -96,8 +96,8 @@ func (t *terminal) app() *cli.App {
 		},
 	}
 	for _, c := range app.Commands {
-		command(app.Name, c)
-		t.guarded(c)
+		prepareCommand(app.Name, c)
+		t.guardOutputs(c)
 	}
 	return app
 }
@@ -109,20 +109,20 @@ func (t *terminal) execute(ctx context.Context, args []string) error {
 	if completion.Asked(args) {
 		return completion.Answer(t.stdout, app, args, completionValues())
 	}
-	arranged, err := arrange(app, args)
+	arranged, err := parseArgs(app, args)
 	if err == nil {
-		err = app.RunContext(ctx, arranged.line())
+		err = app.RunContext(ctx, arranged.libraryArgs())
 	}
 	var usage *usageError
 	if errors.As(err, &usage) && usage.hint == "" {
-		usage.hint = arranged.name() + " --help lists the flags and shows an example"
+		usage.hint = arranged.commandName() + " --help lists the flags and shows an example"
 	}
 	return err
 }
 
-// takes checks how many positional arguments there are, that at most one output
+// checkArgs checks how many positional arguments there are, that at most one output
 // format is asked for, and that standard input is read once.
-func takes(c *cli.Context, least, most int, want string) error {
+func checkArgs(c *cli.Context, least, most int, want string) error {
 	if c.Bool("json") && c.Bool("csv") {
 		return usagef("--json and --csv are both given, want one")
 	}

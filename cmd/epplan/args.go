@@ -18,19 +18,19 @@ import (
 // another one. So the arguments are taken apart here and handed over in the
 // order that it expects.
 
-// arguments is a command line taken apart.
-type arguments struct {
-	path       []string // of commands, the program first
-	commands   []*cli.Command
-	flags      []cli.Flag // of the last command
-	options    []string   // flags, each followed by its value
-	given      []cli.Flag // those of them that have a value
-	positional []string
+// parsedArgs is a command line taken apart.
+type parsedArgs struct {
+	path           []string // of commands, the program first
+	commands       []*cli.Command
+	flags          []cli.Flag // of the last command
+	options        []string   // flags, each followed by its value
+	flagsWithValue []cli.Flag // those of them that have a value
+	positional     []string
 }
 
-// arrange takes the arguments of the program apart.
-func arrange(app *cli.App, args []string) (*arguments, error) {
-	a := &arguments{path: []string{app.Name}, commands: app.Commands, flags: app.Flags}
+// parseArgs takes the arguments of the program apart.
+func parseArgs(app *cli.App, args []string) (*parsedArgs, error) {
+	a := &parsedArgs{path: []string{app.Name}, commands: app.Commands, flags: app.Flags}
 	if len(args) == 0 {
 		return a, nil
 	}
@@ -41,8 +41,8 @@ func arrange(app *cli.App, args []string) (*arguments, error) {
 	return a, a.takeFlags(rest)
 }
 
-// line is the command line as the library expects it.
-func (a *arguments) line() []string {
+// libraryArgs is the command line as the library expects it.
+func (a *parsedArgs) libraryArgs() []string {
 	line := slices.Concat(a.path, a.options)
 	if len(a.positional) > 0 {
 		line = append(append(line, "--"), a.positional...)
@@ -50,12 +50,12 @@ func (a *arguments) line() []string {
 	return line
 }
 
-// name is the command as it is typed.
-func (a *arguments) name() string { return strings.Join(a.path, " ") }
+// commandName is the command as it is typed.
+func (a *parsedArgs) commandName() string { return strings.Join(a.path, " ") }
 
 // takeCommands takes the commands at the beginning. "help" among them asks for
 // the help of the last one.
-func (a *arguments) takeCommands(args []string) (rest []string, err error) {
+func (a *parsedArgs) takeCommands(args []string) (rest []string, err error) {
 	help := false
 	for len(args) > 0 && len(a.commands) > 0 && !strings.HasPrefix(args[0], "-") {
 		name := args[0]
@@ -78,7 +78,7 @@ func (a *arguments) takeCommands(args []string) (rest []string, err error) {
 }
 
 // takeFlags separates flags, with their values, from positional arguments.
-func (a *arguments) takeFlags(args []string) error {
+func (a *parsedArgs) takeFlags(args []string) error {
 	for len(args) > 0 {
 		arg := args[0]
 		args = args[1:]
@@ -102,9 +102,9 @@ func (a *arguments) takeFlags(args []string) error {
 }
 
 // takeFlag takes a flag and the value that it needs.
-func (a *arguments) takeFlag(arg string, rest []string) ([]string, error) {
+func (a *parsedArgs) takeFlag(arg string, rest []string) ([]string, error) {
 	name, value, hasValue := strings.Cut(strings.TrimLeft(arg, "-"), "=")
-	flag := a.find(name)
+	flag := a.findFlag(name)
 	if flag == nil {
 		return nil, a.unknownFlag(arg)
 	}
@@ -112,7 +112,7 @@ func (a *arguments) takeFlag(arg string, rest []string) ([]string, error) {
 	if _, isBool := flag.(*cli.BoolFlag); isBool {
 		return rest, nil
 	}
-	if err := a.once(flag, arg); err != nil {
+	if err := a.refuseRepeated(flag, arg); err != nil {
 		return nil, err
 	}
 	if !hasValue {
@@ -125,20 +125,20 @@ func (a *arguments) takeFlag(arg string, rest []string) ([]string, error) {
 	return rest, checkValue(flag, value)
 }
 
-// once refuses a flag that is given before, unless it may be repeated: the library
+// refuseRepeated refuses a flag that is given before, unless it may be repeated: the library
 // would take the last value and say nothing.
-func (a *arguments) once(flag cli.Flag, arg string) error {
+func (a *parsedArgs) refuseRepeated(flag cli.Flag, arg string) error {
 	if _, several := flag.(*cli.StringSliceFlag); several {
 		return nil
 	}
-	if slices.Contains(a.given, flag) {
+	if slices.Contains(a.flagsWithValue, flag) {
 		return usagef("%s is given twice, want it once", strings.SplitN(arg, "=", 2)[0])
 	}
-	a.given = append(a.given, flag)
+	a.flagsWithValue = append(a.flagsWithValue, flag)
 	return nil
 }
 
-func (a *arguments) find(name string) cli.Flag {
+func (a *parsedArgs) findFlag(name string) cli.Flag {
 	i := slices.IndexFunc(a.flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), name) })
 	if i < 0 {
 		return nil
@@ -147,9 +147,9 @@ func (a *arguments) find(name string) cli.Flag {
 }
 
 // isFlag tells whether an argument is one of the command's flags.
-func (a *arguments) isFlag(arg string) bool {
+func (a *parsedArgs) isFlag(arg string) bool {
 	name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
-	return strings.HasPrefix(arg, "-") && name != "" && a.find(name) != nil
+	return strings.HasPrefix(arg, "-") && name != "" && a.findFlag(name) != nil
 }
 
 // checkValue tells whether a flag can have a value.
@@ -179,19 +179,19 @@ func checkValue(flag cli.Flag, value string) error {
 	return nil
 }
 
-func (a *arguments) unknownCommand(name string) error {
+func (a *parsedArgs) unknownCommand(name string) error {
 	names := make([]string, 0, len(a.commands))
 	for _, c := range a.commands {
 		names = append(names, c.Name)
 	}
-	hint := fmt.Sprintf("the commands of %s are %s", a.name(), strings.Join(names, ", "))
+	hint := fmt.Sprintf("the commands of %s are %s", a.commandName(), strings.Join(names, ", "))
 	if near := spelling.Nearest(name, names); near != "" {
-		hint = fmt.Sprintf("did you mean %s %s?", a.name(), near)
+		hint = fmt.Sprintf("did you mean %s %s?", a.commandName(), near)
 	}
 	return &usageError{msg: fmt.Sprintf("unknown command %q", name), hint: hint}
 }
 
-func (a *arguments) unknownFlag(arg string) error {
+func (a *parsedArgs) unknownFlag(arg string) error {
 	given, _, _ := strings.Cut(arg, "=")
 	names := make([]string, 0, len(a.flags))
 	for _, f := range a.flags {
@@ -202,7 +202,7 @@ func (a *arguments) unknownFlag(arg string) error {
 	case near != "":
 		hint = fmt.Sprintf("did you mean --%s?", near)
 	case len(a.commands) > 0:
-		hint = fmt.Sprintf("flags come after the command; %s --help lists the commands", a.name())
+		hint = fmt.Sprintf("flags come after the command; %s --help lists the commands", a.commandName())
 	}
-	return &usageError{msg: fmt.Sprintf("%s has no flag %s", a.name(), given), hint: hint}
+	return &usageError{msg: fmt.Sprintf("%s has no flag %s", a.commandName(), given), hint: hint}
 }

@@ -19,7 +19,7 @@ func modelsFlag(usage, without string) *cli.StringSliceFlag {
 // models are those of all files of --models; nil where there is none.
 func (t *terminal) models(c *cli.Context) (all *config.Models, err error) {
 	for _, name := range c.StringSlice("models") {
-		some, err := parse(t, name, config.ReadModels)
+		some, err := parseFile(t, name, config.ReadModels)
 		if err == nil && all != nil {
 			some, err = all.With(some)
 		}
@@ -61,8 +61,8 @@ func mappedColumns(c *cli.Context, format queue.Format) (map[string]string, erro
 	return columns, nil
 }
 
-// batchError says what else can be done about names that aren't columns.
-func batchError(err error) error {
+// withColumnHint says what else can be done about names that aren't columns.
+func withColumnHint(err error) error {
 	err = fmt.Errorf("read batch: %w", err)
 	if fault, ok := errors.AsType[*queue.SyntaxError](err); ok && strings.HasPrefix(fault.Msg, "unknown column") {
 		return &hintedError{err: err, hint: "--map COLUMN=NAME says which column a name of the file stands for"}

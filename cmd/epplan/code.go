@@ -35,15 +35,15 @@ func (t *terminal) followCode(c *cli.Context, s *slurm.Submission, chdir string)
 	}
 	root, err := os.OpenRoot(".")
 	if err != nil {
-		t.message("warning", "no source code is looked at: "+cause(err).Error())
+		t.message("warning", "no source code is looked at: "+withoutPath(err).Error())
 		return nil
 	}
 	defer func() { _ = root.Close() }() // only read
 	return follow.Script(root, string(s.Script), chdir)
 }
 
-// codeOf is what epd is told of source code; nil: nothing.
-func codeOf(read *follow.Sources) *epdapi.Code {
+// epdCode is what epd is told of source code; nil: nothing.
+func epdCode(read *follow.Sources) *epdapi.Code {
 	if read == nil {
 		return nil
 	}
@@ -55,25 +55,25 @@ func codeOf(read *follow.Sources) *epdapi.Code {
 	return code
 }
 
-// withText is a code with the text that an embedding server is sent.
-func withText(code *epdapi.Code, read *follow.Sources) *epdapi.Code {
+// withCodeText is a code with the text that an embedding server is sent.
+func withCodeText(code *epdapi.Code, read *follow.Sources) *epdapi.Code {
 	more := *code
 	more.Text = slurm.Hex(read.Text[:min(len(read.Text), maxCodeText)])
 	return &more
 }
 
-// codeRead says which source code was looked at.
-type codeRead struct {
+// codeFiles says which source code was looked at.
+type codeFiles struct {
 	Files   []string         `json:"files"`
 	Skipped []follow.Skipped `json:"skipped"`
 }
 
-// codeReadOf is for JSON; nil: none was looked at.
-func codeReadOf(read *follow.Sources) *codeRead {
+// codeFilesOf is for JSON; nil: none was looked at.
+func codeFilesOf(read *follow.Sources) *codeFiles {
 	if read == nil {
 		return nil
 	}
-	return &codeRead{append([]string{}, read.Files...), append([]follow.Skipped{}, read.Skipped...)}
+	return &codeFiles{append([]string{}, read.Files...), append([]follow.Skipped{}, read.Skipped...)}
 }
 
 func writeCode(b *strings.Builder, read *follow.Sources) {
@@ -81,10 +81,10 @@ func writeCode(b *strings.Builder, read *follow.Sources) {
 		return
 	}
 	if len(read.Files) > 0 {
-		row(b, "Code", "%s", printable(strings.Join(read.Files, ", ")))
+		writeRow(b, "Code", "%s", printable(strings.Join(read.Files, ", ")))
 	}
 	for _, s := range read.Skipped {
-		row(b, "Left out", "%s %s", printable(s.Name), printable(s.Why))
+		writeRow(b, "Left out", "%s %s", printable(s.Name), printable(s.Why))
 	}
 }
 
@@ -93,21 +93,21 @@ func writeForecast(b *strings.Builder, f *epdapi.Forecast, factors *epdapi.Facto
 	if f == nil {
 		return
 	}
-	row(b, "Expected", "%s (%s to %s), by %s", report.FormatSeconds(f.Time.Value), report.FormatSeconds(f.Time.Low), report.FormatSeconds(f.Time.High), rungWords(f.Time.Rung))
+	writeRow(b, "Expected", "%s (%s to %s), by %s", report.FormatSeconds(f.Time.Value), report.FormatSeconds(f.Time.Low), report.FormatSeconds(f.Time.High), rungText(f.Time.Rung))
 	energy := func(j float64) string { return report.FormatJoules(dvfsmodel.Joule(j)) }
-	row(b, "  energy", "%s (%s to %s) of its GPUs, by %s", energy(f.Energy.Value), energy(f.Energy.Low), energy(f.Energy.High), rungWords(f.Energy.Rung))
+	writeRow(b, "  energy", "%s (%s to %s) of its GPUs, by %s", energy(f.Energy.Value), energy(f.Energy.Low), energy(f.Energy.High), rungText(f.Energy.Rung))
 	watts := func(w float64) string { return report.FormatWatts(dvfsmodel.Watt(w)) }
-	row(b, "  power", "%s (%s to %s) of a GPU, by %s", watts(f.Power.Value), watts(f.Power.Low), watts(f.Power.High), rungWords(f.Power.Rung))
-	if text := footprints(f, factors); text != "" {
-		row(b, "  costs", "%s", text)
+	writeRow(b, "  power", "%s (%s to %s) of a GPU, by %s", watts(f.Power.Value), watts(f.Power.Low), watts(f.Power.High), rungText(f.Power.Rung))
+	if text := forecastFootprint(f, factors); text != "" {
+		writeRow(b, "  costs", "%s", text)
 	}
 	if f.Strange {
-		row(b, "  strange", "it is unlike all that was learnt from (%.1f times as far as usual)", f.Score)
+		writeRow(b, "  strange", "it is unlike all that was learnt from (%.1f times as far as usual)", f.Score)
 	}
 }
 
-// footprints is what a forecast comes to, by factors over time or by constant ones.
-func footprints(f *epdapi.Forecast, factors *epdapi.Factors) string {
+// forecastFootprint is what a forecast comes to, by factors over time or by constant ones.
+func forecastFootprint(f *epdapi.Forecast, factors *epdapi.Factors) string {
 	if p := f.Footprint; p != nil {
 		var parts []string
 		for _, one := range []struct {
@@ -131,8 +131,8 @@ func footprints(f *epdapi.Forecast, factors *epdapi.Factors) string {
 	return fmt.Sprintf("%s (%s to %s)", text, at(f.Energy.Low), at(f.Energy.High))
 }
 
-// rungWords is what a prediction rests on.
-func rungWords(rung string) string {
+// rungText is what a prediction rests on.
+func rungText(rung string) string {
 	switch predict.Rung(rung) {
 	case predict.Repeat:
 		return "runs of the same job"

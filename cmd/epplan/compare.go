@@ -29,7 +29,7 @@ func (t *terminal) compareCommand() *cli.Command {
 		ArgsUsage: "BATCH...",
 		Description: "Policies are NAME[:THETA][,KEY=VALUE]… with the keys theta, rho, clocks (default, optimum),\n" +
 			"pick, place and park. Registered are:\n" + policyList() +
-			"Policies that let jobs share GPUs take clocks adapted, lowest and cheapest too, place " + sharingPlaces() + ",\n" +
+			"Policies that let jobs share GPUs take clocks adapted, lowest and cheapest too, place " + sharingPlacements() + ",\n" +
 			"and park periodic and break-even.\n" +
 			"Every batch is planned by every policy with every θ, ρ and l given, as many in parallel as there are processors;\n" +
 			"policies without θ or ρ, or that say it themselves, have one row for all of its values.\n" +
@@ -47,8 +47,8 @@ func (t *terminal) compareCommand() *cli.Command {
 	}
 }
 
-// sharingPlaces are the Place stages of policies that let jobs share GPUs.
-func sharingPlaces() string {
+// sharingPlacements are the Place stages of policies that let jobs share GPUs.
+func sharingPlacements() string {
 	names := slices.DeleteFunc(policy.PlaceNames(), func(name string) bool { return !strings.HasPrefix(name, "share-") })
 	return strings.Join(names, ", ")
 }
@@ -63,19 +63,19 @@ func policyList() string {
 	return b.String()
 }
 
-// mostBatches is how many batches one call compares.
-const mostBatches = 1000
+// maxBatches is how many batches one call compares.
+const maxBatches = 1000
 
 // variant is one row of a comparison before it is computed.
 type variant struct {
-	setup   *setup
-	policy  *planner.Policy
-	params  []report.Param
-	against policy.References
+	setup      *setup
+	policy     *planner.Policy
+	params     []report.Param
+	references policy.References
 }
 
 func (t *terminal) compare(c *cli.Context) error {
-	if err := takes(c, 1, mostBatches, "one batch file or several"); err != nil {
+	if err := checkArgs(c, 1, maxBatches, "one batch file or several"); err != nil {
 		return err
 	}
 	if err := cmp.Or(checkHTML(c), checkTimeLimit(c)); err != nil {
@@ -100,20 +100,20 @@ func (t *terminal) compare(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	t.unfinished(c, runs)
+	t.warnUnfinished(c, runs)
 	return t.withHTML(c, func(w io.Writer) error {
 		return report.WriteComparePage(w, t.comparePage(c, variants, runs))
 	}, func() error {
 		if c.Bool("json") || c.Bool("csv") {
 			return t.printTable(c, report.Comparison(runs))
 		}
-		return t.print(func(w io.Writer) error { return report.WriteComparison(w, runs, t.text(-1)) })
+		return t.print(func(w io.Writer) error { return report.WriteComparison(w, runs, t.textOptions(-1)) })
 	})
 }
 
 // variants combines clusters, policies and their numbers.
 func (s *setup) variants(t *terminal, c *cli.Context) ([]variant, error) {
-	sizes, err := numbers("gpus-per-node", c.String("gpus-per-node"))
+	sizes, err := parseNumbers("gpus-per-node", c.String("gpus-per-node"))
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func (s *setup) variants(t *terminal, c *cli.Context) ([]variant, error) {
 		if err := sized.join(quiet, c, int(l)); err != nil {
 			return nil, err
 		}
-		some, err := sized.policies(c, l)
+		some, err := sized.policyVariants(c, l)
 		if err != nil {
 			return nil, err
 		}
@@ -139,33 +139,33 @@ func (s *setup) variants(t *terminal, c *cli.Context) ([]variant, error) {
 	return all, nil
 }
 
-// policies are the variants on one cluster.
-func (s *setup) policies(c *cli.Context, l float64) ([]variant, error) {
+// policyVariants are the variants on one cluster.
+func (s *setup) policyVariants(c *cli.Context, l float64) ([]variant, error) {
 	names := c.StringSlice("policy")
 	if len(names) == 0 {
 		names = append(policy.Names(), policy.EasyDefault)
 	}
-	thetas, err := numbers("theta", c.String("theta"))
+	thetas, err := parseNumbers("theta", c.String("theta"))
 	if err != nil {
 		return nil, err
 	}
-	rhos, err := numbers("rho", c.String("rho"))
+	rhos, err := parseNumbers("rho", c.String("rho"))
 	if err != nil {
 		return nil, err
 	}
 	var all []variant
 	for _, name := range names {
-		own, theirs := takenBy(name, "theta", thetas), takenBy(name, "rho", rhos)
+		own, theirs := acceptedValues(name, "theta", thetas), acceptedValues(name, "rho", rhos)
 		for _, theta := range orDefault(own, s.params.Theta) {
 			for _, rho := range orDefault(theirs, s.params.Rho) {
-				v, err := s.variant(name, policy.Params{Theta: theta, Rho: rho})
+				v, err := s.newVariant(name, policy.Params{Theta: theta, Rho: rho})
 				if err != nil {
 					return nil, err
 				}
-				v.describe("batch", report.Text(s.label), s.label != "")
-				v.describe("gpus_per_node", report.Number(l), s.paper)
-				v.describe("theta", report.Number(theta), len(own) > 0)
-				v.describe("rho", report.Number(rho), len(theirs) > 0)
+				v.addParam("batch", report.Text(s.label), s.label != "")
+				v.addParam("gpus_per_node", report.Number(l), s.paper)
+				v.addParam("theta", report.Number(theta), len(own) > 0)
+				v.addParam("rho", report.Number(rho), len(theirs) > 0)
 				all = append(all, v)
 			}
 		}
@@ -174,31 +174,31 @@ func (s *setup) policies(c *cli.Context, l float64) ([]variant, error) {
 		key    string
 		values []float64
 	}{{"theta", thetas}, {"rho", rhos}} {
-		if len(flag.values) > 0 && !slices.ContainsFunc(names, func(name string) bool { return len(takenBy(name, flag.key, flag.values)) > 0 }) {
+		if len(flag.values) > 0 && !slices.ContainsFunc(names, func(name string) bool { return len(acceptedValues(name, flag.key, flag.values)) > 0 }) {
 			return nil, usagef("--%s does nothing for any of the policies, want it left out, or one that takes it, such as edl", flag.key)
 		}
 	}
 	return all, nil
 }
 
-// takenBy are the values of a number for a policy: none where it doesn't take
+// acceptedValues are the values of a number for a policy: none where it doesn't take
 // the number or says it itself.
-func takenBy(name, key string, values []float64) []float64 {
+func acceptedValues(name, key string, values []float64) []float64 {
 	if !policy.Takes(name, key) || policy.Says(name, key) {
 		return nil
 	}
 	return values
 }
 
-// describe gives the row a column if it tells rows apart.
-func (v *variant) describe(key string, value report.Value, tells bool) {
+// addParam gives the row a column if it tells rows apart.
+func (v *variant) addParam(key string, value report.Value, tells bool) {
 	if tells {
 		v.params = append(v.params, report.Param{Key: key, Value: value})
 	}
 }
 
-// variant is a policy with its numbers.
-func (s *setup) variant(name string, params policy.Params) (variant, error) {
+// newVariant is a policy with its numbers.
+func (s *setup) newVariant(name string, params policy.Params) (variant, error) {
 	if err := checkParams(params); err != nil {
 		return variant{}, err
 	}
@@ -215,8 +215,8 @@ func orDefault(values []float64, fallback float64) []float64 {
 	return values
 }
 
-// numbers reads a list of numbers separated by commas.
-func numbers(flag, text string) ([]float64, error) {
+// parseNumbers reads a list of numbers separated by commas.
+func parseNumbers(flag, text string) ([]float64, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -232,10 +232,10 @@ func numbers(flag, text string) ([]float64, error) {
 	return all, nil
 }
 
-// mostEvaluations is the work that each row may take ([planner.Monitor]) unless a time
+// maxEvaluations is the work that each row may take ([planner.Monitor]) unless a time
 // limit says how long: every policy but lookahead is done with less for some thousand
 // jobs, and it takes some seconds.
-const mostEvaluations = 50_000_000
+const maxEvaluations = 50_000_000
 
 // compareAll plans every variant, as many at a time as there are processors, each for as
 // long as it may take. Rows come in the order of the variants. An interruption leaves
@@ -244,7 +244,7 @@ func (t *terminal) compareAll(ctx context.Context, variants []variant, limit tim
 	if err := t.addReferences(ctx, variants); err != nil {
 		return nil, err
 	}
-	line := &rowsLine{line: report.NewProgress(t.stderr, t.progress, t.now, "compare", len(variants)), rows: len(variants)}
+	line := &rowsProgress{line: report.NewProgress(t.stderr, t.progress, t.now, "compare", len(variants)), rows: len(variants)}
 	defer line.line.Finish()
 	runs := make([]report.Run, len(variants))
 	group, failed := errgroup.WithContext(ctx)
@@ -254,7 +254,7 @@ func (t *terminal) compareAll(ctx context.Context, variants []variant, limit tim
 			v := &variants[i]
 			line.begin(v.policy.Name)
 			defer line.end(v.policy.Name, &runs[i])
-			monitor := &planner.Monitor{Most: mostEvaluations}
+			monitor := &planner.Monitor{Most: maxEvaluations}
 			if t.progress {
 				monitor.Tell = func(p planner.Progress) { line.tell(v.policy.Name, p) }
 			}
@@ -279,8 +279,8 @@ func (t *terminal) compareAll(ctx context.Context, variants []variant, limit tim
 	return runs, nil
 }
 
-// unfinished says of the rows that aren't done why.
-func (t *terminal) unfinished(c *cli.Context, runs []report.Run) {
+// warnUnfinished says of the rows that aren't done why.
+func (t *terminal) warnUnfinished(c *cli.Context, runs []report.Run) {
 	var names []string
 	for i := range runs {
 		if name := runs[i].Summary.Policy; runs[i].Unfinished && !slices.Contains(names, name) {
@@ -290,7 +290,7 @@ func (t *terminal) unfinished(c *cli.Context, runs []report.Run) {
 	if len(names) == 0 {
 		return
 	}
-	why := fmt.Sprintf("each row may take %s evaluations; --time-limit 10m gives it ten minutes instead", report.FormatCount(mostEvaluations))
+	why := fmt.Sprintf("each row may take %s evaluations; --time-limit 10m gives it ten minutes instead", report.FormatCount(maxEvaluations))
 	switch {
 	case c.Err() != nil:
 		why = "interrupted"
@@ -303,7 +303,7 @@ func (t *terminal) unfinished(c *cli.Context, runs []report.Run) {
 // addReferences plans what variants are held against, once for those of the same
 // problem and numbers.
 func (t *terminal) addReferences(ctx context.Context, variants []variant) error {
-	monitor, done := t.followed()
+	monitor, done := t.planningMonitor()
 	defer done()
 	ctx, end := monitor.Begin(ctx)
 	defer end()
@@ -320,11 +320,11 @@ func (t *terminal) addReferences(ctx context.Context, variants []variant) error 
 		if !ok {
 			var err error
 			if against, err = v.setup.references(ctx); err != nil {
-				return located(v.setup.config, err)
+				return withFileLocation(v.setup.config, err)
 			}
 			known[k] = against
 		}
-		v.against = against
+		v.references = against
 	}
 	return nil
 }
@@ -340,12 +340,12 @@ func (v *variant) run(ctx context.Context, monitor *planner.Monitor) (report.Run
 		return report.Run{Params: v.params, Summary: report.Summary{Policy: v.policy.Name}, Planning: took, Unfinished: true}, nil
 	}
 	if err != nil {
-		return report.Run{}, located(v.setup.config, fmt.Errorf("policy %s: %w", v.policy.Name, err))
+		return report.Run{}, withFileLocation(v.setup.config, fmt.Errorf("policy %s: %w", v.policy.Name, err))
 	}
 	if err := planner.Check(v.setup.problem, plan); err != nil {
 		return report.Run{}, fmt.Errorf("the plan of policy %s is wrong, please report this: %w", v.policy.Name, err)
 	}
-	return report.Run{Params: v.params, Summary: report.Summarise(v.setup.measured(plan, v.against)), Planning: took, Unfinished: plan.Cut}, nil
+	return report.Run{Params: v.params, Summary: report.Summarise(v.setup.resultOf(plan, v.references)), Planning: took, Unfinished: plan.Cut}, nil
 }
 
 // printTable writes a table as the flags ask.
@@ -357,6 +357,6 @@ func (t *terminal) printTable(c *cli.Context, table *report.Table) error {
 		case c.Bool("csv"):
 			return table.WriteCSV(w)
 		}
-		return table.WriteText(w, t.text(-1))
+		return table.WriteText(w, t.textOptions(-1))
 	})
 }

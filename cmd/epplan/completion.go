@@ -19,7 +19,7 @@ func (t *terminal) completionCommand() *cli.Command {
 		Description: "Source what is printed from the shell's start-up file: . epplan.bash\n" +
 			"Example: epplan completion bash > epplan.bash",
 		Action: func(c *cli.Context) error {
-			if err := takes(c, 1, 1, "a shell: bash, zsh or fish"); err != nil {
+			if err := checkArgs(c, 1, 1, "a shell: bash, zsh or fish"); err != nil {
 				return err
 			}
 			script := completion.Script(c.Args().First(), "epplan")

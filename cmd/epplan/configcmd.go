@@ -39,7 +39,7 @@ func (t *terminal) configCommand() *cli.Command {
 						if name == "" {
 							continue
 						}
-						if _, err := parse(t, name, consolidate.ReadCurve); err != nil {
+						if _, err := parseFile(t, name, consolidate.ReadCurve); err != nil {
 							return err
 						}
 					}
@@ -66,7 +66,7 @@ func (t *terminal) configCommand() *cli.Command {
 }
 
 func (t *terminal) configInit(c *cli.Context) error {
-	if err := takes(c, 0, 1, "at most one file"); err != nil {
+	if err := checkArgs(c, 0, 1, "at most one file"); err != nil {
 		return err
 	}
 	name := c.Args().First()
@@ -85,7 +85,7 @@ func (t *terminal) configInit(c *cli.Context) error {
 // loadConfig reads the named file; without one it is the default
 // configuration, if that is allowed.
 func (t *terminal) loadConfig(c *cli.Context, least int) (*config.Config, error) {
-	if err := takes(c, least, 1, "one configuration file"); err != nil {
+	if err := checkArgs(c, least, 1, "one configuration file"); err != nil {
 		return nil, err
 	}
 	if c.NArg() == 0 {
@@ -95,7 +95,7 @@ func (t *terminal) loadConfig(c *cli.Context, least int) (*config.Config, error)
 	if err != nil {
 		return nil, err
 	}
-	return parse(t, c.Args().First(), func(r io.Reader, name string) (*config.Config, error) {
+	return parseFile(t, c.Args().First(), func(r io.Reader, name string) (*config.Config, error) {
 		return config.Load(r, name, profiles)
 	})
 }

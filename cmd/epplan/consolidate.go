@@ -35,44 +35,44 @@ func (t *terminal) consolidateCommand() *cli.Command {
 			"Example: epplan consolidate utilisation.csv --moves 2\n" +
 			"Example: epplan consolidate utilisation.csv --gpus-per-server 4 --gpu-mem-gb 32 --server-w 200",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "policy", Aliases: []string{"p"}, Usage: "`POLICY`, see above", Value: bestMethod},
+			&cli.StringFlag{Name: "policy", Aliases: []string{"p"}, Usage: "`POLICY`, see above", Value: exactMethod},
 			&cli.StringFlag{Name: "problem", Usage: "`PROBLEM`: safe or as-printed", Value: consolidate.Safe.String()},
-			&cli.DurationFlag{Name: "time-limit", Usage: "the `TIME` that improve, exact and cats-safe may take", Value: usualLimit},
+			&cli.DurationFlag{Name: "time-limit", Usage: "the `TIME` that improve, exact and cats-safe may take", Value: defaultSearchTime},
 			contentionFlag("time is shared without loss"),
 			seedFlag(),
 			&cli.IntFlag{Name: "window", Usage: "`COUNT` of tasks that wait for each other; cats-safe knows them all when it places the first of them", Value: 1},
 			&cli.IntFlag{Name: "moves", DefaultText: "a plan from scratch", Usage: "at most `COUNT` tasks leave the GPUs that they run on now"},
 			jsonFlag(),
 			&cli.IntFlag{Name: "rows", Usage: "`COUNT` of GPUs in the table; -1: all", Value: report.DefaultRows},
-			&cli.DurationFlag{Name: "slot", Usage: "`TIME` that a slot of a log lasts", Value: usualSlot},
+			&cli.DurationFlag{Name: "slot", Usage: "`TIME` that a slot of a log lasts", Value: defaultSlot},
 			&cli.Float64Flag{Name: "sla", Usage: "`FACTOR`: how many times its time alone a task of a log may take", Value: sharing.PaperSLA},
 			&cli.StringFlag{Name: "servers", DefaultText: "alike", Usage: "`FILE` with a log's servers: a cluster as TOML, or an instance as JSON, whose clocks and watts count too"},
-			&cli.IntFlag{Name: "gpus-per-server", Usage: "`COUNT` of GPUs of servers that are alike", Value: usualGPUs},
-			&cli.Float64Flag{Name: "gpu-mem-gb", Usage: "`GB` of a GPU's memory", Value: usualMemGB},
-			&cli.Float64Flag{Name: "server-w", Usage: "`WATTS` of a server that is on, beside its GPUs", Value: usualServerW},
+			&cli.IntFlag{Name: "gpus-per-server", Usage: "`COUNT` of GPUs of servers that are alike", Value: defaultServerGPUs},
+			&cli.Float64Flag{Name: "gpu-mem-gb", Usage: "`GB` of a GPU's memory", Value: defaultGPUMemGB},
+			&cli.Float64Flag{Name: "server-w", Usage: "`WATTS` of a server that is on, beside its GPUs", Value: defaultServerW},
 			profilesFlag(),
 		},
 		Action: t.consolidate,
 	}
 }
 
-// usualLimit is how long the search for a plan takes at most unless told
+// defaultSearchTime is how long the search for a plan takes at most unless told
 // otherwise.
-const usualLimit = time.Minute
+const defaultSearchTime = time.Minute
 
 // consolidation is a plan of the command and what it is worth.
 type consolidation struct {
-	in      *sharing.Instance
-	method  *method
-	problem consolidate.Problem
-	outcome
-	verdict consolidate.Verdict
-	moving  *moving // nil: a plan from scratch
-	window  int     // of tasks that are placed at a time, where it was given; 0: one by one
+	instance *sharing.Instance
+	method   *method
+	problem  consolidate.Problem
+	placementResult
+	verdict   consolidate.Verdict
+	migration *migrationPlan // nil: a plan from scratch
+	window    int            // of tasks that are placed at a time, where it was given; 0: one by one
 }
 
 func (t *terminal) consolidate(c *cli.Context) error {
-	if err := takes(c, 1, 1, "one file"); err != nil {
+	if err := checkArgs(c, 1, 1, "one file"); err != nil {
 		return err
 	}
 	if rows := c.Int("rows"); rows < 1 && rows != -1 {
@@ -95,10 +95,10 @@ func (t *terminal) consolidate(c *cli.Context) error {
 	if err := checkMoves(c, r); err != nil {
 		return err
 	}
-	if r.in, err = t.instance(c, c.Args().First()); err != nil {
+	if r.instance, err = t.readInstance(c, c.Args().First()); err != nil {
 		return err
 	}
-	if err := r.present(c.Args().First()); err != nil {
+	if err := r.setCurrent(c.Args().First()); err != nil {
 		return err
 	}
 	if err := t.contention(c, r); err != nil {
@@ -112,15 +112,15 @@ func (t *terminal) consolidate(c *cli.Context) error {
 		return err
 	}
 	if !r.verdict.FeasibleFor(r.problem) {
-		return &brokenError{r.broken()}
+		return &violationError{r.violations()}
 	}
 	return nil
 }
 
-// brokenError says that a plan was printed that breaks limits.
-type brokenError struct{ what string }
+// violationError says that a plan was printed that breaks limits.
+type violationError struct{ what string }
 
-func (e *brokenError) Error() string { return "the plan isn't feasible: " + e.what }
+func (e *violationError) Error() string { return "the plan isn't feasible: " + e.what }
 
 // problemByName is a problem of the command line.
 func problemByName(name string) (consolidate.Problem, error) {
@@ -171,16 +171,16 @@ func methodList() string {
 // utilisationFlags are those that only a log has a use for.
 var utilisationFlags = []string{"slot", "sla", "servers", "gpus-per-server", "gpu-mem-gb", "server-w"} //nolint:gochecknoglobals // constant
 
-// instance is what a file says, an instance or a log: the first character
+// readInstance is what a file says, an instance or a log: the first character
 // tells which.
-func (t *terminal) instance(c *cli.Context, name string) (*sharing.Instance, error) {
-	return parse(t, name, func(r io.Reader, name string) (*sharing.Instance, error) {
+func (t *terminal) readInstance(c *cli.Context, name string) (*sharing.Instance, error) {
+	return parseFile(t, name, func(r io.Reader, name string) (*sharing.Instance, error) {
 		text := bufio.NewReaderSize(r, 1<<16)
 		if _, err := text.Peek(1); errors.Is(err, io.EOF) {
 			return nil, fmt.Errorf("%s: is empty, want an instance as JSON or a log as CSV", name)
 		}
-		if first := firstOf(text); first != '{' && first != '[' {
-			return t.instanceOfLog(c, text, name)
+		if first := firstNonSpace(text); first != '{' && first != '[' {
+			return t.logInstance(c, text, name)
 		}
 		for _, flag := range utilisationFlags {
 			if c.IsSet(flag) {
@@ -194,9 +194,9 @@ func (t *terminal) instance(c *cli.Context, name string) (*sharing.Instance, err
 // byteOrderMark is what some programs begin a text with; it says nothing.
 const byteOrderMark = "\ufeff"
 
-// firstOf is the first character that isn't space; 0 where there is none. It
+// firstNonSpace is the first character that isn't space; 0 where there is none. It
 // passes over a byte order mark.
-func firstOf(r *bufio.Reader) byte {
+func firstNonSpace(r *bufio.Reader) byte {
 	if mark, err := r.Peek(len(byteOrderMark)); err == nil && string(mark) == byteOrderMark {
 		_, _ = r.Discard(len(byteOrderMark))
 	}

@@ -22,16 +22,16 @@ import (
 // What a log's servers are unless told otherwise: the paper's GPUs, eight on a
 // server as in its simulation.
 const (
-	usualSlot    = time.Minute
-	usualGPUs    = 8
-	usualMemGB   = 32.0
-	usualServerW = 200.0
-	mostServers  = 100_000
-	idleGB       = 0.5 // of memory that a GPU has in use without anybody on it
+	defaultSlot       = time.Minute
+	defaultServerGPUs = 8
+	defaultGPUMemGB   = 32.0
+	defaultServerW    = 200.0
+	maxServers        = 100_000
+	idleMemGB         = 0.5 // of memory that a GPU has in use without anybody on it
 )
 
-// instanceOfLog is the problem of what a log's GPUs or jobs used.
-func (t *terminal) instanceOfLog(c *cli.Context, r io.Reader, name string) (*sharing.Instance, error) {
+// logInstance is the problem of what a log's GPUs or jobs used.
+func (t *terminal) logInstance(c *cli.Context, r io.Reader, name string) (*sharing.Instance, error) {
 	if err := checkLogFlags(c); err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (t *terminal) instanceOfLog(c *cli.Context, r io.Reader, name string) (*sha
 	for i := range log.Series {
 		s := &log.Series[i]
 		switch {
-		case !log.Jobs && s.MemGB < idleGB && slices.Max(s.UtilPct) == 0:
+		case !log.Jobs && s.MemGB < idleMemGB && slices.Max(s.UtilPct) == 0:
 			idle++
 		case s.Over && c.IsSet("moves"):
 			over++
@@ -57,16 +57,16 @@ func (t *terminal) instanceOfLog(c *cli.Context, r io.Reader, name string) (*sha
 		return nil, fmt.Errorf("%s: no GPU does anything, want a log of some that do", name)
 	}
 	if idle > 0 {
-		t.message("note", counted(idle, "GPU of the log is", "GPUs of the log are")+" idle: left out")
+		t.message("note", plural(idle, "GPU of the log is", "GPUs of the log are")+" idle: left out")
 	}
 	if over > 0 {
-		t.message("note", counted(over, "series has", "series have")+" no sample in the last slot, so nothing that could move: left out")
+		t.message("note", plural(over, "series has", "series have")+" no sample in the last slot, so nothing that could move: left out")
 	}
-	t.tellLog(log)
+	t.noteLogRepairs(log)
 	if c.IsSet("moves") {
-		return in, t.presentServers(c, in, log, name)
+		return in, t.hostServers(c, in, log, name)
 	}
-	return in, t.serversOfLog(c, in, pieces)
+	return in, t.setLogServers(c, in, pieces)
 }
 
 // checkLogFlags checks what the flags for logs say before a log is read.
@@ -100,47 +100,47 @@ func checkLogFlags(c *cli.Context) error {
 	return nil
 }
 
-// tellLog says what of a log was filled in or left out.
-func (t *terminal) tellLog(log *trace.UtilisationLog) {
+// noteLogRepairs says what of a log was filled in or left out.
+func (t *terminal) noteLogRepairs(log *trace.UtilisationLog) {
 	held, absent, slots := 0, 0, 0
 	for i := range log.Series {
 		s := &log.Series[i]
 		held, absent, slots = held+s.Held, absent+s.Absent, slots+s.GPUs*len(s.UtilPct)
 	}
 	if held > 0 {
-		t.message("note", fmt.Sprintf("%s of %s have no sample: taken as the slot before", report.FormatCount(held), counted(slots, "slot")))
+		t.message("note", fmt.Sprintf("%s of %s have no sample: taken as the slot before", report.FormatCount(held), plural(slots, "slot")))
 	}
 	if absent > 0 {
-		t.message("note", fmt.Sprintf("%s of %s lie before the first or after the last sample: taken as idle", report.FormatCount(absent), counted(slots, "slot")))
+		t.message("note", fmt.Sprintf("%s of %s lie before the first or after the last sample: taken as idle", report.FormatCount(absent), plural(slots, "slot")))
 	}
 	if log.Headers > 0 {
-		t.message("note", counted(log.Headers, "more header")+" among the samples left out")
+		t.message("note", plural(log.Headers, "more header")+" among the samples left out")
 	}
 	if log.Cut {
 		t.message("note", "the last line is cut, left out")
 	}
 	if log.Unusable > 0 {
-		t.message("note", counted(log.Unusable, "sample")+" without a utilisation left out")
+		t.message("note", plural(log.Unusable, "sample")+" without a utilisation left out")
 	}
 	if log.Idle > 0 {
-		t.message("note", counted(log.Idle, "sample")+" without a job left out")
+		t.message("note", plural(log.Idle, "sample")+" without a job left out")
 	}
 }
 
-// serversOfLog gives a log's problem its servers.
-func (t *terminal) serversOfLog(c *cli.Context, in *sharing.Instance, pieces int) error {
+// setLogServers gives a log's problem its servers.
+func (t *terminal) setLogServers(c *cli.Context, in *sharing.Instance, pieces int) error {
 	memGB, watts, gpus := c.Float64("gpu-mem-gb"), c.Float64("server-w"), c.Int("gpus-per-server")
 	if name := c.String("servers"); name != "" {
-		return t.serversOfFile(c, in, name, pieces)
+		return t.setFileServers(c, in, name, pieces)
 	}
 	for range (pieces + gpus - 1) / gpus {
-		in.Servers = append(in.Servers, alikeServer(gpus, memGB, watts))
+		in.Servers = append(in.Servers, uniformServer(gpus, memGB, watts))
 	}
-	t.message("note", fmt.Sprintf("no --servers: as many as it takes, each of %s W with %d GPUs of %s GB, the CATS paper's V100", trimmed(watts), gpus, trimmed(memGB)))
+	t.message("note", fmt.Sprintf("no --servers: as many as it takes, each of %s W with %d GPUs of %s GB, the CATS paper's V100", trimZeros(watts), gpus, trimZeros(memGB)))
 	return nil
 }
 
-func alikeServer(gpus int, memGB, watts float64) sharing.Server {
+func uniformServer(gpus int, memGB, watts float64) sharing.Server {
 	s := sharing.Server{StaticW: watts}
 	for range gpus {
 		s.GPUMemGB = append(s.GPUMemGB, memGB)
@@ -148,16 +148,16 @@ func alikeServer(gpus int, memGB, watts float64) sharing.Server {
 	return s
 }
 
-// serversOfFile takes the servers from an instance, with how its GPUs respond
+// setFileServers takes the servers from an instance, with how its GPUs respond
 // to clocks, or from a cluster.
-func (t *terminal) serversOfFile(c *cli.Context, in *sharing.Instance, name string, pieces int) error {
+func (t *terminal) setFileServers(c *cli.Context, in *sharing.Instance, name string, pieces int) error {
 	profiles, err := t.profiles(c.String("profiles"))
 	if err != nil {
 		return err
 	}
-	_, err = parse(t, name, func(r io.Reader, name string) (bool, error) {
+	_, err = parseFile(t, name, func(r io.Reader, name string) (bool, error) {
 		text := bufio.NewReaderSize(r, 1<<16)
-		if firstOf(text) == '{' { // TOML may begin with [, the name of a table
+		if firstNonSpace(text) == '{' { // TOML may begin with [, the name of a table
 			if c.IsSet("gpu-mem-gb") {
 				return false, usagef("--gpu-mem-gb is for servers without it, but instance %s has it, want it left out", name)
 			}
@@ -176,31 +176,31 @@ func (t *terminal) serversOfFile(c *cli.Context, in *sharing.Instance, name stri
 			return false, noNodes(name)
 		}
 		nodes := cluster.Cluster()
-		t.tellServers(name, &nodes, c.Float64("gpu-mem-gb"))
-		return true, serversOfCluster(in, nodes, c.Float64("gpu-mem-gb"), pieces)
+		t.noteServerGPUs(name, &nodes, c.Float64("gpu-mem-gb"))
+		return true, setClusterServers(in, nodes, c.Float64("gpu-mem-gb"), pieces)
 	})
 	return err
 }
 
-// tellServers says what GPUs are taken for that a cluster doesn't let jobs share:
+// noteServerGPUs says what GPUs are taken for that a cluster doesn't let jobs share:
 // it says nothing of their memory, nor of their power by clock.
-func (t *terminal) tellServers(name string, cluster *planner.Cluster, memGB float64) {
+func (t *terminal) noteServerGPUs(name string, cluster *planner.Cluster, memGB float64) {
 	var assumed []string
 	if cluster.Sharing == nil {
 		assumed = append(assumed, "the CATS paper's V100")
 	}
 	if slices.ContainsFunc(cluster.Classes, func(k planner.NodeClass) bool { return k.SharedGB == nil }) {
-		assumed = append(assumed, trimmed(memGB)+" GB each")
+		assumed = append(assumed, trimZeros(memGB)+" GB each")
 	}
 	if len(assumed) > 0 {
 		t.message("note", "GPUs of "+name+" are taken for "+strings.Join(assumed, ", "))
 	}
 }
 
-// serversOfCluster takes over a cluster's nodes, and how its GPUs respond to clocks
+// setClusterServers takes over a cluster's nodes, and how its GPUs respond to clocks
 // where jobs may share them. Classes of any number of
 // nodes have as many as it takes.
-func serversOfCluster(in *sharing.Instance, cluster planner.Cluster, memGB float64, pieces int) error {
+func setClusterServers(in *sharing.Instance, cluster planner.Cluster, memGB float64, pieces int) error {
 	if cluster.Sharing != nil {
 		in.Physics = cluster.Sharing.Physics
 	}
@@ -210,10 +210,10 @@ func serversOfCluster(in *sharing.Instance, cluster planner.Cluster, memGB float
 		if count == 0 {
 			count = (pieces + class.GPUs - 1) / class.GPUs
 		}
-		if len(in.Servers)+count > mostServers {
-			return fmt.Errorf("cluster %s has more than %d nodes, want fewer", cluster.Name, mostServers)
+		if len(in.Servers)+count > maxServers {
+			return fmt.Errorf("cluster %s has more than %d nodes, want fewer", cluster.Name, maxServers)
 		}
-		server := alikeServer(class.GPUs, memGB, float64(class.HostW)*float64(class.GPUs))
+		server := uniformServer(class.GPUs, memGB, float64(class.HostW)*float64(class.GPUs))
 		if class.SharedGB != nil {
 			server.GPUMemGB = class.SharedGB
 		}

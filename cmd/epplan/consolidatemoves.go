@@ -18,85 +18,85 @@ import (
 	"github.com/epplan/epplan/planner/sharing"
 )
 
-// moving is a plan that starts from where tasks run now.
-type moving struct {
-	most    int // tasks that may move
-	from    [][]int
-	before  consolidate.Placement // at the lowest clocks that keep the problem's limits
-	verdict consolidate.Verdict   // of before
-	moves   []consolidate.Move
-	byMoves []float64
+// migrationPlan is a plan that starts from where tasks run now.
+type migrationPlan struct {
+	maxMoves     int // tasks that may move
+	from         [][]int
+	before       consolidate.Placement // at the lowest clocks that keep the problem's limits
+	verdict      consolidate.Verdict   // of before
+	moves        []consolidate.Move
+	powerByMoves []float64
 }
 
-// movingMethod is the policy of plans that start from where tasks run now.
-const movingMethod = "improve"
+// migrationMethod is the policy of plans that start from where tasks run now.
+const migrationMethod = "improve"
 
 // checkMoves takes over how many tasks may move.
 func checkMoves(c *cli.Context, r *consolidation) error {
 	if !c.IsSet("moves") {
 		return nil
 	}
-	if c.IsSet("policy") && r.method.name != movingMethod {
-		return usagef("--moves and --policy %s are both given, want --policy %s, or none", r.method.name, movingMethod)
+	if c.IsSet("policy") && r.method.name != migrationMethod {
+		return usagef("--moves and --policy %s are both given, want --policy %s, or none", r.method.name, migrationMethod)
 	}
 	most := c.Int("moves")
 	if most < 0 {
 		return usagef("--moves %d, want 0 or more", most)
 	}
-	r.moving = &moving{most: most}
-	r.method = &method{movingMethod, "", rearranged}
+	r.migration = &migrationPlan{maxMoves: most}
+	r.method = &method{migrationMethod, "", searchWithMoves}
 	return nil
 }
 
-// present takes over where the tasks run now.
-func (r *consolidation) present(name string) error {
-	if r.moving == nil {
+// setCurrent takes over where the tasks run now.
+func (r *consolidation) setCurrent(name string) error {
+	if r.migration == nil {
 		return nil
 	}
 	placed := 0
-	for i := range r.in.Tasks {
-		r.moving.from = append(r.moving.from, r.in.Tasks[i].On)
-		placed += len(r.in.Tasks[i].On)
+	for i := range r.instance.Tasks {
+		r.migration.from = append(r.migration.from, r.instance.Tasks[i].On)
+		placed += len(r.instance.Tasks[i].On)
 	}
 	if placed == 0 {
 		return fmt.Errorf("%s: --moves, but no task runs anywhere, want on for some (docs/consolidation.md)", name)
 	}
-	r.moving.before = consolidate.PlacementOf(sharing.StateAt(r.in, r.moving.from), consolidate.LowestFor(r.problem))
+	r.migration.before = consolidate.PlacementOf(sharing.StateAt(r.instance, r.migration.from), consolidate.LowestFor(r.problem))
 	return nil
 }
 
-// rearranged is the best plan found with few moves.
-func rearranged(ctx context.Context, r *consolidation, seed uint64) outcome {
-	found := consolidate.Rearrange(ctx, r.in, r.problem, r.moving.from, consolidate.MoveOptions{Most: r.moving.most, Seed: seed})
-	r.moving.byMoves = found.ByMoves
-	return outcome{placement: found.Placement}
+// searchWithMoves is the best plan found with few moves.
+func searchWithMoves(ctx context.Context, r *consolidation, seed uint64) placementResult {
+	found := consolidate.Rearrange(ctx, r.instance, r.problem, r.migration.from, consolidate.MoveOptions{Most: r.migration.maxMoves, Seed: seed})
+	r.migration.powerByMoves = found.ByMoves
+	return placementResult{placement: found.Placement}
 }
 
-// afterMoves says what has to be done for the plan, and what was before.
-func (r *consolidation) afterMoves() {
-	if m := r.moving; m != nil {
-		m.moves = consolidate.Moves(r.in, m.from, r.placement.GPUs)
-		m.verdict = consolidate.Judge(r.in, m.before)
+// listMoves says what has to be done for the plan, and what was before.
+func (r *consolidation) listMoves() {
+	if m := r.migration; m != nil {
+		m.moves = consolidate.Moves(r.instance, m.from, r.placement.GPUs)
+		m.verdict = consolidate.Judge(r.instance, m.before)
 	}
 }
 
-// presentServers are a log's hosts as servers, with its tasks on their GPUs.
-func (t *terminal) presentServers(c *cli.Context, in *sharing.Instance, log *trace.UtilisationLog, name string) error {
+// hostServers are a log's hosts as servers, with its tasks on their GPUs.
+func (t *terminal) hostServers(c *cli.Context, in *sharing.Instance, log *trace.UtilisationLog, name string) error {
 	if len(log.GPUs) == 0 {
 		return fmt.Errorf("%s: --moves, but the log doesn't say on which GPUs jobs run, want a column gpu", name)
 	}
 	h := hostsOf(log.GPUs)
 	if c.IsSet("gpus-per-server") {
-		if err := h.atLeast(c.Int("gpus-per-server")); err != nil {
+		if err := h.growTo(c.Int("gpus-per-server")); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	for _, host := range h.names {
-		s := alikeServer(len(h.gpus[host]), c.Float64("gpu-mem-gb"), c.Float64("server-w"))
+		s := uniformServer(len(h.gpus[host]), c.Float64("gpu-mem-gb"), c.Float64("server-w"))
 		s.ID, s.GPUIDs = host, h.gpus[host]
 		in.Servers = append(in.Servers, s)
 	}
-	at := h.numbers(log.GPUs)
+	at := h.gpuNumbers(log.GPUs)
 	for i := range in.Tasks {
 		on := make([]int, 0, len(in.Tasks[i].On))
 		for _, gpu := range in.Tasks[i].On {
@@ -105,7 +105,7 @@ func (t *terminal) presentServers(c *cli.Context, in *sharing.Instance, log *tra
 		in.Tasks[i].On = on
 	}
 	t.message("note", fmt.Sprintf("%s of the log, each of %s W beside GPUs of %s GB, which are taken for the CATS paper's V100",
-		counted(len(h.names), "host"), trimmed(c.Float64("server-w")), trimmed(c.Float64("gpu-mem-gb"))))
+		plural(len(h.names), "host"), trimZeros(c.Float64("server-w")), trimZeros(c.Float64("gpu-mem-gb"))))
 	return nil
 }
 
@@ -145,8 +145,8 @@ func hostsOf(gpus []trace.GPUName) *logHosts {
 	return h
 }
 
-// atLeast gives all hosts so many GPUs.
-func (h *logHosts) atLeast(gpus int) error {
+// growTo gives all hosts so many GPUs.
+func (h *logHosts) growTo(gpus int) error {
 	for _, host := range h.names {
 		list := h.gpus[host]
 		if len(list) > gpus {
@@ -160,8 +160,8 @@ func (h *logHosts) atLeast(gpus int) error {
 	return nil
 }
 
-// numbers are those of the log's GPUs over all hosts.
-func (h *logHosts) numbers(gpus []trace.GPUName) []int {
+// gpuNumbers are those of the log's GPUs over all hosts.
+func (h *logHosts) gpuNumbers(gpus []trace.GPUName) []int {
 	first, next := make(map[string]int), 0
 	for _, host := range h.names {
 		first[host] = next
@@ -174,35 +174,35 @@ func (h *logHosts) numbers(gpus []trace.GPUName) []int {
 	return at
 }
 
-// aboutMoves are lines of the header.
-func (r *consolidation) aboutMoves() []string {
-	m := r.moving
+// moveHeader are lines of the header.
+func (r *consolidation) moveHeader() []string {
+	m := r.migration
 	if m == nil {
 		return nil
 	}
 	v := &m.verdict
-	before := fmt.Sprintf("Before   %.2f W: %s, %s, at the lowest clocks", v.PowerW, counted(v.GPUsOn, "GPU"), counted(v.ServersOn, "server"))
+	before := fmt.Sprintf("Before   %.2f W: %s, %s, at the lowest clocks", v.PowerW, plural(v.GPUsOn, "GPU"), plural(v.ServersOn, "server"))
 	if !v.FeasibleFor(r.problem) {
 		before += ", not feasible"
 	}
-	lines := []string{before, fmt.Sprintf("Moves    %d of at most %d", len(m.moves), m.most)}
+	lines := []string{before, fmt.Sprintf("Moves    %d of at most %d", len(m.moves), m.maxMoves)}
 	if len(m.moves) > 0 && v.FeasibleFor(r.problem) {
 		lines[1] += fmt.Sprintf(", %.1f %% less power than before", 100*(1-r.verdict.PowerW/v.PowerW))
 	}
-	if len(m.byMoves) > 1 {
+	if len(m.powerByMoves) > 1 {
 		lines = append(lines, "         by moves: "+strings.Join(m.curve(), ", "))
 	}
 	return lines
 }
 
-// mostOfCurve is how many numbers of moves the header has figures for.
-const mostOfCurve = 8
+// maxCurvePoints is how many numbers of moves the header has figures for.
+const maxCurvePoints = 8
 
 // curve is the least power by the number of moves.
-func (m *moving) curve() []string {
+func (m *migrationPlan) curve() []string {
 	var all []string
-	for k, watts := range m.byMoves {
-		if k > 0 && k < len(m.byMoves)-1 && (k >= mostOfCurve || watts > m.byMoves[k-1]-0.005) {
+	for k, watts := range m.powerByMoves {
+		if k > 0 && k < len(m.powerByMoves)-1 && (k >= maxCurvePoints || watts > m.powerByMoves[k-1]-0.005) {
 			continue
 		}
 		text := fmt.Sprintf("%d %.1f W", k, watts)
@@ -216,11 +216,11 @@ func (m *moving) curve() []string {
 
 // gpuName is what a GPU is called: by its host where the log names them.
 func (r *consolidation) gpuName(gpu int) string {
-	server, i := r.in.GPUs()[gpu].Server, gpu
+	server, i := r.instance.GPUs()[gpu].Server, gpu
 	for s := range server {
-		i -= len(r.in.Servers[s].GPUMemGB)
+		i -= len(r.instance.Servers[s].GPUMemGB)
 	}
-	s := &r.in.Servers[server]
+	s := &r.instance.Servers[server]
 	if s.GPUIDs == nil {
 		return strconv.Itoa(gpu)
 	}
@@ -232,7 +232,7 @@ func (r *consolidation) gpuName(gpu int) string {
 
 // serverName is what a server is called.
 func (r *consolidation) serverName(server int) string {
-	if s := &r.in.Servers[server]; s.GPUIDs != nil && s.ID != "" {
+	if s := &r.instance.Servers[server]; s.GPUIDs != nil && s.ID != "" {
 		return s.ID
 	}
 	return strconv.Itoa(server)
@@ -242,25 +242,25 @@ func (r *consolidation) serverName(server int) string {
 func (r *consolidation) placeName(gpus []int) string {
 	all := make([]string, 0, len(gpus))
 	for _, gpu := range gpus {
-		all = append(all, r.serverName(r.in.GPUs()[gpu].Server)+"/"+r.gpuName(gpu))
+		all = append(all, r.serverName(r.instance.GPUs()[gpu].Server)+"/"+r.gpuName(gpu))
 	}
 	return strings.Join(all, " ")
 }
 
-// afterEach is the power after each of the moves, at the lowest clocks; +Inf
+// powerAfterMoves is the power after each of the moves, at the lowest clocks; +Inf
 // while a task is slowed down too much or has too little memory. Tasks that
 // start anew are there after the last one.
-func (r *consolidation) afterEach() []float64 {
-	s := sharing.StateAt(r.in, r.moving.from)
-	all := make([]float64, len(r.moving.moves))
-	for i, m := range r.moving.moves {
+func (r *consolidation) powerAfterMoves() []float64 {
+	s := sharing.StateAt(r.instance, r.migration.from)
+	all := make([]float64, len(r.migration.moves))
+	for i, m := range r.migration.moves {
 		for _, gpu := range m.From {
 			s.Remove(m.Task, gpu)
 		}
 		for _, gpu := range m.To {
 			s.Add(m.Task, gpu)
 		}
-		v := consolidate.Judge(r.in, consolidate.PlacementOf(s, consolidate.LowestFor(r.problem)))
+		v := consolidate.Judge(r.instance, consolidate.PlacementOf(s, consolidate.LowestFor(r.problem)))
 		if all[i] = v.PowerW; v.OverMemory > 0 || r.problem == consolidate.Safe && v.Violations > 0 {
 			all[i] = math.Inf(1)
 		}
@@ -271,7 +271,7 @@ func (r *consolidation) afterEach() []float64 {
 // writeMoves writes a row for each move, in the order in which they can be
 // made.
 func (r *consolidation) writeMoves(w io.Writer, opts *report.TextOptions) error {
-	if r.moving == nil || len(r.moving.moves) == 0 {
+	if r.migration == nil || len(r.migration.moves) == 0 {
 		return nil
 	}
 	if _, err := io.WriteString(w, "\n"); err != nil {
@@ -282,7 +282,7 @@ func (r *consolidation) writeMoves(w io.Writer, opts *report.TextOptions) error 
 
 // moveTable has a row for each move.
 func (r *consolidation) moveTable() *report.Table {
-	watts, moves := r.afterEach(), r.moving.moves
+	watts, moves := r.powerAfterMoves(), r.migration.moves
 	table := &report.Table{
 		Len: len(moves),
 		Columns: []report.Column{
@@ -306,7 +306,7 @@ func (r *consolidation) moveTable() *report.Table {
 			if m.Together {
 				with = report.Text("the next one")
 			}
-			row := []report.Value{report.Count(i + 1), report.Text(r.in.Tasks[m.Task].ID), report.Text(r.placeName(m.From)), report.Text(r.placeName(m.To)), then, with}
+			row := []report.Value{report.Count(i + 1), report.Text(r.instance.Tasks[m.Task].ID), report.Text(r.placeName(m.From)), report.Text(r.placeName(m.To)), then, with}
 			if !yield(row[:len(table.Columns)]) {
 				return
 			}
@@ -315,8 +315,8 @@ func (r *consolidation) moveTable() *report.Table {
 	return table
 }
 
-// presentJSON is what is before the moves.
-type presentJSON struct {
+// beforeJSON is what is before the moves.
+type beforeJSON struct {
 	PowerW    float64 `json:"power_w"`
 	Feasible  bool    `json:"feasible"`
 	GPUsOn    int     `json:"gpus_on"`
@@ -332,20 +332,20 @@ type moveJSON struct {
 	PowerW   *float64 `json:"power_w"` // after it; null while a limit is broken
 }
 
-// jsonOfMoves adds what has to be done for the plan.
-func (r *consolidation) jsonOfMoves(out *consolidationJSON) {
-	m := r.moving
+// addMovesJSON adds what has to be done for the plan.
+func (r *consolidation) addMovesJSON(out *consolidationJSON) {
+	m := r.migration
 	if m == nil {
 		return
 	}
 	v := &m.verdict
-	out.Before = &presentJSON{v.PowerW, v.FeasibleFor(r.problem), v.GPUsOn, v.ServersOn}
-	watts, moves := r.afterEach(), make([]moveJSON, 0, len(m.moves))
+	out.Before = &beforeJSON{v.PowerW, v.FeasibleFor(r.problem), v.GPUsOn, v.ServersOn}
+	watts, moves := r.powerAfterMoves(), make([]moveJSON, 0, len(m.moves))
 	for i, one := range m.moves {
-		moves = append(moves, moveJSON{r.in.Tasks[one.Task].ID, one.From, one.To, one.Together, finite(watts[i])})
+		moves = append(moves, moveJSON{r.instance.Tasks[one.Task].ID, one.From, one.To, one.Together, finiteOrNil(watts[i])})
 	}
 	out.Moves = &moves
-	for _, w := range m.byMoves {
-		out.ByMoves = append(out.ByMoves, finite(w))
+	for _, w := range m.powerByMoves {
+		out.ByMoves = append(out.ByMoves, finiteOrNil(w))
 	}
 }

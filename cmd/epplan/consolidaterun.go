@@ -12,8 +12,8 @@ import (
 	"github.com/epplan/epplan/planner/sharing"
 )
 
-// bestMethod is the policy unless one is named.
-const bestMethod = "exact"
+// exactMethod is the policy unless one is named.
+const exactMethod = "exact"
 
 // windowMethod is the policy that looks at tasks that wait.
 const windowMethod = "cats-safe"
@@ -22,11 +22,11 @@ const windowMethod = "cats-safe"
 // with their time.
 type method struct {
 	name, about string
-	place       func(ctx context.Context, r *consolidation, seed uint64) outcome
+	place       func(ctx context.Context, r *consolidation, seed uint64) placementResult
 }
 
-// outcome is what a policy found.
-type outcome struct {
+// placementResult is what a policy found.
+type placementResult struct {
 	placement consolidate.Placement
 	boundW    float64 // no plan that keeps the problem's limits draws less
 	proven    bool    // that nothing draws less than this
@@ -37,50 +37,50 @@ func methods() []method {
 	policies := consolidate.Policies()
 	all := make([]method, 0, len(policies)+2)
 	for _, policy := range policies {
-		all = append(all, method{policy.Name, policy.About, func(ctx context.Context, r *consolidation, seed uint64) outcome {
+		all = append(all, method{policy.Name, policy.About, func(ctx context.Context, r *consolidation, seed uint64) placementResult {
 			p := policy
 			if _, random := p.Rule.(consolidate.CATSSafe); random {
-				p.Rule = hurried{ctx, consolidate.CATSSafe{Seed: seed - 1}} // by default the policy of the registry, whose seed is 0
+				p.Rule = deadlineRule{ctx, consolidate.CATSSafe{Seed: seed - 1}} // by default the policy of the registry, whose seed is 0
 			}
-			return outcome{placement: consolidate.PlaceWindows(r.in, p.Rule, p.Clocks, max(1, r.window))}
+			return placementResult{placement: consolidate.PlaceWindows(r.instance, p.Rule, p.Clocks, max(1, r.window))}
 		}})
 	}
 	return append(all,
-		method{"improve", "groups of tasks taken apart and put together again and again, from online-sla's plan on", improved},
-		method{"exact", "improve, then branch and price: the least power of all, proven unless the time runs out", exactly},
+		method{"improve", "groups of tasks taken apart and put together again and again, from online-sla's plan on", searchLocally},
+		method{"exact", "improve, then branch and price: the least power of all, proven unless the time runs out", searchExactly},
 	)
 }
 
-// hurried is a rule that takes its time until the context ends, and places the rest
+// deadlineRule is a rule that takes its time until the context ends, and places the rest
 // as online-sla does.
-type hurried struct {
+type deadlineRule struct {
 	ctx  context.Context //nolint:containedctx // a rule is asked for one task after another
 	rule consolidate.Rule
 }
 
 // Choose is by the rule while there is time.
-func (h hurried) Choose(s *sharing.State, task int, taken []int) (gpu int, ok bool) {
+func (h deadlineRule) Choose(s *sharing.State, task int, taken []int) (gpu int, ok bool) {
 	if h.ctx.Err() != nil {
 		return consolidate.OnlineSLA{}.Choose(s, task, taken)
 	}
 	return h.rule.Choose(s, task, taken)
 }
 
-// start is the plan that a search sets out from.
-func start(in *sharing.Instance) consolidate.Placement {
+// initialPlacement is the plan that a search sets out from.
+func initialPlacement(in *sharing.Instance) consolidate.Placement {
 	return consolidate.Place(in, consolidate.OnlineSLA{}, consolidate.LowestKept)
 }
 
-// improved is the plan of local search.
-func improved(ctx context.Context, r *consolidation, seed uint64) outcome {
-	placement, _ := consolidate.Improve(ctx, r.in, r.problem, start(r.in), consolidate.ImproveOptions{Seed: seed})
-	return outcome{placement: placement}
+// searchLocally is the plan of local search.
+func searchLocally(ctx context.Context, r *consolidation, seed uint64) placementResult {
+	placement, _ := consolidate.Improve(ctx, r.instance, r.problem, initialPlacement(r.instance), consolidate.ImproveOptions{Seed: seed})
+	return placementResult{placement: placement}
 }
 
-// exactly is the plan that draws least.
-func exactly(ctx context.Context, r *consolidation, seed uint64) outcome {
-	found := consolidate.Exact(ctx, r.in, r.problem, consolidate.ExactOptions{Start: start(r.in), Seed: seed})
-	return outcome{placement: found.Placement, boundW: found.BoundW, proven: found.Proven}
+// searchExactly is the plan that draws least.
+func searchExactly(ctx context.Context, r *consolidation, seed uint64) placementResult {
+	found := consolidate.Exact(ctx, r.instance, r.problem, consolidate.ExactOptions{Start: initialPlacement(r.instance), Seed: seed})
+	return placementResult{placement: found.Placement, boundW: found.BoundW, proven: found.Proven}
 }
 
 // solve finds the plan and what it is worth.
@@ -88,28 +88,28 @@ func (r *consolidation) solve(ctx context.Context, t *terminal, limit time.Durat
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	defer t.countdown(ctx, limit)()
-	r.outcome = r.method.place(ctx, r, seed)
-	r.verdict = consolidate.Judge(r.in, r.placement)
-	r.afterMoves()
-	r.boundW = max(r.boundW, consolidate.QuickBound(r.in, r.problem))
-	reached := r.verdict.FeasibleFor(r.problem) && r.verdict.PowerW <= r.boundW*(1+rounding)
+	r.placementResult = r.method.place(ctx, r, seed)
+	r.verdict = consolidate.Judge(r.instance, r.placement)
+	r.listMoves()
+	r.boundW = max(r.boundW, consolidate.QuickBound(r.instance, r.problem))
+	reached := r.verdict.FeasibleFor(r.problem) && r.verdict.PowerW <= r.boundW*(1+costTolerance)
 	if r.proven = r.proven || reached; r.proven {
 		r.boundW = r.verdict.PowerW // both are sums, of the same watts in another order
 	}
 }
 
-// clockTick is how often the time that is spent is drawn.
-const clockTick = 200 * time.Millisecond
+// countdownInterval is how often the time that is spent is drawn.
+const countdownInterval = 200 * time.Millisecond
 
 // countdown shows on a terminal how much of its time a search has spent, until the
 // search is over.
 func (t *terminal) countdown(ctx context.Context, limit time.Duration) (over func()) {
-	progress := report.NewProgress(t.stderr, t.progress, time.Now, "consolidate", int(limit/clockTick))
+	progress := report.NewProgress(t.stderr, t.progress, time.Now, "consolidate", int(limit/countdownInterval))
 	ctx, cancel := context.WithCancel(ctx)
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
-		ticker := time.NewTicker(clockTick)
+		ticker := time.NewTicker(countdownInterval)
 		defer ticker.Stop()
 		for {
 			select {
@@ -130,7 +130,7 @@ func (t *terminal) countdown(ctx context.Context, limit time.Duration) (over fun
 // waitS is how long tasks wait for their window, on average, seconds.
 func (r *consolidation) waitS() float64 {
 	sum := 0.0
-	for tasks := range slices.Chunk(r.in.Tasks, r.window) {
+	for tasks := range slices.Chunk(r.instance.Tasks, r.window) {
 		last := 0.0
 		for i := range tasks {
 			last = max(last, tasks[i].Arrival)
@@ -139,7 +139,7 @@ func (r *consolidation) waitS() float64 {
 			sum += last - tasks[i].Arrival
 		}
 	}
-	return sum / float64(max(1, len(r.in.Tasks)))
+	return sum / float64(max(1, len(r.instance.Tasks)))
 }
 
 // gap is how much more than the bound the plan draws, as a part of the bound;
@@ -151,8 +151,8 @@ func (r *consolidation) gap() float64 {
 	return r.verdict.PowerW/r.boundW - 1
 }
 
-// broken says which limits the plan breaks.
-func (r *consolidation) broken() string {
+// violations says which limits the plan breaks.
+func (r *consolidation) violations() string {
 	v := &r.verdict
 	slow := v.Violations
 	if r.problem == consolidate.AsPrinted {
@@ -168,7 +168,7 @@ func (r *consolidation) broken() string {
 		{v.OverMemory, "GPU has too little memory", "GPUs have too little memory"},
 	} {
 		if p.n > 0 {
-			parts = append(parts, counted(p.n, p.one, p.many))
+			parts = append(parts, plural(p.n, p.one, p.many))
 		}
 	}
 	for _, fault := range v.Faults {

@@ -41,18 +41,18 @@ type consolidationJSON struct {
 	Window int      `json:"window,omitempty"`
 	WaitS  *float64 `json:"wait_mean_s,omitempty"`
 
-	Before  *presentJSON `json:"before,omitempty"`
-	Moves   *[]moveJSON  `json:"moves,omitempty"`
-	ByMoves []*float64   `json:"power_by_moves_w,omitempty"`
+	Before  *beforeJSON `json:"before,omitempty"`
+	Moves   *[]moveJSON `json:"moves,omitempty"`
+	ByMoves []*float64  `json:"power_by_moves_w,omitempty"`
 }
 
 func (r *consolidation) json() *consolidationJSON {
 	out := &consolidationJSON{
-		Name: r.in.Name, Policy: r.method.name, Problem: r.problem.String(),
+		Name: r.instance.Name, Policy: r.method.name, Problem: r.problem.String(),
 		PowerW: r.verdict.PowerW, Feasible: r.verdict.FeasibleFor(r.problem),
 		Proven: r.proven,
 		GPUsOn: r.verdict.GPUsOn, ServersOn: r.verdict.ServersOn,
-		Place: make([][]int, len(r.in.Tasks)), MHz: r.placement.MHz,
+		Place: make([][]int, len(r.instance.Tasks)), MHz: r.placement.MHz,
 		WorstSlowdown: r.verdict.WorstSlowdown, Violations: r.verdict.Violations,
 		Unplaced: r.verdict.Unplaced, OverMemory: r.verdict.OverMemory,
 		Slowdown: r.verdict.Slowdown,
@@ -60,8 +60,8 @@ func (r *consolidation) json() *consolidationJSON {
 	if gap := r.gap(); !math.IsNaN(gap) {
 		out.BoundW, out.Gap = &r.boundW, &gap
 	}
-	for i := range r.in.Tasks {
-		out.Tasks = append(out.Tasks, r.in.Tasks[i].ID)
+	for i := range r.instance.Tasks {
+		out.Tasks = append(out.Tasks, r.instance.Tasks[i].ID)
 		if out.Place[i] = []int{}; i < len(r.placement.GPUs) {
 			out.Place[i] = append(out.Place[i], r.placement.GPUs[i]...)
 		}
@@ -70,7 +70,7 @@ func (r *consolidation) json() *consolidationJSON {
 		wait := r.waitS()
 		out.Window, out.WaitS = r.window, &wait
 	}
-	r.jsonOfMoves(out)
+	r.addMovesJSON(out)
 	return out
 }
 
@@ -79,7 +79,7 @@ func (t *terminal) printConsolidation(c *cli.Context, r *consolidation) error {
 		if c.Bool("json") {
 			return json.NewEncoder(w).Encode(r.json())
 		}
-		return r.writeText(w, t.text(c.Int("rows")))
+		return r.writeText(w, t.textOptions(c.Int("rows")))
 	})
 }
 
@@ -99,7 +99,7 @@ func (r *consolidation) writeText(w io.Writer, opts *report.TextOptions) error {
 	if err := r.writeMoves(out, opts); err != nil {
 		return err
 	}
-	for _, line := range r.complaints() {
+	for _, line := range r.violationTexts() {
 		_, _ = out.WriteString(line + "\n")
 	}
 	return out.Flush()
@@ -108,13 +108,13 @@ func (r *consolidation) writeText(w io.Writer, opts *report.TextOptions) error {
 // header is the block of totals.
 func (r *consolidation) header() []string {
 	v := &r.verdict
-	gpus, servers, hosts := 0, len(r.in.Servers), 0.0
-	for i := range r.in.Servers {
-		gpus += len(r.in.Servers[i].GPUMemGB)
+	gpus, servers, hosts := 0, len(r.instance.Servers), 0.0
+	for i := range r.instance.Servers {
+		gpus += len(r.instance.Servers[i].GPUMemGB)
 	}
 	for i, on := range r.serversOn() {
 		if on {
-			hosts += r.in.Servers[i].HostW()
+			hosts += r.instance.Servers[i].HostW()
 		}
 	}
 	feasible := "feasible"
@@ -123,20 +123,20 @@ func (r *consolidation) header() []string {
 	}
 	lines := []string{
 		fmt.Sprintf("Plan     %s, problem %s: %s", r.method.name, r.problem, feasible),
-		fmt.Sprintf("Tasks    %s over %s of %s s, worst slowdown %.3f", report.FormatCount(len(r.in.Tasks)), counted(r.in.Slots(), "slot"), trimmed(r.in.SlotS), v.WorstSlowdown),
-		fmt.Sprintf("On       %d of %s, %d of %s; what isn't sleeps", v.GPUsOn, counted(gpus, "GPU"), v.ServersOn, counted(servers, "server")),
+		fmt.Sprintf("Tasks    %s over %s of %s s, worst slowdown %.3f", report.FormatCount(len(r.instance.Tasks)), plural(r.instance.Slots(), "slot"), trimZeros(r.instance.SlotS), v.WorstSlowdown),
+		fmt.Sprintf("On       %d of %s, %d of %s; what isn't sleeps", v.GPUsOn, plural(gpus, "GPU"), v.ServersOn, plural(servers, "server")),
 		fmt.Sprintf("Power    %.2f W: %.2f W GPUs, %.2f W servers", v.PowerW, v.PowerW-hosts, hosts),
 	}
 	if r.window > 0 {
-		lines = append(lines, fmt.Sprintf("Window   %s at a time, waiting %.1f s for each other on average", counted(r.window, "task"), r.waitS()))
+		lines = append(lines, fmt.Sprintf("Window   %s at a time, waiting %.1f s for each other on average", plural(r.window, "task"), r.waitS()))
 	}
-	lines = append(lines, r.aboutMoves()...)
+	lines = append(lines, r.moveHeader()...)
 	switch gap := r.gap(); {
 	case r.proven:
 		lines = append(lines, "Gap      none: proven that no feasible plan draws less")
 	case gap >= 0:
 		plan := "feasible plan"
-		if r.moving != nil {
+		if r.migration != nil {
 			plan = "plan of any number of moves"
 		}
 		lines = append(lines, fmt.Sprintf("Gap      %.2f %% above %.2f W, which no %s can beat", 100*gap, r.boundW, plan))
@@ -147,8 +147,8 @@ func (r *consolidation) header() []string {
 }
 
 func (r *consolidation) serversOn() []bool {
-	on := make([]bool, len(r.in.Servers))
-	for gpu, where := range r.in.GPUs() {
+	on := make([]bool, len(r.instance.Servers))
+	for gpu, where := range r.instance.GPUs() {
 		on[where.Server] = on[where.Server] || r.placement.MHz[gpu] > 0
 	}
 	return on
@@ -164,9 +164,9 @@ type gpuRow struct {
 	overload float64
 }
 
-// shared are the GPUs that are on, in order.
-func (r *consolidation) shared() []gpuRow {
-	s := sharing.StateAt(r.in, r.placement.GPUs)
+// gpuRows are the GPUs that are on, in order.
+func (r *consolidation) gpuRows() []gpuRow {
+	s := sharing.StateAt(r.instance, r.placement.GPUs)
 	var all []gpuRow
 	for gpu := range s.GPUs() {
 		if r.placement.MHz[gpu] > 0 {
@@ -179,10 +179,10 @@ func (r *consolidation) shared() []gpuRow {
 
 // gpuTable has a row for each GPU that is on.
 func (r *consolidation) gpuTable() *report.Table {
-	rows := r.shared()
-	gpuW := make([]float64, len(r.in.Servers))
+	rows := r.gpuRows()
+	gpuW := make([]float64, len(r.instance.Servers))
 	for i := range rows {
-		gpuW[rows[i].where.Server] += r.in.Physics.PowerAt(r.placement.MHz[rows[i].gpu])
+		gpuW[rows[i].where.Server] += r.instance.Physics.PowerAt(r.placement.MHz[rows[i].gpu])
 	}
 	return &report.Table{
 		Len: len(rows),
@@ -204,13 +204,13 @@ func (r *consolidation) gpuTable() *report.Table {
 				watts := report.Value{}
 				if s.where.Server != last {
 					last = s.where.Server
-					watts = report.Text(fixed(gpuW[last]+r.in.Servers[last].HostW(), 1))
+					watts = report.Text(fixed(gpuW[last]+r.instance.Servers[last].HostW(), 1))
 				}
 				mhz := r.placement.MHz[s.gpu]
 				if !yield([]report.Value{
-					report.Text(r.serverName(last)), watts, report.Text(r.gpuName(s.gpu)), report.Text(trimmed(float64(mhz))), report.Text(fixed(r.in.Physics.PowerAt(mhz), 1)),
-					report.Text(fixed(s.meanPct, 0)), report.Text(fixed(s.usedGB, 1) + " of " + trimmed(s.where.MemGB)),
-					report.Text(fixed(s.overload*r.in.Physics.Stretch(mhz), 3)), report.Text(r.names(s.tasks)),
+					report.Text(r.serverName(last)), watts, report.Text(r.gpuName(s.gpu)), report.Text(trimZeros(float64(mhz))), report.Text(fixed(r.instance.Physics.PowerAt(mhz), 1)),
+					report.Text(fixed(s.meanPct, 0)), report.Text(fixed(s.usedGB, 1) + " of " + trimZeros(s.where.MemGB)),
+					report.Text(fixed(s.overload*r.instance.Physics.Stretch(mhz), 3)), report.Text(r.taskNames(s.tasks)),
 				}) {
 					return
 				}
@@ -222,21 +222,21 @@ func (r *consolidation) gpuTable() *report.Table {
 // maxTasksText is how much of the names of a GPU's tasks a table shows.
 const maxTasksText = 60
 
-func (r *consolidation) names(tasks []int) string {
+func (r *consolidation) taskNames(tasks []int) string {
 	names := make([]string, len(tasks))
 	for i, task := range tasks {
-		names[i] = r.in.Tasks[task].ID
+		names[i] = r.instance.Tasks[task].ID
 	}
 	return strings.Join(names, " ")
 }
 
-// mostComplaints is how many tasks are named that a plan slows down too much.
-const mostComplaints = 10
+// maxViolations is how many tasks are named that a plan slows down too much.
+const maxViolations = 10
 
-// complaints say what the plan breaks, and why.
-func (r *consolidation) complaints() []string {
+// violationTexts say what the plan breaks, and why.
+func (r *consolidation) violationTexts() []string {
 	worst := make(map[int]*gpuRow) // by task: the GPU that slows it down most
-	all := r.shared()
+	all := r.gpuRows()
 	for i := range all {
 		for _, task := range all[i].tasks {
 			if w := worst[task]; w == nil || r.slowdown(&all[i]) > r.slowdown(w) {
@@ -246,17 +246,17 @@ func (r *consolidation) complaints() []string {
 	}
 	var lines []string
 	more := 0
-	for task := range r.in.Tasks {
+	for task := range r.instance.Tasks {
 		line := ""
-		switch t, s := &r.in.Tasks[task], worst[task]; {
+		switch t, s := &r.instance.Tasks[task], worst[task]; {
 		case s == nil:
 			line = fmt.Sprintf("task %s has no place: no GPU is left with %.1f GB", t.ID, t.MemGB)
 		case r.verdict.Slowdown[task] > t.Kappa+1e-7:
-			line = fmt.Sprintf("task %s takes %.3f times as long, allowed are %s: %s", t.ID, r.verdict.Slowdown[task], trimmed(t.Kappa), r.why(s))
+			line = fmt.Sprintf("task %s takes %.3f times as long, allowed are %s: %s", t.ID, r.verdict.Slowdown[task], trimZeros(t.Kappa), r.slowdownCause(s))
 		}
 		switch {
 		case line == "":
-		case len(lines) < mostComplaints:
+		case len(lines) < maxViolations:
 			lines = append(lines, "  "+queue.Printable(line))
 		default:
 			more++
@@ -275,21 +275,21 @@ func (r *consolidation) complaints() []string {
 	return lines
 }
 
-// why is what makes the tasks of a GPU slow.
-func (r *consolidation) why(s *gpuRow) string {
-	clock := fmt.Sprintf("its clock makes it %.3f times as long", r.in.Physics.Stretch(r.placement.MHz[s.gpu]))
-	if r.placement.MHz[s.gpu] == r.in.Physics.Max() {
+// slowdownCause is what makes the tasks of a GPU slow.
+func (r *consolidation) slowdownCause(s *gpuRow) string {
+	clock := fmt.Sprintf("its clock makes it %.3f times as long", r.instance.Physics.Stretch(r.placement.MHz[s.gpu]))
+	if r.placement.MHz[s.gpu] == r.instance.Physics.Max() {
 		clock = "its clock is the highest"
 	}
-	if r.in.Contention != nil {
+	if r.instance.Contention != nil {
 		return fmt.Sprintf("on GPU %d tasks take %.3f times as long beside each other, and %s", s.gpu, s.overload, clock)
 	}
 	return fmt.Sprintf("GPU %d has %.3f times the work that fits, and %s", s.gpu, s.overload, clock)
 }
 
 func (r *consolidation) slowdown(s *gpuRow) float64 {
-	return s.overload * r.in.Physics.Stretch(r.placement.MHz[s.gpu])
+	return s.overload * r.instance.Physics.Stretch(r.placement.MHz[s.gpu])
 }
 
-// trimmed is a number without zeros at its end.
-func trimmed(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
+// trimZeros is a number without zeros at its end.
+func trimZeros(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }

@@ -45,10 +45,10 @@ type fittedCurve struct {
 }
 
 func (t *terminal) fitContention(c *cli.Context) error {
-	if err := takes(c, 1, 1, "one file"); err != nil {
+	if err := checkArgs(c, 1, 1, "one file"); err != nil {
 		return err
 	}
-	samples, err := parse(t, c.Args().First(), trace.ReadCoRuns)
+	samples, err := parseFile(t, c.Args().First(), trace.ReadCoRuns)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (t *terminal) fitContention(c *cli.Context) error {
 		return err
 	}
 	t.message("note", fmt.Sprintf("%s, %d of them far off; the others are typically within %.1f %% of the curve",
-		counted(fit.Samples, "sample"), fit.Outliers, 100*fit.Residual))
+		plural(fit.Samples, "sample"), fit.Outliers, 100*fit.Residual))
 	return nil
 }
 
@@ -78,10 +78,10 @@ func (t *terminal) contention(c *cli.Context, r *consolidation) error {
 	if r.problem == consolidate.AsPrinted {
 		return usagef("--contention and --problem as-printed are both given: the printed problem knows no contention, want one")
 	}
-	curve, err := parse(t, name, consolidate.ReadCurve)
+	curve, err := parseFile(t, name, consolidate.ReadCurve)
 	if err != nil {
 		return err
 	}
-	r.in.Contention = curve
+	r.instance.Contention = curve
 	return nil
 }

@@ -33,10 +33,10 @@ func (t *terminal) correlateCommand() *cli.Command {
 			"Example: epplan correlate utilisation.csv --top 3\n" +
 			"Example: epplan correlate utilisation.csv --window 10m --pair n1/0,n1/1",
 		Flags: []cli.Flag{
-			&cli.DurationFlag{Name: "slot", Usage: "`TIME` over which samples are averaged", Value: usualSlot},
+			&cli.DurationFlag{Name: "slot", Usage: "`TIME` over which samples are averaged", Value: defaultSlot},
 			&cli.DurationFlag{Name: "window", DefaultText: "the whole log", Usage: "`TIME` over which to correlate"},
-			&cli.IntFlag{Name: "top", Usage: "`COUNT` of pairs from either end", Value: usualTop},
-			&cli.IntFlag{Name: "min-samples", DefaultText: "10, at most half a window", Usage: "`COUNT` of slots that both have to have samples in", Value: usualSamples},
+			&cli.IntFlag{Name: "top", Usage: "`COUNT` of pairs from either end", Value: defaultTop},
+			&cli.IntFlag{Name: "min-samples", DefaultText: "10, at most half a window", Usage: "`COUNT` of slots that both have to have samples in", Value: defaultMinSamples},
 			&cli.StringFlag{Name: "pair", DefaultText: "all", Usage: "`A,B`: the names of two GPUs or jobs"},
 			jsonFlag(), csvFlag(),
 		},
@@ -45,18 +45,18 @@ func (t *terminal) correlateCommand() *cli.Command {
 }
 
 const (
-	usualTop     = 10
-	usualSamples = 10
-	mostTop      = 1_000_000
-	mostWindow   = 1 << 16 // slots
+	defaultTop        = 10
+	defaultMinSamples = 10
+	maxTop            = 1_000_000
+	maxWindowSlots    = 1 << 16 // slots
 
 	// How many GPUs or jobs a log may have: without a window a pair takes 8 bytes, with
 	// one a hundred.
-	mostSeries, mostWindowed = 8192, 1024
+	maxSeries, maxWindowedSeries = 8192, 1024
 )
 
-// correlation is what the command was asked for.
-type correlation struct {
+// correlateOptions is what the command was asked for.
+type correlateOptions struct {
 	slotS  float64
 	window int // slots; 0: the whole log
 	top    int
@@ -65,48 +65,48 @@ type correlation struct {
 }
 
 func (t *terminal) correlate(c *cli.Context) error {
-	if err := takes(c, 1, 1, "one log"); err != nil {
+	if err := checkArgs(c, 1, 1, "one log"); err != nil {
 		return err
 	}
-	q, err := correlationOf(c)
+	q, err := parseCorrelateFlags(c)
 	if err != nil {
 		return err
 	}
 	if q.a != "" {
 		return t.correlatePair(c, q)
 	}
-	var found pairs = &wholeLog{correlation: q}
+	var found pairCorrelator = &fullCorrelator{correlateOptions: q}
 	if q.window > 0 {
-		found = &windowed{correlation: q}
+		found = &windowCorrelator{correlateOptions: q}
 	}
 	if err := t.stream(c, q, found.add); err != nil {
 		return err
 	}
 	ends := newExtremes(q.top)
-	if err := found.list(c.Context, ends); err != nil {
+	if err := found.collect(c.Context, ends); err != nil {
 		return err
 	}
 	if ends.without > 0 {
-		t.message("note", counted(ends.without, "pair has", "pairs have")+" no correlation: a side doesn't vary, or too few slots have samples of both")
+		t.message("note", plural(ends.without, "pair has", "pairs have")+" no correlation: a side doesn't vary, or too few slots have samples of both")
 	}
-	return t.printTable(c, pairTable(ends.list(), q.window > 0))
+	return t.printTable(c, correlationTable(ends.sortedPairs(), q.window > 0))
 }
 
-// correlationOf reads the flags.
-func correlationOf(c *cli.Context) (*correlation, error) {
+// parseCorrelateFlags reads the flags.
+func parseCorrelateFlags(c *cli.Context) (*correlateOptions, error) {
 	slot, window := c.Duration("slot"), c.Duration("window")
 	if slot < time.Millisecond {
 		return nil, usagef("--slot %v, want 1ms or more", slot)
 	}
-	q := &correlation{slotS: slot.Seconds(), top: c.Int("top"), least: c.Int("min-samples")}
+	q := &correlateOptions{slotS: slot.Seconds(), top: c.Int("top"), least: c.Int("min-samples")}
 	if c.IsSet("window") {
-		if window < 2*slot || window/slot > mostWindow {
-			return nil, usagef("--window %v, want 2 to %d slots of %v", window, mostWindow, slot)
+		if window < 2*slot || window/slot > maxWindowSlots {
+			return nil, usagef("--window %v, want 2 to %d slots of %v", window, maxWindowSlots, slot)
 		}
 		q.window = int(window / slot)
 	}
-	if q.top < 1 || q.top > mostTop {
-		return nil, usagef("--top %d, want 1 to %d", q.top, mostTop)
+	if q.top < 1 || q.top > maxTop {
+		return nil, usagef("--top %d, want 1 to %d", q.top, maxTop)
 	}
 	if q.window > 0 && !c.IsSet("min-samples") {
 		q.least = max(2, min(q.least, q.window/2))
@@ -118,7 +118,7 @@ func correlationOf(c *cli.Context) (*correlation, error) {
 }
 
 // names takes a pair's names.
-func (q *correlation) names(c *cli.Context) error {
+func (q *correlateOptions) names(c *cli.Context) error {
 	if !c.IsSet("pair") {
 		return nil
 	}
@@ -130,12 +130,12 @@ func (q *correlation) names(c *cli.Context) error {
 }
 
 // stream reads the log slot by slot.
-func (t *terminal) stream(c *cli.Context, q *correlation, slot func(*trace.UtilisationSlot) error) error {
-	most := mostSeries
+func (t *terminal) stream(c *cli.Context, q *correlateOptions, slot func(*trace.UtilisationSlot) error) error {
+	most := maxSeries
 	if q.window > 0 && q.a == "" {
-		most = mostWindowed
+		most = maxWindowedSeries
 	}
-	rest, err := parse(t, c.Args().First(), func(r io.Reader, name string) (*trace.UtilisationRest, error) {
+	rest, err := parseFile(t, c.Args().First(), func(r io.Reader, name string) (*trace.UtilisationRest, error) {
 		return trace.StreamUtilisation(r, name, q.slotS, most, func(s *trace.UtilisationSlot) error {
 			if err := c.Err(); err != nil {
 				return err
@@ -146,12 +146,12 @@ func (t *terminal) stream(c *cli.Context, q *correlation, slot func(*trace.Utili
 	if err != nil {
 		return err
 	}
-	t.tellLog(&trace.UtilisationLog{Unusable: rest.Unusable, Idle: rest.Idle, Headers: rest.Headers, Cut: rest.Cut})
+	t.noteLogRepairs(&trace.UtilisationLog{Unusable: rest.Unusable, Idle: rest.Idle, Headers: rest.Headers, Cut: rest.Cut})
 	return nil
 }
 
-// pair is two series and how they go together.
-type pair struct {
+// seriesPair is two series and how they go together.
+type seriesPair struct {
 	a, b          string
 	r             float64 // the correlation, or the mean of the windows'; NaN: none
 	samples, gaps int     // slots; of a window: of the last one
@@ -160,30 +160,30 @@ type pair struct {
 	least         bool // of the least correlated
 }
 
-// pairs finds out how series go together from slots.
-type pairs interface {
+// pairCorrelator finds out how series go together from slots.
+type pairCorrelator interface {
 	add(s *trace.UtilisationSlot) error
-	list(ctx context.Context, ends *extremes) error
+	collect(ctx context.Context, ends *extremePairs) error
 }
 
-// wholeLog keeps all slots.
-type wholeLog struct {
-	*correlation
+// fullCorrelator keeps all slots.
+type fullCorrelator struct {
+	*correlateOptions
 
 	ids    []string
 	series [][]float64
 	slots  int
 }
 
-// mostCells is how many numbers are kept: 512 MB.
-const mostCells = 1 << 26
+// maxCells is how many numbers are kept: 512 MB.
+const maxCells = 1 << 26
 
-func (l *wholeLog) add(s *trace.UtilisationSlot) error {
+func (l *fullCorrelator) add(s *trace.UtilisationSlot) error {
 	for len(l.series) < len(s.IDs) {
 		l.ids = append(l.ids, s.IDs[len(l.series)])
 		l.series = append(l.series, slices.Repeat([]float64{math.NaN()}, l.slots))
 	}
-	if l.slots++; l.slots*len(l.series) > mostCells {
+	if l.slots++; l.slots*len(l.series) > maxCells {
 		return errors.New("the log is too long to be kept, want --window, or longer slots")
 	}
 	for i, u := range s.UtilPct {
@@ -192,7 +192,7 @@ func (l *wholeLog) add(s *trace.UtilisationSlot) error {
 	return nil
 }
 
-func (l *wholeLog) list(ctx context.Context, ends *extremes) error {
+func (l *fullCorrelator) collect(ctx context.Context, ends *extremePairs) error {
 	matrix, err := correlate.AllPairs(ctx, l.series, runtime.GOMAXPROCS(0))
 	if err != nil {
 		return err
@@ -206,7 +206,7 @@ func (l *wholeLog) list(ctx context.Context, ends *extremes) error {
 			return err
 		}
 		for j := range i {
-			p := pair{a: l.ids[j], b: l.ids[i], r: math.NaN(), samples: l.slots}
+			p := seriesPair{a: l.ids[j], b: l.ids[i], r: math.NaN(), samples: l.slots}
 			r, ok := matrix.At(j, i)
 			if !whole[i] || !whole[j] {
 				found := correlate.Pearson(l.series[j], l.series[i])
@@ -221,19 +221,19 @@ func (l *wholeLog) list(ctx context.Context, ends *extremes) error {
 	return nil
 }
 
-// extremes are those pairs of many that have the least and the greatest correlations.
-type extremes struct {
+// extremePairs are those pairs of many that have the least and the greatest correlations.
+type extremePairs struct {
 	top       int // from either end
-	kept      []pair
+	kept      []seriesPair
 	low, high float64 // what lies between them is of neither end
 	without   int     // pairs that have no correlation
 }
 
-func newExtremes(top int) *extremes {
-	return &extremes{top: top, low: math.Inf(1), high: math.Inf(-1)}
+func newExtremes(top int) *extremePairs {
+	return &extremePairs{top: top, low: math.Inf(1), high: math.Inf(-1)}
 }
 
-func (e *extremes) add(p pair) {
+func (e *extremePairs) add(p seriesPair) {
 	const room = 4096
 	switch {
 	case math.IsNaN(p.r):
@@ -243,12 +243,12 @@ func (e *extremes) add(p pair) {
 		return
 	}
 	if e.kept = append(e.kept, p); len(e.kept) >= room+4*e.top {
-		e.cut()
+		e.keepExtremes()
 	}
 }
 
-// cut drops what is of neither end.
-func (e *extremes) cut() {
+// keepExtremes drops what is of neither end.
+func (e *extremePairs) keepExtremes() {
 	slices.SortFunc(e.kept, byCorrelation)
 	if len(e.kept) > 2*e.top {
 		e.kept = slices.Delete(e.kept, e.top, len(e.kept)-e.top)
@@ -256,21 +256,21 @@ func (e *extremes) cut() {
 	}
 }
 
-// list has the pairs from the least correlation on.
-func (e *extremes) list() []pair {
-	e.cut()
+// sortedPairs has the pairs from the least correlation on.
+func (e *extremePairs) sortedPairs() []seriesPair {
+	e.keepExtremes()
 	for i := range e.kept {
 		e.kept[i].least = i < len(e.kept)-i-1 || i == 0
 	}
 	return e.kept
 }
 
-func byCorrelation(a, b pair) int {
+func byCorrelation(a, b seriesPair) int {
 	return cmp.Or(cmp.Compare(a.r, b.r), strings.Compare(a.a, b.a), strings.Compare(a.b, b.b))
 }
 
-// pairTable is a row for each pair.
-func pairTable(list []pair, windows bool) *report.Table {
+// correlationTable is a row for each pair.
+func correlationTable(list []seriesPair, windows bool) *report.Table {
 	const digits = 3
 	t := &report.Table{Columns: []report.Column{
 		{Key: "end", Head: "of the", Left: true},

@@ -37,7 +37,7 @@ func drawnSlots(slots, gpus int) []*trace.UtilisationSlot {
 
 func TestAWindowOverAllSlotsEndsWithTheCorrelationsOfTheWholeLog(t *testing.T) {
 	const slots, gpus = 60, 5
-	w := &windowed{correlation: &correlation{window: slots, least: 2}}
+	w := &windowCorrelator{correlateOptions: &correlateOptions{window: slots, least: 2}}
 	series := make([][]float64, gpus)
 	for i, s := range drawnSlots(slots, gpus) {
 		if err := w.add(s); err != nil {
@@ -62,7 +62,7 @@ func TestAWindowOverAllSlotsEndsWithTheCorrelationsOfTheWholeLog(t *testing.T) {
 
 func TestWindowsAreRankedByTheirMeanAndBoundedByTheirEnds(t *testing.T) {
 	const slots, gpus, window = 200, 4, 12
-	w := &windowed{correlation: &correlation{window: window, least: 2}}
+	w := &windowCorrelator{correlateOptions: &correlateOptions{window: window, least: 2}}
 	all := drawnSlots(slots, gpus)
 	for _, s := range all {
 		if err := w.add(s); err != nil {
@@ -70,10 +70,10 @@ func TestWindowsAreRankedByTheirMeanAndBoundedByTheirEnds(t *testing.T) {
 		}
 	}
 	ends := newExtremes(gpus * gpus)
-	if err := w.list(t.Context(), ends); err != nil {
+	if err := w.collect(t.Context(), ends); err != nil {
 		t.Fatal(err)
 	}
-	list := ends.list()
+	list := ends.sortedPairs()
 	if len(list) != gpus*(gpus-1)/2 {
 		t.Fatalf("%d pairs", len(list))
 	}
@@ -88,7 +88,7 @@ func TestWindowsAreRankedByTheirMeanAndBoundedByTheirEnds(t *testing.T) {
 			sum, n = sum+r.R, n+1
 		}
 	}
-	first := slices.IndexFunc(list, func(p pair) bool { return p.a == "g0" && p.b == "g1" })
+	first := slices.IndexFunc(list, func(p seriesPair) bool { return p.a == "g0" && p.b == "g1" })
 	if p := list[first]; p.windows != n || math.Abs(p.r-sum/float64(n)) > 1e-9 || !(p.low <= p.r && p.r <= p.high) {
 		t.Errorf("%+v, want a mean of %v over %d windows", p, sum/float64(n), n)
 	}
@@ -98,7 +98,7 @@ func TestWindowsAreRankedByTheirMeanAndBoundedByTheirEnds(t *testing.T) {
 }
 
 func TestALongLogNeedsAWindow(t *testing.T) {
-	l := &wholeLog{correlation: &correlation{}, slots: mostCells - 1}
+	l := &fullCorrelator{correlateOptions: &correlateOptions{}, slots: maxCells - 1}
 	err := l.add(&trace.UtilisationSlot{})
 	if err != nil {
 		t.Fatal(err)
@@ -118,9 +118,9 @@ func TestAnInterruptedCorrelationPrintsNothing(t *testing.T) {
 func TestTheEndsOfManyPairsAreThoseOfAllPairsSorted(t *testing.T) {
 	const top, pairs = 7, 50_000
 	rng := rand.New(rand.NewPCG(3, 4))
-	ends, all, without := newExtremes(top), make([]pair, 0, pairs), 0
+	ends, all, without := newExtremes(top), make([]seriesPair, 0, pairs), 0
 	for i := range pairs {
-		p := pair{a: fmt.Sprint("g", i), b: "h", r: math.Round(400*rng.Float64()-200) / 200} // with many ties
+		p := seriesPair{a: fmt.Sprint("g", i), b: "h", r: math.Round(400*rng.Float64()-200) / 200} // with many ties
 		if i%100 == 0 {
 			p.r, without = math.NaN(), without+1
 		} else {
@@ -132,7 +132,7 @@ func TestTheEndsOfManyPairsAreThoseOfAllPairsSorted(t *testing.T) {
 		}
 	}
 	slices.SortFunc(all, byCorrelation)
-	got := ends.list()
+	got := ends.sortedPairs()
 	if len(got) != 2*top || ends.without != without {
 		t.Fatalf("%d pairs, %d without a correlation, want %d and %d", len(got), ends.without, 2*top, without)
 	}

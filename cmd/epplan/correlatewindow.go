@@ -15,29 +15,29 @@ import (
 	"github.com/epplan/epplan/planner/correlate"
 )
 
-// windowed follows the correlations of all pairs over a window. What it keeps
+// windowCorrelator follows the correlations of all pairs over a window. What it keeps
 // follows from the window and the number of series, not from the length of the
 // log.
-type windowed struct {
-	*correlation
+type windowCorrelator struct {
+	*correlateOptions
 
 	ids    []string
 	recent [][]float64 // the latest slots, as many as a window has, for when a series comes in
 	moving *correlate.Candidates
-	sums   []windowSum // by pair: those of series i begin at i(i-1)/2
+	sums   []windowStats // by pair: those of series i begin at i(i-1)/2
 }
 
-// windowSum is what a pair's windows came to.
-type windowSum struct {
+// windowStats is what a pair's windows came to.
+type windowStats struct {
 	sum, low, high float64
 	windows        int
 	last           correlate.Result
 }
 
-func (w *windowed) add(s *trace.UtilisationSlot) error {
+func (w *windowCorrelator) add(s *trace.UtilisationSlot) error {
 	values := slices.Clone(s.UtilPct)
 	if len(s.IDs) > len(w.ids) {
-		if err := w.welcome(s.IDs); err != nil {
+		if err := w.addSeries(s.IDs); err != nil {
 			return err
 		}
 	}
@@ -48,20 +48,20 @@ func (w *windowed) add(s *trace.UtilisationSlot) error {
 	if err := w.moving.Tick(values); err != nil {
 		return err
 	}
-	w.count()
+	w.addWindow()
 	return nil
 }
 
-// welcome takes in series that weren't there before: until now they have only
+// addSeries takes in series that weren't there before: until now they have only
 // had gaps.
-func (w *windowed) welcome(ids []string) error {
+func (w *windowCorrelator) addSeries(ids []string) error {
 	w.ids = slices.Clone(ids)
 	earlier := make([][]int, len(ids))
 	all := make([]int, len(ids))
 	for i := range ids {
 		all[i], earlier[i] = i, all[:i]
 	}
-	w.sums = append(w.sums, make([]windowSum, len(ids)*(len(ids)-1)/2-len(w.sums))...)
+	w.sums = append(w.sums, make([]windowStats, len(ids)*(len(ids)-1)/2-len(w.sums))...)
 	var err error
 	if w.moving, err = correlate.NewCandidates(len(ids), w.window, earlier); err != nil {
 		return err
@@ -78,8 +78,8 @@ func (w *windowed) welcome(ids []string) error {
 	return nil
 }
 
-// count adds up the correlations of the window that ends now.
-func (w *windowed) count() {
+// addWindow adds up the correlations of the window that ends now.
+func (w *windowCorrelator) addWindow() {
 	at := 0
 	for i := range w.ids {
 		for j := range i {
@@ -98,13 +98,13 @@ func (w *windowed) count() {
 	}
 }
 
-func (w *windowed) list(_ context.Context, ends *extremes) error {
+func (w *windowCorrelator) collect(_ context.Context, ends *extremePairs) error {
 	at := 0
 	for i := range w.ids {
 		for j := range i {
 			s := &w.sums[at]
 			at++
-			ends.add(pair{
+			ends.add(seriesPair{
 				a: w.ids[j], b: w.ids[i], r: s.sum / float64(s.windows), low: s.low, high: s.high,
 				windows: s.windows, samples: s.last.Samples, gaps: s.last.Gaps,
 			})
@@ -113,17 +113,17 @@ func (w *windowed) list(_ context.Context, ends *extremes) error {
 	return nil
 }
 
-// moment is a pair's correlation over the window that ends with a slot.
-type moment struct {
+// windowCorrelation is a pair's correlation over the window that ends with a slot.
+type windowCorrelation struct {
 	time float64
 	correlate.Result
 }
 
 // correlatePair prints how two series go together: over the whole log, or in
 // the course of time.
-func (t *terminal) correlatePair(c *cli.Context, q *correlation) error {
+func (t *terminal) correlatePair(c *cli.Context, q *correlateOptions) error {
 	var x, y []float64 // of the whole log
-	var course []moment
+	var course []windowCorrelation
 	window, err := correlate.NewWindow(max(2, q.window))
 	if err != nil {
 		return err
@@ -138,7 +138,7 @@ func (t *terminal) correlatePair(c *cli.Context, q *correlation) error {
 			return nil
 		}
 		window.Add(left, right)
-		m := moment{s.Time, window.Pearson()}
+		m := windowCorrelation{s.Time, window.Pearson()}
 		if m.Samples < q.least {
 			m.OK = false
 		}
@@ -154,14 +154,14 @@ func (t *terminal) correlatePair(c *cli.Context, q *correlation) error {
 		}
 	}
 	if q.window > 0 {
-		return t.printTable(c, courseTable(course))
+		return t.printTable(c, windowTable(course))
 	}
 	r := correlate.Pearson(x, y)
-	p := pair{a: q.a, b: q.b, r: math.NaN(), samples: r.Samples, gaps: r.Gaps}
+	p := seriesPair{a: q.a, b: q.b, r: math.NaN(), samples: r.Samples, gaps: r.Gaps}
 	if r.OK && r.Samples >= q.least {
 		p.r = r.R
 	}
-	table := pairTable([]pair{p}, false)
+	table := correlationTable([]seriesPair{p}, false)
 	rows := table.Rows
 	table.Columns = table.Columns[1:] // which end it is of
 	table.Rows = func(yield func([]report.Value) bool) {
@@ -177,11 +177,11 @@ func valueAt(s *trace.UtilisationSlot, series int) float64 {
 	return s.UtilPct[series]
 }
 
-// courseTable is a row for each window, with dates where the log has them.
-func courseTable(course []moment) *report.Table {
+// windowTable is a row for each window, with dates where the log has them.
+func windowTable(course []windowCorrelation) *report.Table {
 	const digits = 3
 	until := report.Column{Head: "until", Note: "s"}
-	if slices.ContainsFunc(course, func(m moment) bool { return m.time >= dated }) {
+	if slices.ContainsFunc(course, func(m windowCorrelation) bool { return m.time >= minUnixTime }) {
 		until.Note = ""
 	}
 	return &report.Table{
@@ -208,13 +208,13 @@ func courseTable(course []moment) *report.Table {
 	}
 }
 
-// dated is the time from which on seconds count from 1970.
-const dated = 1e9
+// minUnixTime is the time from which on seconds count from 1970.
+const minUnixTime = 1e9
 
 // timeText is a time of a log: a date where it counts from 1970, as the log has
 // it, else seconds.
 func timeText(seconds float64) string {
-	if seconds < dated {
+	if seconds < minUnixTime {
 		return strconv.FormatFloat(seconds, 'f', -1, 64)
 	}
 	return time.Unix(int64(seconds), 0).UTC().Format(time.DateTime)

@@ -256,7 +256,7 @@ func TestACommandThatPlansIsWaitedForWhenItIsInterrupted(t *testing.T) {
 	for _, plans := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			var term terminal
-			term.keeps.Store(plans)
+			term.keepsPartial.Store(plans)
 			done := make(chan error, 1)
 			time.AfterFunc(time.Minute, func() { done <- nil })
 			if err := term.await(cancelled(t), done); (err == nil) != plans {

@@ -42,17 +42,17 @@ func (t *terminal) doctorCommand() *cli.Command {
 			&cli.StringFlag{Name: "munge-socket", Usage: "`PATH` of munged's socket", EnvVars: []string{"EPPLAN_MUNGE_SOCKET"}, DefaultText: "slurm.conf's"},
 			&cli.StringFlag{Name: "controller", Usage: "`HOST:PORT` of the node's controllers, separated by commas", DefaultText: "what epd says"},
 			&cli.StringFlag{Name: "epd", Usage: "`PATH` of epd, which checks its records", DefaultText: "epd beside epplan"},
-			&cli.DurationFlag{Name: "timeout", Usage: "`TIME` that one check may take", Value: doctorPatience},
+			&cli.DurationFlag{Name: "timeout", Usage: "`TIME` that one check may take", Value: doctorTimeout},
 		},
 		Action: t.doctor,
 	}
 }
 
-// doctorPatience is how long one check may take.
-const doctorPatience = 15 * time.Second
+// doctorTimeout is how long one check may take.
+const doctorTimeout = 15 * time.Second
 
 func (t *terminal) doctor(c *cli.Context) error {
-	if err := takes(c, 0, 0, "none"); err != nil {
+	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}
 	checks, err := doctorChecks(c.String("only"))
@@ -145,13 +145,13 @@ func slurmUsers() []uint32 {
 	return []uint32{uint32(uid)}
 }
 
-// doctorWords are grades as people read them.
-var doctorWords = map[doctor.Grade]string{
+// gradeTexts are grades as people read them.
+var gradeTexts = map[doctor.Grade]string{
 	doctor.OK: "ok", doctor.Warn: "warn", doctor.Bad: "bad", doctor.Skipped: "n/a", doctor.Unknown: "can't tell",
 }
 
-// maxFix is how long a line of a fix may be.
-const maxFix = 600
+// maxFixText is how long a line of a fix may be.
+const maxFixText = 600
 
 // doctorText is a report for people: a line for each finding, and below those
 // that are none of the best why they matter and how they are mended.
@@ -159,16 +159,16 @@ func doctorText(r *doctor.Report) string {
 	var b strings.Builder
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		fmt.Fprintf(&b, "%-10s %-15s %s\n", doctorWords[f.Grade], f.Check, f.What)
+		fmt.Fprintf(&b, "%-10s %-15s %s\n", gradeTexts[f.Grade], f.Check, f.What)
 		if f.Why != "" {
 			fmt.Fprintf(&b, "%26s why: %s\n", "", f.Why)
 		}
 		if f.Fix != nil {
-			fmt.Fprintf(&b, "%26s fix: %s\n", "", slurm.Printable(f.Fix.String(), maxFix))
+			fmt.Fprintf(&b, "%26s fix: %s\n", "", slurm.Printable(f.Fix.String(), maxFixText))
 		}
 	}
 	fmt.Fprintf(&b, "%d ok, %s, %d bad, %d can't be told, %d not applicable on this machine (%s)\n", r.Count(doctor.OK),
-		counted(r.Count(doctor.Warn), "warning"), r.Count(doctor.Bad), r.Count(doctor.Unknown), r.Count(doctor.Skipped), r.Role)
+		plural(r.Count(doctor.Warn), "warning"), r.Count(doctor.Bad), r.Count(doctor.Unknown), r.Count(doctor.Skipped), r.Role)
 	return b.String()
 }
 

@@ -14,15 +14,15 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// wouldHook says what a Prolog or an Epilog would do.
-func wouldHook(c *cli.Context, event *slurm.HookEvent) (stop bool, err error) {
+// dryRunHook says what a Prolog or an Epilog would do.
+func dryRunHook(c *cli.Context, event *slurm.HookEvent) (stop bool, err error) {
 	gpus := "no GPU that is known"
 	if event.GPUsKnown {
 		numbers := make([]string, len(event.GPUs))
 		for i, n := range event.GPUs {
 			numbers[i] = strconv.Itoa(n)
 		}
-		gpus = counted(len(event.GPUs), "GPU")
+		gpus = plural(len(event.GPUs), "GPU")
 		if len(numbers) > 0 {
 			gpus += " (" + strings.Join(numbers, ", ") + ")"
 		}
@@ -30,8 +30,8 @@ func wouldHook(c *cli.Context, event *slurm.HookEvent) (stop bool, err error) {
 	return dryrun.Would(c, fmt.Sprintf("tell epd at %s of the %s of job %d on %s with %s", c.String("socket"), event.Kind, event.Job, event.Node, gpus))
 }
 
-// wouldRestore says which clocks would be given back, as epd has them.
-func (t *terminal) wouldRestore(ctx context.Context, c *cli.Context) (stop bool, err error) {
+// dryRunRestore says which clocks would be given back, as epd has them.
+func (t *terminal) dryRunRestore(ctx context.Context, c *cli.Context) (stop bool, err error) {
 	if !dryrun.Asked(c) {
 		return false, nil
 	}
@@ -52,8 +52,8 @@ func (t *terminal) wouldRestore(ctx context.Context, c *cli.Context) (stop bool,
 	return dryrun.Would(c, steps...)
 }
 
-// wouldUndo says what of Slurm would be taken back.
-func wouldUndo(c *cli.Context) (stop bool, err error) {
+// dryRunUndo says what of Slurm would be taken back.
+func dryRunUndo(c *cli.Context) (stop bool, err error) {
 	if !dryrun.Asked(c) {
 		return false, nil
 	}
@@ -73,14 +73,14 @@ func wouldUndo(c *cli.Context) (stop bool, err error) {
 			if strings.Contains(part.what, "weight") || strings.Contains(part.what, "sleep") {
 				noun = "node"
 			}
-			steps = append(steps, "take back "+fmt.Sprintf(part.what, counted(part.count, noun)))
+			steps = append(steps, "take back "+fmt.Sprintf(part.what, plural(part.count, noun)))
 		}
 	}
 	return dryrun.Would(c, steps...)
 }
 
-// wouldReload says which configuration epd would read again.
-func wouldReload(c *cli.Context) (stop bool, err error) {
+// dryRunReload says which configuration epd would read again.
+func dryRunReload(c *cli.Context) (stop bool, err error) {
 	if !dryrun.Asked(c) {
 		return false, nil
 	}

@@ -22,7 +22,7 @@ type edlPaper struct {
 func (e *edlPaper) experiments(section string) ([]experiment, error) {
 	switch section {
 	case "single":
-		return e.single()
+		return e.meanSavings()
 	case "table3":
 		return e.table3(), nil
 	case "offline":
@@ -32,8 +32,8 @@ func (e *edlPaper) experiments(section string) ([]experiment, error) {
 	}
 }
 
-// single is the mean saving of the library's applications on their own (§5.2).
-func (e *edlPaper) single() ([]experiment, error) {
+// meanSavings is the mean saving of the library's applications on their own (§5.2).
+func (e *edlPaper) meanSavings() ([]experiment, error) {
 	apps, err := taskset.Library()
 	if err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func (e *edlPaper) offline() []experiment {
 				if l == 1 && name == "edl:1" {
 					f.paper = paperOfflineSaving
 				}
-				all = append(all, e.planned(f, taskset.Spec{Offline: u}, l, name, func(p *planner.Problem, plan *planner.Plan) float64 {
+				all = append(all, e.meanOverSets(f, taskset.Spec{Offline: u}, l, name, func(p *planner.Problem, plan *planner.Plan) float64 {
 					return 100 * (1 - float64(plan.Ledger.Total()/planner.DefaultEnergy(p, plan)))
 				}))
 			}
@@ -112,7 +112,7 @@ func (e *edlPaper) offline() []experiment {
 		if name == "lpt-ff" {
 			f.paper = 31
 		}
-		all = append(all, e.planned(f, taskset.Spec{Offline: 0.2}, 16, name+",clocks=default", func(p *planner.Problem, plan *planner.Plan) float64 {
+		all = append(all, e.meanOverSets(f, taskset.Spec{Offline: 0.2}, 16, name+",clocks=default", func(p *planner.Problem, plan *planner.Plan) float64 {
 			return 100 * float64(plan.Ledger.Idle/planner.DefaultEnergy(p, plan))
 		}))
 	}
@@ -132,36 +132,36 @@ func (e *edlPaper) online() []experiment {
 		return finding{section: "online", what: what, unit: "MJ", paper: paper}
 	}
 	stated := []experiment{
-		e.planned(at("run energy at default clocks", paperRunDefault), day, 1, "edl,clocks=default", run),
-		e.planned(at("run energy with DVFS", paperRunDVFS), day, 1, "edl", run),
-		e.planned(at("total, edl:1, l 16", 102.49), day, 16, "edl:1", total),
-		e.planned(at("total, edl:0.9, l 16", 99.73), day, 16, "edl:0.9", total),
-		e.planned(at("total, edl-bin, l 16", 85.27), day, 16, "edl-bin", total),
-		e.planned(at("idle, edl without DVFS, l 16", 18.44), day, 16, "edl,clocks=default", idle),
-		e.planned(at("idle, edl:1, l 16", 22.61), day, 16, "edl:1", idle),
-		e.planned(at("idle, edl:0.9, l 16", 19.82), day, 16, "edl:0.9", idle),
+		e.meanOverSets(at("run energy at default clocks", paperRunDefault), day, 1, "edl,clocks=default", run),
+		e.meanOverSets(at("run energy with DVFS", paperRunDVFS), day, 1, "edl", run),
+		e.meanOverSets(at("total, edl:1, l 16", 102.49), day, 16, "edl:1", total),
+		e.meanOverSets(at("total, edl:0.9, l 16", 99.73), day, 16, "edl:0.9", total),
+		e.meanOverSets(at("total, edl-bin, l 16", 85.27), day, 16, "edl-bin", total),
+		e.meanOverSets(at("idle, edl without DVFS, l 16", 18.44), day, 16, "edl,clocks=default", idle),
+		e.meanOverSets(at("idle, edl:1, l 16", 22.61), day, 16, "edl:1", idle),
+		e.meanOverSets(at("idle, edl:0.9, l 16", 19.82), day, 16, "edl:0.9", idle),
 		// Without sleep, θ pays as the paper's does.
-		e.planned(at("total without sleep, edl:1, l 16", 0), day, 16, "edl:1,park=never", total),
-		e.planned(at("total without sleep, edl:0.9, l 16", 0), day, 16, "edl:0.9,park=never", total),
-		e.planned(at("total without sleep, edl:0.8, l 16", 0), day, 16, "edl:0.8,park=never", total),
+		e.meanOverSets(at("total without sleep, edl:1, l 16", 0), day, 16, "edl:1,park=never", total),
+		e.meanOverSets(at("total without sleep, edl:0.9, l 16", 0), day, 16, "edl:0.9,park=never", total),
+		e.meanOverSets(at("total without sleep, edl:0.8, l 16", 0), day, 16, "edl:0.8,park=never", total),
 	}
 	sizes, thetas, rhos := []int{1, 2, 4, 8, 16}, []float64{0.8, 0.85, 0.9, 0.95, 1}, []float64{0, 10}
 	all := slices.Grow(stated, len(sizes)*(len(thetas)+len(rhos)))
 	for _, l := range sizes {
 		for _, theta := range thetas {
 			name := fmt.Sprintf("edl:%g", theta)
-			all = append(all, e.planned(at(fmt.Sprintf("total, %s, l %d", name, l), 0), day, l, name, total))
+			all = append(all, e.meanOverSets(at(fmt.Sprintf("total, %s, l %d", name, l), 0), day, l, name, total))
 		}
 		for _, rho := range rhos {
 			name := fmt.Sprintf("edl,rho=%g", rho)
-			all = append(all, e.planned(at(fmt.Sprintf("total, %s, l %d", name, l), 0), day, l, name, total))
+			all = append(all, e.meanOverSets(at(fmt.Sprintf("total, %s, l %d", name, l), 0), day, l, name, total))
 		}
 	}
 	return all
 }
 
-// planned is the mean of a quantity over the task sets, planned by a policy.
-func (e *edlPaper) planned(f finding, spec taskset.Spec, l int, name string, measure func(*planner.Problem, *planner.Plan) float64) experiment {
+// meanOverSets is the mean of a quantity over the task sets, planned by a policy.
+func (e *edlPaper) meanOverSets(f finding, spec taskset.Spec, l int, name string, measure func(*planner.Problem, *planner.Plan) float64) experiment {
 	return experiment{f, func(ctx context.Context) (float64, error) {
 		sum := 0.0
 		for set := range e.sets {

@@ -48,10 +48,10 @@ func (t *terminal) estimateCommand() *cli.Command {
 }
 
 func (t *terminal) estimate(c *cli.Context) error {
-	if err := takes(c, 1, 1, "one batch script"); err != nil {
+	if err := checkArgs(c, 1, 1, "one batch script"); err != nil {
 		return err
 	}
-	script, err := parse(t, c.Args().First(), func(r io.Reader, _ string) ([]byte, error) {
+	script, err := parseFile(t, c.Args().First(), func(r io.Reader, _ string) ([]byte, error) {
 		return io.ReadAll(io.LimitReader(r, slurm.HookScript))
 	})
 	if err != nil {
@@ -62,11 +62,11 @@ func (t *terminal) estimate(c *cli.Context) error {
 		return err
 	}
 	read := t.followCode(c, s, chdirOf(script))
-	request := &epdapi.CodeRequest{Submission: *s, Code: codeOf(read)}
+	request := &epdapi.CodeRequest{Submission: *s, Code: epdCode(read)}
 	e, err := ask(c, publicFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.Estimate, error) {
 		e, err := epd.Estimate(ctx, request, c.String("gpu-model"))
 		if err == nil && e.WantsText && request.Code != nil {
-			request.Code = withText(request.Code, read)
+			request.Code = withCodeText(request.Code, read)
 			_, err = epd.Announce(ctx, request)
 		}
 		return e, err
@@ -77,8 +77,8 @@ func (t *terminal) estimate(c *cli.Context) error {
 	if c.Bool("json") {
 		return t.printJSON(struct {
 			*epdapi.Estimate
-			Code *codeRead `json:"code"` // null: none was looked at
-		}{e, codeReadOf(read)})
+			Code *codeFiles `json:"code"` // null: none was looked at
+		}{e, codeFilesOf(read)})
 	}
 	var b strings.Builder
 	if s.Array != "" {
@@ -150,16 +150,16 @@ func tasksPerNode(text string) uint32 {
 
 // writeEstimate is an estimate for people.
 func writeEstimate(b *strings.Builder, e *epdapi.Estimate, read *follow.Sources) {
-	size := counted(e.GPUs, "GPU")
+	size := plural(e.GPUs, "GPU")
 	if e.Shared {
 		size = "a part of a GPU"
 	}
-	row(b, "Workload", "%s, %s", orDash(e.Workload), size)
+	writeRow(b, "Workload", "%s, %s", orDash(e.Workload), size)
 	writeWishes(b, e.Wishes)
 	writeCode(b, read)
 	writeForecast(b, e.Forecast, &e.Factors)
 	if !e.Known {
-		row(b, "Not known", "%s", slurm.Printable(e.Reason, 400))
+		writeRow(b, "Not known", "%s", slurm.Printable(e.Reason, 400))
 		b.WriteString("It would run at default clocks; what it takes is known once it ran.\n")
 		return
 	}
@@ -167,9 +167,9 @@ func writeEstimate(b *strings.Builder, e *epdapi.Estimate, read *follow.Sources)
 	if !e.Scripted {
 		what = "of the same name"
 	}
-	row(b, "Known from", "runs %s on as many GPUs, by the same user", what)
+	writeRow(b, "Known from", "runs %s on as many GPUs, by the same user", what)
 	if !e.Limited {
-		row(b, "Time limit", "not known here: the partition's may call for faster clocks")
+		writeRow(b, "Time limit", "not known here: the partition's may call for faster clocks")
 	}
 	for i := range e.Models {
 		writeEstimateModel(b, e, &e.Models[i])
@@ -179,17 +179,17 @@ func writeEstimate(b *strings.Builder, e *epdapi.Estimate, read *follow.Sources)
 func writeEstimateModel(b *strings.Builder, e *epdapi.Estimate, m *epdapi.EstimateModel) {
 	fmt.Fprintf(b, "\nOn %s\n", orDash(m.GPUModel))
 	if m.Model == nil {
-		row(b, "  why", "%s", slurm.Printable(m.Reason, 400))
+		writeRow(b, "  why", "%s", slurm.Printable(m.Reason, 400))
 		return
 	}
-	row(b, "  model", "%s", modelText(m.Model, m.GPUModel))
+	writeRow(b, "  model", "%s", modelText(m.Model, m.GPUModel))
 	writePoints(b, m.Default, m.Chosen)
-	row(b, "  why", "%s", slurm.Printable(m.Reason, 400))
+	writeRow(b, "  why", "%s", slurm.Printable(m.Reason, 400))
 	if m.Apply && e.HoldOut > 0 {
-		row(b, "", "%s of the jobs run at default clocks all the same, by lot", report.FormatPercent(e.HoldOut))
+		writeRow(b, "", "%s of the jobs run at default clocks all the same, by lot", report.FormatPercent(e.HoldOut))
 	}
 	if m.Apply && e.ConstantArm > 0 {
-		row(b, "", "%s of the jobs run at constant clocks instead, by lot, on GPU models that have such", report.FormatPercent(e.ConstantArm))
+		writeRow(b, "", "%s of the jobs run at constant clocks instead, by lot, on GPU models that have such", report.FormatPercent(e.ConstantArm))
 	}
 	writeCost(b, e, m)
 }
@@ -208,5 +208,5 @@ func writeCost(b *strings.Builder, e *epdapi.Estimate, m *epdapi.EstimateModel) 
 	if m.Chosen.Core != m.Default.Core || m.Chosen.Mem != m.Default.Mem {
 		text += "; at chosen clocks " + cost(m.Chosen)
 	}
-	row(b, "  costs", "%s, with its share of the node", text)
+	writeRow(b, "  costs", "%s, with its share of the node", text)
 }

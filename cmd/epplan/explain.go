@@ -40,43 +40,43 @@ func (t *terminal) explainCommand() *cli.Command {
 // The limit is the job's own, without the safety margin. Due is when the plan
 // wants it to end: the deadline less its margin, or what the stretch implies.
 type explanation struct {
-	ID       string   `json:"id"`
-	Policy   string   `json:"policy"`
-	Arrival  float64  `json:"arrival_s"`
-	Deadline *float64 `json:"deadline_s"`
-	Limit    *float64 `json:"limit_s"`
-	Due      *float64 `json:"due_s"`
-	Options  []choice `json:"options"`
-	Node     *int32   `json:"node"`
-	GPUs     []int    `json:"gpus"`
-	Nodes    []onNode `json:"nodes,omitempty"` // all of them, of a job on several
-	Start    *float64 `json:"start_s"`
-	End      *float64 `json:"end_s"`
-	Chosen   *setting `json:"chosen"`
-	Reason   string   `json:"reason"`
+	ID       string        `json:"id"`
+	Policy   string        `json:"policy"`
+	Arrival  float64       `json:"arrival_s"`
+	Deadline *float64      `json:"deadline_s"`
+	Limit    *float64      `json:"limit_s"`
+	Due      *float64      `json:"due_s"`
+	Options  []modelChoice `json:"options"`
+	Node     *int32        `json:"node"`
+	GPUs     []int         `json:"gpus"`
+	Nodes    []nodeGPUs    `json:"nodes,omitempty"` // all of them, of a job on several
+	Start    *float64      `json:"start_s"`
+	End      *float64      `json:"end_s"`
+	Chosen   *jobSetting   `json:"chosen"`
+	Reason   string        `json:"reason"`
 
 	class string // of the node, for people
 }
 
-// onNode is what a job has of one of several nodes.
-type onNode struct {
+// nodeGPUs is what a job has of one of several nodes.
+type nodeGPUs struct {
 	Node int32 `json:"node"`
 	GPUs []int `json:"gpus"`
 }
 
-// choice is a GPU model that the job could run on.
-type choice struct {
-	GPUModel string   `json:"gpu_model"`
-	GPUs     int      `json:"gpus"`
-	Nodes    int      `json:"nodes,omitempty"` // that have equal parts of them, of a job on several
-	MinTime  float64  `json:"min_time_s"`
-	Default  setting  `json:"default"`
-	Free     *setting `json:"free_optimum"`
-	Limited  *setting `json:"in_time"`
+// modelChoice is a GPU model that the job could run on.
+type modelChoice struct {
+	GPUModel string      `json:"gpu_model"`
+	GPUs     int         `json:"gpus"`
+	Nodes    int         `json:"nodes,omitempty"` // that have equal parts of them, of a job on several
+	MinTime  float64     `json:"min_time_s"`
+	Default  jobSetting  `json:"default"`
+	Free     *jobSetting `json:"free_optimum"`
+	Limited  *jobSetting `json:"in_time"`
 }
 
-// setting is a point of the job as a whole: all its GPUs.
-type setting struct {
+// jobSetting is a point of the job as a whole: all its GPUs.
+type jobSetting struct {
 	V      float64 `json:"v"`
 	Fc     float64 `json:"fc"`
 	Fm     float64 `json:"fm"`
@@ -87,15 +87,15 @@ type setting struct {
 	Energy float64 `json:"energy_j"`
 }
 
-func newSetting(pt dvfsmodel.Point, weight float64) setting {
-	return setting{
+func newSetting(pt dvfsmodel.Point, weight float64) jobSetting {
+	return jobSetting{
 		V: float64(pt.Scaling.V), Fc: pt.Scaling.Fc, Fm: pt.Scaling.Fm, Core: float64(pt.Core), Mem: float64(pt.Mem),
 		Time: pt.Time, Power: float64(pt.Power) * weight, Energy: float64(pt.Energy) * weight,
 	}
 }
 
 func (t *terminal) explain(c *cli.Context) error {
-	if err := takes(c, 1, 2, "a job's id and a batch file"); err != nil {
+	if err := checkArgs(c, 1, 2, "a job's id and a batch file"); err != nil {
 		return err
 	}
 	if c.NArg() == 1 {
@@ -104,7 +104,7 @@ func (t *terminal) explain(c *cli.Context) error {
 		}
 		return t.explainLive(c)
 	}
-	s, err := t.plannable(c, c.Args().Get(1))
+	s, err := t.setupProblem(c, c.Args().Get(1))
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func (s *setup) explanation(task int, r *report.Result) *explanation {
 	t, a := &s.problem.Tasks[task], &r.Plan.Assignments[task]
 	e := &explanation{
 		ID: t.ID, Policy: r.Plan.Policy, Arrival: t.Arrival,
-		Deadline: finite(t.Deadline), Limit: finite(s.batch.Jobs[task].Limit), Due: finite(t.Due), GPUs: []int{}, Options: []choice{},
+		Deadline: finiteOrNil(t.Deadline), Limit: finiteOrNil(s.batch.Jobs[task].Limit), Due: finiteOrNil(t.Due), GPUs: []int{}, Options: []modelChoice{},
 	}
 	for i := range t.Options {
 		e.Options = append(e.Options, s.choice(t, &t.Options[i]))
@@ -157,11 +157,11 @@ func (s *setup) explanation(task int, r *report.Result) *explanation {
 		}
 		return e
 	}
-	chosen := newSetting(a.Point, weight(t, a.GPUCount()))
+	chosen := newSetting(a.Point, gpuWeight(t, a.GPUCount()))
 	e.Node, e.GPUs, e.Start, e.End, e.Chosen = &a.Node, a.GPUs.Indexes(), &a.Start, &a.End, &chosen
 	if len(a.More) > 0 {
 		for part := range a.Parts {
-			e.Nodes = append(e.Nodes, onNode{part.Node, part.GPUs.Indexes()})
+			e.Nodes = append(e.Nodes, nodeGPUs{part.Node, part.GPUs.Indexes()})
 		}
 	}
 	e.Reason = a.Reason.String()
@@ -170,11 +170,11 @@ func (s *setup) explanation(task int, r *report.Result) *explanation {
 }
 
 // choice is what the job would have on a GPU model, free and in time.
-func (s *setup) choice(t *planner.Task, o *planner.Option) choice {
-	w := weight(t, o.GPUs)
+func (s *setup) choice(t *planner.Task, o *planner.Option) modelChoice {
+	w := gpuWeight(t, o.GPUs)
 	class := slices.IndexFunc(s.problem.Cluster.Classes, func(k planner.NodeClass) bool { return k.Model == o.Model })
 	objective := s.problem.Price(class)
-	c := choice{GPUModel: o.Model, GPUs: o.GPUs, MinTime: o.Response.MinTime(), Default: newSetting(o.Response.Default(), w)}
+	c := modelChoice{GPUModel: o.Model, GPUs: o.GPUs, MinTime: o.Response.MinTime(), Default: newSetting(o.Response.Default(), w)}
 	if o.Over() > 1 {
 		c.Nodes = o.Nodes
 	}
@@ -189,15 +189,15 @@ func (s *setup) choice(t *planner.Task, o *planner.Option) choice {
 	return c
 }
 
-// weight is how many GPUs' worth the job takes.
-func weight(t *planner.Task, gpus int) float64 {
+// gpuWeight is how many GPUs' worth the job takes.
+func gpuWeight(t *planner.Task, gpus int) float64 {
 	if t.Share < 1 {
 		return t.Share
 	}
 	return float64(gpus)
 }
 
-func finite(x float64) *float64 {
+func finiteOrNil(x float64) *float64 {
 	if math.IsInf(x, 0) {
 		return nil
 	}
@@ -207,7 +207,7 @@ func finite(x float64) *float64 {
 // write is the explanation for people.
 func (e *explanation) write(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "Job       %s\nPolicy    %s\nArrives   %s\nDeadline  %s\nDue       %s\nLimit     %s\n",
-		queue.Printable(e.ID), queue.Printable(e.Policy), report.FormatSeconds(e.Arrival), seconds(e.Deadline), seconds(e.Due), seconds(e.Limit))
+		queue.Printable(e.ID), queue.Printable(e.Policy), report.FormatSeconds(e.Arrival), secondsText(e.Deadline), secondsText(e.Due), secondsText(e.Limit))
 	for i := 0; i < len(e.Options) && err == nil; i++ {
 		err = e.Options[i].write(w)
 	}
@@ -219,15 +219,15 @@ func (e *explanation) write(w io.Writer) error {
 		return err
 	}
 	_, err = fmt.Fprintf(w, "\nRuns on %s, from %s to %s\n  %-17s%s\nWhy: %s\n",
-		e.where(), report.FormatSeconds(*e.Start), report.FormatSeconds(*e.End), "chosen", e.Chosen, e.Reason)
+		e.placeText(), report.FormatSeconds(*e.Start), report.FormatSeconds(*e.End), "chosen", e.Chosen, e.Reason)
 	return err
 }
 
-// where is the job's node, or nodes, and its GPUs there.
-func (e *explanation) where() string {
+// placeText is the job's node, or nodes, and its GPUs there.
+func (e *explanation) placeText() string {
 	nodes := e.Nodes
 	if len(nodes) == 0 {
-		nodes = []onNode{{*e.Node, e.GPUs}}
+		nodes = []nodeGPUs{{*e.Node, e.GPUs}}
 	}
 	all := make([]string, len(nodes))
 	for i, n := range nodes {
@@ -236,7 +236,7 @@ func (e *explanation) where() string {
 	return strings.Join(all, "; ")
 }
 
-func (c *choice) write(w io.Writer) error {
+func (c *modelChoice) write(w io.Writer) error {
 	nodes := ""
 	if c.Nodes > 1 {
 		nodes = fmt.Sprintf(" on %d nodes", c.Nodes)
@@ -244,7 +244,7 @@ func (c *choice) write(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "\nOn %d × %s%s, at least %s:\n  %-17s%s\n", c.GPUs, queue.Printable(c.GPUModel), nodes, report.FormatSeconds(c.MinTime), "default clocks", &c.Default)
 	for _, row := range []struct {
 		name string
-		at   *setting
+		at   *jobSetting
 	}{{"least energy", c.Free}, {"in time", c.Limited}} {
 		if err != nil {
 			return err
@@ -259,7 +259,7 @@ func (c *choice) write(w io.Writer) error {
 }
 
 // String is the setting on a line.
-func (s *setting) String() string {
+func (s *jobSetting) String() string {
 	clocks := fmt.Sprintf("core ×%.3f, memory ×%.3f", s.Fc, s.Fm)
 	if s.Core > 0 {
 		clocks = fmt.Sprintf("core %.0f MHz, memory %.0f MHz", s.Core, s.Mem)
@@ -268,7 +268,7 @@ func (s *setting) String() string {
 		report.FormatWatts(dvfsmodel.Watt(s.Power)), report.FormatJoules(dvfsmodel.Joule(s.Energy)))
 }
 
-func seconds(x *float64) string {
+func secondsText(x *float64) string {
 	if x == nil {
 		return "none"
 	}

@@ -49,34 +49,34 @@ func explainText(v *epdapi.JobView) string {
 
 func explainDecision(b *strings.Builder, v *epdapi.JobView, d *epdapi.Decision) {
 	fmt.Fprintf(b, "\nOn %s, decided at %s: %s\n", orDash(d.Node), dateTime(d.Created), d.Setting.Words())
-	row(b, "  why", "%s", slurm.Printable(d.Reason, 400))
-	row(b, "  mode", "%s", modeText(d))
+	writeRow(b, "  why", "%s", slurm.Printable(d.Reason, 400))
+	writeRow(b, "  mode", "%s", modeText(d))
 	for i := range v.Outcomes {
 		if o := &v.Outcomes[i]; o.DecisionID != 0 && o.DecisionID == d.ID {
-			writeStays(b, o)
+			writeResidency(b, o)
 		}
 	}
 	config := printable(d.ConfigVersion)
 	if d.ConfigVersion == v.ConfigVersion {
-		row(b, "  aim", "%s (configuration %s)", objectiveText(&v.Objective), config)
+		writeRow(b, "  aim", "%s (configuration %s)", objectiveText(&v.Objective), config)
 	} else {
-		row(b, "  aim", "that of configuration %s; now %s is in force", config, printable(v.ConfigVersion))
+		writeRow(b, "  aim", "that of configuration %s; now %s is in force", config, printable(v.ConfigVersion))
 	}
 	if d.Model == nil {
-		row(b, "  model", "none, or it is gone")
+		writeRow(b, "  model", "none, or it is gone")
 		return
 	}
-	row(b, "  model", "%s", modelText(d.Model, d.GPUModel))
+	writeRow(b, "  model", "%s", modelText(d.Model, d.GPUModel))
 	writePoints(b, d.Default, d.Chosen)
-	writeRoom(b, v, d)
+	writeTimeLimit(b, v, d)
 }
 
-// mostStays is how many clocks of an adapted run are named.
-const mostStays = 3
+// maxResidencies is how many clocks of an adapted run are named.
+const maxResidencies = 3
 
-// writeStays says at which clocks a run stayed whose clocks were adapted, the
+// writeResidency says at which clocks a run stayed whose clocks were adapted, the
 // longest stay first; nothing of other runs.
-func writeStays(b *strings.Builder, o *epdapi.Outcome) {
+func writeResidency(b *strings.Builder, o *epdapi.Outcome) {
 	slower, adapted := o.Slowdown.Get()
 	if !adapted && len(o.Stays) == 0 {
 		return
@@ -84,12 +84,12 @@ func writeStays(b *strings.Builder, o *epdapi.Outcome) {
 	stays := slices.SortedStableFunc(slices.Values(o.Stays), func(x, y dvfsmodel.Stay) int { return cmp.Compare(y.Seconds, x.Seconds) })
 	told := dvfsmodel.SecondsOf(stays)
 	var parts []string
-	for i := range stays[:min(len(stays), mostStays)] {
+	for i := range stays[:min(len(stays), maxResidencies)] {
 		parts = append(parts, fmt.Sprintf("core %.0f MHz for %s (%.0f %%)", float64(stays[i].Core),
 			report.FormatSeconds(stays[i].Seconds), 100*stays[i].Seconds/max(told, math.SmallestNonzeroFloat64)))
 	}
 	if more := len(stays) - len(parts); more > 0 {
-		parts = append(parts, counted(more, "further clock"))
+		parts = append(parts, plural(more, "further clock"))
 	}
 	if len(parts) == 0 {
 		parts = []string{"at which clocks isn't known: others were on its GPUs, or its agent is an older one"}
@@ -98,7 +98,7 @@ func writeStays(b *strings.Builder, o *epdapi.Outcome) {
 	if adapted {
 		text += fmt.Sprintf("; at most %.3f times as long as at default clocks", slower)
 	}
-	row(b, "  adapted", "%s", text)
+	writeRow(b, "  adapted", "%s", text)
 }
 
 // modeText says what the mode and the lot did to a decision.
@@ -148,7 +148,7 @@ func modelText(m *epdapi.Model, gpuModel string) string {
 		span = fmt.Sprintf("core %.0f MHz", m.MinCore)
 	}
 	return fmt.Sprintf("version %d on %s, %s %s at %s; times within %s", m.Version, orDash(gpuModel), kind,
-		counted(m.Samples, "run"), span, report.FormatPercent(m.Margin))
+		plural(m.Samples, "run"), span, report.FormatPercent(m.Margin))
 }
 
 // writePoints sets chosen clocks beside default ones.
@@ -156,12 +156,12 @@ func writePoints(b *strings.Builder, standard, chosen *epdapi.Point) {
 	if standard == nil {
 		return
 	}
-	row(b, "  default", "%s", pointText(standard))
+	writeRow(b, "  default", "%s", pointText(standard))
 	if chosen == nil || chosen.Core == standard.Core && chosen.Mem == standard.Mem {
 		return
 	}
-	row(b, "  chosen", "%s", pointText(chosen))
-	row(b, "", "%s of the time, %s of the GPUs' energy, %s with their share of the node",
+	writeRow(b, "  chosen", "%s", pointText(chosen))
+	writeRow(b, "", "%s of the time, %s of the GPUs' energy, %s with their share of the node",
 		report.FormatPercent(chosen.TimeS/standard.TimeS), report.FormatPercent(chosen.EnergyJ/standard.EnergyJ),
 		report.FormatPercent((chosen.EnergyJ+chosen.HostJ)/(standard.EnergyJ+standard.HostJ)))
 }
@@ -172,8 +172,8 @@ func pointText(p *epdapi.Point) string {
 		report.FormatSeconds(p.LowerS), report.FormatSeconds(p.UpperS), report.FormatWatts(dvfsmodel.Watt(p.PowerW)), report.FormatJoules(dvfsmodel.Joule(p.EnergyJ)))
 }
 
-// writeRoom sets the prediction beside the time limit.
-func writeRoom(b *strings.Builder, v *epdapi.JobView, d *epdapi.Decision) {
+// writeTimeLimit sets the prediction beside the time limit.
+func writeTimeLimit(b *strings.Builder, v *epdapi.JobView, d *epdapi.Decision) {
 	if v.Job == nil {
 		return
 	}
@@ -182,5 +182,5 @@ func writeRoom(b *strings.Builder, v *epdapi.JobView, d *epdapi.Decision) {
 	if !ok || !known {
 		return
 	}
-	row(b, "  limit", "%s, %s above the most it should take", report.FormatSeconds(limit.Seconds()), report.FormatSeconds(limit.Seconds()-upper))
+	writeRow(b, "  limit", "%s, %s above the most it should take", report.FormatSeconds(limit.Seconds()), report.FormatSeconds(limit.Seconds()-upper))
 }

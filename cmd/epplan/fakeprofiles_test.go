@@ -17,7 +17,7 @@ func fakeProfiles(r *http.Request) any {
 		LastJob: epdapi.LastJob{ID: 4711, Name: "train", User: "ada", Partition: "gpu"},
 		Profile: share.Profile{
 			Runs: 5, TimeS: share.Interval{Mean: 3600, Low: live.Known(3400), High: live.Known(3800)},
-			PeakMem: share.Interval{Mean: 4 * perGiB, Low: live.Known(3.5 * perGiB), High: live.Known(4.5 * perGiB)}, MemTotal: 16 * perGiB,
+			PeakMem: share.Interval{Mean: 4 * bytesPerGiB, Low: live.Known(3.5 * bytesPerGiB), High: live.Known(4.5 * bytesPerGiB)}, MemTotal: 16 * bytesPerGiB,
 			Phases: []share.Phase{{From: 0, To: 0.5, Utilisation: 0.9}, {From: 0.5, To: 1, Utilisation: 0.1}},
 		},
 	}

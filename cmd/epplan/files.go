@@ -16,7 +16,7 @@ import (
 // read opens the named file, or standard input for "-", hands over what is in it, which
 // may be compressed by gzip, and closes it.
 func (t *terminal) read(name string, f func(r io.Reader, name string) error) error {
-	return t.readPacked(name, func(r io.Reader, name string) error {
+	return t.readRaw(name, func(r io.Reader, name string) error {
 		plain, err := trace.Decompress(r, name)
 		if err != nil {
 			return err
@@ -25,14 +25,14 @@ func (t *terminal) read(name string, f func(r io.Reader, name string) error) err
 	})
 }
 
-// readPacked is read for a file's bytes as they are.
-func (t *terminal) readPacked(name string, f func(r io.Reader, name string) error) error {
+// readRaw is read for a file's bytes as they are.
+func (t *terminal) readRaw(name string, f func(r io.Reader, name string) error) error {
 	switch name {
 	case "":
 		return usagef("the name of a file is empty")
 	case "-":
 		if file, ok := t.stdin.(*os.File); ok {
-			if err := t.reads(file); err != nil {
+			if err := t.checkInput(file); err != nil {
 				return err
 			}
 		}
@@ -40,20 +40,20 @@ func (t *terminal) readPacked(name string, f func(r io.Reader, name string) erro
 	}
 	file, err := os.Open(name)
 	if err != nil {
-		return fmt.Errorf("%s: %w", name, cause(err))
+		return fmt.Errorf("%s: %w", name, withoutPath(err))
 	}
 	defer func() { _ = file.Close() }() // only read
 	if isDir(name) {
 		return fmt.Errorf("%s: is a directory, want a file", name)
 	}
-	if err := t.reads(file); err != nil {
+	if err := t.checkInput(file); err != nil {
 		return err
 	}
 	return f(file, name)
 }
 
-// parse reads a file with one of the packages' readers.
-func parse[T any](t *terminal, name string, reader func(io.Reader, string) (T, error)) (parsed T, err error) {
+// parseFile reads a file with one of the packages' readers.
+func parseFile[T any](t *terminal, name string, reader func(io.Reader, string) (T, error)) (parsed T, err error) {
 	err = t.read(name, func(r io.Reader, name string) error {
 		parsed, err = reader(r, name)
 		return err
@@ -65,31 +65,31 @@ func parse[T any](t *terminal, name string, reader func(io.Reader, string) (T, e
 // What is no regular file, such as a pipe, is written to; what the command has
 // read is refused.
 func (t *terminal) write(name string, f func(io.Writer) error) error {
-	if err := t.spares(name); err != nil {
+	if err := t.checkOverwrite(name); err != nil {
 		return err
 	}
 	var err error
-	switch mode := modeOf(name); {
+	switch mode := fileMode(name); {
 	case name == "-":
 		return t.print(f)
 	case mode.IsDir():
 		return fmt.Errorf("write %s: is a directory, want a file", name)
 	case mode.IsRegular():
-		err = replace(name, f)
+		err = replaceFile(name, f)
 	default:
-		err = writeThrough(name, f)
+		err = writeInPlace(name, f)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return &hintedError{err: fmt.Errorf("write %s: %w", name, cause(err)), hint: "make its folder first"}
+		return &hintedError{err: fmt.Errorf("write %s: %w", name, withoutPath(err)), hint: "make its folder first"}
 	}
 	if err != nil {
-		return fmt.Errorf("write %s: %w", name, cause(err))
+		return fmt.Errorf("write %s: %w", name, withoutPath(err))
 	}
 	return nil
 }
 
-// replace writes a new file beside the old one and renames it.
-func replace(name string, f func(io.Writer) error) (err error) {
+// replaceFile writes a new file beside the old one and renames it.
+func replaceFile(name string, f func(io.Writer) error) (err error) {
 	if target, err := filepath.EvalSymlinks(name); err == nil {
 		name = target // a link stays one
 	}
@@ -104,8 +104,8 @@ func replace(name string, f func(io.Writer) error) (err error) {
 	return file.CloseAtomicallyReplace()
 }
 
-// writeThrough writes to what can't be replaced.
-func writeThrough(name string, f func(io.Writer) error) error {
+// writeInPlace writes to what can't be replaced.
+func writeInPlace(name string, f func(io.Writer) error) error {
 	file, err := os.OpenFile(name, os.O_WRONLY, 0)
 	if err != nil {
 		return err
@@ -113,9 +113,9 @@ func writeThrough(name string, f func(io.Writer) error) error {
 	return errors.Join(f(file), file.Close())
 }
 
-// modeOf is the kind of file that a name leads to; what isn't there is going
+// fileMode is the kind of file that a name leads to; what isn't there is going
 // to be a regular one.
-func modeOf(name string) fs.FileMode {
+func fileMode(name string) fs.FileMode {
 	info, err := os.Stat(name)
 	if err != nil {
 		return 0
@@ -123,10 +123,10 @@ func modeOf(name string) fs.FileMode {
 	return info.Mode()
 }
 
-func isDir(name string) bool { return modeOf(name).IsDir() }
+func isDir(name string) bool { return fileMode(name).IsDir() }
 
-// sameFile says whether two names lead to one regular file.
-func sameFile(a, b string) bool {
+// isSameFile says whether two names lead to one regular file.
+func isSameFile(a, b string) bool {
 	left, err := os.Stat(a)
 	if err != nil || !left.Mode().IsRegular() {
 		return false
@@ -135,9 +135,9 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(left, right)
 }
 
-// cause is what an operation on a file failed of, without the name of the
+// withoutPath is what an operation on a file failed of, without the name of the
 // file, which may be a temporary one.
-func cause(err error) error {
+func withoutPath(err error) error {
 	var path *fs.PathError
 	var link *os.LinkError
 	switch {

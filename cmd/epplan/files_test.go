@@ -43,7 +43,7 @@ func TestAnyFileThatIsReadMayBeCompressedByGzip(t *testing.T) {
 			}
 			for _, source := range []string{path, "-"} {
 				term := &terminal{stdin: strings.NewReader(c.data)}
-				got, err := parse(term, source, func(r io.Reader, _ string) ([]byte, error) { return io.ReadAll(r) })
+				got, err := parseFile(term, source, func(r io.Reader, _ string) ([]byte, error) { return io.ReadAll(r) })
 				if c.says == "" && (err != nil || string(got) != c.want) {
 					t.Errorf("%s: %q, %v", source, got, err)
 				}

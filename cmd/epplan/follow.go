@@ -25,28 +25,28 @@ func checkTimeLimit(c *cli.Context) error {
 	return nil
 }
 
-// followed is a monitor for planning that shows on a terminal how far it is. From now on
+// planningMonitor is a monitor for planning that shows on a terminal how far it is. From now on
 // an interrupted command isn't given up: it ends with what it has.
-func (t *terminal) followed() (monitor *planner.Monitor, done func()) {
-	t.keeps.Store(true)
+func (t *terminal) planningMonitor() (monitor *planner.Monitor, done func()) {
+	t.keepsPartial.Store(true)
 	line := report.NewProgress(t.stderr, t.progress, t.now, "plan", 1)
 	monitor = &planner.Monitor{}
 	if t.progress {
-		monitor.Tell = func(p planner.Progress) { line.Show(p.Doing, p.Done, p.Total, soFar("best", &p)) }
+		monitor.Tell = func(p planner.Progress) { line.Show(p.Doing, p.Done, p.Total, bestSoFarText("best", &p)) }
 	}
 	return monitor, line.Finish
 }
 
-// soFar is what the best plan so far comes to; empty: there is none.
-func soFar(what string, p *planner.Progress) string {
+// bestSoFarText is what the best plan so far comes to; empty: there is none.
+func bestSoFarText(what string, p *planner.Progress) string {
 	if !p.Planned {
 		return ""
 	}
 	return fmt.Sprintf("%s %s, %s past due", what, report.FormatJoules(p.Energy), report.FormatCount(p.PastDue))
 }
 
-// rowsLine is a line on a terminal that says how far the rows of a comparison are.
-type rowsLine struct {
+// rowsProgress is a line on a terminal that says how far the rows of a comparison are.
+type rowsProgress struct {
 	mu    sync.Mutex
 	line  *report.Progress
 	rows  int
@@ -57,7 +57,7 @@ type rowsLine struct {
 }
 
 // begin notes that a row is under way.
-func (r *rowsLine) begin(name string) {
+func (r *rowsProgress) begin(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.doing = append(r.doing, name)
@@ -65,7 +65,7 @@ func (r *rowsLine) begin(name string) {
 }
 
 // end notes that a row is done.
-func (r *rowsLine) end(name string, run *report.Run) {
+func (r *rowsProgress) end(name string, run *report.Run) {
 	r.tell(name, planner.Progress{Planned: run.Planned(), PastDue: run.Summary.PastDue, Energy: run.Summary.Energy})
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,7 +76,7 @@ func (r *rowsLine) end(name string, run *report.Run) {
 }
 
 // tell notes how far a row is.
-func (r *rowsLine) tell(name string, p planner.Progress) {
+func (r *rowsProgress) tell(name string, p planner.Progress) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if better := !r.best.Planned || p.PastDue < r.best.PastDue || p.PastDue == r.best.PastDue && p.Energy < r.best.Energy; p.Planned && better {
@@ -85,6 +85,6 @@ func (r *rowsLine) tell(name string, p planner.Progress) {
 	r.show()
 }
 
-func (r *rowsLine) show() {
-	r.line.Show(strings.Join(r.doing, ", "), r.done, r.rows, soFar("best "+r.whose, &r.best))
+func (r *rowsProgress) show() {
+	r.line.Show(strings.Join(r.doing, ", "), r.done, r.rows, bestSoFarText("best "+r.whose, &r.best))
 }

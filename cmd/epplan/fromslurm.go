@@ -45,7 +45,7 @@ func (t *terminal) fromSlurm(c *cli.Context) (*setup, error) {
 		return nil, noNodes(name)
 	}
 	if c.String("config") == "" && c.String("cluster") == "" {
-		if err := s.clusterOf(t, q.Nodes); err != nil {
+		if err := s.useSlurmNodes(t, q.Nodes); err != nil {
 			return nil, err
 		}
 	}
@@ -58,23 +58,23 @@ func (t *terminal) fromSlurm(c *cli.Context) (*setup, error) {
 	cluster := s.config.Cluster()
 	waiting := slurmqueue.NewBatch(q, &cluster, newCatalog(s.config.Profiles(), s.models, &s.scaling))
 	t.message("note", "Slurm's queue as of "+sinceText(q.At, time.Now()))
-	tellOf(t, waiting)
+	noteQueueAssumptions(t, waiting)
 	if len(waiting.Jobs) == 0 {
 		return nil, nil
 	}
-	s.queueAt, s.waiting = q.At, waiting
+	s.queueAt, s.slurmQueue = q.At, waiting
 	s.batch = &queue.Batch{Name: "Slurm's queue of " + dateTime(q.At), Jobs: waiting.Jobs}
-	return t.joined(c, s)
+	return t.withProblem(c, s)
 }
 
-// clusterOf takes the nodes that Slurm reports.
-func (s *setup) clusterOf(t *terminal, nodes []epdapi.QueueNode) error {
+// useSlurmNodes takes the nodes that Slurm reports.
+func (s *setup) useSlurmNodes(t *terminal, nodes []epdapi.QueueNode) error {
 	cluster, partitions, warnings, err := slurmqueue.Cluster(nodes, s.profiles)
 	t.warn(warnings)
 	if errors.Is(err, slurmqueue.ErrNoNodes) {
 		return &hintedError{err: err, hint: "describe the cluster with --cluster, or its GPU model with --profiles"}
 	}
-	s.config, s.within = cluster, partitions
+	s.config, s.nodePartitions = cluster, partitions
 	return err
 }
 
@@ -84,10 +84,10 @@ func sinceText(at, now time.Time) string {
 	return dateTime(at) + ", " + report.FormatSeconds(max(0, math.Round(now.Sub(at).Seconds()))) + " ago"
 }
 
-// tellOf says what a plan of what waits leaves out and assumes.
-func tellOf(t *terminal, w *slurmqueue.Batch) {
+// noteQueueAssumptions says what a plan of what waits leaves out and assumes.
+func noteQueueAssumptions(t *terminal, w *slurmqueue.Batch) {
 	if w.Unknown > 0 {
-		t.message("note", fmt.Sprintf("%d of %s without a model: default clocks for as long as the time limit", w.Unknown, counted(len(w.Jobs), "job")))
+		t.message("note", fmt.Sprintf("%d of %s without a model: default clocks for as long as the time limit", w.Unknown, plural(len(w.Jobs), "job")))
 	}
 	var parts []string
 	for _, part := range []struct {
@@ -108,7 +108,7 @@ func tellOf(t *terminal, w *slurmqueue.Batch) {
 	}
 	if w.Running.Jobs > 0 {
 		text := fmt.Sprintf("%s %s until they are expected to end",
-			counted(w.Running.Jobs, "running job holds", "running jobs hold"), counted(w.Running.GPUs, "GPU"))
+			plural(w.Running.Jobs, "running job holds", "running jobs hold"), plural(w.Running.GPUs, "GPU"))
 		if w.Running.Without > 0 {
 			text += fmt.Sprintf("; the cluster has no room for %d of them", w.Running.Without)
 		}

@@ -54,7 +54,7 @@ func (t *terminal) generateOpenbCommand() *cli.Command {
 }
 
 func (t *terminal) generateOpenb(c *cli.Context) error {
-	if err := takes(c, 1, 1, "one folder to write to"); err != nil {
+	if err := checkArgs(c, 1, 1, "one folder to write to"); err != nil {
 		return err
 	}
 	spec, seed := taskset.OpenbSpec{Nodes: c.Int("nodes"), Tasks: c.Int("tasks")}, c.Uint64("seed")
@@ -67,7 +67,7 @@ func (t *terminal) generateOpenb(c *cli.Context) error {
 	}
 	dir := c.Args().First()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("write %s: %w", dir, cause(err))
+		return fmt.Errorf("write %s: %w", dir, withoutPath(err))
 	}
 	if err := t.write(filepath.Join(dir, "nodes.csv"), func(w io.Writer) error { return trace.WriteNodes(w, o.Nodes) }); err != nil {
 		return err
@@ -88,7 +88,7 @@ func outputFlag() *cli.StringFlag {
 }
 
 func (t *terminal) generate(c *cli.Context) error {
-	if err := takes(c, 0, 0, "none"); err != nil {
+	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}
 	writers := map[string]func(io.Writer, *queue.Batch) error{"edl": queue.WriteEDL, "csv": queue.WriteCSV, "json": queue.WriteJSON}

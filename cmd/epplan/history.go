@@ -53,7 +53,7 @@ func (s *historySummary) add(p *record.Past) {
 }
 
 func (t *terminal) history(c *cli.Context) error {
-	if err := takes(c, 0, 0, "none"); err != nil {
+	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}
 	since, err := parseSince(c.String("since"), time.Now())
@@ -76,12 +76,12 @@ func (t *terminal) history(c *cli.Context) error {
 		return t.printJSON(s)
 	}
 	var b strings.Builder
-	row(&b, "Jobs", "%s, submitted from %s, ended until %s", counted(int(s.Jobs), "job"), dateTime(s.From), dateTime(s.Until))
+	writeRow(&b, "Jobs", "%s, submitted from %s, ended until %s", plural(int(s.Jobs), "job"), dateTime(s.From), dateTime(s.Until))
 	if e, ok := s.EnergyJ.Get(); ok {
-		row(&b, "Energy", "%s, of the jobs of which it is known", energyText(e))
+		writeRow(&b, "Energy", "%s, of the jobs of which it is known", energyText(e))
 	}
 	if s.Out != "" {
-		row(&b, "Written", "%s", printable(s.Out))
+		writeRow(&b, "Written", "%s", printable(s.Out))
 	}
 	return t.printText(b.String())
 }

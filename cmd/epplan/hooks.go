@@ -20,9 +20,9 @@ import (
 // Slurm drains a node whose Prolog or Epilog fails or takes too long. So these
 // two commands end with status 0 whatever happens, and soon.
 const (
-	hookBound    = 1900 * time.Millisecond // of the whole command
-	hookWork     = 1800 * time.Millisecond // of all but ending what it started
-	hookPatience = 1200 * time.Millisecond // of waiting for epd
+	hookTimeout      = 1900 * time.Millisecond // of the whole command
+	hookWorkTimeout  = 1800 * time.Millisecond // of all but ending what it started
+	hookReplyTimeout = 1200 * time.Millisecond // of waiting for epd
 )
 
 // isHook tells whether the arguments call one of the two.
@@ -34,9 +34,9 @@ func isHook(args []string) bool {
 // on standard error, which slurmd logs, and reads until nobody has it open: so
 // what was started is ended first.
 func (t *terminal) hook(ctx context.Context, args []string) int {
-	ctx, cancel := context.WithTimeout(ctx, hookWork)
+	ctx, cancel := context.WithTimeout(ctx, hookWorkTimeout)
 	defer cancel()
-	bound := time.NewTimer(hookBound)
+	bound := time.NewTimer(hookTimeout)
 	defer bound.Stop()
 	done := make(chan error, 1)
 	go func() {
@@ -86,7 +86,7 @@ func (t *terminal) epilogCommand() *cli.Command {
 		Flags: append([]cli.Flag{socketFlag(), dryrun.Flag()}, restoreFlags()...),
 		Action: func(c *cli.Context) error {
 			err := t.callHook(c, slurm.Epilog)
-			if errors.Is(err, errUndone) {
+			if errors.Is(err, errEpdIdle) {
 				t.message("warning", err.Error())
 				return t.restoreByJournal(c)
 			}
@@ -95,29 +95,29 @@ func (t *terminal) epilogCommand() *cli.Command {
 	}
 }
 
-// errUndone tells that epd didn't do what a hook told: it isn't there, or its
+// errEpdIdle tells that epd didn't do what a hook told: it isn't there, or its
 // answer is none.
-var errUndone = errors.New("epd did nothing")
+var errEpdIdle = errors.New("epd did nothing")
 
 // callHook tells epd of a hook.
 func (t *terminal) callHook(c *cli.Context, kind slurm.Hook) error {
-	if err := takes(c, 0, 0, "none"); err != nil {
+	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}
 	env, err := slurm.ParseHookEnv(kind, os.Environ())
 	if err != nil {
 		return fmt.Errorf("not called by slurmd: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(c.Context, hookPatience)
+	ctx, cancel := context.WithTimeout(c.Context, hookReplyTimeout)
 	defer cancel()
 	deadline, _ := ctx.Deadline()
 	event := env.Event(deadline)
-	if stop, err := wouldHook(c, &event); stop {
+	if stop, err := dryRunHook(c, &event); stop {
 		return err
 	}
 	answer, err := epdapi.New(c.String("socket")).Hook(ctx, &event)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errUndone, err)
+		return fmt.Errorf("%w: %w", errEpdIdle, err)
 	}
 	if answer.Reason != "" {
 		t.message("note", fmt.Sprintf("job %d: %s", env.Job, slurm.Printable(string(answer.Reason), 400)))
@@ -148,16 +148,16 @@ func (t *terminal) restoreCommand() *cli.Command {
 	}
 }
 
-// restoreBound is how long people wait for a restore.
-const restoreBound = 20 * time.Second
+// restoreTimeout is how long people wait for a restore.
+const restoreTimeout = 20 * time.Second
 
 func (t *terminal) restore(c *cli.Context) error {
-	if err := takes(c, 0, 0, "none"); err != nil {
+	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(c.Context, restoreBound)
+	ctx, cancel := context.WithTimeout(c.Context, restoreTimeout)
 	defer cancel()
-	if stop, err := t.wouldRestore(ctx, c); stop {
+	if stop, err := t.dryRunRestore(ctx, c); stop {
 		return err
 	}
 	answer, err := epdapi.New(c.String("socket")).Restore(ctx, &epdapi.RestoreRequest{})

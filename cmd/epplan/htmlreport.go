@@ -42,10 +42,10 @@ func checkHTML(c *cli.Context, others ...string) error {
 		}
 	}
 	if _, err := os.Stat(filepath.Dir(name)); errors.Is(err, fs.ErrNotExist) { // before what may take minutes
-		return &hintedError{err: fmt.Errorf("write %s: %w", name, cause(err)), hint: "make its folder first"}
+		return &hintedError{err: fmt.Errorf("write %s: %w", name, withoutPath(err)), hint: "make its folder first"}
 	}
 	for _, flag := range others {
-		if clash(name, c.String(flag)) {
+		if isSameTarget(name, c.String(flag)) {
 			return usagef("%s is to be written twice, want names of their own for --html and --%s", name, flag)
 		}
 	}
@@ -65,13 +65,13 @@ func (t *terminal) withHTML(c *cli.Context, report func(io.Writer) error, rest f
 	return rest()
 }
 
-// origin says by which command a report was made, and of what.
-func (t *terminal) origin(facts ...page.Fact) page.Facts {
+// provenance says by which command a report was made, and of what.
+func (t *terminal) provenance(facts ...page.Fact) page.Facts {
 	return append(facts, page.Fact{Name: "Command", Text: t.commandLine()}, page.Fact{Name: "Program", Text: "epplan " + version})
 }
 
-// plainWord is an argument that a shell takes as it is.
-var plainWord = regexp.MustCompile(`^[\w./:=,+@%*-]+$`)
+// unquotedWord is an argument that a shell takes as it is.
+var unquotedWord = regexp.MustCompile(`^[\w./:=,+@%*-]+$`)
 
 // commandLine is the command as one types it.
 func (t *terminal) commandLine() string {
@@ -80,7 +80,7 @@ func (t *terminal) commandLine() string {
 		switch {
 		case i == 0:
 			words[i] = "epplan"
-		case !plainWord.MatchString(word) || strings.Contains(word, "*"):
+		case !unquotedWord.MatchString(word) || strings.Contains(word, "*"):
 			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 		}
 	}
@@ -124,7 +124,7 @@ func clusterText(cluster *planner.Cluster) string {
 		k := &cluster.Classes[i]
 		count := "as many nodes as it takes"
 		if k.Count > 0 {
-			count = counted(k.Count, "node")
+			count = plural(k.Count, "node")
 		}
 		parts[i] = fmt.Sprintf("%s of %s with %d × %s", count, orDash(k.Name), k.GPUs, orDash(k.Model))
 	}
@@ -133,7 +133,7 @@ func clusterText(cluster *planner.Cluster) string {
 
 // planPage is what the report of a plan says.
 func (t *terminal) planPage(c *cli.Context, s *setup, r *report.Result) *report.PlanPage {
-	p := &report.PlanPage{Result: r, Name: batchName(s.batch.Name), Jobs: s.batch.Jobs, Origin: t.origin(s.inputs(c)...)}
+	p := &report.PlanPage{Result: r, Name: batchName(s.batch.Name), Jobs: s.batch.Jobs, Origin: t.provenance(s.inputs(c)...)}
 	if len(p.Jobs) != len(r.Problem.Tasks) {
 		p.Jobs = nil
 	}
@@ -155,5 +155,5 @@ func (t *terminal) comparePage(c *cli.Context, variants []variant, runs []report
 	if len(batches) == 1 {
 		name = batchName(batches[0])
 	}
-	return &report.ComparePage{Runs: runs, Name: name, Origin: t.origin(variants[0].setup.inputs(c, batches...)...)}
+	return &report.ComparePage{Runs: runs, Name: name, Origin: t.provenance(variants[0].setup.inputs(c, batches...)...)}
 }

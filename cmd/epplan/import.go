@@ -72,10 +72,10 @@ func (t *terminal) readTrace(pods, nodes, power string) (*clusterTrace, error) {
 		return nil, err
 	}
 	loaded := &clusterTrace{}
-	if loaded.pods, err = parse(t, pods, trace.ReadPods); err != nil {
+	if loaded.pods, err = parseFile(t, pods, trace.ReadPods); err != nil {
 		return nil, fmt.Errorf("read tasks: %w", err)
 	}
-	if loaded.rows, err = parse(t, nodes, trace.ReadNodes); err != nil {
+	if loaded.rows, err = parseFile(t, nodes, trace.ReadNodes); err != nil {
 		return nil, fmt.Errorf("read nodes: %w", err)
 	}
 	if loaded.kinds, err = trace.Kinds(loaded.rows, nodes, profiles); err != nil {
@@ -85,7 +85,7 @@ func (t *terminal) readTrace(pods, nodes, power string) (*clusterTrace, error) {
 }
 
 func (t *terminal) importOpenb(c *cli.Context) error {
-	if err := takes(c, 0, 0, "none"); err != nil {
+	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}
 	loaded, err := t.clusterTrace(c)
@@ -108,7 +108,7 @@ func (t *terminal) importOpenb(c *cli.Context) error {
 			encoder.SetIndent("", "  ")
 			return encoder.Encode(s)
 		}
-		return s.write(w, t.text(-1))
+		return s.write(w, t.textOptions(-1))
 	})
 }
 
@@ -122,14 +122,14 @@ type traceSummary struct {
 	GPUPower dvfsmodel.Watt `json:"empty_gpu_w"`
 	Kinds    []kindSummary  `json:"kinds"`
 
-	Tasks        int            `json:"tasks"`
-	Shapes       []shapeSummary `json:"shapes"`
-	GPUDemand    float64        `json:"gpu_demand_by_capacity"`
-	CPUDemand    float64        `json:"cpu_demand_by_capacity"`
-	MemoryDemand float64        `json:"memory_demand_by_capacity"`
-	Workload     int            `json:"workload_entries"`
-	AllKinds     int            `json:"distinct_tasks"`
-	Impossible   []impossible   `json:"never_placed"`
+	Tasks        int                `json:"tasks"`
+	Shapes       []shapeSummary     `json:"shapes"`
+	GPUDemand    float64            `json:"gpu_demand_by_capacity"`
+	CPUDemand    float64            `json:"cpu_demand_by_capacity"`
+	MemoryDemand float64            `json:"memory_demand_by_capacity"`
+	Workload     int                `json:"workload_entries"`
+	AllKinds     int                `json:"distinct_tasks"`
+	Impossible   []unplaceableTasks `json:"never_placed"`
 }
 
 type kindSummary struct {
@@ -151,8 +151,8 @@ type shapeSummary struct {
 	Memory float64 `json:"mean_memory_gib"`
 }
 
-// impossible is tasks that no empty node has room for.
-type impossible struct {
+// unplaceableTasks is tasks that no empty node has room for.
+type unplaceableTasks struct {
 	Why   string   `json:"why"`
 	Tasks int      `json:"tasks"`
 	First []string `json:"first"`
@@ -161,28 +161,28 @@ type impossible struct {
 func newTraceSummary(loaded *clusterTrace, workload fleet.Workload) *traceSummary {
 	v := trace.NewSurvey(loaded.pods, loaded.kinds)
 	s := &traceSummary{
-		Nodes: v.Nodes.Count, GPUs: whole(v.Nodes.GPUMilli), VCPUs: whole(v.Nodes.CPU), Memory: gib(v.Nodes.Mem),
+		Nodes: v.Nodes.Count, GPUs: wholeGPUs(v.Nodes.GPUMilli), VCPUs: wholeGPUs(v.Nodes.CPU), Memory: toGiB(v.Nodes.Mem),
 		CPUPower: v.CPUPower, GPUPower: v.GPUPower, Tasks: v.Tasks.Count,
-		GPUDemand: part(v.Tasks.GPUMilli, v.Nodes.GPUMilli), CPUDemand: part(v.Tasks.CPU, v.Nodes.CPU), MemoryDemand: part(v.Tasks.Mem, v.Nodes.Mem),
-		Workload: len(workload), AllKinds: len(fleet.NewWorkload(trace.Demands(loaded.pods), 1)), Impossible: []impossible{},
+		GPUDemand: fraction(v.Tasks.GPUMilli, v.Nodes.GPUMilli), CPUDemand: fraction(v.Tasks.CPU, v.Nodes.CPU), MemoryDemand: fraction(v.Tasks.Mem, v.Nodes.Mem),
+		Workload: len(workload), AllKinds: len(fleet.NewWorkload(trace.Demands(loaded.pods), 1)), Impossible: []unplaceableTasks{},
 	}
 	for _, k := range v.Kinds {
 		empty := fleet.NewNode(k.Kind)
 		cpu, gpu := empty.Power()
 		s.Kinds = append(s.Kinds, kindSummary{
-			Model: k.Kind.Model, GPUs: k.Kind.GPUs, VCPUs: whole(k.Kind.CPU), Memory: gib(k.Kind.Mem), Empty: cpu + gpu, Nodes: k.Count,
+			Model: k.Kind.Model, GPUs: k.Kind.GPUs, VCPUs: wholeGPUs(k.Kind.CPU), Memory: toGiB(k.Kind.Mem), Empty: cpu + gpu, Nodes: k.Count,
 		})
 	}
 	for i := range v.Shapes {
 		shape := &v.Shapes[i]
 		s.Shapes = append(s.Shapes, shapeSummary{
-			Shape: shapeName(shape), Tasks: shape.Count, Share: part(int64(shape.Count), int64(v.Tasks.Count)),
-			Demand: whole(shape.GPUMilli), Part: part(shape.GPUMilli, v.Tasks.GPUMilli),
-			VCPUs: whole(shape.CPU) / float64(shape.Count), Memory: gib(shape.Mem) / float64(shape.Count),
+			Shape: shapeName(shape), Tasks: shape.Count, Share: fraction(int64(shape.Count), int64(v.Tasks.Count)),
+			Demand: wholeGPUs(shape.GPUMilli), Part: fraction(shape.GPUMilli, v.Tasks.GPUMilli),
+			VCPUs: wholeGPUs(shape.CPU) / float64(shape.Count), Memory: toGiB(shape.Mem) / float64(shape.Count),
 		})
 	}
 	for _, m := range v.Misfits {
-		none := impossible{Why: m.Why.String(), Tasks: m.Count}
+		none := unplaceableTasks{Why: m.Why.String(), Tasks: m.Count}
 		for _, pod := range m.First {
 			none.First = append(none.First, podName(loaded.pods, pod))
 		}
@@ -212,12 +212,12 @@ func podName(pods []trace.Pod, pod int) string {
 	return fmt.Sprintf("row %d", pod)
 }
 
-func whole(milli int64) float64 { return float64(milli) / 1000 }
+func wholeGPUs(milli int64) float64 { return float64(milli) / 1000 }
 
-func gib(mib int64) float64 { return float64(mib) / 1024 }
+func toGiB(mib int64) float64 { return float64(mib) / 1024 }
 
-// part is a as a fraction of b; 0 of nothing.
-func part(a, b int64) float64 {
+// fraction is a as a fraction of b; 0 of nothing.
+func fraction(a, b int64) float64 {
 	if b == 0 {
 		return 0
 	}
@@ -250,7 +250,7 @@ func (s *traceSummary) write(w io.Writer, opts *report.TextOptions) error {
 }
 
 // line names the tasks for people.
-func (m *impossible) line() string {
+func (m *unplaceableTasks) line() string {
 	names := strings.Join(m.First, ", ")
 	if more := m.Tasks - len(m.First); more > 0 {
 		names += fmt.Sprintf(" and %s more", report.FormatCount(more))
@@ -281,16 +281,16 @@ func (s *traceSummary) kindTable() *report.Table {
 	}
 }
 
-// tenths is a number that people need no more digits of.
-func tenths(x float64) report.Value { return report.Number(math.Round(10*x) / 10) }
+// oneDecimal is a number that people need no more digits of.
+func oneDecimal(x float64) report.Value { return report.Number(math.Round(10*x) / 10) }
 
 func (s *traceSummary) shapeTable() *report.Table {
 	rows := make([][]report.Value, len(s.Shapes))
 	for i := range s.Shapes {
 		shape := &s.Shapes[i]
 		rows[i] = []report.Value{
-			report.Text(shape.Shape), report.Count(shape.Tasks), report.Number(shape.Share), tenths(shape.Demand),
-			report.Number(shape.Part), tenths(shape.VCPUs), tenths(shape.Memory),
+			report.Text(shape.Shape), report.Count(shape.Tasks), report.Number(shape.Share), oneDecimal(shape.Demand),
+			report.Number(shape.Part), oneDecimal(shape.VCPUs), oneDecimal(shape.Memory),
 		}
 	}
 	return &report.Table{

@@ -103,7 +103,7 @@ type importReport struct {
 }
 
 func (t *terminal) importLog(c *cli.Context, format string, o *joblog.Options, read logReader) error {
-	if err := takes(c, 1, 1, "a file, or - for standard input"); err != nil {
+	if err := checkArgs(c, 1, 1, "a file, or - for standard input"); err != nil {
 		return err
 	}
 	o.Strict, o.Cluster = c.Bool("strict"), c.String("cluster")
@@ -149,16 +149,16 @@ func (in *logImport) run() error {
 	switch {
 	case dryrun.Asked(in.Context): // it is read, no more
 	case in.report.Out != "":
-		return in.toTable()
+		return in.writeTable()
 	case in.report.Socket != "":
-		return in.toEpd()
+		return in.storeInEpd()
 	}
-	return in.from(func(*record.Past) error { return nil })
+	return in.readLog(func(*record.Past) error { return nil })
 }
 
 // steps are what becomes of the log's jobs.
 func (in *logImport) steps() []string {
-	jobs := counted(int(in.report.Jobs), "job")
+	jobs := plural(int(in.report.Jobs), "job")
 	switch {
 	case in.report.Out != "":
 		return []string{"write " + jobs + " to " + in.report.Out}
@@ -168,12 +168,12 @@ func (in *logImport) steps() []string {
 	return nil
 }
 
-// from reads the log.
-func (in *logImport) from(visit joblog.Visit) error {
-	return in.readPacked(in.name, func(r io.Reader, name string) (err error) {
+// readLog reads the log.
+func (in *logImport) readLog(visit joblog.Visit) error {
+	return in.readRaw(in.name, func(r io.Reader, name string) (err error) {
 		progress, ended := in.progress(name)
 		defer ended()
-		plain, err := trace.Decompress(&watched{Reader: r, ctx: in.Context.Context, progress: progress}, name)
+		plain, err := trace.Decompress(&progressReader{Reader: r, ctx: in.Context.Context, progress: progress}, name)
 		if err != nil {
 			return err
 		}
@@ -198,15 +198,15 @@ func (in *logImport) progress(name string) (p *report.Progress, ended func()) {
 	return p, p.Finish
 }
 
-// watched is a reader that stops with a context and tells how far it is.
-type watched struct {
+// progressReader is a reader that stops with a context and tells how far it is.
+type progressReader struct {
 	io.Reader
 	ctx      context.Context //nolint:containedctx // a reader has no other way to be stopped
 	progress *report.Progress
 }
 
 // Read implements io.Reader.
-func (w *watched) Read(p []byte) (int, error) {
+func (w *progressReader) Read(p []byte) (int, error) {
 	if err := w.ctx.Err(); err != nil {
 		return 0, err
 	}
@@ -217,9 +217,9 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// toTable writes a job table, as a whole or not at all. What is wrong with the log is
+// writeTable writes a job table, as a whole or not at all. What is wrong with the log is
 // no error of writing.
-func (in *logImport) toTable() error {
+func (in *logImport) writeTable() error {
 	hash, err := in.hash()
 	if err != nil {
 		return err
@@ -231,7 +231,7 @@ func (in *logImport) toTable() error {
 			return err
 		}
 		table.Hash = hash
-		unread = in.from(func(p *record.Past) error {
+		unread = in.readLog(func(p *record.Past) error {
 			unwritten = table.Write(p)
 			return unwritten
 		})
@@ -276,20 +276,20 @@ func (in *logImport) hash() (func(string) string, error) {
 	}, nil
 }
 
-// toEpd stores the log, batch by batch, each acknowledged when it is on disk.
-func (in *logImport) toEpd() error {
+// storeInEpd stores the log, batch by batch, each acknowledged when it is on disk.
+func (in *logImport) storeInEpd() error {
 	// Nothing is stored of a log that turns out to be refused, where it can be read
 	// again.
-	switch again := in.name != "-" && modeOf(in.name).IsRegular(); {
+	switch again := in.name != "-" && fileMode(in.name).IsRegular(); {
 	case !again && in.options.Strict:
 		return usagef("--strict with --socket reads the log twice, want a file")
 	case again:
-		if err := in.from(func(*record.Past) error { return nil }); err != nil {
+		if err := in.readLog(func(*record.Past) error { return nil }); err != nil {
 			return err
 		}
 	}
 	batch := &epdBatch{ctx: in.Context.Context, epd: clientAt(in.report.Socket, nil), report: &in.report}
-	err := in.from(batch.add)
+	err := in.readLog(batch.add)
 	if err == nil {
 		err = batch.post()
 	}
@@ -297,10 +297,10 @@ func (in *logImport) toEpd() error {
 		return nil
 	}
 	if in.report.Stored == 0 {
-		return reached(err)
+		return withSocketHint(err)
 	}
 	hint := "import it again: what is stored isn't stored twice"
-	return &hintedError{err: fmt.Errorf("%s stored, then: %w", counted(int(in.report.Stored), "job was", "jobs were"), err), hint: hint}
+	return &hintedError{err: fmt.Errorf("%s stored, then: %w", plural(int(in.report.Stored), "job was", "jobs were"), err), hint: hint}
 }
 
 // epdBatch gathers jobs for a message.
@@ -316,7 +316,7 @@ type epdBatch struct {
 const maxBatchBytes = 900 << 10
 
 func (b *epdBatch) add(p *record.Past) error {
-	size := sizeOf(p)
+	size := maxJSONSize(p)
 	if len(b.jobs) == epdapi.MaxHistory || b.size+size > maxBatchBytes {
 		if err := b.post(); err != nil {
 			return err
@@ -326,8 +326,8 @@ func (b *epdBatch) add(p *record.Past) error {
 	return nil
 }
 
-// sizeOf bounds how long a job is in JSON.
-func sizeOf(p *record.Past) int {
+// maxJSONSize bounds how long a job is in JSON.
+func maxJSONSize(p *record.Past) int {
 	const fixed, escaped = 600, 6 // keys, numbers and times; \u001f
 	size := fixed + 2*len(p.Name)
 	for _, text := range []string{p.Cluster, p.JobID, p.User, p.Account, p.Partition, p.QOS, p.GPUModel, p.State} {
@@ -347,7 +347,7 @@ func (b *epdBatch) post() error {
 	if len(b.jobs) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(b.ctx, askBound)
+	ctx, cancel := context.WithTimeout(b.ctx, askTimeout)
 	defer cancel()
 	answer, err := b.epd.AddHistory(ctx, &epdapi.History{Jobs: b.jobs})
 	if err != nil {
@@ -368,7 +368,7 @@ func (b *epdBatch) post() error {
 // kindText is what is wrong with lines, with the first of them.
 func kindText(k *joblog.Kind, what string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s, %s:", counted(int(k.Count), "line"), what, k.Kind)
+	fmt.Fprintf(&b, "%s %s, %s:", plural(int(k.Count), "line"), what, k.Kind)
 	for _, first := range k.First {
 		b.WriteString("\n  " + first)
 	}
@@ -381,35 +381,35 @@ func kindText(k *joblog.Kind, what string) string {
 // text is the report for people.
 func (r *importReport) text() string {
 	var b strings.Builder
-	jobs := counted(int(r.Jobs), "job")
+	jobs := plural(int(r.Jobs), "job")
 	if r.Jobs > 0 {
 		jobs += fmt.Sprintf(", submitted from %s, ended until %s", dateTime(r.From), dateTime(r.Until))
 	}
-	row(&b, "Read", "%s", jobs)
+	writeRow(&b, "Read", "%s", jobs)
 	if r.Steps > 0 {
-		row(&b, "Steps", "%s, folded into their jobs", report.FormatCount(int(r.Steps)))
+		writeRow(&b, "Steps", "%s, folded into their jobs", report.FormatCount(int(r.Steps)))
 	}
 	for _, left := range []struct {
 		n   int64
 		why string
 	}{{r.NotEnded, "wait or run"}, {r.NeverRan, "never ran"}, {r.Repeated, "came twice"}, {r.Left(), "make no sense"}} {
 		if left.n > 0 {
-			row(&b, "Left out", "%s that %s", report.FormatCount(int(left.n)), left.why)
+			writeRow(&b, "Left out", "%s that %s", report.FormatCount(int(left.n)), left.why)
 		}
 	}
 	for _, k := range r.Noted {
-		row(&b, "Noted", "%s: %s, the first at %s", report.FormatCount(int(k.Count)), k.Kind, printable(k.First[0]))
+		writeRow(&b, "Noted", "%s: %s, the first at %s", report.FormatCount(int(k.Count)), k.Kind, printable(k.First[0]))
 	}
 	switch {
 	case r.Out != "":
-		row(&b, "Written", "%s", printable(r.Out))
+		writeRow(&b, "Written", "%s", printable(r.Out))
 	case r.Socket != "":
-		row(&b, "Stored", "%s in epd of cluster %s, %s of them new", report.FormatCount(int(r.Stored)), orDash(r.Cluster), report.FormatCount(int(r.Added)))
+		writeRow(&b, "Stored", "%s in epd of cluster %s, %s of them new", report.FormatCount(int(r.Stored)), orDash(r.Cluster), report.FormatCount(int(r.Added)))
 		if r.Foreign > 0 {
-			row(&b, "Noted", "%s of them of other clusters, from which epd doesn't learn: --cluster names theirs", report.FormatCount(int(r.Foreign)))
+			writeRow(&b, "Noted", "%s of them of other clusters, from which epd doesn't learn: --cluster names theirs", report.FormatCount(int(r.Foreign)))
 		}
 	default:
-		row(&b, "Written", "nothing: --out or --socket say where to")
+		writeRow(&b, "Written", "nothing: --out or --socket say where to")
 	}
 	return b.String()
 }

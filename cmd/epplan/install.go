@@ -58,7 +58,7 @@ func (t *terminal) installCommand() *cli.Command {
 }
 
 func (t *terminal) installSlurm(c *cli.Context) error {
-	if err := takes(c, 0, 0, "none"); err != nil {
+	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}
 	site, err := t.site(c)
@@ -108,22 +108,22 @@ func (t *terminal) install(c *cli.Context, site *slurm.Site, plan *slurm.Install
 		t.message("note", doneText(&files[i]))
 	}
 	if c.Bool("undo") {
-		t.warnOfLocks(c, site)
+		t.warnLockedGPUs(c, site)
 	}
 	left := slices.DeleteFunc(slices.Clone(plan.Steps), func(s slurm.Step) bool { return edit || s.Text != "" || s.Remove })
 	if len(left) > 0 {
 		return t.printSteps("To do by hand, or with --edit-conf; then scontrol reconfigure:\n", left)
 	}
 	if changed("slurm.conf") {
-		return t.printText(nextText(site, c.Bool("undo")))
+		return t.printText(nextStepsText(site, c.Bool("undo")))
 	}
 	return nil
 }
 
-// warnOfLocks says which GPUs of this node are locked as the hooks are taken out:
+// warnLockedGPUs says which GPUs of this node are locked as the hooks are taken out:
 // Slurm calls no Epilog of ours for the jobs that run now.
-func (t *terminal) warnOfLocks(c *cli.Context, site *slurm.Site) {
-	ctx, cancel := context.WithTimeout(c.Context, lockBound)
+func (t *terminal) warnLockedGPUs(c *cli.Context, site *slurm.Site) {
+	ctx, cancel := context.WithTimeout(c.Context, lockTimeout)
 	defer cancel()
 	socket := cmp.Or(site.Hooks, os.Getenv("EPPLAN_SOCKET"), epdapi.AgentSocket)
 	journal := cmp.Or(site.Journal, defaultJournal)
@@ -136,7 +136,7 @@ func (t *terminal) warnOfLocks(c *cli.Context, site *slurm.Site) {
 		entries, _ := filepath.Glob(filepath.Join(journal, "*.json")) // of a pattern without wildcards but one
 		if len(entries) > 0 {
 			t.message("warning", fmt.Sprintf("epd doesn't answer, and its journal names %s: locked, maybe, until it does; to give clocks back at once: %s --journal %s",
-				counted(len(entries), "GPU"), restore, journal))
+				plural(len(entries), "GPU"), restore, journal))
 		}
 		return
 	}
@@ -148,15 +148,15 @@ func (t *terminal) warnOfLocks(c *cli.Context, site *slurm.Site) {
 	}
 	if locked > 0 {
 		t.message("warning", fmt.Sprintf("locked for jobs that run: %s of this node; they end without an Epilog of ours, "+
-			"and epd gives their clocks back within two minutes of that; at once: %s", counted(locked, "GPU"), restore))
+			"and epd gives their clocks back within two minutes of that; at once: %s", plural(locked, "GPU"), restore))
 	}
 }
 
-// lockBound is how long epd may take to say what is locked.
-const lockBound = 2 * time.Second
+// lockTimeout is how long epd may take to say what is locked.
+const lockTimeout = 2 * time.Second
 
-// nextText says what is to be done after slurm.conf was changed.
-func nextText(site *slurm.Site, undone bool) string {
+// nextStepsText says what is to be done after slurm.conf was changed.
+func nextStepsText(site *slurm.Site, undone bool) string {
 	if undone {
 		return "Done. Now: scontrol reconfigure, then undo once more\n"
 	}
@@ -216,11 +216,11 @@ func readText(path string) (string, error) {
 // luaPrograms read a script without running it; the first that is there is taken.
 var luaPrograms = []string{"luac5.1", "luac", "lua5.1", "lua", "luac5.4", "luac5.3", "lua5.4", "lua5.3"}
 
-// luaReads is a Lua program that reads another one, and says what is wrong with it.
-const luaReads = `local ok, err = (loadstring or load)(io.read("*a"), "=script"); if not ok then io.stderr:write(err) os.exit(1) end`
+// luaSyntaxCheck is a Lua program that reads another one, and says what is wrong with it.
+const luaSyntaxCheck = `local ok, err = (loadstring or load)(io.read("*a"), "=script"); if not ok then io.stderr:write(err) os.exit(1) end`
 
-// luaBound is how long Lua may take.
-const luaBound = 10 * time.Second
+// luaTimeout is how long Lua may take.
+const luaTimeout = 10 * time.Second
 
 // luaCheck reads a script as Slurm's Lua does, without running it; nil: there
 // is no Lua, and none is asked for.
@@ -241,13 +241,13 @@ func (t *terminal) luaCheck(c *cli.Context) (func(name, text string) error, erro
 	}
 	program, args := luaPrograms[i], []string{"-p", "-"}
 	if !strings.HasPrefix(program, "luac") {
-		args = []string{"-e", luaReads}
+		args = []string{"-e", luaSyntaxCheck}
 	}
 	return func(name, text string) error { return readByLua(c.Context, program, args, name, text) }, nil
 }
 
 func readByLua(ctx context.Context, program string, args []string, name, text string) error {
-	ctx, cancel := context.WithTimeout(ctx, luaBound)
+	ctx, cancel := context.WithTimeout(ctx, luaTimeout)
 	defer cancel()
 	check := exec.CommandContext(ctx, program, args...) //nolint:gosec // one of ours
 	check.Stdin = strings.NewReader(text)

@@ -36,7 +36,7 @@ func (t *terminal) jobCommand() *cli.Command {
 }
 
 func (t *terminal) job(c *cli.Context) error {
-	if err := takes(c, 1, 1, "a job's number"); err != nil {
+	if err := checkArgs(c, 1, 1, "a job's number"); err != nil {
 		return err
 	}
 	view, err := jobView(c, c.Args().First())
@@ -64,13 +64,13 @@ func jobView(c *cli.Context, text string) (*epdapi.JobView, error) {
 		}
 		return epd.Job(ctx, ref.Job)
 	})
-	if refused(err, http.StatusNotFound) && ref.Array {
+	if hasStatus(err, http.StatusNotFound) && ref.Array {
 		return nil, &hintedError{
 			err:  fmt.Errorf("job %s isn't among those that Slurm lists now", text),
 			hint: fmt.Sprintf("once it is over it is known by its own number: sacct -X -n -j %s -o JobIDRaw", text),
 		}
 	}
-	if refused(err, http.StatusNotFound) {
+	if hasStatus(err, http.StatusNotFound) {
 		return nil, &hintedError{
 			err:  fmt.Errorf("job %d isn't known", ref.Job),
 			hint: "jobs without GPUs, and those that ended before epd was there, aren't; users see only their own",
@@ -96,8 +96,8 @@ func jobText(v *epdapi.JobView) string {
 	return b.String()
 }
 
-// row writes a line with a name before it.
-func row(b *strings.Builder, name, format string, args ...any) {
+// writeRow writes a line with a name before it.
+func writeRow(b *strings.Builder, name, format string, args ...any) {
 	fmt.Fprintf(b, "%-12s"+format+"\n", append([]any{name}, args...)...)
 }
 
@@ -111,36 +111,36 @@ func writeJob(b *strings.Builder, v *epdapi.JobView) {
 	if j.ArrayID != "" {
 		name = "(" + printable(j.ArrayID) + ") " + name
 	}
-	row(b, "Job", "%d %s", j.ID, name)
-	row(b, "User", "%s, account %s", orDash(j.User), orDash(j.Account))
-	row(b, "Partition", "%s", orDash(j.Partition))
-	row(b, "State", "%s", orDash(j.State))
-	row(b, "Submitted", "%s", dateTime(j.Submitted))
+	writeRow(b, "Job", "%d %s", j.ID, name)
+	writeRow(b, "User", "%s, account %s", orDash(j.User), orDash(j.Account))
+	writeRow(b, "Partition", "%s", orDash(j.Partition))
+	writeRow(b, "State", "%s", orDash(j.State))
+	writeRow(b, "Submitted", "%s", dateTime(j.Submitted))
 	limit := "time limit " + j.Limit.Words(report.FormatSeconds)
-	row(b, "Size", "%s, %s, %s", counted(j.GPUs, "GPU"), counted(j.Nodes, "node"), limit)
+	writeRow(b, "Size", "%s, %s, %s", plural(j.GPUs, "GPU"), plural(j.Nodes, "node"), limit)
 	by := "user and name"
 	if j.Scripted {
 		by = "user and script"
 	}
-	row(b, "Workload", "%s, by %s", orDash(j.Workload), by)
+	writeRow(b, "Workload", "%s, by %s", orDash(j.Workload), by)
 	if v.Submission != nil {
 		mode := ""
 		if v.Submission.Mode != "" { // the partition was known
 			mode = ", mode " + printable(v.Submission.Mode)
 		}
-		row(b, "Noted", "%s%s: %s", dateTime(v.Submission.Created), mode, printable(v.Submission.Reason))
-		writeNoted(b, v)
+		writeRow(b, "Noted", "%s%s: %s", dateTime(v.Submission.Created), mode, printable(v.Submission.Reason))
+		writeExpected(b, v)
 	}
 	writeWishes(b, v.Wishes)
 }
 
-// writeNoted is what was expected of a job when it was submitted, beside what it took.
-func writeNoted(b *strings.Builder, v *epdapi.JobView) {
+// writeExpected is what was expected of a job when it was submitted, beside what it took.
+func writeExpected(b *strings.Builder, v *epdapi.JobView) {
 	d := v.Submission
 	if d.Rung == "" {
 		return
 	}
-	took, used := jobTook(v, d.Created)
+	took, used := measuredUse(v, d.Created)
 	expected := func(name string, p record.Interval, measured live.Number, format func(float64) string) {
 		value, ok := p.Value.Get()
 		if !ok {
@@ -153,31 +153,31 @@ func writeNoted(b *strings.Builder, v *epdapi.JobView) {
 				text += ", outside"
 			}
 		}
-		row(b, name, "%s", text)
+		writeRow(b, name, "%s", text)
 	}
 	expected("Expected", d.TimeS, took, report.FormatSeconds)
 	expected("  energy", d.EnergyJ, used, func(j float64) string { return report.FormatJoules(dvfsmodel.Joule(j)) })
 	expected("  power", d.PowerW, live.Number{}, func(w float64) string { return report.FormatWatts(dvfsmodel.Watt(w)) })
-	row(b, "  by", "%s", strings.Join(rungsWords(d.Rung), "; "))
+	writeRow(b, "  by", "%s", strings.Join(rungTexts(d.Rung), "; "))
 }
 
-// rungsWords is what predictions of time, energy and power rest on.
-func rungsWords(rungs string) []string {
+// rungTexts is what predictions of time, energy and power rest on.
+func rungTexts(rungs string) []string {
 	parts := strings.Split(rungs, "/")
 	if len(parts) == 1 {
-		return []string{rungWords(rungs)}
+		return []string{rungText(rungs)}
 	}
 	names := []string{"time", "energy", "power"}
 	for i := range parts {
-		parts[i] = names[min(i, len(names)-1)] + " by " + rungWords(parts[i])
+		parts[i] = names[min(i, len(names)-1)] + " by " + rungText(parts[i])
 	}
 	return parts
 }
 
-// jobTook is what the runs of a job came to that ended after something was expected
+// measuredUse is what the runs of a job came to that ended after something was expected
 // of it and did its work: the longest one's time, the sum of energies where all are
 // known.
-func jobTook(v *epdapi.JobView, expected time.Time) (took, used live.Number) {
+func measuredUse(v *epdapi.JobView, expected time.Time) (took, used live.Number) {
 	sum, runs, all := 0.0, 0, true
 	for i := range v.Outcomes {
 		o := &v.Outcomes[i]
@@ -205,20 +205,20 @@ func writeWishes(b *strings.Builder, w *epdapi.Wishes) {
 	for _, warning := range w.Warnings {
 		wishes = append(wishes, "not understood: "+printable(warning))
 	}
-	row(b, "Wishes", "%s", strings.Join(wishes, "; "))
+	writeRow(b, "Wishes", "%s", strings.Join(wishes, "; "))
 }
 
 func writeDecision(b *strings.Builder, d *epdapi.Decision) {
 	fmt.Fprintf(b, "\nDecided for %s at %s\n", orDash(d.Node), dateTime(d.Created))
-	row(b, "  clocks", "%s", d.Setting.Words())
-	row(b, "  why", "%s", slurm.Printable(d.Reason, 400))
-	row(b, "  under", "mode %s, arm %s, configuration %s", orDash(d.Mode), orDash(string(d.Arm)), orDash(d.ConfigVersion))
+	writeRow(b, "  clocks", "%s", d.Setting.Words())
+	writeRow(b, "  why", "%s", slurm.Printable(d.Reason, 400))
+	writeRow(b, "  under", "mode %s, arm %s, configuration %s", orDash(d.Mode), orDash(string(d.Arm)), orDash(d.ConfigVersion))
 	if s, ok := d.TimeS.Value.Get(); ok {
-		row(b, "  predicted", "%s%s, %s", report.FormatSeconds(s), atMost(d.TimeS.High), joules(d.EnergyJ.Value))
+		writeRow(b, "  predicted", "%s%s, %s", report.FormatSeconds(s), atMostText(d.TimeS.High), joulesText(d.EnergyJ.Value))
 	}
 }
 
-func atMost(n live.Number) string {
+func atMostText(n live.Number) string {
 	s, ok := n.Get()
 	if !ok {
 		return ""
@@ -238,7 +238,7 @@ func decisionOf(v *epdapi.JobView, o *epdapi.Outcome) *epdapi.Decision {
 
 // writeRun is what a run came to, beside what was predicted.
 func writeRun(b *strings.Builder, o *epdapi.Outcome, d *epdapi.Decision) {
-	fmt.Fprintf(b, "\nRan on %s with %s of %s, from %s to %s: %s\n", orDash(o.Node), counted(len(o.GPUs), "GPU"), orDash(o.GPUModel),
+	fmt.Fprintf(b, "\nRan on %s with %s of %s, from %s to %s: %s\n", orDash(o.Node), plural(len(o.GPUs), "GPU"), orDash(o.GPUModel),
 		dateTime(o.Started), dateTime(o.Ended), orDash(o.ExitState))
 	if o.Unmatched {
 		b.WriteString("  its start wasn't seen, so that nothing was measured\n")
@@ -248,62 +248,62 @@ func writeRun(b *strings.Builder, o *epdapi.Outcome, d *epdapi.Decision) {
 	if d != nil {
 		time, energy = d.TimeS.Value, d.EnergyJ.Value
 	}
-	row(b, "  locked", "%s", o.Setting.Words())
+	writeRow(b, "  locked", "%s", o.Setting.Words())
 	if s, ok := o.TimeS.Get(); ok {
-		row(b, "  time", "%s%s", report.FormatSeconds(s), against(s, time, report.FormatSeconds))
+		writeRow(b, "  time", "%s%s", report.FormatSeconds(s), againstPredicted(s, time, report.FormatSeconds))
 	} else if s, ok := o.Restarted.TimeS.Get(); ok {
-		row(b, "  time", "%s, %s: in no model and no saving", report.FormatSeconds(s), o.Restarted.Why())
+		writeRow(b, "  time", "%s, %s: in no model and no saving", report.FormatSeconds(s), o.Restarted.Why())
 	}
 	if e, ok := o.GPUEnergyJ.Get(); ok {
-		row(b, "  energy", "%s%s by %s", joules(o.GPUEnergyJ), against(e, energy, func(j float64) string { return report.FormatJoules(dvfsmodel.Joule(j)) }), cmp.Or(o.GPUSource.Words(), "unknown means"))
+		writeRow(b, "  energy", "%s%s by %s", joulesText(o.GPUEnergyJ), againstPredicted(e, energy, func(j float64) string { return report.FormatJoules(dvfsmodel.Joule(j)) }), cmp.Or(o.GPUSource.Words(), "unknown means"))
 	} else if _, ok := o.Restarted.GPUEnergyJ.Get(); ok {
-		row(b, "  energy", "%s by %s", joules(o.Restarted.GPUEnergyJ), o.EnergySource().Words())
+		writeRow(b, "  energy", "%s by %s", joulesText(o.Restarted.GPUEnergyJ), o.EnergySource().Words())
 	}
 	if _, ok := o.NodeEnergyJ.Get(); ok {
-		row(b, "  node", "%s by %s", joules(o.NodeEnergyJ), cmp.Or(o.NodeSource.Words(), "unknown means"))
+		writeRow(b, "  node", "%s by %s", joulesText(o.NodeEnergyJ), cmp.Or(o.NodeSource.Words(), "unknown means"))
 	}
 	if w, ok := o.MeanPowerW.Get(); ok {
-		row(b, "  power", "%s, at most %s", report.FormatWatts(dvfsmodel.Watt(w)), report.FormatWatts(dvfsmodel.Watt(o.PeakPowerW.Or(w))))
+		writeRow(b, "  power", "%s, at most %s", report.FormatWatts(dvfsmodel.Watt(w)), report.FormatWatts(dvfsmodel.Watt(o.PeakPowerW.Or(w))))
 	}
 	if !o.Implausible.IsZero() {
-		row(b, "  set aside", "%s: it can't be, and counts nowhere", slurm.Printable(o.Implausible.Why, 400))
+		writeRow(b, "  set aside", "%s: it can't be, and counts nowhere", slurm.Printable(o.Implausible.Why, 400))
 	}
 	writeUse(b, o)
 }
 
-// leastShown is the part of a run below which a clock that it was stepped to isn't
+// minShownShare is the part of a run below which a clock that it was stepped to isn't
 // shown.
-const leastShown = 0.01
+const minShownShare = 0.01
 
 // writeUse is how a run used its GPUs.
 func writeUse(b *strings.Builder, o *epdapi.Outcome) {
-	for _, share := range mostSeen(o.Clocks) {
-		row(b, "  ran at", "%s for %s", share.Words(), report.FormatSeconds(share.Seconds))
+	for _, share := range longestClocks(o.Clocks) {
+		writeRow(b, "  ran at", "%s for %s", share.Words(), report.FormatSeconds(share.Seconds))
 	}
 	for _, s := range o.Stays {
-		if share := s.Seconds / o.TimeS.Or(0); share >= leastShown {
-			row(b, "  adapted", "core %.0f MHz for %s, %s; at work there for %s at most", float64(s.Core),
+		if share := s.Seconds / o.TimeS.Or(0); share >= minShownShare {
+			writeRow(b, "  adapted", "core %.0f MHz for %s, %s; at work there for %s at most", float64(s.Core),
 				report.FormatSeconds(s.Seconds), report.FormatJoules(s.Energy), report.FormatSeconds(s.Work))
 		}
 	}
 	for _, reason := range slices.Sorted(maps.Keys(o.ThrottledS)) {
-		row(b, "  throttled", "%s for %s", printable(reason), report.FormatSeconds(o.ThrottledS[reason]))
+		writeRow(b, "  throttled", "%s for %s", printable(reason), report.FormatSeconds(o.ThrottledS[reason]))
 	}
 	if m, ok := o.PeakMemoryBytes.Get(); ok {
 		const gib = 1 << 30
-		row(b, "  memory", "at most %.1f GiB of a GPU", m/gib)
+		writeRow(b, "  memory", "at most %.1f GiB of a GPU", m/gib)
 	}
 	if u, ok := o.Utilisation.Get(); ok {
-		row(b, "  used", "%s of the time", report.FormatPercent(u))
+		writeRow(b, "  used", "%s of the time", report.FormatPercent(u))
 	}
 	if line, step := sparkline(&o.Series); utf8.RuneCountInString(line) > 1 {
-		row(b, "", "%s", line)
-		row(b, "", "%s", "each for "+report.FormatSeconds(step))
+		writeRow(b, "", "%s", line)
+		writeRow(b, "", "%s", "each for "+report.FormatSeconds(step))
 	}
 }
 
-// mostSeen are the clocks that ran for longest, at most a handful of them.
-func mostSeen(all []live.Residency) []live.Residency {
+// longestClocks are the clocks that ran for longest, at most a handful of them.
+func longestClocks(all []live.Residency) []live.Residency {
 	const most = 3
 	sorted := slices.SortedStableFunc(slices.Values(all), func(a, b live.Residency) int {
 		switch {
@@ -345,8 +345,8 @@ func sparkline(s *epdapi.Series) (line string, step float64) {
 	return b.String(), float64(each) * s.IntervalS
 }
 
-// against is a prediction beside what was measured.
-func against(measured float64, predicted live.Number, format func(float64) string) string {
+// againstPredicted is a prediction beside what was measured.
+func againstPredicted(measured float64, predicted live.Number, format func(float64) string) string {
 	p, ok := predicted.Get()
 	if !ok || p <= 0 {
 		return ""
@@ -354,7 +354,7 @@ func against(measured float64, predicted live.Number, format func(float64) strin
 	return fmt.Sprintf(" (%s predicted, %+.1f %%)", format(p), 100*(measured/p-1))
 }
 
-func joules(n live.Number) string {
+func joulesText(n live.Number) string {
 	e, ok := n.Get()
 	if !ok {
 		return "–"

@@ -39,7 +39,7 @@ func (t *terminal) jobsCommand() *cli.Command {
 }
 
 func (t *terminal) jobs(c *cli.Context) error {
-	if err := takes(c, 0, 0, "none"); err != nil {
+	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}
 	const most = 1000
@@ -70,13 +70,13 @@ func (t *terminal) jobs(c *cli.Context) error {
 		return nil
 	}
 	if !c.Bool("csv") {
-		t.tellRestarted(page.Jobs)
+		t.warnRestarted(page.Jobs)
 	}
 	return t.printTable(c, jobTable(page.Jobs))
 }
 
-// tellRestarted says of which jobs time and energy are shown that count nowhere.
-func (t *terminal) tellRestarted(jobs []epdapi.JobRow) {
+// warnRestarted says of which jobs time and energy are shown that count nowhere.
+func (t *terminal) warnRestarted(jobs []epdapi.JobRow) {
 	var ids []string
 	for i := range jobs {
 		if !jobs[i].Restarted.IsZero() {
@@ -120,9 +120,9 @@ func jobTable(jobs []epdapi.JobRow) *report.Table {
 	}
 }
 
-// hadValue is a clock that a job's runs had, in MHz; missing: the default one. Where
+// ranClockValue is a clock that a job's runs had, in MHz; missing: the default one. Where
 // they had several it is all of them, with a stroke between.
-func hadValue(j *epdapi.JobRow, of func(dvfsmodel.Setting) dvfsmodel.MHz) report.Value {
+func ranClockValue(j *epdapi.JobRow, of func(dvfsmodel.Setting) dvfsmodel.MHz) report.Value {
 	var clocks []dvfsmodel.MHz
 	for _, s := range j.Had() {
 		if f := of(s); !slices.Contains(clocks, f) {
@@ -159,7 +159,7 @@ func jobValues(j *epdapi.JobRow) []report.Value {
 	return []report.Value{
 		report.Text(strconv.FormatInt(j.ID, 10)), report.NonEmpty(j.ArrayID), report.NonEmpty(j.User), report.NonEmpty(j.Partition), report.NonEmpty(j.Name), report.NonEmpty(j.State), report.NonEmpty(j.Workload),
 		report.Count(j.GPUs), report.NonEmpty(j.Mode), report.NonEmpty(string(j.Arm)),
-		hadValue(j, func(s dvfsmodel.Setting) dvfsmodel.MHz { return s.Core }), hadValue(j, func(s dvfsmodel.Setting) dvfsmodel.MHz { return s.Mem }),
+		ranClockValue(j, func(s dvfsmodel.Setting) dvfsmodel.MHz { return s.Core }), ranClockValue(j, func(s dvfsmodel.Setting) dvfsmodel.MHz { return s.Mem }),
 		number(j.TimeS.Get()), number(j.EnergyJ.Get()),
 		number(timeS.Get()), number(energyJ.Get()), report.NonEmpty(submitted),
 		number(j.Restarted.TimeS.Get()), number(j.Restarted.GPUEnergyJ.Get()),

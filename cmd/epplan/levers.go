@@ -36,7 +36,7 @@ func (t *terminal) leversCommand() *cli.Command {
 }
 
 func (t *terminal) levers(c *cli.Context) error {
-	if err := takes(c, 0, 0, "none"); err != nil {
+	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}
 	if c.Bool("undo") {
@@ -57,7 +57,7 @@ func (t *terminal) levers(c *cli.Context) error {
 
 // undoLevers takes everything back.
 func (t *terminal) undoLevers(c *cli.Context) error {
-	if stop, err := wouldUndo(c); stop {
+	if stop, err := dryRunUndo(c); stop {
 		return err
 	}
 	done, err := ask(c, controllerFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.LeversUndone, error) {
@@ -104,7 +104,7 @@ func leverText(s *steer.Status) string {
 	if s.Policy != "" {
 		b.WriteString("order of pending jobs by policy " + printable(s.Policy) + orderText(s.Order) + "\n")
 	}
-	b.WriteString(sharedText(s.Shared))
+	b.WriteString(sharedOrderText(s.Shared))
 	for _, note := range s.Notes {
 		b.WriteString("note: " + printable(note) + "\n")
 	}
@@ -114,8 +114,8 @@ func leverText(s *steer.Status) string {
 	return b.String()
 }
 
-// sharedText is in which order nodes suit the next job for a part of a GPU.
-func sharedText(o *share.Order) string {
+// sharedOrderText is in which order nodes suit the next job for a part of a GPU.
+func sharedOrderText(o *share.Order) string {
 	if o == nil {
 		return ""
 	}

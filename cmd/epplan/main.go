@@ -37,8 +37,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return t.finish(ctx, t.await(ctx, done))
 }
 
-// grace is how long an interrupted command may take to stop by itself.
-const grace = 500 * time.Millisecond
+// gracePeriod is how long an interrupted command may take to stop by itself.
+const gracePeriod = 500 * time.Millisecond
 
 // await waits for a command. One that was interrupted and doesn't stop within
 // the grace period, because it waits for input for example, is given up: files
@@ -50,10 +50,10 @@ func (t *terminal) await(ctx context.Context, done <-chan error) error {
 		return err
 	case <-ctx.Done():
 	}
-	if t.keeps.Load() {
+	if t.keepsPartial.Load() {
 		return <-done
 	}
-	timer := time.NewTimer(grace)
+	timer := time.NewTimer(gracePeriod)
 	defer timer.Stop()
 	select {
 	case err := <-done:

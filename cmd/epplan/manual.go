@@ -19,10 +19,10 @@ func (t *terminal) manCommand() *cli.Command {
 			"Their date is today's, or what SOURCE_DATE_EPOCH says.\n" +
 			"Example: epplan man manual",
 		Action: func(c *cli.Context) error {
-			if err := takes(c, 1, 1, "a folder"); err != nil {
+			if err := checkArgs(c, 1, 1, "a folder"); err != nil {
 				return err
 			}
-			book, err := t.book()
+			book, err := t.manualBook()
 			if err != nil {
 				return err
 			}
@@ -35,8 +35,8 @@ func (t *terminal) manCommand() *cli.Command {
 	}
 }
 
-// book is what all pages have in common.
-func (t *terminal) book() (*manual.Book, error) {
+// manualBook is what all pages have in common.
+func (t *terminal) manualBook() (*manual.Book, error) {
 	date, err := manual.Date(os.Getenv("SOURCE_DATE_EPOCH"), time.Now())
 	if err != nil {
 		return nil, err

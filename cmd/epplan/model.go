@@ -51,7 +51,7 @@ func (t *terminal) fitCommand() *cli.Command {
 }
 
 func (t *terminal) fit(c *cli.Context) error {
-	if err := takes(c, 1, 1, "one file"); err != nil {
+	if err := checkArgs(c, 1, 1, "one file"); err != nil {
 		return err
 	}
 	switch evaluate := c.Bool("evaluate"); {
@@ -75,7 +75,7 @@ func (t *terminal) fit(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	apps, err := parse(t, c.Args().First(), trace.ReadDVFS)
+	apps, err := parseFile(t, c.Args().First(), trace.ReadDVFS)
 	if err != nil {
 		return fmt.Errorf("read measurements: %w", err)
 	}
@@ -97,7 +97,7 @@ func (t *terminal) profiles(name string) (*config.Profiles, error) {
 	if name == "" {
 		return config.BuiltinProfiles(), nil
 	}
-	extra, err := parse(t, name, config.ReadProfiles)
+	extra, err := parseFile(t, name, config.ReadProfiles)
 	if err != nil {
 		return nil, fmt.Errorf("read profiles: %w", err)
 	}
@@ -118,7 +118,7 @@ func (t *terminal) measuredOn(apps []dvfsmodel.AppSamples, profiles *config.Prof
 		if err != nil {
 			return nil, err
 		}
-		if has := hasOf(p.Pairs(), measured); has > most || has == most && best != nil && len(p.Pairs()) < len(best.Pairs()) {
+		if has := countMeasured(p.Pairs(), measured); has > most || has == most && best != nil && len(p.Pairs()) < len(best.Pairs()) {
 			best, most = p, has
 		}
 	}
@@ -170,8 +170,8 @@ func settingsOf(apps []dvfsmodel.AppSamples) map[dvfsmodel.Setting]bool {
 	return all
 }
 
-// hasOf counts which of some clocks a GPU model has.
-func hasOf(pairs []dvfsmodel.Setting, wanted map[dvfsmodel.Setting]bool) int {
+// countMeasured counts which of some clocks a GPU model has.
+func countMeasured(pairs []dvfsmodel.Setting, wanted map[dvfsmodel.Setting]bool) int {
 	n := 0
 	for _, pair := range pairs {
 		if wanted[pair] {
@@ -274,10 +274,10 @@ func (t *terminal) showCommand() *cli.Command {
 }
 
 func (t *terminal) show(c *cli.Context) error {
-	if err := takes(c, 1, 1, "one models file"); err != nil {
+	if err := checkArgs(c, 1, 1, "one models file"); err != nil {
 		return err
 	}
-	models, err := parse(t, c.Args().First(), config.ReadModels)
+	models, err := parseFile(t, c.Args().First(), config.ReadModels)
 	if err != nil {
 		return fmt.Errorf("read models: %w", err)
 	}

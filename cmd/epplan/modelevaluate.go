@@ -40,7 +40,7 @@ func (t *terminal) evaluateCommand() *cli.Command {
 }
 
 func (t *terminal) evaluatePrior(c *cli.Context) error {
-	if err := takes(c, 1, 1, "one file"); err != nil {
+	if err := checkArgs(c, 1, 1, "one file"); err != nil {
 		return err
 	}
 	if !c.Bool(leaveOneOut) {
@@ -50,7 +50,7 @@ func (t *terminal) evaluatePrior(c *cli.Context) error {
 	if probes < 0 {
 		return usagef("--probes %d, want 0 or more", probes)
 	}
-	apps, err := parse(t, c.Args().First(), trace.ReadDVFS)
+	apps, err := parseFile(t, c.Args().First(), trace.ReadDVFS)
 	if err != nil {
 		return fmt.Errorf("read measurements: %w", err)
 	}

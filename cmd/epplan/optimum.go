@@ -49,7 +49,7 @@ type optimumRow struct {
 }
 
 func (t *terminal) optimum(c *cli.Context) error {
-	if err := takes(c, 1, 1, "one file"); err != nil {
+	if err := checkArgs(c, 1, 1, "one file"); err != nil {
 		return err
 	}
 	r, err := dvfsmodel.RangeByName(c.String("range"))

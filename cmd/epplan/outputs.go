@@ -13,27 +13,27 @@ import (
 // says FILE.
 var outputFlags = []string{"curve", "decisions", "html", "log", "out", "output", "svg", "workload"}
 
-// output is a file that a command was told to write.
-type output struct{ flag, name string }
+// outputFile is a file that a command was told to write.
+type outputFile struct{ flag, name string }
 
-// guarded has a command, and those below it, tell what they are going to write
+// guardOutputs has a command, and those below it, tell what they are going to write
 // before they begin.
-func (t *terminal) guarded(c *cli.Command) {
+func (t *terminal) guardOutputs(c *cli.Command) {
 	c.Before = func(ctx *cli.Context) error {
 		t.outputs = namedOutputs(ctx, c.Flags)
 		return nil
 	}
 	for _, sub := range c.Subcommands {
-		t.guarded(sub)
+		t.guardOutputs(sub)
 	}
 }
 
 // namedOutputs are the files that flags say are to be written.
-func namedOutputs(c *cli.Context, flags []cli.Flag) []output {
-	var named []output
+func namedOutputs(c *cli.Context, flags []cli.Flag) []outputFile {
+	var named []outputFile
 	for _, f := range flags {
 		if name := c.String(f.Names()[0]); isOutput(f) && name != "" && name != "-" {
-			named = append(named, output{f.Names()[0], name})
+			named = append(named, outputFile{f.Names()[0], name})
 		}
 	}
 	return named
@@ -45,9 +45,9 @@ func isOutput(f cli.Flag) bool {
 	return ok && slices.Contains(outputFlags, text.Name) && strings.Contains(text.Usage, "`FILE`")
 }
 
-// reads is told of each file before anything of it is read, and refuses those
+// checkInput is told of each file before anything of it is read, and refuses those
 // that the command is to write: it would write over what it was given.
-func (t *terminal) reads(file *os.File) error {
+func (t *terminal) checkInput(file *os.File) error {
 	info, err := file.Stat()
 	if err != nil || !info.Mode().IsRegular() {
 		return nil //nolint:nilerr // reading says what is wrong with it
@@ -61,9 +61,9 @@ func (t *terminal) reads(file *os.File) error {
 	return nil
 }
 
-// spares refuses to write what was read: a file in a folder has a name that no
+// checkOverwrite refuses to write what was read: a file in a folder has a name that no
 // flag has said.
-func (t *terminal) spares(name string) error {
+func (t *terminal) checkOverwrite(name string) error {
 	there, err := os.Stat(name)
 	if err != nil {
 		return nil //nolint:nilerr // it is to be made

@@ -59,11 +59,11 @@ func (t *terminal) plan(c *cli.Context) error {
 	if c.String("format") == knapsackFormat {
 		return t.planKnapsack(c)
 	}
-	s, err := t.planned(c)
+	s, err := t.planSetup(c)
 	if err != nil || s == nil {
 		return err
 	}
-	s.cut = c.Duration("time-limit")
+	s.searchTime = c.Duration("time-limit")
 	result, err := t.solve(c, s)
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (t *terminal) plan(c *cli.Context) error {
 	if err := t.printPlan(c, s, result); err != nil {
 		return err
 	}
-	if !c.IsSet("policy") && result.Plan.Shared == nil && sharable(result.Problem) {
+	if !c.IsSet("policy") && result.Plan.Shared == nil && canShareGPUs(result.Problem) {
 		t.message("note", "jobs with a profile may share GPUs, this policy has each on its own: --policy cats-safe lets them share")
 	}
 	return incomplete(result.Plan)
@@ -83,7 +83,7 @@ func checkPlanFlags(c *cli.Context) error {
 	if c.Bool("from-slurm") {
 		files, want = 0, "none with --from-slurm"
 	}
-	if err := takes(c, files, files, want); err != nil {
+	if err := checkArgs(c, files, files, want); err != nil {
 		return err
 	}
 	if c.Bool("from-slurm") && c.IsSet(runtimeModelFlag) {
@@ -115,24 +115,24 @@ func checkPlanFlags(c *cli.Context) error {
 // incomplete is the error of a plan that doesn't do all that it was asked for; nil
 // for one that does.
 func incomplete(p *planner.Plan) error {
-	e := incompleteError{unplanned: len(p.Unplaced), late: len(p.Misses), slowed: slowed(p)}
+	e := incompleteError{unplanned: len(p.Unplaced), late: len(p.Misses), slowed: countSlowed(p)}
 	if e == (incompleteError{}) {
 		return nil
 	}
 	return &e
 }
 
-// slowed is how many jobs a plan slows down more than they tolerate.
-func slowed(p *planner.Plan) int {
+// countSlowed is how many jobs a plan slows down more than they tolerate.
+func countSlowed(p *planner.Plan) int {
 	if p.Shared == nil {
 		return 0
 	}
 	return len(p.Shared.Slowed)
 }
 
-// sharable tells whether there are jobs with profiles and GPUs that they may
+// canShareGPUs tells whether there are jobs with profiles and GPUs that they may
 // share.
-func sharable(p *planner.Problem) bool {
+func canShareGPUs(p *planner.Problem) bool {
 	profiled := slices.ContainsFunc(p.Tasks, func(t planner.Task) bool { return t.Profile != nil })
 	for class := range p.Cluster.Classes {
 		if profiled && p.Shares(class) {
@@ -142,13 +142,13 @@ func sharable(p *planner.Problem) bool {
 	return false
 }
 
-// planned is what is to be planned: a file, or Slurm's queue, where it may be
+// planSetup is what is to be planned: a file, or Slurm's queue, where it may be
 // nothing.
-func (t *terminal) planned(c *cli.Context) (*setup, error) {
+func (t *terminal) planSetup(c *cli.Context) (*setup, error) {
 	if c.Bool("from-slurm") {
 		return t.fromSlurm(c)
 	}
-	return t.plannable(c, c.Args().First())
+	return t.setupProblem(c, c.Args().First())
 }
 
 // solve plans the batch, checks the plan, and computes what it is measured
@@ -158,14 +158,14 @@ func (t *terminal) solve(c *cli.Context, s *setup) (*report.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	monitor, done := t.followed()
+	monitor, done := t.planningMonitor()
 	defer done()
 	ctx, end := monitor.Begin(c.Context)
 	defer end()
 	search := ctx
-	if s.cut > 0 {
+	if s.searchTime > 0 {
 		var done context.CancelFunc
-		search, done = context.WithTimeoutCause(ctx, s.cut, planner.ErrCut)
+		search, done = context.WithTimeoutCause(ctx, s.searchTime, planner.ErrCut)
 		defer done()
 	}
 	var against policy.References
@@ -176,7 +176,7 @@ func (t *terminal) solve(c *cli.Context, s *setup) (*report.Result, error) {
 	})
 	plan, err := policy.Checked(search, s.problem, pol, &planner.Options{Seed: s.seed})
 	if err != nil {
-		return nil, located(s.config, err)
+		return nil, withFileLocation(s.config, err)
 	}
 	if err := beside.Wait(); err != nil {
 		return nil, err
@@ -192,7 +192,7 @@ func (t *terminal) solve(c *cli.Context, s *setup) (*report.Result, error) {
 	if against.Cut {
 		t.message("note", stopped+": constant clocks weren't looked for to the end, and are left out")
 	}
-	result := s.measured(plan, against)
+	result := s.resultOf(plan, against)
 	if pol.Improve != nil && s.problem.Mode != planner.Online {
 		result.Seed = &s.seed
 	}
@@ -215,7 +215,7 @@ func (t *terminal) printPlan(c *cli.Context, s *setup, r *report.Result) error {
 			case c.Bool("csv"):
 				return report.WritePlanCSV(w, r)
 			}
-			return report.WritePlanTable(w, r, t.text(c.Int("rows")))
+			return report.WritePlanTable(w, r, t.textOptions(c.Int("rows")))
 		})
 	})
 }

@@ -21,21 +21,21 @@ import (
 // less by more than the margin, which is larger for other rules: with few futures
 // lookahead seems worse than it is.
 const (
-	usualPolicy  = "lookahead"
-	drawsTried   = 12           // of the outcomes
-	longestTried = 3.0          // times the longest wait of policy simple, on average over the draws
-	marginWeight = 0.02         // of lookahead with another weight
-	marginRule   = 0.1          // of another rule
-	futuresTried = ",futures=4" // of lookahead while it is tried
+	defaultQueuePolicy = "lookahead"
+	chooseDraws        = 12           // of the outcomes
+	maxLongestWait     = 3.0          // times the longest wait of policy simple, on average over the draws
+	marginWeight       = 0.02         // of lookahead with another weight
+	marginRule         = 0.1          // of another rule
+	trialFutures       = ",futures=4" // of lookahead while it is tried
 )
 
 // candidates are the policies that are tried for a queue, the usual one first.
 func (q *knapsackQueue) candidates() []string {
 	all := []string{
-		usualPolicy, "lookahead,weight=0.3", "lookahead,weight=0.15", "lookahead,weight=0",
+		defaultQueuePolicy, "lookahead,weight=0.3", "lookahead,weight=0.15", "lookahead,weight=0",
 		"value", "value,kappa=1e-7", "posted-price", "simple-backfill", "simple",
 	}
-	if q.clocked() {
+	if q.hasClocks() {
 		for _, text := range slices.Clone(all) {
 			all = append(all, text+",stretch=1.1", text+",clocks=default")
 		}
@@ -58,17 +58,17 @@ func (t *terminal) choose(c *cli.Context, q *knapsackQueue) (text string, among 
 	if err != nil {
 		return "", 0, err
 	}
-	return numbered(c, all[leastSum(tried)]), len(all), nil
+	return withFlagParams(c, all[bestTrial(tried)]), len(all), nil
 }
 
-// numbered is a chosen policy with the numbers that flags gave it, so that it says
+// withFlagParams is a chosen policy with the numbers that flags gave it, so that it says
 // by itself which plan it makes.
-func numbered(c *cli.Context, text string) string {
+func withFlagParams(c *cli.Context, text string) string {
 	rule, _, _ := strings.Cut(text, ",")
 	switch {
 	case rule == "value" && c.IsSet("kappa") && !strings.Contains(text, "kappa="):
 		text += ",kappa=" + strconv.FormatFloat(c.Float64("kappa"), 'g', -1, 64)
-	case rule == usualPolicy && c.IsSet("seed"):
+	case rule == defaultQueuePolicy && c.IsSet("seed"):
 		text += ",seed=" + strconv.FormatUint(c.Uint64("seed"), 10)
 	}
 	return text
@@ -77,7 +77,7 @@ func numbered(c *cli.Context, text string) string {
 // drawOutcomes are copies of the queue that turn out as drawn around the
 // predictions, the same ones for the same seed.
 func (q *knapsackQueue) drawOutcomes() ([]*knapsackQueue, error) {
-	all := make([]*knapsackQueue, drawsTried)
+	all := make([]*knapsackQueue, chooseDraws)
 	for i := range all {
 		rng := rand.New(rand.NewPCG(q.params.Queue.Look.Seed, uint64(i)))
 		jobs := slices.Clone(q.jobs)
@@ -89,8 +89,8 @@ func (q *knapsackQueue) drawOutcomes() ([]*knapsackQueue, error) {
 			return nil, err
 		}
 		drawn.params, drawn.response = q.params, q.response
-		if q.clocked() {
-			if err := trace.ClockKnapsack(jobs, drawn.predicted, drawn.truth, q.response); err != nil {
+		if q.hasClocks() {
+			if err := trace.ClockKnapsack(jobs, drawn.predicted, drawn.actual, q.response); err != nil {
 				return nil, err
 			}
 		}
@@ -101,11 +101,11 @@ func (q *knapsackQueue) drawOutcomes() ([]*knapsackQueue, error) {
 
 // tryCandidates plays every policy on every draw, with less work for each
 // decision than later. Who waits where nobody does under simple is out.
-func tryCandidates(ctx context.Context, drawn []*knapsackQueue, policies []string, done func()) ([]tried, error) {
-	played := append(make([]string, 0, 1+len(policies)), drawn[0].simple())
+func tryCandidates(ctx context.Context, drawn []*knapsackQueue, policies []string, done func()) ([]trialResult, error) {
+	played := append(make([]string, 0, 1+len(policies)), drawn[0].referencePolicy())
 	for _, text := range policies {
-		if strings.HasPrefix(text, usualPolicy) {
-			text += futuresTried
+		if strings.HasPrefix(text, defaultQueuePolicy) {
+			text += trialFutures
 		}
 		played = append(played, text)
 	}
@@ -115,10 +115,10 @@ func tryCandidates(ctx context.Context, drawn []*knapsackQueue, policies []strin
 	}
 	waits := func(s *report.QueueSum) bool { return s.TotalWait > 0 }
 	simple := sums[:len(drawn)]
-	all := make([]tried, 0, len(policies))
+	all := make([]trialResult, 0, len(policies))
 	for list := range slices.Chunk(sums[len(drawn):], len(drawn)) {
 		x := againstSimple(policies[len(all)], list, simple)
-		x.Longest = ratio(longest(list), longest(simple))
+		x.Longest = ratioOrOne(sumLongestWaits(list), sumLongestWaits(simple))
 		if slices.ContainsFunc(list, waits) && !slices.ContainsFunc(simple, waits) {
 			x.Wait = math.Inf(1)
 		}
@@ -127,24 +127,24 @@ func tryCandidates(ctx context.Context, drawn []*knapsackQueue, policies []strin
 	return all, nil
 }
 
-// longest adds up the longest waits.
-func longest(list []*report.QueueSum) (seconds float64) {
+// sumLongestWaits adds up the longest waits.
+func sumLongestWaits(list []*report.QueueSum) (seconds float64) {
 	for _, s := range list {
 		seconds += s.LongestWait
 	}
 	return seconds
 }
 
-// leastSum is the place of the policy to choose; the first one is the usual one.
-func leastSum(all []tried) int {
+// bestTrial is the place of the policy to choose; the first one is the usual one.
+func bestTrial(all []trialResult) int {
 	best, least := 0, math.Inf(1)
 	for i := range all {
 		x := &all[i]
 		sum := x.Energy + x.Wait
 		switch {
-		case x.Longest > longestTried:
+		case x.Longest > maxLongestWait:
 			continue
-		case i > 0 && strings.HasPrefix(x.Policy, usualPolicy):
+		case i > 0 && strings.HasPrefix(x.Policy, defaultQueuePolicy):
 			sum += marginWeight
 		case i > 0:
 			sum += marginRule

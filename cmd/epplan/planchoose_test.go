@@ -86,17 +86,17 @@ func TestTheChoiceFollowsFromTheSeed(t *testing.T) {
 func TestTheLeastSumWinsWithinTheLongestWait(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		all  []tried
+		all  []trialResult
 		want int
 	}{
-		{"least sum", []tried{{Energy: 1, Wait: 1, Longest: 1}, {Energy: 0.5, Wait: 0.9, Longest: 1}}, 1},
-		{"waits too long", []tried{{Energy: 1, Wait: 1, Longest: 1}, {Energy: 0.5, Wait: 0.9, Longest: 3.1}}, 0},
-		{"the usual one waits too long", []tried{{Energy: 0.2, Wait: 1, Longest: 3.1}, {Energy: 1, Wait: 1, Longest: 1}}, 1},
-		{"near tie", []tried{{Energy: 0.7, Wait: 0.6, Longest: 1}, {Policy: "lookahead,weight=0", Energy: 0.69, Wait: 0.6, Longest: 1}}, 0},
-		{"another weight", []tried{{Energy: 0.7, Wait: 0.6, Longest: 1}, {Policy: "lookahead,weight=0", Energy: 0.66, Wait: 0.6, Longest: 1}}, 1},
-		{"another rule", []tried{{Energy: 0.7, Wait: 0.6, Longest: 1}, {Policy: "value", Energy: 0.66, Wait: 0.6, Longest: 1}}, 0},
+		{"least sum", []trialResult{{Energy: 1, Wait: 1, Longest: 1}, {Energy: 0.5, Wait: 0.9, Longest: 1}}, 1},
+		{"waits too long", []trialResult{{Energy: 1, Wait: 1, Longest: 1}, {Energy: 0.5, Wait: 0.9, Longest: 3.1}}, 0},
+		{"the usual one waits too long", []trialResult{{Energy: 0.2, Wait: 1, Longest: 3.1}, {Energy: 1, Wait: 1, Longest: 1}}, 1},
+		{"near tie", []trialResult{{Energy: 0.7, Wait: 0.6, Longest: 1}, {Policy: "lookahead,weight=0", Energy: 0.69, Wait: 0.6, Longest: 1}}, 0},
+		{"another weight", []trialResult{{Energy: 0.7, Wait: 0.6, Longest: 1}, {Policy: "lookahead,weight=0", Energy: 0.66, Wait: 0.6, Longest: 1}}, 1},
+		{"another rule", []trialResult{{Energy: 0.7, Wait: 0.6, Longest: 1}, {Policy: "value", Energy: 0.66, Wait: 0.6, Longest: 1}}, 0},
 	} {
-		if got := leastSum(c.all); got != c.want {
+		if got := bestTrial(c.all); got != c.want {
 			t.Errorf("%s: %d chosen, want %d", c.name, got, c.want)
 		}
 	}

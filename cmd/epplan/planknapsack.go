@@ -46,7 +46,7 @@ func (t *terminal) planKnapsack(c *cli.Context) error {
 		return err
 	}
 	result.Among = among
-	if simple := q.simple(); text != simple {
+	if simple := q.referencePolicy(); text != simple {
 		compared, err := q.solve(c.Context, simple)
 		if err != nil {
 			return err
@@ -60,7 +60,7 @@ func (t *terminal) planKnapsack(c *cli.Context) error {
 		case c.Bool("csv"):
 			return report.WriteQueueCSV(w, result)
 		}
-		return report.WriteQueueTable(w, result, t.text(c.Int("rows")))
+		return report.WriteQueueTable(w, result, t.textOptions(c.Int("rows")))
 	})
 	if err != nil {
 		return err
@@ -73,12 +73,12 @@ func (t *terminal) planKnapsack(c *cli.Context) error {
 
 // knapsackQueue is a queue with its GPUs and the numbers of the policies.
 type knapsackQueue struct {
-	model            trace.EnergyModel
-	jobs             []trace.KnapsackJob
-	pool             *trace.KnapsackPool
-	predicted, truth *planner.Problem
-	params           policy.Params
-	response         clockResponse // nil: clocks aren't chosen
+	model             trace.EnergyModel
+	jobs              []trace.KnapsackJob
+	pool              *trace.KnapsackPool
+	predicted, actual *planner.Problem
+	params            policy.Params
+	response          clockResponse // nil: clocks aren't chosen
 }
 
 // clockResponse is how a job type responds to the clocks of a GPU model.
@@ -104,7 +104,7 @@ func (t *terminal) knapsackQueue(c *cli.Context) (*knapsackQueue, error) {
 	if err != nil {
 		return nil, err
 	}
-	jobs, err := parse(t, c.Args().First(), func(r io.Reader, name string) ([]trace.KnapsackJob, error) {
+	jobs, err := parseFile(t, c.Args().First(), func(r io.Reader, name string) ([]trace.KnapsackJob, error) {
 		return trace.ReadKnapsack(r, name, model)
 	})
 	if err != nil {
@@ -114,18 +114,18 @@ func (t *terminal) knapsackQueue(c *cli.Context) (*knapsackQueue, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := t.clock(c, q); err != nil {
+	if err := t.enableClocks(c, q); err != nil {
 		return nil, err
 	}
 	if c.Bool("clairvoyant") {
-		q.predicted = q.truth
+		q.predicted = q.actual
 	}
 	return q, q.setParams(c)
 }
 
-// clock lets clocks be chosen where --models says how the job types respond to
+// enableClocks lets clocks be chosen where --models says how the job types respond to
 // them.
-func (t *terminal) clock(c *cli.Context, q *knapsackQueue) error {
+func (t *terminal) enableClocks(c *cli.Context, q *knapsackQueue) error {
 	models, err := t.models(c)
 	if err == nil && models == nil && c.IsSet("profiles") {
 		return usagef("--profiles says which clocks GPU models have, want --models too")
@@ -138,7 +138,7 @@ func (t *terminal) clock(c *cli.Context, q *knapsackQueue) error {
 		return err
 	}
 	q.response = newCatalog(profiles, models, nil).Workload
-	if err := trace.ClockKnapsack(q.jobs, q.predicted, q.truth, q.response); err != nil {
+	if err := trace.ClockKnapsack(q.jobs, q.predicted, q.actual, q.response); err != nil {
 		return fmt.Errorf("%s: %w", strings.Join(c.StringSlice("models"), ", "), err)
 	}
 	return nil
@@ -167,7 +167,7 @@ func newKnapsackQueue(model trace.EnergyModel, jobs []trace.KnapsackJob, pool *t
 	for i := range jobs {
 		q.params.Queue.Posted.Scale += float64(jobs[i].GPUs[0]) * jobs[i].Forecast[0].Seconds / float64(len(jobs))
 	}
-	q.predicted, q.truth, err = trace.KnapsackProblem(jobs, pool)
+	q.predicted, q.actual, err = trace.KnapsackProblem(jobs, pool)
 	return q, err
 }
 
@@ -178,7 +178,7 @@ func (t *terminal) knapsackPool(text string) (*trace.KnapsackPool, error) {
 		return nil, usagef("--cluster is %q, want FILE:NAME with --format %s: a table of clusters and which one it is", text, knapsackFormat)
 	}
 	file, name := text[:at], text[at+1:]
-	pools, err := parse(t, file, trace.ReadKnapsackPools)
+	pools, err := parseFile(t, file, trace.ReadKnapsackPools)
 	if err != nil {
 		return nil, fmt.Errorf("read clusters: %w", err)
 	}
@@ -210,12 +210,12 @@ func (q *knapsackQueue) setParams(c *cli.Context) error {
 	return nil
 }
 
-// clocked is whether clocks may be chosen.
-func (q *knapsackQueue) clocked() bool { return q.response != nil }
+// hasClocks is whether clocks may be chosen.
+func (q *knapsackQueue) hasClocks() bool { return q.response != nil }
 
-// simple is the policy that others are compared with: at default clocks.
-func (q *knapsackQueue) simple() string {
-	if q.clocked() {
+// referencePolicy is the policy that others are compared with: at default clocks.
+func (q *knapsackQueue) referencePolicy() string {
+	if q.hasClocks() {
 		return "simple,clocks=default"
 	}
 	return "simple"
@@ -227,26 +227,26 @@ func (q *knapsackQueue) solve(ctx context.Context, text string) (*report.QueueRe
 	if err != nil {
 		return nil, &usageError{msg: err.Error(), hint: "epplan compare --help lists the policies"}
 	}
-	plan, err := planner.Solve(ctx, q.predicted, pol, &planner.Options{Truth: q.truth})
+	plan, err := planner.Solve(ctx, q.predicted, pol, &planner.Options{Truth: q.actual})
 	if _, ok := errors.AsType[*planner.ClassError](err); ok && q.pool.At.Line > 0 {
 		return nil, fmt.Errorf("%s: cluster %s: %w", q.pool.At, q.pool.Name, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("plan: %w", err)
 	}
-	if err := planner.Check(q.truth, plan); err != nil {
+	if err := planner.Check(q.actual, plan); err != nil {
 		return nil, fmt.Errorf("the plan of policy %s is wrong, please report this: %w", pol.Name, err)
 	}
-	r := &report.QueueResult{Plan: plan, Problem: q.truth, Policy: text, Model: q.model.String(), Energy: make([]float64, len(q.jobs))}
+	r := &report.QueueResult{Plan: plan, Problem: q.actual, Policy: text, Model: q.model.String(), Energy: make([]float64, len(q.jobs))}
 	for i := range q.jobs {
-		r.Energy[i] = q.kWh(i, &plan.Assignments[i])
+		r.Energy[i] = q.jobKWh(i, &plan.Assignments[i])
 	}
 	return r, nil
 }
 
-// kWh is what a job took: with clocks as they are, what is known of the job itself.
-func (q *knapsackQueue) kWh(job int, a *planner.Assignment) float64 {
-	if !q.clocked() {
+// jobKWh is what a job took: with clocks as they are, what is known of the job itself.
+func (q *knapsackQueue) jobKWh(job int, a *planner.Assignment) float64 {
+	if !q.hasClocks() {
 		return q.jobs[job].True[a.Option].KWh
 	}
 	return (a.Point.Energy * dvfsmodel.Joule(q.jobs[job].GPUs[a.Option])).KWh()

@@ -25,10 +25,10 @@ import (
 // Slurm starts a SuspendProgram or ResumeProgram with a hostlist, as its own
 // user, and waits for neither; what the nodes do tells it whether they came.
 const (
-	powerAtOnce = 16                     // site's programs that run side by side
-	powerNode   = time.Minute            // of a node, unless --each says otherwise
-	powerTold   = 500 * time.Millisecond // of telling epd
-	maxComplain = 4 << 10                // bytes of what a site's program prints
+	powerParallel      = 16                     // site's programs that run side by side
+	nodePowerTimeout   = time.Minute            // of a node, unless --each says otherwise
+	powerNotifyTimeout = 500 * time.Millisecond // of telling epd
+	maxErrorOutput     = 4 << 10                // bytes of what a site's program prints
 )
 
 func (t *terminal) suspendCommand() *cli.Command {
@@ -50,7 +50,7 @@ func (t *terminal) powerCommand(name, usage string) *cli.Command {
 			"Example: epplan " + name + " 'gpu[01-03]' --run /bin/true",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "run", Usage: "absolute `PATH` of the program that switches one node", DefaultText: "none: nodes are printed"},
-			&cli.DurationFlag{Name: "each", Usage: "`TIME` after which a node's program is ended", Value: powerNode},
+			&cli.DurationFlag{Name: "each", Usage: "`TIME` after which a node's program is ended", Value: nodePowerTimeout},
 			&cli.StringFlag{Name: "socket", Usage: "`PATH` of the controller's socket", Value: defaultSubmitSocket, EnvVars: []string{"EPPLAN_SUBMIT_SOCKET"}},
 			dryrun.Flag(),
 		},
@@ -59,7 +59,7 @@ func (t *terminal) powerCommand(name, usage string) *cli.Command {
 }
 
 func (t *terminal) power(c *cli.Context, what string) error {
-	if err := takes(c, 1, 1, "a hostlist such as gpu[01-03]"); err != nil {
+	if err := checkArgs(c, 1, 1, "a hostlist such as gpu[01-03]"); err != nil {
 		return err
 	}
 	nodes, err := slurm.ExpandHostlist(c.Args().First())
@@ -92,9 +92,9 @@ func (t *terminal) power(c *cli.Context, what string) error {
 	}
 	news := epdapi.PowerNews{What: what, Nodes: nodes}
 	if program != "" {
-		news.Failed = runEach(c.Context, program, nodes, c.Duration("each"))
+		news.Failed = runOnNodes(c.Context, program, nodes, c.Duration("each"))
 	}
-	t.tellPower(c, &news)
+	t.reportPower(c, &news)
 	for _, node := range nodes {
 		if why, failed := news.Failed[node]; failed {
 			t.message("warning", node+": "+why)
@@ -117,24 +117,24 @@ func powerSteps(what, program string, nodes []string) []string {
 	return append(steps, "tell epd of the "+what+" of "+strings.Join(nodes, ", "))
 }
 
-// tellPower tells epd; one that isn't there is no reason to leave nodes on.
-func (t *terminal) tellPower(c *cli.Context, news *epdapi.PowerNews) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context), powerTold)
+// reportPower tells epd; one that isn't there is no reason to leave nodes on.
+func (t *terminal) reportPower(c *cli.Context, news *epdapi.PowerNews) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context), powerNotifyTimeout)
 	defer cancel()
 	if err := epdapi.New(c.String("socket")).Power(ctx, news); err != nil {
 		t.message("warning", "epd isn't told: "+err.Error())
 	}
 }
 
-// runEach runs a program for each node and says which failed, and why.
-func runEach(ctx context.Context, program string, nodes []string, bound time.Duration) map[string]string {
+// runOnNodes runs a program for each node and says which failed, and why.
+func runOnNodes(ctx context.Context, program string, nodes []string, bound time.Duration) map[string]string {
 	var mu sync.Mutex
 	failed := make(map[string]string)
 	var group errgroup.Group
-	group.SetLimit(powerAtOnce)
+	group.SetLimit(powerParallel)
 	for _, node := range nodes {
 		group.Go(func() error {
-			if err := runNode(ctx, program, node, bound); err != nil {
+			if err := runOnNode(ctx, program, node, bound); err != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				failed[node] = err.Error()
@@ -146,9 +146,9 @@ func runEach(ctx context.Context, program string, nodes []string, bound time.Dur
 	return failed
 }
 
-// runNode runs a program for a node. It is ended with all that it started when
+// runOnNode runs a program for a node. It is ended with all that it started when
 // its time is over.
-func runNode(ctx context.Context, program, node string, bound time.Duration) error {
+func runOnNode(ctx context.Context, program, node string, bound time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, node) //nolint:gosec // the administrator's own program, a node's name
@@ -158,7 +158,7 @@ func runNode(ctx context.Context, program, node string, bound time.Duration) err
 			cmd.Env = append(cmd.Env, v)
 		}
 	}
-	said := &tail{}
+	said := &tailBuffer{}
 	cmd.Stdout, cmd.Stderr = said, said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
@@ -176,23 +176,23 @@ func runNode(ctx context.Context, program, node string, bound time.Duration) err
 	return err
 }
 
-// tail keeps the end of what a program prints.
-type tail struct {
+// tailBuffer keeps the end of what a program prints.
+type tailBuffer struct {
 	mu   sync.Mutex
 	text []byte
 }
 
 // Write implements io.Writer.
-func (t *tail) Write(p []byte) (int, error) {
+func (t *tailBuffer) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.text = append(t.text, p[max(0, len(p)-maxComplain):]...)
-	t.text = t.text[max(0, len(t.text)-maxComplain):]
+	t.text = append(t.text, p[max(0, len(p)-maxErrorOutput):]...)
+	t.text = t.text[max(0, len(t.text)-maxErrorOutput):]
 	return len(p), nil
 }
 
 // String is the last line.
-func (t *tail) String() string {
+func (t *tailBuffer) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	text := bytes.TrimSpace(t.text)

@@ -58,7 +58,7 @@ func (t *terminal) predictCommand() *cli.Command {
 }
 
 func (t *terminal) predict(c *cli.Context) error {
-	if err := takes(c, 0, 0, "none"); err != nil {
+	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}
 	for _, flag := range []string{"train", "test"} {
@@ -87,13 +87,13 @@ func (t *terminal) predict(c *cli.Context) error {
 // predictHistory predicts jobs from those that ended before.
 func (t *terminal) predictHistory(c *cli.Context, target predict.Target) error {
 	columns := predict.Columns{Owner: c.String("owner"), Name: c.String("name")}
-	train, err := parse(t, c.String("train"), func(r io.Reader, name string) (*predict.Table, error) {
+	train, err := parseFile(t, c.String("train"), func(r io.Reader, name string) (*predict.Table, error) {
 		return predict.ReadTable(r, name, columns, nil)
 	})
 	if err != nil {
 		return err
 	}
-	test, err := parse(t, c.String("test"), func(r io.Reader, name string) (*predict.Table, error) {
+	test, err := parseFile(t, c.String("test"), func(r io.Reader, name string) (*predict.Table, error) {
 		return predict.ReadTable(r, name, columns, &train.Layout)
 	})
 	if err != nil {
@@ -106,7 +106,7 @@ func (t *terminal) predictHistory(c *cli.Context, target predict.Target) error {
 	if err != nil {
 		return err
 	}
-	p := &predicted{target: target, predictions: predictions, truths: make([]float64, len(test.Jobs))}
+	p := &predictionSet{target: target, predictions: predictions, truths: make([]float64, len(test.Jobs))}
 	for i := range test.Jobs {
 		p.ids = append(p.ids, test.Jobs[i].ID)
 		p.truths[i] = test.Outcomes[i].Of(target)
@@ -114,13 +114,13 @@ func (t *terminal) predictHistory(c *cli.Context, target predict.Target) error {
 	return t.printPredicted(c, p)
 }
 
-// predicted are predictions of jobs, to be printed.
-type predicted struct {
+// predictionSet are predictions of jobs, to be printed.
+type predictionSet struct {
 	target      predict.Target
 	ids         []string
 	predictions []predict.Prediction
 	truths      []float64 // NaN: not known
-	strange     []probe.Strangeness
+	strangeness []probe.Strangeness
 	aligned     []string // jobs that were predicted from a rewrite
 }
 
@@ -137,7 +137,7 @@ type predictedJob struct {
 	Aligned bool `json:"aligned,omitempty"`
 }
 
-func (t *terminal) printPredicted(c *cli.Context, p *predicted) error {
+func (t *terminal) printPredicted(c *cli.Context, p *predictionSet) error {
 	switch {
 	case c.Bool("csv"):
 		return t.print(p.writeCSV)
@@ -146,8 +146,8 @@ func (t *terminal) printPredicted(c *cli.Context, p *predicted) error {
 		for i := range jobs {
 			q := &p.predictions[i]
 			jobs[i] = predictedJob{ID: p.ids[i], Value: q.Value, Low: q.Low, High: q.High, Rung: string(q.Rung)}
-			if p.strange != nil {
-				jobs[i].Out, jobs[i].Score = &p.strange[i].Out, &p.strange[i].Score
+			if p.strangeness != nil {
+				jobs[i].Out, jobs[i].Score = &p.strangeness[i].Out, &p.strangeness[i].Score
 				jobs[i].Aligned = slices.Contains(p.aligned, p.ids[i])
 			}
 		}
@@ -161,12 +161,12 @@ func (t *terminal) printPredicted(c *cli.Context, p *predicted) error {
 		if _, err := io.WriteString(w, p.summary()+"\n"); err != nil {
 			return err
 		}
-		return p.table().WriteText(w, t.text(c.Int("rows")))
+		return p.table().WriteText(w, t.textOptions(c.Int("rows")))
 	})
 }
 
 // table is a row for each prediction, for people.
-func (p *predicted) table() *report.Table {
+func (p *predictionSet) table() *report.Table {
 	unit := p.target.Unit()
 	columns := []report.Column{
 		{Head: "job", Left: true, Max: longestID}, {Head: p.target.String(), Note: unit}, {Head: "from", Note: unit}, {Head: "to", Note: unit}, {Head: "by", Left: true},
@@ -184,22 +184,22 @@ func (p *predicted) table() *report.Table {
 // longestID is how much of a job's id the table shows, characters.
 const longestID = 32
 
-func (p *predicted) writeCSV(w io.Writer) error {
+func (p *predictionSet) writeCSV(w io.Writer) error {
 	rows := csv.NewWriter(w)
 	header := []string{"job_id", "value", "lo", "hi", "rung"}
-	if p.strange != nil {
+	if p.strangeness != nil {
 		header = append(header, "ood", "ood_score")
 	}
 	_ = rows.Write(header) // Error reports it below
 	for i, id := range p.ids {
 		q := &p.predictions[i]
 		row := []string{queue.EscapeFormula(id), significant(q.Value), significant(q.Low), significant(q.High), string(q.Rung)}
-		if p.strange != nil {
+		if p.strangeness != nil {
 			out := "0"
-			if p.strange[i].Out {
+			if p.strangeness[i].Out {
 				out = "1"
 			}
-			row = append(row, out, significant(p.strange[i].Score))
+			row = append(row, out, significant(p.strangeness[i].Score))
 		}
 		_ = rows.Write(row)
 	}
@@ -211,44 +211,44 @@ func (p *predicted) writeCSV(w io.Writer) error {
 func significant(v float64) string { return strconv.FormatFloat(v, 'g', 9, 64) }
 
 // summary is what the predictions amount to, for people.
-func (p *predicted) summary() string {
+func (p *predictionSet) summary() string {
 	var b strings.Builder
-	row(&b, "Predicted", "%s of %s", p.target, counted(len(p.ids), "job"))
+	writeRow(&b, "Predicted", "%s of %s", p.target, plural(len(p.ids), "job"))
 	rungs := make(map[predict.Rung]int)
 	for i := range p.predictions {
 		rungs[p.predictions[i].Rung]++
 	}
 	for _, rung := range []predict.Rung{predict.Repeat, predict.Similar, predict.Code, predict.Prior} {
 		if n := rungs[rung]; n > 0 {
-			row(&b, "  "+string(rung), "%s", report.FormatCount(n))
+			writeRow(&b, "  "+string(rung), "%s", report.FormatCount(n))
 		}
 	}
-	if p.strange != nil {
+	if p.strangeness != nil {
 		out := 0
-		for i := range p.strange {
-			if p.strange[i].Out {
+		for i := range p.strangeness {
+			if p.strangeness[i].Out {
 				out++
 			}
 		}
-		row(&b, "Strange", "%d, unlike anything learnt from", out)
+		writeRow(&b, "Strange", "%d, unlike anything learnt from", out)
 		if n := len(p.aligned); n > 0 {
-			row(&b, "  aligned", "%d of them, predicted from a rewrite", n)
+			writeRow(&b, "  aligned", "%d of them, predicted from a rewrite", n)
 		}
 	}
 	s := predict.Judge(p.predictions, p.truths)
 	if s.Jobs == 0 {
-		row(&b, "Truth", "not known")
+		writeRow(&b, "Truth", "not known")
 		return b.String()
 	}
-	row(&b, "Truth", "known of %s", counted(s.Jobs, "job"))
-	row(&b, "  mean", "%s %s off", fixed(s.MeanAbsoluteError, places(s.MeanAbsoluteError)), p.target.Unit())
-	row(&b, "  median", "%s of the truth off", report.FormatPercent(s.MedianRelativeError))
-	row(&b, "  inside", "%s of the truths lie within their interval", report.FormatPercent(s.Coverage))
+	writeRow(&b, "Truth", "known of %s", plural(s.Jobs, "job"))
+	writeRow(&b, "  mean", "%s %s off", fixed(s.MeanAbsoluteError, decimalPlaces(s.MeanAbsoluteError)), p.target.Unit())
+	writeRow(&b, "  median", "%s of the truth off", report.FormatPercent(s.MedianRelativeError))
+	writeRow(&b, "  inside", "%s of the truths lie within their interval", report.FormatPercent(s.Coverage))
 	return b.String()
 }
 
-// places is how many decimals show a number to four figures.
-func places(v float64) int {
+// decimalPlaces is how many decimals show a number to four figures.
+func decimalPlaces(v float64) int {
 	if !(v > 0) {
 		return 0
 	}

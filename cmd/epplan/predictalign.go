@@ -15,10 +15,10 @@ const styleExamples = 3
 
 // aligner has sources rewritten that are unlike all that was learnt from.
 type aligner struct {
-	terminal *terminal
-	client   *align.Client
-	embed    embedOne
-	gone     bool // the server gives no answers
+	terminal    *terminal
+	client      *align.Client
+	embed       embedFunc
+	unreachable bool // the server gives no answers
 }
 
 // aligner is the one that is asked for; nil: none is.
@@ -39,7 +39,7 @@ func (t *terminal) aligner(c *cli.Context) (*aligner, error) {
 // align is the embedding of a rewrite that passed; nil: none did, and a warning says
 // why. The error is that of an interruption.
 func (a *aligner) align(ctx context.Context, id, text string, e []float64, distances *probe.Distances, learnt []string) ([]float64, error) {
-	if a.gone {
+	if a.unreachable {
 		return nil, nil //nolint:nilnil // as above
 	}
 	var examples []string
@@ -59,7 +59,7 @@ func (a *aligner) align(ctx context.Context, id, text string, e []float64, dista
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case err != nil:
-		a.gone = errors.Is(err, align.ErrUnavailable)
+		a.unreachable = errors.Is(err, align.ErrUnavailable)
 		a.terminal.message("warning", "job "+id+" is predicted from its source as it is: "+err.Error())
 		return nil, nil //nolint:nilnil // as above
 	case result.Text == "":

@@ -21,18 +21,18 @@ import (
 	"github.com/epplan/epplan/queue"
 )
 
-// mostSource is how much of a source file is read.
-const mostSource = 1 << 20
+// maxSourceBytes is how much of a source file is read.
+const maxSourceBytes = 1 << 20
 
 // codeTable are jobs by their source files.
 type codeTable struct {
-	name    string
-	ids     []string
-	texts   []string
-	binary  []bool
-	values  []float64 // NaN: not known
-	unusual []bool    // said to be out of distribution: not learnt from
-	lines   []int
+	name              string
+	ids               []string
+	texts             []string
+	binary            []bool
+	values            []float64 // NaN: not known
+	outOfDistribution []bool    // said to be out of distribution: not learnt from
+	lines             []int
 }
 
 // predictCode predicts jobs from their source code.
@@ -67,10 +67,10 @@ func (t *terminal) predictCode(c *cli.Context, target predict.Target) error {
 	return t.predictEmbedded(c, target, set, train, test, aligner)
 }
 
-// embedOne is the embedding of a text.
-type embedOne func(ctx context.Context, text string) ([]float64, error)
+// embedFunc is the embedding of a text.
+type embedFunc func(ctx context.Context, text string) ([]float64, error)
 
-func builtIn(_ context.Context, text string) ([]float64, error) {
+func builtInEmbedding(_ context.Context, text string) ([]float64, error) {
 	return source.Embed(source.Read(text)), nil
 }
 
@@ -82,7 +82,7 @@ func (t *terminal) predictEmbedded(c *cli.Context, target predict.Target, set *p
 	set.Embeddings = nil
 	var learnt []string
 	for i, e := range all {
-		if !train.unusual[i] && !train.binary[i] {
+		if !train.outOfDistribution[i] && !train.binary[i] {
 			learnt = append(learnt, train.texts[i])
 			set.Embeddings, set.Values = append(set.Embeddings, e), append(set.Values, train.values[i])
 		}
@@ -95,7 +95,7 @@ func (t *terminal) predictEmbedded(c *cli.Context, target predict.Target, set *p
 	if err != nil {
 		return fmt.Errorf("%s: %w", train.name, err)
 	}
-	p := &predicted{target: target, ids: test.ids, truths: test.values}
+	p := &predictionSet{target: target, ids: test.ids, truths: test.values}
 	for i, e := range tested {
 		estimate := fitted.Estimate(e)
 		p.predictions = append(p.predictions, predict.Prediction{
@@ -111,28 +111,28 @@ func (t *terminal) predictEmbedded(c *cli.Context, target predict.Target, set *p
 			if rewritten != nil {
 				estimate = fitted.Estimate(rewritten)
 				p.predictions[i].Value, p.predictions[i].Low, p.predictions[i].High = estimate.Value, estimate.Low, estimate.High
-				p.strange, p.aligned = append(p.strange, strange), append(p.aligned, test.ids[i])
+				p.strangeness, p.aligned = append(p.strangeness, strange), append(p.aligned, test.ids[i])
 				continue
 			}
 		}
 		if q := &p.predictions[i]; strange.Out { // anything that was seen could happen
 			q.Low, q.High = min(q.Low, slices.Min(set.Values)), max(q.High, slices.Max(set.Values))
 		}
-		p.strange = append(p.strange, strange)
+		p.strangeness = append(p.strangeness, strange)
 	}
 	return t.printPredicted(c, p)
 }
 
 // embed puts the embeddings of two tables into a set: from a server where one is
 // asked, else the built-in ones.
-func (t *terminal) embed(c *cli.Context, train, test *codeTable, set *probe.Set) (embedOne, error) {
+func (t *terminal) embed(c *cli.Context, train, test *codeTable, set *probe.Set) (embedFunc, error) {
 	texts := slices.Concat(train.texts, test.texts)
 	if !c.IsSet("embeddings") {
 		set.Style = source.Style
 		for _, text := range texts {
 			set.Embeddings = append(set.Embeddings, source.Embed(source.Read(text)))
 		}
-		return builtIn, nil
+		return builtInEmbedding, nil
 	}
 	client, err := embed.New(&embed.Options{
 		URL: c.String("embeddings"), Hosts: c.StringSlice("allow-host"), Model: c.String("embedding-model"),
@@ -159,7 +159,7 @@ func (t *terminal) embed(c *cli.Context, train, test *codeTable, set *probe.Set)
 	for _, text := range texts {
 		set.Embeddings = append(set.Embeddings, source.Embed(source.Read(text)))
 	}
-	return builtIn, nil
+	return builtInEmbedding, nil
 }
 
 // readCode reads a table with the columns job_id and file, and the source files.
@@ -172,7 +172,7 @@ func (t *terminal) readCode(c *cli.Context, name, folder string, target predict.
 	default:
 		columns = []string{"time_" + gpu + "_s", target.Column()}
 	}
-	table, err := parse(t, name, func(r io.Reader, name string) (*codeTable, error) {
+	table, err := parseFile(t, name, func(r io.Reader, name string) (*codeTable, error) {
 		return readCodeTable(r, name, columns, values)
 	})
 	if err != nil {
@@ -180,7 +180,7 @@ func (t *terminal) readCode(c *cli.Context, name, folder string, target predict.
 	}
 	root, err := os.OpenRoot(folder)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", folder, cause(err))
+		return nil, fmt.Errorf("%s: %w", folder, withoutPath(err))
 	}
 	defer func() { _ = root.Close() }() // only read
 	return table, t.readSources(c.Context, table, root)
@@ -196,10 +196,10 @@ func (t *terminal) readSources(ctx context.Context, table *codeTable, root *os.R
 		}
 		data, err := readSource(root, file)
 		if err != nil {
-			return fmt.Errorf("%s:%d: file %q: %w", table.name, table.lines[i], file, cause(err))
+			return fmt.Errorf("%s:%d: file %q: %w", table.name, table.lines[i], file, withoutPath(err))
 		}
-		if len(data) > mostSource {
-			data = data[:mostSource]
+		if len(data) > maxSourceBytes {
+			data = data[:maxSourceBytes]
 			cut++
 		}
 		if table.binary[i] = bytes.IndexByte(data, 0) >= 0; table.binary[i] {
@@ -209,7 +209,7 @@ func (t *terminal) readSources(ctx context.Context, table *codeTable, root *os.R
 		table.texts[i] = string(data)
 	}
 	if cut > 0 {
-		t.message("warning", fmt.Sprintf("%s: of %s only the first %d bytes are read", table.name, counted(cut, "file"), mostSource))
+		t.message("warning", fmt.Sprintf("%s: of %s only the first %d bytes are read", table.name, plural(cut, "file"), maxSourceBytes))
 	}
 	return nil
 }
@@ -228,7 +228,7 @@ func readSource(root *os.Root, file string) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }() // only read
-	return io.ReadAll(io.LimitReader(f, mostSource+1))
+	return io.ReadAll(io.LimitReader(f, maxSourceBytes+1))
 }
 
 // readCodeTable reads a table; texts are files' names for now.
@@ -275,7 +275,7 @@ func readCodeTable(r io.Reader, name string, valueColumns []string, values bool)
 		}
 		table.ids, table.texts, table.lines = append(table.ids, row[id]), append(table.texts, row[file]), append(table.lines, line)
 		table.values = append(table.values, v)
-		table.unusual = append(table.unusual, ood >= 0 && row[ood] == "1")
+		table.outOfDistribution = append(table.outOfDistribution, ood >= 0 && row[ood] == "1")
 	}
 	table.binary = make([]bool, len(table.ids))
 	return table, nil

@@ -34,7 +34,7 @@ func (t *terminal) profileCommand() *cli.Command {
 }
 
 func (t *terminal) profile(c *cli.Context) error {
-	if err := takes(c, 0, 1, "a workload at most"); err != nil {
+	if err := checkArgs(c, 0, 1, "a workload at most"); err != nil {
 		return err
 	}
 	workload := c.Args().First()
@@ -86,7 +86,7 @@ func profileTable(list []epdapi.WorkloadProfile) *report.Table {
 		}
 		rows[i] = []report.Value{
 			report.Text(p.Workload), report.NonEmpty(p.LastJob.Name), report.NonEmpty(p.LastJob.User), report.Text(p.GPUModel), report.Count(p.Runs), known(p.TimeS.Mean),
-			known(average(p.Mean)), known(p.PeakMem.Mean / perGiB), report.Text(line), report.Text(p.Unknown),
+			known(average(p.Mean)), known(p.PeakMem.Mean / bytesPerGiB), report.Text(line), report.Text(p.Unknown),
 		}
 	}
 	return &report.Table{
@@ -109,41 +109,41 @@ func profileTable(list []epdapi.WorkloadProfile) *report.Table {
 // listedPoints is how many characters of a list a series takes.
 const listedPoints = 16
 
-const perGiB = 1 << 30
+const bytesPerGiB = 1 << 30
 
 // writeProfile is all that is known of a profile.
 func writeProfile(b *strings.Builder, p *epdapi.WorkloadProfile) {
 	fmt.Fprintf(b, "Workload %s on %s\n", printable(p.Workload), orDash(p.GPUModel))
 	if p.LastJob.ID != 0 {
-		row(b, "  last job", "%s", printable(p.LastJob.WordsOf(p.Workload)))
+		writeRow(b, "  last job", "%s", printable(p.LastJob.WordsOf(p.Workload)))
 	}
-	row(b, "  rests on", "%s that had their GPUs alone; recorded: %d alone, %d beside others", counted(p.Runs, "run"), p.Alone, p.Shared)
+	writeRow(b, "  rests on", "%s that had their GPUs alone; recorded: %d alone, %d beside others", plural(p.Runs, "run"), p.Alone, p.Shared)
 	if p.Unknown != "" {
-		row(b, "  not known", "%s", printable(p.Unknown))
+		writeRow(b, "  not known", "%s", printable(p.Unknown))
 	}
 	if p.Runs == 0 {
 		return
 	}
-	row(b, "  time", "%s at default clocks%s", report.FormatSeconds(p.TimeS.Mean), nextRun(&p.TimeS, report.FormatSeconds))
-	inGiB := func(bytes float64) string { return fmt.Sprintf("%.1f GiB", bytes/perGiB) }
-	row(b, "  memory", "%s of %s%s", inGiB(p.PeakMem.Mean), inGiB(float64(p.MemTotal)), nextRun(&p.PeakMem, inGiB))
-	row(b, "  used", "%s of the time", report.FormatPercent(average(p.Mean)))
+	writeRow(b, "  time", "%s at default clocks%s", report.FormatSeconds(p.TimeS.Mean), intervalText(&p.TimeS, report.FormatSeconds))
+	inGiB := func(bytes float64) string { return fmt.Sprintf("%.1f GiB", bytes/bytesPerGiB) }
+	writeRow(b, "  memory", "%s of %s%s", inGiB(p.PeakMem.Mean), inGiB(float64(p.MemTotal)), intervalText(&p.PeakMem, inGiB))
+	writeRow(b, "  used", "%s of the time", report.FormatPercent(average(p.Mean)))
 	for _, part := range []struct {
 		head   string
 		values []float64
 	}{{"  at most", p.High}, {"  mean", p.Mean}, {"  at least", p.Low}} {
 		if line := profileLine(part.values, share.Slots); line != "" {
-			row(b, part.head, "%s", line)
+			writeRow(b, part.head, "%s", line)
 		}
 	}
-	row(b, "", "each for %s", report.FormatSeconds(p.TimeS.Mean/share.Slots))
+	writeRow(b, "", "each for %s", report.FormatSeconds(p.TimeS.Mean/share.Slots))
 	for _, phase := range p.Phases {
-		row(b, "  phase", "%s to %s: %s", report.FormatPercent(phase.From), report.FormatPercent(phase.To), report.FormatPercent(phase.Utilisation))
+		writeRow(b, "  phase", "%s to %s: %s", report.FormatPercent(phase.From), report.FormatPercent(phase.To), report.FormatPercent(phase.Utilisation))
 	}
 }
 
-// nextRun is an interval as text; empty where there is none.
-func nextRun(v *share.Interval, format func(float64) string) string {
+// intervalText is an interval as text; empty where there is none.
+func intervalText(v *share.Interval, format func(float64) string) string {
 	low, known := v.Low.Get()
 	if !known {
 		return ""

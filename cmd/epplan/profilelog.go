@@ -65,7 +65,7 @@ func (t *terminal) writeProfileLog(name string, list []epdapi.WorkloadProfile) e
 		}
 	}
 	if known == 0 {
-		return &hintedError{err: fmt.Errorf("none of %s is known, want one that is", counted(len(list), "workload")), hint: "epplan profile says what is missing"}
+		return &hintedError{err: fmt.Errorf("none of %s is known, want one that is", plural(len(list), "workload")), hint: "epplan profile says what is missing"}
 	}
 	err := t.write(name, func(w io.Writer) error {
 		out := csv.NewWriter(w)
@@ -74,7 +74,7 @@ func (t *terminal) writeProfileLog(name string, list []epdapi.WorkloadProfile) e
 			decimal := func(x float64, digits int) string { return strconv.FormatFloat(x, 'f', digits, 64) }
 			_ = out.Write([]string{
 				decimal(s.timeS, 3), printable(s.profile.Workload), strconv.Itoa(s.gpu),
-				decimal(100*min(1, max(0, s.util)), 2), decimal(s.profile.PeakMem.High.Or(s.profile.PeakMem.Mean)/perGiB, 3),
+				decimal(100*min(1, max(0, s.util)), 2), decimal(s.profile.PeakMem.High.Or(s.profile.PeakMem.Mean)/bytesPerGiB, 3),
 			})
 		}
 		out.Flush()
@@ -83,9 +83,9 @@ func (t *terminal) writeProfileLog(name string, list []epdapi.WorkloadProfile) e
 	if err != nil {
 		return err
 	}
-	t.message("note", counted(known, "workload")+" written, as if each had run once, from time 0 on")
+	t.message("note", plural(known, "workload")+" written, as if each had run once, from time 0 on")
 	if unknown := len(list) - known; unknown > 0 {
-		t.message("note", counted(unknown, "workload that isn't", "workloads that aren't")+" known left out")
+		t.message("note", plural(unknown, "workload that isn't", "workloads that aren't")+" known left out")
 	}
 	return nil
 }

@@ -25,10 +25,10 @@ func (t *terminal) reloadCommand() *cli.Command {
 }
 
 func (t *terminal) reload(c *cli.Context) error {
-	if err := takes(c, 0, 0, "none"); err != nil {
+	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}
-	if stop, err := wouldReload(c); stop {
+	if stop, err := dryRunReload(c); stop {
 		return err
 	}
 	answer, err := ask(c, controllerFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.Reloaded, error) { return epd.Reload(ctx) })
@@ -50,8 +50,8 @@ func (t *terminal) reload(c *cli.Context) error {
 	return t.printText("configuration " + printable(answer.Version) + " in force, before it was " + printable(answer.Before) + "\n")
 }
 
-// refused tells whether epd answered with a status.
-func refused(err error, status int) bool {
+// hasStatus tells whether epd answered with a status.
+func hasStatus(err error, status int) bool {
 	refused, ok := errors.AsType[*epdapi.RefusedError](err)
 	return ok && refused.Status == status && status != http.StatusOK
 }

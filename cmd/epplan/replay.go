@@ -84,7 +84,7 @@ func (t *terminal) replay(c *cli.Context) error {
 			return usagef("--%s is of past jobs, want --format sacct or jobs too", flag)
 		}
 	}
-	if err := takes(c, 0, 1, "a folder with a trace, or none"); err != nil {
+	if err := checkArgs(c, 0, 1, "a folder with a trace, or none"); err != nil {
 		return err
 	}
 	if err := checkHTML(c, "curve", "decisions", "svg"); err != nil {
@@ -94,9 +94,9 @@ func (t *terminal) replay(c *cli.Context) error {
 		return err
 	}
 	if c.Bool("departures") {
-		return t.replayStays(c)
+		return t.replayDepartures(c)
 	}
-	in, err := t.inflation(c)
+	in, err := t.parseInflation(c)
 	if err != nil {
 		return err
 	}
@@ -104,13 +104,13 @@ func (t *terminal) replay(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	progress := report.NewProgress(t.stderr, t.progress, time.Now, "replay", in.runs())
-	runs, err := in.all(c.Context, c.Int("jobs"), progress)
+	progress := report.NewProgress(t.stderr, t.progress, time.Now, "replay", in.runCount())
+	runs, err := in.runAll(c.Context, c.Int("jobs"), progress)
 	progress.Finish()
 	if err != nil {
 		return err
 	}
-	t.warn(in.hopeless(runs))
+	t.warn(in.unplaceableArrivals(runs))
 	if err := out.write(c.Context, t, in, runs); err != nil {
 		return err
 	}
@@ -119,8 +119,8 @@ func (t *terminal) replay(c *cli.Context) error {
 	})
 }
 
-// inflation reads what the flags ask for.
-func (t *terminal) inflation(c *cli.Context) (*inflation, error) {
+// parseInflation reads what the flags ask for.
+func (t *terminal) parseInflation(c *cli.Context) (*inflation, error) {
 	names := append(paperPlacements(), policy.DefaultPlacement)
 	if c.IsSet("policy") {
 		names = splitPlacements(c.StringSlice("policy"))
@@ -134,11 +134,11 @@ func (t *terminal) inflation(c *cli.Context) (*inflation, error) {
 	if in.batch < 1 {
 		return nil, usagef("--batch %d, want 1 or more", in.batch)
 	}
-	if !(in.until > 0 && in.until <= mostLoad) {
-		return nil, usagef("--load %v, want above 0 and up to %d", in.until, mostLoad)
+	if !(in.until > 0 && in.until <= maxLoad) {
+		return nil, usagef("--load %v, want above 0 and up to %d", in.until, maxLoad)
 	}
-	if most := mostPoints / (100 * max(1, in.until)); float64(in.runs()) > most {
-		return nil, usagef("%d runs up to load %v, want at most %.0f", in.runs(), in.until, most)
+	if most := maxCurveRows / (100 * max(1, in.until)); float64(in.runCount()) > most {
+		return nil, usagef("%d runs up to load %v, want at most %.0f", in.runCount(), in.until, most)
 	}
 	if in.loads, err = readLoads(c.String("loads")); err != nil {
 		return nil, err
@@ -152,9 +152,9 @@ func (t *terminal) inflation(c *cli.Context) (*inflation, error) {
 
 // Bounds that keep a typing error from filling the memory.
 const (
-	mostLoad   = 100
-	mostSeeds  = 10_000
-	mostPoints = 10_000_000 // of all curves together, one for each hundredth of load
+	maxLoad      = 100
+	maxSeeds     = 10_000
+	maxCurveRows = 10_000_000 // of all curves together, one for each hundredth of load
 )
 
 // paperPlacements are the policies that the paper compares.
@@ -167,8 +167,8 @@ func paperPlacements() []string {
 
 // readRuns reads seeds, and policies from their names.
 func readRuns(c *cli.Context, names []string) (in inflation, err error) {
-	if c.Int("seeds") < 1 || c.Int("seeds") > mostSeeds {
-		return in, usagef("--seeds %d, want 1 to %d", c.Int("seeds"), mostSeeds)
+	if c.Int("seeds") < 1 || c.Int("seeds") > maxSeeds {
+		return in, usagef("--seeds %d, want 1 to %d", c.Int("seeds"), maxSeeds)
 	}
 	if last := uint64(math.MaxInt64 - c.Int("seeds") + 1); c.Uint64("seed") > last {
 		return in, usagef("--seed %d, want up to %d", c.Uint64("seed"), last)
@@ -227,7 +227,7 @@ func splitPlacements(texts []string) []string {
 
 // readLoads reads the loads at which savings are stated, ascending.
 func readLoads(text string) ([]float64, error) {
-	loads, err := numbers("loads", text)
+	loads, err := parseNumbers("loads", text)
 	if err != nil {
 		return nil, err
 	}
@@ -235,8 +235,8 @@ func readLoads(text string) ([]float64, error) {
 		return nil, usagef("--loads is empty, want numbers separated by commas")
 	}
 	for _, load := range loads {
-		if !(load > 0 && load <= mostLoad) {
-			return nil, usagef("--loads %v, want each above 0 and up to %d", load, mostLoad)
+		if !(load > 0 && load <= maxLoad) {
+			return nil, usagef("--loads %v, want each above 0 and up to %d", load, maxLoad)
 		}
 	}
 	slices.Sort(loads)

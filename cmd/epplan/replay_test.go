@@ -108,11 +108,11 @@ func TestALongReplayStopsWithinASecond(t *testing.T) {
 
 func TestSpreadsAreMeansAndSampleDeviations(t *testing.T) {
 	values := []float64{1, 2, 6}
-	s := spreadOf(len(values), func(i int) float64 { return values[i] })
+	s := meanSDOf(len(values), func(i int) float64 { return values[i] })
 	if s.mean != 3 || s.sd*s.sd < 6.999999 || s.sd*s.sd > 7.000001 {
 		t.Errorf("%+v", s)
 	}
-	if one := spreadOf(1, func(int) float64 { return 5 }); one != (spread{mean: 5}) {
+	if one := meanSDOf(1, func(int) float64 { return 5 }); one != (meanSD{mean: 5}) {
 		t.Errorf("%+v", one)
 	}
 	if got := fixed(-0.04, 1); got != "0.0" {

@@ -26,25 +26,25 @@ func newReplayFiles(c *cli.Context, in *inflation) (*replayFiles, error) {
 		if out.name == "-" {
 			return nil, usagef("--%s is -, want a file: the table goes to standard output", out.flag)
 		}
-		if out.name != "" && in.runs() > 1 && out.flag != "svg" && !isDir(out.name) {
-			return nil, usagef("--%s %s with %d runs, want a folder that is there", out.flag, out.name, in.runs())
+		if out.name != "" && in.runCount() > 1 && out.flag != "svg" && !isDir(out.name) {
+			return nil, usagef("--%s %s with %d runs, want a folder that is there", out.flag, out.name, in.runCount())
 		}
 	}
 	for _, pair := range [][2]string{{f.curve, f.decisions}, {f.curve, f.svg}, {f.decisions, f.svg}} {
-		if clash(pair[0], pair[1]) && (pair[1] != f.svg || !isDir(f.svg)) {
+		if isSameTarget(pair[0], pair[1]) && (pair[1] != f.svg || !isDir(f.svg)) {
 			return nil, usagef("%s is to be written twice, want names of their own for curves, decisions and pictures", pair[0])
 		}
 	}
 	return f, nil
 }
 
-// clash tells whether two names are of one file or folder, devices but.
-func clash(a, b string) bool {
-	return a != "" && b != "" && modeOf(a)&fs.ModeDevice == 0 && (filepath.Clean(a) == filepath.Clean(b) || sameFile(a, b))
+// isSameTarget tells whether two names are of one file or folder, devices but.
+func isSameTarget(a, b string) bool {
+	return a != "" && b != "" && fileMode(a)&fs.ModeDevice == 0 && (filepath.Clean(a) == filepath.Clean(b) || isSameFile(a, b))
 }
 
 // write writes them.
-func (f *replayFiles) write(ctx context.Context, t *terminal, in *inflation, runs [][]inflated) error {
+func (f *replayFiles) write(ctx context.Context, t *terminal, in *inflation, runs [][]inflationRun) error {
 	for p := range runs {
 		for s := range runs[p] {
 			if err := ctx.Err(); err != nil {
@@ -61,10 +61,10 @@ func (f *replayFiles) write(ctx context.Context, t *terminal, in *inflation, run
 	return f.draw(t, in, runs)
 }
 
-func (f *replayFiles) writeRun(t *terminal, in *inflation, run *inflated, p, s int) error {
+func (f *replayFiles) writeRun(t *terminal, in *inflation, run *inflationRun, p, s int) error {
 	name := fmt.Sprintf("%s_%s_%d.csv", in.label, fileName(in.policies[p].Name), in.seeds[s])
 	if f.curve != "" {
-		err := t.writePacked(within(f.curve, name), func(w io.Writer) error { return report.WriteCurve(w, run.curve) })
+		err := t.writeCompressed(inFolder(f.curve, name), func(w io.Writer) error { return report.WriteCurve(w, run.curve) })
 		if err != nil {
 			return err
 		}
@@ -83,7 +83,7 @@ func (f *replayFiles) writeRun(t *terminal, in *inflation, run *inflated, p, s i
 		return in.trace.rows[i].Name
 	}
 	task := func(i int) string { return in.trace.pods[d.rows[i]].Name }
-	return t.writePacked(within(f.decisions, name), func(w io.Writer) error {
+	return t.writeCompressed(inFolder(f.decisions, name), func(w io.Writer) error {
 		return report.WriteDecisions(w, run.log.Decisions, task, node)
 	})
 }
@@ -93,16 +93,16 @@ func fileName(policy string) string {
 	return strings.NewReplacer(":", "-", "/", "-", "\\", "-", ",", "_").Replace(policy)
 }
 
-// within is a file in a folder, or the name itself if it isn't one.
-func within(name, file string) string {
+// inFolder is a file in a folder, or the name itself if it isn't one.
+func inFolder(name, file string) string {
 	if isDir(name) {
 		return filepath.Join(name, file)
 	}
 	return name
 }
 
-// writePacked is write, compressed if the name says so.
-func (t *terminal) writePacked(name string, f func(io.Writer) error) error {
+// writeCompressed is write, compressed if the name says so.
+func (t *terminal) writeCompressed(name string, f func(io.Writer) error) error {
 	if !strings.HasSuffix(name, ".gz") {
 		return t.write(name, f)
 	}
@@ -113,9 +113,9 @@ func (t *terminal) writePacked(name string, f func(io.Writer) error) error {
 }
 
 // draw draws the charts into one picture, or a folder.
-func (f *replayFiles) draw(t *terminal, in *inflation, runs [][]inflated) error {
+func (f *replayFiles) draw(t *terminal, in *inflation, runs [][]inflationRun) error {
 	charts := in.charts(runs)
-	title := in.label + ": " + in.streams()
+	title := in.label + ": " + in.streamsText()
 	if !isDir(f.svg) {
 		all := make([]report.Chart, len(charts))
 		for i := range charts {
@@ -133,10 +133,10 @@ func (f *replayFiles) draw(t *terminal, in *inflation, runs [][]inflated) error 
 	return nil
 }
 
-// streams says what was run.
-func (in *inflation) streams() string {
+// streamsText says what was run.
+func (in *inflation) streamsText() string {
 	switch {
-	case in.given != nil:
+	case in.stream != nil:
 		return "a given stream"
 	case len(in.seeds) == 1:
 		return fmt.Sprintf("one stream, seed %d", in.seeds[0])
@@ -152,7 +152,7 @@ type namedChart struct {
 
 // charts are the paper's plots: saving, or power where there is no base,
 // allocation ratio and fragmentation over the arrived load.
-func (in *inflation) charts(runs [][]inflated) []namedChart {
+func (in *inflation) charts(runs [][]inflationRun) []namedChart {
 	first := namedChart{report.Chart{Title: "Power", Y: "EOPC, kW"}, "power.svg"}
 	if in.base >= 0 {
 		first = namedChart{report.Chart{Title: "Power saved", Y: "EOPC saved, % of " + in.policies[in.base].Name}, "saving.svg"}
@@ -162,7 +162,7 @@ func (in *inflation) charts(runs [][]inflated) []namedChart {
 	for p := range runs {
 		line := func(c *namedChart, at func(seed, row int) float64) {
 			c.X = "arrived load, GPUs asked for / GPUs"
-			c.Lines = append(c.Lines, in.line(runs, p, at))
+			c.Lines = append(c.Lines, in.meanSeries(runs, p, at))
 		}
 		line(&first, func(s, row int) float64 {
 			power := float64(runs[p][s].curve[row].Power())
@@ -177,17 +177,17 @@ func (in *inflation) charts(runs [][]inflated) []namedChart {
 	return []namedChart{first, ratio, fragmented}
 }
 
-// line is the mean over the streams of a quantity at each point that all curves
+// meanSeries is the mean over the streams of a quantity at each point that all curves
 // have.
-func (in *inflation) line(runs [][]inflated, p int, at func(seed, row int) float64) report.Series {
+func (in *inflation) meanSeries(runs [][]inflationRun, p int, at func(seed, row int) float64) report.Series {
 	rows := math.MaxInt
 	for s := range runs[p] {
 		rows = min(rows, len(runs[p][s].curve))
 	}
 	line := report.Series{Name: in.policies[p].Name, X: make([]float64, rows), Y: make([]float64, rows)}
 	for row := range rows {
-		line.X[row] = spreadOf(len(in.seeds), func(s int) float64 { return runs[p][s].curve[row].Load }).mean
-		line.Y[row] = spreadOf(len(in.seeds), func(s int) float64 { return at(s, row) }).mean
+		line.X[row] = meanSDOf(len(in.seeds), func(s int) float64 { return runs[p][s].curve[row].Load }).mean
+		line.Y[row] = meanSDOf(len(in.seeds), func(s int) float64 { return at(s, row) }).mean
 	}
 	return line
 }

@@ -39,28 +39,28 @@ func historyFlags() []cli.Flag {
 	}
 }
 
-// history is a replay of past jobs on its way.
-type history struct {
+// historyReplay is a replay of past jobs on its way.
+type historyReplay struct {
 	*setup
-	terminal *terminal
-	name     string
-	tally    *joblog.Tally
-	begin    time.Time // the first submission of a job that is planned
-	past     []record.Past
-	kinds    map[string]*workloadKind
-	jobs     []historyJob // by task
-	left     historyLeft
-	measured float64 // J of planned jobs, where known
-	metered  int     // planned jobs with a known energy
-	policies []*planner.Policy
-	draws    int
-	learning int         // jobs of each workload at default clocks, before its response is known
-	names    [][2]string // patterns of job names, and their workloads
+	terminal    *terminal
+	name        string
+	tally       *joblog.Tally
+	begin       time.Time // the first submission of a job that is planned
+	past        []record.Past
+	kinds       map[string]*jobKind
+	jobs        []historyJob // by task
+	excluded    historyExclusions
+	measuredJ   float64 // J of planned jobs, where known
+	meteredJobs int     // planned jobs with a known energy
+	policies    []*planner.Policy
+	draws       int
+	learning    int         // jobs of each workload at default clocks, before its response is known
+	names       [][2]string // patterns of job names, and their workloads
 }
 
-// historyLeft counts jobs that aren't planned, and those that are planned in
+// historyExclusions counts jobs that aren't planned, and those that are planned in
 // some special way.
-type historyLeft struct {
+type historyExclusions struct {
 	NoGPUs     int `json:"without_gpus"`
 	Elsewhere  int `json:"on_other_gpu_models"`
 	NoTime     int `json:"without_run_time"`
@@ -84,8 +84,8 @@ type historyJob struct {
 	span  float64 // s it ran at default clocks
 }
 
-// workloadKind is jobs of one user and name, which respond alike to clocks.
-type workloadKind struct {
+// jobKind is jobs of one user and name, which respond alike to clocks.
+type jobKind struct {
 	model   string  // its workload in the models file, or ""
 	energy  float64 // J, and
 	seconds float64 // s of GPUs that it was measured over
@@ -103,12 +103,12 @@ func (t *terminal) replayHistory(c *cli.Context) error {
 	if err := checkHTML(c); err != nil {
 		return err
 	}
-	if err := takes(c, 1, 1, "a file with past jobs, or - for standard input"); err != nil {
+	if err := checkArgs(c, 1, 1, "a file with past jobs, or - for standard input"); err != nil {
 		return err
 	}
-	h := &history{terminal: t, name: c.Args().First(), kinds: make(map[string]*workloadKind), draws: c.Int("draws"), learning: c.Int("learning")}
-	if h.draws < 3 || h.draws > mostSeeds {
-		return usagef("--draws %d, want 3 to %d", h.draws, mostSeeds)
+	h := &historyReplay{terminal: t, name: c.Args().First(), kinds: make(map[string]*jobKind), draws: c.Int("draws"), learning: c.Int("learning")}
+	if h.draws < 3 || h.draws > maxSeeds {
+		return usagef("--draws %d, want 3 to %d", h.draws, maxSeeds)
 	}
 	if h.learning < 0 {
 		return usagef("--learning %d, want 0 or more", h.learning)
@@ -133,7 +133,7 @@ func (t *terminal) replayHistory(c *cli.Context) error {
 var historyReplayFlags = []string{"format", "cluster", "models", "workload", "profiles", "draws", "learning", "timezone", "policy", "seed", "json", "csv", "html"}
 
 // prepare reads what isn't the history.
-func (h *history) prepare(c *cli.Context) (err error) {
+func (h *historyReplay) prepare(c *cli.Context) (err error) {
 	if c.String("cluster") == "" {
 		return usagef("no --cluster, want a file with the cluster that the jobs ran on")
 	}
@@ -161,7 +161,7 @@ func (h *history) prepare(c *cli.Context) (err error) {
 }
 
 // read reads the history.
-func (h *history) read(c *cli.Context) error {
+func (h *historyReplay) read(c *cli.Context) error {
 	zone, err := zoneOf(c.String("timezone"))
 	if err != nil {
 		return err
@@ -171,9 +171,9 @@ func (h *history) read(c *cli.Context) error {
 		reader = joblog.ReadTable
 	}
 	err = h.terminal.read(h.name, func(r io.Reader, name string) (err error) {
-		h.tally, err = reader(&watched{Reader: r, ctx: c.Context}, name, o, func(p *record.Past) error {
+		h.tally, err = reader(&progressReader{Reader: r, ctx: c.Context}, name, o, func(p *record.Past) error {
 			if gpus, known := p.GPUs.Get(); !known || gpus < 1 {
-				h.left.NoGPUs++
+				h.excluded.NoGPUs++
 				return nil
 			}
 			h.past = append(h.past, *p)
@@ -192,7 +192,7 @@ func (h *history) read(c *cli.Context) error {
 }
 
 // join makes tasks of the jobs.
-func (h *history) join(c *cli.Context) error {
+func (h *historyReplay) join(c *cli.Context) error {
 	cluster := h.config.Cluster()
 	batch := &queue.Batch{Name: h.name}
 	for i := range h.past {
@@ -200,15 +200,15 @@ func (h *history) join(c *cli.Context) error {
 	}
 	if len(batch.Jobs) == 0 {
 		return &hintedError{
-			err:  fmt.Errorf("%s: no job can be planned: %s", h.name, h.left.text()),
+			err:  fmt.Errorf("%s: no job can be planned: %s", h.name, h.excluded.text()),
 			hint: "GPUs come from sacct's columns AllocTRES or ReqTRES, or from gpus in a table; --cluster names the GPU models",
 		}
 	}
 	for _, k := range h.kinds {
 		if k.model != "" {
-			h.left.KnownKinds++
+			h.excluded.KnownKinds++
 		} else {
-			h.left.PriorKinds++
+			h.excluded.PriorKinds++
 		}
 	}
 	h.batch = batch
@@ -225,7 +225,7 @@ func (h *history) join(c *cli.Context) error {
 
 // choose takes the policies, each once. The baseline and constant clocks are played
 // in any case.
-func (h *history) choose(c *cli.Context) error {
+func (h *historyReplay) choose(c *cli.Context) error {
 	names := splitPolicies(c.StringSlice("policy"))
 	if len(names) == 0 {
 		names = []string{"baseline,clocks=optimum"} // Slurm schedules, clocks are ours
@@ -265,7 +265,7 @@ func splitPolicies(texts []string) []string {
 
 // problemFor is the problem with responses as they are expected, or as one draw
 // has them.
-func (h *history) problemFor(drawn *responseDraw) (*planner.Problem, error) {
+func (h *historyReplay) problemFor(drawn *responseDraw) (*planner.Problem, error) {
 	cluster := h.config.Cluster()
 	catalog := &historyCatalog{Catalog: config.NewCatalog(h.config.Profiles(), h.models, &h.scaling), history: h, drawn: drawn}
 	catalog.shapes = make(map[[2]string]responseShape)

@@ -84,13 +84,13 @@ func TestTheSpreadOfDrawsIsThatOfThePrior(t *testing.T) {
 }
 
 // planning is a history on two nodes with 4 V100 each, before any job.
-func planning(t *testing.T) *history {
+func planning(t *testing.T) *historyReplay {
 	t.Helper()
 	c, err := config.Load(strings.NewReader("[cluster]\nname = \"lab\"\n[[cluster.nodes]]\nname = \"n\"\ngpu_model = \"V100\"\ngpus = 4\ncount = 2\n"), "lab.toml", config.BuiltinProfiles())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &history{setup: &setup{config: c}, kinds: make(map[string]*workloadKind)}
+	return &historyReplay{setup: &setup{config: c}, kinds: make(map[string]*jobKind)}
 }
 
 func TestAPastJobOnSeveralNodesStartsOnThemTogether(t *testing.T) {
@@ -157,10 +157,10 @@ func TestAnInterruptedImportOrReplayLeavesTheOldTableAlone(t *testing.T) {
 
 func TestTheMiddleOfAnIntervalLiesWithinIt(t *testing.T) {
 	i := intervalOf(21, func(draw int) float64 { return float64(20 - draw) })
-	if i != (interval{Value: 10, Low: 1, High: 19}) {
+	if i != (drawInterval{Value: 10, Low: 1, High: 19}) {
 		t.Errorf("got %+v", i)
 	}
-	if i := intervalOf(3, func(int) float64 { return math.NaN() }); i != (interval{}) {
+	if i := intervalOf(3, func(int) float64 { return math.NaN() }); i != (drawInterval{}) {
 		t.Errorf("nothing of nothing: %+v", i)
 	}
 }

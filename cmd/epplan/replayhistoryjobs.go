@@ -16,7 +16,7 @@ import (
 )
 
 // add adds a past job to the batch, if it can be planned.
-func (h *history) add(batch *queue.Batch, cluster *planner.Cluster, at int) {
+func (h *historyReplay) add(batch *queue.Batch, cluster *planner.Cluster, at int) {
 	p := &h.past[at]
 	span := p.RunTime().Or(0)
 	gpus, model := int(p.GPUs.Or(0)), h.modelName(p.GPUModel)
@@ -26,18 +26,18 @@ func (h *history) add(batch *queue.Batch, cluster *planner.Cluster, at int) {
 	even := gpus == each*nodes
 	switch {
 	case span <= 0:
-		h.left.NoTime++
+		h.excluded.NoTime++
 		return
 	case widest == 0:
-		h.left.Elsewhere++
+		h.excluded.Elsewhere++
 		return
 	case each > widest:
-		h.left.TooWide++
+		h.excluded.TooWide++
 		return
 	case even && nodes > 1 && !slices.ContainsFunc(cluster.Classes, func(k planner.NodeClass) bool {
 		return (model == "" || k.Model == model) && k.GPUs >= each && (k.Count == 0 || k.Count >= nodes)
 	}):
-		h.left.TooMany++
+		h.excluded.TooMany++
 		return
 	}
 	if h.begin.IsZero() {
@@ -57,9 +57,9 @@ func (h *history) add(batch *queue.Batch, cluster *planner.Cluster, at int) {
 	switch {
 	case nodes > 1 && even:
 		parts, each, job.Nodes = 1, gpus, nodes
-		h.left.Several++
+		h.excluded.Several++
 	case nodes > 1:
-		h.left.Uneven++
+		h.excluded.Uneven++
 	}
 	for n := range parts {
 		part := job
@@ -92,7 +92,7 @@ func nodesOf(p *record.Past, gpus, widest int) int {
 
 // modelName is the name of a profile for a job's GPU model, "" for any. One that has no
 // profile keeps its own.
-func (h *history) modelName(gpuModel string) string {
+func (h *historyReplay) modelName(gpuModel string) string {
 	if profile, err := h.config.Profiles().Lookup(gpuModel); gpuModel != "" && err == nil {
 		return profile.Name
 	}
@@ -111,24 +111,24 @@ func widestNode(cluster *planner.Cluster, model string) (widest int) {
 }
 
 // workload says what is known of how the job responds to clocks.
-func (h *history) workload(job *queue.Job, p *record.Past, gpus float64) {
+func (h *historyReplay) workload(job *queue.Job, p *record.Past, gpus float64) {
 	energy, metered := p.EnergyJ.Get()
 	if metered {
-		h.metered++
-		h.measured += energy
+		h.meteredJobs++
+		h.measuredJ += energy
 	} else {
-		h.left.NoPower++
+		h.excluded.NoPower++
 	}
 	if p.State == string(slurm.Timeout) {
 		// How much it had to do nobody knows: slower clocks would only have done less.
-		h.left.AtDefault++
+		h.excluded.AtDefault++
 		job.Power = joblog.PowerPerGPU(p).Or(0)
 		return
 	}
 	key := p.User + "\x00" + string(p.Name)
 	k := h.kinds[key]
 	if k == nil {
-		k = &workloadKind{model: h.modelOf(string(p.Name))}
+		k = &jobKind{model: h.modelOf(string(p.Name))}
 		h.kinds[key] = k
 	}
 	k.jobs++
@@ -138,19 +138,19 @@ func (h *history) workload(job *queue.Job, p *record.Past, gpus float64) {
 	}
 	switch {
 	case k.model != "":
-		h.left.KnownJobs++
+		h.excluded.KnownJobs++
 	case k.jobs <= h.learning:
-		h.left.Learning++
+		h.excluded.Learning++
 		job.Power = joblog.PowerPerGPU(p).Or(0)
 		return
 	default:
-		h.left.PriorJobs++
+		h.excluded.PriorJobs++
 	}
 	job.Workload = key
 }
 
 // modelOf is the workload in the models file of jobs of a name, or "".
-func (h *history) modelOf(name string) string {
+func (h *historyReplay) modelOf(name string) string {
 	if h.models == nil {
 		return ""
 	}
@@ -166,7 +166,7 @@ func (h *history) modelOf(name string) string {
 }
 
 // text says what was left out.
-func (l *historyLeft) text() string {
+func (l *historyExclusions) text() string {
 	var parts []string
 	for _, part := range []struct {
 		n   int

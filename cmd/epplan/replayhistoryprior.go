@@ -19,7 +19,7 @@ import (
 // models where there are some, else by what workloads have in common.
 type historyCatalog struct {
 	*config.Catalog
-	history *history
+	history *historyReplay
 	drawn   *responseDraw // nil: as it is expected
 	shapes  map[[2]string]responseShape
 }
@@ -135,18 +135,18 @@ func (p *responsePrior) model(power dvfsmodel.Watt, weights []float64) (dvfsmode
 	if err != nil {
 		return nil, err
 	}
-	return &tamed{fitted, power}, nil
+	return &boundedResponse{fitted, power}, nil
 }
 
-// tamed is a drawn response without what no workload does: it runs no faster at
+// boundedResponse is a drawn response without what no workload does: it runs no faster at
 // lower clocks than at default clocks, nor with more power.
-type tamed struct {
+type boundedResponse struct {
 	*dvfsmodel.Fitted
 	power dvfsmodel.Watt
 }
 
 // Time is the run time in seconds.
-func (m *tamed) Time(fc, fm float64) float64 {
+func (m *boundedResponse) Time(fc, fm float64) float64 {
 	t := m.Fitted.Time(fc, fm)
 	if fc <= 1 && fm <= 1 {
 		t = max(t, 1)
@@ -155,7 +155,7 @@ func (m *tamed) Time(fc, fm float64) float64 {
 }
 
 // Power is the power of one GPU.
-func (m *tamed) Power(s dvfsmodel.Scaling) dvfsmodel.Watt {
+func (m *boundedResponse) Power(s dvfsmodel.Scaling) dvfsmodel.Watt {
 	w := m.Fitted.Power(s)
 	if s.Fc <= 1 && s.Fm <= 1 {
 		w = min(w, m.power)
@@ -163,9 +163,9 @@ func (m *tamed) Power(s dvfsmodel.Scaling) dvfsmodel.Watt {
 	return w
 }
 
-// commonSpread is the part of the spread that all workloads on a GPU model have
+// sharedSpread is the part of the spread that all workloads on a GPU model have
 // in common: what is known of responses comes from other GPU models.
-const commonSpread = 0.5
+const sharedSpread = 0.5
 
 // priorTerms is the number of coefficients.
 const priorTerms = 12
@@ -182,7 +182,7 @@ func (d *responseDraw) weights(kind, gpuModel string) []float64 {
 	common, own := d.source(gpuModel), d.source(gpuModel+"\x00"+kind)
 	w := make([]float64, priorTerms)
 	for i := range w {
-		w[i] = math.Sqrt(commonSpread)*common.NormFloat64() + math.Sqrt(1-commonSpread)*own.NormFloat64()
+		w[i] = math.Sqrt(sharedSpread)*common.NormFloat64() + math.Sqrt(1-sharedSpread)*own.NormFloat64()
 	}
 	return w
 }

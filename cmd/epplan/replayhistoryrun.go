@@ -29,7 +29,7 @@ type historyCost struct {
 	jobs, total   float64 // J: of GPUs that run jobs; of the whole cluster
 	wait, longest float64 // s: mean and longest
 	stretch       float64 // run time by the one at default clocks, all jobs together
-	over          int     // jobs that would have broken their limit
+	overLimit     int     // jobs that would have broken their limit
 	unplaced      int
 	groups        [2]map[string]groupCost
 }
@@ -51,15 +51,15 @@ const (
 // constantSchedule is Slurm's schedule at the best constant clocks.
 const constantSchedule = policy.Constant + ",pick=fcfs,place=soonest"
 
-// constant is Slurm's schedule, first come, first served, at the clock pairs that
+// constantClocks is Slurm's schedule, first come, first served, at the clock pairs that
 // would have been the best for all jobs of a GPU model by what is expected of them.
-func (h *history) constant(ctx context.Context) (p *planner.Policy, clocks map[string]dvfsmodel.Point, err error) {
+func (h *historyReplay) constantClocks(ctx context.Context) (p *planner.Policy, clocks map[string]dvfsmodel.Point, err error) {
 	if p, err = policy.Parse(constantSchedule, h.params); err != nil {
 		return nil, nil, err
 	}
 	plan, err := policy.Checked(ctx, h.problem, p, &planner.Options{Seed: h.seed})
 	if err != nil {
-		return nil, nil, located(h.config, err)
+		return nil, nil, withFileLocation(h.config, err)
 	}
 	p.Name, p.Tune, p.Improve, p.Hindsight = policy.Constant, tune.Constant(plan.Clocks), nil, false
 	return p, plan.Clocks, nil
@@ -67,21 +67,21 @@ func (h *history) constant(ctx context.Context) (p *planner.Policy, clocks map[s
 
 // run plans the history by the baseline, which comes first, and by constant clocks
 // and each policy in each draw.
-func (h *history) run(ctx context.Context) ([]historyRun, error) {
+func (h *historyReplay) run(ctx context.Context) ([]historyRun, error) {
 	progress := report.NewProgress(h.terminal.stderr, h.terminal.progress, time.Now, "replay", 2+(1+len(h.policies))*h.draws)
 	defer progress.Finish()
 	baseline, err := policy.Parse(baselinePolicy, h.params)
 	if err != nil {
 		return nil, err
 	}
-	cost, err := h.planned(ctx, h.problem, baseline)
+	cost, err := h.planCost(ctx, h.problem, baseline)
 	if err != nil {
 		return nil, err
 	}
 	progress.Add(1)
 	// Default clocks are the same in all draws.
 	runs := []historyRun{{name: baseline.Name, draws: slices.Repeat([]historyCost{*cost}, h.draws)}}
-	constant, clocks, err := h.constant(ctx)
+	constant, clocks, err := h.constantClocks(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (h *history) run(ctx context.Context) ([]historyRun, error) {
 			return nil, err
 		}
 		for k := range policies {
-			if cost, err = h.planned(ctx, p, policies[k]); err != nil {
+			if cost, err = h.planCost(ctx, p, policies[k]); err != nil {
 				return nil, err
 			}
 			runs[1+k].draws = append(runs[1+k].draws, *cost)
@@ -107,17 +107,17 @@ func (h *history) run(ctx context.Context) ([]historyRun, error) {
 	return runs, nil
 }
 
-// planned is what a policy's plan costs.
-func (h *history) planned(ctx context.Context, problem *planner.Problem, p *planner.Policy) (*historyCost, error) {
+// planCost is what a policy's plan costs.
+func (h *historyReplay) planCost(ctx context.Context, problem *planner.Problem, p *planner.Policy) (*historyCost, error) {
 	plan, err := policy.Checked(ctx, problem, p, &planner.Options{Seed: h.seed, NoImprove: true})
 	if err != nil {
-		return nil, located(h.config, err)
+		return nil, withFileLocation(h.config, err)
 	}
-	return h.cost(problem, plan), nil
+	return h.costOf(problem, plan), nil
 }
 
-// cost adds a plan up.
-func (h *history) cost(p *planner.Problem, plan *planner.Plan) *historyCost {
+// costOf adds a plan up.
+func (h *historyReplay) costOf(p *planner.Problem, plan *planner.Plan) *historyCost {
 	c := &historyCost{total: float64(plan.Ledger.Total()), unplaced: len(plan.Unplaced)}
 	for g := range c.groups {
 		c.groups[g] = make(map[string]groupCost)
@@ -135,8 +135,8 @@ func (h *history) cost(p *planner.Problem, plan *planner.Plan) *historyCost {
 		c.jobs += energy
 		c.wait += wait
 		c.longest = max(c.longest, wait)
-		if a.End-a.Start > j.limit*(1+rounding) {
-			c.over++
+		if a.End-a.Start > j.limit*(1+costTolerance) {
+			c.overLimit++
 		}
 		for g, name := range [...]string{byUser: past.User, byPartition: past.Partition} {
 			one := c.groups[g][name]
@@ -154,8 +154,8 @@ func (h *history) cost(p *planner.Problem, plan *planner.Plan) *historyCost {
 	return c
 }
 
-// rounding is by which part times or watts may differ that are the same.
-const rounding = 1e-9
+// costTolerance is by which part times or watts may differ that are the same.
+const costTolerance = 1e-9
 
 // quantile is that of a quantity over draws, between the two next to it.
 func quantile(values []float64, part float64) float64 {

@@ -18,30 +18,30 @@ import (
 // historyReport is what a replay of a history prints as JSON. The baseline, at
 // default clocks and first come, first served, is the first policy.
 type historyReport struct {
-	File        string          `json:"file"`
-	Jobs        int             `json:"jobs"`
-	Tasks       int             `json:"tasks"` // a job that is split is one for each of its nodes
-	Left        historyLeft     `json:"left_out"`
-	Draws       int             `json:"draws"`
-	Learning    int             `json:"learning_jobs"`     // of each workload, at default clocks
-	Measured    *float64        `json:"measured_energy_j"` // of the jobs below; null: of none
-	MeasuredOf  int             `json:"measured_jobs"`
-	LoggedWaitS float64         `json:"logged_mean_wait_s"`
-	Policies    []historyPolicy `json:"policies"`
+	File        string            `json:"file"`
+	Jobs        int               `json:"jobs"`
+	Tasks       int               `json:"tasks"` // a job that is split is one for each of its nodes
+	Left        historyExclusions `json:"left_out"`
+	Draws       int               `json:"draws"`
+	Learning    int               `json:"learning_jobs"`     // of each workload, at default clocks
+	Measured    *float64          `json:"measured_energy_j"` // of the jobs below; null: of none
+	MeasuredOf  int               `json:"measured_jobs"`
+	LoggedWaitS float64           `json:"logged_mean_wait_s"`
+	Policies    []historyPolicy   `json:"policies"`
 }
 
 // historyPolicy is what a policy would have made of the history.
 type historyPolicy struct {
-	Policy    string   `json:"policy"`
-	JobEnergy interval `json:"job_energy_j"` // of GPUs that run jobs
-	Energy    interval `json:"energy_j"`     // of the cluster
-	Saved     interval `json:"saved"`        // part of the baseline's energy of the cluster
-	JobSaved  interval `json:"job_saved"`    // part of the baseline's energy of jobs
-	MeanWait  interval `json:"mean_wait_s"`
-	Longest   interval `json:"longest_wait_s"`
-	Stretch   interval `json:"run_time_stretch"` // by run times at default clocks
-	OverLimit interval `json:"over_limit"`
-	NotPlaced int      `json:"not_placed"`
+	Policy    string       `json:"policy"`
+	JobEnergy drawInterval `json:"job_energy_j"` // of GPUs that run jobs
+	Energy    drawInterval `json:"energy_j"`     // of the cluster
+	Saved     drawInterval `json:"saved"`        // part of the baseline's energy of the cluster
+	JobSaved  drawInterval `json:"job_saved"`    // part of the baseline's energy of jobs
+	MeanWait  drawInterval `json:"mean_wait_s"`
+	Longest   drawInterval `json:"longest_wait_s"`
+	Stretch   drawInterval `json:"run_time_stretch"` // by run times at default clocks
+	OverLimit drawInterval `json:"over_limit"`
+	NotPlaced int          `json:"not_placed"`
 	// Clocks are those of all jobs of a GPU model, where they are the same.
 	Clocks     map[string]clockPair `json:"clocks,omitempty"`
 	Users      []historyGroup       `json:"users"`
@@ -56,12 +56,12 @@ type clockPair struct {
 
 // historyGroup is the jobs of a user or on a partition.
 type historyGroup struct {
-	Name     string   `json:"name"`
-	Jobs     int      `json:"jobs"`
-	Tasks    int      `json:"tasks"` // one for each node of a job that is split
-	Energy   interval `json:"job_energy_j"`
-	Saved    interval `json:"job_saved"`
-	MeanWait interval `json:"mean_wait_s"`
+	Name     string       `json:"name"`
+	Jobs     int          `json:"jobs"`
+	Tasks    int          `json:"tasks"` // one for each node of a job that is split
+	Energy   drawInterval `json:"job_energy_j"`
+	Saved    drawInterval `json:"job_saved"`
+	MeanWait drawInterval `json:"mean_wait_s"`
 }
 
 // historyGroups are the jobs by user or by partition.
@@ -77,14 +77,14 @@ func (p *historyPolicy) groups() []historyGroups {
 	})
 }
 
-// interval is a median and what lies between are 90 % of the draws.
-type interval struct {
+// drawInterval is a median and what lies between are 90 % of the draws.
+type drawInterval struct {
 	Value float64 `json:"value"`
 	Low   float64 `json:"low"`
 	High  float64 `json:"high"`
 }
 
-func intervalOf(draws int, quantity func(draw int) float64) interval {
+func intervalOf(draws int, quantity func(draw int) float64) drawInterval {
 	values := make([]float64, draws)
 	for i := range values {
 		if values[i] = quantity(i); math.IsNaN(values[i]) {
@@ -92,13 +92,13 @@ func intervalOf(draws int, quantity func(draw int) float64) interval {
 		}
 	}
 	const low, middle, high = 0.05, 0.5, 0.95
-	return interval{Value: quantile(values, middle), Low: quantile(values, low), High: quantile(values, high)}
+	return drawInterval{Value: quantile(values, middle), Low: quantile(values, low), High: quantile(values, high)}
 }
 
-func (h *history) report(runs []historyRun) *historyReport {
-	r := &historyReport{File: h.name, Tasks: len(h.jobs), Left: h.left, Draws: h.draws, Learning: h.learning, MeasuredOf: h.metered}
-	if h.metered > 0 {
-		r.Measured = &h.measured
+func (h *historyReplay) report(runs []historyRun) *historyReport {
+	r := &historyReport{File: h.name, Tasks: len(h.jobs), Left: h.excluded, Draws: h.draws, Learning: h.learning, MeasuredOf: h.meteredJobs}
+	if h.meteredJobs > 0 {
+		r.Measured = &h.measuredJ
 	}
 	seen := -1
 	for i := range h.jobs {
@@ -116,11 +116,11 @@ func (h *history) report(runs []historyRun) *historyReport {
 }
 
 // policyReport is one policy's, against the baseline's.
-func (h *history) policyReport(run, base *historyRun) historyPolicy {
-	of := func(quantity func(c *historyCost) float64) interval {
+func (h *historyReplay) policyReport(run, base *historyRun) historyPolicy {
+	of := func(quantity func(c *historyCost) float64) drawInterval {
 		return intervalOf(h.draws, func(i int) float64 { return quantity(&run.draws[i]) })
 	}
-	saved := func(quantity func(c *historyCost) float64) interval {
+	saved := func(quantity func(c *historyCost) float64) drawInterval {
 		return intervalOf(h.draws, func(i int) float64 { return 1 - quantity(&run.draws[i])/quantity(&base.draws[i]) })
 	}
 	jobs, total := func(c *historyCost) float64 { return c.jobs }, func(c *historyCost) float64 { return c.total }
@@ -128,7 +128,7 @@ func (h *history) policyReport(run, base *historyRun) historyPolicy {
 		Policy: run.name, JobEnergy: of(jobs), Energy: of(total), Saved: saved(total), JobSaved: saved(jobs),
 		MeanWait: of(func(c *historyCost) float64 { return c.wait }), Longest: of(func(c *historyCost) float64 { return c.longest }),
 		Stretch:   of(func(c *historyCost) float64 { return c.stretch }),
-		OverLimit: of(func(c *historyCost) float64 { return float64(c.over) }), NotPlaced: run.draws[0].unplaced,
+		OverLimit: of(func(c *historyCost) float64 { return float64(c.overLimit) }), NotPlaced: run.draws[0].unplaced,
 	}
 	if run.clocks != nil {
 		p.Clocks = make(map[string]clockPair, len(run.clocks))
@@ -146,7 +146,7 @@ func (h *history) policyReport(run, base *historyRun) historyPolicy {
 }
 
 // group is what jobs of a user or on a partition come to.
-func (h *history) group(run, base *historyRun, g int, name string) historyGroup {
+func (h *historyReplay) group(run, base *historyRun, g int, name string) historyGroup {
 	at := func(r *historyRun, draw int) groupCost { return r.draws[draw].groups[g][name] }
 	return historyGroup{
 		Name: name, Jobs: at(run, 0).jobs, Tasks: at(run, 0).tasks,
@@ -160,12 +160,12 @@ func (h *history) group(run, base *historyRun, g int, name string) historyGroup 
 }
 
 // print prints the report.
-func (h *history) print(c *cli.Context, runs []historyRun) error {
+func (h *historyReplay) print(c *cli.Context, runs []historyRun) error {
 	r := h.report(runs)
 	return h.terminal.withHTML(c, func(w io.Writer) error { return h.writePage(w, c, r) }, func() error { return h.printReport(c, r) })
 }
 
-func (h *history) printReport(c *cli.Context, r *historyReport) error {
+func (h *historyReplay) printReport(c *cli.Context, r *historyReport) error {
 	if c.Bool("json") {
 		return h.terminal.printJSON(r)
 	}
@@ -173,13 +173,13 @@ func (h *history) printReport(c *cli.Context, r *historyReport) error {
 	if c.Bool("csv") {
 		return h.terminal.printTable(c, table)
 	}
-	if err := h.terminal.printText(r.head()); err != nil {
+	if err := h.terminal.printText(r.headText()); err != nil {
 		return err
 	}
 	if err := h.terminal.printTable(c, table); err != nil {
 		return err
 	}
-	last := r.last()
+	last := r.lastPolicy()
 	for _, group := range last.groups() {
 		if err := h.terminal.printText("\nBy " + group.name + ", under " + last.Policy + ":\n"); err != nil {
 			return err
@@ -191,9 +191,9 @@ func (h *history) printReport(c *cli.Context, r *historyReport) error {
 	return nil
 }
 
-// last is the policy that was named last; the baseline where there are only the rows
+// lastPolicy is the policy that was named last; the baseline where there are only the rows
 // that are always there.
-func (r *historyReport) last() *historyPolicy {
+func (r *historyReport) lastPolicy() *historyPolicy {
 	const always = 2 // the baseline and constant clocks
 	if len(r.Policies) == always {
 		return &r.Policies[0]
@@ -201,32 +201,32 @@ func (r *historyReport) last() *historyPolicy {
 	return &r.Policies[len(r.Policies)-1]
 }
 
-// head says what was replayed.
-func (r *historyReport) head() string {
+// headText says what was replayed.
+func (r *historyReport) headText() string {
 	var b strings.Builder
-	row(&b, "History", "%s of %s; left out: %s", counted(r.Jobs, "job"), printable(r.File), r.Left.text())
-	row(&b, "Responses", "%s of %s by their models, %s of %s by what workloads have in common, %s and the first %d of each workload at default clocks",
-		counted(r.Left.KnownJobs, "job"), counted(r.Left.KnownKinds, "workload"), counted(r.Left.PriorJobs, "job"),
-		counted(r.Left.PriorKinds, "workload"), counted(r.Left.AtDefault, "job that hit its limit", "jobs that hit their limits"), r.Learning)
+	writeRow(&b, "History", "%s of %s; left out: %s", plural(r.Jobs, "job"), printable(r.File), r.Left.text())
+	writeRow(&b, "Responses", "%s of %s by their models, %s of %s by what workloads have in common, %s and the first %d of each workload at default clocks",
+		plural(r.Left.KnownJobs, "job"), plural(r.Left.KnownKinds, "workload"), plural(r.Left.PriorJobs, "job"),
+		plural(r.Left.PriorKinds, "workload"), plural(r.Left.AtDefault, "job that hit its limit", "jobs that hit their limits"), r.Learning)
 	if r.Left.Several > 0 {
-		row(&b, "Together", "%s on several nodes that start together", counted(r.Left.Several, "job"))
+		writeRow(&b, "Together", "%s on several nodes that start together", plural(r.Left.Several, "job"))
 	}
 	if r.Left.Uneven > 0 {
-		row(&b, "Split", "%s with other GPUs on each of several nodes, one for each node", counted(r.Left.Uneven, "job"))
+		writeRow(&b, "Split", "%s with other GPUs on each of several nodes, one for each node", plural(r.Left.Uneven, "job"))
 	}
 	measured := "not in the log"
 	if r.Measured != nil {
-		measured = energyText(*r.Measured) + " by the log, of " + counted(r.MeasuredOf, "job")
+		measured = energyText(*r.Measured) + " by the log, of " + plural(r.MeasuredOf, "job")
 	}
-	row(&b, "Energy", "%s; %s by the model, at default clocks", measured, energyText(r.Policies[0].JobEnergy.Value))
-	row(&b, "Constant", "%s", r.constantText())
-	row(&b, "Waiting", "%s", r.waitingText())
+	writeRow(&b, "Energy", "%s; %s by the model, at default clocks", measured, energyText(r.Policies[0].JobEnergy.Value))
+	writeRow(&b, "Constant", "%s", r.constantClocksText())
+	writeRow(&b, "Waiting", "%s", r.waitingText())
 	b.WriteString("\n")
 	return b.String()
 }
 
-// constantText says what constant clocks are.
-func (r *historyReport) constantText() string {
+// constantClocksText says what constant clocks are.
+func (r *historyReport) constantClocksText() string {
 	pairs := make([]string, 0, len(r.Policies[1].Clocks))
 	for _, model := range slices.Sorted(maps.Keys(r.Policies[1].Clocks)) {
 		at := r.Policies[1].Clocks[model]
@@ -239,7 +239,7 @@ func (r *historyReport) constantText() string {
 }
 
 // kilowattHours is an energy with its interval, for people.
-func kilowattHours(i interval) report.Value {
+func kilowattHours(i drawInterval) report.Value {
 	digits := 1
 	if i.High < 100*dvfsmodel.JoulesPerKWh {
 		digits = 3
@@ -248,7 +248,7 @@ func kilowattHours(i interval) report.Value {
 }
 
 // withBounds is a value and its bounds, in a factor of its unit.
-func withBounds(i interval, factor float64, digits int) string {
+func withBounds(i drawInterval, factor float64, digits int) string {
 	value, low, high := fixed(i.Value*factor, digits), fixed(i.Low*factor, digits), fixed(i.High*factor, digits)
 	if low == high {
 		return value

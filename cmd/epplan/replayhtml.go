@@ -15,9 +15,9 @@ import (
 )
 
 // writeInflationPage writes the report of a replay of tasks that never leave.
-func (t *terminal) writeInflationPage(w io.Writer, in *inflation, runs [][]inflated) error {
+func (t *terminal) writeInflationPage(w io.Writer, in *inflation, runs [][]inflationRun) error {
 	r := &page.Report{
-		Title: "Replay of " + in.label, Lead: in.verdict(runs), Foot: t.origin(in.inputs()...),
+		Title: "Replay of " + in.label, Lead: in.verdict(runs), Foot: t.provenance(in.inputs()...),
 		Parts: []any{in.table(runs).Page("A row for each policy", in.columnsInWords(), -1)},
 	}
 	curves := page.Section{ID: "curves", Heading: "Curves over the arrived load"}
@@ -29,7 +29,7 @@ func (t *terminal) writeInflationPage(w io.Writer, in *inflation, runs [][]infla
 		curves.Parts = append(curves.Parts, figure)
 	}
 	r.Sections = append(r.Sections, curves, policySection(in))
-	if warnings := in.hopeless(runs); len(warnings) > 0 {
+	if warnings := in.unplaceableArrivals(runs); len(warnings) > 0 {
 		notice := &page.Notice{Kind: page.Warn, Text: "Some tasks had no chance:"}
 		for _, warning := range warnings {
 			notice.Items = append(notice.Items, warning.Error())
@@ -61,7 +61,7 @@ func (in *inflation) columnsInWords() string {
 
 // verdict says which policy saves most at the highest load, or takes the least
 // power.
-func (in *inflation) verdict(runs [][]inflated) string {
+func (in *inflation) verdict(runs [][]inflationRun) string {
 	at := slices.Index(in.allLoads(), in.loads[len(in.loads)-1])
 	load := loadText(in.loads[len(in.loads)-1])
 	best := 0
@@ -71,7 +71,7 @@ func (in *inflation) verdict(runs [][]inflated) string {
 		}
 	}
 	text := fmt.Sprintf("%s for a trace of %s: %s. At an arrived load of %s, %s takes the least power: %.1f kW",
-		counted(len(in.policies), "placement policy", "placement policies"), counted(len(in.demands), "task"), in.streams(), load,
+		plural(len(in.policies), "placement policy", "placement policies"), plural(len(in.demands), "task"), in.streamsText(), load,
 		in.policies[best].Name, in.power(runs[best], at).mean/1000)
 	if in.base >= 0 && best != in.base {
 		text += fmt.Sprintf(", %.1f %% less than %s", 100*in.saving(runs, best, at).mean, in.policies[in.base].Name)
@@ -82,8 +82,8 @@ func (in *inflation) verdict(runs [][]inflated) string {
 // inputs are the trace and the streams.
 func (in *inflation) inputs() []page.Fact {
 	return []page.Fact{
-		{Name: "Trace", Text: fmt.Sprintf("%s: %s on %s", in.label, counted(len(in.trace.pods), "task"), counted(len(in.trace.rows), "node"))},
-		{Name: "Streams", Text: in.streams()},
+		{Name: "Trace", Text: fmt.Sprintf("%s: %s on %s", in.label, plural(len(in.trace.pods), "task"), plural(len(in.trace.rows), "node"))},
+		{Name: "Streams", Text: in.streamsText()},
 	}
 }
 
@@ -100,12 +100,12 @@ func policySection(in *inflation) page.Section {
 	return page.Section{ID: "policies", Heading: "What the policies do", Parts: []any{facts}}
 }
 
-// writeStaysPage writes the report of a replay of tasks that come and go.
-func (t *terminal) writeStaysPage(w io.Writer, d *departures) error {
+// writeDeparturesPage writes the report of a replay of tasks that come and go.
+func (t *terminal) writeDeparturesPage(w io.Writer, d *departures) error {
 	r := &page.Report{
-		Title: "Replay of " + d.label + " with departures", Foot: t.origin(d.inputs()...),
+		Title: "Replay of " + d.label + " with departures", Foot: t.provenance(d.inputs()...),
 		Lead: fmt.Sprintf("%s that stay as long as they did in the trace, placed by %s; nodes without tasks sleep by %s.",
-			counted(len(d.stays), "task"), counted(len(d.policies), "policy", "policies"), counted(len(d.parks), "rule")),
+			plural(len(d.durations), "task"), plural(len(d.policies), "policy", "policies"), plural(len(d.parks), "rule")),
 		Parts: []any{d.table().Page("A row for each policy, load and rule for sleep",
 			"EOPC is the mean power of the cluster while it is observed; by sleep is what sleep saves of the same placement on nodes that never sleep.", -1)},
 	}
@@ -128,14 +128,14 @@ func (t *terminal) writeStaysPage(w io.Writer, d *departures) error {
 // powerChart is power over load with a rule for sleep, a line for each policy.
 func (d *departures) powerChart(parked int) report.Chart {
 	c := report.Chart{X: "load, parts of the cluster's GPUs", Y: "EOPC, kW", Title: "Nodes sleep after " + d.parks[parked].name + " s"}
-	if d.parks[parked].never() {
+	if d.parks[parked].isNever() {
 		c.Title = "Nodes never sleep"
 	}
 	for p := range d.policies {
 		line := report.Series{Name: d.policies[p].Name}
 		for i := range d.runsOf {
 			if r := &d.runsOf[i]; r.policy == p && r.park == parked {
-				power := spreadOf(len(r.passages), func(s int) float64 { return watts(&r.passages[s]) / 1000 })
+				power := meanSDOf(len(r.passages), func(s int) float64 { return meanPower(&r.passages[s]) / 1000 })
 				line.X, line.Y = append(line.X, d.loads[r.load]), append(line.Y, power.mean)
 			}
 		}
@@ -145,11 +145,11 @@ func (d *departures) powerChart(parked int) report.Chart {
 }
 
 // writePage writes the report of a replay of past jobs.
-func (h *history) writePage(w io.Writer, c *cli.Context, r *historyReport) error {
-	last := r.last()
+func (h *historyReplay) writePage(w io.Writer, c *cli.Context, r *historyReport) error {
+	last := r.lastPolicy()
 	out := &page.Report{
 		Title: "What " + batchName(h.name) + " would have cost", Lead: r.verdict(last),
-		Foot:  h.terminal.origin(h.inputs(c, h.name)...),
+		Foot:  h.terminal.provenance(h.inputs(c, h.name)...),
 		Parts: []any{r.facts(), r.policyTable().Page("A row for each policy", fmt.Sprintf("Medians of %d draws of how workloads respond to clocks; between the bounds are 90 %% of them. Saved is against the first row.", r.Draws), -1)},
 	}
 	savings := make([]report.Estimate, 0, len(r.Policies))
@@ -182,7 +182,7 @@ func (h *history) writePage(w io.Writer, c *cli.Context, r *historyReport) error
 func groupPage(name, policy string, list []historyGroup) *page.Table {
 	t := groupTable(name, list).Page("By "+name+", under "+policy, "Energy of GPUs that run jobs.", -1)
 	if n := len(list) - len(t.Rows); n > 0 {
-		t.More = counted(n, "more isn't shown here", "more aren't shown here") + "; --json has all of them."
+		t.More = plural(n, "more isn't shown here", "more aren't shown here") + "; --json has all of them."
 	}
 	return t
 }
@@ -190,23 +190,23 @@ func groupPage(name, policy string, list []historyGroup) *page.Table {
 // verdict is the replay in words, by its last policy.
 func (r *historyReport) verdict(p *historyPolicy) string {
 	return fmt.Sprintf("%s replayed. Under %s the cluster would have used %s less than at default clocks, first come, first served: %s of the draws of how workloads respond say between %s and %s. Jobs would have waited %s on average, and run %.3f times as long.",
-		counted(r.Jobs, "job"), p.Policy, report.FormatPercent(p.Saved.Value), "90 %", report.FormatPercent(p.Saved.Low), report.FormatPercent(p.Saved.High),
+		plural(r.Jobs, "job"), p.Policy, report.FormatPercent(p.Saved.Value), "90 %", report.FormatPercent(p.Saved.Low), report.FormatPercent(p.Saved.High),
 		spanText(p.MeanWait.Value), p.Stretch.Value) + fmt.Sprintf(" At the best clocks that are the same for all jobs of a GPU model it would have been %s less.",
 		report.FormatPercent(r.Policies[1].Saved.Value))
 }
 
 // facts say what was replayed, as the text output does.
 func (r *historyReport) facts() page.Facts {
-	f := page.Facts{{Name: "Jobs", Text: counted(r.Jobs, "job") + "; left out: " + r.Left.text()}}
+	f := page.Facts{{Name: "Jobs", Text: plural(r.Jobs, "job") + "; left out: " + r.Left.text()}}
 	f = append(f, page.Fact{Name: "Responses", Text: fmt.Sprintf("%s of %s by their models, %s of %s by what workloads have in common",
-		counted(r.Left.KnownJobs, "job"), counted(r.Left.KnownKinds, "workload"), counted(r.Left.PriorJobs, "job"), counted(r.Left.PriorKinds, "workload"))})
+		plural(r.Left.KnownJobs, "job"), plural(r.Left.KnownKinds, "workload"), plural(r.Left.PriorJobs, "job"), plural(r.Left.PriorKinds, "workload"))})
 	measured := "not in the log"
 	if r.Measured != nil {
-		measured = energyText(*r.Measured) + " by the log, of " + counted(r.MeasuredOf, "job")
+		measured = energyText(*r.Measured) + " by the log, of " + plural(r.MeasuredOf, "job")
 	}
 	return append(f,
 		page.Fact{Name: "Energy", Text: measured + "; " + energyText(r.Policies[0].JobEnergy.Value) + " by the model, at default clocks"},
-		page.Fact{Name: "Constant", Text: r.constantText()},
+		page.Fact{Name: "Constant", Text: r.constantClocksText()},
 		page.Fact{Name: "Waiting", Text: r.waitingText()})
 }
 
@@ -217,10 +217,10 @@ func historyCaveats(r *historyReport) *page.Notice {
 		"Users would have submitted the same jobs at the same times, whatever the queue did.",
 	}}
 	if r.Left.AtDefault > 0 {
-		n.Items = append(n.Items, counted(r.Left.AtDefault, "job that hit its limit runs", "jobs that hit their limits run")+" at default clocks: how much work was left nobody knows.")
+		n.Items = append(n.Items, plural(r.Left.AtDefault, "job that hit its limit runs", "jobs that hit their limits run")+" at default clocks: how much work was left nobody knows.")
 	}
 	if r.Left.NoPower > 0 {
-		n.Items = append(n.Items, counted(r.Left.NoPower, "job has", "jobs have")+" no energy in the log; power is assumed.")
+		n.Items = append(n.Items, plural(r.Left.NoPower, "job has", "jobs have")+" no energy in the log; power is assumed.")
 	}
 	if r.Left.Learning > 0 {
 		n.Items = append(n.Items, fmt.Sprintf("The first %d jobs of each workload run at default clocks until its response is known.", r.Learning))

@@ -15,30 +15,30 @@ import (
 
 // inflation is a comparison of placement policies on streams of one trace.
 type inflation struct {
-	trace    *clusterTrace
-	label    string // of the trace
-	demands  []fleet.Demand
-	workload fleet.Workload
-	given    []int32 // the stream; nil: drawn by seed
-	ordered  bool    // the order of the nodes is given
-	policies []*policy.Placement
-	base     int // savings are against this policy; -1: none
-	seeds    []uint64
-	loads    []float64 // at which savings are stated, ascending
-	until    float64   // load at which streams end
-	batch    int       // arrivals that are placed together
-	log      bool      // keep decisions
+	trace          *clusterTrace
+	label          string // of the trace
+	demands        []fleet.Demand
+	workload       fleet.Workload
+	stream         []int32 // the stream; nil: drawn by seed
+	keepsNodeOrder bool    // the order of the nodes is given
+	policies       []*policy.Placement
+	base           int // savings are against this policy; -1: none
+	seeds          []uint64
+	loads          []float64 // at which savings are stated, ascending
+	until          float64   // load at which streams end
+	batch          int       // arrivals that are placed together
+	log            bool      // keep decisions
 }
 
 // The loads at which the allocation ratio is stated, as the paper reads it.
 const (
-	nearFull = 0.95
-	full     = 1.0
+	nearFullLoad = 0.95
+	fullLoad     = 1.0
 )
 
 // allLoads are those at which runs are read.
 func (in *inflation) allLoads() []float64 {
-	loads := append(slices.Clone(in.loads), nearFull, full)
+	loads := append(slices.Clone(in.loads), nearFullLoad, fullLoad)
 	slices.Sort(loads)
 	return slices.Compact(loads)
 }
@@ -48,22 +48,22 @@ func (in *inflation) weighted() bool {
 	return slices.ContainsFunc(in.trace.kinds, func(k *fleet.Kind) bool { return k.Power.Weight != 0 && k.Power.Weight != 1 })
 }
 
-func (in *inflation) runs() int { return len(in.policies) * len(in.seeds) }
+func (in *inflation) runCount() int { return len(in.policies) * len(in.seeds) }
 
-// inflated is a run.
-type inflated struct {
+// inflationRun is a run.
+type inflationRun struct {
 	curve    []replay.Point
 	readings []replay.Reading // at all loads
 	tally    replay.Tally
 	log      *replay.Log // nil unless it was asked for
 }
 
-// all runs every policy on every stream, some at a time; runs are by policy,
+// runAll runs every policy on every stream, some at a time; runs are by policy,
 // then by seed.
-func (in *inflation) all(ctx context.Context, jobs int, progress *report.Progress) ([][]inflated, error) {
-	runs := make([][]inflated, len(in.policies))
+func (in *inflation) runAll(ctx context.Context, jobs int, progress *report.Progress) ([][]inflationRun, error) {
+	runs := make([][]inflationRun, len(in.policies))
 	for i := range runs {
-		runs[i] = make([]inflated, len(in.seeds))
+		runs[i] = make([]inflationRun, len(in.seeds))
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(workers(jobs))
@@ -82,32 +82,32 @@ func (in *inflation) all(ctx context.Context, jobs int, progress *report.Progres
 }
 
 // run is one policy on the stream of one seed.
-func (in *inflation) run(ctx context.Context, p *policy.Placement, seed uint64) (inflated, error) {
+func (in *inflation) run(ctx context.Context, p *policy.Placement, seed uint64) (inflationRun, error) {
 	if err := ctx.Err(); err != nil {
-		return inflated{}, err
+		return inflationRun{}, err
 	}
 	d, err := in.draw(seed)
 	if err != nil {
-		return inflated{}, err
+		return inflationRun{}, err
 	}
 	state := fleet.NewState(d.kinds(in.trace.kinds))
 	sampler, gauge := replay.NewSampler(in.workload, state), replay.NewGauge(state, in.allLoads())
 	observers := []replay.Observer{sampler, gauge}
-	out := inflated{}
+	out := inflationRun{}
 	if in.log {
 		out.log = &replay.Log{Decisions: make([]replay.Decision, 0, len(d.rows))}
 		observers = append(observers, out.log)
 	}
 	chooser := p.Chooser(in.workload, state, seed)
 	if out.tally, err = replay.Inflate(ctx, chooser, replay.NewStream(in.demands, d.rows), observers...); err != nil {
-		return inflated{}, err
+		return inflationRun{}, err
 	}
 	out.curve, out.readings = sampler.Points(), gauge.Readings()
 	return out, nil
 }
 
-// hopeless tells of arrivals that no policy could place.
-func (in *inflation) hopeless(runs [][]inflated) []error {
+// unplaceableArrivals tells of arrivals that no policy could place.
+func (in *inflation) unplaceableArrivals(runs [][]inflationRun) []error {
 	var warnings []error
 	for _, reason := range []replay.Drop{replay.NoModel, replay.TooLarge} {
 		dropped, arrived := 0, 0

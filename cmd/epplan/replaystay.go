@@ -36,16 +36,16 @@ func departureFlags() []cli.Flag {
 	}
 }
 
-// departing are the flags that need --departures, and those that don't go with
+// departureOnlyFlags are the flags that need --departures, and those that don't go with
 // it.
-var departing, inflating = []string{"horizon", "park", "wake-delay", "pick", "raw"},
+var departureOnlyFlags, inflationOnlyFlags = []string{"horizon", "park", "wake-delay", "pick", "raw"},
 	[]string{"load", "arrivals", "curve", "decisions", "svg", "batch"}
 
 // checkMode refuses flags that mean nothing with or without --departures.
 func checkMode(c *cli.Context) error {
-	wrong, why := departing, "a property of --departures, want that too"
+	wrong, why := departureOnlyFlags, "a property of --departures, want that too"
 	if c.Bool("departures") {
-		wrong, why = inflating, "for tasks that never leave, want no --departures"
+		wrong, why = inflationOnlyFlags, "for tasks that never leave, want no --departures"
 	}
 	for _, flag := range wrong {
 		if c.IsSet(flag) {
@@ -62,13 +62,13 @@ func checkMode(c *cli.Context) error {
 // come and go.
 type departures struct {
 	inflation
-	stays   []replay.Stay
-	horizon float64
-	delay   float64
-	parks   []sleepRule
-	pick    func(*planner.View, planner.Placer) planner.Picker
-	raw     bool
-	runsOf  []stayRun // rows of the table, seeds inside
+	durations []replay.Stay
+	horizon   float64
+	delay     float64
+	parks     []sleepRule
+	pick      func(*planner.View, planner.Placer) planner.Picker
+	raw       bool
+	runsOf    []departureRun // rows of the table, seeds inside
 }
 
 // sleepRule is when nodes sleep, as it was written.
@@ -77,47 +77,47 @@ type sleepRule struct {
 	rule planner.Parker
 }
 
-// never tells whether nodes never sleep.
-func (s *sleepRule) never() bool { return s.name == parkNever }
+// isNever tells whether nodes never sleep.
+func (s *sleepRule) isNever() bool { return s.name == parkNever }
 
 const parkNever = "never"
 
-// stayRun is a placement at a load with a rule for sleep, run on every seed.
-type stayRun struct {
+// departureRun is a placement at a load with a rule for sleep, run on every seed.
+type departureRun struct {
 	policy, load, park int
 	passages           []replay.Passage
 }
 
-// stayLoads are the loads of resampled streams unless others are asked for.
-const stayLoads = "0.5,0.8,0.95"
+// defaultDepartureLoads are the loads of resampled streams unless others are asked for.
+const defaultDepartureLoads = "0.5,0.8,0.95"
 
-// stayPlacements are the placements that are compared unless others are asked
+// departurePlacements are the placements that are compared unless others are asked
 // for.
-func stayPlacements() []string {
+func departurePlacements() []string {
 	return []string{"fgd", "pwr", "pwr+fgd:0.1", policy.DefaultPlacement}
 }
 
-func (t *terminal) replayStays(c *cli.Context) error {
-	d, err := t.departures(c)
+func (t *terminal) replayDepartures(c *cli.Context) error {
+	d, err := t.parseDepartures(c)
 	if err != nil {
 		return err
 	}
 	progress := report.NewProgress(t.stderr, t.progress, time.Now, "replay", len(d.runsOf)*len(d.seeds))
-	err = d.all(c.Context, c.Int("jobs"), progress)
+	err = d.runAll(c.Context, c.Int("jobs"), progress)
 	progress.Finish()
 	if err != nil {
 		return err
 	}
-	return t.withHTML(c, func(w io.Writer) error { return t.writeStaysPage(w, d) }, func() error { return t.printTable(c, d.table()) })
+	return t.withHTML(c, func(w io.Writer) error { return t.writeDeparturesPage(w, d) }, func() error { return t.printTable(c, d.table()) })
 }
 
-// departures reads what the flags ask for.
-func (t *terminal) departures(c *cli.Context) (*departures, error) {
+// parseDepartures reads what the flags ask for.
+func (t *terminal) parseDepartures(c *cli.Context) (*departures, error) {
 	d := &departures{horizon: c.Duration("horizon").Seconds(), delay: c.Duration("wake-delay").Seconds(), raw: c.Bool("raw")}
 	if !(d.horizon > 0) || d.delay < 0 {
 		return nil, usagef("--horizon %v and --wake-delay %v, want a horizon above 0 and no delay below", c.Duration("horizon"), c.Duration("wake-delay"))
 	}
-	names := stayPlacements()
+	names := departurePlacements()
 	if c.IsSet("policy") {
 		names = splitPlacements(c.StringSlice("policy"))
 	}
@@ -141,13 +141,13 @@ func (t *terminal) departures(c *cli.Context) (*departures, error) {
 			hint: "without --departures nodes may have CPUs alone",
 		}
 	}
-	d.plan()
-	return d, d.takeStays(t, files.pods)
+	d.listRuns()
+	return d, d.readDurations(t, files.pods)
 }
 
 // readRules reads loads, and how tasks are picked and nodes parked.
 func (d *departures) readRules(c *cli.Context) (err error) {
-	loads := stayLoads
+	loads := defaultDepartureLoads
 	if c.IsSet("loads") {
 		loads = c.String("loads")
 	}
@@ -167,7 +167,7 @@ func (d *departures) readRules(c *cli.Context) (err error) {
 	}
 	for text := range strings.SplitSeq(c.String("park"), ",") {
 		rule := sleepRule{strings.TrimSpace(text), park.Never{}}
-		if !rule.never() {
+		if !rule.isNever() {
 			seconds, err := strconv.ParseFloat(rule.name, 64)
 			if err != nil || !(seconds >= 0) || math.IsInf(seconds, 0) {
 				return usagef("--park: %q, want seconds, 0 or more, or never", rule.name)
@@ -182,19 +182,19 @@ func (d *departures) readRules(c *cli.Context) (err error) {
 	return nil
 }
 
-// plan lists the runs in the order of the table.
-func (d *departures) plan() {
+// listRuns lists the runs in the order of the table.
+func (d *departures) listRuns() {
 	for load := range d.loads {
 		for parked := range d.parks {
 			for p := range d.policies {
-				d.runsOf = append(d.runsOf, stayRun{p, load, parked, make([]replay.Passage, len(d.seeds))})
+				d.runsOf = append(d.runsOf, departureRun{p, load, parked, make([]replay.Passage, len(d.seeds))})
 			}
 		}
 	}
 }
 
-// takeStays takes the stays of the tasks that were scheduled.
-func (d *departures) takeStays(t *terminal, name string) error {
+// readDurations takes the stays of the tasks that were scheduled.
+func (d *departures) readDurations(t *terminal, name string) error {
 	never := 0
 	for i := range d.trace.pods {
 		p := &d.trace.pods[i]
@@ -202,15 +202,15 @@ func (d *departures) takeStays(t *terminal, name string) error {
 			never++
 			continue
 		}
-		d.stays = append(d.stays, replay.Stay{Demand: p.Demand, Arrived: p.Created, Seconds: p.Deleted - p.Scheduled})
+		d.durations = append(d.durations, replay.Stay{Demand: p.Demand, Arrived: p.Created, Seconds: p.Deleted - p.Scheduled})
 	}
-	if len(d.stays) == 0 {
+	if len(d.durations) == 0 {
 		return &hintedError{
 			err:  fmt.Errorf("%s: no task has creation_time, deletion_time and scheduled_time, which --departures needs", name),
 			hint: "without --departures times aren't needed",
 		}
 	}
-	_, unfit, span, err := replay.Recorded(d.stays, d.trace.kinds)
+	_, unfit, span, err := replay.Recorded(d.durations, d.trace.kinds)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -221,13 +221,13 @@ func (d *departures) takeStays(t *terminal, name string) error {
 		t.message("note", fmt.Sprintf("%s: %s of %s tasks were never scheduled, and are left out", d.label, report.FormatCount(never), report.FormatCount(len(d.trace.pods))))
 	}
 	if unfit > 0 {
-		t.message("note", fmt.Sprintf("%s: %s of %s tasks fit on no empty node or took no time, and are left out", d.label, report.FormatCount(unfit), report.FormatCount(len(d.stays))))
+		t.message("note", fmt.Sprintf("%s: %s of %s tasks fit on no empty node or took no time, and are left out", d.label, report.FormatCount(unfit), report.FormatCount(len(d.durations))))
 	}
 	return nil
 }
 
-// all plays every run, some at a time.
-func (d *departures) all(ctx context.Context, jobs int, progress *report.Progress) error {
+// runAll plays every run, some at a time.
+func (d *departures) runAll(ctx context.Context, jobs int, progress *report.Progress) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(workers(jobs))
 	for i := range d.runsOf {
@@ -248,7 +248,7 @@ func (d *departures) all(ctx context.Context, jobs int, progress *report.Progres
 }
 
 // play is one run. Runs of the same load and seed get the same stream.
-func (d *departures) play(ctx context.Context, r *stayRun, seed uint64) (*replay.Passage, error) {
+func (d *departures) play(ctx context.Context, r *departureRun, seed uint64) (*replay.Passage, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -263,10 +263,10 @@ func (d *departures) play(ctx context.Context, r *stayRun, seed uint64) (*replay
 	var err error
 	if d.raw {
 		s.From = 0
-		tasks, _, s.To, err = replay.Recorded(d.stays, d.trace.kinds)
+		tasks, _, s.To, err = replay.Recorded(d.durations, d.trace.kinds)
 	} else {
 		traffic := replay.Traffic{Load: d.loads[r.load], Horizon: d.horizon}
-		tasks, _, err = traffic.Arrivals(d.stays, d.trace.kinds, rand.New(rand.NewPCG(seed, seed)))
+		tasks, _, err = traffic.Arrivals(d.durations, d.trace.kinds, rand.New(rand.NewPCG(seed, seed)))
 	}
 	if err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ func (d *departures) table() *report.Table {
 	table := &report.Table{Len: len(d.runsOf)}
 	rows := make([][]report.Value, len(d.runsOf))
 	for i := range d.runsOf {
-		row := &stayRow{departures: d, run: &d.runsOf[i]}
+		row := &departureRow{departures: d, run: &d.runsOf[i]}
 		row.fill()
 		table.Columns, rows[i] = row.columns, row.cells
 	}
@@ -22,21 +22,21 @@ func (d *departures) table() *report.Table {
 	return table
 }
 
-// stayRow is the row that is being made, and its columns.
-type stayRow struct {
+// departureRow is the row that is being made, and its columns.
+type departureRow struct {
 	*departures
-	run     *stayRun
+	run     *departureRun
 	columns []report.Column
 	cells   []report.Value
 }
 
-func (w *stayRow) add(c report.Column, v report.Value) {
+func (w *departureRow) add(c report.Column, v report.Value) {
 	w.columns, w.cells = append(w.columns, c), append(w.cells, v)
 }
 
-// number adds a column for people, in a factor of the unit, and one for
+// addNumber adds a column for people, in a factor of the unit, and one for
 // machines, with a deviation where there are several seeds.
-func (w *stayRow) number(key string, head report.Column, decimals int, factor float64, s spread) {
+func (w *departureRow) addNumber(key string, head report.Column, decimals int, factor float64, s meanSD) {
 	w.add(head, s.text(len(w.seeds), decimals, factor))
 	w.add(report.Column{Key: key}, report.Number(s.mean))
 	if len(w.seeds) > 1 {
@@ -44,15 +44,15 @@ func (w *stayRow) number(key string, head report.Column, decimals int, factor fl
 	}
 }
 
-// of is the spread of a quantity of the runs.
-func (w *stayRow) of(quantity func(*replay.Passage) float64) spread {
-	return spreadOf(len(w.seeds), func(s int) float64 { return quantity(&w.run.passages[s]) })
+// spreadOf is the spread of a quantity of the runs.
+func (w *departureRow) spreadOf(quantity func(*replay.Passage) float64) meanSD {
+	return meanSDOf(len(w.seeds), func(s int) float64 { return quantity(&w.run.passages[s]) })
 }
 
-// against is by how much less the runs take than others on the same streams,
+// savingAgainst is by how much less the runs take than others on the same streams,
 // NaN where there are none.
-func (w *stayRow) against(other *stayRun, quantity func(*replay.Passage) float64) spread {
-	return spreadOf(len(w.seeds), func(s int) float64 {
+func (w *departureRow) savingAgainst(other *departureRun, quantity func(*replay.Passage) float64) meanSD {
+	return meanSDOf(len(w.seeds), func(s int) float64 {
 		if other == nil {
 			return math.NaN()
 		}
@@ -60,9 +60,9 @@ func (w *stayRow) against(other *stayRun, quantity func(*replay.Passage) float64
 	})
 }
 
-// find is the runs of a placement at the row's load; nil if there are none.
-func (w *stayRow) find(policy int, parked func(*sleepRule) bool) *stayRun {
-	i := slices.IndexFunc(w.runsOf, func(r stayRun) bool {
+// findRun is the runs of a placement at the row's load; nil if there are none.
+func (w *departureRow) findRun(policy int, parked func(*sleepRule) bool) *departureRun {
+	i := slices.IndexFunc(w.runsOf, func(r departureRun) bool {
 		return r.policy == policy && r.load == w.run.load && parked(&w.parks[r.park])
 	})
 	if i < 0 {
@@ -71,14 +71,14 @@ func (w *stayRow) find(policy int, parked func(*sleepRule) bool) *stayRun {
 	return &w.runsOf[i]
 }
 
-func watts(p *replay.Passage) float64 { return float64(p.Power) }
+func meanPower(p *replay.Passage) float64 { return float64(p.Power) }
 
 // gpus is the mean number of GPUs that are allocated.
-func (w *stayRow) gpus(p *replay.Passage) float64 {
+func (w *departureRow) gpus(p *replay.Passage) float64 {
 	return p.Allocated * float64(w.capacity()) / fleet.Whole
 }
 
-func (w *stayRow) fill() {
+func (w *departureRow) fill() {
 	load := w.loads[w.run.load]
 	if w.raw {
 		w.add(report.Column{Key: "load", Head: "load", Left: true}, report.Text("as it is"))
@@ -92,45 +92,45 @@ func (w *stayRow) fill() {
 	w.add(report.Column{Key: "seed"}, report.Count(int(w.seeds[0])))
 	w.add(report.Column{Key: "seeds"}, report.Count(len(w.seeds)))
 	w.power()
-	w.number("allocated_share", report.Column{Head: "allocated", Note: "% of GPUs"}, 1, 100, w.of(func(p *replay.Passage) float64 { return p.Allocated }))
-	w.number("allocated_gpu", report.Column{Head: "allocated", Note: "GPUs"}, 0, 1, w.of(w.gpus))
-	w.number("asleep_share", report.Column{Head: "asleep", Note: "% of nodes"}, 1, 100, w.of(func(p *replay.Passage) float64 { return p.Asleep }))
+	w.addNumber("allocated_share", report.Column{Head: "allocated", Note: "% of GPUs"}, 1, 100, w.spreadOf(func(p *replay.Passage) float64 { return p.Allocated }))
+	w.addNumber("allocated_gpu", report.Column{Head: "allocated", Note: "GPUs"}, 0, 1, w.spreadOf(w.gpus))
+	w.addNumber("asleep_share", report.Column{Head: "asleep", Note: "% of nodes"}, 1, 100, w.spreadOf(func(p *replay.Passage) float64 { return p.Asleep }))
 	w.waits()
 }
 
 // power adds power and what is saved: against the base that parks alike, which
 // is what placement saves, and against the same placement on nodes that never
 // sleep, which is what sleep saves.
-func (w *stayRow) power() {
-	w.number("eopc_w", report.Column{Head: "EOPC", Note: "kW"}, 1, 1e-3, w.of(watts))
-	w.number("eopc_w_per_allocated_gpu", report.Column{Head: "EOPC", Note: "W a GPU"}, 1, 1, w.of(func(p *replay.Passage) float64 {
-		return watts(p) / w.gpus(p)
+func (w *departureRow) power() {
+	w.addNumber("eopc_w", report.Column{Head: "EOPC", Note: "kW"}, 1, 1e-3, w.spreadOf(meanPower))
+	w.addNumber("eopc_w_per_allocated_gpu", report.Column{Head: "EOPC", Note: "W a GPU"}, 1, 1, w.spreadOf(func(p *replay.Passage) float64 {
+		return meanPower(p) / w.gpus(p)
 	}))
-	var base *stayRun
+	var base *departureRun
 	if w.base >= 0 {
-		base = w.find(w.base, func(s *sleepRule) bool { return *s == w.parks[w.run.park] })
-		w.number("saving", report.Column{Head: "saved", Note: "% of " + w.policies[w.base].Name}, 1, 100, w.against(base, watts))
+		base = w.findRun(w.base, func(s *sleepRule) bool { return *s == w.parks[w.run.park] })
+		w.addNumber("saving", report.Column{Head: "saved", Note: "% of " + w.policies[w.base].Name}, 1, 100, w.savingAgainst(base, meanPower))
 	}
-	if len(w.parks) > 1 && slices.ContainsFunc(w.parks, func(s sleepRule) bool { return s.never() }) {
-		w.number("saving_by_sleep", report.Column{Head: "by sleep", Note: "% of never"}, 1, 100, w.against(w.find(w.run.policy, (*sleepRule).never), watts))
+	if len(w.parks) > 1 && slices.ContainsFunc(w.parks, func(s sleepRule) bool { return s.isNever() }) {
+		w.addNumber("saving_by_sleep", report.Column{Head: "by sleep", Note: "% of never"}, 1, 100, w.savingAgainst(w.findRun(w.run.policy, (*sleepRule).isNever), meanPower))
 	}
 	if !w.weighted() {
 		return
 	}
 	cost := func(p *replay.Passage) float64 { return p.Cost }
-	w.number("weighted_w", report.Column{Head: "weighted", Note: "kW"}, 1, 1e-3, w.of(cost))
+	w.addNumber("weighted_w", report.Column{Head: "weighted", Note: "kW"}, 1, 1e-3, w.spreadOf(cost))
 	if w.base >= 0 {
-		w.number("weighted_saving", report.Column{Head: "saved", Note: "% weighted"}, 1, 100, w.against(base, cost))
+		w.addNumber("weighted_saving", report.Column{Head: "saved", Note: "% weighted"}, 1, 100, w.savingAgainst(base, cost))
 	}
 }
 
 // waits adds how long tasks waited, and how many never started.
-func (w *stayRow) waits() {
-	w.number("mean_wait_s", report.Column{Head: "wait", Note: "mean s"}, 1, 1, w.of(func(p *replay.Passage) float64 { return p.MeanWait }))
-	w.number("wait_95_s", report.Column{Head: "wait", Note: "95 % s"}, 0, 1, w.of(func(p *replay.Passage) float64 { return p.Wait95 }))
-	w.number("waited_share", report.Column{Head: "waited", Note: "% of tasks"}, 1, 100, w.of(func(p *replay.Passage) float64 {
+func (w *departureRow) waits() {
+	w.addNumber("mean_wait_s", report.Column{Head: "wait", Note: "mean s"}, 1, 1, w.spreadOf(func(p *replay.Passage) float64 { return p.MeanWait }))
+	w.addNumber("wait_95_s", report.Column{Head: "wait", Note: "95 % s"}, 0, 1, w.spreadOf(func(p *replay.Passage) float64 { return p.Wait95 }))
+	w.addNumber("waited_share", report.Column{Head: "waited", Note: "% of tasks"}, 1, 100, w.spreadOf(func(p *replay.Passage) float64 {
 		return float64(p.Waited) / float64(max(1, p.Arrived))
 	}))
-	w.number("arrived", report.Column{Head: "tasks"}, 0, 1, w.of(func(p *replay.Passage) float64 { return float64(p.Arrived) }))
-	w.number("never_started", report.Column{Head: "never", Note: "started"}, 0, 1, w.of(func(p *replay.Passage) float64 { return float64(p.Unplaced) }))
+	w.addNumber("arrived", report.Column{Head: "tasks"}, 0, 1, w.spreadOf(func(p *replay.Passage) float64 { return float64(p.Arrived) }))
+	w.addNumber("never_started", report.Column{Head: "never", Note: "started"}, 0, 1, w.spreadOf(func(p *replay.Passage) float64 { return float64(p.Unplaced) }))
 }

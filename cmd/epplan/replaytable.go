@@ -9,16 +9,16 @@ import (
 	"github.com/epplan/epplan/planner/replay"
 )
 
-// spread is a mean and the standard deviation around it.
-type spread struct{ mean, sd float64 }
+// meanSD is a mean and the standard deviation around it.
+type meanSD struct{ mean, sd float64 }
 
-// spreadOf is that of a quantity over runs, NaN where there is none.
-func spreadOf(count int, quantity func(i int) float64) spread {
+// meanSDOf is that of a quantity over runs, NaN where there is none.
+func meanSDOf(count int, quantity func(i int) float64) meanSD {
 	sum := 0.0
 	for i := range count {
 		sum += quantity(i)
 	}
-	s := spread{mean: sum / float64(count)}
+	s := meanSD{mean: sum / float64(count)}
 	if count > 1 {
 		squares := 0.0
 		for i := range count {
@@ -32,7 +32,7 @@ func spreadOf(count int, quantity func(i int) float64) spread {
 
 // text is the spread for people, times a factor; the deviation only where there
 // are several runs.
-func (s spread) text(runs, decimals int, factor float64) report.Value {
+func (s meanSD) text(runs, decimals int, factor float64) report.Value {
 	if math.IsNaN(s.mean) {
 		return report.Value{}
 	}
@@ -54,18 +54,18 @@ func fixed(x float64, decimals int) string {
 
 // saving is the part of the base's power that a policy saves at a load, by its
 // index in all loads; NaN without base.
-func (in *inflation) saving(runs [][]inflated, policy, load int) spread {
-	return in.less(runs, policy, load, func(r *replay.Reading) float64 { return float64(r.Power) })
+func (in *inflation) saving(runs [][]inflationRun, policy, load int) meanSD {
+	return in.reduction(runs, policy, load, func(r *replay.Reading) float64 { return float64(r.Power) })
 }
 
 // costSaving is the same in weighted watts.
-func (in *inflation) costSaving(runs [][]inflated, policy, load int) spread {
-	return in.less(runs, policy, load, func(r *replay.Reading) float64 { return r.Cost })
+func (in *inflation) costSaving(runs [][]inflationRun, policy, load int) meanSD {
+	return in.reduction(runs, policy, load, func(r *replay.Reading) float64 { return r.Cost })
 }
 
-// less is by how much less of something a policy takes than the base.
-func (in *inflation) less(runs [][]inflated, policy, load int, of func(*replay.Reading) float64) spread {
-	return spreadOf(len(in.seeds), func(seed int) float64 {
+// reduction is by how much less of something a policy takes than the base.
+func (in *inflation) reduction(runs [][]inflationRun, policy, load int, of func(*replay.Reading) float64) meanSD {
+	return meanSDOf(len(in.seeds), func(seed int) float64 {
 		if in.base < 0 {
 			return math.NaN()
 		}
@@ -74,23 +74,23 @@ func (in *inflation) less(runs [][]inflated, policy, load int, of func(*replay.R
 }
 
 // cost is EOPC in weighted watts at a load.
-func (in *inflation) cost(runs []inflated, load int) spread {
-	return spreadOf(len(runs), func(seed int) float64 { return runs[seed].readings[load].Cost })
+func (in *inflation) cost(runs []inflationRun, load int) meanSD {
+	return meanSDOf(len(runs), func(seed int) float64 { return runs[seed].readings[load].Cost })
 }
 
 // ratio is GRAR at a load.
-func (in *inflation) ratio(runs []inflated, load int) spread {
-	return spreadOf(len(runs), func(seed int) float64 { return runs[seed].readings[load].Ratio })
+func (in *inflation) ratio(runs []inflationRun, load int) meanSD {
+	return meanSDOf(len(runs), func(seed int) float64 { return runs[seed].readings[load].Ratio })
 }
 
 // power is EOPC at a load.
-func (in *inflation) power(runs []inflated, load int) spread {
-	return spreadOf(len(runs), func(seed int) float64 { return float64(runs[seed].readings[load].Power) })
+func (in *inflation) power(runs []inflationRun, load int) meanSD {
+	return meanSDOf(len(runs), func(seed int) float64 { return float64(runs[seed].readings[load].Power) })
 }
 
-// fragmented is the fragmentation at the first point of the curves at a load.
-func (in *inflation) fragmented(runs []inflated, load float64) spread {
-	return spreadOf(len(runs), func(seed int) float64 {
+// fragmentation is the fragmentation at the first point of the curves at a load.
+func (in *inflation) fragmentation(runs []inflationRun, load float64) meanSD {
+	return meanSDOf(len(runs), func(seed int) float64 {
 		if p, ok := replay.At(runs[seed].curve, load); ok {
 			return p.Fragmented
 		}
@@ -100,14 +100,14 @@ func (in *inflation) fragmented(runs []inflated, load float64) spread {
 
 // table is a row for each policy. People see savings, ratios, and power and
 // fragmentation at the highest load; machines see everything at all loads.
-func (in *inflation) table(runs [][]inflated) *report.Table {
+func (in *inflation) table(runs [][]inflationRun) *report.Table {
 	t := &inflationTable{inflation: in, all: in.allLoads()}
 	table := &report.Table{Len: len(in.policies)}
 	rows := make([][]report.Value, len(runs))
 	for policy := range runs {
 		t.columns, t.cells = nil, nil
-		t.people(runs, policy)
-		t.machines(runs, policy)
+		t.addPeopleColumns(runs, policy)
+		t.addMachineColumns(runs, policy)
 		rows[policy] = t.cells
 	}
 	table.Columns, table.Rows = t.columns, slices.Values(rows)
@@ -135,8 +135,8 @@ func loadText(load float64) string {
 	return text
 }
 
-// people adds the columns for people.
-func (t *inflationTable) people(runs [][]inflated, policy int) {
+// addPeopleColumns adds the columns for people.
+func (t *inflationTable) addPeopleColumns(runs [][]inflationRun, policy int) {
 	n := len(t.seeds)
 	t.add(report.Column{Key: "policy", Head: "policy", Left: true}, report.Text(t.policies[policy].Name))
 	for _, load := range t.loads {
@@ -144,7 +144,7 @@ func (t *inflationTable) people(runs [][]inflated, policy int) {
 			t.add(report.Column{Head: "saved", Note: "% at " + loadText(load)}, t.saving(runs, policy, slices.Index(t.all, load)).text(n, 1, 100))
 		}
 	}
-	for _, load := range []float64{nearFull, full} {
+	for _, load := range []float64{nearFullLoad, fullLoad} {
 		t.add(report.Column{Head: "GRAR", Note: "at " + loadText(load)}, t.ratio(runs[policy], slices.Index(t.all, load)).text(n, 4, 1))
 	}
 	highest := t.loads[len(t.loads)-1]
@@ -157,22 +157,22 @@ func (t *inflationTable) people(runs [][]inflated, policy int) {
 		t.add(report.Column{Head: "weighted", Note: "kW at " + loadText(highest)}, t.cost(runs[policy], slices.Index(t.all, highest)).text(n, 1, 1e-3))
 	}
 	t.add(report.Column{Head: "EOPC", Note: "kW at " + loadText(highest)}, t.power(runs[policy], slices.Index(t.all, highest)).text(n, 1, 1e-3))
-	t.add(report.Column{Head: "fragmented", Note: "GPUs at " + loadText(highest)}, t.fragmented(runs[policy], highest).text(n, 0, 1))
-	t.add(report.Column{Head: "placed"}, spreadOf(n, func(i int) float64 { return float64(runs[policy][i].tally.Placed()) }).text(n, 0, 1))
-	t.add(report.Column{Head: "dropped"}, spreadOf(n, func(i int) float64 { return float64(runs[policy][i].tally.Dropped()) }).text(n, 0, 1))
+	t.add(report.Column{Head: "fragmented", Note: "GPUs at " + loadText(highest)}, t.fragmentation(runs[policy], highest).text(n, 0, 1))
+	t.add(report.Column{Head: "placed"}, meanSDOf(n, func(i int) float64 { return float64(runs[policy][i].tally.Placed()) }).text(n, 0, 1))
+	t.add(report.Column{Head: "dropped"}, meanSDOf(n, func(i int) float64 { return float64(runs[policy][i].tally.Dropped()) }).text(n, 0, 1))
 }
 
-// number adds a column for machines, and one for the deviation where there are
+// addNumber adds a column for machines, and one for the deviation where there are
 // several runs.
-func (t *inflationTable) number(key string, s spread) {
+func (t *inflationTable) addNumber(key string, s meanSD) {
 	t.add(report.Column{Key: key}, report.Number(s.mean))
 	if len(t.seeds) > 1 {
 		t.add(report.Column{Key: key + "_sd"}, report.Number(s.sd))
 	}
 }
 
-// machines adds the columns for machines.
-func (t *inflationTable) machines(runs [][]inflated, policy int) {
+// addMachineColumns adds the columns for machines.
+func (t *inflationTable) addMachineColumns(runs [][]inflationRun, policy int) {
 	own := runs[policy]
 	t.add(report.Column{Key: "trace"}, report.Text(t.label))
 	t.add(report.Column{Key: "seed"}, report.Count(int(t.seeds[0])))
@@ -180,20 +180,20 @@ func (t *inflationTable) machines(runs [][]inflated, policy int) {
 	for i, load := range t.all {
 		at := "_at_" + loadText(load)
 		if t.base >= 0 {
-			t.number("saving"+at, t.saving(runs, policy, i))
+			t.addNumber("saving"+at, t.saving(runs, policy, i))
 		}
-		t.number("eopc_w"+at, t.power(own, i))
+		t.addNumber("eopc_w"+at, t.power(own, i))
 		if t.weighted() && t.base >= 0 {
-			t.number("weighted_saving"+at, t.costSaving(runs, policy, i))
+			t.addNumber("weighted_saving"+at, t.costSaving(runs, policy, i))
 		}
 		if t.weighted() {
-			t.number("weighted_w"+at, t.cost(own, i))
+			t.addNumber("weighted_w"+at, t.cost(own, i))
 		}
-		t.number("grar"+at, t.ratio(own, i))
-		t.number("fragmented_gpu"+at, t.fragmented(own, load))
+		t.addNumber("grar"+at, t.ratio(own, i))
+		t.addNumber("fragmented_gpu"+at, t.fragmentation(own, load))
 	}
 	count := func(key string, of func(*replay.Tally) int) {
-		t.number(key, spreadOf(len(own), func(i int) float64 { return float64(of(&own[i].tally)) }))
+		t.addNumber(key, meanSDOf(len(own), func(i int) float64 { return float64(of(&own[i].tally)) }))
 	}
 	count("arrived_pods", func(y *replay.Tally) int { return y.Arrived })
 	count("placed_pods", (*replay.Tally).Placed)
@@ -201,6 +201,6 @@ func (t *inflationTable) machines(runs [][]inflated, policy int) {
 	count("dropped_too_large", func(y *replay.Tally) int { return y.By[replay.TooLarge] })
 	count("dropped_full", func(y *replay.Tally) int { return y.By[replay.Full] })
 	last := func(i int) *replay.Point { return &own[i].curve[len(own[i].curve)-1] }
-	t.number("final_eopc_w", spreadOf(len(own), func(i int) float64 { return float64(last(i).Power()) }))
-	t.number("final_grar", spreadOf(len(own), func(i int) float64 { return last(i).Ratio }))
+	t.addNumber("final_eopc_w", meanSDOf(len(own), func(i int) float64 { return float64(last(i).Power()) }))
+	t.addNumber("final_grar", meanSDOf(len(own), func(i int) float64 { return last(i).Ratio }))
 }

@@ -17,12 +17,12 @@ import (
 	"github.com/epplan/epplan/planner/replay"
 )
 
-// traceNames are the files of a trace; the last three may be missing.
-type traceNames struct{ pods, nodes, power, arrivals, order string }
+// traceFiles are the files of a trace; the last three may be missing.
+type traceFiles struct{ pods, nodes, power, arrivals, order string }
 
 // traceNamesOf takes them from flags and from the folder that is given.
-func traceNamesOf(c *cli.Context) (*traceNames, error) {
-	n := &traceNames{c.String("pods"), c.String("nodes"), c.String("power"), c.String("arrivals"), c.String("node-order")}
+func traceNamesOf(c *cli.Context) (*traceFiles, error) {
+	n := &traceFiles{c.String("pods"), c.String("nodes"), c.String("power"), c.String("arrivals"), c.String("node-order")}
 	if c.NArg() > 0 {
 		folder := c.Args().First()
 		if err := n.find(folder, c.String("family")); err != nil {
@@ -42,7 +42,7 @@ func traceNamesOf(c *cli.Context) (*traceNames, error) {
 }
 
 // find looks in a folder for what isn't named yet.
-func (n *traceNames) find(folder, family string) (err error) {
+func (n *traceFiles) find(folder, family string) (err error) {
 	if n.pods == "" {
 		if n.pods, err = firstFile(folder, "pods.csv", "openb_pod_list_"+family+".csv"); err != nil {
 			return err
@@ -63,7 +63,7 @@ func firstFile(folder string, names ...string) (string, error) {
 			if _, err := os.Stat(path); err == nil {
 				return path, nil
 			} else if !errors.Is(err, fs.ErrNotExist) {
-				return "", fmt.Errorf("%s: %w", folder, cause(err))
+				return "", fmt.Errorf("%s: %w", folder, withoutPath(err))
 			}
 		}
 	}
@@ -74,35 +74,35 @@ func firstFile(folder string, names ...string) (string, error) {
 var errNoSuchFile = errors.New("no such file in this folder")
 
 // read reads the files.
-func (in *inflation) read(t *terminal, n *traceNames) error {
+func (in *inflation) read(t *terminal, n *traceFiles) error {
 	loaded, err := t.readTrace(n.pods, n.nodes, n.power)
 	if err != nil {
 		return err
 	}
 	if n.order != "" {
-		order, err := parse(t, n.order, trace.ReadNodes)
+		order, err := parseFile(t, n.order, trace.ReadNodes)
 		if err != nil {
 			return fmt.Errorf("read node order: %w", err)
 		}
 		if err := loaded.reorder(order, n.order); err != nil {
 			return err
 		}
-		in.ordered = true
+		in.keepsNodeOrder = true
 	}
 	in.trace = loaded
 	in.demands = trace.Demands(loaded.pods)
 	in.workload = fleet.NewWorkload(in.demands, fleet.PaperCover)
 	in.label = traceLabel(n.pods)
 	if n.arrivals != "" {
-		arrivals, err := parse(t, n.arrivals, func(r io.Reader, name string) ([]trace.Arrival, error) {
+		arrivals, err := parseFile(t, n.arrivals, func(r io.Reader, name string) ([]trace.Arrival, error) {
 			return trace.ReadArrivals(r, name, loaded.pods)
 		})
 		if err != nil {
 			return fmt.Errorf("read arrivals: %w", err)
 		}
-		in.given = make([]int32, len(arrivals))
+		in.stream = make([]int32, len(arrivals))
 		for i := range arrivals {
-			in.given[i] = int32(arrivals[i].Pod)
+			in.stream[i] = int32(arrivals[i].Pod)
 		}
 	}
 	if fleet.NewState(loaded.kinds).Capacity() == 0 {
@@ -147,22 +147,22 @@ func (l *clusterTrace) reorder(order []trace.NodeRow, name string) error {
 	return nil
 }
 
-// drawn is the stream and the order of the nodes of a seed; order is nil for
+// drawnStream is the stream and the order of the nodes of a seed; order is nil for
 // that of the list.
-type drawn struct {
+type drawnStream struct {
 	rows  []int32
 	order []int
 }
 
 // draw takes the given stream and order, or draws them.
-func (in *inflation) draw(seed uint64) (d drawn, err error) {
-	if in.given != nil {
-		d.rows = slices.Clone(in.given)
+func (in *inflation) draw(seed uint64) (d drawnStream, err error) {
+	if in.stream != nil {
+		d.rows = slices.Clone(in.stream)
 	} else if d.rows, d.order, err = replay.DrawPaper(seed, in.demands, len(in.trace.kinds), in.capacity(), in.until); err != nil {
-		return drawn{}, err
+		return drawnStream{}, err
 	}
 	replay.Batch(d.rows, in.demands, in.batch)
-	if in.ordered {
+	if in.keepsNodeOrder {
 		d.order = nil
 	}
 	return d, nil
@@ -177,7 +177,7 @@ func (in *inflation) capacity() int64 {
 }
 
 // kinds is the nodes in their order.
-func (d *drawn) kinds(list []*fleet.Kind) []*fleet.Kind {
+func (d *drawnStream) kinds(list []*fleet.Kind) []*fleet.Kind {
 	if d.order == nil {
 		return list
 	}

@@ -49,11 +49,11 @@ type finding struct {
 	paper         float64 // 0: the paper gives none
 }
 
-// counting starts the line of progress for some work of so many steps.
-type counting func(what string, steps int) *report.Progress
+// newProgress starts the line of progress for some work of so many steps.
+type newProgress func(what string, steps int) *report.Progress
 
 // counting shows progress on a terminal.
-func (t *terminal) counts(label string) counting {
+func (t *terminal) progressCounter(label string) newProgress {
 	return func(what string, steps int) *report.Progress {
 		if what != "" {
 			what = ", " + what
@@ -65,7 +65,7 @@ func (t *terminal) counts(label string) counting {
 var edlSections = []string{"single", "table3", "offline", "online"}
 
 func (t *terminal) reproduceEDL(c *cli.Context) error {
-	if err := takes(c, 0, 0, "none"); err != nil {
+	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}
 	sections, err := chosenSections(c, edlSections)
@@ -76,7 +76,7 @@ func (t *terminal) reproduceEDL(c *cli.Context) error {
 		return usagef("--sets %d, want 1 or more", c.Int("sets"))
 	}
 	e := edlPaper{sets: c.Int("sets"), seed: c.Uint64("seed")}
-	findings, err := e.reproduce(c.Context, t.counts("reproduce"), sections)
+	findings, err := e.reproduce(c.Context, t.progressCounter("reproduce"), sections)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ type experiment struct {
 }
 
 // reproduce runs the experiments of the sections, in parallel.
-func (e *edlPaper) reproduce(ctx context.Context, count counting, sections []string) ([]finding, error) {
+func (e *edlPaper) reproduce(ctx context.Context, count newProgress, sections []string) ([]finding, error) {
 	var all []experiment
 	for _, section := range sections {
 		some, err := e.experiments(section)

@@ -21,8 +21,8 @@ func (t *terminal) reproduceFlags() []cli.Flag {
 	}
 }
 
-// effort is how much is drawn for the figures.
-type effort struct {
+// reproduceScale is how much is drawn for the figures.
+type reproduceScale struct {
 	sets              int // of the EDL paper's tasks, by figure
 	streams           int // of the PWR+FGD paper's tasks
 	instances, tuning int // queues of the PREDICT paper
@@ -32,12 +32,12 @@ type effort struct {
 
 // The efforts: all that is worth its time, and what takes some seconds.
 var (
-	fullEffort  = effort{sets: 10, streams: paperSeeds, instances: paperInstances, tuning: paperTuning, scale: 1, proof: 10 * time.Second}
-	quickEffort = effort{sets: 1, streams: 1, instances: 10, tuning: 10, scale: 0.1, proof: time.Second}
+	fullScale  = reproduceScale{sets: 10, streams: paperSeeds, instances: paperInstances, tuning: paperTuning, scale: 1, proof: 10 * time.Second}
+	quickScale = reproduceScale{sets: 1, streams: 1, instances: 10, tuning: 10, scale: 0.1, proof: time.Second}
 )
 
-// reproduced is a paper with its figures, computed anew.
-type reproduced struct {
+// reproducedPaper is a paper with its figures, computed anew.
+type reproducedPaper struct {
 	paper    *paper
 	findings []finding
 	table    *report.Table // as the paper's own command prints it
@@ -48,7 +48,7 @@ type reproduced struct {
 // reproducer computes the figures of papers.
 type reproducer struct {
 	*terminal
-	effort
+	reproduceScale
 	pwrDir, predictDir string // with data; empty: drawn
 }
 
@@ -56,7 +56,7 @@ type reproducer struct {
 type paper struct {
 	name, title string // name is of its command
 	page        string // of the documentation
-	compute     func(ctx context.Context, r *reproducer, count counting) (*reproduced, error)
+	compute     func(ctx context.Context, r *reproducer, count newProgress) (*reproducedPaper, error)
 }
 
 // papers are all of them, in the order in which they decide: clocks, nodes,
@@ -69,26 +69,26 @@ var papers = []paper{ //nolint:gochecknoglobals // constant
 }
 
 func (t *terminal) reproduceAll(c *cli.Context) error {
-	if err := takes(c, 0, 0, "none"); err != nil {
+	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}
 	if err := checkHTML(c); err != nil {
 		return err
 	}
-	r := &reproducer{terminal: t, effort: fullEffort, pwrDir: c.String("pwr-data"), predictDir: c.String("predict-data")}
+	r := &reproducer{terminal: t, reproduceScale: fullScale, pwrDir: c.String("pwr-data"), predictDir: c.String("predict-data")}
 	for _, flag := range []string{"pwr-data", "predict-data"} {
 		if dir := c.String(flag); dir != "" && !isDir(dir) {
 			return usagef("--%s %s, want a folder", flag, dir)
 		}
 	}
 	if c.Bool("quick") {
-		r.effort = quickEffort
+		r.reproduceScale = quickScale
 		t.message("note", "quick: few draws, so that means are rougher than those of a full run")
 	}
-	all := make([]*reproduced, len(papers))
+	all := make([]*reproducedPaper, len(papers))
 	for i := range papers {
 		p := &papers[i]
-		found, err := p.compute(c.Context, r, t.counts(fmt.Sprintf("%d of %d, %s", i+1, len(papers), p.name)))
+		found, err := p.compute(c.Context, r, t.progressCounter(fmt.Sprintf("%d of %d, %s", i+1, len(papers), p.name)))
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
@@ -99,28 +99,28 @@ func (t *terminal) reproduceAll(c *cli.Context) error {
 }
 
 // printReproduced writes the report, and prints the summary.
-func (t *terminal) printReproduced(c *cli.Context, all []*reproduced) error {
+func (t *terminal) printReproduced(c *cli.Context, all []*reproducedPaper) error {
 	return t.withHTML(c, reproducedPage(all, c.Bool("quick")), func() error {
 		if c.Bool("json") || c.Bool("csv") {
 			return t.printTable(c, figureTable(figuresOf(all)))
 		}
-		return t.print(summaryText(all, t.text(-1)))
+		return t.print(summaryText(all, t.textOptions(-1)))
 	})
 }
 
-func computeEDL(ctx context.Context, r *reproducer, count counting) (*reproduced, error) {
+func computeEDL(ctx context.Context, r *reproducer, count newProgress) (*reproducedPaper, error) {
 	e := edlPaper{sets: r.sets, seed: planner.DefaultSeed}
 	findings, err := e.reproduce(ctx, count, edlSections)
 	if err != nil {
 		return nil, err
 	}
-	return &reproduced{findings: findings, table: findingsTable(findings), notes: []string{e.note()}}, nil
+	return &reproducedPaper{findings: findings, table: findingsTable(findings), notes: []string{e.note()}}, nil
 }
 
-func computePWR(ctx context.Context, r *reproducer, count counting) (*reproduced, error) {
-	found := &reproduced{}
+func computePWR(ctx context.Context, r *reproducer, count newProgress) (*reproducedPaper, error) {
+	found := &reproducedPaper{}
 	p := &pwrPaper{dir: r.pwrDir, first: paperFirstSeed, seeds: r.streams}
-	p.draw = func(in *inflation, runs [][]inflated) error {
+	p.draw = func(in *inflation, runs [][]inflationRun) error {
 		for _, chart := range in.charts(runs) {
 			chart.Title = in.label + ": " + chart.Title
 			found.charts = append(found.charts, chart.Chart)
@@ -138,19 +138,19 @@ func computePWR(ctx context.Context, r *reproducer, count counting) (*reproduced
 	return found, nil
 }
 
-func computePredict(ctx context.Context, r *reproducer, count counting) (*reproduced, error) {
+func computePredict(ctx context.Context, r *reproducer, count newProgress) (*reproducedPaper, error) {
 	q := predictQueues{dir: r.predictDir, seed: planner.DefaultSeed, instances: r.instances, tuning: r.tuning}
 	findings, notes, err := q.reproduce(ctx, r.terminal, count, predictSections)
 	if err != nil {
 		return nil, err
 	}
-	return &reproduced{findings: underEitherModel(findings), table: predictTable(findings), notes: notes}, nil
+	return &reproducedPaper{findings: predictFigures(findings), table: predictTable(findings), notes: notes}, nil
 }
 
-func computeCATS(ctx context.Context, r *reproducer, count counting) (*reproduced, error) {
+func computeCATS(ctx context.Context, r *reproducer, count newProgress) (*reproducedPaper, error) {
 	p := &catsPaper{seed: planner.DefaultSeed, scale: r.scale, limit: r.proof}
 	if err := p.reproduce(ctx, count, catsSections); err != nil {
 		return nil, err
 	}
-	return &reproduced{findings: p.findings, table: findingsTable(p.findings), notes: p.notes}, nil
+	return &reproducedPaper{findings: p.findings, table: findingsTable(p.findings), notes: p.notes}, nil
 }

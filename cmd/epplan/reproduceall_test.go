@@ -21,49 +21,49 @@ func TestAFigureIsApartInPointsWhereItIsAPartOfSomething(t *testing.T) {
 		{finding{unit: "GRAR", ours: 0.0247, paper: 0.02}, "+0.5 points"},
 		{finding{unit: "load", ours: 0.89, paper: 0.88}, "+1.0 points"},
 	} {
-		if got := c.f.apartText(); got != c.want {
+		if got := c.f.differenceText(); got != c.want {
 			t.Errorf("%+v: %s, want %s", c.f, got, c.want)
 		}
 	}
 }
 
 func TestFiguresThatSayNothingOfThePaperAreCountedApart(t *testing.T) {
-	r := &reproduced{paper: &papers[3], findings: []finding{
+	r := &reproducedPaper{paper: &papers[3], findings: []finding{
 		{section: "testbed", what: "mean of both stages: cats", unit: "W", ours: 502, paper: 301},
 		{section: "testbed", what: "mean of both stages: hotcloud", unit: "W", ours: 385.8, paper: 385.8}, // fitted
 		{section: "table1", what: "2 tasks, as-printed", unit: "s", ours: 0.02, paper: 0.02},              // another machine
 		{section: "pai", what: "bf: power", unit: "W", ours: 1},                                           // the paper gives none
 	}}
-	if got, want := tallied(r), (tally{far: 1, incomparable: 2}); got != want {
+	if got, want := countAgreement(r), (agreementCount{far: 1, incomparable: 2}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	r.paper, r.findings = &papers[0], []finding{
 		{section: "table3", what: "J1 (δ 0, deadline 50) power", unit: "W", ours: 125, paper: 125.23},
 		{section: "online", what: "run energy with DVFS", unit: "MJ", ours: 76.2, paper: 79.87},
 	}
-	if got, want := tallied(r), (tally{same: 1, near: 1}); got != want {
+	if got, want := countAgreement(r), (agreementCount{same: 1, near: 1}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
 
 // What is far off without a reason leaves the reader alone with it.
 func TestEveryFigureThatIsOffHasItsReason(t *testing.T) {
-	r := &reproducer{terminal: &terminal{stderr: new(strings.Builder)}, effort: effort{sets: 1, streams: 1, instances: 2, tuning: 2, scale: 0.01, proof: time.Millisecond}}
+	r := &reproducer{terminal: &terminal{stderr: new(strings.Builder)}, reproduceScale: reproduceScale{sets: 1, streams: 1, instances: 2, tuning: 2, scale: 0.01, proof: time.Millisecond}}
 	why := make(map[string]bool)
 	for i := range papers {
-		found, err := papers[i].compute(t.Context(), r, r.counts("test"))
+		found, err := papers[i].compute(t.Context(), r, r.progressCounter("test"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		found.paper = &papers[i]
-		for _, f := range stated(figuresOf([]*reproduced{found})) {
+		for _, f := range withPaperValue(figuresOf([]*reproducedPaper{found})) {
 			why[f.why] = true
-			if off := f.apart(); f.why == "" && (off > samePct || off < -samePct) {
-				t.Errorf("%s, %s, %s is off by %s, and nothing says why", f.of.name, f.section, f.what, f.apartText())
+			if off := f.difference(); f.why == "" && (off > samePct || off < -samePct) {
+				t.Errorf("%s, %s, %s is off by %s, and nothing says why", f.of.name, f.section, f.what, f.differenceText())
 			}
 		}
 	}
-	for _, w := range whys {
+	for _, w := range differenceReasons {
 		if !why[w.why] && w.why != whyInWords { // which needs the trace's lists
 			t.Errorf("%s: no figure has the reason %q", w.paper, w.why)
 		}
@@ -91,14 +91,14 @@ func TestAnInterruptedReproductionPrintsNothing(t *testing.T) {
 }
 
 func TestEachPaperStopsWithinASecondAtWhateverItIs(t *testing.T) {
-	r := &reproducer{terminal: &terminal{stderr: new(strings.Builder)}, effort: fullEffort}
+	r := &reproducer{terminal: &terminal{stderr: new(strings.Builder)}, reproduceScale: fullScale}
 	for i := range papers {
 		const before = 200 * time.Millisecond
 		t.Log(papers[i].name)
 		inTime(t, before+soon, func() {
 			ctx, cancel := context.WithTimeout(t.Context(), before)
 			defer cancel()
-			if _, err := papers[i].compute(ctx, r, r.counts("test")); err == nil {
+			if _, err := papers[i].compute(ctx, r, r.progressCounter("test")); err == nil {
 				t.Errorf("%s: ended without an error", papers[i].name)
 			}
 		})

@@ -36,7 +36,7 @@ func (t *terminal) reproduceCATSCommand() *cli.Command {
 var catsSections = []string{"testbed", "table1", "table2", "pai", "philly"}
 
 func (t *terminal) reproduceCATS(c *cli.Context) error {
-	if err := takes(c, 0, 0, "none"); err != nil {
+	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}
 	sections, err := chosenSections(c, catsSections)
@@ -50,7 +50,7 @@ func (t *terminal) reproduceCATS(c *cli.Context) error {
 		return usagef("--time-limit %v, want more than 0", limit)
 	}
 	p := &catsPaper{seed: c.Uint64("seed"), scale: c.Float64("scale"), limit: c.Duration("time-limit")}
-	if err := p.reproduce(c.Context, t.counts("reproduce"), sections); err != nil {
+	if err := p.reproduce(c.Context, t.progressCounter("reproduce"), sections); err != nil {
 		return err
 	}
 	if err := t.printTable(c, findingsTable(p.findings)); err != nil {
@@ -73,7 +73,7 @@ type catsPaper struct {
 }
 
 // reproduce computes the figures of some sections.
-func (p *catsPaper) reproduce(ctx context.Context, count counting, sections []string) error {
+func (p *catsPaper) reproduce(ctx context.Context, count newProgress, sections []string) error {
 	p.progress = count("", p.steps(sections))
 	defer p.progress.Finish()
 	for _, section := range sections {

@@ -24,8 +24,8 @@ var simulatedPolicies = []struct{ name, text string }{ //nolint:gochecknoglobals
 	{"cats-safe,clocks=lowest", "cats-safe,clocks=lowest"},
 }
 
-// simulated is what a policy comes to on a stream.
-type simulated struct {
+// simulationResult is what a policy comes to on a stream.
+type simulationResult struct {
 	gpus, powerW, jct float64 // means: GPUs that are on, watts, seconds from arrival to end
 	energyKWh         float64 // of the stream, servers included
 	slowed            float64 // part of the tasks that are slowed down more than they allow
@@ -34,26 +34,26 @@ type simulated struct {
 // The paper's figures. Its power is in MW, which is a thousand times too much
 // for its GPUs: these are its numbers as kW.
 var (
-	paperPAI = map[string]simulated{ //nolint:gochecknoglobals // constant
+	paperPAI = map[string]simulationResult{ //nolint:gochecknoglobals // constant
 		"cats": {gpus: 37.32, powerW: 6080, jct: 1}, "hotcloud": {gpus: 61.94, jct: 0.87}, "first": {gpus: 92.94, powerW: 16700, jct: 0.77},
 	}
-	paperPhilly = map[string]simulated{ //nolint:gochecknoglobals // constant
+	paperPhilly = map[string]simulationResult{ //nolint:gochecknoglobals // constant
 		"cats": {powerW: 6770, jct: 1}, "hotcloud": {powerW: 8300, jct: 0.857}, "first": {powerW: 8990, jct: 0.974},
 		"fgd": {powerW: 15890}, "bf": {powerW: 13730}, "dp": {powerW: 14790},
 	}
 )
 
 // simulate plays a drawn stream by all policies.
-func (p *catsPaper) simulate(ctx context.Context, section string, spec taskset.SharedSpec, paper map[string]simulated) error {
+func (p *catsPaper) simulate(ctx context.Context, section string, spec taskset.SharedSpec, paper map[string]simulationResult) error {
 	spec.Tasks = max(1, int(p.scale*float64(spec.Tasks)))
 	stream := taskset.Shared(p.rng(uint64(spec.Tasks)), &spec)
-	var base simulated
+	var base simulationResult
 	for i, q := range simulatedPolicies {
 		plan, err := solvePolicy(ctx, stream, q.text)
 		if err != nil {
 			return fmt.Errorf("%s: %w", q.name, err)
 		}
-		s := summed(stream, plan)
+		s := sumUp(stream, plan)
 		if i == 0 {
 			base = s
 		}
@@ -78,9 +78,9 @@ func solvePolicy(ctx context.Context, stream *planner.Problem, text string) (*pl
 	return planner.Solve(ctx, stream, chosen, nil)
 }
 
-// summed is what a plan comes to.
-func summed(stream *planner.Problem, plan *planner.Plan) simulated {
-	var s simulated
+// sumUp is what a plan comes to.
+func sumUp(stream *planner.Problem, plan *planner.Plan) simulationResult {
+	var s simulationResult
 	first, last := plan.Ledger.End, 0.0
 	for i := range stream.Tasks {
 		a := &plan.Assignments[i]

@@ -114,22 +114,22 @@ func (p *catsPaper) testbedTogether(ctx context.Context) error {
 			return err
 		}
 		v := consolidate.Judge(in, r.Placement)
-		p.add(section, fmt.Sprintf("t1-t8 together: optimum, %s (%s)", problem, onAnd(&v)), "W", v.PowerW, 0)
+		p.add(section, fmt.Sprintf("t1-t8 together: optimum, %s (%s)", problem, gpusAndPower(&v)), "W", v.PowerW, 0)
 	}
 	for _, policy := range consolidate.Policies() {
 		if !slices.Contains([]string{"cats", "cats-active", "cats-thresholds", "hotcloud", "first"}, policy.Name) {
 			continue
 		}
 		v := consolidate.Judge(in, policy.Place(in))
-		p.add(section, fmt.Sprintf("t1-t8 together: %s (%s)", policy.Name, onAnd(&v)), "W", v.PowerW, 0)
+		p.add(section, fmt.Sprintf("t1-t8 together: %s (%s)", policy.Name, gpusAndPower(&v)), "W", v.PowerW, 0)
 	}
 	p.notes = append(p.notes, fmt.Sprintf("testbed: the paper's optimum of %.1f W is two GPUs at %.0f MHz; its own equations allow one GPU, and its SLA with contention needs four",
 		paperOptimumW, (paperOptimumW/2-in.Physics.BaseW)/in.Physics.WPerMHz))
 	return nil
 }
 
-func onAnd(v *consolidate.Verdict) string {
-	return fmt.Sprintf("%s, slowdown %.2f", counted(v.GPUsOn, "GPU"), v.WorstSlowdown)
+func gpusAndPower(v *consolidate.Verdict) string {
+	return fmt.Sprintf("%s, slowdown %.2f", plural(v.GPUsOn, "GPU"), v.WorstSlowdown)
 }
 
 // testbedStages is the mean power while anything runs, over both stages, with
@@ -167,17 +167,17 @@ func (p *catsPaper) testbedStages(ctx context.Context) error {
 var testbedRows = []struct { //nolint:gochecknoglobals // constant
 	name  string
 	paper float64
-	play  player
+	play  streamPlayer
 }{
-	{"optimum, as-printed, tasks move freely", paperOptimumW, optimumOf(consolidate.AsPrinted)},
-	{"optimum, safe, tasks move freely", paperOptimumW, optimumOf(consolidate.Safe)},
-	{"cats", paperCATSW, playedBy("cats")},
-	{"cats-active", paperCATSW, playedBy("cats,place=share-cats-active")},
-	{"cats-thresholds", paperCATSW, playedBy("cats,place=share-cats-thresholds")},
-	{"hotcloud", paperHotCloud, playedBy("hotcloud")},
-	{"first", paperFirstW, playedBy("first")},
-	{"cats-safe", 0, playedBy("cats-safe")},
-	{"cats-safe,clocks=lowest", 0, playedBy("cats-safe,clocks=lowest")},
+	{"optimum, as-printed, tasks move freely", paperOptimumW, optimumPlayer(consolidate.AsPrinted)},
+	{"optimum, safe, tasks move freely", paperOptimumW, optimumPlayer(consolidate.Safe)},
+	{"cats", paperCATSW, policyPlayer("cats")},
+	{"cats-active", paperCATSW, policyPlayer("cats,place=share-cats-active")},
+	{"cats-thresholds", paperCATSW, policyPlayer("cats,place=share-cats-thresholds")},
+	{"hotcloud", paperHotCloud, policyPlayer("hotcloud")},
+	{"first", paperFirstW, policyPlayer("first")},
+	{"cats-safe", 0, policyPlayer("cats-safe")},
+	{"cats-safe,clocks=lowest", 0, policyPlayer("cats-safe,clocks=lowest")},
 }
 
 // testbedRunTime is the seconds that a task takes by itself for HotCloud's mean
@@ -185,7 +185,7 @@ var testbedRows = []struct { //nolint:gochecknoglobals // constant
 func (p *catsPaper) testbedRunTime(ctx context.Context) (float64, error) {
 	best, least := 0, math.Inf(1)
 	for seconds := shortestRun; seconds <= longestRun; seconds++ {
-		joules, busy, err := playedBy("hotcloud")(ctx, testbedStream(p.rng(0), float64(seconds)))
+		joules, busy, err := policyPlayer("hotcloud")(ctx, testbedStream(p.rng(0), float64(seconds)))
 		if err != nil {
 			return 0, err
 		}
@@ -196,12 +196,12 @@ func (p *catsPaper) testbedRunTime(ctx context.Context) (float64, error) {
 	return float64(best), nil
 }
 
-// player plays a stream: the energy of its GPUs, joules, and for how many
+// streamPlayer plays a stream: the energy of its GPUs, joules, and for how many
 // seconds anything runs.
-type player func(ctx context.Context, stream *planner.Problem) (joules, seconds float64, err error)
+type streamPlayer func(ctx context.Context, stream *planner.Problem) (joules, seconds float64, err error)
 
-// playedBy is a policy at play.
-func playedBy(text string) player {
+// policyPlayer is a policy at play.
+func policyPlayer(text string) streamPlayer {
 	return func(ctx context.Context, stream *planner.Problem) (float64, float64, error) {
 		plan, err := solvePolicy(ctx, stream, text)
 		if err != nil {
@@ -227,9 +227,9 @@ func busySeconds(plan *planner.Plan) float64 {
 	return sum
 }
 
-// optimumOf is the least power for the tasks that are there at each time, each
+// optimumPlayer is the least power for the tasks that are there at each time, each
 // for as long as it may take.
-func optimumOf(problem consolidate.Problem) player {
+func optimumPlayer(problem consolidate.Problem) streamPlayer {
 	return func(ctx context.Context, stream *planner.Problem) (float64, float64, error) {
 		times := make([]float64, 0, 2*len(stream.Tasks))
 		ends := make([]float64, len(stream.Tasks))

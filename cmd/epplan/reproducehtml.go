@@ -14,7 +14,7 @@ import (
 // reproducedPage writes the report of all papers: the summary, and for each
 // paper what it states, why ours differs, all that was computed, and its
 // pictures.
-func reproducedPage(all []*reproduced, quick bool) func(io.Writer) error {
+func reproducedPage(all []*reproducedPaper, quick bool) func(io.Writer) error {
 	return func(w io.Writer) error {
 		r := &page.Report{
 			Title: "The papers' figures, computed anew",
@@ -27,7 +27,7 @@ func reproducedPage(all []*reproduced, quick bool) func(io.Writer) error {
 		}
 		tiles := make(page.Tiles, len(all))
 		for i, one := range all {
-			n := tallied(one)
+			n := countAgreement(one)
 			short, _, _ := strings.Cut(one.paper.title, ":")
 			tiles[i] = page.Tile{
 				Label: short + ": within 10 %", Value: fmt.Sprintf("%d of %d", n.same+n.near, n.same+n.near+n.far),
@@ -45,12 +45,12 @@ func reproducedPage(all []*reproduced, quick bool) func(io.Writer) error {
 }
 
 // section is a paper's part of the report.
-func (r *reproduced) section() (page.Section, error) {
+func (r *reproducedPaper) section() (page.Section, error) {
 	s := page.Section{ID: r.paper.name, Heading: r.paper.title}
 	if len(r.notes) > 0 {
 		s.Parts = append(s.Parts, &page.Notice{Kind: page.Info, Text: "How it was computed", Items: r.notes})
 	}
-	s.Parts = append(s.Parts, figurePage(stated(figuresOf([]*reproduced{r})), "What the paper states"))
+	s.Parts = append(s.Parts, figurePage(withPaperValue(figuresOf([]*reproducedPaper{r})), "What the paper states"))
 	for i := range r.charts {
 		chart := &r.charts[i]
 		figure, err := report.ChartFigure(fmt.Sprintf("%s-%d", r.paper.name, i+1), chart.Title, chart)
@@ -69,7 +69,7 @@ func (r *reproduced) section() (page.Section, error) {
 }
 
 // figurePage is a table of figures.
-func figurePage(list []figure, caption string) *page.Table {
+func figurePage(list []paperFigure, caption string) *page.Table {
 	t := &page.Table{
 		Caption: caption,
 		Columns: []page.Column{{Head: "figure"}, {Head: "of"}, {Head: "ours", Number: true}, {Head: "paper", Number: true}, {Head: "unit"}, {Head: "deviation", Number: true}, {Head: "why"}},
@@ -79,7 +79,7 @@ func figurePage(list []figure, caption string) *page.Table {
 		f := &list[i]
 		row := page.Cells(f.what, f.section, pageNumber(f.ours), "–", f.unit, "–", f.why)
 		if f.paper != 0 {
-			row[3].Text, row[5] = pageNumber(f.paper), page.Cell{Text: f.apartText(), Kind: f.kind()}
+			row[3].Text, row[5] = pageNumber(f.paper), page.Cell{Text: f.differenceText(), Kind: f.kind()}
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -88,7 +88,7 @@ func figurePage(list []figure, caption string) *page.Table {
 
 // kind is how well a figure was met.
 func (f *finding) kind() page.Kind {
-	switch off := math.Abs(f.apart()); {
+	switch off := math.Abs(f.difference()); {
 	case off <= samePct:
 		return page.Good
 	case off <= nearPct:

@@ -40,13 +40,13 @@ func (t *terminal) reproducePredictCommand() *cli.Command {
 const (
 	paperInstances = 100
 	paperTuning    = 50
-	mostInstances  = 10_000
+	maxInstances   = 10_000
 )
 
 var predictSections = []string{"table1", "table2", "figure4", "power"}
 
 func (t *terminal) reproducePredict(c *cli.Context) error {
-	if err := takes(c, 0, 0, "none"); err != nil {
+	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}
 	sections, err := chosenSections(c, predictSections)
@@ -54,8 +54,8 @@ func (t *terminal) reproducePredict(c *cli.Context) error {
 		return err
 	}
 	for _, flag := range []string{"instances", "tuning"} {
-		if n := c.Int(flag); n < 1 || n > mostInstances {
-			return usagef("--%s %d, want 1 to %d", flag, n, mostInstances)
+		if n := c.Int(flag); n < 1 || n > maxInstances {
+			return usagef("--%s %d, want 1 to %d", flag, n, maxInstances)
 		}
 	}
 	if dir := c.String("data"); dir != "" && !isDir(dir) {
@@ -65,7 +65,7 @@ func (t *terminal) reproducePredict(c *cli.Context) error {
 		return usagef("--instances counts drawn queues, want it left out with --data")
 	}
 	q := predictQueues{dir: c.String("data"), seed: c.Uint64("seed"), instances: c.Int("instances"), tuning: c.Int("tuning")}
-	findings, notes, err := q.reproduce(c.Context, t, t.counts("reproduce"), sections)
+	findings, notes, err := q.reproduce(c.Context, t, t.progressCounter("reproduce"), sections)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ type predictQueues struct {
 }
 
 // reproduce computes the figures of some sections under both energy models.
-func (q *predictQueues) reproduce(ctx context.Context, t *terminal, count counting, sections []string) ([]predictFinding, []string, error) {
+func (q *predictQueues) reproduce(ctx context.Context, t *terminal, count newProgress, sections []string) ([]predictFinding, []string, error) {
 	findings := predictFindings(sections)
 	var notes []string
 	for _, model := range []trace.EnergyModel{trace.Independent, trace.Coupled} {
@@ -94,7 +94,7 @@ func (q *predictQueues) reproduce(ctx context.Context, t *terminal, count counti
 		if err := p.queues(t, q); err != nil {
 			return nil, nil, err
 		}
-		if err := p.fill(ctx, count, findings); err != nil {
+		if err := p.fillFindings(ctx, count, findings); err != nil {
 			return nil, nil, fmt.Errorf("%s energy: %w", model, err)
 		}
 		notes = append(notes, p.notes()...)
@@ -118,13 +118,13 @@ func (p *predictPaper) queues(t *terminal, q *predictQueues) (err error) {
 		p.tests, err = p.draw(q.instances, testStream)
 		return err
 	}
-	pools, err := parse(t, filepath.Join(dir, "clusters.csv"), trace.ReadKnapsackPools)
+	pools, err := parseFile(t, filepath.Join(dir, "clusters.csv"), trace.ReadKnapsackPools)
 	if err != nil {
 		return fmt.Errorf("read clusters: %w", err)
 	}
 	for i := range pools {
 		name := filepath.Join(dir, filepath.Base(pools[i].Name)+".csv")
-		jobs, err := parse(t, name, func(r io.Reader, name string) ([]trace.KnapsackJob, error) {
+		jobs, err := parseFile(t, name, func(r io.Reader, name string) ([]trace.KnapsackJob, error) {
 			return trace.ReadKnapsack(r, name, p.model)
 		})
 		if err != nil {
@@ -149,7 +149,7 @@ const (
 func (p *predictPaper) draw(count int, stream uint64) ([]*knapsackQueue, error) {
 	list := make([]*knapsackQueue, count)
 	for i := range list {
-		const most = mostInstances
+		const most = maxInstances
 		rng := rand.New(rand.NewPCG(p.seed, stream*most+uint64(i)))
 		var err error
 		if list[i], err = drawQueue(rng, p.model); err != nil {
@@ -228,8 +228,8 @@ func kappaGrid() []float64 {
 
 func valueWith(kappa float64) string { return fmt.Sprintf("value,kappa=%.4g", kappa) }
 
-// fill computes our figures of the findings.
-func (p *predictPaper) fill(ctx context.Context, count counting, findings []predictFinding) error {
+// fillFindings computes our figures of the findings.
+func (p *predictPaper) fillFindings(ctx context.Context, count newProgress, findings []predictFinding) error {
 	rules := make([]string, 0, len(findings))
 	tunes := false
 	for i := range findings {

@@ -42,14 +42,14 @@ func aimOf(rule string) string {
 }
 
 // The figures of a rule.
-type measure struct {
+type ruleFigure struct {
 	what, unit string
 	of         func(m *predictMeans) float64
 }
 
-func measures() []measure {
+func ruleFigures() []ruleFigure {
 	const mega = 1e6
-	return []measure{
+	return []ruleFigure{
 		{"total waiting time", "Ms", func(m *predictMeans) float64 { return m.wait / mega }},
 		{"jobs that wait", "", func(m *predictMeans) float64 { return m.delayed }},
 		{"total running time", "Ms", func(m *predictMeans) float64 { return m.running / mega }},
@@ -78,7 +78,7 @@ func table1() []predictFinding {
 	}
 	all := absolute("table1", paper, ruleSimple, ruleValue)
 	less := [4]float64{30.28, 24.47, 2.12, 31.58}
-	for i, m := range measures() {
+	for i, m := range ruleFigures() {
 		all = append(all, saved("table1", ruleValue, m, less[i]))
 	}
 	return all
@@ -94,7 +94,7 @@ func table2() []predictFinding {
 	}
 	all := absolute("table2", paper, ruleSimple, tunedFor+aimWait, tunedFor+aimRunning, tunedFor+aimEnergy)
 	for _, aim := range []string{aimWait, aimRunning, aimEnergy} {
-		for i, m := range measures() {
+		for i, m := range ruleFigures() {
 			simple := paper[ruleSimple][i]
 			all = append(all, saved("table2", tunedFor+aim, m, 100*(1-paper[tunedFor+aim][i]/simple)))
 		}
@@ -105,10 +105,10 @@ func table2() []predictFinding {
 // figure4 is what the paper only draws: Greedy; and beside it Simple with
 // backfilling, which knows no predictions.
 func figure4() []predictFinding {
-	all := make([]predictFinding, 0, len(measures()))
+	all := make([]predictFinding, 0, len(ruleFigures()))
 	for _, rule := range []string{ruleGreedy, ruleBackfill} {
-		for i, m := range measures() {
-			if i == 0 || i == len(measures())-1 {
+		for i, m := range ruleFigures() {
+			if i == 0 || i == len(ruleFigures())-1 {
 				all = append(all, saved("figure4", rule, m, 0))
 			}
 		}
@@ -127,9 +127,9 @@ func runningPower() []predictFinding {
 }
 
 func absolute(section string, paper map[string][4]float64, rules ...string) []predictFinding {
-	all := make([]predictFinding, 0, len(rules)*len(measures()))
+	all := make([]predictFinding, 0, len(rules)*len(ruleFigures()))
 	for _, rule := range rules {
-		for i, m := range measures() {
+		for i, m := range ruleFigures() {
 			all = append(all, predictFinding{
 				section: section, rule: rule, what: m.what, unit: m.unit, paper: paper[rule][i],
 				of: func(own, _ *predictMeans) float64 { return m.of(own) },
@@ -140,7 +140,7 @@ func absolute(section string, paper map[string][4]float64, rules ...string) []pr
 }
 
 // saved is by how much a rule lowers a figure against Simple.
-func saved(section, rule string, m measure, paper float64) predictFinding {
+func saved(section, rule string, m ruleFigure, paper float64) predictFinding {
 	return predictFinding{
 		section: section, rule: rule, what: m.what + " saved", unit: "%", paper: paper,
 		of: func(own, simple *predictMeans) float64 { return 100 * (1 - m.of(own)/m.of(simple)) },
@@ -181,10 +181,10 @@ func predictTable(findings []predictFinding) *report.Table {
 
 // notes say which weights were tuned.
 func (p *predictPaper) notes() []string {
-	notes := []string{fmt.Sprintf("%s energy: %s", p.model, counted(len(p.tests), "queue"))}
+	notes := []string{fmt.Sprintf("%s energy: %s", p.model, plural(len(p.tests), "queue"))}
 	if p.kappas != nil {
 		notes[0] += fmt.Sprintf("; kappa tuned on %s: %.3g for waiting, %.3g for running time, %.3g for energy",
-			counted(p.tuning, "other queue"), p.kappas[aimWait], p.kappas[aimRunning], p.kappas[aimEnergy])
+			plural(p.tuning, "other queue"), p.kappas[aimWait], p.kappas[aimRunning], p.kappas[aimEnergy])
 	}
 	return notes
 }

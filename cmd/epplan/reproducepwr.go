@@ -47,15 +47,15 @@ func (t *terminal) reproducePWRCommand() *cli.Command {
 const paperSeeds = 10
 
 func (t *terminal) reproducePWR(c *cli.Context) error {
-	if err := takes(c, 0, 0, "none"); err != nil {
+	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}
 	sections, err := chosenSections(c, pwrSections)
 	if err != nil {
 		return err
 	}
-	if c.Int("seeds") < 1 || c.Int("seeds") > mostSeeds {
-		return usagef("--seeds %d, want 1 to %d", c.Int("seeds"), mostSeeds)
+	if c.Int("seeds") < 1 || c.Int("seeds") > maxSeeds {
+		return usagef("--seeds %d, want 1 to %d", c.Int("seeds"), maxSeeds)
 	}
 	if dir := c.String("svg"); dir != "" && !isDir(dir) {
 		return usagef("--svg %s, want a folder that is there", dir)
@@ -68,9 +68,9 @@ func (t *terminal) reproducePWR(c *cli.Context) error {
 		t.message("note", noTrace)
 	}
 	if dir := c.String("svg"); dir != "" {
-		p.draw = func(in *inflation, runs [][]inflated) error { return drawFamily(c.Context, t, dir, in, runs) }
+		p.draw = func(in *inflation, runs [][]inflationRun) error { return drawFamily(c.Context, t, dir, in, runs) }
 	}
-	findings, err := p.reproduce(c.Context, t, t.counts("reproduce"), sections)
+	findings, err := p.reproduce(c.Context, t, t.progressCounter("reproduce"), sections)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ type pwrPaper struct {
 	first uint64 // seed of the first stream
 	seeds int    // of streams
 	jobs  int    // runs at a time
-	draw  func(in *inflation, runs [][]inflated) error
+	draw  func(in *inflation, runs [][]inflationRun) error
 }
 
 // note says what was drawn.
@@ -96,7 +96,7 @@ func (p *pwrPaper) note() string {
 }
 
 // reproduce computes the figures of some sections.
-func (p *pwrPaper) reproduce(ctx context.Context, t *terminal, count counting, sections []string) ([]finding, error) {
+func (p *pwrPaper) reproduce(ctx context.Context, t *terminal, count newProgress, sections []string) ([]finding, error) {
 	families, err := p.families(t)
 	if err != nil {
 		return nil, err
@@ -105,22 +105,22 @@ func (p *pwrPaper) reproduce(ctx context.Context, t *terminal, count counting, s
 }
 
 // replay runs the families one after another: each takes all processors.
-func (p *pwrPaper) replay(ctx context.Context, t *terminal, count counting, families []*inflation, sections []string) ([]finding, error) {
+func (p *pwrPaper) replay(ctx context.Context, t *terminal, count newProgress, families []*inflation, sections []string) ([]finding, error) {
 	total := 0
 	for _, in := range families {
-		total += in.runs()
+		total += in.runCount()
 	}
 	progress := count("", total)
 	defer progress.Finish()
 	all := make([]finding, 0, 64*len(families))
 	var warnings []error
 	for _, in := range families {
-		runs, err := in.all(ctx, p.jobs, progress)
+		runs, err := in.runAll(ctx, p.jobs, progress)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", in.label, err)
 		}
 		all = append(all, in.paperFindings(runs, sections)...)
-		warnings = append(warnings, in.hopeless(runs)...)
+		warnings = append(warnings, in.unplaceableArrivals(runs)...)
 		if p.draw != nil {
 			if err := p.draw(in, runs); err != nil {
 				return nil, err
@@ -135,7 +135,7 @@ func (p *pwrPaper) replay(ctx context.Context, t *terminal, count counting, fami
 	return all, nil
 }
 
-func drawFamily(ctx context.Context, t *terminal, dir string, in *inflation, runs [][]inflated) error {
+func drawFamily(ctx context.Context, t *terminal, dir string, in *inflation, runs [][]inflationRun) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func drawFamily(ctx context.Context, t *terminal, dir string, in *inflation, run
 		all[i] = charts[i].Chart
 	}
 	return t.write(filepath.Join(dir, fileName(in.label)+".svg"), func(w io.Writer) error {
-		return report.WriteCharts(w, in.label+": "+in.streams(), all)
+		return report.WriteCharts(w, in.label+": "+in.streamsText(), all)
 	})
 }
 
@@ -157,11 +157,11 @@ func (p *pwrPaper) families(t *terminal) ([]*inflation, error) {
 		if err != nil {
 			return nil, err
 		}
-		return []*inflation{in}, in.likePaper(p)
+		return []*inflation{in}, in.usePaperSettings(p)
 	}
 	var families []*inflation
 	for _, name := range paperFamilyNames {
-		names := &traceNames{}
+		names := &traceFiles{}
 		if err := names.find(p.dir, name); errors.Is(err, errNoSuchFile) {
 			continue
 		} else if err != nil {
@@ -171,7 +171,7 @@ func (p *pwrPaper) families(t *terminal) ([]*inflation, error) {
 		if err := in.read(t, names); err != nil {
 			return nil, err
 		}
-		if err := in.likePaper(p); err != nil {
+		if err := in.usePaperSettings(p); err != nil {
 			return nil, err
 		}
 		families = append(families, in)
@@ -206,8 +206,8 @@ func syntheticFamily(seed uint64) (*inflation, error) {
 	return in, nil
 }
 
-// likePaper makes it the paper's comparison.
-func (in *inflation) likePaper(p *pwrPaper) error {
+// usePaperSettings makes it the paper's comparison.
+func (in *inflation) usePaperSettings(p *pwrPaper) error {
 	in.until = replay.PaperLoad
 	for i := range p.seeds {
 		in.seeds = append(in.seeds, p.first+uint64(i))

@@ -27,20 +27,20 @@ type savingClaim struct {
 }
 
 // The curves begin to be flat at this load.
-const settled = 0.15
+const settledLoad = 0.15
 
 var savingClaims = []savingClaim{
-	{"default", "the mixes", paperMixes, settled, 0.8, false, 13},
+	{"default", "the mixes", paperMixes, settledLoad, 0.8, false, 13},
 	{"default", "the mixes", paperMixes, 0.8, 0.9, false, 5},
 	{"default", "rivals", paperRivals, 0, 0.9, true, 5},
-	{"gpushare100", "the mixes", paperMixes, settled, 0.7, false, 13},
+	{"gpushare100", "the mixes", paperMixes, settledLoad, 0.7, false, 13},
 	{"gpushare100", "the mixes", paperMixes, 0.7, 0.8, false, 5},
 	{"gpushare100", "bestfit", []string{"bestfit"}, 0, 0.8, true, 5},
-	{"multigpu20", "α 0.1 and 0.2", paperMixes[1:], settled, 0.82, false, 12},
-	{"multigpu20", "α 0.05", paperMixes[:1], settled, 0.82, false, 7},
-	{"multigpu50", "α 0.2", paperMixes[2:], settled, 0.9, false, 7},
-	{"multigpu50", "α 0.05 and 0.1", paperMixes[:2], settled, 0.9, false, 4},
-	{"gpuspec10", "the mixes", paperMixes, settled, 0.9, false, 10},
+	{"multigpu20", "α 0.1 and 0.2", paperMixes[1:], settledLoad, 0.82, false, 12},
+	{"multigpu20", "α 0.05", paperMixes[:1], settledLoad, 0.82, false, 7},
+	{"multigpu50", "α 0.2", paperMixes[2:], settledLoad, 0.9, false, 7},
+	{"multigpu50", "α 0.05 and 0.1", paperMixes[:2], settledLoad, 0.9, false, 4},
+	{"gpuspec10", "the mixes", paperMixes, settledLoad, 0.9, false, 10},
 }
 
 // ratioClaim is a statement on the allocation ratio at load 1: by how much one
@@ -85,7 +85,7 @@ var leadClaims = []leadClaim{
 
 // paperFindings are the figures of some sections on one family; what the paper
 // states in words comes first, with its number.
-func (in *inflation) paperFindings(runs [][]inflated, sections []string) []finding {
+func (in *inflation) paperFindings(runs [][]inflationRun, sections []string) []finding {
 	f := &familyFigures{inflation: in, runs: runs, as: in.label}
 	if in.label == "synthetic" {
 		f.as = "default"
@@ -105,7 +105,7 @@ func (in *inflation) paperFindings(runs [][]inflated, sections []string) []findi
 // familyFigures collects the figures of a family.
 type familyFigures struct {
 	*inflation
-	runs  [][]inflated
+	runs  [][]inflationRun
 	as    string // the family whose statements apply
 	found []finding
 }
@@ -188,7 +188,7 @@ func (f *familyFigures) ratios() {
 		f.add("grar", "load", f.perfectUntil(ratio), 0.88, "pwr and the mixes place nearly all (GRAR .999) up to")
 	}
 	for p, name := range f.policies {
-		for _, load := range []float64{nearFull, full} {
+		for _, load := range []float64{nearFullLoad, fullLoad} {
 			f.add("grar", "GRAR", f.ratio(f.runs[p], slices.Index(f.allLoads(), load)).mean, 0, "%s, load %s", name.Name, loadText(load))
 		}
 	}
@@ -199,19 +199,19 @@ func (f *familyFigures) groupRatio(policies []string) float64 {
 	sum := 0.0
 	for _, name := range policies {
 		p := slices.IndexFunc(f.policies, f.named(name))
-		sum += f.ratio(f.runs[p], slices.Index(f.allLoads(), full)).mean
+		sum += f.ratio(f.runs[p], slices.Index(f.allLoads(), fullLoad)).mean
 	}
 	return sum / float64(len(policies))
 }
 
-// nearlyAll is the allocation ratio from which on a task or two are missing.
-const nearlyAll = 0.999
+// nearlyAllPlaced is the allocation ratio from which on a task or two are missing.
+const nearlyAllPlaced = 0.999
 
 // perfectUntil is the load up to which PWR and its mixes place nearly all.
 func (f *familyFigures) perfectUntil(ratio func(p, row int) float64) float64 {
 	for row := range 131 {
 		low, _ := f.extremes(float64(row)/100, float64(row)/100, append([]string{"pwr"}, paperMixes...), ratio)
-		if low < nearlyAll {
+		if low < nearlyAllPlaced {
 			return float64(row-1) / 100
 		}
 	}
@@ -225,7 +225,7 @@ func (f *familyFigures) mean(p, row int, of func(p, s int) float64) float64 {
 			return math.NaN()
 		}
 	}
-	return spreadOf(len(f.seeds), func(s int) float64 { return of(p, s) }).mean
+	return meanSDOf(len(f.seeds), func(s int) float64 { return of(p, s) }).mean
 }
 
 // named tells whether a policy has a name.

@@ -12,32 +12,32 @@ import (
 	"github.com/epplan/epplan/internal/trace"
 )
 
-// figure is a figure of a paper, computed anew, beside the paper's.
-type figure struct {
+// paperFigure is a figure of a paper, computed anew, beside the paper's.
+type paperFigure struct {
 	finding
 	of  *paper
 	why string // what sets the two apart; empty: nothing worth saying
 }
 
 // figuresOf are all figures that were computed.
-func figuresOf(all []*reproduced) []figure {
-	var list []figure
+func figuresOf(all []*reproducedPaper) []paperFigure {
+	var list []paperFigure
 	for _, r := range all {
 		for _, f := range r.findings {
-			list = append(list, figure{finding: f, of: r.paper, why: whyApart(r.paper.name, &f)})
+			list = append(list, paperFigure{finding: f, of: r.paper, why: whyDifferent(r.paper.name, &f)})
 		}
 	}
 	return list
 }
 
-// stated are those that the paper gives a number for.
-func stated(list []figure) []figure {
-	return slices.DeleteFunc(slices.Clone(list), func(f figure) bool { return f.paper == 0 })
+// withPaperValue are those that the paper gives a number for.
+func withPaperValue(list []paperFigure) []paperFigure {
+	return slices.DeleteFunc(slices.Clone(list), func(f paperFigure) bool { return f.paper == 0 })
 }
 
-// underEitherModel are the figures of the PREDICT paper: those of its own
+// predictFigures are the figures of the PREDICT paper: those of its own
 // energy model beside the paper's, and those of the physical one.
-func underEitherModel(findings []predictFinding) []finding {
+func predictFigures(findings []predictFinding) []finding {
 	all := make([]finding, 0, 2*len(findings))
 	for i := range findings {
 		f := &findings[i]
@@ -49,32 +49,32 @@ func underEitherModel(findings []predictFinding) []finding {
 	return all
 }
 
-// inPoints tells whether the figure is a part of something, so that a
+// isFraction tells whether the figure is a part of something, so that a
 // difference means more than a ratio.
-func (f *finding) inPoints() bool {
+func (f *finding) isFraction() bool {
 	return strings.HasPrefix(f.unit, "%") || f.unit == "GRAR" || f.unit == "load"
 }
 
-// apart is how far ours is from the paper's figure, per cent of it, or
+// difference is how far ours is from the paper's figure, per cent of it, or
 // percentage points.
-func (f *finding) apart() float64 {
+func (f *finding) difference() float64 {
 	switch {
 	case strings.HasPrefix(f.unit, "%"):
 		return f.ours - f.paper
-	case f.inPoints():
+	case f.isFraction():
 		return 100 * (f.ours - f.paper)
 	}
 	return 100 * (f.ours/f.paper - 1)
 }
 
-// apartText is apart for people.
-func (f *finding) apartText() string {
+// differenceText is apart for people.
+func (f *finding) differenceText() string {
 	unit := "%"
-	if f.inPoints() {
+	if f.isFraction() {
 		unit = "points"
 	}
 	const tenths = 10
-	return fmt.Sprintf("%+.1f %s", math.Round(tenths*f.apart())/tenths+0, unit) // adding 0 makes -0 positive
+	return fmt.Sprintf("%+.1f %s", math.Round(tenths*f.difference())/tenths+0, unit) // adding 0 makes -0 positive
 }
 
 // How far apart figures may be to be counted as the same, or as near.
@@ -83,11 +83,11 @@ const (
 	nearPct = 10.0
 )
 
-// tally is how many figures are how far from the paper's.
-type tally struct{ same, near, far, incomparable int }
+// agreementCount is how many figures are how far from the paper's.
+type agreementCount struct{ same, near, far, incomparable int }
 
-func (n *tally) add(f *figure) {
-	switch off := math.Abs(f.apart()); {
+func (n *agreementCount) add(f *paperFigure) {
+	switch off := math.Abs(f.difference()); {
 	case slices.Contains(incomparable, f.why):
 		n.incomparable++
 	case off <= samePct:
@@ -99,20 +99,20 @@ func (n *tally) add(f *figure) {
 	}
 }
 
-// tallied counts a paper's figures.
-func tallied(r *reproduced) tally {
-	var n tally
-	for _, f := range stated(figuresOf([]*reproduced{r})) {
+// countAgreement counts a paper's figures.
+func countAgreement(r *reproducedPaper) agreementCount {
+	var n agreementCount
+	for _, f := range withPaperValue(figuresOf([]*reproducedPaper{r})) {
 		n.add(&f)
 	}
 	return n
 }
 
 // tallyTable is a row for each paper.
-func tallyTable(all []*reproduced) *report.Table {
+func tallyTable(all []*reproducedPaper) *report.Table {
 	rows := make([][]report.Value, len(all))
 	for i, r := range all {
-		n := tallied(r)
+		n := countAgreement(r)
 		rows[i] = []report.Value{
 			report.Text(r.paper.name), report.Count(n.same), report.Count(n.near), report.Count(n.far), report.Count(n.incomparable), report.Text(r.paper.page),
 		}
@@ -135,7 +135,7 @@ const figureDigits = 4
 
 // figureTable is a row for each figure. People get numbers in place of reasons,
 // which are those of reasons.
-func figureTable(list []figure) *report.Table {
+func figureTable(list []paperFigure) *report.Table {
 	why := reasons(list)
 	return &report.Table{
 		Columns: []report.Column{
@@ -160,7 +160,7 @@ func figureTable(list []figure) *report.Table {
 					none, report.Text(f.unit), none, none, none, report.Text(f.why),
 				}
 				if f.paper != 0 {
-					row[4], row[6], row[7] = report.Number(f.paper), report.Text(f.apartText()), report.Number(f.apart())
+					row[4], row[6], row[7] = report.Number(f.paper), report.Text(f.differenceText()), report.Number(f.difference())
 				}
 				if f.why != "" {
 					row[8] = report.Count(1 + slices.Index(why, f.why))
@@ -174,7 +174,7 @@ func figureTable(list []figure) *report.Table {
 }
 
 // reasons are why figures differ, each once.
-func reasons(list []figure) []string {
+func reasons(list []paperFigure) []string {
 	var why []string
 	for i := range list {
 		if w := list[i].why; w != "" && !slices.Contains(why, w) {
@@ -186,10 +186,10 @@ func reasons(list []figure) []string {
 
 // summaryText is the summary for people: figures that the papers state, why
 // they differ, and how many do.
-func summaryText(all []*reproduced, opts *report.TextOptions) func(io.Writer) error {
+func summaryText(all []*reproducedPaper, opts *report.TextOptions) func(io.Writer) error {
 	return func(w io.Writer) error {
 		out := bufio.NewWriter(w)
-		list := stated(figuresOf(all))
+		list := withPaperValue(figuresOf(all))
 		if err := figureTable(list).WriteText(out, opts); err != nil {
 			return err
 		}

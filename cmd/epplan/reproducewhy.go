@@ -22,8 +22,8 @@ const (
 	whyDrawnStream  = "not comparable: the stream is drawn, the paper's isn't public; its MW are taken for kW"
 )
 
-// whys say why figures differ from the paper's; the first that fits counts.
-var whys = []reason{ //nolint:gochecknoglobals // constant
+// differenceReasons say why figures differ from the paper's; the first that fits counts.
+var differenceReasons = []differenceReason{ //nolint:gochecknoglobals // constant
 	{"edl", "single", "", "the paper publishes ranges of its applications' parameters only; ours are spread over them"},
 	{"edl", "table3", "J1 (δ 0, deadline 50) power", "the exact optimum is 125.00 W, at fc 0.5 and fm 1.2"},
 	{"edl", "offline", "idle", whyIdle},
@@ -49,21 +49,21 @@ var whys = []reason{ //nolint:gochecknoglobals // constant
 	{"cats", "", "", whyDrawnStream},
 }
 
-// reason is why some figures of a paper differ: those of a section, whose name
+// differenceReason is why some figures of a paper differ: those of a section, whose name
 // has that part.
-type reason struct{ paper, section, part, why string }
+type differenceReason struct{ paper, section, part, why string }
 
 // incomparable are reasons by which a figure says nothing of how well the paper
 // was met, for better or worse.
 var incomparable = []string{whyFitted, whyOtherMachine, whyOtherSolver, whyOwnUnit, whyDrawnStream} //nolint:gochecknoglobals // constant
 
-// whyApart is why a figure differs from the paper's; empty where the paper gives
+// whyDifferent is why a figure differs from the paper's; empty where the paper gives
 // none, or there is nothing to say.
-func whyApart(paper string, f *finding) string {
+func whyDifferent(paper string, f *finding) string {
 	if f.paper == 0 {
 		return ""
 	}
-	for _, w := range whys {
+	for _, w := range differenceReasons {
 		if w.paper == paper && (w.section == "" || w.section == f.section) && strings.Contains(f.what, w.part) {
 			return w.why
 		}

@@ -68,7 +68,7 @@ func footprintOf(f *epdapi.Factors, joules float64) footprint {
 }
 
 func (t *terminal) savings(c *cli.Context) error {
-	if err := takes(c, 0, 0, "none"); err != nil {
+	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}
 	if err := checkHTML(c); err != nil {
@@ -119,25 +119,25 @@ func savingsText(s *epdapi.Savings) string {
 	if !s.Since.IsZero() {
 		period = "since " + dateTime(s.Since)
 	}
-	row(&b, "Runs", "%s at chosen clocks, %s held out, %s", report.FormatCount(int(s.Treated)), report.FormatCount(int(s.HeldOut)), period)
-	row(&b, "Compared", "%s", comparedText(s))
+	writeRow(&b, "Runs", "%s at chosen clocks, %s held out, %s", report.FormatCount(int(s.Treated)), report.FormatCount(int(s.HeldOut)), period)
+	writeRow(&b, "Compared", "%s", comparedText(s))
 	if s.GPU.Runs == 0 {
-		b.WriteString(tooLittle(s) + "\n")
+		b.WriteString(tooFewRunsText(s) + "\n")
 		writeConstant(&b, s)
 		writeModelled(&b, &s.Modelled)
 		return b.String()
 	}
-	row(&b, "GPUs", "%s", savingText(&s.GPU))
+	writeRow(&b, "GPUs", "%s", savingText(&s.GPU))
 	if s.Node.Runs > 0 {
-		row(&b, "Nodes", "%s", savingText(&s.Node))
+		writeRow(&b, "Nodes", "%s", savingText(&s.Node))
 	} else {
-		row(&b, "Nodes", "not measured")
+		writeRow(&b, "Nodes", "not measured")
 	}
 	if !s.GPU.Certain() {
-		row(&b, "", "%s", uncertain(&s.GPU))
+		writeRow(&b, "", "%s", uncertaintyText(&s.GPU))
 	}
 	if s.CompleteLess() {
-		row(&b, "", "beware: fewer jobs complete at chosen clocks (%s) than held out (%s), and only these are compared",
+		writeRow(&b, "", "beware: fewer jobs complete at chosen clocks (%s) than held out (%s), and only these are compared",
 			endedText(s.TreatedEnded), endedText(s.HeldOutEnded))
 	}
 	writeConstant(&b, s)
@@ -152,7 +152,7 @@ func savingsText(s *epdapi.Savings) string {
 
 // comparedText says which workloads the figures are about.
 func comparedText(s *epdapi.Savings) string {
-	text := report.FormatCount(s.Workloads) + " of " + counted(s.Workloads+s.Alone, "workload")
+	text := report.FormatCount(s.Workloads) + " of " + plural(s.Workloads+s.Alone, "workload")
 	if s.Workloads > 0 && s.Alone > 0 {
 		text += "; the others have no run in one of the arms, and what they saved isn't measured"
 	}
@@ -169,32 +169,32 @@ func writeModelled(b *strings.Builder, m *epdapi.Modelled) {
 	if m.Runs == 0 {
 		return
 	}
-	row(b, "Modelled", "%s (%s) at the GPUs by %s: believed, not measured", energyText(m.SavedJ()),
-		report.FormatPercent(m.SavedJ()/m.DefaultJ), counted(int(m.Runs), "run"))
+	writeRow(b, "Modelled", "%s (%s) at the GPUs by %s: believed, not measured", energyText(m.SavedJ()),
+		report.FormatPercent(m.SavedJ()/m.DefaultJ), plural(int(m.Runs), "run"))
 }
 
 // savingText is a saving with its interval.
 func savingText(s *epdapi.Saving) string {
 	share := func(x float64) string { return report.FormatPercent(x / s.BaselineJ) }
 	return fmt.Sprintf("%s (%s) saved by %s; between %s and %s, %s to %s", energyText(s.SavedJ), share(s.SavedJ),
-		counted(int(s.Runs), "run"), energyText(s.LowJ), energyText(s.HighJ), share(s.LowJ), share(s.HighJ))
+		plural(int(s.Runs), "run"), energyText(s.LowJ), energyText(s.HighJ), share(s.LowJ), share(s.HighJ))
 }
 
-// uncertain says what it takes until the interval tells something.
-func uncertain(s *epdapi.Saving) string {
-	return uncertainBy(s, "more held-out run", "more held-out runs")
+// uncertaintyText says what it takes until the interval tells something.
+func uncertaintyText(s *epdapi.Saving) string {
+	return uncertaintyTextBy(s, "more held-out run", "more held-out runs")
 }
 
-// uncertainBy says so of runs as one and several of them are called.
-func uncertainBy(s *epdapi.Saving, one, several string) string {
+// uncertaintyTextBy says so of runs as one and several of them are called.
+func uncertaintyTextBy(s *epdapi.Saving, one, several string) string {
 	if s.Needed > 0 {
-		return "too few runs to be sure: about " + counted(int(s.Needed), one, several) + " would do"
+		return "too few runs to be sure: about " + plural(int(s.Needed), one, several) + " would do"
 	}
 	return "too few runs to be sure"
 }
 
-// tooLittle says why nothing was compared.
-func tooLittle(s *epdapi.Savings) string {
+// tooFewRunsText says why nothing was compared.
+func tooFewRunsText(s *epdapi.Savings) string {
 	switch {
 	case s.Treated == 0:
 		return "No run had chosen clocks yet: workloads must be known, and the mode must be enforce."
@@ -210,29 +210,29 @@ func tooLittle(s *epdapi.Savings) string {
 func writeFootprint(b *strings.Builder, s *epdapi.Savings, saved float64, of string) {
 	f := &s.Factors
 	if f.CostPerKWh == 0 && f.CarbonPerKWh == 0 && f.WaterPerKWh == 0 {
-		row(b, "Worth", "unknown: epd's configuration states no [factors]")
+		writeRow(b, "Worth", "unknown: epd's configuration states no [factors]")
 		return
 	}
 	all := f.Of(saved)
-	row(b, "Worth", "%s, from %s of the %s with a PUE of %v", footprintText(f, &all), energyText(saved), of, max(1, f.PUE))
+	writeRow(b, "Worth", "%s, from %s of the %s with a PUE of %v", footprintText(f, &all), energyText(saved), of, max(1, f.PUE))
 }
 
 func footprintText(f *epdapi.Factors, all *config.Footprint) string {
 	var parts []string
 	if f.CostPerKWh > 0 {
-		parts = append(parts, amount(all.Cost)+" "+printable(f.Currency))
+		parts = append(parts, amountText(all.Cost)+" "+printable(f.Currency))
 	}
 	if f.CarbonPerKWh > 0 {
-		parts = append(parts, amount(all.Carbon/1000)+" kg of CO2")
+		parts = append(parts, amountText(all.Carbon/1000)+" kg of CO2")
 	}
 	if f.WaterPerKWh > 0 {
-		parts = append(parts, amount(all.Water)+" l of water")
+		parts = append(parts, amountText(all.Water)+" l of water")
 	}
 	return strings.Join(parts, ", ")
 }
 
-// amount is a number with two decimals, or with two digits if it is small.
-func amount(x float64) string {
+// amountText is a number with two decimals, or with two digits if it is small.
+func amountText(x float64) string {
 	const small = 0.02
 	if x != 0 && math.Abs(x) < small {
 		return strconv.FormatFloat(x, 'g', 2, 64)

@@ -8,15 +8,15 @@ import (
 	"github.com/epplan/epplan/internal/report/page"
 )
 
-// comparison is one of two arms, at the GPUs or for nodes.
-type comparison struct {
+// armComparison is one of two arms, at the GPUs or for nodes.
+type armComparison struct {
 	name   string
 	saving *epdapi.Saving
 }
 
-// measured are those that have runs of both arms.
-func measured(all ...comparison) []comparison {
-	var some []comparison
+// withBothArms are those that have runs of both arms.
+func withBothArms(all ...armComparison) []armComparison {
+	var some []armComparison
 	for _, m := range all {
 		if m.saving.Runs > 0 {
 			some = append(some, m)
@@ -27,12 +27,12 @@ func measured(all ...comparison) []comparison {
 
 // constantComparisons compare the constant arm with the held-out one, and addedComparisons the
 // treated one with the constant one.
-func constantComparisons(c *epdapi.ConstantArm) []comparison {
-	return measured(comparison{"GPUs", &c.GPU}, comparison{"nodes", &c.Node})
+func constantComparisons(c *epdapi.ConstantArm) []armComparison {
+	return withBothArms(armComparison{"GPUs", &c.GPU}, armComparison{"nodes", &c.Node})
 }
 
-func addedComparisons(c *epdapi.ConstantArm) []comparison {
-	return measured(comparison{"GPUs", c.AddedGPU.Saving()}, comparison{"nodes", c.AddedNode.Saving()})
+func addedComparisons(c *epdapi.ConstantArm) []armComparison {
+	return withBothArms(armComparison{"GPUs", c.AddedGPU.Saving()}, armComparison{"nodes", c.AddedNode.Saving()})
 }
 
 // writeConstant is what came of the jobs at constant clocks, and what choosing for each
@@ -42,35 +42,35 @@ func writeConstant(b *strings.Builder, s *epdapi.Savings) {
 	if c == nil {
 		return
 	}
-	row(b, "Constant", "%s at constant clocks, by lot; saved against default clocks:", counted(int(c.Runs), "run"))
-	compare := func(all []comparison) {
+	writeRow(b, "Constant", "%s at constant clocks, by lot; saved against default clocks:", plural(int(c.Runs), "run"))
+	compare := func(all []armComparison) {
 		for _, m := range all {
-			row(b, "", "%s: %s", m.name, savingText(m.saving))
+			writeRow(b, "", "%s: %s", m.name, savingText(m.saving))
 		}
 		if len(all) == 0 {
-			row(b, "", "too little to compare")
+			writeRow(b, "", "too little to compare")
 		}
 	}
 	compare(constantComparisons(c))
-	row(b, "Added", "by choosing clocks for each job, against constant clocks:")
+	writeRow(b, "Added", "by choosing clocks for each job, against constant clocks:")
 	added := addedComparisons(c)
 	compare(added)
 	if len(added) > 0 && !added[0].saving.Certain() {
-		row(b, "", "%s", addedUncertain(c))
+		writeRow(b, "", "%s", addedUncertaintyText(c))
 	}
 	if s.CompleteUnlike() {
-		row(b, "", "beware: %s", unlikeText(s))
+		writeRow(b, "", "beware: %s", unlikeEndsText(s))
 	}
 }
 
-// addedUncertain says what it takes until the interval of what choosing adds tells
+// addedUncertaintyText says what it takes until the interval of what choosing adds tells
 // something.
-func addedUncertain(c *epdapi.ConstantArm) string {
-	return uncertainBy(c.AddedGPU.Saving(), "more run at constant clocks", "more runs at constant clocks")
+func addedUncertaintyText(c *epdapi.ConstantArm) string {
+	return uncertaintyTextBy(c.AddedGPU.Saving(), "more run at constant clocks", "more runs at constant clocks")
 }
 
-// unlikeText says that treated jobs and those at constant clocks end in other ways.
-func unlikeText(s *epdapi.Savings) string {
+// unlikeEndsText says that treated jobs and those at constant clocks end in other ways.
+func unlikeEndsText(s *epdapi.Savings) string {
 	return "jobs at chosen clocks (" + endedText(s.TreatedEnded) + ") and at constant ones (" + endedText(s.Constant.Ended) + ") don't complete alike, and only those that complete are compared"
 }
 
@@ -87,8 +87,8 @@ func constantTiles(c *epdapi.ConstantArm) page.Tiles {
 // constantFacts say which runs were compared with those at constant clocks, and what
 // came of it.
 func constantFacts(c *epdapi.ConstantArm) page.Facts {
-	facts := page.Facts{{Name: "At constant clocks", Text: counted(int(c.Runs), "run") + ", " + report.FormatCount(int(c.AddedGPU.Against)) + " of them compared with those at chosen clocks; " + endedText(c.Ended) + " completed"}}
-	add := func(name string, all []comparison) {
+	facts := page.Facts{{Name: "At constant clocks", Text: plural(int(c.Runs), "run") + ", " + report.FormatCount(int(c.AddedGPU.Against)) + " of them compared with those at chosen clocks; " + endedText(c.Ended) + " completed"}}
+	add := func(name string, all []armComparison) {
 		for _, m := range all {
 			facts = append(facts, page.Fact{Name: name + ", " + m.name, Text: savingText(m.saving)})
 		}

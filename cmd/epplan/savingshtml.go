@@ -17,7 +17,7 @@ func (t *terminal) writeSavingsPage(w io.Writer, s *epdapi.Savings) error {
 	}
 	r := &page.Report{
 		Title: "What was saved " + period, Lead: savingsLead(s), Parts: []any{savingsTiles(s)},
-		Foot: t.origin(page.Fact{Name: "Runs", Text: report.FormatCount(int(s.Treated)) + " at chosen clocks, " + report.FormatCount(int(s.HeldOut)) + " held out, " + period}),
+		Foot: t.provenance(page.Fact{Name: "Runs", Text: report.FormatCount(int(s.Treated)) + " at chosen clocks, " + report.FormatCount(int(s.HeldOut)) + " held out, " + period}),
 	}
 	r.Parts = append(r.Parts, savingsNotices(s)...)
 	if all := savingsEstimates(s); len(all) > 0 {
@@ -44,7 +44,7 @@ func (t *terminal) writeSavingsPage(w io.Writer, s *epdapi.Savings) error {
 // savingsLead is the saving in words.
 func savingsLead(s *epdapi.Savings) string {
 	if s.GPU.Runs == 0 {
-		return tooLittle(s)
+		return tooFewRunsText(s)
 	}
 	text := "At the GPUs: " + savingText(&s.GPU) + "."
 	if s.Node.Runs > 0 {
@@ -74,7 +74,7 @@ func savingsTiles(s *epdapi.Savings) page.Tiles {
 	if s.Modelled.Runs > 0 {
 		tiles = append(tiles, page.Tile{
 			Label: "GPUs, believed", Value: energyText(s.Modelled.SavedJ()),
-			Note: report.FormatPercent(s.Modelled.SavedJ()/s.Modelled.DefaultJ) + " by " + counted(int(s.Modelled.Runs), "run") + ", not measured",
+			Note: report.FormatPercent(s.Modelled.SavedJ()/s.Modelled.DefaultJ) + " by " + plural(int(s.Modelled.Runs), "run") + ", not measured",
 		})
 	}
 	if s.Constant != nil {
@@ -112,16 +112,16 @@ func savingsNotices(s *epdapi.Savings) []any {
 		add(page.Bad, "fewer jobs complete at chosen clocks ("+endedText(s.TreatedEnded)+") than held out ("+endedText(s.HeldOutEnded)+"), and only those that complete are compared.")
 	}
 	if s.GPU.Runs > 0 && !s.GPU.Certain() {
-		add(page.Warn, uncertain(&s.GPU)+". What was measured may be chance.")
+		add(page.Warn, uncertaintyText(&s.GPU)+". What was measured may be chance.")
 	}
 	if c := s.Constant; c != nil && c.AddedGPU.Runs > 0 && !c.AddedGPU.Saving().Certain() {
-		add(page.Warn, "What choosing clocks for each job adds to constant ones may be chance: "+addedUncertain(c)+".")
+		add(page.Warn, "What choosing clocks for each job adds to constant ones may be chance: "+addedUncertaintyText(c)+".")
 	}
 	if s.CompleteUnlike() {
-		add(page.Bad, unlikeText(s)+".")
+		add(page.Bad, unlikeEndsText(s)+".")
 	}
 	if s.Alone > 0 {
-		add(page.Info, counted(s.Alone, "workload has", "workloads have")+" no run in one of the arms: what they saved isn't measured, and is in none of these figures but what is believed.")
+		add(page.Info, plural(s.Alone, "workload has", "workloads have")+" no run in one of the arms: what they saved isn't measured, and is in none of these figures but what is believed.")
 	}
 	return parts
 }
@@ -129,31 +129,31 @@ func savingsNotices(s *epdapi.Savings) []any {
 // savingsEstimates are what the picture shows.
 func savingsEstimates(s *epdapi.Savings) []report.Estimate {
 	var all []report.Estimate
-	estimates := func(what string, some []comparison) {
+	estimates := func(what string, some []armComparison) {
 		for _, m := range some {
 			all = append(all, report.Estimate{
 				Name: m.name + what, Value: m.saving.SavedJ, Low: m.saving.LowJ, High: m.saving.HighJ,
-				Note: report.FormatCount(int(m.saving.Runs)) + " against " + counted(int(m.saving.Against), "run"),
+				Note: report.FormatCount(int(m.saving.Runs)) + " against " + plural(int(m.saving.Against), "run"),
 			})
 		}
 	}
-	estimates(", measured", measured(comparison{"GPUs", &s.GPU}, comparison{"nodes", &s.Node}))
+	estimates(", measured", withBothArms(armComparison{"GPUs", &s.GPU}, armComparison{"nodes", &s.Node}))
 	if s.Constant != nil {
 		estimates(", added to constant clocks", addedComparisons(s.Constant))
 		estimates(", at constant clocks", constantComparisons(s.Constant))
 	}
 	if s.Modelled.Runs > 0 {
-		all = append(all, report.Estimate{Name: "GPUs, believed", Value: s.Modelled.SavedJ(), Note: counted(int(s.Modelled.Runs), "run"), Believed: true})
+		all = append(all, report.Estimate{Name: "GPUs, believed", Value: s.Modelled.SavedJ(), Note: plural(int(s.Modelled.Runs), "run"), Believed: true})
 	}
 	return all
 }
 
-// mostEstimates is how many workloads a picture has.
-const mostEstimates = 12
+// maxEstimates is how many workloads a picture has.
+const maxEstimates = 12
 
 // workloadSavings are what operators are told of workloads.
 func workloadSavings(s *epdapi.Savings) ([]any, error) {
-	all := make([]report.Estimate, min(len(s.ByWorkload), mostEstimates))
+	all := make([]report.Estimate, min(len(s.ByWorkload), maxEstimates))
 	for i := range all {
 		w := &s.ByWorkload[i]
 		all[i] = report.Estimate{
@@ -172,7 +172,7 @@ func workloadSavings(s *epdapi.Savings) ([]any, error) {
 		if w.Certain() {
 			certain = "sure"
 		} else if w.Needed > 0 {
-			certain = "may be chance: about " + counted(int(w.Needed), "more held-out run")
+			certain = "may be chance: about " + plural(int(w.Needed), "more held-out run")
 		}
 		rows[i] = []report.Value{
 			report.Text(w.LastJob.WordsOf(w.Workload)), report.Text(epdapi.ShortWorkload(w.Workload)), report.Text(w.GPUModel), report.Count(int(w.Runs)), report.Count(int(w.Against)), report.Number(w.BaselineJ), report.Number(w.SavedJ),
@@ -203,8 +203,8 @@ func workloadSavings(s *epdapi.Savings) ([]any, error) {
 func comparedFacts(s *epdapi.Savings) page.Facts {
 	facts := page.Facts{
 		{Name: "Workloads", Text: comparedText(s)},
-		{Name: "At chosen clocks", Text: counted(int(s.Treated), "run") + ", " + report.FormatCount(int(s.GPU.Runs)) + " of them compared"},
-		{Name: "Held out", Text: counted(int(s.HeldOut), "run") + " at default clocks, " + report.FormatCount(int(s.GPU.Against)) + " of them compared"},
+		{Name: "At chosen clocks", Text: plural(int(s.Treated), "run") + ", " + report.FormatCount(int(s.GPU.Runs)) + " of them compared"},
+		{Name: "Held out", Text: plural(int(s.HeldOut), "run") + " at default clocks, " + report.FormatCount(int(s.GPU.Against)) + " of them compared"},
 		{Name: "Completed", Text: endedText(s.TreatedEnded) + " at chosen clocks, " + endedText(s.HeldOutEnded) + " held out"},
 	}
 	if s.Constant != nil {
@@ -216,7 +216,7 @@ func comparedFacts(s *epdapi.Savings) page.Facts {
 	needed := "no more: the interval is clear of 0"
 	switch {
 	case s.GPU.Needed > 0:
-		needed = "about " + counted(int(s.GPU.Needed), "more held-out run") + ", after which the interval is clear of 0 in four of five cases"
+		needed = "about " + plural(int(s.GPU.Needed), "more held-out run") + ", after which the interval is clear of 0 in four of five cases"
 	case s.GPU.Runs == 0 || !s.GPU.Certain():
 		needed = "not known yet"
 	}

@@ -64,21 +64,21 @@ func profilesFlag() cli.Flag {
 
 // setup is what a planning command works on.
 type setup struct {
-	config   *config.Config
-	models   *config.Models   // nil: none
-	profiles *config.Profiles // that may be named; before configure, further ones or nil
-	scaling  dvfsmodel.Range
-	problem  *planner.Problem
-	batch    *queue.Batch
-	waiting  *slurmqueue.Batch // Slurm's queue, if that is planned
-	within   [][]string        // partitions of node classes, where these are Slurm's; nil: they aren't
-	paper    bool              // --cluster paper
-	label    string            // of the batch in a comparison of several
-	params   policy.Params
-	said     []string // numbers of the policy that flags say, such as theta
-	seed     uint64
-	cut      time.Duration // after which the search for a better plan stops; 0: when it is done
-	queueAt  time.Time     // when Slurm's queue was what is planned; zero: it is a file
+	config         *config.Config
+	models         *config.Models   // nil: none
+	profiles       *config.Profiles // that may be named; before configure, further ones or nil
+	scaling        dvfsmodel.Range
+	problem        *planner.Problem
+	batch          *queue.Batch
+	slurmQueue     *slurmqueue.Batch // Slurm's queue, if that is planned
+	nodePartitions [][]string        // partitions of node classes, where these are Slurm's; nil: they aren't
+	paper          bool              // --cluster paper
+	label          string            // of the batch in a comparison of several
+	params         policy.Params
+	flagParams     []string // numbers of the policy that flags say, such as theta
+	seed           uint64
+	searchTime     time.Duration // after which the search for a better plan stops; 0: when it is done
+	queueAt        time.Time     // when Slurm's queue was what is planned; zero: it is a file
 }
 
 // setup reads the batch and everything that it is planned with.
@@ -101,11 +101,11 @@ func (t *terminal) setup(c *cli.Context, name string) (*setup, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.batch, err = parse(t, name, func(r io.Reader, name string) (*queue.Batch, error) {
+	s.batch, err = parseFile(t, name, func(r io.Reader, name string) (*queue.Batch, error) {
 		return queue.ReadMapped(r, name, format, columns)
 	})
 	if err != nil {
-		return nil, batchError(err)
+		return nil, withColumnHint(err)
 	}
 	if !s.paper && !s.config.HasNodes() {
 		missing := "no --cluster"
@@ -137,24 +137,24 @@ func (s *setup) checkPaperFlags(c *cli.Context) (err error) {
 	return nil
 }
 
-// plannable is setup with the problem joined, for commands with one cluster.
-func (t *terminal) plannable(c *cli.Context, name string) (*setup, error) {
+// setupProblem is setup with the problem joined, for commands with one cluster.
+func (t *terminal) setupProblem(c *cli.Context, name string) (*setup, error) {
 	s, err := t.setup(c, name)
 	if err != nil {
 		return nil, err
 	}
-	return t.joined(c, s)
+	return t.withProblem(c, s)
 }
 
-// joined adds the problem to a setup.
-func (t *terminal) joined(c *cli.Context, s *setup) (*setup, error) {
+// withProblem adds the problem to a setup.
+func (t *terminal) withProblem(c *cli.Context, s *setup) (*setup, error) {
 	for flag, to := range map[string]*float64{"theta": &s.params.Theta, "rho": &s.params.Rho, "effort": &s.params.Effort} {
 		if c.IsSet(flag) {
-			*to, s.said = c.Float64(flag), append(s.said, flag)
+			*to, s.flagParams = c.Float64(flag), append(s.flagParams, flag)
 		}
 	}
-	if effort := s.params.Effort; c.IsSet("effort") && !(effort > 0 && effort <= mostEffort) {
-		return nil, usagef("--effort %v, want a number above 0 and up to %d", effort, mostEffort)
+	if effort := s.params.Effort; c.IsSet("effort") && !(effort > 0 && effort <= maxEffort) {
+		return nil, usagef("--effort %v, want a number above 0 and up to %d", effort, maxEffort)
 	}
 	if err := checkParams(s.params); err != nil {
 		return nil, err
@@ -162,8 +162,8 @@ func (t *terminal) joined(c *cli.Context, s *setup) (*setup, error) {
 	return s, s.join(t, c, c.Int("gpus-per-node"))
 }
 
-// mostEffort is the most that --effort may ask for: days, for a few hundred jobs.
-const mostEffort = 10_000
+// maxEffort is the most that --effort may ask for: days, for a few hundred jobs.
+const maxEffort = 10_000
 
 func checkParams(p policy.Params) error {
 	if !(p.Theta > 0 && p.Theta <= 1) {
@@ -195,7 +195,7 @@ func (s *setup) configure(t *terminal, c *cli.Context) error {
 	if name == "" {
 		s.config = config.Default()
 	} else {
-		s.config, err = parse(t, name, func(r io.Reader, name string) (*config.Config, error) {
+		s.config, err = parseFile(t, name, func(r io.Reader, name string) (*config.Config, error) {
 			return config.Load(r, name, profiles)
 		})
 		if err != nil {
@@ -261,8 +261,8 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 	s.problem = &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks)}
 	goal := s.config.Goal()
 	goal.Set(s.problem)
-	if s.waiting != nil {
-		if err := s.waiting.Begin(s.problem, s.within); err != nil {
+	if s.slurmQueue != nil {
+		if err := s.slurmQueue.Begin(s.problem, s.nodePartitions); err != nil {
 			return err
 		}
 	}
@@ -307,7 +307,7 @@ func (s *setup) contention(t *terminal, c *cli.Context, cluster *planner.Cluster
 	if name == "" {
 		return nil
 	}
-	curve, err := parse(t, name, consolidate.ReadCurve)
+	curve, err := parseFile(t, name, consolidate.ReadCurve)
 	if err != nil {
 		return fmt.Errorf("read contention: %w", err)
 	}
@@ -315,8 +315,8 @@ func (s *setup) contention(t *terminal, c *cli.Context, cluster *planner.Cluster
 	return nil
 }
 
-// located adds to an error of a policy where the file says what it is about.
-func located(c *config.Config, err error) error {
+// withFileLocation adds to an error of a policy where the file says what it is about.
+func withFileLocation(c *config.Config, err error) error {
 	if wrong, ok := errors.AsType[*planner.ClassError](err); ok {
 		if at := c.NodesAt(wrong.Class); at.Line > 0 {
 			return fmt.Errorf("%s: %w", at, err)
@@ -359,25 +359,25 @@ func (s *setup) policy(text string) (*planner.Policy, error) {
 	if err != nil {
 		return nil, &usageError{msg: err.Error(), hint: "epplan compare --help lists the policies"}
 	}
-	return p, s.acts(text)
+	return p, s.checkFlagUsed(text)
 }
 
-// acts reports a number that a flag says and the policy has no use for, or says
+// checkFlagUsed reports a number that a flag says and the policy has no use for, or says
 // itself.
-func (s *setup) acts(text string) error {
-	for _, flag := range s.said {
+func (s *setup) checkFlagUsed(text string) error {
+	for _, flag := range s.flagParams {
 		switch {
 		case policy.Says(text, flag):
 			return usagef("--%s and policy %s both say %s, want it once", flag, text, flag)
 		case !policy.Takes(text, flag) && !(flag == "theta" && s.params.Theta == 1):
-			return usagef("--%s does nothing for policy %s, want it left out, or another policy: %s takes it", flag, text, takerOf(flag))
+			return usagef("--%s does nothing for policy %s, want it left out, or another policy: %s takes it", flag, text, policyTaking(flag))
 		}
 	}
 	return nil
 }
 
-// takerOf is a policy that a number acts on.
-func takerOf(flag string) string {
+// policyTaking is a policy that a number acts on.
+func policyTaking(flag string) string {
 	if flag == "effort" {
 		return policy.Best(planner.Offline)
 	}
@@ -394,8 +394,8 @@ func (s *setup) references(ctx context.Context) (r policy.References, err error)
 	return r, err
 }
 
-// measured is a plan with what it is held against.
-func (s *setup) measured(plan *planner.Plan, against policy.References) *report.Result {
+// resultOf is a plan with what it is held against.
+func (s *setup) resultOf(plan *planner.Plan, against policy.References) *report.Result {
 	r := &report.Result{
 		Problem: s.problem, Plan: plan, Reference: against.FCFS, Easy: against.Easy, Constant: against.Constant,
 		Bound: planner.BoundOf(s.problem, plan), QueueAt: s.queueAt,

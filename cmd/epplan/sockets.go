@@ -38,19 +38,19 @@ func anySocketFlag(sockets []string) cli.Flag {
 	}
 }
 
-// askBound is how long people wait for an answer.
-const askBound = 15 * time.Second
+// askTimeout is how long people wait for an answer.
+const askTimeout = 15 * time.Second
 
 // ask asks the epd of --socket, or the first of several.
 func ask[T any](c *cli.Context, sockets []string, question func(context.Context, *epdapi.Client) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeout(c.Context, askBound)
+	ctx, cancel := context.WithTimeout(c.Context, askTimeout)
 	defer cancel()
 	answer, err := question(ctx, clientAt(c.String("socket"), sockets))
-	return answer, reached(err)
+	return answer, withSocketHint(err)
 }
 
-// reached adds a hint to the error of an epd that can't be reached.
-func reached(err error) error {
+// withSocketHint adds a hint to the error of an epd that can't be reached.
+func withSocketHint(err error) error {
 	if !errors.Is(err, epdapi.ErrUnreachable) {
 		return err
 	}

@@ -33,7 +33,7 @@ func (t *terminal) statusCommand() *cli.Command {
 }
 
 func (t *terminal) status(c *cli.Context) error {
-	if err := takes(c, 0, 0, "none"); err != nil {
+	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}
 	s, err := ask(c, agentFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.Status, error) { return epd.Status(ctx) })
@@ -58,7 +58,7 @@ func statusText(s *epdapi.Status) string {
 	}
 	for i := range s.Runs {
 		r := &s.Runs[i]
-		fmt.Fprintf(&b, "job %d  %s  since %s", r.Job, counted(len(r.GPUs), "GPU"), dateTime(r.Started))
+		fmt.Fprintf(&b, "job %d  %s  since %s", r.Job, plural(len(r.GPUs), "GPU"), dateTime(r.Started))
 		if r.HandsOff != "" {
 			b.WriteString("  default clocks: " + printable(r.HandsOff))
 		}
@@ -74,7 +74,7 @@ func statusText(s *epdapi.Status) string {
 		fmt.Fprintf(&b, "since the start: %d decisions, %d outcomes; %d models in use\n", s.Totals.Decisions, s.Totals.Outcomes, s.Totals.Models)
 	}
 	if s.Unrecorded > 0 {
-		fmt.Fprintf(&b, "%s to be recorded\n", counted(s.Unrecorded, "outcome waits", "outcomes wait"))
+		fmt.Fprintf(&b, "%s to be recorded\n", plural(s.Unrecorded, "outcome waits", "outcomes wait"))
 	}
 	for _, trouble := range s.Troubles {
 		fmt.Fprintf(&b, "%s  %s\n", dateTime(trouble.At), slurm.Printable(trouble.What, 400))
@@ -110,18 +110,18 @@ func writeController(b *strings.Builder, s *epdapi.ControllerStatus) {
 	}
 	fmt.Fprintf(b, "; %s; configuration %s\n", parts, printable(s.ConfigVersion))
 	fmt.Fprintf(b, "since %s: %s, %s with clocks set, %s; %s; %s in use\n", dateTime(s.Started),
-		counted(int(s.Decisions), "decision"), report.FormatCount(int(s.Applied)), drawn,
-		counted(int(s.Outcomes), "outcome"), counted(s.Models, "model"))
-	fmt.Fprintf(b, "known now: %s, %s, %s\n", counted(s.Jobs, "job"), counted(s.Tokens, "submission"), counted(s.Decided, "open run"))
+		plural(int(s.Decisions), "decision"), report.FormatCount(int(s.Applied)), drawn,
+		plural(int(s.Outcomes), "outcome"), plural(s.Models, "model"))
+	fmt.Fprintf(b, "known now: %s, %s, %s\n", plural(s.Jobs, "job"), plural(s.Tokens, "submission"), plural(s.Decided, "open run"))
 	writeForecasts(b, s.Forecasts)
 	if s.Retired > 0 {
-		fmt.Fprintf(b, "%s out of use: they missed runs\n", counted(int(s.Retired), "model taken", "models taken"))
+		fmt.Fprintf(b, "%s out of use: they missed runs\n", plural(int(s.Retired), "model taken", "models taken"))
 	}
 	if s.Unwritten > 0 || s.Lost > 0 || s.OutcomeErrors > 0 {
 		fmt.Fprintf(b, "records: %d wait, %d lost, %d outcomes put off\n", s.Unwritten, s.Lost, s.OutcomeErrors)
 	}
 	if s.Implausible > 0 {
-		fmt.Fprintf(b, "records: %s, which is set aside and counts nowhere", counted(int(s.Implausible), "outcome said what can't be", "outcomes said what can't be"))
+		fmt.Fprintf(b, "records: %s, which is set aside and counts nowhere", plural(int(s.Implausible), "outcome said what can't be", "outcomes said what can't be"))
 		if s.LastImplausible != "" {
 			b.WriteString("; the last: " + slurm.Printable(s.LastImplausible, 400))
 		}
@@ -139,21 +139,21 @@ func writeForecasts(b *strings.Builder, s *epdapi.ForecastStatus) {
 	if s == nil || !s.Enabled {
 		return
 	}
-	fmt.Fprintf(b, "predictions: learnt from %s", counted(s.Jobs, "ended job"))
+	fmt.Fprintf(b, "predictions: learnt from %s", plural(s.Jobs, "ended job"))
 	if s.Imported > 0 {
 		fmt.Fprintf(b, " (%s imported)", report.FormatCount(s.Imported))
 	}
 	for i := range s.Scores {
 		if one := &s.Scores[i]; one.Rung == "" {
 			fmt.Fprintf(b, "; %s of %s within the interval, %s off in the median", report.FormatPercent(one.Coverage),
-				counted(one.Jobs, printable(one.Target), targetsWord(one.Target)), report.FormatPercent(one.MedianError))
+				plural(one.Jobs, printable(one.Target), targetPlural(one.Target)), report.FormatPercent(one.MedianError))
 		}
 	}
 	b.WriteByte('\n')
 }
 
-// targetsWord is several of what is predicted.
-func targetsWord(target string) string {
+// targetPlural is several of what is predicted.
+func targetPlural(target string) string {
 	if target == "energy" {
 		return "energies"
 	}
@@ -165,12 +165,12 @@ func writeSync(b *strings.Builder, what string, s *epdapi.SyncStatus) {
 	if s.Failures == 0 {
 		return
 	}
-	fmt.Fprintf(b, "Slurm didn't tell of its %s %s in a row, last %s: %s\n", what, counted(s.Failures, "time"), dateTime(s.At), slurm.Printable(s.Trouble, 400))
+	fmt.Fprintf(b, "Slurm didn't tell of its %s %s in a row, last %s: %s\n", what, plural(s.Failures, "time"), dateTime(s.At), slurm.Printable(s.Trouble, 400))
 }
 
-// counted is a number with what it counts, which gets an s unless its plural is
+// plural is a number with what it counts, which gets an s unless its plural is
 // given.
-func counted(n int, one string, many ...string) string {
+func plural(n int, one string, many ...string) string {
 	if n != 1 {
 		one += "s"
 		if len(many) > 0 {

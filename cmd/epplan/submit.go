@@ -19,11 +19,11 @@ import (
 )
 
 // slurmctld takes no other submission while job_submit.lua waits, so epplan
-// submit ends after submitBound, whatever happens.
+// submit ends after submitTimeout, whatever happens.
 const (
-	submitBound = 80 * time.Millisecond // with the program's start less than 100 ms
-	submitMost  = 10 * time.Second      // of --within
-	maxHex      = 32 << 10              // of --hex
+	submitTimeout    = 80 * time.Millisecond // with the program's start less than 100 ms
+	maxSubmitTimeout = 10 * time.Second      // of --within
+	maxHex           = 32 << 10              // of --hex
 )
 
 const submitName = "submit"
@@ -42,11 +42,11 @@ func submitWithin(args []string) time.Duration {
 		if !ok && i+1 < len(args) {
 			value = args[i+1]
 		}
-		if d, err := time.ParseDuration(value); name == "--within" && err == nil && d > 0 && d <= submitMost {
+		if d, err := time.ParseDuration(value); name == "--within" && err == nil && d > 0 && d <= maxSubmitTimeout {
 			return d
 		}
 	}
-	return submitBound
+	return submitTimeout
 }
 
 // submit runs epplan submit within its bound.
@@ -82,7 +82,7 @@ func (t *terminal) submitCommand() *cli.Command {
 			noCodeFlag(), dryrun.Flag(),
 			&cli.StringFlag{Name: "hex", Usage: "the submission in `DIGITS` 0 to 9 and a to f"},
 			&cli.StringFlag{Name: "socket", Usage: "`PATH` at which epd answers job_submit", Value: defaultSubmitSocket, EnvVars: []string{"EPPLAN_SUBMIT_SOCKET"}},
-			&cli.DurationFlag{Name: "within", Usage: "`TIME` after which it ends, for tests", Value: submitBound},
+			&cli.DurationFlag{Name: "within", Usage: "`TIME` after which it ends, for tests", Value: submitTimeout},
 		},
 		Action: t.askSubmit,
 	}
@@ -92,7 +92,7 @@ func (t *terminal) askSubmit(c *cli.Context) error {
 	if !c.IsSet("hex") {
 		return t.submitScript(c)
 	}
-	if err := takes(c, 0, 0, "none"); err != nil {
+	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}
 	digits := c.String("hex")

@@ -66,7 +66,7 @@ func TestSubmitEndsSoonWhateverEPDDoes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			socket := serveSubmit(t, answer)
-			inTime(t, submitBound+400*time.Millisecond, func() {
+			inTime(t, submitTimeout+400*time.Millisecond, func() {
 				code, stdout, stderr := inProcess(t, submitName, "--socket", socket, "--hex", aSubmission)
 				if code == exitDone || code == exitInterrupted || stdout != "" || !strings.HasPrefix(stderr, "error: ") {
 					t.Errorf("status %d, %q, %q", code, stdout, stderr)

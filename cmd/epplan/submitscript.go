@@ -20,8 +20,8 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// announceBound is how long a job waits for epd before it is submitted.
-const announceBound = 5 * time.Second
+// announceTimeout is how long a job waits for epd before it is submitted.
+const announceTimeout = 5 * time.Second
 
 // statusError ends the program as another one that it started did.
 type statusError struct{ code int }
@@ -31,14 +31,14 @@ func (e *statusError) Error() string { return "exit status " + strconv.Itoa(e.co
 // submitScript tells epd of a script's code and has sbatch submit it.
 func (t *terminal) submitScript(c *cli.Context) error {
 	const most = 1000 // options
-	if err := takes(c, 1, most, "one batch script, and options of sbatch after --"); err != nil {
+	if err := checkArgs(c, 1, most, "one batch script, and options of sbatch after --"); err != nil {
 		return err
 	}
 	name, options := c.Args().First(), c.Args().Tail()
 	if name == "-" || strings.HasPrefix(name, "-") {
 		return usagef("%q, want a batch script in a file before --", name)
 	}
-	script, err := parse(t, name, func(r io.Reader, _ string) ([]byte, error) {
+	script, err := parseFile(t, name, func(r io.Reader, _ string) ([]byte, error) {
 		return io.ReadAll(io.LimitReader(r, slurm.HookScript))
 	})
 	if err != nil {
@@ -93,24 +93,24 @@ func (t *terminal) announce(c *cli.Context, name string, script []byte, options 
 	if read == nil {
 		return nil
 	}
-	t.notRead(read)
-	if stop, err := dryrun.Would(c, fmt.Sprintf("tell epd at %s what the code in %s looks like", c.String("socket"), counted(len(read.Files), "file"))); stop {
+	t.warnUnread(read)
+	if stop, err := dryrun.Would(c, fmt.Sprintf("tell epd at %s what the code in %s looks like", c.String("socket"), plural(len(read.Files), "file"))); stop {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(c.Context, announceBound)
+	ctx, cancel := context.WithTimeout(c.Context, announceTimeout)
 	defer cancel()
 	epd := epdapi.New(c.String("socket"))
-	request := &epdapi.CodeRequest{Submission: *s, Code: codeOf(read)}
+	request := &epdapi.CodeRequest{Submission: *s, Code: epdCode(read)}
 	answer, err := epd.Announce(ctx, request)
 	if err == nil && answer.WantsText {
-		request.Code = withText(request.Code, read)
+		request.Code = withCodeText(request.Code, read)
 		_, err = epd.Announce(ctx, request)
 	}
 	return err
 }
 
-// notRead warns of source files that weren't read.
-func (t *terminal) notRead(read *follow.Sources) {
+// warnUnread warns of source files that weren't read.
+func (t *terminal) warnUnread(read *follow.Sources) {
 	for _, s := range read.Skipped {
 		t.message("warning", "not read: "+s.Name+" "+s.Why)
 	}

@@ -24,16 +24,16 @@ import (
 // progress only where stderr is a terminal. Colours need a terminal, too, and no
 // NO_COLOR in the environment.
 type terminal struct {
-	stdin    io.Reader
-	stdout   io.Writer
-	stderr   io.Writer
-	progress bool
-	now      func() time.Time
-	color    bool
-	keeps    atomic.Bool // an interrupted command ends by itself, with what it has
-	args     []string    // as they were given, the program first
+	stdin        io.Reader
+	stdout       io.Writer
+	stderr       io.Writer
+	progress     bool
+	now          func() time.Time
+	color        bool
+	keepsPartial atomic.Bool // an interrupted command ends by itself, with what it has
+	args         []string    // as they were given, the program first
 
-	outputs []output      // files that the command is to write
+	outputs []outputFile  // files that the command is to write
 	inputs  []fs.FileInfo // regular files that it has begun to read
 }
 
@@ -104,7 +104,7 @@ func (t *terminal) finish(ctx context.Context, err error) int {
 		t.message("hint", usage.hint)
 		return exitUsage
 	}
-	if broken, ok := errors.AsType[*brokenError](err); ok {
+	if broken, ok := errors.AsType[*violationError](err); ok {
 		t.message("warning", broken.Error())
 		return exitInfeasible
 	}
@@ -157,8 +157,8 @@ func (t *terminal) print(f func(io.Writer) error) error {
 	return w.Flush()
 }
 
-// text is how tables look; negative rows are all of them.
-func (t *terminal) text(rows int) *report.TextOptions {
+// textOptions is how tables look; negative rows are all of them.
+func (t *terminal) textOptions(rows int) *report.TextOptions {
 	return &report.TextOptions{Rows: rows, Color: t.color}
 }
 

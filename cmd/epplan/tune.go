@@ -49,12 +49,12 @@ func (t *terminal) tuneCommand() *cli.Command {
 // The queues that are drawn unless told otherwise, and what may be asked for.
 const (
 	drawsToTune = 20
-	mostDraws   = 10_000
-	mostTried   = 10_000
+	maxDraws    = 10_000
+	maxTrials   = 10_000
 )
 
 func (t *terminal) tune(c *cli.Context) error {
-	if err := takes(c, 0, 1, "one queue or none"); err != nil {
+	if err := checkArgs(c, 0, 1, "one queue or none"); err != nil {
 		return err
 	}
 	score, ok := objectives[c.String("objective")]
@@ -68,12 +68,12 @@ func (t *terminal) tune(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	tried, err := toTry(c)
+	tried, err := trialPolicies(c)
 	if err != nil {
 		return err
 	}
 	progress := report.NewProgress(t.stderr, t.progress, time.Now, "tune", (len(tried)+1)*len(queues))
-	r := tuning{Policy: c.String("policy"), Objective: c.String("objective"), EnergyModel: queues[0].model.String(), Queues: len(queues)}
+	r := tuningReport{Policy: c.String("policy"), Objective: c.String("objective"), EnergyModel: queues[0].model.String(), Queues: len(queues)}
 	r.Tried, err = tryAll(c.Context, queues, tried, func() { progress.Add(1) })
 	progress.Finish()
 	if err != nil {
@@ -86,7 +86,7 @@ func (t *terminal) tune(c *cli.Context) error {
 		if c.Bool("json") {
 			return r.writeJSON(w)
 		}
-		return r.writeText(w, t.text(-1))
+		return r.writeText(w, t.textOptions(-1))
 	})
 }
 
@@ -103,8 +103,8 @@ func (t *terminal) queuesToTune(c *cli.Context) ([]*knapsackQueue, error) {
 		return nil, usagef("--cluster is for a queue of your own, want a QUEUE too")
 	}
 	count := c.Int("draws")
-	if count < 1 || count > mostDraws {
-		return nil, usagef("--draws %d, want 1 to %d", count, mostDraws)
+	if count < 1 || count > maxDraws {
+		return nil, usagef("--draws %d, want 1 to %d", count, maxDraws)
 	}
 	model, err := energyModel(c)
 	if err != nil {
@@ -116,32 +116,32 @@ func (t *terminal) queuesToTune(c *cli.Context) ([]*knapsackQueue, error) {
 		if queues[i], err = drawQueue(rng, model); err != nil {
 			return nil, err
 		}
-		if err := t.clock(c, queues[i]); err != nil {
+		if err := t.enableClocks(c, queues[i]); err != nil {
 			return nil, err
 		}
 	}
 	return queues, nil
 }
 
-// usualTries are the numbers that are tried by policy, as --try takes them.
-var usualTries = map[string][]string{ //nolint:gochecknoglobals // constant
+// defaultGrid are the numbers that are tried by policy, as --try takes them.
+var defaultGrid = map[string][]string{ //nolint:gochecknoglobals // constant
 	"greedy":       {"gamma=0,1e2,1e3,1e4,3e4,1e5,1e6,1e8"},
 	"value":        {"kappa=0,1e-9,3e-9,1e-8,3e-8,1e-7,3e-7,1e-6,3e-6,1e-5,1e-4"},
 	"posted-price": {"base=3,4,8", "perday=0,0.1,0.3,1,3", "price=0,0.1,0.3,1", "steepness=1,2,4"},
 	"lookahead":    {"weight=0.1,0.2,0.4,0.6,0.8,1.2"},
 }
 
-// toTry are the policies to try: the one that is named with all combinations of
+// trialPolicies are the policies to try: the one that is named with all combinations of
 // the values of keys.
-func toTry(c *cli.Context) ([]string, error) {
+func trialPolicies(c *cli.Context) ([]string, error) {
 	base, lists := c.String("policy"), c.StringSlice("try")
 	if len(lists) == 0 {
 		name, _, _ := strings.Cut(base, ",")
-		if lists = usualTries[name]; lists == nil {
+		if lists = defaultGrid[name]; lists == nil {
 			return nil, usagef("there is no usual list for policy %s, want --try KEY=VALUE,VALUE…", name)
 		}
 	} else {
-		lists = joinedTries(lists)
+		lists = rejoinValues(lists)
 	}
 	all := []string{base}
 	for _, list := range lists {
@@ -155,8 +155,8 @@ func toTry(c *cli.Context) ([]string, error) {
 				next = append(next, text+","+key+"="+value)
 			}
 		}
-		if all = next; len(all) > mostTried {
-			return nil, usagef("more than %d combinations to try, want fewer", mostTried)
+		if all = next; len(all) > maxTrials {
+			return nil, usagef("more than %d combinations to try, want fewer", maxTrials)
 		}
 	}
 	for _, text := range all {
@@ -167,8 +167,8 @@ func toTry(c *cli.Context) ([]string, error) {
 	return all, nil
 }
 
-// joinedTries undoes that the values of a repeatable flag are split at commas.
-func joinedTries(parts []string) (lists []string) {
+// rejoinValues undoes that the values of a repeatable flag are split at commas.
+func rejoinValues(parts []string) (lists []string) {
 	for _, part := range parts {
 		if n := len(lists); n > 0 && !strings.Contains(part, "=") {
 			lists[n-1] += "," + part
@@ -179,20 +179,20 @@ func joinedTries(parts []string) (lists []string) {
 	return lists
 }
 
-// tuning is what was tried on queues, and what is chosen.
-type tuning struct {
-	Policy      string  `json:"policy"`
-	Objective   string  `json:"objective"`
-	EnergyModel string  `json:"energy_model"`
-	Queues      int     `json:"queues"`
-	Chosen      string  `json:"chosen,omitempty"` // policy string; empty: none keeps the limit
-	Tried       []tried `json:"tried"`
+// tuningReport is what was tried on queues, and what is chosen.
+type tuningReport struct {
+	Policy      string        `json:"policy"`
+	Objective   string        `json:"objective"`
+	EnergyModel string        `json:"energy_model"`
+	Queues      int           `json:"queues"`
+	Chosen      string        `json:"chosen,omitempty"` // policy string; empty: none keeps the limit
+	Tried       []trialResult `json:"tried"`
 }
 
-// tried is a policy and what it comes to: sums over all queues as parts of
+// trialResult is a policy and what it comes to: sums over all queues as parts of
 // simple's, and the longest wait as a multiple of simple's in the same queue,
 // whichever is the largest.
-type tried struct {
+type trialResult struct {
 	Policy  string  `json:"policy"`
 	Energy  float64 `json:"energy_ratio"`
 	Wait    float64 `json:"wait_ratio"`
@@ -200,15 +200,15 @@ type tried struct {
 }
 
 // objectives are the sums that are made least by name.
-var objectives = map[string]func(*tried) float64{ //nolint:gochecknoglobals // constant
-	"energy": func(x *tried) float64 { return x.Energy },
-	"wait":   func(x *tried) float64 { return x.Wait },
-	"both":   func(x *tried) float64 { return x.Energy + x.Wait },
+var objectives = map[string]func(*trialResult) float64{ //nolint:gochecknoglobals // constant
+	"energy": func(x *trialResult) float64 { return x.Energy },
+	"wait":   func(x *trialResult) float64 { return x.Wait },
+	"both":   func(x *trialResult) float64 { return x.Energy + x.Wait },
 }
 
 // choose picks what scores least among what keeps the limit on the longest wait;
 // 0: no limit.
-func (r *tuning) choose(score func(*tried) float64, longest float64) {
+func (r *tuningReport) choose(score func(*trialResult) float64, longest float64) {
 	least := math.Inf(1)
 	for i := range r.Tried {
 		x := &r.Tried[i]
@@ -220,40 +220,40 @@ func (r *tuning) choose(score func(*tried) float64, longest float64) {
 
 // tryAll plays every queue by every policy and by simple, as many at a time as
 // there are processors.
-func tryAll(ctx context.Context, queues []*knapsackQueue, policies []string, done func()) ([]tried, error) {
-	policies = append([]string{queues[0].simple()}, policies...)
+func tryAll(ctx context.Context, queues []*knapsackQueue, policies []string, done func()) ([]trialResult, error) {
+	policies = append([]string{queues[0].referencePolicy()}, policies...)
 	sums, err := playAll(ctx, queues, policies, done)
 	if err != nil {
 		return nil, err
 	}
-	all := make([]tried, 0, len(policies)-1)
+	all := make([]trialResult, 0, len(policies)-1)
 	for list := range slices.Chunk(sums[len(queues):], len(queues)) {
 		all = append(all, againstSimple(policies[1+len(all)], list, sums[:len(queues)]))
 	}
 	return all, nil
 }
 
-func againstSimple(name string, ours, simple []*report.QueueSum) tried {
+func againstSimple(name string, ours, simple []*report.QueueSum) trialResult {
 	var a, b report.QueueSum
-	x := tried{Policy: name}
+	x := trialResult{Policy: name}
 	for i := range ours {
 		a.EnergyKWh, a.TotalWait = a.EnergyKWh+ours[i].EnergyKWh, a.TotalWait+ours[i].TotalWait
 		b.EnergyKWh, b.TotalWait = b.EnergyKWh+simple[i].EnergyKWh, b.TotalWait+simple[i].TotalWait
-		x.Longest = max(x.Longest, ratio(ours[i].LongestWait, simple[i].LongestWait))
+		x.Longest = max(x.Longest, ratioOrOne(ours[i].LongestWait, simple[i].LongestWait))
 	}
-	x.Energy, x.Wait = ratio(a.EnergyKWh, b.EnergyKWh), ratio(a.TotalWait, b.TotalWait)
+	x.Energy, x.Wait = ratioOrOne(a.EnergyKWh, b.EnergyKWh), ratioOrOne(a.TotalWait, b.TotalWait)
 	return x
 }
 
-// ratio is 1 where there is nothing to compare with.
-func ratio(ours, simple float64) float64 {
+// ratioOrOne is 1 where there is nothing to compare with.
+func ratioOrOne(ours, simple float64) float64 {
 	if simple == 0 {
 		return 1
 	}
 	return ours / simple
 }
 
-func (r *tuning) writeJSON(w io.Writer) error {
+func (r *tuningReport) writeJSON(w io.Writer) error {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
@@ -263,10 +263,10 @@ func (r *tuning) writeJSON(w io.Writer) error {
 }
 
 // writeText writes a row for each policy, the best first, and the chosen one.
-func (r *tuning) writeText(w io.Writer, opts *report.TextOptions) error {
+func (r *tuningReport) writeText(w io.Writer, opts *report.TextOptions) error {
 	rows := slices.Clone(r.Tried)
 	score := objectives[r.Objective]
-	slices.SortStableFunc(rows, func(a, b tried) int { return cmp.Compare(score(&a), score(&b)) })
+	slices.SortStableFunc(rows, func(a, b trialResult) int { return cmp.Compare(score(&a), score(&b)) })
 	percent := func(x float64) report.Value { return report.Text(fmt.Sprintf("%+.1f %%", 100*(x-1))) }
 	table := &report.Table{
 		Columns: []report.Column{
@@ -290,7 +290,7 @@ func (r *tuning) writeText(w io.Writer, opts *report.TextOptions) error {
 	if r.Chosen == "" {
 		return nil
 	}
-	_, err := fmt.Fprintf(w, "\nChosen   %s (least %s over %s, %s energy)\n", r.Chosen, objectiveNames[r.Objective], counted(r.Queues, "queue"), r.EnergyModel)
+	_, err := fmt.Fprintf(w, "\nChosen   %s (least %s over %s, %s energy)\n", r.Chosen, objectiveNames[r.Objective], plural(r.Queues, "queue"), r.EnergyModel)
 	return err
 }
 

@@ -19,7 +19,7 @@ func (t *terminal) versionCommand() *cli.Command {
 		Description: "Example: epplan version --json",
 		Flags:       []cli.Flag{jsonFlag()},
 		Action: func(c *cli.Context) error {
-			if err := takes(c, 0, 0, "none"); err != nil {
+			if err := checkArgs(c, 0, 0, "none"); err != nil {
 				return err
 			}
 			return t.printVersion(c.Bool("json"))
