@@ -61,7 +61,7 @@ func forget(c *cli.Context, stdout, stderr io.Writer) error {
 		return err
 	}
 	out, closing := io.Discard, func(error) error { return nil }
-	if path := c.String("out"); !dryrun.Asked(c) {
+	if path := c.String("out"); !dryrun.IsSet(c) {
 		if out, closing, err = forgottenFile(path, stdout); err != nil {
 			return err
 		}
@@ -76,7 +76,7 @@ func forget(c *cli.Context, stdout, stderr io.Writer) error {
 		err := errors.New("no such run is recorded; those whose details were pruned can't be taken out")
 		return errors.Join(err, closing(err))
 	}
-	if stop, err := dryrun.Would(c, found.forgetSteps()...); stop {
+	if stop, err := dryrun.Announce(c, found.forgetSteps()...); stop {
 		return err
 	}
 	if err := closing(nil); err != nil { // nothing goes before it is on disk
@@ -298,7 +298,7 @@ func remember(c *cli.Context, stdout io.Writer) error {
 	for i := range runs {
 		steps[i] = "put back into the records " + runText(&runs[i].Outcome)
 	}
-	if stop, err := dryrun.Would(c, steps...); stop {
+	if stop, err := dryrun.Announce(c, steps...); stop {
 		return err
 	}
 	sum, models := &epdapi.RunsChanged{}, make(map[record.WorkloadKey]epdapi.Relearnt)

@@ -49,8 +49,8 @@ func usagef(format string, args ...any) error {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	app := application(stdout, stderr) //nolint:contextcheck // commands get it by RunContext
 	var err error
-	if completion.Asked(args) {
-		err = completion.Answer(stdout, app, args, completionValues())
+	if completion.IsRequest(args) {
+		err = completion.WriteCandidates(stdout, app, args, completionValues())
 	} else {
 		err = app.RunContext(ctx, args)
 	}

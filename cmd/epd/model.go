@@ -103,7 +103,7 @@ func useModel(c *cli.Context, stdout io.Writer) error {
 		}
 		choice.Version = version
 	}
-	if stop, err := dryrun.Would(c, choiceStep(&choice)); stop {
+	if stop, err := dryrun.Announce(c, choiceStep(&choice)); stop {
 		return err
 	}
 	standing, err := askEPD(c, func(ctx context.Context, epd *epdapi.Client) (*epdapi.ModelStanding, error) {

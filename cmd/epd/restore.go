@@ -24,12 +24,12 @@ func restore(c *cli.Context, stderr io.Writer) error {
 	if c.Args().Present() {
 		return usagef("restore takes no arguments, got %q", c.Args().First())
 	}
-	if dryrun.Asked(c) {
+	if dryrun.IsSet(c) {
 		steps, err := restoreSteps(c.String("journal"))
 		if err != nil {
 			return err
 		}
-		_, err = dryrun.Would(c, steps...)
+		_, err = dryrun.Announce(c, steps...)
 		return err
 	}
 	return restoreJournal(c, c.String("journal"), stderr)

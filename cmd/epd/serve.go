@@ -75,12 +75,12 @@ func serve(c *cli.Context, role string, stderr io.Writer) error {
 	if err := p.checkFlags(); err != nil {
 		return err
 	}
-	if dryrun.Asked(c) {
+	if dryrun.IsSet(c) {
 		steps, err := p.dryRunSteps()
 		if err != nil {
 			return err
 		}
-		_, err = dryrun.Would(c, steps...)
+		_, err = dryrun.Announce(c, steps...)
 		return err
 	}
 	err = p.runOwned()

@@ -106,8 +106,8 @@ func (t *terminal) app() *cli.App {
 func (t *terminal) execute(ctx context.Context, args []string) error {
 	app := t.app() //nolint:contextcheck // commands get it by RunContext
 	t.args = args
-	if completion.Asked(args) {
-		return completion.Answer(t.stdout, app, args, completionValues())
+	if completion.IsRequest(args) {
+		return completion.WriteCandidates(t.stdout, app, args, completionValues())
 	}
 	arranged, err := parseArgs(app, args)
 	if err == nil {

@@ -27,12 +27,12 @@ func dryRunHook(c *cli.Context, event *slurm.HookEvent) (stop bool, err error) {
 			gpus += " (" + strings.Join(numbers, ", ") + ")"
 		}
 	}
-	return dryrun.Would(c, fmt.Sprintf("tell epd at %s of the %s of job %d on %s with %s", c.String("socket"), event.Kind, event.Job, event.Node, gpus))
+	return dryrun.Announce(c, fmt.Sprintf("tell epd at %s of the %s of job %d on %s with %s", c.String("socket"), event.Kind, event.Job, event.Node, gpus))
 }
 
 // dryRunRestore says which clocks would be given back, as epd has them.
 func (t *terminal) dryRunRestore(ctx context.Context, c *cli.Context) (stop bool, err error) {
-	if !dryrun.Asked(c) {
+	if !dryrun.IsSet(c) {
 		return false, nil
 	}
 	s, err := epdapi.New(c.String("socket")).Status(ctx)
@@ -49,12 +49,12 @@ func (t *terminal) dryRunRestore(ctx context.Context, c *cli.Context) (stop bool
 			steps = append(steps, fmt.Sprintf("give the clocks of %s back, now core %s, memory %s", g.UUID, clockText(g.Core, g.LockedCore), clockText(g.Mem, g.LockedMem)))
 		}
 	}
-	return dryrun.Would(c, steps...)
+	return dryrun.Announce(c, steps...)
 }
 
 // dryRunUndo says what of Slurm would be taken back.
 func dryRunUndo(c *cli.Context) (stop bool, err error) {
-	if !dryrun.Asked(c) {
+	if !dryrun.IsSet(c) {
 		return false, nil
 	}
 	now, err := ask(c, controllerFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.Levers, error) { return epd.Levers(ctx) })
@@ -76,12 +76,12 @@ func dryRunUndo(c *cli.Context) (stop bool, err error) {
 			steps = append(steps, "take back "+fmt.Sprintf(part.what, plural(part.count, noun)))
 		}
 	}
-	return dryrun.Would(c, steps...)
+	return dryrun.Announce(c, steps...)
 }
 
 // dryRunReload says which configuration epd would read again.
 func dryRunReload(c *cli.Context) (stop bool, err error) {
-	if !dryrun.Asked(c) {
+	if !dryrun.IsSet(c) {
 		return false, nil
 	}
 	s, err := ask(c, controllerFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.Status, error) { return epd.Status(ctx) })
@@ -95,5 +95,5 @@ func dryRunReload(c *cli.Context) (stop bool, err error) {
 	if s.Controller != nil {
 		version = s.Controller.ConfigVersion
 	}
-	return dryrun.Would(c, fmt.Sprintf("have epd read %s again, now %s is in force", file, version))
+	return dryrun.Announce(c, fmt.Sprintf("have epd read %s again, now %s is in force", file, version))
 }

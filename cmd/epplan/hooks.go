@@ -191,12 +191,12 @@ func (t *terminal) restoreByJournal(c *cli.Context) error {
 		path = filepath.Join(filepath.Dir(self), "epd")
 	}
 	args := []string{"restore", "--journal", c.String("journal")}
-	if dryrun.Asked(c) {
+	if dryrun.IsSet(c) {
 		args = append(args, "--dry-run")
 	}
 	run := exec.CommandContext(c.Context, path, args...) //nolint:gosec // root's own flags
 	run.Stdout, run.Stderr = t.stderr, t.stderr
-	if dryrun.Asked(c) {
+	if dryrun.IsSet(c) {
 		run.Stdout = t.stdout // it is the result
 	}
 	run.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}

@@ -122,7 +122,7 @@ func (t *terminal) importLog(c *cli.Context, format string, o *joblog.Options, r
 	if err := in.run(); err != nil {
 		return err
 	}
-	if stop, err := dryrun.Would(c, in.steps()...); stop {
+	if stop, err := dryrun.Announce(c, in.steps()...); stop {
 		return err
 	}
 	if c.Bool("json") {
@@ -147,7 +147,7 @@ type logImport struct {
 // run reads the log to where it goes.
 func (in *logImport) run() error {
 	switch {
-	case dryrun.Asked(in.Context): // it is read, no more
+	case dryrun.IsSet(in.Context): // it is read, no more
 	case in.report.Out != "":
 		return in.writeTable()
 	case in.report.Socket != "":

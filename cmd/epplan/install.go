@@ -76,7 +76,7 @@ func (t *terminal) installSlurm(c *cli.Context) error {
 	for _, warning := range plan.Warnings {
 		t.message("warning", warning)
 	}
-	if dryrun.Asked(c) || len(plan.Steps) == 0 {
+	if dryrun.IsSet(c) || len(plan.Steps) == 0 {
 		return t.printSteps("", plan.Steps)
 	}
 	return t.install(c, &site, &plan)
@@ -230,7 +230,7 @@ func (t *terminal) luaCheck(c *cli.Context) (func(name, text string) error, erro
 	}
 	i := slices.IndexFunc(luaPrograms, func(name string) bool { _, err := exec.LookPath(name); return err == nil })
 	switch {
-	case i < 0 && dryrun.Asked(c):
+	case i < 0 && dryrun.IsSet(c):
 		t.message("warning", "scripts are not checked: neither luac nor lua is installed")
 		return nil, nil //nolint:nilnil // as documented
 	case i < 0:

@@ -81,7 +81,7 @@ func (t *terminal) power(c *cli.Context, what string) error {
 	if c.Duration("each") <= 0 {
 		return usagef("--each is %v, want more than 0", c.Duration("each"))
 	}
-	if stop, err := dryrun.Would(c, powerSteps(what, program, nodes)...); stop {
+	if stop, err := dryrun.Announce(c, powerSteps(what, program, nodes)...); stop {
 		return err
 	}
 	if err := t.print(func(w io.Writer) error {

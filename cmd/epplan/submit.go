@@ -107,7 +107,7 @@ func (t *terminal) askSubmit(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if stop, err := dryrun.Would(c, "ask epd at "+c.String("socket")+" what to note on the job"); stop {
+	if stop, err := dryrun.Announce(c, "ask epd at "+c.String("socket")+" what to note on the job"); stop {
 		return err
 	}
 	answer, err := epdapi.New(c.String("socket")).Submit(c.Context, &submission)

@@ -51,7 +51,7 @@ func (t *terminal) submitScript(c *cli.Context) error {
 	if err := t.announce(c, name, script, options); err != nil {
 		t.message("warning", "epd isn't told of the job's code: "+err.Error())
 	}
-	if stop, err := dryrun.Would(c, "run "+strings.Join(append([]string{sbatch}, append(options, name)...), " ")); stop {
+	if stop, err := dryrun.Announce(c, "run "+strings.Join(append([]string{sbatch}, append(options, name)...), " ")); stop {
 		return err
 	}
 	cmd := exec.CommandContext(c.Context, sbatch, append(options, name)...) //nolint:gosec // the user's own command
@@ -94,7 +94,7 @@ func (t *terminal) announce(c *cli.Context, name string, script []byte, options 
 		return nil
 	}
 	t.warnUnread(read)
-	if stop, err := dryrun.Would(c, fmt.Sprintf("tell epd at %s what the code in %s looks like", c.String("socket"), plural(len(read.Files), "file"))); stop {
+	if stop, err := dryrun.Announce(c, fmt.Sprintf("tell epd at %s what the code in %s looks like", c.String("socket"), plural(len(read.Files), "file"))); stop {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(c.Context, announceTimeout)

@@ -12,18 +12,18 @@ import (
 // last one, empty perhaps, is being written.
 const Flag = "--generate-bash-completion"
 
-// Asked tells whether a command line is a question of a script.
-func Asked(args []string) bool { return len(args) > 0 && args[len(args)-1] == Flag }
+// IsRequest tells whether a command line is a question of a script.
+func IsRequest(args []string) bool { return len(args) > 0 && args[len(args)-1] == Flag }
 
 // Values are what may be written at a place: after a flag ("plan --format", or
 // "--policy" for that flag of any command), or as an argument of a command
 // ("completion").
 type Values map[string]func() []string
 
-// Answer writes what may stand in place of the last of a script's words, the
+// WriteCandidates writes what may stand in place of the last of a script's words, the
 // program's name first, one to a line. Nothing is the answer where a file may
 // stand, or anything.
-func Answer(w io.Writer, app *cli.App, args []string, values Values) error {
+func WriteCandidates(w io.Writer, app *cli.App, args []string, values Values) error {
 	var b strings.Builder
 	for _, word := range candidates(app, args[1:len(args)-1], values) {
 		b.WriteString(word + "\n")
@@ -34,24 +34,24 @@ func Answer(w io.Writer, app *cli.App, args []string, values Values) error {
 
 // candidates are the words that may stand in place of the last one.
 func candidates(app *cli.App, words []string, values Values) []string {
-	words = joined(words)
+	words = rejoinWords(words)
 	if len(words) == 0 {
 		return nil
 	}
 	current := words[len(words)-1]
-	at := place{commands: app.Commands, flags: app.Flags}
+	at := commandContext{commands: app.Commands, flags: app.Flags}
 	rest := at.descend(words[:len(words)-1])
 	if slices.Contains(rest, "--") {
 		return nil
 	}
 	if flag, value, ok := strings.Cut(current, "="); ok && strings.HasPrefix(flag, "-") {
-		return under(at.values(flag, values), value, flag+"=")
+		return matchingWords(at.flagValues(flag, values), value, flag+"=")
 	}
 	if len(rest) > 0 && at.takesValue(rest[len(rest)-1]) {
-		return under(at.values(rest[len(rest)-1], values), current, "")
+		return matchingWords(at.flagValues(rest[len(rest)-1], values), current, "")
 	}
 	if strings.HasPrefix(current, "-") {
-		return under(at.flagNames(), current, "")
+		return matchingWords(at.flagNames(), current, "")
 	}
 	var all []string
 	for _, c := range at.commands {
@@ -62,11 +62,11 @@ func candidates(app *cli.App, words []string, values Values) []string {
 	if of, ok := values[at.path]; ok {
 		all = append(all, of()...)
 	}
-	return under(all, current, "")
+	return matchingWords(all, current, "")
 }
 
-// joined puts together what bash takes apart: --flag = value.
-func joined(words []string) []string {
+// rejoinWords puts together what bash takes apart: --flag = value.
+func rejoinWords(words []string) []string {
 	var whole []string
 	for i, word := range words {
 		last := len(whole) - 1
@@ -82,8 +82,8 @@ func joined(words []string) []string {
 	return whole
 }
 
-// place is how far a command line has come.
-type place struct {
+// commandContext is how far a command line has come.
+type commandContext struct {
 	path     string // of commands, without the program
 	commands []*cli.Command
 	flags    []cli.Flag
@@ -91,7 +91,7 @@ type place struct {
 
 // descend follows the commands at the beginning, and returns the words behind
 // them.
-func (p *place) descend(words []string) []string {
+func (p *commandContext) descend(words []string) []string {
 	for i, word := range words {
 		if word == "help" {
 			continue
@@ -107,8 +107,8 @@ func (p *place) descend(words []string) []string {
 	return nil
 }
 
-// find is the flag of a word; nil: there is none.
-func (p *place) find(word string) cli.Flag {
+// findFlag is the flag of a word; nil: there is none.
+func (p *commandContext) findFlag(word string) cli.Flag {
 	name := strings.TrimLeft(word, "-")
 	i := slices.IndexFunc(p.flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), name) })
 	if i < 0 || !strings.HasPrefix(word, "-") {
@@ -118,14 +118,14 @@ func (p *place) find(word string) cli.Flag {
 }
 
 // takesValue tells whether a word is a flag that wants a word behind it.
-func (p *place) takesValue(word string) bool {
-	f, ok := p.find(word).(cli.DocGenerationFlag)
+func (p *commandContext) takesValue(word string) bool {
+	f, ok := p.findFlag(word).(cli.DocGenerationFlag)
 	return ok && f.TakesValue()
 }
 
-// values are those that a flag may have, if they are few.
-func (p *place) values(word string, values Values) []string {
-	f := p.find(word)
+// flagValues are those that a flag may have, if they are few.
+func (p *commandContext) flagValues(word string, values Values) []string {
+	f := p.findFlag(word)
 	if f == nil {
 		return nil
 	}
@@ -139,7 +139,7 @@ func (p *place) values(word string, values Values) []string {
 }
 
 // flagNames are the flags that the command has.
-func (p *place) flagNames() []string {
+func (p *commandContext) flagNames() []string {
 	names := make([]string, 0, len(p.flags)+1)
 	for _, f := range p.flags {
 		if v, ok := f.(cli.VisibleFlag); ok && v.IsVisible() {
@@ -149,9 +149,9 @@ func (p *place) flagNames() []string {
 	return append(names, "--help")
 }
 
-// under are the words that begin as the one being written does, each behind a
+// matchingWords are the words that begin as the one being written does, each behind a
 // prefix. In a list only what is behind the last comma is being written.
-func under(words []string, current, prefix string) []string {
+func matchingWords(words []string, current, prefix string) []string {
 	if at := strings.LastIndexByte(current, ','); at >= 0 {
 		prefix, current = prefix+current[:at+1], current[at+1:]
 	}

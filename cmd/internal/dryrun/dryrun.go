@@ -9,28 +9,28 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-const name = "dry-run"
+const flagName = "dry-run"
 
 // Flag is that of every command that touches Slurm, a GPU, or what epd knows.
 func Flag() cli.Flag {
-	return &cli.BoolFlag{Name: name, Usage: "say what would be done, and do nothing", DisableDefaultText: true}
+	return &cli.BoolFlag{Name: flagName, Usage: "say what would be done, and do nothing", DisableDefaultText: true}
 }
 
-// Asked tells whether the flag is given.
-func Asked(c *cli.Context) bool { return c.Bool(name) }
+// IsSet tells whether the flag is given.
+func IsSet(c *cli.Context) bool { return c.Bool(flagName) }
 
-// maxStep is how long a line may be.
-const maxStep = 1000
+// maxStepText is how long a line may be.
+const maxStepText = 1000
 
-// Would says under --dry-run on the program's standard output what a command is
+// Announce says under --dry-run on the program's standard output what a command is
 // about to do, a line each. Where it returns true nothing is to be done.
-func Would(c *cli.Context, steps ...string) (stop bool, err error) {
-	if !Asked(c) {
+func Announce(c *cli.Context, steps ...string) (stop bool, err error) {
+	if !IsSet(c) {
 		return false, nil
 	}
 	var b strings.Builder
 	for _, step := range steps {
-		b.WriteString("would " + slurm.Printable(step, maxStep) + "\n")
+		b.WriteString("would " + slurm.Printable(step, maxStepText) + "\n")
 	}
 	if len(steps) == 0 {
 		b.WriteString("would do nothing\n")

@@ -29,13 +29,13 @@ func run(args []string, stderr io.Writer) int {
 	return 0
 }
 
-// folder is where a site's Slurm has its configuration.
-const folder = "/etc/slurm"
+// hookDir is where a site's Slurm has its configuration.
+const hookDir = "/etc/slurm"
 
 // write writes what a site without scripts of its own gets.
 func write(dir string) error {
 	plan, err := slurm.PlanInstall(slurm.Site{
-		Dir: folder, Socket: epdapi.PublicSocket, Binary: "/usr/bin/epplan", Conf: "ClusterName=cluster\n",
+		Dir: hookDir, Socket: epdapi.PublicSocket, Binary: "/usr/bin/epplan", Conf: "ClusterName=cluster\n",
 		Read:      func(string) (string, error) { return "", fs.ErrNotExist },
 		CheckLua:  func(string, string) error { return nil },
 		Unchecked: true,
@@ -45,7 +45,7 @@ func write(dir string) error {
 	}
 	for i := range plan.Steps {
 		step := &plan.Steps[i]
-		name, ours := strings.CutPrefix(step.File, folder+"/")
+		name, ours := strings.CutPrefix(step.File, hookDir+"/")
 		if !step.New || !ours {
 			continue // a line for slurm.conf
 		}

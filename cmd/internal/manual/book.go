@@ -53,7 +53,7 @@ func Date(epoch string, now time.Time) (time.Time, error) {
 // epplan-plan.1.
 func (b *Book) Pages() map[string]string {
 	pages := make(map[string]string)
-	top := command{
+	top := commandPage{
 		name: b.App.Name, usage: b.App.Usage, synopsis: b.App.UsageText, description: b.App.Description,
 		flags: b.App.Flags, commands: b.App.Commands, top: true,
 	}
@@ -76,8 +76,8 @@ func (b *Book) Write(dir string) error {
 	return nil
 }
 
-// command is what a page is about.
-type command struct {
+// commandPage is what a page is about.
+type commandPage struct {
 	name, usage, synopsis, description string
 	flags                              []cli.Flag
 	commands                           []*cli.Command
@@ -87,21 +87,21 @@ type command struct {
 }
 
 // add adds the page of a command, and those of its own commands.
-func (b *Book) add(pages map[string]string, c *command) {
+func (b *Book) add(pages map[string]string, c *commandPage) {
 	visible := slices.DeleteFunc(slices.Clone(c.commands), func(sub *cli.Command) bool { return sub.Hidden })
 	c.commands = visible
 	names := make([]string, 0, len(visible))
 	for _, sub := range visible {
 		names = append(names, pageName(c.name+" "+sub.Name))
 	}
-	pages[pageName(c.name)+"."+strconv.Itoa(b.Section)] = b.page(c)
+	pages[pageName(c.name)+"."+strconv.Itoa(b.Section)] = b.pageText(c)
 	for i, sub := range visible {
 		name := c.name + " " + sub.Name
 		synopsis := sub.UsageText
 		if synopsis == "" {
 			synopsis = name + " COMMAND"
 		}
-		b.add(pages, &command{
+		b.add(pages, &commandPage{
 			name: name, usage: sub.Usage, synopsis: synopsis, description: sub.Description, flags: sub.Flags, commands: sub.Subcommands,
 			parent: pageName(c.name), siblings: slices.Delete(slices.Clone(names), i, i+1),
 		})
@@ -111,11 +111,11 @@ func (b *Book) add(pages map[string]string, c *command) {
 // pageName is the name of a command's page.
 func pageName(name string) string { return strings.ReplaceAll(name, " ", "-") }
 
-// page is the text of a page.
-func (b *Book) page(c *command) string {
-	p := newPage(pageName(c.name), b.Section, b.Date, b.Version)
+// pageText is the text of a page.
+func (b *Book) pageText(c *commandPage) string {
+	p := newRoffPage(pageName(c.name), b.Section, b.Date, b.Version)
 	p.section("NAME")
-	p.line(`%s \- %s`, escape(pageName(c.name)), escape(c.usage))
+	p.line(`%s \- %s`, escapeRoff(pageName(c.name)), escapeRoff(c.usage))
 	p.section("SYNOPSIS")
 	for i, line := range strings.Split(c.synopsis, "\n") {
 		if i > 0 {
@@ -123,7 +123,7 @@ func (b *Book) page(c *command) string {
 		}
 		p.synopsis(line)
 	}
-	prose, examples := split(c.description)
+	prose, examples := splitDescription(c.description)
 	if len(prose) > 0 {
 		p.section("DESCRIPTION")
 		p.prose(prose)
@@ -139,20 +139,20 @@ func (b *Book) page(c *command) string {
 }
 
 // commands lists the commands below one, each with its page.
-func (b *Book) commands(p *page, c *command) {
+func (b *Book) commands(p *roffPage, c *commandPage) {
 	if len(c.commands) == 0 {
 		return
 	}
 	p.section("COMMANDS")
 	for _, sub := range c.commands {
 		p.line(".TP")
-		p.line(`.BR %s (%d)`, escape(pageName(c.name+" "+sub.Name)), b.Section)
-		p.text(sentence(sub.Usage))
+		p.line(`.BR %s (%d)`, escapeRoff(pageName(c.name+" "+sub.Name)), b.Section)
+		p.text(asSentence(sub.Usage))
 	}
 }
 
 // files are those that a command uses.
-func (b *Book) files(c *command) []Entry {
+func (b *Book) files(c *commandPage) []Entry {
 	var found []Entry
 	for _, f := range b.Files {
 		uses := func(flag cli.Flag) bool { return slices.Contains(f.Flags, flag.Names()[0]) }
@@ -164,7 +164,7 @@ func (b *Book) files(c *command) []Entry {
 }
 
 // related are the pages to read on with.
-func (b *Book) related(c *command) []string {
+func (b *Book) related(c *commandPage) []string {
 	section := fmt.Sprintf("(%d)", b.Section)
 	var found []string
 	if c.top {
@@ -194,8 +194,8 @@ func environment(flags []cli.Flag) []Entry {
 	return found
 }
 
-// split takes the examples out of a description, and what another section says.
-func split(description string) (prose, examples []string) {
+// splitDescription takes the examples out of a description, and what another section says.
+func splitDescription(description string) (prose, examples []string) {
 	for line := range strings.SplitSeq(strings.Trim(description, "\n"), "\n") {
 		example, ok := strings.CutPrefix(line, ExampleMark)
 		switch {
@@ -211,8 +211,8 @@ func split(description string) (prose, examples []string) {
 	return prose, examples
 }
 
-// sentence is a text with a capital and a full stop.
-func sentence(text string) string {
+// asSentence is a text with a capital and a full stop.
+func asSentence(text string) string {
 	_, size := utf8.DecodeRuneInString(text)
 	return strings.ToUpper(text[:size]) + strings.TrimSuffix(text[size:], ".") + "."
 }

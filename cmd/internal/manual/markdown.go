@@ -14,24 +14,24 @@ func (b *Book) Markdown(title, introduction string) string {
 	var p strings.Builder
 	fmt.Fprintf(&p, "# %s\n\n%s\n\n## Exit status\n\n| status | meaning |\n|---|---|\n", title, introduction)
 	for _, e := range b.ExitStatus {
-		fmt.Fprintf(&p, "| %s | %s |\n", e.Term, cell(e.Text))
+		fmt.Fprintf(&p, "| %s | %s |\n", e.Term, tableCell(e.Text))
 	}
 	p.WriteString("\n## Files\n\n| file | what it is |\n|---|---|\n")
 	for _, f := range b.Files {
-		fmt.Fprintf(&p, "| `%s` | %s |\n", f.Term, cell(f.Text))
+		fmt.Fprintf(&p, "| `%s` | %s |\n", f.Term, tableCell(f.Text))
 	}
 	var add func(c *cli.Command, name string)
 	add = func(c *cli.Command, name string) {
 		shown := *c
-		shared := len(c.Flags) > 0 && len(beyond(c.Flags, b.App.Flags)) == 0 && name != b.App.Name
+		shared := len(c.Flags) > 0 && len(flagsNotIn(c.Flags, b.App.Flags)) == 0 && name != b.App.Name
 		if shared {
 			shown.Flags = nil
 		}
 		fmt.Fprintf(&p, "\n## %[1]s\n\n<!-- usage of %[1]s -->\n%[2]s<!-- end of usage -->\n", name, Usage(&shown))
 		if shared {
-			fmt.Fprintf(&p, "\nIt has the flags of [%[1]s](#%[1]s) but %[2]s.\n", b.App.Name, strings.Join(beyond(b.App.Flags, c.Flags), ", "))
+			fmt.Fprintf(&p, "\nIt has the flags of [%[1]s](#%[1]s) but %[2]s.\n", b.App.Name, strings.Join(flagsNotIn(b.App.Flags, c.Flags), ", "))
 		}
-		if _, examples := split(c.Description); len(examples) > 0 {
+		if _, examples := splitDescription(c.Description); len(examples) > 0 {
 			fmt.Fprintf(&p, "\nFor example `%s`.\n", strings.Join(examples, "`, `"))
 		}
 		for _, sub := range slices.DeleteFunc(slices.Clone(c.Subcommands), func(sub *cli.Command) bool { return sub.Hidden }) {
@@ -44,8 +44,8 @@ func (b *Book) Markdown(title, introduction string) string {
 	return p.String()
 }
 
-// beyond are the flags that aren't among others.
-func beyond(flags, others []cli.Flag) (names []string) {
+// flagsNotIn are the flags that aren't among others.
+func flagsNotIn(flags, others []cli.Flag) (names []string) {
 	for _, f := range flags {
 		if !slices.ContainsFunc(others, func(o cli.Flag) bool { return o.String() == f.String() }) {
 			names = append(names, "`--"+f.Names()[0]+"`")
@@ -85,13 +85,13 @@ func Usage(c *cli.Command) string {
 		if variables := doc.GetEnvVars(); len(variables) > 0 {
 			byDefault = strings.TrimSuffix("$"+strings.Join(variables, ", else $")+", else "+byDefault, ", else ")
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", names, cell(usage), byDefault)
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", names, tableCell(usage), byDefault)
 	}
 	return b.String() + "\n"
 }
 
-// cell is a text in a table.
-func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
+// tableCell is a text in a table.
+func tableCell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
 // description is a command's description without its examples; its indented lines
 // are shown as they are.

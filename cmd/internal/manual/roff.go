@@ -8,56 +8,56 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// page is a page being written, in the macros of man(7).
-type page struct{ strings.Builder }
+// roffPage is a page being written, in the macros of man(7).
+type roffPage struct{ strings.Builder }
 
-// newPage begins a page.
-func newPage(name string, section int, date time.Time, version string) *page {
-	p := &page{}
-	p.line(`.TH %s %d %s "epplan %s" "epplan manual"`, escape(strings.ToUpper(name)), section, date.Format(time.DateOnly), escape(version))
+// newRoffPage begins a page.
+func newRoffPage(name string, section int, date time.Time, version string) *roffPage {
+	p := &roffPage{}
+	p.line(`.TH %s %d %s "epplan %s" "epplan manual"`, escapeRoff(strings.ToUpper(name)), section, date.Format(time.DateOnly), escapeRoff(version))
 	p.line(".nh") // no hyphenation: flags and paths stay whole
 	p.line(".ad l")
 	return p
 }
 
-func (p *page) line(format string, args ...any) {
+func (p *roffPage) line(format string, args ...any) {
 	_, _ = fmt.Fprintf(p, format+"\n", args...) // into memory
 }
 
-// widest is how long a line of text is at most.
-const widest = 79
+// maxLineWidth is how long a line of text is at most.
+const maxLineWidth = 79
 
 // text is a text on lines of a bearable length.
-func (p *page) text(text string) {
+func (p *roffPage) text(text string) {
 	line := ""
 	for word := range strings.FieldsSeq(text) {
-		if line != "" && len(line)+1+len(word) > widest {
-			p.line("%s", escape(line))
+		if line != "" && len(line)+1+len(word) > maxLineWidth {
+			p.line("%s", escapeRoff(line))
 			line = ""
 		}
 		line = strings.TrimPrefix(line+" "+word, " ")
 	}
-	p.line("%s", escape(line))
+	p.line("%s", escapeRoff(line))
 }
 
-func (p *page) section(name string) { p.line(".SH %s", quoted(name)) }
+func (p *roffPage) section(name string) { p.line(".SH %s", quoteArgument(name)) }
 
-// quoted is a macro's argument.
-func quoted(text string) string {
+// quoteArgument is a macro's argument.
+func quoteArgument(text string) string {
 	if strings.Contains(text, " ") {
 		return `"` + text + `"`
 	}
 	return text
 }
 
-// escapes are the characters that roff understands otherwise, or shows as
+// roffEscapes are the characters that roff understands otherwise, or shows as
 // others than are meant.
-var escapes = strings.NewReplacer(`\`, `\e`, `-`, `\-`, `'`, `\(aq`, "`", `\(ga`, `^`, `\(ha`, `~`, `\(ti`, `"`, `\(dq`)
+var roffEscapes = strings.NewReplacer(`\`, `\e`, `-`, `\-`, `'`, `\(aq`, "`", `\(ga`, `^`, `\(ha`, `~`, `\(ti`, `"`, `\(dq`)
 
-// escape is a text as roff shows it literally; a line that begins with a dot is
+// escapeRoff is a text as roff shows it literally; a line that begins with a dot is
 // no macro.
-func escape(text string) string {
-	text = escapes.Replace(text)
+func escapeRoff(text string) string {
+	text = roffEscapes.Replace(text)
 	if strings.HasPrefix(text, ".") {
 		text = `\&` + text
 	}
@@ -66,7 +66,7 @@ func escape(text string) string {
 
 // synopsis is a command line: what is typed as it stands is bold, what stands
 // for something else is italic.
-func (p *page) synopsis(line string) {
+func (p *roffPage) synopsis(line string) {
 	var b strings.Builder
 	literal := true
 	for i, word := range strings.Fields(line) {
@@ -76,11 +76,11 @@ func (p *page) synopsis(line string) {
 		literal = literal && word == strings.ToLower(word) && !strings.ContainsAny(word, "[|")
 		switch {
 		case literal || strings.HasPrefix(word, "--"):
-			b.WriteString(`\fB` + escapes.Replace(word) + `\fR`)
+			b.WriteString(`\fB` + roffEscapes.Replace(word) + `\fR`)
 		case strings.ContainsAny(word, "[]|"):
-			b.WriteString(escapes.Replace(word))
+			b.WriteString(roffEscapes.Replace(word))
 		default:
-			b.WriteString(`\fI` + escapes.Replace(word) + `\fR`)
+			b.WriteString(`\fI` + roffEscapes.Replace(word) + `\fR`)
 		}
 	}
 	p.line("%s", b.String())
@@ -88,7 +88,7 @@ func (p *page) synopsis(line string) {
 
 // prose is text by lines; those that are indented stay as they are. An empty
 // line, or a full stop at the end of one, ends a paragraph.
-func (p *page) prose(lines []string) {
+func (p *roffPage) prose(lines []string) {
 	literal := false
 	for i, line := range lines {
 		if indented := strings.HasPrefix(line, "  "); indented != literal {
@@ -97,7 +97,7 @@ func (p *page) prose(lines []string) {
 		}
 		switch {
 		case literal:
-			p.line("%s", escape(line))
+			p.line("%s", escapeRoff(line))
 		case strings.TrimSpace(line) != "":
 			p.text(line)
 		}
@@ -112,19 +112,19 @@ func (p *page) prose(lines []string) {
 }
 
 // entries is a section that is a list; none where it is empty.
-func (p *page) entries(name string, entries []Entry) {
+func (p *roffPage) entries(name string, entries []Entry) {
 	if len(entries) == 0 {
 		return
 	}
 	p.section(name)
 	for _, e := range entries {
-		p.line(".TP\n\\fB%s\\fR", escapes.Replace(e.Term))
-		p.text(sentence(e.Text))
+		p.line(".TP\n\\fB%s\\fR", roffEscapes.Replace(e.Term))
+		p.text(asSentence(e.Text))
 	}
 }
 
 // options are the flags.
-func (p *page) options(flags []cli.Flag) {
+func (p *roffPage) options(flags []cli.Flag) {
 	p.section("OPTIONS")
 	for _, f := range flags {
 		doc, ok := f.(cli.DocGenerationFlag)
@@ -134,7 +134,7 @@ func (p *page) options(flags []cli.Flag) {
 		usage, value := doc.GetUsage(), ""
 		if before, rest, found := strings.Cut(usage, "`"); found {
 			placeholder, after, _ := strings.Cut(rest, "`")
-			usage, value = before+placeholder+after, ` \fI`+escapes.Replace(placeholder)+`\fR`
+			usage, value = before+placeholder+after, ` \fI`+roffEscapes.Replace(placeholder)+`\fR`
 		}
 		if value == "" && doc.TakesValue() {
 			value = ` \fIVALUE\fR`
@@ -146,13 +146,13 @@ func (p *page) options(flags []cli.Flag) {
 				dashes = `\-`
 			}
 			if i > 0 {
-				names = append(names, `\fB`+dashes+escapes.Replace(name)+`\fR`)
+				names = append(names, `\fB`+dashes+roffEscapes.Replace(name)+`\fR`)
 				continue
 			}
-			names = append(names, `\fB`+dashes+escapes.Replace(name)+`\fR`+value)
+			names = append(names, `\fB`+dashes+roffEscapes.Replace(name)+`\fR`+value)
 		}
 		p.line(".TP\n%s", strings.Join(names, ", "))
-		usage = sentence(usage)
+		usage = asSentence(usage)
 		if text := strings.Trim(doc.GetDefaultText(), `"`); text != "" && doc.TakesValue() {
 			usage += " Default: " + text + "."
 		}
@@ -162,7 +162,7 @@ func (p *page) options(flags []cli.Flag) {
 }
 
 // examples are command lines.
-func (p *page) examples(lines []string) {
+func (p *roffPage) examples(lines []string) {
 	if len(lines) == 0 {
 		return
 	}
@@ -171,12 +171,12 @@ func (p *page) examples(lines []string) {
 		if i > 0 {
 			p.line(".PP")
 		}
-		p.line(".EX\n%s\n.EE", escape(line))
+		p.line(".EX\n%s\n.EE", escapeRoff(line))
 	}
 }
 
 // seeAlso names further pages.
-func (p *page) seeAlso(pages []string) {
+func (p *roffPage) seeAlso(pages []string) {
 	if len(pages) == 0 {
 		return
 	}
@@ -187,6 +187,6 @@ func (p *page) seeAlso(pages []string) {
 			comma = ""
 		}
 		title, section, _ := strings.Cut(name, "(")
-		p.line(".BR %s (%s%s", escape(title), section, comma)
+		p.line(".BR %s (%s%s", escapeRoff(title), section, comma)
 	}
 }
