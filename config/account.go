@@ -16,7 +16,7 @@ type Factors struct {
 	Currency     string  // such as EUR; empty: not stated
 	// PUE is the energy of the whole site over that of its computers, at least 1.
 	PUE float64
-	// Series is a file with factors over time, see [ReadSeries]; "": there is none.
+	// FactorSeries is a file with factors over time, see [ReadSeries]; "": there is none.
 	Series string
 }
 
@@ -28,9 +28,9 @@ type Footprint struct {
 	Cost   float64 // in the factors' currency
 }
 
-// Of is what an amount of energy of the computers costs, or saves if it is
+// Footprint is what an amount of energy of the computers costs, or saves if it is
 // below 0. What no factor was stated for is 0.
-func (f *Factors) Of(energy dvfsmodel.Joule) Footprint {
+func (f *Factors) Footprint(energy dvfsmodel.Joule) Footprint {
 	kWh := energy.KWh() * max(1, f.PUE)
 	return Footprint{KWh: kWh, Carbon: kWh * f.CarbonPerKWh, Water: kWh * f.WaterPerKWh, Cost: kWh * f.CostPerKWh}
 }
@@ -38,19 +38,19 @@ func (f *Factors) Of(energy dvfsmodel.Joule) Footprint {
 func (r *Records) fields() []field {
 	const most = 36_500
 	return []field{
-		whole("keep_days", "Days for which epd keeps what it knows of a job that ended; 0: for ever.", &r.KeepDays, 0, most),
+		intField("keep_days", "Days for which epd keeps what it knows of a job that ended; 0: for ever.", &r.KeepDays, 0, most),
 	}
 }
 
 func (f *Factors) fields() []field {
-	factor := span{max: 1e6}
+	factor := numberRange{max: 1e6}
 	return []field{
-		number("carbon_g_per_kwh", "Grams of CO2 equivalent for a kilowatt-hour; 0: not stated.", &f.CarbonPerKWh, factor),
-		number("water_l_per_kwh", "Litres of water for a kilowatt-hour; 0: not stated.", &f.WaterPerKWh, factor),
-		number("cost_per_kwh", "Price of a kilowatt-hour, in currency; 0: not stated.", &f.CostPerKWh, factor),
-		orEmpty(line("currency", "Currency of the price, such as \"EUR\".", &f.Currency), &f.Currency),
-		number("pue", "Energy of the whole site over that of its computers (PUE); 1: not stated.", &f.PUE, span{min: 1, max: 10}),
-		orEmpty(line("series", "File (CSV) with factors over time: the columns time (RFC 3339) and some of carbon_g_per_kwh,\n"+
+		numberField("carbon_g_per_kwh", "Grams of CO2 equivalent for a kilowatt-hour; 0: not stated.", &f.CarbonPerKWh, factor),
+		numberField("water_l_per_kwh", "Litres of water for a kilowatt-hour; 0: not stated.", &f.WaterPerKWh, factor),
+		numberField("cost_per_kwh", "Price of a kilowatt-hour, in currency; 0: not stated.", &f.CostPerKWh, factor),
+		allowEmpty(lineField("currency", "Currency of the price, such as \"EUR\".", &f.Currency), &f.Currency),
+		numberField("pue", "Energy of the whole site over that of its computers (PUE); 1: not stated.", &f.PUE, numberRange{min: 1, max: 10}),
+		allowEmpty(lineField("series", "File (CSV) with factors over time: the columns time (RFC 3339) and some of carbon_g_per_kwh,\n"+
 			"water_l_per_kwh and cost_per_kwh; empty: there is none.", &f.Series), &f.Series),
 	}
 }

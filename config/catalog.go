@@ -35,21 +35,21 @@ func NewCatalog(profiles *Profiles, models *Models, scaling *dvfsmodel.Range) *C
 // model, where there are enough of them.
 func (c *Catalog) UsePrior() { c.prior = true }
 
-// typicalOverIdle is the power assumed for a job that states none, as a
+// typicalPowerOverIdle is the power assumed for a job that states none, as a
 // multiple of its GPU's idle power. It only weighs such jobs among others.
-const typicalOverIdle = 5
+const typicalPowerOverIdle = 5
 
 // Hardware describes a GPU model by its profile; the paper's GPU model has the
 // range that the catalog was made with.
 func (c *Catalog) Hardware(gpuModel string) (planner.Hardware, error) {
 	if gpuModel == PaperModel && c.scaling != nil {
-		return planner.Hardware{Name: PaperModel, Range: c.scaling, Default: dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling()}, Typical: paperTypical}, nil
+		return planner.Hardware{Name: PaperModel, Range: c.scaling, Default: dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling()}, Typical: paperTypicalW}, nil
 	}
 	profile, err := c.profiles.Lookup(gpuModel)
 	if err != nil {
 		return planner.Hardware{}, err
 	}
-	h := planner.Hardware{Name: profile.Name, Default: profile.DefaultPoint(), Typical: typicalOverIdle * profile.IdleW}
+	h := planner.Hardware{Name: profile.Name, Default: profile.DefaultPoint(), Typical: typicalPowerOverIdle * profile.IdleW}
 	if profile.Range != "" {
 		r, err := dvfsmodel.RangeByName(profile.Range)
 		if err != nil {
@@ -59,14 +59,14 @@ func (c *Catalog) Hardware(gpuModel string) (planner.Hardware, error) {
 		return h, nil
 	}
 	if h.Table, err = profile.Table(); err == nil && c.prior {
-		h.Unseen, err = c.unseen(profile)
+		h.Unseen, err = c.priorFor(profile)
 	}
 	return h, err
 }
 
-// unseen is how workloads without a model respond on a GPU model; nil where too few
+// priorFor is how workloads without a model respond on a GPU model; nil where too few
 // have one.
-func (c *Catalog) unseen(profile *Profile) (*pooled.Unseen, error) {
+func (c *Catalog) priorFor(profile *Profile) (*pooled.Unseen, error) {
 	var known []pooled.Workload
 	if c.models == nil {
 		return nil, nil
@@ -101,9 +101,9 @@ func (c *Catalog) unseen(profile *Profile) (*pooled.Unseen, error) {
 	return u, nil
 }
 
-// paperTypical is the middle of the paper's range of default powers (EDL
+// paperTypicalW is the middle of the paper's range of default powers (EDL
 // §5.1.3), watts.
-const paperTypical = 190
+const paperTypicalW = 190
 
 // Workload is the workload's model on the GPU model's clocks; nil: there is
 // none.

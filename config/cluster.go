@@ -15,7 +15,7 @@ func (c *Config) Cluster() planner.Cluster {
 	cluster := c.cluster
 	cluster.Classes = slices.Clone(cluster.Classes)
 	if slices.ContainsFunc(cluster.Classes, func(k planner.NodeClass) bool { return k.SharedGB != nil }) {
-		cluster.Sharing = &planner.Sharing{Physics: c.sharedGPU.physics()}
+		cluster.Sharing = &planner.Sharing{Physics: c.sharedGPU.sharingPhysics()}
 	}
 	return cluster
 }
@@ -53,13 +53,13 @@ func PaperCluster(gpusPerNode int) planner.Cluster {
 func (c *Config) clusterFields() []field {
 	k := &c.cluster
 	return []field{
-		line("name", "Name of the cluster.", &k.Name),
-		number("slot_s", "Length of a scheduling slot in seconds; 0: none.", &k.Slot, nonNegative),
-		choice("start", "When a queued job starts: continuous (right after the one before), slot (at the next\n"+
+		lineField("name", "Name of the cluster.", &k.Name),
+		numberField("slot_s", "Length of a scheduling slot in seconds; 0: none.", &k.Slot, nonNegativeRange),
+		choiceField("start", "When a queued job starts: continuous (right after the one before), slot (at the next\n"+
 			"whole slot), or auto: slot for online plans if there are slots.", &c.start, startAuto, startContinuous, startSlot),
-		orEmpty(line("runtime_gpu_model", "The GPU model that runtime_s and power_w of a batch are of where the batch doesn't say\n"+
+		allowEmpty(lineField("runtime_gpu_model", "The GPU model that runtime_s and power_w of a batch are of where the batch doesn't say\n"+
 			"and a job may run on several; * when they are the same on all. Empty: such a batch is refused.", &c.runtimeOn), &c.runtimeOn),
-		yesNo("offline_turn_on", "Whether offline plans count the energy of switching nodes on.", &k.OfflineTurnOn),
+		boolField("offline_turn_on", "Whether offline plans count the energy of switching nodes on.", &k.OfflineTurnOn),
 	}
 }
 
@@ -71,8 +71,8 @@ func newClass() planner.NodeClass {
 	return planner.NodeClass{IdleW: unset, HostW: unset, TurnOn: paperTurnOn}
 }
 
-// complete fills in what the profile of the class's GPU model gives.
-func complete(k *planner.NodeClass, profiles *Profiles) error {
+// completeClass fills in what the profile of the class's GPU model gives.
+func completeClass(k *planner.NodeClass, profiles *Profiles) error {
 	p, err := profiles.Lookup(k.Model)
 	if err != nil {
 		return err
@@ -87,17 +87,17 @@ func complete(k *planner.NodeClass, profiles *Profiles) error {
 	if math.IsNaN(float64(k.HostW)) {
 		k.HostW = p.HostW
 	}
-	k.Steps = steps(k, p, profiles)
+	k.Steps = stepPower(k, p, profiles)
 	return nil
 }
 
-// boardW is what a GPU is taken to draw under load when its profile doesn't
+// defaultBoardW is what a GPU is taken to draw under load when its profile doesn't
 // say: placement scores compare nodes by it and nothing is accounted with it.
-const boardW = 250
+const defaultBoardW = 250
 
-// steps is the class's power as placement scores reckon it.
-func steps(k *planner.NodeClass, p *Profile, profiles *Profiles) planner.StepPower {
-	s := planner.StepPower{GPUIdle: k.IdleW, GPUBusy: max(k.IdleW, boardW), Sleep: k.SleepW, Weight: p.EnergyWeight}
+// stepPower is the class's power as placement scores reckon it.
+func stepPower(k *planner.NodeClass, p *Profile, profiles *Profiles) planner.StepPower {
+	s := planner.StepPower{GPUIdle: k.IdleW, GPUBusy: max(k.IdleW, defaultBoardW), Sleep: k.SleepW, Weight: p.EnergyWeight}
 	if p.BusyW > 0 {
 		s.GPUBusy = max(k.IdleW, p.BusyW)
 	}
@@ -110,18 +110,18 @@ func steps(k *planner.NodeClass, p *Profile, profiles *Profiles) planner.StepPow
 func classFields(k *planner.NodeClass) []field {
 	const profile = "the GPU model's profile"
 	return []field{
-		derived(line("name", "Name of this kind of node.", &k.Name), "the GPU model's name"),
-		whole("count", "How many nodes; 0: as many as wanted.", &k.Count, 0, planner.MaxNodes),
-		required(line("gpu_model", "A GPU model of epplan or of a [[gpu]] table.", &k.Model)),
-		required(whole("gpus", "GPUs per node.", &k.GPUs, 1, planner.MaxGPUs)),
-		number("cpus", "CPU cores per node; 0: not limited.", &k.CPUs, nonNegative),
-		number("mem_gib", "Memory per node in GiB; 0: not limited.", &k.MemGiB, nonNegative),
-		derived(number("idle_w_per_gpu", "Watts of one idle GPU of a node that is on.", &k.IdleW, nonNegative), profile),
-		derived(number("host_w_per_gpu", "Watts of everything else in a node that is on (CPUs, fans, memory), by GPU.",
-			&k.HostW, nonNegative), profile),
-		number("sleep_w", "Watts of a whole node that is off.", &k.SleepW, nonNegative),
-		number("turn_on_j_per_gpu", "Joules to switch a node on, by GPU.", &k.TurnOn, nonNegative),
-		number("turn_on_delay_s", "Seconds from switching on until the GPUs can be used.", &k.TurnOnDelay, nonNegative),
+		derivedField(lineField("name", "Name of this kind of node.", &k.Name), "the GPU model's name"),
+		intField("count", "How many nodes; 0: as many as wanted.", &k.Count, 0, planner.MaxNodes),
+		requiredField(lineField("gpu_model", "A GPU model of epplan or of a [[gpu]] table.", &k.Model)),
+		requiredField(intField("gpus", "GPUs per node.", &k.GPUs, 1, planner.MaxGPUs)),
+		numberField("cpus", "CPU cores per node; 0: not limited.", &k.CPUs, nonNegativeRange),
+		numberField("mem_gib", "Memory per node in GiB; 0: not limited.", &k.MemGiB, nonNegativeRange),
+		derivedField(numberField("idle_w_per_gpu", "Watts of one idle GPU of a node that is on.", &k.IdleW, nonNegativeRange), profile),
+		derivedField(numberField("host_w_per_gpu", "Watts of everything else in a node that is on (CPUs, fans, memory), by GPU.",
+			&k.HostW, nonNegativeRange), profile),
+		numberField("sleep_w", "Watts of a whole node that is off.", &k.SleepW, nonNegativeRange),
+		numberField("turn_on_j_per_gpu", "Joules to switch a node on, by GPU.", &k.TurnOn, nonNegativeRange),
+		numberField("turn_on_delay_s", "Seconds from switching on until the GPUs can be used.", &k.TurnOnDelay, nonNegativeRange),
 	}
 }
 
@@ -131,20 +131,20 @@ func (c *Config) takeNodes(d *document, path string, v any, excused bool) {
 	var classes []planner.NodeClass
 	var shared []sharedClass
 	first := make(map[string]string) // path by name
-	d.tables(path, v, func(at string, values map[string]any) {
+	d.eachTable(path, v, func(at string, values map[string]any) {
 		k, s := newClass(), sharedClass{}
-		d.read("[[cluster.nodes]]", at, values, append(classFields(&k), s.fields()...))
+		d.readFields("[[cluster.nodes]]", at, values, append(classFields(&k), s.fields()...))
 		if k.Model == "" {
 			return
 		}
-		if err := complete(&k, c.profiles); err != nil {
+		if err := completeClass(&k, c.profiles); err != nil {
 			if !excused {
-				d.faultAt(join(at, "gpu_model"), "%v", err)
+				d.faultAt(joinKey(at, "gpu_model"), "%v", err)
 			}
 			return
 		}
 		if other, twice := first[k.Name]; twice {
-			d.faultAt(join(at, "name"), "nodes %s are already on line %d, want another name", quoted(k.Name), d.atKey(other).Line)
+			d.faultAt(joinKey(at, "name"), "nodes %s are already on line %d, want another name", quoteName(k.Name), d.keyPosition(other).Line)
 		}
 		first[k.Name] = at
 		s.complete(d, at, &k)
@@ -160,10 +160,10 @@ func (c *Config) takeNodes(d *document, path string, v any, excused bool) {
 func defaultClass(profiles *Profiles) planner.NodeClass {
 	k := newClass()
 	k.Model, k.GPUs = "V100", 4
-	if complete(&k, profiles) == nil {
+	if completeClass(&k, profiles) == nil {
 		return k
 	}
-	if err := complete(&k, BuiltinProfiles()); err != nil {
+	if err := completeClass(&k, BuiltinProfiles()); err != nil {
 		panic(err) // part of the program, and tested
 	}
 	return k

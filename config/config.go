@@ -70,13 +70,13 @@ const (
 
 // Default is the configuration without a file.
 func Default() *Config {
-	c := blank(nil)
+	c := withoutNodes(nil)
 	c.cluster.Classes, c.shared = []planner.NodeClass{defaultClass(c.profiles)}, make([]sharedClass, 1)
 	return c
 }
 
-// blank is Default without nodes.
-func blank(profiles *Profiles) *Config {
+// withoutNodes is Default without nodes.
+func withoutNodes(profiles *Profiles) *Config {
 	if profiles == nil {
 		profiles = BuiltinProfiles()
 	}
@@ -106,8 +106,8 @@ func Load(r io.Reader, name string, profiles *Profiles) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := blank(profiles)
-	d.read("", "", d.root, c.fields())
+	c := withoutNodes(profiles)
+	d.readFields("", "", d.root, c.fields())
 	if len(c.cluster.Classes) == 0 {
 		c.cluster.Classes, c.shared = []planner.NodeClass{defaultClass(c.profiles)}, make([]sharedClass, 1)
 	}
@@ -115,9 +115,9 @@ func Load(r io.Reader, name string, profiles *Profiles) (*Config, error) {
 	if err := d.err(); err != nil {
 		return nil, err
 	}
-	c.origin = make(map[string]queue.Position, len(d.places))
-	for path, at := range d.places {
-		c.origin[path] = d.position(at.key)
+	c.origin = make(map[string]queue.Position, len(d.offsets))
+	for path, at := range d.offsets {
+		c.origin[path] = d.positionAt(at.key)
 	}
 	return c, nil
 }
@@ -160,44 +160,44 @@ func (c *Config) checkTogether(d *document) {
 func (c *Config) fields() []field {
 	gpu, nodes := field{key: "gpu"}, field{key: "nodes"}
 	faulty := false
-	gpu.take = func(d *document, path string, v any) {
+	gpu.read = func(d *document, path string, v any) {
 		c.gpus = takeProfiles(d, path, v)
 		c.profiles = c.profiles.With(&Profiles{list: c.gpus})
 		faulty = len(d.faults) > 0
 	}
-	nodes.take = func(d *document, path string, v any) { c.takeNodes(d, path, v, faulty) }
+	nodes.read = func(d *document, path string, v any) { c.takeNodes(d, path, v, faulty) }
 	return []field{
 		gpu,
-		section("objective", c.objective.fields()),
-		section("policy", c.Policy.fields()),
-		section("safety", c.Safety.fields()),
-		section("live", append(c.Live.fields(), section("pick", c.Live.Pick.fields()), section("sharing", c.Live.Sharing.fields()),
-			section("adapt", c.Live.Adapt.fields()))),
-		section("predict", c.Predict.fields()),
-		section("records", c.Records.fields()),
-		section("factors", c.Factors.fields()),
-		section("web", c.Web.fields()),
-		section("cluster", append(c.clusterFields(), section("sharing", c.sharedGPU.fields()), nodes)),
+		tableField("objective", c.objective.fields()),
+		tableField("policy", c.Policy.fields()),
+		tableField("safety", c.Safety.fields()),
+		tableField("live", append(c.Live.fields(), tableField("pick", c.Live.Pick.fields()), tableField("sharing", c.Live.Sharing.fields()),
+			tableField("adapt", c.Live.Adapt.fields()))),
+		tableField("predict", c.Predict.fields()),
+		tableField("records", c.Records.fields()),
+		tableField("factors", c.Factors.fields()),
+		tableField("web", c.Web.fields()),
+		tableField("cluster", append(c.clusterFields(), tableField("sharing", c.sharedGPU.fields()), nodes)),
 	}
 }
 
 func (p *Policy) fields() []field {
 	return []field{
-		checked(line("offline", "The policy for batches whose jobs are all there: best, or a policy such as edl:0.9.", &p.Offline), checkPolicy),
-		checked(line("online", "The policy for jobs that arrive over time.", &p.Online), checkPolicy),
-		number("theta", "How far a job may be sped up to fit a gap, as a part of the time it wants: 1 not at all.",
-			&p.Theta, span{max: 1, above: true}),
-		number("rho", "How many slots (seconds, if slot_s is 0) an idle node waits before it goes off.", &p.Rho, span{max: 1e9}),
+		checkedField(lineField("offline", "The policy for batches whose jobs are all there: best, or a policy such as edl:0.9.", &p.Offline), checkPolicy),
+		checkedField(lineField("online", "The policy for jobs that arrive over time.", &p.Online), checkPolicy),
+		numberField("theta", "How far a job may be sped up to fit a gap, as a part of the time it wants: 1 not at all.",
+			&p.Theta, numberRange{max: 1, above: true}),
+		numberField("rho", "How many slots (seconds, if slot_s is 0) an idle node waits before it goes off.", &p.Rho, numberRange{max: 1e9}),
 	}
 }
 
 func (s *Safety) fields() []field {
 	return []field{
-		number("limit_margin", "A job's predicted run time × (1 + this) must meet its time limit.", &s.LimitMargin, span{max: 100}),
-		number("deadline_margin_s", "Seconds by which a job must end before its deadline.", &s.DeadlineMargin, nonNegative),
-		number("stretch", "A job without a deadline must end within this multiple of when it would end\n"+
+		numberField("limit_margin", "A job's predicted run time × (1 + this) must meet its time limit.", &s.LimitMargin, numberRange{max: 100}),
+		numberField("deadline_margin_s", "Seconds by which a job must end before its deadline.", &s.DeadlineMargin, nonNegativeRange),
+		numberField("stretch", "A job without a deadline must end within this multiple of when it would end\n"+
 			"first come first served at default clocks. By epd no job is predicted to take longer\n"+
-			"than this multiple of its time at default clocks.", &s.Stretch, span{min: 1, max: MaxStretch}),
+			"than this multiple of its time at default clocks.", &s.Stretch, numberRange{min: 1, max: MaxStretch}),
 	}
 }
 
@@ -215,7 +215,7 @@ func checkPolicy(text string) error {
 	name, _, _ := strings.Cut(text, ",")
 	name, _, _ = strings.Cut(name, ":")
 	if near := spelling.Nearest(name, known); near != "" && !slices.Contains(known, name) {
-		return fmt.Errorf("unknown policy %s, did you mean %s?", quoted(name), quoted(near))
+		return fmt.Errorf("unknown policy %s, did you mean %s?", quoteName(name), quoteName(near))
 	}
 	return errors.New(wrong.Msg)
 }

@@ -23,11 +23,11 @@ const byteOrderMark = "\uFEFF"
 
 // document is a TOML file that was parsed, with the faults found in it so far.
 type document struct {
-	name   string
-	root   map[string]any
-	places map[string]place
-	lines  []int // offsets at which lines begin
-	faults []*KeyError
+	name    string
+	root    map[string]any
+	offsets map[string]keyOffsets
+	lines   []int // offsets at which lines begin
+	faults  []*KeyError
 }
 
 // parse reads a whole TOML file. Its error is a [FileError] for bad syntax.
@@ -47,18 +47,18 @@ func parse(r io.Reader, name string) (*document, error) {
 		}
 	}
 	if i := invalidByte(text); i >= 0 {
-		return nil, d.syntax(d.position(i), fmt.Sprintf("byte 0x%02x, want UTF-8 text", text[i]))
+		return nil, d.syntaxError(d.positionAt(i), fmt.Sprintf("byte 0x%02x, want UTF-8 text", text[i]))
 	}
 	places, tooDeep := scan(text)
 	if tooDeep {
-		return nil, d.syntax(queue.Position{File: name, Line: 1, Column: 1},
+		return nil, d.syntaxError(queue.Position{File: name, Line: 1, Column: 1},
 			fmt.Sprintf("keys or values are nested too deeply, want at most %d levels", maxNesting))
 	}
-	d.places = places
+	d.offsets = places
 	if _, err = toml.Decode(text, &d.root); err != nil {
 		if wrong, ok := errors.AsType[toml.ParseError](err); ok {
 			at, msg := syntaxFault(text, &wrong)
-			return nil, d.syntax(d.position(at), queue.Printable(msg))
+			return nil, d.syntaxError(d.positionAt(at), queue.Printable(msg))
 		}
 		return nil, fmt.Errorf("%s: %w", queue.Printable(name), err)
 	}
@@ -91,29 +91,29 @@ func invalidByte(text string) int {
 	return -1
 }
 
-func (d *document) syntax(pos queue.Position, msg string) error {
+func (d *document) syntaxError(pos queue.Position, msg string) error {
 	return &FileError{Faults: []*KeyError{{Pos: pos, Msg: msg}}}
 }
 
-// position is the line and column of an offset.
-func (d *document) position(offset int) queue.Position {
+// positionAt is the line and column of an offset.
+func (d *document) positionAt(offset int) queue.Position {
 	line := sort.SearchInts(d.lines, offset+1)
 	return queue.Position{File: d.name, Line: line, Column: offset - d.lines[line-1] + 1}
 }
 
-// at is where a value begins, or else the nearest value around it.
-func (d *document) at(path string) queue.Position { return d.find(path, false) }
+// valuePosition is where a value begins, or else the nearest value around it.
+func (d *document) valuePosition(path string) queue.Position { return d.findPosition(path, false) }
 
-// atKey is where a key begins.
-func (d *document) atKey(path string) queue.Position { return d.find(path, true) }
+// keyPosition is where a key begins.
+func (d *document) keyPosition(path string) queue.Position { return d.findPosition(path, true) }
 
-func (d *document) find(path string, key bool) queue.Position {
+func (d *document) findPosition(path string, key bool) queue.Position {
 	for path != "" {
-		if p, ok := d.places[path]; ok {
+		if p, ok := d.offsets[path]; ok {
 			if key {
-				return d.position(p.key)
+				return d.positionAt(p.key)
 			}
-			return d.position(p.value)
+			return d.positionAt(p.value)
 		}
 		path = path[:max(0, strings.LastIndexAny(path, ".["))]
 	}
@@ -122,7 +122,7 @@ func (d *document) find(path string, key bool) queue.Position {
 
 // faultAt notes a fault at a value.
 func (d *document) faultAt(path, format string, args ...any) {
-	d.fault(d.at(path), format, args...)
+	d.fault(d.valuePosition(path), format, args...)
 }
 
 func (d *document) fault(pos queue.Position, format string, args ...any) {
@@ -132,9 +132,9 @@ func (d *document) fault(pos queue.Position, format string, args ...any) {
 // err is a [FileError] with the faults so far, or nil.
 func (d *document) err() error { return fileError(d.faults) }
 
-// read takes the fields of a table and notes unknown and missing keys. The
+// readFields takes the fields of a table and notes unknown and missing keys. The
 // name is how messages call the table: [policy]; empty for the whole file.
-func (d *document) read(name, path string, values map[string]any, fields []field) {
+func (d *document) readFields(name, path string, values map[string]any, fields []field) {
 	known := make([]string, len(fields))
 	for i, f := range fields {
 		known[i] = f.key
@@ -144,32 +144,32 @@ func (d *document) read(name, path string, values map[string]any, fields []field
 		if !slices.Contains(known, key) {
 			near := spelling.Nearest(key, known)
 			meant = append(meant, near)
-			d.unknownKey(name, join(path, key), key, suggestion(near, known, strings.Clone))
+			d.unknownKey(name, joinKey(path, key), key, suggestNames(near, known, strings.Clone))
 		}
 	}
 	for _, f := range fields {
 		v, ok := values[f.key]
 		switch {
 		case ok:
-			f.take(d, join(path, f.key), v)
+			f.read(d, joinKey(path, f.key), v)
 		case f.required && !slices.Contains(meant, f.key):
-			d.fault(d.atKey(path), "%s has no %s, want %s", name, f.key, f.want)
+			d.fault(d.keyPosition(path), "%s has no %s, want %s", name, f.key, f.expected)
 		}
 	}
 }
 
 func (d *document) unknownKey(name, path, key, suggestion string) {
-	if key == "" || strings.ContainsFunc(key, notBare) {
-		key = quoted(key)
+	if key == "" || strings.ContainsFunc(key, isNotBareKeyRune) {
+		key = quoteName(key)
 	}
 	if name != "" {
 		key += " in " + name
 	}
-	d.fault(d.atKey(path), "unknown key %s, %s", key, suggestion)
+	d.fault(d.keyPosition(path), "unknown key %s, %s", key, suggestion)
 }
 
-// tables calls each for every table of an array of tables, or notes a fault.
-func (d *document) tables(path string, v any, each func(path string, values map[string]any)) {
+// eachTable calls each for every table of an array of tables, or notes a fault.
+func (d *document) eachTable(path string, v any, each func(path string, values map[string]any)) {
 	switch list := v.(type) {
 	case []map[string]any:
 		for i, values := range list {
@@ -182,10 +182,10 @@ func (d *document) tables(path string, v any, each func(path string, values map[
 			if values, ok := element.(map[string]any); ok {
 				each(at, values)
 			} else {
-				d.wrong(at, element, "tables")
+				d.faultAtType(at, element, "tables")
 			}
 		}
 		return
 	}
-	d.wrong(path, v, "an array of tables: [["+withoutIndexes(path)+"]]")
+	d.faultAtType(path, v, "an array of tables: [["+withoutIndexes(path)+"]]")
 }

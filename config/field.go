@@ -17,55 +17,55 @@ import (
 // Reading, the default file and the effective configuration all come from the
 // same list of fields.
 type field struct {
-	key  string
-	doc  string // what it means, for people
-	want string // what values it takes, for messages
-	take func(d *document, path string, v any)
-	// text is the value in TOML; nil for fields that hold tables.
-	text     func() string
+	key      string
+	doc      string // what it means, for people
+	expected string // what values it takes, for messages
+	read     func(d *document, path string, v any)
+	// format is the value in TOML; nil for fields that hold tables.
+	format   func() string
 	required bool
-	// derived values come from elsewhere unless the file has them; from says
+	// isDerived values come from elsewhere unless the file has them; from says
 	// where.
-	derived bool
-	from    string
+	isDerived bool
+	from      string
 }
 
 // maxNumber bounds every number, so that sums stay finite.
 const maxNumber = 1e15
 
-// span is the numbers that a field takes.
-type span struct {
+// numberRange is the numbers that a field takes.
+type numberRange struct {
 	min, max float64
 	above    bool // min itself isn't one of them
 }
 
 // Spans that several fields share.
 var (
-	nonNegative = span{max: maxNumber}
-	positive    = span{max: maxNumber, above: true}
-	anyNumber   = span{min: -maxNumber, max: maxNumber}
+	nonNegativeRange = numberRange{max: maxNumber}
+	positiveRange    = numberRange{max: maxNumber, above: true}
+	anyRange         = numberRange{min: -maxNumber, max: maxNumber}
 )
 
-func (s span) has(x float64) bool { // false for NaN
+func (s numberRange) contains(x float64) bool { // false for NaN
 	return x <= s.max && (x > s.min || x == s.min && !s.above)
 }
 
-func (s span) String() string {
+func (s numberRange) String() string {
 	if s.above {
 		return fmt.Sprintf("a number above %v, up to %v", s.min, s.max)
 	}
 	return fmt.Sprintf("a number from %v to %v", s.min, s.max)
 }
 
-// number is a field with a number; an integer will do.
-func number[T ~float64](key, doc string, to *T, in span) field {
-	f := field{key: key, doc: doc, want: in.String(), text: func() string { return numberText(float64(*to)) }}
-	f.take = func(d *document, path string, v any) {
-		if x, ok := toNumber(v); ok && in.has(x) {
+// numberField is a field with a number; an integer will do.
+func numberField[T ~float64](key, doc string, to *T, in numberRange) field {
+	f := field{key: key, doc: doc, expected: in.String(), format: func() string { return numberText(float64(*to)) }}
+	f.read = func(d *document, path string, v any) {
+		if x, ok := toNumber(v); ok && in.contains(x) {
 			*to = T(x)
 			return
 		}
-		d.wrong(path, v, f.want)
+		d.faultAtType(path, v, f.expected)
 	}
 	return f
 }
@@ -91,31 +91,31 @@ func numberText(x float64) string {
 	return s
 }
 
-// whole is a field with a whole number.
-func whole(key, doc string, to *int, least, most int) field {
+// intField is a field with a whole number.
+func intField(key, doc string, to *int, least, most int) field {
 	f := field{
-		key: key, doc: doc, want: fmt.Sprintf("a whole number from %d to %d", least, most),
-		text: func() string { return strconv.Itoa(*to) },
+		key: key, doc: doc, expected: fmt.Sprintf("a whole number from %d to %d", least, most),
+		format: func() string { return strconv.Itoa(*to) },
 	}
-	f.take = func(d *document, path string, v any) {
+	f.read = func(d *document, path string, v any) {
 		if n, ok := v.(int64); ok && n >= int64(least) && n <= int64(most) {
 			*to = int(n)
 			return
 		}
-		d.wrong(path, v, f.want)
+		d.faultAtType(path, v, f.expected)
 	}
 	return f
 }
 
-// yesNo is a field with true or false.
-func yesNo(key, doc string, to *bool) field {
-	f := field{key: key, doc: doc, want: "true or false", text: func() string { return strconv.FormatBool(*to) }}
-	f.take = func(d *document, path string, v any) {
+// boolField is a field with true or false.
+func boolField(key, doc string, to *bool) field {
+	f := field{key: key, doc: doc, expected: "true or false", format: func() string { return strconv.FormatBool(*to) }}
+	f.read = func(d *document, path string, v any) {
 		if b, ok := v.(bool); ok {
 			*to = b
 			return
 		}
-		d.wrong(path, v, f.want)
+		d.faultAtType(path, v, f.expected)
 	}
 	return f
 }
@@ -124,13 +124,13 @@ func yesNo(key, doc string, to *bool) field {
 // sentence or two.
 const maxText = 1024
 
-// line is a field with one line of text that isn't empty.
-func line(key, doc string, to *string) field {
-	f := field{key: key, doc: doc, want: "a line of text", text: func() string { return strconv.Quote(*to) }}
-	f.take = func(d *document, path string, v any) {
+// lineField is a field with one line of text that isn't empty.
+func lineField(key, doc string, to *string) field {
+	f := field{key: key, doc: doc, expected: "a line of text", format: func() string { return strconv.Quote(*to) }}
+	f.read = func(d *document, path string, v any) {
 		s, ok := v.(string)
 		if !ok || !isLine(s) {
-			d.wrong(path, v, f.want)
+			d.faultAtType(path, v, f.expected)
 			return
 		}
 		*to = s
@@ -138,10 +138,10 @@ func line(key, doc string, to *string) field {
 	return f
 }
 
-// orEmpty lets a line of text be empty.
-func orEmpty(f field, to *string) field {
-	take := f.take
-	f.take = func(d *document, path string, v any) {
+// allowEmpty lets a line of text be empty.
+func allowEmpty(f field, to *string) field {
+	take := f.read
+	f.read = func(d *document, path string, v any) {
 		if v == "" {
 			*to = ""
 			return
@@ -156,27 +156,27 @@ func isLine(s string) bool {
 	return s != "" && len(s) <= maxText && utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
-// choice is a field with one of several words.
-func choice(key, doc string, to *string, words ...string) field {
-	f := field{key: key, doc: doc, want: "one of " + strings.Join(words, ", "), text: func() string { return strconv.Quote(*to) }}
-	f.take = func(d *document, path string, v any) {
+// choiceField is a field with one of several words.
+func choiceField(key, doc string, to *string, words ...string) field {
+	f := field{key: key, doc: doc, expected: "one of " + strings.Join(words, ", "), format: func() string { return strconv.Quote(*to) }}
+	f.read = func(d *document, path string, v any) {
 		s, ok := v.(string)
 		switch {
 		case ok && slices.Contains(words, s):
 			*to = s
 		case ok && spelling.Nearest(s, words) != "":
-			d.wrong(path, v, f.want+"; did you mean "+quoted(spelling.Nearest(s, words))+"?")
+			d.faultAtType(path, v, f.expected+"; did you mean "+quoteName(spelling.Nearest(s, words))+"?")
 		default:
-			d.wrong(path, v, f.want)
+			d.faultAtType(path, v, f.expected)
 		}
 	}
 	return f
 }
 
-// checked is a field with a line of text that a function must accept.
-func checked(f field, check func(string) error) field {
-	take := f.take
-	f.take = func(d *document, path string, v any) {
+// checkedField is a field with a line of text that a function must accept.
+func checkedField(f field, check func(string) error) field {
+	take := f.read
+	f.read = func(d *document, path string, v any) {
 		before := len(d.faults)
 		take(d, path, v)
 		if s, ok := v.(string); ok && len(d.faults) == before {
@@ -188,20 +188,20 @@ func checked(f field, check func(string) error) field {
 	return f
 }
 
-// lines is a field with an array of texts.
-func lines(key, doc string, to *[]string) field {
-	f := field{key: key, doc: doc, want: "an array of texts"}
-	f.text = func() string {
+// lineListField is a field with an array of texts.
+func lineListField(key, doc string, to *[]string) field {
+	f := field{key: key, doc: doc, expected: "an array of texts"}
+	f.format = func() string {
 		quotes := make([]string, len(*to))
 		for i, s := range *to {
 			quotes[i] = strconv.Quote(s)
 		}
 		return "[" + strings.Join(quotes, ", ") + "]"
 	}
-	f.take = func(d *document, path string, v any) {
+	f.read = func(d *document, path string, v any) {
 		list, ok := v.([]any)
 		if !ok {
-			d.wrong(path, v, f.want)
+			d.faultAtType(path, v, f.expected)
 			return
 		}
 		var all []string // none is nil, as by default
@@ -209,46 +209,46 @@ func lines(key, doc string, to *[]string) field {
 			all = make([]string, len(list))
 		}
 		for i, element := range list {
-			line("", "", &all[i]).take(d, fmt.Sprintf("%s[%d]", path, i), element)
+			lineField("", "", &all[i]).read(d, fmt.Sprintf("%s[%d]", path, i), element)
 		}
 		*to = all
 	}
 	return f
 }
 
-// section is a field with a table of fields.
-func section(key string, fields []field) field {
-	f := field{key: key, want: "a table that begins with [" + key + "]"}
-	f.take = func(d *document, path string, v any) {
+// tableField is a field with a table of fields.
+func tableField(key string, fields []field) field {
+	f := field{key: key, expected: "a table that begins with [" + key + "]"}
+	f.read = func(d *document, path string, v any) {
 		values, ok := v.(map[string]any)
 		if !ok {
-			d.wrong(path, v, f.want)
+			d.faultAtType(path, v, f.expected)
 			return
 		}
-		d.read("["+path+"]", path, values, fields)
+		d.readFields("["+path+"]", path, values, fields)
 	}
 	return f
 }
 
-// required makes a field one that its table must have.
-func required(f field) field {
+// requiredField makes a field one that its table must have.
+func requiredField(f field) field {
 	f.required = true
 	return f
 }
 
-// derived makes a field one that takes its default from elsewhere.
-func derived(f field, from string) field {
-	f.derived, f.from = true, from
+// derivedField makes a field one that takes its default from elsewhere.
+func derivedField(f field, from string) field {
+	f.isDerived, f.from = true, from
 	return f
 }
 
-// wrong notes a value that a key, or an array, doesn't take.
-func (d *document) wrong(path string, v any, want string) {
+// faultAtType notes a value that a key, or an array, doesn't take.
+func (d *document) faultAtType(path string, v any, want string) {
 	verb := "is"
 	if strings.HasSuffix(path, "]") {
 		verb = "has"
 	}
-	d.faultAt(path, "%s %s %s, want %s", withoutIndexes(path), verb, describe(v), want)
+	d.faultAt(path, "%s %s %s, want %s", withoutIndexes(path), verb, describeValue(v), want)
 }
 
 // withoutIndexes is a path for people: the position says which element.
@@ -266,11 +266,11 @@ func withoutIndexes(path string) string {
 	return out.String() + path
 }
 
-// describe is a TOML value in a message.
-func describe(v any) string {
+// describeValue is a TOML value in a message.
+func describeValue(v any) string {
 	switch x := v.(type) {
 	case string:
-		return quoted(x)
+		return quoteName(x)
 	case bool:
 		return strconv.FormatBool(x)
 	case int64:

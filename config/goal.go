@@ -32,7 +32,7 @@ func (c *Config) Goal() Goal {
 		g.Objective.DelayPower = 2
 	case nameCost:
 		const hour = 3600
-		g.Objective.EnergyWeight, g.Objective.TimeWeight = c.Factors.Of(1).Cost, o.costPerGPUHour/hour
+		g.Objective.EnergyWeight, g.Objective.TimeWeight = c.Factors.Footprint(1).Cost, o.costPerGPUHour/hour
 		g.Currency = c.Factors.Currency
 	}
 	return g
@@ -56,26 +56,26 @@ type objective struct {
 
 func (o *objective) fields() []field {
 	return []field{
-		choice("name", "What plans and clocks are chosen for: energy, edp (energy × time), ed2p (energy × time²), time,\n"+
+		choiceField("name", "What plans and clocks are chosen for: energy, edp (energy × time), ed2p (energy × time²), time,\n"+
 			"or cost (money: cost_per_kwh of [factors] and cost_per_gpu_hour).",
 			&o.name, nameEnergy, nameEDP, nameED2P, nameTime, nameCost),
-		number("energy_weight", "Weight of a joule. Only the ratio to the other weights matters.", &o.energyWeight, nonNegative),
-		number("time_weight", "Weight of a second of a GPU's time: above 0, faster clocks are worth some energy.", &o.timeWeight, nonNegative),
-		number("wait_weight", "Weight of a second that a job waits, for each of its GPUs or by its share of one: above 0, an\n"+
-			"earlier start is worth some energy. Only with energy.", &o.waitWeight, nonNegative),
-		number("cost_per_gpu_hour", "What an hour of a GPU with a job costs beside energy, in the currency of [factors]. Only with cost.",
-			&o.costPerGPUHour, span{max: 1e6}),
+		numberField("energy_weight", "Weight of a joule. Only the ratio to the other weights matters.", &o.energyWeight, nonNegativeRange),
+		numberField("time_weight", "Weight of a second of a GPU's time: above 0, faster clocks are worth some energy.", &o.timeWeight, nonNegativeRange),
+		numberField("wait_weight", "Weight of a second that a job waits, for each of its GPUs or by its share of one: above 0, an\n"+
+			"earlier start is worth some energy. Only with energy.", &o.waitWeight, nonNegativeRange),
+		numberField("cost_per_gpu_hour", "What an hour of a GPU with a job costs beside energy, in the currency of [factors]. Only with cost.",
+			&o.costPerGPUHour, numberRange{max: 1e6}),
 	}
 }
 
 // checkTogether notes values that don't go with the objective's name.
 func (o *objective) checkTogether(d *document, f *Factors) {
 	if o.name == nameTime {
-		if _, set := d.places["objective.energy_weight"]; set && o.energyWeight != 0 {
+		if _, set := d.offsets["objective.energy_weight"]; set && o.energyWeight != 0 {
 			d.faultAt("objective.energy_weight", `objective.energy_weight is %v, want 0 when name is "time"`, o.energyWeight)
 		}
 		o.energyWeight = 0
-		if _, set := d.places["objective.time_weight"]; !set {
+		if _, set := d.offsets["objective.time_weight"]; !set {
 			o.timeWeight = 1
 		}
 	}

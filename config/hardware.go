@@ -24,13 +24,13 @@ const maxCores = 100_000
 
 func (c *CPU) fields() []field {
 	return []field{
-		required(line("name", "Name of the CPU model, as lists of nodes have it.", &c.Name)),
-		required(whole("cores", "Physical cores of a package.", &c.Cores, 1, maxCores)),
-		whole("threads_per_core", "vCPUs of a core.", &c.Threads, 1, maxCores),
-		required(number("idle_w", "Watts of a package of which no core is in use.", &c.IdleW, nonNegative)),
-		required(number("busy_w", "Watts of a package of which any core is in use; at least idle_w.", &c.BusyW, nonNegative)),
-		number("sleep_w", "Watts of a whole node with such CPUs when it sleeps.", &c.SleepW, nonNegative),
-		line("source", "Where the values come from.", &c.Source),
+		requiredField(lineField("name", "Name of the CPU model, as lists of nodes have it.", &c.Name)),
+		requiredField(intField("cores", "Physical cores of a package.", &c.Cores, 1, maxCores)),
+		intField("threads_per_core", "vCPUs of a core.", &c.Threads, 1, maxCores),
+		requiredField(numberField("idle_w", "Watts of a package of which no core is in use.", &c.IdleW, nonNegativeRange)),
+		requiredField(numberField("busy_w", "Watts of a package of which any core is in use; at least idle_w.", &c.BusyW, nonNegativeRange)),
+		numberField("sleep_w", "Watts of a whole node with such CPUs when it sleeps.", &c.SleepW, nonNegativeRange),
+		lineField("source", "Where the values come from.", &c.Source),
 	}
 }
 
@@ -38,19 +38,19 @@ func (c *CPU) fields() []field {
 func takeCPUs(d *document, path string, v any) []CPU {
 	var list []CPU
 	first := make(map[string]string) // path by folded name
-	d.tables(path, v, func(at string, values map[string]any) {
+	d.eachTable(path, v, func(at string, values map[string]any) {
 		c := CPU{Threads: 1}
 		before := len(d.faults)
-		d.read("[[cpu]]", at, values, c.fields())
+		d.readFields("[[cpu]]", at, values, c.fields())
 		if len(d.faults) > before {
 			return
 		}
 		if c.BusyW < c.IdleW {
-			d.faultAt(join(at, "busy_w"), "cpu.busy_w is %v, want at least idle_w, %v", float64(c.BusyW), float64(c.IdleW))
+			d.faultAt(joinKey(at, "busy_w"), "cpu.busy_w is %v, want at least idle_w, %v", float64(c.BusyW), float64(c.IdleW))
 			return
 		}
 		if other, twice := first[spelling.Fold(c.Name)]; twice {
-			d.faultAt(join(at, "name"), "CPU model %s is already on line %d", quoted(c.Name), d.atKey(other).Line)
+			d.faultAt(joinKey(at, "name"), "CPU model %s is already on line %d", quoteName(c.Name), d.keyPosition(other).Line)
 			return
 		}
 		first[spelling.Fold(c.Name)] = at
@@ -89,7 +89,7 @@ func (p *Profiles) Power(gpuModel string, gpus int) (fleet.Power, error) {
 		return fleet.Power{}, err
 	}
 	if gpu.BusyW == 0 {
-		return fleet.Power{}, fmt.Errorf("GPU model %s has no busy_w, which placing tasks needs", quoted(gpu.Name))
+		return fleet.Power{}, fmt.Errorf("GPU model %s has no busy_w, which placing tasks needs", quoteName(gpu.Name))
 	}
 	power.GPUIdle, power.GPUBusy, power.Weight = gpu.IdleW, gpu.BusyW, gpu.EnergyWeight
 	return power, nil

@@ -163,14 +163,14 @@ func TestEnergyIsTurnedIntoWhatItCosts(t *testing.T) {
 	if c.Records.KeepDays != 30 || c.Factors.Currency != "EUR" {
 		t.Errorf("%+v %+v", c.Records, c.Factors)
 	}
-	if got, want := c.Factors.Of(7.2e6), (Footprint{KWh: 3, Carbon: 1200, Water: 6, Cost: 0.75}); got != want {
+	if got, want := c.Factors.Footprint(7.2e6), (Footprint{KWh: 3, Carbon: 1200, Water: 6, Cost: 0.75}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	d := Default()
-	if got, want := d.Factors.Of(3.6e6), (Footprint{KWh: 1}); got != want || d.Records.KeepDays != 400 {
+	if got, want := d.Factors.Footprint(3.6e6), (Footprint{KWh: 1}); got != want || d.Records.KeepDays != 400 {
 		t.Errorf("%+v, want %+v; %+v", got, want, d.Records)
 	}
-	if got, want := new(Factors).Of(-3.6e6), (Footprint{KWh: -1}); got != want {
+	if got, want := new(Factors).Footprint(-3.6e6), (Footprint{KWh: -1}); got != want {
 		t.Errorf("without a PUE %+v, want %+v", got, want)
 	}
 }

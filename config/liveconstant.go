@@ -16,14 +16,14 @@ import (
 func (l *Live) clocksField() field {
 	const wanted = "a core clock in MHz, or [core, mem]"
 	f := field{
-		key: "constant_clocks", want: "a table of GPU models, each with " + wanted,
+		key: "constant_clocks", expected: "a table of GPU models, each with " + wanted,
 		doc: "The clocks of that arm, MHz, by GPU model, such as {V100 = 1087, A100 = [1155, 1215]}: core, or core and\n" +
 			"memory. epplan plan --json finds such pairs for a batch: constant.clocks. Other models have no such arm.",
 	}
-	f.take = func(d *document, path string, v any) {
+	f.read = func(d *document, path string, v any) {
 		values, ok := v.(map[string]any)
 		if !ok {
-			d.wrong(path, v, f.want)
+			d.faultAtType(path, v, f.expected)
 			return
 		}
 		l.ConstantClocks = make(map[string]dvfsmodel.Setting, len(values))
@@ -36,16 +36,16 @@ func (l *Live) clocksField() field {
 			fine := len(list) > 0 && len(list) <= len(clocks)
 			for i := 0; fine && i < len(list); i++ {
 				x, isNumber := toNumber(list[i])
-				clocks[i], fine = x, isNumber && positive.has(x)
+				clocks[i], fine = x, isNumber && positiveRange.contains(x)
 			}
 			if !fine {
-				d.wrong(join(path, model), v, wanted)
+				d.faultAtType(joinKey(path, model), v, wanted)
 				continue
 			}
 			l.ConstantClocks[model] = dvfsmodel.Setting{Core: dvfsmodel.MHz(clocks[0]), Mem: dvfsmodel.MHz(clocks[1])}
 		}
 	}
-	f.text = func() string {
+	f.format = func() string {
 		parts := make([]string, 0, len(l.ConstantClocks))
 		for _, model := range slices.Sorted(maps.Keys(l.ConstantClocks)) {
 			pair := l.ConstantClocks[model]
@@ -69,7 +69,7 @@ func (l *Live) checkConstant(d *document, profiles *Profiles) {
 		d.faultAt("live.constant_arm", "live.constant_arm is %v, want at most %.4g: hold_out is %v, and no job is in two arms",
 			l.ConstantArm, 1-l.HoldOut, l.HoldOut)
 	}
-	if _, named := d.places[path]; l.ConstantArm > 0 && len(l.ConstantClocks) == 0 && !named {
+	if _, named := d.offsets[path]; l.ConstantArm > 0 && len(l.ConstantClocks) == 0 && !named {
 		d.faultAt("live.constant_arm", "live.constant_arm is %v, want constant_clocks with it, such as {V100 = [1087, 877]}: "+
 			"epplan plan --json finds such pairs for a batch of your jobs (constant.clocks)", l.ConstantArm)
 	} else if l.ConstantArm > 0 && len(l.ConstantClocks) == 0 {
@@ -77,13 +77,13 @@ func (l *Live) checkConstant(d *document, profiles *Profiles) {
 	}
 	byName := make(map[string]dvfsmodel.Setting, len(l.ConstantClocks))
 	for _, model := range slices.Sorted(maps.Keys(l.ConstantClocks)) {
-		at, pair := join(path, model), l.ConstantClocks[model]
+		at, pair := joinKey(path, model), l.ConstantClocks[model]
 		p, err := profiles.Lookup(model)
 		switch {
 		case err != nil:
-			d.fault(d.atKey(at), "live.constant_clocks: %v", err)
+			d.fault(d.keyPosition(at), "live.constant_clocks: %v", err)
 		case byName[p.Name] != dvfsmodel.Setting{}:
-			d.fault(d.atKey(at), "live.constant_clocks has GPU model %s twice", quoted(p.Name))
+			d.fault(d.keyPosition(at), "live.constant_clocks has GPU model %s twice", quoteName(p.Name))
 		default:
 			l.checkPair(d, at, p, pair)
 			byName[p.Name] = pair
@@ -104,18 +104,18 @@ func (l *Live) checkPair(d *document, at string, p *Profile, pair dvfsmodel.Sett
 	case len(pairs) == 0:
 		return // only its devices know
 	case !slices.Contains(pairs, pair):
-		near := nearest(pairs, pair)
+		near := nearestPair(pairs, pair)
 		d.faultAt(at, "live.constant_clocks: GPU model %s has no core %v MHz with memory %v MHz, the nearest it has is [%v, %v]; "+
 			"should its GPUs have them, list their clocks in a [[gpu]] table",
-			quoted(p.Name), float64(pair.Core), float64(pair.Mem), float64(near.Core), float64(near.Mem))
+			quoteName(p.Name), float64(pair.Core), float64(pair.Mem), float64(near.Core), float64(near.Mem))
 	case !l.Allows(pair.Core, pair.Mem, p.Default):
 		d.faultAt(at, "live.constant_clocks: core %v MHz with memory %v MHz of GPU model %s is outside min_core to max_core, or min_mem to max_mem",
-			float64(pair.Core), float64(pair.Mem), quoted(p.Name))
+			float64(pair.Core), float64(pair.Mem), quoteName(p.Name))
 	}
 }
 
-// nearest is the pair of a list that is relatively nearest to another one.
-func nearest(pairs []dvfsmodel.Setting, to dvfsmodel.Setting) dvfsmodel.Setting {
+// nearestPair is the pair of a list that is relatively nearest to another one.
+func nearestPair(pairs []dvfsmodel.Setting, to dvfsmodel.Setting) dvfsmodel.Setting {
 	apart := func(p dvfsmodel.Setting) float64 {
 		return math.Abs(math.Log(float64(p.Core/to.Core))) + math.Abs(math.Log(float64(p.Mem/to.Mem)))
 	}

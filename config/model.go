@@ -79,16 +79,16 @@ func (m *Model) Fitted() (*dvfsmodel.Fitted, error) {
 func (m *Model) Response(p *Profile) (dvfsmodel.Response, error) {
 	response, err := m.response(p)
 	if err != nil {
-		return nil, fmt.Errorf("model of workload %s on %s: %w", quoted(m.Workload), quoted(m.GPUModel), err)
+		return nil, fmt.Errorf("model of workload %s on %s: %w", quoteName(m.Workload), quoteName(m.GPUModel), err)
 	}
 	return response, nil
 }
 
 func (m *Model) response(p *Profile) (dvfsmodel.Response, error) {
 	if p.Range != "" {
-		return m.continuous(p)
+		return m.responseInRange(p)
 	}
-	curve := p.curve(m.Base)
+	curve := p.voltageCurve(m.Base)
 	if m.Form.Power == dvfsmodel.PaperForm().Power {
 		curve = nil
 	}
@@ -110,7 +110,7 @@ func (m *Model) response(p *Profile) (dvfsmodel.Response, error) {
 		return nil, err
 	}
 	for _, s := range table.Scalings() {
-		if t, w := fitted.Time(s.Fc, s.Fm), float64(fitted.Power(s)); !positive.has(t) || !positive.has(w) {
+		if t, w := fitted.Time(s.Fc, s.Fm), float64(fitted.Power(s)); !positiveRange.contains(t) || !positiveRange.contains(w) {
 			core, mem := table.Clocks(s)
 			return nil, fmt.Errorf("it predicts %.6g s and %.6g W at %.6g/%.6g MHz, want positive numbers", t, w, float64(core), float64(mem))
 		}
@@ -118,8 +118,8 @@ func (m *Model) response(p *Profile) (dvfsmodel.Response, error) {
 	return dvfsmodel.NewFrontier(fitted, table, at), nil
 }
 
-// continuous is the response in a range, which is relative to the defaults.
-func (m *Model) continuous(p *Profile) (dvfsmodel.Response, error) {
+// responseInRange is the response in a range, which is relative to the defaults.
+func (m *Model) responseInRange(p *Profile) (dvfsmodel.Response, error) {
 	if m.Form != dvfsmodel.PaperForm() {
 		return nil, fmt.Errorf("GPU model %s has a range and no clocks: the form must be the paper's, not %s", p.Name, m.Form)
 	}

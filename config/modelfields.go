@@ -9,18 +9,18 @@ import (
 
 // take reads one [[model]] table.
 func (s *Models) take(d *document, path string, values map[string]any) {
-	m := Model{Pos: d.atKey(path)}
+	m := Model{Pos: d.keyPosition(path)}
 	before := len(d.faults)
-	d.read("[[model]]", path, values, m.fields(values))
+	d.readFields("[[model]]", path, values, m.fields(values))
 	if len(d.faults) > before {
 		return
 	}
 	if err := m.validate(); err != nil {
-		d.fault(m.Pos, "model of workload %s on %s: %v", quoted(m.Workload), quoted(m.GPUModel), err)
+		d.fault(m.Pos, "model of workload %s on %s: %v", quoteName(m.Workload), quoteName(m.GPUModel), err)
 		return
 	}
 	if other, twice := s.Lookup(m.Workload, m.GPUModel); twice {
-		d.fault(m.Pos, "a model of workload %s on %s is already on line %d", quoted(m.Workload), quoted(m.GPUModel), other.Pos.Line)
+		d.fault(m.Pos, "a model of workload %s on %s is already on line %d", quoteName(m.Workload), quoteName(m.GPUModel), other.Pos.Line)
 		return
 	}
 	s.add(m)
@@ -31,15 +31,15 @@ func (s *Models) take(d *document, path string, values map[string]any) {
 func (m *Model) fields(values map[string]any) []field {
 	var form string
 	list := []field{
-		required(line("workload", "The workload, as batches name it.", &m.Workload)),
-		required(line("gpu_model", "The GPU model that it was measured on.", &m.GPUModel)),
-		required(checked(line("form", "Form of the model: paper, or those of time and power, such as log-knee+log-quadratic.", &form), m.setForm)),
-		required(number("base_core_mhz", "Core clock to which coefficients are relative, MHz.", &m.Base.Core, positive)),
-		required(number("base_mem_mhz", "Memory clock to which they are relative, MHz.", &m.Base.Mem, positive)),
-		whole("settings", "How many clock settings it was fitted to.", &m.Settings, 0, 1e9),
-		number("time_mape", "Mean error of its times at settings left out, as a fraction.", &m.TimeMAPE, nonNegative),
-		number("power_mape", "The same of its powers.", &m.PowerMAPE, nonNegative),
-		line("source", "Where the measurements come from.", &m.Source),
+		requiredField(lineField("workload", "The workload, as batches name it.", &m.Workload)),
+		requiredField(lineField("gpu_model", "The GPU model that it was measured on.", &m.GPUModel)),
+		requiredField(checkedField(lineField("form", "Form of the model: paper, or those of time and power, such as log-knee+log-quadratic.", &form), m.setForm)),
+		requiredField(numberField("base_core_mhz", "Core clock to which coefficients are relative, MHz.", &m.Base.Core, positiveRange)),
+		requiredField(numberField("base_mem_mhz", "Memory clock to which they are relative, MHz.", &m.Base.Mem, positiveRange)),
+		intField("settings", "How many clock settings it was fitted to.", &m.Settings, 0, 1e9),
+		numberField("time_mape", "Mean error of its times at settings left out, as a fraction.", &m.TimeMAPE, nonNegativeRange),
+		numberField("power_mape", "The same of its powers.", &m.PowerMAPE, nonNegativeRange),
+		lineField("source", "Where the measurements come from.", &m.Source),
 	}
 	if text, ok := values["form"].(string); ok && m.setForm(text) == nil {
 		list = append(list, m.coefficientFields()...)
@@ -69,26 +69,26 @@ func formText(f dvfsmodel.Form) string {
 // coefficientFields takes the coefficients of the paper's form, or a table
 // of them for any other.
 func (m *Model) coefficientFields() []field {
-	deviations := field{key: "std_errors", doc: "Standard errors of the coefficients, by their names.", want: "a table", take: func(d *document, path string, v any) {
-		d.coefficients(path, v, nonNegative, func(name string, x float64) bool { return m.setError(name, x) })
+	deviations := field{key: "std_errors", doc: "Standard errors of the coefficients, by their names.", expected: "a table", read: func(d *document, path string, v any) {
+		d.coefficients(path, v, nonNegativeRange, func(name string, x float64) bool { return m.setError(name, x) })
 	}}
 	if m.Form != dvfsmodel.PaperForm() {
-		table := field{key: "coefficients", doc: "Coefficients of any other form, by their names: time.t0_s, power.p0_w.", want: "a table", take: func(d *document, path string, v any) {
-			d.coefficients(path, v, anyNumber, func(name string, x float64) bool {
+		table := field{key: "coefficients", doc: "Coefficients of any other form, by their names: time.t0_s, power.p0_w.", expected: "a table", read: func(d *document, path string, v any) {
+			d.coefficients(path, v, anyRange, func(name string, x float64) bool {
 				m.Coefficients = append(m.Coefficients, dvfsmodel.Coefficient{Name: name, Value: x})
 				return true
 			})
 		}}
-		return []field{required(table), deviations}
+		return []field{requiredField(table), deviations}
 	}
 	m.Coefficients = dvfsmodel.Params{}.Coefficients()
 	list := make([]field, 0, dvfsmodel.NumParams+1)
 	for i, p := range dvfsmodel.ParamList() {
-		in := nonNegative
+		in := nonNegativeRange
 		in.max = min(in.max, p.Max)
-		f := number(p.Name, p.Doc, &m.Coefficients[i].Value, in)
+		f := numberField(p.Name, p.Doc, &m.Coefficients[i].Value, in)
 		if !p.Optional {
-			f = required(f)
+			f = requiredField(f)
 		}
 		list = append(list, f)
 	}
@@ -108,10 +108,10 @@ func (m *Model) setError(name string, x float64) bool {
 
 // coefficients reads a table of numbers; time.t0_s is a key t0_s in a table
 // time. They are taken in the order of their names.
-func (d *document) coefficients(path string, v any, in span, take func(name string, x float64) bool) {
+func (d *document) coefficients(path string, v any, in numberRange, take func(name string, x float64) bool) {
 	values, ok := v.(map[string]any)
 	if !ok {
-		d.wrong(path, v, "a table")
+		d.faultAtType(path, v, "a table")
 		return
 	}
 	flat := make(map[string]any)
@@ -129,10 +129,10 @@ func (d *document) coefficients(path string, v any, in span, take func(name stri
 		at := path + "." + name
 		x, isNumber := toNumber(flat[name])
 		switch {
-		case !isNumber || !in.has(x):
-			d.wrong(at, flat[name], in.String())
+		case !isNumber || !in.contains(x):
+			d.faultAtType(at, flat[name], in.String())
 		case !take(name, x):
-			d.fault(d.atKey(at), "%s: the model has no coefficient of this name", withoutIndexes(at))
+			d.fault(d.keyPosition(at), "%s: the model has no coefficient of this name", withoutIndexes(at))
 		}
 	}
 }

@@ -44,10 +44,10 @@ func NewModels(list ...Model) (*Models, error) {
 	set := newModels(len(list))
 	for _, m := range list {
 		if err := m.validate(); err != nil {
-			return nil, fmt.Errorf("model of workload %s on %s: %w", quoted(m.Workload), quoted(m.GPUModel), err)
+			return nil, fmt.Errorf("model of workload %s on %s: %w", quoteName(m.Workload), quoteName(m.GPUModel), err)
 		}
 		if !set.add(m) {
-			return nil, fmt.Errorf("two models of workload %s on %s", quoted(m.Workload), quoted(m.GPUModel))
+			return nil, fmt.Errorf("two models of workload %s on %s", quoteName(m.Workload), quoteName(m.GPUModel))
 		}
 	}
 	return set, nil
@@ -60,7 +60,7 @@ func (s *Models) With(others *Models) (*Models, error) {
 	for _, m := range slices.Concat(s.list, others.list) {
 		if !all.add(m) {
 			first, _ := all.Lookup(m.Workload, m.GPUModel)
-			return nil, fmt.Errorf("%s: a model of workload %s on %s is already at %s", m.Pos, quoted(m.Workload), quoted(m.GPUModel), first.Pos)
+			return nil, fmt.Errorf("%s: a model of workload %s on %s is already at %s", m.Pos, quoteName(m.Workload), quoteName(m.GPUModel), first.Pos)
 		}
 	}
 	return all, nil
@@ -75,10 +75,10 @@ func ReadModels(r io.Reader, name string) (*Models, error) {
 	}
 	set := newModels(0)
 	model := field{key: "model"}
-	model.take = func(d *document, path string, v any) {
-		d.tables(path, v, func(at string, values map[string]any) { set.take(d, at, values) })
+	model.read = func(d *document, path string, v any) {
+		d.eachTable(path, v, func(at string, values map[string]any) { set.take(d, at, values) })
 	}
-	d.read("", "", d.root, []field{model})
+	d.readFields("", "", d.root, []field{model})
 	if len(d.root) == 0 {
 		d.faultAt("", "no model, want [[model]] tables")
 	}
@@ -124,14 +124,14 @@ func (m *Model) validate() error {
 		return fmt.Errorf("want names of 1 to %d printable bytes", maxText)
 	case m.Source != "" && !isLine(m.Source):
 		return errors.New("the source is no line of text")
-	case m.Settings < 0 || !nonNegative.has(m.TimeMAPE) || !nonNegative.has(m.PowerMAPE):
+	case m.Settings < 0 || !nonNegativeRange.contains(m.TimeMAPE) || !nonNegativeRange.contains(m.PowerMAPE):
 		return fmt.Errorf("%d settings and errors %v and %v, want 0 or more", m.Settings, m.TimeMAPE, m.PowerMAPE)
 	}
-	if !positive.has(float64(m.Base.Core)) || !positive.has(float64(m.Base.Mem)) {
-		return fmt.Errorf("base clocks %v/%v MHz, want %v", float64(m.Base.Core), float64(m.Base.Mem), positive)
+	if !positiveRange.contains(float64(m.Base.Core)) || !positiveRange.contains(float64(m.Base.Mem)) {
+		return fmt.Errorf("base clocks %v/%v MHz, want %v", float64(m.Base.Core), float64(m.Base.Mem), positiveRange)
 	}
 	for _, c := range m.Coefficients {
-		if !anyNumber.has(c.Value) || !nonNegative.has(c.StdErr) {
+		if !anyRange.contains(c.Value) || !nonNegativeRange.contains(c.StdErr) {
 			return fmt.Errorf("coefficient %s is %v ± %v, want numbers up to 1e15", c.Name, c.Value, c.StdErr)
 		}
 	}

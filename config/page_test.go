@@ -72,10 +72,10 @@ func fieldRow(f field) string {
 	switch {
 	case f.required:
 		byDefault = "required"
-	case f.derived:
+	case f.isDerived:
 		byDefault = "from " + f.from
-	case f.text != nil:
-		byDefault = f.text()
+	case f.format != nil:
+		byDefault = f.format()
 		if byDefault == `""` || byDefault == "[]" || byDefault == numberText(math.NaN()) {
 			byDefault = ""
 		} else {
@@ -83,7 +83,7 @@ func fieldRow(f field) string {
 		}
 	}
 	cell := func(s string) string { return strings.NewReplacer("\n", " ", "|", `\|`).Replace(s) }
-	return fmt.Sprintf("| `%s` | %s | %s | %s |\n", f.key, cell(byDefault), cell(f.want), cell(f.doc))
+	return fmt.Sprintf("| `%s` | %s | %s | %s |\n", f.key, cell(byDefault), cell(f.expected), cell(f.doc))
 }
 
 func referenceText() string {
@@ -122,8 +122,8 @@ func TestTheReferencePageIsWhatTheFieldsSay(t *testing.T) {
 func TestEveryKeyIsExplained(t *testing.T) {
 	for _, d := range append(configTables(), otherTables()...) {
 		for _, f := range d.fields {
-			if f.doc == "" || f.want == "" {
-				t.Errorf("%s %s: %q, takes %q", d.header, f.key, f.doc, f.want)
+			if f.doc == "" || f.expected == "" {
+				t.Errorf("%s %s: %q, takes %q", d.header, f.key, f.doc, f.expected)
 			}
 		}
 	}

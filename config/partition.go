@@ -30,31 +30,31 @@ func (l *Live) ReorderOf(partition string) Reorder {
 	return l.Reorder
 }
 
-// byPartition is a field with a table: one of several words for each of the
+// partitionTableField is a field with a table: one of several words for each of the
 // partitions that have their own.
-func byPartition[T ~string](key, doc, each string, to *map[string]T, words []string) field {
-	f := field{key: key, doc: doc, want: "a table of partitions, each with " + each}
-	f.take = func(d *document, path string, v any) {
+func partitionTableField[T ~string](key, doc, each string, to *map[string]T, words []string) field {
+	f := field{key: key, doc: doc, expected: "a table of partitions, each with " + each}
+	f.read = func(d *document, path string, v any) {
 		values, ok := v.(map[string]any)
 		if !ok {
-			d.wrong(path, v, f.want)
+			d.faultAtType(path, v, f.expected)
 			return
 		}
 		all := make(map[string]T, len(values))
 		for _, name := range slices.Sorted(maps.Keys(values)) {
 			if !isLine(name) {
-				d.faultAt(path, "partition %s, want a name of 1 to %d printable bytes", quoted(name), maxText)
+				d.faultAt(path, "partition %s, want a name of 1 to %d printable bytes", quoteName(name), maxText)
 				continue
 			}
 			var word string
-			choice("", "", &word, words...).take(d, join(path, name), values[name])
+			choiceField("", "", &word, words...).read(d, joinKey(path, name), values[name])
 			all[name] = T(word)
 		}
 		if *to = all; len(all) == 0 {
 			*to = nil
 		}
 	}
-	f.text = func() string {
+	f.format = func() string {
 		parts := make([]string, 0, len(*to))
 		for _, name := range slices.Sorted(maps.Keys(*to)) {
 			parts = append(parts, strconv.Quote(name)+" = "+strconv.Quote(string((*to)[name])))
@@ -68,9 +68,9 @@ func byPartition[T ~string](key, doc, each string, to *map[string]T, words []str
 const maxUserName = 256
 
 func (l *Live) operatorsField() field {
-	f := lines("operators", "Users who may see everybody's jobs, but change nothing.", &l.Operators)
-	take := f.take
-	f.take = func(d *document, path string, v any) {
+	f := lineListField("operators", "Users who may see everybody's jobs, but change nothing.", &l.Operators)
+	take := f.read
+	f.read = func(d *document, path string, v any) {
 		before := len(d.faults)
 		take(d, path, v)
 		if len(l.Operators) == 0 {
@@ -82,14 +82,14 @@ func (l *Live) operatorsField() field {
 		for i, name := range l.Operators {
 			at := path + "[" + strconv.Itoa(i) + "]"
 			switch {
-			case len(name) > maxUserName || strings.ContainsFunc(name, notOfUserName):
-				d.faultAt(at, "%s has %s, want the name of a user", withoutIndexes(path), quoted(name))
+			case len(name) > maxUserName || strings.ContainsFunc(name, isNotUserNameRune):
+				d.faultAt(at, "%s has %s, want the name of a user", withoutIndexes(path), quoteName(name))
 			case slices.Index(l.Operators, name) < i:
-				d.faultAt(at, "%s has %s twice", withoutIndexes(path), quoted(name))
+				d.faultAt(at, "%s has %s twice", withoutIndexes(path), quoteName(name))
 			}
 		}
 	}
 	return f
 }
 
-func notOfUserName(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(",:/", r) }
+func isNotUserNameRune(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(",:/", r) }

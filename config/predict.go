@@ -40,24 +40,24 @@ func (p *Predict) Clone() Predict {
 func (p *Predict) fields() []field {
 	const mostJobs, mostRounds = 200_000, 10
 	return slices.Concat([]field{
-		yesNo("enabled", "Whether epd predicts run time, energy and power of each job at its submission.", &p.Enabled),
-		whole("jobs", "Jobs that predictions learn from, of the records and of imported logs together: the latest ones.\n"+
+		boolField("enabled", "Whether epd predicts run time, energy and power of each job at its submission.", &p.Enabled),
+		intField("jobs", "Jobs that predictions learn from, of the records and of imported logs together: the latest ones.\n"+
 			"Each takes some 1 KB of memory, and some 4 KB more while epd learns.", &p.Jobs, 100, mostJobs),
-		lines("allow_hosts", "Hosts that source code may be sent to, such as [\"llm.example.org\"]. Without one, no server is asked.",
+		lineListField("allow_hosts", "Hosts that source code may be sent to, such as [\"llm.example.org\"]. Without one, no server is asked.",
 			&p.AllowHosts),
-		orEmpty(line("cache", "Folder that keeps embeddings, by the hash of what was sent; empty: none are kept.", &p.Cache), &p.Cache),
+		allowEmpty(lineField("cache", "Folder that keeps embeddings, by the hash of what was sent; empty: none are kept.", &p.Cache), &p.Cache),
 	}, p.Embedding.fields("embedding", "an embedding server (OpenAI's /v1/embeddings)"),
 		p.Align.fields("align", "a chat-completion server (OpenAI's /v1/chat/completions), asked to\nrewrite code that is unlike all that was learnt from"),
-		[]field{whole("align_rounds", "Rewrites of a job's code at most.", &p.Rounds, 1, mostRounds)})
+		[]field{intField("align_rounds", "Rewrites of a job's code at most.", &p.Rounds, 1, mostRounds)})
 }
 
 // fields are those of an endpoint, whose keys begin with a word.
 func (e *Endpoint) fields(word, what string) []field {
 	return []field{
-		orEmpty(line(word+"_url", "Address of "+what+";\nempty: none is asked.", &e.URL), &e.URL),
-		orEmpty(line(word+"_model", "Model that it is asked for.", &e.Model), &e.Model),
-		orEmpty(line(word+"_key_file", "File with its key, readable by epd alone; empty: none is sent.", &e.KeyFile), &e.KeyFile),
-		number(word+"_timeout_s", "Seconds that an answer may take.", &e.TimeoutS, span{max: 3600, above: true}),
+		allowEmpty(lineField(word+"_url", "Address of "+what+";\nempty: none is asked.", &e.URL), &e.URL),
+		allowEmpty(lineField(word+"_model", "Model that it is asked for.", &e.Model), &e.Model),
+		allowEmpty(lineField(word+"_key_file", "File with its key, readable by epd alone; empty: none is sent.", &e.KeyFile), &e.KeyFile),
+		numberField(word+"_timeout_s", "Seconds that an answer may take.", &e.TimeoutS, numberRange{max: 3600, above: true}),
 	}
 }
 
@@ -75,8 +75,8 @@ func (e *Endpoint) check(d *document, key string, allowed []string) {
 	u, err := url.Parse(e.URL)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		d.faultAt(key, "%s is %s, want an address such as http://localhost:8080/v1", key, quoted(e.URL))
+		d.faultAt(key, "%s is %s, want an address such as http://localhost:8080/v1", key, quoteName(e.URL))
 	case !slices.Contains(allowed, u.Hostname()) && !slices.Contains(allowed, u.Host):
-		d.faultAt(key, "%s names the host %s, want it in allow_hosts, too", key, quoted(u.Host))
+		d.faultAt(key, "%s names the host %s, want it in allow_hosts, too", key, quoteName(u.Host))
 	}
 }

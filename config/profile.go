@@ -61,7 +61,7 @@ func (p *Profile) Table() (*dvfsmodel.Table, error) {
 	if len(p.Clocks) == 0 && p.Range == "" {
 		return nil, fmt.Errorf("GPU model %s has no clocks: tasks can be placed on it, but not planned with clocks", p.Name)
 	}
-	return p.table(p.Default, p.curve(p.Default))
+	return p.table(p.Default, p.voltageCurve(p.Default))
 }
 
 func (p *Profile) table(base dvfsmodel.Setting, curve func(float64) dvfsmodel.Volt) (*dvfsmodel.Table, error) {
@@ -77,18 +77,18 @@ func (p *Profile) DefaultPoint() dvfsmodel.Point {
 	return dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling(), Core: p.Default.Core, Mem: p.Default.Mem}
 }
 
-// curve is the normalised core voltage over the core clock, both relative to
+// voltageCurve is the normalised core voltage over the core clock, both relative to
 // base; nil stands for the paper's curve.
-func (p *Profile) curve(base dvfsmodel.Setting) func(fc float64) dvfsmodel.Volt {
+func (p *Profile) voltageCurve(base dvfsmodel.Setting) func(fc float64) dvfsmodel.Volt {
 	if len(p.Voltage) == 0 {
 		return nil
 	}
-	one := p.volts(base.Core)
-	return func(fc float64) dvfsmodel.Volt { return p.volts(base.Core*dvfsmodel.MHz(fc)) / one }
+	one := p.voltageAt(base.Core)
+	return func(fc float64) dvfsmodel.Volt { return p.voltageAt(base.Core*dvfsmodel.MHz(fc)) / one }
 }
 
-// volts interpolates the voltage points.
-func (p *Profile) volts(core dvfsmodel.MHz) dvfsmodel.Volt {
+// voltageAt interpolates the voltage points.
+func (p *Profile) voltageAt(core dvfsmodel.MHz) dvfsmodel.Volt {
 	last := p.Voltage[0]
 	for _, next := range p.Voltage {
 		if core <= next.Core {
@@ -119,7 +119,7 @@ func (p *Profile) validate() (key string, err error) {
 	}
 	if len(p.Clocks) == 0 {
 		if p.BusyW == 0 {
-			return "name", fmt.Errorf("GPU model %s has no clocks and no busy_w, want clocks, a range or busy_w", quoted(p.Name))
+			return "name", fmt.Errorf("GPU model %s has no clocks and no busy_w, want clocks, a range or busy_w", quoteName(p.Name))
 		}
 		return "", nil
 	}

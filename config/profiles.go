@@ -37,9 +37,9 @@ func ReadProfiles(r io.Reader, name string) (*Profiles, error) {
 		return nil, err
 	}
 	p := &Profiles{}
-	gpu := field{key: "gpu", take: func(d *document, path string, v any) { p.list = takeProfiles(d, path, v) }}
-	cpu := field{key: "cpu", take: func(d *document, path string, v any) { p.cpus = takeCPUs(d, path, v) }}
-	d.read("", "", d.root, []field{gpu, cpu})
+	gpu := field{key: "gpu", read: func(d *document, path string, v any) { p.list = takeProfiles(d, path, v) }}
+	cpu := field{key: "cpu", read: func(d *document, path string, v any) { p.cpus = takeCPUs(d, path, v) }}
+	d.readFields("", "", d.root, []field{gpu, cpu})
 	if len(p.list) == 0 && len(p.cpus) == 0 && len(d.faults) == 0 {
 		d.faultAt("", "no GPU model, want at least one [[gpu]] or [[cpu]] table")
 	}
@@ -109,20 +109,20 @@ func (p *Profiles) byName(name string) *Profile {
 func takeProfiles(d *document, path string, v any) []Profile {
 	var list []Profile
 	first := make(map[string]string) // path by folded name or alias
-	d.tables(path, v, func(at string, values map[string]any) {
+	d.eachTable(path, v, func(at string, values map[string]any) {
 		p := Profile{HostW: defaultHostW}
 		before := len(d.faults)
-		d.read("[[gpu]]", at, values, p.fields())
+		d.readFields("[[gpu]]", at, values, p.fields())
 		if len(d.faults) > before {
 			return
 		}
 		if key, err := p.validate(); err != nil {
-			d.faultAt(join(at, key), "%v", err)
+			d.faultAt(joinKey(at, key), "%v", err)
 			return
 		}
-		for _, name := range sortedUnique(append(foldAll(p.Aliases), spelling.Fold(p.Name))) {
+		for _, name := range sortedUnique(append(foldNames(p.Aliases), spelling.Fold(p.Name))) {
 			if other, twice := first[name]; twice {
-				d.faultAt(join(at, "name"), "GPU model %s, or an alias of it, is already on line %d", quoted(p.Name), d.atKey(other).Line)
+				d.faultAt(joinKey(at, "name"), "GPU model %s, or an alias of it, is already on line %d", quoteName(p.Name), d.keyPosition(other).Line)
 				return
 			}
 			first[name] = at
@@ -132,7 +132,7 @@ func takeProfiles(d *document, path string, v any) []Profile {
 	return list
 }
 
-func foldAll(names []string) []string {
+func foldNames(names []string) []string {
 	folded := make([]string, len(names))
 	for i, name := range names {
 		folded[i] = spelling.Fold(name)
@@ -145,24 +145,24 @@ func foldAll(names []string) []string {
 const defaultHostW dvfsmodel.Watt = 25
 
 func (p *Profile) fields() []field {
-	name := required(line("name", "Name of the GPU model; one that epplan knows is replaced.", &p.Name))
-	core := number("default_core_mhz", "Default core clock, MHz.", &p.Default.Core, positive)
-	mem := number("default_mem_mhz", "Default memory clock, MHz.", &p.Default.Mem, positive)
-	clocks := field{key: "clocks", doc: "Supported clocks, MHz: each memory clock of a table goes with each of its core clocks.", want: "tables with mem_mhz and core_mhz", take: p.takeClocks, text: p.clocksText}
+	name := requiredField(lineField("name", "Name of the GPU model; one that epplan knows is replaced.", &p.Name))
+	core := numberField("default_core_mhz", "Default core clock, MHz.", &p.Default.Core, positiveRange)
+	mem := numberField("default_mem_mhz", "Default memory clock, MHz.", &p.Default.Mem, positiveRange)
+	clocks := field{key: "clocks", doc: "Supported clocks, MHz: each memory clock of a table goes with each of its core clocks.", expected: "tables with mem_mhz and core_mhz", read: p.takeClocks, format: p.clocksText}
 	voltage := field{
-		key: "voltage", doc: "Core voltage over the core clock; only ratios to the one at the default clock count. Not said: the paper's curve.", want: `"paper" or pairs [MHz, volts]`, take: p.takeVoltage, text: p.voltageText,
+		key: "voltage", doc: "Core voltage over the core clock; only ratios to the one at the default clock count. Not said: the paper's curve.", expected: `"paper" or pairs [MHz, volts]`, read: p.takeVoltage, format: p.voltageText,
 	}
 	return []field{
 		name,
-		lines("aliases", "Other names of it, such as those of its driver.", &p.Aliases),
+		lineListField("aliases", "Other names of it, such as those of its driver.", &p.Aliases),
 		core, mem, clocks,
-		choice("range", "Continuous range of clocks of the EDL paper, for a model without a list of clocks.", &p.Range, "wide", "narrow"),
-		required(number("idle_w", "Watts of one idle GPU.", &p.IdleW, nonNegative)),
-		number("busy_w", "Watts of a GPU with anything allocated on it, for comparing places.", &p.BusyW, positive),
-		number("energy_weight", "What a watt of a node with such GPUs counts when places are compared; not said: 1.", &p.EnergyWeight, positive),
-		number("host_w_per_gpu", "Watts of everything else in a node that is on, by GPU.", &p.HostW, nonNegative),
+		choiceField("range", "Continuous range of clocks of the EDL paper, for a model without a list of clocks.", &p.Range, "wide", "narrow"),
+		requiredField(numberField("idle_w", "Watts of one idle GPU.", &p.IdleW, nonNegativeRange)),
+		numberField("busy_w", "Watts of a GPU with anything allocated on it, for comparing places.", &p.BusyW, positiveRange),
+		numberField("energy_weight", "What a watt of a node with such GPUs counts when places are compared; not said: 1.", &p.EnergyWeight, positiveRange),
+		numberField("host_w_per_gpu", "Watts of everything else in a node that is on, by GPU.", &p.HostW, nonNegativeRange),
 		voltage,
-		line("source", "Where the values come from.", &p.Source),
+		lineField("source", "Where the values come from.", &p.Source),
 	}
 }
 
@@ -175,10 +175,10 @@ const (
 
 func (p *Profile) takeClocks(d *document, path string, v any) {
 	pairs := 0
-	d.tables(path, v, func(at string, values map[string]any) {
+	d.eachTable(path, v, func(at string, values map[string]any) {
 		var g ClockGroup
-		d.read("gpu.clocks", at, values, []field{
-			required(clockList("mem_mhz", &g.Mem)), required(clockList("core_mhz", &g.Core)),
+		d.readFields("gpu.clocks", at, values, []field{
+			requiredField(clockListField("mem_mhz", &g.Mem)), requiredField(clockListField("core_mhz", &g.Core)),
 		})
 		p.Clocks = append(p.Clocks, g)
 		pairs += len(g.Mem) * len(g.Core)
@@ -188,10 +188,10 @@ func (p *Profile) takeClocks(d *document, path string, v any) {
 	}
 }
 
-// clockList is a field with an array of clocks, or with {from, to, step}.
-func clockList(key string, to *[]dvfsmodel.MHz) field {
-	f := field{key: key, want: fmt.Sprintf("an array of 1 to %d clocks, or {from, to, step}", maxClocks)}
-	f.take = func(d *document, path string, v any) {
+// clockListField is a field with an array of clocks, or with {from, to, step}.
+func clockListField(key string, to *[]dvfsmodel.MHz) field {
+	f := field{key: key, expected: fmt.Sprintf("an array of 1 to %d clocks, or {from, to, step}", maxClocks)}
+	f.read = func(d *document, path string, v any) {
 		switch x := v.(type) {
 		case map[string]any:
 			*to = takeSteps(d, path, x)
@@ -202,11 +202,11 @@ func clockList(key string, to *[]dvfsmodel.MHz) field {
 			}
 			*to = make([]dvfsmodel.MHz, len(x))
 			for i, element := range x {
-				number("", "", &(*to)[i], positive).take(d, fmt.Sprintf("%s[%d]", path, i), element)
+				numberField("", "", &(*to)[i], positiveRange).read(d, fmt.Sprintf("%s[%d]", path, i), element)
 			}
 			return
 		}
-		d.wrong(path, v, f.want)
+		d.faultAtType(path, v, f.expected)
 	}
 	return f
 }
@@ -215,10 +215,10 @@ func clockList(key string, to *[]dvfsmodel.MHz) field {
 func takeSteps(d *document, path string, values map[string]any) []dvfsmodel.MHz {
 	var from, to, step dvfsmodel.MHz
 	before := len(d.faults)
-	d.read(withoutIndexes(path), path, values, []field{
-		required(number("from", "", &from, positive)),
-		required(number("to", "", &to, positive)),
-		required(number("step", "", &step, positive)),
+	d.readFields(withoutIndexes(path), path, values, []field{
+		requiredField(numberField("from", "", &from, positiveRange)),
+		requiredField(numberField("to", "", &to, positiveRange)),
+		requiredField(numberField("step", "", &step, positiveRange)),
 	})
 	if len(d.faults) > before {
 		return nil
@@ -243,7 +243,7 @@ func (p *Profile) takeVoltage(d *document, path string, v any) {
 	}
 	list, ok := v.([]any)
 	if !ok || len(list) == 0 || len(list) > maxClocks {
-		d.wrong(path, v, want)
+		d.faultAtType(path, v, want)
 		return
 	}
 	for i, element := range list {
@@ -252,7 +252,7 @@ func (p *Profile) takeVoltage(d *document, path string, v any) {
 			ok = pt.Core > p.Voltage[n-1].Core && pt.Volts >= p.Voltage[n-1].Volts
 		}
 		if !ok {
-			d.wrong(fmt.Sprintf("%s[%d]", path, i), element, want)
+			d.faultAtType(fmt.Sprintf("%s[%d]", path, i), element, want)
 			return
 		}
 		p.Voltage = append(p.Voltage, pt)
@@ -267,7 +267,7 @@ func voltagePoint(v any) (VoltagePoint, bool) {
 	core, ok1 := toNumber(pair[0])
 	volts, ok2 := toNumber(pair[1])
 	pt := VoltagePoint{Core: dvfsmodel.MHz(core), Volts: dvfsmodel.Volt(volts)}
-	return pt, ok1 && ok2 && positive.has(core) && positive.has(volts)
+	return pt, ok1 && ok2 && positiveRange.contains(core) && positiveRange.contains(volts)
 }
 
 func (p *Profile) clocksText() string {

@@ -14,8 +14,8 @@ const (
 	maxKeyParts = 16 // of one dotted key
 )
 
-// place is where a key and its value begin, as offsets in bytes.
-type place struct{ key, value int }
+// keyOffsets is where a key and its value begin, as offsets in bytes.
+type keyOffsets struct{ key, value int }
 
 // scanner finds where each key and array element of a TOML text lies. The TOML
 // library says that of its own errors only, and of arrays of tables just the
@@ -26,14 +26,14 @@ type scanner struct {
 	pos     int
 	nesting int
 	tooDeep bool
-	places  map[string]place // by path, such as cluster.nodes[1].gpus
-	tables  map[string]int   // how many tables an array of tables has so far
+	offsets map[string]keyOffsets // by path, such as cluster.nodes[1].gpus
+	tables  map[string]int        // how many tables an array of tables has so far
 }
 
 // scan returns the places of a text. tooDeep means that the text must not be
 // parsed.
-func scan(text string) (places map[string]place, tooDeep bool) {
-	s := &scanner{text: text, places: make(map[string]place), tables: make(map[string]int)}
+func scan(text string) (places map[string]keyOffsets, tooDeep bool) {
+	s := &scanner{text: text, offsets: make(map[string]keyOffsets), tables: make(map[string]int)}
 	table := ""
 	for ok := true; ok; {
 		s.skipSpace()
@@ -46,7 +46,7 @@ func scan(text string) (places map[string]place, tooDeep bool) {
 			ok = s.keyValue(table)
 		}
 	}
-	return s.places, s.tooDeep
+	return s.offsets, s.tooDeep
 }
 
 // peek is the next byte; 0 at the end.
@@ -94,31 +94,31 @@ func (s *scanner) header() (path string, ok bool) {
 		return "", false
 	}
 	for i, part := range parts {
-		path = join(path, part)
+		path = joinKey(path, part)
 		last := i == len(parts)-1
 		if last && array {
 			s.tables[path]++
-			if s.missing(path) {
-				s.note(path, start, start)
+			if s.isMissing(path) {
+				s.noteOffsets(path, start, start)
 			}
 		}
 		if n := s.tables[path]; n > 0 {
 			path += "[" + strconv.Itoa(n-1) + "]"
 		}
-		if last || s.missing(path) {
-			s.note(path, start, start)
+		if last || s.isMissing(path) {
+			s.noteOffsets(path, start, start)
 		}
 	}
 	return path, true
 }
 
-func (s *scanner) missing(path string) bool {
-	_, ok := s.places[path]
+func (s *scanner) isMissing(path string) bool {
+	_, ok := s.offsets[path]
 	return !ok
 }
 
-func (s *scanner) note(path string, key, value int) {
-	s.places[path] = place{key: key, value: value}
+func (s *scanner) noteOffsets(path string, key, value int) {
+	s.offsets[path] = keyOffsets{key: key, value: value}
 }
 
 // keyValue reads key = value below a table.
@@ -131,9 +131,9 @@ func (s *scanner) keyValue(table string) bool {
 	s.skipAny(" \t\r\n")
 	path := table
 	for i, part := range parts {
-		path = join(path, part)
-		if i == len(parts)-1 || s.missing(path) {
-			s.note(path, start, s.pos)
+		path = joinKey(path, part)
+		if i == len(parts)-1 || s.isMissing(path) {
+			s.noteOffsets(path, start, s.pos)
 		}
 	}
 	return s.value(path)
@@ -202,7 +202,7 @@ func (s *scanner) value(path string) bool {
 	case strings.HasPrefix(rest, "["):
 		return s.nested("]", func(i int) bool {
 			element := path + "[" + strconv.Itoa(i) + "]"
-			s.note(element, s.pos, s.pos)
+			s.noteOffsets(element, s.pos, s.pos)
 			return s.value(element)
 		})
 	case strings.HasPrefix(rest, "{"):
@@ -274,9 +274,9 @@ func (s *scanner) multiline(quotes string) bool {
 	return false
 }
 
-// join is the path of a key below a table; a key that isn't bare is quoted.
-func join(table, key string) string {
-	if key == "" || strings.ContainsFunc(key, notBare) {
+// joinKey is the path of a key below a table; a key that isn't bare is quoted.
+func joinKey(table, key string) string {
+	if key == "" || strings.ContainsFunc(key, isNotBareKeyRune) {
 		key = strconv.Quote(key)
 	}
 	if table == "" {
@@ -285,7 +285,7 @@ func join(table, key string) string {
 	return table + "." + key
 }
 
-func notBare(r rune) bool {
+func isNotBareKeyRune(r rune) bool {
 	letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
 	return !letter && (r < '0' || r > '9') && r != '_' && r != '-'
 }

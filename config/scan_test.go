@@ -59,8 +59,8 @@ u = { }
 		t.Fatal(err)
 	}
 	got := make(map[string]string)
-	for path, p := range d.places {
-		k, v := d.position(p.key), d.position(p.value)
+	for path, p := range d.offsets {
+		k, v := d.positionAt(p.key), d.positionAt(p.value)
 		got[path] = fmt.Sprintf("%d:%d %d:%d", k.Line, k.Column, v.Line, v.Column)
 	}
 	if !maps.Equal(got, want) {
@@ -78,7 +78,7 @@ u = { }
 }
 
 // missingPlaces are the paths of a parsed value that have no place.
-func missingPlaces(places map[string]place, path string, v any) []string {
+func missingPlaces(places map[string]keyOffsets, path string, v any) []string {
 	var missing []string
 	if _, ok := places[path]; !ok && path != "" {
 		missing = append(missing, path)
@@ -86,7 +86,7 @@ func missingPlaces(places map[string]place, path string, v any) []string {
 	switch x := v.(type) {
 	case map[string]any:
 		for key, value := range x {
-			missing = append(missing, missingPlaces(places, join(path, key), value)...)
+			missing = append(missing, missingPlaces(places, joinKey(path, key), value)...)
 		}
 	case []map[string]any:
 		for i, value := range x {

@@ -13,15 +13,15 @@ import (
 	"github.com/epplan/epplan/queue"
 )
 
-// Series are factors that change over time. Each holds from its time until the next
+// FactorSeries are factors that change over time. Each holds from its time until the next
 // one's; the last one as long as the one before it.
-type Series struct {
+type FactorSeries struct {
 	times   []time.Time // ascending; one more than there are factors: the end
-	factors []momentary
+	factors []factorValues
 }
 
-// momentary are the factors of a time; NaN is not stated.
-type momentary struct{ carbon, water, cost float64 }
+// factorValues are the factors of a time; NaN is not stated.
+type factorValues struct{ carbon, water, cost float64 }
 
 // maxSeries is how many rows a series may have: ten years of quarters of an hour.
 const maxSeries = 400_000
@@ -32,7 +32,7 @@ var seriesColumns = []string{"carbon_g_per_kwh", "water_l_per_kwh", "cost_per_kw
 // ReadSeries reads factors over time from CSV with the column time (RFC 3339) and one
 // or more of carbon_g_per_kwh, water_l_per_kwh and cost_per_kwh. An empty cell is not
 // stated. The first bad row is an error with its line.
-func ReadSeries(r io.Reader, name string) (*Series, error) {
+func ReadSeries(r io.Reader, name string) (*FactorSeries, error) {
 	rows := queue.NewRows(r, name)
 	header, err := rows.Read()
 	switch {
@@ -52,7 +52,7 @@ func ReadSeries(r io.Reader, name string) (*Series, error) {
 	if at < 0 || known != len(header)-1 || known == 0 {
 		return nil, fmt.Errorf("%s:1: columns %q, want time and some of %q", queue.Printable(name), header, seriesColumns)
 	}
-	s := &Series{}
+	s := &FactorSeries{}
 	for {
 		row, err := rows.Read()
 		if errors.Is(err, io.EOF) {
@@ -76,7 +76,7 @@ func ReadSeries(r io.Reader, name string) (*Series, error) {
 }
 
 // ReadSeriesFile is [ReadSeries] of a file.
-func ReadSeriesFile(path string) (*Series, error) {
+func ReadSeriesFile(path string) (*FactorSeries, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("factors over time: %w", err)
@@ -86,13 +86,13 @@ func ReadSeriesFile(path string) (*Series, error) {
 }
 
 // add adds a row.
-func (s *Series) add(row []string, at int, columns []int) error {
+func (s *FactorSeries) add(row []string, at int, columns []int) error {
 	when, err := time.Parse(time.RFC3339, row[at])
 	switch n := len(s.times); {
 	case err != nil:
-		return fmt.Errorf("time is %s, want one such as 2026-01-31T13:00:00Z", quoted(row[at]))
+		return fmt.Errorf("time is %s, want one such as 2026-01-31T13:00:00Z", quoteName(row[at]))
 	case n > 0 && !when.After(s.times[n-1]):
-		return fmt.Errorf("time %s isn't after the row before", quoted(row[at]))
+		return fmt.Errorf("time %s isn't after the row before", quoteName(row[at]))
 	case n == maxSeries:
 		return fmt.Errorf("more than %d rows", maxSeries)
 	}
@@ -104,20 +104,20 @@ func (s *Series) add(row []string, at int, columns []int) error {
 		}
 		v, err := strconv.ParseFloat(row[c], 64)
 		if err != nil || !(v >= -maxFactor && v <= maxFactor) || v < 0 && seriesColumns[i] != "cost_per_kwh" { // prices are below 0 at times
-			return fmt.Errorf("%s is %s, want a number from 0 to %g", seriesColumns[i], quoted(row[c]), maxFactor)
+			return fmt.Errorf("%s is %s, want a number from 0 to %g", seriesColumns[i], quoteName(row[c]), maxFactor)
 		}
 		values[i] = v
 	}
-	s.times, s.factors = append(s.times, when), append(s.factors, momentary{values[0], values[1], values[2]})
+	s.times, s.factors = append(s.times, when), append(s.factors, factorValues{values[0], values[1], values[2]})
 	return nil
 }
 
 // maxFactor bounds factors, as those of a configuration.
 const maxFactor = 1e6
 
-// Over is the mean of factors from a time on for as long, by the series where it states
+// MeanFactors is the mean of factors from a time on for as long, by the series where it states
 // them, else by constant ones.
-func (s *Series) Over(from time.Time, long time.Duration, constant *Factors) Factors {
+func (s *FactorSeries) MeanFactors(from time.Time, long time.Duration, constant *Factors) Factors {
 	out := *constant
 	if s == nil {
 		return out
@@ -127,15 +127,15 @@ func (s *Series) Over(from time.Time, long time.Duration, constant *Factors) Fac
 	first := max(0, s.index(from))
 	for _, one := range []struct {
 		to *float64
-		of func(*momentary) float64
+		of func(*factorValues) float64
 	}{
-		{&out.CarbonPerKWh, func(m *momentary) float64 { return m.carbon }},
-		{&out.WaterPerKWh, func(m *momentary) float64 { return m.water }},
-		{&out.CostPerKWh, func(m *momentary) float64 { return m.cost }},
+		{&out.CarbonPerKWh, func(m *factorValues) float64 { return m.carbon }},
+		{&out.WaterPerKWh, func(m *factorValues) float64 { return m.water }},
+		{&out.CostPerKWh, func(m *factorValues) float64 { return m.cost }},
 	} {
 		sum, stated := 0.0, 0.0
 		for i := first; i < len(s.factors) && s.times[i].Before(until); i++ {
-			begin, end := latest(from, s.times[i]), s.times[i+1]
+			begin, end := later(from, s.times[i]), s.times[i+1]
 			if end.After(until) {
 				end = until
 			}
@@ -152,7 +152,7 @@ func (s *Series) Over(from time.Time, long time.Duration, constant *Factors) Fac
 }
 
 // index is the row that holds at a time; -1 before the first.
-func (s *Series) index(at time.Time) int {
+func (s *FactorSeries) index(at time.Time) int {
 	i, exact := slices.BinarySearchFunc(s.times, at, time.Time.Compare)
 	if exact {
 		return i
@@ -160,7 +160,7 @@ func (s *Series) index(at time.Time) int {
 	return i - 1
 }
 
-func latest(a, b time.Time) time.Time {
+func later(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}

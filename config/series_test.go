@@ -36,13 +36,13 @@ func TestFactorsAreMeansOverTheHoursOfARun(t *testing.T) {
 		{at.Add(9 * time.Hour), time.Hour, 1000, 1},
 		{at, 0, 100, 0.2},
 	} {
-		got := s.Over(c.from, c.long, constant)
+		got := s.MeanFactors(c.from, c.long, constant)
 		if math.Abs(got.CarbonPerKWh-c.carbon) > 1e-9 || math.Abs(got.CostPerKWh-c.cost) > 1e-9 || got.WaterPerKWh != 2 || got.PUE != 1.2 {
 			t.Errorf("%v for %v: %+v, want %g g and %g", c.from, c.long, got, c.carbon, c.cost)
 		}
 	}
-	var none *Series
-	if got := none.Over(at, time.Hour, constant); got != *constant {
+	var none *FactorSeries
+	if got := none.MeanFactors(at, time.Hour, constant); got != *constant {
 		t.Errorf("without a series: %+v", got)
 	}
 }
@@ -55,7 +55,7 @@ func TestMeansOfFactorsLieBetweenThem(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		from := time.Unix(1769850000+rapid.Int64Range(-9e4, 9e4).Draw(t, "from"), 0)
 		long := time.Duration(rapid.Int64Range(0, 2e5).Draw(t, "s")) * time.Second
-		if got := s.Over(from, long, &Factors{CarbonPerKWh: 50}).CarbonPerKWh; got < 50-1e-9 || got > 500+1e-9 {
+		if got := s.MeanFactors(from, long, &Factors{CarbonPerKWh: 50}).CarbonPerKWh; got < 50-1e-9 || got > 500+1e-9 {
 			t.Fatalf("%g", got)
 		}
 	})

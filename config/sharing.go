@@ -26,15 +26,15 @@ func defaultSharedGPU() sharedGPU {
 }
 
 func (s *sharedGPU) fields() []field {
-	clock := span{max: 1e5, above: true}
+	clock := numberRange{max: 1e5, above: true}
 	return []field{
-		number("base_w", "Watts of a GPU that runs something, without the part that grows with its clock.", &s.baseW, nonNegative),
-		number("w_per_mhz", "Watts by MHz of its core clock.", &s.wPerMHz, nonNegative),
-		number("beta", "A job takes (max_mhz / clock) to the power of this as long as at max_mhz.", &s.beta, span{max: 10}),
-		number("min_mhz", "The lowest core clock.", &s.minMHz, clock),
-		number("max_mhz", "The highest one. Run times of jobs are those at it.", &s.maxMHz, clock),
-		number("step_mhz", "From one core clock to the next.", &s.stepMHz, clock),
-		orEmpty(line("contention", "File with what sharing a GPU costs in time, as epplan model contention writes it, beside this\n"+
+		numberField("base_w", "Watts of a GPU that runs something, without the part that grows with its clock.", &s.baseW, nonNegativeRange),
+		numberField("w_per_mhz", "Watts by MHz of its core clock.", &s.wPerMHz, nonNegativeRange),
+		numberField("beta", "A job takes (max_mhz / clock) to the power of this as long as at max_mhz.", &s.beta, numberRange{max: 10}),
+		numberField("min_mhz", "The lowest core clock.", &s.minMHz, clock),
+		numberField("max_mhz", "The highest one. Run times of jobs are those at it.", &s.maxMHz, clock),
+		numberField("step_mhz", "From one core clock to the next.", &s.stepMHz, clock),
+		allowEmpty(lineField("contention", "File with what sharing a GPU costs in time, as epplan model contention writes it, beside this\n"+
 			"file unless its path is absolute; empty: a slot with 140 % of work takes 1.4 slots.", &s.contention), &s.contention),
 	}
 }
@@ -48,9 +48,9 @@ func (s *sharedGPU) checkTogether(d *document) {
 	}
 }
 
-// physics are the power and the run times that the planner reckons with. The
+// sharingPhysics are the power and the run times that the planner reckons with. The
 // highest clock is one of them whatever the step.
-func (s *sharedGPU) physics() sharing.Physics {
+func (s *sharedGPU) sharingPhysics() sharing.Physics {
 	p := sharing.Physics{BaseW: s.baseW, WPerMHz: s.wPerMHz, Beta: s.beta, StepMHz: dvfsmodel.MHz(s.stepMHz)}
 	for i := 0; s.minMHz+float64(i)*s.stepMHz < s.maxMHz; i++ {
 		p.LevelsMHz = append(p.LevelsMHz, dvfsmodel.MHz(s.minMHz+float64(i)*s.stepMHz))
@@ -62,12 +62,12 @@ func (s *sharedGPU) physics() sharing.Physics {
 // Contention is the file with what sharing a GPU of the cluster costs in time;
 // empty where none is named. [consolidate.ReadCurve] reads it.
 func (c *Config) Contention() string {
-	return c.beside("cluster.sharing.contention", c.sharedGPU.contention)
+	return c.resolvePath("cluster.sharing.contention", c.sharedGPU.contention)
 }
 
-// beside is a file that a key names: beside the file that has the key, unless its
+// resolvePath is a file that a key names: beside the file that has the key, unless its
 // path is absolute.
-func (c *Config) beside(key, name string) string {
+func (c *Config) resolvePath(key, name string) string {
 	if name == "" || filepath.IsAbs(name) {
 		return name
 	}
@@ -85,8 +85,8 @@ type sharedClass struct {
 
 func (s *sharedClass) fields() []field {
 	return []field{
-		yesNo("share", "Whether jobs with a profile (util_pct) may run on one GPU together, by policies such as cats-safe.", &s.share),
-		number("gpu_mem_gb", "Memory of one GPU in GB, where GPUs are shared; 0: not stated.", &s.memGB, nonNegative),
+		boolField("share", "Whether jobs with a profile (util_pct) may run on one GPU together, by policies such as cats-safe.", &s.share),
+		numberField("gpu_mem_gb", "Memory of one GPU in GB, where GPUs are shared; 0: not stated.", &s.memGB, nonNegativeRange),
 	}
 }
 
@@ -96,7 +96,7 @@ func (s *sharedClass) complete(d *document, at string, k *planner.NodeClass) {
 		return
 	}
 	if s.memGB == 0 {
-		d.faultAt(join(at, "share"), "share is true, want gpu_mem_gb above 0 with it")
+		d.faultAt(joinKey(at, "share"), "share is true, want gpu_mem_gb above 0 with it")
 		return
 	}
 	k.SharedGB = slices.Repeat([]float64{s.memGB}, k.GPUs)

@@ -10,9 +10,9 @@ import (
 // syntaxRule says what stands in a text where the TOML library gives up with a
 // message that has one of these parts.
 type syntaxRule struct {
-	parts []string
-	found func(text string, at int) (shown string, from int)
-	want  string
+	parts      []string
+	foundText  func(text string, at int) (shown string, from int)
+	wantedText string
 }
 
 // wantValue is what every setting has after its =.
@@ -23,14 +23,14 @@ var syntaxRules = []syntaxRule{
 	{[]string{"table name", "table array name", "table separator"}, wholeLine, "[name] or [[name]]"},
 	{[]string{"expected '.' or '='", "key separator", "unexpected '='", "unexpected '.'", "keys cannot start"}, wholeLine, "key = value"},
 	{[]string{"top-level item to end"}, restOfLine, "one key = value on a line"},
-	{[]string{"array terminator"}, word, "a comma or ]"},
-	{[]string{"inline table"}, word, "a comma or } on the same line"},
-	{[]string{"unexpected comma"}, word, "a value before it"},
-	{[]string{"cannot contain newlines", `unexpected EOF; expected '`, `unexpected EOF; expected "`}, word, "a closing quote"},
-	{[]string{"escape", "Escape", "hexadecimal digits"}, escape, `\\ for a backslash, or text in 'single quotes'`},
-	{[]string{"control character", "NULL byte"}, word, "text without control characters"},
-	{[]string{"expected value", "datetime"}, word, wantValue},
-	{[]string{"nteger", "loat", "digit", "number", "out of range"}, word, "a number such as 12, 0.5 or 1e6"},
+	{[]string{"array terminator"}, wordAt, "a comma or ]"},
+	{[]string{"inline table"}, wordAt, "a comma or } on the same line"},
+	{[]string{"unexpected comma"}, wordAt, "a value before it"},
+	{[]string{"cannot contain newlines", `unexpected EOF; expected '`, `unexpected EOF; expected "`}, wordAt, "a closing quote"},
+	{[]string{"escape", "Escape", "hexadecimal digits"}, escapeAt, `\\ for a backslash, or text in 'single quotes'`},
+	{[]string{"control character", "NULL byte"}, wordAt, "text without control characters"},
+	{[]string{"expected value", "datetime"}, wordAt, wantValue},
+	{[]string{"nteger", "loat", "digit", "number", "out of range"}, wordAt, "a number such as 12, 0.5 or 1e6"},
 }
 
 // syntaxFault is what is wrong where the TOML library gave up, and the offset of
@@ -38,14 +38,14 @@ var syntaxRules = []syntaxRule{
 // about its grammar, and its own line is one too far for faults at a line end.
 func syntaxFault(text string, wrong *toml.ParseError) (at int, msg string) {
 	at = min(max(0, wrong.Position.Start), len(text))
-	if key, ok := twice(wrong.Message); ok {
-		return at, repeated(text[:lineStart(text, at)], key, wrong.Message)
+	if key, ok := duplicateKey(wrong.Message); ok {
+		return at, duplicateText(text[:lineStart(text, at)], key, wrong.Message)
 	}
 	for _, rule := range syntaxRules {
 		for _, part := range rule.parts {
 			if strings.Contains(wrong.Message, part) {
-				shown, from := rule.found(text, at)
-				return from, fmt.Sprintf("found %s, want %s", shown, rule.want)
+				shown, from := rule.foundText(text, at)
+				return from, fmt.Sprintf("found %s, want %s", shown, rule.wantedText)
 			}
 		}
 	}
@@ -53,22 +53,22 @@ func syntaxFault(text string, wrong *toml.ParseError) (at int, msg string) {
 	return from, fmt.Sprintf("found %s, want TOML: key = value, [name] or # a comment", shown)
 }
 
-// twice is the key that a message says is there already.
-func twice(message string) (key string, ok bool) {
+// duplicateKey is the key that a message says is there already.
+func duplicateKey(message string) (key string, ok bool) {
 	rest, ok := strings.CutPrefix(message, "Key '")
 	if !ok {
 		return "", false
 	}
-	return cutLast(rest, "' ")
+	return cutAtLast(rest, "' ")
 }
 
-func cutLast(s, at string) (before string, ok bool) {
+func cutAtLast(s, at string) (before string, ok bool) {
 	i := strings.LastIndex(s, at)
 	return s[:max(0, i)], i >= 0
 }
 
-// repeated says where a key or a table stands in the text before it.
-func repeated(before, key, message string) string {
+// duplicateText says where a key or a table stands in the text before it.
+func duplicateText(before, key, message string) string {
 	places, _ := scan(before)
 	last := -1
 	for path, at := range places {
@@ -112,8 +112,8 @@ func restOfLine(text string, at int) (shown string, from int) {
 	return excerpt(text, at, end, at)
 }
 
-// word shows what stands at an offset up to a blank or a bracket.
-func word(text string, at int) (shown string, from int) {
+// wordAt shows what stands at an offset up to a blank or a bracket.
+func wordAt(text string, at int) (shown string, from int) {
 	end := max(at, lineEnd(text, at))
 	if i := strings.IndexAny(text[at:end], " \t,]}#\""); i > 0 {
 		end = at + i
@@ -123,12 +123,12 @@ func word(text string, at int) (shown string, from int) {
 	return excerpt(text, at, end, at)
 }
 
-// escape shows the backslash nearest to an offset in its line and what follows it.
-func escape(text string, at int) (shown string, from int) {
+// escapeAt shows the backslash nearest to an offset in its line and what follows it.
+func escapeAt(text string, at int) (shown string, from int) {
 	line := text[:max(at, lineEnd(text, at))]
 	from = at + strings.IndexByte(line[at:], '\\')
 	if from < at || from+1 >= len(line) {
-		return word(text, at)
+		return wordAt(text, at)
 	}
 	return excerpt(text, from, from+2, at)
 }
@@ -137,7 +137,7 @@ func escape(text string, at int) (shown string, from int) {
 func excerpt(text string, from, to, at int) (shown string, _ int) {
 	switch {
 	case from < to:
-		return quoted(text[from:to]), from
+		return quoteName(text[from:to]), from
 	case strings.TrimSpace(text[at:]) == "" && strings.IndexByte(text[at:], '\n') < 0:
 		return "the end of the file", from
 	}

@@ -19,7 +19,7 @@ type UnknownError struct {
 
 // Error names the nearest name, or else the first few known ones.
 func (e *UnknownError) Error() string {
-	return fmt.Sprintf("unknown %s %s, %s", e.Kind, quoted(e.Name), suggestion(e.Nearest, e.Known, quoted))
+	return fmt.Sprintf("unknown %s %s, %s", e.Kind, quoteName(e.Name), suggestNames(e.Nearest, e.Known, quoteName))
 }
 
 func unknown(kind, name string, known []string) *UnknownError {
@@ -29,7 +29,7 @@ func unknown(kind, name string, known []string) *UnknownError {
 // maxSuggested is how many names a message lists when none is near.
 const maxSuggested = 12
 
-func suggestion(near string, known []string, show func(string) string) string {
+func suggestNames(near string, known []string, show func(string) string) string {
 	switch {
 	case near != "":
 		return "did you mean " + show(near) + "?"
@@ -46,8 +46,8 @@ func suggestion(near string, known []string, show func(string) string) string {
 	return "want one of " + strings.Join(names, ", ")
 }
 
-// quoted is s in quotes for a message: safe to print, and cut when long.
-func quoted(s string) string {
+// quoteName is s in quotes for a message: safe to print, and cut when long.
+func quoteName(s string) string {
 	const longest = 60
 	if runes := []rune(s); len(runes) > longest {
 		return strconv.Quote(string(runes[:longest])) + "…"

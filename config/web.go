@@ -39,23 +39,23 @@ func (w *Web) Clone() Web {
 
 func (w *Web) fields() []field {
 	return []field{
-		orEmpty(line("token_file", "File with the tokens of those who may log in to epd's pages at a port, lines of role, name and token,\n"+
+		allowEmpty(lineField("token_file", "File with the tokens of those who may log in to epd's pages at a port, lines of role, name and token,\n"+
 			"readable by epd alone; empty: nobody may.", &w.TokenFile), &w.TokenFile),
-		choice("anonymous", "What those see there who aren't logged in: none, or aggregates (the overview without any job, user\n"+
+		choiceField("anonymous", "What those see there who aren't logged in: none, or aggregates (the overview without any job, user\n"+
 			"or workload).", &w.Anonymous, AnonymousNone, AnonymousAggregates),
-		orEmpty(line("cert", "File (PEM) with the certificate for TLS; empty: there is none.", &w.Cert), &w.Cert),
-		orEmpty(line("key", "File (PEM) with its key.", &w.Key), &w.Key),
-		yesNo("insecure", "Whether pages may be served to a network without TLS: tokens and pages can be read on the way.", &w.Insecure),
+		allowEmpty(lineField("cert", "File (PEM) with the certificate for TLS; empty: there is none.", &w.Cert), &w.Cert),
+		allowEmpty(lineField("key", "File (PEM) with its key.", &w.Key), &w.Key),
+		boolField("insecure", "Whether pages may be served to a network without TLS: tokens and pages can be read on the way.", &w.Insecure),
 		w.hostsField(),
 	}
 }
 
 // hostsField are names with or without a port.
 func (w *Web) hostsField() field {
-	f := lines("hosts", "Names by which browsers reach the pages, such as [\"epd.example.org\"], with or without a port;\n"+
+	f := lineListField("hosts", "Names by which browsers reach the pages, such as [\"epd.example.org\"], with or without a port;\n"+
 		"localhost needn't be named.", &w.Hosts)
-	take := f.take
-	f.take = func(d *document, path string, v any) {
+	take := f.read
+	f.read = func(d *document, path string, v any) {
 		before := len(d.faults)
 		take(d, path, v)
 		if len(d.faults) > before {
@@ -63,7 +63,7 @@ func (w *Web) hostsField() field {
 		}
 		for i, name := range w.Hosts {
 			if !isHost(name) {
-				d.faultAt(path+"["+strconv.Itoa(i)+"]", "%s has %s, want a host's name or address, with or without a port", withoutIndexes(path), quoted(name))
+				d.faultAt(path+"["+strconv.Itoa(i)+"]", "%s has %s, want a host's name or address, with or without a port", withoutIndexes(path), quoteName(name))
 			}
 		}
 	}
@@ -91,8 +91,8 @@ func isHost(text string) bool {
 func (w *Web) checkTogether(d *document) {
 	switch {
 	case w.Cert != "" && w.Key == "":
-		d.faultAt("web.cert", "web.cert is %s, want key with it", quoted(w.Cert))
+		d.faultAt("web.cert", "web.cert is %s, want key with it", quoteName(w.Cert))
 	case w.Key != "" && w.Cert == "":
-		d.faultAt("web.key", "web.key is %s, want cert with it", quoted(w.Key))
+		d.faultAt("web.key", "web.key is %s, want cert with it", quoteName(w.Key))
 	}
 }

@@ -24,7 +24,7 @@ func DefaultText() string {
 	c := Default()
 	var out bytes.Buffer
 	out.WriteString(configHead)
-	c.write(&out, explain)
+	c.writeTo(&out, writeMeaning)
 	return out.String()
 }
 
@@ -33,15 +33,15 @@ func DefaultText() string {
 func (c *Config) Show(w io.Writer) error {
 	var out bytes.Buffer
 	out.WriteString(showHead)
-	c.write(&out, c.trace)
+	c.writeTo(&out, c.writeSource)
 	_, err := w.Write(out.Bytes())
 	return err
 }
 
-// annotate writes one field of a table at a path.
-type annotate func(out *bytes.Buffer, path string, f field)
+// fieldAnnotator writes one field of a table at a path.
+type fieldAnnotator func(out *bytes.Buffer, path string, f field)
 
-func (c *Config) write(out *bytes.Buffer, show annotate) {
+func (c *Config) writeTo(out *bytes.Buffer, show fieldAnnotator) {
 	writeTable(out, "objective", "[objective]", c.objective.fields(), show)
 	writeTable(out, "policy", "[policy]", c.Policy.fields(), show)
 	writeTable(out, "safety", "[safety]", c.Safety.fields(), show)
@@ -61,43 +61,43 @@ func (c *Config) write(out *bytes.Buffer, show annotate) {
 	}
 	for i := range c.gpus {
 		path := "gpu[" + strconv.Itoa(i) + "]"
-		writeTable(out, path, "[[gpu]]", c.gpus[i].writtenFields(), show)
+		writeTable(out, path, "[[gpu]]", c.gpus[i].setFields(), show)
 	}
 }
 
-func writeTable(out *bytes.Buffer, path, header string, fields []field, show annotate) {
+func writeTable(out *bytes.Buffer, path, header string, fields []field, show fieldAnnotator) {
 	out.WriteString("\n" + header + "\n")
 	for _, f := range fields {
 		show(out, path, f)
 	}
 }
 
-// explain puts a field's meaning above it.
-func explain(out *bytes.Buffer, _ string, f field) {
+// writeMeaning puts a field's meaning above it.
+func writeMeaning(out *bytes.Buffer, _ string, f field) {
 	if f.doc != "" {
 		out.WriteString("# " + strings.ReplaceAll(f.doc, "\n", "\n# ") + "\n")
 	}
-	if f.derived {
-		fmt.Fprintf(out, "# %s = %s # from %s\n", f.key, f.text(), f.from)
+	if f.isDerived {
+		fmt.Fprintf(out, "# %s = %s # from %s\n", f.key, f.format(), f.from)
 		return
 	}
-	fmt.Fprintf(out, "%s = %s\n", f.key, f.text())
+	fmt.Fprintf(out, "%s = %s\n", f.key, f.format())
 }
 
-// trace puts behind a field where its value comes from.
-func (c *Config) trace(out *bytes.Buffer, path string, f field) {
+// writeSource puts behind a field where its value comes from.
+func (c *Config) writeSource(out *bytes.Buffer, path string, f field) {
 	from := "default"
-	if f.derived {
+	if f.isDerived {
 		from = f.from
 	}
-	if pos, ok := c.origin[join(path, f.key)]; ok {
+	if pos, ok := c.origin[joinKey(path, f.key)]; ok {
 		from = pos.String()
 	}
-	fmt.Fprintf(out, "%s = %s # %s\n", f.key, f.text(), from)
+	fmt.Fprintf(out, "%s = %s # %s\n", f.key, f.format(), from)
 }
 
-// writtenFields are the fields that a profile has values for.
-func (p *Profile) writtenFields() []field {
+// setFields are the fields that a profile has values for.
+func (p *Profile) setFields() []field {
 	absent := map[string]bool{
 		"aliases":          len(p.Aliases) == 0,
 		"default_core_mhz": p.Default.Core == 0,

@@ -46,9 +46,9 @@ func (s *Settings) footprint(now time.Time, f *epdapi.Forecast) *epdapi.Forecast
 	out := &epdapi.ForecastFootprint{Currency: s.Factors.Currency}
 	for i, seconds := range []float64{f.Time.Value, f.Time.Low, f.Time.High} {
 		const longest = 1e8 // s: three years
-		factors := s.series.Over(now, time.Duration(min(seconds, longest)*float64(time.Second)), &s.Factors)
-		all := factors.Of(dvfsmodel.Joule(f.Energy.Value))
-		low, high := factors.Of(dvfsmodel.Joule(f.Energy.Low)), factors.Of(dvfsmodel.Joule(f.Energy.High))
+		factors := s.series.MeanFactors(now, time.Duration(min(seconds, longest)*float64(time.Second)), &s.Factors)
+		all := factors.Footprint(dvfsmodel.Joule(f.Energy.Value))
+		low, high := factors.Footprint(dvfsmodel.Joule(f.Energy.Low)), factors.Footprint(dvfsmodel.Joule(f.Energy.High))
 		for to, values := range map[*epdapi.Foreseen][3]float64{
 			&out.Carbon: {all.Carbon, low.Carbon, high.Carbon},
 			&out.Water:  {all.Water, low.Water, high.Water},

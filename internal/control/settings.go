@@ -27,7 +27,7 @@ type Settings struct {
 	KeepDays int // of records; 0: for ever
 	Profiles *config.Profiles
 	hostW    map[string]dvfsmodel.Watt // by GPU model, of nodes that the configuration names
-	series   *config.Series            // factors over time; nil: they are constant
+	series   *config.FactorSeries      // factors over time; nil: they are constant
 	curve    *sharing.Curve            // what it costs to share a GPU; nil: by load alone
 }
 

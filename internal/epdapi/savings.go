@@ -154,5 +154,5 @@ func NewFactors(f *config.Factors) Factors {
 // Of is what an energy costs.
 func (f *Factors) Of(joules float64) config.Footprint {
 	factors := config.Factors{PUE: f.PUE, CarbonPerKWh: f.CarbonPerKWh, WaterPerKWh: f.WaterPerKWh, CostPerKWh: f.CostPerKWh, Currency: f.Currency}
-	return factors.Of(dvfsmodel.Joule(joules))
+	return factors.Footprint(dvfsmodel.Joule(joules))
 }
