@@ -38,35 +38,35 @@ func (m *Model) NoFaster(core, mem dvfsmodel.MHz, standard *dvfsmodel.Point) dvf
 // Covers reports whether a prediction can be used: it is possible, and no guess is made
 // about memory clocks beyond the measured ones.
 func (m *Model) Covers(pt *dvfsmodel.Point) bool {
-	return pt.Mem >= m.Low.Mem && pt.Mem <= m.High.Mem && Possible(pt)
+	return pt.Mem >= m.Low.Mem && pt.Mem <= m.High.Mem && IsPossible(pt)
 }
 
-// maxEnergy is far above what any job takes, joules; NaN and infinity aren't below it.
-const maxEnergy = 1e18
+// maxJoules is far above what any job takes, joules; NaN and infinity aren't below it.
+const maxJoules = 1e18
 
-// Possible reports whether a prediction is one of positive, finite numbers.
-func Possible(pt *dvfsmodel.Point) bool {
-	return pt.Time > 0 && pt.Power > 0 && pt.Energy > 0 && float64(pt.Energy) < maxEnergy
+// IsPossible reports whether a prediction is one of positive, finite numbers.
+func IsPossible(pt *dvfsmodel.Point) bool {
+	return pt.Time > 0 && pt.Power > 0 && pt.Energy > 0 && float64(pt.Energy) < maxJoules
 }
 
-// Upper is the time that a run at a point takes at most, seconds, with at least such a
+// UpperTime is the time that a run at a point takes at most, seconds, with at least such a
 // margin. Below the measured clocks it is that of a run that follows the clocks
 // altogether: nothing can be slowed down more by them.
-func (m *Model) Upper(pt *dvfsmodel.Point, margin float64) float64 {
-	edge := m.edge(pt)
+func (m *Model) UpperTime(pt *dvfsmodel.Point, margin float64) float64 {
+	edge := m.clampToMeasured(pt)
 	slower := float64(max(1, edge.Core/pt.Core) * max(1, edge.Mem/pt.Mem))
 	return max(pt.Time, edge.Time*slower) * (1 + max(m.Margin, margin))
 }
 
-// Lower is the time that a run at a point takes at least, seconds.
-func (m *Model) Lower(pt *dvfsmodel.Point, margin float64) float64 {
-	edge := m.edge(pt)
+// LowerTime is the time that a run at a point takes at least, seconds.
+func (m *Model) LowerTime(pt *dvfsmodel.Point, margin float64) float64 {
+	edge := m.clampToMeasured(pt)
 	faster := float64(min(1, edge.Core/pt.Core) * min(1, edge.Mem/pt.Mem))
 	return min(pt.Time, edge.Time*faster) / (1 + max(m.Margin, margin))
 }
 
-// edge is the nearest point within the measured clocks.
-func (m *Model) edge(pt *dvfsmodel.Point) dvfsmodel.Point {
+// clampToMeasured is the nearest point within the measured clocks.
+func (m *Model) clampToMeasured(pt *dvfsmodel.Point) dvfsmodel.Point {
 	core := min(max(pt.Core, m.Low.Core), m.High.Core)
 	mem := min(max(pt.Mem, m.Low.Mem), m.High.Mem)
 	if core == pt.Core && mem == pt.Mem {
@@ -75,9 +75,9 @@ func (m *Model) edge(pt *dvfsmodel.Point) dvfsmodel.Point {
 	return m.At(core, mem)
 }
 
-// Sure responds by the upper bounds of a model.
-type Sure struct {
-	Of       *Model
+// SafeResponse responds by the upper bounds of a model.
+type SafeResponse struct {
+	Fitted   *Model
 	Settings []dvfsmodel.Setting // that may be set
 	Standard dvfsmodel.Point     // predicted at the default clocks, which are always allowed
 	// TimeMargin is the least margin of upper bounds, LimitMargin that of predictions:
@@ -87,38 +87,38 @@ type Sure struct {
 	Stretch float64
 }
 
-var _ dvfsmodel.Response = (*Sure)(nil)
+var _ dvfsmodel.Response = (*SafeResponse)(nil)
 
 // Default is the point at the default clocks.
-func (s *Sure) Default() dvfsmodel.Point { return s.Standard }
+func (s *SafeResponse) Default() dvfsmodel.Point { return s.Standard }
 
 // Model predicts as the fitted model does, and no lower clocks as faster.
-func (s *Sure) Model() dvfsmodel.Model {
-	return dvfsmodel.NoFaster(s.Of.Fitted, s.Standard.Scaling)
+func (s *SafeResponse) Model() dvfsmodel.Model {
+	return dvfsmodel.NoFaster(s.Fitted.Fitted, s.Standard.Scaling)
 }
 
-// Longest is the time that a run at a point must fit into, seconds.
-func (s *Sure) Longest(pt *dvfsmodel.Point) float64 {
-	return max(s.Of.Upper(pt, s.TimeMargin), pt.Time*(1+s.LimitMargin))
+// RequiredTime is the time that a run at a point must fit into, seconds.
+func (s *SafeResponse) RequiredTime(pt *dvfsmodel.Point) float64 {
+	return max(s.Fitted.UpperTime(pt, s.TimeMargin), pt.Time*(1+s.LimitMargin))
 }
 
 // Fits reports whether a run at a point is sure to end within so many seconds, and not
 // much later than at default clocks.
-func (s *Sure) Fits(pt *dvfsmodel.Point, limit float64) bool {
-	return dvfsmodel.Fits(s.Longest(pt), min(limit, s.Of.Upper(&s.Standard, s.TimeMargin)*s.Stretch))
+func (s *SafeResponse) Fits(pt *dvfsmodel.Point, limit float64) bool {
+	return dvfsmodel.Fits(s.RequiredTime(pt), min(limit, s.Fitted.UpperTime(&s.Standard, s.TimeMargin)*s.Stretch))
 }
 
 // At is the prediction at clocks.
-func (s *Sure) At(core, mem dvfsmodel.MHz) dvfsmodel.Point {
-	return s.Of.NoFaster(core, mem, &s.Standard)
+func (s *SafeResponse) At(core, mem dvfsmodel.MHz) dvfsmodel.Point {
+	return s.Fitted.NoFaster(core, mem, &s.Standard)
 }
 
 // MinTime is the shortest time that a run must fit into, seconds.
-func (s *Sure) MinTime() float64 {
-	shortest := s.Longest(&s.Standard)
+func (s *SafeResponse) MinTime() float64 {
+	shortest := s.RequiredTime(&s.Standard)
 	for _, at := range s.Settings {
-		if pt := s.At(at.Core, at.Mem); s.Of.Covers(&pt) {
-			shortest = min(shortest, s.Longest(&pt))
+		if pt := s.At(at.Core, at.Mem); s.Fitted.Covers(&pt) {
+			shortest = min(shortest, s.RequiredTime(&pt))
 		}
 	}
 	return shortest
@@ -126,11 +126,11 @@ func (s *Sure) MinTime() float64 {
 
 // Optimum is the cheapest point whose run is sure to end within the limit, seconds; of
 // those that cost the same the fastest.
-func (s *Sure) Optimum(o dvfsmodel.Objective, limit float64) (dvfsmodel.Point, error) {
+func (s *SafeResponse) Optimum(o dvfsmodel.Objective, limit float64) (dvfsmodel.Point, error) {
 	var best dvfsmodel.Point
 	least := math.Inf(1)
 	consider := func(pt dvfsmodel.Point) {
-		if !s.Of.Covers(&pt) || !s.Fits(&pt, limit) {
+		if !s.Fitted.Covers(&pt) || !s.Fits(&pt, limit) {
 			return
 		}
 		if cost := o.Cost(pt); cost < least || (cost == least && pt.Time < best.Time) {
@@ -148,8 +148,8 @@ func (s *Sure) Optimum(o dvfsmodel.Objective, limit float64) (dvfsmodel.Point, e
 }
 
 // Allows reports whether a setting is the default one, or one of those that may be set.
-func (s *Sure) Allows(at dvfsmodel.Scaling) bool {
-	base, same := s.Of.Base, func(x, y float64) bool { return math.Abs(x-y) <= tolerance*y }
+func (s *SafeResponse) Allows(at dvfsmodel.Scaling) bool {
+	base, same := s.Fitted.Base, func(x, y float64) bool { return math.Abs(x-y) <= tolerance*y }
 	is := func(core, mem dvfsmodel.MHz) bool {
 		return same(at.Fc, float64(core/base.Core)) && same(at.Fm, float64(mem/base.Mem))
 	}

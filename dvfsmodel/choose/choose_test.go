@@ -37,12 +37,12 @@ func drawModel(rt *rapid.T) *choose.Model {
 	return m
 }
 
-func drawSure(rt *rapid.T) *choose.Sure {
-	s := &choose.Sure{
-		Of: drawModel(rt), TimeMargin: rapid.Float64Range(0, 0.3).Draw(rt, "time margin"),
+func drawSure(rt *rapid.T) *choose.SafeResponse {
+	s := &choose.SafeResponse{
+		Fitted: drawModel(rt), TimeMargin: rapid.Float64Range(0, 0.3).Draw(rt, "time margin"),
 		LimitMargin: rapid.Float64Range(0, 0.3).Draw(rt, "limit margin"), Stretch: rapid.Float64Range(1, 3).Draw(rt, "stretch"),
 	}
-	s.Standard = s.Of.At(base.Core, base.Mem)
+	s.Standard = s.Fitted.At(base.Core, base.Mem)
 	for range rapid.IntRange(0, 12).Draw(rt, "settings") {
 		s.Settings = append(s.Settings, dvfsmodel.Setting{
 			Core: dvfsmodel.MHz(rapid.IntRange(5, 16).Draw(rt, "core") * 100), Mem: dvfsmodel.MHz(rapid.IntRange(5, 10).Draw(rt, "memory") * 100),
@@ -55,16 +55,16 @@ func TestTheOptimumIsTheCheapestSettingThatIsSureToEndInTime(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := drawSure(rt)
 		o := dvfsmodel.Objective{EnergyWeight: 1, TimeWeight: rapid.Float64Range(0, 200).Draw(rt, "time weight")}
-		limit := s.Longest(&s.Standard) * rapid.Float64Range(0.5, 3).Draw(rt, "limit")
+		limit := s.RequiredTime(&s.Standard) * rapid.Float64Range(0.5, 3).Draw(rt, "limit")
 		got, err := s.Optimum(o, limit)
-		least, shortest := math.Inf(1), s.Longest(&s.Standard)
+		least, shortest := math.Inf(1), s.RequiredTime(&s.Standard)
 		for _, at := range append([]dvfsmodel.Setting{{Core: base.Core, Mem: base.Mem}}, s.Settings...) {
 			pt := s.At(at.Core, at.Mem)
-			if !s.Of.Covers(&pt) {
+			if !s.Fitted.Covers(&pt) {
 				continue
 			}
-			shortest = min(shortest, s.Longest(&pt))
-			if dvfsmodel.Fits(s.Longest(&pt), limit) && dvfsmodel.Fits(s.Longest(&pt), s.Stretch*s.Of.Upper(&s.Standard, s.TimeMargin)) {
+			shortest = min(shortest, s.RequiredTime(&pt))
+			if dvfsmodel.Fits(s.RequiredTime(&pt), limit) && dvfsmodel.Fits(s.RequiredTime(&pt), s.Stretch*s.Fitted.UpperTime(&s.Standard, s.TimeMargin)) {
 				least = min(least, o.Cost(pt))
 			}
 		}
@@ -93,7 +93,7 @@ func TestARunIsWithinItsBoundsWhereverWasMeasured(t *testing.T) {
 		core := dvfsmodel.MHz(rapid.IntRange(300, 1600).Draw(rt, "core"))
 		mem := dvfsmodel.MHz(rapid.IntRange(300, 1000).Draw(rt, "memory"))
 		pt := m.At(core, mem)
-		if low, high := m.Lower(&pt, 0), m.Upper(&pt, 0); pt.Time < low*(1-1e-9) || pt.Time > high*(1+1e-9) {
+		if low, high := m.LowerTime(&pt, 0), m.UpperTime(&pt, 0); pt.Time < low*(1-1e-9) || pt.Time > high*(1+1e-9) {
 			rt.Fatalf("%v s, want %v to %v", pt.Time, low, high)
 		}
 		standard := m.At(base.Core, base.Mem)

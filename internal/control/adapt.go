@@ -26,7 +26,7 @@ func (ch *chooser) adapt(room float64) bool {
 	if rule.ModeOf(ch.job.Partition.Value()) != config.AdaptOn || rule.Writes < leastWrites || ch.job.Nodes != 1 || !m.Covers(standard) {
 		return false
 	}
-	sla := min(rule.SLA, ch.sure.Stretch, guarded*room/ch.sure.Longest(standard))
+	sla := min(rule.SLA, ch.sure.Stretch, guarded*room/ch.sure.RequiredTime(standard))
 	if !(sla >= leastSLA) {
 		return false
 	}
@@ -37,7 +37,7 @@ func (ch *chooser) adapt(room float64) bool {
 	first := ch.first(levels, sla)
 	at := ch.sure.At(levels[first].Core, standard.Mem)
 	ch.predict(at)
-	d.Upper = live.Known(m.Upper(standard, ch.sure.TimeMargin) * sla)
+	d.Upper = live.Known(m.UpperTime(standard, ch.sure.TimeMargin) * sla)
 	d.Core, d.Arm = levels[first].Core, live.ArmTreated
 	d.Adapt = &live.Adaptation{SLA: sla, TauS: rule.Tau, Writes: rule.Writes, Levels: levels}
 	ch.act(fmt.Sprintf("adapted between core %v and %v MHz while it runs, at most %.2f times as long as at default clocks, by %s",
@@ -59,7 +59,7 @@ func (ch *chooser) levels() []live.AdaptLevel {
 		}
 		at := ch.sure.At(pt.Core, pt.Mem)
 		cost := float64(ch.whole(&at) / ch.whole(standard))
-		if !ch.sure.Of.Covers(&at) || !(cost > 0) || math.IsInf(cost, 0) {
+		if !ch.sure.Fitted.Covers(&at) || !(cost > 0) || math.IsInf(cost, 0) {
 			continue
 		}
 		level := live.AdaptLevel{Core: pt.Core, Stretch: ch.stretch(&at), Cost: cost}
@@ -100,7 +100,7 @@ func (ch *chooser) stretch(pt *dvfsmodel.Point) float64 {
 	if ch.model.Usage <= 0 {
 		return follows
 	}
-	whole := ch.sure.Of.Upper(pt, ch.sure.TimeMargin) / standard.Time
+	whole := ch.sure.Fitted.UpperTime(pt, ch.sure.TimeMargin) / standard.Time
 	return min(follows, max(1, 1+(whole-1)/ch.model.Usage))
 }
 

@@ -187,7 +187,7 @@ func TestNoLevelStretchesWorkMoreThanItSays(t *testing.T) {
 			rt.Skip(err)
 		}
 		ch := chooser{settings: settings(t, adaptAll), model: learn.View{Model: m, Usage: usage}, table: &table{base: base}}
-		ch.sure = &choose.Sure{Of: &m.Model, Standard: m.At(base.Core, base.Mem), TimeMargin: ch.settings.Live.TimeMargin}
+		ch.sure = &choose.SafeResponse{Fitted: &m.Model, Standard: m.At(base.Core, base.Mem), TimeMargin: ch.settings.Live.TimeMargin}
 		for _, s := range samples {
 			pt := m.At(s.Core, 877)
 			truth := delta*1380/float64(s.Core) + 1 - delta

@@ -27,7 +27,7 @@ type chooser struct {
 	decision *live.Decision
 	// sure answers by the model within what the configuration allows; nil where there is
 	// nothing to choose: no model, no known limit, or somebody chose already.
-	sure *choose.Sure
+	sure *choose.SafeResponse
 }
 
 // choose goes through the rules, the strongest first.
@@ -130,10 +130,10 @@ func (ch *chooser) byModel() {
 }
 
 // response is how the workload answers to the clocks that may be set.
-func (ch *chooser) response() *choose.Sure {
+func (ch *chooser) response() *choose.SafeResponse {
 	m, safety := ch.model.Model, &ch.settings.Safety
-	return &choose.Sure{
-		Of: &m.Model, Settings: ch.table.allowed, Standard: m.At(ch.table.base.Core, ch.table.base.Mem),
+	return &choose.SafeResponse{
+		Fitted: &m.Model, Settings: ch.table.allowed, Standard: m.At(ch.table.base.Core, ch.table.base.Mem),
 		TimeMargin: ch.settings.Live.TimeMargin, LimitMargin: safety.LimitMargin, Stretch: safety.Stretch,
 	}
 }
@@ -204,7 +204,7 @@ func (ch *chooser) energies(pt *dvfsmodel.Point) string {
 func (ch *chooser) predict(pt dvfsmodel.Point) {
 	d := ch.decision
 	d.Predicted = live.Known(pt.Time)
-	d.Upper = live.Known(ch.model.Model.Upper(&pt, ch.settings.Live.TimeMargin))
+	d.Upper = live.Known(ch.model.Model.UpperTime(&pt, ch.settings.Live.TimeMargin))
 	d.PowerW = live.Known(float64(pt.Power))
 	d.EnergyJ = live.Known(float64(pt.Energy) * float64(ch.request.GPUs))
 }

@@ -90,7 +90,7 @@ func (ch *chooser) constant() (pt *dvfsmodel.Point, unable string) {
 		return nil, "they are outside what the administrator allows"
 	}
 	at := ch.sure.At(pair.Core, pair.Mem)
-	if room, _ := ch.room(); !choose.Possible(&at) || !ch.sure.Fits(&at, room) {
+	if room, _ := ch.room(); !choose.IsPossible(&at) || !ch.sure.Fits(&at, room) {
 		return nil, "a run there isn't sure to end in time"
 	}
 	return &at, ""

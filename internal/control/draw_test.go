@@ -335,7 +335,7 @@ func TestNoJobOfTheConstantArmBreaksItsPromises(t *testing.T) {
 		var atDefault float64
 		if m := r.learner.Model(record.WorkloadKey{Cluster: "alpha", Workload: d.Workload, GPUModel: "V100"}).Model; m != nil {
 			pt := m.At(base.Core, base.Mem)
-			atDefault = m.Upper(&pt, r.Settings().Live.TimeMargin)
+			atDefault = m.UpperTime(&pt, r.Settings().Live.TimeMargin)
 		}
 		switch {
 		case d.Arm == live.ArmTreated || d.Arm == live.ArmHeldOut:

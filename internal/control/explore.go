@@ -30,7 +30,7 @@ func (ch *chooser) probe(best *dvfsmodel.Point, room float64) (dvfsmodel.Point, 
 			continue
 		}
 		pt := ch.sure.At(c.At.Core, c.At.Mem)
-		if choose.Possible(&pt) && guess(m, &pt) <= longest && ch.sure.Fits(&pt, room) {
+		if choose.IsPossible(&pt) && guess(m, &pt) <= longest && ch.sure.Fits(&pt, room) {
 			return pt, pt.Core != best.Core || pt.Mem != best.Mem
 		}
 	}
@@ -52,5 +52,5 @@ func guess(m *learn.Model, pt *dvfsmodel.Point) float64 {
 	if m.Covers(pt) {
 		return pt.Time
 	}
-	return m.Upper(pt, 0) / (1 + m.Margin)
+	return m.UpperTime(pt, 0) / (1 + m.Margin)
 }

@@ -41,7 +41,7 @@ func (c *Controller) upperAtDefault(workload string) time.Duration {
 	longest := 0.0
 	for _, name := range c.gpuModels() {
 		if m, pt, ok := c.foresee(workload, name); ok && m.Model.Samples+m.Hits > fewRuns {
-			longest = max(longest, m.Model.Upper(&pt, c.settings.Load().Live.TimeMargin))
+			longest = max(longest, m.Model.UpperTime(&pt, c.settings.Load().Live.TimeMargin))
 		}
 	}
 	return time.Duration(longest * float64(time.Second))

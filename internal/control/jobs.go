@@ -252,7 +252,7 @@ func (p *predictor) point(core, mem dvfsmodel.MHz) *epdapi.Point {
 	host := p.settings.hostPower(p.gpuModel).Over(pt.Time)
 	return &epdapi.Point{
 		Setting: dvfsmodel.Setting{Core: core, Mem: mem}, TimeS: pt.Time,
-		LowerS: p.model.Lower(&pt, margin), UpperS: p.model.Upper(&pt, margin),
+		LowerS: p.model.LowerTime(&pt, margin), UpperS: p.model.UpperTime(&pt, margin),
 		PowerW: float64(pt.Power) * p.gpus, EnergyJ: float64(pt.Energy) * p.gpus, HostJ: float64(host) * p.gpus,
 	}
 }

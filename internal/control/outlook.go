@@ -125,10 +125,10 @@ func (c *Controller) upperNow(d *decided) live.Number {
 	margin := c.settings.Load().Live.TimeMargin
 	if d.Apply && d.Adapt != nil {
 		at = m.At(base.Core, base.Mem)
-		return live.Known(m.Upper(&at, margin) * d.Adapt.SLA)
+		return live.Known(m.UpperTime(&at, margin) * d.Adapt.SLA)
 	}
 	at = m.At(at.Core, at.Mem)
-	return live.Known(m.Upper(&at, margin))
+	return live.Known(m.UpperTime(&at, margin))
 }
 
 func (c *Controller) postOutlook(r *http.Request) (any, error) {

@@ -110,7 +110,7 @@ func (m *Model) residualMargin(samples []dvfsmodel.Sample) float64 {
 func (m *Model) hits(s *dvfsmodel.Sample, margin float64) bool {
 	const rounding = 1e-9
 	pt := m.At(s.Core, s.Mem)
-	return s.Time <= m.Upper(&pt, margin)*(1+rounding) && s.Time >= m.Lower(&pt, margin)*(1-rounding)
+	return s.Time <= m.UpperTime(&pt, margin)*(1+rounding) && s.Time >= m.LowerTime(&pt, margin)*(1-rounding)
 }
 
 // like reports whether two models predict the same, nearly, for the samples and

@@ -79,7 +79,7 @@ func TestAnyModelIsSaneAndStorable(t *testing.T) {
 			if !m.Covers(&pt) {
 				continue
 			}
-			if up, low := m.Upper(&pt, 0.1), m.Lower(&pt, 0.1); !(up >= pt.Time*1.1*(1-1e-9) && low <= pt.Time && low > 0) {
+			if up, low := m.UpperTime(&pt, 0.1), m.LowerTime(&pt, 0.1); !(up >= pt.Time*1.1*(1-1e-9) && low <= pt.Time && low > 0) {
 				t.Fatalf("%v MHz: %v s, from %v to %v", core, pt.Time, low, up)
 			}
 		}
