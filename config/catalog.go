@@ -66,8 +66,8 @@ func (c *Catalog) Hardware(gpuModel string) (planner.Hardware, error) {
 
 // priorFor is how workloads without a model respond on a GPU model; nil where too few
 // have one.
-func (c *Catalog) priorFor(profile *Profile) (*pooled.Unseen, error) {
-	var known []pooled.Workload
+func (c *Catalog) priorFor(profile *Profile) (*pooled.UnseenWorkload, error) {
+	var known []pooled.KnownWorkload
 	if c.models == nil {
 		return nil, nil
 	}
@@ -83,18 +83,18 @@ func (c *Catalog) priorFor(profile *Profile) (*pooled.Unseen, error) {
 		if err != nil {
 			return nil, err
 		}
-		known = append(known, pooled.Workload{
-			Takes: func(at dvfsmodel.Setting) (float64, dvfsmodel.Watt) {
+		known = append(known, pooled.KnownWorkload{
+			Predict: func(at dvfsmodel.Setting) (float64, dvfsmodel.Watt) {
 				pt := fitted.At(at.Core, at.Mem)
 				return pt.Time, pt.Power
 			},
-			Doubt: m.Doubt(),
+			Uncertainty: m.Doubt(),
 		})
 	}
-	if len(known) < pooled.LeastKnown {
+	if len(known) < pooled.MinKnown {
 		return nil, nil
 	}
-	u, err := pooled.NewUnseen(known, profile.Default)
+	u, err := pooled.NewUnseenWorkload(known, profile.Default)
 	if err != nil {
 		return nil, fmt.Errorf("workloads on GPU model %s: %w", profile.Name, err)
 	}

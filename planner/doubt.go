@@ -81,7 +81,7 @@ func (j *joiner) prior(h *Hardware) *prior {
 	if p == nil {
 		p = &prior{
 			of: h, response: dvfsmodel.NewFrontier(h.Unseen, h.Table, h.Default),
-			common: h.Unseen.Common(), own: make(map[string]*dvfsmodel.Doubt),
+			common: h.Unseen.CommonUncertainty(), own: make(map[string]*dvfsmodel.Doubt),
 		}
 		j.priors[h.Name] = p
 	}
@@ -93,7 +93,7 @@ func (j *joiner) prior(h *Hardware) *prior {
 func (p *prior) doubts(job *queue.Job) []Doubted {
 	own := p.own[job.Workload]
 	if own == nil {
-		own = p.of.Unseen.Own()
+		own = p.of.Unseen.OwnUncertainty()
 		p.own[job.Workload] = own
 	}
 	return []Doubted{{Doubt: p.common, Clocks: true}, {Doubt: own, Clocks: true}}

@@ -18,7 +18,7 @@ type doubtedModels struct {
 	twoModels
 	doubts map[string]*dvfsmodel.Doubt
 	table  *dvfsmodel.Table
-	unseen *pooled.Unseen
+	unseen *pooled.UnseenWorkload
 }
 
 func newDoubtedModels(t *testing.T) *doubtedModels {
@@ -33,14 +33,14 @@ func newDoubtedModels(t *testing.T) *doubtedModels {
 		t.Fatal(err)
 	}
 	const count = 6
-	known := make([]pooled.Workload, 0, count)
+	known := make([]pooled.KnownWorkload, 0, count)
 	for i := range count { // times grow by 0.2 to 0.45 of what the clock falls
-		known = append(known, pooled.Workload{Takes: func(at dvfsmodel.Setting) (float64, dvfsmodel.Watt) {
+		known = append(known, pooled.KnownWorkload{Predict: func(at dvfsmodel.Setting) (float64, dvfsmodel.Watt) {
 			x := float64(at.Core / base.Core)
 			return 10 * math.Pow(x, -0.2-0.05*float64(i)), dvfsmodel.Watt(100 * x * x)
 		}})
 	}
-	if d.unseen, err = pooled.NewUnseen(known, base); err != nil {
+	if d.unseen, err = pooled.NewUnseenWorkload(known, base); err != nil {
 		t.Fatal(err)
 	}
 	return d

@@ -21,7 +21,7 @@ type Hardware struct {
 	Default dvfsmodel.Point  // the setting at default clocks
 	Typical dvfsmodel.Watt   // assumed for a job that doesn't say its power
 	// Unseen is how jobs without a model respond; nil: they run at default clocks.
-	Unseen *pooled.Unseen
+	Unseen *pooled.UnseenWorkload
 }
 
 // Catalog knows GPU models, and how workloads respond on them.

@@ -256,7 +256,7 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 	if c.Bool(priorFlag) && !slices.ContainsFunc(tasks, func(t planner.Task) bool {
 		return slices.ContainsFunc(t.Options, func(o planner.Option) bool { return o.Prior })
 	}) {
-		t.message("note", fmt.Sprintf("--%s changes nothing: no job without a model may run on a GPU model with models of %d workloads or more", priorFlag, pooled.LeastKnown))
+		t.message("note", fmt.Sprintf("--%s changes nothing: no job without a model may run on a GPU model with models of %d workloads or more", priorFlag, pooled.MinKnown))
 	}
 	s.problem = &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks)}
 	goal := s.config.Goal()

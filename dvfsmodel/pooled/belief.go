@@ -25,8 +25,8 @@ type Belief struct {
 	observed float64 // numbers that were observed, two for each setting
 }
 
-// Begin is what is known of a workload before it was measured.
-func (p *Prior) Begin() *Belief {
+// NewBelief is what is known of a workload before it was measured.
+func (p *Prior) NewBelief() *Belief {
 	b := &Belief{settings: p.settings, known: p.known, joint: p.joint.clone()}
 	around := p.joint.clone()
 	keep := 1 - resemblance*resemblance
@@ -37,7 +37,7 @@ func (p *Prior) Begin() *Belief {
 	for _, g := range [...]*gaussian{&b.joint, &around} {
 		for i := range n {
 			for k := range n {
-				g.row(i)[k] += openTime
+				g.row(i)[k] += openTimeVariance
 				g.row(n + i)[n+k] += powerLevel
 			}
 		}
@@ -68,19 +68,19 @@ func (b *Belief) Observe(i int, seconds float64, power dvfsmodel.Watt, noise Noi
 		return fmt.Errorf("%g s at %g W, want positive finite numbers", seconds, float64(power))
 	}
 	v := noise.variances()
-	b.observe(i, math.Log(seconds), v[0])
-	b.observe(len(b.settings)+i, math.Log(float64(power)), v[1])
+	b.observeVariable(i, math.Log(seconds), v[0])
+	b.observeVariable(len(b.settings)+i, math.Log(float64(power)), v[1])
 	return nil
 }
 
-// leastNoise is the variance that a measured logarithm has at least: no measurement is
+// minNoise is the variance that a measured logarithm has at least: no measurement is
 // nearer than a thousandth.
-const leastNoise = 1e-6
+const minNoise = 1e-6
 
-// observe takes account of the i-th variable of joint, with the variance of its
+// observeVariable takes account of the i-th variable of joint, with the variance of its
 // noise.
-func (b *Belief) observe(i int, value, noise float64) {
-	noise = max(noise, leastNoise)
+func (b *Belief) observeVariable(i int, value, noise float64) {
+	noise = max(noise, minNoise)
 	first := b.observed < 2 // time and power of the first setting have nothing to be compared with
 	if b.around != nil {
 		with := slices.Clone(b.around.row(i))
@@ -116,7 +116,7 @@ type Prediction struct {
 // meaning but by comparison.
 func (b *Belief) At(i int) Prediction {
 	n := len(b.settings)
-	scale := b.scale()
+	scale := b.varianceScale()
 	vt, vp := b.joint.row(i)[i], b.joint.row(n + i)[n+i]
 	sd := func(v float64) float64 { return math.Sqrt(max(0, v*scale)) }
 	return Prediction{
@@ -125,8 +125,8 @@ func (b *Belief) At(i int) Prediction {
 	}
 }
 
-// scale is by how much the variances are off, judged by the surprises so far.
-func (b *Belief) scale() float64 {
+// varianceScale is by how much the variances are off, judged by the surprises so far.
+func (b *Belief) varianceScale() float64 {
 	return (freedom + b.surprise) / (freedom + max(0, b.observed-2))
 }
 
@@ -141,13 +141,13 @@ func (b *Belief) Best(allowed func(i int) bool) int {
 		for i := range n {
 			cost[i] = energyOf(b.joint.mean, i, n) + energyVariance(&b.joint, i, n)/2
 		}
-		return least(cost, allowed)
+		return leastCost(cost, allowed)
 	}
 	if b.observed <= 2 { // no two settings to compare
 		for _, y := range b.known {
 			addRegrets(cost, 1, func(i int) float64 { return energyOf(y, i, n) })
 		}
-		return least(cost, allowed)
+		return leastCost(cost, allowed)
 	}
 	top := slices.Max(b.plausible)
 	for j, centre := range b.centres {
@@ -155,7 +155,7 @@ func (b *Belief) Best(allowed func(i int) bool) int {
 			return energyOf(centre, i, n) + energyVariance(b.around, i, n)/2
 		})
 	}
-	return least(cost, allowed)
+	return leastCost(cost, allowed)
 }
 
 // addRegrets adds a workload's energies over its least one, times a weight.
@@ -165,17 +165,17 @@ func addRegrets(cost []float64, weight float64, energy func(i int) float64) {
 		lowest = min(lowest, energy(i))
 	}
 	for i := range cost {
-		cost[i] += weight * math.Exp(min(energy(i)-lowest, farOff))
+		cost[i] += weight * math.Exp(min(energy(i)-lowest, maxLogRegret))
 	}
 }
 
-// farOff is the logarithm of an energy over the least one beyond which it makes
+// maxLogRegret is the logarithm of an energy over the least one beyond which it makes
 // no difference.
-const farOff = 5
+const maxLogRegret = 5
 
-// least is the allowed setting of the lowest cost (nil: all are allowed); -1 without
+// leastCost is the allowed setting of the lowest cost (nil: all are allowed); -1 without
 // any.
-func least(cost []float64, allowed func(i int) bool) int {
+func leastCost(cost []float64, allowed func(i int) bool) int {
 	best := -1
 	for i, c := range cost {
 		if (allowed == nil || allowed(i)) && (best < 0 || c < cost[best]) {

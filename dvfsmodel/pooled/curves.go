@@ -36,30 +36,30 @@ type Curves struct {
 }
 
 const (
-	openTime  = 1e4  // variance of ln time at default clocks
-	openPower = 1e4  // and of ln power
-	vague     = 0.5  // variance of other coefficients before anything is known
-	rounds    = 5    // of expectation and maximisation
-	minSpread = 1e-6 // variance of residuals, at least
+	openTimeVariance  = 1e4  // variance of ln time at default clocks
+	openPowerVariance = 1e4  // and of ln power
+	vagueVariance     = 0.5  // variance of other coefficients before anything is known
+	emRounds          = 5    // of expectation and maximisation
+	minSpread         = 1e-6 // variance of residuals, at least
 )
 
-// measure is one setting of a workload.
-type measure struct {
+// settingMean is one setting of a workload.
+type settingMean struct {
 	at          dvfsmodel.Setting
 	row         [terms]float64
 	time, power float64 // logarithms
 	runs        float64
 }
 
-// measures averages samples at the same setting. base is (1, 1).
-func measures(samples []dvfsmodel.Sample, base dvfsmodel.Setting) []measure {
-	list := make([]measure, 0, 8)
+// averageBySetting averages samples at the same setting. base is (1, 1).
+func averageBySetting(samples []dvfsmodel.Sample, base dvfsmodel.Setting) []settingMean {
+	list := make([]settingMean, 0, 8)
 	for _, s := range samples {
 		pair := dvfsmodel.Setting{Core: s.Core, Mem: s.Mem}
 		i := indexOf(list, pair)
 		if i < 0 {
 			i = len(list)
-			list = append(list, measure{at: pair, row: rowAt(pair, base)})
+			list = append(list, settingMean{at: pair, row: rowAt(pair, base)})
 		}
 		m := &list[i]
 		m.runs++
@@ -70,8 +70,8 @@ func measures(samples []dvfsmodel.Sample, base dvfsmodel.Setting) []measure {
 }
 
 // indexOf is where a setting is; -1 if it isn't.
-func indexOf(list []measure, at dvfsmodel.Setting) int {
-	return slices.IndexFunc(list, func(m measure) bool { return m.at == at })
+func indexOf(list []settingMean, at dvfsmodel.Setting) int {
+	return slices.IndexFunc(list, func(m settingMean) bool { return m.at == at })
 }
 
 // rowAt is the terms of a quadratic at clocks.
@@ -87,9 +87,9 @@ func rows(row *[terms]float64) (time, power [size]float64) {
 	return time, power
 }
 
-// open is the distribution of coefficients of a workload of which nothing is
+// openPrior is the distribution of coefficients of a workload of which nothing is
 // known: what it takes at default clocks is made vague.
-func (c *Curves) open() gaussian {
+func (c *Curves) openPrior() gaussian {
 	g := newGaussian(size)
 	copy(g.mean, c.Mean)
 	copy(g.cov, c.Covariance)
@@ -98,14 +98,14 @@ func (c *Curves) open() gaussian {
 			g.cov[i*size+level], g.cov[level*size+i] = 0, 0
 		}
 	}
-	g.row(0)[0], g.row(terms)[terms] = openTime, openPower
+	g.row(0)[0], g.row(terms)[terms] = openTimeVariance, openPowerVariance
 	return g
 }
 
 // condition is the distribution of a workload's coefficients after measures
 // whose single runs vary with these variances of ln time and ln power.
-func (c *Curves) condition(list []measure, noise [2]float64) gaussian {
-	g := c.open()
+func (c *Curves) condition(list []settingMean, noise [2]float64) gaussian {
+	g := c.openPrior()
 	for i := range list {
 		m := &list[i]
 		time, power := rows(&m.row)
@@ -119,7 +119,7 @@ func (c *Curves) condition(list []measure, noise [2]float64) gaussian {
 func vagueCurves() *Curves {
 	c := &Curves{Mean: make([]float64, size), Covariance: make([]float64, size*size)}
 	for i := range size {
-		c.Covariance[i*size+i] = vague
+		c.Covariance[i*size+i] = vagueVariance
 	}
 	c.TimeResidual, c.PowerResidual = 0.03, 0.03
 	return c
@@ -131,9 +131,9 @@ func vagueCurves() *Curves {
 // standard deviations of time and power (0: samples are means of many).
 // Workloads with a single setting say nothing, and don't count.
 func LearnCurves(workloads [][]dvfsmodel.Sample, base dvfsmodel.Setting, before *Curves, weight float64, noise Noise) *Curves {
-	all := make([][]measure, 0, len(workloads))
+	all := make([][]settingMean, 0, len(workloads))
 	for _, samples := range workloads {
-		if list := measures(samples, base); len(list) > 1 {
+		if list := averageBySetting(samples, base); len(list) > 1 {
 			all = append(all, list)
 		}
 	}
@@ -148,7 +148,7 @@ type Noise struct{ Time, Power float64 }
 func (n Noise) variances() [2]float64 { return [2]float64{n.Time * n.Time, n.Power * n.Power} }
 
 // learnCurves is [LearnCurves] for settings that were averaged.
-func learnCurves(all [][]measure, before *Curves, weight float64, noise Noise) *Curves {
+func learnCurves(all [][]settingMean, before *Curves, weight float64, noise Noise) *Curves {
 	start := before
 	if start == nil {
 		start, weight = vagueCurves(), 0
@@ -160,14 +160,14 @@ func learnCurves(all [][]measure, before *Curves, weight float64, noise Noise) *
 	if len(all) == 0 {
 		return now
 	}
-	for range rounds {
-		now = now.improve(all, start, weight, noise.variances())
+	for range emRounds {
+		now = now.emRound(all, start, weight, noise.variances())
 	}
 	return now
 }
 
-// improve is one round of expectation and maximisation.
-func (c *Curves) improve(all [][]measure, before *Curves, weight float64, noise [2]float64) *Curves {
+// emRound is one round of expectation and maximisation.
+func (c *Curves) emRound(all [][]settingMean, before *Curves, weight float64, noise [2]float64) *Curves {
 	next := &Curves{Mean: make([]float64, size), Covariance: make([]float64, size*size), Workloads: len(all)}
 	posts := make([]gaussian, len(all))
 	total := weight + float64(len(all))
@@ -183,16 +183,16 @@ func (c *Curves) improve(all [][]measure, before *Curves, weight float64, noise 
 	for i := range next.Mean {
 		next.Mean[i] /= total
 	}
-	spread(next.Covariance, before.Covariance, before.Mean, next.Mean, weight/total)
+	addCovariance(next.Covariance, before.Covariance, before.Mean, next.Mean, weight/total)
 	for j := range posts {
-		spread(next.Covariance, posts[j].cov, posts[j].mean, next.Mean, 1/total)
+		addCovariance(next.Covariance, posts[j].cov, posts[j].mean, next.Mean, 1/total)
 	}
 	next.residuals(all, posts, before, weight, noise)
 	return next
 }
 
-// spread adds a covariance around another mean, with a weight.
-func spread(sum, cov, mean, around []float64, weight float64) {
+// addCovariance adds a covariance around another mean, with a weight.
+func addCovariance(sum, cov, mean, around []float64, weight float64) {
 	if weight == 0 {
 		return
 	}
@@ -205,7 +205,7 @@ func spread(sum, cov, mean, around []float64, weight float64) {
 
 // residuals are the mean squares around the workloads' own curves, less what the
 // runs' noise explains.
-func (c *Curves) residuals(all [][]measure, posts []gaussian, before *Curves, weight float64, noise [2]float64) {
+func (c *Curves) residuals(all [][]settingMean, posts []gaussian, before *Curves, weight float64, noise [2]float64) {
 	const each = 4 // settings that a workload known before counts for
 	count := each * weight
 	time, power := count*sq(before.TimeResidual), count*sq(before.PowerResidual)
@@ -213,17 +213,17 @@ func (c *Curves) residuals(all [][]measure, posts []gaussian, before *Curves, we
 		for i := range list {
 			m := &list[i]
 			wt, wp := rows(&m.row)
-			time += max(0, posts[j].missed(wt[:], m.time)-noise[0]/m.runs)
-			power += max(0, posts[j].missed(wp[:], m.power)-noise[1]/m.runs)
+			time += max(0, posts[j].expectedSquare(wt[:], m.time)-noise[0]/m.runs)
+			power += max(0, posts[j].expectedSquare(wp[:], m.power)-noise[1]/m.runs)
 			count++
 		}
 	}
 	c.TimeResidual, c.PowerResidual = math.Sqrt(max(minSpread, time/count)), math.Sqrt(max(minSpread, power/count))
 }
 
-// missed is the expected square of the difference between a value and the sum of
+// expectedSquare is the expected square of the difference between a value and the sum of
 // the variables, each times its weight.
-func (g *gaussian) missed(weights []float64, value float64) float64 {
+func (g *gaussian) expectedSquare(weights []float64, value float64) float64 {
 	for i, w := range weights {
 		value -= w * g.mean[i]
 	}

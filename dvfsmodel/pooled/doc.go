@@ -15,7 +15,7 @@
 // takes as a whole, and what it draws as a whole, says little about how it
 // responds, and is left open.
 //
-// [Belief.Best] takes the setting of least expected energy, [Belief.Next] the
+// [Belief.Best] takes the setting of least expected energy, [Belief.NextProbe] the
 // one to measure next: the one after which the least expected energy will be
 // lowest (the knowledge gradient).
 //

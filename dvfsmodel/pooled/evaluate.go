@@ -9,9 +9,9 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 )
 
-// Outcome is how well a left-out workload was predicted from its probes, and
+// LeftOutResult is how well a left-out workload was predicted from its probes, and
 // what choosing by that costs. Errors and regrets are percentages.
-type Outcome struct {
+type LeftOutResult struct {
 	App string `json:"app"`
 	// Probes are the settings that were measured, in order.
 	Probes []Clocks `json:"probes"`
@@ -50,16 +50,16 @@ type Clocks struct {
 // Report is the evaluation of all workloads of a table. Errors and regrets are
 // percentages.
 type Report struct {
-	Method     string    `json:"method"`
-	Unit       string    `json:"unit"` // of errors and regrets: percent
-	Probes     int       `json:"probes"`
-	Settings   int       `json:"settings"`
-	RegretMean float64   `json:"regret_mean"`
-	RegretMax  float64   `json:"regret_max"`
-	TimeMAPE   Percent   `json:"time_mape"`
-	PowerMAPE  Percent   `json:"power_mape"`
-	Coverage   Percent   `json:"coverage"`
-	Workloads  []Outcome `json:"workloads"`
+	Method     string          `json:"method"`
+	Unit       string          `json:"unit"` // of errors and regrets: percent
+	Probes     int             `json:"probes"`
+	Settings   int             `json:"settings"`
+	RegretMean float64         `json:"regret_mean"`
+	RegretMax  float64         `json:"regret_max"`
+	TimeMAPE   Percent         `json:"time_mape"`
+	PowerMAPE  Percent         `json:"power_mape"`
+	Coverage   Percent         `json:"coverage"`
+	Workloads  []LeftOutResult `json:"workloads"`
 }
 
 // Method names how [Evaluate] predicts.
@@ -67,7 +67,7 @@ const Method = "pooled_prior_adaptive_probes"
 
 // Evaluate leaves out each workload in turn, learns a prior from the others, and
 // chooses clocks for it after each number of probes up to the given one, each
-// where [Belief.Next] says. Nothing of the workload is looked at but its probes.
+// where [Belief.NextProbe] says. Nothing of the workload is looked at but its probes.
 // There is one report for each number of probes, from 0 on. All workloads must
 // have the same settings.
 func Evaluate(apps []dvfsmodel.AppSamples, probes int) ([]Report, error) {
@@ -75,18 +75,18 @@ func Evaluate(apps []dvfsmodel.AppSamples, probes int) ([]Report, error) {
 	for i := range apps {
 		tables[i] = apps[i].Samples
 	}
-	settings := union(tables)
+	settings := allSettings(tables)
 	if probes < 0 || probes > len(settings) {
 		return nil, fmt.Errorf("%d probes, want 0 to %d: there are so many settings", probes, len(settings))
 	}
 	reports := make([]Report, probes+1)
 	for n := range reports {
-		reports[n] = Report{Method: Method, Unit: "percent", Probes: n, Settings: len(settings), Workloads: make([]Outcome, 0, len(apps))}
+		reports[n] = Report{Method: Method, Unit: "percent", Probes: n, Settings: len(settings), Workloads: make([]LeftOutResult, 0, len(apps))}
 	}
 	truths := make([][]dvfsmodel.Sample, len(apps))
 	for j := range apps {
 		var err error
-		if truths[j], err = inOrder(&apps[j], settings); err != nil {
+		if truths[j], err = samplesInOrder(&apps[j], settings); err != nil {
 			return nil, err
 		}
 	}
@@ -98,14 +98,14 @@ func Evaluate(apps []dvfsmodel.AppSamples, probes int) ([]Report, error) {
 		if len(prior.settings) != len(settings) {
 			return nil, fmt.Errorf("application %s has settings that no other one has", apps[j].App)
 		}
-		t := trial{belief: prior.Begin(), truth: truth, probed: make([]bool, len(truth)), probes: make([]Clocks, 0, probes)}
+		t := leftOutTrial{belief: prior.NewBelief(), truth: truth, probed: make([]bool, len(truth)), probes: make([]Clocks, 0, probes)}
 		for n := range reports {
 			if n > 0 {
 				if err := t.probe(); err != nil {
 					return nil, fmt.Errorf("application %s: %w", apps[j].App, err)
 				}
 			}
-			o := t.judge()
+			o := t.result()
 			o.App = apps[j].App
 			reports[n].add(&o, float64(len(apps)))
 		}
@@ -113,7 +113,7 @@ func Evaluate(apps []dvfsmodel.AppSamples, probes int) ([]Report, error) {
 	return reports, nil
 }
 
-func (r *Report) add(o *Outcome, count float64) {
+func (r *Report) add(o *LeftOutResult, count float64) {
 	r.Workloads = append(r.Workloads, *o)
 	r.RegretMean += o.Regret / count
 	r.RegretMax = max(r.RegretMax, o.Regret)
@@ -122,8 +122,8 @@ func (r *Report) add(o *Outcome, count float64) {
 	r.Coverage += o.Coverage / Percent(count)
 }
 
-// inOrder is a workload's samples, one for each setting.
-func inOrder(app *dvfsmodel.AppSamples, settings []dvfsmodel.Setting) ([]dvfsmodel.Sample, error) {
+// samplesInOrder is a workload's samples, one for each setting.
+func samplesInOrder(app *dvfsmodel.AppSamples, settings []dvfsmodel.Setting) ([]dvfsmodel.Sample, error) {
 	list := make([]dvfsmodel.Sample, len(settings))
 	for _, s := range app.Samples {
 		i := slices.Index(settings, dvfsmodel.Setting{Core: s.Core, Mem: s.Mem})
@@ -141,8 +141,8 @@ func inOrder(app *dvfsmodel.AppSamples, settings []dvfsmodel.Setting) ([]dvfsmod
 	return list, nil
 }
 
-// trial is a left-out workload.
-type trial struct {
+// leftOutTrial is a left-out workload.
+type leftOutTrial struct {
 	belief *Belief
 	truth  []dvfsmodel.Sample
 	probed []bool
@@ -150,15 +150,15 @@ type trial struct {
 }
 
 // probe measures one setting more.
-func (t *trial) probe() error {
-	at := t.belief.Next(func(i int) bool { return !t.probed[i] }, Noise{})
+func (t *leftOutTrial) probe() error {
+	at := t.belief.NextProbe(func(i int) bool { return !t.probed[i] }, Noise{})
 	t.probed[at] = true
 	t.probes = append(t.probes, Clocks(t.belief.settings[at]))
 	return t.belief.Observe(at, t.truth[at].Time, t.truth[at].Power, Noise{})
 }
 
-// judge compares what is believed with the truth.
-func (t *trial) judge() Outcome {
+// result compares what is believed with the truth.
+func (t *leftOutTrial) result() LeftOutResult {
 	const percent = 100
 	best, chosen := 0, t.belief.Best(nil)
 	for i := range t.truth {
@@ -166,7 +166,7 @@ func (t *trial) judge() Outcome {
 			best = i
 		}
 	}
-	o := Outcome{
+	o := LeftOutResult{
 		Probes: slices.Clone(t.probes), Chosen: Clocks(t.belief.settings[chosen]), Best: Clocks(t.belief.settings[best]),
 		Regret: percent * (float64(t.truth[chosen].Energy()/t.truth[best].Energy()) - 1),
 	}

@@ -27,7 +27,7 @@ func ExampleCurves_Condition() {
 	belief := known.Belief(clocks, 0)
 	best := belief.At(belief.Best(nil))
 	fmt.Printf("%v MHz: %.0f s at %.0f W\n", best.Core, best.Time, best.Power)
-	next := belief.At(belief.Next(nil, pooled.NoiseOf(runs)))
+	next := belief.At(belief.NextProbe(nil, pooled.NoiseOf(runs)))
 	fmt.Printf("measure %v MHz next\n", next.Core)
 	// Output:
 	// 930 MHz: 126 s at 123 W

@@ -25,7 +25,7 @@ const tiny = 1e-12
 // observeAt conditions on the i-th variable plus noise. It returns the squared
 // surprise in standard deviations; 0 for what was known already.
 func (g *gaussian) observeAt(i int, value, noise float64) float64 {
-	return g.learn(slices.Clone(g.row(i)), value-g.mean[i], g.row(i)[i]+noise)
+	return g.condition(slices.Clone(g.row(i)), value-g.mean[i], g.row(i)[i]+noise)
 }
 
 // observe conditions on the sum of the variables, each times its weight, plus
@@ -45,12 +45,12 @@ func (g *gaussian) observe(weights []float64, value, noise float64) {
 	for i, w := range weights {
 		variance += w * with[i]
 	}
-	g.learn(with, value, variance)
+	g.condition(with, value, variance)
 }
 
-// learn conditions on a value that differs from its mean by miss and has the
+// condition conditions on a value that differs from its mean by miss and has the
 // variance, and the covariances with each variable.
-func (g *gaussian) learn(with []float64, miss, variance float64) float64 {
+func (g *gaussian) condition(with []float64, miss, variance float64) float64 {
 	if variance <= tiny {
 		return 0
 	}

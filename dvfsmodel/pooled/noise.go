@@ -16,7 +16,7 @@ const (
 // NoiseOf is how much runs of a workload differ that were at the same clocks.
 // With few such runs it is near the usual 2 %.
 func NoiseOf(samples []dvfsmodel.Sample) Noise {
-	list := measures(samples, dvfsmodel.Setting{Core: 1, Mem: 1})
+	list := averageBySetting(samples, dvfsmodel.Setting{Core: 1, Mem: 1})
 	time, power, free := usualRuns*sq(usualNoise), usualRuns*sq(usualNoise), float64(usualRuns)
 	for _, s := range samples {
 		m := &list[indexOf(list, dvfsmodel.Setting{Core: s.Core, Mem: s.Mem})]

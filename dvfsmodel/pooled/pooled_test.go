@@ -66,7 +66,7 @@ func TestAMeasuredSettingIsPredictedAsMeasuredAndOthersBecomeSurer(t *testing.T)
 	}
 	settings := prior.Settings()
 	rapid.Check(t, func(t *rapid.T) {
-		b := prior.Begin()
+		b := prior.NewBelief()
 		w := truth{
 			level: rapid.Float64Range(-5, 5).Draw(t, "level"), time: rapid.Float64Range(0, 1).Draw(t, "time"),
 			power: rapid.Float64Range(0.8, 1.2).Draw(t, "power"), watts: rapid.Float64Range(80, 250).Draw(t, "watts"),
@@ -104,15 +104,15 @@ func TestOnlyAllowedSettingsAreChosenOrProbed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := prior.Begin()
+	b := prior.NewBelief()
 	for only := range clocks {
 		allowed := func(i int) bool { return i == only }
-		if best, next := b.Best(allowed), b.Next(allowed, pooled.Noise{}); best != only || next != only {
+		if best, next := b.Best(allowed), b.NextProbe(allowed, pooled.Noise{}); best != only || next != only {
 			t.Errorf("of setting %d alone %d is chosen and %d probed", only, best, next)
 		}
 	}
 	none := func(int) bool { return false }
-	if best, next := b.Best(none), b.Next(none, pooled.Noise{}); best != -1 || next != -1 {
+	if best, next := b.Best(none), b.NextProbe(none, pooled.Noise{}); best != -1 || next != -1 {
 		t.Errorf("of nothing %d is chosen and %d probed", best, next)
 	}
 }
@@ -210,7 +210,7 @@ func TestAWorkloadWithHolesTeachesByWhatItHas(t *testing.T) {
 		t.Fatalf("%d settings, want %d", got, len(clocks))
 	}
 	w := someTruths(8, 1)[0]
-	b := prior.Begin()
+	b := prior.NewBelief()
 	for _, i := range []int{0, 5} {
 		s := w.at(clocks[i])
 		if err := b.Observe(i, s.Time, s.Power, pooled.Noise{}); err != nil {

@@ -15,7 +15,7 @@ type Posterior struct {
 	curves   *Curves
 	base     dvfsmodel.Setting
 	noise    [2]float64
-	measured []measure
+	measured []settingMean
 	joint    gaussian
 }
 
@@ -39,7 +39,7 @@ func (c *Curves) Condition(samples []dvfsmodel.Sample, base dvfsmodel.Setting, n
 	if !(noise.Time >= 0) || !(noise.Power >= 0) {
 		return nil, fmt.Errorf("noise of %v in time and %v in power, want 0 or more", noise.Time, noise.Power)
 	}
-	p := &Posterior{curves: c, base: base, noise: noise.variances(), measured: measures(samples, base)}
+	p := &Posterior{curves: c, base: base, noise: noise.variances(), measured: averageBySetting(samples, base)}
 	p.joint = c.condition(p.measured, p.noise)
 	return p, nil
 }
@@ -84,44 +84,44 @@ func (p *Posterior) Belief(settings []dvfsmodel.Setting, extra dvfsmodel.Watt) *
 	for i := range p.measured {
 		all = append(all, p.measured[i].at)
 	}
-	slices.SortFunc(all, compare)
+	slices.SortFunc(all, compareSettings)
 	all = slices.Compact(all)
 	n := len(all)
-	list := make([]measure, n)
+	list := make([]settingMean, n)
 	for i, at := range all {
-		list[i] = measure{at: at, row: rowAt(at, p.base)}
+		list[i] = settingMean{at: at, row: rowAt(at, p.base)}
 	}
-	b := &Belief{settings: all, joint: p.curves.at(list)}
+	b := &Belief{settings: all, joint: p.curves.jointAt(list)}
 	for i := range p.measured {
 		m := &p.measured[i]
 		k := slices.Index(all, m.at)
-		b.observe(k, m.time, p.noise[0]/m.runs)
-		b.observe(n+k, math.Log(math.Exp(m.power)+float64(extra)), p.noise[1]/m.runs)
+		b.observeVariable(k, m.time, p.noise[0]/m.runs)
+		b.observeVariable(n+k, math.Log(math.Exp(m.power)+float64(extra)), p.noise[1]/m.runs)
 	}
 	return b
 }
 
-// compare is the order of settings: by memory clock, then core clock.
-func compare(a, b dvfsmodel.Setting) int {
+// compareSettings is the order of settings: by memory clock, then core clock.
+func compareSettings(a, b dvfsmodel.Setting) int {
 	return cmp.Or(cmp.Compare(a.Mem, b.Mem), cmp.Compare(a.Core, b.Core))
 }
 
-// at is the distribution of ln time at settings, and then of ln power, of a
+// jointAt is the distribution of ln time at settings, and then of ln power, of a
 // workload of which nothing is known.
-func (c *Curves) at(list []measure) gaussian {
+func (c *Curves) jointAt(list []settingMean) gaussian {
 	n := len(list)
-	open := c.open()
+	open := c.openPrior()
 	g := newGaussian(2 * n)
-	g.cov = c.spreadAt(open.cov, list)
+	g.cov = c.covarianceAt(open.cov, list)
 	for i := range list {
-		g.mean[i], g.mean[n+i] = along(open.mean[:terms], &list[i].row), along(open.mean[terms:], &list[i].row)
+		g.mean[i], g.mean[n+i] = quadraticAt(open.mean[:terms], &list[i].row), quadraticAt(open.mean[terms:], &list[i].row)
 	}
 	return g
 }
 
-// spreadAt is the covariance at settings that a covariance of coefficients and
+// covarianceAt is the covariance at settings that a covariance of coefficients and
 // the residual give.
-func (c *Curves) spreadAt(coefficients []float64, list []measure) []float64 {
+func (c *Curves) covarianceAt(coefficients []float64, list []settingMean) []float64 {
 	n := len(list)
 	cov := make([]float64, 4*n*n)
 	for a := range 2 * n {
@@ -132,7 +132,7 @@ func (c *Curves) spreadAt(coefficients []float64, list []measure) []float64 {
 			}
 		}
 		for b := range 2 * n {
-			sum := along(with[b/n*terms:][:terms], &list[b%n].row)
+			sum := quadraticAt(with[b/n*terms:][:terms], &list[b%n].row)
 			if a/n == b/n {
 				sum += c.residual(a/n, &list[a%n], &list[b%n])
 			}

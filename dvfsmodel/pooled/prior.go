@@ -24,10 +24,10 @@ const (
 	// freedom are the degrees of freedom with which a workload's spread around what
 	// was expected of it is judged by the surprises so far.
 	freedom = 6
-	// reach is the logarithm of clocks over which residuals around the quadratics
+	// residualReach is the logarithm of clocks over which residuals around the quadratics
 	// are alike, and alike is the part of their variance that is.
-	reach = 0.3
-	alike = 0.5
+	residualReach  = 0.3
+	sharedResidual = 0.5
 )
 
 // Prior is what workloads say of the next one on the same GPU model, at the
@@ -52,11 +52,11 @@ func Learn(workloads [][]dvfsmodel.Sample) (*Prior, error) {
 			return nil, err
 		}
 	}
-	settings := union(workloads)
-	base := highest(settings)
-	tables := make([][]measure, 0, len(workloads))
+	settings := allSettings(workloads)
+	base := highestClocks(settings)
+	tables := make([][]settingMean, 0, len(workloads))
 	for _, samples := range workloads {
-		if list := measures(samples, base); len(list) > 1 {
+		if list := averageBySetting(samples, base); len(list) > 1 {
 			tables = append(tables, list)
 		}
 	}
@@ -64,25 +64,25 @@ func Learn(workloads [][]dvfsmodel.Sample) (*Prior, error) {
 	if len(tables) < least {
 		return nil, &dvfsmodel.SampleError{Settings: len(settings), Reason: "a prior takes at least two workloads that were measured at two settings"}
 	}
-	p := &Prior{settings: settings, known: complete(tables, settings, base)}
-	p.shrink(base)
+	p := &Prior{settings: settings, known: completeTables(tables, settings, base)}
+	p.shrinkCovariance(base)
 	return p, nil
 }
 
-// union is all settings, in order.
-func union(workloads [][]dvfsmodel.Sample) []dvfsmodel.Setting {
+// allSettings is all settings, in order.
+func allSettings(workloads [][]dvfsmodel.Sample) []dvfsmodel.Setting {
 	var all []dvfsmodel.Setting
 	for _, samples := range workloads {
 		for _, s := range samples {
 			all = append(all, dvfsmodel.Setting{Core: s.Core, Mem: s.Mem})
 		}
 	}
-	slices.SortFunc(all, compare)
+	slices.SortFunc(all, compareSettings)
 	return slices.Compact(all)
 }
 
-// highest are the highest clocks.
-func highest(settings []dvfsmodel.Setting) dvfsmodel.Setting {
+// highestClocks are the highest clocks.
+func highestClocks(settings []dvfsmodel.Setting) dvfsmodel.Setting {
 	var base dvfsmodel.Setting
 	for _, s := range settings {
 		base.Core, base.Mem = max(base.Core, s.Core), max(base.Mem, s.Mem)
@@ -90,9 +90,9 @@ func highest(settings []dvfsmodel.Setting) dvfsmodel.Setting {
 	return base
 }
 
-// complete is ln time and ln power of each workload at all settings, with a mean
+// completeTables is ln time and ln power of each workload at all settings, with a mean
 // ln time of 0.
-func complete(tables [][]measure, settings []dvfsmodel.Setting, base dvfsmodel.Setting) [][]float64 {
+func completeTables(tables [][]settingMean, settings []dvfsmodel.Setting, base dvfsmodel.Setting) [][]float64 {
 	n := len(settings)
 	var curves *Curves
 	known := make([][]float64, len(tables))
@@ -105,7 +105,7 @@ func complete(tables [][]measure, settings []dvfsmodel.Setting, base dvfsmodel.S
 			own := curves.condition(list, [2]float64{})
 			for i, at := range settings {
 				row := rowAt(at, base)
-				y[i], y[n+i] = along(own.mean[:terms], &row), along(own.mean[terms:], &row)
+				y[i], y[n+i] = quadraticAt(own.mean[:terms], &row), quadraticAt(own.mean[terms:], &row)
 			}
 		}
 		for k := range list {
@@ -124,8 +124,8 @@ func complete(tables [][]measure, settings []dvfsmodel.Setting, base dvfsmodel.S
 	return known
 }
 
-// along is the value of a quadratic.
-func along(coefficients []float64, row *[terms]float64) float64 {
+// quadraticAt is the value of a quadratic.
+func quadraticAt(coefficients []float64, row *[terms]float64) float64 {
 	sum := 0.0
 	for i, x := range row {
 		sum += x * coefficients[i]
@@ -133,8 +133,8 @@ func along(coefficients []float64, row *[terms]float64) float64 {
 	return sum
 }
 
-// shrink works out mean and covariance.
-func (p *Prior) shrink(base dvfsmodel.Setting) {
+// shrinkCovariance works out mean and covariance.
+func (p *Prior) shrinkCovariance(base dvfsmodel.Setting) {
 	n, count := len(p.settings), float64(len(p.known))
 	p.joint = newGaussian(2 * n)
 	for _, y := range p.known {
@@ -142,10 +142,10 @@ func (p *Prior) shrink(base dvfsmodel.Setting) {
 			p.joint.mean[i] += v / count
 		}
 	}
-	apart := p.apart(base)
+	apart := p.deviations(base)
 	part := shrinkage / (shrinkage + count)
 	curves := learnCurves(apart, nil, 0, Noise{})
-	p.joint.cov = curves.spreadAt(curves.Covariance, apart[0])
+	p.joint.cov = curves.covarianceAt(curves.Covariance, apart[0])
 	for i := range p.joint.cov {
 		p.joint.cov[i] *= part
 	}
@@ -160,14 +160,14 @@ func (p *Prior) shrink(base dvfsmodel.Setting) {
 	}
 }
 
-// apart is how each workload differs from the mean.
-func (p *Prior) apart(base dvfsmodel.Setting) [][]measure {
+// deviations is how each workload differs from the mean.
+func (p *Prior) deviations(base dvfsmodel.Setting) [][]settingMean {
 	n := len(p.settings)
-	all := make([][]measure, len(p.known))
+	all := make([][]settingMean, len(p.known))
 	for j, y := range p.known {
-		all[j] = make([]measure, n)
+		all[j] = make([]settingMean, n)
 		for i, at := range p.settings {
-			all[j][i] = measure{
+			all[j][i] = settingMean{
 				at: at, row: rowAt(at, base), runs: 1,
 				time: y[i] - p.joint.mean[i], power: y[n+i] - p.joint.mean[n+i],
 			}
@@ -178,7 +178,7 @@ func (p *Prior) apart(base dvfsmodel.Setting) [][]measure {
 
 // residual is the covariance of what quadratics leave of ln time (0) or ln
 // power (1) at two settings.
-func (c *Curves) residual(quantity int, a, b *measure) float64 {
+func (c *Curves) residual(quantity int, a, b *settingMean) float64 {
 	variance := sq(c.TimeResidual)
 	if quantity == 1 {
 		variance = sq(c.PowerResidual)
@@ -186,5 +186,5 @@ func (c *Curves) residual(quantity int, a, b *measure) float64 {
 	if a.at == b.at {
 		return variance
 	}
-	return variance * alike * math.Exp(-(sq(a.row[1]-b.row[1])+sq(a.row[3]-b.row[3]))/sq(reach)/2)
+	return variance * sharedResidual * math.Exp(-(sq(a.row[1]-b.row[1])+sq(a.row[3]-b.row[3]))/sq(residualReach)/2)
 }

@@ -22,7 +22,7 @@ var (
 func (b *Belief) Gains(noise Noise) []float64 {
 	n := len(b.settings)
 	mean, half := make([]float64, n), make([]float64, n)
-	scale := b.scale()
+	scale := b.varianceScale()
 	now := math.Inf(1)
 	for i := range n {
 		mean[i], half[i] = energyOf(b.joint.mean, i, n), scale*energyVariance(&b.joint, i, n)/2
@@ -31,14 +31,14 @@ func (b *Belief) Gains(noise Noise) []float64 {
 	gains := make([]float64, n)
 	v := noise.variances()
 	for i := range gains {
-		gains[i] = now - b.after(i, mean, half, v)
+		gains[i] = now - b.energyAfter(i, mean, half, v)
 	}
 	return gains
 }
 
-// Next is the setting to measure next, of those that are allowed (nil: all): the
+// NextProbe is the setting to measure next, of those that are allowed (nil: all): the
 // one with the largest of [Belief.Gains]; -1 without any.
-func (b *Belief) Next(allowed func(i int) bool, noise Noise) int {
+func (b *Belief) NextProbe(allowed func(i int) bool, noise Noise) int {
 	best := -1
 	gains := b.Gains(noise)
 	for i, gain := range gains {
@@ -49,16 +49,16 @@ func (b *Belief) Next(allowed func(i int) bool, noise Noise) int {
 	return best
 }
 
-// after is the logarithm of the least expected energy after measuring a setting.
+// energyAfter is the logarithm of the least expected energy after measuring a setting.
 // Time and power there are two correlated normal variables, which are written as
 // two independent ones.
-func (b *Belief) after(at int, mean, half []float64, noise [2]float64) float64 {
+func (b *Belief) energyAfter(at int, mean, half []float64, noise [2]float64) float64 {
 	n := len(mean)
-	g, scale := &b.joint, b.scale()
+	g, scale := &b.joint, b.varianceScale()
 	time, power := g.row(at), g.row(n+at)
-	first := math.Sqrt(time[at] + max(noise[0], leastNoise))
+	first := math.Sqrt(time[at] + max(noise[0], minNoise))
 	both := time[n+at] / first
-	second := math.Sqrt(max(power[n+at]+max(noise[1], leastNoise)-both*both, tiny))
+	second := math.Sqrt(max(power[n+at]+max(noise[1], minNoise)-both*both, tiny))
 	byFirst, bySecond, rest := make([]float64, n), make([]float64, n), make([]float64, n)
 	deviation := math.Sqrt(scale)
 	for i := range n {

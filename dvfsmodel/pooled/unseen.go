@@ -7,18 +7,18 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 )
 
-// Workload is a known workload.
-type Workload struct {
-	// Takes are the seconds, and the watts of one GPU, that a run takes at clocks.
-	Takes func(at dvfsmodel.Setting) (seconds float64, power dvfsmodel.Watt)
-	Doubt *dvfsmodel.Doubt // how far off that may be; nil: not known, or measured
+// KnownWorkload is a known workload.
+type KnownWorkload struct {
+	// Predict are the seconds, and the watts of one GPU, that a run takes at clocks.
+	Predict     func(at dvfsmodel.Setting) (seconds float64, power dvfsmodel.Watt)
+	Uncertainty *dvfsmodel.Doubt // how far off that may be; nil: not known, or measured
 }
 
-// LeastKnown is how many workloads of a GPU model it takes to say anything of the next
+// MinKnown is how many workloads of a GPU model it takes to say anything of the next
 // one: with fewer, what a bound says is hardly more than that it is wide.
-const LeastKnown = 5
+const MinKnown = 5
 
-// Unseen is how a workload responds to clocks of which nothing is known but what it
+// UnseenWorkload is how a workload responds to clocks of which nothing is known but what it
 // takes at default clocks, where others on the same GPU model are known: for 1 s and
 // 1 W there. It takes the time that 19 of 20 such workloads don't exceed, and no less
 // than at default clocks; and the energy that is expected of them. So nobody who waits
@@ -30,8 +30,8 @@ const LeastKnown = 5
 // them alone says nothing of how much clocks save on this one. On the measured tables,
 // each GPU model left out in turn, it was off by 18 points to one side (GTX 980) and 22
 // to the other (A100).
-type Unseen struct {
-	known []Workload
+type UnseenWorkload struct {
+	known []KnownWorkload
 	own   []dvfsmodel.Sample // of each, at default clocks
 	base  dvfsmodel.Setting
 	wrong float64 // standard deviation of ln energy by which what is known of all is off together
@@ -42,42 +42,42 @@ type Unseen struct {
 // what each was off by.
 const together = 0.5
 
-var _ dvfsmodel.Model = (*Unseen)(nil)
+var _ dvfsmodel.Model = (*UnseenWorkload)(nil)
 
-// NewUnseen learns from workloads on one GPU model with these default clocks. It is an
-// error to give fewer than [LeastKnown], or one that takes no time or power there.
-func NewUnseen(known []Workload, base dvfsmodel.Setting) (*Unseen, error) {
-	if len(known) < LeastKnown {
-		return nil, fmt.Errorf("%d known workloads, want at least %d", len(known), LeastKnown)
+// NewUnseenWorkload learns from workloads on one GPU model with these default clocks. It is an
+// error to give fewer than [MinKnown], or one that takes no time or power there.
+func NewUnseenWorkload(known []KnownWorkload, base dvfsmodel.Setting) (*UnseenWorkload, error) {
+	if len(known) < MinKnown {
+		return nil, fmt.Errorf("%d known workloads, want at least %d", len(known), MinKnown)
 	}
-	u := &Unseen{known: known, own: make([]dvfsmodel.Sample, len(known)), base: base}
+	u := &UnseenWorkload{known: known, own: make([]dvfsmodel.Sample, len(known)), base: base}
 	for i, w := range known {
 		s := dvfsmodel.Sample{Core: base.Core, Mem: base.Mem}
-		s.Time, s.Power = w.Takes(base)
+		s.Time, s.Power = w.Predict(base)
 		if !positive(s.Time) || !positive(float64(s.Power)) {
 			return nil, fmt.Errorf("a known workload takes %v s and %v W at default clocks, want positive numbers", s.Time, s.Power)
 		}
 		u.own[i] = s
-		if w.Doubt != nil {
-			u.wrong += (sq(w.Doubt.Level.Time) + sq(w.Doubt.Level.Power)) / float64(len(known))
+		if w.Uncertainty != nil {
+			u.wrong += (sq(w.Uncertainty.Level.Time) + sq(w.Uncertainty.Level.Power)) / float64(len(known))
 		}
 	}
 	u.wrong = together * math.Sqrt(u.wrong)
 	return u, nil
 }
 
-// moments are mean and standard deviation of a logarithm over the known workloads.
-type moments struct{ mean, sd float64 }
+// logMoments are mean and standard deviation of a logarithm over the known workloads.
+type logMoments struct{ mean, sd float64 }
 
-// at are the moments of ln time and ln energy over those at default clocks.
-func (u *Unseen) at(fc, fm float64) (time, energy moments) {
+// momentsAt are the moments of ln time and ln energy over those at default clocks.
+func (u *UnseenWorkload) momentsAt(fc, fm float64) (time, energy logMoments) {
 	n := float64(len(u.known))
 	pair := dvfsmodel.Setting{Core: dvfsmodel.MHz(fc) * u.base.Core, Mem: dvfsmodel.MHz(fm) * u.base.Mem}
 	if fc == 1 && fm == 1 {
 		return time, energy
 	}
 	for i, w := range u.known {
-		seconds, power := w.Takes(pair)
+		seconds, power := w.Predict(pair)
 		t := math.Log(seconds / u.own[i].Time)
 		e := t + math.Log(float64(power/u.own[i].Power))
 		time.add(t, i)
@@ -89,45 +89,45 @@ func (u *Unseen) at(fc, fm float64) (time, energy moments) {
 
 // add takes account of the i-th value: sd is the sum of squares around the mean until
 // the last one (Welford).
-func (m *moments) add(x float64, i int) {
+func (m *logMoments) add(x float64, i int) {
 	off := x - m.mean
 	m.mean += off / float64(i+1)
 	m.sd += off * (x - m.mean)
 }
 
 // Time is how long 19 of 20 workloads run at most that take 1 s at default clocks.
-func (u *Unseen) Time(fc, fm float64) float64 {
-	time, _ := u.at(fc, fm)
+func (u *UnseenWorkload) Time(fc, fm float64) float64 {
+	time, _ := u.momentsAt(fc, fm)
 	n := float64(len(u.known))
 	return max(1, math.Exp(time.mean+u.sigmas()*time.sd*math.Sqrt(1+1/n)))
 }
 
-// Power is the expected energy over [Unseen.Time].
-func (u *Unseen) Power(s dvfsmodel.Scaling) dvfsmodel.Watt {
-	_, energy := u.at(s.Fc, s.Fm)
+// Power is the expected energy over [UnseenWorkload.Time].
+func (u *UnseenWorkload) Power(s dvfsmodel.Scaling) dvfsmodel.Watt {
+	_, energy := u.momentsAt(s.Fc, s.Fm)
 	return dvfsmodel.Watt(math.Exp(energy.mean+sq(energy.sd)/2) / u.Time(s.Fc, s.Fm))
 }
 
 // sigmas are the standard deviations to the upper bound.
-func (u *Unseen) sigmas() float64 {
+func (u *UnseenWorkload) sigmas() float64 {
 	return dvfsmodel.UpperSigmas * dvfsmodel.Widening(len(u.known)-1)
 }
 
-// Common is by how much the energies of all unseen workloads are off together: the
+// CommonUncertainty is by how much the energies of all unseen workloads are off together: the
 // error of the mean, and that of the models.
-func (u *Unseen) Common() *dvfsmodel.Doubt {
-	return u.doubt(1/math.Sqrt(float64(len(u.known))), u.wrong)
+func (u *UnseenWorkload) CommonUncertainty() *dvfsmodel.Doubt {
+	return u.newUncertainty(1/math.Sqrt(float64(len(u.known))), u.wrong)
 }
 
-// Own is by how much the energy of one unseen workload is off beside that: a Doubt of
+// OwnUncertainty is by how much the energy of one unseen workload is off beside that: a Doubt of
 // its own at each call.
-func (u *Unseen) Own() *dvfsmodel.Doubt { return u.doubt(1, 0) }
+func (u *UnseenWorkload) OwnUncertainty() *dvfsmodel.Doubt { return u.newUncertainty(1, 0) }
 
-// doubt is of so many standard deviations of a known workload's energy, and another one.
-func (u *Unseen) doubt(part, wrong float64) *dvfsmodel.Doubt {
+// newUncertainty is of so many standard deviations of a known workload's energy, and another one.
+func (u *UnseenWorkload) newUncertainty(part, wrong float64) *dvfsmodel.Doubt {
 	part *= dvfsmodel.Widening(len(u.known) - 1)
 	return &dvfsmodel.Doubt{Clocks: func(s dvfsmodel.Scaling) dvfsmodel.Deviation {
-		_, energy := u.at(s.Fc, s.Fm)
+		_, energy := u.momentsAt(s.Fc, s.Fm)
 		return dvfsmodel.Deviation{Power: math.Hypot(part*energy.sd, wrong)}
 	}}
 }

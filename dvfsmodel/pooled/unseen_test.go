@@ -11,10 +11,10 @@ import (
 )
 
 // knownWorkloads are workloads that respond as truths do.
-func knownWorkloads(list []truth) []pooled.Workload {
-	all := make([]pooled.Workload, len(list))
+func knownWorkloads(list []truth) []pooled.KnownWorkload {
+	all := make([]pooled.KnownWorkload, len(list))
 	for i, w := range list {
-		all[i].Takes = func(at dvfsmodel.Setting) (float64, dvfsmodel.Watt) {
+		all[i].Predict = func(at dvfsmodel.Setting) (float64, dvfsmodel.Watt) {
 			s := w.at(at.Core)
 			return s.Time, s.Power
 		}
@@ -23,19 +23,19 @@ func knownWorkloads(list []truth) []pooled.Workload {
 }
 
 func TestItTakesFiveWorkloadsToSayAnythingOfTheNextOne(t *testing.T) {
-	if _, err := pooled.NewUnseen(knownWorkloads(someTruths(1, 4)), base); err == nil {
+	if _, err := pooled.NewUnseenWorkload(knownWorkloads(someTruths(1, 4)), base); err == nil {
 		t.Error("four workloads are enough")
 	}
 	idle := knownWorkloads(someTruths(1, 5))
-	idle[3].Takes = func(dvfsmodel.Setting) (float64, dvfsmodel.Watt) { return 0, 50 }
-	if _, err := pooled.NewUnseen(idle, base); err == nil {
+	idle[3].Predict = func(dvfsmodel.Setting) (float64, dvfsmodel.Watt) { return 0, 50 }
+	if _, err := pooled.NewUnseenWorkload(idle, base); err == nil {
 		t.Error("a workload that takes no time is one")
 	}
-	u, err := pooled.NewUnseen(knownWorkloads(someTruths(1, 5)), base)
+	u, err := pooled.NewUnseenWorkload(knownWorkloads(someTruths(1, 5)), base)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := dvfsmodel.DefaultScaling(); u.Time(1, 1) != 1 || u.Power(s) != 1 || u.Common().Clocks(s).Power != 0 || u.Own().Clocks(s).Power != 0 {
+	if s := dvfsmodel.DefaultScaling(); u.Time(1, 1) != 1 || u.Power(s) != 1 || u.CommonUncertainty().Clocks(s).Power != 0 || u.OwnUncertainty().Clocks(s).Power != 0 {
 		t.Errorf("%v s and %v W at default clocks, want 1 and 1 for certain", u.Time(1, 1), u.Power(s))
 	}
 	if got := u.Time(1.1, 1); got < 1 {
@@ -48,7 +48,7 @@ func TestItTakesFiveWorkloadsToSayAnythingOfTheNextOne(t *testing.T) {
 func nextOne(t *testing.T, list []truth) (slower, inside, near int) {
 	t.Helper()
 	last := &list[len(list)-1]
-	u, err := pooled.NewUnseen(knownWorkloads(list[:len(list)-1]), base)
+	u, err := pooled.NewUnseenWorkload(knownWorkloads(list[:len(list)-1]), base)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func nextOne(t *testing.T, list []truth) (slower, inside, near int) {
 		slower = 1
 	}
 	told := math.Log(float64(u.Power(s)) * u.Time(s.Fc, s.Fm))
-	common, own := u.Common().Clocks(s).Power, u.Own().Clocks(s).Power
+	common, own := u.CommonUncertainty().Clocks(s).Power, u.OwnUncertainty().Clocks(s).Power
 	if off := math.Log(float64(at.Energy()/def.Energy())) - told; math.Abs(off) <= dvfsmodel.UpperSigmas*math.Hypot(common, own) {
 		inside = 1
 	}
@@ -101,22 +101,22 @@ func TestTheNextWorkloadIsAsFarOffAsIsSaid(t *testing.T) {
 func TestModelsThatAreOffTogetherMakeTheMeanUncertain(t *testing.T) {
 	known := knownWorkloads(someTruths(1, 50))
 	for i := range known {
-		known[i].Doubt = dvfsmodel.NewDoubt(0.1, 0, math.MaxInt32)
+		known[i].Uncertainty = dvfsmodel.NewDoubt(0.1, 0, math.MaxInt32)
 	}
-	u, err := pooled.NewUnseen(known, base)
+	u, err := pooled.NewUnseenWorkload(known, base)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sure, err := pooled.NewUnseen(knownWorkloads(someTruths(1, 50)), base)
+	sure, err := pooled.NewUnseenWorkload(knownWorkloads(someTruths(1, 50)), base)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := dvfsmodel.Scaling{V: 1, Fc: 0.7, Fm: 1}
-	want := math.Hypot(sure.Common().Clocks(s).Power, known[0].Doubt.Level.Time/2)
-	if got := u.Common().Clocks(s).Power; math.Abs(got-want) > 1e-9 {
+	want := math.Hypot(sure.CommonUncertainty().Clocks(s).Power, known[0].Uncertainty.Level.Time/2)
+	if got := u.CommonUncertainty().Clocks(s).Power; math.Abs(got-want) > 1e-9 {
 		t.Errorf("a standard deviation of %v, want %v", got, want)
 	}
-	if u.Own().Clocks(s) != sure.Own().Clocks(s) {
+	if u.OwnUncertainty().Clocks(s) != sure.OwnUncertainty().Clocks(s) {
 		t.Error("workloads differ by the errors of models")
 	}
 }
